@@ -56,21 +56,28 @@ func hasPassword(body *object) bool {
 	return body.Has("username") || body.Has("password") || body.Has("domain")
 }
 
-// authenticateBearer returns the user of the request's token, which must be for one
-// of the audiences. An API key is not accepted.
-func (a auth) authenticateBearer(c echo.Context, accept ...identity.Audience) (*identity.Principal, error) {
-	shown, err := requestCredentials(c.Request())
-	if err != nil {
-		return nil, err
+// authenticateUser returns the user of the request's portal token.
+func (a auth) authenticateUser(c echo.Context) (*identity.Principal, error) {
+	return a.authenticateBearer(identity.AudienceAPI)(c)
+}
+
+// authenticateBearer returns a function that finds the user of a request's token, which
+// must be for one of the audiences. An API key is not accepted.
+func (a auth) authenticateBearer(accept ...identity.Audience) func(echo.Context) (*identity.Principal, error) {
+	return func(c echo.Context) (*identity.Principal, error) {
+		shown, err := requestCredentials(c.Request())
+		if err != nil {
+			return nil, err
+		}
+		if shown.token == "" {
+			return nil, fault.Unauthenticated("A token is required")
+		}
+		p, err := a.identity.Authenticate(c.Request().Context(), shown.token, accept...)
+		if err != nil {
+			return nil, err
+		}
+		return rememberCaller(c, p), nil
 	}
-	if shown.token == "" {
-		return nil, fault.Unauthenticated("A token is required")
-	}
-	p, err := a.identity.Authenticate(c.Request().Context(), shown.token, accept...)
-	if err != nil {
-		return nil, err
-	}
-	return rememberCaller(c, p), nil
 }
 
 // authenticateKey returns the principal of the request's API key: in X-API-Key, or
@@ -84,6 +91,18 @@ func (a auth) authenticateKey(c echo.Context) (*identity.Principal, error) {
 		return nil, fault.Unauthenticated("An API key is required")
 	}
 	return a.callerOfKey(c, shown.key)
+}
+
+// authorized returns a handler that passes handle what find returns for a request: its
+// caller, an account or an object that the caller may see.
+func authorized[T any](find func(echo.Context) (T, error), handle func(echo.Context, T) error) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		found, err := find(c)
+		if err != nil {
+			return err
+		}
+		return handle(c, found)
+	}
 }
 
 const contextScope = "scope"
@@ -117,7 +136,7 @@ func (a auth) authenticateAny(c echo.Context) (*identity.Principal, error) {
 	case shown.token == "":
 		return nil, fault.Unauthenticated("A token or an API key is required")
 	}
-	return a.authenticateBearer(c, identity.AudienceAPI)
+	return a.authenticateUser(c)
 }
 
 func requireAdmin(caller *identity.Principal) error {
@@ -127,6 +146,15 @@ func requireAdmin(caller *identity.Principal) error {
 	return nil
 }
 
+// authenticateAnyAdmin returns the administrator of the request's token, or its API key.
+func (a auth) authenticateAnyAdmin(c echo.Context) (*identity.Principal, error) {
+	caller, err := a.authenticateAny(c)
+	if err != nil {
+		return nil, err
+	}
+	return caller, requireAdmin(caller)
+}
+
 // authenticateAdmin authenticates an administrator's token and returns the account
 // of X-Account-ID. A missing X-Account-ID is refused first, then a token, then an
 // account that the caller cannot see, then a plain user.
@@ -134,7 +162,7 @@ func (a auth) authenticateAdmin(c echo.Context) (identity.Account, error) {
 	if _, err := accountID(c); err != nil {
 		return identity.Account{}, err
 	}
-	caller, err := a.authenticateBearer(c, identity.AudienceAPI)
+	caller, err := a.authenticateUser(c)
 	if err != nil {
 		return identity.Account{}, err
 	}
@@ -154,24 +182,23 @@ func accountID(c echo.Context) (string, error) {
 	return id, nil
 }
 
-// callerAndAccount authenticates the caller of a report by a token or a key, and
-// returns the account of X-Account-ID, or the caller's own when it is absent.
-func (a auth) callerAndAccount(c echo.Context) (*identity.Principal, identity.Account, error) {
+// authenticateAccount authenticates a token or a key, and returns the account of
+// X-Account-ID, or the caller's own when it is absent.
+func (a auth) authenticateAccount(c echo.Context) (identity.Account, error) {
 	caller, err := a.authenticateAny(c)
 	if err != nil {
-		return nil, identity.Account{}, err
+		return identity.Account{}, err
 	}
-	account, err := a.namedOrOwnAccount(c, caller)
-	return caller, account, err
+	return a.namedOrOwnAccount(c, caller)
 }
 
-// keyAccountOrNamed returns the account of X-Account-ID. It may be absent for an API
-// key, whose own account is then returned.
-func (a auth) keyAccountOrNamed(c echo.Context, caller *identity.Principal) (identity.Account, error) {
-	if caller.IsKey() {
-		return a.namedOrOwnAccount(c, caller)
+// authenticateAccountAdmin is authenticateAccount of an administrator or a key.
+func (a auth) authenticateAccountAdmin(c echo.Context) (identity.Account, error) {
+	account, err := a.authenticateAccount(c)
+	if err != nil {
+		return identity.Account{}, err
 	}
-	return a.namedAccount(c, caller)
+	return account, requireAdmin(callerOf(c))
 }
 
 // namedOrOwnAccount returns the account of X-Account-ID, or the caller's own when it
@@ -208,15 +235,25 @@ func (a auth) visibleAccount(caller *identity.Principal, id string) (identity.Ac
 	return account, nil
 }
 
-const contextAccount = "account"
+const (
+	contextAccount = "account"
+	contextCaller  = "caller"
+)
 
-// rememberCaller keeps the caller's account for the access log, and the caller
-// for the audit log.
+// rememberCaller keeps the caller for handlers and the audit log, and the caller's
+// account for the access log.
 func rememberCaller(c echo.Context, p *identity.Principal) *identity.Principal {
 	c.Set(contextAccount, p.AccountID)
+	c.Set(contextCaller, p)
 	ctx := audit.WithCaller(c.Request().Context(), audit.Caller{Actor: p.Actor(), Address: c.RealIP()})
 	c.SetRequest(c.Request().WithContext(ctx))
 	return p
+}
+
+// callerOf returns the caller of a request that was authenticated.
+func callerOf(c echo.Context) *identity.Principal {
+	caller, _ := c.Get(contextCaller).(*identity.Principal)
+	return caller
 }
 
 func accountOf(c echo.Context) string {

@@ -48,6 +48,15 @@ func decode(c echo.Context) (*object, error) {
 	return parse(body)
 }
 
+// decodeRaw is decode for a package that parses the members itself.
+func decodeRaw(c echo.Context) (map[string]json.RawMessage, error) {
+	body, err := decode(c)
+	if err != nil {
+		return nil, err
+	}
+	return body.Raw()
+}
+
 // checkMedia accepts a Content-Type of JSON in UTF-8, or none.
 func checkMedia(header http.Header) error {
 	if err := checkEncoding(header); err != nil {

@@ -79,26 +79,26 @@ func (r directoryRoutes) paths() []route {
 		key     = keysPath + "/:id"
 	)
 	routes := []route{
-		{method: http.MethodGet, path: accountsPath, handle: r.listAccounts},
-		{method: http.MethodPost, path: accountsPath, handle: r.createAccount},
-		{method: http.MethodGet, path: account, handle: r.getAccount},
-		{method: http.MethodPut, path: account, handle: r.updateAccount},
-		{method: http.MethodDelete, path: account, handle: r.deleteAccount},
-		{method: http.MethodGet, path: users, handle: r.listUsers},
-		{method: http.MethodPost, path: users, handle: r.createUser},
-		{method: http.MethodGet, path: user, handle: r.getUser},
-		{method: http.MethodPut, path: user, handle: r.updateUser},
-		{method: http.MethodDelete, path: user, handle: r.deleteUser},
-		{method: http.MethodPost, path: user + "/otp", handle: r.enrolOTP},
-		{method: http.MethodDelete, path: user + "/otp", handle: r.deleteOTP},
-		{method: http.MethodGet, path: devices, handle: r.listDevices},
-		{method: http.MethodPost, path: devices, handle: r.createDevice},
-		{method: http.MethodDelete, path: devices + "/:device", handle: r.deleteDevice},
-		{method: http.MethodGet, path: keysPath, handle: r.listKeys},
-		{method: http.MethodPost, path: keysPath, handle: r.createKey},
-		{method: http.MethodGet, path: key, handle: r.getKey},
-		{method: http.MethodPut, path: key, handle: r.updateKey},
-		{method: http.MethodDelete, path: key, handle: r.deleteKey},
+		{method: http.MethodGet, path: accountsPath, handle: authorized(r.auth.authenticateAnyAdmin, r.listAccounts)},
+		{method: http.MethodPost, path: accountsPath, handle: authorized(r.auth.authenticateAnyAdmin, r.createAccount)},
+		{method: http.MethodGet, path: account, handle: authorized(r.account, r.getAccount)},
+		{method: http.MethodPut, path: account, handle: authorized(r.account, r.updateAccount)},
+		{method: http.MethodDelete, path: account, handle: authorized(r.account, r.deleteAccount)},
+		{method: http.MethodGet, path: users, handle: authorized(r.account, r.listUsers)},
+		{method: http.MethodPost, path: users, handle: authorized(r.account, r.createUser)},
+		{method: http.MethodGet, path: user, handle: authorized(r.userOf, r.getUser)},
+		{method: http.MethodPut, path: user, handle: authorized(r.userOf, r.updateUser)},
+		{method: http.MethodDelete, path: user, handle: authorized(r.userOf, r.deleteUser)},
+		{method: http.MethodPost, path: user + "/otp", handle: authorized(r.userOf, r.enrolOTP)},
+		{method: http.MethodDelete, path: user + "/otp", handle: authorized(r.userOf, r.deleteOTP)},
+		{method: http.MethodGet, path: devices, handle: authorized(r.userOf, r.listDevices)},
+		{method: http.MethodPost, path: devices, handle: authorized(r.userOf, r.createDevice)},
+		{method: http.MethodDelete, path: devices + "/:device", handle: authorized(r.userOf, r.deleteDevice)},
+		{method: http.MethodGet, path: keysPath, handle: authorized(r.accountOfKeys, r.listKeys)},
+		{method: http.MethodPost, path: keysPath, handle: authorized(r.accountOfKeys, r.createKey)},
+		{method: http.MethodGet, path: key, handle: authorized(r.keyOf, r.getKey)},
+		{method: http.MethodPut, path: key, handle: authorized(r.keyOf, r.updateKey)},
+		{method: http.MethodDelete, path: key, handle: authorized(r.keyOf, r.deleteKey)},
 	}
 	for i := range routes {
 		routes[i].scope = identity.ScopeAdmin
@@ -106,23 +106,13 @@ func (r directoryRoutes) paths() []route {
 	return routes
 }
 
-// caller authenticates an administrator's token or an API key.
-func (r directoryRoutes) caller(c echo.Context) (*identity.Principal, error) {
-	caller, err := r.auth.authenticateAny(c)
+// account returns the account of the path, which the caller sees.
+func (r directoryRoutes) account(c echo.Context) (identity.Account, error) {
+	caller, err := r.auth.authenticateAnyAdmin(c)
 	if err != nil {
-		return nil, err
+		return identity.Account{}, err
 	}
-	return caller, requireAdmin(caller)
-}
-
-// account returns the caller and the account of the path, which the caller sees.
-func (r directoryRoutes) account(c echo.Context) (*identity.Principal, identity.Account, error) {
-	caller, err := r.caller(c)
-	if err != nil {
-		return nil, identity.Account{}, err
-	}
-	account, err := r.auth.visibleAccount(caller, c.Param("id"))
-	return caller, account, err
+	return r.auth.visibleAccount(caller, c.Param("id"))
 }
 
 // own refuses a change of what the caller acts with.
@@ -163,13 +153,22 @@ func writePage[T, U any](c echo.Context, list []T, key func(T) string, show func
 	return writeJSON(c, http.StatusOK, page)
 }
 
-// writeTagged sends an object with its entity tag, and where it was made.
-func writeTagged(c echo.Context, status int, location, tag string, body any) error {
-	c.Response().Header().Set("ETag", tag)
-	if status == http.StatusCreated {
-		c.Response().Header().Set("Location", location)
+// respondTagged is respond with the body's entity tag.
+func respondTagged(c echo.Context, status int, tag string, body any, err error) error {
+	if err != nil {
+		return err
 	}
+	c.Response().Header().Set("ETag", tag)
 	return writeJSON(c, status, body)
+}
+
+// respondCreated is respondTagged with where the object was made.
+func respondCreated(c echo.Context, location, tag string, body any, err error) error {
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set("Location", location)
+	return respondTagged(c, http.StatusCreated, tag, body, nil)
 }
 
 // readOnly reads a member that a client may send back as it was read, and no other.

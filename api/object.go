@@ -92,9 +92,6 @@ func (o *object) String(name string, need need) string {
 	return s
 }
 
-// Bool reads true or false.
-func (o *object) Bool(name string, need need) bool { return as[bool](o, name, need, "a boolean") }
-
 // Int reads a whole number.
 func (o *object) Int(name string, need need) int64 {
 	v, there := o.take(name, need)

@@ -33,7 +33,18 @@ func cacheable(c echo.Context) {
 	c.Response().Header().Set("Cache-Control", "public, max-age=300")
 }
 
-func noContent(c echo.Context) error {
-	c.Response().WriteHeader(http.StatusNoContent)
-	return nil
+// respond sends body as JSON, unless there is an error.
+func respond(c echo.Context, status int, body any, err error) error {
+	if err != nil {
+		return err
+	}
+	return writeJSON(c, status, body)
+}
+
+// noContent sends a response without a body, unless there is an error.
+func noContent(c echo.Context, err error) error {
+	if err == nil {
+		c.Response().WriteHeader(http.StatusNoContent)
+	}
+	return err
 }

@@ -42,16 +42,16 @@ func (a *API) routes() []route {
 		}
 	}
 	if a.deps.Portal != nil {
-		p := portalRoutes{a.deps.Portal, a.auth}
+		p := portalRoutes{a.deps.Portal}
 		routes = append(routes,
 			route{method: http.MethodPost, path: "/ucp/v2/login", handle: p.login},
 			route{method: http.MethodPost, path: "/ucp/v2/login/refresh", handle: p.refresh},
-			route{method: http.MethodPost, path: "/ucp/v2/logout", handle: p.logout},
-			route{method: http.MethodPut, path: "/ucp/v2/password", handle: p.changePassword},
+			route{method: http.MethodPost, path: "/ucp/v2/logout", handle: authorized(a.auth.authenticateUser, p.logout)},
+			route{method: http.MethodPut, path: "/ucp/v2/password", handle: authorized(a.auth.authenticateUser, p.changePassword)},
 			route{method: http.MethodPost, path: "/ucp/v2/otp", handle: p.enrolOTP},
 			route{method: http.MethodPut, path: "/ucp/v2/otp", handle: p.confirmOTP},
-			route{method: http.MethodGet, path: loginRulesPath, handle: p.getLoginRules},
-			route{method: http.MethodPut, path: loginRulesPath, handle: p.putLoginRules},
+			route{method: http.MethodGet, path: loginRulesPath, handle: authorized(a.auth.authenticateAdmin, p.getLoginRules)},
+			route{method: http.MethodPut, path: loginRulesPath, handle: authorized(a.auth.authenticateAdmin, p.putLoginRules)},
 			route{method: http.MethodGet, path: "/.well-known/jwks.json", handle: p.keySet},
 		)
 		routes = append(routes, oidcRoutes{a.deps.Portal}.paths()...)
@@ -60,9 +60,9 @@ func (a *API) routes() []route {
 		routes = append(routes, directoryRoutes{a.deps.Directory, a.auth}.paths()...)
 	}
 	if a.deps.Ingest != nil {
-		i := ingestRoutes{a.deps.Ingest, a.auth}
+		i := ingestRoutes{a.deps.Ingest}
 		routes = append(routes,
-			route{method: http.MethodPost, path: "/api/v2/ingest/:format", handle: i.accept, scope: identity.ScopeIngest, noTimeout: true},
+			route{method: http.MethodPost, path: "/api/v2/ingest/:format", handle: authorized(a.auth.authenticateKey, i.accept), scope: identity.ScopeIngest, noTimeout: true},
 		)
 	}
 	if a.deps.Channel != nil {
@@ -74,44 +74,44 @@ func (a *API) routes() []route {
 		e := encryptionRoutes{a.deps.Encryption, a.auth}
 		const path = "/api/v2/config/call_recording_encryption"
 		routes = append(routes,
-			route{method: http.MethodGet, path: path, handle: e.get},
+			route{method: http.MethodGet, path: path, handle: authorized(a.auth.authenticateAdmin, e.get)},
 			route{method: http.MethodPut, path: path, handle: e.put},
 		)
 	}
 	if a.deps.QueueConfigs != nil {
-		q := queueConfigRoutes{a.deps.QueueConfigs, a.deps.Audit, a.auth}
+		q := queueConfigRoutes{a.deps.QueueConfigs, a.deps.Audit}
 		routes = append(routes,
-			route{method: http.MethodGet, path: queueConfigPath, handle: q.get},
-			route{method: http.MethodPut, path: queueConfigPath, handle: q.put},
+			route{method: http.MethodGet, path: queueConfigPath, handle: authorized(a.auth.authenticateAdmin, q.get)},
+			route{method: http.MethodPut, path: queueConfigPath, handle: authorized(a.auth.authenticateAdmin, q.put)},
 		)
 	}
 	if a.deps.Recordings != nil {
 		r := recordingRoutes{a.deps.Recordings, a.auth, a.config.StallTimeout}
 		const all, one = "/api/v2/recordings", "/api/v2/recordings/:" + paramRecording
 		routes = append(routes,
-			route{method: http.MethodGet, path: all, handle: r.list, scope: identity.ScopeRecordings},
-			route{method: http.MethodPut, path: one, handle: r.upload, scope: identity.ScopeRecordings, noTimeout: true},
-			route{method: http.MethodGet, path: one, handle: r.play, scope: identity.ScopeRecordings, noTimeout: true},
-			route{method: http.MethodDelete, path: one, handle: r.delete, scope: identity.ScopeRecordings},
-			route{method: http.MethodGet, path: one + "/metadata", handle: r.metadata, scope: identity.ScopeRecordings},
+			route{method: http.MethodGet, path: all, handle: authorized(r.account, r.list), scope: identity.ScopeRecordings},
+			route{method: http.MethodPut, path: one, handle: authorized(r.account, r.upload), scope: identity.ScopeRecordings, noTimeout: true},
+			route{method: http.MethodGet, path: one, handle: authorized(r.account, r.play), scope: identity.ScopeRecordings, noTimeout: true},
+			route{method: http.MethodDelete, path: one, handle: authorized(r.account, r.delete), scope: identity.ScopeRecordings},
+			route{method: http.MethodGet, path: one + "/metadata", handle: authorized(r.account, r.metadata), scope: identity.ScopeRecordings},
 		)
 	}
 	if a.deps.Reports != nil {
-		r := reportRoutes{a.deps.Reports, a.deps.Audit, a.auth, a.withTimeout}
+		r := reportRoutes{a.deps.Reports, a.deps.Audit, a.withTimeout}
 		routes = append(routes,
-			route{method: http.MethodGet, path: "/api/v2/reports/cdrs", handle: r.calls, scope: identity.ScopeRead, noTimeout: true},
+			route{method: http.MethodGet, path: "/api/v2/reports/cdrs", handle: authorized(a.auth.authenticateAccount, r.calls), scope: identity.ScopeRead, noTimeout: true},
 		)
 	}
 	if a.deps.Figures != nil {
-		f := figureRoutes{a.deps.Figures, a.auth, a.withTimeout}
+		f := figureRoutes{a.deps.Figures, a.withTimeout}
 		routes = append(routes,
-			route{method: http.MethodGet, path: "/api/v2/reports/queues", handle: f.report(figures.Queues, "queues.csv"), scope: identity.ScopeRead, noTimeout: true},
-			route{method: http.MethodGet, path: "/api/v2/reports/agents", handle: f.report(figures.Agents, "agents.csv"), scope: identity.ScopeRead, noTimeout: true},
+			route{method: http.MethodGet, path: "/api/v2/reports/queues", handle: authorized(a.auth.authenticateAccount, f.report(figures.Queues, "queues.csv")), scope: identity.ScopeRead, noTimeout: true},
+			route{method: http.MethodGet, path: "/api/v2/reports/agents", handle: authorized(a.auth.authenticateAccount, f.report(figures.Agents, "agents.csv")), scope: identity.ScopeRead, noTimeout: true},
 		)
 	}
 	if a.deps.Audit != nil {
-		l := auditRoutes{a.deps.Audit, a.auth}
-		routes = append(routes, route{method: http.MethodGet, path: "/api/v2/audit", handle: l.list, scope: identity.ScopeRead})
+		l := auditRoutes{a.deps.Audit}
+		routes = append(routes, route{method: http.MethodGet, path: "/api/v2/audit", handle: authorized(a.auth.authenticateAccountAdmin, l.list), scope: identity.ScopeRead})
 	}
 	if a.deps.Webhooks != nil {
 		routes = append(routes, webhookRoutes{a.deps.Webhooks, a.auth}.paths()...)
@@ -128,26 +128,26 @@ func (a *API) routes() []route {
 // aiRoutes returns the routes of AI providers and their sessions.
 func (a *API) aiRoutes() (routes []route) {
 	if a.deps.AIProviders != nil {
-		p := aiProviderRoutes{a.deps.AIProviders, a.auth}
+		p := aiProviderRoutes{a.deps.AIProviders}
 		const one = aiProvidersPath + "/:id"
 		routes = append(routes,
-			route{method: http.MethodGet, path: aiProvidersPath, handle: p.list},
-			route{method: http.MethodPost, path: aiProvidersPath, handle: p.create},
-			route{method: http.MethodGet, path: one, handle: p.get},
-			route{method: http.MethodPut, path: one, handle: p.replace},
-			route{method: http.MethodDelete, path: one, handle: p.delete},
+			route{method: http.MethodGet, path: aiProvidersPath, handle: authorized(a.auth.authenticateAdmin, p.list)},
+			route{method: http.MethodPost, path: aiProvidersPath, handle: authorized(a.auth.authenticateAdmin, p.create)},
+			route{method: http.MethodGet, path: one, handle: authorized(a.auth.authenticateAdmin, p.get)},
+			route{method: http.MethodPut, path: one, handle: authorized(a.auth.authenticateAdmin, p.replace)},
+			route{method: http.MethodDelete, path: one, handle: authorized(a.auth.authenticateAdmin, p.delete)},
 		)
 	}
 	if a.deps.AITester != nil {
-		t := aiTestRoute{a.deps.AIOpener, a.deps.AITester, a.auth}
-		routes = append(routes, route{method: http.MethodPost, path: aiProvidersPath + "/:id/test", handle: t.test})
+		t := aiTestRoute{a.deps.AIOpener, a.deps.AITester}
+		routes = append(routes, route{method: http.MethodPost, path: aiProvidersPath + "/:id/test", handle: authorized(a.auth.authenticateAdmin, t.test)})
 	}
 	s := aiSessionRoutes{a.deps.AIOpener, a.deps.AIAnnouncer, a.deps.AIMedia, a.auth}
 	if a.deps.AIAnnouncer != nil {
-		routes = append(routes, route{method: http.MethodPost, path: "/api/v2/ai_sessions", handle: s.announce, scope: identity.ScopeCalls})
+		routes = append(routes, route{method: http.MethodPost, path: "/api/v2/ai_sessions", handle: authorized(a.auth.authenticateAny, s.announce), scope: identity.ScopeCalls})
 	}
 	if a.deps.AIMedia != nil {
-		routes = append(routes, route{method: http.MethodGet, path: "/media/v1/:provider_id", handle: s.socket, scope: identity.ScopeCalls, longLived: true})
+		routes = append(routes, route{method: http.MethodGet, path: "/media/v1/:provider_id", handle: authorized(s.mediaCaller, s.socket), scope: identity.ScopeCalls, longLived: true})
 	}
 	return routes
 }
@@ -155,10 +155,10 @@ func (a *API) aiRoutes() (routes []route) {
 func (r callRoutes) paths() []route {
 	const clickToCall, call = "/ucp/v2/c2c/", "/api/v2/calls/:origination_call_id"
 	return []route{
-		{method: http.MethodPost, path: clickToCall, handle: r.originate, scope: identity.ScopeCalls}, // without a destination: 400
-		{method: http.MethodPost, path: clickToCall + ":destination", handle: r.originate, scope: identity.ScopeCalls},
-		{method: http.MethodGet, path: call, handle: r.progress, scope: identity.ScopeCalls},
-		{method: http.MethodDelete, path: call, handle: r.cancel, scope: identity.ScopeCalls},
+		{method: http.MethodPost, path: clickToCall, handle: authorized(r.auth.authenticateAny, r.originate), scope: identity.ScopeCalls}, // without a destination: 400
+		{method: http.MethodPost, path: clickToCall + ":destination", handle: authorized(r.auth.authenticateAny, r.originate), scope: identity.ScopeCalls},
+		{method: http.MethodGet, path: call, handle: authorized(r.auth.authenticateAny, r.progress), scope: identity.ScopeCalls},
+		{method: http.MethodDelete, path: call, handle: authorized(r.auth.authenticateAny, r.cancel), scope: identity.ScopeCalls},
 	}
 }
 
@@ -169,7 +169,7 @@ func (c channelRoutes) paths(prefix, socket string) []route {
 		{method: http.MethodGet, path: socket, handle: c.socket, longLived: true},
 		{method: http.MethodGet, path: prefix + "/stream", handle: c.stream, longLived: true},
 		{method: http.MethodGet, path: prefix + "/health", handle: c.health},
-		{method: http.MethodGet, path: prefix + "/stats", handle: c.stats},
-		{method: http.MethodGet, path: prefix + "/snapshot", handle: c.snapshot},
+		{method: http.MethodGet, path: prefix + "/stats", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents, identity.AudienceAPI), c.stats)},
+		{method: http.MethodGet, path: prefix + "/snapshot", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents), c.snapshot)},
 	}
 }

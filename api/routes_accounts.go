@@ -28,11 +28,7 @@ func viewAccount(caller *identity.Principal, a identity.Account) accountView {
 	return view
 }
 
-func (r directoryRoutes) listAccounts(c echo.Context) error {
-	caller, err := r.caller(c)
-	if err != nil {
-		return err
-	}
+func (r directoryRoutes) listAccounts(c echo.Context, caller *identity.Principal) error {
 	tree := r.auth.identity.Tree()
 	var visible []identity.Account
 	for _, a := range tree.Accounts() {
@@ -44,11 +40,7 @@ func (r directoryRoutes) listAccounts(c echo.Context) error {
 		func(a identity.Account) accountView { return viewAccount(caller, a) })
 }
 
-func (r directoryRoutes) createAccount(c echo.Context) error {
-	caller, err := r.caller(c)
-	if err != nil {
-		return err
-	}
+func (r directoryRoutes) createAccount(c echo.Context, caller *identity.Principal) error {
 	body, err := decode(c)
 	if err != nil {
 		return err
@@ -60,37 +52,26 @@ func (r directoryRoutes) createAccount(c echo.Context) error {
 	if body.Has("parent_id") {
 		n.Parent = body.String("parent_id", required)
 	}
-	r.checkParent(body, caller, n.Parent)
+	r.checkParent(c, body, n.Parent)
 	if err := body.Err("Invalid account"); err != nil {
 		return err
 	}
 	made, err := r.directory.CreateAccount(c.Request().Context(), n)
-	if err != nil {
-		return err
-	}
-	return writeTagged(c, http.StatusCreated, accountsPath+"/"+made.ID, made.ETag(), viewAccount(caller, made))
+	return respondCreated(c, accountsPath+"/"+made.ID, made.ETag(), viewAccount(caller, made), err)
 }
 
 // checkParent adds a fault if the caller does not see the parent.
-func (r directoryRoutes) checkParent(body *object, caller *identity.Principal, parent string) {
-	if !r.auth.identity.Tree().Contains(caller.AccountID, parent) {
+func (r directoryRoutes) checkParent(c echo.Context, body *object, parent string) {
+	if !r.auth.identity.Tree().Contains(callerOf(c).AccountID, parent) {
 		body.fault("parent_id", "unknown_account", "is not an account")
 	}
 }
 
-func (r directoryRoutes) getAccount(c echo.Context) error {
-	caller, account, err := r.account(c)
-	if err != nil {
-		return err
-	}
-	return writeTagged(c, http.StatusOK, "", account.ETag(), viewAccount(caller, account))
+func (r directoryRoutes) getAccount(c echo.Context, account identity.Account) error {
+	return respondTagged(c, http.StatusOK, account.ETag(), viewAccount(callerOf(c), account), nil)
 }
 
-func (r directoryRoutes) updateAccount(c echo.Context) error {
-	caller, account, err := r.account(c)
-	if err != nil {
-		return err
-	}
+func (r directoryRoutes) updateAccount(c echo.Context, account identity.Account) error {
 	body, err := decode(c)
 	if err != nil {
 		return err
@@ -102,30 +83,23 @@ func (r directoryRoutes) updateAccount(c echo.Context) error {
 		TimeZone: body.String("time_zone", optional), IfMatch: c.Request().Header.Get("If-Match"),
 	}
 	if body.Has("parent_id") {
-		if account.ID == caller.AccountID {
+		if account.ID == callerOf(c).AccountID {
 			return fault.Conflict("Your own account cannot be moved")
 		}
 		u.Parent = body.String("parent_id", required)
-		r.checkParent(body, caller, u.Parent)
+		r.checkParent(c, body, u.Parent)
 	}
 	if err := body.Err("Invalid account"); err != nil {
 		return err
 	}
 	stored, err := r.directory.UpdateAccount(c.Request().Context(), account.ID, u)
-	if err != nil {
-		return err
-	}
-	return writeTagged(c, http.StatusOK, "", stored.ETag(), viewAccount(caller, stored))
+	return respondTagged(c, http.StatusOK, stored.ETag(), viewAccount(callerOf(c), stored), err)
 }
 
 // deleteAccount deletes an account without accounts below it; with purge=now its
 // data too, without waiting.
-func (r directoryRoutes) deleteAccount(c echo.Context) error {
-	caller, account, err := r.account(c)
-	if err != nil {
-		return err
-	}
-	if account.ID == caller.AccountID {
+func (r directoryRoutes) deleteAccount(c echo.Context, account identity.Account) error {
+	if account.ID == callerOf(c).AccountID {
 		return own("Your own account cannot be deleted")
 	}
 	remove := r.directory.DeleteAccount
@@ -140,8 +114,6 @@ func (r directoryRoutes) deleteAccount(c echo.Context) error {
 	if err := q.Err(); err != nil {
 		return err
 	}
-	if _, err := remove(c.Request().Context(), account.ID); err != nil {
-		return err
-	}
-	return noContent(c)
+	_, err := remove(c.Request().Context(), account.ID)
+	return noContent(c, err)
 }

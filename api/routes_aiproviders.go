@@ -39,27 +39,17 @@ type SessionTester interface {
 
 const aiProvidersPath = "/api/v2/config/ai_providers"
 
-type aiProviderRoutes struct {
-	providers AIProviders
-	auth      auth
-}
+type aiProviderRoutes struct{ providers AIProviders }
 
-func (r aiProviderRoutes) list(c echo.Context) error {
-	account, err := r.auth.authenticateAdmin(c)
-	if err != nil {
-		return err
-	}
+func (r aiProviderRoutes) list(c echo.Context, account identity.Account) error {
 	all, err := r.providers.List(c.Request().Context(), account.ID)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, struct {
+	return respond(c, http.StatusOK, struct {
 		Data []aiprovider.Document `json:"data"`
-	}{all})
+	}{all}, err)
 }
 
-func (r aiProviderRoutes) create(c echo.Context) error {
-	account, body, err := r.change(c)
+func (r aiProviderRoutes) create(c echo.Context, account identity.Account) error {
+	body, err := decodeRaw(c)
 	if err != nil {
 		return err
 	}
@@ -71,66 +61,31 @@ func (r aiProviderRoutes) create(c echo.Context) error {
 	return writeJSON(c, http.StatusCreated, made)
 }
 
-func (r aiProviderRoutes) get(c echo.Context) error {
-	account, err := r.auth.authenticateAdmin(c)
-	if err != nil {
-		return err
-	}
+func (r aiProviderRoutes) get(c echo.Context, account identity.Account) error {
 	found, err := r.providers.Get(c.Request().Context(), account.ID, c.Param("id"))
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, found)
+	return respond(c, http.StatusOK, found, err)
 }
 
-func (r aiProviderRoutes) replace(c echo.Context) error {
-	account, body, err := r.change(c)
+func (r aiProviderRoutes) replace(c echo.Context, account identity.Account) error {
+	body, err := decodeRaw(c)
 	if err != nil {
 		return err
 	}
 	put, err := r.providers.Replace(c.Request().Context(), account.ID, c.Param("id"), body)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, put)
+	return respond(c, http.StatusOK, put, err)
 }
 
-func (r aiProviderRoutes) delete(c echo.Context) error {
-	account, err := r.auth.authenticateAdmin(c)
-	if err != nil {
-		return err
-	}
-	if err := r.providers.Delete(c.Request().Context(), account.ID, c.Param("id")); err != nil {
-		return err
-	}
-	return noContent(c)
-}
-
-// change reads a request that changes a provider.
-func (r aiProviderRoutes) change(c echo.Context) (account identity.Account, body map[string]json.RawMessage, err error) {
-	if account, err = r.auth.authenticateAdmin(c); err != nil {
-		return identity.Account{}, nil, err
-	}
-	members, err := decode(c)
-	if err != nil {
-		return identity.Account{}, nil, err
-	}
-	body, err = members.Raw()
-	return account, body, err
+func (r aiProviderRoutes) delete(c echo.Context, account identity.Account) error {
+	return noContent(c, r.providers.Delete(c.Request().Context(), account.ID, c.Param("id")))
 }
 
 // aiTestRoute tests a provider.
 type aiTestRoute struct {
 	providers AIProviderOpener
 	tester    SessionTester
-	auth      auth
 }
 
-func (r aiTestRoute) test(c echo.Context) error {
-	account, err := r.auth.authenticateAdmin(c)
-	if err != nil {
-		return err
-	}
+func (r aiTestRoute) test(c echo.Context, account identity.Account) error {
 	provider, err := r.providers.Open(c.Request().Context(), c.Param("id"))
 	if err != nil {
 		return err

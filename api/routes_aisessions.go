@@ -33,11 +33,7 @@ type aiSessionRoutes struct {
 	auth      auth
 }
 
-func (r aiSessionRoutes) announce(c echo.Context) error {
-	caller, err := r.auth.authenticateAny(c)
-	if err != nil {
-		return err
-	}
+func (r aiSessionRoutes) announce(c echo.Context, caller *identity.Principal) error {
 	body, err := decode(c)
 	if err != nil {
 		return err
@@ -90,11 +86,7 @@ func (o *object) callText(name string) string {
 	return text
 }
 
-func (r aiSessionRoutes) socket(c echo.Context) error {
-	caller, err := r.mediaCaller(c)
-	if err != nil {
-		return err
-	}
+func (r aiSessionRoutes) socket(c echo.Context, caller *identity.Principal) error {
 	provider, err := r.provider(c, caller, c.Param("provider_id"))
 	if err != nil {
 		return err

@@ -30,36 +30,32 @@ func viewKey(k identity.APIKey) keyView {
 	return view
 }
 
-// keyOf returns the caller and the key of the path, which belongs to an account that
+// keyOf returns the key of the path, which belongs to an account that
 // the caller sees, and to that of X-Account-ID where it is sent.
-func (r directoryRoutes) keyOf(c echo.Context) (*identity.Principal, identity.APIKey, error) {
-	caller, err := r.caller(c)
+func (r directoryRoutes) keyOf(c echo.Context) (identity.APIKey, error) {
+	caller, err := r.auth.authenticateAnyAdmin(c)
 	if err != nil {
-		return nil, identity.APIKey{}, err
+		return identity.APIKey{}, err
 	}
 	key, err := r.directory.APIKey(c.Request().Context(), c.Param("id"))
 	named := c.Request().Header.Get("X-Account-ID")
 	if fault.KindOf(err) == fault.KindNotFound || err == nil &&
 		(!r.auth.identity.Tree().Contains(caller.AccountID, key.AccountID) || named != "" && named != key.AccountID) {
-		return nil, identity.APIKey{}, fault.NotFound("API key not found")
+		return identity.APIKey{}, fault.NotFound("API key not found")
 	}
-	return caller, key, err
+	return key, err
 }
 
 // accountOfKeys returns the account of X-Account-ID, or the caller's own.
 func (r directoryRoutes) accountOfKeys(c echo.Context) (identity.Account, error) {
-	caller, err := r.caller(c)
+	caller, err := r.auth.authenticateAnyAdmin(c)
 	if err != nil {
 		return identity.Account{}, err
 	}
 	return r.auth.namedOrOwnAccount(c, caller)
 }
 
-func (r directoryRoutes) listKeys(c echo.Context) error {
-	account, err := r.accountOfKeys(c)
-	if err != nil {
-		return err
-	}
+func (r directoryRoutes) listKeys(c echo.Context, account identity.Account) error {
 	keys, err := r.directory.APIKeys(c.Request().Context(), account.ID)
 	if err != nil {
 		return err
@@ -79,11 +75,7 @@ func readKey(body *object, needScopes need) (name string, scopes []identity.Scop
 	return name, scopes
 }
 
-func (r directoryRoutes) createKey(c echo.Context) error {
-	account, err := r.accountOfKeys(c)
-	if err != nil {
-		return err
-	}
+func (r directoryRoutes) createKey(c echo.Context, account identity.Account) error {
 	body, err := decode(c)
 	if err != nil {
 		return err
@@ -97,27 +89,16 @@ func (r directoryRoutes) createKey(c echo.Context) error {
 		return err
 	}
 	key, made, err := r.directory.CreateAPIKey(c.Request().Context(), n)
-	if err != nil {
-		return err
-	}
 	view := viewKey(made)
 	view.Key = key
-	return writeTagged(c, http.StatusCreated, keysPath+"/"+made.ID, made.ETag(), view)
+	return respondCreated(c, keysPath+"/"+made.ID, made.ETag(), view, err)
 }
 
-func (r directoryRoutes) getKey(c echo.Context) error {
-	_, key, err := r.keyOf(c)
-	if err != nil {
-		return err
-	}
-	return writeTagged(c, http.StatusOK, "", key.ETag(), viewKey(key))
+func (r directoryRoutes) getKey(c echo.Context, key identity.APIKey) error {
+	return respondTagged(c, http.StatusOK, key.ETag(), viewKey(key), nil)
 }
 
-func (r directoryRoutes) updateKey(c echo.Context) error {
-	caller, key, err := r.keyOf(c)
-	if err != nil {
-		return err
-	}
+func (r directoryRoutes) updateKey(c echo.Context, key identity.APIKey) error {
 	body, err := decode(c)
 	if err != nil {
 		return err
@@ -133,26 +114,16 @@ func (r directoryRoutes) updateKey(c echo.Context) error {
 	if err := body.Err("Invalid API key"); err != nil {
 		return err
 	}
-	if key.ID == caller.KeyID && !slices.Contains(u.Scopes, identity.ScopeAdmin) {
+	if key.ID == callerOf(c).KeyID && !slices.Contains(u.Scopes, identity.ScopeAdmin) {
 		return own("The scope admin cannot be taken from the key in use")
 	}
 	stored, err := r.directory.UpdateAPIKey(c.Request().Context(), key.ID, u)
-	if err != nil {
-		return err
-	}
-	return writeTagged(c, http.StatusOK, "", stored.ETag(), viewKey(stored))
+	return respondTagged(c, http.StatusOK, stored.ETag(), viewKey(stored), err)
 }
 
-func (r directoryRoutes) deleteKey(c echo.Context) error {
-	caller, key, err := r.keyOf(c)
-	if err != nil {
-		return err
-	}
-	if key.ID == caller.KeyID {
+func (r directoryRoutes) deleteKey(c echo.Context, key identity.APIKey) error {
+	if key.ID == callerOf(c).KeyID {
 		return own("The key in use cannot be deleted")
 	}
-	if err := r.directory.DeleteAPIKey(c.Request().Context(), key.ID); err != nil {
-		return err
-	}
-	return noContent(c)
+	return noContent(c, r.directory.DeleteAPIKey(c.Request().Context(), key.ID))
 }

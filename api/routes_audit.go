@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"trunkline/audit"
+	"trunkline/identity"
 	"trunkline/internal/report"
 )
 
@@ -18,30 +19,17 @@ type AuditLog interface {
 	List(ctx context.Context, f audit.Filter) (*audit.Page, error)
 }
 
-type auditRoutes struct {
-	audit AuditLog
-	auth  auth
-}
+type auditRoutes struct{ audit AuditLog }
 
 // list returns a page of the account's entries to its administrators.
-func (r auditRoutes) list(c echo.Context) error {
-	caller, account, err := r.auth.callerAndAccount(c)
-	if err != nil {
-		return err
-	}
-	if err := requireAdmin(caller); err != nil {
-		return err
-	}
+func (r auditRoutes) list(c echo.Context, account identity.Account) error {
 	filter, err := parseAuditFilter(c.QueryParams())
 	if err != nil {
 		return err
 	}
 	filter.AccountID = account.ID
 	page, err := r.audit.List(c.Request().Context(), filter)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, page)
+	return respond(c, http.StatusOK, page, err)
 }
 
 // parseAuditFilter reads the query. Its error names every parameter that is wrong.

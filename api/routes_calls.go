@@ -27,48 +27,39 @@ type callRoutes struct {
 
 // originate rings the caller's phone. An API key is authenticated and then refused by
 // Calls, since it has no extension.
-func (r callRoutes) originate(c echo.Context) error {
-	caller, destination, err := r.callerAndLastSegment(c)
+func (r callRoutes) originate(c echo.Context, caller *identity.Principal) error {
+	destination, err := lastSegment(c)
 	if err != nil {
 		return err
 	}
 	callID, err := r.calls.Originate(c.Request().Context(), caller, destination, c.Request().Header.Get("Idempotency-Key"))
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusCreated, struct {
+	return respond(c, http.StatusCreated, struct {
 		CallID string `json:"origination_call_id"`
-	}{callID})
+	}{callID}, err)
 }
 
-// callerAndLastSegment authenticates the caller. segment is the last one of the path,
-// percent-decoded once: a destination or a call id.
-func (r callRoutes) callerAndLastSegment(c echo.Context) (caller *identity.Principal, segment string, err error) {
-	if caller, err = r.auth.authenticateAny(c); err != nil {
-		return nil, "", err
-	}
+// lastSegment returns the last segment of the path, percent-decoded once: a destination
+// or a call id.
+func lastSegment(c echo.Context) (string, error) {
 	escaped := c.Request().URL.EscapedPath()
-	segment, err = url.PathUnescape(escaped[strings.LastIndexByte(escaped, '/')+1:])
+	segment, err := url.PathUnescape(escaped[strings.LastIndexByte(escaped, '/')+1:])
 	if err != nil {
-		return nil, "", fault.Invalid("The path is not URL-encoded")
+		return "", fault.Invalid("The path is not URL-encoded")
 	}
-	return caller, segment, nil
+	return segment, nil
 }
 
-func (r callRoutes) progress(c echo.Context) error {
-	caller, callID, err := r.callerAndLastSegment(c)
+func (r callRoutes) progress(c echo.Context, caller *identity.Principal) error {
+	callID, err := lastSegment(c)
 	if err != nil {
 		return err
 	}
 	call, err := r.calls.Get(c.Request().Context(), caller, callID)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, call)
+	return respond(c, http.StatusOK, call, err)
 }
 
-func (r callRoutes) cancel(c echo.Context) error {
-	caller, callID, err := r.callerAndLastSegment(c)
+func (r callRoutes) cancel(c echo.Context, caller *identity.Principal) error {
+	callID, err := lastSegment(c)
 	if err != nil {
 		return err
 	}

@@ -54,13 +54,10 @@ func (r channelRoutes) login(c echo.Context) error {
 		return err
 	}
 	token, expiresIn, err := login(filter)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, struct {
+	return respond(c, http.StatusOK, struct {
 		AccessToken string `json:"access_token"`
 		ExpiresIn   int64  `json:"expires_in"`
-	}{token, seconds(expiresIn)})
+	}{token, seconds(expiresIn)}, err)
 }
 
 // loginWith returns the login with the credentials of the request: those in the body,
@@ -110,11 +107,7 @@ func (r channelRoutes) health(c echo.Context) error {
 	}{status, total, time.Now().Unix()})
 }
 
-func (r channelRoutes) stats(c echo.Context) error {
-	caller, err := r.auth.authenticateBearer(c, identity.AudienceEvents, identity.AudienceAPI)
-	if err != nil {
-		return err
-	}
+func (r channelRoutes) stats(c echo.Context, caller *identity.Principal) error {
 	clients := r.channel.Stats(c.Request().Context(), caller)
 	if clients == nil {
 		clients = []fanout.Client{} // an empty list, never null
@@ -126,14 +119,7 @@ func (r channelRoutes) stats(c echo.Context) error {
 	}{len(clients), clients, time.Now().Unix()})
 }
 
-func (r channelRoutes) snapshot(c echo.Context) error {
-	caller, err := r.auth.authenticateBearer(c, identity.AudienceEvents)
-	if err != nil {
-		return err
-	}
+func (r channelRoutes) snapshot(c echo.Context, caller *identity.Principal) error {
 	snapshot, err := r.channel.Snapshot(c.Request().Context(), caller)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, snapshot)
+	return respond(c, http.StatusOK, snapshot, err)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"trunkline/config/encryption"
+	"trunkline/identity"
 	"trunkline/internal/fault"
 )
 
@@ -22,11 +23,7 @@ type encryptionRoutes struct {
 	auth       auth
 }
 
-func (r encryptionRoutes) get(c echo.Context) error {
-	account, err := r.auth.authenticateAdmin(c)
-	if err != nil {
-		return err
-	}
+func (r encryptionRoutes) get(c echo.Context, account identity.Account) error {
 	answer, err := r.encryption.Get(c.Request().Context(), account.ID)
 	if err != nil {
 		return err
@@ -67,11 +64,7 @@ func (r encryptionRoutes) update(c echo.Context) (*encryption.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	body, err := decode(c)
-	if err != nil {
-		return nil, err
-	}
-	members, err := body.Raw()
+	members, err := decodeRaw(c)
 	if err != nil {
 		return nil, err
 	}

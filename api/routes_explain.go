@@ -29,17 +29,10 @@ type explainRoutes struct {
 }
 
 func (r explainRoutes) paths() []route {
-	return []route{{method: http.MethodGet, path: "/api/v2/events/:id/explain", handle: r.get, scope: identity.ScopeAdmin}}
+	return []route{{method: http.MethodGet, path: "/api/v2/events/:id/explain", handle: authorized(r.auth.authenticateAnyAdmin, r.get), scope: identity.ScopeAdmin}}
 }
 
-func (r explainRoutes) get(c echo.Context) error {
-	caller, err := r.auth.authenticateAny(c)
-	if err != nil {
-		return err
-	}
-	if err := requireAdmin(caller); err != nil {
-		return err
-	}
+func (r explainRoutes) get(c echo.Context, caller *identity.Principal) error {
 	id, err := event.ParseID(c.Param("id"))
 	if err != nil {
 		return fault.InvalidField("id", "invalid", "id: "+err.Error())

@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"trunkline/identity"
 	"trunkline/ingest"
 )
 
@@ -15,16 +16,9 @@ type Ingest interface {
 	Accept(ctx context.Context, r ingest.Request) (ingest.Result, error)
 }
 
-type ingestRoutes struct {
-	ingest Ingest
-	auth   auth
-}
+type ingestRoutes struct{ ingest Ingest }
 
-func (i ingestRoutes) accept(c echo.Context) error {
-	caller, err := i.auth.authenticateKey(c)
-	if err != nil {
-		return err
-	}
+func (i ingestRoutes) accept(c echo.Context, caller *identity.Principal) error {
 	r := c.Request()
 	result, err := i.ingest.Accept(r.Context(), ingest.Request{
 		Format:          c.Param("format"),

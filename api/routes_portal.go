@@ -26,10 +26,7 @@ type Portal interface {
 	JWKS() []byte
 }
 
-type portalRoutes struct {
-	portal Portal
-	auth   auth
-}
+type portalRoutes struct{ portal Portal }
 
 type session struct {
 	User         user   `json:"user"`
@@ -119,22 +116,11 @@ func viewOf(u identity.User) user {
 
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 
-func (p portalRoutes) logout(c echo.Context) error {
-	caller, err := p.auth.authenticateBearer(c, identity.AudienceAPI)
-	if err != nil {
-		return err
-	}
-	if err := p.portal.Logout(c.Request().Context(), caller); err != nil {
-		return err
-	}
-	return noContent(c)
+func (p portalRoutes) logout(c echo.Context, caller *identity.Principal) error {
+	return noContent(c, p.portal.Logout(c.Request().Context(), caller))
 }
 
-func (p portalRoutes) changePassword(c echo.Context) error {
-	caller, err := p.auth.authenticateBearer(c, identity.AudienceAPI)
-	if err != nil {
-		return err
-	}
+func (p portalRoutes) changePassword(c echo.Context, caller *identity.Principal) error {
 	body, err := decode(c)
 	if err != nil {
 		return err
@@ -143,10 +129,7 @@ func (p portalRoutes) changePassword(c echo.Context) error {
 	if err := body.Err(invalidBody); err != nil {
 		return err
 	}
-	if err := p.portal.ChangePassword(c.Request().Context(), caller, current, next, c.RealIP()); err != nil {
-		return err
-	}
-	return noContent(c)
+	return noContent(c, p.portal.ChangePassword(c.Request().Context(), caller, current, next, c.RealIP()))
 }
 
 // enrolOTP begins an enrolment, confirmOTP ends it. Both take credentials and no
@@ -157,13 +140,10 @@ func (p portalRoutes) enrolOTP(c echo.Context) error {
 		return err
 	}
 	enrolment, err := p.portal.BeginOTP(c.Request().Context(), credentials)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, struct {
+	return respond(c, http.StatusOK, struct {
 		Secret string `json:"secret"`
 		URI    string `json:"uri"`
-	}{enrolment.Secret, enrolment.URI})
+	}{enrolment.Secret, enrolment.URI}, err)
 }
 
 func (p portalRoutes) confirmOTP(c echo.Context) error {
@@ -172,12 +152,9 @@ func (p portalRoutes) confirmOTP(c echo.Context) error {
 		return err
 	}
 	codes, err := p.portal.ConfirmOTP(c.Request().Context(), credentials)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, struct {
+	return respond(c, http.StatusOK, struct {
 		RecoveryCodes []string `json:"recovery_codes"`
-	}{codes})
+	}{codes}, err)
 }
 
 func decodeCredentials(c echo.Context) (identity.Credentials, error) {
@@ -196,11 +173,7 @@ type loginRules struct {
 	AdminOTP string `json:"admin_otp"`
 }
 
-func (p portalRoutes) getLoginRules(c echo.Context) error {
-	account, err := p.auth.authenticateAdmin(c)
-	if err != nil {
-		return err
-	}
+func (p portalRoutes) getLoginRules(c echo.Context, account identity.Account) error {
 	return p.writeLoginRules(c, account.ID)
 }
 
@@ -216,11 +189,7 @@ func (p portalRoutes) writeLoginRules(c echo.Context, accountID string) error {
 	return writeJSON(c, http.StatusOK, rules)
 }
 
-func (p portalRoutes) putLoginRules(c echo.Context) error {
-	account, err := p.auth.authenticateAdmin(c)
-	if err != nil {
-		return err
-	}
+func (p portalRoutes) putLoginRules(c echo.Context, account identity.Account) error {
 	body, err := decode(c)
 	if err != nil {
 		return err

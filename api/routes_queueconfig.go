@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"trunkline/audit"
+	"trunkline/identity"
 	"trunkline/stats"
 )
 
@@ -21,14 +22,9 @@ const queueConfigPath = "/api/v2/config/queues"
 type queueConfigRoutes struct {
 	configs QueueConfigs
 	audit   AuditLog
-	auth    auth
 }
 
-func (r queueConfigRoutes) get(c echo.Context) error {
-	account, err := r.auth.authenticateAdmin(c)
-	if err != nil {
-		return err
-	}
+func (r queueConfigRoutes) get(c echo.Context, account identity.Account) error {
 	config, etag, err := r.configs.Find(c.Request().Context(), account.ID)
 	if err != nil {
 		return err
@@ -37,11 +33,7 @@ func (r queueConfigRoutes) get(c echo.Context) error {
 	return writeJSON(c, http.StatusOK, config)
 }
 
-func (r queueConfigRoutes) put(c echo.Context) error {
-	account, err := r.auth.authenticateAdmin(c)
-	if err != nil {
-		return err
-	}
+func (r queueConfigRoutes) put(c echo.Context, account identity.Account) error {
 	body, err := decode(c)
 	if err != nil {
 		return err

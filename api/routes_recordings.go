@@ -35,13 +35,18 @@ type recordingRoutes struct {
 	stall      time.Duration
 }
 
-// account returns the account whose recordings the request is about.
+// account returns the account of X-Account-ID. It may be absent for an API key, whose
+// own account is then returned.
 func (r recordingRoutes) account(c echo.Context) (identity.Account, error) {
 	caller, err := r.auth.authenticateAny(c)
 	if err != nil {
 		return identity.Account{}, err
 	}
-	account, err := r.auth.keyAccountOrNamed(c, caller)
+	find := r.auth.namedAccount
+	if caller.IsKey() {
+		find = r.auth.namedOrOwnAccount
+	}
+	account, err := find(c, caller)
 	if err != nil {
 		return identity.Account{}, err
 	}
@@ -50,11 +55,7 @@ func (r recordingRoutes) account(c echo.Context) (identity.Account, error) {
 
 const paramRecording = "recording_id"
 
-func (r recordingRoutes) upload(c echo.Context) error {
-	account, err := r.account(c)
-	if err != nil {
-		return err
-	}
+func (r recordingRoutes) upload(c echo.Context, account identity.Account) error {
 	header := c.Request().Header
 	if err := checkEncoding(header); err != nil {
 		return err
@@ -67,18 +68,11 @@ func (r recordingRoutes) upload(c echo.Context) error {
 		ContentType: header.Get("Content-Type"),
 		Body:        &uploadReader{body: c.Request().Body, deadline: readDeadline(c, r.stall)},
 	})
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusCreated, stored)
+	return respond(c, http.StatusCreated, stored, err)
 }
 
 // play sends the audio, or the part of it that Range names.
-func (r recordingRoutes) play(c echo.Context) error {
-	account, err := r.account(c)
-	if err != nil {
-		return err
-	}
+func (r recordingRoutes) play(c echo.Context, account identity.Account) error {
 	audio, err := r.recordings.Open(c.Request().Context(), account.ID, c.Param(paramRecording))
 	if err != nil {
 		return err
@@ -110,42 +104,21 @@ func (w *errorReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (r recordingRoutes) metadata(c echo.Context) error {
-	account, err := r.account(c)
-	if err != nil {
-		return err
-	}
+func (r recordingRoutes) metadata(c echo.Context, account identity.Account) error {
 	found, err := r.recordings.Metadata(c.Request().Context(), account.ID, c.Param(paramRecording))
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, found)
+	return respond(c, http.StatusOK, found, err)
 }
 
-func (r recordingRoutes) delete(c echo.Context) error {
-	account, err := r.account(c)
-	if err != nil {
-		return err
-	}
-	if err := r.recordings.Delete(c.Request().Context(), account.ID, c.Param(paramRecording)); err != nil {
-		return err
-	}
-	return noContent(c)
+func (r recordingRoutes) delete(c echo.Context, account identity.Account) error {
+	return noContent(c, r.recordings.Delete(c.Request().Context(), account.ID, c.Param(paramRecording)))
 }
 
-func (r recordingRoutes) list(c echo.Context) error {
-	account, err := r.account(c)
-	if err != nil {
-		return err
-	}
+func (r recordingRoutes) list(c echo.Context, account identity.Account) error {
 	q := report.NewQuery(c.QueryParams())
 	size, start := q.PageSize(), q.Get("start_key")
 	if err := q.Err(); err != nil {
 		return err
 	}
 	page, err := r.recordings.List(c.Request().Context(), account.ID, size, start)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, page)
+	return respond(c, http.StatusOK, page, err)
 }

@@ -11,6 +11,7 @@ import (
 	"trunkline/audit"
 	"trunkline/cdrindex"
 	"trunkline/event"
+	"trunkline/identity"
 	"trunkline/internal/report"
 	"trunkline/stats/figures"
 )
@@ -31,15 +32,10 @@ type FigureReports interface {
 type reportRoutes struct {
 	reports Reports
 	audit   AuditLog
-	auth    auth
 	timed   func(echo.HandlerFunc) echo.HandlerFunc
 }
 
-func (r reportRoutes) calls(c echo.Context) error {
-	_, account, err := r.auth.callerAndAccount(c)
-	if err != nil {
-		return err
-	}
+func (r reportRoutes) calls(c echo.Context, account identity.Account) error {
 	filter, err := cdrindex.ParseFilter(c.QueryParams(), c.Request().Header.Get("Accept"))
 	if err != nil {
 		return err
@@ -55,16 +51,10 @@ func (r reportRoutes) answer(c echo.Context, f cdrindex.Filter) error {
 	ctx := c.Request().Context()
 	if f.OriginationCallID != "" {
 		row, err := r.reports.Find(ctx, f.Account, f.Start, f.End, f.OriginationCallID)
-		if err != nil {
-			return err
-		}
-		return writeJSON(c, http.StatusOK, row)
+		return respond(c, http.StatusOK, row, err)
 	}
 	page, err := r.reports.List(ctx, f)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, page)
+	return respond(c, http.StatusOK, page, err)
 }
 
 // export streams the whole range as CSV, without a time limit, once the audit log
@@ -90,18 +80,13 @@ func writeCSV(c echo.Context, file string, write func(io.Writer) (wrote bool, er
 
 type figureRoutes struct {
 	reports FigureReports
-	auth    auth
 	timed   func(echo.HandlerFunc) echo.HandlerFunc
 }
 
 // report answers with the figures of one kind, in intervals of the account's time
 // zone.
-func (r figureRoutes) report(kind figures.Kind, file string) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		_, account, err := r.auth.callerAndAccount(c)
-		if err != nil {
-			return err
-		}
+func (r figureRoutes) report(kind figures.Kind, file string) func(echo.Context, identity.Account) error {
+	return func(c echo.Context, account identity.Account) error {
 		filter, err := figures.ParseFilter(kind, c.QueryParams(), c.Request().Header.Get("Accept"))
 		if err != nil {
 			return err
@@ -112,10 +97,7 @@ func (r figureRoutes) report(kind figures.Kind, file string) echo.HandlerFunc {
 		}
 		return r.timed(func(c echo.Context) error {
 			page, err := r.reports.List(c.Request().Context(), filter)
-			if err != nil {
-				return err
-			}
-			return writeJSON(c, http.StatusOK, page)
+			return respond(c, http.StatusOK, page, err)
 		})(c)
 	}
 }

@@ -28,24 +28,20 @@ func viewUser(u identity.User) userView {
 // userPath returns the path of a user.
 func userPath(u identity.User) string { return accountsPath + "/" + u.AccountID + "/users/" + u.ID }
 
-// userOf returns the caller and the user of the path.
-func (r directoryRoutes) userOf(c echo.Context) (*identity.Principal, identity.User, error) {
-	caller, account, err := r.account(c)
+// userOf returns the user of the path.
+func (r directoryRoutes) userOf(c echo.Context) (identity.User, error) {
+	account, err := r.account(c)
 	if err != nil {
-		return nil, identity.User{}, err
+		return identity.User{}, err
 	}
 	found, err := r.directory.User(c.Request().Context(), c.Param("user"))
 	if fault.KindOf(err) == fault.KindNotFound || err == nil && found.AccountID != account.ID {
-		return nil, identity.User{}, fault.NotFound("User not found")
+		return identity.User{}, fault.NotFound("User not found")
 	}
-	return caller, found, err
+	return found, err
 }
 
-func (r directoryRoutes) listUsers(c echo.Context) error {
-	_, account, err := r.account(c)
-	if err != nil {
-		return err
-	}
+func (r directoryRoutes) listUsers(c echo.Context, account identity.Account) error {
 	users, err := r.directory.Users(c.Request().Context(), account.ID)
 	if err != nil {
 		return err
@@ -53,11 +49,7 @@ func (r directoryRoutes) listUsers(c echo.Context) error {
 	return writePage(c, users, func(u identity.User) string { return strings.ToLower(u.Username) }, viewUser)
 }
 
-func (r directoryRoutes) createUser(c echo.Context) error {
-	_, account, err := r.account(c)
-	if err != nil {
-		return err
-	}
+func (r directoryRoutes) createUser(c echo.Context, account identity.Account) error {
 	body, err := decode(c)
 	if err != nil {
 		return err
@@ -75,28 +67,17 @@ func (r directoryRoutes) createUser(c echo.Context) error {
 		return err
 	}
 	made, err := r.directory.CreateUser(c.Request().Context(), n)
-	if err != nil {
-		return err
-	}
 	view := viewUser(made)
 	view.Password = generated
-	return writeTagged(c, http.StatusCreated, userPath(made), made.ETag(), view)
+	return respondCreated(c, userPath(made), made.ETag(), view, err)
 }
 
-func (r directoryRoutes) getUser(c echo.Context) error {
-	_, found, err := r.userOf(c)
-	if err != nil {
-		return err
-	}
-	return writeTagged(c, http.StatusOK, "", found.ETag(), viewUser(found))
+func (r directoryRoutes) getUser(c echo.Context, found identity.User) error {
+	return respondTagged(c, http.StatusOK, found.ETag(), viewUser(found), nil)
 }
 
 // updateUser changes role, extension and, where one is sent, the password.
-func (r directoryRoutes) updateUser(c echo.Context) error {
-	caller, found, err := r.userOf(c)
-	if err != nil {
-		return err
-	}
+func (r directoryRoutes) updateUser(c echo.Context, found identity.User) error {
 	body, err := decode(c)
 	if err != nil {
 		return err
@@ -117,56 +98,32 @@ func (r directoryRoutes) updateUser(c echo.Context) error {
 	if err := body.Err("Invalid user"); err != nil {
 		return err
 	}
-	if found.ID == caller.UserID && u.Role != found.Role {
+	if found.ID == callerOf(c).UserID && u.Role != found.Role {
 		return own("Your own role cannot be changed")
 	}
 	stored, err := r.directory.UpdateUser(c.Request().Context(), found.ID, u)
-	if err != nil {
-		return err
-	}
-	return writeTagged(c, http.StatusOK, "", stored.ETag(), viewUser(stored))
+	return respondTagged(c, http.StatusOK, stored.ETag(), viewUser(stored), err)
 }
 
-func (r directoryRoutes) deleteUser(c echo.Context) error {
-	caller, found, err := r.userOf(c)
-	if err != nil {
-		return err
-	}
-	if found.ID == caller.UserID {
+func (r directoryRoutes) deleteUser(c echo.Context, found identity.User) error {
+	if found.ID == callerOf(c).UserID {
 		return own("Your own user cannot be deleted")
 	}
-	if err := r.directory.DeleteUserByID(c.Request().Context(), found.ID); err != nil {
-		return err
-	}
-	return noContent(c)
+	return noContent(c, r.directory.DeleteUserByID(c.Request().Context(), found.ID))
 }
 
 // enrolOTP gives a user one-time passwords without a code to confirm them.
-func (r directoryRoutes) enrolOTP(c echo.Context) error {
-	_, found, err := r.userOf(c)
-	if err != nil {
-		return err
-	}
+func (r directoryRoutes) enrolOTP(c echo.Context, found identity.User) error {
 	enrolment, codes, err := r.directory.EnrolOTP(c.Request().Context(), found.AccountID, found.Username)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusCreated, struct {
+	return respond(c, http.StatusCreated, struct {
 		Secret        string   `json:"secret"`
 		URI           string   `json:"uri"`
 		RecoveryCodes []string `json:"recovery_codes"`
-	}{enrolment.Secret, enrolment.URI, codes})
+	}{enrolment.Secret, enrolment.URI, codes}, err)
 }
 
-func (r directoryRoutes) deleteOTP(c echo.Context) error {
-	_, found, err := r.userOf(c)
-	if err != nil {
-		return err
-	}
-	if err := r.directory.DeleteOTP(c.Request().Context(), found.AccountID, found.Username); err != nil {
-		return err
-	}
-	return noContent(c)
+func (r directoryRoutes) deleteOTP(c echo.Context, found identity.User) error {
+	return noContent(c, r.directory.DeleteOTP(c.Request().Context(), found.AccountID, found.Username))
 }
 
 // deviceView is a phone's password, which is shown once.
@@ -182,11 +139,7 @@ func viewDevice(d identity.Device) deviceView {
 	return deviceView{ID: d.ID, UserID: d.UserID, Name: d.Name, CreatedAt: d.CreatedAt.Unix()}
 }
 
-func (r directoryRoutes) listDevices(c echo.Context) error {
-	_, found, err := r.userOf(c)
-	if err != nil {
-		return err
-	}
+func (r directoryRoutes) listDevices(c echo.Context, found identity.User) error {
 	devices, err := r.directory.Devices(c.Request().Context(), found.AccountID, found.Username)
 	if err != nil {
 		return err
@@ -194,11 +147,7 @@ func (r directoryRoutes) listDevices(c echo.Context) error {
 	return writePage(c, devices, func(d identity.Device) string { return fmt.Sprintf("%020d.%s", d.CreatedAt.UnixMilli(), d.ID) }, viewDevice)
 }
 
-func (r directoryRoutes) createDevice(c echo.Context) error {
-	_, found, err := r.userOf(c)
-	if err != nil {
-		return err
-	}
+func (r directoryRoutes) createDevice(c echo.Context, found identity.User) error {
 	body, err := decode(c)
 	if err != nil {
 		return err
@@ -217,11 +166,7 @@ func (r directoryRoutes) createDevice(c echo.Context) error {
 	return writeJSON(c, http.StatusCreated, view)
 }
 
-func (r directoryRoutes) deleteDevice(c echo.Context) error {
-	_, found, err := r.userOf(c)
-	if err != nil {
-		return err
-	}
+func (r directoryRoutes) deleteDevice(c echo.Context, found identity.User) error {
 	devices, err := r.directory.Devices(c.Request().Context(), found.AccountID, found.Username)
 	if err != nil {
 		return err
@@ -230,10 +175,7 @@ func (r directoryRoutes) deleteDevice(c echo.Context) error {
 		if d.ID != c.Param("device") {
 			continue
 		}
-		if err := r.directory.DeleteDevice(c.Request().Context(), d.ID); err != nil {
-			return err
-		}
-		return noContent(c)
+		return noContent(c, r.directory.DeleteDevice(c.Request().Context(), d.ID))
 	}
 	return fault.NotFound("Device not found")
 }

@@ -39,12 +39,12 @@ type webhookRoutes struct {
 func (r webhookRoutes) paths() []route {
 	const one = webhooksPath + "/:id"
 	return []route{
-		{method: http.MethodGet, path: webhooksPath, handle: r.list, scope: identity.ScopeAdmin},
-		{method: http.MethodPost, path: webhooksPath, handle: r.create, scope: identity.ScopeAdmin},
-		{method: http.MethodGet, path: one, handle: r.get, scope: identity.ScopeAdmin},
-		{method: http.MethodPut, path: one, handle: r.update, scope: identity.ScopeAdmin},
-		{method: http.MethodDelete, path: one, handle: r.delete, scope: identity.ScopeAdmin},
-		{method: http.MethodPost, path: one + "/retry", handle: r.retry, scope: identity.ScopeAdmin},
+		{method: http.MethodGet, path: webhooksPath, handle: authorized(r.auth.authenticateAccountAdmin, r.list), scope: identity.ScopeAdmin},
+		{method: http.MethodPost, path: webhooksPath, handle: authorized(r.auth.authenticateAccountAdmin, r.create), scope: identity.ScopeAdmin},
+		{method: http.MethodGet, path: one, handle: authorized(r.auth.authenticateAccountAdmin, r.get), scope: identity.ScopeAdmin},
+		{method: http.MethodPut, path: one, handle: authorized(r.auth.authenticateAccountAdmin, r.update), scope: identity.ScopeAdmin},
+		{method: http.MethodDelete, path: one, handle: authorized(r.auth.authenticateAccountAdmin, r.delete), scope: identity.ScopeAdmin},
+		{method: http.MethodPost, path: one + "/retry", handle: authorized(r.auth.authenticateAccountAdmin, r.retry), scope: identity.ScopeAdmin},
 	}
 }
 
@@ -80,20 +80,7 @@ func unixOrZero(t time.Time) int64 {
 	return t.Unix()
 }
 
-// account returns the account of X-Account-ID, or the caller's own.
-func (r webhookRoutes) account(c echo.Context) (identity.Account, error) {
-	caller, account, err := r.auth.callerAndAccount(c)
-	if err != nil {
-		return identity.Account{}, err
-	}
-	return account, requireAdmin(caller)
-}
-
-func (r webhookRoutes) list(c echo.Context) error {
-	account, err := r.account(c)
-	if err != nil {
-		return err
-	}
+func (r webhookRoutes) list(c echo.Context, account identity.Account) error {
 	all, err := r.webhooks.List(c.Request().Context(), account.ID)
 	if err != nil {
 		return err
@@ -101,70 +88,43 @@ func (r webhookRoutes) list(c echo.Context) error {
 	return writePage(c, all, func(w webhook.Webhook) string { return fmt.Sprintf("%020d.%s", w.CreatedAt.UnixMilli(), w.ID) }, viewWebhook)
 }
 
-func (r webhookRoutes) create(c echo.Context) error {
-	account, config, err := r.change(c)
+func (r webhookRoutes) create(c echo.Context, account identity.Account) error {
+	config, err := readWebhook(c)
 	if err != nil {
 		return err
 	}
 	made, secret, err := r.webhooks.Create(c.Request().Context(), account.ID, config)
-	if err != nil {
-		return err
-	}
 	view := viewWebhook(made)
 	view.Secret = secret
-	return writeTagged(c, http.StatusCreated, webhooksPath+"/"+made.ID, made.ETag(), view)
+	return respondCreated(c, webhooksPath+"/"+made.ID, made.ETag(), view, err)
 }
 
-func (r webhookRoutes) get(c echo.Context) error {
-	account, err := r.account(c)
-	if err != nil {
-		return err
-	}
+func (r webhookRoutes) get(c echo.Context, account identity.Account) error {
 	found, err := r.webhooks.Find(c.Request().Context(), account.ID, c.Param("id"))
-	if err != nil {
-		return err
-	}
-	return writeTagged(c, http.StatusOK, "", found.ETag(), viewWebhook(found))
+	return respondTagged(c, http.StatusOK, found.ETag(), viewWebhook(found), err)
 }
 
-func (r webhookRoutes) update(c echo.Context) error {
-	account, config, err := r.change(c)
+func (r webhookRoutes) update(c echo.Context, account identity.Account) error {
+	config, err := readWebhook(c)
 	if err != nil {
 		return err
 	}
 	put, err := r.webhooks.Update(c.Request().Context(), account.ID, c.Param("id"), config, c.Request().Header.Get("If-Match"))
-	if err != nil {
-		return err
-	}
-	return writeTagged(c, http.StatusOK, "", put.ETag(), viewWebhook(put))
+	return respondTagged(c, http.StatusOK, put.ETag(), viewWebhook(put), err)
 }
 
-func (r webhookRoutes) delete(c echo.Context) error {
-	account, err := r.account(c)
-	if err != nil {
-		return err
-	}
-	if err := r.webhooks.Delete(c.Request().Context(), account.ID, c.Param("id"), c.Request().Header.Get("If-Match")); err != nil {
-		return err
-	}
-	return noContent(c)
+func (r webhookRoutes) delete(c echo.Context, account identity.Account) error {
+	return noContent(c, r.webhooks.Delete(c.Request().Context(), account.ID, c.Param("id"), c.Request().Header.Get("If-Match")))
 }
 
 // retry accepts no body as an empty object.
-func (r webhookRoutes) retry(c echo.Context) error {
-	account, err := r.account(c)
-	if err != nil {
-		return err
-	}
+func (r webhookRoutes) retry(c echo.Context, account identity.Account) error {
 	since, err := readSince(c)
 	if err != nil {
 		return err
 	}
 	retried, err := r.webhooks.Retry(c.Request().Context(), account.ID, c.Param("id"), since)
-	if err != nil {
-		return err
-	}
-	return writeJSON(c, http.StatusOK, viewWebhook(retried))
+	return respond(c, http.StatusOK, viewWebhook(retried), err)
 }
 
 // readSince reads the event id of a retry, 0 where there is none.
@@ -185,22 +145,19 @@ func readSince(c echo.Context) (event.ID, error) {
 	return since, body.Err(invalidBody)
 }
 
-// change reads a request that creates or updates a webhook.
-func (r webhookRoutes) change(c echo.Context) (account identity.Account, config webhook.Config, err error) {
-	if account, err = r.account(c); err != nil {
-		return identity.Account{}, webhook.Config{}, err
-	}
+// readWebhook reads a request that creates or updates a webhook.
+func readWebhook(c echo.Context) (webhook.Config, error) {
 	body, err := decode(c)
 	if err != nil {
-		return identity.Account{}, webhook.Config{}, err
+		return webhook.Config{}, err
 	}
-	config = webhook.Config{
+	config := webhook.Config{
 		URL:     body.String("url", required),
 		Filters: readFilter(body.Object("filters", optional)),
 		Format:  webhook.Format(body.String("format", optional)),
 		Secret:  body.String("secret", optional),
 	}
-	return account, config, body.Err(webhook.Invalid)
+	return config, body.Err(webhook.Invalid)
 }
 
 // readFilter reads the filter of a channel login or a webhook.
