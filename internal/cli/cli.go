@@ -144,6 +144,14 @@ func ExactArgs(names ...string) cobra.PositionalArgs {
 	}
 }
 
+// AtMostOneArg refuses more than one argument.
+func AtMostOneArg(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return Usagef("%s does not take %q", cmd.CommandPath(), args[1])
+	}
+	return nil
+}
+
 // RequireFlags refuses a command line on which one of the flags is empty.
 func RequireFlags(cmd *cobra.Command, names ...string) error {
 	for _, name := range names {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"unicode"
+
+	"github.com/spf13/pflag"
 )
 
 // Table writes rows under a header, columns aligned.
@@ -16,6 +18,23 @@ func Table(w io.Writer, header []string, rows [][]string) error {
 		fmt.Fprintln(out, strings.Join(row, "\t"))
 	}
 	return out.Flush()
+}
+
+// List writes rows as a table, or as one JSON array.
+func List[T any](w io.Writer, asJSON bool, rows []T, header []string, cells func(T) []string) error {
+	if asJSON {
+		return JSONLine(w, append([]T{}, rows...)) // [], never null
+	}
+	table := make([][]string, len(rows))
+	for i, row := range rows {
+		table[i] = cells(row)
+	}
+	return Table(w, header, table)
+}
+
+// JSONListFlag registers --json of a command that calls List.
+func JSONListFlag(flags *pflag.FlagSet) (asJSON *bool) {
+	return flags.Bool("json", false, "as one JSON array")
 }
 
 // JSONLine writes v as JSON on a line of its own.

@@ -51,7 +51,7 @@ func (c progress) bridged() bool {
 // Command returns the command call.
 func Command(p *cli.Program) *cobra.Command {
 	var asJSON bool
-	command := &cobra.Command{
+	command := portal.WithSession(p, &cobra.Command{
 		Use:   "call DESTINATION",
 		Short: "Call a number: your phone rings first; follow the call and print its record",
 		Long: `Call a number as the user of trunkline login: your phone rings first, then the
@@ -60,15 +60,9 @@ destination. States are printed as they come, and the call record after the end.
 Ctrl-C ends the call. The exit code is 0 when the two parties were connected,
 else 1.`,
 		Args: cli.ExactArgs("DESTINATION"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := portal.Open(p)
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			return run(cmd.Context(), p, s, args[0], asJSON)
-		},
-	}
+	}, func(cmd *cobra.Command, s *portal.Session, args []string) error {
+		return run(cmd.Context(), p, s, args[0], asJSON)
+	})
 	command.Flags().BoolVar(&asJSON, "json", false, "print one JSON object with the progress and the record")
 	return command
 }

@@ -15,6 +15,7 @@ import (
 	"trunkline/config/settings"
 	"trunkline/event"
 	"trunkline/internal/cli"
+	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 )
 
@@ -47,29 +48,18 @@ func reindex(p *cli.Program, ctx context.Context, s *settings.Settings, cluster 
 	if err != nil {
 		return err
 	}
-	there, err := hasTopic(ctx, cluster, event.TopicCDR)
-	if err != nil {
-		return err
-	}
 	var done cdrindex.Progress
-	if there {
+	switch _, err = cluster.Partitions(ctx, event.TopicCDR); {
+	case err == nil:
 		done, err = index.Reindex(ctx, cdrindex.NewKafkaTopic(cluster), showProgress(p))
+	case fault.KindOf(err) == fault.KindNotFound: // no server has run
+		err = nil
 	}
 	if err != nil {
 		return fmt.Errorf("after %d of %d records: %w", done.Done, done.Total, err)
 	}
 	_, err = fmt.Fprintf(p.Out, "%d records read, %d rows written, %d records were no call record\n", done.Done, done.Rows, done.Invalid)
 	return err
-}
-
-func hasTopic(ctx context.Context, cluster *kafka.Cluster, name string) (bool, error) {
-	topics, err := cluster.Topics(ctx)
-	for _, t := range topics {
-		if t.Name == name {
-			return true, nil
-		}
-	}
-	return false, err
 }
 
 // showProgress prints the progress, once a second.

@@ -2,11 +2,8 @@ package cdr
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,7 +15,7 @@ import (
 func cdrExport(p *cli.Program) *cobra.Command {
 	var q search
 	var output string
-	command := &cobra.Command{
+	command := portal.WithAccount(p, &cobra.Command{
 		Use:   "export",
 		Short: "Write the call records of a time range as CSV",
 		Long: `Write the call records of a time range as CSV, as the user of trunkline login: a
@@ -26,24 +23,17 @@ header row, then a row for each record, newest first.
 
 With --output the file is written atomically: it appears when it is complete.`,
 		Args: cli.ExactArgs(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := portal.Open(p)
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			s.Account(q.account)
-			values, err := q.query(time.Now())
-			if err != nil {
-				return err
-			}
-			path := pathReports + "?" + values.Encode()
-			if output == "" {
-				return export(cmd.Context(), p, s, path, p.Out)
-			}
-			return writeAtomically(output, func(w io.Writer) error { return export(cmd.Context(), p, s, path, w) })
-		},
-	}
+	}, func(cmd *cobra.Command, s *portal.Session, _ []string) error {
+		values, err := q.query(time.Now())
+		if err != nil {
+			return err
+		}
+		write := func(w io.Writer) error { return export(cmd.Context(), p, s, pathReports+"?"+values.Encode(), w) }
+		if output == "" {
+			return write(p.Out)
+		}
+		return cli.WriteFile(output, write)
+	})
 	q.flags(command, "30d")
 	command.Flags().StringVar(&output, "output", "", "write to this file instead of stdout")
 	return command
@@ -76,18 +66,4 @@ func (w *progressWriter) Write(part []byte) (int, error) {
 		w.p.Printf("%.1f MiB", float64(w.n)/(1<<20))
 	}
 	return len(part), nil
-}
-
-// writeAtomically writes a file that appears when it is complete, or not at all.
-func writeAtomically(name string, write func(io.Writer) error) error {
-	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", name, err)
-	}
-	if err = errors.Join(write(file), file.Close()); err == nil {
-		if err = os.Rename(file.Name(), name); err == nil {
-			return nil
-		}
-	}
-	return errors.Join(err, os.Remove(file.Name()))
 }

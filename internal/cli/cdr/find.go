@@ -26,7 +26,6 @@ const (
 type search struct {
 	since, until                    string
 	from, to, callID, interactionID string
-	account                         string
 	limit                           int
 }
 
@@ -38,7 +37,6 @@ func (q *search) flags(command *cobra.Command, since string) {
 	flags.StringVar(&q.to, "to", "", "only calls to this number")
 	flags.StringVar(&q.callID, "call", "", "only the leg with this call id")
 	flags.StringVar(&q.interactionID, "interaction", "", "only the legs of this interaction")
-	flags.StringVar(&q.account, "account", "", "id of another account that you may see")
 }
 
 // query returns the parameters of a request.
@@ -78,30 +76,18 @@ func dates(since, until time.Time) url.Values {
 func cdrFind(p *cli.Program) *cobra.Command {
 	var q search
 	var asJSON bool
-	command := &cobra.Command{
+	command := portal.WithAccount(p, &cobra.Command{
 		Use:   "find [ORIGINATION_CALL_ID]",
 		Short: "Find call records, newest first, or the one of a call by the id that click to call returned",
 		Long: `Find call records as the user of trunkline login, newest first, or the one of a
 call by the id that click to call returned.`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return cli.Usagef("%s does not take %q", cmd.CommandPath(), args[1])
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := portal.Open(p)
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			s.Account(q.account)
-			if len(args) == 1 {
-				return showOne(cmd, p, s, args[0], q, asJSON)
-			}
-			return showPages(cmd.Context(), p, s, q, asJSON)
-		},
-	}
+		Args: cli.AtMostOneArg,
+	}, func(cmd *cobra.Command, s *portal.Session, args []string) error {
+		if len(args) == 1 {
+			return showOne(cmd, p, s, args[0], q, asJSON)
+		}
+		return showPages(cmd.Context(), p, s, q, asJSON)
+	})
 	q.flags(command, "24h")
 	command.Flags().IntVar(&q.limit, "limit", 50, "at most so many; 0: all")
 	command.Flags().BoolVar(&asJSON, "json", false, "print each record as a JSON object on a line")

@@ -11,6 +11,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/internal/cli"
+	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 )
 
@@ -40,16 +41,11 @@ func (l letter) reason() string { return string(l.record.Header(event.HeaderErro
 // deadPartitions returns the number of partitions of cc.dead; 0 when it is missing
 // yet, which is when nothing has died.
 func deadPartitions(ctx context.Context, cluster *kafka.Cluster) (int, error) {
-	topics, err := cluster.Topics(ctx)
-	if err != nil {
-		return 0, err
+	n, err := cluster.Partitions(ctx, event.TopicDead)
+	if fault.KindOf(err) == fault.KindNotFound {
+		return 0, nil
 	}
-	for _, topic := range topics {
-		if topic.Name == event.TopicDead {
-			return topic.Partitions, nil
-		}
-	}
-	return 0, nil
+	return n, err
 }
 
 // scan hands the records of a partition of cc.dead to visit, batch by batch,

@@ -4,6 +4,7 @@ package demo
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,7 @@ type demo struct {
 
 	server *cli.ServerFlags
 	url    string // of the server
+	client *http.Client
 
 	apiKey, account string
 	rate            float64
@@ -58,19 +60,14 @@ database of the settings, and deleted at the end.`,
 	return command
 }
 
-func (d *demo) say(format string, args ...any) {
-	d.p.Printf(format, args...)
-}
-
 func (d *demo) run(ctx context.Context) (err error) {
 	if d.url, err = d.server.URL(); err != nil {
 		return err
 	}
-	sender, err := d.awaitServer(ctx)
-	if err != nil || sender == nil { // nil: stopped while waiting
+	if up, err := d.awaitServer(ctx); err != nil || !up {
 		return err
 	}
-	defer sender.close()
+	defer d.client.CloseIdleConnections()
 	account := d.account
 	if d.apiKey == "" {
 		forget, err := d.makeKey(ctx, &account)
@@ -79,12 +76,11 @@ func (d *demo) run(ctx context.Context) (err error) {
 		}
 		defer forget()
 	}
-	sender.key = d.apiKey
-	d.say("sending %v events/s for account %s to %s; stop with Ctrl-C", d.rate, account, d.url)
-	d.say("see them with: trunkline listen --url %s --username alice --domain demo.local", d.url)
-	d.say("its password is demo_password (TRUNKLINE_DEMO_PASSWORD) of the first start; put it in %s", cli.EnvPassword)
-	sent, err := d.send(ctx, sender, account)
-	d.say("%d events sent", sent)
+	d.p.Printf("sending %v events/s for account %s to %s; stop with Ctrl-C", d.rate, account, d.url)
+	d.p.Printf("see them with: trunkline listen --url %s --username alice --domain demo.local", d.url)
+	d.p.Printf("its password is demo_password (TRUNKLINE_DEMO_PASSWORD) of the first start; put it in %s", cli.EnvPassword)
+	sent, err := d.send(ctx, account)
+	d.p.Printf("%d events sent", sent)
 	return err
 }
 
@@ -109,7 +105,7 @@ func (d *demo) makeKey(ctx context.Context, account *string) (forget func(), err
 			return directory.DeleteAPIKey(ctx, made.ID)
 		})
 		if err != nil {
-			d.say("API key %s is left: %v", made.ID, err)
+			d.p.Printf("API key %s is left: %v", made.ID, err)
 		}
 	}, nil
 }

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,39 +13,56 @@ import (
 	"trunkline/internal/retry"
 )
 
-// awaitServer waits until the server answers; nil when ctx ended first.
-func (d *demo) awaitServer(ctx context.Context) (*sender, error) {
+// awaitServer waits until the server answers; false: ctx ended first.
+func (d *demo) awaitServer(ctx context.Context) (up bool, err error) {
 	for began, told := time.Now(), false; ; told = true {
-		client, err := d.server.Client()
-		if err != nil {
-			return nil, err
+		if d.client, err = d.server.Client(); err != nil {
+			return false, err
 		}
-		sender := &sender{url: d.url, http: client}
-		err = sender.healthy(ctx)
-		if err == nil {
-			return sender, nil
+		if err = d.healthy(ctx); err == nil {
+			return true, nil
 		}
-		sender.close()
-		if time.Since(began) > d.wait {
-			return nil, fmt.Errorf("the server is not ready after %s: %w", d.wait, err)
-		}
+		d.client.CloseIdleConnections()
 		if !told {
-			d.say("waiting for %s (%v)", d.url, err)
+			d.p.Printf("waiting for %s (%v)", d.url, err)
+		}
+		if time.Since(began) > d.wait {
+			return false, fmt.Errorf("the server is not ready after %s: %w", d.wait, err)
 		}
 		if !retry.Sleep(ctx, 250*time.Millisecond) {
-			return nil, nil
+			return false, nil
 		}
 	}
 }
 
+func (d *demo) healthy(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url+"/api/v2/cc_events_channel/health", nil)
+	if err != nil {
+		return err
+	}
+	_, err = cli.Fetch(d.client, request, http.StatusOK)
+	return err
+}
+
+func (d *demo) post(ctx context.Context, e callcenter.Event) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, d.url+"/api/v2/ingest/"+e.Format, bytes.NewReader(e.JSON))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-API-Key", d.apiKey)
+	_, err = cli.Fetch(d.client, request, http.StatusAccepted)
+	return err
+}
+
 // send plays the center until ctx ends or count is reached. An event is sent
 // until it is accepted; the next one waits.
-func (d *demo) send(ctx context.Context, s *sender, account string) (sent int, err error) {
+func (d *demo) send(ctx context.Context, account string) (sent int, err error) {
 	center := callcenter.New(account, d.seed)
 	tick := time.NewTicker(time.Duration(float64(time.Second) / d.rate))
 	defer tick.Stop()
 	for d.count == 0 || sent < d.count {
-		if err := d.deliver(ctx, s, center.Next(time.Now())); err != nil || ctx.Err() != nil {
+		if err := d.deliver(ctx, center.Next(time.Now())); err != nil || ctx.Err() != nil {
 			return sent, err
 		}
 		sent++
@@ -61,10 +79,10 @@ func (d *demo) send(ctx context.Context, s *sender, account string) (sent int, e
 const keyGrace = 5 * time.Second
 
 // deliver sends one event until it is accepted, refused for good, or ctx ends.
-func (d *demo) deliver(ctx context.Context, s *sender, e callcenter.Event) error {
+func (d *demo) deliver(ctx context.Context, e callcenter.Event) error {
 	began, backoff := time.Now(), retry.Backoff{First: 250 * time.Millisecond, Max: 10 * time.Second}
 	for {
-		err := s.post(ctx, e)
+		err := d.post(ctx, e)
 		if err == nil || ctx.Err() != nil {
 			return nil
 		}
@@ -77,7 +95,7 @@ func (d *demo) deliver(ctx context.Context, s *sender, e callcenter.Event) error
 			after = max(after, refused.RetryAfter)
 		}
 		if after > time.Second {
-			d.say("%v; again in %s", err, after)
+			d.p.Printf("%v; again in %s", err, after)
 		}
 		if !retry.Sleep(ctx, after) {
 			return nil

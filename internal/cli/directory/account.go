@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
@@ -29,25 +28,19 @@ func AccountCommand(p *cli.Program) *cobra.Command {
 
 func accountCreate(p *cli.Program) *cobra.Command {
 	var account identity.NewAccount
-	command := &cobra.Command{
+	command := onDirectory(p, &cobra.Command{
 		Use:   "create NAME --domain D",
 		Short: "Make an account and print its id",
 		Args:  cli.ExactArgs("NAME"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cli.RequireFlags(cmd, "domain"); err != nil {
-				return err
-			}
-			account.Name = args[0]
-			return p.WithDirectory(cmd.Context(), func(directory *identity.Service) error {
-				made, err := directory.CreateAccount(cmd.Context(), account)
-				if err != nil {
-					return fmt.Errorf("creating account %s: %w", account.Name, err)
-				}
-				_, err = fmt.Fprintln(p.Out, made.ID)
-				return err
-			})
-		},
-	}
+	}, func(ctx context.Context, d *identity.Service, args []string) error {
+		account.Name = args[0]
+		made, err := d.CreateAccount(ctx, account)
+		if err != nil {
+			return fmt.Errorf("creating account %s: %w", account.Name, err)
+		}
+		_, err = fmt.Fprintln(p.Out, made.ID)
+		return err
+	}, "domain")
 	command.Flags().StringVar(&account.Domain, "domain", "", "domain that its users log in with")
 	command.Flags().StringVar(&account.Parent, "parent", "", cli.AccountUsage+" above it")
 	command.Flags().StringVar(&account.TimeZone, "time-zone", "", "IANA time zone of its reports, as Europe/Berlin; empty: UTC")
@@ -66,32 +59,20 @@ type accountRow struct {
 }
 
 func accountList(p *cli.Program) *cobra.Command {
-	var asJSON bool
-	command := &cobra.Command{
-		Use:   "list",
-		Short: "List the accounts",
-		Args:  cli.ExactArgs(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.WithDirectory(cmd.Context(), func(directory *identity.Service) error {
-				accounts, err := directory.Accounts(cmd.Context())
-				if err != nil {
-					return err
-				}
-				list := make([]accountRow, len(accounts))
-				rows := make([][]string, len(accounts))
-				for i, a := range accounts {
-					list[i] = accountRow{a.ID, a.Name, a.Domain, a.ParentID, a.TimeZone, a.CreatedAt.Unix()}
-					rows[i] = []string{a.ID, a.Name, a.Domain, cli.OrDash(a.ParentID), day(a.CreatedAt)}
-				}
-				if asJSON {
-					return cli.JSONLine(p.Out, list)
-				}
-				return cli.Table(p.Out, []string{"ID", "NAME", "DOMAIN", "PARENT", "CREATED"}, rows)
-			})
-		},
-	}
-	command.Flags().BoolVar(&asJSON, "json", false, "as one JSON array")
-	return command
+	command := &cobra.Command{Use: "list", Short: "List the accounts", Args: cli.ExactArgs()}
+	asJSON := cli.JSONListFlag(command.Flags())
+	return onDirectory(p, command, func(ctx context.Context, d *identity.Service, _ []string) error {
+		accounts, err := d.Accounts(ctx)
+		if err != nil {
+			return err
+		}
+		rows := views(accounts, func(a identity.Account) accountRow {
+			return accountRow{a.ID, a.Name, a.Domain, a.ParentID, a.TimeZone, a.CreatedAt.Unix()}
+		})
+		return cli.List(p.Out, *asJSON, rows, []string{"ID", "NAME", "DOMAIN", "PARENT", "CREATED"}, func(a accountRow) []string {
+			return []string{a.ID, a.Name, a.Domain, cli.OrDash(a.ParentID), day(a.CreatedAt)}
+		})
+	})
 }
 
 func accountDelete(p *cli.Program) *cobra.Command {
@@ -159,27 +140,3 @@ func purge(p *cli.Program, ctx context.Context, stores cli.Stores, id string) (e
 		return purge.Now(ctx, id)
 	})
 }
-
-// ofAccounts collects what list gives for the account, or for every account
-// when none is named.
-func ofAccounts[T any](ctx context.Context, directory *identity.Service, account string,
-	list func(ctx context.Context, account string) ([]T, error)) ([]T, error) {
-	if account != "" {
-		return list(ctx, account)
-	}
-	accounts, err := directory.Accounts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var all []T
-	for _, a := range accounts {
-		some, err := list(ctx, a.ID)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, some...)
-	}
-	return all, nil
-}
-
-func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }

@@ -1,6 +1,7 @@
 package directory
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -105,52 +106,28 @@ type apikeyRow struct {
 }
 
 func apikeyList(p *cli.Program) *cobra.Command {
-	var account string
-	var asJSON bool
-	command := &cobra.Command{
-		Use:   "list",
-		Short: "List the API keys of an account, or of all, by id",
-		Args:  cli.ExactArgs(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.WithDirectory(cmd.Context(), func(directory *identity.Service) error {
-				keys, err := ofAccounts(cmd.Context(), directory, account, directory.APIKeys)
-				if err != nil {
-					return err
-				}
-				list := make([]apikeyRow, len(keys))
-				rows := make([][]string, len(keys))
-				for i, k := range keys {
-					list[i] = apikeyRow{ID: k.ID, AccountID: k.AccountID, Name: k.Name, Scopes: k.Scopes, CreatedAt: k.CreatedAt.Unix()}
-					expires := "never"
-					if !k.ExpiresAt.IsZero() {
-						list[i].ExpiresAt, expires = k.ExpiresAt.Unix(), day(k.ExpiresAt)
-					}
-					rows[i] = []string{k.ID, k.AccountID, cli.OrDash(k.Name), strings.Join(names(k.Scopes), ","), expires, day(k.CreatedAt)}
-				}
-				if asJSON {
-					return cli.JSONLine(p.Out, list)
-				}
-				return cli.Table(p.Out, []string{"ID", "ACCOUNT", "NAME", "SCOPES", "EXPIRES", "CREATED"}, rows)
-			})
-		},
-	}
-	command.Flags().StringVar(&account, "account", "", cli.AccountUsage)
-	command.Flags().BoolVar(&asJSON, "json", false, "as one JSON array")
-	return command
+	return listOfAccounts(p, &cobra.Command{Use: "list", Short: "List the API keys of an account, or of all, by id"}, (*identity.Service).APIKeys,
+		func(k identity.APIKey) apikeyRow {
+			row := apikeyRow{ID: k.ID, AccountID: k.AccountID, Name: k.Name, Scopes: k.Scopes, CreatedAt: k.CreatedAt.Unix()}
+			if !k.ExpiresAt.IsZero() {
+				row.ExpiresAt = k.ExpiresAt.Unix()
+			}
+			return row
+		}, []string{"ID", "ACCOUNT", "NAME", "SCOPES", "EXPIRES", "CREATED"}, func(k apikeyRow) []string {
+			expires := "never"
+			if k.ExpiresAt != 0 {
+				expires = day(k.ExpiresAt)
+			}
+			return []string{k.ID, k.AccountID, cli.OrDash(k.Name), strings.Join(names(k.Scopes), ","), expires, day(k.CreatedAt)}
+		})
 }
 
 func apikeyDelete(p *cli.Program) *cobra.Command {
-	return &cobra.Command{
-		Use:   "delete ID",
-		Short: "Delete an API key",
-		Args:  cli.ExactArgs("ID"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.WithDirectory(cmd.Context(), func(directory *identity.Service) error {
-				if err := directory.DeleteAPIKey(cmd.Context(), args[0]); err != nil {
-					return fmt.Errorf("deleting API key %s: %w", args[0], err)
-				}
-				return nil
-			})
-		},
-	}
+	return onDirectory(p, &cobra.Command{Use: "delete ID", Short: "Delete an API key", Args: cli.ExactArgs("ID")},
+		func(ctx context.Context, d *identity.Service, args []string) error {
+			if err := d.DeleteAPIKey(ctx, args[0]); err != nil {
+				return fmt.Errorf("deleting API key %s: %w", args[0], err)
+			}
+			return nil
+		})
 }

@@ -1,7 +1,9 @@
 package directory
 
 import (
+	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,53 +16,29 @@ func otpCommand(p *cli.Program) *cobra.Command {
 }
 
 func otpEnrol(p *cli.Program) *cobra.Command {
-	var account string
-	command := &cobra.Command{
+	return onUser(p, &cobra.Command{
 		Use:   "enrol USERNAME --account ACCOUNT",
 		Short: "Give a user one-time passwords: print the authenticator's URI and, one a line, recovery codes, all shown once",
-		Args:  cli.ExactArgs("USERNAME"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cli.RequireFlags(cmd, "account"); err != nil {
-				return err
-			}
-			return p.WithDirectory(cmd.Context(), func(directory *identity.Service) error {
-				enrolment, codes, err := directory.EnrolOTP(cmd.Context(), account, args[0])
-				if err != nil {
-					return fmt.Errorf("setting up one-time passwords of %s: %w", args[0], err)
-				}
-				for _, line := range append([]string{enrolment.URI}, codes...) {
-					if _, err := fmt.Fprintln(p.Out, line); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-		},
-	}
-	command.Flags().StringVar(&account, "account", "", cli.AccountUsage)
-	return command
+	}, func(ctx context.Context, d *identity.Service, account, username string) error {
+		enrolment, codes, err := d.EnrolOTP(ctx, account, username)
+		if err != nil {
+			return fmt.Errorf("setting up one-time passwords of %s: %w", username, err)
+		}
+		_, err = fmt.Fprintln(p.Out, strings.Join(append([]string{enrolment.URI}, codes...), "\n"))
+		return err
+	})
 }
 
 func otpDelete(p *cli.Program) *cobra.Command {
-	var account string
-	command := &cobra.Command{
+	return onUser(p, &cobra.Command{
 		Use:   "delete USERNAME --account ACCOUNT",
 		Short: "Take one-time passwords and recovery codes from a user",
-		Args:  cli.ExactArgs("USERNAME"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cli.RequireFlags(cmd, "account"); err != nil {
-				return err
-			}
-			return p.WithDirectory(cmd.Context(), func(directory *identity.Service) error {
-				if err := directory.DeleteOTP(cmd.Context(), account, args[0]); err != nil {
-					return fmt.Errorf("deleting one-time passwords of %s: %w", args[0], err)
-				}
-				return nil
-			})
-		},
-	}
-	command.Flags().StringVar(&account, "account", "", cli.AccountUsage)
-	return command
+	}, func(ctx context.Context, d *identity.Service, account, username string) error {
+		if err := d.DeleteOTP(ctx, account, username); err != nil {
+			return fmt.Errorf("deleting one-time passwords of %s: %w", username, err)
+		}
+		return nil
+	})
 }
 
 func accountOTP(p *cli.Program) *cobra.Command {

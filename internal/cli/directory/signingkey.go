@@ -1,6 +1,7 @@
 package directory
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -15,7 +16,7 @@ func SigningKeyCommand(p *cli.Program) *cobra.Command {
 
 func signingkeyRotate(p *cli.Program) *cobra.Command {
 	var now bool
-	command := &cobra.Command{
+	command := onDirectory(p, &cobra.Command{
 		Use:   "rotate [--now]",
 		Short: "Make a key that signs tokens from now on, and print its id",
 		Long: `Make a key that signs tokens from now on, and print its id. Running servers
@@ -26,17 +27,14 @@ the earlier keys and all refresh tokens are deleted: everyone has to log in
 again, and open sockets are closed with 4003. Use it when a copy of the database
 and of the master key may be in other hands.`,
 		Args: cli.ExactArgs(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.WithDirectory(cmd.Context(), func(directory *identity.Service) error {
-				id, err := directory.RotateSigningKey(cmd.Context(), now)
-				if err != nil {
-					return fmt.Errorf("rotating the signing key: %w", err)
-				}
-				_, err = fmt.Fprintln(p.Out, id)
-				return err
-			})
-		},
-	}
+	}, func(ctx context.Context, d *identity.Service, _ []string) error {
+		id, err := d.RotateSigningKey(ctx, now)
+		if err != nil {
+			return fmt.Errorf("rotating the signing key: %w", err)
+		}
+		_, err = fmt.Fprintln(p.Out, id)
+		return err
+	})
 	command.Flags().BoolVar(&now, "now", false, "end every token and session")
 	return command
 }

@@ -1,6 +1,7 @@
 package directory
 
 import (
+	"context"
 	"crypto/rand"
 	"fmt"
 
@@ -72,34 +73,12 @@ type userRow struct {
 }
 
 func userList(p *cli.Program) *cobra.Command {
-	var account string
-	var asJSON bool
-	command := &cobra.Command{
-		Use:   "list",
-		Short: "List the users of an account, or of all",
-		Args:  cli.ExactArgs(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.WithDirectory(cmd.Context(), func(directory *identity.Service) error {
-				users, err := ofAccounts(cmd.Context(), directory, account, directory.Users)
-				if err != nil {
-					return err
-				}
-				list := make([]userRow, len(users))
-				rows := make([][]string, len(users))
-				for i, u := range users {
-					list[i] = userRow{u.ID, u.AccountID, u.Username, u.Role, u.PresenceID, u.CreatedAt.Unix()}
-					rows[i] = []string{u.ID, u.AccountID, u.Username, string(u.Role), cli.OrDash(u.PresenceID), day(u.CreatedAt)}
-				}
-				if asJSON {
-					return cli.JSONLine(p.Out, list)
-				}
-				return cli.Table(p.Out, []string{"ID", "ACCOUNT", "USERNAME", "ROLE", "PRESENCE", "CREATED"}, rows)
-			})
-		},
-	}
-	command.Flags().StringVar(&account, "account", "", cli.AccountUsage)
-	command.Flags().BoolVar(&asJSON, "json", false, "as one JSON array")
-	return command
+	return listOfAccounts(p, &cobra.Command{Use: "list", Short: "List the users of an account, or of all"}, (*identity.Service).Users,
+		func(u identity.User) userRow {
+			return userRow{u.ID, u.AccountID, u.Username, u.Role, u.PresenceID, u.CreatedAt.Unix()}
+		}, []string{"ID", "ACCOUNT", "USERNAME", "ROLE", "PRESENCE", "CREATED"}, func(u userRow) []string {
+			return []string{u.ID, u.AccountID, u.Username, string(u.Role), cli.OrDash(u.PresenceID), day(u.CreatedAt)}
+		})
 }
 
 func userPassword(p *cli.Program) *cobra.Command {
@@ -136,23 +115,13 @@ func userPassword(p *cli.Program) *cobra.Command {
 }
 
 func userDelete(p *cli.Program) *cobra.Command {
-	var account string
-	command := &cobra.Command{
+	return onUser(p, &cobra.Command{
 		Use:   "delete USERNAME --account ACCOUNT",
 		Short: "Delete a user and end the user's tokens",
-		Args:  cli.ExactArgs("USERNAME"),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cli.RequireFlags(cmd, "account"); err != nil {
-				return err
-			}
-			return p.WithDirectory(cmd.Context(), func(directory *identity.Service) error {
-				if err := directory.DeleteUser(cmd.Context(), account, args[0]); err != nil {
-					return fmt.Errorf("deleting user %s: %w", args[0], err)
-				}
-				return nil
-			})
-		},
-	}
-	command.Flags().StringVar(&account, "account", "", cli.AccountUsage)
-	return command
+	}, func(ctx context.Context, d *identity.Service, account, username string) error {
+		if err := d.DeleteUser(ctx, account, username); err != nil {
+			return fmt.Errorf("deleting user %s: %w", username, err)
+		}
+		return nil
+	})
 }

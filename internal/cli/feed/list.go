@@ -13,34 +13,23 @@ import (
 )
 
 func list(p *cli.Program) *cobra.Command {
-	var asJSON bool
-	command := &cobra.Command{
-		Use:   "list",
-		Short: "List the feeds with their state on each node",
-		Args:  cli.ExactArgs(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.WithStores(cmd.Context(), func(stores cli.Stores) error {
-				store, err := feed.NewStore(cmd.Context(), stores.DB)
-				if err != nil {
-					return err
-				}
-				all, err := store.List(cmd.Context())
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return cli.JSONLine(p.Out, append([]feed.Status{}, all...))
-				}
-				now := time.Now()
-				rows := make([][]string, len(all))
-				for i, s := range all {
-					rows[i] = row(s, now)
-				}
-				return cli.Table(p.Out, []string{"FEED", "KIND", "NODE", "STATE", "CONNECTED", "LAST EVENT", "EVENTS", "SPOOL", "UNSENT", "HOLES", "RESYNCED", "DROPPED", "ERROR"}, rows)
-			})
-		},
+	command := &cobra.Command{Use: "list", Short: "List the feeds with their state on each node", Args: cli.ExactArgs()}
+	asJSON := cli.JSONListFlag(command.Flags())
+	command.RunE = func(cmd *cobra.Command, _ []string) error {
+		return p.WithStores(cmd.Context(), func(stores cli.Stores) error {
+			store, err := feed.NewStore(cmd.Context(), stores.DB)
+			if err != nil {
+				return err
+			}
+			all, err := store.List(cmd.Context())
+			if err != nil {
+				return err
+			}
+			header := []string{"FEED", "KIND", "NODE", "STATE", "CONNECTED", "LAST EVENT", "EVENTS", "SPOOL", "UNSENT", "HOLES", "RESYNCED", "DROPPED", "ERROR"}
+			now := time.Now()
+			return cli.List(p.Out, *asJSON, all, header, func(s feed.Status) []string { return row(s, now) })
+		})
 	}
-	command.Flags().BoolVar(&asJSON, "json", false, "as one JSON array")
 	return command
 }
 

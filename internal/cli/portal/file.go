@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -43,23 +44,16 @@ func (f file) read() (l login, err error) {
 	return l, nil
 }
 
-// write replaces the file as a whole: a command that is killed leaves the old one
-// or the new one.
 func (f file) write(l login) error {
 	text, err := json.MarshalIndent(l, "", "  ")
+	if err == nil {
+		err = cli.WriteFile(f.path, func(w io.Writer) error {
+			_, err := w.Write(append(text, '\n'))
+			return err
+		})
+	}
 	if err != nil {
 		return fmt.Errorf("saving the login: %w", err)
-	}
-	temporary, err := os.CreateTemp(filepath.Dir(f.path), "login-*") // mode 0600
-	if err != nil {
-		return fmt.Errorf("saving the login: %w", err)
-	}
-	_, err = temporary.Write(append(text, '\n'))
-	if err = errors.Join(err, temporary.Close()); err == nil {
-		err = os.Rename(temporary.Name(), f.path)
-	}
-	if err != nil {
-		return fmt.Errorf("saving the login: %w", errors.Join(err, os.Remove(temporary.Name())))
 	}
 	return nil
 }

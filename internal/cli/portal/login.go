@@ -95,20 +95,14 @@ func newLogin(ctx context.Context, p *cli.Program, server *cli.ServerFlags, c cr
 
 // LogoutCommand returns the command logout.
 func LogoutCommand(p *cli.Program) *cobra.Command {
-	return &cobra.Command{
+	return WithSession(p, &cobra.Command{
 		Use:   "logout",
 		Short: "Revoke the session that login keeps, and remove it",
 		Args:  cli.ExactArgs(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := Open(p)
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			if _, err := s.Call(cmd.Context(), http.MethodPost, "/ucp/v2/logout", http.StatusNoContent); err != nil {
-				return fmt.Errorf("revoking the session at %s, which is kept: %w", s.login.URL, err)
-			}
-			return s.file.locked(s.file.remove)
-		},
-	}
+	}, func(cmd *cobra.Command, s *Session, _ []string) error {
+		if _, err := s.Call(cmd.Context(), http.MethodPost, "/ucp/v2/logout", http.StatusNoContent); err != nil {
+			return fmt.Errorf("revoking the session at %s, which is kept: %w", s.login.URL, err)
+		}
+		return s.file.locked(s.file.remove)
+	})
 }

@@ -18,6 +18,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"trunkline/internal/cli"
 )
 
@@ -86,6 +88,28 @@ func Open(p *cli.Program) (*Session, error) {
 	return &Session{file: f, login: l, trust: tlsConfig, client: newClient(tlsConfig)}, nil
 }
 
+// WithSession completes a command that runs with the saved login.
+func WithSession(p *cli.Program, command *cobra.Command, run func(cmd *cobra.Command, s *Session, args []string) error) *cobra.Command {
+	command.RunE = func(cmd *cobra.Command, args []string) error {
+		s, err := Open(p)
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		return run(cmd, s, args)
+	}
+	return command
+}
+
+// WithAccount is WithSession as the user's account, or as that of --account.
+func WithAccount(p *cli.Program, command *cobra.Command, run func(cmd *cobra.Command, s *Session, args []string) error) *cobra.Command {
+	account := command.Flags().String("account", "", "id of another account that you may see")
+	return WithSession(p, command, func(cmd *cobra.Command, s *Session, args []string) error {
+		s.accountID = *account
+		return run(cmd, s, args)
+	})
+}
+
 func newClient(tlsConfig *tls.Config) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true,
@@ -95,10 +119,6 @@ func newClient(tlsConfig *tls.Config) *http.Client {
 
 // Close closes the connections.
 func (s *Session) Close() { s.client.CloseIdleConnections() }
-
-// Account has all later requests name another account that the user may see; ""
-// is the user's own.
-func (s *Session) Account(id string) { s.accountID = id }
 
 // TLS returns the configuration for the server's certificate.
 func (s *Session) TLS() *tls.Config { return s.trust }

@@ -2,11 +2,9 @@
 package recording
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -89,30 +87,6 @@ func openInput(p *cli.Program, name string) (io.ReadCloser, error) {
 	return os.Open(name)
 }
 
-// writeOutput writes stdout, or the file name: beside it first, so that the file is
-// whole or as it was.
-func writeOutput(p *cli.Program, name string, write func(io.Writer) error) (err error) {
-	if name == "" {
-		return write(p.Out)
-	}
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	if err := write(f); err != nil {
-		return errors.Join(err, f.Close())
-	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), name)
-}
-
 // convert runs FILE through work to the output.
 func convert(p *cli.Program, doing, file, output string, work func(io.Writer, io.Reader) error) error {
 	in, err := openInput(p, file)
@@ -120,7 +94,11 @@ func convert(p *cli.Program, doing, file, output string, work func(io.Writer, io
 		return err
 	}
 	defer func() { _ = in.Close() }() // only read
-	err = writeOutput(p, output, func(w io.Writer) error { return work(w, in) })
+	if output == "" {
+		err = work(p.Out, in)
+	} else {
+		err = cli.WriteFile(output, func(w io.Writer) error { return work(w, in) })
+	}
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", doing, file, err)
 	}

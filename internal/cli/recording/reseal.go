@@ -37,10 +37,9 @@ the remaining recordings. Plain recordings stay plain.
 
 With FILE: move one sealed recording to another key offline, with both keys and
 salts. Its body stays as it is.` + fileUsage,
+		Args: cli.AtMostOneArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
-			case len(args) > 1:
-				return cli.Usagef("%s does not take %q", cmd.CommandPath(), args[1])
 			case len(args) == 0:
 				return resealStored(p, cmd.Context(), options.account)
 			case options.account != "":

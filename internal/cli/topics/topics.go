@@ -30,31 +30,19 @@ type topicRow struct {
 }
 
 func topicsList(p *cli.Program) *cobra.Command {
-	var asJSON bool
-	command := &cobra.Command{
-		Use:   "list",
-		Short: "List Trunkline's topics that exist",
-		Args:  cli.ExactArgs(),
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.WithKafka(cmd.Context(), func(s *settings.Settings, cluster *kafka.Cluster) error {
-				list, err := topicRows(cmd.Context(), cluster, backend.TopicSpecs(s))
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return cli.JSONLine(p.Out, list)
-				}
-				rows := make([][]string, len(list))
-				for i, t := range list {
-					rows[i] = []string{
-						t.Name, strconv.Itoa(t.Partitions), strconv.Itoa(t.ReplicationFactor), strconv.FormatInt(t.Records, 10),
-					}
-				}
-				return cli.Table(p.Out, []string{"TOPIC", "PARTITIONS", "REPLICAS", "RECORDS"}, rows)
+	command := &cobra.Command{Use: "list", Short: "List Trunkline's topics that exist", Args: cli.ExactArgs()}
+	asJSON := cli.JSONListFlag(command.Flags())
+	command.RunE = func(cmd *cobra.Command, _ []string) error {
+		return p.WithKafka(cmd.Context(), func(s *settings.Settings, cluster *kafka.Cluster) error {
+			rows, err := topicRows(cmd.Context(), cluster, backend.TopicSpecs(s))
+			if err != nil {
+				return err
+			}
+			return cli.List(p.Out, *asJSON, rows, []string{"TOPIC", "PARTITIONS", "REPLICAS", "RECORDS"}, func(t topicRow) []string {
+				return []string{t.Name, strconv.Itoa(t.Partitions), strconv.Itoa(t.ReplicationFactor), strconv.FormatInt(t.Records, 10)}
 			})
-		},
+		})
 	}
-	command.Flags().BoolVar(&asJSON, "json", false, "as one JSON array")
 	return command
 }
 
@@ -65,7 +53,7 @@ func topicRows(ctx context.Context, cluster *kafka.Cluster, specs []kafka.TopicS
 	if err != nil {
 		return nil, err
 	}
-	rows := []topicRow{}
+	var rows []topicRow
 	for _, spec := range specs {
 		for _, info := range infos {
 			if info.Name != spec.Name {

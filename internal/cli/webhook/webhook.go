@@ -25,26 +25,10 @@ const path = "/api/v2/webhooks"
 
 func pathOf(id string) string { return path + "/" + url.PathEscape(id) }
 
-// withSession returns a command that runs with the session of trunkline login, as its
-// account or that of --account.
-func withSession(p *cli.Program, c *cobra.Command, run func(cmd *cobra.Command, s *portal.Session, args []string) error) *cobra.Command {
-	account := c.Flags().String("account", "", "id of another account that you may see")
-	c.RunE = func(cmd *cobra.Command, args []string) error {
-		s, err := portal.Open(p)
-		if err != nil {
-			return err
-		}
-		defer s.Close()
-		s.Account(*account)
-		return run(cmd, s, args)
-	}
-	return c
-}
-
 func create(p *cli.Program) *cobra.Command {
 	var f configFlags
 	var asJSON bool
-	c := withSession(p, &cobra.Command{
+	c := portal.WithAccount(p, &cobra.Command{
 		Use:   "create URL",
 		Short: "Make a webhook and print its id; a secret that is not given is made and printed on stderr",
 		Example: `  trunkline webhook create https://crm.example.com/trunkline --queue sales --name 'queue.*'
@@ -79,7 +63,7 @@ func create(p *cli.Program) *cobra.Command {
 
 func list(p *cli.Program) *cobra.Command {
 	var asJSON bool
-	c := withSession(p, &cobra.Command{Use: "list", Short: "List the webhooks, the oldest first", Args: cli.ExactArgs()},
+	c := portal.WithAccount(p, &cobra.Command{Use: "list", Short: "List the webhooks, the oldest first", Args: cli.ExactArgs()},
 		func(cmd *cobra.Command, s *portal.Session, _ []string) error {
 			// A page holds all that an account can have.
 			answer, err := s.Call(cmd.Context(), http.MethodGet, path+"?page_size=1000", http.StatusOK)
@@ -117,7 +101,7 @@ func list(p *cli.Program) *cobra.Command {
 
 func show(p *cli.Program) *cobra.Command {
 	var asJSON bool
-	c := withSession(p, &cobra.Command{Use: "show ID", Short: "Show a webhook and the state of its delivery", Args: cli.ExactArgs("ID")},
+	c := portal.WithAccount(p, &cobra.Command{Use: "show ID", Short: "Show a webhook and the state of its delivery", Args: cli.ExactArgs("ID")},
 		func(cmd *cobra.Command, s *portal.Session, args []string) error {
 			answer, err := s.Call(cmd.Context(), http.MethodGet, pathOf(args[0]), http.StatusOK)
 			if err != nil {
@@ -133,7 +117,7 @@ func update(p *cli.Program) *cobra.Command {
 	var f configFlags
 	var asJSON bool
 	var address string
-	c := withSession(p, &cobra.Command{
+	c := portal.WithAccount(p, &cobra.Command{
 		Use:   "update ID",
 		Short: "Change what the flags name, and print the webhook",
 		Long: `Change what the flags name, and print the webhook. A filter is replaced as a whole,
@@ -168,7 +152,7 @@ and removed by an empty value: --queue ''. The webhook goes on where it is.`,
 }
 
 func remove(p *cli.Program) *cobra.Command {
-	return withSession(p, &cobra.Command{Use: "delete ID", Short: "Delete a webhook", Args: cli.ExactArgs("ID")},
+	return portal.WithAccount(p, &cobra.Command{Use: "delete ID", Short: "Delete a webhook", Args: cli.ExactArgs("ID")},
 		func(cmd *cobra.Command, s *portal.Session, args []string) error {
 			if _, err := s.Call(cmd.Context(), http.MethodDelete, pathOf(args[0]), http.StatusNoContent); err != nil {
 				return fmt.Errorf("deleting webhook %s: %w", args[0], err)
@@ -180,7 +164,7 @@ func remove(p *cli.Program) *cobra.Command {
 func retry(p *cli.Program) *cobra.Command {
 	var since string
 	var asJSON bool
-	c := withSession(p, &cobra.Command{
+	c := portal.WithAccount(p, &cobra.Command{
 		Use:   "retry ID",
 		Short: "Go on at once after failures or a pause, or send events again, and print the webhook",
 		Args:  cli.ExactArgs("ID"),

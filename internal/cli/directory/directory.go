@@ -1,0 +1,73 @@
+package directory
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"trunkline/identity"
+	"trunkline/internal/cli"
+)
+
+// onDirectory completes a command that runs on the directory. The flags required must
+// not be empty.
+func onDirectory(p *cli.Program, command *cobra.Command, run func(ctx context.Context, d *identity.Service, args []string) error, required ...string) *cobra.Command {
+	command.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := cli.RequireFlags(cmd, required...); err != nil {
+			return err
+		}
+		return p.WithDirectory(cmd.Context(), func(d *identity.Service) error { return run(cmd.Context(), d, args) })
+	}
+	return command
+}
+
+// onUser completes a command about USERNAME of --account.
+func onUser(p *cli.Program, command *cobra.Command, run func(ctx context.Context, d *identity.Service, account, username string) error) *cobra.Command {
+	account := command.Flags().String("account", "", cli.AccountUsage)
+	command.Args = cli.ExactArgs("USERNAME")
+	return onDirectory(p, command, func(ctx context.Context, d *identity.Service, args []string) error {
+		return run(ctx, d, *account, args[0])
+	}, "account")
+}
+
+// listOfAccounts completes a command that lists what list finds of --account, or of
+// every account without it. view returns a row for --json.
+func listOfAccounts[T, R any](p *cli.Program, command *cobra.Command, list func(d *identity.Service, ctx context.Context, account string) ([]T, error),
+	view func(T) R, header []string, cells func(R) []string) *cobra.Command {
+	account, asJSON := command.Flags().String("account", "", cli.AccountUsage), cli.JSONListFlag(command.Flags())
+	command.Args = cli.ExactArgs()
+	return onDirectory(p, command, func(ctx context.Context, d *identity.Service, _ []string) error {
+		of := []string{*account}
+		if *account == "" {
+			of = nil
+			accounts, err := d.Accounts(ctx)
+			if err != nil {
+				return err
+			}
+			for _, a := range accounts {
+				of = append(of, a.ID)
+			}
+		}
+		var all []T
+		for _, one := range of {
+			some, err := list(d, ctx, one)
+			if err != nil {
+				return err
+			}
+			all = append(all, some...)
+		}
+		return cli.List(p.Out, *asJSON, views(all, view), header, cells)
+	})
+}
+
+func views[T, R any](list []T, view func(T) R) []R {
+	rows := make([]R, len(list))
+	for i, one := range list {
+		rows[i] = view(one)
+	}
+	return rows
+}
+
+// day returns the day of Unix seconds, in UTC.
+func day(seconds int64) string { return time.Unix(seconds, 0).UTC().Format(time.DateOnly) }
