@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/internal/aiprotocol"
+	"trunkline/internal/metric"
 )
 
 // Metric labels for a provider's messages, in addition to the problems of aiprotocol.
@@ -42,36 +43,23 @@ const (
 )
 
 func newMetrics(reg prometheus.Registerer) *metrics {
+	f := metric.With(reg)
+	buckets := []float64{.05, .1, .25, .5, .75, 1, 1.5, 2, 3, 5, 10, 30}
 	m := &metrics{
-		active: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "trunkline_aisession_active", Help: "Open sessions of this node, by ingress."}, []string{"way"}),
-		started: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_aisession_started_total", Help: "Sessions connected to their provider, by ingress."}, []string{"way"}),
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_aisession_refused_total", Help: "Sessions refused, by reason."}, []string{"why"}),
-		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_aisession_ended_total", Help: "Sessions ended, by reason."}, []string{"reason"}),
-		firstAudio: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "trunkline_aisession_first_audio_seconds", Help: "Time from the start message of a connection to the provider's first audio.",
-			Buckets: []float64{.05, .1, .25, .5, .75, 1, 1.5, 2, 3, 5, 10, 30}}),
-		turnGap: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "trunkline_aisession_turn_gap_seconds", Help: "Time from the end of the caller's speech to the playing of the provider's answer.",
-			Buckets: []float64{.05, .1, .25, .5, .75, 1, 1.5, 2, 3, 5, 10, 30}}),
-		underruns: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_aisession_underruns_total", Help: "Gaps of less than 200 ms in a provider's audio, which arrived late."}),
-		overruns: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_aisession_overrun_seconds_total", Help: "Audio of providers dropped because the playout buffer was full."}),
-		reconnects: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_aisession_reconnects_total", Help: "Reconnections to providers."}),
-		connectFailures: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_aisession_connect_failures_total", Help: "Failed attempts to connect to a provider."}),
-		malformed: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_aisession_ignored_messages_total", Help: "Messages of providers ignored, by problem."}, []string{"problem"}),
-		unannounced: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_aisession_unannounced_total", Help: "AudioSocket connections refused because the call was not announced, or the UUID of its dialplan was invalid, expired or used before."}),
+		active:          f.GaugeVec("trunkline_aisession_active", "Open sessions of this node, by ingress.", "way"),
+		started:         f.CounterVec("trunkline_aisession_started_total", "Sessions connected to their provider, by ingress.", "way"),
+		refused:         f.CounterVec("trunkline_aisession_refused_total", "Sessions refused, by reason.", "why"),
+		ended:           f.CounterVec("trunkline_aisession_ended_total", "Sessions ended, by reason.", "reason"),
+		firstAudio:      f.Histogram("trunkline_aisession_first_audio_seconds", "Time from the start message of a connection to the provider's first audio.", buckets...),
+		turnGap:         f.Histogram("trunkline_aisession_turn_gap_seconds", "Time from the end of the caller's speech to the playing of the provider's answer.", buckets...),
+		underruns:       f.Counter("trunkline_aisession_underruns_total", "Gaps of less than 200 ms in a provider's audio, which arrived late."),
+		overruns:        f.Counter("trunkline_aisession_overrun_seconds_total", "Audio of providers dropped because the playout buffer was full."),
+		reconnects:      f.Counter("trunkline_aisession_reconnects_total", "Reconnections to providers."),
+		connectFailures: f.Counter("trunkline_aisession_connect_failures_total", "Failed attempts to connect to a provider."),
+		malformed:       f.CounterVec("trunkline_aisession_ignored_messages_total", "Messages of providers ignored, by problem.", "problem"),
+		unannounced:     f.Counter("trunkline_aisession_unannounced_total", "AudioSocket connections refused because the call was not announced, or the UUID of its dialplan was invalid, expired or used before."),
 	}
-	droppedFrames := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "trunkline_aisession_dropped_total", Help: "Frames, packets and messages dropped, by kind and reason."}, []string{"what"})
+	droppedFrames := f.CounterVec("trunkline_aisession_dropped_total", "Frames, packets and messages dropped, by kind and reason.", "what")
 	m.dropped = dropped{
 		toProvider:  droppedFrames.WithLabelValues("frame_to_provider"), // the provider does not read
 		control:     droppedFrames.WithLabelValues("message_to_provider"),
@@ -84,19 +72,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		m.active.WithLabelValues(way)
 		m.started.WithLabelValues(way)
 	}
-	for _, why := range []string{refusedNode, refusedAccount, refusedDraining, refusedProvider} {
-		m.refused.WithLabelValues(why)
-	}
-	for _, reason := range Reasons() {
-		m.ended.WithLabelValues(string(reason))
-	}
-	for _, problem := range aiprotocol.Problems() {
-		m.malformed.WithLabelValues(string(problem))
-	}
-	for _, problem := range []string{problemBinary, problemEmpty, problemMarks, problemRequests} {
-		m.malformed.WithLabelValues(problem)
-	}
-	reg.MustRegister(m.active, m.started, m.refused, m.ended, m.firstAudio, m.turnGap, m.underruns, m.overruns,
-		m.reconnects, m.connectFailures, m.malformed, droppedFrames, m.unannounced)
+	metric.Init(m.refused, refusedNode, refusedAccount, refusedDraining, refusedProvider)
+	metric.Init(m.ended, Reasons()...)
+	metric.Init(m.malformed, aiprotocol.Problems()...)
+	metric.Init(m.malformed, problemBinary, problemEmpty, problemMarks, problemRequests)
 	return m
 }

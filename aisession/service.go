@@ -43,10 +43,7 @@ func New(settings Settings, deps Deps) (*Service, error) {
 	if deps.Providers == nil || deps.Publisher == nil || deps.Announcements == nil || deps.Leases == nil {
 		return nil, errors.New("aisession: a dependency is missing")
 	}
-	recoverer, err := panics.New(deps.Metrics, deps.Log)
-	if err != nil {
-		return nil, err
-	}
+	recoverer := panics.New(deps.Metrics, deps.Log)
 	secrets, err := parseDialplanSecrets(string(settings.DialplanSecrets))
 	if err != nil {
 		return nil, fmt.Errorf("aisession.audiosocket_secrets: %w", err)

@@ -2,7 +2,6 @@ package api
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 
@@ -69,13 +68,7 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	}
 	a := &API{config: config.withDefaults(), deps: deps, auth: auth{deps.Auth}, log: log, echo: echo.New()}
 	routes := a.routes()
-	var err error
-	if a.metrics, err = newMetrics(reg, routes); err != nil {
-		return nil, fmt.Errorf("registering the API's metrics: %w", err)
-	}
-	if a.panics, err = panics.New(reg, log); err != nil {
-		return nil, err
-	}
+	a.metrics, a.panics = newMetrics(reg, routes), panics.New(reg, log)
 	a.panics.InitMetrics(placeRequest)
 	a.echo.IPExtractor = clientAddress(config.TrustedProxies)
 	a.echo.Use(a.withRequestID)

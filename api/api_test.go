@@ -328,11 +328,10 @@ func TestNewRefuses(t *testing.T) {
 		config Config
 		deps   Deps
 	}{
-		"no Auth":                   {Config{}, Deps{}},
-		"a channel without logins":  {Config{}, Deps{Auth: e.identity, Channel: e.channel}},
-		"a negative timeout":        {Config{RequestTimeout: -1}, e.api.deps},
-		"a network that is none":    {Config{Settings: Settings{TrustedProxies: []netip.Prefix{{}}}}, e.api.deps},
-		"the same registerer twice": {Config{}, e.api.deps},
+		"no Auth":                  {Config{}, Deps{}},
+		"a channel without logins": {Config{}, Deps{Auth: e.identity, Channel: e.channel}},
+		"a negative timeout":       {Config{RequestTimeout: -1}, e.api.deps},
+		"a network that is none":   {Config{Settings: Settings{TrustedProxies: []netip.Prefix{{}}}}, e.api.deps},
 	} {
 		if _, err := New(tc.config, tc.deps, e.registry, e.api.log); err == nil {
 			t.Error(name)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/metric"
 )
 
 type metrics struct {
@@ -18,23 +20,12 @@ type metrics struct {
 
 var statusClasses = []string{"1xx", "2xx", "3xx", "4xx", "5xx"}
 
-func newMetrics(reg prometheus.Registerer, routes []route) (*metrics, error) {
+func newMetrics(reg prometheus.Registerer, routes []route) *metrics {
+	f := metric.With(reg)
 	m := &metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_api_requests_total",
-			Help: "HTTP requests, by route, method and class of status.",
-		}, []string{"route", "method", "status"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:                            "trunkline_api_request_seconds",
-			Help:                            "Duration of HTTP requests, by route and method, without those of subscribers.",
-			NativeHistogramBucketFactor:     1.1,
-			NativeHistogramMaxBucketNumber:  100,
-			NativeHistogramMinResetDuration: time.Hour,
-		}, []string{"route", "method"}),
-		open: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_api_requests_in_flight",
-			Help: "HTTP requests in progress.",
-		}),
+		requests:  f.CounterVec("trunkline_api_requests_total", "HTTP requests, by route, method and class of status.", "route", "method", "status"),
+		seconds:   f.NewHistogramVec(metric.Native("trunkline_api_request_seconds", "Duration of HTTP requests, by route and method, without those of subscribers.", 100), []string{"route", "method"}),
+		open:      f.Gauge("trunkline_api_requests_in_flight", "HTTP requests in progress."),
 		longLived: make(map[string]bool),
 	}
 	for _, r := range routes {
@@ -45,12 +36,7 @@ func newMetrics(reg prometheus.Registerer, routes []route) (*metrics, error) {
 			m.requests.WithLabelValues(r.path, r.method, class)
 		}
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.open} {
-		if err := reg.Register(c); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
+	return m
 }
 
 func (a *API) withMetrics(next echo.HandlerFunc) echo.HandlerFunc {

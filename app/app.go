@@ -86,8 +86,8 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 			err = errors.Join(err, a.life.stop(context.WithoutCancel(ctx)))
 		}
 	}()
-	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		buildInfo(cfg.Version), readyGauge(a.health))
+	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registerProcess(a.registry, cfg.Version, a.health)
 	if err := ensureDataDir(cfg.Settings.DataDir, cfg.Settings.DiskMinFree); err != nil {
 		return nil, err
 	}
@@ -222,9 +222,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 		}
 	}
 	a.buildProviders(&deps)
-	if err := a.buildWebhooks(&deps); err != nil {
-		return err
-	}
+	a.buildWebhooks(&deps)
 	a.buildExplain(&deps)
 	phones, err := a.buildSIP()
 	if err != nil {
@@ -257,11 +255,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	checker, err := a.newSelfCheck()
-	if err != nil {
-		return err
-	}
-	a.life.runsAtOnce("self-check", checker.Run)
+	a.life.runsAtOnce("self-check", a.newSelfCheck().Run)
 	return a.buildServer(handler)
 }
 

@@ -15,10 +15,7 @@ import (
 // and beside the origination driver of the same platform.
 func TestFeedsOfEveryKindAreBuilt(t *testing.T) {
 	registry, log := prometheus.NewRegistry(), slog.New(slog.DiscardHandler)
-	recoverer, err := panics.New(registry, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	recoverer := panics.New(registry, log)
 	if _, err := ami.New(ami.Config{Address: "127.0.0.1:1", Username: "u", Secret: "s"}, ami.Deps{Log: log, Metrics: registry, Panics: recoverer}); err != nil {
 		t.Fatal(err) // the driver's
 	}

@@ -1,18 +1,16 @@
 package app
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
 
-func buildInfo(version string) prometheus.Collector {
-	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "trunkline_build_info", Help: "1; the version is the label."}, []string{"version"})
-	info.WithLabelValues(version).Set(1)
-	return info
-}
+	"trunkline/internal/metric"
+)
 
-// readyGauge shows the state of /readyz.
-func readyGauge(h *health) prometheus.Collector {
-	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "trunkline_ready", Help: "1 when /readyz answers 200, else 0."}, func() float64 { return bit(h.unready() == "") })
+// registerProcess makes the metrics of the version and of /readyz.
+func registerProcess(reg prometheus.Registerer, version string, h *health) {
+	f := metric.With(reg)
+	f.GaugeVec("trunkline_build_info", "1; the version is the label.", "version").WithLabelValues(version).Set(1)
+	f.GaugeFunc("trunkline_ready", "1 when /readyz answers 200, else 0.", func() float64 { return bit(h.unready() == "") })
 }
 
 func bit(b bool) float64 {
@@ -25,13 +23,7 @@ func bit(b bool) float64 {
 // spanCounts count what became of spans.
 type spanCounts struct{ sent, failed, dropped prometheus.Counter }
 
-func newSpanCounts(reg prometheus.Registerer) (*spanCounts, error) {
-	spans := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "trunkline_tracing_spans_total",
-		Help: "Spans of sampled traces, by result: sent, failed (the collector did not accept them), dropped (the queue was full). Only with tracing on.",
-	}, []string{"result"})
-	if err := reg.Register(spans); err != nil {
-		return nil, err
-	}
-	return &spanCounts{spans.WithLabelValues("sent"), spans.WithLabelValues("failed"), spans.WithLabelValues("dropped")}, nil
+func newSpanCounts(reg prometheus.Registerer) *spanCounts {
+	spans := metric.With(reg).CounterVec("trunkline_tracing_spans_total", "Spans of sampled traces, by result: sent, failed (the collector did not accept them), dropped (the queue was full). Only with tracing on.", "result")
+	return &spanCounts{spans.WithLabelValues("sent"), spans.WithLabelValues("failed"), spans.WithLabelValues("dropped")}
 }

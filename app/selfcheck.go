@@ -12,7 +12,7 @@ import (
 
 // newSelfCheck checks the backends, the disk of data_dir and the certificates
 // that this process presents.
-func (a *App) newSelfCheck() (*selfcheck.Checker, error) {
+func (a *App) newSelfCheck() *selfcheck.Checker {
 	database := selfcheck.Dependency{Name: "database", Advice: "check the server, and database.url", Ping: a.db.PingContext}
 	if a.db.Postgres() {
 		database.Clock = a.databaseClock

@@ -46,10 +46,7 @@ func (a *App) openTracing(ctx context.Context, version string) error {
 	if err != nil {
 		return fmt.Errorf("tracing: %w", err)
 	}
-	counts, err := newSpanCounts(a.registry)
-	if err != nil {
-		return fmt.Errorf("tracing: %w", err)
-	}
+	counts := newSpanCounts(a.registry)
 	queue := &spanQueueing{counts: counts}
 	out := &spanSender{SpanExporter: sender, queue: queue, counts: counts, log: a.log, often: rate.Sometimes{First: 1, Interval: complain}}
 	queue.SpanProcessor = trace.NewBatchSpanProcessor(out, trace.WithMaxQueueSize(spanQueue))

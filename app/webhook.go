@@ -30,15 +30,11 @@ func (f webhookFilters) CheckFilter(ctx context.Context, accountID string, filte
 }
 
 // buildWebhooks gives the webhooks to the routes, and builds what delivers.
-func (a *App) buildWebhooks(deps *api.Deps) error {
+func (a *App) buildWebhooks(deps *api.Deps) {
 	if !a.has(settings.RoleAPI) {
-		return nil
+		return
 	}
-	deliverer, err := webhook.NewDeliverer(a.webhooks, webhook.DelivererConfig{Accounts: a.identity, Version: a.version}, a.registry, a.log)
-	if err != nil {
-		return fmt.Errorf("webhooks: %w", err)
-	}
+	deliverer := webhook.NewDeliverer(a.webhooks, webhook.DelivererConfig{Accounts: a.identity, Version: a.version}, a.registry, a.log)
 	a.life.runs("webhooks", deliverer.Run)
 	deps.Webhooks, a.purged.Webhooks = a.webhooks, a.webhooks
-	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"trunkline/internal/kafka"
 	"trunkline/internal/lag"
+	"trunkline/internal/metric"
 )
 
 type metrics struct {
@@ -46,50 +47,26 @@ const (
 )
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	histogram := func(name, help string) prometheus.HistogramOpts {
-		return prometheus.HistogramOpts{
-			Name: "trunkline_cdrindex_" + name, Help: help, NativeHistogramBucketFactor: 1.1,
-			NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: time.Hour,
-		}
-	}
+	f := metric.With(reg)
 	m := &metrics{
-		records: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_cdrindex_records_total",
-			Help: "Records of the cdr topic processed, by result. Alert on invalid ones.",
-		}, []string{"result"}),
-		batches: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_cdrindex_batches_total", Help: "Batches of records committed to the database.",
-		}),
-		batch: prometheus.NewHistogram(histogram("batch_seconds", "Writing one batch to the database.")),
-		delay: prometheus.NewHistogram(histogram("delay_seconds", "Time from the Kafka timestamp of a batch's first record until its row is stored.")),
-		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_cdrindex_errors_total", Help: "Errors, by kind. They were retried or returned to the caller.",
-		}, []string{"kind"}),
-		lost: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_cdrindex_lost_records_total",
-			Help: "Records that were deleted or damaged before they were indexed.",
-		}),
-		restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_cdrindex_log_restarts_total",
-			Help: "Partitions of the cdr topic found truncated or created again.",
-		}, []string{"kind"}),
-		queries: prometheus.NewHistogramVec(histogram("query_seconds", "Queries, by kind."), []string{"kind"}),
-		lag:     lag.New("trunkline_cdrindex_lag_seconds", "Age of the oldest record that was read and is not stored yet, 0 when there is none."),
+		records:  f.CounterVec("trunkline_cdrindex_records_total", "Records of the cdr topic processed, by result. Alert on invalid ones.", "result"),
+		batches:  f.Counter("trunkline_cdrindex_batches_total", "Batches of records committed to the database."),
+		batch:    f.NewHistogram(metric.Native("trunkline_cdrindex_batch_seconds", "Writing one batch to the database.", 160)),
+		delay:    f.NewHistogram(metric.Native("trunkline_cdrindex_delay_seconds", "Time from the Kafka timestamp of a batch's first record until its row is stored.", 160)),
+		errors:   f.CounterVec("trunkline_cdrindex_errors_total", "Errors, by kind. They were retried or returned to the caller.", "kind"),
+		lost:     f.Counter("trunkline_cdrindex_lost_records_total", "Records that were deleted or damaged before they were indexed."),
+		restarts: f.CounterVec("trunkline_cdrindex_log_restarts_total", "Partitions of the cdr topic found truncated or created again.", "kind"),
+		queries:  f.NewHistogramVec(metric.Native("trunkline_cdrindex_query_seconds", "Queries, by kind.", 160), []string{"kind"}),
+		lag:      lag.New("trunkline_cdrindex_lag_seconds", "Age of the oldest record that was read and is not stored yet, 0 when there is none."),
 	}
-	for _, result := range []string{resultRow, resultOlder, resultExpired, resultInvalid} {
-		m.records.WithLabelValues(result)
-	}
-	for _, kind := range []string{failedRead, failedWrite, failedFence, failedRetention, failedQuery} {
-		m.errors.WithLabelValues(kind)
-	}
+	metric.Init(m.records, resultRow, resultOlder, resultExpired, resultInvalid)
+	metric.Init(m.errors, failedRead, failedWrite, failedFence, failedRetention, failedQuery)
 	for _, kind := range []string{kindFind, kindList, kindExport} {
 		m.queries.WithLabelValues(kind)
 	}
-	for _, kind := range []kafka.GapKind{kafka.GapTruncated, kafka.GapRecreated} {
-		m.restarts.WithLabelValues(string(kind))
-	}
+	metric.Init(m.restarts, kafka.GapTruncated, kafka.GapRecreated)
 	if reg != nil {
-		reg.MustRegister(m.records, m.batches, m.batch, m.delay, m.errors, m.lost, m.restarts, m.queries, m.lag)
+		reg.MustRegister(m.lag)
 	}
 	return m
 }

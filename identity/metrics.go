@@ -2,7 +2,8 @@ package identity
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"trunkline/internal/metric"
 )
 
 // Results of logins and of checks, as metric labels.
@@ -28,54 +29,28 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	factory := promauto.With(reg)
+	f := metric.With(reg)
 	m := &metrics{
-		logins: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_identity_logins_total",
-			Help: "Logins, by audience and result.",
-		}, []string{"audience", "result"}),
-		phones: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_identity_phone_authentications_total",
-			Help: "Digest authentications of phones, by result; portal: with the user's portal password.",
-		}, []string{"result"}),
-		tokenChecks: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_identity_token_checks_total",
-			Help: "Tokens checked, by result.",
-		}, []string{"result"}),
-		keyChecks: factory.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_identity_key_checks_total",
-			Help: "API keys checked, by result.",
-		}, []string{"result"}),
-		reuses: factory.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_identity_refresh_reuses_total",
-			Help: "Reuses of a refresh token; each revoked all tokens of its session.",
-		}),
-		reloadErrors: factory.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_identity_reload_errors_total",
-			Help: "Failed attempts to follow changes in the database.",
-		}),
+		logins:       f.CounterVec("trunkline_identity_logins_total", "Logins, by audience and result.", "audience", "result"),
+		phones:       f.CounterVec("trunkline_identity_phone_authentications_total", "Digest authentications of phones, by result; portal: with the user's portal password.", "result"),
+		tokenChecks:  f.CounterVec("trunkline_identity_token_checks_total", "Tokens checked, by result.", "result"),
+		keyChecks:    f.CounterVec("trunkline_identity_key_checks_total", "API keys checked, by result.", "result"),
+		reuses:       f.Counter("trunkline_identity_refresh_reuses_total", "Reuses of a refresh token; each revoked all tokens of its session."),
+		reloadErrors: f.Counter("trunkline_identity_reload_errors_total", "Failed attempts to follow changes in the database."),
 	}
 	for _, audience := range []Audience{AudienceAPI, AudienceEvents} {
 		for _, result := range []string{resultOK, resultWrong, resultLimited, resultInvalid, resultError} {
 			m.logins.WithLabelValues(string(audience), result)
 		}
 	}
-	for _, result := range []string{resultOK, resultPortal, resultWrong, resultLimited, resultError} {
-		m.phones.WithLabelValues(result)
-	}
-	for _, result := range []string{resultOK, resultWrong, resultExpired, resultRevoked, resultAudience} {
-		m.tokenChecks.WithLabelValues(result)
-	}
-	for _, result := range []string{resultOK, resultWrong} {
-		m.keyChecks.WithLabelValues(result)
-	}
+	metric.Init(m.phones, resultOK, resultPortal, resultWrong, resultLimited, resultError)
+	metric.Init(m.tokenChecks, resultOK, resultWrong, resultExpired, resultRevoked, resultAudience)
+	metric.Init(m.keyChecks, resultOK, resultWrong)
 	return m
 }
 
 // newFallbacks returns the limiter's: it is made before the Service it serves.
 func newFallbacks(reg prometheus.Registerer) prometheus.Counter {
-	return promauto.With(reg).NewCounter(prometheus.CounterOpts{
-		Name: "trunkline_identity_limiter_fallbacks_total",
-		Help: "Checks of login limits made with this process's counts only, because Redis was unavailable.",
-	})
+	return metric.With(reg).Counter("trunkline_identity_limiter_fallbacks_total",
+		"Checks of login limits made with this process's counts only, because Redis was unavailable.")
 }

@@ -85,10 +85,7 @@ func newIngest(settings Settings, deps Deps, reg prometheus.Registerer, log *slo
 			callers: make(map[string]*caller),
 		},
 	}
-	var err error
-	if i.metrics, err = newMetrics(reg, []string{event.TopicRaw, event.TopicCDRRaw}, i.admission.stats); err != nil {
-		return nil, fmt.Errorf("registering ingest's metrics: %w", err)
-	}
+	i.metrics = newMetrics(reg, []string{event.TopicRaw, event.TopicCDRRaw}, i.admission.stats)
 	return i, nil
 }
 

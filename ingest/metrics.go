@@ -1,11 +1,10 @@
 package ingest
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/metric"
 )
 
 // Result labels of bodies that Kafka has; every other value is a fault kind.
@@ -22,64 +21,27 @@ type metrics struct {
 	produce prometheus.Histogram
 }
 
-func newMetrics(reg prometheus.Registerer, topics []string, admission func() (held int64, waiting int)) (*metrics, error) {
+func newMetrics(reg prometheus.Registerer, topics []string, admission func() (held int64, waiting int)) *metrics {
+	f := metric.With(reg)
 	m := &metrics{
-		bodies: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_ingest_bodies_total",
-			Help: "Bodies posted, by result: accepted, replayed (stored before under the same Idempotency-Key), or the kind of error.",
-		}, []string{"result"}),
-		records: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_ingest_records_total",
-			Help: "Records accepted, by raw topic.",
-		}, []string{"topic"}),
-		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_ingest_record_bytes_total",
-			Help: "Bytes of the records accepted, by raw topic.",
-		}, []string{"topic"}),
-		wait: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:                            "trunkline_ingest_wait_seconds",
-			Help:                            "Time that bodies waited before they were read.",
-			NativeHistogramBucketFactor:     1.1,
-			NativeHistogramMaxBucketNumber:  100,
-			NativeHistogramMinResetDuration: time.Hour,
-		}),
-		produce: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:                            "trunkline_ingest_produce_seconds",
-			Help:                            "Time from producing a body's records to Kafka's acknowledgement of all of them, or to the failure.",
-			NativeHistogramBucketFactor:     1.1,
-			NativeHistogramMaxBucketNumber:  100,
-			NativeHistogramMinResetDuration: time.Hour,
-		}),
+		bodies:  f.CounterVec("trunkline_ingest_bodies_total", "Bodies posted, by result: accepted, replayed (stored before under the same Idempotency-Key), or the kind of error.", "result"),
+		records: f.CounterVec("trunkline_ingest_records_total", "Records accepted, by raw topic.", "topic"),
+		bytes:   f.CounterVec("trunkline_ingest_record_bytes_total", "Bytes of the records accepted, by raw topic.", "topic"),
+		wait:    f.NewHistogram(metric.Native("trunkline_ingest_wait_seconds", "Time that bodies waited before they were read.", 100)),
+		produce: f.NewHistogram(metric.Native("trunkline_ingest_produce_seconds", "Time from producing a body's records to Kafka's acknowledgement of all of them, or to the failure.", 100)),
 	}
-	for _, result := range []string{
-		accepted, replayed, string(fault.KindConflict), string(fault.KindInvalid), string(fault.KindForbidden), string(fault.KindNotFound),
-		string(fault.KindTooLarge), string(fault.KindUnsupported), string(fault.KindLimited),
-		string(fault.KindUnavailable), string(fault.KindInternal),
-	} {
-		m.bodies.WithLabelValues(result)
-	}
-	for _, topic := range topics {
-		m.records.WithLabelValues(topic)
-		m.bytes.WithLabelValues(topic)
-	}
-	held := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "trunkline_ingest_in_flight_bytes",
-		Help: "Memory held by the bodies being processed.",
-	}, func() float64 {
+	metric.Init(m.bodies, accepted, replayed)
+	metric.Init(m.bodies, fault.KindConflict, fault.KindInvalid, fault.KindForbidden, fault.KindNotFound, fault.KindTooLarge,
+		fault.KindUnsupported, fault.KindLimited, fault.KindUnavailable, fault.KindInternal)
+	metric.Init(m.records, topics...)
+	metric.Init(m.bytes, topics...)
+	f.GaugeFunc("trunkline_ingest_in_flight_bytes", "Memory held by the bodies being processed.", func() float64 {
 		held, _ := admission()
 		return float64(held)
 	})
-	waiting := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "trunkline_ingest_waiting_bodies",
-		Help: "Bodies waiting to be read.",
-	}, func() float64 {
+	f.GaugeFunc("trunkline_ingest_waiting_bodies", "Bodies waiting to be read.", func() float64 {
 		_, waiting := admission()
 		return float64(waiting)
 	})
-	for _, c := range []prometheus.Collector{m.bodies, m.records, m.bytes, m.wait, m.produce, held, waiting} {
-		if err := reg.Register(c); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
+	return m
 }

@@ -41,10 +41,7 @@ type everybody struct{}
 func (everybody) Exists(_ context.Context, id string) (bool, error) { return id != "nobody", nil }
 
 func testBatch(topic string, partition int) *batch {
-	recoverer, err := panics.New(prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
-	if err != nil {
-		panic(err)
-	}
+	recoverer := panics.New(prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	b := &batch{
 		route: routes[topic], partition: partition, accounts: everybody{},
 		limit: kafka.MaxRecordBytes, panics: recoverer, counts: newCounts(),

@@ -6,6 +6,7 @@ import (
 	"trunkline/format"
 	"trunkline/format/registry"
 	"trunkline/internal/kafka"
+	"trunkline/internal/metric"
 )
 
 // metrics of the package. The values of all labels are bounded.
@@ -25,49 +26,23 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
+	f := metric.With(reg)
 	histogram := func(name, help string) prometheus.Histogram {
-		return prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "trunkline_normalizer_" + name, Help: help,
-			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
-		})
+		return f.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100})
 	}
 	m := &metrics{
-		records: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_normalizer_records_total",
-			Help: "Records normalized and durable, by source format and result.",
-		}, []string{"format", "result"}),
-		dead: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_dead_letters_total",
-			Help: "Records that could not be normalized, by raw topic and kind.",
-		}, []string{"topic", "kind"}),
-		batch: histogram("batch_records", "Raw records in one batch."),
-		delay: histogram("delay_seconds", "Time from the Kafka timestamp of a batch's first record until the batch is durable."),
-		retries: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_normalizer_retries_total",
-			Help: "Waits of a partition because Kafka or the account store was unavailable.",
-		}),
-		lost: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_normalizer_lost_records_total",
-			Help: "Raw records that were deleted or damaged before they were normalized.",
-		}, []string{"topic"}),
-		restarts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_normalizer_log_restarts_total",
-			Help: "Raw partitions found truncated or created again, by raw topic. Acknowledged records may be lost.",
-		}, []string{"topic", "kind"}),
+		records:      f.CounterVec("trunkline_normalizer_records_total", "Records normalized and durable, by source format and result.", "format", "result"),
+		dead:         f.CounterVec("trunkline_dead_letters_total", "Records that could not be normalized, by raw topic and kind.", "topic", "kind"),
+		batch:        histogram("trunkline_normalizer_batch_records", "Raw records in one batch."),
+		delay:        histogram("trunkline_normalizer_delay_seconds", "Time from the Kafka timestamp of a batch's first record until the batch is durable."),
+		retries:      f.Counter("trunkline_normalizer_retries_total", "Waits of a partition because Kafka or the account store was unavailable."),
+		lost:         f.CounterVec("trunkline_normalizer_lost_records_total", "Raw records that were deleted or damaged before they were normalized.", "topic"),
+		restarts:     f.CounterVec("trunkline_normalizer_log_restarts_total", "Raw partitions found truncated or created again, by raw topic. Acknowledged records may be lost.", "topic", "kind"),
+		repeats:      f.Counter("trunkline_normalizer_repeats_dropped_total", "Raw records dropped because an event with their identity was normalized before: another feed sent it, or the same one twice."),
+		stateEntries: f.GaugeVec("trunkline_normalizer_state_entries", "Agents, calls and devices in the state of this process's partitions, including those that ended recently.", "kind"),
+		rebuild:      histogram("trunkline_normalizer_state_rebuild_seconds", "Time that a normalizer which takes over a partition needs to rebuild its state from cc.state and cc.evt."),
+		repairs:      f.Counter("trunkline_normalizer_state_repairs_total", "Records of cc.state written again because another normalizer of the same partition had overwritten them."),
 	}
-	m.repeats = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "trunkline_normalizer_repeats_dropped_total",
-		Help: "Raw records dropped because an event with their identity was normalized before: another feed sent it, or the same one twice.",
-	})
-	m.stateEntries = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "trunkline_normalizer_state_entries",
-		Help: "Agents, calls and devices in the state of this process's partitions, including those that ended recently.",
-	}, []string{"kind"})
-	m.rebuild = histogram("state_rebuild_seconds", "Time that a normalizer which takes over a partition needs to rebuild its state from cc.state and cc.evt.")
-	m.repairs = prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "trunkline_normalizer_state_repairs_total",
-		Help: "Records of cc.state written again because another normalizer of the same partition had overwritten them.",
-	})
 	for _, kind := range stateKinds {
 		m.stateEntries.WithLabelValues(string(kind))
 	}
@@ -82,9 +57,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		for _, kind := range kinds {
 			m.dead.WithLabelValues(topic, string(kind))
 		}
-	}
-	if reg != nil {
-		reg.MustRegister(m.records, m.dead, m.batch, m.delay, m.retries, m.lost, m.restarts, m.stateEntries, m.rebuild, m.repairs, m.repeats)
 	}
 	return m
 }

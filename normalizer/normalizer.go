@@ -80,10 +80,7 @@ func New(cfg Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*N
 	if deps.Log == nil || deps.Producer == nil || deps.Accounts == nil {
 		return nil, errors.New("normalizer: needs a log, a producer and accounts")
 	}
-	recoverer, err := panics.New(reg, log)
-	if err != nil {
-		return nil, err
-	}
+	recoverer := panics.New(reg, log)
 	recoverer.InitMetrics(placeRecord)
 	return &Normalizer{cfg: cfg, deps: deps, metrics: newMetrics(reg), panics: recoverer, log: log}, nil
 }

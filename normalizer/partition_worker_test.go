@@ -159,10 +159,7 @@ func TestAPanicCostsOneRecord(t *testing.T) {
 	broken.Event = func(*format.Fields) (format.Event, error) { panic("a fault of ours") }
 	b := testBatch(event.TopicRaw, 3)
 	reg := prometheus.NewRegistry()
-	var err error
-	if b.panics, err = panics.New(reg, slog.New(slog.DiscardHandler)); err != nil {
-		t.Fatal(err)
-	}
+	b.panics = panics.New(reg, slog.New(slog.DiscardHandler))
 	r := *routes[event.TopicRaw]
 	normalize := r.normalize
 	r.normalize = func(ctx context.Context, b *batch, raw *kafka.Record, id event.ID) error {

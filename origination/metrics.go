@@ -4,6 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/metric"
 )
 
 type metrics struct {
@@ -38,53 +39,35 @@ var causes = map[string]bool{
 const otherLabel = "other"
 
 func newMetrics(reg prometheus.Registerer, active func() int) *metrics {
+	f := metric.With(reg)
 	m := &metrics{
-		placed: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_origination_accepted_total", Help: "Calls that the platform has accepted."}),
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_origination_refused_total", Help: "Orders that were refused or failed, by kind of error."}, []string{"kind"}),
-		states: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_origination_states_total", Help: "State changes of calls, by new state."}, []string{"state"}),
-		causes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_origination_ended_total", Help: "Calls that have ended, by cause."}, []string{"cause"}),
-		bridged: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "trunkline_origination_bridged_seconds", Help: "Time from accepted to bridged.",
-			Buckets: []float64{.5, 1, 2, 5, 10, 20, 30, 60, 120}}),
-		cancels: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_origination_cancels_total", Help: "Cancel requests, by result."}, []string{"result"}),
+		placed:  f.Counter("trunkline_origination_accepted_total", "Calls that the platform has accepted."),
+		refused: f.CounterVec("trunkline_origination_refused_total", "Orders that were refused or failed, by kind of error.", "kind"),
+		states:  f.CounterVec("trunkline_origination_states_total", "State changes of calls, by new state.", "state"),
+		causes:  f.CounterVec("trunkline_origination_ended_total", "Calls that have ended, by cause.", "cause"),
+		bridged: f.Histogram("trunkline_origination_bridged_seconds", "Time from accepted to bridged.", .5, 1, 2, 5, 10, 20, 30, 60, 120),
+		cancels: f.CounterVec("trunkline_origination_cancels_total", "Cancel requests, by result.", "result"),
 	}
-	for _, kind := range refusals {
-		m.refused.WithLabelValues(string(kind))
-	}
-	for _, state := range states {
-		m.states.WithLabelValues(string(state))
-	}
+	metric.Init(m.refused, refusals[:]...)
+	metric.Init(m.states, states[:]...)
 	for cause := range causes {
 		m.causes.WithLabelValues(cause)
 	}
 	m.causes.WithLabelValues(otherLabel)
-	for _, result := range []string{cancelHere, cancelElsewhere, cancelRefused, cancelFailed} {
-		m.cancels.WithLabelValues(result)
-	}
-	open := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "trunkline_origination_active", Help: "Calls of this node that have not ended, or whose end is not stored and published yet."},
+	metric.Init(m.cancels, cancelHere, cancelElsewhere, cancelRefused, cancelFailed)
+	f.GaugeFunc("trunkline_origination_active", "Calls of this node that have not ended, or whose end is not stored and published yet.",
 		func() float64 { return float64(active()) })
-	reg.MustRegister(m.placed, m.refused, m.states, m.causes, m.bridged, m.cancels, open)
 	return m
 }
 
 // newRefusedCalls returns the counter of an Admission.
 func newRefusedCalls(reg prometheus.Registerer) *prometheus.CounterVec {
-	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "trunkline_origination_limited_total",
-		Help: "Calls of users refused because of a limit or a blocked destination, by origin and reason.",
-	}, []string{"door", "reason"})
+	refused := metric.With(reg).CounterVec("trunkline_origination_limited_total", "Calls of users refused because of a limit or a blocked destination, by origin and reason.", "door", "reason")
 	for _, door := range []Door{DoorREST, DoorSIP, DoorTransfer} {
 		for _, reason := range []Reason{ReasonUserCalls, ReasonAccountCalls, ReasonPerMinute, ReasonInternational, ReasonPremium, ReasonRules} {
 			refused.WithLabelValues(string(door), string(reason))
 		}
 	}
-	reg.MustRegister(refused)
 	return refused
 }
 

@@ -73,16 +73,8 @@ func (s *Service) order(ctx context.Context, caller *identity.Principal, destina
 	if err := s.admission.CheckDestination(ctx, who, destination); err != nil {
 		return Order{}, err
 	}
-	id, err := uuid.NewV7()
-	if err != nil {
-		return Order{}, fault.Internal(err, "Making an id failed")
-	}
-	interaction, err := newInteraction(time.Now())
-	if err != nil {
-		return Order{}, fault.Internal(err, "Making an id failed")
-	}
 	order := Order{
-		ID: id.String(), InteractionID: interaction, AccountID: account.ID, Domain: account.Domain,
+		ID: uuid.Must(uuid.NewV7()).String(), InteractionID: newInteraction(time.Now()), AccountID: account.ID, Domain: account.Domain,
 		UserID: user.ID, Extension: user.PresenceID, Destination: destination, ClickToCallID: user.ClickToCallID,
 	}
 	order.ID, err = name(ctx, s.driver, order)
@@ -109,12 +101,10 @@ const gregorian = 62_167_219_200
 
 // newInteraction returns an interaction id in Kazoo's form: 11 digits of Gregorian seconds and 8
 // hexadecimal digits.
-func newInteraction(now time.Time) (string, error) {
+func newInteraction(now time.Time) string {
 	var b [4]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		return "", err
-	}
-	return fmt.Sprintf("%011d-%x", now.Unix()+gregorian, b), nil
+	rand.Read(b[:]) // never fails
+	return fmt.Sprintf("%011d-%x", now.Unix()+gregorian, b)
 }
 
 func (o Order) attempt() Attempt {

@@ -1,6 +1,10 @@
 package recording
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/metric"
+)
 
 type metrics struct {
 	refused prometheus.Counter
@@ -10,29 +14,15 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
+	f := metric.With(reg)
 	m := &metrics{
-		refused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_recording_refused_total",
-			Help: "Recordings refused because they should have been sealed and could not be. Alert on any.",
-		}),
-		damaged: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_recording_damaged_total",
-			Help: "Times a stored recording was found altered, cut short or missing. Alert on any.",
-		}),
-		uploads: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_recording_stored_total",
-			Help: "Recordings stored, by how they are kept.",
-		}, []string{"kept"}),
-		bytes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_recording_stored_bytes_total",
-			Help: "Bytes of audio stored, by how they are kept.",
-		}, []string{"kept"}),
+		refused: f.Counter("trunkline_recording_refused_total", "Recordings refused because they should have been sealed and could not be. Alert on any."),
+		damaged: f.Counter("trunkline_recording_damaged_total", "Times a stored recording was found altered, cut short or missing. Alert on any."),
+		uploads: f.CounterVec("trunkline_recording_stored_total", "Recordings stored, by how they are kept.", "kept"),
+		bytes:   f.CounterVec("trunkline_recording_stored_bytes_total", "Bytes of audio stored, by how they are kept.", "kept"),
 	}
-	for _, kept := range []string{keptSealed, keptPlain} {
-		m.uploads.WithLabelValues(kept)
-		m.bytes.WithLabelValues(kept)
-	}
-	reg.MustRegister(m.refused, m.damaged, m.uploads, m.bytes)
+	metric.Init(m.uploads, keptSealed, keptPlain)
+	metric.Init(m.bytes, keptSealed, keptPlain)
 	return m
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/internal/lag"
+	"trunkline/internal/metric"
 )
 
 type metrics struct {
@@ -25,34 +26,27 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer, queues *queueMetrics) *metrics {
-	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Name: "trunkline_stats_" + name, Help: help})
-	}
+	f := metric.With(reg)
 	m := &metrics{
-		events:   counter("events_total", "Events of cc.evt folded into figures."),
-		late:     counter("late_events_total", "Events left out because their interval takes no more: see stats.late_events."),
-		lost:     counter("lost_events_total", "Events that were deleted from cc.evt or damaged before they were folded."),
-		invalid:  counter("invalid_records_total", "Records of cc.evt that could not be read."),
-		batches:  counter("batches_total", "Record batches written to cc.stats."),
-		records:  counter("records_total", "Records written to cc.stats."),
-		repairs:  counter("repairs_total", "Records written again because an overlapping processor had overwritten them."),
-		messages: counter("messages_total", "AGENT_PERFORMANCE messages produced to cc.raw; the normalizer drops those that it has."),
-		retries:  counter("retries_total", "Attempts repeated because Kafka was unavailable."),
-		entries: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "trunkline_stats_entries", Help: "Entries kept in memory: rows of queues and agents, calls, agents, open intervals.",
-		}, []string{"kind"}),
-		load: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "trunkline_stats_load_seconds", Help: "Reading a partition of cc.stats at a takeover.", NativeHistogramBucketFactor: 1.1,
-			NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: time.Hour,
-		}),
-		queues: queues,
-		lag:    lag.New("trunkline_stats_lag_seconds", "Age of the oldest event that was read and whose figures are not written yet, 0 when there is none."),
+		events:   f.Counter("trunkline_stats_events_total", "Events of cc.evt folded into figures."),
+		late:     f.Counter("trunkline_stats_late_events_total", "Events left out because their interval takes no more: see stats.late_events."),
+		lost:     f.Counter("trunkline_stats_lost_events_total", "Events that were deleted from cc.evt or damaged before they were folded."),
+		invalid:  f.Counter("trunkline_stats_invalid_records_total", "Records of cc.evt that could not be read."),
+		batches:  f.Counter("trunkline_stats_batches_total", "Record batches written to cc.stats."),
+		records:  f.Counter("trunkline_stats_records_total", "Records written to cc.stats."),
+		repairs:  f.Counter("trunkline_stats_repairs_total", "Records written again because an overlapping processor had overwritten them."),
+		messages: f.Counter("trunkline_stats_messages_total", "AGENT_PERFORMANCE messages produced to cc.raw; the normalizer drops those that it has."),
+		retries:  f.Counter("trunkline_stats_retries_total", "Attempts repeated because Kafka was unavailable."),
+		entries:  f.GaugeVec("trunkline_stats_entries", "Entries kept in memory: rows of queues and agents, calls, agents, open intervals.", "kind"),
+		load:     f.NewHistogram(metric.Native("trunkline_stats_load_seconds", "Reading a partition of cc.stats at a takeover.", 160)),
+		queues:   queues,
+		lag:      lag.New("trunkline_stats_lag_seconds", "Age of the oldest event that was read and whose figures are not written yet, 0 when there is none."),
 	}
 	for _, kind := range kinds {
 		m.entries.WithLabelValues(kind)
 	}
 	if reg != nil {
-		reg.MustRegister(m.events, m.late, m.lost, m.invalid, m.batches, m.records, m.repairs, m.retries, m.messages, m.entries, m.load, m.lag, m.queues)
+		reg.MustRegister(m.lag, m.queues)
 	}
 	return m
 }

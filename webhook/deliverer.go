@@ -35,15 +35,12 @@ type DelivererConfig struct {
 }
 
 // NewDeliverer creates a Deliverer. It does nothing before Run.
-func NewDeliverer(s *Service, cfg DelivererConfig, reg prometheus.Registerer, log *slog.Logger) (*Deliverer, error) {
-	m, err := newMetrics(reg)
-	if err != nil {
-		return nil, err
-	}
+func NewDeliverer(s *Service, cfg DelivererConfig, reg prometheus.Registerer, log *slog.Logger) *Deliverer {
+	m := newMetrics(reg)
 	r := &registry{settings: s.settings, db: s.db, keys: s.keys, accounts: cfg.Accounts, metrics: m, log: log, revision: -1}
 	r.current.Store(newHooks(nil))
 	return &Deliverer{settings: s.settings, service: s, topic: s.topic, registry: r, sender: newSender(s.settings, cfg.Version, cfg.Roots),
-		metrics: m, log: log, scans: make(chan struct{}, maxScans)}, nil
+		metrics: m, log: log, scans: make(chan struct{}, maxScans)}
 }
 
 // Run works until ctx ends, then returns nil.

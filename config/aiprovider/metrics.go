@@ -1,17 +1,15 @@
 package aiprovider
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/metric"
+)
 
 type metrics struct{ changes *prometheus.CounterVec }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	m := &metrics{changes: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "trunkline_aiprovider_changes_total",
-		Help: "Changes of AI providers, by action.",
-	}, []string{"did"})}
-	for _, did := range []string{actionCreate, actionReplace, actionDelete} {
-		m.changes.WithLabelValues(did)
-	}
-	reg.MustRegister(m.changes)
+	m := &metrics{changes: metric.With(reg).CounterVec("trunkline_aiprovider_changes_total", "Changes of AI providers, by action.", "did")}
+	metric.Init(m.changes, actionCreate, actionReplace, actionDelete)
 	return m
 }

@@ -1,6 +1,10 @@
 package encryption
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/metric"
+)
 
 type metrics struct {
 	reads   prometheus.Counter
@@ -16,20 +20,12 @@ const (
 )
 
 func newMetrics(reg prometheus.Registerer) *metrics {
+	f := metric.With(reg)
 	m := &metrics{
-		reads: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_encryption_reads_total",
-			Help: "Encryption configurations handed out, keys included.",
-		}),
-		changes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_encryption_changes_total",
-			Help: "Changes of encryption configurations, by action.",
-		}, []string{"did"}),
+		reads:   f.Counter("trunkline_encryption_reads_total", "Encryption configurations handed out, keys included."),
+		changes: f.CounterVec("trunkline_encryption_changes_total", "Changes of encryption configurations, by action.", "did"),
 	}
-	for _, did := range []string{didEnable, didDisable, didRotate, didNothing} {
-		m.changes.WithLabelValues(did)
-	}
-	reg.MustRegister(m.reads, m.changes)
+	metric.Init(m.changes, didEnable, didDisable, didRotate, didNothing)
 	return m
 }
 

@@ -2,7 +2,8 @@ package oidc
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"trunkline/internal/metric"
 )
 
 // Kinds of requests to the provider, as metric labels.
@@ -13,10 +14,8 @@ const (
 )
 
 func newMetrics(reg prometheus.Registerer) *prometheus.CounterVec {
-	requests := promauto.With(reg).NewCounterVec(prometheus.CounterOpts{
-		Name: "trunkline_identity_oidc_requests_total",
-		Help: "Requests to the OpenID Connect provider, by kind and result.",
-	}, []string{"request", "result"})
+	requests := metric.With(reg).CounterVec("trunkline_identity_oidc_requests_total",
+		"Requests to the OpenID Connect provider, by kind and result.", "request", "result")
 	for _, request := range []string{requestDiscovery, requestKeys, requestToken} {
 		for _, result := range []string{"ok", "error"} {
 			requests.WithLabelValues(request, result)

@@ -2,6 +2,8 @@ package feed
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/metric"
 )
 
 // metrics are those of all feeds of a process.
@@ -10,15 +12,11 @@ type metrics struct {
 	events, bytes, holes, resyncDifferences, dropped *prometheus.CounterVec
 }
 
-func newMetrics(reg prometheus.Registerer) (*metrics, error) {
-	labels := []string{"feed", "kind"}
-	gauge := func(name, help string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
-	}
-	counter := func(name, help string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
-	}
-	m := &metrics{
+func newMetrics(reg prometheus.Registerer) *metrics {
+	f := metric.With(reg)
+	gauge := func(name, help string) *prometheus.GaugeVec { return f.GaugeVec(name, help, "feed", "kind") }
+	counter := func(name, help string) *prometheus.CounterVec { return f.CounterVec(name, help, "feed", "kind") }
+	return &metrics{
 		connected:         gauge("trunkline_feed_connected", "1 while this node is connected to the feed's platform, else 0."),
 		spoolBytes:        gauge("trunkline_feed_spool_bytes", "Space on the disk of the events that Kafka does not have yet, and of the rest of their files."),
 		oldestUnsent:      gauge("trunkline_feed_oldest_unsent_seconds", "Age of the oldest event that Kafka does not have yet; 0: it has all."),
@@ -28,12 +26,6 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 		resyncDifferences: counter("trunkline_feed_resync_differences_total", "Differences between the platform and the state that a resync has corrected."),
 		dropped:           counter("trunkline_feed_dropped_total", "Events lost: missing in the platform's numbering, too large for Kafka, or damaged in the spool."),
 	}
-	for _, c := range []prometheus.Collector{m.connected, m.spoolBytes, m.oldestUnsent, m.events, m.bytes, m.holes, m.resyncDifferences, m.dropped} {
-		if err := reg.Register(c); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
 }
 
 // feedMetrics are those of one feed.

@@ -48,14 +48,7 @@ type Service struct {
 
 // NewService opens the spools and builds the platforms. It connects to nothing.
 func NewService(cfg ServiceConfig, deps ServiceDeps) (_ *Service, err error) {
-	metrics, err := newMetrics(deps.Metrics)
-	if err != nil {
-		return nil, err
-	}
-	recoverer, err := panics.New(deps.Metrics, deps.Logger)
-	if err != nil {
-		return nil, err
-	}
+	metrics, recoverer := newMetrics(deps.Metrics), panics.New(deps.Metrics, deps.Logger)
 	recoverer.InitMetrics(panicPlace)
 	s := &Service{}
 	for _, one := range cfg.Feeds {

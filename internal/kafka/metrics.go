@@ -2,6 +2,8 @@ package kafka
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/metric"
 )
 
 // metrics of this package. Topics are ours and few; partitions at most 1,024.
@@ -29,35 +31,26 @@ type metrics struct {
 var operations = []string{"produce", "fetch", "group", "commit"}
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "trunkline_kafka_" + name, Help: help}, labels)
-	}
+	f := metric.With(reg)
 	histogram := func(name, help string) prometheus.Histogram {
-		return prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "trunkline_kafka_" + name, Help: help,
-			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100,
-		})
+		return f.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100})
 	}
 	m := &metrics{
-		produced:      counter("produced_records_total", "Records that Kafka has acknowledged.", "topic"),
-		producedBytes: counter("produced_bytes_total", "Bytes of record batches that Kafka has acknowledged.", "topic"),
-		batchRecords:  histogram("produce_batch_records", "Records in one produced batch."),
-		batchBytes:    histogram("produce_batch_bytes", "Bytes of one produced batch."),
-		produceTime:   histogram("produce_seconds", "From the first record of a batch to its acknowledgement."),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_kafka_produce_in_flight_bytes", Help: "Bytes of records that wait for their acknowledgement."}),
-		retries: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_kafka_produce_retries_total", Help: "Batches sent again."}),
-		consumed:      counter("consumed_records_total", "Records read.", "topic"),
-		consumedBytes: counter("consumed_bytes_total", "Bytes of record batches read.", "topic"),
-		gaps:          counter("gaps_total", "Times a reader found that a log does not go on where it was: records deleted, cut off, damaged, missing, or the topic created again.", "topic", "kind"),
-		errors:        counter("errors_total", "Failed requests, by what was asked and why it failed.", "op", "reason"),
-		commits:       counter("commits_total", "Offset commits.", "group"),
-		rebalances:    counter("generations_total", "Generations of a consumer group this process took part in.", "group"),
-		workRestarts:  counter("lane_restarts_total", "Partitions whose work failed and was started again.", "group"),
-		lag: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "trunkline_kafka_lag_records", Help: "Offsets between what a group has committed and the end of the log."},
-			[]string{"topic", "partition", "group"}),
+		produced:      f.CounterVec("trunkline_kafka_produced_records_total", "Records that Kafka has acknowledged.", "topic"),
+		producedBytes: f.CounterVec("trunkline_kafka_produced_bytes_total", "Bytes of record batches that Kafka has acknowledged.", "topic"),
+		batchRecords:  histogram("trunkline_kafka_produce_batch_records", "Records in one produced batch."),
+		batchBytes:    histogram("trunkline_kafka_produce_batch_bytes", "Bytes of one produced batch."),
+		produceTime:   histogram("trunkline_kafka_produce_seconds", "From the first record of a batch to its acknowledgement."),
+		inFlight:      f.Gauge("trunkline_kafka_produce_in_flight_bytes", "Bytes of records that wait for their acknowledgement."),
+		retries:       f.Counter("trunkline_kafka_produce_retries_total", "Batches sent again."),
+		consumed:      f.CounterVec("trunkline_kafka_consumed_records_total", "Records read.", "topic"),
+		consumedBytes: f.CounterVec("trunkline_kafka_consumed_bytes_total", "Bytes of record batches read.", "topic"),
+		gaps:          f.CounterVec("trunkline_kafka_gaps_total", "Times a reader found that a log does not go on where it was: records deleted, cut off, damaged, missing, or the topic created again.", "topic", "kind"),
+		errors:        f.CounterVec("trunkline_kafka_errors_total", "Failed requests, by what was asked and why it failed.", "op", "reason"),
+		commits:       f.CounterVec("trunkline_kafka_commits_total", "Offset commits.", "group"),
+		rebalances:    f.CounterVec("trunkline_kafka_generations_total", "Generations of a consumer group this process took part in.", "group"),
+		workRestarts:  f.CounterVec("trunkline_kafka_lane_restarts_total", "Partitions whose work failed and was started again.", "group"),
+		lag:           f.GaugeVec("trunkline_kafka_lag_records", "Offsets between what a group has committed and the end of the log.", "topic", "partition", "group"),
 	}
 	for _, op := range operations {
 		for _, reason := range reasons {
@@ -71,10 +64,6 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		for _, kind := range gapKinds {
 			m.gaps.WithLabelValues(spec.Name, string(kind))
 		}
-	}
-	if reg != nil {
-		reg.MustRegister(m.produced, m.producedBytes, m.batchRecords, m.batchBytes, m.produceTime, m.inFlight, m.retries,
-			m.consumed, m.consumedBytes, m.gaps, m.errors, m.commits, m.rebalances, m.workRestarts, m.lag)
 	}
 	return m
 }

@@ -1,10 +1,12 @@
 package panics
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
 
-func newTotal() *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "trunkline_recovered_panics_total",
-		Help: "Panics recovered, by place; each ended one call, session or message.",
-	}, []string{"where"})
+	"trunkline/internal/metric"
+)
+
+func newTotal(reg prometheus.Registerer) *prometheus.CounterVec {
+	return metric.Share(reg, metric.With(nil).CounterVec("trunkline_recovered_panics_total",
+		"Panics recovered, by place; each ended one call, session or message.", "where"))
 }

@@ -7,7 +7,6 @@
 package panics
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -25,17 +24,8 @@ type Recoverer struct {
 }
 
 // New returns a Recoverer. All Recoverers of one registry share the metric.
-func New(reg prometheus.Registerer, log *slog.Logger) (*Recoverer, error) {
-	total := newTotal()
-	err := reg.Register(total)
-	var before prometheus.AlreadyRegisteredError
-	switch {
-	case errors.As(err, &before):
-		total = before.ExistingCollector.(*prometheus.CounterVec)
-	case err != nil:
-		return nil, fmt.Errorf("registering the panic metric: %w", err)
-	}
-	return &Recoverer{total: total, log: log, lines: rate.Sometimes{First: 20, Interval: 10 * time.Second}}, nil
+func New(reg prometheus.Registerer, log *slog.Logger) *Recoverer {
+	return &Recoverer{total: newTotal(reg), log: log, lines: rate.Sometimes{First: 20, Interval: 10 * time.Second}}
 }
 
 // InitMetrics creates the metric's series of the places, so that the first panic in each is seen as an increase.

@@ -15,14 +15,8 @@ import (
 func TestAPanicIsCountedAndLoggedWithItsStack(t *testing.T) {
 	reg, log := prometheus.NewRegistry(), bytes.Buffer{}
 	logger := slog.New(slog.NewTextHandler(&log, nil))
-	first, err := panics.New(reg, logger)
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := panics.New(reg, logger) // another package of the same process
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := panics.New(reg, logger)
+	second := panics.New(reg, logger) // another package of the same process
 	first.InitMetrics("call", "message")
 	if !first.Do("call", func() { panic("out of range") }) {
 		t.Error("Do did not report the panic")

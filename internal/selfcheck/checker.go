@@ -54,11 +54,8 @@ type Checker struct {
 type fault struct{ began, reported time.Time }
 
 // New makes a Checker and registers its metrics.
-func New(cfg Config, registerer prometheus.Registerer, log *slog.Logger) (*Checker, error) {
-	m, err := newMetrics(registerer)
-	if err != nil {
-		return nil, err
-	}
+func New(cfg Config, registerer prometheus.Registerer, log *slog.Logger) *Checker {
+	m := newMetrics(registerer)
 	c := &Checker{cfg: cfg, metrics: m, log: log, began: time.Now(), faults: map[string]*fault{}}
 	for _, d := range cfg.Dependencies { // assumed to be up until the first check
 		m.up.WithLabelValues(d.Name).Set(1)
@@ -68,7 +65,7 @@ func New(cfg Config, registerer prometheus.Registerer, log *slog.Logger) (*Check
 	}
 	m.up.WithLabelValues(disk).Set(1)
 	c.checkCertificates()
-	return c, nil
+	return c
 }
 
 // Run checks everything, now and every five seconds, until ctx ends.

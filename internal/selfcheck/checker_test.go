@@ -18,11 +18,7 @@ import (
 
 func newTestChecker(dependencies ...Dependency) (*Checker, *bytes.Buffer) {
 	var logged bytes.Buffer
-	c, err := New(Config{Dependencies: dependencies}, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(&logged, nil)))
-	if err != nil {
-		panic(err)
-	}
-	return c, &logged
+	return New(Config{Dependencies: dependencies}, prometheus.NewRegistry(), slog.New(slog.NewTextHandler(&logged, nil))), &logged
 }
 
 func TestADependencyThatIsAwayIsLoggedEveryHalfMinuteAndWhenItRecovers(t *testing.T) {

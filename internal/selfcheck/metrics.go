@@ -1,6 +1,10 @@
 package selfcheck
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/metric"
+)
 
 // metrics show the state of all checks.
 type metrics struct {
@@ -11,25 +15,15 @@ type metrics struct {
 	size   prometheus.Gauge
 }
 
-func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
-	m := &metrics{
-		up: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "trunkline_dependency_up", Help: "1 when a dependency of the node answers and its disk has free space, else 0."}, []string{"dependency"}),
-		skew: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "trunkline_clock_skew_seconds", Help: "How far another clock is at least ahead of this node's; negative: behind."}, []string{"against"}),
-		expiry: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "trunkline_certificate_expiry_timestamp_seconds", Help: "When a certificate that the node presents expires, in Unix time, by setting."}, []string{"certificate"}),
-		free: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_data_dir_free_bytes", Help: "Free space on the disk of data_dir."}),
-		size: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_data_dir_size_bytes", Help: "Size of the disk of data_dir."}),
+func newMetrics(registerer prometheus.Registerer) *metrics {
+	f := metric.With(registerer)
+	return &metrics{
+		up:     f.GaugeVec("trunkline_dependency_up", "1 when a dependency of the node answers and its disk has free space, else 0.", "dependency"),
+		skew:   f.GaugeVec("trunkline_clock_skew_seconds", "How far another clock is at least ahead of this node's; negative: behind.", "against"),
+		expiry: f.GaugeVec("trunkline_certificate_expiry_timestamp_seconds", "When a certificate that the node presents expires, in Unix time, by setting.", "certificate"),
+		free:   f.Gauge("trunkline_data_dir_free_bytes", "Free space on the disk of data_dir."),
+		size:   f.Gauge("trunkline_data_dir_size_bytes", "Size of the disk of data_dir."),
 	}
-	for _, collector := range []prometheus.Collector{m.up, m.skew, m.expiry, m.free, m.size} {
-		if err := registerer.Register(collector); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
 }
 
 func (m *metrics) setUp(name string, up bool) {

@@ -34,10 +34,7 @@ func New(cfg Config, deps eventdriver.Deps) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	recoverer, err := panics.New(deps.Metrics, deps.Log)
-	if err != nil {
-		return nil, err
-	}
+	recoverer := panics.New(deps.Metrics, deps.Log)
 	client, err := ami.New(manager, ami.Deps{Log: deps.Log, Metrics: deps.Metrics, Panics: recoverer})
 	if err != nil {
 		return nil, err

@@ -30,10 +30,7 @@ func New(cfg Config, deps eventdriver.Deps) (*Driver, error) {
 	if err := setting.Validate("origination.freeswitch", cfg.Settings); err != nil {
 		return nil, err
 	}
-	recoverer, err := panics.New(deps.Metrics, deps.Log)
-	if err != nil {
-		return nil, err
-	}
+	recoverer := panics.New(deps.Metrics, deps.Log)
 	client, err := esl.New(cfg.socket(), esl.Deps{Log: deps.Log, Metrics: deps.Metrics, Panics: recoverer})
 	if err != nil {
 		return nil, err

@@ -1,6 +1,10 @@
 package freeswitch
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/metric"
+)
 
 // metrics are those that package eventdriver does not have.
 type metrics struct {
@@ -14,21 +18,13 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	m := &metrics{
-		tableless: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_origination_freeswitch_tableless_total", Help: "Comparisons for which the switch did not return its channel table."}),
-		missed: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_origination_freeswitch_missed_events_total", Help: "Missing events detected by gaps in the sequence, with all_events only."}),
-		sessionsPerSecond: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_origination_freeswitch_sessions_per_second", Help: "The switch's sessions-per-second, which paces calls; 0: unknown."}),
-		queued: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_origination_freeswitch_queued", Help: "Calls queued by pacing."}),
-		queueSeconds: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "trunkline_origination_freeswitch_queue_seconds", Help: "Time that queued calls waited.",
-			Buckets: []float64{.1, .25, .5, 1, 2, 4, 8}}),
-		queueRefused: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_origination_freeswitch_queue_refused_total", Help: "Calls refused because they would have waited too long."}),
+	f := metric.With(reg)
+	return &metrics{
+		tableless:         f.Counter("trunkline_origination_freeswitch_tableless_total", "Comparisons for which the switch did not return its channel table."),
+		missed:            f.Counter("trunkline_origination_freeswitch_missed_events_total", "Missing events detected by gaps in the sequence, with all_events only."),
+		sessionsPerSecond: f.Gauge("trunkline_origination_freeswitch_sessions_per_second", "The switch's sessions-per-second, which paces calls; 0: unknown."),
+		queued:            f.Gauge("trunkline_origination_freeswitch_queued", "Calls queued by pacing."),
+		queueSeconds:      f.Histogram("trunkline_origination_freeswitch_queue_seconds", "Time that queued calls waited.", .1, .25, .5, 1, 2, 4, 8),
+		queueRefused:      f.Counter("trunkline_origination_freeswitch_queue_refused_total", "Calls refused because they would have waited too long."),
 	}
-	reg.MustRegister(m.sessionsPerSecond, m.queued, m.queueSeconds, m.queueRefused, m.tableless, m.missed)
-	return m
 }

@@ -72,10 +72,7 @@ func New(cfg Config, records Records, reg prometheus.Registerer, log *slog.Logge
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	recoverer, err := panics.New(reg, log)
-	if err != nil {
-		return nil, err
-	}
+	recoverer := panics.New(reg, log)
 	recoverer.InitMetrics(placeCall)
 	return &Simulator{
 		cfg: cfg, records: records, log: log, panics: recoverer,

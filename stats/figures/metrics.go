@@ -1,9 +1,9 @@
 package figures
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/metric"
 )
 
 type metrics struct {
@@ -14,20 +14,11 @@ type metrics struct {
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Name: "trunkline_figures_" + name, Help: help})
+	f := metric.With(reg)
+	return &metrics{
+		stored:  f.Counter("trunkline_figures_rows_total", "Rows of cc.stats written to the database."),
+		invalid: f.Counter("trunkline_figures_invalid_records_total", "Records of cc.stats that could not be read."),
+		retries: f.Counter("trunkline_figures_retries_total", "Attempts repeated because Kafka or the database was unavailable."),
+		delay:   f.NewHistogram(metric.Native("trunkline_figures_delay_seconds", "Time from the Kafka timestamp of a batch's first record until its rows are stored.", 160)),
 	}
-	m := &metrics{
-		stored:  counter("rows_total", "Rows of cc.stats written to the database."),
-		invalid: counter("invalid_records_total", "Records of cc.stats that could not be read."),
-		retries: counter("retries_total", "Attempts repeated because Kafka or the database was unavailable."),
-		delay: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "trunkline_figures_delay_seconds", Help: "Time from the Kafka timestamp of a batch's first record until its rows are stored.",
-			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160, NativeHistogramMinResetDuration: time.Hour,
-		}),
-	}
-	if reg != nil {
-		reg.MustRegister(m.stored, m.invalid, m.retries, m.delay)
-	}
-	return m
 }

@@ -25,13 +25,10 @@ func New(cfg Config, deps Deps) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	conn, err := eventconn.Config{
+	conn := eventconn.Config{
 		Protocol: "ami", Requests: "actions", Name: "manager interface", Address: cfg.Address, TLS: cfg.TLS, AnswerTimeout: cfg.ActionTimeout,
 		QueueEvents: cfg.QueueEvents, QueueBytes: cfg.QueueBytes, Errors: connErrors,
 	}.WithDeps(deps)
-	if err != nil {
-		return nil, err
-	}
 	return &Client{cfg, conn}, nil
 }
 

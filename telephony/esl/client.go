@@ -23,13 +23,10 @@ func New(cfg Config, deps Deps) (*Client, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	conn, err := eventconn.Config{
+	conn := eventconn.Config{
 		Protocol: "esl", Requests: "commands", Name: "event socket", Address: cfg.Address, TLS: cfg.TLS, AnswerTimeout: cfg.CommandTimeout,
 		QueueEvents: cfg.QueueEvents, QueueBytes: cfg.QueueBytes, Errors: connErrors,
 	}.WithDeps(deps)
-	if err != nil {
-		return nil, err
-	}
 	return &Client{cfg, conn}, nil
 }
 

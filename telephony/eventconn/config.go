@@ -37,14 +37,10 @@ type Deps struct {
 }
 
 // WithDeps returns c with its dependencies, and its metrics from their registry.
-func (c Config) WithDeps(deps Deps) (Config, error) {
-	var err error
-	if c.Metrics, err = newMetrics(deps.Metrics, &c); err != nil {
-		return c, fmt.Errorf("registering the metrics: %w", err)
-	}
-	c.deps = deps
+func (c Config) WithDeps(deps Deps) Config {
+	c.Metrics, c.deps = newMetrics(deps.Metrics, &c), deps
 	deps.Panics.InitMetrics(c.readerPlace())
-	return c, nil
+	return c
 }
 
 // readerPlace is the readers' name in the metric of recovered panics.

@@ -14,17 +14,11 @@ import (
 // A fault in reading costs the connection, not the process.
 func TestAPanicOfTheReaderEndsTheConnection(t *testing.T) {
 	registry, log := prometheus.NewRegistry(), slog.New(slog.DiscardHandler)
-	recoverer, err := panics.New(registry, log)
-	if err != nil {
-		t.Fatal(err)
-	}
+	recoverer := panics.New(registry, log)
 	malformed := errors.New("malformed")
-	cfg, err := Config{
+	cfg := Config{
 		Protocol: "test", Requests: "requests", Name: "test server", QueueEvents: 1, QueueBytes: 1, Errors: Errors{Malformed: malformed},
 	}.WithDeps(Deps{Log: log, Metrics: registry, Panics: recoverer})
-	if err != nil {
-		t.Fatal(err)
-	}
 	near, far := net.Pipe()
 	defer far.Close()
 	c := New(&cfg, near, func(string) int { return 0 })

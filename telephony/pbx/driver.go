@@ -3,7 +3,6 @@ package pbx
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -67,14 +66,7 @@ func New(
 		return nil, errors.New("sip driver: server, ports, directory, admission and records are needed")
 	}
 	config = config.withDefaults()
-	m, err := newMetrics(reg)
-	if err != nil {
-		return nil, fmt.Errorf("registering the sip driver's metrics: %w", err)
-	}
-	recoverer, err := panics.New(reg, log)
-	if err != nil {
-		return nil, err
-	}
+	m, recoverer := newMetrics(reg), panics.New(reg, log)
 	recoverer.InitMetrics(placeCall)
 	return &Driver{
 		panics: recoverer,

@@ -3,6 +3,7 @@ package pbx
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/internal/metric"
 	"trunkline/telephony/sip"
 )
 
@@ -13,33 +14,17 @@ type metrics struct {
 	lost    prometheus.Counter
 }
 
-func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+func newMetrics(reg prometheus.Registerer) *metrics {
+	f := metric.With(reg)
 	m := &metrics{
-		calls: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_origination_sip_calls",
-			Help: "Calls being set up or connected, click to call and ordinary ones.",
-		}),
-		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_origination_sip_calls_ended_total",
-			Help: "Calls ended, by cause and whether they had been bridged.",
-		}, []string{"cause", "bridged"}),
-		waiting: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_origination_sip_outbox",
-			Help: "Call records and events waiting to be published.",
-		}),
-		lost: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_origination_sip_records_lost_total",
-			Help: "Call records and events lost because the outbox was full or the process ended.",
-		}),
+		calls:   f.Gauge("trunkline_origination_sip_calls", "Calls being set up or connected, click to call and ordinary ones."),
+		ended:   f.CounterVec("trunkline_origination_sip_calls_ended_total", "Calls ended, by cause and whether they had been bridged.", "cause", "bridged"),
+		waiting: f.Gauge("trunkline_origination_sip_outbox", "Call records and events waiting to be published."),
+		lost:    f.Counter("trunkline_origination_sip_records_lost_total", "Call records and events lost because the outbox was full or the process ended."),
 	}
 	for _, cause := range []sip.Cause{sip.NormalClearing, sip.OriginatorCancel, sip.SubscriberAbsent, sip.NoAnswer, sip.UserBusy} {
 		m.ended.WithLabelValues(string(cause), "false")
 	}
 	m.ended.WithLabelValues(string(sip.NormalClearing), "true")
-	for _, c := range []prometheus.Collector{m.calls, m.ended, m.waiting, m.lost} {
-		if err := reg.Register(c); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
+	return m
 }

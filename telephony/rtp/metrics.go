@@ -1,6 +1,10 @@
 package rtp
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/metric"
+)
 
 // Reasons for dropping a packet.
 const (
@@ -22,39 +26,20 @@ type metrics struct {
 	dropped          [dropReasons]prometheus.Counter
 }
 
-func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+func newMetrics(reg prometheus.Registerer) *metrics {
+	f := metric.With(reg)
 	m := &metrics{
-		inUse: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_rtp_ports_in_use",
-			Help: "Media ports in use.",
-		}),
-		available: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_rtp_ports",
-			Help: "Media ports in the configured range.",
-		}),
-		received: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_rtp_packets_received_total",
-			Help: "Media packets received and accepted.",
-		}),
-		sent: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_rtp_packets_sent_total",
-			Help: "Media packets sent.",
-		}),
+		inUse:     f.Gauge("trunkline_rtp_ports_in_use", "Media ports in use."),
+		available: f.Gauge("trunkline_rtp_ports", "Media ports in the configured range."),
+		received:  f.Counter("trunkline_rtp_packets_received_total", "Media packets received and accepted."),
+		sent:      f.Counter("trunkline_rtp_packets_sent_total", "Media packets sent."),
 	}
-	dropped := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "trunkline_rtp_packets_dropped_total",
-		Help: "Media packets dropped, by reason.",
-	}, []string{"reason"})
+	dropped := f.CounterVec("trunkline_rtp_packets_dropped_total", "Media packets dropped, by reason.", "reason")
 	for i, reason := range [dropReasons]string{
 		dropStranger: "stranger", dropMalformed: "malformed", dropControl: "rtcp", dropUnwanted: "unwanted",
 		dropPayload: "payload_type", dropHeld: "held", dropUnsent: "unsent", dropUnreadable: "unreadable", dropForged: "forged",
 	} {
 		m.dropped[i] = dropped.WithLabelValues(reason)
 	}
-	for _, c := range []prometheus.Collector{m.inUse, m.available, m.received, m.sent, dropped} {
-		if err := reg.Register(c); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
+	return m
 }

@@ -67,14 +67,7 @@ func NewPorts(config Config, reg prometheus.Registerer, log *slog.Logger) (*Port
 	if !config.Advertise.IsValid() {
 		config.Advertise = config.Listen
 	}
-	m, err := newMetrics(reg)
-	if err != nil {
-		return nil, fmt.Errorf("registering the rtp metrics: %w", err)
-	}
-	recoverer, err := panics.New(reg, log)
-	if err != nil {
-		return nil, err
-	}
+	m, recoverer := newMetrics(reg), panics.New(reg, log)
 	recoverer.InitMetrics(placePacket)
 	p := &Ports{config: config, metrics: m, panics: recoverer, log: log, readers: readers{log: log}}
 	for port := config.firstEven(); port <= int(config.Max); port += 2 {

@@ -21,7 +21,7 @@ const (
 // make returns a new branch: random bytes and a MAC over them.
 func (b *branches) make() string {
 	var raw [branchRandom + branchCode]byte
-	_, _ = rand.Read(raw[:branchRandom]) // never fails (crypto/rand)
+	rand.Read(raw[:branchRandom]) // never fails
 	copy(raw[branchRandom:], b.code(raw[:branchRandom]))
 	return magicCookie + base64.RawURLEncoding.EncodeToString(raw[:])
 }

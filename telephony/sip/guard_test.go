@@ -27,10 +27,7 @@ func TestIPv6AddressesOfANetworkShareLimits(t *testing.T) {
 		"link-local of zones": {at("fe80::1%%eth%d"), 20, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := newMetrics(prometheus.NewRegistry())
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := newMetrics(prometheus.NewRegistry())
 			g := newGuard(Config{Limits: Limits{PerAddress: 10, Requests: 1000}}, &branches{}, m)
 			connections := &connections{max: 20, open: map[*connection]struct{}{}, from: map[netip.Prefix]int{}}
 			now := time.Now()

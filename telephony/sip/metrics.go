@@ -5,6 +5,8 @@ import (
 
 	sipmsg "github.com/emiago/sipgo/sip"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/metric"
 )
 
 // Reasons for dropping or refusing messages above a limit.
@@ -30,56 +32,25 @@ type metrics struct {
 	handshakes prometheus.Counter
 }
 
-func newMetrics(reg prometheus.Registerer) (*metrics, error) {
+func newMetrics(reg prometheus.Registerer) *metrics {
+	f := metric.With(reg)
 	m := &metrics{
-		bindings: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_sip_registrations_total",
-			Help: "Registrations of phones, by event.",
-		}, []string{"event"}),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_sip_requests_total",
-			Help: "Requests answered, by method and class of the final answer.",
-		}, []string{"method", "class"}),
-		floods: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_sip_flood_dropped_total",
-			Help: "Messages, calls and connections dropped or refused by flood protection, by limit.",
-		}, []string{"limit"}),
-		setups: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "trunkline_sip_setups_total",
-			Help: "Calls placed and received, by cause; NORMAL_CLEARING is an answered call.",
-		}, []string{"cause"}),
-		calls: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "trunkline_sip_legs",
-			Help: "Call legs being set up or connected.",
-		}),
-		malformed: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_sip_malformed_total",
-			Help: "Messages that are not SIP or lack a mandatory header.",
-		}),
-		strays: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_sip_stray_answers_total",
-			Help: "Responses without a matching request.",
-		}),
-		handshakes: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "trunkline_sip_tls_handshake_failures_total",
-			Help: "TLS handshakes of incoming connections that failed.",
-		}),
+		bindings:   f.CounterVec("trunkline_sip_registrations_total", "Registrations of phones, by event.", "event"),
+		requests:   f.CounterVec("trunkline_sip_requests_total", "Requests answered, by method and class of the final answer.", "method", "class"),
+		floods:     f.CounterVec("trunkline_sip_flood_dropped_total", "Messages, calls and connections dropped or refused by flood protection, by limit.", "limit"),
+		setups:     f.CounterVec("trunkline_sip_setups_total", "Calls placed and received, by cause; NORMAL_CLEARING is an answered call.", "cause"),
+		calls:      f.Gauge("trunkline_sip_legs", "Call legs being set up or connected."),
+		malformed:  f.Counter("trunkline_sip_malformed_total", "Messages that are not SIP or lack a mandatory header."),
+		strays:     f.Counter("trunkline_sip_stray_answers_total", "Responses without a matching request."),
+		handshakes: f.Counter("trunkline_sip_tls_handshake_failures_total", "TLS handshakes of incoming connections that failed."),
 	}
-	for _, event := range []string{"registered", "refreshed", string(UnregisteredByDevice), string(UnregisteredExpired), string(UnregisteredReplaced)} {
-		m.bindings.WithLabelValues(event)
-	}
-	for _, limit := range []string{floodAddress, floodOverall, floodFailures, floodCalls, floodConnections, floodSources, floodUnproven} {
-		m.floods.WithLabelValues(limit)
-	}
+	metric.Init(m.bindings, "registered", "refreshed")
+	metric.Init(m.bindings, UnregisteredByDevice, UnregisteredExpired, UnregisteredReplaced)
+	metric.Init(m.floods, floodAddress, floodOverall, floodFailures, floodCalls, floodConnections, floodSources, floodUnproven)
 	for cause := range q850 {
 		m.setups.WithLabelValues(string(cause))
 	}
-	for _, c := range []prometheus.Collector{m.bindings, m.requests, m.floods, m.setups, m.calls, m.malformed, m.strays, m.handshakes} {
-		if err := reg.Register(c); err != nil {
-			return nil, err
-		}
-	}
-	return m, nil
+	return m
 }
 
 func (m *metrics) flood(limit string) { m.floods.WithLabelValues(limit).Inc() }

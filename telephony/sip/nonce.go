@@ -46,7 +46,7 @@ func newNonces(key [32]byte, lifetime time.Duration) *nonces {
 func (n *nonces) make(to netip.Addr, now time.Time) string {
 	var nonce [nonceSize]byte
 	binary.BigEndian.PutUint64(nonce[:], uint64(now.UnixNano()))
-	_, _ = rand.Read(nonce[nonceTime : nonceTime+nonceRandom]) // never fails (crypto/rand)
+	rand.Read(nonce[nonceTime : nonceTime+nonceRandom]) // never fails
 	copy(nonce[nonceTime+nonceRandom:], n.code(nonce[:nonceTime+nonceRandom], to))
 	return base64.RawURLEncoding.EncodeToString(nonce[:])
 }

@@ -46,14 +46,8 @@ func TestAMessageOnWhichTheParserPanicsIsDropped(t *testing.T) {
 
 func TestAStreamThatIsNotSIPEnds(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	m, err := newMetrics(prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := panics.New(reg, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := newMetrics(prometheus.NewRegistry())
+	p := panics.New(reg, slog.New(slog.DiscardHandler))
 	i := newInspector(p, m)
 	good := i.stream().readable
 	for _, part := range []string{"OPTIONS sip:x SIP/2.0\r\nVia: SIP/2.0/TCP h;branch=z9hG4bK1\r\n", "From: <sip:a@b>;tag=1\r\nTo: <sip:x>\r\nCall-ID: 1\r\nCSeq: 1 OPTIONS\r\nContent-Length: 0\r\n\r\n"} {

@@ -80,25 +80,18 @@ func New(config Config, users Authenticator, bindings Bindings, reg prometheus.R
 		config: config.withDefaults(), users: users, bindings: bindings, log: log,
 		dialogs: map[string]*Leg{},
 	}
-	var err error
-	if s.metrics, err = newMetrics(reg); err != nil {
-		return nil, fmt.Errorf("registering the sip metrics: %w", err)
-	}
-	if s.panics, err = panics.New(reg, log); err != nil {
-		return nil, err
-	}
+	s.metrics, s.panics = newMetrics(reg), panics.New(reg, log)
 	s.panics.InitMetrics(placeDatagram, placeParse, placeRequest, placeCall, placeSDP)
 	var key [32]byte
 	for _, k := range []*[32]byte{&key, &s.branches.key} {
-		if _, err := rand.Read(k[:]); err != nil {
-			return nil, fmt.Errorf("generating a key: %w", err)
-		}
+		rand.Read(k[:]) // never fails
 	}
 	s.nonces = newNonces(key, s.config.NonceLifetime)
 	s.guard = newGuard(s.config, &s.branches, s.metrics)
 	s.inspect = newInspector(s.panics, s.metrics)
 	s.background = newTasks(s.panics)
-	if err := s.listen(); err != nil {
+	err := s.listen()
+	if err != nil {
 		return nil, err
 	}
 	if s.advertisedHost, s.port, err = s.config.advertised(s.bound); err == nil {

@@ -57,7 +57,7 @@ func NewKey(suite Suite) Key {
 		return Key{}
 	}
 	secret := make([]byte, size.key+size.salt)
-	_, _ = rand.Read(secret) // never fails (crypto/rand)
+	rand.Read(secret) // never fails
 	return Key{suite, string(secret)}
 }
 

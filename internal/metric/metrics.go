@@ -1,0 +1,81 @@
+// Package metric makes the metrics of a package and registers them in one step. Only files named
+// metrics.go use it, so that each package's metrics are in one place.
+package metric
+
+import (
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+)
+
+// Factory makes metrics and registers them; those of a Factory without a registry are not exported.
+// Its methods panic where the registry has the metric already, which is a mistake in the code: see
+// Share.
+type Factory struct{ promauto.Factory }
+
+// With returns a Factory that registers in reg, which may be nil.
+func With(reg prometheus.Registerer) Factory { return Factory{promauto.With(reg)} }
+
+// Counter makes a counter.
+func (f Factory) Counter(name, help string) prometheus.Counter {
+	return f.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+}
+
+// CounterVec makes counters with labels.
+func (f Factory) CounterVec(name, help string, labels ...string) *prometheus.CounterVec {
+	return f.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+// Gauge makes a gauge.
+func (f Factory) Gauge(name, help string) prometheus.Gauge {
+	return f.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+}
+
+// GaugeFunc makes a gauge whose value is computed at each scrape.
+func (f Factory) GaugeFunc(name, help string, value func() float64) {
+	f.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
+}
+
+// GaugeVec makes gauges with labels.
+func (f Factory) GaugeVec(name, help string, labels ...string) *prometheus.GaugeVec {
+	return f.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+}
+
+// Histogram makes a histogram with the upper bounds of its buckets.
+func (f Factory) Histogram(name, help string, buckets ...float64) prometheus.Histogram {
+	return f.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
+}
+
+// Native returns the options of a native histogram of at most so many buckets, which begins anew after
+// an hour where it has more.
+func Native(name, help string, buckets uint32) prometheus.HistogramOpts {
+	return prometheus.HistogramOpts{
+		Name: name, Help: help,
+		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: buckets, NativeHistogramMinResetDuration: time.Hour,
+	}
+}
+
+// Init creates the counters of the values of a label, so that the first increase of each is seen.
+func Init[V ~string](counters *prometheus.CounterVec, values ...V) {
+	for _, value := range values {
+		counters.WithLabelValues(string(value))
+	}
+}
+
+// Share registers c and returns it, or the metric that the registry has under its name: for what is made
+// several times in a process. c must be a metric of no Factory.
+func Share[C prometheus.Collector](reg prometheus.Registerer, c C) C {
+	if reg == nil {
+		return c
+	}
+	err := reg.Register(c)
+	if before, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		return before.ExistingCollector.(C)
+	}
+	if err != nil {
+		panic(err) // a mistake in the code, as for a Factory
+	}
+	return c
+}
