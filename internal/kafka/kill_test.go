@@ -69,8 +69,8 @@ func TestEndOfTheLogSurvivesTrimmingAndAKill(t *testing.T) {
 			produce(t, c, numbered(0, 10*i, 10)...)
 		}
 	}
-	for range 2 { // clean, then killed
-		b, err := embedded.Open(embedded.Config{Dir: dir, Retention: time.Millisecond, TrimEvery: 10 * time.Millisecond}, quiet())
+	for round := range 2 { // clean, then killed
+		b, err := embedded.Open(embedded.Config{Dir: dir, MaxBytes: 1, TrimEvery: 10 * time.Millisecond}, quiet())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,9 +84,9 @@ func TestEndOfTheLogSurvivesTrimmingAndAKill(t *testing.T) {
 			t.Fatal(err)
 		}
 		fill(c)
-		until(t, "all but the last batch trimmed", func() bool {
+		until(t, "all but the last record trimmed, or some after a restart, when kfake counts bytes differently", func() bool {
 			first, next, err := c.Offsets(t.Context(), "t", 0)
-			return err == nil && first == next-1 && next == before+50
+			return err == nil && next == before+50 && (first == next-1 || round > 0 && first > before)
 		})
 		c.Close()
 		if err := b.Close(); err != nil {

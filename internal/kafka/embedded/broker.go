@@ -16,6 +16,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
 	"trunkline/internal/setting"
 )
 
@@ -26,7 +27,6 @@ const Address = "embedded:9092"
 type Config struct {
 	Dir       string        // its own; made when missing
 	MaxBytes  int64         // of all records together; default 512 MiB
-	Retention time.Duration // records older than that are dropped; 0: kept until MaxBytes
 	ListenTCP string        // loopback host:port for tools such as kcat; empty: none
 	TrimEvery time.Duration // default 10 s
 
@@ -47,7 +47,7 @@ func (c *Config) Validate() error {
 	if c.Dir == "" {
 		return fault.InvalidField("data_dir", "required", "the embedded broker needs a directory")
 	}
-	if c.MaxBytes < 0 || c.Retention < 0 || c.TrimEvery < 0 {
+	if c.MaxBytes < 0 || c.TrimEvery < 0 {
 		return fault.Invalid("the embedded broker's limits cannot be negative")
 	}
 	if c.ListenTCP == "" {
@@ -65,6 +65,7 @@ func (c *Config) Validate() error {
 type Broker struct {
 	cfg        Config
 	cluster    *kfake.Cluster
+	client     *kafka.Cluster // of the broker itself; it may write to partitions that are paused
 	durability *durability
 	listener   *pipeListener
 	lock       *os.File
@@ -101,6 +102,9 @@ func Open(cfg Config, log *slog.Logger) (*Broker, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	b.cancel = cancel
+	if b.client, err = kafka.Open(ctx, kafka.Config{Settings: kafka.DefaultSettings(Address), Dial: b.dialInternal}, nil, log); err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
 	if err := b.prepare(); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
@@ -171,6 +175,9 @@ func (b *Broker) Err() error { return b.durability.err() }
 func (b *Broker) Close() error {
 	b.cancel()
 	b.trims.Wait()
+	if b.client != nil {
+		b.client.Close()
+	}
 	closed := make(chan struct{})
 	go func() {
 		b.cluster.Close()

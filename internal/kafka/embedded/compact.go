@@ -38,22 +38,13 @@ func (b *Broker) isCompacted(topic string) bool {
 
 // compactAll compacts the partitions that have grown enough.
 func (b *Broker) compactAll(ctx context.Context, partitions []held) error {
-	var client *kafka.Cluster
 	var errs []error
 	for _, p := range partitions {
 		key := partition{p.topic, p.Partition}
 		if p.NumBytes <= max(compactBytes, compactRatio*b.compacted[key]) {
 			continue
 		}
-		if client == nil {
-			var err error
-			client, err = kafka.Open(ctx, kafka.Config{Settings: kafka.DefaultSettings(Address), Dial: b.dialInternal}, nil, b.log)
-			if err != nil {
-				return fmt.Errorf("opening a client: %w", err)
-			}
-			defer client.Close()
-		}
-		if err := b.compact(ctx, client, key); err != nil {
+		if err := b.compact(ctx, key); err != nil {
 			errs = append(errs, fmt.Errorf("compacting %s/%d: %w", key.topic, key.number, err))
 			continue
 		}
@@ -67,7 +58,7 @@ func (b *Broker) dialInternal(ctx context.Context, _, _ string) (net.Conn, error
 }
 
 // compact compacts one partition, to which nothing else writes meanwhile.
-func (b *Broker) compact(ctx context.Context, client *kafka.Cluster, p partition) error {
+func (b *Broker) compact(ctx context.Context, p partition) error {
 	resume, err := b.durability.pause(ctx, p)
 	if err != nil {
 		return err
@@ -77,11 +68,11 @@ func (b *Broker) compact(ctx context.Context, client *kafka.Cluster, p partition
 	if info == nil || info.HighWatermark == info.LogStartOffset {
 		return nil
 	}
-	producer := client.NewProducer(kafka.ProducerConfig{})
+	producer := b.client.NewProducer(kafka.ProducerConfig{})
 	defer func() { _ = producer.Close(ctx) }()
 	from, end := info.LogStartOffset, info.HighWatermark
 	for {
-		records, err := lastRecords(ctx, client, p, from, end, time.Now().Add(-tombstoneAge))
+		records, err := b.lastRecords(ctx, p, from, end, time.Now().Add(-tombstoneAge))
 		if err != nil {
 			return err
 		}
@@ -106,9 +97,9 @@ func (b *Broker) compact(ctx context.Context, client *kafka.Cluster, p partition
 
 // lastRecords returns the last record of each key, in the order of the log,
 // without tombstones from before oldest.
-func lastRecords(ctx context.Context, client *kafka.Cluster, p partition, from, end int64, oldest time.Time) ([]kafka.Record, error) {
+func (b *Broker) lastRecords(ctx context.Context, p partition, from, end int64, oldest time.Time) ([]kafka.Record, error) {
 	last, place := []*kafka.Record{}, map[string]int{}
-	err := client.Scan(ctx, p.topic, int(p.number), from, end, func(r *kafka.Record) {
+	err := b.client.Scan(ctx, p.topic, int(p.number), from, end, func(r *kafka.Record) {
 		if at, ok := place[string(r.Key)]; ok {
 			last[at] = nil
 		}

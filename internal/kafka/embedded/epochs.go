@@ -22,12 +22,7 @@ type epochs map[string]map[int32]int32
 // epochs. kfake keeps epochs over a restart only where the log ends as it did,
 // so they are kept here as well. It must be called before records are written.
 func (b *Broker) raiseEpochs(ctx context.Context) error {
-	asker, err := b.newAsker(ctx)
-	if err != nil {
-		return err
-	}
-	defer asker.close()
-	topics, err := asker.topics()
+	topics, err := b.client.Topics(ctx)
 	if err != nil {
 		return err
 	}
@@ -38,13 +33,13 @@ func (b *Broker) raiseEpochs(ctx context.Context) error {
 	}
 	raised := epochs{}
 	for _, topic := range topics {
-		info := b.cluster.TopicInfo(topic)
+		info := b.cluster.TopicInfo(topic.Name)
 		if info == nil {
 			continue
 		}
 		id := hex.EncodeToString(info.TopicID[:])
 		raised[id] = map[int32]int32{}
-		for _, p := range b.cluster.PartitionInfos(topic) {
+		for _, p := range b.cluster.PartitionInfos(topic.Name) {
 			raised[id][p.Partition] = max(p.Epoch, had[id][p.Partition]) + 1
 		}
 	}
@@ -52,7 +47,7 @@ func (b *Broker) raiseEpochs(ctx context.Context) error {
 		return err
 	}
 	for _, topic := range topics {
-		if err := b.setEpochs(topic, raised); err != nil {
+		if err := b.setEpochs(topic.Name, raised); err != nil {
 			return err
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
-	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // trimAlways trims and compacts at once, for what a crash brought back, and then at every
@@ -34,28 +33,12 @@ type held struct {
 }
 
 func (b *Broker) trim(ctx context.Context) error {
-	asker, err := b.newAsker(ctx)
-	if err != nil {
-		return err
-	}
-	defer asker.close()
-	partitions, compacted, err := b.partitions(asker)
+	partitions, compacted, err := b.partitions(ctx)
 	if err != nil {
 		return err
 	}
 	if err := b.compactAll(ctx, compacted); err != nil {
 		return err
-	}
-	if b.cfg.Retention > 0 {
-		before := time.Now().Add(-b.cfg.Retention)
-		for _, p := range partitions {
-			if err := b.trimOld(asker, p, before); err != nil {
-				return err
-			}
-		}
-		if partitions, _, err = b.partitions(asker); err != nil {
-			return err
-		}
 	}
 	limit := level(partitions, b.cfg.MaxBytes)
 	for _, p := range partitions {
@@ -71,21 +54,6 @@ func (b *Broker) trim(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// trimOld drops the records of a partition that are older than before.
-func (b *Broker) trimOld(a *asker, p held, before time.Time) error {
-	if p.HighWatermark == p.LogStartOffset {
-		return nil
-	}
-	offset, err := a.offsetAt(p.topic, p.Partition, before)
-	if err != nil {
-		return err
-	}
-	if offset < 0 { // all are
-		offset = p.HighWatermark
-	}
-	return b.dropTo(p, offset)
 }
 
 // dropTo drops what lies before offset, but never the last record: with it the
@@ -125,35 +93,19 @@ func level(partitions []held, most int64) int64 {
 
 // partitions returns the partitions of topics that are trimmed, and those of
 // topics that are compacted.
-func (b *Broker) partitions(a *asker) (trimmed, compacted []held, err error) {
-	topics, err := a.topics()
+func (b *Broker) partitions(ctx context.Context) (trimmed, compacted []held, err error) {
+	topics, err := b.client.Topics(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	for _, t := range topics {
 		into := &trimmed
-		if b.isCompacted(t) {
+		if b.isCompacted(t.Name) {
 			into = &compacted
 		}
-		for _, p := range b.cluster.PartitionInfos(t) {
-			*into = append(*into, held{t, p})
+		for _, p := range b.cluster.PartitionInfos(t.Name) {
+			*into = append(*into, held{t.Name, p})
 		}
 	}
 	return trimmed, compacted, nil
-}
-
-// topics lists all topics: the broker's Go API does not.
-func (a *asker) topics() ([]string, error) {
-	req := kmsg.NewPtrMetadataRequest() // no topics named: all
-	res := kmsg.NewPtrMetadataResponse()
-	if err := a.ask(req, res); err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, t := range res.Topics {
-		if t.Topic != nil {
-			names = append(names, *t.Topic)
-		}
-	}
-	return names, nil
 }

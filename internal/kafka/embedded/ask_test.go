@@ -12,8 +12,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// asker asks the broker over a connection, as a client does, what its Go API
-// does not tell.
+// asker asks the broker over a connection, request by request, as no client of ours
+// does.
 type asker struct {
 	conn net.Conn
 	stop func() bool
@@ -69,4 +69,20 @@ func (a *asker) offsetAt(topic string, partition int32, at time.Time) (int64, er
 	}
 	answer := res.Topics[0].Partitions[0]
 	return answer.Offset, kerr.ErrorForCode(answer.ErrorCode)
+}
+
+// topics lists all topics.
+func (a *asker) topics() ([]string, error) {
+	req := kmsg.NewPtrMetadataRequest() // no topics named: all
+	res := kmsg.NewPtrMetadataResponse()
+	if err := a.ask(req, res); err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, t := range res.Topics {
+		if t.Topic != nil {
+			names = append(names, *t.Topic)
+		}
+	}
+	return names, nil
 }
