@@ -27,7 +27,7 @@ var steps = [][]string{
 	{"internal/entitytag", "internal/report", "internal/sqldb", "internal/tlsclient"},
 	{"internal/aiprotocol", "internal/clientnet", "internal/kafka", "internal/loadtest", "internal/logthrottle", "internal/masterkey", "internal/netguard", "internal/panics", "internal/rawio", "internal/redisclient", "internal/selfcheck", "internal/testservice"},
 	{"internal/tracing", "telephony/eventconn", "telephony/g711", "telephony/srtp", "clients"},
-	{"telephony/ami", "telephony/audio", "telephony/esl", "telephony/number", "telephony/rtp", "telephony/sip"},
+	{"telephony/ami", "telephony/audio", "telephony/crossbar", "telephony/esl", "telephony/number", "telephony/rtp", "telephony/sip"},
 	{"format"},
 	{"telephony/localcall"},
 	{"audit", "identity/oidc"},

@@ -113,7 +113,7 @@ type channel struct {
 // look queries the progress of a call.
 func (d *Driver) look(ctx context.Context, c *call) ([]origination.Progress, error) {
 	var now channel
-	err := d.crossbar.do(ctx, http.MethodGet, d.channel(c), nil, &now)
+	err := d.ask(ctx, http.MethodGet, d.channel(c), nil, &now)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -159,7 +159,7 @@ func (d *Driver) ended(ctx context.Context, c *call) origination.Progress {
 		Cause  text `json:"cause"`
 	}
 	path := d.account(c.order.AccountID) + "/clicktocall/" + url.PathEscape(c.order.ClickToCallID) + "/history"
-	if err := d.crossbar.do(ctx, http.MethodGet, path, nil, &history); err != nil {
+	if err := d.ask(ctx, http.MethodGet, path, nil, &history); err != nil {
 		d.log.DebugContext(ctx, "reading a call's history failed", "error", err)
 	}
 	for _, past := range history {
@@ -186,5 +186,5 @@ func (d *Driver) Cancel(ctx context.Context, callID string) error {
 }
 
 func (d *Driver) hangUp(ctx context.Context, c *call) error {
-	return d.crossbar.do(ctx, http.MethodPost, d.channel(c), map[string]string{"action": "hangup"}, nil)
+	return d.ask(ctx, http.MethodPost, d.channel(c), map[string]string{"action": "hangup"}, nil)
 }

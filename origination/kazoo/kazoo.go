@@ -14,6 +14,7 @@ import (
 	"trunkline/internal/fault"
 	"trunkline/internal/setting"
 	"trunkline/origination"
+	"trunkline/telephony/crossbar"
 )
 
 // Config has the settings, and what tests set: there zero is the default in the comment.
@@ -29,7 +30,7 @@ type Config struct {
 type Driver struct {
 	cfg      Config
 	accounts map[string]string // our account ids to Kazoo's
-	crossbar *crossbar
+	crossbar *crossbar.Client
 	log      *slog.Logger
 
 	mu    sync.Mutex
@@ -47,7 +48,7 @@ func New(cfg Config, client *http.Client, log *slog.Logger) (*Driver, error) {
 	}
 	cfg.Timeout = cmp.Or(cfg.Timeout, 8*time.Second)
 	cfg.PollEvery = cmp.Or(cfg.PollEvery, 2*time.Second)
-	return &Driver{cfg: cfg, accounts: accounts, crossbar: newCrossbar(cfg, client), log: log, calls: map[string]*call{}}, nil
+	return &Driver{cfg: cfg, accounts: accounts, crossbar: crossbar.New(cfg.URL, string(cfg.APIKey), cfg.Timeout, client), log: log, calls: map[string]*call{}}, nil
 }
 
 // account returns the path of the account's resources.
@@ -56,7 +57,7 @@ func (d *Driver) account(ours string) string {
 	if !mapped {
 		id = ours
 	}
-	return "/v2/accounts/" + url.PathEscape(id)
+	return crossbar.AccountPath(id)
 }
 
 // Originate implements origination.Driver.
@@ -106,7 +107,7 @@ func (d *Driver) provision(ctx context.Context, order origination.Order) (id str
 	var made struct {
 		ID string `json:"id"`
 	}
-	err = d.crossbar.do(ctx, http.MethodPut, d.account(order.AccountID)+"/clicktocall", resource{
+	err = d.ask(ctx, http.MethodPut, d.account(order.AccountID)+"/clicktocall", resource{
 		Name: "trunkline " + order.UserID, Extension: order.Extension, PresenceID: order.Extension,
 		DialFirst: "extension", AuthRequired: true, SIPHeaders: map[string]string{"svc_call_type": "clicktocall"},
 	}, &made)
@@ -143,7 +144,7 @@ func usable(id string) bool {
 // connect rings the owner. It is a POST, which no HTTP layer repeats.
 func (d *Driver) connect(ctx context.Context, order origination.Order, resource string) (answer connected, err error) {
 	path := d.account(order.AccountID) + "/clicktocall/" + url.PathEscape(resource) + "/connect?contact=" + url.QueryEscape(order.Destination)
-	err = d.crossbar.do(ctx, http.MethodPost, path, map[string]string{"contact": order.Destination}, &answer)
+	err = d.ask(ctx, http.MethodPost, path, map[string]string{"contact": order.Destination}, &answer)
 	if errors.Is(err, errNotJSON) {
 		err = nil // the call was accepted nevertheless
 	}

@@ -75,7 +75,7 @@ func (p *platform) syncAccounts(ctx context.Context) {
 	p.mu.Lock()
 	p.syncedAt = time.Now()
 	p.mu.Unlock()
-	all, err := p.crossbar.accountsBelow(ctx)
+	all, err := accountsBelow(ctx, p.crossbar)
 	if err != nil {
 		if ctx.Err() == nil || context.Cause(ctx) == context.DeadlineExceeded {
 			p.log.WarnContext(ctx, "accounts of Crossbar unknown", "error", err)

@@ -13,6 +13,7 @@ import (
 
 	"trunkline/ingest/feed"
 	"trunkline/internal/panics"
+	"trunkline/telephony/crossbar"
 )
 
 const (
@@ -56,9 +57,9 @@ type platform struct {
 	prefetch  int
 	watch     time.Duration // between two looks at the queue's length
 	accounts  feed.Accounts
-	crossbar  *crossbar // nil: not set
-	directory Directory // nil: not known
-	sync      bool      // keep the directory's accounts equal to Crossbar's
+	crossbar  *crossbar.Client // nil: not set
+	directory Directory        // nil: not known
+	sync      bool             // keep the directory's accounts equal to Crossbar's
 	log       *slog.Logger
 	panics    *panics.Recoverer
 	seed      maphash.Seed
@@ -110,7 +111,7 @@ func newPlatform(cfg feed.Config, deps feed.Deps, directory Directory) (*platfor
 		p.cdrEvents = p.cdrEvents && exchange != "cdr"
 	}
 	if cfg.CrossbarURL != "" {
-		p.crossbar = newCrossbar(cfg.CrossbarURL, string(cfg.CrossbarAPIKey), &http.Client{Transport: &http.Transport{
+		p.crossbar = crossbar.New(cfg.CrossbarURL, string(cfg.CrossbarAPIKey), askTimeout, &http.Client{Transport: &http.Transport{
 			Proxy: http.ProxyFromEnvironment, TLSClientConfig: secure, MaxIdleConnsPerHost: askers,
 		}})
 	}

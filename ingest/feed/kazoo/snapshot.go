@@ -16,6 +16,7 @@ import (
 	"trunkline/format/kazoo"
 	"trunkline/ingest/feed"
 	"trunkline/internal/jsonscan"
+	"trunkline/telephony/crossbar"
 )
 
 // Snapshot implements feed.Session. It asks Crossbar for every account below that of
@@ -35,8 +36,8 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 	if c == nil {
 		return feed.Snapshot{Notes: []string{"crossbar_url is not set: agents, calls and registrations cannot be compared after a break"}}, nil
 	}
-	accounts, err := c.accountsBelow(ctx)
-	if errors.Is(err, errKey) {
+	accounts, err := accountsBelow(ctx, c)
+	if errors.Is(err, crossbar.ErrKey) {
 		return feed.Snapshot{Notes: []string{"Crossbar refuses crossbar_api_key: it is api_key of GET /v2/accounts/ACCOUNT/api_key"}}, nil
 	}
 	if err != nil {
@@ -124,15 +125,15 @@ func (b *snapshotBuilder) agents(ctx context.Context, a account) error {
 		Last   string   `json:"last_name"`
 		Queues []string `json:"queues"`
 	}
-	err := b.p.crossbar.get(ctx, accountPath(a.ID, "agents")+"?paginate=false", &listed)
-	if errors.Is(err, errNotThere) || err == nil && len(listed) == 0 {
+	err := b.p.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "agents")+"?paginate=false", &listed)
+	if errors.Is(err, crossbar.NotFound) || err == nil && len(listed) == 0 {
 		return nil // ACDc is not there, or has no agents in this account
 	}
 	if err != nil {
 		return err
 	}
 	var byAgent map[string]json.RawMessage
-	if err := b.p.crossbar.get(ctx, accountPath(a.ID, "agents", "status"), &byAgent); err != nil {
+	if err := b.p.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "agents", "status"), &byAgent); err != nil {
 		return err
 	}
 	var objects []feed.Object
@@ -142,7 +143,7 @@ func (b *snapshotBuilder) agents(ctx context.Context, a account) error {
 			return err
 		}
 		if status.Status == "" {
-			if err := b.p.crossbar.get(ctx, accountPath(a.ID, "agents", agent.ID, "status"), &status.Status); err != nil {
+			if err := b.p.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "agents", agent.ID, "status"), &status.Status); err != nil {
 				return err
 			}
 		}
@@ -203,7 +204,7 @@ func (b *snapshotBuilder) calls(ctx context.Context, a account) error {
 		Interaction string `json:"interaction_id"`
 		Destination string `json:"destination"`
 	}
-	if err := b.p.crossbar.get(ctx, accountPath(a.ID, "channels")+"?paginate=false", &channels); err != nil {
+	if err := b.p.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "channels")+"?paginate=false", &channels); err != nil {
 		return err
 	}
 	inQueues, known, err := b.queueCalls(ctx, a)
@@ -244,8 +245,8 @@ func (b *snapshotBuilder) queueCalls(ctx context.Context, a account) (facts map[
 			Handled json.RawMessage `json:"handled_timestamp"`
 		} `json:"stats"`
 	}
-	err = b.p.crossbar.get(ctx, accountPath(a.ID, "queues", "stats"), &answer)
-	if errors.Is(err, errNotThere) {
+	err = b.p.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "queues", "stats"), &answer)
+	if errors.Is(err, crossbar.NotFound) {
 		return nil, false, nil
 	}
 	if err != nil {
@@ -276,7 +277,7 @@ func (b *snapshotBuilder) devices(ctx context.Context, a account) error {
 		Username string `json:"username"`
 		Realm    string `json:"realm"`
 	}
-	if err := b.p.crossbar.get(ctx, accountPath(a.ID, "registrations")+"?paginate=false", &registrations); err != nil {
+	if err := b.p.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "registrations")+"?paginate=false", &registrations); err != nil {
 		return err
 	}
 	seen := map[string]bool{}

@@ -1,0 +1,167 @@
+// Package crossbar is a client of Crossbar, Kazoo's HTTP API. It logs in with an API key, keeps the
+// token until Crossbar refuses it, and follows no redirects: a repeated order might ring twice, and the
+// token is for one host. It has no goroutines.
+package crossbar
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+const maxAnswer = 64 << 20 // bytes
+
+var (
+	// ErrKey is in the chain of an error where the login was refused.
+	ErrKey = errors.New("API key refused by Crossbar")
+	// ErrUnreadable is in the chain of the error of a request that has succeeded and whose answer is not
+	// readable.
+	ErrUnreadable = errors.New("unreadable answer of Crossbar")
+)
+
+// StatusError is the status of an answer that is not a success.
+type StatusError int
+
+// Statuses that callers tell apart. Unauthorized is that of a token which has just been made.
+const (
+	Unauthorized StatusError = http.StatusUnauthorized
+	NotFound     StatusError = http.StatusNotFound
+)
+
+// Error implements error.
+func (e StatusError) Error() string { return fmt.Sprintf("Crossbar answered %d", int(e)) }
+
+// Client asks one Crossbar. It is safe for concurrent use.
+type Client struct {
+	url, key string
+	timeout  time.Duration
+	client   *http.Client
+
+	login sync.Mutex // guards the rest; held during a token request, others wait for it
+	token string
+	root  string // the account of the API key
+}
+
+// New returns a client with the transport of the given one. timeout is for each request.
+func New(address, key string, timeout time.Duration, client *http.Client) *Client {
+	stays := *client
+	stays.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{url: strings.TrimRight(address, "/"), key: key, timeout: timeout, client: &stays}
+}
+
+// AccountPath returns the path of an account's resource.
+func AccountPath(id string, rest ...string) string {
+	path := "/v2/accounts/" + url.PathEscape(id)
+	for _, part := range rest {
+		path += "/" + url.PathEscape(part)
+	}
+	return path
+}
+
+// envelope is what requests and answers are in.
+type envelope struct {
+	Token string `json:"auth_token,omitempty"`
+	Data  any    `json:"data"`
+}
+
+// Do sends data and decodes the answer's data into into, where they are not nil. It replaces an expired
+// token once. The error is a StatusError, ErrKey, ErrUnreadable, or that of the connection.
+func (c *Client) Do(ctx context.Context, method, path string, data, into any) error {
+	token, _, err := c.session(ctx, "")
+	if err != nil {
+		return err
+	}
+	if err = c.exchange(ctx, method, path, token, data, &envelope{Data: into}); !errors.Is(err, Unauthorized) {
+		return err
+	}
+	if token, _, err = c.session(ctx, token); err != nil {
+		return err
+	}
+	return c.exchange(ctx, method, path, token, data, &envelope{Data: into})
+}
+
+// Get decodes the data of a resource into into; see Do.
+func (c *Client) Get(ctx context.Context, path string, into any) error {
+	return c.Do(ctx, http.MethodGet, path, nil, into)
+}
+
+// Account returns the id of the account of the API key.
+func (c *Client) Account(ctx context.Context) (id string, err error) {
+	_, id, err = c.session(ctx, "")
+	return id, err
+}
+
+// session returns a token other than old, "" being no token, and the account of the API key.
+func (c *Client) session(ctx context.Context, old string) (token, account string, err error) {
+	c.login.Lock()
+	defer c.login.Unlock()
+	if c.token != old {
+		return c.token, c.root, nil
+	}
+	var made struct {
+		Account string `json:"account_id"`
+	}
+	answer := envelope{Data: &made}
+	err = c.exchange(ctx, http.MethodPut, "/v2/api_auth", "", map[string]string{"api_key": c.key}, &answer)
+	var status StatusError
+	switch {
+	case errors.As(err, &status) && (status == Unauthorized || status == http.StatusForbidden || status == NotFound):
+		return "", "", fmt.Errorf("logging in to Crossbar: %w", ErrKey)
+	case errors.Is(err, ErrUnreadable), err == nil && answer.Token == "":
+		return "", "", fmt.Errorf("logging in to Crossbar: %w: no token in the answer", ErrKey)
+	case err != nil:
+		return "", "", fmt.Errorf("logging in to Crossbar: %w", err)
+	}
+	c.token, c.root = answer.Token, made.Account
+	return c.token, c.root, nil
+}
+
+// exchange makes one request and decodes its answer, unless answer.Data is nil.
+func (c *Client) exchange(ctx context.Context, method, path, token string, data any, answer *envelope) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	var body io.Reader
+	if data != nil {
+		text, err := json.Marshal(envelope{Data: data})
+		if err != nil {
+			return fmt.Errorf("writing a request: %w", err)
+		}
+		body = bytes.NewReader(text)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, c.url+path, body)
+	if err != nil {
+		return errors.New("asking Crossbar: the address is not usable")
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json")
+	if token != "" {
+		request.Header.Set("X-Auth-Token", token)
+	}
+	response, err := c.client.Do(request)
+	if err != nil {
+		return fmt.Errorf("asking Crossbar: %w", errors.Unwrap(err)) // without the URL, which may have a phone number
+	}
+	defer func() { _ = response.Body.Close() }() // read only
+	if response.StatusCode >= 300 {
+		return fmt.Errorf("asking Crossbar: %w", StatusError(response.StatusCode))
+	}
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	if err == nil && len(text) > maxAnswer {
+		err = fmt.Errorf("it has over %d bytes", maxAnswer)
+	}
+	if err == nil && answer.Data != nil {
+		err = json.Unmarshal(text, answer)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	return nil
+}
