@@ -14,7 +14,6 @@ import (
 type Portal interface {
 	Login(ctx context.Context, c identity.Credentials) (*identity.Session, error)
 	ProviderLogins
-	HasProvider() bool
 	LoginByToken(ctx context.Context, token, address string) (*identity.Session, error)
 	Refresh(ctx context.Context, refreshToken string) (*identity.Session, error)
 	Logout(ctx context.Context, p *identity.Principal) error
@@ -49,7 +48,7 @@ func (p portalRoutes) login(c echo.Context) error {
 		return err
 	}
 	var shown credentials
-	if p.portal.HasProvider() && !hasPassword(body) {
+	if p.portal.HasOIDC() && !hasPassword(body) {
 		if shown, err = requestCredentials(c.Request()); err != nil {
 			return err
 		}

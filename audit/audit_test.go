@@ -352,7 +352,7 @@ func TestRepeatsAreReportedOnceAMinute(t *testing.T) {
 	other.Action, other.Address = LoginLocked, "203.0.113.8"
 	n.ReportOnce(t.Context(), other)
 	now = now.Add(time.Minute)
-	other.ID = newID()
+	other.ID = sqldb.NewID()
 	n.ReportOnce(t.Context(), other)
 	eventually(t, "stored", func() bool {
 		v, err := n.verify(t)

@@ -2,8 +2,6 @@ package audit
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"os"
 	"os/user"
 	"strconv"
@@ -11,6 +9,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"trunkline/internal/sqldb"
 )
 
 // Action is the kind of an entry.
@@ -129,7 +129,7 @@ func CallerOf(ctx context.Context) Caller {
 func (l *Log) Entry(ctx context.Context, action Action, accountID, target string) Entry {
 	caller := CallerOf(ctx)
 	return Entry{
-		ID: newID(), At: Moment{time.UnixMilli(l.now().UnixMilli())}, AccountID: accountID,
+		ID: sqldb.NewID(), At: Moment{time.UnixMilli(l.now().UnixMilli())}, AccountID: accountID,
 		Actor: caller.Actor, Address: caller.Address, Action: action, Target: target, Outcome: OutcomeOK,
 	}
 }
@@ -138,12 +138,6 @@ func (l *Log) Entry(ctx context.Context, action Action, accountID, target string
 func (e *Entry) isCLI() bool { return strings.HasPrefix(e.Actor, actorCLI) }
 
 const actorCLI = "cli:"
-
-func newID() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
-}
 
 // maxText bounds each text of an entry, in bytes.
 const maxText = 256

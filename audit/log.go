@@ -3,7 +3,6 @@ package audit
 import (
 	"context"
 	"embed"
-	"io/fs"
 	"log/slog"
 	"sync"
 	"time"
@@ -62,11 +61,7 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Log, error) {
 	if deps.Now == nil {
 		deps.Now = time.Now
 	}
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return nil, err
-	}
-	if err := deps.DB.Migrate(ctx, "audit", files); err != nil {
+	if err := deps.DB.Migrate(ctx, "audit", migrations); err != nil {
 		return nil, err
 	}
 	return &Log{

@@ -3,7 +3,6 @@ package cdrindex
 import (
 	"context"
 	"embed"
-	"io/fs"
 	"log/slog"
 	"sync"
 
@@ -33,11 +32,7 @@ func New(ctx context.Context, settings Settings, db *sqldb.DB, reg prometheus.Re
 	if err := setting.Validate("cdr", settings); err != nil {
 		return nil, err
 	}
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return nil, err
-	}
-	if err := db.Migrate(ctx, "cdrindex", files); err != nil {
+	if err := db.Migrate(ctx, "cdrindex", migrations); err != nil {
 		return nil, err
 	}
 	return &Index{settings: settings, db: db, metrics: newMetrics(reg), log: log, knownPartitions: make(map[month]bool)}, nil

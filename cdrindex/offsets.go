@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 
 	"trunkline/internal/kafka"
 	"trunkline/internal/sqldb"
@@ -21,23 +20,9 @@ var errFenced = errors.New("another indexer is processing the partition")
 
 const selectPosition = `SELECT next, epoch, topic_id, leader_epoch FROM cdrindex_offsets WHERE topic_partition = $1`
 
-func scanPosition(row *sql.Row) (at indexPosition, err error) {
-	var topicID string
-	if err := row.Scan(&at.next.Offset, &at.epoch, &topicID, &at.next.LeaderEpoch); err != nil || topicID == "" {
-		return at, err
-	}
-	if at.next.TopicID, err = kafka.ParseTopicID(topicID); err != nil {
-		return at, fmt.Errorf("reading a topic id: %w", err)
-	}
-	return at, nil
-}
-
-// storedTopicID is a topic id as the database has it, "" when it is not known.
-func storedTopicID(id kafka.TopicID) string {
-	if id.IsZero() {
-		return ""
-	}
-	return id.String()
+func scanPosition(scan sqldb.ScanFunc) (at indexPosition, err error) {
+	err = scan(&at.next.Offset, &at.epoch, &at.next.TopicID, &at.next.LeaderEpoch)
+	return at, err
 }
 
 // findOrCreatePosition returns the partition's position. Where there is none,
@@ -49,7 +34,7 @@ func (x *Index) findOrCreatePosition(ctx context.Context, partition int, first i
 		if err != nil {
 			return err
 		}
-		at, err = scanPosition(tx.QueryRowContext(ctx, selectPosition, partition))
+		at, err = scanPosition(tx.QueryRowContext(ctx, selectPosition, partition).Scan)
 		return err
 	})
 	return at, sqldb.Wrap(err, "reading an offset")
@@ -57,20 +42,19 @@ func (x *Index) findOrCreatePosition(ctx context.Context, partition int, first i
 
 // findEpoch returns the partition's epoch, 0 when nothing was indexed yet.
 func (x *Index) findEpoch(ctx context.Context, partition int) (int64, error) {
-	at, err := scanPosition(x.db.QueryRowContext(ctx, selectPosition, partition))
+	at, err := scanPosition(x.db.QueryRowContext(ctx, selectPosition, partition).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
 	return at.epoch, sqldb.Wrap(err, "reading an offset")
 }
 
-// updatePosition updates the partition's position within tx. Returns errFenced
-// when it
+// updatePosition updates the partition's position within tx. Returns errFenced when it
 // is not at from: another indexer was first.
 func updatePosition(ctx context.Context, tx *sqldb.Loader, partition int, from, to indexPosition) error {
 	n, err := sqldb.Exec(ctx, tx, `UPDATE cdrindex_offsets SET next = $4, epoch = $5, topic_id = $6, leader_epoch = $7
 		WHERE topic_partition = $1 AND next = $2 AND epoch = $3`, partition, from.next.Offset, from.epoch,
-		to.next.Offset, to.epoch, storedTopicID(to.next.TopicID), to.next.LeaderEpoch)
+		to.next.Offset, to.epoch, to.next.TopicID, to.next.LeaderEpoch)
 	if err == nil && n == 0 {
 		return errFenced
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"strings"
 	"time"
 
@@ -45,16 +44,10 @@ func (s *Service) CreateAccount(ctx context.Context, n NewAccount) (Account, err
 			}
 			account.ParentID = parent.ID
 		}
-		if err := insertAccount(ctx, tx, account); err != nil {
-			return err
-		}
 		entry.AccountID = account.auditedBy()
-		return nil
+		return insertAccount(ctx, tx, account)
 	})
-	if err != nil {
-		return Account{}, err
-	}
-	return account, nil
+	return account, err
 }
 
 // auditedBy returns the account whose administrators see in the audit log that
@@ -65,7 +58,7 @@ func (a Account) auditedBy() string { return cmp.Or(a.ParentID, a.ID) }
 func (s *Service) accountOf(n NewAccount) Account {
 	id := n.ID
 	if id == "" {
-		id = newID()
+		id = sqldb.NewID()
 	}
 	return Account{ID: id, Name: n.Name, Domain: strings.ToLower(n.Domain), TimeZone: n.TimeZone, CreatedAt: s.now()}
 }
@@ -73,20 +66,24 @@ func (s *Service) accountOf(n NewAccount) Account {
 // now returns the time as it is stored, in milliseconds.
 func (s *Service) now() time.Time { return time.UnixMilli(s.cfg.Now().UnixMilli()) }
 
+// refuseIf returns the conflict if a query has a row.
+func refuseIf(ctx context.Context, tx *sql.Tx, conflict *fault.Error, doing, query string, args ...any) error {
+	var found bool
+	if err := tx.QueryRowContext(ctx, `SELECT EXISTS (`+query+`)`, args...).Scan(&found); err != nil {
+		return sqldb.Wrap(err, doing)
+	}
+	if found {
+		return conflict
+	}
+	return nil
+}
+
 // refuseTaken returns a conflict when another account has the id, name or domain of
 // a as its id, name or domain.
 func refuseTaken(ctx context.Context, tx *sql.Tx, a Account) error {
-	var taken string
-	err := tx.QueryRowContext(ctx, `SELECT id FROM identity_accounts WHERE id <> $1 AND (id IN ($2, $3)
-		OR name IN ($1, $2, $3) OR domain IN ($4, $5, $3)) LIMIT 1`,
-		a.ID, a.Name, a.Domain, strings.ToLower(a.ID), strings.ToLower(a.Name)).Scan(&taken)
-	if err == nil {
-		return fault.Conflict("The id, name or domain is taken by another account")
-	}
-	if !errors.Is(err, sql.ErrNoRows) {
-		return sqldb.Wrap(err, "reading accounts")
-	}
-	return nil
+	return refuseIf(ctx, tx, fault.Conflict("The id, name or domain is taken by another account"), "reading accounts",
+		`SELECT 1 FROM identity_accounts WHERE id <> $1 AND (id IN ($2, $3) OR name IN ($1, $2, $3) OR domain IN ($4, $5, $3))`,
+		a.ID, a.Name, a.Domain, strings.ToLower(a.ID), strings.ToLower(a.Name))
 }
 
 // AccountUpdate has what an account is changed to.
@@ -136,16 +133,10 @@ func (s *Service) UpdateAccount(ctx context.Context, id string, u AccountUpdate)
 		}
 		_, err = tx.ExecContext(ctx, `UPDATE identity_accounts SET name = $2, domain = $3, parent_id = $4, time_zone = $5 WHERE id = $1`,
 			id, account.Name, account.Domain, sql.NullString{String: account.ParentID, Valid: account.ParentID != ""}, account.TimeZone)
-		if err != nil {
-			return sqldb.Wrap(err, "storing an account")
-		}
 		entry.AccountID = account.auditedBy()
-		return nil
+		return sqldb.Wrap(err, "storing an account")
 	})
-	if err != nil {
-		return Account{}, err
-	}
-	return account, nil
+	return account, err
 }
 
 // insertAccount stores an account whose parent is stored already.
@@ -153,20 +144,15 @@ func insertAccount(ctx context.Context, tx *sql.Tx, a Account) error {
 	if err := refuseTaken(ctx, tx, a); err != nil {
 		return err
 	}
-	var taken string
-	err := tx.QueryRowContext(ctx, `SELECT id FROM identity_accounts WHERE id = $1`, a.ID).Scan(&taken)
-	if err == nil {
-		return fault.Conflict("The id is taken by another account")
+	err := refuseIf(ctx, tx, fault.Conflict("The id is taken by another account"), "reading accounts",
+		`SELECT 1 FROM identity_accounts WHERE id = $1`, a.ID)
+	if err != nil {
+		return err
 	}
-	if !errors.Is(err, sql.ErrNoRows) {
-		return sqldb.Wrap(err, "reading accounts")
-	}
-	err = tx.QueryRowContext(ctx, `SELECT id FROM identity_deleted_accounts WHERE id = $1`, a.ID).Scan(&taken)
-	if err == nil {
-		return fault.Conflict("The id was that of a deleted account, and ids are not given again")
-	}
-	if !errors.Is(err, sql.ErrNoRows) {
-		return sqldb.Wrap(err, "reading deleted accounts")
+	err = refuseIf(ctx, tx, fault.Conflict("The id was that of a deleted account, and ids are not given again"), "reading deleted accounts",
+		`SELECT 1 FROM identity_deleted_accounts WHERE id = $1`, a.ID)
+	if err != nil {
+		return err
 	}
 	_, err = tx.ExecContext(ctx,
 		`INSERT INTO identity_accounts (id, name, domain, parent_id, time_zone, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
@@ -219,16 +205,10 @@ func (s *Service) removeAccount(ctx context.Context, ref string, purgeNow bool) 
 		}
 		_, err = tx.ExecContext(ctx, `INSERT INTO identity_deleted_accounts (id, audited_by, deleted_at, purge_now, lease_until)
 			VALUES ($1, $2, $3, $4, 0)`, account.ID, account.auditedBy(), s.now().UnixMilli(), purgeNow)
-		if err != nil {
-			return sqldb.Wrap(err, "noting a deleted account")
-		}
 		entry.AccountID, entry.Target = account.auditedBy(), "account:"+account.ID
-		return nil
+		return sqldb.Wrap(err, "noting a deleted account")
 	})
-	if err != nil {
-		return "", err
-	}
-	return account.ID, nil
+	return account.ID, err
 }
 
 func refuseParent(ctx context.Context, tx *sql.Tx, account Account) error {
@@ -244,22 +224,25 @@ func refuseParent(ctx context.Context, tx *sql.Tx, account Account) error {
 	return nil
 }
 
+const accountColumns = `id, name, domain, COALESCE(parent_id, ''), time_zone, created_at`
+
+func scanAccount(scan sqldb.ScanFunc) (Account, error) {
+	var a Account
+	var created int64
+	err := scan(&a.ID, &a.Name, &a.Domain, &a.ParentID, &a.TimeZone, &created)
+	a.CreatedAt = time.UnixMilli(created)
+	return a, err
+}
+
+func readAccounts(ctx context.Context, db sqldb.Runner) ([]Account, error) {
+	rows, err := db.QueryContext(ctx, `SELECT `+accountColumns+` FROM identity_accounts ORDER BY id`)
+	return sqldb.Collect(rows, err, "reading accounts", scanAccount)
+}
+
 // resolve finds an account by id, name or domain in the database, where what
 // another process did a moment ago is seen.
 func resolve(ctx context.Context, db sqldb.Runner, ref string) (Account, error) {
-	unknown := fault.NotFound("There is no account %s", quote(ref))
-	if !storable(ref) {
-		return Account{}, unknown
-	}
-	var a Account
-	var created int64
-	err := db.QueryRowContext(ctx, `SELECT id, name, domain, COALESCE(parent_id, ''), time_zone, created_at
-		FROM identity_accounts WHERE id = $1 OR name = $1 OR domain = $2
-		ORDER BY CASE WHEN id = $1 THEN 0 WHEN name = $1 THEN 1 ELSE 2 END LIMIT 1`,
-		ref, strings.ToLower(ref)).Scan(&a.ID, &a.Name, &a.Domain, &a.ParentID, &a.TimeZone, &created)
-	if errors.Is(err, sql.ErrNoRows) {
-		return Account{}, unknown
-	}
-	a.CreatedAt = time.UnixMilli(created)
-	return a, sqldb.Wrap(err, "reading an account")
+	row := db.QueryRowContext(ctx, `SELECT `+accountColumns+` FROM identity_accounts WHERE id = $1 OR name = $1 OR domain = $2
+		ORDER BY CASE WHEN id = $1 THEN 0 WHEN name = $1 THEN 1 ELSE 2 END LIMIT 1`, ref, strings.ToLower(ref))
+	return sqldb.Find(row, fault.NotFound("There is no account %s", quote(ref)), "reading an account", scanAccount)
 }

@@ -3,7 +3,6 @@ package identity
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"strings"
 	"time"
 
@@ -73,11 +72,8 @@ func (s *Service) CreateAPIKey(ctx context.Context, n NewAPIKey) (key string, k 
 		_, err = tx.ExecContext(ctx, `INSERT INTO identity_api_keys (id, account_id, name, hash, created_at, scopes, expires_at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 			k.ID, k.AccountID, k.Name, hashSecret(key), k.CreatedAt.UnixMilli(), joinScopes(k.Scopes, ","), nullTime(k.ExpiresAt))
-		if err != nil {
-			return sqldb.Wrap(err, "storing an API key")
-		}
 		entry.AccountID = k.AccountID
-		return nil
+		return sqldb.Wrap(err, "storing an API key")
 	})
 	if err != nil {
 		return "", APIKey{}, err
@@ -98,7 +94,7 @@ func (s *Service) apiKeyOf(n NewAPIKey) (APIKey, error) {
 		return APIKey{}, err
 	}
 	granted, err := checkedScopes(n.Scopes)
-	return APIKey{ID: newID(), Name: n.Name, Scopes: granted, ExpiresAt: toMillis(n.ExpiresAt), CreatedAt: s.now()}, err
+	return APIKey{ID: sqldb.NewID(), Name: n.Name, Scopes: granted, ExpiresAt: toMillis(n.ExpiresAt), CreatedAt: s.now()}, err
 }
 
 // toMillis returns a time as it is stored, in milliseconds; the zero time is kept.
@@ -114,6 +110,14 @@ func nullTime(t time.Time) sql.NullInt64 {
 	return sql.NullInt64{Int64: t.UnixMilli(), Valid: !t.IsZero()}
 }
 
+// timeOf returns the time of a column of nullTime.
+func timeOf(at sql.NullInt64) time.Time {
+	if !at.Valid {
+		return time.Time{}
+	}
+	return time.UnixMilli(at.Int64)
+}
+
 const apiKeyColumns = `id, account_id, name, created_at, scopes, expires_at`
 
 // scanAPIKey reads apiKeyColumns, after those that first takes.
@@ -123,10 +127,7 @@ func scanAPIKey(scan sqldb.ScanFunc, first ...any) (APIKey, error) {
 	var granted string
 	var expires sql.NullInt64
 	err := scan(append(first, &key.ID, &key.AccountID, &key.Name, &created, &granted, &expires)...)
-	key.CreatedAt, key.Scopes = time.UnixMilli(created), splitScopes(granted)
-	if expires.Valid {
-		key.ExpiresAt = time.UnixMilli(expires.Int64)
-	}
+	key.CreatedAt, key.Scopes, key.ExpiresAt = time.UnixMilli(created), splitScopes(granted), timeOf(expires)
 	return key, err
 }
 
@@ -147,16 +148,11 @@ func (s *Service) APIKey(ctx context.Context, id string) (APIKey, error) {
 }
 
 func findAPIKey(ctx context.Context, db sqldb.Runner, id string) (APIKey, error) {
-	unknown := fault.NotFound("There is no API key %s", quote(id))
-	if !storable(id) {
-		return APIKey{}, unknown
-	}
-	key, err := scanAPIKey(db.QueryRowContext(ctx, `SELECT `+apiKeyColumns+` FROM identity_api_keys WHERE id = $1`, id).Scan)
-	if errors.Is(err, sql.ErrNoRows) {
-		return APIKey{}, unknown
-	}
-	return key, sqldb.Wrap(err, "reading an API key")
+	row := db.QueryRowContext(ctx, `SELECT `+apiKeyColumns+` FROM identity_api_keys WHERE id = $1`, id)
+	return sqldb.Find(row, unknownAPIKey(id), "reading an API key", func(scan sqldb.ScanFunc) (APIKey, error) { return scanAPIKey(scan) })
 }
+
+func unknownAPIKey(id string) error { return fault.NotFound("There is no API key %s", quote(id)) }
 
 // APIKeyUpdate has what an API key is changed to.
 type APIKeyUpdate struct {
@@ -192,33 +188,17 @@ func (s *Service) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate) (
 		}
 		_, err = tx.ExecContext(ctx, `UPDATE identity_api_keys SET name = $2, scopes = $3, expires_at = $4 WHERE id = $1`,
 			id, key.Name, joinScopes(key.Scopes, ","), nullTime(key.ExpiresAt))
-		if err != nil {
-			return sqldb.Wrap(err, "storing an API key")
-		}
 		entry.AccountID = key.AccountID
-		return nil
+		return sqldb.Wrap(err, "storing an API key")
 	})
-	if err != nil {
-		return APIKey{}, err
-	}
-	return key, nil
+	return key, err
 }
 
 // DeleteAPIKey ends a key by its id.
 func (s *Service) DeleteAPIKey(ctx context.Context, id string) error {
-	if !storable(id) {
-		return fault.NotFound("There is no API key %s", quote(id))
-	}
 	entry := s.audit.Entry(ctx, audit.APIKeyDelete, "", "apikey:"+id)
 	return s.auditedChange(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
-		err := tx.QueryRowContext(ctx, `DELETE FROM identity_api_keys WHERE id = $1 RETURNING account_id`, id).
-			Scan(&entry.AccountID)
-		if errors.Is(err, sql.ErrNoRows) {
-			return fault.NotFound("There is no API key %s", quote(id))
-		}
-		if err != nil {
-			return sqldb.Wrap(err, "deleting an API key")
-		}
-		return nil
+		row := tx.QueryRowContext(ctx, `DELETE FROM identity_api_keys WHERE id = $1 RETURNING account_id`, id)
+		return sqldb.FindInto(row, unknownAPIKey(id), "deleting an API key", &entry.AccountID)
 	})
 }

@@ -50,16 +50,13 @@ const maxDevices = 10 // of one user
 func (s *Service) Phone(ctx context.Context, domain, extension string) (Phone, error) {
 	unknown := fault.NotFound("There is no phone %s", quote(extension))
 	account, ok := s.Tree().ByDomain(domain)
-	if !ok || extension == "" || !storable(extension) {
+	if !ok || extension == "" {
 		return Phone{}, unknown
 	}
 	p := Phone{AccountID: account.ID, Domain: account.Domain, Extension: extension}
-	err := s.db.QueryRowContext(ctx, `SELECT id, username FROM identity_users WHERE account_id = $1 AND presence_id = $2`,
-		account.ID, extension).Scan(&p.UserID, &p.username)
-	if errors.Is(err, sql.ErrNoRows) {
-		return Phone{}, unknown
-	}
-	return p, sqldb.Wrap(err, "reading a phone")
+	row := s.db.QueryRowContext(ctx, `SELECT id, username FROM identity_users WHERE account_id = $1 AND presence_id = $2`, account.ID, extension)
+	err := sqldb.FindInto(row, unknown, "reading a phone", &p.UserID, &p.username)
+	return p, err
 }
 
 // AuthenticatePhone authenticates a phone from an IP address. proves reports
@@ -205,14 +202,10 @@ func (s *Service) CreateDevice(ctx context.Context, accountRef, username, name s
 		}
 	}
 	password = rand.Text()
-	d = Device{ID: newID(), Name: name, CreatedAt: s.now()}
+	d = Device{ID: sqldb.NewID(), Name: name, CreatedAt: s.now()}
 	entry := s.audit.Entry(ctx, audit.DeviceCreate, "", "device:"+d.ID)
 	err = audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
-		account, err := resolve(ctx, tx, accountRef)
-		if err != nil {
-			return err
-		}
-		user, err := findUser(ctx, tx, account.ID, username)
+		account, user, err := resolveUser(ctx, tx, accountRef, username)
 		if err != nil {
 			return err
 		}
@@ -248,11 +241,7 @@ func (s *Service) insertDevice(ctx context.Context, tx *sql.Tx, d Device, extens
 
 // Devices lists a user's devices, the oldest first.
 func (s *Service) Devices(ctx context.Context, accountRef, username string) ([]Device, error) {
-	account, err := resolve(ctx, s.db, accountRef)
-	if err != nil {
-		return nil, err
-	}
-	user, err := findUser(ctx, s.db, account.ID, username)
+	_, user, err := resolveUser(ctx, s.db, accountRef, username)
 	if err != nil {
 		return nil, err
 	}
@@ -268,21 +257,11 @@ func (s *Service) Devices(ctx context.Context, accountRef, username string) ([]D
 
 // DeleteDevice ends a device's password by its id.
 func (s *Service) DeleteDevice(ctx context.Context, id string) error {
-	unknown := fault.NotFound("There is no device %s", quote(id))
-	if !storable(id) {
-		return unknown
-	}
 	entry := s.audit.Entry(ctx, audit.DeviceDelete, "", "device:"+id)
 	return audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
-		err := tx.QueryRowContext(ctx, `DELETE FROM identity_device_passwords WHERE id = $1
-			RETURNING (SELECT account_id FROM identity_users u WHERE u.id = user_id)`, id).Scan(&entry.AccountID)
-		if errors.Is(err, sql.ErrNoRows) {
-			return unknown
-		}
-		if err != nil {
-			return sqldb.Wrap(err, "deleting a device")
-		}
-		return nil
+		row := tx.QueryRowContext(ctx, `DELETE FROM identity_device_passwords WHERE id = $1
+			RETURNING (SELECT account_id FROM identity_users u WHERE u.id = user_id)`, id)
+		return sqldb.FindInto(row, fault.NotFound("There is no device %s", quote(id)), "deleting a device", &entry.AccountID)
 	})
 }
 

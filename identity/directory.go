@@ -59,18 +59,6 @@ func (s *Service) readDirectory(ctx context.Context) (*directory, error) {
 	return d, nil
 }
 
-func readAccounts(ctx context.Context, db sqldb.Runner) ([]Account, error) {
-	rows, err := db.QueryContext(ctx,
-		`SELECT id, name, domain, COALESCE(parent_id, ''), time_zone, created_at FROM identity_accounts ORDER BY id`)
-	return sqldb.Collect(rows, err, "reading accounts", func(scan sqldb.ScanFunc) (Account, error) {
-		var a Account
-		var created int64
-		err := scan(&a.ID, &a.Name, &a.Domain, &a.ParentID, &a.TimeZone, &created)
-		a.CreatedAt = time.UnixMilli(created)
-		return a, err
-	})
-}
-
 func readKeyHashes(ctx context.Context, db sqldb.Runner) (byHash, byID map[string]APIKey, err error) {
 	byHash, byID = make(map[string]APIKey), make(map[string]APIKey)
 	rows, err := db.QueryContext(ctx, `SELECT hash, `+apiKeyColumns+` FROM identity_api_keys`)

@@ -3,10 +3,8 @@ package identity
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -139,12 +137,9 @@ func (s *Service) filterOf(ctx context.Context, c *claims) (Filter, error) {
 		return f, nil
 	}
 	var text string
-	err := s.db.QueryRowContext(ctx, `SELECT filter FROM identity_filters WHERE id = $1`, c.FilterID).Scan(&text)
-	if errors.Is(err, sql.ErrNoRows) {
-		return Filter{}, fault.Unauthenticated("The token's filter has expired")
-	}
-	if err != nil {
-		return Filter{}, sqldb.Wrap(err, "reading a token's filter")
+	row := s.db.QueryRowContext(ctx, `SELECT filter FROM identity_filters WHERE id = $1`, c.FilterID)
+	if err := sqldb.FindInto(row, fault.Unauthenticated("The token's filter has expired"), "reading a token's filter", &text); err != nil {
+		return Filter{}, err
 	}
 	var f Filter
 	if err := json.Unmarshal([]byte(text), &f); err != nil {

@@ -16,37 +16,32 @@ import (
 // Login returns the portal login: it begins a session of tokens for the api
 // audience. A wrong user, domain or password take the same time and answer the
 // same; after too many of them logins are refused as limited.
-func (s *Service) Login(ctx context.Context, c Credentials) (*Session, error) {
-	session, err := s.openSession(ctx, c)
-	s.countLogin(AudienceAPI, err)
-	return session, err
-}
-
-func (s *Service) openSession(ctx context.Context, c Credentials) (*Session, error) {
+func (s *Service) Login(ctx context.Context, c Credentials) (session *Session, err error) {
+	defer func() { s.countLogin(AudienceAPI, err) }()
 	user, err := s.check(ctx, AudienceAPI, c)
 	if err != nil {
 		return nil, err
 	}
 	s.ensurePortalHA1(ctx, user, c.Password)
-	session, err := s.newSession(ctx, s.db, user, sessionOf{family: newID()})
+	return s.beginSession(ctx, user, c.Address, time.Time{})
+}
+
+// beginSession makes a session that ends at ends at the latest (zero: no such end). When
+// the login cannot be written to the audit log it fails.
+func (s *Service) beginSession(ctx context.Context, user User, address string, ends time.Time) (*Session, error) {
+	session, err := s.newSession(ctx, s.db, user, sessionOf{family: sqldb.NewID(), ends: ends})
 	if err != nil {
 		return nil, err
 	}
-	if err := s.recordLogin(ctx, AudienceAPI, c, user); err != nil {
+	if err := s.audit.Record(ctx, s.loginEntry(ctx, audit.Login, AudienceAPI, address, user)); err != nil {
 		return nil, err
 	}
 	return session, nil
 }
 
-// recordLogin writes a login that succeeds to the audit log. When that fails the
-// login does too.
-func (s *Service) recordLogin(ctx context.Context, door Audience, c Credentials, user User) error {
-	return s.audit.Record(ctx, s.loginEntry(ctx, audit.Login, door, c, user))
-}
-
-func (s *Service) loginEntry(ctx context.Context, action audit.Action, door Audience, c Credentials, user User) audit.Entry {
+func (s *Service) loginEntry(ctx context.Context, action audit.Action, door Audience, address string, user User) audit.Entry {
 	e := s.audit.Entry(ctx, action, user.AccountID, string(door))
-	e.Actor, e.Address = "", c.Address
+	e.Actor, e.Address = "", address
 	if user.ID != "" {
 		e.Actor = "user:" + user.ID
 	}
@@ -60,20 +55,28 @@ func (s *Service) reportRefused(ctx context.Context, door Audience, c Credential
 	if account, ok := s.Tree().ByDomain(c.Domain); ok && user.AccountID == "" {
 		user.AccountID = account.ID
 	}
-	switch fault.KindOf(err) {
-	case fault.KindUnauthenticated:
-		if errors.Is(err, errOTPRequired) {
-			return // the client asks for it and comes again
-		}
-		e := s.loginEntry(ctx, audit.LoginFailed, door, c, user)
-		if e.Outcome = "wrong_password"; user.ID == "" {
-			e.Outcome = "unknown_user"
-		} else if errors.Is(err, errOTPWrong) {
-			e.Outcome = "wrong_otp"
-		}
+	outcome := "wrong_password"
+	switch {
+	case errors.Is(err, errOTPRequired):
+		return // the client asks for it and comes again
+	case user.ID == "":
+		outcome = "unknown_user"
+	case errors.Is(err, errOTPWrong):
+		outcome = "wrong_otp"
+	}
+	s.reportLogin(ctx, door, c.Address, user, err, fault.KindOf(err) == fault.KindUnauthenticated, outcome)
+}
+
+// reportLogin writes a login to the audit log that failed with the outcome, or was
+// limited.
+func (s *Service) reportLogin(ctx context.Context, door Audience, address string, user User, err error, failed bool, outcome string) {
+	switch {
+	case failed:
+		e := s.loginEntry(ctx, audit.LoginFailed, door, address, user)
+		e.Outcome = outcome
 		s.audit.Report(ctx, e)
-	case fault.KindLimited:
-		e := s.loginEntry(ctx, audit.LoginLocked, door, c, user)
+	case fault.KindOf(err) == fault.KindLimited:
+		e := s.loginEntry(ctx, audit.LoginLocked, door, address, user)
 		e.Outcome = "limited"
 		s.audit.ReportOnce(ctx, e)
 	}
@@ -155,54 +158,41 @@ func (c Credentials) validate() error {
 // findLogin returns the decoy's hash, and no user, when there is no such user.
 func (s *Service) findLogin(ctx context.Context, c Credentials) (user User, stored string, err error) {
 	domain, username := strings.ToLower(c.Domain), strings.ToLower(c.Username)
-	if !storable(domain) || !storable(username) {
-		return User{}, s.passwords.decoy, nil
-	}
 	row := s.db.QueryRowContext(ctx, `SELECT u.password, `+userColumns+` FROM identity_users u
 		JOIN identity_accounts a ON a.id = u.account_id
 		WHERE a.domain = $1 AND u.username_key = $2`, domain, username)
-	user, err = scanUser(func(columns ...any) error { return row.Scan(append([]any{&stored}, columns...)...) })
+	user, err = sqldb.Find(row, sql.ErrNoRows, "reading a user", func(scan sqldb.ScanFunc) (User, error) { return scanUser(scan, &stored) })
 	if errors.Is(err, sql.ErrNoRows) {
 		return User{}, s.passwords.decoy, nil
 	}
-	return user, stored, sqldb.Wrap(err, "reading a user")
+	return user, stored, err
 }
 
 // EventsLogin returns the channel login: a token for the events audience, that
 // carries the filters. Empty filters are none. An account that the user may not
 // see and one that does not exist look the same.
 func (s *Service) EventsLogin(ctx context.Context, c Credentials, f Filter) (token string, expiresIn time.Duration, err error) {
-	token, err = s.channelToken(ctx, c, f)
-	s.countLogin(AudienceEvents, err)
-	return token, s.cfg.EventsTTL, err
-}
-
-func (s *Service) channelToken(ctx context.Context, c Credentials, f Filter) (string, error) {
+	defer func() { s.countLogin(AudienceEvents, err) }()
 	user, err := s.check(ctx, AudienceEvents, c)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	filter, err := s.channelFilter(ctx, user.AccountID, f)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
-	if err := s.recordLogin(ctx, AudienceEvents, c, user); err != nil {
-		return "", err
-	}
-	return s.sign(user, AudienceEvents, s.cfg.EventsTTL, filter)
+	return s.issueChannelToken(ctx, user, filter, time.Time{}, s.loginEntry(ctx, audit.Login, AudienceEvents, c.Address, user))
 }
 
 // EventsExchange returns a channel token for a portal token or an API key with
 // ScopeSubscribe, from the address. It ends with the logout of the token's session,
 // or with the key.
 func (s *Service) EventsExchange(ctx context.Context, p *Principal, address string, f Filter) (token string, expiresIn time.Duration, err error) {
+	defer func() { s.countLogin(AudienceEvents, err) }()
 	if p.IsKey() {
-		token, expiresIn, err = s.exchangeKey(ctx, p, f)
-	} else {
-		token, expiresIn, err = s.exchange(ctx, p, address, f)
+		return s.exchangeKey(ctx, p, f)
 	}
-	s.countLogin(AudienceEvents, err)
-	return token, expiresIn, err
+	return s.exchange(ctx, p, address, f)
 }
 
 func (s *Service) exchangeKey(ctx context.Context, p *Principal, f Filter) (token string, life time.Duration, err error) {
@@ -217,18 +207,12 @@ func (s *Service) exchangeKey(ctx context.Context, p *Principal, f Filter) (toke
 		return "", 0, err
 	}
 	filter.Key = p.KeyID
-	life = s.cfg.EventsTTL
-	if expires := s.directory.Load().keys[p.KeyID].ExpiresAt; !expires.IsZero() {
-		life = min(life, expires.Sub(s.cfg.Now()))
-	}
-	if life < time.Second { // tokens have whole seconds
+	ends := s.directory.Load().keys[p.KeyID].ExpiresAt
+	if _, err := s.lifeUntil(ends, s.cfg.EventsTTL); err != nil {
 		return "", 0, fault.Unauthenticated("The API key has expired")
 	}
-	if err := s.audit.Record(ctx, s.audit.Entry(ctx, audit.Login, p.AccountID, string(AudienceEvents))); err != nil {
-		return "", 0, err
-	}
-	token, err = s.sign(User{ID: p.KeyID, AccountID: p.AccountID, Role: RoleUser}, AudienceEvents, life, filter)
-	return token, life, err
+	return s.issueChannelToken(ctx, User{ID: p.KeyID, AccountID: p.AccountID, Role: RoleUser}, filter, ends,
+		s.audit.Entry(ctx, audit.Login, p.AccountID, string(AudienceEvents)))
 }
 
 func (s *Service) exchange(ctx context.Context, p *Principal, address string, f Filter) (token string, life time.Duration, err error) {
@@ -251,10 +235,16 @@ func (s *Service) exchange(ctx context.Context, p *Principal, address string, f 
 	if err != nil {
 		return "", 0, err
 	}
+	return s.issueChannelToken(ctx, user, filter, ends, s.loginEntry(ctx, audit.Login, AudienceEvents, address, user))
+}
+
+// issueChannelToken returns a channel token that lives until ends at the latest (zero:
+// no such end), once the entry is in the audit log.
+func (s *Service) issueChannelToken(ctx context.Context, user User, filter claims, ends time.Time, entry audit.Entry) (token string, life time.Duration, err error) {
 	if life, err = s.lifeUntil(ends, s.cfg.EventsTTL); err != nil {
 		return "", 0, err
 	}
-	if err := s.recordLogin(ctx, AudienceEvents, Credentials{Address: address}, user); err != nil {
+	if err := s.audit.Record(ctx, entry); err != nil {
 		return "", 0, err
 	}
 	token, err = s.sign(user, AudienceEvents, life, filter)

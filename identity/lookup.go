@@ -44,15 +44,14 @@ const userLookups = 20
 // made by another node a moment ago, or of another making than ours.
 func (s *Service) lookupUser(ctx context.Context, id string) {
 	now := s.now()
-	if !storable(id) || s.unknownUsers.contains(id, now) || !s.lookups.Allow() {
+	if s.unknownUsers.contains(id, now) || !s.lookups.Allow() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	state := userState{}
-	err := s.db.QueryRowContext(ctx,
-		`SELECT account_id, role, generation, kept_family FROM identity_users WHERE id = $1`, id).
-		Scan(&state.accountID, &state.role, &state.generation, &state.keptFamily)
+	row := s.db.QueryRowContext(ctx, `SELECT account_id, role, generation, kept_family FROM identity_users WHERE id = $1`, id)
+	err := sqldb.FindInto(row, sql.ErrNoRows, "looking up a user", &state.accountID, &state.role, &state.generation, &state.keptFamily)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		s.unknownUsers.add(id, now)

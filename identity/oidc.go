@@ -7,7 +7,9 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"trunkline/audit"
 	"trunkline/identity/oidc"
@@ -24,9 +26,6 @@ func (s *Service) FromProvider(token string) bool {
 	named := oidc.IssuerOf(token)
 	return s.provider != nil && named != "" && named != issuer
 }
-
-// HasProvider reports whether an OpenID Connect provider is set.
-func (s *Service) HasProvider() bool { return s.provider != nil }
 
 // LoginByToken is Login with an ID or access token of the OpenID Connect provider.
 // The session ends with the token.
@@ -62,36 +61,19 @@ func (s *Service) FinishOIDC(ctx context.Context, flow oidc.Flow, code, address 
 	})
 }
 
-func (s *Service) loginByProvider(ctx context.Context, address string, verify func() (oidc.Identity, error)) (*Session, error) {
-	session, err := s.openProviderSession(ctx, address, verify)
-	s.countLogin(AudienceAPI, err)
-	return session, err
-}
-
-func (s *Service) openProviderSession(ctx context.Context, address string, verify func() (oidc.Identity, error)) (*Session, error) {
+func (s *Service) loginByProvider(ctx context.Context, address string, verify func() (oidc.Identity, error)) (session *Session, err error) {
+	defer func() { s.countLogin(AudienceAPI, err) }()
 	user, id, err := s.checkProvider(ctx, AudienceAPI, address, verify)
 	if err != nil {
 		return nil, err
 	}
-	session, err := s.newSession(ctx, s.db, user, sessionOf{family: newID(), ends: id.Expires})
-	if err != nil {
-		return nil, err
-	}
-	if err := s.recordLogin(ctx, AudienceAPI, Credentials{Address: address}, user); err != nil {
-		return nil, err
-	}
-	return session, nil
+	return s.beginSession(ctx, user, address, id.Expires)
 }
 
 // EventsLoginByToken is EventsLogin with an ID or access token of the OpenID Connect
 // provider. The channel token ends with it.
 func (s *Service) EventsLoginByToken(ctx context.Context, token, address string, f Filter) (channel string, expiresIn time.Duration, err error) {
-	channel, expiresIn, err = s.channelTokenByProvider(ctx, token, address, f)
-	s.countLogin(AudienceEvents, err)
-	return channel, expiresIn, err
-}
-
-func (s *Service) channelTokenByProvider(ctx context.Context, token, address string, f Filter) (string, time.Duration, error) {
+	defer func() { s.countLogin(AudienceEvents, err) }()
 	user, id, err := s.checkProvider(ctx, AudienceEvents, address, func() (oidc.Identity, error) { return s.provider.Verify(ctx, token) })
 	if err != nil {
 		return "", 0, err
@@ -100,15 +82,7 @@ func (s *Service) channelTokenByProvider(ctx context.Context, token, address str
 	if err != nil {
 		return "", 0, err
 	}
-	life, err := s.lifeUntil(id.Expires, s.cfg.EventsTTL)
-	if err != nil {
-		return "", 0, err
-	}
-	if err := s.recordLogin(ctx, AudienceEvents, Credentials{Address: address}, user); err != nil {
-		return "", 0, err
-	}
-	channel, err := s.sign(user, AudienceEvents, life, filter)
-	return channel, life, err
+	return s.issueChannelToken(ctx, user, filter, id.Expires, s.loginEntry(ctx, audit.Login, AudienceEvents, address, user))
 }
 
 // checkProvider finds the user whom the provider vouches for, and writes a refusal
@@ -131,29 +105,14 @@ func (s *Service) checkProvider(ctx context.Context, door Audience, address stri
 		}
 	}
 	if err != nil {
-		s.reportProviderRefused(ctx, door, address, user, err)
+		f, outcome := fault.As(err), "wrong_token"
+		if len(f.Fields) > 0 {
+			outcome = f.Fields[0].Code
+		}
+		s.reportLogin(ctx, door, address, user, err, f.Kind == fault.KindUnauthenticated || f.Kind == fault.KindForbidden, outcome)
 		return User{}, id, err
 	}
 	return user, id, nil
-}
-
-// reportProviderRefused writes a login that was refused to the audit log, with the
-// code of the reason as outcome.
-func (s *Service) reportProviderRefused(ctx context.Context, door Audience, address string, user User, err error) {
-	f := fault.As(err)
-	switch f.Kind {
-	case fault.KindUnauthenticated, fault.KindForbidden:
-		e := s.loginEntry(ctx, audit.LoginFailed, door, Credentials{Address: address}, user)
-		e.Outcome = "wrong_token"
-		if len(f.Fields) > 0 {
-			e.Outcome = f.Fields[0].Code
-		}
-		s.audit.Report(ctx, e)
-	case fault.KindLimited:
-		e := s.loginEntry(ctx, audit.LoginLocked, door, Credentials{Address: address}, user)
-		e.Outcome = "limited"
-		s.audit.ReportOnce(ctx, e)
-	}
 }
 
 // notAllowed returns the error of an authentic user who may not log in.
@@ -207,16 +166,13 @@ var errNotBound = errors.New("no user of the provider's subject")
 // findProviderUser returns the user of an identity. A user that was deleted is
 // refused.
 func (s *Service) findProviderUser(ctx context.Context, db sqldb.Runner, id oidc.Identity) (User, error) {
-	if !storable(id.Subject) {
+	if !utf8.ValidString(id.Subject) || strings.ContainsRune(id.Subject, 0) {
 		return User{}, notAllowed("sub", codeInvalid, "The claim \"sub\" of the token is not valid text")
 	}
 	var userID string
-	err := db.QueryRowContext(ctx, `SELECT user_id FROM identity_oidc_users WHERE issuer = $1 AND subject = $2`, id.Issuer, id.Subject).Scan(&userID)
-	if errors.Is(err, sql.ErrNoRows) {
-		return User{}, errNotBound
-	}
-	if err != nil {
-		return User{}, sqldb.Wrap(err, "reading a provider's user")
+	row := db.QueryRowContext(ctx, `SELECT user_id FROM identity_oidc_users WHERE issuer = $1 AND subject = $2`, id.Issuer, id.Subject)
+	if err := sqldb.FindInto(row, errNotBound, "reading a provider's user", &userID); err != nil {
+		return User{}, err
 	}
 	user, err := findUserByID(ctx, db, userID)
 	if fault.KindOf(err) == fault.KindNotFound {
@@ -296,14 +252,10 @@ func (s *Service) noPassword(ctx context.Context) (hash string, err error) {
 // bindSubject makes user the one of its OIDCSubject. The error is
 // fault.KindConflict where the subject has another user.
 func bindSubject(ctx context.Context, tx *sql.Tx, issuer string, user User) error {
-	var other string
-	err := tx.QueryRowContext(ctx, `SELECT u.username FROM identity_oidc_users o JOIN identity_users u ON u.id = o.user_id
-		WHERE o.issuer = $1 AND o.subject = $2`, issuer, user.OIDCSubject).Scan(&other)
-	if err == nil {
-		return fault.Conflict("The provider's subject has another user")
-	}
-	if !errors.Is(err, sql.ErrNoRows) {
-		return sqldb.Wrap(err, "reading a provider's user")
+	err := refuseIf(ctx, tx, fault.Conflict("The provider's subject has another user"), "reading a provider's user",
+		`SELECT 1 FROM identity_oidc_users o JOIN identity_users u ON u.id = o.user_id WHERE o.issuer = $1 AND o.subject = $2`, issuer, user.OIDCSubject)
+	if err != nil {
+		return err
 	}
 	_, err = tx.ExecContext(ctx, `INSERT INTO identity_oidc_users (issuer, subject, user_id) VALUES ($1, $2, $3)
 		ON CONFLICT (issuer, subject) DO UPDATE SET user_id = excluded.user_id`, issuer, user.OIDCSubject, user.ID)

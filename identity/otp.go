@@ -39,10 +39,7 @@ func otpError(kind fault.Kind, code, message string) *fault.Error {
 }
 
 // otpSecret is a row of identity_otp.
-type otpSecret struct {
-	id, sealed string
-	createdAt  int64
-}
+type otpSecret struct{ id, sealed string }
 
 // checkOTP checks the one-time password of a user whose password was right. A
 // user without one needs none, unless the account requires its administrators to
@@ -50,14 +47,11 @@ type otpSecret struct {
 func (s *Service) checkOTP(ctx context.Context, c Credentials, user User) error {
 	var required int
 	var id, sealed sql.NullString
-	err := s.db.QueryRowContext(ctx, `SELECT a.admin_otp, o.id, o.secret FROM identity_accounts a
-		LEFT JOIN identity_otp o ON o.user_id = $1 AND o.confirmed = 1 WHERE a.id = $2`, user.ID, user.AccountID).
-		Scan(&required, &id, &sealed)
-	if errors.Is(err, sql.ErrNoRows) {
-		return errWrongLogin // the account was deleted a moment ago
-	}
-	if err != nil {
-		return sqldb.Wrap(err, "reading a one-time password")
+	row := s.db.QueryRowContext(ctx, `SELECT a.admin_otp, o.id, o.secret FROM identity_accounts a
+		LEFT JOIN identity_otp o ON o.user_id = $1 AND o.confirmed = 1 WHERE a.id = $2`, user.ID, user.AccountID)
+	accountDeleted := errWrongLogin // a moment ago
+	if err := sqldb.FindInto(row, accountDeleted, "reading a one-time password", &required, &id, &sealed); err != nil {
+		return err
 	}
 	switch {
 	case !id.Valid && required == 1 && user.Role == RoleAdmin:
@@ -154,7 +148,7 @@ func (s *Service) insertOTP(ctx context.Context, tx *sql.Tx, user User, domain s
 	if err != nil {
 		return OTPEnrolment{}, fault.Internal(err, "The one-time password could not be set up")
 	}
-	id := newID()
+	id := sqldb.NewID()
 	sealed, err := s.keyring.Seal(raw, otpPlace, id)
 	if err != nil {
 		return OTPEnrolment{}, err
@@ -179,13 +173,11 @@ func (s *Service) ConfirmOTP(ctx context.Context, c Credentials) (codes []string
 		return nil, errOTPRequired
 	}
 	var secret otpSecret
-	err = s.db.QueryRowContext(ctx, `SELECT id, secret, created_at FROM identity_otp WHERE user_id = $1 AND confirmed = 0`, user.ID).
-		Scan(&secret.id, &secret.sealed, &secret.createdAt)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && s.cfg.Now().Sub(time.UnixMilli(secret.createdAt)) > enrolTime {
-		return nil, fault.Conflict("There is no enrolment to confirm")
-	}
+	row := s.db.QueryRowContext(ctx, `SELECT id, secret FROM identity_otp WHERE user_id = $1 AND confirmed = 0 AND created_at >= $2`,
+		user.ID, s.cfg.Now().Add(-enrolTime).UnixMilli())
+	err = sqldb.FindInto(row, fault.Conflict("There is no enrolment to confirm"), "reading a one-time password's secret", &secret.id, &secret.sealed)
 	if err != nil {
-		return nil, sqldb.Wrap(err, "reading a one-time password's secret")
+		return nil, err
 	}
 	step, err := s.stepOf(secret, c.OTP)
 	if err != nil {
@@ -209,7 +201,7 @@ func (s *Service) ConfirmOTP(ctx context.Context, c Credentials) (codes []string
 
 // EnrolOTP gives a user one-time passwords without a code to confirm them.
 func (s *Service) EnrolOTP(ctx context.Context, accountRef, username string) (enrolment OTPEnrolment, codes []string, err error) {
-	account, user, err := s.findIn(ctx, accountRef, username)
+	account, user, err := resolveUser(ctx, s.db, accountRef, username)
 	if err != nil {
 		return OTPEnrolment{}, nil, err
 	}
@@ -220,17 +212,6 @@ func (s *Service) EnrolOTP(ctx context.Context, accountRef, username string) (en
 	return enrolment, codes, err
 }
 
-func (s *Service) findIn(ctx context.Context, accountRef, username string) (account Account, user User, err error) {
-	err = s.db.Tx(ctx, func(tx *sql.Tx) (err error) {
-		if account, err = resolve(ctx, tx, accountRef); err != nil {
-			return err
-		}
-		user, err = findUser(ctx, tx, account.ID, username)
-		return err
-	})
-	return account, user, err
-}
-
 // storeOTP stores a confirmed secret and new recovery codes.
 func (s *Service) storeOTP(ctx context.Context, user User, store func(tx *sql.Tx) error) (codes []string, err error) {
 	entry := s.audit.Entry(ctx, audit.UserUpdate, user.AccountID, "user:"+user.ID)
@@ -238,15 +219,10 @@ func (s *Service) storeOTP(ctx context.Context, user User, store func(tx *sql.Tx
 		if err := store(tx); err != nil {
 			return err
 		}
-		if codes, err = insertRecoveryCodes(ctx, tx, user.ID); err != nil {
-			return err
-		}
-		return nil
+		codes, err = insertRecoveryCodes(ctx, tx, user.ID)
+		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return codes, nil
+	return codes, err
 }
 
 func insertRecoveryCodes(ctx context.Context, tx *sql.Tx, userID string) (codes []string, err error) {
@@ -268,7 +244,7 @@ func insertRecoveryCodes(ctx context.Context, tx *sql.Tx, userID string) (codes 
 
 // DeleteOTP takes one-time passwords and recovery codes from a user.
 func (s *Service) DeleteOTP(ctx context.Context, accountRef, username string) error {
-	_, user, err := s.findIn(ctx, accountRef, username)
+	_, user, err := resolveUser(ctx, s.db, accountRef, username)
 	if err != nil {
 		return err
 	}
@@ -297,19 +273,15 @@ func (s *Service) RequireOTP(ctx context.Context, accountRef string, required bo
 			return err
 		}
 		entry.AccountID, entry.Target = account.ID, "account:"+account.ID
-		if _, err := tx.ExecContext(ctx, `UPDATE identity_accounts SET admin_otp = $1 WHERE id = $2`, value, account.ID); err != nil {
-			return sqldb.Wrap(err, "storing an account's login rule")
-		}
-		return nil
+		_, err = tx.ExecContext(ctx, `UPDATE identity_accounts SET admin_otp = $1 WHERE id = $2`, value, account.ID)
+		return sqldb.Wrap(err, "storing an account's login rule")
 	})
 }
 
 // OTPRequired reports what RequireOTP set.
 func (s *Service) OTPRequired(ctx context.Context, accountID string) (required bool, err error) {
 	var value int
-	err = s.db.QueryRowContext(ctx, `SELECT admin_otp FROM identity_accounts WHERE id = $1`, accountID).Scan(&value)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, fault.NotFound("There is no account %s", quote(accountID))
-	}
-	return value == 1, sqldb.Wrap(err, "reading an account's login rule")
+	row := s.db.QueryRowContext(ctx, `SELECT admin_otp FROM identity_accounts WHERE id = $1`, accountID)
+	err = sqldb.FindInto(row, fault.NotFound("There is no account %s", quote(accountID)), "reading an account's login rule", &value)
+	return value == 1, err
 }

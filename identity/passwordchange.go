@@ -45,11 +45,7 @@ func (s *Service) SetPassword(ctx context.Context, accountRef, username, passwor
 		return err
 	}
 	return s.storePassword(ctx, password, "", func(ctx context.Context, tx *sql.Tx) (User, Account, error) {
-		account, err := resolve(ctx, tx, accountRef)
-		if err != nil {
-			return User{}, Account{}, err
-		}
-		user, err := findUser(ctx, tx, account.ID, username)
+		account, user, err := resolveUser(ctx, tx, accountRef, username)
 		return user, account, err
 	})
 }
@@ -77,13 +73,10 @@ func (s *Service) storePassword(ctx context.Context, password, kept string,
 
 // updatePassword stores a hash and ends the sessions of the user but that of kept.
 func updatePassword(ctx context.Context, tx *sql.Tx, rev int64, userID, hash, kept string) error {
-	var provided bool
-	err := tx.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM identity_oidc_users WHERE user_id = $1)`, userID).Scan(&provided)
+	err := refuseIf(ctx, tx, fault.Conflict("The user logs in at the OpenID Connect provider and has no password"), "reading a provider's user",
+		`SELECT 1 FROM identity_oidc_users WHERE user_id = $1`, userID)
 	if err != nil {
-		return sqldb.Wrap(err, "reading a provider's user")
-	}
-	if provided {
-		return fault.Conflict("The user logs in at the OpenID Connect provider and has no password")
+		return err
 	}
 	stored, err := sqldb.Exec(ctx, tx, `UPDATE identity_users SET password = $1, generation = generation + 1,
 		kept_family = $2, revision = $3 WHERE id = $4`, hash, kept, rev, userID)

@@ -27,7 +27,7 @@ func TestNewPasswordsAreLongOrUncommon(t *testing.T) {
 		"twelve chars":            "",
 		strings.Repeat("a", 1025): codeTooLong,
 	} {
-		_, err := s.CreateUser(t.Context(), NewUser{Account: "demo", Username: newID(), Password: password})
+		_, err := s.CreateUser(t.Context(), NewUser{Account: "demo", Username: sqldb.NewID(), Password: password})
 		got := ""
 		if err != nil {
 			got = fault.As(err).Fields[0].Code

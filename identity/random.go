@@ -7,13 +7,6 @@ import (
 	"encoding/hex"
 )
 
-// newID returns a random id: 128 bits, 32 lower-case hexadecimal characters.
-func newID() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
-}
-
 const secretLength = 43 // base64url characters of 256 bits
 
 // newSecret returns a random 256-bit secret of secretLength characters.

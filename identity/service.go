@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"embed"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -65,11 +64,7 @@ func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets *masterkey.Keyri
 	if err := errors.Join(setting.Validate("auth", cfg.Settings), cfg.Argon2.validate()); err != nil {
 		return nil, err
 	}
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return nil, err
-	}
-	if err := db.Migrate(ctx, "identity", files); err != nil {
+	if err := db.Migrate(ctx, "identity", migrations); err != nil {
 		return nil, err
 	}
 	s := &Service{

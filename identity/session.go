@@ -3,7 +3,6 @@ package identity
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -38,8 +37,7 @@ func (s *Service) newSession(ctx context.Context, db sqldb.Runner, user User, of
 			(hash, family_id, user_id, expires_at, access_expires_at, ends_at)
 		SELECT $1, $2, id, CAST($3 AS BIGINT), CAST($4 AS BIGINT), CAST($7 AS BIGINT) FROM identity_users WHERE id = $5 AND generation = $6`,
 		hashSecret(refresh), of.family, now.Add(refreshLife).UnixMilli(),
-		now.Add(accessLife).UnixMilli(), user.ID, user.generation,
-		sql.NullInt64{Int64: of.ends.UnixMilli(), Valid: !of.ends.IsZero()})
+		now.Add(accessLife).UnixMilli(), user.ID, user.generation, nullTime(of.ends))
 	if err != nil {
 		return nil, sqldb.Wrap(err, "storing a session")
 	}
@@ -70,23 +68,14 @@ var errSessionEnded = fault.Unauthenticated("The session has ended")
 func (s *Service) extendFamily(ctx context.Context, family string, expires time.Time) (ends time.Time, err error) {
 	err = s.db.Alone(ctx, func(to sqldb.Runner) error {
 		var at sql.NullInt64
-		err := to.QueryRowContext(ctx, `UPDATE identity_refresh_tokens SET access_expires_at =
+		row := to.QueryRowContext(ctx, `UPDATE identity_refresh_tokens SET access_expires_at =
 			CASE WHEN access_expires_at < $1 THEN $1 ELSE access_expires_at END WHERE family_id = $2 RETURNING ends_at`,
-			expires.UnixMilli(), family).Scan(&at)
-		if errors.Is(err, sql.ErrNoRows) {
-			return errSessionEnded
-		}
-		ends = endOf(at)
-		return sqldb.Wrap(err, "extending a session")
+			expires.UnixMilli(), family)
+		err := sqldb.FindInto(row, errSessionEnded, "extending a session", &at)
+		ends = timeOf(at)
+		return err
 	})
 	return ends, err
-}
-
-func endOf(at sql.NullInt64) time.Time {
-	if !at.Valid {
-		return time.Time{}
-	}
-	return time.UnixMilli(at.Int64)
 }
 
 var errRefresh = fault.Unauthenticated("The refresh token is not valid")
@@ -139,19 +128,15 @@ type refreshRow struct {
 }
 
 func readRefresh(ctx context.Context, tx *sql.Tx, hash string) (*refreshRow, error) {
-	row := &refreshRow{}
 	found := tx.QueryRowContext(ctx, `SELECT r.family_id, r.expires_at, r.used_at IS NOT NULL, r.ends_at, `+userColumns+`
 		FROM identity_refresh_tokens r JOIN identity_users u ON u.id = r.user_id WHERE r.hash = $1`, hash)
-	var ends sql.NullInt64
-	var err error
-	row.user, err = scanUser(func(columns ...any) error {
-		return found.Scan(append([]any{&row.family, &row.expires, &row.used, &ends}, columns...)...)
+	return sqldb.Find(found, errRefresh, "reading a refresh token", func(scan sqldb.ScanFunc) (row *refreshRow, err error) {
+		row = &refreshRow{}
+		var ends sql.NullInt64
+		row.user, err = scanUser(scan, &row.family, &row.expires, &row.used, &ends)
+		row.ends = timeOf(ends)
+		return row, err
 	})
-	row.ends = endOf(ends)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, errRefresh
-	}
-	return row, sqldb.Wrap(err, "reading a refresh token")
 }
 
 // endReused revokes the family of a token that was shown twice: one of the two

@@ -236,7 +236,7 @@ func deleteSigningKey(ctx context.Context, tx *sql.Tx, id string) error {
 func (s *Service) insertSigningKey(ctx context.Context, tx *sql.Tx, signsFrom, now time.Time) (id string, err error) {
 	seed := make([]byte, ed25519.SeedSize)
 	rand.Read(seed) // never fails
-	id = newID()
+	id = sqldb.NewID()
 	sealed, err := s.keyring.Seal(seed, signingPlace, id)
 	if err != nil {
 		return "", err

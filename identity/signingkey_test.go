@@ -47,7 +47,7 @@ func TestPlainSigningKeysAreSealedAtTheNextStart(t *testing.T) {
 		s := start(t, cfg, Config{}).demo(t)
 		seed := make([]byte, ed25519.SeedSize)
 		rand.Read(seed)
-		id := newID()
+		id := sqldb.NewID()
 		// The only key, as a version before the sealing stored it.
 		err := s.change(t.Context(), changeDirectory, func(tx *sql.Tx, _ int64) error {
 			if _, err := tx.ExecContext(t.Context(), `DELETE FROM identity_signing_keys`); err != nil {
@@ -219,7 +219,7 @@ func TestTokensOfUnknownUsersDoNotHammerTheDatabase(t *testing.T) {
 	s.lookups.SetLimit(0) // one second's look-ups, however long the test takes
 	var tokens []string
 	for range 50 * userLookups {
-		tokens = append(tokens, must(s.sign(User{ID: newID(), AccountID: "demo", Role: RoleAdmin}, AudienceAPI, time.Hour, claims{}))(t))
+		tokens = append(tokens, must(s.sign(User{ID: sqldb.NewID(), AccountID: "demo", Role: RoleAdmin}, AudienceAPI, time.Hour, claims{}))(t))
 	}
 	if err := s.db.Close(); err != nil { // a look-up would take its error to the counter
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/sqldb"
 )
 
 const (
@@ -52,7 +53,7 @@ func (s *Service) sign(user User, audience Audience, ttl time.Duration, extra cl
 	}
 	c := extra
 	c.RegisteredClaims = jwt.RegisteredClaims{
-		Issuer: issuer, Subject: user.ID, ID: newID(),
+		Issuer: issuer, Subject: user.ID, ID: sqldb.NewID(),
 		IssuedAt: jwt.NewNumericDate(now), ExpiresAt: jwt.NewNumericDate(now.Add(ttl)),
 	}
 	c.Audience = audience

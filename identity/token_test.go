@@ -96,7 +96,7 @@ func TestTokenIsRefused(t *testing.T) {
 		"alg none":             forge(jwt.SigningMethodNone, jwt.UnsafeAllowNoneSignatureType, key.id, nil),
 		"HS256 by public key":  forge(jwt.SigningMethodHS256, []byte(key.public), key.id, nil),
 		"another key":          forge(jwt.SigningMethodEdDSA, stranger, key.id, nil),
-		"an unknown key":       forge(jwt.SigningMethodEdDSA, stranger, newID(), nil),
+		"an unknown key":       forge(jwt.SigningMethodEdDSA, stranger, sqldb.NewID(), nil),
 		"no key named":         forge(jwt.SigningMethodEdDSA, key.private, nil, nil),
 		"a key that's no text": forge(jwt.SigningMethodEdDSA, key.private, 1, nil),
 		"SQL for a key":        forge(jwt.SigningMethodEdDSA, key.private, "' OR 1=1 --", nil),
@@ -106,7 +106,7 @@ func TestTokenIsRefused(t *testing.T) {
 		"another issuer":       with("iss", "else"),
 		"no issuer":            with("iss", nil),
 		"no subject":           with("sub", nil),
-		"another subject":      with("sub", newID()),
+		"another subject":      with("sub", sqldb.NewID()),
 		"no jti":               with("jti", nil),
 		"no exp":               with("exp", nil),
 		"exp as text":          with("exp", "tomorrow"),
@@ -125,7 +125,7 @@ func TestTokenIsRefused(t *testing.T) {
 		"a longer life":        with("exp", now+3600+5),
 		"made long ago":        with("iat", now-10),
 		"an unknown user": forge(jwt.SigningMethodEdDSA, key.private, key.id, func(c jwt.MapClaims) {
-			c["sub"] = newID()
+			c["sub"] = sqldb.NewID()
 			c["identity"] = c["sub"].(string) + ":demo"
 		}),
 		"a user of another account": forge(jwt.SigningMethodEdDSA, key.private, key.id, func(c jwt.MapClaims) {
@@ -140,7 +140,7 @@ func TestTokenIsRefused(t *testing.T) {
 		}
 	}
 	for name, token := range map[string]string{
-		"as it was": good, "made again": with("jti", newID()), "a clock that's ahead": with("iat", now+3),
+		"as it was": good, "made again": with("jti", sqldb.NewID()), "a clock that's ahead": with("iat", now+3),
 	} {
 		if _, err := s.Authenticate(t.Context(), token, AudienceAPI); err != nil {
 			t.Errorf("%s: %v", name, err)

@@ -28,12 +28,17 @@ type NewUser struct {
 const userColumns = `u.id, u.account_id, u.username, COALESCE(u.presence_id, ''), u.role, u.clicktocall_id, u.created_at, u.generation,
 	COALESCE((SELECT o.subject FROM identity_oidc_users o WHERE o.user_id = u.id), '')`
 
-func scanUser(scan sqldb.ScanFunc) (User, error) {
+// scanUser reads userColumns, after those that first takes.
+func scanUser(scan sqldb.ScanFunc, first ...any) (User, error) {
 	var u User
 	var created int64
-	err := scan(&u.ID, &u.AccountID, &u.Username, &u.PresenceID, &u.Role, &u.ClickToCallID, &created, &u.generation, &u.OIDCSubject)
+	err := scan(append(first, &u.ID, &u.AccountID, &u.Username, &u.PresenceID, &u.Role, &u.ClickToCallID, &created, &u.generation, &u.OIDCSubject)...)
 	u.CreatedAt = time.UnixMilli(created)
 	return u, err
+}
+
+func findUserRow(row *sql.Row, unknown error) (User, error) {
+	return sqldb.Find(row, unknown, "reading a user", func(scan sqldb.ScanFunc) (User, error) { return scanUser(scan) })
 }
 
 // CreateUser makes a user.
@@ -61,16 +66,10 @@ func (s *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
 		} else {
 			err = s.storePortalHA1(ctx, tx, user, account.Domain, n.Password)
 		}
-		if err != nil {
-			return err
-		}
 		entry.AccountID = account.ID
-		return nil
+		return err
 	})
-	if err != nil {
-		return User{}, err
-	}
-	return user, nil
+	return user, err
 }
 
 // checkNewUser returns the hash of a new user's password.
@@ -102,7 +101,7 @@ func (s *Service) checkNewUser(ctx context.Context, n NewUser) (hash string, err
 
 // userOf returns the user of a checked n, without the account.
 func (s *Service) userOf(n NewUser) User {
-	return User{ID: newID(), Username: n.Username, PresenceID: n.PresenceID, Role: n.Role, OIDCSubject: n.OIDCSubject, CreatedAt: s.now()}
+	return User{ID: sqldb.NewID(), Username: n.Username, PresenceID: n.PresenceID, Role: n.Role, OIDCSubject: n.OIDCSubject, CreatedAt: s.now()}
 }
 
 // insertUser stores a user of an account that exists, in a change of users with
@@ -143,7 +142,7 @@ func (s *Service) Users(ctx context.Context, accountRef string) ([]User, error) 
 func readUsers(ctx context.Context, db sqldb.Runner, accountID string) ([]User, error) {
 	rows, err := db.QueryContext(ctx,
 		`SELECT `+userColumns+` FROM identity_users u WHERE u.account_id = $1 ORDER BY u.username_key`, accountID)
-	return sqldb.Collect(rows, err, "reading users", scanUser)
+	return sqldb.Collect(rows, err, "reading users", func(scan sqldb.ScanFunc) (User, error) { return scanUser(scan) })
 }
 
 // User returns the user of that id.
@@ -152,26 +151,16 @@ func (s *Service) User(ctx context.Context, id string) (User, error) {
 }
 
 func findUserByID(ctx context.Context, db sqldb.Runner, id string) (User, error) {
-	unknown := fault.NotFound("There is no user %s", quote(id))
-	if !storable(id) {
-		return User{}, unknown
-	}
-	row := db.QueryRowContext(ctx, `SELECT `+userColumns+` FROM identity_users u WHERE u.id = $1`, id)
-	user, err := scanUser(row.Scan)
-	if errors.Is(err, sql.ErrNoRows) {
-		return User{}, unknown
-	}
-	return user, sqldb.Wrap(err, "reading a user")
+	return findUserRow(db.QueryRowContext(ctx, `SELECT `+userColumns+` FROM identity_users u WHERE u.id = $1`, id), unknownUser(id))
 }
+
+func unknownUser(id string) error { return fault.NotFound("There is no user %s", quote(id)) }
 
 // DeleteUser deletes a user and ends their tokens.
 func (s *Service) DeleteUser(ctx context.Context, accountRef, username string) error {
 	return s.removeUser(ctx, func(tx *sql.Tx) (User, error) {
-		account, err := resolve(ctx, tx, accountRef)
-		if err != nil {
-			return User{}, err
-		}
-		return findUser(ctx, tx, account.ID, username)
+		_, user, err := resolveUser(ctx, tx, accountRef, username)
+		return user, err
 	})
 }
 
@@ -190,44 +179,34 @@ func (s *Service) removeUser(ctx context.Context, find func(tx *sql.Tx) (User, e
 		if err := endUser(ctx, tx, rev, user.ID, s.cfg.Now()); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `DELETE FROM identity_users WHERE id = $1`, user.ID); err != nil {
-			return sqldb.Wrap(err, "deleting a user")
-		}
 		entry.AccountID, entry.Target = user.AccountID, "user:"+user.ID
-		return nil
+		_, err = tx.ExecContext(ctx, `DELETE FROM identity_users WHERE id = $1`, user.ID)
+		return sqldb.Wrap(err, "deleting a user")
 	})
 }
 
 func findUser(ctx context.Context, db sqldb.Runner, accountID, username string) (User, error) {
-	unknown := fault.NotFound("There is no user %s in the account", quote(username))
-	if !storable(username) {
-		return User{}, unknown
-	}
 	row := db.QueryRowContext(ctx, `SELECT `+userColumns+` FROM identity_users u
 		WHERE u.account_id = $1 AND u.username_key = $2`, accountID, strings.ToLower(username))
-	user, err := scanUser(row.Scan)
-	if errors.Is(err, sql.ErrNoRows) {
-		return User{}, unknown
+	return findUserRow(row, fault.NotFound("There is no user %s in the account", quote(username)))
+}
+
+// resolveUser finds an account by id, name or domain, and its user of the name.
+func resolveUser(ctx context.Context, db sqldb.Runner, accountRef, username string) (Account, User, error) {
+	account, err := resolve(ctx, db, accountRef)
+	if err != nil {
+		return Account{}, User{}, err
 	}
-	return user, sqldb.Wrap(err, "reading a user")
+	user, err := findUser(ctx, db, account.ID, username)
+	return account, user, err
 }
 
 // SetClickToCallID stores the id of the click-to-call resource that was made
 // for a user.
 func (s *Service) SetClickToCallID(ctx context.Context, userID, id string) error {
-	if !storable(userID) || !storable(id) {
-		return fault.NotFound("There is no user %s", quote(userID))
-	}
 	entry := s.audit.Entry(ctx, audit.UserUpdate, "", "user:"+userID)
 	return audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
-		err := tx.QueryRowContext(ctx, `UPDATE identity_users SET clicktocall_id = $1 WHERE id = $2 RETURNING account_id`, id, userID).
-			Scan(&entry.AccountID)
-		if errors.Is(err, sql.ErrNoRows) {
-			return fault.NotFound("There is no user %s", quote(userID))
-		}
-		if err != nil {
-			return sqldb.Wrap(err, "storing a click-to-call id")
-		}
-		return nil
+		row := tx.QueryRowContext(ctx, `UPDATE identity_users SET clicktocall_id = $1 WHERE id = $2 RETURNING account_id`, id, userID)
+		return sqldb.FindInto(row, unknownUser(userID), "storing a click-to-call id", &entry.AccountID)
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"sync/atomic"
 	"time"
 
@@ -51,11 +50,7 @@ func newKeyStore(ctx context.Context, db *sqldb.DB, lease time.Duration) (*keySt
 }
 
 func migrate(ctx context.Context, db *sqldb.DB) error {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return err
-	}
-	return db.Migrate(ctx, "ingest", files)
+	return db.Migrate(ctx, "ingest", migrations)
 }
 
 // claim is a row of the table and the request's hold on it.

@@ -2,7 +2,6 @@ package origination
 
 import (
 	"context"
-	"io/fs"
 
 	"trunkline/internal/sqldb"
 )
@@ -13,11 +12,7 @@ type Purger struct{ db *sqldb.DB }
 // NewPurger migrates the tables, which exist only where the role origination has
 // run.
 func NewPurger(ctx context.Context, db *sqldb.DB) (Purger, error) {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return Purger{}, err
-	}
-	return Purger{db}, db.Migrate(ctx, "origination", files)
+	return Purger{db}, db.Migrate(ctx, "origination", migrations)
 }
 
 // PurgeAccount deletes some of the ended calls and idempotency keys of a deleted

@@ -4,7 +4,6 @@ import (
 	"context"
 	"embed"
 	"errors"
-	"io/fs"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -84,11 +83,7 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Service, error) {
 		return nil, errors.New("origination: no admission")
 	}
 	cfg = cfg.withDefaults()
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return nil, err
-	}
-	if err := deps.DB.Migrate(ctx, "origination", files); err != nil {
+	if err := deps.DB.Migrate(ctx, "origination", migrations); err != nil {
 		return nil, err
 	}
 	s := &Service{

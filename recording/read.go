@@ -28,7 +28,7 @@ func (a *Audio) Close() error { return a.release() }
 
 // Metadata returns the metadata of a recording.
 func (s *Service) Metadata(ctx context.Context, accountID, recordingID string) (*Metadata, error) {
-	r, err := s.rows.get(ctx, accountID, recordingID)
+	r, err := s.rows.find(ctx, accountID, recordingID)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (s *Service) find(ctx context.Context, accountID, recordingID string) (*Aud
 func (s *Service) object(ctx context.Context, accountID, recordingID string) (*row, io.ReadSeekCloser, error) {
 	var before string
 	for {
-		r, err := s.rows.get(ctx, accountID, recordingID)
+		r, err := s.rows.find(ctx, accountID, recordingID)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -201,7 +201,7 @@ func (c *checked) Read(p []byte) (int, error) {
 
 // Delete removes a recording.
 func (s *Service) Delete(ctx context.Context, accountID, recordingID string) error {
-	r, err := s.rows.remove(ctx, accountID, recordingID)
+	r, err := s.rows.delete(ctx, accountID, recordingID)
 	if err != nil {
 		return err
 	}

@@ -2,8 +2,6 @@ package recording
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"time"
 
 	"trunkline/audit"
@@ -29,15 +27,16 @@ type rows struct {
 const columns = `account_id, recording_id, encrypted, key_id, key_version, algorithm, salt, size, stored_size,
 	digest, content_type, created_at, object`
 
-func (r *row) scan(from interface{ Scan(...any) error }) error {
-	err := from.Scan(&r.AccountID, &r.RecordingID, &r.Encrypted, &r.KeyID, &r.KeyVersion, &r.Algorithm, &r.Salt,
+func scanRow(scan sqldb.ScanFunc) (*row, error) {
+	r := new(row)
+	err := scan(&r.AccountID, &r.RecordingID, &r.Encrypted, &r.KeyID, &r.KeyVersion, &r.Algorithm, &r.Salt,
 		&r.Size, &r.StoredSize, &r.Digest, &r.ContentType, &r.createdAt, &r.object)
 	r.CreatedAt = r.createdAt / 1000
-	return err
+	return r, err
 }
 
-// insert stores the row, with its entry of the audit log.
-func (t rows) insert(ctx context.Context, r *row) error {
+// create stores the row, with its entry of the audit log.
+func (t rows) create(ctx context.Context, r *row) error {
 	entry := t.audit.Entry(ctx, audit.RecordingStore, r.AccountID, auditTarget(r.RecordingID))
 	err := audit.Tx(ctx, t.audit, t.db.Load, &entry, func(tx *sqldb.Loader) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO recordings (`+columns+`, announce_after)
@@ -47,28 +46,14 @@ func (t rows) insert(ctx context.Context, r *row) error {
 		if sqldb.IsUnique(err) {
 			return conflict(r.RecordingID)
 		}
-		if err != nil {
-			return err
-		}
-		return nil
+		return err
 	})
-	if err != nil {
-		return sqldb.Wrap(err, "storing the recording's metadata")
-	}
-	return nil
+	return sqldb.Wrap(err, "storing the recording's metadata")
 }
 
-func (t rows) get(ctx context.Context, accountID, recordingID string) (*row, error) {
-	if !envelope.ValidID(recordingID) {
-		return nil, missing(recordingID) // PostgreSQL would not even read some of these
-	}
-	r := new(row)
-	err := r.scan(t.db.QueryRowContext(ctx, `SELECT `+columns+` FROM recordings WHERE account_id = $1 AND recording_id = $2`,
-		accountID, recordingID))
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, missing(recordingID)
-	}
-	return r, sqldb.Wrap(err, "reading a recording's metadata")
+func (t rows) find(ctx context.Context, accountID, recordingID string) (*row, error) {
+	found := t.db.QueryRowContext(ctx, `SELECT `+columns+` FROM recordings WHERE account_id = $1 AND recording_id = $2`, accountID, recordingID)
+	return sqldb.Find(found, missing(recordingID), "reading a recording's metadata", scanRow)
 }
 
 func missing(id string) error {
@@ -79,7 +64,7 @@ func missing(id string) error {
 }
 
 func (t rows) exists(ctx context.Context, accountID, recordingID string) (bool, error) {
-	_, err := t.get(ctx, accountID, recordingID)
+	_, err := t.find(ctx, accountID, recordingID)
 	if fault.KindOf(err) == fault.KindNotFound {
 		return false, nil
 	}
@@ -92,28 +77,15 @@ func (t rows) names(ctx context.Context, object string) (named bool, err error) 
 	return named, sqldb.Wrap(err, "looking for an object's recording")
 }
 
-// remove deletes the row and returns it, with an entry of the audit log.
-func (t rows) remove(ctx context.Context, accountID, recordingID string) (*row, error) {
-	if !envelope.ValidID(recordingID) {
-		return nil, missing(recordingID)
-	}
-	r := new(row)
+// delete deletes the row and returns it, with an entry of the audit log.
+func (t rows) delete(ctx context.Context, accountID, recordingID string) (r *row, err error) {
 	entry := t.audit.Entry(ctx, audit.RecordingDelete, accountID, auditTarget(recordingID))
-	err := audit.Tx(ctx, t.audit, t.db.Load, &entry, func(tx *sqldb.Loader) error {
-		err := r.scan(tx.QueryRowContext(ctx, `DELETE FROM recordings WHERE account_id = $1 AND recording_id = $2 RETURNING `+columns,
-			accountID, recordingID))
-		if err != nil {
-			return err
-		}
-		return nil
+	err = audit.Tx(ctx, t.audit, t.db.Load, &entry, func(tx *sqldb.Loader) (err error) {
+		deleted := tx.QueryRowContext(ctx, `DELETE FROM recordings WHERE account_id = $1 AND recording_id = $2 RETURNING `+columns, accountID, recordingID)
+		r, err = sqldb.Find(deleted, missing(recordingID), "deleting a recording's metadata", scanRow)
+		return err
 	})
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, missing(recordingID)
-	}
-	if err != nil {
-		return nil, sqldb.Wrap(err, "deleting a recording's metadata")
-	}
-	return r, nil
+	return r, err
 }
 
 // replaceObject updates the row to name another object, with another key. It returns
@@ -145,52 +117,27 @@ func (t rows) countOutdated(ctx context.Context, account string, current encrypt
 }
 
 // list runs a query for whole rows.
-func (t rows) list(ctx context.Context, query string, args ...any) (found []*row, err error) {
-	const doing = "listing recordings"
-	result, err := t.db.QueryContext(ctx, `SELECT `+columns+` FROM recordings `+query, args...)
-	if err != nil {
-		return nil, sqldb.Wrap(err, doing)
-	}
-	defer func() { err = errors.Join(err, sqldb.Wrap(result.Close(), doing)) }()
-	for result.Next() {
-		r := new(row)
-		if err := r.scan(result); err != nil {
-			return nil, sqldb.Wrap(err, doing)
-		}
-		found = append(found, r)
-	}
-	return found, sqldb.Wrap(result.Err(), doing)
+func (t rows) list(ctx context.Context, query string, args ...any) ([]*row, error) {
+	found, err := t.db.QueryContext(ctx, `SELECT `+columns+` FROM recordings `+query, args...)
+	return sqldb.Collect(found, err, "listing recordings", scanRow)
 }
 
 // claim takes up to limit recordings whose storing is to be announced and keeps
 // other nodes from announcing them until lease has passed.
 func (t rows) claim(ctx context.Context, now time.Time, lease time.Duration, limit int) (claimed []*row, err error) {
 	err = t.db.Alone(ctx, func(tx sqldb.Runner) error {
-		claimed = nil
 		result, err := tx.QueryContext(ctx, `UPDATE recordings SET announce_after = $1 WHERE announce_after <= $2
 			AND (account_id, recording_id) IN (SELECT account_id, recording_id FROM recordings
 				WHERE announce_after <= $2 ORDER BY announce_after LIMIT $3) RETURNING `+columns,
 			now.Add(lease).UnixMilli(), now.UnixMilli(), limit)
-		if err != nil {
-			return err
-		}
-		for result.Next() {
-			r := new(row)
-			if err := r.scan(result); err != nil {
-				return errors.Join(err, result.Close())
-			}
-			claimed = append(claimed, r)
-		}
-		return errors.Join(result.Err(), result.Close())
+		claimed, err = sqldb.Collect(result, err, "looking for recordings to announce", scanRow)
+		return err
 	})
-	return claimed, sqldb.Wrap(err, "looking for recordings to announce")
+	return claimed, err
 }
 
 func (t rows) announced(ctx context.Context, r *row) error {
-	err := t.db.Alone(ctx, func(tx sqldb.Runner) error {
-		_, err := tx.ExecContext(ctx, `UPDATE recordings SET announce_after = NULL
-			WHERE account_id = $1 AND recording_id = $2 AND created_at = $3`, r.AccountID, r.RecordingID, r.createdAt)
-		return err
-	})
+	_, err := t.db.ExecAlone(ctx, `UPDATE recordings SET announce_after = NULL
+		WHERE account_id = $1 AND recording_id = $2 AND created_at = $3`, r.AccountID, r.RecordingID, r.createdAt)
 	return sqldb.Wrap(err, "noting that a recording was announced")
 }

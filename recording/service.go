@@ -3,7 +3,6 @@ package recording
 import (
 	"context"
 	"embed"
-	"io/fs"
 	"log/slog"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -68,11 +67,7 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 	if err := setting.Validate("recordings", settings); err != nil {
 		return nil, err
 	}
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return nil, err
-	}
-	if err := deps.DB.Migrate(ctx, "recording", files); err != nil {
+	if err := deps.DB.Migrate(ctx, "recording", migrations); err != nil {
 		return nil, err
 	}
 	roots, err := envelope.NewRoots(rootCache)

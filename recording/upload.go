@@ -79,7 +79,7 @@ func (s *Service) keep(ctx context.Context, u Upload) (*Metadata, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch err := s.rows.insert(ctx, row); {
+	switch err := s.rows.create(ctx, row); {
 	case err == nil:
 	case fault.KindOf(err) == fault.KindConflict:
 		return nil, errors.Join(err, s.backend.Delete(ctx, row.object))

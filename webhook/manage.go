@@ -2,9 +2,7 @@ package webhook
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
-	"encoding/hex"
 	"time"
 
 	"trunkline/audit"
@@ -31,7 +29,7 @@ func (s *Service) Create(ctx context.Context, accountID string, c Config) (creat
 		return Webhook{}, "", err
 	}
 	now := time.UnixMilli(time.Now().UnixMilli())
-	r := row{Webhook: Webhook{ID: newID(), AccountID: accountID, URL: c.URL, Filters: c.Filters, Format: c.Format,
+	r := row{Webhook: Webhook{ID: sqldb.NewID(), AccountID: accountID, URL: c.URL, Filters: c.Filters, Format: c.Format,
 		CreatedAt: now, UpdatedAt: now, Status: StatusActive}}
 	if r.sealed, err = s.keys.Seal(key, table, accountID, r.ID); err != nil {
 		return Webhook{}, "", err
@@ -54,13 +52,6 @@ func (s *Service) Create(ctx context.Context, accountID string, c Config) (creat
 		return putPositions(ctx, tx, r.ID, r.positionGeneration, at)
 	})
 	return r.Webhook, secret, err
-}
-
-// newID returns a random id.
-func newID() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
 }
 
 // Update replaces the config of a webhook. It keeps the delivery positions, resets the

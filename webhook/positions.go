@@ -2,9 +2,7 @@ package webhook
 
 import (
 	"context"
-	"database/sql"
 	"errors"
-	"fmt"
 
 	"trunkline/event"
 	"trunkline/internal/kafka"
@@ -64,29 +62,22 @@ func listPositions(ctx context.Context, q sqldb.Runner, partition int) (map[stri
 
 // findPartition returns the position of a partition; ok is false when there is none.
 func findPartition(ctx context.Context, q sqldb.Runner, partition int) (at partitionPosition, ok bool, err error) {
-	var topicID string
-	err = q.QueryRowContext(ctx, `SELECT next, topic_id, leader_epoch, last_id, version FROM webhook_partitions WHERE topic_partition = $1`, partition).
-		Scan(&at.next.Offset, &topicID, &at.next.LeaderEpoch, (*int64)(&at.lastID), &at.version)
-	if errors.Is(err, sql.ErrNoRows) {
+	row := q.QueryRowContext(ctx, `SELECT next, topic_id, leader_epoch, last_id, version FROM webhook_partitions WHERE topic_partition = $1`, partition)
+	err = sqldb.FindInto(row, errNoPosition, "reading a partition's position", &at.next.Offset, &at.next.TopicID, &at.next.LeaderEpoch, (*int64)(&at.lastID), &at.version)
+	if errors.Is(err, errNoPosition) {
 		return at, false, nil
 	}
-	if err != nil {
-		return at, false, sqldb.Wrap(err, "reading a partition's position")
-	}
-	if topicID != "" {
-		if at.next.TopicID, err = kafka.ParseTopicID(topicID); err != nil {
-			return at, false, fmt.Errorf("reading a topic id: %w", err)
-		}
-	}
-	return at, true, nil
+	return at, err == nil, err
 }
+
+var errNoPosition = errors.New("the partition has no position")
 
 // takePartition stores the position of a partition and fences the node that had it.
 func takePartition(ctx context.Context, tx sqldb.Runner, partition int, at *partitionPosition) error {
 	err := tx.QueryRowContext(ctx, `INSERT INTO webhook_partitions (topic_partition, next, topic_id, leader_epoch, last_id, version)
 		VALUES ($1, $2, $3, $4, $5, 1) ON CONFLICT (topic_partition) DO UPDATE SET next = excluded.next, topic_id = excluded.topic_id,
 		leader_epoch = excluded.leader_epoch, last_id = excluded.last_id, version = webhook_partitions.version + 1 RETURNING version`,
-		partition, at.next.Offset, storedTopicID(at.next.TopicID), at.next.LeaderEpoch, int64(at.lastID)).Scan(&at.version)
+		partition, at.next.Offset, at.next.TopicID, at.next.LeaderEpoch, int64(at.lastID)).Scan(&at.version)
 	return sqldb.Wrap(err, "taking a partition over")
 }
 
@@ -97,7 +88,7 @@ func takePartition(ctx context.Context, tx sqldb.Runner, partition int, at *part
 func storeCheckpoint(ctx context.Context, tx sqldb.Runner, partition int, to partitionPosition, caughtUp, behind []position) error {
 	const doing = "storing webhooks' positions"
 	n, err := sqldb.Exec(ctx, tx, `UPDATE webhook_partitions SET next = $3, topic_id = $4, leader_epoch = $5, last_id = $6, version = version + 1
-		WHERE topic_partition = $1 AND version = $2`, partition, to.version, to.next.Offset, storedTopicID(to.next.TopicID), to.next.LeaderEpoch, int64(to.lastID))
+		WHERE topic_partition = $1 AND version = $2`, partition, to.version, to.next.Offset, to.next.TopicID, to.next.LeaderEpoch, int64(to.lastID))
 	switch {
 	case err != nil:
 		return sqldb.Wrap(err, doing)
@@ -120,12 +111,4 @@ func storeCheckpoint(ctx context.Context, tx sqldb.Runner, partition int, to par
 		}
 	}
 	return nil
-}
-
-// storedTopicID returns a topic id as it is stored, "" for an unknown one.
-func storedTopicID(id kafka.TopicID) string {
-	if id.IsZero() {
-		return ""
-	}
-	return id.String()
 }

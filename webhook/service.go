@@ -3,7 +3,6 @@ package webhook
 import (
 	"context"
 	"embed"
-	"io/fs"
 
 	"trunkline/audit"
 	"trunkline/internal/masterkey"
@@ -39,11 +38,7 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 	if err := setting.Validate("webhook", settings); err != nil {
 		return nil, err
 	}
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return nil, err
-	}
-	if err := deps.DB.Migrate(ctx, "webhook", files); err != nil {
+	if err := deps.DB.Migrate(ctx, "webhook", migrations); err != nil {
 		return nil, err
 	}
 	s := &Service{settings: settings, db: deps.DB, keys: deps.Keys, audit: deps.Audit, filters: deps.Filters, topic: deps.Topic}

@@ -2,9 +2,7 @@ package webhook
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -26,13 +24,13 @@ type row struct {
 const columns = `id, account_id, url, filters, format, sealed, created_at, updated_at, retries, seek,
 	failures, last_error, failed_at, next_try_at, paused_at`
 
-func (r *row) scan(scan sqldb.ScanFunc) error {
+func scanRow(scan sqldb.ScanFunc) (r row, err error) {
 	var filters string
 	var created, updated, failed, next, paused int64
-	err := scan(&r.ID, &r.AccountID, &r.URL, &filters, &r.Format, &r.sealed, &created, &updated, &r.retries, &r.positionGeneration,
+	err = scan(&r.ID, &r.AccountID, &r.URL, &filters, &r.Format, &r.sealed, &created, &updated, &r.retries, &r.positionGeneration,
 		&r.Failures, &r.LastError, &failed, &next, &paused)
 	if err != nil {
-		return err
+		return row{}, err
 	}
 	r.CreatedAt, r.UpdatedAt = time.UnixMilli(created), time.UnixMilli(updated)
 	r.FailedAt, r.NextTryAt, r.PausedAt = timeOf(failed), timeOf(next), timeOf(paused)
@@ -45,9 +43,9 @@ func (r *row) scan(scan sqldb.ScanFunc) error {
 		r.Status = StatusActive
 	}
 	if err := json.Unmarshal([]byte(filters), &r.Filters); err != nil {
-		return fmt.Errorf("filters of webhook %s: %w", r.ID, err)
+		return row{}, fmt.Errorf("filters of webhook %s: %w", r.ID, err)
 	}
-	return nil
+	return r, nil
 }
 
 // timeOf returns the time of Unix milliseconds; 0 is the zero time.
@@ -66,21 +64,15 @@ func milliOf(t time.Time) int64 {
 }
 
 // find returns a webhook of the account.
-func find(ctx context.Context, q sqldb.Runner, accountID, id string) (r row, err error) {
-	err = r.scan(q.QueryRowContext(ctx, `SELECT `+columns+` FROM webhooks WHERE id = $1 AND account_id = $2`, id, accountID).Scan)
-	if errors.Is(err, sql.ErrNoRows) {
-		return row{}, notFound()
-	}
-	return r, sqldb.Wrap(err, "reading a webhook")
+func find(ctx context.Context, q sqldb.Runner, accountID, id string) (row, error) {
+	found := q.QueryRowContext(ctx, `SELECT `+columns+` FROM webhooks WHERE id = $1 AND account_id = $2`, id, accountID)
+	return sqldb.Find(found, fault.NotFound("Webhook not found"), "reading a webhook", scanRow)
 }
 
 // list returns the webhooks of the account, the oldest first; of all accounts for "".
 func list(ctx context.Context, q sqldb.Runner, accountID string) ([]row, error) {
 	rows, err := q.QueryContext(ctx, `SELECT `+columns+` FROM webhooks WHERE account_id = $1 OR $1 = '' ORDER BY created_at, id`, accountID)
-	return sqldb.Collect(rows, err, "reading the webhooks", func(scan sqldb.ScanFunc) (r row, err error) {
-		err = r.scan(scan)
-		return r, err
-	})
+	return sqldb.Collect(rows, err, "reading the webhooks", scanRow)
 }
 
 // create stores a new webhook.
@@ -163,5 +155,3 @@ func pause(ctx context.Context, tx sqldb.Runner, id string, retries int64, failu
 	}
 	return true, raiseRevision(ctx, tx)
 }
-
-func notFound() error { return fault.NotFound("Webhook not found") }

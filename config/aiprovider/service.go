@@ -2,12 +2,9 @@ package aiprovider
 
 import (
 	"context"
-	"crypto/rand"
 	"database/sql"
 	"embed"
-	"encoding/hex"
 	"encoding/json"
-	"io/fs"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -36,11 +33,7 @@ func New(ctx context.Context, settings Settings, db *sqldb.DB, keys *masterkey.K
 	if err := setting.Validate("ai_provider", settings); err != nil {
 		return nil, err
 	}
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return nil, err
-	}
-	if err := db.Migrate(ctx, "aiprovider", files); err != nil {
+	if err := db.Migrate(ctx, "aiprovider", migrations); err != nil {
 		return nil, err
 	}
 	s := &Service{settings: settings, db: db, keys: keys, audit: auditLog, metrics: newMetrics(reg)}
@@ -65,7 +58,7 @@ func (s *Service) Create(ctx context.Context, accountID string, body map[string]
 	if faults := d.keepMasked(nil); len(faults) > 0 {
 		return Document{}, fault.Invalid(Invalid, faults...)
 	}
-	d.ID = newID()
+	d.ID = sqldb.NewID()
 	r, err := s.seal(accountID, d)
 	if err != nil {
 		return Document{}, err
@@ -140,7 +133,7 @@ func (s *Service) Get(ctx context.Context, accountID, id string) (Document, erro
 // List is every provider of the account, masked, the oldest first. It is never
 // nil.
 func (s *Service) List(ctx context.Context, accountID string) ([]Document, error) {
-	rows, err := findAll(ctx, s.db, accountID)
+	rows, err := list(ctx, s.db, accountID)
 	if err != nil {
 		return nil, err
 	}
@@ -175,11 +168,4 @@ func notFound() error { return fault.NotFound("AI provider not found") }
 
 func damaged(cause error) error {
 	return fault.Internal(cause, "the AI provider's configuration is damaged")
-}
-
-// newID returns a random id that a SIP address can carry as it is.
-func newID() string {
-	var b [16]byte
-	rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
 }

@@ -333,7 +333,7 @@ func TestTheOldAuditTableIsTakenOver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := db.Migrate(t.Context(), "aiprovider", fstest.MapFS{"0001_aiprovider.sql": {Data: first}}); err != nil {
+		if err := db.Migrate(t.Context(), "aiprovider", fstest.MapFS{"migrations/0001_aiprovider.sql": {Data: first}}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := db.ExecContext(t.Context(), `INSERT INTO ai_provider_audit (at, account_id, who, action, provider_id)

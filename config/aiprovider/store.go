@@ -3,7 +3,6 @@ package aiprovider
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"time"
 
 	"trunkline/internal/masterkey"
@@ -22,33 +21,19 @@ type row struct {
 
 const columns = `id, account_id, name, audio_format, url, header_names, sealed, extensions, fallback`
 
-func (r *row) scan(scan func(...any) error) error {
-	return scan(&r.id, &r.accountID, &r.name, &r.audioFormat, &r.url, &r.headerNames, &r.sealed, &r.extensions, &r.fallback)
+func scanRow(scan sqldb.ScanFunc) (r row, err error) {
+	err = scan(&r.id, &r.accountID, &r.name, &r.audioFormat, &r.url, &r.headerNames, &r.sealed, &r.extensions, &r.fallback)
+	return r, err
 }
 
-func find(ctx context.Context, q sqldb.Runner, id string) (r row, err error) {
-	err = r.scan(q.QueryRowContext(ctx, `SELECT `+columns+` FROM ai_providers WHERE id = $1`, id).Scan)
-	if errors.Is(err, sql.ErrNoRows) {
-		return row{}, notFound()
-	}
-	return r, sqldb.Wrap(err, "reading an AI provider")
+func find(ctx context.Context, q sqldb.Runner, id string) (row, error) {
+	found := q.QueryRowContext(ctx, `SELECT `+columns+` FROM ai_providers WHERE id = $1`, id)
+	return sqldb.Find(found, notFound(), "reading an AI provider", scanRow)
 }
 
-func findAll(ctx context.Context, q sqldb.Runner, accountID string) (all []row, err error) {
-	const doing = "reading the AI providers"
+func list(ctx context.Context, q sqldb.Runner, accountID string) ([]row, error) {
 	rows, err := q.QueryContext(ctx, `SELECT `+columns+` FROM ai_providers WHERE account_id = $1 ORDER BY created_at, id`, accountID)
-	if err != nil {
-		return nil, sqldb.Wrap(err, doing)
-	}
-	defer func() { err = errors.Join(err, sqldb.Wrap(rows.Close(), doing)) }()
-	for rows.Next() {
-		var r row
-		if err := r.scan(rows.Scan); err != nil {
-			return nil, sqldb.Wrap(err, doing)
-		}
-		all = append(all, r)
-	}
-	return all, sqldb.Wrap(rows.Err(), doing)
+	return sqldb.Collect(rows, err, "reading the AI providers", scanRow)
 }
 
 func count(ctx context.Context, q sqldb.Runner, accountID string) (n int, err error) {

@@ -6,7 +6,6 @@ import (
 	"embed"
 	"errors"
 	"hash/maphash"
-	"io/fs"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -37,11 +36,7 @@ type Service struct {
 // New brings the tables up to date and makes sure that every key in them can be
 // opened: without the master key it refuses to start.
 func New(ctx context.Context, db *sqldb.DB, keys *masterkey.Keyring, auditLog *audit.Log, reg prometheus.Registerer) (*Service, error) {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return nil, err
-	}
-	if err := db.Migrate(ctx, "encryption", files); err != nil {
+	if err := db.Migrate(ctx, "encryption", migrations); err != nil {
 		return nil, err
 	}
 	s := &Service{db: db, keys: keys, audit: auditLog, metrics: newMetrics(reg), seed: maphash.MakeSeed()}
@@ -188,13 +183,10 @@ func (s *Service) Current(ctx context.Context, accountID string) (Sealing, error
 // Key returns the key of one version, for opening what was sealed under it.
 func (s *Service) Key(ctx context.Context, accountID string, version int64) (Key, error) {
 	var sealed string
-	err := s.db.QueryRowContext(ctx, `SELECT sealed FROM encryption_keys WHERE account_id = $1 AND version = $2`,
-		accountID, version).Scan(&sealed)
-	if errors.Is(err, sql.ErrNoRows) {
-		return Key{}, fault.NotFound("there is no version %d of the account's key", version)
-	}
+	row := s.db.QueryRowContext(ctx, `SELECT sealed FROM encryption_keys WHERE account_id = $1 AND version = $2`, accountID, version)
+	err := sqldb.FindInto(row, fault.NotFound("there is no version %d of the account's key", version), "reading an encryption key", &sealed)
 	if err != nil {
-		return Key{}, sqldb.Wrap(err, "reading an encryption key")
+		return Key{}, err
 	}
 	return s.unsealKey(accountID, version, sealed)
 }

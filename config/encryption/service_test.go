@@ -415,7 +415,7 @@ func TestTheOldAuditTableIsTakenOver(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := db.Migrate(t.Context(), "encryption", fstest.MapFS{"0001_encryption.sql": {Data: first}}); err != nil {
+		if err := db.Migrate(t.Context(), "encryption", fstest.MapFS{"migrations/0001_encryption.sql": {Data: first}}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := db.ExecContext(t.Context(), `INSERT INTO encryption_audit (at, account_id, who, action, key_version, revision)

@@ -18,12 +18,8 @@ import (
 
 const keysTable = "encryption_keys" // part of every sealed secret's place
 
-type queryer interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
 // load reads an account's configuration with every version of its keys.
-func (s *Service) load(ctx context.Context, q queryer, accountID string) (*state, error) {
+func (s *Service) load(ctx context.Context, q sqldb.Runner, accountID string) (*state, error) {
 	all, err := s.loadAll(ctx, q, []string{accountID})
 	if err != nil {
 		return nil, err
@@ -34,7 +30,7 @@ func (s *Service) load(ctx context.Context, q queryer, accountID string) (*state
 // loadAll reads the configurations of up to readersAtOnce accounts, in one
 // statement, so that what it reads belongs together. A damaged one is no error
 // but its own account's.
-func (s *Service) loadAll(ctx context.Context, q queryer, accountIDs []string) (_ map[string]loaded, err error) {
+func (s *Service) loadAll(ctx context.Context, q sqldb.Runner, accountIDs []string) (_ map[string]loaded, err error) {
 	const doing = "reading the encryption configuration"
 	rows, err := q.QueryContext(ctx, `SELECT c.account_id, c.enabled, c.algorithm, c.key_version, c.revision, k.version, k.sealed
 		FROM encryption_configs c LEFT JOIN encryption_keys k ON k.account_id = c.account_id

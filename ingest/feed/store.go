@@ -4,7 +4,6 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
-	"io/fs"
 	"time"
 
 	"trunkline/internal/sqldb"
@@ -20,11 +19,7 @@ type Store struct {
 
 // NewStore returns the store and makes its tables.
 func NewStore(ctx context.Context, db *sqldb.DB) (*Store, error) {
-	files, err := fs.Sub(migrationFiles, "migrations")
-	if err != nil {
-		return nil, err
-	}
-	if err := db.Migrate(ctx, "feeds", files); err != nil {
+	if err := db.Migrate(ctx, "feeds", migrationFiles); err != nil {
 		return nil, err
 	}
 	return &Store{db: db}, nil

@@ -2,8 +2,10 @@ package kafka
 
 import (
 	"context"
+	"database/sql/driver"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/segmentio/kafka-go/protocol"
@@ -32,6 +34,26 @@ const topicIDChars = 22
 
 // IsZero reports whether the id is unknown.
 func (id TopicID) IsZero() bool { return id == TopicID{} }
+
+// Value implements driver.Valuer: the text of String, "" for an unknown id.
+func (id TopicID) Value() (driver.Value, error) {
+	if id.IsZero() {
+		return "", nil
+	}
+	return id.String(), nil
+}
+
+// Scan implements sql.Scanner for what Value returns.
+func (id *TopicID) Scan(stored any) (err error) {
+	if *id = (TopicID{}); stored == "" {
+		return nil
+	}
+	text, _ := stored.(string)
+	if *id, err = ParseTopicID(text); err != nil {
+		return fmt.Errorf("reading a topic id: %w", err)
+	}
+	return nil
+}
 
 // UnknownEpoch is the leader epoch of a position whose epoch is not known.
 const UnknownEpoch = -1

@@ -1,6 +1,9 @@
 package sqldb
 
-import "database/sql"
+import (
+	"database/sql"
+	"errors"
+)
 
 // ScanFunc reads the columns of one row, as sql.Rows' and sql.Row's Scan.
 type ScanFunc func(columns ...any) error
@@ -21,4 +24,24 @@ func Collect[T any](rows *sql.Rows, err error, doing string, read func(ScanFunc)
 		all = append(all, one)
 	}
 	return all, Wrap(rows.Err(), doing)
+}
+
+// Find reads the row of a query's answer. It returns missing where there is none, as
+// for text that neither database stores: NUL and invalid UTF-8.
+func Find[T any](row *sql.Row, missing error, doing string, read func(ScanFunc) (T, error)) (T, error) {
+	found, err := read(row.Scan)
+	if err == nil {
+		return found, nil
+	}
+	var none T
+	if errors.Is(err, sql.ErrNoRows) || isNoText(err) {
+		return none, missing
+	}
+	return none, Wrap(err, doing)
+}
+
+// FindInto is Find into the columns' targets.
+func FindInto(row *sql.Row, missing error, doing string, columns ...any) error {
+	_, err := Find(row, missing, doing, func(scan ScanFunc) (struct{}, error) { return struct{}{}, scan(columns...) })
+	return err
 }

@@ -56,6 +56,12 @@ func IsUnique(err error) bool {
 	return ok && state == stateUnique
 }
 
+// isNoText reports whether a parameter is text that the database does not store.
+func isNoText(err error) bool {
+	state, _ := postgresState(err)
+	return errors.Is(err, errText) || state == stateNoText
+}
+
 // isAway reports whether the fault is the database's or the network's, not the
 // statement's: the same statement may succeed later.
 func isAway(err error) bool {

@@ -15,7 +15,7 @@ import (
 // Migrate brings the tables of a component to what files say, in one transaction:
 // all of it or nothing. Several nodes may do it at once.
 //
-// files holds, in its root, NNNN_name.sql for both databases, or a pair
+// files holds, in the folder migrations, NNNN_name.sql for both databases, or a pair
 // NNNN_name.postgres.sql and NNNN_name.sqlite.sql; versions count from 0001
 // without a gap. A schema newer than the files is refused: an older program
 // would not know what it means.
@@ -89,10 +89,12 @@ var (
 	fileName      = regexp.MustCompile(`^([0-9]{4})_[a-z0-9_]+(?:\.(postgres|sqlite))?\.sql$`)
 )
 
+const migrationsFolder = "migrations"
+
 // readMigrations reads the files meant for this kind of database; the n-th of
 // the answer has version n+1.
 func (db *DB) readMigrations(files fs.FS) ([]migration, error) {
-	entries, err := fs.ReadDir(files, ".")
+	entries, err := fs.ReadDir(files, migrationsFolder)
 	if err != nil {
 		return nil, fmt.Errorf("reading the migrations: %w", err)
 	}
@@ -113,7 +115,7 @@ func (db *DB) readMigrations(files fs.FS) ([]migration, error) {
 		if err != nil || version != len(found)+1 {
 			return nil, fmt.Errorf("%q: want version %04d here", entry.Name(), len(found)+1)
 		}
-		text, err := fs.ReadFile(files, entry.Name())
+		text, err := fs.ReadFile(files, migrationsFolder+"/"+entry.Name())
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", entry.Name(), err)
 		}

@@ -12,7 +12,7 @@ func contains(s, part string) bool { return strings.Contains(s, part) }
 func files(named ...string) fstest.MapFS {
 	fs := fstest.MapFS{}
 	for i := 0; i < len(named); i += 2 {
-		fs[named[i]] = &fstest.MapFile{Data: []byte(named[i+1])}
+		fs[migrationsFolder+"/"+named[i]] = &fstest.MapFile{Data: []byte(named[i+1])}
 	}
 	return fs
 }
@@ -21,7 +21,7 @@ func TestMigrateAppliesWhatIsNewOnceAndInOrder(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg Config) {
 		db := open(t, cfg)
 		first := files("0001_make.sql", `CREATE TABLE room_things (id TEXT); INSERT INTO room_things VALUES ('one');`)
-		second := files("0001_make.sql", string(first["0001_make.sql"].Data),
+		second := files("0001_make.sql", string(first["migrations/0001_make.sql"].Data),
 			"0002_fill.postgres.sql", `INSERT INTO room_things VALUES ('postgres')`,
 			"0002_fill.sqlite.sql", `INSERT INTO room_things VALUES ('sqlite')`,
 			"0003_more.sql", `INSERT INTO room_things VALUES ('three')`)
@@ -99,7 +99,7 @@ func TestMigrateRefusesANewerSchema(t *testing.T) {
 		if err := db.Migrate(t.Context(), "room", newer); err != nil {
 			t.Fatal(err)
 		}
-		delete(newer, "0002_b.sql")
+		delete(newer, "migrations/0002_b.sql")
 		err := db.Migrate(t.Context(), "room", newer)
 		const want = "migrating room: the database has schema version 2, this program supports up to 1: " +
 			"start the newer trunkline again, or restore the backup from before it"

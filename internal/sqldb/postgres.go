@@ -60,6 +60,7 @@ const (
 	stateSerialization = "40001"
 	stateDeadlock      = "40P01"
 	stateUnique        = "23505"
+	stateNoText        = "22021" // NUL or invalid UTF-8
 	stateReadOnly      = "25006" // a standby answered: a failover is under way
 	stateNoLock        = "55P03"
 )

@@ -285,7 +285,7 @@ func TestSQLiteReadersDoNotWaitForAWriter(t *testing.T) {
 
 func TestManyProcessesMayOpenANewSQLiteFileAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
-	files := fstest.MapFS{"0001_a.sql": {Data: []byte(`CREATE TABLE things (id TEXT)`)}}
+	files := fstest.MapFS{"migrations/0001_a.sql": {Data: []byte(`CREATE TABLE things (id TEXT)`)}}
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {

@@ -3,7 +3,6 @@ package figures
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"trunkline/internal/kafka"
 	"trunkline/internal/sqldb"
@@ -15,7 +14,6 @@ var errFenced = errors.New("another indexer is processing the partition")
 // findOrCreateOffset returns up to where a partition is in the rows. Where nothing
 // is stored it begins at first.
 func (s *Store) findOrCreateOffset(ctx context.Context, partition int, first int64) (at kafka.LogPosition, err error) {
-	var topicID string
 	err = s.db.Load(ctx, func(tx *sqldb.Loader) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO figures_offsets (topic_partition, next, topic_id, leader_epoch) VALUES ($1, $2, '', $3)
 			ON CONFLICT (topic_partition) DO NOTHING`, partition, first, kafka.UnknownEpoch)
@@ -23,13 +21,8 @@ func (s *Store) findOrCreateOffset(ctx context.Context, partition int, first int
 			return err
 		}
 		return tx.QueryRowContext(ctx, `SELECT next, topic_id, leader_epoch FROM figures_offsets WHERE topic_partition = $1`, partition).
-			Scan(&at.Offset, &topicID, &at.LeaderEpoch)
+			Scan(&at.Offset, &at.TopicID, &at.LeaderEpoch)
 	})
-	if err == nil && topicID != "" {
-		if at.TopicID, err = kafka.ParseTopicID(topicID); err != nil {
-			return at, fmt.Errorf("reading a topic id: %w", err)
-		}
-	}
 	return at, sqldb.Wrap(err, "reading an offset")
 }
 
@@ -37,17 +30,10 @@ func (s *Store) findOrCreateOffset(ctx context.Context, partition int, first int
 // not at from.
 func updateOffset(ctx context.Context, tx *sqldb.Loader, partition int, from, to kafka.LogPosition) error {
 	n, err := sqldb.Exec(ctx, tx, `UPDATE figures_offsets SET next = $4, topic_id = $5, leader_epoch = $6
-		WHERE topic_partition = $1 AND next = $2 AND topic_id = $3`, partition, from.Offset, storedTopicID(from.TopicID),
-		to.Offset, storedTopicID(to.TopicID), to.LeaderEpoch)
+		WHERE topic_partition = $1 AND next = $2 AND topic_id = $3`, partition, from.Offset, from.TopicID,
+		to.Offset, to.TopicID, to.LeaderEpoch)
 	if err == nil && n == 0 {
 		return errFenced
 	}
 	return sqldb.Wrap(err, "storing an offset")
-}
-
-func storedTopicID(id kafka.TopicID) string {
-	if id.IsZero() {
-		return ""
-	}
-	return id.String()
 }

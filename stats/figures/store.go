@@ -3,7 +3,6 @@ package figures
 import (
 	"context"
 	"embed"
-	"io/fs"
 	"log/slog"
 	"time"
 
@@ -27,11 +26,7 @@ type Store struct {
 // New migrates the tables and makes a Store. Rows are deleted when their interval
 // is older than retention; 0: never.
 func New(ctx context.Context, retention time.Duration, db *sqldb.DB, reg prometheus.Registerer, log *slog.Logger) (*Store, error) {
-	files, err := fs.Sub(migrations, "migrations")
-	if err != nil {
-		return nil, err
-	}
-	if err := db.Migrate(ctx, "figures", files); err != nil {
+	if err := db.Migrate(ctx, "figures", migrations); err != nil {
 		return nil, err
 	}
 	return &Store{retention: retention, db: db, metrics: newMetrics(reg), log: log}, nil
