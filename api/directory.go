@@ -120,18 +120,11 @@ func own(what string) error {
 	return fault.Conflict("%s: ask another administrator", what)
 }
 
-// listPage is a part of a list.
-type listPage[T any] struct {
-	Data         []T    `json:"data"`
-	PageSize     int    `json:"page_size"`
-	NextStartKey string `json:"next_start_key,omitempty"` // "": the last page
-}
-
 // writePage sends the page of a list that the query asks for, in the order of the
 // keys, which are unique.
 func writePage[T, U any](c echo.Context, list []T, key func(T) string, show func(T) U) error {
 	q := report.NewQuery(c.QueryParams())
-	page := listPage[U]{Data: []U{}, PageSize: q.PageSize()}
+	page := report.Page[U]{Data: []U{}, PageSize: q.PageSize()}
 	start, err := base64.RawURLEncoding.DecodeString(q.Get("start_key"))
 	if err != nil {
 		q.Fault("start_key", "invalid", "must be a page's next_start_key")

@@ -9,6 +9,7 @@ import (
 
 	"trunkline/audit/audittest"
 	"trunkline/identity"
+	"trunkline/internal/report"
 )
 
 // manager is the header of a key of an account with the scope admin.
@@ -22,7 +23,7 @@ func (e *env) manager(account string) header {
 func TestAccountsOverHTTP(t *testing.T) {
 	e := newEnv(t)
 	admin := bearer(e.login("admin").AccessToken)
-	var page listPage[accountView]
+	var page report.Page[accountView]
 	e.want(200, "GET", accountsPath, admin, "", &page)
 	if len(page.Data) != 2 || page.Data[0].ID != "demo" || page.Data[0].ParentID != "" || page.Data[1].ParentID != "demo" {
 		t.Errorf("accounts %+v", page)
@@ -103,10 +104,10 @@ func TestUsersAndPhonesOverHTTP(t *testing.T) {
 	if strings.Contains(w.Body.String(), "password") {
 		t.Errorf("a user shows a password: %s", w.Body)
 	}
-	var page listPage[userView]
+	var page report.Page[userView]
 	var names []string
 	for next := "?page_size=2"; next != ""; {
-		page = listPage[userView]{}
+		page = report.Page[userView]{}
 		e.want(200, "GET", users+next, admin, "", &page)
 		for _, one := range page.Data {
 			names = append(names, one.Username)
@@ -124,7 +125,7 @@ func TestUsersAndPhonesOverHTTP(t *testing.T) {
 
 	var phone deviceView
 	e.want(201, "POST", path+"/devices", admin, `{"name":"desk"}`, &phone)
-	var phones listPage[deviceView]
+	var phones report.Page[deviceView]
 	e.want(200, "GET", path+"/devices", admin, "", &phones)
 	if phone.Password == "" || len(phones.Data) != 1 || phones.Data[0].Password != "" || phones.Data[0].ID != phone.ID {
 		t.Errorf("%+v %+v", phone, phones)
@@ -206,7 +207,7 @@ func TestAPIKeysOverHTTP(t *testing.T) {
 
 	// A key manages keys of its account and those below, and does not remove itself.
 	manager := e.manager("demo")
-	var keys listPage[keyView]
+	var keys report.Page[keyView]
 	e.want(200, "GET", keysPath, manager, "", &keys)
 	its := keysPath + "/" + keys.Data[slices.IndexFunc(keys.Data, func(k keyView) bool { return slices.Equal(k.Scopes, []identity.Scope{"admin"}) })].ID
 	e.want(409, "DELETE", its, manager, "", nil)
@@ -276,7 +277,7 @@ func TestTheDirectoryIsClosedToOthers(t *testing.T) {
 	e.want(404, "GET", keysPath, with(sub, "X-Account-ID", "demo"), "", nil)
 	e.want(404, "POST", keysPath, with(sub, "X-Account-ID", "stranger"), `{}`, nil)
 	e.want(400, "POST", accountsPath, sub, `{"name":"X","domain":"x.example","parent_id":"demo"}`, nil)
-	var page listPage[accountView]
+	var page report.Page[accountView]
 	if e.want(200, "GET", accountsPath, sub, "", &page); len(page.Data) != 1 || page.Data[0].ID != "sub" || page.Data[0].ParentID != "" {
 		t.Errorf("accounts %+v", page)
 	}

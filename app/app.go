@@ -147,7 +147,7 @@ func (a *App) openIdentity(ctx context.Context) error {
 		return err
 	}
 	a.limiter = limiter
-	if a.identity, err = backend.Identity(ctx, a.settings, a.db, a.keys, limiter, a.audit, a.partition, a.registry, a.log); err != nil {
+	if a.identity, err = identity.New(ctx, identity.Config{Settings: a.settings.Auth, Partition: a.partition}, a.db, a.keys, limiter, a.audit, a.registry, a.log); err != nil {
 		return fmt.Errorf("identity: %w", err)
 	}
 	if err := a.requireIdentitySecrets(ctx); err != nil {
@@ -282,12 +282,18 @@ func (a *App) newProducer(name string, cfg kafka.ProducerConfig) *kafka.Producer
 	return p
 }
 
-func (a *App) buildFanout() error {
+// nodeName returns a name of this process that no other has.
+func nodeName() string {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "node"
 	}
-	a.fanout, err = fanout.New(fanout.Config{Settings: a.settings.Fanout, NodeID: host + "-" + uuid.NewString()[:8]}, fanout.Deps{
+	return host + "-" + uuid.NewString()[:8]
+}
+
+func (a *App) buildFanout() error {
+	var err error
+	a.fanout, err = fanout.New(fanout.Config{Settings: a.settings.Fanout, NodeID: nodeName()}, fanout.Deps{
 		Log: fanout.ClusterLog{Cluster: a.cluster}, Directory: a.identity,
 		Presence: &fanout.RedisPresence{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix},
 		Limits:   fanout.NewRedisLimits(a.redis, a.settings.Redis.KeyPrefix), Figures: queueFigures{a.figures},

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"trunkline/app/backend"
 	"trunkline/audit"
 	"trunkline/event"
 	"trunkline/internal/kafka"
@@ -17,7 +16,7 @@ func (a *App) openAudit(ctx context.Context) (err error) {
 	if a.settings.Audit.Topic {
 		publisher = auditTopic{a.newProducer("audit log's producer", kafka.ProducerConfig{})}
 	}
-	if a.audit, err = backend.Audit(ctx, a.settings, a.db, publisher, a.registry, a.log); err != nil {
+	if a.audit, err = audit.New(ctx, a.settings.Audit, audit.Deps{DB: a.db, Publisher: publisher, Metrics: a.registry, Log: a.log}); err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
 	a.life.runsAtOnce("audit log", a.audit.Run)

@@ -46,7 +46,7 @@ func TestTheAuditTopicHasTheChain(t *testing.T) {
 		defer db.Close()
 		producer := cluster.NewProducer(kafka.ProducerConfig{})
 		defer producer.Close(ctx)
-		node, err := backend.Audit(ctx, s, db, auditTopic{producer}, prometheus.NewRegistry(), log)
+		node, err := audit.New(ctx, s.Audit, audit.Deps{DB: db, Publisher: auditTopic{producer}, Metrics: prometheus.NewRegistry(), Log: log})
 		if err != nil {
 			t.Fatal(err)
 		}

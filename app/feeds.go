@@ -3,9 +3,6 @@ package app
 import (
 	"context"
 	"fmt"
-	"os"
-
-	"github.com/google/uuid"
 
 	"trunkline/identity"
 	"trunkline/ingest/feed"
@@ -46,12 +43,8 @@ func (a *App) buildFeeds(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("feeds: %w", err)
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "node"
-	}
 	feeds, err := feed.NewService(feed.ServiceConfig{
-		Settings: a.settings.Feed, Feeds: a.settings.Feeds, DataDir: a.settings.DataDir, Node: host + "-" + uuid.NewString()[:8],
+		Settings: a.settings.Feed, Feeds: a.settings.Feeds, DataDir: a.settings.DataDir, Node: nodeName(),
 	}, feed.ServiceDeps{
 		Store: store, Directory: FeedDirectory{a.identity}, Platform: FeedPlatform(a.identity), Log: a.cluster,
 		Producer: a.newProducer("feeds' producer", kafka.ProducerConfig{}), Tracer: a.tracer, Metrics: a.registry, Logger: a.log,

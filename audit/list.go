@@ -2,15 +2,12 @@ package audit
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
-	"time"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/report"
 	"trunkline/internal/sqldb"
 )
 
@@ -21,22 +18,12 @@ type Filter struct {
 	Actor      string
 	Action     Action
 
-	PageSize int    // 0: DefaultPage
+	PageSize int    // 0: report.DefaultPage
 	StartKey string // a page's NextStartKey; "": the newest
 }
 
 // Page is some of a filter's entries, newest first.
-type Page struct {
-	Data         []Entry `json:"data"`
-	PageSize     int     `json:"page_size"`
-	NextStartKey string  `json:"next_start_key,omitempty"` // "": the last page
-}
-
-// Sizes of a page.
-const (
-	DefaultPage = 50
-	MaxPage     = 1000
-)
+type Page = report.Page[Entry]
 
 // KnownAction reports whether an entry can have the action.
 func KnownAction(action Action) bool { return slices.Contains(actions, action) }
@@ -46,10 +33,10 @@ func KnownAction(action Action) bool { return slices.Contains(actions, action) }
 func (l *Log) List(ctx context.Context, f Filter) (*Page, error) {
 	size := f.PageSize
 	if size == 0 {
-		size = DefaultPage
+		size = report.DefaultPage
 	}
-	if size < 1 || size > MaxPage {
-		return nil, fault.InvalidField("page_size", "out_of_range", fmt.Sprintf("must be a whole number from 1 to %d", MaxPage))
+	if size < 1 || size > report.MaxPage {
+		return nil, fault.InvalidField("page_size", "out_of_range", fmt.Sprintf("must be a whole number from 1 to %d", report.MaxPage))
 	}
 	at, id, ok := parseStartKey(f.StartKey)
 	if !ok {
@@ -83,9 +70,7 @@ func (l *Log) List(ctx context.Context, f Filter) (*Page, error) {
 	return page, nil
 }
 
-func startKey(e Entry) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(e.At.UnixMilli(), 10) + "." + e.ID))
-}
+func startKey(e Entry) string { return report.StartKey(e.At.UnixMilli(), e.ID) }
 
 // lastID is behind the id of every entry.
 const lastID = "~"
@@ -94,11 +79,6 @@ func parseStartKey(key string) (at int64, id string, ok bool) {
 	if key == "" {
 		return math.MaxInt64, lastID, true
 	}
-	text, err := base64.RawURLEncoding.DecodeString(key)
-	if err != nil || len(text) > 100 {
-		return 0, "", false
-	}
-	first, id, _ := strings.Cut(string(text), ".")
-	at, err = strconv.ParseInt(first, 10, 64)
-	return at, id, err == nil && startKey(Entry{ID: id, At: Moment{time.UnixMilli(at)}}) == key && clean(id) == id
+	at, id, ok = report.ParseStartKey(key, 150)
+	return at, id, ok && clean(id) == id
 }

@@ -37,7 +37,7 @@ func ParseFilter(values url.Values, accept string) (Filter, error) {
 		CSV:               q.CSV(accept),
 	}
 	f.Start, f.End = q.Range()
-	if _, err := parseStartKey(f.StartKey); err != nil {
+	if _, ok := parseStartKey(f.StartKey); !ok {
 		q.Fault("start_key", "invalid", "must be a page's next_start_key")
 	}
 	if f.CSV && f.OriginationCallID != "" {

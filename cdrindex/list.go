@@ -10,18 +10,14 @@ import (
 )
 
 // Page is one page of a report's rows, newest first.
-type Page struct {
-	Data         []event.CDR `json:"data"`
-	PageSize     int         `json:"page_size"`
-	NextStartKey string      `json:"next_start_key,omitempty"` // "": the last page
-}
+type Page = report.Page[event.CDR]
 
 // List returns the page of the filter's rows at its start key. Rows that arrive
 // between two pages neither repeat nor hide others; newer ones are not shown.
 func (x *Index) List(ctx context.Context, f Filter) (page *Page, err error) {
 	defer x.metrics.observeQuery(kindList, time.Now(), &err)
-	at, err := parseStartKey(f.StartKey)
-	if err != nil {
+	at, ok := parseStartKey(f.StartKey)
+	if !ok {
 		return nil, fault.InvalidField("start_key", "invalid", "start_key must be a page's next_start_key")
 	}
 	size := f.PageSize

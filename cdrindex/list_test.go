@@ -114,7 +114,7 @@ func TestAStartKeyIsOnlyWhatAPageGave(t *testing.T) {
 func FuzzStartKey(f *testing.F) {
 	f.Add(cursor{november, "c"}.key())
 	f.Fuzz(func(t *testing.T, key string) {
-		if c, err := parseStartKey(key); err == nil && key != "" && c.key() != key {
+		if c, ok := parseStartKey(key); ok && key != "" && c.key() != key {
 			t.Errorf("%q is %q again", key, c.key())
 		}
 	})

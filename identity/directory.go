@@ -18,7 +18,7 @@ type directory struct {
 	expiry  []time.Time       // of the keys that expire, in order
 	signing signingKeys
 	jwks    []byte
-	checked *checkedTokens
+	checked checkedTokens
 }
 
 // expiresIn reports whether a key expires after one time and not after another.

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -149,26 +148,6 @@ func (s *Service) filterOf(ctx context.Context, c *claims) (Filter, error) {
 	return f, nil
 }
 
-// filterCache holds stored filters, which never change under their name.
-type filterCache struct {
-	mu  sync.Mutex
-	all map[string]Filter
-}
-
-const maxCachedFilters = 200 // of at most some 800 KB, mostly far less; then it begins anew
-
-func (c *filterCache) find(id string) (Filter, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	f, ok := c.all[id]
-	return f, ok
-}
-
-func (c *filterCache) put(id string, f Filter) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.all == nil || len(c.all) >= maxCachedFilters {
-		c.all = make(map[string]Filter)
-	}
-	c.all[id] = f
-}
+// maxCachedFilters bounds the stored filters in memory, of at most some 800 KB, mostly far
+// less. They never change under their name.
+const maxCachedFilters = 200

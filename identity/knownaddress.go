@@ -31,13 +31,14 @@ type knownAddresses struct {
 	now     func() time.Time
 	log     *slog.Logger
 
+	written *cache[string, time.Time] // by hash; saves writes
+
 	mu      sync.Mutex
-	hashKey []byte               // nil: not read yet
-	written map[string]time.Time // by hash; saves writes
+	hashKey []byte // nil: not read yet
 }
 
 func newKnownAddresses(db *sqldb.DB, keyring *masterkey.Keyring, now func() time.Time, log *slog.Logger) *knownAddresses {
-	return &knownAddresses{db: db, keyring: keyring, now: now, log: log, written: map[string]time.Time{}}
+	return &knownAddresses{db: db, keyring: keyring, now: now, log: log, written: newCache[string, time.Time](addressCacheMax)}
 }
 
 // hash returns the hash of the attempt's user and network.
@@ -110,7 +111,7 @@ func (k *knownAddresses) add(ctx context.Context, a attempt, userID string) {
 		err = k.write(ctx, hash, userID, now)
 	}
 	if err != nil {
-		k.forget(hash)
+		k.written.delete(hash)
 		if ctx.Err() == nil {
 			k.log.WarnContext(ctx, "storing a user's known address failed", "user_id", userID, "error", err)
 		}
@@ -130,22 +131,11 @@ func (k *knownAddresses) write(ctx context.Context, hash, userID string, now tim
 
 // due reports whether the address is to be written, and marks it as written.
 func (k *knownAddresses) due(hash string, now time.Time) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if at, ok := k.written[hash]; ok && now.Sub(at) < addressRefresh {
+	if at, ok := k.written.find(hash); ok && now.Sub(at) < addressRefresh {
 		return false
 	}
-	if len(k.written) >= addressCacheMax {
-		clear(k.written)
-	}
-	k.written[hash] = now
+	k.written.put(hash, now)
 	return true
-}
-
-func (k *knownAddresses) forget(hash string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.written, hash)
 }
 
 // deleteExpired deletes addresses that have not been used for addressLife.

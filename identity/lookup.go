@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"sync"
 	"time"
 
 	"trunkline/internal/sqldb"
@@ -27,7 +26,7 @@ func (s *Service) Lookup(ctx context.Context, id string) (Account, bool, error) 
 		return Account{}, false, sqldb.Wrap(err, "looking up an account")
 	}
 	if found == 0 {
-		s.unknownAccounts.add(id, s.now())
+		s.unknownAccounts.put(id, s.now())
 		return Account{}, false, nil
 	}
 	if err := s.poll(ctx); err != nil {
@@ -54,7 +53,7 @@ func (s *Service) lookupUser(ctx context.Context, id string) {
 	err := sqldb.FindInto(row, sql.ErrNoRows, "looking up a user", &state.accountID, &state.role, &state.generation, &state.keptFamily)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
-		s.unknownUsers.add(id, now)
+		s.unknownUsers.put(id, now)
 	case err != nil:
 		s.metrics.reloadErrors.Inc() // Run logs it, should it last
 	default:
@@ -62,29 +61,19 @@ func (s *Service) lookupUser(ctx context.Context, id string) {
 	}
 }
 
-// negativeCache are ids that the database did not know lately.
-type negativeCache struct {
-	mu   sync.Mutex
-	seen map[string]time.Time
-}
+// negativeCache are ids that the database did not know lately, and when.
+type negativeCache struct{ *cache[string, time.Time] }
 
 const (
-	strangerLife     = time.Second
+	negativeLife     = time.Second
 	negativeCacheMax = 4096
 )
 
-func (s *negativeCache) contains(id string, now time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	at, ok := s.seen[id]
-	return ok && now.Sub(at) < strangerLife
+func newNegativeCache() negativeCache {
+	return negativeCache{newCache[string, time.Time](negativeCacheMax)}
 }
 
-func (s *negativeCache) add(id string, now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.seen == nil || len(s.seen) >= negativeCacheMax {
-		s.seen = make(map[string]time.Time)
-	}
-	s.seen[id] = now
+func (c negativeCache) contains(id string, now time.Time) bool {
+	at, ok := c.find(id)
+	return ok && now.Sub(at) < negativeLife
 }

@@ -42,7 +42,7 @@ type Service struct {
 	known           userStates
 	unknownAccounts negativeCache
 	unknownUsers    negativeCache
-	filters         filterCache
+	filters         *cache[string, Filter] // by id
 	changes         signal
 	changing        chan struct{} // held by the one change under way
 
@@ -69,14 +69,17 @@ func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets *masterkey.Keyri
 	}
 	s := &Service{
 		cfg: cfg, db: db, keyring: secrets, limiter: limiter, audit: auditLog, metrics: newMetrics(reg), log: log,
-		passwords: newPasswords(cfg.Argon2, cfg.HashSlots),
-		addresses: newKnownAddresses(db, secrets, cfg.Now, log),
-		revoked:   revocations{until: make(map[string]int64)},
-		known:     userStates{all: make(map[string]userState)},
-		changes:   signal{changed: make(chan struct{})},
-		changing:  make(chan struct{}, 1),
-		early:     rate.NewLimiter(earlyPolls, earlyPolls),
-		lookups:   rate.NewLimiter(userLookups, userLookups),
+		passwords:       newPasswords(cfg.Argon2, cfg.HashSlots),
+		addresses:       newKnownAddresses(db, secrets, cfg.Now, log),
+		revoked:         revocations{until: make(map[string]int64)},
+		known:           userStates{all: make(map[string]userState)},
+		filters:         newCache[string, Filter](maxCachedFilters),
+		changes:         signal{changed: make(chan struct{})},
+		changing:        make(chan struct{}, 1),
+		early:           rate.NewLimiter(earlyPolls, earlyPolls),
+		unknownAccounts: newNegativeCache(),
+		unknownUsers:    newNegativeCache(),
+		lookups:         rate.NewLimiter(userLookups, userLookups),
 	}
 	if cfg.OIDC.Issuer != "" {
 		s.provider = oidc.New(cfg.OIDC, cfg.Now, reg, log)

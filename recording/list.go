@@ -2,37 +2,25 @@ package recording
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"math"
-	"strconv"
-	"strings"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/report"
 	"trunkline/recording/envelope"
 )
 
 // Page is some of an account's recordings, newest first.
-type Page struct {
-	Data         []Metadata `json:"data"`
-	PageSize     int        `json:"page_size"`
-	NextStartKey string     `json:"next_start_key,omitempty"` // "": the last page
-}
+type Page = report.Page[Metadata]
 
-// Sizes of a page.
-const (
-	DefaultPage = 50
-	MaxPage     = 1000
-)
-
-// List returns the page of at most pageSize (0: DefaultPage) that begins at
+// List returns the page of at most pageSize (0: report.DefaultPage) that begins at
 // startKey, a page's NextStartKey ("": the newest).
 func (s *Service) List(ctx context.Context, accountID string, pageSize int, startKey string) (*Page, error) {
 	if pageSize == 0 {
-		pageSize = DefaultPage
+		pageSize = report.DefaultPage
 	}
-	if pageSize < 1 || pageSize > MaxPage {
-		return nil, fault.InvalidField("page_size", "invalid", fmt.Sprintf("page_size must be between 1 and %d", MaxPage))
+	if pageSize < 1 || pageSize > report.MaxPage {
+		return nil, fault.InvalidField("page_size", "invalid", fmt.Sprintf("page_size must be between 1 and %d", report.MaxPage))
 	}
 	from, ok := parseStartKey(startKey)
 	if !ok {
@@ -54,23 +42,12 @@ func (s *Service) List(ctx context.Context, accountID string, pageSize int, star
 	return page, nil
 }
 
-func (r *row) startKey() string {
-	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(r.createdAt, 10) + "." + r.RecordingID))
-}
+func (r *row) startKey() string { return report.StartKey(r.createdAt, r.RecordingID) }
 
 func parseStartKey(key string) (from row, ok bool) {
 	if key == "" {
 		return row{createdAt: math.MaxInt64}, true
 	}
-	text, err := base64.RawURLEncoding.DecodeString(key)
-	if err != nil || len(text) > 200 {
-		return row{}, false
-	}
-	at, id, ok := strings.Cut(string(text), ".")
-	if !ok {
-		return row{}, false
-	}
-	from.RecordingID = id
-	from.createdAt, err = strconv.ParseInt(at, 10, 64)
-	return from, err == nil && from.startKey() == key && envelope.ValidID(id)
+	from.createdAt, from.RecordingID, ok = report.ParseStartKey(key, 300)
+	return from, ok && envelope.ValidID(from.RecordingID)
 }

@@ -21,6 +21,7 @@ import (
 	"trunkline/audit/audittest"
 	"trunkline/config/encryption"
 	"trunkline/internal/fault"
+	"trunkline/internal/report"
 	"trunkline/internal/setting"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/testservice/testdb"
@@ -263,7 +264,7 @@ func TestListGivesEveryRecordingOnceNewestFirst(t *testing.T) {
 				t.Errorf("%+v: %v", bad, err)
 			}
 		}
-		if page := must(h.List(t.Context(), "nobody", 0, ""))(t); len(page.Data) != 0 || page.Data == nil || page.PageSize != DefaultPage {
+		if page := must(h.List(t.Context(), "nobody", 0, ""))(t); len(page.Data) != 0 || page.Data == nil || page.PageSize != report.DefaultPage {
 			t.Errorf("%+v", page)
 		}
 	})

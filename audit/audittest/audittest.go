@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/audit"
+	"trunkline/internal/report"
 	"trunkline/internal/sqldb"
 )
 
@@ -39,7 +40,7 @@ func Entries(t testing.TB, l *audit.Log, account, prefix string) (lines []string
 	if err := l.Chain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	page, err := l.List(t.Context(), audit.Filter{AccountID: account, End: time.Now().Add(time.Hour).Unix(), PageSize: audit.MaxPage})
+	page, err := l.List(t.Context(), audit.Filter{AccountID: account, End: time.Now().Add(time.Hour).Unix(), PageSize: report.MaxPage})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,11 +76,11 @@ func (p *Program) withDatabase(ctx context.Context, work func(Stores) error) (er
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	auditLog, err := backend.Audit(ctx, s, db, nil, prometheus.NewRegistry(), p.ToolLog())
+	auditLog, err := audit.New(ctx, s.Audit, audit.Deps{DB: db, Metrics: prometheus.NewRegistry(), Log: p.ToolLog()})
 	if err != nil {
 		return err
 	}
-	directory, err := backend.Identity(ctx, s, db, keys, identity.NewMemoryLimiter(), auditLog, nil, prometheus.NewRegistry(), p.ToolLog())
+	directory, err := identity.New(ctx, identity.Config{Settings: s.Auth}, db, keys, identity.NewMemoryLimiter(), auditLog, prometheus.NewRegistry(), p.ToolLog())
 	if err != nil {
 		return err
 	}

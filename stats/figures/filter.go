@@ -2,11 +2,7 @@ package figures
 
 import (
 	"cmp"
-	"encoding/base64"
-	"errors"
 	"net/url"
-	"strconv"
-	"strings"
 	"time"
 
 	"trunkline/internal/report"
@@ -45,7 +41,7 @@ func ParseFilter(kind Kind, values url.Values, accept string) (Filter, error) {
 	default:
 		q.Fault("interval", "unsupported", "must be 900, 3600 or 86400")
 	}
-	if _, err := parseStartKey(f.StartKey); err != nil {
+	if _, ok := parseStartKey(f.StartKey); !ok {
 		q.Fault("start_key", "invalid", "must be a page's next_start_key")
 	}
 	return f, q.Err()
@@ -58,9 +54,7 @@ type cursor struct {
 	id    string
 }
 
-func (c cursor) key() string {
-	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(c.start, 10) + "." + c.id))
-}
+func (c cursor) key() string { return report.StartKey(c.start, c.id) }
 
 // includes reports whether a row is behind the cursor; every row is behind the zero
 // one.
@@ -68,21 +62,11 @@ func (c cursor) includes(r *Row) bool {
 	return c == cursor{} || cmp.Or(cmp.Compare(c.start, r.Start), cmp.Compare(r.ID, c.id)) > 0
 }
 
-var errStartKey = errors.New("not a start key")
-
-// parseStartKey parses a result of key. Returns errStartKey for anything else.
-func parseStartKey(key string) (cursor, error) {
+// parseStartKey parses a result of key.
+func parseStartKey(key string) (c cursor, ok bool) {
 	if key == "" {
-		return cursor{}, nil
+		return cursor{}, true
 	}
-	text, err := base64.RawURLEncoding.DecodeString(key)
-	if err != nil || len(key) > 2*maxID || !report.Storable(string(text)) {
-		return cursor{}, errStartKey
-	}
-	at, id, _ := strings.Cut(string(text), ".")
-	c := cursor{id: id}
-	if c.start, err = strconv.ParseInt(at, 10, 64); err != nil || id == "" || c.key() != key {
-		return cursor{}, errStartKey
-	}
-	return c, nil
+	c.start, c.id, ok = report.ParseStartKey(key, 2*maxID)
+	return c, ok
 }

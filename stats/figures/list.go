@@ -13,25 +13,21 @@ import (
 )
 
 // Page is one page of a report's rows, newest first.
-type Page struct {
-	Data         []*Row `json:"data"`
-	PageSize     int    `json:"page_size"`
-	NextStartKey string `json:"next_start_key,omitempty"` // "": the last page
-}
+type Page = report.Page[*Row]
 
 var errPageFull = errors.New("the page is full")
 
 // List returns the page of the filter's rows at its start key.
 func (s *Store) List(ctx context.Context, f Filter) (*Page, error) {
-	at, err := parseStartKey(f.StartKey)
-	if err != nil {
+	at, ok := parseStartKey(f.StartKey)
+	if !ok {
 		return nil, fault.InvalidField("start_key", "invalid", "start_key must be a page's next_start_key")
 	}
 	page := &Page{Data: []*Row{}, PageSize: f.PageSize}
 	if page.PageSize == 0 {
 		page.PageSize = report.DefaultPage
 	}
-	err = s.eachBehind(ctx, f, at, func(r *Row) error {
+	err := s.eachBehind(ctx, f, at, func(r *Row) error {
 		if len(page.Data) == page.PageSize {
 			last := page.Data[len(page.Data)-1]
 			page.NextStartKey = cursor{last.Start, last.ID}.key()

@@ -1,0 +1,31 @@
+package report
+
+import (
+	"encoding/base64"
+	"strconv"
+	"strings"
+)
+
+// Page is a part of a list, newest first.
+type Page[T any] struct {
+	Data         []T    `json:"data"`
+	PageSize     int    `json:"page_size"`
+	NextStartKey string `json:"next_start_key,omitempty"` // "": the last page
+}
+
+// StartKey returns the key of the page that begins at or after an element, which its time
+// and id order.
+func StartKey(at int64, id string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(at, 10) + "." + id))
+}
+
+// ParseStartKey reads a result of StartKey of at most so many bytes.
+func ParseStartKey(key string, most int) (at int64, id string, ok bool) {
+	text, err := base64.RawURLEncoding.DecodeString(key)
+	if err != nil || len(key) > most || !Storable(string(text)) {
+		return 0, "", false
+	}
+	first, id, _ := strings.Cut(string(text), ".")
+	at, err = strconv.ParseInt(first, 10, 64)
+	return at, id, err == nil && id != "" && StartKey(at, id) == key
+}
