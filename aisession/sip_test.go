@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
 
 	"trunkline/aisession"
 	"trunkline/aisession/sipcall"
@@ -54,10 +56,15 @@ func (u *userAgent) packetsReceived(t *testing.T) float64 {
 func startSIP(t *testing.T, firstPort uint16, handler func(*rtp.Ports) sip.Handler) *userAgent {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
+	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
+	t.Cleanup(func() { _ = client.Close() })
+	bindings, err := sip.NewRedisBindings(client, "test:")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var server *sip.Server
-	var err error
 	for range 10 { // the port that is free for UDP may not be for TCP
-		server, err = sip.New(sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0", TrustedNetworks: loopback}}, nobody{}, sip.NewMemoryBindings(), prometheus.NewRegistry(), log)
+		server, err = sip.New(sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0", TrustedNetworks: loopback}}, nobody{}, bindings, prometheus.NewRegistry(), log)
 		if err == nil {
 			break
 		}

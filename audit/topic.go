@@ -64,9 +64,6 @@ func (l *Log) claimTopic(ctx context.Context) (seq int64, ours bool, err error) 
 
 // releaseTopic stores how far the topic is, and lets others publish.
 func (l *Log) releaseTopic(ctx context.Context, seq int64) error {
-	err := l.db.Alone(ctx, func(to sqldb.Runner) error {
-		_, err := to.ExecContext(ctx, `UPDATE audit_topic SET lease_until = 0, seq = CASE WHEN seq < $1 THEN $1 ELSE seq END WHERE id = 1`, seq)
-		return err
-	})
+	_, err := l.db.ExecAlone(ctx, `UPDATE audit_topic SET lease_until = 0, seq = CASE WHEN seq < $1 THEN $1 ELSE seq END WHERE id = 1`, seq)
 	return sqldb.Wrap(err, "storing the audit topic's position")
 }

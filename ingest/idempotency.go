@@ -153,10 +153,7 @@ func (s *keyStore) abandon(ctx context.Context, c *claim) error {
 }
 
 func (s *keyStore) update(ctx context.Context, doing, statement string, c *claim, more ...any) error {
-	err := s.db.Alone(ctx, func(tx sqldb.Runner) error {
-		_, err := tx.ExecContext(ctx, statement, append([]any{c.source, c.key, c.holder}, more...)...)
-		return err
-	})
+	_, err := s.db.ExecAlone(ctx, statement, append([]any{c.source, c.key, c.holder}, more...)...)
 	return sqldb.Wrap(err, doing)
 }
 

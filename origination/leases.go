@@ -9,27 +9,21 @@ import (
 
 // renewLease extends the node's lease to now + lease on the database's clock.
 func (t rows) renewLease(ctx context.Context, lease time.Duration) error {
-	return sqldb.Wrap(t.db.Alone(ctx, func(tx sqldb.Runner) error {
-		_, err := tx.ExecContext(ctx, `INSERT INTO origination_nodes (node, expires_at) VALUES ($1, `+clock(t.db)+` + $2)
+	_, err := t.db.ExecAlone(ctx, `INSERT INTO origination_nodes (node, expires_at) VALUES ($1, `+clock(t.db)+` + $2)
 			ON CONFLICT (node) DO UPDATE SET expires_at = excluded.expires_at`, t.node, lease.Milliseconds())
-		return err
-	}), "renewing the node's lease")
+	return sqldb.Wrap(err, "renewing the node's lease")
 }
 
 // releaseLease ends the node's lease, so that other nodes may take over its calls at once.
 func (t rows) releaseLease(ctx context.Context) error {
-	return sqldb.Wrap(t.db.Alone(ctx, func(tx sqldb.Runner) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM origination_nodes WHERE node = $1`, t.node)
-		return err
-	}), "releasing the node's lease")
+	_, err := t.db.ExecAlone(ctx, `DELETE FROM origination_nodes WHERE node = $1`, t.node)
+	return sqldb.Wrap(err, "releasing the node's lease")
 }
 
 // expireOtherLeases ends the leases of all other nodes.
 func (t rows) expireOtherLeases(ctx context.Context) error {
-	return sqldb.Wrap(t.db.Alone(ctx, func(tx sqldb.Runner) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM origination_nodes WHERE node <> $1`, t.node)
-		return err
-	}), "ending other nodes' leases")
+	_, err := t.db.ExecAlone(ctx, `DELETE FROM origination_nodes WHERE node <> $1`, t.node)
+	return sqldb.Wrap(err, "ending other nodes' leases")
 }
 
 // takeOverExpired moves the calls of nodes without a lease to this node. If two nodes do so at once,

@@ -31,9 +31,7 @@ func (s *Service) PurgeAccount(ctx context.Context, accountID string) (n int, er
 
 // purge deletes the row of an object that is gone.
 func (t rows) purge(ctx context.Context, r *row) error {
-	return sqldb.Wrap(t.db.Alone(ctx, func(tx sqldb.Runner) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM recordings WHERE account_id = $1 AND recording_id = $2 AND object = $3`,
-			r.AccountID, r.RecordingID, r.object)
-		return err
-	}), "purging a recording's metadata")
+	_, err := t.db.ExecAlone(ctx, `DELETE FROM recordings WHERE account_id = $1 AND recording_id = $2 AND object = $3`,
+		r.AccountID, r.RecordingID, r.object)
+	return sqldb.Wrap(err, "purging a recording's metadata")
 }

@@ -46,10 +46,8 @@ func (s *Store) claim(ctx context.Context, feed string, slot int, node string, l
 
 // release gives the node's leases of a feed up, except that of slot keep; -1: all.
 func (s *Store) release(ctx context.Context, feed, node string, keep int) error {
-	return sqldb.Wrap(s.db.Alone(ctx, func(tx sqldb.Runner) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM feeds_leases WHERE feed = $1 AND node = $2 AND slot <> $3`, feed, node, keep)
-		return err
-	}), "giving up the lease of a feed")
+	_, err := s.db.ExecAlone(ctx, `DELETE FROM feeds_leases WHERE feed = $1 AND node = $2 AND slot <> $3`, feed, node, keep)
+	return sqldb.Wrap(err, "giving up the lease of a feed")
 }
 
 // statusAge is how long the status of a node that says nothing any more is kept.
@@ -80,10 +78,8 @@ func (s *Store) putStatus(ctx context.Context, status Status, p progress) error 
 
 // deleteStatus deletes the node's status of a feed.
 func (s *Store) deleteStatus(ctx context.Context, feed, node string) error {
-	return sqldb.Wrap(s.db.Alone(ctx, func(tx sqldb.Runner) error {
-		_, err := tx.ExecContext(ctx, `DELETE FROM feeds_status WHERE feed = $1 AND node = $2`, feed, node)
-		return err
-	}), "deleting the status of a feed")
+	_, err := s.db.ExecAlone(ctx, `DELETE FROM feeds_status WHERE feed = $1 AND node = $2`, feed, node)
+	return sqldb.Wrap(err, "deleting the status of a feed")
 }
 
 // otherConnected reports whether another node is connected to the feed's platform.

@@ -17,8 +17,6 @@ import (
 // Config has the settings of a Kafka cluster, and options set in code.
 type Config struct {
 	Settings
-	ClientID string // client id in the brokers' logs and quotas; default "trunkline"
-
 	// Dial is a custom dialer, used for the embedded broker.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
@@ -31,7 +29,10 @@ type Config struct {
 	WriteFault func() error
 }
 
-const dialTimeout = 5 * time.Second
+const (
+	dialTimeout = 5 * time.Second
+	clientID    = "trunkline" // in the brokers' logs and quotas
+)
 
 // Validate returns the problems of the settings, or fault.KindInvalid when no
 // broker is named.
@@ -40,13 +41,6 @@ func (c *Config) Validate() error {
 		return fault.InvalidField("kafka.brokers", "invalid", "at least one broker address is needed")
 	}
 	return setting.Validate("kafka", c.Settings)
-}
-
-func (c *Config) clientIDOrDefault() string {
-	if c.ClientID == "" {
-		return "trunkline"
-	}
-	return c.ClientID
 }
 
 func (c *Config) dialFunc() func(context.Context, string, string) (net.Conn, error) {
@@ -92,10 +86,10 @@ func Open(ctx context.Context, cfg Config, reg prometheus.Registerer, log *slog.
 			// by leaders. An empty list asks for no topics.
 			MetadataTopics: []string{},
 			MetadataTTL:    10 * time.Second,
-			ClientID:       cfg.clientIDOrDefault(),
+			ClientID:       clientID,
 		},
 		dialer: &kafkago.Dialer{
-			ClientID: cfg.clientIDOrDefault(),
+			ClientID: clientID,
 			DialFunc: connections.dial,
 			Timeout:  dialTimeout,
 		},

@@ -60,7 +60,7 @@ func (c *connector) secure(ctx context.Context, conn net.Conn, address string) (
 		return conn, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })
-	authenticated := &authenticatedConn{Conn: conn, login: c.login, clientID: c.cfg.clientIDOrDefault()}
+	authenticated := &authenticatedConn{Conn: conn, login: c.login}
 	err = authenticated.authenticate(ctx)
 	if !stop() && err == nil {
 		err = ctx.Err()
@@ -77,9 +77,8 @@ func (c *connector) secure(ctx context.Context, conn net.Conn, address string) (
 // does; between a response and the next request no goroutine reads.
 type authenticatedConn struct {
 	net.Conn
-	login    login
-	clientID string
-	renewAt  time.Time // zero: the session has no end
+	login   login
+	renewAt time.Time // zero: the session has no end
 
 	mu       sync.Mutex
 	sent     frames // requests
@@ -165,7 +164,7 @@ func (a *authenticatedConn) authenticate(ctx context.Context) error {
 
 // ask sends one request below the requests of the connection's user.
 func (a *authenticatedConn) ask(key protocol.ApiKey, version int16, body func([]byte) []byte) (*wireReader, error) {
-	if _, err := a.Conn.Write(endFrame(body(appendHead(nil, key, version, a.clientID)))); err != nil {
+	if _, err := a.Conn.Write(endFrame(body(appendHead(nil, key, version)))); err != nil {
 		return nil, err
 	}
 	var head [8]byte // size, correlation id

@@ -88,7 +88,7 @@ func TestConnectionsAuthenticateAgain(t *testing.T) {
 	}
 	defer conn.Close()
 	for began := time.Now(); time.Since(began) < 2*time.Second; time.Sleep(20 * time.Millisecond) {
-		request := endFrame(appendHead(nil, 18, 0, "test")) // ApiVersions
+		request := endFrame(appendHead(nil, 18, 0)) // ApiVersions
 		if _, err := conn.Write(request); err != nil {
 			t.Fatalf("after %v: %v", time.Since(began), err)
 		}

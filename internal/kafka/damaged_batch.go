@@ -47,7 +47,7 @@ func (r *Reader) readableAt(ctx context.Context, offset int64) (bool, error) {
 		return false, err
 	}
 	asked := fetchPartition{fetchKey: fetchKey{r.topicID, int32(r.partition)}, offset: offset, leaderEpoch: leader.epoch, lastEpoch: UnknownEpoch}
-	frame := appendFetch(nil, r.cluster.cfg.clientIDOrDefault(), noSession, 0, minPartBuffer, []fetchPartition{asked}, nil)
+	frame := appendFetch(nil, noSession, 0, minPartBuffer, []fetchPartition{asked}, nil)
 	e := &exchange{key: protocol.Fetch, version: fetchVersion, frame: frame}
 	if err := r.cluster.roundTrip(ctx, leader.address, e, requestTimeout); err != nil {
 		return false, err

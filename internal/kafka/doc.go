@@ -24,8 +24,7 @@
 // offsets and leaders have one while any is asked.
 //
 // When it is full: a Producer holds ProducerConfig.MaxBytes of records that
-// wait for their acknowledgement; then Produce waits, or answers unavailable,
-// as configured. A Reader holds what it hands out and up to 2 MiB that was
+// wait for their acknowledgement; then Produce waits. A Reader holds what it hands out and up to 2 MiB that was
 // fetched ahead, or one larger batch; then its partition is left out of fetches.
 // A compressed batch is unpacked piece by piece, 1 MiB or one record at a time.
 //

@@ -96,7 +96,7 @@ const describeCluster protocol.ApiKey = 60
 
 // appendHead begins a request; endFrame completes it. The correlation id is
 // always zero: a connection has one request at a time.
-func appendHead(b []byte, key protocol.ApiKey, version int16, clientID string) []byte {
+func appendHead(b []byte, key protocol.ApiKey, version int16) []byte {
 	b = appendInt32(b, 0) // size
 	b = appendInt16(b, int16(key))
 	b = appendInt16(b, version)
@@ -106,8 +106,8 @@ func appendHead(b []byte, key protocol.ApiKey, version int16, clientID string) [
 
 // appendFlexibleHead is appendHead for a request in the flexible encoding; its
 // response begins with tagged fields.
-func appendFlexibleHead(b []byte, key protocol.ApiKey, version int16, clientID string) []byte {
-	return appendNoTags(appendHead(b, key, version, clientID))
+func appendFlexibleHead(b []byte, key protocol.ApiKey, version int16) []byte {
+	return appendNoTags(appendHead(b, key, version))
 }
 
 func endFrame(b []byte) []byte {
@@ -117,12 +117,12 @@ func endFrame(b []byte) []byte {
 
 // ask sends one small request to address and gives its response.
 func (c *Cluster) ask(ctx context.Context, address string, key protocol.ApiKey, version int16, body func([]byte) []byte) (*wireReader, error) {
-	return c.askFrame(ctx, address, key, version, endFrame(body(appendHead(nil, key, version, c.cfg.clientIDOrDefault()))))
+	return c.askFrame(ctx, address, key, version, endFrame(body(appendHead(nil, key, version))))
 }
 
 // askFlexible sends a request in the flexible encoding; see ask.
 func (c *Cluster) askFlexible(ctx context.Context, address string, key protocol.ApiKey, version int16, body func([]byte) []byte) (*wireReader, error) {
-	frame := endFrame(appendNoTags(body(appendFlexibleHead(nil, key, version, c.cfg.clientIDOrDefault()))))
+	frame := endFrame(appendNoTags(body(appendFlexibleHead(nil, key, version))))
 	r, err := c.askFrame(ctx, address, key, version, frame)
 	if err == nil {
 		r.tags(nil)

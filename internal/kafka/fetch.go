@@ -58,8 +58,8 @@ type fetchPartition struct {
 
 // appendFetch appends a whole fetch request. Partitions of a topic share one
 // entry as far as they follow each other.
-func appendFetch(b []byte, clientID string, session fetchSession, wait time.Duration, maxBytes int, partitions []fetchPartition, forgotten []fetchKey) []byte {
-	b = appendFlexibleHead(b, protocol.Fetch, fetchVersion, clientID)
+func appendFetch(b []byte, session fetchSession, wait time.Duration, maxBytes int, partitions []fetchPartition, forgotten []fetchKey) []byte {
+	b = appendFlexibleHead(b, protocol.Fetch, fetchVersion)
 	b = appendInt32(b, -1) // not a replica
 	b = appendInt32(b, int32(wait.Milliseconds()))
 	b = appendInt32(b, fetchMinBytes)

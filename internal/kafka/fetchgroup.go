@@ -291,7 +291,7 @@ func (g *fetchGroup) closeSession(s fetchSession) {
 	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
 	defer cancel()
 	c := g.fetchers.cluster
-	frame := appendFetch(nil, c.cfg.clientIDOrDefault(), s.ended(), 0, minPartBuffer, nil, nil)
+	frame := appendFetch(nil, s.ended(), 0, minPartBuffer, nil, nil)
 	if err := c.roundTrip(ctx, g.address, &exchange{key: protocol.Fetch, version: fetchVersion, frame: frame}, closeWithin); err != nil {
 		c.log.Debug("closing a fetch session failed", "broker", g.address, "error", err)
 	}
@@ -330,7 +330,7 @@ func (g *fetchGroup) waitingRequest(list []fetchPartition) ([]byte, []fetchParti
 		}
 	}
 	g.forgotten = nil
-	return appendFetch(nil, g.fetchers.cluster.cfg.clientIDOrDefault(), g.session, fetchWait, g.partBuffer(), list, forgotten), list
+	return appendFetch(nil, g.session, fetchWait, g.partBuffer(), list, forgotten), list
 }
 
 // runPassing fetches what the waiting request does not have, for as long as
@@ -353,7 +353,7 @@ func (g *fetchGroup) runPassing() {
 			g.mu.Unlock()
 			return
 		}
-		request := appendFetch(nil, g.fetchers.cluster.cfg.clientIDOrDefault(), noSession, passingWait, g.partBuffer(), partitions, nil)
+		request := appendFetch(nil, noSession, passingWait, g.partBuffer(), partitions, nil)
 		g.mu.Unlock()
 		response, err := g.exchange(request, memory, passingWait)
 		memory = g.distribute(response, err, id, noSession)

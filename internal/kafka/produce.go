@@ -20,11 +20,6 @@ type ProducerConfig struct {
 	MaxBytes        int           // records waiting for their acknowledgement; default 64 MiB
 	BatchBytes      int           // of one batch of several records; default 1,000,000, what any topic takes
 	DeliveryTimeout time.Duration // from Produce to giving up; default 30 s
-
-	// BufferWait is the time that Produce waits for space within MaxBytes before
-	// it answers fault.Unavailable; 0: as long as its context lasts; negative:
-	// not at all.
-	BufferWait time.Duration
 }
 
 func (c *ProducerConfig) setDefaults() {
@@ -137,17 +132,8 @@ func (p *Producer) ProduceAt(ctx context.Context, records ...Record) (Appended, 
 // acquire waits for size bytes of free buffer space.
 func (p *Producer) acquire(ctx context.Context, size int64) error {
 	if !p.free.TryAcquire(size) {
-		if p.cfg.BufferWait < 0 {
-			return fault.Unavailable(nil, time.Second, "too many records wait for Kafka")
-		}
-		wait := ctx
-		if p.cfg.BufferWait > 0 {
-			var cancel context.CancelFunc
-			wait, cancel = context.WithTimeout(ctx, p.cfg.BufferWait)
-			defer cancel()
-		}
-		if err := p.free.Acquire(wait, size); err != nil {
-			return fault.Unavailable(ctx.Err(), time.Second, "too many records wait for Kafka")
+		if err := p.free.Acquire(ctx, size); err != nil {
+			return fault.Unavailable(err, time.Second, "too many records wait for Kafka")
 		}
 	}
 	p.cluster.metrics.inFlight.Add(float64(size))

@@ -100,34 +100,25 @@ func TestProduceGivesUpAndGoesOnAfterwards(t *testing.T) {
 func TestProduceWithoutRoomSaysSo(t *testing.T) {
 	c, g := openGate(t)
 	g.set(true)
-	for name, test := range map[string]struct {
-		wait time.Duration
-		ctx  time.Duration
-	}{
-		"at once": {-1, time.Minute}, "after a while": {50 * time.Millisecond, time.Minute}, "with its context": {0, 50 * time.Millisecond},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := c.NewProducer(kafka.ProducerConfig{MaxBytes: 1000, BufferWait: test.wait, DeliveryTimeout: 500 * time.Millisecond})
-			defer p.Close(t.Context())
-			first := make(chan error)
-			go func() {
-				first <- p.Produce(t.Context(), kafka.Record{Topic: "t", Value: make([]byte, 5000)}) // more than all the room
-			}()
-			time.Sleep(20 * time.Millisecond)
-			ctx, cancel := context.WithTimeout(t.Context(), test.ctx)
-			defer cancel()
-			err := p.Produce(ctx, numbered(0, 0, 1)...)
-			if fault.KindOf(err) != fault.KindUnavailable || errors.Is(err, kafka.ErrOutcomeUnknown) {
-				t.Errorf("got %v", err)
-			}
-			if err := <-first; fault.KindOf(err) != fault.KindUnavailable {
-				t.Errorf("the first: %v", err)
-			}
-			// The room is free again: this one is let in and fails on its own.
-			if err := p.Produce(t.Context(), numbered(0, 0, 1)...); fault.As(err).Message == "too many records wait for Kafka" {
-				t.Errorf("the room was not given back: %v", err)
-			}
-		})
+	p := c.NewProducer(kafka.ProducerConfig{MaxBytes: 1000, DeliveryTimeout: 500 * time.Millisecond})
+	defer p.Close(t.Context())
+	first := make(chan error)
+	go func() {
+		first <- p.Produce(t.Context(), kafka.Record{Topic: "t", Value: make([]byte, 5000)}) // more than all the room
+	}()
+	time.Sleep(20 * time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	err := p.Produce(ctx, numbered(0, 0, 1)...)
+	if fault.KindOf(err) != fault.KindUnavailable || errors.Is(err, kafka.ErrOutcomeUnknown) {
+		t.Errorf("got %v", err)
+	}
+	if err := <-first; fault.KindOf(err) != fault.KindUnavailable {
+		t.Errorf("the first: %v", err)
+	}
+	// The room is free again: this one is let in and fails on its own.
+	if err := p.Produce(t.Context(), numbered(0, 0, 1)...); fault.As(err).Message == "too many records wait for Kafka" {
+		t.Errorf("the room was not given back: %v", err)
 	}
 }
 

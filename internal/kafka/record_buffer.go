@@ -51,7 +51,7 @@ type share struct {
 }
 
 func newRecordBuffer(p *Producer, key partitionKey) *recordBuffer {
-	b := appendHead(nil, protocol.Produce, produceVersion, p.cluster.cfg.clientIDOrDefault())
+	b := appendHead(nil, protocol.Produce, produceVersion)
 	b = appendInt16(b, -1) // no transaction
 	b = appendInt16(b, -1) // acks: all
 	b = appendInt32(b, int32(requestTimeout.Milliseconds()))

@@ -292,7 +292,7 @@ func allLed(partitions []leadership) bool {
 // everyday does not keep, so it has one of its own for as long as it is used.
 func (c *Cluster) admin() (*kafkago.Client, func()) {
 	t := &kafkago.Transport{
-		Dial: c.transport.Dial, DialTimeout: dialTimeout, ClientID: c.transport.ClientID,
+		Dial: c.transport.Dial, DialTimeout: dialTimeout, ClientID: clientID,
 	}
 	return &kafkago.Client{Addr: c.seeds, Timeout: 2 * requestTimeout, Transport: t}, t.CloseIdleConnections
 }

@@ -3,8 +3,6 @@ package ami
 import (
 	"bufio"
 	"context"
-	"crypto/md5"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net"
@@ -68,23 +66,7 @@ func (c *Conn) readBanner() error {
 // login logs in on a connection whose reader runs.
 func (c *Conn) login(ctx context.Context) error {
 	cfg := &c.client.cfg
-	login := Action{Name: "Login", Fields: []Field{{"Username", cfg.Username}, {"Events", cfg.Events}}}
-	if !cfg.Challenge {
-		login.Fields = append(login.Fields, Field{"Secret", cfg.Secret})
-	} else {
-		response, err := c.Do(ctx, Action{Name: "Challenge", Fields: []Field{{"AuthType", "MD5"}}})
-		if err != nil {
-			return denied(err)
-		}
-		digest := md5.Sum([]byte(response.Get("Challenge") + cfg.Secret))
-		login.Fields = append(login.Fields, Field{"AuthType", "MD5"}, Field{"Key", hex.EncodeToString(digest[:])})
-	}
-	_, err := c.Do(ctx, login)
-	return denied(err)
-}
-
-// denied converts the refusal of a login to ErrDenied.
-func denied(err error) error {
+	_, err := c.Do(ctx, Action{Name: "Login", Fields: []Field{{"Username", cfg.Username}, {"Events", cfg.Events}, {"Secret", cfg.Secret}}})
 	var refusal *Refusal
 	if errors.As(err, &refusal) {
 		return fmt.Errorf("%w: %s", ErrDenied, refusal.Message)

@@ -16,8 +16,6 @@ type Config struct {
 	TLS      *tls.Config // nil: plain TCP
 	Username string
 	Secret   string
-	// Challenge logs in with an MD5 digest in place of the secret.
-	Challenge bool
 	// Events is the event mask of the login: "on", "off", or classes such as "call,agent".
 	Events string
 

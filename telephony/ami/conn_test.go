@@ -3,10 +3,8 @@ package ami
 import (
 	"bytes"
 	"context"
-	"crypto/md5"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -60,25 +58,6 @@ func TestDialReturnsTheReasonOfAFailure(t *testing.T) {
 func isTimeout(err error) bool {
 	var timeout interface{ Timeout() bool }
 	return errors.As(err, &timeout) && timeout.Timeout()
-}
-
-func TestChallengeLoginDoesNotSendTheSecret(t *testing.T) {
-	keys := make(chan *Packet, 1)
-	address := serve(t, func(p *peer) {
-		p.banner()
-		a, _ := p.action()
-		p.answer(a, "Response: Success", "Challenge: 840415273")
-		login, _ := p.action()
-		keys <- login
-		p.answer(login, "Response: Success")
-		p.Hold()
-	})
-	dial(t, Config{Address: address, Challenge: true})
-	login := <-keys
-	digest := md5.Sum([]byte("840415273" + secret))
-	if login.Get("Key") != hex.EncodeToString(digest[:]) || login.Get("AuthType") != "MD5" || login.Get("Secret") != "" {
-		t.Fatalf("the login is %v", login.Fields)
-	}
 }
 
 func TestTLS(t *testing.T) {

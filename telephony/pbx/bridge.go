@@ -92,7 +92,7 @@ func (b *bridge) join(ctx context.Context, other *side) error {
 }
 
 func (b *bridge) relay() {
-	rtp.NewRelay(b.a.port, b.b.port, mapping(b.a, b.b), mapping(b.b, b.a))
+	rtp.Relay(b.a.port, b.b.port, mapping(b.a, b.b), mapping(b.b, b.a))
 }
 
 // change re-invites a side with a codec.

@@ -30,14 +30,6 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func or[T comparable](value, fallback T) T {
-	var zero T
-	if value == zero {
-		return fallback
-	}
-	return value
-}
-
 // Validate checks c.
 func (c Config) Validate() error {
 	if c.MediaServer == "" {

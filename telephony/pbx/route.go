@@ -1,6 +1,7 @@
 package pbx
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"strconv"
@@ -72,14 +73,14 @@ func (c *call) phonesOf(ctx context.Context, user sip.User, by caller, p parties
 // trunk returns the trunk as a target for a number.
 func (c *call) trunk(by caller, number string) phone {
 	t := c.driver.config.Trunk
-	shown := or(t.CallerID, by.user)
+	shown := cmp.Or(t.CallerID, by.user)
 	host, port, err := net.SplitHostPort(t.Address)
 	if err != nil {
 		host, port = t.Address, strconv.Itoa(sip.DefaultPort(t.Transport))
 	}
 	callID := sip.NewCallID()
 	dialled := strings.TrimPrefix(number, t.StripPrefix)
-	return phone{cdr: c.newCDR(callID, outbound, parties{shown, number}), encryption: or(sip.Encryption(t.SRTP), c.driver.config.Encryption), Call: sip.Call{
+	return phone{cdr: c.newCDR(callID, outbound, parties{shown, number}), encryption: cmp.Or(sip.Encryption(t.SRTP), c.driver.config.Encryption), Call: sip.Call{
 		Target: sip.Target{
 			URI: "sip:" + sip.EscapeUser(dialled) + "@" + t.Address, Transport: strings.ToUpper(t.Transport),
 			Destination: net.JoinHostPort(strings.Trim(host, "[]"), port),

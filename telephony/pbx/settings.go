@@ -1,6 +1,7 @@
 package pbx
 
 import (
+	"cmp"
 	"time"
 
 	"trunkline/internal/setting"
@@ -38,7 +39,7 @@ func (s Settings) Validate(c *setting.Check) {
 	c.Positive("ring_user", s.RingUser)
 	c.Positive("ring_destination", s.RingDestination)
 	c.OneOf("trunk.transport", s.Trunk.Transport, "udp", "tcp", "tls")
-	c.OneOf("trunk.srtp", or(s.Trunk.SRTP, string(sip.EncryptionOff)), sip.Encryptions()...)
+	c.OneOf("trunk.srtp", cmp.Or(s.Trunk.SRTP, string(sip.EncryptionOff)), sip.Encryptions()...)
 	c.Must(s.Trunk.Transport == "tls" || s.Trunk.SRTP != string(sip.EncryptionRequired), "trunk.srtp",
 		"required needs %s tls: keys are exchanged over TLS only", c.Key("trunk.transport"))
 	other := s.Trunk

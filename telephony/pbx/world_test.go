@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
 	"trunkline/event"
@@ -131,8 +133,11 @@ func buildOn(
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	w := &world{t: t, records: kept, reg: prometheus.NewRegistry(), steps: make(chan origination.Progress, 10_000)}
-	var err error
-	w.server, err = sip.New(config, directory{}, sip.NewMemoryBindings(), w.reg, log)
+	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
+	t.Cleanup(func() { _ = client.Close() })
+	bindings, err := sip.NewRedisBindings(client, "test:")
+	must(t, err)
+	w.server, err = sip.New(config, directory{}, bindings, w.reg, log)
 	must(t, err)
 	w.ports, err = rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), Min: 21000, Max: 24000}, w.reg, log)
 	must(t, err)

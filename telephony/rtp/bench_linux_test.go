@@ -54,7 +54,7 @@ func ourRelay(b *testing.B, phones []netip.AddrPort) (numbers []uint16, stop fun
 		p.SetRemote(phone, phone.Addr())
 		numbers = append(numbers, p.Addr().Port())
 		if i%2 == 1 {
-			rtp.NewRelay(opened[i-1], p, pcmu, pcmu)
+			rtp.Relay(opened[i-1], p, pcmu, pcmu)
 		}
 		opened = append(opened, p)
 	}

@@ -29,7 +29,7 @@ func TestNothingIsLeftOpen(t *testing.T) {
 		portA, portB := open(t, ports), open(t, ports)
 		portA.SetRemote(a.addr(), loopback)
 		portB.SetRemote(b.addr(), loopback)
-		rtp.NewRelay(portA, portB, mapping(0, 0), mapping(0, 0))
+		rtp.Relay(portA, portB, mapping(0, 0), mapping(0, 0))
 		a.send(portA, pion.Packet{Payload: []byte("a")})
 		b.hear()
 		portA.Close()
@@ -60,7 +60,7 @@ func TestManyPorts(t *testing.T) {
 	for i := 0; i < len(opened); i += 2 {
 		opened[i].SetRemote(a.addr(), loopback)
 		opened[i+1].SetRemote(b.addr(), loopback)
-		rtp.NewRelay(opened[i], opened[i+1], mapping(0, 0), mapping(0, 0))
+		rtp.Relay(opened[i], opened[i+1], mapping(0, 0), mapping(0, 0))
 		a.send(opened[i], pion.Packet{Payload: []byte("a")})
 		b.hear()
 	}
@@ -69,7 +69,7 @@ func TestManyPorts(t *testing.T) {
 // What came while the reader was elsewhere is read all the same.
 func TestBursts(t *testing.T) {
 	a, b, portA, portB := pair(t, 25360)
-	rtp.NewRelay(portA, portB, mapping(0, 0), mapping(0, 0))
+	rtp.Relay(portA, portB, mapping(0, 0), mapping(0, 0))
 	const packets = 100
 	for i := range packets {
 		a.send(portA, pion.Packet{Header: pion.Header{SequenceNumber: uint16(i)}, Payload: []byte("a")})
@@ -100,7 +100,7 @@ func TestRelayOverIPv6(t *testing.T) {
 	a, b, portA, portB := phones[0], phones[1], open(t, ports), open(t, ports)
 	portA.SetRemote(a.addr(), a.addr().Addr())
 	portB.SetRemote(b.addr(), b.addr().Addr())
-	rtp.NewRelay(portA, portB, mapping(0, 0), mapping(0, 0))
+	rtp.Relay(portA, portB, mapping(0, 0), mapping(0, 0))
 	a.send(portA, pion.Packet{Payload: []byte("six")})
 	if got := b.hear(); string(got.Payload) != "six" {
 		t.Errorf("heard %q", got.Payload)

@@ -25,21 +25,11 @@ func (m *Mapping) Convert(from, to uint8, c *g711.Conversion) {
 	m.rules[from&0x7F] = rule{pass: true, as: to & 0x7F, convert: c}
 }
 
-// Relay copies media packets between two ports on the goroutines that read them.
-type Relay struct{ a, b *Port }
-
-// NewRelay starts a relay and replaces the receivers of both ports. To change a mapping, start a new
-// relay over the same ports.
-func NewRelay(a, b *Port, aToB, bToA Mapping) *Relay {
+// Relay copies media packets between two ports on the goroutines that read them, until the ports get
+// other receivers. To change a mapping, start a new relay over the same ports.
+func Relay(a, b *Port, aToB, bToA Mapping) {
 	a.Receive(&direction{to: b, mapping: aToB, id: new(byte)})
 	b.Receive(&direction{to: a, mapping: bToA, id: new(byte)})
-	return &Relay{a: a, b: b}
-}
-
-// Stop ends the relay and leaves the ports open. When it returns, nothing is copied any more.
-func (r *Relay) Stop() {
-	r.a.Receive(nil)
-	r.b.Receive(nil)
 }
 
 type direction struct {

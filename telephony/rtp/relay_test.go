@@ -108,7 +108,7 @@ func pair(t *testing.T, first uint16) (a, b *phone, portA, portB *rtp.Port) {
 func TestRelay(t *testing.T) {
 	a, b, portA, portB := pair(t, 25000)
 	ab := mapping(0, 0, 101, 96)
-	relay := rtp.NewRelay(portA, portB, ab, mapping(0, 0, 96, 101))
+	rtp.Relay(portA, portB, ab, mapping(0, 0, 96, 101))
 	send := func(pt uint8, sequence uint16, ssrc uint32) {
 		a.send(portA, pion.Packet{Header: pion.Header{PayloadType: pt, SequenceNumber: sequence, Timestamp: 160 * uint32(sequence), SSRC: ssrc}, Payload: []byte("hello")})
 	}
@@ -134,7 +134,8 @@ func TestRelay(t *testing.T) {
 	if back := a.hear(); back.PayloadType != 101 {
 		t.Errorf("heard %v", back)
 	}
-	relay.Stop()
+	portA.Receive(nil)
+	portB.Receive(nil)
 	send(0, 40002, 2)
 	if p, ok := b.listen(50 * time.Millisecond); ok {
 		t.Errorf("heard %v after the relay had stopped", p)
@@ -145,7 +146,7 @@ func TestRelayTurnsOneLawIntoTheOther(t *testing.T) {
 	a, b, portA, portB := pair(t, 25020)
 	m := rtp.Mapping{Clock: 8000}
 	m.Convert(0, 8, g711.ULawToALaw())
-	rtp.NewRelay(portA, portB, m, rtp.Mapping{})
+	rtp.Relay(portA, portB, m, rtp.Mapping{})
 	a.send(portA, pion.Packet{Header: pion.Header{PayloadType: 0}, Payload: []byte{0x80, 0xFF, 0x00}})
 	got := b.hear()
 	if want := []byte{g711.ALaw().Code(32124), g711.ALaw().Code(0), g711.ALaw().Code(-32124)}; got.PayloadType != 8 || !bytes.Equal(got.Payload, want) {
@@ -156,7 +157,7 @@ func TestRelayTurnsOneLawIntoTheOther(t *testing.T) {
 func TestStrangersAreNotHeard(t *testing.T) {
 	t.Run("once the phone has spoken, only its port", func(t *testing.T) {
 		a, b, portA, portB := pair(t, 25040)
-		rtp.NewRelay(portA, portB, mapping(0, 0), mapping(0, 0))
+		rtp.Relay(portA, portB, mapping(0, 0), mapping(0, 0))
 		a.send(portA, pion.Packet{Payload: []byte("a")})
 		b.hear()
 		stranger := newPhone(t)
@@ -168,7 +169,7 @@ func TestStrangersAreNotHeard(t *testing.T) {
 	})
 	t.Run("another port of the phone's host is believed first, and sent to", func(t *testing.T) {
 		a, b, portA, portB := pair(t, 25060)
-		rtp.NewRelay(portA, portB, mapping(0, 0), mapping(0, 0))
+		rtp.Relay(portA, portB, mapping(0, 0), mapping(0, 0))
 		translated := newPhone(t)
 		translated.raw(portA, []byte("not RTP"))
 		translated.send(portA, pion.Packet{Payload: []byte("nat")})
@@ -183,7 +184,7 @@ func TestStrangersAreNotHeard(t *testing.T) {
 	})
 	t.Run("another host is not", func(t *testing.T) {
 		_, b, portA, portB := pair(t, 25080)
-		rtp.NewRelay(portA, portB, mapping(0, 0), mapping(0, 0))
+		rtp.Relay(portA, portB, mapping(0, 0), mapping(0, 0))
 		portA.SetRemote(netip.MustParseAddrPort("192.0.2.1:4000"))
 		stranger := newPhone(t)
 		stranger.send(portA, pion.Packet{Payload: []byte("x")})
@@ -200,7 +201,7 @@ func TestStrangersAreNotHeard(t *testing.T) {
 
 func TestHoldStopsSending(t *testing.T) {
 	a, b, portA, portB := pair(t, 25100)
-	rtp.NewRelay(portA, portB, mapping(0, 0), mapping(0, 0))
+	rtp.Relay(portA, portB, mapping(0, 0), mapping(0, 0))
 	portB.Hold(true)
 	a.send(portA, pion.Packet{Payload: []byte("held")})
 	if _, ok := b.listen(50 * time.Millisecond); ok {
@@ -315,7 +316,7 @@ func TestPressIsOnePress(t *testing.T) {
 
 func TestRelayAllocatesNothing(t *testing.T) {
 	a, b, portA, portB := pair(t, 25260)
-	rtp.NewRelay(portA, portB, mapping(0, 0), mapping(0, 0))
+	rtp.Relay(portA, portB, mapping(0, 0), mapping(0, 0))
 	packet := pion.Packet{Header: pion.Header{Version: 2}, Payload: make([]byte, 160)}
 	raw, err := packet.Marshal()
 	if err != nil {

@@ -80,7 +80,7 @@ func TestARelayConnectsEncryptedAndPlainLegs(t *testing.T) {
 			}
 			near.SetRemote(safe.addr(), loopback)
 			far.SetRemote(plain.addr(), loopback)
-			rtp.NewRelay(near, far, mapping(0, 0), mapping(0, 0))
+			rtp.Relay(near, far, mapping(0, 0), mapping(0, 0))
 			for n := range uint16(3) {
 				safe.raw(near, safe.sealed(pion.Packet{Header: pion.Header{SequenceNumber: n, SSRC: 9}, Payload: []byte("secret")}))
 				if got := plain.hear(); string(got.Payload) != "secret" {
@@ -114,7 +114,7 @@ func TestAnEncryptedLegTakesNothingForgedOrReplayed(t *testing.T) {
 	}
 	near.SetRemote(safe.addr(), loopback)
 	far.SetRemote(plain.addr(), loopback)
-	rtp.NewRelay(near, far, mapping(0, 0), mapping(0, 0))
+	rtp.Relay(near, far, mapping(0, 0), mapping(0, 0))
 	forged := safe.sealed(pion.Packet{Header: pion.Header{SequenceNumber: 1, SSRC: 9}, Payload: []byte("forged")})
 	forged[len(forged)-1] ^= 1
 	attacker.raw(near, forged) // from a host that may be the peer's, before the peer has sent

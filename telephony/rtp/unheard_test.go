@@ -17,7 +17,7 @@ func TestMediaGoesToAnAddressOnlyAfterItWasHeardFrom(t *testing.T) {
 	near, far := open(t, ports), open(t, ports)
 	near.SetRemote(caller.addr(), loopback)
 	far.SetRemote(victim.addr()) // named by the description alone
-	rtp.NewRelay(near, far, mapping(0, 0), mapping(0, 0))
+	rtp.Relay(near, far, mapping(0, 0), mapping(0, 0))
 	for i := range 50 {
 		caller.send(near, pion.Packet{Header: pion.Header{SequenceNumber: uint16(i)}, Payload: []byte("flood")})
 	}

@@ -1,6 +1,7 @@
 package sip
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"strings"
@@ -110,7 +111,7 @@ func (l *Leg) nextHop() string {
 	if err != nil || host.Unmap() != l.peer.Addr().Unmap() && !l.server.guard.trusts(host) {
 		return l.peer.String()
 	}
-	return netip.AddrPortFrom(host, uint16(or(hop.Port, sipmsg.DefaultPort(l.network)))).String()
+	return netip.AddrPortFrom(host, uint16(cmp.Or(hop.Port, sipmsg.DefaultPort(l.network)))).String()
 }
 
 // newAck returns the ACK of a 2xx to our INVITE, with the INVITE's credentials (RFC 3261, section

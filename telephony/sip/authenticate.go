@@ -1,6 +1,7 @@
 package sip
 
 import (
+	"cmp"
 	"context"
 	"crypto/md5"
 	"crypto/sha256"
@@ -48,7 +49,7 @@ func (s *Server) authenticate(ctx context.Context, r *sipmsg.Request, tx *sipmsg
 		return User{}, false
 	}
 	if err != nil {
-		user = User{Domain: or(user.Domain, asked.domain), Extension: asked.username}
+		user = User{Domain: cmp.Or(user.Domain, asked.domain), Extension: asked.username}
 	}
 	given, ok := credentials(r, asked.form.reply, user.Domain)
 	if !ok {

@@ -15,7 +15,7 @@ import (
 	"trunkline/telephony/sip"
 )
 
-func redisBindings(t *testing.T) (*sip.RedisBindings, *miniredis.Miniredis) {
+func redisBindings(t testing.TB) (*sip.RedisBindings, *miniredis.Miniredis) {
 	t.Helper()
 	server := miniredis.RunT(t)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr()})
@@ -27,8 +27,7 @@ func redisBindings(t *testing.T) (*sip.RedisBindings, *miniredis.Miniredis) {
 
 func TestBindings(t *testing.T) {
 	kinds := map[string]func(*testing.T) sip.Bindings{
-		"memory": func(*testing.T) sip.Bindings { return sip.NewMemoryBindings() },
-		"redis":  func(t *testing.T) sip.Bindings { b, _ := redisBindings(t); return b },
+		"redis": func(t *testing.T) sip.Bindings { b, _ := redisBindings(t); return b },
 		"redis cluster": func(t *testing.T) sip.Bindings {
 			client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: testservice.RedisCluster(t)})
 			t.Cleanup(func() { _ = client.Close() })

@@ -1,6 +1,7 @@
 package sip
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -44,23 +45,15 @@ type Limits struct {
 }
 
 func (c Config) withDefaults() Config {
-	c.MinExpires = or(c.MinExpires, time.Minute)
-	c.MaxExpires = or(c.MaxExpires, time.Hour)
-	c.NonceLifetime = or(c.NonceLifetime, 5*time.Minute)
-	c.Limits.PerAddress = or(c.Limits.PerAddress, 50)
-	c.Limits.Requests = or(c.Limits.Requests, 1000)
-	c.Limits.MaxCalls = or(c.Limits.MaxCalls, 4000)
-	c.Limits.MaxConnections = or(c.Limits.MaxConnections, 2000)
-	c.Limits.MaxContacts = or(c.Limits.MaxContacts, 5)
+	c.MinExpires = cmp.Or(c.MinExpires, time.Minute)
+	c.MaxExpires = cmp.Or(c.MaxExpires, time.Hour)
+	c.NonceLifetime = cmp.Or(c.NonceLifetime, 5*time.Minute)
+	c.Limits.PerAddress = cmp.Or(c.Limits.PerAddress, 50)
+	c.Limits.Requests = cmp.Or(c.Limits.Requests, 1000)
+	c.Limits.MaxCalls = cmp.Or(c.Limits.MaxCalls, 4000)
+	c.Limits.MaxConnections = cmp.Or(c.Limits.MaxConnections, 2000)
+	c.Limits.MaxContacts = cmp.Or(c.Limits.MaxContacts, 5)
 	return c
-}
-
-func or[T comparable](value, fallback T) T {
-	var zero T
-	if value == zero {
-		return fallback
-	}
-	return value
 }
 
 // Validate checks c.

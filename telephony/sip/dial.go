@@ -1,6 +1,7 @@
 package sip
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ type Target struct {
 }
 
 // DefaultPort returns the port of an address without one, for a transport; "" is UDP.
-func DefaultPort(transport string) int { return sipmsg.DefaultPort(or(transport, "UDP")) }
+func DefaultPort(transport string) int { return sipmsg.DefaultPort(cmp.Or(transport, "UDP")) }
 
 // Party is one side of a call, as shown in its From or To header.
 type Party struct {

@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
 	"golang.org/x/net/ipv4"
 
 	"trunkline/internal/fault"
@@ -63,7 +65,13 @@ func newForged(t testing.TB, prepare func(*Server)) *Server {
 func startForged(t testing.TB, config Config, reg *prometheus.Registry, prepare func(*Server)) *Server {
 	t.Helper()
 	config.Settings = Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0", TrustedNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
-	s, err := New(config, noUsers{}, NewMemoryBindings(), reg, slog.New(slog.DiscardHandler))
+	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
+	t.Cleanup(func() { _ = client.Close() })
+	bindings, err := NewRedisBindings(client, "test:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := New(config, noUsers{}, bindings, reg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

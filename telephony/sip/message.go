@@ -1,6 +1,7 @@
 package sip
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,7 +99,7 @@ func (s *Server) newInvite(call Call) (*sipmsg.Request, error) {
 	if err := sipmsg.ParseUri(call.Target.URI, &uri); err != nil {
 		return nil, &fault.Error{Kind: fault.KindInvalid, Message: "the address to call cannot be read", Cause: err}
 	}
-	network := strings.ToUpper(or(call.Target.Transport, uri.UriParams.GetOr("transport", "UDP")))
+	network := strings.ToUpper(cmp.Or(call.Target.Transport, uri.UriParams.GetOr("transport", "UDP")))
 	if network != networkUDP && network != networkTCP && network != networkTLS {
 		return nil, fault.New(fault.KindUnsupported, "the transport of the address to call is not supported")
 	}
@@ -106,7 +107,7 @@ func (s *Server) newInvite(call Call) (*sipmsg.Request, error) {
 	from := sipmsg.FromHeader{DisplayName: printable(call.From.Name), Address: address(call.From, s.advertisedHost)}
 	from.Params.Add("tag", sipmsg.GenerateTagN(16))
 	to := sipmsg.ToHeader{DisplayName: printable(call.To.Name), Address: address(call.To, uri.Host)}
-	identify(r, or(call.CallID, NewCallID()), from, to, 1)
+	identify(r, cmp.Or(call.CallID, NewCallID()), from, to, 1)
 	contact := s.contact(call.From.User, network)
 	r.AppendHeader(&contact)
 	r.AppendHeader(sipmsg.NewHeader("Allow", allowed))
@@ -121,7 +122,7 @@ func (s *Server) newInvite(call Call) (*sipmsg.Request, error) {
 }
 
 func address(p Party, host string) sipmsg.Uri {
-	return sipmsg.Uri{Scheme: "sip", User: EscapeUser(p.User), Host: or(p.Host, host)}
+	return sipmsg.Uri{Scheme: "sip", User: EscapeUser(p.User), Host: cmp.Or(p.Host, host)}
 }
 
 // EscapeUser escapes a user part (RFC 3261, section 25.1).

@@ -1,6 +1,7 @@
 package sip
 
 import (
+	"cmp"
 	"net"
 	"net/netip"
 	"strings"
@@ -52,7 +53,7 @@ func (s Settings) Validate(c *setting.Check) {
 	if s.TLSListen != "" {
 		c.HostPort("tls_listen", s.TLSListen)
 	}
-	c.OneOf("srtp", or(s.SRTP, string(EncryptionOff)), Encryptions()...)
+	c.OneOf("srtp", cmp.Or(s.SRTP, string(EncryptionOff)), Encryptions()...)
 	c.Must(s.TLSListen != "" || s.SRTP != string(EncryptionRequired), "srtp",
 		"required needs %s: keys are exchanged over TLS only", c.Key("tls_listen"))
 	_, err := s.AdvertisedAddr()

@@ -119,7 +119,7 @@ func trusting() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("12
 func newWorld(t testing.TB, config sip.Config, bindings sip.Bindings) *world {
 	t.Helper()
 	if bindings == nil {
-		bindings = sip.NewMemoryBindings()
+		bindings, _ = redisBindings(t)
 	}
 	config.Listen = "127.0.0.1:0"
 	if config.DigestAlgorithms == nil {
