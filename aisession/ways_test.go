@@ -22,6 +22,7 @@ import (
 	"trunkline/aisession/audiosocket"
 	"trunkline/aisession/pcmsocket"
 	"trunkline/config/aiprovider"
+	"trunkline/internal/fault"
 	"trunkline/telephony/audio"
 )
 
@@ -55,7 +56,7 @@ func samples(rate int, length time.Duration) []byte {
 func mediaSocket(t *testing.T, h *testEnv, with aiprovider.Provider) *websocket.Conn {
 	t.Helper()
 	ingress := pcmsocket.New(h, slog.New(slog.DiscardHandler))
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { ingress.ServeMedia(w, r, with) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _ = ingress.ServeMedia(w, r, with) }))
 	t.Cleanup(server.Close)
 	ws, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(server.URL, "http"), nil)
 	if err != nil {
@@ -63,6 +64,28 @@ func mediaSocket(t *testing.T, h *testEnv, with aiprovider.Provider) *websocket.
 	}
 	t.Cleanup(func() { _ = ws.Close() })
 	return ws
+}
+
+func TestRefusedHandshakesOfMedia(t *testing.T) {
+	ingress := pcmsocket.New(nil, slog.New(slog.DiscardHandler))
+	for _, c := range []struct {
+		key, origin string
+		want        fault.Kind
+	}{
+		{"short", "", fault.KindInvalid},
+		{"dGhlIHNhbXBsZSBub25jZQ==", "https://evil.example", fault.KindForbidden},
+		{"dGhlIHNhbXBsZSBub25jZQ==", "", fault.KindInternal}, // the recorder has no connection
+	} {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		r.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {c.key}}
+		if c.origin != "" {
+			r.Header.Set("Origin", c.origin)
+		}
+		w := httptest.NewRecorder()
+		if err := ingress.ServeMedia(w, r, aiprovider.Provider{}); fault.KindOf(err) != c.want || w.Body.Len() != 0 {
+			t.Errorf("%+v: %v, wrote %s", c, err, w.Body)
+		}
+	}
 }
 
 func TestACallByMediaWebSocket(t *testing.T) {

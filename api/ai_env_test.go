@@ -36,13 +36,12 @@ func (f *fakeSessions) Announce(_ context.Context, a aiprovider.Announcement) er
 	return f.refuse
 }
 
-func (f *fakeSessions) ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovider.Provider) {
+func (f *fakeSessions) ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovider.Provider) error {
 	f.served = append(f.served, p)
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		http.Error(w, "no", http.StatusInternalServerError)
-		return
+		return err
 	}
 	_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
-	_ = conn.Close()
+	return conn.Close()
 }

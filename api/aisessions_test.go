@@ -134,7 +134,7 @@ func TestACallsSocketIsHandedOver(t *testing.T) {
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
 	must(t, err)
 	defer conn.Close()
-	_, err = io.WriteString(conn, "GET /media/v1/"+id+"?token="+e.key+" HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\n\r\n")
+	_, err = io.WriteString(conn, "GET /media/v1/"+id+"?token="+e.key+" HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\nSec-WebSocket-Version: 13\r\n\r\n")
 	must(t, err)
 	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	must(t, err)

@@ -75,7 +75,7 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	if deps.Tracer != nil {
 		a.echo.Use(a.withSpan)
 	}
-	a.echo.Use(a.withAccessLog, a.withMetrics, withSecurityHeaders, a.withErrorResponse, rejectExtraSlashes)
+	a.echo.Use(a.withAccessLog, a.withMetrics, withSecurityHeaders, a.withErrorResponse, rejectExtraSlashes, withDecodedParams)
 	for _, r := range routes {
 		handle := withScope(r.scope, r.handle)
 		if !r.noTimeout && !r.longLived {

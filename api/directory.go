@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"trunkline/identity"
+	"trunkline/internal/entitytag"
 	"trunkline/internal/fault"
 	"trunkline/internal/report"
 )
@@ -27,8 +28,8 @@ type Directory interface {
 type AccountDirectory interface {
 	CreateAccount(ctx context.Context, n identity.NewAccount) (identity.Account, error)
 	UpdateAccount(ctx context.Context, id string, u identity.AccountUpdate) (identity.Account, error)
-	DeleteAccount(ctx context.Context, ref string) (id string, err error)
-	DeleteAndPurgeAccount(ctx context.Context, ref string) (id string, err error)
+	DeleteAccount(ctx context.Context, ref, ifMatch string) (id string, err error)
+	DeleteAndPurgeAccount(ctx context.Context, ref, ifMatch string) (id string, err error)
 }
 
 // UserDirectory reads and changes the users of accounts.
@@ -37,7 +38,7 @@ type UserDirectory interface {
 	User(ctx context.Context, id string) (identity.User, error)
 	CreateUser(ctx context.Context, n identity.NewUser) (identity.User, error)
 	UpdateUser(ctx context.Context, id string, u identity.UserUpdate) (identity.User, error)
-	DeleteUserByID(ctx context.Context, id string) error
+	DeleteUserByID(ctx context.Context, id, ifMatch string) error
 	EnrolOTP(ctx context.Context, accountRef, username string) (identity.OTPEnrolment, []string, error)
 	DeleteOTP(ctx context.Context, accountRef, username string) error
 }
@@ -55,7 +56,7 @@ type KeyDirectory interface {
 	APIKey(ctx context.Context, id string) (identity.APIKey, error)
 	CreateAPIKey(ctx context.Context, n identity.NewAPIKey) (key string, k identity.APIKey, err error)
 	UpdateAPIKey(ctx context.Context, id string, u identity.APIKeyUpdate) (identity.APIKey, error)
-	DeleteAPIKey(ctx context.Context, id string) error
+	DeleteAPIKey(ctx context.Context, id, ifMatch string) error
 }
 
 const (
@@ -146,12 +147,17 @@ func writePage[T, U any](c echo.Context, list []T, key func(T) string, show func
 	return writeJSON(c, http.StatusOK, page)
 }
 
-// respondTagged is respond with the body's entity tag.
+// respondTagged is respond with the body's entity tag. A GET is answered with 304 if its
+// If-None-Match has the tag.
 func respondTagged(c echo.Context, status int, tag string, body any, err error) error {
 	if err != nil {
 		return err
 	}
 	c.Response().Header().Set("ETag", tag)
+	if r := c.Request(); r.Method == http.MethodGet && entitytag.NotModified(r.Header.Get("If-None-Match"), tag) {
+		c.Response().WriteHeader(http.StatusNotModified)
+		return nil
+	}
 	return writeJSON(c, status, body)
 }
 

@@ -20,6 +20,19 @@ func (e *env) manager(account string) header {
 	return header{"X-API-Key": key}
 }
 
+// etag returns the entity tag of the object at the path, which a conditional GET does not
+// get again.
+func (e *env) etag(path string, h header) string {
+	e.t.Helper()
+	tag := e.want(200, "GET", path, h, "", nil).Header().Get("ETag")
+	e.want(200, "GET", path, with(h, "If-None-Match", `"another"`), "", nil)
+	w := e.want(304, "GET", path, with(h, "If-None-Match", `"another", W/`+tag), "", nil)
+	if w.Body.Len() != 0 || w.Header().Get("ETag") != tag || w.Header().Get("Content-Type") != "" {
+		e.t.Errorf("304 with %v %s", w.Header(), w.Body)
+	}
+	return tag
+}
+
 func TestAccountsOverHTTP(t *testing.T) {
 	e := newEnv(t)
 	admin := bearer(e.login("admin").AccessToken)
@@ -34,7 +47,7 @@ func TestAccountsOverHTTP(t *testing.T) {
 		t.Errorf("%+v %v", made, w.Header())
 	}
 	path := accountsPath + "/" + made.ID
-	tag := e.want(200, "GET", path, admin, "", nil).Header().Get("ETag")
+	tag := e.etag(path, admin)
 	if tag != w.Header().Get("ETag") {
 		t.Errorf("ETag %s, then %s", w.Header().Get("ETag"), tag)
 	}
@@ -66,13 +79,17 @@ func TestAccountsOverHTTP(t *testing.T) {
 		}
 	}
 	e.want(400, "PUT", path, admin, `{"id":"other","name":"X","domain":"x.example"}`, nil)
-	e.want(400, "PUT", accountsPath+"/sub", admin, `{"name":"sub","domain":"sub.demo.local","parent_id":"`+made.ID+`"}`, nil)
+	w = e.want(400, "PUT", accountsPath+"/sub", admin, `{"name":"sub","domain":"sub.demo.local","parent_id":"`+made.ID+`"}`, nil)
+	if !strings.Contains(w.Body.String(), `"field":"parent_id"`) {
+		t.Errorf("an account below itself: %s", w.Body)
+	}
 	e.want(409, "PUT", accountsPath+"/demo", admin, `{"name":"demo","domain":"demo.local","parent_id":"sub"}`, nil)
 	e.want(200, "PUT", accountsPath+"/demo", admin, `{"name":"Demo","domain":"demo.local"}`, nil)
 	e.want(409, "DELETE", accountsPath+"/demo", admin, "", nil)
 	e.want(409, "DELETE", accountsPath+"/sub", admin, "", nil) // it has an account below it
 	e.want(400, "DELETE", path+"?purge=later", admin, "", nil)
-	e.want(204, "DELETE", path+"?purge=now", admin, "", nil)
+	e.want(412, "DELETE", path+"?purge=now", with(admin, "If-Match", tag), "", nil)
+	e.want(204, "DELETE", path+"?purge=now", with(admin, "If-Match", e.etag(path, admin)), "", nil)
 	e.want(404, "DELETE", path, admin, "", nil)
 	e.want(204, "DELETE", accountsPath+"/sub", admin, "", nil)
 	for account, want := range map[string]string{"demo": "account.create user:", "sub": "account.update user:"} {
@@ -156,7 +173,8 @@ func TestUsersAndPhonesOverHTTP(t *testing.T) {
 	e.want(409, "DELETE", myself, admin, "", nil)
 	e.want(409, "PUT", myself, admin, `{"role":"user"}`, nil)
 	e.want(200, "PUT", myself, admin, `{"role":"admin"}`, nil)
-	e.want(204, "DELETE", path, admin, "", nil)
+	e.want(412, "DELETE", path, with(admin, "If-Match", tag), "", nil)
+	e.want(204, "DELETE", path, with(admin, "If-Match", e.etag(path, admin)), "", nil)
 	e.want(404, "GET", path, admin, "", nil)
 	if got := audittest.Entries(t, e.audit, "demo", "user.delete user:"+session.User.ID+" user:"+made.ID); len(got) != 1 {
 		t.Errorf("the audit log has %q", got)
@@ -201,7 +219,8 @@ func TestAPIKeysOverHTTP(t *testing.T) {
 	e.want(200, "PUT", path, admin, `{"scopes":["read"],"expires_at":`+strconv.FormatInt(end, 10)+`}`, nil) // as it was read
 	e.want(200, "PUT", path, admin, `{"scopes":["read"],"expires_at":0}`, nil)
 	e.want(200, "GET", reportPath+today(), key, "", nil)
-	e.want(204, "DELETE", path, admin, "", nil)
+	e.want(412, "DELETE", path, with(admin, "If-Match", tag), "", nil)
+	e.want(204, "DELETE", path, with(admin, "If-Match", e.etag(path, admin)), "", nil)
 	e.want(401, "GET", reportPath+today(), key, "", nil)
 	e.want(404, "DELETE", path, admin, "", nil)
 

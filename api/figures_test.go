@@ -181,7 +181,7 @@ func TestQueueConfig(t *testing.T) {
 		t.Errorf("%s %s", w.Body, w.Header())
 	}
 	e.want(412, "PUT", queueConfigPath, header{"Authorization": admin["Authorization"], "X-Account-ID": "demo", "If-Match": `"0"`}, body, nil)
-	if w = e.want(200, "GET", queueConfigPath, admin, "", nil); strings.TrimSpace(w.Body.String()) != body {
+	if w = e.want(200, "GET", queueConfigPath, admin, "", nil); strings.TrimSpace(w.Body.String()) != body || e.etag(queueConfigPath, admin) != `"1"` {
 		t.Errorf("%s", w.Body)
 	}
 	if w = e.want(200, "GET", queueConfigPath, as("admin", "sub"), "", nil); w.Header().Get("ETag") != `"0"` {

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 	"time"
 
@@ -18,7 +19,7 @@ import (
 )
 
 // Middleware, outermost first: request id, span (with tracing on), access log,
-// metrics, security headers, error response, slashes. The error response is written
+// metrics, security headers, error response, slashes, parameters. The error response is written
 // inside of access log and metrics, so that these see the status that the client
 // gets.
 
@@ -128,6 +129,25 @@ func rejectExtraSlashes(next echo.HandlerFunc) echo.HandlerFunc {
 		pattern := c.Path()
 		if pattern != "" && strings.Count(pattern, "/") != strings.Count(c.Request().URL.EscapedPath(), "/") {
 			return echo.ErrNotFound
+		}
+		return next(c)
+	}
+}
+
+// withDecodedParams percent-decodes the parameters of the path. echo returns them as they
+// were sent if the path can be encoded in another way (URL.RawPath), else decoded.
+func withDecodedParams(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if c.Request().URL.RawPath == "" {
+			return next(c)
+		}
+		values := c.ParamValues()
+		for i, value := range values {
+			decoded, err := url.PathUnescape(value)
+			if err != nil {
+				return fault.Invalid("The path is not URL-encoded")
+			}
+			values[i] = decoded
 		}
 		return next(c)
 	}

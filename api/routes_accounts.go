@@ -114,6 +114,6 @@ func (r directoryRoutes) deleteAccount(c echo.Context, account identity.Account)
 	if err := q.Err(); err != nil {
 		return err
 	}
-	_, err := remove(c.Request().Context(), account.ID)
+	_, err := remove(c.Request().Context(), account.ID, c.Request().Header.Get("If-Match"))
 	return noContent(c, err)
 }

@@ -13,6 +13,7 @@ import (
 	"trunkline/config/aiprovider"
 	"trunkline/identity"
 	"trunkline/internal/fault"
+	"trunkline/internal/wsframe"
 )
 
 // SessionAnnouncer registers a call before it arrives.
@@ -23,7 +24,7 @@ type SessionAnnouncer interface {
 // MediaSocket upgrades a request to a WebSocket that carries one call's audio to the
 // provider and back. The caller has been authorized.
 type MediaSocket interface {
-	ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovider.Provider)
+	ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovider.Provider) error
 }
 
 type aiSessionRoutes struct {
@@ -91,18 +92,14 @@ func (r aiSessionRoutes) socket(c echo.Context, caller *identity.Principal) erro
 	if err != nil {
 		return err
 	}
-	if !asksForWebSocket(c.Request().Header) {
-		if c.Request().ProtoMajor == 1 { // HTTP/2 has no such headers
-			c.Response().Header().Set("Upgrade", "websocket")
-			c.Response().Header().Set("Connection", "Upgrade")
-		}
+	if !wsframe.RequireHandshake(c.Response(), c.Request()) {
 		return fault.New(fault.KindUpgrade, "This path is a WebSocket: upgrade the connection")
 	}
-	r.media.ServeMedia(c.Response(), c.Request(), provider)
-	if !c.Response().Committed {
-		// The connection was hijacked; access log and metrics read these fields.
-		c.Response().Status, c.Response().Committed = http.StatusSwitchingProtocols, true
+	if err := r.media.ServeMedia(c.Response(), c.Request(), provider); err != nil {
+		return err
 	}
+	// The connection was hijacked; access log and metrics read these fields.
+	c.Response().Status, c.Response().Committed = http.StatusSwitchingProtocols, true
 	return nil
 }
 
@@ -143,20 +140,4 @@ func (r aiSessionRoutes) provider(c echo.Context, caller *identity.Principal, id
 		return aiprovider.Provider{}, providerNotFound()
 	}
 	return provider, requireAdmin(caller)
-}
-
-func asksForWebSocket(h http.Header) bool {
-	return strings.EqualFold(h.Get("Upgrade"), "websocket") && hasToken(h.Values("Connection"), "upgrade")
-}
-
-// hasToken reports whether the comma-separated lines of a header have the token.
-func hasToken(lines []string, token string) bool {
-	for _, line := range lines {
-		for part := range strings.SplitSeq(line, ",") {
-			if strings.EqualFold(strings.TrimSpace(part), token) {
-				return true
-			}
-		}
-	}
-	return false
 }

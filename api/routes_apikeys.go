@@ -125,5 +125,5 @@ func (r directoryRoutes) deleteKey(c echo.Context, key identity.APIKey) error {
 	if key.ID == callerOf(c).KeyID {
 		return own("The key in use cannot be deleted")
 	}
-	return noContent(c, r.directory.DeleteAPIKey(c.Request().Context(), key.ID))
+	return noContent(c, r.directory.DeleteAPIKey(c.Request().Context(), key.ID, c.Request().Header.Get("If-Match")))
 }

@@ -28,11 +28,10 @@ func (r encryptionRoutes) get(c echo.Context, account identity.Account) error {
 	if err != nil {
 		return err
 	}
-	c.Response().Header().Set("ETag", answer.ETag)
-	return writeJSON(c, http.StatusOK, struct {
+	return respondTagged(c, http.StatusOK, answer.ETag, struct {
 		Success bool `json:"success"`
 		Config  any  `json:"config"`
-	}{true, configOrEmpty(answer.Config)})
+	}{true, configOrEmpty(answer.Config)}, nil)
 }
 
 // configOrEmpty returns {} for an account without a configuration.
@@ -51,12 +50,11 @@ func (r encryptionRoutes) put(c echo.Context) error {
 	if err != nil {
 		return updateError(err)
 	}
-	c.Response().Header().Set("ETag", answer.ETag)
-	return writeJSON(c, http.StatusOK, struct {
+	return respondTagged(c, http.StatusOK, answer.ETag, struct {
 		Success bool                 `json:"success"`
 		Message string               `json:"message"`
 		Config  *encryption.Document `json:"config"`
-	}{true, "Encryption configuration updated", answer.Config})
+	}{true, "Encryption configuration updated", answer.Config}, nil)
 }
 
 func (r encryptionRoutes) update(c echo.Context) (*encryption.Answer, error) {

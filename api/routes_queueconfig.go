@@ -26,11 +26,7 @@ type queueConfigRoutes struct {
 
 func (r queueConfigRoutes) get(c echo.Context, account identity.Account) error {
 	config, etag, err := r.configs.Find(c.Request().Context(), account.ID)
-	if err != nil {
-		return err
-	}
-	c.Response().Header().Set("ETag", etag)
-	return writeJSON(c, http.StatusOK, config)
+	return respondTagged(c, http.StatusOK, etag, config, err)
 }
 
 func (r queueConfigRoutes) put(c echo.Context, account identity.Account) error {
@@ -47,11 +43,8 @@ func (r queueConfigRoutes) put(c echo.Context, account identity.Account) error {
 	if err != nil {
 		return err
 	}
-	if err := r.audit.Record(ctx, r.audit.Entry(ctx, audit.QueueConfigUpdate, account.ID, "queue_config:"+account.ID)); err != nil {
-		return err
-	}
-	c.Response().Header().Set("ETag", etag)
-	return writeJSON(c, http.StatusOK, config)
+	err = r.audit.Record(ctx, r.audit.Entry(ctx, audit.QueueConfigUpdate, account.ID, "queue_config:"+account.ID))
+	return respondTagged(c, http.StatusOK, etag, config, err)
 }
 
 func parseQueueConfig(body *object) (stats.QueueConfig, error) {

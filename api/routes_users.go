@@ -109,7 +109,7 @@ func (r directoryRoutes) deleteUser(c echo.Context, found identity.User) error {
 	if found.ID == callerOf(c).UserID {
 		return own("Your own user cannot be deleted")
 	}
-	return noContent(c, r.directory.DeleteUserByID(c.Request().Context(), found.ID))
+	return noContent(c, r.directory.DeleteUserByID(c.Request().Context(), found.ID, c.Request().Header.Get("If-Match")))
 }
 
 // enrolOTP gives a user one-time passwords without a code to confirm them.

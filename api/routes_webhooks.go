@@ -89,7 +89,11 @@ func (r webhookRoutes) list(c echo.Context, account identity.Account) error {
 }
 
 func (r webhookRoutes) create(c echo.Context, account identity.Account) error {
-	config, err := readWebhook(c)
+	body, err := decode(c)
+	if err != nil {
+		return err
+	}
+	config, err := readWebhook(body)
 	if err != nil {
 		return err
 	}
@@ -101,11 +105,27 @@ func (r webhookRoutes) create(c echo.Context, account identity.Account) error {
 
 func (r webhookRoutes) get(c echo.Context, account identity.Account) error {
 	found, err := r.webhooks.Find(c.Request().Context(), account.ID, c.Param("id"))
-	return respondTagged(c, http.StatusOK, found.ETag(), viewWebhook(found), err)
+	// Without 304: the tag does not change with the state of the delivery.
+	c.Response().Header().Set("ETag", found.ETag())
+	return respond(c, http.StatusOK, viewWebhook(found), err)
 }
 
 func (r webhookRoutes) update(c echo.Context, account identity.Account) error {
-	config, err := readWebhook(c)
+	found, err := r.webhooks.Find(c.Request().Context(), account.ID, c.Param("id"))
+	if err != nil {
+		return err
+	}
+	body, err := decode(c)
+	if err != nil {
+		return err
+	}
+	body.readOnly("id", found.ID)
+	body.readOnly("account_id", found.AccountID)
+	body.readOnly("created_at", found.CreatedAt.Unix())
+	for _, name := range []string{"updated_at", "status", "failures", "last_error", "failed_at", "next_try_at", "paused_at"} {
+		body.take(name, optional) // the delivery may have changed it since it was read
+	}
+	config, err := readWebhook(body)
 	if err != nil {
 		return err
 	}
@@ -145,12 +165,8 @@ func readSince(c echo.Context) (event.ID, error) {
 	return since, body.Err(invalidBody)
 }
 
-// readWebhook reads a request that creates or updates a webhook.
-func readWebhook(c echo.Context) (webhook.Config, error) {
-	body, err := decode(c)
-	if err != nil {
-		return webhook.Config{}, err
-	}
+// readWebhook reads what can be set of a webhook.
+func readWebhook(body *object) (webhook.Config, error) {
 	config := webhook.Config{
 		URL:     body.String("url", required),
 		Filters: readFilter(body.Object("filters", optional)),

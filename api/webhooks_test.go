@@ -58,6 +58,15 @@ func TestAWebhooksLifeOverHTTP(t *testing.T) {
 	for method, body := range map[string]string{"PUT": webhookBody, "DELETE": ""} {
 		e.want(412, method, one, with(h, "If-Match", tag), body, nil)
 	}
+	whole := e.want(200, "GET", one, h, "", nil).Body.String()
+	whole = strings.Replace(whole, `"failures":0`, `"failures":3,"last_error":"x","failed_at":1,"next_try_at":2,"paused_at":3`, 1) // meanwhile a delivery failed
+	e.want(200, "PUT", one, h, whole, &got)
+	for _, sent := range []string{`"id":"` + made.ID + `1"`, `"account_id":"sub"`, `"created_at":1`} {
+		w := e.want(400, "PUT", one, h, `{"url":"https://crm.example.com/other",`+sent+`}`, nil)
+		if !strings.Contains(w.Body.String(), `"code":"read_only"`) {
+			t.Errorf("%s: %s", sent, w.Body)
+		}
+	}
 	if got.URL != "https://crm.example.com/other" || got.Format != webhook.FormatTrunkline || len(got.Filters.QueueIDs) != 0 {
 		t.Errorf("PUT answers %+v", got)
 	}

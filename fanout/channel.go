@@ -15,6 +15,7 @@ import (
 	"trunkline/fanout/conn"
 	"trunkline/identity"
 	"trunkline/internal/fault"
+	"trunkline/internal/wsframe"
 )
 
 const (
@@ -38,11 +39,7 @@ func (f *Fanout) ServeWebSocket(w http.ResponseWriter, req Request) error {
 
 func (f *Fanout) upgradeWebSocket(w http.ResponseWriter, req Request) error {
 	r := req.HTTP
-	if !isUpgrade(r) {
-		if r.ProtoMajor == 1 { // HTTP/2 has no such headers
-			w.Header().Set("Upgrade", "websocket")
-			w.Header().Set("Connection", "Upgrade")
-		}
+	if !wsframe.RequireHandshake(w, r) {
 		return fault.New(fault.KindUpgrade, "this is a WebSocket: upgrade the connection")
 	}
 	f.handshakes.Add(1)
@@ -200,21 +197,6 @@ func bearer(r *http.Request) string {
 		return strings.TrimSpace(token)
 	}
 	return r.URL.Query().Get("token")
-}
-
-func isUpgrade(r *http.Request) bool {
-	return r.Method == http.MethodGet && hasToken(r.Header, "Connection", "upgrade") && hasToken(r.Header, "Upgrade", "websocket")
-}
-
-func hasToken(h http.Header, name, token string) bool {
-	for _, value := range h.Values(name) {
-		for part := range strings.SplitSeq(value, ",") {
-			if strings.EqualFold(strings.TrimSpace(part), token) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // originAllowed reports whether the Origin header is allowed, so that pages of

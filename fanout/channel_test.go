@@ -118,6 +118,15 @@ func TestRefusalsComeBeforeTheUpgrade(t *testing.T) {
 	if err != nil || response.StatusCode != http.StatusUpgradeRequired {
 		t.Errorf("without upgrade: %v %v", response, err)
 	}
+	request, err := http.NewRequest(http.MethodGet, n.url+"/ws?token="+token, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}, "Sec-Websocket-Version": {"8"}, "Sec-Websocket-Key": {"dGhlIHNhbXBsZSBub25jZQ=="}}
+	response, err = http.DefaultClient.Do(request)
+	if err != nil || response.StatusCode != http.StatusUpgradeRequired || response.Header.Get("Sec-WebSocket-Version") != "13" {
+		t.Errorf("another version: %v %v", response, err)
+	}
 	_, response, _ = websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(n.url, "http")+"/ws?token="+token,
 		http.Header{"Origin": {"https://evil.example"}})
 	if response.StatusCode != http.StatusForbidden {

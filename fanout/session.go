@@ -10,6 +10,7 @@ import (
 	"trunkline/fanout/conn"
 	"trunkline/identity"
 	"trunkline/internal/fault"
+	"trunkline/internal/wsframe"
 )
 
 // session records from where to where a connection is given events, for explanations
@@ -174,7 +175,7 @@ func (f *Fanout) noteRefusal(a *admission, req Request, err error) {
 		return
 	}
 	s, transport := a.subscriber, transportEventStream
-	if isUpgrade(req.HTTP) {
+	if wsframe.IsHandshake(req.HTTP) {
 		transport = transportWebSocket
 	}
 	s.session.ending()

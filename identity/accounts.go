@@ -121,10 +121,10 @@ func (s *Service) UpdateAccount(ctx context.Context, id string, u AccountUpdate)
 			return err
 		}
 		if _, known := tree.Account(u.Parent); u.Parent != "" && !known {
-			return fault.InvalidField("parent", "unknown_account", "unknown account "+quote(u.Parent))
+			return fault.InvalidField("parent_id", "unknown_account", "unknown account "+quote(u.Parent))
 		}
 		if tree.Contains(id, u.Parent) {
-			return fault.InvalidField("parent", codeInvalid, "an account cannot be below itself")
+			return fault.InvalidField("parent_id", codeInvalid, "an account cannot be below itself")
 		}
 		account.Name, account.Domain, account.ParentID = u.Name, strings.ToLower(u.Domain), u.Parent
 		account.TimeZone = cmp.Or(u.TimeZone, account.TimeZone)
@@ -165,22 +165,26 @@ func (s *Service) Accounts(ctx context.Context) ([]Account, error) { return read
 
 // DeleteAccount deletes an account that has no accounts below it, its users
 // and its API keys, and ends their tokens. What other packages keep of it is
-// purged later (Purge). It returns the account's id.
-func (s *Service) DeleteAccount(ctx context.Context, ref string) (id string, err error) {
-	return s.removeAccount(ctx, ref, false)
+// purged later (Purge). It returns the account's id. ifMatch is the request's If-Match
+// header, "" for none. Returns fault.KindPrecondition when it does not match.
+func (s *Service) DeleteAccount(ctx context.Context, ref, ifMatch string) (id string, err error) {
+	return s.removeAccount(ctx, ref, ifMatch, false)
 }
 
 // DeleteAndPurgeAccount is DeleteAccount; a server then purges without waiting.
-func (s *Service) DeleteAndPurgeAccount(ctx context.Context, ref string) (id string, err error) {
-	return s.removeAccount(ctx, ref, true)
+func (s *Service) DeleteAndPurgeAccount(ctx context.Context, ref, ifMatch string) (id string, err error) {
+	return s.removeAccount(ctx, ref, ifMatch, true)
 }
 
-func (s *Service) removeAccount(ctx context.Context, ref string, purgeNow bool) (id string, err error) {
+func (s *Service) removeAccount(ctx context.Context, ref, ifMatch string, purgeNow bool) (id string, err error) {
 	var account Account
 	entry := s.audit.Entry(ctx, audit.AccountDelete, "", "")
 	err = s.auditedChange(ctx, changeBoth, &entry, func(tx *sql.Tx, rev int64) error {
 		var err error
 		if account, err = resolve(ctx, tx, ref); err != nil {
+			return err
+		}
+		if err := entitytag.Require(ifMatch, account.ETag()); err != nil {
 			return err
 		}
 		if err := refuseParent(ctx, tx, account); err != nil {

@@ -194,11 +194,20 @@ func (s *Service) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate) (
 	return key, err
 }
 
-// DeleteAPIKey ends a key by its id.
-func (s *Service) DeleteAPIKey(ctx context.Context, id string) error {
+// DeleteAPIKey ends a key by its id. ifMatch is the request's If-Match header, "" for
+// none. Returns fault.KindPrecondition when it does not match.
+func (s *Service) DeleteAPIKey(ctx context.Context, id, ifMatch string) error {
 	entry := s.audit.Entry(ctx, audit.APIKeyDelete, "", "apikey:"+id)
 	return s.auditedChange(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
-		row := tx.QueryRowContext(ctx, `DELETE FROM identity_api_keys WHERE id = $1 RETURNING account_id`, id)
-		return sqldb.FindInto(row, unknownAPIKey(id), "deleting an API key", &entry.AccountID)
+		key, err := findAPIKey(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if err := entitytag.Require(ifMatch, key.ETag()); err != nil {
+			return err
+		}
+		entry.AccountID = key.AccountID
+		_, err = tx.ExecContext(ctx, `DELETE FROM identity_api_keys WHERE id = $1`, id)
+		return sqldb.Wrap(err, "deleting an API key")
 	})
 }

@@ -57,7 +57,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, err := range []error{
-			s.SetClickToCallID(ctx, user.ID, "x"), s.DeleteAPIKey(ctx, key.ID),
+			s.SetClickToCallID(ctx, user.ID, "x"), s.DeleteAPIKey(ctx, key.ID, ""),
 			s.DeleteUser(ctx, "below", "u"), s.remove(ctx, "below"),
 		} {
 			if err != nil {

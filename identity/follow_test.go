@@ -45,7 +45,7 @@ func TestNodesSeeEachOthersChangesWithinASecond(t *testing.T) {
 			t.Fatal(err)
 		}
 		within(t, "a deleted user", func() bool { return fault.KindOf(b.Valid(bob)) == fault.KindForbidden })
-		if err := a.DeleteAPIKey(t.Context(), made.ID); err != nil {
+		if err := a.DeleteAPIKey(t.Context(), made.ID, ""); err != nil {
 			t.Fatal(err)
 		}
 		within(t, "a deleted key", func() bool { return fault.KindOf(b.Valid(keyed)) == fault.KindForbidden })

@@ -283,14 +283,14 @@ func TestAPIKeys(t *testing.T) {
 		wantKind(t, "no account", err, fault.KindNotFound)
 		_, _, err = s.CreateAPIKey(t.Context(), NewAPIKey{Account: "demo", Name: "a\nb"})
 		wantKind(t, "a bad name", err, fault.KindInvalid)
-		if err := s.DeleteAPIKey(t.Context(), made.ID); err != nil {
+		if err := s.DeleteAPIKey(t.Context(), made.ID, ""); err != nil {
 			t.Error(err)
 		}
 		wantKind(t, "Valid", s.Valid(p), fault.KindForbidden)
 		_, err = s.AuthenticateKey(t.Context(), key)
 		wantKind(t, "the deleted key", err, fault.KindUnauthenticated)
 		for _, id := range []string{made.ID, "", "\x00", "' OR '1'='1"} {
-			wantKind(t, "deleting "+id, s.DeleteAPIKey(t.Context(), id), fault.KindNotFound)
+			wantKind(t, "deleting "+id, s.DeleteAPIKey(t.Context(), id, ""), fault.KindNotFound)
 		}
 
 		of, _, err := s.CreateAPIKey(t.Context(), NewAPIKey{Account: "demo"})
@@ -436,7 +436,7 @@ func TestAChannelTokenEndsWithTheKeyItWasMadeFrom(t *testing.T) {
 		}
 		_, _, err := s.EventsExchange(t.Context(), open, "", Filter{})
 		wantKind(t, "an exchange of the token", err, fault.KindForbidden)
-		if err := s.DeleteAPIKey(t.Context(), made.ID); err != nil {
+		if err := s.DeleteAPIKey(t.Context(), made.ID, ""); err != nil {
 			t.Fatal(err)
 		}
 		within(t, "the token of a deleted key ends", func() bool { return fault.KindOf(other.Valid(open)) == fault.KindForbidden })
@@ -594,8 +594,8 @@ func TestAnAccountIsDeletedWithItsPurge(t *testing.T) {
 		for _, name := range []string{"soon", "later"} {
 			must(s.CreateAccount(t.Context(), NewAccount{ID: name, Name: name, Domain: name}))(t)
 		}
-		must(s.DeleteAndPurgeAccount(t.Context(), "soon"))(t)
-		must(s.DeleteAccount(t.Context(), "later"))(t)
+		must(s.DeleteAndPurgeAccount(t.Context(), "soon", ""))(t)
+		must(s.DeleteAccount(t.Context(), "later", ""))(t)
 		var purged []string
 		purge := NewPurge(s.Service, DefaultAccountSettings(), []Purger{{"all", func(_ context.Context, id string) (int, error) {
 			purged = append(purged, id)

@@ -180,7 +180,7 @@ func TestAnAuthenticUserWhoMayNotLogIn(t *testing.T) {
 			t.Errorf("there are %d users", len(users))
 		}
 
-		if err := s.DeleteUserByID(t.Context(), carol.ID); err != nil {
+		if err := s.DeleteUserByID(t.Context(), carol.ID, ""); err != nil {
 			t.Fatal(err)
 		}
 		_, _, err := s.EventsLoginByToken(t.Context(), p.Token(claimsWith("", nil)), from, Filter{})

@@ -155,6 +155,6 @@ func within(t testing.TB, what string, is func() bool) {
 
 // remove deletes an account.
 func (s *service) remove(ctx context.Context, ref string) error {
-	_, err := s.DeleteAccount(ctx, ref)
+	_, err := s.DeleteAccount(ctx, ref, "")
 	return err
 }

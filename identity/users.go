@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"trunkline/audit"
+	"trunkline/internal/entitytag"
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
 )
@@ -164,9 +165,16 @@ func (s *Service) DeleteUser(ctx context.Context, accountRef, username string) e
 	})
 }
 
-// DeleteUserByID is DeleteUser of the user of that id.
-func (s *Service) DeleteUserByID(ctx context.Context, id string) error {
-	return s.removeUser(ctx, func(tx *sql.Tx) (User, error) { return findUserByID(ctx, tx, id) })
+// DeleteUserByID is DeleteUser of the user of that id. ifMatch is the request's
+// If-Match header, "" for none. Returns fault.KindPrecondition when it does not match.
+func (s *Service) DeleteUserByID(ctx context.Context, id, ifMatch string) error {
+	return s.removeUser(ctx, func(tx *sql.Tx) (User, error) {
+		user, err := findUserByID(ctx, tx, id)
+		if err != nil {
+			return User{}, err
+		}
+		return user, entitytag.Require(ifMatch, user.ETag())
+	})
 }
 
 func (s *Service) removeUser(ctx context.Context, find func(tx *sql.Tx) (User, error)) error {

@@ -37,12 +37,17 @@ const (
 	readLimit    = 256 << 10   // bytes per frame: several seconds of audio
 )
 
-// ServeMedia upgrades the request and carries the call until it ends.
-func (i *Ingress) ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovider.Provider) {
-	upgrader := websocket.Upgrader{ReadBufferSize: 4 << 10, WriteBufferSize: 4 << 10}
+// ServeMedia upgrades the request and carries the call until it ends. An error means that the
+// handshake was refused and nothing was written.
+func (i *Ingress) ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovider.Provider) error {
+	var refused error
+	upgrader := websocket.Upgrader{ReadBufferSize: 4 << 10, WriteBufferSize: 4 << 10,
+		Error: func(_ http.ResponseWriter, _ *http.Request, status int, reason error) {
+			refused = handshakeFault(status, reason)
+		}}
 	ws, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {
-		return // the upgrader has sent the response
+		return refused // nil: the connection ended
 	}
 	defer func() { _ = ws.Close() }()
 	ws.SetReadLimit(readLimit)
@@ -53,6 +58,19 @@ func (i *Ingress) ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovide
 		if err := ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), deadline); err == nil {
 			drain(ws)
 		}
+	}
+	return nil
+}
+
+// handshakeFault returns the fault for a status of the upgrader.
+func handshakeFault(status int, reason error) error {
+	switch status {
+	case http.StatusForbidden:
+		return fault.Forbidden("This origin is not allowed")
+	case http.StatusInternalServerError:
+		return fault.Internal(reason, "The connection cannot be upgraded")
+	default:
+		return fault.Invalid(reason.Error())
 	}
 }
 

@@ -101,14 +101,14 @@ func (b *bench) forget(ctx context.Context, root string) {
 			if account.ParentID != root {
 				continue
 			}
-			if _, err := directory.DeleteAccount(ctx, account.ID); err != nil {
+			if _, err := directory.DeleteAccount(ctx, account.ID, ""); err != nil {
 				return err
 			}
 		}
 		if !found {
 			return nil
 		}
-		_, err = directory.DeleteAccount(ctx, root)
+		_, err = directory.DeleteAccount(ctx, root, "")
 		return err
 	})
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package entitytag makes entity tags and evaluates If-Match (RFC 9110, 8.8.3 and
-// 13.1.1).
+// Package entitytag makes entity tags and evaluates If-Match and If-None-Match (RFC
+// 9110, 8.8.3, 13.1.1 and 13.1.2).
 package entitytag
 
 import (
@@ -27,6 +27,12 @@ func Matches(ifMatch, tag string) bool {
 		}
 	}
 	return false
+}
+
+// NotModified reports whether a GET of an object that exists is answered with 304: its
+// If-None-Match lists the object's tag, weak or not, or is *.
+func NotModified(ifNoneMatch, tag string) bool {
+	return Matches(ifNoneMatch, tag) || Matches(ifNoneMatch, "W/"+tag)
 }
 
 // Require returns fault.KindPrecondition if a request's If-Match ("": none) is not met

@@ -13,6 +13,9 @@ func TestTags(t *testing.T) {
 		if Matches(header, tag) != want {
 			t.Errorf("%s: not %v", header, want)
 		}
+		if weak := header == "W/"+tag; NotModified(header, tag) != (want || weak) {
+			t.Errorf("%s: modified", header)
+		}
 		if header != "" && (Require(header, tag) == nil) != want {
 			t.Errorf("%s: required", header)
 		}

@@ -1,5 +1,5 @@
-// Package wsframe builds and parses WebSocket frames (RFC 6455, section 5). It does no I/O: gorilla
-// makes the handshakes, and the connections of the events channel, of AI providers and of the load
+// Package wsframe builds and parses WebSocket frames (RFC 6455, section 5), and recognises
+// handshakes. It does no I/O: gorilla makes the handshakes, and the connections of the events channel, of AI providers and of the load
 // tool, which send and receive without blocking, use these frames.
 package wsframe
 

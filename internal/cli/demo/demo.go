@@ -102,7 +102,7 @@ func (d *demo) makeKey(ctx context.Context, account *string) (forget func(), err
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		err := d.p.WithDirectory(ctx, func(directory *identity.Service) error {
-			return directory.DeleteAPIKey(ctx, made.ID)
+			return directory.DeleteAPIKey(ctx, made.ID, "")
 		})
 		if err != nil {
 			d.p.Printf("API key %s is left: %v", made.ID, err)

@@ -88,7 +88,7 @@ again, or in a running server. The id is never given again.`,
 		Args: cli.ExactArgs("ACCOUNT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.WithStores(cmd.Context(), func(stores cli.Stores) error {
-				id, err := stores.Directory.DeleteAccount(cmd.Context(), args[0])
+				id, err := stores.Directory.DeleteAccount(cmd.Context(), args[0], "")
 				if now && fault.KindOf(err) == fault.KindNotFound {
 					id, err = args[0], nil // deleted before
 				}

@@ -125,7 +125,7 @@ func apikeyList(p *cli.Program) *cobra.Command {
 func apikeyDelete(p *cli.Program) *cobra.Command {
 	return onDirectory(p, &cobra.Command{Use: "delete ID", Short: "Delete an API key", Args: cli.ExactArgs("ID")},
 		func(ctx context.Context, d *identity.Service, args []string) error {
-			if err := d.DeleteAPIKey(ctx, args[0]); err != nil {
+			if err := d.DeleteAPIKey(ctx, args[0], ""); err != nil {
 				return fmt.Errorf("deleting API key %s: %w", args[0], err)
 			}
 			return nil
