@@ -26,15 +26,16 @@ const (
 type passwords struct {
 	cost  Argon2
 	slots chan struct{}
-	// decoy is the hash of an unknown password. A login of an unknown user is
-	// compared with it, so that it takes as long as any other.
+	// decoy has a hash's form and cost, and is that of no password. A login of an
+	// unknown user is compared with it, so that it takes as long as any other.
 	decoy string
 }
 
 func newPasswords(cost Argon2, slots int) *passwords {
-	p := &passwords{cost: cost, slots: make(chan struct{}, slots)}
-	p.decoy = p.derive(rand.Text())
-	return p
+	return &passwords{
+		cost: cost, slots: make(chan struct{}, slots),
+		decoy: formatHash(cost, randomBytes(saltBytes), randomBytes(hashBytes)),
+	}
 }
 
 // turn waits for a slot; done gives it back.
@@ -60,11 +61,15 @@ func (p *passwords) Hash(ctx context.Context, password string) (string, error) {
 }
 
 func (p *passwords) derive(password string) string {
-	salt := make([]byte, saltBytes)
-	rand.Read(salt) // never fails
+	salt := randomBytes(saltBytes)
 	sum := argon2.IDKey([]byte(password), salt, p.cost.Passes, p.cost.MemoryKiB, p.cost.Lanes, hashBytes)
-	return fmt.Sprintf("$argon2id$v=%d$%s$%s$%s", argon2.Version, p.cost,
-		base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(sum))
+	return formatHash(p.cost, salt, sum)
+}
+
+func randomBytes(n int) []byte {
+	b := make([]byte, n)
+	rand.Read(b) // never fails
+	return b
 }
 
 // matches compares a password with a stored hash. The caller holds a turn.
@@ -83,6 +88,12 @@ const costFormat = "m=%d,t=%d,p=%d"
 func (a Argon2) String() string { return fmt.Sprintf(costFormat, a.MemoryKiB, a.Passes, a.Lanes) }
 
 var errHash = errors.New("a stored password is not an argon2id hash")
+
+// formatHash makes the PHC string.
+func formatHash(cost Argon2, salt, sum []byte) string {
+	return fmt.Sprintf("$argon2id$v=%d$%s$%s$%s", argon2.Version, cost,
+		base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(sum))
+}
 
 // parseHash reads a PHC string back. The cost is the stored hash's own.
 func parseHash(stored string) (cost Argon2, salt, sum []byte, err error) {
