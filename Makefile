@@ -6,12 +6,12 @@ COMMIT  := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 # would keep all unused methods in the binary, 13 MB.
 BUILD    = go build -tags grpcnotrace -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT)'
 SERVICES = go run ./internal/testservice/cmd/services
-# The race detector leaves out what only computes: SQLite, translated from C, and the
-# ciphers and hashes, which keep nothing that two goroutines share. With it they take a
-# third of the time of all tests. The rest of modernc.org has nothing but pointer
+# The race detector leaves out what only computes: SQLite, translated from C, ciphers,
+# hashes, compression and the table of phone numbers, which keep nothing that two
+# goroutines share. With it they take a third of the time of all tests. The rest of modernc.org has nothing but pointer
 # arithmetic, which is not checked; races are looked for. e2e builds the program with the
 # same flags.
-export RACEFLAGS = -race -gcflags=modernc.org/...=-d=checkptr=0 $(patsubst %,-gcflags=%=-race=false,modernc.org/sqlite/lib golang.org/x/crypto/argon2 golang.org/x/crypto/blake2b crypto/pbkdf2 crypto/internal/fips140/...)
+export RACEFLAGS = -race -gcflags=modernc.org/...=-d=checkptr=0 $(patsubst %,-gcflags=%=-race=false,modernc.org/sqlite/lib golang.org/x/crypto/argon2 golang.org/x/crypto/blake2b crypto/pbkdf2 crypto/internal/fips140/... compress/flate github.com/nyaruka/phonenumbers)
 RACE     = go test $(RACEFLAGS) -vet=off
 FUZZTIME ?= 10s
 BENCH    ?= .
@@ -47,12 +47,12 @@ test-short: ## unit tests and golden files, without services
 	go test -short -vet=off -p 8 -timeout 5m $(filter-out trunkline/cmd/trunkline-bench trunkline/clients/conformance,$(ALL_PACKAGES))
 
 test: ## all tests with the race detector and real Kafka, Redis and PostgreSQL
-	@$(SERVICES) run -- $(MAKE) --no-print-directory -j 2 -k -Otarget test-e2e test-services test-race test-stress
+	@$(SERVICES) run -- $(MAKE) --no-print-directory -j 3 -k -Otarget test-e2e test-services test-stress test-race
 
 # The parts of test, each of which prints how long it took. Those with services
 # take the addresses of running ones from the environment: eval "$$(make -s services)".
-# test runs two at a time, test-e2e beside the others: its tests wait more than they
-# compute, so more of them run at once than there are cores. It prints each part's
+# test runs three at a time: many tests wait more than they compute, so more of them run
+# at once than there are cores. It prints each part's
 # output when the part ends, and runs all parts although one fails. lint runs go vet.
 USE_SERVICES = $(shell go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk '/internal\/testservice/ {print $$1}' | grep -v '/e2e$$\|/deploy$$')
 ALL_PACKAGES = $(shell go list ./... | grep -v '/e2e$$\|/deploy$$')

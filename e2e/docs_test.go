@@ -86,7 +86,7 @@ func newSession(t *testing.T, page string, blocks []block) *session {
 	n := newNode(t, page, settings)
 	if page != "docs/backup.md" {
 		n.start(t)
-		startForeign(t, n.settings, program(t), "demo", "--rate", "10")
+		startForeign(t, n.settings, program(t), "demo", "--rate", "5")
 	}
 	_, port, err := net.SplitHostPort(n.address)
 	if err != nil {

@@ -68,7 +68,7 @@ func failover(t *testing.T, s service, cluster *testservice.Cluster) {
 				select {
 				case <-stop:
 					return
-				case <-time.After(20 * time.Millisecond): // the load, not a wait for anything
+				case <-time.After(100 * time.Millisecond): // the load, not a wait for anything
 				}
 				n := counts[w].Load()
 				r := kafka.Record{Topic: "t", Partition: w % partitions, Key: fmt.Append(nil, w), Value: fmt.Appendf(nil, "%d/%d", w, n)}
