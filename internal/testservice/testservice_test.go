@@ -118,19 +118,6 @@ func TestOwnRedisIsKilledStartedAndPaused(t *testing.T) {
 	}
 }
 
-func TestOwnRabbitMQIsKilledAndStarted(t *testing.T) {
-	t.Parallel()
-	server := OwnRabbitMQ(t, RabbitMQUser{Name: "reader", Read: ".*"})
-	server.Kill(t)
-	if err := probeAMQP(t.Context(), server.Addr); err == nil {
-		t.Fatal("a killed server answers")
-	}
-	server.Start(t)
-	if err := probeAMQP(t.Context(), server.Addr); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestSharedRabbitMQAnswers(t *testing.T) {
 	at, err := url.Parse(RabbitMQ(t))
 	if err != nil {
