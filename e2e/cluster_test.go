@@ -127,7 +127,7 @@ func (c *cluster) kafka(t testing.TB) *kafka.Cluster {
 	t.Helper()
 	settings := kafka.DefaultSettings(c.brokers...)
 	settings.TopicPrefix = c.prefix
-	opened, err := kafka.Open(t.Context(), kafka.Config{Settings: settings, ClientID: "stranger"},
+	opened, err := kafka.Open(t.Context(), kafka.Config{Settings: settings},
 		prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
