@@ -8,7 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	kafkago "github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/protocol"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"trunkline/internal/fault"
 	"trunkline/internal/setting"
@@ -143,18 +143,12 @@ func (c *Cluster) topic(base string) string { return c.cfg.TopicPrefix + base }
 // newProducerID asks any broker for a producer id, for one partition's
 // sequence of batches.
 func (c *Cluster) newProducerID(ctx context.Context) (id int64, epoch int16, err error) {
-	r, err := c.ask(ctx, "", protocol.InitProducerId, initProducerIDVersion, func(b []byte) []byte {
-		b = appendInt16(b, -1)         // no transaction
-		return appendInt32(b, 60*1000) // its timeout, unused
-	})
+	req := kmsg.NewPtrInitProducerIDRequest()
+	req.Version, req.TransactionTimeoutMillis = initProducerIDVersion, 60*1000 // unused: no transaction
+	res, err := c.ask(ctx, "", req)
 	if err != nil {
 		return 0, 0, err
 	}
-	r.int32() // throttle
-	failed := code(r.int16())
-	id, epoch = r.int64(), r.int16()
-	if failed == nil && r.bad {
-		failed = errMalformed
-	}
-	return id, epoch, failed
+	got := res.(*kmsg.InitProducerIDResponse)
+	return got.ProducerID, got.ProducerEpoch, code(got.ErrorCode)
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/protocol"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"trunkline/internal/tlsclient"
 )
@@ -120,11 +120,13 @@ func (a *authenticatedConn) authenticate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	handshake, err := a.ask(protocol.SaslHandshake, 1, func(b []byte) []byte { return appendString(b, mechanism.Name()) })
+	handshake := kmsg.NewPtrSASLHandshakeRequest()
+	handshake.Version, handshake.Mechanism = saslVersion, mechanism.Name()
+	shaken, err := a.ask(handshake)
 	if err != nil {
 		return err
 	}
-	if err := code(handshake.int16()); err != nil {
+	if err := code(shaken.(*kmsg.SASLHandshakeResponse).ErrorCode); err != nil {
 		return err
 	}
 	state, message, err := mechanism.Start(ctx)
@@ -132,30 +134,25 @@ func (a *authenticatedConn) authenticate(ctx context.Context) error {
 		return err
 	}
 	for done := false; !done; {
-		answer, err := a.ask(protocol.SaslAuthenticate, 1, func(b []byte) []byte {
-			return append(appendInt32(b, int32(len(message))), message...)
-		})
+		request := kmsg.NewPtrSASLAuthenticateRequest()
+		request.Version, request.SASLAuthBytes = saslVersion, message
+		res, err := a.ask(request)
 		if errors.Is(err, io.EOF) { // what some brokers answer to a wrong password
 			return kafkago.SASLAuthenticationFailed
 		}
 		if err != nil {
 			return err
 		}
-		failed := code(answer.int16())
-		answer.string() // error message: may have the user's name
-		challenge := answer.take(int(answer.int32()))
-		lifetime := time.Duration(answer.int64()) * time.Millisecond
-		if failed != nil {
-			return failed
+		answer := res.(*kmsg.SASLAuthenticateResponse)
+		if err := code(answer.ErrorCode); err != nil { // the error message may have the user's name
+			return err
 		}
-		if answer.bad {
-			return errMalformed
-		}
+		lifetime := time.Duration(answer.SessionLifetimeMillis) * time.Millisecond
 		a.renewAt = time.Time{}
 		if lifetime > 0 {
 			a.renewAt = time.Now().Add(time.Duration(renewAfter * float64(lifetime)))
 		}
-		if done, message, err = state.Next(ctx, challenge); err != nil {
+		if done, message, err = state.Next(ctx, answer.SASLAuthBytes); err != nil {
 			return err
 		}
 	}
@@ -163,8 +160,8 @@ func (a *authenticatedConn) authenticate(ctx context.Context) error {
 }
 
 // ask sends one request below the requests of the connection's user.
-func (a *authenticatedConn) ask(key protocol.ApiKey, version int16, body func([]byte) []byte) (*wireReader, error) {
-	if _, err := a.Conn.Write(endFrame(body(appendHead(nil, key, version)))); err != nil {
+func (a *authenticatedConn) ask(req kmsg.Request) (kmsg.Response, error) {
+	if _, err := a.Conn.Write(formatter.AppendRequest(nil, req, 0)); err != nil {
 		return nil, err
 	}
 	var head [8]byte // size, correlation id
@@ -179,7 +176,7 @@ func (a *authenticatedConn) ask(key protocol.ApiKey, version int16, body func([]
 	if _, err := io.ReadFull(a.Conn, response); err != nil {
 		return nil, err
 	}
-	return &wireReader{b: response}, nil
+	return readResponse(req, response)
 }
 
 // frames counts messages with a length of four bytes in front.

@@ -2,11 +2,11 @@
 // one partition, and consumer groups. It hides the details of the protocol and
 // of kafka-go; its users see records.
 //
-// kafka-go dials, negotiates, authenticates, keeps connections, and runs the
-// group protocol. The requests that carry the load (produce, fetch) and those
-// whose answers must be fresh (metadata, offsets) are written and read here:
+// kafka-go dials, negotiates, keeps connections, and runs the group protocol.
+// The requests that carry the load (produce, fetch) are written and read here:
 // kafka-go's own encoder cannot write idempotent batches and its readers do
-// not check what they read, or cost too much.
+// not check what they read, or cost too much. Those whose answers must be fresh
+// (metadata, offsets) and those of the login are franz-go's kmsg.
 //
 // It reports every loss: a log that does not continue at a reader's offset
 // (records deleted, cut off, damaged, or the topic created again) is a

@@ -10,6 +10,7 @@ import (
 
 	kafkago "github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // maxResponse bounds what a response may claim to be. The largest we ask for
@@ -36,7 +37,7 @@ func (e *exchange) ApiKey() protocol.ApiKey { return e.key }
 // kafka-go and the broker both speak, so a broker that is newer than kafka-go
 // passes.
 func (e *exchange) Required(versions map[protocol.ApiKey]int16) bool {
-	if e.key == describeCluster {
+	if e.key == protocol.ApiKey(kmsg.DescribeCluster) { // kafka-go does not have it
 		return true
 	}
 	version, known := versions[e.key]
@@ -79,20 +80,17 @@ func (e *exchange) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 // has what is needed. Metadata has topic ids from version 10 on.
 const (
 	produceVersion        = 7
-	fetchVersion          = 13 // flexible, topics by id
+	fetchVersion          = 13 // topics by id
 	listOffsetsVersion    = 4
-	metadataVersion       = 12 // flexible
+	metadataVersion       = 12
 	initProducerIDVersion = 1
+	saslVersion           = 1
 
-	// DescribeCluster, which kafka-go does not have. Version 2 is new in Kafka
-	// 4.0; an older broker closes the connection.
+	// New in Kafka 4.0; an older broker closes the connection.
 	describeClusterVersion = 2
 
 	epochEndVersion = 3
 )
-
-// describeCluster is the API key of DescribeCluster.
-const describeCluster protocol.ApiKey = 60
 
 // appendHead begins a request; endFrame completes it. The correlation id is
 // always zero: a connection has one request at a time.
@@ -115,27 +113,29 @@ func endFrame(b []byte) []byte {
 	return b
 }
 
-// ask sends one small request to address and gives its response.
-func (c *Cluster) ask(ctx context.Context, address string, key protocol.ApiKey, version int16, body func([]byte) []byte) (*wireReader, error) {
-	return c.askFrame(ctx, address, key, version, endFrame(body(appendHead(nil, key, version))))
-}
+var formatter = kmsg.NewRequestFormatter(kmsg.FormatterClientID(clientID))
 
-// askFlexible sends a request in the flexible encoding; see ask.
-func (c *Cluster) askFlexible(ctx context.Context, address string, key protocol.ApiKey, version int16, body func([]byte) []byte) (*wireReader, error) {
-	frame := endFrame(appendNoTags(body(appendFlexibleHead(nil, key, version))))
-	r, err := c.askFrame(ctx, address, key, version, frame)
-	if err == nil {
-		r.tags(nil)
-	}
-	return r, err
-}
-
-func (c *Cluster) askFrame(ctx context.Context, address string, key protocol.ApiKey, version int16, frame []byte) (*wireReader, error) {
-	e := &exchange{key: key, version: version, frame: frame}
+// ask sends one small request to the broker at address, or to any when it is
+// empty, and gives its response, which is of req's kind.
+func (c *Cluster) ask(ctx context.Context, address string, req kmsg.Request) (kmsg.Response, error) {
+	e := &exchange{key: protocol.ApiKey(req.Key()), version: req.GetVersion(), frame: formatter.AppendRequest(nil, req, 0)}
 	if err := c.roundTrip(ctx, address, e, askTimeout); err != nil {
 		return nil, err
 	}
-	return &wireReader{b: e.response}, nil
+	return readResponse(req, e.response)
+}
+
+// readResponse reads the response to req, from after the correlation id on.
+func readResponse(req kmsg.Request, body []byte) (kmsg.Response, error) {
+	r := &wireReader{b: body}
+	if req.IsFlexible() {
+		r.tags(nil)
+	}
+	res := req.ResponseKind()
+	if err := res.ReadFrom(r.b); err != nil || r.bad {
+		return nil, errMalformed
+	}
+	return res, nil
 }
 
 // How long one answer may take before the connection is given up: without

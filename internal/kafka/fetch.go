@@ -13,6 +13,7 @@ const (
 	fetchMinBytes = 1
 	fetchMaxBytes = 4 << 20
 	readCommitted = 1 // isolation: only what transactions have committed
+	notReplica    = -1
 )
 
 // fetchKey is a partition as fetch requests name it.
@@ -60,7 +61,7 @@ type fetchPartition struct {
 // entry as far as they follow each other.
 func appendFetch(b []byte, session fetchSession, wait time.Duration, maxBytes int, partitions []fetchPartition, forgotten []fetchKey) []byte {
 	b = appendFlexibleHead(b, protocol.Fetch, fetchVersion)
-	b = appendInt32(b, -1) // not a replica
+	b = appendInt32(b, notReplica)
 	b = appendInt32(b, int32(wait.Milliseconds()))
 	b = appendInt32(b, fetchMinBytes)
 	b = appendInt32(b, fetchMaxBytes)

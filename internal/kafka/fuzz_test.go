@@ -4,6 +4,9 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // reseal makes the checksum right, so that what is behind it is reached.
@@ -57,8 +60,12 @@ func FuzzResponses(f *testing.F) {
 				t.Fatal("more than there is")
 			}
 		})
-		if m, err := readMetadata(&wireReader{b: b}); err == nil && m == nil {
-			t.Fatal("neither metadata nor an error")
+		req := kmsg.NewPtrMetadataRequest()
+		req.Version = metadataVersion
+		if res, err := readResponse(req, b); err == nil {
+			if m, err := readMetadata(res.(*kmsg.MetadataResponse), time.Now()); err == nil && m == nil {
+				t.Fatal("neither metadata nor an error")
+			}
 		}
 		if _, _, _, err := readProduced(b); err == nil && len(b) < 30 {
 			t.Fatal("taken for written without an answer")

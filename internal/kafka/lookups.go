@@ -156,31 +156,6 @@ func oncePerPartition(questions []partitionQuestion) (parts [][]partitionQuestio
 	return parts
 }
 
-// appendQuestions appends questions by topic in the older encoding.
-func appendQuestions(b []byte, questions []partitionQuestion, appendOne func([]byte, *partitionQuestion) []byte) []byte {
-	topics := 0
-	for i := range questions {
-		if i == 0 || questions[i].topic != questions[i-1].topic {
-			topics++
-		}
-	}
-	b = appendInt32(b, int32(topics))
-	for i := 0; i < len(questions); {
-		end := i + 1
-		for end < len(questions) && questions[end].topic == questions[i].topic {
-			end++
-		}
-		b = appendString(b, questions[i].topic)
-		b = appendInt32(b, int32(end-i))
-		for ; i < end; i++ {
-			b = appendInt32(b, int32(questions[i].partition))
-			b = appendInt32(b, questions[i].leaderEpoch)
-			b = appendOne(b, &questions[i])
-		}
-	}
-	return b
-}
-
 // matchAnswers gives questions the answers about their partitions.
 func matchAnswers[A any](into map[partitionQuestion]answer[A], questions []partitionQuestion, answers map[partitionKey]answer[A]) {
 	for _, q := range questions {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/protocol"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"trunkline/internal/fault"
 )
@@ -72,68 +72,39 @@ type topicMetadata struct {
 // askMetadata asks about topics, about all when topics is nil. It never
 // creates one.
 func (c *Cluster) askMetadata(ctx context.Context, topics []string) (*metadata, error) {
-	r, err := c.askFlexible(ctx, "", protocol.Metadata, metadataVersion, func(b []byte) []byte {
-		if topics == nil {
-			b = append(b, 0) // null: all
-		} else {
-			b = appendCompactArray(b, len(topics))
-		}
-		for _, t := range topics {
-			b = append(b, make([]byte, len(TopicID{}))...) // asked by name
-			b = appendCompactString(b, t)
-			b = appendNoTags(b)
-		}
-		b = append(b, 0)    // no automatic creation
-		return append(b, 0) // no list of operations that are allowed
-	})
+	req := kmsg.NewPtrMetadataRequest()
+	req.Version = metadataVersion
+	if topics != nil {
+		req.Topics = make([]kmsg.MetadataRequestTopic, len(topics))
+	}
+	for i := range topics {
+		req.Topics[i].Topic = &topics[i]
+	}
+	res, err := c.ask(ctx, "", req)
 	if err != nil {
 		return nil, err
 	}
-	return readMetadata(r)
+	return readMetadata(res.(*kmsg.MetadataResponse), time.Now())
 }
 
-func readMetadata(r *wireReader) (*metadata, error) {
-	r.int32() // throttle
-	now := time.Now()
+func readMetadata(res *kmsg.MetadataResponse, now time.Time) (*metadata, error) {
 	m := &metadata{brokers: map[int32]string{}}
-	for range r.compactArray(11) {
-		id, host, port := r.int32(), r.compactString(), r.int32()
-		r.compactBytes() // rack
-		r.tags(nil)
-		m.brokers[id] = net.JoinHostPort(host, strconv.Itoa(int(port)))
+	for _, b := range res.Brokers {
+		m.brokers[b.NodeID] = net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port)))
 	}
-	r.compactBytes() // cluster id
-	r.int32()        // controller
-	for range r.compactArray(26) {
-		t := topicMetadata{err: code(r.int16()), name: r.compactString(), id: r.topicID(), internal: r.int8() != 0}
-		partitions := r.compactArray(18)
-		t.leaders = make([]leadership, partitions)
-		for range partitions {
-			r.int16() // error: repeated by the broker that is asked
-			index, leader, epoch := int(r.int32()), r.int32(), r.int32()
-			replicas := skipInt32s(r)
-			skipInt32s(r) // in sync
-			skipInt32s(r) // offline
-			r.tags(nil)
-			if index < 0 || index >= partitions {
+	for _, from := range res.Topics {
+		t := topicMetadata{err: code(from.ErrorCode), id: from.TopicID, internal: from.IsInternal, leaders: make([]leadership, len(from.Partitions))}
+		if from.Topic != nil {
+			t.name = *from.Topic
+		}
+		for _, p := range from.Partitions { // their errors are repeated by the broker that is asked
+			if p.Partition < 0 || int(p.Partition) >= len(t.leaders) {
 				return nil, errMalformed
 			}
-			t.leaders[index] = leadership{m.brokers[leader], epoch, now}
-			t.replicas = replicas
+			t.leaders[p.Partition] = leadership{m.brokers[p.Leader], p.LeaderEpoch, now}
+			t.replicas = len(p.Replicas)
 		}
-		r.int32() // operations that are allowed
-		r.tags(nil)
 		m.topics = append(m.topics, t)
 	}
-	if r.bad {
-		return nil, errMalformed
-	}
 	return m, nil
-}
-
-// skipInt32s skips an array of ids and returns its length.
-func skipInt32s(r *wireReader) int {
-	n := r.compactArray(4)
-	r.take(4 * n)
-	return n
 }

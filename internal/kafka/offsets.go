@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/segmentio/kafka-go/protocol"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 const (
@@ -47,37 +47,30 @@ func (c *Cluster) listOffset(ctx context.Context, topic string, partition int, t
 func (c *Cluster) askOffsets(ctx context.Context, address string, questions []partitionQuestion) (map[partitionQuestion]answer[int64], error) {
 	all := make(map[partitionQuestion]answer[int64], len(questions))
 	for _, part := range oncePerPartition(questions) {
-		r, err := c.ask(ctx, address, protocol.ListOffsets, listOffsetsVersion, func(b []byte) []byte {
-			b = appendInt32(b, -1) // not a replica
-			b = append(b, readCommitted)
-			return appendQuestions(b, part, func(b []byte, q *partitionQuestion) []byte { return appendInt64(b, q.about) })
-		})
+		req := kmsg.NewPtrListOffsetsRequest()
+		req.Version, req.ReplicaID, req.IsolationLevel = listOffsetsVersion, notReplica, readCommitted
+		for _, q := range part {
+			if n := len(req.Topics); n == 0 || req.Topics[n-1].Topic != q.topic {
+				req.Topics = append(req.Topics, kmsg.ListOffsetsRequestTopic{Topic: q.topic})
+			}
+			t := &req.Topics[len(req.Topics)-1]
+			t.Partitions = append(t.Partitions, kmsg.ListOffsetsRequestTopicPartition{
+				Partition: int32(q.partition), CurrentLeaderEpoch: q.leaderEpoch, Timestamp: q.about,
+			})
+		}
+		res, err := c.ask(ctx, address, req)
 		if err != nil {
 			return nil, err
 		}
-		answers, err := readOffsets(r)
-		if err != nil {
-			return nil, err
+		answers := map[partitionKey]answer[int64]{}
+		for _, t := range res.(*kmsg.ListOffsetsResponse).Topics {
+			for _, p := range t.Partitions {
+				answers[partitionKey{t.Topic, int(p.Partition)}] = answer[int64]{p.Offset, code(p.ErrorCode)}
+			}
 		}
 		matchAnswers(all, part, answers)
 	}
 	return all, nil
-}
-
-func readOffsets(r *wireReader) (map[partitionKey]answer[int64], error) {
-	answers := map[partitionKey]answer[int64]{}
-	r.int32() // throttle
-	for range r.array(6) {
-		topic := r.string()
-		for range r.array(26) {
-			key := partitionKey{topic, int(r.int32())}
-			err := code(r.int16())
-			r.int64() // timestamp
-			answers[key] = answer[int64]{r.int64(), err}
-			r.int32() // leader epoch
-		}
-	}
-	return answers, r.malformed()
 }
 
 // Last returns the last record of a partition, nil when it has none. It looks

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/segmentio/kafka-go/protocol"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // TopicID is the id that Kafka gave a topic when it was created. A topic that
@@ -126,34 +126,30 @@ func (c *Cluster) askEpochEnd(ctx context.Context, topic string, partition int, 
 func (c *Cluster) askEpochEnds(ctx context.Context, address string, questions []partitionQuestion) (map[partitionQuestion]answer[EpochEnd], error) {
 	all := make(map[partitionQuestion]answer[EpochEnd], len(questions))
 	for _, part := range oncePerPartition(questions) {
-		r, err := c.ask(ctx, address, protocol.OffsetForLeaderEpoch, epochEndVersion, func(b []byte) []byte {
-			b = appendInt32(b, -1) // not a replica
-			return appendQuestions(b, part, func(b []byte, q *partitionQuestion) []byte { return appendInt32(b, int32(q.about)) })
-		})
+		req := kmsg.NewPtrOffsetForLeaderEpochRequest()
+		req.Version, req.ReplicaID = epochEndVersion, notReplica
+		for _, q := range part {
+			if n := len(req.Topics); n == 0 || req.Topics[n-1].Topic != q.topic {
+				req.Topics = append(req.Topics, kmsg.OffsetForLeaderEpochRequestTopic{Topic: q.topic})
+			}
+			t := &req.Topics[len(req.Topics)-1]
+			t.Partitions = append(t.Partitions, kmsg.OffsetForLeaderEpochRequestTopicPartition{
+				Partition: int32(q.partition), CurrentLeaderEpoch: q.leaderEpoch, LeaderEpoch: int32(q.about),
+			})
+		}
+		res, err := c.ask(ctx, address, req)
 		if err != nil {
 			return nil, err
 		}
-		answers, err := readEpochEnds(r)
-		if err != nil {
-			return nil, err
+		answers := map[partitionKey]answer[EpochEnd]{}
+		for _, t := range res.(*kmsg.OffsetForLeaderEpochResponse).Topics {
+			for _, p := range t.Partitions {
+				answers[partitionKey{t.Topic, int(p.Partition)}] = answer[EpochEnd]{EpochEnd{p.LeaderEpoch, p.EndOffset}, code(p.ErrorCode)}
+			}
 		}
 		matchAnswers(all, part, answers)
 	}
 	return all, nil
-}
-
-func readEpochEnds(r *wireReader) (map[partitionKey]answer[EpochEnd], error) {
-	answers := map[partitionKey]answer[EpochEnd]{}
-	r.int32() // throttle
-	for range r.array(6) {
-		topic := r.string()
-		for range r.array(18) {
-			err := code(r.int16())
-			key := partitionKey{topic, int(r.int32())}
-			answers[key] = answer[EpochEnd]{EpochEnd{r.int32(), r.int64()}, err}
-		}
-	}
-	return answers, r.malformed()
 }
 
 // CheckPosition checks that a partition's log still continues at a position:

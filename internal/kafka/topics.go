@@ -8,6 +8,7 @@ import (
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"trunkline/event"
 	"trunkline/internal/fault"
@@ -240,25 +241,14 @@ func (c *Cluster) countBrokers(ctx context.Context) (int, error) {
 // registeredBrokers counts the brokers that are registered, whether they are up
 // or not (KIP-1073).
 func (c *Cluster) registeredBrokers(ctx context.Context) (int, error) {
-	r, err := c.askFlexible(ctx, "", describeCluster, describeClusterVersion, func(b []byte) []byte {
-		b = append(b, 0)    // no list of operations that are allowed
-		b = append(b, 1)    // brokers, not controllers
-		return append(b, 1) // those that are down, too
-	})
+	req := kmsg.NewPtrDescribeClusterRequest()
+	req.Version, req.IncludeFencedBrokers = describeClusterVersion, true
+	res, err := c.ask(ctx, "", req)
 	if err != nil {
 		return 0, err
 	}
-	r.int32() // throttle
-	failed := code(r.int16())
-	r.compactBytes() // error message
-	r.int8()         // brokers, not controllers
-	r.compactBytes() // cluster id
-	r.int32()        // controller
-	brokers := r.compactArray(12)
-	if failed == nil && r.bad {
-		failed = errMalformed
-	}
-	return brokers, failed
+	got := res.(*kmsg.DescribeClusterResponse)
+	return len(got.Brokers), code(got.ErrorCode)
 }
 
 // awaitPartitions waits until the topic's partitions have leaders: brokers

@@ -121,8 +121,6 @@ func (r *wireReader) compactBytes() []byte {
 	return r.take(int(min(n-1, math.MaxInt32)))
 }
 
-func (r *wireReader) compactString() string { return string(r.compactBytes()) }
-
 // compactArray reads an array's length in the flexible encoding; see array.
 func (r *wireReader) compactArray(size int) int {
 	n := r.uvarint()
