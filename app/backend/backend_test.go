@@ -11,6 +11,7 @@ import (
 	"trunkline/config/settings"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/credentials"
 )
 
 // embeddedSettings returns the defaults on a data directory of the test's own,
@@ -55,7 +56,7 @@ func TestEachEmbeddedPartSaysWhatItIs(t *testing.T) {
 func TestNamedPartsSayWhereWithoutSecrets(t *testing.T) {
 	s, log, lines := embeddedSettings(t)
 	s.Kafka.Brokers = []string{"127.0.0.1:1", "127.0.0.1:2"}
-	s.Kafka.SASL = kafka.SASL{Mechanism: "plain", Username: "u", Password: "hush"}
+	s.Kafka.SASL = credentials.Settings{Mechanism: "plain", Username: "u", Password: "hush"}
 	s.Redis.Address, s.Redis.Password = "127.0.0.1:3", "hush"
 	s.Database.URL = "postgres://u:hush@127.0.0.1:4/d?connect_timeout=1"
 	_, closeKafka, err := Kafka(t.Context(), s, nil, prometheus.NewRegistry(), log)

@@ -14,6 +14,7 @@ import (
 	"trunkline/config/settings"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/credentials"
 	"trunkline/internal/kafka/embedded"
 	"trunkline/internal/retry"
 	"trunkline/internal/tlsclient"
@@ -125,6 +126,6 @@ func openBroker(s *settings.Settings, reg prometheus.Registerer, log *slog.Logge
 func embeddedConfig(s *settings.Settings, dial func(context.Context, string, string) (net.Conn, error)) kafka.Config {
 	cluster := s.Kafka.Settings
 	cluster.Brokers, cluster.ReplicationFactor = []string{embedded.Address}, 1
-	cluster.Compression, cluster.TLS, cluster.SASL = "none", tlsclient.Settings{}, kafka.SASL{}
+	cluster.Compression, cluster.TLS, cluster.SASL = "none", tlsclient.Settings{}, credentials.Settings{}
 	return kafka.Config{Settings: cluster, Dial: dial}
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/credentials"
 	"trunkline/internal/setting"
 	"trunkline/internal/tlsclient"
 )
@@ -127,8 +127,8 @@ func TestValidateNamesKeyAndRemedy(t *testing.T) {
 		{"small log", func(s *Settings) { s.Kafka.Embedded.MaxBytes = 1 << 20 }, "kafka.embedded_max_bytes: must be at least 64MiB, is 1MiB"},
 		{"tls off with a ca", func(s *Settings) { s.Kafka.TLS.CAFile = "ca" }, "kafka.tls.enabled: its other settings have no effect"},
 		{"half a client certificate", func(s *Settings) { s.Redis.TLS = tlsclient.Settings{Enabled: true, KeyFile: "k"} }, "redis.tls.cert_file: redis.tls.key_file needs it"},
-		{"mechanism", func(s *Settings) { s.Kafka.SASL = kafka.SASL{Mechanism: "oauth"} }, `kafka.sasl.mechanism: want "", plain, scram-sha-256, scram-sha-512, oauthbearer, aws-msk-iam, got "oauth"`},
-		{"no user", func(s *Settings) { s.Kafka.SASL = kafka.SASL{Mechanism: "plain", Password: "p"} }, "kafka.sasl.username: kafka.sasl.mechanism needs it"},
+		{"mechanism", func(s *Settings) { s.Kafka.SASL = credentials.Settings{Mechanism: "oauth"} }, `kafka.sasl.mechanism: want "", plain, scram-sha-256, scram-sha-512, oauthbearer, aws-msk-iam, got "oauth"`},
+		{"no user", func(s *Settings) { s.Kafka.SASL = credentials.Settings{Mechanism: "plain", Password: "p"} }, "kafka.sasl.username: kafka.sasl.mechanism needs it"},
 		{"no mechanism", func(s *Settings) { s.Kafka.SASL.Password = "p" }, "kafka.sasl.mechanism: kafka.sasl.username and"},
 		{"redis", func(s *Settings) { s.Redis.Address = "redis://x" }, `redis.address: want host:port, got "redis://x"`},
 		{"redis db", func(s *Settings) { s.Redis.DB = -1 }, "redis.db: must not be negative, is -1"},

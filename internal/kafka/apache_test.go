@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/credentials"
 	"trunkline/internal/setting"
 	"trunkline/internal/testservice"
 )
@@ -31,7 +32,7 @@ func TestApacheKafkaCluster(t *testing.T) {
 	t.Parallel()
 	cluster := testservice.SecureKafkaCluster(t, 3)
 	settings := kafka.DefaultSettings(cluster.Brokers()...)
-	settings.SASL = kafka.SASL{
+	settings.SASL = credentials.Settings{
 		Mechanism: "scram-sha-512", Username: cluster.User, Password: setting.Secret(cluster.Password),
 	}
 	s := service{

@@ -14,6 +14,7 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"trunkline/internal/kafka/credentials"
 	"trunkline/internal/tlsclient"
 )
 
@@ -24,7 +25,7 @@ import (
 type connector struct {
 	cfg   *Config
 	tls   *tlsclient.Client
-	login login // nil: none
+	login credentials.Login // nil: none
 }
 
 // newConnector returns an error where a file, or another source of
@@ -34,7 +35,7 @@ func newConnector(ctx context.Context, cfg *Config, log *slog.Logger) (*connecto
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
-	login, err := newLogin(ctx, cfg.SASL, log)
+	login, err := credentials.New(ctx, cfg.SASL, log)
 	if err != nil {
 		return nil, fmt.Errorf("kafka.sasl: %w", err)
 	}
@@ -77,7 +78,7 @@ func (c *connector) secure(ctx context.Context, conn net.Conn, address string) (
 // does; between a response and the next request no goroutine reads.
 type authenticatedConn struct {
 	net.Conn
-	login   login
+	login   credentials.Login
 	renewAt time.Time // zero: the session has no end
 
 	mu       sync.Mutex

@@ -16,6 +16,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"trunkline/internal/kafka/credentials"
 )
 
 func passwordFile(t *testing.T, password string) string {
@@ -35,7 +37,7 @@ func TestAChangedPasswordFileIsUsedByTheNextConnection(t *testing.T) {
 	defer fake.Close()
 	path := passwordFile(t, "old")
 	settings := DefaultSettings(fake.ListenAddrs()...)
-	settings.SASL = SASL{Mechanism: "plain", Username: "user", PasswordFile: path}
+	settings.SASL = credentials.Settings{Mechanism: "plain", Username: "user", PasswordFile: path}
 	c, err := Open(t.Context(), Config{Settings: settings},
 		nil, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -70,7 +72,7 @@ func TestConnectionsAuthenticateAgain(t *testing.T) {
 		return nil, nil, false
 	})
 	settings := DefaultSettings(fake.ListenAddrs()...)
-	settings.SASL = SASL{Mechanism: "scram-sha-256", Username: "user", Password: "secret"}
+	settings.SASL = credentials.Settings{Mechanism: "scram-sha-256", Username: "user", Password: "secret"}
 	c, err := Open(t.Context(), Config{
 		Settings: settings,
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {

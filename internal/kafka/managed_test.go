@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"trunkline/internal/kafka/credentials"
 	"trunkline/internal/testservice"
 	"trunkline/internal/tlsclient"
 )
@@ -39,7 +40,7 @@ func TestManagedKafka(t *testing.T) {
 		settings.TopicPrefix = "token."
 		settings.TLS = tlsclient.Settings{Enabled: true, CAFile: kafka.CA.File}
 		from := func(token string) Settings {
-			settings.SASL = SASL{Mechanism: "oauthbearer", OAuth: OAuth{TokenFile: tokenFile(t, token)}}
+			settings.SASL = credentials.Settings{Mechanism: "oauthbearer", OAuth: credentials.OAuth{TokenFile: tokenFile(t, token)}}
 			return settings
 		}
 		signed, other := kafka.Sign(t, "trunkline", time.Hour), kafka.Sign(t, "another", time.Hour)
@@ -62,7 +63,7 @@ func TestManagedKafka(t *testing.T) {
 		settings := DefaultSettings(kafka.Token)
 		settings.TopicPrefix = "token."
 		settings.TLS = tlsclient.Settings{Enabled: true, CAFile: kafka.CA.File}
-		settings.SASL = SASL{Mechanism: "oauthbearer", OAuth: OAuth{TokenURL: endpoint.URL, ClientID: "trunkline", ClientSecret: "secret"}}
+		settings.SASL = credentials.Settings{Mechanism: "oauthbearer", OAuth: credentials.OAuth{TokenURL: endpoint.URL, ClientID: "trunkline", ClientSecret: "secret"}}
 		p := open(t, settings).NewProducer(ProducerConfig{DeliveryTimeout: 2 * time.Minute})
 		for issued.Load() < 3 {
 			if err := p.Produce(t.Context(), Record{Topic: "t", Value: []byte("v")}); err != nil {

@@ -1,7 +1,6 @@
 package kafka
 
 import (
-	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/tls"
@@ -20,7 +19,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -28,6 +26,7 @@ import (
 
 	kafkago "github.com/segmentio/kafka-go"
 
+	"trunkline/internal/kafka/credentials"
 	"trunkline/internal/testservice"
 	"trunkline/internal/tlsclient"
 )
@@ -92,7 +91,7 @@ func TestTheTokenFileAndExtensionsAreSent(t *testing.T) {
 		sent.Store(message, true)
 		return 0, ""
 	})
-	settings.SASL = SASL{Mechanism: "oauthbearer", OAuth: OAuth{
+	settings.SASL = credentials.Settings{Mechanism: "oauthbearer", OAuth: credentials.OAuth{
 		TokenFile: tokenFile(t, "first"), Extensions: []string{"logicalCluster=lkc-1", "identityPoolId=pool 2"},
 	}}
 	if err := open(t, settings).Ping(t.Context()); err != nil {
@@ -105,7 +104,7 @@ func TestTheTokenFileAndExtensionsAreSent(t *testing.T) {
 
 func TestARefusedTokenIsAnAuthenticationError(t *testing.T) {
 	settings := tokenBroker(t, func(string) (int64, string) { return 0, `{"status":"invalid_token","scope":"kafka"}` })
-	settings.SASL = SASL{Mechanism: "oauthbearer", OAuth: OAuth{TokenFile: tokenFile(t, "hush")}}
+	settings.SASL = credentials.Settings{Mechanism: "oauthbearer", OAuth: credentials.OAuth{TokenFile: tokenFile(t, "hush")}}
 	err := open(t, settings).Ping(t.Context())
 	if err == nil || strings.Contains(err.Error(), "hush") {
 		t.Fatalf("got %v", err)
@@ -123,7 +122,7 @@ func TestARefusedTokenIsAnAuthenticationError(t *testing.T) {
 func TestATokenFileWithoutATokenIsRefusedAtStart(t *testing.T) {
 	for name, text := range map[string]string{"empty": "", "two lines": "a\nb", "an injected extension": "a\x01b=c"} {
 		settings := DefaultSettings("127.0.0.1:1")
-		settings.SASL = SASL{Mechanism: "oauthbearer", OAuth: OAuth{TokenFile: tokenFile(t, text)}}
+		settings.SASL = credentials.Settings{Mechanism: "oauthbearer", OAuth: credentials.OAuth{TokenFile: tokenFile(t, text)}}
 		if _, err := Open(t.Context(), Config{Settings: settings}, nil, slog.New(slog.DiscardHandler)); err == nil {
 			t.Errorf("%s: taken", name)
 		}
@@ -148,8 +147,8 @@ func tokenEndpoint(t *testing.T, life time.Duration, next func() string) *httpte
 	return server
 }
 
-func atEndpoint(server *httptest.Server) OAuth {
-	return OAuth{TokenURL: server.URL, ClientID: "wallboard", ClientSecret: "s3cret",
+func atEndpoint(server *httptest.Server) credentials.OAuth {
+	return credentials.OAuth{TokenURL: server.URL, ClientID: "wallboard", ClientSecret: "s3cret",
 		Scopes: []string{"kafka.read", "kafka.write"}, Parameters: []string{"audience=kafka"}}
 }
 
@@ -169,7 +168,7 @@ func TestAConnectionGetsANewTokenBeforeItsSessionEnds(t *testing.T) {
 		logins[message]++
 		return 2000, ""
 	})
-	settings.SASL = SASL{Mechanism: "oauthbearer", OAuth: atEndpoint(server)}
+	settings.SASL = credentials.Settings{Mechanism: "oauthbearer", OAuth: atEndpoint(server)}
 	cfg := Config{Settings: settings}
 	connections, err := newConnector(t.Context(), &cfg, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -200,11 +199,22 @@ func TestAConnectionGetsANewTokenBeforeItsSessionEnds(t *testing.T) {
 	}
 }
 
+// askToken logs in once with a token of the endpoint.
+func askToken(t *testing.T, o credentials.OAuth) error {
+	t.Helper()
+	login, err := credentials.New(t.Context(), credentials.Settings{Mechanism: "oauthbearer", OAuth: o}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = login(t.Context())
+	return err
+}
+
 func TestTheTokenEndpointsRefusalHasNoSecret(t *testing.T) {
 	server := tokenEndpoint(t, time.Minute, func() string { return "x" })
 	o := atEndpoint(server)
 	o.Parameters = nil
-	_, err := o.tokenEndpoint()(t.Context())
+	err := askToken(t, o)
 	if err == nil || !strings.Contains(err.Error(), "401") || !strings.Contains(err.Error(), "invalid_client") || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("got %v", err)
 	}
@@ -215,47 +225,9 @@ func TestTheTokenEndpointIsNotFollowedElsewhere(t *testing.T) {
 	defer elsewhere.Close()
 	server := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
 	defer server.Close()
-	if _, err := atEndpoint(server).tokenEndpoint()(t.Context()); err == nil {
+	if err := askToken(t, atEndpoint(server)); err == nil {
 		t.Error("a redirect is no token")
 	}
-}
-
-func TestTokensAreKeptForHalfTheirLife(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		issued, away := 0, false
-		cache := newTokenCache(func(context.Context) (bearerToken, error) {
-			if away {
-				return bearerToken{}, errors.New("away")
-			}
-			issued++
-			return bearerToken{strconv.Itoa(issued), time.Now(), time.Now().Add(time.Hour)}, nil
-		}, slog.New(slog.DiscardHandler))
-		want := func(text string) {
-			t.Helper()
-			if got, err := cache.get(t.Context()); got != text || (err == nil) != (text != "") {
-				t.Errorf("token %q, %v; want %q", got, err, text)
-			}
-		}
-		want("1")
-		time.Sleep(29 * time.Minute)
-		want("1")
-		time.Sleep(2 * time.Minute)
-		want("2")
-		away = true
-		time.Sleep(31 * time.Minute)
-		want("2") // until it expires
-		away = false
-		want("2") // the endpoint has its rest
-		time.Sleep(2 * tokenRetry)
-		want("3")
-		away = true
-		time.Sleep(time.Hour)
-		want("")
-		away = false
-		want("")
-		time.Sleep(2 * tokenRetry)
-		want("4")
-	})
 }
 
 // TestMSKLogin verifies the signature as AWS documents it (Signature Version 4,
@@ -273,7 +245,7 @@ func TestMSKLogin(t *testing.T) {
 		messages <- message
 		return 900_000, ""
 	})
-	settings.SASL = SASL{Mechanism: "aws-msk-iam", AWSRegion: region}
+	settings.SASL = credentials.Settings{Mechanism: "aws-msk-iam", AWSRegion: region}
 	if err := open(t, settings).Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +301,7 @@ func TestMSKNeedsARegion(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	settings := DefaultSettings("127.0.0.1:1")
-	settings.TLS.Enabled, settings.SASL = true, SASL{Mechanism: "aws-msk-iam"}
+	settings.TLS.Enabled, settings.SASL = true, credentials.Settings{Mechanism: "aws-msk-iam"}
 	_, err := Open(t.Context(), Config{Settings: settings}, nil, slog.New(slog.DiscardHandler))
 	if err == nil || !strings.Contains(err.Error(), "kafka.sasl.aws_region") {
 		t.Errorf("got %v", err)

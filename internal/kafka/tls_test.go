@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
+	"trunkline/internal/kafka/credentials"
 	"trunkline/internal/testservice"
 	"trunkline/internal/tlsclient"
 )
@@ -82,7 +83,7 @@ func TestClientsUseTLSAndLogIn(t *testing.T) {
 			defer fake.Close()
 			settings := DefaultSettings(fake.ListenAddrs()...)
 			settings.TLS = tlsclient.Settings{Enabled: true, CAFile: ca.File}
-			settings.SASL = SASL{Mechanism: mechanism.ours, Username: "user", Password: "secret"}
+			settings.SASL = credentials.Settings{Mechanism: mechanism.ours, Username: "user", Password: "secret"}
 			cfg := Config{Settings: settings}
 			useEveryWay(t, cfg)
 			cfg.TLS.CAFile = ""

@@ -1,4 +1,4 @@
-package kafka
+package credentials
 
 import (
 	"context"
@@ -16,7 +16,7 @@ type bearerToken struct {
 
 // tokenCache keeps a token for all connections. It gets a new one when half of
 // the life of the last is over, so that a session that is renewed late in the
-// life of its token (see renewAfter) gets a token with most of its life left.
+// life of its token (see package kafka) gets a token with most of its life left.
 // While none can be had, the last one serves until it expires.
 type tokenCache struct {
 	fetch func(context.Context) (bearerToken, error)
@@ -44,7 +44,7 @@ func (c *tokenCache) get(ctx context.Context) (string, error) {
 		return c.last.text, nil
 	}
 	if c.failure == nil || now.After(c.retryAt) {
-		fetching, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialTimeout) // it is for all connections
+		fetching, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout) // it is for all connections
 		next, err := c.fetch(fetching)
 		cancel()
 		if err == nil {

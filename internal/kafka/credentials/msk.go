@@ -1,4 +1,4 @@
-package kafka
+package credentials
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 // newMSKLogin returns the login to Amazon MSK with IAM: OAUTHBEARER with a
 // token that AWS's signer makes from the credentials of the AWS SDK's default
 // chain, and which ends with them. The region is the SDK's too where it is "".
-func newMSKLogin(ctx context.Context, region string, log *slog.Logger) (login, error) {
+func newMSKLogin(ctx context.Context, region string, log *slog.Logger) (Login, error) {
 	aws, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(region))
 	if err != nil {
 		return nil, fmt.Errorf("reading the AWS configuration: %w", err)

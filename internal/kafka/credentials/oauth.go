@@ -1,4 +1,4 @@
-package kafka
+package credentials
 
 import (
 	"context"
@@ -54,7 +54,7 @@ func (oauthBearer) Next(_ context.Context, challenge []byte) (done bool, respons
 }
 
 // newOAuthLogin returns the login with tokens of a file or of a token endpoint.
-func newOAuthLogin(s OAuth, log *slog.Logger) (login, error) {
+func newOAuthLogin(s OAuth, log *slog.Logger) (Login, error) {
 	current := s.readToken
 	if s.TokenFile == "" {
 		current = newTokenCache(s.tokenEndpoint(), log).get
@@ -95,7 +95,7 @@ func (s OAuth) tokenEndpoint() func(context.Context) (bearerToken, error) {
 		ClientID: s.ClientID, ClientSecret: string(s.ClientSecret), TokenURL: s.TokenURL, Scopes: s.Scopes, EndpointParams: parameters,
 	}
 	client := &http.Client{
-		Timeout: dialTimeout,
+		Timeout: askTimeout,
 		// A redirect would carry the client's secret to another address.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

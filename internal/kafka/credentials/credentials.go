@@ -1,4 +1,7 @@
-package kafka
+// Package credentials has the logins to Kafka: the mechanism of each, and the
+// passwords and tokens, which are read or requested anew while the process runs.
+// It has no goroutines; a request for a token lasts askTimeout at most.
+package credentials
 
 import (
 	"context"
@@ -6,19 +9,23 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/segmentio/kafka-go/sasl"
 	"github.com/segmentio/kafka-go/sasl/plain"
 	"github.com/segmentio/kafka-go/sasl/scram"
 )
 
-// login returns the mechanism for one authentication, with the credentials of
+// Login returns the mechanism for one authentication, with the credentials of
 // that moment.
-type login func(context.Context) (sasl.Mechanism, error)
+type Login func(context.Context) (sasl.Mechanism, error)
 
-// newLogin returns nil where no mechanism is set. Its error says which setting
-// cannot be used.
-func newLogin(ctx context.Context, s SASL, log *slog.Logger) (login, error) {
+// askTimeout is the limit of a request for a token.
+const askTimeout = 5 * time.Second
+
+// New returns nil where no mechanism is set. Its error says which setting cannot
+// be used.
+func New(ctx context.Context, s Settings, log *slog.Logger) (Login, error) {
 	switch s.Mechanism {
 	case "":
 		return nil, nil
@@ -47,7 +54,7 @@ func newLogin(ctx context.Context, s SASL, log *slog.Logger) (login, error) {
 }
 
 // currentPassword reads PasswordFile anew at each call.
-func (s SASL) currentPassword() (string, error) {
+func (s Settings) currentPassword() (string, error) {
 	if s.PasswordFile == "" {
 		return string(s.Password), nil
 	}
