@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/retry"
 )
 
 const (
@@ -49,15 +50,8 @@ func (s *Service) runLeaseRenewal(ctx context.Context) {
 	if s.settings.MaxPerAccount == 0 {
 		return
 	}
-	ticker := time.NewTicker(leaseRenewal)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			s.renewLeases(ctx)
-		}
+	for range retry.Ticks(ctx, leaseRenewal) {
+		s.renewLeases(ctx)
 	}
 }
 

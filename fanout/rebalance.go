@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"time"
+
+	"trunkline/internal/retry"
 )
 
 // A node that is added to a cluster gets its share because the others disconnect
@@ -25,15 +27,8 @@ func (f *Fanout) rebalance(ctx context.Context) {
 	if f.cfg.RebalanceTime == 0 {
 		return
 	}
-	ticker := time.NewTicker(presenceInterval)
-	defer ticker.Stop()
 	r := rebalancer{period: f.cfg.RebalanceTime}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	for range retry.Ticks(ctx, presenceInterval) {
 		if f.draining.Load() || f.presenceUnavailable.Load() {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 
 	"trunkline/identity"
 	"trunkline/internal/fault"
+	"trunkline/internal/retry"
 )
 
 // sweepInterval is how often every subscriber is looked at: pings, silence,
@@ -14,15 +15,8 @@ import (
 const sweepInterval = time.Second
 
 func (f *Fanout) sweep(ctx context.Context) {
-	ticker := time.NewTicker(sweepInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-ticker.C:
-			f.sweepOnce(ctx, now)
-		}
+	for now := range retry.Ticks(ctx, sweepInterval) {
+		f.sweepOnce(ctx, now)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/retry"
 	"trunkline/internal/sqldb"
 )
 
@@ -100,11 +101,7 @@ func (s *keyStore) claim(ctx context.Context, account, source, key, body string)
 			c.holder = ""
 			return c, err
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !retry.Sleep(ctx, wait) {
 			return nil, fault.Unavailable(ctx.Err(), time.Second, "Another request with this Idempotency-Key is being stored; send this one again")
 		}
 	}

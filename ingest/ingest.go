@@ -15,6 +15,7 @@ import (
 	"trunkline/identity"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
+	"trunkline/internal/retry"
 	"trunkline/internal/setting"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/tracing"
@@ -91,18 +92,12 @@ func newIngest(settings Settings, deps Deps, reg prometheus.Registerer, log *slo
 
 // Run deletes expired Idempotency-Keys until ctx ends.
 func (i *Ingest) Run(ctx context.Context) error {
-	tick := time.NewTicker(purgeInterval)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			if err := i.keys.purge(ctx); err != nil && ctx.Err() == nil {
-				i.log.WarnContext(ctx, "purge of Idempotency-Keys failed", "error", err)
-			}
+	for range retry.Ticks(ctx, purgeInterval) {
+		if err := i.keys.purge(ctx); err != nil && ctx.Err() == nil {
+			i.log.WarnContext(ctx, "purge of Idempotency-Keys failed", "error", err)
 		}
 	}
+	return nil
 }
 
 // Request is a body as it arrived over HTTP. Headers that are absent are "".

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"trunkline/internal/retry"
 )
 
 const (
@@ -39,17 +41,10 @@ func (s *Service) runMaintenance(ctx context.Context) {
 // runPurge deletes old calls, keys and leases until ctx ends. It has its own goroutine because it may
 // take longer than a lease.
 func (s *Service) runPurge(ctx context.Context) {
-	purge := time.NewTicker(purgeEvery)
-	defer purge.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-purge.C:
-			s.calls.expireEarly(now)
-			if err := s.rows.deleteOld(ctx, now.Add(-s.cfg.Retention)); err != nil && ctx.Err() == nil {
-				s.log.WarnContext(ctx, "deleting old calls failed, will retry", "error", err)
-			}
+	for now := range retry.Ticks(ctx, purgeEvery) {
+		s.calls.expireEarly(now)
+		if err := s.rows.deleteOld(ctx, now.Add(-s.cfg.Retention)); err != nil && ctx.Err() == nil {
+			s.log.WarnContext(ctx, "deleting old calls failed, will retry", "error", err)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"trunkline/internal/kafka"
+	"trunkline/internal/retry"
 	"trunkline/internal/setting"
 )
 
@@ -335,14 +336,7 @@ func (s *spool) sync() error {
 
 // Run writes appended records to the disk ten times a second, until ctx ends.
 func (s *spool) Run(ctx context.Context) {
-	ticker := time.NewTicker(syncEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	for range retry.Ticks(ctx, syncEvery) {
 		if err := s.sync(); err != nil && !errors.Is(err, os.ErrClosed) { // closed: synced before
 			s.mu.Lock()
 			s.syncErr = err

@@ -8,6 +8,8 @@ import (
 
 	kafkago "github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
+
+	"trunkline/internal/retry"
 )
 
 // fetchers are the fetch groups of a cluster, by broker. Readers of different
@@ -413,7 +415,7 @@ func (g *fetchGroup) distribute(response *sharedMemory, err error, passing *pass
 	}
 	g.mu.Unlock()
 	if whole.throttle > 0 {
-		pauseFor(g.ctx, min(whole.throttle, maxThrottle))
+		retry.Sleep(g.ctx, min(whole.throttle, maxThrottle))
 	}
 	if response.users.Load() > 1 || bytes == 0 && cap(response.bytes) > keptMemory {
 		defer response.release()
@@ -424,15 +426,6 @@ func (g *fetchGroup) distribute(response *sharedMemory, err error, passing *pass
 
 // maxThrottle bounds how long a broker is believed that it wants no requests.
 const maxThrottle = 10 * time.Second
-
-func pauseFor(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
-}
 
 // sessionLost reports whether a broker refused a request only because it no
 // longer has its session.

@@ -64,21 +64,15 @@ const followInterval = 2 * time.Second
 // FollowPartitions gives topics that follow another as many partitions as that
 // one, until ctx ends.
 func (c *Cluster) FollowPartitions(ctx context.Context, specs []TopicSpec) error {
-	tick := time.NewTicker(followInterval)
-	defer tick.Stop()
 	failing := false
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
+	for range retry.Ticks(ctx, followInterval) {
 		err := c.growFollowers(ctx, specs)
 		if err != nil && !failing && ctx.Err() == nil {
 			c.log.Warn("adding partitions to topics failed", "error", err)
 		}
 		failing = err != nil
 	}
+	return nil
 }
 
 func (c *Cluster) growFollowers(ctx context.Context, specs []TopicSpec) error {

@@ -1,9 +1,11 @@
-// Package retry computes exponential back-off with jitter, so that clients that
-// lost the same server do not all reconnect at once. It starts no goroutine.
+// Package retry has the waits of loops: exponential back-off with jitter, so that
+// clients that lost the same server do not all reconnect at once, sleeps and ticks
+// that end with a context. It starts no goroutine.
 package retry
 
 import (
 	"context"
+	"iter"
 	"math/rand/v2"
 	"time"
 )
@@ -49,6 +51,25 @@ func Do(ctx context.Context, b Backoff, temporary func(error) bool, report func(
 		report(err, wait)
 		if !Sleep(ctx, wait) {
 			return ctx.Err()
+		}
+	}
+}
+
+// Ticks yields the time at each tick of interval until ctx ends. Ticks are dropped
+// while the loop's body is behind.
+func Ticks(ctx context.Context, interval time.Duration) iter.Seq[time.Time] {
+	return func(yield func(time.Time) bool) {
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case now := <-ticker.C:
+				if !yield(now) {
+					return
+				}
+			}
 		}
 	}
 }

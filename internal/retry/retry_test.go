@@ -81,3 +81,22 @@ func TestDoTriesAgainAfterTemporaryErrors(t *testing.T) {
 		}
 	})
 }
+
+func TestTicksEndWithTheContextAndWithTheLoop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 3500*time.Millisecond)
+		defer cancel()
+		began, ticks := time.Now(), 0
+		for now := range Ticks(ctx, time.Second) {
+			if ticks++; now.Sub(began) != time.Duration(ticks)*time.Second {
+				t.Errorf("tick %d came after %v", ticks, now.Sub(began))
+			}
+		}
+		if ticks != 3 {
+			t.Errorf("%d ticks", ticks)
+		}
+		for range Ticks(t.Context(), time.Second) {
+			break
+		}
+	})
+}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/retry"
 	"trunkline/origination"
 )
 
@@ -59,16 +60,10 @@ func (d *Driver) following() []*call {
 // Follow implements origination.Driver.
 func (d *Driver) Follow(ctx context.Context, open []origination.Open, report func(origination.Progress)) error {
 	d.Adopt(ctx, open)
-	poll := time.NewTicker(d.cfg.PollEvery)
-	defer poll.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-poll.C:
-			d.poll(ctx, report)
-		}
+	for range retry.Ticks(ctx, d.cfg.PollEvery) {
+		d.poll(ctx, report)
 	}
+	return nil
 }
 
 // Adopt implements origination.Adopter. Kazoo keeps its calls regardless of the process that follows

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"trunkline/event"
+	"trunkline/internal/retry"
 )
 
 // Records publishes call records to cdr.raw in the format svc.cdr, and events to cc.raw in the format
@@ -140,9 +141,7 @@ func (o *outbox) publish(ctx context.Context, r record) {
 		if wait == retryFirst {
 			o.log.Warn("publishing a call record failed, will retry", "error", err)
 		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
+		if !retry.Sleep(ctx, wait) {
 			o.metrics.lost.Inc()
 			return
 		}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	sipmsg "github.com/emiago/sipgo/sip"
+
+	"trunkline/internal/retry"
 )
 
 // handleRegister handles a REGISTER (RFC 3261, section 10.3).
@@ -193,24 +195,17 @@ const sweepEvery = time.Second
 
 // sweep reports phones whose registration has expired until ctx ends.
 func (s *Server) sweep(ctx context.Context) {
-	ticker := time.NewTicker(sweepEvery)
-	defer ticker.Stop()
 	failing := false
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-ticker.C:
-			s.panics.Do(placeRequest, func() {
-				gone, err := s.bindings.Expire(ctx, now)
-				if err != nil && !failing && ctx.Err() == nil {
-					s.log.Warn("listing registrations failed", "error", err)
-				}
-				failing = err != nil
-				for _, b := range gone {
-					s.left(b, UnregisteredExpired)
-				}
-			})
-		}
+	for now := range retry.Ticks(ctx, sweepEvery) {
+		s.panics.Do(placeRequest, func() {
+			gone, err := s.bindings.Expire(ctx, now)
+			if err != nil && !failing && ctx.Err() == nil {
+				s.log.Warn("listing registrations failed", "error", err)
+			}
+			failing = err != nil
+			for _, b := range gone {
+				s.left(b, UnregisteredExpired)
+			}
+		})
 	}
 }

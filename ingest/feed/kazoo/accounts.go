@@ -10,6 +10,7 @@ import (
 
 	"trunkline/identity"
 	"trunkline/internal/fault"
+	"trunkline/internal/retry"
 )
 
 const (
@@ -53,15 +54,8 @@ func (p *platform) learnAccount(ctx context.Context, id string) bool {
 
 // keepAccounts keeps the accounts equal until ctx ends.
 func (p *platform) keepAccounts(ctx context.Context) {
-	tick := time.NewTicker(syncEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			p.syncAccounts(ctx)
-		}
+	for range retry.Ticks(ctx, syncEvery) {
+		p.syncAccounts(ctx)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"trunkline/ingest/feed"
+	"trunkline/internal/retry"
 )
 
 const (
@@ -219,15 +220,8 @@ func (s *session) start(ctx context.Context, run func(context.Context)) {
 // watch notes when the queue begins to drop messages, and when it no longer does:
 // the second resync finds what changed in between.
 func (s *session) watch(ctx context.Context) {
-	tick := time.NewTicker(s.p.watch)
-	defer tick.Stop()
 	full := false
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for range retry.Ticks(ctx, s.p.watch) {
 		length, err := s.length()
 		if err != nil {
 			if ctx.Err() == nil && !s.conn.IsClosed() {

@@ -4,24 +4,18 @@ import (
 	"context"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
+
+	"trunkline/internal/retry"
 )
 
-// trimAlways trims and compacts at once, for what a crash brought back, and then at every
-// tick.
+// trimAlways trims and compacts at once, for what a crash brought back, and then again and
+// again.
 func (b *Broker) trimAlways(ctx context.Context) {
-	tick := time.NewTicker(b.cfg.TrimEvery)
-	defer tick.Stop()
-	for {
+	for again := true; again; again = retry.Sleep(ctx, b.cfg.TrimEvery) {
 		if err := b.trim(ctx); err != nil && ctx.Err() == nil {
 			b.log.Error("trimming the embedded broker's log", "error", err)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
 		}
 	}
 }
