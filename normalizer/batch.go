@@ -242,7 +242,7 @@ func (b *batch) trace(raw *kafka.Record, account string) {
 }
 
 // position adds the headers by which consumers detect a repeat, and the next worker
-// of the partition where to go on and whether the raw log was cut.
+// of the partition where to continue and whether the raw log was cut.
 func (b *batch) position(raw *kafka.Record) {
 	start := len(b.bytes)
 	b.bytes = event.Position{Partition: b.partition, Offset: raw.Offset, Generation: b.generation}.Append(b.bytes)

@@ -162,7 +162,7 @@ func (k *stateKeeper) hasFacts(ctx context.Context, from, to int64) (has bool, e
 	return has, err
 }
 
-// checkPosition moves the state to where cc.evt goes on, when it does not at its
+// checkPosition moves the state to where cc.evt continues, when it does not at its
 // position. Events that are lost there are missing from the state, or are in the
 // state alone: their raw records, if they still exist, are normalized again with
 // the ids that they had, and change nothing.
@@ -185,14 +185,14 @@ func (k *stateKeeper) checkPosition(ctx context.Context) error {
 	return err
 }
 
-// followState folds the events that another normalizer has written, and goes on
+// followState folds the events that another normalizer has written, and continues
 // after them where it is ahead: so the state is never that of a later event.
 func (w *partitionWorker) followState(ctx context.Context) error {
 	if err := w.state.catchUp(ctx); err != nil || !w.state.isAhead() {
 		return err
 	}
 	newest := w.state.newest
-	err := w.retry(ctx, "going on after another normalizer", func() error { return w.startAfter(ctx, newest) })
+	err := w.retry(ctx, "continuing after another normalizer", func() error { return w.startAfter(ctx, newest) })
 	return w.handleGap(ctx, err)
 }
 

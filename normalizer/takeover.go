@@ -11,7 +11,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// takeOver finds where to go on: behind the raw record of the newest position in
+// takeOver finds where to continue: after the raw record of the newest position in
 // the normalized topic. The group's commit only records how far dead letters were
 // written, since nothing of them is in the normalized topic: it may be ahead of
 // what that topic holds (the topic lost its end) or behind it (it is flushed
@@ -35,9 +35,9 @@ type normalized struct {
 	log      kafka.LogPosition // after the raw record
 }
 
-// startAfter sets the worker to go on after the raw record of newest; nil means
+// startAfter sets the worker to continue after the raw record of newest; nil means
 // that no normalized record is known. It returns *kafka.GapError when the raw
-// log does not go on there.
+// log does not continue there.
 func (w *partitionWorker) startAfter(ctx context.Context, newest *normalized) error {
 	topicID, err := w.deps.Log.TopicID(ctx, w.raw)
 	if err != nil {
@@ -181,7 +181,7 @@ func (w *partitionWorker) changeEpoch(ctx context.Context) error {
 	return nil
 }
 
-// handleGap sets the worker to where the raw log goes on, when err says that it
+// handleGap sets the worker to where the raw log continues, when err says that it
 // does not at w.next. Other errors are returned.
 func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
 	found, ok := errors.AsType[*kafka.GapError](err)
@@ -198,7 +198,7 @@ func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
 	case checked != nil && !ok:
 		return checked
 	case !ok && found.Restarted():
-		return nil // the log does go on: the leader had not caught up
+		return nil // the log does continue: the leader had not caught up
 	case !ok:
 		gap = found
 	}
@@ -212,7 +212,7 @@ func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
 	return nil
 }
 
-// skip goes on behind records that are lost.
+// skip sets the worker to continue after records that are lost.
 func (w *partitionWorker) skip(gap *kafka.GapError) {
 	lost := max(gap.Resume-max(w.next.Offset, w.deadBefore), 0)
 	w.metrics.lost.WithLabelValues(w.raw).Add(float64(lost))
@@ -221,9 +221,9 @@ func (w *partitionWorker) skip(gap *kafka.GapError) {
 	w.next.Offset, w.next.LeaderEpoch = gap.Resume, kafka.UnknownEpoch
 }
 
-// restart goes on in a raw log that was cut or created again. Offsets are given
+// restart continues in a raw log that was cut or created again. Offsets are given
 // out again there, so that the positions of its records have the next
-// generation, unless another worker has begun one. Ids go on from the newest.
+// generation, unless another worker has begun one. Ids continue from the newest.
 func (w *partitionWorker) restart(ctx context.Context, gap *kafka.GapError) error {
 	w.metrics.restarts.WithLabelValues(w.raw, string(gap.Kind)).Inc()
 	w.log.Error("raw log truncated: acknowledged records may be lost", "topic", w.raw, "partition", w.Partition, "kind", gap.Kind,
@@ -256,7 +256,7 @@ func (w *partitionWorker) restart(ctx context.Context, gap *kafka.GapError) erro
 	})
 }
 
-// startAt sets the worker to go on at an offset of the raw log as it is now.
+// startAt sets the worker to continue at an offset of the raw log as it is now.
 func (w *partitionWorker) startAt(ctx context.Context, offset int64) error {
 	topicID, err := w.deps.Log.TopicID(ctx, w.raw)
 	w.next = kafka.LogPosition{TopicID: topicID, Offset: offset, LeaderEpoch: kafka.UnknownEpoch}

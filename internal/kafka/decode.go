@@ -85,7 +85,7 @@ func (d *decoder) decode(h *batchHeader, content []byte, from int64) error {
 		}
 	}
 	if len(r.b) != 0 {
-		return corrupt("a batch that goes on after its last record")
+		return corrupt("a batch with data after its last record")
 	}
 	return nil
 }

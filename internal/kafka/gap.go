@@ -32,14 +32,14 @@ const (
 var gapKinds = []GapKind{GapExpired, GapTruncated, GapRecreated, GapDamaged, GapMissing}
 
 // GapError reports that a partition's log does not continue at Offset, which
-// was to be read next. A reader that returned it returns it again; reading goes
-// on with a new reader at Position.
+// was to be read next. A reader that returned it returns it again; reading
+// continues with a new reader at Position.
 type GapError struct {
 	Topic       string // base name
 	Partition   int
 	Kind        GapKind
 	Offset      int64
-	Resume      int64  // where the log goes on
+	Resume      int64  // where the log continues
 	LeaderEpoch int32  // of the record before Resume; UnknownEpoch: not known
 	First, Next int64  // what the log holds, as far as it was looked up: from First to before Next
 	Reason      string // of GapDamaged: what is wrong with the batch
@@ -60,19 +60,19 @@ func (e *GapError) Error() string {
 	return fmt.Sprintf("%s: %s: %s", at, e.Kind, e.Reason)
 }
 
-// Lost returns how many offsets are skipped by going on at Resume.
+// Lost returns how many offsets are skipped by continuing at Resume.
 func (e *GapError) Lost() int64 { return max(e.Resume-e.Offset, 0) }
 
 // Restarted reports whether the log holds other records than those that were
 // read: offsets from Resume on have a new meaning.
 func (e *GapError) Restarted() bool { return e.Kind == GapTruncated || e.Kind == GapRecreated }
 
-// Position returns where reading goes on.
+// Position returns where reading continues.
 func (e *GapError) Position() LogPosition {
 	return LogPosition{Offset: e.Resume, LeaderEpoch: e.LeaderEpoch}
 }
 
-// PassableGap returns the gap that err is about, when reading can go on at its
+// PassableGap returns the gap that err is about, when reading can continue at its
 // Resume. It is false for other errors, and for damage whose Resume is not
 // behind it.
 func PassableGap(err error) (*GapError, bool) {

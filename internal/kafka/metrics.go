@@ -45,7 +45,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		retries:       f.Counter("trunkline_kafka_produce_retries_total", "Batches sent again."),
 		consumed:      f.CounterVec("trunkline_kafka_consumed_records_total", "Records read.", "topic"),
 		consumedBytes: f.CounterVec("trunkline_kafka_consumed_bytes_total", "Bytes of record batches read.", "topic"),
-		gaps:          f.CounterVec("trunkline_kafka_gaps_total", "Times a reader found that a log does not go on where it was: records deleted, cut off, damaged, missing, or the topic created again.", "topic", "kind"),
+		gaps:          f.CounterVec("trunkline_kafka_gaps_total", "Times a reader found that a log does not continue at its offset: records deleted, cut off, damaged, missing, or the topic created again.", "topic", "kind"),
 		errors:        f.CounterVec("trunkline_kafka_errors_total", "Failed requests, by what was asked and why it failed.", "op", "reason"),
 		commits:       f.CounterVec("trunkline_kafka_commits_total", "Offset commits.", "group"),
 		rebalances:    f.CounterVec("trunkline_kafka_generations_total", "Generations of a consumer group this process took part in.", "group"),

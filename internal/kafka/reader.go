@@ -14,7 +14,7 @@ import (
 )
 
 // Reader reads one partition in order, from an offset on. It checks what it
-// reads, skips nothing without saying so, and goes on by itself when leaders
+// reads, skips nothing without saying so, and continues by itself when leaders
 // move or brokers are away. It is not for concurrent use.
 //
 // The first Read adds the partition to the requests that the process sends to
@@ -51,7 +51,7 @@ type ReaderConfig struct {
 	Partition int
 
 	// From is the offset to begin at. Where its topic id or leader epoch are
-	// known, the first Read checks that the log goes on there.
+	// known, the first Read checks that the log continues there.
 	From LogPosition
 
 	// Compacted is set for topics that Kafka compacts: offsets may be missing

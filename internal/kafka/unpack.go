@@ -177,7 +177,7 @@ func (u *unpacking) checkEnd(rest []byte) error {
 		}
 	}
 	if len(rest) > 0 {
-		return corrupt("a batch that goes on after its last record")
+		return corrupt("a batch with data after its last record")
 	}
 	return nil
 }

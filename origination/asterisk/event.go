@@ -16,7 +16,7 @@ const (
 )
 
 // observe returns an event with the calls that it names.
-func observe(e *ami.Packet) eventdriver.Observation[*call] {
+func observe(e *ami.Message) eventdriver.Observation[*call] {
 	name := e.Name()
 	if name == "OriginateResponse" {
 		id, ours := strings.CutSuffix(e.Get("ActionID"), originateSuffix)
@@ -43,7 +43,7 @@ func observe(e *ami.Packet) eventdriver.Observation[*call] {
 }
 
 // response applies the result of the Originate.
-func (c *call) response(e *ami.Packet) []origination.State {
+func (c *call) response(e *ami.Message) []origination.State {
 	if strings.EqualFold(e.Get("Response"), "Success") {
 		c.answered = true
 		return c.Advance(origination.UserAnswered)
@@ -53,7 +53,7 @@ func (c *call) response(e *ami.Packet) []origination.State {
 }
 
 // apply applies one event of the call's channels.
-func (c *call) apply(name string, e *ami.Packet) []origination.State {
+func (c *call) apply(name string, e *ami.Message) []origination.State {
 	owner := ownerChannel(c.ID)
 	ofOwner := e.Get("Uniqueid") == owner
 	toOwner := e.Get("DestUniqueid") == owner
@@ -129,7 +129,7 @@ func (c *call) dialEnd(status string, ofOwner, toOwner bool) []origination.State
 }
 
 // applyRow applies the owner's channel in the list.
-func (c *call) applyRow(row *ami.Packet) eventdriver.Change {
+func (c *call) applyRow(row *ami.Message) eventdriver.Change {
 	if c.ownerGone {
 		return eventdriver.Change{Outdated: true}
 	}

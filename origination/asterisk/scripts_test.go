@@ -17,30 +17,30 @@ const (
 )
 
 // event returns an event with keys and values in turn.
-func event(name string, fields ...string) packet {
-	p := packet{{"Event", name}, {"Privilege", "call,all"}}
+func event(name string, fields ...string) amiMessage {
+	p := amiMessage{{"Event", name}, {"Privilege", "call,all"}}
 	for i := 0; i < len(fields); i += 2 {
 		p = append(p, line{fields[i], fields[i+1]})
 	}
 	return p
 }
 
-func ofOwner(name string, fields ...string) packet {
+func ofOwner(name string, fields ...string) amiMessage {
 	return event(name, append([]string{"Uniqueid", ownerLeg, "Linkedid", ownerLeg}, fields...)...)
 }
 
-func ofRemote(name string, fields ...string) packet {
+func ofRemote(name string, fields ...string) amiMessage {
 	return event(name, append([]string{"Uniqueid", remoteLeg, "Linkedid", ownerLeg}, fields...)...)
 }
 
-func response(result, reason string) packet {
-	return packet{{"Event", "OriginateResponse"}, {"Privilege", "call,all"}, {"ActionID", capturedAction}, {"Response", result},
+func response(result, reason string) amiMessage {
+	return amiMessage{{"Event", "OriginateResponse"}, {"Privilege", "call,all"}, {"ActionID", capturedAction}, {"Response", result},
 		{"Reason", reason}, {"Uniqueid", ownerLeg}}
 }
 
 // ownerRings is the beginning of a call whose owner has a phone.
-func ownerRings() []packet {
-	return []packet{
+func ownerRings() []amiMessage {
+	return []amiMessage{
 		ofOwner("Newchannel", "ChannelState", "0"),
 		event("DialBegin", "DestUniqueid", ownerLeg, "DestLinkedid", ownerLeg),
 		ofOwner("Newstate", "ChannelState", "5"),
@@ -49,7 +49,7 @@ func ownerRings() []packet {
 }
 
 // ownerAnswers is the beginning of a call whose owner answers.
-func ownerAnswers() []packet {
+func ownerAnswers() []amiMessage {
 	return append(ownerRings(),
 		ofOwner("Newstate", "ChannelState", "6"),
 		event("DialEnd", "DestUniqueid", ownerLeg, "DestLinkedid", ownerLeg, "DialStatus", "ANSWER"),
@@ -57,13 +57,13 @@ func ownerAnswers() []packet {
 }
 
 // remoteRings is a call until its destination rings.
-func remoteRings() []packet {
+func remoteRings() []amiMessage {
 	return append(ownerAnswers(), ofRemote("Newchannel", "ChannelState", "0"),
 		ofOwner("DialBegin", "ChannelState", "6", "DestUniqueid", remoteLeg, "DestLinkedid", ownerLeg))
 }
 
 // remoteFails is a call whose destination is not reached, with the owner's cause.
-func remoteFails(status, cause string) []packet {
+func remoteFails(status, cause string) []amiMessage {
 	end := ofOwner("DialEnd", "DestUniqueid", remoteLeg, "DialStatus", status)
 	return append(remoteRings(), end, end, // it may come twice
 		ofRemote("Hangup", "ChannelState", "0", "Cause", cause), ofOwner("Hangup", "ChannelState", "6", "Cause", cause))
@@ -72,11 +72,11 @@ func remoteFails(status, cause string) []packet {
 // calls are the scripts of calls, by the number that is dialled for each, with what must be reported
 // when every event comes. talk was captured; the others are what Asterisk's sources send.
 func calls(t *testing.T) map[string]struct {
-	script []packet
+	script []amiMessage
 	want   []string
 } {
 	return map[string]struct {
-		script []packet
+		script []amiMessage
 		want   []string
 	}{
 		"2001": {captured(t, "talk.ami.txt"), []string{ringing, answered, dialling, joined, over, "NORMAL_CLEARING"}},
@@ -92,27 +92,27 @@ func calls(t *testing.T) map[string]struct {
 		"owner-busy":        {append(ownerRings(), ofOwner("Hangup", "ChannelState", "5", "Cause", "17"), response("Failure", "5")), []string{ringing, over, "USER_BUSY"}},
 		"owner-rejects":     {append(ownerRings(), response("Failure", "8"), ofOwner("Hangup", "ChannelState", "5", "Cause", "21")), []string{ringing, over, "CALL_REJECTED"}},
 		"owner-no-answer":   {append(ownerRings(), response("Failure", "3"), ofOwner("Hangup", "ChannelState", "5", "Cause", "0")), []string{ringing, over, "NO_ANSWER"}},
-		"owner-absent":      {[]packet{response("Failure", "0")}, []string{over, "SUBSCRIBER_ABSENT"}},
+		"owner-absent":      {[]amiMessage{response("Failure", "0")}, []string{over, "SUBSCRIBER_ABSENT"}},
 		"strange-responses": {append(append(ownerAnswers(), strangers()...), ofOwner("Hangup", "ChannelState", "6", "Cause", "16")), []string{ringing, answered, over, "NORMAL_CLEARING"}},
 	}
 }
 
 // strangers are responses to the Originate of another client, which name our living channel because it
 // asked for the same id, and events of channels whose ids look like ours.
-func strangers() []packet {
+func strangers() []amiMessage {
 	failure := response("Failure", "0")
 	failure[2].value = "someone-else"
 	nobody := response("Failure", "0")
 	nobody[2].value = "nobody" + originateSuffix
-	return []packet{failure, nobody,
+	return []amiMessage{failure, nobody,
 		event("Hangup", "Uniqueid", "x"+ownerLeg, "Linkedid", "x"+ownerLeg, "Cause", "17"),
 		event("Hangup", "Uniqueid", "1.1", "Linkedid", ownerLeg, "Cause", "17"),
 		event("Hangup", "Uniqueid", ownerLeg+"-2", "Linkedid", ownerLeg, "Cause", "17"),
 		{{"Uniqueid", ownerLeg}, {"Event", "Hangup"}, {"Linkedid", ownerLeg}, {"Cause", "17"}}}
 }
 
-func scripts(t *testing.T) map[string][]packet {
-	all := make(map[string][]packet)
+func scripts(t *testing.T) map[string][]amiMessage {
+	all := make(map[string][]amiMessage)
 	for number, c := range calls(t) {
 		all[number] = c.script
 	}

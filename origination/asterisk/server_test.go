@@ -19,13 +19,13 @@ const (
 	testSecret = "open sesame"
 )
 
-// line is one "Key: Value" of a packet.
+// line is one "Key: Value" of a message.
 type line struct{ key, value string }
 
-// packet is an event that a scripted Asterisk sends.
-type packet []line
+// amiMessage is an event that a scripted Asterisk sends.
+type amiMessage []line
 
-func (p packet) get(key string) string {
+func (p amiMessage) get(key string) string {
 	for _, l := range p {
 		if l.key == key {
 			return l.value
@@ -34,7 +34,7 @@ func (p packet) get(key string) string {
 	return ""
 }
 
-func (p packet) text() string {
+func (p amiMessage) text() string {
 	var b strings.Builder
 	for _, l := range p {
 		b.WriteString(l.key + ": " + l.value + "\r\n")
@@ -48,11 +48,11 @@ const (
 	capturedAction = "a2"
 )
 
-// of returns the packets of a script with the ids of a call.
-func of(script []packet, callID string) []packet {
-	var told []packet
+// of returns the messages of a script with the ids of a call.
+func of(script []amiMessage, callID string) []amiMessage {
+	var told []amiMessage
 	for _, p := range script {
-		mine := make(packet, len(p))
+		mine := make(amiMessage, len(p))
 		for i, l := range p {
 			if l.key == "ActionID" && l.value == capturedAction {
 				l.value = callID + originateSuffix
@@ -66,7 +66,7 @@ func of(script []packet, callID string) []packet {
 }
 
 // captured returns the events of a captured connection between the response to Originate and the end.
-func captured(t *testing.T, file string) []packet {
+func captured(t *testing.T, file string) []amiMessage {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + file)
 	if err != nil {
@@ -77,9 +77,9 @@ func captured(t *testing.T, file string) []packet {
 	if !ok {
 		t.Fatal("the capture has no end")
 	}
-	var script []packet
+	var script []amiMessage
 	for block := range strings.SplitSeq(strings.TrimSpace(rest), "\r\n\r\n") {
-		var p packet
+		var p amiMessage
 		for text := range strings.SplitSeq(block, "\r\n") {
 			key, value, _ := strings.Cut(text, ": ")
 			p = append(p, line{strings.TrimSuffix(key, ":"), value})
@@ -93,12 +93,12 @@ func captured(t *testing.T, file string) []packet {
 // that the driver has a reason to send, and fails the test over any other.
 type scripted struct {
 	*drivertest.Platform
-	scripts  map[string][]packet // by destination
-	noFilter bool                // the user has no write privilege system
-	noList   bool                // nor reporting
+	scripts  map[string][]amiMessage // by destination
+	noFilter bool                    // the user has no write privilege system
+	noList   bool                    // nor reporting
 
-	channels map[string]packet // rows of CoreShowChannels, by unique id
-	filters  int               // of the connection
+	channels map[string]amiMessage // rows of CoreShowChannels, by unique id
+	filters  int                   // of the connection
 }
 
 func newScripted(t *testing.T, s *scripted) *scripted {
@@ -106,7 +106,7 @@ func newScripted(t *testing.T, s *scripted) *scripted {
 	if s.Platform == nil {
 		s.Platform = &drivertest.Platform{}
 	}
-	s.scripts, s.channels = scripts(t), make(map[string]packet)
+	s.scripts, s.channels = scripts(t), make(map[string]amiMessage)
 	s.CountChannels = func() int { return len(s.channels) }
 	s.ForgetChannels = func() { clear(s.channels) }
 	s.Start(t, s.converse)
@@ -121,8 +121,8 @@ func (s *scripted) config() Config {
 }
 
 // action reads one action.
-func action(in *bufio.Reader) (packet, error) {
-	var p packet
+func action(in *bufio.Reader) (amiMessage, error) {
+	var p amiMessage
 	for {
 		text, err := in.ReadString('\n')
 		if err != nil {
@@ -166,15 +166,15 @@ func (s *scripted) converse(nc net.Conn) {
 	}
 }
 
-func succeed(a packet, message string) packet {
-	return packet{{"Response", "Success"}, {"ActionID", a.get("ActionID")}, {"Message", message}}
+func succeed(a amiMessage, message string) amiMessage {
+	return amiMessage{{"Response", "Success"}, {"ActionID", a.get("ActionID")}, {"Message", message}}
 }
 
-func fail(a packet, message string) packet {
-	return packet{{"Response", "Error"}, {"ActionID", a.get("ActionID")}, {"Message", message}}
+func fail(a amiMessage, message string) amiMessage {
+	return amiMessage{{"Response", "Error"}, {"ActionID", a.get("ActionID")}, {"Message", message}}
 }
 
-func (s *scripted) obey(nc net.Conn, a packet) {
+func (s *scripted) obey(nc net.Conn, a amiMessage) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	switch name := a.get("Action"); {
@@ -186,11 +186,11 @@ func (s *scripted) obey(nc net.Conn, a packet) {
 		s.filters++
 		s.write(nc, succeed(a, "Filter added"))
 	case name == "CoreShowChannels":
-		s.write(nc, packet{{"Response", "Success"}, {"ActionID", a.get("ActionID")}, {"EventList", "start"}, {"Message", "Channels will follow"}})
+		s.write(nc, amiMessage{{"Response", "Success"}, {"ActionID", a.get("ActionID")}, {"EventList", "start"}, {"Message", "Channels will follow"}})
 		for _, row := range s.channels {
-			s.write(nc, append(packet{{"Event", "CoreShowChannel"}, {"ActionID", a.get("ActionID")}}, row...))
+			s.write(nc, append(amiMessage{{"Event", "CoreShowChannel"}, {"ActionID", a.get("ActionID")}}, row...))
 		}
-		s.write(nc, packet{{"Event", "CoreShowChannelsComplete"}, {"ActionID", a.get("ActionID")}, {"EventList", "Complete"}, {"ListItems", fmt.Sprint(len(s.channels))}})
+		s.write(nc, amiMessage{{"Event", "CoreShowChannelsComplete"}, {"ActionID", a.get("ActionID")}, {"EventList", "Complete"}, {"ListItems", fmt.Sprint(len(s.channels))}})
 	case name == "Hangup":
 		s.kill(nc, a)
 	case name == "Originate":
@@ -201,9 +201,9 @@ func (s *scripted) obey(nc net.Conn, a packet) {
 	}
 }
 
-func (s *scripted) write(nc net.Conn, p packet) { s.Write(nc, p.text()) }
+func (s *scripted) write(nc net.Conn, p amiMessage) { s.Write(nc, p.text()) }
 
-func (s *scripted) kill(nc net.Conn, a packet) {
+func (s *scripted) kill(nc net.Conn, a amiMessage) {
 	owner := a.get("Channel")
 	if s.channels[owner] == nil || !s.Kill(strings.TrimSuffix(owner, ownerSuffix), owner) {
 		s.write(nc, fail(a, "No such channel"))
@@ -212,7 +212,7 @@ func (s *scripted) kill(nc net.Conn, a packet) {
 	s.write(nc, succeed(a, "Channel Hungup"))
 }
 
-func (s *scripted) originate(nc net.Conn, a packet) {
+func (s *scripted) originate(nc net.Conn, a amiMessage) {
 	id := strings.TrimSuffix(a.get("ChannelId"), ownerSuffix)
 	mute := s.Mute
 	s.Mute = false
@@ -229,7 +229,7 @@ func (s *scripted) originate(nc net.Conn, a packet) {
 	}
 }
 
-func (s *scripted) perform(id string, a packet) {
+func (s *scripted) perform(id string, a amiMessage) {
 	number, _, _ := strings.Cut(strings.TrimPrefix(a.get("Data"), "Local/"), "@")
 	script, ok := s.scripts[number]
 	if !ok {
@@ -237,7 +237,7 @@ func (s *scripted) perform(id string, a packet) {
 		return
 	}
 	responded := false
-	tell := func(e packet) {
+	tell := func(e amiMessage) {
 		responded = responded || e.get("Event") == "OriginateResponse"
 		s.tell(e)
 	}
@@ -248,24 +248,24 @@ func (s *scripted) perform(id string, a packet) {
 			}
 		}
 		if !responded {
-			s.tell(packet{{"Event", "OriginateResponse"}, {"ActionID", id + originateSuffix}, {"Response", "Failure"}, {"Reason", "0"}, {"Uniqueid", ownerChannel(id)}})
+			s.tell(amiMessage{{"Event", "OriginateResponse"}, {"ActionID", id + originateSuffix}, {"Response", "Failure"}, {"Reason", "0"}, {"Uniqueid", ownerChannel(id)}})
 		}
 	})
 }
 
-func eventName(e packet) string { return e.get("Event") }
+func eventName(e amiMessage) string { return e.get("Event") }
 
 // tell makes an event happen: in the table, and to the client. s.Mu is held.
-func (s *scripted) tell(e packet) {
+func (s *scripted) tell(e amiMessage) {
 	channel := e.get("Uniqueid")
 	switch e.get("Event") {
 	case "Hangup":
 		delete(s.channels, channel)
 	case "Newchannel":
-		s.channels[channel] = packet{{"Uniqueid", channel}, {"Linkedid", e.get("Linkedid")}, {"ChannelState", e.get("ChannelState")}}
+		s.channels[channel] = amiMessage{{"Uniqueid", channel}, {"Linkedid", e.get("Linkedid")}, {"ChannelState", e.get("ChannelState")}}
 	case "Newstate", "DialBegin", "BridgeEnter":
 		if row := s.channels[channel]; row != nil {
-			row = packet{row[0], row[1], {"ChannelState", e.get("ChannelState")}}
+			row = amiMessage{row[0], row[1], {"ChannelState", e.get("ChannelState")}}
 			if e.get("Event") != "Newstate" {
 				row = append(row, line{"Application", "Dial"}, line{"BridgeId", e.get("BridgeUniqueid")})
 			}

@@ -23,13 +23,13 @@ type waiter struct {
 	list     bool
 	done     chan outcome  // has capacity 1
 	progress chan struct{} // has capacity 1; a token says that a part of the list has arrived
-	items    []*Packet
+	items    []*Message
 	bytes    int
 }
 
 type outcome struct {
-	response *Packet
-	items    []*Packet
+	response *Message
+	items    []*Message
 	err      error
 }
 
@@ -41,14 +41,14 @@ func (w *waiter) notify() {
 }
 
 // Do sends an action and returns its response. The error is a *Refusal if Asterisk answered Error.
-func (c *Conn) Do(ctx context.Context, a Action) (*Packet, error) {
+func (c *Conn) Do(ctx context.Context, a Action) (*Message, error) {
 	o := c.roundTrip(ctx, a, false)
 	return o.response, o.err
 }
 
 // List sends a list action, such as QueueStatus, and returns its events without the last one, whose
 // EventList is Complete.
-func (c *Conn) List(ctx context.Context, name string, fields ...Field) ([]*Packet, error) {
+func (c *Conn) List(ctx context.Context, name string, fields ...Field) ([]*Message, error) {
 	o := c.roundTrip(ctx, Action{Name: name, Fields: fields}, true)
 	return o.items, o.err
 }

@@ -22,7 +22,7 @@ type Config struct {
 	DialTimeout   time.Duration // limit for connecting and logging in
 	ActionTimeout time.Duration // limit for a response, for the next event of a list, and for writing
 	PingInterval  time.Duration // a ping is sent when nothing has arrived for so long
-	MaxPacket     int           // largest packet in bytes
+	MaxMessage    int           // largest message in bytes
 	MaxPending    int           // largest number of actions without a response
 	MaxList       int           // largest memory of the answer to a list action, in bytes
 	QueueEvents   int           // largest number of events waiting for Take
@@ -35,7 +35,7 @@ func (c Config) WithDefaults() Config {
 	c.DialTimeout = cmp.Or(c.DialTimeout, 5*time.Second)
 	c.ActionTimeout = cmp.Or(c.ActionTimeout, 5*time.Second)
 	c.PingInterval = cmp.Or(c.PingInterval, 10*time.Second)
-	c.MaxPacket = cmp.Or(c.MaxPacket, 1<<20)
+	c.MaxMessage = cmp.Or(c.MaxMessage, 1<<20)
 	c.MaxPending = cmp.Or(c.MaxPending, 4096)
 	c.MaxList = cmp.Or(c.MaxList, 256<<20)
 	c.QueueEvents = cmp.Or(c.QueueEvents, 50_000)
@@ -58,8 +58,8 @@ func (c Config) Validate() error {
 		return fault.InvalidField("events", "invalid", "the manager interface's event mask is one line")
 	case c.DialTimeout <= 0 || c.ActionTimeout <= 0 || c.PingInterval <= 0:
 		return fault.InvalidField("action_timeout", "invalid", "the manager interface's timeouts are positive")
-	case c.MaxPacket < 4<<10 || c.MaxPending <= 0 || c.QueueEvents <= 0 || c.QueueBytes < c.MaxPacket || c.MaxList < c.MaxPacket:
-		return fault.InvalidField("max_packet", "invalid", "the manager interface's limits are positive, and its queue and lists hold a packet")
+	case c.MaxMessage < 4<<10 || c.MaxPending <= 0 || c.QueueEvents <= 0 || c.QueueBytes < c.MaxMessage || c.MaxList < c.MaxMessage:
+		return fault.InvalidField("max_message", "invalid", "the manager interface's limits are positive, and its queue and lists hold a message")
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 // Conn is a logged-in connection. Its methods are safe for concurrent use, except that only one
 // goroutine at a time may call Take.
 type Conn struct {
-	*eventconn.Conn[*Packet]
+	*eventconn.Conn[*Message]
 	client *Client
 	in     *bufio.Reader
 	source *source
@@ -33,18 +33,18 @@ type Conn struct {
 func newConn(client *Client, nc net.Conn) *Conn {
 	source := &source{net: nc}
 	return &Conn{
-		Conn: eventconn.New(&client.conn, nc, (*Packet).memory), client: client,
+		Conn: eventconn.New(&client.conn, nc, (*Message).memory), client: client,
 		in: bufio.NewReaderSize(source, 64<<10), source: source,
 		prefix: rand.Text() + "-", waiters: map[string]*waiter{},
 	}
 }
 
-// start begins reading packets and watching the connection.
+// start begins reading messages and watching the connection.
 func (c *Conn) start() {
 	c.source.interval = c.client.cfg.PingInterval
 	c.source.ping = func() error { return c.write(Action{Name: "Ping", ID: c.newID()}) }
 	eventconn.Start(c.Conn, func() error {
-		p, err := readPacket(c.in, c.client.cfg.MaxPacket)
+		p, err := readMessage(c.in, c.client.cfg.MaxMessage)
 		if err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func (c *Conn) start() {
 	})
 }
 
-func (c *Conn) dispatch(p *Packet) error {
+func (c *Conn) dispatch(p *Message) error {
 	id := p.Get("ActionID")
 	if p.isResponse() {
 		c.answer(id, p)
@@ -66,7 +66,7 @@ func (c *Conn) dispatch(p *Packet) error {
 }
 
 // answer delivers a response. That of an action that nobody waits for is dropped.
-func (c *Conn) answer(id string, p *Packet) {
+func (c *Conn) answer(id string, p *Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := c.waiters[id]
@@ -83,7 +83,7 @@ func (c *Conn) answer(id string, p *Packet) {
 }
 
 // collect adds an event to the list that it belongs to and reports whether it belongs to one.
-func (c *Conn) collect(id string, p *Packet) bool {
+func (c *Conn) collect(id string, p *Message) bool {
 	if id == "" {
 		return false
 	}

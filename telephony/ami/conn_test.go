@@ -85,14 +85,14 @@ func TestConnReturnsTheReasonOfItsEnd(t *testing.T) {
 		play func(*peer)
 		want error
 	}{
-		"closed":             {func(p *peer) {}, io.EOF},
-		"closed in a packet": {func(p *peer) { p.Say("Event: Hangup\r\nUni") }, io.ErrUnexpectedEOF},
-		"endless line":       {func(p *peer) { p.Say("%s", strings.Repeat("x", 1<<20)); p.Hold() }, ErrTooLarge},
-		"endless packet":     {func(p *peer) { p.Say("%s", strings.Repeat("a: b\r\n", 1<<16)); p.Hold() }, ErrTooLarge},
-		"endless blanks":     {func(p *peer) { p.Say("%s", strings.Repeat("\r\n", 1<<20)); p.Hold() }, ErrTooLarge},
+		"closed":              {func(p *peer) {}, io.EOF},
+		"closed in a message": {func(p *peer) { p.Say("Event: Hangup\r\nUni") }, io.ErrUnexpectedEOF},
+		"endless line":        {func(p *peer) { p.Say("%s", strings.Repeat("x", 1<<20)); p.Hold() }, ErrTooLarge},
+		"endless message":     {func(p *peer) { p.Say("%s", strings.Repeat("a: b\r\n", 1<<16)); p.Hold() }, ErrTooLarge},
+		"endless blanks":      {func(p *peer) { p.Say("%s", strings.Repeat("\r\n", 1<<20)); p.Hold() }, ErrTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := dial(t, Config{Address: afterLogin(t, test.play), MaxPacket: 64 << 10})
+			c := dial(t, Config{Address: afterLogin(t, test.play), MaxMessage: 64 << 10})
 			if err := conntest.Ended(t, c.Conn); !errors.Is(err, test.want) {
 				t.Fatalf("got %v, want %v", err, test.want)
 			}
@@ -106,10 +106,10 @@ func TestConnReturnsTheReasonOfItsEnd(t *testing.T) {
 // A capture that arrives in small pieces, and is cut, gives the events before the cut.
 func TestCaptureArrivesSlowlyAndIsCut(t *testing.T) {
 	data := capture(t, "queue-answered")
-	data = data[:len(data)-40] // in the last packet, the response to Logoff
-	var want []*Packet
+	data = data[:len(data)-40] // in the last message, the response to Logoff
+	var want []*Message
 	whole := bytes.LastIndex(data, []byte("\r\n\r\n")) + 4
-	for _, p := range readPackets(t, bytes.NewReader(data[:whole])) {
+	for _, p := range readMessages(t, bytes.NewReader(data[:whole])) {
 		if !p.isResponse() {
 			want = append(want, p)
 		}
@@ -151,7 +151,7 @@ func TestSlowConsumerEndsTheConnection(t *testing.T) {
 func TestResponsesOutOfOrderGoToTheirActions(t *testing.T) {
 	const all = 500
 	c := dial(t, Config{Address: afterLogin(t, func(p *peer) {
-		var asked []*Packet
+		var asked []*Message
 		for range all {
 			a, err := p.action()
 			if err != nil {
@@ -234,7 +234,7 @@ func TestListCollectsItsEventsAmongOthers(t *testing.T) {
 			p.answer(a, "Event: QueueMember", "Name: "+strings.Repeat("x", 1000))
 		}
 		p.Hold()
-	}), MaxPacket: 8 << 10, MaxList: 50 << 10})
+	}), MaxMessage: 8 << 10, MaxList: 50 << 10})
 	items, err := c.List(t.Context(), "QueueStatus")
 	if err != nil {
 		t.Fatal(err)
@@ -376,13 +376,13 @@ func TestConfigValidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, spoil := range map[string]func(*Config){
-		"no address":         func(c *Config) { c.Address = "" },
-		"no user name":       func(c *Config) { c.Username = "" },
-		"no secret":          func(c *Config) { c.Secret = "" },
-		"secret of lines":    func(c *Config) { c.Secret = "a\r\nAction: X" },
-		"mask of lines":      func(c *Config) { c.Events = "on\r\nAction: X" },
-		"negative timeout":   func(c *Config) { c.ActionTimeout = -1 },
-		"queue under packet": func(c *Config) { c.QueueBytes = c.MaxPacket - 1 },
+		"no address":          func(c *Config) { c.Address = "" },
+		"no user name":        func(c *Config) { c.Username = "" },
+		"no secret":           func(c *Config) { c.Secret = "" },
+		"secret of lines":     func(c *Config) { c.Secret = "a\r\nAction: X" },
+		"mask of lines":       func(c *Config) { c.Events = "on\r\nAction: X" },
+		"negative timeout":    func(c *Config) { c.ActionTimeout = -1 },
+		"queue under message": func(c *Config) { c.QueueBytes = c.MaxMessage - 1 },
 	} {
 		cfg := good
 		spoil(&cfg)

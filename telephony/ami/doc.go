@@ -15,11 +15,11 @@
 // # Values that hold line breaks
 //
 // Asterisk escapes most texts that come from outside, but not all: a caller's number may contain line
-// breaks, and what follows them looks like keys or packets of Asterisk's own. Packet.Get returns the
-// first occurrence of a key. The kind of a packet is decided by its first key alone. A packet that
+// breaks, and what follows them looks like keys or messages of Asterisk's own. Message.Get returns the
+// first occurrence of a key. The kind of a message is decided by its first key alone. A message that
 // begins with neither Event nor Response, the rest of one that was broken in two, is delivered as an
 // event without a name. The ids that this package gives to actions cannot be guessed, so that such a
-// packet cannot answer an action. Invalid UTF-8 is replaced by U+FFFD.
+// message cannot answer an action. Invalid UTF-8 is replaced by U+FFFD.
 //
 // # Goroutines
 //
@@ -29,7 +29,7 @@
 //
 // # Limits
 //
-// A packet above MaxPacket ends the connection with ErrTooLarge, events above QueueEvents or
+// A message above MaxMessage ends the connection with ErrTooLarge, events above QueueEvents or
 // QueueBytes with ErrSlow. Larger queues would only move the loss to Asterisk, which closes the
 // connection of a client that does not read. An action above MaxPending is refused, and a list above
 // MaxList fails.

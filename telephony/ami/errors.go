@@ -10,8 +10,8 @@ import (
 // returns the network error.
 var (
 	ErrDenied    = errors.New("manager interface: login refused")
-	ErrMalformed = errors.New("manager interface: malformed packet")
-	ErrTooLarge  = errors.New("manager interface: packet larger than the limit")
+	ErrMalformed = errors.New("manager interface: malformed message")
+	ErrTooLarge  = errors.New("manager interface: message larger than the limit")
 	ErrSlow      = errors.New("manager interface: event queue full")
 	ErrSilent    = errors.New("manager interface: no answer to a ping")
 	ErrClosed    = errors.New("manager interface: connection closed")

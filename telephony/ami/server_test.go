@@ -21,10 +21,10 @@ const secret = "open sesame"
 type peer struct{ conntest.Peer }
 
 // action reads one action.
-func (p *peer) action() (*Packet, error) { return readPacket(p.In, 1<<20) }
+func (p *peer) action() (*Message, error) { return readMessage(p.In, 1<<20) }
 
-// answer writes a packet with the action's id after its first line.
-func (p *peer) answer(a *Packet, first string, lines ...string) {
+// answer writes a message with the action's id after its first line.
+func (p *peer) answer(a *Message, first string, lines ...string) {
 	p.Say("%s\r\nActionID: %s\r\n%s\r\n", first, a.Get("ActionID"), strings.Join(append(lines, ""), "\r\n"))
 }
 

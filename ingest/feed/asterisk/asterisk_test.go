@@ -192,12 +192,12 @@ func TestIdentityIsTheSequenceNumberOfTheRun(t *testing.T) {
 	}
 }
 
-func packet(name string, lines ...string) string {
+func amiEvent(name string, lines ...string) string {
 	return "Event: " + name + "\r\n" + strings.Join(append(lines, ""), "\r\n") + "\r\n"
 }
 
 func leg(name, linked, id string, lines ...string) string {
-	return packet(name, append([]string{"Uniqueid: " + id, "Linkedid: " + linked}, lines...)...)
+	return amiEvent(name, append([]string{"Uniqueid: " + id, "Linkedid: " + linked}, lines...)...)
 }
 
 func TestAccountIsLearned(t *testing.T) {
@@ -208,7 +208,7 @@ func TestAccountIsLearned(t *testing.T) {
 		events string
 		want   string // account of each event
 	}{
-		"code set after the first packets": {byCode, leg("Newchannel", "1", "1", "AccountCode: ") + leg("Newstate", "1", "2", "AccountCode: ") +
+		"code set after the first events": {byCode, leg("Newchannel", "1", "1", "AccountCode: ") + leg("Newstate", "1", "2", "AccountCode: ") +
 			leg("Newstate", "1", "1", "AccountCode: acme") + leg("Hangup", "1", "2"), "A A A A"},
 		"variable of a VarSet": {byVariable, leg("Newchannel", "1", "1") + leg("VarSet", "1", "1", "Variable: __TENANT", "Value: beta") + leg("Hangup", "1", "1"), "B B"},
 		"channel variable": {byVariable, leg("Newchannel", "1", "1", "ChanVariable: TENANT=", "ChanVariable: x=1") +
@@ -216,9 +216,9 @@ func TestAccountIsLearned(t *testing.T) {
 		"queue":                    {nil, leg("Newchannel", "1", "1") + leg("QueueCallerJoin", "1", "1", "Queue: beta-sales") + leg("Hangup", "1", "1"), "B B B"},
 		"context":                  {nil, leg("Newchannel", "1", "1", "Context: from-acme") + leg("Hangup", "1", "1", "Context: agents"), "A A"},
 		"queue before context":     {nil, leg("Newchannel", "1", "1", "Context: from-acme") + leg("QueueCallerJoin", "1", "1", "Queue: beta-x", "Context: from-acme") + leg("Hangup", "1", "1", "Context: from-acme"), "A B B"},
-		"shared agent":             {nil, packet("QueueMemberStatus", "Queue: acme-a", "Interface: PJSIP/1", "Status: 1") + packet("QueueMemberStatus", "Queue: beta-b", "Interface: PJSIP/1", "Status: 1"), "A B"},
-		"record of a learned call": {byCode, leg("Newchannel", "1", "1", "AccountCode: acme") + packet("Cdr", "AccountCode: ", "UniqueID: 1"), "A A"},
-		"phone of a member":        {nil, packet("QueueMemberAdded", "Queue: acme-a", "Interface: PJSIP/1", "Status: 1") + packet("ContactStatus", "EndpointName: 1", "ContactStatus: Reachable"), "A A"},
+		"shared agent":             {nil, amiEvent("QueueMemberStatus", "Queue: acme-a", "Interface: PJSIP/1", "Status: 1") + amiEvent("QueueMemberStatus", "Queue: beta-b", "Interface: PJSIP/1", "Status: 1"), "A B"},
+		"record of a learned call": {byCode, leg("Newchannel", "1", "1", "AccountCode: acme") + amiEvent("Cdr", "AccountCode: ", "UniqueID: 1"), "A A"},
+		"phone of a member":        {nil, amiEvent("QueueMemberAdded", "Queue: acme-a", "Interface: PJSIP/1", "Status: 1") + amiEvent("ContactStatus", "EndpointName: 1", "ContactStatus: Reachable"), "A A"},
 		"unknown":                  {byCode, leg("Newchannel", "1", "1", "AccountCode: other", "Context: x") + leg("Hangup", "1", "1"), "- -"},
 		"fixed codes are not used": {nil, leg("Newchannel", "1", "1", "AccountCode: acme"), "-"},
 	} {
@@ -292,7 +292,7 @@ func TestMemoryOfAccountsIsBounded(t *testing.T) {
 
 func TestWrapUpEnds(t *testing.T) {
 	last := time.Now().Unix() - 1
-	status := packet("QueueMemberStatus", "Queue: q", "Interface: PJSIP/1", "MemberName: Ann", "Status: 1", "Paused: 0", "InCall: 0",
+	status := amiEvent("QueueMemberStatus", "Queue: q", "Interface: PJSIP/1", "MemberName: Ann", "Status: 1", "Paused: 0", "InCall: 0",
 		"Wrapuptime: 2", fmt.Sprint("LastCall: ", last), "SequenceNumber: 7")
 	p := &pbx{t: t, events: status}
 	p.start()
@@ -323,11 +323,11 @@ func TestWrapUpFoundBySnapshotEnds(t *testing.T) {
 	last := time.Now().Unix()
 	members := ""
 	for _, queue := range []string{"q", "r"} {
-		members += packet("QueueMember", "ActionID: a2", "Queue: "+queue, "Name: Ann", "Location: PJSIP/1", "LastCall: "+fmt.Sprint(last), "InCall: 0",
+		members += amiEvent("QueueMember", "ActionID: a2", "Queue: "+queue, "Name: Ann", "Location: PJSIP/1", "LastCall: "+fmt.Sprint(last), "InCall: 0",
 			"Status: 1", "Paused: 0", "Wrapuptime: 3600")
 	}
 	p := &pbx{t: t, answers: map[string]string{
-		"QueueStatus": "Response: Success\r\nActionID: a2\r\nEventList: start\r\n\r\n" + members + packet("QueueStatusComplete", "ActionID: a2", "EventList: Complete"),
+		"QueueStatus": "Response: Success\r\nActionID: a2\r\nEventList: start\r\n\r\n" + members + amiEvent("QueueStatusComplete", "ActionID: a2", "EventList: Complete"),
 	}}
 	p.start()
 	s := connect(t, newPlatform(t, p, fixed("A"), nil)).(*session)
@@ -356,7 +356,7 @@ func TestWrapUpFoundBySnapshotEnds(t *testing.T) {
 
 // An event is newer than the snapshot.
 func TestAWrapUpFoundIsForgottenAfterAnEvent(t *testing.T) {
-	p := &pbx{t: t, events: packet("QueueMemberPause", "Queue: q", "Interface: PJSIP/1", "Paused: 1")}
+	p := &pbx{t: t, events: amiEvent("QueueMemberPause", "Queue: q", "Interface: PJSIP/1", "Paused: 1")}
 	p.start()
 	s := connect(t, newPlatform(t, p, fixed("A"), nil)).(*session)
 	if _, err := s.Read(t.Context()); err != nil {
@@ -371,8 +371,8 @@ func TestAWrapUpFoundIsForgottenAfterAnEvent(t *testing.T) {
 
 func TestResyncIsRequested(t *testing.T) {
 	for _, text := range []string{
-		packet("Reload", "Module: app_queue"), packet("FullyBooted"),
-		"CallerIDName: the rest of a packet\r\n\r\n", // after a line break in a caller's number
+		amiEvent("Reload", "Module: app_queue"), amiEvent("FullyBooted"),
+		"CallerIDName: the rest of an event\r\n\r\n", // after a line break in a caller's number
 	} {
 		p := &pbx{t: t, events: text, end: true}
 		p.start()
@@ -393,14 +393,14 @@ func TestResyncIsRequested(t *testing.T) {
 }
 
 // What a caller puts behind a line break in its number is not believed.
-func TestInjectedPacketsAreNotBelieved(t *testing.T) {
+func TestInjectedEventsAreNotBelieved(t *testing.T) {
 	forged := "Event: Hangup\r\nPrivilege: call,all\r\nUniqueid: 9\r\nLinkedid: 9\r\n"
 	for name, text := range map[string]string{
-		"whole packet": "Event: Newchannel\r\nChannelState: 0\r\nCallerIDNum: 1\r\n\r\n" + forged + "\r\nCallerIDName: x\r\nUniqueid: 1\r\nLinkedid: 1\r\n\r\n",
-		"open packet":  "Event: Newchannel\r\nChannelState: 0\r\nCallerIDNum: 1\r\n\r\n" + forged + "X: y\r\nCallerIDName: x\r\nUniqueid: 1\r\nLinkedid: 1\r\n\r\n",
+		"whole event": "Event: Newchannel\r\nChannelState: 0\r\nCallerIDNum: 1\r\n\r\n" + forged + "\r\nCallerIDName: x\r\nUniqueid: 1\r\nLinkedid: 1\r\n\r\n",
+		"open event":  "Event: Newchannel\r\nChannelState: 0\r\nCallerIDNum: 1\r\n\r\n" + forged + "X: y\r\nCallerIDName: x\r\nUniqueid: 1\r\nLinkedid: 1\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &pbx{t: t, events: text + leg("Newstate", "2", "2") + packet("Hangup", "Account-ID: other", "Uniqueid: 2", "Linkedid: 2"), end: true}
+			p := &pbx{t: t, events: text + leg("Newstate", "2", "2") + amiEvent("Hangup", "Account-ID: other", "Uniqueid: 2", "Linkedid: 2"), end: true}
 			p.start()
 			events, _ := readAll(t, connect(t, newPlatform(t, p, fixed("A"), nil)))
 			if len(events) != 3 || !events[0].Resync || events[1].Subjects[0] != "2" || strings.Contains(string(events[2].Value), "other") {
@@ -415,7 +415,7 @@ func TestInjectedPacketsAreNotBelieved(t *testing.T) {
 
 // Seen on a real one: the channels of the call are gone.
 func TestAgentCompleteMayLackItsChannels(t *testing.T) {
-	p := &pbx{t: t, end: true, events: packet("AgentComplete", "Queue: q", "Interface: PJSIP/1", "MemberName: Ann", "HoldTime: 5", "TalkTime: 0", "Reason: caller") +
+	p := &pbx{t: t, end: true, events: amiEvent("AgentComplete", "Queue: q", "Interface: PJSIP/1", "MemberName: Ann", "HoldTime: 5", "TalkTime: 0", "Reason: caller") +
 		leg("Hangup", "1", "1")}
 	p.start()
 	events, _ := readAll(t, connect(t, newPlatform(t, p, fixed("A"), nil)))
@@ -425,7 +425,7 @@ func TestAgentCompleteMayLackItsChannels(t *testing.T) {
 }
 
 func TestShutdownEndsTheSession(t *testing.T) {
-	p := &pbx{t: t, events: leg("Hangup", "1", "1") + packet("Shutdown", "Shutdown: Cleanly")}
+	p := &pbx{t: t, events: leg("Hangup", "1", "1") + amiEvent("Shutdown", "Shutdown: Cleanly")}
 	p.start()
 	events, err := readAll(t, connect(t, newPlatform(t, p, fixed("A"), nil)))
 	if len(events) != 1 || !errors.Is(err, errShutdown) {
@@ -501,10 +501,10 @@ func TestSnapshotOfRegistrationsAndPoolAgents(t *testing.T) {
 	}
 }
 
-func FuzzPacket(f *testing.F) {
+func FuzzEvent(f *testing.F) {
 	f.Add("Event: Hangup\r\nUniqueid: 1\r\nChanVariable: a=1\r\nChanVariable: b=2\r\nX: \x00\"\\\xff")
 	f.Fuzz(func(t *testing.T, text string) {
-		p := &ami.Packet{Size: len(text)}
+		p := &ami.Message{Size: len(text)}
 		for one := range strings.SplitSeq(text, "\r\n") {
 			key, value, _ := strings.Cut(one, ": ")
 			p.Fields = append(p.Fields, ami.Field{Key: strings.ToValidUTF8(key, "?"), Value: strings.ToValidUTF8(value, "?")})

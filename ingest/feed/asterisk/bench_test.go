@@ -12,7 +12,7 @@ func BenchmarkRead(b *testing.B) {
 	text, _, _ := strings.Cut(capture(b, "queue-answered"), "Response: Goodbye")
 	p := &pbx{t: b, events: strings.Repeat(text, 50), piece: 64 << 10, end: true}
 	p.start()
-	packets := strings.Count(p.events, "\r\nEvent: ")
+	events := strings.Count(p.events, "\r\nEvent: ")
 	platform := newPlatform(b, p, accounts{"acme": "A"}, byCode)
 	total := 0
 	for b.Loop() {
@@ -27,7 +27,7 @@ func BenchmarkRead(b *testing.B) {
 			b.Fatal(err)
 		}
 		s.Close()
-		total += packets
+		total += events
 	}
-	b.ReportMetric(float64(total)/b.Elapsed().Seconds(), "packets/s")
+	b.ReportMetric(float64(total)/b.Elapsed().Seconds(), "events/s")
 }

@@ -188,5 +188,5 @@ func (p *platform) dialError(err error) error {
 // How long the pieces of a session wait.
 const (
 	resyncInterval = 5 * time.Minute
-	suspectPause   = 10 * time.Second // between resyncs for broken packets
+	suspectPause   = 10 * time.Second // between resyncs for broken events
 )

@@ -26,8 +26,8 @@ func newSeen() *seen {
 	return &seen{recent: [2]map[string]bool{{}, {}}, held: map[string]bool{}}
 }
 
-// note remembers a packet about these objects.
-func (s *seen) note(p *ami.Packet, ids []string, now time.Time) {
+// note remembers an event about these objects.
+func (s *seen) note(p *ami.Message, ids []string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rotate(now)

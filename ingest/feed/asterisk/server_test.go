@@ -34,11 +34,11 @@ func capture(t testing.TB, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, packets, _ := bytes.Cut(data, []byte("\r\n\r\n"))
-	return string(packets)
+	_, events, _ := bytes.Cut(data, []byte("\r\n\r\n"))
+	return string(events)
 }
 
-// answer returns the packets of a captured answer up to the end of its list, with an action's id.
+// answer returns the events of a captured answer up to the end of its list, with an action's id.
 func answer(t testing.TB, name, id string) string {
 	text := capture(t, name)
 	text, _, _ = strings.Cut(text, "Response: Goodbye")

@@ -34,14 +34,14 @@ type session struct {
 	wrapUps    map[agent]wrapUp
 	found      chan map[agent]wrapUp // by the latest snapshot, for Read
 	nextResync time.Time
-	suspicious int       // packets that are not believed
-	suspected  time.Time // last resync for a broken packet
+	suspicious int       // events that are not believed
+	suspected  time.Time // last resync for a broken event
 	shutdown   bool
 }
 
 type agent struct{ account, id string }
 
-// wrapUp is a pause after a call, whose end is in no packet.
+// wrapUp is a pause after a call, whose end is in no event.
 type wrapUp struct {
 	until    time.Time
 	facts    event.Facts
@@ -68,9 +68,9 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 	s.out = s.out[:0]
 	for {
 		ended := s.conn.Err()
-		packets := s.conn.Take()
+		events := s.conn.Take()
 		now := time.Now()
-		for _, p := range packets {
+		for _, p := range events {
 			if err := s.add(p, now); err != nil {
 				return nil, err
 			}
@@ -93,7 +93,7 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 	}
 }
 
-// wait returns when packets have arrived, the connection has ended, or a tick is due.
+// wait returns when events have arrived, the connection has ended, or a tick is due.
 func (s *session) wait(ctx context.Context, now time.Time) error {
 	pause := s.nextResync.Sub(now)
 	if s.hold.count > 0 || len(s.wrapUps) > 0 {
@@ -124,7 +124,7 @@ func (s *session) addWrapUps(found map[agent]wrapUp, now time.Time) {
 	}
 }
 
-// tick appends the events that are due without a packet.
+// tick appends the events that are due although Asterisk sends none.
 func (s *session) tick(now time.Time) {
 	s.out = s.hold.expire(s.out, now)
 	for key, w := range s.wrapUps {
@@ -146,8 +146,8 @@ func (s *session) requestResync(now time.Time) {
 	s.out = append(s.out, feed.Event{Resync: true})
 }
 
-// add translates one packet.
-func (s *session) add(p *ami.Packet, now time.Time) error {
+// add translates one event.
+func (s *session) add(p *ami.Message, now time.Time) error {
 	name := p.Name()
 	if s.distrusts(p, now) {
 		return nil
@@ -185,8 +185,8 @@ func (s *session) add(p *ami.Packet, now time.Time) error {
 	return nil
 }
 
-// identity returns the number of a packet in a run, the zero value where it has none.
-func identity(p *ami.Packet, run string) feed.Identity {
+// identity returns the number of an event in a run, the zero value where it has none.
+func identity(p *ami.Message, run string) feed.Identity {
 	number, err := strconv.ParseInt(p.Get("SequenceNumber"), 10, 32)
 	if err != nil {
 		return feed.Identity{}
@@ -194,8 +194,8 @@ func identity(p *ami.Packet, run string) feed.Identity {
 	return feed.Identity{Run: run, Number: uint64(uint32(number))}
 }
 
-// unnumbered refuses a packet without a number where two feeds read the switch.
-func (s *session) unnumbered(p *ami.Packet) error {
+// unnumbered refuses an event without a number where two feeds read the switch.
+func (s *session) unnumbered(p *ami.Message) error {
 	if s.platform.cfg.Redundancy < 2 || identity(p, s.run).Valid() {
 		return nil
 	}
@@ -203,7 +203,7 @@ func (s *session) unnumbered(p *ami.Packet) error {
 }
 
 // emit appends an event, or holds it until the account of its call is known.
-func (s *session) emit(e feed.Event, p *ami.Packet, now time.Time) {
+func (s *session) emit(e feed.Event, p *ami.Message, now time.Time) {
 	id := value(p, "Linkedid")
 	if id == "" {
 		id = value(p, "DestLinkedid")
@@ -215,9 +215,9 @@ func (s *session) emit(e feed.Event, p *ami.Packet, now time.Time) {
 	s.watchWrapUp(p, e.Account, now)
 }
 
-// wants reports whether a packet becomes a record. One that is about no call, agent or device
+// wants reports whether an event becomes a record. One that is about no call, agent or device
 // belongs to no account.
-func (s *session) wants(p *ami.Packet, account string) bool {
+func (s *session) wants(p *ami.Message, account string) bool {
 	name := p.Name()
 	switch {
 	case len(s.platform.cfg.Events) > 0:
@@ -228,10 +228,10 @@ func (s *session) wants(p *ami.Packet, account string) bool {
 	return isForwarded(name)
 }
 
-// distrusts reports whether a packet is broken by a line break in a value, or follows one that
+// distrusts reports whether an event is broken by a line break in a value, or follows one that
 // is and may be the caller's own words. Those that were dropped are corrected by a resync.
-func (s *session) distrusts(p *ami.Packet, now time.Time) bool {
-	const doubtful = 8 // packets after a broken one, unless its rest comes before
+func (s *session) distrusts(p *ami.Message, now time.Time) bool {
+	const doubtful = 8 // events after a broken one, unless its rest comes before
 	broken, rest := brokenInTwo(p), p.Name() == ""
 	switch {
 	case rest, s.suspicious > 0 && repeatsKey(p):
@@ -245,7 +245,7 @@ func (s *session) distrusts(p *ami.Packet, now time.Time) bool {
 	}
 	if (broken || rest) && now.Sub(s.suspected) >= suspectPause {
 		s.suspected = now
-		s.platform.deps.Log.Warn("manager interface: packet broken by a line break in a value")
+		s.platform.deps.Log.Warn("manager interface: event broken by a line break in a value")
 		s.requestResync(now)
 	}
 	return true
@@ -253,7 +253,7 @@ func (s *session) distrusts(p *ami.Packet, now time.Time) bool {
 
 // watchWrapUp notes the end of an agent's wrap-up, and forgets it when the agent does something
 // else.
-func (s *session) watchWrapUp(p *ami.Packet, account string, now time.Time) {
+func (s *session) watchWrapUp(p *ami.Message, account string, now time.Time) {
 	id := value(p, "Interface")
 	if id == "" || account == "" {
 		return
@@ -278,8 +278,8 @@ func available(id, name string) event.Facts {
 	return event.Facts{Name: event.NameAgentState, AgentID: id, AgentName: name, State: event.Available}
 }
 
-// memberOf parses the queue member in a packet, at the time of reading.
-func memberOf(p *ami.Packet, now time.Time) format.Member {
+// memberOf parses the queue member in an event, at the time of reading.
+func memberOf(p *ami.Message, now time.Time) format.Member {
 	number := func(key string) int64 {
 		n, err := strconv.ParseInt(p.Get(key), 10, 64)
 		if err != nil {

@@ -40,14 +40,14 @@ type question struct {
 	feed.Snapshot
 	session *session
 	now     time.Time
-	entries map[string]*ami.Packet // callers in queues by Uniqueid
+	entries map[string]*ami.Message // callers in queues by Uniqueid
 	wrapUps map[agent]wrapUp
 	agents  bool // the members of queues are complete
 }
 
 // list asks for a list. ok is false where Asterisk has no such action or refuses it; it is true
 // with an empty list where Asterisk says that there is nothing to list.
-func (q *question) list(ctx context.Context, action, class, missing string) (items []*ami.Packet, ok bool, err error) {
+func (q *question) list(ctx context.Context, action, class, missing string) (items []*ami.Message, ok bool, err error) {
 	items, err = q.session.conn.List(ctx, action)
 	switch {
 	case err == nil:
@@ -66,7 +66,7 @@ func (q *question) list(ctx context.Context, action, class, missing string) (ite
 	return nil, false, fmt.Errorf("asking for %s: %w", action, err)
 }
 
-func (q *question) account(p *ami.Packet) string {
+func (q *question) account(p *ami.Message) string {
 	account, _ := q.session.platform.tenants.find(p)
 	return account
 }
@@ -77,7 +77,7 @@ func (q *question) askQueues(ctx context.Context) error {
 	if err != nil || !ok {
 		return err
 	}
-	q.agents, q.entries = true, map[string]*ami.Packet{}
+	q.agents, q.entries = true, map[string]*ami.Message{}
 	type memberships struct {
 		feed.Object
 		states []event.State
@@ -114,7 +114,7 @@ func (q *question) askQueues(ctx context.Context) error {
 	return nil
 }
 
-// wrapUpIdentity returns the identity of the end of a wrap-up that no packet has told:
+// wrapUpIdentity returns the identity of the end of a wrap-up that no event has told:
 // the same on each connection to the switch.
 func (s *session) wrapUpIdentity(key agent, end time.Time) feed.Identity {
 	h := fnv.New64a()

@@ -15,7 +15,7 @@ const (
 	generationAge = time.Hour
 )
 
-// tenants finds the accounts of packets, and remembers those of calls and members.
+// tenants finds the accounts of events, and remembers those of calls and members.
 type tenants struct {
 	cfg      *feed.Config
 	accounts feed.Accounts
@@ -36,9 +36,9 @@ func newTenants(cfg *feed.Config, accounts feed.Accounts) *tenants {
 	return &tenants{cfg: cfg, accounts: accounts, recent: map[string]tenant{}, older: map[string]tenant{}, rotated: time.Now()}
 }
 
-// find returns the account of a packet, "" where it is not known, and the names that were
-// looked up. It learns the account of the packet's calls and member.
-func (t *tenants) find(p *ami.Packet) (account string, names []string) {
+// find returns the account of an event, "" where it is not known, and the names that were
+// looked up. It learns the account of the event's calls and member.
+func (t *tenants) find(p *ami.Message) (account string, names []string) {
 	if t.cfg.Account != "" {
 		return t.accounts.Account(), nil
 	}
@@ -70,9 +70,9 @@ func (t *tenants) find(p *ami.Packet) (account string, names []string) {
 	return found.account, nil
 }
 
-// names returns the names of a packet that may be those of a tenant: sure ones before those
-// that a packet of another tenant's call may have.
-func (t *tenants) names(p *ami.Packet) (sure, rest []string) {
+// names returns the names of an event that may be those of a tenant: sure ones before those
+// that an event of another tenant's call may have.
+func (t *tenants) names(p *ami.Message) (sure, rest []string) {
 	add := func(list *[]string, names ...string) {
 		for _, name := range names {
 			if name != "" && !slices.Contains(*list, name) {
@@ -100,7 +100,7 @@ func (t *tenants) names(p *ami.Packet) (sure, rest []string) {
 
 // variable returns the values of a channel variable: of ChanVariable and DestChanVariable, or
 // of a VarSet of it.
-func variable(p *ami.Packet, name string) (values []string) {
+func variable(p *ami.Message, name string) (values []string) {
 	if p.Name() == "VarSet" && strings.TrimLeft(p.Get("Variable"), "_") == name {
 		values = append(values, p.Get("Value"))
 	}
@@ -117,9 +117,9 @@ func variable(p *ami.Packet, name string) (values []string) {
 	return values
 }
 
-// calls returns the ids by which a packet's account may have been learned: its own leg's
+// calls returns the ids by which an event's account may have been learned: its own leg's
 // before those of the whole call.
-func calls(p *ami.Packet) (ids []string) {
+func calls(p *ami.Message) (ids []string) {
 	for _, key := range [...]string{"Uniqueid", "DestUniqueid", "Linkedid", "DestLinkedid",
 		"TransfereeUniqueid", "TransfereeLinkedid", "TransfererUniqueid", "TransfererLinkedid", "OrigTransfererUniqueid", "OrigTransfererLinkedid"} {
 		if id := value(p, key); id != "" && !slices.Contains(ids, id) {
@@ -129,16 +129,16 @@ func calls(p *ami.Packet) (ids []string) {
 	return ids
 }
 
-// member returns the interface of a packet's member of a queue.
-func member(p *ami.Packet) string {
+// member returns the interface of an event's member of a queue.
+func member(p *ami.Message) string {
 	if location := value(p, "Location"); location != "" {
 		return location
 	}
 	return value(p, "Interface")
 }
 
-// deviceOf returns the device that a packet is about.
-func deviceOf(p *ami.Packet) string {
+// deviceOf returns the device that an event is about.
+func deviceOf(p *ami.Message) string {
 	switch p.Name() {
 	case "ContactStatus":
 		return value(p, "EndpointName")

@@ -53,7 +53,7 @@ func (c *tokenCache) get(ctx context.Context) (string, error) {
 		}
 		c.failure, c.retryAt = err, time.Now().Add(tokenRetry)
 		if valid {
-			c.log.Warn("getting a new token for Kafka failed, going on with the last one", "error", err, "expires", c.last.until)
+			c.log.Warn("getting a new token for Kafka failed, the last one is used", "error", err, "expires", c.last.until)
 		}
 	}
 	if valid {

@@ -11,7 +11,7 @@ import (
 )
 
 // openRepaired opens the log. Where kfake finds a damaged batch it cuts the
-// segment there, and then goes on at the old length: what is written next is
+// segment there, and then continues at the old length: what is written next is
 // acknowledged and cannot be read before a restart. So the log is opened again
 // when opening it has cut a segment.
 func (b *Broker) openRepaired(open func() error) error {

@@ -9,11 +9,11 @@ import (
 
 const lineBreaks = "\r\n\x00"
 
-// Field is one line of a packet or an action.
+// Field is one line of a message or an action.
 type Field struct{ Key, Value string }
 
-// Packet is one response or event: its lines in the order on the wire, at least one.
-type Packet struct {
+// Message is one response or event: its lines in the order on the wire, at least one.
+type Message struct {
 	Fields []Field
 	Size   int // bytes on the wire
 }
@@ -21,12 +21,12 @@ type Packet struct {
 // fieldBytes is the size of a Field without its texts, on 64-bit systems.
 const fieldBytes = 32
 
-// memory returns the bytes that the packet takes: much more than Size if its lines are short.
-func (p *Packet) memory() int { return p.Size + len(p.Fields)*fieldBytes }
+// memory returns the bytes that the message takes: much more than Size if its lines are short.
+func (p *Message) memory() int { return p.Size + len(p.Fields)*fieldBytes }
 
 // Get returns the value of the first occurrence of a key, or "" if there is none. Keys are compared
 // case-insensitively: Asterisk writes Uniqueid in some events and UniqueID in others.
-func (p *Packet) Get(key string) string {
+func (p *Message) Get(key string) string {
 	for i := range p.Fields {
 		if len(p.Fields[i].Key) == len(key) && strings.EqualFold(p.Fields[i].Key, key) {
 			return p.Fields[i].Value
@@ -36,29 +36,29 @@ func (p *Packet) Get(key string) string {
 }
 
 // Name returns the name of an event, such as QueueCallerJoin. It is "" for a response, and for a
-// packet that is neither.
-func (p *Packet) Name() string { return p.head("Event") }
+// message that is neither.
+func (p *Message) Name() string { return p.head("Event") }
 
 // head returns the value of the first line if it has this key.
-func (p *Packet) head(key string) string {
+func (p *Message) head(key string) string {
 	if p.Fields[0].Key != key {
 		return ""
 	}
 	return p.Fields[0].Value
 }
 
-// isResponse reports whether the packet answers an action. OriginateResponse is an event that has a
+// isResponse reports whether the message answers an action. OriginateResponse is an event that has a
 // Response key too.
-func (p *Packet) isResponse() bool { return p.Fields[0].Key == "Response" }
+func (p *Message) isResponse() bool { return p.Fields[0].Key == "Response" }
 
 // lastOfList reports whether an event ends the answer to a list action.
-func (p *Packet) lastOfList() bool {
+func (p *Message) lastOfList() bool {
 	return strings.EqualFold(p.Get("EventList"), "Complete") || strings.HasSuffix(p.Name(), "Complete")
 }
 
-// readPacket reads the next packet. It returns io.EOF only for end of input between packets. Empty
-// lines before a packet are skipped.
-func readPacket(in *bufio.Reader, limit int) (*Packet, error) {
+// readMessage reads the next message. It returns io.EOF only for end of input between messages. Empty
+// lines before a message are skipped.
+func readMessage(in *bufio.Reader, limit int) (*Message, error) {
 	var block []byte
 	for skipped := 0; ; {
 		line, err := in.ReadSlice('\n')
@@ -75,30 +75,30 @@ func readPacket(in *bufio.Reader, limit int) (*Packet, error) {
 			}
 			return nil, err
 		}
-		if !endsPacket(block, line) {
+		if !endsMessage(block, line) {
 			block = append(block, line...)
 			continue
 		}
 		if len(block) > 0 {
-			return parsePacket(block), nil
+			return parseMessage(block), nil
 		}
 		skipped += len(line)
 	}
 }
 
-// endsPacket reports whether line is the empty line after a packet. It is not empty when it ends a
+// endsMessage reports whether line is the empty line after a message. It is not empty when it ends a
 // line that was longer than the reader's buffer.
-func endsPacket(block, line []byte) bool {
+func endsMessage(block, line []byte) bool {
 	if len(block) > 0 && block[len(block)-1] != '\n' {
 		return false
 	}
 	return len(line) == 1 || len(line) == 2 && line[0] == '\r'
 }
 
-// parsePacket parses lines of "Key: Value". The block has at least one line.
-func parsePacket(block []byte) *Packet {
+// parseMessage parses lines of "Key: Value". The block has at least one line.
+func parseMessage(block []byte) *Message {
 	text := strings.ToValidUTF8(string(block), "\uFFFD")
-	p := &Packet{Fields: make([]Field, 0, strings.Count(text, "\n")), Size: len(block)}
+	p := &Message{Fields: make([]Field, 0, strings.Count(text, "\n")), Size: len(block)}
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
 		p.Fields = append(p.Fields, parseField(strings.TrimSuffix(line, "\r")))
 	}

@@ -20,34 +20,34 @@ import (
 
 var captures = []string{"queue-answered", "answer-QueueStatus", "answer-CoreShowChannels"}
 
-// capture returns the packets that an Asterisk wrote to one connection, without the banner.
+// capture returns the messages that an Asterisk wrote to one connection, without the banner.
 func capture(t testing.TB, name string) []byte {
 	t.Helper()
 	data, err := os.ReadFile("testdata/" + name + ".ami.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, packets, _ := bytes.Cut(data, []byte("\n"))
-	return packets
+	_, messages, _ := bytes.Cut(data, []byte("\n"))
+	return messages
 }
 
-func readPackets(t testing.TB, in io.Reader) []*Packet {
+func readMessages(t testing.TB, in io.Reader) []*Message {
 	t.Helper()
-	var packets []*Packet
+	var messages []*Message
 	for r := bufio.NewReaderSize(in, 64<<10); ; {
-		p, err := readPacket(r, 1<<20)
+		p, err := readMessage(r, 1<<20)
 		if errors.Is(err, io.EOF) {
-			return packets
+			return messages
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		packets = append(packets, p)
+		messages = append(messages, p)
 	}
 }
 
-// object returns a packet as the captures have it in JSON: a repeated key is an array.
-func object(p *Packet) map[string]any {
+// object returns a message as the captures have it in JSON: a repeated key is an array.
+func object(p *Message) map[string]any {
 	o := map[string]any{}
 	for _, f := range p.Fields {
 		switch before := o[f.Key].(type) {
@@ -62,24 +62,24 @@ func object(p *Packet) map[string]any {
 	return o
 }
 
-func TestPacketsAreThoseOfTheCapture(t *testing.T) {
+func TestMessagesAreThoseOfTheCapture(t *testing.T) {
 	for _, name := range captures {
 		file, err := os.ReadFile("testdata/" + name + ".jsonl")
 		if err != nil {
 			t.Fatal(err)
 		}
 		lines := bytes.Split(bytes.TrimSpace(file), []byte("\n"))
-		packets := readPackets(t, bytes.NewReader(capture(t, name)))
-		if len(packets) != len(lines) {
-			t.Fatalf("%s: %d packets, want %d", name, len(packets), len(lines))
+		messages := readMessages(t, bytes.NewReader(capture(t, name)))
+		if len(messages) != len(lines) {
+			t.Fatalf("%s: %d messages, want %d", name, len(messages), len(lines))
 		}
 		for i, line := range lines {
 			var want map[string]any
 			if err := json.Unmarshal(line, &want); err != nil {
 				t.Fatal(err)
 			}
-			if got := object(packets[i]); !reflect.DeepEqual(got, want) {
-				t.Errorf("%s: packet %d is %v, want %v", name, i, got, want)
+			if got := object(messages[i]); !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: message %d is %v, want %v", name, i, got, want)
 			}
 		}
 	}
@@ -88,33 +88,33 @@ func TestPacketsAreThoseOfTheCapture(t *testing.T) {
 func TestBytesMaySplitAnywhere(t *testing.T) {
 	data := capture(t, "queue-answered")[:3<<10]
 	data = data[:bytes.LastIndex(data, []byte("\r\n\r\n"))+4]
-	whole := readPackets(t, bytes.NewReader(data))
-	if single := readPackets(t, iotest.OneByteReader(bytes.NewReader(data))); !reflect.DeepEqual(single, whole) {
-		t.Fatalf("%d packets byte by byte, %d at once", len(single), len(whole))
+	whole := readMessages(t, bytes.NewReader(data))
+	if single := readMessages(t, iotest.OneByteReader(bytes.NewReader(data))); !reflect.DeepEqual(single, whole) {
+		t.Fatalf("%d messages byte by byte, %d at once", len(single), len(whole))
 	}
 	for at := range data {
-		split := readPackets(t, io.MultiReader(bytes.NewReader(data[:at]), bytes.NewReader(data[at:])))
+		split := readMessages(t, io.MultiReader(bytes.NewReader(data[:at]), bytes.NewReader(data[at:])))
 		if len(split) != len(whole) {
-			t.Fatalf("split at %d: %d packets, want %d", at, len(split), len(whole))
+			t.Fatalf("split at %d: %d messages, want %d", at, len(split), len(whole))
 		}
 	}
 }
 
-func TestPacketCutAnywhereIsAnError(t *testing.T) {
+func TestMessageCutAnywhereIsAnError(t *testing.T) {
 	data := []byte("Event: Hangup\r\nUniqueid: 1\r\n\r\n")
 	for at := range len(data) - 1 {
-		_, err := readPacket(bufio.NewReader(bytes.NewReader(data[:at])), 1<<20)
+		_, err := readMessage(bufio.NewReader(bytes.NewReader(data[:at])), 1<<20)
 		if want := map[bool]error{true: io.EOF, false: io.ErrUnexpectedEOF}[at == 0]; !errors.Is(err, want) {
 			t.Errorf("cut at %d: %v, want %v", at, err, want)
 		}
 	}
 }
 
-func TestPacketValues(t *testing.T) {
-	p := readPackets(t, strings.NewReader("\r\n\r\nEvent: X\r\nAppData: a: b: c\r\nEmpty: \r\nBare:\r\nno separator\r\n"+
+func TestMessageValues(t *testing.T) {
+	p := readMessages(t, strings.NewReader("\r\n\r\nEvent: X\r\nAppData: a: b: c\r\nEmpty: \r\nBare:\r\nno separator\r\n"+
 		"ChanVariable(AudioSocket/127.0.0.1:9092): a=1\r\nCallerIDNum: 1\r\nCallerIDNum: 2\r\nName: J\xfcrgen\x00\r\nUnix: line\n\r\n"))
 	if len(p) != 1 || p[0].Name() != "X" || p[0].isResponse() {
-		t.Fatalf("%d packets", len(p))
+		t.Fatalf("%d messages", len(p))
 	}
 	for key, want := range map[string]string{
 		"AppData": "a: b: c", "Empty": "", "Bare": "", "ChanVariable(AudioSocket/127.0.0.1:9092)": "a=1",
@@ -129,37 +129,37 @@ func TestPacketValues(t *testing.T) {
 	}
 }
 
-// What follows a line break in a caller's number may look like a packet.
-func TestKindOfAPacketIsThatOfItsFirstLine(t *testing.T) {
-	p := readPackets(t, strings.NewReader("Event: OriginateResponse\r\nResponse: Failure\r\n\r\nCallerIDName: x\r\nEvent: Hangup\r\nResponse: Success\r\n\r\n"))
+// What follows a line break in a caller's number may look like a message.
+func TestKindOfAMessageIsThatOfItsFirstLine(t *testing.T) {
+	p := readMessages(t, strings.NewReader("Event: OriginateResponse\r\nResponse: Failure\r\n\r\nCallerIDName: x\r\nEvent: Hangup\r\nResponse: Success\r\n\r\n"))
 	if p[0].Name() != "OriginateResponse" || p[0].isResponse() {
 		t.Error("an OriginateResponse is a response")
 	}
 	if p[1].Name() != "" || p[1].isResponse() {
-		t.Error("the rest of a broken packet is an event or a response")
+		t.Error("the rest of a broken message is an event or a response")
 	}
 }
 
-func TestPacketAboveTheLimitIsRefused(t *testing.T) {
+func TestMessageAboveTheLimitIsRefused(t *testing.T) {
 	for name, data := range map[string]string{
 		"one line":    strings.Repeat("x", 70<<10),
 		"many lines":  strings.Repeat("a: b\r\n", 20<<10),
 		"empty lines": strings.Repeat("\r\n", 40<<10),
 	} {
-		if _, err := readPacket(bufio.NewReaderSize(strings.NewReader(data), 4096), 64<<10); !errors.Is(err, ErrTooLarge) {
+		if _, err := readMessage(bufio.NewReaderSize(strings.NewReader(data), 4096), 64<<10); !errors.Is(err, ErrTooLarge) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	long := strings.Repeat("x", 50<<10)
-	p, err := readPacket(bufio.NewReaderSize(strings.NewReader("Event: X\r\nLong: "+long+"\r\n\r\n"), 4096), 64<<10)
+	p, err := readMessage(bufio.NewReaderSize(strings.NewReader("Event: X\r\nLong: "+long+"\r\n\r\n"), 4096), 64<<10)
 	if err != nil || p.Get("Long") != long {
 		t.Errorf("a line longer than the buffer: %v", err)
 	}
 }
 
-func FuzzReadPacket(f *testing.F) {
+func FuzzReadMessage(f *testing.F) {
 	for _, name := range captures {
-		for _, p := range readPackets(f, bytes.NewReader(capture(f, name)))[:5] {
+		for _, p := range readMessages(f, bytes.NewReader(capture(f, name)))[:5] {
 			var b bytes.Buffer
 			for _, field := range p.Fields {
 				fmt.Fprintf(&b, "%s: %s\r\n", field.Key, field.Value)
@@ -171,12 +171,12 @@ func FuzzReadPacket(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in := bufio.NewReaderSize(bytes.NewReader(data), 64)
 		for size := 0; ; {
-			p, err := readPacket(in, 1<<12)
+			p, err := readMessage(in, 1<<12)
 			if err != nil {
 				return
 			}
 			if size += p.Size; size > len(data) {
-				t.Fatalf("packets of %d bytes in %d", size, len(data))
+				t.Fatalf("messages of %d bytes in %d", size, len(data))
 			}
 			p.Name()
 			p.lastOfList()
@@ -192,34 +192,34 @@ func FuzzReadPacket(f *testing.F) {
 	})
 }
 
-// BenchmarkReadPackets measures the reading of events, and of the keys that every event is asked for.
-func BenchmarkReadPackets(b *testing.B) {
+// BenchmarkReadMessages measures the reading of events, and of the keys that every event is asked for.
+func BenchmarkReadMessages(b *testing.B) {
 	data := capture(b, "queue-answered")
 	in := bufio.NewReaderSize(nil, 64<<10)
-	packets := 0
+	messages := 0
 	b.SetBytes(int64(len(data)))
 	for b.Loop() {
 		in.Reset(bytes.NewReader(data))
 		for {
-			p, err := readPacket(in, 1<<20)
+			p, err := readMessage(in, 1<<20)
 			if err != nil {
 				break
 			}
 			for _, key := range []string{"ActionID", "Uniqueid", "Linkedid", "Queue"} {
 				p.Get(key)
 			}
-			packets++
+			messages++
 		}
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(packets), "ns/packet")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(messages), "ns/message")
 }
 
 // A line takes much more memory than it has bytes on the wire.
 func TestTheQueueBoundsMemoryOfShortLines(t *testing.T) {
 	const lines, limit = 1000, 64 << 10
-	q := eventconn.NewQueue(1000, limit, (*Packet).memory)
+	q := eventconn.NewQueue(1000, limit, (*Message).memory)
 	taken := 0
-	for q.Put(parsePacket(bytes.Repeat([]byte("a\n"), lines))) {
+	for q.Put(parseMessage(bytes.Repeat([]byte("a\n"), lines))) {
 		taken += lines * int(unsafe.Sizeof(Field{}))
 	}
 	if taken == 0 || taken > limit {

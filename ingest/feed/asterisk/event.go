@@ -24,7 +24,7 @@ func isForwarded(name string) bool {
 	return slices.ContainsFunc(forwarded, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// appendJSON appends a packet as an object, keys and values as on the wire, a repeated key as
+// appendJSON appends an event as an object, keys and values as on the wire, a repeated key as
 // an array. Account-ID is left out: it is no key of Asterisk's, and decides the account.
 func appendJSON(dst []byte, fields []ami.Field, read time.Time) []byte {
 	dst = append(dst, '{')
@@ -71,7 +71,7 @@ func appendValues(dst []byte, fields []ami.Field) []byte {
 }
 
 // value returns the value of a key, "" where Asterisk writes that it has none.
-func value(p *ami.Packet, key string) string {
+func value(p *ami.Message, key string) string {
 	switch v := p.Get(key); v {
 	case "<unknown>", "<null>", "<none>":
 		return ""
@@ -80,8 +80,8 @@ func value(p *ami.Packet, key string) string {
 	}
 }
 
-// subjects returns the ids of the agents, calls and devices that a packet is about.
-func subjects(p *ami.Packet) []string {
+// subjects returns the ids of the agents, calls and devices that an event is about.
+func subjects(p *ami.Message) []string {
 	var ids []string
 	for _, key := range [...]string{"Uniqueid", "DestUniqueid", "Interface", "Agent", "Peer", "EndpointName",
 		"TransfereeUniqueid", "TransfererUniqueid", "OrigTransfererUniqueid"} {
@@ -92,10 +92,10 @@ func subjects(p *ami.Packet) []string {
 	return ids
 }
 
-// brokenInTwo reports whether a packet's channel fields end before the Linkedid: a line
-// break in a value has cut it. A packet may lack the channel altogether (AgentComplete of a call
+// brokenInTwo reports whether an event's channel fields end before the Linkedid: a line
+// break in a value has cut it. An event may lack the channel altogether (AgentComplete of a call
 // that is gone).
-func brokenInTwo(p *ami.Packet) bool {
+func brokenInTwo(p *ami.Message) bool {
 	if p.Name() == "Cdr" {
 		return p.Get("UniqueID") == ""
 	}
@@ -103,7 +103,7 @@ func brokenInTwo(p *ami.Packet) bool {
 }
 
 // repeatsKey reports whether a key occurs twice that Asterisk writes once.
-func repeatsKey(p *ami.Packet) bool {
+func repeatsKey(p *ami.Message) bool {
 	for i, f := range p.Fields {
 		if !strings.Contains(f.Key, "ChanVariable") && slices.ContainsFunc(p.Fields[:i], func(before ami.Field) bool { return before.Key == f.Key }) {
 			return true
