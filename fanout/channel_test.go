@@ -3,6 +3,7 @@ package fanout
 import (
 	"bufio"
 	"crypto/tls"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -287,6 +288,27 @@ func TestDrainSaysComeBack(t *testing.T) {
 	<-done
 	if _, response, _ := n.tryDial(directory.token("root", nil, nil), ""); response.StatusCode != 503 {
 		t.Errorf("while draining: %d", response.StatusCode)
+	}
+}
+
+// A client can tell the end of a stream from a broken connection.
+func TestAnEventStreamEndsWithItsLastChunk(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		directory := newDirectory()
+		n := startNode(t, Config{}, newMemoryLog(1), directory, newPresence(), secure)
+		token := directory.token("root", nil, nil)
+		client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+		response, err := client.Get(n.url + "/stream?token=" + token)
+		if err != nil || response.StatusCode != 200 {
+			t.Fatalf("%v %v", response, err)
+		}
+		directory.edit(func() { directory.revoked[token] = true })
+		body, err := io.ReadAll(response.Body)
+		if err != nil || !strings.HasSuffix(string(body), ": 4003 access revoked\n\n") {
+			t.Errorf("TLS %v: %v after %q", secure, err, body)
+		}
+		_ = response.Body.Close()
+		client.CloseIdleConnections()
 	}
 }
 

@@ -51,6 +51,9 @@ func (f *Fanout) openEventStream(w http.ResponseWriter, req Request) (*admission
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Accel-Buffering", "no")
+	if req.HTTP.ProtoMajor == 1 { // in HTTP/2 it would end other streams too
+		header.Set("Connection", "close") // the last write deadline stays
+	}
 	w.WriteHeader(http.StatusOK)
 	_ = t.http.SetReadDeadline(time.Time{})
 	if err := t.http.Flush(); err != nil {
@@ -64,6 +67,10 @@ func (f *Fanout) openEventStream(w http.ResponseWriter, req Request) (*admission
 
 // serve writes what waits until the client or the subscriber has gone.
 func (t *eventStream) serve(f *Fanout, s *subscriber, w http.ResponseWriter, r *http.Request) {
+	defer func() {
+		<-t.done                                               // close has interrupted what was being written
+		_ = t.http.SetWriteDeadline(time.Now().Add(closeWait)) // for the last chunk
+	}()
 	var scratch []byte
 	for {
 		select {
