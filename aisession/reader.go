@@ -34,8 +34,7 @@ func (r *reader) text(message []byte) {
 	m, err := r.decoder.FromProvider(message)
 	if err != nil {
 		problem := aiprotocol.ProblemNotJSON
-		var malformed *aiprotocol.Error
-		if errors.As(err, &malformed) {
+		if malformed, ok := errors.AsType[*aiprotocol.Error](err); ok {
 			problem = malformed.Problem
 		}
 		r.countMalformed(string(problem), len(message))

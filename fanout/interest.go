@@ -2,6 +2,7 @@ package fanout
 
 import (
 	"context"
+	"maps"
 	"math"
 	"sync"
 	"time"
@@ -139,9 +140,7 @@ func (f *Fanout) pendingJoins(s *subscriber) map[int]pendingJoin {
 	in := &s.interest
 	pending := make(map[int]pendingJoin, len(in.pending))
 	if in.registered {
-		for p, j := range in.pending {
-			pending[p] = j
-		}
+		maps.Copy(pending, in.pending)
 	}
 	if len(pending) == 0 {
 		in.joining = false

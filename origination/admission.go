@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"log/slog"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -277,10 +278,7 @@ func (a *Admission) release(ctx context.Context) {
 
 func (a *Admission) renew(ctx context.Context) {
 	a.mu.Lock()
-	held := make([]Slot, 0, len(a.held))
-	for _, slot := range a.held {
-		held = append(held, slot)
-	}
+	held := slices.Collect(maps.Values(a.held))
 	a.mu.Unlock()
 	if len(held) == 0 || a.deps.Slots == nil {
 		return

@@ -176,8 +176,7 @@ func firstAudio(conn net.Conn, r *reader) (kind byte, audio []byte, err error) {
 	if peeked, ok := r.from.(*bufio.Reader); ok {
 		// Read only a complete header, so that a timeout does not split a message.
 		header, err := peeked.Peek(headerSize)
-		var slow net.Error
-		if errors.As(err, &slow) && slow.Timeout() {
+		if slow, ok := errors.AsType[net.Error](err); ok && slow.Timeout() {
 			return kindSlin8, nil, nil
 		}
 		if err != nil {

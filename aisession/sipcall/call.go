@@ -41,8 +41,7 @@ func (c *call) Transfer(ctx context.Context, destination string) error {
 	if err == nil {
 		return nil
 	}
-	var failure *sip.Failure
-	if errors.As(err, &failure) {
+	if failure, ok := errors.AsType[*sip.Failure](err); ok {
 		return &fault.Error{Kind: fault.KindRefused, Message: "the transfer failed with " + string(failure.Cause), Cause: err}
 	}
 	return err

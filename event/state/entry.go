@@ -112,27 +112,10 @@ type Position struct {
 
 // Append appends the value of the position's record.
 func (p *Position) Append(dst []byte) []byte {
-	dst = append(dst, `{"kind":"position"`...)
-	if p.EventID != 0 {
-		dst = append(dst, `,"event_id":"`...)
-		dst = append(p.EventID.Append(dst), '"')
-	}
-	dst = append(dst, `,"offset":`...)
-	dst = strconv.AppendInt(dst, p.Offset, 10)
-	dst = append(dst, `,"leader_epoch":`...)
-	dst = strconv.AppendInt(dst, int64(p.LeaderEpoch), 10)
-	dst = append(dst, `,"topic_id":`...)
-	dst = event.AppendString(dst, p.TopicID)
-	if p.SourcePosition != "" {
-		dst = append(dst, `,"source_position":`...)
-		dst = event.AppendString(dst, p.SourcePosition)
-	}
-	if p.EventPosition != "" {
-		dst = append(dst, `,"event_position":`...)
-		dst = event.AppendString(dst, p.EventPosition)
-	}
-	dst = append(dst, `,"since":`...)
-	return append(strconv.AppendInt(dst, p.Since, 10), '}')
+	value := *p
+	value.Kind = PositionKind
+	text, _ := json.Marshal(value) // strings and numbers always marshal
+	return append(dst, text...)
 }
 
 // Behind reports whether the state of q goes further than that of p.

@@ -2,6 +2,8 @@ package feed
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -156,9 +158,6 @@ func (s *stateReader) entries() []*state.Entry {
 			}
 		})
 	}
-	all := make([]*state.Entry, 0, len(latest))
-	for _, e := range latest {
-		all = append(all, e)
-	}
+	all := slices.Collect(maps.Values(latest))
 	return all
 }

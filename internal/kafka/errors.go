@@ -37,15 +37,13 @@ func away(err error, doing string) error {
 	if err == nil {
 		return nil
 	}
-	var known *fault.Error
-	if errors.As(err, &known) {
+	if _, ok := errors.AsType[*fault.Error](err); ok {
 		return err
 	}
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("%s: %w", doing, err)
 	}
-	var refusal kafkago.Error
-	if errors.As(err, &refusal) && !retriable(err) {
+	if refusal, ok := errors.AsType[kafkago.Error](err); ok && !retriable(err) {
 		switch refusal {
 		case kafkago.MessageSizeTooLarge, kafkago.RecordListTooLarge:
 			return &fault.Error{Kind: fault.KindTooLarge, Message: "the record is too large for its topic", Cause: errors.Join(ErrTopicLimit, err)}

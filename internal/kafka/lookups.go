@@ -3,6 +3,7 @@ package kafka
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 )
@@ -87,10 +88,7 @@ func (l *lookups[Q, A]) run() {
 		if len(asked) == 0 {
 			return
 		}
-		questions := make([]Q, 0, len(asked))
-		for q := range asked {
-			questions = append(questions, q)
-		}
+		questions := slices.Collect(maps.Keys(asked))
 		ctx, cancel := context.WithTimeout(context.Background(), askTimeout)
 		answers, err := l.ask(ctx, questions)
 		cancel()

@@ -15,7 +15,7 @@ import (
 func defaults() Config {
 	s := DefaultSettings()
 	s.Address, s.Username, s.Secret = "127.0.0.1:5038", testUser, testSecret
-	return Config{Settings: s}.withDefaults()
+	return Config{Settings: s}
 }
 
 func TestOriginateAction(t *testing.T) {

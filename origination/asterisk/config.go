@@ -1,7 +1,6 @@
 package asterisk
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -16,14 +15,7 @@ const ownerCallerName = "Click to call"
 type Config struct {
 	Settings
 	eventdriver.Limits
-	ActionTimeout time.Duration // limit for the response to an action
-}
-
-const dialTimeout = 5 * time.Second // limit for connecting and logging in
-
-func (c Config) withDefaults() Config {
-	c.ActionTimeout = cmp.Or(c.ActionTimeout, 5*time.Second)
-	return c
+	ActionTimeout time.Duration // see ami.Config
 }
 
 func (c Config) manager() (ami.Config, error) {
@@ -32,7 +24,6 @@ func (c Config) manager() (ami.Config, error) {
 		return ami.Config{}, fmt.Errorf("origination.asterisk: %w", err)
 	}
 	return ami.Config{
-		Address: c.Address, TLS: secured, Username: c.Username, Secret: string(c.Secret), Events: "call",
-		DialTimeout: dialTimeout, ActionTimeout: c.ActionTimeout,
+		Address: c.Address, TLS: secured, Username: c.Username, Secret: string(c.Secret), Events: "call", ActionTimeout: c.ActionTimeout,
 	}, nil
 }

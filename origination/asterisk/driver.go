@@ -26,7 +26,6 @@ var (
 
 // New checks the configuration. The driver places calls while Follow runs.
 func New(cfg Config, deps eventdriver.Deps) (*Driver, error) {
-	cfg = cfg.withDefaults()
 	if err := setting.Validate("origination.asterisk", cfg.Settings); err != nil {
 		return nil, err
 	}
@@ -70,8 +69,7 @@ func (p *platform) Connect(ctx context.Context) (*ami.Conn, error) {
 func (p *platform) filter(ctx context.Context, conn *ami.Conn) error {
 	for _, text := range filters {
 		_, err := conn.Do(ctx, ami.Action{Name: "Filter", Fields: []ami.Field{{Key: "Operation", Value: "Add"}, {Key: "Filter", Value: text}}})
-		var refusal *ami.Refusal
-		if errors.As(err, &refusal) {
+		if _, ok := errors.AsType[*ami.Refusal](err); ok {
 			p.log.InfoContext(ctx, "manager interface connected without a filter: the events of all calls are read", "address", p.cfg.Address, "error", err)
 			return nil
 		}
@@ -102,8 +100,7 @@ func (p *platform) Prepare(_ context.Context, _ *ami.Conn, order origination.Ord
 // HangUp ends a channel. Asterisk finds it by its unique id too.
 func (p *platform) HangUp(ctx context.Context, conn *ami.Conn, channel string) error {
 	_, err := conn.Do(ctx, ami.Action{Name: "Hangup", Fields: []ami.Field{{Key: "Channel", Value: channel}}})
-	var refusal *ami.Refusal
-	if errors.As(err, &refusal) && strings.EqualFold(refusal.Message, "No such channel") {
+	if refusal, ok := errors.AsType[*ami.Refusal](err); ok && strings.EqualFold(refusal.Message, "No such channel") {
 		return nil
 	}
 	return err

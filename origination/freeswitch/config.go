@@ -1,7 +1,6 @@
 package freeswitch
 
 import (
-	"cmp"
 	"time"
 
 	"trunkline/origination/eventdriver"
@@ -18,22 +17,12 @@ const (
 type Config struct {
 	Settings
 	eventdriver.Limits
-	CommandTimeout time.Duration // limit for the reply to a command
+	CommandTimeout time.Duration // see esl.Config
 }
 
-const (
-	dialTimeout  = 5 * time.Second // limit for connecting and logging in
-	queueTimeout = 8 * time.Second // longest wait of a call when the switch limits sessions per second
-)
-
-func (c Config) withDefaults() Config {
-	c.CommandTimeout = cmp.Or(c.CommandTimeout, 5*time.Second)
-	return c
-}
+// queueTimeout is the longest wait of a call when the switch limits sessions per second.
+const queueTimeout = 8 * time.Second
 
 func (c Config) socket() esl.Config {
-	return esl.Config{
-		Address: c.Address, User: c.User, Password: string(c.Password),
-		DialTimeout: dialTimeout, CommandTimeout: c.CommandTimeout,
-	}
+	return esl.Config{Address: c.Address, User: c.User, Password: string(c.Password), CommandTimeout: c.CommandTimeout}
 }

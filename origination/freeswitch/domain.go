@@ -17,8 +17,7 @@ import (
 // the connection.
 func ask(ctx context.Context, conn *esl.Conn, command string) (text string, ok bool, err error) {
 	text, err = conn.API(ctx, command)
-	var refusal *esl.Refusal
-	if errors.As(err, &refusal) {
+	if _, ok := errors.AsType[*esl.Refusal](err); ok {
 		return "", false, nil
 	}
 	return strings.TrimSpace(text), err == nil, err

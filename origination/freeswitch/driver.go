@@ -26,7 +26,6 @@ var (
 
 // New checks the configuration. The driver places calls while Follow runs.
 func New(cfg Config, deps eventdriver.Deps) (*Driver, error) {
-	cfg = cfg.withDefaults()
 	if err := setting.Validate("origination.freeswitch", cfg.Settings); err != nil {
 		return nil, err
 	}
@@ -74,8 +73,7 @@ func (p *platform) Prepare(ctx context.Context, s *session, order origination.Or
 
 func (p *platform) HangUp(ctx context.Context, s *session, channel string) error {
 	_, err := s.API(ctx, "uuid_kill "+channel+" "+origination.CauseCancelled)
-	var refusal *esl.Refusal
-	if errors.As(err, &refusal) && strings.EqualFold(refusal.Reply, "-ERR No such channel!") { // the case differs between versions
+	if refusal, ok := errors.AsType[*esl.Refusal](err); ok && strings.EqualFold(refusal.Reply, "-ERR No such channel!") { // the case differs between versions
 		return nil
 	}
 	return err

@@ -48,8 +48,7 @@ func (p *platform) List(ctx context.Context, s *session, why string) ([]eventdri
 // time; calls of an earlier process cannot be found then.
 func (p *platform) table(ctx context.Context, s *session) ([]row, error) {
 	text, err := s.API(ctx, "show channels like "+tagPrefix+" as json")
-	var refusal *esl.Refusal
-	if errors.As(err, &refusal) {
+	if _, ok := errors.AsType[*esl.Refusal](err); ok {
 		p.metrics.tableless.Inc()
 		return nil, nil
 	}

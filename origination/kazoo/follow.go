@@ -3,8 +3,10 @@ package kazoo
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,10 +52,7 @@ func (d *Driver) find(id string) *call {
 func (d *Driver) following() []*call {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	all := make([]*call, 0, len(d.calls))
-	for _, c := range d.calls {
-		all = append(all, c)
-	}
+	all := slices.Collect(maps.Values(d.calls))
 	return all
 }
 

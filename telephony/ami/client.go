@@ -67,8 +67,7 @@ func (c *Conn) readBanner() error {
 func (c *Conn) login(ctx context.Context) error {
 	cfg := &c.client.cfg
 	_, err := c.Do(ctx, Action{Name: "Login", Fields: []Field{{"Username", cfg.Username}, {"Events", cfg.Events}, {"Secret", cfg.Secret}}})
-	var refusal *Refusal
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		return fmt.Errorf("%w: %s", ErrDenied, refusal.Message)
 	}
 	return err

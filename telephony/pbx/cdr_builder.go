@@ -2,6 +2,7 @@ package pbx
 
 import (
 	"encoding/json"
+	"maps"
 	"time"
 
 	"trunkline/event"
@@ -106,8 +107,6 @@ func (b *cdrBuilder) publishAgentEvent(kind event.Type, at time.Time, more map[s
 	if id := b.call.originationID(); id != "" {
 		data["origination_call_id"] = id
 	}
-	for name, value := range more {
-		data[name] = value
-	}
+	maps.Copy(data, more)
 	b.call.driver.outbox.event(b.call.id, b.row.AccountID, string(kind), at, data)
 }

@@ -66,8 +66,7 @@ func (f *Failure) Error() string {
 // FailureCause returns the cause of the *Failure in err's chain, or NORMAL_TEMPORARY_FAILURE for other
 // errors.
 func FailureCause(err error) Cause {
-	var f *Failure
-	if errors.As(err, &f) {
+	if f, ok := errors.AsType[*Failure](err); ok {
 		return f.Cause
 	}
 	return NormalTemporaryFailure

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -277,10 +278,7 @@ func (s *Server) serve(err error) {
 func (s *Server) hangUpAll() {
 	s.mu.Lock()
 	s.closing = true
-	legs := make([]*Leg, 0, len(s.dialogs))
-	for _, leg := range s.dialogs {
-		legs = append(legs, leg)
-	}
+	legs := slices.Collect(maps.Values(s.dialogs))
 	s.mu.Unlock()
 	for _, leg := range legs {
 		leg.Hangup(NormalTemporaryFailure)

@@ -23,8 +23,7 @@ func (p *platform) refused(what string, err error, b binding) error {
 }
 
 func (p *platform) advice(err error, b binding) string {
-	var certificate *tls.CertificateVerificationError
-	if errors.As(err, &certificate) {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return "set tls.ca_file to the CA that signed RabbitMQ's certificate (ssl_options.certfile), and use a host name that is in it"
 	}
 	var broker *amqp.Error

@@ -102,8 +102,7 @@ func (s OAuth) tokenEndpoint() func(context.Context) (bearerToken, error) {
 	return func(ctx context.Context) (bearerToken, error) {
 		asked := time.Now()
 		token, err := grant.Token(context.WithValue(ctx, oauth2.HTTPClient, client))
-		var refused *oauth2.RetrieveError
-		if errors.As(err, &refused) { // its text has the whole answer
+		if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok { // its text has the whole answer
 			return bearerToken{}, fmt.Errorf("the token endpoint answers %s %q", refused.Response.Status, refused.ErrorCode)
 		}
 		if err != nil {
