@@ -25,27 +25,13 @@ const (
 // runAnnouncer publishes stored steps until ctx ends, in order for each call and at least once. The
 // count of published steps is written with the call's next step, or separately after the last.
 func (s *callStore) runAnnouncer(ctx context.Context) {
-	backoff := newBackoff()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-s.announceSignal:
+	s.work(ctx, s.announceSignal, "publishing call progress failed, will retry", func() (idle bool, err error) {
+		batch, events := s.takeAnnouncements()
+		if len(batch) == 0 {
+			return true, nil
 		}
-		for {
-			batch, events := s.takeAnnouncements()
-			if len(batch) == 0 {
-				backoff.Reset()
-				break
-			}
-			err := s.publishBatch(ctx, batch, events)
-			if err == nil {
-				backoff.Reset()
-			} else if !s.waitAfter(ctx, &backoff, "publishing call progress failed, will retry", err) {
-				break
-			}
-		}
-	}
+		return false, s.publishBatch(ctx, batch, events)
+	})
 }
 
 // announcement is an entry whose first steps are being published.

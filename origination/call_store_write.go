@@ -18,38 +18,39 @@ const (
 // runWriter writes queued calls and statements until ctx ends, all that are queued
 // in one transaction. Calls that could not be written stay queued.
 func (s *callStore) runWriter(ctx context.Context) {
-	backoff := newBackoff()
+	s.work(ctx, s.writeSignal, "storing calls failed, will retry", func() (idle bool, err error) {
+		batch, statements := s.takeWrites()
+		if len(batch) == 0 && len(statements) == 0 {
+			return true, nil
+		}
+		return false, s.writeBatch(ctx, batch, statements)
+	})
+	s.failWaiting()
+}
+
+// work calls step after each signal until it is idle, and waits after an error, until ctx ends.
+func (s *callStore) work(ctx context.Context, signal <-chan struct{}, failed string, step func() (idle bool, err error)) {
+	backoff := retry.Backoff{First: firstWait, Max: longestWait}
 	for {
 		select {
 		case <-ctx.Done():
-			s.failWaiting()
 			return
-		case <-s.writeSignal:
+		case <-signal:
 		}
-		for {
-			batch, statements := s.takeWrites()
-			if len(batch) == 0 && len(statements) == 0 {
+		for idle := false; !idle; {
+			var err error
+			if idle, err = step(); err == nil {
 				backoff.Reset()
-				break
+				continue
 			}
-			err := s.writeBatch(ctx, batch, statements)
-			if err == nil {
-				backoff.Reset()
-			} else if !s.waitAfter(ctx, &backoff, "storing calls failed, will retry", err) {
-				break
+			if ctx.Err() == nil {
+				s.log.WarnContext(ctx, failed, "error", err)
+			}
+			if !backoff.Wait(ctx) {
+				return
 			}
 		}
 	}
-}
-
-func newBackoff() retry.Backoff { return retry.Backoff{First: firstWait, Max: longestWait} }
-
-// waitAfter logs the error and waits before the next attempt. It returns false if ctx has ended.
-func (s *callStore) waitAfter(ctx context.Context, backoff *retry.Backoff, message string, err error) (again bool) {
-	if ctx.Err() == nil {
-		s.log.WarnContext(ctx, message, "error", err)
-	}
-	return backoff.Wait(ctx)
 }
 
 func (s *callStore) writeBatch(ctx context.Context, batch []pendingWrite, statements []statement) error {

@@ -68,23 +68,15 @@ func notFound(err error, topic, doing string) error {
 // are refused credentials: each connection has those of its moment, and files
 // and tokens are renewed without a restart.
 func retriable(err error) bool {
-	var refusal kafkago.Error
-	if !errors.As(err, &refusal) {
-		return true
-	}
+	refusal, _ := errors.AsType[kafkago.Error](err)
 	switch refusal {
-	case kafkago.UnknownTopicOrPartition, kafkago.LeaderNotAvailable, kafkago.NotLeaderForPartition,
-		kafkago.RequestTimedOut, kafkago.BrokerNotAvailable, kafkago.ReplicaNotAvailable,
-		kafkago.NetworkException, kafkago.GroupLoadInProgress, kafkago.GroupCoordinatorNotAvailable,
-		kafkago.NotCoordinatorForGroup, kafkago.NotEnoughReplicas, kafkago.NotEnoughReplicasAfterAppend,
-		kafkago.NotController, kafkago.KafkaStorageError, kafkago.FencedLeaderEpoch,
-		kafkago.UnknownLeaderEpoch, kafkago.OffsetNotAvailable, kafkago.PreferredLeaderNotAvailable,
-		kafkago.EligibleLeadersNotAvailable, kafkago.UnknownTopicID, kafkago.InconsistentTopicID,
-		kafkago.ThrottlingQuotaExceeded, kafkago.InvalidMessage, kafkago.Unknown, kafkago.ListenerNotFound,
-		kafkago.SASLAuthenticationFailed:
+	case kafkago.RequestTimedOut, kafkago.NetworkException, kafkago.GroupLoadInProgress, kafkago.GroupCoordinatorNotAvailable,
+		kafkago.NotCoordinatorForGroup, kafkago.NotEnoughReplicas, kafkago.NotEnoughReplicasAfterAppend, kafkago.NotController,
+		kafkago.OffsetNotAvailable, kafkago.PreferredLeaderNotAvailable, kafkago.EligibleLeadersNotAvailable,
+		kafkago.ThrottlingQuotaExceeded, kafkago.InvalidMessage, kafkago.Unknown, kafkago.SASLAuthenticationFailed:
 		return true
 	}
-	return false
+	return staleLeader(err)
 }
 
 // staleLeader reports whether err may mean that the partition is led elsewhere,
