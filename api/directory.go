@@ -34,8 +34,8 @@ type AccountDirectory interface {
 
 // UserDirectory reads and changes the users of accounts.
 type UserDirectory interface {
-	Users(ctx context.Context, accountRef string) ([]identity.User, error)
-	User(ctx context.Context, id string) (identity.User, error)
+	ListUsers(ctx context.Context, accountRef string) ([]identity.User, error)
+	FindUser(ctx context.Context, id string) (identity.User, error)
 	CreateUser(ctx context.Context, n identity.NewUser) (identity.User, error)
 	UpdateUser(ctx context.Context, id string, u identity.UserUpdate) (identity.User, error)
 	DeleteUserByID(ctx context.Context, id, ifMatch string) error
@@ -45,15 +45,15 @@ type UserDirectory interface {
 
 // DeviceDirectory reads and changes the passwords of users' phones.
 type DeviceDirectory interface {
-	Devices(ctx context.Context, accountRef, username string) ([]identity.Device, error)
+	ListDevices(ctx context.Context, accountRef, username string) ([]identity.Device, error)
 	CreateDevice(ctx context.Context, accountRef, username, name string) (password string, d identity.Device, err error)
 	DeleteDevice(ctx context.Context, id string) error
 }
 
 // KeyDirectory reads and changes API keys.
 type KeyDirectory interface {
-	APIKeys(ctx context.Context, accountRef string) ([]identity.APIKey, error)
-	APIKey(ctx context.Context, id string) (identity.APIKey, error)
+	ListAPIKeys(ctx context.Context, accountRef string) ([]identity.APIKey, error)
+	FindAPIKey(ctx context.Context, id string) (identity.APIKey, error)
 	CreateAPIKey(ctx context.Context, n identity.NewAPIKey) (key string, k identity.APIKey, err error)
 	UpdateAPIKey(ctx context.Context, id string, u identity.APIKeyUpdate) (identity.APIKey, error)
 	DeleteAPIKey(ctx context.Context, id, ifMatch string) error

@@ -15,14 +15,14 @@ import (
 // AIProviders stores the accounts' AI providers. What it returns has no secrets.
 type AIProviders interface {
 	AIProviderChanges
-	Get(ctx context.Context, accountID, id string) (aiprovider.Document, error)
+	Find(ctx context.Context, accountID, id string) (aiprovider.Document, error)
 	List(ctx context.Context, accountID string) ([]aiprovider.Document, error)
 }
 
 // AIProviderChanges changes providers.
 type AIProviderChanges interface {
 	Create(ctx context.Context, accountID string, body map[string]json.RawMessage) (aiprovider.Document, error)
-	Replace(ctx context.Context, accountID, id string, body map[string]json.RawMessage) (aiprovider.Document, error)
+	Update(ctx context.Context, accountID, id string, body map[string]json.RawMessage) (aiprovider.Document, error)
 	Delete(ctx context.Context, accountID, id string) error
 }
 
@@ -62,7 +62,7 @@ func (r aiProviderRoutes) create(c echo.Context, account identity.Account) error
 }
 
 func (r aiProviderRoutes) get(c echo.Context, account identity.Account) error {
-	found, err := r.providers.Get(c.Request().Context(), account.ID, c.Param("id"))
+	found, err := r.providers.Find(c.Request().Context(), account.ID, c.Param("id"))
 	return respond(c, http.StatusOK, found, err)
 }
 
@@ -71,7 +71,7 @@ func (r aiProviderRoutes) replace(c echo.Context, account identity.Account) erro
 	if err != nil {
 		return err
 	}
-	put, err := r.providers.Replace(c.Request().Context(), account.ID, c.Param("id"), body)
+	put, err := r.providers.Update(c.Request().Context(), account.ID, c.Param("id"), body)
 	return respond(c, http.StatusOK, put, err)
 }
 

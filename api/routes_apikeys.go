@@ -37,7 +37,7 @@ func (r directoryRoutes) keyOf(c echo.Context) (identity.APIKey, error) {
 	if err != nil {
 		return identity.APIKey{}, err
 	}
-	key, err := r.directory.APIKey(c.Request().Context(), c.Param("id"))
+	key, err := r.directory.FindAPIKey(c.Request().Context(), c.Param("id"))
 	named := c.Request().Header.Get("X-Account-ID")
 	if fault.KindOf(err) == fault.KindNotFound || err == nil &&
 		(!r.auth.identity.Tree().Contains(caller.AccountID, key.AccountID) || named != "" && named != key.AccountID) {
@@ -56,7 +56,7 @@ func (r directoryRoutes) accountOfKeys(c echo.Context) (identity.Account, error)
 }
 
 func (r directoryRoutes) listKeys(c echo.Context, account identity.Account) error {
-	keys, err := r.directory.APIKeys(c.Request().Context(), account.ID)
+	keys, err := r.directory.ListAPIKeys(c.Request().Context(), account.ID)
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,8 @@ import (
 // Encryption stores the accounts' recording-encryption configurations. What it
 // returns has secrets.
 type Encryption interface {
-	Get(ctx context.Context, accountID string) (*encryption.Answer, error)
-	Put(ctx context.Context, accountID string, change encryption.Change, ifMatch string) (*encryption.Answer, error)
+	Find(ctx context.Context, accountID string) (*encryption.Answer, error)
+	Update(ctx context.Context, accountID string, change encryption.Change, ifMatch string) (*encryption.Answer, error)
 }
 
 type encryptionRoutes struct {
@@ -24,7 +24,7 @@ type encryptionRoutes struct {
 }
 
 func (r encryptionRoutes) get(c echo.Context, account identity.Account) error {
-	answer, err := r.encryption.Get(c.Request().Context(), account.ID)
+	answer, err := r.encryption.Find(c.Request().Context(), account.ID)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (r encryptionRoutes) update(c echo.Context) (*encryption.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.encryption.Put(c.Request().Context(), account.ID, change, c.Request().Header.Get("If-Match"))
+	return r.encryption.Update(c.Request().Context(), account.ID, change, c.Request().Header.Get("If-Match"))
 }
 
 // updateError gives the errors of an update the message that clients expect. A

@@ -34,7 +34,7 @@ func (r directoryRoutes) userOf(c echo.Context) (identity.User, error) {
 	if err != nil {
 		return identity.User{}, err
 	}
-	found, err := r.directory.User(c.Request().Context(), c.Param("user"))
+	found, err := r.directory.FindUser(c.Request().Context(), c.Param("user"))
 	if fault.KindOf(err) == fault.KindNotFound || err == nil && found.AccountID != account.ID {
 		return identity.User{}, fault.NotFound("User not found")
 	}
@@ -42,7 +42,7 @@ func (r directoryRoutes) userOf(c echo.Context) (identity.User, error) {
 }
 
 func (r directoryRoutes) listUsers(c echo.Context, account identity.Account) error {
-	users, err := r.directory.Users(c.Request().Context(), account.ID)
+	users, err := r.directory.ListUsers(c.Request().Context(), account.ID)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func viewDevice(d identity.Device) deviceView {
 }
 
 func (r directoryRoutes) listDevices(c echo.Context, found identity.User) error {
-	devices, err := r.directory.Devices(c.Request().Context(), found.AccountID, found.Username)
+	devices, err := r.directory.ListDevices(c.Request().Context(), found.AccountID, found.Username)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (r directoryRoutes) createDevice(c echo.Context, found identity.User) error
 }
 
 func (r directoryRoutes) deleteDevice(c echo.Context, found identity.User) error {
-	devices, err := r.directory.Devices(c.Request().Context(), found.AccountID, found.Username)
+	devices, err := r.directory.ListDevices(c.Request().Context(), found.AccountID, found.Username)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"trunkline/config/settings"
 	"trunkline/identity"
 	"trunkline/internal/fault"
+	"trunkline/internal/retry"
 	"trunkline/telephony/rtp"
 	"trunkline/telephony/sip"
 )
@@ -84,20 +85,16 @@ const removeEvery = 30 * time.Second
 
 // removeRegistrations removes the registrations of deleted accounts until ctx ends.
 func (a *App) removeRegistrations(ctx context.Context, bindings *sip.RedisBindings, every time.Duration) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
 	for {
-		deleted, err := a.identity.DeletedAccounts(ctx)
+		deleted, err := a.identity.ListDeletedAccounts(ctx)
 		if err == nil && len(deleted) > 0 {
 			_, err = bindings.RemoveAccounts(ctx, deleted)
 		}
 		if err != nil && ctx.Err() == nil {
 			a.log.WarnContext(ctx, "removing the registrations of deleted accounts failed, it is tried again", "error", err)
 		}
-		select {
-		case <-ctx.Done():
+		if !retry.Sleep(ctx, every) {
 			return
-		case <-tick.C:
 		}
 	}
 }
@@ -155,7 +152,7 @@ func (d sipDirectory) SIPUser(ctx context.Context, domain, username string) (sip
 			return sip.User{}, fault.NotFound("There is no phone of that name")
 		}
 	}
-	phone, err := d.identity.Phone(ctx, account.Domain, username)
+	phone, err := d.identity.FindPhone(ctx, account.Domain, username)
 	return sip.User{AccountID: account.ID, Domain: account.Domain, UserID: phone.UserID, Extension: phone.Extension}, err
 }
 

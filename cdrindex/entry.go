@@ -2,6 +2,7 @@ package cdrindex
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 
@@ -33,23 +34,10 @@ const epochShift = 56
 // compare orders by position; by time what an account has in two partitions,
 // as happens when a topic is given more.
 func (s source) compare(o source) int {
-	switch {
-	case s.partition == o.partition:
-		return sign(s.offset, o.offset)
-	case s.recorded != o.recorded:
-		return sign(s.recorded, o.recorded)
+	if s.partition == o.partition {
+		return cmp.Compare(s.offset, o.offset)
 	}
-	return sign(int64(s.partition), int64(o.partition))
-}
-
-func sign(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	return cmp.Or(cmp.Compare(s.recorded, o.recorded), cmp.Compare(s.partition, o.partition))
 }
 
 // decode parses a record. It rejects values that the database could not store or would

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"trunkline/internal/retry"
 	"trunkline/internal/sqldb"
 )
 
@@ -70,21 +71,17 @@ func lockPartitions(ctx context.Context, tx *sqldb.Loader) error {
 func listPartitions(ctx context.Context, tx *sqldb.Loader) ([]month, error) {
 	rows, err := tx.QueryContext(ctx, `SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 		WHERE i.inhparent = '`+rowsTable+`'::regclass`)
-	if err != nil {
-		return nil, sqldb.Wrap(err, "listing partitions")
-	}
-	defer rows.Close()
+	tables, err := sqldb.Collect(rows, err, "listing partitions", func(scan sqldb.ScanFunc) (table string, err error) {
+		err = scan(&table)
+		return table, err
+	})
 	var all []month
-	for rows.Next() {
-		var table string
-		if err := rows.Scan(&table); err != nil {
-			return nil, sqldb.Wrap(err, "listing partitions")
-		}
+	for _, table := range tables {
 		if m, ok := parsePartition(table); ok {
 			all = append(all, m)
 		}
 	}
-	return all, sqldb.Wrap(rows.Err(), "listing partitions")
+	return all, err
 }
 
 // createPartition creates a table and attaches it. Creating it in place would wait
@@ -171,10 +168,8 @@ func (x *Index) runRetention(ctx context.Context) {
 			x.metrics.errors.WithLabelValues(failedRetention).Inc()
 			x.log.Warn("call record retention failed", "error", err)
 		}
-		select {
-		case <-ctx.Done():
+		if !retry.Sleep(ctx, wait) {
 			return
-		case <-time.After(wait):
 		}
 	}
 }

@@ -108,7 +108,7 @@ func (s *Service) UpdateAccount(ctx context.Context, id string, u AccountUpdate)
 	var account Account
 	entry := s.audit.Entry(ctx, audit.AccountUpdate, "", "account:"+id)
 	err := s.auditedChange(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
-		all, err := readAccounts(ctx, tx)
+		all, err := listAccounts(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -160,8 +160,10 @@ func insertAccount(ctx context.Context, tx *sql.Tx, a Account) error {
 	return sqldb.Wrap(err, "storing an account")
 }
 
-// Accounts lists every account, by id.
-func (s *Service) Accounts(ctx context.Context) ([]Account, error) { return readAccounts(ctx, s.db) }
+// ListAccounts lists every account, by id.
+func (s *Service) ListAccounts(ctx context.Context) ([]Account, error) {
+	return listAccounts(ctx, s.db)
+}
 
 // DeleteAccount deletes an account that has no accounts below it, its users
 // and its API keys, and ends their tokens. What other packages keep of it is
@@ -190,7 +192,7 @@ func (s *Service) removeAccount(ctx context.Context, ref, ifMatch string, purgeN
 		if err := refuseParent(ctx, tx, account); err != nil {
 			return err
 		}
-		users, err := readUsers(ctx, tx, account.ID)
+		users, err := listUsers(ctx, tx, account.ID)
 		if err != nil {
 			return err
 		}
@@ -238,7 +240,7 @@ func scanAccount(scan sqldb.ScanFunc) (Account, error) {
 	return a, err
 }
 
-func readAccounts(ctx context.Context, db sqldb.Runner) ([]Account, error) {
+func listAccounts(ctx context.Context, db sqldb.Runner) ([]Account, error) {
 	rows, err := db.QueryContext(ctx, `SELECT `+accountColumns+` FROM identity_accounts ORDER BY id`)
 	return sqldb.Collect(rows, err, "reading accounts", scanAccount)
 }

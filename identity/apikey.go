@@ -131,8 +131,8 @@ func scanAPIKey(scan sqldb.ScanFunc, first ...any) (APIKey, error) {
 	return key, err
 }
 
-// APIKeys lists an account's keys, oldest first, expired ones included.
-func (s *Service) APIKeys(ctx context.Context, accountRef string) ([]APIKey, error) {
+// ListAPIKeys lists an account's keys, oldest first, expired ones included.
+func (s *Service) ListAPIKeys(ctx context.Context, accountRef string) ([]APIKey, error) {
 	account, err := resolve(ctx, s.db, accountRef)
 	if err != nil {
 		return nil, err
@@ -142,8 +142,8 @@ func (s *Service) APIKeys(ctx context.Context, accountRef string) ([]APIKey, err
 	return sqldb.Collect(rows, err, "reading API keys", func(scan sqldb.ScanFunc) (APIKey, error) { return scanAPIKey(scan) })
 }
 
-// APIKey returns the key of that id. The error is fault.NotFound if there is none.
-func (s *Service) APIKey(ctx context.Context, id string) (APIKey, error) {
+// FindAPIKey returns the key of that id. The error is fault.NotFound if there is none.
+func (s *Service) FindAPIKey(ctx context.Context, id string) (APIKey, error) {
 	return findAPIKey(ctx, s.db, id)
 }
 

@@ -155,7 +155,7 @@ func TestALoginThatCannotBeAuditedIsRefused(t *testing.T) {
 		if _, err := s.CreateUser(context.Background(), NewUser{Account: "demo", Username: "new", Password: password}); err == nil {
 			t.Error("made a user")
 		}
-		if users := must(s.Users(t.Context(), "demo"))(t); len(users) != 3 {
+		if users := must(s.ListUsers(t.Context(), "demo"))(t); len(users) != 3 {
 			t.Errorf("%d users", len(users))
 		}
 		wrong := demoLogin("alice")

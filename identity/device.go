@@ -45,9 +45,9 @@ type HA1 struct{ MD5, SHA256 string }
 
 const maxDevices = 10 // of one user
 
-// Phone finds the user of a domain's extension. The error is fault.NotFound if
+// FindPhone finds the user of a domain's extension. The error is fault.NotFound if
 // there is none.
-func (s *Service) Phone(ctx context.Context, domain, extension string) (Phone, error) {
+func (s *Service) FindPhone(ctx context.Context, domain, extension string) (Phone, error) {
 	unknown := fault.NotFound("There is no phone %s", quote(extension))
 	account, ok := s.Tree().ByDomain(domain)
 	if !ok || extension == "" {
@@ -65,7 +65,7 @@ func (s *Service) Phone(ctx context.Context, domain, extension string) (Phone, e
 // the user's logins: after too many of them, proves is not called and the error
 // is fault.Limited. The error is fault.Unauthenticated if nothing was proved.
 func (s *Service) AuthenticatePhone(ctx context.Context, domain, extension, address string, proves func(HA1) bool) error {
-	phone, err := s.Phone(ctx, domain, extension)
+	phone, err := s.FindPhone(ctx, domain, extension)
 	result := resultError
 	if err == nil || fault.KindOf(err) == fault.KindNotFound {
 		result, err = s.provePhone(ctx, phone, domain, extension, address, proves)
@@ -239,8 +239,8 @@ func (s *Service) insertDevice(ctx context.Context, tx *sql.Tx, d Device, extens
 	return sqldb.Wrap(err, "storing a device")
 }
 
-// Devices lists a user's devices, the oldest first.
-func (s *Service) Devices(ctx context.Context, accountRef, username string) ([]Device, error) {
+// ListDevices lists a user's devices, the oldest first.
+func (s *Service) ListDevices(ctx context.Context, accountRef, username string) ([]Device, error) {
 	_, user, err := resolveUser(ctx, s.db, accountRef, username)
 	if err != nil {
 		return nil, err

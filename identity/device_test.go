@@ -98,7 +98,7 @@ func TestAPhoneAuthenticatesWithADevicePassword(t *testing.T) {
 		wantKind(t, "a device password at the portal", s.portal(t, first, "192.0.2.1"), fault.KindUnauthenticated)
 		wantKind(t, "no such extension", s.AuthenticatePhone(t.Context(), "demo.local", "1009", "", func(HA1) bool { return true }), fault.KindUnauthenticated)
 
-		devices, err := s.Devices(t.Context(), "demo", "alice")
+		devices, err := s.ListDevices(t.Context(), "demo", "alice")
 		if err != nil || len(devices) != 2 || !slices.Contains(devices, d) || d.Name != "desk phone" {
 			t.Errorf("devices %+v, %v", devices, err)
 		}
@@ -139,16 +139,16 @@ func TestAPhoneAuthenticatesWithADevicePassword(t *testing.T) {
 func TestPhone(t *testing.T) {
 	s := start(t, testdb.SQLite(t), Config{})
 	s.demoPhones(t)
-	p, err := s.Phone(t.Context(), "Demo.local", "1001")
+	p, err := s.FindPhone(t.Context(), "Demo.local", "1001")
 	if err != nil || p.AccountID != "demo" || p.Domain != "demo.local" || p.Extension != "1001" {
 		t.Errorf("got %+v, %v", p, err)
 	}
-	alice, err := s.User(t.Context(), p.UserID)
+	alice, err := s.FindUser(t.Context(), p.UserID)
 	if err != nil || alice.Username != "alice" {
 		t.Errorf("the phone is %v's: %v", alice, err)
 	}
 	for _, unknown := range [][2]string{{"demo.local", "1009"}, {"other.local", "1001"}, {"demo.local", ""}, {"demo.local", "10\x0001"}} {
-		if _, err := s.Phone(t.Context(), unknown[0], unknown[1]); fault.KindOf(err) != fault.KindNotFound {
+		if _, err := s.FindPhone(t.Context(), unknown[0], unknown[1]); fault.KindOf(err) != fault.KindNotFound {
 			t.Errorf("%q: %v", unknown, err)
 		}
 	}

@@ -32,7 +32,7 @@ func (d *directory) expiresIn(after, until time.Time) bool {
 // readDirectory reads without a transaction: what changes meanwhile has a
 // later revision, and so is read again by the next poll.
 func (s *Service) readDirectory(ctx context.Context) (*directory, error) {
-	accounts, err := readAccounts(ctx, s.db)
+	accounts, err := listAccounts(ctx, s.db)
 	if err != nil {
 		return nil, err
 	}

@@ -126,7 +126,7 @@ func TestNodesThatStartAtOnceAgreeOnOneKeyAndOneSeed(t *testing.T) {
 				t.Errorf("keys %s and %s", n.JWKS(), nodes[0].JWKS())
 			}
 		}
-		if seeds != 1 || len(must(nodes[0].Accounts(t.Context()))(t)) != 1 {
+		if seeds != 1 || len(must(nodes[0].ListAccounts(t.Context()))(t)) != 1 {
 			t.Errorf("%d nodes seeded", seeds)
 		}
 	})
@@ -144,7 +144,7 @@ func TestManyChangesAtOnceAllHappen(t *testing.T) {
 			})
 		}
 		group.Wait()
-		if keys := must(nodes[0].APIKeys(t.Context(), "demo"))(t); len(keys) != 30 {
+		if keys := must(nodes[0].ListAPIKeys(t.Context(), "demo"))(t); len(keys) != 30 {
 			t.Errorf("%d keys", len(keys))
 		}
 	})

@@ -57,25 +57,25 @@ func (s *Service) reportRefused(ctx context.Context, door Audience, c Credential
 	}
 	outcome := "wrong_password"
 	switch {
-	case errors.Is(err, errOTPRequired):
+	case errors.Is(err, errOTPRequired), errors.Is(err, errOTPEnrol):
 		return // the client asks for it and comes again
 	case user.ID == "":
 		outcome = "unknown_user"
 	case errors.Is(err, errOTPWrong):
 		outcome = "wrong_otp"
 	}
-	s.reportLogin(ctx, door, c.Address, user, err, fault.KindOf(err) == fault.KindUnauthenticated, outcome)
+	s.reportLogin(ctx, door, c.Address, user, err, outcome)
 }
 
-// reportLogin writes a login to the audit log that failed with the outcome, or was
-// limited.
-func (s *Service) reportLogin(ctx context.Context, door Audience, address string, user User, err error, failed bool, outcome string) {
-	switch {
-	case failed:
+// reportLogin writes a login that failed with err to the audit log, with the outcome, or
+// as limited.
+func (s *Service) reportLogin(ctx context.Context, door Audience, address string, user User, err error, outcome string) {
+	switch fault.KindOf(err) {
+	case fault.KindUnauthenticated, fault.KindForbidden:
 		e := s.loginEntry(ctx, audit.LoginFailed, door, address, user)
 		e.Outcome = outcome
 		s.audit.Report(ctx, e)
-	case fault.KindOf(err) == fault.KindLimited:
+	case fault.KindLimited:
 		e := s.loginEntry(ctx, audit.LoginLocked, door, address, user)
 		e.Outcome = "limited"
 		s.audit.ReportOnce(ctx, e)
@@ -219,7 +219,7 @@ func (s *Service) exchange(ctx context.Context, p *Principal, address string, f 
 	if p.Audience != AudienceAPI || p.FamilyID == "" {
 		return "", 0, fault.Forbidden("A channel token is made from a portal token")
 	}
-	user, err := s.User(ctx, p.UserID)
+	user, err := s.FindUser(ctx, p.UserID)
 	if fault.KindOf(err) == fault.KindNotFound {
 		return "", 0, errSessionEnded
 	}

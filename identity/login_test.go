@@ -36,7 +36,7 @@ func TestLoginAnswersAUserAndTokens(t *testing.T) {
 			p.Audience != AudienceAPI || p.FamilyID == "" || p.TokenID == "" || p.IsKey() {
 			t.Errorf("principal %+v", p)
 		}
-		if got := must(s.User(t.Context(), p.UserID))(t); got != u {
+		if got := must(s.FindUser(t.Context(), p.UserID))(t); got != u {
 			t.Errorf("user %+v, want %+v", got, u)
 		}
 		if admin := s.mustLogin(t, "admin").User; admin.Role != RoleAdmin || admin.PresenceID != "" {

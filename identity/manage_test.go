@@ -46,7 +46,7 @@ func TestAccountsFormATree(t *testing.T) {
 				t.Errorf("%q resolves to %+v", ref, got)
 			}
 		}
-		all := must(s.Accounts(t.Context()))(t)
+		all := must(s.ListAccounts(t.Context()))(t)
 		if len(all) != 4 || !slices.Contains(all, mid) || !slices.Contains(all, other) || !slices.Equal(all, tree.Accounts()) {
 			t.Errorf("accounts %+v", all)
 		}
@@ -160,7 +160,7 @@ func TestUsersOfAnAccount(t *testing.T) {
 		must(s.CreateUser(t.Context(), NewUser{Account: "other", Username: "b", Password: password}))(t)
 		must(s.CreateUser(t.Context(), NewUser{Account: "other", Username: "c", Password: password, Role: RoleAdmin}))(t)
 		var names []string
-		for _, u := range must(s.Users(t.Context(), "other"))(t) {
+		for _, u := range must(s.ListUsers(t.Context(), "other"))(t) {
 			names = append(names, u.Username)
 		}
 		if !slices.Equal(names, []string{"Alice", "b", "c"}) {
@@ -170,17 +170,17 @@ func TestUsersOfAnAccount(t *testing.T) {
 			t.Error(err)
 		}
 		twin.ClickToCallID = "c2c-1"
-		if got := must(s.User(t.Context(), twin.ID))(t); got != twin {
+		if got := must(s.FindUser(t.Context(), twin.ID))(t); got != twin {
 			t.Errorf("got %+v, want %+v", got, twin)
 		}
 		if err := s.DeleteUser(t.Context(), "other", "aLICE"); err != nil {
 			t.Error(err)
 		}
-		_, err = s.User(t.Context(), twin.ID)
+		_, err = s.FindUser(t.Context(), twin.ID)
 		wantKind(t, "User", err, fault.KindNotFound)
 		wantKind(t, "SetClickToCallID", s.SetClickToCallID(t.Context(), twin.ID, "x"), fault.KindNotFound)
 		wantKind(t, "DeleteUser", s.DeleteUser(t.Context(), "other", "alice"), fault.KindNotFound)
-		_, err = s.Users(t.Context(), "nowhere")
+		_, err = s.ListUsers(t.Context(), "nowhere")
 		wantKind(t, "Users", err, fault.KindNotFound)
 	})
 }
@@ -210,7 +210,7 @@ func TestAPIKeysHaveScopesAndExpire(t *testing.T) {
 		if err != nil || !slices.Equal(made.Scopes, []Scope{ScopeSubscribe, ScopeRead}) {
 			t.Fatalf("scopes %v: %v", made.Scopes, err)
 		}
-		if keys := must(s.APIKeys(t.Context(), "demo"))(t); len(keys) != 2 ||
+		if keys := must(s.ListAPIKeys(t.Context(), "demo"))(t); len(keys) != 2 ||
 			!slices.ContainsFunc(keys, func(k APIKey) bool { return reflect.DeepEqual(k, made) }) {
 			t.Errorf("keys %+v", keys)
 		}
@@ -276,7 +276,7 @@ func TestAPIKeys(t *testing.T) {
 			_, err := s.AuthenticateKey(t.Context(), wrong)
 			wantKind(t, name, err, fault.KindUnauthenticated)
 		}
-		if keys := must(s.APIKeys(t.Context(), "demo"))(t); len(keys) != 1 || !reflect.DeepEqual(keys[0], made) {
+		if keys := must(s.ListAPIKeys(t.Context(), "demo"))(t); len(keys) != 1 || !reflect.DeepEqual(keys[0], made) {
 			t.Errorf("keys %+v, want %+v", keys, made)
 		}
 		_, _, err = s.CreateAPIKey(t.Context(), NewAPIKey{Account: "nowhere"})
@@ -317,7 +317,7 @@ func TestSQLInAnyFieldIsOnlyText(t *testing.T) {
 			if err := s.SetClickToCallID(t.Context(), user.ID, text); err != nil {
 				t.Error(err)
 			}
-			if got := must(s.User(t.Context(), user.ID))(t); got.Username != text || got.ClickToCallID != text || got.PresenceID != domain {
+			if got := must(s.FindUser(t.Context(), user.ID))(t); got.Username != text || got.ClickToCallID != text || got.PresenceID != domain {
 				t.Errorf("got %+v", got)
 			}
 			p := s.mustAuthenticate(t, must(s.Login(t.Context(), Credentials{Username: text, Password: text + " as a password", Domain: domain}))(t).AccessToken)
@@ -328,7 +328,7 @@ func TestSQLInAnyFieldIsOnlyText(t *testing.T) {
 			if err != nil || key.Name != text {
 				t.Errorf("key %+v: %v", key, err)
 			}
-			_, err = s.User(t.Context(), text)
+			_, err = s.FindUser(t.Context(), text)
 			wantKind(t, "User", err, fault.KindNotFound)
 			wantKind(t, "DeleteUser", s.DeleteUser(t.Context(), "demo", text), fault.KindNotFound)
 			wantKind(t, "DeleteAccount", s.remove(t.Context(), text+"x"), fault.KindNotFound)
@@ -336,7 +336,7 @@ func TestSQLInAnyFieldIsOnlyText(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if users := must(s.Users(t.Context(), "demo"))(t); len(users) != 3 {
+		if users := must(s.ListUsers(t.Context(), "demo"))(t); len(users) != 3 {
 			t.Errorf("%d users are left", len(users))
 		}
 	})
@@ -508,11 +508,11 @@ func TestUpdatingAUser(t *testing.T) {
 		s := start(t, cfg, Config{}).demo(t)
 		session := s.mustLogin(t, "alice")
 		alice := s.mustAuthenticate(t, session.AccessToken)
-		user := must(s.User(t.Context(), alice.UserID))(t)
+		user := must(s.FindUser(t.Context(), alice.UserID))(t)
 		if _, _, err := s.CreateDevice(t.Context(), "demo", "alice", ""); err != nil {
 			t.Fatal(err)
 		}
-		devices := func() int { return len(must(s.Devices(t.Context(), "demo", "alice"))(t)) }
+		devices := func() int { return len(must(s.ListDevices(t.Context(), "demo", "alice"))(t)) }
 		next := nextPassword
 		for name, u := range map[string]UserUpdate{
 			"a taken extension":     {Role: RoleUser, PresenceID: "1002"},
@@ -525,7 +525,7 @@ func TestUpdatingAUser(t *testing.T) {
 				t.Errorf("%s: no error", name)
 			}
 		}
-		if got := must(s.User(t.Context(), user.ID))(t); got != user || devices() != 1 {
+		if got := must(s.FindUser(t.Context(), user.ID))(t); got != user || devices() != 1 {
 			t.Errorf("a refused update left %+v, %d devices", got, devices())
 		}
 		_, err := s.UpdateUser(t.Context(), "nobody", UserUpdate{Role: RoleUser})
@@ -539,7 +539,7 @@ func TestUpdatingAUser(t *testing.T) {
 			t.Error(err)
 		}
 		stored = must(s.UpdateUser(t.Context(), user.ID, UserUpdate{Role: RoleAdmin, PresenceID: "2001"}))(t)
-		if got := must(s.User(t.Context(), user.ID))(t); got != stored || got.Role != RoleAdmin || got.PresenceID != "2001" || got.ETag() == user.ETag() || devices() != 0 {
+		if got := must(s.FindUser(t.Context(), user.ID))(t); got != stored || got.Role != RoleAdmin || got.PresenceID != "2001" || got.ETag() == user.ETag() || devices() != 0 {
 			t.Errorf("%+v, %d devices", got, devices())
 		}
 		wantKind(t, "a token with the earlier role", s.Valid(alice), fault.KindForbidden)
@@ -548,7 +548,7 @@ func TestUpdatingAUser(t *testing.T) {
 			t.Errorf("role %s", p.Role)
 		}
 		stored = must(s.UpdateUser(t.Context(), user.ID, UserUpdate{Role: RoleAdmin, Password: &next}))(t)
-		if got := must(s.User(t.Context(), user.ID))(t); got != stored || got.PresenceID != "" {
+		if got := must(s.FindUser(t.Context(), user.ID))(t); got != stored || got.PresenceID != "" {
 			t.Errorf("%+v, stored %+v", got, stored)
 		}
 		_, err = s.Refresh(t.Context(), refreshed.RefreshToken)
@@ -566,7 +566,7 @@ func TestUpdatingAnAPIKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		stored := must(s.UpdateAPIKey(t.Context(), made.ID, APIKeyUpdate{Name: "b", Scopes: []Scope{ScopeAdmin}, IfMatch: made.ETag()}))(t)
-		if got := must(s.APIKey(t.Context(), made.ID))(t); !reflect.DeepEqual(got, stored) || got.Name != "b" || !got.ExpiresAt.Equal(made.ExpiresAt) {
+		if got := must(s.FindAPIKey(t.Context(), made.ID))(t); !reflect.DeepEqual(got, stored) || got.Name != "b" || !got.ExpiresAt.Equal(made.ExpiresAt) {
 			t.Errorf("%+v, stored %+v", got, stored)
 		}
 		if p := must(s.AuthenticateKey(t.Context(), key))(t); p.RequireScope(ScopeAdmin) != nil || p.RequireScope(ScopeRead) == nil {

@@ -105,11 +105,11 @@ func (s *Service) checkProvider(ctx context.Context, door Audience, address stri
 		}
 	}
 	if err != nil {
-		f, outcome := fault.As(err), "wrong_token"
-		if len(f.Fields) > 0 {
-			outcome = f.Fields[0].Code
+		outcome := "wrong_token"
+		if fields := fault.As(err).Fields; len(fields) > 0 {
+			outcome = fields[0].Code
 		}
-		s.reportLogin(ctx, door, address, user, err, f.Kind == fault.KindUnauthenticated || f.Kind == fault.KindForbidden, outcome)
+		s.reportLogin(ctx, door, address, user, err, outcome)
 		return User{}, id, err
 	}
 	return user, id, nil
@@ -117,7 +117,7 @@ func (s *Service) checkProvider(ctx context.Context, door Audience, address stri
 
 // notAllowed returns the error of an authentic user who may not log in.
 func notAllowed(claim, code, message string) error {
-	return &fault.Error{Kind: fault.KindForbidden, Message: message, Fields: []fault.Field{{Field: claim, Code: code, Message: message}}}
+	return fault.OfField(fault.KindForbidden, claim, code, message)
 }
 
 // userOfProvider returns the user of an identity, as its claims now are: the first

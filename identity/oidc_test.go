@@ -176,7 +176,7 @@ func TestAnAuthenticUserWhoMayNotLogIn(t *testing.T) {
 				t.Errorf("%s: %v", code, err)
 			}
 		}
-		if users := must(s.Users(t.Context(), "demo"))(t); len(users) != 4 {
+		if users := must(s.ListUsers(t.Context(), "demo"))(t); len(users) != 4 {
 			t.Errorf("there are %d users", len(users))
 		}
 

@@ -29,14 +29,10 @@ const (
 )
 
 var (
-	errOTPRequired = otpError(fault.KindUnauthenticated, codeRequired, "A one-time password is required")
-	errOTPWrong    = otpError(fault.KindUnauthenticated, "wrong", "Wrong one-time password")
-	errOTPEnrol    = otpError(fault.KindForbidden, "enrolment_required", "The account requires administrators to set up one-time passwords")
+	errOTPRequired = fault.OfField(fault.KindUnauthenticated, "otp", codeRequired, "A one-time password is required")
+	errOTPWrong    = fault.OfField(fault.KindUnauthenticated, "otp", "wrong", "Wrong one-time password")
+	errOTPEnrol    = fault.OfField(fault.KindForbidden, "otp", "enrolment_required", "The account requires administrators to set up one-time passwords")
 )
-
-func otpError(kind fault.Kind, code, message string) *fault.Error {
-	return &fault.Error{Kind: kind, Message: message, Fields: []fault.Field{{Field: "otp", Code: code, Message: message}}}
-}
 
 // otpSecret is a row of identity_otp.
 type otpSecret struct{ id, sealed string }

@@ -10,6 +10,7 @@ import (
 
 	"trunkline/audit"
 	"trunkline/internal/fault"
+	"trunkline/internal/retry"
 	"trunkline/internal/setting"
 	"trunkline/internal/sqldb"
 )
@@ -60,16 +61,12 @@ const (
 // Run purges the accounts that are due until ctx ends. What fails is logged and
 // tried again.
 func (p *Purge) Run(ctx context.Context) error {
-	tick := time.NewTicker(purgeEvery)
-	defer tick.Stop()
 	for {
 		if err := p.Due(ctx); err != nil && ctx.Err() == nil {
 			p.log.WarnContext(ctx, "purging deleted accounts failed, it is tried again", "error", err)
 		}
-		select {
-		case <-ctx.Done():
+		if !retry.Sleep(ctx, purgeEvery) {
 			return nil
-		case <-tick.C:
 		}
 	}
 }
@@ -96,9 +93,9 @@ func (p *Purge) Due(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// DeletedAccounts returns the ids of all accounts that were deleted. They are never
+// ListDeletedAccounts returns the ids of all accounts that were deleted. They are never
 // given again.
-func (s *Service) DeletedAccounts(ctx context.Context) ([]string, error) {
+func (s *Service) ListDeletedAccounts(ctx context.Context) ([]string, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT id FROM identity_deleted_accounts`)
 	return sqldb.Collect(rows, err, "listing deleted accounts", func(scan sqldb.ScanFunc) (id string, err error) {
 		return id, scan(&id)

@@ -93,7 +93,7 @@ func TestSeedRefusesTheWholeFile(t *testing.T) {
 			t.Errorf("%s: it shows too much: %q", name, text)
 		}
 	}
-	if accounts := must(s.Accounts(t.Context()))(t); len(accounts) != 0 {
+	if accounts := must(s.ListAccounts(t.Context()))(t); len(accounts) != 0 {
 		t.Errorf("something was stored: %+v", accounts)
 	}
 }

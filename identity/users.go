@@ -131,23 +131,23 @@ func insertUser(ctx context.Context, tx *sql.Tx, rev int64, u User, hash string)
 	return sqldb.Wrap(err, "storing a user")
 }
 
-// Users lists an account's users, by name.
-func (s *Service) Users(ctx context.Context, accountRef string) ([]User, error) {
+// ListUsers lists an account's users, by name.
+func (s *Service) ListUsers(ctx context.Context, accountRef string) ([]User, error) {
 	account, err := resolve(ctx, s.db, accountRef)
 	if err != nil {
 		return nil, err
 	}
-	return readUsers(ctx, s.db, account.ID)
+	return listUsers(ctx, s.db, account.ID)
 }
 
-func readUsers(ctx context.Context, db sqldb.Runner, accountID string) ([]User, error) {
+func listUsers(ctx context.Context, db sqldb.Runner, accountID string) ([]User, error) {
 	rows, err := db.QueryContext(ctx,
 		`SELECT `+userColumns+` FROM identity_users u WHERE u.account_id = $1 ORDER BY u.username_key`, accountID)
 	return sqldb.Collect(rows, err, "reading users", func(scan sqldb.ScanFunc) (User, error) { return scanUser(scan) })
 }
 
-// User returns the user of that id.
-func (s *Service) User(ctx context.Context, id string) (User, error) {
+// FindUser returns the user of that id.
+func (s *Service) FindUser(ctx context.Context, id string) (User, error) {
 	return findUserByID(ctx, s.db, id)
 }
 

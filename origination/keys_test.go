@@ -69,7 +69,7 @@ func TestARepeatHasTheFirstAnswerWhateverTheRulesSayByNow(t *testing.T) {
 
 func TestAKeyIsItsUsersAlone(t *testing.T) {
 	d := newTestNode(t, testdb.SQLite(t)).run()
-	users, err := d.users.Users(t.Context(), "demo")
+	users, err := d.users.ListUsers(t.Context(), "demo")
 	check(t, err)
 	ids := map[string]bool{}
 	for _, user := range users {

@@ -58,7 +58,7 @@ func (s *Service) admit(ctx context.Context, caller *identity.Principal, destina
 
 // order checks the request and returns its order.
 func (s *Service) order(ctx context.Context, caller *identity.Principal, destination string) (Order, error) {
-	user, err := s.users.User(ctx, caller.UserID)
+	user, err := s.users.FindUser(ctx, caller.UserID)
 	if err != nil {
 		return Order{}, fault.Internal(err, "The user document could not be read")
 	}

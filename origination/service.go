@@ -21,7 +21,7 @@ var migrations embed.FS
 
 // Users is the directory of users and accounts.
 type Users interface {
-	User(ctx context.Context, id string) (identity.User, error)
+	FindUser(ctx context.Context, id string) (identity.User, error)
 	SetClickToCallID(ctx context.Context, userID, id string) error
 	Tree() *identity.Tree
 }

@@ -141,7 +141,7 @@ func newUsers(t testing.TB, db *sqldb.DB) *testUsers {
 	_, err = service.SeedDemo(t.Context(), "a demo password")
 	check(t, err)
 	u := &testUsers{Service: service, audited: audited}
-	all, err := service.Users(t.Context(), "demo")
+	all, err := service.ListUsers(t.Context(), "demo")
 	check(t, err)
 	for _, one := range all {
 		switch one.Username {
@@ -154,13 +154,13 @@ func newUsers(t testing.TB, db *sqldb.DB) *testUsers {
 	return u
 }
 
-func (u *testUsers) User(ctx context.Context, id string) (identity.User, error) {
+func (u *testUsers) FindUser(ctx context.Context, id string) (identity.User, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.unreadable != nil {
 		return identity.User{}, u.unreadable
 	}
-	return u.Service.User(ctx, id)
+	return u.Service.FindUser(ctx, id)
 }
 
 func (u *testUsers) SetClickToCallID(ctx context.Context, userID, id string) error {

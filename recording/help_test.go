@@ -127,7 +127,7 @@ func (h *house) configure(t testing.TB, account string, c encryption.Change) {
 	if c.Salt == nil {
 		c.Salt = new("the salt of all tests")
 	}
-	must(h.config.Put(context.Background(), account, c, ""))(t)
+	must(h.config.Update(context.Background(), account, c, ""))(t)
 }
 
 func (h *house) upload(account, id string, audio []byte) (*Metadata, error) {

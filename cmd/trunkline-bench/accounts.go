@@ -91,7 +91,7 @@ func (b *bench) forget(ctx context.Context, root string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	err := b.p.WithDirectory(ctx, func(directory *identity.Service) error {
-		accounts, err := directory.Accounts(ctx)
+		accounts, err := directory.ListAccounts(ctx)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 
+	"golang.org/x/net/http/httpguts"
+
 	"trunkline/internal/fault"
 )
 
@@ -60,7 +62,7 @@ func (p *parser) checkHeaderName(name string, seen map[string]bool) {
 	switch {
 	case len(name) > maxHeaderName:
 		p.fault(shorten(name), codeTooLong, "must have at most %d bytes", maxHeaderName)
-	case name == "" || strings.ContainsFunc(name, notOfToken):
+	case !httpguts.ValidHeaderFieldName(name):
 		p.fault(shorten(name), codeInvalid, "is not the name of a header")
 	case slices.Contains(owned, lower), strings.HasPrefix(lower, "sec-websocket-"):
 		p.fault(name, codeReserved, "belongs to the handshake")
@@ -68,15 +70,6 @@ func (p *parser) checkHeaderName(name string, seen map[string]bool) {
 		p.fault(name, codeRepeated, "is there in another spelling too")
 	}
 	seen[lower] = true
-}
-
-// notOfToken is any character that a token does not have (RFC 9110, 5.6.2).
-func notOfToken(r rune) bool {
-	switch {
-	case '0' <= r && r <= '9', 'A' <= r && r <= 'Z', 'a' <= r && r <= 'z':
-		return false
-	}
-	return !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 }
 
 // checkHeaderValue returns what is invalid in a value, "" for nothing. It never

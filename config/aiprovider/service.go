@@ -79,17 +79,17 @@ func (s *Service) Create(ctx context.Context, accountID string, body map[string]
 	return d.masked(), nil
 }
 
-// Replace replaces a provider with a request's body. A header whose value is the
+// Update replaces a provider with a request's body. A header whose value is the
 // mask keeps the stored value. The error is fault.Invalid for such a header where
 // the address has another origin (scheme, host, port) than the stored one.
-func (s *Service) Replace(ctx context.Context, accountID, id string, body map[string]json.RawMessage) (Document, error) {
+func (s *Service) Update(ctx context.Context, accountID, id string, body map[string]json.RawMessage) (Document, error) {
 	sent, err := parse(body, id, s.settings.plain())
 	if err != nil {
 		return Document{}, err
 	}
 	entry := s.audit.Entry(ctx, audit.AIProviderUpdate, accountID, auditTarget(id))
 	err = audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
-		return s.replaceInTx(ctx, tx, accountID, sent)
+		return s.updateInTx(ctx, tx, accountID, sent)
 	})
 	if err != nil {
 		return Document{}, err
@@ -98,8 +98,8 @@ func (s *Service) Replace(ctx context.Context, accountID, id string, body map[st
 	return sent.masked(), nil
 }
 
-// replaceInTx may run several times, so it leaves what was sent as it is.
-func (s *Service) replaceInTx(ctx context.Context, tx *sql.Tx, accountID string, sent Document) error {
+// updateInTx may run several times, so it leaves what was sent as it is.
+func (s *Service) updateInTx(ctx context.Context, tx *sql.Tx, accountID string, sent Document) error {
 	old, err := find(ctx, tx, sent.ID)
 	if err != nil {
 		return err
@@ -118,8 +118,8 @@ func (s *Service) replaceInTx(ctx context.Context, tx *sql.Tx, accountID string,
 	return update(ctx, tx, r)
 }
 
-// Get returns one provider of the account, masked.
-func (s *Service) Get(ctx context.Context, accountID, id string) (Document, error) {
+// Find returns one provider of the account, masked.
+func (s *Service) Find(ctx context.Context, accountID, id string) (Document, error) {
 	r, err := find(ctx, s.db, id)
 	if err != nil {
 		return Document{}, err
@@ -130,7 +130,7 @@ func (s *Service) Get(ctx context.Context, accountID, id string) (Document, erro
 	return r.document()
 }
 
-// List is every provider of the account, masked, the oldest first. It is never
+// List returns every provider of the account, masked, the oldest first. It is never
 // nil.
 func (s *Service) List(ctx context.Context, accountID string) ([]Document, error) {
 	rows, err := list(ctx, s.db, accountID)
@@ -148,7 +148,7 @@ func (s *Service) List(ctx context.Context, accountID string) ([]Document, error
 	return all, nil
 }
 
-// Delete forgets a provider of the account.
+// Delete deletes a provider of the account.
 func (s *Service) Delete(ctx context.Context, accountID, id string) error {
 	entry := s.audit.Entry(ctx, audit.AIProviderDelete, accountID, auditTarget(id))
 	err := audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {

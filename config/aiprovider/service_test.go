@@ -77,7 +77,7 @@ func TestAProvidersLife(t *testing.T) {
 		if len(made.ID) != 32 || !reflect.DeepEqual(made.WebSocket.Headers, map[string]string{"Authorization": Mask, "X-Tenant": Mask}) {
 			t.Errorf("made %#v", made.WebSocket.Headers)
 		}
-		got, err := s.Get(ctx, "acme", made.ID)
+		got, err := s.Find(ctx, "acme", made.ID)
 		if err != nil || !reflect.DeepEqual(got, made) {
 			t.Errorf("GET answers another than POST: %+v, %v", got, err)
 		}
@@ -92,7 +92,7 @@ func TestAProvidersLife(t *testing.T) {
 
 		next := `{"id":"` + made.ID + `","name":"Other","media":{"audioFormat":"opus","sampleRate":48000},` +
 			`"websocket":{"url":"wss://ai.example.com/other","headers":{"authorization":"********","X-New":"n"}}}`
-		put, err := s.Replace(ctx, "acme", made.ID, members(t, next))
+		put, err := s.Update(ctx, "acme", made.ID, members(t, next))
 		if err != nil || put.Extensions != nil || put.Fallback != "" || put.Name != "Other" {
 			t.Errorf("replaced: %+v, %v", put, err)
 		}
@@ -113,8 +113,8 @@ func TestAProvidersLife(t *testing.T) {
 			t.Error(err)
 		}
 		for name, err := range map[string]error{
-			"GET": second2(s.Get(ctx, "acme", made.ID)), "open": second2(s.Open(ctx, made.ID)),
-			"PUT": second2(s.Replace(ctx, "acme", made.ID, members(t, whole))), "DELETE": s.Delete(ctx, "acme", made.ID),
+			"GET": second2(s.Find(ctx, "acme", made.ID)), "open": second2(s.Open(ctx, made.ID)),
+			"PUT": second2(s.Update(ctx, "acme", made.ID, members(t, whole))), "DELETE": s.Delete(ctx, "acme", made.ID),
 		} {
 			if fault.KindOf(err) != fault.KindNotFound {
 				t.Errorf("%s of what is gone: %v", name, err)
@@ -141,8 +141,8 @@ func TestAnotherAccountsProviderDoesNotExist(t *testing.T) {
 		s := service(t, db, fileKeys(t))
 		made := create(t, s, "acme", whole)
 		for name, err := range map[string]error{
-			"GET": second2(s.Get(ctx, "other", made.ID)), "DELETE": s.Delete(ctx, "other", made.ID),
-			"PUT": second2(s.Replace(ctx, "other", made.ID, members(t, whole))),
+			"GET": second2(s.Find(ctx, "other", made.ID)), "DELETE": s.Delete(ctx, "other", made.ID),
+			"PUT": second2(s.Update(ctx, "other", made.ID, members(t, whole))),
 		} {
 			if fault.KindOf(err) != fault.KindNotFound {
 				t.Errorf("%s: %v", name, err)
@@ -151,7 +151,7 @@ func TestAnotherAccountsProviderDoesNotExist(t *testing.T) {
 		if all, err := s.List(ctx, "other"); err != nil || all == nil || len(all) != 0 {
 			t.Errorf("listed %v, %v", all, err)
 		}
-		if _, err := s.Get(ctx, "acme", made.ID); err != nil {
+		if _, err := s.Find(ctx, "acme", made.ID); err != nil {
 			t.Errorf("it is gone: %v", err)
 		}
 	})
@@ -163,7 +163,7 @@ func TestAMaskStandsOnlyForWhatIsStored(t *testing.T) {
 		s := service(t, db, fileKeys(t))
 		made := create(t, s, "acme", whole)
 		body := strings.Replace(whole, `"X-Tenant":"7"`, `"X-Other":"********"`, 1)
-		if _, err := s.Replace(ctx, "acme", made.ID, members(t, body)); fmt.Sprint(codes(err)) != "[websocket.headers.X-Other masked]" {
+		if _, err := s.Update(ctx, "acme", made.ID, members(t, body)); fmt.Sprint(codes(err)) != "[websocket.headers.X-Other masked]" {
 			t.Errorf("PUT: %v %v", err, codes(err))
 		}
 		if _, err := s.Create(ctx, "acme", members(t, body)); fmt.Sprint(codes(err)) != "[websocket.headers.X-Other masked]" {
@@ -177,7 +177,7 @@ func TestAMaskStandsOnlyForWhatIsStored(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := s.Replace(ctx, "acme", made.ID, members(t, string(answered))); err != nil || !reflect.DeepEqual(again, made) {
+		if again, err := s.Update(ctx, "acme", made.ID, members(t, string(answered))); err != nil || !reflect.DeepEqual(again, made) {
 			t.Errorf("GET, PUT: %+v, %v", again, err)
 		}
 		if p, err := s.Open(ctx, made.ID); err != nil || p.Headers["Authorization"] != "Bearer abc" || p.Headers["X-Tenant"] != "7" {
@@ -269,7 +269,7 @@ func TestConcurrentChangesAreWholeOnes(t *testing.T) {
 					body := strings.Replace(whole, `"Echo"`, fmt.Sprintf(`"%d.%d"`, w, i), 1)
 					body = strings.Replace(body, `"Bearer abc"`, `"********"`, 1)
 					body = strings.Replace(body, `"7"`, fmt.Sprintf(`"%d.%d"`, w, i), 1)
-					if _, err := nodes[w%2].Replace(audittest.By(t, who), "acme", made.ID, members(t, body)); err != nil {
+					if _, err := nodes[w%2].Update(audittest.By(t, who), "acme", made.ID, members(t, body)); err != nil {
 						t.Error(err)
 					}
 				}
@@ -358,7 +358,7 @@ func TestStoredHeadersAreNotSentToAnotherOrigin(t *testing.T) {
 			"wss://ai.example.com.thief.example/voice", "wss://ai.example.co/voice",
 		} {
 			made := create(t, s, "acme", whole)
-			_, err := s.Replace(ctx, "acme", made.ID, members(t, strings.Replace(masked, "wss://ai.example.com/voice", moved, 1)))
+			_, err := s.Update(ctx, "acme", made.ID, members(t, strings.Replace(masked, "wss://ai.example.com/voice", moved, 1)))
 			if got := fmt.Sprint(codes(err)); got != "[websocket.headers.Authorization masked websocket.headers.X-Tenant masked]" {
 				t.Errorf("%s: %v %s", moved, err, got)
 			}
@@ -366,13 +366,13 @@ func TestStoredHeadersAreNotSentToAnotherOrigin(t *testing.T) {
 				t.Errorf("%s: a refused PUT changed the provider: %v", moved, err)
 			}
 			fresh := strings.Replace(whole, "wss://ai.example.com/voice", moved, 1)
-			if _, err := s.Replace(ctx, "acme", made.ID, members(t, fresh)); err != nil {
+			if _, err := s.Update(ctx, "acme", made.ID, members(t, fresh)); err != nil {
 				t.Errorf("%s with new values: %v", moved, err)
 			}
 		}
 		for _, same := range []string{"wss://ai.example.com/other?x=1", "wss://AI.example.com:443/voice"} {
 			made := create(t, s, "acme", whole)
-			if _, err := s.Replace(ctx, "acme", made.ID, members(t, strings.Replace(masked, "wss://ai.example.com/voice", same, 1))); err != nil {
+			if _, err := s.Update(ctx, "acme", made.ID, members(t, strings.Replace(masked, "wss://ai.example.com/voice", same, 1))); err != nil {
 				t.Errorf("%s: %v %v", same, err, codes(err))
 			}
 			if p, err := s.Open(ctx, made.ID); err != nil || p.Headers["Authorization"] != "Bearer abc" {

@@ -17,7 +17,7 @@ func BenchmarkPostgres(b *testing.B) {
 	for i := range accounts {
 		for version := range 3 {
 			key := fmt.Sprintf("key number %d of an account in the benchmark", version)
-			if _, err := s.Put(b.Context(), fmt.Sprint("account-", i), Change{Enabled: true, Key: &key}, ""); err != nil {
+			if _, err := s.Update(b.Context(), fmt.Sprint("account-", i), Change{Enabled: true, Key: &key}, ""); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -37,20 +37,20 @@ func BenchmarkPostgres(b *testing.B) {
 	}
 	b.Run("get", func(b *testing.B) {
 		each(b, func(account string, _ int64) error {
-			_, err := s.Get(b.Context(), account)
+			_, err := s.Find(b.Context(), account)
 			return err
 		})
 	})
 	b.Run("put", func(b *testing.B) {
 		each(b, func(account string, _ int64) error {
-			_, err := s.Put(b.Context(), account, Change{Enabled: true}, "")
+			_, err := s.Update(b.Context(), account, Change{Enabled: true}, "")
 			return err
 		})
 	})
 	b.Run("rotate", func(b *testing.B) {
 		each(b, func(_ string, n int64) error {
 			key := fmt.Sprintf("key number %d of an account in the benchmark", n)
-			_, err := s.Put(b.Context(), fmt.Sprint("rotated-", n%5000), Change{Enabled: true, Key: &key}, "")
+			_, err := s.Update(b.Context(), fmt.Sprint("rotated-", n%5000), Change{Enabled: true, Key: &key}, "")
 			return err
 		})
 	})

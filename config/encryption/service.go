@@ -69,9 +69,9 @@ func newAnswer(s *state) *Answer {
 	return a
 }
 
-// Get returns an account's configuration, secrets included, and writes to the
+// Find returns an account's configuration, secrets included, and writes to the
 // audit log that the context's caller read it.
-func (s *Service) Get(ctx context.Context, accountID string) (*Answer, error) {
+func (s *Service) Find(ctx context.Context, accountID string) (*Answer, error) {
 	st, err := s.readers.get(ctx, s.audit.Entry(ctx, audit.EncryptionRead, accountID, ""))
 	if err != nil {
 		return nil, err
@@ -80,20 +80,20 @@ func (s *Service) Get(ctx context.Context, accountID string) (*Answer, error) {
 	return newAnswer(st), nil
 }
 
-// Put applies a change, all of it or nothing, and writes to the audit log that
+// Update applies a change, all of it or nothing, and writes to the audit log that
 // the context's caller made it. ifMatch is the request's If-Match header, "" for
 // none.
-func (s *Service) Put(ctx context.Context, accountID string, c Change, ifMatch string) (*Answer, error) {
+func (s *Service) Update(ctx context.Context, accountID string, c Change, ifMatch string) (*Answer, error) {
 	turn := s.turns[maphash.String(s.seed, accountID)%uint64(len(s.turns))]
 	select {
 	case turn <- struct{}{}:
 		defer func() { <-turn }()
 	case <-ctx.Done():
-		return nil, putFault(ctx.Err())
+		return nil, updateFault(ctx.Err())
 	}
 	old, next, err := s.change(ctx, accountID, c, ifMatch)
 	if err != nil {
-		return nil, putFault(err)
+		return nil, updateFault(err)
 	}
 	s.metrics.changed(old, next)
 	return newAnswer(next), nil
@@ -122,9 +122,9 @@ func (s *Service) change(ctx context.Context, accountID string, c Change, ifMatc
 	return old, next, nil
 }
 
-// putFault lets the caller's own mistakes through; a store that fails is a 500
+// updateFault lets the caller's own mistakes through; a store that fails is a 500
 // with the message of docs/api.md.
-func putFault(err error) error {
+func updateFault(err error) error {
 	switch fault.KindOf(err) {
 	case fault.KindInvalid, fault.KindPrecondition:
 		return err

@@ -71,7 +71,12 @@ func Invalid(message string, fields ...Field) *Error {
 
 // InvalidField returns an error of KindInvalid for one field.
 func InvalidField(field, code, message string) *Error {
-	return Invalid(message, Field{field, code, message})
+	return OfField(KindInvalid, field, code, message)
+}
+
+// OfField returns an error of the kind for one field.
+func OfField(kind Kind, field, code, message string) *Error {
+	return &Error{Kind: kind, Message: message, Fields: []Field{{field, code, message}}}
 }
 
 // NotFound returns an error of KindNotFound: the object does not exist, or the

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"trunkline/internal/retry"
+
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -70,14 +72,10 @@ func New(cfg Config, registerer prometheus.Registerer, log *slog.Logger) *Checke
 
 // Run checks everything, now and every five seconds, until ctx ends.
 func (c *Checker) Run(ctx context.Context) error {
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
 	for {
 		c.check(ctx)
-		select {
-		case <-ctx.Done():
+		if !retry.Sleep(ctx, interval) {
 			return nil
-		case <-tick.C:
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"trunkline/internal/retry"
 	"trunkline/internal/sqldb"
 )
 
@@ -19,10 +20,8 @@ func (s *Store) runRetention(ctx context.Context) {
 		if err := s.deleteBefore(ctx, s.firstKept()); err != nil && ctx.Err() == nil {
 			s.log.Warn("retention of figures failed, it is tried again", "error", err)
 		}
-		select {
-		case <-ctx.Done():
+		if !retry.Sleep(ctx, retentionEvery) {
 			return
-		case <-time.After(retentionEvery):
 		}
 	}
 }

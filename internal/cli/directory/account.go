@@ -62,7 +62,7 @@ func accountList(p *cli.Program) *cobra.Command {
 	command := &cobra.Command{Use: "list", Short: "List the accounts", Args: cli.ExactArgs()}
 	asJSON := cli.JSONListFlag(command.Flags())
 	return onDirectory(p, command, func(ctx context.Context, d *identity.Service, _ []string) error {
-		accounts, err := d.Accounts(ctx)
+		accounts, err := d.ListAccounts(ctx)
 		if err != nil {
 			return err
 		}

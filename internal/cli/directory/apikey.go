@@ -106,7 +106,7 @@ type apikeyRow struct {
 }
 
 func apikeyList(p *cli.Program) *cobra.Command {
-	return listOfAccounts(p, &cobra.Command{Use: "list", Short: "List the API keys of an account, or of all, by id"}, (*identity.Service).APIKeys,
+	return listOfAccounts(p, &cobra.Command{Use: "list", Short: "List the API keys of an account, or of all, by id"}, (*identity.Service).ListAPIKeys,
 		func(k identity.APIKey) apikeyRow {
 			row := apikeyRow{ID: k.ID, AccountID: k.AccountID, Name: k.Name, Scopes: k.Scopes, CreatedAt: k.CreatedAt.Unix()}
 			if !k.ExpiresAt.IsZero() {

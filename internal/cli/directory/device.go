@@ -46,7 +46,7 @@ func deviceList(p *cli.Program) *cobra.Command {
 	command := &cobra.Command{Use: "list USERNAME --account ACCOUNT", Short: "List the devices of a user"}
 	asJSON := cli.JSONListFlag(command.Flags())
 	return onUser(p, command, func(ctx context.Context, directory *identity.Service, account, username string) error {
-		devices, err := directory.Devices(ctx, account, username)
+		devices, err := directory.ListDevices(ctx, account, username)
 		if err != nil {
 			return fmt.Errorf("listing the devices of %s: %w", username, err)
 		}

@@ -41,7 +41,7 @@ func listOfAccounts[T, R any](p *cli.Program, command *cobra.Command, list func(
 		of := []string{*account}
 		if *account == "" {
 			of = nil
-			accounts, err := d.Accounts(ctx)
+			accounts, err := d.ListAccounts(ctx)
 			if err != nil {
 				return err
 			}

@@ -73,7 +73,7 @@ type userRow struct {
 }
 
 func userList(p *cli.Program) *cobra.Command {
-	return listOfAccounts(p, &cobra.Command{Use: "list", Short: "List the users of an account, or of all"}, (*identity.Service).Users,
+	return listOfAccounts(p, &cobra.Command{Use: "list", Short: "List the users of an account, or of all"}, (*identity.Service).ListUsers,
 		func(u identity.User) userRow {
 			return userRow{u.ID, u.AccountID, u.Username, u.Role, u.PresenceID, u.CreatedAt.Unix()}
 		}, []string{"ID", "ACCOUNT", "USERNAME", "ROLE", "PRESENCE", "CREATED"}, func(u userRow) []string {

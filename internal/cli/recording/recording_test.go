@@ -163,7 +163,7 @@ func TestKeysAreRotatedAndRecordingsMovedBesideAServer(t *testing.T) {
 	w.Must("account", "create", "Acme", "--id", "acme", "--domain", "acme.test")
 	configs, recordings := service(w)
 	rotate := func(key string) {
-		_, err := configs.Put(t.Context(), "acme", encryption.Change{Enabled: true, Key: &key}, "")
+		_, err := configs.Update(t.Context(), "acme", encryption.Change{Enabled: true, Key: &key}, "")
 		check(t, err)
 	}
 	rotate(recordingKey)
