@@ -300,7 +300,7 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 			switch m.event {
 			case "cleared":
 				var c struct{ PlayedMs, DroppedMs int }
-				if err := json.Unmarshal(m.body, &c); err != nil || c.PlayedMs < 150 || c.PlayedMs > 400 || c.PlayedMs+c.DroppedMs != 1000 {
+				if err := json.Unmarshal(m.body, &c); err != nil || c.PlayedMs < 150 || c.PlayedMs >= 1000 || c.PlayedMs+c.DroppedMs != 1000 {
 					t.Errorf("cleared: %s", m.body)
 				}
 			case "transfer":
@@ -312,7 +312,7 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 					Name     string
 					PlayedMs int
 				}
-				if err := json.Unmarshal(m.body, &mark); err != nil || mark.PlayedMs < 150 || mark.PlayedMs > 400 {
+				if err := json.Unmarshal(m.body, &mark); err != nil || mark.PlayedMs < 150 || mark.PlayedMs >= 1000 {
 					t.Errorf("mark: %s", m.body)
 				}
 			}
