@@ -131,6 +131,7 @@ func TestValidateNamesKeyAndRemedy(t *testing.T) {
 		{"no user", func(s *Settings) { s.Kafka.SASL = credentials.Settings{Mechanism: "plain", Password: "p"} }, "kafka.sasl.username: kafka.sasl.mechanism needs it"},
 		{"no mechanism", func(s *Settings) { s.Kafka.SASL.Password = "p" }, "kafka.sasl.mechanism: kafka.sasl.username and"},
 		{"redis", func(s *Settings) { s.Redis.Address = "redis://x" }, `redis.address: want host:port, got "redis://x"`},
+		{"redis with a password", func(s *Settings) { s.Redis.Address = "redis://:secret@x:1" }, `redis.address: want host:port, got ********`},
 		{"redis db", func(s *Settings) { s.Redis.DB = -1 }, "redis.db: must not be negative, is -1"},
 		{"database", func(s *Settings) { s.Database.URL = "mysql://u:hush@h/d" }, "database.url: want postgres://"},
 		{"recordings", func(s *Settings) { s.Recordings.URL = "s3://k:hush@h" }, "recordings.url: want s3://KEY:SECRET@host:port/bucket"},

@@ -34,7 +34,7 @@ func (s Settings) Validate(c *setting.Check) {
 		return
 	}
 	issuer, ok := setting.SecureURL(s.Issuer)
-	c.Must(ok && issuer.RawQuery == "", "issuer", "want an https URL without a query, got %q", s.Issuer)
+	c.Must(ok && issuer.RawQuery == "", "issuer", "want an https URL without a query, got %s", setting.Quote(s.Issuer))
 	c.Must(s.ClientID != "", "client_id", "%s needs it", c.Key("issuer"))
 	c.Must(s.AccountClaim != "", "account_claim", "%s needs it", c.Key("issuer"))
 	if s.RedirectURL != "" {

@@ -125,11 +125,20 @@ func (c *Check) AtLeastOne(name string, n int) {
 	c.Must(n >= 1, name, "must be at least 1, is %d", n)
 }
 
+// Quote quotes an address for a message. What may have a password in it is masked: people
+// set the URL of a service where its host and port are wanted.
+func Quote(address string) string {
+	if strings.Contains(address, "@") {
+		return mask
+	}
+	return strconv.Quote(address)
+}
+
 // HostPort checks an address to listen on, and returns its host.
 func (c *Check) HostPort(name, address string) (host string) {
 	host, port, err := net.SplitHostPort(address)
 	_, portErr := strconv.ParseUint(port, 10, 16)
-	c.Must(err == nil && portErr == nil, name, "want host:port or :port, got %q", address)
+	c.Must(err == nil && portErr == nil, name, "want host:port or :port, got %s", Quote(address))
 	return host
 }
 
@@ -137,7 +146,7 @@ func (c *Check) HostPort(name, address string) (host string) {
 func (c *Check) Dialable(name, address string) {
 	host, port, err := net.SplitHostPort(address)
 	n, portErr := strconv.ParseUint(port, 10, 16)
-	c.Must(err == nil && portErr == nil && host != "" && n > 0, name, "want host:port, got %q", address)
+	c.Must(err == nil && portErr == nil && host != "" && n > 0, name, "want host:port, got %s", Quote(address))
 }
 
 // SecureURL parses an https URL without user and fragment. http is allowed to

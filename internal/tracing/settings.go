@@ -28,7 +28,7 @@ func (s Settings) URL() (string, error) {
 	u, err := url.Parse(s.Endpoint)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return "", fmt.Errorf("want an address such as http://collector:4318, got %q", s.Endpoint)
+		return "", fmt.Errorf("want an address such as http://collector:4318, got %s", setting.Quote(s.Endpoint))
 	case u.User != nil:
 		return "", errors.New("it has a user or password in it: put them in tracing.headers")
 	case u.RawQuery != "" || u.Fragment != "":

@@ -62,7 +62,7 @@ func (s OAuth) Validate(c *setting.Check) {
 	c.Must(s.TokenFile == "" || s.TokenURL == "", "token_file", "%s is set too: unset one", c.Key("token_url"))
 	if s.TokenURL != "" {
 		_, secure := setting.SecureURL(s.TokenURL)
-		c.Must(secure, "token_url", "want an https URL, got %q", s.TokenURL)
+		c.Must(secure, "token_url", "want an https URL, got %s", setting.Quote(s.TokenURL))
 		c.Must(s.ClientID != "", "client_id", "%s needs it", c.Key("token_url"))
 	} else {
 		c.Must(!s.requested(), "token_url", "%s, its secret, scopes and parameters need it", c.Key("client_id"))
