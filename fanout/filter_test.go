@@ -210,3 +210,10 @@ func TestTheIndexMatchesWhatTheFiltersAdmit(t *testing.T) {
 		t.Errorf("%d trees and %d accounts are left of nobody", len(x.trees), len(x.exact))
 	}
 }
+
+// add lists a subscriber.
+func (x *index) add(s *subscriber) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.insert(s)
+}

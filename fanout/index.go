@@ -73,13 +73,6 @@ func newIndex() *index {
 	return &index{trees: make(map[string]*bucket), exact: make(map[string]*bucket)}
 }
 
-// add lists a subscriber.
-func (x *index) add(s *subscriber) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.insert(s)
-}
-
 // replaceFilter gives a listed subscriber another filter. No message is matched
 // in between.
 func (x *index) replaceFilter(s *subscriber, f *filter) {
@@ -93,7 +86,7 @@ func (x *index) replaceFilter(s *subscriber, f *filter) {
 	x.insert(s)
 }
 
-// insert is add, with mu held.
+// insert lists a subscriber. The caller holds mu.
 func (x *index) insert(s *subscriber) {
 	f := s.filter.Load()
 	if f.accounts == nil {

@@ -19,12 +19,15 @@ type Config struct {
 	// TLS is the configuration of the TLS listener, and DialTLS that of connections to a trunk; nil trusts
 	// the system's authorities.
 	TLS, DialTLS *tls.Config
-	// MinExpires and MaxExpires bound the duration of a registration: 60 s and 1 h.
-	MinExpires, MaxExpires time.Duration
+	// MinExpires is the shortest duration of a registration: 60 s.
+	MinExpires time.Duration
 	// NonceLifetime is the time within which a challenge must be answered: 5 min.
 	NonceLifetime time.Duration
 	Limits        Limits
 }
+
+// maxExpires is the longest duration of a registration.
+const maxExpires = time.Hour
 
 // Limits bounds the load that peers can cause. Only MaxCalls and MaxConnections apply to trusted
 // networks.
@@ -46,7 +49,6 @@ type Limits struct {
 
 func (c Config) withDefaults() Config {
 	c.MinExpires = cmp.Or(c.MinExpires, time.Minute)
-	c.MaxExpires = cmp.Or(c.MaxExpires, time.Hour)
 	c.NonceLifetime = cmp.Or(c.NonceLifetime, 5*time.Minute)
 	c.Limits.PerAddress = cmp.Or(c.Limits.PerAddress, 50)
 	c.Limits.Requests = cmp.Or(c.Limits.Requests, 1000)
@@ -64,8 +66,8 @@ func (c Config) Validate() error {
 	if c.TLSListen != "" && c.TLS == nil {
 		return errors.New("sip: the TLS listener has no certificate")
 	}
-	if d := c.withDefaults(); d.MinExpires < time.Second || d.MinExpires > d.MaxExpires {
-		return errors.New("sip: the registration time limits are reversed or too short")
+	if shortest := c.withDefaults().MinExpires; shortest < time.Second || shortest > maxExpires {
+		return errors.New("sip: the shortest registration is out of range")
 	}
 	return setting.Validate("sip", c.Settings)
 }

@@ -44,7 +44,7 @@ const shareOfOne = 10
 
 func (s *Server) newConnections(l net.Listener, secure *tls.Config) *connections {
 	return &connections{
-		Listener: l, tls: secure, max: s.config.Limits.MaxConnections, silence: s.config.MaxExpires + silenceGrace,
+		Listener: l, tls: secure, max: s.config.Limits.MaxConnections, silence: maxExpires + silenceGrace,
 		guard: s.guard, inspect: s.inspect, metrics: s.metrics, open: map[*connection]struct{}{}, from: map[netip.Prefix]int{},
 	}
 }

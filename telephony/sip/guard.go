@@ -50,7 +50,7 @@ const (
 func newGuard(config Config, b *branches, m *metrics) *guard {
 	limits := config.Limits
 	return &guard{
-		seed: maphash.MakeSeed(), limits: limits, trusted: config.TrustedNetworks, branches: b, metrics: m, proof: config.MaxExpires + silenceGrace,
+		seed: maphash.MakeSeed(), limits: limits, trusted: config.TrustedNetworks, branches: b, metrics: m, proof: maxExpires + silenceGrace,
 		overall: rate.NewLimiter(rate.Limit(limits.Requests), int(burstOverLimit*limits.Requests)),
 		sources: map[netip.Prefix]*source{}, proven: map[netip.AddrPort]time.Time{},
 	}

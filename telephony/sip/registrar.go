@@ -82,7 +82,7 @@ func (s *Server) readContacts(r *sipmsg.Request, user User, source netip.AddrPor
 		case !ok && hasCommon:
 			life = common
 		case !ok:
-			life = s.config.MaxExpires
+			life = maxExpires
 		}
 		if life > 0 && life < s.config.MinExpires {
 			return asked, status{423, "Interval Too Brief"}
@@ -98,7 +98,7 @@ func (s *Server) readContacts(r *sipmsg.Request, user User, source netip.AddrPor
 			UserAgent: shortened(printable(headerValue(r, "User-Agent"))), CallID: asked.callID, CSeq: asked.sequence, Since: now,
 		}
 		if life > 0 {
-			b.Expires = now.Add(min(life, s.config.MaxExpires))
+			b.Expires = now.Add(min(life, maxExpires))
 		}
 		asked.contacts = append(asked.contacts, b)
 	}
