@@ -135,6 +135,19 @@ func TestRefusalsComeBeforeTheUpgrade(t *testing.T) {
 	}
 }
 
+func TestAHandshakeHasTheHeadersOfTheResponse(t *testing.T) {
+	directory := newDirectory()
+	n := startNode(t, Config{}, newMemoryLog(1), directory, newPresence(), false)
+	ws, response, err := n.tryDial(directory.token("root", nil, nil), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	if response.Header.Get("X-Request-ID") != "request-1" {
+		t.Errorf("headers %v", response.Header)
+	}
+}
+
 func TestPermissionsReachOpenSockets(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
 	n := startNode(t, Config{}, log, directory, newPresence(), false)

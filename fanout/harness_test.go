@@ -642,6 +642,7 @@ func startWith(t *testing.T, cfg Config, deps Deps, tls bool) *node {
 	mux := http.NewServeMux()
 	serve := func(what func(http.ResponseWriter, Request) error) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("X-Request-ID", "request-1")
 			host, _, _ := net.SplitHostPort(r.RemoteAddr)
 			if err := what(w, Request{HTTP: r, Address: host}); err != nil {
 				status := map[fault.Kind]int{fault.KindInvalid: 400, fault.KindUnauthenticated: 401, fault.KindForbidden: 403,

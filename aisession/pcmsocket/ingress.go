@@ -45,7 +45,7 @@ func (i *Ingress) ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovide
 		Error: func(_ http.ResponseWriter, _ *http.Request, status int, reason error) {
 			refused = handshakeFault(status, reason)
 		}}
-	ws, err := upgrader.Upgrade(w, r, nil)
+	ws, err := upgrader.Upgrade(w, r, w.Header())
 	if err != nil {
 		return refused // nil: the connection ended
 	}

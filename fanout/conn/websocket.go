@@ -33,8 +33,8 @@ const handshakeWait = 5 * time.Second
 // readBuffer is enough for a control frame.
 const readBuffer = 256
 
-// Upgrade makes the handshake and takes the connection over; the caller has
-// checked the origin. Errors other than ErrEnded and ErrListener are faults, and
+// Upgrade makes the handshake, with the headers of w, and takes the connection over; the
+// caller has checked the origin. Errors other than ErrEnded and ErrListener are faults, and
 // nothing has been written.
 func Upgrade(w http.ResponseWriter, r *http.Request, compression bool) (*WebSocket, error) {
 	var refusal error
@@ -54,7 +54,7 @@ func Upgrade(w http.ResponseWriter, r *http.Request, compression bool) (*WebSock
 		// gorilla does not write after the handshake: no buffer for it.
 		WriteBufferPool: noBuffers{},
 	}
-	reading, err := upgrader.Upgrade(hijacker, r, nil)
+	reading, err := upgrader.Upgrade(hijacker, r, w.Header())
 	if err != nil {
 		if refusal != nil {
 			return nil, refusal
