@@ -306,19 +306,19 @@ func TestDrainSaysComeBack(t *testing.T) {
 
 // A client can tell the end of a stream from a broken connection.
 func TestAnEventStreamEndsWithItsLastChunk(t *testing.T) {
-	for _, secure := range []bool{false, true} {
+	for _, c := range []struct{ secure, http2 bool }{{false, false}, {true, false}, {true, true}} {
 		directory := newDirectory()
-		n := startNode(t, Config{}, newMemoryLog(1), directory, newPresence(), secure)
+		n := startNode(t, Config{}, newMemoryLog(1), directory, newPresence(), c.secure)
 		token := directory.token("root", nil, nil)
-		client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+		client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: c.http2}}
 		response, err := client.Get(n.url + "/stream?token=" + token)
-		if err != nil || response.StatusCode != 200 {
+		if err != nil || response.StatusCode != 200 || (response.ProtoMajor == 2) != c.http2 {
 			t.Fatalf("%v %v", response, err)
 		}
 		directory.edit(func() { directory.revoked[token] = true })
 		body, err := io.ReadAll(response.Body)
 		if err != nil || !strings.HasSuffix(string(body), ": 4003 access revoked\n\n") {
-			t.Errorf("TLS %v: %v after %q", secure, err, body)
+			t.Errorf("%+v: %v after %q", c, err, body)
 		}
 		_ = response.Body.Close()
 		client.CloseIdleConnections()

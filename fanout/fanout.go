@@ -250,7 +250,7 @@ func (f *Fanout) remove(s *subscriber, d conn.Disconnect) {
 	s.mu.Unlock()
 	f.pastSessions.add(past)
 	f.metrics.closed.WithLabelValues(codeLabel(d.Code)).Inc()
-	s.transport.close()
+	s.transport.close(s)
 	f.members.delete(s)
 }
 

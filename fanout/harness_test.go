@@ -656,6 +656,7 @@ func startWith(t *testing.T, cfg Config, deps Deps, tls bool) *node {
 	server := httptest.NewUnstartedServer(mux)
 	server.Listener = conn.NewListener(server.Listener)
 	if tls {
+		server.EnableHTTP2 = true
 		server.StartTLS()
 	} else {
 		server.Start()

@@ -113,8 +113,8 @@ func (t *eventStream) send(s *subscriber, w http.ResponseWriter, scratch []byte)
 		}
 		waiting := s.queue.Gather(scratch, streamBytes)
 		t.writing = time.Now()
+		_ = t.http.SetWriteDeadline(t.writing.Add(streamWait))
 		s.mu.Unlock()
-		_ = t.http.SetWriteDeadline(time.Now().Add(streamWait))
 		n, err := w.Write(waiting)
 		if err == nil {
 			err = t.http.Flush()
@@ -159,7 +159,13 @@ func (t *eventStream) stuck(*subscriber) bool {
 	return !t.writing.IsZero() && time.Since(t.writing) > stuckAfter
 }
 
-func (t *eventStream) close() {
-	_ = t.http.SetWriteDeadline(time.Unix(1, 0))
+// close interrupts a write that is under way; there will be no other one. In HTTP/2 a
+// deadline in the past also resets the stream.
+func (t *eventStream) close(s *subscriber) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !t.writing.IsZero() {
+		_ = t.http.SetWriteDeadline(time.Unix(1, 0))
+	}
 	close(t.done)
 }

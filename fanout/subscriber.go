@@ -75,7 +75,7 @@ type transport interface {
 	// stuck says, with the subscriber's lock held, that the peer takes nothing.
 	stuck(s *subscriber) bool
 	// close ends the connection at once.
-	close()
+	close(*subscriber)
 }
 
 // queueOwner names the goroutine that may write the subscriber's queue next.

@@ -40,7 +40,7 @@ func (t *webSocket) answersPings() bool { return true }
 func (t *webSocket) stuck(s *subscriber) bool { return s.state == blocked }
 
 // close may come while the handshake is still under way: attach then closes.
-func (t *webSocket) close() {
+func (t *webSocket) close(*subscriber) {
 	t.handshake.Lock()
 	defer t.handshake.Unlock()
 	t.isClosed = true
