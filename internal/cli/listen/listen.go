@@ -149,7 +149,7 @@ func (f *listenFlags) listen(ctx context.Context, p *cli.Program, client *trunkl
 			text = fmt.Sprintf("%v; again in %s", s.Err, s.RetryIn.Round(10*time.Millisecond))
 		} else if since != "" {
 			id, _, _ := strings.Cut(since, ".") // of a cursor, without its positions
-			text = "connected, going on since " + id
+			text = "connected, resuming from " + id
 		}
 		fmt.Fprintln(p.Err, "trunkline: "+cli.Printable(text))
 	}
