@@ -11,9 +11,8 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// frame is one message with its WebSocket frame and the fields that matching
-// and resuming use. It is immutable and shared by
-// every subscriber and the ring.
+// frame is a message with its WebSocket frame and the fields that matching and
+// resuming use. It is immutable and shared by every subscriber and the ring.
 type frame struct {
 	conn.Frame
 	repeat  bool // its source record is in an earlier frame of the partition
@@ -29,8 +28,8 @@ type frame struct {
 	packed  *compressedFrame // the frame compressed; nil: compression is off
 }
 
-// factIDs are the ids of a message's facts, in one string: the agent's, the
-// queue's, the call's. "" is none.
+// factIDs holds the agent, queue and call ids of a message's facts in one string; ""
+// means the message has none.
 type factIDs struct {
 	text            string
 	queueAt, callAt uint16
@@ -40,8 +39,8 @@ func (f *factIDs) agent() string { return f.text[:f.queueAt] }
 func (f *factIDs) queue() string { return f.text[f.queueAt:f.callAt] }
 func (f *factIDs) call() string  { return f.text[f.callAt:] }
 
-// newFactIDs writes the ids to text, which holds those of a whole batch. An id
-// longer than a filter can name is left out.
+// newFactIDs appends the ids to text, which holds those of a whole batch. Ids longer
+// than a filter can name are omitted.
 func newFactIDs(text *strings.Builder, agent, queue, call []byte) factIDs {
 	start := text.Len()
 	write := func(id []byte) uint16 {
@@ -72,10 +71,10 @@ const (
 	batchBytes = int(unsafe.Sizeof(batch{}))
 )
 
-// newBatch copies records, which live only until the next read, into frames.
-// Records without an event id, which only another program can have written, are
-// skipped and counted in bad. With compress, each frame can be compressed once
-// later, for all subscribers that negotiated it.
+// newBatch copies records, which are valid only until the next read, into frames. It
+// skips records without an event id (written by another program) and counts them in
+// bad. With compress, each frame can be compressed once later, for all subscribers
+// that negotiated compression.
 func newBatch(records []kafka.Record, interned *interner, compress bool) (b *batch, bad int) {
 	size := 0
 	for i := range records {
@@ -136,7 +135,7 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 	}
 	b.Held = batchBytes + b.Cap() + cap(b.frames)*frameBytes + ids.Cap()
 	if compress {
-		b.Held += b.Cap() + cap(b.frames)*(packedBytes+conn.BlockBytes+conn.FrameBytes) // each frame compressed, at most
+		b.Held += b.Cap() + cap(b.frames)*(packedBytes+conn.BlockBytes+conn.FrameBytes) // at most, with every frame compressed
 	}
 	return b, bad
 }
@@ -159,11 +158,11 @@ type interner struct {
 	bytes int
 }
 
-// Bounds of an interner: the longest string it keeps, and the memory of all.
+// Bounds of an interner: the longest string it keeps, and its total memory.
 const (
 	maxInterned      = 256
 	maxInternedBytes = 1 << 20
-	internedOverhead = 64 // of one entry of the map
+	internedOverhead = 64 // per entry of the map
 )
 
 func (in *interner) get(b []byte) string {

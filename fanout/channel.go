@@ -77,18 +77,18 @@ func (f *Fanout) upgradeWebSocket(w http.ResponseWriter, req Request) error {
 	return nil
 }
 
-// admission is a subscriber that was accepted, with its start positions.
+// admission is an accepted subscriber with its start positions.
 type admission struct {
 	*subscriber
 	starts   []start             // in what the subscriber follows; nil: live from now on
-	others   []partitionPosition // of its cursor, in other partitions
+	others   []partitionPosition // positions of its cursor in other partitions
 	earliest bool                // replay the whole log
-	gapCount int64               // Fanout.gaps before the starts were looked up
+	gapCount int64               // value of Fanout.gapCount before the starts were looked up
 }
 
-// admit authenticates and checks a subscription and finds its start positions.
-// On success it has acquired the follower and the connection lease, which
-// unregister releases.
+// admit authenticates and checks a subscription and finds its start positions. On
+// success it holds references in the follower and the connection lease; unregister
+// releases both.
 func (f *Fanout) admit(req Request, since string, cursor bool) (*admission, error) {
 	r := req.HTTP
 	if f.draining.Load() {
@@ -119,8 +119,8 @@ func (f *Fanout) admit(req Request, since string, cursor bool) (*admission, erro
 	return a, nil
 }
 
-// position chooses and acquires the partitions of a subscriber, and finds its start
-// in each.
+// position chooses and acquires the partitions of a subscriber and finds its start in
+// each of them.
 func (f *Fanout) position(ctx context.Context, a *admission, since string) error {
 	at, err := parseResume(since)
 	if err != nil {
@@ -175,7 +175,7 @@ func (f *Fanout) newSubscriber(principal *identity.Principal, address string, cu
 	return s
 }
 
-// unavailable returns an error without a kind, such as one of Kafka, as
+// unavailable converts an error without a kind, such as a Kafka error, to
 // fault.KindUnavailable, so that the client retries.
 func unavailable(err error) error {
 	if k := fault.KindOf(err); k != fault.KindInternal {
@@ -190,8 +190,8 @@ func (f *Fanout) countRefusal(err error) {
 	}
 }
 
-// bearer returns the token of a request: of the Authorization header, else of
-// the query, for browsers, which cannot set the header.
+// bearer returns the token of a request, from the Authorization header or else from
+// the query: browsers cannot set the header of a WebSocket request.
 func bearer(r *http.Request) string {
 	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
 		return strings.TrimSpace(token)
@@ -199,9 +199,9 @@ func bearer(r *http.Request) string {
 	return r.URL.Query().Get("token")
 }
 
-// originAllowed reports whether the Origin header is allowed, so that pages of
-// other sites cannot use a visitor's token. A request without Origin does not
-// come from a browser page.
+// originAllowed reports whether the Origin header is allowed, so that pages of other
+// sites cannot use a visitor's token. Requests without Origin are allowed, since
+// browsers always send it.
 func (f *Fanout) originAllowed(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {

@@ -10,14 +10,14 @@ import (
 
 const handshakeWait = 5 * time.Second // for Kafka look-ups before an upgrade
 
-// Config has the settings and what wiring knows.
+// Config holds the settings and the values set by package app.
 type Config struct {
 	Settings
 	NodeID       string // unique among the nodes
-	HistoryBytes int64  // older history in memory while anybody replays it; 0: 64 MiB
+	HistoryBytes int64  // bytes of older history kept in memory while replays run; 0: 64 MiB
 
-	// StreamLinger is how long a partition is followed after its last subscriber has
-	// left; 0: 30 s.
+	// StreamLinger is how long a partition is still followed after its last subscriber
+	// has disconnected; 0: 30 s.
 	StreamLinger time.Duration
 }
 

@@ -20,7 +20,7 @@ type position struct {
 	epoch  int32 // leader epoch of the record before it; unknownEpoch: not known
 }
 
-// unknownEpoch is the leader epoch of a position whose epoch is not known.
+// unknownEpoch is the value of position.epoch for an unknown leader epoch.
 const unknownEpoch = -1
 
 // startAt returns the position at an offset, with source and epoch unknown.
@@ -36,22 +36,22 @@ type partitionPosition struct {
 // cursors. The subscriber's lock guards it.
 type cursorTracker struct {
 	logID      logID
-	partitions int               // of cc.evt, when the subscriber's were last chosen
+	partitions int               // of cc.evt, when the subscriber's partitions were last chosen
 	positions  []trackedPosition // in the order of their partitions
 	lastID     event.ID
 	dirty      bool // events were delivered since the last cursor
 }
 
-// trackedPosition is a position in a partition that the subscriber follows, or has
-// left.
+// trackedPosition is a position in a partition that the subscriber follows or has
+// stopped following.
 type trackedPosition struct {
 	partitionPosition
-	left time.Time // zero: it follows the partition
+	left time.Time // when it stopped following the partition; zero: it follows it
 }
 
-// leftFor is how long the position in a partition that a subscriber has left is
-// kept: it may come back when an account tree or a placement that this node has
-// late is here.
+// leftFor is how long a position is kept after a subscriber has stopped following the
+// partition: it may follow it again as soon as this node has received a delayed
+// account tree or placement.
 const leftFor = time.Minute
 
 // delivered records an event that was put on the subscriber's queue.
@@ -79,8 +79,8 @@ func (t *cursorTracker) advance(partition int, to position) {
 	p.source = max(p.source, to.source)
 }
 
-// join begins to track a partition at a position, or where it was left a short
-// while ago, and returns that.
+// join starts to track a partition at a position, or at the position kept by leave if
+// that is younger than leftFor, and returns the one chosen.
 func (t *cursorTracker) join(partition int, at position, now time.Time) position {
 	i, found := t.find(partition)
 	switch {
@@ -93,7 +93,7 @@ func (t *cursorTracker) join(partition int, at position, now time.Time) position
 	return t.positions[i].position
 }
 
-// leave keeps a partition's position, if there is one, for a while.
+// leave keeps a partition's position, if there is one, for leftFor.
 func (t *cursorTracker) leave(partition int, now time.Time) {
 	if i, found := t.find(partition); found {
 		t.positions[i].left = now
@@ -124,15 +124,16 @@ const (
 	cursorV2 = 2
 	cursorV3 = 3
 
-	// Versions up to this one are taken for those of newer nodes. What is no cursor
-	// seldom begins so: the first character is then an upper-case letter up to D.
+	// First bytes up to this one are reserved for versions of newer nodes. Other input
+	// seldom begins so: the first base64 character would be an upper-case letter up to
+	// D.
 	cursorReserved = 15
 )
 
-// cursorWriter encodes version 3: the log id, the number of partitions, and for
-// each position its partition's distance from the one after the last, the next
-// offset, the distance from the source offset, and the leader epoch where it is not
-// the one of the position before.
+// cursorWriter encodes version 3: the log id, the number of partitions, and for each
+// position its partition (distance from the one after the last), the next offset, the
+// distance from the source offset, and the leader epoch if it differs from that of the
+// position before.
 type cursorWriter struct {
 	raw   []byte
 	next  int // partition after the last
@@ -172,18 +173,17 @@ var (
 	errNewerCursor = errors.New("the cursor is of a newer version")
 )
 
-// resumePoint is a decoded value of since: an event id, or a cursor, whose
-// positions are not nil. The cursor of a client that has received no event has
-// no id.
+// resumePoint is a decoded value of since: an event id, or a cursor if positions is
+// not nil. The cursor of a client that has received no event has no id.
 type resumePoint struct {
 	id         event.ID
 	earliest   bool                // the whole log
 	log        logID               // zero: not known
-	partitions int                 // that there were; the positions of earlier versions are of all
-	positions  []partitionPosition // in the order of their partitions
+	partitions int                 // their number when the cursor was made; earlier versions have positions of all
+	positions  []partitionPosition // ordered by partition
 }
 
-// resumes reports whether anything is asked for but what comes from now on.
+// resumes reports whether the client requests past events, and not only live ones.
 func (r *resumePoint) resumes() bool { return r.earliest || r.id != 0 || r.positions != nil }
 
 // position returns the position in a partition.
@@ -195,9 +195,8 @@ func (r *resumePoint) position(partition int) (at position, found bool) {
 	return at, found
 }
 
-// parseSince decodes the value of since. Returns errNewerCursor for a cursor of a
-// newer version, and another error for anything that is neither an event id nor a
-// cursor.
+// parseSince decodes the value of since. It returns errNewerCursor for a cursor of a
+// newer version, and errCursor for a value that is neither an event id nor a cursor.
 func parseSince(s string) (resumePoint, error) {
 	head, tail, isCursor := strings.Cut(s, ".")
 	if !isCursor {

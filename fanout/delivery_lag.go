@@ -7,25 +7,25 @@ import (
 	"time"
 )
 
-// deliveryLag measures how far the delivery of a partition has been behind the
-// log. Nodes share it: it bounds the age of the events of other partitions that
-// a client that resumes by id may not have received.
+// deliveryLag measures how far the delivery of a partition has been behind the log.
+// Nodes share the result: it bounds the age of events in other partitions that a
+// client which resumes by id may not have received.
 type deliveryLag struct {
 	mu      sync.Mutex
 	reader  Reader
-	current time.Time     // when everything in the log was last delivered; at first when the stream was made
+	current time.Time     // when everything in the log was last delivered; initially when the stream was created
 	worst   time.Duration // longest time from normalization to delivery
 }
 
-// readFrom sets the reader whose Idle time is used.
+// readFrom sets the reader that supplies Idle.
 func (l *deliveryLag) readFrom(r Reader) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.reader = r
 }
 
-// delivered records the delivery of records that were read at that time, the first
-// of which was made at another, where that is known. all: the log had no more.
+// delivered records that records read at read were delivered; the first of them was
+// normalized at made, if known. all: the log had no more records.
 func (l *deliveryLag) delivered(made time.Time, known bool, read time.Time, all bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -37,8 +37,8 @@ func (l *deliveryLag) delivered(made time.Time, known bool, read time.Time, all 
 	}
 }
 
-// take returns the longest lag since the last call: of a record, or the time
-// since the stream was last at the end of the log.
+// take returns the longest lag since the last call: of a record, or the time since the
+// stream last reached the end of the log.
 func (l *deliveryLag) take(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,8 +55,8 @@ func (l *deliveryLag) take(now time.Time) time.Duration {
 
 var processedField = []byte(`"processed_at":`)
 
-// processedAt returns when a message was normalized. event.Message.Append writes it
-// near the end, behind whatever data holds.
+// processedAt returns when a message was normalized. It searches from the end:
+// event.Message.Append writes processed_at after data.
 func processedAt(message []byte) (time.Time, bool) {
 	at := bytes.LastIndex(message, processedField)
 	if at < 0 {

@@ -59,8 +59,8 @@ const (
 var disconnects = []conn.Disconnect{DisconnectNormal, DisconnectSilent, DisconnectBroken, DisconnectProtocolError,
 	DisconnectEventsLost, DisconnectRestart, DisconnectRebalance, DisconnectTokenExpired, DisconnectAccessRevoked, DisconnectTooSlow, DisconnectReplaced}
 
-// codeLabel returns the metric label of a close code: "other" for codes that
-// only a peer sends.
+// codeLabel returns the metric label of a close code: "other" for codes that this
+// server does not send.
 func codeLabel(code int) string {
 	if !slices.ContainsFunc(disconnects, func(d conn.Disconnect) bool { return d.Code == code }) {
 		return "other"

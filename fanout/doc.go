@@ -30,25 +30,23 @@
 //   - GOMAXPROCS writers, one sweeper (pings, silence, expiry, cursors, the
 //     bound of all queues), one for permissions, one for presence, one that
 //     rebalances: the end of Run's context;
-//   - one that reads cc.state for each partition of whose accounts snapshots are
-//     asked for, and one that starts and ends them (states.go): the end of Run's
-//     context;
+//   - one that reads cc.state for each partition that recent snapshots needed, and one
+//     that starts and stops these (states.go): the end of Run's context;
 //   - one that answers other nodes' questions (explain.go): the end of Run's context;
 //   - one reader for each WebSocket, and one waiter while its socket is full:
 //     the end of the connection;
-//   - one replay for each subscriber that is behind: when it is live or gone.
+//   - one replay for each subscriber that is behind: when it is live or has disconnected.
 //
 // # Bounds
 //
-// All are in bytes of memory. A subscriber's queue: beyond Config.QueueBytes a
-// subscriber whose socket is full is disconnected with 4008; one that only waits
-// for a writer makes its stream wait. The queues of a node: beyond
-// Config.NodeQueueBytes the subscribers with the longest are disconnected. The
-// ring: Config.RingBytes. History: chunks are bounded together and dropped when
-// nobody replays; a replay that waits holds none. Snapshots: Config.SnapshotBytes,
-// then agents and calls without an event for longest are left out. Sessions that
-// ended, which explanations tell of: maxPastSessions. Writers that
-// are busy slow the streams and lose nothing: Kafka is the buffer.
+// All are in bytes of memory. A subscriber's queue: above Config.QueueBytes a
+// subscriber with a full socket is disconnected with 4008; if it only waits for a
+// writer, its stream waits too. The queues of a node: above Config.NodeQueueBytes the
+// subscribers with the longest queues are disconnected. The ring: Config.RingBytes.
+// History: all chunks together are bounded, and dropped when no replay runs; a waiting
+// replay holds none. Snapshots: Config.SnapshotBytes; above it there are no snapshots
+// for stateLinger. Sessions that ended, kept for explanations: maxPastSessions. Busy
+// writers slow the streams and lose nothing: Kafka is the buffer.
 //
 // # Lock order
 //

@@ -17,22 +17,22 @@ import (
 // to where it is given events (session.go), what waits in its queue, and the ring. A
 // question goes to all nodes, since only the node of a connection knows.
 
-// Outcome is what became of an event at a connection.
+// Outcome is the delivery state of an event at one connection.
 type Outcome string
 
-// The outcomes, those that matter most first; docs/explain.md explains each.
+// The outcomes, most important first; docs/explain.md explains each.
 const (
-	OutcomeDropped        Outcome = "dropped"         // it waited in the queue when the connection ended
-	OutcomeRefused        Outcome = "resume_refused"  // the client wanted to go on before it, and the log did not reach back
-	OutcomeQueued         Outcome = "queued"          // it waits in the connection's queue
-	OutcomeReplaying      Outcome = "replaying"       // it is part of the replay that is under way
-	OutcomePending        Outcome = "pending"         // the node has not come to it
+	OutcomeDropped        Outcome = "dropped"         // it was in the queue when the connection ended
+	OutcomeRefused        Outcome = "resume_refused"  // the client requested a resume from before the event, which the log no longer has
+	OutcomeQueued         Outcome = "queued"          // it is in the connection's queue
+	OutcomeReplaying      Outcome = "replaying"       // it is part of a replay that is running
+	OutcomePending        Outcome = "pending"         // the node has not read it yet
 	OutcomeDelivered      Outcome = "delivered"       // it was written to the connection
-	OutcomeDisconnected   Outcome = "disconnected"    // the connection had ended
-	OutcomeResumedLater   Outcome = "resumed_later"   // the connection went on after it
-	OutcomeConnectedLater Outcome = "connected_later" // the connection began after it and did not resume
+	OutcomeDisconnected   Outcome = "disconnected"    // the connection had ended before the event
+	OutcomeResumedLater   Outcome = "resumed_later"   // the connection resumed from a position after the event
+	OutcomeConnectedLater Outcome = "connected_later" // the connection began after the event, without a resume
 	OutcomeFiltered       Outcome = "filtered"        // the login's filter does not select it
-	OutcomeNotVisible     Outcome = "not_visible"     // the connection's user may not see the event's account
+	OutcomeNotVisible     Outcome = "not_visible"     // the connection's user has no access to the event's account
 )
 
 var outcomeOrder = []Outcome{OutcomeDropped, OutcomeRefused, OutcomeQueued, OutcomeReplaying, OutcomePending, OutcomeDelivered,
@@ -41,18 +41,18 @@ var outcomeOrder = []Outcome{OutcomeDropped, OutcomeRefused, OutcomeQueued, Outc
 // Outcomes returns every outcome, in the order in which connections are listed.
 func Outcomes() []Outcome { return slices.Clone(outcomeOrder) }
 
-// Question asks what became of an event.
+// Question requests the outcomes of one event.
 type Question struct {
 	EventID event.ID         `json:"event_id"`
 	Offset  int64            `json:"offset"` // in the event's partition of cc.evt
 	Message identity.Message `json:"message"`
-	Root    string           `json:"root"`             // only connections of this account and those below it
+	Root    string           `json:"root"`             // only connections of this account and its descendants
 	Client  string           `json:"client,omitempty"` // only the connection with this id
 	User    string           `json:"user,omitempty"`   // only those of this user (id or name) or API key (id)
 }
 
-// Connection is what became of the event at one connection. Times are Unix seconds with
-// milliseconds; 0 is unknown or not yet.
+// Connection describes the outcome of the event at one connection. Times are Unix
+// seconds with milliseconds; 0 means unknown or not yet.
 type Connection struct {
 	ID          string            `json:"id"`
 	Node        string            `json:"node"`
@@ -64,27 +64,27 @@ type Connection struct {
 	ConnectedAt float64           `json:"connected_at"`
 	ResumedFrom string            `json:"resumed_from,omitempty"` // an event id, or Earliest
 	Outcome     Outcome           `json:"outcome"`
-	FilteredBy  *identity.Refusal `json:"filtered_by,omitempty"`   // of OutcomeFiltered
-	QueuedAt    float64           `json:"queued_at,omitempty"`     // when it was put on the queue, as long as the event is in the ring
-	LastEventID event.ID          `json:"last_event_id,omitempty"` // the last event that was written
+	FilteredBy  *identity.Refusal `json:"filtered_by,omitempty"`   // set with OutcomeFiltered
+	QueuedAt    float64           `json:"queued_at,omitempty"`     // when the event was put on the queue; only while it is in the ring
+	LastEventID event.ID          `json:"last_event_id,omitempty"` // the last event that was written to the connection
 	EndedAt     float64           `json:"ended_at,omitempty"`
 	Code        int               `json:"code,omitempty"` // close code, or HTTP status of OutcomeRefused
 	Reason      string            `json:"reason,omitempty"`
 }
 
-// NodeAnswer is what one node knows.
+// NodeAnswer is the answer of one node.
 type NodeAnswer struct {
 	Node        string          `json:"node"`
-	Since       float64         `json:"since"`       // it remembers the connections that ended after, Unix seconds
+	Since       float64         `json:"since"`       // Unix seconds: connections that ended earlier are not included
 	Connections []Connection    `json:"connections"` // at most MaxListed
 	Counts      map[Outcome]int `json:"counts"`      // of all connections
 }
 
-// MaxListed bounds the connections that an answer lists. Those whose outcome comes
-// first in Outcomes are listed, of equals the newest.
+// MaxListed bounds the connections that an answer lists. They are ordered as in
+// Outcomes, then newest first.
 const MaxListed = 1000
 
-// explain answers a question for the connections of this node.
+// explain answers a question with the connections of this node.
 func (f *Fanout) explain(q *Question) NodeAnswer {
 	past, since := f.pastSessions.list()
 	a := NodeAnswer{Node: f.cfg.NodeID, Since: unixSeconds(since), Connections: []Connection{}, Counts: map[Outcome]int{}}
@@ -116,7 +116,8 @@ func (f *Fanout) explain(q *Question) NodeAnswer {
 	return a
 }
 
-// isAbout reports whether the asker may know of a connection and asks for it.
+// isAbout reports whether the question selects a connection and the caller has access
+// to it.
 func (q *Question) isAbout(id string, p *identity.Principal, tree *identity.Tree) bool {
 	return tree.Contains(q.Root, p.AccountID) && (q.Client == "" || q.Client == id) &&
 		(q.User == "" || q.User == p.UserID || q.User == p.Username || q.User == p.KeyID)
@@ -131,8 +132,8 @@ func mostImportant(all []Connection) []Connection {
 	return all[:min(len(all), MaxListed)]
 }
 
-// describe adds what is known of a connection that is in the members. It chooses the
-// outcome, unless the filter has.
+// describe adds the details of a connected subscriber. It sets the outcome, unless the
+// filter has already determined it.
 func (f *Fanout) describe(s *subscriber, q *Question, c *Connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +159,7 @@ func (f *Fanout) describe(s *subscriber, q *Question, c *Connection) {
 	}
 }
 
-// outcome returns what became of an event that the filter selects. st may be nil. The
+// outcome returns the outcome of an event that the filter selects. st may be nil. The
 // caller holds mu.
 func (s *subscriber) outcome(q *Question, st *partitionStream) Outcome {
 	partition := q.EventID.Partition()
@@ -169,7 +170,7 @@ func (s *subscriber) outcome(q *Question, st *partitionStream) Outcome {
 	case s.queue.Contains(int64(q.EventID)):
 		return OutcomeQueued
 	case !begun || !s.interest.follows.has(partition) || st == nil:
-		return OutcomePending // an account's first event in the partition
+		return OutcomePending // first event of an account in the partition, which the subscriber is about to join
 	case s.replaying.Load() && !s.hasReplayed(q):
 		return OutcomeReplaying
 	case !s.replaying.Load() && q.Offset >= st.liveOffset():
@@ -178,8 +179,8 @@ func (s *subscriber) outcome(q *Question, st *partitionStream) Outcome {
 	return OutcomeDelivered
 }
 
-// hasReplayed reports whether a replay is known to have passed the event: by the
-// cursor, or by the last id of a replay of one partition.
+// hasReplayed reports whether a replay has certainly passed the event, according to
+// the cursor, or to the last id of a replay of a single partition.
 func (s *subscriber) hasReplayed(q *Question) bool {
 	if s.tracker == nil {
 		return len(s.session.begins) == 1 && q.EventID <= s.lastID
@@ -188,7 +189,7 @@ func (s *subscriber) hasReplayed(q *Question) bool {
 	return found && q.Offset < s.tracker.positions[i].next
 }
 
-// describe adds what is known of a session that has ended.
+// describe adds the details of a session that has ended.
 func (p *pastSession) describe(q *Question, c *Connection) {
 	c.Transport, c.ConnectedAt = p.transport, unixSeconds(p.connected)
 	c.ResumedFrom, c.LastEventID = p.resumed.String(), p.lastID
@@ -198,7 +199,7 @@ func (p *pastSession) describe(q *Question, c *Connection) {
 	}
 }
 
-// outcome returns what became of an event that the filter selects.
+// outcome returns the outcome of an event that the filter selects.
 func (p *pastSession) outcome(q *Question) Outcome {
 	begin, begun := offsetIn(p.begins, q.EventID.Partition())
 	reached, known := offsetIn(p.end.reached, q.EventID.Partition())
@@ -233,8 +234,8 @@ func unixSeconds(t time.Time) float64 {
 
 // Peers carries questions to the other nodes and their answers back.
 type Peers interface {
-	// Ask asks the other nodes. It returns the answers that come before ctx ends and
-	// the nodes without one.
+	// Ask sends the question to all other nodes. It returns the answers that arrive
+	// before ctx ends, and the nodes that did not answer.
 	Ask(ctx context.Context, node string, q Question) (answers []NodeAnswer, missing []string, err error)
 	// Answer answers the questions of other nodes until ctx ends.
 	Answer(ctx context.Context, node string, answer func(*Question) NodeAnswer)
@@ -256,17 +257,17 @@ type Report struct {
 	Counts      map[Outcome]int
 }
 
-// Explainer asks all nodes what became of an event.
+// Explainer collects the outcomes of an event from all nodes.
 type Explainer struct {
 	Local *Fanout // nil: this process has no connections
 	Peers Peers
 	Log   *slog.Logger
 }
 
-// peersWait is how long other nodes have to answer.
+// peersWait is how long Explain waits for answers of other nodes.
 const peersWait = 700 * time.Millisecond
 
-// Explain asks all nodes. Without Redis the report is not complete.
+// Explain asks all nodes about an event. Without Redis the report is not complete.
 func (e Explainer) Explain(ctx context.Context, q Question) Report {
 	var answers []NodeAnswer
 	node := ""

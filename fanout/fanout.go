@@ -20,12 +20,12 @@ import (
 // Directory authenticates tokens and holds the account tree and permissions.
 type Directory interface {
 	Authenticate(ctx context.Context, token string, accept ...identity.Audience) (*identity.Principal, error)
-	// Valid returns an error when a principal's token is no longer valid. It
-	// does no I/O.
+	// Valid returns an error when a principal's token is no longer valid. It performs
+	// no I/O.
 	Valid(p *identity.Principal) error
 	Tree() *identity.Tree
-	// Changed returns a channel that is closed at the next change of the tree
-	// or of permissions.
+	// Changed returns a channel that is closed at the next change of the tree or of
+	// permissions.
 	Changed() <-chan struct{}
 	// Lookup loads an account that Tree does not have yet.
 	Lookup(ctx context.Context, accountID string) (identity.Account, bool, error)
@@ -37,7 +37,7 @@ type Deps struct {
 	Directory Directory
 	Presence  Presence
 	Limits    Limits       // may be nil when the settings limit nothing
-	Figures   QueueFigures // nil: snapshots have none
+	Figures   QueueFigures // nil: snapshots have no figures
 	Metrics   prometheus.Registerer
 	Logger    *slog.Logger
 	Tracer    *tracing.Tracer // nil: tracing is off
@@ -65,7 +65,7 @@ type Fanout struct {
 	follower            *follower
 	placements          *placements
 	joinLag             joinLag
-	ringShare           atomic.Int64 // bytes that the ring of one partition may have
+	ringShare           atomic.Int64 // bytes that the ring of one partition may use
 	members             *members
 	pastSessions        pastSessions
 	tokens              tokens
@@ -111,8 +111,8 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 	return f, nil
 }
 
-// Run serves until ctx ends. Call Drain first to disconnect subscribers with a
-// close frame.
+// Run serves until ctx ends. To disconnect subscribers with a close frame, call Drain
+// first.
 func (f *Fanout) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for range f.writers.Count() {
@@ -137,9 +137,9 @@ func (f *Fanout) Run(ctx context.Context) error {
 	return nil
 }
 
-// register adds the subscriber to the members and to the index: from then on
-// events, permission changes and Drain reach it. Its frames stay in the queue
-// until startDelivery.
+// register adds the subscriber to the members and to the index: from then on it
+// receives events, permission changes and Drain. Its frames stay in the queue until
+// startDelivery.
 func (f *Fanout) register(a *admission) {
 	s := a.subscriber
 	s.state = scheduled
@@ -155,7 +155,7 @@ func (f *Fanout) register(a *admission) {
 		if now == tree {
 			break
 		}
-		tree = now // applyPermissions may have applied it before the older one
+		tree = now // applyPermissions may have applied tree before the older one
 	}
 	f.checkLog(s)
 	if a.gapCount != f.gapCount.Load() {
@@ -166,8 +166,8 @@ func (f *Fanout) register(a *admission) {
 	}
 }
 
-// addToIndex adds the subscriber to the index, unless it has been disconnected
-// since it became a member.
+// addToIndex adds the subscriber to the index, unless it was disconnected after
+// register added it to the members.
 func (f *Fanout) addToIndex(a *admission) {
 	s := a.subscriber
 	f.index.mu.Lock()
@@ -195,7 +195,7 @@ func (f *Fanout) addToIndex(a *admission) {
 	f.index.insert(s)
 }
 
-// startDelivery schedules the first write and starts the replay, if there is
+// startDelivery schedules the first write and starts the replay, if the subscriber has
 // one.
 func (f *Fanout) startDelivery(a *admission) {
 	f.scheduleNow(f.runContext, a.subscriber)
@@ -235,8 +235,8 @@ func (f *Fanout) scheduleNow(ctx context.Context, s *subscriber) {
 	f.writers.ScheduleNow(ctx, []*subscriber{s})
 }
 
-// remove deletes a subscriber whose connection has ended. It counts the reason
-// of an earlier disconnect, else d.
+// remove deletes a subscriber whose connection has ended. It counts the reason of an
+// earlier disconnect, or else d.
 func (f *Fanout) remove(s *subscriber, d conn.Disconnect) {
 	f.unregister(s)
 	if !s.markClosed() {
@@ -262,7 +262,8 @@ func (f *Fanout) unregister(s *subscriber) {
 	f.metrics.connections.Dec()
 }
 
-// removeFromIndex takes a subscriber out of the index and returns what it followed.
+// removeFromIndex removes a subscriber from the index and returns the partitions that
+// it followed.
 func (f *Fanout) removeFromIndex(s *subscriber) (followed partitionSet) {
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
@@ -275,8 +276,8 @@ func (f *Fanout) removeFromIndex(s *subscriber) (followed partitionSet) {
 	return followed
 }
 
-// livePositions returns the live positions by partition; one that is not followed
-// has the offset -1.
+// livePositions returns the live positions by partition; a partition that this node
+// does not follow has the offset -1.
 func (f *Fanout) livePositions() (live []position) {
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
@@ -289,8 +290,8 @@ func (f *Fanout) livePositions() (live []position) {
 	return live
 }
 
-// ensureAccountsLoaded looks up the accounts of a batch that the account tree
-// does not have yet, so that events of a new account match its subscribers.
+// ensureAccountsLoaded loads the accounts of a batch that are missing in the account
+// tree, so that events of a new account match its subscribers.
 func (f *Fanout) ensureAccountsLoaded(ctx context.Context, b *batch) {
 	asked := ""
 	for i := range b.frames {
@@ -301,8 +302,8 @@ func (f *Fanout) ensureAccountsLoaded(ctx context.Context, b *batch) {
 	}
 }
 
-// flushed observes the delivery latency of the last subscriber of a group that
-// a writer has flushed.
+// flushed observes the delivery latency of the last subscriber in a group that a
+// writer has flushed.
 func (f *Fanout) flushed(group []*subscriber) {
 	f.traces.flushed(group)
 	s := group[len(group)-1]
@@ -315,8 +316,8 @@ func (f *Fanout) flushed(group []*subscriber) {
 }
 
 // Drain closes every subscriber with 1012, spread over the configured time, and
-// refuses new requests. A handshake that is already under way is completed and
-// then closed with 1012. Drain returns when all have gone, or with ctx.
+// refuses new requests. A handshake in progress is completed and then closed with
+// 1012. Drain returns when all connections have ended, or ctx has.
 func (f *Fanout) Drain(ctx context.Context) {
 	f.draining.Store(true)
 	all := f.members.all()

@@ -7,19 +7,20 @@ import (
 	"trunkline/identity"
 )
 
-// filter selects the messages of a subscriber: the token's filter, limited to
-// accounts it may access. It is immutable; a changed permission replaces it.
+// filter selects the messages of a subscriber: the token's filter, limited to accounts
+// that it may access. It is immutable; after a permission change the subscriber gets a
+// new one.
 type filter struct {
-	root     string // the subscriber's own account; it may access this one and those below
-	accounts idSet  // the accounts its login named; nil means all below root
+	root     string // the subscriber's own account; it may access this one and its descendants
+	accounts idSet  // the accounts named at login; nil means root and all its descendants
 	types    event.TypeSet
 	names    event.NameSet
-	agents   idSet // nil means all, also messages about no agent
+	agents   idSet // nil means all, also messages without an agent
 	queues   idSet // nil means all
 	calls    idSet // nil means all
 }
 
-// idSet is a set of ids; nil is the set of all.
+// idSet is a set of ids; nil means every id.
 type idSet map[string]struct{}
 
 func newIDSet(ids []string) idSet {
@@ -43,8 +44,8 @@ func (s idSet) has(id string) bool {
 
 func (s idSet) equal(t idSet) bool { return (s == nil) == (t == nil) && maps.Equal(s, t) }
 
-// newFilter returns the filter of a token with the current account tree, or nil if
-// none of the token's accounts is accessible.
+// newFilter returns the filter of a token for the current account tree, or nil if none
+// of the token's accounts is accessible.
 func newFilter(p *identity.Principal, tree *identity.Tree) *filter {
 	types, _, ok := event.SetOf(p.EventTypes)
 	if _, known := tree.Account(p.AccountID); !ok || !known {
@@ -73,7 +74,7 @@ func (f *filter) matches(m *frame, tree *identity.Tree) bool {
 }
 
 // matchesFacts reports whether the message's facts match. Old records have no facts;
-// they match only as NameOther, about no agent, queue or call.
+// they match only as NameOther without agent, queue and call.
 func (f *filter) matchesFacts(m *frame) bool {
 	return f.names&m.name != 0 && f.agents.has(m.ids.agent()) && f.queues.has(m.ids.queue()) && f.calls.has(m.ids.call())
 }

@@ -12,12 +12,12 @@ import (
 	"trunkline/internal/fault"
 )
 
-// follower runs the stream of each partition that a subscriber of this node may
-// have events in, and for Config.StreamLinger after the last of them.
+// follower runs the stream of each partition in which a subscriber of this node may
+// have events, and stops it Config.StreamLinger after the last of them has left.
 type follower struct {
 	f *Fanout
 
-	streams atomic.Pointer[[]*partitionStream] // by partition; nil where none runs
+	streams atomic.Pointer[[]*partitionStream] // by partition; nil: not running
 	running sync.WaitGroup
 
 	mu       sync.Mutex
@@ -25,21 +25,21 @@ type follower struct {
 	closed   bool
 }
 
-// followedPartition is a partition that is followed, or about to be.
+// followedPartition is a partition that is followed, or whose stream is starting.
 type followedPartition struct {
 	references int
-	ready      chan struct{} // closed when the stream has started, or failed to
-	err        error         // why it failed; valid once ready is closed
+	ready      chan struct{} // closed when the start has succeeded or failed
+	err        error         // error of the start; valid once ready is closed
 	stop       context.CancelFunc
 	stopped    chan struct{} // closed when the stream has ended
-	idle       *time.Timer   // stops the stream; nil: there are references
+	idle       *time.Timer   // stops the stream; nil: the partition has references
 }
 
 func newFollower(f *Fanout) *follower {
 	return &follower{f: f, followed: make(map[int]*followedPartition)}
 }
 
-// stream returns the stream of a partition, nil where none runs.
+// stream returns the stream of a partition, nil if none runs.
 func (w *follower) stream(partition int) *partitionStream {
 	streams := w.streams.Load()
 	if streams == nil || partition >= len(*streams) {
@@ -62,8 +62,8 @@ func (w *follower) list() (running []*partitionStream) {
 	return running
 }
 
-// acquire starts the streams of partitions where they do not run. Each successful
-// acquire needs one release of each of its partitions.
+// acquire starts the streams of partitions that have none. Each successful acquire
+// needs one release of each of its partitions.
 func (w *follower) acquire(ctx context.Context, set partitionSet) error {
 	acquired := make(map[int]*followedPartition)
 	var starting []int
@@ -110,7 +110,7 @@ func (w *follower) acquire(ctx context.Context, set partitionSet) error {
 	return fault.Unavailable(failed, time.Second, "events are not available")
 }
 
-// release gives up partitions that were acquired.
+// release removes one reference to each partition of set.
 func (w *follower) release(set partitionSet) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,16 +119,16 @@ func (w *follower) release(set partitionSet) {
 	}
 }
 
-// dereference lets a partition's stream end, after a while, when nobody refers to
-// it. The caller holds mu.
+// dereference removes a reference to a partition. The stream ends Config.StreamLinger
+// after the last one. The caller holds mu.
 func (w *follower) dereference(partition int, e *followedPartition) {
 	if e.references--; e.references == 0 && !w.closed {
 		e.idle = time.AfterFunc(w.f.cfg.StreamLinger, func() { w.stopIdle(partition, e) })
 	}
 }
 
-// stopIdle stops a stream if there is still no reference to it, and forgets what
-// was kept of its partition.
+// stopIdle stops a stream that still has no reference and drops the cached data of its
+// partition.
 func (w *follower) stopIdle(partition int, e *followedPartition) {
 	<-e.ready
 	w.mu.Lock()
@@ -144,13 +144,13 @@ func (w *follower) stopIdle(partition int, e *followedPartition) {
 	w.f.forget(partition)
 }
 
-// forget drops what the node keeps of a partition that it does not read.
+// forget drops the cached data of a partition that the node does not read.
 func (f *Fanout) forget(partition int) {
 	f.history.forget(partition)
 	f.seen.forget(partition)
 }
 
-// publish sets the stream of a partition; nil: none runs. The caller holds mu.
+// publish sets the stream of a partition; nil means none. The caller holds mu.
 func (w *follower) publish(partition int, s *partitionStream) {
 	var streams []*partitionStream
 	if have := w.streams.Load(); have != nil {
@@ -186,13 +186,13 @@ func (w *follower) close() {
 func (w *follower) start(partitions []int) {
 	ctx, cancel := context.WithTimeout(w.f.runContext, handshakeWait)
 	defer cancel()
-	if len(w.list()) == 0 { // no stream has watched the log
+	if len(w.list()) == 0 { // no stream has followed the log since the last look-up
 		if err := w.f.identifyLog(ctx); err != nil {
 			w.failed(partitions, err)
 			return
 		}
 	}
-	w.f.lookups.clear() // nobody has watched these partitions since they were made
+	w.f.lookups.clear() // they may be outdated: no stream has followed these partitions since
 	var all errgroup.Group
 	all.SetLimit(maxConcurrentLookups)
 	for _, p := range partitions {
@@ -212,7 +212,7 @@ func (w *follower) start(partitions []int) {
 
 var errClosing = errors.New("the node is shutting down")
 
-// failed ends the start of partitions with an error. The next acquire tries again.
+// failed ends the start of partitions with an error. The next acquire retries.
 func (w *follower) failed(partitions []int, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,53 +16,53 @@ import (
 )
 
 // history reads records older than the ring from Kafka and shares them between
-// replays. It keeps the most recently used chunks, bounded in bytes, while a
-// replay runs.
+// replays. It caches the most recently used chunks, bounded in bytes, while a replay
+// runs.
 type history struct {
 	log       Log
 	limit     int64
 	compress  bool
 	metrics   *metrics
 	loaded    func(context.Context, *batch) // called for each chunk before it is shared
-	fillSlots chan struct{}                 // bounds the reads under way
+	fillSlots chan struct{}                 // bounds the concurrent reads
 
 	mu         sync.Mutex
 	partitions map[int]*partitionHistory
-	lru        list.List // of *chunk that are filled, last used first
+	lru        list.List // of filled *chunk, last used first
 	bytes      int64     // held by used
 	users      int
-	expiry     *time.Timer // drops everything, while there are no users
+	expiry     *time.Timer // drops all chunks; set while no replay runs
 }
 
 // partitionHistory holds the chunks and known gaps of one partition.
 type partitionHistory struct {
-	chunks []*chunk // in the order of offsets, none overlaps another
+	chunks []*chunk // ordered by offset, without overlap
 	gaps   []*kafka.GapError
 }
 
-// chunk is the frames of some offsets of a partition. It is immutable once
+// chunk holds the frames of a range of offsets of a partition. It is immutable once
 // ready is closed.
 type chunk struct {
 	partition  int
-	from, upTo int64 // complete from offset from to before upTo
+	from, upTo int64 // complete for offsets from <= offset < upTo
 	frames     []frame
 	bytes      int64
 	err        error
 	ready      chan struct{}
-	filled     *list.Element // in used; nil while it is being read
+	filled     *list.Element // in lru; nil while it is being read
 }
 
 const (
 	// chunkAlign aligns the first offsets of chunks, so that subscribers that
 	// resume at similar offsets share them.
 	chunkAlign = 32
-	// historyFills bounds the chunks that are read at the same time.
+	// maxHistoryFills bounds the chunks that are read at the same time.
 	maxHistoryFills = 8
 	// historyWait bounds the reading of one chunk; a replay retries after it.
 	historyWait = 10 * time.Second
 	// historyLinger is how long chunks are kept after the last replay.
 	historyLinger = 5 * time.Second
-	// knownGaps bounds the gaps that are remembered of a partition.
+	// maxKnownGaps bounds the gaps stored per partition.
 	maxKnownGaps = 64
 )
 
@@ -109,7 +109,7 @@ func (h *history) close() {
 	h.drop()
 }
 
-// drop removes all chunks. Chunks that are being read are not kept afterwards.
+// drop removes all chunks. Chunks whose read is in progress are not kept afterwards.
 func (h *history) drop() {
 	for _, p := range h.partitions {
 		p.chunks = nil
@@ -119,11 +119,11 @@ func (h *history) drop() {
 	h.metrics.historyBytes.Set(0)
 }
 
-// read returns the frames from offset on that one chunk has, and the offset, at
-// most end, up to which that is complete. end is a known end of the log beyond
-// offset, so that nothing waits for records that are not there yet. Returns
-// *kafka.GapError when the log does not go on at offset, or is not the one that ends
-// there any more: it may have been cut, and have grown, since its stream read it.
+// read returns the frames of one chunk from offset on, and the offset, at most end, up
+// to which they are complete. end is a known end of the log beyond offset, so that
+// read never waits for records that are not written yet. It returns *kafka.GapError
+// when the log does not continue at offset, or no longer contains end: it may have
+// been truncated, and have grown, since its stream read it.
 func (h *history) read(ctx context.Context, partition int, offset int64, end kafka.LogPosition) (frames []frame, upTo int64, err error) {
 	for {
 		c, mine := h.claim(partition, offset)
@@ -146,8 +146,8 @@ func (h *history) read(ctx context.Context, partition int, offset int64, end kaf
 	} // the chunk ended before offset: the next one begins there
 }
 
-// checkEpochs returns *kafka.GapError when a frame before end is of a later leader
-// epoch than end: then other records have taken the place of those up to there.
+// checkEpochs returns *kafka.GapError when a frame before end has a later leader epoch
+// than end: then the records up to end were replaced after a truncation.
 func checkEpochs(partition int, frames []frame, end kafka.LogPosition) error {
 	n, _ := slices.BinarySearchFunc(frames, end.Offset, func(f frame, offset int64) int { return cmp.Compare(f.offset, offset) })
 	if n == 0 || end.LeaderEpoch == kafka.UnknownEpoch || frames[n-1].epoch <= end.LeaderEpoch {
@@ -157,8 +157,8 @@ func checkEpochs(partition int, frames []frame, end kafka.LogPosition) error {
 		Offset: frames[0].offset, Resume: frames[0].offset, LeaderEpoch: kafka.UnknownEpoch}
 }
 
-// claim returns the chunk that holds offset or will, and whether the caller
-// must fill it. One that the caller fills may end before offset.
+// claim returns the chunk that holds offset or will hold it, and whether the caller
+// must fill it. A chunk that the caller fills may end before offset.
 func (h *history) claim(partition int, offset int64) (c *chunk, mine bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -202,18 +202,18 @@ func (h *history) partition(partition int) *partitionHistory {
 	return p
 }
 
-// fill reads the chunk for a request of the offset asked, which is in the chunk
-// or after it, and closes ready.
+// fill reads the chunk for a request of the offset asked, which is in the chunk or
+// after it, and closes ready.
 func (h *history) fill(ctx context.Context, c *chunk, asked int64, log kafka.TopicID) {
-	// Other replays wait for this chunk too, so it is read even when ctx is
-	// canceled.
+	// The read continues when ctx is canceled, since other replays wait for this chunk
+	// too.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), historyWait)
 	defer cancel()
 	from := kafka.LogPosition{TopicID: log, Offset: c.from, LeaderEpoch: kafka.UnknownEpoch}
 	b, err := h.load(ctx, c.partition, from, c.upTo)
 	for err != nil {
-		// Records that lie between the chunk's beginning and the offset asked
-		// for may be gone.
+		// The records between the start of the chunk and the requested offset may be
+		// deleted.
 		gap, ok := kafka.PassableGap(err)
 		if !ok || gap.Restarted() || gap.Resume > asked {
 			break
@@ -237,7 +237,7 @@ func (h *history) fill(ctx context.Context, c *chunk, asked int64, log kafka.Top
 		return
 	}
 	c.frames, c.from, c.upTo, c.bytes = b.frames, b.start, b.end, int64(b.Held)
-	if i < 0 { // dropped meanwhile
+	if i < 0 { // it was dropped during the read
 		return
 	}
 	c.filled = h.lru.PushFront(c)
@@ -257,7 +257,7 @@ func (h *history) evict(c *chunk) {
 	}
 }
 
-// load reads from Kafka what one Read returns, up to what a chunk may hold.
+// load reads the records of one Read from Kafka, up to the maximum size of a chunk.
 func (h *history) load(ctx context.Context, partition int, from kafka.LogPosition, upTo int64) (*batch, error) {
 	select {
 	case h.fillSlots <- struct{}{}:
@@ -277,7 +277,7 @@ func (h *history) load(ctx context.Context, partition int, from kafka.LogPositio
 		size += int64(len(records[n].Value))
 		n++
 	}
-	if n == 0 { // markers of transactions only, up to the next chunk
+	if n == 0 { // only transaction markers up to the next chunk
 		return &batch{start: from.Offset, end: upTo}, nil
 	}
 	b, _ := newBatch(records[:n], &interner{}, h.compress)
@@ -286,8 +286,8 @@ func (h *history) load(ctx context.Context, partition int, from kafka.LogPositio
 	return b, nil
 }
 
-// chunkBytes is what a chunk may hold: a share of the limit that lets one
-// subscriber replay all partitions from chunks that stay.
+// chunkBytes returns the maximum size of a chunk: a share of the limit that lets one
+// subscriber replay all partitions from cached chunks.
 func (h *history) chunkBytes() int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -303,7 +303,7 @@ func (h *history) recordGap(partition int, gap *kafka.GapError) {
 
 func (h *history) addGap(partition int, gap *kafka.GapError) {
 	p := h.partition(partition)
-	if gap.Restarted() { // other records have taken the place of those
+	if gap.Restarted() { // the log was truncated and other records have these offsets
 		p.gaps, p.chunks = nil, nil
 		return
 	}

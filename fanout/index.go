@@ -6,27 +6,27 @@ import (
 	"trunkline/event"
 )
 
-// index finds the subscribers that match a message, so that a message costs as
-// much as it has matches, however many subscribers are connected.
+// index finds the subscribers that match a message. The cost of a look-up depends on
+// the number of matches, not on the number of connected subscribers.
 //
-// A subscriber is listed in one of two maps: under the root of the account tree
-// that it sees, if it has no account filter, or under each account that its
-// filter names. Within an account it is listed under each agent, call or queue
-// that its filter names, if it names any.
+// A subscriber without an account filter is listed in one map under the root of its
+// accounts; one with an account filter is listed in the other map under each account
+// that it names. Within an account it is listed under each agent, call or queue that
+// its filter names, if it names any.
 type index struct {
 	mu    sync.RWMutex
 	trees map[string]*bucket
 	exact map[string]*bucket
 }
 
-// bucket holds the subscribers of one account: those that name no ids, and
-// those of each id.
+// bucket holds the subscribers of one account: those without a filter by id, and those
+// of each id.
 type bucket struct {
 	all  groups
 	byID map[factID]groups
 }
 
-// factID is an agent's, call's or queue's id.
+// factID is the id of an agent, call or queue.
 type factID struct {
 	kind byte
 	id   string
@@ -40,7 +40,7 @@ const (
 	queueID
 )
 
-// groups are subscribers, grouped by event types.
+// groups is a list of subscribers, grouped by event types.
 type groups []*group
 
 // group holds subscribers with the same event types.
@@ -49,12 +49,12 @@ type group struct {
 	entries []indexEntry
 }
 
-// indexEntry is a subscriber in a group; slot is the index in its slots of the
-// one that refers to this entry.
+// indexEntry is a subscriber in a group; slot is the index, in its slots, of the slot
+// that refers to this entry.
 type indexEntry struct {
 	sub      *subscriber
 	slot     int
-	anyFacts bool // its filter has nothing about facts that the place in the index does not say
+	anyFacts bool // its filter has no conditions on facts beyond the id under which it is listed
 }
 
 // indexSlot refers from a subscriber to its entry in a group.
@@ -65,20 +65,20 @@ type indexSlot struct {
 	entry   int
 }
 
-// maxListings is the number of places in the index up to which a subscriber is
-// listed by ids. One that names more, accounts times ids, is listed by account.
+// maxListings is the maximum number of index entries of a subscriber listed by ids. A
+// subscriber with more, accounts times ids, is listed by account only.
 const maxListings = 4096
 
 func newIndex() *index {
 	return &index{trees: make(map[string]*bucket), exact: make(map[string]*bucket)}
 }
 
-// replaceFilter gives a listed subscriber another filter. No message is matched
-// in between.
+// replaceFilter replaces the filter of a listed subscriber atomically: no message is
+// matched in between.
 func (x *index) replaceFilter(s *subscriber, f *filter) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if len(s.slots) == 0 { // it was removed meanwhile
+	if len(s.slots) == 0 { // it has been removed
 		return
 	}
 	x.delete(s)
@@ -98,9 +98,9 @@ func (x *index) insert(s *subscriber) {
 	}
 }
 
-// insertAccount lists s in the bucket of one of its accounts. Of several kinds
-// of ids, calls come first and queues last: fewer messages name one call than
-// one queue.
+// insertAccount lists s in the bucket of one of its accounts. Of several kinds of ids
+// it uses calls first and queues last: fewer messages have a given call than a given
+// queue.
 func insertAccount(buckets map[string]*bucket, account string, accounts int, f *filter, s *subscriber) {
 	kinds := 0
 	for _, ids := range [...]idSet{f.agents, f.calls, f.queues} {
@@ -123,7 +123,7 @@ func insertAccount(buckets map[string]*bucket, account string, accounts int, f *
 	addEntry(buckets, account, factID{}, f, s, kinds == 0 && f.names == event.EveryName)
 }
 
-// delete is remove, with mu held.
+// delete removes a subscriber. The caller holds mu.
 func (x *index) delete(s *subscriber) {
 	buckets := x.exact
 	if s.filter.Load().accounts == nil {
@@ -207,7 +207,7 @@ func removeEntry(buckets map[string]*bucket, slot indexSlot) {
 }
 
 // match calls deliver for every subscriber that matches a message. path is the
-// message's account, its parent, and so on to the root. The caller holds mu for
+// message's account, its parent, and so on up to the root. The caller holds mu for
 // reading.
 func (x *index) match(m *frame, path []string, deliver func(*subscriber)) {
 	if b := x.exact[m.account]; b != nil {
@@ -220,8 +220,8 @@ func (x *index) match(m *frame, path []string, deliver func(*subscriber)) {
 	}
 }
 
-// each calls give for every subscriber that sees an account, of that path, at least
-// once. The caller holds mu.
+// each calls give at least once for every subscriber with access to an account; path
+// is as in match. The caller holds mu.
 func (x *index) each(account string, path []string, give func(*subscriber)) {
 	x.exact[account].each(give)
 	for _, ancestor := range path {

@@ -11,26 +11,26 @@ import (
 	"trunkline/internal/retry"
 )
 
-// interest is the partitions of one subscriber. It is changed with index.mu (for
-// writing) and the subscriber's lock held; either is enough to read it.
+// interest holds the partitions of one subscriber. Writers hold index.mu (for writing)
+// and the subscriber's lock; readers hold either.
 type interest struct {
-	follows    partitionSet        // whose events it is given
-	registered bool                // in the index, and with references to what it follows
-	removed    bool                // from the index, or before it got there: it has no references any more
-	partitions int                 // of cc.evt, when follows was chosen
-	past       partitionSet        // followed as long as it is connected: see pastPartitions
-	pending    map[int]pendingJoin // to be followed soon
+	follows    partitionSet        // partitions whose events it receives
+	registered bool                // it is in the index and has references to the partitions that it follows
+	removed    bool                // it was removed from the index, or before it was added; it has no references any more
+	partitions int                 // number of partitions of cc.evt when follows was chosen
+	past       partitionSet        // followed until it disconnects: see pastPartitions
+	pending    map[int]pendingJoin // partitions to follow soon
 	joining    bool                // a task runs for pending
-	joined     []start             // followed since the running replay last looked
+	joined     []start             // followed since the last takeJoined of the running replay
 }
 
 // pendingJoin is a partition that became relevant to a connected subscriber.
 type pendingJoin struct {
-	from    int64     // offset to start at; math.MaxInt64: decided by noticed alone
+	from    int64     // offset to start at; math.MaxInt64: noticed alone decides
 	noticed time.Time // start joinRewind before it, if that is earlier; zero: at the offset
 }
 
-// with returns the join that gives what both give.
+// with returns the join that includes the events of both.
 func (j pendingJoin) with(other pendingJoin) pendingJoin {
 	if j.noticed.IsZero() || !other.noticed.IsZero() && other.noticed.Before(j.noticed) {
 		j.noticed = other.noticed
@@ -54,13 +54,13 @@ func (s *subscriber) follows(partition int) bool {
 	return s.interest.follows.has(partition)
 }
 
-// joinRewind is how far before it is noticed that an account has become visible the
-// events of its partition are given: the account tree of a node is at most 5 s
-// old. It repeats nothing, since no event of that partition was visible before.
+// joinRewind is how far before a newly visible account was noticed the delivery of its
+// partition starts: the account tree of a node is at most 5 s old. The rewind repeats
+// no event, since no event of that partition was visible before.
 const joinRewind = 10 * time.Second
 
-// noticePlacements makes connected subscribers follow the partitions in which
-// accounts that they see have events for the first time.
+// noticePlacements makes connected subscribers follow the partitions in which accounts
+// visible to them have their first events.
 func (f *Fanout) noticePlacements(ctx context.Context, added []newPlacement) {
 	for i := range added {
 		f.loadAccount(ctx, added[i].AccountID)
@@ -79,7 +79,7 @@ func (f *Fanout) noticePlacements(ctx context.Context, added []newPlacement) {
 	}
 }
 
-// loadAccount looks up an account that the account tree does not have yet.
+// loadAccount loads an account that is missing in the account tree.
 func (f *Fanout) loadAccount(ctx context.Context, account string) {
 	if _, ok := f.directory.Tree().Account(account); ok {
 		return
@@ -90,8 +90,8 @@ func (f *Fanout) loadAccount(ctx context.Context, account string) {
 	}
 }
 
-// pend has a subscriber follow a partition soon, whose events it may lack since a
-// time. The caller holds index.mu for writing.
+// pend adds a partition to those that a subscriber will follow soon; the subscriber
+// may lack its events since that time. The caller holds index.mu for writing.
 func (f *Fanout) pend(s *subscriber, partition int, j pendingJoin, since time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +115,7 @@ func (f *Fanout) pend(s *subscriber, partition int, j pendingJoin, since time.Ti
 	}
 }
 
-// runJoins makes a subscriber follow what is pending, until nothing is.
+// runJoins makes a subscriber follow its pending partitions, until none is left.
 func (f *Fanout) runJoins(ctx context.Context, s *subscriber) {
 	for {
 		pending := f.pendingJoins(s)
@@ -130,8 +130,8 @@ func (f *Fanout) runJoins(ctx context.Context, s *subscriber) {
 	}
 }
 
-// pendingJoins returns what is pending for a subscriber. When that is nothing, the
-// task ends.
+// pendingJoins returns the pending partitions of a subscriber. If there are none, it
+// marks the task as ended.
 func (f *Fanout) pendingJoins(s *subscriber) map[int]pendingJoin {
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
@@ -149,9 +149,9 @@ func (f *Fanout) pendingJoins(s *subscriber) map[int]pendingJoin {
 	return pending
 }
 
-// join follows partitions for a connected subscriber: a replay gives it what it
-// lacks of them, merged with what comes in all others, and it is live again. It
-// returns when the subscriber is live or gone.
+// join follows partitions for a connected subscriber: a replay delivers the missed
+// events, merged with the new events of all other partitions, and makes the subscriber
+// live again. It returns when the subscriber is live or disconnected.
 func (f *Fanout) join(ctx context.Context, s *subscriber, pending map[int]pendingJoin) error {
 	f.history.acquire()
 	defer f.history.release()
@@ -185,9 +185,9 @@ func (f *Fanout) join(ctx context.Context, s *subscriber, pending map[int]pendin
 	return nil
 }
 
-// commitJoins gives a subscriber the partitions, from offsets on. It returns the
-// replay to run, unless one runs already, and the partitions that the subscriber
-// does not want any more.
+// commitJoins makes a subscriber follow the partitions from the given offsets on. It
+// returns the replay to run, unless one runs already, and the partitions that the
+// subscriber no longer needs.
 func (f *Fanout) commitJoins(s *subscriber, from map[int]int64) (r *replay, unused partitionSet) {
 	f.index.mu.Lock()
 	defer f.index.mu.Unlock()
@@ -225,8 +225,8 @@ func (f *Fanout) commitJoins(s *subscriber, from map[int]int64) (r *replay, unus
 	return f.newReplay(s, starts, false), unused
 }
 
-// reconcile makes a subscriber follow the partitions that its filter asks for with
-// the account tree and placements as they are.
+// reconcile makes a subscriber follow the partitions that its filter needs according
+// to the current account tree and placements.
 func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 	want, partitions := f.placements.partitionsOf(s.filter.Load(), tree)
 	f.index.mu.RLock()
@@ -247,7 +247,7 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 		if _, ok := in.pending[p]; ok {
 			continue
 		}
-		if p >= in.partitions { // it was empty when the others were chosen
+		if p >= in.partitions { // it had no events when follows was chosen
 			f.pend(s, p, pendingJoin{}, f.placements.grewAfter())
 		} else {
 			f.pend(s, p, pendingJoin{from: math.MaxInt64, noticed: now}, now)
@@ -267,11 +267,11 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 			}
 		}
 	}
-	if s.replaying.Load() { // catchUp comes back
+	if s.replaying.Load() { // catchUp calls reconcile again
 		return
 	}
 	extra := in.follows.minus(want)
-	for p := range extra.all() { // what was followed because nothing was known of it is read up to where that is known
+	for p := range extra.all() { // partitions followed because their placements were unknown are read up to the offset where placements are complete
 		if f.follower.stream(p).live.next < f.placements.completeFrom(p) {
 			in.past.add(p)
 			extra.remove(p)
@@ -298,8 +298,8 @@ func (f *Fanout) reconcileAll() {
 	}
 }
 
-// joinLag measures for how long subscribers have lacked events of partitions that
-// they were to follow. It is part of the delivery lag.
+// joinLag measures for how long subscribers have lacked events of partitions that they
+// were about to follow. It is part of the delivery lag.
 type joinLag struct {
 	mu    sync.Mutex
 	since map[*subscriber]time.Time

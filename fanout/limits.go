@@ -10,15 +10,14 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Limits counts the open connections of the cluster by leases. Leases expire
-// unless they are renewed, so those of a dead node are freed.
+// Limits counts the open connections of the cluster by leases. Leases expire unless
+// they are renewed, which frees those of a node that has crashed.
 type Limits interface {
-	// Acquire acquires the lease in every scope, or in none. It returns the
-	// kind of the first scope that is full; with replace, it evicts the oldest
-	// connections instead.
+	// Acquire acquires the lease in every scope or in none. It returns the kind of the
+	// first full scope; with replace, it evicts the oldest connections instead.
 	Acquire(ctx context.Context, node string, s ConnectionLease, replace bool) (full string, err error)
-	// Renew renews the leases of a node's connections and returns the ids of
-	// its connections that were evicted since the last call.
+	// Renew renews the leases of a node's connections and returns the ids of its
+	// connections that were evicted since the last call.
 	Renew(ctx context.Context, node string, seats []ConnectionLease) (evicted []string, err error)
 	// Release releases leases.
 	Release(ctx context.Context, node string, seats []ConnectionLease) error
@@ -31,7 +30,7 @@ type ConnectionLease struct {
 	Scopes []Scope
 }
 
-// Scope is an account, user or address with a limit of connections.
+// Scope is an account, user or address with a connection limit.
 type Scope struct {
 	Name string // "account:…", "user:…" or "address:…"
 	Max  int
@@ -55,15 +54,15 @@ func (c Config) scopes(account, user, address string) []Scope {
 	return scopes
 }
 
-// connectionLease returns the lease of a subscriber; without limits it has no
-// scopes.
+// connectionLease returns the lease of a subscriber; it has no scopes when no limits
+// are set.
 func (f *Fanout) connectionLease(s *subscriber) ConnectionLease {
 	p := s.principal
 	return ConnectionLease{ID: s.id, Since: s.connected, Scopes: f.cfg.scopes(p.AccountID, cmp.Or(p.UserID, p.KeyID), s.address)}
 }
 
-// acquireLease applies the connection limits. It returns fault.KindLimited when
-// one is reached. While Redis is unavailable, limits are not applied.
+// acquireLease applies the connection limits. It returns fault.KindLimited when a
+// limit is reached. While Redis is unavailable, limits are not applied.
 func (f *Fanout) acquireLease(ctx context.Context, s *subscriber) error {
 	seat := f.connectionLease(s)
 	if len(seat.Scopes) == 0 {

@@ -30,7 +30,8 @@ func NewRedisLimits(client redis.UniversalClient, prefix string) *RedisLimits {
 // leaseDuration is the time from a renewal to the expiry.
 const leaseDuration = nodeTTL
 
-// All scopes share one hash tag, because the script uses several keys.
+// scope returns the key of a scope. All scopes share one hash tag, because the script
+// uses several keys.
 func (l *RedisLimits) scope(name string) string { return l.prefix + "{fanout:seats}:" + name }
 func (l *RedisLimits) evictions(node string) string {
 	return l.prefix + "{fanout:seats}:evicted:" + node
@@ -82,7 +83,7 @@ func (l *RedisLimits) notifyEvicted(ctx context.Context, members []any) error {
 	return nil
 }
 
-// Renew implements Limits. It creates leases that Redis has lost again.
+// Renew implements Limits. It also restores leases that Redis has lost.
 func (l *RedisLimits) Renew(ctx context.Context, node string, seats []ConnectionLease) (evicted []string, err error) {
 	pipe := l.client.Pipeline()
 	list := pipe.LRange(ctx, l.evictions(node), 0, -1)

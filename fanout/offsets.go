@@ -21,9 +21,9 @@ type offsetLookup struct {
 	flight singleflight.Group
 
 	mu      sync.Mutex
-	cleared int // calls of clear
+	cleared int // number of calls of clear
 	answers map[string]offsetAnswer
-	swept   int // answers left by the last removal of expired ones
+	swept   int // answers left after the last removal of expired ones
 }
 
 type offsetAnswer struct {
@@ -39,12 +39,11 @@ const (
 	timeTTL   = time.Minute
 )
 
-// lookupWait bounds one look-up, which continues when its first caller has
-// gone.
+// lookupWait bounds one look-up, which continues after its first caller has returned.
 const lookupWait = 5 * time.Second
 
-// bounds returns the first offset of a partition and the one its next record
-// will get, as of boundsLife ago at most.
+// bounds returns the first offset of a partition and the offset of its next record, at
+// most boundsLife old.
 func (l *offsetLookup) bounds(ctx context.Context, partition int) (first, next int64, err error) {
 	return l.lookUp(ctx, "bounds", partition, 0, boundsTTL, func(ctx context.Context) (int64, int64, error) {
 		return l.log.Offsets(ctx, event.TopicEvents, partition)
@@ -131,8 +130,8 @@ func (l *offsetLookup) cached(key string) (kept offsetAnswer, ok bool, cleared i
 	return kept, ok && time.Now().Before(kept.expires), l.cleared
 }
 
-// cache stores an answer, unless results were removed since its question, and
-// removes expired ones each time they have doubled.
+// cache stores an answer, unless clear was called since its question. It removes
+// expired answers each time their number has doubled.
 func (l *offsetLookup) cache(key string, answer offsetAnswer, cleared int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,7 +155,7 @@ func (l *offsetLookup) cache(key string, answer offsetAnswer, cleared int) {
 }
 
 // clear removes all results, when the log may have been truncated or recreated.
-// Answers to questions asked before are not given to questions asked after it.
+// Questions after it do not get answers to questions before it.
 func (l *offsetLookup) clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,7 +20,7 @@ type compressedFrame struct {
 const packedBytes = int(unsafe.Sizeof(compressedFrame{}))
 
 var deflaters = sync.Pool{New: func() any {
-	w, _ := flate.NewWriter(nil, flate.BestSpeed) // the level is a good one
+	w, _ := flate.NewWriter(nil, flate.BestSpeed) // an error is impossible: the level is valid
 	return w
 }}
 
@@ -39,7 +39,7 @@ func (p *compressedFrame) get(m *frame) *conn.Frame {
 		}
 		deflaters.Put(w)
 		if p.frame = &m.Frame; err != nil || small.Len()-flushTrailer >= len(m.Payload()) {
-			return // it is no smaller
+			return // compression does not make it smaller
 		}
 		p.frame = conn.NewCompressed(m.ID, small.Bytes()[:small.Len()-flushTrailer])
 	})

@@ -30,7 +30,7 @@ func (s partitionSet) minus(t partitionSet) partitionSet {
 
 func (s partitionSet) empty() bool { return s == partitionSet{} }
 
-// all yields the partitions in their order.
+// all yields the partitions in ascending order.
 func (s partitionSet) all() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		for i, word := range s {

@@ -18,50 +18,50 @@ type partitionStream struct {
 	partition int
 	strings   interner
 	reader    Reader
-	first     firstRead // by openStream, for run
+	first     firstRead // set by openStream, used by run
 
-	// live is the position up to which live subscribers have been delivered to.
-	// It is
-	// written with index.mu (for reading) and mu held; index.mu held for
-	// writing, or mu, is enough to read it.
+	// live is the position up to which events were delivered to live subscribers.
+	// Writers hold index.mu (for reading) and mu; readers hold index.mu for writing,
+	// or mu.
 	live position
 
-	mu       sync.Mutex    // taken after index.mu, and before nothing
-	topicID  kafka.TopicID // of the log that was read; zero: none was
+	mu       sync.Mutex    // taken after index.mu; no lock is taken while it is held
+	topicID  kafka.TopicID // of the log that was read; zero: nothing was read
 	ring     ring
-	original time.Time // ids from this time on are of no record before the ring; zero: not known
+	original time.Time // no record before the ring has an id from this time on; zero: unknown
 
 	lag deliveryLag
 }
 
-// roundBytes bounds the bytes that are delivered before the writers run, so that
-// a burst does not fill the queue of a client that reads fast enough.
+// roundBytes bounds the bytes delivered before the writers run, so that a burst does
+// not fill the queue of a client that reads fast enough.
 const roundBytes = 64 << 10
 
-// firstRead is the result of a reader's first Read. Its records are from the stream's
-// beginning on.
+// firstRead is the result of a reader's first Read. It contains no records before the
+// start of the stream.
 type firstRead struct {
 	done    bool
 	records []kafka.Record
 	err     error
 }
 
-// newStream follows partition from next on, which was the end of the log at the
-// time began. It has no reader yet.
+// newStream returns a stream that follows partition from next, the end of the log at
+// the time began. The stream has no reader yet.
 func (f *Fanout) newStream(partition int, next int64, began time.Time) *partitionStream {
 	s := &partitionStream{f: f, partition: partition, live: startAt(next), lag: deliveryLag{current: time.Now()}}
 	s.ring.reset(next, began)
 	return s
 }
 
-// openWait is how long openStream waits for the record before the stream's beginning:
-// where a transaction's marker is the last of the log, there is none for now.
+// openWait is how long openStream waits for the record before the start of the stream.
+// If the log ends with a transaction marker, that read returns nothing until the next
+// record.
 const openWait = time.Second
 
-// openStream returns a stream that follows the partition from the present end of the
-// log on. Its reader has read the record before, so that it knows the leader epoch and
-// notices a cut of the log from now on: what replays read before the first event of
-// the stream is what the stream goes on from.
+// openStream returns a stream that follows the partition from the current end of the
+// log. Its reader has already read the record before, so it has the leader epoch and
+// detects a truncation from now on: the stream continues exactly the log that replays
+// read before it.
 func (f *Fanout) openStream(ctx context.Context, partition int) (*partitionStream, error) {
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -80,8 +80,8 @@ func (f *Fanout) openStream(ctx context.Context, partition int) (*partitionStrea
 	return nil, ctx.Err()
 }
 
-// readFirst reads for the first time. It returns false where the log has changed
-// since its end was looked up.
+// readFirst performs the first read. It returns false if the log has changed since its
+// end was looked up.
 func (s *partitionStream) readFirst(ctx context.Context) bool {
 	within, cancel := context.WithTimeout(ctx, openWait)
 	defer cancel()
@@ -116,12 +116,12 @@ func (s *partitionStream) run(ctx context.Context) {
 			s.passGap(ctx, gap)
 			s.reader.Close()
 			from := gap.Position()
-			from.TopicID = s.topicID // the topic may be created again before the next read
+			from.TopicID = s.topicID // the topic may be recreated before the next read
 			s.reader = s.f.log.Reader(event.TopicEvents, s.partition, from)
 			s.lag.readFrom(s.reader)
 			continue
 		}
-		if err != nil { // the same reader goes on: it knows what it has read
+		if err != nil { // continue with the same reader, which has the epoch of the last record
 			s.f.logger.Warn("reading events failed", "partition", s.partition, "offset", s.live.next, "error", err)
 			s.f.metrics.streamErrors.WithLabelValues("read").Inc()
 			retry.Sleep(ctx, time.Second)
@@ -136,7 +136,7 @@ func (s *partitionStream) run(ctx context.Context) {
 	}
 }
 
-// noteRead notes the log that records were read from, and leaves out those before the
+// noteRead records the log that records were read from, and drops records before the
 // stream's position.
 func (s *partitionStream) noteRead(records []kafka.Record) []kafka.Record {
 	if id := s.reader.Position().TopicID; id != s.topicID {
@@ -150,8 +150,8 @@ func (s *partitionStream) noteRead(records []kafka.Record) []kafka.Record {
 	return s.skipOld(records)
 }
 
-// skipOld leaves out records before the stream's position. The last of them
-// gives the position its leader epoch and source offset.
+// skipOld drops records before the stream's position. The last of them sets the leader
+// epoch and source offset of the position.
 func (s *partitionStream) skipOld(records []kafka.Record) []kafka.Record {
 	n := 0
 	for n < len(records) && records[n].Offset < s.live.next {
@@ -170,10 +170,10 @@ func (s *partitionStream) skipOld(records []kafka.Record) []kafka.Record {
 	return records[n:]
 }
 
-// noteEpoch drops, before the position moves into another leader epoch, what was
-// looked up and read of the partition before: a log that was cut beyond the
-// position, while this node was behind, shows itself in nothing else. The epoch of
-// a position that is not known may have been any.
+// noteEpoch drops cached look-ups and history of the partition before the position
+// enters another leader epoch: nothing else reveals that the log was truncated beyond
+// the position while this node was behind. It does the same if the epoch of the
+// position is unknown.
 func (s *partitionStream) noteEpoch(epoch int32) {
 	if epoch != s.live.epoch {
 		s.f.history.forget(s.partition)
@@ -190,8 +190,8 @@ func (s *partitionStream) setLive(at position) {
 }
 
 // passGap moves the stream's position behind a gap in the log and disconnects the
-// partition's subscribers: one that resumes then learns whether the events it missed are still
-// in the log.
+// partition's subscribers: their resume then tells them whether the events they missed
+// are still in the log.
 func (s *partitionStream) passGap(ctx context.Context, gap *kafka.GapError) {
 	s.f.logger.Error("gap in the event log",
 		"partition", s.partition, "kind", gap.Kind, "offset", gap.Offset, "resume", gap.Resume, "error", gap)
@@ -208,12 +208,12 @@ func (s *partitionStream) passGap(ctx context.Context, gap *kafka.GapError) {
 	s.original = time.Time{}
 	s.mu.Unlock()
 	if gap.Restarted() {
-		s.f.currentLog.Store(nil) // not known, rather than wrong
+		s.f.currentLog.Store(nil) // unknown is better than wrong
 		if err := s.f.identifyLog(ctx); err != nil && ctx.Err() == nil {
 			s.f.logger.Warn("topic id lookup failed, cursors without log id", "error", err)
 		}
 	}
-	s.f.gapCount.Add(1) // for who was admitted by what was known in between
+	s.f.gapCount.Add(1) // for subscribers admitted with outdated look-ups since the first increment
 	for _, sub := range s.f.members.all() {
 		if sub.mayFollow(s.partition) {
 			s.f.disconnect(sub, DisconnectEventsLost)
@@ -270,9 +270,9 @@ func (s *partitionStream) deliver(ctx context.Context, records []kafka.Record) {
 // round lists the subscribers that need further work after a round of
 // deliveries.
 type round struct {
-	needWriter    []*subscriber // were idle: hand them to the writers
-	backPressured []*subscriber // have a full queue: wait for the writers
-	slow          []*subscriber // have a full queue and a full socket: disconnect them
+	needWriter    []*subscriber // were idle: pass them to the writers
+	backPressured []*subscriber // queue full: wait for the writers
+	slow          []*subscriber // queue and socket full: disconnect them
 }
 
 // round delivers frames and moves the stream's position to next.
@@ -322,24 +322,23 @@ func (s *partitionStream) liveOffset() int64 {
 	return s.live.next
 }
 
-// delivered returns the end of what live subscribers have been delivered, in the log that
-// it was read from.
+// delivered returns the position up to which events were delivered to live
+// subscribers, in the log that they were read from.
 func (s *partitionStream) delivered() kafka.LogPosition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return kafka.LogPosition{TopicID: s.topicID, Offset: s.live.next, LeaderEpoch: s.live.epoch}
 }
 
-// readAt returns when the record at an offset was read, as long as the ring has it.
+// readAt returns when the record at an offset was read, if the ring still has it.
 func (s *partitionStream) readAt(offset int64) (at time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ring.readAt(offset)
 }
 
-// recent returns the frames from offset on that one batch of the ring has, and
-// the offset up to which that is complete. ok is false when the ring does not
-// hold the offset.
+// recent returns the frames from offset on of one batch in the ring, and the offset up
+// to which they are complete. ok is false when the ring does not have the offset.
 func (s *partitionStream) recent(offset int64) (frames []frame, upTo int64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,13 +11,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// RedisPeers carries questions between nodes over Redis: a question is published on a
-// channel that every node listens to, and the answers on a channel of the asker's own.
+// RedisPeers sends questions between nodes over Redis: a question is published on a
+// channel to which every node subscribes, and the answers on a channel of the asking
+// node.
 type RedisPeers struct{ *RedisPresence }
 
-// peerQuestion is the message of the channel of questions.
+// peerQuestion is a message on the channel of questions.
 type peerQuestion struct {
-	Node     string   `json:"node"` // that asks, "" when it has no connections
+	Node     string   `json:"node"` // the asking node; "" when it has no connections
 	ReplyTo  string   `json:"reply_to"`
 	Question Question `json:"question"`
 }
@@ -64,7 +65,7 @@ func (p RedisPeers) Ask(ctx context.Context, node string, q Question) (answers [
 	return answers, nil, nil
 }
 
-// subscribed waits until the subscription works: what is published later is received.
+// subscribed waits until the subscription is active: it receives all later messages.
 func subscribed(ctx context.Context, s *redis.PubSub) error {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -74,8 +75,8 @@ func subscribed(ctx context.Context, s *redis.PubSub) error {
 	return err
 }
 
-// Answer implements Peers. While Redis is away there are no questions; go-redis
-// subscribes again when it is back.
+// Answer implements Peers. While Redis is unavailable there are no questions; go-redis
+// subscribes again when Redis is back.
 func (p RedisPeers) Answer(ctx context.Context, node string, answer func(*Question) NodeAnswer) {
 	asked := p.Client.Subscribe(ctx, p.questions())
 	defer asked.Close()
@@ -90,7 +91,7 @@ func (p RedisPeers) Answer(ctx context.Context, node string, answer func(*Questi
 			}
 			var q peerQuestion
 			if json.Unmarshal([]byte(message.Payload), &q) != nil || q.Node == node {
-				continue // of a later version, or this node's own
+				continue // sent by a later version, or by this node
 			}
 			if text, err := json.Marshal(answer(&q.Question)); err == nil {
 				p.reply(ctx, q.ReplyTo, text)
@@ -99,8 +100,8 @@ func (p RedisPeers) Answer(ctx context.Context, node string, answer func(*Questi
 	}
 }
 
-// reply publishes an answer. Where that fails, the asker says that this node did not
-// answer.
+// reply publishes an answer. If that fails, the asking node reports this node as
+// missing.
 func (p RedisPeers) reply(ctx context.Context, to string, text []byte) {
 	ctx, cancel := context.WithTimeout(ctx, presenceWait)
 	defer cancel()

@@ -14,30 +14,30 @@ import (
 	"trunkline/internal/retry"
 )
 
-// placements knows in which partitions of cc.evt the accounts' events are: the
-// partition of an account's key, and all that cc.accounts names, which it reads
-// whole and follows. A partition of which cc.accounts does not say that it is
-// complete is taken to have events of every account.
+// placements stores the partitions of cc.evt that contain each account's events: the
+// partition of the account's key, and every partition named in cc.accounts, which it
+// reads completely and follows. A partition that cc.accounts does not mark as complete
+// may contain events of every account.
 type placements struct {
 	f *Fanout
 
 	mu       sync.Mutex
 	loaded   bool // cc.accounts has been read to its end
 	reader   Reader
-	asked    time.Time        // when the reader was last asked for records
+	asked    time.Time        // when the reader last requested records
 	lag      deliveryLag      // of cc.accounts
-	countLag deliveryLag      // since when partitions may have been added that are not known
+	countLag deliveryLag      // measures for how long added partitions may be unknown
 	count    int              // partitions of cc.evt
 	counted  time.Time        // when they were last counted
-	grew     time.Time        // when they were last counted before there were more
+	grew     time.Time        // the last count before partitions were added
 	accounts map[string][]int // partitions that cc.accounts names
 	complete map[int]completion
 	unknown  partitionSet             // the partitions that are not complete
-	tree     *identity.Tree           // of below
+	tree     *identity.Tree           // the tree from which below was computed
 	below    map[string]*partitionSet // by account: the partitions of the accounts below it
 }
 
-// completion is from where on all accounts of a partition are named.
+// completion is the offset from which all accounts of a partition are named.
 type completion struct {
 	offset int64
 	at     time.Time
@@ -49,7 +49,7 @@ func newPlacements(f *Fanout) *placements {
 	return a
 }
 
-// reset forgets what was read. The caller holds mu, or nobody else has a.
+// reset discards everything read. The caller holds mu or has the only reference.
 func (a *placements) reset() {
 	a.accounts, a.complete = make(map[string][]int), make(map[int]completion)
 	a.loaded = false
@@ -66,8 +66,8 @@ func (a *placements) recount(count int) {
 	}
 }
 
-// partitionsOf returns the partitions that may have events which the filter
-// matches, and the number of partitions at the time.
+// partitionsOf returns the partitions that may have events matching the filter, and
+// the current number of partitions.
 func (a *placements) partitionsOf(f *filter, tree *identity.Tree) (set partitionSet, count int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -121,8 +121,8 @@ func (a *placements) widen(ancestor string, by partitionSet) {
 	*set = set.union(by)
 }
 
-// mayHold reports whether records of the account may be in a partition, where
-// there are count partitions, or as many as now.
+// mayHold reports whether a partition may have records of the account when the topic
+// has, or had, one of the given numbers of partitions or the current one.
 func (a *placements) mayHold(account string, partition int, counts ...int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -134,8 +134,8 @@ func (a *placements) mayHold(account string, partition int, counts ...int) bool 
 	return slices.Contains(a.accounts[account], partition)
 }
 
-// completions returns from where on partitions are complete, of those that are not
-// complete from their beginning.
+// completions returns the completions of partitions that are complete, but not from
+// their beginning.
 func (a *placements) completions() map[int]completion {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -148,15 +148,15 @@ func (a *placements) completions() map[int]completion {
 	return late
 }
 
-// completeFrom returns the offset from which on a partition is complete; 0 where it is
-// not, or from its beginning.
+// completeFrom returns the offset from which a partition is complete; 0 if it is not
+// complete, or complete from its beginning.
 func (a *placements) completeFrom(partition int) int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.complete[partition].offset
 }
 
-// await waits until cc.accounts has been read.
+// await waits until cc.accounts has been read completely.
 func (a *placements) await(ctx context.Context) error {
 	for !a.isLoaded() {
 		if !retry.Sleep(ctx, 5*time.Millisecond) {
@@ -166,9 +166,9 @@ func (a *placements) await(ctx context.Context) error {
 	return nil
 }
 
-// emptyEnd is how long a read of cc.accounts returns nothing before the rest of the
-// topic is taken to be empty: a reader may have got to the end and not yet returned
-// what it found there.
+// emptyEnd is how long reads of cc.accounts must return nothing before the rest of the
+// topic counts as empty: a reader may have reached the end without having returned the
+// records that it fetched there.
 const emptyEnd = 2 * time.Second
 
 func (a *placements) isLoaded() bool {
@@ -180,8 +180,8 @@ func (a *placements) isLoaded() bool {
 	return a.loaded
 }
 
-// atLeast returns the number of partitions. When fewer than n are known, it counts
-// them anew.
+// atLeast returns the number of partitions. If fewer than n are known, it counts them
+// again.
 func (a *placements) atLeast(ctx context.Context, n int) (int, error) {
 	a.mu.Lock()
 	count := a.count
@@ -192,8 +192,8 @@ func (a *placements) atLeast(ctx context.Context, n int) (int, error) {
 	return a.recountNow(ctx)
 }
 
-// recountNow asks Kafka for the number of partitions and returns it. Subscribers
-// follow those that were added.
+// recountNow requests the number of partitions from Kafka and returns it. Subscribers
+// start to follow added partitions.
 func (a *placements) recountNow(ctx context.Context) (count int, err error) {
 	asked := time.Now()
 	now, err := a.f.log.Partitions(ctx, event.TopicEvents)
@@ -211,7 +211,7 @@ func (a *placements) recountNow(ctx context.Context) (count int, err error) {
 	}
 	count = a.count
 	a.mu.Unlock()
-	defer a.countLag.delivered(time.Time{}, false, asked, true) // when subscribers are about to follow what was added
+	defer a.countLag.delivered(time.Time{}, false, asked, true) // after subscribers were assigned the added partitions
 	if before > 0 && count > before {
 		a.f.logger.Info("partitions added", "from", before, "to", count)
 		a.f.reconcileAll()
@@ -219,18 +219,18 @@ func (a *placements) recountNow(ctx context.Context) (count int, err error) {
 	return count, nil
 }
 
-// grewAfter returns a time before the newest partitions were added.
+// grewAfter returns a time before the last addition of partitions.
 func (a *placements) grewAfter() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.grew
 }
 
-// growthInterval is the time between counts of the partitions. A client that
-// resumes by id goes back by as much.
+// growthInterval is the time between counts of the partitions. A resume by id rewinds
+// by the same time.
 const growthInterval = time.Second
 
-// grow notices partitions that are added.
+// grow detects added partitions.
 func (a *placements) grow(ctx context.Context) {
 	for retry.Sleep(ctx, growthInterval) {
 		if _, err := a.recountNow(ctx); err != nil && ctx.Err() == nil {
@@ -250,7 +250,8 @@ func (a *placements) run(ctx context.Context) {
 	}
 }
 
-// follow reads until a read fails. At a gap in the log the topic is read anew.
+// follow reads until a read fails. At a gap in the log it reads the topic again from
+// its beginning.
 func (a *placements) follow(ctx context.Context) error {
 	if _, err := a.atLeast(ctx, 1); err != nil {
 		return err
@@ -287,7 +288,7 @@ func (a *placements) begin(r Reader, empty bool) {
 	a.lag.readFrom(r)
 }
 
-// apply applies records that were read at that time; all: the topic had no more.
+// apply applies records that were read at read; all: the topic had no more records.
 func (a *placements) apply(ctx context.Context, records []kafka.Record, read time.Time, all bool) {
 	var added []newPlacement
 	completed := false
@@ -317,7 +318,8 @@ func (a *placements) apply(ctx context.Context, records []kafka.Record, read tim
 	}
 }
 
-// newPlacement is a placement that was not known before, and when it was written.
+// newPlacement is a placement that was not known before, and the time at which it was
+// written.
 type newPlacement struct {
 	event.Placement
 	at time.Time

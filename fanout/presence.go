@@ -22,16 +22,16 @@ type Presence interface {
 	// whole, changed replaces all of them. It returns the number stored for the
 	// node.
 	Publish(ctx context.Context, node string, changed []Client, left []string, whole bool) (total int, err error)
-	// Others counts the nodes but this and their connections. Both may be up to
-	// summaryTTL old.
+	// Others returns the number of other nodes and of their connections. Both may be
+	// up to summaryTTL old.
 	Others(ctx context.Context, node string) (nodes, connections int, err error)
-	// Clients lists the connections of all nodes but this.
+	// Clients lists the connections of all other nodes.
 	Clients(ctx context.Context, node string) ([]Client, error)
 	// ReportLag stores a node's longest delivery lag in an hour.
 	ReportLag(ctx context.Context, node string, hour time.Time, lag time.Duration) error
-	// Lag returns the longest delivery lag of any node between two times. known
-	// is false when reports may be missing: the data does not go back to a
-	// minute before from, or no node has reported.
+	// Lag returns the longest delivery lag of any node between two times. known is
+	// false when reports may be missing: because the data begins less than a minute
+	// before from, or because no node has reported.
 	Lag(ctx context.Context, from, to time.Time) (lag time.Duration, known bool, err error)
 	// Leave removes a node and its connections.
 	Leave(ctx context.Context, node string) error
@@ -40,7 +40,7 @@ type Presence interface {
 const (
 	presenceInterval = 500 * time.Millisecond
 	presenceWait     = time.Second
-	renewEvery       = 10 // leases are renewed every so many intervals
+	renewEvery       = 10 // leases are renewed every renewEvery intervals
 	summaryTTL       = 400 * time.Millisecond
 )
 
@@ -70,12 +70,12 @@ func (f *Fanout) publishPresence(ctx context.Context) {
 // presenceState decides whether the next update replaces all entries of this
 // node.
 type presenceState struct {
-	mismatched bool // the stored count differed the last time
-	publishAll bool // publish everything the next time
+	mismatched bool // the stored count differed in the last update
+	publishAll bool // publish all connections in the next update
 }
 
-// publish stores the changes since the last update, or all connections, and
-// reads the count of the other nodes.
+// publish stores the changes since the last update, or all connections, and reads the
+// number of connections of the other nodes.
 func (f *Fanout) publish(ctx context.Context, v *presenceState, left []*subscriber) error {
 	ids := make([]string, len(left))
 	for i, s := range left {
@@ -96,8 +96,8 @@ func (f *Fanout) publish(ctx context.Context, v *presenceState, left []*subscrib
 		v.publishAll = true
 		return err
 	}
-	// Concurrent connects make the counts differ once; lost entries make them
-	// differ twice.
+	// Concurrent connects can make one count differ; lost entries make two in a row
+	// differ.
 	off := total != len(all)
 	v.publishAll, v.mismatched = off && v.mismatched, off
 	nodes, connections, err := f.presence.Others(ctx, f.cfg.NodeID)
@@ -134,7 +134,7 @@ type Status string
 // The states of a node.
 const (
 	StatusOK       Status = "ok"
-	StatusDegraded Status = "degraded" // without Redis: this node alone
+	StatusDegraded Status = "degraded" // without Redis: counts include this node only
 	StatusDraining Status = "draining"
 )
 
@@ -151,7 +151,7 @@ func (f *Fanout) Health(context.Context) (Status, int) {
 	return StatusOK, here + others
 }
 
-// Stats lists the connections of the accounts the caller may see.
+// Stats lists the connections of the accounts that the caller has access to.
 func (f *Fanout) Stats(ctx context.Context, caller *identity.Principal) []Client {
 	ctx, cancel := context.WithTimeout(ctx, presenceWait)
 	defer cancel()

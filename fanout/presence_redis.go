@@ -11,9 +11,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// RedisPresence keeps the nodes' connections in Redis: one hash a node, from
-// connection id to its Client as JSON, that expires with the node, one sorted set of
-// nodes by when they were last heard, and the summary that nodes share.
+// RedisPresence stores the nodes' connections in Redis: a hash per node, from
+// connection id to its Client as JSON, that expires with the node; a sorted set of
+// nodes by their last update; and the summary shared by the nodes.
 type RedisPresence struct {
 	Client redis.UniversalClient
 	Prefix string // of every key
@@ -26,8 +26,8 @@ const nodeTTL = 15 * time.Second
 func (p *RedisPresence) nodes() string            { return p.Prefix + "fanout:nodes" }
 func (p *RedisPresence) conns(node string) string { return p.Prefix + "fanout:conns:{" + node + "}" }
 
-// Most fields of one command, so that a node with many connections does not
-// hold Redis up.
+// redisFields is the maximum number of fields per command, so that a node with many
+// connections does not block Redis.
 const redisFields = 500
 
 // Publish implements Presence.
@@ -65,8 +65,8 @@ func (p *RedisPresence) Publish(ctx context.Context, node string, changed []Clie
 	return int(count.Val()), nil
 }
 
-// allNodes returns the nodes that published recently. It removes nodes older than
-// twice nodeTTL; clocks may differ by less than nodeTTL.
+// allNodes returns the nodes that published recently. It removes nodes whose last
+// update is older than twice nodeTTL; clocks may differ by less than nodeTTL.
 func (p *RedisPresence) allNodes(ctx context.Context) ([]string, error) {
 	oldest := strconv.FormatInt(time.Now().Add(-2*nodeTTL).UnixMilli(), 10)
 	pipe := p.Client.Pipeline()
@@ -78,18 +78,19 @@ func (p *RedisPresence) allNodes(ctx context.Context) ([]string, error) {
 	return all.Val(), nil
 }
 
-// summary is the key of a hash with the number of connections of each node, of all
-// of them, and the number of nodes. It expires after summaryTTL.
+// summary returns the key of a hash with the number of connections of each node, their
+// sum, and the number of nodes. It expires after summaryTTL.
 func (p *RedisPresence) summary() string { return p.Prefix + "fanout:summary" }
 
 const (
 	summaryNodes       = "nodes"
 	summaryConnections = "connections"
-	summaryNode        = "node:" // and the node's name
+	summaryNode        = "node:" // followed by the node's name
 )
 
-// Others implements Presence. The first node that finds no summary counts for all,
-// so that the work of Redis grows with the number of nodes and not with its square.
+// Others implements Presence. The first node that finds no summary counts for all
+// nodes, so that the load on Redis grows linearly with the number of nodes instead of
+// quadratically.
 func (p *RedisPresence) Others(ctx context.Context, node string) (nodes, connections int, err error) {
 	var of struct {
 		Nodes       int `redis:"nodes"`
@@ -113,8 +114,8 @@ func (p *RedisPresence) Others(ctx context.Context, node string) (nodes, connect
 	return of.Nodes - 1, of.Connections - here, nil
 }
 
-// summarize counts the connections of each node, stores the summary, and returns
-// what Others does.
+// summarize counts the connections of each node, stores the summary, and returns the
+// results of Others.
 func (p *RedisPresence) summarize(ctx context.Context, node string) (nodes, connections int, err error) {
 	all, err := p.allNodes(ctx)
 	if err != nil || len(all) == 0 {
@@ -188,17 +189,16 @@ func (p *RedisPresence) Leave(ctx context.Context, node string) error {
 }
 
 const (
-	// lagTTL is the time for which delivery lag is stored. Older hours are
-	// unknown.
+	// lagTTL is how long delivery lag is stored; for older hours it is unknown.
 	lagTTL = 8 * 24 * time.Hour
-	// lagSettle is the time within which every node reports again after Redis
-	// lost its data.
+	// lagSettle is the time within which every node reports again after Redis has lost
+	// its data.
 	lagSettle = time.Minute
 )
 
-// lagPrefix begins the keys of delivery lag. In a Redis Cluster they share a hash slot,
-// so that a node which loses its data loses all of them, and lagSince never
-// outlives reports.
+// lagPrefix returns the prefix of the keys of delivery lag. In a Redis Cluster they
+// share a hash slot, so that a Redis node which loses data loses all of them: lagSince
+// never outlives reports.
 func (p *RedisPresence) lagPrefix() string {
 	if _, cluster := p.Client.(*redis.ClusterClient); cluster {
 		return p.Prefix + "{fanout:late}:"
@@ -210,11 +210,12 @@ func (p *RedisPresence) lagKey(hour time.Time) string {
 	return p.lagPrefix() + strconv.FormatInt(hour.Unix(), 10)
 }
 
-// lagSince is the key of the time, in Unix milliseconds, from which on reports
-// are complete but for lagSettle. It is missing when the shared view was lost.
+// lagSince returns the key of the time, in Unix milliseconds, from which reports are
+// complete, except for lagSettle after it. The key is missing after Redis has lost its
+// data.
 func (p *RedisPresence) lagSince() string { return p.lagPrefix() + "since" }
 
-// ReportLag implements Presence: a hash an hour, from node to milliseconds.
+// ReportLag implements Presence. It stores a hash per hour, from node to milliseconds.
 func (p *RedisPresence) ReportLag(ctx context.Context, node string, hour time.Time, lag time.Duration) error {
 	pipe := p.Client.Pipeline()
 	pipe.SetNX(ctx, p.lagSince(), time.Now().UnixMilli(), lagTTL)
@@ -227,8 +228,8 @@ func (p *RedisPresence) ReportLag(ctx context.Context, node string, hour time.Ti
 	return nil
 }
 
-// Lag implements Presence. An hour without reports had no node that followed
-// anything, unless it is the first one asked for.
+// Lag implements Presence. An hour without reports means that no node followed any
+// partition, except for the first requested hour.
 func (p *RedisPresence) Lag(ctx context.Context, from, to time.Time) (lag time.Duration, known bool, err error) {
 	first := from.Truncate(time.Hour)
 	if to.Sub(first) > lagTTL-time.Hour || to.Before(first) {

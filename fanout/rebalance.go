@@ -15,8 +15,8 @@ import (
 // reach the last one when the time is over, and ends as soon as the node has no
 // excess.
 
-// The parts of its share by which a node may have more: a round begins above the first
-// and ends at the second.
+// Fractions of its share by which a node may have more connections: a round begins
+// above the first and ends at the second.
 const (
 	rebalanceAbove = 0.1
 	rebalanceUntil = 0.02
@@ -51,8 +51,8 @@ type clusterSize struct {
 	here, others int // connections of this node and of the others
 }
 
-// excess returns by how many connections the node has more than its share and the
-// margin, a part of it; negative when it has fewer.
+// excess returns the number of connections above the node's share plus the margin, a
+// fraction of the share; negative below that.
 func (c clusterSize) excess(margin float64) int {
 	share := float64(c.here+c.others) / float64(c.nodes)
 	return c.here - int(math.Ceil(share*(1+margin)))
@@ -60,24 +60,24 @@ func (c clusterSize) excess(margin float64) int {
 
 // rebalancer chooses the connections that a node disconnects.
 type rebalancer struct {
-	period time.Duration // of a round, from the moment a node was added
-	nodes  int           // that next was last called with; 0: never
+	period time.Duration // of a round, from the addition of the node
+	nodes  int           // value in the last call of next; 0: none
 
 	due     time.Time     // of the next round; zero: none
 	began   time.Time     // of the present round
 	size    int           // connections at its beginning
-	taken   int           // of waiting, since
-	account string        // of the last one that was taken
-	waiting []*subscriber // of the round, by account; empty: no round
+	taken   int           // connections taken from waiting in this round
+	account string        // account of the last connection taken
+	waiting []*subscriber // connections of the round, ordered by account; empty: no round
 }
 
 func (r *rebalancer) active() bool { return len(r.waiting) > 0 }
 
-// settle is the time from the addition of a node to the round, within which balancers
-// notice it.
+// settle returns the time between the addition of a node and the round, within which
+// balancers detect the node.
 func (r *rebalancer) settle() time.Duration { return r.period / 10 }
 
-// next returns the connections to disconnect now; list returns all that there are.
+// next returns the connections to disconnect now; list returns all connections.
 func (r *rebalancer) next(now time.Time, c clusterSize, list func() []*subscriber) []*subscriber {
 	if r.nodes != 0 && c.nodes > r.nodes {
 		r.due = now.Add(r.settle())
@@ -104,7 +104,7 @@ func (r *rebalancer) next(now time.Time, c clusterSize, list func() []*subscribe
 	for ; r.active() && allowed > 0; r.taken++ {
 		s := r.waiting[0]
 		account := s.principal.ChannelAccount()
-		// An account that was begun is finished, unless it is a large one.
+		// Finish an account that was begun, unless it is a large one.
 		if excess <= 0 && (account != r.account || excess <= -r.size/20) {
 			r.waiting = nil
 			break
@@ -120,8 +120,7 @@ func (r *rebalancer) next(now time.Time, c clusterSize, list func() []*subscribe
 	return moving
 }
 
-// byAccount returns the subscribers account by account, in no particular order of
-// accounts.
+// byAccount groups the subscribers by account, in arbitrary order of accounts.
 func byAccount(all []*subscriber) []*subscriber {
 	accounts := map[string][]*subscriber{}
 	for _, s := range all {

@@ -17,56 +17,56 @@ import (
 type start struct {
 	partition int
 	position
-	after event.ID // messages up to this id are left out; 0: none
-	// ahead is set where the position was ahead of the stream when it was checked:
-	// the log may be cut there before this node has read it.
+	after event.ID // skip messages up to this id; 0: none
+	// ahead is set if the position was ahead of the stream when it was checked: the
+	// log may be truncated there before this node has read it.
 	ahead bool
 }
 
-// replay delivers missed events to one subscriber and makes it live. It merges
-// the partitions by id, and the subscriber becomes live in all of them at once:
-// whatever event is the last one sent, everything with a lower id that this
-// node has read has been sent before.
+// replay delivers missed events to one subscriber and makes it live. It merges the
+// partitions by id, and the subscriber becomes live in all of them at once: at any
+// time, every event that this node has read and whose id is lower than that of the
+// last event sent has been sent too.
 //
-// While it waits it holds offsets, not frames, so that a slow client uses no
-// memory beyond its queue.
+// While waiting it holds offsets, not frames, so that a slow client uses no memory
+// beyond its queue.
 type replay struct {
 	f        *Fanout
 	sub      *subscriber
 	sources  []*replaySource
-	pending  []*replaySource // those with a message to deliver: a heap by head
+	pending  []*replaySource // those with a message to deliver: a heap ordered by head
 	skipGaps bool            // continue after damaged records: since=earliest
 
 	filter        *filter        // of sub, as of the last refresh
 	tree          *identity.Tree // as of the last refresh
-	filterVersion int            // refreshes that changed either
-	needsWriter   bool           // sub waits to be handed to a writer
+	filterVersion int            // number of refreshes that changed filter or tree
+	needsWriter   bool           // sub must be passed to a writer
 	sent          int
 }
 
-// source is one partition of a replay.
+// replaySource is one partition of a replay.
 type replaySource struct {
 	stream *partitionStream
-	at     position // everything before has been delivered or left out
+	at     position // everything before it was delivered or skipped
 	after  event.ID
-	ahead  bool              // at must be checked once the stream has reached it
-	bound  kafka.LogPosition // of the round: where the stream had delivered to
+	ahead  bool              // at must be checked when the stream has reached it
+	bound  kafka.LogPosition // of the round: the position that the stream had delivered
 
-	frames        []frame  // from at.next on; none while they are not at hand
-	upTo          int64    // frames are complete up to here
-	head          event.ID // of frames[0], which is to be delivered next
-	filterVersion int      // replay.checks when the filter admitted it
+	frames        []frame  // from at.next on; empty while not loaded
+	upTo          int64    // frames are complete up to this offset
+	head          event.ID // of frames[0], the next to deliver
+	filterVersion int      // replay.filterVersion when the filter admitted head
 }
 
-// errGone ends a replay whose subscriber has left.
+// errGone ends a replay whose subscriber has disconnected.
 var errGone = errors.New("subscriber has left")
 
 // errNotInRing ends an attempt to deliver from the ring alone.
 var errNotInRing = errors.New("not in the ring")
 
 const (
-	// aheadPause is the interval of checks while a client's position is ahead
-	// of this node.
+	// aheadPause is the interval of checks while a client's position is ahead of this
+	// node.
 	aheadPause = 20 * time.Millisecond
 	// lastOffsets bounds the offsets delivered while the streams are stopped.
 	lastOffsets = 256
@@ -74,7 +74,8 @@ const (
 	refreshEvery = 64
 )
 
-// newReplay returns the replay of a subscriber from its starts, whose streams run.
+// newReplay returns a replay of a subscriber from its starts, whose streams are
+// running.
 func (f *Fanout) newReplay(sub *subscriber, starts []start, skipGaps bool) *replay {
 	r := &replay{f: f, sub: sub, skipGaps: skipGaps}
 	r.add(starts)
@@ -82,7 +83,7 @@ func (f *Fanout) newReplay(sub *subscriber, starts []start, skipGaps bool) *repl
 	return r
 }
 
-// add adds sources. A stream has ended only where the subscriber has left.
+// add adds sources. A stream has ended only if the subscriber has disconnected.
 func (r *replay) add(starts []start) {
 	for _, s := range starts {
 		if stream := r.f.follower.stream(s.partition); stream != nil {
@@ -91,7 +92,7 @@ func (r *replay) add(starts []start) {
 	}
 }
 
-// takeJoined adds the partitions that the subscriber has come to follow.
+// takeJoined adds the partitions that the subscriber has started to follow.
 func (r *replay) takeJoined() {
 	r.sub.mu.Lock()
 	joined := r.sub.interest.joined
@@ -100,7 +101,7 @@ func (r *replay) takeJoined() {
 	r.add(joined)
 }
 
-// catchUp runs until the subscriber is live or gone.
+// catchUp runs the replay until the subscriber is live or disconnected.
 func (f *Fanout) catchUp(ctx context.Context, r *replay) {
 	f.metrics.replaying.Inc()
 	defer f.metrics.replaying.Dec()
@@ -120,11 +121,11 @@ func (f *Fanout) catchUp(ctx context.Context, r *replay) {
 		switch {
 		case r.sub.gone() || ctx.Err() != nil:
 			return
-		case err == nil && !advanced: // the node it comes from was ahead of this one
+		case err == nil && !advanced: // the node that sent the position was ahead of this one
 			retry.Sleep(ctx, aheadPause)
 		case err == nil:
 		case !r.disconnectAtGap(err):
-			// Kafka is away: the subscriber stays, and misses nothing.
+			// Kafka is unavailable: the subscriber stays connected and loses no event.
 			f.metrics.streamErrors.WithLabelValues("replay").Inc()
 			f.logger.Warn("replay delayed: Kafka unavailable", "error", err)
 			retry.Sleep(ctx, time.Second)
@@ -134,8 +135,8 @@ func (f *Fanout) catchUp(ctx context.Context, r *replay) {
 	}
 }
 
-// disconnectAtGap disconnects the subscriber and returns true when err is a gap
-// in the log.
+// disconnectAtGap disconnects the subscriber and returns true if err is a gap in the
+// log.
 func (r *replay) disconnectAtGap(err error) bool {
 	gap, ok := errors.AsType[*kafka.GapError](err)
 	if !ok {
@@ -148,8 +149,8 @@ func (r *replay) disconnectAtGap(err error) bool {
 	return true
 }
 
-// round delivers, in the order of ids, everything up to where the streams are
-// now. advanced reports whether there was anything to read.
+// round delivers, ordered by id, all events up to the current positions of the
+// streams. advanced reports whether there were any to read.
 func (r *replay) round(ctx context.Context) (advanced bool, err error) {
 	r.takeJoined()
 	r.refresh()
@@ -172,15 +173,16 @@ func (r *replay) round(ctx context.Context) (advanced bool, err error) {
 	return true, err
 }
 
-// partitions returns the number of partitions when the subscriber's were chosen.
+// partitions returns the number of partitions at the last choice of the subscriber's
+// partitions.
 func (r *replay) partitions() int {
 	r.sub.mu.Lock()
 	defer r.sub.mu.Unlock()
 	return r.sub.interest.partitions
 }
 
-// arrive checks a position that the stream was behind. Returns *kafka.GapError when
-// the log was cut before it meanwhile.
+// arrive checks a position that was ahead of the stream. It returns *kafka.GapError if
+// the log was truncated before the position since.
 func (r *replay) arrive(ctx context.Context, s *replaySource) error {
 	at, err := r.f.checkPosition(ctx, s.stream.partition, s.at, r.filter, r.partitions())
 	if fault.KindOf(err) == fault.KindGone {
@@ -193,8 +195,8 @@ func (r *replay) arrive(ctx context.Context, s *replaySource) error {
 	return err
 }
 
-// merge delivers what lies between the sources' positions and bounds. With wait
-// it waits while the client's queue is half full.
+// merge delivers the events between the sources' positions and bounds. With wait it
+// pauses while the client's queue is half full.
 func (r *replay) merge(ctx context.Context, load func(context.Context, *replaySource) error, wait bool) error {
 	r.pending = r.pending[:0]
 	for _, s := range r.sources {
@@ -217,7 +219,7 @@ func (r *replay) merge(ctx context.Context, load func(context.Context, *replaySo
 				if err := r.deliver(ctx, s, wait); err != nil {
 					return err
 				}
-			} // else they were released while it waited: find the same one again
+			} // the frames were released while it waited: find the same one again
 			if found, err = r.seek(ctx, s, load); err != nil {
 				return err
 			}
@@ -234,7 +236,7 @@ func (r *replay) merge(ctx context.Context, load func(context.Context, *replaySo
 	return nil
 }
 
-// secondHead returns the lowest head but that of the first source.
+// secondHead returns the lowest head of all sources except the first.
 func (r *replay) secondHead() event.ID {
 	next := event.ID(math.MaxInt64)
 	for _, s := range r.pending[1:max(1, min(3, len(r.pending)))] {
@@ -243,7 +245,7 @@ func (r *replay) secondHead() event.ID {
 	return next
 }
 
-// sift moves a source of the heap down to where it belongs.
+// sift moves a source down the heap to its place.
 func (r *replay) sift(i int) {
 	for {
 		low := i
@@ -260,8 +262,8 @@ func (r *replay) sift(i int) {
 	}
 }
 
-// seek moves the source to the next message that the subscriber is to get.
-// found is false when there is none below the bound.
+// seek moves the source to the subscriber's next message. found is false if there is
+// none below the bound.
 func (r *replay) seek(ctx context.Context, s *replaySource, load func(context.Context, *replaySource) error) (found bool, err error) {
 	for s.at.next < s.bound.Offset {
 		if s.at.next >= s.upTo {
@@ -295,7 +297,7 @@ func (s *replaySource) advancePast(m *frame) {
 	s.at = position{m.offset + 1, max(s.at.source, m.source), m.epoch}
 }
 
-// load gets the frames at the source's position, of the ring or of history.
+// load reads the frames at the source's position, from the ring or from history.
 func (r *replay) load(ctx context.Context, s *replaySource) (err error) {
 	var ok bool
 	if s.frames, s.upTo, ok = s.stream.recent(s.at.next); ok {
@@ -326,7 +328,7 @@ func (r *replay) maySkipGap(s *replaySource, gap *kafka.GapError) bool {
 	return false
 }
 
-// loadRecent gets the frames at the source's position without waiting.
+// loadRecent reads the frames at the source's position without waiting.
 func (r *replay) loadRecent(_ context.Context, s *replaySource) error {
 	var ok bool
 	if s.frames, s.upTo, ok = s.stream.recent(s.at.next); !ok {
@@ -367,7 +369,7 @@ func (r *replay) deliver(ctx context.Context, s *replaySource, wait bool) error 
 	return nil
 }
 
-// awaitRoom waits until the client's queue is half empty.
+// waitForSpace waits until the client's queue is half empty.
 func (r *replay) waitForSpace(ctx context.Context) error {
 	for room := r.sub.spaceAvailable(false); room != nil; room = r.sub.spaceAvailable(false) {
 		r.flush(ctx)
@@ -385,7 +387,7 @@ func (r *replay) waitForSpace(ctx context.Context) error {
 // errTooSlow ends a replay of a client whose queue and socket are full.
 var errTooSlow = errors.New("subscriber is too slow")
 
-// flush hands the subscriber to a writer when something has been pushed.
+// flush passes the subscriber to a writer if an event was pushed.
 func (r *replay) flush(ctx context.Context) {
 	if r.needsWriter {
 		r.f.scheduleNow(ctx, r.sub)
@@ -393,7 +395,7 @@ func (r *replay) flush(ctx context.Context) {
 	}
 }
 
-// trackPositions moves the subscriber's cursor to where the replay is.
+// trackPositions moves the subscriber's cursor to the position of the replay.
 func (r *replay) trackPositions() {
 	r.sub.mu.Lock()
 	defer r.sub.mu.Unlock()
@@ -405,8 +407,8 @@ func (r *replay) trackPositions() {
 	}
 }
 
-// refresh reads the filter and the account tree again: permissions may change,
-// and accounts be created, while a replay runs.
+// refresh reloads the filter and the account tree: permissions may change, and
+// accounts be created, while a replay runs.
 func (r *replay) refresh() {
 	filter, tree := r.sub.filter.Load(), r.f.directory.Tree()
 	if filter != r.filter || tree != r.tree {
@@ -426,9 +428,9 @@ func (r *replay) releaseOthers(but *replaySource) {
 	}
 }
 
-// goLive makes the subscriber live in all partitions when it has reached the
-// live positions. Up to lastOffsets messages of the ring are delivered while
-// index.mu stops the streams.
+// goLive makes the subscriber live in all partitions if it has reached the live
+// positions. It delivers up to lastOffsets messages of the ring while index.mu stops
+// the streams.
 func (r *replay) goLive(ctx context.Context) (live bool, err error) {
 	defer r.flush(ctx)
 	defer func() {
@@ -462,7 +464,7 @@ func (r *replay) goLive(ctx context.Context) (live bool, err error) {
 		}
 	}
 	for _, s := range r.sources {
-		s.at.epoch = s.stream.live.epoch // a start by time has none
+		s.at.epoch = s.stream.live.epoch // unknown after a start by time
 	}
 	r.trackPositions()
 	r.sub.becomeLive(time.Now())

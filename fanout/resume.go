@@ -14,9 +14,9 @@ import (
 // Earliest is the value of since that requests the whole log.
 const Earliest = "earliest"
 
-// parseResume decodes since; "" is the zero value. Returns fault.KindInvalid for a
+// parseResume decodes since; "" is the zero value. It returns fault.KindInvalid for a
 // malformed value, and fault.KindUnavailable for a cursor of a newer version, which
-// another node may know.
+// another node may support.
 func parseResume(since string) (at resumePoint, err error) {
 	switch since {
 	case "":
@@ -34,8 +34,8 @@ func parseResume(since string) (at resumePoint, err error) {
 	return at, nil
 }
 
-// knowPartitions counts the partitions anew where a position is in one that is not
-// known. Returns fault.KindGone for a position that this cluster cannot have given.
+// knowPartitions counts the partitions again if a position is in an unknown one. It
+// returns fault.KindGone for a position that cannot come from this cluster.
 func (f *Fanout) knowPartitions(ctx context.Context, at resumePoint) error {
 	if at.positions == nil && at.id == 0 {
 		return nil
@@ -60,8 +60,8 @@ func (f *Fanout) knowPartitions(ctx context.Context, at resumePoint) error {
 	return gone("the cursor is of another cluster")
 }
 
-// pastPartitions returns the partitions that a client reads from before the offset
-// from which on all their accounts are named: any account may be in them.
+// pastPartitions returns the partitions that a client reads from an offset before
+// their completion: any account may have events in them.
 func (f *Fanout) pastPartitions(ctx context.Context, at resumePoint) (set partitionSet, err error) {
 	late := f.placements.completions()
 	if len(late) == 0 || !at.resumes() {
@@ -83,8 +83,9 @@ func (f *Fanout) pastPartitions(ctx context.Context, at resumePoint) (set partit
 	return set, nil
 }
 
-// resumeStarts converts since to a start in each of the partitions, whose streams
-// run. Returns fault.KindGone for a position that is not, or no longer, in the log.
+// resumeStarts converts since to a start in each of the partitions, whose streams are
+// running. It returns fault.KindGone for a position that is not, or no longer, in the
+// log.
 func (f *Fanout) resumeStarts(ctx context.Context, at resumePoint, set partitionSet, flt *filter) ([]start, error) {
 	f.history.acquire()
 	defer f.history.release()
@@ -116,10 +117,10 @@ func pointers(starts []start) (all []*start) {
 	return all
 }
 
-// fromCursor sets the cursor's positions. A partition that was added after the
-// cursor starts at offset 0. One that the cursor does not have was not followed
-// when it was made: nothing of it has been sent, and it starts as much earlier than
-// the cursor's event as any node may have been behind.
+// fromCursor sets the cursor's positions. A partition that was added after the cursor
+// starts at offset 0. A partition missing in the cursor was not followed when the
+// cursor was made: none of its events were sent, and it starts before the cursor's
+// event by the largest possible lag of any node.
 func (f *Fanout) fromCursor(ctx context.Context, at resumePoint, starts []start, flt *filter) error {
 	if current := f.logID(); at.log != (logID{}) && current != (logID{}) && at.log != current {
 		return gone("the cursor is of another log")
@@ -137,7 +138,7 @@ func (f *Fanout) fromCursor(ctx context.Context, at resumePoint, starts []start,
 		}
 		if st := f.follower.stream(s.partition); !st.holds(s.position) {
 			check = append(check, s)
-			s.ahead = s.next > st.liveOffset() // before it is checked
+			s.ahead = s.next > st.liveOffset() // set before the position is checked
 		}
 	}
 	err := forEach(ctx, check, func(ctx context.Context, s *start) (err error) {
@@ -147,7 +148,7 @@ func (f *Fanout) fromCursor(ctx context.Context, at resumePoint, starts []start,
 	switch {
 	case err != nil:
 		return err
-	case at.id == 0: // of a snapshot without any event
+	case at.id == 0: // cursor of a snapshot without any event
 		err = f.earliest(ctx, others)
 	case len(others) > 0:
 		sent := at.id.Time().Add(-f.resumeRewind(ctx, at.id.Time()))
@@ -159,7 +160,7 @@ func (f *Fanout) fromCursor(ctx context.Context, at resumePoint, starts []start,
 	return f.refuseDamage(starts, flt)
 }
 
-// rewindAll sets the starts to go back to a time.
+// rewindAll sets the starts to a rewind.
 func (f *Fanout) rewindAll(ctx context.Context, starts []*start, back rewind) error {
 	var ask []*start
 	for _, s := range starts {
@@ -170,19 +171,19 @@ func (f *Fanout) rewindAll(ctx context.Context, starts []*start, back rewind) er
 	}
 	return forEach(ctx, ask, func(ctx context.Context, s *start) error {
 		st := f.follower.stream(s.partition)
-		read := st.liveOffset() // the log may be cut beyond it before this node has read it
+		read := st.liveOffset() // the log may be truncated beyond it before this node has read it
 		offset, err := f.rewindTo(ctx, st, back)
 		s.position = startAt(min(offset, read))
 		return err
 	})
 }
 
-// checkPosition validates a cursor's position against the log and returns the
-// start. Deleted records are skipped when none was for the filter's accounts;
-// else it returns fault.KindGone.
+// checkPosition validates a cursor's position against the log and returns the start.
+// Deleted records are skipped if none was of the filter's accounts; otherwise it
+// returns fault.KindGone.
 func (f *Fanout) checkPosition(ctx context.Context, partition int, at position, flt *filter, partitionsThen int) (position, error) {
 	first, next, err := f.lookups.bounds(ctx, partition)
-	if err == nil && at.next > next { // of a node that is ahead of the answer
+	if err == nil && at.next > next { // the position is of a node that has read more than the answer includes
 		first, next, err = f.log.Offsets(ctx, event.TopicEvents, partition)
 	}
 	if err != nil {
@@ -217,8 +218,8 @@ func (f *Fanout) checkPosition(ctx context.Context, partition int, at position, 
 	return at, nil
 }
 
-// refuseDamage refuses positions before records that are known to be damaged,
-// unless they are in a partition where none of the filter's accounts is.
+// refuseDamage refuses positions before records known to be damaged, except in
+// partitions without any of the filter's accounts.
 func (f *Fanout) refuseDamage(starts []start, flt *filter) error {
 	for i := range starts {
 		s := &starts[i]
@@ -230,11 +231,10 @@ func (f *Fanout) refuseDamage(starts []start, flt *filter) error {
 	return nil
 }
 
-// fromID goes on behind the event in its own partition. In the others it
-// starts as much earlier as any node may have been behind when it sent the
-// event.
+// fromID continues after the event in its own partition. The other partitions start
+// earlier by the largest possible lag of any node at the time it sent the event.
 func (f *Fanout) fromID(ctx context.Context, id event.ID, starts []start, flt *filter) error {
-	own := f.follower.stream(id.Partition()) // nil when nothing of it is followed any more
+	own := f.follower.stream(id.Partition()) // nil: no longer followed
 	m, err := f.findEvent(ctx, id, own)
 	if err != nil {
 		return err
@@ -256,8 +256,8 @@ func (f *Fanout) fromID(ctx context.Context, id event.ID, starts []start, flt *f
 	return f.refuseDamage(starts, flt)
 }
 
-// findEvent looks an event up in its partition, whose stream may be nil. Returns
-// fault.KindGone when it is not there.
+// findEvent looks up an event in its partition, whose stream may be nil. It returns
+// fault.KindGone if the event is not there.
 func (f *Fanout) findEvent(ctx context.Context, id event.ID, st *partitionStream) (m *frame, err error) {
 	if st != nil {
 		var original bool
@@ -272,7 +272,7 @@ func (f *Fanout) findEvent(ctx context.Context, id event.ID, st *partitionStream
 	if m != nil && st.startsAfter(offset, id) {
 		return m, nil
 	}
-	// The bounds that others looked up a moment ago may be from before the event.
+	// Cached bounds may be older than the event.
 	_, next, err := f.log.Offsets(ctx, event.TopicEvents, id.Partition())
 	if err != nil {
 		return nil, err
@@ -299,8 +299,8 @@ func (f *Fanout) findEvent(ctx context.Context, id event.ID, st *partitionStream
 	return nil, gone("no such event in the log")
 }
 
-// recall finds an event in the ring. original is false when an earlier record,
-// which has left the ring, may have had the same id.
+// recall finds an event in the ring. original is false if an earlier record, already
+// dropped from the ring, may have had the same id.
 func (s *partitionStream) recall(id event.ID) (m *frame, original bool) {
 	s.mu.Lock()
 	batches, from := append([]*batch(nil), s.ring.batches...), s.original
@@ -318,8 +318,9 @@ func (s *partitionStream) recall(id event.ID) (m *frame, original bool) {
 	return nil, false
 }
 
-// startsAfter notes that the first record whose time is that of the id is at
-// the offset. It reports whether the offset is in the ring: then no earlier record has the id or a later one.
+// startsAfter records that the first record at or after the id's time has the offset.
+// It reports whether the offset is in the ring: then no earlier record has this id or
+// a later one.
 func (s *partitionStream) startsAfter(offset int64, id event.ID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -332,9 +333,9 @@ func (s *partitionStream) startsAfter(offset int64, id event.ID) bool {
 	return true
 }
 
-// holds reports whether the ring has everything from the position on, and the
-// record before it where the position's leader epoch is known, so that Kafka
-// need not be asked: when thousands come back at once, most of them are here.
+// holds reports whether the ring has all records from the position on, and the record
+// before it if the position's leader epoch is known. Then no request to Kafka is
+// needed, which matters when thousands of clients reconnect at once.
 func (s *partitionStream) holds(at position) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -350,8 +351,7 @@ func (s *partitionStream) holds(at position) bool {
 
 func gone(message string) error { return fault.New(fault.KindGone, "%s", message) }
 
-// logID returns the id of the log as of the last look-up, zero while it is not
-// known.
+// logID returns the id of the log as of the last look-up; zero: unknown.
 func (f *Fanout) logID() logID {
 	if id := f.currentLog.Load(); id != nil {
 		return *id
@@ -365,8 +365,8 @@ func shortID(full kafka.TopicID) (id logID) {
 }
 
 // checkLog disconnects a subscriber whose cursor is of another log than its streams
-// read: a stream may notice later than others that the topic was created again, and
-// its positions are not to get into a cursor of the new log.
+// read: a stream may detect later than others that the topic was recreated, and its
+// positions must not get into a cursor of the new log.
 func (f *Fanout) checkLog(s *subscriber) {
 	if !s.sameLog(f.follower) {
 		f.disconnect(s, DisconnectEventsLost)
@@ -400,14 +400,14 @@ func (s *subscriber) sameLog(streams *follower) bool {
 	return true
 }
 
-// matches reports whether id is that of a topic with the text as its full id; an
-// id that is not known matches all.
+// matches reports whether id is the short form of the full topic id in text; an
+// unknown id matches all.
 func (id logID) matches(text string) bool {
 	full, err := kafka.ParseTopicID(text)
 	return id == logID{} || err != nil || id == logID(full[:len(id)])
 }
 
-// identifyLog looks the log's id up.
+// identifyLog looks up the log's id.
 func (f *Fanout) identifyLog(ctx context.Context) error {
 	full, err := f.log.TopicID(ctx, event.TopicEvents)
 	if err != nil {

@@ -47,8 +47,8 @@ type hourlyLag struct {
 	lag  time.Duration
 }
 
-// resumeRewind returns how far behind any node can have been in any partition
-// since it sent an event of that time.
+// resumeRewind returns the largest possible lag of any node in any partition since it
+// sent an event of that time.
 func (f *Fanout) resumeRewind(ctx context.Context, since time.Time) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, presenceWait)
 	defer cancel()
@@ -75,15 +75,14 @@ func (f *Fanout) newRewind(ctx context.Context, m *frame) rewind {
 	return rewind{m.id.Time().Add(-by), at.Add(-by), ok}
 }
 
-// covers reports whether a message normalized at that time, and all before it,
-// had been delivered.
+// covers reports whether a message normalized at that time, and all messages before
+// it, had been delivered.
 func (r rewind) covers(normalized time.Time, known bool) bool {
 	return !known || !r.known || normalized.Before(r.normalized)
 }
 
-// rewindTo finds the start in the log. Clients who come back at the same time
-// share its look-ups: the time is rounded down, for old events more than for
-// new ones.
+// rewindTo finds the start in the log. Clients that reconnect at the same time share
+// its look-ups: the time is rounded down, more for old events than for new ones.
 func (f *Fanout) rewindTo(ctx context.Context, st *partitionStream, to rewind) (int64, error) {
 	step := time.Second
 	for age := time.Since(to.received); step < age/32; {
@@ -104,7 +103,7 @@ func (f *Fanout) rewindTo(ctx context.Context, st *partitionStream, to rewind) (
 	return f.rewindOver(ctx, st, to, offset, first, max(next, st.liveOffset()))
 }
 
-// rewindOver goes back from an offset over messages that were normalized late.
+// rewindOver moves an offset back over messages that were normalized late.
 func (f *Fanout) rewindOver(ctx context.Context, st *partitionStream, to rewind, offset, first, end int64) (int64, error) {
 	const step = 256
 	for offset > first {
@@ -113,7 +112,7 @@ func (f *Fanout) rewindOver(ctx context.Context, st *partitionStream, to rewind,
 		for next := from; next < offset; {
 			frames, upTo, err := f.history.read(ctx, st.partition, next, atOffset(end))
 			if _, ok := errors.AsType[*kafka.GapError](err); ok {
-				return offset, nil // nothing to be had before it
+				return offset, nil // no record before it is in the log
 			}
 			if err != nil {
 				return 0, err
@@ -134,9 +133,8 @@ func (f *Fanout) rewindOver(ctx context.Context, st *partitionStream, to rewind,
 	return offset, nil
 }
 
-// rewindTo finds the start in the ring, if it goes back far enough: to a
-// message that came, and was normalized, before the times, or to when the
-// stream began.
+// rewindTo finds the start in the ring, if the ring has it: after a message that was
+// received, and normalized, before the times, or at the beginning of the stream.
 func (s *partitionStream) rewindTo(to rewind) (offset int64, ok bool) {
 	if !to.known {
 		return 0, false

@@ -12,8 +12,8 @@ type ring struct {
 	batches []*batch
 	bytes   int64
 	limit   int64
-	next    int64     // the offset after the newest frame, or where the stream began
-	began   time.Time // when the ring's first offset was the end of the log; zero: not known
+	next    int64     // the offset after the newest frame; initially the start of the stream
+	began   time.Time // when the ring's first offset was the end of the log; zero: unknown
 }
 
 // reset empties the ring. next was the end of the log at the time began.
@@ -39,7 +39,7 @@ func (r *ring) add(b *batch) {
 	}
 }
 
-// first returns the oldest offset the ring can serve from.
+// first returns the oldest offset in the ring.
 func (r *ring) first() int64 {
 	if len(r.batches) == 0 {
 		return r.next
@@ -47,8 +47,8 @@ func (r *ring) first() int64 {
 	return r.batches[0].frames[0].offset
 }
 
-// at returns the frames of the batch that holds offset, from there on, and the
-// offset after the batch. ok is false when offset is not in the ring.
+// at returns the frames from offset on of the batch that holds it, and the offset
+// after the batch. ok is false when offset is not in the ring.
 func (r *ring) at(offset int64) (frames []frame, upTo int64, ok bool) {
 	if offset < r.first() || offset >= r.next {
 		return nil, 0, false
@@ -59,7 +59,7 @@ func (r *ring) at(offset int64) (frames []frame, upTo int64, ok bool) {
 		}
 		return 1
 	})
-	if i == len(r.batches) { // what lies there were no messages
+	if i == len(r.batches) { // the offsets from there on had no messages
 		return nil, r.next, true
 	}
 	b := r.batches[i]

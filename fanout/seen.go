@@ -16,17 +16,17 @@ type seenAccounts struct {
 	partitions map[int]*seenPartition
 }
 
-// seenPartition is complete for the offsets in [from, next).
+// seenPartition covers the offsets in [from, next) completely.
 type seenPartition struct {
 	from, next int64
 	last       map[string]*int64 // offset of each account's newest event
 }
 
-// maxSeen bounds the accounts that are remembered of one partition. Beyond, it
-// begins anew.
+// maxSeen bounds the accounts stored per partition. When it is exceeded, the record of
+// the partition starts again.
 const maxSeen = 1 << 16
 
-// record adds records, which follow each other from offset from.
+// record adds consecutive records that start at offset from.
 func (s *seenAccounts) record(partition int, from int64, records []kafka.Record) {
 	if len(records) == 0 {
 		return
@@ -53,16 +53,16 @@ func (s *seenAccounts) record(partition int, from int64, records []kafka.Record)
 	p.next = records[len(records)-1].Offset + 1
 }
 
-// forget removes what is known of a partition that is no longer read.
+// forget removes the data of a partition that is no longer read.
 func (s *seenAccounts) forget(partition int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.partitions, partition)
 }
 
-// accountsBetween returns the accounts that have had events at or after from; known is
-// false when others may have had some before to. Of a partition whose past is
-// not known it returns all accounts seen there.
+// accountsBetween returns the accounts that had events at or after from; known is
+// false if other accounts may have had events before to. For a partition whose past is
+// unknown it returns all accounts seen there.
 func (s *seenAccounts) accountsBetween(partition int, from, to int64) (accounts []string, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,10 +79,10 @@ func (s *seenAccounts) accountsBetween(partition int, from, to int64) (accounts 
 	return accounts, known
 }
 
-// mayNeed reports whether deleted records in [from, to) of a partition may have
-// been for the filter's accounts. Where no stream has read them, an account is
-// taken to have had events in the partitions of its key, by the number of
-// partitions now and then, and where it was ever seen.
+// mayNeed reports whether deleted records in [from, to) of a partition may have been
+// of the filter's accounts. If no stream has read them, an account may have events in
+// the partitions of its key, for the number of partitions now and then, and in every
+// partition where it was seen.
 func (f *Fanout) mayNeed(flt *filter, partition int, from, to int64, partitionsThen int) bool {
 	tree := f.directory.Tree()
 	accounts, known := f.seen.accountsBetween(partition, from, to)

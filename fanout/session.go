@@ -13,17 +13,17 @@ import (
 	"trunkline/internal/wsframe"
 )
 
-// session records from where to where a connection is given events, for explanations
+// session records the ranges of events offered to a connection, for explanations
 // (explain.go). It changes when a connection begins, joins a partition, becomes live
 // and ends, never with an event. The subscriber's lock guards it.
 type session struct {
 	resumed   resumed
-	begins    []partitionOffset // the first offset that it is given, of each partition
-	liveSince time.Time         // zero: it has a replay to finish first
-	end       *sessionEnd       // nil: it has not ended
+	begins    []partitionOffset // the first offset offered to it, by partition
+	liveSince time.Time         // zero: its replay is not finished
+	end       *sessionEnd       // nil: not ended
 }
 
-// resumed is what a connection asked to go on from; the zero value is nothing.
+// resumed is the position from which a connection requested a resume; zero: none.
 type resumed struct {
 	after    event.ID // 0: earliest, or a cursor from before the first event
 	earliest bool
@@ -52,10 +52,10 @@ func offsetIn(all []partitionOffset, partition int) (offset int64, ok bool) {
 	return 0, false
 }
 
-// begin notes that the connection is given a partition from an offset on.
+// begin records that a partition is offered to the connection from an offset on.
 func (s *session) begin(partition int, offset int64) {
 	for i := range s.begins {
-		if b := &s.begins[i]; b.partition == partition { // it has come back to the partition
+		if b := &s.begins[i]; b.partition == partition { // it follows the partition again
 			b.offset = min(b.offset, offset)
 			return
 		}
@@ -63,8 +63,8 @@ func (s *session) begin(partition int, offset int64) {
 	s.begins = append(s.begins, partitionOffset{partition, offset})
 }
 
-// beginSession notes from where on a subscriber is given events. The caller holds
-// index.mu for writing.
+// beginSession records the offsets from which a subscriber receives events. The caller
+// holds index.mu for writing.
 func (f *Fanout) beginSession(a *admission) {
 	s := a.subscriber
 	s.mu.Lock()
@@ -82,7 +82,7 @@ func (f *Fanout) beginSession(a *admission) {
 	}
 }
 
-// later is the outcome for an event before the first one of the connection.
+// later returns the outcome of an event before the first one of the connection.
 func (s *session) later() Outcome {
 	if s.resumed.asked {
 		return OutcomeResumedLater
@@ -93,11 +93,11 @@ func (s *session) later() Outcome {
 // sessionEnd is the end of a connection.
 type sessionEnd struct {
 	at      time.Time
-	reached []partitionOffset // everything before was offered to it; nil: not known, it ended in a replay without a cursor
-	unsent  []event.ID        // the first message that was not sent, one of each partition
+	reached []partitionOffset // everything before was offered to it; nil: unknown, it ended in a replay without a cursor
+	unsent  []event.ID        // the first unsent message of each partition
 }
 
-// ending returns the end of the session, which it begins.
+// ending returns the end of the session and creates it if necessary.
 func (s *session) ending() *sessionEnd {
 	if s.end == nil {
 		s.end = &sessionEnd{at: time.Now()}
@@ -105,14 +105,14 @@ func (s *session) ending() *sessionEnd {
 	return s.end
 }
 
-// drop notes what waits in a queue that is about to be given up.
+// drop records the waiting messages of a queue that is about to be dropped.
 func (e *sessionEnd) drop(q *conn.Queue) {
 	for id := range q.IDs() {
 		e.miss(event.ID(id))
 	}
 }
 
-// miss notes a message that is not sent. Those of a partition come in their order.
+// miss records an unsent message. Messages of a partition must be passed in order.
 func (e *sessionEnd) miss(id event.ID) {
 	for i, first := range e.unsent {
 		if first.Partition() == id.Partition() {
@@ -127,8 +127,8 @@ func (e *sessionEnd) dropped(id event.ID) bool {
 	return slices.ContainsFunc(e.unsent, func(first event.ID) bool { return first.Partition() == id.Partition() && first <= id })
 }
 
-// reach notes up to where a subscriber was given events when it leaves the index. The
-// caller holds index.mu for writing and the subscriber's lock.
+// reach records the offsets up to which a subscriber was offered events, when it
+// leaves the index. The caller holds index.mu for writing and the subscriber's lock.
 func (f *Fanout) reach(s *subscriber) {
 	end := s.session.ending()
 	switch {
@@ -157,9 +157,9 @@ type pastSession struct {
 	refused    bool
 }
 
-// past returns the session of a connection that has ended. It shares nothing that still
-// changes: a replay may not have noticed the end yet. What that misses from now on is
-// behind what was reached. The caller holds mu.
+// past returns the session of a connection that has ended. The result shares no
+// mutable data: a replay may still be running. Events that the replay misses from now
+// on are after the recorded positions. The caller holds mu.
 func (s *subscriber) past(d conn.Disconnect) *pastSession {
 	end := *s.session.ending()
 	end.unsent = slices.Clone(end.unsent)
@@ -169,7 +169,8 @@ func (s *subscriber) past(d conn.Disconnect) *pastSession {
 		lastID: s.lastID, disconnect: d}
 }
 
-// noteRefusal remembers a resume that was refused because the log does not reach back.
+// noteRefusal records a resume that was refused because the log no longer has its
+// position.
 func (f *Fanout) noteRefusal(a *admission, req Request, err error) {
 	if fault.KindOf(err) != fault.KindGone {
 		return
@@ -201,12 +202,12 @@ const (
 	maxPastSessionBytes = 4 << 20
 )
 
-// pastSessions remembers the newest sessions that ended on this node.
+// pastSessions stores the newest sessions that ended on this node.
 type pastSessions struct {
 	mu    sync.Mutex
 	all   []*pastSession // in the order in which they were added
 	bytes int
-	since time.Time // it has everything that ended after
+	since time.Time // it has every session that ended after this time
 }
 
 func (r *pastSessions) add(p *pastSession) {
@@ -223,7 +224,7 @@ func (r *pastSessions) add(p *pastSession) {
 	r.all = slices.Delete(r.all, 0, drop)
 }
 
-// list returns the sessions, and from when on they are complete.
+// list returns the sessions, and the time from which they are complete.
 func (r *pastSessions) list() (all []*pastSession, since time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,9 +17,9 @@ import (
 // Snapshot is the state after all events up to Cursor; see docs/channel.md.
 type Snapshot struct {
 	EventID    string          `json:"event_id"` // of the newest event in it; "" when none is known
-	Cursor     string          `json:"cursor"`   // what since continues from exactly
+	Cursor     string          `json:"cursor"`   // value of since that continues exactly after the snapshot
 	Timestamp  int64           `json:"timestamp"`
-	StateSince int64           `json:"state_since,omitempty"` // Unix seconds: events before it are not in it; absent: none is missing
+	StateSince int64           `json:"state_since,omitempty"` // Unix seconds: earlier events are not included; absent: all are included
 	Agents     []SnapshotAgent `json:"agents"`
 	Calls      []SnapshotCall  `json:"calls"`
 	Queues     []SnapshotQueue `json:"queues"`
@@ -32,10 +32,10 @@ type SnapshotAgent struct {
 	AgentName string      `json:"agent_name,omitempty"`
 	State     event.State `json:"state"`
 	Status    string      `json:"status"` // available or break
-	Since     int64       `json:"since"`  // Unix seconds, when the state was entered
+	Since     int64       `json:"since"`  // Unix seconds of the change to this state
 	Queues    []string    `json:"queues,omitempty"`
 	CallID    string      `json:"call_id,omitempty"`
-	AfterCall event.State `json:"after_call,omitempty"` // the state when the call is over; absent: available
+	AfterCall event.State `json:"after_call,omitempty"` // state after the current call; absent: available
 	Reason    string      `json:"reason,omitempty"`
 }
 
@@ -45,42 +45,42 @@ type SnapshotCall struct {
 	CallID        string      `json:"call_id"`
 	InteractionID string      `json:"interaction_id,omitempty"`
 	QueueID       string      `json:"queue_id"` // "" when the source names none
-	AgentID       string      `json:"agent_id"` // "" while it waits
+	AgentID       string      `json:"agent_id"` // "" while the call waits
 	State         event.State `json:"state"`
-	Since         int64       `json:"since"` // Unix seconds, when the state was entered
+	Since         int64       `json:"since"` // Unix seconds of the change to this state
 	Caller        string      `json:"caller,omitempty"`
-	Position      int         `json:"position,omitempty"` // in its queue, from 1; only of calls that wait
+	Position      int         `json:"position,omitempty"` // in its queue, from 1; only while the call waits
 }
 
 // SnapshotQueue is a queue that has calls, members or figures of today.
 type SnapshotQueue struct {
 	AccountID        string              `json:"account_id"`
 	QueueID          string              `json:"queue_id"`
-	Waiting          int                 `json:"waiting"`                      // calls that no agent has answered
-	LongestWaitSince int64               `json:"longest_wait_since,omitempty"` // Unix seconds, when the first of them entered
-	Talking          int                 `json:"talking"`                      // calls with an agent, also held ones
+	Waiting          int                 `json:"waiting"`                      // calls not answered by an agent
+	LongestWaitSince int64               `json:"longest_wait_since,omitempty"` // Unix seconds at which the first of them entered
+	Talking          int                 `json:"talking"`                      // calls with an agent, including held ones
 	Agents           map[event.State]int `json:"agents"`                       // its logged-in members, by state
 
 	// Figures of today in the account's time zone (docs/figures.md).
 	Offered            int64    `json:"offered,omitempty"`
 	Answered           int64    `json:"answered,omitempty"`
 	Abandoned          int64    `json:"abandoned,omitempty"`
-	ServiceLevel       *float64 `json:"service_level,omitempty"` // nil: it would divide by zero
+	ServiceLevel       *float64 `json:"service_level,omitempty"` // nil: the denominator is zero
 	ServiceLevelStrict *float64 `json:"service_level_strict,omitempty"`
 }
 
 const (
-	// maxSnapshotAge is the longest time since a view last included the whole
-	// topic. It is less than clockSkew, so that a resume by event_id replays
-	// everything that is not in the snapshot.
+	// maxSnapshotAge bounds the time since a view last included the whole topic. It is
+	// less than clockSkew, so that a resume by event_id replays all events missing in
+	// the snapshot.
 	maxSnapshotAge = 2 * time.Second
-	// snapshotWait is how long a snapshot waits for the state to be read.
+	// snapshotWait bounds the wait for the state to be read.
 	snapshotWait = 5 * time.Second
 )
 
-// Snapshot returns the agents, calls and queues of the principal's accounts that
-// its filter matches, regardless of event types and names. Returns
-// fault.KindUnavailable while a partition is behind.
+// Snapshot returns the agents, calls and queues of the principal's accounts that match
+// its filter, regardless of event types and names. It returns fault.KindUnavailable
+// while a partition is behind.
 func (f *Fanout) Snapshot(ctx context.Context, p *identity.Principal) (*Snapshot, error) {
 	filter := newFilter(p, f.directory.Tree())
 	if filter == nil {
@@ -92,7 +92,8 @@ func (f *Fanout) Snapshot(ctx context.Context, p *identity.Principal) (*Snapshot
 		return nil, err
 	}
 	for {
-		// Chosen before the state is read: what is added meanwhile is not in it.
+		// Get the partitions before reading the state: partitions added later are not
+		// in it.
 		set, _ := f.placements.partitionsOf(filter, f.directory.Tree())
 		views, partitions, err := f.states.ask(ctx, set, time.Now())
 		if err != nil {
@@ -108,8 +109,8 @@ func (f *Fanout) Snapshot(ctx context.Context, p *identity.Principal) (*Snapshot
 	}
 }
 
-// mergeViews merges the views of a filter's partitions, one after the other; the
-// cursor has the position of each. It returns nil when one is behind.
+// mergeViews merges the views of a filter's partitions one after the other; the cursor
+// has a position for each. It returns nil if one is behind.
 func (f *Fanout) mergeViews(views []*stateView, partitions int, filter *filter, now time.Time) *Snapshot {
 	log := f.logID()
 	merged := make(map[state.Key]*state.Entry)
@@ -139,16 +140,17 @@ func (f *Fanout) mergeViews(views []*stateView, partitions int, filter *filter, 
 	return s
 }
 
-// merge copies the entries of the filter's accounts and returns the position that
-// they are exact at, nil when the view is behind. Where a key is in several
-// partitions, the one with the newest event counts, also when it has ended there.
+// merge copies the entries of the filter's accounts and returns the position of the
+// view, or nil if the view is behind. If a key is in several partitions, the entry
+// with the newest event wins, even if it has ended there.
 func (v *stateView) merge(now time.Time, filter *filter, into map[state.Key]*state.Entry) *state.Position {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.view == nil || v.view.Position() == nil || now.Sub(v.currentAsOf()) > maxSnapshotAge {
 		return nil
 	}
-	// Asked for with the view in hand, the tree has every account in it.
+	// Get the tree while holding the view's lock: then it has every account of the
+	// view.
 	tree := v.f.directory.Tree()
 	v.view.Each(func(account string) bool { return filter.matchesAccount(account, tree) }, now, func(e *state.Entry) {
 		key := e.Key()
@@ -161,7 +163,7 @@ func (v *stateView) merge(now time.Time, filter *filter, into map[state.Key]*sta
 
 type queueKey struct{ account, queue string }
 
-// fill lists what the filter matches, ordered by account and id.
+// fill adds the entries that match the filter, ordered by account and id.
 func (s *Snapshot) fill(merged map[state.Key]*state.Entry, filter *filter) {
 	s.Agents, s.Calls, s.Queues = []SnapshotAgent{}, []SnapshotCall{}, []SnapshotQueue{}
 	queues := make(map[queueKey]*SnapshotQueue)
@@ -207,13 +209,13 @@ func (s *Snapshot) fill(merged map[state.Key]*state.Entry, filter *filter) {
 	slices.SortFunc(s.Queues, compareQueues)
 }
 
-// compareEntries orders by account and id; calls in the order in which they
-// entered their queue.
+// compareEntries orders by account and id, and calls by the time at which they entered
+// their queue.
 func compareEntries(a, b *state.Entry) int {
 	return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.EnteredMS, b.EnteredMS), cmp.Compare(a.ID, b.ID))
 }
 
-// addCall counts a call of the queue. It returns its position while it waits.
+// addCall counts a call of the queue. It returns the call's position while it waits.
 func (q *SnapshotQueue) addCall(e *state.Entry) (place int) {
 	switch e.State {
 	case event.Waiting, event.Ringing:

@@ -9,16 +9,15 @@ import (
 	"trunkline/internal/fault"
 )
 
-// eventStream sends frames as server-sent events, for clients behind proxies
-// that block WebSockets. The request's own goroutine writes: each event has an
-// id of
-// its own (the cursor), so there is no frame to share.
+// eventStream sends frames as server-sent events, for clients behind proxies that
+// block WebSockets. The goroutine of the request writes. Each event has its own id
+// (the cursor), so subscribers do not share frames.
 type eventStream struct {
 	http *http.ResponseController
-	work chan struct{} // something waits
+	work chan struct{} // signals that frames wait
 	done chan struct{} // closed by close
 
-	writing time.Time // since when a write is under way; guarded by the subscriber's lock
+	writing time.Time // start of the current write; guarded by the subscriber's lock
 }
 
 // ServeEventStream subscribes the request to server-sent events and serves it
@@ -37,8 +36,8 @@ func (f *Fanout) ServeEventStream(w http.ResponseWriter, req Request) error {
 func (f *Fanout) openEventStream(w http.ResponseWriter, req Request) (*admission, error) {
 	f.handshakes.Add(1)
 	defer f.handshakes.Add(-1)
-	// EventSource reconnects by itself, to the same URL: what it has seen since
-	// is in the header.
+	// EventSource reconnects automatically to the same URL and sends the last event id
+	// in the header.
 	since := cmp.Or(req.HTTP.Header.Get("Last-Event-ID"), req.HTTP.URL.Query().Get("since"))
 	s, err := f.admit(req, since, true)
 	if err != nil {
@@ -51,8 +50,8 @@ func (f *Fanout) openEventStream(w http.ResponseWriter, req Request) (*admission
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Accel-Buffering", "no")
-	if req.HTTP.ProtoMajor == 1 { // in HTTP/2 it would end other streams too
-		header.Set("Connection", "close") // the last write deadline stays
+	if req.HTTP.ProtoMajor == 1 { // in HTTP/2 it would end the other streams of the connection
+		header.Set("Connection", "close") // the write deadline remains set on the connection
 	}
 	w.WriteHeader(http.StatusOK)
 	_ = t.http.SetReadDeadline(time.Time{})
@@ -65,10 +64,10 @@ func (f *Fanout) openEventStream(w http.ResponseWriter, req Request) (*admission
 	return s, nil
 }
 
-// serve writes what waits until the client or the subscriber has gone.
+// serve writes queued frames until the client or the subscriber has disconnected.
 func (t *eventStream) serve(f *Fanout, s *subscriber, w http.ResponseWriter, r *http.Request) {
 	defer func() {
-		<-t.done                                               // close has interrupted what was being written
+		<-t.done                                               // close has interrupted a write in progress
 		_ = t.http.SetWriteDeadline(time.Now().Add(closeWait)) // for the last chunk
 	}()
 	var scratch []byte
@@ -93,10 +92,11 @@ func (t *eventStream) serve(f *Fanout, s *subscriber, w http.ResponseWriter, r *
 
 const (
 	streamBytes = 16 << 10
-	streamWait  = 60 * time.Second // a client that takes nothing for so long is gone
+	streamWait  = 60 * time.Second // a client that accepts no data for this long is disconnected
 )
 
-// send writes until nothing waits. It is false when the connection is done.
+// send writes until the queue is empty. It returns false when the connection has
+// ended.
 func (t *eventStream) send(s *subscriber, w http.ResponseWriter, scratch []byte) bool {
 	for {
 		s.mu.Lock()
@@ -142,7 +142,7 @@ func (t *eventStream) message(m *frame, at *cursorTracker) *conn.Frame {
 	return conn.NewServerSentEvent(m.ID, at.cursor(), m.Payload())
 }
 
-// cursor is nil: the events carry it.
+// cursor returns nil: events carry the cursor as their id.
 func (t *eventStream) cursor(string) *conn.Frame { return nil }
 
 func (t *eventStream) ping() *conn.Frame { return conn.Comment }
@@ -151,8 +151,7 @@ func (t *eventStream) answersPings() bool { return false }
 
 func (t *eventStream) closing(d conn.Disconnect) *conn.Frame { return conn.NewCloseComment(d) }
 
-// stuckAfter is the duration of a write after which the client is taken to be
-// slow.
+// stuckAfter is the duration of a write after which the client counts as slow.
 const stuckAfter = 50 * time.Millisecond
 
 func (t *eventStream) stuck(*subscriber) bool {

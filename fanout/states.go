@@ -12,28 +12,28 @@ import (
 	"trunkline/internal/retry"
 )
 
-// states follows the partitions of cc.state for which snapshots are asked: each from
-// the first snapshot until stateLinger after the last.
+// states follows the partitions of cc.state that snapshots need: each from its first
+// snapshot until stateLinger after the last one.
 type states struct {
 	f *Fanout
 
 	mu       sync.Mutex
 	running  bool
 	views    map[int]*stateView // by partition
-	tooLarge time.Time          // when the state last needed more memory than it may have; zero: never
+	tooLarge time.Time          // when the state last exceeded its memory limit; zero: never
 }
 
 const (
-	// stateLinger is the time for which the state is followed after the last
-	// snapshot, and for which it is not read again after it was too large.
+	// stateLinger is how long the state is followed after the last snapshot, and how
+	// long it is not read again after it was too large.
 	stateLinger = time.Minute
-	// entryBytes is the memory of one entry, about.
+	// entryBytes is the approximate memory of one entry.
 	entryBytes = 1 << 10
 )
 
-// ask returns the views of those of the partitions that cc.state has, as far as they
-// have been read, in their order, and the number of partitions of cc.state. The
-// first call begins to read them.
+// ask returns, in order, the views of those of the partitions that cc.state has, in
+// their current state of reading, and the number of partitions of cc.state. The first
+// call starts reading them.
 func (w *states) ask(ctx context.Context, set partitionSet, now time.Time) (views []*stateView, partitions int, err error) {
 	partitions, err = w.f.log.Partitions(ctx, event.TopicState)
 	if err != nil {
@@ -64,9 +64,9 @@ func (w *states) ask(ctx context.Context, set partitionSet, now time.Time) (view
 	return views, partitions, nil
 }
 
-var errStateTooLarge = errors.New("the state of the accounts that are asked for needs more memory than fanout.snapshot_bytes")
+var errStateTooLarge = errors.New("the state of the accounts needs more memory than fanout.snapshot_bytes")
 
-// run starts and ends the views until nobody asks for any.
+// run starts and stops the views until none is needed any more.
 func (w *states) run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -75,8 +75,8 @@ func (w *states) run(ctx context.Context) {
 	}
 }
 
-// sweep starts the views that do not run and ends those that nobody asks for. It is
-// false when all have ended.
+// sweep starts views that are not running and stops views without recent snapshots. It
+// returns false when none is left.
 func (w *states) sweep(ctx context.Context, running *sync.WaitGroup) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -126,7 +126,7 @@ func (w *states) measure() (entries int) {
 type stateView struct {
 	f         *Fanout
 	partition int
-	asked     time.Time          // the last snapshot; guarded by states.mu
+	asked     time.Time          // time of the last snapshot; guarded by states.mu
 	stop      context.CancelFunc // nil: not started; guarded by states.mu
 
 	mu         sync.Mutex
@@ -146,11 +146,12 @@ func (v *stateView) run(ctx context.Context) {
 	}
 }
 
-// statePause is the time between fetches at the end of the log, so that one
-// fetch returns several records.
+// statePause is the time between fetches at the end of the log, so that one fetch
+// returns several records.
 const statePause = 100 * time.Millisecond
 
-// follow reads until a read fails. At a gap in the log the state is read anew.
+// follow reads until a read fails. At a gap in the log it reads the state again from
+// the beginning.
 func (v *stateView) follow(ctx context.Context) error {
 	first, _, err := v.f.log.Offsets(ctx, event.TopicState, v.partition)
 	if err != nil {
@@ -189,7 +190,7 @@ func (v *stateView) end() {
 	v.reader = nil
 }
 
-// apply applies records that were read at that time.
+// apply applies records that were read at read.
 func (v *stateView) apply(ctx context.Context, records []kafka.Record, read time.Time, lag int64) {
 	var parsed []state.Record
 	for i := range records {
@@ -224,8 +225,8 @@ func (v *stateView) currentAsOf() time.Time {
 	return caught
 }
 
-// loadStateAccounts looks up accounts that the tree does not have yet, so that
-// snapshots show new accounts.
+// loadStateAccounts loads accounts that are missing in the tree, so that snapshots
+// include new accounts.
 func (f *Fanout) loadStateAccounts(ctx context.Context, records []state.Record) {
 	tree, asked := f.directory.Tree(), ""
 	for i := range records {

@@ -11,25 +11,25 @@ import (
 	"trunkline/identity"
 )
 
-// subscriber is one client of the channel on any transport: its filter, what
-// waits for it, and the position it has reached.
+// subscriber is one client of the channel on any transport: its filter, queue and
+// position.
 type subscriber struct {
-	// What every delivery reads and writes, from here to interest.follows, lies in
-	// three lines of the processor's cache: at high rates it is in none.
+	// The fields that every delivery uses, from here to interest.follows, occupy three
+	// cache lines: at high rates none of them is cached.
 	transport transport
 	limit     int // bytes of memory that the queue may keep
 
-	// replaying is true until the subscriber is live: streams leave it to its
-	// replay. It changes to false with index.mu held for writing.
+	// replaying is true until the subscriber is live: until then only its replay
+	// delivers events. It changes to false with index.mu held for writing.
 	replaying atomic.Bool
 
 	mu         sync.Mutex // guards the fields down to session
 	queue      conn.Queue
 	state      queueOwner
-	closing    *closing       // set once, by close
-	tracker    *cursorTracker // nil: the client asked for no cursor
-	spaceFreed chan struct{}  // closed when spaceAvailable may answer otherwise; nil: nobody waits
-	lastID     event.ID       // of the last event that is out completely
+	closing    *closing       // set by close, once
+	tracker    *cursorTracker // nil: the client requested no cursor
+	spaceFreed chan struct{}  // closed when spaceAvailable may return another result; nil: no goroutine waits
+	lastID     event.ID       // last event that was sent completely
 	interest   interest
 	session    session // for explanations
 
@@ -39,11 +39,11 @@ type subscriber struct {
 	connected time.Time
 	filter    atomic.Pointer[filter]
 	slots     []indexSlot // guarded by index.mu
-	pingAt    time.Time   // the sweeper's
-	published int64       // the pong that the shared view has, 0: none; publishPresence's
+	pingAt    time.Time   // used by the sweeper only
+	published int64       // lastPong as stored in the shared presence, 0: none; used by publishPresence only
 
-	lastSeen atomic.Int64 // Unix seconds of the peer's last sign of life
-	lastPong atomic.Int64 // Unix seconds; at first the time of connecting
+	lastSeen atomic.Int64 // Unix seconds of the last frame received
+	lastPong atomic.Int64 // Unix seconds; initially the time of the connect
 }
 
 // becomeLive ends the replay. The caller holds index.mu for writing.
@@ -59,50 +59,51 @@ func (s *subscriber) Flush(scratch []byte) { s.transport.flush(s, scratch) }
 
 // transport sends a subscriber's frames over WebSocket or server-sent events.
 type transport interface {
-	// flush sends what waits; a writer calls it. It returns with the subscriber
+	// flush sends queued frames; writers call it. When it returns, the subscriber is
 	// idle, blocked or closed.
 	flush(s *subscriber, scratch []byte)
-	// message is the frame that is sent for m; at is the position after it.
+	// message returns the frame to send for m; at is the position after it.
 	message(m *frame, at *cursorTracker) *conn.Frame
-	// cursor is the frame with the client's cursor; nil when messages carry it.
+	// cursor returns the frame with the client's cursor; nil if messages carry it.
 	cursor(cursor string) *conn.Frame
-	// closing is the last frame, with the reason.
+	// closing returns the last frame, which has the reason.
 	closing(d conn.Disconnect) *conn.Frame
-	// ping is the frame that keeps the connection alive; answersPings says
-	// whether its peer has to answer it.
+	// ping returns the frame that keeps the connection alive; answersPings reports
+	// whether the peer must answer it.
 	ping() *conn.Frame
 	answersPings() bool
-	// stuck says, with the subscriber's lock held, that the peer takes nothing.
+	// stuck reports whether the peer accepts no data. The caller holds the
+	// subscriber's lock.
 	stuck(s *subscriber) bool
 	// close ends the connection at once.
 	close(*subscriber)
 }
 
-// queueOwner names the goroutine that may write the subscriber's queue next.
+// queueOwner is the goroutine that may take frames from the subscriber's queue next.
 type queueOwner uint8
 
 const (
-	idle      queueOwner = iota // nobody: nothing waits
-	scheduled                   // a writer has it, or will
-	blocked                     // the socket is full; its waiter has it
-	closed                      // nobody ever again
+	idle      queueOwner = iota // none: the queue is empty
+	scheduled                   // a writer has it, or will have it
+	blocked                     // the waiter, because the socket is full
+	closed                      // none, finally
 )
 
 // closing is the end of a subscriber that has been disconnected.
 type closing struct {
 	conn.Disconnect
 	queued bool      // its frame is in the queue
-	by     time.Time // when the connection is closed, whether the frame went out or not
+	by     time.Time // when the connection is closed, even if the frame was not sent
 }
 
 // pushResult is the result of a push.
 type pushResult uint8
 
 const (
-	pushQueued       pushResult = iota // it waits behind others, or nobody wants it any more
-	pushNeedsWriter                    // the queue was idle: hand the subscriber to a writer
-	pushBackPressure                   // it waits, and the writers owe the subscriber a turn
-	pushRefused                        // the queue is full, and so is the socket: not taken
+	pushQueued       pushResult = iota // it waits behind others, or was dropped because the subscriber is closed
+	pushNeedsWriter                    // the queue was idle: pass the subscriber to a writer
+	pushBackPressure                   // queued beyond the limit: wait until a writer has emptied the queue
+	pushRefused                        // dropped: the queue and the socket are full
 )
 
 // push puts an event on the queue.
@@ -112,8 +113,8 @@ func (s *subscriber) push(m *frame) pushResult {
 	return s.pushLocked(m)
 }
 
-// pushReplayed puts an event on the queue; room is false when the next one has
-// to wait, see spaceAvailable.
+// pushReplayed puts an event on the queue; room is false if the next one must wait,
+// see spaceAvailable.
 func (s *subscriber) pushReplayed(m *frame) (p pushResult, room bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +127,7 @@ func (s *subscriber) pushLocked(m *frame) pushResult {
 		s.session.ending().miss(m.id)
 		return pushQueued
 	}
-	full := s.queue.Waiting() > s.limit || s.state == blocked && !s.replaying.Load() && s.overLimit() // a replay asks spaceAvailable
+	full := s.queue.Waiting() > s.limit || s.state == blocked && !s.replaying.Load() && s.overLimit() // replays use spaceAvailable instead
 	if full && s.transport.stuck(s) {
 		return pushRefused
 	}
@@ -140,8 +141,8 @@ func (s *subscriber) pushLocked(m *frame) pushResult {
 	return s.wake()
 }
 
-// overLimit reports whether the queue holds more memory than its limit. Near
-// the limit it copies frames out of their batches.
+// overLimit reports whether the queue keeps more memory than its limit. Near the limit
+// it first copies frames out of their batches.
 func (s *subscriber) overLimit() bool {
 	if s.queue.Held() > s.limit-s.limit/4 {
 		s.queue.Tidy()
@@ -149,7 +150,7 @@ func (s *subscriber) overLimit() bool {
 	return s.queue.Held() > s.limit
 }
 
-// pushControl puts a frame that is no event on the queue.
+// pushControl puts a frame that is not an event on the queue.
 func (s *subscriber) pushControl(m *conn.Frame) pushResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,9 +161,9 @@ func (s *subscriber) pushControl(m *conn.Frame) pushResult {
 	return s.wake()
 }
 
-// pushCursor puts a cursor on the queue if events have passed since the last
-// one. marks are the streams' positions by partition: where the subscriber is live
-// they may be ahead of the last event it was given.
+// pushCursor puts a cursor on the queue if events were delivered since the last one.
+// marks are the streams' positions by partition; for a live subscriber they may be
+// ahead of the last event delivered to it.
 func (s *subscriber) pushCursor(marks []position) pushResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,8 +194,8 @@ func (s *subscriber) wake() pushResult {
 	return pushNeedsWriter
 }
 
-// close disconnects the subscriber; the connection is closed by that time at the
-// latest. wake: it must be handed to a writer.
+// close disconnects the subscriber; its connection is closed at the time by at the
+// latest. wake: the caller must pass it to a writer.
 func (s *subscriber) close(d conn.Disconnect, by time.Time) (first, wake bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +204,7 @@ func (s *subscriber) close(d conn.Disconnect, by time.Time) (first, wake bool) {
 	}
 	s.closing = &closing{Disconnect: d, by: by}
 	end := s.session.ending()
-	if s.state == blocked { // the waiter has the first frame only, and may wait until by
+	if s.state == blocked { // the waiter only sends the first frame, and may wait until by
 		end.drop(&s.queue)
 		s.queue.DropTail()
 	}
@@ -211,9 +212,9 @@ func (s *subscriber) close(d conn.Disconnect, by time.Time) (first, wake bool) {
 	return true, s.wake() == pushNeedsWriter
 }
 
-// queueClosing replaces what waits by the close frame, once the subscriber has
-// been disconnected. Only the owner of the queue calls it, with mu held, and with
-// no write under way.
+// queueClosing replaces the queued frames by the close frame of a disconnected
+// subscriber. Only the owner of the queue calls it, with mu held and no write in
+// progress.
 func (s *subscriber) queueClosing() {
 	if s.closing == nil || s.closing.queued {
 		return
@@ -233,7 +234,7 @@ func (s *subscriber) queueClosing() {
 	s.closing.queued = true
 }
 
-// written takes n written bytes off the queue, with mu held.
+// written removes n written bytes from the queue. The caller holds mu.
 func (s *subscriber) written(n int) {
 	if n > 0 {
 		if last := s.queue.Advance(n); last != 0 {
@@ -252,9 +253,9 @@ func (s *subscriber) signalSpace() {
 	}
 }
 
-// spaceAvailable returns nil when more may be pushed, else a channel that is
-// closed when it should be called again. With impatient it also returns nil for
-// a full socket.
+// spaceAvailable returns nil if more events may be pushed, or else a channel that is
+// closed when it should be called again. With impatient it also returns nil for a full
+// socket.
 func (s *subscriber) spaceAvailable(impatient bool) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -267,8 +268,8 @@ func (s *subscriber) spaceAvailable(impatient bool) <-chan struct{} {
 	return s.spaceFreed
 }
 
-// markClosed sets the state closed and clears the queue; first is true for the
-// first call.
+// markClosed sets the state closed and clears the queue; first is true in the first
+// call.
 func (s *subscriber) markClosed() (first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -300,13 +301,13 @@ func (s *subscriber) deliveryState(id event.ID) (gone, written bool) {
 	return false, s.transportName() == transportEventStream || !s.queue.Contains(int64(id))
 }
 
-// waitForSpace waits until the writers have emptied half of the queue of s or
-// its socket is full.
+// waitForSpace waits until half of the subscriber's queue is empty or its socket is
+// full.
 func (s *subscriber) waitForSpace(ctx context.Context) {
 	for room := s.spaceAvailable(true); room != nil; room = s.spaceAvailable(true) {
 		select {
 		case <-room:
-		case <-time.After(stuckAfter): // whether it is stuck may depend on time
+		case <-time.After(stuckAfter): // stuck may depend on the time
 		case <-ctx.Done():
 			return
 		}

@@ -10,8 +10,8 @@ import (
 	"trunkline/internal/retry"
 )
 
-// sweepInterval is how often every subscriber is looked at: pings, silence,
-// expiry, cursors and farewells need no timers of their own.
+// sweepInterval is the interval at which every subscriber is checked, so that pings,
+// silence, expiry, cursors and close frames need no timers of their own.
 const sweepInterval = time.Second
 
 func (f *Fanout) sweep(ctx context.Context) {
@@ -61,7 +61,8 @@ func (f *Fanout) sweepOnce(ctx context.Context, now time.Time) {
 	}
 }
 
-// overdue ends subscribers whose token has expired or whose peer is silent.
+// disconnectOverdue disconnects a subscriber whose token has expired or whose peer is
+// silent.
 func (f *Fanout) disconnectOverdue(s *subscriber, now time.Time) bool {
 	if now.After(s.principal.ExpiresAt) {
 		f.disconnect(s, DisconnectTokenExpired)
@@ -74,7 +75,7 @@ func (f *Fanout) disconnectOverdue(s *subscriber, now time.Time) bool {
 	return false
 }
 
-// pingDue spreads pings over the interval by the time of connecting.
+// pingDue spreads pings over the interval by the time of the connect.
 func (s *subscriber) pingDue(now time.Time, interval time.Duration) bool {
 	if s.pingAt.IsZero() {
 		s.pingAt = s.connected.Add(interval)
@@ -86,8 +87,8 @@ func (s *subscriber) pingDue(now time.Time, interval time.Duration) bool {
 	return true
 }
 
-// shed closes the longest queues until the node is below its limit again, at
-// the next sweep if they shared what they held.
+// disconnectLongest disconnects the subscribers with the longest queues until the node
+// is below its limit. If they shared memory, several sweeps may be necessary.
 func (f *Fanout) disconnectLongest(long []*subscriber, queued int64) {
 	bytes := make(map[*subscriber]int, len(long))
 	for _, s := range long {
@@ -106,7 +107,7 @@ func (f *Fanout) disconnectLongest(long []*subscriber, queued int64) {
 	}
 }
 
-// followPermissions narrows or closes subscribers when the account tree or a
+// followPermissions updates or disconnects subscribers when the account tree or a
 // permission has changed.
 func (f *Fanout) followPermissions(ctx context.Context) {
 	for {
@@ -127,8 +128,9 @@ func (f *Fanout) applyPermissions() {
 	}
 }
 
-// applyPermission disconnects a subscriber whose token is no longer valid or
-// whose accounts are gone, and replaces its filter if the tree has changed it.
+// applyPermission disconnects a subscriber whose token is no longer valid or whose
+// accounts are no longer accessible. It replaces the filter if the tree has changed
+// it.
 func (f *Fanout) applyPermission(s *subscriber, tree *identity.Tree) {
 	if err := f.directory.Valid(s.principal); err != nil {
 		reason := DisconnectAccessRevoked

@@ -12,36 +12,36 @@ import (
 	"trunkline/identity"
 )
 
-// QueueFigures adds up the figures of queues (docs/figures.md).
+// QueueFigures sums the figures of queues (docs/figures.md).
 type QueueFigures interface {
-	// QueuesSince returns the figures of the accounts' queues of the intervals that
-	// begin at a time (Unix seconds) or later.
+	// QueuesSince returns the figures of the accounts' queues for the intervals that
+	// begin at since (Unix seconds) or later.
 	QueuesSince(ctx context.Context, accounts []string, since int64) ([]QueueToday, error)
 }
 
-// QueueToday has a queue's figures of today.
+// QueueToday holds a queue's figures of today.
 type QueueToday struct {
 	AccountID, QueueID           string
 	Offered, Answered, Abandoned int64
-	ServiceLevel                 *float64 // nil: it would divide by zero
+	ServiceLevel                 *float64 // nil: the denominator is zero
 	ServiceLevelStrict           *float64
 }
 
 const (
-	// todayAge is how old the figures of a snapshot may be, beside the time that
-	// they need to reach the database.
+	// todayAge is the maximum age of a snapshot's figures, in addition to the delay
+	// until they are in the database.
 	todayAge = time.Second
-	// todayWait is how long a snapshot waits for figures; then it has none.
+	// todayWait bounds a snapshot's wait for figures; after that it has none.
 	todayWait = time.Second
-	// todayPause is how long no figures are asked for after a failure.
+	// todayPause is the time after a failure without further queries.
 	todayPause = 5 * time.Second
 )
 
-// today keeps the figures of today of the accounts that snapshots were asked for.
-// The lock is held while the database is asked, at most todayWait: others that wait
-// find the answer.
+// today caches the figures of today of accounts with recent snapshots. The lock is
+// held during a database query, at most todayWait, so that concurrent callers use its
+// result.
 type today struct {
-	source QueueFigures // nil: there are no figures
+	source QueueFigures // nil: no figures
 
 	mu       sync.Mutex
 	accounts map[string]accountToday
@@ -55,7 +55,7 @@ type accountToday struct {
 }
 
 // queues returns the figures of the accounts' queues since their midnights. On an
-// error it returns those that are known.
+// error it returns the cached ones.
 func (t *today) queues(ctx context.Context, accounts []identity.Account, now time.Time) (all []QueueToday, err error) {
 	if t.source == nil {
 		return nil, nil
@@ -82,8 +82,8 @@ func (t *today) queues(ctx context.Context, accounts []identity.Account, now tim
 	return all, err
 }
 
-// read asks for the figures of accounts, by midnight, and forgets those that nobody
-// has asked for in a while. The caller holds mu.
+// read queries the figures of accounts, by midnight, and removes accounts without
+// recent requests. The caller holds mu.
 func (t *today) read(ctx context.Context, stale map[int64][]string, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, todayWait)
 	defer cancel()
@@ -109,16 +109,15 @@ func (t *today) read(ctx context.Context, stale map[int64][]string, now time.Tim
 	return nil
 }
 
-// midnightOf returns when the day of t began in a time zone, Unix seconds.
+// midnightOf returns the Unix seconds at which the day of t began in a time zone.
 func midnightOf(t time.Time, zone *time.Location) int64 {
 	year, month, day := t.In(zone).Date()
 	return time.Date(year, month, day, 0, 0, 0, 0, zone).Unix()
 }
 
-// addToday adds the figures of today to the snapshot's queues, and queues that have
-// nothing but figures: of the accounts that the filter names, else of its own
-// account and those that are in the snapshot. Without the database the snapshot has
-// no figures.
+// addToday adds the figures of today to the snapshot's queues, and adds queues that
+// only have figures: of the accounts that the filter names, or else of its own account
+// and those in the snapshot. Without the database the snapshot has no figures.
 func (f *Fanout) addToday(ctx context.Context, s *Snapshot, filter *filter) {
 	ids := maps.Clone(filter.accounts)
 	if ids == nil {

@@ -7,12 +7,12 @@ import (
 	"trunkline/identity"
 )
 
-// tokens shares one principal and one filter between the subscribers of a
-// token. It holds weak pointers.
+// tokens lets the subscribers of a token share one principal and one filter. It holds
+// weak pointers.
 type tokens struct {
 	mu    sync.Mutex
 	known map[string]token
-	swept int // tokens known after the last clearing out
+	swept int // number of tokens after the last sweep
 }
 
 type token struct {
@@ -20,8 +20,8 @@ type token struct {
 	filter    weak.Pointer[filter]
 }
 
-// share returns what an earlier subscriber of the same token holds, if it is
-// the same. Tokens never change; their filter does, with the account tree.
+// share returns the principal and filter of an earlier subscriber of the same token,
+// if they are equal. Tokens never change; their filter changes with the account tree.
 func (t *tokens) share(p *identity.Principal, f *filter) (*identity.Principal, *filter) {
 	if f == nil {
 		return p, nil
@@ -39,7 +39,7 @@ func (t *tokens) share(p *identity.Principal, f *filter) (*identity.Principal, *
 	return p, f
 }
 
-// sweep clears out tokens that nobody holds, each time they have doubled.
+// sweep removes unreferenced tokens each time their number has doubled.
 func (t *tokens) sweep() {
 	if t.known == nil {
 		t.known = make(map[string]token)

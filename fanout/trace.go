@@ -11,11 +11,11 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// traces records one span per node for each event of a sampled trace, from the
-// read to the last socket write.
+// traces records one span per node for each event of a sampled trace, from the read to
+// the last socket write.
 type traces struct {
 	tracer *tracing.Tracer // nil disables tracing
-	open   atomic.Int64    // len(waiting), usually 0: fast path of flushed
+	open   atomic.Int64    // len(waiting), usually 0; lets flushed return early
 
 	mu      sync.Mutex                     // after index.mu, before subscriber.mu
 	waiting map[*subscriber][]*tracedEvent // traced events still queued, by subscriber
@@ -28,17 +28,17 @@ type tracedEvent struct {
 	offset int64
 
 	id         event.ID
-	pending    map[*subscriber]struct{} // subscribers that have it queued
+	pending    map[*subscriber]struct{} // subscribers that have it in their queue
 	matched    int
 	written    int
-	dispatched bool // no more subscribers will be added
+	dispatched bool // it has been pushed to all subscribers
 	timeout    *time.Timer
 }
 
-// traceTimeout is how long a span waits for slow sockets.
+// traceTimeout is how long a span stays open for slow sockets.
 const traceTimeout = 10 * time.Second
 
-// begin begins spans for records that have just been read. Usually none is sampled.
+// begin begins spans for records just read. Usually none is sampled.
 func (t *traces) begin(records []kafka.Record) (found tracedEvents) {
 	if t.tracer == nil {
 		return nil
@@ -51,7 +51,7 @@ func (t *traces) begin(records []kafka.Record) (found tracedEvents) {
 	return found
 }
 
-// tracedEvents are those of one read, in the order of their offsets.
+// tracedEvents holds the traced events of one read, ordered by offset.
 type tracedEvents []*tracedEvent
 
 // find returns the traced event of m, or nil if m is not traced. Calls must be
@@ -71,7 +71,7 @@ func (t *traces) push(e *tracedEvent, m *frame, s *subscriber) pushResult {
 	if e == nil {
 		return s.push(m)
 	}
-	t.mu.Lock() // held across push; otherwise flushed could run before the event is queued
+	t.mu.Lock() // held during push; otherwise flushed could run before the event is queued
 	defer t.mu.Unlock()
 	if e.pending == nil {
 		e.id, e.pending = m.id, make(map[*subscriber]struct{})
@@ -87,8 +87,8 @@ func (t *traces) push(e *tracedEvent, m *frame, s *subscriber) pushResult {
 	return s.push(m)
 }
 
-// dispatched marks events that were put on all queues. A span ends when the event
-// was written to the last subscriber.
+// dispatched marks events that were pushed to all matching subscribers. A span ends
+// after the write to the last of them.
 func (t *traces) dispatched(events tracedEvents) {
 	if len(events) == 0 {
 		return
@@ -104,7 +104,7 @@ func (t *traces) dispatched(events tracedEvents) {
 	}
 }
 
-// flushed updates the spans of subscribers that a writer has flushed.
+// flushed updates the spans of subscribers after a writer has flushed them.
 func (t *traces) flushed(group []*subscriber) {
 	if t.open.Load() == 0 {
 		return
@@ -118,7 +118,7 @@ func (t *traces) flushed(group []*subscriber) {
 	}
 }
 
-// setWaiting sets the traced events on a subscriber's queue.
+// setWaiting sets the traced events in a subscriber's queue.
 func (t *traces) setWaiting(s *subscriber, events []*tracedEvent) {
 	if t.waiting[s] = events; len(events) == 0 {
 		delete(t.waiting, s)
@@ -141,7 +141,7 @@ func (t *traces) expire(e *tracedEvent) {
 }
 
 // finishFor removes the subscriber from pending if the event was written to it or it
-// is gone, and reports whether it did.
+// has disconnected, and reports whether it did.
 func (e *tracedEvent) finishFor(s *subscriber) bool {
 	gone, written := s.deliveryState(e.id)
 	if !gone && !written {

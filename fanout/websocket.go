@@ -13,11 +13,11 @@ import (
 type webSocket struct {
 	f *Fanout
 
-	handshake  sync.Mutex // guards conn and isClosed until the handshake is over
+	handshake  sync.Mutex // guards conn and isClosed until the handshake is complete
 	conn       *conn.WebSocket
 	isClosed   bool
 	peerClosed bool        // the peer has sent a close frame; guarded by the subscriber's mu
-	compress   atomic.Bool // the peer takes compressed messages; one that comes before it is known goes as it is
+	compress   atomic.Bool // the peer accepts compressed messages; frames queued before this is known are sent uncompressed
 }
 
 func (t *webSocket) message(m *frame, _ *cursorTracker) *conn.Frame {
@@ -39,7 +39,7 @@ func (t *webSocket) answersPings() bool { return true }
 
 func (t *webSocket) stuck(s *subscriber) bool { return s.state == blocked }
 
-// close may come while the handshake is still under way: attach then closes.
+// close may be called during the handshake: attach then closes the connection.
 func (t *webSocket) close(*subscriber) {
 	t.handshake.Lock()
 	defer t.handshake.Unlock()
@@ -49,8 +49,8 @@ func (t *webSocket) close(*subscriber) {
 	}
 }
 
-// attach takes the connection after the handshake; it is closed at once when the
-// subscriber has been removed meanwhile.
+// attach sets the connection after the handshake. It closes the connection if the
+// subscriber has already been removed.
 func (t *webSocket) attach(c *conn.WebSocket) {
 	t.handshake.Lock()
 	defer t.handshake.Unlock()
@@ -61,7 +61,7 @@ func (t *webSocket) attach(c *conn.WebSocket) {
 	}
 }
 
-// flush sends what waits until nothing waits, or the socket is full.
+// flush sends queued frames until the queue is empty or the socket is full.
 func (t *webSocket) flush(s *subscriber, scratch []byte) {
 	s.mu.Lock()
 	for s.state != closed {
@@ -102,8 +102,8 @@ func (t *webSocket) flush(s *subscriber, scratch []byte) {
 	s.mu.Unlock()
 }
 
-// wait parks until the socket has room again. Only subscribers whose socket is
-// full have a goroutine for writing.
+// wait blocks until the socket has room again. Only subscribers with a full socket
+// have such a goroutine.
 func (t *webSocket) wait(s *subscriber) {
 	s.mu.Lock()
 	if s.state == closed {
@@ -134,8 +134,8 @@ func (t *webSocket) wait(s *subscriber) {
 	t.f.scheduleNow(t.f.runContext, s)
 }
 
-// awaitPeerClose gives the peer a moment to answer the close frame, unless it has
-// sent its own.
+// awaitPeerClose waits a moment for the peer's close frame, unless it has already
+// arrived.
 func (t *webSocket) awaitPeerClose(s *subscriber) {
 	s.mu.Lock()
 	done := t.peerClosed
@@ -148,7 +148,7 @@ func (t *webSocket) awaitPeerClose(s *subscriber) {
 	}
 }
 
-// Limits of the data messages of a peer within a window; beyond them it is
+// Limits of a peer's data messages within a window; a peer that exceeds them is
 // disconnected.
 const (
 	peerMessages      = 10
@@ -156,7 +156,7 @@ const (
 	peerMessageWindow = 10 * time.Second
 )
 
-// read serves the peer's side until the connection ends.
+// read handles frames of the peer until the connection ends.
 func (t *webSocket) read(s *subscriber) {
 	var (
 		since           time.Time
@@ -183,8 +183,8 @@ func (t *webSocket) read(s *subscriber) {
 	t.ended(s, err)
 }
 
-// ended disconnects a subscriber whose peer has closed, broken or misused the
-// connection.
+// ended disconnects a subscriber whose peer has closed or broken the connection, or
+// violated the protocol.
 func (t *webSocket) ended(s *subscriber, err error) {
 	code, peerClosed := conn.PeerClose(err)
 	switch {
@@ -192,9 +192,9 @@ func (t *webSocket) ended(s *subscriber, err error) {
 		s.mu.Lock()
 		t.peerClosed = true
 		s.mu.Unlock()
-		if !s.gone() { // the peer closes first: its code is the answer, RFC 6455 5.5.1
+		if !s.gone() { // the peer closed first: echo its code, RFC 6455 5.5.1
 			t.f.disconnect(s, conn.Disconnect{Code: code})
-			t.conn.Discard() // ended by awaitPeerClose or the sweeper
+			t.conn.Discard() // until awaitPeerClose or the sweeper closes the connection
 		}
 		t.f.remove(s, DisconnectNormal)
 	case conn.Broken(err):

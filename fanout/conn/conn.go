@@ -11,9 +11,9 @@ import (
 	"trunkline/internal/rawio"
 )
 
-// NewListener wraps a TCP listener so that the connections it accepts can later be
-// written without waiting. It goes below TLS: without it, a full socket would
-// hold a writer, and with it all the others it serves.
+// NewListener wraps a TCP listener so that writes to its connections can be
+// non-blocking. It goes below TLS. Without it, one full socket would block a writer
+// and thereby every other client of that writer.
 func NewListener(l net.Listener) net.Listener { return &listener{l} }
 
 type listener struct{ net.Listener }
@@ -26,16 +26,16 @@ func (l *listener) Accept() (net.Conn, error) {
 	return newRawConn(c)
 }
 
-// rawConn is a TCP connection. Until spill is set, Write blocks like that of
-// any net.Conn; then it keeps what does not fit in pending and returns.
+// rawConn is a TCP connection. Write blocks as that of any net.Conn until spill is
+// set; then it appends to pending what does not fit in the socket buffer, and returns.
 type rawConn struct {
 	net.Conn
-	raw syscall.RawConn // to wait for room; what needs no waiting goes to fd
+	raw syscall.RawConn // to wait until the socket is writable; non-blocking calls use fd
 
 	mu      sync.Mutex
-	fd      int    // -1: closed. Used with mu held only: the number of a closed one may be another's
-	spill   bool   // Write never waits
-	pending []byte // what did not fit, in spill mode
+	fd      int    // -1: closed. Used with mu held only: the kernel may reuse the number of a closed one
+	spill   bool   // Write never blocks
+	pending []byte // bytes that did not fit, in spill mode
 }
 
 func newRawConn(c net.Conn) (*rawConn, error) {
@@ -54,7 +54,7 @@ func newRawConn(c net.Conn) (*rawConn, error) {
 	return s, nil
 }
 
-// Close closes the connection; awaitWritable returns an error.
+// Close closes the connection; a waiting awaitWritable returns an error.
 func (s *rawConn) Close() error {
 	s.mu.Lock()
 	s.fd = -1
@@ -62,7 +62,7 @@ func (s *rawConn) Close() error {
 	return s.Conn.Close()
 }
 
-// tryWrite writes what fits in the socket buffer. The caller holds mu.
+// tryWrite writes as much as fits in the socket buffer. The caller holds mu.
 func (s *rawConn) tryWrite(b []byte) (int, error) {
 	if s.fd < 0 {
 		return 0, net.ErrClosed
@@ -84,9 +84,9 @@ func (s *rawConn) awaitWritable(attempt func() bool) error {
 	})
 }
 
-// Write in spill mode takes all of b: what the socket has no room for is kept,
-// and flushed before anything else. TLS needs this: a record that has begun
-// must be finished.
+// Write in spill mode accepts all of b: bytes that do not fit in the socket buffer are
+// kept and flushed before any others. TLS needs this because a record that was started
+// must be completed.
 func (s *rawConn) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	if !s.spill {
@@ -105,8 +105,8 @@ func (s *rawConn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Conn is a plain or TLS connection that is written without waiting. One
-// goroutine at a time may write.
+// Conn is a plain or TLS connection with non-blocking writes. Only one goroutine at a
+// time may write.
 type Conn struct {
 	socket *rawConn
 	tls    *tls.Conn // nil: plain
@@ -116,8 +116,8 @@ type Conn struct {
 // accepted.
 var ErrListener = errors.New("connection was not accepted by the listener of package conn")
 
-// New takes over a connection that a listener of NewListener accepted, or a TLS connection on top
-// of one. Nothing else may write to it any more.
+// New takes over a connection that a listener of NewListener accepted, or a TLS
+// connection on top of one. The caller must not write to it any more.
 func New(accepted net.Conn) (*Conn, error) {
 	c := &Conn{}
 	if t, ok := accepted.(*tls.Conn); ok {
@@ -135,7 +135,8 @@ func New(accepted net.Conn) (*Conn, error) {
 	return c, nil
 }
 
-// Send gives b to the connection without waiting. It returns the number of bytes of b that must not be sent again; full reports that the socket buffer is full.
+// Send writes b without blocking. It returns the number of bytes of b that must not be
+// sent again; full reports that the socket buffer is full.
 func (c *Conn) Send(b []byte) (n int, full bool, err error) {
 	s := c.socket
 	if c.tls == nil {
@@ -153,8 +154,8 @@ func (c *Conn) Send(b []byte) (n int, full bool, err error) {
 	return n, full, nil
 }
 
-// Wait waits until the socket has taken something: of the TLS records that did
-// not fit, else of b. It returns how much of b must not be sent again.
+// Wait blocks until the socket has accepted some bytes: of the TLS records that did
+// not fit, or else of b. It returns how many bytes of b must not be sent again.
 func (c *Conn) Wait(b []byte) (n int, err error) {
 	s := c.socket
 	waiting := s.awaitWritable(func() bool {
@@ -173,7 +174,8 @@ func (c *Conn) Wait(b []byte) (n int, err error) {
 	return n, errors.Join(err, waiting)
 }
 
-// Spilled returns how many bytes of memory hold TLS records that did not fit.
+// Spilled returns the bytes of memory held by TLS records that did not fit in the
+// socket buffer.
 func (c *Conn) Spilled() int {
 	if c.tls == nil {
 		return 0

@@ -4,7 +4,7 @@ package conn
 type Disconnect struct {
 	Code      int    // close code, RFC 6455 section 7.4, or of the application (4000 to 4999)
 	Reason    string // for people and logs
-	Reconnect bool   // whether the same request may succeed when it is sent again
+	Reconnect bool   // whether a retry of the same request may succeed
 }
 
 // WithReason returns d with another reason.

@@ -6,22 +6,21 @@ import (
 	"trunkline/internal/wsframe"
 )
 
-// Frame is bytes that are sent to a client as a whole. It is immutable and may
-// wait in any number of queues.
+// Frame is a unit of bytes that is sent completely or not at all. It is immutable and
+// may be in any number of queues.
 type Frame struct {
 	Wire   []byte // header and payload
-	ID     int64  // of the message; 0: not a message, but a ping, close or other control frame
-	block  *Block // Wire is a part of its bytes; nil: of nothing
-	at     uint32 // where Wire begins in block.bytes
+	ID     int64  // of the message; 0: a control frame such as ping or close
+	block  *Block // the block that contains Wire; nil: none
+	at     uint32 // offset of Wire in block.bytes
 	header uint8  // length of the WebSocket header in Wire
 }
 
 // Payload returns the frame without its WebSocket header.
 func (f *Frame) Payload() []byte { return f.Wire[f.header:] }
 
-// Block is the memory that several frames share: their bytes one behind the
-// other, so that frames that follow each other are sent as one slice. Any of the
-// frames keeps all of it in memory.
+// Block is the memory of several consecutive frames, so that adjacent frames can be
+// sent as one slice. Each of its frames keeps the whole block in memory.
 type Block struct {
 	Held int // bytes of memory that a frame of the block keeps; set before the first is queued
 
@@ -29,7 +28,7 @@ type Block struct {
 	counted uint64 // see Queue.CountHeld
 }
 
-// Sizes of the package's own data, part of what a queue keeps in memory.
+// Sizes of the package's own structures, counted as memory of a queue.
 const (
 	FrameBytes   = int(unsafe.Sizeof(Frame{}))
 	BlockBytes   = int(unsafe.Sizeof(Block{}))
@@ -39,8 +38,8 @@ const (
 // MaxHeader is the longest header that AppendMessage adds to a payload.
 const MaxHeader = wsframe.MaxServerHeader
 
-// Allocate makes room for the frames of a block, headers included. It must be
-// called before AppendMessage, whose frames must fit.
+// Allocate reserves size bytes for the frames of a block, headers included. It must be
+// called once before AppendMessage; the frames must fit.
 func (b *Block) Allocate(size int) { b.bytes = make([]byte, 0, size) }
 
 // Cap returns the bytes that Allocate has allocated.

@@ -5,28 +5,29 @@ import (
 	"sync"
 )
 
-// Queue holds the frames that wait for one client, in order. A frame of a block
-// is shared: the queue refers to it, and thereby keeps the whole block in memory.
-// The queue counts what it keeps, and Tidy copies frames out of blocks of which
-// they are a small part. An empty queue has no memory of its own. The zero value
-// is empty; a Queue must not be copied or used by two goroutines at once.
+// Queue holds the frames that wait for one client, in order. It refers to shared
+// blocks, and thereby keeps each whole block in memory. It counts the memory that it
+// keeps, and Tidy copies frames out of blocks of which they are a small part. An empty
+// queue allocates nothing. The zero value is an empty queue; a Queue must not be
+// copied or used concurrently.
 type Queue struct {
 	frames    []*Frame
 	inline    [1]*Frame // backs frames while there is only one
-	pooled    *[]*Frame // backs frames otherwise; it returns to pointerSlices without an allocation
-	head      int       // frames before head are gone
-	sent      int       // bytes of frames[head] that are already out
-	bytes     int       // waiting, all frames
+	pooled    *[]*Frame // backs frames otherwise; a pointer, so that its return to pointerSlices does not allocate
+	head      int       // frames before head are sent or dropped
+	sent      int       // bytes of frames[head] that have been sent
+	bytes     int       // bytes waiting, of all frames
 	heldBytes int       // see Held
-	newest    *Block    // of the last frame; nil: it has none, or nothing waits
-	tidied    int       // frames before it have been looked at by Tidy
+	newest    *Block    // block of the last frame; nil: it has none, or the queue is empty
+	tidied    int       // frames before it have been checked by Tidy
 	spilled   int       // see SetSpilled; a part of held
 }
 
-// pointerSlices are shared by all queues, so that a client at rest has none.
+// pointerSlices is shared by all queues, so that an idle client has no slice.
 var pointerSlices = sync.Pool{New: func() any { s := make([]*Frame, 0, 32); return &s }}
 
-// Larger slices are left to the garbage collector: one burst must not pin them.
+// maxPooled bounds the slices returned to the pool, so that one burst does not keep
+// large slices allocated.
 const maxPooled = 1024
 
 // Push adds f at the end.
@@ -37,11 +38,11 @@ func (q *Queue) Push(f *Frame) {
 	case q.pooled == nil:
 		q.pooled = pointerSlices.Get().(*[]*Frame)
 		q.frames = append((*q.pooled)[:0], q.frames...)
-		q.inline[0] = nil // it would keep its block as long as anything waits
+		q.inline[0] = nil // it would keep its block in memory while frames wait
 	}
 	q.frames = append(q.frames, f)
 	if q.pooled != nil && cap(q.frames) != cap(*q.pooled) {
-		*q.pooled = q.frames[:0] // the smaller slice would keep its frames
+		*q.pooled = q.frames[:0] // the smaller slice would keep its frames in memory
 	}
 	q.bytes += len(f.Wire)
 	q.heldBytes += pointerBytes
@@ -51,8 +52,8 @@ func (q *Queue) Push(f *Frame) {
 	}
 }
 
-// Held returns how many bytes of memory the queue keeps, at most: a block counts
-// once for each run of its frames.
+// Held returns an upper bound of the bytes of memory that the queue keeps: a block
+// counts once for each run of its frames.
 func (q *Queue) Held() int { return q.heldBytes }
 
 // Waiting returns the bytes that are still to be sent.
@@ -64,9 +65,9 @@ func (q *Queue) SetSpilled(bytes int) {
 	q.spilled = bytes
 }
 
-// CountHeld returns the memory that the queue keeps without the blocks that
-// CountHeld has already counted, in this or another queue, with the same number.
-// One goroutine at a time may count.
+// CountHeld returns the memory that the queue keeps, without the blocks that an
+// earlier call with the same number has counted, in this or another queue. Calls must
+// not be concurrent.
 func (q *Queue) CountHeld(count uint64) int {
 	held := q.spilled
 	for _, f := range q.frames[q.head:] {
@@ -82,15 +83,15 @@ func (q *Queue) CountHeld(count uint64) int {
 	return held
 }
 
-// Tidy copies frames out of blocks that are kept in memory for a small part of
-// their bytes. Each frame is looked at once, so the cost is that of the copies.
+// Tidy copies frames out of blocks that are kept in memory for a small part of their
+// bytes. Each frame is checked once, so the cost is that of the copies.
 func (q *Queue) Tidy() {
 	end := len(q.frames)
 	at := max(q.head, q.tidied)
 	for at > q.head && at < end && q.frames[at].sharesBlock(q.frames[at-1]) {
-		at++ // of a run that was left in its block
+		at++ // part of a run that stays in its block
 	}
-	sparse := at // frames from here to at are to be copied
+	sparse := at // frames[sparse:at] are to be copied
 	for at < end {
 		run, size := at, 0
 		for ; at < end && (at == run || q.frames[at].sharesBlock(q.frames[run])); at++ {
@@ -105,8 +106,7 @@ func (q *Queue) Tidy() {
 	q.tidied = end
 }
 
-// copyOut puts copies of frames[from:to], which are whole runs, into a block of
-// their own.
+// copyOut copies frames[from:to], which consist of whole runs, into a new block.
 func (q *Queue) copyOut(from, to int) {
 	if from == to {
 		return
@@ -142,15 +142,15 @@ type copies struct {
 // Empty reports whether no frame waits.
 func (q *Queue) Empty() bool { return q.head == len(q.frames) }
 
-// Rest returns the part of the first frame that is still to be sent.
+// Rest returns the unsent part of the first frame.
 func (q *Queue) Rest() []byte { return q.frames[q.head].Wire[q.sent:] }
 
-// What lies together in memory is copied only when it is smaller than this: a
-// large write gains little from being larger.
+// copyBelow bounds the copying of adjacent bytes to join small writes: a large write
+// gains little from being larger.
 const copyBelow = 16 << 10
 
-// Gather returns up to max bytes that wait, as one slice: of the shared block
-// itself as far as frames lie one behind the other, else a copy in scratch.
+// Gather returns up to max unsent bytes as one slice: of the shared block itself if
+// the frames are adjacent, or else a copy in scratch.
 func (q *Queue) Gather(scratch []byte, max int) []byte {
 	first := q.frames[q.head]
 	size, i := len(q.Rest()), q.head+1
@@ -175,8 +175,8 @@ func (q *Queue) Gather(scratch []byte, max int) []byte {
 	return out
 }
 
-// Advance takes n sent bytes off the front. It returns the id of the last message
-// that is out completely, 0 when none was finished.
+// Advance removes n sent bytes from the front. It returns the id of the last message
+// that was sent completely, 0 if none was.
 func (q *Queue) Advance(n int) (last int64) {
 	if n == q.bytes {
 		for i := len(q.frames) - 1; i >= q.head && last == 0; i-- {
@@ -187,7 +187,7 @@ func (q *Queue) Advance(n int) (last int64) {
 	}
 	q.bytes -= n
 	q.sent += n
-	for q.sent >= len(q.frames[q.head].Wire) { // not of the last one
+	for q.sent >= len(q.frames[q.head].Wire) { // except in the last frame
 		f := q.frames[q.head]
 		q.sent -= len(f.Wire)
 		if f.ID != 0 {
@@ -209,8 +209,8 @@ func (q *Queue) Advance(n int) (last int64) {
 	return last
 }
 
-// Drop removes all frames except a partly sent one. It returns the id of that
-// one, 0 when there is none or it is not a message.
+// Drop removes all frames except a partly sent one, and returns the id of that frame;
+// 0 if there is none or it is not a message.
 func (q *Queue) Drop() (id int64) {
 	if q.sent == 0 || q.Empty() {
 		q.Clear()
@@ -220,7 +220,7 @@ func (q *Queue) Drop() (id int64) {
 	return q.frames[q.head].ID
 }
 
-// IDs yields the ids of the messages that wait, in their order.
+// IDs yields the ids of the waiting messages in order.
 func (q *Queue) IDs() iter.Seq[int64] {
 	return func(yield func(int64) bool) {
 		for _, f := range q.frames[q.head:] {
@@ -231,7 +231,7 @@ func (q *Queue) IDs() iter.Seq[int64] {
 	}
 }
 
-// Contains reports whether the message waits.
+// Contains reports whether the message is in the queue.
 func (q *Queue) Contains(id int64) bool {
 	for waiting := range q.IDs() {
 		if waiting == id {

@@ -5,10 +5,8 @@ import (
 	"strconv"
 )
 
-// NewServerSentEvent returns a message as a server-sent event with the event
-// id. A
-// payload with line breaks takes one data line each, which the client joins
-// again.
+// NewServerSentEvent returns a message as a server-sent event with the event id. A
+// payload with line breaks takes one data line per line; the client joins them again.
 func NewServerSentEvent(id int64, eventID string, payload []byte) *Frame {
 	wire := append([]byte("id: "), eventID...)
 	for line := range bytes.Lines(payload) {

@@ -15,8 +15,8 @@ import (
 	"trunkline/internal/fault"
 )
 
-// WebSocket is a connection after its handshake: gorilla/websocket reads,
-// everything that is sent goes through Conn.
+// WebSocket is a connection after its handshake: gorilla/websocket reads from it, and
+// Conn sends all frames.
 type WebSocket struct {
 	*Conn
 	Compressed bool // the peer takes messages compressed by permessage-deflate
@@ -27,15 +27,15 @@ type WebSocket struct {
 // response can be written.
 var ErrEnded = errors.New("connection ended during the handshake")
 
-// handshakeWait is how long the peer may take for the handshake.
+// handshakeWait bounds the time that the peer has to complete the handshake.
 const handshakeWait = 5 * time.Second
 
-// readBuffer is enough for a control frame.
+// readBuffer is large enough for a control frame.
 const readBuffer = 256
 
-// Upgrade makes the handshake, with the headers of w, and takes the connection over; the
-// caller has checked the origin. Errors other than ErrEnded and ErrListener are faults, and
-// nothing has been written.
+// Upgrade performs the handshake, with the headers of w, and takes over the
+// connection; the caller has checked the origin. Errors other than ErrEnded and
+// ErrListener are faults, returned before anything was written.
 func Upgrade(w http.ResponseWriter, r *http.Request, compression bool) (*WebSocket, error) {
 	var refusal error
 	hijacker := &hijacker{ResponseWriter: w}
@@ -70,21 +70,20 @@ func Upgrade(w http.ResponseWriter, r *http.Request, compression bool) (*WebSock
 	return &WebSocket{Conn: c, Compressed: compression && offersDeflate(r), reading: reading}, nil
 }
 
-// Handler is called for what a peer sends.
+// Handler has the callbacks for frames of the peer.
 type Handler struct {
-	Seen func()               // any frame
-	Pong func()               // after Seen
-	Ping func(payload []byte) // after Seen
-	Data func(bytes int)      // a message, after Seen; bytes is at most MaxPeerMessage+1
+	Seen func()               // called for every frame
+	Pong func()               // called after Seen
+	Ping func(payload []byte) // called after Seen
+	Data func(bytes int)      // called after Seen for a message; bytes is at most MaxPeerMessage+1
 }
 
-// MaxPeerMessage is how many bytes of a peer's message are counted.
+// MaxPeerMessage is the number of bytes up to which a peer's message is counted.
 const MaxPeerMessage = 16 << 10
 
-// Read serves what the peer sends until the connection ends. The error is
-// a network error when the connection broke (see Broken), a
-// *websocket.CloseError
-// when the peer closed it, and another one when the peer broke the protocol.
+// Read handles frames of the peer until the connection ends. The error is a network
+// error when the connection broke (see Broken), a *websocket.CloseError when the peer
+// closed it, and another one for a protocol violation.
 func (s *WebSocket) Read(h Handler) error {
 	s.reading.SetPongHandler(func(string) error { h.Seen(); h.Pong(); return nil })
 	s.reading.SetPingHandler(func(payload string) error { h.Seen(); h.Ping([]byte(payload)); return nil })
@@ -102,8 +101,8 @@ func (s *WebSocket) Read(h Handler) error {
 	}
 }
 
-// PeerClose returns the close code of a peer that has closed the connection with
-// a close frame, as the error of Read has it; 1000 when it gave none.
+// PeerClose returns the close code if err, returned by Read, is a close frame of the
+// peer; 1000 when the frame had no code.
 func PeerClose(err error) (code int, ok bool) {
 	var closing *websocket.CloseError
 	if !errors.As(err, &closing) || closing.Code == websocket.CloseAbnormalClosure {
@@ -124,8 +123,8 @@ func Broken(err error) bool {
 		errors.As(err, &network) || errors.As(err, &closing)
 }
 
-// offersDeflate reports whether the client offers permessage-deflate, which
-// gorilla then accepts where it is enabled.
+// offersDeflate reports whether the client offers permessage-deflate. If compression
+// is enabled, gorilla accepts every such offer.
 func offersDeflate(r *http.Request) bool {
 	for _, value := range r.Header.Values("Sec-Websocket-Extensions") {
 		for offer := range strings.SplitSeq(value, ",") {
@@ -138,7 +137,7 @@ func offersDeflate(r *http.Request) bool {
 	return false
 }
 
-// hijacker hands gorilla a connection whose writing side can be shut off.
+// hijacker passes gorilla a connection whose writes can be discarded.
 type hijacker struct {
 	http.ResponseWriter
 	conn *muteConn
@@ -153,8 +152,8 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return h.conn, rw, nil
 }
 
-// muteConn drops what gorilla would write by itself after the handshake (the
-// close frame for a protocol error): it would land in the middle of ours.
+// muteConn discards writes by gorilla after the handshake (the close frame for a
+// protocol error), which would land in the middle of frames sent by Conn.
 type muteConn struct {
 	net.Conn
 	mute atomic.Bool

@@ -8,37 +8,37 @@ import (
 
 // Flusher is a client with a queue that a writer empties.
 type Flusher interface {
-	// Flush sends what waits, until nothing waits or the socket takes no more.
-	// It may use scratch, whose length is 0, until it returns.
+	// Flush sends queued frames until the queue is empty or the socket is full. It may
+	// use scratch, whose length is 0, until it returns.
 	Flush(scratch []byte)
 }
 
-// Writers flush clients that have something waiting. Each writer has one scratch
-// buffer, so a client at rest needs none.
+// Writers flush clients with queued frames. Each writer has one scratch buffer, so an
+// idle client needs none.
 type Writers[C Flusher] struct {
 	work    chan []C
 	window  time.Duration
 	flushed func([]C)
 
 	mu    sync.Mutex
-	held  []C  // waiting for the gathering window to end
+	held  []C  // clients waiting for the end of the gather window
 	armed bool // the window's timer runs
 }
 
-// WriteBytes is the most that is sent in one write.
+// WriteBytes is the maximum size of one write.
 const WriteBytes = 64 << 10
 
-// writeChunk is how many clients a writer takes at once.
+// writeChunk is how many clients a writer takes from the channel at once.
 const writeChunk = 32
 
-// NewWriters prepares for n writers. With a window, Schedule holds clients back
-// for as long, so that more is sent at once. flushed is called with the clients
-// that a writer has flushed.
+// NewWriters prepares n writers. With a window, Schedule delays clients by it, so that
+// one write carries more frames. A writer calls flushed with the clients that it has
+// flushed.
 func NewWriters[C Flusher](n int, window time.Duration, flushed func([]C)) *Writers[C] {
 	return &Writers[C]{work: make(chan []C, n), window: window, flushed: flushed}
 }
 
-// Count returns how many times Run is to be called.
+// Count returns how many times the caller must call Run.
 func (w *Writers[C]) Count() int { return cap(w.work) }
 
 // Run runs one writer until ctx ends.
@@ -57,8 +57,8 @@ func (w *Writers[C]) Run(ctx context.Context) {
 	}
 }
 
-// Schedule hands clients to the writers, after the window. Without one it waits
-// while all writers are busy. The slice is given away.
+// Schedule passes clients to the writers, after the window. Without a window it blocks
+// while all writers are busy. It takes ownership of the slice.
 func (w *Writers[C]) Schedule(ctx context.Context, clients []C) {
 	if w.window > 0 {
 		w.hold(ctx, clients)
@@ -67,9 +67,9 @@ func (w *Writers[C]) Schedule(ctx context.Context, clients []C) {
 	w.ScheduleNow(ctx, clients)
 }
 
-// ScheduleNow hands clients to the writers without a window: control frames and
-// sockets that have room again do not wait for more. It waits while all writers
-// are busy. The slice is given away.
+// ScheduleNow passes clients to the writers without the window: control frames and
+// sockets that have room again are not delayed. It blocks while all writers are busy.
+// It takes ownership of the slice.
 func (w *Writers[C]) ScheduleNow(ctx context.Context, clients []C) {
 	for len(clients) > 0 {
 		n := min(len(clients), writeChunk)
