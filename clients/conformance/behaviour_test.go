@@ -25,7 +25,7 @@ func each(t *testing.T, test func(t *testing.T, language string)) {
 	}
 }
 
-// TestBehaviour holds how each client acts when the server misbehaves in one way.
+// TestBehaviour checks each client against a server that misbehaves in one way.
 func TestBehaviour(t *testing.T) {
 	t.Parallel()
 	end := visit{events: []string{"end"}, stay: true}
@@ -34,13 +34,13 @@ func TestBehaviour(t *testing.T) {
 		since    string
 		snapshot bool
 		logins   []int
-		taken    []int // statuses of snapshots
+		taken    []int // statuses of the snapshot requests
 		visits   []visit
-		ids      string // delivered
-		asked    string // since of each stream, joined by |
-		tokens   string // of each stream
-		reported string // errors of the changes of the connection
-		fails    string // the error it ends with
+		ids      string // delivered events
+		asked    string // since of each stream request, joined by |
+		tokens   string // token of each stream request
+		reported string // errors of the status changes
+		fails    string // the error that ends the subscription
 	}{
 		{name: "goes on after its last cursor and drops what comes again", visits: []visit{
 			{events: []string{"a", "b"}}, {events: []string{"b", "a", "c"}}, end,
@@ -124,7 +124,7 @@ func TestBehaviour(t *testing.T) {
 	}
 }
 
-// reported returns the errors of the changes of the connection.
+// reported returns the errors of the status changes.
 func reported(lines []conformance.Line) string {
 	var names []string
 	for _, line := range conformance.Of(lines, "status") {
@@ -135,8 +135,7 @@ func reported(lines []conformance.Line) string {
 	return strings.Join(names, " ")
 }
 
-// TestSnapshotComesFirst also holds that members which a client does not know are
-// no fault.
+// TestSnapshotComesFirst also checks that clients ignore unknown members.
 func TestSnapshotComesFirst(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, language string) {
@@ -261,8 +260,8 @@ func TestPositionIsKeptAcrossRestarts(t *testing.T) {
 	})
 }
 
-// TestPositionDoesNotPassAnEventInWork kills a program while it works on an event:
-// the next run gets the event again.
+// TestPositionDoesNotPassAnEventInWork kills a program while it processes an event: the next run
+// must receive the event again.
 func TestPositionDoesNotPassAnEventInWork(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, language string) {
@@ -280,8 +279,8 @@ func TestPositionDoesNotPassAnEventInWork(t *testing.T) {
 	})
 }
 
-// TestBackOff holds that waits grow with jitter, that Retry-After is obeyed, and
-// that a server that sent something is not taken to fail.
+// TestBackOff checks that waits grow with jitter, that clients obey Retry-After, and that the
+// back-off restarts once the server has sent data.
 func TestBackOff(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, language string) {
@@ -313,8 +312,8 @@ func TestBackOff(t *testing.T) {
 	})
 }
 
-// TestSlowReaderIsNotReadAhead has a program that stops reading: the client must
-// not read on into memory, so that the server notices.
+// TestSlowReaderIsNotReadAhead has a program that stops reading: the client must not read ahead
+// into memory, so that the server sees the back-pressure.
 func TestSlowReaderIsNotReadAhead(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, language string) {
@@ -328,7 +327,7 @@ func TestSlowReaderIsNotReadAhead(t *testing.T) {
 		settings.PauseAt = "a"
 		d := start(t, language, settings)
 		await(t, d, "the first", has("a"))
-		time.Sleep(300 * time.Millisecond) // in which a client without back-pressure would read all
+		time.Sleep(300 * time.Millisecond) // enough for a client without back-pressure to read everything
 		before := len(conformance.IDs(d.Lines()))
 		if since, _ := s.asked(); since != "" {
 			t.Errorf("the client read everything: it asked since %q", since)
@@ -367,7 +366,7 @@ func TestStrangeCertificateStopsIt(t *testing.T) {
 	t.Parallel()
 	s := &server{visits: []visit{{events: []string{"end"}, stay: true}}}
 	web := httptest.NewUnstartedServer(s)
-	web.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that clients give up
+	web.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that clients abort
 	web.StartTLS()
 	s.Server = web
 	t.Cleanup(func() {

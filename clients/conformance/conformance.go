@@ -1,10 +1,10 @@
-// Package conformance runs one program per client library, a driver, and reads what
-// it does, so that one behaviour suite holds for all of them: its own tests against
-// a scripted server, and those of e2e against the built program.
+// Package conformance runs one program per client library, a driver, and records its output, so
+// that one behaviour suite covers all libraries: its own tests against a scripted server, and
+// those of e2e against the built program.
 //
-// A driver reads a line with Settings from stdin, subscribes, and prints a Line for
-// every item, change of the connection, and its end. Further lines on stdin are
-// commands: {"do":"resume"} goes on after PauseAt, {"do":"stop"} ends.
+// A driver reads a line with Settings from stdin, subscribes, and prints a Line for every item,
+// for every change of the connection, and for its end. Further lines on stdin are commands:
+// {"do":"resume"} continues after PauseAt, {"do":"stop"} ends the driver.
 package conformance
 
 import (
@@ -75,8 +75,8 @@ type Driver struct {
 // Languages are the languages that have a client library.
 var Languages = []string{"js", "python", "go"}
 
-// Command returns the driver of a language, nil where its tools are not installed.
-// folder is this package's, goDriver the program built of drivers/driver.
+// Command returns the driver of a language, nil if its tools are not installed. folder is this
+// package's directory, goDriver the built program of drivers/driver.
 func Command(language, folder, goDriver string) *exec.Cmd {
 	switch language {
 	case "js":
@@ -84,7 +84,7 @@ func Command(language, folder, goDriver string) *exec.Cmd {
 			return exec.Command(node, filepath.Join(folder, "drivers/driver.mjs"))
 		}
 	case "python":
-		for _, name := range []string{"python3", "/usr/bin/python3"} { // Debian's packages are for its own python3
+		for _, name := range []string{"python3", "/usr/bin/python3"} { // Debian's packages are installed for its own python3 only
 			if exec.Command(name, "-c", "import aiohttp").Run() == nil {
 				return exec.Command(name, filepath.Join(folder, "drivers/driver.py"))
 			}
@@ -126,7 +126,7 @@ func (d *Driver) read(output io.Reader) {
 		}
 		d.add(line)
 	}
-	_ = d.cmd.Wait() // its last line says how it ended
+	_ = d.cmd.Wait() // its last line has the reason of its end
 	d.mu.Lock()
 	ended := len(d.printed) > 0 && d.printed[len(d.printed)-1].Kind == "end"
 	d.mu.Unlock()
@@ -158,15 +158,15 @@ func (d *Driver) Close() {
 	<-d.exited
 }
 
-// Lines returns what it has printed so far.
+// Lines returns the lines printed so far.
 func (d *Driver) Lines() []Line {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.printed)
 }
 
-// Await waits until the lines are enough. It returns them, and an error when the
-// driver ended or the limit passed before.
+// Await waits until enough returns true for the lines. It returns them, and an error if the
+// driver ends or the limit passes first.
 func (d *Driver) Await(limit time.Duration, enough func([]Line) bool) ([]Line, error) {
 	late := false
 	timer := time.AfterFunc(limit, func() {

@@ -13,8 +13,7 @@ import (
 	"trunkline/clients/conformance"
 )
 
-// patience bounds what is waited for: a busy machine takes long, and what never
-// comes is a failure in any case.
+// patience bounds waits: long enough for a busy machine, and reached only by a failing test.
 const patience = 60 * time.Second
 
 // goDriver builds the driver of clients/go, once.
@@ -35,13 +34,13 @@ func TestMain(m *testing.M) {
 	}
 	code := m.Run()
 	if file, err := goDriver(); err == nil {
-		_ = os.RemoveAll(filepath.Dir(file)) // a temporary folder
+		_ = os.RemoveAll(filepath.Dir(file)) // created for this build
 	}
 	os.Exit(code)
 }
 
-// command returns the driver of a language. Without its tools there is no test;
-// where everything must be tested that is a failure.
+// command returns the driver of a language. Without its tools it skips the test, or fails it
+// where CI=true.
 func command(t *testing.T, language string) *exec.Cmd {
 	t.Helper()
 	driver, err := goDriver()
@@ -85,7 +84,7 @@ func ended(lines []conformance.Line) bool {
 	return len(lines) > 0 && lines[len(lines)-1].Kind == "end"
 }
 
-// has returns a condition: the event was delivered.
+// has returns a condition: the event has been delivered.
 func has(id string) func([]conformance.Line) bool {
 	return func(lines []conformance.Line) bool {
 		for _, line := range lines {
@@ -97,7 +96,7 @@ func has(id string) func([]conformance.Line) bool {
 	}
 }
 
-// stop ends a driver in order and returns all its lines.
+// stop ends a driver with the command stop and returns all its lines.
 func stop(t *testing.T, d *conformance.Driver) []conformance.Line {
 	t.Helper()
 	if err := d.Do("stop"); err != nil {

@@ -18,7 +18,8 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// TestVersionsAreTheServers compares with the chart, which names the server's.
+// TestVersionsAreTheServers compares the packages' versions with the server's, which is in the
+// chart.
 func TestVersionsAreTheServers(t *testing.T) {
 	t.Parallel()
 	for file, pattern := range map[string]string{
@@ -34,8 +35,8 @@ func TestVersionsAreTheServers(t *testing.T) {
 	}
 }
 
-// TestREADMEHasTheWallboard holds that the page on the README is the file, which e2e
-// tries in a browser.
+// TestREADMEHasTheWallboard checks that the README shows the same page as the file, which e2e
+// opens in a browser.
 func TestREADMEHasTheWallboard(t *testing.T) {
 	t.Parallel()
 	_, rest, _ := strings.Cut(read(t, "../js/README.md"), "```html\n")

@@ -14,22 +14,21 @@ import (
 	"trunkline/clients/conformance"
 )
 
-// visit scripts the server for one stream, in order: refuse it, or send events and
-// then close or drop it.
+// visit scripts one stream of the server: refuse it, or send events and then close or drop it.
 type visit struct {
 	refuse int      // HTTP status instead of a stream
-	after  int      // Retry-After of it, seconds
-	events []string // "id" or "id@cursor"; what begins with ":" or "data:" is sent as it is
+	after  int      // its Retry-After, seconds
+	events []string // "id" or "id@cursor"; texts that begin with ":" or "data:" are sent unchanged
 	close  int      // close code; 0: end without one
 	mute   bool     // no answer at all
-	stay   bool     // instead of closing, wait until the client goes
+	stay   bool     // instead of closing, wait until the client disconnects
 }
 
-// server plays visits, the last one for ever, and notes what clients asked.
+// server plays the visits, the last one repeatedly, and records the clients' requests.
 type server struct {
 	*httptest.Server
 	logins   []int // status of each login; after the last: 200
-	snapshot []int // the same of snapshots
+	snapshot []int // status of each snapshot; after the last: 200
 	life     int   // expires_in of the first token, seconds; 0: a day
 	visits   []visit
 
@@ -96,7 +95,7 @@ func (s *server) serveLogin(w http.ResponseWriter, r *http.Request) {
 	if n == 1 && s.life != 0 {
 		life = s.life
 	}
-	_, _ = fmt.Fprintf(w, `{"access_token":"token%d","expires_in":%d}`, n, life) // a client that has gone
+	_, _ = fmt.Fprintf(w, `{"access_token":"token%d","expires_in":%d}`, n, life) // the client may have disconnected
 }
 
 func (s *server) serveSnapshot(w http.ResponseWriter) {
@@ -117,7 +116,7 @@ func refuse(w http.ResponseWriter, code, after int) {
 		w.Header().Set("Retry-After", fmt.Sprint(after))
 	}
 	w.WriteHeader(code)
-	_, _ = io.WriteString(w, `{"success":false,"message":"no","errors":[]}`) // a client that has gone
+	_, _ = io.WriteString(w, `{"success":false,"message":"no","errors":[]}`) // the client may have disconnected
 }
 
 func (v visit) serve(w http.ResponseWriter, r *http.Request) {
@@ -131,7 +130,7 @@ func (v visit) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
-	_ = out.Flush() // a client that has gone is noticed by the next write
+	_ = out.Flush() // the next write reports a disconnected client
 	for _, event := range v.events {
 		if _, err := io.WriteString(w, wire(event)); err != nil || out.Flush() != nil {
 			return
@@ -141,14 +140,13 @@ func (v visit) serve(w http.ResponseWriter, r *http.Request) {
 	case v.stay:
 		<-r.Context().Done()
 	case v.close != 0:
-		_, _ = fmt.Fprintf(w, ": %d bye, last a\n\n", v.close) // the client may have gone
+		_, _ = fmt.Fprintf(w, ": %d bye, last a\n\n", v.close) // the client may have disconnected
 	case len(v.events) == 0:
-		panic(http.ErrAbortHandler) // a client may drop what came just before a reset
+		panic(http.ErrAbortHandler) // a client may discard the bytes just before a reset
 	}
 }
 
-// wire returns an event as the server writes it, with facts and a member that no
-// client knows.
+// wire returns an event in the server's format, with facts and an unknown member.
 func wire(event string) string {
 	if strings.HasPrefix(event, ":") || strings.HasPrefix(event, "data:") {
 		return event + "\n\n"

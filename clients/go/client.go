@@ -45,7 +45,7 @@ type Client struct {
 	http *http.Client
 }
 
-// New makes a client. It connects in Subscribe.
+// New returns a client. It connects in Subscribe.
 func New(cfg Config) (*Client, error) {
 	parsed, err := url.Parse(cfg.URL)
 	given := 0
@@ -72,7 +72,7 @@ func New(cfg Config) (*Client, error) {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// login obtains a channel token with the filters, and its life.
+// login obtains a channel token with the filters and returns it with its lifetime.
 func (c *Client) login(ctx context.Context, f Filters) (token string, life time.Duration, err error) {
 	body, err := json.Marshal(struct {
 		Username string `json:"username,omitempty"`
@@ -107,7 +107,7 @@ func (c *Client) login(ctx context.Context, f Filters) (token string, life time.
 	return answer.AccessToken, time.Duration(answer.ExpiresIn) * time.Second, nil
 }
 
-// snapshot returns the state now.
+// snapshot requests the current state.
 func (c *Client) snapshot(ctx context.Context, token string) (*Snapshot, error) {
 	var s Snapshot
 	if err := c.readJSON(ctx, "snapshot", http.MethodGet, "/snapshot", bearer(token), nil, maxSnapshot, &s); err != nil {

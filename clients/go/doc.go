@@ -2,11 +2,10 @@
 // it logs in, takes a snapshot, delivers every later event once, and resumes after
 // a disconnect.
 //
-// Subscribe works in the caller's goroutine and starts none that outlives a read.
-// Nothing is queued: a slow loop slows the reading, and the server then closes with
-// 4008, after which the client resumes. What is remembered to drop repeats is
-// bounded.
+// Subscribe works in the caller's goroutine and starts none that outlives a read. It queues
+// nothing: a slow loop slows down reading, and the server then closes the connection with 4008,
+// after which the client resumes. The memory for dropping repeats is bounded.
 package trunkline
 
-// Version is the version of the client, which is the server's.
+// Version is the version of the client, equal to the server's.
 const Version = "0.1.0"

@@ -42,16 +42,16 @@ func (e *CloseError) Error() string { return fmt.Sprintf("closed with %d: %s", e
 // Unwrap returns the error of the code, such as ErrRestart.
 func (e *CloseError) Unwrap() error { return closeErrors[e.Code] }
 
-// RefusedError is an HTTP response with another status than 200.
+// RefusedError is an HTTP response with a status other than 200.
 type RefusedError struct {
 	Step       string // "login", "snapshot" or "stream"
 	Status     int
-	Message    string // the server's, may be ""
+	Message    string // the server's, may be empty
 	Fields     []FieldError
 	RetryAfter time.Duration // 0: none
 }
 
-// FieldError is the fault of one field of a request.
+// FieldError is an error in one field of a request.
 type FieldError struct {
 	Field   string `json:"field"`
 	Code    string `json:"code"`
@@ -80,7 +80,7 @@ func newRefusal(step string, response *http.Response) *RefusedError {
 		Message string       `json:"message"`
 		Errors  []FieldError `json:"errors"`
 	}
-	// A proxy's page is no JSON: then the status has to do.
+	// The body of a proxy's response may not be JSON: then only the status counts.
 	if text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer)); err == nil && json.Unmarshal(text, &body) == nil {
 		e.Message, e.Fields = body.Message, body.Errors
 	}
@@ -90,8 +90,8 @@ func newRefusal(step string, response *http.Response) *RefusedError {
 	return e
 }
 
-// Permanent reports whether trying again would end the same way. Subscribe ends
-// with permanent errors only.
+// Permanent reports whether a retry would fail in the same way. Subscribe ends with permanent
+// errors only.
 func Permanent(err error) bool {
 	var (
 		refused     *RefusedError

@@ -2,8 +2,7 @@ package trunkline
 
 import "encoding/json"
 
-// Filters selects events. A list that is empty does not narrow; all that are
-// given must hold.
+// Filters selects events. Empty lists do not restrict; an event must match all others.
 type Filters struct {
 	AccountIDs []string `json:"account_ids,omitempty"`
 	EventTypes []string `json:"event_types,omitempty"`
@@ -26,17 +25,16 @@ type Event struct {
 	JSON   []byte `json:"-"` // the message as the server sent it
 }
 
-// Metadata says where an event comes from and what it tells.
+// Metadata holds an event's source and facts.
 type Metadata struct {
 	Source         string `json:"source"`
 	OriginalFormat string `json:"original_format"`
 	ProcessedAt    int64  `json:"processed_at"` // Unix seconds
 	QueueID        string `json:"queue_id,omitempty"`
-	Facts          *Facts `json:"facts,omitempty"` // nil: recorded before there were facts
+	Facts          *Facts `json:"facts,omitempty"` // nil: recorded without facts by an older server
 }
 
-// Facts say what an event tells, in one vocabulary for every platform
-// (docs/facts.md).
+// Facts describe an event in one vocabulary for all platforms (docs/facts.md).
 type Facts struct {
 	Name              string `json:"name"`
 	AgentID           string `json:"agent_id,omitempty"`
@@ -56,12 +54,12 @@ type Facts struct {
 	TimestampMS       int64  `json:"timestamp_ms,omitempty"`
 }
 
-// Snapshot holds the agents, calls and queues, and the cursor they are exact at.
+// Snapshot holds the agents, calls and queues, and the cursor at which they are exact.
 type Snapshot struct {
 	EventID    string  `json:"event_id"`
 	Cursor     string  `json:"cursor"`
 	Timestamp  int64   `json:"timestamp"`             // Unix seconds
-	StateSince int64   `json:"state_since,omitempty"` // Unix seconds; 0: nothing is missing
+	StateSince int64   `json:"state_since,omitempty"` // Unix seconds; 0: the state is complete
 	Agents     []Agent `json:"agents"`
 	Calls      []Call  `json:"calls"`
 	Queues     []Queue `json:"queues"`
@@ -77,7 +75,7 @@ type Agent struct {
 	Since     int64    `json:"since"` // Unix seconds
 	Queues    []string `json:"queues,omitempty"`
 	CallID    string   `json:"call_id,omitempty"`
-	AfterCall string   `json:"after_call,omitempty"` // the state when the call is over; "": available
+	AfterCall string   `json:"after_call,omitempty"` // the state after the call; "": available
 	Reason    string   `json:"reason,omitempty"`
 }
 
@@ -91,19 +89,19 @@ type Call struct {
 	State         string `json:"state"`
 	Since         int64  `json:"since"` // Unix seconds
 	Caller        string `json:"caller,omitempty"`
-	Position      int    `json:"position,omitempty"` // in its queue, from 1; 0: it does not wait
+	Position      int    `json:"position,omitempty"` // in its queue, from 1; 0: not waiting
 }
 
-// Queue is a queue that has calls, members or figures of today.
+// Queue is a queue with calls, members or figures of today.
 type Queue struct {
 	AccountID        string         `json:"account_id"`
 	QueueID          string         `json:"queue_id"`
 	Waiting          int            `json:"waiting"`
-	LongestWaitSince int64          `json:"longest_wait_since,omitempty"` // Unix seconds; 0: none waits
+	LongestWaitSince int64          `json:"longest_wait_since,omitempty"` // Unix seconds; 0: no caller waits
 	Talking          int            `json:"talking"`
 	Agents           map[string]int `json:"agents"` // logged-in members by state
 
-	// Of today in the account's time zone.
+	// Figures of today in the account's time zone.
 	Offered            int64    `json:"offered,omitempty"`
 	Answered           int64    `json:"answered,omitempty"`
 	Abandoned          int64    `json:"abandoned,omitempty"`

@@ -15,8 +15,7 @@ type Store interface {
 	Save(ctx context.Context, position string) error
 }
 
-// FileStore keeps the position in a file of this name, which is replaced as a
-// whole.
+// FileStore keeps the position in a file of this name and replaces it atomically.
 type FileStore string
 
 // Load implements Store.

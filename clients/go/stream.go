@@ -24,14 +24,14 @@ type eventStreamParser struct {
 
 var closeComment = regexp.MustCompile(`^:\s*(\d{4})\b\s*(.*)`)
 
-// feed returns the complete events, and the error that the stream ends with after
-// them: of a close comment, or of an event that is too large.
+// feed returns the complete events, and the error that ends the stream after them: that of a
+// close comment, or of an event that is too large.
 func (p *eventStreamParser) feed(chunk []byte) (events []serverSentEvent, closed error) {
 	p.rest = append(p.rest, chunk...)
 	for {
 		line, rest, complete := bytes.Cut(p.rest, []byte("\n"))
 		if !complete {
-			p.rest = bytes.Clone(p.rest) // lines of it are kept by the events
+			p.rest = bytes.Clone(p.rest) // the events refer to its lines
 			break
 		}
 		p.rest = rest
@@ -60,11 +60,11 @@ func (p *eventStreamParser) feed(chunk []byte) (events []serverSentEvent, closed
 	return events, nil
 }
 
-// recentIDs is the least number of ids remembered.
+// recentIDs is the minimum number of remembered ids.
 const recentIDs = 1 << 16
 
-// recent remembers the last ids in two generations, the older of which is dropped
-// whole: between size and twice size of them.
+// recent remembers the last ids, between size and twice size of them, in two generations, of
+// which it drops the older as a whole.
 type recent struct {
 	size              int
 	current, previous map[string]struct{}

@@ -16,8 +16,8 @@ import (
 
 // Options holds the options of a subscription.
 type Options struct {
-	Since    string // event id, cursor or "earliest"; a position in Store comes first; "": from now on
-	Snapshot bool   // take a snapshot where there is no position, or where it is no longer in the log
+	Since    string // event id, cursor or "earliest"; a position in Store takes precedence; "": from now on
+	Snapshot bool   // take a snapshot if there is no position, or if it is no longer in the log
 	Filters  Filters
 	Store    Store         // keeps the position across restarts; nil: none
 	Status   func(Status)  // called when the connection changes; nil: not called
@@ -38,10 +38,9 @@ type Item struct {
 	Event    *Event
 }
 
-// Subscribe iterates over the snapshot, where it is asked for, and every later
-// event once. It reconnects until the loop or ctx ends, or an error is permanent,
-// which comes last. The position is saved when the loop asks for the next item
-// after an event.
+// Subscribe iterates over the snapshot, if requested, and every later event once. It reconnects
+// until the loop or ctx ends, or an error is permanent, which it yields last. It saves the
+// position when the loop requests the next item after an event.
 func (c *Client) Subscribe(ctx context.Context, o Options) iter.Seq2[Item, error] {
 	return func(yield func(Item, error) bool) {
 		s := &subscription{
@@ -56,8 +55,7 @@ func (c *Client) Subscribe(ctx context.Context, o Options) iter.Seq2[Item, error
 	}
 }
 
-// subscription is one subscription: the position, the token, and what was already
-// delivered.
+// subscription is one subscription: the position, the token, and the ids of delivered events.
 type subscription struct {
 	Options
 	client          *Client
@@ -74,8 +72,7 @@ var (
 	errRenewal   = errors.New("the token has to be renewed")
 )
 
-// run connects until an error is permanent. It saves the position at the end, also
-// if the loop or ctx ends.
+// run connects until an error is permanent. It also saves the position when the loop or ctx ends.
 func (s *subscription) run(ctx context.Context) (err error) {
 	if s.Store != nil {
 		if s.saved, err = s.Store.Load(ctx); err != nil {
@@ -113,8 +110,7 @@ func (s *subscription) run(ctx context.Context) (err error) {
 	}
 }
 
-// wait returns the time before the next attempt, and drops a token that is no
-// longer valid.
+// wait returns the time before the next attempt and drops an invalid token.
 func (s *subscription) wait(err error) time.Duration {
 	var refused *RefusedError
 	isRefused := errors.As(err, &refused)
@@ -132,8 +128,8 @@ func (s *subscription) wait(err error) time.Duration {
 	return wait
 }
 
-// connect runs one connection until it ends, with the snapshot before it where one
-// is needed. The error is never nil.
+// connect runs one connection until it ends, after a snapshot if one is needed. The error is
+// never nil.
 func (s *subscription) connect(ctx context.Context) error {
 	if err := s.authenticate(ctx); err != nil {
 		return err
@@ -154,7 +150,7 @@ func (s *subscription) connect(ctx context.Context) error {
 	return s.read(ctx)
 }
 
-// authenticate logs in where there is no token, and renews one that expires soon.
+// authenticate logs in if there is no token, and renews one that expires soon.
 func (s *subscription) authenticate(ctx context.Context) error {
 	if s.token != "" && time.Now().Before(s.renew) {
 		return nil
@@ -217,8 +213,8 @@ func (s *subscription) read(ctx context.Context) error {
 	}
 }
 
-// readBefore reads until there are bytes. It cancels the connection when the stream
-// is silent or the token has to be renewed.
+// readBefore reads until there are bytes. It cancels the connection when the stream is silent or
+// the token must be renewed.
 func (s *subscription) readBefore(read func([]byte) (int, error), buffer []byte, cancel context.CancelCauseFunc) (int, error) {
 	limit, cause := s.Silence, fmt.Errorf("connection lost: nothing received for %s", s.Silence)
 	if left := max(0, time.Until(s.renew)); left < limit {
@@ -228,18 +224,18 @@ func (s *subscription) readBefore(read func([]byte) (int, error), buffer []byte,
 	defer timer.Stop()
 	n, err := read(buffer)
 	if n > 0 {
-		return n, nil // an error comes again with the next read
+		return n, nil // the next read returns the error again
 	}
 	return 0, err
 }
 
-// deliver yields an event that is new.
+// deliver yields an event unless it is a repeat.
 func (s *subscription) deliver(ctx context.Context, received serverSentEvent) error {
 	if err := ctx.Err(); err != nil {
 		return context.Cause(ctx)
 	}
 	event := Event{JSON: received.data}
-	var mismatch *json.UnmarshalTypeError // a field of another type stays zero
+	var mismatch *json.UnmarshalTypeError // a field of another type keeps its zero value
 	if err := json.Unmarshal(received.data, &event); err != nil && !errors.As(err, &mismatch) {
 		return fmt.Errorf("%w: an event is not JSON: %w", ErrProtocol, err)
 	}
@@ -250,12 +246,12 @@ func (s *subscription) deliver(ctx context.Context, received serverSentEvent) er
 	if s.seen.add(event.ID) && !s.yield(Item{Event: &event}) {
 		return errLoopEnded
 	}
-	s.position = event.Cursor // the loop has asked for the next: it is done with this one
+	s.position = event.Cursor // the loop has requested the next item, so it has processed this one
 	s.backoff.Reset()
 	return nil
 }
 
-// storeError is an error of the store: the subscription ends with it.
+// storeError is an error of the store, which ends the subscription.
 type storeError struct{ err error }
 
 func (e *storeError) Error() string { return "saving the position: " + e.err.Error() }

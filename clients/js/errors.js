@@ -4,7 +4,7 @@ export class TrunklineError extends Error {
   constructor(message, { permanent = false, code = 0, status = 0, retryAfter = 0, errors = [], cause } = {}) {
     super(message, { cause });
     this.name = new.target.name;
-    this.permanent = permanent; // trying again would end the same way
+    this.permanent = permanent; // a retry would fail in the same way
     this.code = code; // close code of the channel; 0: none
     this.status = status; // HTTP status; 0: none
     this.retryAfter = retryAfter; // ms, from Retry-After
@@ -29,11 +29,11 @@ export class LoginRefusedError extends TrunklineError {}
 export class RefusedError extends TrunklineError {}
 /** 410: the log does not hold what came after the position. */
 export class PositionGoneError extends RefusedError {}
-/** The connection broke, or could not be made. */
+/** The connection broke, or could not be opened. */
 export class ConnectionLostError extends TrunklineError {}
 /** The server's certificate is not trusted. */
 export class CertificateError extends TrunklineError {}
-/** The server sent what the protocol does not allow. */
+/** The server violated the protocol. */
 export class ProtocolError extends TrunklineError {}
 
 const closeErrors = {
@@ -53,7 +53,7 @@ export async function refusal(step, response) {
   try {
     body = await response.json();
   } catch {
-    // A proxy's page is no JSON: the status has to do.
+    // The body of a proxy's response may not be JSON: then only the status counts.
   }
   const { status } = response;
   const kind = step === "login" ? LoginRefusedError : status === 410 ? PositionGoneError : RefusedError;

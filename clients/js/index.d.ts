@@ -1,4 +1,4 @@
-/** Types of the events channel. Fields and names are only ever added by servers. */
+/** Types of the events channel. Servers only ever add fields and names. */
 
 export type EventType =
   | "svc_cc_queue_on_call_event" | "svc_cc_queue_on_agent_state_event"
@@ -18,7 +18,7 @@ export type AgentState = "offline" | "available" | "ringing" | "talking" | "wrap
 export type CallState = "waiting" | "ringing" | "talking" | "held" | "ended";
 export type DeviceState = "registered" | "unregistered";
 
-/** What an event tells, in one vocabulary for every platform (docs/facts.md). */
+/** Describes an event in one vocabulary for all platforms (docs/facts.md). */
 export interface Facts {
   name: FactName;
   agent_id?: string;
@@ -53,7 +53,7 @@ export interface Event {
     original_format: string;
     processed_at: number;
     queue_id?: string;
-    /** Absent from events that were recorded before there were facts. */
+    /** Absent from events of older servers without facts. */
     facts?: Facts;
   };
 }
@@ -68,7 +68,7 @@ export interface Agent {
   since: number;
   queues?: string[];
   call_id?: string;
-  /** The state when the call is over; absent: available. */
+  /** The state after the call; absent: available. */
   after_call?: "offline" | "break";
   reason?: string;
 }
@@ -94,7 +94,7 @@ export interface Queue {
   longest_wait_since?: number;
   talking: number;
   agents: Partial<Record<AgentState, number>>;
-  /** Of today in the account's time zone; absent: none. */
+  /** Figures of today in the account's time zone; absent: none. */
   offered?: number;
   answered?: number;
   abandoned?: number;
@@ -112,7 +112,7 @@ export interface Snapshot {
   queues: Queue[];
 }
 
-/** All that are given must hold. A list that is absent or empty does not narrow. */
+/** An event must match all given lists. A list that is absent or empty does not restrict. */
 export interface Filters {
   account_ids?: string[];
   event_types?: EventType[];
@@ -138,16 +138,16 @@ export type Status =
   | { state: "waiting"; error: TrunklineError; retryIn: number };
 
 export interface SubscribeOptions {
-  /** Event id, cursor or "earliest". A position in the store comes first. Without both: from now on. */
+  /** Event id, cursor or "earliest". A position in the store takes precedence. Without both: from now on. */
   since?: string;
   /**
-   * Take a snapshot where there is no position to go on from, and the events after
-   * it. When the position is no longer in the log (410), another snapshot comes in
-   * place of PositionGoneError.
+   * Take a snapshot if there is no position to resume from, and the events after it. If the
+   * position is no longer in the log (410), yield another snapshot in place of
+   * PositionGoneError.
    */
   snapshot?: boolean;
   filters?: Filters;
-  /** The position is saved when the program asks for the next item after an event. */
+  /** Receives the position when the program requests the next item after an event. */
   store?: Store;
   /** Ends the iteration. */
   signal?: AbortSignal;
@@ -171,9 +171,8 @@ export type Credentials =
 export class Client {
   constructor(options: Credentials & { url: string; fetch?: typeof fetch });
   /**
-   * Iterates over the snapshot, where it is asked for, and every later event once.
-   * Reconnects until the loop ends, the signal aborts, or an error is permanent,
-   * which is thrown.
+   * Iterates over the snapshot, if requested, and every later event once. Reconnects until the
+   * loop ends, the signal aborts, or an error is permanent, which it throws.
    */
   subscribe(options?: SubscribeOptions): AsyncGenerator<Item, void, void>;
 }
@@ -190,7 +189,7 @@ export class MemoryStore implements Store {
 }
 
 export class TrunklineError extends Error {
-  /** Trying again would end the same way. */
+  /** A retry would fail in the same way. */
   readonly permanent: boolean;
   /** Close code of the channel; 0: none. */
   readonly code: number;

@@ -48,7 +48,7 @@ export class Client {
     return { token: answer.access_token, expiresIn: (answer.expires_in ?? 86400) * 1000 };
   }
 
-  /** Returns the agents, calls and queues now, and the cursor they are exact at. */
+  /** Requests the agents, calls and queues, and the cursor at which they are exact. */
   snapshot(token, signal) {
     return this.#json("snapshot", paths.snapshot, { headers: { Authorization: `Bearer ${token}` } }, signal);
   }
@@ -108,7 +108,7 @@ export class Client {
   }
 }
 
-/** One subscription: the position, the token, and what was already delivered. */
+/** One subscription: the position, the token, and the ids of delivered events. */
 class Subscription {
   #client;
   #options;
@@ -157,7 +157,7 @@ class Subscription {
     }
   }
 
-  /** Returns the wait before the next attempt in ms. Throws an error that is permanent. */
+  /** Returns the wait before the next attempt in ms. Throws a permanent error. */
   #plan(error) {
     if (!(error instanceof TrunklineError)) throw error;
     const restart = error instanceof PositionGoneError && this.#options.snapshot;
@@ -169,7 +169,7 @@ class Subscription {
     return soon ? Math.random() * wait : error.retryAfter + wait;
   }
 
-  /** Logs in where there is no token, and renews one that expires soon. */
+  /** Logs in if there is no token, and renews one that expires soon. */
   async #authenticate() {
     if (this.#token && Date.now() < this.#renewAt) return;
     try {
@@ -184,7 +184,7 @@ class Subscription {
     }
   }
 
-  /** Yields the events of one connection. Always throws, but for an aborted signal. */
+  /** Yields the events of one connection. Always throws, except after an abort of the signal. */
   async *#connection() {
     const { signal, silence, onStatus } = this.#options;
     const { reader, close } = await this.#client.stream(this.#token, this.#position, signal, Math.min(answerTime, silence));
@@ -199,7 +199,7 @@ class Subscription {
           if (signal?.aborted) return;
           const event = parse(data);
           if (this.#seen.add(event.id)) yield { event, cursor: id || event.id };
-          this.#position = id || event.id; // the program has asked for the next: it is done with this one
+          this.#position = id || event.id; // the program has requested the next item, so it has processed this one
           this.#backoff.reset();
         }
         if (events.length) await this.#save();
@@ -207,11 +207,11 @@ class Subscription {
       }
     } finally {
       close();
-      reader.cancel().catch(() => {}); // it has been aborted
+      reader.cancel().catch(() => {}); // already aborted
     }
   }
 
-  /** Reads until there is text, the stream is silent, or the token has to be renewed. */
+  /** Reads until there is text, the stream is silent, or the token must be renewed. */
   async #read(reader, silence, close) {
     const untilRenewal = Math.max(0, this.#renewAt - Date.now());
     let late = null;

@@ -1,6 +1,6 @@
 import { readFile, rename, writeFile } from "node:fs/promises";
 
-/** Keeps the position in a file, which is replaced as a whole. */
+/** Keeps the position in a file and replaces it atomically. */
 export class FileStore {
   constructor(file) { this.file = file; }
 

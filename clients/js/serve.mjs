@@ -1,5 +1,5 @@
-// A server for trying pages: gives the files of this folder, and passes requests of
-// /api and /ws on to Trunkline, so that a page and the channel have one origin.
+// A server for trying pages: it serves the files of this folder and forwards requests of /api and
+// /ws to Trunkline, so that a page and the channel have the same origin.
 //
 //   NODE_EXTRA_CA_CERTS=data/tls/cert.pem node serve.mjs https://localhost:9443 8000
 import { createReadStream } from "node:fs";
@@ -15,7 +15,7 @@ function forward(request, response) {
   const { request: send } = target.startsWith("https:") ? https : http;
   const headers = { ...request.headers, host: new URL(target).host };
   const onward = send(new URL(request.url, target), { method: request.method, headers }, (answer) => {
-    response.writeHead(answer.statusCode, answer.headers).flushHeaders(); // a stream may have no event for long
+    response.writeHead(answer.statusCode, answer.headers).flushHeaders(); // a stream may be without events for a long time
     answer.pipe(response);
     answer.on("error", () => response.destroy());
   });

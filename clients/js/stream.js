@@ -3,9 +3,8 @@ import { ConnectionLostError, ProtocolError, closeError } from "./errors.js";
 const maxEvent = 8 << 20; // characters of one event
 
 /**
- * Parses an event stream (HTML standard, section 9.2.6): give it text, get the
- * complete events. Throws the error of a close comment (": 1012 reason") after the
- * events before it.
+ * Parses an event stream (HTML standard, section 9.2.6): takes text, returns the complete
+ * events. Throws the error of a close comment (": 1012 reason") after the events before it.
  */
 export class EventStreamParser {
   #rest = "";
@@ -41,7 +40,7 @@ export class EventStreamParser {
   }
 }
 
-/** Remembers the last ids in two generations: between size and twice size of them. */
+/** Remembers the last ids, between size and twice size of them, in two generations. */
 export class RecentIDs {
   #size;
   #current = new Set();

@@ -12,16 +12,16 @@ import (
 	"trunkline/internal/retry"
 )
 
-// benchAccounts are the accounts of a run's events and their subscribers.
+// benchAccounts holds the accounts of a run's events and of their subscribers.
 type benchAccounts struct {
-	root                       string // account of the user, "" when it is not ours
+	root                       string // account of the user; "" if the run did not create it
 	ids                        []string
 	username, password, domain string
 	forget                     func() // deletes the accounts
 }
 
-// accountsFor returns the accounts of a run: those of the command line, or made
-// in the database beside the server, with a user of the role.
+// accountsFor returns the accounts of a run: those named on the command line, or new ones that it
+// creates in the server's database, with a user of the given role.
 func (b *bench) accountsFor(ctx context.Context, run string, role identity.Role) (*benchAccounts, error) {
 	if b.username != "" {
 		password := b.p.Getenv(cli.EnvPassword)
@@ -61,14 +61,14 @@ func (b *bench) accountsFor(ctx context.Context, run string, role identity.Role)
 	return a, nil
 }
 
-// followWithin is the time in which servers follow a change: a second.
+// followWithin is the time in which servers apply a change of the database: a second.
 const followWithin = 1200 * time.Millisecond
 
 func rootAccount(run string) string { return "bench-" + strings.ToLower(run) }
 
 func childAccount(run string, i int) string { return fmt.Sprintf("%s-%d", rootAccount(run), i+1) }
 
-// longestAccount returns an account's id as long as any of the run's.
+// longestAccount returns an account's id, of the length of the longest of the run's ids.
 func (b *bench) longestAccount() string {
 	longest := childAccount(strings.Repeat("x", 8), b.accounts)
 	for _, id := range b.accountIDs {
@@ -79,14 +79,14 @@ func (b *bench) longestAccount() string {
 	return longest
 }
 
-// sayLeft reports the data that a run with accounts of its own leaves behind.
+// sayLeft prints which data of the run's own accounts remains on the server.
 func (b *bench) sayLeft(a *benchAccounts, what string) {
 	if a.root != "" {
 		b.say("account %s and those below it are deleted; left are %s", a.root, what)
 	}
 }
 
-// forget deletes the run's accounts, whatever there is of them.
+// forget deletes the run's accounts, including partly created ones.
 func (b *bench) forget(ctx context.Context, root string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()

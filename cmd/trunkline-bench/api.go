@@ -8,16 +8,16 @@ import (
 	"trunkline/internal/cli"
 )
 
-// apiBench is the flags of api.
+// apiBench holds the flags of api.
 type apiBench struct {
 	bench
 
 	mix                         string
-	shares                      map[string]int // of mix
+	shares                      map[string]int // parsed --mix
 	connections, users, records int
 }
 
-// errRequestsFailed ends bench after the report of the failures.
+// errRequestsFailed ends the command after the report has listed the failures.
 var errRequestsFailed = errors.New("requests failed: see the report")
 
 func benchAPI(p *cli.Program) *cobra.Command {

@@ -21,15 +21,15 @@ const (
 	callPath       = "/ucp/v2/c2c/1002" // an extension that the simulator answers
 )
 
-// simulated is the prefix of the ids of calls that ring no phone.
+// simulated is the prefix of the ids of simulated calls.
 const simulated = "sim-"
 
-// operation returns the request with that name.
+// operation returns the request with the given name.
 func (r *apiRun) operation(name string) func(ctx context.Context, n uint64) (int, error) {
 	account := func(n uint64) string { return r.accounts.ids[n%uint64(len(r.accounts.ids))] }
 	switch name {
 	case askLogin:
-		body, _ := json.Marshal(r.accounts.credentials()) // texts always marshal
+		body, _ := json.Marshal(r.accounts.credentials()) // strings always marshal
 		return func(ctx context.Context, _ uint64) (int, error) {
 			return r.ask(ctx, http.MethodPost, portalLogin, "", "", body, http.StatusOK, holds(`"access_token":"`))
 		}
@@ -71,7 +71,7 @@ func (r *apiRun) operation(name string) func(ctx context.Context, n uint64) (int
 	}
 }
 
-// holds says that an answer must have a text in it.
+// holds returns a check that the response contains a text.
 func holds(text string) func([]byte) error {
 	want := []byte(text)
 	return func(body []byte) error {
@@ -106,7 +106,7 @@ func (r *apiRun) ask(ctx context.Context, method, path, token, account string, b
 	return r.answer(request, want, check)
 }
 
-// answer makes the request, and is not content with any other answer.
+// answer sends the request and returns an error for any response but the expected one.
 func (r *apiRun) answer(request *http.Request, want int, check func([]byte) error) (status int, err error) {
 	response, err := r.client.Do(request)
 	if err != nil {
@@ -126,7 +126,7 @@ func (r *apiRun) answer(request *http.Request, want int, check func([]byte) erro
 	return response.StatusCode, nil
 }
 
-// messageOf returns the message of an error's body.
+// messageOf returns the message of an error response.
 func messageOf(body []byte) string {
 	var e struct {
 		Message string `json:"message"`
@@ -137,7 +137,7 @@ func messageOf(body []byte) string {
 	return cli.Printable(strings.TrimSpace(string(body[:min(len(body), 200)])))
 }
 
-// newReport asks for a page of the account's call records.
+// newReport returns a request for a page of the account's call records.
 func newReport(ctx context.Context, base, token, account string, since time.Time, size int) (*http.Request, error) {
 	query := url.Values{
 		"startDate": {strconv.FormatInt(since.Unix(), 10)}, "endDate": {strconv.FormatInt(time.Now().Unix(), 10)},

@@ -8,8 +8,8 @@ import (
 	"trunkline/internal/loadtest/requests"
 )
 
-// measure goes through the phases of a run. When ctx ends, those that are left
-// are skipped, and the report has the measurements so far.
+// measure runs the phases of a run. When ctx ends, it skips the remaining phases; the report has
+// the measurements so far.
 func (r *apiRun) measure(ctx context.Context) error {
 	defer r.showProgress()()
 	if r.climb == 0 {
@@ -22,7 +22,7 @@ func (r *apiRun) measure(ctx context.Context) error {
 		}
 		r.report.Rate = rate
 		r.report.Climb = append(r.report.Climb, apiStep{rate, r.report.RequestsPerSecond, r.report.Failed, r.report.Behind, r.report.LatencyMS})
-		// What waits for a connection has no latency yet.
+		// A request that waits for a connection has no latency yet.
 		ok = r.report.Requests > 0 && r.report.Failed == 0 && r.report.Behind <= uint64(r.connections)
 		return r.report.LatencyMS.P99, ok, nil
 	}, func() { best = r.report })
@@ -33,7 +33,7 @@ func (r *apiRun) measure(ctx context.Context) error {
 	return err
 }
 
-// window asks at one rate, and reports what happens after the warm-up.
+// window sends requests at one rate and reports the time after the warm-up.
 func (r *apiRun) window(ctx context.Context, rate float64) error {
 	stop := runUntil(ctx, func(ctx context.Context) error {
 		r.load.Run(ctx, rate)
@@ -46,7 +46,7 @@ func (r *apiRun) window(ctx context.Context, rate float64) error {
 	return err
 }
 
-// apiMoment is everything at one time.
+// apiMoment holds all counters at one time.
 type apiMoment struct {
 	at          time.Time
 	tally       map[string]*requests.Tally
@@ -65,11 +65,11 @@ func (r *apiRun) look(ctx context.Context) (m apiMoment, err error) {
 	return m, nil
 }
 
-// compare reports what happened between two moments.
+// compare reports the differences between two moments.
 func (r *apiRun) compare(from, to apiMoment) {
 	report, seconds := &r.report, to.at.Sub(from.at).Seconds()
 	report.MeasuredSeconds, report.Behind = seconds, to.behind
-	report.Operations = map[string]operationReport{} // climb keeps an older one
+	report.Operations = map[string]operationReport{} // climb keeps the previous report
 	var all requests.Tally
 	for name, tally := range to.tally {
 		since := tally.Since(from.tally[name])
@@ -82,8 +82,7 @@ func (r *apiRun) compare(from, to apiMoment) {
 	report.Usage = r.observer.between(from.server, to.server, seconds, all.Requests)
 }
 
-// showProgress prints the progress once a second, until the function it returns
-// is called.
+// showProgress prints the progress once a second until the returned function is called.
 func (r *apiRun) showProgress() (stop func()) {
 	sumOf := func() *requests.Tally {
 		var sum requests.Tally

@@ -10,7 +10,7 @@ import (
 	"trunkline/internal/loadtest/requests"
 )
 
-// What can be asked.
+// The operations.
 const (
 	askLogin         = "login"
 	askToken         = "token"
@@ -26,7 +26,7 @@ var everyOperation = []string{askLogin, askToken, askEncryption, changeEncryptio
 // defaultMix resembles the requests of a contact center's tools.
 const defaultMix = "login=1,token=30,encryption-get=10,encryption-put=1,call=3,lookup=45,report=10"
 
-// needsOurs returns the operations that only accounts of our own bear.
+// needsOurs returns the operations that need accounts created by the run.
 func needsOurs(operation string) bool { return operation == placeCall || operation == changeEncryption }
 
 // parseMix parses the operations and their weights.
@@ -72,10 +72,10 @@ func (b *apiBench) parseMix() error {
 	return nil
 }
 
-// has reports whether the operation is asked.
+// has reports whether the mix contains the operation.
 func (b *apiBench) has(operation string) bool { return b.shares[operation] > 0 }
 
-// share is the operation's part of all requests, 0 to 1.
+// share returns the operation's fraction of all requests, 0 to 1.
 func (b *apiBench) share(operation string) float64 {
 	sum := 0
 	for _, weight := range b.shares {

@@ -17,7 +17,7 @@ import (
 	"trunkline/internal/retry"
 )
 
-// makeCallers makes users with an extension, and logs them in.
+// makeCallers creates users with an extension and logs them in.
 func (r *apiRun) makeCallers(ctx context.Context) error {
 	s, err := r.p.Settings()
 	if err != nil {
@@ -55,12 +55,12 @@ func (r *apiRun) makeCallers(ctx context.Context) error {
 
 const firstExtension = 10_000
 
-// simulatedCall is how long a call of the simulator takes, and its records.
+// simulatedCall is the time until a simulated call has ended and its records are stored.
 const simulatedCall = 4 * time.Second
 
 func callerName(i int) string { return fmt.Sprintf("caller-%d", i+1) }
 
-// loginCallers logs a few in at the same time: the server hashes passwords.
+// loginCallers logs in a few users at a time, because the server hashes each password.
 func (r *apiRun) loginCallers(ctx context.Context, n int) error {
 	r.callers = make([]string, n)
 	errs := make([]error, 4)
@@ -84,8 +84,8 @@ func (a *benchAccounts) credentials() credentials {
 	return credentials{Username: a.username, Password: a.password, Domain: a.domain}
 }
 
-// makeCalls posts call records to look up, and waits until the report has them.
-// In accounts that are not ours they are those that there are.
+// makeCalls posts call records to look up and waits until the report returns them. In accounts
+// that the run did not create, it uses the existing records.
 func (r *apiRun) makeCalls(ctx context.Context) error {
 	if r.username != "" {
 		return r.findCalls(ctx)
@@ -136,7 +136,7 @@ func (r *apiRun) awaitCall(ctx context.Context, i uint64) error {
 	}
 }
 
-// findCalls looks for calls with an origination id in the last month.
+// findCalls finds calls with an origination id in the last month.
 func (r *apiRun) findCalls(ctx context.Context) error {
 	const month = 30 * 24 * time.Hour
 	for _, account := range r.accounts.ids {

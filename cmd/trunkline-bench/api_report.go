@@ -10,24 +10,23 @@ import (
 	"trunkline/internal/loadtest/requests"
 )
 
-// apiReport is the result of a run. The JSON names are for scripts and do not
-// change.
+// apiReport is the result of a run. Scripts depend on the JSON names, which do not change.
 type apiReport struct {
 	Scenario    string         `json:"scenario"` // "api"
 	Transport   string         `json:"transport"`
 	Loop        string         `json:"loop"` // "open" or "closed"
-	Rate        float64        `json:"rate"` // 0: as fast as it went
+	Rate        float64        `json:"rate"` // 0: unpaced
 	Connections int            `json:"connections"`
 	Mix         map[string]int `json:"mix"`
 	Accounts    int            `json:"accounts"`
-	Users       int            `json:"users,omitempty"` // that placed calls
+	Users       int            `json:"users,omitempty"` // users who placed calls
 
 	MeasuredSeconds   float64                    `json:"measured_seconds"`
-	Requests          uint64                     `json:"requests"` // answered, or given up, while it was measured
+	Requests          uint64                     `json:"requests"` // completed or timed out within the measurement
 	RequestsPerSecond float64                    `json:"requests_per_second"`
 	Failed            uint64                     `json:"failed"`
-	Behind            uint64                     `json:"behind"`     // due when measuring ended, and waiting for a connection
-	LatencyMS         latencies                  `json:"latency_ms"` // open: from when it was due; closed: from when it was asked
+	Behind            uint64                     `json:"behind"`     // due at the end of the measurement, waiting for a connection
+	LatencyMS         latencies                  `json:"latency_ms"` // open loop: from the due time; closed loop: from sending
 	Operations        map[string]operationReport `json:"operations"`
 	Climb             []apiStep                  `json:"climb,omitempty"`
 	Usage             *windowUsage               `json:"server_usage,omitempty"`
@@ -35,15 +34,15 @@ type apiReport struct {
 	Interrupted       bool                       `json:"interrupted"`
 }
 
-// operationReport is about one kind of request.
+// operationReport holds the figures of one operation.
 type operationReport struct {
 	Requests      uint64            `json:"requests"`
-	GoodPerSecond float64           `json:"good_per_second"` // answered as expected; calls: accepted
+	GoodPerSecond float64           `json:"good_per_second"` // expected responses; calls: accepted
 	Failed        uint64            `json:"failed"`
 	LatencyMS     latencies         `json:"latency_ms"`
 	Statuses      map[int]uint64    `json:"statuses"`
 	Errors        map[string]uint64 `json:"errors,omitempty"`
-	Examples      map[string]string `json:"error_examples,omitempty"` // one of each, in words
+	Examples      map[string]string `json:"error_examples,omitempty"` // one response of each kind
 }
 
 // apiStep is one rate of a climb.
@@ -73,7 +72,7 @@ func (r *apiReport) fault() error {
 	return nil
 }
 
-// write writes the report for people.
+// write writes the report as text.
 func (r *apiReport) write(w io.Writer) error {
 	offered := fmt.Sprintf("%.0f requests a second, due or not", r.Rate)
 	if r.Rate == 0 {

@@ -14,7 +14,7 @@ import (
 	"trunkline/internal/loadtest/requests"
 )
 
-// apiRun is one run.
+// apiRun is the state of one run.
 type apiRun struct {
 	*apiBench
 	run      string
@@ -22,7 +22,7 @@ type apiRun struct {
 	observer observer
 	accounts *benchAccounts
 	token    string   // of the administrator
-	callers  []string // tokens
+	callers  []string // their tokens
 	calls    []knownCall
 	load     *requests.Load
 	report   apiReport
@@ -35,8 +35,7 @@ type knownCall struct {
 	at                   time.Time
 }
 
-// run makes a run, and a report of it whatever has happened after it began to
-// measure.
+// run executes a run. Once the measurement has begun, it returns a report even after an error.
 func (b *apiBench) run(ctx context.Context) error {
 	if err := loadtest.RaiseFileLimit(uint64(b.connections) + spareFiles); err != nil {
 		return err
@@ -105,7 +104,7 @@ func (r *apiRun) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// login returns the administrator's. Its token must last as long as the run.
+// login returns the administrator's token, which must be valid for the whole run.
 func (r *apiRun) login(ctx context.Context) error {
 	got, err := login(ctx, r.client, r.url+portalLogin, r.accounts.credentials())
 	if err != nil {
@@ -118,7 +117,7 @@ func (r *apiRun) login(ctx context.Context) error {
 	return nil
 }
 
-// prove asks everything once.
+// prove sends each operation once.
 func (r *apiRun) prove(ctx context.Context, operations []requests.Operation) error {
 	for _, o := range operations {
 		_, err := o.Do(ctx, 0)
@@ -136,12 +135,12 @@ func (r *apiRun) prove(ctx context.Context, operations []requests.Operation) err
 	return nil
 }
 
-// maxCallers bounds the users that place calls: each costs a password hash to create, and to
-// log in.
+// maxCallers bounds the users that place calls: creating and logging in each costs a password
+// hash.
 const maxCallers = 1000
 
-// callersNeeded returns the number of users needed to stay below the limit of
-// calls a minute, which is that of the settings.
+// callersNeeded returns the number of users needed to stay below the settings' limit of calls per
+// minute and user.
 func (r *apiRun) callersNeeded(perMinute int) int {
 	switch {
 	case r.users > 0:

@@ -21,7 +21,7 @@ import (
 	"trunkline/internal/cli/directory"
 )
 
-// newEnv runs trunkline-bench with the commands that make its accounts.
+// newEnv returns an Env with trunkline-bench and the commands that create its accounts.
 func newEnv(t *testing.T) *clitest.Env {
 	return clitest.New(t, "trunkline-bench", func(p *cli.Program) []*cobra.Command {
 		return append(commands(p), directory.AccountCommand(p), directory.UserCommand(p), directory.APIKeyCommand(p))
@@ -136,7 +136,7 @@ func TestBenchAPINamesWhatFails(t *testing.T) {
 		case n%10 == 7:
 			w.Header().Set("Content-Length", "100")
 			_, _ = w.Write([]byte(`{"total_`))
-			_ = http.NewResponseController(w).Flush() // else it is asked again unseen
+			_ = http.NewResponseController(w).Flush() // otherwise net/http retries the request
 			panic(http.ErrAbortHandler)
 		default:
 			statsAnswer(w, r)
@@ -156,7 +156,7 @@ func TestBenchAPINamesWhatFails(t *testing.T) {
 	}
 }
 
-// A server that stops while requests are due is late with all of them.
+// When a server stalls, the latency of every request due meanwhile includes the stall.
 func TestBenchAPIMeasuresFromWhenRequestsWereDue(t *testing.T) {
 	t.Parallel()
 	var p *portal
@@ -167,7 +167,8 @@ func TestBenchAPIMeasuresFromWhenRequestsWereDue(t *testing.T) {
 		statsAnswer(w, r)
 	})
 	r, code, errs := benchmarkAPI(newEnv(t), t.Context(), "--url", p.URL, "--mix", "token", "--rate", "200", "--connections", "1", "--warmup", "0", "--duration", "1500ms")
-	// A third of the run: 100 of 300 requests, and one alone in a closed loop.
+	// A stall of a third of the run affects 100 of 300 requests, and a single one in a closed
+	// loop.
 	if code != cli.ExitOK || r.LatencyMS.P90 < 150 || r.LatencyMS.Max < 490 {
 		t.Errorf("exits with %d: %+v\n%s", code, r, errs)
 	}
@@ -195,7 +196,7 @@ func TestBenchAPIClimbs(t *testing.T) {
 	var p *portal
 	p = newPortal(t, 3600, func(w http.ResponseWriter, r *http.Request) {
 		if p.asked.Load() > 60 {
-			w.WriteHeader(http.StatusServiceUnavailable) // too much for it
+			w.WriteHeader(http.StatusServiceUnavailable) // overload
 			return
 		}
 		statsAnswer(w, r)

@@ -40,7 +40,7 @@ func (b *bench) say(format string, args ...any) {
 	b.p.Printf(format, args...)
 }
 
-// addFlags adds the flags that all scenarios have; rate says what --rate counts.
+// addFlags adds the flags of all scenarios; rate is the unit of --rate.
 func (b *bench) addFlags(flags *pflag.FlagSet, rate float64, rateUsage string) {
 	flags.StringVar(&b.url, "url", "", "URL of the server; empty: this machine, with the port in the settings")
 	flags.StringVar(&b.ca, "ca", "", "file with certificates to trust beside the system's, PEM")
@@ -56,13 +56,13 @@ func (b *bench) addFlags(flags *pflag.FlagSet, rate float64, rateUsage string) {
 	flags.BoolVar(&b.asJSON, "json", false, "report as one JSON object")
 }
 
-// addAccountFlags adds the flags that say whose the load is.
+// addAccountFlags adds the flags that select the accounts and the user of the load.
 func (b *bench) addAccountFlags(flags *pflag.FlagSet, accounts int, accountsUsage string) {
 	flags.IntVar(&b.accounts, "accounts", accounts, accountsUsage)
 	flags.StringSliceVar(&b.accountIDs, "account", nil, "with --username, ids of the accounts in place of --accounts")
 }
 
-// addEventFlags adds those of scenarios that publish.
+// addEventFlags adds the flags of scenarios that publish events.
 func (b *bench) addEventFlags(flags *pflag.FlagSet, accounts int, accountsUsage string) {
 	b.addAccountFlags(flags, accounts, accountsUsage)
 	flags.IntVar(&b.size, "size", 1024, "bytes of an event as it is published")

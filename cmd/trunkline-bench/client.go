@@ -23,7 +23,7 @@ func (b *bench) trust() (*tls.Config, error) {
 	return config, nil
 }
 
-// client is for everything but the sockets.
+// client returns the HTTP client for all requests except subscriber sockets.
 func (b *bench) client() (*http.Client, error) {
 	config, err := b.trust()
 	if err != nil {
@@ -33,7 +33,7 @@ func (b *bench) client() (*http.Client, error) {
 	return &http.Client{Transport: transport, Timeout: answerWithin}, nil
 }
 
-// awake makes sure that a Trunkline answers, before anything is made for it.
+// awake returns an error unless a Trunkline answers, before the run creates anything.
 func (b *bench) awake(ctx context.Context, client *http.Client) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+"/openapi.yaml", nil)
 	if err != nil {
@@ -48,8 +48,8 @@ func (b *bench) awake(ctx context.Context, client *http.Client) error {
 // answerWithin is the timeout of one request.
 const answerWithin = 30 * time.Second
 
-// connectionsClient speaks HTTP/1.1 over a fixed number of connections, so
-// that each holds one request at a time.
+// connectionsClient returns a client of a fixed number of HTTP/1.1 connections, each with one
+// request at a time.
 func (b *bench) connectionsClient(connections int) (*http.Client, error) {
 	config, err := b.trust()
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 // climbFactor is the ratio of one step of a climb to the step before.
 const climbFactor = 1.15
 
-// climb measures at rising rates until p99 is above the limit, or something
-// failed, twice at the same rate, since other load on the machine may disturb one.
-// step returns the p99 latency in milliseconds and whether nothing failed; keep is
-// called for each step that succeeded, so its last call is for the highest rate.
+// climb measures at rising rates until p99 exceeds the limit or step reports a failure, twice at
+// the same rate, since other load on the machine may disturb one. step returns the p99 latency in
+// milliseconds and whether nothing failed; climb calls keep for each step that succeeded, the
+// last time for the highest rate.
 func climb(ctx context.Context, rate float64, limit time.Duration,
 	step func(ctx context.Context, rate float64) (p99 float64, ok bool, err error), keep func()) error {
 	kept, failures := false, 0

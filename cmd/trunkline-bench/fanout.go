@@ -11,7 +11,7 @@ import (
 	"trunkline/internal/loadtest"
 )
 
-// fanoutBench is the flags of fanout.
+// fanoutBench holds the flags of fanout.
 type fanoutBench struct {
 	bench
 
@@ -20,14 +20,14 @@ type fanoutBench struct {
 	ramp                 float64
 	idle                 time.Duration
 	stall                string
-	stalled              float64 // of stall
+	stalled              float64 // fraction of subscribers, --stall
 	resume               string
 	floor                string
 
-	self func(args ...string) (*exec.Cmd, error) // this program, for a floor
+	self func(args ...string) (*exec.Cmd, error) // runs this program, for a floor
 }
 
-// errFaults ends bench after the report of the faults.
+// errFaults ends the command after the report has listed the faults.
 var errFaults = errors.New("events were lost, repeated or out of order: see the report")
 
 func benchFanout(p *cli.Program) *cobra.Command {
@@ -78,5 +78,5 @@ func (b *fanoutBench) addFlags(command *cobra.Command) {
 	flags.IntVar(&b.workers, "workers", 0, "goroutines that read; 0: half the processors")
 	flags.StringVar(&b.through, "through", "auto", "how events are published: kafka, http, or auto")
 	flags.StringVar(&b.floor, "floor", "", "measure a minimal server instead of Trunkline: plain or coalesced")
-	_ = flags.MarkHidden("floor") // fails only for a name that is not there
+	_ = flags.MarkHidden("floor") // fails only for an unknown name
 }

@@ -2,7 +2,7 @@ package main
 
 import "context"
 
-// climbUp raises the rate, and reports the best step.
+// climbUp raises the rate and reports the best step.
 func (r *fanoutRun) climbUp(ctx context.Context) error {
 	best := r.report
 	err := climb(ctx, r.rate, r.climb, func(ctx context.Context, rate float64) (p99 float64, ok bool, err error) {

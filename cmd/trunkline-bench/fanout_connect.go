@@ -56,8 +56,8 @@ func (r *fanoutRun) connect(ctx context.Context) error {
 	return nil
 }
 
-// idleCPU returns the number of microseconds of CPU the server uses in a second
-// while nothing is published; 0 when that is not to be measured.
+// idleCPU returns the server's CPU time per second without traffic, in microseconds; 0 if it is
+// not measured.
 func (r *fanoutRun) idleCPU(ctx context.Context) (float64, error) {
 	if r.idle == 0 || r.observer.blind() || !retry.Sleep(ctx, min(r.idle, 2*time.Second)) { // until pending work has ended
 		return 0, nil

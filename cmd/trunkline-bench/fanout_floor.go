@@ -24,9 +24,9 @@ import (
 	"trunkline/internal/loadtest/floor"
 )
 
-// benchFloor returns the process that fanout --floor measures: it prints its
-// address and sends what comes on stdin, each message after its length and its
-// stream, to every socket of the stream.
+// benchFloor returns the command of the process that fanout --floor measures. It prints its
+// address, reads messages from stdin, each preceded by its length and stream, and sends each to
+// every socket of the stream.
 func benchFloor(p *cli.Program) *cobra.Command {
 	var cfg floor.Config
 	var secure bool
@@ -75,10 +75,10 @@ func serveFloor(p *cli.Program, ctx context.Context, cfg floor.Config) error {
 	return errors.Join(err, served)
 }
 
-// floorHead is the bytes before a message: its length and its stream.
+// floorHead is the size of the header before a message, in bytes: its length and stream.
 const floorHead = 8
 
-// relay sends messages until there are no more.
+// relay sends messages until the input ends.
 func relay(ctx context.Context, server *floor.Server, in io.Reader) error {
 	var head [floorHead]byte
 	for {
@@ -97,18 +97,18 @@ func relay(ctx context.Context, server *floor.Server, in io.Reader) error {
 	}
 }
 
-// floorProcess is a floor as the server of a run, and the sink of its events.
+// floorProcess is a floor in the place of a run's server and of its event sink.
 type floorProcess struct {
 	command *exec.Cmd
 	in      io.WriteCloser
 	url     string
 
-	mu     sync.Mutex // publishers of a source run at the same time
+	mu     sync.Mutex // publishers of a source run concurrently
 	last   event.ID
 	buffer []byte
 }
 
-// ourselves is this program with other arguments.
+// ourselves returns a command that runs this program with other arguments.
 func ourselves(args ...string) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -117,8 +117,8 @@ func ourselves(args ...string) (*exec.Cmd, error) {
 	return exec.Command(self, args...), nil
 }
 
-// startFloor starts the baseline server in a process of its own, so that its CPU time
-// is measured apart from ours.
+// startFloor starts the baseline server in its own process, so that its CPU time is measured
+// separately.
 func (b *fanoutBench) startFloor() (*floorProcess, error) {
 	secure := strings.HasPrefix(b.url, "https:")
 	command, err := b.self("floor", "--sockets", strconv.Itoa(b.subscribers),
@@ -151,8 +151,8 @@ func (b *fanoutBench) startFloor() (*floorProcess, error) {
 
 func (f *floorProcess) stop() error { return errors.Join(f.in.Close(), f.command.Wait()) }
 
-// Publish sends events in the form that the channel gives them: the frames of
-// floor and server have the same size.
+// Publish sends events in the channel's format, so that frames of floor and server have the same
+// size.
 func (f *floorProcess) Publish(_ context.Context, events []loadtest.Event) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -173,5 +173,5 @@ func (f *floorProcess) Publish(_ context.Context, events []loadtest.Event) error
 	return err
 }
 
-// floorAccount is as long as the account of a run.
+// floorAccount has the length of a run's account id.
 const floorAccount = "bench-floor000-1"

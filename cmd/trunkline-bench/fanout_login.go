@@ -7,8 +7,8 @@ import (
 	"trunkline/internal/loadtest"
 )
 
-// groups logs in for every group of subscribers: one for each account, or one
-// for all.
+// groups returns the subscribers as groups with a token each: one group per account, or one for
+// all accounts.
 func (b *fanoutBench) groups(ctx context.Context, client *http.Client, a *benchAccounts) ([]loadtest.Group, error) {
 	if b.everyAccount {
 		token, err := b.channelLogin(ctx, client, a, a.ids)
@@ -17,7 +17,7 @@ func (b *fanoutBench) groups(ctx context.Context, client *http.Client, a *benchA
 	return b.split(len(a.ids), func(i int) (string, error) { return b.channelLogin(ctx, client, a, a.ids[i:i+1]) })
 }
 
-// split gives each account its share of the subscribers, with a token.
+// split divides the subscribers among the accounts and logs in for each account.
 func (b *fanoutBench) split(accounts int, token func(account int) (string, error)) ([]loadtest.Group, error) {
 	var groups []loadtest.Group
 	for i := range accounts {

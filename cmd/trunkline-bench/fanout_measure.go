@@ -11,8 +11,8 @@ import (
 	"trunkline/internal/retry"
 )
 
-// measure goes through the phases of a run. When ctx ends, those that are left
-// are skipped, and the report has the measurements so far.
+// measure runs the phases of a run. When ctx ends, it skips the remaining phases; the report has
+// the measurements so far.
 func (r *fanoutRun) measure(ctx context.Context) (err error) {
 	defer func() {
 		if closeErr := r.load.Close(); err == nil {
@@ -36,11 +36,11 @@ func (r *fanoutRun) measure(ctx context.Context) (err error) {
 	return err
 }
 
-// proveWithin is the longest time for the first events: servers learn of new
-// accounts, and the normalizer of its partitions.
+// proveWithin bounds the wait for the first events: servers first load new accounts, and the
+// normalizer is assigned its partitions.
 const proveWithin = 30 * time.Second
 
-// prove publishes until every subscriber that reads has got something.
+// prove publishes until every reading subscriber has received an event.
 func (r *fanoutRun) prove(ctx context.Context) error {
 	_, reading := r.load.Subscribers()
 	for began := time.Now(); ctx.Err() == nil; {
@@ -61,7 +61,7 @@ func (r *fanoutRun) prove(ctx context.Context) error {
 	return nil
 }
 
-// publishing publishes at a rate until the function it returns is called.
+// publishing publishes at a rate until the returned function is called.
 func (r *fanoutRun) publishing(ctx context.Context, rate float64) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var err error
@@ -74,14 +74,14 @@ func (r *fanoutRun) publishing(ctx context.Context, rate float64) (stop func() e
 	}
 }
 
-// window publishes at one rate, and reports what happens after the warm-up.
+// window publishes at one rate and reports the time after the warm-up.
 func (r *fanoutRun) window(ctx context.Context, rate float64) error {
 	stop := r.publishing(ctx, rate)
 	err := measured(ctx, r.warmup, r.duration, r.look, r.compare)
 	return errors.Join(err, stop())
 }
 
-// fanoutMoment is everything at one time.
+// fanoutMoment holds all counters at one time.
 type fanoutMoment struct {
 	at        time.Time
 	tally     *loadtest.Tally
@@ -105,7 +105,7 @@ func (r *fanoutRun) look(ctx context.Context) (m fanoutMoment, err error) {
 	return m, nil
 }
 
-// compare reports what happened between two moments.
+// compare reports the differences between two moments.
 func (r *fanoutRun) compare(from, to fanoutMoment) {
 	report, seconds := &r.report, to.at.Sub(from.at).Seconds()
 	report.MeasuredSeconds = seconds
@@ -120,7 +120,7 @@ func (r *fanoutRun) compare(from, to fanoutMoment) {
 		report.MessageBytes = float64(to.tally.Bytes-from.tally.Bytes) / float64(report.Deliveries)
 	}
 	if report.Usage != nil {
-		usage := *report.Usage // climbUp keeps an older report
+		usage := *report.Usage // climbUp keeps the previous report
 		report.Usage = &usage
 		usage.CPUSeconds = (to.server.CPU - from.server.CPU).Seconds()
 		usage.RSSBytesEnd = to.server.RSS
@@ -130,10 +130,10 @@ func (r *fanoutRun) compare(from, to fanoutMoment) {
 	}
 }
 
-// quietFor is the silence after which missing events count as lost.
+// quietFor is the time without events after which missing ones count as lost.
 const quietFor = 3 * time.Second
 
-// drain waits for outstanding events and returns the number that never came.
+// drain waits for outstanding events and returns the number of lost ones.
 func (r *fanoutRun) drain() (left uint64) {
 	published := r.source.Published()
 	for last, moved := uint64(0), time.Now(); ; time.Sleep(20 * time.Millisecond) {
@@ -148,7 +148,7 @@ func (r *fanoutRun) drain() (left uint64) {
 	}
 }
 
-// conclude reports what every subscriber saw from beginning to end.
+// conclude reports the totals of every subscriber over the whole run.
 func (r *fanoutRun) conclude() {
 	began := time.Now()
 	left := r.drain()

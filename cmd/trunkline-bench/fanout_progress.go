@@ -6,8 +6,7 @@ import (
 	"trunkline/internal/loadtest"
 )
 
-// showProgress prints the progress once a second, until the function it returns
-// is called.
+// showProgress prints the progress once a second until the returned function is called.
 func (r *fanoutRun) showProgress() (stop func()) {
 	last := r.load.Tally()
 	return everySecond(func(elapsed, since time.Duration) {

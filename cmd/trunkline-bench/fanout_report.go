@@ -7,10 +7,9 @@ import (
 	"trunkline/internal/cli"
 )
 
-// fanoutReport is the result of a run. The JSON names are for scripts and do
-// not change.
+// fanoutReport is the result of a run. Scripts depend on the JSON names, which do not change.
 type fanoutReport struct {
-	Server       string  `json:"server"` // "trunkline", or which floor
+	Server       string  `json:"server"` // "trunkline", or the name of the floor
 	Transport    string  `json:"transport"`
 	Subscribers  int     `json:"subscribers"`
 	Accounts     int     `json:"accounts"`
@@ -21,7 +20,7 @@ type fanoutReport struct {
 	Connected            int            `json:"connected"`
 	ConnectSeconds       float64        `json:"connect_seconds"`
 	ConnectionsPerSecond float64        `json:"connections_per_second"`
-	Refused              map[int]uint64 `json:"refused"` // by status, 0: no connection
+	Refused              map[int]uint64 `json:"refused"` // by HTTP status; 0: no connection
 	Closed               map[int]int    `json:"closed"`  // by close code
 	Resumed              uint64         `json:"resumed"`
 	Stalled              int            `json:"stalled"`
@@ -54,8 +53,8 @@ type fanoutStep struct {
 	LatencyMS           latencies `json:"latency_ms"`
 }
 
-// serverUsage is the CPU and memory of the server. Memory and idle CPU per connection
-// are what connections have added.
+// serverUsage holds the CPU and memory of the server. Figures per connection are the increase
+// over the server without connections.
 type serverUsage struct {
 	CPUSeconds                float64 `json:"cpu_seconds"`
 	CPUSecondsPerMillion      float64 `json:"cpu_seconds_per_million_deliveries"`
@@ -69,7 +68,7 @@ type serverUsage struct {
 	BaseCPUMicrosecondsPerSec float64 `json:"base_cpu_us_per_second,omitempty"` // without connections
 }
 
-// fault returns an error if the run did not see every event once and in order.
+// fault returns an error unless every subscriber received every event once and in order.
 func (r *fanoutReport) fault() error {
 	if r.Lost != 0 || r.Duplicated != 0 || r.Disordered != 0 || r.Misbehaved != 0 {
 		return errFaults
@@ -77,7 +76,7 @@ func (r *fanoutReport) fault() error {
 	return nil
 }
 
-// write writes the report for people.
+// write writes the report as text.
 func (r *fanoutReport) write(w io.Writer) error {
 	rows := [][]string{
 		{"server", r.Server + ", " + r.Transport},

@@ -12,10 +12,10 @@ import (
 	"trunkline/internal/loadtest"
 )
 
-// spareFiles is the number of descriptors beside the sockets.
+// spareFiles is the number of file descriptors reserved for everything but sockets.
 const spareFiles = 200
 
-// fanoutRun is one run.
+// fanoutRun is the state of one run.
 type fanoutRun struct {
 	*fanoutBench
 	load     *loadtest.Load
@@ -25,8 +25,8 @@ type fanoutRun struct {
 	atEnd    endings
 }
 
-// run makes a run, and a report of it whatever has happened after the
-// subscribers were there.
+// run executes a run. Once the subscribers are connected, it returns a report even after an
+// error.
 func (b *fanoutBench) run(ctx context.Context) error {
 	if err := loadtest.RaiseFileLimit(uint64(b.subscribers) + spareFiles); err != nil {
 		return err

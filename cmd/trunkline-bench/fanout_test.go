@@ -29,11 +29,11 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// relayServer is a small events channel: posted events go to the
-// sockets whose login named its account.
+// relayServer is a small events channel: it sends each posted event to the sockets that logged in
+// to the event's account.
 type relayServer struct {
 	*httptest.Server
-	spoil func(n int, message string) []string // what becomes of the n-th message; nil: itself
+	spoil func(n int, message string) []string // messages to send in place of the n-th; nil: the message itself
 
 	mu      sync.Mutex
 	sockets map[string][]*websocket.Conn // by account
@@ -118,7 +118,7 @@ func (c *relayServer) relay(line string) error {
 	c.posted++
 	message := fmt.Sprintf(`{"id":"cc_evt_%019d","data":%s}`, c.posted, strings.TrimSpace(line))
 	messages := []string{message}
-	if c.spoil != nil && !strings.Contains(line, ".000000000000.") { // but not a probe
+	if c.spoil != nil && !strings.Contains(line, ".000000000000.") { // but leave probes unchanged
 		messages = c.spoil(c.posted, message)
 	}
 	for _, socket := range c.sockets[e.AccountID] {
@@ -198,7 +198,7 @@ func TestBenchPublishesThroughTheServersKafka(t *testing.T) {
 			for {
 				records, err := reader.Read(ctx)
 				if err != nil {
-					return // the test's end, or bench misses what follows
+					return // wait until the test ends; later posts would be lost
 				}
 				for i := range records {
 					if string(records[i].Header(event.HeaderFormat)) != "generic" || c.relay(string(records[i].Value)) != nil {

@@ -31,7 +31,7 @@ func (l latencies) String() string {
 
 func mb(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// counts formats counts with their labels.
+// counts formats counters with their labels.
 func counts[N int | uint64](by map[int]N) string {
 	if len(by) == 0 {
 		return "none"

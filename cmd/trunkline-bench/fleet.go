@@ -13,7 +13,7 @@ import (
 	"trunkline/internal/loadtest"
 )
 
-// fleetBench is the flags of fleet.
+// fleetBench holds the flags of fleet.
 type fleetBench struct {
 	p *cli.Program
 
@@ -24,7 +24,7 @@ type fleetBench struct {
 	asJSON                                     bool
 }
 
-// The highest numbers of a run, which is on one machine.
+// Limits of a run, all of whose processes share one machine.
 const (
 	maxFleetNodes   = 32
 	maxFleetSockets = 20000

@@ -26,7 +26,7 @@ import (
 // fleetProcess is one process of a run.
 type fleetProcess struct {
 	name   string
-	ofSide bool // it ends with a side, not with the run
+	ofSide bool // ends with its side, not with the run
 	cmd    *exec.Cmd
 	node   balancer.Node // addresses of a Trunkline process
 	log    string        // file
@@ -46,7 +46,7 @@ const (
 	endWithin   = 20 * time.Second
 )
 
-// addresses returns loopback addresses that nothing listens on.
+// addresses returns unused loopback addresses.
 func addresses(n int) ([]string, error) {
 	var found []string
 	for range n {
@@ -60,7 +60,7 @@ func addresses(n int) ([]string, error) {
 	return found, nil
 }
 
-// open starts what both sides share: Redis, the broker and the normalizer.
+// open starts the processes that both sides share: Redis, the broker and the normalizer.
 func (h *fleetHost) open(ctx context.Context) error {
 	s, err := h.p.Settings()
 	if err != nil {

@@ -65,7 +65,7 @@ func (s *fleetSide) compare(processes []*fleetProcess, from, to []processUsage, 
 			Name: p.name, CPUSeconds: used, CPUPerEvent: used / events * 1e6, CPUPerDelivery: used / deliveries * 1e6,
 			BytesIn: to[i].in - from[i].in, BytesOut: to[i].out - from[i].out, RSSBytes: to[i].RSS, PartitionsFollowed: to[i].followed,
 		}
-		// The kernel does not count what is sent to subscribers as written.
+		// The kernel does not count bytes sent to subscribers as written.
 		switch {
 		case p.name == "balancer":
 			d.BytesIn, d.BytesOut = received, received

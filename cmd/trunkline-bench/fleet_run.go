@@ -16,7 +16,7 @@ import (
 	"trunkline/internal/loadtest"
 )
 
-// run measures one node and then the fleet.
+// run measures one node, then the fleet.
 func (b *fleetBench) run(ctx context.Context) (err error) {
 	dir, err := os.MkdirTemp("", "trunkline-fleet-")
 	if err != nil {
@@ -39,7 +39,7 @@ func (b *fleetBench) run(ctx context.Context) (err error) {
 	return printer.printReport(&report, err)
 }
 
-// side starts so many nodes and a balancer, measures and ends them.
+// side starts a number of nodes and a balancer, measures them and stops them.
 func (h *fleetHost) side(ctx context.Context, nodes int) (side fleetSide, err error) {
 	defer func() { err = errors.Join(err, h.end(false)) }()
 	side.Nodes = nodes
@@ -90,19 +90,19 @@ func (h *fleetHost) side(ctx context.Context, nodes int) (side fleetSide, err er
 	return side, err
 }
 
-// fleetMoment is everything at one time.
+// fleetMoment holds all counters at one time.
 type fleetMoment struct {
 	fanoutMoment
 	processes []processUsage // in the order of fleetHost.processes
 }
 
-// processUsage holds the CPU and bytes that a process has used since it started.
+// processUsage holds the CPU time and bytes that a process has used since its start.
 type processUsage struct {
 	loadtest.Usage
-	in, out          float64 // bytes of its read and write calls, without those sent to subscribers
-	stored, consumed float64 // bytes of cc.evt that it has produced and read
-	deliveries       float64 // events that it has put on queues
-	followed         float64 // partitions it follows now
+	in, out          float64 // bytes of its read and write calls, except those sent to subscribers
+	stored, consumed float64 // bytes of cc.evt that it has produced and consumed
+	deliveries       float64 // events that it has queued
+	followed         float64 // partitions that it follows now
 }
 
 func (h *fleetHost) usages(ctx context.Context) ([]processUsage, error) {
@@ -146,7 +146,7 @@ func (p *fleetProcess) usage(ctx context.Context) (u processUsage, err error) {
 	return u, nil
 }
 
-// metric returns the value of a series in Prometheus text; 0 when it is not there.
+// metric returns the value of a series in the Prometheus text format; 0 if it is missing.
 func metric(text []byte, series string) float64 {
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for lines.Scan() {
@@ -160,7 +160,7 @@ func metric(text []byte, series string) float64 {
 	return 0
 }
 
-// loadAverage returns the machine's load of the last minute; 0 when it is not known.
+// loadAverage returns the machine's load average of the last minute; 0 if unknown.
 func loadAverage() (load float64) {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// follower reads topics from where they end when it begins.
+// follower consumes topics from their ends at its start.
 type follower struct {
 	cluster *kafka.Cluster
 	cancel  context.CancelFunc
@@ -23,12 +23,12 @@ type follower struct {
 
 func newFollower(ctx context.Context, cluster *kafka.Cluster) *follower {
 	f := &follower{cluster: cluster}
-	f.ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx)) // it reads on when the run is interrupted
+	f.ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx)) // continues after an interrupt of the run
 	return f
 }
 
-// follow hands every record of a topic to see from now on, a partition's in
-// order, those of several at the same time.
+// follow passes every new record of a topic to see: in order within a partition, concurrently
+// across partitions.
 func (f *follower) follow(ctx context.Context, topic string, see func(*kafka.Record)) error {
 	partitions, err := f.cluster.Partitions(ctx, topic)
 	if err != nil {
@@ -64,8 +64,7 @@ func (f *follower) read(topic string, partition int, from int64, see func(*kafka
 	}
 }
 
-// err returns the error that ended the reading of a partition, nil while all
-// are read.
+// err returns the error that ended the consumption of a partition, nil while all are consumed.
 func (f *follower) err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,8 +76,7 @@ func (f *follower) close() {
 	f.running.Wait()
 }
 
-// sourceOf returns the offset of a record's source, negative when
-// the record has no source.
+// sourceOf returns the offset of a record's source, negative if the record has none.
 func sourceOf(record *kafka.Record) int64 {
 	position, err := event.ParsePosition(string(record.Header(event.HeaderPosition)))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/retry"
 )
 
-// The two logins: of the events channel, and of everything else.
+// The login endpoints of the events channel and of the REST API.
 const (
 	channelPath = "/api/v2/cc_events_channel"
 	portalLogin = "/ucp/v2/login"
@@ -22,7 +22,7 @@ type credentials struct {
 	Username   string   `json:"username"`
 	Password   string   `json:"password"`
 	Domain     string   `json:"domain"`
-	AccountIDs []string `json:"account_ids,omitempty"` // of the channel's
+	AccountIDs []string `json:"account_ids,omitempty"` // events channel only
 }
 
 type granted struct {
@@ -30,8 +30,8 @@ type granted struct {
 	ExpiresIn   int64  `json:"expires_in"` // seconds
 }
 
-// login obtains a token. A server that does not know its accounts yet is asked
-// again, a few times: failures are counted there.
+// login obtains a token. It retries a few times, counted in the caller's failures, while the
+// server does not have the new accounts yet.
 func login(ctx context.Context, client *http.Client, url string, who credentials) (got granted, err error) {
 	for range 4 {
 		if got, err = loginOnce(ctx, client, url, who); err == nil {

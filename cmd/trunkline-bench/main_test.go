@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestMain skips the scenarios, which take their time by the clock, with
-// -short.
+// TestMain skips the scenarios with -short, because they run for a fixed time.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if testing.Short() {

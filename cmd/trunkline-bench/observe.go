@@ -10,8 +10,8 @@ import (
 	"trunkline/internal/retry"
 )
 
-// measured looks at a run when it is warm and again after duration, and has the
-// two compared.
+// measured observes a run after the warm-up and again after duration, and compares both
+// observations.
 func measured[M any](ctx context.Context, warmup, duration time.Duration,
 	look func(context.Context) (M, error), compare func(from, to M)) error {
 	retry.Sleep(ctx, warmup)
@@ -28,7 +28,7 @@ func measured[M any](ctx context.Context, warmup, duration time.Duration,
 	return nil
 }
 
-// observer watches the server's processes from outside.
+// observer measures the server's processes from outside.
 type observer struct {
 	pids    []int
 	metrics []string
@@ -37,9 +37,9 @@ type observer struct {
 
 func (o *observer) blind() bool { return len(o.pids) == 0 && len(o.metrics) == 0 }
 
-// usage is that of all the server's processes. Where both are known, CPU and
-// resident memory are the kernel's figures, and Go's heap the process's own.
-// settled has Go processes collect their garbage first.
+// usage returns the sum over all processes of the server. CPU and resident memory come from the
+// kernel where available, the Go heap from the process. With settled, Go processes collect their
+// garbage first.
 func (o *observer) usage(ctx context.Context, settled bool) (sum loadtest.Usage, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
@@ -63,7 +63,7 @@ func (o *observer) usage(ctx context.Context, settled bool) (sum loadtest.Usage,
 	return sum, nil
 }
 
-// windowUsage is the usage of the server during the measurement.
+// windowUsage holds the server's usage during the measurement.
 type windowUsage struct {
 	CPUSeconds           float64 `json:"cpu_seconds"`
 	Cores                float64 `json:"cpu_cores"`
@@ -72,8 +72,8 @@ type windowUsage struct {
 	RSSBytesEnd          int64   `json:"rss_bytes_end"`
 }
 
-// between returns the usage between two observations, for so many records or
-// requests; nil when nothing is observed.
+// between returns the usage between two observations, per given number of records or requests;
+// nil if no process is observed.
 func (o *observer) between(from, to loadtest.Usage, seconds float64, n uint64) *windowUsage {
 	if o.blind() {
 		return nil
@@ -86,7 +86,7 @@ func (o *observer) between(from, to loadtest.Usage, seconds float64, n uint64) *
 	return u
 }
 
-// rows returns the rows of the report; what names the unit of a million.
+// rows returns the rows of the report; what is the unit of "per million".
 func (u *windowUsage) rows(what string) [][]string {
 	if u == nil {
 		return nil

@@ -10,17 +10,17 @@ import (
 	"trunkline/internal/loadtest"
 )
 
-// pipelineBench is the flags of pipeline.
+// pipelineBench holds the flags of pipeline.
 type pipelineBench struct {
 	bench
 
 	batch, connections int
-	callRecords        float64 // a second
+	callRecords        float64 // per second
 	reports            bool
 	wait               time.Duration
 }
 
-// errPipelineFaults ends bench after the report of the faults.
+// errPipelineFaults ends the command after the report has listed the faults.
 var errPipelineFaults = errors.New("records were lost, repeated, out of order or dead-lettered: see the report")
 
 func benchPipeline(p *cli.Program) *cobra.Command {
@@ -87,6 +87,5 @@ func (b *pipelineBench) validate() error {
 	return b.validateShared(true)
 }
 
-// maxBatchBytes is the largest body of one POST, in bytes: below the limit of
-// ingest.
+// maxBatchBytes is the largest body of one POST, in bytes: below the limit of ingest.
 const maxBatchBytes = 24 << 20

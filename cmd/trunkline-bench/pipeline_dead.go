@@ -12,13 +12,13 @@ import (
 	"trunkline/internal/loadtest"
 )
 
-// deadLetters counts those of a run.
+// deadLetters counts the dead letters of a run.
 type deadLetters struct {
 	run string
 
 	mu     sync.Mutex
 	kinds  map[string]map[string]uint64 // by topic, by kind
-	probes map[string]uint64            // of probes: servers may not know the accounts yet
+	probes map[string]uint64            // of probes: servers may not have the accounts yet
 }
 
 func newDeadLetters(run string) *deadLetters {
@@ -43,7 +43,7 @@ func (d *deadLetters) see(record *kafka.Record) {
 	d.kinds[topic][kind]++
 }
 
-// of counts the dead letters of a raw topic, by kind.
+// of returns the number of dead letters of a raw topic, by kind.
 func (d *deadLetters) of(topic string) map[string]uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -57,14 +57,14 @@ func sum(counts map[string]uint64) (n uint64) {
 	return n
 }
 
-// ofProbes counts the dead letters of probes, by kind.
+// ofProbes returns the number of dead letters of probes, by kind.
 func (d *deadLetters) ofProbes() map[string]uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return maps.Clone(d.probes)
 }
 
-// kinds lists counts by kind.
+// kinds formats counts by kind.
 func kinds(counts map[string]uint64) string {
 	if len(counts) == 0 {
 		return "none"

@@ -17,30 +17,30 @@ import (
 
 const reportPath = "/api/v2/reports/cdrs"
 
-// lookups follow call records to the report API: one at a time, the newest that
-// was acknowledged when the one before was found.
+// lookups finds call records in the report API, one at a time: after each, the newest
+// acknowledged one.
 type lookups struct {
-	loadtest.Sink // where call records go
+	loadtest.Sink // destination of the call records
 	of            *pipelineRun
 	accounts      []string
 	who           credentials
 	token         string
-	newest        chan sample // of one
+	newest        chan sample // capacity 1
 
 	mu       sync.Mutex
 	found    loadtest.Histogram
 	notFound int
 }
 
-// sample is a call record that was acknowledged.
+// sample is an acknowledged call record.
 type sample struct {
 	stream int
 	seq    uint64
 	at     time.Time
 }
 
-// lookupReport is the result of the look-ups. FoundMS is from the acknowledgement, and as
-// exact as the pause between two looks.
+// lookupReport is the result of the look-ups. FoundMS counts from the acknowledgement; its
+// resolution is the pause between two requests.
 type lookupReport struct {
 	Found    uint64    `json:"found"`
 	NotFound int       `json:"not_found"`
@@ -63,10 +63,10 @@ func (l *lookups) login(ctx context.Context) error {
 	return err
 }
 
-// Publish records the last acknowledged event.
+// Publish publishes the events and stores the last one as the newest sample.
 func (l *lookups) Publish(ctx context.Context, events []loadtest.Event) error {
 	last := events[len(events)-1]
-	taken := sample{stream: last.Stream, seq: last.Seq} // before: their memory is the source's again
+	taken := sample{stream: last.Stream, seq: last.Seq} // copied first: the source reuses the events' memory
 	if err := l.Sink.Publish(ctx, events); err != nil || taken.seq == 0 {
 		return err
 	}
@@ -77,12 +77,12 @@ func (l *lookups) Publish(ctx context.Context, events []loadtest.Event) error {
 	}
 	select {
 	case l.newest <- taken:
-	default: // another one was faster
+	default: // another publisher has stored a sample
 	}
 	return nil
 }
 
-// run looks records up until ctx ends, and finishes the one it has begun.
+// run looks up records until ctx ends, and finishes the current one.
 func (l *lookups) run(ctx context.Context) error {
 	for {
 		select {
@@ -96,7 +96,7 @@ func (l *lookups) run(ctx context.Context) error {
 	}
 }
 
-// await looks until the report has the record.
+// await repeats the request until the report has the record.
 func (l *lookups) await(ctx context.Context, s sample) error {
 	id := loadtest.CallID(l.of.run, s.stream, s.seq)
 	for {
@@ -113,7 +113,7 @@ func (l *lookups) await(ctx context.Context, s sample) error {
 			l.found.Record(took)
 			l.mu.Unlock()
 			return nil
-		case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized: // the token's time is over
+		case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized: // the token has expired
 			if err := l.login(ctx); err != nil {
 				return err
 			}
@@ -135,8 +135,8 @@ func (l *lookups) report() *lookupReport {
 	return &lookupReport{Found: l.found.Count(), NotFound: l.notFound, FoundMS: latenciesOf(&l.found)}
 }
 
-// newLookup asks for the call record with an origination id, of a call at
-// about this time.
+// newLookup returns a request for the call record with an origination id, of a call at about the
+// given time.
 func newLookup(ctx context.Context, base, token, account, id string, at time.Time) (*http.Request, error) {
 	query := url.Values{
 		"startDate": {strconv.FormatInt(at.Add(-time.Hour).Unix(), 10)}, "endDate": {strconv.FormatInt(at.Add(time.Hour).Unix(), 10)},

@@ -9,7 +9,7 @@ import (
 	"trunkline/internal/retry"
 )
 
-// prove sends until something has come of every stream of every flow.
+// prove sends until every stream of every flow has produced a record.
 func (r *pipelineRun) prove(ctx context.Context) error {
 	for began := time.Now(); ctx.Err() == nil; {
 		missing := ""
@@ -51,8 +51,8 @@ func (r *pipelineRun) proven() bool {
 	return true
 }
 
-// measure goes through the phases of a run. When ctx ends, those that are left
-// are skipped, and the report has the measurements so far.
+// measure runs the phases of a run. When ctx ends, it skips the remaining phases; the report has
+// the measurements so far.
 func (r *pipelineRun) measure(ctx context.Context) (err error) {
 	defer r.showProgress()()
 	if r.lookups != nil {
@@ -90,8 +90,8 @@ func (r *pipelineRun) climbUp(ctx context.Context) error {
 	return err
 }
 
-// window sends at one rate, and reports what happens after the warm-up. It is
-// over when nothing can be sent any more.
+// window sends at one rate and reports the time after the warm-up. It ends early when sending
+// fails permanently.
 func (r *pipelineRun) window(ctx context.Context, rate float64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -2,8 +2,7 @@ package main
 
 import "time"
 
-// showProgress prints the progress once a second, until the function it returns
-// is called.
+// showProgress prints the progress once a second until the returned function is called.
 func (r *pipelineRun) showProgress() (stop func()) {
 	last := r.events.look()
 	return everySecond(func(elapsed, since time.Duration) {

@@ -11,14 +11,13 @@ import (
 	"trunkline/internal/loadtest"
 )
 
-// pipelineReport is the result of a run. The JSON names are for scripts and
-// do not change.
+// pipelineReport is the result of a run. Scripts depend on the JSON names, which do not change.
 type pipelineReport struct {
 	Scenario       string  `json:"scenario"` // "pipeline"
 	Through        string  `json:"through"`
 	Transport      string  `json:"transport"`
 	Accounts       int     `json:"accounts"`
-	Rate           float64 `json:"rate"` // 0: as fast as it went
+	Rate           float64 `json:"rate"` // 0: unpaced
 	Batch          int     `json:"batch"`
 	Connections    int     `json:"connections"`
 	EventBytes     int     `json:"event_bytes"`
@@ -35,22 +34,22 @@ type pipelineReport struct {
 	Interrupted      bool           `json:"interrupted"`
 }
 
-// flowReport is about events, or call records.
+// flowReport holds the figures of events, or of call records.
 type flowReport struct {
-	Sent             uint64    `json:"sent"` // and acknowledged, while it was measured
+	Sent             uint64    `json:"sent"` // and acknowledged, within the measurement
 	SentPerSecond    float64   `json:"sent_per_second"`
 	AcknowledgedMS   latencies `json:"acknowledged_ms"` // of batches
-	Records          uint64    `json:"records"`         // that came out, while it was measured
+	Records          uint64    `json:"records"`         // normalized records within the measurement
 	RecordsPerSecond float64   `json:"records_per_second"`
 	RecordBytes      float64   `json:"record_bytes,omitempty"`
-	LatencyMS        latencies `json:"latency_ms"`   // from the batch being due to the record being read
-	Backlog          int64     `json:"backlog"`      // on its way when measuring ended
-	BusyAnswers      uint64    `json:"busy_answers"` // 429 and 503: sent again
+	LatencyMS        latencies `json:"latency_ms"`   // from the batch's due time to the consumption of the record
+	Backlog          int64     `json:"backlog"`      // not yet consumed at the end of the measurement
+	BusyAnswers      uint64    `json:"busy_answers"` // 429 and 503, retried
 
-	Lost        int64                           `json:"lost"` // missing, and no dead letter
+	Lost        int64                           `json:"lost"` // missing, without a dead letter
 	DeadLetters map[string]uint64               `json:"dead_letters"`
 	WholeRun    loadtest.PartitionTally         `json:"whole_run"`
-	Partitions  map[int]loadtest.PartitionTally `json:"partitions"` // -1: not known which
+	Partitions  map[int]loadtest.PartitionTally `json:"partitions"` // -1: unknown
 }
 
 // pipelineStep is one rate of a climb.
@@ -61,8 +60,8 @@ type pipelineStep struct {
 	LatencyMS        latencies `json:"latency_ms"`
 }
 
-// fault returns an error if a record did not come out once and in order. Those
-// that came again from the same source are no fault: consumers drop them.
+// fault returns an error unless every record was normalized once and in order. Repeats of the
+// same source are no fault: consumers drop them.
 func (r *pipelineReport) fault() error {
 	for _, f := range []*flowReport{&r.Events, r.CallRecords} {
 		if f != nil && (f.Lost > 0 || len(f.DeadLetters) > 0 ||
@@ -76,7 +75,7 @@ func (r *pipelineReport) fault() error {
 	return nil
 }
 
-// write writes the report for people.
+// write writes the report as text.
 func (r *pipelineReport) write(w io.Writer) error {
 	offered := "as fast as it goes"
 	if r.Rate > 0 {
@@ -124,7 +123,7 @@ func (f *flowReport) rows(what string, seconds float64) [][]string {
 	for _, partition := range slices.Sorted(maps.Keys(f.Partitions)) {
 		p := f.Partitions[partition]
 		if p.Missing == 0 && p.Repeated+p.Duplicated+p.Disordered+p.Strayed == 0 {
-			continue // all is well there
+			continue // no fault
 		}
 		rows = append(rows, []string{"partition " + strconv.Itoa(partition), fmt.Sprintf(
 			"%d records, %d missing, %d duplicated, %d disordered, %d of another partition, %d again from the same source",

@@ -13,7 +13,7 @@ import (
 	"trunkline/internal/loadtest"
 )
 
-// pipelineRun is one run.
+// pipelineRun is the state of one run.
 type pipelineRun struct {
 	*pipelineBench
 	run      string
@@ -29,19 +29,18 @@ type pipelineRun struct {
 	atEnd    endings
 }
 
-// spareConnections are for requests other than posts: lookups, metrics.
+// spareConnections is the number of connections for other requests than posts: look-ups, metrics.
 const spareConnections = 4
 
 // flow is one kind of record on its way through the server.
 type flow struct {
-	topic  string // where it goes in
+	topic  string // raw topic
 	source *loadtest.Source
 	trail  *loadtest.Trail
-	http   *httpSink // nil when it goes straight to the topic
+	http   *httpSink // nil if records go directly to the topic
 }
 
-// run makes a run, and a report of it whatever has happened after it began to
-// measure.
+// run executes a run. Once the measurement has begun, it returns a report even after an error.
 func (b *pipelineBench) run(ctx context.Context) error {
 	r := &pipelineRun{pipelineBench: b, run: rand.Text()[:loadtest.RunLength], clock: loadtest.NewClock()}
 	defer r.atEnd.run()
@@ -56,8 +55,7 @@ func (b *pipelineBench) run(ctx context.Context) error {
 	return b.printReport(&r.report, err)
 }
 
-// prepare creates what the run needs: accounts, credentials, and readers of the
-// normalized topic.
+// prepare creates the accounts, the credentials, and the readers of the normalized topics.
 func (r *pipelineRun) prepare(ctx context.Context) (err error) {
 	if r.client, err = r.connectionsClient(2*r.connections + spareConnections); err != nil {
 		return err
@@ -104,7 +102,7 @@ func (r *pipelineRun) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// flow makes one, and follows what comes of it.
+// flow returns a flow and starts to follow its output topic.
 func (r *pipelineRun) flow(ctx context.Context, cluster *kafka.Cluster, a *benchAccounts, in way, out string, form loadtest.Form) (*flow, error) {
 	f := &flow{topic: in.topic, trail: loadtest.NewTrail(r.run, len(a.ids), r.clock)}
 	var sink loadtest.Sink
@@ -124,7 +122,7 @@ func (r *pipelineRun) flow(ctx context.Context, cluster *kafka.Cluster, a *bench
 		Run: r.run, Accounts: a.ids, Size: r.size, Clock: r.clock, Form: form, Publishers: r.connections, Batch: r.batch,
 	}
 	if form != nil {
-		cfg.Batch = 1 // a call ends alone
+		cfg.Batch = 1 // a PBX posts each call record by itself
 		for _, id := range a.ids {
 			cfg.Size = max(cfg.Size, form.Least(id))
 		}
@@ -145,7 +143,7 @@ func (r *pipelineRun) flow(ctx context.Context, cluster *kafka.Cluster, a *bench
 	})
 }
 
-// flows are those of the run.
+// flows returns the flows of the run.
 func (r *pipelineRun) flows() []*flow {
 	if r.calls == nil {
 		return []*flow{r.events}

@@ -69,19 +69,18 @@ func TestBenchPipelineOnTheWholeProgram(t *testing.T) {
 	}
 }
 
-// factory is a normalizer of a broker's own: what comes on a raw topic goes on
-// to its event topic, as spoil says.
+// factory normalizes in place of the server, on a broker of its own: it copies raw records to the
+// event topic, changed by spoil.
 type factory struct {
 	cluster  *kafka.Cluster
 	producer *kafka.Producer
-	spoil    func(n uint64, r kafka.Record) []kafka.Record // what becomes of the n-th event; nil: itself
+	spoil    func(n uint64, r kafka.Record) []kafka.Record // records to write in place of the n-th; nil: the record itself
 	seen     atomic.Uint64
 }
 
 const factoryPartitions = 2
 
-// newFactory runs a broker on the data directory, which bench finds there, and
-// the factory on it.
+// newFactory starts a broker on the data directory, where bench finds it, and the factory on it.
 func newFactory(w *clitest.Env, spoil func(n uint64, r kafka.Record) []kafka.Record) {
 	w.T.Helper()
 	s := settings.Default()
@@ -133,7 +132,7 @@ func (f *factory) pass(ctx context.Context, raw *kafka.Record) error {
 	made := kafka.Record{Topic: event.TopicEvents, Partition: raw.Partition, Key: raw.Key, Value: raw.Value,
 		Headers: []kafka.Header{{Key: event.HeaderPosition, Value: []byte(at)}}}
 	out := []kafka.Record{made}
-	if f.spoil != nil && !bytes.Contains(raw.Value, []byte(".000000000000.")) { // but not a probe
+	if f.spoil != nil && !bytes.Contains(raw.Value, []byte(".000000000000.")) { // but leave probes unchanged
 		out = f.spoil(f.seen.Add(1), made)
 	}
 	if len(out) == 0 {
@@ -182,7 +181,7 @@ func TestBenchPipelineFindsWhatIsSpoiled(t *testing.T) {
 			return []kafka.Record{r}
 		}, func(r *flowReport) bool { return r.Lost == 0 && r.WholeRun.Duplicated == 1 }, cli.ExitFailed},
 		"disordered": {func(n uint64, r kafka.Record) []kafka.Record {
-			switch n { // one account: the neighbours are of one stream
+			switch n { // one account, so consecutive events are of one stream
 			case 20:
 				held = *r.Clone()
 				return nil
@@ -237,7 +236,7 @@ func TestBenchPipelineClimbs(t *testing.T) {
 	w := newEnv(t)
 	newFactory(w, func(n uint64, r kafka.Record) []kafka.Record {
 		if n > 150 {
-			return nil // too much for it
+			return nil // overload
 		}
 		return []kafka.Record{r}
 	})

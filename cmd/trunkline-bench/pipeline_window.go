@@ -7,14 +7,14 @@ import (
 	"trunkline/internal/loadtest"
 )
 
-// pipelineMoment is everything at one time.
+// pipelineMoment holds all counters at one time.
 type pipelineMoment struct {
 	at            time.Time
 	events, calls flowMoment
 	server, own   loadtest.Usage
 }
 
-// flowMoment is one flow at one time.
+// flowMoment holds the counters of one flow at one time.
 type flowMoment struct {
 	sent  uint64
 	acks  *loadtest.Histogram
@@ -43,14 +43,14 @@ func (f *flow) look() flowMoment {
 	return m
 }
 
-// compare reports what happened between two moments.
+// compare reports the differences between two moments.
 func (r *pipelineRun) compare(from, to pipelineMoment) {
 	report, seconds := &r.report, to.at.Sub(from.at).Seconds()
 	report.MeasuredSeconds = seconds
 	report.Events.compare(from.events, to.events, seconds)
 	records := report.Events.Records
 	if r.calls != nil {
-		report.CallRecords = &flowReport{} // climbUp keeps an older one
+		report.CallRecords = &flowReport{} // climbUp keeps the previous report
 		report.CallRecords.compare(from.calls, to.calls, seconds)
 		records += report.CallRecords.Records
 	}

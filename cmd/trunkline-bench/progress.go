@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// everySecond calls report once a second, with the time since it began and since
-// the last call, until the function it returns is called.
+// everySecond calls report once a second until the returned function is called, with the time
+// since the start and since the last call.
 func everySecond(report func(elapsed, since time.Duration)) (stop func()) {
 	done := make(chan struct{})
 	var running sync.WaitGroup

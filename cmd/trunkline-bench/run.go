@@ -8,13 +8,13 @@ import (
 	"trunkline/internal/cli"
 )
 
-// findings are the faults that a run reports.
+// findings is the report of a run.
 type findings interface {
-	write(w io.Writer) error // for people
-	fault() error            // the faults of the server, or nil
+	write(w io.Writer) error // as text
+	fault() error            // the faults of the server; nil: none
 }
 
-// printReport prints a report, whatever has happened. err is what ended the run.
+// printReport prints a report, also that of a failed run. err is the error that ended the run.
 func (b *bench) printReport(r findings, err error) error {
 	if b.asJSON {
 		err = errors.Join(err, cli.JSONLine(b.p.Out, r))
@@ -27,7 +27,7 @@ func (b *bench) printReport(r findings, err error) error {
 	return err
 }
 
-// unlessInterrupted is why a run was not begun.
+// unlessInterrupted returns err, or after an interrupt an error that says so.
 func unlessInterrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errors.New("interrupted before anything was measured")
@@ -35,7 +35,7 @@ func unlessInterrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// endings are cleanup functions of a run, called in reverse order.
+// endings are the cleanup functions of a run, called in reverse order.
 type endings []func()
 
 func (e *endings) add(end func()) { *e = append(*e, end) }
@@ -46,8 +46,7 @@ func (e *endings) run() {
 	}
 }
 
-// runUntil runs work until the function it returns is called, which gives its
-// error.
+// runUntil runs work until the returned function is called, which returns work's error.
 func runUntil(ctx context.Context, work func(context.Context) error) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)

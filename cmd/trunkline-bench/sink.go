@@ -47,9 +47,9 @@ func (b *bench) sinkFor(ctx context.Context, client *http.Client, a *benchAccoun
 	}, nil
 }
 
-// serversKafka returns the Kafka that the server reads: the settings', or the
-// one embedded in a server that runs on the data directory. One of our own
-// would belong to no account.
+// serversKafka returns the Kafka that the server uses: the one in the settings, or the broker
+// embedded in the server that runs on the data directory. It never starts a broker of its own,
+// which would have no accounts.
 func (b *bench) serversKafka(ctx context.Context) (*kafka.Cluster, func() error, error) {
 	s, err := b.p.Settings()
 	if err != nil {
@@ -89,13 +89,13 @@ func (b *bench) openKafka(ctx context.Context, s *settings.Settings) (*kafka.Clu
 // way is the sink of a run's records.
 type way struct{ topic, format string }
 
-// The ways of what loadtest makes.
+// The ways to publish records.
 var (
 	eventsIn      = way{event.TopicRaw, "generic"}
 	callRecordsIn = way{event.TopicCDRRaw, "svc.cdr"}
 )
 
-// kafkaSink publishes as a source that speaks Kafka does.
+// kafkaSink publishes to Kafka directly, as a source with Kafka access does.
 type kafkaSink struct {
 	producer *kafka.Producer
 	accounts []string
@@ -124,8 +124,8 @@ func (k *kafkaSink) Publish(ctx context.Context, events []loadtest.Event) error 
 	return k.producer.Produce(ctx, records...)
 }
 
-// httpSink publishes over the public ingest, with the key that was given for
-// accounts that were named, or one that is made, and goes, with the accounts.
+// httpSink publishes over the public ingest API: with the given API key for accounts named on the
+// command line, else with a key that it creates and that is deleted with the accounts.
 func (b *bench) httpSink(ctx context.Context, client *http.Client, a *benchAccounts) (*httpSink, error) {
 	key := b.apiKey
 	if b.username != "" && key == "" {

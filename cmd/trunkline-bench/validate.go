@@ -8,18 +8,18 @@ import (
 	"trunkline/internal/loadtest"
 )
 
-// The ways of events.
+// The ways to publish events.
 const (
 	throughAuto  = "auto"
 	throughKafka = "kafka"
 	throughHTTP  = "http"
 )
 
-// maxRate is the highest rate that may be asked for, a second.
+// maxRate is the highest --rate, per second.
 const maxRate = 1e6
 
-// validateShared is about the flags of addFlags, and settles the URL. unpaced
-// says that --rate 0 means as fast as it goes.
+// validateShared checks the flags of addFlags and completes the URL. unpaced allows --rate 0,
+// which means without a pause.
 func (b *bench) validateShared(unpaced bool) error {
 	switch {
 	case b.rate < 0 || b.rate == 0 && !unpaced || !(b.rate <= maxRate):
@@ -47,10 +47,10 @@ func (b *bench) validateShared(unpaced bool) error {
 	return b.wholeURL()
 }
 
-// maxEventBytes is the size of the longest record there is.
+// maxEventBytes is the size of the largest record, in bytes.
 const maxEventBytes = 1 << 20
 
-// validateAccounts is about the flags of addAccountFlags.
+// validateAccounts checks the flags of addAccountFlags.
 func (b *bench) validateAccounts() error {
 	if len(b.accountIDs) > 0 {
 		b.accounts = len(b.accountIDs)
@@ -66,7 +66,7 @@ func (b *bench) validateAccounts() error {
 	return nil
 }
 
-// validateEvents is about the flags of addEventFlags.
+// validateEvents checks the flags of addEventFlags.
 func (b *bench) validateEvents() error {
 	if err := b.validateAccounts(); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (b *bench) validateEvents() error {
 	return nil
 }
 
-// wholeURL settles the server's URL.
+// wholeURL completes the server's URL.
 func (b *bench) wholeURL() error {
 	s, err := b.p.Settings()
 	if err != nil {

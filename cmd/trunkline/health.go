@@ -18,8 +18,8 @@ import (
 // healthPatience is the timeout of the readiness request.
 const healthPatience = 3 * time.Second
 
-// healthCommand is for those who watch a container that has no shell and no
-// curl.
+// healthCommand returns the command for health checks in containers, which have neither a shell
+// nor curl.
 func healthCommand(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "health",
@@ -35,7 +35,7 @@ func healthCommand(p *cli.Program) *cobra.Command {
 	}
 }
 
-// ready asks the server that listens there, and prints its answer.
+// ready requests the readiness of the server at the address and prints its response.
 func ready(ctx context.Context, out io.Writer, listen string) error {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"trunkline/internal/cli"
 )
 
-// server runs with these settings until ctx ends.
+// server runs the app with these settings until ctx ends.
 type server func(ctx context.Context, s *settings.Settings, log *slog.Logger) error
 
 func serveCommand(p *cli.Program, serve server) *cobra.Command {
@@ -47,7 +47,7 @@ func serve(ctx context.Context, s *settings.Settings, log *slog.Logger) error {
 	backend.RedisLog(log)
 	a, err := app.New(ctx, app.Config{Settings: s, Log: log, Version: readBuildInfo().version})
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return nil // stopped while waiting for a backend
+		return nil // stopped while a backend was unavailable
 	}
 	if err != nil {
 		return err

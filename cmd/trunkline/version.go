@@ -9,11 +9,11 @@ import (
 	"trunkline/internal/cli"
 )
 
-// version and commit can be set at link time; what is not set is taken from
-// what the go command noted in the binary.
+// version and commit can be set at link time; empty ones come from the binary's build
+// information.
 var version, commit string
 
-// buildInfo is which build this is.
+// buildInfo describes the build of this program.
 type buildInfo struct{ version, commit, goVersion string }
 
 func readBuildInfo() buildInfo {

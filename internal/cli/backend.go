@@ -21,7 +21,7 @@ import (
 // AccountUsage describes flags that name an account.
 const AccountUsage = "id, name or domain of the account"
 
-// Stores are the database of the settings and what reads its sealed secrets.
+// Stores are the database of the settings and the stores with its sealed secrets.
 type Stores struct {
 	Settings   *settings.Settings
 	DB         *sqldb.DB
@@ -87,8 +87,8 @@ func (p *Program) withDatabase(ctx context.Context, work func(Stores) error) (er
 	return work(Stores{Settings: s, DB: db, Audit: auditLog, Keys: keys, Directory: directory})
 }
 
-// WithKafka runs work on the Kafka of the settings. An embedded broker is the
-// running server's or, without a server, its files.
+// WithKafka runs work on the Kafka of the settings. An embedded broker is that of the running
+// server or, without a server, one on its files.
 func (p *Program) WithKafka(ctx context.Context, work func(*settings.Settings, *kafka.Cluster) error) (err error) {
 	s, err := p.Settings()
 	if err != nil {

@@ -23,8 +23,8 @@ const (
 	ExitUsage  = 2 // wrong command line, settings or data: correct them first
 )
 
-// Program is the environment of a command: arguments, streams and settings.
-// Tests make their own.
+// Program is the environment of a command: arguments, streams and settings. Tests create their
+// own.
 type Program struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -40,10 +40,10 @@ type commandLineError struct{ err error }
 func (u *commandLineError) Error() string { return u.err.Error() }
 func (u *commandLineError) Unwrap() error { return u.err }
 
-// UsageError marks err as a fault of the command line: exit code ExitUsage.
+// UsageError marks err as a usage error: exit code ExitUsage.
 func UsageError(err error) error { return &commandLineError{err} }
 
-// Usagef formats a fault of the command line.
+// Usagef formats a usage error.
 func Usagef(format string, args ...any) error { return UsageError(fmt.Errorf(format, args...)) }
 
 // Root builds the root command and registers --config and a flag for each
@@ -64,8 +64,8 @@ func (p *Program) Root(name, short string, commands ...*cobra.Command) *cobra.Co
 	return root
 }
 
-// Run executes one command line and returns its exit code. Errors are printed
-// here and nowhere else, one line for each problem.
+// Run executes one command line and returns its exit code. It is the only place that prints
+// errors, one line for each problem.
 func (p *Program) Run(ctx context.Context, root *cobra.Command, args []string) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(audit.WithCaller(ctx, audit.CommandCaller()))
@@ -102,7 +102,7 @@ func describe(err error) string {
 	return text
 }
 
-// Group returns a command that only holds other commands.
+// Group returns a command that only has subcommands.
 func Group(use, short string, members ...*cobra.Command) *cobra.Command {
 	command := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs}
 	command.AddCommand(members...)
@@ -121,7 +121,7 @@ func Group(use, short string, members ...*cobra.Command) *cobra.Command {
 	return command
 }
 
-// ShowSettings lists the flags of all settings in the command's help.
+// ShowSettings shows the flags of all settings in the command's help.
 func ShowSettings(command *cobra.Command) *cobra.Command {
 	help := command.HelpFunc()
 	command.SetHelpFunc(func(cmd *cobra.Command, args []string) {
@@ -131,7 +131,7 @@ func ShowSettings(command *cobra.Command) *cobra.Command {
 	return command
 }
 
-// ExactArgs refuses any other number of arguments than those named.
+// ExactArgs requires exactly the named arguments.
 func ExactArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
@@ -152,7 +152,7 @@ func AtMostOneArg(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// RequireFlags refuses a command line on which one of the flags is empty.
+// RequireFlags requires a value for each of the flags.
 func RequireFlags(cmd *cobra.Command, names ...string) error {
 	for _, name := range names {
 		if cmd.Flags().Lookup(name).Value.String() == "" {

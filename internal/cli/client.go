@@ -42,8 +42,8 @@ func (f *ServerFlags) URL() (string, error) {
 	return address, nil
 }
 
-// TrustedFiles returns the files of the certificates that the flags and the data
-// directory say to trust now, and whether any certificate is accepted.
+// TrustedFiles returns the certificate files that the flags and the data directory name at the
+// time of the call, and whether any certificate is accepted.
 func (f *ServerFlags) TrustedFiles() (files []string, insecure bool, err error) {
 	s, err := f.program.Settings()
 	if err != nil {
@@ -52,8 +52,9 @@ func (f *ServerFlags) TrustedFiles() (files []string, insecure bool, err error) 
 	return trustedFiles(s, f.ca), f.insecure, nil
 }
 
-// Client returns an HTTP client that trusts what the flags and the data directory
-// say now: a server's own certificate is made at its first start.
+// Client returns an HTTP client that trusts the certificates that the flags and the data
+// directory name at the time of the call: a server creates its own certificate at its first
+// start.
 func (f *ServerFlags) Client() (*http.Client, error) {
 	files, insecure, err := f.TrustedFiles()
 	if err != nil {

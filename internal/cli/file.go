@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// WriteFile writes a file, mode 0600, that appears when it is complete, or not at all: a
-// command that is killed leaves the old one or the new one.
+// WriteFile writes a file, mode 0600, atomically: a command that is killed leaves the old file or
+// the new one.
 func WriteFile(name string, write func(io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
 	if err != nil {

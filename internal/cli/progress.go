@@ -2,15 +2,14 @@ package cli
 
 import "time"
 
-// Progress reports on stderr how far a long command is, once a second and at
-// its end.
+// Progress reports the progress of a long command on stderr, once a second and at its end.
 type Progress struct {
 	program  *Program
 	what     string
 	reported time.Time
 }
 
-// Progress starts a report; what names the things that are counted.
+// Progress starts a report; what is the plural noun of the items.
 func (p *Program) Progress(what string) *Progress { return &Progress{p, what, time.Now()} }
 
 // Report shows that done of total items are processed.

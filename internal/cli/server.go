@@ -11,8 +11,7 @@ import (
 	"trunkline/config/settings"
 )
 
-// ServerURL returns the URL of a server with these settings, as seen from its
-// own machine.
+// ServerURL returns the URL of a server with these settings, for clients on its machine.
 func ServerURL(s *settings.Settings) string {
 	scheme := "https"
 	if s.TLS.Mode == "off" {
@@ -20,7 +19,7 @@ func ServerURL(s *settings.Settings) string {
 	}
 	host, port, err := net.SplitHostPort(s.Listen)
 	if err != nil {
-		host, port = "", "9443" // Validate has seen to it
+		host, port = "", "9443" // Validate rejects an invalid address
 	}
 	if address, err := netip.ParseAddr(host); host == "" || err == nil && address.IsUnspecified() {
 		host = "127.0.0.1"
@@ -28,9 +27,8 @@ func ServerURL(s *settings.Settings) string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
-// Trust returns the TLS configuration of a client: that of the flags, and the
-// certificate that a server on the data directory has made for itself, as soon as
-// it is there.
+// Trust returns the TLS configuration of a client: the certificates of the flags and, once it
+// exists, the certificate that a server on the data directory has generated.
 func Trust(s *settings.Settings, insecure bool, ca string) (*tls.Config, error) {
 	return TrustFiles(insecure, trustedFiles(s, ca)...)
 }
@@ -46,8 +44,8 @@ func trustedFiles(s *settings.Settings, ca string) (files []string) {
 	return files
 }
 
-// TrustFiles returns the TLS configuration of a client that trusts the certificates in the files, PEM,
-// beside the system's, or any certificate if insecure is true.
+// TrustFiles returns the TLS configuration of a client that trusts the certificates in the PEM
+// files and the system's, or any certificate if insecure is true.
 func TrustFiles(insecure bool, files ...string) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecure}
 	if len(files) == 0 {
@@ -55,7 +53,7 @@ func TrustFiles(insecure bool, files ...string) (*tls.Config, error) {
 	}
 	roots, err := x509.SystemCertPool()
 	if err != nil {
-		roots = x509.NewCertPool() // a system without authorities trusts ours alone
+		roots = x509.NewCertPool() // without system authorities, only the files' are trusted
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)

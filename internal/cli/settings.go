@@ -26,8 +26,7 @@ func (p *Program) Settings() (*settings.Settings, error) {
 	return s, err
 }
 
-// SettingsAndUnknown also returns the TRUNKLINE_ variables that name no
-// setting.
+// SettingsAndUnknown also returns the TRUNKLINE_ variables that are no setting.
 func (p *Program) SettingsAndUnknown() (s *settings.Settings, unknown []string, err error) {
 	return settings.Load(settings.Source{
 		File: p.config, Env: p.Env, Flags: p.flags,
@@ -64,7 +63,7 @@ func (p *Program) Password(command string, fromStdin bool) (string, error) {
 // ReadPassword reads a password from the first line of in.
 func ReadPassword(in io.Reader) (string, error) { return ReadSecret(in, "password") }
 
-// ReadSecret reads the first line of in, which errors name.
+// ReadSecret reads the first line of in; name is used in errors.
 func ReadSecret(in io.Reader, name string) (string, error) {
 	line, err := bufio.NewReader(in).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -77,12 +76,11 @@ func ReadSecret(in io.Reader, name string) (string, error) {
 	return secret, nil
 }
 
-// NewLogger makes the log that the settings describe. Repeated warnings are
-// throttled.
+// NewLogger returns the logger of the settings. It throttles repeated warnings.
 func NewLogger(w io.Writer, s *settings.Log) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(s.Level)); err != nil {
-		return nil, err // settings.Validate has refused it before
+		return nil, err // settings.Validate rejects it before
 	}
 	options := &slog.HandlerOptions{Level: level}
 	if s.Format == "json" {
@@ -91,8 +89,7 @@ func NewLogger(w io.Writer, s *settings.Log) (*slog.Logger, error) {
 	return slog.New(logthrottle.New(slog.NewTextHandler(w, options))), nil
 }
 
-// ToolLog returns the log of management commands: warnings and errors, on
-// stderr.
+// ToolLog returns the logger of management commands: warnings and errors, on stderr.
 func (p *Program) ToolLog() *slog.Logger {
 	return slog.New(slog.NewTextHandler(p.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// UntilSignal returns a context that the first SIGINT or SIGTERM ends. A second
-// one ends the process at once.
+// UntilSignal returns a context that the first SIGINT or SIGTERM cancels. A second signal ends
+// the process.
 func UntilSignal() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)

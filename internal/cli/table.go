@@ -52,8 +52,8 @@ func OrDash(s string) string {
 	return s
 }
 
-// Printable replaces control characters, so that text from outside cannot move
-// the terminal's cursor.
+// Printable replaces control characters, so that text from outside cannot move the terminal's
+// cursor.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

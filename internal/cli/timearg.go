@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// timeLayouts are the forms of a time on the command line, besides a duration and
-// Unix seconds. Without a zone they are in the machine's time zone.
+// timeLayouts are the accepted layouts of a time, besides a duration and Unix seconds. Without a
+// zone, times are local.
 var timeLayouts = []string{
 	time.RFC3339Nano, "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly,
 }
 
-// ParseTime reads a time of the command line: how long before now (10m, 12h, 3d),
-// a time (2026-11-22T09:00Z, 2026-11-22 09:00, 2026-11-22), or Unix seconds. flag
-// names it in the error.
+// ParseTime parses a time argument: a duration before now (10m, 12h, 3d), a time
+// (2026-11-22T09:00Z, 2026-11-22 09:00, 2026-11-22), or Unix seconds. flag is the flag's name in
+// the error.
 func ParseTime(flag, text string, now time.Time) (time.Time, error) {
 	for _, layout := range timeLayouts {
 		if at, err := time.ParseInLocation(layout, text, now.Location()); err == nil {

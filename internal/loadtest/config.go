@@ -11,39 +11,38 @@ import (
 	"time"
 )
 
-// Resume is how a subscriber reconnects when its connection ends.
+// Resume is the position from which a subscriber resumes after its connection has ended.
 type Resume string
 
 // The ways to go on.
 const (
 	Never    Resume = "never"
 	ByID     Resume = "id"     // with the id of the last event
-	ByCursor Resume = "cursor" // with the last cursor, which is asked for
+	ByCursor Resume = "cursor" // with the last cursor; the subscriber requests cursors
 )
 
-// Group is subscribers that share a token.
+// Group is a set of subscribers that share a token.
 type Group struct {
 	Token   string
 	Sockets int
-	First   int // the first of the streams that its token admits
-	Streams int // how many
+	First   int // first of the streams that the token allows
+	Streams int // number of streams
 }
 
-// Config configures the subscribers. All but URL, Run and Groups may be
-// zero.
+// Config configures the subscribers. Zero values are allowed, except for URL, Run and Groups.
 type Config struct {
-	URL     string // of the socket: ws://, wss://, http:// or https://, with its path
-	Run     string // name of the run, RunLength bytes: only its events are checked
+	URL     string // of the endpoint: ws://, wss://, http:// or https://, with its path
+	Run     string // name of the run, RunLength bytes: events of other runs are not checked
 	Groups  []Group
 	TLS     *tls.Config
-	Clock   Clock         // zero: one of its own
-	Sources []netip.Addr  // local addresses to connect from in turn: one can number about 28,000
+	Clock   Clock         // zero: a new one
+	Sources []netip.Addr  // local addresses to connect from in turn: each allows about 28,000 connections
 	Ramp    float64       // new connections per second; 0: as fast as possible
-	Dialers int           // connections being opened at the same time; 0: 32
-	Workers int           // goroutines that read; 0: 1
+	Dialers int           // concurrent connection attempts; 0: 32
+	Workers int           // reading goroutines; 0: 1
 	Stalled float64       // share of the subscribers that do not read, 0 to 1
 	Resume  Resume        // "": never
-	Pause   time.Duration // most time before a resume; 0: 1 s
+	Pause   time.Duration // longest pause before a resume; 0: 1 s
 }
 
 // Validate returns the errors of the configuration.
@@ -89,7 +88,7 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// target is where all subscribers connect to.
+// target is the server that all subscribers connect to.
 type target struct {
 	address string // host:port
 	host    string // for the request

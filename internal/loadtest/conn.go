@@ -2,8 +2,7 @@ package loadtest
 
 import "crypto/tls"
 
-// conn is one subscriber. Its worker's lock guards it, but for what never
-// changes.
+// conn is one subscriber. Its worker's lock guards its fields, except the constant ones.
 type conn struct {
 	slot    int
 	group   *Group
@@ -12,21 +11,21 @@ type conn struct {
 
 	open    bool
 	resumed bool
-	visit   int32 // counts connections, so that a late wake-up of the last one is known
+	visit   int32 // counts connections, to recognise a late wake-up of the previous one
 	fd      int
 	tls     *tls.Conn // nil: plain
-	wire    *wire     // below tls
-	partial []byte    // the beginning of a frame whose end has not come
-	message []byte    // the beginning of a fragmented message
+	wire    *wire     // transport below tls
+	partial []byte    // beginning of an incomplete frame
+	message []byte    // beginning of a fragmented message
 	proven  bool      // has received a probe
-	since   []byte    // the last id, or cursor, where the next connection goes on
+	since   []byte    // last id or cursor, from which the next connection resumes
 	cursor  bool      // since is a cursor
 }
 
 // maxKept is the largest capacity, in bytes, that an empty buffer keeps.
 const maxKept = 4 << 10
 
-// keep stores the beginning of a frame until the rest comes.
+// keep stores the beginning of a frame until the rest arrives.
 func (c *conn) keep(rest []byte) {
 	if len(rest) == 0 && cap(c.partial) > maxKept {
 		c.partial = nil
@@ -35,11 +34,11 @@ func (c *conn) keep(rest []byte) {
 	c.partial = append(c.partial[:0], rest...)
 }
 
-// check judges one event of the run.
+// check checks one event of the run.
 func (c *conn) check(s Stamp, resume Resume, t *Tally) {
 	i := s.Stream - c.group.First
 	if i < 0 || i >= len(c.checks) {
-		t.Foreign++ // not of an account this subscriber has asked for
+		t.Foreign++ // of an account that this subscriber has not requested
 		return
 	}
 	if s.Seq == 0 {
@@ -59,8 +58,8 @@ func (c *conn) check(s Stamp, resume Resume, t *Tally) {
 	}
 }
 
-// mayRepeat reports whether a number may come again after a resume: by id where
-// accounts may lie in several partitions, by cursor what came after it.
+// mayRepeat reports whether a repeat of a number is allowed after a resume: by id if accounts may
+// be in several partitions, by cursor for the events after the cursor.
 func (c *conn) mayRepeat(stream int, n uint64, resume Resume) bool {
 	switch {
 	case !c.resumed:
@@ -72,7 +71,7 @@ func (c *conn) mayRepeat(stream int, n uint64, resume Resume) bool {
 	}
 }
 
-// cover notes that a cursor covers what this connection has brought.
+// cover records that a cursor covers all events of this connection so far.
 func (c *conn) cover(cursor []byte) {
 	c.since = append(c.since[:0], cursor...)
 	c.cursor = true
@@ -89,8 +88,8 @@ func (c *conn) resume() {
 	}
 }
 
-// goOn notes the last id as the place to go on from. It is worth less than a
-// cursor.
+// goOn records the last id as the position to resume from, unless there is a cursor, which is
+// more precise.
 func (c *conn) goOn(id []byte) {
 	if !c.cursor {
 		c.since = append(c.since[:0], id...)

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// Connect opens all connections at the configured pace and returns when all
-// are open; an error when the server refuses one for good, ctx ends, or a
-// connection cannot be had after several tries.
+// Connect opens all connections at the configured rate and returns when all are open. It returns
+// an error if the server refuses one permanently, if ctx ends, or if a connection fails after
+// several attempts.
 func (l *Load) Connect(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -42,10 +42,10 @@ func (l *Load) Connect(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// tries is the number of attempts to connect before giving up.
+// tries is the maximum number of connection attempts.
 const tries = 8
 
-// insist opens c's connection, with patience for a server that is busy.
+// insist opens c's connection and retries while the server is busy.
 func (l *Load) insist(ctx context.Context, c *conn) error {
 	for try := 1; ; try++ {
 		err := l.open(ctx, c)
@@ -71,7 +71,7 @@ func final(err error) bool {
 		errors.As(err, &distrust)
 }
 
-// open tries once.
+// open makes one attempt.
 func (l *Load) open(ctx context.Context, c *conn) error {
 	var from netip.Addr
 	if n := len(l.cfg.Sources); n > 0 {
@@ -107,8 +107,7 @@ func (l *Load) ended(c *conn, code int) {
 	l.running.Go(func() { l.comeBack(c) })
 }
 
-// mayReturn reports whether a close code lets the client come back (contract,
-// section C).
+// mayReturn reports whether a client may reconnect after a close code (contract, section C).
 func mayReturn(code int) bool {
 	switch code {
 	case 1008, codeProtocol, 4001, 4003, 4009:
@@ -117,7 +116,7 @@ func mayReturn(code int) bool {
 	return true
 }
 
-// comeBack resumes, for as long as it takes.
+// comeBack resumes, without a limit of attempts.
 func (l *Load) comeBack(c *conn) {
 	for l.ctx.Err() == nil {
 		SleepUntil(l.ctx, time.Now().Add(time.Duration(rand.Int64N(int64(l.cfg.Pause)))))
@@ -129,7 +128,7 @@ func (l *Load) comeBack(c *conn) {
 		err := l.insist(l.ctx, c)
 		<-l.slots
 		if err == nil || final(err) {
-			return // it has reconnected, or its missing events count as lost
+			return // resumed, or ctx has ended: missing events count as lost
 		}
 	}
 }

@@ -24,18 +24,18 @@ import (
 
 const handshakeTimeout = 15 * time.Second
 
-// opened is a connection after its handshake.
+// opened is a connection after the handshake.
 type opened struct {
 	fd    int
 	tls   *tls.Conn // nil: plain
 	wire  *wire
-	early []byte // what came behind the handshake
+	early []byte // bytes received after the handshake
 }
 
-// Refusal is an answer to an upgrade that is not the channel.
+// Refusal is a response to an upgrade request other than 101.
 type Refusal struct {
 	Status int
-	Body   string        // its beginning
+	Body   string        // its first bytes
 	After  time.Duration // Retry-After; 0: none
 }
 
@@ -81,8 +81,8 @@ func (t *target) dial(ctx context.Context, from netip.Addr, token string, since 
 	return o, nil
 }
 
-// takeOver returns a descriptor of the connection's socket that the Go runtime
-// does not know of. It does not wait: the flag is the socket's.
+// takeOver returns a duplicate descriptor of the connection's socket that the Go runtime does not
+// manage. It is non-blocking, because that flag belongs to the socket.
 func takeOver(c net.Conn) (fd int, err error) {
 	raw, err := c.(syscall.Conn).SyscallConn()
 	if err != nil {
@@ -92,10 +92,10 @@ func takeOver(c net.Conn) (fd int, err error) {
 	return fd, errors.Join(controlErr, err)
 }
 
-// acceptSuffix makes a handshake's answer of its key, RFC 6455 section 1.3.
+// acceptSuffix is appended to the key in a handshake's response, RFC 6455 section 1.3.
 const acceptSuffix = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
-// upgrade makes the WebSocket handshake.
+// upgrade performs the WebSocket handshake.
 func (t *target) upgrade(conn net.Conn, token string, since []byte) (early []byte, err error) {
 	nonce := make([]byte, 16)
 	_, _ = rand.Read(nonce) // never fails
@@ -142,7 +142,7 @@ func (t *target) request(key, token string, since []byte) []byte {
 
 func refusalOf(response *http.Response) *Refusal {
 	body := make([]byte, 512)
-	n, _ := response.Body.Read(body)                                            // the status says enough
+	n, _ := response.Body.Read(body)                                            // best effort: the status suffices
 	seconds, _ := strconv.ParseUint(response.Header.Get("Retry-After"), 10, 16) // absent: 0
 	return &Refusal{response.StatusCode, strings.TrimSpace(string(body[:n])), time.Duration(seconds) * time.Second}
 }

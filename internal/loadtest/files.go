@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// RaiseFileLimit lets this process have need open files, as far as it may
-// change that.
+// RaiseFileLimit raises this process's limit of open files to need, or as far as permitted.
 func RaiseFileLimit(need uint64) error {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

@@ -6,21 +6,20 @@ import (
 	"trunkline/internal/wsframe"
 )
 
-// maxFrame is the largest frame taken: a record of the largest size and its
-// envelope fit well.
+// maxFrame is the largest accepted frame, in bytes: more than a record of the largest size with
+// its envelope.
 const maxFrame = 4 << 20
 
 var errTooLarge = errors.New("WebSocket frame too large")
 
-// frame is one frame from the server; payload lies in the caller's bytes.
+// frame is one frame from the server; payload refers to the caller's bytes.
 type frame struct {
 	wsframe.Header
 	payload []byte
 }
 
-// parseFrame takes the first frame off b. size is its length with the header;
-// when b does not hold all of it, whole is false and size the bytes known to be
-// needed.
+// parseFrame parses the first frame of b. size is its length with the header. If b does not hold
+// the complete frame, whole is false and size is the number of bytes known to be needed.
 func parseFrame(b []byte) (f frame, size int, whole bool, err error) {
 	h, complete, err := wsframe.ParseHeader(b)
 	if err != nil || !complete {
@@ -36,7 +35,7 @@ func parseFrame(b []byte) (f frame, size int, whole bool, err error) {
 	return frame{h, b[h.Size:size:size]}, size, true, nil
 }
 
-// controlFrame returns a control frame as a client sends it: masked.
+// controlFrame returns a client's control frame, masked.
 func controlFrame(opcode byte, payload []byte) []byte {
 	b := append(wsframe.Reserve(nil), payload...)
 	return b[wsframe.Seal(b, opcode):]

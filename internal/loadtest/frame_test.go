@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/wsframe"
 )
 
-// serverFrame returns a frame as a server sends it.
+// serverFrame returns a server's frame, unmasked.
 func serverFrame(op byte, fin bool, payload []byte) []byte {
 	b := wsframe.AppendHeader(nil, op, len(payload))
 	if !fin {
@@ -51,7 +51,7 @@ func TestParseFrameLimitsTheSize(t *testing.T) {
 	}
 }
 
-// transcript returns a receiver's results for bytes that arrive in pieces.
+// transcript returns a receiver's results for bytes received in pieces.
 func transcript(wire []byte, piece func(left int) int) (said []string, err error) {
 	r := receiver{clock: NewClock(), resume: ByID, stamps: newStampReader(testRun)}
 	r.reply = func(_ *conn, frame []byte) error {
@@ -76,7 +76,7 @@ func sameText(a, b error) bool {
 	return (a == nil) == (b == nil) && (a == nil || a.Error() == b.Error())
 }
 
-// message returns an event as the server sends it.
+// message returns an event in the server's format.
 func message(id int, s Stamp) string {
 	return fmt.Sprintf(`{"id":"cc_evt_%019d","type":"x","data":{%s}}`, id, s.Append(nil, testRun))
 }
@@ -102,7 +102,7 @@ func TestFramesMaySplitAnywhere(t *testing.T) {
 		" bytes, 0 lost, 0 late, 0 again, 1 foreign, proven true, since cc_evt_0000000000000000009" || wantErr == nil {
 		t.Errorf("whole: %q, %v", want, wantErr)
 	}
-	for at := range 1500 { // past all that is small
+	for at := range 1500 { // more bytes than all headers
 
 		got, err := transcript(wire, func(left int) int {
 			if left == len(wire) {
@@ -119,7 +119,7 @@ func TestFramesMaySplitAnywhere(t *testing.T) {
 	}
 }
 
-// FuzzReceive: whatever a server sends, however it is cut, is the same.
+// FuzzReceive checks that the results do not depend on how the bytes are divided.
 func FuzzReceive(f *testing.F) {
 	f.Add(conversation()[:1200], byte(3))
 	f.Add(text(`{"cursor":"x"}`), byte(0))

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Latencies are counted in units of 1,024 ns, in buckets that are exact up to
-// 256 units and at most 1/128 of the value wide above, up to an hour.
+// Latencies are counted in units of 1,024 ns, up to an hour. Buckets are exact up to 256 units;
+// above, their width is at most 1/128 of the value.
 const (
 	unitShift = 10
 	subBits   = 7
@@ -14,16 +14,16 @@ const (
 	buckets   = (32-subBits+1)*subCount + subCount
 )
 
-// Histogram counts latencies: Record costs a few nanoseconds and never
-// allocates. The zero value is empty. It is for one goroutine at a time.
+// Histogram counts latencies: Record takes a few nanoseconds and does not allocate. The zero
+// value is empty. It is not safe for concurrent use.
 type Histogram struct {
 	counts  [buckets]uint64
 	total   uint64
 	largest time.Duration
 }
 
-// Record counts one latency. One below zero, which only a clock that was set
-// can make, is taken as zero.
+// Record counts one latency. A negative one, which results only from a clock change, counts as
+// zero.
 func (h *Histogram) Record(d time.Duration) {
 	d = max(d, 0)
 	h.counts[bucketOf(d)]++
@@ -47,11 +47,11 @@ func upperEdge(bucket int) time.Duration {
 // Count returns the number of recorded latencies.
 func (h *Histogram) Count() uint64 { return h.total }
 
-// Max returns the largest latency of all, exactly.
+// Max returns the exact largest latency.
 func (h *Histogram) Max() time.Duration { return h.largest }
 
-// Quantile returns the latency that the share q (0 to 1) of all do not exceed;
-// 0 when there are none.
+// Quantile returns the latency that a fraction q (0 to 1) of all latencies do not exceed; 0 if
+// there are none.
 func (h *Histogram) Quantile(q float64) time.Duration {
 	if h.total == 0 {
 		return 0
@@ -66,7 +66,7 @@ func (h *Histogram) Quantile(q float64) time.Duration {
 	return h.largest
 }
 
-// Add counts everything that o has counted, too.
+// Add adds the counts of o.
 func (h *Histogram) Add(o *Histogram) {
 	for i, n := range o.counts {
 		h.counts[i] += n
@@ -75,9 +75,8 @@ func (h *Histogram) Add(o *Histogram) {
 	h.largest = max(h.largest, o.largest)
 }
 
-// Since returns the counts added after earlier, a copy of h from before. Its
-// Max is that of the whole, unless nothing was counted or what was is smaller
-// by its bucket.
+// Since returns the counts added after earlier, an earlier copy of h. Its Max is that of h,
+// unless nothing was counted since, or the buckets show that all newer latencies are smaller.
 func (h *Histogram) Since(earlier *Histogram) *Histogram {
 	d := &Histogram{total: h.total - earlier.total}
 	for i := range h.counts {

@@ -7,24 +7,24 @@ import (
 	"sync"
 )
 
-// Load is many subscribers on one server.
+// Load is a set of subscribers of one server.
 type Load struct {
 	cfg     Config
 	target  *target
 	workers []*worker
 	conns   []*conn
 
-	ctx     context.Context // ends when the load does
+	ctx     context.Context // ends with the load
 	cancel  context.CancelFunc
 	running sync.WaitGroup
-	slots   chan struct{} // held while a connection is being opened
+	slots   chan struct{} // held during a connection attempt
 
 	mu       sync.Mutex
 	failed   error          // of a worker
-	refusals map[int]uint64 // upgrades refused, by status; 0: no connection
+	refusals map[int]uint64 // refused upgrades by status; 0: no connection
 }
 
-// New makes the subscribers; they connect in Connect.
+// New returns the subscribers, which Connect connects.
 func New(cfg Config) (*Load, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("load: %w", err)
@@ -54,8 +54,7 @@ func New(cfg Config) (*Load, error) {
 	return l, nil
 }
 
-// populate makes the subscribers of all groups. The stalled ones are spread
-// evenly over them.
+// populate creates the subscribers of all groups and distributes the stalled ones evenly.
 func (l *Load) populate() {
 	for i := range l.cfg.Groups {
 		g := &l.cfg.Groups[i]
@@ -75,7 +74,7 @@ func (l *Load) populate() {
 
 func (l *Load) worker(c *conn) *worker { return l.workers[c.slot%len(l.workers)] }
 
-// Subscribers returns the number of subscribers, and of those that read.
+// Subscribers returns the number of all subscribers and of the reading ones.
 func (l *Load) Subscribers() (all, reading int) {
 	for _, c := range l.conns {
 		if !c.stalled {
@@ -96,8 +95,8 @@ func (l *Load) Tally() *Tally {
 	return sum
 }
 
-// Refused returns the number of refused upgrades, by status; 0 stands for
-// connections that could not be made.
+// Refused returns the number of refused upgrades by status; 0 is a connection that could not be
+// opened.
 func (l *Load) Refused() map[int]uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -108,8 +107,8 @@ func (l *Load) Refused() map[int]uint64 {
 	return counts
 }
 
-// Outstanding returns the number of events that reading subscribers still miss of
-// those that were published, counted per stream; gaps are not among them.
+// Outstanding returns the number of events that reading subscribers have still to receive of the
+// published ones, counted per stream; gaps are not included.
 func (l *Load) Outstanding(published []uint64) (n uint64) {
 	for _, c := range l.conns {
 		w := l.worker(c)
@@ -128,8 +127,8 @@ func (l *Load) fail(err error) {
 	l.failed = errors.Join(l.failed, err)
 }
 
-// Close closes all connections and waits until nothing runs any more. It
-// returns what went wrong on our side.
+// Close closes all connections and waits for all goroutines. It returns the errors of the
+// workers.
 func (l *Load) Close() error {
 	l.cancel()
 	for _, w := range l.workers {

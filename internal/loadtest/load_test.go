@@ -153,7 +153,7 @@ func TestResume(t *testing.T) {
 		streams int
 		end     func(*peer)
 		second  []uint64 // after 1, 2, [cursor,] 3; 0: a cursor
-		asked   string   // by the second upgrade
+		asked   string   // of the second upgrade request
 		want    string
 	}{
 		{"by id after a restart", ByID, 1, func(p *peer) { p.send(serverCloseFrame(1012)) }, []uint64{4},
@@ -232,7 +232,7 @@ func TestStalledSubscribersDoNotRead(t *testing.T) {
 	if n := l.Outstanding([]uint64{1}); n != 0 {
 		t.Errorf("%d outstanding", n)
 	}
-	s.CloseClientConnections() // hijacked ones are excluded: they see the close of the listener
+	s.CloseClientConnections() // excludes hijacked connections, which end when the listener is closed
 	s.Config.Close()
 }
 
@@ -328,7 +328,7 @@ func TestNoDescriptorIsLeft(t *testing.T) {
 	if open := l.Tally().Open; open != 0 {
 		t.Errorf("%d connections are left", open)
 	}
-	for began := time.Now(); descriptors(t) > before; time.Sleep(time.Millisecond) { // the server's end follows
+	for began := time.Now(); descriptors(t) > before; time.Sleep(time.Millisecond) { // the server closes its end later
 		if time.Since(began) > 5*time.Second {
 			t.Fatalf("%d descriptors, %d before", descriptors(t), before)
 		}

@@ -2,18 +2,17 @@ package loadtest
 
 import "bytes"
 
-// What is looked for in a message. Both are where our server puts them first:
-// the search ends at once.
+// Byte sequences to search for in a message. Our server writes both near the beginning, so the
+// searches are short.
 var (
 	idField     = []byte(`"id":"`)
 	cursorField = []byte(`{"cursor":"`)
 )
 
-// searchWithin bounds the search for the id: a message that has none near its
-// beginning is not of our server.
+// searchWithin bounds the search for the id: messages of our server have it near the beginning.
 const searchWithin = 256
 
-// idOf returns the id of a message, nil when it has none.
+// idOf returns the id of a message, nil if it has none.
 func idOf(message []byte) []byte {
 	head := message[:min(len(message), searchWithin)]
 	at := bytes.Index(head, idField)
@@ -23,7 +22,7 @@ func idOf(message []byte) []byte {
 	return untilQuote(head[at+len(idField):])
 }
 
-// cursorOf returns the cursor that a frame carries instead of an event.
+// cursorOf returns the cursor of a frame that has one in place of an event.
 func cursorOf(message []byte) (cursor []byte, ok bool) {
 	rest, ok := bytes.CutPrefix(message, cursorField)
 	if !ok {

@@ -6,16 +6,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// poller waits for many sockets at once: an epoll, and an eventfd to wake it.
+// poller waits for many sockets at once with an epoll, and an eventfd to wake it.
 type poller struct {
 	epoll, eventfd int
 	events         []unix.EpollEvent
 }
 
-// ready is a socket that has something to read, or has ended.
+// ready is a socket with data to read, or closed by the peer.
 type ready struct{ slot, visit int32 }
 
-// wakeSlot stands for the eventfd among the slots.
+// wakeSlot is the slot of the eventfd.
 const wakeSlot = -1
 
 func newPoller() (p *poller, err error) {
@@ -37,8 +37,8 @@ func newPoller() (p *poller, err error) {
 	return p, nil
 }
 
-// watch adds a socket to those that wait reports. reading says that data counts, not only the
-// end. Closing the socket ends it.
+// watch adds a socket to the poller. With reading, wait reports it for data, else only for its
+// end. Closing the socket removes it.
 func (p *poller) watch(fd int, reading bool, as ready) error {
 	events := uint32(unix.EPOLLRDHUP)
 	if reading {
@@ -51,7 +51,7 @@ func (p *poller) add(fd int, events uint32, as ready) error {
 	return unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: as.slot, Pad: as.visit})
 }
 
-// wait appends the sockets that are ready to into; none after wake.
+// wait appends the ready sockets to into, none after wake.
 func (p *poller) wait(into []ready) ([]ready, error) {
 	for {
 		n, err := unix.EpollWait(p.epoll, p.events, -1)
@@ -70,9 +70,9 @@ func (p *poller) wait(into []ready) ([]ready, error) {
 	}
 }
 
-// wake ends a wait, and every later one at once.
+// wake makes the current and every later wait return immediately.
 func (p *poller) wake() {
-	_, _ = unix.Write(p.eventfd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // only a full counter refuses, and wakes too
+	_, _ = unix.Write(p.eventfd, []byte{1, 0, 0, 0, 0, 0, 0, 0}) // fails only if the counter is full, which wakes too
 }
 
 func (p *poller) close() {

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// publisher publishes some of a source's streams, one batch at a time, so that the
-// events of an account stay in order. Event number n of the run is due at
-// n/rate and of stream n modulo their number.
+// publisher publishes some of a source's streams, one batch at a time, so that the events of an
+// account stay in order. Event number n of the run is due at n/rate and belongs to stream n
+// modulo the number of streams.
 type publisher struct {
 	source             *Source
 	number, publishers int
 	rate               float64
 	began              time.Time
-	next               int // event number; in the publisher's first turn, its first stream
-	batches            int // that were made, where they are of a set size
+	next               int // event number; in the first round, also the number of its stream
+	batches            int // created batches, if they have a fixed size
 	memory             []byte
 }
 
@@ -37,7 +37,7 @@ func (l *publisher) run(ctx context.Context) error {
 			events = l.batch(events[:0])
 		}
 		before := time.Now()
-		// A batch that was begun is finished: half of it may be there.
+		// Complete a batch that was begun: a part of it may be published.
 		if err := s.sink.Publish(context.WithoutCancel(ctx), events); err != nil {
 			return fmt.Errorf("publishing: %w", err)
 		}
@@ -51,7 +51,7 @@ func (l *publisher) run(ctx context.Context) error {
 	}
 }
 
-// dueOf returns the due time of an event; without a rate that is now.
+// dueOf returns the due time of an event; without a rate, the current time.
 func (l *publisher) dueOf(number int) time.Time {
 	if l.rate == 0 {
 		return l.source.cfg.Clock.Now()
@@ -67,7 +67,7 @@ func (l *publisher) after(number int) int {
 	return number
 }
 
-// batch returns the events that are due, at least one.
+// batch returns the due events, at least one.
 func (l *publisher) batch(events []Event) []Event {
 	s := l.source
 	l.memory = l.memory[:0]
@@ -85,7 +85,7 @@ func (l *publisher) batch(events []Event) []Event {
 	return events
 }
 
-// event makes the publisher's next event.
+// event creates the publisher's next event.
 func (l *publisher) event(due time.Time) Event {
 	s := l.source
 	stream := l.next % len(s.cfg.Accounts)
@@ -104,7 +104,7 @@ func (l *publisher) batchDue() time.Time {
 	return l.dueOf(batch * l.source.cfg.Batch)
 }
 
-// wholeBatch is as many events as were asked for, all due at the same time.
+// wholeBatch returns the configured number of events, all with the same due time.
 func (l *publisher) wholeBatch(events []Event, due time.Time) []Event {
 	s := l.source
 	if need := s.cfg.Batch * s.cfg.Size; cap(l.memory) < need {

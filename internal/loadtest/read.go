@@ -12,7 +12,7 @@ import (
 
 // serve reads the available bytes of a connection.
 func (w *worker) serve(c *conn) {
-	if c.stalled { // only its end wakes us
+	if c.stalled { // woken only by the end of the connection
 		w.end(c, wsframe.CodeAbnormal)
 		return
 	}
@@ -28,10 +28,10 @@ func (w *worker) serve(c *conn) {
 	w.finish(c, err)
 }
 
-// errNothing is the error of a socket that has nothing to read.
+// errNothing is the error of a read from a socket without data.
 var errNothing = errors.New("nothing to read")
 
-// readSome reads once; io.EOF when nothing will ever come.
+// readSome reads once; io.EOF means that the connection has ended.
 func readSome(fd int, b []byte) (int, error) {
 	for {
 		n, err := unix.Read(fd, b)
@@ -59,7 +59,7 @@ func (w *worker) readTLS(c *conn) error {
 	return w.records(c)
 }
 
-// records goes through all TLS records that are whole now.
+// records processes all complete TLS records.
 func (w *worker) records(c *conn) error {
 	for {
 		have := copy(w.plain, c.partial)
@@ -76,15 +76,14 @@ func (w *worker) records(c *conn) error {
 	}
 }
 
-// frames goes through bytes that begin with a frame, and keeps what is not
-// whole.
+// frames processes the complete frames of bytes that begin with one, and stores the rest.
 func (w *worker) frames(c *conn, b []byte) error {
 	rest, need, err := w.r.take(c, b)
 	if err != nil {
 		return err
 	}
 	c.keep(rest)
-	if need >= len(w.plain) { // take refuses frames larger than maxFrame
+	if need >= len(w.plain) { // take rejects frames larger than maxFrame
 		w.plain = make([]byte, need+readBytes)
 	}
 	return nil

@@ -8,8 +8,8 @@ import (
 	"trunkline/internal/wsframe"
 )
 
-// receiver makes messages of the bytes of connections, and judges them. It has
-// the memory that one connection at a time needs for that.
+// receiver assembles messages from the bytes of connections and checks them. It has the buffers
+// for one connection at a time.
 type receiver struct {
 	clock  Clock
 	resume Resume
@@ -18,15 +18,15 @@ type receiver struct {
 	reply  func(c *conn, frame []byte) error // sends a control frame
 }
 
-// closing marks a connection that the server has ended by a close frame.
+// closing is the error for a connection that the server ended with a close frame.
 type closing struct{ code int }
 
 func (c *closing) Error() string { return fmt.Sprintf("closed with %d", c.code) }
 
 var errOrder = errors.New("fragments out of order")
 
-// take goes through all whole frames of b and returns the rest, and how
-// long the frame that begins there is known to be.
+// take processes all complete frames of b. It returns the rest and the known length of the frame
+// at its beginning.
 func (r *receiver) take(c *conn, b []byte) (rest []byte, need int, err error) {
 	now := r.clock.Now()
 	var last []byte // id
@@ -68,7 +68,7 @@ func (r *receiver) take(c *conn, b []byte) (rest []byte, need int, err error) {
 	}
 }
 
-// assemble puts fragments together.
+// assemble joins the fragments of a message.
 func (c *conn) assemble(f frame) (message []byte, whole bool, err error) {
 	first := f.Opcode != wsframe.Continuation
 	if first != (c.message == nil) {
@@ -91,7 +91,7 @@ func (c *conn) assemble(f frame) (message []byte, whole bool, err error) {
 	return message, true, nil
 }
 
-// judge counts a message.
+// judge checks and counts a message.
 func (r *receiver) judge(c *conn, message []byte, now time.Time) {
 	s, ok := r.stamps.read(message)
 	if !ok {
@@ -109,7 +109,7 @@ func (r *receiver) judge(c *conn, message []byte, now time.Time) {
 	}
 }
 
-// answer handles a control frame.
+// answer processes a control frame.
 func (r *receiver) answer(c *conn, f frame) error {
 	switch f.Opcode {
 	case wsframe.Ping:
@@ -121,7 +121,7 @@ func (r *receiver) answer(c *conn, f frame) error {
 		if code == wsframe.CodeNone {
 			answer = codeNormal
 		}
-		// The server has sent its reason; it need not read our reply.
+		// The server has sent its reason and need not read our reply.
 		_ = r.reply(c, closeFrame(answer))
 		return &closing{code}
 	}

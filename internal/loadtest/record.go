@@ -2,8 +2,8 @@ package loadtest
 
 import "fmt"
 
-// CallRecord makes call records, in the form of the report's own rows: the
-// call's id names account and number, so that it can be looked up.
+// CallRecord creates call records with the members of the report's rows. The call id contains the
+// account's number and the event's number, for look-ups.
 func CallRecord(dst []byte, s Stamp, run, account string, padding []byte) []byte {
 	at := s.At / 1e9
 	dst = fmt.Appendf(dst, `{"account_id":"%s","call_id":"%s","origination_call_id":"%[2]s","direction":"outbound",`+
@@ -15,8 +15,7 @@ func CallRecord(dst []byte, s Stamp, run, account string, padding []byte) []byte
 	return append(dst, `"}}`...)
 }
 
-// CallID returns the call id, and the origination id, of a call record of a
-// run.
+// CallID returns the call id of a run's call record, which is also its origination id.
 func CallID(run string, stream int, seq uint64) string {
 	return fmt.Sprintf("bench-%s-%06d-%012d", run, stream, seq)
 }

@@ -1,11 +1,11 @@
 package loadtest
 
-// sequence checks the numbers of one stream as one connection sees them: each
-// of 1, 2, 3 … once and in this order. The zero value expects 1.
+// sequence checks the numbers of one stream at one connection: each of 1, 2, 3 … once and in this
+// order. The zero value expects 1.
 type sequence struct {
 	seen    uint64 // the highest number so far
-	last    uint64 // where this connection is: its last number, or where it began
-	covered uint64 // where it was at its last cursor
+	last    uint64 // position of this connection: its last number, or that from which it resumed
+	covered uint64 // its position at the last cursor
 	gaps    []span // missing numbers below seen, ascending; nil while none is missing
 }
 
@@ -19,16 +19,16 @@ type arrival int
 
 const (
 	inOrder arrival = iota
-	late            // it had been missing: out of order
-	again           // it was here before
+	late            // out of order: it was missing
+	again           // received before
 )
 
-// maxGaps bounds the memory of a connection that loses all the time. Numbers
-// of a gap that was forgotten stay lost, and count as again when they come.
+// maxGaps bounds the memory of a connection with continuous loss. Numbers of a dropped gap stay
+// lost, and count as again if they arrive.
 const maxGaps = 1024
 
-// see takes the next number. missing is how many it shows to be missing now,
-// below zero when one of them has come.
+// see records the next number. missing is the number of events newly known to be missing,
+// negative if one of them has arrived.
 func (s *sequence) see(n uint64) (a arrival, missing int64) {
 	s.last = n
 	switch {
@@ -50,7 +50,7 @@ func (s *sequence) see(n uint64) (a arrival, missing int64) {
 	}
 }
 
-// fill takes n out of the gaps, if it is in one.
+// fill removes n from the gaps, if it is in one.
 func (s *sequence) fill(n uint64) bool {
 	for i, gap := range s.gaps {
 		if n < gap.first || n > gap.last {

@@ -33,7 +33,7 @@ func (p *peer) send(frames ...[]byte) {
 	}
 }
 
-// stay reads until the client goes.
+// stay reads until the client disconnects.
 func (p *peer) stay() { _, _ = io.Copy(io.Discard, p.in) }
 
 // read returns a client's frame.
@@ -57,7 +57,7 @@ type server struct {
 
 	mu     sync.Mutex
 	visits int
-	asked  []string // query of each upgrade
+	asked  []string // query of each upgrade request
 	refuse []int    // status of the first upgrades
 }
 
@@ -94,7 +94,7 @@ func (s *server) upgrade(w http.ResponseWriter, r *http.Request) {
 	}
 	defer conn.Close()
 	sum := sha1.Sum([]byte(r.Header.Get("Sec-WebSocket-Key") + acceptSuffix))
-	// In one write with the first frames, as a server may.
+	// One write together with the first frames, as servers may do.
 	answer := "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: " +
 		base64.StdEncoding.EncodeToString(sum[:]) + "\r\n\r\n"
 	_, _ = conn.Write(append([]byte(answer), text(message(1, Stamp{}))...))
@@ -112,7 +112,7 @@ func (s *server) config(change func(*Config)) Config {
 	return cfg
 }
 
-// connect opens a load; the test ends it.
+// connect opens a load, which ends with the test.
 func connect(t *testing.T, cfg Config) *Load {
 	t.Helper()
 	l, err := New(cfg)
@@ -147,7 +147,7 @@ func say(t *Tally) string {
 		t.Open, t.Deliveries, t.Lost, t.Disordered, t.Duplicated, t.Repeated, t.Resumed, t.Closed, t.Foreign)
 }
 
-// events are frames of the given numbers of stream 0; the number is the id.
+// events returns frames of the given numbers of stream 0; the number is the id.
 func events(numbers ...uint64) (frames [][]byte) {
 	for _, n := range numbers {
 		frames = append(frames, text(message(int(n), Stamp{Seq: n, At: time.Now().UnixNano()})))

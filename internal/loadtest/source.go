@@ -16,32 +16,31 @@ type Event struct {
 	JSON   []byte
 }
 
-// Sink takes events, in order, and returns nil when all of them are safe. The
-// events' memory is the source's again afterwards.
+// Sink publishes events in order, and returns nil when all are durable. The source reuses the
+// events' memory after the return.
 type Sink interface {
 	Publish(ctx context.Context, events []Event) error
 }
 
-// Form appends an event with its stamp and padding, which makes it longer by
-// as much.
+// Form appends an event with its stamp and padding; padding adds exactly its own length.
 type Form func(dst []byte, s Stamp, run, account string, padding []byte) []byte
 
-// SourceConfig configures a Source. All but Run, Accounts, Size and Clock may
-// be zero.
+// SourceConfig configures a Source. Zero values are allowed, except for Run, Accounts, Size and
+// Clock.
 type SourceConfig struct {
 	Run        string
-	Accounts   []string // a stream each
+	Accounts   []string // one stream for each
 	Size       int      // bytes of an event
 	Clock      Clock
 	Form       Form // nil: GenericEvent
-	Publishers int  // batches in flight at the same time, one of an account; 0: 16
-	Batch      int  // events of a batch, due together; 0: what is due when the one before is safe
+	Publishers int  // concurrent batches, at most one per account; 0: 16
+	Batch      int  // events per batch, due together; 0: all that are due after the previous batch
 }
 
-// MinEventSize returns the smallest generic event there is for an account's id.
+// MinEventSize returns the size of the smallest generic event with an account id.
 func MinEventSize(account string) int { return Form(GenericEvent).Least(account) }
 
-// Least returns the size of the smallest event for an account's id, bytes.
+// Least returns the size of the smallest event with an account id, in bytes.
 func (f Form) Least(account string) int {
 	const now = 2e18 // Unix seconds have ten digits till 2286
 	return len(f(nil, Stamp{At: now}, "12345678", account, nil))
@@ -76,8 +75,8 @@ func (c *SourceConfig) Validate() error {
 	return nil
 }
 
-// maxPublishers is the number of batches in flight at the same time, and batchLimit
-// how many events one has, unless the configuration says it.
+// maxPublishers and batchLimit are the defaults of the number of concurrent batches and of the
+// events per batch.
 const (
 	maxPublishers = 16
 	batchLimit    = 512
@@ -86,22 +85,21 @@ const (
 // MaxBatch is the highest number of events in a batch.
 const MaxBatch = 10_000
 
-// Source publishes numbered events at a rate. It keeps to its schedule: what a
-// slow sink delays is stamped with the time it was due, so that waiting shows
-// in the latency.
+// Source publishes numbered events at a rate. It keeps its schedule: an event that a slow sink
+// delays is stamped with its due time, so that the latency includes the wait.
 type Source struct {
 	cfg     SourceConfig
 	sink    Sink
 	padding []byte
 	least   []int           // by stream: bytes of an event without padding
-	given   []uint64        // by stream: the last number; each is written by its publisher only
-	durable []atomic.Uint64 // by stream: how many are safe
+	given   []uint64        // by stream: the last number, written by its publisher only
+	durable []atomic.Uint64 // by stream: number of durable events
 
 	mu       sync.Mutex
 	ackTimes Histogram
 }
 
-// NewSource makes a source.
+// NewSource returns a source.
 func NewSource(cfg SourceConfig, sink Sink) (*Source, error) {
 	cfg.Form = cfg.formOrDefault()
 	if cfg.Publishers == 0 {
@@ -140,7 +138,7 @@ func (s *Source) Acks() *Histogram {
 	return &h
 }
 
-// Probe publishes one event of each stream that is not counted.
+// Probe publishes one uncounted event per stream.
 func (s *Source) Probe(ctx context.Context) error {
 	var events []Event
 	for stream := range s.cfg.Accounts {
@@ -155,10 +153,9 @@ func (s *Source) Probe(ctx context.Context) error {
 	return nil
 }
 
-// Run publishes rate events a second, all accounts in turn, until ctx ends, then
-// finishes the batches begun. It may run again: numbers continue. A source with
-// a Batch may have rate 0: it publishes as fast as its sink takes it, and an
-// event is due when it is made.
+// Run publishes rate events a second, for all accounts in turn, until ctx ends, then completes
+// the begun batches. It may be called again: numbers continue. A source with a Batch accepts rate
+// 0: it publishes as fast as its sink allows, and an event is due when it is created.
 func (s *Source) Run(ctx context.Context, rate float64) error {
 	if rate < 0 || rate == 0 && s.cfg.Batch == 0 {
 		return fmt.Errorf("source: a rate above 0 is needed, or a batch, not %v", rate)
@@ -185,7 +182,7 @@ func (s *Source) Run(ctx context.Context, rate float64) error {
 	return failed
 }
 
-// event makes an event of exactly the configured size.
+// event creates an event of exactly the configured size.
 func (s *Source) event(dst []byte, stamp Stamp) Event {
 	account := s.cfg.Accounts[stamp.Stream]
 	padding := s.cfg.Size - s.least[stamp.Stream]
@@ -195,7 +192,7 @@ func (s *Source) event(dst []byte, stamp Stamp) Event {
 // GenericEvent returns the Form of a generic event.
 func GenericEvent(dst []byte, s Stamp, run, account string, padding []byte) []byte {
 	dst = append(dst, `{"type":"AGENT_PERFORMANCE","account_id":"`...)
-	dst = append(dst, account...) // an id needs no escaping (docs/api.md)
+	dst = append(dst, account...) // ids need no escaping (docs/api.md)
 	dst = append(dst, `",`...)
 	dst = s.Append(dst, run)
 	dst = append(dst, `,"data":{"padding":"`...)

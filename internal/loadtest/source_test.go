@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// notebook is a sink that keeps the events.
+// notebook is a sink that records the events.
 type notebook struct {
 	delay time.Duration
 	fails error
@@ -38,7 +38,7 @@ func (n *notebook) Publish(_ context.Context, events []Event) error {
 	return n.fails
 }
 
-// publish runs a source for a while on a clock of the test's.
+// publish runs a source for some time on a test clock.
 func publish(t *testing.T, accounts int, rate float64, for_ time.Duration, sink *notebook) (*Source, error) {
 	t.Helper()
 	sink.run, sink.stamps, sink.sizes = testRun, map[int][]Stamp{}, map[int]bool{}
@@ -88,7 +88,7 @@ func TestSourceKeepsItsSchedule(t *testing.T) {
 					}
 					total += len(stamps)
 				}
-				// What is due while the last batch is on its way is not published.
+				// Events that become due during the last batch are not published.
 				if want := 2 * c.rate; float64(total) > want || float64(total) < want-c.rate*c.delay.Seconds()-float64(maxPublishers) {
 					t.Errorf("%d events in 2 s at %v", total, c.rate)
 				}
@@ -113,7 +113,7 @@ func TestSourceSendsWholeBatches(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second-time.Microsecond)
 				defer cancel()
 				began := time.Now()
-				if err := s.Run(ctx, rate); err != nil || len(sink.bad) > 0 || len(sink.sizes) != 1 || !sink.sizes[697] { // the test's clock is of 2000, whose Unix seconds have nine digits
+				if err := s.Run(ctx, rate); err != nil || len(sink.bad) > 0 || len(sink.sizes) != 1 || !sink.sizes[697] { // the test clock is in 2000, whose Unix seconds have nine digits
 					t.Fatalf("%v, sizes %v, bad %q", err, sink.sizes, sink.bad)
 				}
 				total, dues := 0, map[time.Duration]int{}
@@ -127,8 +127,8 @@ func TestSourceSendsWholeBatches(t *testing.T) {
 					}
 					total += len(stamps)
 				}
-				// Without a rate, each of two publishers sends five every 10 ms; else publishers
-				// take turns, and the last batch is due when the time is over.
+				// Without a rate, each of two publishers sends five events every 10 ms; with one,
+				// the publishers take turns, and the last batch is due at the end.
 				want := map[string]int{"paced": 95, "as fast as it goes": 1000}[name]
 				if total != want {
 					t.Errorf("%d events in a second, want %d", total, want)
@@ -181,7 +181,7 @@ func TestSourceEndsWithItsSinksError(t *testing.T) {
 }
 
 func TestSourceNeedsARate(t *testing.T) {
-	for _, rate := range []float64{-1, 0} { // which needs a batch
+	for _, rate := range []float64{-1, 0} { // 0 is valid only with a batch size
 		if _, err := publish(t, 1, rate, time.Second, &notebook{}); err == nil {
 			t.Errorf("%v was taken", rate)
 		}
@@ -195,7 +195,7 @@ func TestSourceConfigIsValidated(t *testing.T) {
 		"clock":      func(c *SourceConfig) { c.Clock = Clock{} },
 		"publishers": func(c *SourceConfig) { c.Publishers = -1 },
 		"batch":      func(c *SourceConfig) { c.Batch = MaxBatch + 1 },
-		"form":       func(c *SourceConfig) { c.Form = CallRecord }, // whose records are longer
+		"form":       func(c *SourceConfig) { c.Form = CallRecord }, // whose records exceed Size
 	} {
 		cfg := SourceConfig{Run: testRun, Accounts: []string{"a"}, Size: MinEventSize("a"), Clock: NewClock()}
 		if err := cfg.Validate(); err != nil {

@@ -8,13 +8,12 @@ import (
 // RunLength is the length of the name of a run.
 const RunLength = 8
 
-// Stamp is the part of an event's data by which the receiver checks it.
-// In JSON it is one field of fixed length with a name that nothing else has:
-// it is found and read without parsing.
+// Stamp is the part of an event's data that the receiver checks. In JSON it is one field of fixed
+// length with a unique name, so that it can be found and read without parsing.
 type Stamp struct {
-	Stream int    // which of the run's accounts, from 0
-	Seq    uint64 // in the stream, from 1; 0: a probe, which is not checked
-	At     int64  // when the event was due, Unix nanoseconds
+	Stream int    // number of the account in the run, from 0
+	Seq    uint64 // in the stream, from 1; 0: an unchecked probe
+	At     int64  // due time, Unix nanoseconds
 }
 
 const (
@@ -28,13 +27,13 @@ const (
 // MaxStreams is the highest number of accounts of a run.
 const MaxStreams = 1_000_000
 
-// Append appends the stamp's field, name and value, to an object in the making.
+// Append appends the stamp's field, name and value, to an unfinished JSON object.
 func (s Stamp) Append(dst []byte, run string) []byte {
 	return fmt.Appendf(dst, stampName+"%s.%06d.%012d.%019d\"", run, s.Stream, s.Seq, s.At)
 }
 
-// stampReader finds the stamps of one run. It remembers where the last one
-// was: most messages of a run are alike.
+// stampReader reads the stamps of one run. It first tries the offset of the previous one, because
+// most messages of a run have the same layout.
 type stampReader struct {
 	marker []byte // name and run
 	at     int
@@ -44,13 +43,13 @@ func newStampReader(run string) stampReader {
 	return stampReader{marker: []byte(stampName + run + ".")}
 }
 
-// ReadStamp finds the stamp of a run's event; ok is false when there is none.
+// ReadStamp returns the stamp of a run's event; ok is false if there is none.
 func ReadStamp(run string, message []byte) (s Stamp, ok bool) {
 	r := newStampReader(run)
 	return r.read(message)
 }
 
-// read returns the stamp of a message; ok is false when it has none of this
+// read returns the stamp of a message; ok is false if it has none of this run.
 // run.
 func (r *stampReader) read(message []byte) (s Stamp, ok bool) {
 	if !r.here(message) {
@@ -74,7 +73,7 @@ func (r *stampReader) here(message []byte) bool {
 	return len(message) >= r.at+stampLength && bytes.Equal(message[r.at:r.at+len(r.marker)], r.marker)
 }
 
-// digits reads a number of at most 19 digits.
+// digits parses a number of at most 19 digits.
 func digits(b []byte) (n uint64, ok bool) {
 	for _, c := range b {
 		d := c - '0'

@@ -13,7 +13,7 @@ func TestStampIsFoundWhereverItIs(t *testing.T) {
 	want := Stamp{Stream: 42, Seq: 1 << 30, At: 1_795_000_000_123_456_789}
 	for _, before := range []string{"{", `{"a":"trunkline_bench","b":{`, `{"trunkline_bench":"run-0000.1",`} {
 		message := append(want.Append([]byte(before), testRun), "}}}"...)
-		for range 2 { // the second time from where the first was
+		for range 2 { // the second read starts at the offset of the first
 			if got, ok := r.read(message); !ok || got != want {
 				t.Errorf("in %s: %+v, %v", message, got, ok)
 			}
@@ -48,7 +48,7 @@ func FuzzStamp(f *testing.F) {
 		if ok && !bytes.Contains(message, s.Append(nil, testRun)) {
 			t.Fatalf("%q does not hold %+v", message, s)
 		}
-		r.at = int(at) // wherever the last one was
+		r.at = int(at) // any offset
 		if again, ok2 := r.read(message); ok && !ok2 && !bytes.Contains(message, again.Append(nil, testRun)) {
 			t.Fatalf("%q from %d: %+v", message, at, again)
 		}

@@ -5,18 +5,17 @@ import (
 	"time"
 )
 
-// Clock is the wall clock of when it was made, and steady since: publisher and
-// subscribers of a run share one, so that setting the system's clock does not
-// show in latencies.
+// Clock is the wall clock at its creation, advanced by the monotonic clock. Publishers and
+// subscribers of a run share one, so that setting the system's clock does not affect latencies.
 type Clock struct{ began time.Time }
 
-// NewClock starts a clock.
+// NewClock returns a clock that starts at the current time.
 func NewClock() Clock { return Clock{time.Now()} }
 
 // Now returns the time on the clock.
 func (c Clock) Now() time.Time { return c.began.Add(time.Since(c.began)) }
 
-// SleepUntil waits until t, or until ctx ends.
+// SleepUntil waits until t or the end of ctx.
 func SleepUntil(ctx context.Context, t time.Time) {
 	wait := time.Until(t)
 	if wait <= 0 {

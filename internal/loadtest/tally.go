@@ -6,25 +6,25 @@ type Tally struct {
 	Open       int
 	Stalled    int         // subscribers that do not read, open or not
 	Proven     int         // subscribers that have received a probe
-	Resumed    uint64      // connections that went on where another ended
+	Resumed    uint64      // connections that resumed
 	Closed     map[int]int // connections that the server ended, by close code
 	StalledEnd int         // stalled subscribers that the server ended
 
 	Deliveries uint64 // events of the run
 	Bytes      uint64 // of their messages
 	Foreign    uint64 // messages that are not of the run, or not for the subscriber
-	Lost       int64  // missing now: below zero is not possible at the end
-	Disordered uint64 // came after a later one
-	Duplicated uint64 // came again
-	Repeated   uint64 // came again after a resume that allows it: by id, over several accounts
-	Misbehaved uint64 // connections ended because the server broke the protocol
+	Lost       int64  // missing now; never negative at the end
+	Disordered uint64 // received after a later one
+	Duplicated uint64 // received again
+	Repeated   uint64 // received again after a resume that allows it: by id, over several accounts
+	Misbehaved uint64 // connections closed by the client because the server violated the protocol
 	Pings      uint64
 
-	Latency Histogram // from the event being due to its frame being read
+	Latency Histogram // from the event's due time to reading its frame
 }
 
-// Faultless reports whether every subscriber saw every event once and in order,
-// and no breach of the protocol.
+// Faultless reports whether every subscriber received every event once and in order, without
+// protocol violations.
 func (t *Tally) Faultless() bool {
 	return t.Lost == 0 && t.Disordered == 0 && t.Duplicated == 0 && t.Misbehaved == 0
 }

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Trail checks the records of a run that the readers of a topic see: each event of each
-// stream once, in order, in one partition. It is safe for concurrent use; a
-// partition's records must come in the order of their offsets.
+// Trail checks a run's records on a topic: each event of each stream once, in order, in one
+// partition. It is safe for concurrent use; the records of a partition must be passed in the
+// order of their offsets.
 type Trail struct {
 	clock Clock
 
@@ -21,37 +21,37 @@ type Trail struct {
 
 type trailStream struct {
 	sequence
-	home   int  // the partition that its events come in
-	proven bool // something came
+	home   int  // partition of the stream's first event
+	proven bool // an event or a probe was received
 }
 
-// TrailTally has the counts of a trail.
+// TrailTally holds the counts of a trail.
 type TrailTally struct {
 	PartitionTally
 	Partitions map[int]PartitionTally
-	Proven     int    // streams that something has come of
+	Proven     int    // streams with at least one event or probe
 	Bytes      uint64 // of the run's records
 	Latency    Histogram
 }
 
-// PartitionTally has the counts of one partition.
+// PartitionTally holds the counts of one partition.
 type PartitionTally struct {
-	Records    uint64 `json:"records"`    // of the run, each once
-	Missing    int64  `json:"missing"`    // events that never came
-	Repeated   uint64 `json:"repeated"`   // came again from the same source record, which consumers drop
-	Duplicated uint64 `json:"duplicated"` // came again otherwise
-	Disordered uint64 `json:"disordered"` // came after a later one
-	Strayed    uint64 `json:"strayed"`    // came in another partition than the stream's first
+	Records    uint64 `json:"records"`    // of the run, without repeats
+	Missing    int64  `json:"missing"`    // events not received
+	Repeated   uint64 `json:"repeated"`   // received again from the same source record; consumers drop them
+	Duplicated uint64 `json:"duplicated"` // received again otherwise
+	Disordered uint64 `json:"disordered"` // received after a later one
+	Strayed    uint64 `json:"strayed"`    // received in another partition than the stream's first
 }
 
-// NewTrail checks a run with so many streams.
+// NewTrail returns a trail for a run with a number of streams.
 func NewTrail(run string, streams int, clock Clock) *Trail {
 	return &Trail{clock: clock, stamps: newStampReader(run), streams: make([]trailStream, streams),
 		sources: map[int]int64{}, counts: TrailTally{Partitions: map[int]PartitionTally{}}}
 }
 
-// See takes the next record of a partition. source is the offset of what it
-// was made from, below zero when that is not known.
+// See processes the next record of a partition. source is the offset of its raw record, negative
+// if unknown.
 func (t *Trail) See(partition int, source int64, value []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -118,8 +118,8 @@ func (t *Trail) Tally() *TrailTally {
 	return &tally
 }
 
-// Outstanding returns the number of events still to arrive of those that were
-// published, counted per stream; gaps are not among them.
+// Outstanding returns the number of published events that were not received yet, counted per
+// stream; gaps are not included.
 func (t *Trail) Outstanding(published []uint64) (n uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -129,9 +129,8 @@ func (t *Trail) Outstanding(published []uint64) (n uint64) {
 	return n
 }
 
-// Conclude returns the tally once nothing more will come: what is outstanding
-// is missing in its stream's partition, or in partition -1 when nothing has
-// come of the stream.
+// Conclude returns the final tally: outstanding events count as missing in their stream's
+// partition, or in partition -1 if nothing of the stream was received.
 func (t *Trail) Conclude(published []uint64) *TrailTally {
 	tally := t.Tally()
 	t.mu.Lock()

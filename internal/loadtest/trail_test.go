@@ -24,7 +24,7 @@ func TestTrailFindsFaults(t *testing.T) {
 		records   []record
 		published []uint64
 		want      PartitionTally
-		in        int // the partition of the record
+		in        int // partition of the record
 	}{
 		"nothing":               {[]record{{0, 1, 0, 1}, {1, 1, 1, 1}, {0, 2, 0, 2}}, []uint64{2, 1}, PartitionTally{Records: 3}, -2},
 		"one withheld":          {[]record{{0, 1, 0, 1}, {0, 3, 0, 3}}, []uint64{3, 0}, PartitionTally{Records: 2, Missing: 1}, 0},
@@ -62,7 +62,7 @@ func TestTrailCountsProbesAndOtherRunsNowhere(t *testing.T) {
 	trail := NewTrail(trailRun, 2, clock)
 	trail.See(0, 1, trailRecord(clock, 1, 0))
 	trail.See(0, 2, GenericEvent(nil, Stamp{Seq: 1}, "OTHERRUN", "a", nil))
-	trail.See(0, 3, trailRecord(clock, 2, 1)) // a stream that there is not
+	trail.See(0, 3, trailRecord(clock, 2, 1)) // an unknown stream
 	trail.See(0, 4, []byte(`{"id":"x"}`))
 	if got := trail.Tally(); got.Proven != 1 || got.PartitionTally != (PartitionTally{}) || trail.Outstanding([]uint64{0, 2}) != 2 {
 		t.Errorf("%+v", got)

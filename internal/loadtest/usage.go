@@ -12,15 +12,15 @@ import (
 
 // Usage is the CPU and memory of processes.
 type Usage struct {
-	CPU  time.Duration // user and system, since they started
-	RSS  int64         // bytes of memory that are resident
-	Heap int64         // bytes of Go heap and stacks in use; 0: not known
+	CPU  time.Duration // user and system, since process start
+	RSS  int64         // resident memory, bytes
+	Heap int64         // Go heap and stacks in use, bytes; 0: unknown
 }
 
-// Add is both together.
+// Add returns the sum of both.
 func (u Usage) Add(o Usage) Usage { return Usage{u.CPU + o.CPU, u.RSS + o.RSS, u.Heap + o.Heap} }
 
-// OwnUsage is this process's.
+// OwnUsage returns the usage of this process.
 func OwnUsage() (Usage, error) {
 	var r unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {
@@ -30,8 +30,7 @@ func OwnUsage() (Usage, error) {
 	return Usage{CPU: time.Duration(r.Utime.Nano() + r.Stime.Nano()), RSS: rss}, err
 }
 
-// clockTick is the unit of CPU times in /proc: USER_HZ, 100 on every platform
-// that Linux has today.
+// clockTick is the unit of CPU times in /proc: USER_HZ, 100 on all current Linux platforms.
 const clockTick = time.Second / 100
 
 // ProcessUsage returns the usage of a process of this machine.
@@ -49,8 +48,8 @@ func ProcessUsage(pid int) (Usage, error) {
 	return Usage{CPU: time.Duration(ticks) * clockTick, RSS: rss}, err
 }
 
-// cpuTicks is utime and stime of /proc/PID/stat, proc(5). The name before them
-// may hold anything; it ends with the last parenthesis.
+// cpuTicks returns utime and stime of /proc/PID/stat, proc(5). The preceding process name may
+// contain any characters; it ends at the last parenthesis.
 func cpuTicks(stat []byte) (ticks uint64, err error) {
 	const utime, stime = 11, 12 // counted from the field after the name
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])

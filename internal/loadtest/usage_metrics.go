@@ -11,13 +11,14 @@ import (
 	"time"
 )
 
-// MetricsUsage returns the CPU time and memory that a process reports on its
-// metrics listener at base + /metrics. settled first has it collect its
-// garbage, so that only live memory is counted.
+// MetricsUsage returns the CPU time and memory that a process reports on its metrics listener at
+// base + /metrics. With settled, it first makes the process collect its garbage, so that only
+// live memory is counted.
 func MetricsUsage(ctx context.Context, client *http.Client, base string, settled bool) (Usage, error) {
 	base = strings.TrimSuffix(strings.TrimRight(base, "/"), "/metrics")
 	if settled {
-		// A profile that begins with a collection; twice, for what finalizers free.
+		// A heap profile with gc=1 starts with a collection. Two are needed to free objects with
+		// finalizers.
 		for range 2 {
 			if err := get(ctx, client, base+"/debug/pprof/heap?gc=1", discard); err != nil {
 				return Usage{}, fmt.Errorf("memory is read after a collection, which needs debug.pprof: true on the server: %w", err)
@@ -38,7 +39,7 @@ func discard(r io.Reader) error {
 	return err
 }
 
-// readMetrics reads Prometheus text.
+// readMetrics parses the Prometheus text format.
 func readMetrics(r io.Reader) (u Usage, err error) {
 	found := 0
 	lines := bufio.NewScanner(r)

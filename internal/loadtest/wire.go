@@ -9,16 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wire is the connection below crypto/tls. At first it is the net.Conn of the
-// handshake; then the bytes that a worker has read are fed to it, and it
-// answers that there is nothing yet where it would have to wait. crypto/tls
-// goes on after such an answer: that is what makes TLS without a goroutine for
-// each connection possible.
+// wire is the connection below crypto/tls. During the handshake it is the net.Conn; afterwards
+// the worker feeds it the bytes that it has read, and Read returns a temporary error when they
+// are used up. crypto/tls can continue after such an error, which makes TLS possible without a
+// goroutine per connection.
 type wire struct {
 	conn net.Conn // of the handshake; nil afterwards
 	fd   int
 	feed []byte
-	over bool // nothing comes after feed
+	over bool // feed has the last bytes of the connection
 }
 
 func (w *wire) Read(b []byte) (int, error) {
@@ -46,8 +45,8 @@ func (w *wire) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// writeAll writes to a socket that does not wait. We write a few bytes now and
-// then: a socket whose buffer is full has a server that does not read.
+// writeAll writes to a non-blocking socket. Writes are small and rare: a full send buffer means
+// that the server does not read.
 func writeAll(fd int, b []byte) error {
 	for {
 		n, err := unix.Write(fd, b)
@@ -63,7 +62,7 @@ func writeAll(fd int, b []byte) error {
 	}
 }
 
-// The rest of net.Conn.
+// The other methods of net.Conn.
 
 func (w *wire) Close() error {
 	if w.conn != nil {
@@ -79,7 +78,7 @@ func (w *wire) SetDeadline(t time.Time) error      { return w.deadline(t) }
 func (w *wire) SetReadDeadline(t time.Time) error  { return w.deadline(t) }
 func (w *wire) SetWriteDeadline(t time.Time) error { return w.deadline(t) }
 
-// deadline is that of the handshake: later, nothing waits.
+// deadline sets the deadline of the handshake; later reads and writes never block.
 func (w *wire) deadline(t time.Time) error {
 	if w.conn == nil {
 		return nil

@@ -13,11 +13,10 @@ import (
 // readBytes is the largest read from a socket, in bytes.
 const readBytes = 256 << 10
 
-// worker reads many connections in one goroutine. Its buffers are those of the
-// connection it is with.
+// worker reads many connections in one goroutine. All share its buffers.
 type worker struct {
 	poll *poller
-	lost func(c *conn, code int) // called for a connection that ended, with mu held
+	lost func(c *conn, code int) // called with mu held for a connection that has ended
 
 	mu     sync.Mutex
 	conns  map[int32]*conn // by slot
@@ -62,7 +61,7 @@ func (w *worker) run() error {
 	}
 }
 
-// adopt takes a connection over from its handshake.
+// adopt takes over a connection after its handshake.
 func (w *worker) adopt(c *conn, o *opened) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -94,7 +93,7 @@ func (w *worker) adopt(c *conn, o *opened) error {
 	return nil
 }
 
-// finish ends a connection that an error has ended.
+// finish closes a connection after an error.
 func (w *worker) finish(c *conn, err error) {
 	var closed *closing
 	switch {
@@ -135,7 +134,7 @@ func (w *worker) end(c *conn, code int) {
 }
 
 func (w *worker) drop(c *conn) {
-	_ = unix.Close(c.fd) // which also ends the watch
+	_ = unix.Close(c.fd) // also removes it from the poller
 	c.open, c.fd, c.tls, c.wire, c.partial, c.message = false, -1, nil, nil, nil, nil
 	w.r.tally.Open--
 }
@@ -147,7 +146,7 @@ func (w *worker) stop() {
 	w.ending = true
 	for _, c := range w.conns {
 		if c.open {
-			_ = w.reply(c, closeFrame(codeNormal)) // as a courtesy
+			_ = w.reply(c, closeFrame(codeNormal)) // best effort
 			w.drop(c)
 		}
 	}

@@ -43,8 +43,8 @@ type brokerSettings struct {
 	Managed                      *managed // nil: without its listeners
 }
 
-// newBrokers lays out n brokers of one cluster under dir, formatted but not
-// started. scram, when not empty, is the argument of add-scram.
+// newBrokers prepares n brokers of one cluster under dir, formatted but not started. scram, if
+// not empty, is the argument of add-scram.
 func newBrokers(ctx context.Context, home *kafkaHome, dir string, n int, scram string, with *managed) ([]*broker, error) {
 	ports, err := freeport.Find(3 * n)
 	if err != nil {
@@ -100,7 +100,7 @@ func (b *broker) properties() string { return filepath.Join(b.dir, "server.prope
 func (b *broker) java(class string, args ...string) []string {
 	all := []string{
 		"java", "-Xmx384m", "-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
-		"-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote", // a quarter of a start; Maven has checked the jars
+		"-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote", // saves a quarter of the start time; Maven has verified the jars
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 	}
 	if b.Managed != nil {
@@ -109,16 +109,16 @@ func (b *broker) java(class string, args ...string) []string {
 	return append(append(all, "-cp", b.home.classPath(), class), args...)
 }
 
-// launch starts the process; it does not wait until it serves.
+// launch starts the process and returns before it is ready.
 func (b *broker) launch() (err error) {
 	b.proc, err = launch(command{
-		name: "kafka", dir: b.dir, stop: syscall.SIGKILL, // its data is not needed
+		name: "kafka", dir: b.dir, stop: syscall.SIGKILL, // its data is not needed afterwards
 		args: b.java("kafka.Kafka", b.properties()),
 	})
 	return err
 }
 
-// ready waits until the broker serves and knows n brokers, itself among them.
+// ready waits until the broker answers and lists n brokers, including itself.
 func (b *broker) ready(ctx context.Context, n int) error {
 	return b.proc.await(ctx, func(ctx context.Context) error { return probeKafka(ctx, b.Internal, b.Node, n) })
 }
@@ -145,7 +145,7 @@ func probeKafka(ctx context.Context, address string, node, n int) error {
 	return nil
 }
 
-// inParallel calls work for each and joins what went wrong.
+// inParallel calls work for each item and joins the errors.
 func inParallel[T any](each []T, work func(T) error) error {
 	failed := make([]error, len(each))
 	done := make(chan struct{})

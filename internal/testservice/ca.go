@@ -24,7 +24,7 @@ type CA struct {
 	key         *ecdsa.PrivateKey
 }
 
-// NewCA returns a CA whose files live as long as the test.
+// NewCA returns a CA whose files are deleted at the end of the test.
 func NewCA(t testing.TB) *CA {
 	t.Helper()
 	template := &x509.Certificate{
@@ -39,7 +39,7 @@ func NewCA(t testing.TB) *CA {
 	return ca
 }
 
-// Pair writes a certificate, for a server at 127.0.0.1 and a client, and its key. Names are
+// Pair writes a certificate, for a server at 127.0.0.1 and for a client, and its key. Names are
 // further DNS names of the server.
 func (ca *CA) Pair(t testing.TB, subject string, names ...string) (certFile, keyFile string) {
 	t.Helper()
@@ -57,7 +57,7 @@ func (ca *CA) Pair(t testing.TB, subject string, names ...string) (certFile, key
 	return certFile, keyFile
 }
 
-// sign returns the certificate and writes it to file.
+// sign signs a certificate, writes it to file and returns it.
 func (ca *CA) sign(t testing.TB, template *x509.Certificate, key *ecdsa.PrivateKey, file string) []byte {
 	t.Helper()
 	signed, err := x509.CreateCertificate(rand.Reader, template, ca.certificate, &key.PublicKey, ca.key)

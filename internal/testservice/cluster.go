@@ -12,23 +12,23 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// Cluster is a Kafka of one test's own, from the local install. Brokers are
-// counted from 0 and keep their addresses. With three or more, topics get
-// three replicas unless they say otherwise, of which two must be in sync.
+// Cluster is a Kafka for one test, from the local install. Brokers are numbered from 0 and keep
+// their addresses. With three or more, topics have three replicas by default, of which two must
+// be in sync.
 type Cluster struct {
 	User, Password string // SCRAM-SHA-512; empty: no authentication
 
 	members []*broker
 }
 
-// KafkaCluster starts n brokers and returns when they know each other.
+// KafkaCluster starts n brokers and returns when each lists all others.
 func KafkaCluster(t testing.TB, n int) *Cluster {
 	t.Helper()
 	return newCluster(t, n, &Cluster{})
 }
 
-// SecureKafkaCluster is KafkaCluster for clients that log in with
-// SCRAM-SHA-512 as the cluster's User, without TLS.
+// SecureKafkaCluster is KafkaCluster with authentication by SCRAM-SHA-512 as the cluster's User,
+// without TLS.
 func SecureKafkaCluster(t testing.TB, n int) *Cluster {
 	t.Helper()
 	return newCluster(t, n, &Cluster{User: "trunkline", Password: "only-for-tests"})
@@ -60,26 +60,26 @@ func (c *Cluster) Brokers() []string {
 	return addresses
 }
 
-// Kill ends broker i at once, without a word to its clients or the others.
+// Kill kills broker i with SIGKILL.
 func (c *Cluster) Kill(t testing.TB, i int) {
 	t.Helper()
 	must(t, c.members[i].proc.kill())
 }
 
-// Start starts a killed broker again and returns when it serves; the replicas
-// it holds may still be catching up.
+// Start starts a killed broker again and returns when it is ready; its replicas may still be
+// catching up.
 func (c *Cluster) Start(t testing.TB, i int) {
 	t.Helper()
 	must(t, c.members[i].start(t.Context()))
 }
 
-// Pause freezes broker i: its connections stay, nothing answers.
+// Pause stops broker i (SIGSTOP): its connections stay open without answers.
 func (c *Cluster) Pause(t testing.TB, i int) {
 	t.Helper()
 	must(t, c.members[i].proc.signal(syscall.SIGSTOP))
 }
 
-// Resume lets a paused broker go on.
+// Resume continues a paused broker.
 func (c *Cluster) Resume(t testing.TB, i int) {
 	t.Helper()
 	must(t, c.members[i].proc.signal(syscall.SIGCONT))

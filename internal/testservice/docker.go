@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	engineTimeout = 3 * time.Second  // a Docker engine that is there answers at once
-	imageTimeout  = 90 * time.Second // to pull an image, unless it is here, and start it
+	engineTimeout = 3 * time.Second  // a running Docker engine answers at once
+	imageTimeout  = 90 * time.Second // to pull a missing image and start it
 )
 
 // image is a container to run with one port on loopback.
 type image struct {
 	name string
-	port int // inside
-	host int // outside
+	port int // in the container
+	host int // on the host
 	env  map[string]string
 	args []string
 	// probe succeeds when the service answers on loopback
@@ -39,7 +39,8 @@ func dockerKafka(ctx context.Context, end end) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Clients connect again to the advertised address: so the port is the same
+	// Clients reconnect to the advertised address, so the port must be the same inside and
+	// outside.
 	// inside and outside.
 	port := ports[0]
 	address := loopback(port)
@@ -139,14 +140,14 @@ func runImage(ctx context.Context, end end, address string, img image) (*service
 	return &service{address: address, origin: img.name, stop: stop}, nil
 }
 
-// engineAnswers reports whether there is a Docker engine to use.
+// engineAnswers reports whether a Docker engine is available.
 func engineAnswers(ctx context.Context, end end) error {
 	if end == nobodyStops && testcontainers.ReadConfig().RyukDisabled {
 		return errors.New("testcontainers' reaper is off, so nothing would end the container")
 	}
 	answer := make(chan error, 1)
 	go func() {
-		// finding the engine cannot be relied on to stop with a context
+		// the detection of the engine may not stop with its context
 		provider, err := testcontainers.NewDockerProvider()
 		if err == nil {
 			err = provider.Health(ctx)

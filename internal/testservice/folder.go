@@ -12,8 +12,8 @@ import (
 
 const folderPrefix = "trunkline-test-"
 
-// newFolder makes a temporary folder that the next test binary removes when
-// this one could not: its name says whose it is.
+// newFolder creates a temporary folder, named after this process. If this test binary cannot
+// remove it, the next one does.
 func newFolder(service string) (string, error) {
 	sweep(os.TempDir())
 	dir, err := os.MkdirTemp("", fmt.Sprintf("%s%d-%s-", folderPrefix, os.Getpid(), service))
@@ -23,8 +23,8 @@ func newFolder(service string) (string, error) {
 	return dir, nil
 }
 
-// sweep removes the folders of programs that are gone. A pid that was given
-// anew only delays that, and so does a folder that is another user's.
+// sweep removes the folders of ended processes. A reused pid, or a folder of another user, only
+// delays that.
 func sweep(parent string) {
 	left, err := os.ReadDir(parent)
 	if err != nil {

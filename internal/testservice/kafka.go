@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Kafka returns the bootstrap addresses of an Apache Kafka of one broker that
-// the tests share. It makes no topics by itself; name them with Prefix.
+// Kafka returns the bootstrap addresses of a shared Apache Kafka of one broker. It does not
+// create topics automatically; name them with Prefix.
 func Kafka(t testing.TB) []string {
 	t.Helper()
 	return strings.Split(use(t, sharedKafka).address, ",")
@@ -41,7 +41,7 @@ func localKafka(ctx context.Context, _ end) (*service, error) {
 	}, nil
 }
 
-// startBrokers returns what it laid out even when it fails, to be ended.
+// startBrokers also returns the prepared brokers if it fails, so that the caller can stop them.
 func startBrokers(ctx context.Context, home *kafkaHome, dir string, n int, scram string, with *managed) ([]*broker, error) {
 	brokers, err := newBrokers(ctx, home, dir, n, scram, with)
 	if err != nil {

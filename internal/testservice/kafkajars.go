@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// DefaultKafkaVersion is the Apache Kafka that tests run against unless
-// TRUNKLINE_TEST_KAFKA_VERSION says another.
+// DefaultKafkaVersion is the Apache Kafka of tests without TRUNKLINE_TEST_KAFKA_VERSION.
 const DefaultKafkaVersion = "4.1.0"
 
 const jarsTimeout = 5 * time.Minute
@@ -31,12 +30,13 @@ func kafkaVersion() string {
 // an unpacked distribution.
 type kafkaHome struct {
 	dir     string
-	version string // of the jars found
+	version string // of the found jars
 }
 
 func (h *kafkaHome) classPath() string { return filepath.Join(h.dir, "libs", "*") }
 
-// findKafkaHome returns the jars, and gets them with Maven the first time.
+// findKafkaHome returns the folder with the jars, which it downloads with Maven if they are
+// missing.
 func findKafkaHome(ctx context.Context) (*kafkaHome, error) {
 	if _, err := exec.LookPath("java"); err != nil {
 		return nil, fmt.Errorf("%w: looking for a JDK: %w", errMissing, err)
@@ -83,7 +83,7 @@ func jarVersion(home string) (string, error) {
 	return strings.TrimSuffix(strings.TrimPrefix(name, prefix), suffix), nil
 }
 
-// downloadJars puts libs/ in place whole or not at all.
+// downloadJars creates libs/ atomically.
 func downloadJars(ctx context.Context, home string) error {
 	work, err := os.MkdirTemp(home, "download-")
 	if err != nil {
@@ -109,7 +109,7 @@ func downloadJars(ctx context.Context, home string) error {
 	return nil
 }
 
-// lockFile waits until this process alone holds the file at path.
+// lockFile waits until this process holds the lock on the file at path.
 func lockFile(path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -119,5 +119,5 @@ func lockFile(path string) (unlock func(), err error) {
 		file.Close()
 		return nil, fmt.Errorf("taking the lock %s: %w", path, err)
 	}
-	return func() { file.Close() }, nil // closing gives the lock back
+	return func() { file.Close() }, nil // closing releases the lock
 }

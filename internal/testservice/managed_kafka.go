@@ -15,8 +15,7 @@ import (
 	"trunkline/internal/freeport"
 )
 
-// ManagedKafka is an Apache Kafka of one test's own whose listeners are as
-// those of managed clusters.
+// ManagedKafka is an Apache Kafka for one test, with the listeners of managed clusters.
 type ManagedKafka struct {
 	CA     *CA
 	Mutual string // address: TLS, client certificate required
@@ -31,7 +30,7 @@ type managed struct {
 	Keys     string // public keys of the tokens, JWKS
 }
 
-// Audience is the audience that tokens need.
+// Audience is the audience that tokens must have.
 func (*ManagedKafka) Audience() string { return "kafka" }
 
 // KeysURL is the address of the tokens' public keys.
@@ -72,7 +71,7 @@ func OwnManagedKafka(t testing.TB) *ManagedKafka {
 	return kafka
 }
 
-// Sign returns a token for subject that is valid for life.
+// Sign returns a token for subject with the given lifetime.
 func (m *ManagedKafka) Sign(t testing.TB, subject string, life time.Duration) string {
 	t.Helper()
 	token := jwt.NewWithClaims(jwt.SigningMethodES256, jwt.MapClaims{

@@ -24,7 +24,7 @@ func TestTheFirstWayThatWorksIsTaken(t *testing.T) {
 		environment string
 		ways        []way
 		want        string
-		skip        bool // where CI is not true
+		skip        bool // unless CI is true
 	}{
 		"the environment before all":           {environment: "given", ways: []way{works("first")}, want: "given"},
 		"the first way":                        {ways: []way{works("first"), works("second")}, want: "first"},
@@ -58,7 +58,7 @@ func TestTheFirstWayThatWorksIsTaken(t *testing.T) {
 
 const dyingTest = "TRUNKLINE_TEST_DYING"
 
-// TestServersDieWithTheTestBinary runs itself as a test binary that is killed.
+// TestServersDieWithTheTestBinary runs itself as a test binary and kills it.
 func TestServersDieWithTheTestBinary(t *testing.T) {
 	if os.Getenv(dyingTest) != "" {
 		fmt.Println(OwnRedis(t).Addr)

@@ -26,15 +26,15 @@ func localPostgres(ctx context.Context, _ end) (*service, error) {
 	return share(ctx, newPostgres, func(s *Server) string { return s.URL })
 }
 
-// Postgres returns the URL of a fresh database on a server that the tests
-// share. The database is dropped when the test ends.
+// Postgres returns the URL of a new database on a shared server. The database is dropped at the
+// end of the test.
 func Postgres(t testing.TB) string {
 	t.Helper()
 	server := use(t, sharedPostgres).address
 	name := strings.ReplaceAll(strings.TrimSuffix(Prefix(t), "-"), "-", "_")
 	must(t, execute(t.Context(), server, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()))
 	t.Cleanup(func() {
-		// the test's context has ended; the drop has its own limit
+		// the test's context has ended, so the drop has its own timeout
 		must(t, execute(context.Background(), server, "DROP DATABASE "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)"))
 	})
 	at, err := url.Parse(server)
@@ -43,15 +43,15 @@ func Postgres(t testing.TB) string {
 	return at.String()
 }
 
-// OwnPostgres starts a PostgreSQL for this test alone, with one empty
-// database. Killed and started, it recovers what was committed.
+// OwnPostgres starts a PostgreSQL for this test, with one empty database. After a kill and a
+// restart it has all committed data.
 func OwnPostgres(t testing.TB) *Server {
 	t.Helper()
 	return own(t, newPostgres)
 }
 
-// DurablePostgres is OwnPostgres with every commit synced to the disk, as in
-// production: for benchmarks.
+// DurablePostgres is OwnPostgres with every commit synced to disk, as in production: for
+// benchmarks.
 func DurablePostgres(t testing.TB) *Server {
 	t.Helper()
 	return own(t, func(ctx context.Context) (*Server, error) {
@@ -64,7 +64,7 @@ func DurablePostgres(t testing.TB) *Server {
 	})
 }
 
-// A killed process loses nothing without these, only a dead machine does.
+// Without these, data is lost only if the machine fails, not if the process is killed.
 const noSync, noFullPages = "-cfsync=off", "-cfull_page_writes=off"
 
 func newPostgres(ctx context.Context) (*Server, error) {
@@ -97,7 +97,7 @@ func newPostgres(ctx context.Context) (*Server, error) {
 		Addr: address, URL: at, dir: dir, origin: postgres,
 		command: command{
 			name: "postgres", dir: dir, user: account,
-			stop: syscall.SIGQUIT, // at once, yet it gives its shared memory back
+			stop: syscall.SIGQUIT, // fast, but releases the shared memory
 			args: []string{
 				postgres, "-D", filepath.Join(dir, "data"), "-p", strconv.Itoa(ports[0]),
 				"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=" + dir,
@@ -130,8 +130,8 @@ func postgresURL(address string) string {
 	return at.String()
 }
 
-// postgresProgram looks where Debian keeps PostgreSQL's programs, the newest
-// version first, then in PATH.
+// postgresProgram finds a program of PostgreSQL in Debian's folders, the newest version first,
+// then in PATH.
 func postgresProgram(name string) (string, error) {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
 	if err != nil {
@@ -147,7 +147,7 @@ func postgresProgram(name string) (string, error) {
 	return path, nil
 }
 
-// postgresAccount is whom the server runs as: it refuses root.
+// postgresAccount returns the user that the server runs as, because it refuses to run as root.
 func postgresAccount() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -167,7 +167,7 @@ func postgresAccount() (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 }
 
-// execute runs one statement on a connection of its own.
+// execute runs one statement on a new connection.
 func execute(ctx context.Context, server, statement string) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()

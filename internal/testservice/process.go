@@ -14,37 +14,37 @@ import (
 	"time"
 )
 
-// Goroutine is the function that waits for a shared server's process. It runs
-// until the test binary ends: a check for leaked goroutines ignores it.
+// Goroutine is the function that waits for a shared server's process. It runs until the test
+// binary ends: checks for leaked goroutines must ignore it.
 const Goroutine = "trunkline/internal/testservice.(*process).run"
 
 const (
-	startTimeout     = 3 * time.Minute  // a JVM on a busy machine
-	stopTimeout      = 15 * time.Second // from the polite signal to SIGKILL
+	startTimeout     = 3 * time.Minute  // of a JVM on a busy machine
+	stopTimeout      = 15 * time.Second // from the stop signal to SIGKILL
 	pollInterval     = 20 * time.Millisecond
 	probeTimeout     = 10 * time.Second
 	statementTimeout = 20 * time.Second
 	tailBytes        = 2048
 )
 
-// process is one server process of ours.
+// process is one server process.
 type process struct {
 	name string
 	log  string // file with its stdout and stderr
 	stop syscall.Signal
 	cmd  *exec.Cmd
-	kin  *os.File      // a pipe whose other end only it and what it forks hold
-	done chan struct{} // closed when it and all that it forked have ended
+	kin  *os.File      // read end of a pipe whose write end only the process and its children hold
+	done chan struct{} // closed when the process and its children have ended
 }
 
 // command describes a process to launch.
 type command struct {
 	name string
-	dir  string // working folder, also of the log
+	dir  string // working folder, which also has the log
 	args []string
-	env  []string            // NAME=value, besides our own
-	user *syscall.Credential // nil: as ourselves
-	stop syscall.Signal      // polite end; also sent by the kernel when we die
+	env  []string            // NAME=value, in addition to this process's
+	user *syscall.Credential // nil: this process's
+	stop syscall.Signal      // for an orderly end; the kernel also sends it when the parent thread ends
 }
 
 func launch(c command) (*process, error) {
@@ -68,7 +68,7 @@ func launch(c command) (*process, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Credential: c.user,
 		Pdeathsig:  c.stop,
-		Setpgid:    true, // a Ctrl-C meant for the tests is not for the server
+		Setpgid:    true, // a Ctrl-C of the terminal must not reach the server
 	}
 	p := &process{name: c.name, log: logPath, stop: c.stop, cmd: cmd, kin: kin, done: make(chan struct{})}
 	started := make(chan error)
@@ -79,10 +79,10 @@ func launch(c command) (*process, error) {
 	return p, nil
 }
 
-// run forks the process and waits for it. Pdeathsig fires when the forking
-// thread ends, not the program, so the goroutine keeps its thread. A killed
-// PostgreSQL leaves children that hold its memory for a moment: they are waited
-// for too, or it could not be started again.
+// run forks the process and waits for it. Pdeathsig is sent when the forking thread ends, not the
+// program, so the goroutine stays locked to its thread. A killed PostgreSQL leaves children that
+// hold its shared memory for a moment: run waits for them too, because it could not be started
+// again before.
 func (p *process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -92,7 +92,7 @@ func (p *process) run(started chan<- error) {
 	if err != nil {
 		return
 	}
-	_ = p.cmd.Wait() // how a killed server exits says nothing, its log does
+	_ = p.cmd.Wait() // the exit status of a killed server is of no use, unlike its log
 	_, _ = io.Copy(io.Discard, p.kin)
 	close(p.done)
 }
@@ -106,7 +106,7 @@ func (p *process) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// kill ends it at once and returns when it is gone.
+// kill kills the process and returns when it has ended.
 func (p *process) kill() error {
 	if err := p.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -115,7 +115,7 @@ func (p *process) kill() error {
 	return nil
 }
 
-// end asks it to end, kills it if it does not, and returns when it is gone.
+// end sends the stop signal, kills the process after stopTimeout, and returns when it has ended.
 func (p *process) end() error {
 	if err := errors.Join(p.signal(syscall.SIGCONT), p.signal(p.stop)); err != nil {
 		return p.kill()
@@ -128,8 +128,8 @@ func (p *process) end() error {
 	}
 }
 
-// await returns when probe succeeds; it gives up when the process ends or the
-// context does, and then says what the log ends with.
+// await returns when probe succeeds. If the process or the context ends first, it returns an
+// error with the end of the log.
 func (p *process) await(ctx context.Context, probe func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

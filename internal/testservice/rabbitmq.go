@@ -21,8 +21,8 @@ import (
 	"trunkline/internal/freeport"
 )
 
-// RabbitMQ returns the amqp:// URL of a RabbitMQ that the tests share, with all
-// rights; name queues and exchanges with Prefix.
+// RabbitMQ returns the amqp:// URL of a shared RabbitMQ, with all rights; name queues and
+// exchanges with Prefix.
 func RabbitMQ(t testing.TB) string {
 	t.Helper()
 	return use(t, sharedRabbitMQ).address
@@ -36,15 +36,14 @@ func localRabbitMQ(ctx context.Context, _ end) (*service, error) {
 // regular expressions, as in rabbitmqctl set_permissions.
 type RabbitMQUser struct{ Name, Configure, Write, Read string }
 
-// OwnRabbitMQ starts a RabbitMQ for this test alone. Besides the users it has
-// guest, with all rights. Killed and started, it has its durable queues, and in
-// them the messages that were persistent.
+// OwnRabbitMQ starts a RabbitMQ for this test, with the given users and guest, which has all
+// rights. After a kill and a restart it has its durable queues with their persistent messages.
 func OwnRabbitMQ(t testing.TB, users ...RabbitMQUser) *Server {
 	t.Helper()
 	return own(t, func(context.Context) (*Server, error) { return newRabbitMQ(users) })
 }
 
-const rabbitMQScript = "/usr/lib/rabbitmq/bin/rabbitmq-server" // the one in PATH changes to a user of its own
+const rabbitMQScript = "/usr/lib/rabbitmq/bin/rabbitmq-server" // the one in PATH switches to its own user
 
 func newRabbitMQ(users []RabbitMQUser) (*Server, error) {
 	for _, program := range []string{rabbitMQScript, "epmd", "setpriv"} {
@@ -68,10 +67,10 @@ func newRabbitMQ(users []RabbitMQUser) (*Server, error) {
 		Addr: address, URL: rabbitMQURL(address), dir: dir, origin: rabbitMQScript,
 		command: command{
 			name: "rabbitmq", dir: dir, stop: syscall.SIGKILL,
-			// It needs Erlang's name server, and would leave one running.
+			// It would start Erlang's name server, which outlives it.
 			args: []string{"/bin/sh", "-c", "setpriv --pdeathsig KILL epmd -port " + ofNames + " -address 127.0.0.1 & exec " + rabbitMQScript},
 			env: []string{
-				"HOME=" + dir, "RUNNING_UNDER_SYSTEMD=true", // the script becomes the server
+				"HOME=" + dir, "RUNNING_UNDER_SYSTEMD=true", // exec the server in place of the script
 				"RABBITMQ_NODENAME=trunkline@localhost", "RABBITMQ_NODE_IP_ADDRESS=127.0.0.1",
 				"RABBITMQ_NODE_PORT=" + strconv.Itoa(ports[0]), "RABBITMQ_DIST_PORT=" + ofNodes,
 				"ERL_EPMD_PORT=" + ofNames, "ERL_EPMD_ADDRESS=127.0.0.1",
@@ -87,7 +86,7 @@ func newRabbitMQ(users []RabbitMQUser) (*Server, error) {
 
 func rabbitMQURL(address string) string { return "amqp://guest:guest@" + address + "/" }
 
-// configureRabbitMQ writes its configuration and definitions.
+// configureRabbitMQ writes the configuration and the definitions.
 func configureRabbitMQ(dir string, users []RabbitMQUser) error {
 	type user struct {
 		Name      string   `json:"name"`

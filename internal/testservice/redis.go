@@ -16,8 +16,7 @@ import (
 	"trunkline/internal/freeport"
 )
 
-// Redis returns the host:port of a Redis that the tests share; name keys with
-// Prefix, and never flush it.
+// Redis returns the host:port of a shared Redis; name keys with Prefix, and never flush it.
 func Redis(t testing.TB) string {
 	t.Helper()
 	return use(t, sharedRedis).address
@@ -27,15 +26,15 @@ func localRedis(ctx context.Context, _ end) (*service, error) {
 	return share(ctx, func(context.Context) (*Server, error) { return newRedis() }, func(s *Server) string { return s.Addr })
 }
 
-// OwnRedis starts a redis-server for this test alone. It keeps nothing on
-// disk: killed and started, it is empty.
+// OwnRedis starts a redis-server for this test. It is not persistent: empty after a kill and a
+// restart.
 func OwnRedis(t testing.TB) *Server {
 	t.Helper()
 	return own(t, func(context.Context) (*Server, error) { return newRedis() })
 }
 
-// OwnSecureRedis starts a redis-server for this test alone, with further arguments. It
-// wants TLS with a client certificate of ca, and user app with password "secret".
+// OwnSecureRedis starts a redis-server for this test, with further arguments. It requires TLS
+// with a client certificate of ca, and the user app with password "secret".
 func OwnSecureRedis(t testing.TB, ca *CA, arguments ...string) *Server {
 	t.Helper()
 	cert, key := ca.Pair(t, "redis")
@@ -61,7 +60,7 @@ func OwnSecureRedis(t testing.TB, ca *CA, arguments ...string) *Server {
 	})
 }
 
-// newRedis returns a redis-server with further arguments.
+// newRedis prepares a redis-server with further arguments.
 func newRedis(arguments ...string) (*Server, error) {
 	binary, err := exec.LookPath("redis-server")
 	if err != nil {

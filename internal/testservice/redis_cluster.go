@@ -14,8 +14,8 @@ import (
 	"trunkline/internal/freeport"
 )
 
-// RedisCluster returns the addresses of a Redis Cluster of three masters that
-// the tests share; name keys with Prefix.
+// RedisCluster returns the addresses of a shared Redis Cluster of three masters; name keys with
+// Prefix.
 func RedisCluster(t testing.TB) []string {
 	t.Helper()
 	return strings.Split(use(t, sharedCluster).address, ",")
@@ -61,7 +61,7 @@ func localRedisCluster(ctx context.Context, _ end) (*service, error) {
 	return &service{address: strings.Join(addresses, ","), origin: servers[0].origin, stop: stop}, nil
 }
 
-// joinCluster gives the node its share of the slots, and the first node to meet.
+// joinCluster assigns the node its slots and introduces it to the first node.
 func joinCluster(ctx context.Context, server *Server, n int, first string, firstBus int) error {
 	ctx, cancel := context.WithTimeout(ctx, statementTimeout)
 	defer cancel()

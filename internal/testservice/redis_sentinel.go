@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// RedisSentinel is a Redis master, its replica and three Sentinels of one
-// test's own. All of them want passwords.
+// RedisSentinel is a Redis master, its replica and three Sentinels for one test. All of them
+// require passwords.
 type RedisSentinel struct {
 	Addresses        []string // of the Sentinels
 	Master           string   // its name
@@ -25,7 +25,8 @@ type RedisSentinel struct {
 
 const sentinels = 3
 
-// OwnRedisSentinel starts them and returns when they know each other.
+// OwnRedisSentinel starts the servers and returns when the Sentinels are connected to each other
+// and to both servers.
 func OwnRedisSentinel(t testing.TB) *RedisSentinel {
 	t.Helper()
 	skipShort(t)
@@ -55,7 +56,7 @@ func (r *RedisSentinel) startServers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		arguments = append(arguments, "--replicaof", host+" "+port) // the next one's
+		arguments = append(arguments, "--replicaof", host+" "+port) // of the next server, the replica
 	}
 	return nil
 }
@@ -75,7 +76,7 @@ func (r *RedisSentinel) startSentinels(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		file := filepath.Join(sentinel.dir, "sentinel.conf") // Sentinel writes to it
+		file := filepath.Join(sentinel.dir, "sentinel.conf") // rewritten by Sentinel
 		if err := os.WriteFile(file, fmt.Appendf(nil, `port %[1]s
 bind 127.0.0.1
 requirepass %[6]s
@@ -95,7 +96,7 @@ sentinel down-after-milliseconds %[2]s 60000
 	return nil
 }
 
-// probe returns nil when a Sentinel knows the others and a replica that is in sync.
+// probe returns nil when a Sentinel lists the others and a replica in sync.
 func (r *RedisSentinel) probe(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -116,9 +117,9 @@ func (r *RedisSentinel) probe(ctx context.Context, address string) error {
 	return nil
 }
 
-// FailOver kills the master and has a Sentinel promote the replica. It is to be called
-// once. The Sentinels would notice the kill by themselves, but so late that a busy
-// machine does not make them fail over before.
+// FailOver kills the master and makes a Sentinel promote the replica. It may be called once. The
+// Sentinels' own timeout for the kill is long, so that they never fail over by themselves on a
+// busy machine.
 func (r *RedisSentinel) FailOver(t testing.TB) {
 	t.Helper()
 	r.servers[0].Kill(t)

@@ -17,14 +17,14 @@ import (
 	"trunkline/internal/freeport"
 )
 
-// Who may ask the S3 server. The secret has what a URL must escape.
+// Credentials of the S3 server. The secret has characters that a URL must escape.
 const (
 	s3AccessKey     = "access"
 	s3SecretKey     = "the/secret+of=the store"
 	s3SecretEscaped = "the%2Fsecret%2Bof%3Dthe%20store"
 )
 
-const s3BuildTimeout = 8 * time.Minute // the first one compiles the server on a busy machine
+const s3BuildTimeout = 8 * time.Minute // the first build compiles the server on a busy machine
 
 func s3Kind() kind {
 	return kind{"s3", "TRUNKLINE_TEST_S3", []way{{"built from .ci/s3", localS3}}}
@@ -34,16 +34,15 @@ func localS3(ctx context.Context, _ end) (*service, error) {
 	return share(ctx, newS3, func(s *Server) string { return s.URL })
 }
 
-// S3 returns the s3://KEY:SECRET@host:port URL (?tls=false where it has none) of
-// an S3-compatible server that the tests of a binary share. Name a bucket with
-// Prefix, and make it.
+// S3 returns the s3://KEY:SECRET@host:port URL (with ?tls=false for plain HTTP) of a shared
+// S3-compatible server. Create a bucket named with Prefix.
 func S3(t testing.TB) string {
 	t.Helper()
 	return use(t, sharedS3).address
 }
 
-// OwnS3 starts an S3-compatible server for this test alone. Killed and started,
-// it has what was stored.
+// OwnS3 starts an S3-compatible server for this test. It keeps its objects across a kill and a
+// restart.
 func OwnS3(t testing.TB) *Server {
 	t.Helper()
 	return own(t, newS3)
@@ -76,7 +75,7 @@ func newS3(ctx context.Context) (*Server, error) {
 	}, nil
 }
 
-// probeS3 wants an answer, and a refusal: the request is not signed.
+// probeS3 expects the refusal of an unsigned request.
 func probeS3(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -95,8 +94,8 @@ func probeS3(ctx context.Context, address string) error {
 	return errors.Join(err, answer.Body.Close())
 }
 
-// buildS3 compiles the module .ci/s3 into the cache folder; when it is there as
-// the sources would have it, that takes a second.
+// buildS3 compiles the module .ci/s3 into the cache folder; if that is up to date, it takes a
+// second.
 func buildS3(ctx context.Context) (binary string, err error) {
 	module, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
 	if err != nil {

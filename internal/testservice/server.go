@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Server is a Redis, PostgreSQL, RabbitMQ or S3 store of one test's own, always on the same port.
+// Server is a Redis, PostgreSQL, RabbitMQ or S3 store for one test, always on the same port.
 type Server struct {
 	Addr string // host:port
 	URL  string
@@ -20,25 +20,25 @@ type Server struct {
 	proc    *process
 }
 
-// Kill ends the server as a power failure of its process would: at once.
+// Kill kills the server with SIGKILL.
 func (s *Server) Kill(t testing.TB) {
 	t.Helper()
 	must(t, s.proc.kill())
 }
 
-// Start starts it again and returns when it answers.
+// Start starts the server again and returns when it answers.
 func (s *Server) Start(t testing.TB) {
 	t.Helper()
 	must(t, s.launch(t.Context()))
 }
 
-// Pause freezes the server: connections stay, nothing answers.
+// Pause stops the server (SIGSTOP): connections stay open without answers.
 func (s *Server) Pause(t testing.TB) {
 	t.Helper()
 	must(t, s.proc.signal(syscall.SIGSTOP))
 }
 
-// Resume lets a paused server go on.
+// Resume continues a paused server.
 func (s *Server) Resume(t testing.TB) {
 	t.Helper()
 	must(t, s.proc.signal(syscall.SIGCONT))
@@ -52,7 +52,7 @@ func (s *Server) launch(ctx context.Context) error {
 	return s.proc.await(ctx, s.probe)
 }
 
-// close ends it and removes its data.
+// close stops the server and removes its data.
 func (s *Server) close() error {
 	var ended error
 	if s.proc != nil {
@@ -61,7 +61,7 @@ func (s *Server) close() error {
 	return errors.Join(ended, os.RemoveAll(s.dir))
 }
 
-// own starts a server for the length of one test.
+// own starts a server that ends with the test.
 func own(t testing.TB, make func(context.Context) (*Server, error)) *Server {
 	t.Helper()
 	skipShort(t)
@@ -72,7 +72,7 @@ func own(t testing.TB, make func(context.Context) (*Server, error)) *Server {
 	return server
 }
 
-// share starts a server as the shared one.
+// share starts a server that all tests share.
 func share(ctx context.Context, make func(context.Context) (*Server, error), address func(*Server) string) (*service, error) {
 	server, err := make(ctx)
 	if err != nil {

@@ -7,17 +7,17 @@ import (
 	"os"
 )
 
-// Set is a Kafka, a Redis, a Redis Cluster, a PostgreSQL and a RabbitMQ, started by the
-// services command for all test binaries to share. An S3 store starts in no time: a test that needs
-// one starts its own.
+// Set is a Kafka, a Redis, a Redis Cluster, a PostgreSQL and a RabbitMQ, started by the services
+// command and shared by all test binaries. It has no S3 store, because that starts fast: each
+// test starts its own.
 type Set struct {
 	variables []string
 	services  []*service
 }
 
-// StartSet starts what the environment does not name already. A service that
-// is missing on this machine is left out, loudly, for its tests to be skipped;
-// with CI=true that is a failure as any other, which leaves nothing running.
+// StartSet starts the services that have no address in the environment. It leaves out a service
+// that is missing on this machine, with a message, and its tests are skipped; with CI=true that
+// is an error, and nothing is left running.
 func StartSet(ctx context.Context) (*Set, error) {
 	set := &Set{}
 	for _, kind := range []kind{kafkaKind(), redisKind(), redisClusterKind(), postgresKind(), rabbitMQKind()} {

@@ -11,17 +11,17 @@ import (
 	"testing"
 )
 
-// service is a running one that tests share.
+// service is a running, shared service.
 type service struct {
-	address string // what its variable in the environment holds
+	address string // value of its environment variable
 	origin  string
 	stop    func() error
 }
 
-// kind is a service and the ways to have it, in the order they are tried.
+// kind is a service with the ways to start it, in the order of preference.
 type kind struct {
 	name     string
-	variable string // names a running one
+	variable string // with the address of a running one
 	ways     []way
 }
 
@@ -30,12 +30,12 @@ type way struct {
 	start func(context.Context, end) (*service, error)
 }
 
-// end selects who stops a service that was started.
+// end selects when a started service is stopped.
 type end int
 
 const (
-	nobodyStops end = iota // a test binary just exits
-	ownerStops             // the services command
+	nobodyStops end = iota // with the test binary
+	ownerStops             // by the services command
 )
 
 func kafkaKind() kind {
@@ -54,8 +54,8 @@ func rabbitMQKind() kind {
 	return kind{"rabbitmq", "TRUNKLINE_TEST_AMQP", []way{{"Docker", dockerRabbitMQ}, {"local install", localRabbitMQ}}}
 }
 
-// The shared services live as long as the test binary, as its tests have no
-// common end: they are the one thing here that is global.
+// The shared services live as long as the test binary, because its tests have no common end;
+// hence these globals.
 var (
 	sharedKafka    = openOnce(kafkaKind())
 	sharedRedis    = openOnce(redisKind())
@@ -69,11 +69,11 @@ func openOnce(k kind) func() (*service, error) {
 	return sync.OnceValues(func() (*service, error) { return k.open(context.Background(), nobodyStops) })
 }
 
-// errMissing means that a program or file of a service is not on this machine. Anything
-// else that goes wrong is a failure, not a reason to skip.
+// errMissing marks the absence of a service's program or file on this machine. Other errors are
+// failures and no reason to skip.
 var errMissing = errors.New("missing")
 
-// open takes the first way that works, and says which.
+// open uses the first way that works, and logs which.
 func (k kind) open(ctx context.Context, end end) (*service, error) {
 	if address := os.Getenv(k.variable); address != "" {
 		k.say("environment " + k.variable)
@@ -93,7 +93,7 @@ func (k kind) open(ctx context.Context, end end) (*service, error) {
 
 func (k kind) say(how string) { fmt.Fprintf(os.Stderr, "testservice: %s: %s\n", k.name, how) }
 
-// skipShort skips what needs a service in a run with -short: make check.
+// skipShort skips a test that needs a service with -short, as in make check.
 func skipShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
@@ -109,7 +109,8 @@ func use(t testing.TB, shared func() (*service, error)) *service {
 	return opened
 }
 
-// had ends the test when there is an error: it skips where it may.
+// had ends the test if there is an error: it skips it for a missing service without CI=true, else
+// fails it.
 func had(t testing.TB, err error) {
 	t.Helper()
 	if maySkip(err) {
@@ -123,9 +124,8 @@ func maySkip(err error) bool {
 	return errors.Is(err, errMissing) && os.Getenv("CI") != "true"
 }
 
-// Prefix returns a prefix for this test's topics and keys, like no other
-// test's, in this run or another: lower-case letters, digits and hyphens, at
-// most 50 characters.
+// Prefix returns a unique prefix for this test's topics and keys: lower-case letters, digits and
+// hyphens, at most 50 characters.
 func Prefix(t testing.TB) string {
 	t.Helper()
 	const most = 40

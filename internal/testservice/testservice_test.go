@@ -15,7 +15,7 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// eventually retries: a broker that was killed is missed for a moment.
+// eventually retries: clients notice a killed broker with a delay.
 func eventually(t *testing.T, what string, try func() error) {
 	t.Helper()
 	var err error

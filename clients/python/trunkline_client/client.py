@@ -68,12 +68,12 @@ class Client:
                   store: Store | None = None, on_status: Callable[[Status], None] | None = None,
                   retry_min: float = 0.25, retry_max: float = 30.0,
                   silence: float = 60.0) -> AsyncGenerator[Snapshot | Event, None]:
-        """Iterate over the snapshot, where it is asked for, and every later event once.
+        """Iterate over the snapshot, if requested, and every later event once.
 
-        Reconnects until the loop ends or an error is permanent, which is raised. A
-        position in the store comes before since; without both the events from now on.
-        With snapshot one is taken where there is no position, and when the position is
-        no longer in the log. The position is saved when the program asks for the next
+        Reconnects until the loop ends or an error is permanent, which it raises. A
+        position in the store takes precedence over since; without both, events from now on.
+        With snapshot, takes one if there is no position, or if the position is
+        no longer in the log. Saves the position when the program requests the next
         item after an event. Times are in seconds.
         """
         return _Subscription(
@@ -110,7 +110,7 @@ class Client:
                 if response.status != 200:
                     raise await _refusal(step, response)
                 return json.loads(await response.read())
-        except (aiohttp.ClientError, OSError, asyncio.TimeoutError) as error:  # some are ValueErrors too
+        except (aiohttp.ClientError, OSError, asyncio.TimeoutError) as error:  # some are also ValueErrors
             raise _network_error(error) from error
         except ValueError as error:
             raise ConnectionLostError(f"the {step}'s answer is not JSON") from error
@@ -135,11 +135,11 @@ class Client:
 
 
 class _Renewal(Exception):
-    """The token has to be renewed."""
+    """The token must be renewed."""
 
 
 class _Subscription:
-    """One subscription: the position, the token, and what was already delivered."""
+    """One subscription: the position, the token, and the ids of delivered events."""
 
     def __init__(self, client: Client, since: str, snapshot: bool, filters: Filters, store: Store | None,
                  on_status: Callable[[Status], None], backoff: Backoff, silence: float) -> None:
@@ -178,7 +178,7 @@ class _Subscription:
             await self._save()
 
     def _plan(self, error: TrunklineError) -> float:
-        """Return the wait before the next attempt. Raise an error that is permanent."""
+        """Return the wait before the next attempt. Raise a permanent error."""
         if isinstance(error, PositionGoneError) and self._snapshot:
             self._position = ""
         elif error.permanent:
@@ -191,7 +191,7 @@ class _Subscription:
         return error.retry_after + wait
 
     async def _authenticate(self) -> None:
-        """Log in where there is no token, and renew one that expires soon."""
+        """Log in if there is no token, and renew one that expires soon."""
         if self._token and time.monotonic() < self._renew_at:
             return
         try:
@@ -218,7 +218,7 @@ class _Subscription:
                     event = _parse(text, cursor)
                     if self._seen.add(event.id):
                         yield event
-                    self._position = event.cursor  # the program has asked for the next: it is done with this one
+                    self._position = event.cursor  # the program has requested the next item, so it has processed this one
                     self._backoff.reset()
                 if events:
                     await self._save()
@@ -228,7 +228,7 @@ class _Subscription:
             response.close()
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes:
-        """Read until there are bytes, the stream is silent, or the token has to be renewed."""
+        """Read until there are bytes, the stream is silent, or the token must be renewed."""
         until_renewal = max(0.0, self._renew_at - time.monotonic())
         try:
             chunk = await asyncio.wait_for(response.content.readany(), min(until_renewal, self._silence))
@@ -256,7 +256,7 @@ async def _refusal(step: str, response: aiohttp.ClientResponse) -> TrunklineErro
     try:
         body = json.loads(await response.read())
     except ValueError:
-        body = None  # a proxy's page is no JSON: the status has to do
+        body = None  # the body of a proxy's response may not be JSON: then only the status counts
     return refusal(step, response.status, body, response.headers.get("Retry-After"))
 
 

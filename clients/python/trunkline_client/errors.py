@@ -6,7 +6,7 @@ from __future__ import annotations
 class TrunklineError(Exception):
     """The base of all errors of this client.
 
-    permanent: trying again would end the same way. code: close code of the channel,
+    permanent: a retry would fail in the same way. code: close code of the channel,
     0: none. status: HTTP status, 0: none. retry_after: seconds. errors: of fields.
     """
 
@@ -69,7 +69,7 @@ class PositionGoneError(RefusedError):
 
 
 class ConnectionLostError(TrunklineError):
-    """The connection broke, or could not be made."""
+    """The connection broke, or could not be opened."""
 
 
 class CertificateError(TrunklineError):
@@ -77,7 +77,7 @@ class CertificateError(TrunklineError):
 
 
 class ProtocolError(TrunklineError):
-    """The server sent what the protocol does not allow."""
+    """The server violated the protocol."""
 
 
 _CLOSE_ERRORS = {

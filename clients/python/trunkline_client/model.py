@@ -1,4 +1,4 @@
-"""Types of the channel. Members that this version does not know are left out."""
+"""Types of the channel. Unknown members are ignored."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _known(kind: type, values: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Filters:
-    """All that are given must hold; a list that is empty does not narrow.
+    """An event must match all given lists; an empty list does not restrict.
 
     names are exact or a class such as "call.*".
     """
@@ -31,7 +31,7 @@ class Filters:
 
 @dataclass(frozen=True)
 class Facts:
-    """What an event tells, in one vocabulary for every platform (docs/facts.md)."""
+    """Describes an event in one vocabulary for all platforms (docs/facts.md)."""
 
     name: str
     agent_id: str | None = None
@@ -53,7 +53,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Event:
-    """A message of the channel. facts is None for events from before there were facts."""
+    """A message of the channel. facts is None for events of older servers without facts."""
 
     id: str
     type: str
@@ -85,7 +85,7 @@ class Agent:
     agent_name: str | None = None
     queues: list[str] | None = None
     call_id: str | None = None
-    after_call: str | None = None  # the state when the call is over; None: available
+    after_call: str | None = None  # the state after the call; None: available
     reason: str | None = None
 
 
@@ -110,7 +110,7 @@ class Queue:
     talking: int
     agents: dict[str, int]
     longest_wait_since: int | None = None  # Unix seconds
-    # Of today in the account's time zone:
+    # Figures of today in the account's time zone:
     offered: int = 0
     answered: int = 0
     abandoned: int = 0
@@ -120,7 +120,7 @@ class Queue:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The agents, calls and queues now, and the cursor they are exact at."""
+    """The agents, calls and queues, and the cursor at which they are exact."""
 
     event_id: str
     cursor: str

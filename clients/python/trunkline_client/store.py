@@ -15,7 +15,7 @@ class Store(Protocol):
 
 
 class FileStore:
-    """Keeps the position in a file, which is replaced as a whole."""
+    """Keeps the position in a file and replaces it atomically."""
 
     def __init__(self, file: str | os.PathLike[str]) -> None:
         self.file = os.fspath(file)

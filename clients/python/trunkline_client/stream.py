@@ -44,7 +44,7 @@ class EventStreamParser:
 
 
 class RecentIDs:
-    """Remembers the last ids in two generations: between size and twice size of them."""
+    """Remembers the last ids, between size and twice size of them, in two generations."""
 
     def __init__(self, size: int = 1 << 16) -> None:
         self._size = size

@@ -19,8 +19,8 @@ import (
 	"trunkline/internal/cli/ai/aicheck"
 )
 
-// echoed returns a running `ai echo`: its address, and what it has printed once
-// it has ended.
+// echoed starts `ai echo` and returns its address and a function that returns its output after
+// its end.
 func echoed(t *testing.T, more ...string) (address string, end func() string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -107,7 +107,7 @@ func TestTheCheckOverTLS(t *testing.T) {
 	end()
 }
 
-// certificate is that of httptest, in files.
+// certificate writes the certificate of httptest to files.
 func certificate(t *testing.T) (cert, key string) {
 	t.Helper()
 	server := httptest.NewTLSServer(http.NotFoundHandler())

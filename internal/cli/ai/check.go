@@ -15,7 +15,7 @@ import (
 	"trunkline/internal/cli/ai/aicheck"
 )
 
-// checkFlags are the flags of check beside its Config.
+// checkFlags holds the flags of check that are not in its Config.
 type checkFlags struct {
 	format   string
 	headers  []string
@@ -66,14 +66,14 @@ providers are not checked here.`,
 	return command
 }
 
-// into completes the check's configuration. What is wrong is the command line.
+// into completes the check's configuration. Its errors are usage errors.
 func (f checkFlags) into(cfg *aicheck.Config) (err error) {
 	cfg.Format, _ = aiprotocol.FormatOf(f.format)
 	cfg.Header = http.Header{}
 	for _, line := range f.headers {
 		name, value, ok := strings.Cut(line, ":")
 		if name = strings.TrimSpace(name); !ok || name == "" {
-			return cli.Usagef("a header is 'Name: value'") // what was given may be a secret
+			return cli.Usagef("a header is 'Name: value'") // the argument may be a secret: not repeated
 		}
 		cfg.Header.Add(textproto.CanonicalMIMEHeaderKey(name), strings.TrimSpace(value))
 	}

@@ -15,7 +15,7 @@ import (
 	"trunkline/internal/cli/ai/aiecho"
 )
 
-// echoFlags say where the echo listens.
+// echoFlags holds the listener's address and certificate.
 type echoFlags struct{ listen, cert, key string }
 
 func aiEcho(p *cli.Program) *cobra.Command {
@@ -54,7 +54,7 @@ loopback, and only when ai_provider.allow_networks contains it (127.0.0.0/8).`,
 	return command
 }
 
-// echo answers until ctx ends.
+// echo serves sessions until ctx ends.
 func echo(p *cli.Program, ctx context.Context, listener net.Listener, told echoFlags) error {
 	provider := aiecho.New(p.Out)
 	server := &http.Server{Handler: provider, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(p.Err, "trunkline: ", 0)}

@@ -100,7 +100,7 @@ func run(ctx context.Context, p *cli.Program, s *portal.Session, destination str
 	return nil
 }
 
-// printer returns a function that prints the states that are new.
+// printer returns a function that prints new states of the call.
 func printer(p *cli.Program, id string) func(progress) {
 	fmt.Fprintf(p.Out, "call %s\n", id)
 	shown := 0
@@ -116,8 +116,8 @@ func printer(p *cli.Program, id string) func(progress) {
 	}
 }
 
-// follow reads the progress until the call has ended or ctx ends. A server that
-// restarts is asked again.
+// follow polls the progress until the call or ctx has ended. It retries while the server
+// restarts.
 func follow(ctx context.Context, s *portal.Session, id string, show func(progress)) (progress, error) {
 	for {
 		c, err := find(ctx, s, id)
@@ -148,7 +148,7 @@ func hangUp(ctx context.Context, s *portal.Session, id string, show func(progres
 	defer cancel()
 	_, err := s.Call(ctx, http.MethodDelete, "/api/v2/calls/"+url.PathEscape(id), http.StatusAccepted)
 	if status := (*cli.HTTPError)(nil); errors.As(err, &status) && status.Status == http.StatusConflict {
-		err = nil // it has ended meanwhile
+		err = nil // the call has ended meanwhile
 	}
 	if err != nil {
 		return progress{}, fmt.Errorf("ending it: %w", err)
@@ -156,7 +156,7 @@ func hangUp(ctx context.Context, s *portal.Session, id string, show func(progres
 	return follow(ctx, s, id, show)
 }
 
-// awaitRecord returns the call record, nil when there is none within recordWait.
+// awaitRecord returns the call record, nil if there is none within recordWait.
 func awaitRecord(ctx context.Context, s *portal.Session, end progress) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, recordWait)
 	defer cancel()

@@ -30,8 +30,8 @@ func newEnv(t *testing.T) *clitest.Env {
 	return e
 }
 
-// A session of login places a simulated call, finds its record, exports it, is
-// renewed, and ends with logout.
+// A saved login places a simulated call, finds its record, exports it, is renewed, and ends with
+// logout.
 func TestLoginCallFindExportLogout(t *testing.T) {
 	e := newEnv(t)
 	e.Fails(cli.ExitUsage, "run trunkline login", "call", "1002")
@@ -113,7 +113,7 @@ func TestLoginCallFindExportLogout(t *testing.T) {
 	}
 }
 
-// expire makes the saved access token look too old to be used.
+// expire makes the saved access token appear expired.
 func expire(t *testing.T, file string) {
 	t.Helper()
 	text, err := os.ReadFile(file)

@@ -52,7 +52,7 @@ func reindex(p *cli.Program, ctx context.Context, s *settings.Settings, cluster 
 	switch _, err = cluster.Partitions(ctx, event.TopicCDR); {
 	case err == nil:
 		done, err = index.Reindex(ctx, cdrindex.NewKafkaTopic(cluster), showProgress(p))
-	case fault.KindOf(err) == fault.KindNotFound: // no server has run
+	case fault.KindOf(err) == fault.KindNotFound: // no server has run yet
 		err = nil
 	}
 	if err != nil {

@@ -52,7 +52,7 @@ func export(ctx context.Context, p *cli.Program, s *portal.Session, path string,
 	return nil
 }
 
-// progressWriter counts bytes and prints their number on stderr once a second.
+// progressWriter counts bytes and prints the count on stderr once a second.
 type progressWriter struct {
 	p        *cli.Program
 	n        int64

@@ -22,7 +22,7 @@ const (
 	maxPage     = 1000
 )
 
-// search is the request of find and export.
+// search holds the flags of find and export.
 type search struct {
 	since, until                    string
 	from, to, callID, interactionID string
@@ -39,7 +39,7 @@ func (q *search) flags(command *cobra.Command, since string) {
 	flags.StringVar(&q.interactionID, "interaction", "", "only the legs of this interaction")
 }
 
-// query returns the parameters of a request.
+// query returns the URL parameters of a request.
 func (q *search) query(now time.Time) (url.Values, error) {
 	since, until, err := q.times(now)
 	if err != nil {
@@ -113,7 +113,7 @@ func showOne(cmd *cobra.Command, p *cli.Program, s *portal.Session, id string, q
 	return printTable(p, []json.RawMessage{row})
 }
 
-// Find returns the record of the call that click to call gave this id. 404 is a
+// Find returns the record of the call that click to call returned this id for. A 404 is a
 // *cli.HTTPError.
 func Find(ctx context.Context, s *portal.Session, originationCallID string, since, until time.Time) (json.RawMessage, error) {
 	values := dates(since, until)
@@ -129,7 +129,7 @@ func showPages(ctx context.Context, p *cli.Program, s *portal.Session, q search,
 	if q.limit < 0 {
 		return cli.Usagef("--limit is a count, or 0 for all")
 	}
-	var rows []json.RawMessage // of the table, whose columns need all of them
+	var rows []json.RawMessage // for the table, whose column widths depend on all rows
 	for found := 0; ; {
 		size := maxPage
 		if q.limit > 0 {
@@ -164,7 +164,7 @@ func showPages(ctx context.Context, p *cli.Program, s *portal.Session, q search,
 	return printTable(p, rows)
 }
 
-// Field is one field of a record, for people.
+// Field is one printed field of a record.
 type Field struct{ Name, Text string }
 
 // Fields returns the fields that a record has, in the order of the row.

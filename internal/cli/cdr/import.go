@@ -73,7 +73,7 @@ The API key is ` + cli.EnvAPIKey + `, or --api-key.`,
 	return command
 }
 
-// imported counts files by what became of them.
+// imported counts files by outcome.
 type imported struct {
 	fresh, repeated, refused int
 }
@@ -102,8 +102,8 @@ func (i *importer) run(ctx context.Context, dir string) (err error) {
 	return nil
 }
 
-// recordFiles lists the files of mod_json_cdr below dir; with the parameter
-// rotate they are in directories named by the time.
+// recordFiles lists the files of mod_json_cdr below dir. With mod_json_cdr's parameter rotate
+// they are in subdirectories named by time.
 func recordFiles(dir string) (files []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Type().IsRegular() && strings.HasSuffix(entry.Name(), importSuffix) {
@@ -114,7 +114,8 @@ func recordFiles(dir string) (files []string, err error) {
 	return files, err
 }
 
-// sendAll sends several files at a time, until all are sent or one cannot be.
+// sendAll sends several files at a time until all are sent, or one fails for a reason that would
+// stop the others too.
 func (i *importer) sendAll(ctx context.Context, files []string) (done imported, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -156,8 +157,8 @@ func (i *importer) sendAll(ctx context.Context, files []string) (done imported, 
 	return done, context.Cause(ctx)
 }
 
-// isRecordsFault reports whether a status is about one record, so that others may
-// still be taken.
+// isRecordsFault reports whether a status concerns one record only, so that others may still be
+// accepted.
 func isRecordsFault(status int) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusConflict, http.StatusRequestEntityTooLarge:
@@ -166,7 +167,7 @@ func isRecordsFault(status int) bool {
 	return false
 }
 
-// send sends one file until it is stored or refused, or i.wait is over.
+// send sends one file until it is stored, refused, or i.wait has passed.
 func (i *importer) send(ctx context.Context, file string) (replayed bool, err error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -197,7 +198,7 @@ func (i *importer) send(ctx context.Context, file string) (replayed bool, err er
 	return replayed, nil
 }
 
-// post posts a file as mod_json_cdr would have.
+// post posts a file as mod_json_cdr does.
 func (i *importer) post(ctx context.Context, file string, content []byte) (replayed bool, err error) {
 	record := bytes.TrimSpace(content)
 	contentType := "application/json"

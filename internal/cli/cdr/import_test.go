@@ -28,8 +28,8 @@ func newImportEnv(t *testing.T) *clitest.Env {
 	})
 }
 
-// errLogDir writes captured call records as mod_json_cdr leaves them behind, in
-// each of its encodings, and returns their UUIDs.
+// errLogDir writes captured call records in the layout of mod_json_cdr's error directory, in each
+// of its encodings, and returns their UUIDs.
 func errLogDir(t *testing.T) (dir string, uuids []string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -75,7 +75,7 @@ func TestImportIntoAServer(t *testing.T) {
 	if len(uuids) != 4 {
 		t.Fatalf("%d captured legs", len(uuids))
 	}
-	// A new key may be unknown for a moment.
+	// A server may not have a new key yet.
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		code, out, errs := w.Run("cdr", "import", dir)
 		if code == cli.ExitOK && out == "4 new, 0 imported before, 0 refused\n" {
@@ -108,8 +108,7 @@ func TestImportIntoAServer(t *testing.T) {
 	w.Fails(cli.ExitUsage, "no such file", "cdr", "import", "--api-key", "x", filepath.Join(dir, "nowhere"))
 }
 
-// A server that is busy is asked again; one that is away ends the import with
-// what to do.
+// Import retries at a busy server; at an unreachable one it ends with advice.
 func TestImportWaitsForTheServer(t *testing.T) {
 	var posts atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -1,5 +1,5 @@
-// Package clitest runs command lines of internal/cli in a test's process, on a
-// data directory of the test's own.
+// Package clitest runs command lines of internal/cli in a test's process, on a data directory for
+// each test.
 package clitest
 
 import (
@@ -25,7 +25,7 @@ type Env struct {
 	commands func(*cli.Program) []*cobra.Command
 }
 
-// New makes an Env for a program with these commands.
+// New returns an Env for a program with these commands.
 func New(t *testing.T, name string, commands func(*cli.Program) []*cobra.Command) *Env {
 	return &Env{T: t, Dir: t.TempDir(), name: name, commands: commands}
 }
@@ -45,7 +45,7 @@ func (e *Env) RunContext(ctx context.Context, args ...string) (code int, out, er
 	return code, stdout.String(), stderr.String()
 }
 
-// Must returns the output of a command line that has to succeed.
+// Must returns the output of a command line, which must succeed.
 func (e *Env) Must(args ...string) string {
 	e.T.Helper()
 	code, out, errs := e.Run(args...)
@@ -55,7 +55,8 @@ func (e *Env) Must(args ...string) string {
 	return out
 }
 
-// Fails expects an exit code and a single line on stderr that contains want.
+// Fails runs a command line, which must fail with an exit code and a single line on stderr that
+// contains want.
 func (e *Env) Fails(code int, want string, args ...string) {
 	e.T.Helper()
 	got, out, errs := e.Run(args...)
@@ -64,7 +65,7 @@ func (e *Env) Fails(code int, want string, args ...string) {
 	}
 }
 
-// List decodes the JSON that a command line prints.
+// List runs a command line and decodes the JSON that it prints.
 func (e *Env) List(into any, args ...string) {
 	e.T.Helper()
 	if err := json.Unmarshal([]byte(e.Must(args...)), into); err != nil {

@@ -19,8 +19,8 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// Serve runs the whole program on the data directory, embedded and with TLS,
-// for as long as the test. Commands find it by the same settings.
+// Serve runs the whole program on the data directory, with embedded backends and TLS, until the
+// test ends. Commands find it through the same settings.
 func (e *Env) Serve(change ...func(*settings.Settings)) *settings.Settings {
 	e.T.Helper()
 	s := settings.Default()

@@ -19,7 +19,7 @@ func Command(p *cli.Program) *cobra.Command {
 	return cli.Group("deadletter", "The records that could not be normalized", deadletterList(p), deadletterRetry(p))
 }
 
-// letter is one dead letter. The record's memory is the reader's.
+// letter is one dead letter. Its record is valid until the next read.
 type letter struct {
 	record *kafka.Record
 	at     event.Position // in cc.dead
@@ -32,14 +32,13 @@ func letterOf(record *kafka.Record) letter {
 // topic returns the topic of the record that could not be normalized.
 func (l letter) topic() string { return string(l.record.Header(event.HeaderOrigTopic)) }
 
-// kind returns the bounded reason.
+// kind returns the kind of the error, one of a fixed set.
 func (l letter) kind() string { return string(l.record.Header(event.HeaderErrorKind)) }
 
-// reason returns the reason in words.
+// reason returns the error's text.
 func (l letter) reason() string { return string(l.record.Header(event.HeaderError)) }
 
-// deadPartitions returns the number of partitions of cc.dead; 0 when it is missing
-// yet, which is when nothing has died.
+// deadPartitions returns the number of partitions of cc.dead; 0 if the topic does not exist yet.
 func deadPartitions(ctx context.Context, cluster *kafka.Cluster) (int, error) {
 	n, err := cluster.Partitions(ctx, event.TopicDead)
 	if fault.KindOf(err) == fault.KindNotFound {
@@ -48,8 +47,8 @@ func deadPartitions(ctx context.Context, cluster *kafka.Cluster) (int, error) {
 	return n, err
 }
 
-// scan hands the records of a partition of cc.dead to visit, batch by batch,
-// from offset from to before offset to. What was trimmed meanwhile is skipped.
+// scan passes the records of a partition of cc.dead to visit, batch by batch, from offset from to
+// before offset to. It skips records that retention has deleted meanwhile.
 func scan(ctx context.Context, cluster *kafka.Cluster, partition int, from, to int64,
 	visit func(records []kafka.Record) error) error {
 	for from < to {

@@ -37,7 +37,7 @@ func onEachKafka(t *testing.T, test func(t *testing.T, w *clitest.Env)) {
 	})
 }
 
-// died is when the first letter died: not so long ago that Kafka drops it.
+// died is the time of the first dead letter, within Kafka's retention.
 var died = time.Now().Add(-time.Hour).Truncate(time.Second)
 
 func dead(n int, topic, kind string) kafka.Record {
@@ -53,8 +53,8 @@ func dead(n int, topic, kind string) kafka.Record {
 	}
 }
 
-// bury makes the topics and some dead letters: 0, 2, 4 in partition 0, and
-// 1, 3, 5 in partition 1; 4 and 5 are call records.
+// bury creates the topics and some dead letters: 0, 2, 4 in partition 0, and 1, 3, 5 in partition
+// 1; 4 and 5 are call records.
 func bury(t *testing.T, cluster *kafka.Cluster) {
 	t.Helper()
 	if err := cluster.EnsureTopics(t.Context(), kafka.Specs(2)); err != nil {

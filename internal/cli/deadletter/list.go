@@ -55,8 +55,8 @@ func deadletterList(p *cli.Program) *cobra.Command {
 	return command
 }
 
-// letterRow is a dead letter as --json shows it; its value is JSON, or text,
-// or base64, whatever it can be.
+// letterRow is a dead letter as --json shows it; its value is JSON if it is valid JSON, else
+// text, else base64.
 type letterRow struct {
 	Position string            `json:"position"`
 	Time     string            `json:"time"`
@@ -72,8 +72,8 @@ type letterRow struct {
 	at time.Time
 }
 
-// newestLetters reads all dead letters and keeps the newest, by time. Values
-// and headers are kept only when asked for.
+// newestLetters reads all dead letters and keeps the newest, by time; values and headers only on
+// request.
 func newestLetters(ctx context.Context, cluster *kafka.Cluster, filter letterFilter, limit int, whole bool) ([]letterRow, error) {
 	partitions, err := deadPartitions(ctx, cluster)
 	if err != nil {

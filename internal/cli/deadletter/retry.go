@@ -16,9 +16,9 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// retriable are the topics that dead letters can go back to: those that the
-// normalizer reads. All others have its ids and positions in them, which no
-// other program may write.
+// retriable are the topics that dead letters can be sent back to: those that the normalizer
+// reads. Records of the other topics contain its ids and positions, which no other program may
+// write.
 var retriable = []string{event.TopicRaw, event.TopicCDRRaw}
 
 // errorHeaders are the headers that mark a record as a dead letter.
@@ -93,7 +93,7 @@ func (r *retry) close() error {
 	return r.producer.Close(ctx)
 }
 
-// positions sends exactly those letters, or none when one of them is not there.
+// positions sends exactly the letters at the positions, or none if one does not exist.
 func (r *retry) positions(ctx context.Context, positions []event.Position) error {
 	records := make([]kafka.Record, 0, len(positions))
 	for _, position := range positions {
@@ -148,9 +148,8 @@ func (r *retry) find(ctx context.Context, position event.Position) (letter, erro
 	return letterOf(found), nil
 }
 
-// original returns the record without its dead letter headers. Kafka gives it a
-// new time, and so its event a new id; its key leads it to its account's
-// partition.
+// original returns the record without its dead letter headers. Kafka gives it a new time, so its
+// event gets a new id; its key assigns it to its account's partition.
 func (l letter) original() kafka.Record {
 	headers := make([]kafka.Header, 0, len(l.record.Headers))
 	for _, header := range l.record.Headers {

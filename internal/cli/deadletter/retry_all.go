@@ -9,13 +9,13 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// retryGroup returns the consumer group that remembers how far the letters of
-// one original topic were sent back. Each topic has its own, so that --topic
-// does not pass over the letters of others.
+// retryGroup returns the consumer group whose offsets record how far the letters of one original
+// topic were sent back. Each topic has its own group, so that --topic does not skip the letters
+// of others.
 func retryGroup(topic string) string { return "trunkline-deadletter-" + topic }
 
-// all sends every letter that no retry of all has sent yet. Several at once
-// share the partitions, as members of a group.
+// all sends every letter that no earlier retry of all has sent. Concurrent commands share the
+// partitions as members of a group.
 func (r *retry) all(ctx context.Context) error {
 	partitions, err := deadPartitions(ctx, r.cluster)
 	if err != nil {
@@ -39,7 +39,7 @@ func (r *retry) all(ctx context.Context) error {
 	return nil
 }
 
-// topic sends the letters of one original topic that lie before ends.
+// topic sends the letters of one original topic before the offsets ends.
 func (r *retry) topic(ctx context.Context, topic string, ends []int64) (sent int, err error) {
 	run := &topicRetry{retry: r, name: topic, ends: ends, left: make(map[int]bool)}
 	for n, end := range ends {
@@ -60,7 +60,7 @@ func (r *retry) topic(ctx context.Context, topic string, ends []int64) (sent int
 	return run.sent, err
 }
 
-// errDone ends a group that has nothing left to do.
+// errDone ends a group that has no letters left.
 var errDone = fmt.Errorf("all dead letters are sent back")
 
 // topicRetry is one run over the letters of one original topic.
@@ -75,12 +75,12 @@ type topicRetry struct {
 	sent int
 }
 
-// retryPartition sends one partition's letters, and then stays until the group ends: a
-// retryPartition that returned would be started again.
+// retryPartition sends one partition's letters and then waits until the group ends: the group
+// would restart a function that returns.
 func (t *topicRetry) retryPartition(ctx context.Context, lane *kafka.Assignment) error {
 	if lane.Partition < len(t.ends) {
 		if err := t.send(ctx, lane); err != nil {
-			if ctx.Err() == nil { // else the partition was taken away
+			if ctx.Err() == nil { // otherwise the partition was revoked
 				t.finish(err)
 			}
 			return err

@@ -84,8 +84,8 @@ func (d *demo) run(ctx context.Context) (err error) {
 	return err
 }
 
-// makeKey makes an API key in the database beside the server, and puts the
-// account's id in place of its name. forget deletes the key.
+// makeKey creates an API key in the server's database and replaces the account's name with its
+// id. forget deletes the key.
 func (d *demo) makeKey(ctx context.Context, account *string) (forget func(), err error) {
 	var made identity.APIKey
 	err = d.p.WithDirectory(ctx, func(directory *identity.Service) (err error) {

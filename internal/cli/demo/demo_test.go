@@ -25,7 +25,7 @@ func newEnv(t *testing.T) *clitest.Env {
 	})
 }
 
-// ingest is the door of a server that answers its first posts as told.
+// ingest is the ingest endpoint of a server that answers its first posts with given statuses.
 type ingest struct {
 	answers []int // of the first posts; then 202
 	onPost  func(n int)

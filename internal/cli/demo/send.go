@@ -13,7 +13,7 @@ import (
 	"trunkline/internal/retry"
 )
 
-// awaitServer waits until the server answers; false: ctx ended first.
+// awaitServer waits until the server answers. It returns false if ctx ended first.
 func (d *demo) awaitServer(ctx context.Context) (up bool, err error) {
 	for began, told := time.Now(), false; ; told = true {
 		if d.client, err = d.server.Client(); err != nil {
@@ -55,8 +55,8 @@ func (d *demo) post(ctx context.Context, e callcenter.Event) error {
 	return err
 }
 
-// send plays the center until ctx ends or count is reached. An event is sent
-// until it is accepted; the next one waits.
+// send sends the events of the center until ctx ends or count is reached. It retries each event
+// until it is accepted, before the next one.
 func (d *demo) send(ctx context.Context, account string) (sent int, err error) {
 	center := callcenter.New(account, d.seed)
 	tick := time.NewTicker(time.Duration(float64(time.Second) / d.rate))
@@ -75,10 +75,10 @@ func (d *demo) send(ctx context.Context, account string) (sent int, err error) {
 	return sent, nil
 }
 
-// keyGrace is the time for which a new key may be unknown to the server.
+// keyGrace is the time for which the server may not have a new key.
 const keyGrace = 5 * time.Second
 
-// deliver sends one event until it is accepted, refused for good, or ctx ends.
+// deliver sends one event until it is accepted or permanently refused, or ctx ends.
 func (d *demo) deliver(ctx context.Context, e callcenter.Event) error {
 	began, backoff := time.Now(), retry.Backoff{First: 250 * time.Millisecond, Max: 10 * time.Second}
 	for {

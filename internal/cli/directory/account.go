@@ -90,7 +90,7 @@ again, or in a running server. The id is never given again.`,
 			return p.WithStores(cmd.Context(), func(stores cli.Stores) error {
 				id, err := stores.Directory.DeleteAccount(cmd.Context(), args[0], "")
 				if now && fault.KindOf(err) == fault.KindNotFound {
-					id, err = args[0], nil // deleted before
+					id, err = args[0], nil // already deleted
 				}
 				if err == nil && now {
 					err = purge(p, cmd.Context(), stores, id)
@@ -106,7 +106,7 @@ again, or in a running server. The id is never given again.`,
 	return command
 }
 
-// purge deletes what there is of a deleted account.
+// purge deletes all data of a deleted account.
 func purge(p *cli.Program, ctx context.Context, stores cli.Stores, id string) (err error) {
 	store, closeStore, err := backend.Recordings(stores.Settings, p.ToolLog())
 	if err != nil {
@@ -130,7 +130,7 @@ func purge(p *cli.Program, ctx context.Context, stores cli.Stores, id string) (e
 	return p.WithKafka(ctx, func(_ *settings.Settings, cluster *kafka.Cluster) (err error) {
 		producer := cluster.NewProducer(kafka.ProducerConfig{})
 		defer func() { err = errors.Join(err, producer.Close(context.WithoutCancel(ctx))) }()
-		if _, err := cluster.Partitions(ctx, event.TopicQueues); fault.KindOf(err) != fault.KindNotFound { // a server has run
+		if _, err := cluster.Partitions(ctx, event.TopicQueues); fault.KindOf(err) != fault.KindNotFound { // the topic exists once a server has run
 			of.QueueConfigs = stats.NewQueueConfigs(cluster, producer)
 		}
 		purge, err := backend.Purge(ctx, stores.Settings, stores.DB, stores.Directory, of, p.ToolLog())

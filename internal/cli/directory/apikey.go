@@ -77,8 +77,8 @@ func names(scopes []identity.Scope) []string {
 
 const maxLifeDays = 100 * 366
 
-// parseLife reads how long a key is valid: a number of days with d, or a duration
-// of Go. The error is for the user.
+// parseLife parses how long a key is valid: a number of days with d, or a Go duration. The error
+// is a text for the user.
 func parseLife(text string) (time.Duration, error) {
 	life, err := time.ParseDuration(text)
 	if days, ok := strings.CutSuffix(text, "d"); ok {

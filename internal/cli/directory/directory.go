@@ -10,8 +10,7 @@ import (
 	"trunkline/internal/cli"
 )
 
-// onDirectory completes a command that runs on the directory. The flags required must
-// not be empty.
+// onDirectory completes a command that runs on the directory, with the required flags.
 func onDirectory(p *cli.Program, command *cobra.Command, run func(ctx context.Context, d *identity.Service, args []string) error, required ...string) *cobra.Command {
 	command.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := cli.RequireFlags(cmd, required...); err != nil {
@@ -31,8 +30,8 @@ func onUser(p *cli.Program, command *cobra.Command, run func(ctx context.Context
 	}, "account")
 }
 
-// listOfAccounts completes a command that lists what list finds of --account, or of
-// every account without it. view returns a row for --json.
+// listOfAccounts completes a command that prints the result of list for --account, or for every
+// account without it. view returns a row for --json.
 func listOfAccounts[T, R any](p *cli.Program, command *cobra.Command, list func(d *identity.Service, ctx context.Context, account string) ([]T, error),
 	view func(T) R, header []string, cells func(R) []string) *cobra.Command {
 	account, asJSON := command.Flags().String("account", "", cli.AccountUsage), cli.JSONListFlag(command.Flags())

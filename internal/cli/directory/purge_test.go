@@ -17,7 +17,7 @@ import (
 	"trunkline/stats"
 )
 
-// tablesOfAccounts returns the tables whose rows belong to an account.
+// tablesOfAccounts returns the tables with a column for the account.
 func tablesOfAccounts(t *testing.T, db *sqldb.DB) []string {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), `SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c
@@ -29,7 +29,7 @@ func tablesOfAccounts(t *testing.T, db *sqldb.DB) []string {
 	return tables
 }
 
-// insertRow puts a row of the account into a table: whatever its columns allow.
+// insertRow inserts a row of the account into a table, with any values that its columns accept.
 func insertRow(t *testing.T, db *sqldb.DB, table, account string) {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), `SELECT name, type FROM pragma_table_info($1)`, table)
@@ -42,7 +42,7 @@ func insertRow(t *testing.T, db *sqldb.DB, table, account string) {
 		case name == "account_id":
 			value = "'" + account + "'"
 		case name == "master_key_id":
-			value = "''" // nothing is sealed
+			value = "''" // no sealed secret
 		case name == "object":
 			value = "'" + account + "/file'"
 		case kind != "TEXT":
@@ -59,7 +59,8 @@ func insertRow(t *testing.T, db *sqldb.DB, table, account string) {
 	}
 }
 
-// A table that a package adds for accounts has to be purged too.
+// A table with a column for the account must be covered by the purge, also in packages that are
+// added later.
 func TestDeletingAnAccountNowPurgesEveryTable(t *testing.T) {
 	w := newEnv(t)
 	for _, id := range []string{"gone", "stays"} {
@@ -68,7 +69,7 @@ func TestDeletingAnAccountNowPurgesEveryTable(t *testing.T) {
 		w.Must("apikey", "create", "--account", id)
 	}
 	w.Must("account", "create", "first", "--domain", "first.example", "--id", "first")
-	w.Must("account", "delete", "first", "--now") // makes all tables
+	w.Must("account", "delete", "first", "--now") // creates all tables
 	w.Must("account", "delete", "first", "--now")
 	w.Fails(cli.ExitFailed, "ids are not given again", "account", "create", "again", "--domain", "again.example", "--id", "first")
 	w.Fails(cli.ExitFailed, "There is no deleted account", "account", "delete", "nobody", "--now")
@@ -123,7 +124,7 @@ func TestDeletingAnAccountNowPurgesEveryTable(t *testing.T) {
 	}
 }
 
-// The configurations of queues are on Kafka, and the broker is the server's.
+// Queue configurations are on Kafka, in the server's broker.
 func TestDeletingAnAccountNowPurgesTheConfigurationOfItsQueues(t *testing.T) {
 	w := newEnv(t)
 	s := w.Serve()

@@ -16,7 +16,7 @@ import (
 	"trunkline/internal/cli/portal"
 )
 
-// request is a command line.
+// request holds the flags and arguments of explain.
 type request struct {
 	client, user string
 	all, asJSON  bool

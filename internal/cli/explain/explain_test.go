@@ -19,8 +19,7 @@ import (
 
 const password = "a password of the demo"
 
-// An event of a running server, to which nobody listens, is explained as a table and
-// as JSON.
+// explain shows an event of a running server without subscribers as a table and as JSON.
 func TestExplain(t *testing.T) {
 	e := clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
 		return []*cobra.Command{portal.LoginCommand(p), explain.Command(p)}
@@ -61,7 +60,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// produce puts a login of an agent on cc.raw, and returns the id of its event.
+// produce produces an agent login to cc.raw and returns the id of its event.
 func produce(e *clitest.Env) (id string) {
 	e.T.Helper()
 	err := (&cli.Program{Env: append(e.Vars, "TRUNKLINE_DATA_DIR="+e.Dir)}).WithKafka(e.T.Context(), func(_ *settings.Settings, cluster *kafka.Cluster) error {
@@ -92,7 +91,7 @@ func produce(e *clitest.Env) (id string) {
 	return id
 }
 
-// Every outcome has a text of its own in the table.
+// Every outcome has its own text in the table.
 func TestEveryOutcomeIsShown(t *testing.T) {
 	for text, body := range map[string]string{
 		"queue_ids is sales, a and 1 more":                 `{"outcome":"filtered","filtered_by":{"field":"queue_ids","admits":["sales","a"],"count":3}}`,

@@ -6,7 +6,7 @@ import (
 	"trunkline/fanout"
 )
 
-// Why is why for the JSON of a connection.
+// Why calls why with the JSON of a connection.
 func Why(body []byte) string {
 	var c fanout.Connection
 	if err := json.Unmarshal(body, &c); err != nil {

@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/cli"
 )
 
-// explanation is the part of the response that the table shows.
+// explanation holds the members of the response that the table shows.
 type explanation struct {
 	Event struct {
 		ID        string `json:"id"`
@@ -92,7 +92,7 @@ func (e *explanation) print(p *cli.Program, r request) error {
 	return nil
 }
 
-// note writes what the tables do not show to stderr.
+// note writes information that the tables do not have to stderr.
 func (e *explanation) note(p *cli.Program, hidden int) {
 	total := 0
 	for _, n := range e.Counts {
@@ -112,7 +112,7 @@ func (e *explanation) note(p *cli.Program, hidden int) {
 	}
 }
 
-// source returns what the event was made from, a line for each part.
+// source describes the raw record of the event, a line for each part.
 func (e *explanation) source() []string {
 	raw := "deleted, or the log was cut"
 	if e.Raw.Available {
@@ -138,7 +138,7 @@ func (e *explanation) source() []string {
 	return lines
 }
 
-// why returns what led to the outcome at a connection.
+// why returns the reasons for the outcome at a connection.
 func why(c *fanout.Connection) string {
 	last := ""
 	if c.LastEventID != 0 {

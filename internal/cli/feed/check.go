@@ -31,7 +31,7 @@ func check(p *cli.Program) *cobra.Command {
 					return cli.Usagef("there is no feed %q in the settings", args[0])
 				}
 				cfg := stores.Settings.Feeds[at]
-				cfg.SyncAccounts = false // a check changes nothing
+				cfg.SyncAccounts = false // a check has no side effects
 				platform, err := app.FeedPlatform(stores.Directory)(cfg, feed.Deps{
 					Accounts: feed.NewAccounts(cfg, app.FeedDirectory{Identity: stores.Directory}), Metrics: prometheus.NewRegistry(), Log: p.ToolLog(),
 				})
@@ -46,8 +46,8 @@ func check(p *cli.Program) *cobra.Command {
 	return command
 }
 
-// checkPlatform connects and prints what there is. A refusal's advice is part of the
-// error.
+// checkPlatform connects and prints the subscription, the state and an event. Its error includes
+// the advice on a refusal.
 func checkPlatform(ctx context.Context, out io.Writer, cfg feed.Config, platform feed.Platform, wait time.Duration) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

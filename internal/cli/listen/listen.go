@@ -67,7 +67,7 @@ nothing twice.`,
 	return command
 }
 
-// connect makes the client. What New blames is the command line.
+// connect returns the client. Errors of New are usage errors.
 func (f *listenFlags) connect(p *cli.Program) (*trunkline.Client, error) {
 	prefixes := map[string]string{"api": "/api/v2/cc_events_channel", "ws": "/ws/v1/cc_events"}
 	if f.client.PathPrefix = prefixes[f.pathSet]; f.client.PathPrefix == "" {
@@ -87,7 +87,7 @@ func (f *listenFlags) connect(p *cli.Program) (*trunkline.Client, error) {
 	return client, nil
 }
 
-// useSession takes server and token from trunkline login.
+// useSession takes server and token from the saved login.
 func (f *listenFlags) useSession(p *cli.Program) error {
 	session, err := portal.Open(p)
 	if err != nil {
@@ -120,7 +120,7 @@ func (f *listenFlags) usePassword(p *cli.Program) (err error) {
 	return nil
 }
 
-// run listens from --since on.
+// run subscribes from --since on.
 func (f *listenFlags) run(ctx context.Context, p *cli.Program, client *trunkline.Client) error {
 	if f.options.Since == "" || f.options.Since == sinceEarliest || strings.HasPrefix(f.options.Since, "cc_evt_") {
 		return f.listen(ctx, p, client, "", f.options.Since)
@@ -133,22 +133,22 @@ func (f *listenFlags) run(ctx context.Context, p *cli.Program, client *trunkline
 	shown := at.Format(time.DateTime)
 	f.options.Since = from
 	if err = f.listen(ctx, p, client, from, shown); errors.Is(err, trunkline.ErrPositionGone) {
-		f.options.Since = sinceEarliest // the log begins later
+		f.options.Since = sinceEarliest // the log begins after --since
 		err = f.listen(ctx, p, client, from, shown)
 	}
 	return err
 }
 
-// listen prints events until ctx ends or an error is permanent. Those with an id
-// below from, which a resume by time may repeat, are left out. since is the
-// position that a person is shown until there is an event.
+// listen prints events until ctx ends or an error is permanent. It skips events with an id below
+// from, which a resume by time may repeat. since is the position in the status line until the
+// first event.
 func (f *listenFlags) listen(ctx context.Context, p *cli.Program, client *trunkline.Client, from, since string) error {
 	f.options.Status = func(s trunkline.Status) {
 		text := "connected, listening"
 		if s.Err != nil {
 			text = fmt.Sprintf("%v; again in %s", s.Err, s.RetryIn.Round(10*time.Millisecond))
 		} else if since != "" {
-			id, _, _ := strings.Cut(since, ".") // of a cursor, without its positions
+			id, _, _ := strings.Cut(since, ".") // a cursor's event id, without its positions
 			text = "connected, resuming from " + id
 		}
 		fmt.Fprintln(p.Err, "trunkline: "+cli.Printable(text))

@@ -27,7 +27,8 @@ func newEnv(t *testing.T) *clitest.Env {
 	})
 }
 
-// channel returns an events channel that sends its messages and then revokes.
+// channel returns an events channel that sends its messages and then closes with "access
+// revoked".
 func channel(messages ...string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /ws/v1/cc_events/login", func(w http.ResponseWriter, _ *http.Request) {
@@ -71,7 +72,7 @@ func TestListenPrintsALineForEachEvent(t *testing.T) {
 	later := time.Unix(1_795_000_001, 0).Format(time.TimeOnly)
 	want := at + "  queue.call_answered  demo  agent=2001  agent_name=Ada  queue=support  call=c1 [2J  caller=+12025550104  state=talking  before=ringing  wait=1m5s\n" +
 		later + "  AGENT_CUSTOM_EVENT  demo  reason=test\n" +
-		later + "  AGENT_LOGIN  demo  queue=sales\n" + // from before events had facts
+		later + "  AGENT_LOGIN  demo  queue=sales\n" + // a message without facts
 		strings.ReplaceAll(messages[4], "\n", "") + "\n"
 	if code != cli.ExitFailed || out != want {
 		t.Errorf("exits with %d, prints %q, want %q", code, out, want)
@@ -150,8 +151,8 @@ func FuzzReadable(f *testing.F) {
 	})
 }
 
-// A time is an event id of that moment. Where the log begins later, listen begins
-// with the log, and leaves out what is older.
+// A time is converted to an event id. If the log begins later, listen starts at its beginning and
+// skips older events.
 func TestListenSinceATime(t *testing.T) {
 	const at = 1_795_000_000
 	old, fresh := event.FirstID(time.Unix(at-10, 0), 3), event.FirstID(time.Unix(at+10, 0), 3)

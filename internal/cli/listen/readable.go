@@ -10,22 +10,20 @@ import (
 	"trunkline/internal/cli"
 )
 
-// oneLine returns a message without line breaks: data keeps its source's bytes,
-// and its source may have written it over many lines.
+// oneLine returns a message without line breaks, which the source's bytes in data may contain.
 func oneLine(message []byte) []byte {
 	if !bytes.ContainsAny(message, "\r\n") {
 		return message
 	}
 	var line bytes.Buffer
 	if json.Compact(&line, message) != nil {
-		return message // the client has found it to be JSON
+		return message // the client has parsed it as JSON
 	}
 	return line.Bytes()
 }
 
-// readable returns a message as a line for people: the time, the name of what
-// happened or else the type, the account, and the facts. A message without facts
-// has its queue alone.
+// readable returns a message as one line of text: time, fact name or else type, account, and
+// facts. A message without facts shows only its queue.
 func readable(message []byte) []byte {
 	var m struct {
 		Type      string `json:"type"`
@@ -37,7 +35,7 @@ func readable(message []byte) []byte {
 		} `json:"metadata"`
 	}
 	if json.Unmarshal(message, &m) != nil {
-		return oneLine(message) // not a message of Trunkline: as it is
+		return oneLine(message) // not a Trunkline message: unchanged
 	}
 	f := &m.Metadata.Facts
 	what := string(f.Name)
@@ -65,7 +63,7 @@ func readable(message []byte) []byte {
 	return []byte(cli.Printable(strings.Join(words, "  ")))
 }
 
-// duration returns milliseconds as 1m5s; "" where they are not known.
+// duration formats milliseconds as 1m5s; "" if unknown.
 func duration(ms event.Millis) string {
 	if !ms.Known {
 		return ""

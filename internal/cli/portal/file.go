@@ -14,10 +14,10 @@ import (
 	"trunkline/internal/cli"
 )
 
-// file is the saved login.
+// file is the file of the saved login.
 type file struct{ path string }
 
-// fileOf returns the file of the user who runs the command.
+// fileOf returns the file of the user that runs the command.
 func fileOf(p *cli.Program) (file, error) {
 	dir := p.Getenv("XDG_CONFIG_HOME")
 	if dir == "" {
@@ -58,8 +58,8 @@ func (f file) write(l login) error {
 	return nil
 }
 
-// update changes the saved login while no other command does. A login that change
-// returns an error for stays as it was.
+// update changes the saved login under a lock against other commands. If change returns an error,
+// the login stays unchanged.
 func (f file) update(change func(*login) error) error {
 	return f.locked(func() error {
 		l, err := f.read()
@@ -73,7 +73,7 @@ func (f file) update(change func(*login) error) error {
 	})
 }
 
-// locked runs work while it holds the lock beside the file.
+// locked runs work while it holds the lock file beside the login.
 func (f file) locked(work func() error) (err error) {
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 		return fmt.Errorf("making the directory of the login: %w", err)

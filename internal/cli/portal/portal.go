@@ -1,10 +1,10 @@
-// Package portal has the commands login and logout, and the session that login
-// keeps for the commands that call a server's REST API as a user.
+// Package portal has the commands login and logout, and the saved session with which other
+// commands call a server's REST API as a user.
 //
-// The session is one file, login.json in the directory trunkline of the user's
-// configuration ($XDG_CONFIG_HOME, else ~/.config), mode 0600. Access tokens last
-// an hour and are renewed with the refresh token, which is good for one use:
-// commands that run at the same time renew one after another, under a lock.
+// The session is one file, login.json in the directory trunkline of the user's configuration
+// ($XDG_CONFIG_HOME, else ~/.config), mode 0600. Access tokens last an hour and are renewed with
+// the refresh token, which can be used once: concurrent commands renew one after another, under a
+// lock.
 package portal
 
 import (
@@ -26,7 +26,7 @@ import (
 // renewBefore is how long before its end an access token is renewed.
 const renewBefore = time.Minute
 
-// renewTimeout is the time of a renewal, which an interrupt does not end.
+// renewTimeout is the timeout of a renewal. An interrupt does not cancel it.
 const renewTimeout = 15 * time.Second
 
 // headerTimeout is the timeout of a response's header. A body may take longer.
@@ -44,7 +44,7 @@ type Session struct {
 // login is the content of the file.
 type login struct {
 	URL          string   `json:"url"`
-	CAFiles      []string `json:"ca_files,omitempty"` // certificates to trust beside the system's, absolute paths
+	CAFiles      []string `json:"ca_files,omitempty"` // trusted in addition to the system's, absolute paths
 	Insecure     bool     `json:"insecure,omitempty"`
 	Username     string   `json:"username"`
 	Domain       string   `json:"domain"`
@@ -71,7 +71,7 @@ func (l *login) set(t tokens, now time.Time) {
 
 var errNoLogin = cli.Usagef("there is no login: run trunkline login --username U --domain D first")
 
-// Open reads the saved login. Without one it returns a fault of the command line.
+// Open reads the saved login. Without one it returns a usage error.
 func Open(p *cli.Program) (*Session, error) {
 	f, err := fileOf(p)
 	if err != nil {
@@ -88,7 +88,7 @@ func Open(p *cli.Program) (*Session, error) {
 	return &Session{file: f, login: l, trust: tlsConfig, client: newClient(tlsConfig)}, nil
 }
 
-// WithSession completes a command that runs with the saved login.
+// WithSession completes a command that uses the saved login.
 func WithSession(p *cli.Program, command *cobra.Command, run func(cmd *cobra.Command, s *Session, args []string) error) *cobra.Command {
 	command.RunE = func(cmd *cobra.Command, args []string) error {
 		s, err := Open(p)
@@ -101,7 +101,7 @@ func WithSession(p *cli.Program, command *cobra.Command, run func(cmd *cobra.Com
 	return command
 }
 
-// WithAccount is WithSession as the user's account, or as that of --account.
+// WithAccount is WithSession on behalf of the user's account, or of --account.
 func WithAccount(p *cli.Program, command *cobra.Command, run func(cmd *cobra.Command, s *Session, args []string) error) *cobra.Command {
 	account := command.Flags().String("account", "", "id of another account that you may see")
 	return WithSession(p, command, func(cmd *cobra.Command, s *Session, args []string) error {
@@ -126,8 +126,8 @@ func (s *Session) TLS() *tls.Config { return s.trust }
 // URL returns the server's address, without a slash at its end.
 func (s *Session) URL() string { return s.login.URL }
 
-// AccessToken returns an access token of the portal that is valid for at least
-// another minute. It renews the saved one when it has to.
+// AccessToken returns an access token of the portal that is valid for at least another minute. It
+// renews the saved one if necessary.
 func (s *Session) AccessToken(ctx context.Context) (string, error) {
 	if fresh(s.login) {
 		return s.login.AccessToken, nil
@@ -137,7 +137,7 @@ func (s *Session) AccessToken(ctx context.Context) (string, error) {
 			s.login = *l
 			return nil
 		}
-		// A renewal that the server has begun must be saved: its refresh token is used up.
+		// Once the server has used up the refresh token, the new tokens must be saved.
 		renewal, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTimeout)
 		defer cancel()
 		t, err := requestTokens(renewal, s.client, l.URL+"/ucp/v2/login/refresh", map[string]string{"refresh_token": l.RefreshToken})
@@ -183,7 +183,7 @@ type Request struct {
 	Want         int    // status
 }
 
-// Do is Call with a body and a condition. It returns the response's ETag too.
+// Do is Call with a body and a condition. It also returns the response's ETag.
 func (s *Session) Do(ctx context.Context, r Request) (etag string, answer []byte, err error) {
 	request, err := s.request(ctx, r.Method, r.Path)
 	if err != nil {

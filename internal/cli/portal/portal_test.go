@@ -13,8 +13,8 @@ import (
 	"trunkline/internal/cli"
 )
 
-// TestAnInterruptDoesNotLoseARenewal interrupts a command after the server has taken the refresh token,
-// which is good for one use: the new tokens must be in the file.
+// TestAnInterruptDoesNotLoseARenewal interrupts a command after the server has used up the
+// refresh token: the new tokens must be in the file.
 func TestAnInterruptDoesNotLoseARenewal(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -90,7 +90,7 @@ func recordingInspect(p *cli.Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer func() { _ = in.Close() }() // only read
+			defer func() { _ = in.Close() }() // opened for reading
 			told, err := recording.Inspect(in)
 			if err != nil {
 				return fmt.Errorf("inspecting %s: %w", args[0], err)

@@ -19,11 +19,10 @@ func Command(p *cli.Program) *cobra.Command {
 		recordingOpen(p), recordingSeal(p), recordingInspect(p), recordingReseal(p))
 }
 
-// fileUsage is the same for all of them.
+// fileUsage is the help text on FILE of all commands.
 const fileUsage = "\n\nFILE may be - for stdin."
 
-// keyFlags say under which key and salt: each in a flag, in a file, or in the
-// environment.
+// keyFlags are the sources of the key and the salt: a flag, a file, or the environment.
 type keyFlags struct {
 	prefix                       string // of the flags' names, "" or "new-"
 	key, keyFile, salt, saltFile string
@@ -45,7 +44,7 @@ func (k *keyFlags) add(flags *pflag.FlagSet) {
 	}
 }
 
-// env returns the variable of the key or the salt.
+// env returns the environment variable of the key or the salt.
 func (k *keyFlags) env(what string) string {
 	return cli.EnvRecording + strings.ToUpper(strings.ReplaceAll(k.prefix, "-", "_")+what)
 }
@@ -87,13 +86,13 @@ func openInput(p *cli.Program, name string) (io.ReadCloser, error) {
 	return os.Open(name)
 }
 
-// convert runs FILE through work to the output.
+// convert passes FILE through work to the output.
 func convert(p *cli.Program, doing, file, output string, work func(io.Writer, io.Reader) error) error {
 	in, err := openInput(p, file)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = in.Close() }() // only read
+	defer func() { _ = in.Close() }() // opened for reading
 	if output == "" {
 		err = work(p.Out, in)
 	} else {

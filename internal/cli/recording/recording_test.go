@@ -34,7 +34,7 @@ const (
 	recordingSalt = "c2FsdCBvZiB0aGlzIHRlc3Q="
 )
 
-// file writes a file of the clitest.Env and gives its path.
+// file writes a file to the clitest.Env and returns its path.
 func file(w *clitest.Env, name, content string) string {
 	w.T.Helper()
 	path := filepath.Join(w.Dir, name)
@@ -89,7 +89,7 @@ func TestRecordingsOffline(t *testing.T) {
 	}
 	w.Fails(cli.ExitFailed, "not the key", "recording", "open", sealed, "--key", "a wrong key")
 
-	// What fails half-way leaves the output as it was, and no other file.
+	// A command that fails leaves the output unchanged and no other file.
 	file(w, "cut.trkrec", content(w, "call.trkrec")[:70_000])
 	file(w, "opened.wav", "as it was")
 	w.Fails(cli.ExitFailed, "chunk 1: ", "recording", "open", filepath.Join(w.Dir, "cut.trkrec"), "--output", opened)
@@ -125,7 +125,7 @@ func TestRecordingsWrongUsage(t *testing.T) {
 	w.Fails(cli.ExitFailed, "the master key is not available", "masterkey", "rotate")
 }
 
-// service opens what a server on the clitest.Env's data directory has.
+// service opens the recordings of a server on the clitest.Env's data directory.
 func service(w *clitest.Env) (*encryption.Service, *recording.Service) {
 	w.T.Helper()
 	p := &cli.Program{Err: io.Discard, Env: []string{"TRUNKLINE_DATA_DIR=" + w.Dir}}
@@ -182,7 +182,7 @@ func TestKeysAreRotatedAndRecordingsMovedBesideAServer(t *testing.T) {
 	if out := w.Must("recording", "reseal", "--account", "acme.test"); out != "1 recordings moved to the newest key\n" {
 		t.Errorf("recording reseal prints %q", out)
 	}
-	// The server that ran all the while follows.
+	// The running server uses the new key.
 	metadata, err := recordings.Metadata(t.Context(), "acme", "call")
 	check(t, err)
 	opened, err := recordings.Open(context.WithoutCancel(t.Context()), "acme", "call")

@@ -16,7 +16,7 @@ import (
 	"trunkline/recording"
 )
 
-// resealFlags are of both kinds of resealing.
+// resealFlags holds the flags for recordings in the store and for a file.
 type resealFlags struct {
 	account      string
 	old, new     keyFlags

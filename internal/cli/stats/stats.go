@@ -51,8 +51,8 @@ the servers go on, and it shows the progress again when it is started once more.
 	return command
 }
 
-// rebuild asks for rebuilds of all partitions and follows them. A zero from means
-// all that the log holds.
+// rebuild requests rebuilds of all partitions and follows them. A zero from rebuilds from the
+// beginning of the log.
 func rebuild(p *cli.Program, ctx context.Context, from time.Time) (err error) {
 	s, err := p.Settings()
 	if err != nil {
@@ -94,8 +94,7 @@ func rebuild(p *cli.Program, ctx context.Context, from time.Time) (err error) {
 	return follow(p, ctx, requests)
 }
 
-// sameFrom returns an error when the open rebuilds are not those of intervals from
-// a time on.
+// sameFrom returns an error if the open rebuilds begin at another time.
 func sameFrom(open []stats.Rebuild, from time.Time) error {
 	for _, one := range open {
 		if !from.IsZero() && one.From != from.Unix() {
@@ -105,8 +104,8 @@ func sameFrom(open []stats.Rebuild, from time.Time) error {
 	return nil
 }
 
-// plan returns the rebuilds of all partitions that have events. It refuses a time
-// before which figures cannot be folded again exactly.
+// plan returns the rebuilds of all partitions that have events. It refuses a time before the
+// first from which the figures can be rebuilt exactly.
 func plan(ctx context.Context, log stats.Log, partitions int, from time.Time) (wanted []stats.Rebuild, err error) {
 	id := uuid.NewString()
 	var earliest int64
@@ -135,10 +134,10 @@ func plan(ctx context.Context, log stats.Log, partitions int, from time.Time) (w
 	return wanted, nil
 }
 
-// noticeAfter is the time after which follow mentions that no server has begun.
+// noticeAfter is the time after which follow reports that no server has begun.
 const noticeAfter = 10 * time.Second
 
-// follow shows how far the rebuilds are until all have ended.
+// follow prints the progress of the rebuilds until all have ended.
 func follow(p *cli.Program, ctx context.Context, requests *figures.Rebuilds) error {
 	progress, began, noticed := p.Progress("events folded"), time.Now(), false
 	for {

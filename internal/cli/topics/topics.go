@@ -46,8 +46,8 @@ func topicsList(p *cli.Program) *cobra.Command {
 	return command
 }
 
-// topicRows returns the topics of Trunkline that exist. Others may lie beside
-// them where the prefix is empty.
+// topicRows returns the existing topics of Trunkline. With an empty prefix the cluster may have
+// others.
 func topicRows(ctx context.Context, cluster *kafka.Cluster, specs []kafka.TopicSpec) ([]topicRow, error) {
 	infos, err := cluster.Topics(ctx)
 	if err != nil {
@@ -73,8 +73,8 @@ func topicRows(ctx context.Context, cluster *kafka.Cluster, specs []kafka.TopicS
 	return rows, nil
 }
 
-// countRecords returns the number of offsets in a partition's log. While its leader is
-// being elected, as just after its topic was created, it tries again for some seconds.
+// countRecords returns the number of offsets in a partition's log. It retries for some seconds
+// while the leader is being elected, as after the creation of a topic.
 func countRecords(ctx context.Context, cluster *kafka.Cluster, topic string, partition int) (int64, error) {
 	wait := retry.Backoff{First: 100 * time.Millisecond, Max: time.Second}
 	for giveUp := time.Now().Add(electionTimeout); ; {

@@ -43,7 +43,7 @@ func read(answer []byte) (h hook, err error) {
 	return h, nil
 }
 
-// printHook writes a webhook for people, or as it was received.
+// printHook writes a webhook as text, or its JSON as received.
 func printHook(p *cli.Program, answer []byte, asJSON bool) error {
 	if asJSON {
 		return cli.JSONLine(p.Out, json.RawMessage(answer))
@@ -79,7 +79,7 @@ func timeText(seconds int64) string {
 	return time.Unix(seconds, 0).Format(time.DateTime)
 }
 
-// configFlags are the flags of what an administrator sets, but the URL.
+// configFlags are the flags of a webhook's configuration, except the URL.
 type configFlags struct {
 	given     config
 	fromStdin bool
@@ -109,7 +109,7 @@ func (f *configFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.fromStdin, "secret-stdin", false, "read the signing secret from the first line of stdin")
 }
 
-// apply sets in c what the command line names.
+// apply copies the given flags to c.
 func (f *configFlags) apply(p *cli.Program, flags *pflag.FlagSet, c *config) (err error) {
 	given := filterFlags(&f.given.Filters)
 	for i, flag := range filterFlags(&c.Filters) {

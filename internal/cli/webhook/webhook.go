@@ -1,6 +1,6 @@
-// Package webhook has the commands on webhooks, which call a server's REST API as the
-// user of trunkline login: deliveries begin and go on at positions in Kafka, which
-// servers know.
+// Package webhook has the commands on webhooks. They call a server's REST API as the user of
+// trunkline login, because only servers have the positions in Kafka at which deliveries begin and
+// resume.
 package webhook
 
 import (
@@ -65,7 +65,7 @@ func list(p *cli.Program) *cobra.Command {
 	var asJSON bool
 	c := portal.WithAccount(p, &cobra.Command{Use: "list", Short: "List the webhooks, the oldest first", Args: cli.ExactArgs()},
 		func(cmd *cobra.Command, s *portal.Session, _ []string) error {
-			// A page holds all that an account can have.
+			// One page holds the maximum number of webhooks of an account.
 			answer, err := s.Call(cmd.Context(), http.MethodGet, path+"?page_size=1000", http.StatusOK)
 			if err != nil {
 				return fmt.Errorf("listing webhooks: %w", err)

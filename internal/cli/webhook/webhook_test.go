@@ -24,7 +24,7 @@ type shown struct {
 	Filters                         map[string][]string
 }
 
-// A webhook of a running server, from its creation to its end.
+// The commands manage a webhook of a running server from creation to deletion.
 func TestWebhookCommands(t *testing.T) {
 	e := clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
 		return []*cobra.Command{portal.LoginCommand(p), webhook.Command(p)}

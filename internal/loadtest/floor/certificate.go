@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// SelfSigned returns the TLS configuration of a floor: a certificate that
-// no client trusts, of the kind that trunkline makes for itself.
+// SelfSigned returns the TLS configuration of a floor, with a self-signed certificate of the same
+// kind as trunkline's.
 func SelfSigned() (*tls.Config, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

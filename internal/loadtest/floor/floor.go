@@ -15,7 +15,7 @@ import (
 type Config struct {
 	Coalesce bool        // all queued frames in one write
 	TLS      *tls.Config // nil: plain
-	Writers  int         // goroutines that write, each to its share of the sockets
+	Writers  int         // writing goroutines, which share the sockets evenly
 }
 
 // Server is a floor.
@@ -28,7 +28,7 @@ type Server struct {
 	next int // writer of the next socket
 }
 
-// New makes a floor; it works in Serve.
+// New returns a floor, which Serve runs.
 func New(cfg Config) (*Server, error) {
 	if cfg.Writers < 1 {
 		return nil, errors.New("floor: at least one writer is needed")
@@ -40,7 +40,7 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Serve takes sockets from listener until ctx ends, and closes them then.
+// Serve accepts sockets from listener until ctx ends, and then closes them.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	for _, w := range s.writers {
 		s.wg.Go(func() { w.run(ctx) })
@@ -65,8 +65,8 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	}
 }
 
-// welcome makes the handshake and gives the socket to a writer. Who fails at it
-// is not a client of ours: the connection is closed.
+// welcome performs the handshake and passes the socket to a writer. It closes the connection if
+// the handshake fails.
 func (s *Server) welcome(conn net.Conn) {
 	if s.cfg.TLS != nil {
 		conn = tls.Server(conn, s.cfg.TLS)
@@ -83,8 +83,8 @@ func (s *Server) welcome(conn net.Conn) {
 	w.add(stream, conn)
 }
 
-// Send sends a message to every socket of a stream. It waits when writers are
-// far behind, and says false when ctx ended first.
+// Send sends a message to every socket of a stream. It blocks while writers are far behind, and
+// returns false if ctx ended first.
 func (s *Server) Send(ctx context.Context, stream int, message []byte) bool {
 	frame := frame{stream: stream, bytes: append(wsframe.AppendHeader(nil, wsframe.Text, len(message)), message...)}
 	for _, w := range s.writers {

@@ -14,7 +14,7 @@ import (
 
 const run = "run-0001"
 
-// start returns a floor and where it is.
+// start returns a running floor and its address.
 func start(t *testing.T, cfg Config) (s *Server, address string) {
 	t.Helper()
 	s, err := New(cfg)
@@ -82,8 +82,8 @@ func TestFloorsReachEverySocketInOrder(t *testing.T) {
 	}
 }
 
-// prove sends probes until every socket has had one: a handshake is over for
-// the client a little before it is for the floor.
+// prove sends probes until every socket has received one: the client completes a handshake
+// slightly before the floor does.
 func prove(t *testing.T, s *Server, l *loadtest.Load, sockets int) {
 	t.Helper()
 	for began := time.Now(); l.Tally().Proven < sockets; time.Sleep(5 * time.Millisecond) {

@@ -15,8 +15,8 @@ import (
 
 const handshakeTimeout = 15 * time.Second
 
-// handshake answers an upgrade, RFC 6455 section 4.2. The token names the
-// stream that the client is to have; without one it is 0.
+// handshake answers an upgrade request, RFC 6455 section 4.2, and returns the client's stream,
+// the number in the token; without a token it is 0.
 func handshake(conn net.Conn) (stream int, err error) {
 	if err := conn.SetDeadline(time.Now().Add(handshakeTimeout)); err != nil {
 		return 0, err

@@ -8,19 +8,19 @@ import (
 )
 
 const (
-	maxWaiting = 4096     // frames that wait for a writer, then Send waits
-	maxWrite   = 64 << 10 // of one coalesced write: as much as fanout's
+	maxWaiting = 4096     // frames queued for a writer before Send blocks
+	maxWrite   = 64 << 10 // bytes of one coalesced write, as in fanout
 )
 
-// writer writes to its share of the sockets.
+// writer writes to its part of the sockets.
 type writer struct {
 	coalesce bool
 	frames   chan frame
-	waiting  map[int][]byte // a stream's frames that are to leave in one write
+	waiting  map[int][]byte // by stream: frames queued for one write
 
 	mu      sync.Mutex
 	over    bool
-	sockets map[int][]net.Conn // of a stream; a list is only ever appended to, or replaced
+	sockets map[int][]net.Conn // by stream; a list is only ever appended to, or replaced
 }
 
 type frame struct {
@@ -42,7 +42,7 @@ func (w *writer) add(stream int, socket net.Conn) {
 	w.sockets[stream] = append(w.sockets[stream], socket)
 }
 
-// closeAll ends the sockets, and with them a write that waits.
+// closeAll closes the sockets, which also ends blocked writes.
 func (w *writer) closeAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,7 +81,7 @@ func (w *writer) run(ctx context.Context) {
 	}
 }
 
-// gather writes a frame together with what waits.
+// gather writes a frame together with the queued ones.
 func (w *writer) gather(f frame) {
 	for ; ; f = <-w.frames {
 		w.waiting[f.stream] = append(w.waiting[f.stream], f.bytes...)

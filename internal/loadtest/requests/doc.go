@@ -1,16 +1,15 @@
-// Package requests asks a server at a rate, or from so many connections as fast
-// as they go, and counts the responses.
+// Package requests sends requests to a server, at a rate or as fast as a number of connections
+// allows, and counts the responses.
 //
-// At a rate the loop is open: request number n is due at n/rate whatever became
-// of those before, and its latency is from then, so that a server which stops
-// for a second is a second late with all that were due meanwhile, not with one.
-// What was due and could not be begun, as every connection waited, is told by
-// Behind. Without a rate the loop is closed: each connection asks again when it
-// has its answer, and latency is from the asking.
+// With a rate the loop is open: request number n is due at n/rate whether or not earlier ones
+// have completed, and its latency counts from its due time. A server that stalls for a second
+// therefore delays all requests due in that second, not one. Behind returns the number of due
+// requests that could not be sent because all connections were busy. Without a rate the loop is
+// closed: each connection sends its next request after a response, and latency counts from
+// sending.
 //
-// Of HTTP it uses the status codes only: the caller defines the
-// operations and their expected responses.
+// It interprets only the status codes of HTTP: the caller defines the operations and their
+// expected responses.
 //
-// Goroutines: Connections while Run runs; it ends when they have. Nothing is
-// queued.
+// Goroutines: Connections while Run runs; Run returns when all have ended. Nothing is queued.
 package requests

@@ -13,31 +13,31 @@ import (
 // Operation is one kind of request.
 type Operation struct {
 	Name   string
-	Weight int // its share of the requests, of the sum of all
-	// Do makes the n-th request of the operation, from 0. status is 0 when there
-	// was no answer; err is nil when the answer was as it must be.
+	Weight int // its share of the requests is Weight by the sum of all
+	// Do sends the n-th request of the operation, from 0. status is 0 without a response; err is
+	// nil for the expected response.
 	Do func(ctx context.Context, n uint64) (status int, err error)
 }
 
 // MaxWeight bounds the sum of all weights.
 const MaxWeight = 10_000
 
-// Load is operations in turn, by their weights.
+// Load sends the operations in turn, according to their weights.
 type Load struct {
 	operations  []Operation
 	connections int
-	pattern     []int // operation of request number n, modulo its length
+	pattern     []int // operation of request n, at index n modulo its length
 	numbers     []atomic.Uint64
 	counters    []counter
 
 	mu    sync.Mutex
 	began time.Time
-	rate  float64       // 0: closed
+	rate  float64       // 0: closed loop
 	next  atomic.Uint64 // request number
-	begun atomic.Uint64 // requests that are under way or answered
+	begun atomic.Uint64 // requests sent so far
 }
 
-// New makes a load of so many requests at the same time.
+// New returns a load with a number of concurrent requests.
 func New(operations []Operation, connections int) (*Load, error) {
 	if connections < 1 {
 		return nil, errors.New("requests: at least one connection is needed")
@@ -58,7 +58,7 @@ func New(operations []Operation, connections int) (*Load, error) {
 	}, nil
 }
 
-// interleave spreads each operation evenly over a turn.
+// interleave distributes each operation evenly over a round.
 func interleave(operations []Operation, sum int) []int {
 	credit := make([]int, len(operations))
 	pattern := make([]int, sum)
@@ -75,8 +75,8 @@ func interleave(operations []Operation, sum int) []int {
 	return pattern
 }
 
-// Run sends requests until ctx ends, and waits for the outstanding responses. A rate
-// of 0 is as fast as possible. It may run again.
+// Run sends requests until ctx ends, and waits for the outstanding responses. Rate 0 is as fast
+// as possible. It may be called again.
 func (l *Load) Run(ctx context.Context, rate float64) {
 	l.mu.Lock()
 	l.began, l.rate = time.Now(), rate
@@ -112,8 +112,8 @@ func (l *Load) work(ctx context.Context, rate float64) {
 	}
 }
 
-// Behind returns the number of requests that are due and not begun, because every
-// connection waits for an answer.
+// Behind returns the number of due requests that were not sent yet, because all connections wait
+// for a response.
 func (l *Load) Behind() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// server answers after a while, and stops for a time.
+// server answers after a delay and stalls for some time.
 type server struct {
 	takes          time.Duration
 	stopAt, stopTo time.Duration // since began
@@ -45,8 +45,8 @@ func one(t *testing.T, do func(context.Context, uint64) (int, error), connection
 	return l
 }
 
-// A server that stops for a second makes a tenth of a run of ten seconds late,
-// though hardly any request is under way while it does.
+// A server that stalls for a second delays a tenth of a run of ten seconds, although hardly any
+// request is outstanding during the stall.
 func TestOpenLoopDoesNotOmitWhatWaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stops := &server{takes: time.Millisecond, stopAt: 5 * time.Second, stopTo: 6 * time.Second, began: time.Now()}

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// Unexpected is an answer that is not as it must be.
+// Unexpected is a response that does not match the operation's expectation.
 type Unexpected struct {
 	Status int
 	Text   string // the server's message, or the error in its response
@@ -19,7 +19,7 @@ type Unexpected struct {
 
 func (u *Unexpected) Error() string { return fmt.Sprintf("%d %s", u.Status, u.Text) }
 
-// Name returns a short name of what went wrong, one of few.
+// Name returns a short name for the kind of an error, from a small set.
 func Name(err error) string {
 	var unexpected *Unexpected
 	var network net.Error

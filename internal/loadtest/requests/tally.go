@@ -8,18 +8,17 @@ import (
 	"trunkline/internal/loadtest"
 )
 
-// Tally counts the results of the requests of an operation.
+// Tally counts the results of an operation's requests.
 type Tally struct {
-	Requests uint64 // answered, or given up
-	Failed   uint64 // of them, those with another answer than expected, or none
+	Requests uint64 // completed or timed out
+	Failed   uint64 // without a response, or with an unexpected one
 	Statuses map[int]uint64
-	Errors   map[string]uint64 // failed ones without a status, and wrong answers, by Name
-	Examples map[string]string // the first error of each name, or status, in words
+	Errors   map[string]uint64 // by Name: failures without a status, and unexpected responses
+	Examples map[string]string // text of the first error of each name or status
 	Latency  loadtest.Histogram
 }
 
-// Since returns the counts added after earlier; Examples are those of the
-// whole.
+// Since returns the counts added after earlier, with the Examples of the whole run.
 func (t *Tally) Since(earlier *Tally) *Tally {
 	return &Tally{
 		Requests: t.Requests - earlier.Requests, Failed: t.Failed - earlier.Failed,
@@ -28,7 +27,7 @@ func (t *Tally) Since(earlier *Tally) *Tally {
 	}
 }
 
-// Add counts everything that o has counted, too.
+// Add adds the counts of o.
 func (t *Tally) Add(o *Tally) {
 	t.Requests += o.Requests
 	t.Failed += o.Failed
@@ -58,7 +57,7 @@ func more[K comparable](one, other map[K]uint64) map[K]uint64 {
 	return sum
 }
 
-// counter counts one operation.
+// counter counts the results of one operation.
 type counter struct {
 	mu  sync.Mutex
 	sum Tally

@@ -1,6 +1,6 @@
-// Package oidcprovider is an OpenID Connect provider for tests: discovery, keys and
-// a token endpoint with PKCE, on loopback. The user's part of the code flow is
-// Authorize. It can be away and rotate its key.
+// Package oidcprovider is an OpenID Connect provider for tests: discovery, keys and a token
+// endpoint with PKCE, on loopback. Authorize takes the user's part in the code flow. The provider
+// can be made unavailable and can rotate its key.
 package oidcprovider
 
 import (
@@ -23,13 +23,13 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc/oidctest"
 )
 
-// ClientID is the client that the provider knows. It is public.
+// ClientID is the only registered client, a public one.
 const ClientID = "trunkline"
 
-// Provider is a running provider. Its fields are set before the first request.
+// Provider is a running provider. Set its fields before the first request.
 type Provider struct {
 	URL string           // the issuer
-	Now func() time.Time // of the tokens' iat and exp
+	Now func() time.Time // clock of the tokens' iat and exp
 
 	mu       sync.Mutex
 	server   oidctest.Server
@@ -40,13 +40,13 @@ type Provider struct {
 	codes    map[string]login
 }
 
-// login is one that waits for its code to be exchanged.
+// login is an authorization whose code has not been exchanged yet.
 type login struct {
 	challenge, redirect string
 	claims              map[string]any
 }
 
-// Start starts a provider that ends with the test.
+// Start starts a provider, which is closed at the end of the test.
 func Start(t testing.TB) *Provider {
 	p := &Provider{Now: time.Now, requests: map[string]int{}, codes: map[string]login{}}
 	p.server.Algorithms = []string{oidc.ES256}
@@ -71,22 +71,22 @@ func (p *Provider) Rotate(t testing.TB) {
 	p.server.PublicKeys = []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: p.keyID, Algorithm: oidc.ES256}}
 }
 
-// SetAway makes every request fail with 503, or no longer.
+// SetAway makes every request fail with 503, or ends that.
 func (p *Provider) SetAway(away bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.away = away
 }
 
-// Asked returns how many requests there were for a path.
+// Asked returns the number of requests for a path.
 func (p *Provider) Asked(path string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.requests[path]
 }
 
-// Token returns a token for ClientID of the user u-1 of account demo, that lives an
-// hour, with these claims instead; one that is nil is left out.
+// Token returns a token for ClientID of the user u-1 of account demo, valid for an hour. claims
+// replace the default ones; a nil value removes a claim.
 func (p *Provider) Token(change map[string]any) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,14 +107,13 @@ func (p *Provider) sign(change map[string]any) string {
 func text(claims map[string]any) string {
 	encoded, err := json.Marshal(claims)
 	if err != nil {
-		panic(err) // of a test's own claims
+		panic(err) // cannot happen: claims of a test
 	}
 	return string(encoded)
 }
 
-// Authorize is the user who logs in at the address to which the browser was sent.
-// It returns the address to which the browser goes back. The ID token will have
-// these claims, as in Token.
+// Authorize logs a user in at the authorization URL of a redirect and returns the URL of the
+// redirect back. The ID token will have these claims, as in Token.
 func (p *Provider) Authorize(t testing.TB, address string, change map[string]any) *url.URL {
 	t.Helper()
 	asked, err := url.Parse(address)
@@ -154,7 +153,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// exchange gives the ID token for a code, once.
+// exchange returns the ID token for a code, once.
 func (p *Provider) exchange(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	login, ok := p.codes[r.FormValue("code")]

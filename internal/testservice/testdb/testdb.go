@@ -10,7 +10,7 @@ import (
 	"trunkline/internal/testservice"
 )
 
-// OnBoth runs test as the subtests sqlite and postgres, each with a database of its own.
+// OnBoth runs test as the subtests sqlite and postgres, each with its own database.
 func OnBoth(t *testing.T, test func(t *testing.T, at sqldb.Config)) {
 	t.Run("sqlite", func(t *testing.T) { test(t, SQLite(t)) })
 	t.Run("postgres", func(t *testing.T) { test(t, sqldb.Config{URL: testservice.Postgres(t)}) })
@@ -21,7 +21,7 @@ func SQLite(t testing.TB) sqldb.Config {
 	return sqldb.Config{Path: filepath.Join(t.TempDir(), "test.db")}
 }
 
-// Open opens a database, which is closed when the test ends.
+// Open opens a database, which is closed at the end of the test.
 func Open(t testing.TB, at sqldb.Config) *sqldb.DB {
 	t.Helper()
 	db, err := sqldb.Open(context.Background(), at)

@@ -40,7 +40,7 @@ func run() error {
 		for input.Scan() {
 			var command struct{ Do string }
 			if json.Unmarshal(input.Bytes(), &command) != nil {
-				continue // nobody sends such a command
+				continue // never sent by package conformance
 			}
 			switch command.Do {
 			case "stop":
@@ -82,7 +82,7 @@ func follow(ctx context.Context, s conformance.Settings, resumed <-chan struct{}
 			if status.Err != nil {
 				line.State = "waiting"
 			}
-			_ = put(line) // a reader that has gone ends the test
+			_ = put(line) // the reader is gone: the test ends
 		},
 	}
 	if s.Store != "" {
@@ -124,7 +124,7 @@ func put(line conformance.Line) error {
 	return json.NewEncoder(os.Stdout).Encode(line)
 }
 
-// described names an error as the other languages do.
+// described names an error as the drivers of the other languages do.
 func described(err error) *conformance.Error {
 	if err == nil {
 		return nil

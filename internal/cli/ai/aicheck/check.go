@@ -15,7 +15,7 @@ import (
 const (
 	connectTimeout = 10 * time.Second
 	writeTimeout   = 10 * time.Second
-	listenBefore   = 300 * time.Millisecond // before start, for what must not come
+	listenBefore   = 300 * time.Millisecond // before start, when the provider must be silent
 	closeTimeout   = 5 * time.Second
 )
 
@@ -29,20 +29,20 @@ type session struct {
 	call   aiprotocol.Call
 
 	started  atomic.Bool
-	asked    atomic.Bool   // the provider wants the call ended (extra)
+	asked    atomic.Bool   // the provider has requested the end of the call (extension)
 	ended    chan struct{} // closed at the end of the connection
-	received received      // the reader's, until ended
-	replies  chan []byte   // what the reader wants said
+	received received      // owned by the reader until ended is closed
+	replies  chan []byte   // messages to send in answer to received ones
 
 	begun   time.Time // start
 	pinged  time.Time
-	parted  time.Time // the close
-	hungUp  bool      // hangup was said: what follows is the end
-	failure error     // of writing
+	parted  time.Time // time of the close frame
+	hungUp  bool      // hangup was sent: the end of the connection is expected
+	failure error     // error of a write
 }
 
-// Run holds one session and judges it. Its error is that of a check that was
-// broken off, or could not begin; a provider that cannot be reached is a report.
+// Run holds one session and returns the report. It returns an error only for a check that was
+// interrupted or could not begin; an unreachable provider is a failed point of the report.
 func Run(ctx context.Context, config Config) (*Report, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func Run(ctx context.Context, config Config) (*Report, error) {
 		report.add("connection", Fail, "%v", err)
 		return report, nil
 	}
-	defer func() { _ = conn.Close() }() // said goodbye before, or gone
+	defer func() { _ = conn.Close() }() // closed before, or lost
 	report.add("connection", Pass, "open after %v%s", rounded(took), security(conn))
 	s := &session{
 		config: config, conn: conn, call: aiprotocol.Call{CallID: uuid.NewString()},
@@ -75,8 +75,8 @@ func Run(ctx context.Context, config Config) (*Report, error) {
 	return report, nil
 }
 
-// converse sends the messages of a whole session, up to the hangup. It ends
-// early when the provider does.
+// converse sends the messages of a whole session, up to the hangup. It returns early if the
+// provider closes the connection.
 func (s *session) converse(ctx context.Context) error {
 	if !s.wait(ctx, time.Now().Add(listenBefore)) {
 		return nil
@@ -103,7 +103,7 @@ func (s *session) converse(ctx context.Context) error {
 	return err
 }
 
-// step returns one frame, and what else falls into its time.
+// step sends one audio frame and the other messages that are due with it.
 func (s *session) step(n, frames int) error {
 	switch n {
 	case frames / 4:
@@ -114,7 +114,7 @@ func (s *session) step(n, frames int) error {
 	case frames / 3, frames / 2:
 		press := aiprotocol.DTMF{Call: s.call, Digit: "5", Duration: 160 * time.Millisecond}
 		if n == frames/2 {
-			press.Digit, press.Duration = "#", 0 // of unknown duration
+			press.Digit, press.Duration = "#", 0 // a DTMF event with unknown duration
 		}
 		if err := s.say(aiprotocol.AppendDTMF(nil, press)); err != nil {
 			return err
@@ -130,7 +130,8 @@ func (s *session) step(n, frames int) error {
 	return s.say(aiprotocol.AppendMedia(nil, frame(s.config.Format, n)))
 }
 
-// react answers extras as the service does, as if all were played at once.
+// react answers messages of the extensions as the service does, as if all audio were played at
+// once.
 func (s *session) react(m *aiprotocol.Message) {
 	var reply []byte
 	switch m.Event {
@@ -146,7 +147,7 @@ func (s *session) react(m *aiprotocol.Message) {
 	}
 	select {
 	case s.replies <- reply:
-	default: // a flood of them
+	default: // too many: dropped
 	}
 }
 
@@ -169,11 +170,11 @@ func (s *session) wait(ctx context.Context, until time.Time) bool {
 	}
 }
 
-// part closes the connection as the service does, and hears the end.
+// part closes the connection as the service does and waits for the peer's close.
 func (s *session) part() {
 	s.parted = time.Now()
 	bye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
-	_ = s.conn.WriteControl(websocket.CloseMessage, bye, s.parted.Add(writeTimeout)) // what it meets is judged by what is heard
+	_ = s.conn.WriteControl(websocket.CloseMessage, bye, s.parted.Add(writeTimeout)) // judged by the received close
 	_ = s.conn.SetReadDeadline(s.parted.Add(closeTimeout))
 	<-s.ended
 }

@@ -65,7 +65,7 @@ func TestTheEchoPasses(t *testing.T) {
 	}
 }
 
-// provider upgrades and behaves; it reads on until the peer has closed.
+// provider runs behave on an upgraded connection, then reads until the peer has closed it.
 type provider func(conn *websocket.Conn)
 
 func (p provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -82,7 +82,7 @@ func (p provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answering sends each text after start, in a frame of its own.
+// answering returns a provider that sends each text after start, in a frame of its own.
 func answering(texts ...string) provider {
 	return func(conn *websocket.Conn) {
 		_, _, _ = conn.ReadMessage()
@@ -211,8 +211,8 @@ func TestPacketLengths(t *testing.T) {
 	}
 }
 
-// The tone is a tone of its frequency and loudness, and one frame goes on where
-// the other ends.
+// The tone has its frequency and loudness, and its phase is continuous from one frame to the
+// next.
 func TestTheTone(t *testing.T) {
 	pcm, _ := aiprotocol.FormatOf(aiprotocol.PCM16)
 	var samples []float64
@@ -237,7 +237,7 @@ func TestTheTone(t *testing.T) {
 	}
 }
 
-// Values that G.711 decodes these bytes to, and the ends of the range.
+// The decoded values of these G.711 bytes, and the ends of the range.
 func TestULaw(t *testing.T) {
 	for sample, want := range map[int16]byte{0: 0xff, 32767: 0x80, -32768: 0x00, 7932: 0xa0, 8316: 0x9f, -8316: 0x1f, 132: 0xef, -1: 0x7f} {
 		if got := uLaw(sample); got != want {

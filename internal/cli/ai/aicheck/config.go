@@ -17,7 +17,7 @@ type Config struct {
 	Header     http.Header
 	TLS        *tls.Config
 	Format     aiprotocol.Format
-	Extensions bool          // the provider takes part in the extras
+	Extensions bool          // the provider has extensions: true
 	Duration   time.Duration // of the tone
 }
 

@@ -10,8 +10,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// connect opens the WebSocket as the service does: no proxy, no redirects, no
-// compression.
+// connect opens the WebSocket with the service's options: no proxy, no redirects, no compression.
 func connect(ctx context.Context, config Config) (*websocket.Conn, time.Duration, error) {
 	dialer := websocket.Dialer{HandshakeTimeout: connectTimeout, TLSClientConfig: config.TLS}
 	began := time.Now()

@@ -1,14 +1,14 @@
-// Package aicheck tests an AI provider: it connects as the service would, holds
-// one session with a tone and a few keys, and judges what comes back.
+// Package aicheck tests an AI provider: it connects as the service does, holds one session with a
+// tone and a few keys, and judges the received messages.
 //
-// If this is your first change, read check.go (the session), hear.go (what is
-// kept of it) and judge.go (what is made of that).
+// If this is your first change, read check.go (the session), receive.go (what it records of the
+// messages) and judge.go (the report).
 //
-// Addresses and headers are not restricted: they are the operator's own. It checks
-// the protocol and not the conversation: a provider that does not answer a tone
-// gets a warning, not a failure.
+// Addresses and headers are not restricted, because the operator sets them. It checks the
+// protocol and not the conversation: a provider that does not answer a tone gets a warning, not a
+// failure.
 //
-// One goroutine reads the connection and owns the received messages, until it
-// has ended; Run waits for it. What it wants said waits in a channel of a few,
-// and is dropped when that is full.
+// One goroutine reads the connection and owns the received messages until the connection has
+// ended; Run waits for it. Its answers go to the writer through a small channel; it drops them
+// when the channel is full.
 package aicheck

@@ -11,10 +11,11 @@ import (
 	"trunkline/internal/aiprotocol"
 )
 
-// muchAhead is more than a provider should count on being kept for it.
+// muchAhead is the amount of queued audio above which the report warns: the service may not keep
+// more.
 const muchAhead = 30 * time.Second
 
-// judge makes the report of the received messages.
+// judge returns the report of the received messages.
 func (s *session) judge(r *Report) {
 	s.judgeStart(r)
 	s.judgeMessages(r)
@@ -53,7 +54,7 @@ func (s *session) judgeMessages(r *Report) {
 	}
 }
 
-// counts names the events that were heard.
+// counts lists the received events with their numbers.
 func (h *received) counts() string {
 	var words []string
 	for _, event := range []aiprotocol.Event{aiprotocol.EventMedia, aiprotocol.EventClear, aiprotocol.EventMark,
@@ -137,7 +138,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &e) && e.Timeout()
 }
 
-// reason is why a connection ended, the peer's word first.
+// reason returns why a connection ended, the peer's close reason first.
 func reason(heard, written error) string {
 	var closed *websocket.CloseError
 	switch {

@@ -25,7 +25,7 @@ func length(f aiprotocol.Format, audio []byte) (time.Duration, error) {
 	return time.Duration(len(audio)) * aiprotocol.Frame / time.Duration(f.FrameBytes()), nil
 }
 
-// packetLength reads what an opus packet says of itself (RFC 6716, 3.1).
+// packetLength returns the duration that an opus packet declares (RFC 6716, 3.1).
 func packetLength(packet []byte) (time.Duration, error) {
 	const longest = 120 * time.Millisecond
 	if len(packet) == 0 {

@@ -10,29 +10,29 @@ import (
 	"trunkline/internal/aiprotocol"
 )
 
-// received is what a provider sent.
+// received records the messages of a provider.
 type received struct {
 	messages int // text frames
 	binary   int
 	early    int // frames before start
 	events   map[aiprotocol.Event]int
 
-	odd      []string // what the service bears: it reads on, or ignores the message
-	wrong    []string // what it counts as malformed, and drops
+	odd      []string // tolerated by the service: the message counts, or is ignored
+	wrong    []string // malformed for the service, which drops it
 	badAudio []string
 
 	chunks         int
 	least, longest int           // bytes of a chunk
-	ragged         int           // chunks that are no whole number of frames
-	audio          time.Duration // all chunks together
+	ragged         int           // chunks that are not a whole number of frames
+	audio          time.Duration // of all chunks
 	first, last    time.Time     // chunk
-	ahead          time.Duration // how much audio there was at most that could not be played yet
+	ahead          time.Duration // most audio that was received but not playable yet
 
 	pong time.Time
-	err  error // what ended it
+	err  error // that ended the connection
 }
 
-// kinds bounds how many different faults are kept.
+// kinds bounds the number of different faults that are kept.
 const kinds = 5
 
 func note(faults []string, text string) []string {
@@ -72,8 +72,8 @@ func (s *session) hear() {
 	}
 }
 
-// fault notes what the strict decoder says, and answers what the service makes
-// of the message: nil when it drops it.
+// fault records the strict decoder's error and returns the message as the service decodes it, nil
+// if the service drops it.
 func (h *received) fault(lenient *aiprotocol.Decoder, raw []byte, strictly error) *aiprotocol.Message {
 	message, err := lenient.FromProvider(raw)
 	var problem *aiprotocol.Error

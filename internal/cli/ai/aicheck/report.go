@@ -14,8 +14,8 @@ type Result string
 // The results.
 const (
 	Pass Result = "pass"
-	Warn Result = "warn" // the service bears it
-	Fail Result = "fail" // a call suffers from it
+	Warn Result = "warn" // tolerated by the service
+	Fail Result = "fail" // impairs calls
 )
 
 // Point is one check.
@@ -47,7 +47,7 @@ func (r *Report) Failed() (n int) {
 	return n
 }
 
-// Print writes the report for people, a line each.
+// Print writes the report as text, a line per point.
 func (r *Report) Print(w io.Writer) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s, %s\n", printable(r.URL), r.Format)
@@ -61,7 +61,7 @@ func (r *Report) Print(w io.Writer) error {
 	return nil
 }
 
-// printable keeps a peer's text from steering a terminal.
+// printable replaces control characters of a peer's text, which could move the terminal's cursor.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

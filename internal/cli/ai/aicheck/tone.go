@@ -12,8 +12,7 @@ const (
 	toneLevel = 8000 // of 32767: as loud as speech
 )
 
-// opusSilence is one packet of 20 ms, as an encoder makes it of silence: a tone
-// would need an encoder.
+// opusSilence is one 20 ms packet of encoded silence; a tone would need an encoder.
 var opusSilence = []byte{0xf8, 0xff, 0xfe}
 
 // frame returns the n-th frame of the tone.

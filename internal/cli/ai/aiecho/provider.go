@@ -24,7 +24,7 @@ const (
 	writeTimeout = 10 * time.Second
 )
 
-// Provider answers the sessions that are opened with it.
+// Provider serves the sessions of its callers.
 type Provider struct {
 	lines    *log.Logger
 	sessions atomic.Int64
@@ -34,7 +34,7 @@ type Provider struct {
 	open   sync.WaitGroup
 }
 
-// New makes a provider that tells what it gets in lines on out.
+// New returns a provider that prints received messages to out, a line each.
 func New(out io.Writer) *Provider {
 	p := &Provider{lines: log.New(out, "", log.Ltime)}
 	p.ending, p.end = context.WithCancel(context.Background())
@@ -47,17 +47,17 @@ func (p *Provider) Close() {
 	p.open.Wait()
 }
 
-// ServeHTTP takes one session, on any path.
+// ServeHTTP serves one session, on any path.
 func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.open.Add(1)
 	defer p.open.Done()
-	upgrader := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }} // it knows no secrets
+	upgrader := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }} // any origin: it has no secrets
 	conn, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {
 		p.lines.Printf("refused: a request that opens no WebSocket")
 		return
 	}
-	defer func() { _ = conn.Close() }() // said goodbye before, or gone
+	defer func() { _ = conn.Close() }() // closed before, or lost
 	stop := context.AfterFunc(p.ending, func() {
 		bye := websocket.FormatCloseMessage(websocket.CloseGoingAway, "the provider ends")
 		_ = conn.WriteControl(websocket.CloseMessage, bye, time.Now().Add(time.Second))
@@ -74,11 +74,10 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.tell("closed, %s: %s", ending(s.run()), s.counts())
 }
 
-// usual are headers that every client sends.
+// usual are the headers of every client.
 var usual = []string{"Connection", "Upgrade", "User-Agent", "Sec-Websocket-Key", "Sec-Websocket-Version", "Sec-Websocket-Extensions"}
 
-// headersOf names what came from the configuration, never the values: they are
-// secrets.
+// headersOf returns the names of the configured headers, never their values, which are secrets.
 func headersOf(h http.Header) string {
 	var names []string
 	for name := range h {
@@ -101,7 +100,7 @@ func ending(err error) string {
 	return "broken off (" + err.Error() + ")"
 }
 
-// printable keeps a peer's text from steering a terminal.
+// printable replaces control characters of a peer's text, which could move the terminal's cursor.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

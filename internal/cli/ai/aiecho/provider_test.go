@@ -30,7 +30,7 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// open returns a provider, what it tells, and a connection to it.
+// open returns a provider, its output, and a connection to it.
 func open(t *testing.T) (*Provider, *lines, *websocket.Conn) {
 	t.Helper()
 	out := &lines{}

@@ -21,13 +21,13 @@ type session struct {
 	tell    func(format string, args ...any)
 
 	seen   map[aiprotocol.Event]int
-	odd    int // messages that are not of the protocol
+	odd    int // messages outside the protocol
 	bytes  int // of audio
 	told   time.Time
 	answer []byte
 }
 
-// run answers until the connection ends, and says how it did.
+// run answers until the connection ends and prints how it ended.
 func (s *session) run() error {
 	s.told = time.Now()
 	for {
@@ -51,7 +51,7 @@ func (s *session) run() error {
 	}
 }
 
-// most is the largest number of oddities reported per session.
+// most is the largest number of unknown messages printed per session.
 const most = 20
 
 func (s *session) wonder(format string, args ...any) {

@@ -9,7 +9,7 @@ import (
 
 // Event is one event as its source sends it.
 type Event struct {
-	Format string // what it is posted as
+	Format string // ingest format
 	JSON   []byte // one object
 }
 
@@ -61,19 +61,19 @@ type step struct {
 	LastName  string `json:"last_name"`
 }
 
-// Center is one contact center. It is for one goroutine.
+// Center is one contact center. It is not safe for concurrent use.
 type Center struct {
 	account  string
 	random   *rand.Rand
 	queues   []*queue
 	agents   []*agent
 	sequence int     // of FreeSWITCH's events
-	members  int     // of conferences
-	told     []Event // happened, not handed out yet
+	members  int     // counts conference members
+	told     []Event // events not returned yet
 	now      time.Time
 }
 
-// New returns a center of the account, everybody still at home.
+// New returns a contact center of the account, with all agents logged out.
 func New(account string, seed uint64) *Center {
 	support, sales := &queue{id: "support", speaks: service{}}, &queue{id: "sales", speaks: freeswitch{}}
 	c := &Center{account: account, random: rand.New(rand.NewPCG(seed, 1)), queues: []*queue{support, sales}}
@@ -90,8 +90,8 @@ func New(account string, seed uint64) *Center {
 	return c
 }
 
-// Next returns the next event, at now. It is a function of the seed; now is
-// only written into it.
+// Next returns the next event at the time now. The sequence of events depends on the seed only;
+// now appears only in timestamps.
 func (c *Center) Next(now time.Time) Event {
 	c.now = now
 	for len(c.told) == 0 {
@@ -102,16 +102,16 @@ func (c *Center) Next(now time.Time) Event {
 	return e
 }
 
-// tell hands out data, which is made of strings, numbers and the like.
+// tell appends an event; data consists of strings, numbers and the like.
 func (c *Center) tell(format string, data any) {
 	text, err := json.Marshal(data)
 	if err != nil {
-		return // it cannot: see the types above
+		return // cannot fail: see the types above
 	}
 	c.told = append(c.told, Event{format, text})
 }
 
-// uuid returns a version 4 UUID of the seed's.
+// uuid returns a version 4 UUID from the seed.
 func (c *Center) uuid() string {
 	hi, lo := c.random.Uint64(), c.random.Uint64()
 	hi = hi&^0xf000 | 0x4000

@@ -13,7 +13,7 @@ const (
 	abandoned   moment = "abandoned"
 )
 
-// attendance is an agent's change of presence.
+// attendance is an agent's change of status.
 type attendance string
 
 const (

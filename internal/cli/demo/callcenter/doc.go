@@ -1,10 +1,10 @@
-// Package callcenter plays a small, believable contact center, for
-// demonstration traffic: agents log in, take breaks and calls; callers wait,
-// talk, are transferred or give up. What happens follows from a seed alone.
+// Package callcenter simulates a small contact center, for demonstration traffic: agents log in,
+// take breaks and calls; callers wait, talk, are transferred or hang up. A seed determines the
+// sequence of events.
 //
-// Two queues stand for two sources: "support" speaks the shape (svc.cc) with
-// generic events for its agents, "sales" is FreeSWITCH's mod_callcenter. Names
-// and numbers are made up and belong to nobody.
+// Two queues represent two sources: "support" produces Trunkline's own format (svc.cc), with
+// generic events for its agents; "sales" produces the events of FreeSWITCH's mod_callcenter.
+// Names and numbers are fictitious.
 //
-// It sends nothing and reads no clock; it has no goroutines.
+// It does no I/O, reads no clock and starts no goroutines.
 package callcenter

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// freeswitch speaks as mod_callcenter's callcenter::info events do: every
-// value is a string, times are seconds.
+// freeswitch produces the callcenter::info events of mod_callcenter: all values are strings,
+// times are in seconds.
 type freeswitch struct{}
 
 const switchDomain = "pbx.example.com"
@@ -68,7 +68,7 @@ func (f freeswitch) status(c *Center, a *agent, what attendance) {
 	})
 }
 
-// transferred sends no event: mod_callcenter has none for it except the new
+// transferred produces no event: mod_callcenter has none for a transfer, except for the new
 // bridge.
 func (freeswitch) transferred(*Center, *agent, *agent, *call) {}
 
@@ -80,7 +80,7 @@ func (freeswitch) tell(c *Center, keys map[string]string) {
 	for key, value := range map[string]string{
 		"Event-Name":           "CUSTOM",
 		"Event-Subclass":       "callcenter::info",
-		"Core-UUID":            "7c0ce1e5-0000-4000-8000-64656d6f0001", // the same switch throughout
+		"Core-UUID":            "7c0ce1e5-0000-4000-8000-64656d6f0001", // constant: one FreeSWITCH process
 		"FreeSWITCH-Hostname":  "pbx",
 		"Event-Date-GMT":       c.now.UTC().Format("Mon, 02 Jan 2006 15:04:05 GMT"),
 		"Event-Date-Timestamp": strconv.FormatInt(c.now.UnixMicro(), 10),

@@ -2,13 +2,13 @@ package callcenter
 
 import "fmt"
 
-// choice is something that could happen now, with its weight.
+// choice is a possible next event with its weight.
 type choice struct {
 	weight int
 	do     func()
 }
 
-// happen makes one of the things happen that could.
+// happen applies one of the possible events, chosen by weight.
 func (c *Center) happen() {
 	var choices []choice
 	could := func(weight int, do func()) { choices = append(choices, choice{weight, do}) }
@@ -27,7 +27,7 @@ func (c *Center) happen() {
 	for _, choice := range choices {
 		total += choice.weight
 	}
-	n := c.random.IntN(total) // a queue is always open
+	n := c.random.IntN(total) // never 0: a queue is always open
 	for _, choice := range choices {
 		if n -= choice.weight; n < 0 {
 			choice.do()
@@ -36,7 +36,7 @@ func (c *Center) happen() {
 	}
 }
 
-// couldDo adds what an agent could do or meet with.
+// couldDo appends the possible events of an agent.
 func (c *Center) couldDo(a *agent, could func(weight int, do func())) {
 	switch a.state {
 	case loggedOut:
@@ -64,7 +64,7 @@ func (c *Center) couldDo(a *agent, could func(weight int, do func())) {
 	}
 }
 
-// free is another idle agent of the same queue, nil when there is none.
+// free returns another idle agent of the same queue, nil if there is none.
 func (c *Center) free(a *agent) *agent {
 	for _, other := range c.agents {
 		if other != a && other.queue == a.queue && other.state == idle {
@@ -107,7 +107,7 @@ func (c *Center) enter(q *queue) {
 	k := &call{
 		id: c.uuid(), bridge: c.uuid(), conference: c.uuid(), customer: c.uuid(), queue: q, member: c.members,
 		name:   callers[c.random.IntN(len(callers))],
-		number: fmt.Sprintf("+1202555%04d", 100+c.random.IntN(100)), // set aside for fiction
+		number: fmt.Sprintf("+1202555%04d", 100+c.random.IntN(100)), // numbers reserved for fiction
 		joined: c.now,
 	}
 	q.waiting = append(q.waiting, k)
@@ -159,7 +159,7 @@ func (c *Center) end(a *agent) {
 	c.become(a, wrapUp)
 }
 
-// progress is a step of a call, with an agent or without.
+// progress produces a step of a call; the agent may be nil.
 func (c *Center) progress(k *call, a *agent, m moment) {
 	s := step{Type: "queue", Ext: k.queue.id, Event: string(m)}
 	if a != nil {

@@ -2,11 +2,10 @@ package callcenter
 
 import "trunkline/event"
 
-// service speaks Trunkline's own format for calls and states, and generic
-// events for the rest.
+// service produces Trunkline's own format for calls and states, and generic events for the rest.
 type service struct{}
 
-// object is JSON in the making; its keys come out sorted.
+// object is a JSON object; its keys are marshalled sorted.
 type object = map[string]any
 
 var channelEvents = map[moment]string{

@@ -19,17 +19,17 @@ import (
 
 const (
 	folder          = ".services"
-	pidFile         = folder + "/pid" // locked by the one that serves, while it does
+	pidFile         = folder + "/pid" // locked by the serving process
 	environmentFile = folder + "/environment"
 	logFile         = folder + "/log"
 
-	startTimeout = 8 * time.Minute // the first start gets Kafka's jars
+	startTimeout = 8 * time.Minute // the first start downloads Kafka's jars
 	stopTimeout  = 30 * time.Second
 	pollInterval = 50 * time.Millisecond
 )
 
-// start leaves `services serve` in the background, unless it is there, and
-// returns when its services answer.
+// start starts `services serve` in the background, unless it is running, and returns when its
+// services answer.
 func start() error {
 	_, serving, err := server()
 	if err != nil {
@@ -62,7 +62,7 @@ func launch() (ended <-chan error, err error) {
 		return nil, err
 	}
 	if err := os.Remove(environmentFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err // of one that was killed
+		return nil, err // left by a killed process
 	}
 	log, err := os.Create(logFile)
 	if err != nil {
@@ -126,7 +126,7 @@ func serve() (err error) {
 	return nil
 }
 
-// writeWhole makes the file appear with all of its content.
+// writeWhole writes a file atomically.
 func writeWhole(path, content string) error {
 	if err := os.WriteFile(path+".new", []byte(content), 0o644); err != nil {
 		return err
@@ -134,7 +134,7 @@ func writeWhole(path, content string) error {
 	return os.Rename(path+".new", path)
 }
 
-// stop ends what serves and returns when its services have ended.
+// stop ends the serving process and returns when its services have ended.
 func stop() error {
 	pid, serving, err := server()
 	if err != nil || !serving {
@@ -151,8 +151,8 @@ func stop() error {
 	return fmt.Errorf("the services (pid %d) have not ended after %v", pid, stopTimeout)
 }
 
-// server returns the pid of the one that serves. The lock, not the pid, says
-// that it does: a pid may be another's by now.
+// server returns the pid of the serving process. It is alive if the file is locked: the pid alone
+// may have been reused.
 func server() (pid int, serving bool, err error) {
 	file, err := os.Open(pidFile)
 	if errors.Is(err, fs.ErrNotExist) {

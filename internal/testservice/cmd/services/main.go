@@ -5,7 +5,7 @@
 //	services stop            ends what start began
 //	services run -- COMMAND  for as long as COMMAND runs, with its exit code
 //
-// It must be called in the folder that holds, or is to hold, .services/.
+// It must run in the folder that contains .services/, or in which it is to be created.
 package main
 
 import (
@@ -37,7 +37,7 @@ func work(args []string) (code int, err error) {
 		return 0, start()
 	case len(args) == 1 && args[0] == "stop":
 		return 0, stop()
-	case len(args) == 1 && args[0] == "serve": // start's other half
+	case len(args) == 1 && args[0] == "serve": // the background process of start
 		return 0, serve()
 	case len(args) > 2 && args[0] == "run" && args[1] == "--":
 		return run(args[2:])
@@ -45,7 +45,7 @@ func work(args []string) (code int, err error) {
 	return 0, errors.New(usage)
 }
 
-// run passes signals on to the command and ends the services after it.
+// run forwards signals to the command and stops the services after it.
 func run(command []string) (code int, err error) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -67,21 +67,21 @@ func run(command []string) (code int, err error) {
 	for {
 		select {
 		case sig := <-signals:
-			// A terminal's Ctrl-C has reached the command already.
+			// The terminal has already sent Ctrl-C to the command.
 			if sig == syscall.SIGTERM {
 				err = errors.Join(err, cmd.Process.Signal(sig))
 			}
 		case result := <-ended:
 			var exit *exec.ExitError
 			if errors.As(result, &exit) {
-				result = nil // its code says it
+				result = nil // reported by its exit code
 			}
 			return exitCode(cmd.ProcessState), errors.Join(err, result, set.Stop())
 		}
 	}
 }
 
-// exitCode is as a shell would say it.
+// exitCode returns the exit code as shells define it.
 func exitCode(state *os.ProcessState) int {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestMain lets the test binary be the program that start leaves behind.
+// TestMain runs the program in the test binary when start launches it in the background.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == "serve" {
 		main()
@@ -15,7 +15,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// given names all services in the environment, so that none is started.
+// given sets the addresses of all services in the environment, so that none is started.
 func given(t *testing.T) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -52,7 +52,7 @@ func TestRunPassesSIGTERMOn(t *testing.T) {
 
 func TestStartStaysUntilStop(t *testing.T) {
 	given(t)
-	for range 2 { // a second start finds the first
+	for range 2 { // the second start finds the running process
 		if _, err := work([]string{"start"}); err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func TestStartStaysUntilStop(t *testing.T) {
 	if _, serving, err := server(); err != nil || !serving {
 		t.Fatalf("serving %v, %v", serving, err)
 	}
-	for range 2 { // a second stop has nothing to do
+	for range 2 { // the second stop is a no-op
 		if _, err := work([]string{"stop"}); err != nil {
 			t.Fatal(err)
 		}
