@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Call is one call, as its ingress presents it to the session.
+// Call is a call as the session uses it. Each ingress implements it.
 type Call interface {
 	// Play sends the next 20 ms of audio to the caller, in the call's format. It must not block or
 	// keep frame. It is called every 20 ms.
@@ -14,7 +14,7 @@ type Call interface {
 	SendDTMF(ctx context.Context, digit byte, duration time.Duration) error
 	// Transfer transfers the call. After it returns nil, the session no longer controls the call.
 	Transfer(ctx context.Context, destination string) error
-	// Release ends the session's part in the call. It is called once, including when the call itself
-	// has ended, but not after a transfer.
+	// Release ends the session's use of the call. It is called once, including when the call itself has
+	// ended, but not after a transfer.
 	Release(Ending)
 }

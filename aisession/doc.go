@@ -9,18 +9,16 @@
 //	                              ├─ tick ─┤
 //	call ◀─Play── path ◀─ playout ┘        └── reader ◀─ socket ◀─ provider
 //
-// A tick runs every 20 ms on absolute deadlines. It reads what the provider has
-// sent, passes one frame of it, or silence, to the call, and one frame of the
-// caller's audio, with losses concealed, to the provider. The two directions do
-// not wait for each other, and a tick never waits for a socket: after the
-// handshakes a provider's socket is removed from Go's poller and is
-// non-blocking. Reading only at ticks adds no delay, because audio that arrives
-// between two ticks is played at the second at the earliest. It takes one
-// thread's work per call instead of three goroutine wake-ups per frame.
+// A tick runs every 20 ms on absolute deadlines. It reads what the provider has sent, passes one frame
+// of it, or silence, to the call, and one frame of the caller's audio, with losses concealed, to the
+// provider. The two directions do not wait for each other, and a tick never waits for a socket: after
+// the handshakes a provider's socket is removed from Go's poller and is non-blocking. Reading only at
+// ticks adds no delay, because audio that arrives between two ticks is played at the second at the
+// earliest. It replaces three goroutine wake-ups per frame with work in a thread that is already
+// running.
 //
-// SIP, Asterisk and FreeSWITCH are known to the ingresses only. A provider that
-// did not opt in to extensions gets only the basic messages; invalid messages
-// from a provider are counted and ignored.
+// Only the ingresses depend on SIP, Asterisk and FreeSWITCH. A provider that did not opt in to
+// extensions gets only the basic messages; invalid messages from a provider are counted and ignored.
 //
 // # Goroutines
 //
@@ -36,7 +34,7 @@
 //
 // # Limits
 //
-//   - Sessions above the limit of the node or the account: Open refuses them.
+//   - Open refuses sessions above the limit of the node or the account.
 //   - A provider that does not read: the outbox drops the oldest audio above two
 //     seconds, and the connection fails when nothing can be written for
 //     writeTimeout.
@@ -44,8 +42,8 @@
 //     is dropped. At most readATick bytes are read per tick; TCP flow control
 //     holds back the rest.
 //   - Invalid messages of a provider: above a rate, reading pauses (flood.go).
-//   - A caller's packets: audio.Jitter drops the oldest.
-//   - Events: those above a thousand waiting for Kafka are dropped and counted.
+//   - audio.Jitter drops the oldest of a caller's packets.
+//   - Events above a thousand that wait for Kafka are dropped and counted.
 //
 // # Lock order
 //

@@ -16,7 +16,7 @@ const (
 	ProviderHungUp   Reason = "provider_hangup"    // at the provider's request (extension)
 	Transferred      Reason = "transferred"        // at the provider's request (extension)
 	ProviderLost     Reason = "provider_lost"      // no connection for longer than Settings.GiveUp
-	ProviderRefused  Reason = "provider_refused"   // a response for which a retry is of no use
+	ProviderRefused  Reason = "provider_refused"   // a response that is not retried
 	ProviderTooLarge Reason = "provider_too_large" // a message above the limit
 	ProviderSilent   Reason = "provider_silent"    // no audio for Settings.SilenceTimeout
 	Drained          Reason = "drained"            // this process is shutting down

@@ -2,9 +2,9 @@ package aisession
 
 import "time"
 
-// flood slows down reading from a provider that sends many useless messages, so that it takes no CPU
-// time from other calls. TCP flow control then slows the sender. Audio that is played is not counted
-// unless it comes in tiny pieces.
+// flood limits the rate of messages other than playable audio that are read from a provider, so that
+// they take no CPU time from other calls. TCP flow control then slows the sender. Audio that is played
+// is not counted unless it comes in tiny pieces.
 type flood struct {
 	debt  float64
 	at    time.Time

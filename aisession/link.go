@@ -21,7 +21,7 @@ const (
 	ackTimeout   = 10 * time.Second // how long TCP waits for an acknowledgement
 	sendBuffer   = 64 << 10         // bytes of the kernel's buffer; further data waits in the outbox, where it can be dropped
 	readBuffer   = 16 << 10         // bytes, per wheel
-	readATick    = 64 << 10         // bytes read from a provider per tick, 40 times what the richest format needs
+	readATick    = 64 << 10         // bytes read from a provider per tick, 40 times the rate of the largest format
 	recordsATick = 256              // TLS records read per tick, however small
 	minBuffer    = 16               // gorilla's buffers are not used after the handshake
 	keptMessage  = 64 << 10         // bytes of memory kept between messages
@@ -29,7 +29,7 @@ const (
 )
 
 // link is one connection to a provider, which the provider sees as one session. Outgoing messages wait
-// in the outbox; the session's ticks write them, and read.
+// in the outbox; the session's ticks write them and read the provider's messages.
 type link struct {
 	conn   net.Conn // TLS connection, or sock itself
 	sock   *socket
@@ -50,7 +50,7 @@ type link struct {
 	err     error // reason of the loss; nil if we closed
 }
 
-// connect makes a connection and sends start on it.
+// connect opens a connection and sends the start message.
 func (s *Session) connect(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.service.settings.ConnectTimeout)
 	defer cancel()
@@ -88,7 +88,7 @@ func (l *link) send(opcode byte, payload []byte, last bool) {
 	l.out.put(frame{memory: b, from: wsframe.Seal(b, opcode), last: last})
 }
 
-// pong answers a ping.
+// pong queues the response to a ping.
 func (l *link) pong(data []byte) { l.send(wsframe.Pong, data, false) }
 
 // sendClose queues the close frame. Nothing is sent after it.

@@ -31,7 +31,7 @@ type metrics struct {
 	unannounced     prometheus.Counter
 }
 
-// dropped has the counters of lost audio, messages and events.
+// dropped counts lost audio, messages and events.
 type dropped struct{ toProvider, control, undecodable, late, overrun, events prometheus.Counter }
 
 // Reasons for which Open refuses a session.

@@ -74,7 +74,7 @@ func (o *outbox) dropOldest() {
 	}
 }
 
-// end rejects further frames and reports whether it was open before.
+// end makes the outbox reject further frames and reports whether it accepted them before.
 func (o *outbox) end() (first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

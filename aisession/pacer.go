@@ -25,7 +25,8 @@ const (
 	// such packets. The jitter buffer absorbs longer delays.
 	maxLate = 8 * time.Millisecond
 	// minWatched is the number of packets that must all wait for a slot longer than slack before the
-	// ticks are moved forward. Each time that proved wrong doubles the number, up to maxWatched.
+	// ticks are moved forward. The number doubles, up to maxWatched, each time the ticks then have to
+	// be moved back.
 	minWatched = 10
 	maxWatched = 400
 	// maxBehind is the delay up to which a wheel catches up. The ticks of a longer delay are skipped.
@@ -40,11 +41,11 @@ type schedule struct {
 	slot      int           // -1 if none
 	call      bool          // a call is attached and its packets count
 	fresh     bool          // no packet of the call has arrived
-	notBefore int64         // first step that ticks: this turn's tick came before the ticks were moved back
+	notBefore int64         // first step with a tick: the tick of the current turn ran before the ticks were moved back
 	packets   int           // packets since the ticks were moved or examined
 	least     time.Duration // shortest wait of these packets for their tick
 	watch     int           // number of packets after which the ticks may be moved forward
-	sooner    bool          // they were moved forward, and not back since
+	sooner    bool          // the last move was forward
 }
 
 type wheel struct {

@@ -23,7 +23,7 @@ func newReader(s *Session, l *link) *reader {
 // binary counts a binary frame as malformed.
 func (r *reader) binary() { r.countMalformed(problemBinary, 0) }
 
-// ping answers a ping.
+// ping queues the response to a ping.
 func (r *reader) ping(data []byte) {
 	r.flood.charge(1, r.now)
 	r.link.pong(data)

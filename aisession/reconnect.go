@@ -37,8 +37,8 @@ func (o *outage) start(l *link) {
 	}
 }
 
-// wait pauses before the next attempt, doubling the pause each time. It returns false when it is time
-// to give up.
+// wait pauses before the next attempt, doubling the pause each time. It returns false when no time is
+// left for another attempt.
 func (o *outage) wait(ctx context.Context) bool {
 	if !o.tried {
 		o.tried, o.backoff = true, retry.Backoff{First: firstPause, Max: maxPause}
@@ -50,8 +50,8 @@ func (o *outage) wait(ctx context.Context) bool {
 
 func (o *outage) remaining() time.Duration { return o.retryLimit - time.Since(o.since) }
 
-// establish connects. It retries until it succeeds, the outage has lasted too long, a retry is of no
-// use, or ctx or the session ends.
+// establish connects. It retries until it succeeds, the outage has lasted too long, an error is final,
+// or ctx or the session ends.
 func (s *Session) establish(ctx context.Context, o *outage) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -98,7 +98,7 @@ func (s *Session) use(l *link) {
 	s.service.pacer.add(s, time.Now())
 }
 
-// restore replaces a lost connection or ends the session. The call hears silence meanwhile.
+// restore replaces a lost connection or ends the session. The caller hears silence meanwhile.
 func (s *Session) restore(ctx context.Context, lost *link, o *outage) {
 	s.link.CompareAndSwap(lost, nil)
 	s.playout.restart()

@@ -14,14 +14,15 @@ import (
 	"trunkline/internal/netguard"
 )
 
-// refusal is a handshake response other than 101. Redirects are included, because none is followed.
+// refusal is a handshake response other than 101. Redirects are included, because they are not
+// followed.
 type refusal struct{ status int }
 
 func (r *refusal) Error() string {
 	return fmt.Sprintf("the provider answered the handshake with status %d", r.status)
 }
 
-// isFinal reports whether a retry would be of no use.
+// isFinal reports whether a retry cannot succeed.
 func isFinal(err error) bool {
 	var (
 		refused *refusal

@@ -40,7 +40,7 @@ const closed = -1
 func (s *socket) detach() error {
 	conn, ok := s.Conn.(syscall.Conn)
 	if !ok {
-		return errors.New("the provider's connection is no socket")
+		return errors.New("the provider's connection is not a socket")
 	}
 	raw, err := conn.SyscallConn()
 	if err != nil {

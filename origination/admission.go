@@ -24,22 +24,22 @@ import (
 // AdmissionConfig has the limits of calls that users place. The zero value limits nothing.
 type AdmissionConfig struct {
 	Rules   *Rules       // nil allows all destinations
-	Numbers *number.Plan // nil: numbers are not checked
-	// International allows numbers that leave the account's country.
+	Numbers *number.Plan // nil disables checks of numbers
+	// International allows numbers outside the account's country.
 	International bool
-	// Premium are the numbers that are closed. nil closes none.
+	// Premium has the numbers that are blocked because of their price. nil blocks none.
 	Premium *Premium
-	// OutsidePrefix is dialled before a number to leave by the trunk, and is no part of the number.
+	// OutsidePrefix is dialled before a number to select the trunk. It is not part of the number.
 	OutsidePrefix string
-	PerMinute     int // calls that a user may place in a minute; 0: no limit
-	UserCalls     int // calls of a user at once, in the cluster; 0: no limit
-	AccountCalls  int // calls of an account at once, in the cluster; 0: no limit
+	PerMinute     int // calls that a user may place in a minute; 0 means no limit
+	UserCalls     int // concurrent calls of a user in the cluster; 0 means no limit
+	AccountCalls  int // concurrent calls of an account in the cluster; 0 means no limit
 }
 
-// Door is the way by which a user places a call.
+// Door is the interface over which a user places a call.
 type Door string
 
-// The doors.
+// Values of Door.
 const (
 	DoorREST     Door = "rest"
 	DoorSIP      Door = "sip"
@@ -67,14 +67,14 @@ type Slot struct{ CallID, AccountID, UserID string }
 
 // Slots counts the calls in progress of all nodes. A slot expires unless it is renewed.
 type Slots interface {
-	// Take takes a slot unless the user has userMax or the account accountMax calls; 0 is no limit. It
-	// returns the reason if it did not.
+	// Take takes a slot unless the user has userMax or the account accountMax calls; 0 means no limit.
+	// Otherwise it returns the reason.
 	Take(ctx context.Context, slot Slot, userMax, accountMax int) (full Reason, err error)
 	Renew(ctx context.Context, slots []Slot) error
 	Release(ctx context.Context, slots []Slot) error
 }
 
-// Reason is why a call is refused.
+// Reason is the reason for refusing a call.
 type Reason string
 
 // The reasons.
@@ -96,22 +96,22 @@ const (
 // AdmissionDeps are the dependencies of an Admission.
 type AdmissionDeps struct {
 	Limiter Limiter
-	Slots   Slots   // nil: calls are counted on this node only
-	Audit   Auditor // nil: no audit log
+	Slots   Slots   // nil counts calls on this node only
+	Audit   Auditor // nil writes no audit log
 	Metrics prometheus.Registerer
 	Log     *slog.Logger
 }
 
-// Admission decides which calls users may place, by REST, from phones and by AI providers alike. It is
-// safe for concurrent use.
+// Admission decides which calls users may place with the REST API, from phones and by transfers of AI
+// providers. It is safe for concurrent use.
 //
 // The calls in progress of this node are held in memory, so that they are counted while Slots are
-// unavailable; then the limits apply to this node's calls alone.
+// unavailable; the limits then apply to this node's calls alone.
 type Admission struct {
 	cfg     AdmissionConfig
 	deps    AdmissionDeps
 	refused *prometheus.CounterVec
-	wake    chan struct{} // holds at most one: slots are to be released
+	wake    chan struct{} // holds at most one token: slots are to be released
 
 	mu       sync.Mutex
 	held     map[string]Slot // by call
@@ -168,8 +168,8 @@ func (a *Admission) Count(ctx context.Context, who Attempt) error {
 	return nil
 }
 
-// Enter counts a call as in progress, until Leave. The error is fault.Limited if the user or the
-// account has too many.
+// Enter adds a call to the calls in progress, until Leave. The error is fault.Limited if the user or
+// the account has too many.
 func (a *Admission) Enter(ctx context.Context, who Attempt) error {
 	slot := Slot{who.CallID, who.AccountID, who.UserID}
 	full := a.takeHere(slot)
@@ -191,7 +191,7 @@ func (a *Admission) Enter(ctx context.Context, who Attempt) error {
 	return nil
 }
 
-// Hold keeps a slot of a call that this node has taken over.
+// Hold adds the slot of a call that this node has taken over.
 func (a *Admission) Hold(slot Slot) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -204,7 +204,7 @@ func (a *Admission) drop(callID string) {
 	delete(a.held, callID)
 }
 
-// takeHere holds a slot unless this node alone has too many calls of the user or the account.
+// takeHere adds a slot to held unless the user or the account has too many calls on this node alone.
 func (a *Admission) takeHere(slot Slot) (full Reason) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -227,7 +227,7 @@ func (a *Admission) takeHere(slot Slot) (full Reason) {
 	return ""
 }
 
-// Leave ends the counting of a call. It does not block, and may be called more than once.
+// Leave removes a call from the calls in progress. It does not block, and may be called more than once.
 func (a *Admission) Leave(callID string) {
 	a.mu.Lock()
 	slot, ok := a.held[callID]
@@ -244,7 +244,8 @@ func (a *Admission) Leave(callID string) {
 	}
 }
 
-// Run releases and renews slots until ctx ends, and then releases those that have been left.
+// Run releases and renews slots until ctx ends, and then releases those of calls for which Leave was
+// called.
 func (a *Admission) Run(ctx context.Context) error {
 	renew := time.NewTicker(slotRenewal)
 	defer renew.Stop()
@@ -309,13 +310,13 @@ func (a *Admission) refuse(ctx context.Context, who Attempt, reason Reason, err 
 	return err
 }
 
-// Premium are numbers that are closed because of their price.
+// Premium has the numbers that are blocked because of their price.
 type Premium struct {
-	known    bool // those of number.Plan.Premium
+	known    bool // includes the numbers of number.Plan.Premium
 	patterns []*regexp.Regexp
 }
 
-// Words in place of patterns.
+// Keywords that are accepted instead of a pattern.
 const (
 	premiumKnown = "known" // premium-rate numbers and global networks
 	premiumNone  = "none"
@@ -343,7 +344,7 @@ func ParsePremium(texts []string) (*Premium, error) {
 	return p, nil
 }
 
-// closes reports whether a number is closed. Patterns are searched in the number as dialled and in
+// closes reports whether a number is blocked. Patterns are searched in the number as dialled and in
 // E.164.
 func (p *Premium) closes(numbers *number.Plan, accountID, dialled string) bool {
 	if p == nil {

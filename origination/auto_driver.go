@@ -20,7 +20,7 @@ type Auto struct {
 	Simulated func(callID string) bool
 }
 
-// Name implements Namer: the id shows which of the two drivers has the call.
+// Name implements Namer. The id shows which of the two drivers has the call.
 func (a *Auto) Name(ctx context.Context, order Order) (id string, err error) {
 	registered, err := a.Registered(ctx, order.AccountID, order.Extension)
 	if err != nil {
@@ -73,7 +73,7 @@ func (a *Auto) split(open []Open) (phones, simulated []Open) {
 	return phones, simulated
 }
 
-// Adopt implements Adopter, as far as the two drivers do.
+// Adopt implements Adopter for those of the two drivers that implement it.
 func (a *Auto) Adopt(ctx context.Context, open []Open) (rest []Open) {
 	phones, simulated := a.split(open)
 	return append(adopt(ctx, a.Phones, phones), adopt(ctx, a.Simulator, simulated)...)

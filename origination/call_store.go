@@ -20,13 +20,13 @@ type callStore struct {
 	publish  Publisher
 	metrics  *metrics
 	log      *slog.Logger
-	ended    func(orderID string) // called once or more for a call that is over or not followed any more
+	ended    func(orderID string) // called at least once for a call that has ended or is no longer followed
 
 	writeSignal    chan struct{} // wakes the writer; holds at most one
 	announceSignal chan struct{} // wakes the announcer; holds at most one
 	mu             sync.Mutex
 	byID           map[string]*entry     // by Order.ID
-	byCall         map[string]*entry     // by the origination_call_id handed out; Order.ID before
+	byCall         map[string]*entry     // by origination_call_id; by Order.ID until that is known
 	urgent         []*entry              // queued writes with a waiting caller
 	dirty          []*entry              // queued writes without a waiting caller, or whose caller has been answered
 	statements     []statement           // to be run in the next transaction

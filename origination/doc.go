@@ -3,8 +3,8 @@
 // each call.
 //
 // If this is your first change, read driver.go (the interface of a phone platform), place.go and
-// call_store.go. A call is stored before its platform is asked to dial. From then on one node has it
-// in its callStore: it applies the driver's reports, writes them, and publishes the written steps as
+// call_store.go. A call is stored before the order is sent to its platform. From then on one node has
+// it in its callStore: it applies the driver's reports, writes them, and publishes the written steps as
 // call.progress, in order for each call and at least once. Progress is read from the database, on any
 // node.
 //
@@ -24,9 +24,9 @@
 // queued. While Kafka is unavailable events stay queued, and ended calls stay open.
 //
 // Admission decides which calls users may place: destinations, calls a minute, calls at once in the
-// cluster (Redis; a killed node's calls are counted for slotLife more). Phones and AI providers'
-// transfers ask it too. Its Run is one goroutine.
+// cluster (Redis; a killed node's calls are counted for slotLife more). It also admits the calls of
+// phones and the transfers of AI providers. Its Run is one goroutine.
 //
-// Lock order: a perUserLock's turn, then a driver's locks, then callStore.mu, then Admission.mu. Only metrics and Admission.Leave are called
-// while callStore.mu is held.
+// Lock order: a perUserLock's turn, then a driver's locks, then callStore.mu, then Admission.mu. While
+// callStore.mu is held, only metrics and Admission.Leave are called.
 package origination

@@ -16,7 +16,7 @@ type entry struct {
 	rowChanged     bool // fields other than the steps have changed
 	announceQueued bool // in callStore.announceQueue
 	deleted        bool // the row is to be deleted
-	cancelSent     bool // the driver was asked to cancel it
+	cancelSent     bool // Driver.Cancel was called
 	writeResults   []chan error
 }
 
@@ -32,7 +32,7 @@ func (r writeResult) wait(ctx context.Context) error {
 	}
 }
 
-// earlySteps is progress that arrived before the platform's answer with the call's id.
+// earlySteps is progress that arrived before the platform's response with the call's id.
 type earlySteps struct {
 	steps []Progress // in the order of states
 	since time.Time

@@ -53,7 +53,7 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// Ready reports whether orders are taken: Run has started and not ended.
+// Ready reports whether orders are accepted: Run has started and not ended.
 func (s *Service) Ready() bool { return s.running.Load() }
 
 // takeOverAtStart acquires the lease, and takes over the calls of nodes without one.

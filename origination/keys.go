@@ -50,8 +50,8 @@ func checkKey(key string) error {
 }
 
 // claim claims the key for an order unless it is taken. A key becomes free after keyTTL, and when its
-// order's lease has expired and the order was never stored, so that no phone has rung. If the order
-// was stored, its call is the answer for the key.
+// order's lease has expired and the order was never stored, so that no phone has rung. If the order was
+// stored, the key's response has the id of its call.
 func (k keys) claim(ctx context.Context, accountID, userID, key, destination, orderID string, lease time.Duration) (c claim, err error) {
 	now := clock(k.db)
 	mine := false // used by the statement until run has returned without an error
@@ -90,8 +90,8 @@ func (k keys) find(ctx context.Context, userID, key, destination string) (c clai
 	return c, sqldb.Wrap(err, "reading an idempotency key")
 }
 
-// complete stores the answer of a key without a waiting caller. If it fails, the order's call is the
-// answer after the lease.
+// complete stores the response of a key without a waiting caller. If it fails, the response has the id
+// of the order's call once the lease has expired.
 func (k keys) complete(orderID, userID, key, callID string, done func(error)) {
 	k.inNextTransaction(func(ctx context.Context, tx sqldb.Runner) error {
 		_, err := tx.ExecContext(ctx, `UPDATE origination_keys SET done = TRUE, call_id = $1

@@ -15,7 +15,7 @@ import (
 
 // Originate rings the caller's own extension and dials the destination once it is answered. callID is
 // the origination_call_id, or "" if the platform gave none. Requests of a user with the same
-// idempotencyKey ("" for none) within a day place one call and get the same answer.
+// idempotencyKey ("" for none) within a day place one call and get the same response.
 func (s *Service) Originate(ctx context.Context, caller *identity.Principal, destination, idempotencyKey string) (callID string, err error) {
 	callID, err = s.placeOrder(ctx, caller, destination, idempotencyKey)
 	if err != nil {
@@ -96,7 +96,7 @@ func name(ctx context.Context, driver Driver, order Order) (id string, err error
 	return namer.Name(ctx, order)
 }
 
-// gregorian is the number of seconds from year 0, the start of Kazoo's clock, to 1970.
+// gregorian is the number of seconds from year 0, Kazoo's epoch, to 1970.
 const gregorian = 62_167_219_200
 
 // newInteraction returns an interaction id in Kazoo's form: 11 digits of Gregorian seconds and 8
@@ -112,7 +112,7 @@ func (o Order) attempt() Attempt {
 }
 
 // placeOnce places the order unless the key has been used. A repeated request places no call, is not
-// counted against the limit, and gets the first answer.
+// counted against the limit, and gets the first response.
 func (s *Service) placeOnce(ctx context.Context, caller *identity.Principal, destination, key string) (string, error) {
 	var order Order
 	admitted := false

@@ -41,7 +41,7 @@ type Call struct {
 	History []Step `json:"history"`
 }
 
-// Causes set by the service itself: Q.850 names, as in hangup_cause.
+// Causes that the service itself sets. They are Q.850 names, as in hangup_cause.
 const (
 	CauseCancelled = "ORIGINATOR_CANCEL"
 	// CauseAbsent is the cause of calls to a user without a registered phone.

@@ -15,8 +15,8 @@ func NewPurger(ctx context.Context, db *sqldb.DB) (Purger, error) {
 	return Purger{db}, db.Migrate(ctx, "origination", migrations)
 }
 
-// PurgeAccount deletes some of the ended calls and idempotency keys of a deleted
-// account and returns their number; 0: none is left.
+// PurgeAccount deletes some of the ended calls and idempotency keys of a deleted account and returns
+// their number, 0 if none is left.
 func (p Purger) PurgeAccount(ctx context.Context, accountID string) (n int, err error) {
 	err = p.db.Alone(ctx, func(tx sqldb.Runner) error {
 		n = 0

@@ -31,8 +31,8 @@ func (s *Service) visible(ctx context.Context, caller *identity.Principal, callI
 }
 
 // Cancel ends a call on behalf of its owner or an administrator. It may return before the call has
-// ended: a call of another node is cancelled there. The error is fault.Conflict for a call that has
-// ended.
+// ended: a call of another node is cancelled by that node. The error is fault.Conflict for a call that
+// has ended.
 func (s *Service) Cancel(ctx context.Context, caller *identity.Principal, callID string) error {
 	result, err := s.cancelCall(ctx, caller, callID)
 	s.metrics.cancels.WithLabelValues(result).Inc()

@@ -47,7 +47,7 @@ func (r *reader) next() (message, error) {
 	length := int(binary.BigEndian.Uint16(r.buffer[1:]))
 	payload := r.buffer[headerSize : headerSize+length]
 	if _, err := io.ReadFull(r.from, payload); err != nil {
-		return message{}, fmt.Errorf("a message cut short: %w", err)
+		return message{}, fmt.Errorf("message truncated: %w", err)
 	}
 	return message{r.buffer[0], payload}, nil
 }

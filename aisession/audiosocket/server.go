@@ -163,7 +163,7 @@ func hello(conn net.Conn, r *reader) (uuid.UUID, error) {
 		return uuid.UUID{}, fmt.Errorf("reading the call's UUID: %w", err)
 	}
 	if m.kind != kindUUID || len(m.payload) != len(uuid.UUID{}) {
-		return uuid.UUID{}, errors.New("the first message is no UUID")
+		return uuid.UUID{}, errors.New("the first message is not a UUID")
 	}
 	return uuid.UUID(m.payload), nil
 }

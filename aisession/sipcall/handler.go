@@ -37,7 +37,7 @@ type Deps struct {
 	// Sees reports whether users of the first account may call providers of the second. The first
 	// account is "" for trusted networks, which may call all.
 	Sees func(accountID, providerAccountID string) bool
-	// Encryption says whether SRTP is used for the media of calls.
+	// Encryption decides whether the media of calls uses SRTP.
 	Encryption sip.Encryption
 	// Admission limits the calls of phones, and where providers may transfer calls to.
 	Admission Admission

@@ -55,7 +55,7 @@ func AppendHangup(dst []byte, h Hangup) []byte {
 	return append(dst, `}}`...)
 }
 
-// AppendMark appends the answer to a mark (extension).
+// AppendMark appends the response to a mark (extension).
 func AppendMark(dst []byte, m Mark) []byte {
 	dst = append(dst, `{"event":"mark","mark":{"name":`...)
 	dst = event.AppendString(dst, m.Name)
@@ -64,7 +64,7 @@ func AppendMark(dst []byte, m Mark) []byte {
 	return append(dst, `}}`...)
 }
 
-// AppendCleared appends the answer to a clear (extension).
+// AppendCleared appends the response to a clear (extension).
 func AppendCleared(dst []byte, c Cleared) []byte {
 	dst = append(dst, `{"event":"cleared","cleared":{"playedMs":`...)
 	dst = appendMilliseconds(dst, c.Played)
@@ -73,7 +73,7 @@ func AppendCleared(dst []byte, c Cleared) []byte {
 	return append(dst, `}}`...)
 }
 
-// AppendTransferRefused appends the answer to a transfer that failed (extension). The call continues.
+// AppendTransferRefused appends the response to a transfer that failed (extension). The call continues.
 func AppendTransferRefused(dst []byte, destination, why string) []byte {
 	dst = append(dst, `{"event":"transfer","transfer":{"destination":`...)
 	dst = event.AppendString(dst, destination)

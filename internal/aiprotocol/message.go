@@ -71,7 +71,7 @@ type DTMF struct {
 // Hangup is the end of the call. A provider's request has no Call.
 type Hangup struct {
 	Call
-	Reason string // "": left out
+	Reason string // omitted if ""
 }
 
 // Mark is a position in the provider's audio. A provider's request has only the name.

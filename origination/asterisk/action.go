@@ -12,16 +12,17 @@ import (
 	"trunkline/telephony/ami"
 )
 
-// Suffixes of the ids that are made from a call's.
+// Suffixes of the ids that are derived from a call's id.
 const (
 	ownerSuffix     = "-owner"     // unique id of the owner's channel
-	otherSuffix     = "-owner-2"   // unique id of the other side, where that is a Local channel
+	otherSuffix     = "-owner-2"   // unique id of the second channel if the owner is dialled through a Local channel
 	originateSuffix = "-originate" // ActionID of the Originate and its OriginateResponse
 )
 
 func ownerChannel(callID string) string { return callID + ownerSuffix }
 
-// originate returns the action that places the order. The error says why a value cannot be sent.
+// originate returns the action that places the order. It returns fault.Invalid for a value that cannot
+// be sent.
 func (c Config) originate(order origination.Order) (ami.Action, error) {
 	if err := dialtext.Check(dialtext.Safe, dialtext.Value{Field: "destination", Text: order.Destination, Also: numberChars, Most: maxNumber},
 		dialtext.Value{Field: "presence_id", Text: order.Extension, Also: numberChars, Most: maxNumber}, dialtext.Value{Field: "id", Text: order.ID, Most: maxID},
@@ -54,8 +55,8 @@ func (c Config) originate(order origination.Order) (ami.Action, error) {
 		{Key: "OtherChannelId", Value: order.ID + otherSuffix},
 		{Key: "Variable", Value: "__origination_call_id=" + order.ID},
 		{Key: "Variable", Value: "__interaction_id=" + order.InteractionID},
-		// What the owner's phone shows is the connected line of its channel; what the destination is
-		// shown is the channel's caller. The field CallerID would set both to the same.
+		// The owner's phone displays the connected line of its channel; the destination's phone
+		// displays the channel's caller. The field CallerID would set both to the same value.
 		{Key: "Variable", Value: "CONNECTEDLINE(name,i)=" + ownerCallerName},
 		{Key: "Variable", Value: "CONNECTEDLINE(num,i)=" + order.Destination},
 		{Key: "Variable", Value: "CALLERID(name)=" + fill(c.CallerName)},
@@ -67,7 +68,7 @@ func (c Config) originate(order origination.Order) (ami.Action, error) {
 	return ami.Action{Name: "Originate", ID: order.ID + originateSuffix, Fields: fields}, err
 }
 
-// channel returns a dial string, that of a Local channel with the option /n if it has none.
+// channel returns a dial string. It adds the option /n to a Local channel without it.
 func channel(dial string) string {
 	if technology, rest, _ := strings.Cut(dial, "/"); technology == "Local" && !strings.Contains(rest, "/") {
 		return dial + "/n"

@@ -14,15 +14,15 @@ type call struct {
 	answered   bool   // the owner has answered
 	ownerGone  bool   // the owner's channel has ended
 	failed     string // cause by OriginateResponse; "" while it has not failed
-	hangup     string // cause of the owner's channel; "" if it says nothing
+	hangup     string // cause of the owner's channel; "" if it is unspecific
 	tried      bool   // channels to the destination have been seen
 	dialStatus string // of the destination; "" while it is being dialled
 	reached    bool   // the destination has answered
 }
 
 // Over implements eventdriver.Tracked. A call whose owner has not answered ends with its
-// OriginateResponse; a channel that was created is waited for, because its Hangup, which may come after
-// the response, has the better cause.
+// OriginateResponse and, if the owner's channel was created, its Hangup, which may follow the response
+// and has the more specific cause.
 func (c *call) Over() bool {
 	return c.ownerGone && (c.answered || c.failed != "") || c.failed != "" && !c.created
 }
@@ -32,7 +32,7 @@ func (c *call) Cause() string {
 	switch {
 	case c.Cancelled:
 		return origination.CauseCancelled
-	case !c.ownerGone && c.failed == "": // found to be gone
+	case !c.ownerGone && c.failed == "": // a comparison found no channel
 		return cmp.Or(dialStatuses[c.dialStatus], origination.CauseLost)
 	case c.reached:
 		return cmp.Or(c.hangup, causeNormal)
@@ -44,9 +44,9 @@ func (c *call) Cause() string {
 	return cmp.Or(c.hangup, c.failed, origination.CauseLost)
 }
 
-// undialled returns the cause of a call whose owner has answered and whose Dial said nothing of the
-// destination. Dial sends no event of a channel that it could not call, which is the case of a Local
-// channel to an extension that does not exist.
+// undialled returns the cause of a call whose owner has answered and whose Dial sent no event of the
+// destination. Dial sends no event of a channel that it could not call, such as a Local channel to an
+// extension that does not exist.
 func (c *call) undialled() string {
 	if c.tried {
 		return "UNALLOCATED_NUMBER"

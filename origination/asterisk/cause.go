@@ -6,8 +6,8 @@ import (
 	"trunkline/origination"
 )
 
-// q850 has FreeSWITCH's names of Q.850 causes, as in hangup_cause. Causes without a meaning of their
-// own (0 and 16, 26, 31, 127) are left out: what else is known of the call says more.
+// q850 has FreeSWITCH's names of Q.850 causes, as in hangup_cause. It omits unspecific causes (0, 16,
+// 26, 31, 127), because other events of the call have a more specific one.
 var q850 = map[int]string{
 	1: "UNALLOCATED_NUMBER", 2: "NO_ROUTE_TRANSIT_NET", 3: "NO_ROUTE_DESTINATION", 17: "USER_BUSY", 18: "NO_USER_RESPONSE",
 	19: "NO_ANSWER", 20: "SUBSCRIBER_ABSENT", 21: "CALL_REJECTED", 22: "NUMBER_CHANGED", 27: "DESTINATION_OUT_OF_ORDER",
@@ -20,7 +20,7 @@ var q850 = map[int]string{
 
 const causeNormal = "NORMAL_CLEARING"
 
-// causeOf returns the name of a Cause, or "" for one that says nothing.
+// causeOf returns the name of a Cause, or "" for an unspecific one.
 func causeOf(text string) string {
 	number, err := strconv.Atoi(text)
 	if err != nil {
@@ -29,14 +29,14 @@ func causeOf(text string) string {
 	return q850[number]
 }
 
-// reasons has the causes of the Reason of an OriginateResponse: the control frame that Asterisk makes
-// of the dial's result. 0 is any other failure, above all a phone that is not registered or unknown.
+// reasons maps the Reason of an OriginateResponse, which is the number of a control frame, to a cause.
+// 0 is any other failure, usually of a phone that is unknown or not registered.
 var reasons = map[string]string{
 	"0": origination.CauseAbsent, "1": origination.CauseCancelled, "3": "NO_ANSWER", "5": "USER_BUSY", "8": "NORMAL_CIRCUIT_CONGESTION",
 }
 
-// dialStatuses has the causes of the DialStatus of a destination that was not reached. Dial tells
-// CHANUNAVAIL of an extension that does not exist.
+// dialStatuses maps the DialStatus of a destination that was not reached to a cause. Dial reports
+// CHANUNAVAIL for an extension that does not exist.
 var dialStatuses = map[string]string{
 	"BUSY": "USER_BUSY", "NOANSWER": "NO_ANSWER", "CANCEL": origination.CauseCancelled,
 	"CONGESTION": "NORMAL_CIRCUIT_CONGESTION", "CHANUNAVAIL": "UNALLOCATED_NUMBER",

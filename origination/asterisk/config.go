@@ -11,7 +11,7 @@ import (
 // ownerCallerName is the name that the owner's phone shows. The number is the destination.
 const ownerCallerName = "Click to call"
 
-// Config has the settings, and what tests set: there zero is the default.
+// Config has the settings, and fields that only tests set, for which zero selects the default.
 type Config struct {
 	Settings
 	eventdriver.Limits

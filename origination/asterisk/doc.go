@@ -4,31 +4,33 @@
 //
 // # The legs of a call
 //
-// The owner's channel has the unique id "<call id>-owner" (ChannelId), and where the owner is dialled
-// through a Local channel its other side has "<call id>-owner-2" (OtherChannelId). Both are known
-// before anything rings. Asterisk gives the owner's id to all channels that the call makes, as their
-// Linkedid: events and call records are recognized by it, without a change of the dialplan (package
-// format/asterisk finds the call id in it). The variable __origination_call_id goes to all channels
-// too, for manager.conf's channelvars and for dialplans.
+// The owner's channel has the unique id "<call id>-owner" (ChannelId). If the owner is dialled through
+// a Local channel, the second channel has "<call id>-owner-2" (OtherChannelId). Both are chosen before
+// anything rings. Asterisk sets the owner's id as the Linkedid of all channels of the call, so that
+// events and call records are recognized without a change of the dialplan (package format/asterisk
+// extracts the call id from it). All channels also inherit the variable __origination_call_id, for
+// manager.conf's channelvars and for dialplans.
 //
 // A Local channel is dialled with the option /n. Without it Asterisk removes the channel from the call
 // when the destination answers, and its call record would end there.
 //
 // # How a call ends
 //
-// Once the owner has answered, with the Hangup of the owner's channel. Its cause is the reason, or
-// where that is no more than normal clearing, the DialStatus of the destination. Before that, with the
-// OriginateResponse that has our ActionID; its Uniqueid is not trusted, because a Failure may name a
-// living channel. The Hangup of an unanswered owner's channel gives the cause. A call whose channel is
-// found to be gone ends with what is known of the cause, else NORMAL_TEMPORARY_FAILURE.
+// After the owner has answered, a call ends with the Hangup of the owner's channel and with its cause
+// or, if that is normal clearing, the cause of the destination's DialStatus. Before, it ends with the
+// OriginateResponse that has our ActionID; its Uniqueid is ignored, because a Failure may have the id
+// of an existing channel. The Hangup of an unanswered owner's channel has the cause. A call that ends
+// because comparisons find no channel gets the cause from its earlier events, else
+// NORMAL_TEMPORARY_FAILURE.
 //
-// # What Asterisk sends
+// # Subscription
 //
-// The login asks for the class call alone. A user with the write privilege system gets a filter for
-// our calls' events (Filter); without that privilege the rest of the class is read and dropped.
+// The login subscribes to the class call only. With the write privilege system, the driver adds a
+// filter for the events of our calls (action Filter); without it, other events of the class are read
+// and dropped.
 //
-// # The rest
+// # Following calls
 //
-// Package eventdriver says how calls are followed, what may be missed, which goroutines run and what
-// happens when it is full. The list of channels is that of CoreShowChannels.
+// Package eventdriver describes how calls are followed, missed events, goroutines and limits. The list
+// of channels is that of CoreShowChannels.
 package asterisk

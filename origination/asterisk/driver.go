@@ -65,7 +65,7 @@ func (p *platform) Connect(ctx context.Context) (*ami.Conn, error) {
 	return conn, nil
 }
 
-// filter restricts the events to those of our calls, where the user may do so.
+// filter restricts the events to those of our calls if the user has the privilege.
 func (p *platform) filter(ctx context.Context, conn *ami.Conn) error {
 	for _, text := range filters {
 		_, err := conn.Do(ctx, ami.Action{Name: "Filter", Fields: []ami.Field{{Key: "Operation", Value: "Add"}, {Key: "Filter", Value: text}}})
@@ -97,7 +97,7 @@ func (p *platform) Prepare(_ context.Context, _ *ami.Conn, order origination.Ord
 	}, err
 }
 
-// HangUp ends a channel. Asterisk finds it by its unique id too.
+// HangUp ends a channel. Asterisk accepts the unique id in place of the name.
 func (p *platform) HangUp(ctx context.Context, conn *ami.Conn, channel string) error {
 	_, err := conn.Do(ctx, ami.Action{Name: "Hangup", Fields: []ami.Field{{Key: "Channel", Value: channel}}})
 	if refusal, ok := errors.AsType[*ami.Refusal](err); ok && strings.EqualFold(refusal.Message, "No such channel") {
@@ -132,7 +132,7 @@ func (p *platform) List(ctx context.Context, conn *ami.Conn, _ string) ([]eventd
 // Exists returns false: the list has all channels.
 func (p *platform) Exists(context.Context, *ami.Conn, []string) (bool, error) { return false, nil }
 
-// Explain says what to change in manager.conf.
+// Explain returns advice about manager.conf.
 func (p *platform) Explain(err error) (failure eventdriver.Failure, advice string) {
 	var refusal *ami.Refusal
 	switch {

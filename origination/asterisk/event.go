@@ -110,8 +110,8 @@ func (c *call) ownerState(state string) []origination.State {
 	return nil
 }
 
-// dialEnd applies the end of a dial, by the owner's channel or to it. A dial may end twice; what was
-// said first counts.
+// dialEnd applies the end of a dial by the owner's channel or to it. Asterisk may report an end twice;
+// the first status counts.
 func (c *call) dialEnd(status string, ofOwner, toOwner bool) []origination.State {
 	switch {
 	case toOwner && status == "ANSWER":

@@ -35,7 +35,7 @@ func DefaultSettings() Settings {
 	}
 }
 
-// Validate implements setting.Group, for where the driver is asterisk.
+// Validate implements setting.Group. It is called if the driver is asterisk.
 func (s Settings) Validate(c *setting.Check) {
 	c.Dialable("address", s.Address)
 	c.Must(s.Username != "", "username", "origination.driver asterisk needs it")

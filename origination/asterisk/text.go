@@ -1,8 +1,8 @@
 package asterisk
 
 // Characters that values may have besides letters, digits and ". _ -". An AMI line ends at a line
-// break, a dial string at a comma, a list of channels at "&", and the dialplan expands "${": none of
-// them is escaped, so a value with any other character is refused.
+// break, a dial string at a comma, a list of channels at "&", and the dialplan expands "${". There is
+// no escaping, so a value with any other character is refused.
 const (
 	numberChars = "+*#"
 	nameChars   = numberChars + " "

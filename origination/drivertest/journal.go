@@ -1,5 +1,6 @@
-// Package drivertest has what the tests of the drivers of FreeSWITCH and Asterisk share: the cases that
-// hold for both (Suite), a scripted platform, and reading what a driver reports, logs and counts.
+// Package drivertest is the common part of the tests of the drivers of FreeSWITCH and Asterisk: the
+// cases for both (Suite), a scripted platform (Platform), and access to a driver's reports (Journal),
+// metrics and log (Probe).
 package drivertest
 
 import (

@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// Platform is a scripted platform without its protocol: it plays the events of calls to a driver that
-// places them. Mu guards all fields that are set after Start.
+// Platform is a scripted platform without its protocol. It sends the events of the calls that a driver
+// places. Mu guards all fields that are set after Start.
 type Platform struct {
 	Pause  time.Duration // before each event
 	Split  bool          // writes a few bytes at a time
 	Hold   string        // event at whose first occurrence calls wait for Release
 	Cut    string        // event within which the connection breaks, once
-	Mute   bool          // breaks the connection in place of an answer to an order, once
-	Refuse string        // answer to orders; "": they are accepted
+	Mute   bool          // closes the connection instead of responding to an order, once
+	Refuse string        // response to orders; "" accepts them
 
 	T       *testing.T
 	Address string
 
 	Mu             sync.Mutex
-	Client         net.Conn // that is logged in; nil: none
+	Client         net.Conn // the logged-in client; nil if none
 	Denied         int      // logins
 	Killed         []string // channels
 	CountChannels  func() int
@@ -101,8 +101,8 @@ func (p *Platform) Send(name, text string) {
 	p.Write(p.Client, text)
 }
 
-// Play plays a call's events with tell, each under its name. After Kill it stops and calls end. Mu is
-// held by its caller, and in tell and end.
+// Play sends a call's events with tell, each under its name. After Kill it stops and calls end. The
+// caller holds Mu, and it is held in tell and end.
 func Play[E any](p *Platform, key string, events []E, name func(E) string, tell func(E), end func()) {
 	call := &playedCall{}
 	p.calls[key] = call

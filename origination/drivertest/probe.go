@@ -20,7 +20,8 @@ type Probe struct {
 	name     string
 }
 
-// NewProbe returns what a driver is made with, and its probe. name is that of its metrics.
+// NewProbe returns the dependencies of a driver and its probe. name is part of the names of the
+// driver's metrics.
 func NewProbe(t *testing.T, name string) (eventdriver.Deps, *Probe) {
 	p := &Probe{Log: &Log{}, registry: prometheus.NewRegistry(), name: "trunkline_origination_" + name + "_"}
 	return eventdriver.Deps{Log: slog.New(slog.NewTextHandler(io.MultiWriter(p.Log, t.Output()), nil)), Metrics: p.registry}, p

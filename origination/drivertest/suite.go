@@ -20,23 +20,24 @@ type Driver interface {
 	origination.Adopter
 }
 
-// Suite has the cases that hold for every driver that follows calls by events.
+// Suite has the cases for every driver that follows calls by events.
 type Suite struct {
-	// Platform starts a platform. connect makes a driver of it, with a wrong password if denied is true.
+	// Platform starts a platform. connect returns a driver of it, with a wrong password if denied is
+	// true.
 	Platform func(t *testing.T, p *Platform) (connect func(limits eventdriver.Limits, denied bool) (Driver, *Probe))
 	// Calls has the numbers that the platform has scripts for, with the states of their calls.
 	Calls map[string][]string
 	// Talk is the number of a call in which the parties talk, Busy one that ends soon.
 	Talk, Busy string
-	// Events are the events of Talk in their order. Before has those before which there is no channel
-	// yet; the last of them is the first of Events.
+	// Events are the events of Talk in their order. Before has those that are sent before a channel
+	// exists; the last of them is the first of Events.
 	Events, Before []string
 	// Answer is an event after the first channel and before the end of the order, HangUp the first event
 	// of the call's end.
 	Answer, HangUp string
 }
 
-// Limits returns limits that let tests be quick.
+// Limits returns short limits for tests.
 func Limits() eventdriver.Limits {
 	return eventdriver.Limits{
 		ReconnectMin: time.Millisecond, ReconnectMax: 10 * time.Millisecond,
@@ -82,7 +83,7 @@ func (s Suite) Run(t *testing.T) {
 
 func (s Suite) manyCalls(t *testing.T) {
 	limits := Limits()
-	limits.GoneAfter = time.Minute // events alone must tell
+	limits.GoneAfter = time.Minute // the end must be found by events alone
 	d, probe, j := s.start(t, &Platform{}, limits)
 	const each = 20
 	var all sync.WaitGroup
@@ -120,7 +121,7 @@ func (s Suite) cancel(t *testing.T) {
 				t.Fatal(err)
 			}
 			if slices.Contains(s.Before, hold) {
-				p.Release() // there was nothing to hang up yet
+				p.Release() // no channel existed when Cancel was called
 			}
 			j.Await(t, "c", origination.Ended)
 			if got := j.States("c"); !WellFormed(got) || got[len(got)-1] != origination.CauseCancelled {
@@ -134,8 +135,8 @@ func (s Suite) cancel(t *testing.T) {
 	}
 }
 
-// A connection may break within any event. The call goes on without us; its end is reported once, from
-// events or from its absence.
+// A connection may break within any event. The call continues on the platform; its end is reported
+// once, from events or because its channels are gone.
 func (s Suite) connectionBreaks(t *testing.T) {
 	for i, name := range s.Events {
 		for _, hold := range []string{"", s.HangUp} {
@@ -144,12 +145,13 @@ func (s Suite) connectionBreaks(t *testing.T) {
 				p := &Platform{Hold: hold, Cut: name}
 				d, probe, j := s.start(t, p, Limits())
 				if _, err := d.Originate(t.Context(), OrderTo("c", s.Talk)); fault.KindOf(err) == fault.KindUnavailable {
-					return // cut before the answer was read: nothing is reported
+					return // closed before the response was read: nothing is reported
 				} else if err != nil {
 					t.Fatal(err)
 				}
 				if hold != "" && i < slices.Index(s.Events, hold) {
-					// The platform waits in conversation: the comparison after the reconnect must tell.
+					// The call is bridged on the platform: the comparison after the reconnect must find
+					// that.
 					j.Await(t, "c", origination.Bridged)
 				}
 				p.Release()
@@ -252,7 +254,7 @@ func (s Suite) deadProcess(t *testing.T) {
 	connect := s.Platform(t, &Platform{Hold: s.HangUp})
 	s.leaveCall(t, connect)
 	limits := Limits()
-	limits.AuditEvery = time.Hour // the adoption itself leads to a comparison
+	limits.AuditEvery = time.Hour // Adopt itself causes a comparison
 	d, probe := connect(limits, false)
 	j, _ := Follow(t, d.Follow, nil)
 	probe.AwaitConnected(t)
@@ -275,7 +277,7 @@ func (s Suite) deadProcess(t *testing.T) {
 	probe.AwaitNoCalls(t)
 }
 
-// A platform that restarts has none of the calls any more.
+// A platform that restarts has lost the calls.
 func (s Suite) restart(t *testing.T) {
 	p := &Platform{Hold: s.HangUp}
 	d, probe, j := s.start(t, p, Limits())

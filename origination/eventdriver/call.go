@@ -10,7 +10,7 @@ import (
 type Call struct {
 	ID        string
 	State     origination.State
-	Cancelled bool // its channels are hung up whenever they appear
+	Cancelled bool // its channels are hung up when they appear
 
 	epoch    int       // of the connection over which it was placed; 0 for a call of an earlier process
 	seen     bool      // an event or a channel of it has been seen
@@ -22,8 +22,8 @@ type Call struct {
 type Tracked interface {
 	common() *Call
 	Over() bool         // the call has ended
-	Cause() string      // is the most specific cause known
-	Channels() []string // may exist, and are hung up when the call is cancelled
+	Cause() string      // the most specific known cause
+	Channels() []string // channels that may exist; they are hung up when the call is cancelled
 }
 
 func (c *Call) common() *Call { return c }

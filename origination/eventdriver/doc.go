@@ -1,31 +1,32 @@
-// Package eventdriver has what the drivers of FreeSWITCH and Asterisk share: it follows calls over one
-// connection on which the platform sends events. A platform adds its commands and events (Platform)
-// and its state of a call (Tracked).
+// Package eventdriver is the common part of the drivers of FreeSWITCH and Asterisk. It follows calls
+// over one connection on which the platform sends events. A platform adds its commands and events
+// (Platform) and its state of a call (Tracked).
 //
-// Every state that is reported was seen in the platform's events or in its list of channels. Nothing
-// is kept that must survive a restart: the names of a call's channels are made from the call's id, so
-// that a later process finds the calls of an earlier one.
+// Every reported state was observed in the platform's events or in its list of channels. The package
+// stores nothing: the names of a call's channels are derived from the call's id, so that a later
+// process finds the calls of an earlier one.
 //
-// # What may be missed, and how it is found
+// # Missed events
 //
-// A platform sends nothing of what happened while a client was away. After each connect, every
-// AuditEvery, when events are found to be missing and when calls were taken over, the driver lists all
-// channels and compares. That tells states that were missed, and calls that are gone; a call has only
-// ended this way when two comparisons, GoneAfter apart, found neither a channel nor an event of it.
+// A platform does not send the events of the time during which a client was disconnected. After each
+// connect, every AuditEvery, when events are missing and when calls were taken over, the driver
+// compares its calls with a list of all channels. The comparison finds missed states and calls that no
+// longer exist. A call without a channel has ended only if two comparisons, GoneAfter apart, found
+// neither a channel nor an event of it.
 //
-// # Goroutines and who stops them
+// # Goroutines
 //
-// Follow works in the caller's goroutine: it connects, reads events, compares and reports, so that
-// progress is in order. Hang-ups that events or comparisons demand each have a goroutine, which ends
-// with the reply or the connection; Follow closes the connection and waits for them.
+// Follow connects, reads events, compares and reports in the caller's goroutine, so that progress is in
+// order. Each hang-up that an event or a comparison causes has a goroutine, which ends with the reply
+// or the connection; Follow closes the connection and waits for them.
 //
-// # When it is full
+// # Limits
 //
-// At MaxCalls unfinished calls Originate refuses (fault.Unavailable). A report that takes long makes
-// events wait; beyond the connection's bounds it is given up and made again, and the comparison after
-// that finds what was missed.
+// At MaxCalls unfinished calls Originate returns fault.Unavailable. Events wait during a slow report;
+// above the limits of the connection's queue the connection is closed and opened again, and the
+// comparison after the connect finds the missed events.
 //
 // # Lock order
 //
-// Driver.mu alone; no command is sent and nothing reported while it is held.
+// Driver.mu is the only lock. No command is sent and nothing is reported while it is held.
 package eventdriver

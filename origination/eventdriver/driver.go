@@ -23,12 +23,13 @@ type Driver[C Tracked, K Conn] struct {
 	mu        sync.Mutex
 	conn      K // nil while disconnected
 	connected bool
-	away      error        // why there is no connection
+	away      error        // the reason for the missing connection
 	epoch     int          // number of conn; increases with each
 	calls     map[string]C // unfinished calls by key
 }
 
-// RetryAfter is the Retry-After while there is no connection, or no answer.
+// RetryAfter is the Retry-After of a request that fails because the platform is disconnected or does
+// not respond.
 const RetryAfter = 2 * time.Second
 
 // New returns a driver, which places calls while Follow runs. It reports panics to recoverer.

@@ -8,9 +8,9 @@ import (
 
 // Conn is a logged-in connection that queues events.
 type Conn interface {
-	Arrived() <-chan struct{} // has a token when there may be events
-	Done() <-chan struct{}    // is closed when the connection has ended
-	Err() error               // says why it has ended
+	Arrived() <-chan struct{} // has a token if events may be queued
+	Done() <-chan struct{}    // closed when the connection has ended
+	Err() error               // the reason of the end
 	Close()
 }
 
@@ -34,8 +34,8 @@ type Platform[C Tracked, K Conn] interface {
 	List(ctx context.Context, conn K, why string) ([]Observation[C], error)
 	// Exists reports whether the platform has one of the channels of a call that List did not have.
 	Exists(ctx context.Context, conn K, channels []string) (bool, error)
-	// Explain returns the kind of an error of the other methods, and what to change about it, "" if
-	// that is not known.
+	// Explain returns the kind of an error of the other methods, and advice to correct it, "" if there
+	// is none.
 	Explain(err error) (failure Failure, advice string)
 }
 
@@ -48,8 +48,8 @@ type Observation[C Tracked] struct {
 // Change is the result of applying an Observation to a call.
 type Change struct {
 	Steps    []origination.State
-	Channel  string // exists, and is to be hung up if the call is cancelled; "": none
-	Outdated bool   // the list lags behind the events and says nothing
+	Channel  string // an existing channel, which is hung up if the call is cancelled; "" if none
+	Outdated bool   // the list lags behind the events and is ignored
 }
 
 // Failure is a kind of error of a platform.

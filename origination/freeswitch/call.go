@@ -7,14 +7,14 @@ import (
 	"trunkline/origination/eventdriver"
 )
 
-// maxLegs is the largest number of legs stored per call. Decisions need no more.
+// maxLegs is the largest number of legs stored per call. The call's state does not depend on more.
 const maxLegs = 32
 
 // call is the state of one open call.
 type call struct {
 	eventdriver.Call
 	legs     map[string]*leg // by channel id
-	jobCause string          // why the job failed, "" while it has not
+	jobCause string          // cause of the job's failure; "" if it has not failed
 	bridged  bool            // the owner's leg is joined with the loopback, possibly only to hear ringing
 	reached  bool            // the destination has answered
 }
@@ -49,7 +49,7 @@ func (c *call) Channels() []string {
 }
 
 // Over implements eventdriver.Tracked: the owner's answered leg has ended, or the job has failed. The
-// end of a phone that was answered just after another (LOSE_RACE) does not count.
+// end of a phone that answered just after another one (LOSE_RACE) does not count.
 func (c *call) Over() bool {
 	over := c.jobCause != ""
 	for _, l := range c.legs {

@@ -45,8 +45,8 @@ const (
 	maxDomain = 253
 )
 
-// originate returns the command that places the order, whose Domain is the switch's. The error says
-// why a value cannot be sent.
+// originate returns the command that places the order, whose Domain is the switch's. It returns
+// fault.Invalid for a value that cannot be sent.
 func (c Config) originate(order origination.Order) (string, error) {
 	if err := check(dialtext.Value{Field: "destination", Text: order.Destination, Also: numberChars, Most: maxNumber},
 		dialtext.Value{Field: "presence_id", Text: order.Extension, Also: numberChars, Most: maxNumber}, dialtext.Value{Field: "domain", Text: order.Domain, Also: domainChars, Most: maxDomain},

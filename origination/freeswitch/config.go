@@ -7,13 +7,13 @@ import (
 	"trunkline/telephony/esl"
 )
 
-// What the owner's phone shows.
+// Caller id on the owner's phone.
 const (
 	ownerCallerID   = "{destination}"
 	ownerCallerName = "Click to call"
 )
 
-// Config has the settings, and what tests set: there zero is the default.
+// Config has the settings, and fields that only tests set, for which zero selects the default.
 type Config struct {
 	Settings
 	eventdriver.Limits

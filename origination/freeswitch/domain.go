@@ -13,8 +13,8 @@ import (
 	"trunkline/telephony/esl"
 )
 
-// ask runs an api command on a connection. ok is false if the switch refuses it; the error is one of
-// the connection.
+// ask runs an api command on a connection. ok is false if the switch refuses it; an error is an error
+// of the connection.
 func ask(ctx context.Context, conn *esl.Conn, command string) (text string, ok bool, err error) {
 	text, err = conn.API(ctx, command)
 	if _, ok := errors.AsType[*esl.Refusal](err); ok {
@@ -23,7 +23,7 @@ func ask(ctx context.Context, conn *esl.Conn, command string) (text string, ok b
 	return strings.TrimSpace(text), err == nil, err
 }
 
-// survey queries the switch's own domain and its sessions-per-second, and logs the answers.
+// survey queries and logs the switch's domain and sessions-per-second.
 func (p *platform) survey(ctx context.Context, conn *esl.Conn) (switchDomain string, err error) {
 	about := []any{"address", p.cfg.Address}
 	if p.cfg.Domain == "" {

@@ -79,7 +79,7 @@ func (p *platform) HangUp(ctx context.Context, s *session, channel string) error
 	return err
 }
 
-// Explain says what to change in event_socket.conf.xml.
+// Explain returns advice about event_socket.conf.xml.
 func (p *platform) Explain(err error) (failure eventdriver.Failure, advice string) {
 	var refusal *esl.Refusal
 	switch {

@@ -15,7 +15,7 @@ var subscribedEvents = []string{
 	"CHANNEL_HANGUP", "CHANNEL_DESTROY", "BACKGROUND_JOB",
 }
 
-// observe returns an event with the job that it names. Events may arrive in any order.
+// observe returns an event with the key of its job. Events may arrive in any order.
 func (p *platform) observe(e *esl.Event) eventdriver.Observation[*call] {
 	name := e.Name()
 	if name == "BACKGROUND_JOB" {

@@ -18,7 +18,7 @@ type row struct {
 	State string `json:"callstate"`
 }
 
-// List implements eventdriver.Platform. At a periodic comparison it asks for sessions-per-second too,
+// List implements eventdriver.Platform. At a periodic comparison it also queries sessions-per-second,
 // which can change while the switch runs.
 func (p *platform) List(ctx context.Context, s *session, why string) ([]eventdriver.Observation[*call], error) {
 	if why == eventdriver.WhyPeriodic {

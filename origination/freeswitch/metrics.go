@@ -6,7 +6,7 @@ import (
 	"trunkline/internal/metric"
 )
 
-// metrics are those that package eventdriver does not have.
+// metrics has the metrics that package eventdriver does not have.
 type metrics struct {
 	tableless prometheus.Counter
 	missed    prometheus.Counter

@@ -16,8 +16,8 @@ const (
 	// sessionsPerCall is the number of sessions that a call counts against the switch's
 	// sessions-per-second: the owner's leg, the loopback's two, and the destination's.
 	sessionsPerCall = 4
-	// paceShare is the share of sessions-per-second that is used, which leaves room for uneven answers
-	// and the switch's other calls.
+	// paceShare is the share of sessions-per-second that is used, which leaves room for answers at the
+	// same time and the switch's other calls.
 	paceShare = 0.9
 )
 

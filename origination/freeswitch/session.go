@@ -8,10 +8,10 @@ import (
 	"trunkline/telephony/esl"
 )
 
-// session is one connection and what the switch said of itself over it.
+// session is one connection with the domains that the switch reported over it.
 type session struct {
 	*esl.Conn
-	switchDomain string // the switch's own; "" if it said none
+	switchDomain string // the switch's own; "" if it has none
 	gaps         esl.Sequence
 
 	mu      sync.Mutex

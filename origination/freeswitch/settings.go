@@ -34,7 +34,7 @@ func DefaultSettings() Settings {
 	}
 }
 
-// Validate implements setting.Group, for where the driver is freeswitch.
+// Validate implements setting.Group. It is called if the driver is freeswitch.
 func (s Settings) Validate(c *setting.Check) {
 	c.Dialable("address", s.Address)
 	c.Must(s.Password != "", "password", "origination.driver freeswitch needs it")

@@ -8,7 +8,7 @@ import (
 )
 
 // A value is inside braces, inside an application's argument, inside a command, and each of the three
-// levels splits, unquotes and expands in its own way. Nothing is escaped: a value with characters
+// levels splits, unquotes and expands in its own way. There is no escaping: a value with characters
 // other than letters, digits and a few that have no meaning at any level is refused.
 const (
 	numberChars          = "+*#" // besides letters, digits and . _ -

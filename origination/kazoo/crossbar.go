@@ -20,8 +20,8 @@ var (
 	errNotJSON  = fault.New(fault.KindRefused, "The platform's answer is not readable")
 )
 
-// ask sends data to Crossbar and decodes the answer's data into into, where they are not nil. It gives
-// errors their kind.
+// ask sends data to Crossbar, if it is not nil, and decodes the response's data into into, if that is
+// not nil. It returns errors with a fault kind.
 func (d *Driver) ask(ctx context.Context, method, path string, data, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
 	defer cancel()

@@ -1,15 +1,15 @@
 // Package kazoo places calls through Kazoo's HTTP API (Crossbar): it creates one clicktocall document
-// per user at the first call, and requests its connect, which does not wait for an answer.
+// per user at the first call, and requests its connect, which returns before the owner answers.
 //
-// An answer without an id is not an error: the call is placed, and its id is "". If Kazoo refuses
-// (4xx), the error is fault.Refused; if it cannot be asked (no connection, timeout, 5xx, 429), it is
-// fault.Unavailable.
+// A response without an id is not an error: the call is placed, and its id is "". If Kazoo refuses
+// (4xx), the error is fault.Refused; without a usable response (no connection, timeout, 5xx, 429), it
+// is fault.Unavailable.
 //
 // The records and events of the legs are Kazoo's own and arrive through Kafka. The progress of calls
-// with an id from Kazoo is polled every Config.PollEvery: there is a channel (ringing_user), it is
-// answered (user_answered), it has another leg besides the loopback's (bridged), it is gone (ended,
-// with the cause in the clicktocall's history, else NORMAL_UNSPECIFIED). Kazoo reports nothing in
-// between, so dialling is omitted, and changes between two polls are not seen.
+// with an id from Kazoo is polled every Config.PollEvery: the channel exists (ringing_user), is
+// answered (user_answered), has another leg besides the loopback's (bridged), or no longer exists
+// (ended, with the cause in the clicktocall's history, else NORMAL_UNSPECIFIED). Kazoo reports no other
+// states, so dialling is omitted, and changes between two polls are not observed.
 //
 // Follow has one goroutine that polls, with at most pollers concurrent requests; they end with its
 // context. Nothing is queued: package origination bounds the number of calls. Lock order: only one

@@ -17,7 +17,8 @@ import (
 	"trunkline/telephony/crossbar"
 )
 
-// Config has the settings, and what tests set: there zero is the default in the comment.
+// Config has the settings, and fields that only tests set. Zero selects the default in a field's
+// comment.
 type Config struct {
 	Settings
 	// Timeout is the limit of one request; default 8 s.

@@ -15,7 +15,7 @@ type Settings struct {
 	Accounts []string       `yaml:"accounts" doc:"Kazoo's account ids, each written ACCOUNT=KAZOO_ACCOUNT; an account that is not listed has the same id"`
 }
 
-// Validate implements setting.Group, for where the driver is kazoo.
+// Validate implements setting.Group. It is called if the driver is kazoo.
 func (s Settings) Validate(c *setting.Check) {
 	c.Must(s.URL != "", "url", "origination.driver kazoo needs it")
 	parsed, err := url.Parse(s.URL) // its error could contain a password

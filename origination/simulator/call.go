@@ -93,7 +93,7 @@ func (s *Simulator) carry(c *call) {
 			last = next
 			break
 		}
-		c.come(next.state)
+		c.enter(next.state)
 		s.report(origination.Progress{CallID: c.id, State: next.state, At: c.times[next.state]})
 	}
 	c.end(last.cause)
@@ -119,8 +119,8 @@ func (s *Simulator) waitFor(c *call, next step) (cause string) {
 	}
 }
 
-// come records the state and queues its events.
-func (c *call) come(state origination.State) {
+// enter records that the call reached the state and queues its events.
+func (c *call) enter(state origination.State) {
 	c.times[state] = time.Now()
 	if state == origination.UserAnswered {
 		c.queueRecord(c.started())
