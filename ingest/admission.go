@@ -13,29 +13,29 @@ const (
 	// retryAfter is the Retry-After of a body refused for lack of memory.
 	retryAfter = time.Second
 
-	// maxReserve bounds the memory that a body reserves before a byte of it is read: what a
-	// client announces must not hold the memory of others.
+	// maxReserve is the most memory in bytes that a body reserves before its first byte is read. A
+	// large Content-Length must not take memory from other callers.
 	maxReserve = 256 << 10
 
-	// waitingCost is the memory that a body waiting unread costs: its goroutine
-	// and the request's headers and buffers.
+	// waitingCost is the memory in bytes of a body that waits unread: its goroutine and the request's
+	// headers and buffers.
 	waitingCost = 16 << 10
 
-	// leaseChunk is how much a lease takes at a time beyond its reservation.
+	// leaseChunk is the number of bytes by which a lease grows beyond its reservation.
 	leaseChunk = 64 << 10
 )
 
-// admission is a fair queue in front of the memory that bodies may hold. A body
-// waits unread until it may be worked on. Room goes to the waiting caller that
-// holds the fewest bytes, within a caller in the order of arrival, and no caller
-// takes more than half of the free memory, so that another one always fits.
+// admission is a fair queue for the memory of bodies. A body waits unread until it is admitted. Free
+// memory goes to the waiting caller that holds the fewest bytes, and within a caller to bodies in the
+// order of arrival. No caller gets more than half of the free memory, so that a body of another caller
+// always fits.
 //
-// Bodies are admitted into half of the limit. The other half is for the growth
-// of bodies that turn out larger than they reserved: it is given or refused at
-// once, because bodies that wait for each other's memory never end.
+// Bodies are admitted into half of the limit. The other half is for the growth of bodies that turn out
+// larger than they reserved: it is granted or refused at once, because admitted bodies that wait for
+// each other's memory would deadlock.
 type admission struct {
-	limit      int64 // bytes that bodies may hold; as much again may be spent on waiting ones
-	maxBodies  int   // of one caller that are worked on
+	limit      int64 // bytes for admitted bodies; waiting bodies may take as much again
+	maxBodies  int   // admitted bodies of one caller
 	maxWaiting time.Duration
 
 	mu      sync.Mutex
@@ -44,11 +44,10 @@ type admission struct {
 	callers map[string]*caller
 }
 
-// caller is what one caller's bodies have of an admission. It exists while there
-// are any.
+// caller has the memory and the queue of one caller's bodies. It exists while the caller has bodies.
 type caller struct {
 	held   int64 // bytes
-	bodies int   // worked on
+	bodies int   // admitted
 	queue  list.List
 }
 
@@ -58,9 +57,9 @@ type waiter struct {
 	admitted chan struct{}
 }
 
-// enter waits until a body of the named caller may be worked on and reserves
-// memory for it, at most maxReserve. It returns fault.KindLimited when the queue
-// is full or the wait takes longer than maxWaiting. The lease must be released.
+// enter waits until a body of the named caller is admitted and reserves memory for it, at most
+// maxReserve. It returns fault.KindLimited when the queue is full or the wait takes longer than
+// maxWaiting. The lease must be released.
 func (a *admission) enter(ctx context.Context, name string, reserve int64) (*lease, error) {
 	reserve = min(reserve, maxReserve)
 	a.mu.Lock()
@@ -101,7 +100,7 @@ func (a *admission) enter(ctx context.Context, name string, reserve int64) (*lea
 	return &lease{admission: a, caller: c, name: name, reserved: reserve, least: reserve}, nil
 }
 
-// giveUp removes a waiting body; false when it was admitted meanwhile.
+// giveUp removes a waiting body. It returns false if the body was admitted meanwhile.
 func (a *admission) giveUp(name string, c *caller, element *list.Element) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -114,11 +113,11 @@ func (a *admission) giveUp(name string, c *caller, element *list.Element) bool {
 	c.queue.Remove(element)
 	a.waiting--
 	a.forget(name, c)
-	a.dispatch() // the one behind it may need less
+	a.dispatch() // the next body may need less
 	return true
 }
 
-// fits reports whether a body of c with this reservation may be worked on now.
+// fits reports whether a body of c with this reservation can be admitted now.
 func (a *admission) fits(c *caller, reserve int64) bool {
 	return c.bodies < a.maxBodies && c.held+reserve <= a.limit/2-a.held
 }
@@ -152,14 +151,14 @@ func (a *admission) dispatch() {
 	}
 }
 
-// forget drops the caller when it has no bodies any more.
+// forget deletes a caller without bodies.
 func (a *admission) forget(name string, c *caller) {
 	if c.bodies == 0 && c.queue.Len() == 0 {
 		delete(a.callers, name)
 	}
 }
 
-// stats returns the bytes that bodies hold and how many bodies wait.
+// stats returns the bytes that admitted bodies hold and the number of waiting bodies.
 func (a *admission) stats() (held int64, waiting int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -172,16 +171,16 @@ type lease struct {
 	caller    *caller
 	name      string
 
-	reserved int64 // taken from the admission
-	least    int64 // of reserved, kept until the end
+	reserved int64 // bytes reserved in the admission
+	least    int64 // bytes of reserved that are kept until release
 	used     int64
 }
 
-// has reports whether n bytes more are reserved already.
+// has reports whether n more bytes are within the reservation.
 func (l *lease) has(n int) bool { return l.used+int64(n) <= l.reserved }
 
-// grow takes n bytes more. It returns fault.KindTooLarge for a body that never
-// fits and fault.KindUnavailable when there is no memory now.
+// grow takes n more bytes. It returns fault.KindTooLarge for a body that can never fit and
+// fault.KindUnavailable if the memory is not free now.
 func (l *lease) grow(n int) error {
 	if l.used += int64(n); l.used <= l.reserved {
 		return nil
@@ -201,7 +200,7 @@ func (l *lease) grow(n int) error {
 	return nil
 }
 
-// shrink gives n bytes back.
+// shrink returns n bytes.
 func (l *lease) shrink(n int) {
 	l.used -= int64(n)
 	spare := l.reserved - max(l.used, l.least)
@@ -220,7 +219,7 @@ func (l *lease) take(n int64) {
 	l.admission.held += n
 }
 
-// release gives everything back and lets waiting bodies in.
+// release returns all bytes and admits waiting bodies.
 func (l *lease) release() {
 	a := l.admission
 	a.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// firstBuffer is the first size in bytes of a buffer of unknown length.
+// firstBuffer is the initial buffer size in bytes for a body of unknown length.
 const firstBuffer = 8 << 10
 
 var errBodyTooLarge = fault.New(fault.KindTooLarge, "The body is over 32 MiB")
@@ -55,9 +55,8 @@ func readAll(from io.Reader, length int64, memory *lease) ([]byte, error) {
 	}
 }
 
-// growBuffer enlarges the buffer: to a known length plus one byte, which finds EOF,
-// where that memory is already reserved; else to twice its size. Old and new buffer
-// both count while it copies.
+// growBuffer enlarges the buffer: to a known length plus one byte, which finds EOF, if that memory is
+// reserved already; else to twice its size. Old and new buffer both count while it copies.
 func growBuffer(body *[]byte, length int64, memory *lease) error {
 	size := min(max(2*cap(*body), firstBuffer), MaxBody+1)
 	if whole := int(length) + 1; cap(*body) < whole && (whole <= size || memory.has(whole)) {

@@ -2,20 +2,18 @@
 // over HTTP: it splits a body into records and produces them to their raw topic. A
 // body is accepted only when Kafka has acknowledged all of its records.
 //
-// How a body of a format splits, and which account a record names, is defined in
-// the source's folder below format/. Whether a record has a meaning is decided by
-// the normalizer: a record without one becomes a dead letter. Ingest refuses a body
-// that does not split into JSON objects, exceeds a size, or has a record that names
-// an account its caller may not write to; nothing of such a body is stored.
+// The source's folder below format/ defines how a body of a format splits and which account a record
+// names. The normalizer interprets records; a record that it cannot interpret becomes a dead letter.
+// Ingest refuses a body that does not split into JSON objects, exceeds a size, or has a record that
+// names an account its caller may not write to; nothing of such a body is stored.
 //
-// Overload: a body waits unread in admission until there is memory for it, each
-// caller in turn, and is refused with fault.KindLimited after
-// Config.ProduceTimeout. Memory stays within Config.MaxInFlightBytes; Kafka's
-// producer has a bound of its own.
+// Overload: admission delays a body, unread, until memory is free, with a fair share for each caller,
+// and refuses it with fault.KindLimited after Config.ProduceTimeout. Memory stays within
+// Config.MaxInFlightBytes; Kafka's producer has a bound of its own.
 //
-// Bodies with an Idempotency-Key are stored once within 24 hours: keyStore.
+// Bodies with an Idempotency-Key are stored once within 24 hours (keyStore).
 //
-// Goroutines: Accept works in its caller's; Run deletes expired Idempotency-Keys
-// and ends with its context. There is one lock, admission.mu. It is held for a scan
-// of the callers that have bodies, and never during I/O.
+// Goroutines: Accept runs in its caller's goroutine; Run deletes expired Idempotency-Keys until its
+// context ends. There is one lock, admission.mu. It is held for a scan of the callers that have bodies,
+// and never during I/O.
 package ingest

@@ -31,10 +31,9 @@ const (
 	lastPoll      = 200 * time.Millisecond
 )
 
-// keyStore is the table of Idempotency-Keys. A row is written before a body is
-// produced and completed when Kafka has acknowledged it. In between the body is
-// leased to one request. A lease that ended without completion says that Kafka
-// may or may not have the body: the same body is then produced again.
+// keyStore is the table of Idempotency-Keys. A row is written before a body is produced and completed
+// when Kafka has acknowledged it. In between the body is leased to one request. After a lease that
+// ended without completion Kafka may or may not have the body, and the same body is produced again.
 type keyStore struct {
 	db    *sqldb.DB
 	lease time.Duration
@@ -54,7 +53,7 @@ func migrate(ctx context.Context, db *sqldb.DB) error {
 	return db.Migrate(ctx, "ingest", migrations)
 }
 
-// claim is a row of the table and the request's hold on it.
+// claim is a row of the table and the request's lease of it.
 type claim struct {
 	account           string // the caller's
 	source, key, body string
@@ -63,7 +62,7 @@ type claim struct {
 	refusal           string // message of fault.KindTooLarge
 }
 
-// checkKey refuses keys that the table does not take.
+// checkKey refuses keys that cannot be stored.
 func checkKey(key string) error {
 	ok := len(key) <= maxKey
 	for i := range len(key) {
@@ -75,7 +74,7 @@ func checkKey(key string) error {
 	return nil
 }
 
-// digest identifies a body.
+// digest returns a hash that identifies a body.
 func digest(format string, body []byte) string {
 	hash := sha256.New()
 	hash.Write([]byte(format + "\n"))
@@ -107,8 +106,8 @@ func (s *keyStore) claim(ctx context.Context, account, source, key, body string)
 	}
 }
 
-// take writes the claim where the key is new, has expired, or was left by a
-// request with the same body that did not complete it.
+// take writes the claim if the key is new or has expired, or if a request with the same body did not
+// complete it.
 func (s *keyStore) take(ctx context.Context, c *claim) (taken bool, err error) {
 	now := s.now()
 	rows, err := s.db.ExecAlone(ctx, `INSERT INTO ingest_keys (account_id, source, key, body, records, stored, refusal, holder, lease_until, expires_at)
@@ -135,7 +134,7 @@ func (s *keyStore) look(ctx context.Context, c *claim) (stored bool, err error) 
 	return stored, sqldb.Wrap(err, "reading an Idempotency-Key")
 }
 
-// complete records that Kafka has the body, with the answer that repeats get.
+// complete records that Kafka has the body, and the response to repeated requests.
 func (s *keyStore) complete(ctx context.Context, c *claim) error {
 	return s.update(ctx, "completing an Idempotency-Key",
 		`UPDATE ingest_keys SET stored = TRUE, records = $4, refusal = $5 WHERE source = $1 AND key = $2 AND holder = $3`,
@@ -154,7 +153,7 @@ func (s *keyStore) update(ctx context.Context, doing, statement string, c *claim
 	return sqldb.Wrap(err, doing)
 }
 
-// purge deletes expired rows and finds the sources that have too many.
+// purge deletes expired rows and finds the sources with too many keys.
 func (s *keyStore) purge(ctx context.Context) error {
 	for more := true; more; {
 		rows, err := s.db.ExecAlone(ctx, `DELETE FROM ingest_keys WHERE (source, key) IN
@@ -171,7 +170,7 @@ func (s *keyStore) purge(ctx context.Context) error {
 	return sqldb.Wrap(err, "counting Idempotency-Keys")
 }
 
-// count returns the sources with at least so many keys.
+// count returns the sources with at least that many keys.
 func (s *keyStore) count(ctx context.Context, least int) (_ map[string]bool, err error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT source FROM ingest_keys GROUP BY source HAVING COUNT(*) >= $1`, least)
 	if err != nil {
@@ -189,8 +188,8 @@ func (s *keyStore) count(ctx context.Context, least int) (_ map[string]bool, err
 	return sources, rows.Err()
 }
 
-// now is the database's clock in Unix milliseconds: leases are compared on one
-// clock, whatever those of the nodes say.
+// now returns the SQL expression of the database's time in Unix milliseconds. Leases are compared on
+// this clock, because the nodes' clocks may differ.
 func (s *keyStore) now() string {
 	if s.db.Postgres() {
 		return `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)`

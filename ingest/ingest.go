@@ -21,13 +21,13 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// Producer writes records to Kafka. After nil all of them are durable.
+// Producer writes records to Kafka. A nil error means that all of them are durable.
 type Producer interface {
 	Produce(ctx context.Context, records ...kafka.Record) error
 }
 
-// Accounts decides which accounts a caller's records may name: the caller's own and
-// those below it.
+// Accounts decides which accounts a caller's records may name: the caller's own account and its
+// descendants.
 type Accounts interface {
 	MayName(caller *identity.Principal, accountID string) bool
 }
@@ -37,8 +37,8 @@ type Deps struct {
 	Formats  func(name string) (f *format.Format, ok bool)
 	Accounts Accounts
 	Producer Producer
-	DB       *sqldb.DB       // keeps Idempotency-Keys
-	Tracer   *tracing.Tracer // nil: tracing is off
+	DB       *sqldb.DB       // stores Idempotency-Keys
+	Tracer   *tracing.Tracer // nil disables tracing
 }
 
 // Ingest stores bodies in Kafka. It is safe for concurrent use.
@@ -56,7 +56,7 @@ type Ingest struct {
 	keys         *keyStore
 }
 
-// New makes an Ingest and brings its tables up to date. Run must be called.
+// New returns an Ingest and migrates its tables. The caller must call Run.
 func New(ctx context.Context, settings Settings, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*Ingest, error) {
 	i, err := newIngest(settings, deps, reg, log)
 	if err != nil {
@@ -68,7 +68,7 @@ func New(ctx context.Context, settings Settings, deps Deps, reg prometheus.Regis
 	return i, nil
 }
 
-// newIngest makes an Ingest without the store of Idempotency-Keys.
+// newIngest returns an Ingest without the store of Idempotency-Keys.
 func newIngest(settings Settings, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*Ingest, error) {
 	if err := setting.Validate("ingest", settings); err != nil {
 		return nil, err
@@ -108,21 +108,20 @@ type Request struct {
 	ContentLength   int64 // -1 when unknown
 	Body            io.Reader
 	Caller          *identity.Principal
-	Trace           string // traceparent; written to the records when it is valid and tracing is off
+	Trace           string // traceparent; written to the records if it is valid and tracing is disabled
 	IdempotencyKey  string // Idempotency-Key
 }
 
 // Result is the result of Accept.
 type Result struct {
 	Accepted int  // records of the body
-	Replayed bool // they were stored by an earlier request with the Idempotency-Key
+	Replayed bool // an earlier request with the Idempotency-Key stored them
 }
 
-// Accept stores a body: after nil, Kafka has all its records. An error means that
-// this request stored nothing of the body, with two exceptions. After
-// fault.KindUnavailable some or all of it may be stored. A record larger than its
-// topic takes is fault.KindTooLarge, and the records that the topic does take are
-// stored.
+// Accept stores a body. A nil error means that Kafka has all of its records. An error means that this
+// request stored nothing of the body, with two exceptions: after fault.KindUnavailable some or all of
+// it may be stored, and for a record above its topic's size limit (fault.KindTooLarge) the records
+// within the limit are stored.
 func (i *Ingest) Accept(ctx context.Context, r Request) (Result, error) {
 	result, err := i.storeBody(ctx, r)
 	label := accepted
@@ -137,8 +136,8 @@ func (i *Ingest) Accept(ctx context.Context, r Request) (Result, error) {
 	return result, err
 }
 
-// logOverload warns of a body that was refused because of others: sources that
-// do not send again lose it. The API logs what Kafka refuses.
+// logOverload logs a warning for a body that was refused because of other bodies: a source that does
+// not retry loses it. The API logs bodies that Kafka refused.
 func (i *Ingest) logOverload(ctx context.Context, r Request, err error) {
 	f := fault.As(err)
 	if f.Kind == fault.KindLimited || f.Kind == fault.KindUnavailable && f.Cause == nil {
@@ -200,7 +199,7 @@ func (i *Ingest) storeOnce(ctx context.Context, r Request, body []byte, topic st
 		return claim.answer(true)
 	}
 	err = i.produce(ctx, r, topic, records)
-	// The client may have left; what became of the body is recorded all the same.
+	// The result is recorded even if the client has disconnected.
 	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), leaseMargin)
 	defer cancel()
 	update := i.keys.abandon

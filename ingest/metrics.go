@@ -7,7 +7,7 @@ import (
 	"trunkline/internal/metric"
 )
 
-// Result labels of bodies that Kafka has; every other value is a fault kind.
+// Result labels of stored bodies. The label of a refused body is a fault kind.
 const (
 	accepted = "accepted"
 	replayed = "replayed" // stored by an earlier request

@@ -11,12 +11,11 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// recordCost is the memory of a record beside its bytes: its element of the list,
-// twice while the list grows.
+// recordCost is the memory of a record in bytes besides its value: its element of the list, twice while
+// the list grows.
 const recordCost = 320
 
-// buildRecords splits a body into Kafka records. A value is the record's bytes as
-// they were sent.
+// buildRecords splits a body into Kafka records. A value is the record's unchanged bytes.
 func (i *Ingest) buildRecords(r Request, body []byte, f *format.Format, encoding format.Encoding, memory *lease) ([]kafka.Record, error) {
 	accountKeys := accountKeys{caller: r.Caller, accounts: i.accounts, keys: make(map[string][]byte)}
 	var records []kafka.Record
@@ -52,8 +51,8 @@ func (i *Ingest) buildRecords(r Request, body []byte, f *format.Format, encoding
 	return records, nil
 }
 
-// recordHeaders returns the headers of every record of a body. The trace context is
-// that of the span in ctx or, with tracing off, the caller's where it is valid.
+// recordHeaders returns the headers of every record of a body. The trace context is that of the span in
+// ctx or, with tracing disabled, the caller's if it is valid.
 func (i *Ingest) recordHeaders(ctx context.Context, r Request) []kafka.Header {
 	headers := []kafka.Header{
 		{Key: event.HeaderFormat, Value: []byte(r.Format)},

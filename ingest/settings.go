@@ -6,15 +6,15 @@ import (
 	"trunkline/internal/setting"
 )
 
-// MaxBody bounds a body, unpacked, in bytes. It is not a setting: clients rely
-// on it, and on split.MaxRecord.
+// MaxBody is the largest decompressed size of a body in bytes. It is not a setting, because clients
+// rely on it and on split.MaxRecord.
 const MaxBody = 32 << 20
 
-// leastMemory is what one body can need.
+// leastMemory is the memory that one body can need.
 const leastMemory setting.Bytes = 2 * MaxBody
 
-// Settings holds the settings of ingest. MaxInFlightBytes also has the memory of
-// the connections of bodies that wait.
+// Settings holds the settings of ingest. MaxInFlightBytes includes the memory of the connections of
+// waiting bodies.
 type Settings struct {
 	MaxInFlightBytes   setting.Bytes `yaml:"max_in_flight_bytes" doc:"memory of all bodies being worked on; more wait"`
 	MaxBodiesPerCaller int           `yaml:"max_bodies_per_caller" doc:"bodies of one key being worked on at the same time; more wait"`

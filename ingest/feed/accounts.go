@@ -10,8 +10,8 @@ type Directory interface {
 	ByDomain(domain string) (id string, ok bool)
 }
 
-// NewAccounts returns the Accounts of a feed: its fixed account, else its rules in
-// their order, else the directory's domains.
+// NewAccounts returns the Accounts of a feed. It uses the feed's fixed account, else its rules in their
+// order, else the directory's domains.
 func NewAccounts(cfg Config, directory Directory) Accounts {
 	a := &accountMap{fixed: cfg.Account, directory: directory}
 	for _, rule := range cfg.Accounts {
@@ -27,12 +27,12 @@ type accountMap struct {
 }
 
 type pattern struct {
-	parts   []string // of the pattern in lower case, around each *
+	parts   []string // the pattern in lower case, split at each *
 	account string
 }
 
-// Account implements Accounts. A rule that matches several names takes the first
-// one; an earlier rule precedes an earlier name.
+// Account implements Accounts. Of several names that match a rule, the first one counts; an earlier
+// rule takes precedence over an earlier name.
 func (a *accountMap) Account(names ...string) string {
 	if a.fixed != "" {
 		return a.resolve(a.fixed)
@@ -52,8 +52,8 @@ func (a *accountMap) Account(names ...string) string {
 	return ""
 }
 
-// resolve returns the id of the account that a setting names. One that the
-// directory does not have yet is returned as it is: the normalizer decides.
+// resolve returns the id of the account that a setting names. If the directory does not have the
+// account yet, ref is returned unchanged, and the normalizer checks it.
 func (a *accountMap) resolve(ref string) string {
 	if id, ok := a.directory.Resolve(ref); ok {
 		return id

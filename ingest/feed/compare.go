@@ -8,8 +8,8 @@ import (
 	"trunkline/event/state"
 )
 
-// difference is a resync record: facts that bring the state of an account to what
-// the platform says.
+// difference is the content of a resync record: facts that change an account's state to that of the
+// platform.
 type difference struct {
 	account string
 	facts   event.Facts
@@ -20,11 +20,11 @@ type comparison struct {
 	source  string // of the feed's records
 	entries map[state.Key]*state.Entry
 	byID    map[entryID][]*state.Entry // in all accounts
-	before  *round                     // nil: this is the first one
+	before  *round                     // nil in the first round
 	skip    func(id string, e *state.Entry) bool
 
 	found round
-	ended map[string]bool // calls that the platform does not have any more
+	ended map[string]bool // calls that the platform no longer has
 }
 
 type entryID struct {
@@ -35,16 +35,15 @@ type entryID struct {
 // round is the outcome of a comparison.
 type round struct {
 	differences []difference
-	open        map[string]bool    // ids of the objects that have to be asked for again
-	missing     map[state.Key]bool // of them the calls that are missing for the first time
+	open        map[string]bool    // ids of the objects to compare again in the next round
+	missing     map[state.Key]bool // those of them that are calls missing for the first time
 }
 
-// compare returns the differences between the snapshot and the entries, calls
-// before agents, because the end of a call changes its agent. In a further round only
-// the objects that the round before left open are compared. It leaves open what
-// skip reports; e is nil for objects without an entry. A call has to be missing in
-// two rounds, because a platform may delete it shortly before it sends the event of
-// its end.
+// compare returns the differences between the snapshot and the entries, calls before agents, because
+// the end of a call changes its agent. A further round compares only the objects that the round before
+// left open. Objects for which skip returns true are left open; e is nil for objects without an entry.
+// A call ends only if it is missing in two rounds, because a platform may delete it shortly before it
+// sends the event of its end.
 func compare(snapshot Snapshot, entries []*state.Entry, source string, before *round, skip func(id string, e *state.Entry) bool) *round {
 	c := &comparison{
 		source: source, entries: map[state.Key]*state.Entry{}, byID: map[entryID][]*state.Entry{}, before: before, skip: skip,
@@ -120,8 +119,8 @@ func (c *comparison) sorted(kind state.Kind) []*state.Entry {
 	return all
 }
 
-// find returns the entry of an object. Where the platform does not tell the account,
-// it is the entry of this feed, else of any.
+// find returns the entry of an object. If the platform does not report the account, it returns the
+// entry of this feed, else of any source.
 func (c *comparison) find(object Object) *state.Entry {
 	if object.Account != "" {
 		return c.entries[state.Key{Account: object.Account, Kind: object.Kind, ID: object.ID}]
@@ -209,10 +208,10 @@ func (c *comparison) agent(o Object, e *state.Entry) {
 		before, queues, call = e.State, e.Queues, e.CallID
 	}
 	if c.found.missing[state.Key{Account: o.Account, Kind: state.Call, ID: call}] {
-		c.found.open[o.ID] = true // compared when it is known what becomes of its call
+		c.found.open[o.ID] = true // compared once the result for its call is known
 		return
 	}
-	// The end of a call makes its agent available, whatever the platform says.
+	// The end of a call makes its agent available, even if the platform reports another state.
 	if want := o.Facts.State; want != "" && (want != before || c.ended[call] && call != "") {
 		switch {
 		case want != event.Offline:
@@ -241,7 +240,7 @@ func (c *comparison) call(o Object, e *state.Entry) {
 	facts.CallID = o.ID
 	want, before := o.Facts.State, event.State("")
 	if e != nil && e.State == event.Ended && o.Facts.QueueID == "" && e.Reason != event.ReasonResync {
-		return // it has ended in its queue and its leg goes on, as an event would leave it
+		return // the call has left its queue and its leg continues, as after an event
 	}
 	if e != nil && e.State != event.Ended {
 		before = e.State
@@ -257,7 +256,7 @@ func (c *comparison) call(o Object, e *state.Entry) {
 		return
 	}
 	queued := facts.QueueID != ""
-	if before == "" { // it began while the feed was not connected
+	if before == "" { // the call began while the feed was disconnected
 		entered := facts
 		if queued {
 			entered.AgentID, entered.AgentName, entered.State = "", "", event.Waiting

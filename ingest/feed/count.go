@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// count is a counter whose value goes to the metrics and to the status.
+// count is a counter that is part of the metrics and of the status.
 type count struct {
 	metric prometheus.Counter
 	n      atomic.Uint64

@@ -4,48 +4,46 @@
 //
 // # Data flow
 //
-// A session reads without waiting for Kafka: each event is appended to the feed's
-// spool, a sender produces the spool in order, and the checkpoint moves when Kafka
-// has acknowledged. A full spool stops reading; nothing in it is dropped.
+// A session reads without waiting for Kafka: it appends each event to the feed's spool, a sender
+// produces the spool's records in order, and the checkpoint advances when Kafka has acknowledged them.
+// A full spool stops reading; nothing in it is dropped.
 //
 // # Resync
 //
-// After each connect, and after a hole in a platform's sequence, the feed asks the
-// platform for its agents, calls and devices, waits meanwhile until the state (cc.state)
-// has everything that was read before the request, compares both, and stores one resync
-// record for each difference. Objects with events meanwhile are compared in a further
-// round, and so are calls that the platform does not have any more: at most
-// resyncRounds, because events tell the state of an object that changes all the time.
-// Events go on being sent; only while the differences are stored are they held.
+// After each connect, and after a hole in a platform's sequence, the feed requests the platform's
+// agents, calls and devices, waits meanwhile until the state (cc.state) includes everything that was
+// read before the request, compares both, and stores one resync record for each difference. Objects
+// with events during the comparison, and calls that the platform no longer has, are compared in a
+// further round. There are at most resyncRounds rounds: the state of an object that changes all the
+// time follows from its events. Events are sent during a resync; they are held only while the
+// differences are stored.
 //
 // # Leases
 //
-// A feed runs on as many nodes as its redundancy says. A node holds a lease while
-// it runs a feed, and stops reading when it could not renew it; where the platform
-// numbers its events it continues while the database is unavailable, because a second
-// copy of an event is dropped later. The node with the first lease resyncs. A
-// platform without numbers is read by one node, whatever its redundancy. What is in
-// a node's spool is sent whether or not the node has the lease.
+// A feed runs on as many nodes as its redundancy says. A node holds a lease while it runs a feed, and
+// stops reading if it cannot renew it. If the platform numbers its events, the node continues while the
+// database is unavailable, because the normalizer drops a second copy of an event. The node with the
+// first lease resyncs. A platform that does not number its events is read by one node, regardless of
+// the redundancy. A node sends the records in its spool with or without a lease.
 //
 // # Order of two nodes
 //
-// Each of two nodes sends the events that it reads in their order, and the first copy
-// of each counts; so all are in order while the events of one node begin no later
-// than where the other one is. A node that starts or connects therefore holds the
-// events from there on, and begins to send and to resync when each other node that is
-// alive has sent
+// Each of two nodes sends the events that it reads in their order, and the first copy of each counts.
+// The order is correct if a node's first event is not after the other node's newest one. A node that
+// starts or connects therefore holds its events, and begins to send and to resync when each other
+// running node has sent
 //
-//   - the first of them, or a later event of the same run of the platform; or
-//   - all that it had read peerDelay after it, while no earlier event waits there:
-//     the other node connected later, or nothing happens on the platform.
+//   - the first of the held events, or a later event of the same run of the platform; or
+//   - everything that it had read peerDelay after the first held event, and holds no earlier event
+//     itself: the other node connected later, or the platform is idle.
 //
-// Nodes learn this from each other's status in the database. After orderTimeout the
-// events are sent anyway. What a node has left in its spool when it died is sent when
-// it returns: late, where the other node did not read it.
+// Nodes read this from each other's status in the database. After orderTimeout the events are sent in
+// any case. Records in the spool of a node that died are sent when it restarts; those that the other
+// node did not read are late.
 //
 // # Repeats
 //
-// Each record has an identity: the platform's, else one of the spool's own run. A
-// record that Kafka got twice, because the process was killed before its checkpoint
-// or because two nodes read, becomes one message in the normalizer.
+// Each record has an identity: the platform's, else one of the spool's own run. The normalizer makes
+// one message of a record that Kafka has twice, because the process was killed before its checkpoint or
+// because two nodes read the platform.
 package feed

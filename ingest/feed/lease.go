@@ -8,17 +8,18 @@ import (
 )
 
 const (
-	// A lease lasts leaseTime and is renewed every renewEvery: another node begins
-	// at most their sum after a node was killed.
+	// A lease lasts leaseTime and is renewed every renewEvery. After a node is killed, another node
+	// starts reading within their sum.
 	leaseTime    = 3500 * time.Millisecond
 	renewEvery   = time.Second
 	storeTimeout = time.Second
-	// yieldAfter is how long a node tries to connect before it gives another one the
-	// opportunity.
+	// yieldAfter is the time without a connection after which a node releases its lease, so that
+	// another node can try.
 	yieldAfter = time.Minute
 )
 
-// keepLease reads the platform while this node has a lease, until ctx ends.
+// keepLease acquires and renews the lease, and reads the platform while this node has it, until ctx
+// ends.
 func (r *runner) keepLease(ctx context.Context) {
 	var stop func()
 	for {
@@ -37,7 +38,7 @@ func (r *runner) keepLease(ctx context.Context) {
 			r.setState(StateStandby, nil)
 		}
 		wait := renewEvery
-		if !held && stop == nil && r.slot < 0 && r.leaseUntil.After(time.Now()) { // given up: others first
+		if !held && stop == nil && r.slot < 0 && r.leaseUntil.After(time.Now()) { // the lease was released: let other nodes take it first
 			wait = time.Until(r.leaseUntil)
 		}
 		if !retry.Sleep(ctx, wait) {
@@ -50,7 +51,7 @@ func (r *runner) keepLease(ctx context.Context) {
 	r.releaseLease(context.WithoutCancel(ctx))
 }
 
-// startReading begins to read and returns a function that ends it.
+// startReading starts reading and returns a function that stops it.
 func (r *runner) startReading(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -75,7 +76,7 @@ func (r *runner) renewLease(ctx context.Context) bool {
 	defer cancel()
 	began := time.Now()
 	slots := r.cfg.Redundancy
-	if r.unnumbered.Load() { // a second copy could not be found out
+	if r.unnumbered.Load() { // second copies of events could not be recognized
 		slots = 1
 	}
 	for slot := range slots {
@@ -83,7 +84,7 @@ func (r *runner) renewLease(ctx context.Context) bool {
 		switch {
 		case err != nil:
 			r.log.Warn("renewing the lease of a feed failed", "error", err)
-			// Where events have identities, two nodes that read do no harm.
+			// If events have identities, two nodes may read at the same time.
 			return r.slot >= 0 && (time.Now().Before(r.leaseUntil) || r.numbered.Load())
 		case mine:
 			r.tookSlot(ctx, slot, began)
@@ -97,8 +98,8 @@ func (r *runner) renewLease(ctx context.Context) bool {
 	return false
 }
 
-// tookSlot notes the lease of a slot. The first slot leads: a node that gets it asks
-// the platform for differences that a node before it may have left.
+// tookSlot records the lease of a slot. The node with the first slot leads: when it gets the slot it
+// resyncs, because the node before may not have stored all differences.
 func (r *runner) tookSlot(ctx context.Context, slot int, at time.Time) {
 	if r.slot > slot {
 		if err := r.store.release(ctx, r.cfg.Name, r.node, slot); err != nil {
@@ -110,14 +111,14 @@ func (r *runner) tookSlot(ctx context.Context, slot int, at time.Time) {
 	r.leads.Store(slot == 0)
 }
 
-// failsForLong reports whether another node should try.
+// failsForLong reports whether there has been no connection for yieldAfter.
 func (r *runner) failsForLong() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return !r.store.alone() && !r.failing.IsZero() && time.Since(r.failing) > yieldAfter
 }
 
-// releaseLease gives the lease up and takes none for a while.
+// releaseLease releases the lease and prevents a new one for some time.
 func (r *runner) releaseLease(ctx context.Context) {
 	if r.store.alone() || r.slot < 0 {
 		return

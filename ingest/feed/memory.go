@@ -5,9 +5,8 @@ import (
 	"sync"
 )
 
-// memoryQueue keeps the records of a session whose platform keeps them too until
-// they are acknowledged. The platform bounds it: it sends no more than may be
-// unacknowledged.
+// memoryQueue is the queue of a session whose platform stores events until they are acknowledged. Its
+// size is bounded by the platform's limit of unacknowledged events.
 type memoryQueue struct {
 	session  Acknowledger
 	appended chan struct{}
@@ -30,14 +29,14 @@ func (q *memoryQueue) Append(entries []entry) error {
 	return nil
 }
 
-// End returns the position behind the last record.
+// End returns the position after the last record.
 func (q *memoryQueue) End() position {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return position{0, q.first + int64(len(q.entries))}
 }
 
-// Next returns the records before limit and the position behind them.
+// Next returns the records before limit and the position after them.
 func (q *memoryQueue) Next(limit position) ([]entry, position, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -59,5 +58,5 @@ func (q *memoryQueue) Done(ctx context.Context, p position) error {
 	return q.session.Acknowledge(ctx, last)
 }
 
-// Wake returns a channel that gets a value after records were added.
+// Wake returns a channel that receives a value after records were added.
 func (q *memoryQueue) Wake() <-chan struct{} { return q.appended }

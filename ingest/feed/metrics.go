@@ -6,7 +6,7 @@ import (
 	"trunkline/internal/metric"
 )
 
-// metrics are those of all feeds of a process.
+// metrics has the metrics of all feeds of a process.
 type metrics struct {
 	connected, spoolBytes, oldestUnsent              *prometheus.GaugeVec
 	events, bytes, holes, resyncDifferences, dropped *prometheus.CounterVec
@@ -28,7 +28,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 }
 
-// feedMetrics are those of one feed.
+// feedMetrics has the metrics of one feed.
 type feedMetrics struct {
 	connected, spoolBytes, oldestUnsent              prometheus.Gauge
 	events, bytes, holes, resyncDifferences, dropped *count

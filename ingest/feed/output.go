@@ -12,8 +12,8 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// Producer stores records in Kafka: nil when all are durable. ErrTopicLimit of
-// package kafka means that all but those too large for their topic are.
+// Producer stores records in Kafka. A nil error means that all are durable; kafka.ErrTopicLimit means
+// that all are durable except those too large for their topic.
 type Producer interface {
 	Produce(ctx context.Context, records ...kafka.Record) error
 }
@@ -21,13 +21,12 @@ type Producer interface {
 // output stores the records of a feed in Kafka.
 type output struct {
 	producer Producer
-	tracer   *tracing.Tracer // nil: tracing is off
+	tracer   *tracing.Tracer // nil disables tracing
 	dropped  func(records int)
 	log      *slog.Logger
 }
 
-// send stores records, however long that takes. It returns false when ctx ended
-// first.
+// send stores records and retries without limit. It returns false if ctx ended first.
 func (o *output) send(ctx context.Context, records []kafka.Record) bool {
 	spans := o.trace(ctx, records)
 	sent := o.produce(ctx, records)
@@ -41,7 +40,7 @@ func (o *output) send(ctx context.Context, records []kafka.Record) bool {
 	return sent
 }
 
-// trace begins a span for each topic and adds its context to the records' headers.
+// trace starts a span for each topic and adds its context to the records' headers.
 func (o *output) trace(ctx context.Context, records []kafka.Record) []tracing.Span {
 	if o.tracer == nil {
 		return nil
@@ -75,7 +74,7 @@ func (o *output) produce(ctx context.Context, records []kafka.Record) bool {
 			o.dropped(1)
 			o.log.Error("records dropped: too large for Kafka", "error", err)
 			return true
-		case fault.KindOf(err) == fault.KindTooLarge: // one of them: none was sent
+		case fault.KindOf(err) == fault.KindTooLarge: // one record is too large: none was sent
 			for i := range records {
 				if !o.produce(ctx, records[i:i+1]) {
 					return false

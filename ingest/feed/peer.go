@@ -8,20 +8,19 @@ import (
 )
 
 const (
-	// orderTimeout bounds how long a node holds its events for the other one.
+	// orderTimeout is the longest time for which a node holds its events for another one.
 	orderTimeout = 5 * time.Second
 	peerPoll     = 200 * time.Millisecond
-	// peerDelay is within what an event that one node has read is in the progress of
-	// the other one: read there too, and the progress stored.
+	// peerDelay is the time within which an event that one node has read is part of another node's
+	// stored progress.
 	peerDelay = storeTimeout + 500*time.Millisecond
 )
 
-// progress is what a node publishes for the order of two nodes that read one
-// platform.
+// progress is the status that a node publishes to keep the events of two nodes in order.
 type progress struct {
-	Sent    Identity `json:"sent"`    // of the last event that Kafka has
+	Sent    Identity `json:"sent"`    // identity of the last event that Kafka has
 	Pending bool     `json:"pending"` // Kafka does not have all events that may be sent
-	First   Identity `json:"first"`   // of the first event of the connection; zero: none, or not held
+	First   Identity `json:"first"`   // identity of the first held event of the connection; zero if no events are held
 }
 
 // peer is the progress of another node, and its age.
@@ -30,16 +29,16 @@ type peer struct {
 	age time.Duration
 }
 
-// beginning is a connection whose events are held: other nodes may have to send
-// earlier ones. The zero value: nothing is held.
+// beginning is the start of a connection whose events are held because other nodes may have to send
+// earlier ones. The zero value means that no events are held.
 type beginning struct {
 	at      time.Time // when it began
-	first   Identity  // of its first event; zero: there was none yet
-	firstAt time.Time // when that was read
+	first   Identity  // identity of its first event; zero before one has arrived
+	firstAt time.Time // time at which the first event was read
 }
 
-// holdForPeers holds the events from a position on, where another node may read the
-// platform. Those of an earlier beginning that are held still stay so.
+// holdForPeers holds the events from a position on if another node may read the platform. Events that
+// are held already stay held.
 func (r *runner) holdForPeers(from position) {
 	if r.cfg.Redundancy < 2 || r.store.alone() {
 		return
@@ -52,7 +51,7 @@ func (r *runner) holdForPeers(from position) {
 	signal(r.holds)
 }
 
-// noteFirst notes the first event of a connection that is held. The caller has r.mu.
+// noteFirst records the first held event of a connection. The caller holds r.mu.
 func (r *runner) noteFirst(events []Event) {
 	if r.begun.at.IsZero() || r.begun.first.Valid() {
 		return
@@ -65,7 +64,7 @@ func (r *runner) noteFirst(events []Event) {
 	}
 }
 
-// keepOrder releases the events that holdForPeers has held, until ctx ends.
+// keepOrder releases held events in order until ctx ends.
 func (r *runner) keepOrder(ctx context.Context) {
 	for {
 		select {
@@ -81,8 +80,8 @@ func (r *runner) keepOrder(ctx context.Context) {
 	}
 }
 
-// releaseInOrder releases the held events when the nodes that are alive have sent
-// those before them, and after orderTimeout. It returns whether none are held.
+// releaseInOrder releases the held events if the other running nodes have sent the events before them,
+// or after orderTimeout. It reports whether it released them.
 func (r *runner) releaseInOrder(ctx context.Context) bool {
 	r.mu.Lock()
 	begun := r.begun
@@ -92,7 +91,7 @@ func (r *runner) releaseInOrder(ctx context.Context) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.begun != begun { // another connection, or its first event
+	if r.begun != begun { // a new connection, or its first event has arrived
 		return false
 	}
 	r.begun = beginning{}
@@ -100,8 +99,7 @@ func (r *runner) releaseInOrder(ctx context.Context) bool {
 	return true
 }
 
-// peersAreAhead reports whether every other node that is alive has sent what is
-// before a beginning.
+// peersAreAhead reports whether every other running node has sent the events before a beginning.
 func (r *runner) peersAreAhead(ctx context.Context, b beginning) bool {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
@@ -118,9 +116,9 @@ func (r *runner) peersAreAhead(ctx context.Context, b beginning) bool {
 	return true
 }
 
-// ahead reports whether a node has sent what is before a beginning: the same event or
-// a later one; or all that it had read some time after the beginning, where it does
-// not wait for an earlier beginning of its own.
+// ahead reports whether a node has sent the events before b. It has if it sent the first event of b or
+// a later one, or if it sent everything that it had read peerDelay after b's first event and holds no
+// earlier events itself.
 func (p *peer) ahead(b beginning) bool {
 	if atLeast(p.Sent, b.first) {
 		return true
@@ -134,7 +132,7 @@ func atLeast(a, b Identity) bool {
 	return b.Valid() && a.Run == b.Run && a.Number >= b.Number
 }
 
-// progress returns what other nodes have to know of this one.
+// progress returns this node's progress for the other nodes.
 func (r *runner) progress() progress {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,12 +12,12 @@ import (
 //
 //	func New(cfg feed.Config, deps feed.Deps) (feed.Platform, error)
 //
-// It connects to nothing.
+// It opens no connection.
 type Deps struct {
 	Accounts Accounts
-	Metrics  prometheus.Registerer // of the process; nil: none
+	Metrics  prometheus.Registerer // of the process; nil disables metrics
 	Log      *slog.Logger
-	Panics   *panics.Recoverer // of the goroutines that the platform starts; nil: panics pass
+	Panics   *panics.Recoverer // of the goroutines that the platform starts; nil does not recover panics
 }
 
 // Constructor returns the platform of a feed.

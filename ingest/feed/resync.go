@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// resyncRounds bounds how often an object that changes during each round is asked
-	// for. A call that the last of them misses is asked for once more.
+	// resyncRounds is the largest number of rounds for an object that changes during each of them. One
+	// more round follows for a call that is first missing in the last one.
 	resyncRounds    = 3
 	resyncPause     = 500 * time.Millisecond // between rounds
 	snapshotTimeout = 10 * time.Second
-	// settleTime is for events that were on their way while the platform answered:
-	// they arrive and name the objects that are left for the next round.
+	// settleTime is the wait for events that were in transit during the platform's response. Their
+	// objects are left for the next round.
 	settleTime = 200 * time.Millisecond
-	// stateTimeout bounds the wait for the state after Kafka has the events.
+	// stateTimeout is the longest wait for the state after Kafka has the events.
 	stateTimeout = 15 * time.Second
 )
 
-// keepResynced resyncs when that is wanted, until ctx ends. The first time is behind
-// the events of other nodes that precede the connection.
+// keepResynced resyncs on request until ctx ends. The first resync waits until other nodes have sent
+// the events before the connection.
 func (r *runner) keepResynced(ctx context.Context, session Session, sends *sender) error {
 	if !sends.waitReleased(ctx) {
 		return context.Cause(ctx)
@@ -62,8 +62,8 @@ func (r *runner) keepResynced(ctx context.Context, session Session, sends *sende
 	}
 }
 
-// mayResync reports whether this node resyncs: the one that leads, or any where no
-// other one is connected.
+// mayResync reports whether this node resyncs: the leading node does, and any node if no other one is
+// connected.
 func (r *runner) mayResync(ctx context.Context) bool {
 	if r.leads.Load() {
 		return true
@@ -77,8 +77,8 @@ func (r *runner) mayResync(ctx context.Context) bool {
 	return !other
 }
 
-// resync compares the platform with the state, and again those objects that changed
-// during the comparison.
+// resync compares the platform with the state, and repeats this for objects that changed during the
+// comparison.
 func (r *runner) resync(ctx context.Context, session Session, sends *sender) error {
 	began, total := time.Now(), 0
 	states := newStateReader(r.kafka)
@@ -99,11 +99,10 @@ func (r *runner) resync(ctx context.Context, session Session, sends *sender) err
 	}
 }
 
-// resyncRound reads the platform snapshot and, meanwhile, the state up to what was read
-// before, compares, and stores the differences. Events read meanwhile are sent meanwhile,
-// and their subjects are left for the next round; only while the differences are stored
-// are events held. So another node that reads the same platform is hardly ever ahead of
-// this one.
+// resyncRound reads the platform snapshot and, at the same time, the state up to the events read before
+// it, compares both, and stores the differences. Events that arrive meanwhile are sent, and their
+// subjects are left for the next round. Events are held only while the differences are stored, so that
+// another node that reads the same platform gets hardly ahead of this one.
 func (r *runner) resyncRound(ctx context.Context, session Session, sends *sender, states *stateReader, before *round) (*round, error) {
 	asked := time.Now()
 	requested := r.recordSubjects(sends)
@@ -126,7 +125,7 @@ func (r *runner) resyncRound(ctx context.Context, session Session, sends *sender
 		return nil, stateErr
 	}
 	changed := r.holdEvents(sends, snapshot.Unsettled)
-	for _, o := range snapshot.Objects { // an event of a call changes its agent
+	for _, o := range snapshot.Objects { // an event of a call also changes its agent
 		if changed[o.Facts.CallID] {
 			changed[o.ID] = true
 		}
@@ -142,8 +141,8 @@ func (r *runner) resyncRound(ctx context.Context, session Session, sends *sender
 	return found, nil
 }
 
-// recordSubjects records the subjects of the events read from now on, and returns the
-// position behind those read before.
+// recordSubjects starts recording the subjects of events, and returns the position after the events
+// read before.
 func (r *runner) recordSubjects(sends *sender) position {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -158,8 +157,8 @@ func (r *runner) releaseEvents(sends *sender) {
 	sends.release()
 }
 
-// holdEvents holds events read from now on. It returns the ids of the objects that
-// events since recordSubjects are about, and of the unsettled objects.
+// holdEvents holds the events read from now on. It returns the subjects of the events since
+// recordSubjects, and the unsettled objects.
 func (r *runner) holdEvents(sends *sender, unsettled []string) map[string]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -181,9 +180,9 @@ func (r *runner) platformSnapshot(ctx context.Context, session Session) (Snapsho
 	return snapshot, nil
 }
 
-// readState reads the state when it includes the records before a position.
+// readState waits until the state includes the records before a position, and reads it.
 func (r *runner) readState(ctx context.Context, sends *sender, requested position, states *stateReader) ([]*state.Entry, error) {
-	// Not within stateTimeout: Kafka may be unavailable for long.
+	// This wait is not limited by stateTimeout, because Kafka may be unavailable for a long time.
 	if !sends.waitSent(ctx, requested) {
 		return nil, context.Cause(ctx)
 	}
@@ -199,8 +198,7 @@ func (r *runner) readState(ctx context.Context, sends *sender, requested positio
 	return states.entries(), nil
 }
 
-// resyncRecords returns the records of the differences, in the format that package
-// format reads: <kind>.resync.
+// resyncRecords returns the records of the differences, in the format <kind>.resync of package format.
 func (r *runner) resyncRecords(differences []difference) []kafka.Record {
 	now := time.Now()
 	run := newRun()

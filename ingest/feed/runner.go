@@ -32,30 +32,30 @@ type runner struct {
 
 	spool  *spool
 	sender *sender // of the spool
-	run    string  // the run of identities that the platform does not give
-	number uint64  // of the last such identity; used by the goroutine that reads
+	run    string  // run of the identities that this process assigns if the platform assigns none
+	number uint64  // number of the last such identity; used by the reading goroutine
 
 	leaseTime    time.Duration
 	orderTimeout time.Duration
 
 	resyncWanted chan struct{} // capacity 1
 	holds        chan struct{} // capacity 1: events are held for another node
-	numbered     atomic.Bool   // the platform gives identities
-	unnumbered   atomic.Bool   // it does not
+	numbered     atomic.Bool   // the platform's events have identities
+	unnumbered   atomic.Bool   // the platform's events have no identities
 	warned       map[string]bool
 
 	// Used by the goroutine that keeps the lease.
 	leaseUntil time.Time
-	slot       int // -1: none
+	slot       int // -1 if none
 
 	leads atomic.Bool // the lease is that of slot 0
 
 	mu              sync.Mutex
 	status          Status
-	failing         time.Time // since when there is no connection; zero: there is one
+	failing         time.Time // start of the time without a connection; zero while connected
 	lastEvent       time.Time
 	begun           beginning
-	changedSubjects map[string]bool // subjects of the events read since the current snapshot was requested; nil: none is
+	changedSubjects map[string]bool // subjects of the events read since the current snapshot was requested; nil if none was
 }
 
 const (
@@ -64,14 +64,13 @@ const (
 	connectTimeout = 30 * time.Second
 	finishTimeout  = 5 * time.Second // for pending produce requests when a session ends
 	refusedWait    = 30 * time.Second
-	reconnectMax   = 2 * time.Second // a platform that is back is read soon
-	// A session that lasted this long was a good one: the next connection is tried
-	// at once.
+	reconnectMax   = 2 * time.Second // short, so that reading resumes soon after an outage
+	// After a session that lasted this long, the feed reconnects at once.
 	goodSession = 10 * time.Second
 
-	// maxValue bounds an event's value, as for an HTTP body.
+	// maxValue is the largest size of an event's value in bytes, as in an HTTP body.
 	maxValue = 1 << 20
-	// appendBytes bounds the values of one append to the queue.
+	// appendBytes is the largest total size in bytes of the values in one append to the queue.
 	appendBytes = 512 << 10
 	maxWarned   = 1000
 )
@@ -84,7 +83,7 @@ func newRun() string {
 
 // runUntil runs the feed until ctx ends.
 func (r *runner) runUntil(ctx context.Context) {
-	r.holdForPeers(position{}) // what an earlier process has left
+	r.holdForPeers(position{}) // records of an earlier process
 	var running sync.WaitGroup
 	running.Go(func() { r.spool.Run(ctx) })
 	running.Go(func() { r.keepOrder(ctx) })
@@ -101,7 +100,7 @@ func (r *runner) runUntil(ctx context.Context) {
 	}
 }
 
-// read connects to the platform again and again, until ctx ends.
+// read connects and reconnects to the platform until ctx ends.
 func (r *runner) read(ctx context.Context) {
 	wait := retry.Backoff{First: 200 * time.Millisecond, Max: reconnectMax}
 	var err error
@@ -236,7 +235,7 @@ func (r *runner) countEvent(e *Event) {
 	}
 }
 
-// entryOf returns the record of an event; false where there is none. With keep it
+// entryOf returns the record of an event, or false if there is nothing to store. With keep the record
 // shares no memory with the event.
 func (r *runner) entryOf(e *Event, now time.Time, keep bool) (entry, bool) {
 	if e.Value == nil {
@@ -274,7 +273,7 @@ func (r *runner) entryOf(e *Event, now time.Time, keep bool) (entry, bool) {
 	return entry{at: now, record: record, delivery: e.Delivery}, true
 }
 
-// warnUnknown says once for each name how to map it to an account.
+// warnUnknown logs, once for each name, how to map it to an account.
 func (r *runner) warnUnknown(names []string) {
 	for _, name := range names {
 		if name == "" || r.warned[name] || len(r.warned) >= maxWarned {
@@ -287,7 +286,7 @@ func (r *runner) warnUnknown(names []string) {
 	}
 }
 
-// append adds entries to the queue. While it is full nothing is read.
+// append adds entries to the queue. It blocks while the queue is full, which stops reading.
 func (r *runner) append(ctx context.Context, q queue, entries []entry, events []Event) error {
 	full := false
 	for {
@@ -313,7 +312,7 @@ func (r *runner) append(ctx context.Context, q queue, entries []entry, events []
 	}
 }
 
-// tryAppend adds entries to the queue and notes the subjects of their events.
+// tryAppend adds entries to the queue and records the subjects of their events.
 func (r *runner) tryAppend(q queue, entries []entry, events []Event) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -335,7 +334,7 @@ func (r *runner) tryAppend(q queue, entries []entry, events []Event) error {
 	return nil
 }
 
-// setState sets the state that the status shows.
+// setState sets the state in the status.
 func (r *runner) setState(state State, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"trunkline/internal/retry"
 )
 
-// queue keeps records between reading and Kafka: the spool, or the memory of an
-// Acknowledger's session.
+// queue holds records between reading and Kafka. It is the spool or, for an Acknowledger's session, a
+// memoryQueue.
 type queue interface {
 	Append(entries []entry) error
 	End() position
@@ -21,22 +21,21 @@ type queue interface {
 	Wake() <-chan struct{}
 }
 
-// sender produces the records of a queue in their order. Produce is called again
-// with the same records until it succeeds: repeats have the same identity, and the
-// normalizer drops them.
+// sender produces the records of a queue in order. It retries Produce with the same records until it
+// succeeds; repeats have the same identity, so that the normalizer drops them.
 type sender struct {
 	queue  queue
 	output *output
-	// finish is how long records that are being stored when Run's context ends have to
-	// be stored and acknowledged, so that the platform does not send them again.
+	// finish is the time, after Run's context has ended, to store and acknowledge the records in
+	// progress, so that the platform does not send them again.
 	finish time.Duration
 
-	oldest atomic.Int64 // Unix nanoseconds when the first unsent record was read; 0: all are sent
+	oldest atomic.Int64 // Unix nanoseconds at which the first unsent record was read; 0 if all are sent
 
 	mu      sync.Mutex
-	limit   *position     // records from there on are held; nil: none
+	limit   *position     // records from this position on are held; nil if none
 	sent    position      // Kafka has all records before it
-	last    Identity      // of the last record that Kafka has; zero: none since the start
+	last    Identity      // identity of the last record that Kafka has; zero if none since the start
 	changed chan struct{} // closed and replaced when limit or sent change
 }
 
@@ -44,7 +43,7 @@ func newSender(q queue, o *output) *sender {
 	return &sender{queue: q, output: o, changed: make(chan struct{})}
 }
 
-// Run sends until ctx ends or, with the queue of a session, acknowledging fails.
+// Run sends until ctx ends or, with the queue of a session, an acknowledgement fails.
 func (s *sender) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		bound, changed := s.bound()
@@ -76,8 +75,7 @@ func (s *sender) Run(ctx context.Context) error {
 	return nil
 }
 
-// setOldest sets oldest where nothing may be sent: zero, or about now where records
-// are held.
+// setOldest sets oldest when there is nothing to send: to zero, or to about now if records are held.
 func (s *sender) setOldest(next position) {
 	switch {
 	case !next.before(s.queue.End()):
@@ -87,8 +85,7 @@ func (s *sender) setOldest(next position) {
 	}
 }
 
-// produce stores records in Kafka, however long that takes. It returns false when
-// ctx ended first.
+// produce stores records in Kafka and retries without limit. It returns false if ctx ended first.
 func (s *sender) produce(ctx context.Context, entries []entry) bool {
 	records := make([]kafka.Record, len(entries))
 	for i := range entries {
@@ -104,8 +101,8 @@ func (s *sender) produce(ctx context.Context, entries []entry) bool {
 	return s.output.send(ctx, records)
 }
 
-// bound returns up to where records may be sent, and a channel that is closed when
-// that changes.
+// bound returns the position before which records may be sent, and a channel that is closed when it
+// changes.
 func (s *sender) bound() (position, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +112,7 @@ func (s *sender) bound() (position, <-chan struct{}) {
 	return s.queue.End(), s.changed
 }
 
-// hold holds the records from p on, and those that are held already.
+// hold holds the records from p on. Records that are held already stay held.
 func (s *sender) hold(p position) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,8 +130,8 @@ func (s *sender) release() {
 	s.notify()
 }
 
-// setSent notes that Kafka has all records before p, the last of which is given; nil:
-// as before.
+// setSent records that Kafka has all records before p. last is the last of them; nil leaves the last
+// identity unchanged.
 func (s *sender) setSent(p position, last *kafka.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -152,8 +149,8 @@ func (s *sender) notify() {
 	s.changed = make(chan struct{})
 }
 
-// progress returns the identity of the last record that Kafka has, and whether there
-// are others that are not held.
+// progress returns the identity of the last record that Kafka has, and whether there are unsent records
+// that are not held.
 func (s *sender) progress() (last Identity, pending bool) {
 	bound, _ := s.bound()
 	s.mu.Lock()
@@ -161,20 +158,18 @@ func (s *sender) progress() (last Identity, pending bool) {
 	return s.last, s.sent.before(bound)
 }
 
-// waitReleased waits until no records are held. It returns false when ctx ended
-// first.
+// waitReleased waits until no records are held. It returns false if ctx ended first.
 func (s *sender) waitReleased(ctx context.Context) bool {
 	return s.wait(ctx, func() bool { return s.limit == nil })
 }
 
-// waitSent waits until Kafka has all records before p. It returns false when ctx
-// ended first.
+// waitSent waits until Kafka has all records before p. It returns false if ctx ended first.
 func (s *sender) waitSent(ctx context.Context, p position) bool {
 	return s.wait(ctx, func() bool { return !s.sent.before(p) })
 }
 
-// wait waits until a condition, which is called with s.mu, holds. It returns false
-// when ctx ended first.
+// wait waits until holds returns true; it is called with s.mu locked. It returns false if ctx ended
+// first.
 func (s *sender) wait(ctx context.Context, holds func() bool) bool {
 	for {
 		s.mu.Lock()
@@ -191,8 +186,7 @@ func (s *sender) wait(ctx context.Context, holds func() bool) bool {
 	}
 }
 
-// oldestUnsent returns for how long the first unsent record has waited; 0: all are
-// sent.
+// oldestUnsent returns the age of the first unsent record, 0 if all are sent.
 func (s *sender) oldestUnsent(now time.Time) time.Duration {
 	at := s.oldest.Load()
 	if at == 0 {

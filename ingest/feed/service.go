@@ -18,7 +18,7 @@ import (
 type ServiceConfig struct {
 	Settings
 	Feeds   []Config
-	DataDir string // the feeds' spools are in its folder feeds
+	DataDir string // its folder feeds has the spools
 	Node    string // the name of this process, unique in the cluster
 }
 
@@ -29,7 +29,7 @@ type ServiceDeps struct {
 	Platform  Constructor
 	Producer  Producer
 	Log       Log
-	Tracer    *tracing.Tracer // nil: tracing is off
+	Tracer    *tracing.Tracer // nil disables tracing
 	Metrics   prometheus.Registerer
 	Logger    *slog.Logger
 }
@@ -46,7 +46,8 @@ type Service struct {
 	runners []*runner
 }
 
-// NewService opens the spools and builds the platforms. It connects to nothing.
+// NewService opens the spools and creates the platforms. It opens no
+// connection.
 func NewService(cfg ServiceConfig, deps ServiceDeps) (_ *Service, err error) {
 	metrics, recoverer := newMetrics(deps.Metrics), panics.New(deps.Metrics, deps.Logger)
 	recoverer.InitMetrics(panicPlace)
@@ -85,8 +86,8 @@ func newRunner(one Config, cfg ServiceConfig, deps ServiceDeps, metrics feedMetr
 	return r, nil
 }
 
-// Run runs the feeds until ctx ends. What Kafka does not have then stays in the
-// spools, and is sent by the next process.
+// Run runs the feeds until ctx ends. Unsent records stay in the spools, and the next process sends
+// them.
 func (s *Service) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for _, r := range s.runners {

@@ -33,8 +33,7 @@ const (
 	KindKazoo      = "kazoo"
 )
 
-// Config holds one entry of the setting feeds. Which keys a kind of platform has is
-// in Validate.
+// Config holds one entry of the setting feeds. Validate defines the keys of each kind of platform.
 type Config struct {
 	Name       string             `yaml:"name" doc:"the feed's own name, 1 to 64 of a-z, A-Z, 0-9, _, . and -; records have the source feed:NAME"`
 	Kind       string             `yaml:"kind" doc:"freeswitch, asterisk or kazoo"`
@@ -65,7 +64,7 @@ type AccountRule struct {
 	Account string `yaml:"account" doc:"id, name or domain of the account"`
 }
 
-// SetDefaults sets what an entry need not say.
+// SetDefaults sets the defaults of absent keys.
 func (c *Config) SetDefaults() {
 	*c = Config{Redundancy: 1, TimeZone: "UTC"}
 }
@@ -73,7 +72,7 @@ func (c *Config) SetDefaults() {
 // Source returns the value of the header source of the feed's records.
 func (c *Config) Source() string { return "feed:" + c.Name }
 
-// maxName bounds the name of a feed, which is a folder's name too.
+// maxName is the largest length of a feed's name in bytes. The name is also a folder's name.
 const maxName = 64
 
 // ValidateConfigs checks the entries of the list called name.
@@ -108,7 +107,7 @@ func (c Config) Validate(check *setting.Check) {
 	check.Must(err == nil, "time_zone", "want a zone such as Europe/Berlin, got %q", c.TimeZone)
 }
 
-// validateKind checks the keys of which each kind has some.
+// validateKind checks the keys that only some kinds have.
 func (c Config) validateKind(check *setting.Check) {
 	const needed = true
 	for _, key := range []struct {

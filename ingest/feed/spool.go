@@ -30,21 +30,21 @@ func (p position) before(q position) bool {
 }
 
 var (
-	// errSpoolFull is returned while the events that Kafka does not have yet take all
-	// the space there is: the setting's, or the disk's.
+	// errSpoolFull is returned while unsent records take all space: that of the setting or that of the
+	// disk.
 	errSpoolFull = errors.New("the spool is full")
 	castagnoli   = crc32.MakeTable(crc32.Castagnoli)
 )
 
-// spool keeps records in files until Kafka has them. One goroutine appends, another
-// one reads and checkpoints.
+// spool stores records in files until Kafka has them. One goroutine appends, another one reads and
+// checkpoints.
 //
-// A segment is a file of records. A record is its length, its CRC-32C and its bytes.
-// Each process begins a new segment, so that a record that was cut when a process
-// ended is the last one of its segment.
+// A segment is a file of records. A record is its length, its CRC-32C and its bytes. Each process
+// starts a new segment, so that a record that was truncated at the end of a process is the last one of
+// its segment.
 //
-// The checkpoint is written to two places of one file in turn, each with its
-// checksum: a torn write leaves the one before.
+// The checkpoint is written alternately to two places of one file, each with a checksum, so that the
+// previous one remains after a torn write.
 type spool struct {
 	dir   string
 	limit int64
@@ -52,21 +52,21 @@ type spool struct {
 	lost  func(records int)
 
 	size     atomic.Int64  // of all segments
-	appended chan struct{} // capacity 1: something was appended
+	appended chan struct{} // capacity 1: records were appended
 	freed    chan struct{} // capacity 1: a segment was deleted
 	open     func(name string, flag int, mode os.FileMode) (segmentFile, error)
 
 	// Used by the goroutine that appends.
 	file   segmentFile
-	failed bool // the last write or sync failed: begin a new segment
+	failed bool // the last write or sync failed: start a new segment
 	buffer []byte
 
 	mu      sync.Mutex
-	tail    position         // behind the last whole record
+	tail    position         // after the last complete record
 	sizes   map[uint64]int64 // of the segments
 	unsaved segmentFile      // written to since the last sync
 	syncErr error
-	active  uint64 // the segment that is appended to; 0: none
+	active  uint64 // the segment for appends; 0 if none
 
 	// Used by the goroutine that reads.
 	reader     *os.File
@@ -77,7 +77,7 @@ type spool struct {
 	turn       int64
 }
 
-// segmentFile is an *os.File that is written to; tests make it fail.
+// segmentFile is an *os.File for writing; tests replace it by one that fails.
 type segmentFile interface {
 	Write(b []byte) (int, error)
 	Truncate(size int64) error
@@ -93,12 +93,12 @@ const (
 	syncEvery        = 100 * time.Millisecond
 	maxSegment       = 64 << 20
 	segmentsPerSpool = 16
-	// maxRecord bounds a record in the spool, against damaged lengths.
+	// maxRecord is the largest size of a record in the spool in bytes. A larger length is damaged.
 	maxRecord = kafka.MaxRecordBytes
 )
 
-// openSpool opens the spool in dir and makes it where it is not. lost is called with
-// the number of records that are damaged.
+// openSpool opens the spool in dir, and creates it if necessary. lost is called with the number of
+// damaged records.
 func openSpool(dir string, limit setting.Bytes, lost func(records int), log *slog.Logger) (*spool, error) {
 	s := &spool{
 		dir: dir, limit: int64(limit), log: log, lost: lost,
@@ -155,7 +155,7 @@ func (s *spool) openCheckpoint() error {
 	}
 	s.checkpoint = file
 	content := make([]byte, 2*checkpointSize)
-	n, _ := file.ReadAt(content, 0) // less: a new file
+	n, _ := file.ReadAt(content, 0) // a new file has fewer bytes
 	for at := 0; at+checkpointSize <= n; at += checkpointSize {
 		one := content[at:][:checkpointSize]
 		if turn, p, ok := parseCheckpoint(one); ok && turn > s.turn {
@@ -169,12 +169,12 @@ func (s *spool) openCheckpoint() error {
 			}
 		}
 	}
-	// The first segment that there is: the checkpoint may be older than what was
-	// deleted by it.
+	// Continue with the first existing segment: segments may have been deleted by a checkpoint that was
+	// not written to disk.
 	if first, ok := s.firstFrom(s.head.segment); ok && first != s.head.segment {
 		s.head = position{first, 0}
 	}
-	if s.tail.before(s.head) { // its segment is gone: never use the number again
+	if s.tail.before(s.head) { // its segment was deleted: do not reuse its number
 		s.tail = s.head
 	}
 	return nil
@@ -188,7 +188,7 @@ func parseCheckpoint(b []byte) (turn int64, p position, ok bool) {
 	return int64(binary.BigEndian.Uint64(b)), position{binary.BigEndian.Uint64(b[8:]), int64(binary.BigEndian.Uint64(b[16:]))}, true
 }
 
-// Done says that Kafka has all records before p: they will not be read again.
+// Done stores a checkpoint: Kafka has all records before p, and they are not read again.
 func (s *spool) Done(_ context.Context, p position) error {
 	s.turn++
 	b := make([]byte, checkpointSize)
@@ -237,14 +237,14 @@ func signal(c chan struct{}) {
 	}
 }
 
-// End returns the position behind the last record.
+// End returns the position after the last record.
 func (s *spool) End() position {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.tail
 }
 
-// Append appends records, all or none of them. errSpoolFull: there is no space.
+// Append appends all of the records or none. The error is errSpoolFull if there is no space.
 func (s *spool) Append(entries []entry) error {
 	s.buffer = s.buffer[:0]
 	for i := range entries {
@@ -269,7 +269,7 @@ func (s *spool) Append(entries []entry) error {
 	}
 	end := s.End()
 	if _, err := s.file.Write(s.buffer); err != nil {
-		// What was written in part is behind the end, and ignored.
+		// A partly written record is after the end, and ignored.
 		s.failed = true
 		if cut := s.file.Truncate(end.offset); cut != nil {
 			err = errors.Join(err, cut)
@@ -286,7 +286,7 @@ func (s *spool) Append(entries []entry) error {
 	return nil
 }
 
-// rotate begins a new segment.
+// rotate starts a new segment.
 func (s *spool) rotate() error {
 	if s.file != nil {
 		err := s.sync()
@@ -299,7 +299,7 @@ func (s *spool) rotate() error {
 		}
 	}
 	next := position{s.End().segment + 1, 0}
-	if s.failed && s.End().offset == 0 && next.segment > 1 { // nothing was written to it
+	if s.failed && s.End().offset == 0 && next.segment > 1 { // the failed segment is empty
 		next.segment--
 	}
 	file, err := s.open(s.segmentPath(next.segment), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -337,7 +337,7 @@ func (s *spool) sync() error {
 // Run writes appended records to the disk ten times a second, until ctx ends.
 func (s *spool) Run(ctx context.Context) {
 	for range retry.Ticks(ctx, syncEvery) {
-		if err := s.sync(); err != nil && !errors.Is(err, os.ErrClosed) { // closed: synced before
+		if err := s.sync(); err != nil && !errors.Is(err, os.ErrClosed) { // Close has synced it
 			s.mu.Lock()
 			s.syncErr = err
 			s.mu.Unlock()
@@ -345,7 +345,7 @@ func (s *spool) Run(ctx context.Context) {
 	}
 }
 
-// Close closes the files. Nothing may append or read any more.
+// Close closes the files. No method may be called afterwards.
 func (s *spool) Close() error {
 	errs := []error{s.sync()}
 	if s.file != nil {
@@ -360,5 +360,5 @@ func (s *spool) Close() error {
 // Bytes returns the size of all segments.
 func (s *spool) Bytes() int64 { return s.size.Load() }
 
-// Wake returns a channel that gets a value after records were appended.
+// Wake returns a channel that receives a value after records were appended.
 func (s *spool) Wake() <-chan struct{} { return s.appended }

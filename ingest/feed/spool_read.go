@@ -7,8 +7,8 @@ import (
 
 const batchBytes = 900_000 // of one Produce: one batch of a partition
 
-// Next returns the next records before limit and the position behind them; none
-// where there are none. They are valid until the next call.
+// Next returns the next records before limit, if there are any, and the position after them. The
+// records are valid until the next call.
 func (s *spool) Next(limit position) (entries []entry, next position, err error) {
 	for {
 		if !s.head.before(limit) {
@@ -31,7 +31,7 @@ func (s *spool) Next(limit position) (entries []entry, next position, err error)
 	}
 }
 
-// segmentEnd returns how far a segment may be read.
+// segmentEnd returns the offset up to which a segment may be read.
 func (s *spool) segmentEnd(segment uint64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +44,7 @@ func (s *spool) attach() error {
 		return nil
 	}
 	if s.reader != nil {
-		_ = s.reader.Close() // only read from
+		_ = s.reader.Close() // opened for reading only
 		s.reader = nil
 	}
 	if first, ok := s.firstFrom(s.head.segment); ok && first != s.head.segment {
@@ -70,8 +70,7 @@ func (s *spool) firstFrom(segment uint64) (first uint64, ok bool) {
 	return first, ok
 }
 
-// leaveSegment moves next to the next segment. It returns false where there is none
-// before limit.
+// leaveSegment moves next to the next segment. It returns false if there is none before limit.
 func (s *spool) leaveSegment(limit position) bool {
 	following, ok := s.firstFrom(s.head.segment + 1)
 	if !ok || limit.segment < following {
@@ -81,7 +80,7 @@ func (s *spool) leaveSegment(limit position) bool {
 	return true
 }
 
-// readBatch reads records of the current segment up to end, about batchBytes.
+// readBatch reads about batchBytes of records of the current segment, up to end.
 func (s *spool) readBatch(end int64) ([]entry, error) {
 	size := int(min(end-s.head.offset, batchBytes))
 	if size <= 0 {
@@ -117,9 +116,8 @@ func (s *spool) readAt(size int) ([]byte, error) {
 	return chunk, nil
 }
 
-// skipDamage moves behind damaged bytes: to the next whole record of the segment,
-// or to its end. A record that was being written when the process ended is at the
-// end of its segment.
+// skipDamage skips damaged bytes up to the next complete record of the segment, or to its end. A record
+// whose write was interrupted by the end of the process is at the end of its segment.
 func (s *spool) skipDamage(end int64) error {
 	rest := make([]byte, end-s.head.offset)
 	if _, err := s.reader.ReadAt(rest, s.head.offset); err != nil {

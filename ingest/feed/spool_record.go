@@ -9,11 +9,11 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// entry is a record of a queue on its way to Kafka.
+// entry is a record in a queue.
 type entry struct {
 	at       time.Time // when it was read from the platform
 	record   kafka.Record
-	delivery uint64 // of an Acknowledger's event; not kept in the spool
+	delivery uint64 // of an Acknowledger's event; not stored in the spool
 }
 
 var (
@@ -21,8 +21,8 @@ var (
 	errDamaged = errors.New("the record is damaged")
 )
 
-// parseEntries reads whole records from b and returns how many bytes they have. The
-// error says why it stopped before the end of b. Entries share the memory of b.
+// parseEntries parses complete records in b and returns their size in bytes. The error is the reason
+// for stopping before the end of b. Entries share the memory of b.
 func parseEntries(b []byte) (entries []entry, used int, err error) {
 	for used < len(b) {
 		rest := b[used:]

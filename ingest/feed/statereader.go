@@ -24,20 +24,21 @@ type stateReader struct {
 type statePart struct {
 	view *state.View
 	next int64 // offset of cc.state
-	need int64 // offset of cc.raw that the state has to include; -1: none
+	need int64 // offset of cc.raw that the state has to include; -1 if none
 }
 
 func newStateReader(log Log) *stateReader { return &stateReader{log: log} }
 
 const (
 	statePoll = 50 * time.Millisecond
-	// stateStall is how long the state may stand still before it is used as it is.
+	// stateStall is the time without progress of the state after which it is used although it is
+	// incomplete.
 	stateStall     = 3 * time.Second
 	partitionReads = 8
 )
 
-// catchUp reads the state until it includes what cc.raw has now. stalled says that it
-// stands still before.
+// catchUp reads the state until it includes the records that cc.raw has now. stalled means that the
+// state stopped advancing before.
 func (s *stateReader) catchUp(ctx context.Context) (stalled bool, err error) {
 	if err := s.read(ctx); err != nil {
 		return false, err
@@ -66,7 +67,7 @@ func (s *stateReader) catchUp(ctx context.Context) (stalled bool, err error) {
 	}
 }
 
-// read reads what cc.state has got since the last call.
+// read reads the records that were added to cc.state since the last call.
 func (s *stateReader) read(ctx context.Context) error {
 	n, err := s.log.Partitions(ctx, event.TopicState)
 	if err != nil {
@@ -76,9 +77,9 @@ func (s *stateReader) read(ctx context.Context) error {
 		s.parts = append(s.parts, &statePart{view: state.NewView(), need: -1})
 	}
 	return s.each(ctx, func(ctx context.Context, p int, part *statePart) (err error) {
-		// Records that come again change nothing.
+		// Repeated records change nothing.
 		part.next, err = s.log.ScanCompacted(ctx, event.TopicState, p, part.next, func() {}, func(r *kafka.Record) {
-			// A record that is none of the state is the normalizer's to report.
+			// The normalizer reports records that cannot be parsed.
 			if record, err := state.ParseRecord(string(r.Key), r.Value, r.Header(state.HeaderEventID)); err == nil {
 				part.view.Apply(record)
 			}
@@ -96,8 +97,8 @@ func (s *stateReader) each(ctx context.Context, work func(context.Context, int, 
 	return group.Wait()
 }
 
-// findNeeds finds the last record in each partition of cc.raw. Repeats and dead letters
-// move the position of the state too.
+// findNeeds finds the last record in each partition of cc.raw. Repeats and dead letters also advance
+// the position of the state.
 func (s *stateReader) findNeeds(ctx context.Context) error {
 	n, err := s.log.Partitions(ctx, event.TopicRaw)
 	if err != nil {
@@ -129,7 +130,7 @@ func (p *statePart) included() int64 {
 	return position.Offset
 }
 
-// open returns in how many partitions the state does not include all.
+// open returns the number of partitions in which the state is incomplete.
 func (s *stateReader) open() (n int) {
 	for _, part := range s.parts {
 		if part.included() < part.need {
@@ -139,7 +140,7 @@ func (s *stateReader) open() (n int) {
 	return n
 }
 
-// covered returns a number that rises while the state goes on.
+// covered returns a number that increases while the state advances.
 func (s *stateReader) covered() (sum int64) {
 	for _, part := range s.parts {
 		sum += part.included()
@@ -147,8 +148,8 @@ func (s *stateReader) covered() (sum int64) {
 	return sum
 }
 
-// entries returns all entries. Where a key is in several partitions, that of the
-// latest event counts.
+// entries returns all entries. If a key is in several partitions, it returns the entry of the latest
+// event.
 func (s *stateReader) entries() []*state.Entry {
 	latest := map[state.Key]*state.Entry{}
 	for _, part := range s.parts {

@@ -7,13 +7,13 @@ type State string
 const (
 	StateConnected  State = "connected"
 	StateConnecting State = "connecting"
-	StateRefused    State = "refused"    // only a change of settings, here or on the platform, helps
+	StateRefused    State = "refused"    // only a change of settings, here or on the platform, can resolve it
 	StateStandby    State = "standby"    // other nodes read the platform
 	StateSpoolFull  State = "spool_full" // reading has stopped
 )
 
-// Status is the state of a feed on a node. Times are Unix seconds, counts since the
-// process began.
+// Status is the state of a feed on a node. Times are in Unix seconds. Counts are since the start of the
+// process.
 type Status struct {
 	Name                string  `json:"name"`
 	Kind                string  `json:"kind"`

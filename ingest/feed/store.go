@@ -17,7 +17,7 @@ type Store struct {
 	db *sqldb.DB
 }
 
-// NewStore returns the store and makes its tables.
+// NewStore returns the store and migrates its tables.
 func NewStore(ctx context.Context, db *sqldb.DB) (*Store, error) {
 	if err := db.Migrate(ctx, "feeds", migrationFiles); err != nil {
 		return nil, err
@@ -35,8 +35,7 @@ func (s *Store) clock() string {
 	return `CAST(unixepoch('subsec') * 1000 AS INTEGER)`
 }
 
-// claim takes or renews the lease of a slot of a feed. It returns false while
-// another node has it.
+// claim acquires or renews the lease of a slot of a feed. It returns false while another node has it.
 func (s *Store) claim(ctx context.Context, feed string, slot int, node string, lease time.Duration) (mine bool, err error) {
 	rows, err := s.db.ExecAlone(ctx, `INSERT INTO feeds_leases (feed, slot, node, expires_at) VALUES ($1, $2, $3, `+s.clock()+` + $4)
 		ON CONFLICT (feed, slot) DO UPDATE SET node = excluded.node, expires_at = excluded.expires_at
@@ -44,22 +43,22 @@ func (s *Store) claim(ctx context.Context, feed string, slot int, node string, l
 	return rows == 1, sqldb.Wrap(err, "taking the lease of a feed")
 }
 
-// release gives the node's leases of a feed up, except that of slot keep; -1: all.
+// release releases the node's leases of a feed, except that of slot keep; -1 releases all.
 func (s *Store) release(ctx context.Context, feed, node string, keep int) error {
 	_, err := s.db.ExecAlone(ctx, `DELETE FROM feeds_leases WHERE feed = $1 AND node = $2 AND slot <> $3`, feed, node, keep)
 	return sqldb.Wrap(err, "giving up the lease of a feed")
 }
 
-// statusAge is how long the status of a node that says nothing any more is kept.
+// statusAge is the time for which the status of a node that no longer updates it is kept.
 const statusAge = time.Minute
 
-// published is what is stored of a node's part of a feed.
+// published is the stored form of a node's status and progress.
 type published struct {
 	Status
 	Progress progress `json:"progress"`
 }
 
-// putStatus stores the status of the node, and deletes those of nodes that are gone.
+// putStatus stores the status of the node, and deletes those older than statusAge.
 func (s *Store) putStatus(ctx context.Context, status Status, p progress) error {
 	value, err := json.Marshal(published{status, p})
 	if err != nil {
@@ -90,8 +89,7 @@ func (s *Store) otherConnected(ctx context.Context, feed, node string) (bool, er
 	return n > 0, sqldb.Wrap(err, "reading the status of a feed")
 }
 
-// peers returns the progress of the feed's other nodes, of those that have stored it
-// within the time given.
+// peers returns the progress of the feed's other nodes that have stored it within the given time.
 func (s *Store) peers(ctx context.Context, feed, node string, within time.Duration) ([]peer, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT status, `+s.clock()+` - updated_at FROM feeds_status
 		WHERE feed = $1 AND node <> $2 AND updated_at > `+s.clock()+` - $3`, feed, node, within.Milliseconds())
@@ -107,8 +105,8 @@ func (s *Store) peers(ctx context.Context, feed, node string, within time.Durati
 	})
 }
 
-// List returns the status of each node of each feed, by name and node; of nodes that
-// have stored it within leaseTime.
+// List returns the status of each feed on each node that has stored it within leaseTime, ordered by
+// feed and node.
 func (s *Store) List(ctx context.Context) ([]Status, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT status FROM feeds_status WHERE updated_at > `+s.clock()+` - $1 ORDER BY feed, node`, leaseTime.Milliseconds())
 	return sqldb.Collect(rows, err, "reading the status of the feeds", func(scan sqldb.ScanFunc) (status Status, err error) {

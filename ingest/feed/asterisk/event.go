@@ -10,22 +10,22 @@ import (
 	"trunkline/telephony/ami"
 )
 
-// forwarded are the beginnings of the names of events that messages are made of.
+// forwarded has the prefixes of the names of events that become messages.
 var forwarded = []string{
 	"QueueMember", "QueueCaller", "Agent", "Newchannel", "Newstate", "Dial", "BridgeEnter", "Hold", "Unhold", "DTMFEnd",
 	"HangupRequest", "Hangup", "BlindTransfer", "AttendedTransfer", "ConfbridgeJoin", "ConfbridgeLeave",
 	"ContactStatus", "PeerStatus", "Cdr",
 }
 
-// lifecycle are the names of events about Asterisk itself.
+// lifecycle has the names of events about Asterisk itself.
 var lifecycle = []string{"FullyBooted", "Shutdown", "Reload"}
 
 func isForwarded(name string) bool {
 	return slices.ContainsFunc(forwarded, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
-// appendJSON appends an event as an object, keys and values as on the wire, a repeated key as
-// an array. Account-ID is left out: it is no key of Asterisk's, and decides the account.
+// appendJSON appends an event as an object, keys and values as on the wire, a repeated key as an array.
+// It omits Account-ID, which is not a key of Asterisk and would select the account.
 func appendJSON(dst []byte, fields []ami.Field, read time.Time) []byte {
 	dst = append(dst, '{')
 	timestamp := false
@@ -70,7 +70,7 @@ func appendValues(dst []byte, fields []ami.Field) []byte {
 	return dst
 }
 
-// value returns the value of a key, "" where Asterisk writes that it has none.
+// value returns the value of a key, "" for Asterisk's placeholders of an absent value.
 func value(p *ami.Message, key string) string {
 	switch v := p.Get(key); v {
 	case "<unknown>", "<null>", "<none>":
@@ -80,7 +80,7 @@ func value(p *ami.Message, key string) string {
 	}
 }
 
-// subjects returns the ids of the agents, calls and devices that an event is about.
+// subjects returns the ids of an event's agents, calls and devices.
 func subjects(p *ami.Message) []string {
 	var ids []string
 	for _, key := range [...]string{"Uniqueid", "DestUniqueid", "Interface", "Agent", "Peer", "EndpointName",
@@ -92,9 +92,9 @@ func subjects(p *ami.Message) []string {
 	return ids
 }
 
-// brokenInTwo reports whether an event's channel fields end before the Linkedid: a line
-// break in a value has cut it. An event may lack the channel altogether (AgentComplete of a call
-// that is gone).
+// brokenInTwo reports whether an event's channel fields end before the Linkedid, because a line break
+// in a value has split it. An event may have no channel fields at all (AgentComplete of a call that has
+// ended).
 func brokenInTwo(p *ami.Message) bool {
 	if p.Name() == "Cdr" {
 		return p.Get("UniqueID") == ""
@@ -102,7 +102,7 @@ func brokenInTwo(p *ami.Message) bool {
 	return p.Get("ChannelState") != "" && p.Get("Linkedid") == "" || p.Get("DestChannelState") != "" && p.Get("DestLinkedid") == ""
 }
 
-// repeatsKey reports whether a key occurs twice that Asterisk writes once.
+// repeatsKey reports whether a key that Asterisk writes once occurs twice.
 func repeatsKey(p *ami.Message) bool {
 	for i, f := range p.Fields {
 		if !strings.Contains(f.Key, "ChanVariable") && slices.ContainsFunc(p.Fields[:i], func(before ami.Field) bool { return before.Key == f.Key }) {

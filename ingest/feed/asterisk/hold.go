@@ -11,7 +11,7 @@ const (
 	holdTime = 2 * time.Second
 )
 
-// hold keeps the first events of calls until their account is known.
+// hold stores the first events of calls until their account is known.
 type hold struct {
 	calls   map[string]*heldCall
 	order   []*heldCall // oldest first
@@ -29,8 +29,8 @@ func newHold() *hold {
 	return &hold{calls: map[string]*heldCall{}, unknown: [2]map[string]bool{{}, {}}}
 }
 
-// add keeps an event of a call without an account. It returns false for a call whose earlier
-// events have gone on without one.
+// add stores an event of a call without an account. It returns false for a call whose earlier events
+// were released without one.
 func (h *hold) add(id string, e feed.Event, now time.Time) bool {
 	if h.unknown[0][id] || h.unknown[1][id] {
 		return false
@@ -44,7 +44,7 @@ func (h *hold) add(id string, e feed.Event, now time.Time) bool {
 	return true
 }
 
-// release appends the events of a call whose account is known now.
+// release sets the account of a call's events and appends them to out.
 func (h *hold) release(out []feed.Event, id, account string) []feed.Event {
 	call := h.calls[id]
 	if call == nil {
@@ -56,7 +56,7 @@ func (h *hold) release(out []feed.Event, id, account string) []feed.Event {
 	return h.remove(out, call)
 }
 
-// remove appends the events of a call and forgets it; expire removes it from order.
+// remove appends the events of a call to out and deletes the call; expire deletes it from order.
 func (h *hold) remove(out []feed.Event, call *heldCall) []feed.Event {
 	out = append(out, call.events...)
 	h.count -= len(call.events)
@@ -65,8 +65,8 @@ func (h *hold) remove(out []feed.Event, call *heldCall) []feed.Event {
 	return out
 }
 
-// expire appends the events of calls that have been held for holdTime, and of the oldest calls
-// where there are too many. They have no account.
+// expire appends to out, without an account, the events of calls that have been held for holdTime, and
+// of the oldest calls while more than maxHeld events are held.
 func (h *hold) expire(out []feed.Event, now time.Time) []feed.Event {
 	for len(h.order) > 0 {
 		call := h.order[0]
@@ -82,7 +82,7 @@ func (h *hold) expire(out []feed.Event, now time.Time) []feed.Event {
 	return out
 }
 
-// forgo remembers a call whose events are no longer held.
+// forgo records a call whose further events are not held.
 func (h *hold) forgo(id string) {
 	if len(h.unknown[0]) >= maxLearned {
 		h.unknown = [2]map[string]bool{{}, h.unknown[0]}

@@ -49,12 +49,12 @@ type platform struct {
 	client  *ami.Client
 	mask    string
 	filters []string
-	tenants *tenants // outlives a connection, as seen does
+	tenants *tenants // shared by successive connections, like seen
 	seen    *seen
 }
 
-// subscription returns the event mask and the filters. A word of the setting events that has
-// a character which no class has is a filter, as of eventfilter in manager.conf.
+// subscription returns the event mask and the filters. An item of the setting events with a character
+// that no class name has is a filter, with the syntax of eventfilter in manager.conf.
 func subscription(cfg feed.Config) (mask_ string, filters []string) {
 	if len(cfg.Events) == 0 {
 		return mask, []string{defaultFilter(cfg.AccountVariable)}
@@ -73,7 +73,7 @@ func subscription(cfg feed.Config) (mask_ string, filters []string) {
 	return strings.Join(classes, ","), filters
 }
 
-// defaultFilter has Asterisk send only the events that forwarded and lifecycle list.
+// defaultFilter returns the filter for the events that forwarded and lifecycle list.
 func defaultFilter(variable string) string {
 	variables := "QUEUESTATUS"
 	if variable != "" {
@@ -114,7 +114,7 @@ func (s *session) subscribe(ctx context.Context) error {
 	for _, filter := range s.platform.filters {
 		_, err := s.conn.Do(ctx, ami.Action{Name: "Filter", Fields: []ami.Field{{Key: "Operation", Value: "Add"}, {Key: "Filter", Value: filter}}})
 		switch {
-		case denied(err): // events that the filter would exclude are dropped here
+		case denied(err): // without a filter the session drops the other events
 			s.notes = append(s.notes, fmt.Sprintf("Asterisk sends events that are not needed: manager.conf, [%s]: write = system permits the feed to filter them, or: eventfilter = %s",
 				s.platform.cfg.Username, filter))
 		case refused(err):
@@ -124,7 +124,7 @@ func (s *session) subscribe(ctx context.Context) error {
 		}
 	}
 	answer, err := s.conn.Do(ctx, ami.Action{Name: "Events", Fields: []ami.Field{{Key: "EventMask", Value: s.platform.mask}}})
-	if err == nil && strings.EqualFold(answer.Get("Events"), "Off") { // none of the classes is supported
+	if err == nil && strings.EqualFold(answer.Get("Events"), "Off") { // Asterisk supports none of the classes
 		err = &ami.Refusal{Message: "the mask has no class of events"}
 	}
 	switch {
@@ -142,19 +142,19 @@ func refused(err error) bool {
 	return errors.As(err, &refusal)
 }
 
-// denied reports whether the user of manager.conf has no right to an action.
+// denied reports whether the user in manager.conf lacks the privilege for an action.
 func denied(err error) bool {
 	var refusal *ami.Refusal
 	return errors.As(err, &refusal) && strings.Contains(refusal.Message, "ermission denied")
 }
 
-// unknownAction reports whether the module that has an action is not loaded.
+// unknownAction reports whether the module of an action is not loaded.
 func unknownAction(err error) bool {
 	var refusal *ami.Refusal
 	return errors.As(err, &refusal) && strings.HasPrefix(refusal.Message, "Invalid/unknown command")
 }
 
-// dialError returns a *feed.Refusal for errors that need other settings.
+// dialError returns a *feed.Refusal for errors that only a change of settings can resolve.
 func (p *platform) dialError(err error) error {
 	var (
 		authority x509.UnknownAuthorityError
@@ -185,7 +185,7 @@ func (p *platform) dialError(err error) error {
 	return &feed.Refusal{Err: err, Advice: advice}
 }
 
-// How long the pieces of a session wait.
+// Intervals and timeouts of a session.
 const (
 	resyncInterval = 5 * time.Minute
 	suspectPause   = 10 * time.Second // between resyncs for broken events

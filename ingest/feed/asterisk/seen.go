@@ -9,15 +9,15 @@ import (
 	"trunkline/telephony/ami"
 )
 
-// settleTime is the least time that Asterisk's lists are assumed to lag behind its
-// events.
+// settleTime is the time for which an object counts as unsettled after an event, because Asterisk's
+// lists lag behind its events.
 const settleTime = time.Second
 
-// seen keeps facts of events that Asterisk's lists do not contain: which objects have
-// changed just now, and which calls are on hold.
+// seen stores facts from events that Asterisk's lists do not contain: the recently changed objects and
+// the calls on hold.
 type seen struct {
 	mu     sync.Mutex
-	recent [2]map[string]bool // ids of this settleTime and of the one before
+	recent [2]map[string]bool // ids of the current period of settleTime and of the one before
 	began  time.Time
 	held   map[string]bool // Uniqueid
 }
@@ -26,7 +26,7 @@ func newSeen() *seen {
 	return &seen{recent: [2]map[string]bool{{}, {}}, held: map[string]bool{}}
 }
 
-// note remembers an event about these objects.
+// note records an event of the objects.
 func (s *seen) note(p *ami.Message, ids []string, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +51,7 @@ func (s *seen) rotate(now time.Time) {
 	}
 }
 
-// unsettled returns the objects that have changed just now.
+// unsettled returns the recently changed objects.
 func (s *seen) unsettled(now time.Time) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +59,7 @@ func (s *seen) unsettled(now time.Time) []string {
 	return slices.AppendSeq(slices.Collect(maps.Keys(s.recent[0])), maps.Keys(s.recent[1]))
 }
 
-// onHold returns the calls on hold, and forgets those that are not in the list of calls.
+// onHold returns the calls on hold, and deletes those that are not in calls.
 func (s *seen) onHold(calls map[string]bool) map[string]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,33 +19,33 @@ import (
 // errShutdown ends a session: Asterisk closes the connection seconds after its Shutdown.
 var errShutdown = errors.New("shutdown of Asterisk")
 
-// errNumbers refuses two feeds of a switch that does not number its events.
+// errNumbers is the error of a feed with redundancy 2 of a switch that does not number its events.
 var errNumbers = errors.New("redundancy 2: events without SequenceNumber, which tells two copies of an event from two equal events")
 
 type session struct {
 	platform *platform
 	conn     *ami.Conn
-	run      string   // of the switch, with the feed's name
+	run      string   // run of the switch, with the feed's name
 	notes    []string // see feed.Snapshot
 	headers  []kafka.Header
 
 	out        []feed.Event
 	hold       *hold
 	wrapUps    map[agent]wrapUp
-	found      chan map[agent]wrapUp // by the latest snapshot, for Read
+	found      chan map[agent]wrapUp // from the latest snapshot, for Read
 	nextResync time.Time
-	suspicious int       // events that are not believed
+	suspicious int       // number of following events that may be forged
 	suspected  time.Time // last resync for a broken event
 	shutdown   bool
 }
 
 type agent struct{ account, id string }
 
-// wrapUp is a pause after a call, whose end is in no event.
+// wrapUp is an agent's pause after a call. Asterisk sends no event at its end.
 type wrapUp struct {
 	until    time.Time
 	facts    event.Facts
-	identity feed.Identity // of its end: the same for all that read the switch
+	identity feed.Identity // of its end; the same on every node
 }
 
 func newSession(p *platform, conn *ami.Conn) *session {
@@ -113,8 +113,7 @@ func (s *session) wait(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// addWrapUps notes the ends of wrap-ups that a snapshot has found, of agents without an
-// event since.
+// addWrapUps stores the wrap-ups that a snapshot has found, except those of agents with an event since.
 func (s *session) addWrapUps(found map[agent]wrapUp, now time.Time) {
 	changed := s.platform.seen.unsettled(now)
 	for key, w := range found {
@@ -124,7 +123,7 @@ func (s *session) addWrapUps(found map[agent]wrapUp, now time.Time) {
 	}
 }
 
-// tick appends the events that are due although Asterisk sends none.
+// tick appends the events that are due without an event of Asterisk.
 func (s *session) tick(now time.Time) {
 	s.out = s.hold.expire(s.out, now)
 	for key, w := range s.wrapUps {
@@ -185,7 +184,7 @@ func (s *session) add(p *ami.Message, now time.Time) error {
 	return nil
 }
 
-// identity returns the number of an event in a run, the zero value where it has none.
+// identity returns the identity of an event in a run, the zero value if the event has no number.
 func identity(p *ami.Message, run string) feed.Identity {
 	number, err := strconv.ParseInt(p.Get("SequenceNumber"), 10, 32)
 	if err != nil {
@@ -194,7 +193,7 @@ func identity(p *ami.Message, run string) feed.Identity {
 	return feed.Identity{Run: run, Number: uint64(uint32(number))}
 }
 
-// unnumbered refuses an event without a number where two feeds read the switch.
+// unnumbered returns an error for an event without a number if two nodes read the switch.
 func (s *session) unnumbered(p *ami.Message) error {
 	if s.platform.cfg.Redundancy < 2 || identity(p, s.run).Valid() {
 		return nil
@@ -215,8 +214,8 @@ func (s *session) emit(e feed.Event, p *ami.Message, now time.Time) {
 	s.watchWrapUp(p, e.Account, now)
 }
 
-// wants reports whether an event becomes a record. One that is about no call, agent or device
-// belongs to no account.
+// wants reports whether an event becomes a record. An event without a call, agent or device belongs to
+// no account.
 func (s *session) wants(p *ami.Message, account string) bool {
 	name := p.Name()
 	switch {
@@ -228,10 +227,10 @@ func (s *session) wants(p *ami.Message, account string) bool {
 	return isForwarded(name)
 }
 
-// distrusts reports whether an event is broken by a line break in a value, or follows one that
-// is and may be the caller's own words. Those that were dropped are corrected by a resync.
+// distrusts reports whether an event is split by a line break in a value, or follows such an event and
+// may be forged by the caller. A resync corrects the effect of dropped events.
 func (s *session) distrusts(p *ami.Message, now time.Time) bool {
-	const doubtful = 8 // events after a broken one, unless its rest comes before
+	const doubtful = 8 // events after a split one, unless its second part arrives before
 	broken, rest := brokenInTwo(p), p.Name() == ""
 	switch {
 	case rest, s.suspicious > 0 && repeatsKey(p):
@@ -251,8 +250,8 @@ func (s *session) distrusts(p *ami.Message, now time.Time) bool {
 	return true
 }
 
-// watchWrapUp notes the end of an agent's wrap-up, and forgets it when the agent does something
-// else.
+// watchWrapUp stores the end of an agent's wrap-up, and deletes it if the agent has another event
+// before.
 func (s *session) watchWrapUp(p *ami.Message, account string, now time.Time) {
 	id := value(p, "Interface")
 	if id == "" || account == "" {

@@ -27,7 +27,7 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 			return feed.Snapshot{}, err
 		}
 	}
-	select { // one that Read has not taken is older
+	select { // replace an older one that Read has not received
 	case <-s.found:
 	default:
 	}
@@ -42,11 +42,11 @@ type question struct {
 	now     time.Time
 	entries map[string]*ami.Message // callers in queues by Uniqueid
 	wrapUps map[agent]wrapUp
-	agents  bool // the members of queues are complete
+	agents  bool // the list of queue members is complete
 }
 
-// list asks for a list. ok is false where Asterisk has no such action or refuses it; it is true
-// with an empty list where Asterisk says that there is nothing to list.
+// list requests a list. ok is false if Asterisk does not have the action or refuses it. It is true with
+// an empty list if Asterisk reports that there is nothing to list.
 func (q *question) list(ctx context.Context, action, class, missing string) (items []*ami.Message, ok bool, err error) {
 	items, err = q.session.conn.List(ctx, action)
 	switch {
@@ -71,7 +71,7 @@ func (q *question) account(p *ami.Message) string {
 	return account
 }
 
-// askQueues asks for the members of queues and the callers that wait in them.
+// askQueues requests the members of queues and the waiting callers.
 func (q *question) askQueues(ctx context.Context) error {
 	items, ok, err := q.list(ctx, "QueueStatus", "all", "agents")
 	if err != nil || !ok {
@@ -114,16 +114,16 @@ func (q *question) askQueues(ctx context.Context) error {
 	return nil
 }
 
-// wrapUpIdentity returns the identity of the end of a wrap-up that no event has told:
-// the same on each connection to the switch.
+// wrapUpIdentity returns the identity of the end of a wrap-up without an event. It is the same on each
+// connection to the switch.
 func (s *session) wrapUpIdentity(key agent, end time.Time) feed.Identity {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s\x00%s\x00%d", key.account, key.id, end.Unix())
 	return feed.Identity{Run: s.run + "/wrap-ups", Number: h.Sum64()}
 }
 
-// overall returns the state of an agent from that in each of its queues, "" where they do not
-// tell it: the agent is on a break in some of them.
+// overall returns the state of an agent from its states in its queues. It is "" if the agent is paused
+// in some of them only.
 func overall(states []event.State) event.State {
 	for _, s := range []event.State{event.Talking, event.Ringing, event.WrapUp} {
 		if slices.Contains(states, s) {
@@ -138,7 +138,7 @@ func overall(states []event.State) event.State {
 	return states[0]
 }
 
-// askPool asks for the agents of app_agent_pool, and ends the part about agents.
+// askPool requests the agents of app_agent_pool, and completes the agents.
 func (q *question) askPool(ctx context.Context) error {
 	items, ok, err := q.list(ctx, "Agents", "agent", "agents of app_agent_pool")
 	if err != nil {
@@ -163,16 +163,16 @@ func (q *question) askPool(ctx context.Context) error {
 	return nil
 }
 
-// askChannels asks for all channels: each is a call.
+// askChannels requests all channels. Each is a call.
 func (q *question) askChannels(ctx context.Context) error {
 	items, ok, err := q.list(ctx, "CoreShowChannels", "reporting", "calls")
 	if err != nil || !ok {
 		return err
 	}
 	q.Kinds = append(q.Kinds, state.Call)
-	ids, ringing := map[string]bool{}, map[string]bool{} // by Uniqueid; by Linkedid, where a queue rings an agent
+	ids, ringing := map[string]bool{}, map[string]bool{} // by Uniqueid; by Linkedid, calls for which a queue rings an agent
 	for _, p := range items {
-		q.account(p) // learned from any leg
+		q.account(p) // stores the account, from any leg
 		ids[value(p, "Uniqueid")] = true
 		if p.Get("Application") == "AppQueue" && p.Get("ChannelState") != "6" {
 			ringing[value(p, "Linkedid")] = true
@@ -208,8 +208,8 @@ func (q *question) askChannels(ctx context.Context) error {
 	return nil
 }
 
-// askContacts asks for the registered phones of PJSIP, and for the devices of other channel
-// drivers, of which it is only known that they exist.
+// askContacts requests the registered phones of PJSIP, and the devices of other channel drivers, for
+// which Asterisk reports only that they exist.
 func (q *question) askContacts(ctx context.Context) error {
 	items, ok, err := q.list(ctx, "PJSIPShowContacts", "system", "registrations")
 	if err != nil || !ok {

@@ -15,29 +15,29 @@ const (
 	generationAge = time.Hour
 )
 
-// tenants finds the accounts of events, and remembers those of calls and members.
+// tenants finds the accounts of events, and caches those of calls and queue members.
 type tenants struct {
 	cfg      *feed.Config
 	accounts feed.Accounts
 
 	mu      sync.Mutex
 	recent  map[string]tenant // by Uniqueid, Linkedid, and interface of a member
-	older   map[string]tenant // the generation before
+	older   map[string]tenant // the previous generation
 	rotated time.Time
 }
 
-// tenant is the account of an id, as far as it is known.
+// tenant is the account of an id.
 type tenant struct {
 	account string
-	sure    bool // by a variable, an account code or a queue, not by a context
+	sure    bool // found by a variable, an account code or a queue, not by a context
 }
 
 func newTenants(cfg *feed.Config, accounts feed.Accounts) *tenants {
 	return &tenants{cfg: cfg, accounts: accounts, recent: map[string]tenant{}, older: map[string]tenant{}, rotated: time.Now()}
 }
 
-// find returns the account of an event, "" where it is not known, and the names that were
-// looked up. It learns the account of the event's calls and member.
+// find returns the account of an event, "" if it is unknown, and the names that were looked up. It
+// caches the account for the event's calls and queue member.
 func (t *tenants) find(p *ami.Message) (account string, names []string) {
 	if t.cfg.Account != "" {
 		return t.accounts.Account(), nil
@@ -70,8 +70,8 @@ func (t *tenants) find(p *ami.Message) (account string, names []string) {
 	return found.account, nil
 }
 
-// names returns the names of an event that may be those of a tenant: sure ones before those
-// that an event of another tenant's call may have.
+// names returns the names in an event that may map to an account. sure has those that identify the
+// call's tenant; rest has those that may also occur in events of another tenant's call.
 func (t *tenants) names(p *ami.Message) (sure, rest []string) {
 	add := func(list *[]string, names ...string) {
 		for _, name := range names {
@@ -98,8 +98,8 @@ func (t *tenants) names(p *ami.Message) (sure, rest []string) {
 	return sure, rest
 }
 
-// variable returns the values of a channel variable: of ChanVariable and DestChanVariable, or
-// of a VarSet of it.
+// variable returns the values of a channel variable in ChanVariable, DestChanVariable or its VarSet
+// event.
 func variable(p *ami.Message, name string) (values []string) {
 	if p.Name() == "VarSet" && strings.TrimLeft(p.Get("Variable"), "_") == name {
 		values = append(values, p.Get("Value"))
@@ -117,8 +117,8 @@ func variable(p *ami.Message, name string) (values []string) {
 	return values
 }
 
-// calls returns the ids by which an event's account may have been learned: its own leg's
-// before those of the whole call.
+// calls returns the ids by which an event's account may be cached, those of its own leg before those of
+// the whole call.
 func calls(p *ami.Message) (ids []string) {
 	for _, key := range [...]string{"Uniqueid", "DestUniqueid", "Linkedid", "DestLinkedid",
 		"TransfereeUniqueid", "TransfereeLinkedid", "TransfererUniqueid", "TransfererLinkedid", "OrigTransfererUniqueid", "OrigTransfererLinkedid"} {
@@ -129,7 +129,7 @@ func calls(p *ami.Message) (ids []string) {
 	return ids
 }
 
-// member returns the interface of an event's member of a queue.
+// member returns the interface of an event's queue member.
 func member(p *ami.Message) string {
 	if location := value(p, "Location"); location != "" {
 		return location
@@ -137,7 +137,7 @@ func member(p *ami.Message) string {
 	return value(p, "Interface")
 }
 
-// deviceOf returns the device that an event is about.
+// deviceOf returns the device of an event.
 func deviceOf(p *ami.Message) string {
 	switch p.Name() {
 	case "ContactStatus":
@@ -150,7 +150,7 @@ func deviceOf(p *ami.Message) string {
 	return ""
 }
 
-// lookup returns the tenant of an id. The caller holds mu.
+// lookup returns the cached tenant of an id. The caller holds mu.
 func (t *tenants) lookup(id string) tenant {
 	if id == "" {
 		return tenant{}
@@ -167,7 +167,8 @@ func (t *tenants) lookup(id string) tenant {
 	return tenant{}
 }
 
-// learn remembers the account of an id, unless a surer one is known. The caller holds mu.
+// learn caches the account of an id, unless the cache has one that is sure and this one is not. The
+// caller holds mu.
 func (t *tenants) learn(id string, found tenant) {
 	if id == "" {
 		return

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// table is an answer of callcenter_config: columns separated by "|", of which the
-// first line has the names.
+// table is a response of callcenter_config: rows of columns separated by "|". The first line has the
+// column names.
 type table struct {
 	columns []string
 	rows    [][]string
 }
 
-// get returns a column of a row, "" where the switch's version does not have it.
+// get returns a column of a row, "" if the switch's version does not have the column.
 func (t *table) get(row []string, column string) string {
 	i := slices.Index(t.columns, column)
 	if i < 0 || row[i] == "(null)" {
@@ -26,14 +26,14 @@ func (t *table) get(row []string, column string) string {
 
 var errAnswer = errors.New("the answer is not a list")
 
-// parseTable reads an answer of callcenter_config. Nothing in it is escaped: free
-// names the column in which "|" and line breaks may be, "" for none.
+// parseTable parses a response of callcenter_config. It has no escaping: free is the name of the column
+// that may contain "|" and line breaks, "" for none.
 func parseTable(answer, free string) (table, error) {
 	body, ok := strings.CutSuffix(strings.TrimRight(answer, "\r\n"), "+OK")
 	if !ok {
 		return table{}, fmt.Errorf("%w: it does not end with +OK", errAnswer)
 	}
-	if body == "" { // no rows: no names of columns either
+	if body == "" { // without rows there are no column names either
 		return table{}, nil
 	}
 	lines := strings.Split(strings.TrimSuffix(body, "\n"), "\n")
@@ -80,7 +80,7 @@ type registrationRow struct {
 	Realm string `json:"realm"`
 }
 
-// parseRows reads an answer of "show … as json". An answer without rows has none.
+// parseRows parses a response of "show … as json". The rows are absent if there are none.
 func parseRows[Row any](answer string) ([]Row, error) {
 	var list struct {
 		Count *int  `json:"row_count"`

@@ -17,12 +17,12 @@ import (
 const (
 	// idleAfter is the time without an event after which a connection is probed.
 	idleAfter = 10 * time.Second
-	// tableLag bounds the time by which the core's tables are behind the events.
+	// tableLag is the longest time by which the core's tables lag behind the events.
 	tableLag = 1500 * time.Millisecond
-	// commandTimeout bounds the time for an answer, which comes behind the events
-	// that were sent before it.
+	// commandTimeout is the timeout of a response, which arrives after the events that were sent before
+	// it.
 	commandTimeout = 10 * time.Second
-	// refreshPause is the time between two lookups of agents that are not known.
+	// refreshPause is the shortest time between two lookups for unknown agents.
 	refreshPause = 5 * time.Second
 )
 
@@ -63,7 +63,7 @@ func newPlatform(cfg feed.Config, deps feed.Deps) (*platform, error) {
 	}, nil
 }
 
-// maxAnswer bounds an answer of the switch in bytes: some 30,000 channels.
+// maxAnswer is the largest response of the switch in bytes, enough for some 30,000 channels.
 const maxAnswer = 48 << 20
 
 // Subscription implements feed.Platform.
@@ -89,7 +89,7 @@ func (p *platform) Connect(ctx context.Context) (feed.Session, error) {
 	return s, nil
 }
 
-// start subscribes, and reads the accounts of the agents.
+// start subscribes, and requests the queues of the agents.
 func (s *session) start(ctx context.Context) error {
 	err := s.conn.Subscribe(ctx, "json", s.wanted.words()...)
 	if refused := new(esl.Refusal); errors.As(err, &refused) {
@@ -113,7 +113,7 @@ func (s *session) start(ctx context.Context) error {
 	return s.refreshAgents(ctx)
 }
 
-// refusal adds the advice to an error that only a change of settings cures.
+// refusal adds the advice to an error that only a change of settings can resolve.
 func (p *platform) refusal(err error) error {
 	var certificate *tls.CertificateVerificationError
 	var notTLS tls.RecordHeaderError
@@ -142,7 +142,7 @@ func (p *platform) refusal(err error) error {
 	return &feed.Refusal{Err: err, Advice: advice}
 }
 
-// refused reports whether the switch answered a command with -ERR or -USAGE.
+// refused reports whether the switch responded with -ERR or -USAGE.
 func refused(err error) bool {
 	var refusal *esl.Refusal
 	return errors.As(err, &refusal)

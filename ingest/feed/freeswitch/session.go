@@ -25,7 +25,7 @@ var (
 	errSilent   = errors.New("the connection is silent and the switch does not answer")
 )
 
-// session is one connection. Fields before mu are Read's own.
+// session is one connection. Only Read uses the fields before mu.
 type session struct {
 	*platform
 	conn      *esl.Conn
@@ -60,7 +60,7 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 	idle := time.NewTimer(s.idleAfter)
 	defer idle.Stop()
 	for {
-		// Whatever arrived before the end is read before the end is reported.
+		// Events that arrived before the end are returned before the error.
 		ended := s.conn.Err()
 		arrived := s.conn.Take()
 		if batch := s.events(ctx, arrived); len(batch) > 0 {
@@ -88,7 +88,7 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 	}
 }
 
-// probe asks for any answer at all.
+// probe sends a command to check that the switch responds.
 func (s *session) probe(ctx context.Context) error {
 	if _, err := s.conn.API(ctx, "status"); err != nil && !refused(err) {
 		return fmt.Errorf("%w: %w", errSilent, err)
@@ -96,7 +96,7 @@ func (s *session) probe(ctx context.Context) error {
 	return nil
 }
 
-// events returns the events that arrived in the order in which they did.
+// events converts events in the order of arrival.
 func (s *session) events(ctx context.Context, arrived []*esl.Event) []feed.Event {
 	clear(s.batch)
 	s.batch = s.batch[:0]
@@ -140,7 +140,7 @@ func (s *session) event(ctx context.Context, raw []byte, now time.Time) feed.Eve
 	return out
 }
 
-// own reports whether an event is the session's own and not stored.
+// own reports whether an event is for the session only and not stored.
 func (s *session) own(name string) bool {
 	return (name == apiEvent || slices.Contains(ownEvents, name)) && !s.wanted.stored[name]
 }
@@ -156,8 +156,7 @@ func (s *session) hole(e *freeswitch.LiveEvent) (lost uint64) {
 	return lost
 }
 
-// restarted reports whether an event is of another run of the switch than the one
-// before.
+// restarted reports whether run is not the run of the previous event.
 func (s *session) restarted(run string) bool {
 	if run == "" || run == s.run {
 		return false
@@ -167,7 +166,7 @@ func (s *session) restarted(run string) bool {
 	return before != ""
 }
 
-// queueCommands change agents, tiers or queues without an event of their own.
+// queueCommands has the commands that change agents, tiers or queues without a specific event.
 var queueCommands = []string{
 	"callcenter_config agent add", "callcenter_config agent del", "callcenter_config tier add", "callcenter_config tier del",
 	"callcenter_config queue load", "callcenter_config queue unload", "callcenter_config queue reload",
@@ -192,7 +191,7 @@ func subjects(f *event.Facts) []string {
 	return nil
 }
 
-// note remembers a note of the session.
+// note adds a note to the session's snapshots.
 func (s *session) note(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,7 +210,7 @@ func (h *heartbeats) note(at int64) (missing uint64) {
 	first := h.last == 0
 	h.last = at
 	switch {
-	case first, passed <= 0: // or the switch's clock was set back
+	case first, passed <= 0: // first HEARTBEAT, or the switch's clock was set back
 		return 0
 	case h.interval == 0, passed < h.interval:
 		h.interval = passed
@@ -220,13 +219,13 @@ func (h *heartbeats) note(at int64) (missing uint64) {
 	return uint64((passed+h.interval/2)/h.interval) - 1
 }
 
-// recentIDs are the ids of objects with an event within a short time.
+// recentIDs has the ids of objects with recent events.
 type recentIDs struct {
 	times []time.Time
 	ids   []string
 }
 
-// add adds ids and forgets those before since.
+// add adds ids and deletes those before since.
 func (r *recentIDs) add(now, since time.Time, ids []string) {
 	r.forget(since)
 	for _, id := range ids {

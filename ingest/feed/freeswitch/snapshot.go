@@ -16,8 +16,7 @@ import (
 	"trunkline/telephony/esl"
 )
 
-// maxLookups bounds the channels of a snapshot that are asked for their account one
-// by one.
+// maxLookups is the largest number of channels of a snapshot whose variables are queried.
 const maxLookups = 2000
 
 // Snapshot implements feed.Session.
@@ -48,7 +47,7 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 	return a.Snapshot, nil
 }
 
-// settle waits until the core's tables have what happened before the connection.
+// settle waits until the core's tables include all changes before the connect.
 func (s *session) settle(ctx context.Context) error {
 	wait := time.NewTimer(time.Until(s.connected.Add(s.tableLag)))
 	defer wait.Stop()
@@ -62,11 +61,11 @@ func (s *session) settle(ctx context.Context) error {
 	}
 }
 
-// snapshot is a snapshot that is being made.
+// snapshot builds a feed.Snapshot.
 type snapshot struct {
 	*session
 	feed.Snapshot
-	served map[string]event.Facts // the caller that an agent serves, by agent
+	served map[string]event.Facts // the agent's caller, by agent
 }
 
 // addQueues adds the callers in queues and the agents. ok reports whether all
@@ -117,8 +116,7 @@ func notLoaded(err error) bool {
 	return errors.As(err, &refusal) && strings.Contains(refusal.Reply, "ommand not found")
 }
 
-// unlessRefused notes a question that the switch refused, and returns any other
-// error.
+// unlessRefused adds a note about a query that the switch refused, and returns any other error.
 func (a *snapshot) unlessRefused(err error) error {
 	if !refused(err) {
 		return err
@@ -151,7 +149,7 @@ func (a *snapshot) addMember(t table, row []string) {
 			facts.WaitMS = event.MillisOf(bridged - joined)
 		}
 	}
-	// Strategies that ring many agents have their own name here.
+	// With a strategy that rings many agents, the column has the strategy's name.
 	if agent := t.get(row, "serving_agent"); facts.State != event.Waiting && agent != "" && agent != "ring-all" && agent != "ring-progressively" {
 		facts.AgentID = agent
 		a.served[agent] = facts
@@ -217,13 +215,13 @@ func (a *snapshot) addChannels(ctx context.Context) (ok bool, err error) {
 	return true, a.lookUpAccounts(ctx, unknown)
 }
 
-// lookup is a leg whose variables have to tell the account.
+// lookup is a leg whose account has to be found by its variables.
 type lookup struct {
 	object int      // in Snapshot.Objects
-	names  []string // behind those of the variables
+	names  []string // names to try after those of the variables
 }
 
-// lookUpAccounts asks for the variables that name the accounts of legs.
+// lookUpAccounts queries the variables that name the accounts of legs.
 func (a *snapshot) lookUpAccounts(ctx context.Context, legs []lookup) error {
 	variables := []string{"domain_name", "sip_auth_realm"}
 	if a.variable != "" {
@@ -241,7 +239,7 @@ func (a *snapshot) lookUpAccounts(ctx context.Context, legs []lookup) error {
 		ended := false
 		for _, answer := range answers[i*len(variables):][:len(variables)] {
 			switch value := strings.TrimSpace(answer.Output); {
-			case refused(answer.Err): // the leg has ended meanwhile
+			case refused(answer.Err): // the leg has ended
 				ended = true
 			case answer.Err != nil:
 				return fmt.Errorf("asking for a variable of a channel: %w", answer.Err)
@@ -256,7 +254,7 @@ func (a *snapshot) lookUpAccounts(ctx context.Context, legs []lookup) error {
 	return nil
 }
 
-// facts returns the facts of a leg, as the format reads them of an event.
+// facts returns the facts of a leg as the format derives them from an event.
 func (r *channelRow) facts() event.Facts {
 	facts := event.Facts{
 		CallID: r.UUID, State: freeswitch.LegStateOf(r.CallState), Caller: r.CallerNumber, Callee: r.Destination,
@@ -280,7 +278,7 @@ func (r *channelRow) names(billing bool) []string {
 	return names
 }
 
-// addDevices adds the registrations. A device that registered several times is one.
+// addDevices adds the registrations. Several registrations of a device are one object.
 func (a *snapshot) addDevices(ctx context.Context) error {
 	rows, err := ask[registrationRow](ctx, a.session, "show registrations as json")
 	if err != nil {
@@ -302,7 +300,7 @@ func (a *snapshot) addDevices(ctx context.Context) error {
 	return nil
 }
 
-// add adds an object whose account is found by names.
+// add adds an object, whose account is looked up by names.
 func (a *snapshot) add(kind state.Kind, id string, facts event.Facts, queues []string, names ...string) {
 	a.Objects = append(a.Objects, feed.Object{
 		Account: a.accounts.Account(names...), Kind: kind, ID: id, Facts: facts, Queues: queues,
@@ -321,7 +319,7 @@ func ask[Row any](ctx context.Context, s *session, command string) ([]Row, error
 	return rows, nil
 }
 
-// epoch returns Unix milliseconds of Unix seconds, 0 for none.
+// epoch converts Unix seconds to Unix milliseconds; other text becomes 0.
 func epoch(text string) int64 {
 	seconds, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || seconds < 0 || seconds > 1<<40 {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// defaultEvents is subscribed to where the setting events is empty.
+// defaultEvents is the subscription if the setting events is empty.
 var defaultEvents = []string{
 	"CHANNEL_CREATE", "CHANNEL_PROGRESS", "CHANNEL_PROGRESS_MEDIA", "CHANNEL_ANSWER", "CHANNEL_BRIDGE", "CHANNEL_UNBRIDGE",
 	"CHANNEL_HOLD", "CHANNEL_UNHOLD", "CHANNEL_HANGUP_COMPLETE", "CHANNEL_DESTROY", "DTMF", "RECORD_START", "RECORD_STOP",
@@ -16,7 +16,7 @@ var defaultSubclasses = []string{
 	"callcenter::info", "conference::maintenance", "sofia::register", "sofia::unregister", "sofia::expire", "valet_parking::info",
 }
 
-// ownEvents are for the session itself.
+// ownEvents has the events that the session itself needs.
 var ownEvents = []string{"HEARTBEAT", "SHUTDOWN"}
 
 const (
@@ -27,11 +27,11 @@ const (
 // subscription is the list of events that a session subscribes to.
 type subscription struct {
 	names, subclasses []string
-	stored            map[string]bool // of ownEvents and API: those that the setting lists
+	stored            map[string]bool // those of ownEvents and API that the setting lists
 }
 
-// newSubscription reads the setting events. A word of capitals is the name of an
-// event, any other one the subclass of a CUSTOM event.
+// newSubscription parses the setting events. An item in capitals is the name of an event, any other
+// item the subclass of a CUSTOM event.
 func newSubscription(events []string) subscription {
 	s := subscription{stored: make(map[string]bool)}
 	for _, word := range strings.Fields(strings.Join(events, " ")) {
@@ -52,7 +52,7 @@ func newSubscription(events []string) subscription {
 			s.stored[word] = true
 		}
 		s.names = []string{allEvents}
-		if len(s.subclasses) == 0 { // ALL has only those that a module has registered by now
+		if len(s.subclasses) == 0 { // ALL includes only the subclasses that a module has registered already
 			s.subclasses = slices.Clone(defaultSubclasses)
 		}
 		return s
@@ -76,8 +76,7 @@ func addOnce(words []string, word string) []string {
 
 func (s *subscription) all() bool { return slices.Contains(s.names, allEvents) }
 
-// words returns the words of the command. Behind CUSTOM the switch takes every word
-// for a subclass.
+// words returns the words of the command. The switch interprets every word after CUSTOM as a subclass.
 func (s *subscription) words() []string {
 	words := slices.Clone(s.names)
 	if len(s.subclasses) > 0 {

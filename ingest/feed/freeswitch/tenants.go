@@ -11,20 +11,19 @@ import (
 	"trunkline/telephony/esl"
 )
 
-// maxLegs bounds the legs that a session remembers. A session that reaches it has
-// missed the ends of many, and forgets all.
+// maxLegs is the largest number of cached legs. A session that reaches it has missed the ends of many
+// legs, and clears the cache.
 const maxLegs = 100_000
 
-// tenants maps ids to accounts, as a session has learned them in addition to what an event itself
-// says.
+// tenants caches the names of agents and the accounts of legs, for events that name no account.
 type tenants struct {
 	mu     sync.Mutex
-	asked  time.Time           // when agents was read last
+	asked  time.Time           // time of the last query of agents
 	agents map[string][]string // names that may map to an account, by agent
 	legs   map[string]leg      // by uuid
 }
 
-// leg has the account facts of a leg's events.
+// leg has the account and the interaction id from a leg's events.
 type leg struct{ account, interaction string }
 
 // agentNames returns the names of an agent's tiers and contact.
@@ -41,8 +40,7 @@ func (t *tenants) setAgents(agents map[string][]string) {
 	t.agents, t.asked = agents, time.Now()
 }
 
-// mayAsk reports whether agents were not asked for within pause, and counts as
-// asking.
+// mayAsk reports whether the last query of agents is older than pause, and if so sets its time to now.
 func (t *tenants) mayAsk(pause time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -74,8 +72,7 @@ func (t *tenants) forgetLeg(uuid string) {
 	delete(t.legs, uuid)
 }
 
-// account returns the account of an event, and the names that were looked up where
-// none maps.
+// account returns the account of an event or, if there is none, the names that were looked up.
 func (s *session) account(ctx context.Context, e *freeswitch.LiveEvent) (account string, names []string) {
 	if account, names = s.mapped(ctx, e); account == "" {
 		account = e.Account
@@ -98,8 +95,8 @@ func (s *session) account(ctx context.Context, e *freeswitch.LiveEvent) (account
 	return "", names
 }
 
-// mapped returns the account that the names of an event map to. An event of an agent
-// alone has those of the agent's queues too.
+// mapped returns the account that the names of an event map to. For an event of an agent without a call
+// it also uses the names of the agent's queues.
 func (s *session) mapped(ctx context.Context, e *freeswitch.LiveEvent) (account string, names []string) {
 	names = e.Names
 	agent := e.Facts.AgentID
@@ -114,7 +111,7 @@ func (s *session) mapped(ctx context.Context, e *freeswitch.LiveEvent) (account 
 	if !s.known.mayAsk(s.refreshPause) {
 		return "", names
 	}
-	if err := s.refreshAgents(ctx); err != nil { // the next Read finds the connection's end
+	if err := s.refreshAgents(ctx); err != nil { // the next Read returns the connection's error
 		s.log.Warn("lookup of agents failed", "error", err)
 		return "", names
 	}
@@ -125,8 +122,7 @@ func (s *session) mapped(ctx context.Context, e *freeswitch.LiveEvent) (account 
 
 const callcenterFormat = "freeswitch.callcenter"
 
-// refreshAgents asks which queues the agents serve. A switch that does not answer
-// the command has none.
+// refreshAgents queries the queues of the agents. A switch without the command has none.
 func (s *session) refreshAgents(ctx context.Context) error {
 	agents, err := s.table(ctx, "callcenter_config agent list", "contact")
 	if refused(err) {
@@ -168,7 +164,7 @@ func agentNames(agents, tiers table) map[string][]string {
 	return all
 }
 
-// queuesOf returns the queues of each agent, in the order of the tiers.
+// queuesOf returns each agent's queues in the order of the tiers.
 func queuesOf(tiers table) map[string][]string {
 	queues := make(map[string][]string)
 	for _, row := range tiers.rows {
@@ -180,8 +176,8 @@ func queuesOf(tiers table) map[string][]string {
 	return queues
 }
 
-// contactDomain returns the domain of a dial string: its variable domain_name, else
-// that of its first user.
+// contactDomain returns the domain of a dial string: that of its variable domain_name, else that of its
+// first user.
 func contactDomain(contact string) string {
 	for _, mark := range [...]string{"domain_name=", "user/"} {
 		_, rest, found := strings.Cut(contact, mark)
@@ -209,14 +205,14 @@ func domainOf(name string) string {
 	return ""
 }
 
-// table asks for an answer in columns.
+// table queries a response in columns.
 func (s *session) table(ctx context.Context, command, free string) (table, error) {
 	output, err := s.conn.API(ctx, command)
 	return readTable(command, free, esl.Answer{Output: output, Err: err})
 }
 
-// readTable reads the answer to a command in columns. The error of an answer that is
-// none is not one of the connection.
+// readTable parses the response of a command in columns. The error of an invalid response is not an
+// error of the connection.
 func readTable(command, free string, answer esl.Answer) (table, error) {
 	if answer.Err != nil {
 		return table{}, fmt.Errorf("asking for %s: %w", command, answer.Err)

@@ -36,8 +36,8 @@ func (p *platform) exists(id string) bool {
 	return ok
 }
 
-// learnAccount asks Crossbar for the accounts when a message has an unknown
-// one, and reports whether it did.
+// learnAccount requests the accounts from Crossbar if a message has an unknown one, and reports whether
+// it did.
 func (p *platform) learnAccount(ctx context.Context, id string) bool {
 	if !p.sync || p.exists(id) {
 		return false
@@ -52,15 +52,15 @@ func (p *platform) learnAccount(ctx context.Context, id string) bool {
 	return true
 }
 
-// keepAccounts keeps the accounts equal until ctx ends.
+// keepAccounts runs syncAccounts periodically until ctx ends.
 func (p *platform) keepAccounts(ctx context.Context) {
 	for range retry.Ticks(ctx, syncEvery) {
 		p.syncAccounts(ctx)
 	}
 }
 
-// syncAccounts makes the accounts equal to Crossbar's. Failures are logged: the next
-// call tries again.
+// syncAccounts makes the accounts equal to Crossbar's. Failures are logged and retried by the next
+// call.
 func (p *platform) syncAccounts(ctx context.Context) {
 	p.syncing.Lock()
 	defer p.syncing.Unlock()
@@ -100,15 +100,15 @@ func (p *platform) syncAccounts(ctx context.Context) {
 	p.reported = differ
 }
 
-// Reasons for which an account is left as it is.
+// Reasons for not changing an account.
 var (
 	errForeignID = errors.New("its id is not one of Kazoo's")
 	errElsewhere = errors.New("an account with its id is not below that of the API key")
 	errNotBelow  = errors.New("the account above it is not below that of the API key")
 )
 
-// syncAccount makes one account equal. root is the account of the API key. Crossbar decides
-// about it and those below it only: others are not changed, and none is put below them.
+// syncAccount makes one account equal to Crossbar's. root is the account of the API key. Crossbar
+// defines that account and those below it only: other accounts are neither changed nor used as parents.
 func (p *platform) syncAccount(ctx context.Context, root string, a account) error {
 	if !isKazooID(a.ID) {
 		return errForeignID
@@ -116,7 +116,7 @@ func (p *platform) syncAccount(ctx context.Context, root string, a account) erro
 	tree := p.directory.Tree()
 	known, exists := tree.Account(a.ID)
 	if other, found := tree.ByDomain(a.Realm); found && (!exists || other.ID == a.ID && !p.decides(tree, root, a.ID)) {
-		return nil // the account with this domain stands for it
+		return nil // the account with this domain is used for it
 	}
 	parent := ""
 	switch {
@@ -130,7 +130,7 @@ func (p *platform) syncAccount(ctx context.Context, root string, a account) erro
 			return errNotBelow
 		}
 	case exists:
-		parent = known.ParentID // where it is in our tree is ours to decide
+		parent = known.ParentID // the position in our tree is not changed
 	}
 	names := []string{a.Name, a.Name + " (" + a.ID[:min(len(a.ID), shownID)] + ")", a.ID}
 	if exists && slices.Contains(names[1:], known.Name) && taken(tree, a) {
@@ -153,8 +153,7 @@ func (p *platform) syncAccount(ctx context.Context, root string, a account) erro
 	return err
 }
 
-// decides reports whether Crossbar decides about an account: it is that of the API key,
-// or below it.
+// decides reports whether an account is that of the API key or below it, and so follows Crossbar.
 func (p *platform) decides(tree *identity.Tree, root, id string) bool {
 	return tree.Contains(p.standsFor(tree, root), id)
 }
@@ -165,8 +164,8 @@ func taken(tree *identity.Tree, a account) bool {
 	return ok && other.ID != a.ID
 }
 
-// standsFor returns the id of our account for Kazoo's: the same, or that of the
-// account with its realm as domain.
+// standsFor returns the id of our account for a Kazoo account id: the same id, or that of the account
+// whose domain is the Kazoo account's realm.
 func (p *platform) standsFor(tree *identity.Tree, id string) string {
 	if _, ok := tree.Account(id); ok {
 		return id
@@ -197,7 +196,7 @@ func lastOf(ids []string) string {
 	return ids[len(ids)-1]
 }
 
-// isKazooID reports whether an id is as Kazoo makes them: 32 hexadecimal digits.
+// isKazooID reports whether an id has Kazoo's form: 32 hexadecimal digits.
 func isKazooID(id string) bool {
 	return len(id) == 32 && strings.Trim(id, "0123456789abcdef") == ""
 }

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	askTimeout = 10 * time.Second // of one request
-	askers     = 8                // requests at a time
+	askTimeout = 10 * time.Second // timeout of one request
+	askers     = 8                // concurrent requests
 )
 
 // account is an account of Kazoo.
@@ -19,7 +19,7 @@ type account struct {
 	ID    string   `json:"id"`
 	Name  string   `json:"name"`
 	Realm string   `json:"realm"`
-	Tree  []string `json:"tree"` // ids above it, the highest first
+	Tree  []string `json:"tree"` // ids of its ancestors, the root first
 }
 
 // accountsBelow returns the account of the API key, without a tree, and all below it.

@@ -22,8 +22,7 @@ const (
 	prefetch    = 2000
 )
 
-// defaultBindings are the messages that package format/kazoo understands: exchange
-// and routing key.
+// defaultBindings has the exchanges and routing keys of the messages that package format/kazoo parses.
 var defaultBindings = []string{
 	"callevt call.CHANNEL_CREATE.*",
 	"callevt call.CHANNEL_ANSWER.*",
@@ -52,13 +51,13 @@ type platform struct {
 	url       string
 	tls       *tls.Config
 	bindings  []binding
-	cdrEvents bool // every CHANNEL_DESTROY is a call record
+	cdrEvents bool // store every CHANNEL_DESTROY as a call record
 	maxQueued int
 	prefetch  int
-	watch     time.Duration // between two looks at the queue's length
+	watch     time.Duration // interval of checks of the queue's length
 	accounts  feed.Accounts
-	crossbar  *crossbar.Client // nil: not set
-	directory Directory        // nil: not known
+	crossbar  *crossbar.Client // nil if it is not configured
+	directory Directory        // nil if there is none
 	sync      bool             // keep the directory's accounts equal to Crossbar's
 	log       *slog.Logger
 	panics    *panics.Recoverer
@@ -68,16 +67,15 @@ type platform struct {
 	originations originations // of calls
 
 	mu       sync.Mutex
-	realms   map[string]string // by Kazoo's account id, of the last answer of Crossbar
-	syncedAt time.Time         // guarded by mu: when the accounts were last asked for
+	realms   map[string]string // by Kazoo's account id, from the last response of Crossbar
+	syncedAt time.Time         // guarded by mu: time of the last request of the accounts
 
-	reported map[string]string // accounts that differ and were logged; used by one sync at a time
+	reported map[string]string // differences by account id that were logged; guarded by syncing
 	syncing  sync.Mutex
 }
 
-// Constructor returns the constructor of feeds of kind kazoo. Without a directory,
-// accounts are known by the feed's rules and by domains only, and sync_accounts has no
-// effect.
+// Constructor returns the constructor of feeds of kind kazoo. Without a directory, accounts are found
+// by the feed's rules and by domains only, and sync_accounts has no effect.
 func Constructor(directory Directory) feed.Constructor {
 	return func(cfg feed.Config, deps feed.Deps) (feed.Platform, error) { return newPlatform(cfg, deps, directory) }
 }
@@ -94,7 +92,7 @@ func newPlatform(cfg feed.Config, deps feed.Deps, directory Directory) (*platfor
 		name: cfg.Name, url: string(cfg.URL), tls: secure, maxQueued: maxQueued, prefetch: prefetch, watch: watchEvery,
 		accounts: deps.Accounts, directory: directory, log: deps.Log, panics: deps.Panics, seed: maphash.MakeSeed(),
 	}
-	if secure != nil { // tls.enabled means TLS whatever the scheme
+	if secure != nil { // tls.enabled enables TLS with either scheme
 		p.url = strings.Replace(p.url, "amqp://", "amqps://", 1)
 	}
 	words := cfg.Events
@@ -130,9 +128,8 @@ func (p *platform) Subscription() []string {
 
 func (p *platform) queue() string { return queuePrefix + p.name }
 
-// account returns the account of what has Kazoo's account id and realm, "" where none
-// is known, and the names that were looked up. An id that no rule and no domain maps
-// is the account with the same id.
+// account returns the account for a Kazoo account id and realm, "" if it is unknown, and the names that
+// were looked up. An id that no rule and no domain maps is that of the account with the same id.
 func (p *platform) account(id, realm string) (account string, names []string) {
 	if realm == "" {
 		p.mu.Lock()

@@ -18,9 +18,9 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-const maxMessage = 8 << 20 // bytes of a message that was compressed
+const maxMessage = 8 << 20 // bytes of a decompressed message
 
-// realmKeys find the realm and the rest that call records need.
+// Keys of a message from which its account and call record are derived.
 var (
 	messageKeys = jsonscan.KeysOf("Realm", "Custom-Channel-Vars", "Call-ID", "Origination-Call-ID", "Event-Name")
 	realmKeys   = jsonscan.KeysOf("Realm", "Account-Realm")
@@ -35,8 +35,8 @@ const (
 	msgFields
 )
 
-// read appends the events of a message. What no format describes is stored without
-// one: the normalizer decides.
+// read appends the events of a message. A message of no known format is stored without one, for the
+// normalizer.
 func (p *platform) read(ctx context.Context, events []feed.Event, d amqp.Delivery) []feed.Event {
 	e := feed.Event{Topic: event.TopicRaw, Value: d.Body, Delivery: d.DeliveryTag}
 	body, err := decode(d)
@@ -55,7 +55,7 @@ func (p *platform) read(ctx context.Context, events []feed.Event, d amqp.Deliver
 	var realm [2]jsonscan.Value
 	realmKeys.Within(seen[msgVars], realm[:])
 	id, err := f.NamedAccount(body)
-	if err != nil { // a dead letter says why
+	if err != nil { // the normalizer records the reason in a dead letter
 		return append(events, e)
 	}
 	e.Account, e.Names = p.account(id, format.FirstText(seen[msgRealm], realm[0], realm[1]))
@@ -75,7 +75,7 @@ func (p *platform) read(ctx context.Context, events []feed.Event, d amqp.Deliver
 		p.originations.put(call, origination)
 	}
 	if seen[msgName].Is("CHANNEL_DESTROY") && (p.cdrEvents || origination != "") {
-		// Acknowledged with its last event only.
+		// The message is acknowledged with its last event.
 		events[len(events)-1].Delivery--
 		e.Topic, e.Format, e.Subjects = kazoo.CallRecord.Topic, kazoo.CallRecord.Name, nil
 		events = append(events, e)
@@ -83,7 +83,7 @@ func (p *platform) read(ctx context.Context, events []feed.Event, d amqp.Deliver
 	return events
 }
 
-// callRecord adds the origination id that the call's events had.
+// callRecord adds the origination id from the call's events.
 func (p *platform) callRecord(e feed.Event, seen []jsonscan.Value) feed.Event {
 	if seen[msgOrigination] != nil {
 		return e
@@ -107,7 +107,7 @@ func subjects(f *event.Facts) (ids []string) {
 	return ids
 }
 
-// decode returns the JSON of a message, which Kazoo may compress.
+// decode returns the JSON of a message, which may be compressed.
 func decode(d amqp.Delivery) ([]byte, error) {
 	if d.ContentEncoding != "gzip" {
 		return d.Body, nil
@@ -126,7 +126,7 @@ func decode(d amqp.Delivery) ([]byte, error) {
 	return body, nil
 }
 
-// digest identifies a message that is delivered again.
+// digest returns a hash that identifies a redelivered message.
 func (p *platform) digest(d amqp.Delivery) uint64 {
 	var h maphash.Hash
 	h.SetSeed(p.seed)
@@ -137,8 +137,7 @@ func (p *platform) digest(d amqp.Delivery) uint64 {
 	return h.Sum64()
 }
 
-// recent is the set of the last prefetch messages that Kafka has: RabbitMQ delivers
-// no others again.
+// recent is the set of the last prefetch messages that Kafka has. RabbitMQ redelivers no others.
 type recent struct {
 	mu    sync.Mutex
 	ring  [prefetch]uint64
@@ -168,8 +167,7 @@ func (r *recent) contains(digest uint64) bool {
 	return r.count[digest] > 0
 }
 
-// originations has the origination ids of the last calls that had one: at most
-// 2*maxOriginations.
+// originations has the origination ids of the newest calls with one, at most 2*maxOriginations.
 type originations struct {
 	mu          sync.Mutex
 	young, aged map[string]string

@@ -12,8 +12,8 @@ import (
 	"trunkline/ingest/feed"
 )
 
-// refused returns err of doing what, a *feed.Refusal where only a change of settings
-// can help. b is the binding that it was about.
+// refused wraps err with the operation, as a *feed.Refusal if only a change of settings can resolve it.
+// b is the binding of the operation, if it has one.
 func (p *platform) refused(what string, err error, b binding) error {
 	err = fmt.Errorf("%s: %w", what, err)
 	if advice := p.advice(err, b); advice != "" {
@@ -35,7 +35,7 @@ func (p *platform) advice(err error, b binding) string {
 	case amqp.AccessRefused:
 		switch {
 		case strings.Contains(broker.Reason, "exclusive use"):
-			return "" // another node, or a connection that RabbitMQ has not given up yet
+			return "" // another node consumes, or RabbitMQ has not yet closed a lost connection
 		case strings.Contains(broker.Reason, "access to"):
 			return p.permissions(user, vhost)
 		}
@@ -53,7 +53,7 @@ func (p *platform) advice(err error, b binding) string {
 	return ""
 }
 
-// permissions returns the command that gives the rights that the feed needs.
+// permissions returns the command that grants the permissions that the feed needs.
 func (p *platform) permissions(user, vhost string) string {
 	own := `trunkline\..*`
 	read := []string{own}

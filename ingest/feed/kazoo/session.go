@@ -36,11 +36,11 @@ type session struct {
 	events     []feed.Event // reused by Read
 
 	mu       sync.Mutex
-	open     []delivered // returned by Read, not acknowledged, in order
-	overflow bool        // the queue has dropped messages before the next event
+	open     []delivered // messages that Read returned and that are not acknowledged, in order
+	overflow bool        // the broker has dropped messages before the next event
 }
 
-// delivered is a message that was returned by Read.
+// delivered is a message that Read returned.
 type delivered struct {
 	tag    uint64
 	digest uint64
@@ -57,7 +57,7 @@ func (p *platform) Connect(ctx context.Context) (feed.Session, error) {
 			if err != nil {
 				return nil, err
 			}
-			return conn, conn.SetDeadline(time.Now().Add(dialTimeout)) // of the login; the client clears it
+			return conn, conn.SetDeadline(time.Now().Add(dialTimeout)) // deadline of the login; the client clears it
 		},
 	})
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *session) declare() (length int, err error) {
 			continue
 		}
 		known[b.exchange] = true
-		// Passive: RabbitMQ compares nothing but the name.
+		// A passive declaration compares only the name.
 		if err := s.channel.ExchangeDeclarePassive(b.exchange, "topic", false, false, false, false, nil); err != nil {
 			return 0, s.p.refused("looking for the exchange "+b.exchange, err, b)
 		}
@@ -148,8 +148,7 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 	return s.events, nil
 }
 
-// take appends the events of a message. A message that was delivered again although
-// Kafka has it is acknowledged here.
+// take appends the events of a message. It acknowledges a redelivered message that Kafka already has.
 func (s *session) take(ctx context.Context, d amqp.Delivery) {
 	digest := s.p.digest(d)
 	if d.Redelivered && s.p.stored.contains(digest) {
@@ -169,7 +168,7 @@ func (s *session) take(ctx context.Context, d amqp.Delivery) {
 	}
 }
 
-// ended returns why the deliveries ended.
+// ended returns the reason for the end of the deliveries.
 func (s *session) ended() error {
 	select {
 	case err := <-s.closed:
@@ -217,8 +216,8 @@ func (s *session) start(ctx context.Context, run func(context.Context)) {
 	s.running.Go(func() { s.p.panics.Do("feed kazoo", func() { run(ctx) }) })
 }
 
-// watch notes when the queue begins to drop messages, and when it no longer does:
-// the second resync finds what changed in between.
+// watch records when the queue starts dropping messages, and when it stops: the second resync finds the
+// changes in between.
 func (s *session) watch(ctx context.Context) {
 	full := false
 	for range retry.Ticks(ctx, s.p.watch) {
@@ -238,13 +237,13 @@ func (s *session) watch(ctx context.Context) {
 	}
 }
 
-// length asks for the number of messages in the queue that are not delivered.
+// length requests the number of undelivered messages in the queue.
 func (s *session) length() (int, error) {
 	channel, err := s.conn.Channel()
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = channel.Close() }() // asked for one answer
+	defer func() { _ = channel.Close() }() // used for one request
 	queue, err := channel.QueueDeclarePassive(s.p.queue(), true, false, false, false, nil)
 	return queue.Messages, err
 }

@@ -19,18 +19,17 @@ import (
 	"trunkline/telephony/crossbar"
 )
 
-// Snapshot implements feed.Session. It asks Crossbar for every account below that of
-// the API key:
+// Snapshot implements feed.Session. It requests from Crossbar, for the API key's account and all
+// accounts below it:
 //
 //   - agents: /agents and /agents/status, for agents whose last status is older than
 //     the statuses' window (a day) /agents/ID/status;
-//   - calls: /queues/stats for those that wait or are with an agent, /channels for
-//     all legs;
+//   - calls: /queues/stats for those that wait in a queue or are with an agent, /channels for all legs;
 //   - devices: /registrations.
 //
-// A kind is complete if every account answered. Crossbar answers with no
-// registrations also when it could not ask for them, and lists no agents where an
-// installation has none of ACDc: an empty answer of all accounts is not complete.
+// A kind is complete if the requests of all accounts succeeded. Crossbar also returns no registrations
+// if it failed to collect them, and no agents without ACDc, so a kind with no object in any account is
+// not complete.
 func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 	c := s.p.crossbar
 	if c == nil {
@@ -71,7 +70,7 @@ type snapshotBuilder struct {
 	mu      sync.Mutex
 	objects []feed.Object
 	found   map[state.Kind]int
-	failed  map[state.Kind]error // the last of each kind
+	failed  map[state.Kind]error // last error of each kind
 }
 
 func (b *snapshotBuilder) snapshot() feed.Snapshot {
@@ -97,7 +96,7 @@ func (b *snapshotBuilder) fail(kind state.Kind, err error) {
 
 func (b *snapshotBuilder) add(a account, objects []feed.Object) {
 	id, _ := b.p.account(a.ID, a.Realm)
-	if id == "" { // nothing of the account is stored
+	if id == "" { // records of this account are not stored
 		return
 	}
 	b.mu.Lock()
@@ -109,7 +108,7 @@ func (b *snapshotBuilder) add(a account, objects []feed.Object) {
 	}
 }
 
-// agentStatus is a status of an agent, as of ACDc's statistics.
+// agentStatus is a status of an agent in ACDc's statistics.
 type agentStatus struct {
 	Status    string          `json:"status"`
 	Timestamp json.RawMessage `json:"timestamp"` // Gregorian seconds
@@ -127,7 +126,7 @@ func (b *snapshotBuilder) agents(ctx context.Context, a account) error {
 	}
 	err := b.p.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "agents")+"?paginate=false", &listed)
 	if errors.Is(err, crossbar.NotFound) || err == nil && len(listed) == 0 {
-		return nil // ACDc is not there, or has no agents in this account
+		return nil // ACDc is not installed, or has no agents in this account
 	}
 	if err != nil {
 		return err
@@ -219,7 +218,7 @@ func (b *snapshotBuilder) calls(ctx context.Context, a account) error {
 		case inQueue:
 		case c.OnHold:
 			facts.State = event.Held
-		case c.Answered && known: // a caller who waits in a queue has an answered channel
+		case c.Answered && known: // a caller's channel is answered while the caller waits in a queue
 			facts.State = event.Talking
 		}
 		if facts.Callee == "" {
@@ -231,8 +230,8 @@ func (b *snapshotBuilder) calls(ctx context.Context, a account) error {
 	return nil
 }
 
-// queueCalls returns the facts of the calls that wait in queues or are with an agent.
-// known is false where ACDc is not there to ask.
+// queueCalls returns the facts of the calls that wait in queues or are with an agent. known is false
+// without ACDc.
 func (b *snapshotBuilder) queueCalls(ctx context.Context, a account) (facts map[string]event.Facts, known bool, err error) {
 	var answer struct {
 		Stats []struct {
@@ -283,7 +282,7 @@ func (b *snapshotBuilder) devices(ctx context.Context, a account) error {
 	seen := map[string]bool{}
 	var objects []feed.Object
 	for _, r := range registrations {
-		id := r.Username // as format/kazoo reads a registration
+		id := r.Username // the id that format/kazoo gives a registration
 		if id != "" && r.Realm != "" {
 			id += "@" + r.Realm
 		}
