@@ -1,7 +1,7 @@
 package event
 
-// ValidAccountID reports whether s can be an account's id: 1 to 64 of
-// [A-Za-z0-9_.-]. No account has any other, so no lookup is needed.
+// ValidAccountID reports whether s can be an account's id: 1 to 64 of [A-Za-z0-9_.-].
+// Other ids need no look-up.
 func ValidAccountID(s string) bool {
 	if len(s) == 0 || len(s) > maxAccountID {
 		return false

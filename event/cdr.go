@@ -11,26 +11,25 @@ import (
 	"unsafe"
 )
 
-// CDR is one call record, one leg of a call: the value of a cdr record and the
-// row of every report. Times are Unix seconds. What is unknown is absent, never
-// null: "" and, of the clocks, 0 are unknown.
+// CDR is one call record of one leg of a call: the value of a cdr record and the row
+// of every report. Times are Unix seconds. Unknown fields are absent, never null; ""
+// and, for times, 0 mean unknown.
 //
-// It is the one table of the row's fields. Name and order are those of the JSON
-// tags; the Go type is the kind; max bounds a text in bytes (255 for ids, which
-// are looked up by index); a field without omitempty is required. CDRFields has
-// the same as data, from which the svc.cdr format, the checks, the index's
-// columns and the CSV header are derived; the JSON schema, OpenAPI and the
-// database are tested against it. To add a field, add its line here, its column
-// in a cdrindex migration, and its description in api/.
+// It is the only definition of the row's fields. Name and order are those of the JSON
+// tags; the Go type is the kind; max bounds a text in bytes (255 for indexed ids); a
+// field without omitempty is required. CDRFields returns the same as data, from which
+// the svc.cdr format, the checks, the index's columns and the CSV header are derived;
+// the JSON schema, OpenAPI and the database are tested against it. To add a field, add
+// it here, a column in a cdrindex migration, and a description in api/.
 type CDR struct {
-	ID                string          `json:"id" max:"1024"` // the source's, else YYYYMM of timestamp (UTC), "-", call id
+	ID                string          `json:"id" max:"1024"` // the source's, or else YYYYMM of timestamp (UTC), "-", call id
 	AccountID         string          `json:"account_id" max:"255"`
 	CallID            string          `json:"call_id" max:"255"`
 	InteractionID     string          `json:"interaction_id" max:"255"`
 	OriginationCallID string          `json:"origination_call_id,omitempty" max:"255"`
 	Direction         string          `json:"direction,omitempty" max:"1024"`
-	From              string          `json:"from,omitempty" max:"1024"` // the caller's number as the leg began
-	To                string          `json:"to,omitempty" max:"1024"`   // what was dialled on this leg
+	From              string          `json:"from,omitempty" max:"1024"` // the caller's number when the leg began
+	To                string          `json:"to,omitempty" max:"1024"`   // the number dialled on this leg
 	CallerIDName      string          `json:"caller_id_name,omitempty" max:"1024"`
 	CallerIDNumber    string          `json:"caller_id_number,omitempty" max:"1024"`
 	CalleeIDName      string          `json:"callee_id_name,omitempty" max:"1024"`
@@ -50,7 +49,7 @@ type CDR struct {
 	MediaServer       string          `json:"media_server,omitempty" max:"1024"`
 }
 
-// The limits of a row's texts, in bytes.
+// Maximum lengths of a row's texts, in bytes.
 const (
 	MaxCDRID   = 255
 	MaxCDRText = 1024
@@ -71,14 +70,14 @@ const (
 type CDRField struct {
 	Name     string // in JSON, CSV and the reports
 	Kind     CDRKind
-	Max      int // bytes, of a text
+	Max      int // in bytes, for CDRText
 	Required bool
 
 	offset uintptr // in CDR
 }
 
-// CDRFields returns the fields of a CDR, in order. The slice is shared: do not
-// change it.
+// CDRFields returns the fields of a CDR, in order. The slice is shared: do not modify
+// it.
 func CDRFields() []CDRField { return fieldTable }
 
 var fieldTable = func() []CDRField {
@@ -91,7 +90,7 @@ var fieldTable = func() []CDRField {
 	for i := range row.NumField() {
 		tag := row.Field(i).Tag
 		name, options, _ := strings.Cut(tag.Get("json"), ",")
-		limit, _ := strconv.Atoi(tag.Get("max")) // tests hold that every text has one
+		limit, _ := strconv.Atoi(tag.Get("max")) // a test checks that every text has one
 		all = append(all, CDRField{
 			Name: name, Kind: kinds[row.Field(i).Type], Max: limit, Required: options != "omitempty", offset: row.Field(i).Offset,
 		})
@@ -99,20 +98,21 @@ var fieldTable = func() []CDRField {
 	return all
 }()
 
-// Text returns where a CDRText field lies in r.
+// Text returns a pointer to a CDRText field of r.
 func (f *CDRField) Text(r *CDR) *string { return (*string)(f.of(r, CDRText)) }
 
-// Time returns where a CDRTime field lies in r.
+// Time returns a pointer to a CDRTime field of r.
 func (f *CDRField) Time(r *CDR) *int64 { return (*int64)(f.of(r, CDRTime)) }
 
-// Seconds returns where a CDRSeconds field lies in r.
+// Seconds returns a pointer to a CDRSeconds field of r.
 func (f *CDRField) Seconds(r *CDR) **int64 { return (**int64)(f.of(r, CDRSeconds)) }
 
-// Object returns where a CDRObject field lies in r.
+// Object returns a pointer to a CDRObject field of r.
 func (f *CDRField) Object(r *CDR) *json.RawMessage { return (*json.RawMessage)(f.of(r, CDRObject)) }
 
-// of is as fast as naming the field, which reflect would take ten times as long
-// for. kind and offset are of one struct field, so the pointer has its type.
+// of returns a pointer to the field, as fast as a selector; reflect would take ten
+// times as long. kind and offset come from the same struct field, so the pointer has
+// its type.
 func (f *CDRField) of(r *CDR, kind CDRKind) unsafe.Pointer {
 	if f.Kind != kind {
 		panic("event: field " + f.Name + " is of another kind")
@@ -120,13 +120,12 @@ func (f *CDRField) of(r *CDR, kind CDRKind) unsafe.Pointer {
 	return unsafe.Add(unsafe.Pointer(r), f.offset)
 }
 
-// CDRError names the field of a row that cannot be stored, and the reason.
+// CDRError names a field of a row that cannot be stored, and the reason.
 type CDRError struct{ Field, Reason string }
 
 func (e *CDRError) Error() string { return e.Field + ": " + e.Reason }
 
-// Check returns a *CDRError for a row that its readers could not store or find
-// again.
+// Check returns a *CDRError for a row that readers cannot store or find again.
 func (r *CDR) Check() error {
 	for i := range fieldTable {
 		f := &fieldTable[i]
@@ -139,7 +138,7 @@ func (r *CDR) Check() error {
 			case len(text) > f.Max:
 				return &CDRError{f.Name, fmt.Sprintf("longer than %d bytes", f.Max)}
 			case strings.IndexByte(text, 0) >= 0:
-				return &CDRError{f.Name, "holds a NUL character"} // PostgreSQL's text holds every other
+				return &CDRError{f.Name, "holds a NUL character"} // PostgreSQL's text accepts every other character
 			}
 		case CDRObject:
 			object := *f.Object(r)

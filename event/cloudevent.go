@@ -2,10 +2,10 @@ package event
 
 import "time"
 
-// CloudEventsVersion is the version of CloudEvents that events are written as.
+// CloudEventsVersion is the specversion of the CloudEvents headers.
 const CloudEventsVersion = "1.0"
 
-// HeaderCloudEvent begins the names of the headers of CloudEvents' Kafka protocol
+// HeaderCloudEvent is the prefix of the header names in CloudEvents' Kafka protocol
 // binding, binary mode; HeaderContentType is its datacontenttype.
 const (
 	HeaderCloudEvent  = "ce_"
@@ -15,20 +15,20 @@ const (
 // ContentTypeJSON is the content type of messages.
 const ContentTypeJSON = "application/json"
 
-// CloudEvent has the fields of a message that become attributes of a CloudEvent; the
+// CloudEvent holds the fields of a message that become attributes of a CloudEvent; the
 // message is its data.
 type CloudEvent struct {
 	ID        ID
 	AccountID string
 	Name      Name  // of the facts; "": NameOther
-	Timestamp int64 // Unix seconds, when it happened
+	Timestamp int64 // Unix seconds of the event
 }
 
 // CloudAttribute is one attribute of a CloudEvent.
 type CloudAttribute struct{ Name, Value string }
 
-// Attributes returns the required attributes and time, in the order in which they are
-// written. The type is that of the facts: it is the same on every platform.
+// Attributes returns the required attributes and time, in their order on the wire. The
+// type is the name in the facts, which does not depend on the platform.
 func (e CloudEvent) Attributes() []CloudAttribute {
 	name := e.Name
 	if name == "" {

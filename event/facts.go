@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Name names what an event tells, in the one vocabulary of docs/facts.md. It is
-// the same for the same happening on every platform.
+// Name is an event name of docs/facts.md. Equal events have the same name on every
+// platform.
 type Name string
 
 // The names. Every message has one of them in metadata.facts and in its header
@@ -61,8 +61,8 @@ var allNames = [...]Name{
 // Names returns every name, in the order of docs/facts.md.
 func Names() []Name { return append([]Name(nil), allNames[:]...) }
 
-// Type returns the type that every message of the name has, on every platform.
-// ok is false for names whose type is the format's to choose.
+// Type returns the type of every message with the name, on every platform. ok is false
+// for names whose type the format chooses.
 func (n Name) Type() (t Type, ok bool) {
 	switch n {
 	case NameAgentLogin:
@@ -108,16 +108,16 @@ const (
 // with the state.
 const ReasonResync = "resync"
 
-// Facts holds the content of an event with the same names for every platform: the
-// object metadata.facts of a message. Name is always set; every other field
-// only where the source reports it or it follows from the state before the event.
-// Ids are the source's own, unchanged.
+// Facts describes an event in the same terms for every platform: the object
+// metadata.facts of a message. Name is always set; every other field only if the
+// source reports it or it follows from the state before the event. Ids are those of
+// the source, unchanged.
 type Facts struct {
 	Name              Name   `json:"name"`
 	AgentID           string `json:"agent_id,omitempty"`
 	AgentName         string `json:"agent_name,omitempty"`
 	QueueID           string `json:"queue_id,omitempty"`
-	CallID            string `json:"call_id,omitempty"` // of the caller in the queue, else of the leg
+	CallID            string `json:"call_id,omitempty"` // of the caller in the queue, or else of the leg
 	InteractionID     string `json:"interaction_id,omitempty"`
 	OriginationCallID string `json:"origination_call_id,omitempty"`
 	Caller            string `json:"caller,omitempty"`
@@ -130,8 +130,8 @@ type Facts struct {
 	TalkMS            Millis `json:"talk_ms,omitzero"`
 	TimestampMS       int64  `json:"timestamp_ms,omitempty"` // Unix milliseconds, the source's clock
 
-	// AtWork says that State tells whether the agent is at work, and not whether it is
-	// on a call. Formats set it; package event/state completes State and clears it.
+	// AtWork is set if State only states whether the agent is at work, not whether it
+	// is on a call. Formats set it; package event/state completes State and clears it.
 	AtWork bool `json:"-"`
 }
 
@@ -141,7 +141,7 @@ type Millis struct {
 	Known bool
 }
 
-// MillisOf returns a known duration; a negative one is unknown.
+// MillisOf returns a known duration, or an unknown one if ms is negative.
 func MillisOf(ms int64) Millis {
 	if ms < 0 {
 		return Millis{}
@@ -161,8 +161,7 @@ func (m *Millis) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Append appends the facts as a JSON object. A name that is not set is
-// NameOther.
+// Append appends the facts as a JSON object. An unset name becomes NameOther.
 func (f *Facts) Append(dst []byte) []byte {
 	name := f.Name
 	if name == "" {

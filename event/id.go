@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// MaxPartitions is the largest number of partitions of a topic of events: an
-// id's remainder modulo MaxPartitions names the partition it was given in.
+// MaxPartitions is the maximum number of partitions of a topic of events: an id modulo
+// MaxPartitions is the number of its partition.
 const MaxPartitions = 1024
 
-// ID is an event's id: nanoseconds since the Unix epoch of the raw record it
-// came from, moved up to the next value whose remainder modulo MaxPartitions
-// is the record's partition. Ids are unique and rise strictly in a partition.
-// On the wire it is "cc_evt_" and 19 digits. The zero ID is "no id".
+// ID is an event's id: the timestamp of the event's raw record in nanoseconds since
+// the Unix epoch, moved up to the next value whose remainder modulo MaxPartitions is
+// the record's partition. Ids are unique, and strictly increasing within a partition.
+// On the wire an id is "cc_evt_" and 19 digits. The zero ID means no id.
 type ID int64
 
 const idPrefix = "cc_evt_"
@@ -23,10 +23,10 @@ const idDigits = 19
 // ErrID is the error of ParseID and MessageID.
 var ErrID = errors.New("not an event id: want cc_evt_ and 19 digits")
 
-// NextID returns the id of a record with the Kafka timestamp unixMilli in
-// partition, when prev is the id given before it in that partition (0: none).
-// It depends on nothing else, so normalizing the same records again gives the
-// same ids. The timestamp is clamped to what 19 digits can carry.
+// NextID returns the id of a record with the Kafka timestamp unixMilli in partition;
+// prev is the preceding id of that partition (0: none). It depends on nothing else, so
+// normalizing the same records again yields the same ids. The timestamp is clamped to
+// the range of 19 digits.
 func NextID(prev ID, unixMilli int64, partition int) ID {
 	id := alignUp(clampMilli(unixMilli)*int64(time.Millisecond), partition)
 	if next := prev + MaxPartitions; prev != 0 && next > id {
@@ -35,8 +35,8 @@ func NextID(prev ID, unixMilli int64, partition int) ID {
 	return id
 }
 
-// FirstID returns the smallest id that partition can give at or after t. A clock
-// outside what 19 digits carry (2001 to 2262) is taken as the nearest inside.
+// FirstID returns the smallest possible id of partition at or after t. A time outside
+// the range of 19 digits (2001 to 2262) is clamped.
 func FirstID(t time.Time, partition int) ID {
 	return alignUp(clampMilli(t.UnixMilli())*int64(time.Millisecond), partition)
 }
@@ -49,8 +49,8 @@ func alignUp(ns int64, partition int) ID {
 	return ID(base)
 }
 
-// 19 digits without a leading zero begin at 1e18 ns (2001-09-09); int64 ends in
-// 2262. A margin is kept above so that steps never overflow.
+// 19 digits without a leading zero begin at 1e18 ns (2001-09-09); int64 ends in 2262.
+// A margin at the upper end prevents overflow.
 const (
 	minMilli = 1_000_000_000_000
 	maxMilli = 9_223_000_000_000
@@ -58,7 +58,7 @@ const (
 
 func clampMilli(ms int64) int64 { return min(max(ms, minMilli), maxMilli) }
 
-// ParseID reads an id from its wire form.
+// ParseID parses the wire form of an id.
 func ParseID(s string) (ID, error) {
 	if len(s) != len(idPrefix)+idDigits || s[:len(idPrefix)] != idPrefix {
 		return 0, ErrID
@@ -76,12 +76,12 @@ func ParseID(s string) (ID, error) {
 	return ID(n), nil
 }
 
-// messageIDField begins every message (see Message.Append).
+// messageIDField is the start of every message (see Message.Append).
 const messageIDField = `{"id":"`
 
 const messageIDEnd = len(messageIDField) + len(idPrefix) + idDigits
 
-// MessageID returns the id of an encoded Message, from its first bytes.
+// MessageID returns the id of an encoded Message, which is at its beginning.
 func MessageID(message []byte) (ID, error) {
 	if len(message) <= messageIDEnd || string(message[:len(messageIDField)]) != messageIDField || message[messageIDEnd] != '"' {
 		return 0, ErrID
@@ -89,16 +89,16 @@ func MessageID(message []byte) (ID, error) {
 	return ParseID(string(message[len(messageIDField):messageIDEnd]))
 }
 
-// Partition returns the partition of cc.raw and cc.evt the id was given in.
+// Partition returns the partition of cc.raw and cc.evt that contains the event.
 func (id ID) Partition() int { return int(id % MaxPartitions) }
 
-// Time returns the time in the id. It is the Kafka timestamp of the raw record
-// unless several records of one partition came within a microsecond, where it
-// runs ahead by 1,024 ns a record.
+// Time returns the time in the id. It is the Kafka timestamp of the raw record, unless
+// several records of one partition arrived within a microsecond: then it is ahead by
+// 1,024 ns per record.
 func (id ID) Time() time.Time { return time.Unix(0, int64(id)) }
 
-// Milli returns the Kafka timestamp, in Unix milliseconds, that the id's record on
-// cc.evt carries, so that a look-up by time finds it.
+// Milli returns the Kafka timestamp, in Unix milliseconds, of the id's record on
+// cc.evt, for look-ups by time.
 func (id ID) Milli() int64 { return int64(id) / int64(time.Millisecond) }
 
 // Append appends the wire form to dst.
@@ -121,10 +121,10 @@ func (id ID) String() string {
 	return string(id.Append(make([]byte, 0, len(idPrefix)+idDigits)))
 }
 
-// MarshalText writes the id as it is on the wire.
+// MarshalText returns the wire form.
 func (id ID) MarshalText() ([]byte, error) { return id.Append(nil), nil }
 
-// UnmarshalText reads an id as it is on the wire.
+// UnmarshalText parses the wire form.
 func (id *ID) UnmarshalText(b []byte) error {
 	parsed, err := ParseID(string(b))
 	*id = parsed

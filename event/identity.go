@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// Identity names an event on its platform: the run of the platform (Core-UUID of
-// FreeSWITCH, say) and the event's number in that run. Each feed that reads the
-// event gives it the same identity; the normalizer makes one message of all raw
-// records of cc.raw with one identity. The zero Identity is none.
+// Identity identifies an event on its platform: the run of the platform (such as
+// Core-UUID of FreeSWITCH) and the event's number in that run. All feeds that read the
+// event give it the same identity; the normalizer makes one message of all raw records
+// of cc.raw with that identity. The zero Identity means none.
 type Identity struct {
 	Run    string // 1 to MaxRun bytes of printable ASCII without spaces
 	Number uint64
 }
 
-// MaxRun is the largest length of Identity.Run, in bytes.
+// MaxRun is the maximum length of Identity.Run in bytes.
 const MaxRun = 128
 
 // ErrIdentity is the error of ParseIdentity.
 var ErrIdentity = errors.New("not an identity: want run/number")
 
-// ParseIdentity reads the value of HeaderIdentity, which Append writes:
+// ParseIdentity parses the value of HeaderIdentity, as written by Append:
 // "run/number".
 func ParseIdentity(s string) (Identity, error) {
 	at := strings.LastIndexByte(s, '/')

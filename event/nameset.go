@@ -16,8 +16,8 @@ var nameBits = func() map[Name]NameSet {
 	return m
 }()
 
-// NamesMatching returns the names that a filter's entry selects: one exactly,
-// or all of a class, such as "call.*". ok is false when there is none.
+// NamesMatching returns the names selected by a filter's entry: a single name, or a
+// class such as "call.*". ok is false if there are none.
 func NamesMatching(pattern string) (set NameSet, ok bool) {
 	class, isClass := strings.CutSuffix(pattern, ".*")
 	if !isClass {
@@ -32,8 +32,8 @@ func NamesMatching(pattern string) (set NameSet, ok bool) {
 	return set, set != 0
 }
 
-// NamesOf returns the names that a filter selects; an empty one selects all.
-// Entries that match nothing are passed over.
+// NamesOf returns the names selected by a filter; an empty filter selects all. It
+// ignores entries without a match.
 func NamesOf(patterns []string) NameSet {
 	if len(patterns) == 0 {
 		return EveryName
@@ -46,9 +46,8 @@ func NamesOf(patterns []string) NameSet {
 	return set
 }
 
-// NameBit returns the set of one name, read from a record's header. No header,
-// as in records from before there were facts, and a name that is not known are
-// NameOther.
+// NameBit returns the set of the single name in a record's header. An absent header,
+// as in records without facts, and an unknown name become NameOther.
 func NameBit(header []byte) NameSet {
 	if bit, ok := nameBits[Name(header)]; ok {
 		return bit

@@ -8,12 +8,13 @@ import (
 	"strings"
 )
 
-// Placement is a record of cc.accounts. With an account, events of it are in a
-// partition of cc.evt, the first of them at Offset or after it. Without one, every
-// account that has events in the partition from Offset on has a record.
+// Placement is a record of cc.accounts. With an account, it states that the partition
+// of cc.evt has events of the account, none of them before Offset. Without an account,
+// it states that every account with events from Offset on has a record for the
+// partition.
 //
-// The normalizer writes it before the first event that it is about, so a reader
-// that has read cc.accounts knows of every event that it may find.
+// The normalizer writes a placement before the first event that it covers, so a reader
+// that has read cc.accounts has the partitions of every event in cc.evt.
 type Placement struct {
 	AccountID string `json:"account_id,omitempty"`
 	Partition int    `json:"partition"`
@@ -25,11 +26,11 @@ func (p Placement) Key() string { return p.AccountID + "|" + strconv.Itoa(p.Part
 
 // Value returns the value of the record.
 func (p Placement) Value() []byte {
-	value, _ := json.Marshal(p) // a struct of strings and numbers always marshals
+	value, _ := json.Marshal(p) // marshalling strings and numbers cannot fail
 	return value
 }
 
-// ParsePlacement reads a record of cc.accounts.
+// ParsePlacement parses a record of cc.accounts.
 func ParsePlacement(key, value []byte) (Placement, error) {
 	var p Placement
 	if err := json.Unmarshal(value, &p); err != nil {

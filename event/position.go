@@ -6,13 +6,13 @@ import (
 	"strconv"
 )
 
-// Position is the position of a raw record in its topic. Normalized records
-// carry it in HeaderPosition: one whose position does not come after the last
-// one of its partition is a repeat.
+// Position is the position of a raw record in its topic. Normalized records carry it
+// in HeaderPosition: a record whose position is not above the last one of its
+// partition is a repeat.
 //
-// A raw log can lose its end (an unclean leader election, a power failure) or
-// be created again. Offsets are then given out a second time. The normalizer
-// counts each such event as one more generation, so that positions keep rising.
+// A raw log can be truncated (by an unclean leader election or a power failure) or
+// recreated. Its offsets are then used again. The normalizer starts a new generation
+// each time, so that positions keep increasing.
 type Position struct {
 	Partition  int
 	Offset     int64 // at most MaxOffset
@@ -20,12 +20,11 @@ type Position struct {
 }
 
 const (
-	// MaxOffset is the highest offset that a position can hold: 2.8e14, a
-	// million records a second for nine years.
+	// MaxOffset is the highest offset in a position: 2.8e14, a million records per
+	// second for nine years.
 	MaxOffset = 1<<offsetBits - 1
-	// MaxGeneration is the highest generation. A log that was cut more often
-	// stays in it, and repeats can then no longer be distinguished from new
-	// records.
+	// MaxGeneration is the highest generation. A log truncated more often remains in
+	// it; then repeats can no longer be distinguished from new records.
 	MaxGeneration = 255
 
 	offsetBits = 48
@@ -34,8 +33,8 @@ const (
 // ErrPosition is the error of ParsePosition.
 var ErrPosition = errors.New("not a position: want partition:offset or partition:offset@generation")
 
-// ParsePosition reads what String writes: "partition:offset", and
-// "partition:offset@generation" from the first generation on.
+// ParsePosition parses the format of String: "partition:offset", or
+// "partition:offset@generation" for generations above 0.
 func ParsePosition(s string) (Position, error) {
 	partition, s, ok1 := cutNumber(s, 1<<31-1)
 	if !ok1 || s == "" || s[0] != ':' {
@@ -53,8 +52,8 @@ func ParsePosition(s string) (Position, error) {
 	return Position{int(partition), offset, int(generation)}, nil
 }
 
-// cutNumber reads the decimal digits at the start of s, a number of at most
-// limit, and returns what follows them.
+// cutNumber parses the decimal digits at the start of s, a number of at most limit,
+// and returns the remaining text.
 func cutNumber(s string, limit int64) (n int64, rest string, ok bool) {
 	i := 0
 	for ; i < len(s) && s[i]-'0' <= 9; i++ {
@@ -80,8 +79,8 @@ func (p Position) Append(dst []byte) []byte {
 // String returns the wire form.
 func (p Position) String() string { return string(p.Append(nil)) }
 
-// Packed returns generation and offset as one number. Packed positions of a
-// partition compare as the positions do.
+// Packed returns generation and offset as one number. Packed positions of a partition
+// are ordered as the positions are.
 func (p Position) Packed() int64 { return int64(p.Generation)<<offsetBits | p.Offset }
 
 // Compare orders positions of one partition: by generation, then by offset.

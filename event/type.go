@@ -1,7 +1,6 @@
 package event
 
-// Type names what happened, from the specification's section "Events channel
-// types".
+// Type is an event type of the specification's section "Events channel types".
 type Type string
 
 // The types listed in docs/channel.md. Every message has one of them.
@@ -45,8 +44,8 @@ func Types() []Type { return append([]Type(nil), knownTypes[:]...) }
 // Known reports whether t is one of Types.
 func (t Type) Known() bool { _, ok := typeIndex[t]; return ok }
 
-// TypeSet is a set of types and of the classes of our own events, which only logins
-// that name their type receive.
+// TypeSet is a set of types and of the classes of Trunkline's own events, which are
+// sent only to logins that name their type.
 type TypeSet uint32
 
 // The classes of Trunkline's own events.
@@ -55,12 +54,12 @@ const (
 	OwnPerformance TypeSet = 1 << 30 // format "trunkline.performance", type AGENT_PERFORMANCE
 )
 
-// EveryType is the set that a login without event_types receives: every type of
-// Types, but not Trunkline's own events.
+// EveryType is the set of a login without event_types: every type of Types, without
+// Trunkline's own events.
 const EveryType TypeSet = 1<<len(knownTypes) - 1
 
-// SetOf returns the set that a login with these event_types receives; none means
-// EveryType. ok is false when a name is unknown; unknown is the first such name.
+// SetOf returns the set of a login with these event_types; no names mean EveryType. If
+// a name is unknown, ok is false and unknown is the first such name.
 func SetOf(names []string) (set TypeSet, unknown string, ok bool) {
 	if len(names) == 0 {
 		return EveryType, "", true
@@ -81,8 +80,8 @@ func SetOf(names []string) (set TypeSet, unknown string, ok bool) {
 	return set, "", true
 }
 
-// ClassOf returns the class of a message, from its headers alone: a message
-// reaches the subscribers whose TypeSet contains it. An unknown type has none.
+// ClassOf returns the class of a message, from its headers alone. Subscribers whose
+// TypeSet contains it receive the message. An unknown type has none.
 func ClassOf(t Type, originalFormat string) TypeSet {
 	switch originalFormat {
 	case FormatOwn:

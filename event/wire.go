@@ -8,62 +8,62 @@ import (
 	"strconv"
 )
 
-// Topics, without the configured prefix. Partition n of a raw topic becomes
-// partition n of its normalized topic.
+// Topics, without the configured prefix. Records of partition n of a raw topic are
+// normalized to partition n of its normalized topic.
 const (
-	TopicRaw      = "cc.raw"      // contact-center events as their source sent them
-	TopicCDRRaw   = "cdr.raw"     // call records as their source sent them
-	TopicEvents   = "cc.evt"      // channel messages, byte for byte what a client gets
+	TopicRaw      = "cc.raw"      // contact-center events, unchanged
+	TopicCDRRaw   = "cdr.raw"     // call records, unchanged
+	TopicEvents   = "cc.evt"      // channel messages, in the bytes that clients receive
 	TopicState    = "cc.state"    // agents, calls and devices: the fold of the facts of cc.evt, compacted
 	TopicStats    = "cc.stats"    // figures of queues and agents: a fold of the facts of cc.evt, compacted
 	TopicQueues   = "cc.queues"   // configuration of queues, compacted, of one partition
-	TopicAccounts = "cc.accounts" // in which partitions of cc.evt the accounts' events lie (Placement), compacted, one partition
+	TopicAccounts = "cc.accounts" // partitions of cc.evt with events of each account (Placement), compacted, one partition
 	TopicCDR      = "cdr"         // call record rows
-	TopicDead     = "cc.dead"     // what could not be normalized, with its reason
+	TopicDead     = "cc.dead"     // raw records that could not be normalized, with the reason
 	TopicAudit    = "audit"       // entries of the audit log, with audit.topic
 )
 
 // Record headers.
 const (
 	HeaderFormat         = "format"          // raw: the source's format
-	HeaderSource         = "source"          // raw: which feed or key sent it
-	HeaderIdentity       = "identity"        // raw, cc.evt: Identity of an event that more than one feed may send
-	HeaderTimeZone       = "time_zone"       // raw: of a switch that writes local times, an IANA name; UTC without it
+	HeaderSource         = "source"          // raw: the feed or API key that sent it
+	HeaderIdentity       = "identity"        // raw, cc.evt: Identity of an event that several feeds may send
+	HeaderTimeZone       = "time_zone"       // raw: IANA name of the zone of a switch that writes local times; absent: UTC
 	HeaderTrace          = "traceparent"     // all: W3C trace context
 	HeaderTraceState     = "tracestate"      // all, with HeaderTrace
 	HeaderType           = "type"            // cc.evt: the message's type
 	HeaderAccount        = "account_id"      // cc.evt, cdr: the message's account
 	HeaderOriginalFormat = "original_format" // cc.evt: format of the raw record
 	HeaderName           = "name"            // cc.evt: the facts' name
-	HeaderAgent          = "agent_id"        // cc.evt: the facts' agent, where there is one
-	HeaderQueue          = "queue_id"        // cc.evt: the facts' queue, where there is one
-	HeaderCall           = "call_id"         // cc.evt: the facts' call, where there is one
+	HeaderAgent          = "agent_id"        // cc.evt: the facts' agent, if any
+	HeaderQueue          = "queue_id"        // cc.evt: the facts' queue, if any
+	HeaderCall           = "call_id"         // cc.evt: the facts' call, if any
 	HeaderPosition       = "source_position" // cc.evt, cdr: Position of the raw record
-	HeaderSourceLog      = "source_log"      // cc.evt, cdr: the raw log that HeaderPosition is in: topic id/leader epoch
+	HeaderSourceLog      = "source_log"      // cc.evt, cdr: the raw log of HeaderPosition: topic id/leader epoch
 	HeaderOrigination    = "origination_call_id"
-	HeaderErrorKind      = "error_kind" // cc.dead: bounded reason, see Dead*
-	HeaderError          = "error"      // cc.dead: the reason in words
+	HeaderErrorKind      = "error_kind" // cc.dead: the reason, from a bounded set, see Dead*
+	HeaderError          = "error"      // cc.dead: the reason as text
 	HeaderOrigTopic      = "original_topic"
 	HeaderOrigPartition  = "original_partition"
 	HeaderOrigOffset     = "original_offset"
 )
 
-// FormatOwn is the format of Trunkline's own events (call progress, recording
-// stored, AI session). It is not taken over HTTP.
+// FormatOwn is the format of Trunkline's own events (call progress, recording stored,
+// AI session). The HTTP ingest does not accept it.
 const FormatOwn = "trunkline.event"
 
-// FormatPerformance is the format of the messages AGENT_PERFORMANCE that the role
-// stats makes: an agent's row of cc.stats. It is not taken over HTTP.
+// FormatPerformance is the format of AGENT_PERFORMANCE messages, created by the role
+// stats: an agent's row of cc.stats. The HTTP ingest does not accept it.
 const FormatPerformance = "trunkline.performance"
 
-// Message is one event as a subscriber gets it (specification, "Events channel
+// Message is one event as sent to subscribers (specification, "Events channel
 // message").
 type Message struct {
 	ID        ID
 	Type      Type
 	AccountID string
-	Timestamp int64           // Unix seconds, when it happened
-	Data      json.RawMessage // the source's event, byte for byte; a JSON object
+	Timestamp int64           // Unix seconds of the event
+	Data      json.RawMessage // the source's event, unchanged; a JSON object
 	Metadata  Metadata
 }
 
@@ -72,13 +72,12 @@ type Metadata struct {
 	Source         string
 	OriginalFormat string
 	ProcessedAt    int64  // Unix seconds
-	QueueID        string // "" when the event names no queue: then absent
+	QueueID        string // "" if the event names no queue; then absent
 	Facts          Facts
 }
 
-// Append appends the message's JSON to dst: the bytes of a cc.evt record and of
-// every WebSocket frame. The id comes first (see MessageID). Data is copied as
-// it is.
+// Append appends the message's JSON to dst: the bytes of a cc.evt record and of every
+// WebSocket frame. The id comes first (see MessageID). Data is copied unchanged.
 func (m *Message) Append(dst []byte) []byte {
 	dst = append(dst, messageIDField...)
 	dst = m.ID.Append(dst)
@@ -105,12 +104,12 @@ func (m *Message) Append(dst []byte) []byte {
 	return append(dst, "}}"...)
 }
 
-// MessageFacts returns the timestamp, the source and the facts of an encoded
-// Message (see Append), without reading its data; the other fields stay empty. ok
-// is false for a message that was written before messages had facts.
+// MessageFacts returns the timestamp, the source and the facts of an encoded Message
+// (see Append), without parsing its data; the other fields stay empty. ok is false for
+// a message written before messages had facts.
 func MessageFacts(message []byte) (m Message, ok bool, err error) {
-	// A quotation mark within a string is escaped, so type and account hold no
-	// such member, and the metadata no second one.
+	// Quotation marks within strings are escaped, so type and account cannot contain
+	// this member, and the metadata has it only once.
 	_, rest, found := bytes.Cut(message, []byte(`,"timestamp":`))
 	digits, _, found2 := bytes.Cut(rest, []byte(`,"data":`))
 	metadata := bytes.LastIndex(message, []byte(metadataMember))
@@ -140,7 +139,7 @@ const metadataMember = `,"metadata":`
 
 var errMessage = errors.New("not a message")
 
-// escapes has the bytes that json.Marshal may write otherwise than they are.
+// escapes holds the bytes that json.Marshal may escape.
 var escapes = func() (set [256]bool) {
 	for c := range set {
 		set[c] = c < 0x20 || c >= 0x7f || c == '"' || c == '\\'
@@ -152,7 +151,7 @@ var escapes = func() (set [256]bool) {
 func AppendString(dst []byte, s string) []byte {
 	for i := range len(s) {
 		if escapes[s[i]] {
-			quoted, _ := json.Marshal(s) // a string always marshals
+			quoted, _ := json.Marshal(s) // marshalling a string cannot fail
 			return append(dst, quoted...)
 		}
 	}

@@ -17,39 +17,39 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// requestBytes is the least that one produce request can hold (see
-// kafka.ProducerConfig.BatchBytes). A batch is one request, so that it is
-// written whole or not at all.
+// requestBytes is a lower bound of the size of one produce request (see
+// kafka.ProducerConfig.BatchBytes). A batch fits in one request, so that it is written
+// completely or not at all.
 const requestBytes = 900_000
 
-// stateBytes is the most that the records of the state changed by one batch may
-// have, as event/state estimates it: they are one request too.
+// stateBytes is the maximum size of the state records changed by one batch, as
+// estimated by event/state: they also fit in one request.
 const stateBytes = 700_000
 
-// batch holds the messages and dead letters made of consecutive raw records. Its
-// memory is reused for the next batch.
+// batch holds the messages and dead letters of consecutive raw records. Its memory is
+// reused for the next batch.
 type batch struct {
 	route     *route
 	partition int
 	accounts  Accounts
-	state     *state.Partition // nil: the route keeps none
-	limit     int              // bytes of one produced record
+	state     *state.Partition // nil: the route has no state
+	limit     int              // maximum size of one produced record in bytes
 	panics    *panics.Recoverer
 
 	cloudEvents bool // Settings.CloudEvents
 
 	generation int           // of the raw log
 	topicID    kafka.TopicID // of the raw log
-	deadBefore int64         // dead letters of records below it were written before, and their repeats counted
+	deadBefore int64         // dead letters of records below it were written, and their repeats counted, earlier
 
 	now        time.Time
 	taken      int      // raw records in the batch
-	last       event.ID // the id of the last of them
+	last       event.ID // id of the last of them
 	events     []kafka.Record
 	size       int // bytes of events
 	dead       []kafka.Record
-	bytes      []byte         // all that events and headers point to
-	headers    []kafka.Header // all that events and dead point to
+	bytes      []byte         // backing memory of events and headers
+	headers    []kafka.Header // backing memory of the headers of events and dead letters
 	fields     format.Fields  // of the current record
 	scratch    registry.Scratch
 	formatName string         // of the current record
@@ -58,7 +58,7 @@ type batch struct {
 	counts     counts
 	traces     traces
 
-	sourceLog   []byte // header for topicID and sourceEpoch; nil: not made yet
+	sourceLog   []byte // header for topicID and sourceEpoch; nil: not created yet
 	sourceEpoch int32
 }
 
@@ -75,9 +75,9 @@ func (b *batch) reset(prev event.ID) {
 	}
 }
 
-// fill adds raw records, at most limit, until the batch is full. After an error the
-// records before the one that failed are in the batch. A record that does not
-// become an event of the batch leaves no trace in the state.
+// fill adds at most limit raw records, until the batch is full. After an error the
+// batch contains the records before the failed one. A record that does not become an
+// event of the batch does not change the state.
 func (b *batch) fill(ctx context.Context, raw []kafka.Record, limit int) error {
 	for i := range raw[:limit] {
 		id := event.NextID(b.last, raw[i].Time.UnixMilli(), b.partition)
@@ -101,7 +101,7 @@ func (b *batch) fill(ctx context.Context, raw []kafka.Record, limit int) error {
 			b.reject(&raw[i], why)
 		} else if events > 0 && (b.size > requestBytes || b.state != nil && b.state.Bytes() > stateBytes) {
 			b.undo(before)
-			b.size, b.events = size, b.events[:events] // it begins the next batch
+			b.size, b.events = size, b.events[:events] // it starts the next batch
 			b.traces.discard()
 			return nil
 		} else {
@@ -112,8 +112,7 @@ func (b *batch) fill(ctx context.Context, raw []kafka.Record, limit int) error {
 	return nil
 }
 
-// identify sets the identity of the current record. A header that is not an
-// identity is none.
+// identify sets the identity of the current record. It ignores an invalid header.
 func (b *batch) identify(raw *kafka.Record) {
 	b.identity = event.Identity{}
 	if header := raw.Header(event.HeaderIdentity); header != nil && b.state != nil {
@@ -121,13 +120,12 @@ func (b *batch) identify(raw *kafka.Record) {
 	}
 }
 
-// isRepeat reports whether an event before id has the identity of the current
-// record.
+// isRepeat reports whether an event before id has the identity of the current record.
 func (b *batch) isRepeat(id event.ID) bool {
 	return b.identity.Run != "" && b.state.Seen(id, b.identity)
 }
 
-// mark returns the state as it is, to which undo returns.
+// mark returns the current state, to which undo returns.
 func (b *batch) mark() (m state.Mark) {
 	if b.state != nil {
 		m = b.state.Mark()
@@ -141,15 +139,14 @@ func (b *batch) undo(m state.Mark) {
 	}
 }
 
-// rejectFirst makes the batch the dead letter of raw alone.
-// It was reset just before.
+// rejectFirst replaces the batch, which must be empty, by the dead letter of raw.
 func (b *batch) rejectFirst(raw *kafka.Record, why *format.Rejection) {
 	b.traces.begin(b.route.raw, raw)
 	b.reject(raw, why)
 	b.taken, b.last = 1, event.NextID(b.last, raw.Time.UnixMilli(), b.partition)
 }
 
-// reject makes raw a dead letter, unless that was written before.
+// reject makes raw a dead letter, unless an earlier batch has written it.
 func (b *batch) reject(raw *kafka.Record, why *format.Rejection) {
 	b.traces.reject(why)
 	if raw.Offset < b.deadBefore {
@@ -160,10 +157,10 @@ func (b *batch) reject(raw *kafka.Record, why *format.Rejection) {
 	b.counts.kinds[why.Kind]++
 }
 
-// placeRecord is the place of panics in the normalization of one record.
+// placeRecord is the label of panics in the normalization of one record.
 const placeRecord = "normalizer_record"
 
-// normalize normalizes one record. A panic costs that record only.
+// normalize normalizes one record. A panic makes only this record a dead letter.
 func (b *batch) normalize(ctx context.Context, raw *kafka.Record, id event.ID) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -175,9 +172,8 @@ func (b *batch) normalize(ctx context.Context, raw *kafka.Record, id event.ID) (
 	return b.route.normalize(ctx, b, raw, id)
 }
 
-// formatOf returns the record's format, from its header or else from its keys.
-// It is nil when neither names one; account is then the one that the record
-// names.
+// formatOf returns the record's format according to its header, or else its keys. If
+// neither names one, f is nil and account is the account that the record names.
 func (b *batch) formatOf(raw *kafka.Record) (f *format.Format, account string, err error) {
 	if name := raw.Header(event.HeaderFormat); name != nil {
 		if f, _ = registry.Lookup(string(name)); f == nil || f.Topic != b.route.raw {
@@ -192,9 +188,9 @@ func (b *batch) formatOf(raw *kafka.Record) (f *format.Format, account string, e
 	return f, account, nil
 }
 
-// resolveAccount returns the account that the record names, else its key, when it
-// exists. The records of a live feed have the account in the key: its rules may map
-// what the platform calls an account to another one.
+// resolveAccount returns the account named by the record, or else by its key, if it
+// exists. Records of a live feed have the account in the key: the feed's rules may map
+// a name on the platform to another account.
 func (b *batch) resolveAccount(ctx context.Context, named string, raw *kafka.Record) (string, error) {
 	if named == "" || len(raw.Key) > 0 && bytes.HasPrefix(raw.Header(event.HeaderSource), sourceFeed) {
 		named = string(raw.Key)
@@ -215,11 +211,11 @@ func (b *batch) resolveAccount(ctx context.Context, named string, raw *kafka.Rec
 	return named, nil
 }
 
-// sourceFeed begins the source of the records of live feeds.
+// sourceFeed is the prefix of the source of live feeds' records.
 var sourceFeed = []byte("feed:")
 
-// appended returns what was appended to bytes from start on. Later appends do not
-// change it, even when they move bytes elsewhere.
+// appended returns the bytes appended since start. Later appends do not change them,
+// even if they reallocate bytes.
 func (b *batch) appended(start int) []byte { return b.bytes[start:len(b.bytes):len(b.bytes)] }
 
 func (b *batch) header(key, value string) {
@@ -241,8 +237,8 @@ func (b *batch) trace(raw *kafka.Record, account string) {
 	}
 }
 
-// position adds the headers by which consumers detect a repeat, and the next worker
-// of the partition where to continue and whether the raw log was cut.
+// position adds the headers with which consumers detect repeats, and with which the
+// next worker of the partition finds its start and detects truncation of the raw log.
 func (b *batch) position(raw *kafka.Record) {
 	start := len(b.bytes)
 	b.bytes = event.Position{Partition: b.partition, Offset: raw.Offset, Generation: b.generation}.Append(b.bytes)
@@ -253,7 +249,7 @@ func (b *batch) position(raw *kafka.Record) {
 		kafka.Header{Key: event.HeaderSourceLog, Value: b.sourceLog})
 }
 
-// add adds out to the batch with the headers appended since from.
+// add adds out to the batch, with the headers appended since from.
 func (b *batch) add(out kafka.Record, from int) error {
 	out.Topic, out.Partition = b.route.out, b.partition
 	out.Headers = b.headers[from:len(b.headers):len(b.headers)]
@@ -266,7 +262,7 @@ func (b *batch) add(out kafka.Record, from int) error {
 	return nil
 }
 
-// addDeadLetter adds raw as it came, with the reason in headers.
+// addDeadLetter adds raw unchanged, with the reason in headers.
 func (b *batch) addDeadLetter(raw *kafka.Record, why *format.Rejection) {
 	from := len(b.headers)
 	for _, h := range raw.Headers {
@@ -287,7 +283,8 @@ func (b *batch) addDeadLetter(raw *kafka.Record, why *format.Rejection) {
 	})
 }
 
-// recordBytes estimates, from above, how much of a topic's record limit a record uses.
+// recordBytes returns an upper bound of the size of a record that counts against the
+// topic's limit.
 func recordBytes(r *kafka.Record) int {
 	n := 64 + len(r.Key) + len(r.Value)
 	for _, h := range r.Headers {

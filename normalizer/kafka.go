@@ -6,17 +6,17 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// Log reads the raw topics as a consumer group, and the end of the normalized
-// ones. NewKafkaLog returns the production implementation.
+// Log reads the raw topics as a consumer group, and the end of the normalized topics.
+// NewKafkaLog returns the production implementation.
 type Log interface {
-	// Work runs work for each partition the group gives this process, until
-	// ctx ends. A failed call is restarted.
+	// Work runs work for each partition assigned to this process, until ctx ends. It
+	// restarts a failed call.
 	Work(ctx context.Context, group string, topics []string, work func(context.Context, Assignment) error) error
-	// Offsets returns the first offset of a partition and the one after its last.
+	// Offsets returns the first offset of a partition and the offset of its next
+	// record.
 	Offsets(ctx context.Context, topic string, partition int) (first, next int64, err error)
-	// Scan calls each for the records from offset from to before to, in order.
-	// It leaves out deleted and damaged records. A record is valid during its
-	// call.
+	// Scan calls each for the records with offsets in [from, to), in order. It skips
+	// deleted and damaged records. A record is valid during its call only.
 	Scan(ctx context.Context, topic string, partition int, from, to int64, each func(*kafka.Record)) error
 	// ScanCompacted calls each for the records of a partition of a compacted topic
 	// from offset from to its end, in order, and returns the offset of the end. It
@@ -24,8 +24,8 @@ type Log interface {
 	ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(), each func(*kafka.Record)) (end int64, err error)
 	// TopicID returns a topic's id, which changes when the topic is recreated.
 	TopicID(ctx context.Context, topic string) (kafka.TopicID, error)
-	// CheckPosition returns *kafka.GapError when the records at a position were
-	// deleted or truncated, or the topic was recreated.
+	// CheckPosition returns *kafka.GapError if the records at a position were deleted
+	// or truncated, or the topic was recreated.
 	CheckPosition(ctx context.Context, topic string, partition int, at kafka.LogPosition) error
 	// Read reads a partition from a position on.
 	Read(topic string, partition int, from kafka.LogPosition) Reader
@@ -38,29 +38,30 @@ type Reader interface {
 	Close()
 }
 
-// Assignment is one raw partition given to this process.
+// Assignment is a raw partition assigned to this process.
 type Assignment struct {
 	Topic     string
 	Partition int
 	Progress
 }
 
-// Progress is the committed offset of the group in a partition: that of the next
+// Progress is the committed offset of the group in a partition: the offset of the next
 // record to process.
 type Progress interface {
 	// Committed returns the committed offset; ok is false when there is none.
 	Committed() (next int64, ok bool)
-	// Commit commits an offset. One below that of the call before is ignored.
+	// Commit commits an offset. It ignores one below that of the previous call.
 	Commit(next int64)
-	// Rewind commits an offset below that of the call before.
+	// Rewind commits an offset below that of the previous call.
 	Rewind(next int64)
 }
 
-// Producer writes records, in order within each partition, and returns nil
-// only when all are durable. It keeps no reference to them.
+// Producer writes records, in order within each partition, and returns nil only if all
+// of them are durable. It keeps no reference to them.
 type Producer interface {
 	Produce(ctx context.Context, records ...kafka.Record) error
-	// ProduceAt is Produce for records of one partition. It returns their offsets.
+	// ProduceAt is like Produce for records of one partition, and returns their
+	// offsets.
 	ProduceAt(ctx context.Context, records ...kafka.Record) (kafka.Appended, error)
 }
 

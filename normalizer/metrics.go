@@ -9,7 +9,7 @@ import (
 	"trunkline/internal/metric"
 )
 
-// metrics of the package. The values of all labels are bounded.
+// metrics of the package. All label values are bounded.
 type metrics struct {
 	records  *prometheus.CounterVec // format
 	dead     *prometheus.CounterVec // topic, kind

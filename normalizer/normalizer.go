@@ -20,10 +20,10 @@ type Config struct {
 	Settings
 	Topics         []string // raw topics to normalize; default all
 	Group          string   // consumer group; default "trunkline-normalizer"
-	MaxRecordBytes int      // largest record the normalized topics take, key and headers included; default kafka.MaxRecordBytes
+	MaxRecordBytes int      // largest record that the normalized topics accept, including key and headers; default kafka.MaxRecordBytes
 }
 
-// Validate sets defaults and returns an error for a topic or size that is not allowed.
+// Validate sets defaults and returns an error for an invalid topic or size.
 func (c *Config) Validate() error {
 	if c.Group == "" {
 		c.Group = "trunkline-normalizer"
@@ -45,23 +45,23 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Deps are the dependencies of the normalizer.
+// Deps holds the dependencies of the normalizer.
 type Deps struct {
 	Log      Log
 	Producer Producer
 	Accounts Accounts
-	Tracer   *tracing.Tracer // nil turns tracing off
+	Tracer   *tracing.Tracer // nil disables tracing
 }
 
-// Accounts looks up which accounts exist.
+// Accounts checks whether accounts exist.
 type Accounts interface {
-	// Exists is called for every record, so it must be fast for known accounts. It
-	// checks the database before returning false, because the account may just have
-	// been created. On fault.KindUnavailable the caller retries.
+	// Exists is called for every record, so it must be fast for known accounts. Before
+	// it returns false it queries the database, because the account may just have been
+	// created. On fault.KindUnavailable the caller retries.
 	Exists(ctx context.Context, id string) (bool, error)
 }
 
-// Normalizer normalizes the partitions that its consumer group gives it.
+// Normalizer normalizes the partitions that its consumer group assigns to it.
 type Normalizer struct {
 	cfg      Config
 	deps     Deps
@@ -71,7 +71,7 @@ type Normalizer struct {
 	log      *slog.Logger
 }
 
-// New creates a Normalizer. It does nothing before Run.
+// New creates a Normalizer. It starts nothing; Run does.
 func New(cfg Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*Normalizer, error) {
 	cfg.Topics = slices.Clone(cfg.Topics)
 	if err := cfg.Validate(); err != nil {
@@ -85,7 +85,7 @@ func New(cfg Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*N
 	return &Normalizer{cfg: cfg, deps: deps, metrics: newMetrics(reg), panics: recoverer, log: log}, nil
 }
 
-// Run normalizes until ctx ends, then finishes its commits and returns nil.
+// Run normalizes until ctx ends, then commits the processed offsets and returns nil.
 func (n *Normalizer) Run(ctx context.Context) error {
 	if err := n.deps.Log.Work(ctx, n.cfg.Group, n.cfg.Topics, n.runPartition); err != nil {
 		return fmt.Errorf("normalizing: %w", err)

@@ -21,12 +21,12 @@ type partitionWorker struct {
 	next       kafka.LogPosition // in the raw log, after the last record processed
 	generation int               // of the raw log, see event.Position
 	prev       event.ID          // of the last record processed; 0 if unknown
-	deadBefore int64             // dead letters of records below this offset were written before
+	deadBefore int64             // dead letters of records below this offset were written earlier
 
 	batch      batch
 	state      *stateKeeper // nil if the route has no state
 	placements *placements  // nil if the route has none
-	oneAtATime bool         // a batch was refused as too large
+	oneAtATime bool         // a batch was rejected as too large
 }
 
 // runPartition normalizes one partition until ctx ends or an unexpected error
@@ -100,20 +100,20 @@ func (w *partitionWorker) processRecords(ctx context.Context) error {
 	}
 }
 
-// sameEpoch returns how many records from the front have the leader epoch of
-// the one processed before them.
+// sameEpoch returns the number of records at the front with the leader epoch of the
+// last processed record.
 func (w *partitionWorker) sameEpoch(records []kafka.Record) int {
 	epoch := w.next.LeaderEpoch
 	if epoch == kafka.UnknownEpoch {
 		epoch = records[0].LeaderEpoch
 	}
-	if records[len(records)-1].LeaderEpoch == epoch { // epochs never fall
+	if records[len(records)-1].LeaderEpoch == epoch { // epochs never decrease
 		return len(records)
 	}
 	return slices.IndexFunc(records, func(r kafka.Record) bool { return r.LeaderEpoch != epoch })
 }
 
-// processBatch normalizes one batch from the front of records, makes the outcome
+// processBatch normalizes one batch from the front of records, makes the result
 // durable and commits. It returns the number of records in the batch.
 func (w *partitionWorker) processBatch(ctx context.Context, records []kafka.Record) (n int, err error) {
 	b := &w.batch
@@ -151,8 +151,8 @@ func (w *partitionWorker) positionOf(raw *kafka.Record) event.Position {
 const maxFailures = 8
 
 // fillBatch fills the batch with at least one record from the front of records.
-// Records before a failing one are a batch of their own, so that they are not
-// delayed.
+// Records before a failing one form their own batch, so that the failure does not
+// delay them.
 func (w *partitionWorker) fillBatch(ctx context.Context, records []kafka.Record) error {
 	b := &w.batch
 	limit := len(records)
@@ -212,7 +212,7 @@ func (w *partitionWorker) splitBatch(ctx context.Context, records []kafka.Record
 	return 1, nil
 }
 
-// commit marks records, whose outcome is durable, as processed.
+// commit marks records, whose results are durable, as processed.
 func (w *partitionWorker) commit(records []kafka.Record) {
 	last := &records[len(records)-1]
 	w.prev = w.batch.last
@@ -224,8 +224,8 @@ func (w *partitionWorker) commit(records []kafka.Record) {
 	w.metrics.delay.Observe(time.Since(records[0].Time).Seconds())
 }
 
-// produceDeadLetters makes dead letters durable. One that is too large for
-// cc.dead is written without its value; its headers name the raw record.
+// produceDeadLetters writes dead letters durably. A dead letter that is too large for
+// cc.dead is written without its value; its headers identify the raw record.
 func (w *partitionWorker) produceDeadLetters(ctx context.Context, dead []kafka.Record) error {
 	err := w.produce(ctx, dead)
 	if fault.KindOf(err) != fault.KindTooLarge {
@@ -245,7 +245,7 @@ func (w *partitionWorker) produceDeadLetters(ctx context.Context, dead []kafka.R
 	return w.produce(ctx, dead)
 }
 
-// produceEvents makes the events of a batch durable and returns their offsets in the
+// produceEvents writes the events of a batch durably and returns their offsets in the
 // normalized topic.
 func (w *partitionWorker) produceEvents(ctx context.Context, events []kafka.Record) (written kafka.Appended, err error) {
 	if len(events) == 0 {

@@ -9,7 +9,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// accountLog is cc.accounts as far as this process has read it, shared by the
+// accountLog is the part of cc.accounts that this process has read, shared by the
 // workers of all partitions.
 type accountLog struct {
 	mu         sync.Mutex
@@ -17,13 +17,13 @@ type accountLog struct {
 	partitions map[int]map[string]event.Placement // by partition of cc.evt and account
 }
 
-// read reads cc.accounts up to its end and returns what it says of one partition.
+// read reads cc.accounts up to its end and returns the placements of one partition.
 func (l *accountLog) read(ctx context.Context, log Log, partition int) (map[string]event.Placement, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	add := func(r *kafka.Record) {
 		p, err := event.ParsePlacement(r.Key, r.Value)
-		if err != nil { // of another writer, or damaged: the account is written again
+		if err != nil { // written by another program, or damaged: write the account again
 			return
 		}
 		if l.partitions[p.Partition] == nil {
@@ -43,20 +43,20 @@ func (l *accountLog) read(ctx context.Context, log Log, partition int) (map[stri
 			l.next = end
 			return maps.Clone(l.partitions[partition]), nil
 		}
-		l.next = 0 // the topic has lost its end, or was created again
+		l.next = 0 // the topic was truncated or recreated
 	}
 }
 
-// placements keeps cc.accounts ahead of one partition of cc.evt. Its methods do
-// nothing on nil.
+// placements names accounts on cc.accounts before their first event in one partition
+// of cc.evt is written. Its methods do nothing on nil.
 type placements struct {
 	w     *partitionWorker
-	known map[string]struct{} // accounts that cc.accounts names for the partition
+	known map[string]struct{} // accounts named in cc.accounts for the partition
 }
 
-// keepPlacements loads the accounts of the partition. Where cc.accounts says
-// nothing of the partition, it is complete from here on, and before that for the
-// accounts of the state.
+// keepPlacements loads the accounts of the partition. If cc.accounts has no completion
+// of the partition, keepPlacements writes one for the current end, and names the
+// accounts of the state for the events before it.
 func (w *partitionWorker) keepPlacements(ctx context.Context) error {
 	p := &placements{w: w, known: map[string]struct{}{}}
 	complete := false
@@ -78,7 +78,7 @@ func (w *partitionWorker) keepPlacements(ctx context.Context) error {
 	if err := p.add(ctx, missing); err != nil {
 		return err
 	}
-	if !complete { // last, when all accounts before it are durable
+	if !complete { // last, after all accounts before it are durable
 		if err := p.add(ctx, []string{""}); err != nil {
 			return err
 		}
@@ -87,8 +87,8 @@ func (w *partitionWorker) keepPlacements(ctx context.Context) error {
 	return nil
 }
 
-// ensure makes the accounts of events known on cc.accounts. The events must be
-// produced after it.
+// ensure names the accounts of events on cc.accounts. Produce the events only after it
+// has returned.
 func (p *placements) ensure(ctx context.Context, events []kafka.Record) error {
 	if p == nil {
 		return nil
@@ -102,7 +102,7 @@ func (p *placements) ensure(ctx context.Context, events []kafka.Record) error {
 	return p.add(ctx, missing)
 }
 
-// add writes the accounts that are not known, as of the end of the partition.
+// add writes placements of unnamed accounts, at the current end of the partition.
 func (p *placements) add(ctx context.Context, accounts []string) error {
 	var records []kafka.Record
 	for _, account := range accounts {
@@ -113,5 +113,5 @@ func (p *placements) add(ctx context.Context, accounts []string) error {
 		placed := event.Placement{AccountID: account, Partition: p.w.Partition, Offset: p.w.state.at.Offset}
 		records = append(records, kafka.Record{Topic: event.TopicAccounts, Key: []byte(placed.Key()), Value: placed.Value()})
 	}
-	return p.w.produce(ctx, records) // its error ends the worker, and with it what is known
+	return p.w.produce(ctx, records) // an error ends the worker, and drops known
 }

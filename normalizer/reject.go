@@ -2,14 +2,14 @@ package normalizer
 
 import "trunkline/format"
 
-// The kinds of dead letters beside those of the formats.
+// Kinds of dead letters, in addition to those of the formats.
 const (
-	TooLarge       format.Kind = "too_large"       // its message would not fit the topic
-	UnknownFormat  format.Kind = "unknown_format"  // the format header names none of this topic
-	UnknownAccount format.Kind = "unknown_account" // names an account that does not exist
-	Unrecognised   format.Kind = "unrecognised"    // no format header, and keys that tell nothing
-	NoAccount      format.Kind = "no_account"      // neither the record nor its key names one
-	Internal       format.Kind = "internal"        // our own fault: normalizing it panicked, or failed maxFailures times
+	TooLarge       format.Kind = "too_large"       // its message exceeds the limit of the topic
+	UnknownFormat  format.Kind = "unknown_format"  // the format header names no format of this topic
+	UnknownAccount format.Kind = "unknown_account" // it names an account that does not exist
+	Unrecognised   format.Kind = "unrecognised"    // no format header, and unknown keys
+	NoAccount      format.Kind = "no_account"      // neither the record nor its key names an account
+	Internal       format.Kind = "internal"        // normalizing it panicked, or failed maxFailures times
 )
 
 var kinds = append(format.Kinds(), TooLarge, UnknownFormat, UnknownAccount, Unrecognised, NoAccount, Internal)

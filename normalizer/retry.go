@@ -8,11 +8,11 @@ import (
 	"trunkline/internal/retry"
 )
 
-// partitionBackoff is the waits of a worker before it tries again.
+// partitionBackoff is the pause of a worker before a retry.
 var partitionBackoff = retry.Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}
 
-// retry calls do until it does not fail with fault.KindUnavailable, with
-// growing waits between. It returns ctx's error when ctx ends.
+// retry calls do until it returns no fault.KindUnavailable, with increasing pauses. It
+// returns the error of ctx when ctx ends.
 func (w *partitionWorker) retry(ctx context.Context, doing string, do func() error) error {
 	return retry.Do(ctx, partitionBackoff, fault.IsUnavailable, func(err error, wait time.Duration) {
 		w.metrics.retries.Inc()

@@ -12,17 +12,17 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// route describes how records of a raw topic reach their normalized topic.
+// route describes the conversion of a raw topic to its normalized topic.
 type route struct {
 	raw, out string
 	ids      bool // records of out carry event ids
-	// normalize adds the message or row made of raw to the batch. A
-	// *format.Rejection makes raw a dead letter; another error is retried.
+	// normalize adds the message or row of raw to the batch. If it returns a
+	// *format.Rejection, raw becomes a dead letter; other errors are retried.
 	normalize func(ctx context.Context, b *batch, raw *kafka.Record, id event.ID) error
 }
 
-// formatUnknown is the original_format of a message whose record has nothing
-// but an account that could be recognised.
+// formatUnknown is the original_format of a message whose record was recognised only
+// by its account.
 const formatUnknown = "unknown"
 
 var routes = map[string]*route{
@@ -30,7 +30,7 @@ var routes = map[string]*route{
 	event.TopicCDRRaw: {raw: event.TopicCDRRaw, out: event.TopicCDR, normalize: normalizeCDR},
 }
 
-// normalizeEvent makes a raw record a channel message.
+// normalizeEvent converts a raw record to a channel message.
 func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.ID) error {
 	f, e, err := readEvent(b, raw)
 	if err != nil {
@@ -43,7 +43,7 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 	if e.Timestamp == 0 {
 		e.Timestamp = raw.Time.Unix()
 	}
-	from, queue := source(raw), e.Facts.QueueID // as the record names it
+	from, queue := source(raw), e.Facts.QueueID // as named by the record
 	if b.state != nil {
 		told := state.Event{ID: id, Account: account, Timestamp: e.Timestamp, Source: from, Identity: b.identity, Facts: e.Facts}
 		b.state.Apply(&told)
@@ -80,7 +80,7 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 	return b.add(out, headers)
 }
 
-// readEvent returns what the record says, and the name of its format.
+// readEvent returns the event in the record, and the name of the record's format.
 func readEvent(b *batch, raw *kafka.Record) (name string, e format.Event, err error) {
 	f, account, err := b.formatOf(raw)
 	if err != nil {
@@ -109,8 +109,8 @@ func (b *batch) cloudEventHeaders(m *event.Message) {
 	b.header(event.HeaderContentType, event.ContentTypeJSON)
 }
 
-// factHeaders adds the facts by which consumers select messages without reading
-// their values.
+// factHeaders adds headers with the facts, so that consumers can select messages
+// without reading their values.
 func (b *batch) factHeaders(f *event.Facts) {
 	b.header(event.HeaderName, string(f.Name))
 	for _, h := range [...]struct{ key, value string }{
@@ -122,7 +122,7 @@ func (b *batch) factHeaders(f *event.Facts) {
 	}
 }
 
-// normalizeCDR makes a raw call record a row.
+// normalizeCDR converts a raw call record to a row.
 func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) error {
 	f, _, err := b.formatOf(raw)
 	if err != nil {
@@ -149,7 +149,7 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 	if err != nil {
 		return fmt.Errorf("writing a row: %w", err)
 	}
-	out := kafka.Record{Value: value, Time: raw.Time} // its own bytes
+	out := kafka.Record{Value: value, Time: raw.Time} // not shared with the batch
 	headers := len(b.headers)
 	b.header(event.HeaderAccount, row.AccountID)
 	out.Key = b.headers[headers].Value
@@ -161,8 +161,8 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 	return b.add(out, headers)
 }
 
-// zone returns the time zone of that name, nil for none. It keeps the last one,
-// which is read from files.
+// zone returns the time zone of that name, nil for none. It caches the last one,
+// because loading a zone reads files.
 func (b *batch) zone(name []byte) (*time.Location, error) {
 	if len(name) == 0 {
 		return nil, nil
@@ -177,7 +177,7 @@ func (b *batch) zone(name []byte) (*time.Location, error) {
 	return b.timeZone, nil
 }
 
-// source returns the feed or key that sent the record.
+// source returns the feed or API key that sent the record.
 func source(raw *kafka.Record) string {
 	if s := raw.Header(event.HeaderSource); len(s) > 0 {
 		return string(s)

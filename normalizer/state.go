@@ -10,25 +10,25 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// stateKeeper keeps the state of one partition equal to the fold of cc.evt: of
-// this normalizer's own batches, and of what another one has written to it. Its
-// methods do nothing on a nil keeper.
+// stateKeeper keeps the state of one partition equal to the fold of cc.evt: of this
+// normalizer's own batches and of those of another one. Its methods do nothing on a
+// nil keeper.
 type stateKeeper struct {
 	w      *partitionWorker
 	state  *state.Partition
-	at     state.Position // up to where the state is the fold of cc.evt
-	newest *normalized    // of the events folded by catchUp
-	source event.Position // the highest of the events folded, see state.Position
+	at     state.Position // the state is the fold of cc.evt up to here
+	newest *normalized    // newest event folded by catchUp
+	source event.Position // the highest of the folded events, see state.Position
 	raw    event.Position // the last raw record processed, see state.Position
 	writer *stateWriter
-	sizes  [len(stateKinds)]int // as counted in the metric
+	sizes  [len(stateKinds)]int // as included in the metric
 }
 
 var stateKinds = [...]state.Kind{state.Agent, state.Call, state.Device}
 
-// keepState rebuilds the state from cc.state and cc.evt and starts writing it.
-// The context it returns ends with ctx, or when writing fails for good; stop ends
-// the writing.
+// keepState rebuilds the state from cc.state and cc.evt and starts to write it. The
+// returned context ends with ctx, or after a permanent write error; stop ends the
+// writing.
 func (w *partitionWorker) keepState(ctx context.Context) (_ context.Context, stop func(), err error) {
 	began := time.Now()
 	k := &stateKeeper{w: w, state: state.NewPartition()}
@@ -40,7 +40,7 @@ func (w *partitionWorker) keepState(ctx context.Context) (_ context.Context, sto
 	k.writer = newStateWriter(w, view, last, next)
 	if position := view.Position(); position != nil {
 		k.at = *position
-		k.source, _ = position.Repeats() // zero where none is known
+		k.source, _ = position.Repeats() // zero if unknown
 		k.raw, _ = event.ParsePosition(position.SourcePosition)
 		err = w.retry(ctx, "checking the normalized log", func() error { return k.checkPosition(ctx) })
 	} else {
@@ -75,8 +75,8 @@ func (w *partitionWorker) keepState(ctx context.Context) (_ context.Context, sto
 	return ctx, stop, nil
 }
 
-// readState reads the partition of cc.state whole, and returns the offset after
-// its last record.
+// readState reads the whole partition of cc.state and returns the offset after its
+// last record.
 func (w *partitionWorker) readState(ctx context.Context) (view *state.View, last lastRecords, next int64, err error) {
 	err = w.retry(ctx, "reading the state", func() (err error) {
 		var foreign error
@@ -101,12 +101,12 @@ func (w *partitionWorker) readState(ctx context.Context) (view *state.View, last
 	return view, last, next, err
 }
 
-// maxFirstFold bounds the events that are folded where cc.state says nothing.
+// maxFirstFold bounds the events folded when cc.state is empty.
 const maxFirstFold = 1 << 20
 
-// begin sets the state to begin empty where the events of cc.evt have facts: this
-// is the first start with a state, or cc.state is lost. Events before that are not
-// in it.
+// begin initializes an empty state at the first event of cc.evt with facts, at the
+// first start with a state or after cc.state was lost. The state does not include
+// earlier events.
 func (k *stateKeeper) begin(ctx context.Context) error {
 	id, err := k.w.deps.Log.TopicID(ctx, k.w.out)
 	if err != nil {
@@ -116,7 +116,7 @@ func (k *stateKeeper) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Those without facts come first: they were written before messages had them.
+	// Messages without facts come first: they were written before facts existed.
 	low, high := max(first, end-maxFirstFold), end
 	for low < high {
 		middle := low + (high-low)/2
@@ -141,7 +141,7 @@ func (k *stateKeeper) begin(ctx context.Context) error {
 	}
 	k.state.Start(k.at.EventID)
 	newest := k.at.EventID
-	if newest == 0 && low > 0 && low < end { // what was before it is deleted
+	if newest == 0 && low > 0 && low < end { // the events before low are deleted
 		err = k.w.deps.Log.Scan(ctx, k.w.out, k.w.Partition, low, low+1, func(r *kafka.Record) { newest, _ = event.MessageID(r.Value) })
 	}
 	if newest != 0 {
@@ -150,8 +150,7 @@ func (k *stateKeeper) begin(ctx context.Context) error {
 	return err
 }
 
-// hasFacts reports whether the first message at offset from or after it, but
-// before to, has facts.
+// hasFacts reports whether the first message with an offset in [from, to) has facts.
 func (k *stateKeeper) hasFacts(ctx context.Context, from, to int64) (has bool, err error) {
 	found := false
 	err = k.w.deps.Log.Scan(ctx, k.w.out, k.w.Partition, from, min(to, from+recentRecords), func(r *kafka.Record) {
@@ -162,10 +161,10 @@ func (k *stateKeeper) hasFacts(ctx context.Context, from, to int64) (has bool, e
 	return has, err
 }
 
-// checkPosition moves the state to where cc.evt continues, when it does not at its
-// position. Events that are lost there are missing from the state, or are in the
-// state alone: their raw records, if they still exist, are normalized again with
-// the ids that they had, and change nothing.
+// checkPosition moves the state to the continuation of cc.evt if the log does not
+// continue at the state's position. Events lost from cc.evt are missing in the state
+// or only in the state: their raw records, if they still exist, are normalized again
+// with the same ids and do not change the state.
 func (k *stateKeeper) checkPosition(ctx context.Context) error {
 	topicID, err := k.w.deps.Log.TopicID(ctx, k.w.out)
 	if err != nil {
@@ -173,7 +172,7 @@ func (k *stateKeeper) checkPosition(ctx context.Context) error {
 	}
 	at := kafka.LogPosition{Offset: k.at.Offset, LeaderEpoch: k.at.LeaderEpoch}
 	if at.TopicID, err = kafka.ParseTopicID(k.at.TopicID); err != nil {
-		at.TopicID = topicID // written where topics have no ids
+		at.TopicID = topicID // written when topics had no ids
 	}
 	err = k.w.deps.Log.CheckPosition(ctx, k.w.out, k.w.Partition, at)
 	if gap, ok := kafka.PassableGap(err); ok {
@@ -185,8 +184,9 @@ func (k *stateKeeper) checkPosition(ctx context.Context) error {
 	return err
 }
 
-// followState folds the events that another normalizer has written, and continues
-// after them where it is ahead: so the state is never that of a later event.
+// followState folds the events written by another normalizer and, if that one is
+// ahead, continues after them: so the state never includes a later event than the
+// worker has reached.
 func (w *partitionWorker) followState(ctx context.Context) error {
 	if err := w.state.catchUp(ctx); err != nil || !w.state.isAhead() {
 		return err
@@ -196,14 +196,14 @@ func (w *partitionWorker) followState(ctx context.Context) error {
 	return w.handleGap(ctx, err)
 }
 
-// isAhead reports whether events are folded that the worker has not come to.
+// isAhead reports whether the folded events are ahead of the worker.
 func (k *stateKeeper) isAhead() bool {
 	return k != nil && k.newest != nil &&
 		k.newest.position.Compare(event.Position{Offset: k.w.next.Offset - 1, Generation: k.w.generation}) > 0
 }
 
-// foldRecords is the number of events after which catchUp hands on what they
-// changed: little enough for one request.
+// foldRecords is the number of events after which catchUp passes the changes to the
+// writer, small enough for one request.
 const foldRecords = 500
 
 // catchUp folds the events of cc.evt after the state's position.
@@ -253,10 +253,10 @@ func (k *stateKeeper) fold(ctx context.Context, to int64) error {
 	return err
 }
 
-// commit makes the state after a batch final, which ends with the raw record at
-// last and whose events are durable. Where they are not just behind what the state
-// has folded, another normalizer has written events between, or they were written
-// twice: then the log says what comes first.
+// commit makes the state after a batch final. The batch ends with the raw record at
+// last, and its events are durable. If they do not directly follow the folded events,
+// another normalizer has written events between them, or they were written twice: then
+// commit folds the log instead.
 func (k *stateKeeper) commit(ctx context.Context, last event.Position, events []kafka.Record, written kafka.Appended) error {
 	if k == nil {
 		return nil
@@ -279,7 +279,7 @@ func (k *stateKeeper) commit(ctx context.Context, last event.Position, events []
 	return k.handOn(ctx)
 }
 
-// folded records the source position of an event that was folded.
+// folded records the source position of a folded event.
 func (k *stateKeeper) folded(position event.Position) {
 	if k.at.EventPosition == "" || position.Compare(k.source) > 0 {
 		k.source, k.at.EventPosition = position, position.String()
@@ -287,15 +287,15 @@ func (k *stateKeeper) folded(position event.Position) {
 	k.processed(position)
 }
 
-// processed records that the raw records up to a position are events, dead letters
-// or dropped.
+// processed records that all raw records up to a position are events, dead letters or
+// dropped.
 func (k *stateKeeper) processed(position event.Position) {
 	if k.at.SourcePosition == "" || position.Compare(k.raw) > 0 {
 		k.raw, k.at.SourcePosition = position, position.String()
 	}
 }
 
-// handOn gives what has changed to the writer.
+// handOn passes the changes to the writer.
 func (k *stateKeeper) handOn(ctx context.Context) error {
 	k.at.EventID = k.state.Last()
 	var changes []state.Change
@@ -304,8 +304,8 @@ func (k *stateKeeper) handOn(ctx context.Context) error {
 	return k.writer.add(ctx, changes, k.at)
 }
 
-// count sets the share of this partition in the metric of entries: its sizes, or
-// with 0 or less none.
+// count sets this partition's share of the entries metric: its sizes, or nothing if
+// sign is 0 or less.
 func (k *stateKeeper) count(sign int) {
 	for i, kind := range stateKinds {
 		size := 0

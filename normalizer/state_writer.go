@@ -12,44 +12,43 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// stateWriter writes the state of one partition to cc.state, behind the worker:
-// while one record batch is on its way, what changes gathers in the next one. Its
-// goroutine is run.
+// stateWriter writes the state of one partition to cc.state, asynchronously: it
+// collects changes while a record batch is in flight. Its goroutine is run.
 type stateWriter struct {
 	w    *partitionWorker
-	wake chan struct{} // something was added
-	room chan struct{} // something was taken
+	wake chan struct{} // signals that changes were added
+	room chan struct{} // signals that changes were taken
 
 	mu       sync.Mutex
 	pending  map[state.Key]state.Change
 	bytes    int            // of pending
-	position state.Position // after pending
+	position state.Position // position after the pending changes
 	moved    bool           // position is not written yet
 
-	// Of run:
-	held     map[state.Key]state.Value // what the topic has to say
+	// The fields below belong to run.
+	held     map[state.Key]state.Value // values that the topic must have
 	heldAt   state.Position
-	next     int64                      // offset after the last record of the topic that is known
-	wrote    time.Time                  // the last record batch
-	checkAt  time.Time                  // when to look for what another normalizer wrote; zero: done
-	foreign  map[state.Key]state.Record // the last records that another normalizer may have written
-	rewrites map[state.Key]state.Change // of held, to be written again
-	overlap  bool                       // there is something new in foreign or rewrites
+	next     int64                      // offset after the last known record of the topic
+	wrote    time.Time                  // time of the last record batch
+	checkAt  time.Time                  // when to check for records of another normalizer; zero: done
+	foreign  map[state.Key]state.Record // last records of keys that another normalizer may have written
+	rewrites map[state.Key]state.Change // values of held to write again
+	overlap  bool                       // foreign or rewrites has new elements
 }
 
 const (
-	// positionEvery is the time between records of a position alone. A resync of a feed
-	// waits for it.
+	// positionEvery is the interval of records with a position alone. A feed's resync
+	// waits for them.
 	positionEvery = 300 * time.Millisecond
-	// gatherState is the least time between record batches, unless what waits
-	// fills half a request: under load an entry changes several times in it and is
-	// written once.
+	// gatherState is the minimum time between record batches, unless the pending
+	// changes fill half a request: under load an entry changes several times within it
+	// and is written once.
 	gatherState = 100 * time.Millisecond
 )
 
-// lastRecords has the last record of each key, which compaction keeps.
+// lastRecords holds the last record of each key, which compaction keeps.
 type lastRecords struct {
-	entries  map[state.Key]state.Record // and tombstones
+	entries  map[state.Key]state.Record // including tombstones
 	position *state.Position
 }
 
@@ -61,9 +60,9 @@ func (l *lastRecords) add(r state.Record) {
 	}
 }
 
-// newStateWriter returns the writer of a partition whose records, up to offset
-// next, are those of view. Where the last one of a key is not what view has, a
-// normalizer that was late has written it.
+// newStateWriter returns the writer of a partition whose records before offset next
+// are in view. If the last record of a key differs from view, a former normalizer of
+// the partition wrote it late.
 func newStateWriter(w *partitionWorker, view *state.View, last lastRecords, next int64) *stateWriter {
 	s := &stateWriter{
 		w: w, wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
@@ -78,8 +77,8 @@ func newStateWriter(w *partitionWorker, view *state.View, last lastRecords, next
 	return s
 }
 
-// add takes what has changed up to a position. It waits while what was added
-// before fills a request.
+// add adds the changes up to a position. It waits while the pending changes fill a
+// request.
 func (s *stateWriter) add(ctx context.Context, changes []state.Change, position state.Position) error {
 	size := 0
 	for i := range changes {
@@ -117,8 +116,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// run writes what is added until ctx ends. Its error is one that trying again
-// does not help with.
+// run writes changes until ctx ends. It returns an error only if retries are useless.
 func (s *stateWriter) run(ctx context.Context) error {
 	for {
 		changes, position, due := s.take()
@@ -140,7 +138,7 @@ func (s *stateWriter) run(ctx context.Context) error {
 	}
 }
 
-// ignoreEnd returns err unless it comes from the end of ctx.
+// ignoreEnd returns err, or nil if the end of ctx caused it.
 func ignoreEnd(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -148,7 +146,7 @@ func ignoreEnd(ctx context.Context, err error) error {
 	return err
 }
 
-// await waits until there may be something to do. Its error is ctx's.
+// await waits until there may be something to write. Its error is that of ctx.
 func (s *stateWriter) await(ctx context.Context) error {
 	until := time.Time{}
 	s.mu.Lock()
@@ -177,8 +175,8 @@ func (s *stateWriter) await(ctx context.Context) error {
 	return nil
 }
 
-// take takes what is to be written now, at most one request. A position alone is,
-// when none was written for a while.
+// take takes the changes to write now, at most one request. It takes a position alone
+// if none was written for positionEvery.
 func (s *stateWriter) take() (changes []state.Change, position state.Position, due bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,10 +247,10 @@ func (s *stateWriter) write(ctx context.Context, changes []state.Change, positio
 	return s.checkOverlap(ctx)
 }
 
-// checkOverlap reads the records of the topic that are not known to be this
-// writer's own. Compaction keeps the last record of each key: where another
-// normalizer's, which had not stopped yet, has become the last one, the held one
-// is written again. Where the topic has lost its end, all are.
+// checkOverlap reads the records of the topic that this writer may not have written.
+// Compaction keeps the last record of each key: if a record of another normalizer,
+// which had not stopped yet, is the last one, the held value is written again. If the
+// topic was truncated, all values are.
 func (s *stateWriter) checkOverlap(ctx context.Context) error {
 	var last lastRecords
 	var end int64
@@ -260,7 +258,7 @@ func (s *stateWriter) checkOverlap(ctx context.Context) error {
 		reset := func() { last = lastRecords{entries: map[state.Key]state.Record{}} }
 		end, err = s.w.deps.Log.ScanCompacted(ctx, event.TopicState, s.w.Partition, s.next, reset, func(r *kafka.Record) {
 			record, err := state.ParseRecord(string(r.Key), r.Value, r.Header(state.HeaderEventID))
-			if err == nil { // else of another writer
+			if err == nil { // else written by another program
 				last.add(record)
 			}
 		})
@@ -285,7 +283,7 @@ func (s *stateWriter) checkOverlap(ctx context.Context) error {
 	return nil
 }
 
-// rewriteAll writes everything that is held again.
+// rewriteAll schedules all held values to be written again.
 func (s *stateWriter) rewriteAll() {
 	s.overlap = true
 	for key, v := range s.held {
@@ -296,9 +294,9 @@ func (s *stateWriter) rewriteAll() {
 	s.moved = true
 }
 
-// repair finds what is to be written again of what another normalizer has
-// written. One that is ahead of this one is not corrected until it is reached.
-// The caller holds mu, and nothing is pending.
+// repair collects the held values to write again after another normalizer has
+// overwritten them. If that normalizer is ahead, repair waits until this one has
+// reached its position. The caller holds mu, and nothing is pending.
 func (s *stateWriter) repair() {
 	repaired := 0
 	for key, r := range s.foreign {

@@ -11,12 +11,12 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// takeOver finds where to continue: after the raw record of the newest position in
-// the normalized topic. The group's commit only records how far dead letters were
-// written, since nothing of them is in the normalized topic: it may be ahead of
-// what that topic holds (the topic lost its end) or behind it (it is flushed
-// once a second). Records between the newest position and the commit are
-// normalized again; their dead letters are not written again.
+// takeOver finds the raw record to continue with: the one after the newest position in
+// the normalized topic. The group's commit only records up to where dead letters were
+// written, since the normalized topic does not include them: the commit may be ahead
+// of that topic (which was truncated) or behind it (commits are flushed once a
+// second). Records between the newest position and the commit are normalized again,
+// but their dead letters are not written again.
 func (w *partitionWorker) takeOver(ctx context.Context) error {
 	err := w.retry(ctx, "taking over", func() error {
 		newest, err := w.newestNormalized(ctx)
@@ -28,7 +28,7 @@ func (w *partitionWorker) takeOver(ctx context.Context) error {
 	return w.handleGap(ctx, err)
 }
 
-// normalized holds a normalized record's references to its raw record.
+// normalized holds the references of a normalized record to its raw record.
 type normalized struct {
 	position event.Position
 	id       event.ID
@@ -36,8 +36,8 @@ type normalized struct {
 }
 
 // startAfter sets the worker to continue after the raw record of newest; nil means
-// that no normalized record is known. It returns *kafka.GapError when the raw
-// log does not continue there.
+// that there is no normalized record. It returns *kafka.GapError if the raw log does
+// not continue there.
 func (w *partitionWorker) startAfter(ctx context.Context, newest *normalized) error {
 	topicID, err := w.deps.Log.TopicID(ctx, w.raw)
 	if err != nil {
@@ -64,25 +64,25 @@ func (w *partitionWorker) startAfter(ctx context.Context, newest *normalized) er
 	if err != nil {
 		return err
 	}
-	if ok && (committed < first || written > 0) { // written: retention took all that was normalized
+	if ok && (committed < first || written > 0) { // retention has deleted all normalized records
 		w.next.Offset = committed
 	}
 	return w.deps.Log.CheckPosition(ctx, w.raw, w.Partition, w.next)
 }
 
-// How many records at the end of a normalized partition are looked through for
-// its newest position: always, while the newest one is behind the commit
-// (normalizers that overlap write out of order), and while none is found.
+// Number of records at the end of a normalized partition that are searched for its
+// newest position: always, while the newest one is behind the commit (overlapping
+// normalizers write out of order), and while none is found.
 const (
 	recentRecords  = 512
 	overlapRecords = 16 * recentRecords
 	foreignRecords = 256 * recentRecords
 )
 
-// newestNormalized finds the newest position at the end of the normalized
-// partition. It is mostly the last record's. A normalizer that was slow to stop
-// may have written older ones behind it; a record may be damaged, or not ours.
-// It returns nil when there is none.
+// newestNormalized finds the newest position at the end of the normalized partition.
+// Usually the last record has it. A normalizer that stopped late may have written
+// older ones after it; a record may be damaged or written by another program. It
+// returns nil if there is none.
 func (w *partitionWorker) newestNormalized(ctx context.Context) (*normalized, error) {
 	first, end, err := w.deps.Log.Offsets(ctx, w.out, w.Partition)
 	if err != nil {
@@ -116,7 +116,7 @@ func (w *partitionWorker) newestNormalized(ctx context.Context) (*normalized, er
 	return newest, nil
 }
 
-// readNormalized reads what a normalized record says of its raw record.
+// readNormalized reads the references of a normalized record to its raw record.
 func (w *partitionWorker) readNormalized(r *kafka.Record) (*normalized, error) {
 	position, err := event.ParsePosition(string(r.Header(event.HeaderPosition)))
 	if err != nil {
@@ -126,7 +126,7 @@ func (w *partitionWorker) readNormalized(r *kafka.Record) (*normalized, error) {
 		return nil, fmt.Errorf("it comes from partition %d", position.Partition)
 	}
 	n := &normalized{position: position, log: kafka.LogPosition{Offset: position.Offset + 1, LeaderEpoch: kafka.UnknownEpoch}}
-	if log := r.Header(event.HeaderSourceLog); log != nil { // older records have none
+	if log := r.Header(event.HeaderSourceLog); log != nil { // older records do not have it
 		if n.log.TopicID, n.log.LeaderEpoch, err = parseSourceLog(string(log)); err != nil {
 			return nil, err
 		}
@@ -157,9 +157,9 @@ func parseSourceLog(s string) (kafka.TopicID, int32, error) {
 	return id, int32(epoch), nil
 }
 
-// changeEpoch checks, before the first record of another leader epoch is
-// processed, that the new leader has all records that were normalized: those of
-// this worker, and those of another that was slow to stop and is ahead of it.
+// changeEpoch checks, before the first record of another leader epoch is processed,
+// that the new leader has all raw records that were normalized, by this worker or by
+// another one that stopped late and is ahead of it.
 func (w *partitionWorker) changeEpoch(ctx context.Context) error {
 	err := w.retry(ctx, "checking the raw log", func() error {
 		if err := w.deps.Log.CheckPosition(ctx, w.raw, w.Partition, w.next); err != nil {
@@ -181,15 +181,14 @@ func (w *partitionWorker) changeEpoch(ctx context.Context) error {
 	return nil
 }
 
-// handleGap sets the worker to where the raw log continues, when err says that it
-// does not at w.next. Other errors are returned.
+// handleGap moves the worker to where the raw log continues, if err is a gap at
+// w.next. It returns other errors.
 func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
 	found, ok := errors.AsType[*kafka.GapError](err)
 	if !ok {
 		return err
 	}
-	// A reader knows only an offset. Topic id and epoch make it possible to
-	// detect truncation.
+	// A reader has only an offset; topic id and epoch are needed to detect truncation.
 	checked := w.retry(ctx, "checking the raw log", func() error {
 		return w.deps.Log.CheckPosition(ctx, w.raw, w.Partition, w.next)
 	})
@@ -212,7 +211,7 @@ func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
 	return nil
 }
 
-// skip sets the worker to continue after records that are lost.
+// skip moves the worker behind lost records.
 func (w *partitionWorker) skip(gap *kafka.GapError) {
 	lost := max(gap.Resume-max(w.next.Offset, w.deadBefore), 0)
 	w.metrics.lost.WithLabelValues(w.raw).Add(float64(lost))
@@ -221,9 +220,9 @@ func (w *partitionWorker) skip(gap *kafka.GapError) {
 	w.next.Offset, w.next.LeaderEpoch = gap.Resume, kafka.UnknownEpoch
 }
 
-// restart continues in a raw log that was cut or created again. Offsets are given
-// out again there, so that the positions of its records have the next
-// generation, unless another worker has begun one. Ids continue from the newest.
+// restart continues in a raw log that was truncated or recreated. Its offsets are used
+// a second time, so the positions of its records have the next generation, unless
+// another worker has already started it. Ids continue from the newest.
 func (w *partitionWorker) restart(ctx context.Context, gap *kafka.GapError) error {
 	w.metrics.restarts.WithLabelValues(w.raw, string(gap.Kind)).Inc()
 	w.log.Error("raw log truncated: acknowledged records may be lost", "topic", w.raw, "partition", w.Partition, "kind", gap.Kind,
@@ -256,7 +255,7 @@ func (w *partitionWorker) restart(ctx context.Context, gap *kafka.GapError) erro
 	})
 }
 
-// startAt sets the worker to continue at an offset of the raw log as it is now.
+// startAt moves the worker to an offset of the current raw log.
 func (w *partitionWorker) startAt(ctx context.Context, offset int64) error {
 	topicID, err := w.deps.Log.TopicID(ctx, w.raw)
 	w.next = kafka.LogPosition{TopicID: topicID, Offset: offset, LeaderEpoch: kafka.UnknownEpoch}

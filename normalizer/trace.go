@@ -6,19 +6,19 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// traces has the spans of those records of a batch that are in a sampled trace,
-// from the start of processing until the outcome is durable. With tracing off
-// there are none.
+// traces holds the spans of those records of a batch that are in a sampled trace, from
+// the start of processing until the result is durable. It is empty while tracing is
+// disabled.
 type traces struct {
 	tracer  *tracing.Tracer
 	group   string
-	current tracing.Carrier // of the current record; zero: it has no span
+	current tracing.Carrier // of the current record; zero: no span
 	spans   []tracing.Span
-	sampled bool // the last span is that of the current record
+	sampled bool // the last span belongs to the current record
 }
 
-// reset drops the spans of a batch that is begun again. A span that is not ended
-// is not sent.
+// reset drops the spans of a batch that is started again. A span without an end is not
+// exported.
 func (t *traces) reset() {
 	clear(t.spans)
 	t.spans, t.current, t.sampled = t.spans[:0], tracing.Carrier{}, false
@@ -58,7 +58,7 @@ func (t *traces) discard() {
 	t.current, t.sampled = tracing.Carrier{}, false
 }
 
-// end ends the spans: what became of the records is durable.
+// end ends the spans after the results of the records are durable.
 func (t *traces) end() {
 	for _, span := range t.spans {
 		span.End(nil)

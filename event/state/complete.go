@@ -2,8 +2,8 @@ package state
 
 import "trunkline/event"
 
-// complete adds to the facts what the state before the event knows, and returns
-// the entries of its agent and its call, nil: none.
+// complete adds facts that follow from the state before the event, and returns the
+// entries of its agent and its call; nil: none.
 func (p *Partition) complete(e *Event) (agent, call *Entry) {
 	f, account := &e.Facts, e.Account
 	call = p.lookup(account, Call, f.CallID)
@@ -34,7 +34,7 @@ func (p *Partition) complete(e *Event) (agent, call *Entry) {
 	return agent, call
 }
 
-// completeCall adds what is known of the event's call.
+// completeCall adds known facts of the event's call.
 func completeCall(f *event.Facts, call *Entry) {
 	fill(&f.QueueID, call.QueueID)
 	fill(&f.Caller, call.Caller)
@@ -44,8 +44,8 @@ func completeCall(f *event.Facts, call *Entry) {
 	switch f.Name {
 	case event.NameQueueCallEntered:
 	case event.NameCallCreated, event.NameCallRinging, event.NameCallAnswered, event.NameCallBridged:
-		// The caller's own channel: only the queue or the event itself can say
-		// that an agent has the call.
+		// This is the caller's own channel: only the queue or the event itself can
+		// tell that an agent has the call.
 		if call.State == event.Talking || call.State == event.Held {
 			fill(&f.AgentID, call.AgentID)
 		}
@@ -54,8 +54,8 @@ func completeCall(f *event.Facts, call *Entry) {
 	}
 }
 
-// completeAgent finds the name that only the state before makes known. call is the
-// agent's, nil: none.
+// completeAgent replaces the name by a more specific one that depends on the state
+// before the event. call is the agent's call, nil: none.
 func completeAgent(f *event.Facts, agent, call *Entry) {
 	atWork := f.AtWork && agent != nil
 	f.AtWork = false
@@ -83,8 +83,8 @@ func completeAgent(f *event.Facts, agent, call *Entry) {
 	}
 }
 
-// completeAtWork sets the state of an agent that is at work and has a call: that of the
-// call.
+// completeAtWork sets the state of an agent that is at work and has a call to the
+// state for that call.
 func completeAtWork(f *event.Facts, agent, call *Entry) {
 	switch {
 	case onCall(agent.State):
@@ -103,9 +103,9 @@ func completeAtWork(f *event.Facts, agent, call *Entry) {
 	}
 }
 
-// completeMembership finds logins and logouts where a platform has no others than
-// joining the first queue and leaving the last one: its facts say the state that
-// the agent then is in.
+// completeMembership finds logins and logouts on platforms whose only login is joining
+// the first queue and whose only logout is leaving the last one: the facts contain the
+// resulting state of the agent.
 func completeMembership(f *event.Facts, agent *Entry) {
 	switch {
 	case f.Name == event.NameAgentQueueJoin && f.State != "" && agent != nil && agent.State == event.Offline:
@@ -114,7 +114,7 @@ func completeMembership(f *event.Facts, agent *Entry) {
 		if agent != nil && agent.State != event.Offline && len(agent.Queues) == 1 && agent.Queues[0] == f.QueueID {
 			f.Name = event.NameAgentLogout
 		} else {
-			f.State = "" // it is still in others, or not known
+			f.State = "" // it is still a member of others, or unknown
 		}
 	}
 }
@@ -125,7 +125,7 @@ func previous(f *event.Facts, e *Entry) {
 	}
 }
 
-// durations adds how long the call waited or was talked on.
+// durations adds the waiting and talking time of the call.
 func durations(f *event.Facts, call *Entry, after event.State, now int64) {
 	if call.State == event.Ended {
 		return
@@ -139,7 +139,8 @@ func durations(f *event.Facts, call *Entry, after event.State, now int64) {
 	}
 }
 
-// between returns a duration of two times of which one may be in whole seconds.
+// between returns the duration between two times, one of which may have a resolution
+// of seconds.
 func between(from, to int64) event.Millis {
 	if to < from && from-to < 1000 {
 		to = from

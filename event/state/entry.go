@@ -14,7 +14,7 @@ import (
 // Kind is the kind of object that an entry describes.
 type Kind string
 
-// The kinds. Identity and PositionKind are those of records that are about no
+// The kinds. Identity and PositionKind are the kinds of records that describe no
 // agent, call or device, see Numbers and Position.
 const (
 	Agent        Kind = "agent"
@@ -24,19 +24,19 @@ const (
 	PositionKind Kind = "position"
 )
 
-// Key names an agent, call or device: the source's own id, within its account. Of
-// kind Identity it names Numbers, and has no account.
+// Key identifies an agent, call or device: by its id at the source, within its
+// account. With kind Identity it identifies Numbers, and has no account.
 type Key struct {
 	Account string
 	Kind    Kind
 	ID      string
 }
 
-// String returns the key of the entry's record on cc.state:
-// <account>|<kind>|<id>. An account has no "|"; an id may.
+// String returns the key of the entry's record on cc.state: <account>|<kind>|<id>. An
+// account contains no "|"; an id may.
 func (k Key) String() string { return k.Account + "|" + string(k.Kind) + "|" + k.ID }
 
-// ParseKey reads the key of a record on cc.state.
+// ParseKey parses the key of a record on cc.state.
 func ParseKey(s string) (Key, error) {
 	account, rest, ok := strings.Cut(s, "|")
 	kind, id, ok2 := strings.Cut(rest, "|")
@@ -51,32 +51,32 @@ func ParseKey(s string) (Key, error) {
 }
 
 // Value is the value of a record on cc.state other than a Position: an *Entry or
-// *Numbers. Values are never changed, only replaced, so they may be kept.
+// *Numbers. Values are immutable, so they may be retained.
 type Value interface {
 	Key() Key
 	// Append appends the value of the record.
 	Append(dst []byte) []byte
 
-	lastEvent() event.ID // that changed it
+	lastEvent() event.ID // the event that last changed it
 	class() class
-	bytes() int // of its record, estimated
+	bytes() int // estimated size of its record
 }
 
-// Entry is the state of one agent, call or device: the value of a record on
-// cc.state. Its facts are those last known, not only those of the last event.
+// Entry is the state of one agent, call or device: the value of a record on cc.state.
+// It holds the last known value of each fact, not only the facts of the last event.
 type Entry struct {
 	AccountID string   `json:"account_id"`
 	Kind      Kind     `json:"kind"`
 	ID        string   `json:"id"`
-	EventID   event.ID `json:"event_id"` // the last event that changed the entry, or one up to an hour before the last about it
-	Since     int64    `json:"since"`    // Unix seconds, when State was last entered
+	EventID   event.ID `json:"event_id"` // the last event that changed the entry, or one up to an hour before the last event about it
+	Since     int64    `json:"since"`    // Unix seconds of the change to State
 	event.Facts
-	Source string   `json:"source,omitempty"` // metadata.source of the last event about it, call.progress aside
-	Queues []string `json:"queues,omitempty"` // agent: the queues it is a member of, sorted
-	// AfterCall is the state that an agent enters when its call is over; "": available.
+	Source string   `json:"source,omitempty"` // metadata.source of the last event about it, except call.progress
+	Queues []string `json:"queues,omitempty"` // agent: its queues, sorted
+	// AfterCall is the state of the agent after its current call; "": available.
 	AfterCall  event.State `json:"after_call,omitempty"`
-	EnteredMS  int64       `json:"entered_ms,omitempty"`  // call: Unix milliseconds, when it entered its queue
-	AnsweredMS int64       `json:"answered_ms,omitempty"` // call: Unix milliseconds, when an agent answered it
+	EnteredMS  int64       `json:"entered_ms,omitempty"`  // call: Unix milliseconds of its entry into the queue
+	AnsweredMS int64       `json:"answered_ms,omitempty"` // call: Unix milliseconds of the answer by an agent
 }
 
 // Key returns the entry's key.
@@ -85,28 +85,28 @@ func (e *Entry) Key() Key { return Key{e.AccountID, e.Kind, e.ID} }
 // PositionKey is the key of a partition's Position on cc.state.
 const PositionKey = "|position"
 
-// HeaderEventID is the header of a tombstone that has the id of the event with
-// which the entry was forgotten.
+// HeaderEventID is the header of a tombstone with the id of the event at which the
+// entry was deleted.
 const HeaderEventID = "event_id"
 
-// Position says how far the state of a partition goes: it is the fold of the
-// facts of all events before Offset. It is the last record of each batch
-// written to cc.state, in the same record batch as the entries that it covers.
+// Position is the position up to which the state of a partition is complete: the fold
+// of the facts of all events before Offset. It is the last record of each record batch
+// on cc.state, after the entries that it covers.
 type Position struct {
 	Kind        Kind     `json:"kind"`               // PositionKind
-	EventID     event.ID `json:"event_id,omitempty"` // the last event folded; absent: none yet
+	EventID     event.ID `json:"event_id,omitempty"` // the last event folded; absent: none
 	Offset      int64    `json:"offset"`             // in cc.evt, after that event
 	LeaderEpoch int32    `json:"leader_epoch"`       // of that event's record; -1 unknown
 	TopicID     string   `json:"topic_id"`           // of cc.evt
-	// SourcePosition is the last raw record processed: each up to it is an event
-	// before Offset, a dead letter, or was dropped as the second copy of an event.
-	// "" where none is known.
+	// SourcePosition is the last processed raw record: each raw record up to it is an
+	// event before Offset, a dead letter, or was dropped as a repeated event. "":
+	// unknown.
 	SourcePosition string `json:"source_position,omitempty"`
-	// EventPosition is the highest source_position of the events folded, by which a
-	// repeat behind Offset is known. Where it is absent, SourcePosition is.
+	// EventPosition is the highest source_position of the folded events, which
+	// identifies repeats after Offset. If absent, SourcePosition does.
 	EventPosition string `json:"event_position,omitempty"`
-	// Since is when the state was first kept, Unix seconds: events before it
-	// have no facts and are not in it.
+	// Since is the start of the state, Unix seconds: earlier events have no facts and
+	// are not included.
 	Since int64 `json:"since"`
 }
 
@@ -114,11 +114,11 @@ type Position struct {
 func (p *Position) Append(dst []byte) []byte {
 	value := *p
 	value.Kind = PositionKind
-	text, _ := json.Marshal(value) // strings and numbers always marshal
+	text, _ := json.Marshal(value) // marshalling strings and numbers cannot fail
 	return append(dst, text...)
 }
 
-// Behind reports whether the state of q goes further than that of p.
+// Behind reports whether the state of q is ahead of that of p.
 func (p *Position) Behind(q *Position) bool {
 	if p.EventID != q.EventID {
 		return p.EventID < q.EventID
@@ -126,7 +126,7 @@ func (p *Position) Behind(q *Position) bool {
 	return p.processed() < q.processed()
 }
 
-// processed returns SourcePosition as a number that rises.
+// processed returns SourcePosition as an increasing number.
 func (p *Position) processed() int64 {
 	at, err := event.ParsePosition(p.SourcePosition)
 	if err != nil {
@@ -135,8 +135,8 @@ func (p *Position) processed() int64 {
 	return at.Packed()
 }
 
-// Repeats returns the highest source_position of the events folded: one at or
-// below it, behind Offset, is a repeat. ok is false where none is known.
+// Repeats returns the highest source_position of the folded events: an event after
+// Offset with this or a lower one is a repeat. ok is false if it is unknown.
 func (p *Position) Repeats() (at event.Position, ok bool) {
 	text := p.EventPosition
 	if text == "" {
@@ -192,8 +192,8 @@ func (e *Entry) Append(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// Live reports whether the entry is part of a snapshot: an agent that is at work,
-// a call that has not ended, a device that is registered.
+// Live reports whether the entry is part of a snapshot: an agent at work, a call that
+// has not ended, or a registered device.
 func (e *Entry) Live() bool {
 	switch e.State {
 	case "", event.Offline, event.Ended, event.Unregistered:
@@ -202,23 +202,23 @@ func (e *Entry) Live() bool {
 	return true
 }
 
-// How long entries are kept without an event.
+// How long entries without an event are kept.
 const (
 	offlineAge = 7 * 24 * time.Hour
 	agentAge   = 31 * 24 * time.Hour
-	callAge    = 24 * time.Hour // some switches lose the end of a call
+	callAge    = 24 * time.Hour // some switches do not report the end of every call
 	deviceAge  = 24 * time.Hour
-	endedAge   = 15 * time.Minute // a call that has ended, a device that is gone
-	refreshAge = time.Hour        // see package
+	endedAge   = 15 * time.Minute // a call that has ended, an unregistered device
+	refreshAge = time.Hour        // see the package documentation
 )
 
-// Expires returns the id from which on the entry is forgotten, when no event
-// about it comes before.
+// Expires returns the id from which the entry is expired, unless an event about it
+// comes before.
 func (e *Entry) Expires() event.ID {
 	return e.EventID + event.ID(classAges[e.class()])
 }
 
-// class is a set of entries that expire after the same time.
+// class is a set of entries with the same lifetime.
 type class uint8
 
 const (
@@ -251,17 +251,17 @@ func (e *Entry) class() class {
 	return agentClass
 }
 
-// Record is a record of cc.state, read: one of Entry, Numbers, Deleted and
+// Record is a parsed record of cc.state: exactly one of Entry, Numbers, Deleted and
 // Position is set.
 type Record struct {
 	Entry    *Entry
 	Numbers  *Numbers
-	Deleted  *Key // the agent, call, device or the numbers are forgotten
+	Deleted  *Key // the agent, call, device or numbers were deleted
 	Position *Position
 	EventID  event.ID // of the value, tombstone or position; 0: a tombstone without one
 }
 
-// Value returns the record's entry or numbers; nil: it has none.
+// Value returns the record's entry or numbers, or nil.
 func (r *Record) Value() Value {
 	switch {
 	case r.Entry != nil:
@@ -272,7 +272,7 @@ func (r *Record) Value() Value {
 	return nil
 }
 
-// Key returns the key of a record that has no Position.
+// Key returns the key of a record other than a Position.
 func (r *Record) Key() Key {
 	if r.Deleted != nil {
 		return *r.Deleted
@@ -282,8 +282,8 @@ func (r *Record) Key() Key {
 
 var errForeign = errors.New("not a record of the state")
 
-// ParseRecord reads a record of cc.state. A nil value is a tombstone, whose
-// header HeaderEventID is eventID; other records need none.
+// ParseRecord parses a record of cc.state. A nil value is a tombstone; eventID is its
+// header HeaderEventID, which other records do not need.
 func ParseRecord(key string, value, eventID []byte) (Record, error) {
 	if key == PositionKey {
 		p := &Position{}

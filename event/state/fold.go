@@ -13,7 +13,7 @@ const maxText = 256
 // maxQueues bounds the queues of one agent.
 const maxQueues = 256
 
-// Event is an event of cc.evt as the fold reads it.
+// Event is an event of cc.evt as input of the fold.
 type Event struct {
 	ID        event.ID
 	Account   string
@@ -23,9 +23,9 @@ type Event struct {
 	Facts     event.Facts
 }
 
-// ParseEvent reads the key, the value and the header event.HeaderIdentity of a
-// record of cc.evt. ok is false for an event that was written before messages had
-// facts; it has no name then.
+// ParseEvent parses the key, the value and the header event.HeaderIdentity of a record
+// of cc.evt. ok is false for an event written before messages had facts; it has no
+// name then.
 func ParseEvent(key, value, identity []byte) (e Event, ok bool, err error) {
 	if e.ID, err = event.MessageID(value); err != nil {
 		return Event{}, false, err
@@ -43,9 +43,9 @@ func ParseEvent(key, value, identity []byte) (e Event, ok bool, err error) {
 	return e, ok, nil
 }
 
-// Apply completes the facts of the next event from the state before it, and
-// folds them. An event at or below the last one folded changes nothing, and its
-// facts stay as they are.
+// Apply completes the facts of the next event from the state before it, and folds
+// them. An event at or below the last folded one changes nothing, and its facts remain
+// unchanged.
 func (p *Partition) Apply(e *Event) {
 	if e.ID <= p.lastFolded {
 		return
@@ -57,7 +57,7 @@ func (p *Partition) Apply(e *Event) {
 	p.foldFacts(e, agent, call)
 }
 
-// Fold folds the next event's facts as they stand in its message.
+// Fold folds the facts of the next event, which its message already has completed.
 func (p *Partition) Fold(e *Event) {
 	if e.ID <= p.lastFolded {
 		return
@@ -67,7 +67,7 @@ func (p *Partition) Fold(e *Event) {
 	p.foldFacts(e, p.lookup(e.Account, Agent, e.Facts.AgentID), p.lookup(e.Account, Call, e.Facts.CallID))
 }
 
-// cleanText makes texts what a reader of the message's JSON gets.
+// cleanText converts texts to what the message's JSON contains.
 func cleanText(f *event.Facts) {
 	for _, text := range [...]*string{&f.AgentID, &f.AgentName, &f.QueueID, &f.CallID, &f.InteractionID,
 		&f.OriginationCallID, &f.Caller, &f.Callee, &f.Reason, (*string)(&f.Name), (*string)(&f.State), (*string)(&f.PreviousState)} {
@@ -81,7 +81,7 @@ func cleanText(f *event.Facts) {
 type subject uint8
 
 const (
-	aboutNothing subject = iota // nothing that has a state
+	aboutNothing subject = iota // nothing with a state
 	aboutAgent
 	aboutCall
 	aboutDevice
@@ -99,14 +99,14 @@ func subjectOf(f *event.Facts) subject {
 	case event.NameDeviceRegistered, event.NameDeviceUnregistered:
 		return aboutDevice
 	}
-	if f.CallID != "" && f.State != "" { // a word for what becomes of the call, under another name
+	if f.CallID != "" && f.State != "" { // the state of a call, under another name
 		return aboutCall
 	}
 	return aboutNothing
 }
 
-// lookup returns an entry before the present event, nil: none. One that has expired
-// is none, also when it is not forgotten yet: see forgetAtOnce.
+// lookup returns the entry before the current event, nil: none. It ignores expired
+// entries that are not deleted yet, see forgetAtOnce.
 func (p *Partition) lookup(account string, kind Kind, id string) *Entry {
 	if id == "" {
 		return nil
@@ -118,7 +118,7 @@ func (p *Partition) lookup(account string, kind Kind, id string) *Entry {
 	return e
 }
 
-// millis returns when the event happened, in Unix milliseconds.
+// millis returns the time of the event in Unix milliseconds.
 func (e *Event) millis() int64 {
 	if e.Facts.TimestampMS != 0 {
 		return e.Facts.TimestampMS
@@ -126,8 +126,8 @@ func (e *Event) millis() int64 {
 	return e.Timestamp * 1000
 }
 
-// foldFacts changes the entries as the event's facts say. agent and call are those
-// before it, nil: none.
+// foldFacts updates the entries according to the event's facts. agent and call are
+// those before it, nil: none.
 func (p *Partition) foldFacts(e *Event, agent, call *Entry) {
 	f := &e.Facts
 	switch subjectOf(f) {
@@ -143,9 +143,9 @@ func (p *Partition) foldFacts(e *Event, agent, call *Entry) {
 	}
 }
 
-// begin returns the entry to be changed by the event: a copy of the one before,
-// nil for none, with the event's source. Trunkline's own events about a call leave
-// it the source that it has: a platform's.
+// begin returns the entry for the event to change: a copy of before (nil: none) with
+// the event's source. Trunkline's own events about a call keep the entry's source,
+// which is a platform.
 func (e *Event) begin(kind Kind, id string, before *Entry) (next Entry) {
 	if before != nil {
 		next = *before
@@ -159,7 +159,7 @@ func (e *Event) begin(kind Kind, id string, before *Entry) (next Entry) {
 	return next
 }
 
-// enter sets the state of entry, which the event leads to.
+// enter sets the entry's state after the event.
 func (e *Event) enter(entry *Entry, s event.State) {
 	if entry.State == s {
 		return
@@ -209,13 +209,13 @@ func (p *Partition) foldAgent(e *Event, agent, call *Entry) {
 	p.put(&next, agent, e.ID)
 }
 
-// takesCall reports whether the agent leaves the call that it is busy with for the
-// event's: not for one that only rings while it talks.
+// takesCall reports whether the agent leaves its current call for the event's call. A
+// call that only rings while the agent talks does not replace the current one.
 func takesCall(f *event.Facts, agent *Entry) bool {
 	return agent == nil || agent.State != event.Talking || f.Name != event.NameQueueCallOffered && f.Name != event.NameCallRinging
 }
 
-// callIsAgents reports whether the event gives the call to its agent.
+// callIsAgents reports whether the event assigns the call to its agent.
 func callIsAgents(f *event.Facts) bool {
 	switch f.Name {
 	case event.NameQueueCallOffered, event.NameQueueCallAnswered, event.NameCallRinging, event.NameCallAnswered, event.NameCallBridged,
@@ -225,7 +225,7 @@ func callIsAgents(f *event.Facts) bool {
 	return false
 }
 
-// join and leave return other slices: entries are not changed.
+// join and leave return new slices, because entries are immutable.
 func join(queues []string, queue string) []string {
 	at, in := slices.BinarySearch(queues, queue)
 	if in || queue == "" || len(queue) > maxText || len(queues) == maxQueues {
@@ -245,7 +245,7 @@ func leave(queues []string, queue string) []string {
 	return slices.Delete(slices.Clone(queues), at, at+1)
 }
 
-// foldCall changes the event's call. call is its entry before the event.
+// foldCall updates the event's call. call is its entry before the event.
 func (p *Partition) foldCall(e *Event, call *Entry) {
 	f := &e.Facts
 	after := callAfter(f, call)
@@ -254,7 +254,7 @@ func (p *Partition) foldCall(e *Event, call *Entry) {
 	}
 	before := call
 	if call != nil && call.State == event.Ended && after != event.Ended {
-		call = nil // begins anew
+		call = nil // starts anew
 	}
 	next := e.begin(Call, f.CallID, call)
 	next.CallID = f.CallID
@@ -284,8 +284,8 @@ func (p *Partition) foldCall(e *Event, call *Entry) {
 	p.put(&next, before, e.ID)
 }
 
-// foldCallAgent sets whose call it is. An agent whose phone rang for it while
-// another one answered is available again.
+// foldCallAgent sets the agent of the call. An agent whose phone rang for it while
+// another one answered becomes available.
 func (p *Partition) foldCallAgent(e *Event, call *Entry) {
 	f := &e.Facts
 	switch {
@@ -303,8 +303,8 @@ func (p *Partition) foldCallAgent(e *Event, call *Entry) {
 	}
 }
 
-// stopRinging makes the agent whose phone rang for the call available, because
-// another one has answered.
+// stopRinging makes the agent whose phone rang for the call available after another
+// one has answered.
 func (p *Partition) stopRinging(e *Event, call *Entry) {
 	rang := p.lookup(e.Account, Agent, call.AgentID)
 	if rang == nil || rang.State != event.Ringing || rang.CallID != call.ID {
@@ -343,14 +343,14 @@ func (p *Partition) foldDevice(e *Event) {
 	p.put(&next, device, e.ID)
 }
 
-// keep replaces a text by a newer one, where there is one.
+// keep replaces a text by a newer one, unless that is empty.
 func keep(text *string, newer string) {
 	if newer = bounded(newer); newer != "" {
 		*text = newer
 	}
 }
 
-// bounded returns a text, or "" when it is too long to be kept.
+// bounded returns a text, or "" if it is longer than maxText.
 func bounded(text string) string {
 	if len(text) > maxText {
 		return ""

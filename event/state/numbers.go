@@ -11,27 +11,27 @@ import (
 	"trunkline/event"
 )
 
-// Numbers says which of numbersPerRecord consecutive numbers of a platform's run
-// events were folded with: the value of a record on cc.state, by which the
-// normalizer knows the second copy of an event.
+// Numbers is a bitmap of numbersPerRecord consecutive numbers of a platform's run that
+// were folded: the value of a record on cc.state, with which the normalizer detects
+// repeated events.
 type Numbers struct {
 	Run     string
 	First   uint64   // the first of the numbers, a multiple of numbersPerRecord
-	EventID event.ID // of the last event that added one
+	EventID event.ID // the last event that added one
 	set     [numbersPerRecord / 64]uint64
 }
 
 const (
 	numbersPerRecord = 4096
 	// maxNumbers bounds the records of numbers of a partition: 67 million numbers in
-	// 12 MB, or with hostile numbers 16,384 of them. The one without a new number for
-	// longest makes room.
+	// 12 MB, or 16,384 numbers in the worst case. The record without a new number for
+	// the longest time is replaced first.
 	maxNumbers = 1 << 14
 	numbersAge = 24 * time.Hour
 )
 
-// Seen reports whether an event before id was folded with the identity, as far
-// back as identities are kept.
+// Seen reports whether an event before id with the identity was folded, as far back as
+// identities are kept.
 func (p *Partition) Seen(id event.ID, i event.Identity) bool {
 	n := p.entries[numbersKey(i)]
 	if n == nil {
@@ -41,7 +41,7 @@ func (p *Partition) Seen(id event.ID, i event.Identity) bool {
 	return !numbers.expired(id) && numbers.has(i.Number)
 }
 
-// foldIdentity adds the event's identity to the numbers folded.
+// foldIdentity adds the event's identity to the folded numbers.
 func (p *Partition) foldIdentity(e *Event) {
 	if e.Identity.Run == "" {
 		return
@@ -68,7 +68,7 @@ func (n *Numbers) add(number uint64) {
 
 func (n *Numbers) expired(at event.ID) bool { return n.EventID+event.ID(numbersAge) <= at }
 
-// numbersKey returns the key of the record that has the identity's number.
+// numbersKey returns the key of the record with the identity's number.
 func numbersKey(i event.Identity) Key {
 	id := make([]byte, 0, event.MaxRun+21)
 	id = append(append(id, i.Run...), '/')
@@ -78,8 +78,8 @@ func numbersKey(i event.Identity) Key {
 // Key returns the key of the numbers.
 func (n *Numbers) Key() Key { return numbersKey(event.Identity{Run: n.Run, Number: n.First}) }
 
-// wireNumbers is the record's value. Bit b of byte i of Numbers stands for the
-// number First + 8*i + b; bytes that are zero are left out at the end.
+// wireNumbers is the value of the record. Bit b of byte i of Numbers stands for the
+// number First + 8*i + b; trailing zero bytes are omitted.
 type wireNumbers struct {
 	Kind    Kind     `json:"kind"`
 	Run     string   `json:"run"`
@@ -110,7 +110,7 @@ func (n *Numbers) Append(dst []byte) []byte {
 	return append(base64.StdEncoding.AppendEncode(dst, bits[:end]), `"}`...)
 }
 
-// parseNumbers reads what Append writes.
+// parseNumbers parses the format of Append.
 func parseNumbers(k Key, value []byte) (*Numbers, error) {
 	var w wireNumbers
 	if err := json.Unmarshal(value, &w); err != nil {
@@ -130,7 +130,7 @@ func (n *Numbers) lastEvent() event.ID { return n.EventID }
 
 func (n *Numbers) class() class { return identityClass }
 
-// bytes estimates the size of the record, from above.
+// bytes returns an upper bound of the size of the record.
 func (n *Numbers) bytes() int {
 	const framing, members = 64, 130
 	return framing + members + 2*len(n.Run) + base64.StdEncoding.EncodedLen(numbersPerRecord/8)

@@ -9,52 +9,53 @@ import (
 )
 
 const (
-	// maxPerAccount bounds the entries of one kind of one account in one partition.
+	// maxPerAccount bounds the entries of one kind, account and partition.
 	maxPerAccount = 1 << 15
-	// forgetAtOnce bounds what expires with one event. It is more than an event can
-	// add, so that what expired after a quiet time is forgotten soon, in batches
-	// that fit a request.
+	// forgetAtOnce bounds the entries that expire with one event. It is more than an
+	// event can add, so that after a quiet time the expired entries are deleted soon,
+	// in batches that fit in a request.
 	forgetAtOnce = 8
 )
 
-// Partition keeps the state of one partition while its events are normalized. It
-// can go back to the state before events that were not written after all (Mark,
-// Rollback). It is not for concurrent use.
+// Partition keeps the state of one partition while its events are normalized. It can
+// return to the state before events that were not written after all (Mark, Rollback).
+// It is not safe for concurrent use.
 type Partition struct {
 	entries    map[Key]*node
 	classes    [classes]node // heads of lists, least recent event first
 	accounts   map[string]*account
 	sizes      [kinds]int
-	lastFolded event.ID   // of the last event folded
-	durable    event.ID   // the same at the last Commit
-	limits     [kinds]int // values of a kind and account
+	lastFolded event.ID   // last folded event
+	durable    event.ID   // lastFolded at the last Commit
+	limits     [kinds]int // maximum number of values of a kind and account
 
 	journal      []replacement
 	changedBytes int // see Bytes
 	batch        uint32
 }
 
-// replacement is one replacement of an entry, to be undone in reverse order.
+// replacement records one replacement of an entry; Rollback undoes them in reverse
+// order.
 type replacement struct {
 	key         Key
 	before, now *node // nil: none
 	id          event.ID
-	bytes       int // Partition.changedBytes before it
+	bytes       int // Partition.changedBytes before the replacement
 }
 
-// node is an entry's place in the lists of its class and of its account. A node
-// that is removed keeps its neighbours, so that it can be put back as long as all
-// that was done since is undone first.
+// node is an element of the lists of its class and of its account. A removed node
+// keeps its neighbours, so that undoing all later changes in reverse order can insert
+// it again.
 type node struct {
 	value              Value
 	key                Key
-	batch              uint32 // Partition.batch when it was made
+	batch              uint32 // Partition.batch at its creation
 	inClass, inAccount links
 }
 
 type links struct{ before, after *node }
 
-// account is the head of the lists of an account's entries.
+// account holds the heads of the lists of an account's entries.
 type account struct {
 	heads [kinds]node
 	sizes [kinds]int
@@ -63,7 +64,7 @@ type account struct {
 // kinds is the number of kinds of values.
 const kinds = 4
 
-// index returns a kind's place in arrays.
+// index returns the index of a kind in arrays.
 func (k Kind) index() int {
 	switch k {
 	case Agent:
@@ -86,8 +87,8 @@ func NewPartition() *Partition {
 	return p
 }
 
-// Load sets the state to what a reader of cc.state has, and the last event folded
-// to that of its position. The partition must be new.
+// Load copies the state of a view of cc.state, and sets the last folded event to that
+// of its position. The partition must be new.
 func (p *Partition) Load(v *View) {
 	var all []*node
 	v.Values(func(value Value) { all = append(all, &node{value: value, key: value.Key()}) })
@@ -106,17 +107,17 @@ func compareKeys(a, b Key) int {
 	return cmp.Or(cmp.Compare(a.Account, b.Account), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
 }
 
-// Start sets the last event folded of a new partition: its state begins empty
-// after that event.
+// Start sets the last folded event of a new partition: its state is empty after that
+// event.
 func (p *Partition) Start(last event.ID) { p.lastFolded, p.durable = last, last }
 
-// Last returns the last event folded; 0: none yet.
+// Last returns the last folded event; 0: none.
 func (p *Partition) Last() event.ID { return p.lastFolded }
 
 // Size returns the number of entries of a kind.
 func (p *Partition) Size(k Kind) int { return p.sizes[k.index()] }
 
-// Find returns an entry, nil when there is none.
+// Find returns an entry, or nil.
 func (p *Partition) Find(k Key) *Entry {
 	if n := p.entries[k]; n != nil {
 		e, _ := n.value.(*Entry)
@@ -146,14 +147,13 @@ func (p *Partition) Values() []Value {
 	return all
 }
 
-// Mark is a state of a partition to which Rollback can return, until the next
-// Commit.
+// Mark is a state of a partition to which Rollback can return, until the next Commit.
 type Mark struct {
 	changes int
 	last    event.ID
 }
 
-// Mark returns the state as it is now.
+// Mark returns a mark of the current state.
 func (p *Partition) Mark() Mark { return Mark{len(p.journal), p.lastFolded} }
 
 // Rollback returns to the state at m.
@@ -178,18 +178,18 @@ func (p *Partition) Reset() { p.Rollback(Mark{0, p.durable}) }
 // Change is the new value of a key.
 type Change struct {
 	Key     Key
-	Value   Value // nil: forgotten
+	Value   Value // nil: deleted
 	EventID event.ID
 }
 
 // Bytes estimates the size of the change's record.
 func (c *Change) Bytes() int { return recordBytes(c.Value) }
 
-// Bytes estimates the size of the records of what changed since the last Commit.
+// Bytes estimates the size of the records that changed since the last Commit.
 func (p *Partition) Bytes() int { return p.changedBytes }
 
-// Commit makes what changed since the last Commit final, and calls give with the
-// last change of each value.
+// Commit makes the changes since the last Commit final, and calls give with the last
+// change of each value.
 func (p *Partition) Commit(give func(Change)) {
 	for i := range p.journal {
 		c := &p.journal[i]
@@ -207,7 +207,7 @@ func (p *Partition) Commit(give func(Change)) {
 	p.batch++
 }
 
-// set replaces the value of a key, nil for none, with event id.
+// set replaces the value of a key with event id; nil deletes it.
 func (p *Partition) set(key Key, value Value, id event.ID) {
 	c := replacement{key: key, before: p.entries[key], id: id, bytes: p.changedBytes}
 	if c.before != nil && c.before.batch == p.batch {
@@ -230,7 +230,7 @@ func (p *Partition) set(key Key, value Value, id event.ID) {
 	p.journal = append(p.journal, c)
 }
 
-// recordBytes estimates the size of a value's record. nil is a tombstone.
+// recordBytes estimates the size of a value's record; nil is a tombstone.
 func recordBytes(v Value) int {
 	const framing = 64 + 24
 	if v == nil {
@@ -239,8 +239,8 @@ func recordBytes(v Value) int {
 	return v.bytes()
 }
 
-// bytes estimates the size of the entry's record, from above unless its texts need
-// escapes.
+// bytes estimates the size of the entry's record: an upper bound, unless its texts
+// need escapes.
 func (e *Entry) bytes() int {
 	const framing, members = 64, 431
 	n := framing + members + 2*(len(e.AccountID)+len(e.ID)) +
@@ -258,9 +258,8 @@ func (p *Partition) attach(n *node) {
 	p.reattach(n)
 }
 
-// place finds a node's neighbours in the lists of its class and account. They are
-// ordered by event id, and by key where one event has changed several entries, as
-// in Load.
+// place finds a node's neighbours in the lists of its class and account. Lists are
+// ordered by event id and, for entries changed by the same event, by key, as in Load.
 func (p *Partition) place(n *node) {
 	head, own := &p.classes[n.value.class()], p.account(n.key)
 	kind := n.key.Kind.index()
@@ -280,7 +279,7 @@ func (n *node) before(o *node) bool {
 	return n.value.lastEvent() == o.value.lastEvent() && compareKeys(n.key, o.key) < 0
 }
 
-// reattach puts a node between its neighbours.
+// reattach inserts a node between its neighbours.
 func (p *Partition) reattach(n *node) {
 	n.link()
 	p.entries[n.key] = n
@@ -308,8 +307,8 @@ func (p *Partition) count(k Key, n int) {
 	p.accounts[k.Account].sizes[k.Kind.index()] += n
 }
 
-// account returns the lists of a key's account. They stay when they are empty:
-// there are no more than accounts in the directory.
+// account returns the lists of a key's account. Empty lists are kept: their number is
+// bounded by the accounts in the directory.
 func (p *Partition) account(k Key) *account {
 	own := p.accounts[k.Account]
 	if own == nil {
@@ -322,7 +321,8 @@ func (p *Partition) account(k Key) *account {
 	return own
 }
 
-// advance makes id the last event folded and forgets what has expired by then.
+// advance makes id the last folded event and deletes the entries that have expired by
+// then.
 func (p *Partition) advance(id event.ID) {
 	p.lastFolded = id
 	forgotten := 0
@@ -335,7 +335,7 @@ func (p *Partition) advance(id event.ID) {
 	}
 }
 
-// put sets an entry that event id has changed.
+// put sets an entry changed by event id.
 func (p *Partition) put(e, before *Entry, id event.ID) {
 	if before != nil && same(e, before) && before.EventID+event.ID(refreshAge) > id {
 		return
@@ -345,8 +345,8 @@ func (p *Partition) put(e, before *Entry, id event.ID) {
 	p.makeRoom(e.Key(), id)
 }
 
-// makeRoom forgets the least recent value of the key's kind and account when there
-// are too many.
+// makeRoom deletes the least recent value of the key's kind and account if there are
+// too many.
 func (p *Partition) makeRoom(k Key, id event.ID) {
 	own, kind := p.accounts[k.Account], k.Kind.index()
 	if own.sizes[kind] > p.limits[kind] {
@@ -354,7 +354,7 @@ func (p *Partition) makeRoom(k Key, id event.ID) {
 	}
 }
 
-// same reports whether the entries are equal but for their event ids.
+// same reports whether the entries are equal except for their event ids.
 func same(a, b *Entry) bool {
 	return a.Since == b.Since && a.Facts == b.Facts && a.Source == b.Source && a.EnteredMS == b.EnteredMS && a.AnsweredMS == b.AnsweredMS && a.AfterCall == b.AfterCall &&
 		slices.Equal(a.Queues, b.Queues)

@@ -6,13 +6,12 @@ import "trunkline/event"
 func onCall(s event.State) bool { return s == event.Ringing || s == event.Talking }
 
 // nextAgentState returns the state of an agent after an event about it or about its
-// call; "" where nothing is known of it. agent and call are the entries before,
-// nil: none.
+// call; "" if unknown. agent and call are the entries before, nil: none.
 func nextAgentState(f *event.Facts, agent, call *Entry) AgentState {
 	return AgentAfter(f, agent.agentState(), call != nil && call.AgentID != f.AgentID)
 }
 
-// agentState returns the state of an agent's entry, nil: none.
+// agentState returns the state in an agent's entry, which may be nil.
 func (e *Entry) agentState() AgentState {
 	if e == nil {
 		return AgentState{}
@@ -20,19 +19,19 @@ func (e *Entry) agentState() AgentState {
 	return AgentState{e.State, e.CallID, e.AfterCall}
 }
 
-// AgentState is the state of an agent and what its next state depends on.
+// AgentState is the state of an agent and the data on which its next state depends.
 type AgentState struct {
-	State event.State // "": not known
-	// Call is the call that the agent rings for or talks on, also while it is logged out
-	// or on a break since a moment of that call.
+	State event.State // "": unknown
+	// Call is the call that rings at the agent or on which it talks. It remains set if
+	// the agent logs out or begins a break during the call.
 	Call string
-	// AfterCall is the state that the agent enters when the call is over; "": Available.
+	// AfterCall is the state of the agent after its current call; "": Available.
 	AfterCall event.State
 }
 
 // AgentAfter returns the state of an agent after an event about it or about its call.
-// ofAnother says that the event's call is known and another agent has it. Call is that
-// before; KeepsCall says whether it stays.
+// ofAnother: the event's call is known and another agent has it. The result has the
+// Call of before; KeepsCall reports whether it remains.
 func AgentAfter(f *event.Facts, before AgentState, ofAnother bool) AgentState {
 	after := before
 	after.State = before.next(f, ofAnother)
@@ -41,7 +40,7 @@ func AgentAfter(f *event.Facts, before AgentState, ofAnother bool) AgentState {
 		f.Name == event.NameAgentLogin, f.Name == event.NameAgentBreakEnd:
 		after.AfterCall = ""
 	case onCall(before.State):
-	case before.Call != "" && before.Call == f.CallID: // logged out or on a break since then
+	case before.Call != "" && before.Call == f.CallID: // logged out or on a break during this call
 		after.AfterCall = before.State
 	default:
 		after.AfterCall = ""
@@ -49,8 +48,8 @@ func AgentAfter(f *event.Facts, before AgentState, ofAnother bool) AgentState {
 	return after
 }
 
-// KeepsCall reports whether an agent that neither rings nor talks after an event stays
-// with the call before it: it has logged out or begun a break, and the call goes on.
+// KeepsCall reports whether an agent that neither rings nor talks after an event keeps
+// its call: it has logged out or begun a break during the call.
 func (a AgentState) KeepsCall(f *event.Facts, after event.State) bool {
 	if a.Call == "" || after != event.Offline && after != event.Break {
 		return false
@@ -64,7 +63,7 @@ func (a AgentState) KeepsCall(f *event.Facts, after event.State) bool {
 	return true
 }
 
-// Free returns the state of the agent without a call.
+// Free returns the state of the agent after its call has ended.
 func (a AgentState) Free() event.State {
 	if a.AfterCall != "" {
 		return a.AfterCall
@@ -110,7 +109,7 @@ func (a AgentState) next(f *event.Facts, ofAnother bool) event.State {
 	case event.NameQueueCallAnswered, event.NameCallAnswered, event.NameCallBridged:
 		return event.Talking
 	case event.NameCallTransferred:
-		if ofAnother { // it was given to this agent
+		if ofAnother { // another agent transferred the call to this one
 			return event.Talking
 		}
 	case event.NameQueueCallAbandoned, event.NameQueueCallEnded, event.NameCallEnded, event.NameConferenceLeft:
@@ -125,7 +124,7 @@ func (a AgentState) next(f *event.Facts, ofAnother bool) event.State {
 	return before
 }
 
-// agentOnly reports whether only an agent can be in the state, not a call.
+// agentOnly reports whether the state exists for agents only, not for calls.
 func agentOnly(s event.State) bool {
 	switch s {
 	case event.Offline, event.Available, event.WrapUp, event.Break, event.OtherState:
@@ -134,13 +133,13 @@ func agentOnly(s event.State) bool {
 	return false
 }
 
-// reopens reports whether an event begins a call that has ended anew.
+// reopens reports whether an event reopens an ended call.
 func reopens(f *event.Facts) bool {
 	return f.Name == event.NameQueueCallEntered || f.Name == event.NameCallCreated || f.Name == event.NameCallAnswered && f.AgentID != ""
 }
 
-// callAfter returns the state of the event's call after it; "" where nothing is
-// known of it. call is its entry before, nil: none.
+// callAfter returns the state of the event's call after it; "" if unknown. call is its
+// entry before, nil: none.
 func callAfter(f *event.Facts, call *Entry) event.State {
 	var before event.State
 	if call != nil {
@@ -186,7 +185,7 @@ func callAfter(f *event.Facts, call *Entry) event.State {
 			return event.Waiting
 		}
 	case event.NameCallEnded:
-		// An agent that has handed the call on ends it for itself alone.
+		// An agent that has passed the call on only ends its own part.
 		if f.AgentID == "" || call == nil || call.AgentID == "" || call.AgentID == f.AgentID {
 			return event.Ended
 		}
@@ -202,7 +201,7 @@ func callAfter(f *event.Facts, call *Entry) event.State {
 	return before
 }
 
-// callOnly reports whether a state is one that a call can be in.
+// callOnly reports whether the state exists for calls.
 func callOnly(s event.State) bool {
 	switch s {
 	case event.Waiting, event.Ringing, event.Talking, event.Held, event.Ended:

@@ -6,20 +6,19 @@ import (
 	"trunkline/event"
 )
 
-// View holds the state of one partition as its records on cc.state tell it. It
-// is for readers of the topic; feed it all records from the beginning, in order.
-// It is not safe for concurrent use. Its entries are never changed, only
-// replaced, so they may be kept.
+// View holds the state of one partition as recorded on cc.state. It is for readers of
+// the topic, which must pass all records to it in order from the beginning. It is not
+// safe for concurrent use. Its entries are immutable, so they may be retained.
 type View struct {
-	// KeepNumbers makes the view keep identities' numbers too, which only a
-	// normalizer needs.
+	// KeepNumbers makes the view keep identities' numbers too, which only normalizers
+	// need.
 	KeepNumbers bool
 
 	accounts map[string]map[entityKey]*Entry
 	sizes    map[Kind]int
 	numbers  map[Key]*Numbers
 	folded   *Position
-	staged   []Record // of a batch whose position has not come yet
+	staged   []Record // of a batch whose position has not been read yet
 }
 
 // entityKey is a Key within its account.
@@ -33,10 +32,10 @@ func NewView() *View {
 	return &View{accounts: map[string]map[entityKey]*Entry{}, sizes: map[Kind]int{}, numbers: map[Key]*Numbers{}}
 }
 
-// Apply applies the next record. Entries show only with the position of their
-// batch, which is its last record: a view is always the fold up to Position. A
-// record whose event id is below that of the key's last one was written by a
-// normalizer that another one had relieved, and is ignored.
+// Apply applies the next record. Entries become visible with the position of their
+// batch, which is its last record: a view is always the fold up to Position. Apply
+// ignores a record whose event id is below that of the key's last one: a normalizer
+// that had already been replaced wrote it.
 func (v *View) Apply(r Record) {
 	if r.Position == nil {
 		if v.KeepNumbers || r.Key().Kind != Identity {
@@ -54,17 +53,17 @@ func (v *View) Apply(r Record) {
 	}
 }
 
-// Position returns the event up to which the view is the fold of cc.evt; nil
-// when the topic says nothing yet.
+// Position returns the position up to which the view is the fold of cc.evt; nil if the
+// topic has none.
 func (v *View) Position() *Position { return v.folded }
 
-// Find returns an entry, nil when there is none.
+// Find returns an entry, or nil.
 func (v *View) Find(k Key) *Entry { return v.accounts[k.Account][entityKey{k.Kind, k.ID}] }
 
-// Each calls give for the entries of admitted accounts that have not expired at
-// now, in no order. Those that are not Live are among them: where an agent or
-// call is in several partitions, the entry with the highest EventID counts, also
-// when it has ended there.
+// Each calls give for the unexpired entries (at now) of admitted accounts, in no
+// particular order. They include entries that are not Live: if an agent or call is in
+// several partitions, the entry with the highest EventID decides, even if it has ended
+// there.
 func (v *View) Each(admits func(account string) bool, now time.Time, give func(*Entry)) {
 	at := event.ID(now.UnixNano())
 	for account, entries := range v.accounts {
@@ -79,7 +78,7 @@ func (v *View) Each(admits func(account string) bool, now time.Time, give func(*
 	}
 }
 
-// All calls give for all entries, in no order.
+// All calls give for all entries, in no particular order.
 func (v *View) All(give func(*Entry)) {
 	for _, entries := range v.accounts {
 		for _, e := range entries {
@@ -88,7 +87,7 @@ func (v *View) All(give func(*Entry)) {
 	}
 }
 
-// Values calls give for all entries and numbers, in no order.
+// Values calls give for all entries and numbers, in no particular order.
 func (v *View) Values(give func(Value)) {
 	v.All(func(e *Entry) { give(e) })
 	for _, n := range v.numbers {
@@ -107,7 +106,8 @@ func (v *View) put(r *Record) {
 	}
 }
 
-// setNumbers sets the numbers of a key, nil for none, unless later ones are known.
+// setNumbers sets or, with nil, deletes the numbers of a key, unless a later event has
+// changed them.
 func (v *View) setNumbers(k Key, n *Numbers, id event.ID) {
 	before := v.numbers[k]
 	switch {
@@ -119,7 +119,8 @@ func (v *View) setNumbers(k Key, n *Numbers, id event.ID) {
 	}
 }
 
-// set sets the entry of a key, nil for none, unless a later event is known of it.
+// set sets or, with nil, deletes the entry of a key, unless a later event has changed
+// it.
 func (v *View) set(k Key, e *Entry, id event.ID) {
 	entries, short := v.accounts[k.Account], entityKey{k.Kind, k.ID}
 	before := entries[short]

@@ -2,11 +2,10 @@ package kafka
 
 import "sort"
 
-// aborts tracks which batches belong to aborted transactions. A fetch
-// response lists those transactions by producer and first offset; each ends
-// with a marker in the log.
+// aborts tracks which batches belong to aborted transactions. A fetch response lists
+// those transactions by producer and first offset; each ends with a marker in the log.
 type aborts struct {
-	pending []abortedTxn // by first offset
+	pending []abortedTxn // ordered by first offset
 	open    map[int64]bool
 }
 
@@ -14,14 +13,14 @@ type abortedTxn struct {
 	producer, first int64
 }
 
-// reset takes the list of a new response.
+// reset sets the list of a new response.
 func (a *aborts) reset(list []abortedTxn) {
 	sort.Slice(list, func(i, j int) bool { return list[i].first < list[j].first })
 	a.pending, a.open = list, nil
 }
 
-// skip reports whether the batch holds no records for readers: it is a transaction
-// marker or part of an aborted transaction.
+// skip reports whether the batch has no records to return: it is a transaction marker
+// or part of an aborted transaction.
 func (a *aborts) skip(h *batchHeader, content []byte) (bool, error) {
 	for len(a.pending) > 0 && a.pending[0].first <= h.last {
 		if a.open == nil {

@@ -7,9 +7,9 @@ import (
 	"trunkline/internal/retry"
 )
 
-// severalTries calls f up to five times while its error may go away: in a
-// cluster brokers learn of new topics and leaders one after the other. It is
-// for requests that a caller waits for.
+// severalTries calls f up to five times while its error may be temporary: the brokers
+// of a cluster do not learn of new topics and leaders at the same time. It is for
+// requests with a waiting caller.
 func severalTries(ctx context.Context, f func() error) error {
 	wait := retry.Backoff{First: 50 * time.Millisecond, Max: 500 * time.Millisecond}
 	for attempt := 1; ; attempt++ {

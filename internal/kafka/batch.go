@@ -37,8 +37,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// recordSize returns the size of r's encoding in a batch, at most: offsets and
-// times within the batch are taken at their largest.
+// recordSize returns an upper bound of the size of r's encoding in a batch: it assumes
+// the largest offset and time deltas.
 func recordSize(r *Record) int {
 	n := 1 + 2*binary.MaxVarintLen64 + sizeBytes(r.Key) + sizeBytes(r.Value) + sizeVarint(int64(len(r.Headers)))
 	for i := range r.Headers {
@@ -54,8 +54,8 @@ func sizeBytes(b []byte) int {
 	return sizeVarint(int64(len(b))) + len(b)
 }
 
-// appendRecord appends r's encoding: its place in the batch and its time
-// relative to the batch's first.
+// appendRecord appends r's encoding with its offset and time relative to the first
+// record of the batch.
 func appendRecord(dst []byte, r *Record, offsetDelta, timeDelta int64) []byte {
 	n := 1 + sizeVarint(timeDelta) + sizeVarint(offsetDelta) + sizeBytes(r.Key) + sizeBytes(r.Value) +
 		sizeVarint(int64(len(r.Headers)))
@@ -84,8 +84,8 @@ func appendVarbytes(dst, b []byte) []byte {
 	return append(binary.AppendVarint(dst, int64(len(b))), b...)
 }
 
-// sequence makes retries of a batch idempotent: the broker takes a producer's
-// batches of one partition in order and each once.
+// sequence makes retries of a batch idempotent: the broker appends a producer's
+// batches of one partition in sequence and each only once.
 type sequence struct {
 	id    int64 // producer id
 	epoch int16
@@ -96,14 +96,14 @@ func (s *sequence) advance(records int) {
 	s.next = int32((int64(s.next) + int64(records)) & math.MaxInt32)
 }
 
-// sealBatch writes the header of the batch b, whose records are in place.
+// sealBatch writes the header of batch b, which already contains the records.
 func sealBatch(b []byte, records int, firstTime, maxTime int64, seq sequence, codec int8) {
 	be := binary.BigEndian
-	be.PutUint64(b, 0) // base offset: the broker's to give
+	be.PutUint64(b, 0) // base offset: assigned by the broker
 	be.PutUint32(b[8:], uint32(len(b)-batchLengthEnd))
 	be.PutUint32(b[12:], math.MaxUint32) // leader epoch: unknown
 	b[16] = batchMagic
-	be.PutUint16(b[21:], uint16(codec)) // attributes: compression, our times
+	be.PutUint16(b[21:], uint16(codec)) // attributes: compression; timestamps of the producer
 	be.PutUint32(b[23:], uint32(records-1))
 	be.PutUint64(b[27:], uint64(firstTime))
 	be.PutUint64(b[35:], uint64(maxTime))
@@ -114,7 +114,7 @@ func sealBatch(b []byte, records int, firstTime, maxTime int64, seq sequence, co
 	be.PutUint32(b[17:], crc32.Checksum(b[batchCRCEnd:], castagnoli))
 }
 
-// batchHeader holds the fields of a batch's header that reading needs.
+// batchHeader holds the header fields of a batch that reading needs.
 type batchHeader struct {
 	base, last         int64 // offsets
 	epoch              int32 // of the leader that wrote it
@@ -124,10 +124,10 @@ type batchHeader struct {
 	records            int
 }
 
-// splitBatch splits the first batch off b and checks it. Content and error are
-// nil when b ends before the batch does: brokers cut the last batch of a response
-// at the size limit. On an error next is the offset after the batch, or -1 when
-// the header could not be read.
+// splitBatch splits the first batch off b and checks it. Content and error are nil if
+// b ends within the batch: brokers truncate the last batch of a response at the size
+// limit. On an error next is the offset after the batch, or -1 if the header could not
+// be read.
 func splitBatch(b []byte) (h batchHeader, content, rest []byte, next int64, err error) {
 	if len(b) < batchLengthEnd {
 		return h, nil, nil, -1, nil
@@ -169,9 +169,9 @@ type corrupt string
 
 func (c corrupt) Error() string { return string(c) }
 
-// nextAfter returns the offset after the last whole batch in b and that batch's
-// leader epoch, as the headers say, which are not checked. It is false when b
-// holds no whole batch.
+// nextAfter returns the offset after the last complete batch in b and that batch's
+// leader epoch, according to the unchecked headers. It returns false if b has no
+// complete batch.
 func nextAfter(b []byte) (next int64, epoch int32, ok bool) {
 	be := binary.BigEndian
 	for len(b) >= batchOverhead {

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// clock measures the clocks of brokers by their timestamps: a topic with
-// LogAppendTime answers each batch with the time at which it was appended.
+// clock measures the clocks of brokers by their timestamps: for a topic with
+// LogAppendTime the response to each batch has its append time.
 type clock struct {
 	mu    sync.Mutex
 	ahead time.Duration
-	at    time.Time // of the last stamp; zero: there was none
+	at    time.Time // of the last measurement; zero: none
 }
 
 // seen records the broker's timestamp of a batch that was sent at asked and
@@ -19,7 +19,7 @@ func (c *clock) seen(asked, answered time.Time, stamped int64) {
 	if stamped < 0 {
 		return
 	}
-	// A stamp is a whole millisecond, cut off.
+	// The broker truncates timestamps to whole milliseconds.
 	earliest, latest := time.UnixMilli(stamped), time.UnixMilli(stamped+1)
 	var ahead time.Duration
 	switch {
@@ -33,10 +33,9 @@ func (c *clock) seen(asked, answered time.Time, stamped int64) {
 	c.ahead, c.at = ahead, answered
 }
 
-// ClockAhead returns the lead of the clock of the broker that last set a
-// batch's timestamp, less the uncertainty of the request's round trip;
-// negative: it is behind. at is the time of that measurement, zero when there
-// is none yet.
+// ClockAhead returns how far the clock of the broker that last set a batch's timestamp
+// is ahead of the local one, less the uncertainty of the request's round trip;
+// negative: behind. at is the time of the measurement; zero: none yet.
 func (c *Cluster) ClockAhead() (ahead time.Duration, at time.Time) {
 	c.clock.mu.Lock()
 	defer c.clock.mu.Unlock()

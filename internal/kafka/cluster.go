@@ -20,12 +20,12 @@ type Config struct {
 	// Dial is a custom dialer, used for the embedded broker.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// Liveness finds dead members of consumer groups. If nil, Kafka's session timeout
-	// is used.
+	// Liveness detects dead members of consumer groups. If nil, only Kafka's session
+	// timeout does.
 	Liveness Liveness
 
-	// WriteFault returns why an embedded broker has stopped accepting writes, nil while
-	// it accepts them. Set only with an embedded broker.
+	// WriteFault returns the reason for which an embedded broker rejects writes, nil
+	// while it accepts them. Set only with an embedded broker.
 	WriteFault func() error
 }
 
@@ -34,8 +34,8 @@ const (
 	clientID    = "trunkline" // in the brokers' logs and quotas
 )
 
-// Validate returns the problems of the settings, or fault.KindInvalid when no
-// broker is named.
+// Validate checks the settings. It returns fault.KindInvalid if no broker is
+// configured.
 func (c *Config) Validate() error {
 	if len(c.Brokers) == 0 {
 		return fault.InvalidField("kafka.brokers", "invalid", "at least one broker address is needed")
@@ -51,12 +51,13 @@ func (c *Config) dialFunc() func(context.Context, string, string) (net.Conn, err
 	return d.DialContext
 }
 
-// Cluster is one Kafka, real or embedded. It is safe for concurrent use.
+// Cluster is a client of one Kafka cluster, real or embedded. It is safe for
+// concurrent use.
 type Cluster struct {
 	cfg           Config
 	seeds         net.Addr
 	transport     *kafkago.Transport
-	dialer        *kafkago.Dialer // of consumer groups
+	dialer        *kafkago.Dialer // for consumer groups
 	leaders       leaders
 	fetchers      fetchers
 	offsetLookups brokerLookups[partitionQuestion, int64]
@@ -66,8 +67,8 @@ type Cluster struct {
 	log           *slog.Logger
 }
 
-// Open creates a client of Kafka. It does not connect: an unreachable Kafka is
-// not an error here, see Ping.
+// Open creates a client of Kafka without connecting: it returns no error if Kafka is
+// unreachable, see Ping.
 func Open(ctx context.Context, cfg Config, reg prometheus.Registerer, log *slog.Logger) (*Cluster, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -82,8 +83,8 @@ func Open(ctx context.Context, cfg Config, reg prometheus.Registerer, log *slog.
 		transport: &kafkago.Transport{
 			Dial:        connections.dial,
 			DialTimeout: dialTimeout,
-			// The transport only tracks brokers; partition leaders are tracked
-			// by leaders. An empty list asks for no topics.
+			// The transport only tracks brokers; leaders tracks partition leaders. An
+			// empty list requests no topics.
 			MetadataTopics: []string{},
 			MetadataTTL:    10 * time.Second,
 			ClientID:       clientID,
@@ -104,8 +105,8 @@ func Open(ctx context.Context, cfg Config, reg prometheus.Registerer, log *slog.
 	return c, nil
 }
 
-// Close drops the connections, within about a second: fetch sessions are closed
-// at their brokers. Producers, readers and groups must have ended before.
+// Close closes the connections, within about a second: it first closes the fetch
+// sessions at the brokers. Producers, readers and groups must have ended before.
 func (c *Cluster) Close() {
 	ended := make(chan struct{})
 	go func() {
@@ -119,8 +120,8 @@ func (c *Cluster) Close() {
 	c.transport.CloseIdleConnections()
 }
 
-// WriteFault returns why no write can succeed before a restart of this process,
-// nil while writes may succeed. Only an embedded broker has such faults.
+// WriteFault returns the reason for which all writes fail until this process restarts,
+// or nil. Only an embedded broker has such faults.
 func (c *Cluster) WriteFault() error {
 	if c.cfg.WriteFault == nil {
 		return nil
@@ -128,7 +129,7 @@ func (c *Cluster) WriteFault() error {
 	return c.cfg.WriteFault()
 }
 
-// Ping returns nil when a broker answers and WriteFault has none.
+// Ping returns nil if a broker answers and WriteFault returns nil.
 func (c *Cluster) Ping(ctx context.Context) error {
 	if err := c.WriteFault(); err != nil {
 		return fault.Unavailable(err, retryAfter, "the embedded broker takes no writes")
@@ -140,8 +141,8 @@ func (c *Cluster) Ping(ctx context.Context) error {
 // topic returns the name of a topic in Kafka, with the prefix.
 func (c *Cluster) topic(base string) string { return c.cfg.TopicPrefix + base }
 
-// newProducerID asks any broker for a producer id, for one partition's
-// sequence of batches.
+// newProducerID requests a producer id from any broker, for one partition's sequence
+// of batches.
 func (c *Cluster) newProducerID(ctx context.Context) (id int64, epoch int16, err error) {
 	req := kmsg.NewPtrInitProducerIDRequest()
 	req.Version, req.TransactionTimeoutMillis = initProducerIDVersion, 60*1000 // unused: no transaction

@@ -8,17 +8,16 @@ import (
 	"github.com/segmentio/kafka-go/compress"
 )
 
-// minCompressed is the size, in bytes, of a batch's records below which they
-// are not compressed.
+// minCompressed is the size in bytes below which the records of a batch are not
+// compressed.
 const minCompressed = 1 << 10
 
 var codecs = map[string]compress.Codec{
 	"": nil, "none": nil, "lz4": compress.Lz4.Codec(), "zstd": compress.Zstd.Codec(),
 }
 
-// compress replaces the records of a batch that is filled by their compressed
-// form where that is smaller. prefix is the length of the request before the
-// batch.
+// compress replaces the records of a complete batch by their compressed form if that
+// is smaller. prefix is the length of the request before the batch.
 func (b *batch) compress(prefix int, codec compress.Codec) error {
 	records := b.frame[prefix+batchOverhead:]
 	if codec == nil || len(records) < minCompressed {
@@ -40,7 +39,7 @@ func (b *batch) compress(prefix int, codec compress.Codec) error {
 	return nil
 }
 
-// uncompressed returns the encoded records of a batch that is filled.
+// uncompressed returns the encoded, uncompressed records of a complete batch.
 func (b *batch) uncompressed(prefix int) ([]byte, error) {
 	records := b.frame[prefix+batchOverhead:]
 	if b.codec == 0 {

@@ -18,18 +18,17 @@ import (
 	"trunkline/internal/tlsclient"
 )
 
-// connector opens connections that are encrypted and authenticated. It does
-// both itself, so that changed certificates and passwords are used by the next
-// connection, and so that a connection authenticates again before the broker
-// ends its session (KIP-368).
+// connector opens TLS and SASL connections. It implements both itself, so that the
+// next connection uses changed certificates and passwords, and so that a connection
+// authenticates again before the broker ends its session (KIP-368).
 type connector struct {
 	cfg   *Config
 	tls   *tlsclient.Client
-	login credentials.Login // nil: none
+	login credentials.Login // nil: no SASL
 }
 
-// newConnector returns an error where a file, or another source of
-// credentials, cannot be used.
+// newConnector returns an error if a file or another source of credentials cannot be
+// used.
 func newConnector(ctx context.Context, cfg *Config, log *slog.Logger) (*connector, error) {
 	secured, err := tlsclient.NewClient(cfg.TLS, "Kafka", log)
 	if err != nil {
@@ -42,7 +41,7 @@ func newConnector(ctx context.Context, cfg *Config, log *slog.Logger) (*connecto
 	return &connector{cfg, secured, login}, nil
 }
 
-// dial opens a connection that is ready for requests.
+// dial opens an encrypted and authenticated connection.
 func (c *connector) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := c.cfg.dialFunc()(ctx, network, address)
 	if err != nil {
@@ -72,21 +71,21 @@ func (c *connector) secure(ctx context.Context, conn net.Conn, address string) (
 	return authenticated, nil
 }
 
-// authenticatedConn is a connection with a session that the broker may limit.
-// Before a request that comes late in a session it authenticates again, where
-// no response is outstanding. One goroutine writes and one reads, as kafka-go
-// does; between a response and the next request no goroutine reads.
+// authenticatedConn is a connection with a session of possibly limited lifetime.
+// Before a request late in the session, while no response is outstanding, it
+// authenticates again. One goroutine writes and one reads, as in kafka-go; between a
+// response and the next request no goroutine reads.
 type authenticatedConn struct {
 	net.Conn
 	login   credentials.Login
-	renewAt time.Time // zero: the session has no end
+	renewAt time.Time // zero: unlimited session
 
 	mu       sync.Mutex
-	sent     frames // requests
-	received frames // responses
+	sent     frames // counts requests
+	received frames // counts responses
 }
 
-// renewAfter is the part of a session's life after which it is renewed.
+// renewAfter is the fraction of a session's lifetime after which it is renewed.
 const renewAfter = 0.8
 
 // Write implements net.Conn.
@@ -95,7 +94,7 @@ func (a *authenticatedConn) Write(p []byte) (int, error) {
 	idle := a.sent.atStart() && a.sent.complete == a.received.complete
 	a.mu.Unlock()
 	if idle && !a.renewAt.IsZero() && time.Now().After(a.renewAt) {
-		if err := a.authenticate(context.Background()); err != nil { // what a login waits for has a time limit
+		if err := a.authenticate(context.Background()); err != nil { // the steps of a login have their own timeouts
 			return 0, fmt.Errorf("SASL authentication: %w", err)
 		}
 	}
@@ -115,7 +114,7 @@ func (a *authenticatedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// authenticate runs the exchange of the mechanism.
+// authenticate performs the SASL exchange.
 func (a *authenticatedConn) authenticate(ctx context.Context) error {
 	mechanism, err := a.login(ctx)
 	if err != nil {
@@ -138,14 +137,14 @@ func (a *authenticatedConn) authenticate(ctx context.Context) error {
 		request := kmsg.NewPtrSASLAuthenticateRequest()
 		request.Version, request.SASLAuthBytes = saslVersion, message
 		res, err := a.ask(request)
-		if errors.Is(err, io.EOF) { // what some brokers answer to a wrong password
+		if errors.Is(err, io.EOF) { // some brokers close the connection after a wrong password
 			return kafkago.SASLAuthenticationFailed
 		}
 		if err != nil {
 			return err
 		}
 		answer := res.(*kmsg.SASLAuthenticateResponse)
-		if err := code(answer.ErrorCode); err != nil { // the error message may have the user's name
+		if err := code(answer.ErrorCode); err != nil { // without the error message, which may contain the user's name
 			return err
 		}
 		lifetime := time.Duration(answer.SessionLifetimeMillis) * time.Millisecond
@@ -160,7 +159,8 @@ func (a *authenticatedConn) authenticate(ctx context.Context) error {
 	return nil
 }
 
-// ask sends one request below the requests of the connection's user.
+// ask sends one request directly on the underlying connection and returns its
+// response.
 func (a *authenticatedConn) ask(req kmsg.Request) (kmsg.Response, error) {
 	if _, err := a.Conn.Write(formatter.AppendRequest(nil, req, 0)); err != nil {
 		return nil, err
@@ -180,12 +180,12 @@ func (a *authenticatedConn) ask(req kmsg.Request) (kmsg.Response, error) {
 	return readResponse(req, response)
 }
 
-// frames counts messages with a length of four bytes in front.
+// frames counts messages with a four-byte length prefix.
 type frames struct {
 	complete int
 	head     [4]byte
-	inHead   int // bytes of head
-	left     int // bytes of the message after head
+	inHead   int // bytes read of head
+	left     int // remaining bytes of the message after head
 }
 
 func (f *frames) atStart() bool { return f.inHead == 0 && f.left == 0 }

@@ -8,10 +8,10 @@ import (
 	"github.com/segmentio/kafka-go/protocol"
 )
 
-// readableAfter returns the first offset after a damaged one that can be read.
-// It is for damage that hides where its batch ends: the broker or the batch's
-// own header does not contain. Brokers find later batches through their index. It
-// fetches at growing distances, then between the last two.
+// readableAfter returns the first readable offset after a damaged one. It is for
+// damage that hides the end of its batch: neither the broker nor the batch's header
+// has it. Brokers find later batches through their index. readableAfter fetches at
+// growing distances, then between the last two.
 func (r *Reader) readableAfter(ctx context.Context, damaged, end int64) (int64, error) {
 	bad, good := damaged, end
 	for distance := int64(1); damaged+distance < end; distance *= 2 {
@@ -40,7 +40,7 @@ func (r *Reader) readableAfter(ctx context.Context, damaged, end int64) (int64, 
 	return good, nil
 }
 
-// readableAt reports whether a fetch at the offset begins with a sound batch.
+// readableAt reports whether a fetch at the offset begins with an undamaged batch.
 func (r *Reader) readableAt(ctx context.Context, offset int64) (bool, error) {
 	leader, err := r.cluster.leaders.leader(ctx, r.name, r.partition)
 	if err != nil {

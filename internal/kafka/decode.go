@@ -2,47 +2,47 @@ package kafka
 
 import "time"
 
-// decoder turns record batches into records, into memory it uses again: what
-// it gave is valid until reset. Keys and values lie in the response itself, or
-// in window where a batch was compressed.
+// decoder decodes record batches into records. It reuses its memory: records are valid
+// until reset. Keys and values refer to the response itself, or to window for
+// compressed batches.
 type decoder struct {
 	topic     string
 	partition int
 
 	records []Record
 	headers []Header
-	names   map[string]string // header names seen, so that each is allocated once
+	names   map[string]string // header names already allocated
 	aborts  aborts
 
-	unpacking *unpacking // a compressed batch of which records are left
+	unpacking *unpacking // a compressed batch with records left to decode
 	window    []byte     // unpacked content
-	parsed    int        // how much of window are whole records that were decoded
-	wanted    int        // what the window should hold next time; 0: what it does
+	parsed    int        // length of the complete, decoded records in window
+	wanted    int        // bytes that window should hold next time; 0: as many as now
 }
 
-// maxNames bounds the header names kept; a writer that makes names up costs an
-// allocation each, not memory.
+// maxNames bounds the cached header names; further names cost an allocation each, but
+// no permanent memory.
 const maxNames = 64
 
 func (d *decoder) reset() {
-	clear(d.headers) // they hold values alive
+	clear(d.headers) // they reference values
 	d.records, d.headers = d.records[:0], d.headers[:0]
 	d.moveWindow()
 }
 
 // decoded is the result of decoding a batch.
 type decoded struct {
-	found  bool   // there was a whole batch
-	rest   []byte // what follows it
-	base   int64  // its first offset
-	next   int64  // to be read after it; -1: not known
+	found  bool   // a complete batch was found
+	rest   []byte // bytes after the batch
+	base   int64  // first offset of the batch
+	next   int64  // next offset to read; -1: unknown
 	epoch  int32  // of the leader that wrote it
-	before int    // how many records were decoded before it
-	more   bool   // the batch has more records than fit; next is the first of them
+	before int    // number of records decoded before this batch
+	more   bool   // the batch has more records than fit; next is the offset of the first of them
 }
 
-// batch decodes the first batch of b, or the rest of it, leaving out records
-// below from.
+// batch decodes the first batch of b, or the remainder of the current one, and skips
+// records below from.
 func (d *decoder) batch(b []byte, from int64) (decoded, error) {
 	if d.unpacking != nil {
 		return d.unpack(from)
@@ -53,7 +53,7 @@ func (d *decoder) batch(b []byte, from int64) (decoded, error) {
 		return out, err
 	}
 	out.found = true
-	if h.last < from { // brokers answer with the whole batch an offset lies in
+	if h.last < from { // brokers return the whole batch that contains an offset
 		out.base, out.next = from, from
 		return out, nil
 	}
@@ -73,7 +73,7 @@ func (d *decoder) batch(b []byte, from int64) (decoded, error) {
 	return out, nil
 }
 
-// decode reads the records of one batch that is not compressed.
+// decode decodes the records of an uncompressed batch.
 func (d *decoder) decode(h *batchHeader, content []byte, from int64) error {
 	r := wireReader{b: content}
 	before := int64(-1)
@@ -90,7 +90,7 @@ func (d *decoder) decode(h *batchHeader, content []byte, from int64) error {
 	return nil
 }
 
-// decodeRecord reads one record. before is the offset delta of the one before.
+// decodeRecord reads one record. before is the offset delta of the preceding record.
 func (d *decoder) decodeRecord(h *batchHeader, r *wireReader, before *int64, from int64) error {
 	r.int8() // attributes: none are defined
 	ms := h.firstTime + r.varint()
@@ -125,7 +125,7 @@ func (d *decoder) decodeHeaders(r *wireReader) ([]Header, bool) {
 	if count == 0 {
 		return nil, true
 	}
-	if count < 0 || count > int64(len(r.b)/2) { // each takes two bytes at least
+	if count < 0 || count > int64(len(r.b)/2) { // each takes at least two bytes
 		return nil, false
 	}
 	start := len(d.headers)
@@ -136,7 +136,7 @@ func (d *decoder) decodeHeaders(r *wireReader) ([]Header, bool) {
 	return d.headers[start:len(d.headers):len(d.headers)], true
 }
 
-// name is b as a string, the same one each time.
+// name returns b as a string, allocated once per name.
 func (d *decoder) name(b []byte) string {
 	if s, ok := d.names[string(b)]; ok {
 		return s

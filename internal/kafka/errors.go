@@ -22,7 +22,7 @@ var ErrTopicLimit = errors.New("larger than the topic's max.message.bytes")
 // retryAfter is the Retry-After of errors while Kafka is unavailable.
 const retryAfter = 2 * time.Second
 
-// code makes an error of a response's error code, nil for success.
+// code converts a response's error code to an error, nil for success.
 func code(c int16) error {
 	if c == 0 {
 		return nil
@@ -30,9 +30,9 @@ func code(c int16) error {
 	return kafkago.Error(c)
 }
 
-// away gives err its kind: a broker's refusal keeps its meaning, everything
-// else (a broken connection, a deadline) becomes fault.KindUnavailable. A fault
-// is returned unchanged.
+// away gives err a kind: a broker's refusal keeps its meaning; all other errors (a
+// broken connection, a deadline) become fault.KindUnavailable. A fault is returned
+// unchanged.
 func away(err error, doing string) error {
 	if err == nil {
 		return nil
@@ -54,8 +54,8 @@ func away(err error, doing string) error {
 	return fault.Unavailable(err, retryAfter, "Kafka is not available")
 }
 
-// notFound is like away for a request about a topic or one of its partitions:
-// an unknown one is fault.KindNotFound.
+// notFound is like away for a request about a topic or one of its partitions: an
+// unknown topic or partition becomes fault.KindNotFound.
 func notFound(err error, topic, doing string) error {
 	if errors.Is(err, kafkago.UnknownTopicOrPartition) {
 		return fault.NotFound("no topic %q, or no such partition", topic)
@@ -63,10 +63,10 @@ func notFound(err error, topic, doing string) error {
 	return away(err, doing)
 }
 
-// retriable reports whether the same request may succeed later. Every error
-// that is not a broker's error code came from the network and is retriable. So
-// are refused credentials: each connection has those of its moment, and files
-// and tokens are renewed without a restart.
+// retriable reports whether the same request may succeed later. Every error other than
+// a broker's error code came from the network and is retriable. So are rejected
+// credentials: each connection uses the current ones, and files and tokens are renewed
+// without a restart.
 func retriable(err error) bool {
 	refusal, _ := errors.AsType[kafkago.Error](err)
 	switch refusal {
@@ -79,8 +79,8 @@ func retriable(err error) bool {
 	return staleLeader(err)
 }
 
-// staleLeader reports whether err may mean that the partition is led elsewhere,
-// so that the leader has to be looked up again.
+// staleLeader reports whether err may mean that the partition has another leader, so
+// that the leader must be looked up again.
 func staleLeader(err error) bool {
 	var refusal kafkago.Error
 	if !errors.As(err, &refusal) {
@@ -96,7 +96,7 @@ func staleLeader(err error) bool {
 	return false
 }
 
-// reason is err as a metric label: bounded words.
+// reason returns err as a metric label with a bounded set of values.
 func reason(err error) string {
 	var refusal kafkago.Error
 	switch {

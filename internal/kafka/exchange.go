@@ -13,31 +13,31 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// maxResponse bounds what a response may claim to be. The largest we ask for
-// is a fetch of a few MiB; one batch may exceed what was asked.
+// maxResponse bounds the size field of a response. The largest requested response is a
+// fetch of a few MiB; one batch may exceed the requested size.
 const maxResponse = 64 << 20
 
-// exchange is one request whose bytes we write and whose response we read
-// ourselves, over a connection that kafka-go dials, secures and authenticates.
-// It is used once. When the call fails, a connection may still be writing
-// frame and filling response: both then belong to it and must not be reused.
+// exchange is one request and response encoded by this package, over a connection that
+// kafka-go dials, secures and authenticates. It is used once. When the call fails, a
+// connection may still be writing frame and filling response: then neither may be
+// reused.
 type exchange struct {
 	key      protocol.ApiKey
 	version  int16
-	frame    []byte // whole request, from its size on
-	response []byte // after the correlation id; its memory is reused when given
-	refused  bool   // the broker is too old for version
+	frame    []byte // complete request, starting with its size
+	response []byte // after the correlation id; reuses this memory if set
+	refused  bool   // the broker does not support version
 	sent     atomic.Bool
 }
 
 // ApiKey implements protocol.Message.
 func (e *exchange) ApiKey() protocol.ApiKey { return e.key }
 
-// Required implements protocol.RawExchanger. versions has the newest that
-// kafka-go and the broker both speak, so a broker that is newer than kafka-go
-// passes.
+// Required implements protocol.RawExchanger. versions has the newest versions
+// supported by both kafka-go and the broker, so a broker newer than kafka-go is
+// accepted.
 func (e *exchange) Required(versions map[protocol.ApiKey]int16) bool {
-	if e.key == protocol.ApiKey(kmsg.DescribeCluster) { // kafka-go does not have it
+	if e.key == protocol.ApiKey(kmsg.DescribeCluster) { // not supported by kafka-go
 		return true
 	}
 	version, known := versions[e.key]
@@ -75,9 +75,9 @@ func (e *exchange) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
 	return e, nil
 }
 
-// The versions we speak, which every supported broker (Kafka 3.9 to 4.x) and
-// the embedded one have: the newest in the older encoding, or the first that
-// has what is needed. Metadata has topic ids from version 10 on.
+// The request versions, which every supported broker (Kafka 3.9 to 4.x) and the
+// embedded one support: the newest in the older encoding, or the first with the
+// necessary fields. Metadata has topic ids from version 10 on.
 const (
 	produceVersion        = 7
 	fetchVersion          = 13 // topics by id
@@ -92,8 +92,8 @@ const (
 	epochEndVersion = 3
 )
 
-// appendHead begins a request; endFrame completes it. The correlation id is
-// always zero: a connection has one request at a time.
+// appendHead begins a request; endFrame completes it. The correlation id is always
+// zero: a connection has one request at a time.
 func appendHead(b []byte, key protocol.ApiKey, version int16) []byte {
 	b = appendInt32(b, 0) // size
 	b = appendInt16(b, int16(key))
@@ -115,8 +115,8 @@ func endFrame(b []byte) []byte {
 
 var formatter = kmsg.NewRequestFormatter(kmsg.FormatterClientID(clientID))
 
-// ask sends one small request to the broker at address, or to any when it is
-// empty, and gives its response, which is of req's kind.
+// ask sends one small request to the broker at address, or to any if address is empty,
+// and returns its response, of the type that belongs to req.
 func (c *Cluster) ask(ctx context.Context, address string, req kmsg.Request) (kmsg.Response, error) {
 	e := &exchange{key: protocol.ApiKey(req.Key()), version: req.GetVersion(), frame: formatter.AppendRequest(nil, req, 0)}
 	if err := c.roundTrip(ctx, address, e, askTimeout); err != nil {
@@ -125,7 +125,7 @@ func (c *Cluster) ask(ctx context.Context, address string, req kmsg.Request) (km
 	return readResponse(req, e.response)
 }
 
-// readResponse reads the response to req, from after the correlation id on.
+// readResponse decodes the response to req; body starts after the correlation id.
 func readResponse(req kmsg.Request, body []byte) (kmsg.Response, error) {
 	r := &wireReader{b: body}
 	if req.IsFlexible() {
@@ -138,16 +138,16 @@ func readResponse(req kmsg.Request, body []byte) (kmsg.Response, error) {
 	return res, nil
 }
 
-// How long one answer may take before the connection is given up: without
-// that, one whose peer vanished would be waited for for ever. Small questions
-// are given up sooner, since any broker can answer most of them.
+// Timeouts of one response, after which the connection is closed: without them, a call
+// to a peer that has vanished would never return. Small requests have a shorter
+// timeout, since any broker can answer most of them.
 const (
 	requestTimeout = 10 * time.Second
 	askTimeout     = 5 * time.Second
 )
 
-// roundTrip sends e to the broker at address, or to any when it is empty, and
-// waits for the response or the end of ctx.
+// roundTrip sends e to the broker at address, or to any if address is empty, and waits
+// for the response or the end of ctx.
 func (c *Cluster) roundTrip(ctx context.Context, address string, e *exchange, timeout time.Duration) error {
 	to := c.seeds
 	if address != "" {

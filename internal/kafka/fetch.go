@@ -6,31 +6,31 @@ import (
 	"github.com/segmentio/kafka-go/protocol"
 )
 
-// Limits of a fetch. A response is sent as soon as there is anything; it may
-// exceed them by one record batch.
+// Limits of a fetch. A broker responds as soon as it has any records; the response may
+// exceed the limits by one record batch.
 const (
 	fetchWait     = 500 * time.Millisecond
 	fetchMinBytes = 1
 	fetchMaxBytes = 4 << 20
-	readCommitted = 1 // isolation: only what transactions have committed
+	readCommitted = 1 // isolation: only committed transactions
 	notReplica    = -1
 )
 
-// fetchKey is a partition as fetch requests name it.
+// fetchKey identifies a partition in fetch requests.
 type fetchKey struct {
 	topic     TopicID
 	partition int32
 }
 
-// fetchSession is a fetch session (KIP-227): the broker keeps the list of
-// partitions, requests and responses carry only changes.
+// fetchSession is a fetch session (KIP-227): the broker stores the list of partitions;
+// requests and responses carry only changes.
 type fetchSession struct{ id, epoch int32 }
 
-// Both kinds of requests outside of a session list all their partitions. Where
-// they name a session, the broker closes it.
+// Epochs of requests outside of a session, which list all their partitions. If such a
+// request names a session, the broker closes it.
 const (
 	withoutSession = -1
-	newSession     = 0 // the broker may keep the list
+	newSession     = 0 // the broker may create a session
 )
 
 var noSession = fetchSession{0, withoutSession}
@@ -38,7 +38,7 @@ var noSession = fetchSession{0, withoutSession}
 // ended returns the session of a request that closes s.
 func (s fetchSession) ended() fetchSession { return fetchSession{s.id, withoutSession} }
 
-// after returns the session to continue with once a response named id.
+// after returns the session of the request after a response that named id.
 func (s fetchSession) after(id int32) fetchSession {
 	if s.epoch < 0 || id == 0 {
 		return noSession
@@ -53,12 +53,12 @@ func (s fetchSession) after(id int32) fetchSession {
 type fetchPartition struct {
 	fetchKey
 	offset      int64
-	leaderEpoch int32 // of the leader asked
-	lastEpoch   int32 // of the record before offset; UnknownEpoch
+	leaderEpoch int32 // of the leader
+	lastEpoch   int32 // of the record before offset; or UnknownEpoch
 }
 
-// appendFetch appends a whole fetch request. Partitions of a topic share one
-// entry as far as they follow each other.
+// appendFetch appends a complete fetch request. Consecutive partitions of a topic
+// share one entry.
 func appendFetch(b []byte, session fetchSession, wait time.Duration, maxBytes int, partitions []fetchPartition, forgotten []fetchKey) []byte {
 	b = appendFlexibleHead(b, protocol.Fetch, fetchVersion)
 	b = appendInt32(b, notReplica)
@@ -89,7 +89,7 @@ func appendFetch(b []byte, session fetchSession, wait time.Duration, maxBytes in
 			b = appendInt32(b, p.leaderEpoch)
 			b = appendInt64(b, p.offset)
 			b = appendInt32(b, p.lastEpoch)
-			b = appendInt64(b, -1) // log start: only replicas say
+			b = appendInt64(b, -1) // log start: only set by replicas
 			b = appendInt32(b, int32(maxBytes))
 			b = appendNoTags(b)
 		}
@@ -110,24 +110,23 @@ func appendFetch(b []byte, session fetchSession, wait time.Duration, maxBytes in
 // fetched is one partition's part of a fetch response.
 type fetched struct {
 	err       error
-	end       int64 // offset after the last record that can be read
+	end       int64 // offset after the last readable record
 	aborted   []abortedTxn
-	diverging *EpochEnd // the log does not hold the record before the offset asked for
+	diverging *EpochEnd // set if the log does not have the record before the requested offset
 	batches   []byte    // in the response's memory
 }
 
-// fetchResponse holds the fields of a fetch response that concern the whole
-// request.
+// fetchResponse holds the fields of a fetch response that apply to the whole request.
 type fetchResponse struct {
 	err      error
 	session  int32
-	throttle time.Duration // the broker asks to wait for so long
+	throttle time.Duration // how long the broker requests the client to wait
 }
 
-// readFetch reads a response and calls partition for each one in it, unless the
-// response is an error as a whole; what partition gets is valid until it
-// returns. Where it returns an error, some partitions
-// may have been given: what was given is sound.
+// readFetch decodes a response and calls partition for each partition in it, unless
+// the whole response is an error. The argument is valid until partition returns. If
+// readFetch returns an error, it may have called partition for some partitions
+// already; those are valid.
 func readFetch(response []byte, partition func(fetchKey, *fetched)) (fetchResponse, error) {
 	r := &wireReader{b: response}
 	r.tags(nil)

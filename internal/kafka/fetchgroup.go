@@ -12,83 +12,83 @@ import (
 	"trunkline/internal/retry"
 )
 
-// fetchers are the fetch groups of a cluster, by broker. Readers of different
-// partitions share a group; readers of the same one are in different groups,
-// since a request may name a partition once.
+// fetchers holds the fetch groups of a cluster, by broker. Readers of different
+// partitions share a group; readers of the same partition are in different groups,
+// since a request may name a partition only once.
 type fetchers struct {
 	cluster *Cluster
-	running sync.WaitGroup // groups whose session may be open
-	mu      sync.Mutex     // before fetchGroup.mu
+	running sync.WaitGroup // groups that may have an open session
+	mu      sync.Mutex     // acquired before fetchGroup.mu
 	groups  map[string][]*fetchGroup
 }
 
-// fetchGroup fetches many partitions from one broker. One request that waits
-// for records carries all partitions that are up to date, in a fetch session;
-// a partition that cannot wait for that request to return (its reader has just
-// come, or has caught up with its buffer) is fetched by a second one that waits
-// for a few milliseconds only, until the first one has returned and takes it
-// over. The two run in a goroutine each, the second one only while it is needed.
+// fetchGroup fetches many partitions from one broker. One long request (the waiting
+// request) includes all partitions that are up to date, in a fetch session. A
+// partition that cannot wait for its response (its reader is new, or has emptied its
+// buffer) is fetched by a second request that waits only a few milliseconds, until the
+// first has returned and takes the partition over. Each request has its own goroutine;
+// the second one runs only when needed.
 type fetchGroup struct {
 	fetchers *fetchers
 	address  string
-	ctx      context.Context // ends with the last subscription
+	ctx      context.Context // canceled when the last subscription ends
 	cancel   context.CancelFunc
 
 	mu        sync.Mutex
 	subs      map[fetchKey]*subscription
-	changed   map[*subscription]struct{} // what the waiting request does not have, or not as it is
-	forgotten []fetchKey                 // what it has and should not
+	changed   map[*subscription]struct{} // partitions to add or change in the waiting request
+	forgotten []fetchKey                 // partitions to remove from the waiting request
 	session   fetchSession
-	requests  int           // how many waiting requests were answered
-	answered  time.Time     // when the last one was
-	listed    int           // partitions that the waiting request has
-	waiting   bool          // one is on its way
+	requests  int           // number of waiting requests answered
+	answered  time.Time     // time of the last of these answers
+	listed    int           // number of partitions in the waiting request
+	waiting   bool          // a waiting request is in progress
 	passing   bool          // the second goroutine runs
-	more      chan struct{} // has an element when there is something to fetch again
+	more      chan struct{} // signals that there is something to fetch again
 }
 
 const (
 	passingWait = 10 * time.Millisecond
-	// sessionAfter is the number of waiting requests that a group sends before
-	// it asks for a session: brokers keep a limited number, and most groups of
-	// a second reader of a partition are short.
+	// sessionAfter is the number of waiting requests after which a group requests a
+	// session: brokers keep a limited number, and most groups for a second reader of a
+	// partition are short-lived.
 	sessionAfter = 4
 )
 
-// Bytes that a partition may have buffered before it is left out of requests,
-// and that one response may have of it: all partitions of a group share
-// groupBuffer, within limits.
+// Bytes that a partition may have buffered before requests omit it, and that one
+// response may contain of it: all partitions of a group share groupBuffer, within
+// limits.
 const (
 	groupBuffer   = 64 << 20
 	maxPartBuffer = 1 << 20
 	minPartBuffer = 64 << 10
 )
 
-// subscription is one reader's partition in a group.
+// subscription is the partition of one reader in a group.
 type subscription struct {
 	fetchKey
 	group *fetchGroup
-	wake  chan struct{} // has an element when something came
+	wake  chan struct{} // signals a chunk or the end of the subscription
 
-	// The rest is guarded by group.mu.
+	// The fields below are guarded by group.mu.
 	next        fetchPartition
 	end         int64 // of the log, as of the last response
 	chunks      []chunk
-	buffered    int // bytes of chunks
+	buffered    int // bytes of all chunks
 	err         error
 	diverging   *EpochEnd
-	confirmed   bool // a broker has answered for it
-	listed      bool // the waiting request has it
-	since       int  // requests that had been answered when it was first listed at this offset
+	confirmed   bool // a broker has returned a response for it
+	listed      bool // it is in the waiting request
+	since       int  // value of group.requests when it was first listed at this offset
 	idle        time.Time
-	unreadable  bool        // what follows cannot be fetched before the reader has looked at what is buffered
-	passingWith *passedOver // the request of the second goroutine that has it
+	unreadable  bool        // the next offset cannot be fetched before the reader has handled the buffered data
+	passingWith *passedOver // the request of the second goroutine that includes it
 }
 
 // passedOver identifies a request of the second goroutine.
 type passedOver struct{ _ byte }
 
-// subscribe adds a partition to a group of the broker at address.
+// subscribe adds a partition to a group for the broker at address.
 func (f *fetchers) subscribe(address string, from fetchPartition) *subscription {
 	s := &subscription{fetchKey: from.fetchKey, wake: make(chan struct{}, 1), next: from, end: -1}
 	f.mu.Lock()
@@ -109,8 +109,8 @@ func (f *fetchers) subscribe(address string, from fetchPartition) *subscription 
 	return s
 }
 
-// unsubscribe takes the subscription out of its group, and ends a group that
-// has no other.
+// unsubscribe removes the subscription from its group, and ends the group after its
+// last subscription.
 func (s *subscription) unsubscribe() {
 	g, f := s.group, s.group.fetchers
 	f.mu.Lock()
@@ -138,7 +138,7 @@ func (s *subscription) unsubscribe() {
 	}
 }
 
-// add reports false when the group has a reader of the partition already.
+// add returns false if the group already has a reader of the partition.
 func (g *fetchGroup) add(s *subscription) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -151,7 +151,7 @@ func (g *fetchGroup) add(s *subscription) bool {
 	return true
 }
 
-// remove needs g.mu.
+// remove removes a subscription. The caller holds g.mu.
 func (g *fetchGroup) remove(s *subscription) {
 	if g.subs[s.fetchKey] == s {
 		delete(g.subs, s.fetchKey)
@@ -161,7 +161,7 @@ func (g *fetchGroup) remove(s *subscription) {
 	s.passingWith = nil
 }
 
-// unlist needs g.mu.
+// unlist removes a subscription from the waiting request. The caller holds g.mu.
 func (g *fetchGroup) unlist(s *subscription) {
 	if s.listed {
 		s.idle = s.lastIdle()
@@ -171,12 +171,12 @@ func (g *fetchGroup) unlist(s *subscription) {
 	}
 }
 
-// partBuffer needs g.mu.
+// partBuffer returns the bytes that one partition may buffer. The caller holds g.mu.
 func (g *fetchGroup) partBuffer() int {
 	return min(max(groupBuffer/max(len(g.subs), 1), minPartBuffer), maxPartBuffer)
 }
 
-// fetchable reports whether more of the partition may be asked for. It needs
+// fetchable reports whether more of the partition may be requested. The caller holds
 // group.mu.
 func (s *subscription) fetchable() bool {
 	return !s.unreadable && s.err == nil && s.diverging == nil && s.buffered < s.group.partBuffer()
@@ -185,15 +185,15 @@ func (s *subscription) fetchable() bool {
 // taken is the result of take.
 type taken struct {
 	chunk
-	end       int64     // of the log; -1: not known yet
-	idle      time.Time // see lastIdle; of before chunk
+	end       int64     // of the log; -1: unknown
+	idle      time.Time // see lastIdle; as of before chunk
 	confirmed bool
-	diverging *EpochEnd // in place of a chunk
-	err       error     // in place of a chunk
+	diverging *EpochEnd // instead of a chunk
+	err       error     // instead of a chunk
 }
 
-// take returns the oldest chunk, or what ended the subscription once there is
-// none. It has neither while there is nothing yet.
+// take returns the oldest chunk or, if there is none, the error that ended the
+// subscription. It returns neither while there is nothing.
 func (s *subscription) take() taken {
 	g := s.group
 	g.mu.Lock()
@@ -216,8 +216,8 @@ func (s *subscription) take() taken {
 	return t
 }
 
-// lastIdle returns when the broker last had nothing that is not in the buffer
-// or was taken from it. It needs group.mu.
+// lastIdle returns when the broker last had no records beyond those buffered or taken.
+// The caller holds group.mu.
 func (s *subscription) lastIdle() time.Time {
 	if s.listed && s.group.requests > s.since && s.end >= 0 && s.end <= s.next.offset {
 		return s.group.answered
@@ -225,7 +225,7 @@ func (s *subscription) lastIdle() time.Time {
 	return s.idle
 }
 
-// idleSince is lastIdle, unless something is in the buffer.
+// idleSince returns lastIdle, or zero if records are buffered.
 func (s *subscription) idleSince() time.Time {
 	s.group.mu.Lock()
 	defer s.group.mu.Unlock()
@@ -235,8 +235,8 @@ func (s *subscription) idleSince() time.Time {
 	return s.lastIdle()
 }
 
-// change sees to it that a partition the waiting request does not have is
-// fetched soon. It needs g.mu.
+// change schedules an early fetch of a partition that the waiting request does not
+// include. The caller holds g.mu.
 func (g *fetchGroup) change(s *subscription) {
 	g.changed[s] = struct{}{}
 	if g.waiting && !g.passing {
@@ -249,7 +249,7 @@ func (g *fetchGroup) change(s *subscription) {
 	}
 }
 
-// runWaiting sends one waiting request after the other.
+// runWaiting sends waiting requests, one after the other.
 func (g *fetchGroup) runWaiting() {
 	memory := takeMemory(0)
 	var partitions []fetchPartition
@@ -278,14 +278,13 @@ func (g *fetchGroup) runWaiting() {
 	g.closeSession(session)
 }
 
-// closeWithin bounds how long the end of a group waits for the broker to close
-// its session.
+// closeWithin bounds the wait for the broker to close the session when a group ends.
 const closeWithin = time.Second
 
-// closeSession closes the session at the broker. A broker has room for 1,000
-// sessions by default, and lets a new one take the place of one that was unused
-// for 2 minutes; where it has no room, requests list all their partitions. So a
-// session that stays open costs little, and a failure is not tried again.
+// closeSession closes the session at the broker. A broker has 1,000 sessions by
+// default and replaces one that was unused for 2 minutes by a new one; without a free
+// session, requests list all their partitions. So an open session costs little, and
+// closeSession does not retry.
 func (g *fetchGroup) closeSession(s fetchSession) {
 	if s.id == 0 {
 		return
@@ -299,8 +298,8 @@ func (g *fetchGroup) closeSession(s fetchSession) {
 	}
 }
 
-// waitingRequest builds the next waiting request: in a session, what changed;
-// else all partitions. It needs g.mu.
+// waitingRequest builds the next waiting request: the changes if there is a session,
+// otherwise all partitions. The caller holds g.mu.
 func (g *fetchGroup) waitingRequest(list []fetchPartition) ([]byte, []fetchPartition) {
 	if g.session.epoch == withoutSession && g.requests >= sessionAfter {
 		g.session.epoch = newSession
@@ -314,10 +313,10 @@ func (g *fetchGroup) waitingRequest(list []fetchPartition) ([]byte, []fetchParti
 	for s := range g.changed {
 		delete(g.changed, s)
 		if !s.fetchable() {
-			g.unlist(s) // take brings it back
+			g.unlist(s) // take lists it again
 			continue
 		}
-		s.passingWith = nil // taken over
+		s.passingWith = nil // taken over from the second goroutine
 		if !s.listed {
 			s.since = g.requests
 			s.listed = true
@@ -335,8 +334,8 @@ func (g *fetchGroup) waitingRequest(list []fetchPartition) ([]byte, []fetchParti
 	return appendFetch(nil, g.session, fetchWait, g.partBuffer(), list, forgotten), list
 }
 
-// runPassing fetches what the waiting request does not have, for as long as
-// there is anything.
+// runPassing fetches the partitions missing in the waiting request, until there are
+// none.
 func (g *fetchGroup) runPassing() {
 	memory := takeMemory(0)
 	var partitions []fetchPartition
@@ -362,19 +361,18 @@ func (g *fetchGroup) runPassing() {
 	}
 }
 
-// exchange sends a request and returns the response, in memory.
+// exchange sends a request and returns the response in memory.
 func (g *fetchGroup) exchange(request []byte, memory *sharedMemory, wait time.Duration) (*sharedMemory, error) {
 	e := &exchange{key: protocol.Fetch, version: fetchVersion, frame: request, response: memory.bytes[:0]}
 	if err := g.fetchers.cluster.roundTrip(g.ctx, g.address, e, wait+requestTimeout); err != nil {
-		return takeMemory(0), err // a connection may still be filling the memory
+		return takeMemory(0), err // a connection may still write to memory
 	}
 	memory.bytes = e.response
 	return memory, nil
 }
 
-// distribute gives the partitions of a response to their subscriptions and
-// returns the memory for the next response. passing is nil for the waiting
-// request.
+// distribute passes the partitions of a response to their subscriptions and returns
+// the memory for the next response. passing is nil for the waiting request.
 func (g *fetchGroup) distribute(response *sharedMemory, err error, passing *passedOver, session fetchSession) *sharedMemory {
 	g.mu.Lock()
 	has := func(s *subscription) bool {
@@ -424,18 +422,18 @@ func (g *fetchGroup) distribute(response *sharedMemory, err error, passing *pass
 	return response
 }
 
-// maxThrottle bounds how long a broker is believed that it wants no requests.
+// maxThrottle bounds the throttle time accepted from a broker.
 const maxThrottle = 10 * time.Second
 
-// sessionLost reports whether a broker refused a request only because it no
-// longer has its session.
+// sessionLost reports whether a broker rejected a request only because it no longer
+// has the session.
 func sessionLost(err error) bool {
 	return errors.Is(err, kafkago.FetchSessionIDNotFound) || errors.Is(err, kafkago.InvalidFetchSessionEpoch) ||
 		errors.Is(err, kafkago.FetchSessionTopicIDError)
 }
 
-// fail ends the subscription with an error; what is buffered can still be
-// taken. It needs group.mu.
+// fail ends the subscription with an error; buffered chunks can still be taken. The
+// caller holds group.mu.
 func (s *subscription) fail(err error) {
 	s.err = err
 	s.group.remove(s)
@@ -449,7 +447,7 @@ func (s *subscription) signal() {
 	}
 }
 
-// receive takes a partition's part of a response. It needs group.mu.
+// receive handles a partition's part of a response. The caller holds group.mu.
 func (s *subscription) receive(f *fetched, response *sharedMemory) {
 	if f.err != nil {
 		s.fail(f.err)
@@ -480,7 +478,7 @@ func (s *subscription) receive(f *fetched, response *sharedMemory) {
 	if ok && next > s.next.offset {
 		s.next.offset, s.next.lastEpoch = next, epoch
 	} else {
-		s.unreadable = true // the reader says why, and asks anew
+		s.unreadable = true // the reader reports the cause, and subscribes again
 	}
 	s.since = s.group.requests + 1
 	s.group.changed[s] = struct{}{}

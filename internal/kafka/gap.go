@@ -31,18 +31,18 @@ const (
 
 var gapKinds = []GapKind{GapExpired, GapTruncated, GapRecreated, GapDamaged, GapMissing}
 
-// GapError reports that a partition's log does not continue at Offset, which
-// was to be read next. A reader that returned it returns it again; reading
-// continues with a new reader at Position.
+// GapError reports that a partition's log does not continue at Offset, the next offset
+// to read. A reader that has returned it returns it again; to continue, open a new
+// reader at Position.
 type GapError struct {
 	Topic       string // base name
 	Partition   int
 	Kind        GapKind
 	Offset      int64
 	Resume      int64  // where the log continues
-	LeaderEpoch int32  // of the record before Resume; UnknownEpoch: not known
-	First, Next int64  // what the log holds, as far as it was looked up: from First to before Next
-	Reason      string // of GapDamaged: what is wrong with the batch
+	LeaderEpoch int32  // of the record before Resume; UnknownEpoch if not known
+	First, Next int64  // the log has the offsets from First to before Next, if they were looked up
+	Reason      string // for GapDamaged: the kind of damage
 }
 
 func (e *GapError) Error() string {
@@ -60,28 +60,27 @@ func (e *GapError) Error() string {
 	return fmt.Sprintf("%s: %s: %s", at, e.Kind, e.Reason)
 }
 
-// Lost returns how many offsets are skipped by continuing at Resume.
+// Lost returns the number of offsets skipped by continuing at Resume.
 func (e *GapError) Lost() int64 { return max(e.Resume-e.Offset, 0) }
 
-// Restarted reports whether the log holds other records than those that were
-// read: offsets from Resume on have a new meaning.
+// Restarted reports whether the log has other records than those that were read: then
+// offsets from Resume on have a new meaning.
 func (e *GapError) Restarted() bool { return e.Kind == GapTruncated || e.Kind == GapRecreated }
 
-// Position returns where reading continues.
+// Position returns the position at which to continue.
 func (e *GapError) Position() LogPosition {
 	return LogPosition{Offset: e.Resume, LeaderEpoch: e.LeaderEpoch}
 }
 
-// PassableGap returns the gap that err is about, when reading can continue at its
-// Resume. It is false for other errors, and for damage whose Resume is not
-// behind it.
+// PassableGap returns the GapError in the chain of err if reading can continue at its
+// Resume. ok is false for other errors, and for damage without a Resume after it.
 func PassableGap(err error) (*GapError, bool) {
 	gap, ok := errors.AsType[*GapError](err)
 	return gap, ok && (gap.Kind != GapDamaged || gap.Resume > gap.Offset)
 }
 
-// OutOfRange returns the error of an offset outside the log, which holds what
-// lies from first to before next.
+// OutOfRange returns the error of an offset outside the log, which has the offsets
+// from first to before next.
 func OutOfRange(topic string, partition int, offset, first, next int64) *GapError {
 	gap := &GapError{Topic: topic, Partition: partition, Kind: GapExpired, Offset: offset, Resume: first,
 		LeaderEpoch: UnknownEpoch, First: first, Next: next}
@@ -91,7 +90,7 @@ func OutOfRange(topic string, partition int, offset, first, next int64) *GapErro
 	return gap
 }
 
-// gap returns the error of a log that has to be read from its beginning.
+// gap returns the error of a log that must be read from its beginning.
 func (c *Cluster) gap(ctx context.Context, topic string, partition int, offset int64, kind GapKind) error {
 	first, next, err := c.Offsets(ctx, topic, partition)
 	if err != nil {

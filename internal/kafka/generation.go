@@ -12,28 +12,28 @@ import (
 	"trunkline/internal/retry"
 )
 
-// Assignment is one partition that this process works on at present.
+// Assignment is a partition assigned to this process.
 type Assignment struct {
 	Topic     string // base name
 	Partition int
 
 	mu      sync.Mutex
-	next    int64 // to read next, by the last commit; -1: nothing was ever committed
+	next    int64 // next offset to read, by the last commit; -1: no commit yet
 	moved   bool  // next was set in this generation
-	flushed int64 // what the broker has of next
+	flushed int64 // value of next stored at the broker
 }
 
-// Committed returns the next offset to read, where the group has one: what
-// Commit was last given, or what the broker knew when the assignment began.
+// Committed returns the next offset to read, if the group has one: the last argument
+// of Commit, or the committed offset at the start of the assignment.
 func (l *Assignment) Committed() (next int64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.next, l.next >= 0
 }
 
-// Commit marks every offset below next as processed. It reaches the broker
-// within a second, and when the assignment ends. A call with less than the one
-// before is ignored.
+// Commit marks every offset below next as processed. It reaches the broker within a
+// second, and at the end of the assignment. A lower value than in an earlier call is
+// ignored.
 func (l *Assignment) Commit(next int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,15 +42,15 @@ func (l *Assignment) Commit(next int64) {
 	}
 }
 
-// Rewind commits an offset below the one committed before: the log was cut, and
-// what was done from next on is no longer in it.
+// Rewind commits an offset below the last committed one, after the log was truncated:
+// the processed records from next on are no longer in it.
 func (l *Assignment) Rewind(next int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.next, l.moved = next, true
 }
 
-// unflushed returns the offsets that the broker does not have yet.
+// unflushed returns the committed offset if the broker does not have it yet.
 func (l *Assignment) unflushed() (next int64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,12 +63,12 @@ func (l *Assignment) setFlushed(next int64) {
 	l.flushed = next
 }
 
-// generation is one generation of a group, with the partitions that this
-// process has in it.
+// generation is one generation of a group, with the partitions assigned to this
+// process.
 type generation struct {
 	*group
 	gen         *kafkago.Generation
-	assigned    map[string]int // partitions by topic, when we are to watch for more
+	assigned    map[string]int // partitions by topic, if this member has to watch for new ones
 	assignments []*Assignment
 }
 
@@ -77,16 +77,16 @@ func newGeneration(g *group, gen *kafkago.Generation) *generation {
 	for topic, assigned := range gen.Assignments {
 		base := strings.TrimPrefix(topic, g.cluster.cfg.TopicPrefix)
 		for _, a := range assigned {
-			next := max(a.Offset, -1) // below that it means "from the start"
+			next := max(a.Offset, -1) // values below -1 mean "from the start"
 			s.assignments = append(s.assignments, &Assignment{Topic: base, Partition: a.ID, next: next, flushed: next})
 		}
 	}
 	return s
 }
 
-// run runs the work on the partitions until the generation ends, which it does when the group
-// rebalances, when the coordinator is lost, when the process stops, and when
-// run returns: it does so when there are new partitions to assign.
+// run processes the partitions until the generation ends: when the group rebalances,
+// the coordinator is lost, the process stops, or run returns because there are new
+// partitions to assign.
 func (s *generation) run(outer, ended context.Context) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(outer))
 	defer cancel()
@@ -125,7 +125,7 @@ func (s *generation) run(outer, ended context.Context) {
 	}
 }
 
-// runWork runs the work on one partition, again when it fails.
+// runWork runs the work on one partition, and restarts it when it fails.
 func (s *generation) runWork(ctx context.Context, l *Assignment) {
 	wait := retry.Backoff{First: 100 * time.Millisecond, Max: 10 * time.Second}
 	for {
@@ -145,9 +145,9 @@ func (s *generation) runWork(ctx context.Context, l *Assignment) {
 	}
 }
 
-// flush commits to the broker the offsets marked since the last flush. A failed
-// commit is tried again with the next flush; another generation's coordinator
-// refuses it.
+// flush sends the offsets committed since the last flush to the broker. A failed
+// commit is retried with the next flush; the coordinator rejects it after the end of
+// the generation.
 func (s *generation) flush() {
 	offsets := map[string]map[int]int64{}
 	for _, l := range s.assignments {
@@ -175,9 +175,9 @@ func (s *generation) flush() {
 	}
 }
 
-// partitionsChanged reports whether topics have other partitions than were
-// assigned. Only the member that assigned them checks: when it joins again, all
-// do.
+// partitionsChanged reports whether the number of partitions of any topic has changed
+// since the assignment. Only the member that assigned them checks: when it joins
+// again, all members do.
 func (s *generation) partitionsChanged(ctx context.Context) bool {
 	if s.assigned == nil {
 		return false
@@ -192,12 +192,12 @@ func (s *generation) partitionsChanged(ctx context.Context) bool {
 	return false
 }
 
-// reportLag sets the lag of each partition, whether or not its work advances.
+// reportLag sets the lag of each partition, even if its work makes no progress.
 func (s *generation) reportLag(ctx context.Context) {
 	for _, l := range s.assignments {
 		first, next, err := s.cluster.Offsets(ctx, l.Topic, l.Partition)
 		if err != nil {
-			return // counted where it happened; the next tick asks again
+			return // already counted; retry at the next tick
 		}
 		from := first
 		if committed, ok := l.Committed(); ok {

@@ -14,21 +14,23 @@ import (
 	"trunkline/internal/retry"
 )
 
-// GroupConfig names a consumer group and what it reads.
+// GroupConfig names a consumer group and its topics.
 type GroupConfig struct {
-	Group  string   // base name; the topic prefix goes before it too
+	Group  string   // base name; the topic prefix applies to it too
 	Topics []string // base names
 }
 
-// How soon a group notices: a member that died, one that left, new partitions.
+// Times within which a group detects a dead member, a member that left, and new
+// partitions.
 const (
-	sessionTimeout   = 6 * time.Second // the least that Kafka allows by default
+	sessionTimeout   = 6 * time.Second // the minimum that Kafka allows by default
 	heartbeat        = 300 * time.Millisecond
 	rebalanceTimeout = 15 * time.Second
 	watchPartitions  = 2 * time.Second
 
-	// GroupOverlap is the time after which a member whose partition was given to
-	// another one has noticed it and stopped, unless its whole process stood still.
+	// GroupOverlap is the time after which a member has noticed that its partition was
+	// assigned to another one, and has stopped, unless its whole process was
+	// suspended.
 	GroupOverlap = 10 * sessionTimeout
 
 	joinBackoff = 300 * time.Millisecond
@@ -37,12 +39,11 @@ const (
 	leaveWithin = 5 * time.Second
 )
 
-// RunGroup takes part in a consumer group until ctx ends, then returns nil. For
-// each partition that is given to it, it runs work in a goroutine; the
-// assignment's context ends when the partition is taken away or ctx ends, and
-// work must then return soon, having committed what it finished. Work that
-// returns earlier is started again after a pause. While Kafka is unavailable it
-// waits.
+// RunGroup takes part in a consumer group until ctx ends, then returns nil. It runs
+// work in a goroutine for each assigned partition. The context of the assignment ends
+// when the partition is revoked or ctx ends; work must then commit its finished
+// offsets and return soon. If work returns earlier, RunGroup restarts it after a
+// pause. While Kafka is unavailable, RunGroup waits.
 func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(context.Context, *Assignment) error) error {
 	if cfg.Group == "" || len(cfg.Topics) == 0 {
 		return fault.Invalid("a consumer group needs a name and topics")
@@ -65,12 +66,12 @@ func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(conte
 	if err != nil {
 		return fmt.Errorf("joining group %q: %w", cfg.Group, err)
 	}
-	// Closing the membership ends the generation, which ends the work, and
-	// then leaves the group. It must come first: a generation that ended by
-	// itself would be followed by another.
+	// Closing the membership ends the generation, which ends the work, and then leaves
+	// the group. It must come first: another generation would follow one that ended by
+	// itself.
 	left := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		_ = member.Close() // it has no errors
+		_ = member.Close() // it returns no errors
 		close(left)
 	})
 	defer stop()
@@ -81,7 +82,7 @@ func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(conte
 	g.running.Wait()
 	select {
 	case <-left:
-	case <-time.After(leaveWithin): // the coordinator is away: it will notice
+	case <-time.After(leaveWithin): // the coordinator is unavailable: it will detect the missing member
 		g.log.Warn("consumer group leave timed out")
 	}
 	return nil
@@ -92,12 +93,12 @@ type group struct {
 	cfg     GroupConfig
 	work    func(context.Context, *Assignment) error
 	log     *slog.Logger
-	running sync.WaitGroup // generations, and removals of former members
+	running sync.WaitGroup // generations, and tasks that remove former members
 
 	mu       sync.Mutex
-	assigned map[string]int // partitions of each topic, when this member assigned them last
-	member   string         // its id, "" before the first generation and while it cannot join
-	joined   chan struct{}  // has an element after member has changed
+	assigned map[string]int // partitions of each topic at this member's last assignment of them
+	member   string         // its id; "" before the first generation and while it cannot join
+	joined   chan struct{}  // signals a change of member
 }
 
 func (g *group) memberID() string {
@@ -118,7 +119,7 @@ func (g *group) setMemberID(id string) {
 	}
 }
 
-// takeMemberID returns the id of this member and forgets it.
+// takeMemberID returns the id of this member and clears it.
 func (g *group) takeMemberID() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -127,15 +128,15 @@ func (g *group) takeMemberID() string {
 	return id
 }
 
-// balancer assigns partitions in turn, and records how many there were. That
-// count detects new partitions: kafka-go's own watch first looks some time
-// after they were assigned, and misses those made in between.
+// balancer assigns partitions round-robin and records their number, which reveals new
+// partitions: kafka-go's own watch takes its first count some time after the
+// assignment, and misses partitions created in between.
 type balancer struct {
 	kafkago.RoundRobinGroupBalancer
 	group *group
 }
 
-// AssignGroups implements kafkago.GroupBalancer; the group's leader calls it.
+// AssignGroups implements kafkago.GroupBalancer; the leader of the group calls it.
 func (b *balancer) AssignGroups(members []kafkago.GroupMember, partitions []kafkago.Partition) kafkago.GroupMemberAssignments {
 	assigned := map[string]int{}
 	for _, p := range partitions {
@@ -147,8 +148,8 @@ func (b *balancer) AssignGroups(members []kafkago.GroupMember, partitions []kafk
 	return b.RoundRobinGroupBalancer.AssignGroups(members, partitions)
 }
 
-// takeAssigned returns what this member assigned for the generation that begins, nil
-// when another did.
+// takeAssigned returns the partition counts if this member made the assignment of the
+// new generation, else nil.
 func (g *group) takeAssigned() map[string]int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -157,8 +158,8 @@ func (g *group) takeAssigned() map[string]int {
 	return assigned
 }
 
-// awaitTopics waits until all topics exist: joining earlier would let brokers
-// that create topics by themselves make them with the wrong settings.
+// awaitTopics waits until all topics exist: a broker with automatic topic creation
+// would create them with wrong settings on an earlier join.
 func (g *group) awaitTopics(ctx context.Context) bool {
 	wait := retry.Backoff{First: 100 * time.Millisecond, Max: joinBackoff}
 	for i := 0; i < len(g.cfg.Topics); {
@@ -178,7 +179,7 @@ func (g *group) awaitTopics(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// generations runs one generation of the group after the other.
+// generations runs the generations of the group, one after the other.
 func (g *group) generations(ctx context.Context, member *kafkago.ConsumerGroup) {
 	failing := false
 	for {
@@ -192,12 +193,12 @@ func (g *group) generations(ctx context.Context, member *kafkago.ConsumerGroup) 
 				g.log.Warn("joining the consumer group failed, retrying", "error", err)
 			}
 			failing = true
-			if !errors.Is(err, kafkago.RebalanceInProgress) { // then it keeps its id
+			if !errors.Is(err, kafkago.RebalanceInProgress) { // the member keeps its id during a rebalance
 				if former := g.takeMemberID(); former != "" {
 					g.running.Go(func() { g.removeFormer(ctx, former) })
 				}
 			}
-			continue // the membership waits before it tries again
+			continue // member.Next waits before it retries
 		}
 		failing = false
 		g.cluster.metrics.rebalances.WithLabelValues(g.cfg.Group).Inc()

@@ -8,15 +8,14 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 )
 
-// leaders caches the leaders of partitions. It asks a broker for a topic that is
-// not in the cache, for one that a broker reported to be out of date, and, in the
-// background, for one older than leadersMaxAge, so that new partitions get their
-// share of keys.
+// leaders caches the leaders of partitions. It queries a broker about a topic that is
+// not cached, about one that a broker reported as out of date and, in the background,
+// about one older than leadersMaxAge, so that new partitions get their share of keys.
 //
-// A broker that was paused may answer with leaders of the time before. Each
-// leadership has an epoch that only rises: an answer with a lower epoch than the
-// cached one is ignored, and requests carry the epoch, so that a broker that no
-// longer leads refuses them.
+// A broker that was paused may return outdated leaders. Each leadership has an epoch
+// that only rises: a response with a lower epoch than the cached one is ignored, and
+// requests carry the epoch, so that a broker that is no longer the leader rejects
+// them.
 type leaders struct {
 	cluster *Cluster
 	asked   lookups[string, *topicLeaders]
@@ -24,30 +23,30 @@ type leaders struct {
 	topics  map[string]*topicLeaders
 }
 
-// topicLeaders is never changed but for the two marks, which leaders.mu guards.
+// topicLeaders is immutable, except for stale and asking, guarded by leaders.mu.
 type topicLeaders struct {
 	id         TopicID
 	partitions []leadership
 	at         time.Time
-	stale      bool // to be asked for again before it is used
-	asking     bool // a background refresh is on its way
+	stale      bool // query a broker before the next use
+	asking     bool // a background refresh is in progress
 }
 
 // leadership is the leader of a partition.
 type leadership struct {
-	address string // host:port; "" while there is none
+	address string // host:port; "" if the partition has none
 	epoch   int32
 	at      time.Time // when a broker reported it
 }
 
 const (
 	leadersMaxAge = 30 * time.Second
-	// epochMemory is the time for which a lower epoch is rejected after a
-	// higher one. After that, the topic was deleted and made again.
+	// epochMemory is how long a lower epoch is rejected after a higher one. After
+	// that, a lower epoch means that the topic was recreated.
 	epochMemory = 30 * time.Second
 )
 
-// topic returns a topic from the cache, or asks a broker when it is not there.
+// topic returns a topic from the cache, or queries a broker if it is not cached.
 func (l *leaders) topic(ctx context.Context, name string) (*topicLeaders, error) {
 	l.mu.Lock()
 	t := l.topics[name]
@@ -66,7 +65,7 @@ func (l *leaders) topic(ctx context.Context, name string) (*topicLeaders, error)
 	return l.asked.join(ctx, name)
 }
 
-// within returns a topic as it was at most maxAge ago.
+// within returns a topic's leaders, at most maxAge old.
 func (l *leaders) within(ctx context.Context, name string, maxAge time.Duration) (*topicLeaders, error) {
 	l.mu.Lock()
 	t := l.topics[name]
@@ -95,8 +94,8 @@ func (l *leaders) leader(ctx context.Context, name string, partition int) (leade
 	return l.leaderOf(t, partition)
 }
 
-// leaderOf returns the leader of a partition of t. Where it has none, the next
-// question about the topic asks a broker.
+// leaderOf returns the leader of a partition of t. If there is none, the next use of
+// the topic queries a broker.
 func (l *leaders) leaderOf(t *topicLeaders, partition int) (leadership, error) {
 	leader, err := t.leader(partition)
 	if err != nil {
@@ -107,8 +106,7 @@ func (l *leaders) leaderOf(t *topicLeaders, partition int) (leadership, error) {
 	return leader, err
 }
 
-// epoch returns the newest leader epoch known of a partition, UnknownEpoch when
-// none is.
+// epoch returns the newest known leader epoch of a partition, or UnknownEpoch.
 func (l *leaders) epoch(name string, partition int) int32 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,10 +127,10 @@ func (t *topicLeaders) leader(partition int) (leadership, error) {
 	return t.partitions[partition], nil
 }
 
-// forget makes the next question about the topic ask a broker, unless a broker
-// has named another leader of the partition since failed was looked up: one
-// leader change is noticed in each partition and by each connection, at
-// different times, and needs one question.
+// forget makes the next use of the topic query a broker, unless a broker has reported
+// another leader of the partition since failed was looked up: each partition and
+// connection notices the same leader change at a different time, and one query is
+// enough for all.
 func (l *leaders) forget(name string, partition int, failed leadership) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,8 +143,8 @@ func (l *leaders) forget(name string, partition int, failed leadership) {
 	}
 }
 
-// withLeader calls ask with the leader of a partition, several times while it
-// fails with an error that may pass.
+// withLeader calls ask with the leader of a partition, and retries several times while
+// the error may be temporary.
 func (l *leaders) withLeader(ctx context.Context, name string, partition int, ask func(leadership) error) error {
 	return severalTries(ctx, func() error {
 		leader, err := l.leader(ctx, name, partition)
@@ -160,12 +158,12 @@ func (l *leaders) withLeader(ctx context.Context, name string, partition int, as
 	})
 }
 
-// refresh asks a broker about the topic.
+// refresh queries a broker about the topic.
 func (l *leaders) refresh(ctx context.Context, name string) (*topicLeaders, error) {
 	return l.asked.get(ctx, name)
 }
 
-// ask asks a broker about topics and remembers the answers.
+// ask queries a broker about topics and caches the responses.
 func (l *leaders) ask(ctx context.Context, names []string) (map[string]answer[*topicLeaders], error) {
 	m, err := l.cluster.askMetadata(ctx, names)
 	if err != nil {
@@ -193,8 +191,8 @@ func (l *leaders) ask(ctx context.Context, names []string) (map[string]answer[*t
 	return answers, nil
 }
 
-// newest merges a broker's answer with the one before: for each partition the one
-// with the higher epoch wins, unless the older answer has expired.
+// newest merges a broker's response with the cached one: for each partition the higher
+// epoch wins, unless the cached one has expired.
 func newest(before, reported []leadership, now time.Time) []leadership {
 	merged := append([]leadership(nil), reported...)
 	for i := range merged {

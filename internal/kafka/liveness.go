@@ -10,11 +10,11 @@ import (
 	"trunkline/internal/retry"
 )
 
-// Liveness lets members of a consumer group find out sooner than by Kafka's
-// session timeout, which brokers bound to 6 s and more, that one has died.
+// Liveness lets members of a consumer group detect a dead member sooner than Kafka's
+// session timeout, which brokers limit to at least 6 s.
 type Liveness interface {
-	// Report raises the count of a member, "" for none, and returns the counts
-	// of all members of the group.
+	// Report increments the count of a member ("": of none) and returns the counts of
+	// all members of the group.
 	Report(ctx context.Context, group, member string) (map[string]int64, error)
 	// Forget removes a member.
 	Forget(ctx context.Context, group, member string) error
@@ -22,18 +22,18 @@ type Liveness interface {
 
 const (
 	reportInterval = 300 * time.Millisecond
-	// memberSilence is the time that a member's count stands still before
-	// others remove the member from the group.
+	// memberSilence is how long a member's count must remain unchanged before others
+	// remove the member from the group.
 	memberSilence = 1500 * time.Millisecond
-	// blindSpot is the time between two reports above which nothing is known of
-	// others: this process was stopped, or Redis was away.
+	// blindSpot is the time between two reports above which this process cannot judge
+	// others: it was stopped, or Redis was unavailable.
 	blindSpot = 900 * time.Millisecond
 )
 
-// watchMembers reports this member, and removes members that have fallen
-// silent from the group, so that their partitions are assigned anew. One that
-// is alive after all joins again; that two members work on a partition for a
-// while has to be harmless, as with session timeouts.
+// watchMembers reports this member, and removes silent members from the group, so that
+// their partitions are assigned again. A removed member that is alive joins again; as
+// with session timeouts, two members may process a partition for a while, which must
+// be harmless.
 func (g *group) watchMembers(ctx context.Context) {
 	liveness := g.cluster.cfg.Liveness
 	if liveness == nil {
@@ -89,9 +89,10 @@ func (g *group) removeSilent(ctx context.Context, member string) {
 	}
 }
 
-// removeFormer removes the member that this process was from the group, until ctx
-// ends. kafka-go forgets its id when it cannot join, and joins as a new member; the
-// group would wait for the former one until the session timeout.
+// removeFormer removes the former membership of this process from the group; it
+// retries until ctx ends. kafka-go drops its member id when it cannot join, and joins
+// as a new member; without the removal the group would wait for the former member
+// until the session timeout.
 func (g *group) removeFormer(ctx context.Context, member string) {
 	wait := retry.Backoff{First: joinBackoff, Max: joinBackoff}
 	for {
@@ -106,7 +107,7 @@ func (g *group) removeFormer(ctx context.Context, member string) {
 }
 
 // removeMember removes a member from the group and then its report. The error is
-// kafkago.UnknownMemberId where the group does not have it any more.
+// kafkago.UnknownMemberId if the group no longer has the member.
 func (g *group) removeMember(ctx context.Context, member string) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -130,8 +131,8 @@ func (c *Cluster) removeMember(ctx context.Context, group, member string) error 
 	if err != nil {
 		return err
 	}
-	// kafka-go reads the error code and the throttle time of the response in the wrong
-	// order: the code is in the low 16 bits of the milliseconds.
+	// kafka-go decodes the error code and the throttle time of the response in the
+	// wrong order: the code is in the low 16 bits of the milliseconds.
 	if code := kafkago.Error(int16(res.Throttle.Milliseconds())); code != 0 {
 		return code
 	}
@@ -143,7 +144,7 @@ func (c *Cluster) removeMember(ctx context.Context, group, member string) error 
 	return res.Error
 }
 
-// silences detects members that stopped reporting.
+// silences detects members that have stopped reporting.
 type silences struct {
 	updated time.Time
 	members map[string]observedCount
@@ -151,10 +152,10 @@ type silences struct {
 
 type observedCount struct {
 	count int64
-	at    time.Time // when it rose last
+	at    time.Time // time of the last change
 }
 
-// update takes the counts of all members and returns those, but own, that have
+// update records the counts of all members and returns those, except own, that have
 // been silent for too long.
 func (s *silences) update(now time.Time, counts map[string]int64, own string) (silent []string) {
 	blind := now.Sub(s.updated) > blindSpot

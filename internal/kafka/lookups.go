@@ -8,15 +8,15 @@ import (
 	"sync"
 )
 
-// lookups answers questions with few requests: those that are asked while a
-// request is on its way go together in the next one.
+// lookups batches questions into few requests: those that arrive during a request are
+// sent together in the next one.
 type lookups[Q comparable, A any] struct {
-	// ask sends one request. Its error is the answer to all questions.
+	// ask sends one request. Its error applies to all questions.
 	ask func(ctx context.Context, questions []Q) (map[Q]answer[A], error)
 
 	mu      sync.Mutex
 	waiting map[Q]*lookup[A]
-	sent    map[Q]*lookup[A] // of the request on its way
+	sent    map[Q]*lookup[A] // of the request in progress
 	running bool
 }
 
@@ -30,8 +30,8 @@ type lookup[A any] struct {
 	done chan struct{}
 }
 
-// get waits for the answer of a request that is sent after the call, or for the
-// end of ctx.
+// get returns the answer of a request that is sent after the call. It waits for it, or
+// for the end of ctx.
 func (l *lookups[Q, A]) get(ctx context.Context, question Q) (A, error) {
 	l.mu.Lock()
 	asked := l.next(question)
@@ -39,7 +39,7 @@ func (l *lookups[Q, A]) get(ctx context.Context, question Q) (A, error) {
 	return asked.await(ctx)
 }
 
-// join is get, but the answer may be that of a request that is on its way.
+// join is like get, but accepts the answer of a request in progress.
 func (l *lookups[Q, A]) join(ctx context.Context, question Q) (A, error) {
 	l.mu.Lock()
 	asked := l.sent[question]
@@ -50,7 +50,7 @@ func (l *lookups[Q, A]) join(ctx context.Context, question Q) (A, error) {
 	return asked.await(ctx)
 }
 
-// next returns the look-up of the next request. It needs l.mu.
+// next returns the look-up in the next request. The caller holds l.mu.
 func (l *lookups[Q, A]) next(question Q) *lookup[A] {
 	asked := l.waiting[question]
 	if asked == nil {
@@ -77,7 +77,7 @@ func (l *lookup[A]) await(ctx context.Context) (A, error) {
 	}
 }
 
-// run sends requests until nothing is asked any more.
+// run sends requests until there are no more questions.
 func (l *lookups[Q, A]) run() {
 	for {
 		l.mu.Lock()
@@ -105,7 +105,7 @@ func (l *lookups[Q, A]) run() {
 	}
 }
 
-// brokerLookups are lookups by broker.
+// brokerLookups holds a lookups per broker.
 type brokerLookups[Q comparable, A any] struct {
 	ask func(ctx context.Context, address string, questions []Q) (map[Q]answer[A], error)
 	mu  sync.Mutex
@@ -128,16 +128,16 @@ func (b *brokerLookups[Q, A]) get(ctx context.Context, address string, question 
 	return l.get(ctx, question)
 }
 
-// partitionQuestion is a question about a partition: about a time (ListOffsets)
-// or a leader epoch (OffsetForLeaderEpoch).
+// partitionQuestion is a query about a partition, by time (ListOffsets) or leader
+// epoch (OffsetForLeaderEpoch).
 type partitionQuestion struct {
 	partitionKey
-	leaderEpoch int32 // of the leader asked
+	leaderEpoch int32 // of the leader
 	about       int64
 }
 
-// oncePerPartition splits questions so that no part asks twice about a
-// partition, which brokers refuse. Each part is in the order of topics.
+// oncePerPartition splits questions so that no part has two about the same partition,
+// which brokers reject. Each part is ordered by topic.
 func oncePerPartition(questions []partitionQuestion) (parts [][]partitionQuestion) {
 	times := map[partitionKey]int{}
 	for _, q := range questions {
@@ -154,7 +154,7 @@ func oncePerPartition(questions []partitionQuestion) (parts [][]partitionQuestio
 	return parts
 }
 
-// matchAnswers gives questions the answers about their partitions.
+// matchAnswers assigns the answers to the questions about their partitions.
 func matchAnswers[A any](into map[partitionQuestion]answer[A], questions []partitionQuestion, answers map[partitionKey]answer[A]) {
 	for _, q := range questions {
 		if a, ok := answers[q.partitionKey]; ok {

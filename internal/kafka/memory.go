@@ -6,19 +6,19 @@ import (
 	"sync/atomic"
 )
 
-// sharedMemory is a buffer shared by several chunks. It is used again once all
-// have released it.
+// sharedMemory is a buffer shared by several chunks. It is reused after all have
+// released it.
 type sharedMemory struct {
 	bytes []byte
 	users atomic.Int32
 }
 
-// freeMemory has memory by size: what is at n holds at least 2^n bytes.
+// freeMemory holds free buffers by size: element n has buffers of at least 2^n bytes.
 var freeMemory [bits.UintSize]sync.Pool // *sharedMemory
 
 const smallestMemory = 12 // bits
 
-// takeMemory returns memory for n bytes, with one user.
+// takeMemory returns a buffer of at least n bytes, with one user.
 func takeMemory(n int) *sharedMemory {
 	class := max(bits.Len(uint(max(n, 1)-1)), smallestMemory)
 	m, ok := freeMemory[class].Get().(*sharedMemory)
@@ -44,12 +44,12 @@ func (m *sharedMemory) release() {
 type chunk struct {
 	batches []byte
 	aborted []abortedTxn
-	memory  *sharedMemory // that batches lies in
+	memory  *sharedMemory // the buffer that contains batches
 }
 
-// shareFrom is the part of a response above which a chunk keeps the response's
-// memory; smaller ones are copied, so that a slow reader of a little holds
-// little.
+// shareFrom: a chunk with at least 1/shareFrom of a response keeps the response's
+// memory; smaller chunks are copied, so that a slow reader of few records keeps little
+// memory.
 const shareFrom = 8
 
 func newChunk(f *fetched, response *sharedMemory) chunk {

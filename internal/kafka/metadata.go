@@ -24,7 +24,7 @@ type TopicInfo struct {
 	ReplicationFactor int
 }
 
-// Topics lists the topics under our prefix, by name, fresh from a broker.
+// Topics lists the topics with our prefix, ordered by name. It is not cached.
 func (c *Cluster) Topics(ctx context.Context) ([]TopicInfo, error) {
 	m, err := c.askMetadata(ctx, nil)
 	if err != nil {
@@ -42,7 +42,7 @@ func (c *Cluster) Topics(ctx context.Context) ([]TopicInfo, error) {
 	return infos, nil
 }
 
-// Partitions returns the number of partitions a topic has, fresh from a broker.
+// Partitions returns the number of partitions of a topic. It is not cached.
 func (c *Cluster) Partitions(ctx context.Context, topic string) (int, error) {
 	t, err := c.leaders.refresh(ctx, c.topic(topic))
 	if errors.Is(err, kafkago.UnknownTopicOrPartition) {
@@ -54,7 +54,7 @@ func (c *Cluster) Partitions(ctx context.Context, topic string) (int, error) {
 	return len(t.partitions), nil
 }
 
-// metadata is a broker's answer about brokers and topics.
+// metadata is a broker's response about brokers and topics.
 type metadata struct {
 	brokers map[int32]string // host:port
 	topics  []topicMetadata
@@ -69,8 +69,7 @@ type topicMetadata struct {
 	leaders  []leadership
 }
 
-// askMetadata asks about topics, about all when topics is nil. It never
-// creates one.
+// askMetadata queries topics, or all topics if topics is nil. It never creates one.
 func (c *Cluster) askMetadata(ctx context.Context, topics []string) (*metadata, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	req.Version = metadataVersion
@@ -97,7 +96,7 @@ func readMetadata(res *kmsg.MetadataResponse, now time.Time) (*metadata, error) 
 		if from.Topic != nil {
 			t.name = *from.Topic
 		}
-		for _, p := range from.Partitions { // their errors are repeated by the broker that is asked
+		for _, p := range from.Partitions { // the leader reports their errors again
 			if p.Partition < 0 || int(p.Partition) >= len(t.leaders) {
 				return nil, errMalformed
 			}

@@ -6,7 +6,8 @@ import (
 	"trunkline/internal/metric"
 )
 
-// metrics of this package. Topics are ours and few; partitions at most 1,024.
+// metrics of this package. The topics are Trunkline's; a topic has at most 1,024
+// partitions.
 type metrics struct {
 	produced      *prometheus.CounterVec // topic
 	producedBytes *prometheus.CounterVec // topic
@@ -70,14 +71,15 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 
 func (m *metrics) failed(op, reason string) { m.errors.WithLabelValues(op, reason).Inc() }
 
-// joins makes the counters of a group, so that its first failure is seen too.
+// joins creates the counters of a group, so that its first failure is visible as an
+// increase.
 func (m *metrics) joins(group string) {
 	m.commits.WithLabelValues(group)
 	m.rebalances.WithLabelValues(group)
 	m.workRestarts.WithLabelValues(group)
 }
 
-// readMeter counts what one reader reads.
+// readMeter counts the records and bytes of one reader.
 type readMeter struct{ records, bytes prometheus.Counter }
 
 func (m *metrics) reading(topic string) readMeter {

@@ -1,8 +1,7 @@
 package kafka
 
-// PartitionOf returns the partition that the Java client's default partitioner
-// gives a key, so that records of one account are in one partition whichever
-// client wrote them.
+// PartitionOf returns the partition of a key by the Java client's default partitioner,
+// so that all records of an account are in one partition, whichever client wrote them.
 func PartitionOf(key []byte, partitions int) int {
 	return int(murmur2(key)&0x7fffffff) % partitions
 }

@@ -13,19 +13,18 @@ const (
 	atStart = -2
 )
 
-// Offsets gives the first offset of a partition and the one its next record
-// will get.
+// Offsets returns the first offset of a partition and the offset of its next record.
 func (c *Cluster) Offsets(ctx context.Context, topic string, partition int) (first, next int64, err error) {
 	if first, err = c.listOffset(ctx, topic, partition, atStart); err != nil {
 		return 0, 0, err
 	}
-	// The end is asked last: it only moves up, so first never exceeds it.
+	// The end is requested last: it only rises, so first never exceeds it.
 	next, err = c.listOffset(ctx, topic, partition, atEnd)
 	return first, next, err
 }
 
-// OffsetAt returns the first offset whose record has a timestamp at or after
-// at; where there is none, the offset the next record will get.
+// OffsetAt returns the first offset whose record has a timestamp at or after at, or
+// the offset of the next record if there is none.
 func (c *Cluster) OffsetAt(ctx context.Context, topic string, partition int, at time.Time) (int64, error) {
 	offset, err := c.listOffset(ctx, topic, partition, max(at.UnixMilli(), 0))
 	if err == nil && offset < 0 {
@@ -73,9 +72,9 @@ func (c *Cluster) askOffsets(ctx context.Context, address string, questions []pa
 	return all, nil
 }
 
-// Last returns the last record of a partition, nil when it has none. It looks
-// back over what holds no records: transaction markers, aborted records, and
-// the holes that compaction leaves.
+// Last returns the last record of a partition, nil if it has none. It searches
+// backwards over offsets without records: transaction markers, aborted records, and
+// gaps left by compaction.
 func (c *Cluster) Last(ctx context.Context, topic string, partition int) (*Record, error) {
 	first, next, err := c.Offsets(ctx, topic, partition)
 	for back := int64(1); err == nil && first < next; back *= 8 {
@@ -85,7 +84,7 @@ func (c *Cluster) Last(ctx context.Context, topic string, partition int) (*Recor
 		if last != nil && err == nil {
 			return last, nil
 		}
-		if gap, ok := errors.AsType[*GapError](err); ok && gap.Kind != GapDamaged { // it changed meanwhile
+		if gap, ok := errors.AsType[*GapError](err); ok && gap.Kind != GapDamaged { // the log changed during the search
 			first, next, err = c.Offsets(ctx, topic, partition)
 			continue
 		}

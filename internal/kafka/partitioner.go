@@ -9,8 +9,8 @@ import (
 	"trunkline/internal/retry"
 )
 
-// choose gives each record's partition. Records without a key of one call and
-// topic go to one partition, so that they fill a batch.
+// choose returns each record's partition. All records of a call without a key go to
+// one partition per topic, so that they fill a batch.
 func (p *Producer) choose(ctx context.Context, records []Record) ([]int, error) {
 	partitions := make([]int, len(records))
 	for i := range records {
@@ -37,9 +37,8 @@ func (p *Producer) choose(ctx context.Context, records []Record) ([]int, error) 
 	return partitions, nil
 }
 
-// KeyPartition returns the partition that records with the key go to under the
-// topic's present number of partitions. It asks a broker only about a topic that has
-// not been used yet.
+// KeyPartition returns the partition of records with the key, for the topic's current
+// number of partitions. It queries a broker only about a topic that is not cached.
 func (c *Cluster) KeyPartition(ctx context.Context, topic string, key []byte) (int, error) {
 	t, err := c.leaders.topic(ctx, c.topic(topic))
 	if err != nil {
@@ -51,8 +50,8 @@ func (c *Cluster) KeyPartition(ctx context.Context, topic string, key []byte) (i
 	return PartitionOf(key, len(t.partitions)), nil
 }
 
-// partitions returns the number of partitions a topic has, waiting for Kafka to
-// say so as long as a delivery may take.
+// partitions returns the number of partitions of a topic. It waits for Kafka at most
+// as long as a delivery may take.
 func (p *Producer) partitions(ctx context.Context, topic string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.DeliveryTimeout)
 	defer cancel()

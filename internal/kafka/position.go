@@ -11,14 +11,14 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// TopicID is the id that Kafka gave a topic when it was created. A topic that
-// was deleted and created again under its name has another one.
+// TopicID is the id that Kafka assigned to a topic at its creation. A recreated topic
+// with the same name has another id.
 type TopicID [16]byte
 
-// String returns the id as Kafka's own tools print it.
+// String returns the id in the format of Kafka's tools.
 func (id TopicID) String() string { return base64.RawURLEncoding.EncodeToString(id[:]) }
 
-// ParseTopicID reads what String writes.
+// ParseTopicID parses the format of String.
 func ParseTopicID(s string) (id TopicID, err error) {
 	if len(s) != topicIDChars {
 		return TopicID{}, errors.New("not a topic id")
@@ -29,7 +29,7 @@ func ParseTopicID(s string) (id TopicID, err error) {
 	return id, nil
 }
 
-// topicIDChars is the length of a TopicID's text.
+// topicIDChars is the length of a TopicID as text.
 const topicIDChars = 22
 
 // IsZero reports whether the id is unknown.
@@ -55,23 +55,23 @@ func (id *TopicID) Scan(stored any) (err error) {
 	return nil
 }
 
-// UnknownEpoch is the leader epoch of a position whose epoch is not known.
+// UnknownEpoch marks a position without a known leader epoch.
 const UnknownEpoch = -1
 
-// LogPosition is a position in a partition's log that can be checked after the
-// log was cut or its topic created again.
+// LogPosition is a position in a partition's log that can be verified after a
+// truncation or after its topic was recreated.
 type LogPosition struct {
-	TopicID     TopicID // zero: not known, not checked
+	TopicID     TopicID // zero: unknown, not checked
 	Offset      int64   // of the next record
-	LeaderEpoch int32   // of the record before it; UnknownEpoch: not known, not checked
+	LeaderEpoch int32   // of the record before it; UnknownEpoch: not checked
 }
 
-// topicIDMaxAge bounds for how long TopicID and CheckPosition may take a topic
-// that was created again for the one before.
+// topicIDMaxAge bounds how long TopicID and CheckPosition may miss that a topic was
+// recreated.
 const topicIDMaxAge = 2 * time.Second
 
-// TopicID returns a topic's id. It may be the id of up to two seconds ago.
-// Returns fault.KindNotFound when there is no such topic.
+// TopicID returns a topic's id, which may be up to two seconds old. It returns
+// fault.KindNotFound if there is no such topic.
 func (c *Cluster) TopicID(ctx context.Context, topic string) (TopicID, error) {
 	var id TopicID
 	err := severalTries(ctx, func() error {
@@ -86,22 +86,21 @@ func (c *Cluster) TopicID(ctx context.Context, topic string) (TopicID, error) {
 
 // EpochEnd is the end offset of a leader epoch.
 type EpochEnd struct {
-	LeaderEpoch int32 // the epoch asked for or, where the log has no record of it, the last one before; UnknownEpoch: none
+	LeaderEpoch int32 // the requested epoch or, if the log has no record of it, the last one before; UnknownEpoch: none
 	Offset      int64 // after the last record of LeaderEpoch; -1: none
 }
 
-// EpochEnd asks the leader of a partition where the records of a leader epoch
-// end (OffsetForLeaderEpoch, KIP-320). The answer is not cached. Returns
-// fault.KindNotFound when there is no such partition.
+// EpochEnd queries the leader of a partition for the end of a leader epoch
+// (OffsetForLeaderEpoch, KIP-320). The answer is not cached. It returns
+// fault.KindNotFound if there is no such partition.
 func (c *Cluster) EpochEnd(ctx context.Context, topic string, partition int, epoch int32) (EpochEnd, error) {
 	end, err := c.askEpochEnd(ctx, topic, partition, epoch)
 	if err != nil || end.LeaderEpoch != UnknownEpoch {
 		return end, err
 	}
-	// The broker knows of no record of a later epoch. Apache Kafka says so
-	// only of epochs that no leader of the log ever had; the embedded broker
-	// also while the newest epoch has no record yet. The last record tells
-	// the two apart.
+	// The broker has no record of a later epoch. Apache Kafka answers so only for
+	// epochs that no leader of the log ever had; the embedded broker also does while
+	// the newest epoch has no record yet. The last record distinguishes the two.
 	last, err := c.Last(ctx, topic, partition)
 	switch {
 	case err != nil || last == nil:
@@ -109,7 +108,7 @@ func (c *Cluster) EpochEnd(ctx context.Context, topic string, partition int, epo
 	case last.LeaderEpoch <= epoch && epoch <= c.leaders.epoch(c.topic(topic), partition):
 		return EpochEnd{last.LeaderEpoch, last.Offset + 1}, nil
 	}
-	return c.askEpochEnd(ctx, topic, partition, epoch) // the newest epoch may have its first record by now
+	return c.askEpochEnd(ctx, topic, partition, epoch) // the newest epoch may have its first record now
 }
 
 func (c *Cluster) askEpochEnd(ctx context.Context, topic string, partition int, epoch int32) (EpochEnd, error) {
@@ -152,11 +151,10 @@ func (c *Cluster) askEpochEnds(ctx context.Context, address string, questions []
 	return all, nil
 }
 
-// CheckPosition checks that a partition's log still continues at a position:
-// whether the topic is the same one, the records before the position are those
-// that were read, and none after it was deleted. Returns *GapError when it does
-// not, fault.KindNotFound when there is no such partition, and
-// fault.KindUnavailable when Kafka cannot be asked.
+// CheckPosition checks that a partition's log still continues at a position: the topic
+// is the same, the records before the position are those that were read, and no record
+// after it was deleted. It returns *GapError if not, fault.KindNotFound if there is no
+// such partition, and fault.KindUnavailable if Kafka is unavailable.
 func (c *Cluster) CheckPosition(ctx context.Context, topic string, partition int, at LogPosition) error {
 	if !at.TopicID.IsZero() {
 		id, err := c.TopicID(ctx, topic)
@@ -180,11 +178,11 @@ func (c *Cluster) CheckPosition(ctx context.Context, topic string, partition int
 	return c.checkEpoch(ctx, topic, partition, at, first, next)
 }
 
-// checkEpoch reports whether the record before the position is still the one
-// with the position's leader epoch.
+// checkEpoch reports whether the record before the position still has the position's
+// leader epoch.
 func (c *Cluster) checkEpoch(ctx context.Context, topic string, partition int, at LogPosition, first, next int64) error {
 	if at.LeaderEpoch == UnknownEpoch || at.Offset == first {
-		return nil // nothing before it is in the log
+		return nil // no record before it is in the log
 	}
 	end, err := c.EpochEnd(ctx, topic, partition, at.LeaderEpoch)
 	if err != nil {
@@ -196,8 +194,8 @@ func (c *Cluster) checkEpoch(ctx context.Context, topic string, partition int, a
 	return truncated(topic, partition, at.Offset, end, first, next)
 }
 
-// cut returns the error of a position behind the log's end. Where the epoch is
-// known, the log may have been cut further back than it ends now.
+// cut returns the error of a position after the log's end. If the epoch is known, the
+// log may have been truncated further back than it ends now.
 func (c *Cluster) cut(ctx context.Context, topic string, partition int, at LogPosition, first, next int64) error {
 	if err := c.checkEpoch(ctx, topic, partition, at, first, next); err != nil {
 		return err
@@ -205,12 +203,12 @@ func (c *Cluster) cut(ctx context.Context, topic string, partition int, at LogPo
 	return truncated(topic, partition, at.Offset, EpochEnd{UnknownEpoch, next}, first, next)
 }
 
-// truncated returns the error of a log whose records from the end of an epoch on
-// are not those that were read; an unknown end means all of them.
+// truncated returns the error of a log whose records from the end of an epoch on are
+// not those that were read; an unknown end means all records.
 func truncated(topic string, partition int, offset int64, common EpochEnd, first, next int64) *GapError {
 	gap := &GapError{Topic: topic, Partition: partition, Kind: GapTruncated, Offset: offset,
 		Resume: min(max(common.Offset, first), next, offset), LeaderEpoch: common.LeaderEpoch, First: first, Next: next}
-	if gap.Resume == first { // nothing before it is in the log
+	if gap.Resume == first { // no record before it is in the log
 		gap.LeaderEpoch = UnknownEpoch
 	}
 	return gap

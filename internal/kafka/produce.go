@@ -11,15 +11,15 @@ import (
 	"trunkline/internal/fault"
 )
 
-// MaxRecordBytes is the largest record taken, with its key, headers and
-// framing: 1 MiB of value and room for the rest. Topics are made to take it.
+// MaxRecordBytes is the maximum size of a record, including its key, headers and
+// framing: 1 MiB of value and room for the rest. Topics are created with this limit.
 const MaxRecordBytes = 1<<20 + 256<<10
 
-// ProducerConfig bounds a producer. Zero fields take their defaults.
+// ProducerConfig limits a producer. Zero fields use the defaults.
 type ProducerConfig struct {
-	MaxBytes        int           // records waiting for their acknowledgement; default 64 MiB
-	BatchBytes      int           // of one batch of several records; default 1,000,000, what any topic takes
-	DeliveryTimeout time.Duration // from Produce to giving up; default 30 s
+	MaxBytes        int           // bytes of unacknowledged records; default 64 MiB
+	BatchBytes      int           // of one batch of several records; default 1,000,000, which every topic accepts
+	DeliveryTimeout time.Duration // from Produce to the error; default 30 s
 }
 
 func (c *ProducerConfig) setDefaults() {
@@ -34,20 +34,20 @@ func (c *ProducerConfig) setDefaults() {
 	}
 }
 
-// Producer writes records with acks=all, in the order it was given them in
-// each partition, and each once: a batch whose answer was lost is sent again
-// under the same sequence number. It is safe for concurrent use.
+// Producer writes records with acks=all, in order within each partition, and each
+// exactly once: it resends a batch without a response under the same sequence number.
+// It is safe for concurrent use.
 type Producer struct {
 	cluster *Cluster
 	cfg     ProducerConfig
 	free    *semaphore.Weighted
 	buffers sync.Pool // *[]byte
 
-	ctx     context.Context // ends when Close stops waiting
+	ctx     context.Context // canceled when Close stops waiting
 	stop    context.CancelFunc
-	sending sync.WaitGroup // buffers with something to send
+	sending sync.WaitGroup // record buffers that are sending
 
-	mu            sync.RWMutex // before recordBuffer.mu
+	mu            sync.RWMutex // acquired before recordBuffer.mu
 	closed        bool
 	recordBuffers map[partitionKey]*recordBuffer
 }
@@ -57,7 +57,7 @@ type partitionKey struct {
 	partition int
 }
 
-// NewProducer makes a producer. It has no goroutine while nothing is produced.
+// NewProducer creates a producer. It has no goroutine while there is nothing to send.
 func (c *Cluster) NewProducer(cfg ProducerConfig) *Producer {
 	cfg.setDefaults()
 	ctx, stop := context.WithCancel(context.Background())
@@ -69,26 +69,26 @@ func (c *Cluster) NewProducer(cfg ProducerConfig) *Producer {
 	}
 }
 
-// Produce writes the records and returns nil only when all of them are
-// durable. They are copied at once. A record above MaxRecordBytes refuses them
-// all (fault.KindTooLarge) before any is sent. ErrTopicLimit means that the topic
-// does not take at least one of them, and that all others are durable. Otherwise
-// an error means that at least one is not known to be durable; when it wraps ErrOutcomeUnknown,
-// some may be there all the same, as when ctx ends first.
+// Produce writes the records and returns nil only if all of them are durable. It
+// copies them at once. If a record is larger than MaxRecordBytes, it returns
+// fault.KindTooLarge and sends none. ErrTopicLimit means that the topic rejects at
+// least one record, and that all others are durable. Any other error means that at
+// least one record is not known to be durable; if it wraps ErrOutcomeUnknown, as after
+// the end of ctx, some may have been written all the same.
 func (p *Producer) Produce(ctx context.Context, records ...Record) error {
 	_, err := p.ProduceAt(ctx, records...)
 	return err
 }
 
-// Appended is the part of a partition's log that a call's records were written
-// to: from First to before Next. Where another producer wrote between them, Next
-// - First is more than their number. First is -1 where it is not known, as after
-// a repeat of a request whose first response was lost.
+// Appended is the range of a partition's log with the records of a call: from First to
+// before Next. If another producer wrote between them, Next - First is larger than
+// their number. First is -1 if unknown, as after a repeated request whose first
+// response was lost.
 type Appended struct{ First, Next int64 }
 
 var writtenSomewhere = Appended{-1, -1}
 
-// ProduceAt is Produce of records of one partition, and returns where they are.
+// ProduceAt is like Produce for records of one partition, and returns their offsets.
 func (p *Producer) ProduceAt(ctx context.Context, records ...Record) (Appended, error) {
 	if len(records) == 0 {
 		return writtenSomewhere, nil
@@ -109,7 +109,7 @@ func (p *Producer) ProduceAt(ctx context.Context, records ...Record) (Appended, 
 	if err != nil {
 		return writtenSomewhere, err
 	}
-	size = min(size, p.cfg.MaxBytes) // a call larger than that takes it all
+	size = min(size, p.cfg.MaxBytes) // a larger call takes the whole buffer
 	if err := p.acquire(ctx, int64(size)); err != nil {
 		return writtenSomewhere, err
 	}
@@ -181,9 +181,9 @@ func (p *Producer) addRecordBuffers(records []Record, partitions []int) {
 	}
 }
 
-// Close takes no more records, waits until those it has are delivered or have
-// failed, and stops waiting when ctx ends: what is then still under way fails
-// with ErrOutcomeUnknown.
+// Close accepts no more records and waits until the accepted ones are delivered or
+// have failed. When ctx ends it stops waiting: unfinished records fail with
+// ErrOutcomeUnknown.
 func (p *Producer) Close(ctx context.Context) error {
 	p.mu.Lock()
 	p.closed = true
@@ -199,23 +199,23 @@ func (p *Producer) Close(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		p.stop()
-		<-flushed // at once: nothing waits for the network any more
+		<-flushed // returns immediately: no delivery waits for the network any more
 		return fault.Unavailable(ctx.Err(), retryAfter, "records were left unsent")
 	}
 }
 
-// call is one Produce that waits.
+// call is a Produce that waits for its records.
 type call struct {
 	mu      sync.Mutex
 	left    int
-	err     error // the first one; one of a record that is too large only when there is no other
+	err     error // the first error; that of a record that is too large only if there is no other
 	written Appended
 	done    chan struct{}
 	release func()
 }
 
-// finish takes the outcome of some of the call's records, which are at offset
-// base on; -1: not known.
+// finish records the outcome of some of the call's records, written at offset base;
+// -1: unknown.
 func (c *call) finish(records int, base int64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

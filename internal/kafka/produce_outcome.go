@@ -6,15 +6,15 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 )
 
-// produceOutcome classifies the response to a produce request for its batch.
+// produceOutcome classifies the response to a produce request.
 type produceOutcome int
 
 const (
 	again        produceOutcome = iota // the same batch may be sent again
-	written                            // an earlier try was
+	written                            // by an earlier attempt
 	refused                            // it was not written and never will be
-	lostSequence                       // not written: the broker has lost count
-	broken                             // the broker does not say
+	lostSequence                       // not written: the broker does not accept the sequence number
+	broken                             // the broker does not report whether it was written
 )
 
 func outcomeOf(err error) produceOutcome {
@@ -29,8 +29,8 @@ func outcomeOf(err error) produceOutcome {
 		kafkago.InvalidProducerEpoch, kafkago.InvalidProducerIDMapping:
 		return lostSequence
 	case kafkago.Unknown:
-		// A broker whose disk is full says so after it has counted the
-		// sequence (kfake does): a repeat would be taken for written.
+		// A broker with a full disk (kfake) returns this error after it has
+		// incremented the sequence: it would answer a repeat as already written.
 		return broken
 	}
 	if retriable(err) {

@@ -24,11 +24,11 @@ type Reader struct {
 	cluster    *Cluster
 	name       string // topic with prefix
 	compacted  bool
-	topicID    TopicID    // zero: not known yet
-	leader     leadership // asked last
+	topicID    TopicID    // zero: unknown
+	leader     leadership // of the last request
 	nextOffset int64      // offset to read next
 	epochs     epochHistory
-	checked    int32 // leader epoch under which the last record's epoch was checked
+	checked    int32 // leader epoch for which the last record's epoch was checked
 	end        int64 // of the log, as of the last response
 	wait       retry.Backoff
 	failing    bool
@@ -36,31 +36,31 @@ type Reader struct {
 
 	sub       *subscription
 	idleNanos atomic.Int64                 // Unix nanoseconds, see Idle
-	waiting   atomic.Pointer[subscription] // while Read waits on it
+	waiting   atomic.Pointer[subscription] // set while Read waits for it
 
-	held      chunk  // what is being read
-	pending   []byte // its batches that are not decoded yet
-	untouched bool   // none of its batches has been decoded
-	suspected int64  // offset that failed its checks once; -1: none
+	held      chunk  // the chunk being read
+	pending   []byte // batches of held that are not decoded yet
+	untouched bool   // none of the batches of held has been decoded
+	suspected int64  // offset whose batch failed its checks once; -1: none
 	decoder
 }
 
-// ReaderConfig selects the partition and the first offset of a Reader.
+// ReaderConfig configures a Reader.
 type ReaderConfig struct {
 	Topic     string // base name
 	Partition int
 
-	// From is the offset to begin at. Where its topic id or leader epoch are
-	// known, the first Read checks that the log continues there.
+	// From is the first offset to read. If its topic id or leader epoch is known, the
+	// first Read checks that the log continues there.
 	From LogPosition
 
-	// Compacted is set for topics that Kafka compacts: offsets may be missing
-	// in them. In other topics that is a GapError.
+	// Compacted is set for compacted topics, in which offsets may be missing. In other
+	// topics a missing offset is a GapError.
 	Compacted bool
 }
 
-// What one Read gives at most, whole batches: enough to make the work after it
-// cheap, little enough to stay in the processor's cache.
+// Limits of one Read, rounded up to whole batches: large enough to amortize the cost
+// per call, small enough for the processor's cache.
 const (
 	readBytes   = 1 << 20
 	readRecords = 4096
@@ -69,13 +69,13 @@ const (
 // keptMemory is the buffer size, in bytes, that an idle reader keeps.
 const keptMemory = 64 << 10
 
-// NewReader reads a topic that is not compacted from offset on, which must be
-// in the log or at its end.
+// NewReader returns a reader of a topic that is not compacted. offset must be in the
+// log or at its end.
 func (c *Cluster) NewReader(topic string, partition int, offset int64) *Reader {
 	return c.OpenReader(ReaderConfig{Topic: topic, Partition: partition, From: LogPosition{Offset: offset, LeaderEpoch: UnknownEpoch}})
 }
 
-// OpenReader returns a reader. It does nothing before the first Read.
+// OpenReader returns a reader. It sends nothing before the first Read.
 func (c *Cluster) OpenReader(cfg ReaderConfig) *Reader {
 	r := &Reader{
 		cluster: c, name: c.topic(cfg.Topic), compacted: cfg.Compacted,
@@ -88,10 +88,10 @@ func (c *Cluster) OpenReader(cfg ReaderConfig) *Reader {
 	return r
 }
 
-// Read waits for at least one record and gives what has come, in order. The
-// records and all they point to, header names apart, are valid until the next
-// Read. Besides ctx's end it fails with *GapError or a refusal of the broker;
-// the same Read may then be tried again.
+// Read waits for at least one record and returns the available records in order. They
+// and all memory that they refer to, except header names, are valid until the next
+// Read. It returns *GapError, an error of the broker, or the error of ctx; Read may
+// then be called again.
 func (r *Reader) Read(ctx context.Context) ([]Record, error) {
 	for {
 		records, err := r.step(ctx)
@@ -101,22 +101,22 @@ func (r *Reader) Read(ctx context.Context) ([]Record, error) {
 	}
 }
 
-// Position returns the position at which the next Read starts. The topic's id
-// is known after the first Read.
+// Position returns the position of the next Read. The topic's id is known after the
+// first Read.
 func (r *Reader) Position() LogPosition {
 	return LogPosition{TopicID: r.topicID, Offset: r.nextOffset, LeaderEpoch: r.epochs.last()}
 }
 
-// Next returns the offset the next Read starts from.
+// Next returns the offset of the next Read.
 func (r *Reader) Next() int64 { return r.nextOffset }
 
-// Lag returns the number of offsets lie between the reader and the end of its
-// log, as of its last fetch.
+// Lag returns the number of offsets between the reader and the end of the log, as of
+// the last fetch.
 func (r *Reader) Lag() int64 { return max(r.end-r.nextOffset, 0) }
 
-// Idle returns the time of the last response without new records, when every
-// record of the log had been returned. It is zero if there was none. It may be
-// called while Read waits.
+// Idle returns the time of the last response without new records at which Read had
+// returned every record of the log; zero if there was none. It may be called while
+// Read waits.
 func (r *Reader) Idle() time.Time {
 	if s := r.waiting.Load(); s != nil {
 		if idle := s.idleSince(); !idle.IsZero() && r.waiting.Load() == s {
@@ -130,15 +130,15 @@ func (r *Reader) Idle() time.Time {
 	return time.Unix(0, ns)
 }
 
-// Close ends the fetching and frees the reader's memory.
+// Close ends fetching and frees the reader's memory.
 func (r *Reader) Close() {
 	r.detach()
 	r.held = chunk{}
 	r.decoder = decoder{topic: r.topic, partition: r.partition}
 }
 
-// step makes one step ahead: some batches of the chunk at hand, or one more
-// chunk. It may give no records.
+// step processes some batches of the current chunk, or takes another chunk. It may
+// return no records.
 func (r *Reader) step(ctx context.Context) ([]Record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -159,8 +159,8 @@ func (r *Reader) step(ctx context.Context) ([]Record, error) {
 		if err != nil {
 			return r.records, r.suspect(ctx, &GapError{Kind: GapDamaged, Resume: max(b.next, r.nextOffset), Reason: err.Error()})
 		}
-		if !b.found { // cut by the broker: the next response has it whole
-			if r.untouched { // but the first is always sent whole
+		if !b.found { // truncated by the broker: the next response has the complete batch
+			if r.untouched { // brokers always send the first batch completely
 				return nil, r.suspect(ctx, &GapError{Kind: GapDamaged, Resume: r.nextOffset, Reason: "a batch that does not come whole"})
 			}
 			fetched -= len(r.pending)
@@ -178,9 +178,8 @@ func (r *Reader) step(ctx context.Context) ([]Record, error) {
 	return r.records, nil
 }
 
-// suspect decides what a batch that failed its checks means. The first time it
-// is fetched again; the second time it is an error, unless records before it
-// are still to be handed out.
+// suspect handles a batch that failed its checks. The first time it is fetched again;
+// the second time it is an error, after the records before it have been returned.
 func (r *Reader) suspect(ctx context.Context, gap *GapError) error {
 	r.detach()
 	r.cluster.metrics.failed("fetch", "corrupt")
@@ -193,7 +192,7 @@ func (r *Reader) suspect(ctx context.Context, gap *GapError) error {
 	}
 	gap.Topic, gap.Partition, gap.Offset, gap.Next = r.topic, r.partition, r.nextOffset, r.end
 	gap.LeaderEpoch = UnknownEpoch
-	if gap.Resume <= r.nextOffset { // the damage hides where its batch ends
+	if gap.Resume <= r.nextOffset { // the damage hides the end of its batch
 		_, end, err := r.cluster.Offsets(ctx, r.topic, r.partition)
 		if err == nil {
 			gap.Resume, err = r.readableAfter(ctx, r.nextOffset, end)
@@ -205,13 +204,13 @@ func (r *Reader) suspect(ctx context.Context, gap *GapError) error {
 	return r.gap(gap)
 }
 
-// gap counts a gap.
+// gap counts a gap and returns its error.
 func (r *Reader) gap(gap *GapError) error {
 	r.cluster.metrics.gaps.WithLabelValues(r.topic, string(gap.Kind)).Inc()
 	return gap
 }
 
-// fetch waits for the next chunk, however long the leader is away.
+// fetch waits for the next chunk, however long the leader is unavailable.
 func (r *Reader) fetch(ctx context.Context) error {
 	r.held.free()
 	for {
@@ -228,7 +227,7 @@ func (r *Reader) fetch(ctx context.Context) error {
 		if err != nil {
 			r.detach()
 		}
-		if errors.Is(err, kafkago.InvalidMessage) { // the broker found the damage
+		if errors.Is(err, kafkago.InvalidMessage) { // the broker detected the damage
 			if err = r.suspect(ctx, &GapError{Kind: GapDamaged, Resume: r.nextOffset, Reason: err.Error()}); err == nil {
 				continue
 			}
@@ -250,8 +249,8 @@ func (r *Reader) fetch(ctx context.Context) error {
 	}
 }
 
-// attach adds the partition to the requests to its leader. Returns *GapError
-// when the log is no longer the one that was read.
+// attach adds the partition to the requests to its leader. It returns *GapError if the
+// log is no longer the one that was read.
 func (r *Reader) attach(ctx context.Context) error {
 	if r.sub != nil {
 		return nil
@@ -284,17 +283,17 @@ func (r *Reader) attach(ctx context.Context) error {
 	return nil
 }
 
-// detach drops what was fetched ahead.
+// detach drops prefetched records.
 func (r *Reader) detach() {
 	if r.sub != nil {
 		r.sub.unsubscribe()
 		r.sub = nil
 	}
-	r.pending = nil // held stays: records that were handed out may lie in it
+	r.pending = nil // held is kept: returned records may refer to it
 	r.abandon()
 }
 
-// take waits until there is a chunk; false and no error: not yet.
+// take waits for a chunk; false without an error means that there is none yet.
 func (r *Reader) take(ctx context.Context) (bool, error) {
 	t := r.sub.take()
 	r.end = max(t.end, r.end)
@@ -323,15 +322,15 @@ func (r *Reader) take(ctx context.Context) (bool, error) {
 	select {
 	case <-r.sub.wake:
 	case <-ctx.Done():
-		if idle := r.sub.idleSince(); !idle.IsZero() { // for a caller that asks between reads
+		if idle := r.sub.idleSince(); !idle.IsZero() { // for callers of Idle between reads
 			r.idleNanos.Store(idle.UnixNano())
 		}
 	}
 	return false, nil
 }
 
-// outOfRange returns what is in the log instead. It returns nil when the offset
-// is there after all: a leader that has just taken over may not know yet.
+// outOfRange returns the error of an offset outside the log. It returns nil if the
+// offset is in the log after all: a new leader may not have had it yet.
 func (r *Reader) outOfRange(ctx context.Context) error {
 	first, next, err := r.cluster.Offsets(ctx, r.topic, r.partition)
 	if err != nil {
@@ -349,8 +348,8 @@ func (r *Reader) outOfRange(ctx context.Context) error {
 	return nil
 }
 
-// checkEpoch returns *GapError when the record before the next one is no longer
-// in the log.
+// checkEpoch returns *GapError if the record before nextOffset is no longer in the
+// log.
 func (r *Reader) checkEpoch(ctx context.Context) error {
 	last := r.epochs.last()
 	if last == UnknownEpoch {
@@ -363,26 +362,26 @@ func (r *Reader) checkEpoch(ctx context.Context) error {
 	return r.diverged(ctx, end)
 }
 
-// diverged returns the error of a log in which the newest epoch, up to that of
-// the last record read, is another one or ends before the reader.
+// diverged returns the error of a log in which the newest epoch, up to that of the
+// last record read, differs or ends before the reader.
 func (r *Reader) diverged(ctx context.Context, end EpochEnd) error {
 	first, next, err := r.cluster.Offsets(ctx, r.topic, r.partition)
 	if err != nil {
 		return err
 	}
-	if r.nextOffset <= first { // what was read before it is gone anyway
+	if r.nextOffset <= first { // no record before it is in the log
 		return OutOfRange(r.topic, r.partition, r.nextOffset, first, next)
 	}
 	end.Offset = min(end.Offset, r.epochs.endOf(end.LeaderEpoch))
 	return truncated(r.topic, r.partition, r.nextOffset, end, first, next)
 }
 
-// errLeaderBehind is the error of a leader that does not know an offset of the
-// log yet.
+// errLeaderBehind is the error of a leader that does not have an offset of the log
+// yet.
 var errLeaderBehind = fmt.Errorf("leader does not know the offset yet: %w", kafkago.UnknownLeaderEpoch)
 
-// failed counts the failure and waits before the next try; it returns an error
-// when there is no use in one.
+// failed counts an error and waits before the retry; it returns an error if a retry is
+// useless.
 func (r *Reader) failed(ctx context.Context, err error) error {
 	if staleLeader(err) {
 		r.cluster.leaders.forget(r.name, r.partition, r.leader)
@@ -409,13 +408,13 @@ func (r *Reader) recovered() {
 	}
 }
 
-// epochHistory remembers where the last few leader epochs of the records that
-// were read ended, so that it is known where a log parted from what was read.
+// epochHistory stores the ends of the last few leader epochs that were read, to find
+// the offset at which a log diverged.
 type epochHistory struct{ ends []EpochEnd }
 
 const rememberedEpochs = 8
 
-// add notes that records of an epoch were read up to next.
+// add records that records of an epoch were read up to next.
 func (h *epochHistory) add(epoch int32, next int64) {
 	if epoch < 0 {
 		return
@@ -430,7 +429,7 @@ func (h *epochHistory) add(epoch int32, next int64) {
 	h.ends = append(h.ends, EpochEnd{epoch, next})
 }
 
-// last returns the epoch of the last record, UnknownEpoch when it is not known.
+// last returns the epoch of the last record, or UnknownEpoch.
 func (h *epochHistory) last() int32 {
 	if len(h.ends) == 0 {
 		return UnknownEpoch
@@ -438,8 +437,8 @@ func (h *epochHistory) last() int32 {
 	return h.ends[len(h.ends)-1].LeaderEpoch
 }
 
-// endOf returns the offset after the last record read whose epoch is at most
-// the given one; where none is remembered, the largest offset there can be.
+// endOf returns the offset after the last record read whose epoch is at most epoch; if
+// none is stored, the largest possible offset.
 func (h *epochHistory) endOf(epoch int32) int64 {
 	end := int64(math.MaxInt64)
 	for _, e := range h.ends {

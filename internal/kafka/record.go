@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// AnyPartition lets the producer choose the partition: by key, as the Java
-// client does, or any one when there is no key.
+// AnyPartition lets the producer choose the partition: by key, as the Java client
+// does, or any partition for a record without a key.
 const AnyPartition = -1
 
 // Header is one header of a record. Keys may repeat.
@@ -14,19 +14,18 @@ type Header struct {
 	Value []byte
 }
 
-// Record is one record, to be produced or as read.
+// Record is a record to produce, or one that was read.
 type Record struct {
 	Topic       string    // base name, without the configured prefix
 	Partition   int       // AnyPartition: chosen by the producer
-	Offset      int64     // reading only
-	LeaderEpoch int32     // reading only: of the leader that wrote it, see LogPosition
+	Offset      int64     // set by readers
+	LeaderEpoch int32     // set by readers: of the leader that wrote it, see LogPosition
 	Time        time.Time // millisecond precision; producing: zero means now
-	Key, Value  []byte    // nil and empty are different things to Kafka
+	Key, Value  []byte    // Kafka distinguishes nil and empty
 	Headers     []Header
 }
 
-// Header returns the value of the last header named key, nil when there is
-// none.
+// Header returns the value of the last header named key, or nil.
 func (r *Record) Header(key string) []byte {
 	for i := len(r.Headers) - 1; i >= 0; i-- {
 		if r.Headers[i].Key == key {
@@ -36,8 +35,8 @@ func (r *Record) Header(key string) []byte {
 	return nil
 }
 
-// Clone returns a copy of the record that shares no memory with it, so that it
-// outlives the Read that returned it.
+// Clone returns a copy of the record that shares no memory with it and remains valid
+// after the next Read.
 func (r *Record) Clone() *Record {
 	c := *r
 	c.Key, c.Value = cloneBytes(r.Key), cloneBytes(r.Value)

@@ -7,11 +7,10 @@ import (
 	"github.com/segmentio/kafka-go/protocol"
 )
 
-// recordBuffer gathers the records of one partition in batches and sends them,
-// one at a time. Records that come while a
-// batch is on its way gather in the next one, so batches grow with the load
-// and nothing ever waits for company. A goroutine runs only while there is
-// something to send.
+// recordBuffer collects the records of one partition in batches and sends them one at
+// a time. Records that arrive while a batch is in flight are collected in the next
+// one, so batches grow with the load and no record is delayed on purpose. A goroutine
+// runs only while there is something to send.
 type recordBuffer struct {
 	producer  *Producer
 	topic     string
@@ -19,32 +18,32 @@ type recordBuffer struct {
 	prefix    []byte // of every request, up to the batch
 
 	mu      sync.Mutex
-	queue   []*batch // the last one still takes records
+	queue   []*batch // the last one still accepts records
 	running bool
-	stamped int64 // the last time given to a record, which never goes back
+	stamped int64 // last timestamp assigned to a record; never decreases
 
-	// Of the running goroutine:
+	// The fields below belong to the running goroutine.
 	seq            sequence
-	leader         leadership // asked last
-	throttledUntil time.Time  // the broker takes no request before
+	leader         leadership // of the last request
+	throttledUntil time.Time  // the broker accepts no request before this time
 }
 
-// batch is a produce request being filled, then sent.
+// batch is a produce request, from the first record to its response.
 type batch struct {
 	frame             []byte // recordBuffer.prefix, batch header, records
 	records           int
 	firstTime, maxMs  int64
 	deadline, started time.Time
-	base              int64 // offset of the first record, once written; -1: not known
+	base              int64 // offset of the first record, once written; -1: unknown
 	waiting           []share
 
 	codec     int8 // of the records; 0: not compressed
 	sealed    bool
-	uncertain bool // an earlier try may have been written
-	lent      bool // a connection that was given up may still read frame
+	uncertain bool // an earlier attempt may have been written
+	lent      bool // an abandoned connection may still read frame
 }
 
-// share is the number of a batch's records that belong to one call.
+// share is the number of records in a batch that belong to one call.
 type share struct {
 	call    *call
 	records int
@@ -63,8 +62,8 @@ func newRecordBuffer(p *Producer, key partitionKey) *recordBuffer {
 	return &recordBuffer{producer: p, topic: key.topic, partition: key.partition, prefix: b, seq: sequence{id: -1}}
 }
 
-// add appends records, in order, and sees to it that they are sent. The
-// caller holds producer.mu for reading, so Close has not begun to wait.
+// add appends records in order and schedules their delivery. The caller holds
+// producer.mu for reading, so that Close has not started to wait.
 func (l *recordBuffer) add(records []Record, c *call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,8 +84,7 @@ func (l *recordBuffer) add(records []Record, c *call) {
 	}
 }
 
-// open returns the batch that takes r: the last one, or a new one when it is
-// full.
+// open returns the batch for r: the last one, or a new one if the last is full.
 func (l *recordBuffer) open(r *Record, now time.Time) *batch {
 	if n := len(l.queue); n > 0 {
 		if b := l.queue[n-1]; len(b.frame)-len(l.prefix)+recordSize(r) <= l.producer.cfg.BatchBytes {
@@ -103,8 +101,8 @@ func (l *recordBuffer) open(r *Record, now time.Time) *batch {
 	return b
 }
 
-// stamp returns the record's timestamp in milliseconds. Times we give ourselves
-// never go back within the partition, whatever the clock does.
+// stamp returns the record's timestamp in milliseconds. Timestamps assigned here never
+// decrease within the partition, even if the clock is set back.
 func (l *recordBuffer) stamp(r *Record, now time.Time) int64 {
 	if !r.Time.IsZero() {
 		return r.Time.UnixMilli()
@@ -122,7 +120,7 @@ func (b *batch) append(r *Record, ms int64) {
 	b.records++
 }
 
-// run sends what is queued and ends.
+// run sends the queued batches and returns.
 func (l *recordBuffer) run() {
 	defer l.producer.sending.Done()
 	for {

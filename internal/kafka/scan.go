@@ -7,20 +7,19 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Scan calls each for the records of a partition from offset from to before to,
-// in order. It leaves out what was deleted or is damaged; where the end of the
-// damage is not known, it leaves out the rest. A record is valid during its
-// call only. Returns fault.KindUnavailable when the log was cut meanwhile.
+// Scan calls each for the records of a partition with offsets in [from, to), in order.
+// It skips deleted and damaged records; if the end of the damage is unknown, it skips
+// the rest. A record is valid during its call only. Scan returns fault.KindUnavailable
+// if the log was truncated during the scan.
 func (c *Cluster) Scan(ctx context.Context, topic string, partition int, from, to int64, each func(*Record)) error {
 	return c.scanRange(ctx, ReaderConfig{Topic: topic, Partition: partition}, from, to, each)
 }
 
-// ScanCompacted calls each for the records of a partition of a compacted topic
-// from offset from to its end, in order, and returns the offset of the end. It
-// leaves out what is damaged. It calls reset before the first record, and again
-// before it begins anew: the log was compacted under it, and records that it had
-// still to read may have moved behind the end. A record is valid during its call
-// only.
+// ScanCompacted calls each for the records of a partition of a compacted topic, in
+// order, from offset from to its end, and returns the offset of the end. It skips
+// damaged records. It calls reset before the first record, and before each restart of
+// the scan: if the log was compacted during the scan, unread records may have moved
+// beyond the end. A record is valid during its call only.
 func (c *Cluster) ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(), each func(*Record)) (end int64, err error) {
 	for {
 		reset()

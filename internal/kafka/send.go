@@ -14,7 +14,7 @@ import (
 	"trunkline/internal/retry"
 )
 
-// deliver sends one batch and completes the calls that wait for it.
+// deliver sends one batch and finishes the calls that wait for it.
 func (l *recordBuffer) deliver(b *batch) {
 	ctx, cancel := context.WithDeadline(l.producer.ctx, b.deadline)
 	err := b.compress(len(l.prefix), codecs[l.producer.cluster.cfg.Compression])
@@ -56,21 +56,21 @@ func (l *recordBuffer) deliver(b *batch) {
 	}
 }
 
-// undelivered returns the error of a batch that was given up.
+// undelivered returns the error of a batch that could not be delivered.
 func (l *recordBuffer) undelivered(b *batch, err error) error {
 	if !b.uncertain && outcomeOf(err) == refused {
 		return away(err, "producing")
 	}
 	if b.uncertain {
 		err = errors.Join(ErrOutcomeUnknown, err)
-		// The broker may or may not have counted this batch: the next ones
-		// start a sequence of their own.
+		// The broker may or may not have counted this batch: the next ones start a new
+		// sequence.
 		l.seq = sequence{id: -1}
 	}
 	return fault.Unavailable(err, retryAfter, "Kafka did not take the records in time")
 }
 
-// send sends a batch until it is written, refused for good, or ctx ends.
+// send sends a batch until it is written, finally rejected, or ctx ends.
 func (l *recordBuffer) send(ctx context.Context, b *batch) error {
 	wait := retry.Backoff{First: 20 * time.Millisecond, Max: time.Second}
 	for {
@@ -148,8 +148,7 @@ func (l *recordBuffer) try(ctx context.Context, b *batch) error {
 	return err
 }
 
-// seal completes the request. A frame that a connection may still read is
-// left alone.
+// seal completes the request. It copies a frame that a connection may still read.
 func (b *batch) seal(prefix int, seq sequence) {
 	if b.lent {
 		b.frame, b.lent = append([]byte(nil), b.frame...), false
@@ -160,10 +159,10 @@ func (b *batch) seal(prefix int, seq sequence) {
 	b.sealed = true
 }
 
-// readProduced reads a response about one partition. base is the offset of the
-// batch's first record, -1 where the broker does not report it. stamped is the broker's
-// time in milliseconds, -1 where the topic takes the producer's. throttle is how
-// long the broker, for a quota, takes no more requests.
+// readProduced decodes a response about one partition. base is the offset of the
+// batch's first record, -1 if the broker does not report it. stamped is the broker's
+// timestamp in milliseconds, -1 if the topic uses the producer's. throttle is how long
+// the broker accepts no more requests because of a quota.
 func readProduced(response []byte) (base, stamped int64, throttle time.Duration, err error) {
 	r := &wireReader{b: response}
 	base, stamped, err = -1, -1, errMalformed

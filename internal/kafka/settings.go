@@ -22,7 +22,7 @@ type Settings struct {
 	SASL              credentials.Settings `yaml:"sasl"`
 }
 
-// DefaultSettings returns the settings where nothing but the brokers is set.
+// DefaultSettings returns the default settings for these brokers.
 func DefaultSettings(brokers ...string) Settings {
 	return Settings{Brokers: brokers, Partitions: 64, CreateTopics: true, Compression: "none"}
 }

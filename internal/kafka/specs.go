@@ -6,11 +6,11 @@ import (
 	"trunkline/event"
 )
 
-// TopicSpec describes a topic to create and check.
+// TopicSpec describes a topic to create and verify.
 type TopicSpec struct {
 	Name       string // base name
-	Partitions int    // when it is created; an existing topic keeps its own
-	Follows    string // topic whose partition n becomes this one's partition n: it has at least as many
+	Partitions int    // at its creation; an existing topic keeps its number
+	Follows    string // topic that this topic follows: it gets at least as many partitions, with the same partition numbers
 	Config     map[string]string
 }
 
@@ -30,20 +30,21 @@ const (
 	compact       = "compact"
 )
 
-// AuditSpec is the topic of the audit log. It has one partition: its records are a
-// chain.
+// AuditSpec returns the topic of the audit log. It has one partition, since its
+// records form a hash chain.
 func AuditSpec() TopicSpec { return TopicSpec{Name: event.TopicAudit, Partitions: 1} }
 
-// Specs are Trunkline's topics, made with the given number of partitions.
+// Specs returns Trunkline's topics with the given number of partitions.
 //
-// Raw topics are stamped by the broker: ids come from those times. Normalized
-// records carry the time of their id, which may run ahead of a clock that was
-// set back, so the broker must not refuse it.
+// The broker assigns the timestamps of raw topics: ids are made from them. Normalized
+// records have the time of their id, which may be ahead of a clock that was set back,
+// so the broker must not reject it.
 //
-// The state and the figures are compacted, in small segments, since Kafka does not
-// compact the segment it writes to and a consumer that takes over reads the whole
-// partition; so are the accounts' partitions, which every fanout node reads whole. Not before ten minutes: until then what writers that overlapped have
-// written can be distinguished (see packages event/state and stats).
+// The state and the figures are compacted, in small segments: Kafka does not compact
+// the active segment, and a consumer that takes over reads the whole partition. So are
+// the accounts' partitions, which every fanout node reads completely. Compaction
+// starts after ten minutes: before that, consumers can distinguish the records of
+// overlapping writers (see packages event/state and stats).
 func Specs(partitions int) []TopicSpec {
 	size := strconv.Itoa(MaxRecordBytes)
 	raw := map[string]string{configMaxBytes: size, configTimestampType: logAppendTime}

@@ -7,15 +7,15 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 )
 
-// tooLarge reports whether a broker refused a batch for its size. It has not
-// written it, and has not counted its sequence.
+// tooLarge reports whether a broker rejected a batch for its size. The broker has
+// neither written it nor counted its sequence.
 func tooLarge(err error) bool {
 	return errors.Is(err, kafkago.MessageSizeTooLarge) || errors.Is(err, kafkago.RecordListTooLarge)
 }
 
-// halves cuts a batch of several records in two. A topic may be configured with a
-// smaller limit than BatchBytes: a batch of records that fit one by one is then
-// sent in parts, and only a record that does not fit by itself fails.
+// halves splits a batch of several records in two. A topic may have a smaller limit
+// than BatchBytes: then a batch of records that individually fit is sent in parts, and
+// only a record that exceeds the limit by itself fails.
 func (b *batch) halves(prefix []byte) ([2]*batch, error) {
 	var parts [2]*batch
 	records, err := b.uncompressed(len(prefix))
@@ -23,7 +23,7 @@ func (b *batch) halves(prefix []byte) ([2]*batch, error) {
 		return parts, err
 	}
 	waiting := b.waiting
-	var used int // records of waiting[0] that are in the first part
+	var used int // records of waiting[0] in the first half
 	for i, size := range [2]int{b.records / 2, b.records - b.records/2} {
 		part := &batch{base: -1, started: b.started, deadline: b.deadline, uncertain: b.uncertain}
 		part.frame = append(append([]byte(nil), prefix...), make([]byte, batchOverhead)...)
@@ -43,16 +43,16 @@ func (b *batch) halves(prefix []byte) ([2]*batch, error) {
 	return parts, nil
 }
 
-// appendEncoded moves the first of the encoded records to b and returns the
-// rest. firstTime is the base of its time in the batch that it comes from. See
-// appendRecord for the encoding.
+// appendEncoded moves the first of the encoded records to b and returns the remaining
+// ones. firstTime is the base timestamp of their batch. See appendRecord for the
+// encoding.
 func (b *batch) appendEncoded(records []byte, firstTime int64) (rest []byte) {
 	length, n := binary.Varint(records)
 	record, rest := records[n:n+int(length)], records[n+int(length):]
 	attributes := record[0]
 	timeDelta, n := binary.Varint(record[1:])
 	record = record[1+n:]
-	_, n = binary.Varint(record) // its place in the other batch
+	_, n = binary.Varint(record) // its offset delta in the other batch
 	record = record[n:]
 
 	ms := firstTime + timeDelta

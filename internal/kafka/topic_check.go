@@ -9,15 +9,15 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 )
 
-// TopicProblem is a setting of an existing topic that is not as Trunkline needs
-// it.
+// TopicProblem describes a setting of an existing topic that does not meet Trunkline's
+// requirements.
 type TopicProblem struct {
 	Topic   string // base name
-	Message string // with topic and setting
-	Unsafe  bool   // acknowledged records may be lost, or records refused
+	Message string // includes topic and setting
+	Unsafe  bool   // acknowledged records may be lost, or records rejected
 }
 
-// CheckTopics returns the problems of the topics that exist.
+// CheckTopics returns the problems of the existing topics.
 func (c *Cluster) CheckTopics(ctx context.Context, specs []TopicSpec) ([]TopicProblem, error) {
 	have, err := c.topicMap(ctx)
 	if err != nil {
@@ -61,8 +61,8 @@ func specOf(specs []TopicSpec, name string) TopicSpec {
 	return TopicSpec{Name: name}
 }
 
-// checkTopic compares a topic with its specification. A setting that the broker
-// does not tell is not a problem.
+// checkTopic compares a topic with its specification. It ignores settings that the
+// broker does not report.
 func checkTopic(s TopicSpec, t TopicInfo, config map[string]string, replicas int) (problems []TopicProblem) {
 	add := func(unsafe bool, format string, args ...any) {
 		message := fmt.Sprintf("topic %q has ", s.Name) + fmt.Sprintf(format, args...)
@@ -98,7 +98,7 @@ func checkTopic(s TopicSpec, t TopicInfo, config map[string]string, replicas int
 	return problems
 }
 
-// topicConfigs returns the checked settings, by topic and name.
+// topicConfigs returns the relevant settings, by topic and name.
 func (c *Cluster) topicConfigs(ctx context.Context, topics []string) (map[string]map[string]string, error) {
 	req := &kafkago.DescribeConfigsRequest{}
 	for _, t := range topics {

@@ -15,10 +15,10 @@ import (
 	"trunkline/internal/retry"
 )
 
-// EnsureTopics creates missing topics and gives topics that follow another as
-// many partitions as that one. Several nodes may call it at once. It returns
-// fault.Conflict when a topic has more partitions than event ids have room
-// for, and fault.Unavailable when a topic is missing and brokers are.
+// EnsureTopics creates missing topics and adds partitions to topics that follow
+// another. Several nodes may call it concurrently. It returns fault.Conflict if a
+// topic has more partitions than event ids can represent, and fault.Unavailable if a
+// topic is missing and brokers are unavailable.
 func (c *Cluster) EnsureTopics(ctx context.Context, specs []TopicSpec) error {
 	have, err := c.topicMap(ctx)
 	if err != nil {
@@ -57,12 +57,11 @@ func (c *Cluster) EnsureTopics(ctx context.Context, specs []TopicSpec) error {
 	return nil
 }
 
-// followInterval is the longest time that a topic has fewer partitions than the
+// followInterval is the maximum time for which a topic has fewer partitions than the
 // one it follows.
 const followInterval = 2 * time.Second
 
-// FollowPartitions gives topics that follow another as many partitions as that
-// one, until ctx ends.
+// FollowPartitions adds partitions to topics that follow another, until ctx ends.
 func (c *Cluster) FollowPartitions(ctx context.Context, specs []TopicSpec) error {
 	failing := false
 	for range retry.Ticks(ctx, followInterval) {
@@ -99,9 +98,9 @@ func (c *Cluster) growFollowers(ctx context.Context, specs []TopicSpec) error {
 	return nil
 }
 
-// Grow gives a topic at least n partitions. Keys find other partitions after
-// that, so records of an account written before and after are in order only
-// among themselves.
+// Grow extends a topic to at least n partitions. Keys then map to other partitions, so
+// the records of an account are ordered only among those written before, and among
+// those written after.
 func (c *Cluster) Grow(ctx context.Context, topic string, n int) error {
 	if n > event.MaxPartitions {
 		return fault.New(fault.KindInvalid, "a topic of events has at most %d partitions", event.MaxPartitions)
@@ -129,7 +128,7 @@ func (c *Cluster) Grow(ctx context.Context, topic string, n int) error {
 		err = res.Errors[c.topic(topic)]
 	}
 	if err != nil {
-		// Another node may have been faster.
+		// Another node may already have added them.
 		if now, again := c.Partitions(ctx, topic); again == nil && now >= n {
 			return nil
 		}
@@ -167,8 +166,8 @@ func (c *Cluster) createTopics(ctx context.Context, specs []TopicSpec) error {
 	return nil
 }
 
-// createTopic creates one topic and waits until brokers know it. With two or
-// more replicas a record is acknowledged when two brokers have it.
+// createTopic creates one topic and waits until the brokers have it. With two or more
+// replicas a record is acknowledged after two brokers have stored it.
 func (c *Cluster) createTopic(ctx context.Context, s TopicSpec, replicas int) error {
 	topic := kafkago.TopicConfig{Topic: c.topic(s.Name), NumPartitions: s.Partitions, ReplicationFactor: replicas}
 	for name, value := range s.Config {
@@ -183,7 +182,7 @@ func (c *Cluster) createTopic(ctx context.Context, s TopicSpec, replicas int) er
 	if err == nil {
 		err = res.Errors[topic.Topic]
 	}
-	if errors.Is(err, kafkago.TopicAlreadyExists) { // another node was faster
+	if errors.Is(err, kafkago.TopicAlreadyExists) { // another node has created it
 		return c.awaitPartitions(ctx, s.Name, 1)
 	}
 	if err != nil {
@@ -193,14 +192,13 @@ func (c *Cluster) createTopic(ctx context.Context, s TopicSpec, replicas int) er
 	return c.awaitPartitions(ctx, s.Name, s.Partitions)
 }
 
-// wantedReplicas is the replication factor of topics where nothing is set and
-// there are enough brokers.
+// wantedReplicas is the default replication factor if there are enough brokers.
 const wantedReplicas = 3
 
-// replicas returns the replication factor of new topics: the setting, else one
-// for each broker of the cluster up to wantedReplicas. It returns
-// fault.Unavailable while fewer brokers are known than the settings name: which
-// of them is up first must not decide for good how safe records are.
+// replicas returns the replication factor of new topics: the setting, or else the
+// number of brokers in the cluster, at most wantedReplicas. It returns
+// fault.Unavailable while fewer brokers are known than configured: the start order of
+// brokers must not decide permanently how safe records are.
 func (c *Cluster) replicas(ctx context.Context) (int, error) {
 	if c.cfg.ReplicationFactor > 0 {
 		return c.cfg.ReplicationFactor, nil
@@ -218,22 +216,21 @@ func (c *Cluster) replicas(ctx context.Context) (int, error) {
 	return min(wantedReplicas, brokers), nil
 }
 
-// countBrokers counts the brokers of the cluster: with Kafka 4.0 and later those
-// that are registered, before that those that are up.
+// countBrokers counts the brokers of the cluster: all registered ones since Kafka 4.0,
+// only running ones before.
 func (c *Cluster) countBrokers(ctx context.Context) (int, error) {
 	m, err := c.askMetadata(ctx, []string{})
 	if err != nil {
 		return 0, away(err, "counting brokers")
 	}
 	registered, err := c.registeredBrokers(ctx)
-	if err != nil { // an older Kafka, or one that does not let us ask
+	if err != nil { // an older Kafka, or the request is not permitted
 		registered = 0
 	}
 	return max(registered, len(m.brokers), 1), nil
 }
 
-// registeredBrokers counts the brokers that are registered, whether they are up
-// or not (KIP-1073).
+// registeredBrokers counts the registered brokers, running or not (KIP-1073).
 func (c *Cluster) registeredBrokers(ctx context.Context) (int, error) {
 	req := kmsg.NewPtrDescribeClusterRequest()
 	req.Version, req.IncludeFencedBrokers = describeClusterVersion, true
@@ -245,8 +242,8 @@ func (c *Cluster) registeredBrokers(ctx context.Context) (int, error) {
 	return len(got.Brokers), code(got.ErrorCode)
 }
 
-// awaitPartitions waits until the topic's partitions have leaders: brokers
-// answer a change before all of them know it.
+// awaitPartitions waits until the topic's partitions have leaders: brokers respond to
+// a change before all of them have applied it.
 func (c *Cluster) awaitPartitions(ctx context.Context, topic string, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*requestTimeout)
 	defer cancel()
@@ -272,8 +269,8 @@ func allLed(partitions []leadership) bool {
 }
 
 // admin returns a kafka-go client for the rare requests that change or describe
-// topics. It routes them by the whole cluster's layout, which the transport of
-// everyday does not keep, so it has one of its own for as long as it is used.
+// topics. They are routed by the metadata of all topics, which the regular transport
+// does not have, so the client has its own transport. The function closes it.
 func (c *Cluster) admin() (*kafkago.Client, func()) {
 	t := &kafkago.Transport{
 		Dial: c.transport.Dial, DialTimeout: dialTimeout, ClientID: clientID,

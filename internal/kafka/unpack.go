@@ -12,18 +12,18 @@ import (
 	"github.com/segmentio/kafka-go/compress"
 )
 
-// Compressed batches are unpacked piece by piece, into a window that holds what
-// one Read hands out: what a batch claims to unpack to costs nothing.
+// Compressed batches are decompressed in pieces, into a window with the records of one
+// Read, so that the claimed decompressed size costs no memory.
 const (
 	firstWindow = 64 << 10
 	mostWindow  = readBytes
-	// maxUnpackedRecord bounds one record of a compressed batch, and the
-	// window where a record needs a larger one.
+	// maxUnpackedRecord bounds one record of a compressed batch, and thereby the
+	// window if a record needs a larger one.
 	maxUnpackedRecord = 16 << 20
 	// maxZstdWindow is what RFC 8878 recommends that decoders support; levels
 	// above 19 use more.
 	maxZstdWindow = 8 << 20
-	// maxSnappyRatio is above the highest compression ratio of snappy.
+	// maxSnappyRatio is an upper bound of snappy's compression ratio.
 	maxSnappyRatio = 32
 )
 
@@ -33,17 +33,17 @@ const (
 	codecZstd   = 4
 )
 
-// unpacking is a compressed batch of which records are left.
+// unpacking is a compressed batch with records left to decode.
 type unpacking struct {
 	header batchHeader
 	out    decoded // of the whole batch
 	in     io.ReadCloser
-	ended  bool  // in has no more
-	left   int   // records
+	ended  bool  // in is exhausted
+	left   int   // number of records left
 	before int64 // offset delta of the last record
 }
 
-// open begins to unpack a batch.
+// open starts to decompress a batch.
 func (d *decoder) open(h *batchHeader, content []byte, out decoded) error {
 	in, err := unpackReader(h.attributes&attrCompression, content)
 	if err != nil {
@@ -54,7 +54,7 @@ func (d *decoder) open(h *batchHeader, content []byte, out decoded) error {
 	return nil
 }
 
-// abandon gives up the batch that is being unpacked.
+// abandon drops the current compressed batch.
 func (d *decoder) abandon() {
 	if d.unpacking != nil {
 		d.unpacking.in.Close()
@@ -62,8 +62,8 @@ func (d *decoder) abandon() {
 	}
 }
 
-// unpack decodes records of the batch until it ends or the window is full. Its
-// error is corrupt; then it has added no record.
+// unpack decodes records of the batch until its end or until the window is full. It
+// returns a corrupt error; then it has added no record.
 func (d *decoder) unpack(from int64) (decoded, error) {
 	u := d.unpacking
 	out := u.out
@@ -110,8 +110,8 @@ func (d *decoder) unpackRecords(u *unpacking, from int64) error {
 	return u.checkEnd(d.window[d.parsed:])
 }
 
-// recordLength reads the length that a record begins with. whole says whether b
-// holds the record; head is 0 where it does not even hold the length.
+// recordLength decodes the length prefix of a record. whole reports whether b has the
+// complete record; head is 0 if b does not even have the complete prefix.
 func recordLength(b []byte) (size, head int, whole bool) {
 	v, n := binary.Varint(b)
 	if n < 0 || n > 0 && (v < 0 || v > maxUnpackedRecord) {
@@ -123,9 +123,9 @@ func recordLength(b []byte) (size, head int, whole bool) {
 	return int(v), n, len(b) >= n+int(v)
 }
 
-// fill reads more of the batch into the window, which has to hold need bytes
-// after what is parsed. It reports false when there is no space because records
-// not yet returned lie in the window.
+// fill decompresses more of the batch into the window, which must hold need bytes
+// after the decoded ones. It returns false if there is no space because records not
+// yet returned are in the window.
 func (d *decoder) fill(u *unpacking, need int) (bool, error) {
 	if u.ended {
 		return false, corrupt("a compressed batch that ends within a record")
@@ -150,7 +150,7 @@ func (d *decoder) fill(u *unpacking, need int) (bool, error) {
 	return true, nil
 }
 
-// moveWindow frees space in the window by dropping the parsed bytes.
+// moveWindow frees space in the window by dropping the decoded bytes.
 func (d *decoder) moveWindow() {
 	rest := d.window[d.parsed:]
 	if d.unpacking == nil {
@@ -182,7 +182,7 @@ func (u *unpacking) checkEnd(rest []byte) error {
 	return nil
 }
 
-// unpackReader reads compressed content.
+// unpackReader returns a reader that decompresses content.
 func unpackReader(codec int16, content []byte) (io.ReadCloser, error) {
 	switch codec {
 	case codecSnappy:
@@ -197,7 +197,7 @@ func unpackReader(codec int16, content []byte) (io.ReadCloser, error) {
 	return c.NewReader(bytes.NewReader(content)), nil
 }
 
-// zstdReader has a decoder of the pool until it is closed.
+// zstdReader uses a decoder from the pool until it is closed.
 type zstdReader struct{ *zstd.Decoder }
 
 var zstdDecoders sync.Pool // *zstd.Decoder
@@ -225,18 +225,18 @@ func (r zstdReader) Close() error {
 	return nil
 }
 
-// xerialHeader begins the framing that Java clients give snappy: after it and
-// two version numbers follow blocks with their length.
+// xerialHeader is the start of the framing of snappy in Java clients; two version
+// numbers and blocks with a length prefix follow it.
 var xerialHeader = []byte{0x82, 'S', 'N', 'A', 'P', 'P', 'Y', 0}
 
-// snappyReader unpacks snappy, one block at a time; without framing the content
-// is one block.
+// snappyReader decompresses snappy, one block at a time; unframed content is one
+// block.
 type snappyReader struct {
 	content []byte
 	begun   bool
 	framed  bool
-	block   []byte // unpacked
-	left    []byte // of block
+	block   []byte // decompressed
+	left    []byte // unread part of block
 }
 
 // Read implements io.Reader.
@@ -262,7 +262,7 @@ func (r *snappyReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next returns the next packed block.
+// next returns the next compressed block.
 func (r *snappyReader) next() ([]byte, error) {
 	if !r.begun {
 		r.begun = true

@@ -5,11 +5,10 @@ import (
 	"math"
 )
 
-// Requests are built by appending to a byte slice. Kafka has two encodings, both
-// big endian: the older one has strings with a length of two bytes and arrays
-// with a length of four; the flexible one (KIP-482) has both as an unsigned
-// varint of the length plus one, where zero means null, and ends each structure
-// with tagged fields.
+// Requests are built by appending to a byte slice. Kafka has two encodings, both big
+// endian. The older one has strings with a two-byte length and arrays with a four-byte
+// length. The flexible one (KIP-482) encodes both lengths as an unsigned varint of the
+// length plus one, with zero for null, and ends each structure with tagged fields.
 
 func appendInt16(b []byte, v int16) []byte { return binary.BigEndian.AppendUint16(b, uint16(v)) }
 func appendInt32(b []byte, v int32) []byte { return binary.BigEndian.AppendUint32(b, uint32(v)) }
@@ -30,9 +29,9 @@ func appendCompactArray(b []byte, n int) []byte { return binary.AppendUvarint(b,
 // appendNoTags ends a structure that has no tagged fields.
 func appendNoTags(b []byte) []byte { return append(b, 0) }
 
-// wireReader reads a response. A read past the end gives zero values and sets
-// bad, which is looked at once, at the end: nothing it returns may be trusted
-// before.
+// wireReader decodes a response. A read past the end returns zero values and sets bad,
+// which the caller checks once at the end: until then no returned value may be
+// trusted.
 type wireReader struct {
 	b   []byte
 	bad bool
@@ -76,7 +75,7 @@ func (r *wireReader) int64() int64 {
 	return 0
 }
 
-// string reads a string; a null one is "".
+// string decodes a string; null becomes "".
 func (r *wireReader) string() string {
 	n := r.int16()
 	if n < 0 {
@@ -85,9 +84,8 @@ func (r *wireReader) string() string {
 	return string(r.take(int(n)))
 }
 
-// array reads an array's length; a null one is empty. Each element takes at
-// least size bytes, so a length that the rest cannot hold is refused before
-// anything is allocated for it.
+// array decodes an array's length; null becomes 0. size is the minimum size of an
+// element: a length beyond the remaining bytes is rejected before any allocation.
 func (r *wireReader) array(size int) int {
 	n := int(r.int32())
 	if n < 0 {
@@ -111,8 +109,8 @@ func (r *wireReader) uvarint() uint64 {
 	return v
 }
 
-// compactBytes reads bytes in the flexible encoding without copying them; null
-// is nil.
+// compactBytes decodes bytes in the flexible encoding without copying them; null
+// becomes nil.
 func (r *wireReader) compactBytes() []byte {
 	n := r.uvarint()
 	if n == 0 {
@@ -121,7 +119,7 @@ func (r *wireReader) compactBytes() []byte {
 	return r.take(int(min(n-1, math.MaxInt32)))
 }
 
-// compactArray reads an array's length in the flexible encoding; see array.
+// compactArray decodes an array's length in the flexible encoding; see array.
 func (r *wireReader) compactArray(size int) int {
 	n := r.uvarint()
 	if n == 0 {
@@ -134,7 +132,7 @@ func (r *wireReader) compactArray(size int) int {
 	return int(n - 1)
 }
 
-// tags calls field with each tagged field of a structure; nil skips them.
+// tags calls field for each tagged field of a structure; nil skips them.
 func (r *wireReader) tags(field func(tag uint64, value *wireReader)) {
 	for range r.uvarint() {
 		tag := r.uvarint()
@@ -163,9 +161,9 @@ func (r *wireReader) topicID() TopicID {
 	return id
 }
 
-// varint reads a zigzag varint of a record.
+// varint decodes a zigzag varint of a record.
 func (r *wireReader) varint() int64 {
-	if len(r.b) > 0 && r.b[0] < 0x80 { // most are one byte
+	if len(r.b) > 0 && r.b[0] < 0x80 { // most are one byte long
 		u := r.b[0]
 		r.b = r.b[1:]
 		return int64(u>>1) ^ -int64(u&1)
@@ -179,7 +177,7 @@ func (r *wireReader) varint() int64 {
 	return v
 }
 
-// varlen reads the length of a nullable byte string: -1 is null.
+// varlen decodes the length of a nullable byte string: -1 is null.
 func (r *wireReader) varlen() int {
 	n := r.varint()
 	if n < -1 || n > math.MaxInt32 {
@@ -189,7 +187,7 @@ func (r *wireReader) varlen() int {
 	return int(n)
 }
 
-// varbytes reads a nullable byte string without copying it.
+// varbytes decodes a nullable byte string without copying it.
 func (r *wireReader) varbytes() []byte {
 	n := r.varlen()
 	if n < 0 {

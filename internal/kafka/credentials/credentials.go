@@ -1,6 +1,6 @@
-// Package credentials has the logins to Kafka: the mechanism of each, and the
-// passwords and tokens, which are read or requested anew while the process runs.
-// It has no goroutines; a request for a token lasts askTimeout at most.
+// Package credentials provides the SASL mechanisms for Kafka, with passwords and
+// tokens that are reloaded while the process runs. It has no goroutines; a token
+// request lasts at most askTimeout.
 package credentials
 
 import (
@@ -16,15 +16,14 @@ import (
 	"github.com/segmentio/kafka-go/sasl/scram"
 )
 
-// Login returns the mechanism for one authentication, with the credentials of
-// that moment.
+// Login returns the mechanism for one authentication, with the current credentials.
 type Login func(context.Context) (sasl.Mechanism, error)
 
-// askTimeout is the limit of a request for a token.
+// askTimeout bounds a token request.
 const askTimeout = 5 * time.Second
 
-// New returns nil where no mechanism is set. Its error says which setting cannot
-// be used.
+// New returns nil if no mechanism is configured. Its error names the setting that
+// cannot be used.
 func New(ctx context.Context, s Settings, log *slog.Logger) (Login, error) {
 	switch s.Mechanism {
 	case "":
@@ -53,7 +52,7 @@ func New(ctx context.Context, s Settings, log *slog.Logger) (Login, error) {
 	}, nil
 }
 
-// currentPassword reads PasswordFile anew at each call.
+// currentPassword reads PasswordFile at each call.
 func (s Settings) currentPassword() (string, error) {
 	if s.PasswordFile == "" {
 		return string(s.Password), nil

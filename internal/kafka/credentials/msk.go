@@ -13,9 +13,9 @@ import (
 	"github.com/segmentio/kafka-go/sasl"
 )
 
-// newMSKLogin returns the login to Amazon MSK with IAM: OAUTHBEARER with a
-// token that AWS's signer makes from the credentials of the AWS SDK's default
-// chain, and which ends with them. The region is the SDK's too where it is "".
+// newMSKLogin returns the login to Amazon MSK with IAM: OAUTHBEARER with a token that
+// AWS's signer creates from the AWS SDK's default credential chain. The token expires
+// with those credentials. If region is "", the SDK determines it.
 func newMSKLogin(ctx context.Context, region string, log *slog.Logger) (Login, error) {
 	aws, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(region))
 	if err != nil {

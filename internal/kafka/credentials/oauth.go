@@ -38,8 +38,8 @@ func (m oauthBearer) Start(context.Context) (sasl.StateMachine, []byte, error) {
 	return m, []byte(message + separator), nil
 }
 
-// Next implements sasl.StateMachine. A broker that refuses the token answers
-// with a JSON document in place of an error code.
+// Next implements sasl.StateMachine. A broker rejects a token with a JSON document
+// instead of an error code.
 func (oauthBearer) Next(_ context.Context, challenge []byte) (done bool, response []byte, err error) {
 	if len(challenge) == 0 {
 		return true, nil, nil
@@ -53,7 +53,7 @@ func (oauthBearer) Next(_ context.Context, challenge []byte) (done bool, respons
 	return false, nil, fmt.Errorf("%w: the broker refuses the token: %q", kafkago.SASLAuthenticationFailed, refusal.Status)
 }
 
-// newOAuthLogin returns the login with tokens of a file or of a token endpoint.
+// newOAuthLogin returns the login with tokens from a file or a token endpoint.
 func newOAuthLogin(s OAuth, log *slog.Logger) (Login, error) {
 	current := s.readToken
 	if s.TokenFile == "" {
@@ -70,7 +70,7 @@ func newOAuthLogin(s OAuth, log *slog.Logger) (Login, error) {
 	}, nil
 }
 
-// readToken reads TokenFile, which another program keeps fresh.
+// readToken reads TokenFile, which another program updates.
 func (s OAuth) readToken(context.Context) (string, error) {
 	text, err := os.ReadFile(s.TokenFile)
 	if err != nil {
@@ -83,8 +83,8 @@ func (s OAuth) readToken(context.Context) (string, error) {
 	return token, nil
 }
 
-// tokenEndpoint returns a function that gets a token from TokenURL by the
-// client credentials grant (RFC 6749, section 4.4).
+// tokenEndpoint returns a function that requests a token from TokenURL with the client
+// credentials grant (RFC 6749, section 4.4).
 func (s OAuth) tokenEndpoint() func(context.Context) (bearerToken, error) {
 	parameters := url.Values{}
 	for _, p := range s.Parameters {
@@ -96,13 +96,13 @@ func (s OAuth) tokenEndpoint() func(context.Context) (bearerToken, error) {
 	}
 	client := &http.Client{
 		Timeout: askTimeout,
-		// A redirect would carry the client's secret to another address.
+		// A redirect would send the client secret to another address.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return func(ctx context.Context) (bearerToken, error) {
 		asked := time.Now()
 		token, err := grant.Token(context.WithValue(ctx, oauth2.HTTPClient, client))
-		if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok { // its text has the whole answer
+		if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok { // its text contains the whole response
 			return bearerToken{}, fmt.Errorf("the token endpoint answers %s %q", refused.Response.Status, refused.ErrorCode)
 		}
 		if err != nil {

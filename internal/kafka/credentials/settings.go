@@ -18,8 +18,8 @@ type Settings struct {
 	OAuth        OAuth  `yaml:"oauth"`
 }
 
-// OAuth configures the tokens of oauthbearer: from a file, or from a token
-// endpoint by the client credentials grant.
+// OAuth configures the tokens of oauthbearer: from a file, or from a token endpoint
+// with the client credentials grant.
 type OAuth struct {
 	TokenFile    string         `yaml:"token_file" doc:"file that holds a token and is kept fresh by another program, as a projected service account token of Kubernetes; read again for each login"`
 	TokenURL     string         `yaml:"token_url" doc:"token endpoint of the identity provider, https"`
@@ -56,7 +56,7 @@ func (s Settings) Validate(c *setting.Check) {
 // extension is the form of a SASL extension in RFC 7628, section 3.1.
 var extension = regexp.MustCompile(`^[A-Za-z]+=[\x20-\x7e]+$`)
 
-// Validate implements setting.Group, where the mechanism is oauthbearer.
+// Validate implements setting.Group. It is called if the mechanism is oauthbearer.
 func (s OAuth) Validate(c *setting.Check) {
 	c.Must(s.TokenFile != "" || s.TokenURL != "", "token_url", "oauthbearer needs it, or %s", c.Key("token_file"))
 	c.Must(s.TokenFile == "" || s.TokenURL == "", "token_file", "%s is set too: unset one", c.Key("token_url"))
@@ -76,7 +76,7 @@ func (s OAuth) Validate(c *setting.Check) {
 	}
 }
 
-// requested tells whether a setting of the request at TokenURL is set.
+// requested reports whether any setting of the request to TokenURL is set.
 func (s OAuth) requested() bool {
 	return s.ClientID != "" || s.ClientSecret != "" || len(s.Scopes) > 0 || len(s.Parameters) > 0
 }

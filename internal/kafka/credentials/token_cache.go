@@ -8,27 +8,27 @@ import (
 	"time"
 )
 
-// bearerToken is a token and the time for which it is valid.
+// bearerToken is a token with its validity.
 type bearerToken struct {
 	text        string
-	from, until time.Time // until is zero: not known
+	from, until time.Time // until is zero: unknown
 }
 
-// tokenCache keeps a token for all connections. It gets a new one when half of
-// the life of the last is over, so that a session that is renewed late in the
-// life of its token (see package kafka) gets a token with most of its life left.
-// While none can be had, the last one serves until it expires.
+// tokenCache shares a token between all connections. It requests a new one after half
+// of the lifetime of the last, so that a session renewed late in the life of its token
+// (see package kafka) gets a token with most of its lifetime left. While requests
+// fail, the last token is used until it expires.
 type tokenCache struct {
 	fetch func(context.Context) (bearerToken, error)
 	log   *slog.Logger
 
-	mu      sync.Mutex // held during fetch: all who need a token wait for one
+	mu      sync.Mutex // held during fetch: concurrent callers wait for one token
 	last    bearerToken
 	failure error // of the last fetch
 	retryAt time.Time
 }
 
-// tokenRetry is the least time between a fetch that failed and the next.
+// tokenRetry is the minimum time between a failed fetch and the next one.
 const tokenRetry = time.Second
 
 func newTokenCache(fetch func(context.Context) (bearerToken, error), log *slog.Logger) *tokenCache {
@@ -44,7 +44,7 @@ func (c *tokenCache) get(ctx context.Context) (string, error) {
 		return c.last.text, nil
 	}
 	if c.failure == nil || now.After(c.retryAt) {
-		fetching, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout) // it is for all connections
+		fetching, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout) // shared by all connections, so not canceled by one
 		next, err := c.fetch(fetching)
 		cancel()
 		if err == nil {

@@ -20,13 +20,13 @@ import (
 	"trunkline/internal/setting"
 )
 
-// Address is the address to configure for the broker; Dial accepts any.
+// Address is the address to configure for the broker. Dial ignores it.
 const Address = "embedded:9092"
 
-// Config of an embedded broker.
+// Config configures an embedded broker.
 type Config struct {
-	Dir       string        // its own; made when missing
-	MaxBytes  int64         // of all records together; default 512 MiB
+	Dir       string        // exclusive to the broker; created if missing
+	MaxBytes  int64         // total size of the log; default 512 MiB
 	ListenTCP string        // loopback host:port for tools such as kcat; empty: none
 	TrimEvery time.Duration // default 10 s
 
@@ -42,7 +42,7 @@ const (
 	lockName         = "broker.lock"
 )
 
-// Validate reports what cannot work.
+// Validate checks the configuration.
 func (c *Config) Validate() error {
 	if c.Dir == "" {
 		return fault.InvalidField("data_dir", "required", "the embedded broker needs a directory")
@@ -65,7 +65,7 @@ func (c *Config) Validate() error {
 type Broker struct {
 	cfg        Config
 	cluster    *kfake.Cluster
-	client     *kafka.Cluster // of the broker itself; it may write to partitions that are paused
+	client     *kafka.Cluster // for the broker's own writes, also to paused partitions
 	durability *durability
 	listener   *pipeListener
 	lock       *os.File
@@ -76,8 +76,8 @@ type Broker struct {
 	compacted  map[partition]int64 // bytes left by the last compaction
 }
 
-// Open starts the broker on its directory, with everything that was
-// acknowledged before, also after a kill.
+// Open starts the broker on its directory. All acknowledged records are still there,
+// even after a kill.
 func Open(cfg Config, log *slog.Logger) (*Broker, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -115,8 +115,7 @@ func Open(cfg Config, log *slog.Logger) (*Broker, error) {
 func (b *Broker) logDir() string { return filepath.Join(b.cfg.Dir, "log") }
 
 func (b *Broker) start() error {
-	// A killed process may have left batches that were never synced. They are
-	// about to be readable.
+	// A killed process may have left unsynced batches, which become readable now.
 	if err := b.durability.syncAll(); err != nil {
 		return err
 	}
@@ -141,8 +140,8 @@ func (b *Broker) open() error {
 		kfake.WithLogger(logger{b.log}),
 		kfake.BrokerConfigs(map[string]string{
 			"log.segment.bytes": strconv.Itoa(segmentBytes),
-			"log.retention.ms":  "-1", // its own trimming loses offsets
-			// Its own compaction is not safe against a kill.
+			"log.retention.ms":  "-1", // kfake's trimming loses offsets
+			// A kill during kfake's compaction loses data.
 			"log.cleaner.backoff.ms": never,
 		}),
 	)
@@ -152,23 +151,23 @@ func (b *Broker) open() error {
 	return nil
 }
 
-// prepare does what has to be done before the first client comes.
+// prepare runs the steps that must precede the first client.
 func (b *Broker) prepare() error {
 	ctx, cancel := context.WithTimeout(context.Background(), prepareWithin)
 	defer cancel()
 	return b.raiseEpochs(ctx)
 }
 
-// Dial connects to the broker; it is made for kafka.Config.Dial.
+// Dial connects to the broker; use it as kafka.Config.Dial.
 func (b *Broker) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return b.listener.dial(ctx)
 }
 
-// TCPAddr returns the TCP address for tools, nil when the broker has none.
+// TCPAddr returns the TCP address for tools, nil if the broker has none.
 func (b *Broker) TCPAddr() net.Addr { return b.listener.tcpAddr() }
 
-// Err returns why the broker has stopped taking writes, nil while it takes
-// them. It takes them again after a new start.
+// Err returns the reason for which the broker rejects writes, nil while it accepts
+// them. After such an error it accepts writes again only after a restart.
 func (b *Broker) Err() error { return b.durability.err() }
 
 // Close writes buffered records to disk and releases the directory.
@@ -193,7 +192,7 @@ func (b *Broker) Close() error {
 	return errors.Join(err, b.listener.Close(), b.lock.Close())
 }
 
-// logger passes kfake's log on.
+// logger forwards kfake's log messages.
 type logger struct{ log *slog.Logger }
 
 func (l logger) Logf(level kfake.LogLevel, format string, args ...any) {

@@ -12,40 +12,39 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// maxFrame is the largest request taken: a produce of one batch is below
-// 2 MiB.
+// maxFrame is the maximum request size: a produce request of one batch is below 2 MiB.
 const maxFrame = 16 << 20
 
 var errFrame = errors.New("not a Kafka request this broker takes")
 
-// checkedConn is kfake's end of a connection. It passes on only frames that
-// kfake survives, of a bounded size and with a request and version that exist,
-// and holds responses back until the log that they depend on is synced.
+// checkedConn is kfake's end of a connection. It passes on only frames that kfake can
+// handle (bounded size, existing request and version) and delays responses until the
+// log on which they depend is synced.
 type checkedConn struct {
 	net.Conn
 	broker *Broker
-	// internal is set for the broker's own connection: it writes to partitions
-	// that are paused for others.
+	// internal is set for the broker's own connection, which may write to paused
+	// partitions.
 	internal bool
 
 	head    [8]byte // size, request key, version
-	frame   []byte  // memory of a produce request
-	pending []byte  // of head or frame, checked and not read yet
+	frame   []byte  // buffer for a produce request
+	pending []byte  // checked bytes of head or frame, not read yet
 	left    int     // bytes of the request after pending
 
 	mu       sync.Mutex
-	requests []request // that have no response yet, oldest first
+	requests []request // requests without a response, oldest first
 	closed   bool
 }
 
-// request holds the conditions that a response has to wait for.
+// request holds the conditions for sending its response.
 type request struct {
 	key        kmsg.Key
 	number     int64 // of a produce request
 	partitions []partition
 }
 
-// Read implements net.Conn; kfake has one reader at a time.
+// Read implements net.Conn; kfake reads from one goroutine.
 func (c *checkedConn) Read(p []byte) (int, error) {
 	if len(c.pending) == 0 && c.left == 0 {
 		if err := c.nextFrame(); err != nil {
@@ -62,7 +61,7 @@ func (c *checkedConn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// nextFrame reads the head of a request, and all of a produce request.
+// nextFrame reads the head of a request, and a produce request completely.
 func (c *checkedConn) nextFrame() error {
 	if _, err := io.ReadFull(c.Conn, c.head[:]); err != nil {
 		return err
@@ -111,8 +110,8 @@ func (c *checkedConn) register(r request) (err error) {
 	return nil
 }
 
-// Write implements net.Conn. kfake calls it once for each response, in the
-// order of the requests.
+// Write implements net.Conn. kfake calls it once per response, in the order of the
+// requests.
 func (c *checkedConn) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	if len(c.requests) == 0 {
@@ -141,7 +140,7 @@ func (c *checkedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// makeDurable syncs what the response to r depends on.
+// makeDurable syncs the partitions on which the response to r depends.
 func (b *Broker) makeDurable(r request) error {
 	switch r.key {
 	case kmsg.Produce:
@@ -169,14 +168,14 @@ func (b *Broker) producedPartitions(body []byte) ([]partition, error) {
 		return nil, fmt.Errorf("reading a produce request: %w", err)
 	}
 	if req.Acks == 0 {
-		return nil, errFrame // it has no response that could wait for the sync
+		return nil, errFrame // without a response, nothing could wait for the sync
 	}
 	var partitions []partition
 	for _, t := range req.Topics {
-		if req.Version >= 13 { // topics have ids in place of names
+		if req.Version >= 13 { // topics have ids instead of names
 			info := b.cluster.TopicIDInfo(t.TopicID)
 			if info == nil {
-				continue // kfake refuses it
+				continue // kfake rejects it
 			}
 			t.Topic = info.Topic
 		}
@@ -187,7 +186,7 @@ func (b *Broker) producedPartitions(body []byte) ([]partition, error) {
 	return partitions, nil
 }
 
-// checkHead returns the frame's size.
+// checkHead validates the head of a request and returns the frame's size.
 func checkHead(head [8]byte) (int, error) {
 	size := binary.BigEndian.Uint32(head[:])
 	key := int16(binary.BigEndian.Uint16(head[4:]))
@@ -200,7 +199,7 @@ func checkHead(head [8]byte) (int, error) {
 	if request == nil || version < 0 {
 		return 0, errFrame
 	}
-	// A version of ApiVersions that does not exist has an answer of its own.
+	// kfake has a special response for unsupported versions of ApiVersions.
 	if version > request.MaxVersion() && key != int16(kmsg.ApiVersions) {
 		return 0, errFrame
 	}

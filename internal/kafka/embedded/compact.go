@@ -10,19 +10,17 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// kfake's own compaction rewrites a partition's files in place: a kill in the
-// middle of it loses them. So it is switched off, and this broker compacts by
-// means that a kill cannot interrupt harmfully: the last record of each key is
-// written again at the end of the log, then what lies before is deleted. Readers
-// see records with offsets that differ from the first ones, and some of them
-// twice.
+// kfake's own compaction rewrites a partition's files in place: a kill during it loses
+// them. So it is disabled, and this broker compacts in a way that is safe at any time:
+// it appends the last record of each key to the log again, then deletes the records
+// before them. Readers see these records with new offsets, and some of them twice.
 
 const (
-	compactBytes = 1 << 20        // a partition is compacted when it holds more than that, and
-	compactRatio = 2              // so many times what was left of it the last time
-	tombstoneAge = 24 * time.Hour // tombstones are deleted when they are older: consumers read them until then
+	compactBytes = 1 << 20        // a partition is compacted when it holds more than this, and
+	compactRatio = 2              // more than this many times its size after the last compaction
+	tombstoneAge = 24 * time.Hour // minimum age of deleted tombstones, so that consumers can read them
 	never        = "3153600000000"
-	copyRecords  = 500 // written again in one call
+	copyRecords  = 500 // appended per call
 	drainWait    = 5 * time.Second
 )
 
@@ -36,7 +34,8 @@ func (b *Broker) isCompacted(topic string) bool {
 	return policy != nil && *policy == "compact"
 }
 
-// compactAll compacts the partitions that have grown enough.
+// compactAll compacts the partitions that have grown enough since their last
+// compaction.
 func (b *Broker) compactAll(ctx context.Context, partitions []held) error {
 	var errs []error
 	for _, p := range partitions {
@@ -57,7 +56,7 @@ func (b *Broker) dialInternal(ctx context.Context, _, _ string) (net.Conn, error
 	return b.listener.dialAs(ctx, true)
 }
 
-// compact compacts one partition, to which nothing else writes meanwhile.
+// compact compacts one partition. No other writer may write to it meanwhile.
 func (b *Broker) compact(ctx context.Context, p partition) error {
 	resume, err := b.durability.pause(ctx, p)
 	if err != nil {
@@ -80,8 +79,8 @@ func (b *Broker) compact(ctx context.Context, p partition) error {
 		if err != nil {
 			return err
 		}
-		// A request whose connection closed before pause may still have been
-		// appended. Its records come after the copies then.
+		// A request whose connection closed before pause may still have been appended:
+		// then its records are after the copies.
 		if next == end+int64(len(records)) {
 			break
 		}
@@ -95,8 +94,8 @@ func (b *Broker) compact(ctx context.Context, p partition) error {
 	return b.dropTo(held{p.topic, now}, info.HighWatermark)
 }
 
-// lastRecords returns the last record of each key, in the order of the log,
-// without tombstones from before oldest.
+// lastRecords returns the last record of each key, in log order, without tombstones
+// older than oldest.
 func (b *Broker) lastRecords(ctx context.Context, p partition, from, end int64, oldest time.Time) ([]kafka.Record, error) {
 	last, place := []*kafka.Record{}, map[string]int{}
 	err := b.client.Scan(ctx, p.topic, int(p.number), from, end, func(r *kafka.Record) {
@@ -118,8 +117,8 @@ func (b *Broker) lastRecords(ctx context.Context, p partition, from, end int64, 
 	return records, nil
 }
 
-// appendAgain writes records at the end of the log and returns the offset after
-// them; -1 where it is not known.
+// appendAgain appends records to the log and returns the offset after them; -1 if
+// unknown.
 func appendAgain(ctx context.Context, producer *kafka.Producer, records []kafka.Record) (next int64, err error) {
 	for len(records) > 0 {
 		n := min(len(records), copyRecords)
@@ -132,12 +131,11 @@ func appendAgain(ctx context.Context, producer *kafka.Producer, records []kafka.
 	return next, nil
 }
 
-// errPaused is the error of a produce request to a partition that is being
-// compacted.
+// errPaused is the error of a produce request to a partition that is being compacted.
 var errPaused = errors.New("the partition is being compacted")
 
-// pause keeps produce requests to a partition waiting until resume is called,
-// and returns when those before have been answered.
+// pause blocks produce requests to a partition until resume is called. It returns when
+// the earlier ones have been answered.
 func (d *durability) pause(ctx context.Context, p partition) (resume func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, drainWait)
 	defer cancel()
@@ -168,7 +166,7 @@ func (d *durability) pause(ctx context.Context, p partition) (resume func(), err
 	}
 }
 
-// awaitResume waits until none of the partitions is paused, or closed ends.
+// awaitResume waits until none of the partitions is paused, or closed is closed.
 func (d *durability) awaitResume(partitions []partition, closed <-chan struct{}) {
 	for _, p := range partitions {
 		d.mu.Lock()

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// openRepaired opens the log. Where kfake finds a damaged batch it cuts the
-// segment there, and then continues at the old length: what is written next is
-// acknowledged and cannot be read before a restart. So the log is opened again
-// when opening it has cut a segment.
+// openRepaired opens the log. When kfake finds a damaged batch, it truncates the
+// segment there but continues at the old length: records written next are acknowledged
+// but unreadable until a restart. So if the first open has truncated a segment,
+// openRepaired opens the log again.
 func (b *Broker) openRepaired(open func() error) error {
 	before, err := fileSizes(b.logDir())
 	if err != nil {
@@ -63,7 +63,7 @@ func fileSizes(dir string) (map[string]int64, error) {
 	return sizes, nil
 }
 
-// partitionOf reads the name of a partition's directory.
+// partitionOf parses the name of a partition's directory.
 func partitionOf(dir string) (topic, partition string) {
 	i := max(strings.LastIndexByte(dir, '-'), 0)
 	topic, err := url.PathUnescape(dir[:i])

@@ -12,8 +12,8 @@ import (
 	"trunkline/internal/fault"
 )
 
-// lockDir takes the directory for this process until the file is closed or
-// the process is gone.
+// lockDir locks the directory for this process until the file is closed or the process
+// ends.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -29,9 +29,9 @@ func lockDir(dir string) (*os.File, error) {
 	return nil, errors.Join(fmt.Errorf("locking the data directory: %w", err), f.Close())
 }
 
-// DialSocket gives a function for kafka.Config.Dial that reaches the broker
-// another process of this user runs on dir. When there is none, dialling says
-// so.
+// DialSocket returns a function for kafka.Config.Dial that connects to the broker that
+// another process of this user runs on dir. If there is none, dialling returns an
+// error that says so.
 func DialSocket(dir string) func(ctx context.Context, network, address string) (net.Conn, error) {
 	return func(ctx context.Context, _, _ string) (net.Conn, error) {
 		path, release, err := socketPath(dir)
@@ -54,7 +54,7 @@ func listenSocket(dir string) (net.Listener, error) {
 		return nil, err
 	}
 	defer release()
-	// The lock is ours, so a socket that is there was left by a kill.
+	// This process has the lock, so an existing socket is left over from a kill.
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("removing a stale socket: %w", err)
 	}
@@ -62,7 +62,7 @@ func listenSocket(dir string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("opening the broker's socket: %w", err)
 	}
-	l.SetUnlinkOnClose(false) // path may be valid for now only
+	l.SetUnlinkOnClose(false) // path may be temporary, see socketPath
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -73,9 +73,9 @@ func listenSocket(dir string) (net.Listener, error) {
 // system accepts.
 const maxSocketPath = 100
 
-// socketPath returns a path of the socket in dir, short enough for a socket's
-// address. Where the real one is too long, it leads through an open file of the
-// directory, until release.
+// socketPath returns a path of the socket in dir that is short enough for a socket
+// address. If the real path is too long, the result refers to dir through an open file
+// descriptor, until release.
 func socketPath(dir string) (path string, release func(), err error) {
 	path = filepath.Join(dir, socketName)
 	if len(path) <= maxSocketPath {
@@ -86,5 +86,5 @@ func socketPath(dir string) (path string, release func(), err error) {
 		return "", nil, fmt.Errorf("opening the data directory: %w", err)
 	}
 	path = filepath.Join("/proc/self/fd", fmt.Sprint(f.Fd()), socketName)
-	return path, func() { f.Close() }, nil // opened for reading: closing cannot lose anything
+	return path, func() { f.Close() }, nil // opened for reading: closing cannot lose data
 }

@@ -12,13 +12,13 @@ import (
 	"sync"
 )
 
-// durability syncs the log before anything that depends on it leaves the
-// broker: the acknowledgement of a batch, and a fetch that may contain it.
-// kfake ignores errors of Sync, so it is not asked to sync.
+// durability syncs the log before the broker sends anything that depends on it: the
+// acknowledgement of a batch, and a fetch response that may contain it. kfake ignores
+// errors of Sync, so its own syncing is disabled.
 //
-// The first error stops all writes until the process is started again: after
-// a failed fsync the kernel may drop the dirty pages, and a later fsync of the
-// same file succeeds without them.
+// The first error stops all writes until the process restarts: after a failed fsync
+// the kernel may drop the dirty pages, and a later fsync of the same file succeeds
+// without them.
 type durability struct {
 	dir   string // kfake's data directory
 	fsync func(*os.File) error
@@ -27,10 +27,10 @@ type durability struct {
 	metrics *metrics
 
 	mu        sync.Mutex
-	failure   error // the first one
-	began     int64 // produce requests so far
+	failure   error // the first error
+	began     int64 // number of produce requests so far
 	inFlight  map[partition]*unanswered
-	paused    map[partition]chan struct{} // see pause; closed when it ends
+	paused    map[partition]chan struct{} // see pause; closed by resume
 	logs      map[partition]*partitionLog
 	groupsLog syncRounds
 }
@@ -40,12 +40,12 @@ type partition struct {
 	number int32
 }
 
-// unanswered counts the produce requests of a partition whose response has not
-// left. Their batches may be in the log and not synced.
+// unanswered counts the produce requests of a partition without a response. Their
+// batches may be in the log but not synced.
 type unanswered struct {
 	requests int
-	// abandoned is the number of the last produce request whose connection
-	// closed before its response; 0: none. Its batch may still be appended.
+	// abandoned is the number of the last produce request whose connection closed
+	// before its response; 0: none. Its batch may still be appended.
 	abandoned int64
 }
 
@@ -56,16 +56,17 @@ func newDurability(dir string, m *metrics, log *slog.Logger) *durability {
 	}
 }
 
-// err returns why the broker does not take writes, nil while it does.
+// err returns the reason for which the broker rejects writes, nil while it accepts
+// them.
 func (d *durability) err() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.failure
 }
 
-// begin registers a produce request before kfake has it, and returns its
-// number. After a failed sync it refuses. It returns errPaused while one of the
-// partitions is paused, unless the request is internal.
+// begin registers a produce request before kfake receives it, and returns its number.
+// It returns an error after a failed sync, and errPaused while one of the partitions
+// is paused, unless the request is internal.
 func (d *durability) begin(partitions []partition, internal bool) (number int64, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -101,9 +102,9 @@ func (d *durability) finish(number int64, partitions []partition) error {
 	return err
 }
 
-// abandon registers that a produce request will not be answered. kfake may
-// append its batch later, so the partition stays in flight until a later
-// request is finished.
+// abandon records that a produce request will not be answered. kfake may append its
+// batch later, so the partition counts as in flight until a later request has
+// finished.
 func (d *durability) abandon(partitions []partition) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -113,7 +114,7 @@ func (d *durability) abandon(partitions []partition) {
 	}
 }
 
-// syncInFlight syncs every partition that may hold a batch that is not synced.
+// syncInFlight syncs every partition that may have unsynced batches.
 func (d *durability) syncInFlight() error {
 	d.mu.Lock()
 	partitions := make([]partition, 0, len(d.inFlight))
@@ -127,7 +128,7 @@ func (d *durability) syncInFlight() error {
 func (d *durability) sync(partitions []partition) error {
 	errs := make([]error, len(partitions))
 	var syncing sync.WaitGroup
-	for i, p := range partitions[min(1, len(partitions)):] { // together: file systems commit them at once
+	for i, p := range partitions[min(1, len(partitions)):] { // in parallel: file systems combine the commits
 		syncing.Go(func() { errs[i+1] = d.logOf(p).sync() })
 	}
 	if len(partitions) > 0 {
@@ -142,8 +143,8 @@ func (d *durability) syncGroups() error {
 	return d.check(d.groupsLog.sync(func() error { return d.syncFile(filepath.Join(d.dir, "groups.log")) }))
 }
 
-// syncAll syncs every file of the log: what a killed process left in the page
-// cache, and what kfake writes when it stops.
+// syncAll syncs every file of the log: data that a killed process left in the page
+// cache, and the data that kfake writes when it stops.
 func (d *durability) syncAll() error {
 	err := filepath.WalkDir(d.dir, func(path string, entry os.DirEntry, err error) error {
 		if err != nil || !entry.IsDir() && !entry.Type().IsRegular() {
@@ -157,7 +158,7 @@ func (d *durability) syncAll() error {
 	return d.check(err)
 }
 
-// check records err, the result of a sync.
+// check records the error of a sync and returns the first one recorded; nil for nil.
 func (d *durability) check(err error) error {
 	if err == nil {
 		return nil
@@ -173,8 +174,8 @@ func (d *durability) check(err error) error {
 	return d.failure
 }
 
-// syncFile syncs a file or a directory. Opening it anew does not lose an error:
-// Linux reports an unseen error to the next fsync.
+// syncFile syncs a file or a directory. Opening it again does not lose an error: Linux
+// reports an unreported error to the next fsync.
 func (d *durability) syncFile(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -195,23 +196,23 @@ func (d *durability) logOf(p partition) *partitionLog {
 	return l
 }
 
-// partitionLog is the directory of one partition: segment files, each named by
-// its first offset, and beside each an index file, which has the leader epochs
-// of the batches.
+// partitionLog is the directory of one partition: segment files, each named by its
+// first offset, and an index file per segment, which has the leader epochs of the
+// batches.
 type partitionLog struct {
 	*durability
 	dir    string
 	rounds syncRounds
-	newest int64 // base offset of the newest segment that was synced; -1: none
+	newest int64 // base offset of the newest synced segment; -1: none
 }
 
 func (l *partitionLog) sync() error { return l.rounds.sync(l.syncSegments) }
 
-// syncSegments syncs the segments that may have been written to since the last
-// call, and the directories when there is a new one.
+// syncSegments syncs the segments that may have changed since the last call, and the
+// directories if there is a new segment.
 func (l *partitionLog) syncSegments() error {
 	bases, err := segmentBases(l.dir)
-	if err != nil && !errors.Is(err, os.ErrNotExist) { // nothing was written, as when the topic is gone
+	if err != nil && !errors.Is(err, os.ErrNotExist) { // no files, as for a deleted topic
 		return err
 	}
 	newest := int64(-1)
@@ -219,7 +220,7 @@ func (l *partitionLog) syncSegments() error {
 		newest = max(newest, base)
 	}
 	from := l.newest
-	if newest < from { // the topic was deleted and created again
+	if newest < from { // the topic was deleted and recreated
 		from = -1
 	}
 	for _, base := range bases {
@@ -270,7 +271,7 @@ func segmentBases(dir string) ([]int64, error) {
 	return bases, nil
 }
 
-// syncRounds lets callers that come while a sync runs share the next one.
+// syncRounds lets callers that arrive during a sync share the next one.
 type syncRounds struct {
 	mu      sync.Mutex
 	next    *syncRound
@@ -282,7 +283,7 @@ type syncRound struct {
 	err  error
 }
 
-// sync returns after a call of f that began after sync was called.
+// sync returns after a call of f that began after the call of sync.
 func (s *syncRounds) sync(f func() error) error {
 	s.mu.Lock()
 	r, first := s.next, s.next == nil

@@ -12,15 +12,15 @@ import (
 
 const epochsName = "epochs.json"
 
-// epochs is the newest leader epoch that each partition ever had, by topic id
-// in hexadecimal.
+// epochs holds the newest leader epoch that each partition ever had, by topic id in
+// hexadecimal.
 type epochs map[string]map[int32]int32
 
-// raiseEpochs gives every partition a leader epoch that it never had before, as
-// a leader election does in Kafka: the log may have lost its end while the
-// broker was down (a damaged segment is cut), and clients find out by comparing
-// epochs. kfake keeps epochs over a restart only where the log ends as it did,
-// so they are kept here as well. It must be called before records are written.
+// raiseEpochs gives every partition a new leader epoch, as a leader election does in
+// Kafka: the log may have lost its end while the broker was down (a damaged segment is
+// truncated), and clients detect this by comparing epochs. kfake keeps epochs over a
+// restart only if the log ends where it did, so they are also stored here. Call it
+// before any records are written.
 func (b *Broker) raiseEpochs(ctx context.Context) error {
 	topics, err := b.client.Topics(ctx)
 	if err != nil {
@@ -54,8 +54,8 @@ func (b *Broker) raiseEpochs(ctx context.Context) error {
 	return nil
 }
 
-// setEpochs moves a topic's partitions to the leader they have until their
-// epochs are those that were written down; each move raises an epoch by one.
+// setEpochs moves the partitions of a topic to their current leader, which raises the
+// epoch by one each time, until their epochs are the stored ones.
 func (b *Broker) setEpochs(topic string, want epochs) error {
 	info := b.cluster.TopicInfo(topic)
 	if info == nil {

@@ -10,9 +10,8 @@ import (
 	"sync"
 )
 
-// pipeListener is the only listener of kfake. Connections come to it from
-// within the process, from the unix socket, and from the loopback port when
-// there is one.
+// pipeListener is the only listener of kfake. It accepts connections from within the
+// process, from the unix socket, and from the loopback port if configured.
 type pipeListener struct {
 	broker    *Broker
 	dir       string
@@ -58,11 +57,11 @@ func (d *pipeListener) acceptFrom(l net.Listener) {
 	}
 }
 
-// dial makes a connection within the process. What it carries is checked too:
-// it costs nothing and a broken client cannot take the process down.
+// dial opens a connection within the process. Its requests are checked as well: the
+// checks are cheap, and a faulty client cannot crash the process.
 func (d *pipeListener) dial(ctx context.Context) (net.Conn, error) { return d.dialAs(ctx, false) }
 
-// dialAs is dial; an internal connection may write to partitions that are paused.
+// dialAs is dial; an internal connection may write to paused partitions.
 func (d *pipeListener) dialAs(ctx context.Context, internal bool) (net.Conn, error) {
 	ours, theirs := net.Pipe()
 	select {
@@ -99,8 +98,8 @@ func (d *pipeListener) Close() error {
 	return errors.Join(errs...)
 }
 
-// Addr implements net.Listener: it returns the address that the broker
-// advertises. Only clients of the TCP port use it.
+// Addr implements net.Listener. It returns the address that the broker advertises,
+// which only clients of the TCP port use.
 func (d *pipeListener) Addr() net.Addr {
 	if d.tcp != nil {
 		return d.tcp.Addr()

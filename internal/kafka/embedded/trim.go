@@ -10,8 +10,8 @@ import (
 	"trunkline/internal/retry"
 )
 
-// trimAlways trims and compacts at once, for what a crash brought back, and then again and
-// again.
+// trimAlways trims and compacts immediately, since a crash may have restored trimmed
+// records, and then periodically.
 func (b *Broker) trimAlways(ctx context.Context) {
 	for again := true; again; again = retry.Sleep(ctx, b.cfg.TrimEvery) {
 		if err := b.trim(ctx); err != nil && ctx.Err() == nil {
@@ -20,7 +20,7 @@ func (b *Broker) trimAlways(ctx context.Context) {
 	}
 }
 
-// held is one partition and what it holds.
+// held is a partition with the size of its records.
 type held struct {
 	topic string
 	*kfake.PartitionInfo
@@ -40,8 +40,8 @@ func (b *Broker) trim(ctx context.Context) error {
 		if p.NumBytes <= limit || records == 0 {
 			continue
 		}
-		// Sizes of records are alike enough for their mean; the next tick
-		// takes the remainder.
+		// Record sizes are similar enough to use their mean; the next tick trims the
+		// remainder.
 		drop := int64(math.Ceil(float64(records) * float64(p.NumBytes-limit) / float64(p.NumBytes)))
 		if err := b.dropTo(p, p.LogStartOffset+drop); err != nil {
 			return err
@@ -50,8 +50,8 @@ func (b *Broker) trim(ctx context.Context) error {
 	return nil
 }
 
-// dropTo drops what lies before offset, but never the last record: with it the
-// partition would forget its offsets.
+// dropTo deletes the records before offset, except the last record of the partition:
+// without any record kfake would lose the partition's offsets.
 func (b *Broker) dropTo(p held, offset int64) error {
 	offset = min(offset, p.HighWatermark-1)
 	if offset <= p.LogStartOffset {
@@ -61,8 +61,8 @@ func (b *Broker) dropTo(p held, offset int64) error {
 	return b.cluster.DeleteRecords(p.topic, p.Partition, offset)
 }
 
-// level returns the size to cut the largest partitions to so that all together
-// hold nine tenths of most; when they hold no more than most, it cuts none.
+// level returns the size to which the largest partitions are trimmed so that the sum
+// is nine tenths of most; if the sum is at most most, no partition is trimmed.
 func level(partitions []held, most int64) int64 {
 	sizes := make([]int64, len(partitions))
 	var total int64
@@ -85,8 +85,7 @@ func level(partitions []held, most int64) int64 {
 	return most
 }
 
-// partitions returns the partitions of topics that are trimmed, and those of
-// topics that are compacted.
+// partitions returns the partitions of topics to trim, and those of topics to compact.
 func (b *Broker) partitions(ctx context.Context) (trimmed, compacted []held, err error) {
 	topics, err := b.client.Topics(ctx)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package kafkatest opens clusters for the tests of other packages: on an embedded broker, which it
-// starts, and on any other.
+// Package kafkatest opens clusters for the tests of other packages, on an embedded
+// broker that it starts or on any other broker.
 package kafkatest
 
 import (
@@ -13,14 +13,15 @@ import (
 	"trunkline/internal/kafka/embedded"
 )
 
-// OpenEmbedded returns a cluster on a new embedded broker. Both end with the test.
+// OpenEmbedded returns a cluster on a new embedded broker. Both are closed at the end
+// of the test.
 func OpenEmbedded(t testing.TB, partitions int) *kafka.Cluster {
 	t.Helper()
 	return Open(t, Config(StartBroker(t, embedded.Config{})), partitions)
 }
 
-// StartBroker starts an embedded broker in a directory of the test's, which ends with the test. By
-// default it keeps 32 GiB of records.
+// StartBroker starts an embedded broker in a temporary directory and closes it at the
+// end of the test. By default it keeps 32 GiB of records.
 func StartBroker(t testing.TB, cfg embedded.Config) *embedded.Broker {
 	t.Helper()
 	cfg.Dir = t.TempDir()
@@ -44,7 +45,8 @@ func Config(b *embedded.Broker) kafka.Config {
 	return kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: b.Dial}
 }
 
-// Open returns a cluster with all topics, of so many partitions each. It ends with the test.
+// Open returns a cluster with all topics, each with the given number of partitions. It
+// is closed at the end of the test.
 func Open(t testing.TB, cfg kafka.Config, partitions int) *kafka.Cluster {
 	t.Helper()
 	c, err := kafka.Open(context.Background(), cfg, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))

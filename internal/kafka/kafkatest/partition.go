@@ -2,16 +2,17 @@ package kafkatest
 
 import "trunkline/internal/kafka"
 
-// Partition is a partition in memory.
+// Partition is an in-memory partition.
 type Partition struct {
 	Topic   string
 	TopicID kafka.TopicID
 	Number  int
 	First   int64          // offset of the first record
-	Records []kafka.Record // without holes
+	Records []kafka.Record // with consecutive offsets
 }
 
-// CheckPosition returns the same as that of kafka.Cluster.
+// CheckPosition returns the result of kafka.Cluster.CheckPosition for such a
+// partition.
 func (p Partition) CheckPosition(at kafka.LogPosition) error {
 	gap := kafka.OutOfRange(p.Topic, p.Number, at.Offset, p.First, p.First+int64(len(p.Records)))
 	if !at.TopicID.IsZero() && at.TopicID != p.TopicID {
