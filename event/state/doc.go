@@ -61,12 +61,13 @@
 // each, and as its last record the Position in cc.evt up to which they are the
 // fold. A reader must apply a batch as a whole (View does).
 //
-// Two normalizers may overlap for a while and write their batches interleaved.
-// The normalizer that owns the partition detects it by the offsets of its batches
-// and writes the overwritten entries again. Until then readers ignore a record whose event id is below that of the key's last one. A
-// tombstone has its event id in the header HeaderEventID. A reader that finds
-// records deleted before its offset (the embedded broker compacts by writing the
-// last records again at the end) starts again with a new View.
+// Two normalizers may overlap for a while and write their batches interleaved. The
+// normalizer that owns the partition detects it by the offsets of its batches and
+// writes the overwritten entries again. Until then readers ignore a record whose event
+// id is below that of the key's last one. A tombstone has its event id in the header
+// HeaderEventID. A reader that finds records deleted before its offset (the embedded
+// broker compacts by writing the last records again at the end) starts again with a new
+// View.
 //
 // The package does no I/O, starts no goroutines and has no locks.
 package state

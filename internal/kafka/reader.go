@@ -13,13 +13,13 @@ import (
 	"trunkline/internal/retry"
 )
 
-// Reader reads one partition in order, from an offset on. It checks what it
-// reads, skips nothing without saying so, and continues by itself when leaders
-// move or brokers are away. It is not for concurrent use.
+// Reader reads one partition in order, starting at an offset. It checks the log that
+// it reads, reports every gap, and continues automatically after a leader change or
+// while brokers are unavailable. It is not safe for concurrent use.
 //
-// The first Read adds the partition to the requests that the process sends to
-// the partition's leader, see fetchGroup; Close takes it out again. Until then
-// up to 2 MiB of records are fetched ahead.
+// The first Read adds the partition to the requests that the process sends to the
+// partition's leader, see fetchGroup; Close removes it. Until then up to 2 MiB of
+// records are prefetched.
 type Reader struct {
 	cluster    *Cluster
 	name       string // topic with prefix
