@@ -6,19 +6,19 @@ COMMIT  := $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 # would keep all unused methods in the binary, 13 MB.
 BUILD    = go build -tags grpcnotrace -ldflags '-X main.version=$(VERSION) -X main.commit=$(COMMIT)'
 SERVICES = go run ./internal/testservice/cmd/services
-# The race detector leaves out what only computes: SQLite, translated from C, ciphers,
-# hashes, compression and the table of phone numbers, which keep nothing that two
-# goroutines share. With it they take a third of the time of all tests. The rest of modernc.org has nothing but pointer
-# arithmetic, which is not checked; races are looked for. e2e builds the program with the
-# same flags.
+# The race detector skips packages that only compute and share no data between goroutines: SQLite
+# (translated from C), ciphers, hashes, compression and the table of phone numbers. With it they
+# would take a third of the time of all tests. The rest of modernc.org is only excluded from the
+# checks of pointer arithmetic, not from race detection. e2e builds the program with the same
+# flags.
 export RACEFLAGS = -race -gcflags=modernc.org/...=-d=checkptr=0 $(patsubst %,-gcflags=%=-race=false,modernc.org/sqlite/lib golang.org/x/crypto/argon2 golang.org/x/crypto/blake2b crypto/pbkdf2 crypto/internal/fips140/... compress/flate github.com/nyaruka/phonenumbers)
 RACE     = go test $(RACEFLAGS) -vet=off
 FUZZTIME ?= 10s
 BENCH    ?= .
 
-# All that is built here has the same flags, so lint, tests and programs share what is
-# compiled, in any folder. A program with the race detector waits a second before it
-# ends, also each command of the tests, unless it is told not to.
+# Everything built here uses the same flags, so that lint, tests and programs share the build
+# cache, in any folder. By default a program with the race detector waits a second before it
+# exits, also each command of the tests; GORACE turns that off.
 export GOFLAGS += -trimpath -buildvcs=false
 export GORACE  ?= atexit_sleep_ms=0
 
@@ -41,19 +41,18 @@ build: ## bin/trunkline and bin/trunkline-bench
 check: ## for every commit: lint, unit tests and golden files, in under two minutes with a warm cache
 	@$(MAKE) --no-print-directory -j 2 -Otarget lint test-short
 
-# Packages whose tests -short skips as a whole are not linked. The tests of some others
-# wait more than they compute.
+# Packages whose tests are all skipped with -short are not linked. The tests of some others wait
+# more than they compute.
 test-short: ## unit tests and golden files, without services
 	go test -short -vet=off -p 8 -timeout 5m $(filter-out trunkline/cmd/trunkline-bench trunkline/clients/conformance,$(ALL_PACKAGES))
 
 test: ## all tests with the race detector and real Kafka, Redis and PostgreSQL
 	@$(SERVICES) run -- $(MAKE) --no-print-directory -j 3 -k -Otarget test-e2e test-services test-stress test-race
 
-# The parts of test, each of which prints how long it took. Those with services
-# take the addresses of running ones from the environment: eval "$$(make -s services)".
-# test runs three at a time: many tests wait more than they compute, so more of them run
-# at once than there are cores. It prints each part's
-# output when the part ends, and runs all parts although one fails. lint runs go vet.
+# The parts of test; each prints its duration. The parts with services use running ones whose
+# addresses are in the environment: eval "$$(make -s services)". test runs three parts at a time,
+# more than there are cores, because many tests wait more than they compute. It prints the output
+# of each part at its end, and runs all parts even if one fails. lint runs go vet.
 USE_SERVICES = $(shell go list -f '{{.ImportPath}} {{.TestImports}} {{.XTestImports}}' ./... | awk '/internal\/testservice/ {print $$1}' | grep -v '/e2e$$\|/deploy$$')
 ALL_PACKAGES = $(shell go list ./... | grep -v '/e2e$$\|/deploy$$')
 timed        = @start=$$SECONDS; $(2); code=$$?; echo "== $(1): $$((SECONDS - start)) s, $$([ $$code = 0 ] && echo passed || echo FAILED)"; exit $$code

@@ -15,8 +15,8 @@ import (
 	"trunkline/internal/freeport"
 )
 
-// TestArtifacts: make artifacts, which make image begins with, lists every module
-// that is linked into the program, and the checksums are those of its files.
+// TestArtifacts checks that make artifacts, the first step of make image, lists every module that
+// is linked into the program, and that the checksums match its files.
 func TestArtifacts(t *testing.T) {
 	release := filepath.Dir(program(t))
 	var bom struct {
@@ -68,7 +68,8 @@ func TestArtifacts(t *testing.T) {
 	}
 }
 
-// TestForeignImagesHaveDigests: compose's are in .ci/chart/compose.
+// TestForeignImagesHaveDigests covers all images except compose's, which are covered in
+// .ci/chart/compose.
 func TestForeignImagesHaveDigests(t *testing.T) {
 	text := string(contents(t, "Dockerfile"))
 	stages := map[string]bool{"scratch": true}
@@ -83,8 +84,8 @@ func TestForeignImagesHaveDigests(t *testing.T) {
 	}
 }
 
-// TestVulnerabilitiesThatAreNotCheckedAreSaid: without a database the step of
-// .ci/run says so, and fails where it is required.
+// TestVulnerabilitiesThatAreNotCheckedAreSaid checks that .ci/run reports a missing vulnerability
+// database, and fails if one is required.
 func TestVulnerabilitiesThatAreNotCheckedAreSaid(t *testing.T) {
 	if !strings.Contains(string(contents(t, "../.ci/run")), "\n.ci/vuln\n") {
 		t.Error(".ci/run does not look for vulnerabilities")

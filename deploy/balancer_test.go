@@ -16,8 +16,8 @@ import (
 	"trunkline/internal/freeport"
 )
 
-// TestToolsTakeTheirFiles: what compose gives to HAProxy and Prometheus is
-// valid, but for names and files that only its containers have.
+// TestToolsTakeTheirFiles checks that the configurations of HAProxy and Prometheus in compose are
+// valid, except for names and files that exist only in the containers.
 func TestToolsTakeTheirFiles(t *testing.T) {
 	t.Run("haproxy", func(t *testing.T) {
 		haproxy := tool(t, "haproxy")
@@ -36,15 +36,14 @@ func TestToolsTakeTheirFiles(t *testing.T) {
 	})
 }
 
-// TestANodeEndsBehindTheBalancer: with compose's HAProxy configuration, but for
-// addresses and TLS, a fanout node is told to end, drains and goes. Nobody who
-// asks meanwhile is refused.
+// TestANodeEndsBehindTheBalancer stops a fanout node behind HAProxy with compose's configuration,
+// changed only in addresses and TLS. The node drains and ends; no request meanwhile is refused.
 func TestANodeEndsBehindTheBalancer(t *testing.T) {
 	haproxy := tool(t, "haproxy")
 	first, second := serve(t, "TRUNKLINE_TLS_MODE=off"), serve(t, "TRUNKLINE_TLS_MODE=off")
 	address := balance(t, haproxy, first, second)
 
-	// A connection for each request, so that the balancer decides each time.
+	// One connection per request, so that the balancer chooses a node for each.
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 	ask := func() error {
 		_, err := get(client, "http://"+address+"/ws/v1/cc_events/health")
@@ -79,7 +78,7 @@ func TestANodeEndsBehindTheBalancer(t *testing.T) {
 	t.Logf("%d requests, none refused", asked)
 }
 
-// balance starts HAProxy with compose's configuration, but for addresses and TLS.
+// balance starts HAProxy with compose's configuration, changed only in addresses and TLS.
 func balance(t *testing.T, haproxy string, first, second server) (address string) {
 	t.Helper()
 	address = freeport.Address(t)
@@ -97,9 +96,9 @@ func balance(t *testing.T, haproxy string, first, second server) (address string
 	return address
 }
 
-// TestNobodyForgesAnAddressThroughTheBalancer: the client of this test has the
-// balancer's own address, which the server trusts, so that anything it could add to
-// the chain would be believed.
+// TestNobodyForgesAnAddressThroughTheBalancer sends requests from the balancer's own address,
+// which the server trusts, so that the server would accept any address added to the forwarding
+// chain.
 func TestNobodyForgesAnAddressThroughTheBalancer(t *testing.T) {
 	haproxy := tool(t, "haproxy")
 	node := serve(t, "TRUNKLINE_TLS_MODE=off", "TRUNKLINE_TRUSTED_PROXIES=127.0.0.1")

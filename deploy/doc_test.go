@@ -1,4 +1,4 @@
-// Package deploy_test holds what is in deploy/ against the program: what the
-// dashboards and alerts ask for must exist, what the examples set must be
-// settings, and what a tool of the operator's can check is checked with it.
+// Package deploy_test checks the files of deploy/ against the program: the metrics of dashboards
+// and alerts and the settings of the examples must exist, and tools such as promtool must accept
+// their files.
 package deploy_test

@@ -1,7 +1,6 @@
 #!/bin/sh
-# Fills a folder with what the image holds: the binary, the certificates of the
-# authorities, an empty data directory. The same source, Go and version give the
-# same bytes.
+# Fills a folder with the content of the image: the binary, the certificates of the authorities,
+# an empty data directory. The result is reproducible from source, Go and version.
 # usage: deploy/image.sh VERSION COMMIT FOLDER
 set -eu
 
@@ -28,5 +27,5 @@ done
 cp "$authorities" "$folder/etc/ssl/certs/ca-certificates.crt"
 chmod 644 "$folder/etc/ssl/certs/ca-certificates.crt"
 
-# A file's time is in the image's layers too.
+# The layers of the image contain the files' times.
 find "$folder" -exec touch -d @"${SOURCE_DATE_EPOCH:-0}" {} +

@@ -9,12 +9,12 @@ import (
 	"testing"
 )
 
-// TestImage builds the image as make image does, and runs it as production
-// does: not root, nothing to write to but its volume, no capability, no shell.
+// TestImage builds the image as make image does and runs it as in production: as an unprivileged
+// user, with a volume as its only writable folder, without capabilities and shell.
 func TestImage(t *testing.T) {
 	docker := engine(t)
 	program(t)
-	must(t, "make", "-C", "..", "-o", "artifacts", "image", "VERSION="+built) // -o: artifacts are made
+	must(t, "make", "-C", "..", "-o", "artifacts", "image", "VERSION="+built) // -o: the artifacts exist already
 	if said := docker(t, "run", "--rm", "--network", "none", "trunkline:"+built, "version"); !strings.HasPrefix(said, "trunkline "+built+"\ncommit ") {
 		t.Errorf("the image's version is %q", said)
 	}
@@ -32,16 +32,16 @@ func TestImage(t *testing.T) {
 		t.Errorf("it runs as %s", user)
 	}
 	if said := docker(t, "exec", id, "/trunkline", "account", "list"); !strings.Contains(said, "demo.local") {
-		t.Errorf("account list beside the server says %s", said)
+		t.Errorf("account list beside the server prints %s", said)
 	}
 	docker(t, "stop", "--time", "30", id)
 	if code := inspect("{{.State.ExitCode}}"); code != "0" {
-		t.Errorf("told to end, it exits with %s", code)
+		t.Errorf("after SIGTERM, exit code %s", code)
 	}
 }
 
-// engine is the Docker engine that is there, or one of our own; docker runs its
-// client. Not every machine lets one run.
+// engine returns a running Docker engine, or starts one; docker runs its client. Not every
+// machine permits that.
 func engine(t *testing.T) (docker func(t *testing.T, args ...string) string) {
 	t.Helper()
 	client, err := exec.LookPath("docker")
@@ -63,7 +63,7 @@ func engine(t *testing.T) (docker func(t *testing.T, args ...string) string) {
 	if err != nil || os.Getuid() != 0 {
 		t.Skip("NOT TESTED: no Docker engine runs here, and none can be started")
 	}
-	dir, err := os.MkdirTemp("", "tl-docker-") // a socket's name must be short
+	dir, err := os.MkdirTemp("", "tl-docker-") // paths of sockets must be short
 	if err != nil {
 		t.Fatal(err)
 	}

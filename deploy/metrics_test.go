@@ -10,10 +10,9 @@ import (
 	"trunkline/internal/freeport"
 )
 
-// TestAllThatIsAskedForExists scrapes fresh servers, one for each of the phone
-// platforms that have metrics. A metric, label or value that a panel or an alert
-// names is there before anything has happened: else its first event would be
-// missed, and nobody would see a wrong name.
+// TestAllThatIsAskedForExists scrapes new servers, one for each phone platform with metrics.
+// Every metric, label and value that a panel or an alert uses must exist before the first event:
+// otherwise the first increase would be lost, and wrong names would go unnoticed.
 func TestAllThatIsAskedForExists(t *testing.T) {
 	servers := []server{
 		serve(t, "TRUNKLINE_STATS_MAX_LABEL_SETS=10"),
@@ -24,7 +23,7 @@ func TestAllThatIsAskedForExists(t *testing.T) {
 			"TRUNKLINE_ORIGINATION_ASTERISK_SECRET=x", "TRUNKLINE_ORIGINATION_ASTERISK_ADDRESS="+freeport.Address(t)),
 	}
 	queries := append(panelQueries(t), otherQueries(t)...)
-	eventually(t, "all that is asked for", func() error {
+	eventually(t, "every metric in use", func() error {
 		all := series{}
 		for _, s := range servers {
 			text, err := get(http.DefaultClient, "http://"+s.metrics+"/metrics")
@@ -39,7 +38,7 @@ func TestAllThatIsAskedForExists(t *testing.T) {
 	})
 }
 
-// compare says what queries ask for that is not there.
+// compare reports the parts of the queries that do not exist.
 func compare(all series, queries []asked) error {
 	var missing []string
 	for _, q := range queries {

@@ -17,7 +17,8 @@ server=$!
 pids="$server"
 until curl -sko /dev/null https://127.0.0.1:9443/api/v2/cc_events_channel/health; do sleep 0.2; done
 
-# phone USER EXTENSION PORT HERTZ: plays a tone, answers by itself, records what it hears
+# phone USER EXTENSION PORT HERTZ: plays a tone, answers automatically, records the received
+# audio
 phone() {
 	password=$("$program" user device create "$1" --account demo)
 	shift

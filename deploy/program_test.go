@@ -19,7 +19,7 @@ import (
 	"trunkline/internal/freeport"
 )
 
-// patience bounds what is waited for on a busy machine.
+// patience is the timeout of waits, generous for a busy machine.
 const patience = 90 * time.Second
 
 func TestMain(m *testing.M) {
@@ -54,7 +54,7 @@ func program(t testing.TB) string {
 	return "../bin/release/trunkline"
 }
 
-// environment has none of our settings but those given.
+// environment returns an environment without Trunkline settings except the given ones.
 func environment(settings ...string) []string {
 	var env []string
 	for _, entry := range os.Environ() {
@@ -65,7 +65,7 @@ func environment(settings ...string) []string {
 	return append(env, settings...)
 }
 
-// tool finds a program of the operator's.
+// tool returns the path of an operator's tool.
 func tool(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -78,7 +78,7 @@ func tool(t testing.TB, name string) string {
 	return path
 }
 
-// must runs a tool to its end, which must be a good one.
+// must runs a tool, which must succeed.
 func must(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
@@ -90,9 +90,9 @@ func must(t testing.TB, name string, args ...string) string {
 	return string(output)
 }
 
-// beside runs a program for as long as the test; what it said is shown when the
-// test fails. The kernel ends it with us, which it takes from the thread that
-// forked: one goroutine keeps that thread.
+// beside runs a program until the test ends and logs its output if the test fails. The kernel
+// ends the program when the thread that forked it ends, so one goroutine stays locked to that
+// thread.
 func beside(t testing.TB, env []string, name string, args ...string) child {
 	t.Helper()
 	var said bytes.Buffer
@@ -124,19 +124,19 @@ func beside(t testing.TB, env []string, name string, args ...string) child {
 		}
 		if t.Failed() {
 			text := said.Bytes()
-			t.Logf("%s %v says:\n%s", filepath.Base(name), args, text[max(0, len(text)-4<<10):])
+			t.Logf("output of %s %v:\n%s", filepath.Base(name), args, text[max(0, len(text)-4<<10):])
 		}
 	})
 	return child{cmd.Process, gone}
 }
 
-// child is a program that runs; ended is closed when it does not any more.
+// child is a running program; ended is closed at its end.
 type child struct {
 	*os.Process
 	ended <-chan struct{}
 }
 
-// eventually waits until try has no complaint.
+// eventually retries until try returns no error.
 func eventually(t testing.TB, what string, try func() error) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
@@ -167,7 +167,7 @@ func get(client *http.Client, url string) (string, error) {
 
 const password = "the demo users' own"
 
-// server is one `trunkline serve` on the embedded default.
+// server is one `trunkline serve` on the embedded backends.
 type server struct {
 	settings        []string
 	public, metrics string // host:port

@@ -21,8 +21,8 @@ import (
 	"trunkline/internal/freeport"
 )
 
-// quiet are metrics that have no data after the demonstration and a visitor, and
-// what they need. An entry that is not needed fails the test.
+// quiet lists metrics that have no data after the demonstration and visit, with the reason. An
+// unnecessary entry fails the test.
 var quiet = map[string]string{
 	"trunkline_aisession_first_audio_seconds_bucket": "a call to an AI provider",
 	"trunkline_aisession_turn_gap_seconds_bucket":    "a call to an AI provider",
@@ -52,9 +52,9 @@ var quiet = map[string]string{
 	"trunkline_esl_connections_ended_total":                "origination.driver freeswitch",
 }
 
-// TestPrometheus has a real Prometheus scrape the program under demonstration
-// traffic: once as most are, with classic histograms, and once with native ones.
-// Every panel has data, every rule is evaluated, no alert fires.
+// TestPrometheus scrapes the program under demonstration traffic with a real Prometheus, once
+// with classic histograms, which are the default, and once with native ones. Every panel must
+// have data, every rule be evaluated, and no alert fire.
 func TestPrometheus(t *testing.T) {
 	prometheus := tool(t, "prometheus")
 	s := serve(t, "TRUNKLINE_ORIGINATION_DRIVER=auto", "TRUNKLINE_STATS_MAX_LABEL_SETS=100")
@@ -68,7 +68,7 @@ func TestPrometheus(t *testing.T) {
 	for name, p := range both {
 		eventually(t, "a first scrape, "+name, func() error { return p.expectData("trunkline_build_info") })
 	}
-	visit(t, s) // a rise is seen only after what came before it was
+	visit(t, s) // an increase is visible only after an earlier scrape of the series
 	for name, p := range both {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -78,8 +78,8 @@ func TestPrometheus(t *testing.T) {
 	}
 }
 
-// visit does what the demonstration does not: a portal login, a click to call,
-// a report, a recording.
+// visit does what the demonstration lacks: a portal login, a click to call, a report, a
+// recording.
 func visit(t *testing.T, s server) {
 	t.Helper()
 	pem, err := os.ReadFile(filepath.Join(s.data, "tls", "cert.pem"))
@@ -168,7 +168,7 @@ func (p prom) get(path string, answer any) error {
 	return json.Unmarshal([]byte(text), answer)
 }
 
-// checkPanels waits until every query has had data once, but for quiet ones.
+// checkPanels waits until every query except the quiet ones has returned data once.
 func (p prom) checkPanels(t *testing.T, queries []asked) {
 	t.Helper()
 	waiting := queries
@@ -200,16 +200,16 @@ func (p prom) checkPanels(t *testing.T, queries []asked) {
 	}
 	for metric := range quiet {
 		if !needed[metric] {
-			t.Errorf("%s has data, or nobody asks for it: take it from the list", metric)
+			t.Errorf("%s has data, or no query uses it: remove it from the list", metric)
 		}
 	}
 }
 
-// about are those of the metrics that a query asks for.
+// about returns the entries of metrics for the metrics of a query.
 func (q asked) about(metrics map[string]string) (found []string) {
 	asked, err := usesOf(q.expr)
 	if err != nil {
-		return nil // Prometheus will say so
+		return nil // Prometheus reports the error
 	}
 	for _, s := range asked.selectors {
 		if metrics[s.metric] != "" {

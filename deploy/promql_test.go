@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// uses is what an expression asks of the metrics that exist.
+// uses lists the metrics, labels and values in an expression.
 type uses struct {
 	selectors []selector
 	grouping  []string // labels of by, on and the like
@@ -24,8 +24,7 @@ type selector struct {
 
 type matcher struct{ label, op, value string }
 
-// usesOf reads an expression of PromQL as far as names go; whether it is valid
-// is Prometheus' business.
+// usesOf parses an expression of PromQL for its names; Prometheus checks its validity.
 func usesOf(expr string) (uses, error) {
 	r := reader{rest: expr}
 	for {
@@ -73,7 +72,7 @@ type reader struct {
 	found uses
 }
 
-// next takes a token; "" is the end.
+// next returns the next token; "" is the end.
 func (r *reader) next() string {
 	for {
 		r.rest = strings.TrimLeft(r.rest, " \t\r\n")
@@ -92,14 +91,14 @@ func (r *reader) next() string {
 	}
 }
 
-// called says that the name before is a function's or an aggregation's.
+// called reports whether the preceding name is a function or an aggregation.
 func (r *reader) called() bool {
 	after := reader{rest: r.rest}
 	next := after.next()
 	return next == "(" || next == "by" || next == "without"
 }
 
-// labels takes a list in parentheses.
+// labels parses a list in parentheses.
 func (r *reader) labels() (labels []string) {
 	for token := r.next(); token != ")" && token != ""; token = r.next() {
 		if name.MatchString(token) {
@@ -109,7 +108,7 @@ func (r *reader) labels() (labels []string) {
 	return labels
 }
 
-// matchers takes what is in braces.
+// matchers parses the content of braces.
 func (r *reader) matchers() (out []matcher) {
 	for token := r.next(); token != "}" && token != ""; token = r.next() {
 		if name.MatchString(token) {
@@ -142,15 +141,15 @@ func TestUses(t *testing.T) {
 	}
 }
 
-// series are those of one scrape: metric, then label, then the values it has.
+// series holds the series of one scrape: by metric and label, the values.
 type series map[string]map[string]map[string]bool
 
-// read adds what one scrape has, in the text format.
+// read adds a scrape in the text format.
 func (all series) read(exposition string) error {
 	for line := range strings.Lines(exposition) {
 		if comment := strings.Fields(line); comment[0] == "#" {
 			if comment[1] == "TYPE" && comment[3] == "histogram" {
-				all.add(selector{metric: comment[2]}) // native: it can be asked for itself
+				all.add(selector{metric: comment[2]}) // a native histogram can be queried by its own name
 			}
 			continue
 		}
@@ -179,8 +178,8 @@ func (all series) add(s selector) {
 	}
 }
 
-// lacks says what an expression asks for that a scrape does not have. The
-// scrape adds job and instance.
+// lacks returns the parts of an expression that a scrape does not have. The labels job and
+// instance always exist, because Prometheus adds them.
 func (all series) lacks(expr string) (missing []string) {
 	asked, err := usesOf(expr)
 	if err != nil {
@@ -204,7 +203,7 @@ func (all series) lacks(expr string) (missing []string) {
 			}
 		}
 		if has == nil {
-			return missing // its labels are not known either
+			return missing // its labels cannot be checked
 		}
 	}
 	for _, label := range asked.grouping {
@@ -215,8 +214,8 @@ func (all series) lacks(expr string) (missing []string) {
 	return missing
 }
 
-// matchesAny: each alternative of a regular expression must match something,
-// or the series that it is about would not be there from the beginning.
+// matchesAny reports whether each alternative of a regular expression matches a value, so that
+// its series exist from the start.
 func (m matcher) matchesAny(values map[string]bool) bool {
 	alternatives := []string{regexp.QuoteMeta(m.value)}
 	if m.op == "=~" || m.op == "!~" {

@@ -51,10 +51,10 @@ func dashboards(t testing.TB) (all []dashboard) {
 	return all
 }
 
-// variables stands in for Grafana, which fills them in.
+// variables replaces Grafana's variables.
 var variables = strings.NewReplacer("$__rate_interval", "15s", "$job", ".+", "$instance", ".+")
 
-// panelQueries are those of all panels.
+// panelQueries returns the queries of all panels.
 func panelQueries(t testing.TB) (all []asked) {
 	t.Helper()
 	for _, d := range dashboards(t) {
@@ -67,7 +67,7 @@ func panelQueries(t testing.TB) (all []asked) {
 	return all
 }
 
-// otherQueries are those of annotations and alerts, which mostly have no data.
+// otherQueries returns the queries of annotations and alerts, most of which have no data.
 func otherQueries(t testing.TB) (all []asked) {
 	t.Helper()
 	for _, d := range dashboards(t) {
@@ -138,8 +138,8 @@ func TestDashboardsAreWhole(t *testing.T) {
 	}
 }
 
-// TestAlertsLead: each alert has a severity, a section of the operations page
-// that says what to do, and a promtool test that fires it.
+// TestAlertsLead checks that each alert has a severity, a section of the operations page with
+// advice, and a promtool test that fires it.
 func TestAlertsLead(t *testing.T) {
 	page, err := os.ReadFile("../docs/operations.md")
 	if err != nil {

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs a server on the embedded backends with demonstration traffic, and prints
-# the events that user alice receives. Ctrl-C ends all of it.
+# Runs a server on the embedded backends with demonstration traffic, and prints the events that
+# user alice receives. Ctrl-C stops all programs.
 # usage: deploy/run.sh TRUNKLINE
 set -eu
 
@@ -32,7 +32,7 @@ export TRUNKLINE_AI_PROVIDER_ALLOW_NETWORKS="${TRUNKLINE_AI_PROVIDER_ALLOW_NETWO
 # Phones on this machine can register with the demo password.
 export TRUNKLINE_AUTH_SIP_PORTAL_PASSWORD="${TRUNKLINE_AUTH_SIP_PORTAL_PASSWORD-allow}"
 
-# Simulated calls cost nothing.
+# Simulated calls are free of charge.
 export TRUNKLINE_ORIGINATION_INTERNATIONAL="${TRUNKLINE_ORIGINATION_INTERNATIONAL-allow}"
 
 # Click to call works without a phone: calls of users who have none registered
@@ -42,18 +42,18 @@ export TRUNKLINE_ORIGINATION_DRIVER="${TRUNKLINE_ORIGINATION_DRIVER-auto}"
 tmp=$(mktemp -d)
 server='' first='' demo='' listen='' interrupted=''
 trap 'rm -rf "$tmp"' EXIT
-# A terminal's Ctrl-C reaches the programs too, and a second signal would cut
-# their ending short; any other signal is passed on.
+# The terminal sends Ctrl-C to the programs too, and a second signal would interrupt their
+# shutdown; other signals are forwarded.
 trap 'interrupted=yes' INT
 trap 'end $server $first $demo $listen' TERM HUP
 
-end() { [ $# -eq 0 ] || kill "$@" 2>/dev/null || true; } # one may have ended by itself
+end() { [ $# -eq 0 ] || kill "$@" 2>/dev/null || true; } # it may have ended already
 
-# hush NAME: shows what is written to $tmp/NAME, but for what is no news here.
+# hush NAME: prints the text written to $tmp/NAME, without messages that are expected here.
 hush() {
 	mkfifo "$tmp/$1"
 	{
-		trap '' INT TERM HUP # it ends when its writer has
+		trap '' INT TERM HUP # it ends with its writer
 		while IFS= read -r line; do
 			case $line in
 			*' msg=request '* | 'trunkline: '[01]' events sent') ;;
@@ -69,7 +69,7 @@ hush serve
 TRUNKLINE_DEMO_PASSWORD=$password "$program" serve >"$tmp/serve" 2>&1 &
 server=$!
 
-# One event that is accepted says that everything is up.
+# An accepted event shows that everything is running.
 hush first
 "$program" demo --count 1 >"$tmp/first" 2>&1 &
 first=$!
@@ -77,7 +77,7 @@ until [ -e "$tmp/first.ended" ] || [ -e "$tmp/serve.ended" ] || [ "$interrupted"
 	sleep 0.1
 done
 if [ ! -e "$tmp/first.ended" ]; then
-	[ "$interrupted" ] || end "$first" # the server has said why
+	[ "$interrupted" ] || end "$first" # the server has printed the reason
 elif wait "$first"; then
 	address=${TRUNKLINE_LISTEN:-:9443}
 	case $address in :*) address=127.0.0.1$address ;; esac
@@ -114,7 +114,7 @@ else
 fi
 
 wait "$server" && status=0 || status=$?
-if [ "$status" -gt 128 ]; then # a signal that is trapped ends wait early
+if [ "$status" -gt 128 ]; then # a trapped signal interrupts wait
 	wait "$server" && status=0 || status=$?
 fi
 [ "$interrupted" ] || end $demo $listen

@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// TestExampleSettings: the file that make install lays down is valid.
+// TestExampleSettings checks the settings file that make install installs.
 func TestExampleSettings(t *testing.T) {
 	said := must(t, program(t), "config", "check", "--config", "trunkline.example.yaml")
 	if !strings.Contains(said, "data_dir: /var/lib/trunkline") || strings.Contains(said, "warning") {
-		t.Errorf("config check says %s", said)
+		t.Errorf("config check prints %s", said)
 	}
 }
 
-// TestInstall installs into a folder, and has systemd judge what lies there.
+// TestInstall installs into a folder and verifies the unit with systemd.
 func TestInstall(t *testing.T) {
 	root := t.TempDir()
 	must(t, tool(t, "make"), "-C", "..", "install", "DESTDIR="+root, "PREFIX=/usr")
@@ -46,7 +46,7 @@ func TestInstall(t *testing.T) {
 		t.Errorf("installing again writes over the settings: %s %v", kept, err)
 	}
 	analyze := tool(t, "systemd-analyze")
-	// It looks for the program that is started.
+	// systemd looks for the program of ExecStart.
 	here := strings.ReplaceAll(string(text), "/usr/bin/trunkline", filepath.Join(root, "usr/bin/trunkline"))
 	if err := os.WriteFile(unit, []byte(here), 0o600); err != nil {
 		t.Fatal(err)

@@ -38,8 +38,8 @@ func (n *node) createProvider(t *testing.T, format string, rate int, address str
 	return made.ID
 }
 
-// TestAIProviderWithARealPhone has a phone from Debian call `trunkline ai echo`,
-// receive its own audio, and press keys; then the same by click to call.
+// TestAIProviderWithARealPhone calls `trunkline ai echo` from a phone from Debian, which must
+// receive its own audio, and presses keys; then the same by click to call.
 func TestAIProviderWithARealPhone(t *testing.T) {
 	if !inNamespace(t) {
 		return
@@ -62,16 +62,16 @@ func TestAIProviderWithARealPhone(t *testing.T) {
 		}
 	}
 	alice.command(t, "dial", "sip:ai-"+id+"@127.0.0.1")
-	echo.await(t, "to be told of alice's call", said("1001"))
-	time.Sleep(4 * time.Second) // of talk
+	echo.await(t, "to report alice's call", said("1001"))
+	time.Sleep(4 * time.Second) // of audio
 	for _, key := range []string{"5", "#"} {
 		alice.press(t, key)
-		echo.await(t, "to be told of the key "+key, said(key))
+		echo.await(t, "to report the key "+key, said(key))
 	}
 	alice.command(t, "hangup", "")
-	echo.await(t, "to be told that she hung up", said("NORMAL_CLEARING"))
+	echo.await(t, "to report the hangup", said("NORMAL_CLEARING"))
 	if got := alice.heard(t); got < alice.hertz*9/10 || got > alice.hertz*11/10 {
-		t.Errorf("the phone that plays %d Hz heard %d Hz", alice.hertz, got)
+		t.Errorf("the phone that plays %d Hz received %d Hz", alice.hertz, got)
 	}
 	awaitSessions(t, states, 2)
 
@@ -90,8 +90,8 @@ func TestAIProviderWithARealPhone(t *testing.T) {
 	}
 }
 
-// awaitSessions waits for so many steps of AI sessions on the channel, but
-// those of tests.
+// awaitSessions waits for a number of AI session events on the channel, not counting those of
+// checks.
 func awaitSessions(t *testing.T, s *subscriber, steps int) {
 	t.Helper()
 	s.await(t, fmt.Sprintf("%d steps of sessions", steps), func(all []event) bool {

@@ -19,7 +19,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// testBadBodies posts one bad body after another, each between good records.
+// testBadBodies posts a series of bad bodies, each between good records.
 func (c *cluster) testBadBodies(t *testing.T) {
 	w := c.account(t, "bodies", "demo")
 	n := c.other()
@@ -72,8 +72,8 @@ func (c *cluster) testBadBodies(t *testing.T) {
 	}
 }
 
-// gzipped posts 64 MiB packed small, which is refused, and one packed record. A gzip
-// body may have any number of members; packing one of them is cheaper.
+// gzipped posts 64 MiB compressed to a small body, which must be refused, and one compressed
+// record. A gzip body may have several members; compressing only one of them is cheaper.
 func (c *cluster) gzipped(t *testing.T, key string, number int) {
 	t.Helper()
 	pack := func(text string) string {
@@ -97,7 +97,7 @@ func (c *cluster) gzipped(t *testing.T, key string, number int) {
 	}
 }
 
-// testPoison puts what no normalizer can take between good records of one
+// testPoison produces records that the normalizer cannot process between good records of the same
 // partition.
 func (c *cluster) testPoison(t *testing.T) {
 	w := c.account(t, "poison", "demo")
@@ -196,7 +196,7 @@ func (c *cluster) testForgedTokens(t *testing.T) {
 	n.subscribe(t, subscription{paths: apiPaths, token: good}).close()
 }
 
-// TestExpiredToken has a node whose tokens live for two seconds.
+// TestExpiredToken runs a node whose tokens live for two seconds.
 func TestExpiredToken(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, "short-lived", map[string]string{

@@ -15,10 +15,10 @@ import (
 	"time"
 )
 
-// BenchmarkIngestToSubscriber posts 1,000 events a second, one a request, and
-// tells how long after the post began each of 100 subscribers had the event.
-// Clients and server share the machine and use TLS. An operation
-// is an event, so ns/op is the pace; run it with -benchtime 10s.
+// BenchmarkIngestToSubscriber posts 1,000 events a second, one per request, and reports the time
+// from the start of the post until each of 100 subscribers has received the event. Clients and
+// server share the machine and use TLS. An operation is an event, so ns/op shows the rate; run it
+// with -benchtime 10s.
 func BenchmarkIngestToSubscriber(b *testing.B) {
 	b.Run("embedded", func(b *testing.B) { measureLatency(b, embeddedCluster(b)) })
 	b.Run("real", func(b *testing.B) { measureLatency(b, oneRealNode(b)) })
@@ -35,7 +35,7 @@ const (
 	benchSubscribers = 100
 	benchPosters     = 16
 	benchPace        = time.Millisecond
-	benchWarmUp      = 500 // events that are not counted
+	benchWarmUp      = 500 // uncounted events
 )
 
 // stopwatch records the time when each event was posted.
@@ -132,7 +132,7 @@ func measureLatency(b *testing.B, c *cluster) {
 	b.ReportMetric(rate, "events/s")
 }
 
-// listenTo takes the time of each event that counts, until the socket is closed.
+// listenTo records the time of each counted event until the socket is closed.
 func listenTo(s *socket, watch *stopwatch, arrived *atomic.Int64) (took []time.Duration) {
 	key := []byte(`"n":`)
 	for {
@@ -144,7 +144,7 @@ func listenTo(s *socket, watch *stopwatch, arrived *atomic.Int64) (took []time.D
 		digits, _, _ = bytes.Cut(digits, []byte("}"))
 		n, err := strconv.Atoi(string(digits))
 		if err != nil {
-			return took // which the count will show
+			return took // the count of events detects it
 		}
 		if n >= benchWarmUp {
 			took = append(took, watch.since(n))
@@ -153,7 +153,7 @@ func listenTo(s *socket, watch *stopwatch, arrived *atomic.Int64) (took []time.D
 	}
 }
 
-// postOne posts one event as a source would.
+// postOne posts one event in its own request.
 func postOne(n *node, key string, number int) error {
 	request, err := http.NewRequest(http.MethodPost, n.url+"/api/v2/ingest/svc.cc", strings.NewReader(record("demo", number)))
 	if err != nil {

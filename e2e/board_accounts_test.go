@@ -9,9 +9,8 @@ import (
 	"trunkline/internal/freeport"
 )
 
-// TestBoardOverManyAccounts has a board that sees several accounts, which lie in
-// several partitions, lose its connection over and over under traffic, and its
-// token expire in the middle.
+// TestBoardOverManyAccounts opens a board for several accounts in several partitions, which loses
+// its connection repeatedly under traffic, and whose token expires meanwhile.
 func TestBoardOverManyAccounts(t *testing.T) {
 	t.Parallel()
 	broker := freeport.Address(t)
@@ -46,7 +45,7 @@ func TestBoardOverManyAccounts(t *testing.T) {
 	b.until(t, "the token to expire", "document.getElementById('login').open")
 	t.Logf("the token expired after %v", time.Since(began))
 	send()
-	b.until(t, "the password to be asked for", "document.activeElement?.id === 'login-password'")
+	b.until(t, "the password prompt", "document.activeElement?.id === 'login-password'")
 	b.write(t, password)
 	b.press(t, "Enter")
 	b.live(t)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// figuresCall is a call of a queue from its entering on; answered after a wait by an
-// agent, or abandoned where there is none.
+// figuresCall posts a call of a queue from its entry: answered by an agent after a wait, or
+// abandoned without an agent.
 func figuresCall(queue, call, agent string, entered time.Time, wait, talk time.Duration) string {
 	step := func(event, agent string, at time.Time) string {
 		return fmt.Sprintf(`{"type":"svc_cc_queue_on_call_event","timestamp":%d,"data":{"event":%q,"queue_id":%q,"call_id":%q,"agent_id":%q}}`,
@@ -23,9 +23,9 @@ func figuresCall(queue, call, agent string, entered time.Time, wait, talk time.D
 		step("ended", agent, entered.Add(wait+talk))), ",")
 }
 
-// TestBoardFigures has a supervisor look at today's figures: at first there are
-// none, then calls come in while the page is open, the keyboard reads the plot, and
-// the server does not answer for a while.
+// TestBoardFigures opens today's figures as a supervisor: at first there are none, then calls
+// arrive while the page is open, the keyboard selects bars of the plot, and the server is
+// unavailable for some time.
 func TestBoardFigures(t *testing.T) {
 	t.Parallel()
 	c := embeddedCluster(t)
@@ -36,8 +36,8 @@ func TestBoardFigures(t *testing.T) {
 	b.until(t, "that there are no figures", "!document.getElementById('figures-empty').hidden && document.getElementById('figures-page').innerText.includes('No agent was logged in today')")
 	b.look(t, "figures-empty", 1440, 900, "light")
 
-	// Two hours of calls, or as many as today has: 12 on support, of which 8 are
-	// answered in time and 2 late; 4 on sales, of which one is abandoned.
+	// Calls of two hours, or of today so far: 12 on support, of which 8 are answered in time and
+	// 2 late; 4 on sales, of which one is abandoned.
 	now := time.Now().UTC()
 	first := now.Add(-2 * time.Hour)
 	if midnight := now.Truncate(24 * time.Hour); first.Before(midnight) {
@@ -86,7 +86,7 @@ func TestBoardFigures(t *testing.T) {
 		t.Error("wider than its window")
 	}
 
-	// The plot in words, by the keyboard, and as a table.
+	// The plot as text, by keyboard, and as a table.
 	b.until(t, "the plot's summary", "document.querySelector('#calls-plot svg').getAttribute('aria-label').includes('16 offered, 13 answered, 3 abandoned')")
 	b.do(t, "document.querySelector('#calls-plot svg').focus()", nil)
 	b.press(t, "Home")
@@ -94,12 +94,12 @@ func TestBoardFigures(t *testing.T) {
 	b.do(t, "document.querySelector('#calls-numbers summary').click()", nil)
 	b.until(t, "the numbers", "[...document.querySelectorAll('#calls-table tbody tr')].reduce((sum, tr) => sum + Number(tr.children[1].textContent), 0) === 16")
 
-	// One queue alone, in hours.
+	// A single queue, by hour.
 	b.do(t, `{ const queue = document.getElementById('figures-queue'); queue.value = 'sales'; queue.dispatchEvent(new Event('change', { bubbles: true }));
 		const interval = document.getElementById('figures-interval'); interval.value = '3600'; interval.dispatchEvent(new Event('change', { bubbles: true })); }`, nil)
 	b.until(t, "the figures of sales", "document.getElementById('day-offered').textContent === '4' && document.querySelectorAll('#calls-plot .column').length <= 25")
 
-	// The server goes, and comes back.
+	// The server stops and starts again.
 	b.cable.become(severed)
 	b.until(t, "the error", "!document.getElementById('figures-error').hidden && document.getElementById('day-offered').textContent === '4'")
 	b.look(t, "figures-error", 1440, 900, "dark")

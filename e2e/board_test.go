@@ -35,7 +35,7 @@ func (n *node) playDemo(t *testing.T, key string, rate int) (stop func()) {
 	}
 }
 
-// board is a page with the live board, behind a cable.
+// board is a page with the live board, connected through a cable.
 type board struct {
 	*page
 	cable *cable
@@ -50,7 +50,7 @@ func (n *node) newBoard(t *testing.T) *board {
 	return b
 }
 
-// login logs in by the keyboard alone, from where the focus is.
+// login logs in with the keyboard only, from the current focus.
 func (b *board) login(t *testing.T, name string) {
 	t.Helper()
 	b.until(t, "the login", "document.activeElement?.id === 'login-username'")
@@ -73,8 +73,7 @@ func (b *board) lost(t *testing.T) {
 	b.until(t, "the board to notice", "document.getElementById('phase').textContent !== 'Live'")
 }
 
-// record keeps the id of every event that the board ever shows, in that order
-// for each time it looks.
+// record stores the id of every event that the board displays, in the order of display.
 func (b *board) record(t *testing.T) {
 	t.Helper()
 	b.do(t, `globalThis.shown = [], void new MutationObserver((changes) => {
@@ -82,7 +81,7 @@ func (b *board) record(t *testing.T) {
 	}).observe(document.getElementById("feed"), { childList: true })`, nil)
 }
 
-// shown are the ids that were recorded, sorted: ids of one account rise.
+// shown returns the recorded ids, sorted: ids of one account rise.
 func (b *board) shown(t *testing.T) []string {
 	t.Helper()
 	var list []string
@@ -91,13 +90,13 @@ func (b *board) shown(t *testing.T) []string {
 	return list
 }
 
-// floorShown is the board's floor, in short: agents, then calls.
+// floorShown returns a summary of the board's floor: agents, then calls.
 const floorShown = `[
 	...[...document.querySelectorAll("#agents li")].map((li) => "agent " + li.querySelector(".name").title),
 	...[...document.querySelectorAll("#calls tr")].map((tr) => ["call", tr.querySelector("td.id").title, tr.dataset.tone, tr.children[1].title, tr.children[2].title].join(" ")),
 ].sort()`
 
-// floorNow is the same of the server's snapshot.
+// floorNow returns the same summary of the server's snapshot.
 func (n *node) floorNow(t *testing.T, token string) []string {
 	t.Helper()
 	var s struct {
@@ -126,8 +125,8 @@ func (n *node) floorNow(t *testing.T, token string) []string {
 	return list
 }
 
-// TestBoard has a supervisor's day: log in, watch, call, look up, and lose the
-// network in every way there is, without losing an event.
+// TestBoard follows a supervisor: log in, watch, call, look up, and lose the network in several
+// ways, without losing an event.
 func TestBoard(t *testing.T) {
 	t.Parallel()
 	c := embeddedCluster(t)
@@ -135,7 +134,7 @@ func TestBoard(t *testing.T) {
 	stopDemo := n.playDemo(t, c.key, 2)
 	token := n.login(t, wsPaths, user("alice").types(everyType...))
 	reference := follow(t, subscription{paths: wsPaths, token: token, cursor: true, since: "earliest"}, n)
-	reference.awaitCount(t, 25) // so that there is a floor before the board is opened
+	reference.awaitCount(t, 25) // so that agents and calls exist before the board is opened
 
 	b := n.newBoard(t)
 	b.record(t)
@@ -154,7 +153,7 @@ func TestBoard(t *testing.T) {
 		{"the cable is pulled", func() {
 			b.cable.become(pulled)
 			b.lost(t)
-			reference.awaitCount(t, len(reference.events())+20) // meanwhile
+			reference.awaitCount(t, len(reference.events())+20) // during the disconnect
 			b.look(t, "board-cable-pulled", 1440, 900, "light")
 			b.cable.become(plugged)
 		}},
@@ -168,7 +167,7 @@ func TestBoard(t *testing.T) {
 		}},
 		{"the browser is offline", func() {
 			b.offline(t, true)
-			b.cable.become(severed) // emulation leaves open WebSockets alone
+			b.cable.become(severed) // Chromium's emulation does not affect open WebSockets
 			b.lost(t)
 			reference.awaitCount(t, len(reference.events())+2)
 			b.cable.become(plugged)
@@ -183,7 +182,7 @@ func TestBoard(t *testing.T) {
 			n.start(t)
 		}},
 		{"WebSockets do not pass any more", func() {
-			// Chromium's own blocking leaves WebSockets alone.
+			// Chromium's own blocking does not affect WebSockets.
 			b.do(t, `globalThis.RealSocket = WebSocket; globalThis.WebSocket = class {
 				constructor() { setTimeout(() => this.onclose?.({ code: 1006 })); }
 				close() {}
@@ -214,21 +213,21 @@ func (b *board) offline(t *testing.T, yes bool) {
 	b.call(t, "Network.emulateNetworkConditions", map[string]any{"offline": yes, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}, nil)
 }
 
-// last is the id of the last event.
+// last returns the id of the last event.
 func (s *subscriber) last() string {
 	all := s.events()
 	return all[len(all)-1].ID
 }
 
-// testNothingLost stops the traffic, and compares the events on the board with
-// those of the reference subscriber, and the board's state with the server's.
+// testNothingLost stops the traffic and compares the board's events with those of the reference
+// subscriber, and the board's state with the server's.
 func (b *board) testNothingLost(t *testing.T, n *node, reference *subscriber, stopDemo func(), token string) {
 	t.Helper()
 	stopDemo()
 	var last, before string
 	eventually(t, "board and reference to be at the same event", func() error {
 		last = reference.last()
-		var shown string // the feed is drawn later than the last id, with the next frame
+		var shown string // the feed is drawn with the next frame, later than the last id
 		if b.do(t, "document.getElementById('feed').firstElementChild?.key ?? ''", &shown); shown != last || shown != before {
 			before = shown
 			return fmt.Errorf("the board shows %s as the newest event, the reference is at %s", shown, last)
@@ -239,7 +238,7 @@ func (b *board) testNothingLost(t *testing.T, n *node, reference *subscriber, st
 	_, from, _ := strings.Cut(b.sockets[0], "since=") // the snapshot's cursor
 	b.mu.Unlock()
 	from = from[:len("cc_evt_")+19]
-	// The reference is given again what came between a cursor and a break.
+	// The reference subscriber receives the events between a cursor and a disconnect again.
 	want := slices.DeleteFunc(ids(reference.events()), func(id string) bool { return id <= from })
 	slices.Sort(want)
 	want = slices.Compact(want)
@@ -260,7 +259,7 @@ func (b *board) testNothingLost(t *testing.T, n *node, reference *subscriber, st
 	t.Logf("%d events, each once; %d on the floor", len(want), len(floor))
 }
 
-// without are the elements of a that b has fewer of.
+// without returns the elements of a that occur less often in b.
 func without(a, b []string) (left []string) {
 	counts := map[string]int{}
 	for _, one := range b {
@@ -274,7 +273,7 @@ func without(a, b []string) (left []string) {
 	return left
 }
 
-// testDetails opens an event by the keyboard.
+// testDetails opens an event with the keyboard.
 func (b *board) testDetails(t *testing.T) {
 	t.Helper()
 	b.do(t, "document.getElementById('feed').focus()", nil)
@@ -289,10 +288,10 @@ func (b *board) testDetails(t *testing.T) {
 	b.until(t, "it to be closed", `!document.querySelector('#feed .entry[aria-expanded="true"]')`)
 }
 
-// testExplain opens an event and has it explained: the board itself has received it.
+// testExplain opens an event and its explanation, which must list the board's own connection.
 func (b *board) testExplain(t *testing.T) {
 	t.Helper()
-	b.do(t, "document.getElementById('feed-pause').click()", nil) // so that it stays on the page
+	b.do(t, "document.getElementById('feed-pause').click()", nil) // so that the event stays on the page
 	b.do(t, "document.querySelector('#feed .entry').click()", nil)
 	b.until(t, "the button", "[...document.querySelectorAll('#feed .details:not([hidden]) button')].some((button) => button.textContent === 'Explain')")
 	b.do(t, "[...document.querySelectorAll('#feed .details:not([hidden]) button')].find((button) => button.textContent === 'Explain').click()", nil)
@@ -304,8 +303,8 @@ func (b *board) testExplain(t *testing.T) {
 	b.do(t, "document.getElementById('feed-pause').click()", nil)
 }
 
-// testCall calls an extension by the keyboard, follows the call to its end and
-// looks it up.
+// testCall calls an extension with the keyboard, follows the call to its end and looks up its
+// record.
 func (b *board) testCall(t *testing.T) {
 	t.Helper()
 	b.do(t, "location.hash = '#phone'", nil)
@@ -319,7 +318,7 @@ func (b *board) testCall(t *testing.T) {
 	if want := []string{"accepted", "ringing_user", "user_answered", "dialling", "bridged", "ended"}; !slices.Equal(states, want) {
 		t.Errorf("the call went %v", states)
 	}
-	eventually(t, "its record", func() error { // it is there within 2 s
+	eventually(t, "its record", func() error { // within 2 s
 		b.do(t, `[...document.querySelectorAll(".card button")].find((button) => button.textContent === "Look it up").click()`, nil)
 		b.until(t, "an answer", "document.getElementById('lookup-output').textContent !== ''")
 		var text string
@@ -339,8 +338,8 @@ func (b *board) testCall(t *testing.T) {
 	b.until(t, "it to be cancelled", `document.querySelector("#dial-calls > li:first-child [data-state='ended']")?.textContent.includes("ORIGINATOR_CANCEL")`)
 }
 
-// TestBoardPages looks at every page: names for all controls, reloading, an
-// administrator's part, the descriptions, and logging out.
+// TestBoardPages checks every page: names of all controls, reloading, the administrator's part,
+// the API descriptions, and logging out.
 func TestBoardPages(t *testing.T) {
 	t.Parallel()
 	c := embeddedCluster(t)
@@ -372,7 +371,7 @@ func TestBoardPages(t *testing.T) {
 	b.testStrangersText(t, c)
 	b.call(t, "Page.reload", nil, nil)
 	b.until(t, "the page to be loaded again", "document.readyState === 'complete' && document.getElementById('phase')")
-	b.live(t) // without a login
+	b.live(t) // without a new login
 
 	b.do(t, "location.hash = '#wall'", nil)
 	b.until(t, "the wall", "document.body.dataset.view === 'wall'")
@@ -392,8 +391,8 @@ func TestBoardPages(t *testing.T) {
 	b.wellBehaved(t)
 }
 
-// TestBoardSetsUpOneTimePasswords logs in as an administrator whose account requires
-// one-time passwords and one without.
+// TestBoardSetsUpOneTimePasswords logs in as an administrator whose account requires one-time
+// passwords and who has none.
 func TestBoardSetsUpOneTimePasswords(t *testing.T) {
 	t.Parallel()
 	n := embeddedCluster(t).nodes[0]
@@ -444,7 +443,7 @@ func TestBoardSetsUpOneTimePasswords(t *testing.T) {
 	b.press(t, "Enter")
 	b.live(t)
 
-	// The next login asks for a code. The app's next is accepted a step early.
+	// The next login requires a code. The app's next code is accepted one step early.
 	b.do(t, "document.getElementById('logout').click()", nil)
 	b.until(t, "the login", "sessionStorage.length === 0 && document.activeElement?.id?.startsWith('login-') && document.getElementById('login-otp-label').hidden")
 	b.do(t, fill, nil)
@@ -455,7 +454,7 @@ func TestBoardSetsUpOneTimePasswords(t *testing.T) {
 	b.wellBehaved(t)
 }
 
-// code returns the one-time password of a secret at a time from now.
+// code returns the one-time password of a secret at an offset from now.
 func code(t *testing.T, secret string, later time.Duration) string {
 	t.Helper()
 	code, err := totp.GenerateCode(secret, time.Now().Add(later))
@@ -474,7 +473,7 @@ func (b *board) testWrongPassword(t *testing.T) {
 	b.do(t, `document.getElementById("login-form").reset(); document.getElementById("login-username").focus()`, nil)
 }
 
-// testStrangersText has text of an event stay text.
+// testStrangersText checks that the text of an event is displayed as text, not as HTML.
 func (b *board) testStrangersText(t *testing.T, c *cluster) {
 	t.Helper()
 	const evil = `<img src=x onerror="globalThis.harmed=true"><script>harmed=true</script>`
@@ -507,7 +506,7 @@ func (b *board) testAdministration(t *testing.T, n *node) {
 	if a := n.ask(t, http.MethodPut, "/api/v2/config/call_recording_encryption", header, `{"enabled":true,"key":"`+key+`"}`); a.status != http.StatusOK {
 		t.Fatalf("%s", a)
 	}
-	// Chromium resolves nothing here: the provider's test is to fail, and to say so.
+	// Chromium resolves no names here: the provider's check must fail and show the reason.
 	provider := `{"name":"Echo","media":{"audioFormat":"g711_ulaw","sampleRate":8000},"websocket":{"url":"wss://127.0.0.1:1/","headers":{"Authorization":"Bearer hidden"}}}`
 	if a := n.ask(t, http.MethodPost, "/api/v2/config/ai_providers", header, provider); a.status != http.StatusCreated {
 		t.Fatalf("%s", a)
@@ -519,7 +518,7 @@ func (b *board) testAdministration(t *testing.T, n *node) {
 	shows := "document.documentElement.outerHTML.includes(" + quote(key) + ")"
 	var there bool
 	if b.do(t, shows, &there); there {
-		t.Error("the key is in the page before it is asked for")
+		t.Error("the key is in the page before it is requested")
 	}
 	b.do(t, `document.querySelector('#seal-result button[aria-label="Show key"]').click()`, nil)
 	b.until(t, "the key", shows)
@@ -532,8 +531,8 @@ func (b *board) testAdministration(t *testing.T, n *node) {
 	b.until(t, "the key to be gone", "!("+shows+")")
 }
 
-// testDirectory makes an account, a user in it who logs in, and a key that logs in to
-// the channel, and deletes the account.
+// testDirectory creates an account, a user in it who logs in, and a key that logs in to the
+// channel, and deletes the account.
 func (b *board) testDirectory(t *testing.T, n *node) {
 	t.Helper()
 	fill := func(form string, fields map[string]string) {
@@ -566,7 +565,7 @@ func (b *board) testDirectory(t *testing.T, n *node) {
 		t.Errorf("a user made on the board: %s", a)
 	}
 	press("Make anna an administrator")
-	press("Make anna a user") // in the list that follows
+	press("Make anna a user") // in the updated list
 	press("Make anna an administrator")
 	b.until(t, "the role", "document.querySelector('#admin button[aria-label=\"Make anna a user\"]')")
 	press("New password for anna")
@@ -620,8 +619,8 @@ func (b *board) testDescriptions(t *testing.T, check func(string)) {
 	}
 }
 
-// TestEventSource has a browser's own EventSource come back by itself, with the
-// Last-Event-ID that it keeps.
+// TestEventSource checks that a browser's own EventSource reconnects by itself with its
+// Last-Event-ID.
 func TestEventSource(t *testing.T) {
 	t.Parallel()
 	c := embeddedCluster(t)

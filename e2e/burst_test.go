@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// TestBurstOfCallRecords posts the legs of a thousand calls that end at once, as
-// mod_json_cdr does: each on a connection of its own, with the same key.
+// TestBurstOfCallRecords posts the legs of a thousand calls that end at the same time, as
+// mod_json_cdr does: each on its own connection, with the same key.
 func TestBurstOfCallRecords(t *testing.T) {
 	t.Parallel()
 	c := embeddedCluster(t)
 	n := c.nodes[0]
 	legs := 2000
-	if raceDetector { // most of the work are handshakes
+	if raceDetector { // most of the work is handshakes
 		legs = 400
 	}
 	leg, _, _ := strings.Cut(readFile(t, "../format/freeswitch/testdata/freeswitch.json_cdr/simple.in.jsonl"), "\n")
@@ -47,8 +47,8 @@ func TestBurstOfCallRecords(t *testing.T) {
 				request.Header.Set("Content-Type", typeJSON)
 				return client.Do(request)
 			}
-			// On a busy machine handshakes take longer than the server waits for a
-			// request, and it closes the connection. mod_json_cdr posts again too.
+			// On a busy machine handshakes take longer than the server's timeout for a request,
+			// and it closes the connection. mod_json_cdr also retries.
 			response, err := post()
 			for began := time.Now(); err != nil && time.Since(began) < patience; response, err = post() {
 				time.Sleep(50 * time.Millisecond)
@@ -71,7 +71,7 @@ func TestBurstOfCallRecords(t *testing.T) {
 	}
 	opened := c.kafka(t)
 	eventually(t, "a row for every leg", func() error {
-		calls := map[string]bool{} // a leg that was posted again may have two records
+		calls := map[string]bool{} // a retried leg may have two records
 		for _, record := range readTopic(t, opened, "cdr") {
 			var row struct {
 				ID string `json:"call_id"`

@@ -8,10 +8,10 @@ import (
 	"trunkline/internal/freeport"
 )
 
-// cable is the way to a server, which can be pulled and cut.
+// cable is a TCP proxy to a server that can stall or reset its connections.
 type cable struct {
-	address string // where it begins
-	server  string // where it leads
+	address string // of the proxy
+	server  string // address of the server
 
 	mu    sync.Mutex
 	moves *sync.Cond
@@ -23,8 +23,8 @@ type cableState int
 
 const (
 	plugged cableState = iota
-	pulled             // drops all bytes without closing the connection
-	severed            // connections are reset, and refused
+	pulled             // stalls: passes no bytes, keeps the connections open
+	severed            // resets connections and refuses new ones
 )
 
 func newCable(t testing.TB, server string) *cable {
@@ -66,7 +66,7 @@ func (c *cable) become(s cableState) {
 	c.moves.Broadcast()
 }
 
-// passes waits while the cable is pulled, and reports whether it is whole.
+// passes waits while the cable is pulled and reports whether the connection still exists.
 func (c *cable) passes() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,7 +95,7 @@ func (c *cable) carry(near net.Conn) {
 	}
 	far, err := net.Dial("tcp4", c.server)
 	if err != nil {
-		return // as if nothing listened on the port
+		return // like a port without a listener
 	}
 	defer c.keep(far)()
 	var both sync.WaitGroup

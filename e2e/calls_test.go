@@ -30,7 +30,7 @@ func (n *node) dialler(t testing.TB, username string) *dialler {
 	return &dialler{n, map[string]string{"Authorization": "Bearer " + session.AccessToken}}
 }
 
-// dial asks for a call, which must be accepted.
+// dial requests a call, which must be accepted.
 func (d *dialler) dial(t testing.TB, destination string) (id string) {
 	t.Helper()
 	a := d.ask(t, http.MethodPost, "/ucp/v2/c2c/"+url.PathEscape(destination), d.header, "")
@@ -59,7 +59,7 @@ func (p callProgress) states() (states []string) {
 	return states
 }
 
-// await waits for the call to come to a state.
+// await waits until the call reaches a state.
 func (d *dialler) await(t testing.TB, id, state string) (p callProgress) {
 	t.Helper()
 	eventually(t, "the call to be "+state, func() error {
@@ -88,7 +88,7 @@ type callRecord struct {
 	CustomSIPHeaders  map[string]string `json:"custom_sip_headers"`
 }
 
-// report asks for call records of the last minutes.
+// report requests the call records of the last minutes.
 func (d *dialler) report(t testing.TB, filter string, into any) error {
 	t.Helper()
 	now := time.Now().Unix()
@@ -100,8 +100,8 @@ func (d *dialler) report(t testing.TB, filter string, into any) error {
 	return json.Unmarshal(a.body, into)
 }
 
-// found returns the call's record by its origination_call_id and all legs of its
-// interaction, when there are so many.
+// found returns the call's record, by its origination_call_id, and all legs of its interaction,
+// once there are that many.
 func (d *dialler) found(t testing.TB, id string, legs int) (row callRecord, all []callRecord) {
 	t.Helper()
 	within(t, patience, "the record of the call", func() error {
@@ -118,13 +118,13 @@ func (d *dialler) found(t testing.TB, id string, legs int) (row callRecord, all 
 		if err != nil {
 			return err
 		}
-		row = callRecord{} // of a leg that was indexed first
+		row = callRecord{} // reset: the previous row may be of another leg, indexed earlier
 		return d.report(t, "origination_call_id="+id, &row)
 	})
 	return row, all
 }
 
-// checkRecords holds the records of a click to call to the specification.
+// checkRecords checks the records of a click to call against the specification.
 func checkRecords(t testing.TB, id, destination, owner string, row callRecord, all []callRecord) {
 	t.Helper()
 	if row.OriginationCallID != id || row.To != destination || row.CustomSIPHeaders["svc_call_type"] != "clicktocall" ||
@@ -153,9 +153,8 @@ func checkRecords(t testing.TB, id, destination, owner string, row callRecord, a
 
 var wholeCall = []string{"accepted", "ringing_user", "user_answered", "dialling", "bridged", "ended"}
 
-// TestNoCallIsInvented serves with origination.driver unset: an owner without a
-// registered phone gets 201, and the call ends without the destination having
-// been dialled.
+// TestNoCallIsInvented runs without origination.driver: an owner without a registered phone gets
+// 201, and the call ends before the destination is dialled.
 func TestNoCallIsInvented(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, "unset", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_SIP_LISTEN": freeport.Address(t)})
@@ -182,7 +181,7 @@ func TestNoCallIsInvented(t *testing.T) {
 	}
 }
 
-// TestClickToCall places calls where no phone is registered: the simulator's.
+// TestClickToCall places simulated calls, for owners without a registered phone.
 func TestClickToCall(t *testing.T) {
 	t.Parallel()
 	n := embeddedCluster(t).nodes[0]

@@ -22,7 +22,7 @@ type subscription struct {
 	paths  paths
 	token  string
 	query  bool   // token in the query, not in the header
-	since  string // where to begin
+	since  string // position to start from
 	header bool   // since as Last-Event-ID, not in the query
 	cursor bool   // with cursors; server-sent events always have them
 	sse    bool
@@ -36,19 +36,19 @@ func (s subscription) String() string {
 	return fmt.Sprintf("%s since %q", path, s.since)
 }
 
-// frame is one read of the channel: an event, or only a new place in it.
+// frame is the result of one read from the channel: an event, or only a new position.
 type frame struct {
-	text  []byte // of the event, as it was sent; nil: none
-	place string // what to resume from after it; "": as before
+	text  []byte // of the event, as sent; nil: none
+	place string // position to resume from after it; "": unchanged
 }
 
-// connection is an open channel. next gives frames until the connection ends.
+// connection is an open channel. next returns frames until the connection ends.
 type connection interface {
 	next() (frame, error)
 	close()
 }
 
-// refused is an answer in place of a connection.
+// refused is an HTTP response in place of a connection.
 type refused struct{ answer }
 
 func (r *refused) Error() string { return "refused: " + r.String() }
@@ -78,7 +78,7 @@ func (s subscription) connect(ctx context.Context, n *node) (connection, error) 
 
 type socket struct {
 	conn   *websocket.Conn
-	cursor bool // events are no places once a cursor came
+	cursor bool // a cursor was received: event ids are no longer positions
 }
 
 func openSocket(ctx context.Context, n *node, path string, header http.Header, cursor bool) (connection, error) {
@@ -129,7 +129,7 @@ func (s *socket) next() (frame, error) {
 
 func (s *socket) close() { _ = s.conn.Close() }
 
-// stream is server-sent events, read as the HTML standard says.
+// stream parses server-sent events by the HTML standard.
 type stream struct {
 	body   io.ReadCloser
 	lines  *bufio.Reader

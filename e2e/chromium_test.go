@@ -24,7 +24,7 @@ type page struct {
 	mu      sync.Mutex
 	last    int
 	waiting map[int]chan reply
-	sockets []string // addresses of the WebSockets that were opened
+	sockets []string // URLs of the opened WebSockets
 	faults  []string // uncaught exceptions, and violations of the content security policy
 }
 
@@ -33,7 +33,7 @@ type reply struct {
 	Error  *struct{ Message string }
 }
 
-// newPage starts a browser of the test's own.
+// newPage starts a browser for the test.
 func newPage(t *testing.T) *page {
 	t.Helper()
 	chromium, err := exec.LookPath("chromium")
@@ -49,9 +49,9 @@ func newPage(t *testing.T) *page {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = syscall.Kill(-browser.process.Pid, syscall.SIGKILL) // and its own processes
+		_ = syscall.Kill(-browser.process.Pid, syscall.SIGKILL) // including its child processes
 		<-browser.exited
-		_ = os.RemoveAll(filepath.Join(profile, "Default")) // a process that is not quite gone may still write
+		_ = os.RemoveAll(filepath.Join(profile, "Default")) // a process that is still ending may write again
 	})
 	var debugger string
 	eventually(t, "Chromium to listen", func() error {
@@ -132,7 +132,7 @@ func (p *page) listen() {
 	}
 }
 
-// call sends a command that must not fail, and waits for its result.
+// call sends a command, which must succeed, and waits for its result.
 func (p *page) call(t testing.TB, method string, params map[string]any, result any) {
 	t.Helper()
 	if err := p.try(method, params, result); err != nil {
@@ -140,7 +140,7 @@ func (p *page) call(t testing.TB, method string, params map[string]any, result a
 	}
 }
 
-// try is call of a command that fails where the page is left meanwhile.
+// try is call for a command that may fail because the page is being left.
 func (p *page) try(method string, params map[string]any, result any) error {
 	answer := make(chan reply, 1)
 	p.mu.Lock()
@@ -167,7 +167,7 @@ func (p *page) try(method string, params map[string]any, result any) error {
 	}
 }
 
-// eval gives what an expression comes to; a promise is waited for.
+// eval returns the value of an expression; it awaits promises.
 func (p *page) eval(t testing.TB, expression string, to any) error {
 	t.Helper()
 	var got struct {
@@ -189,7 +189,7 @@ func (p *page) eval(t testing.TB, expression string, to any) error {
 	return json.Unmarshal(got.Result.Value, to)
 }
 
-// do runs an expression that must not fail.
+// do evaluates an expression, which must succeed.
 func (p *page) do(t testing.TB, expression string, to any) {
 	t.Helper()
 	if err := p.eval(t, expression, to); err != nil {
@@ -217,7 +217,7 @@ func (p *page) open(t testing.TB, url string) {
 	p.until(t, url+" to be loaded", "document.readyState === 'complete' && location.href.startsWith("+quote(url)+")")
 }
 
-// write types text where the focus is.
+// write types text into the focused element.
 func (p *page) write(t testing.TB, text string) {
 	t.Helper()
 	p.call(t, "Input.insertText", map[string]any{"text": text}, nil)
@@ -225,7 +225,7 @@ func (p *page) write(t testing.TB, text string) {
 
 var keyCodes = map[string]int{"Tab": 9, "Enter": 13, "Escape": 27, "Home": 36, "ArrowDown": 40}
 
-// press presses a key and lets it go.
+// press presses and releases a key.
 func (p *page) press(t testing.TB, key string) {
 	t.Helper()
 	params := map[string]any{"type": "keyDown", "key": key, "code": key, "windowsVirtualKeyCode": keyCodes[key]}
@@ -236,8 +236,7 @@ func (p *page) press(t testing.TB, key string) {
 	p.call(t, "Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key, "code": key, "windowsVirtualKeyCode": keyCodes[key]}, nil)
 }
 
-// look takes a picture, where the variable TRUNKLINE_SCREENSHOTS names a folder
-// for them.
+// look takes a screenshot if the variable TRUNKLINE_SCREENSHOTS names a folder for it.
 func (p *page) look(t testing.TB, name string, width, height int, scheme string) {
 	t.Helper()
 	folder := os.Getenv("TRUNKLINE_SCREENSHOTS")
@@ -258,7 +257,7 @@ func (p *page) look(t testing.TB, name string, width, height int, scheme string)
 	}
 }
 
-// wellBehaved fails the test on what went wrong inside of the page.
+// wellBehaved fails the test if the page had errors.
 func (p *page) wellBehaved(t testing.TB) {
 	t.Helper()
 	p.mu.Lock()
@@ -268,7 +267,7 @@ func (p *page) wellBehaved(t testing.TB) {
 	}
 }
 
-// unnamed are the controls that a screen reader would have no name for.
+// unnamed returns the controls without an accessible name.
 func (p *page) unnamed(t testing.TB) (controls int, bad []string) {
 	t.Helper()
 	var tree struct {

@@ -43,7 +43,7 @@ type metadata struct {
 	QueueID        string `json:"queue_id"`
 }
 
-// answer is an HTTP answer, read whole.
+// answer is a complete HTTP response.
 type answer struct {
 	status int
 	header http.Header
@@ -52,7 +52,7 @@ type answer struct {
 
 func (a answer) String() string { return fmt.Sprintf("%d %s", a.status, bytes.TrimSpace(a.body)) }
 
-// call makes one request of the public listener.
+// call sends one request to the public listener.
 func (n *node) call(ctx context.Context, method, path string, header map[string]string, body string) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -72,7 +72,7 @@ func (n *node) call(ctx context.Context, method, path string, header map[string]
 	return answer{response.StatusCode, response.Header, text}, err
 }
 
-// ask is call where no answer is a failure.
+// ask is call for a request that must get a response.
 func (n *node) ask(t testing.TB, method, path string, header map[string]string, body string) answer {
 	t.Helper()
 	a, err := n.call(t.Context(), method, path, header, body)
@@ -84,15 +84,15 @@ func (n *node) ask(t testing.TB, method, path string, header map[string]string, 
 
 const typeJSON = "application/json"
 
-// post sends a body to the ingest of a format.
+// post sends a body to the ingest endpoint of a format.
 func (n *node) post(t testing.TB, key, format, contentType, body string) answer {
 	t.Helper()
 	return n.ask(t, http.MethodPost, "/api/v2/ingest/"+format,
 		map[string]string{"X-API-Key": key, "Content-Type": contentType}, body)
 }
 
-// send posts a body that must be accepted, records many. An account made a
-// moment ago may be unknown to the node for up to a second.
+// send posts a body, which must be accepted with the given number of records. The node may not
+// have a new account for up to a second.
 func (n *node) send(t testing.TB, key, format, contentType, body string, records int) {
 	t.Helper()
 	want := fmt.Sprintf(`{"accepted":%d}`, records)
@@ -108,7 +108,7 @@ func (n *node) send(t testing.TB, key, format, contentType, body string, records
 	})
 }
 
-// the user that logs in to the channel, and the filters.
+// the user of the channel's login, and the filters.
 type who struct {
 	Username   string   `json:"username"`
 	Password   string   `json:"password"`
@@ -133,7 +133,7 @@ func (n *node) tryLogin(t testing.TB, p paths, w who) answer {
 	return n.ask(t, http.MethodPost, p.login, map[string]string{"Content-Type": typeJSON}, string(body))
 }
 
-// login gives a token of the channel.
+// login returns a token of the channel.
 func (n *node) login(t testing.TB, p paths, w who) (token string) {
 	t.Helper()
 	a := n.tryLogin(t, p, w)
@@ -151,7 +151,7 @@ func bearer(token string) map[string]string {
 	return map[string]string{"Authorization": "Bearer " + token}
 }
 
-// statistics is the stats endpoint's answer.
+// statistics is the response of the stats endpoint.
 type statistics struct {
 	Total   int `json:"total_connections"`
 	Clients []struct {
@@ -170,7 +170,7 @@ func (n *node) stats(t testing.TB, p paths, token string) statistics {
 	return s
 }
 
-// health is the health endpoint's answer.
+// health is the response of the health endpoint.
 type health struct {
 	Status    string `json:"status"`
 	Total     int    `json:"total_connections"`
@@ -195,7 +195,7 @@ func (n *node) awaitHealth(t testing.TB, status string, total int, limit time.Du
 	})
 }
 
-// read gets a JSON answer that has exactly the fields of to.
+// read requests a JSON response with exactly the fields of to.
 func (n *node) read(t testing.TB, path string, header map[string]string, to any) {
 	t.Helper()
 	a := n.ask(t, http.MethodGet, path, header, "")

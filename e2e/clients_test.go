@@ -27,14 +27,14 @@ var goClientDriver = sync.OnceValues(func() (string, error) {
 	return file, nil
 })
 
-// libraries has the client libraries follow an account of a server of their own.
+// libraries runs the client libraries as subscribers of one account on their own server.
 type libraries struct {
 	*cluster
 	node    *node
 	account string
-	asks    conformance.Settings // of the account's user, from the earliest event
+	asks    conformance.Settings // login as the account's user, from the earliest event
 	drivers map[string]*conformance.Driver
-	sent    int // events
+	sent    int // number of events
 }
 
 func newLibraries(t *testing.T, more ...string) *libraries {
@@ -69,7 +69,7 @@ func (l *libraries) start(t *testing.T, language string, s conformance.Settings)
 	return d
 }
 
-// startAll starts all drivers, with a store each where stores is a folder.
+// startAll starts all drivers, each with a store if stores is a folder.
 func (l *libraries) startAll(t *testing.T, s conformance.Settings, stores string) {
 	t.Helper()
 	for _, language := range conformance.Languages {
@@ -96,7 +96,7 @@ func (l *libraries) startPaused(t *testing.T) {
 	l.await(t, "the first event", delivered(1))
 }
 
-// send posts events of size bytes or a little more.
+// send posts events of at least size bytes.
 func (l *libraries) send(t *testing.T, events, size int) {
 	t.Helper()
 	pad := strings.Repeat("x", size)
@@ -108,7 +108,7 @@ func (l *libraries) send(t *testing.T, events, size int) {
 	l.ingest.send(t, l.key, "svc.cc", "application/x-ndjson", body.String(), events)
 }
 
-// await waits until the lines of each driver are enough.
+// await waits until enough returns true for the lines of each driver.
 func (l *libraries) await(t *testing.T, what string, enough func([]conformance.Line) bool) map[string][]conformance.Line {
 	t.Helper()
 	all := map[string][]conformance.Line{}
@@ -132,8 +132,7 @@ func (l *libraries) do(t *testing.T, command string) {
 	}
 }
 
-// closed returns an error until the server has closed all drivers' connections with
-// a code.
+// closed returns an error until the server has closed the connections of all drivers with a code.
 func (l *libraries) closed(code int) error {
 	series := fmt.Sprintf(`trunkline_fanout_closed_total{code="%d"}`, code)
 	n, err := l.node.value(series)
@@ -143,12 +142,12 @@ func (l *libraries) closed(code int) error {
 	return err
 }
 
-// delivered returns a condition: so many events.
+// delivered returns a condition: a number of delivered events.
 func delivered(events int) func([]conformance.Line) bool {
 	return func(lines []conformance.Line) bool { return len(conformance.IDs(lines)) >= events }
 }
 
-// connected returns a condition: so many connections, one after another.
+// connected returns a condition: a number of successive connections.
 func connected(times int) func([]conformance.Line) bool {
 	return func(lines []conformance.Line) bool {
 		n := 0
@@ -165,7 +164,7 @@ func driverEnded(lines []conformance.Line) bool {
 	return len(lines) > 0 && lines[len(lines)-1].Kind == "end"
 }
 
-// complete fails the test where a driver did not get all events once, in one order.
+// complete fails the test unless each driver received all events once, in the same order.
 func (l *libraries) complete(t *testing.T, all map[string][]conformance.Line) {
 	t.Helper()
 	want := conformance.IDs(all["go"])
@@ -177,9 +176,8 @@ func (l *libraries) complete(t *testing.T, all map[string][]conformance.Line) {
 	}
 }
 
-// TestClientsUnderKills has the client libraries take a snapshot, follow a server that
-// is killed twice, go on after a restart of their own, and end when their account is
-// deleted.
+// TestClientsUnderKills runs the client libraries from a snapshot on, against a server that is
+// killed twice; they resume after a restart of their own and end when their account is deleted.
 func TestClientsUnderKills(t *testing.T) {
 	t.Parallel()
 	l := newLibraries(t)
@@ -191,7 +189,7 @@ func TestClientsUnderKills(t *testing.T) {
 	l.send(t, each, 0)
 	for range 2 {
 		l.await(t, "events", delivered(l.sent))
-		l.send(t, each, 0) // some may be on their way
+		l.send(t, each, 0) // some may not have arrived yet
 		l.node.kill(t)
 		l.node.start(t)
 		l.send(t, each, 0)
@@ -212,15 +210,15 @@ func TestClientsUnderKills(t *testing.T) {
 	}
 	l.node.cli(t, "account", "delete", l.account)
 	for language, lines := range l.await(t, "its end", driverEnded) {
-		// A client that loses the last bytes of its connection is refused when it comes back.
+		// A client that loses the last bytes of its connection is refused at its next attempt.
 		if failure := lines[len(lines)-1].Error; failure == nil || !failure.Permanent || failure.Code != 4003 && failure.Status != 401 {
 			t.Errorf("%s: without its account it ends with %+v", language, failure)
 		}
 	}
 }
 
-// TestClientsWhoseTokensExpire has programs that work on one event until their token
-// has expired, then follow over renewals of it, and others whose API key expires.
+// TestClientsWhoseTokensExpire runs programs that process one event until their token has expired
+// and then continue over several renewals, and others whose API key expires.
 func TestClientsWhoseTokensExpire(t *testing.T) {
 	t.Parallel()
 	l := newLibraries(t, "TRUNKLINE_AUTH_EVENTS_TTL", "3s")
@@ -241,7 +239,7 @@ func TestClientsWhoseTokensExpire(t *testing.T) {
 	created := time.Now()
 	eventually(t, "the key to be known", func() error {
 		a := l.node.ask(t, http.MethodPost, apiPaths.login, map[string]string{"X-API-Key": asks.APIKey}, `{}`)
-		if a.status != http.StatusOK && time.Since(created) < life { // a slow machine
+		if a.status != http.StatusOK && time.Since(created) < life { // not the fault of a slow machine
 			return fmt.Errorf("%s", a)
 		}
 		return nil
@@ -254,15 +252,15 @@ func TestClientsWhoseTokensExpire(t *testing.T) {
 	}
 }
 
-// TestClientsThatReadSlowly has programs that work on one event for so long that the
-// server closes their connections (4008): they miss nothing.
+// TestClientsThatReadSlowly runs programs that process one event for so long that the server
+// closes their connections (4008): they must not miss an event.
 func TestClientsThatReadSlowly(t *testing.T) {
 	t.Parallel()
 	l := newLibraries(t, "TRUNKLINE_FANOUT_QUEUE_BYTES", "256KiB")
 	l.startPaused(t)
 	eventually(t, "the connections to be closed", func() error {
 		if open, err := l.node.value("trunkline_fanout_connections"); err != nil || open > 0 {
-			l.send(t, 8, 128<<10) // sockets' buffers take some MiB
+			l.send(t, 8, 128<<10) // more than the sockets' buffers of some MiB
 		}
 		return l.closed(4008)
 	})
@@ -272,8 +270,7 @@ func TestClientsThatReadSlowly(t *testing.T) {
 	l.complete(t, l.await(t, "all events", delivered(l.sent)))
 }
 
-// TestWallboard opens the page of clients/js in a browser, with the server killed
-// twice.
+// TestWallboard opens the page of clients/js in a browser and kills the server twice.
 func TestWallboard(t *testing.T) {
 	t.Parallel()
 	c := embeddedCluster(t)
@@ -317,7 +314,7 @@ func TestWallboard(t *testing.T) {
 	p.until(t, "the connection", `document.getElementById("connection").innerText === "connected"`)
 	shows(2001)
 	for agent := 2010; agent <= 2020; agent += 10 {
-		login(agent) // may be on its way
+		login(agent) // may arrive late
 		n.kill(t)
 		p.until(t, "the page to notice", `document.getElementById("connection").innerText !== "connected"`)
 		n.start(t)

@@ -10,7 +10,7 @@ import (
 
 func regexpOf(text string) *regexp.Regexp { return regexp.MustCompile(regexp.QuoteMeta(text)) }
 
-// testClocks gives a node a Redis whose clock is an hour ahead, and later right.
+// testClocks runs a node on a Redis whose clock is an hour ahead, and corrects it later.
 func testClocks(t *testing.T, p *sayings) {
 	redis := miniredis.RunT(t)
 	redis.SetTime(time.Now().Add(time.Hour))
@@ -19,11 +19,11 @@ func testClocks(t *testing.T, p *sayings) {
 	r := p.row(t, "clocks disagree")
 	n.awaitSays(t, r)
 	if said := n.says(t, r); said != 1 {
-		t.Errorf("said %d times", said)
+		t.Errorf("logged %d times", said)
 	}
-	// Tokens do not depend on it.
+	// Tokens do not depend on Redis's clock.
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice"))})
 	defer s.close()
-	redis.SetTime(time.Time{}) // from now on it has the machine's
+	redis.SetTime(time.Time{}) // the machine's clock from now on
 	eventually(t, "the clocks to agree", func() error { return n.metric(`trunkline_clock_skew_seconds{against="redis"}`, "0") })
 }

@@ -14,19 +14,19 @@ import (
 	"trunkline/internal/testservice"
 )
 
-// cluster is one Trunkline of one or more nodes, with the account demo, its
-// users admin, alice and bob, and an API key.
+// cluster is one Trunkline of one or more nodes, with the account demo, its users admin, alice
+// and bob, and an API key.
 type cluster struct {
 	nodes   []*node
-	ingest  *node   // takes records in
-	channel []*node // serve the channel
+	ingest  *node   // node for ingest
+	channel []*node // nodes of the channel
 	key     string  // API key of demo
 
 	brokers []string // of its Kafka
 	prefix  string   // of its topics
 }
 
-// newCluster starts the nodes, all at once.
+// newCluster starts the nodes concurrently.
 func newCluster(t testing.TB, brokers []string, prefix string, nodes ...*node) *cluster {
 	t.Helper()
 	c := &cluster{nodes: nodes, ingest: nodes[0], channel: nodes, brokers: brokers, prefix: prefix}
@@ -44,7 +44,8 @@ func newCluster(t testing.TB, brokers []string, prefix string, nodes ...*node) *
 // other returns a second node of the channel, or the first one if it is the only one.
 func (c *cluster) other() *node { return c.channel[len(c.channel)-1] }
 
-// embeddedCluster is one node on the embedded default, with simulated calls and more settings.
+// embeddedCluster starts one node on the embedded backends, with simulated calls and further
+// settings.
 func embeddedCluster(t testing.TB, more ...string) *cluster {
 	t.Helper()
 	broker := freeport.Address(t)
@@ -69,7 +70,7 @@ func realSettings(t testing.TB) (settings map[string]string, prefix string) {
 	}, prefix
 }
 
-// with is settings and more.
+// with returns the settings with further ones.
 func with(settings map[string]string, more ...string) map[string]string {
 	joined := map[string]string{}
 	for name, value := range settings {
@@ -81,8 +82,8 @@ func with(settings map[string]string, more ...string) map[string]string {
 	return joined
 }
 
-// apartCluster has one node that takes records in and two that give them out,
-// on real Kafka, Redis and PostgreSQL, with more settings.
+// apartCluster starts one node for ingest and two for the channel, on real Kafka, Redis and
+// PostgreSQL, with further settings.
 func apartCluster(t testing.TB, more ...string) *cluster {
 	t.Helper()
 	settings, prefix := realSettings(t)
@@ -96,7 +97,7 @@ func apartCluster(t testing.TB, more ...string) *cluster {
 	return c
 }
 
-// togetherCluster has two nodes that do everything, on the same.
+// togetherCluster starts two nodes with all roles, on the same backends.
 func togetherCluster(t testing.TB) *cluster {
 	t.Helper()
 	settings, prefix := realSettings(t)
@@ -104,7 +105,7 @@ func togetherCluster(t testing.TB) *cluster {
 		newNode(t, "node 1", settings), newNode(t, "node 2", settings))
 }
 
-// directoryFile seeds a directory as the embedded default has it.
+// directoryFile writes the directory of the embedded demo to a file.
 func directoryFile(t testing.TB) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "directory.yaml")
@@ -122,7 +123,7 @@ users:
 	return file
 }
 
-// kafka opens the cluster's Kafka as another program would.
+// kafka returns a client of the cluster's Kafka.
 func (c *cluster) kafka(t testing.TB) *kafka.Cluster {
 	t.Helper()
 	settings := kafka.DefaultSettings(c.brokers...)

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// collector is an OpenTelemetry collector: it takes spans by OTLP over HTTP.
+// collector is an OpenTelemetry collector, which receives spans by OTLP over HTTP.
 type collector struct {
 	url string
 
@@ -26,12 +26,12 @@ type collector struct {
 	spans    []span
 }
 
-// span is one span as it came.
+// span is one received span.
 type span struct {
 	trace, id, parent, state, name string
 	kind                           tracepb.Span_SpanKind
 	failed                         bool
-	about                          map[string]string // attributes, and the resource's
+	about                          map[string]string // attributes, including the resource's
 	length                         uint64            // nanoseconds
 }
 
@@ -88,14 +88,14 @@ func text(v *commonpb.AnyValue) string {
 	return v.String()
 }
 
-// sofar is all that has come.
+// sofar returns all received spans.
 func (c *collector) sofar() []span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.spans)
 }
 
-// find is the first span that suits.
+// find returns the first span that matches.
 func (c *collector) find(suits func(span) bool) (span, bool) {
 	all := c.sofar()
 	at := slices.IndexFunc(all, suits)
@@ -120,7 +120,7 @@ func (c *collector) await(t testing.TB, trace, parent, name string) span {
 	return found
 }
 
-// String draws what has come.
+// String formats the received spans.
 func (c *collector) String() string {
 	var b strings.Builder
 	for _, s := range c.sofar() {

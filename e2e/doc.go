@@ -1,8 +1,8 @@
-// Package e2e holds the tests that drive a built trunkline as a client
-// would: `serve` runs as a child process that has only its environment for
-// settings, and the tests are its HTTP, WebSocket, SSE and Kafka clients and
-// its command line. Every promise about the whole is kept here: on the
-// embedded default, and on real Kafka, Redis and PostgreSQL over several nodes.
+// Package e2e holds the tests that use a built trunkline like its clients: `serve` runs as a
+// child process that is configured by its environment only, and the tests are its HTTP,
+// WebSocket, SSE and Kafka clients and use its command line. They cover every promise about the
+// whole system: on the embedded backends, and on real Kafka, Redis and PostgreSQL over several
+// nodes.
 //
 // It does not reach into a running server: all that a test sees, a client could
 // know. Waiting is for conditions, with generous bounds; figures are in the

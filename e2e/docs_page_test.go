@@ -17,12 +17,12 @@ type block struct {
 	note     string // of the comment before it: <!-- example: NOTE -->
 }
 
-// What a note can say. Without one a block does what its language lets it do.
+// The notes. Without one, the language of a block determines how it is tested.
 const (
-	noteNotRun    = "not run, "   // and why
-	noteInterrupt = "Ctrl-C"      // its last command goes on until a reader ends it
-	notePrinted   = "printed by " // a command whose output the block is
-	noteChecked   = "checked by " // a command that takes the block on stdin and does not fail
+	noteNotRun    = "not run, "   // followed by the reason
+	noteInterrupt = "Ctrl-C"      // its last command runs until a reader interrupts it
+	notePrinted   = "printed by " // followed by the command whose output the block shows
+	noteChecked   = "checked by " // followed by a command that must accept the block on stdin
 	noteHelp      = "write one of these on the line above its fence:\n" +
 		"  <!-- example: printed by COMMAND -->  the block is what the command prints\n" +
 		"  <!-- example: checked by COMMAND -->  the command gets the block on stdin and must end with 0\n" +
@@ -31,7 +31,7 @@ const (
 
 func (b block) text() string { return strings.Join(b.lines, "\n") + "\n" }
 
-// does reports whether there is something to do with the block.
+// does reports whether the block can be tested.
 func (b block) does() error {
 	for _, prefix := range []string{noteNotRun, notePrinted, noteChecked} {
 		if rest, ok := strings.CutPrefix(b.note, prefix); ok && strings.TrimSpace(rest) != "" {
@@ -40,17 +40,17 @@ func (b block) does() error {
 	}
 	switch {
 	case b.note != "" && b.note != noteInterrupt:
-		return fmt.Errorf("nobody knows what the note %q means; %s", b.note, noteHelp)
+		return fmt.Errorf("unknown note %q; %s", b.note, noteHelp)
 	case b.language == "sh" || b.language == "console" || b.program():
 		return nil
 	case b.language == "json" && b.note == "":
 		return b.parses()
 	}
-	return fmt.Errorf("nobody runs or checks this block of %q: make it sh, console, js, python, go or json, or %s", b.language, noteHelp)
+	return fmt.Errorf("no test runs or checks this block of %q: make it sh, console, js, python, go or json, or %s", b.language, noteHelp)
 }
 
-// languages are those of programs: how a file is built and run, how a program begins,
-// and the line that prints with a comment on its output.
+// languages describes how to build and run programs of a language, how a program begins, and the
+// regular expression of a line that prints, with its output in a comment.
 var languages = map[string]struct {
 	build, run, suffix string
 	begins, prints     *regexp.Regexp
@@ -65,11 +65,11 @@ func (b block) program() bool {
 	return ok
 }
 
-// begins reports whether the block begins a program; one that does not goes on
-// with the program of the blocks before it.
+// begins reports whether the block begins a program; otherwise it continues the program of the
+// preceding blocks.
 func (b block) begins() bool { return languages[b.language].begins.MatchString(b.lines[0]) }
 
-// parses wants a JSON text, or one on each line.
+// parses checks that the text is JSON, or has JSON on each line.
 func (b block) parses() error {
 	if json.Valid([]byte(b.text())) {
 		return nil
@@ -129,8 +129,8 @@ type command struct {
 	output []string
 }
 
-// commandsOf takes a console apart: "$ " begins a command, which goes on until
-// the shell would not ask for more; the rest is output.
+// commandsOf parses a console block: "$ " begins a command, which continues while the shell would
+// ask for more input; the rest is output.
 func commandsOf(b block) ([]command, error) {
 	var commands []command
 	whole := true
@@ -149,7 +149,7 @@ func commandsOf(b block) ([]command, error) {
 			continue
 		}
 		text := commands[len(commands)-1].text
-		complaint, err := exec.Command("bash", "-n", "-c", text).CombinedOutput() // of a here-document without its end it only warns
+		complaint, err := exec.Command("bash", "-n", "-c", text).CombinedOutput() // bash only warns of a here-document without its end
 		whole = !strings.HasSuffix(text, `\`) && err == nil && len(complaint) == 0
 	}
 	if !whole {
@@ -158,7 +158,7 @@ func commandsOf(b block) ([]command, error) {
 	return commands, nil
 }
 
-// printed returns the output that the program's comments promise.
+// printed returns the output that the program's comments announce.
 func (b block) printed() []string {
 	var lines []string
 	for _, line := range b.lines {

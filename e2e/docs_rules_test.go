@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestDocumentBlocks holds what makes TestDocuments refuse a page: a block that
-// no test would run.
+// TestDocumentBlocks checks that TestDocuments rejects pages with blocks that no test would run.
 func TestDocumentBlocks(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, page, fault string }{
@@ -15,12 +14,12 @@ func TestDocumentBlocks(t *testing.T) {
 		{"JSON, whole", "```json\n{\"a\":\n1}\n```", ""},
 		{"JSON, by line", "```json\n{\"a\":1}\n{}\n```", ""},
 		{"no JSON", "```json\n{\"a\":1}\n{…}\n```", ":2: line 3 is no JSON"},
-		{"settings", "text\n\n```yaml\na: 1\n```", ":4: nobody runs or checks this block of \"yaml\""},
+		{"settings", "text\n\n```yaml\na: 1\n```", ":4: no test runs or checks this block of \"yaml\""},
 		{"settings that are checked", "<!-- example: checked by cat -->\n```yaml\na: 1\n```", ""},
-		{"no language", "```\na\n```", ":2: nobody runs or checks this block of \"\""},
+		{"no language", "```\na\n```", ":2: no test runs or checks this block of \"\""},
 		{"not run", "<!-- example: not run, it needs the moon -->\n```sh\nfly\n```", ""},
-		{"not run, for no reason", "<!-- example: not run,  -->\n```sh\nfly\n```", "nobody knows what the note"},
-		{"a note that is mistyped", "<!-- example: ctrl-c -->\n```sh\ntrue\n```", "nobody knows what the note"},
+		{"not run, for no reason", "<!-- example: not run,  -->\n```sh\nfly\n```", "unknown note"},
+		{"a note that is mistyped", "<!-- example: ctrl-c -->\n```sh\ntrue\n```", "unknown note"},
 		{"a note without a block", "<!-- example: Ctrl-C -->\n\n```sh\ntrue\n```", "is not on the line above a fence"},
 		{"an empty one", "```sh\n```", ":2: an empty block"},
 		{"one that does not end", "```sh\ntrue\n", "does not end"},
@@ -59,7 +58,7 @@ $ true`, "\n")})
 	}
 }
 
-// TestDocumentShapes holds what may be otherwise than on the page, and what not.
+// TestDocumentShapes checks which differences from a page are allowed.
 func TestDocumentShapes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

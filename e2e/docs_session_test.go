@@ -11,26 +11,26 @@ import (
 	"time"
 )
 
-// session is one page, followed from top to bottom.
+// session executes one page from top to bottom.
 type session struct {
 	page     string // docs/api.md
 	blocks   []block
 	here     *strings.Replacer // replaces the page's addresses with those of this test
 	shell    *shell
-	dir      string              // the shell's: "the folder of the repository"
-	programs map[string]*written // by language, the one that goes on
+	dir      string              // current folder of the shell; the page's "folder of the repository"
+	programs map[string]*written // current program, by language
 }
 
-// written is a program that the page's blocks make.
+// written is a program that the blocks of the page form.
 type written struct {
-	lines     []string // padded so that its line numbers are the page's
+	lines     []string // padded so that line numbers are those of the page
 	printed   []string
 	interrupt bool
 	line      int // of its first block
 }
 
-// follow runs every block of the page, in order. A program is run when its last
-// block is known: at the next one of its language that begins, or at the end.
+// follow executes the blocks of the page in order. It runs a program after its last block: when
+// the next program of the language begins, or at the end of the page.
 func (s *session) follow(t *testing.T) {
 	for _, b := range s.blocks {
 		if strings.HasPrefix(b.note, noteNotRun) {
@@ -47,7 +47,7 @@ func (s *session) follow(t *testing.T) {
 	}
 }
 
-// block runs one. When something is wrong the line says where.
+// block executes one block. Errors name its line.
 func (s *session) block(b block) (line int, err error) {
 	if text, ok := strings.CutPrefix(b.note, notePrinted); ok {
 		return b.line, s.command(command{text: text, output: b.lines}, true)
@@ -87,17 +87,17 @@ func (s *session) block(b block) (line int, err error) {
 	return b.line, nil
 }
 
-// command runs one to its end, and compares its output.
+// command runs one command to its end and compares its output.
 func (s *session) command(c command, mustSucceed bool) error {
 	code, answer, err := s.shell.run(s.here.Replace(c.text))
 	if err != nil {
-		return fmt.Errorf("%w; so far it says\n\t%s", err, strings.Join(answer.lines(), "\n\t"))
+		return fmt.Errorf("%w; output so far\n\t%s", err, strings.Join(answer.lines(), "\n\t"))
 	}
 	if mustSucceed && code != 0 {
-		return fmt.Errorf("ends with %d and says\n\t%s", code, strings.Join(answer.lines(), "\n\t"))
+		return fmt.Errorf("exit code %d, output\n\t%s", code, strings.Join(answer.lines(), "\n\t"))
 	}
 	compare := func() error { return differ(c.output, answer.lines(), s.shell.beside) }
-	if err = compare(); err != nil && s.shell.beside { // what runs beside takes its time
+	if err = compare(); err != nil && s.shell.beside { // background programs may print later
 		for began := time.Now(); err != nil && time.Since(began) < patience; err = compare() {
 			time.Sleep(20 * time.Millisecond)
 		}
@@ -105,15 +105,15 @@ func (s *session) command(c command, mustSucceed bool) error {
 	return err
 }
 
-// until runs one that does not end, until it has printed the page's output.
+// until runs a command that does not end until it has printed the page's output.
 func (s *session) until(c command) error {
 	if len(c.output) == 0 {
-		return fmt.Errorf("what goes on until Ctrl-C has to show what it prints before")
+		return fmt.Errorf("a command that runs until Ctrl-C must have output on the page")
 	}
 	return s.shell.runUntil(s.here.Replace(c.text), func(lines []string) error { return differ(c.output, lines, true) })
 }
 
-// goOn adds a block to the program of its language.
+// goOn appends a block to the current program of its language.
 func (s *session) goOn(b block) (line int, err error) {
 	if b.begins() {
 		if line, err := s.finish(b.language); err != nil {
@@ -134,7 +134,7 @@ func (s *session) goOn(b block) (line int, err error) {
 	return b.line, nil
 }
 
-// finish runs the program of a language that the page has given so far.
+// finish runs the current program of a language.
 func (s *session) finish(language string) (line int, err error) {
 	p := s.programs[language]
 	if p == nil {
@@ -154,6 +154,6 @@ func (s *session) finish(language string) (line int, err error) {
 	if p.interrupt {
 		return p.line, s.until(run)
 	}
-	run.output = append(run.output, elided) // not every line needs a comment on its output
+	run.output = append(run.output, elided) // lines without a comment may print too
 	return p.line, s.command(run, true)
 }

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// What may be otherwise at every run: times, addresses, positions, and words with a digit
-// (ids, keys, figures), but for whole numbers below 100,000, which are as the
-// page has them. A salt may happen to have no digit.
+// Parts that may differ at every run: times, addresses, positions, and words with a digit (ids,
+// keys, figures), except whole numbers below 100,000, which must be equal to the page's. A salt
+// may have no digit by chance.
 var varying = []struct {
 	pattern *regexp.Regexp
 	shape   string
@@ -22,7 +22,7 @@ var varying = []struct {
 
 var small = regexp.MustCompile(`^[\d]{1,5}$`)
 
-// shape is a line without what varies.
+// shape returns a line with placeholders for its variable parts.
 func shape(line string) string {
 	for _, v := range varying {
 		line = v.pattern.ReplaceAllStringFunc(line, func(found string) string {
@@ -35,8 +35,8 @@ func shape(line string) string {
 	return strings.Join(strings.Fields(line), "")
 }
 
-// statements are lines, with those that begin with a space or a bracket's end
-// joined to the one before: JSON may be broken where it pleases.
+// statements joins lines that begin with a space or a closing bracket to the preceding line,
+// because JSON may be broken anywhere.
 func statements(lines []string) []string {
 	var whole []string
 	for _, line := range lines {
@@ -51,9 +51,9 @@ func statements(lines []string) []string {
 
 const elided = "…"
 
-// differ returns the difference of the output from that on the page, in which "…"
-// stands for anything, and alone on a line for any lines. Lines may come in
-// another order, as those of two programs do.
+// differ returns the difference between the output and that of the page, in which "…" stands for
+// any text, and on a line of its own for any lines. The order of lines may differ, because two
+// programs may print at the same time.
 func differ(shown, came []string, moreIsFine bool) error {
 	left := statements(came)
 	for _, line := range statements(shown) {

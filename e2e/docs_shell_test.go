@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// shell is a reader's: one bash in which commands run one after another, and
-// what one of them sets the next ones have.
+// shell is one bash in which the commands of a page run one after another, so that variables and
+// the folder persist.
 type shell struct {
 	child   *child
 	typed   io.WriteCloser
 	printed output
 	steps   string // folder of the commands' files
 	count   int
-	beside  bool // something may be running in the background
+	beside  bool // background programs may be running
 }
 
 func newShell(t *testing.T, dir string, settings map[string]string) *shell {
@@ -38,18 +38,18 @@ func newShell(t *testing.T, dir string, settings map[string]string) *shell {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = syscall.Kill(-s.child.process.Pid, syscall.SIGKILL) // and what runs beside
+		_ = syscall.Kill(-s.child.process.Pid, syscall.SIGKILL) // including background programs
 		<-s.child.exited
 	})
 	return s
 }
 
-// mark is how the shell tells a number: a process id, or an exit code.
+// mark prefixes the numbers that the shell prints: process ids and exit codes.
 var mark = regexp.MustCompile(`\n\x1e(\d+)\n`)
 
 const tell = `printf '\n\036%d\n' `
 
-// printout is the output from some offset on.
+// printout returns the output from an offset on.
 type printout struct {
 	of   *output
 	from int
@@ -93,8 +93,7 @@ func (s *shell) run(text string) (code int, a printout, err error) {
 	return code, a, nil
 }
 
-// runUntil runs a command until enough accepts what it has
-// printed, and then ends it as Ctrl-C does.
+// runUntil runs a command until enough accepts its output, and then interrupts it as Ctrl-C does.
 func (s *shell) runUntil(text string, enough func([]string) error) error {
 	a, err := s.typeIn(text, `set -m; . STEP </dev/null & set +m; `+tell+`$!; wait $!; code=$?; `+tell+`$code`)
 	if err != nil {
@@ -122,8 +121,8 @@ func (s *shell) runUntil(text string, enough func([]string) error) error {
 
 func (s *shell) running(group int) bool { return syscall.Kill(-group, 0) == nil }
 
-// typeIn has the shell run the line, where STEP is a file with the command. To
-// the command, $? is the code of the one before.
+// typeIn makes the shell execute the line, in which STEP is a file with the command. In the
+// command, $? is the exit code of the previous one.
 func (s *shell) typeIn(text, line string) (printout, error) {
 	s.count++
 	step := filepath.Join(s.steps, strconv.Itoa(s.count))

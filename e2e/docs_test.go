@@ -11,9 +11,9 @@ import (
 	"trunkline/internal/testservice"
 )
 
-// TestDocuments runs the examples of the README and of every page of docs, each page in a
-// folder that looks like the repository's, against a server of its own with
-// demonstration traffic, as `make run` has it. The output shown on a page must appear.
+// TestDocuments executes the examples of the README and of every page of docs, each page in a
+// folder with the files of the repository, against its own server with demonstration traffic, as
+// started by `make run`. The output shown on a page must appear.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../docs/*.md")
@@ -43,21 +43,21 @@ func TestDocuments(t *testing.T) {
 // testDatabase is the variable with the URL of an empty database.
 const testDatabase = "TEST_DATABASE"
 
-// settingsOf has the settings of a page's server in addition to the embedded default.
+// settingsOf returns the settings of a page's server in addition to the embedded default.
 func settingsOf(t *testing.T, page string) map[string]string {
 	switch page {
 	case "docs/topics.md":
 		settings, _ := realSettings(t)
 		delete(settings, "TRUNKLINE_DIRECTORY_FILE")
-		delete(settings, "TRUNKLINE_MASTER_KEY")                // the pages rotate the file's
-		delete(settings, "TRUNKLINE_DATABASE_URL")              // SQLite makes the demo account
-		settings["TRUNKLINE_KAFKA_PARTITIONS"] = manyPartitions // the page lists them
+		delete(settings, "TRUNKLINE_MASTER_KEY")                // the pages rotate the key in the file
+		delete(settings, "TRUNKLINE_DATABASE_URL")              // the server creates the demo account in SQLite
+		settings["TRUNKLINE_KAFKA_PARTITIONS"] = manyPartitions // shown on the page
 		return settings
-	case "docs/calls.md": // has phones
+	case "docs/calls.md": // uses phones
 		for _, name := range []string{"baresip", "unshare", "ip"} {
 			tool(t, name)
 		}
-	case "docs/capacity.md": // says so
+	case "docs/capacity.md": // sets it
 		return map[string]string{"TRUNKLINE_FANOUT_MAX_CONNECTIONS_PER_USER": "0", "TRUNKLINE_FANOUT_MAX_CONNECTIONS_PER_ADDRESS": "0", "TRUNKLINE_DEBUG_PPROF": "true"}
 	case "docs/backup.md": // starts and stops servers itself
 		return map[string]string{testDatabase: testservice.Postgres(t)}
@@ -76,7 +76,7 @@ func newSession(t *testing.T, page string, blocks []block) *session {
 		"TRUNKLINE_DATA_DIR", filepath.Join(dir, "data"), "TRUNKLINE_DEMO_PASSWORD", password,
 		"TRUNKLINE_SIP_LISTEN", phones, "TRUNKLINE_AI_PROVIDER_ALLOW_NETWORKS", "127.0.0.0/8",
 		"TRUNKLINE_ORIGINATION_DRIVER", "auto", "TRUNKLINE_ORIGINATION_INTERNATIONAL", "allow",
-		"TRUNKLINE_AUTH_SIP_PORTAL_PASSWORD", "allow", // as deploy/run.sh has it
+		"TRUNKLINE_AUTH_SIP_PORTAL_PASSWORD", "allow", // as deploy/run.sh does
 	)
 	if brokers := settings["TRUNKLINE_KAFKA_BROKERS"]; brokers != "" {
 		broker, _, _ = strings.Cut(brokers, ",")
@@ -112,9 +112,8 @@ func newSession(t *testing.T, page string, blocks []block) *session {
 	}
 }
 
-// repository is a folder as a reader has it after `make run`: the
-// repository's files, the program, the demo's password, and what the clients
-// install.
+// repository creates a reader's folder after `make run`: the files of the repository, the
+// program, the demo password, and the packages that the clients install.
 func repository(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

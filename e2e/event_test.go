@@ -23,8 +23,7 @@ func (c *cluster) awaitKey(t testing.TB, key string) {
 	})
 }
 
-// account makes an account below demo, with a user agent, and waits until all
-// nodes know both.
+// account creates an account below demo, with a user agent, and waits until all nodes have both.
 func (c *cluster) account(t testing.TB, id, parent string) who {
 	t.Helper()
 	domain := id + ".test"
@@ -44,12 +43,12 @@ func (c *cluster) account(t testing.TB, id, parent string) who {
 	return w
 }
 
-// record is a numbered record in the specification's own shape.
+// record returns a numbered record in the format of the specification.
 func record(account string, n int) string {
 	return fmt.Sprintf(`{"Account-ID":%q,"Type":"svc_cc_queue_on_call_event","Queue-ID":"support","n":%d}`, account, n)
 }
 
-// number is the n of a record's event.
+// number returns the n of a record's event.
 func number(t testing.TB, e event) int {
 	t.Helper()
 	var data struct {
@@ -125,8 +124,8 @@ func (c *cluster) testEventArrives(t *testing.T) {
 	for i, s := range all[1:] {
 		s.awaitCount(t, len(records))
 		for j, text := range s.texts() {
-			// An event stream has lines: a carriage return in a message becomes
-			// a line feed there, which in JSON is the same white space.
+			// An event stream consists of lines, so a carriage return in a message becomes a line
+			// feed, which is equivalent white space in JSON.
 			same := want[j]
 			if s.ask.sse {
 				same = bytes.ReplaceAll(same, []byte("\r\n"), []byte("\n"))

@@ -21,13 +21,13 @@ import (
 
 const day = 24 * time.Hour
 
-// certificate is one for 127.0.0.1, in files, that vouches for itself.
+// certificate is a self-signed certificate for 127.0.0.1, in files.
 type certificate struct {
 	certFile, keyFile string
 	expires           time.Time
 }
 
-// newCertificate makes one that is good for so long from now; negative: it was.
+// newCertificate creates one with the given validity from now; negative: expired.
 func newCertificate(t *testing.T, life time.Duration) certificate {
 	t.Helper()
 	dir := t.TempDir()
@@ -64,10 +64,10 @@ func (c certificate) write(t *testing.T) {
 	}
 }
 
-// shown is when the certificate that a node shows expires.
+// shown returns the expiry time of the certificate that a node presents.
 func (n *node) shown(t *testing.T) time.Time {
 	t.Helper()
-	conn, err := tls.Dial("tcp", n.address, &tls.Config{InsecureSkipVerify: true}) // to look at it
+	conn, err := tls.Dial("tcp", n.address, &tls.Config{InsecureSkipVerify: true}) // only to read the certificate
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,9 +75,8 @@ func (n *node) shown(t *testing.T) time.Time {
 	return conn.ConnectionState().PeerCertificates[0].NotAfter
 }
 
-// testCertificates: the public one has expired at start, is replaced while the
-// server runs, by one that is good, by one that is not, and by one that is soon
-// over.
+// testCertificates starts with an expired public certificate and replaces it while the server
+// runs: by a valid one, by an invalid one, and by one that expires soon.
 func testCertificates(t *testing.T, p *sayings) {
 	c := newCertificate(t, -time.Hour)
 	n := newNode(t, "expired", map[string]string{
@@ -112,13 +111,12 @@ func testCertificates(t *testing.T, p *sayings) {
 	awaitShown(c)
 	for _, part := range []string{"the certificate has expired", "the changed certificate", "the certificate expires soon"} {
 		if said := n.says(t, p.row(t, part)); said != 1 {
-			t.Errorf("%q is said %d times", part, said)
+			t.Errorf("%q is logged %d times", part, said)
 		}
 	}
 }
 
-// expiredServer is a server whose certificate is over; hello is what comes
-// before TLS.
+// expiredServer is a server with an expired certificate; hello is the exchange before TLS.
 func expiredServer(t *testing.T, hello func(net.Conn) error) (address string) {
 	t.Helper()
 	c := newCertificate(t, -time.Hour)
@@ -148,7 +146,7 @@ func expiredServer(t *testing.T, hello func(net.Conn) error) (address string) {
 	return listener.Addr().String()
 }
 
-// testOthersCertificates: those of Kafka, Redis, PostgreSQL and an AI provider.
+// testOthersCertificates checks the certificates of Kafka, Redis, PostgreSQL and an AI provider.
 func testOthersCertificates(t *testing.T, p *sayings) {
 	plain := func(net.Conn) error { return nil }
 	n := newNode(t, "kafka's expired", map[string]string{
@@ -159,7 +157,7 @@ func testOthersCertificates(t *testing.T, p *sayings) {
 	n.awaitSays(t, expired)
 	n.endsWhileItWaits(t)
 
-	of := func(part string) *row { // the row says that it is so for the others
+	of := func(part string) *row { // the row covers the other services in its text
 		return &row{line: part, pattern: regexpOf(part + ": its certificate has expired or is not valid yet")}
 	}
 	n = newNode(t, "postgresql's expired", map[string]string{

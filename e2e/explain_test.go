@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// explanation is the part of an explanation that tests read.
+// explanation holds the members of an explanation that tests use.
 type explanation struct {
 	Connections []struct {
 		Node, Username, Outcome string
@@ -19,7 +19,7 @@ type explanation struct {
 	Complete bool
 }
 
-// awaitExplanation has a node explain an event until enough accepts the answer.
+// awaitExplanation requests an explanation from a node until enough accepts it.
 func (n *node) awaitExplanation(t *testing.T, token, id string, enough func(explanation) bool) (e explanation) {
 	t.Helper()
 	eventually(t, n.name+" to explain "+id, func() error {
@@ -33,7 +33,7 @@ func (n *node) awaitExplanation(t *testing.T, token, id string, enough func(expl
 	return e
 }
 
-// outcomes are those of the connections, by user and node.
+// outcomes returns the outcomes at the connections, by user and node.
 func (e explanation) outcomes() (all map[string]int) {
 	all = map[string]int{}
 	for _, c := range e.Connections {
@@ -42,8 +42,8 @@ func (e explanation) outcomes() (all map[string]int) {
 	return all
 }
 
-// Every node, also one without connections, explains what became of an event at the
-// connections of the others. What a killed node knew is missing, and said to be.
+// Every node, also one without connections, explains the outcome of an event at the connections
+// of all nodes. The explanation lists a killed node as missing.
 func TestExplainOverSeveralNodes(t *testing.T) {
 	t.Parallel()
 	c := apartCluster(t)

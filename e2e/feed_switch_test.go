@@ -15,8 +15,8 @@ import (
 
 const switchPassword = "ClueCon of the tests"
 
-// scriptedSwitch is an event socket server. It sends the events that a test gives it,
-// answers API commands about one agent, and keeps its address through restarts.
+// scriptedSwitch is an event socket server. It sends the events of a test, answers API commands
+// about one agent, and keeps its address across restarts.
 type scriptedSwitch struct {
 	address string
 
@@ -25,9 +25,9 @@ type scriptedSwitch struct {
 	round    int    // of replay
 	agent    string // the agent's status; "": it has no agents
 	listener net.Listener
-	peers    map[net.Conn]bool // those that have subscribed
+	peers    map[net.Conn]bool // subscribed clients
 	all      map[net.Conn]bool
-	said     []string // every event, as it was sent
+	said     []string // sent events
 }
 
 func newSwitch(t testing.TB) *scriptedSwitch {
@@ -63,7 +63,7 @@ func (s *scriptedSwitch) start(t testing.TB) {
 	}()
 }
 
-// stop ends the switch and its connections.
+// stop closes the listener and all connections.
 func (s *scriptedSwitch) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,7 @@ func (s *scriptedSwitch) setAgent(status string) {
 	s.agent = status
 }
 
-// talk logs a client in and answers it until it has gone.
+// talk logs a client in and answers its commands until it disconnects.
 func (s *scriptedSwitch) talk(nc net.Conn) {
 	defer func() {
 		s.mu.Lock()
@@ -122,7 +122,7 @@ func (s *scriptedSwitch) talk(nc net.Conn) {
 	}
 }
 
-// answer returns the answer to an api command.
+// answer returns the response to an api command.
 func (s *scriptedSwitch) answer(command string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -142,8 +142,7 @@ func (s *scriptedSwitch) answer(command string) string {
 	return `{"row_count":0}` + "\n"
 }
 
-// subscribedTo are the beginnings of the captured events that the default subscription
-// has.
+// subscribedTo holds the prefixes of the captured events of the default subscription.
 var subscribedTo = regexp.MustCompile(`"Event-Name":"(CHANNEL_(CREATE|PROGRESS|ANSWER|BRIDGE|UNBRIDGE|HANGUP_COMPLETE|DESTROY)|CUSTOM)"`)
 
 var (
@@ -152,8 +151,7 @@ var (
 	sequences = regexp.MustCompile(`"Event-Sequence":"([0-9]+)"`)
 )
 
-// session returns the events of the captured call center session, each time as those
-// of new calls.
+// session returns the events of the captured call center session, with new call ids each time.
 func (s *scriptedSwitch) session(t testing.TB) (events []string) {
 	t.Helper()
 	s.mu.Lock()
@@ -173,7 +171,7 @@ func (s *scriptedSwitch) session(t testing.TB) (events []string) {
 	return events
 }
 
-// say sends events to all that have subscribed.
+// say sends events to all subscribed clients.
 func (s *scriptedSwitch) say(events ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +183,7 @@ func (s *scriptedSwitch) say(events ...string) {
 	}
 }
 
-// history returns every event that was said.
+// history returns all sent events.
 func (s *scriptedSwitch) history() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

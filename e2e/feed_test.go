@@ -36,7 +36,7 @@ type feedStatus struct {
 	Events                         int
 }
 
-// awaitFeeds waits until so many nodes are connected to their platform.
+// awaitFeeds waits until a number of nodes are connected to their platform.
 func (n *node) awaitFeeds(t testing.TB, connected int) []feedStatus {
 	t.Helper()
 	var all []feedStatus
@@ -52,7 +52,7 @@ func (n *node) awaitFeeds(t testing.TB, connected int) []feedStatus {
 				count++
 			}
 		}
-		// A killed node's row stays for seconds.
+		// The row of a killed node remains for some seconds.
 		if count < connected || n.metric(`trunkline_feed_connected{feed="pbx",kind="freeswitch"}`, "1") != nil {
 			return fmt.Errorf("%s", text)
 		}
@@ -61,7 +61,7 @@ func (n *node) awaitFeeds(t testing.TB, connected int) []feedStatus {
 	return all
 }
 
-// fromPlatform returns the data of the events that are no corrections of a resync.
+// fromPlatform returns the data of the events, without corrections from a resync.
 func fromPlatform(s *subscriber) (data []string) {
 	for _, e := range s.events() {
 		if !bytes.HasPrefix(e.Data, []byte(`{"resync":`)) {
@@ -71,12 +71,12 @@ func fromPlatform(s *subscriber) (data []string) {
 	return data
 }
 
-// awaitSaid waits until the subscriber has everything that the switch said, and checks
-// that it has it once and in order.
+// awaitSaid waits until the subscriber has received every event that the switch sent, and checks
+// that each came once and in order.
 func (s *scriptedSwitch) awaitSaid(t testing.TB, sub *subscriber) {
 	t.Helper()
 	want := s.history()
-	sub.await(t, "what the switch said", func([]event) bool { return len(fromPlatform(sub)) >= len(want) })
+	sub.await(t, "the events of the switch", func([]event) bool { return len(fromPlatform(sub)) >= len(want) })
 	s.check(t, sub)
 }
 
@@ -97,8 +97,8 @@ func (s *scriptedSwitch) check(t testing.TB, sub *subscriber) {
 	}
 }
 
-// awaitAgent waits until the snapshot has the agent in a state, "" for not at all, and
-// no call.
+// awaitAgent waits until the snapshot has the agent in a state, or not at all for "", and no
+// call.
 func (n *node) awaitAgent(t testing.TB, token, state string) {
 	t.Helper()
 	eventually(t, "the snapshot to have the agent "+state, func() error {
@@ -124,8 +124,8 @@ func (n *node) awaitAgent(t testing.TB, token, state string) {
 	})
 }
 
-// A feed's events arrive once and in order, with facts, though the program and the
-// switch are killed; what changed meanwhile is in the snapshot.
+// A feed's events arrive once and in order, with facts, although the program and the switch are
+// killed; the snapshot has the changes of the meantime.
 func TestAFreeSWITCHFeed(t *testing.T) {
 	t.Parallel()
 	pbx := newSwitch(t)
@@ -137,7 +137,7 @@ func TestAFreeSWITCHFeed(t *testing.T) {
 
 	pbx.say(pbx.session(t)...)
 	pbx.awaitSaid(t, sub)
-	n.awaitAgent(t, token, "") // it has logged out
+	n.awaitAgent(t, token, "") // the agent has logged out
 	var names []string
 	for _, text := range sub.texts() {
 		var m struct {
@@ -154,7 +154,7 @@ func TestAFreeSWITCHFeed(t *testing.T) {
 		}
 	}
 
-	// The table and its fields.
+	// The table and its columns.
 	if s := first[0]; s.Name != "pbx" || s.Kind != "freeswitch" || s.Node == "" || s.ConnectedAt == 0 {
 		t.Errorf("feed list --json has %+v", s)
 	}
@@ -185,7 +185,7 @@ func TestAFreeSWITCHFeed(t *testing.T) {
 		t.Errorf("feed check with a wrong password ends with %d: %s", wrong.code, wrong.err)
 	}
 
-	// kill -9 in the middle of a call, which ends while nobody reads.
+	// kill -9 during a call, which ends before the feed reads again.
 	session := pbx.session(t)
 	half := len(session) / 2
 	pbx.say(session[:half]...)
@@ -201,7 +201,7 @@ func TestAFreeSWITCHFeed(t *testing.T) {
 	pbx.say(pbx.session(t)...)
 	pbx.awaitSaid(t, sub)
 
-	// The switch is restarted in the middle of a call.
+	// The switch is restarted during a call.
 	session = pbx.session(t)
 	pbx.say(session[:half]...)
 	pbx.awaitSaid(t, sub)
@@ -214,7 +214,7 @@ func TestAFreeSWITCHFeed(t *testing.T) {
 	pbx.awaitSaid(t, sub)
 }
 
-// Two nodes read one switch: each event is there once, whichever is killed.
+// Two nodes read one switch: each event arrives once, whichever node is killed.
 func TestTwoNodesReadOneSwitch(t *testing.T) {
 	t.Parallel()
 	pbx := newSwitch(t)
@@ -243,7 +243,7 @@ func TestTwoNodesReadOneSwitch(t *testing.T) {
 	pbx.awaitSaid(t, sub)
 }
 
-// What Kazoo publishes arrives.
+// Events published by Kazoo arrive.
 func TestAKazooFeed(t *testing.T) {
 	t.Parallel()
 	address := testservice.RabbitMQ(t)
@@ -282,7 +282,7 @@ func TestAKazooFeed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	own := func() (got []string) { // others use the same RabbitMQ
+	own := func() (got []string) { // the RabbitMQ is shared
 		for _, text := range sub.texts() {
 			if bytes.Contains(text, []byte(`"call_id":"`+name)) && bytes.Contains(text, []byte(`"name":"queue.call_answered"`)) {
 				var e event

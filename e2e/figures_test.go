@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestFiguresOfASnapshot posts calls of a queue to a server: the snapshot of the events
-// channel and the report of queues have today's service level of them.
+// TestFiguresOfASnapshot posts calls of a queue to a server: the snapshot of the events channel
+// and the report of queues must have today's service level.
 func TestFiguresOfASnapshot(t *testing.T) {
 	t.Parallel()
 	c := embeddedCluster(t)

@@ -11,8 +11,8 @@ import (
 	"trunkline/internal/testservice"
 )
 
-// TestFleetIsMeasured runs trunkline-bench fleet with little load: each process of
-// both sides has its figures, every event arrives once, and no process is left.
+// TestFleetIsMeasured runs trunkline-bench fleet with little load: the report has figures for
+// each process of both sides, every event arrives once, and no process remains.
 func TestFleetIsMeasured(t *testing.T) {
 	for _, name := range []string{"haproxy", "redis-server"} {
 		if _, err := exec.LookPath(name); err != nil {
@@ -22,7 +22,7 @@ func TestFleetIsMeasured(t *testing.T) {
 			t.Skipf("NOT TESTED: %s is not installed", name)
 		}
 	}
-	program(t) // beside which the tool looks for it
+	program(t) // the tool looks for it in its own folder
 	cmd := exec.Command(programNamed(t, "trunkline-bench"), "fleet", "--json", "--nodes", "2", "--accounts", "4",
 		"--sockets", "2", "--partitions", "4", "--rate", "50", "--warmup", "0s", "--duration", "2s")
 	cmd.Env = environment(map[string]string{"TRUNKLINE_DATABASE_URL": testservice.Postgres(t)})

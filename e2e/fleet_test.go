@@ -19,9 +19,8 @@ import (
 	"trunkline/internal/freeport"
 )
 
-// balance starts HAProxy with compose's configuration in front of the nodes, of
-// which the first serves everything but the channel. change may adapt the
-// configuration; nil: as it is.
+// balance starts HAProxy with compose's configuration in front of the nodes, of which the first
+// serves everything except the channel. change may modify the configuration; nil: unchanged.
 func balance(t testing.TB, change func(config string) string, nodes ...*node) *node {
 	t.Helper()
 	haproxy, err := exec.LookPath("haproxy")
@@ -67,7 +66,7 @@ func balance(t testing.TB, change func(config string) string, nodes ...*node) *n
 		}
 	})
 	b := &node{name: "balancer", url: "http://" + fleet.Listen, address: fleet.Listen, child: child,
-		web: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}} // so that it chooses for each request
+		web: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}} // so that it chooses a node for each request
 	eventually(t, "the balancer", func() error {
 		a, err := b.call(t.Context(), http.MethodGet, apiPaths.health, nil, "")
 		if err == nil && a.status != http.StatusOK {
@@ -95,7 +94,7 @@ func (n *node) value(metric string) (sum float64, err error) {
 	return sum, err
 }
 
-// admitting returns the node of those that run that admits a subscriber.
+// admitting returns the running node that admits a subscriber.
 func admitting(t testing.TB, through *node, ask subscription, nodes ...*node) (*node, error) {
 	t.Helper()
 	const opened = "trunkline_fanout_opened_total"
@@ -123,10 +122,9 @@ func admitting(t testing.TB, through *node, ask subscription, nodes ...*node) (*
 	return nil, errors.New("no node has admitted the subscriber")
 }
 
-// TestAccountsMeetBehindTheBalancer: the subscribers of an account reach one node,
-// whoever logged in and wherever the token is; a node that is added takes accounts
-// from the others and moves none between them; those of a killed node go where they
-// were before.
+// TestAccountsMeetBehindTheBalancer checks that all subscribers of an account reach the same
+// node, whichever user logs in and wherever the token is; that an added node takes accounts from
+// the others and moves none between them; and that the accounts of a killed node return to it.
 func TestAccountsMeetBehindTheBalancer(t *testing.T) {
 	t.Parallel()
 	settings, prefix := realSettings(t)
@@ -135,7 +133,7 @@ func TestAccountsMeetBehindTheBalancer(t *testing.T) {
 	added := newNode(t, "added", with(settings, "TRUNKLINE_ROLES", "fanout"))
 	c := newCluster(t, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix, first, second)
 	nodes := []*node{first, second, added}
-	// The bound on a node's share would let the third of three subscribers go elsewhere.
+	// The limit of a node's share could move the third of three subscribers to another node.
 	b := balance(t, func(config string) string {
 		const bound = "hash-balance-factor 150\n"
 		if !strings.Contains(config, bound) {
@@ -166,7 +164,8 @@ func TestAccountsMeetBehindTheBalancer(t *testing.T) {
 			asks[id] = append(asks[id], subscription{paths: apiPaths, token: granted.Token, query: j == 0, sse: j == 1})
 		}
 	}
-	// homes returns the node of each account, once all of its subscribers meet.
+	// homes returns the node of each account, once all its subscribers are connected to the same
+	// one.
 	homes := func() (map[string]*node, error) {
 		at := map[string]*node{}
 		for id, subscriptions := range asks {
@@ -228,9 +227,9 @@ func sizesOf(homes map[string]*node) map[string]int {
 	return sizes
 }
 
-// TestAnAddedNodeGetsConnections: behind the balancer a second node is added to one
-// that has all subscribers. Accounts move to it at once with a reason, and nobody
-// misses an event.
+// TestAnAddedNodeGetsConnections adds a second node behind the balancer to one that has all
+// subscribers. Accounts move to it at once with a close reason, and no subscriber misses an
+// event.
 func TestAnAddedNodeGetsConnections(t *testing.T) {
 	t.Parallel()
 	settings, prefix := realSettings(t)

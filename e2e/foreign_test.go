@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// TestForeignClients has clients in other languages follow a server that is
-// restarted under them.
+// TestForeignClients runs clients in other languages against a server that is restarted
+// meanwhile.
 func TestForeignClients(t *testing.T) {
 	t.Parallel()
 	c := embeddedCluster(t)
@@ -46,12 +46,12 @@ func TestForeignClients(t *testing.T) {
 					t.Fatalf("exit %d, %v", code, ok)
 				}
 				n.start(t)
-				// It may not be back yet: resuming brings it all the same.
+				// The client may still be disconnected: it receives the event after resuming.
 				c.ingest.send(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", 20, 40), 20)
 				f.awaitNumbers(t, sequence(0, 40))
 				_, said := f.lines()
 				if !strings.Contains(strings.Join(said, "\n"), "1012") {
-					t.Errorf("it was not told to come back:\n%s", strings.Join(said, "\n"))
+					t.Errorf("it was not asked to reconnect:\n%s", strings.Join(said, "\n"))
 				}
 			})
 		}
@@ -59,7 +59,7 @@ func TestForeignClients(t *testing.T) {
 	t.Run("curl", func(t *testing.T) { c.testCurl(t, cert) })
 }
 
-// testCurl follows server-sent events as the README has it, over HTTP/2 and 1.1.
+// testCurl follows server-sent events with the README's command, over HTTP/2 and 1.1.
 func (c *cluster) testCurl(t *testing.T, cert string) {
 	path, err := exec.LookPath("curl")
 	if err != nil {
@@ -76,7 +76,7 @@ func (c *cluster) testCurl(t *testing.T, cert string) {
 	}
 }
 
-// nodeClient puts the client where Node finds its packages.
+// nodeClient copies the client to where Node finds its packages.
 func nodeClient(t *testing.T) []string {
 	dir := t.TempDir()
 	client := filepath.Join(dir, "client.mjs")
@@ -95,7 +95,7 @@ func pythonClient(t *testing.T) []string {
 	return []string{filepath.Join(pythonFolder(t), "bin", "python"), "testdata/client.py"}
 }
 
-// foreign is a running program that is not ours.
+// foreign is a running external program.
 type foreign struct {
 	child     *child
 	out, errs output
@@ -113,7 +113,7 @@ func (o *output) Write(p []byte) (int, error) {
 	return o.text.Write(p)
 }
 
-// whole are the lines that have ended.
+// whole returns the complete lines.
 func (o *output) whole() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -132,11 +132,11 @@ func startForeign(t *testing.T, settings map[string]string, args ...string) *for
 	}
 	t.Cleanup(func() {
 		if f.child.running() {
-			_ = syscall.Kill(-f.child.process.Pid, syscall.SIGKILL) // and its children
+			_ = syscall.Kill(-f.child.process.Pid, syscall.SIGKILL) // including its children
 			<-f.child.exited
 		}
 		if t.Failed() {
-			t.Logf("%s says\n%s", args[0], strings.Join(f.errs.whole(), "\n"))
+			t.Logf("stderr of %s:\n%s", args[0], strings.Join(f.errs.whole(), "\n"))
 		}
 	})
 	return f
@@ -154,11 +154,11 @@ func (f *foreign) await(t *testing.T, what string, enough func(out, said []strin
 		if !f.child.running() {
 			t.Fatalf("it ended with %d: %s", f.child.code, strings.Join(said, "\n"))
 		}
-		return fmt.Errorf("%d lines, and it says %q", len(out), said)
+		return fmt.Errorf("%d lines, output %q", len(out), said)
 	})
 }
 
-// awaitNumbers wants the events of these records, each once, and nothing else.
+// awaitNumbers waits for the events of these records, each once and no others.
 func (f *foreign) awaitNumbers(t *testing.T, want []int) {
 	t.Helper()
 	f.await(t, "all events", func(out, _ []string) bool { return len(out) >= len(want) })

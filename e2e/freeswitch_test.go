@@ -15,7 +15,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// The captured sessions, some of which belong to other packages.
+// The captured sessions, some of them from other packages.
 var captured = map[string]string{
 	"simple":       "../format/freeswitch/testdata/simple.jsonl",
 	"callcenter":   "testdata/freeswitch/callcenter.jsonl",
@@ -34,8 +34,8 @@ func readFile(t testing.TB, path string) string {
 
 func lines(text string) []string { return strings.Split(strings.TrimSpace(text), "\n") }
 
-// The call center session tells these, in this order; all its other records are
-// the switch's own, for which there is the custom type.
+// The expected types of the call center session, in this order; its other records are the
+// switch's own and get the custom type.
 var toldByCallcenter = []string{
 	"svc_cc_queue_on_agent_state_event", // agent-status-change Available
 	"svc_cc_queue_on_call_event",        // member-queue-start
@@ -105,8 +105,8 @@ func (c *cluster) testFreeSWITCH(t *testing.T) {
 	}
 }
 
-// compareFields holds an event that came as text to the same event as the
-// switch's own JSON. The JSON has sequence numbers of its own socket.
+// compareFields compares an event received as text with the switch's own JSON of the same event.
+// The JSON has the sequence numbers of its own socket.
 func compareFields(t *testing.T, want, got string) {
 	t.Helper()
 	var a, b map[string]any
@@ -119,8 +119,8 @@ func compareFields(t *testing.T, want, got string) {
 	}
 }
 
-// testCallRecords posts mod_json_cdr's bodies as the module does, and reads the
-// rows from the topic.
+// testCallRecords posts the bodies of mod_json_cdr as the module does and reads the rows from the
+// topic.
 func (c *cluster) testCallRecords(t *testing.T) {
 	files, err := filepath.Glob("../format/freeswitch/testdata/freeswitch.json_cdr/*.in.jsonl")
 	if err != nil {
@@ -130,7 +130,7 @@ func (c *cluster) testCallRecords(t *testing.T) {
 	for _, file := range files {
 		name := strings.TrimSuffix(filepath.Base(file), ".in.jsonl")
 		if name != "simple" && name != "callcenter" && name != "c2c-nobowout" {
-			continue // made for what can go wrong
+			continue // records made to test errors
 		}
 		for i, text := range lines(readFile(t, file)) {
 			var document struct {
@@ -179,7 +179,7 @@ func (c *cluster) testCallRecords(t *testing.T) {
 	t.Logf("%d call records, rows of %d", len(want), len(slices.Collect(maps.Keys(rows))))
 }
 
-// readTopic reads all that a topic holds now.
+// readTopic reads all current records of a topic.
 func readTopic(t testing.TB, opened *kafka.Cluster, topic string) []kafka.Record {
 	t.Helper()
 	partitions, err := opened.Partitions(t.Context(), topic)

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// onItsOwnMounts runs the calling test again in a mount namespace of its own
-// and reports whether this is that run: its mounts end with it.
+// onItsOwnMounts runs the calling test again in a new mount namespace and reports whether this is
+// that run: its mounts end with it.
 func onItsOwnMounts(t *testing.T) bool {
 	t.Helper()
 	const mark = "TEST_MOUNTS"
@@ -42,7 +42,7 @@ func onItsOwnMounts(t *testing.T) bool {
 	return false
 }
 
-// smallDisk is a file system of so many MiB.
+// smallDisk mounts a file system of the given size in MiB.
 func smallDisk(t *testing.T, mebibytes int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -57,8 +57,8 @@ func smallDisk(t *testing.T, mebibytes int) (dir string) {
 	return dir
 }
 
-// fill writes until the disk is full; left is how many bytes of it are freed
-// again, so that some writes succeed and some are cut short.
+// fill writes until the disk is full and then frees left bytes, so that some writes succeed and
+// others are cut short.
 func fill(t *testing.T, dir string, left int64) (empty func()) {
 	t.Helper()
 	name := filepath.Join(dir, "fill")
@@ -89,9 +89,9 @@ func fill(t *testing.T, dir string, left int64) (empty func()) {
 	}
 }
 
-// TestFullDisk has a server whose whole data directory is on a disk that is
-// filled under load, and emptied, twice. What was acknowledged is there
-// afterwards, also for a server that is killed and started.
+// TestFullDisk runs a server whose data directory is on a disk that is filled under load and
+// emptied, twice. All acknowledged records must be there afterwards, also after a kill and a
+// restart.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	if !onItsOwnMounts(t) {
@@ -126,7 +126,7 @@ func TestFullDisk(t *testing.T) {
 			"a recording": func() answer { return record(fmt.Sprintf("refused-%d", round), sound) },
 		} {
 			if left > 0 && what == "a login" {
-				continue // a small write may still fit
+				continue // a small write may still succeed
 			}
 			eventually(t, what+" to be refused", func() error {
 				if a := try(); a.status != http.StatusServiceUnavailable || a.header.Get("Retry-After") == "" {
@@ -140,7 +140,7 @@ func TestFullDisk(t *testing.T) {
 			eventually(t, "what the database lacks", func() error {
 				n.portalTry(t)
 				if p.row(t, "database or disk is full").count(readFile(t, n.log)) == 0 {
-					return errors.New("no line says it")
+					return errors.New("not logged")
 				}
 				return nil
 			})
@@ -173,11 +173,11 @@ func TestFullDisk(t *testing.T) {
 	l.stop()
 	live, again := distinct(l.awaitAll(t, stays, ""))
 	if again != 0 || stays.over() != nil {
-		t.Errorf("%d events came again; the socket ended with %v", again, stays.over())
+		t.Errorf("%d events repeated; the socket ended with %v", again, stays.over())
 	}
 	text := readFile(t, n.log)
 	if n := said.count(text); n > 6 {
-		t.Errorf("the full disk is told %d times", n)
+		t.Errorf("the full disk is logged %d times", n)
 	}
 	if warnings := strings.Count(text, "level=WARN"); warnings > 100 {
 		t.Errorf("%d warnings", warnings)
@@ -196,7 +196,7 @@ func TestFullDisk(t *testing.T) {
 		}
 	}
 
-	// It does not start on a full disk, and starts when there is space.
+	// The server does not start on a full disk, and starts once there is space.
 	n.stop(t)
 	empty := fill(t, disk, 0)
 	p.ends(t, "data_dir: the disk of", n.settings)

@@ -35,7 +35,8 @@ func (c *cluster) testHealthAndStats(t *testing.T) {
 			})
 		}
 	}
-	// A portal token sees them too, and an ancestor's all of them.
+	// A portal token returns the same statistics; an ancestor's administrator gets those of all
+	// its accounts.
 	if s := second.stats(t, apiPaths, c.portalLogin(t, user("admin")).AccessToken); s.Total != len(open) {
 		t.Errorf("an ancestor's administrator sees %+v", s)
 	}

@@ -32,7 +32,7 @@ func (c *cluster) testLogins(t *testing.T) {
 	if a := n.tryLogin(t, wsPaths, wrong); a.status != http.StatusUnauthorized {
 		t.Errorf("a wrong password: %s", a)
 	}
-	// A token of one node and one path set opens the other's.
+	// A token of one node and path set is valid at the others.
 	token := c.channel[0].login(t, apiPaths, user("bob"))
 	c.other().subscribe(t, subscription{paths: wsPaths, token: token}).close()
 }
@@ -80,8 +80,8 @@ func (c *cluster) testFilters(t *testing.T) {
 	for i, p := range posted {
 		c.ingest.send(t, c.key, "svc.cc", typeJSON, fmt.Sprintf(`{"Account-ID":%q,"Type":%q,"n":%d}`, p.account, p.kind, i), 1)
 	}
-	// Once the one that sees everything has it all, a last event to each account
-	// that all of them admit shows that nothing else is on its way.
+	// Once the subscriber of all accounts has received everything, one more event in each account
+	// shows that no other event is on its way.
 	whole.awaitCount(t, len(posted))
 	for i, account := range []string{"filters", "filters-east", "filters-west", "stranger"} {
 		for j, kind := range []string{"AGENT_LOGIN", "svc_cc_queue_on_call_event"} {
@@ -120,7 +120,7 @@ func (c *cluster) testCommandsBeside(t *testing.T) {
 	token := n.login(t, apiPaths, w)
 	s := n.subscribe(t, subscription{paths: apiPaths, token: token})
 
-	// A second is the promise; the condition is generous, the log tells.
+	// The promise is a second; the condition is generous, the log shows the time.
 	began := time.Now()
 	c.ingest.cli(t, "account", "create", "below", "--id", "below", "--domain", "below.test", "--parent", "beside")
 	key := c.ingest.cli(t, "apikey", "create", "--account", "beside")

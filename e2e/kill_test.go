@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// Nodes are killed with kill -9 while records are posted and several kinds of
-// clients follow. Whatever was acknowledged arrives, once, in order, and the id
-// of an event is the same for ever.
+// Nodes are killed with kill -9 while records are posted and several kinds of clients follow.
+// Every acknowledged record arrives, once and in order, and the id of an event never changes.
 
 func TestKilledUnderLoadEmbedded(t *testing.T) {
 	t.Parallel()
@@ -29,7 +28,7 @@ func TestKilledUnderLoadRealTogether(t *testing.T) {
 	c.killUnderLoad(t, c.nodes[:1], c.nodes[1:], c.nodes[:1])
 }
 
-// killUnderLoad kills the nodes of one round after the other.
+// killUnderLoad kills the nodes of one round one after another.
 func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 	accounts := []string{"load-a", "load-b", "load-c"}
 	posters := make([]*poster, 0, len(accounts)+1)
@@ -38,7 +37,7 @@ func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 			c.account(t, account, "demo")
 		}
 		at := c.ingest
-		if len(c.channel) == len(c.nodes) { // all take records in
+		if len(c.channel) == len(c.nodes) { // all nodes accept records
 			at = c.nodes[i%len(c.nodes)]
 		}
 		posters = append(posters, &poster{name: fmt.Sprintf("poster %d", i), account: account, key: c.key, node: at, every: 50 * time.Millisecond})
@@ -47,7 +46,7 @@ func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 	one := c.channel[0].login(t, apiPaths, user("alice").accounts("load-a"))
 	first := c.channel[0].subscribe(t, subscription{paths: apiPaths, token: token, sse: true})
 	l := begin(t, posters...)
-	l.awaitMore(t, 10) // so that there is a place to begin at
+	l.awaitMore(t, 10) // so that there is a position to resume from
 	begun := first.awaitCount(t, 1)[0]
 	first.close()
 
@@ -56,7 +55,7 @@ func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 	oneByID := follow(t, subscription{paths: apiPaths, token: one, since: "earliest"}, c.channel...)
 	followers := []*subscriber{streams, cursors, oneByID}
 
-	known := map[string]posted{begun.ID: origin(t, begun)} // by id, as first seen
+	known := map[string]posted{begun.ID: origin(t, begun)} // by id, as first received
 	for round, killed := range rounds {
 		l.awaitMore(t, 30)
 		for _, n := range killed {
@@ -83,8 +82,8 @@ func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 	l.awaitMore(t, 30)
 	l.stop()
 
-	// By its cursors the stream has missed and repeated nothing, in any account,
-	// and no more has the one of one account by plain ids.
+	// With cursors the stream has missed and repeated nothing in any account, and with plain ids
+	// the stream of one account has neither.
 	checkOrder(t, "the event stream", l.awaitAll(t, streams, ""))
 	checkOrder(t, "the one account", l.awaitAll(t, oneByID, "load-a"))
 	withCursors, again := distinct(l.awaitAll(t, cursors, ""))
@@ -103,11 +102,11 @@ func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 	for _, p := range l.posters {
 		acked, sent = acked+len(p.acked), sent+p.next
 	}
-	t.Logf("%d of %d records acknowledged, %d events; breaks %d, %d, %d; %d came again behind cursors",
+	t.Logf("%d of %d records acknowledged, %d events; breaks %d, %d, %d; %d repeated after cursors",
 		acked, sent, len(known), streams.breaks, cursors.breaks, oneByID.breaks, again)
 }
 
-// remember keeps each id's event, which must not change.
+// remember stores the event of each id, which must not change.
 func (c *cluster) remember(t *testing.T, known map[string]posted, events []event) {
 	t.Helper()
 	for _, e := range events {

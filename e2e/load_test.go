@@ -11,25 +11,25 @@ import (
 	"time"
 )
 
-// poster posts numbered records of one account to one node, a body after the
-// other, also while the node fails, and records which were acknowledged.
+// poster posts numbered records of one account to one node, one body after another, also while
+// the node is down, and records the acknowledged ones.
 type poster struct {
 	name, account, key string
 	node               *node
-	every              time.Duration // a body
+	every              time.Duration // interval between bodies
 
 	mu    sync.Mutex
 	acked map[int]bool
-	next  int // numbers below were posted
+	next  int // numbers below it were posted
 }
 
-// load are posters at work.
+// load is a set of running posters.
 type load struct {
 	posters []*poster
 	stop    func()
 }
 
-// begin starts posters; they stop with the test at the latest.
+// begin starts posters; they stop at the end of the test at the latest.
 func begin(t testing.TB, posters ...*poster) *load {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -74,7 +74,7 @@ func (p *poster) acknowledged() int {
 	return len(p.acked)
 }
 
-// awaitMore waits until every poster has so many more acknowledged.
+// awaitMore waits until every poster has a number of further acknowledgements.
 func (l *load) awaitMore(t testing.TB, more int) {
 	t.Helper()
 	for _, p := range l.posters {
@@ -88,7 +88,7 @@ func (l *load) awaitMore(t testing.TB, more int) {
 	}
 }
 
-// posted is what an event says of where it comes from.
+// posted identifies the posted record of an event.
 type posted struct {
 	Poster string `json:"poster"`
 	N      int    `json:"n"`
@@ -103,8 +103,8 @@ func origin(t testing.TB, e event) posted {
 	return p
 }
 
-// awaitAll waits until s has had every acknowledged record of the account, of
-// all accounts when it is "". The load must have stopped.
+// awaitAll waits until s has received every acknowledged record of the account, or of all
+// accounts for "". The load must have stopped.
 func (l *load) awaitAll(t testing.TB, s *subscriber, account string) []event {
 	t.Helper()
 	missing := map[posted]bool{}
@@ -125,8 +125,8 @@ func (l *load) awaitAll(t testing.TB, s *subscriber, account string) []event {
 	})
 }
 
-// checkOrder wants ids that rise in each account, and each poster's numbers to
-// rise with them: no record twice, none out of order.
+// checkOrder checks that ids rise in each account, and each poster's numbers with them: no record
+// twice, none out of order.
 func checkOrder(t testing.TB, who string, events []event) {
 	t.Helper()
 	lastID, lastN := map[string]string{}, map[string]int{}
@@ -142,7 +142,7 @@ func checkOrder(t testing.TB, who string, events []event) {
 	}
 }
 
-// distinct drops events that came again, and gives how many did.
+// distinct removes repeated events and returns their number.
 func distinct(events []event) (kept []event, again int) {
 	seen := map[string]bool{}
 	for _, e := range events {

@@ -11,8 +11,8 @@ import (
 	"trunkline/internal/testservice"
 )
 
-// TestManagedServices runs a node on Kafka and Redis as managed services have them:
-// TLS and signed tokens, and a Redis Cluster.
+// TestManagedServices runs a node with the Kafka and Redis of managed services: TLS and signed
+// tokens, and a Redis Cluster.
 func TestManagedServices(t *testing.T) {
 	t.Parallel()
 	kafka := testservice.OwnManagedKafka(t)
@@ -31,13 +31,13 @@ func TestManagedServices(t *testing.T) {
 	n.awaitHealth(t, "ok", 1, patience)
 	n.send(t, c.key, "svc.cc", typeJSON, record("demo", 0), 1)
 	s.awaitCount(t, 1)
-	for range 10 { // failed logins are counted by one script in several keys
+	for range 10 { // one script counts failed logins in several keys
 		n.tryLogin(t, apiPaths, who{Username: "bob", Password: "wrong", Domain: "demo.local"})
 	}
 	if a := n.tryLogin(t, apiPaths, user("bob")); a.status != http.StatusTooManyRequests {
 		t.Errorf("a login after ten that failed: %s", a)
 	}
 	if text := readFile(t, n.log); strings.Contains(text, "CROSSSLOT") || strings.Contains(text, "Redis unavailable") {
-		t.Errorf("the log says:\n%s", text)
+		t.Errorf("the log is:\n%s", text)
 	}
 }

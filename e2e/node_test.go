@@ -20,12 +20,12 @@ import (
 	"trunkline/internal/freeport"
 )
 
-// patience is the timeout of every wait: a busy machine under the race detector
-// takes long, and a condition that never comes true is a failure in any case.
+// patience is the timeout of every wait: long enough for a busy machine with the race detector,
+// and reached only by a failing test.
 const patience = 60 * time.Second
 
-// node is one `trunkline serve`, with the ports, directory and settings that it
-// keeps through restarts.
+// node is one `trunkline serve`, whose ports, directory and settings stay the same across
+// restarts.
 type node struct {
 	name     string
 	dir      string // TRUNKLINE_DATA_DIR
@@ -39,17 +39,15 @@ type node struct {
 	child    *child // nil: not started yet
 }
 
-// fewPartitions is the number of partitions that a node's topics have unless a
-// test sets another: most promises do not depend on it, and a node on the default
-// of 64 costs three times the processor time. The suites, kills under load and
-// TestMakeRun have the default.
+// fewPartitions is the default number of partitions of a node's topics in tests: most promises do
+// not depend on it, and a node with the product's default of 64 needs three times the CPU time.
+// The suites, the kills under load and TestMakeRun use the product's default.
 const fewPartitions = "8"
 
 // manyPartitions is the setting's default.
 const manyPartitions = "64"
 
-// newNode lays a node out. At the end of the test it is stopped, and must have
-// been well behaved.
+// newNode prepares a node. At the end of the test it is stopped and its log is checked.
 func newNode(t testing.TB, name string, settings map[string]string) *node {
 	t.Helper()
 	ports := freeport.Addresses(t, 2)
@@ -130,8 +128,8 @@ func (n *node) awaitReady(t testing.TB) {
 	n.trust(t)
 }
 
-// trust makes the client that believes the node's self-signed certificate,
-// which the node keeps through restarts.
+// trust creates the client that trusts the node's self-signed certificate, which stays the same
+// across restarts.
 func (n *node) trust(t testing.TB) {
 	t.Helper()
 	if n.web != nil {
@@ -152,11 +150,11 @@ func (n *node) trust(t testing.TB) {
 	t.Cleanup(n.web.CloseIdleConnections)
 }
 
-// plainText asks for answers as they are: compressing the metrics takes a test's
-// server longer than making them.
+// plainText requests uncompressed responses: compressing the metrics takes a test's server longer
+// than producing them.
 var plainText = &http.Client{Transport: &http.Transport{DisableCompression: true}}
 
-// probe asks the second listener.
+// probe sends a request to the second listener.
 func (n *node) probe(path string) (status int, text string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -180,14 +178,14 @@ func (n *node) signal(t testing.TB, sig syscall.Signal) {
 	}
 }
 
-// kill ends the process at once, as kill -9 does.
+// kill kills the process with SIGKILL.
 func (n *node) kill(t testing.TB) {
 	t.Helper()
 	n.signal(t, syscall.SIGKILL)
 	<-n.child.exited
 }
 
-// exit waits for the end.
+// exit waits for the end of the process.
 func (n *node) exit(within time.Duration) (code int, ok bool) {
 	select {
 	case <-n.child.exited:
@@ -197,8 +195,7 @@ func (n *node) exit(within time.Duration) (code int, ok bool) {
 	}
 }
 
-// cli runs a management command beside the node, which must succeed, and gives
-// what it prints.
+// cli runs a management command beside the node, which must succeed, and returns its output.
 func (n *node) cli(t testing.TB, args ...string) string {
 	t.Helper()
 	return n.cliWith(t, "", args...)
@@ -213,7 +210,7 @@ func (n *node) cliWith(t testing.TB, stdin string, args ...string) string {
 	return strings.TrimSpace(done.out)
 }
 
-// eventually tries until there is no error.
+// eventually retries until there is no error.
 func eventually(t testing.TB, what string, try func() error) {
 	t.Helper()
 	within(t, patience, what, try)

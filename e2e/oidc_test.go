@@ -30,8 +30,8 @@ func startProvider(t *testing.T, dir, issuer, redirect string) *provider {
 	return p
 }
 
-// tokens logs a user in at the provider as the client "program", by code flow, and
-// returns the ID token and the access token.
+// tokens logs a user in at the provider as the client "program", by code flow, and returns the ID
+// token and the access token.
 func (p *provider) tokens(t *testing.T, user string) (id, access string) {
 	t.Helper()
 	program := oauth2.Config{
@@ -72,9 +72,8 @@ func (p *provider) tokens(t *testing.T, user string) (id, access string) {
 	return id, tokens.AccessToken
 }
 
-// TestOIDCProvider has users log in at a certified OpenID Connect provider: on the
-// board by code flow, and programs with its tokens. The provider starts after the
-// server.
+// TestOIDCProvider logs users in at a certified OpenID Connect provider: on the board by code
+// flow, and programs with its tokens. The provider starts after the server.
 func TestOIDCProvider(t *testing.T) {
 	t.Parallel()
 	tool(t, "node")
@@ -110,7 +109,7 @@ func TestOIDCProvider(t *testing.T) {
 		}
 		return a.status, got
 	}
-	eventually(t, "the server to find the provider", func() error { // it comes back after its back-off
+	eventually(t, "the server to find the provider", func() error { // the server retries with back-off
 		if status, got := login("/ucp/v2/login", accessToken); status != http.StatusOK || got.User.Username != "root" || got.User.Role != "admin" {
 			return fmt.Errorf("%d %+v", status, got)
 		}
@@ -135,11 +134,11 @@ func TestOIDCProvider(t *testing.T) {
 	b.until(t, "the board to be live", "document.getElementById('phase')?.textContent === 'Live'")
 	var shown string
 	b.do(t, "document.getElementById('who').textContent + ' ' + location.pathname + location.search", &shown)
-	if shown != "carol.jones · demo /" { // the subject's user, not one of the name in the token
+	if shown != "carol.jones · demo /" { // the user with the token's subject, not with its name
 		t.Errorf("the board shows %q", shown)
 	}
 	b.until(t, "carol's extension", "document.getElementById('dial-hint').textContent.includes('1007')")
-	b.call(t, "Page.reload", nil, nil) // the session is the tab's, as after a password
+	b.call(t, "Page.reload", nil, nil) // the session is kept in the tab, as after a password login
 	b.until(t, "the board to be live again", "document.getElementById('phase')?.textContent === 'Live'")
 	b.wellBehaved(t)
 	if log := readFile(t, n.log); strings.Contains(log, accessToken) {
@@ -147,7 +146,7 @@ func TestOIDCProvider(t *testing.T) {
 	}
 }
 
-// testSubject has an administrator make a user of the subject carol on the board.
+// testSubject creates a user with the subject carol on the board, as an administrator.
 func (p *page) testSubject(t *testing.T) {
 	t.Helper()
 	p.do(t, `for (const [name, value] of [["username", "admin"], ["password", `+quote(password)+`], ["domain", "demo.local"]]) document.getElementById("login-" + name).value = value;

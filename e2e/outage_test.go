@@ -11,7 +11,8 @@ import (
 	"trunkline/internal/testservice"
 )
 
-// TestKilledNodesConnectionsDisappear counts over two nodes of which one dies.
+// TestKilledNodesConnectionsDisappear checks the count of connections over two nodes, one of
+// which is killed.
 func TestKilledNodesConnectionsDisappear(t *testing.T) {
 	t.Parallel()
 	c := togetherCluster(t)
@@ -36,7 +37,7 @@ func TestKilledNodesConnectionsDisappear(t *testing.T) {
 	stays.awaitHealth(t, "ok", 2, patience)
 }
 
-// TestRedisAway kills Redis under open sockets.
+// TestRedisAway kills Redis while sockets are open.
 func TestRedisAway(t *testing.T) {
 	t.Parallel()
 	redis := testservice.OwnRedis(t)
@@ -60,9 +61,9 @@ func TestRedisAway(t *testing.T) {
 
 	redis.Kill(t)
 	for _, n := range c.nodes {
-		n.awaitHealth(t, "degraded", 1, patience) // its own
+		n.awaitHealth(t, "degraded", 1, patience) // only its own connections
 	}
-	for _, n := range c.nodes { // new ones are taken on the token alone, and resume
+	for _, n := range c.nodes { // new connections are accepted by their token alone, and resume
 		open = append(open,
 			n.subscribe(t, subscription{paths: wsPaths, token: token}),
 			n.subscribe(t, subscription{paths: wsPaths, token: token, since: id, sse: true}))
@@ -88,7 +89,7 @@ func TestRedisAway(t *testing.T) {
 	}
 }
 
-// TestKafkaAway takes brokers of a cluster of three away under open sockets.
+// TestKafkaAway kills brokers of a cluster of three while sockets are open.
 func TestKafkaAway(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts three brokers")
@@ -118,7 +119,7 @@ func TestKafkaAway(t *testing.T) {
 	brokers.Resume(t, 1)
 	l.awaitMore(t, 20)
 
-	// With two of three gone nothing can be acknowledged, and all stay.
+	// With two of three brokers down nothing can be acknowledged, and all connections stay open.
 	brokers.Kill(t, 1)
 	brokers.Kill(t, 2)
 	eventually(t, "an answer that sends the record back", func() error {
@@ -136,7 +137,7 @@ func TestKafkaAway(t *testing.T) {
 	l.stop()
 	got := l.awaitAll(t, stays, "")
 	if _, again := distinct(got); again != 0 || stays.over() != nil {
-		t.Errorf("%d events came again; the socket ended with %v", again, stays.over())
+		t.Errorf("%d events repeated; the socket ended with %v", again, stays.over())
 	}
 	t.Logf("%d events on one socket through it all", len(got))
 }

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// nodeFolder has what clients in Node need, and clients/js, in node_modules.
+// nodeFolder returns a folder whose node_modules has the packages of clients in Node, and
+// clients/js.
 func nodeFolder(t *testing.T) string {
 	t.Helper()
 	tool(t, "node")
@@ -18,7 +19,7 @@ func nodeFolder(t *testing.T) string {
 	return installed(t, nodePackages)
 }
 
-// pythonFolder is a virtual environment with what clients in Python need, and
+// pythonFolder returns a virtual environment with the packages of clients in Python, and
 // clients/python.
 func pythonFolder(t *testing.T) string {
 	t.Helper()
@@ -31,7 +32,7 @@ var nodePackages = sync.OnceValues(func() (string, error) {
 	return dir, installWithClient(dir, "ws@8 standardwebhooks@1")
 })
 
-// typeScriptPackages is the compiler and the programs of testdata/typescript.
+// typeScriptPackages returns a folder with the compiler and the programs of testdata/typescript.
 var typeScriptPackages = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(scratch, "typescript")
 	if err := os.CopyFS(dir, os.DirFS("testdata/typescript")); err != nil {
@@ -51,15 +52,15 @@ func installWithClient(dir, packages string) error {
 
 var pythonPackages = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(scratch, "python")
-	// pip builds in the folder that it is given.
+	// pip builds in the source folder, so it gets a copy.
 	if err := os.CopyFS(filepath.Join(dir, "client"), os.DirFS("../clients/python")); err != nil {
 		return "", err
 	}
 	return dir, install(dir, "python3 -m venv . && bin/python -m pip install -q --disable-pip-version-check websockets duckdb confluent-kafka standardwebhooks ./client")
 })
 
-// oidcProviderPackages is the OpenID Connect provider of testdata/oidc-provider, as
-// its package-lock.json has it. npm keeps what it fetched in its cache.
+// oidcProviderPackages installs the OpenID Connect provider of testdata/oidc-provider with the
+// versions of its package-lock.json. npm caches its downloads.
 var oidcProviderPackages = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(scratch, "oidc-provider")
 	if err := os.CopyFS(dir, os.DirFS("testdata/oidc-provider")); err != nil {
@@ -68,8 +69,8 @@ var oidcProviderPackages = sync.OnceValues(func() (string, error) {
 	return dir, install(dir, "npm ci --no-audit --no-fund --prefer-offline --ignore-scripts --fetch-retries=5 --fetch-retry-mintimeout=1000")
 })
 
-// schemathesisPackages is schemathesis in the versions of testdata/schemathesis.txt, so
-// that its requests are the same until these are changed.
+// schemathesisPackages installs schemathesis in the versions of testdata/schemathesis.txt, so
+// that its requests stay the same until these change.
 var schemathesisPackages = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(scratch, "schemathesis")
 	requirements, err := filepath.Abs("testdata/schemathesis.txt")
@@ -91,7 +92,7 @@ func install(dir, command string) error {
 	return nil
 }
 
-// installed needs a package registry: without one there is no test.
+// installed skips the test if no package registry is reachable.
 func installed(t *testing.T, packages func() (string, error)) string {
 	t.Helper()
 	dir, err := packages()

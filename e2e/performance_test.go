@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// The figures of an agent's interval come as one AGENT_PERFORMANCE, to those who
-// named the type, also when nodes are killed while they are made.
+// The figures of an agent's interval arrive as one AGENT_PERFORMANCE event, for subscribers that
+// request the type, also when nodes are killed meanwhile.
 
 func TestAgentPerformanceIsSentOnceEmbedded(t *testing.T) {
 	t.Parallel()
@@ -31,8 +31,8 @@ func (c *cluster) testAgentPerformance(t *testing.T, killed ...*node) {
 	}
 	asked, all, custom := ask("AGENT_PERFORMANCE"), ask(), ask("AGENT_CUSTOM_EVENT")
 
-	// Each agent has been logged in since two minutes after the beginning of an
-	// interval: it has a row in this one and in each one since.
+	// Each agent has been logged in since two minutes after the start of an interval, and has a
+	// row in this interval and in each later one.
 	first := time.Now().Add(-2 * time.Hour).Truncate(15 * time.Minute)
 	begun := time.Now()
 	for round := range rounds {
@@ -43,7 +43,7 @@ func (c *cluster) testAgentPerformance(t *testing.T, killed ...*node) {
 		}
 		before := asked.events()
 		c.ingest.send(t, c.key, "generic", typeJSON, "["+strings.Join(records, ",")+"]", len(records))
-		asked.await(t, "new messages", func(got []event) bool { // they are being made
+		asked.await(t, "new messages", func(got []event) bool { // intervals are being closed
 			kept, _ := distinct(got)
 			known, _ := distinct(before)
 			return len(kept) > len(known)
@@ -56,7 +56,7 @@ func (c *cluster) testAgentPerformance(t *testing.T, killed ...*node) {
 	}
 	t.Logf("restarted after %v", time.Since(begun).Round(time.Millisecond))
 	over := time.Now().Add(-time.Minute)
-	// What a later event makes comes behind it.
+	// Figures of later events follow.
 	c.ingest.send(t, c.key, "generic", typeJSON, `{"type":"AGENT_LOGIN","data":{"agent_id":"last"}}`, 1)
 	want := map[performance]bool{}
 	for round := range rounds {
@@ -71,7 +71,7 @@ func (c *cluster) testAgentPerformance(t *testing.T, killed ...*node) {
 		}
 	}
 	asked.await(t, fmt.Sprintf("%d messages", len(want)), func(got []event) bool {
-		kept, _ := distinct(got) // a follower may receive the events behind its cursor again
+		kept, _ := distinct(got) // a follower may receive the events after its cursor again
 		return len(kept) >= len(want)
 	})
 	t.Logf("all messages after %v", time.Since(begun).Round(time.Millisecond))

@@ -15,9 +15,8 @@ import (
 	"time"
 )
 
-// inNamespace runs the calling test again in a network namespace of its own
-// and reports whether this is that run: phones from Debian open what sockets they
-// like, on every address.
+// inNamespace runs the calling test again in a new network namespace and reports whether this is
+// that run: phones from Debian open sockets on every address.
 func inNamespace(t *testing.T) bool {
 	t.Helper()
 	const mark = "TEST_NAMESPACE"
@@ -46,8 +45,8 @@ func inNamespace(t *testing.T) bool {
 	return false
 }
 
-// phone is a baresip, registered as an extension of the demo account, that
-// answers by itself, plays a tone and records the received audio.
+// phone is a baresip, registered as an extension of the demo account, that answers automatically,
+// plays a tone and records the received audio.
 type phone struct {
 	folder string
 	port   int
@@ -83,14 +82,14 @@ func (n *node) newPhone(t *testing.T, username, extension string, port, hertz in
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // it may hang in unregistering
+	t.Cleanup(func() { // unregistering may hang
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
 	return p
 }
 
-// command is what its person does: hangup, dial (an address), sndcode (a key).
+// command sends a command of the phone's user: hangup, dial (an address), sndcode (a key).
 func (p *phone) command(t *testing.T, name, params string) {
 	t.Helper()
 	text, err := json.Marshal(map[string]string{"command": name, "params": params})
@@ -107,7 +106,7 @@ func (p *phone) command(t *testing.T, name, params string) {
 		t.Fatal(err)
 	}
 	_ = control.SetReadDeadline(time.Now().Add(patience))
-	if _, err := control.Read(make([]byte, 1)); err != nil { // it has received audio
+	if _, err := control.Read(make([]byte, 1)); err != nil { // the phone has received audio
 		t.Fatal(err)
 	}
 }
@@ -121,7 +120,7 @@ func (p *phone) press(t *testing.T, key string) {
 	time.Sleep(200 * time.Millisecond)
 }
 
-// heard returns the loudest frequency of the recording's third second, by sox.
+// heard returns the loudest frequency in the third second of the recording, measured with sox.
 func (p *phone) heard(t *testing.T) (hertz int) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(p.folder, "rec", "*-dec.wav"))
@@ -138,13 +137,12 @@ func (p *phone) heard(t *testing.T) (hertz int) {
 		}
 	}
 	if err != nil || hertz == 0 {
-		t.Fatalf("sox says %s", out)
+		t.Fatalf("sox prints %s", out)
 	}
 	return hertz
 }
 
-// registrations watches the channel for phones; the returned function waits until
-// there have been so many.
+// registrations subscribes to registrations; the returned function waits for a number of them.
 func (n *node) registrations(t *testing.T) (await func(phones int)) {
 	t.Helper()
 	events := n.subscribe(t, subscription{paths: wsPaths, token: n.login(t, wsPaths, user("alice").types("AGENT_DEVICE_REGISTER"))})
@@ -154,8 +152,8 @@ func (n *node) registrations(t *testing.T) (await func(phones int)) {
 	}
 }
 
-// TestClickToCallRingsRealPhones has two phones from Debian register, and one
-// request that makes them talk.
+// TestClickToCallRingsRealPhones registers two phones from Debian and connects them with one
+// request.
 func TestClickToCallRingsRealPhones(t *testing.T) {
 	if !inNamespace(t) {
 		return
@@ -168,7 +166,7 @@ func TestClickToCallRingsRealPhones(t *testing.T) {
 	d := n.dialler(t, "alice")
 	id := d.dial(t, "1002")
 	d.await(t, id, "bridged")
-	time.Sleep(4 * time.Second) // of talk
+	time.Sleep(4 * time.Second) // of audio
 	alice.command(t, "hangup", "")
 	p := d.await(t, id, "ended")
 	if !slices.Equal(p.states(), wholeCall) || p.Cause != "NORMAL_CLEARING" {
@@ -183,7 +181,7 @@ func TestClickToCallRingsRealPhones(t *testing.T) {
 		by, other *phone
 	}{{alice, bob}, {bob, alice}} {
 		if got := heard.by.heard(t); got < heard.other.hertz*9/10 || got > heard.other.hertz*11/10 {
-			t.Errorf("the phone that plays %d Hz heard %d Hz, not the other's %d", heard.by.hertz, got, heard.other.hertz)
+			t.Errorf("the phone that plays %d Hz received %d Hz, not the other's %d", heard.by.hertz, got, heard.other.hertz)
 		}
 	}
 }

@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// scratch is where the program is built: one folder for all tests, which have
-// no common owner but TestMain.
+// scratch is the folder of the built programs, shared by all tests and removed by TestMain.
 var scratch string
 
 func TestMain(m *testing.M) {
@@ -38,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// build makes the two programs, once.
+// build builds the two programs, once.
 var build = sync.OnceValues(func() (folder string, err error) {
 	args := []string{"build", "-buildvcs=false", "-ldflags=-s -w", "-o", scratch}
 	if raceDetector {
@@ -62,8 +61,7 @@ func programNamed(t testing.TB, name string) string {
 	return filepath.Join(folder, name)
 }
 
-// environment returns a program's environment: none of our own settings, and
-// the settings given.
+// environment returns a program's environment: the given settings and no other Trunkline setting.
 func environment(settings map[string]string) []string {
 	var env []string
 	for _, entry := range os.Environ() {
@@ -84,8 +82,8 @@ type child struct {
 	code    int // once exited is closed; -1: a signal ended it
 }
 
-// launch starts cmd. The kernel kills it when we die, which it takes from the
-// thread that forked: so one goroutine keeps that thread and waits on it.
+// launch starts cmd. The kernel kills it when the thread that forked it ends, so one goroutine
+// stays locked to that thread and waits.
 func launch(cmd *exec.Cmd) (*child, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	c := &child{exited: make(chan struct{})}
@@ -99,7 +97,7 @@ func launch(cmd *exec.Cmd) (*child, error) {
 		if err != nil {
 			return
 		}
-		_ = cmd.Wait() // the code says it
+		_ = cmd.Wait() // the exit code has the result
 		c.code = cmd.ProcessState.ExitCode()
 		close(c.exited)
 	}()
@@ -121,7 +119,7 @@ type outcome struct {
 	out, err string
 }
 
-// run runs one command line to its end, which must come.
+// run runs one command line, which must end within patience.
 func run(t testing.TB, settings map[string]string, stdin string, args ...string) outcome {
 	t.Helper()
 	cmd := exec.Command(program(t), args...)
@@ -136,7 +134,7 @@ func run(t testing.TB, settings map[string]string, stdin string, args ...string)
 	case <-time.After(patience):
 		_ = c.process.Kill()
 		<-c.exited
-		t.Fatalf("trunkline %s does not end; it says %s", strings.Join(args, " "), errs.String())
+		t.Fatalf("trunkline %s does not end; stderr: %s", strings.Join(args, " "), errs.String())
 	}
 	return outcome{c.code, out.String(), errs.String()}
 }

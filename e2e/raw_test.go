@@ -14,7 +14,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// produce puts records on the raw topic as a foreign program would.
+// produce produces records to the raw topic without Trunkline's producer.
 func (c *cluster) produce(t testing.TB, records ...kafka.Record) {
 	t.Helper()
 	producer := c.kafka(t).NewProducer(kafka.ProducerConfig{})
@@ -58,7 +58,7 @@ func (c *cluster) testRawTopic(t *testing.T) {
 	}
 }
 
-// testKcat sends with a program that is not ours.
+// testKcat produces records with kcat.
 func (c *cluster) testKcat(t *testing.T) {
 	path, err := exec.LookPath("kcat")
 	if err != nil {
@@ -74,7 +74,7 @@ func (c *cluster) testKcat(t *testing.T) {
 	if output, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("kcat: %v: %s", err, output)
 	}
-	// kcat's partitioner is not ours, but one key is one partition everywhere.
+	// kcat has another partitioner, but maps each key to one partition.
 	got := s.awaitCount(t, len(lines(want)))
 	for i, line := range lines(want) {
 		if string(got[i].Data) != line {
@@ -83,8 +83,7 @@ func (c *cluster) testKcat(t *testing.T) {
 	}
 }
 
-// missing skips loudly what needs a program that is not here; in CI it is an
-// error.
+// missing skips a test that needs a missing program, with a message; in CI it fails the test.
 func missing(t testing.TB, what string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -155,7 +154,7 @@ func (c *cluster) testDeadLetters(t *testing.T) {
 	if string(got.Data) != value || got.Type != "AGENT_LOGIN" || got.AccountID != "late" {
 		t.Errorf("the retried event is %s", s.texts()[0])
 	}
-	// A record of an account made a moment ago does not die.
+	// A record of an account that was just created must not become a dead letter.
 	made := time.Now()
 	c.ingest.cli(t, "account", "create", "fresh", "--id", "fresh", "--domain", "fresh.test", "--parent", "late")
 	c.produce(t, kafka.Record{Key: []byte("fresh"), Value: []byte(record("fresh", 2))})

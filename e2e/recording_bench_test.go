@@ -18,11 +18,10 @@ import (
 	"trunkline/internal/testservice"
 )
 
-// BenchmarkRecordingEncryption reads and changes encryption configurations over
-// TLS, of 100 accounts with three versions each: as fast as 32 connections go,
-// and at half of the goals (5,000 reads and 500 changes a second), where the
-// time from when a request was due counts. Clients, server and PostgreSQL, which
-// syncs every commit, share the machine.
+// BenchmarkRecordingEncryption reads and changes encryption configurations over TLS, for 100
+// accounts with three versions each: as fast as 32 connections allow, and at half of the goals
+// (5,000 reads and 500 changes a second), with latencies from the due times. Clients, server and
+// PostgreSQL, which syncs every commit, share the machine.
 func BenchmarkRecordingEncryption(b *testing.B) {
 	n := newNode(b, "configs", map[string]string{
 		"TRUNKLINE_ROLES": "api", "TRUNKLINE_LOG_LEVEL": "warn", "TRUNKLINE_DIRECTORY_FILE": manyAccounts(b),
@@ -66,12 +65,12 @@ func manyAccounts(b *testing.B) string {
 	return file
 }
 
-// configLoad asks a node for configurations, over connections that are kept.
+// configLoad requests configurations from a node over persistent connections.
 type configLoad struct {
 	node    *node
 	token   string
 	clients chan *thinClient // idle
-	serial  atomic.Int64     // makes every key another
+	serial  atomic.Int64     // makes every key different
 }
 
 func newConfigLoad(b *testing.B, n *node) *configLoad {
@@ -83,7 +82,7 @@ func newConfigLoad(b *testing.B, n *node) *configLoad {
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.Cleanup(func() { _ = client.conn.Close() }) // the server may have gone first
+		b.Cleanup(func() { _ = client.conn.Close() }) // the server may have closed it
 		l.clients <- client
 	}
 	return l
@@ -94,7 +93,7 @@ func (l *configLoad) get(i int64) error { return l.ask(http.MethodGet, i, "") }
 // put changes only the last author.
 func (l *configLoad) put(i int64) error { return l.ask(http.MethodPut, i, `{"enabled":true}`) }
 
-// rotate makes the account's next version.
+// rotate creates the account's next version.
 func (l *configLoad) rotate(i int64) error {
 	return l.ask(http.MethodPut, i, fmt.Sprintf(`{"enabled":true,"key":"key number %d of a benchmark, long enough"}`, l.serial.Add(1)))
 }
@@ -124,8 +123,7 @@ func (l *configLoad) flatOut(b *testing.B, work func(int64) error) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "requests/s")
 }
 
-// usage reports what a request has cost our client and the server, in
-// microseconds of CPU.
+// usage reports the CPU time per request of client and server, in microseconds.
 func (l *configLoad) usage(b *testing.B) (report func()) {
 	b.Helper()
 	now := func() (client, server time.Duration) {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// recorder has the tools of a person with a recording, and the node's account
+// recorder holds the tools and credentials of a user with a recording, and the node's account
 // demo.
 type recorder struct {
 	*node
@@ -29,7 +29,7 @@ func newRecorder(t *testing.T, n *node) *recorder {
 	return r
 }
 
-// login gets the administrator's token, by curl as well.
+// login obtains the administrator's token, also with curl.
 func (r *recorder) login(t *testing.T) {
 	t.Helper()
 	var session portalSession
@@ -38,7 +38,7 @@ func (r *recorder) login(t *testing.T) {
 	r.token = session.AccessToken
 }
 
-// tool is a program's path.
+// tool returns the path of a program.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -48,7 +48,7 @@ func tool(t *testing.T, name string) string {
 	return path
 }
 
-// printed returns the output of a program that must succeed.
+// printed returns the output of a program, which must succeed.
 func printed(t *testing.T, name string, args ...string) []byte {
 	t.Helper()
 	var errs bytes.Buffer
@@ -61,7 +61,7 @@ func printed(t *testing.T, name string, args ...string) []byte {
 	return out
 }
 
-// curl makes a request that must succeed.
+// curl sends a request, which must succeed.
 func (r *recorder) curl(t *testing.T, args ...string) []byte {
 	t.Helper()
 	return printed(t, r.curlPath, append([]string{"-sS", "--fail-with-body", "--cacert", filepath.Join(r.dir, "tls", "cert.pem")}, args...)...)
@@ -74,7 +74,7 @@ func (r *recorder) decode(t *testing.T, text []byte, into any) {
 	}
 }
 
-// encryptionConfig is an answer of the configuration's endpoint.
+// encryptionConfig is a response of the configuration endpoint.
 type encryptionConfig struct {
 	Config struct {
 		Key        string            `json:"key"`
@@ -97,7 +97,7 @@ func (r *recorder) configure(t *testing.T, body string) (c encryptionConfig) {
 
 func (r *recorder) at(id string) string { return r.url + "/api/v2/recordings/" + id }
 
-// play gets a recording, or a part.
+// play downloads a recording, or a part of it.
 func (r *recorder) play(t *testing.T, id string, args ...string) []byte {
 	t.Helper()
 	return r.curl(t, append(args, "-H", "X-API-Key: "+r.key, r.at(id))...)
@@ -117,7 +117,7 @@ func (r *recorder) metadata(t *testing.T, id string) (m recordingMetadata) {
 	return m
 }
 
-// object is the file in the store that holds a recording.
+// object returns the file of a recording in the store.
 func (r *recorder) object(t *testing.T, id string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(r.dir, "recordings", "demo", id+".*"))
@@ -140,7 +140,7 @@ func makeCall(t *testing.T) (file string, audio []byte) {
 	return file, audio
 }
 
-// mustHideAudio finds nothing of the audio in a sealed file.
+// mustHideAudio checks that a sealed file contains none of the audio.
 func mustHideAudio(t *testing.T, file, audioFile string) {
 	t.Helper()
 	stringsPath := tool(t, "strings")
@@ -191,7 +191,7 @@ func TestRecordings(t *testing.T) {
 	r.mustPlay(t, "call-1", audio)
 }
 
-// mustSayStored awaits the event on the channel, which tells no secret.
+// mustSayStored waits for the event on the channel, which must contain no secret.
 func (r *recorder) mustSayStored(t *testing.T, listener *subscriber, config encryptionConfig) {
 	t.Helper()
 	got := listener.awaitCount(t, 1)[0]
@@ -202,14 +202,14 @@ func (r *recorder) mustSayStored(t *testing.T, listener *subscriber, config encr
 	}
 	r.decode(t, got.Data, &data)
 	if got.Type != "AGENT_CUSTOM_EVENT" || got.AccountID != "demo" || data.Event != "recording.stored" || data.RecordingID != "call-1" || !data.Encrypted {
-		t.Errorf("the channel says %+v with %s", got, got.Data)
+		t.Errorf("the channel sent %+v with %s", got, got.Data)
 	}
 	if text := string(got.Data); strings.Contains(text, config.Config.Key) || strings.Contains(text, config.Config.Salt) {
 		t.Errorf("the event tells the key: %s", text)
 	}
 }
 
-// mustPlay plays a recording whole and in parts; what comes is audio to sox.
+// mustPlay plays a recording whole and in parts; sox must accept the audio.
 func (r *recorder) mustPlay(t *testing.T, id string, audio []byte) {
 	t.Helper()
 	if whole := r.play(t, id); !bytes.Equal(whole, audio) {
@@ -227,8 +227,8 @@ func (r *recorder) mustPlay(t *testing.T, id string, audio []byte) {
 	}
 }
 
-// mustOpenOffline opens a file of the store with key and salt alone: with our
-// command and with the reader that was written from the document.
+// mustOpenOffline opens a file of the store with only key and salt: with the command, and with a
+// reader written from the documentation alone.
 func (r *recorder) mustOpenOffline(t *testing.T, file string, audio []byte, key, salt string) {
 	t.Helper()
 	opened := filepath.Join(t.TempDir(), "opened.wav")
@@ -250,7 +250,7 @@ func (r *recorder) mustOpenOffline(t *testing.T, file string, audio []byte, key,
 	}
 }
 
-// mustMove moves the recordings to the newest key beside the server.
+// mustMove moves the recordings to the newest key while the server runs.
 func (r *recorder) mustMove(t *testing.T, audio []byte, newest encryptionConfig) {
 	t.Helper()
 	if out := r.cli(t, "recording", "reseal"); !strings.HasPrefix(out, "1 recordings") {
@@ -262,8 +262,8 @@ func (r *recorder) mustMove(t *testing.T, audio []byte, newest encryptionConfig)
 	r.mustOpenOffline(t, r.object(t, "call-1"), audio, newest.Config.Key, newest.Config.Salt)
 }
 
-// mustRotateMasterKey rotates it beside the server, which goes on, and after
-// which the old key opens nothing.
+// mustRotateMasterKey rotates the master key while the server runs; afterwards the old key opens
+// nothing.
 func (r *recorder) mustRotateMasterKey(t *testing.T) {
 	t.Helper()
 	before, file := r.configure(t, ""), filepath.Join(r.dir, "master.key")
@@ -281,8 +281,8 @@ func (r *recorder) mustRotateMasterKey(t *testing.T) {
 	}
 }
 
-// A server that is killed in the middle of an upload leaves no recording and
-// nothing in plain, and starts again; without its master key it does not start.
+// A server that is killed during an upload leaves no recording and no plaintext, and starts
+// again; it does not start without its master key.
 func TestRecordingsSurviveCrashes(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, "crashing recordings", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
@@ -340,7 +340,7 @@ func TestRecordingsSurviveCrashes(t *testing.T) {
 		t.Errorf("without its master key it ends with %d (%v)", code, ok)
 	}
 	if lines := strings.Split(strings.TrimSpace(readFile(t, n.log)), "\n"); !strings.Contains(lines[len(lines)-1], "set TRUNKLINE_MASTER_KEY or bring back its key file") {
-		t.Errorf("it says %q", lines[len(lines)-1])
+		t.Errorf("stderr %q", lines[len(lines)-1])
 	}
 	if _, err := os.Stat(key); err == nil {
 		t.Error("it made another key")

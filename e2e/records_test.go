@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// TestCallRecordsByCurl posts a captured click to call, four legs, with curl in
-// each of mod_json_cdr's encodings, each time as another call, over the
-// edge of a month; and finds it.
+// TestCallRecordsByCurl posts a captured click to call of four legs with curl in each encoding of
+// mod_json_cdr, each time as another call, across the boundary of a month; and finds it.
 func TestCallRecordsByCurl(t *testing.T) {
 	t.Parallel()
 	r := newRecorder(t, embeddedCluster(t).nodes[0])
@@ -32,13 +31,13 @@ func TestCallRecordsByCurl(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls++
-			prefix := fmt.Sprintf("%04x", calls) // of every id of this call
+			prefix := fmt.Sprintf("%04x", calls) // of all ids of this call
 			for _, leg := range lines(readFile(t, "../format/freeswitch/testdata/freeswitch.json_cdr/c2c-nobowout.in.jsonl")) {
 				for _, id := range []string{"0079da6c", "04673e0b", "93505f3f", "c91d5c98", "38935054"} {
 					leg = strings.ReplaceAll(leg, id+"-", prefix+id[:4]+"-")
 				}
-				leg = strings.ReplaceAll(leg, "1795169718", fmt.Sprint(edge-2)) // it began in October
-				leg = strings.ReplaceAll(leg, "1795169721", fmt.Sprint(edge+1)) // and ended in November
+				leg = strings.ReplaceAll(leg, "1795169718", fmt.Sprint(edge-2)) // the start is in October
+				leg = strings.ReplaceAll(leg, "1795169721", fmt.Sprint(edge+1)) // the end is in November
 				file := filepath.Join(t.TempDir(), "cdr")
 				if err := os.WriteFile(file, []byte(encoding.body(leg)), 0o600); err != nil {
 					t.Fatal(err)
@@ -73,8 +72,7 @@ func (r *recorder) reports(t *testing.T, span [2]int64, query string) []byte {
 		fmt.Sprintf("%s/api/v2/reports/cdrs?startDate=%d&endDate=%d&%s", r.url, span[0], span[1], query))
 }
 
-// findRecord waits for all legs of the call, and asks for the one that the
-// caller's id finds.
+// findRecord waits for all legs of the call and requests the record with the caller's id.
 func (r *recorder) findRecord(t *testing.T, span [2]int64, id string) (row callRecord) {
 	t.Helper()
 	eventually(t, "the four legs of the call", func() error {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// batch is records from to before to, of the account, as one body.
+// batch returns one body with the account's records from from to before to.
 func batch(account string, from, to int) string {
 	var body strings.Builder
 	for n := from; n < to; n++ {
@@ -25,8 +25,7 @@ func sequence(from, to int) []int {
 	return list
 }
 
-// testResume loses a connection, and comes back on the other node with every
-// kind of place there is.
+// testResume closes a connection and resumes on the other node from every kind of position.
 func (c *cluster) testResume(t *testing.T) {
 	const half, whole = 60, 120
 	w := c.account(t, "resume", "demo")
@@ -49,7 +48,7 @@ func (c *cluster) testResume(t *testing.T) {
 	c.ingest.send(t, c.key, "svc.cc", "application/x-ndjson", batch("resume", 0, half), half)
 	for i, s := range before {
 		s.awaitCount(t, half)
-		if s.ask.cursor { // cursors come behind the events
+		if s.ask.cursor { // cursors follow the events
 			eventually(t, "a cursor", func() error {
 				s.mu.Lock()
 				defer s.mu.Unlock()
@@ -101,9 +100,9 @@ func (c *cluster) testRefusedPlaces(t *testing.T) {
 		status int
 	}{
 		{"yesterday", 400}, {"cc_evt_", 400}, {"cc_evt_123", 400}, {id + "x", 400}, {id + ".!", 400}, {"1795192594866000896", 400},
-		{"cc_evt_1000000000000000000", 410}, // before there was a cluster
+		{"cc_evt_1000000000000000000", 410}, // before the cluster existed
 		{"cc_evt_9222000000000000000", 410}, // in two hundred years
-		{id[:len(id)-9] + "000001023", 410}, // of a partition that is not, or not given
+		{id[:len(id)-9] + "000001023", 410}, // of a partition that does not exist or is not readable
 	} {
 		for _, ask := range []subscription{
 			{paths: apiPaths}, {paths: wsPaths, header: true}, {paths: wsPaths, sse: true}, {paths: apiPaths, sse: true, header: true},

@@ -11,8 +11,8 @@ import (
 	"trunkline/internal/freeport"
 )
 
-// TestMakeRun runs what `make run` does: twice, as the second start finds the
-// users of the first.
+// TestMakeRun runs the commands of `make run` twice: the second start finds the users of the
+// first.
 func TestMakeRun(t *testing.T) {
 	t.Parallel()
 	ports := freeport.Addresses(t, 2)
@@ -25,7 +25,7 @@ func TestMakeRun(t *testing.T) {
 		f := startForeign(t, settings, "sh", "../deploy/run.sh", program(t))
 		f.await(t, "to show events", func(out, _ []string) bool { return len(out) >= 3 })
 		whom := f.child.process.Pid
-		if signal == syscall.SIGINT { // a terminal tells all of them
+		if signal == syscall.SIGINT { // a terminal sends it to the whole process group
 			whom = -whom
 		}
 		if err := syscall.Kill(whom, signal); err != nil {
@@ -39,11 +39,11 @@ func TestMakeRun(t *testing.T) {
 		})
 		out, said := f.lines()
 		if f.child.code != 0 || !strings.Contains(out[0], "  demo  ") {
-			t.Errorf("exit %d after %q; it says\n%s", f.child.code, out[0], strings.Join(said, "\n"))
+			t.Errorf("exit %d after %q; output\n%s", f.child.code, out[0], strings.Join(said, "\n"))
 		}
 		told := slices.DeleteFunc(said, func(line string) bool { return !strings.HasPrefix(line, "password ") })
 		if len(told) != 1 {
-			t.Fatalf("the password is told %d times", len(told))
+			t.Fatalf("the password is printed %d times", len(told))
 		}
 		passwords[strings.TrimSpace(strings.TrimPrefix(told[0], "password"))] = true
 	}

@@ -9,21 +9,21 @@ import (
 	"testing"
 )
 
-// sayings are the rows of the table in docs/operations.md that gives the cause
-// of each line of the program, and what to do.
+// sayings holds the rows of the table in docs/operations.md with the program's messages, their
+// causes and remedies.
 type sayings struct {
 	mu   sync.Mutex
 	rows []*row
 }
 
 type row struct {
-	line    string // as printed, … for what differs
+	line    string // as printed, with … for variable parts
 	pattern *regexp.Regexp
-	then    string // the exit code, or how it goes on
+	then    string // the exit code, or how the program continues
 	seen    bool
 }
 
-// elsewhere are lines that a test of their own makes appear, each with its name.
+// elsewhere names the tests that produce the messages that this test does not.
 var elsewhere = map[string]string{
 	"this machine's clock was set":       "TestAClockThatIsSet of internal/selfcheck", // tests cannot set the machine's clock
 	"the disk is full: free space":       "TestFullDisk",
@@ -67,7 +67,7 @@ func readSayings(t *testing.T) *sayings {
 	return p
 }
 
-// row is the one whose line has the part.
+// row returns the row whose message contains the part.
 func (p *sayings) row(t testing.TB, part string) *row {
 	t.Helper()
 	var found []*row
@@ -96,13 +96,13 @@ func (r *row) count(said string) (n int) {
 	return n
 }
 
-// ends has a start fail with the row's exit code and its line alone.
+// ends checks that a start fails with the row's exit code and no other message.
 func (p *sayings) ends(t *testing.T, part string, settings map[string]string, args ...string) {
 	t.Helper()
 	r := p.row(t, part)
 	want := map[string]int{"exit 1": 1, "exit 2": 2}[r.then[:min(len(r.then), len("exit 1"))]]
 	done := run(t, settings, "", append([]string{"serve"}, args...)...)
-	var said []string // but the intermediate lines
+	var said []string // without the intermediate lines
 	for line := range strings.Lines(done.err) {
 		if !strings.Contains(line, "level=INFO") && strings.TrimSpace(line) != "" {
 			said = append(said, line)
@@ -113,7 +113,7 @@ func (p *sayings) ends(t *testing.T, part string, settings map[string]string, ar
 	}
 }
 
-// awaitSays waits for the row's line in a running node's log.
+// awaitSays waits for the row's message in a running node's log.
 func (n *node) awaitSays(t testing.TB, r *row) {
 	t.Helper()
 	eventually(t, n.name+" to say "+r.line, func() error {
@@ -124,8 +124,8 @@ func (n *node) awaitSays(t testing.TB, r *row) {
 	})
 }
 
-// TestWhatItSays makes the program say every line of the table: the page has
-// the printed text, and the documented outcome follows.
+// TestWhatItSays makes the program print every message of the table: the text must be the page's,
+// and the documented outcome must follow.
 func TestWhatItSays(t *testing.T) {
 	t.Parallel()
 	p := readSayings(t)
@@ -155,7 +155,7 @@ func TestWhatItSays(t *testing.T) {
 		}
 	})
 	if strings.Contains(flag.Lookup("test.run").Value.String(), "/") {
-		return // not all have run
+		return // only a part of the subtests ran
 	}
 	for part := range elsewhere {
 		p.row(t, part)

@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/testservice"
 )
 
-// age takes a database back to the first schema of identity.
+// age downgrades a database to the first schema of identity.
 func age(t *testing.T, db *sqldb.DB) {
 	t.Helper()
 	for _, statement := range []string{
@@ -20,7 +20,7 @@ func age(t *testing.T, db *sqldb.DB) {
 		`DROP TABLE identity_otp`, `DROP TABLE identity_oidc_users`, `ALTER TABLE identity_refresh_tokens DROP COLUMN ends_at`, `DROP TABLE identity_recovery_codes`, `ALTER TABLE identity_accounts DROP COLUMN admin_otp`, `ALTER TABLE identity_accounts DROP COLUMN time_zone`,
 		`ALTER TABLE identity_api_keys DROP COLUMN scopes`, `ALTER TABLE identity_api_keys DROP COLUMN expires_at`,
 		`DROP TABLE identity_devices`, `DROP TABLE identity_device_passwords`, `DROP TABLE identity_known_addresses`,
-		`DELETE FROM identity_signing_keys`, // sealed, which the older schema does not know
+		`DELETE FROM identity_signing_keys`, // sealed: unknown to the older schema
 		`ALTER TABLE identity_signing_keys DROP COLUMN master_key_id`, `ALTER TABLE identity_signing_keys DROP COLUMN public_key`,
 		`DROP INDEX identity_users_revision`, `ALTER TABLE identity_users DROP COLUMN revision`,
 		`ALTER TABLE identity_users DROP COLUMN generation`, `ALTER TABLE identity_users DROP COLUMN kept_family`,
@@ -40,8 +40,7 @@ func version(t *testing.T, db *sqldb.DB) (v int) {
 	return v
 }
 
-// ahead migrates it as a newer program would, runs test, and takes it
-// back.
+// ahead migrates the database as a newer program would, runs test, and undoes the migration.
 func ahead(t *testing.T, db *sqldb.DB, test func()) {
 	t.Helper()
 	if _, err := db.ExecContext(t.Context(), `INSERT INTO identity_schema (version, name, applied_at) VALUES (99, 'later', 1)`); err != nil {
@@ -86,8 +85,8 @@ func testSchemasSQLite(t *testing.T, p *sayings) {
 	}
 }
 
-// testSchemasPostgres: nodes that start at once on an old schema, of which one
-// is killed half-way through it.
+// testSchemasPostgres starts several nodes at once on an old schema and kills one of them during
+// the migration.
 func testSchemasPostgres(t *testing.T, p *sayings) {
 	url := testservice.Postgres(t)
 	settings := map[string]string{"TRUNKLINE_DATABASE_URL": url, "TRUNKLINE_DIRECTORY_FILE": directoryFile(t),
@@ -102,7 +101,7 @@ func testSchemasPostgres(t *testing.T, p *sayings) {
 	latest := version(t, db)
 	ahead(t, db, func() { p.ends(t, "the database has schema version", nodes[0].settings) })
 
-	// A lock on a table that the migration refers to stops it half-way.
+	// A lock on a table that the migration refers to blocks it half-way.
 	age(t, db)
 	locked, err := db.BeginTx(t.Context(), nil)
 	if err != nil {
@@ -123,7 +122,7 @@ func testSchemasPostgres(t *testing.T, p *sayings) {
 	for _, n := range nodes[1:] {
 		n.launch(t)
 	}
-	// One of them holds the lock on the schema, or the killed one's session does.
+	// Another node holds the lock on the schema, or the session of the killed one does.
 	awaitBlocked(t, db, 2)
 	release()
 	migrated := 0
@@ -132,14 +131,14 @@ func testSchemasPostgres(t *testing.T, p *sayings) {
 		migrated += p.row(t, "database schema migrated").count(readFile(t, n.log))
 		n.login(t, apiPaths, user("alice"))
 	}
-	// The killed one's session may have got so far as to commit.
+	// The session of the killed node may have committed.
 	if got := version(t, db); got != latest || migrated > 1 {
 		t.Errorf("version %d, brought there by %d nodes", got, migrated)
 	}
 	nodes[0].start(t)
 }
 
-// awaitBlocked waits until so many sessions of the database wait for a lock.
+// awaitBlocked waits until a number of the database's sessions wait for a lock.
 func awaitBlocked(t *testing.T, db *sqldb.DB, sessions int) {
 	t.Helper()
 	eventually(t, "a migration that waits", func() error {

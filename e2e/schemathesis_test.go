@@ -11,14 +11,13 @@ import (
 	"testing"
 )
 
-// TestSchemathesis has schemathesis, a program from PyPI, send requests that it makes up
-// from the description that a server serves: right and wrong ones to every operation,
-// in sequences too, with all credentials, with an API key alone, and with none. No
-// answer may be a server's error, be of a status, type or shape that is not described,
-// or accept what the description does not allow.
+// TestSchemathesis runs schemathesis, a program from PyPI, which generates requests from the
+// server's OpenAPI description: valid and invalid ones to every operation, also in sequences,
+// with all credentials, with an API key alone, and with none. No response may be a server error,
+// have an undescribed status, type or shape, or accept a request that the description forbids.
 //
-// With all credentials it leaves out the logout, which would end the session of the
-// requests that follow. Of a stream it reads one event of the demonstration traffic.
+// With all credentials it omits the logout, which would end the session for later requests. From
+// a stream it reads one event of the demonstration traffic.
 func TestSchemathesis(t *testing.T) {
 	t.Parallel()
 	tool(t, "python3")
@@ -26,8 +25,8 @@ func TestSchemathesis(t *testing.T) {
 	c := embeddedCluster(t)
 	n := c.nodes[0]
 	startForeign(t, n.settings, program(t), "demo", "--rate", "10")
-	// The requests are about the account tested: they cannot delete the key, which is of
-	// the account above it, and webhooks that they make get no event.
+	// The requests concern the tested account: they cannot delete the key, which belongs to the
+	// account above it, and webhooks that they create get no events.
 	n.cli(t, "account", "create", "above", "--id", "above", "--domain", "above.local")
 	n.cli(t, "account", "create", "tested", "--id", "tested", "--domain", "tested.local", "--parent", "above")
 	n.cliWith(t, password+"\n", "user", "create", "lead", "--account", "tested", "--role", "admin", "--presence-id", "7001", "--password-stdin")
@@ -48,7 +47,7 @@ func TestSchemathesis(t *testing.T) {
 	type credential struct {
 		setting string
 		headers map[string]string
-		path    string // takes it
+		path    string // path of the operation
 	}
 	portal := credential{`portalToken = { bearer = "` + session.Token + `" }`, bearer(session.Token), "/api/v2/accounts"}
 	events := credential{`channelToken = { bearer = "` + channel + `" }`, bearer(channel), apiPaths.stats}
@@ -84,7 +83,7 @@ func TestSchemathesis(t *testing.T) {
 			}
 			_, summary, _ := strings.Cut(string(output), "= SUMMARY =")
 			t.Log(summary)
-			for _, c := range run.credentials { // the requests had them until the end
+			for _, c := range run.credentials { // they must have stayed valid until the end
 				if a := n.ask(t, http.MethodGet, c.path, c.headers, ""); a.status != http.StatusOK {
 					t.Errorf("%s after all requests: %s", c.path, a)
 				}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A first start creates no users that the settings do not ask for.
+// A first start creates no users without the setting for them.
 func TestNoDemoUsersWithoutDemoPassword(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, "nobody", map[string]string{})
@@ -59,7 +59,7 @@ func TestSigningKeyRotateNowEndsEverySession(t *testing.T) {
 	n.login(t, apiPaths, user("bob"))
 }
 
-// A wallboard logs in with a key, and its socket ends with the key.
+// A wallboard logs in with a key; deleting the key closes its socket.
 func TestAKeysSocketEndsWithTheKey(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, "wallboard", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})

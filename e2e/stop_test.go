@@ -34,8 +34,8 @@ func TestShutdownEmbedded(t *testing.T) {
 
 	began := time.Now()
 	n.signal(t, syscall.SIGTERM)
-	// Sockets are closed over a second: when the first one is closed, readiness
-	// has failed already, and no new one is admitted.
+	// Sockets are closed over the course of a second: when the first one is closed, readiness
+	// already fails and new ones are refused.
 	firstToGo := make(chan *subscriber, len(open))
 	for _, s := range open {
 		go func() { <-s.done; firstToGo <- s }()
@@ -43,7 +43,7 @@ func TestShutdownEmbedded(t *testing.T) {
 	select {
 	case <-firstToGo:
 	case <-time.After(patience):
-		t.Fatal("no socket is told to go")
+		t.Fatal("no socket was closed")
 	}
 	if status, text, err := n.probe("/readyz"); err != nil || status != http.StatusServiceUnavailable || text != "draining" {
 		t.Errorf("/readyz while sockets are sent away: %d %s %v", status, text, err)
@@ -68,14 +68,14 @@ func TestShutdownEmbedded(t *testing.T) {
 	l.awaitMore(t, 20)
 	l.stop()
 	checkOrder(t, "a stream through a shutdown", l.awaitAll(t, byEvents, ""))
-	// Subscribers asked to reconnect miss nothing either.
+	// Subscribers that were asked to reconnect miss no event either.
 	back := n.subscribe(t, subscription{paths: wsPaths, token: token, since: open[0].at()})
 	whole := append(open[0].events(), back.awaitCount(t, len(byEvents.events())-len(open[0].events())-missedBefore(byEvents, open[0]))...)
 	checkOrder(t, "a socket that came back", whole)
 }
 
-// missedBefore is the number of events before the first one of s, by one that
-// has them all.
+// missedBefore returns the number of events before the first one of s, from a subscriber that has
+// all.
 func missedBefore(all, s *subscriber) int {
 	first := s.events()[0].ID
 	for i, e := range all.events() {
@@ -86,7 +86,7 @@ func missedBefore(all, s *subscriber) int {
 	return 0
 }
 
-// TestShutdownReal stops one of two nodes: its followers go on at the other.
+// TestShutdownReal stops one of two nodes: its followers continue on the other.
 func TestShutdownReal(t *testing.T) {
 	t.Parallel()
 	c := togetherCluster(t)
@@ -133,8 +133,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	}
 }
 
-// TestRefusesToStart expects a clear line for each error, and the right exit
-// code.
+// TestRefusesToStart checks the message for each error and the exit code.
 func TestRefusesToStart(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, "first", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
@@ -150,9 +149,9 @@ func TestRefusesToStart(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name     string
-		settings []string // over those of a node of its own
+		settings []string // in addition to those of its node
 		code     int
-		says     []string // all in lines of the program's own
+		says     []string // parts of lines printed by the program
 	}{
 		{"a port that is taken", []string{"TRUNKLINE_LISTEN", taken.Addr().String()}, 1, []string{"listen", taken.Addr().String(), "in use"}},
 		{"a metrics port that is taken", []string{"TRUNKLINE_METRICS_LISTEN", taken.Addr().String()}, 1, []string{"metrics_listen", "in use"}},
@@ -175,7 +174,7 @@ func TestRefusesToStart(t *testing.T) {
 			said := lines(done.err)
 			foreign := slices.ContainsFunc(said, func(line string) bool { return !strings.HasPrefix(line, "trunkline: ") })
 			if done.code != c.code || foreign || done.out != "" || len(said) != 1 {
-				t.Errorf("exit %d, wants %d; prints %q and says\n%s", done.code, c.code, done.out, done.err)
+				t.Errorf("exit code %d, want %d; stdout %q, stderr\n%s", done.code, c.code, done.out, done.err)
 			}
 			for _, word := range c.says {
 				if !strings.Contains(done.err, word) {
@@ -192,8 +191,8 @@ func TestRefusesToStart(t *testing.T) {
 	})
 }
 
-// Without its master key a node refuses to serve secrets sealed under it: here
-// the demo's phones, there from the first start on.
+// Without its master key a node refuses to serve secrets sealed under it: here those of the
+// demo's phones, which exist from the first start on.
 func TestALostMasterKeyStopsTheStart(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, "lost", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
@@ -211,7 +210,7 @@ func TestALostMasterKeyStopsTheStart(t *testing.T) {
 	}
 	done := run(t, with(n.settings, "TRUNKLINE_LOG_LEVEL", "error"), "", "serve")
 	if done.code != 2 || !strings.Contains(done.err, "identity: ") || !strings.Contains(done.err, "TRUNKLINE_MASTER_KEY") {
-		t.Errorf("exit %d, says %s", done.code, done.err)
+		t.Errorf("exit code %d, stderr %s", done.code, done.err)
 	}
 	if _, err := os.Stat(key); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("another key was made in its place: %v", err)

@@ -14,8 +14,8 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// subscriber reads the channel and keeps what came. A follower comes back
-// after every break, to the next of its nodes, where it was.
+// subscriber reads the channel and stores the received events. A follower reconnects after every
+// disconnect to the next of its nodes and resumes.
 type subscriber struct {
 	nodes   []*node
 	ask     subscription
@@ -24,17 +24,17 @@ type subscriber struct {
 	mu      sync.Mutex
 	got     []event
 	raw     [][]byte // of got
-	place   string   // what to resume from
-	cursors bool     // place is a cursor: an id would be less
+	place   string   // position to resume from
+	cursors bool     // place is a cursor, which is more precise than an id
 	breaks  int
-	ended   error         // why there is no connection, and none will come; nil: not so
-	changed chan struct{} // closed at every change, and made anew
+	ended   error         // final error: there will be no further connection; nil: active
+	changed chan struct{} // closed at every change, and replaced
 
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// subscribe opens a channel that must not be refused. It ends with the test.
+// subscribe opens a channel, which must be accepted. It ends with the test.
 func (n *node) subscribe(t testing.TB, ask subscription) *subscriber {
 	t.Helper()
 	s := newSubscriber(t, false, ask, n)
@@ -46,7 +46,7 @@ func (n *node) subscribe(t testing.TB, ask subscription) *subscriber {
 	return s
 }
 
-// follow is subscribe for a follower of nodes.
+// follow is subscribe for a follower of several nodes.
 func follow(t testing.TB, ask subscription, nodes ...*node) *subscriber {
 	t.Helper()
 	s := newSubscriber(t, true, ask, nodes...)
@@ -73,7 +73,7 @@ func (s *subscriber) begin(t testing.TB, first connection) {
 	t.Cleanup(s.close)
 }
 
-// close ends it and returns when it has ended.
+// close closes the connection and returns when the subscriber has ended.
 func (s *subscriber) close() {
 	s.cancel()
 	<-s.done
@@ -96,7 +96,7 @@ func (s *subscriber) run(ctx context.Context, c connection) {
 	}
 }
 
-// again connects where the subscriber is, after a moment's wait.
+// again reconnects after a pause and resumes.
 func (s *subscriber) again(ctx context.Context, n *node) (connection, error) {
 	select {
 	case <-time.After(50 * time.Millisecond):
@@ -135,7 +135,7 @@ func (s *subscriber) read(ctx context.Context, c connection) error {
 			switch {
 			case f.place != "":
 				s.place = f.place
-			case !s.cursors: // so far an id has to do
+			case !s.cursors: // until the first cursor, use the id
 				s.place = e.ID
 			}
 		})
@@ -150,22 +150,22 @@ func (s *subscriber) change(how func()) {
 	s.changed = make(chan struct{})
 }
 
-// over is why the subscriber gave up; nil while it goes on.
+// over returns the reason why the subscriber has ended, nil while it is active.
 func (s *subscriber) over() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ended
 }
 
-// events are those so far. They do not change, and must not be changed: others are
-// appended behind them.
+// events returns the received events. The slice must not be changed: later events are appended to
+// the same array.
 func (s *subscriber) events() []event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clip(s.got)
 }
 
-// texts are the events as they came.
+// texts returns the events as received.
 func (s *subscriber) texts() [][]byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,7 +195,7 @@ func (s *subscriber) await(t testing.TB, what string, enough func([]event) bool)
 		select {
 		case <-changed:
 		case <-limit:
-			t.Fatalf("waiting for %s: %d events came", what, len(got))
+			t.Fatalf("waiting for %s: %d events received", what, len(got))
 		}
 	}
 }
@@ -205,8 +205,7 @@ func (s *subscriber) awaitCount(t testing.TB, n int) []event {
 	return s.await(t, fmt.Sprintf("%d events", n), func(got []event) bool { return len(got) >= n })
 }
 
-// awaitEnd waits until the server ends the connection, and gives close code
-// and reason.
+// awaitEnd waits until the server closes the connection and returns close code and reason.
 func (s *subscriber) awaitEnd(t testing.TB) (code int, reason string) {
 	t.Helper()
 	select {
@@ -221,7 +220,7 @@ func (s *subscriber) awaitEnd(t testing.TB) (code int, reason string) {
 	return closed.Code, closed.Text
 }
 
-// refuses opens a channel that must be refused.
+// refuses opens a channel, which must be refused.
 func (n *node) refuses(t testing.TB, ask subscription, status int) answer {
 	t.Helper()
 	c, err := ask.connect(t.Context(), n)

@@ -20,8 +20,8 @@ func TestRealRolesApart(t *testing.T) {
 	suite(t, apartCluster(t, "TRUNKLINE_KAFKA_PARTITIONS", manyPartitions))
 }
 
-// suite is what holds on every backend. Its cases share one cluster, as users
-// do; each has accounts of its own.
+// suite holds the tests that run on every backend. Its cases share one cluster, as users do; each
+// has its own accounts.
 func suite(t *testing.T, c *cluster) {
 	t.Run("an event arrives everywhere byte for byte", c.testEventArrives)
 	t.Run("JWKS, logins and both audiences", c.testLogins)

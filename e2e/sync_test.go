@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// failSyncs makes every fsync and fdatasync of the node fail until the end of
-// the test or its process.
+// failSyncs makes every fsync and fdatasync of the node fail until the end of the test or of the
+// process.
 func (n *node) failSyncs(t *testing.T) {
 	t.Helper()
 	cmd := exec.Command(tool(t, "strace"), "-f", "-q", "-o", "/dev/null", "-p", strconv.Itoa(n.child.process.Pid),
@@ -18,12 +18,12 @@ func (n *node) failSyncs(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		cmd.Process.Signal(syscall.SIGTERM) // it may have ended with the node
+		cmd.Process.Signal(syscall.SIGTERM) // it may have ended already, with the node
 		cmd.Wait()
 	})
 }
 
-// TestAFailingSyncIsNoAcknowledgement has a disk on which no sync succeeds.
+// TestAFailingSyncIsNoAcknowledgement runs a server on a disk on which every sync fails.
 func TestAFailingSyncIsNoAcknowledgement(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, "failing disk", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_INGEST_PRODUCE_TIMEOUT": "2s"})

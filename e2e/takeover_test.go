@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// normalized returns how many records the node has normalized.
+// normalized returns the number of records that the node has normalized.
 func (n *node) normalized() (records float64, err error) {
 	_, text, err := n.probe("/metrics")
 	for line := range strings.Lines(text) {
@@ -23,9 +23,9 @@ func (n *node) normalized() (records float64, err error) {
 	return records, err
 }
 
-// One of two normalizers is killed while records of 12 accounts come in. What is
-// measured is the whole time from kill -9 until a subscriber has, of each
-// account, an event that was posted after it. docs/operations.md has the figure.
+// One of two normalizers is killed while records of 12 accounts arrive. The test measures the
+// time from kill -9 until a subscriber has received, for each account, an event posted after it.
+// docs/operations.md has the figure.
 func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
 	t.Parallel()
 	settings, prefix := realSettings(t)
@@ -44,8 +44,8 @@ func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
 	l := begin(t, posters...)
 	l.awaitMore(t, 1)
 
-	// flowing waits until s has an event of each account with a number from the
-	// given ones on.
+	// flowing waits until s has received an event of each account with a number at or above the
+	// given ones.
 	flowing := func(from map[string]int) {
 		t.Helper()
 		missing := map[string]bool{}
@@ -81,7 +81,7 @@ func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			time.Sleep(300 * time.Millisecond) // posts in between
+			time.Sleep(300 * time.Millisecond) // some posts in between
 			if now, err := killed.normalized(); err != nil || now <= before {
 				return fmt.Errorf("%v records, then %v, %v", before, now, err)
 			}

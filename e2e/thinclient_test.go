@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// thinClient asks one server over one kept connection of HTTP/1.1 and TLS, for
-// benchmarks that share the machine with the server: net/http's client costs as
-// much as the server that it measures.
+// thinClient sends requests to one server over one persistent connection of HTTP/1.1 and TLS, for
+// benchmarks that share the machine with the server: net/http's client uses as much CPU as the
+// measured server.
 type thinClient struct {
 	conn *tls.Conn
 	in   *bufio.Reader
@@ -27,8 +27,8 @@ func dialThin(n *node) (*thinClient, error) {
 	return &thinClient{conn: conn, in: bufio.NewReader(conn)}, nil
 }
 
-// ask wants 200, and an answer with a Content-Length. head is the request's
-// first line and headers, each with its line end.
+// ask sends a request and expects 200 and a response with a Content-Length. head is the request
+// line and the headers, each with its line end.
 func (c *thinClient) ask(head, body string) error {
 	c.out = append(append(c.out[:0], head...), "Host: node\r\nContent-Length: "...)
 	c.out = append(append(strconv.AppendInt(c.out, int64(len(body)), 10), "\r\n\r\n"...), body...)

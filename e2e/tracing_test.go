@@ -36,7 +36,7 @@ func tracedCluster(t testing.TB, address, sample string) *cluster {
 	}))
 }
 
-// postTraced posts an event of the demo account as a part of a trace.
+// postTraced posts an event of the demo account as part of a trace.
 func (c *cluster) postTraced(t testing.TB, traceparent string, number int) {
 	t.Helper()
 	a := c.ingest.ask(t, http.MethodPost, "/api/v2/ingest/svc.cc", map[string]string{
@@ -107,7 +107,7 @@ func TestTracing(t *testing.T) {
 		if deliver.parent != process.id || deliver.state != "" {
 			t.Errorf("%+v below %+v", deliver, process)
 		}
-		// The line of the request's log says the same.
+		// The log line of the request has the same trace.
 		log, err := os.ReadFile(n.log)
 		if err != nil || !strings.Contains(string(log), `"trace_id":"`+deliver.trace+`"`) {
 			t.Errorf("no line has trace_id %s: %v", deliver.trace, err)
@@ -170,7 +170,7 @@ func TestTracing(t *testing.T) {
 		})
 		for _, s := range out.sofar() {
 			if strings.Contains(fmt.Sprint(s), "431234567") {
-				t.Errorf("a phone number is told: %+v", s)
+				t.Errorf("a phone number is sent: %+v", s)
 			}
 		}
 	})
@@ -221,13 +221,13 @@ func TestTracing(t *testing.T) {
 	for _, s := range out.sofar() {
 		for _, secret := range []string{token, c.key, password, "s3cret", "c0llector"} {
 			if strings.Contains(fmt.Sprint(s), secret) {
-				t.Errorf("a secret is told: %+v", s)
+				t.Errorf("a secret is sent: %+v", s)
 			}
 		}
 	}
 }
 
-// With sample 0 a client's decision still counts, for and against spans.
+// With sample 0 a client's sampling decision still applies, for and against spans.
 func TestTracingOfTheClientsOnly(t *testing.T) {
 	t.Parallel()
 	out := newCollector(t)
@@ -243,13 +243,13 @@ func TestTracingOfTheClientsOnly(t *testing.T) {
 		}
 		return nil
 	})
-	c.ingest.signal(t, syscall.SIGTERM) // what waits is sent before the end
+	c.ingest.signal(t, syscall.SIGTERM) // queued spans are sent before the end
 	if code, ok := c.ingest.exit(patience); !ok || code != 0 {
 		t.Fatal(code, ok)
 	}
 	for _, s := range out.sofar() {
 		if s.trace != clientTrace {
-			t.Errorf("nobody asked for %+v", s)
+			t.Errorf("unexpected span %+v", s)
 		}
 	}
 	if got := len(out.sofar()); got != 4 {
@@ -257,8 +257,8 @@ func TestTracingOfTheClientsOnly(t *testing.T) {
 	}
 }
 
-// With tracing off nothing is sent, whatever the environment says, and records
-// have the headers that they always had.
+// With tracing off nothing is sent, whatever the environment variables, and records have their
+// usual headers.
 func TestTracingOff(t *testing.T) {
 	t.Parallel()
 	out := newCollector(t)
@@ -298,11 +298,10 @@ func TestTracingOff(t *testing.T) {
 	}
 }
 
-// A collector that is away, or does not answer, costs its spans and nothing
-// else.
+// An unavailable or unresponsive collector loses its spans and has no other effect.
 func TestTracingWithoutACollector(t *testing.T) {
 	t.Parallel()
-	mute, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and says nothing
+	mute, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and never answers
 	if err != nil {
 		t.Fatal(err)
 	}

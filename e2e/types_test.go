@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestTypesOfTheJavaScriptClient compiles a program that uses every export of
-// clients/js, and one whose every use is wrong. The first is also loaded: what the
-// types declare is there.
+// TestTypesOfTheJavaScriptClient compiles a program that uses every export of clients/js
+// correctly, and one that uses each incorrectly. It also runs the first: every declared export
+// must exist.
 func TestTypesOfTheJavaScriptClient(t *testing.T) {
 	t.Parallel()
 	node := tool(t, "node")

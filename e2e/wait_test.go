@@ -13,7 +13,7 @@ import (
 	"trunkline/internal/testservice"
 )
 
-// awaitUnready waits for the probes of a node that waits.
+// awaitUnready waits until the probes of a waiting node report it as not ready.
 func (n *node) awaitUnready(t *testing.T, why string) {
 	t.Helper()
 	eventually(t, "readiness to say "+why, func() error {
@@ -45,8 +45,8 @@ func (n *node) metric(series, value string) error {
 	return fmt.Errorf("there is no %s", series)
 }
 
-// endsWhileItWaits stops a node that is not ready: soon, with 0, and without a
-// word of complaint.
+// endsWhileItWaits stops a node that is not ready: it must end soon, with code 0 and without an
+// error message.
 func (n *node) endsWhileItWaits(t *testing.T) {
 	t.Helper()
 	began := time.Now()
@@ -57,7 +57,7 @@ func (n *node) endsWhileItWaits(t *testing.T) {
 	}
 }
 
-// says returns how often a node has logged a row's line.
+// says returns how often a node has logged a row's message.
 func (n *node) says(t *testing.T, r *row) int { return r.count(readFile(t, n.log)) }
 
 func testKafkaAwayAtStart(t *testing.T, p *sayings) {
@@ -73,12 +73,11 @@ func testKafkaAwayAtStart(t *testing.T, p *sayings) {
 	}
 	n.endsWhileItWaits(t)
 	if said := n.says(t, r); said != 1 {
-		t.Errorf("said %d times", said)
+		t.Errorf("logged %d times", said)
 	}
 }
 
-// testKafkaGoesAway takes away the Kafka of a node: another node's embedded
-// one.
+// testKafkaGoesAway stops the Kafka of a node, the embedded one of another node.
 func testKafkaGoesAway(t *testing.T, p *sayings) {
 	broker := freeport.Address(t)
 	has := newNode(t, "has the broker", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker})
@@ -123,16 +122,15 @@ func testRedisAwayAtStart(t *testing.T, p *sayings) {
 	eventually(t, "the watch", func() error { return n.metric(`trunkline_dependency_up{dependency="redis"}`, "1") })
 	text := readFile(t, n.log)
 	if said := r.count(text); said != 1 {
-		t.Errorf("said %d times", said)
+		t.Errorf("logged %d times", said)
 	}
-	// What else it says about it is not a line for each attempt.
+	// Further messages must not be logged at every attempt.
 	if lines := strings.Count(text, "connection refused"); lines > 20 || strings.Contains(text, "pool.go") {
 		t.Errorf("%d lines:\n%s", lines, text)
 	}
 }
 
-// TestDatabaseAway: PostgreSQL is away at start, comes, goes, and refuses to
-// write.
+// TestDatabaseAway starts without PostgreSQL, starts it, stops it, and makes it refuse writes.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	p := readSayings(t)
@@ -147,7 +145,7 @@ func TestDatabaseAway(t *testing.T) {
 	given.awaitUnready(t, "waiting for the database")
 	given.endsWhileItWaits(t)
 	if said := given.says(t, waiting); said != 1 {
-		t.Errorf("said %d times", said)
+		t.Errorf("logged %d times", said)
 	}
 
 	n := newNode(t, "waits", settings)
@@ -179,7 +177,7 @@ func TestDatabaseAway(t *testing.T) {
 		return nil
 	})
 
-	// Its disk is full: it answers, and refuses each write with 53100.
+	// A full disk: PostgreSQL answers and refuses each write with 53100.
 	db := openDatabase(t, sqldb.Config{URL: postgres.URL})
 	for _, statement := range []string{
 		`CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS

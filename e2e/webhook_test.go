@@ -21,7 +21,7 @@ type hookRequest struct {
 	Body    string            `json:"body"`
 }
 
-// hookReceiver remembers requests.
+// hookReceiver records the requests.
 type hookReceiver struct {
 	mu  sync.Mutex
 	got []hookRequest
@@ -48,8 +48,8 @@ func (r *hookReceiver) requests() []hookRequest {
 	return append([]hookRequest(nil), r.got...)
 }
 
-// ids counts the requests of each event, and checks that those of an account came
-// first in their order.
+// ids counts the requests of each event and checks that the first requests of an account's events
+// came in order.
 func (r *hookReceiver) ids(t *testing.T) map[string]int {
 	t.Helper()
 	times, last := map[string]int{}, map[string]string{}
@@ -68,10 +68,10 @@ func (r *hookReceiver) ids(t *testing.T) map[string]int {
 	return times
 }
 
-// hook is a webhook's fields that tests read.
+// hook holds the fields of a webhook that tests read.
 type hook struct{ ID, Secret, Status string }
 
-// createHook makes a webhook of the account demo.
+// createHook creates a webhook of the account demo.
 func (n *node) createHook(t *testing.T, url string) (made hook) {
 	t.Helper()
 	key := n.cli(t, "apikey", "create", "--account", "demo", "--scope", "admin")
@@ -89,8 +89,8 @@ func (n *node) createHook(t *testing.T, url string) (made hook) {
 	return made
 }
 
-// A node that delivers is killed with kill -9 while records of several accounts come
-// in, and started again, twice: each event arrives, in order per account.
+// A delivering node is killed with kill -9 and restarted, twice, while records of several
+// accounts arrive: each event is delivered, in order per account.
 func TestAKilledNodesWebhooksGoOn(t *testing.T) {
 	t.Parallel()
 	settings, prefix := realSettings(t)
@@ -129,7 +129,7 @@ func TestAKilledNodesWebhooksGoOn(t *testing.T) {
 		got := received.ids(t)
 		for _, e := range all {
 			if got[e.ID] == 0 {
-				return fmt.Errorf("%s is missing, %d events came", e.ID, len(got))
+				return fmt.Errorf("%s is missing, %d events received", e.ID, len(got))
 			}
 		}
 		return nil
@@ -137,8 +137,7 @@ func TestAKilledNodesWebhooksGoOn(t *testing.T) {
 	t.Logf("%d events in %d requests", len(all), len(received.requests()))
 }
 
-// The programs read {secret, requests} and verify each request; a changed body must be
-// refused.
+// The programs read {secret, requests} and verify each request; they must refuse a changed body.
 const (
 	verifyInNode = `import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -168,8 +167,7 @@ print(len(hook["requests"]))
 `
 )
 
-// The signatures of a server are verified by the packages standardwebhooks of npm and
-// PyPI.
+// The packages standardwebhooks of npm and PyPI verify a server's signatures.
 func TestWebhooksAreVerifiedByOthers(t *testing.T) {
 	t.Parallel()
 	nodeModules, python := nodeFolder(t), pythonFolder(t)

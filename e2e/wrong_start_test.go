@@ -14,7 +14,7 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// standalone are settings of an embedded server of the test's own.
+// standalone returns the settings of an embedded server for one test.
 func standalone(t *testing.T, more ...string) map[string]string {
 	t.Helper()
 	ports := freeport.Addresses(t, 3)
@@ -24,7 +24,7 @@ func standalone(t *testing.T, more ...string) map[string]string {
 	}, more...)
 }
 
-// file makes a file with some text.
+// file writes a file with a text.
 func file(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -130,13 +130,13 @@ func testSIPPortTaken(t *testing.T, p *sayings) {
 	said := p.row(t, "sip: the port is in use by another program")
 	n := newNode(t, "without phones", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 	for freed := true; freed; {
-		taken, err := net.Listen("tcp", address) // an error: a node of another test has it, perhaps not for long
+		taken, err := net.Listen("tcp", address) // on error, a node of another test uses the port, perhaps only briefly
 		n.start(t)
 		eventually(t, "whether the port is in use", func() error {
 			text := readFile(t, n.log)
 			freed = said.count(text) == 0
 			if freed && (err == nil || !strings.Contains(text, "sip: phones register here")) {
-				return errors.New("not said")
+				return errors.New("not logged")
 			}
 			return nil
 		})
@@ -174,7 +174,7 @@ func testDataDirectory(t *testing.T, p *sayings) {
 	n := newNode(t, "owner", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 	n.start(t)
 	p.ends(t, "another trunkline uses this data directory", standalone(t, "TRUNKLINE_DATA_DIR", n.dir))
-	n.login(t, apiPaths, user("alice")) // the first one is none the worse
+	n.login(t, apiPaths, user("alice")) // the first node is unaffected
 
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "trunkline.db"), []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
@@ -183,7 +183,7 @@ func testDataDirectory(t *testing.T, p *sayings) {
 	p.ends(t, "is damaged, or no database", standalone(t, "TRUNKLINE_DATA_DIR", dir))
 }
 
-// openDatabase opens a node's database beside it.
+// openDatabase opens a node's database while the node may run.
 func openDatabase(t *testing.T, cfg sqldb.Config) *sqldb.DB {
 	t.Helper()
 	db, err := sqldb.Open(t.Context(), cfg)

@@ -13,8 +13,8 @@ var (
 	colour = regexp.MustCompile(`--([a-z-]+): #([0-9a-f]{6});`)
 )
 
-// TestContrast computes the contrast of text and ground (WCAG 2.2, 1.4.3: 4.5)
-// and of what must be told from its ground (1.4.11: 3), in both schemes.
+// TestContrast computes the contrast of text to its background (WCAG 2.2, 1.4.3: 4.5) and of
+// graphical elements to theirs (1.4.11: 3), in both colour schemes.
 func TestContrast(t *testing.T) {
 	schemes := scheme.FindAllStringSubmatch(sources(t, ".css")["base.css"], -1)
 	if len(schemes) != 2 {

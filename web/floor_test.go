@@ -18,7 +18,7 @@ import (
 	"trunkline/event/state"
 )
 
-// message is a message of the channel, as far as the fold reads it.
+// message holds the members of a channel message that the fold reads.
 type message struct {
 	ID        string `json:"id"`
 	Account   string `json:"account_id"`
@@ -28,12 +28,11 @@ type message struct {
 	} `json:"metadata"`
 
 	id      event.ID
-	restart bool // the board begins with a snapshot of the state so far, in place of this message
-	fresh   bool // with restart: and all that happened before is forgotten
+	restart bool // the board restarts with a snapshot of the state so far, in place of this message
+	fresh   bool // with restart: forget the earlier messages
 }
 
-// captured returns the messages of the captured events of every platform, a
-// session for each file.
+// captured returns the messages of the captured events of every platform, a session per file.
 func captured(t *testing.T) (sessions [][]message) {
 	t.Helper()
 	files, err := filepath.Glob("../format/*/testdata/*/*.want.jsonl")
@@ -61,7 +60,7 @@ func captured(t *testing.T) (sessions [][]message) {
 	return sessions
 }
 
-// anyFacts returns facts of few agents and calls with any name, state and fields.
+// anyFacts returns random facts of a few agents and calls: any name, state and fields.
 func anyFacts(random *rand.Rand) event.Facts {
 	pick := func(values ...string) string { return values[random.IntN(len(values))] }
 	names := event.Names()
@@ -78,9 +77,9 @@ func anyFacts(random *rand.Rand) event.Facts {
 	return f
 }
 
-// TestTheBoardFoldsAsTheServerDoes compares the board's floor with event/state
-// after each message: captured events of every platform, then random facts, both
-// from the beginning; and captured events from a snapshot taken anywhere.
+// TestTheBoardFoldsAsTheServerDoes compares the board's floor with event/state after each
+// message: for captured events of every platform and then random facts, both from the beginning;
+// and for captured events after a snapshot at any point.
 func TestTheBoardFoldsAsTheServerDoes(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 42))
 	var all []message
@@ -119,7 +118,7 @@ func compareFloors(t *testing.T, random *rand.Rand, all []message) {
 		m := &all[i]
 		now = now.Add(time.Duration(random.IntN(3)) * time.Second)
 		if random.IntN(200) == 0 {
-			now = now.Add(26 * time.Hour) // calls are forgotten
+			now = now.Add(26 * time.Hour) // beyond the age at which calls are removed
 		}
 		id = event.NextID(id, now.UnixMilli(), 3)
 		m.id, m.ID, m.Timestamp = id, id.String(), now.Unix()
@@ -154,8 +153,7 @@ func compareFloors(t *testing.T, random *rand.Rand, all []message) {
 	t.Logf("%d messages, at most %d agents and calls at once", len(all), shown)
 }
 
-// folds reports whether the board looks at an event at all: what has expired
-// leaves it with the next of these.
+// folds reports whether the board processes the event; expired entries are removed only then.
 func folds(n event.Name) bool {
 	kind, _, _ := strings.Cut(string(n), ".")
 	return kind == "agent" || kind == "queue" || kind == "call" && n != event.NameCallProgress

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// node is the path of Node, without which there is no test; where everything
-// must be tested that is a failure.
+// node returns the path of Node. Without Node it skips the test, or fails it with CI=true.
 func node(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("node")
@@ -21,7 +20,7 @@ func node(t *testing.T) string {
 	return ""
 }
 
-// TestModules runs the unit tests of the modules, which are JavaScript too.
+// TestModules runs the unit tests of the modules, which are written in JavaScript.
 func TestModules(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), node(t), "--test", "jstest/")
 	if output, err := cmd.CombinedOutput(); err != nil {

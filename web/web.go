@@ -15,21 +15,21 @@ import (
 //go:embed static
 var static embed.FS
 
-// Where the pages and what they are made of lie.
+// Paths of the pages and their assets.
 const (
 	PathBoard   = "/"
-	PathAssets  = "/board/" // and a file's name
+	PathAssets  = "/board/" // followed by the name of a file
 	PathDocs    = "/docs"
 	PathChannel = "/docs/events"
 )
 
-// policy allows what the pages need and nothing else. connect-src 'self' covers
-// the WebSocket of the same origin.
+// policy allows only what the pages need. connect-src 'self' includes the WebSocket of the same
+// origin.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
 
-// types are those of the files there are, by their names' ends.
+// types maps file name extensions to media types.
 var types = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -37,13 +37,13 @@ var types = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-// file is one answer, ready to be given.
+// file is one prepared response.
 type file struct {
 	body              []byte
 	contentType, etag string
 }
 
-// Handler answers for the board and the pages under /docs.
+// Handler serves the board and the pages under /docs.
 type Handler struct {
 	files map[string]file // by path
 }
@@ -73,7 +73,7 @@ func New() (*Handler, error) {
 	return h, nil
 }
 
-// paths are where a file is found: a page at its own place only.
+// paths returns the URL paths of a file: a page has only its own.
 func paths(name string) []string {
 	switch name {
 	case "board.html":
@@ -84,7 +84,7 @@ func paths(name string) []string {
 	return []string{PathAssets + name}
 }
 
-// ServeHTTP answers with a file, or 404.
+// ServeHTTP sends a file, or 404.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	f, ok := h.files[r.URL.Path]
@@ -98,7 +98,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
-	header.Set("Cache-Control", "no-cache") // kept, and asked for with the ETag each time: an upgrade is seen at once
+	header.Set("Cache-Control", "no-cache") // cached, but revalidated with the ETag, so that an upgrade is visible at once
 	header.Set("ETag", f.etag)
 	header.Set("Content-Type", f.contentType)
 	if names(r.Header.Get("If-None-Match"), f.etag) {
@@ -106,11 +106,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	header.Set("Content-Length", strconv.Itoa(len(f.body)))
-	_, _ = w.Write(f.body) // who has gone needs no answer
+	_, _ = w.Write(f.body) // the client may have disconnected
 }
 
-// names reports whether a list of entity tags has the one; compared weakly, as
-// RFC 9110 wants it of If-None-Match.
+// names reports whether a list of entity tags contains the tag, by weak comparison, as RFC 9110
+// requires for If-None-Match.
 func names(list, etag string) bool {
 	for one := range strings.SplitSeq(list, ",") {
 		one = strings.TrimSpace(one)

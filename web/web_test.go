@@ -114,10 +114,10 @@ var (
 	inURL     = regexp.MustCompile(`url\(`)
 )
 
-// Every file that a page or module names is there, and every file is named.
+// Every file that a page or module refers to exists, and every file is referred to.
 func TestEveryReferenceLeadsSomewhere(t *testing.T) {
 	h := newHandler(t)
-	elsewhere := map[string]bool{"/openapi.yaml": true, "/asyncapi.yaml": true, "/auth/oidc/start": true} // of api
+	elsewhere := map[string]bool{"/openapi.yaml": true, "/asyncapi.yaml": true, "/auth/oidc/start": true} // served by package api
 	used := map[string]bool{"/": true, "/docs": true, "/docs/events": true}
 	for name, text := range sources(t, ".html") {
 		for _, found := range attribute.FindAllStringSubmatch(text, -1) {
@@ -155,7 +155,8 @@ func TestEveryReferenceLeadsSomewhere(t *testing.T) {
 	}
 }
 
-// What the policy would refuse, and what would turn an event's text into HTML.
+// Code that the content security policy would block, and code that would parse an event's text as
+// HTML.
 func TestNothingInlineAndNoHTMLFromStrings(t *testing.T) {
 	for name, text := range sources(t, ".html") {
 		for _, wrong := range []string{`<style`, ` style=`, ` onclick=`, ` onload=`, `javascript:`, `http://`, `https://`} {
@@ -181,7 +182,7 @@ func TestNothingInlineAndNoHTMLFromStrings(t *testing.T) {
 	}
 }
 
-// The board asks for every type by name.
+// The board requests every event type by name.
 func TestKindsAreTheTypes(t *testing.T) {
 	var want []string
 	for _, kind := range event.Types() {
@@ -196,8 +197,7 @@ func TestKindsAreTheTypes(t *testing.T) {
 	}
 }
 
-// Every control has a label, every id is there once, and what scripts look for
-// is on the page.
+// Every control has a label, ids are unique, and the elements that scripts look up exist.
 func TestPagesAreWhole(t *testing.T) {
 	ids := regexp.MustCompile(` id="([^"]+)"`)
 	asked := regexp.MustCompile(`byID\("([^"]+)"\)`)

@@ -77,8 +77,8 @@ func checkDeployment(t *testing.T, d *apps.Deployment, r rendered) {
 			container.StartupProbe.HTTPGet.Path != "/livez" {
 			t.Error("the probes are not those of the program")
 		}
-		// While a pod is told to end, those who balance must have noticed
-		// before it drains, and it must have drained before it is killed.
+		// A terminating pod must drain only after the balancers have removed it, and must have
+		// drained before it is killed.
 		settings := settingsOf(t, d, r)
 		drain := regexp.MustCompile(`^(\d+)s$`).FindStringSubmatch(settings["drain_timeout"].(string))
 		if drain == nil {
@@ -107,7 +107,7 @@ func checkDeployment(t *testing.T, d *apps.Deployment, r rendered) {
 	})
 }
 
-// checkMounts: secrets come as files of Secrets that exist, never as values.
+// checkMounts checks that secrets are files of declared Secrets, never values.
 func checkMounts(t *testing.T, pod *core.PodSpec) {
 	t.Helper()
 	volumes := map[string]core.Volume{}
@@ -195,8 +195,8 @@ func checkAutoscalers(t *testing.T, r rendered) {
 	}
 }
 
-// TestTheIngressHashesAsComposeDoes: a fanout Service tells HAProxy's ingress
-// controller to choose nodes as deploy/balancer/haproxy.cfg does; other Services do not.
+// TestTheIngressHashesAsComposeDoes checks that a fanout Service makes HAProxy's ingress
+// controller choose nodes as deploy/balancer/haproxy.cfg does, and that other Services do not.
 func TestTheIngressHashesAsComposeDoes(t *testing.T) {
 	text, err := os.ReadFile("../../deploy/balancer/haproxy.cfg")
 	if err != nil {
@@ -237,7 +237,7 @@ func TestTheIngressHashesAsComposeDoes(t *testing.T) {
 	}
 }
 
-// checkIngress: every path leads to a service, by a port that it has.
+// checkIngress checks that every path leads to an existing port of a Service.
 func checkIngress(t *testing.T, r rendered) {
 	t.Helper()
 	ports := map[string]bool{}
@@ -295,7 +295,7 @@ func checkMonitoring(t *testing.T, r rendered) {
 	}
 }
 
-// settingsOf is trunkline.yaml as a deployment's pods have it.
+// settingsOf returns trunkline.yaml of a deployment's pods.
 func settingsOf(t *testing.T, d *apps.Deployment, r rendered) (settings map[string]any) {
 	t.Helper()
 	for _, volume := range d.Spec.Template.Spec.Volumes {

@@ -1,5 +1,5 @@
-// Package chart holds the test of deploy/helm/trunkline: Helm's own engine
-// renders it, and every object is decoded strictly as the type that Kubernetes,
-// cert-manager and the Prometheus operator have for it. Those are too big for
-// the product's go.mod, so this is a module of its own.
+// Package chart holds the test of deploy/helm/trunkline: it renders the chart with Helm's own
+// engine and decodes every object strictly as its type of Kubernetes, cert-manager or the
+// Prometheus operator. It is a separate module because these dependencies are too large for the
+// product's go.mod.
 package chart

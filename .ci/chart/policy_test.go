@@ -8,8 +8,8 @@ import (
 	networking "k8s.io/api/networking/v1"
 )
 
-// Without values the pods are reached from everywhere on the public port, and on
-// the port of metrics, which has no password, only from the monitoring's namespace.
+// By default the pods accept connections from everywhere on the public port, but on the metrics
+// port, which has no authentication, only from the namespace of the monitoring.
 func TestConnectionsToPodsAreRestrictedByDefault(t *testing.T) {
 	r, err := render(t, values(t, "defaults"))
 	if err != nil {

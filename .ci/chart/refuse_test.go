@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestRefused: what cannot work is refused before anything is installed, with
-// what to do.
+// TestRefused checks that values that cannot work are refused before the installation, with
+// advice.
 func TestRefused(t *testing.T) {
 	for name, c := range map[string]struct{ values, says string }{
 		"a key that does not exist":           {`fanuot: {}`, "fanuot"},
@@ -39,8 +39,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestNoSecretIsInlined renders with a Secret for each secret setting: what the
-// objects say is where they are, not what they are.
+// TestNoSecretIsInlined renders the chart with a Secret for each secret setting: the objects must
+// refer to the Secrets and contain no secret.
 func TestNoSecretIsInlined(t *testing.T) {
 	r, err := render(t, values(t, "production"))
 	if err != nil {

@@ -49,10 +49,10 @@ func scheme(t *testing.T) *runtime.Scheme {
 	return s
 }
 
-// rendered is what one set of values makes.
+// rendered holds the objects of one set of values.
 type rendered struct {
 	objects []runtime.Object
-	text    string // of all of them
+	text    string // of all objects
 	notes   string
 }
 
@@ -77,7 +77,7 @@ func values(t *testing.T, set string) []byte {
 	return text
 }
 
-// render does what helm template does: values are checked against the schema.
+// render renders the chart as helm template does, and validates the values against the schema.
 func render(t *testing.T, given []byte) (rendered, error) {
 	t.Helper()
 	chart, err := loader.LoadDir(chartDir)
@@ -139,7 +139,7 @@ func decode(decoder runtime.Decoder, text string, into *[]runtime.Object) error 
 	}
 }
 
-// of are the objects of one type.
+// of returns the objects of one type.
 func of[T runtime.Object](objects []runtime.Object) (found []T) {
 	for _, object := range objects {
 		if one, ok := object.(T); ok {

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var scratch string // where the program is built
+var scratch string // folder of the built program
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "trunkline-chart-")
@@ -37,8 +37,7 @@ var build = sync.OnceValues(func() (string, error) {
 	return path, cmd.Run()
 })
 
-// checkSettings has the program judge each component's settings, with a file
-// for every secret.
+// checkSettings checks each component's settings with the program, with a file for every secret.
 func checkSettings(t *testing.T, r rendered) {
 	t.Helper()
 	program, err := build()
@@ -52,7 +51,7 @@ func checkSettings(t *testing.T, r rendered) {
 	for _, d := range of[*apps.Deployment](r.objects) {
 		dir := t.TempDir()
 		settings := settingsOf(t, d, r)
-		for key, value := range settings["tls"].(map[string]any) { // what is mounted in the pod
+		for key, value := range settings["tls"].(map[string]any) { // files mounted in the pod
 			if name, ok := strings.CutSuffix(key, "_file"); ok {
 				settings["tls"].(map[string]any)[key] = write(t, dir, name, value.(string))
 			}

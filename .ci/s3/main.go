@@ -1,6 +1,6 @@
-// Command s3 serves a folder as an S3-compatible store, for the tests of
-// recordings: Versity's S3 gateway, which keeps each object in a file of the
-// folder. It is too big for the product's go.mod, so this is a module of its own.
+// Command s3 serves a folder as an S3-compatible store, for the tests of recordings. It is
+// Versity's S3 gateway, which stores each object as a file in the folder. It is a separate module
+// because its dependencies are too large for the product's go.mod.
 //
 //	S3_ACCESS_KEY=… S3_SECRET_KEY=… s3 127.0.0.1:PORT FOLDER
 //

@@ -28,8 +28,8 @@ func main() {
 	}
 }
 
-// write writes the bill of materials of a program. The same program gives the same
-// bytes: the time is that of SOURCE_DATE_EPOCH, and there is no serial number.
+// write writes the bill of materials of a program. The output is reproducible: its time is
+// SOURCE_DATE_EPOCH, and it has no serial number.
 func write(w io.Writer, program, version string) error {
 	info, err := buildinfo.ReadFile(program)
 	if err != nil {
@@ -62,7 +62,7 @@ func component(module *debug.Module) cyclonedx.Component {
 	return library(module.Path, module.Version, module.Sum)
 }
 
-// library is a module; sum is its line in go.sum.
+// library describes a module; sum is its line in go.sum.
 func library(path, version, sum string) cyclonedx.Component {
 	c := cyclonedx.Component{BOMRef: purl(path, version), Type: cyclonedx.ComponentTypeLibrary, Name: path, Version: version, PackageURL: purl(path, version)}
 	if sum != "" {

@@ -13,7 +13,7 @@ import (
 
 // Errors that a subscription ends with or reports; use errors.Is.
 var (
-	ErrGoingAway     = errors.New("the server heard nothing for too long") // 1001
+	ErrGoingAway     = errors.New("the server received nothing for too long") // 1001
 	ErrMisuse        = errors.New("the channel was misused")               // 1008
 	ErrServerFault   = errors.New("server fault, or events were lost")     // 1011
 	ErrRestart       = errors.New("the server restarts")                   // 1012
@@ -22,7 +22,7 @@ var (
 	ErrTooSlow       = errors.New("events were read too slowly")           // 4008
 	ErrReplaced      = errors.New("replaced by a newer connection")        // 4009
 
-	ErrPositionGone = errors.New("the log does not hold what came after the position") // 410
+	ErrPositionGone = errors.New("the log no longer has the events after the position") // 410
 	ErrProtocol     = errors.New("the server sent what the protocol does not allow")
 )
 

@@ -27,7 +27,7 @@ export class ReplacedError extends ClosedError {}
 export class LoginRefusedError extends TrunklineError {}
 /** The stream or the snapshot was refused with an HTTP status. */
 export class RefusedError extends TrunklineError {}
-/** 410: the log does not hold what came after the position. */
+/** 410: the log no longer has the events after the position. */
 export class PositionGoneError extends RefusedError {}
 /** The connection broke, or could not be opened. */
 export class ConnectionLostError extends TrunklineError {}

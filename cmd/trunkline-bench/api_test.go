@@ -33,7 +33,7 @@ func benchmarkAPI(w *clitest.Env, ctx context.Context, args ...string) (report a
 	w.T.Helper()
 	code, out, errs := w.RunContext(ctx, append([]string{"api", "--json"}, args...)...)
 	if err := json.Unmarshal([]byte(out), &report); err != nil && out != "" {
-		w.T.Fatalf("prints %q, says %s", out, errs)
+		w.T.Fatalf("stdout %q, stderr %s", out, errs)
 	}
 	return report, code, errs
 }
@@ -54,7 +54,7 @@ func TestBenchAPIOnTheWholeProgram(t *testing.T) {
 		}
 	}
 	if !strings.Contains(errs, "requests/s") || !strings.Contains(errs, "are deleted; left are") {
-		t.Errorf("says %s", errs)
+		t.Errorf("stderr %s", errs)
 	}
 
 	w.Must("account", "create", "Own", "--id", "own", "--domain", "own.example")
@@ -88,7 +88,7 @@ func TestBenchAPIRefusesWhatIsNotPrepared(t *testing.T) {
 		"lookup": "posting call records to look up: 404",
 	} {
 		if _, code, errs := benchmarkAPI(w, t.Context(), "--mix", mix, "--users", "1", "--accounts", "1"); code != cli.ExitFailed || !strings.Contains(errs, want) {
-			t.Errorf("%s: exits with %d, says %s", mix, code, errs)
+			t.Errorf("%s: exit code %d, stderr %s", mix, code, errs)
 		}
 	}
 }
@@ -253,7 +253,7 @@ func TestBenchAPISaysWhatIsMissing(t *testing.T) {
 	} {
 		code, out, errs := w.Run("api", "--url", p.URL, "--mix", "call", "--users", "1")
 		if code == cli.ExitOK || out != "" || !strings.Contains(errs, want) {
-			t.Errorf("exits with %d, prints %q, says %s; want %q", code, out, errs, want)
+			t.Errorf("exit code %d, stdout %q, stderr %s; want %q", code, out, errs, want)
 		}
 	}
 }

@@ -88,7 +88,7 @@ func (r *fanoutReport) write(w io.Writer) error {
 		{"faults", fmt.Sprintf("%d lost, %d duplicated, %d disordered, %d breaches of protocol", r.Lost, r.Duplicated, r.Disordered, r.Misbehaved)},
 	}
 	if r.Resumed > 0 {
-		rows = append(rows, []string{"resumed", fmt.Sprintf("%d times, %d events came again", r.Resumed, r.Repeated)})
+		rows = append(rows, []string{"resumed", fmt.Sprintf("%d times, %d events repeated", r.Resumed, r.Repeated)})
 	}
 	if r.Stalled > 0 {
 		rows = append(rows, []string{"stalled", fmt.Sprintf("%d, the server ended %d", r.Stalled, r.StalledClosed)})

@@ -134,7 +134,7 @@ func benchmarkFanout(w *clitest.Env, ctx context.Context, args ...string) (repor
 	w.T.Helper()
 	code, out, errs := w.RunContext(ctx, append([]string{"fanout", "--json", "--through", "http"}, args...)...)
 	if err := json.Unmarshal([]byte(out), &report); err != nil && out != "" {
-		w.T.Fatalf("prints %q, says %s", out, errs)
+		w.T.Fatalf("stdout %q, stderr %s", out, errs)
 	}
 	return report, code, errs
 }
@@ -223,7 +223,7 @@ func TestBenchWithoutKafkaPublishesOverHTTP(t *testing.T) {
 	}
 	_, code, errs = benchmarkFanout(w, t.Context(), append(slices.Clone(quick), "--url", c.URL, "--through", "kafka")...)
 	if code != cli.ExitFailed || strings.Contains(errs, "publishing over HTTP") {
-		t.Errorf("--through kafka exits with %d, says %s", code, errs)
+		t.Errorf("--through kafka: exit code %d, stderr %s", code, errs)
 	}
 }
 
@@ -233,7 +233,7 @@ func TestBenchWithAnAccountThatIsThere(t *testing.T) {
 	w.Vars = []string{cli.EnvPassword + "=secret"}
 	args := []string{"--url", c.URL, "--username", "u", "--domain", "d", "--account", "a,b", "--subscribers", "4", "--rate", "100", "--duration", "300ms"}
 	if _, code, errs := benchmarkFanout(w, t.Context(), args...); code != cli.ExitUsage || !strings.Contains(errs, "needs an API key in "+cli.EnvAPIKey) {
-		t.Errorf("without a key: exits with %d, says %s", code, errs)
+		t.Errorf("without a key: exit code %d, stderr %s", code, errs)
 	}
 	w.Vars = append(w.Vars, cli.EnvAPIKey+"=k")
 	r, code, errs := benchmarkFanout(w, t.Context(), args...)
@@ -319,7 +319,7 @@ func TestBenchThatClimbsFromTooHigh(t *testing.T) {
 	t.Parallel()
 	args := []string{"--url", newRelay(t).URL, "--subscribers", "5", "--duration", "200ms", "--warmup", "0", "--climb", "1ns"}
 	if _, code, errs := benchmarkFanout(newEnv(t), t.Context(), args...); code != cli.ExitFailed || !strings.Contains(errs, "begin with a lower --rate") {
-		t.Errorf("exits with %d, says %s", code, errs)
+		t.Errorf("exit code %d, stderr %s", code, errs)
 	}
 }
 
@@ -404,6 +404,6 @@ func TestBenchSaysWhatIsMissing(t *testing.T) {
 	defer web.Close()
 	code, _, errs := w.Run("fanout", "--url", web.URL)
 	if code != cli.ExitFailed || !strings.Contains(errs, "logging in as bench") {
-		t.Errorf("exits with %d, says %q", code, errs)
+		t.Errorf("exit code %d, stderr %q", code, errs)
 	}
 }

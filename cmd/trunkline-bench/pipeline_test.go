@@ -30,7 +30,7 @@ func benchmarkPipeline(w *clitest.Env, ctx context.Context, args ...string) (rep
 	w.T.Helper()
 	code, out, errs := w.RunContext(ctx, append([]string{"pipeline", "--json"}, args...)...)
 	if err := json.Unmarshal([]byte(out), &report); err != nil && out != "" {
-		w.T.Fatalf("prints %q, says %s", out, errs)
+		w.T.Fatalf("stdout %q, stderr %s", out, errs)
 	}
 	return report, code, errs
 }
@@ -208,7 +208,7 @@ func TestBenchPipelineFindsWhatIsSpoiled(t *testing.T) {
 				told = told || partition >= 0 && (p.Missing > 0 || p.Repeated+p.Duplicated+p.Disordered > 0)
 			}
 			if !told {
-				t.Errorf("no partition is told: %+v", r.Events.Partitions)
+				t.Errorf("no partition in the report: %+v", r.Events.Partitions)
 			}
 		})
 	}
@@ -266,7 +266,7 @@ func TestBenchPipelineReportForPeople(t *testing.T) {
 		}
 	}
 	if strings.Contains(out.String(), "partition 1") {
-		t.Errorf("a partition without faults is told:\n%s", out.String())
+		t.Errorf("a partition without faults is in the report:\n%s", out.String())
 	}
 }
 

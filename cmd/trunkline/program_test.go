@@ -67,7 +67,7 @@ func TestConfigCheck(t *testing.T) {
 	w.Vars = []string{"TRUNKLINE_PORT=tcp://1", "TRUNKLINE_PASSWORD=x", "TRUNKLINE_METRICS_LISTEN=:2"}
 	code, out, errs := w.Run("config", "check", "--config", file, "--drain_timeout", "5s")
 	if code != cli.ExitOK || errs != "trunkline: warning: TRUNKLINE_PORT is not a setting\n" {
-		t.Errorf("exits with %d, says %q", code, errs)
+		t.Errorf("exit code %d, stderr %q", code, errs)
 	}
 	for _, line := range []string{"listen: :1 # public", "\nmetrics_listen: :2 #", "\ndrain_timeout: 5s #", "\n  password: '********' #", "\ndata_dir: " + w.Dir + " #"} {
 		if !strings.Contains(out, line) {
@@ -82,7 +82,7 @@ func TestConfigCheck(t *testing.T) {
 	want := "trunkline: " + file + ":2: lstn: unknown key\n" +
 		"trunkline: " + file + ":3: drain_timeout: want a duration such as 20s, 5m or 24h\n"
 	if code != cli.ExitUsage || out != "" || errs != want {
-		t.Errorf("exits with %d, prints %q, says %q", code, out, errs)
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, errs)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestServe(t *testing.T) {
 	w.Vars = []string{"TRUNKLINE_PORT=tcp://1", "TRUNKLINE_LOG_FORMAT=json"}
 	code, _, errs := w.Run("serve")
 	if code != cli.ExitFailed || !strings.Contains(errs, `"name":"TRUNKLINE_PORT"`) || !strings.Contains(errs, "trunkline: served\n") {
-		t.Errorf("exits with %d, says %q", code, errs)
+		t.Errorf("exit code %d, stderr %q", code, errs)
 	}
 	w.Fails(cli.ExitUsage, "roles: want ingest, ", "serve", "--roles", "boss")
 }

@@ -1,6 +1,6 @@
-// Package balancer holds the configurations of balancers in front of fanout nodes:
-// haproxy.cfg, which compose runs, nginx.conf and envoy.yaml. It rewrites the first
-// for nodes on this machine, for tests and trunkline-bench.
+// Package balancer holds the configurations of balancers in front of fanout nodes: haproxy.cfg,
+// which compose uses, nginx.conf and envoy.yaml. It adapts haproxy.cfg to nodes on this machine,
+// for tests and trunkline-bench.
 package balancer
 
 import (
@@ -14,17 +14,17 @@ import (
 //go:embed haproxy.cfg
 var haproxy string
 
-// Node is the addresses, host:port, of a node's public listener and of its metrics.
+// Node holds the addresses, host:port, of a node's public listener and of its metrics.
 type Node struct {
 	Public, Metrics string
 }
 
-// Local has the addresses of a fleet on one machine.
+// Local holds the addresses of a fleet on one machine.
 type Local struct {
 	Listen string // host:port of the balancer, plain HTTP
-	Fanout []Node // serve the channel
-	Core   Node   // serves everything else
-	TLS    bool   // the nodes' public listeners have TLS; their certificates are not checked
+	Fanout []Node // nodes of the channel
+	Core   Node   // node of everything else
+	TLS    bool   // the public listeners use TLS; HAProxy does not verify their certificates
 }
 
 // HAProxy returns haproxy.cfg with the addresses of l in place of compose's.

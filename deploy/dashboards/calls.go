@@ -2,7 +2,7 @@ package dashboards
 
 const byQueue = "{{account}} {{queue}}"
 
-// perQueue returns by how much a counter of queues has risen in a range, by queue.
+// perQueue returns a query for the increase of a queue counter in a range, by queue.
 func perQueue(counter, within string) string {
 	return "sum by (account, queue) (increase(trunkline_queue_" + counter + "{S}[" + within + "]))"
 }

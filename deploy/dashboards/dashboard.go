@@ -7,7 +7,7 @@ import (
 
 // Dashboard is one page.
 type Dashboard struct {
-	Name        string // of its file and, after "trunkline-", its uid
+	Name        string // of its file; its uid is "trunkline-" and the name
 	Title       string
 	Description string
 	rows        []row
@@ -18,14 +18,14 @@ type row struct {
 	panels []panel
 }
 
-// All is every dashboard.
+// All returns every dashboard.
 func All() []Dashboard {
 	return []Dashboard{overview(), pipeline(), fanout(), calls(), recordings(), aiSessions()}
 }
 
 type object = map[string]any
 
-// JSON is the dashboard as Grafana imports it.
+// JSON returns the dashboard in Grafana's import format.
 func (d Dashboard) JSON() ([]byte, error) {
 	page := object{
 		"uid": "trunkline-" + d.Name, "title": d.Title, "description": d.Description,
@@ -49,7 +49,8 @@ func (d Dashboard) JSON() ([]byte, error) {
 
 var source = object{"type": "prometheus", "uid": "${datasource}"}
 
-// variables choose what a page is about; each query has job and instance.
+// variables returns the selectors of a page: data source, jobs and nodes. Every query uses job
+// and instance.
 func variables() []object {
 	choice := func(name, label, query string) object {
 		return object{
@@ -66,7 +67,7 @@ func variables() []object {
 	}
 }
 
-// starts marks when nodes started.
+// starts returns the annotation that marks node starts.
 func starts() object {
 	return object{
 		"name": "Starts", "enable": true, "iconColor": "blue", "datasource": source,
@@ -77,7 +78,7 @@ func starts() object {
 
 const pageWidth = 24
 
-// layout puts the panels of each row side by side, a line when it is full.
+// layout places the panels of each row side by side and begins a new line when one is full.
 func (d Dashboard) layout() []object {
 	var out []object
 	id, y := 1, 0

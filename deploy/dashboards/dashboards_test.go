@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "write the JSON files")
 
-// TestFiles holds the JSON that Grafana reads against what it is made from.
+// TestFiles checks that the JSON files are up to date with this package.
 func TestFiles(t *testing.T) {
 	wanted := map[string]bool{}
 	for _, d := range dashboards.All() {

@@ -1,8 +1,8 @@
-// Package dashboards says what Trunkline's Grafana dashboards show. The JSON
-// files beside it are what Grafana reads; they are made from it by
+// Package dashboards defines Trunkline's Grafana dashboards. Grafana reads the JSON files beside
+// it, which
 //
 //	go test ./deploy/dashboards -update
 //
-// and its test fails when they differ. Queries are written for any Prometheus:
-// with classic histograms, with native ones, or with both.
+// generates; the test fails when they are out of date. The queries work on any Prometheus: with
+// classic histograms, with native ones, or with both.
 package dashboards

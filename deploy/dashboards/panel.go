@@ -8,12 +8,12 @@ type panel struct {
 	unit          string
 	width, height int
 	queries       []query
-	warn, bad     float64 // thresholds, where bad is not 0
+	warn, bad     float64 // thresholds; unused if bad is 0
 }
 
 type query struct{ expr, legend string }
 
-// Units, by Grafana's names.
+// Units, with Grafana's names.
 const (
 	count     = "short"
 	perSecond = "cps"
@@ -23,17 +23,17 @@ const (
 	share     = "percentunit"
 )
 
-// graph is lines over time.
+// graph returns a panel of lines over time.
 func graph(title, unit, about string, queries ...query) panel {
 	return panel{kind: "timeseries", title: title, about: about, unit: unit, width: 8, height: 8, queries: queries}
 }
 
-// number is one figure, and its recent past.
+// number returns a panel of one figure with its recent history.
 func number(title, unit, expr string) panel {
 	return panel{kind: "stat", title: title, unit: unit, width: 4, height: 4, queries: []query{{expr, ""}}}
 }
 
-// limits colours a number.
+// limits colours a number by thresholds.
 func (p panel) limits(warn, bad float64) panel {
 	p.warn, p.bad = warn, bad
 	return p
@@ -44,8 +44,8 @@ func (p panel) wide() panel {
 	return p
 }
 
-// expand writes out the short forms of a query: S in a selector are the chosen
-// nodes, [R] is a range that suits the graph.
+// expand replaces the short forms of a query: S in a selector by the chosen nodes, [R] by a range
+// that suits the graph.
 func expand(expr string) string {
 	return strings.NewReplacer(
 		"{S", `{job=~"$job",instance=~"$instance"`,

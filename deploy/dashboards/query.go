@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// classic are the histograms that have classic buckets too. Of the others a
-// Prometheus without native histograms knows sum and count alone: quantile then
-// gives the mean.
+// classic lists the histograms that also have classic buckets. Of the others, a Prometheus
+// without native histograms stores only sum and count, and quantile returns the mean.
 var classic = map[string]bool{
 	"trunkline_fanout_delivery_latency_seconds": true,
 	"trunkline_aisession_first_audio_seconds":   true,
@@ -15,7 +14,7 @@ var classic = map[string]bool{
 	"trunkline_origination_bridged_seconds":     true,
 }
 
-// quantiles is a query for each quantile of a histogram.
+// quantiles returns a query for each quantile of a histogram.
 func quantiles(histogram string, of ...string) []query {
 	var out []query
 	for _, q := range of {
@@ -24,7 +23,7 @@ func quantiles(histogram string, of ...string) []query {
 	return out
 }
 
-// quantile is of a histogram, with the labels of by kept.
+// quantile returns a query for a quantile of a histogram, grouped by the labels of by.
 func quantile(q, histogram string, by ...string) string {
 	name, labels, _ := strings.Cut(histogram, "{")
 	selector := "{S}"
@@ -40,7 +39,7 @@ func quantile(q, histogram string, by ...string) string {
 	return fmt.Sprintf("histogram_quantile(%s, sum by (%s) (rate(%s_bucket%s[R]))) or %s", q, group, name, selector, native)
 }
 
-// heat is the heat map of a histogram that has classic buckets.
+// heat returns the query of a heat map, for a histogram with classic buckets.
 func heat(title, histogram, about string) panel {
 	return panel{kind: "heatmap", title: title, about: about, unit: seconds, width: pageWidth, height: 9, queries: []query{{
 		fmt.Sprintf("sum by (le) (increase(%s_bucket{S}[R])) or (sum(increase(%[1]s{S}[R])) unless on () sum(%[1]s_bucket{S}))", histogram),
@@ -48,7 +47,7 @@ func heat(title, histogram, about string) panel {
 	}}}
 }
 
-// rates is how fast a counter rises, by one label or more.
+// rates returns a query for the rate of a counter, grouped by one or more labels.
 func rates(counter string, by ...string) query {
 	var legend []string
 	for _, label := range by {
@@ -62,12 +61,12 @@ func rates(counter string, by ...string) query {
 	return query{fmt.Sprintf("sum by (%s) (rate(%s%s[R]))", strings.Join(by, ", "), name, selector), strings.Join(legend, " ")}
 }
 
-// total is how fast a counter rises, all together.
+// total returns a query for the total rate of a counter.
 func total(counter, legend string) query {
 	return query{rates(counter).expr, legend}
 }
 
-// gauge is the sum of a gauge, by one label or more.
+// gauge returns a query for the sum of a gauge, grouped by one or more labels.
 func gauge(name string, by ...string) query {
 	q := rates(name, by...)
 	q.expr = strings.Replace(strings.Replace(q.expr, "(rate(", "(", 1), "[R]))", ")", 1)

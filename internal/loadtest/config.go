@@ -14,7 +14,7 @@ import (
 // Resume is the position from which a subscriber resumes after its connection has ended.
 type Resume string
 
-// The ways to go on.
+// The ways to resume.
 const (
 	Never    Resume = "never"
 	ByID     Resume = "id"     // with the id of the last event

@@ -124,7 +124,7 @@ func TestOurOwnEndIsANormalClose(t *testing.T) {
 			t.Error(err)
 		}
 		if got := <-said; got != "88 03e8" {
-			t.Errorf("said %q", got)
+			t.Errorf("sent %q", got)
 		}
 	})
 }
@@ -202,7 +202,7 @@ func TestResume(t *testing.T) {
 				t.Error(got)
 			}
 			if countOf(s, c.asked) != 1 {
-				t.Errorf("asked for %q", s.asked)
+				t.Errorf("requested %q", s.asked)
 			}
 		})
 	}

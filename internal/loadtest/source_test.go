@@ -84,7 +84,7 @@ func TestSourceKeepsItsSchedule(t *testing.T) {
 						}
 					}
 					if published := s.Published()[stream]; published != uint64(len(stamps)) {
-						t.Errorf("stream %d: %d published, %d came", stream, published, len(stamps))
+						t.Errorf("stream %d: %d published, %d received", stream, published, len(stamps))
 					}
 					total += len(stamps)
 				}
@@ -165,7 +165,7 @@ func TestSourceGoesOnCounting(t *testing.T) {
 			}
 		}
 		if c.seen != s.Published()[0] || c.seen < 5 {
-			t.Errorf("%d came, %d published", c.seen, s.Published()[0])
+			t.Errorf("%d received, %d published", c.seen, s.Published()[0])
 		}
 	})
 }

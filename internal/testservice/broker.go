@@ -140,7 +140,7 @@ func probeKafka(ctx context.Context, address string, node, n int) error {
 	}
 	self := slices.ContainsFunc(known, func(k kafka.Broker) bool { return k.ID == node })
 	if len(known) < n || !self {
-		return fmt.Errorf("it knows %d of %d brokers, itself among them: %v", len(known), n, self)
+		return fmt.Errorf("it lists %d of %d brokers, itself included: %v", len(known), n, self)
 	}
 	return nil
 }

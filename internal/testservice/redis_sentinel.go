@@ -112,7 +112,7 @@ func (r *RedisSentinel) probe(ctx context.Context, address string) error {
 	}
 	inSync := slices.ContainsFunc(replicas, func(replica map[string]string) bool { return replica["master-link-status"] == "ok" })
 	if master["flags"] != "master" || master["num-other-sentinels"] != fmt.Sprint(sentinels-1) || !inSync {
-		return fmt.Errorf("it knows of %s other Sentinels and %d replicas", master["num-other-sentinels"], len(replicas))
+		return fmt.Errorf("it lists %s other Sentinels and %d replicas", master["num-other-sentinels"], len(replicas))
 	}
 	return nil
 }

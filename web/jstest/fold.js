@@ -1,5 +1,5 @@
-// Folds messages from stdin, one per line, and prints the floor after each; a line
-// with a snapshot begins with that.
+// Folds messages from stdin, one per line, and prints the floor after each; a line with a
+// snapshot restarts from it.
 import { createInterface } from "node:readline";
 import { Floor } from "../static/floor.js";
 

@@ -1,5 +1,5 @@
-// The connection against a server that is made up: what it is asked for, what it
-// is answered, and what the board has seen in the end.
+// The connection against a fake server: its requests, the answers, and the resulting state of the
+// board.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Clock } from "../static/clock.js";
@@ -8,7 +8,7 @@ import { Place } from "../static/place.js";
 
 const id = (n) => `cc_evt_${1_795_193_658_000 + n}000001`;
 
-/** A world with a list of what each attempt meets, and a log of what was asked. */
+/** A fake environment with the outcome of each connection attempt and a log of the requests. */
 function world(script) {
   const asked = [], seen = [], states = [], snapshots = [];
   const next = (kind) => script[kind]?.shift();
@@ -37,7 +37,7 @@ function world(script) {
 
 const event = (socket, n) => socket.onmessage({ data: JSON.stringify({ id: id(n), type: "AGENT_LOGIN", timestamp: 1, data: {} }) });
 const cursor = (socket, c) => socket.onmessage({ data: JSON.stringify({ cursor: c }) });
-const session = (...acts) => (socket) => { // opens, and acts one after the other
+const session = (...acts) => (socket) => { // opens, then performs the acts in order
   socket.onopen();
   for (const act of acts) act(socket);
 };

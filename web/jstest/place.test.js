@@ -10,7 +10,7 @@ test("what comes again after a break is dropped, and nothing else", () => {
   place.reached("c1");
   assert.ok(place.admit("e2") && place.admit("e3"));
   assert.equal(place.since, "c1");
-  place.opened(); // after a break: e2 and e3 come again
+  place.opened(); // after a disconnect: the server repeats e2 and e3
   assert.equal(place.admit("e2"), false);
   assert.ok(place.admit("e4"));
   assert.equal(place.admit("e3"), false);
@@ -26,7 +26,7 @@ test("a cursor between repeats does not let the later ones through", () => {
   assert.equal(place.admit("e1"), false);
   place.reached("c1"); // covers e1 only
   assert.equal(place.admit("e2"), false);
-  place.opened(); // and e2 once more, as c1 does not cover it
+  place.opened(); // the server repeats e2, which c1 does not cover
   assert.equal(place.admit("e2"), false);
 });
 

@@ -34,7 +34,7 @@ test("both logins, and what is kept: no password, no refresh token", async (t) =
   const place = storage(), session = new Session(new Clock(), place);
   await session.login("alice", "the password", "demo.local");
   assert.deepEqual(asked.map(({ path }) => path), ["/ucp/v2/login", "/ws/v1/cc_events/login"]);
-  assert.deepEqual(Object.keys(JSON.parse(asked[1].init.body)), ["event_types"]); // exchanged, without the password
+  assert.deepEqual(Object.keys(JSON.parse(asked[1].init.body)), ["event_types"]); // exchanged without the password
   assert.equal(asked[1].init.headers.Authorization, "Bearer a1");
   assert.ok(JSON.parse(asked[1].init.body).event_types.includes("AGENT_CUSTOM_EVENT"));
   const text = [...place.kept.values()].join();

@@ -22,7 +22,7 @@ export class Admin {
     parts.account.addEventListener("input", () => this.leave());
   }
 
-  /** Removes everything shown. */
+  /** Removes all displayed data. */
   leave() {
     for (const part of [this.#parts.sealResult, this.#parts.listResult]) part.replaceChildren();
     for (const part of [this.#parts.sealOutput, this.#parts.listOutput]) setText(part, "");

@@ -1,4 +1,4 @@
-/** The agents that are logged in: one tile each, in a stable order, and a count for each state. */
+/** The logged-in agents: one tile each, in a stable order, and a counter for each state. */
 import { el, setText, sync } from "./dom.js";
 import { duration, local } from "./show.js";
 
@@ -59,7 +59,7 @@ function make() {
   return tile;
 }
 
-/** The agent's state; "other" for one that this board does not know. */
+/** The agent's state; "other" for one unknown to this board. */
 function stateOf(/** @type {Agent} */ { state }) { return Object.hasOwn(names, state) ? state : "other"; }
 
 /** The counters, one for each state. */

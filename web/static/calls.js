@@ -13,7 +13,7 @@ const states = {
 
 export class Calls {
   #rows; #queues; #empty; #more;
-  /** Every queue that had a call since the page was opened; queues keep their places. @type {Map<string, string>} */
+  /** Every queue that had a call since the page was opened; queues keep their order. @type {Map<string, string>} */
   #known = new Map();
 
   /** @param {{rows: Element, queues: Element, empty: HTMLElement, more: Element}} parts */
@@ -72,7 +72,7 @@ export class Calls {
     });
   }
 
-  /** Leaves out the queues that have no call now. */
+  /** Removes the queues without calls. */
   forgetQueues() { this.#known.clear(); }
 
   /** Updates the durations. */

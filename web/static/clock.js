@@ -1,7 +1,6 @@
 /**
- * The server's time. Each response has it to the second; together they bound the
- * difference to the browser's clock. While the difference may be zero, the
- * browser's clock is used.
+ * The server's time. The Date of each response is exact to the second; together they bound the
+ * offset of the browser's clock. While the offset may be zero, the browser's clock is used.
  */
 export class Clock {
   #least = -Infinity; // bounds of the server's time minus the browser's, ms
@@ -24,7 +23,7 @@ export class Clock {
     this.#most = Math.min(this.#most, most);
   }
 
-  /** How far the server is ahead, ms. */
+  /** Offset of the server's clock, ms; positive: it is ahead. */
   get offset() { return Math.max(Math.min(0, this.#most), this.#least); }
 
   /** The server's time, ms. */

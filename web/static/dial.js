@@ -17,7 +17,7 @@ const most = 6; // calls shown
 export class Dial {
   #session; #parts;
   /** @type {Map<string, Card>} */ #cards = new Map();
-  #key = ""; // Idempotency-Key of the current request: a retry does not ring twice
+  #key = ""; // Idempotency-Key of the current request: a retry must not ring twice
 
   /**
    * @param {import("./session.js").Session} session

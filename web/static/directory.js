@@ -32,13 +32,13 @@ export class Directory {
     account.addEventListener("input", () => this.leave());
   }
 
-  /** Shows the field of the subject where the server has an OpenID Connect provider. */
+  /** Shows the subject's field if the server has an OpenID Connect provider. */
   async enter() {
-    const { enabled } = await ask("/auth/oidc").catch(() => ({ enabled: false })); // users can have a password
+    const { enabled } = await ask("/auth/oidc").catch(() => ({ enabled: false })); // on failure, users with a password can still be created
     this.#subject.hidden = !enabled;
   }
 
-  /** Removes everything shown. */
+  /** Removes all displayed data. */
   leave() {
     for (const { output, result, form } of Object.values(this.#panels)) {
       result.replaceChildren();
@@ -96,7 +96,7 @@ export class Directory {
     });
   }
 
-  /** Shows whether an account's administrators need one-time passwords, to be changed. @param {Panel} panel @param {any} account @param {HTMLElement} card */
+  /** Shows whether an account's administrators need one-time passwords, with a button to change it. @param {Panel} panel @param {any} account @param {HTMLElement} card */
   async #showLoginRule(panel, account, card) {
     const path = "/api/v2/config/login";
     const { admin_otp } = await this.#session.ask(path, { account: account.id });
@@ -118,7 +118,7 @@ export class Directory {
     return this.#list(panel, this.#users, "user", (u) => {
       const path = `${this.#users}/${encodeURIComponent(u.id)}`;
       const put = async (/** @type {object} */ change) => {
-        const { role, presence_id } = await this.#session.ask(path); // the list may be old
+        const { role, presence_id } = await this.#session.ask(path); // the list may be out of date
         await this.#session.ask(path, { method: "PUT", body: { role, presence_id, ...change } });
       };
       const other = u.role === "admin" ? "user" : "admin";
@@ -153,7 +153,7 @@ export class Directory {
 
   /** @param {Panel} panel @param {any} user @param {string} path @param {HTMLElement} card */
   async #listPhones(panel, user, path, card) {
-    const { data } = await this.#session.ask(`${path}/devices`); // a page has more than there can be
+    const { data } = await this.#session.ask(`${path}/devices`); // a page holds the maximum number of devices
     card.querySelector(".phones")?.remove();
     card.append(el("ul", { class: "phones" }, ...data.map((/** @type {any} */ phone) => el("li", {}, `${phone.name || phone.id}, ${date(phone.created_at)} `,
       this.#remove(panel, `phone ${phone.id}`, `${path}/devices/${encodeURIComponent(phone.id)}`, () => this.#listPhones(panel, user, path, card))))));
@@ -193,7 +193,7 @@ export class Directory {
     return button;
   }
 
-  /** A button that deletes when it is pressed a second time. @param {Panel} panel @param {string} name @param {string} path @param {() => Promise<void>} list @param {string} [label] */
+  /** A button that deletes on its second press. @param {Panel} panel @param {string} name @param {string} path @param {() => Promise<void>} list @param {string} [label] */
   #remove(panel, name, path, list, label = "Delete") {
     const button = this.#button(panel, `Delete ${name}`, label, async () => {
       if (button.textContent === label) {
@@ -212,13 +212,13 @@ export class Directory {
   }
 }
 
-/** The body of a request that creates a user: with a subject, or with a password that the server makes. */
+/** The body of a request that creates a user: with a subject, or with a password that the server generates. */
 export function newUser(/** @type {FormData} */ fields) {
   const subject = String(fields.get("oidc_subject") ?? "").trim();
   return { username: fields.get("username"), presence_id: fields.get("presence_id"), role: fields.get("role"), ...(subject && { oidc_subject: subject }) };
 }
 
-/** Something that the server shows once. */
+/** A secret that the server shows once. */
 function secret(/** @type {string} */ title, /** @type {string} */ text) {
   return el("p", { class: "once", role: "status" }, `${title}, shown once: `, el("code", { class: "secret" }, text), " ", copyButton("Copy", () => text));
 }

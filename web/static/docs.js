@@ -26,7 +26,7 @@ async function schemas(/** @type {any} */ root) {
   return files;
 }
 
-/** The schema file with the references into itself naming it, so that they are found from anywhere. */
+/** The schema file with absolute instead of internal references, so that they resolve from anywhere. */
 function rooted(/** @type {any} */ schema, /** @type {string} */ name) {
   return JSON.parse(JSON.stringify(schema).replaceAll('"$ref":"#', `"$ref":"${name}#`));
 }

@@ -53,7 +53,7 @@ function operationView(/** @type {Document} */ doc, /** @type {any} */ one) {
 
 function security(/** @type {any[]|undefined} */ ways) {
   if (!ways?.length) return el("p", { class: "hint" }, "No authentication.");
-  const names = ways.map((way) => Object.keys(way)[0]); // undefined: none is needed
+  const names = ways.map((way) => Object.keys(way)[0]); // undefined: no authentication
   return el("p", { class: "hint" }, "Authentication: ", ...names.flatMap((name, i) => [i ? " or " : "", name ? el("a", { href: `#${slug(`auth ${name}`)}` }, name) : "none"]), ".");
 }
 

@@ -101,7 +101,8 @@ export function copyButton(/** @type {string} */ label, /** @type {() => string}
 }
 
 /**
- * Runs an action of a form or button: disables the button meanwhile and shows an error.
+ * Runs an action of a form or button: disables the button until it has finished and shows its
+ * error.
  * @param {HTMLButtonElement} button
  * @param {Element} output shows the error
  * @param {() => Promise<void>} action

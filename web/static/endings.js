@@ -6,11 +6,11 @@
  * - soon: reconnect at once, with jitter
  * - login: the token is no longer valid, log in again
  * - restart: the position is no longer available, take a new snapshot
- * - anew: begin with a new snapshot at once, the token and its filters are others
+ * - anew: take a new snapshot at once, because the token and its filters have changed
  * - stay: do not reconnect
  *
- * after is the server's Retry-After, since is when the connection was lost if
- * that was not just now; both in ms.
+ * after is the server's Retry-After; since is the time when the connection was lost, by default
+ * now; both in ms.
  *
  * @typedef {{then: "again"|"soon"|"login"|"restart"|"anew"|"stay", why: string, after?: number, since?: number}} Ending
  */

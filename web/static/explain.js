@@ -1,4 +1,4 @@
-/** For administrators: what an event was made from, and what became of it at each client and webhook. */
+/** For administrators: the source of an event, and its outcome at each client and webhook. */
 import { busy, el, setText } from "./dom.js";
 import { date, short, word } from "./show.js";
 
@@ -9,7 +9,7 @@ export class Explain {
     this.#session = session;
   }
 
-  /** The button for an event and the place of the answer; nothing for users. @returns {Node[]} */
+  /** The button for an event and the element of the answer; empty for users. @returns {Node[]} */
   parts(/** @type {string} */ id) {
     if (this.#session.user?.role !== "admin") return [];
     const output = el("p", { class: "output", role: "status" }), result = el("div");
@@ -44,7 +44,7 @@ function table(name, columns, rows) {
     el("tbody", {}, ...rows.map((row) => el("tr", {}, ...row.map((text) => el("td", {}, text)))))));
 }
 
-/** What led to the outcome at a connection. */
+/** The reasons for the outcome at a connection. */
 export function why(/** @type {any} */ c) {
   if (c.filtered_by) return filter(c.filtered_by);
   const texts = [];
@@ -54,13 +54,13 @@ export function why(/** @type {any} */ c) {
   return texts.join("; ");
 }
 
-/** What a filter admits. */
+/** The criteria of a filter. */
 export function filter(/** @type {{field: string, admits?: string[], count?: number}} */ { field, admits = [], count = 0 }) {
   if (!count) return `${field} does not select it`;
   return `${field} is ${admits.join(", ")}${count > admits.length ? ` and ${count - admits.length} more` : ""}`;
 }
 
-/** What the tables leave out. */
+/** Information that is not in the tables. */
 export function note(/** @type {any} */ e) {
   const texts = [], hidden = e.connection_counts.not_visible ?? 0;
   const all = Object.values(e.connection_counts).reduce((sum, n) => sum + n, 0);

@@ -14,8 +14,8 @@ export class Feed {
   #bytes = 0;
   #total = 0;
   #paused = false;
-  #pausedAt = 0; // of the total
-  /** @type {Kept[]} */ #frozen = []; // what a paused feed shows, newest first
+  #pausedAt = 0; // total count when the feed was paused
+  /** entries of a paused feed, newest first
   #parts; #render; #dial; #explain;
   /** Ids of the open entries. @type {Set<string>} */ #open = new Set();
   /** @type {Set<string>} */ accounts = new Set();
@@ -55,7 +55,7 @@ export class Feed {
     this.#thaw();
   }
 
-  /** Moves between entries with the arrow keys: there are too many for the tab key. */
+  /** Moves between entries with the arrow keys, because they are too many for the tab key. */
   #move(/** @type {KeyboardEvent} */ event) {
     const entries = /** @type {HTMLElement[]} */ ([...this.#parts.list.querySelectorAll(".entry")]);
     const at = entries.indexOf(/** @type {HTMLElement} */ (document.activeElement));

@@ -9,7 +9,7 @@ import { averageWait, current, handlingTime, occupancy, others, restOf, series, 
 
 const pause = 4000; // ms between two loads
 const longest = 60_000; // ms, after failures
-const again = 3 * 3600; // seconds of intervals that are read again; older ones every wholeEvery
+const again = 3 * 3600; // seconds; intervals of this age are reloaded each time, older ones every wholeEvery
 const wholeEvery = 300_000; // ms
 const pageSize = 1000, maxPages = 40;
 
@@ -18,10 +18,10 @@ export class Figures {
   #shown = false;
   /** @type {ReturnType<typeof setTimeout>|undefined} */ #timer;
   #wait = pause;
-  #load = 0; // the number of the present load: an earlier one is out of date
+  #load = 0; // number of the current load; results of earlier ones are discarded
   /** @type {Map<string, Row>} intervals of queues, by queue and start */ #intervals = new Map();
   #of = ""; // account and interval length of #intervals
-  #wholeAt = 0; // when all intervals were read
+  #wholeAt = 0; // time of the last complete load
   #loadedAt = 0;
 
   /**
@@ -42,7 +42,7 @@ export class Figures {
     document.addEventListener("visibilitychange", () => { if (!document.hidden && this.#shown) this.#now(); });
   }
 
-  /** Loads while the page is shown. */
+  /** Loads repeatedly while the page is shown. */
   show(/** @type {boolean} */ yes) {
     this.#shown = yes;
     if (yes) this.#now();
@@ -70,12 +70,12 @@ export class Figures {
       this.#wait = Math.min(longest, this.#wait * 2);
       const since = this.#loadedAt ? ` These are the figures of ${time(this.#loadedAt)}.` : "";
       this.#say(`${error instanceof Error ? error.message : error}.${since}`);
-      if (error instanceof Refused && error.status >= 400 && error.status < 429) return; // trying again would end the same way
+      if (error instanceof Refused && error.status >= 400 && error.status < 429) return; // a retry would fail in the same way
     }
     if (this.#shown && !document.hidden) this.#timer = setTimeout(() => this.#run(), this.#wait);
   }
 
-  /** Shows an error; "": there is none. */
+  /** Shows an error; "": none. */
   #say(/** @type {string} */ text) {
     byID("figures-error").hidden = text === "";
     setText(byID("figures-error-text"), text);

@@ -1,13 +1,13 @@
 /**
- * The floor: the agents that are at work and the active calls. It begins with the
- * server's snapshot and folds the facts of each later event into it (fold.js).
+ * The floor: the agents at work and the active calls. It starts with the server's snapshot and
+ * folds the facts of each later event into it (fold.js).
  */
 import { afterCall, agentAfter, bounded, callAfter, factsOf, free, givesCall, keepsCall, onCall, subjectOf } from "./fold.js";
 import { timeOf } from "./place.js";
 
 /**
- * lastEvent is when the last event about it came, ms. entered is when a call entered
- * its queue, as far as known, else 0; Unix seconds, as since.
+ * lastEvent is the time of the entry's last event, ms. entered is the time when a call entered
+ * its queue, 0 if unknown; Unix seconds, as since.
  *
  * @typedef {{account: string, id: string, name: string, state: string, reason: string, call: string, afterCall: string, since: number, lastEvent: number}} Agent
  * @typedef {{account: string, id: string, queue: string, agent: string, caller: string, state: string, since: number, entered: number, lastEvent: number}} Call
@@ -15,11 +15,11 @@ import { timeOf } from "./place.js";
  */
 
 const hour = 3600e3;
-const agentAge = 31 * 24 * hour, callAge = 24 * hour; // without an event for this long: removed
+const agentAge = 31 * 24 * hour, callAge = 24 * hour; // entries are removed after this time without an event
 const endedAge = hour / 4; // a late event must not bring a call back
-const most = 20_000; // agents, and calls; the one without an event for longest is removed
+const most = 20_000; // maximum number of agents, and of calls; the entry with the oldest event is removed
 
-/** Whether an agent is at work, a call has not ended. */
+/** Whether an agent is at work, or a call has not ended. */
 const isLive = (/** @type {{state: string}} */ { state }) => state !== "" && state !== "offline" && state !== "ended";
 
 /**
@@ -41,20 +41,20 @@ class Entries extends Map {
 export class Floor {
   /** @type {Entries<Agent>} */ #agents = new Entries();
   /** @type {Entries<Call>} */ #calls = new Entries();
-  #swept = 0; // ms, of the last forget
+  #swept = 0; // time of the last forget, ms
   /** Queues of the snapshot, also those without a call. @type {{account: string, queue: string}[]} */ queues = [];
 
   /** @returns {Agent[]} */
   get agents() { return [...this.#agents.values()].filter(isLive); }
 
-  /** An agent's name, "" when it is not known. */
+  /** An agent's name, "" if unknown. */
   nameOf(/** @type {string} */ account, /** @type {string} */ id) { return this.#agents.find(account, id)?.name ?? ""; }
 
   /** @returns {Call[]} */
   get calls() { return [...this.#calls.values()].filter(isLive); }
 
   /**
-   * Begins anew with a snapshot; null: with nothing.
+   * Restarts with a snapshot; null: empty.
    * @param {?{timestamp: number, agents: any[], calls: any[], queues?: any[]}} snapshot
    */
   start(snapshot) {
@@ -86,7 +86,7 @@ export class Floor {
     this.#foldCall(message.account_id, message.timestamp, lastEvent, f, call);
   }
 
-  /** Removes entries without an event for too long before now, ms. */
+  /** Removes entries whose last event is too long before now, ms. */
   forget(/** @type {number} */ now) {
     this.#swept = now;
     for (const [key, { lastEvent }] of this.#agents) if (now - lastEvent >= agentAge) this.#agents.delete(key);
@@ -111,7 +111,7 @@ export class Floor {
   #foldCall(/** @type {string} */ account, /** @type {number} */ at, /** @type {number} */ lastEvent, /** @type {Facts} */ f, /** @type {Call|undefined} */ was) {
     const id = bounded(f.call_id), state = callAfter(f, was);
     if (!id || !state) return;
-    const before = was?.state === "ended" && state !== "ended" ? undefined : was; // begins anew
+    const before = was?.state === "ended" && state !== "ended" ? undefined : was; // a new call with the same id
     const call = { account, id, queue: "", agent: "", caller: "", state, since: at, entered: 0, ...before, lastEvent };
     if (call.state !== state) [call.state, call.since] = [state, at];
     if (f.name === "queue.call_entered" && (!call.entered || before?.state === "talking" || before?.state === "held")) call.entered = at;
@@ -126,7 +126,7 @@ export class Floor {
     this.#calls.put(call);
   }
 
-  /** Makes the agent available again whose phone rang for the call while another one answered. */
+  /** Sets an agent available again whose phone rang for the call when another agent answered. */
   #free(/** @type {string} */ account, /** @type {Call} */ call, /** @type {Facts} */ f, /** @type {number} */ at, /** @type {number} */ lastEvent) {
     const rang = this.#agents.find(account, call.agent);
     if (!rang || call.state !== "talking" || rang.id === f.agent_id || rang.state !== "ringing" || rang.call !== call.id) return;

@@ -1,8 +1,8 @@
 /**
- * What an event's facts (docs/facts.md) make of its agent and its call, by the
- * rules of event/state; a test compares the two. A message has its facts already
- * completed from the state before it, so that a board that began with a snapshot
- * computes the same state.
+ * Computes the states of an event's agent and call from its facts (docs/facts.md), by the rules
+ * of event/state; a test compares both. The normalizer has already completed the facts of a
+ * message from the preceding state, so a board that started with a snapshot computes the same
+ * state.
  */
 
 /**
@@ -24,13 +24,13 @@
  * @typedef {import("./floor.js").Call} Call
  */
 
-/** The facts of a message; undefined for messages from before there were facts. @returns {Facts|undefined} */
+/** The facts of a message; undefined for messages of older servers without facts. @returns {Facts|undefined} */
 export function factsOf(/** @type {any} */ message) {
   const facts = message.metadata?.facts;
   return typeof facts?.name === "string" ? facts : undefined;
 }
 
-/** What the event is about: the state of an agent, of a call, or of neither. @returns {"agent"|"call"|""} */
+/** The subject of the event: an agent's state, a call's, or neither. @returns {"agent"|"call"|""} */
 export function subjectOf(/** @type {Facts} */ f) {
   const [kind] = f.name.split(".");
   if (kind === "agent") return "agent";
@@ -45,12 +45,12 @@ export function onCall(/** @type {string} */ state) { return state === "ringing"
 const agentOnly = new Set(["offline", "available", "wrap_up", "break", "other"]);
 const callOnly = new Set(["waiting", "ringing", "talking", "held", "ended"]);
 
-/** Whether an agent is available when its call is over, or what else. */
+/** The state of an agent after its call: available or another. */
 export function free(/** @type {Agent|undefined} */ agent) { return agent?.afterCall || "available"; }
 
 /**
- * The state that the event's agent enters when its call is over; "": available. state is
- * that after the event.
+ * The state of the event's agent after the end of its call; "": available. state is the agent's
+ * state after the event.
  * @param {Facts} f
  * @param {Agent|undefined} agent before the event
  * @param {string} state
@@ -63,8 +63,8 @@ export function afterCall(f, agent, state) {
 }
 
 /**
- * Whether an agent that neither rings nor talks after the event stays with its call: it
- * has logged out or begun a break, and the call goes on.
+ * Whether an agent that neither rings nor talks after the event keeps its call: it has logged
+ * out or begun a break while the call continues.
  * @param {Facts} f
  * @param {Agent|undefined} agent before the event
  * @param {string} state
@@ -80,7 +80,7 @@ export function keepsCall(f, agent, state) {
 }
 
 /**
- * The state of the event's agent after it; "" where nothing is known of it.
+ * The state of the event's agent after it; "" if unknown.
  * @param {Facts} f
  * @param {Agent|undefined} agent before the event
  * @param {Call|undefined} call before the event
@@ -97,7 +97,7 @@ export function agentAfter(f, agent, call) {
       return before === "ringing" ? free(agent) : before;
     case "queue.call_offered": case "call.ringing": return before === "talking" ? before : "ringing";
     case "queue.call_answered": case "call.answered": case "call.bridged": return "talking";
-    case "call.transferred": return call && call.agent !== f.agent_id ? "talking" : before; // given to this agent
+    case "call.transferred": return call && call.agent !== f.agent_id ? "talking" : before; // transferred to this agent
     case "queue.call_abandoned": case "queue.call_ended": case "call.ended": case "conference.left":
       if (f.name === "conference.left" && state !== "ended") return before;
       if (agentOnly.has(state)) return state;
@@ -106,13 +106,13 @@ export function agentAfter(f, agent, call) {
   return before;
 }
 
-/** Whether the event begins a call that has ended anew. */
+/** Whether the event begins a new call with the id of an ended one. */
 export function reopens(/** @type {Facts} */ f) {
   return f.name === "queue.call_entered" || f.name === "call.created" || f.name === "call.answered" && Boolean(f.agent_id);
 }
 
 /**
- * The state of the event's call after it; "" where nothing is known of it.
+ * The state of the event's call after it; "" if unknown.
  * @param {Facts} f
  * @param {Call|undefined} call before the event
  */
@@ -133,7 +133,7 @@ export function callAfter(f, call) {
     case "queue.call_answered": case "call.resumed": return "talking";
     case "call.held": return "held";
     case "agent.no_answer": return before === "ringing" ? "waiting" : before;
-    // An agent that has transferred the call ends only its own leg.
+    // A transfer ends only the leg of the transferring agent.
     case "call.ended": return !f.agent_id || !call?.agent || call.agent === f.agent_id ? "ended" : before;
     case "queue.call_abandoned": case "queue.call_ended": return "ended";
     case "call.transferred": case "call.dtmf": return before;
@@ -142,16 +142,16 @@ export function callAfter(f, call) {
   return before && callOnly.has(f.state ?? "") ? f.state ?? "" : before;
 }
 
-/** Whether the event gives its call to its agent. */
+/** Whether the event assigns its call to its agent. */
 export function givesCall(/** @type {Facts} */ f) {
   return Boolean(f.agent_id) && ["queue.call_offered", "queue.call_answered", "call.ringing", "call.answered", "call.bridged",
     "call.transferred"].includes(f.name);
 }
 
-const maxText = 256; // bytes; longer ids are not folded, longer texts are left out
+const maxText = 256; // bytes; entries with longer ids are not folded, longer texts are omitted
 const utf8 = new TextEncoder();
 
-/** The text, or "" when there is none or it is too long. */
+/** The text, or "" if it is missing or too long. */
 export function bounded(/** @type {string|undefined} */ text) {
   if (!text || text.length > maxText || text.length * 3 > maxText && utf8.encode(text).length > maxText) return "";
   return text;

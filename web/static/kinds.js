@@ -1,6 +1,6 @@
 /**
- * The event types. The board names them all at login, since Trunkline's own
- * events are sent only to subscribers whose filter names AGENT_CUSTOM_EVENT.
+ * The event types. The board lists all of them at login, because Trunkline's own events are sent
+ * only to subscribers whose filter contains AGENT_CUSTOM_EVENT.
  */
 export const kinds = [
   "svc_cc_queue_on_call_event",

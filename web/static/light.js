@@ -1,4 +1,4 @@
-/** Shows the state of the connection, in words and a colour. */
+/** Shows the state of the connection, as text and colour. */
 import { byID, copyButton, setText } from "./dom.js";
 import { duration, time } from "./show.js";
 
@@ -9,7 +9,7 @@ const names = {
   waiting: "Not connected", login: "Logged out", stopped: "Stopped",
 };
 
-/** Texts for screen readers, the same for all attempts to connect. @type {Record<State["phase"], string>} */
+/** Texts for screen readers, the same for all connection attempts. @type {Record<State["phase"], string>} */
 const aloud = {
   snapshot: "Not connected yet", connecting: "Not connected", "catching up": "Connected, catching up", live: "Live",
   waiting: "Not connected", login: "Logged out", stopped: "Stopped",
@@ -37,7 +37,7 @@ export class Light {
     this.tick();
   }
 
-  /** Shows how long the disconnect was and what was replayed. */
+  /** Shows the length of the disconnect and the number of replayed events. */
   #back(/** @type {State} */ { away, caughtUp, gap }) {
     const lasted = away < 1000 ? "a moment" : duration(away / 1000);
     if (gap) return this.#notice(`Reconnected after ${lasted}. Events since the disconnect were no longer available: some were missed, and the floor was loaded again.`, "bad");

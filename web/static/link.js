@@ -1,11 +1,11 @@
 /**
- * The connection to the events channel while the board is open: a snapshot, then
- * every event after it, each once, across disconnects.
+ * The connection to the events channel while the board is open: a snapshot, then every later
+ * event once, across disconnects.
  *
- * It tries a WebSocket and, if that cannot be opened, a stream of server-sent
- * events, whose refusal also has a reason: a browser hides the HTTP response to a
- * WebSocket handshake. A browser also hides pings, so an idle connection is tested
- * with a request, and replaced after a while; resuming loses nothing.
+ * It tries a WebSocket and, if that cannot be opened, a stream of server-sent events, whose
+ * refusal has a readable status: browsers hide the HTTP response to a WebSocket handshake.
+ * Browsers also hide pings, so an idle connection is tested with a request, and replaced after
+ * some time; resuming loses nothing.
  */
 import { codeOf, jitter, ofClose, ofStatus, pause } from "./endings.js";
 import { retryAfter } from "./http.js";
@@ -87,7 +87,7 @@ export class Link {
     this.#world = world;
   }
 
-  /** Connects with this token and reconnects until stop, or an ending that forbids it. */
+  /** Connects with this token and reconnects until stop is called or an ending forbids it. */
   async run(/** @type {string} */ token) {
     this.#token = token;
     if (this.#running) return;
@@ -114,7 +114,7 @@ export class Link {
     this.#set({ phase: "stopped", transport: "", why: "", lostAt: 0 });
   }
 
-  /** Begins anew with a snapshot, for a token whose filters differ. */
+  /** Restarts with a snapshot, for a token with other filters. */
   restart(/** @type {string} */ token) {
     this.#token = token;
     this.#place.start("");
@@ -123,13 +123,13 @@ export class Link {
     return this.run(token);
   }
 
-  /** The network may have changed: ends the wait, and tests the connection. */
+  /** The network may have changed: ends the wait and tests the connection. */
   nudge() {
     this.#wake();
     this.#probe();
   }
 
-  /** Takes a snapshot if there is no position yet, then runs one connection until it ends. */
+  /** Takes a snapshot if there is no position, then runs one connection until it ends. */
   async #once(/** @type {number} */ failures) {
     if (this.#place.since === "") {
       this.#set({ phase: "snapshot" });
@@ -144,7 +144,7 @@ export class Link {
     return this.#stream();
   }
 
-  /** Does what an ending requires. false: do not reconnect. */
+  /** Performs an ending's action. Returns false if the connection must not be reopened. */
   async #follow(/** @type {Ending} */ ending, /** @type {number} */ failures) {
     if (ending.then === "anew") {
       this.#set({ why: "", transport: "", lostAt: 0 });
@@ -312,7 +312,7 @@ export class Link {
     if (this.#probing || !this.state.transport) return;
     this.#probing = true;
     this.#probedAt = Date.now();
-    const cut = this.#cut, heardAt = this.#heardAt; // those of the connection that is tested
+    const cut = this.#cut, heardAt = this.#heardAt; // values of the tested connection
     try {
       await this.#world.fetch(paths.health, { cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(limits.probe) });
     } catch {

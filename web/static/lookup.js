@@ -1,8 +1,8 @@
-/** Call records: one by its origination id, or those of a range of time. */
+/** Call records: one by its origination id, or those of a time range. */
 import { busy, copyButton, el, setText } from "./dom.js";
 import { date, duration, short } from "./show.js";
 
-/** The order of a record's fields; other fields follow. */
+/** The order of a record's fields; others follow them. */
 const order = ["origination_call_id", "call_id", "interaction_id", "direction", "from", "to", "caller_id_name", "caller_id_number",
   "callee_id_name", "callee_id_number", "timestamp", "answered_time", "ended_time", "duration_seconds", "billing_seconds",
   "ringing_seconds", "hangup_cause", "presence_id", "other_leg_call_id", "recording_id", "media_server", "account_id", "id"];
@@ -27,7 +27,7 @@ export class LookUp {
     });
   }
 
-  /** Looks for a call that was just placed. */
+  /** Finds a call that was just placed. */
   find(/** @type {string} */ id) {
     this.#field("by").value = "origination_call_id";
     this.#field("value").value = id;

@@ -69,7 +69,7 @@ const views = new Views((view, before) => {
   figures.show(view === "figures");
 });
 
-// The floor is drawn at most once for each frame, its durations once a second.
+// Draws the floor at most once per frame, its durations once a second.
 const several = () => feed.accounts.size > 1;
 const draw = framed(() => {
   const list = floor.calls;
@@ -117,7 +117,7 @@ addEventListener("offline", () => link.nudge());
 document.addEventListener("visibilitychange", () => { if (!document.hidden) link.nudge(); });
 byID("reconnect").addEventListener("click", () => link.nudge());
 
-// Filters make another token, and all that is shown begins anew with it.
+// New filters need a new token; all displayed data restarts with it.
 const wanted = new Wanted({
   form: byID("wanted"), button: byID("wanted-go"), output: byID("wanted-output"),
   fields: { queue_ids: byID("wanted-queues"), agent_ids: byID("wanted-agents"), call_ids: byID("wanted-calls"), names: byID("wanted-names") },
@@ -154,12 +154,12 @@ function askLogin(/** @type {string} */ why = "") {
   showProvider();
   (byID("login-username").value ? byID("login-password") : byID("login-username")).focus();
 }
-/** Shows the login at the OpenID Connect provider where the server has one. */
+/** Shows the OpenID Connect login if the server has a provider. */
 function showProvider() {
-  ask("/auth/oidc").then(({ login }) => { byID("login-provider").hidden = !login; }, () => {}); // the password login is there
+  ask("/auth/oidc").then(({ login }) => { byID("login-provider").hidden = !login; }, () => {}); // on failure, the password login remains
 }
 dialog.addEventListener("cancel", (/** @type {Event} */ event) => {
-  if (!link.state.transport) event.preventDefault(); // without a login the board has nothing to show
+  if (!link.state.transport) event.preventDefault(); // before the login the board has nothing to show
 });
 session.expired = askLogin;
 loginForm.addEventListener("submit", (/** @type {Event} */ event) => {

@@ -1,9 +1,9 @@
 /**
- * The position in the channel. A cursor is exact (docs/channel.md); events between
- * the last cursor and a disconnect are sent again and dropped by id.
+ * The position in the channel. A cursor is exact (docs/channel.md); the server repeats the
+ * events between the last cursor and a disconnect, which are dropped by id.
  *
- * Only ids that can be repeated are kept: those of earlier connections, and those
- * of the current one since its last cursor.
+ * Only ids that can be repeated are kept: those of earlier connections, and those of the current
+ * one since its last cursor.
  */
 export class Place {
   /** @type {Set<string>} */ #before = new Set(); // of earlier connections
@@ -25,7 +25,7 @@ export class Place {
     this.#exact = cursor !== "";
   }
 
-  /** A new connection has been opened. */
+  /** Handles a newly opened connection. */
   opened() {
     for (const id of this.#now) this.#before.add(id);
     this.#now.clear();
@@ -35,11 +35,11 @@ export class Place {
   admit(/** @type {string} */ id) {
     const known = this.#before.delete(id) || this.#now.has(id);
     this.#now.add(id);
-    if (!this.#exact) this.#since = id; // without a cursor yet
+    if (!this.#exact) this.#since = id; // until the first cursor
     return !known;
   }
 
-  /** Sets the cursor that the server has sent on this connection. */
+  /** Stores a cursor that the server has sent on this connection. */
   reached(/** @type {string} */ cursor) {
     this.#since = cursor;
     this.#exact = true;
@@ -47,7 +47,7 @@ export class Place {
   }
 }
 
-/** The milliseconds of an event id, NaN of anything else. */
+/** The milliseconds of an event id, NaN for other texts. */
 export function timeOf(/** @type {string} */ id) {
   const digits = /^cc_evt_(\d{19})/.exec(id);
   return digits ? Number(digits[1].slice(0, 13)) : NaN;

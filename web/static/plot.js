@@ -1,4 +1,4 @@
-/** Bars over time, which the arrow keys and the pointer read out one by one. */
+/** Bars over time, which the arrow keys and the pointer select one by one. */
 import { el, setText, svg } from "./dom.js";
 import { roundUp } from "./sums.js";
 
@@ -9,7 +9,7 @@ const hourSeconds = 3600;
  * @typedef {object} Bar
  * @property {number} start Unix seconds
  * @property {number[]} values stacked from the bottom
- * @property {string} text said when the bar is chosen
+ * @property {string} text shown when the bar is selected
  */
 
 export class Plot {
@@ -49,7 +49,7 @@ export class Plot {
       svg("line", { class: "grid", x1: left, x2: width, y1: y(v), y2: y(v) }),
       svg("text", { class: "axis", x: left - 8, y: y(v) + 4, "text-anchor": "end" }, String(v)),
     ]);
-    const every = Math.ceil(64 / step); // bars from one label to the next, at least
+    const every = Math.ceil(64 / step); // minimum number of bars from one label to the next
     let labelled = -Infinity;
     const columns = bars.map(({ start, values }, i) => {
       const x = left + i * step;
@@ -68,7 +68,7 @@ export class Plot {
     this.#say();
   }
 
-  /** The numbers of the bars as a table. @returns {any} */
+  /** The values of the bars as a table. @returns {any} */
   table(/** @type {string[]} */ columns, /** @type {(bar: Bar) => (string|number)[]} */ cells) {
     return el("table", {}, el("thead", {}, el("tr", {}, ...columns.map((name) => el("th", { scope: "col" }, name)))),
       el("tbody", {}, ...this.#bars.map((bar) => el("tr", {}, ...cells(bar).map((cell, i) => i === 0 ? el("th", { scope: "row" }, cell) : el("td", {}, cell))))));

@@ -37,7 +37,7 @@ export class Pulse {
     return Array.from({ length: span - 1 }, (_, i) => (this.#second + 1 + i) % span);
   }
 
-  /** Events of each second; NaN before the first one counted. */
+  /** Events per second; NaN before the first counted one. */
   rates(/** @type {number} */ now) {
     const each = this.#each(now), unknown = span - 1 - (this.#second - this.#began);
     return each.map((at, i) => i < unknown ? NaN : this.#counts[at]);

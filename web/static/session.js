@@ -47,11 +47,11 @@ export class Session {
   /** The token of the events channel, "" when logged out. */
   get channel() { return this.#tokens?.channel ?? ""; }
 
-  /** What the channel's token is limited to. @returns {Filters} */
+  /** The filters of the channel's token. @returns {Filters} */
   get filters() { return this.#tokens?.filters ?? {}; }
 
   /**
-   * Logs in; the filters of the same user stay.
+   * Logs in and keeps the filters if the user is the same.
    * @param {string} username
    * @param {string} password
    * @param {string} domain
@@ -61,7 +61,7 @@ export class Session {
     await this.#begin(await this.#post("/ucp/v2/login", { username, password, domain, ...(otp && { otp }) }), domain);
   }
 
-  /** Takes the session of a login at the OpenID Connect provider, from which the browser has just come back. */
+  /** Takes over the session of a login at the OpenID Connect provider, after the redirect back. */
   async loginAtProvider() {
     await this.#begin(await ask("/auth/oidc/session", { method: "POST", cookies: true, clock: this.#clock }), "");
   }
@@ -122,7 +122,7 @@ export class Session {
     throw new Refused(401, "Log in again to do this");
   }
 
-  /** Refreshes once at a time: a refresh token can be used once. */
+  /** Refreshes once at a time, because a refresh token can be used once. */
   #refresh() {
     this.#refreshing ??= this.#exchange().finally(() => { this.#refreshing = null; });
     return this.#refreshing;

@@ -41,7 +41,7 @@ export function word(/** @type {string} */ text) {
   return plain.charAt(0).toUpperCase() + plain.slice(1);
 }
 
-/** What an event is, in short: its name, else its type. Queue call answered, Agent login, Call progress. */
+/** The short name of an event: its fact name, else its type. Queue call answered, Agent login, Call progress. */
 export function kindOf(/** @type {any} */ message) {
   const name = factsOf(message)?.name ?? "other";
   return name === "other" ? kind(message.type) : word(name);
@@ -53,7 +53,7 @@ export function kind(/** @type {string} */ type) {
   return word(type.replace(/^AGENT_/, "").toLowerCase());
 }
 
-/** A one-line summary of an event; only its queue where it has no facts. */
+/** A one-line summary of an event; only its queue if it has no facts. */
 export function summary(/** @type {any} */ message) {
   const f = factsOf(message);
   if (!f) return local(message.metadata?.queue_id ?? "");
@@ -65,7 +65,7 @@ export function summary(/** @type {any} */ message) {
   ].filter(Boolean).join(" · ");
 }
 
-/** The numbers in an event that can be called. @returns {string[]} */
+/** The numbers in an event that a user can call. @returns {string[]} */
 export function numbersIn(/** @type {any} */ message) {
   const f = factsOf(message);
   return [...new Set([f?.caller, f?.callee])].filter((number) => number !== undefined && /^\+?\d{2,20}$/.test(number));

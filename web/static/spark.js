@@ -30,9 +30,9 @@ export class Spark {
   }
 }
 
-const bridged = 6; // values that may be missing without a gap in the line
+const bridged = 6; // missing values up to this number do not interrupt the line
 
-/** The indexes of known values, in separate runs where many are missing. */
+/** The indexes of known values, in separate runs where too many are missing. */
 export function runs(/** @type {number[]} */ values) {
   /** @type {number[][]} */
   const all = [];

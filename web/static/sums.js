@@ -1,6 +1,6 @@
 /**
- * Computes what the Figures page shows from rows of the reports of queues and
- * agents, by the formulas of docs/figures.md.
+ * Computes the figures of the Figures page from rows of the reports of queues and agents, by the
+ * formulas of docs/figures.md.
  */
 
 /** @typedef {Record<string, any>} Row of /api/v2/reports/queues or …/agents */
@@ -8,7 +8,7 @@
 const counts = ["offered", "answered", "abandoned", "abandoned_short", "answered_within", "transferred",
   "wait_ms_total", "abandon_wait_ms_total", "talk_ms_total", "hold_ms_total", "wrap_up_ms_total"];
 
-/** The rows whose interval is going on at now. @returns {Row[]} */
+/** The rows whose interval contains now. @returns {Row[]} */
 export function current(/** @type {Row[]} */ rows, /** @type {number} */ now) {
   return rows.filter((row) => row.interval_start * 1000 <= now && now < (row.interval_start + row.interval_seconds) * 1000);
 }
@@ -27,31 +27,31 @@ export function sum(/** @type {Row[]} */ rows) {
 
 const part = (/** @type {number} */ n, /** @type {number} */ of) => of > 0 ? n / of : NaN;
 
-/** The share answered in time, without short abandons; NaN: nothing counts. */
+/** The fraction answered in time, without short abandons; NaN: no calls count. */
 export function serviceLevel(/** @type {Row} */ row) { return part(row.answered_within, row.offered - row.abandoned_short); }
 
 /** Mean wait of answered calls, ms; NaN: none. */
 export function averageWait(/** @type {Row} */ row) { return part(row.wait_ms_total, row.answered); }
 
-/** Mean time that an answered call takes, ms; NaN: none. */
+/** Mean handling time of answered calls, ms; NaN: none. */
 export function handlingTime(/** @type {Row} */ row) { return part(row.talk_ms_total + row.wrap_up_ms_total, row.answered); }
 
-/** Calls that were neither answered nor abandoned: they wait, or left otherwise. */
+/** Calls neither answered nor abandoned: waiting, or ended otherwise. */
 export function others(/** @type {Row} */ row) { return Math.max(0, row.offered - row.answered - row.abandoned); }
 
-/** The share of the time in which an agent could take calls that went into calls; NaN: none. */
+/** Talking and wrap-up time as a fraction of that plus available time; NaN: none. */
 export function occupancy(/** @type {Row} */ row) {
   const busy = row.talking_ms + row.wrap_up_ms;
   return part(busy, busy + row.available_ms);
 }
 
-/** What is left of an agent's time: ringing and other states, ms. */
+/** The rest of an agent's time: ringing and other states, ms. */
 export function restOf(/** @type {Row} */ row) {
   return Math.max(0, row.logged_in_ms - row.available_ms - row.talking_ms - row.wrap_up_ms - row.break_ms);
 }
 
 /**
- * The sum of all queues for each interval from start to now; the last one goes on.
+ * The sum of all queues for each interval from start to now, the last of which is incomplete.
  * @param {Row[]} rows of length seconds
  * @param {number} start Unix seconds
  * @param {number} seconds

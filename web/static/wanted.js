@@ -41,7 +41,7 @@ export class Wanted {
   }
 }
 
-/** The parts of a list with commas, each once. */
+/** The parts of a comma-separated list, without duplicates. */
 export function listOf(/** @type {string} */ text) {
   return [...new Set(text.split(",").map((part) => part.trim()).filter((part) => part !== ""))];
 }

@@ -33,7 +33,7 @@ func TestCompose(t *testing.T) {
 		if service.Image == "" || strings.HasSuffix(service.Image, ":latest") || !strings.Contains(service.Image, ":") {
 			t.Errorf("%s: image %q has no version", name, service.Image)
 		}
-		// Our own is built on this machine.
+		// Trunkline's own image is built on this machine.
 		if !strings.HasPrefix(service.Image, "trunkline:") && !regexp.MustCompile(`:[^@]+@sha256:[0-9a-f]{64}$`).MatchString(service.Image) {
 			t.Errorf("%s: image %q has no version and digest", name, service.Image)
 		}
@@ -66,7 +66,7 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// checkTrunkline: a node is restricted, has time to drain, and its settings are
+// checkTrunkline checks that a node is restricted, has time to drain, and sets only existing
 // settings.
 func checkTrunkline(t *testing.T, project *types.Project, service types.ServiceConfig, secrets string) {
 	t.Helper()
@@ -104,8 +104,8 @@ func mounts(service types.ServiceConfig, secret string) bool {
 	return false
 }
 
-// makeSecrets runs up.sh beside a docker that does nothing, and gives the folder
-// of what it makes.
+// makeSecrets runs up.sh with a docker that does nothing, and returns the folder of the created
+// secrets.
 func makeSecrets(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -119,7 +119,7 @@ func makeSecrets(t *testing.T) string {
 		}
 	}
 	var made [2]string
-	for i := range made { // the second time keeps what is there
+	for i := range made { // the second run keeps the existing secrets
 		cmd := exec.Command(filepath.Join(dir, "up.sh"))
 		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
 		if output, err := cmd.CombinedOutput(); err != nil {

@@ -1,3 +1,3 @@
-// Package compose holds the test of deploy/compose.yaml, which it loads with
-// the library that `docker compose` is made of.
+// Package compose holds the test of deploy/compose.yaml, which it loads with the library of
+// `docker compose`.
 package compose

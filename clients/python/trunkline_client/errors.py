@@ -65,7 +65,7 @@ class RefusedError(TrunklineError):
 
 
 class PositionGoneError(RefusedError):
-    """410: the log does not hold what came after the position."""
+    """410: the log no longer has the events after the position."""
 
 
 class ConnectionLostError(TrunklineError):

@@ -28,7 +28,7 @@ func cdrReindex(p *cli.Program) *cobra.Command {
 		Use:   "reindex",
 		Short: "Write the rows of all call records that Kafka holds again",
 		Long: "Write the rows of all call records that the topic cdr holds again, beside a running server or without one.\n" +
-			"Reports and indexers go on meanwhile. Rows of calls that the topic no longer holds stay as they are.",
+			"Reports and indexers continue meanwhile. Rows of calls that the topic no longer holds stay as they are.",
 		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.WithKafka(cmd.Context(), func(s *settings.Settings, cluster *kafka.Cluster) error {

@@ -93,7 +93,7 @@ func (i *importer) run(ctx context.Context, dir string) (err error) {
 	done, err := i.sendAll(ctx, files)
 	fmt.Fprintf(i.p.Out, "%d new, %d imported before, %d refused\n", done.fresh, done.repeated, done.refused)
 	if err != nil {
-		return fmt.Errorf("stopped after %d of %d files; repeat the command to go on: %w",
+		return fmt.Errorf("stopped after %d of %d files; repeat the command to continue: %w",
 			done.fresh+done.repeated+done.refused, len(files), err)
 	}
 	if done.refused > 0 {

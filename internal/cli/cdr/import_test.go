@@ -82,7 +82,7 @@ func TestImportIntoAServer(t *testing.T) {
 			break
 		}
 		if !strings.Contains(errs, "401") || time.Since(began) > 30*time.Second {
-			t.Fatalf("exits with %d, prints %q, says %q", code, out, errs)
+			t.Fatalf("exit code %d, stdout %q, stderr %q", code, out, errs)
 		}
 	}
 	if out := w.Must("cdr", "import", dir); out != "0 new, 4 imported before, 0 refused\n" {
@@ -98,7 +98,7 @@ func TestImportIntoAServer(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "broken.cdr.json"), "{\n")
 	code, out, errs := w.Run("cdr", "import", "--delete", dir)
 	if code != cli.ExitFailed || out != "0 new, 4 imported before, 1 refused\n" || !strings.Contains(errs, "broken.cdr.json: 400 Bad Request") {
-		t.Errorf("exits with %d, prints %q, says %q", code, out, errs)
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, errs)
 	}
 	if left, err := recordFiles(dir); err != nil || len(left) != 1 || !strings.HasSuffix(left[0], "broken.cdr.json") {
 		t.Errorf("left are %q, %v", left, err)
@@ -127,7 +127,7 @@ func TestImportWaitsForTheServer(t *testing.T) {
 	}
 	server.Close()
 	code, out, errs := w.Run("cdr", "import", "--api-key", "k", "--url", server.URL, "--wait", "10ms", dir)
-	if code != cli.ExitFailed || out != "0 new, 0 imported before, 0 refused\n" || !strings.Contains(errs, "stopped after 0 of 4 files; repeat the command to go on") {
-		t.Errorf("exits with %d, prints %q, says %q", code, out, errs)
+	if code != cli.ExitFailed || out != "0 new, 0 imported before, 0 refused\n" || !strings.Contains(errs, "stopped after 0 of 4 files; repeat the command to continue") {
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, errs)
 	}
 }

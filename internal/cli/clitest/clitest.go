@@ -61,7 +61,7 @@ func (e *Env) Fails(code int, want string, args ...string) {
 	e.T.Helper()
 	got, out, errs := e.Run(args...)
 	if got != code || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 || out != "" {
-		e.T.Errorf("%q exits with %d, prints %q and says %q; want %d and %q", args, got, out, errs, code, want)
+		e.T.Errorf("%q: exit code %d, stdout %q, stderr %q; want code %d and %q", args, got, out, errs, code, want)
 	}
 }
 

@@ -48,7 +48,7 @@ func deadletterList(p *cli.Program) *cobra.Command {
 			})
 		},
 	}
-	command.Flags().StringVar(&filter.topic, "topic", "", "only those that came from this topic")
+	command.Flags().StringVar(&filter.topic, "topic", "", "only those from this topic")
 	command.Flags().StringVar(&filter.kind, "kind", "", "only those of this kind of error")
 	command.Flags().IntVar(&limit, "limit", 100, "maximum number of dead letters")
 	command.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line, with value and headers")

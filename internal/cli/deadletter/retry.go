@@ -53,7 +53,7 @@ list shows them, exactly those, whether sent before or not.`,
 			})
 		},
 	}
-	command.Flags().StringVar(&topic, "topic", "", "only those that came from this topic: "+strings.Join(retriable, " or "))
+	command.Flags().StringVar(&topic, "topic", "", "only those from this topic: "+strings.Join(retriable, " or "))
 	command.Flags().BoolVar(&all, "all", false, "all dead letters that were not retried yet")
 	return command
 }

@@ -55,7 +55,7 @@ database of the settings, and deleted at the end.`,
 	flags.StringVar(&d.apiKey, "api-key", "", "key of the account; better "+cli.EnvAPIKey)
 	flags.Float64Var(&d.rate, "rate", 3, "events per second")
 	flags.Uint64Var(&d.seed, "seed", 1, "decides what happens")
-	flags.IntVar(&d.count, "count", 0, "stop after so many events; 0: go on")
+	flags.IntVar(&d.count, "count", 0, "stop after this number of events; 0: no limit")
 	flags.DurationVar(&d.wait, "wait", time.Minute, "how long to wait for the server")
 	return command
 }

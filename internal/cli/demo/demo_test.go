@@ -66,14 +66,14 @@ func TestDemoSendsAsTheSourcesWould(t *testing.T) {
 	w := newEnv(t)
 	code, out, errs := w.Run("demo", "--url", web.URL, "--api-key", "k", "--count", "60", "--rate", "1000", "--seed", "4")
 	if code != cli.ExitOK || out != "" || !strings.Contains(errs, "trunkline: 60 events sent\n") || strings.Contains(errs, "k\n") {
-		t.Errorf("exits with %d, prints %q, says %q", code, out, errs)
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, errs)
 	}
 	if len(door.taken) != 60 || slices.Contains(door.keys, "") {
-		t.Errorf("%d events came", len(door.taken))
+		t.Errorf("%d events received", len(door.taken))
 	}
 	for _, format := range []string{"svc.cc {", "generic {", "freeswitch.callcenter {"} {
 		if !slices.ContainsFunc(door.taken, func(s string) bool { return strings.HasPrefix(s, format) }) {
-			t.Errorf("no %s came", format)
+			t.Errorf("no %s received", format)
 		}
 	}
 }
@@ -84,10 +84,10 @@ func TestDemoLosesNothingToABusyServer(t *testing.T) {
 	defer web.Close()
 	w := newEnv(t)
 	if code, _, errs := w.Run("demo", "--url", web.URL, "--api-key", "k", "--count", "3", "--rate", "1000"); code != cli.ExitOK {
-		t.Errorf("exits with %d, says %q", code, errs)
+		t.Errorf("exit code %d, stderr %q", code, errs)
 	}
 	if len(door.taken) != 3 || len(door.refused) != 4 {
-		t.Fatalf("%d came, %d were refused", len(door.taken), len(door.refused))
+		t.Fatalf("%d accepted, %d refused", len(door.taken), len(door.refused))
 	}
 	for _, n := range []int{1, 2, 3} {
 		if !strings.HasSuffix(door.taken[1], door.refused[n]) {
@@ -103,7 +103,7 @@ func TestDemoStopsWhenItIsRefused(t *testing.T) {
 	w := newEnv(t)
 	code, _, errs := w.Run("demo", "--url", web.URL, "--api-key", "k")
 	if code != cli.ExitFailed || !strings.Contains(errs, "event: 403 Forbidden") {
-		t.Errorf("exits with %d, says %q", code, errs)
+		t.Errorf("exit code %d, stderr %q", code, errs)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestDemoMakesItsKeyAndDeletesIt(t *testing.T) {
 	defer web.Close()
 	code, _, errs := w.RunContext(ctx, "demo", "--url", web.URL, "--account", "demo.local", "--rate", "100")
 	if code != cli.ExitOK || strings.Contains(errs, "is left") {
-		t.Errorf("exits with %d, says %q", code, errs)
+		t.Errorf("exit code %d, stderr %q", code, errs)
 	}
 	if len(door.keys) != 2 || door.keys[0] == "" || strings.Contains(errs, door.keys[0]) {
 		t.Errorf("posted with %q", door.keys)
@@ -138,12 +138,12 @@ func TestDemoDoesNotWaitForEver(t *testing.T) {
 	w := newEnv(t)
 	code, _, errs := w.Run("demo", "--url", web.URL, "--wait", "300ms")
 	if code != cli.ExitFailed || !strings.Contains(errs, "waiting for "+web.URL) || !strings.Contains(errs, "not ready after 300ms") {
-		t.Errorf("exits with %d, says %q", code, errs)
+		t.Errorf("exit code %d, stderr %q", code, errs)
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer stop()
 	if code, _, errs := w.RunContext(ctx, "demo", "--url", web.URL); code != cli.ExitOK {
-		t.Errorf("stopped while waiting: exits with %d, says %q", code, errs)
+		t.Errorf("stopped while waiting: exit code %d, stderr %q", code, errs)
 	}
 }
 
@@ -153,6 +153,6 @@ func TestDemoWithoutItsAccount(t *testing.T) {
 	w := newEnv(t)
 	code, _, errs := w.Run("demo", "--url", web.URL)
 	if code != cli.ExitFailed || !strings.Contains(errs, "making an API key for account demo: ") {
-		t.Errorf("exits with %d, says %s", code, strconv.Quote(errs))
+		t.Errorf("exit code %d, stderr %s", code, strconv.Quote(errs))
 	}
 }

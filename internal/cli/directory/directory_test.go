@@ -28,12 +28,12 @@ func TestDirectoryCommands(t *testing.T) {
 	code, out, errs := w.Run("user", "create", "alice", "--account", "head", "--presence-id", "1001", "--role", "admin")
 	alice := strings.TrimSpace(out)
 	if code != cli.ExitOK || alice == "" || !strings.HasPrefix(errs, "password of alice: ") {
-		t.Errorf("user create exits with %d, prints %q, says %q", code, out, errs)
+		t.Errorf("user create: exit code %d, stdout %q, stderr %q", code, out, errs)
 	}
 	w.In = "correct horse battery\nmore\n"
 	code, _, errs = w.Run("user", "create", "bob", "--account", branch, "--password-stdin")
 	if code != cli.ExitOK || errs != "" {
-		t.Errorf("user create --password-stdin exits with %d, says %q", code, errs)
+		t.Errorf("user create --password-stdin: exit code %d, stderr %q", code, errs)
 	}
 	key := strings.TrimSpace(w.Must("apikey", "create", "--account", "Branch", "--name", "pbx"))
 	if key == "" || strings.ContainsAny(key, " \n") {
@@ -82,11 +82,11 @@ func TestUserPassword(t *testing.T) {
 	w.Must("user", "create", "alice", "--account", "head")
 	code, out, errs := w.Run("user", "password", "alice", "--account", "head")
 	if code != cli.ExitOK || out != "" || !strings.HasPrefix(errs, "password of alice: ") {
-		t.Errorf("user password exits with %d, prints %q, says %q", code, out, errs)
+		t.Errorf("user password: exit code %d, stdout %q, stderr %q", code, out, errs)
 	}
 	w.In = "another long password\n"
 	if code, _, errs := w.Run("user", "password", "alice", "--account", "head", "--password-stdin"); code != cli.ExitOK || errs != "" {
-		t.Errorf("user password --password-stdin exits with %d, says %q", code, errs)
+		t.Errorf("user password --password-stdin: exit code %d, stderr %q", code, errs)
 	}
 	w.In = "password1\n"
 	w.Fails(cli.ExitFailed, "is on a list of common passwords", "user", "password", "alice", "--account", "head", "--password-stdin")

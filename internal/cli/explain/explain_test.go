@@ -45,7 +45,7 @@ func TestExplain(t *testing.T) {
 		}
 	}
 	if !strings.Contains(errs, "no connection is known") {
-		t.Errorf("it says %q", errs)
+		t.Errorf("stderr %q", errs)
 	}
 	var got struct {
 		Event struct {

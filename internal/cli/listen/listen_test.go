@@ -78,7 +78,7 @@ func TestListenPrintsALineForEachEvent(t *testing.T) {
 		t.Errorf("exits with %d, prints %q, want %q", code, out, want)
 	}
 	if !strings.Contains(errs, "trunkline: connected, listening\n") || !strings.Contains(errs, "4003") {
-		t.Errorf("says %q", errs)
+		t.Errorf("stderr %q", errs)
 	}
 
 	_, out, _ = listens(w, web.URL, "--json")
@@ -93,7 +93,7 @@ func TestListenTrustsTheServerOfTheDataDirectory(t *testing.T) {
 	defer web.Close()
 	w := newEnv(t)
 	if code, out, errs := listens(w, web.URL); code != cli.ExitFailed || out != "" || !strings.Contains(errs, "certificate") {
-		t.Errorf("a stranger: exits with %d, prints %q, says %q", code, out, errs)
+		t.Errorf("a stranger: exit code %d, stdout %q, stderr %q", code, out, errs)
 	}
 	if _, out, errs := listens(w, web.URL, "--insecure"); out == "" {
 		t.Errorf("--insecure: says %q", errs)
@@ -112,7 +112,7 @@ func TestListenTrustsTheServerOfTheDataDirectory(t *testing.T) {
 	}
 	code, _, errs := listens(w, web.URL, "--ca", "/nowhere")
 	if code != cli.ExitUsage || !strings.Contains(errs, "/nowhere") {
-		t.Errorf("--ca /nowhere: exits with %d, says %q", code, errs)
+		t.Errorf("--ca /nowhere: exit code %d, stderr %q", code, errs)
 	}
 }
 
@@ -173,9 +173,9 @@ func TestListenSinceATime(t *testing.T) {
 	defer web.Close()
 	_, out, errs := listens(newEnv(t), web.URL, "--since", fmt.Sprint(at))
 	if !strings.Contains(out, "FRESH") || strings.Contains(out, "OLD") || !slices.Equal(asked, []string{event.FirstID(time.Unix(at, 0), 0).String(), sinceEarliest}) {
-		t.Errorf("asks for %q, prints %q, says %q", asked, out, errs)
+		t.Errorf("requests %q, stdout %q, stderr %q", asked, out, errs)
 	}
 	if code, _, errs := listens(newEnv(t), web.URL, "--since", "yesterday"); code != cli.ExitUsage || !strings.Contains(errs, "--since is a duration") {
-		t.Errorf("exits with %d, says %q", code, errs)
+		t.Errorf("exit code %d, stderr %q", code, errs)
 	}
 }

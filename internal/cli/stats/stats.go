@@ -30,11 +30,11 @@ func statsRebuild(p *cli.Program) *cobra.Command {
 	var from string
 	command := &cobra.Command{
 		Use:   "rebuild",
-		Short: "Fold the figures again from the events that Kafka holds",
-		Long: `Fold the figures again from the events on cc.evt, and replace those that differ, in servers with
-the role stats, which go on meanwhile. Figures of intervals that began before --from, or whose
+		Short: "Recompute the figures from the events in Kafka",
+		Long: `Recompute the figures from the events on cc.evt, and replace those that differ, in servers with
+the role stats, which continue meanwhile. Figures of intervals that began before --from, or whose
 events Kafka no longer holds, stay as they are. The command shows the progress; when it is ended
-the servers go on, and it shows the progress again when it is started once more.`,
+the servers continue, and it shows the progress again when it is restarted.`,
 		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var at time.Time

@@ -166,7 +166,7 @@ func retry(p *cli.Program) *cobra.Command {
 	var asJSON bool
 	c := portal.WithAccount(p, &cobra.Command{
 		Use:   "retry ID",
-		Short: "Go on at once after failures or a pause, or send events again, and print the webhook",
+		Short: "Retry at once after failures or a pause, or send events again, and print the webhook",
 		Args:  cli.ExactArgs("ID"),
 	}, func(cmd *cobra.Command, s *portal.Session, args []string) error {
 		body := map[string]string{}
@@ -182,7 +182,7 @@ func retry(p *cli.Program) *cobra.Command {
 		}
 		return printHook(p, answer, asJSON)
 	})
-	c.Flags().StringVar(&since, "since", "", "send the events after this event id again; empty: go on with the first that was not delivered")
+	c.Flags().StringVar(&since, "since", "", "send the events after this event id again; empty: continue with the first undelivered one")
 	c.Flags().BoolVar(&asJSON, "json", false, "print it as a JSON object on a line")
 	return c
 }

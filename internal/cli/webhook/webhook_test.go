@@ -40,7 +40,7 @@ func TestWebhookCommands(t *testing.T) {
 	code, out, errs := e.Run("webhook", "create", url, "--queue", "sales,support", "--name", "queue.*")
 	id := strings.TrimSpace(out)
 	if code != cli.ExitOK || len(id) != 32 || !strings.HasPrefix(errs, "secret of "+id+": whsec_") {
-		t.Fatalf("create exits with %d, prints %q, says %q", code, out, errs)
+		t.Fatalf("create: exit code %d, stdout %q, stderr %q", code, out, errs)
 	}
 	var second shown
 	e.In = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n"

@@ -71,7 +71,7 @@ func TestFloorsReachEverySocketInOrder(t *testing.T) {
 				}
 				for began := time.Now(); l.Tally().Deliveries < messages*sockets; time.Sleep(time.Millisecond) {
 					if time.Since(began) > 20*time.Second {
-						t.Fatalf("%d came", l.Tally().Deliveries)
+						t.Fatalf("%d received", l.Tally().Deliveries)
 					}
 				}
 				if !l.Tally().Faultless() || l.Outstanding([]uint64{messages, messages}) != 0 {

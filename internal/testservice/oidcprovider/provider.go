@@ -122,7 +122,7 @@ func (p *Provider) Authorize(t testing.TB, address string, change map[string]any
 	}
 	q := asked.Query()
 	if q.Get("response_type") != "code" || q.Get("client_id") != ClientID || q.Get("code_challenge_method") != "S256" || q.Get("state") == "" {
-		t.Fatalf("the provider was asked for %s", address)
+		t.Fatalf("unexpected request to the provider: %s", address)
 	}
 	back, err := url.Parse(q.Get("redirect_uri"))
 	if err != nil {

@@ -29,7 +29,7 @@ func (s *session) judge(r *Report) {
 
 func (s *session) judgeStart(r *Report) {
 	if s.received.early > 0 {
-		r.add("start", Fail, "%d frames came before start, which is the first message", s.received.early)
+		r.add("start", Fail, "%d frames were sent before start, which is the first message", s.received.early)
 		return
 	}
 	r.add("start", Pass, "nothing came before it")
@@ -69,7 +69,7 @@ func (h *received) counts() string {
 func (s *session) judgeAudio(r *Report) {
 	h := &s.received
 	if h.chunks == 0 {
-		r.add("audio", Warn, "none came back")
+		r.add("audio", Warn, "no audio was returned")
 		return
 	}
 	r.add("audio", Pass, "%d messages, the first %v after start", h.chunks, rounded(h.first.Sub(s.begun)))
