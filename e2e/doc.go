@@ -4,9 +4,9 @@
 // whole system: on the embedded backends, and on real Kafka, Redis and PostgreSQL over several
 // nodes.
 //
-// It does not reach into a running server: all that a test sees, a client could
-// know. Waiting is for conditions, with generous bounds; figures are in the
-// benchmarks and are not asserted.
+// It uses no internals of a running server: everything that a test observes, a client could
+// observe. Tests wait for conditions, with generous timeouts; figures belong to the benchmarks
+// and are not asserted.
 //
 // The binary is built once per run, with -race when the tests are; a data race
 // or a panic in a server's log fails the test that started it. A server never

@@ -81,7 +81,7 @@ func (s *session) block(b block) (line int, err error) {
 		}
 	default:
 		if b.program() {
-			return s.goOn(b)
+			return s.appendToProgram(b)
 		}
 	}
 	return b.line, nil
@@ -113,8 +113,8 @@ func (s *session) until(c command) error {
 	return s.shell.runUntil(s.here.Replace(c.text), func(lines []string) error { return differ(c.output, lines, true) })
 }
 
-// goOn appends a block to the current program of its language.
-func (s *session) goOn(b block) (line int, err error) {
+// appendToProgram appends a block to the current program of its language.
+func (s *session) appendToProgram(b block) (line int, err error) {
 	if b.begins() {
 		if line, err := s.finish(b.language); err != nil {
 			return line, fmt.Errorf("the program that begins here: %w", err)

@@ -69,8 +69,8 @@ func (a printout) lines() []string {
 	return strings.Split(text, "\n")
 }
 
-// told waits for the nth number that the shell prints.
-func (a printout) told(n int) (number int, ok bool) {
+// awaitNumber waits for the nth number that the shell prints.
+func (a printout) awaitNumber(n int) (number int, ok bool) {
 	for began := time.Now(); time.Since(began) < 2*patience; time.Sleep(5 * time.Millisecond) {
 		if all := mark.FindAllStringSubmatch(a.text(), n); len(all) == n {
 			number, err := strconv.Atoi(all[n-1][1])
@@ -86,7 +86,7 @@ func (s *shell) run(text string) (code int, a printout, err error) {
 		return 0, a, err
 	}
 	s.beside = s.beside || strings.HasSuffix(strings.TrimSpace(text), "&")
-	code, ok := a.told(1)
+	code, ok := a.awaitNumber(1)
 	if !ok {
 		return 0, a, fmt.Errorf("it does not end; when it is for the reader to end it, say so: <!-- example: %s -->", noteInterrupt)
 	}
@@ -99,7 +99,7 @@ func (s *shell) runUntil(text string, enough func([]string) error) error {
 	if err != nil {
 		return err
 	}
-	group, ok := a.told(1)
+	group, ok := a.awaitNumber(1)
 	if !ok {
 		return fmt.Errorf("it was not started")
 	}
@@ -113,7 +113,7 @@ func (s *shell) runUntil(text string, enough func([]string) error) error {
 	if err := syscall.Kill(-group, syscall.SIGINT); err != nil {
 		return err
 	}
-	if _, ok := a.told(2); !ok {
+	if _, ok := a.awaitNumber(2); !ok {
 		return fmt.Errorf("Ctrl-C does not end it")
 	}
 	return err

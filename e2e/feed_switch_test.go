@@ -171,8 +171,8 @@ func (s *scriptedSwitch) session(t testing.TB) (events []string) {
 	return events
 }
 
-// say sends events to all subscribed clients.
-func (s *scriptedSwitch) say(events ...string) {
+// send sends events to all subscribed clients.
+func (s *scriptedSwitch) send(events ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, body := range events {

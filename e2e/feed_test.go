@@ -135,7 +135,7 @@ func TestAFreeSWITCHFeed(t *testing.T) {
 	sub := follow(t, subscription{paths: apiPaths, token: token}, n)
 	first := n.awaitFeeds(t, 1)
 
-	pbx.say(pbx.session(t)...)
+	pbx.send(pbx.session(t)...)
 	pbx.awaitSaid(t, sub)
 	n.awaitAgent(t, token, "") // the agent has logged out
 	var names []string
@@ -188,7 +188,7 @@ func TestAFreeSWITCHFeed(t *testing.T) {
 	// kill -9 during a call, which ends before the feed reads again.
 	session := pbx.session(t)
 	half := len(session) / 2
-	pbx.say(session[:half]...)
+	pbx.send(session[:half]...)
 	read := len(pbx.history())
 	eventually(t, "the events to be read", func() error {
 		return n.metric(`trunkline_feed_events_total{feed="pbx",kind="freeswitch"}`, fmt.Sprint(read))
@@ -198,19 +198,19 @@ func TestAFreeSWITCHFeed(t *testing.T) {
 	n.start(t)
 	n.awaitFeeds(t, 1)
 	n.awaitAgent(t, token, "break")
-	pbx.say(pbx.session(t)...)
+	pbx.send(pbx.session(t)...)
 	pbx.awaitSaid(t, sub)
 
 	// The switch is restarted during a call.
 	session = pbx.session(t)
-	pbx.say(session[:half]...)
+	pbx.send(session[:half]...)
 	pbx.awaitSaid(t, sub)
 	pbx.stop()
 	pbx.setAgent("Available")
 	pbx.start(t)
 	n.awaitFeeds(t, 1)
 	n.awaitAgent(t, token, "available")
-	pbx.say(pbx.session(t)...)
+	pbx.send(pbx.session(t)...)
 	pbx.awaitSaid(t, sub)
 }
 
@@ -232,14 +232,14 @@ func TestTwoNodesReadOneSwitch(t *testing.T) {
 	for _, n := range nodes {
 		session := pbx.session(t)
 		half := len(session) / 2
-		pbx.say(session[:half]...)
+		pbx.send(session[:half]...)
 		n.kill(t)
-		pbx.say(session[half:]...)
+		pbx.send(session[half:]...)
 		pbx.awaitSaid(t, sub)
 		n.start(t)
 		n.awaitFeeds(t, 2)
 	}
-	pbx.say(pbx.session(t)...)
+	pbx.send(pbx.session(t)...)
 	pbx.awaitSaid(t, sub)
 }
 

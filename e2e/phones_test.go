@@ -120,8 +120,8 @@ func (p *phone) press(t *testing.T, key string) {
 	time.Sleep(200 * time.Millisecond)
 }
 
-// heard returns the loudest frequency in the third second of the recording, measured with sox.
-func (p *phone) heard(t *testing.T) (hertz int) {
+// loudestFrequency returns the loudest frequency in the third second of the recording, measured with sox.
+func (p *phone) loudestFrequency(t *testing.T) (hertz int) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(p.folder, "rec", "*-dec.wav"))
 	if err != nil || len(files) != 1 {
@@ -180,7 +180,7 @@ func TestClickToCallRingsRealPhones(t *testing.T) {
 	for _, heard := range []struct {
 		by, other *phone
 	}{{alice, bob}, {bob, alice}} {
-		if got := heard.by.heard(t); got < heard.other.hertz*9/10 || got > heard.other.hertz*11/10 {
+		if got := heard.by.loudestFrequency(t); got < heard.other.hertz*9/10 || got > heard.other.hertz*11/10 {
 			t.Errorf("the phone that plays %d Hz received %d Hz, not the other's %d", heard.by.hertz, got, heard.other.hertz)
 		}
 	}

@@ -79,8 +79,8 @@ func (b *bench) longestAccount() string {
 	return longest
 }
 
-// sayLeft prints which data of the run's own accounts remains on the server.
-func (b *bench) sayLeft(a *benchAccounts, what string) {
+// reportLeftovers prints which data of the run's own accounts remains on the server.
+func (b *bench) reportLeftovers(a *benchAccounts, what string) {
 	if a.root != "" {
 		b.say("account %s and those below it are deleted; left are %s", a.root, what)
 	}

@@ -69,7 +69,7 @@ func (r *apiRun) prepare(ctx context.Context) (err error) {
 	}
 	r.atEnd.add(r.accounts.forget)
 	r.atEnd.add(func() {
-		r.sayLeft(r.accounts, "the run's call records, on the topics and in the reports, and its recording encryption")
+		r.reportLeftovers(r.accounts, "the run's call records, on the topics and in the reports, and its recording encryption")
 	})
 	if err := r.login(ctx); err != nil {
 		return err

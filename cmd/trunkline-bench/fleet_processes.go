@@ -136,8 +136,8 @@ func (h *fleetHost) startBalancer(ctx context.Context, nodes []*fleetProcess) (s
 	return url, h.awaitAnswer(ctx, p, url+channelPath+"/health")
 }
 
-// start starts a process. The kernel ends it with us, which it takes from the thread
-// that started it: one goroutine keeps that thread.
+// start starts a process. The kernel ends it when the thread that forked it ends, so one
+// goroutine stays locked to that thread.
 func (h *fleetHost) start(p *fleetProcess, env []string, path string, args ...string) error {
 	p.log = filepath.Join(h.dir, fmt.Sprintf("%s-%d.log", p.name, len(h.processes)))
 	log, err := os.Create(p.log)

@@ -81,7 +81,9 @@ func (r *pipelineRun) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	r.atEnd.add(accounts.forget)
-	r.atEnd.add(func() { r.sayLeft(accounts, "the run's events and call records, on the topics and in the reports") })
+	r.atEnd.add(func() {
+		r.reportLeftovers(accounts, "the run's events and call records, on the topics and in the reports")
+	})
 	r.follower, r.dead = newFollower(ctx, cluster), newDeadLetters(r.run)
 	r.atEnd.add(r.follower.close)
 	if err := r.follower.follow(ctx, event.TopicDead, r.dead.see); err != nil {

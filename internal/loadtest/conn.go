@@ -88,9 +88,9 @@ func (c *conn) resume() {
 	}
 }
 
-// goOn records the last id as the position to resume from, unless there is a cursor, which is
+// recordID records the last id as the position to resume from, unless there is a cursor, which is
 // more precise.
-func (c *conn) goOn(id []byte) {
+func (c *conn) recordID(id []byte) {
 	if !c.cursor {
 		c.since = append(c.since[:0], id...)
 	}

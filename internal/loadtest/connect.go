@@ -33,7 +33,7 @@ func (l *Load) Connect(ctx context.Context) error {
 		}
 		opening.Go(func() {
 			defer func() { <-l.slots }()
-			if err := l.insist(ctx, c); err != nil {
+			if err := l.connectWithRetries(ctx, c); err != nil {
 				cancel(err)
 			}
 		})
@@ -42,17 +42,17 @@ func (l *Load) Connect(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// tries is the maximum number of connection attempts.
-const tries = 8
+// maxAttempts is the maximum number of connection attempts.
+const maxAttempts = 8
 
-// insist opens c's connection and retries while the server is busy.
-func (l *Load) insist(ctx context.Context, c *conn) error {
+// connectWithRetries opens c's connection and retries while the server is busy.
+func (l *Load) connectWithRetries(ctx context.Context, c *conn) error {
 	for try := 1; ; try++ {
 		err := l.open(ctx, c)
 		switch {
 		case err == nil || ctx.Err() != nil || final(err) || errors.Is(err, syscall.ECONNREFUSED):
 			return err
-		case try == tries:
+		case try == maxAttempts:
 			return fmt.Errorf("after %d tries: %w", try, err)
 		}
 		pause := time.Duration(rand.Int64N(int64(100*time.Millisecond) << min(try, 5)))
@@ -101,14 +101,14 @@ func (l *Load) noteRefused(err error) {
 
 // ended handles a connection that the server has ended.
 func (l *Load) ended(c *conn, code int) {
-	if l.cfg.Resume == Never || c.stalled || l.ctx.Err() != nil || !mayReturn(code) {
+	if l.cfg.Resume == Never || c.stalled || l.ctx.Err() != nil || !mayReconnect(code) {
 		return
 	}
-	l.running.Go(func() { l.comeBack(c) })
+	l.running.Go(func() { l.reconnect(c) })
 }
 
-// mayReturn reports whether a client may reconnect after a close code (contract, section C).
-func mayReturn(code int) bool {
+// mayReconnect reports whether a client may reconnect after a close code (contract, section C).
+func mayReconnect(code int) bool {
 	switch code {
 	case 1008, codeProtocol, 4001, 4003, 4009:
 		return false
@@ -116,8 +116,8 @@ func mayReturn(code int) bool {
 	return true
 }
 
-// comeBack resumes, without a limit of attempts.
-func (l *Load) comeBack(c *conn) {
+// reconnect resumes, without a limit of attempts.
+func (l *Load) reconnect(c *conn) {
 	for l.ctx.Err() == nil {
 		SleepUntil(l.ctx, time.Now().Add(time.Duration(rand.Int64N(int64(l.cfg.Pause)))))
 		select {
@@ -125,7 +125,7 @@ func (l *Load) comeBack(c *conn) {
 		case <-l.ctx.Done():
 			return
 		}
-		err := l.insist(l.ctx, c)
+		err := l.connectWithRetries(l.ctx, c)
 		<-l.slots
 		if err == nil || final(err) {
 			return // resumed, or ctx has ended: missing events count as lost

@@ -32,7 +32,7 @@ func (r *receiver) take(c *conn, b []byte) (rest []byte, need int, err error) {
 	var last []byte // id
 	defer func() {
 		if last != nil {
-			c.goOn(last)
+			c.recordID(last)
 		}
 	}()
 	for {

@@ -142,7 +142,7 @@ func runImage(ctx context.Context, end end, address string, img image) (*service
 
 // engineAnswers reports whether a Docker engine is available.
 func engineAnswers(ctx context.Context, end end) error {
-	if end == nobodyStops && testcontainers.ReadConfig().RyukDisabled {
+	if end == stopWithBinary && testcontainers.ReadConfig().RyukDisabled {
 		return errors.New("testcontainers' reaper is off, so nothing would end the container")
 	}
 	answer := make(chan error, 1)

@@ -34,7 +34,7 @@ func TestTheFirstWayThatWorksIsTaken(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(variable, c.environment)
-			opened, err := kind{"nothing", variable, c.ways}.open(t.Context(), nobodyStops)
+			opened, err := kind{"nothing", variable, c.ways}.open(t.Context(), stopWithBinary)
 			if c.want != "" {
 				if err != nil || opened.address != c.want {
 					t.Fatalf("%+v, %v; want %s", opened, err, c.want)

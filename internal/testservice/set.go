@@ -21,7 +21,7 @@ type Set struct {
 func StartSet(ctx context.Context) (*Set, error) {
 	set := &Set{}
 	for _, kind := range []kind{kafkaKind(), redisKind(), redisClusterKind(), postgresKind(), rabbitMQKind()} {
-		opened, err := kind.open(ctx, ownerStops)
+		opened, err := kind.open(ctx, stopByOwner)
 		if maySkip(err) {
 			fmt.Fprintf(os.Stderr, "testservice: GOING WITHOUT %s, tests that need it will be skipped: %v\n", kind.name, err)
 			continue

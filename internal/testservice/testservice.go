@@ -34,8 +34,8 @@ type way struct {
 type end int
 
 const (
-	nobodyStops end = iota // with the test binary
-	ownerStops             // by the services command
+	stopWithBinary end = iota // with the test binary
+	stopByOwner               // by the services command
 )
 
 func kafkaKind() kind {
@@ -66,7 +66,7 @@ var (
 )
 
 func openOnce(k kind) func() (*service, error) {
-	return sync.OnceValues(func() (*service, error) { return k.open(context.Background(), nobodyStops) })
+	return sync.OnceValues(func() (*service, error) { return k.open(context.Background(), stopWithBinary) })
 }
 
 // errMissing marks the absence of a service's program or file on this machine. Other errors are

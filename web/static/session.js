@@ -55,7 +55,7 @@ export class Session {
    * @param {string} username
    * @param {string} password
    * @param {string} domain
-   * @param {string} otp "": none was asked for
+   * @param {string} otp "": not required
    */
   async login(username, password, domain, otp = "") {
     await this.#begin(await this.#post("/ucp/v2/login", { username, password, domain, ...(otp && { otp }) }), domain);

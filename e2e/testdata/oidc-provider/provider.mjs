@@ -2,9 +2,9 @@
 //
 //   node provider.mjs ISSUER REDIRECT_URI...
 //
-// ISSUER is http://127.0.0.1:PORT. Everybody may log in, with any password; the user
-// is who the name says, of account demo, and root is an administrator. Clients: the
-// public "trunkline", and "program", which gets JWT access tokens for urn:trunkline.
+// ISSUER is http://127.0.0.1:PORT. Any password is accepted; the user is the one of the given
+// name, of account demo, and root is an administrator. Clients: the public "trunkline", and
+// "program", which gets JWT access tokens for urn:trunkline.
 import { generateKeyPairSync } from "node:crypto";
 import { Provider } from "oidc-provider";
 
@@ -32,7 +32,7 @@ const provider = new Provider(issuer, {
       getResourceServerInfo: () => ({ scope: "", audience: "urn:trunkline", accessTokenFormat: "jwt", jwt: { sign: { alg: "ES256" } } }),
     },
   },
-  // Nobody is asked for consent.
+  // Skips the consent of the user.
   async loadExistingGrant(ctx) {
     const { client, session } = ctx.oidc;
     const grant = new ctx.oidc.provider.Grant({ clientId: client.clientId, accountId: session.accountId });

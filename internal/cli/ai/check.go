@@ -26,7 +26,7 @@ type checkFlags struct {
 
 func aiCheck(p *cli.Program) *cobra.Command {
 	var cfg aicheck.Config
-	var told checkFlags
+	var opts checkFlags
 	command := &cobra.Command{
 		Use:   "check ADDRESS",
 		Short: "Check an AI provider against the protocol and report each result",
@@ -39,14 +39,14 @@ providers are not checked here.`,
 		Args: cli.ExactArgs("ADDRESS"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg.URL = args[0]
-			if err := told.into(&cfg); err != nil {
+			if err := opts.into(&cfg); err != nil {
 				return err
 			}
 			report, err := aicheck.Run(cmd.Context(), cfg)
 			if err != nil {
 				return fmt.Errorf("checking the provider: %w", err)
 			}
-			if err := tell(p, report, told.asJSON); err != nil {
+			if err := printReport(p, report, opts.asJSON); err != nil {
 				return err
 			}
 			if n := report.Failed(); n > 0 {
@@ -56,13 +56,13 @@ providers are not checked here.`,
 		},
 	}
 	flags := command.Flags()
-	flags.StringVar(&told.format, "format", aiprotocol.PCM16, "the provider's audioFormat: pcm16, g711_ulaw or opus (silence, no tone)")
-	flags.StringArrayVar(&told.headers, "header", nil, "header to send on connection, 'Name: value'; may be repeated")
+	flags.StringVar(&opts.format, "format", aiprotocol.PCM16, "the provider's audioFormat: pcm16, g711_ulaw or opus (silence, no tone)")
+	flags.StringArrayVar(&opts.headers, "header", nil, "header to send on connection, 'Name: value'; may be repeated")
 	flags.BoolVar(&cfg.Extensions, "extensions", false, "also check the extensions (the provider is configured with extensions: true)")
 	flags.DurationVar(&cfg.Duration, "duration", 3*time.Second, "how long the tone lasts")
-	flags.BoolVar(&told.asJSON, "json", false, "print the report as JSON")
-	flags.BoolVar(&told.insecure, "insecure", false, "accept any certificate; for tests only")
-	flags.StringVar(&told.ca, "ca", "", "file with CA certificates to trust in addition to the system's, PEM")
+	flags.BoolVar(&opts.asJSON, "json", false, "print the report as JSON")
+	flags.BoolVar(&opts.insecure, "insecure", false, "accept any certificate; for tests only")
+	flags.StringVar(&opts.ca, "ca", "", "file with CA certificates to trust in addition to the system's, PEM")
 	return command
 }
 
@@ -93,7 +93,7 @@ func (f checkFlags) into(cfg *aicheck.Config) (err error) {
 	return nil
 }
 
-func tell(p *cli.Program, report *aicheck.Report, asJSON bool) error {
+func printReport(p *cli.Program, report *aicheck.Report, asJSON bool) error {
 	if !asJSON {
 		return report.Print(p.Out)
 	}

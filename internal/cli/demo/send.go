@@ -15,7 +15,7 @@ import (
 
 // awaitServer waits until the server answers. It returns false if ctx ended first.
 func (d *demo) awaitServer(ctx context.Context) (up bool, err error) {
-	for began, told := time.Now(), false; ; told = true {
+	for began, reported := time.Now(), false; ; reported = true {
 		if d.client, err = d.server.Client(); err != nil {
 			return false, err
 		}
@@ -23,7 +23,7 @@ func (d *demo) awaitServer(ctx context.Context) (up bool, err error) {
 			return true, nil
 		}
 		d.client.CloseIdleConnections()
-		if !told {
+		if !reported {
 			d.p.Printf("waiting for %s (%v)", d.url, err)
 		}
 		if time.Since(began) > d.wait {

@@ -91,11 +91,11 @@ func recordingInspect(p *cli.Program) *cobra.Command {
 				return err
 			}
 			defer func() { _ = in.Close() }() // opened for reading
-			told, err := recording.Inspect(in)
+			header, err := recording.Inspect(in)
 			if err != nil {
 				return fmt.Errorf("inspecting %s: %w", args[0], err)
 			}
-			return cli.JSONLine(p.Out, told)
+			return cli.JSONLine(p.Out, header)
 		},
 	}
 }

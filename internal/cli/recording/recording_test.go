@@ -63,10 +63,10 @@ func TestRecordingsOffline(t *testing.T) {
 	if text := content(w, "call.trkrec"); strings.Contains(text, "private") {
 		t.Error("it can be read")
 	}
-	var told recording.Inspection
-	w.List(&told, "recording", "inspect", sealed)
-	if told.AccountID != "acme-call-center" || told.RecordingID != "call-1" || told.KeyID != "key_auto_acme-cal" || told.KeyVersion != 1 || told.Algorithm != "AES-256-CBC" {
-		t.Errorf("%+v", told)
+	var inspection recording.Inspection
+	w.List(&inspection, "recording", "inspect", sealed)
+	if inspection.AccountID != "acme-call-center" || inspection.RecordingID != "call-1" || inspection.KeyID != "key_auto_acme-cal" || inspection.KeyVersion != 1 || inspection.Algorithm != "AES-256-CBC" {
+		t.Errorf("%+v", inspection)
 	}
 	keys := []string{"--key-file", file(w, "key", recordingKey+"\n"), "--salt-file", file(w, "salt", recordingSalt)}
 	if out := w.Must(append([]string{"recording", "open", sealed}, keys...)...); out != audio {
@@ -78,9 +78,9 @@ func TestRecordingsOffline(t *testing.T) {
 		t.Error("another audio")
 	}
 	w.Must("recording", "reseal", sealed, "--new-key", "another key, that came after the first", "--new-salt", "s", "--output", moved)
-	w.List(&told, "recording", "inspect", moved)
-	if told.KeyVersion != 2 || told.KeyID != "key_auto_acme-cal" {
-		t.Errorf("moved: %+v", told)
+	w.List(&inspection, "recording", "inspect", moved)
+	if inspection.KeyVersion != 2 || inspection.KeyID != "key_auto_acme-cal" {
+		t.Errorf("moved: %+v", inspection)
 	}
 	w.Fails(cli.ExitFailed, "opening "+moved+": not the salt", "recording", "open", moved)
 	w.In = content(w, "moved.trkrec")

@@ -64,7 +64,7 @@ func Run(ctx context.Context, config Config) (*Report, error) {
 	}
 	conn.SetReadLimit(maxMessage)
 	conn.SetPongHandler(func(string) error { s.received.pong = time.Now(); return nil })
-	go s.hear()
+	go s.readMessages()
 	s.failure = s.converse(ctx)
 	s.part()
 	if ctx.Err() != nil {

@@ -42,8 +42,8 @@ func note(faults []string, text string) []string {
 	return faults
 }
 
-// hear reads until the connection ends.
-func (s *session) hear() {
+// readMessages reads until the connection ends.
+func (s *session) readMessages() {
 	defer close(s.ended)
 	strict := aiprotocol.Decoder{Extensions: s.config.Extensions, Strict: true}
 	lenient := aiprotocol.Decoder{Extensions: s.config.Extensions}

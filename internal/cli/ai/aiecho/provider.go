@@ -66,12 +66,12 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer stop()
 	conn.SetReadLimit(maxMessage)
 	s := &session{conn: conn, decoder: aiprotocol.Decoder{Extensions: true, Strict: true}, seen: map[aiprotocol.Event]int{}}
-	s.tell = func(format string, args ...any) {
+	s.printf = func(format string, args ...any) {
 		p.lines.Printf("session %d: %s", s.number, printable(fmt.Sprintf(format, args...)))
 	}
 	s.number = p.sessions.Add(1)
-	s.tell("open, %s%s", printable(r.URL.Path), headersOf(r.Header))
-	s.tell("closed, %s: %s", ending(s.run()), s.counts())
+	s.printf("open, %s%s", printable(r.URL.Path), headersOf(r.Header))
+	s.printf("closed, %s: %s", ending(s.run()), s.counts())
 }
 
 // usual are the headers of every client.

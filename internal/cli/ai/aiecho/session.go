@@ -18,18 +18,18 @@ type session struct {
 	number  int64
 	conn    *websocket.Conn
 	decoder aiprotocol.Decoder
-	tell    func(format string, args ...any)
+	printf  func(format string, args ...any)
 
-	seen   map[aiprotocol.Event]int
-	odd    int // messages outside the protocol
-	bytes  int // of audio
-	told   time.Time
-	answer []byte
+	seen       map[aiprotocol.Event]int
+	odd        int // messages outside the protocol
+	bytes      int // of audio
+	reportedAt time.Time
+	answer     []byte
 }
 
 // run answers until the connection ends and prints how it ended.
 func (s *session) run() error {
-	s.told = time.Now()
+	s.reportedAt = time.Now()
 	for {
 		kind, raw, err := s.conn.ReadMessage()
 		if err != nil {
@@ -56,7 +56,7 @@ const most = 20
 
 func (s *session) wonder(format string, args ...any) {
 	if s.odd++; s.odd <= most {
-		s.tell("NOT OF THE PROTOCOL: "+format, args...)
+		s.printf("NOT OF THE PROTOCOL: "+format, args...)
 	}
 }
 
@@ -73,27 +73,27 @@ func (s *session) take(m *aiprotocol.Message) error {
 			s.wonder("a second start")
 		}
 		c := m.Start
-		s.tell("start, call %q, other leg %q, from %q to %q, account %q, %s at %d Hz", c.CallID, c.OtherLegCallID,
+		s.printf("start, call %q, other leg %q, from %q to %q, account %q, %s at %d Hz", c.CallID, c.OtherLegCallID,
 			c.CallerIDNumber, c.CalleeIDNumber, c.AccountID, c.Media.Encoding, c.Media.SampleRate)
 	case aiprotocol.EventMedia:
 		return s.echo(m.Audio)
 	case aiprotocol.EventDTMF:
-		s.tell("dtmf %s%s", m.DTMF.Digit, lasting(m.DTMF.Duration))
+		s.printf("dtmf %s%s", m.DTMF.Digit, lasting(m.DTMF.Duration))
 	case aiprotocol.EventHangup:
-		s.tell("hangup %s", m.Hangup.Reason)
+		s.printf("hangup %s", m.Hangup.Reason)
 	case aiprotocol.EventMark:
-		s.tell("mark %q, played %v", m.Mark.Name, m.Mark.Played)
+		s.printf("mark %q, played %v", m.Mark.Name, m.Mark.Played)
 	case aiprotocol.EventCleared:
-		s.tell("cleared, played %v, dropped %v", m.Cleared.Played, m.Cleared.Dropped)
+		s.printf("cleared, played %v, dropped %v", m.Cleared.Played, m.Cleared.Dropped)
 	}
 	return nil
 }
 
 func (s *session) echo(audio []byte) error {
 	s.bytes += len(audio)
-	if time.Since(s.told) >= every {
-		s.told = time.Now()
-		s.tell("media, %d messages, %d bytes so far", s.seen[aiprotocol.EventMedia], s.bytes)
+	if time.Since(s.reportedAt) >= every {
+		s.reportedAt = time.Now()
+		s.printf("media, %d messages, %d bytes so far", s.seen[aiprotocol.EventMedia], s.bytes)
 	}
 	s.answer = aiprotocol.AppendMedia(s.answer[:0], audio)
 	if err := s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {

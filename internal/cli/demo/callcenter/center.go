@@ -69,7 +69,7 @@ type Center struct {
 	agents   []*agent
 	sequence int     // of FreeSWITCH's events
 	members  int     // counts conference members
-	told     []Event // events not returned yet
+	pending  []Event // events not returned yet
 	now      time.Time
 }
 
@@ -94,21 +94,21 @@ func New(account string, seed uint64) *Center {
 // now appears only in timestamps.
 func (c *Center) Next(now time.Time) Event {
 	c.now = now
-	for len(c.told) == 0 {
+	for len(c.pending) == 0 {
 		c.happen()
 	}
-	e := c.told[0]
-	c.told = c.told[1:]
+	e := c.pending[0]
+	c.pending = c.pending[1:]
 	return e
 }
 
-// tell appends an event; data consists of strings, numbers and the like.
-func (c *Center) tell(format string, data any) {
+// emit appends an event; data consists of strings, numbers and the like.
+func (c *Center) emit(format string, data any) {
 	text, err := json.Marshal(data)
 	if err != nil {
 		return // cannot fail: see the types above
 	}
-	c.told = append(c.told, Event{format, text})
+	c.pending = append(c.pending, Event{format, text})
 }
 
 // uuid returns a version 4 UUID from the seed.

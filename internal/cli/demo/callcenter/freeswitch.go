@@ -40,7 +40,7 @@ func (f freeswitch) call(c *Center, k *call, a *agent, m moment) {
 		f.over(c, k, keys, "Terminated", "NONE")
 		keys["CC-Hangup-Cause"] = "NORMAL_CLEARING"
 	}
-	f.tell(c, keys)
+	f.emit(c, keys)
 }
 
 func (freeswitch) over(c *Center, k *call, keys map[string]string, cause, reason string) {
@@ -53,7 +53,7 @@ var agentStates = map[state]string{
 }
 
 func (f freeswitch) state(c *Center, a *agent) {
-	f.tell(c, map[string]string{
+	f.emit(c, map[string]string{
 		"CC-Action": "agent-state-change", "CC-Agent": f.agent(a), "CC-Agent-State": agentStates[a.state],
 	})
 }
@@ -63,7 +63,7 @@ var agentStatuses = map[attendance]string{
 }
 
 func (f freeswitch) status(c *Center, a *agent, what attendance) {
-	f.tell(c, map[string]string{
+	f.emit(c, map[string]string{
 		"CC-Action": "agent-status-change", "CC-Agent": f.agent(a), "CC-Agent-Status": agentStatuses[what],
 	})
 }
@@ -75,7 +75,7 @@ func (freeswitch) transferred(*Center, *agent, *agent, *call) {}
 func (freeswitch) queue(q *queue) string { return q.id + "@" + switchDomain }
 func (freeswitch) agent(a *agent) string { return a.ext + "@" + switchDomain }
 
-func (freeswitch) tell(c *Center, keys map[string]string) {
+func (freeswitch) emit(c *Center, keys map[string]string) {
 	c.sequence++
 	for key, value := range map[string]string{
 		"Event-Name":           "CUSTOM",
@@ -88,7 +88,7 @@ func (freeswitch) tell(c *Center, keys map[string]string) {
 	} {
 		keys[key] = value
 	}
-	c.tell("freeswitch.callcenter", keys)
+	c.emit("freeswitch.callcenter", keys)
 }
 
 func seconds(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }

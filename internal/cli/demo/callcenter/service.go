@@ -14,7 +14,7 @@ var channelEvents = map[moment]string{
 }
 
 func (service) call(c *Center, k *call, _ *agent, m moment) {
-	c.tell("svc.cc", object{
+	c.emit("svc.cc", object{
 		"Account-ID": c.account,
 		"Queue-ID":   k.queue.id,
 		"Type":       event.QueueCall,
@@ -46,7 +46,7 @@ func (service) state(c *Center, a *agent) {
 	if a.call != nil {
 		data["Call-ID"] = a.call.id
 	}
-	c.tell("svc.cc", data)
+	c.emit("svc.cc", data)
 }
 
 var attendanceTypes = map[attendance]event.Type{
@@ -71,5 +71,5 @@ func (service) transferred(c *Center, from, to *agent, k *call) {
 }
 
 func (c *Center) generic(t event.Type, data object) {
-	c.tell("generic", object{"type": t, "account_id": c.account, "timestamp": c.now.Unix(), "data": data})
+	c.emit("generic", object{"type": t, "account_id": c.account, "timestamp": c.now.Unix(), "data": data})
 }
