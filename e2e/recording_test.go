@@ -213,11 +213,11 @@ func (r *recorder) mustSayStored(t *testing.T, listener *subscriber, config encr
 func (r *recorder) mustPlay(t *testing.T, id string, audio []byte) {
 	t.Helper()
 	if whole := r.play(t, id); !bytes.Equal(whole, audio) {
-		t.Errorf("%s: %d bytes come back, not the %d", id, len(whole), len(audio))
+		t.Errorf("%s: %d bytes returned, want %d", id, len(whole), len(audio))
 	}
 	for _, part := range []struct{ from, to int }{{0, 43}, {65_500, 65_600}, {300_000, len(audio) - 1}} {
 		if got := r.play(t, id, "-r", fmt.Sprintf("%d-%d", part.from, part.to)); !bytes.Equal(got, audio[part.from:part.to+1]) {
-			t.Errorf("%s, bytes %d to %d: %d others come", id, part.from, part.to, len(got))
+			t.Errorf("%s, bytes %d to %d: %d other bytes returned", id, part.from, part.to, len(got))
 		}
 	}
 	heard := filepath.Join(t.TempDir(), "heard.wav")
@@ -318,7 +318,7 @@ func TestRecordingsSurviveCrashes(t *testing.T) {
 	})
 	n.kill(t)
 	if err := slow.Wait(); err == nil {
-		t.Error("curl takes the half upload for done")
+		t.Error("curl reports success of the interrupted upload")
 	}
 	left, _ := unfinished()
 	mustHideAudio(t, left, file)

@@ -48,7 +48,7 @@ func ahead(t *testing.T, db *sqldb.DB, test func()) {
 	}
 	test()
 	if got := version(t, db); got != 99 {
-		t.Errorf("who refused to start has made it version %d", got)
+		t.Errorf("the node that refused to start changed the schema to version %d", got)
 	}
 	if _, err := db.ExecContext(t.Context(), `DELETE FROM identity_schema WHERE version = 99`); err != nil {
 		t.Fatal(err)

@@ -14,13 +14,13 @@ import (
 // Errors that a subscription ends with or reports; use errors.Is.
 var (
 	ErrGoingAway     = errors.New("the server received nothing for too long") // 1001
-	ErrMisuse        = errors.New("the channel was misused")               // 1008
-	ErrServerFault   = errors.New("server fault, or events were lost")     // 1011
-	ErrRestart       = errors.New("the server restarts")                   // 1012
-	ErrTokenExpired  = errors.New("the token expired")                     // 4001
-	ErrAccessRevoked = errors.New("access was revoked")                    // 4003
-	ErrTooSlow       = errors.New("events were read too slowly")           // 4008
-	ErrReplaced      = errors.New("replaced by a newer connection")        // 4009
+	ErrMisuse        = errors.New("the channel was misused")                  // 1008
+	ErrServerFault   = errors.New("server fault, or events were lost")        // 1011
+	ErrRestart       = errors.New("the server restarts")                      // 1012
+	ErrTokenExpired  = errors.New("the token expired")                        // 4001
+	ErrAccessRevoked = errors.New("access was revoked")                       // 4003
+	ErrTooSlow       = errors.New("events were read too slowly")              // 4008
+	ErrReplaced      = errors.New("replaced by a newer connection")           // 4009
 
 	ErrPositionGone = errors.New("the log no longer has the events after the position") // 410
 	ErrProtocol     = errors.New("the server sent what the protocol does not allow")
