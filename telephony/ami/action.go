@@ -11,9 +11,8 @@ import (
 // Action is a request to Asterisk.
 type Action struct {
 	Name string
-	// ID is the ActionID, which the response and later events such as OriginateResponse repeat. ""
-	// lets the connection choose one, for actions whose response is all that matters: later events
-	// with a chosen id are dropped.
+	// ID is the ActionID, which the response and later events such as OriginateResponse repeat. For ""
+	// the connection chooses an id; later events with a chosen id are dropped.
 	ID     string
 	Fields []Field // a key may be repeated
 }
@@ -22,7 +21,7 @@ type Action struct {
 type waiter struct {
 	list     bool
 	done     chan outcome  // has capacity 1
-	progress chan struct{} // has capacity 1; a token says that a part of the list has arrived
+	progress chan struct{} // has capacity 1; receives a token when a part of the list has arrived
 	items    []*Message
 	bytes    int
 }
@@ -91,7 +90,7 @@ func (c *Conn) enqueue(id string, w *waiter) error {
 	return nil
 }
 
-// forget removes a waiter that may still be there: its action was given up.
+// forget removes the waiter of an action that is no longer waited for, if it exists.
 func (c *Conn) forget(id string, w *waiter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,13 +11,13 @@ import (
 	"trunkline/telephony/eventconn"
 )
 
-// Client makes connections to one manager interface.
+// Client opens connections to one manager interface.
 type Client struct {
 	cfg  Config
 	conn eventconn.Config
 }
 
-// New checks the configuration and returns a Client. It makes no connection.
+// New checks the configuration and returns a Client. It opens no connection.
 func New(cfg Config, deps Deps) (*Client, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
@@ -63,7 +63,7 @@ func (c *Conn) readBanner() error {
 	return nil
 }
 
-// login logs in on a connection whose reader runs.
+// login logs in on a connection with a running reader.
 func (c *Conn) login(ctx context.Context) error {
 	cfg := &c.client.cfg
 	_, err := c.Do(ctx, Action{Name: "Login", Fields: []Field{{"Username", cfg.Username}, {"Events", cfg.Events}, {"Secret", cfg.Secret}}})

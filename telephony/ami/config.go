@@ -13,7 +13,7 @@ import (
 // Config has the address and the limits of one manager interface.
 type Config struct {
 	Address  string      // host:port; Asterisk listens on port 5038, with TLS on port 5039
-	TLS      *tls.Config // nil: plain TCP
+	TLS      *tls.Config // nil uses plain TCP
 	Username string
 	Secret   string
 	// Events is the event mask of the login: "on", "off", or classes such as "call,agent".
@@ -21,10 +21,10 @@ type Config struct {
 
 	DialTimeout   time.Duration // limit for connecting and logging in
 	ActionTimeout time.Duration // limit for a response, for the next event of a list, and for writing
-	PingInterval  time.Duration // a ping is sent when nothing has arrived for so long
+	PingInterval  time.Duration // time without received data after which a ping is sent
 	MaxMessage    int           // largest message in bytes
 	MaxPending    int           // largest number of actions without a response
-	MaxList       int           // largest memory of the answer to a list action, in bytes
+	MaxList       int           // largest memory of the response to a list action, in bytes
 	QueueEvents   int           // largest number of events waiting for Take
 	QueueBytes    int           // largest memory of the events waiting for Take, in bytes
 }

@@ -65,7 +65,7 @@ func (c *Conn) dispatch(p *Message) error {
 	return eventconn.Put(c.Conn, p)
 }
 
-// answer delivers a response. That of an action that nobody waits for is dropped.
+// answer delivers a response, and drops one without a waiter.
 func (c *Conn) answer(id string, p *Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +82,7 @@ func (c *Conn) answer(id string, p *Message) {
 	}
 }
 
-// collect adds an event to the list that it belongs to and reports whether it belongs to one.
+// collect adds an event to its list and reports whether it belongs to one.
 func (c *Conn) collect(id string, p *Message) bool {
 	if id == "" {
 		return false
@@ -91,7 +91,7 @@ func (c *Conn) collect(id string, p *Message) bool {
 	defer c.mu.Unlock()
 	w := c.waiters[id]
 	if w == nil || !w.list {
-		return strings.HasPrefix(id, c.prefix) // the rest of a list that nobody waits for
+		return strings.HasPrefix(id, c.prefix) // the rest of a list without a waiter
 	}
 	w.bytes += p.memory()
 	switch {
@@ -108,13 +108,13 @@ func (c *Conn) collect(id string, p *Message) bool {
 	return true
 }
 
-// settle ends the waiting for an action. The caller holds mu.
+// settle delivers an action's outcome and removes its waiter. The caller holds mu.
 func (c *Conn) settle(id string, o outcome) {
 	c.waiters[id].done <- o // never blocks: the channel has capacity 1, and the waiter is removed
 	delete(c.waiters, id)
 }
 
-// newID returns an action id that another cannot guess.
+// newID returns an action id that cannot be guessed.
 func (c *Conn) newID() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,19 +7,19 @@
 // # Responses and events
 //
 // Asterisk answers actions out of order, so each action has an ActionID and its response goes to the
-// waiter with that id. The waiter of a list action also collects the events with its id, up to the
-// one whose EventList is Complete. All other events, those with the id of an answered action too
+// waiter with that id. The waiter of a list action also collects the events with its id, up to the one
+// whose EventList is Complete. All other events, including those with the id of a completed action
 // (OriginateResponse), go to one queue, which the caller empties with Take when Arrived has a token.
 // Events are not handled in separate goroutines.
 //
-// # Values that hold line breaks
+// # Values with line breaks
 //
-// Asterisk escapes most texts that come from outside, but not all: a caller's number may contain line
-// breaks, and what follows them looks like keys or messages of Asterisk's own. Message.Get returns the
-// first occurrence of a key. The kind of a message is decided by its first key alone. A message that
-// begins with neither Event nor Response, the rest of one that was broken in two, is delivered as an
-// event without a name. The ids that this package gives to actions cannot be guessed, so that such a
-// message cannot answer an action. Invalid UTF-8 is replaced by U+FFFD.
+// Asterisk escapes most external texts, but not all: a caller's number may contain line breaks, and the
+// text after them looks like keys or messages of Asterisk. Message.Get returns the first occurrence of
+// a key. The first key alone determines the kind of a message. A message that begins with neither Event
+// nor Response is the second part of a split message and is delivered as an event without a name. The
+// ids that this package gives to actions cannot be guessed, so that such a message cannot be a response
+// to an action. Invalid UTF-8 is replaced by U+FFFD.
 //
 // # Goroutines
 //

@@ -27,7 +27,7 @@ var (
 	ErrList      = errors.New("manager interface: list cancelled by Asterisk")
 )
 
-// Refusal is a response that says Error.
+// Refusal is a response of Asterisk with the value Error.
 type Refusal struct {
 	Message string // at most 200 bytes
 }

@@ -21,7 +21,8 @@ type Message struct {
 // fieldBytes is the size of a Field without its texts, on 64-bit systems.
 const fieldBytes = 32
 
-// memory returns the bytes that the message takes: much more than Size if its lines are short.
+// memory returns the message's size in memory, in bytes. It is much larger than Size if the lines are
+// short.
 func (p *Message) memory() int { return p.Size + len(p.Fields)*fieldBytes }
 
 // Get returns the value of the first occurrence of a key, or "" if there is none. Keys are compared
@@ -47,11 +48,11 @@ func (p *Message) head(key string) string {
 	return p.Fields[0].Value
 }
 
-// isResponse reports whether the message answers an action. OriginateResponse is an event that has a
-// Response key too.
+// isResponse reports whether the message is the response to an action. OriginateResponse is an event
+// that has a Response key too.
 func (p *Message) isResponse() bool { return p.Fields[0].Key == "Response" }
 
-// lastOfList reports whether an event ends the answer to a list action.
+// lastOfList reports whether an event ends the response to a list action.
 func (p *Message) lastOfList() bool {
 	return strings.EqualFold(p.Get("EventList"), "Complete") || strings.HasSuffix(p.Name(), "Complete")
 }
@@ -86,7 +87,7 @@ func readMessage(in *bufio.Reader, limit int) (*Message, error) {
 	}
 }
 
-// endsMessage reports whether line is the empty line after a message. It is not empty when it ends a
+// endsMessage reports whether line is the empty line after a message. It is not if it is the end of a
 // line that was longer than the reader's buffer.
 func endsMessage(block, line []byte) bool {
 	if len(block) > 0 && block[len(block)-1] != '\n' {

@@ -21,8 +21,8 @@ const (
 	Opus  Encoding = "opus"
 )
 
-// Format is an encoding and its clock rate in Hz. The clock of opus is always 48000, whatever its
-// audio bandwidth (RFC 7587).
+// Format is an encoding and its clock rate in Hz. The clock of opus is 48000 for all audio bandwidths
+// (RFC 7587).
 type Format struct {
 	Encoding Encoding
 	Rate     int

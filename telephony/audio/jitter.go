@@ -10,8 +10,8 @@ import (
 //
 // It starts without delay. A packet that arrives after its play-out time while nothing later has been
 // played moves the play-out clock back, which adds the observed jitter to the delay, up to maxDelay.
-// When more packets than needed have waited for a second, it skips one frame; after a skip that proved
-// wrong it waits for a longer period.
+// When more packets than needed have waited for a second, it skips one frame; if the clock has to move
+// back after a skip, it then waits for a longer period.
 type Jitter struct {
 	format Format
 	clock  bool // timestamps advance while nothing is sent, as in RTP
@@ -65,7 +65,7 @@ func NewJitter(format Format, clocked bool) *Jitter {
 const maxSpare = int(^uint(0) >> 1)
 
 // Put adds a packet and copies its payload. missed reports that the packet was too late for the last
-// Next but is in time for the following one; the caller may then call Skip to leave it out.
+// Next but is in time for the following one; the caller may then call Skip to drop it.
 func (j *Jitter) Put(timestamp uint32, payload []byte) (missed bool) {
 	samples := j.format.Samples(payload)
 	j.mu.Lock()
@@ -122,7 +122,7 @@ func (j *Jitter) Skip() {
 // ahead returns by how many samples a is after b.
 func ahead(a, b uint32) int { return int(int32(a - b)) }
 
-// admit reports whether a packet is in time. It moves the play-out clock where that is better than
+// admit reports whether a packet is in time. It moves the play-out clock if that loses less audio than
 // dropping the packet.
 func (j *Jitter) admit(timestamp uint32) bool {
 	most := int(maxDelay * time.Duration(j.format.Rate) / time.Second)

@@ -1,6 +1,6 @@
-// Package crossbar is a client of Crossbar, Kazoo's HTTP API. It logs in with an API key, keeps the
-// token until Crossbar refuses it, and follows no redirects: a repeated order might ring twice, and the
-// token is for one host. It has no goroutines.
+// Package crossbar is a client of Crossbar, Kazoo's HTTP API. It logs in with an API key and uses the
+// token until Crossbar refuses it. It follows no redirects, because a repeated order might ring twice
+// and the token is for one host. It has no goroutines.
 package crossbar
 
 import (
@@ -20,17 +20,16 @@ import (
 const maxAnswer = 64 << 20 // bytes
 
 var (
-	// ErrKey is in the chain of an error where the login was refused.
+	// ErrKey is wrapped by the error of a refused login.
 	ErrKey = errors.New("API key refused by Crossbar")
-	// ErrUnreadable is in the chain of the error of a request that has succeeded and whose answer is not
-	// readable.
+	// ErrUnreadable is wrapped by the error of a successful request whose response cannot be parsed.
 	ErrUnreadable = errors.New("unreadable answer of Crossbar")
 )
 
-// StatusError is the status of an answer that is not a success.
+// StatusError is the HTTP status of a response that is not a success.
 type StatusError int
 
-// Statuses that callers tell apart. Unauthorized is that of a token which has just been made.
+// Statuses that callers handle. Unauthorized means that Crossbar refuses even a new token.
 const (
 	Unauthorized StatusError = http.StatusUnauthorized
 	NotFound     StatusError = http.StatusNotFound
@@ -39,13 +38,13 @@ const (
 // Error implements error.
 func (e StatusError) Error() string { return fmt.Sprintf("Crossbar answered %d", int(e)) }
 
-// Client asks one Crossbar. It is safe for concurrent use.
+// Client sends requests to one Crossbar. It is safe for concurrent use.
 type Client struct {
 	url, key string
 	timeout  time.Duration
 	client   *http.Client
 
-	login sync.Mutex // guards the rest; held during a token request, others wait for it
+	login sync.Mutex // guards the following fields; held during a token request, so that other requests wait for the token
 	token string
 	root  string // the account of the API key
 }
@@ -66,14 +65,15 @@ func AccountPath(id string, rest ...string) string {
 	return path
 }
 
-// envelope is what requests and answers are in.
+// envelope is the outer JSON object of requests and responses.
 type envelope struct {
 	Token string `json:"auth_token,omitempty"`
 	Data  any    `json:"data"`
 }
 
-// Do sends data and decodes the answer's data into into, where they are not nil. It replaces an expired
-// token once. The error is a StatusError, ErrKey, ErrUnreadable, or that of the connection.
+// Do sends data, if it is not nil, and decodes the response's data into into, if that is not nil. It
+// replaces an expired token once. The error is a StatusError, ErrKey, ErrUnreadable, or that of the
+// connection.
 func (c *Client) Do(ctx context.Context, method, path string, data, into any) error {
 	token, _, err := c.session(ctx, "")
 	if err != nil {
@@ -99,7 +99,8 @@ func (c *Client) Account(ctx context.Context) (id string, err error) {
 	return id, err
 }
 
-// session returns a token other than old, "" being no token, and the account of the API key.
+// session returns the account of the API key and a token other than old; an old of "" accepts any
+// token.
 func (c *Client) session(ctx context.Context, old string) (token, account string, err error) {
 	c.login.Lock()
 	defer c.login.Unlock()
@@ -124,7 +125,7 @@ func (c *Client) session(ctx context.Context, old string) (token, account string
 	return c.token, c.root, nil
 }
 
-// exchange makes one request and decodes its answer, unless answer.Data is nil.
+// exchange sends one request and decodes its response, unless answer.Data is nil.
 func (c *Client) exchange(ctx context.Context, method, path, token string, data any, answer *envelope) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()

@@ -11,13 +11,13 @@ import (
 	"trunkline/telephony/eventconn"
 )
 
-// Client makes connections to one event socket.
+// Client opens connections to one event socket.
 type Client struct {
 	cfg  Config
 	conn eventconn.Config
 }
 
-// New checks the configuration and returns a Client. It makes no connection.
+// New checks the configuration and returns a Client. It opens no connection.
 func New(cfg Config, deps Deps) (*Client, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {

@@ -22,12 +22,11 @@ type Answer struct {
 	Err    error
 }
 
-// apisAhead is the number of commands that APIs sends before it waits for the first
-// of their answers.
+// apisAhead is the number of commands that APIs sends before it waits for the first response.
 const apisAhead = 64
 
-// APIs runs api commands as API does and returns their answers in the same order. A
-// command does not wait for the answer to the one before it.
+// APIs runs api commands as API does and returns their answers in the same order. It sends a command
+// before the response to the previous one has arrived.
 func (c *Conn) APIs(ctx context.Context, commands []string) []Answer {
 	answers := make([]Answer, len(commands))
 	replies := make([]chan frame, len(commands))
@@ -49,7 +48,7 @@ func (c *Conn) APIs(ctx context.Context, commands []string) []Answer {
 // output returns the output in the reply to an api command, and counts the command.
 func (c *Conn) output(f frame, err error) (string, error) {
 	out := string(f.body)
-	if err == nil && f.kind() == typeReply { // this user is not permitted to run it
+	if err == nil && f.kind() == typeReply { // the user is not permitted to run the command
 		err = unexpected(f)
 	} else if err == nil {
 		err = parseRefusal(out)

@@ -15,8 +15,8 @@ type Config struct {
 	Address  string // host:port; FreeSWITCH listens on 127.0.0.1:8021 by default
 	User     string // "user@domain" for userauth; "" logs in with the password alone
 	Password string
-	TLS      *tls.Config // of a TLS proxy before the event socket, which has no TLS itself; nil: none
-	// Raw leaves events in JSON as they came: only Event.Raw has them.
+	TLS      *tls.Config // for a TLS proxy in front of the event socket, which does not support TLS; nil uses plain TCP
+	// Raw does not parse events in JSON: only Event.Raw has them.
 	Raw bool
 
 	DialTimeout    time.Duration // limit for connecting and logging in

@@ -7,9 +7,9 @@
 // # Replies and events
 //
 // The switch answers commands in the order in which it received them, and replies have no number. A
-// command is therefore added to a queue of waiters as it is written, and each reply goes to the head
-// of that queue. A waiter whose caller gave up stays in the queue: its late reply is dropped and
-// cannot be taken for another's.
+// command is therefore added to a queue of waiters as it is written, and each reply goes to the head of
+// that queue. A waiter whose caller has stopped waiting stays in the queue: its late reply is dropped
+// and cannot be mistaken for another one.
 //
 // Events go to one queue, which the caller empties with Take when Arrived has a token. Events are not
 // handled in separate goroutines.

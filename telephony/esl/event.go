@@ -12,7 +12,7 @@ import (
 type Event struct {
 	headers headers
 	content string
-	json    []byte // with Config.Raw: nothing else is set
+	json    []byte // set with Config.Raw, without the other fields
 	encoded bool   // values are %XX encoded, as in text/event-plain
 	size    int    // bytes on the wire
 }
@@ -20,7 +20,8 @@ type Event struct {
 // headerBytes is the size of a header without its texts, on 64-bit systems.
 const headerBytes = 32
 
-// memory returns the bytes that the event takes: much more than size if its headers are short.
+// memory returns the event's size in memory, in bytes. It is much larger than size if the headers are
+// short.
 func (e *Event) memory() int { return e.size + len(e.headers)*headerBytes }
 
 // Get returns the decoded value of a header, or "" if the event does not have it. For a repeated
@@ -37,8 +38,8 @@ func (e *Event) Get(name string) string {
 	return value
 }
 
-// Raw returns the event as it came, with Config.Raw: one JSON object, which nothing
-// has checked. Every other method returns nothing for such an event.
+// Raw returns the unchanged event with Config.Raw: one JSON object, which was not validated. All other
+// methods return zero values for such an event.
 func (e *Event) Raw() []byte { return e.json }
 
 // Name returns the Event-Name, such as CHANNEL_ANSWER.

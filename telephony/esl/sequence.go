@@ -1,9 +1,9 @@
 package esl
 
 const (
-	// window is the distance within which events may arrive out of order before a missing number is
-	// judged. The switch numbers an event when it creates it and may send it much later, so reordering
-	// is normal.
+	// window is the largest distance by which events may arrive out of order. A number that is missing
+	// beyond it is lost or was never sent. The switch numbers an event when it creates it and may send
+	// it much later, so reordering is normal.
 	window = 1024
 	// longestHole is the largest number of consecutive missing events that is not counted as a loss.
 	// The switch creates events that it sends to no client (REQUEST_PARAMS for each directory lookup,
@@ -16,7 +16,7 @@ const (
 // queue in the switch. The zero value is ready to use.
 type Sequence struct {
 	started bool
-	next    uint64       // all numbers below have been judged
+	next    uint64       // all numbers below have been classified
 	missing uint64       // length of the run of missing numbers directly before next
 	seen    [window]bool // seen[n%window], for n from next to next+window-1
 }
@@ -44,7 +44,7 @@ func (s *Sequence) Note(n uint64) (lost uint64) {
 	return lost
 }
 
-// settle judges whether the event numbered next is lost.
+// settle classifies the event numbered next as lost or not.
 func (s *Sequence) settle() (lost uint64) {
 	arrived := &s.seen[s.next%window]
 	s.next++
@@ -62,7 +62,7 @@ func (s *Sequence) settle() (lost uint64) {
 	return 0
 }
 
-// jump judges all numbers below first, which is beyond the window.
+// jump classifies all numbers below first, which is beyond the window.
 func (s *Sequence) jump(first uint64) (lost uint64) {
 	for range window {
 		lost += s.settle()

@@ -14,14 +14,14 @@ import (
 	"trunkline/internal/panics"
 )
 
-// Config is what a protocol's client gives to its connections.
+// Config has the parameters that a protocol's client passes to its connections.
 type Config struct {
 	Protocol      string        // in the metrics' names, such as "esl"
 	Requests      string        // in the metrics' names, such as "commands"
 	Name          string        // in logs and errors, such as "event socket"
 	Address       string        // host:port
-	TLS           *tls.Config   // nil: plain TCP
-	AnswerTimeout time.Duration // limit for an answer, and for writing
+	TLS           *tls.Config   // nil uses plain TCP
+	AnswerTimeout time.Duration // timeout of a response, and of a write
 	QueueEvents   int           // largest number of events waiting for Take
 	QueueBytes    int           // largest memory of the events waiting for Take, in bytes
 	Errors        Errors
@@ -32,8 +32,8 @@ type Config struct {
 // Deps has the dependencies of a protocol's client. Clients of one registry share the metrics.
 type Deps struct {
 	Log     *slog.Logger
-	Metrics prometheus.Registerer // nil: none
-	Panics  *panics.Recoverer     // of the connections' readers; nil: panics pass
+	Metrics prometheus.Registerer // nil disables metrics
+	Panics  *panics.Recoverer     // of the connections' readers; nil does not recover panics
 }
 
 // WithDeps returns c with its dependencies, and its metrics from their registry.
@@ -53,8 +53,8 @@ type Errors struct {
 	Labels                  map[string]error // all that end a connection, by their metric label
 }
 
-// Dial connects and calls hello, which reads and writes the connection until ctx ends. It counts a
-// connection that could not be made.
+// Dial connects and calls hello, whose reads and writes fail after the end of ctx. It counts failed
+// connections.
 func (c *Config) Dial(ctx context.Context, hello func(net.Conn) error) (net.Conn, error) {
 	nc, err := c.connect(ctx, hello)
 	if err != nil {
@@ -89,7 +89,7 @@ func (c *Config) transport(ctx context.Context) (net.Conn, error) {
 	return dialer.DialContext(ctx, "tcp", c.Address)
 }
 
-// countEnd counts a connection that ended or could not be made.
+// countEnd counts a connection that ended or could not be established.
 func (c *Config) countEnd(err error) {
 	for label, sentinel := range c.Errors.Labels {
 		if errors.Is(err, sentinel) {
@@ -100,7 +100,7 @@ func (c *Config) countEnd(err error) {
 	c.Metrics.ended.WithLabelValues("broken").Inc()
 }
 
-// CountRequest counts a request by its result. refused says that err is a refusal of it.
+// CountRequest counts a request by its result. refused means that the peer refused the request.
 func (c *Config) CountRequest(err error, refused bool) {
 	label := "broken"
 	switch {

@@ -23,7 +23,7 @@ type Conn[E any] struct {
 	reason error // the first, once ended
 }
 
-// New returns a connection, which reads from Start on. size returns the memory of an event in bytes.
+// New returns a connection. Start starts its reader. size returns the memory of an event in bytes.
 func New[E any](cfg *Config, nc net.Conn, size func(E) int) *Conn[E] {
 	return &Conn[E]{
 		cfg: cfg, net: nc, queue: NewQueue(cfg.QueueEvents, cfg.QueueBytes, size),
@@ -31,7 +31,7 @@ func New[E any](cfg *Config, nc net.Conn, size func(E) int) *Conn[E] {
 	}
 }
 
-// Start counts the connection and starts its reader, which calls next for one message after another.
+// Start counts the connection and starts its reader, which calls next for each message.
 func Start[E any](c *Conn[E], next func() error) {
 	c.cfg.Metrics.connected.Inc()
 	loop := func() {
@@ -101,8 +101,8 @@ func Put[E any](c *Conn[E], e E) error {
 	return nil
 }
 
-// Write writes text within AnswerTimeout. It ends the connection after that, because a part may have
-// been written.
+// Write writes text within AnswerTimeout. It ends the connection on a timeout, because a part of the
+// text may have been written.
 func Write[E any](c *Conn[E], text string) error {
 	err := c.net.SetWriteDeadline(time.Now().Add(c.cfg.AnswerTimeout))
 	if err == nil {
@@ -115,7 +115,7 @@ func Write[E any](c *Conn[E], text string) error {
 	return nil
 }
 
-// Wait waits for an answer for AnswerTimeout, which begins again with each token of progress. The error
+// Wait waits up to AnswerTimeout for a response. Each token of progress restarts the timeout. The error
 // is Errors.Timeout, the connection's or that of ctx.
 func Wait[E, A any](ctx context.Context, c *Conn[E], answer <-chan A, progress <-chan struct{}) (a A, err error) {
 	timeout := time.NewTimer(c.cfg.AnswerTimeout)
@@ -127,7 +127,7 @@ func Wait[E, A any](ctx context.Context, c *Conn[E], answer <-chan A, progress <
 		case <-progress:
 			timeout.Reset(c.cfg.AnswerTimeout)
 		case <-c.ended:
-			select { // the answer may have arrived just before the end
+			select { // the response may have arrived just before the end
 			case a = <-answer:
 				return a, nil
 			default:

@@ -1,6 +1,5 @@
-// Package localcall is a call that a program in this process talks to, in place of
-// a second phone, as an AI session does: what telephony/pbx hands over and
-// aisession/sipcall takes. It holds types only.
+// Package localcall has the types of a call whose second party is in this process instead of a phone,
+// such as an AI session. telephony/pbx passes such calls to aisession/sipcall.
 package localcall
 
 import (
@@ -10,37 +9,35 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// Destination takes calls.
+// Destination is the second party of local calls.
 type Destination interface {
-	// Take begins to talk, and returns once the call is taken. The error is a
-	// *sip.Failure with the cause, or fault.NotFound for a destination that does
-	// not exist. The session ends with ctx at the latest.
+	// Take connects a call and returns its session. The error is a *sip.Failure with the cause, or
+	// fault.NotFound for a destination that does not exist. The session ends with ctx at the latest.
 	Take(ctx context.Context, call Call) (Session, error)
 }
 
-// Session is a call that was taken.
+// Session is a connected call.
 type Session interface {
 	// Done is closed when the session has ended.
 	Done() <-chan struct{}
-	// Cause returns why, once it has.
+	// Cause returns the cause of the end. It is valid after Done is closed.
 	Cause() sip.Cause
 }
 
-// Call is a caller who has been answered, and where they want to go.
+// Call is an answered caller with the destination to connect.
 type Call struct {
 	Destination    string // as dialled: ai-<provider id>
 	AccountID      string // of the caller
-	CallID         string // of the session's leg
-	OtherLegCallID string // of the caller's
+	CallID         string // id of the session's leg
+	OtherLegCallID string // id of the caller's leg
 	Caller         string // number
-	// Port is the caller's audio and Agreed what it is: the session receives
-	// from it and sends with an rtp.Stream on it. The caller that created it sets its remote
-	// address and closes it.
+	// Port has the caller's audio, in the format of Agreed: the session receives from it and sends with
+	// an rtp.Stream on it. The code that called Take sets the port's remote address and closes it.
 	Port   *rtp.Port
 	Agreed sip.Agreed
-	// Transfer calls another destination for the caller while the session still
-	// talks. It returns once that has answered: the session then has to end, and
-	// the caller is connected. An error changes nothing: it is a *sip.Failure, or
-	// a fault whose message is for the one who asked for the transfer.
+	// Transfer calls another destination for the caller while the session continues. It returns when
+	// that destination has answered: the session must then end, and the caller is connected to the
+	// destination. An error leaves the call unchanged. It is a *sip.Failure, or a fault whose message
+	// is sent to the party that requested the transfer.
 	Transfer func(ctx context.Context, destination string) error
 }

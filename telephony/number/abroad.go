@@ -7,14 +7,12 @@ import (
 	"github.com/nyaruka/phonenumbers"
 )
 
-// Abroad reports whether a number as the account dials it may leave the account's
-// country. Extensions, short codes and names do not. An unrecognised number is taken
-// to leave it: a number that begins like an international one and is none, one
-// with a code such as *31# before it, and, without a country, every number that
-// is or can be meant as an international one.
+// Abroad reports whether a number, as the account dials it, may be outside the account's country.
+// Extensions, short codes and names are not. An unrecognised number counts as outside: an invalid
+// number with an international prefix, a number with a code such as *31# before it, and, if the account
+// has no country, every number that is or could be an international one.
 //
-// A number is also judged without a code before it, because what comes after us may
-// take it off.
+// A number is also checked without a code before it, because a trunk may remove the code.
 func (p *Plan) Abroad(accountID, number string) bool {
 	return p.leaves(accountID, parseDialled(number)) || p.leaves(accountID, parseDialled(Plain(number)))
 }
@@ -45,13 +43,13 @@ func (p *Plan) leaves(accountID string, d dialled) bool {
 	if phonenumbers.IsPossibleNumberWithReason(parsed) == phonenumbers.IS_POSSIBLE && dialledInFull(d.digits, country, parsed) {
 		return !belongs(country, parsed)
 	}
-	// A trunk may take it for an international number without its prefix, or its beginning for the code
-	// of a carrier.
+	// A trunk may interpret it as an international number without its prefix, or its first digits as
+	// the code of a carrier.
 	return isInternational(d.digits) && !within(country, d.digits) ||
 		!phonenumbers.IsValidNumber(parsed) && hasInternationalEnd(country, d.digits)
 }
 
-// hasInternationalEnd reports whether digits end in "00" and a number that is not one of the country.
+// hasInternationalEnd reports whether digits end in "00" and a number of another country.
 func hasInternationalEnd(country, digits string) bool {
 	for i := range digits {
 		if end, ok := strings.CutPrefix(digits[i:], "00"); ok && isInternational(end) && !within(country, end) {
@@ -61,11 +59,10 @@ func hasInternationalEnd(country, digits string) bool {
 	return false
 }
 
-// longestNational is the number of digits of the longest national number that can
-// be dialled where the country is not known.
+// longestNational is the largest number of digits of a national number if the country is unknown.
 const longestNational = 10
 
-// within reports whether the digits of a number in E.164 are those of a country.
+// within reports whether the digits of a number in E.164 belong to a country.
 func within(country, digits string) bool {
 	parsed, err := phonenumbers.Parse("+"+digits, "")
 	return err == nil && belongs(country, parsed)
@@ -76,9 +73,8 @@ func isInternational(digits string) bool {
 	return err == nil && phonenumbers.IsPossibleNumberWithReason(parsed) == phonenumbers.IS_POSSIBLE
 }
 
-// belongs reports whether a number is one of a country's. Countries can share a
-// country code, as those of the NANP; a number that is known of none of them
-// belongs to each.
+// belongs reports whether a number belongs to a country. Countries can share a country code, such as
+// those of the NANP; a number that cannot be assigned to one of them belongs to each.
 func belongs(country string, parsed *phonenumbers.PhoneNumber) bool {
 	if country == "" || int(parsed.GetCountryCode()) != phonenumbers.GetCountryCodeForRegion(country) {
 		return false
@@ -87,10 +83,10 @@ func belongs(country string, parsed *phonenumbers.PhoneNumber) bool {
 	return region == "" || region == country || phonenumbers.IsValidNumberForRegion(parsed, country)
 }
 
-// Premium reports whether a number as the account dials it is a premium-rate
-// number of any country, or in a satellite or global network (country codes 870,
-// 881, 882, 883, 979; ITU-T E.164). Exchanges ignore digits after a complete number,
-// so a number that is of no known type is judged by its longest beginning that is.
+// Premium reports whether a number, as the account dials it, is a premium-rate number of any country,
+// or in a satellite or global network (country codes 870, 881, 882, 883, 979; ITU-T E.164). Exchanges
+// ignore digits after a complete number, so the type of a number of unknown type is that of its longest
+// prefix with a known type.
 func (p *Plan) Premium(accountID, number string) bool {
 	plain := Plain(number)
 	for ; len(plain) > longestExtension; plain = plain[:len(plain)-1] {
@@ -119,8 +115,8 @@ func typeOf(full string) phonenumbers.PhoneNumberType {
 	return phonenumbers.GetNumberType(parsed)
 }
 
-// Plain returns a number in ASCII digits, with its "+" and without a code before it
-// and all other characters. It returns names unchanged.
+// Plain returns a number in ASCII digits, with its "+", but without a code before it and without other
+// characters. It returns names unchanged.
 func Plain(number string) string {
 	d := parseDialled(number[strings.LastIndexAny(number, "*#")+1:])
 	switch {
@@ -132,16 +128,16 @@ func Plain(number string) string {
 	return d.digits
 }
 
-// dialled is a number without the characters that only separate.
+// dialled is a number without its separators.
 type dialled struct {
 	plus   bool   // begins with "+"
-	code   bool   // has characters of which it is not known what comes of them, such as * and #
-	digits string // ASCII; "" of a name
+	code   bool   // has characters with an effect that depends on the exchange, such as * and #
+	digits string // ASCII; "" for a name
 }
 
-// parseDialled reads the digits of any script, because what comes after us may. A
-// text that begins with a letter is a name, unless it is letters and then a number,
-// such as w0088216123456 or tel:+88216123456: what comes after us may drop them.
+// parseDialled accepts the digits of any script, because a trunk may. A text that begins with a letter
+// is a name, unless it is letters and then a number, such as w0088216123456 or tel:+88216123456, of
+// which a trunk may drop the letters.
 func parseDialled(number string) (d dialled) {
 	var digits []byte
 	var letters bool // before the first digit
@@ -171,7 +167,7 @@ func parseDialled(number string) (d dialled) {
 	return d
 }
 
-// endName returns what the number after letters is: none if it is short.
+// endName returns the number after letters, or a name if the number is short.
 func endName(d dialled, digits []byte) dialled {
 	if len(digits) <= longestExtension {
 		return dialled{}
@@ -184,8 +180,8 @@ func separates(r rune) bool {
 	return strings.ContainsRune("./()", r) || unicode.IsSpace(r) || unicode.In(r, unicode.Pd, unicode.Cf, unicode.Mn)
 }
 
-// digit returns the value of a decimal digit of any script. A block of decimal
-// digits has ten of them, from 0 on.
+// digit returns the value of a decimal digit of any script. A Unicode block of decimal digits has ten
+// of them in ascending order.
 func digit(r rune) (value byte, ok bool) {
 	for _, block := range unicode.Nd.R16 {
 		if rune(block.Lo) <= r && r <= rune(block.Hi) {

@@ -1,12 +1,11 @@
-// Package number writes telephone numbers in E.164, from how they are dialled in
-// an account's country. It wraps github.com/nyaruka/phonenumbers (Google's
-// libphonenumber and its metadata).
+// Package number converts telephone numbers as dialled in an account's country to E.164. It wraps
+// github.com/nyaruka/phonenumbers (Google's libphonenumber and its metadata).
 //
-// Text that is not certainly a telephone number, such as an extension, a short
-// code or a SIP user's name, stays as it was dialled.
+// Text that is not clearly a telephone number, such as an extension, a short code or a SIP user's name,
+// is returned unchanged.
 //
-// Abroad and Premium classify what a call can cost. In doubt they choose the costly
-// class: a number that may leave the account's country does.
+// Abroad and Premium classify the cost of a call. In doubt they return true: a number that may be
+// outside the account's country counts as outside.
 //
-// No goroutines, no locks; a Plan does not change.
+// The package has no goroutines and no locks. A Plan is immutable.
 package number

@@ -7,10 +7,10 @@ import (
 	"github.com/nyaruka/phonenumbers"
 )
 
-// Plan knows in which country each account dials.
+// Plan has the country of each account.
 type Plan struct {
-	country  string            // ISO 3166-1 alpha-2; "": none
-	accounts map[string]string // countries by account id, in place of country
+	country  string            // ISO 3166-1 alpha-2; "" if none
+	accounts map[string]string // countries by account id; they override country
 }
 
 // NewPlan returns the plan of the settings.
@@ -38,13 +38,12 @@ func unknown(country string) error {
 	return fmt.Errorf("%q is no country code of two capital letters (ISO 3166), as DE", country)
 }
 
-// longestExtension is in digits. A number without a "+" that has no more is an
+// longestExtension is a number of digits. A number without a "+" and with at most that many is an
 // extension or a short code.
 const longestExtension = 6
 
-// E164 returns the number as the account dials it in E.164. It returns the number
-// unchanged where it is none of the country's, or the account has no country and
-// the number no "+".
+// E164 converts a number, as the account dials it, to E.164. It returns the number unchanged if it is
+// not a possible number of the country, or if the account has no country and the number no "+".
 func (p *Plan) E164(accountID, number string) string {
 	digits := strings.NewReplacer(" ", "", "-", "", ".", "", "/", "", "(", "", ")", "").Replace(number)
 	international := strings.HasPrefix(digits, "+")
@@ -71,15 +70,14 @@ func (p *Plan) E164(accountID, number string) string {
 	return phonenumbers.Format(parsed, phonenumbers.E164)
 }
 
-// dialledInFull reports whether the digits are more than a subscriber's number
-// within an area: they begin with the country's national prefix or with one that
-// leads abroad, or the country has no areas to dial within.
+// dialledInFull reports whether the digits are more than a subscriber number within an area: they begin
+// with the country's national prefix or an international prefix, or the country has no area codes.
 func dialledInFull(digits, country string, parsed *phonenumbers.PhoneNumber) bool {
 	if phonenumbers.GetRegionCodeForNumber(parsed) != country && parsed.GetCountryCode() != int32(phonenumbers.GetCountryCodeForRegion(country)) {
-		return true // an international prefix was taken off
+		return true // an international prefix was removed
 	}
 	switch prefix := phonenumbers.GetNddPrefixForRegion(country, true); prefix {
-	case "": // numbers have no area to leave out
+	case "": // numbers have no area code
 		return phonenumbers.IsValidNumber(parsed)
 	case "1": // NANP: ten digits, with or without the 1
 		return true

@@ -22,7 +22,7 @@ type call struct {
 	bridged       bool
 
 	mu   sync.Mutex
-	legs []*sip.Leg // all that were answered
+	legs []*sip.Leg // all answered legs
 }
 
 func newCall(d *Driver, accountID, interactionID string) *call {
@@ -48,7 +48,7 @@ func causeOf(ctx context.Context, err error) sip.Cause {
 	return sip.FailureCause(err)
 }
 
-// add records a leg that was answered.
+// add records an answered leg.
 func (c *call) add(leg *sip.Leg) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

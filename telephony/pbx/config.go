@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	drainTimeout = 5 * time.Second // limit of shutting down
+	drainTimeout = 5 * time.Second // timeout of a shutdown
 	outboxSize   = 20_000          // records waiting to be published
-	localPrefix  = "ai-"           // of destinations that localcall.Destination takes
+	localPrefix  = "ai-"           // prefix of destinations for localcall.Destination
 )
 
-// Config has the settings and what wiring knows.
+// Config has the settings, and values that package app sets.
 type Config struct {
 	Settings
 	MediaServer string      // this node's name, for call records
 	Codecs      []sip.Codec // in order of preference; default sip.AllCodecs
-	// Encryption says whether SRTP is used for the media of phones and of callers from trusted networks.
+	// Encryption decides whether the media of phones and of callers from trusted networks uses SRTP.
 	Encryption sip.Encryption
 }
 

@@ -61,7 +61,7 @@ type transfer struct {
 	owner  *cdrBuilder
 
 	mu     sync.Mutex
-	far    *side // has answered; nil before
+	far    *side // nil until it has answered
 	cdr    *cdrBuilder
 	closed bool // the call is over, or connected
 }
@@ -112,8 +112,8 @@ func (t *transfer) answered() bool {
 	return t.far != nil
 }
 
-// connect connects the owner and the destination that has answered. It returns when
-// one of them has ended, with the cause.
+// connect connects the owner and the destination that has answered. It returns the cause when one of
+// them has ended.
 func (t *transfer) connect(ctx context.Context) sip.Cause {
 	t.mu.Lock()
 	far, reached := t.far, t.cdr

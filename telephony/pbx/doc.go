@@ -17,8 +17,8 @@
 // ordinary call is routed the same way, except that the server has its own handler for localPrefix,
 // and that a call from a trusted network reaches users only.
 //
-// Admission decides about a phone's calls and an AI provider's transfers: a call above a limit, or to a
-// closed number, is refused with 403 (FACILITY_REJECTED).
+// Admission admits or refuses a phone's calls and an AI provider's transfers. A call above a limit, or
+// to a blocked number, gets 403 (FACILITY_REJECTED).
 //
 // Goroutines: one per call, one per ringing phone, and one per ring tone that is played. Cancel, a
 // hang-up and the end of Run stop them through their context. Run has one worker for each shard of the

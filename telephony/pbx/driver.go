@@ -17,8 +17,8 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// Admission decides which calls phones and AI providers may place; those of click to call have been
-// decided on. Errors are fault.Forbidden and fault.Limited.
+// Admission decides which calls phones and AI providers may place. Package origination has already
+// admitted click-to-call calls. Errors are fault.Forbidden and fault.Limited.
 type Admission interface {
 	CheckDestination(ctx context.Context, who origination.Attempt, destination string) error
 	Count(ctx context.Context, who origination.Attempt) error

@@ -8,7 +8,7 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// originate runs a click-to-call call from its beginning to its end.
+// originate runs a click-to-call call until it has ended.
 func (c *call) originate() { c.end(c.run(c.place)) }
 
 // run returns what f returns. After a panic it hangs up the call's legs.
@@ -84,7 +84,7 @@ func (c *call) connect(b *bridge, owner *cdrBuilder) sip.Cause {
 	return cause
 }
 
-// attempt returns the order as an attempt to call by a door.
+// attempt returns the origination.Attempt of the order, for Admission.
 func (c *call) attempt(door origination.Door) origination.Attempt {
 	return origination.Attempt{Door: door, CallID: c.id, AccountID: c.accountID, UserID: c.order.UserID}
 }

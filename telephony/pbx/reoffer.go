@@ -43,8 +43,8 @@ func (b *bridge) offered(ctx context.Context, s *side, offer *sip.Session) (*sip
 	return answer, nil
 }
 
-// preferred returns the codecs in order of the least change: the codec in use, then those that the
-// other side can use without changing.
+// preferred returns the codecs in order of preference: the codec in use, then those that the other side
+// can use without a re-INVITE.
 func (b *bridge) preferred(s *side) []sip.Codec {
 	prefer := []sip.Codec{s.codec()}
 	if other := b.otherThan(s); other != nil {

@@ -65,7 +65,7 @@ func (d *Driver) ring(ctx context.Context, r ringGroup) (*cdrBuilder, error) {
 	if winner == nil {
 		return nil, r.finishFailed(ctx, failures)
 	}
-	once.Do(r.onRing) // it answered at once, or its 200 arrived before its 180
+	once.Do(r.onRing) // it answered without ringing, or its 200 arrived before its 180
 	return r.finishWon(winner, failures)
 }
 

@@ -1,10 +1,10 @@
 // Package rtp carries the audio of calls: UDP ports of a bounded range, a relay that copies packets
 // between two of them, and streams for code that sends or receives the media itself.
 //
-// A Port is one call leg's socket. It sends as one RTP source for its whole life: whatever its origin
-// (a tone, the other leg, an AI session), the peer receives one SSRC, consecutive sequence numbers and
+// A Port is one call leg's socket. It sends as one RTP source for its whole life: for all origins (a
+// tone, the other leg, an AI session) the peer receives one SSRC, consecutive sequence numbers and
 // continuous timestamps. It accepts packets from the address in the peer's SDP, or from the first port
-// on the SDP's host (or on the host that signals) that sends a valid packet. Packets from other
+// on the SDP's host (or on the host of its signalling) that sends a valid packet. Packets from other
 // sources are counted and dropped.
 //
 // A port may be encrypted (SRTP): it then decrypts what it receives and encrypts what it sends, so a relay

@@ -18,7 +18,7 @@ const (
 	eventVolume = 10 // -10 dBm0
 	// endRepeats is the number of times an event's end is sent (RFC 4733, section 2.5.1.4).
 	endRepeats = 3
-	// releaseAfter is the time after a key's last packet at which the key counts as released when the
+	// releaseAfter is the time after a key's last packet at which the key counts as released if the
 	// packets of its end were lost. Senders repeat an event at least every 50 ms.
 	releaseAfter = 120 * time.Millisecond
 )
@@ -29,8 +29,8 @@ type DTMF struct {
 	Duration time.Duration
 }
 
-// DTMFReceiver converts telephone-event packets to key presses: one per press, however often its packets
-// are repeated and whichever of them are lost. It is for one stream and one goroutine at a time.
+// DTMFReceiver converts telephone-event packets to key presses. It returns one DTMF per press even if
+// packets are repeated or lost. It is for one stream and one goroutine at a time.
 type DTMFReceiver struct {
 	// Clock is the RTP clock of the events in Hz.
 	Clock uint32

@@ -23,8 +23,8 @@ type loop struct {
 	log       *slog.Logger
 	epoll     int             // watches the sockets
 	idleEpoll *os.File        // an epoll that watches the first one; Go's poller watches it
-	idleFd    int             // file descriptor of bell
-	idleConn  syscall.RawConn // raw connection of bell
+	idleFd    int             // file descriptor of idleEpoll
+	idleConn  syscall.RawConn // raw connection of idleEpoll
 	done      chan struct{}   // closed when the goroutine has ended
 
 	mu    sync.Mutex
@@ -32,7 +32,7 @@ type loop struct {
 
 	// Used by the loop's goroutine only.
 	events [256]unix.EpollEvent
-	found  []unix.EpollEvent // the part of events that the last poll filled
+	found  []unix.EpollEvent // the part of events that the last poll has filled
 	in     inbox
 	packet Packet
 }

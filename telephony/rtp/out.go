@@ -15,7 +15,7 @@ import (
 type out struct {
 	mu     sync.Mutex
 	sdp    netip.AddrPort // media address in the peer's SDP
-	remote netip.AddrPort // address that media is sent to; invalid while it is not known
+	remote netip.AddrPort // address that media is sent to; invalid while it is unknown
 	held   bool
 
 	encrypt *srtp.Sender // nil for plain RTP

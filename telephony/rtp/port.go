@@ -57,10 +57,10 @@ func newPort(ports *Ports, socket *socket, addr netip.AddrPort) (*Port, error) {
 func (p *Port) Addr() netip.AddrPort { return p.local }
 
 // SetRemote sets the media address in the peer's SDP. Packets are accepted from the first port on its
-// host, or on one of also (such as the host of the peer's signalling), that sends a valid packet: address
-// translation may have changed the port. Media is sent to that port. Before that packet, media is sent to
-// remote if its host is one of also, and otherwise not at all: the SDP may name somebody else's address.
-// An invalid or unspecified address (a hold as in RFC 2543) stops sending.
+// host, or on one of also (such as the host of the peer's signalling), that sends a valid packet:
+// address translation may have changed the port. Media is sent to that port. Before that packet, media
+// is sent to remote if its host is one of also, and otherwise not at all, because the SDP may have the
+// address of a third party. An invalid or unspecified address (a hold as in RFC 2543) stops sending.
 func (p *Port) SetRemote(remote netip.AddrPort, also ...netip.Addr) {
 	remote = netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())
 	if !remote.Addr().IsValid() || remote.Addr().IsUnspecified() || remote.Port() == 0 {
@@ -177,7 +177,7 @@ func (p *Port) take(packet *Packet, b []byte, from netip.AddrPort) {
 	p.receiver.Receive(packet)
 }
 
-// authentic decrypts a packet, or counts why it is dropped and returns nil.
+// authentic decrypts a packet. It returns nil for a dropped packet, which it counts by reason.
 func (p *Port) authentic(b []byte, from netip.AddrPort) []byte {
 	if !p.mayBePeer(from) {
 		p.ports.metrics.dropped[dropStranger].Inc()
@@ -191,7 +191,7 @@ func (p *Port) authentic(b []byte, from netip.AddrPort) []byte {
 	return plain
 }
 
-// mayBePeer reports whether a packet's source is one that isPeer accepts.
+// mayBePeer reports whether isPeer would accept a packet's source.
 func (p *Port) mayBePeer(from netip.AddrPort) bool {
 	p.from.mu.Lock()
 	defer p.from.mu.Unlock()

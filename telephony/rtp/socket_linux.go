@@ -92,7 +92,7 @@ func (s *socket) setAddress(to netip.AddrPort) {
 }
 
 // send sends one datagram. It drops the datagram if the kernel's buffer is full, because late media is
-// of no use.
+// useless.
 func (s *socket) send(b []byte, to netip.AddrPort) error {
 	if to != s.to {
 		if to.Addr().Is4() == s.six {

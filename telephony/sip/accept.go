@@ -70,7 +70,7 @@ func (i *Invite) leg(response *sipmsg.Response, onOffer OfferFunc) *Leg {
 	return leg
 }
 
-// close refuses an INVITE that the handler left without a final answer. It releases the call's place
+// close refuses an INVITE without a final response from the handler. It releases the call's place
 // unless a leg holds it.
 func (i *Invite) close() {
 	i.mu.Lock()
@@ -90,7 +90,7 @@ func (i *Invite) close() {
 	i.server.metrics.setup(cause)
 }
 
-// unacked is a 2xx answer to an INVITE without its ACK.
+// unacked is a 2xx response to an INVITE whose ACK has not arrived.
 type unacked struct {
 	sequence uint32
 	came     chan struct{}
@@ -101,7 +101,7 @@ type unacked struct {
 // ACK arrives.
 func (l *Leg) repeat(tx *sipmsg.ServerTx, response *sipmsg.Response) *unacked {
 	u := &unacked{sequence: response.CSeq().SeqNo, came: make(chan struct{})}
-	l.stopRepeating() // a peer that makes another offer has received the earlier answer
+	l.stopRepeating() // a peer that sends another offer has received the earlier answer
 	l.mu.Lock()
 	l.unacked = u
 	l.mu.Unlock()

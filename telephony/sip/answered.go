@@ -9,7 +9,7 @@ import (
 	sipmsg "github.com/emiago/sipgo/sip"
 )
 
-// answered makes the leg of a call that this server placed and sends the ACK.
+// answered creates the leg of a call that this server placed and sends the ACK.
 func (s *Server) answered(tx *sipmsg.ClientTx, invite *sipmsg.Request, answer *sipmsg.Response, call Call) (*Leg, error) {
 	leg := s.outgoing(invite, answer, call)
 	s.prove(answer) // it has our branch
@@ -148,7 +148,7 @@ func (l *Leg) next() uint32 {
 	return l.sequence
 }
 
-// bye sends a BYE. A peer that does not answer it is treated as gone.
+// bye sends a BYE. A peer that does not respond is treated as disconnected.
 func (l *Leg) bye(cause Cause) {
 	l.mu.Lock()
 	r := l.newRequest(sipmsg.BYE, l.next())

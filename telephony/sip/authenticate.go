@@ -40,8 +40,8 @@ type proof struct {
 // authenticate returns the user whose digest credentials (RFC 7616, qop=auth) the request has. If it
 // returns false, it has answered the request.
 //
-// Credentials are compared only if their nonce was issued for the address that they come from, so that
-// each guess is counted, and only against an address that receives our responses.
+// Credentials are compared only if their nonce was issued for their source address, so that each guess
+// is counted, and only for an address that receives our responses.
 func (s *Server) authenticate(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx, asked proof) (User, bool) {
 	user, err := s.users.SIPUser(ctx, asked.domain, asked.username)
 	if err != nil && fault.KindOf(err) != fault.KindNotFound {
@@ -90,9 +90,9 @@ func (s *Server) unavailable(r *sipmsg.Request, tx *sipmsg.ServerTx, what string
 	s.refuseRequest(tx, r, status{503, "Service Unavailable"}, sipmsg.NewHeader("Retry-After", "5"))
 }
 
-// challenge answers with a challenge for each algorithm. stale tells the phone to try again with the
-// same password, because its nonce is not valid. The values are short, because the response must be
-// shorter than the request (guard.maySend): MD5 is the algorithm of a challenge that names none.
+// challenge answers with a challenge for each algorithm. stale makes the phone retry with the same
+// password, because its nonce is not valid. The values are short, because the response must be shorter
+// than the request (guard.maySend): MD5 is the algorithm of a challenge that names none.
 func (s *Server) challenge(r *sipmsg.Request, tx *sipmsg.ServerTx, asked proof, realm string, stale bool) {
 	nonce := s.nonces.make(asked.source.Addr(), time.Now())
 	asks := make([]sipmsg.Header, 0, len(s.config.DigestAlgorithms))
@@ -128,8 +128,8 @@ const (
 	DigestSHA256 = "SHA-256"
 )
 
-// proves reports whether a digest is right for a method and HA1. It uses the URI in the credentials,
-// because a proxy may have changed the request's.
+// proves reports whether a digest is valid for a method and HA1. It uses the URI in the credentials,
+// because a proxy may have changed the request's URI.
 func proves(c *digest.Credentials, method sipmsg.RequestMethod, ha1 HA1) bool {
 	hash, secret := md5Hex, ha1.MD5
 	switch {

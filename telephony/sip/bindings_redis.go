@@ -55,7 +55,7 @@ func (r *RedisBindings) key(a AOR) string {
 	return r.prefix + "sip:bindings:{" + strconv.Itoa(len(a.AccountID)) + ":" + a.AccountID + ":" + a.Extension + "}"
 }
 
-// List is Bindings'.
+// List implements Bindings.
 func (r *RedisBindings) List(ctx context.Context, aor AOR) ([]Binding, error) {
 	all, err := r.client.HGetAll(ctx, r.key(aor)).Result()
 	if err != nil {
@@ -76,7 +76,7 @@ func (r *RedisBindings) List(ctx context.Context, aor AOR) ([]Binding, error) {
 	return bindings, nil
 }
 
-// Put is Bindings'.
+// Put implements Bindings.
 func (r *RedisBindings) Put(ctx context.Context, b Binding) error {
 	text, err := json.Marshal(b)
 	if err != nil {
@@ -98,7 +98,7 @@ func (r *RedisBindings) Put(ctx context.Context, b Binding) error {
 // maxLife is longer than any binding's remaining time.
 const maxLife = 24 * time.Hour
 
-// Remove is Bindings'.
+// Remove implements Bindings.
 func (r *RedisBindings) Remove(ctx context.Context, b Binding) (bool, error) {
 	member, err := b.place()
 	if err != nil {

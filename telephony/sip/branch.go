@@ -8,8 +8,8 @@ import (
 	"encoding/base64"
 )
 
-// branches makes the Via branches of our requests and recognises them in responses. So a response from
-// a sender who has not seen one of our requests is dropped before it is parsed.
+// branches generates the Via branches of our requests and recognises them in responses, so that a
+// response from a sender that has not received one of our requests is dropped before it is parsed.
 type branches struct{ key [32]byte }
 
 const (

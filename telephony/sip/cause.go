@@ -43,8 +43,8 @@ var q850 = map[Cause]int{
 	ServiceNotImplemented: 79, RecoveryOnTimerExpire: 102, Interworking: 127, OriginatorCancel: 16, LoseRace: 26,
 }
 
-// ofStatus maps SIP statuses to causes as RFC 4497, section 8.4.4 (table 1) does, with FreeSWITCH's
-// names and its differences: 480 is SUBSCRIBER_ABSENT and 487 has a name of its own.
+// ofStatus maps SIP statuses to causes according to RFC 4497, section 8.4.4 (table 1), with
+// FreeSWITCH's names and its differences: 480 is SUBSCRIBER_ABSENT and 487 is ORIGINATOR_CANCEL.
 var ofStatus = map[int]Cause{
 	400: Interworking, 401: CallRejected, 402: CallRejected, 403: CallRejected, 404: UnallocatedNumber,
 	405: ServiceNotImplemented, 406: ServiceNotImplemented, 407: CallRejected, 408: RecoveryOnTimerExpire,
@@ -129,7 +129,7 @@ var (
 	reasonText  = regexp.MustCompile(`text\s*=\s*"([A-Z_]{1,40})"`)
 )
 
-// causeOfReason parses a Reason header. It returns NORMAL_CLEARING for a value that it does not know.
+// causeOfReason parses a Reason header. It returns NORMAL_CLEARING for an unknown value.
 func causeOfReason(value string) Cause {
 	if named := reasonText.FindStringSubmatch(value); named != nil {
 		if _, known := q850[Cause(named[1])]; known {

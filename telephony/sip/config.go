@@ -12,8 +12,8 @@ import (
 	"trunkline/internal/setting"
 )
 
-// Config has the settings, and limits: there zero values take the defaults given at each field. Listen
-// must have an address.
+// Config has the settings and limits. Zero limits select the defaults in the fields' comments. Listen
+// must be an address.
 type Config struct {
 	Settings
 	// TLS is the configuration of the TLS listener, and DialTLS that of connections to a trunk; nil trusts

@@ -64,7 +64,7 @@ func (c *connections) Accept() (net.Conn, error) {
 			return one, nil
 		}
 		c.metrics.flood(floodConnections)
-		_ = conn.Close() // not handed out yet
+		_ = conn.Close() // not returned to the caller yet
 	}
 }
 

@@ -12,11 +12,11 @@ import (
 	sipmsg "github.com/emiago/sipgo/sip"
 )
 
-// datagrams is the UDP socket that the stack reads and writes. It bounds what a datagram from a forged
-// address can cost:
+// datagrams is the UDP socket that the stack reads and writes. It limits the effect of datagrams with
+// forged source addresses:
 //
-//   - The stack keeps each address that it has read from for as long as the socket is open. So it sees
-//     one constant address, and datagrams itself keeps the newest addresses (peers).
+//   - The stack stores each source address for as long as the socket is open. It therefore gets one
+//     constant address, and datagrams itself stores the newest addresses (peers).
 //   - A response is sent to an address that has not proven that it receives our messages only up to
 //     three quarters of the bytes received from there (guard.maySend).
 type datagrams struct {
@@ -89,7 +89,7 @@ func isResponse(b []byte) bool { return bytes.HasPrefix(b, []byte("SIP/2.0 ")) }
 func isKeepAlive(data []byte) bool { return len(bytes.Trim(data, "\r\n\x00")) == 0 }
 
 const (
-	// maxPeers bounds the addresses that the stack knows.
+	// maxPeers is the largest number of addresses in the stack's connections.
 	maxPeers = 32 << 10
 	// peerLife is the time for which an address is kept at least. It is longer than the stack takes from
 	// reading a request to looking up its connection.

@@ -15,7 +15,7 @@ import (
 type Target struct {
 	URI         string
 	Destination string // host:port that all requests of the call are sent to; "" leaves it to the URI
-	Transport   string // UDP, TCP or TLS; "" UDP, or what the URI says
+	Transport   string // UDP, TCP or TLS; "" selects that of the URI, else UDP
 }
 
 // DefaultPort returns the port of an address without one, for a transport; "" is UDP.
@@ -142,7 +142,7 @@ func (s *Server) unsent(ctx context.Context, err error) error {
 }
 
 // ErrElsewhere is the cancellation cause of a call that another of the user's phones has answered. The
-// the Reason of CANCEL says so, and it shows no missed call.
+// CANCEL has a Reason header for it, so that the phone shows no missed call.
 var ErrElsewhere = errors.New("sip: answered elsewhere")
 
 func cancelled(ctx context.Context) *Failure {

@@ -17,9 +17,9 @@ type Directory interface {
 // Authenticator authenticates the users who may register and call.
 type Authenticator interface {
 	Directory
-	// Authenticate authenticates a user, found or not found by SIPUser, at an address that was shown to
-	// be the phone's own. proves reports whether the phone knows the password of an HA1; it may be
-	// called for several passwords. The error is fault.Unauthenticated if it never returned true, and
+	// Authenticate authenticates a user, found or not found by SIPUser, at an address that was verified
+	// to be the phone's. proves reports whether the phone has the password of an HA1; it may be called
+	// for several passwords. The error is fault.Unauthenticated if it never returned true, and
 	// fault.Limited if there were too many failures.
 	Authenticate(ctx context.Context, user User, from netip.Addr, proves func(HA1) bool) error
 }

@@ -11,35 +11,32 @@
 //
 // # Access
 //
-// Calls are accepted from a registered phone that authenticates (407) and from
-// trusted networks. All others are refused (403). Failed authentications are
-// counted by the Authenticator, and only for an address that has received our
-// nonce, so that forged datagrams count against no user. A refused request keeps no transaction and is not
-// retransmitted. Limits apply to messages of each address and of all
-// addresses, to calls and to connections; each counts what it dropped.
+// Calls are accepted from a registered phone that authenticates (407) and from trusted networks. All
+// others are refused (403). The Authenticator counts failed authentications, only of addresses that
+// have received our nonce, so that forged datagrams do not count against a user. A refused request
+// keeps no transaction and is not retransmitted. Limits apply to messages of each address and of all
+// addresses, to calls and to connections; dropped messages are counted for each limit.
 //
-// The source of a datagram may be forged. So the stack keeps a bounded number of
-// source addresses (datagrams), a response is dropped before it is parsed if it
-// does not carry a branch of ours (branches), and an address that has used
-// nothing that we sent to it gets less than it sent (guard.maySend). Requests go
-// to a phone's registered address, the trunk's address, or a trusted network,
-// whatever Contact and Record-Route say (Leg.nextHop).
+// The source of a datagram may be forged. Therefore the number of stored source addresses is bounded
+// (datagrams), a response without one of our branches is dropped before it is parsed (branches), and an
+// address that has not proven that it receives our messages gets fewer bytes than it sent
+// (guard.maySend). Requests are sent to a phone's registered address, the trunk's address, or a trusted
+// network, regardless of Contact and Record-Route (Leg.nextHop).
 //
 // # Panics
 //
-// A panic costs one message or call. The stack parses streams and looks up
-// transactions on goroutines of its own, so each message is parsed here first,
-// where a panic can be recovered (inspector), also what comes on connections that
-// the stack has dialled. Not covered are the stack's timers.
+// A panic loses one message or call. The stack parses streams and looks up transactions on its own
+// goroutines, so this package parses each message first, where it can recover a panic (inspector),
+// including messages on connections that the stack has dialled. Panics in the stack's timers are not
+// recovered.
 //
 // # Callbacks and goroutines
 //
 //   - Handler.ServeInvite has a goroutine of its own for each call.
 //   - Call.OnProgress is called by the goroutine that called Dial.
-//   - An OfferFunc has a goroutine of its own, and there is one call at a time
-//     per leg. It may call Reinvite on another leg. While it runs, the leg's
-//     peer gets 500 for a further offer; while our own offer is unanswered, it
-//     gets 491 and tries again after the random delay of RFC 3261.
+//   - An OfferFunc has a goroutine of its own, and there is one call at a time per leg. It may call
+//     Reinvite on another leg. While it runs, the leg's peer gets 500 for a further offer; while our
+//     own offer is unanswered, it gets 491 and retries after the random delay of RFC 3261.
 //   - Methods of Devices are called on the goroutine that detected the change,
 //     and must not block.
 //

@@ -5,8 +5,8 @@ import (
 	"trunkline/telephony/srtp"
 )
 
-// Encryption says whether the media of legs is encrypted with SRTP, whose keys are exchanged in session
-// descriptions (SDES, RFC 4568).
+// Encryption decides whether the media of legs is encrypted with SRTP. The keys are exchanged in
+// session descriptions (SDES, RFC 4568).
 type Encryption string
 
 // The values of Encryption. The zero value is EncryptionOff.
@@ -23,9 +23,9 @@ func Encryptions() []string {
 	return []string{string(EncryptionOff), string(EncryptionOptional), string(EncryptionRequired)}
 }
 
-// Over returns e for a leg whose signalling goes over a transport. Who reads the signalling has the keys,
-// so without TLS there is no SRTP: EncryptionOptional is off, and the error of EncryptionRequired is
-// fault.KindUnsupported.
+// Over returns the encryption of a leg whose signalling uses the transport. The signalling contains the
+// keys, so SRTP requires TLS: without it EncryptionOptional becomes EncryptionOff, and
+// EncryptionRequired returns fault.KindUnsupported.
 func (e Encryption) Over(transport string) (Encryption, error) {
 	switch {
 	case transport == networkTLS:

@@ -12,8 +12,8 @@ import (
 	"trunkline/internal/clientnet"
 )
 
-// guard limits the load from untrusted addresses, and what is sent to them. It sees each datagram, or
-// read from a stream, before it is parsed.
+// guard limits the load from untrusted addresses, and the bytes sent to them. It is called for each
+// datagram, or read from a stream, before parsing.
 type guard struct {
 	limits   Limits
 	trusted  []netip.Prefix
@@ -27,7 +27,7 @@ type guard struct {
 	mu      sync.Mutex
 	sources map[netip.Prefix]*source // by the networks of clientnet
 	swept   time.Time
-	// proven has the UDP addresses that receive our messages, and until when that counts.
+	// proven has the UDP addresses that receive our messages, with the time until which that is valid.
 	proven map[netip.AddrPort]time.Time
 }
 
@@ -119,8 +119,8 @@ func (g *guard) admit(from netip.Addr, response bool) bool {
 
 // maySend reports whether a response may be sent to a UDP address, and counts it. An address that has
 // not proven that it receives our messages gets at most three quarters of the bytes of the request, so
-// that a forged request does not send the victim more than it cost. Phones send a request again until it
-// is answered, and all copies count.
+// that a forged request sends the victim less than the attacker has sent. Phones retransmit a request
+// until it is answered, and all copies count.
 func (g *guard) maySend(to netip.AddrPort, size int) bool {
 	if g.isProven(to) {
 		return true
@@ -135,8 +135,8 @@ func (g *guard) maySend(to netip.AddrPort, size int) bool {
 	return true
 }
 
-// credits has the bytes that may be sent in answer to each of the newest datagrams from an address. A
-// datagram that is sent again adds to its credit.
+// credits has the bytes that may be sent in response to each of the newest datagrams from an address. A
+// retransmitted datagram adds to its credit.
 type credits struct {
 	of [4]struct {
 		hash  uint64

@@ -29,7 +29,7 @@ func (s *Server) handleRequest(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	}
 	switch r.Method {
 	case sipmsg.ACK:
-		tx.Terminate() // an ACK has no transaction and no answer
+		tx.Terminate() // an ACK has no transaction and no response
 		s.handleAck(r)
 	case sipmsg.INVITE:
 		s.handleInvite(ctx, r, tx)
@@ -89,8 +89,8 @@ func (s *Server) handleOptions(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	s.refuseRequest(tx, r, status{200, "OK"}, headers...)
 }
 
-// isProven reports whether the sender of a request receives our messages. A sender who may be forged
-// gets short responses only (guard.maySend).
+// isProven reports whether the sender of a request receives our messages. A sender whose address may be
+// forged gets short responses only (guard.maySend).
 func (s *Server) isProven(r *sipmsg.Request) bool {
 	if r.Transport() != "UDP" {
 		return true
@@ -99,7 +99,7 @@ func (s *Server) isProven(r *sipmsg.Request) bool {
 	return err == nil && s.guard.isProven(source)
 }
 
-// prove records that the sender of a message receives ours.
+// prove records that the sender of a message receives our messages.
 func (s *Server) prove(m sipmsg.Message) {
 	if m.Transport() != "UDP" {
 		return

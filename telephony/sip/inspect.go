@@ -29,8 +29,8 @@ func (s *Server) parseSession(body []byte) (session *Session, err error) {
 	return session, err
 }
 
-// inspector parses messages as the stack will, but where a panic can be recovered: the stack parses a
-// stream, and looks up the transaction of each message, on goroutines of its own.
+// inspector parses messages before the stack does, on a goroutine that can recover a panic: the stack
+// parses streams, and looks up the transaction of each message, on its own goroutines.
 type inspector struct {
 	panics  *panics.Recoverer
 	metrics *metrics
@@ -94,11 +94,12 @@ func isPing(data []byte) bool {
 	return len(data) <= 4 && len(bytes.Trim(data, "\r\n")) == 0 || len(bytes.Trim(data, "\x00")) == 0
 }
 
-// maxPartial bounds the incomplete messages of connections that the stack has opened.
+// maxPartial is the largest number of incomplete messages on connections that the stack has opened.
 const maxPartial = 1024
 
-// dialled inspects what the stack reads from a connection that it has opened itself, to a trunk or a
-// phone. The end of such a connection is not known, so only an incomplete message has state.
+// dialled inspects the bytes that the stack reads from a connection that it has opened itself, to a
+// trunk or a phone. It is not notified of the end of such a connection, so it stores state only for an
+// incomplete message.
 func (i *inspector) dialled(local, remote string, data []byte) error {
 	key := local + " " + remote
 	i.mu.Lock()
@@ -123,7 +124,8 @@ func (i *inspector) dialled(local, remote string, data []byte) error {
 	return nil
 }
 
-// lookUp does what the stack does with a message before it calls us. Errors are the stack's to handle.
+// lookUp applies to a message the functions that the stack calls before it calls this package. The
+// stack handles their errors.
 func lookUp(m sipmsg.Message) {
 	switch m := m.(type) {
 	case *sipmsg.Request:

@@ -23,7 +23,7 @@ type Invite struct {
 	mu          sync.Mutex
 	answered    bool        // a final response was sent
 	taken       bool        // a leg holds the call's place
-	up          atomic.Bool // answered with 2xx: the end of the transaction is not a cancellation
+	up          atomic.Bool // answered with 2xx: then the end of the transaction is not a cancellation
 }
 
 // CallID returns the Call-ID.

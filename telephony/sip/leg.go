@@ -27,8 +27,8 @@ type Leg struct {
 	routes  []string
 	network string // UDP, TCP or TLS
 	phone   bool   // the peer is a registered phone
-	// destination is the host:port that requests are sent to, whatever the peer's Contact and
-	// Record-Route say: a phone's registered address, or the trunk. "" leaves it to these (nextHop).
+	// destination is the host:port that requests are sent to, regardless of the peer's Contact and
+	// Record-Route: a phone's registered address, or the trunk. "" uses these headers (nextHop).
 	destination        string
 	peer               netip.AddrPort
 	onOffer            OfferFunc

@@ -26,7 +26,7 @@ type Agreed struct {
 	Remote   netip.AddrPort // media address of the peer
 	Sends    bool           // the peer sends
 	Receives bool           // the peer wants to receive
-	Keys     srtp.Keys      // of SRTP; the zero value is plain RTP
+	Keys     srtp.Keys      // SRTP keys; the zero value is plain RTP
 }
 
 // Local has the local side of one leg's offers and answers: media address and codecs. Its methods are

@@ -28,7 +28,7 @@ type counted struct {
 	expires time.Time
 }
 
-// maxNonces bounds memory: above it, phones are challenged again.
+// maxNonces limits memory. Above it, phones are challenged again.
 const maxNonces = 100_000
 
 const (

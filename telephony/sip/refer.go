@@ -21,11 +21,11 @@ const referLimit = 90 * time.Second
 // peer's BYE may overtake its 202.
 const lateAnswer = 500 * time.Millisecond
 
-// Refer asks the peer to call user instead (RFC 3515), at the peer's host, or at ours if the peer is a
-// registered phone. It returns nil when the peer reports that user has answered, or hangs up because
-// of the REFER; the caller then hangs up the leg. A *Failure means that the peer refused or did not
-// reach user, and the leg continues. The error is fault.KindConflict if the leg has ended or another
-// REFER is in progress.
+// Refer sends a REFER that requests the peer to call user (RFC 3515), at the peer's host, or at ours if
+// the peer is a registered phone. It returns nil when the peer reports that user has answered, or hangs
+// up because of the REFER; the caller then hangs up the leg. A *Failure means that the peer refused or
+// did not reach user, and the leg continues. The error is fault.KindConflict if the leg has ended or
+// another REFER is in progress.
 func (l *Leg) Refer(ctx context.Context, user string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, referLimit, &Failure{Status: 408, Cause: NoAnswer})
 	defer cancel()

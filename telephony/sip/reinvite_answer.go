@@ -50,8 +50,8 @@ func (l *Leg) beginAnswer(r *sipmsg.Request, tx *sipmsg.ServerTx) bool {
 	return refusal.code == 0
 }
 
-// endAnswer allows the next offer. It is called before the response is sent, because the peer may make
-// an offer as soon as it has that.
+// endAnswer allows the next offer. It is called before the response is sent, because the peer may send
+// an offer as soon as it has the response.
 func (l *Leg) endAnswer() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

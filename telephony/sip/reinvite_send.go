@@ -17,9 +17,9 @@ var errGlare = errors.New("sip: both sides made an offer at once")
 // glareAttempts is the number of attempts for an offer that crosses the peer's.
 const glareAttempts = 4
 
-// Reinvite sends a new offer to the peer and returns its answer, after 32 s at most per attempt. A
-// *Failure leaves the session unchanged, unless the peer has no such dialog any more: then the leg has
-// ended. ctx is observed between attempts.
+// Reinvite sends a new offer to the peer and returns its answer, within 32 s per attempt. A *Failure
+// leaves the session unchanged, unless the peer no longer has the dialog: then the leg has ended. ctx
+// is observed between attempts.
 func (l *Leg) Reinvite(ctx context.Context, offer *Session) (*Session, error) {
 	for attempt := 1; ; attempt++ {
 		answer, err := l.sendReinvite(offer)

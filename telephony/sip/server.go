@@ -22,9 +22,9 @@ import (
 
 // Handler handles incoming calls.
 type Handler interface {
-	// ServeInvite handles one call on a goroutine of its own and returns when it is done with it. An
-	// INVITE that it left without a final answer is then refused. ctx ends when the caller cancels or
-	// the server closes.
+	// ServeInvite handles one call on a separate goroutine and returns when the call has been handled.
+	// An INVITE without a final response is then refused. ctx ends when the caller cancels or the
+	// server closes.
 	ServeInvite(ctx context.Context, invite *Invite)
 }
 
@@ -159,7 +159,7 @@ func (s *Server) closeListeners() error {
 	return err
 }
 
-// newStack makes the SIP stack. Its transactions see a message after datagrams.received.
+// newStack creates the SIP stack. Its transactions receive a message after datagrams.received.
 func (s *Server) newStack() {
 	stackLog := slog.New(stackLogger{metrics: s.metrics, log: s.log})
 	s.transport = sipmsg.NewTransportLayer(net.DefaultResolver, sipmsg.NewParser(), s.config.DialTLS,
@@ -167,7 +167,7 @@ func (s *Server) newStack() {
 	s.transport.OnMessage(s.udp.received)
 	address := s.udp.LocalAddr().String()
 	socket := &sipmsg.UDPConnection{PacketConn: s.udp, PacketAddr: address, Listener: true}
-	s.transport.Pool("udp").Add(address, socket) // until the stack reads it: calls may be placed before
+	s.transport.Pool("udp").Add(address, socket) // until the stack reads the socket, because calls may be placed before
 	s.udp.peers = peers{connections: s.transport.Pool("udp"), socket: socket, max: maxPeers, life: peerLife, metrics: s.metrics}
 	s.transactions = sipmsg.NewTransactionLayer(s.transport,
 		sipmsg.WithTransactionLayerLogger(stackLog),
@@ -177,8 +177,9 @@ func (s *Server) newStack() {
 	s.transactions.OnRequest(s.dispatch)
 }
 
-// inspectDialled is the stack's read filter. It inspects the connections that the stack has opened: the
-// sockets of this package have inspected the others, whose local ports are those of the listeners.
+// inspectDialled is the stack's read filter. It inspects the connections that the stack has opened.
+// Other connections have the local port of a listener and were inspected by the sockets of this
+// package.
 func (s *Server) inspectDialled(from sipmsg.TransportReadProps, data []byte) ([]byte, error) {
 	local, ok := from.LocalAddr.(*net.TCPAddr)
 	if !ok || local.Port == int(s.bound.Port()) || s.tls != nil && local.Port == s.securePort {
@@ -198,14 +199,14 @@ func (s *Server) closeStack() error {
 
 const userAgent = "Trunkline"
 
-// Handle makes h handle calls to users whose name begins with prefix. The longest matching prefix
+// Handle registers h for calls to users whose name begins with prefix. The longest matching prefix
 // wins; "" matches all. It must be called before Run.
 func (s *Server) Handle(prefix string, h Handler) {
 	s.routes = append(s.routes, route{prefix, h})
 	slices.SortStableFunc(s.routes, func(a, b route) int { return len(b.prefix) - len(a.prefix) })
 }
 
-// Watch makes d receive new and ended registrations. It must be called before Run.
+// Watch registers d for new and ended registrations. It must be called before Run.
 func (s *Server) Watch(d Devices) { s.devices = append(s.devices, d) }
 
 // Addr returns the bound address.
@@ -262,13 +263,13 @@ func (s *Server) Run(ctx context.Context) error {
 	return errors.Join(closed, s.closeStack())
 }
 
-// quiet is longer than the stack takes to handle a message that it has read.
+// quiet is longer than the time that the stack needs to handle a message that it has read.
 const quiet = 30 * time.Millisecond
 
 // settleLimit is the timeout for the last transactions of calls.
 const settleLimit = 3 * time.Second
 
-// serve handles the end of a listener: only Run may close it.
+// serve logs the error that ended a listener, unless Run has closed it.
 func (s *Server) serve(err error) {
 	if err != nil && !errors.Is(err, net.ErrClosed) {
 		s.log.Error("SIP listener failed", "error", err)

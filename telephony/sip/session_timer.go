@@ -9,16 +9,16 @@ import (
 	sipmsg "github.com/emiago/sipgo/sip"
 )
 
-// Session timers (RFC 4028): either side may ask for periodic refreshes, so that a call whose peer has
-// vanished ends. We do not ask for them but honour the peer's request.
+// Session timers (RFC 4028): either side may request periodic refreshes, so that a call whose peer has
+// disappeared ends. This server does not request them but honours the peer's request.
 
 // minSessionExpires is the shortest accepted interval (RFC 4028, section 4).
 const minSessionExpires = 90 * time.Second
 
 func minSession() string { return strconv.Itoa(int(minSessionExpires.Seconds())) }
 
-// acceptTimer accepts the session timer that a request asks for and adds it to the response. It
-// returns true if the interval is too short and must be refused.
+// acceptTimer accepts the session timer of a request and adds it to the response. It returns true if
+// the interval is too short and must be refused.
 func (l *Leg) acceptTimer(r *sipmsg.Request, response *sipmsg.Response) (tooShort bool) {
 	value := headerValue(r, "Session-Expires", "x")
 	interval, ok := seconds(value)

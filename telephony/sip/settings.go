@@ -9,7 +9,7 @@ import (
 	"trunkline/internal/setting"
 )
 
-// Off is the value of Listen for no SIP at all.
+// Off is the value of Listen that disables SIP.
 const Off = "off"
 
 // Settings holds the settings of the SIP server. DefaultDomain is for the directory.
@@ -28,8 +28,7 @@ func DefaultSettings() Settings {
 	return Settings{SRTP: string(EncryptionOptional), DigestAlgorithms: []string{"md5"}}
 }
 
-// AdvertisedAddr returns the address of Advertise, the zero one when it is
-// empty.
+// AdvertisedAddr returns the address of Advertise, the zero value if it is empty.
 func (s Settings) AdvertisedAddr() (netip.Addr, error) {
 	if s.Advertise == "" {
 		return netip.Addr{}, nil

@@ -6,8 +6,8 @@ import (
 	"trunkline/internal/panics"
 )
 
-// tasks runs and counts background goroutines, each for one call. A panic ends its goroutine only. Unlike a sync.WaitGroup, it may be waited for while others are
-// being started.
+// tasks runs and counts background goroutines, each for one call. A panic ends its goroutine only.
+// Unlike a sync.WaitGroup, tasks may start while another goroutine waits for their end.
 type tasks struct {
 	panics *panics.Recoverer
 

@@ -23,7 +23,7 @@ const (
 )
 
 // Suites returns the supported suites in the order in which they are offered. The one that all peers
-// have is first, because some look at the first line only.
+// support is first, because some read the first line only.
 func Suites() []Suite { return []Suite{AES128CM, AES256GCM, AES128GCM} }
 
 // sizes has the lengths of master key and salt in bytes.
@@ -112,7 +112,7 @@ func ParseAttribute(value string) (Attribute, error) {
 	if !ok {
 		return Attribute{}, fault.New(fault.KindUnsupported, "the crypto attribute's key method is not supported")
 	}
-	encoded, more, _ := strings.Cut(inline, "|") // then a lifetime, which calls do not reach, and an MKI
+	encoded, more, _ := strings.Cut(inline, "|") // then a lifetime, which is longer than any call, and an MKI
 	if strings.ContainsAny(more, ":;") || strings.Contains(encoded, ";") {
 		return Attribute{}, fault.New(fault.KindUnsupported, "several keys with identifiers are not supported")
 	}

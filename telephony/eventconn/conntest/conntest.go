@@ -1,5 +1,5 @@
-// Package conntest has what the tests of telephony/esl, telephony/ami and the feeds over them share: a
-// server of TCP connections, its end of a connection, and waiting for a connection's events and end.
+// Package conntest is the common part of the tests of telephony/esl, telephony/ami and their feeds: a
+// TCP server, the server's end of a connection, and waiting for a connection's events and end.
 package conntest
 
 import (
@@ -17,8 +17,8 @@ import (
 // Patience limits the wait for a condition.
 const Patience = 30 * time.Second
 
-// Serve listens on a loopback address, which it returns, until the test ends. It calls converse for each
-// connection, in a goroutine of its own, and closes the connection after that.
+// Serve listens until the test ends on a loopback address, which it returns. It calls converse for each
+// connection in a separate goroutine, and then closes the connection.
 func Serve(t testing.TB, converse func(net.Conn)) (address string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -46,7 +46,7 @@ type pending struct {
 	answered  chan struct{} // closed by the first response
 }
 
-// NewPhone starts a phone on loopback that talks to server (host:port).
+// NewPhone starts a phone on loopback that uses server (host:port).
 func NewPhone(t testing.TB, server, user, domain, password string) *Phone {
 	t.Helper()
 	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -174,8 +174,8 @@ func (p *Phone) Request(method, uri, from, to, callID string, sequence int, head
 	return branch, p.ask(method, branch, p.text(method, uri, branch, from, to, callID, sequence, headers, body))
 }
 
-// ask sends a request, again until it is answered (RFC 3261, section 17.1), and returns the channel of
-// its responses.
+// ask sends a request, retransmits it until there is a response (RFC 3261, section 17.1), and returns
+// the channel of its responses.
 func (p *Phone) ask(method, branch, text string) <-chan *sipmsg.Response {
 	one := pending{responses: make(chan *sipmsg.Response, 32), answered: make(chan struct{})}
 	p.mu.Lock()
