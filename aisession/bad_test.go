@@ -14,7 +14,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// TestWhatAProviderSendsWrong: the call goes on, and each is counted.
+// TestWhatAProviderSendsWrong: the call continues, and each error is counted.
 func TestWhatAProviderSendsWrong(t *testing.T) {
 	for _, c := range []struct {
 		name, problem, message string
@@ -133,7 +133,7 @@ func TestAProviderThatSendsHoursKeepsToTheLimit(t *testing.T) {
 	p.visit().farewell(t, "NORMAL_CLEARING")
 }
 
-// TestAProviderThatDoesNotRead drops the oldest audio; the call goes on.
+// TestAProviderThatDoesNotRead drops the oldest audio; the call continues.
 func TestAProviderThatDoesNotRead(t *testing.T) {
 	if testing.Short() {
 		t.Skip("waits for a timeout")

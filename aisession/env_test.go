@@ -70,7 +70,7 @@ func (p envProviders) Guard(aiprovider.Provider) netguard.Guard {
 	return netguard.Guard{Allow: p.allow}
 }
 
-// events are what was published.
+// events has the published events.
 type events struct {
 	mu   sync.Mutex
 	sent []map[string]any
@@ -191,7 +191,7 @@ func (h *testEnv) metric(name string, labels ...string) float64 {
 	return 0
 }
 
-// phone is a call whose caller sends a tone and keeps what it hears.
+// phone is a call whose caller sends a tone and stores the audio that it receives.
 type phone struct {
 	format  audio.Format
 	encode  *audio.Path
@@ -354,7 +354,7 @@ func (r *running) wait(t *testing.T) aisession.Ending {
 		}
 		return e
 	case <-time.After(20 * time.Second):
-		t.Fatal("the session goes on")
+		t.Fatal("the session continues")
 		return aisession.Ending{}
 	}
 }

@@ -141,7 +141,7 @@ func TestAnHourOfAudioLeavesNoMemoryBehind(t *testing.T) {
 	}
 }
 
-// FuzzPlayout: whatever comes in goes out once, in order.
+// FuzzPlayout: received audio is played once, in order.
 func FuzzPlayout(f *testing.F) {
 	f.Add([]byte{10, 0, 255, 1, 0, 0, 3})
 	f.Fuzz(func(t *testing.T, steps []byte) {
@@ -165,7 +165,7 @@ func FuzzPlayout(f *testing.F) {
 			in = append(in, piece...)
 		}
 		if !bytes.HasPrefix(in, out) {
-			t.Fatal("what was played is not what came")
+			t.Fatal("the played audio is not the received audio")
 		}
 	})
 }

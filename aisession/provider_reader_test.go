@@ -6,7 +6,7 @@ import (
 	"trunkline/internal/aiprotocol"
 )
 
-// FuzzProviderMessage: whatever a provider says, the session goes on.
+// FuzzProviderMessage: the session continues after any message of a provider.
 func FuzzProviderMessage(f *testing.F) {
 	f.Add([]byte(`{"event":"media","media":{"payload":"AAAA"}}`))
 	f.Add([]byte(`{"event":"clear","clear":{}}`))

@@ -15,8 +15,8 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// A provider written from the specification alone: it knows the four events and
-// their fields, and faults whatever is not exactly that.
+// A provider written from the specification alone: it accepts the four events and their fields, and
+// reports every deviation as an error.
 
 type heardMessage struct {
 	event string
@@ -105,7 +105,7 @@ func (p *provider) visit() *visit {
 	case v := <-p.visits:
 		return v
 	case <-time.After(8 * time.Second):
-		p.t.Fatal("nobody connected to the provider")
+		p.t.Fatal("no connection to the provider")
 		return nil
 	}
 }
@@ -250,7 +250,7 @@ func (v *visit) sayAudio(audio []byte) error {
 	return v.say(`{"event":"media","media":{"payload":"` + base64.StdEncoding.EncodeToString(audio) + `"}}`)
 }
 
-// heard gives the messages so far.
+// heard returns the messages so far.
 func (v *visit) heard() []heardMessage {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -280,7 +280,7 @@ func (v *visit) ended(t *testing.T) []heardMessage {
 	select {
 	case <-v.done:
 	case <-time.After(8 * time.Second):
-		t.Fatal("the connection goes on")
+		t.Fatal("the connection continues")
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()

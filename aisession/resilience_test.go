@@ -45,7 +45,7 @@ func TestALostProviderIsFoundAgain(t *testing.T) {
 			sound := run.phone.sound()[(frames+4)*160:]
 			for _, b := range sound {
 				if b != 0xff {
-					t.Error("the call hears what the lost provider had said")
+					t.Error("audio of the lost connection was played")
 					break
 				}
 			}
@@ -80,7 +80,7 @@ func TestAProviderThatStaysAwayIsGivenUp(t *testing.T) {
 					t.Errorf("ended: %+v", e)
 				}
 				if took := time.Since(lost); reason == aisession.ProviderLost && (took < 600*time.Millisecond || took > 3*time.Second) {
-					t.Errorf("given up after %v", took)
+					t.Errorf("the session ended after %v", took)
 				}
 			})
 		}

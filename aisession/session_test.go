@@ -357,6 +357,6 @@ func TestALongTestOfAProvider(t *testing.T) {
 	}
 	p.visit().farewell(t, "NORMAL_CLEARING")
 	if len(h.events.all()) != 0 {
-		t.Error("a test is told to the channel")
+		t.Error("a test was published on the channel")
 	}
 }

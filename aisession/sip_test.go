@@ -25,7 +25,7 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// nobody is a directory without users: the network is trusted.
+// nobody is a directory without users. The network is trusted.
 type nobody struct{}
 
 func (nobody) SIPUser(context.Context, string, string) (sip.User, error) {
@@ -95,7 +95,7 @@ func startSIP(t *testing.T, firstPort uint16, handler func(*rtp.Ports) sip.Handl
 	return &userAgent{server, ports, metrics}
 }
 
-// sipPhone calls, talks, and keeps what it hears.
+// sipPhone calls, sends audio, and stores the audio that it receives.
 type sipPhone struct {
 	leg    *sip.Leg
 	port   *rtp.Port
@@ -351,7 +351,7 @@ func TestASIPCallEndsAsTheProviderWishes(t *testing.T) {
 			select {
 			case <-phone.leg.Done():
 			case <-time.After(8 * time.Second):
-				t.Fatal("the call goes on")
+				t.Fatal("the call continues")
 			}
 			if phone.leg.Cause() != c.cause {
 				t.Errorf("ended with %s", phone.leg.Cause())

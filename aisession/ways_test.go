@@ -334,7 +334,7 @@ func TestAnAudioSocketChangesItsRate(t *testing.T) {
 	id := uuid.MustParse(callUUID)
 	_ = a.send(0x01, id[:])
 	v := p.visit()
-	v.waitFor(t, "start", 1) // nothing was heard, and the session begins all the same
+	v.waitFor(t, "start", 1) // the session begins without audio
 	for _, c := range []struct {
 		kind byte
 		rate int
@@ -362,7 +362,7 @@ func TestAnAudioSocketChangesItsRate(t *testing.T) {
 
 var rateOf = map[byte]int{0x10: 8000, 0x12: 16000}
 
-// TestAnAudioSocketCannotTransfer: the provider is told so.
+// TestAnAudioSocketCannotTransfer: the provider receives the refusal.
 func TestAnAudioSocketCannotTransfer(t *testing.T) {
 	p := startProvider(t, 160, func(v *visit) { _ = v.say(`{"event":"transfer","transfer":{"destination":"1002"}}`) })
 	p.extras = true
@@ -400,7 +400,7 @@ func TestAnAudioSocketThatIsRefused(t *testing.T) {
 				t.Errorf("got kind %#x", kind)
 			}
 			if _, _, err := a.read(); err == nil {
-				t.Error("the connection goes on")
+				t.Error("the connection continues")
 			}
 		})
 	}

@@ -29,7 +29,7 @@ func serverFrame(opcode byte, fin bool, payload []byte) []byte {
 	return append(b, payload...)
 }
 
-// heard notes what it is told.
+// heard records the messages that it receives.
 type heard []string
 
 func (h *heard) text(m []byte) { *h = append(*h, "text "+string(m)) }

@@ -22,7 +22,7 @@ import (
 	"trunkline/telephony/number"
 )
 
-// auditLines keeps what was refused.
+// auditLines stores the audit entries of refused calls.
 type auditLines struct {
 	mu      sync.Mutex
 	entries []audit.Entry
@@ -173,7 +173,7 @@ func TestCallsAtOnceInTheCluster(t *testing.T) {
 		check(t, enter(a, "5", "carol"))
 		a.Leave("5")
 		a.release(t.Context())
-		// a is killed; b goes on.
+		// a is killed; b continues.
 		within(t, "the killed node's call is free", func() bool {
 			b.renew(t.Context())
 			return enter(b, "6", "alice") == nil
@@ -235,7 +235,7 @@ func TestPremiumPatterns(t *testing.T) {
 	}
 }
 
-// TestTheOutsidePrefixIsNoPartOfTheNumber: what is checked is what the trunk dials.
+// TestTheOutsidePrefixIsNoPartOfTheNumber: the number that the trunk dials is checked.
 func TestTheOutsidePrefixIsNoPartOfTheNumber(t *testing.T) {
 	a := newTestAdmission(AdmissionConfig{Numbers: german(t), OutsidePrefix: "0"}, nil, &auditLines{})
 	for destination, want := range map[string]fault.Kind{

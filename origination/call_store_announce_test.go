@@ -9,8 +9,9 @@ import (
 	"time"
 )
 
-// A channel that fails now and then while there is always something to tell:
-// each failure waits for the first pause only, for a success came between.
+// A channel that fails from time to time while there are always steps to
+// publish: each failure waits for the first pause only, for a success came
+// between.
 func TestAFailureAfterASuccessIsTriedAgainSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const successes = 10

@@ -159,7 +159,7 @@ func TestCancelFromAnyNode(t *testing.T) {
 			wantKind(t, b.Cancel(t.Context(), b.alice(), id), fault.KindConflict)
 		}
 		if n := len(b.platform.cancels()); n != 0 {
-			t.Errorf("the other node's platform was told %d times", n)
+			t.Errorf("the other node's platform received %d cancels", n)
 		}
 	})
 }

@@ -170,7 +170,7 @@ func (u *testUsers) SetClickToCallID(ctx context.Context, userID, id string) err
 	return u.Service.SetClickToCallID(ctx, userID, id)
 }
 
-// platform is a Driver that remembers and reports what it is told to.
+// platform is a Driver that records orders and reports scripted progress.
 type platform struct {
 	mu          sync.Mutex
 	orders      []Order
@@ -246,7 +246,7 @@ func (a adopting) Adopt(_ context.Context, open []Open) []Open {
 	return nil
 }
 
-// channel keeps what was published.
+// channel stores the published events.
 type channel struct {
 	mu   sync.Mutex
 	fail error
@@ -275,7 +275,7 @@ func (c *channel) breaks(err error) {
 	c.fail = err
 }
 
-// told are the states published of a call.
+// told returns the published states of a call.
 func (c *channel) told(callID string) (states []State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

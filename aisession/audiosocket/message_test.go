@@ -52,7 +52,7 @@ func FuzzReader(f *testing.F) {
 			again = appendMessage(again, m.kind, m.payload)
 		}
 		if !bytes.HasPrefix(wire, again) {
-			t.Error("what was read is not what was written")
+			t.Error("the message read is not the message written")
 		}
 	})
 }

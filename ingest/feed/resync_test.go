@@ -150,7 +150,7 @@ func TestACallThatLeftItsQueueIsNotReopened(t *testing.T) {
 	}
 }
 
-// The time of a difference is that of the platform, where it tells it.
+// The time of a difference is that of the platform, if the platform reports it.
 func TestDifferencesHaveThePlatformsTime(t *testing.T) {
 	k, p := newFakeKafka(), newFakePlatform()
 	entered := time.Now().Add(-time.Minute).Truncate(time.Second).UnixMilli()

@@ -379,7 +379,7 @@ type mortalKafka struct {
 	mu    sync.Mutex
 	dead  bool
 	dieAt int           // the number of calls after which the answer does not come any more; -1: none
-	gate  chan struct{} // closed when Produce goes on; nil: it does
+	gate  chan struct{} // Produce waits until it is closed; nil does not block
 }
 
 // pause makes Produce wait until resume.

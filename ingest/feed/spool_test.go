@@ -207,7 +207,7 @@ func TestAFullSpoolTakesNothingUntilKafkaHasSome(t *testing.T) {
 	select {
 	case <-s.freed:
 	default:
-		t.Error("nobody is told that there is space")
+		t.Error("Wake was not signalled after space became free")
 	}
 	if err := s.Append(testEntries(n, n+1)); err != nil {
 		t.Fatal(err)
@@ -305,7 +305,7 @@ func FuzzSegment(f *testing.F) {
 		f.Add(segment, body)
 	}
 	f.Add([]byte{0, 0, 0, 1, 0, 0, 0, 0, 9}, bodies)
-	// Before a record whose checksum is right whatever it has.
+	// Before a record with a valid checksum and arbitrary content.
 	f.Fuzz(func(t *testing.T, content, body []byte) {
 		dir, lost := t.TempDir(), 0
 		if err := os.WriteFile(filepath.Join(dir, "0000000000000001.spool"), slices.Concat(content, withHeader(body)), 0o600); err != nil {

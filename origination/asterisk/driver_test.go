@@ -63,7 +63,7 @@ func TestCallsInAnyTiming(t *testing.T) {
 				t.Parallel()
 				s := newScripted(t, &scripted{Platform: &drivertest.Platform{Split: timing.split, Pause: timing.pause}, noFilter: noFilter})
 				cfg := s.config()
-				cfg.GoneAfter = time.Minute // events alone must tell
+				cfg.GoneAfter = time.Minute // the end must be found by events alone
 				d, probe := newDriver(t, cfg)
 				j, _ := drivertest.Follow(t, d.Follow, nil)
 				probe.AwaitConnected(t)

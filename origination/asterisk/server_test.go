@@ -255,7 +255,7 @@ func (s *scripted) perform(id string, a amiMessage) {
 
 func eventName(e amiMessage) string { return e.get("Event") }
 
-// tell makes an event happen: in the table, and to the client. s.Mu is held.
+// tell applies an event to the table and sends it to the client. s.Mu is held.
 func (s *scripted) tell(e amiMessage) {
 	channel := e.get("Uniqueid")
 	switch e.get("Event") {

@@ -118,7 +118,7 @@ func TestRealConnectionAway(t *testing.T) {
 	probe.AwaitNoCalls(t)
 }
 
-// A phone hangs up, or rejects with 486, when it is told to.
+// A phone hangs up, or rejects with 486, on command.
 func TestRealPhonesHangUp(t *testing.T) {
 	cfg := realConfig(t)
 	d, _, j := follow(t, cfg)

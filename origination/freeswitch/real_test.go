@@ -84,7 +84,7 @@ func TestRealCalls(t *testing.T) {
 				}
 				j.Await(t, o.ID, origination.Ended)
 				got := j.States(o.ID)
-				if test.cancel != "" { // what was on its way may come before the end
+				if test.cancel != "" { // events in transit may arrive before the end
 					got = slices.DeleteFunc(got, func(s string) bool { return !slices.Contains(test.want, s) })
 				}
 				if !slices.Equal(got, test.want) {
@@ -120,7 +120,7 @@ func noChannels(t *testing.T, p *platform, o origination.Order) {
 	}
 }
 
-// A process that ends leaves its calls to the next one, in whatever state.
+// The next process takes over the calls of a process that ended, in any state.
 func TestRealCallsOfAnEarlierProcess(t *testing.T) {
 	cfg := realConfig(t)
 	for _, test := range []struct {

@@ -198,7 +198,7 @@ func (s *scripted) kill(nc net.Conn, channel string) {
 	s.output(nc, "+OK\n")
 }
 
-// originate checks what was ordered, and starts to play it.
+// originate checks the order and starts sending its events.
 func (s *scripted) originate(nc net.Conn, m, headers []string) {
 	s.times, s.dialled = append(s.times, time.Now()), append(s.dialled, m[3])
 	owner, destination := parseVariables(s.T, m[1]), parseVariables(s.T, m[4])
@@ -254,8 +254,8 @@ func (s *scripted) perform(number, job string, owner, destination map[string]str
 
 func eventName(e told) string { return e["Event-Name"] }
 
-// tell makes an event happen: in the table, and to the client that wants it.
-// s.Mu is held.
+// tell applies an event to the table and sends it to the client if it has subscribed to it. s.Mu is
+// held.
 func (s *scripted) tell(e told) {
 	if channel := e["Unique-ID"]; channel != "" {
 		_, known := s.channels[channel]

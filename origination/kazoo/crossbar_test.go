@@ -207,7 +207,7 @@ func TestKazooAway(t *testing.T) {
 	}
 }
 
-// follow follows d, and gives what it reported once Kazoo's script is over.
+// follow follows d, and returns its reports once Kazoo's script is over.
 func follow(t *testing.T, k *kazoo, d *Driver, open ...origination.Open) (reported func() []string) {
 	t.Helper()
 	var mu sync.Mutex

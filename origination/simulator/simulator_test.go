@@ -75,7 +75,7 @@ func order(destination string) origination.Order {
 		UserID: "u", Extension: "1001", Destination: destination}
 }
 
-// course is what was reported: states with milliseconds since begun, and the cause.
+// course has the reported states with milliseconds since begun, and the cause.
 func (s *stage) course(begun time.Time) (course []step) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +85,7 @@ func (s *stage) course(begun time.Time) (course []step) {
 	return course
 }
 
-// topics keep what was published.
+// topics stores the published records.
 type topics struct {
 	mu     sync.Mutex
 	away   bool

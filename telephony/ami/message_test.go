@@ -129,7 +129,7 @@ func TestMessageValues(t *testing.T) {
 	}
 }
 
-// What follows a line break in a caller's number may look like a message.
+// The text after a line break in a caller's number may look like a message.
 func TestKindOfAMessageIsThatOfItsFirstLine(t *testing.T) {
 	p := readMessages(t, strings.NewReader("Event: OriginateResponse\r\nResponse: Failure\r\n\r\nCallerIDName: x\r\nEvent: Hangup\r\nResponse: Success\r\n\r\n"))
 	if p[0].Name() != "OriginateResponse" || p[0].isResponse() {

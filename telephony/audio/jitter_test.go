@@ -57,7 +57,7 @@ func TestAHoleInTheTimestampsIsAsLongAsItWas(t *testing.T) {
 	j := NewJitter(ulawFormat, true)
 	put(j, 1, 4)
 	equal(t, "played", played(j, 4), []int{1, 0, 0, 4})
-	// A sender that is quiet while it sends DTMF: its clock goes on.
+	// A sender sends no audio during DTMF: its clock continues.
 	equal(t, "quiet", played(j, 10), make([]int, 10))
 	put(j, 15, 16)
 	equal(t, "after", played(j, 3), []int{15, 16, 0})

@@ -18,7 +18,7 @@ import (
 
 const limit = 1 << 20
 
-// capture is what a FreeSWITCH 1.11 wrote during one call, as text/event-plain.
+// capture has the output of a FreeSWITCH 1.11 during one call, as text/event-plain.
 func capture(t testing.TB) []byte {
 	data, err := os.ReadFile("testdata/simple.esl")
 	if err != nil {

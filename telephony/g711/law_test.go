@@ -104,7 +104,7 @@ func TestConversionBetweenTheLaws(t *testing.T) {
 		}
 		again := ULawToALaw()[ALawToULaw()[there]]
 		if third := ULawToALaw()[ALawToULaw()[again]]; third != again {
-			t.Errorf("mu-law %#x goes on changing: %#x, %#x, %#x", code, there, again, third)
+			t.Errorf("mu-law %#x changes with each conversion: %#x, %#x, %#x", code, there, again, third)
 		}
 	}
 }

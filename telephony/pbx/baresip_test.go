@@ -230,7 +230,7 @@ func registered(t *testing.T, w *world, port int, user, answer string, hz float6
 	}
 }
 
-// until waits for a state, whatever comes before.
+// until waits for a state and ignores earlier ones.
 func (w *world) until(state origination.State) origination.Progress {
 	w.t.Helper()
 	for limit := time.After(20 * time.Second); ; {

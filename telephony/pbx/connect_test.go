@@ -114,7 +114,7 @@ func TestHold(t *testing.T) {
 	a.Speak(0, 0x44, 10) // music
 	b.WaitReceived(0, 0x44, 10)
 	if n := a.Received(0, 0x33); n != 0 {
-		t.Errorf("who holds heard %d packets", n)
+		t.Errorf("the holding side received %d packets", n)
 	}
 	if r := alice.Send("INVITE", "", a.SDP("inactive", 0)); !strings.Contains(string(r.Body()), "a=inactive") {
 		t.Errorf("a hold without music was answered %s", r.Body())
@@ -334,7 +334,7 @@ func (w *world) refused(door, reason string) float64 {
 	return 0
 }
 
-// session is a localcall.Destination that hears one packet and hangs up.
+// session is a localcall.Destination that receives one packet and hangs up.
 type session struct {
 	refuse    error
 	taken     localcall.Call
@@ -382,7 +382,7 @@ func TestLocalDestination(t *testing.T) {
 	}
 }
 
-// handing is a localcall.Destination that hands its call on, to where it is told.
+// handing is a localcall.Destination that transfers its call to a given destination.
 type handing struct {
 	session
 	to   chan string

@@ -37,10 +37,10 @@ func TestClickToCall(t *testing.T) {
 	bob.Phone.Media().WaitReceived(0, 0x11, 45)
 	alice.Phone.Media().WaitReceived(0, 0x22, 45)
 	if n := alice.Phone.Media().Sources(); n != 1 {
-		t.Errorf("the owner heard the tone and the destination as %d RTP sources, want one", n)
+		t.Errorf("the owner received the tone and the destination as %d RTP sources, want one", n)
 	}
 	if n := bob.Phone.Media().Received(0, 0x22); n != 0 {
-		t.Errorf("the destination heard itself %d times", n)
+		t.Errorf("the destination received its own audio %d times", n)
 	}
 	if got := bob.Invite.GetHeader("X-svc_call_type"); got == nil || got.Value() != "clicktocall" || alice.Invite.GetHeader("X-svc_call_type") != nil {
 		t.Errorf("the destination's INVITE has the call type %v", got)
@@ -226,7 +226,7 @@ func TestFirstOfSeveralPhonesWins(t *testing.T) {
 		}
 	}
 	if got := lost.Cancelled().GetHeader("Reason").Value(); !strings.Contains(got, "SIP;cause=200") {
-		t.Errorf("the phone that lost was told %s", got)
+		t.Errorf("the other phone received the reason %s", got)
 	}
 	_, loopback, destination := w.rows()
 	shown, raced := 0, 0

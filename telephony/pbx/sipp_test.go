@@ -54,7 +54,7 @@ func TestFloodBySipp(t *testing.T) {
 	flooded := make(chan struct{})
 	go func() {
 		defer close(flooded)
-		// It ends with an error: nobody answers it.
+		// It ends with an error, because no response arrives.
 		_, _ = sipp(ctx, t, "-sn", "uac", "-i", "127.0.0.66", "-p", "5090", "-r", "2000", "-m", "8000", "-l", "8000", "-timeout", "5", "127.0.0.1:5060")
 	}()
 	for w.flooded() < 1000 {

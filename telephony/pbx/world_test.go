@@ -53,7 +53,7 @@ func (directory) Authenticate(_ context.Context, user sip.User, _ netip.Addr, pr
 	return nil
 }
 
-// records keeps what was published.
+// records stores the published records.
 type records struct {
 	mu     sync.Mutex
 	rows   []event.CDR
@@ -78,7 +78,7 @@ func (r *records) PublishEvent(_ context.Context, _ string, data []byte) error {
 	return nil
 }
 
-// world is a server, a driver and what they leave behind.
+// world is a server, a driver and their output.
 type world struct {
 	t       testing.TB
 	server  *sip.Server

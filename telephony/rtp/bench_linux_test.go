@@ -65,7 +65,7 @@ func ourRelay(b *testing.B, phones []netip.AddrPort) (numbers []uint16, stop fun
 	}
 }
 
-// traffic is what the phones saw.
+// traffic has the packets that the phones received.
 type traffic struct {
 	Sent, Heard int
 	P50, P99    time.Duration

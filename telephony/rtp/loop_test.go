@@ -66,7 +66,7 @@ func TestManyPorts(t *testing.T) {
 	}
 }
 
-// What came while the reader was elsewhere is read all the same.
+// Packets that arrive while the reader is busy are read later.
 func TestBursts(t *testing.T) {
 	a, b, portA, portB := pair(t, 25360)
 	rtp.Relay(portA, portB, mapping(0, 0), mapping(0, 0))

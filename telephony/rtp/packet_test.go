@@ -22,13 +22,13 @@ func FuzzParse(f *testing.F) {
 			t.Fatal("parsing changed the packet")
 		}
 		if err := theirs.Unmarshal(b); err != nil || theirs.Version != 2 {
-			return // pion reads extensions too, and refuses what is wrong in them
+			return // pion also parses extensions, and refuses malformed ones
 		}
 		if !ok {
 			if theirs.Padding {
 				return // pion takes padding of no length
 			}
-			t.Fatalf("refused what is a packet: %x", b)
+			t.Fatalf("refused a valid packet: %x", b)
 		}
 		if ours.PayloadType != theirs.PayloadType || ours.Sequence != theirs.SequenceNumber || ours.Timestamp != theirs.Timestamp ||
 			ours.SSRC != theirs.SSRC || ours.Marker != theirs.Marker || !bytes.Equal(ours.Payload, theirs.Payload) {

@@ -52,12 +52,12 @@ func (p *phone) raw(to *rtp.Port, b []byte) {
 	}
 }
 
-// hear waits for a packet.
+// hear waits for a packet and returns it.
 func (p *phone) hear() pion.Packet {
 	p.t.Helper()
 	packet, ok := p.listen(2 * time.Second)
 	if !ok {
-		p.t.Fatal("nothing was heard")
+		p.t.Fatal("no packet arrived")
 	}
 	return packet
 }
@@ -129,7 +129,7 @@ func TestRelay(t *testing.T) {
 	if third.SequenceNumber != second.SequenceNumber+1 || third.SSRC != first.SSRC || !third.Marker || int32(third.Timestamp-second.Timestamp) <= 0 {
 		t.Errorf("a new source is not continued: %v after %v", third, second)
 	}
-	send(9, 40001, 2) // nobody agreed on this
+	send(9, 40001, 2) // not negotiated
 	b.send(portB, pion.Packet{Header: pion.Header{PayloadType: 96}, Payload: []byte{1, 10, 0, 160}})
 	if back := a.hear(); back.PayloadType != 101 {
 		t.Errorf("heard %v", back)
@@ -189,7 +189,7 @@ func TestStrangersAreNotHeard(t *testing.T) {
 		stranger := newPhone(t)
 		stranger.send(portA, pion.Packet{Payload: []byte("x")})
 		if _, ok := b.listen(50 * time.Millisecond); ok {
-			t.Error("a stranger was heard")
+			t.Error("a packet of another source was accepted")
 		}
 		portA.SetRemote(netip.MustParseAddrPort("192.0.2.1:4000"), loopback)
 		stranger.send(portA, pion.Packet{Payload: []byte("y")})
@@ -205,7 +205,7 @@ func TestHoldStopsSending(t *testing.T) {
 	portB.Hold(true)
 	a.send(portA, pion.Packet{Payload: []byte("held")})
 	if _, ok := b.listen(50 * time.Millisecond); ok {
-		t.Error("heard something while held")
+		t.Error("received a packet while held")
 	}
 	portB.Hold(false)
 	a.send(portA, pion.Packet{Header: pion.Header{SequenceNumber: 1}, Payload: []byte("again")})
@@ -310,7 +310,7 @@ func TestPressIsOnePress(t *testing.T) {
 		t.Errorf("%d packets made %v, want %v of 6", packets, presses, want)
 	}
 	if err := stream.SendDTMF(t.Context(), 'x', time.Second); fault.KindOf(err) != fault.KindUnsupported {
-		t.Errorf("pressing what is no key: %v", err)
+		t.Errorf("pressing an invalid key: %v", err)
 	}
 }
 

@@ -47,7 +47,7 @@ func (p *srtpPhone) sealed(packet pion.Packet) []byte {
 	return bytes.Clone(protected)
 }
 
-// hears waits for an encrypted packet.
+// hears waits for an encrypted packet and checks it.
 func (p *srtpPhone) hears(payload string) {
 	p.t.Helper()
 	buffer := make([]byte, 2000)

@@ -15,7 +15,7 @@ import (
 	"trunkline/telephony/sip/siptest"
 )
 
-// bystander counts the datagrams that come to an address that nobody should send to.
+// bystander counts the datagrams to an address that must receive none.
 func bystander(t *testing.T) (addr string, came *atomic.Int64) {
 	t.Helper()
 	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -37,7 +37,7 @@ func bystander(t *testing.T) (addr string, came *atomic.Int64) {
 	return conn.LocalAddr().String(), came
 }
 
-// A trunk's requests go to its own address, whatever its Contact and Record-Route say.
+// Requests to a trunk are sent to its address, regardless of its Contact and Record-Route.
 func TestRecordRouteNeverBeatsTheFixedDestination(t *testing.T) {
 	w := newWorld(t, sip.Config{}, nil)
 	elsewhere, came := bystander(t)

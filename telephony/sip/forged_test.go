@@ -165,8 +165,8 @@ func TestForgedDatagramsLeaveMemoryFlat(t *testing.T) {
 	}
 }
 
-// BenchmarkForgedDatagrams measures what is left of forged datagrams; run it
-// with -benchtime=10000000x.
+// BenchmarkForgedDatagrams measures the state that forged datagrams leave; run
+// it with -benchtime=10000000x.
 func BenchmarkForgedDatagrams(b *testing.B) {
 	s := newForged(b, func(*Server) {})
 	f, probe := newForger(b, s.Addr()), newProbe(b)

@@ -9,7 +9,8 @@ import (
 	sipmsg "github.com/emiago/sipgo/sip"
 )
 
-// FuzzRequest: whatever the stack can parse can be looked at.
+// FuzzRequest: each request that the stack can parse is handled without a
+// panic.
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte("REGISTER sip:a SIP/2.0\r\nVia: SIP/2.0/UDP h;branch=z9hG4bKx\r\nFrom: <sip:1@a>;tag=1\r\nTo: <sip:1@a>\r\nCall-ID: c\r\nCSeq: 1 REGISTER\r\nContact: <sip:1@h>;expires=60, *\r\nExpires: 0\r\nAuthorization: Digest realm=\"a\", nonce=\"n\", qop=auth, nc=1\r\nContent-Length: 0\r\n\r\n"))
 	f.Add([]byte("INVITE sip:a SIP/2.0\r\nVia: SIP/2.0/UDP h;branch=z9hG4bKx\r\nFrom: <sip:1@a>;tag=1\r\nTo: <sip:1@a>\r\nCall-ID: c\r\nCSeq: 1 INVITE\r\nx: 90;refresher=uas\r\nk: timer\r\nRequire: 100rel\r\nReason: Q.850;cause=1\r\nContent-Length: 0\r\n\r\n"))
@@ -48,7 +49,7 @@ func FuzzNonce(f *testing.F) {
 	})
 }
 
-// FuzzNotify: what a NOTIFY carries is a status, or refused.
+// FuzzNotify: the body of a NOTIFY is a status, or an error.
 func FuzzNotify(f *testing.F) {
 	f.Add([]byte("SIP/2.0 200 OK"))
 	f.Add([]byte("SIP/2.0 999 No"))

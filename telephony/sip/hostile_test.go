@@ -155,8 +155,8 @@ func TestForgedDatagramsCountAgainstNobody(t *testing.T) {
 	status(t, p.Register(300), 200)
 }
 
-// TestGuessesLockNoRegisteredPhone: guesses from an address of the attacker's own
-// are counted and then refused; the phone goes on.
+// TestGuessesLockNoRegisteredPhone: guesses from an address of the attacker's
+// own are counted and then refused; the phone continues.
 func TestGuessesLockNoRegisteredPhone(t *testing.T) {
 	w := newWorld(t, sip.Config{}, nil)
 	p := w.phone("1001", "1001")

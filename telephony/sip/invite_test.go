@@ -15,7 +15,7 @@ import (
 	"trunkline/telephony/sip/siptest"
 )
 
-// answer takes a call with an audio address that nobody listens on.
+// answer answers a call with an audio address without a listener.
 func answer(t *testing.T, i *sip.Invite) (*sip.Leg, *sip.Local) {
 	t.Helper()
 	local := sip.NewLocal(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs())
@@ -272,7 +272,7 @@ func TestSessionTimer(t *testing.T) {
 		select {
 		case <-leg.Done():
 		case <-time.After(5 * time.Second):
-			t.Fatal("the leg goes on")
+			t.Fatal("the leg continues")
 		}
 		if leg.Cause() != sip.RecoveryOnTimerExpire {
 			t.Errorf("ended with %s", leg.Cause())

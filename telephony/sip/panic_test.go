@@ -34,7 +34,7 @@ func (f faulty) ServeInvite(ctx context.Context, i *sip.Invite) {
 	<-ctx.Done()
 }
 
-// A fault in one call or message costs that one: the server goes on.
+// A panic loses one call or message: the server continues.
 func TestAPanicCostsOneCallOrMessage(t *testing.T) {
 	f := faulty{directory: &directory{}, invites: make(chan *sip.Invite, 1)}
 	w := &world{t: t, reg: prometheus.NewRegistry(), devices: &devices{}, invites: f.invites}

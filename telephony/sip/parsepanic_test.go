@@ -56,11 +56,11 @@ func TestAStreamThatIsNotSIPEnds(t *testing.T) {
 		}
 	}
 	if i.stream().readable([]byte("GET / HTTP/1.1\r\n\r\n")) {
-		t.Error("what is not SIP is accepted")
+		t.Error("text other than SIP is accepted")
 	}
 }
 
-// The stack dials trunks itself, and parses what they send on goroutines of its own.
+// The stack dials trunks itself, and parses their messages on its own goroutines.
 func TestAPanicOnAConnectionToATrunkCostsThatConnection(t *testing.T) {
 	for _, transport := range []string{"TCP", "TLS"} {
 		t.Run(transport, func(t *testing.T) {

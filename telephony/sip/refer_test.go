@@ -84,7 +84,7 @@ func TestRefer(t *testing.T) {
 				}
 			default:
 				if c.over {
-					t.Error("the call goes on")
+					t.Error("the call continues")
 				}
 				if got := notify(call, "active", "SIP/2.0 100 Trying"); got != 481 {
 					t.Errorf("a NOTIFY of a REFER that is over is answered %d", got)

@@ -28,7 +28,7 @@ func TestRegister(t *testing.T) {
 	if got := r.GetHeader("Contact").Value(); !strings.Contains(got, "expires=300") {
 		t.Errorf("the contact is %s", got)
 	}
-	status(t, p.Register(600), 200) // a refresh is not told
+	status(t, p.Register(600), 200) // a refresh is not reported
 	found, err := w.server.Contacts(t.Context(), "acme", "1001")
 	must(t, err)
 	if len(found) != 1 || found[0].UserID != "user-1001" || time.Until(found[0].Expires) < 500*time.Second {
@@ -91,7 +91,7 @@ func TestWhoMayNotRegister(t *testing.T) {
 	nobody := w.phone("nobody", "x")
 	first := raw(nobody, "REGISTER", "sip:"+domain, "")
 	if !strings.Contains(first.GetHeader("WWW-Authenticate").Value(), `realm="`+domain+`"`) {
-		t.Error("a user who does not exist can be told by the challenge")
+		t.Error("the challenge reveals that a user does not exist")
 	}
 	status(t, nobody.Register(300), 403)
 	if got := w.devices.all(); len(got) != 0 {

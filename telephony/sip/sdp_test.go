@@ -155,7 +155,7 @@ func TestVersionRisesWithWhatIsSaid(t *testing.T) {
 	}
 }
 
-// FuzzSession: what can be read can be answered, and the answer be read.
+// FuzzSession: each session that can be parsed can be answered, and the answer can be parsed.
 func FuzzSession(f *testing.F) {
 	f.Add([]byte(phoneOffer))
 	f.Add([]byte("v=0\r\no=- 1 1 IN IP6 ::1\r\ns=-\r\nc=IN IP6 ::1/127\r\nt=0 0\r\nm=audio 1 RTP/AVP 0\r\n"))

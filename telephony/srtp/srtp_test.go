@@ -130,7 +130,7 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-// FuzzAttribute: what can be read makes a context.
+// FuzzAttribute: each attribute that can be parsed has a key for a context.
 func FuzzAttribute(f *testing.F) {
 	f.Add("1 AES_CM_128_HMAC_SHA1_80 inline:WVNfX19zZW1jdGwgKCkgewkyMjA7fQp9CnVubGVz|2^20 WSH=64")
 	f.Fuzz(func(t *testing.T, value string) {

@@ -260,7 +260,7 @@ func TestHoldIsBounded(t *testing.T) {
 		t.Fatalf("%d events, %d held", len(out), h.count)
 	}
 	if add("a") {
-		t.Error("a call that was given up is held again")
+		t.Error("a call whose hold time has expired is held again")
 	}
 	if out := h.release(nil, "b", "B"); len(out) != 1 || out[0].Account != "B" {
 		t.Errorf("released %v", out)
@@ -392,7 +392,7 @@ func TestResyncIsRequested(t *testing.T) {
 	}
 }
 
-// What a caller puts behind a line break in its number is not believed.
+// Text after a line break in a caller's number is dropped.
 func TestInjectedEventsAreNotBelieved(t *testing.T) {
 	forged := "Event: Hangup\r\nPrivilege: call,all\r\nUniqueid: 9\r\nLinkedid: 9\r\n"
 	for name, text := range map[string]string{

@@ -262,7 +262,7 @@ func readEnd(t testing.TB, s feed.Session) ([]feed.Event, error) {
 		batch, err := s.Read(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
-				t.Fatal("the session goes on")
+				t.Fatal("the session continues")
 			}
 			return all, err
 		}

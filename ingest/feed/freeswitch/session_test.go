@@ -127,7 +127,7 @@ func TestAccountsOfEvents(t *testing.T) {
 	}
 }
 
-// An agent that came after the connect is asked for, but not with every event.
+// An agent that was added after the connect is looked up, but not for each event.
 func TestUnknownAgentIsAskedFor(t *testing.T) {
 	const agents, tiers = "callcenter_config agent list", "callcenter_config tier list"
 	status := func(agent string) string {

@@ -46,7 +46,7 @@ func withCrossbar(t *testing.T, address string, crossbar *crossbarServer) feed.C
 func TestASnapshotIsWhatCrossbarKnows(t *testing.T) {
 	documents := tree()
 	const acme = "/v2/accounts/" + acmeID
-	for _, id := range []string{rootID, subID} { // ACDc is not there, and nothing goes on
+	for _, id := range []string{rootID, subID} { // without ACDc and without calls
 		documents["/v2/accounts/"+id+"/channels"] = []any{}
 		documents["/v2/accounts/"+id+"/registrations"] = []any{}
 	}

@@ -191,7 +191,7 @@ func TestACutConnectionLosesAndRepeatsNothing(t *testing.T) {
 	}
 	send(0, 20)
 	stored := take(20)
-	line.cut() // Kafka has them, RabbitMQ does not know
+	line.cut() // Kafka has them, but RabbitMQ has no acknowledgement
 	if err := s.Acknowledge(t.Context(), stored.Delivery); err == nil {
 		// The write may have gone into the dead connection; either is right.
 		t.Log("acknowledged into the cut connection")
@@ -338,7 +338,7 @@ func TestRefusalsSayWhatToChange(t *testing.T) {
 				t.Errorf("advice %q, want %q in it", refusal.Advice, c.advice)
 			}
 			if strings.Contains(err.Error()+refusal.Advice, ":wrong") {
-				t.Error("the password is told")
+				t.Error("the error contains the password")
 			}
 		})
 	}
