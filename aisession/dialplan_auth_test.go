@@ -13,7 +13,7 @@ import (
 
 const supportSecret = "0123456789abcdef-support"
 
-// dialplanUUID does what the lines in docs/asterisk.md do.
+// dialplanUUID makes a UUID as the dialplan in docs/asterisk.md does.
 func dialplanUUID(t *testing.T, secret string, at time.Time) uuid.UUID {
 	t.Helper()
 	digits := strconv.FormatInt(at.Unix(), 10) + "123456"

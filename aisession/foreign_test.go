@@ -117,9 +117,8 @@ func talkTo(t *testing.T, p *foreignProvider) {
 	}
 }
 
-// TestARealPhone is a baresip that calls a provider in Python, hears itself and
-// presses keys. It runs in a network namespace, for baresip opens what sockets
-// it likes.
+// TestARealPhone is a baresip that calls a provider in Python, receives its own audio and presses keys.
+// It runs in a network namespace, because baresip opens further sockets.
 func TestARealPhone(t *testing.T) {
 	const mark = "AISESSION_TEST_NAMESPACE"
 	if testing.Short() {

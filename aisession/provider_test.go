@@ -274,7 +274,7 @@ func (v *visit) waitFor(t *testing.T, event string, n int) heardMessage {
 	return last
 }
 
-// ended waits for the connection's end and checks what was said on it.
+// ended waits for the connection's end and checks its messages.
 func (v *visit) ended(t *testing.T) []heardMessage {
 	t.Helper()
 	select {

@@ -27,8 +27,8 @@ func clearest(t *testing.T, format audio.Format, packets [][]byte, hz float64) (
 	return amplitude, snr
 }
 
-// hearsTone waits until a tone of 440 Hz and amplitude 9000 is heard well: a busy
-// machine may disturb it for a while.
+// hearsTone waits until a tone of 440 Hz and amplitude 9000 is received without disturbance. A busy
+// machine may disturb it for some time.
 func hearsTone(t *testing.T, format audio.Format, least float64, sofar func() [][]byte) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {

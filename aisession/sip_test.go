@@ -360,8 +360,7 @@ func TestASIPCallEndsAsTheProviderWishes(t *testing.T) {
 	}
 }
 
-// A PBX forwards a number to a provider's address: the provider is told the
-// number.
+// A PBX forwards a number to a provider's address: the provider receives the number.
 func TestTheNumberDialledIsTold(t *testing.T) {
 	header := func(name, value string) func(*sip.Call) {
 		return func(c *sip.Call) { c.Headers = append(c.Headers, sip.Header{Name: name, Value: value}) }

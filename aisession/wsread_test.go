@@ -103,8 +103,7 @@ func TestFramesThatAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzFrames reads the same bytes as gorilla does, which must not hear anything
-// that we do not, nor less.
+// FuzzFrames reads the same bytes with this package and with gorilla, and compares the messages.
 func FuzzFrames(f *testing.F) {
 	f.Add(slices.Concat(serverFrame(wsframe.Text, false, []byte("tw")), serverFrame(wsframe.Ping, true, nil), serverFrame(wsframe.Continuation, true, []byte("o"))), uint8(3))
 	f.Add(serverFrame(wsframe.Close, true, []byte{3, 232}), uint8(1))

@@ -20,8 +20,8 @@ import (
 	"trunkline/internal/setting"
 )
 
-// slowKafka acknowledges one batch after another, each after a time, as one
-// partition on a slow disk does: what comes meanwhile is in the next batch.
+// slowKafka acknowledges batches one at a time, each after a delay, like a partition on a slow disk.
+// Records that arrive meanwhile are in the next batch.
 type slowKafka struct {
 	ack     time.Duration
 	mu      sync.Mutex

@@ -311,8 +311,7 @@ func TestKafkaSilent(t *testing.T) {
 	})
 }
 
-// What a client announces reserves maxReserve at most; what has arrived costs at
-// most twice.
+// A Content-Length reserves at most maxReserve, and received bytes take at most twice their size.
 func TestMemoryIsPaidForAsItArrives(t *testing.T) {
 	i := ingestOn(t, DefaultSettings(), &fakeKafka{})
 	r := post("svc.cc", "", "")

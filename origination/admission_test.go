@@ -91,8 +91,8 @@ func TestTollFraudByREST(t *testing.T) {
 	d.place("1002")
 }
 
-// TestCallsAtOnce: a user has five calls at once, whatever their state, until one
-// ends, is not accepted by the platform, or has no id.
+// TestCallsAtOnce: a user has five concurrent calls in any state, until one ends, is not accepted by
+// the platform, or has no id.
 func TestCallsAtOnce(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		d := limitedNode(t, at, AdmissionConfig{UserCalls: 3, AccountCalls: 4}).run()

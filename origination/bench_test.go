@@ -10,9 +10,9 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
-// BenchmarkOriginate places calls on a platform that accepts at once, and each
-// goes all its steps, which are stored and announced: what an operation takes is
-// what a call costs, not how long its user waits.
+// BenchmarkOriginate places calls on a platform that accepts at once, and each goes through all steps,
+// which are stored and published. The time of an operation is the cost of a call, not the time that its
+// user waits.
 func BenchmarkOriginate(b *testing.B) {
 	b.Run("sqlite", func(b *testing.B) { runOriginateBenchmark(b, testdb.SQLite(b)) })
 	b.Run("postgres", func(b *testing.B) { runOriginateBenchmark(b, sqldb.Config{URL: testservice.Postgres(b)}) })
@@ -43,8 +43,8 @@ func runOriginateBenchmark(b *testing.B, at sqldb.Config) {
 	b.ReportMetric(float64((processorTime(b)-before).Microseconds())/float64(b.N), "cpu-µs/op")
 }
 
-// processorTime is what this process has had of the processors: other than the
-// clock it says the same on a busy machine.
+// processorTime returns the CPU time of this process. Unlike wall-clock time it does not depend on the
+// load of the machine.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage

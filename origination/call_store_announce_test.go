@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// A channel that fails from time to time while there are always steps to
-// publish: each failure waits for the first pause only, for a success came
-// between.
+// A channel that fails from time to time while there are always steps to publish: each failure causes
+// only the first pause, because a success came between.
 func TestAFailureAfterASuccessIsTriedAgainSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const successes = 10
@@ -28,8 +27,7 @@ func TestAFailureAfterASuccessIsTriedAgainSoon(t *testing.T) {
 	})
 }
 
-// everyOther is a channel that fails every other time, and whose node always
-// has more to tell.
+// everyOther is a channel that fails every other time, and whose node always has more steps to publish.
 type everyOther struct {
 	store *callStore
 	calls int

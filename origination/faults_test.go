@@ -15,9 +15,9 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
-// Many calls at once, on a platform that says everything late, early and twice,
-// and a channel that fails every other time: each call's steps are told in
-// order, none is missing, and what is stored is the same.
+// Many concurrent calls, on a platform that reports everything late, early and twice, and a channel
+// that fails every other time: each call's steps are published in order, none is missing, and the
+// stored steps are the same.
 func TestManyCallsAtOnce(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		d := newTestNode(t, at).run()
@@ -53,8 +53,8 @@ func TestManyCallsAtOnce(t *testing.T) {
 	})
 }
 
-// A platform that repeats itself, and talks nonsense, before it has told the
-// call's id: every step that follows is taken all the same.
+// A platform sends repeated and invalid reports before it has returned the call's id: every later step
+// is accepted.
 func TestAllThatIsSaidBeforeTheAnswerCounts(t *testing.T) {
 	d := newTestNode(t, testdb.SQLite(t)).run()
 	d.platform.onOriginate = func(o Order) (Placed, error) {

@@ -113,8 +113,8 @@ func TestAnEmptyAnswerIsRepeatedToo(t *testing.T) {
 	}
 }
 
-// Whoever held a key has died: before there was a call, nothing can have rung
-// and the next one places it; after, that call is the answer.
+// The holder of a key has died: without a stored call no phone has rung, and the next request places
+// the call; otherwise the response has the stored call.
 func TestAKeyWhoseHolderDied(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		d := newTestNode(t, at).run()

@@ -38,9 +38,9 @@ func statesOf(history []Step) (all []State) {
 	return all
 }
 
-// Whatever a platform says, in whatever order, with whatever clock: the history
-// rises, its times do not fall, the state is its last, a cause comes with the
-// end, and saying it all again changes nothing.
+// For any reports of a platform, in any order and with any clock: the states in the history rise, their
+// times do not decrease, the call's state is the last one, the end has a cause, and repeated reports
+// change nothing.
 func TestNoReportsMakeACallGoBack(t *testing.T) {
 	said := append(slices.Clone(states[:]), "nonsense", "")
 	for round := range 5000 {

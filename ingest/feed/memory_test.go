@@ -8,9 +8,9 @@ import (
 	"trunkline/event"
 )
 
-// A platform that keeps its events until they are acknowledged needs no spool: each
-// is acknowledged when Kafka has it, and what is not comes again after a break, an
-// acknowledgement that fails, and a kill.
+// A platform that stores events until they are acknowledged needs no spool: each event is acknowledged
+// when Kafka has it, and others are redelivered after a lost connection, a failed acknowledgement and a
+// kill.
 func TestEventsAreAcknowledgedWhenKafkaHasThem(t *testing.T) {
 	k, p := newFakeKafka(), newFakePlatform()
 	p.keeps = true

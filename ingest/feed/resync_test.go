@@ -72,8 +72,8 @@ func (l *testLog) Write(b []byte) (int, error) {
 	return l.text.Write(b)
 }
 
-// Under traffic each answer is older than some event. Only the objects of such events
-// are asked for again.
+// Under traffic each snapshot is older than some events. Only the objects of such events are compared
+// again.
 func TestAResyncConvergesUnderTraffic(t *testing.T) {
 	for name, test := range map[string]struct {
 		agent  func(question int) string // that has an event with each question
@@ -121,8 +121,7 @@ func TestAResyncConvergesUnderTraffic(t *testing.T) {
 	}
 }
 
-// A call whose queue gave it up goes on in the dialplan: it has ended, and its leg is
-// there.
+// A call that leaves its queue continues in the dialplan: the call has ended, but its leg exists.
 func TestACallThatLeftItsQueueIsNotReopened(t *testing.T) {
 	ended := &state.Entry{AccountID: "acme", Kind: state.Call, ID: "c", Source: "feed:pbx", Facts: event.Facts{CallID: "c", QueueID: "q", State: event.Ended}}
 	leg := *callIs("c", event.Talking, "", "")

@@ -699,8 +699,8 @@ func wantAll(t *testing.T, k *fakeKafka, n int) {
 	}
 }
 
-// A process that is killed at any point, Kafka away for a while and a full disk:
-// what was read is there once and in order.
+// The process is killed at any point, Kafka is unavailable for some time, and the disk is full: each
+// event that was read is stored once and in order.
 func TestKillsOutagesAndAFullDiskLoseNothing(t *testing.T) {
 	k, p := newFakeKafka(), newFakePlatform()
 	p.plain = true // the spool's own numbers must do

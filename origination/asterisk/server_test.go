@@ -89,8 +89,8 @@ func captured(t *testing.T, file string) []amiMessage {
 	return script
 }
 
-// scripted is an Asterisk that plays scripts to whoever originates calls. It takes only the actions
-// that the driver has a reason to send, and fails the test over any other.
+// scripted is an Asterisk that sends scripts to a client that originates calls. It accepts only the
+// driver's actions, and fails the test for any other.
 type scripted struct {
 	*drivertest.Platform
 	scripts  map[string][]amiMessage // by destination

@@ -107,8 +107,7 @@ func TestSettingsValidate(t *testing.T) {
 	}
 }
 
-// Whatever is accepted must reach the switch as one command with our variables
-// and no other.
+// Each accepted order is one command for the switch, with our variables and no others.
 func FuzzOriginate(f *testing.F) {
 	for _, value := range append([]string{"1002", "+39 02"}, hostile...) {
 		f.Add(value, "1001", "pbx.example")

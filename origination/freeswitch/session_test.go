@@ -120,8 +120,8 @@ func (s capturedCall) retold(t *testing.T, job string, owner, destination map[st
 	return events
 }
 
-// parseVariables reads what stands within braces, and refuses what the switch
-// would read in another way than it is meant.
+// parseVariables parses the variables within braces, and refuses text that the switch would parse in
+// another way.
 func parseVariables(t *testing.T, text string) map[string]string {
 	values := make(map[string]string)
 	for part := range strings.SplitSeq(text, ";") {

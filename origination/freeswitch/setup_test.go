@@ -14,9 +14,8 @@ import (
 	"trunkline/origination/drivertest"
 )
 
-// The switch's own domain, and in which domain it knows the owner, decide where
-// the owner is dialled while origination.freeswitch.domain is unset; the log has
-// what the switch said.
+// While origination.freeswitch.domain is unset, the switch's own domain and the domain with the owner
+// determine the domain in which the owner is dialled; the log has the switch's answers.
 func TestTheDomainIsAskedFor(t *testing.T) {
 	for name, c := range map[string]struct {
 		own        string

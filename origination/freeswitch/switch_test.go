@@ -19,9 +19,8 @@ import (
 
 const testPassword = "open sesame"
 
-// scripted is a switch that plays captured sessions to whoever orders calls. It
-// takes only the commands that the driver has a reason to send, in exactly
-// their form, and fails the test over any other.
+// scripted is a switch that sends captured sessions to a client that originates calls. It accepts only
+// the driver's commands, in exactly their form, and fails the test for any other.
 type scripted struct {
 	*drivertest.Platform
 	scripts map[string]capturedCall // by destination

@@ -141,7 +141,7 @@ func (k *topics) goes(away bool) {
 	k.away = away
 }
 
-// got is what there is once everybody has done what they can.
+// got returns the published records and events once all goroutines are blocked.
 func (k *topics) got() (got struct {
 	rows   []event.CDR
 	events []channelEvent

@@ -16,8 +16,7 @@ import (
 	"trunkline/telephony/rtp"
 )
 
-// What is open beside the ports is closed with the last of them, and made again
-// with the next.
+// The descriptors besides the ports are closed with the last port, and opened again with the next one.
 func TestNothingIsLeftOpen(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("descriptors are counted where Linux lists them")

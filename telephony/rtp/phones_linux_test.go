@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPhonesOfBenchmark is the other process of BenchmarkRelay: one thread that
-// sends each phone's packets when they are due, and reads all that came every
-// few milliseconds, for the kernel tells when it came.
+// TestPhonesOfBenchmark is the other process of BenchmarkRelay: one thread that sends each phone's
+// packets when they are due, and reads all received packets every few milliseconds. The kernel records
+// their time of arrival.
 func TestPhonesOfBenchmark(t *testing.T) {
 	count, _ := strconv.Atoi(os.Getenv("TRUNKLINE_BENCH_PHONES"))
 	if count == 0 {
@@ -125,8 +125,8 @@ func pause(d time.Duration) {
 	}
 }
 
-// hear reads what waits, and says how long each packet was on its way until it
-// was in the socket.
+// hear reads the waiting packets, and returns the delay of each from its sending to its arrival in the
+// socket.
 func hear(t *testing.T, phone int) (delays []time.Duration) {
 	var packet [1500]byte
 	var told [64]byte

@@ -9,8 +9,8 @@ import (
 	"trunkline/telephony/rtp"
 )
 
-// A session description may name anybody's address: media goes there only after
-// it was heard from, or if it is the host of the peer's signalling.
+// A session description may have the address of a third party: media is sent there only after a packet
+// from there, or if it is the host of the peer's signalling.
 func TestMediaGoesToAnAddressOnlyAfterItWasHeardFrom(t *testing.T) {
 	ports := newPorts(t, 25400, 25420)
 	caller, victim := newPhone(t), newPhone(t)

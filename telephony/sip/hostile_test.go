@@ -126,9 +126,9 @@ func challengeIn(t *testing.T, answer string) string {
 	return challenge
 }
 
-// TestForgedDatagramsCountAgainstNobody: an attacker at another address, who can
-// send with the phone's source address but does not receive there, can neither
-// use a nonce of its own there nor learn whether a password is right.
+// TestForgedDatagramsCountAgainstNobody: an attacker at another address, who can send with the phone's
+// source address but does not receive there, can neither use its own nonce there nor learn whether a
+// password is correct.
 func TestForgedDatagramsCountAgainstNobody(t *testing.T) {
 	w := newWorld(t, sip.Config{}, nil)
 	attacker, victim := udpFrom(t, w, "127.0.0.2"), udpFrom(t, w, "127.0.0.1")

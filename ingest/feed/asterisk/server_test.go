@@ -26,8 +26,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience limits the wait for a condition.
 const patience = 30 * time.Second
 
-// capture returns what an Asterisk wrote to one connection, without the banner and the response
-// to the login.
+// capture returns the output of an Asterisk on one connection, without the banner and the response to
+// the login.
 func capture(t testing.TB, name string) string {
 	t.Helper()
 	data, err := os.ReadFile("testdata/" + name + ".ami.txt")

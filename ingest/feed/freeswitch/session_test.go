@@ -29,8 +29,7 @@ func captured(t testing.TB) []string {
 	return slices.DeleteFunc(all, func(body string) bool { return strings.Contains(body, `"Event-Name":"API"`) })
 }
 
-// Whatever pieces the events come in, they are read once, in their order and byte for
-// byte.
+// Events that arrive in pieces of any size are read once, in order and byte for byte.
 func TestEventsAreReadAsTheyCame(t *testing.T) {
 	events := captured(t)
 	stream := ""
@@ -255,8 +254,8 @@ func TestTierChangeIsAResyncWithoutARecord(t *testing.T) {
 	}
 }
 
-// mod_callcenter tells no end of a call whose caller hangs up while an agent is being
-// connected; captured.
+// mod_callcenter sends no end of a call whose caller hangs up while an agent is being connected. The
+// events are captured.
 func TestAFailedBridgeIsAResync(t *testing.T) {
 	captured, err := os.ReadFile("../../../format/freeswitch/testdata/freeswitch.callcenter/bridge-failed.in.jsonl")
 	if err != nil {
