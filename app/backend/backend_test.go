@@ -3,6 +3,7 @@ package backend
 import (
 	"bytes"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 
@@ -84,6 +85,15 @@ func TestNamedPartsSayWhereWithoutSecrets(t *testing.T) {
 
 func TestOneServerOnADataDirectoryAndCommandsBesideIt(t *testing.T) {
 	s, log, _ := embeddedSettings(t)
+	if _, _, err := ExistingKafka(t.Context(), s, log); fault.KindOf(err) != fault.KindNotFound || !strings.Contains(err.Error(), "data_dir "+s.DataDir+" ") {
+		t.Errorf("a broker where none is: %v", err)
+	}
+	if _, err := ExistingDatabase(t.Context(), s, log); fault.KindOf(err) != fault.KindNotFound || !strings.Contains(err.Error(), "data_dir "+s.DataDir+" ") {
+		t.Errorf("a database where none is: %v", err)
+	}
+	if made, err := os.ReadDir(s.DataDir); err != nil || len(made) > 0 {
+		t.Errorf("made %v, %v", made, err)
+	}
 	alone, closeAlone, err := KafkaBeside(t.Context(), s, log)
 	if err != nil {
 		t.Fatal(err)

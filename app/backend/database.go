@@ -2,16 +2,20 @@ package backend
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"log/slog"
+	"os"
 	"path/filepath"
 
 	"trunkline/config/settings"
+	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
 )
 
 // Database opens PostgreSQL, or SQLite in the data directory.
 func Database(ctx context.Context, s *settings.Settings, log *slog.Logger) (*sqldb.DB, error) {
-	cfg := sqldb.Config{URL: string(s.Database.URL), Path: filepath.Join(s.DataDir, "trunkline.db"), Log: log}
+	cfg := sqldb.Config{URL: string(s.Database.URL), Path: databaseFile(s), Log: log}
 	db, err := sqldb.Open(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -22,4 +26,25 @@ func Database(ctx context.Context, s *settings.Settings, log *slog.Logger) (*sql
 		log.Info("sqlite: one node, not replicated", "file", cfg.Path)
 	}
 	return db, nil
+}
+
+// ExistingDatabase is Database for commands that must not make an SQLite file.
+func ExistingDatabase(ctx context.Context, s *settings.Settings, log *slog.Logger) (*sqldb.DB, error) {
+	if s.Database.URL == "" && !exists(databaseFile(s)) {
+		return nil, noData(s, "database")
+	}
+	return Database(ctx, s, log)
+}
+
+func databaseFile(s *settings.Settings) string { return filepath.Join(s.DataDir, "trunkline.db") }
+
+// exists reports whether there is a file or directory. Where that cannot be known,
+// opening it tells the error.
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+func noData(s *settings.Settings, part string) error {
+	return fault.NotFound("data_dir %s has no embedded %s: set data_dir to the directory of a server", s.DataDir, part)
 }

@@ -76,6 +76,15 @@ func KafkaBeside(ctx context.Context, s *settings.Settings, log *slog.Logger) (
 	}, nil
 }
 
+// ExistingKafka is KafkaBeside for commands that must not make a broker's files.
+func ExistingKafka(ctx context.Context, s *settings.Settings, log *slog.Logger) (
+	cluster *kafka.Cluster, close func() error, err error) {
+	if len(s.Kafka.Brokers) == 0 && !exists(brokerDir(s)) {
+		return nil, nil, noData(s, "broker")
+	}
+	return KafkaBeside(ctx, s, log)
+}
+
 // awaitBroker gives a server that has just taken the directory the time to
 // open its socket.
 func awaitBroker(ctx context.Context, cluster *kafka.Cluster) error {

@@ -29,14 +29,14 @@ func TestWrongUsage(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"trunkline needs a command, one of serve, ", nil},
-		{`trunkline has no command "srve": want one of serve, `, []string{"srve"}},
+		{"trunkline: needs a command, one of serve, ", nil},
+		{`trunkline: has no command "srve": want one of serve, `, []string{"srve"}},
 		{`account has no command "make": want one of create, list, otp, delete`, []string{"account", "make"}},
-		{"account needs a command, one of create, list, otp, delete", []string{"account"}},
+		{"trunkline: account needs a command, one of create, list, otp, delete", []string{"account"}},
 		{"unknown flag: --lsten", []string{"serve", "--lsten", "x"}},
 		{"want a duration such as", []string{"serve", "--drain-timeout", "x"}},
 		{`version does not take "x"`, []string{"version", "x"}},
-		{"account create needs NAME", []string{"account", "create"}},
+		{"trunkline: account create needs NAME", []string{"account", "create"}},
 		{"account create needs --domain", []string{"account", "create", "n"}},
 		{"user create needs --account", []string{"user", "create", "u"}},
 		{`--role is user or admin, not "boss"`, []string{"user", "create", "u", "--account", "a", "--role", "boss"}},

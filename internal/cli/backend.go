@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -36,7 +37,7 @@ type Stores struct {
 // WithStores runs work on the database of the settings, beside running servers
 // or without one. Servers follow within a second.
 func (p *Program) WithStores(ctx context.Context, work func(Stores) error) error {
-	return p.withDatabase(ctx, func(stores Stores) (err error) {
+	return p.withDatabase(ctx, backend.ExistingDatabase, func(stores Stores) (err error) {
 		if stores.Encryption, err = encryption.New(ctx, stores.DB, stores.Keys, stores.Audit, prometheus.NewRegistry()); err != nil {
 			return err
 		}
@@ -54,15 +55,22 @@ func (p *Program) WithStores(ctx context.Context, work func(Stores) error) error
 
 // WithDirectory runs work on the directory of accounts, users and keys.
 func (p *Program) WithDirectory(ctx context.Context, work func(*identity.Service) error) error {
-	return p.withDatabase(ctx, func(stores Stores) error { return work(stores.Directory) })
+	return p.withDatabase(ctx, backend.ExistingDatabase, func(stores Stores) error { return work(stores.Directory) })
+}
+
+// WithNewDirectory is WithDirectory, and makes the database where none exists.
+func (p *Program) WithNewDirectory(ctx context.Context, work func(*identity.Service) error) error {
+	return p.withDatabase(ctx, backend.Database, func(stores Stores) error { return work(stores.Directory) })
 }
 
 // WithAudit runs work on the audit log.
 func (p *Program) WithAudit(ctx context.Context, work func(*audit.Log) error) error {
-	return p.withDatabase(ctx, func(stores Stores) error { return work(stores.Audit) })
+	return p.withDatabase(ctx, backend.ExistingDatabase, func(stores Stores) error { return work(stores.Audit) })
 }
 
-func (p *Program) withDatabase(ctx context.Context, work func(Stores) error) (err error) {
+type openDatabase func(context.Context, *settings.Settings, *slog.Logger) (*sqldb.DB, error)
+
+func (p *Program) withDatabase(ctx context.Context, open openDatabase, work func(Stores) error) (err error) {
 	s, err := p.Settings()
 	if err != nil {
 		return err
@@ -71,7 +79,7 @@ func (p *Program) withDatabase(ctx context.Context, work func(Stores) error) (er
 	if err != nil {
 		return err
 	}
-	db, err := backend.Database(ctx, s, p.ToolLog())
+	db, err := open(ctx, s, p.ToolLog())
 	if err != nil {
 		return err
 	}
@@ -88,13 +96,24 @@ func (p *Program) withDatabase(ctx context.Context, work func(Stores) error) (er
 }
 
 // WithKafka runs work on the Kafka of the settings. An embedded broker is that of the running
-// server or, without a server, one on its files.
-func (p *Program) WithKafka(ctx context.Context, work func(*settings.Settings, *kafka.Cluster) error) (err error) {
+// server or, without a server, one on its files; the files are not made.
+func (p *Program) WithKafka(ctx context.Context, work func(*settings.Settings, *kafka.Cluster) error) error {
+	return p.runOnKafka(ctx, backend.ExistingKafka, work)
+}
+
+// WithNewKafka is WithKafka, and makes the embedded broker where none exists.
+func (p *Program) WithNewKafka(ctx context.Context, work func(*settings.Settings, *kafka.Cluster) error) error {
+	return p.runOnKafka(ctx, backend.KafkaBeside, work)
+}
+
+type openKafka func(context.Context, *settings.Settings, *slog.Logger) (*kafka.Cluster, func() error, error)
+
+func (p *Program) runOnKafka(ctx context.Context, open openKafka, work func(*settings.Settings, *kafka.Cluster) error) (err error) {
 	s, err := p.Settings()
 	if err != nil {
 		return err
 	}
-	cluster, closeKafka, err := backend.KafkaBeside(ctx, s, p.ToolLog())
+	cluster, closeKafka, err := open(ctx, s, p.ToolLog())
 	if err != nil {
 		return err
 	}

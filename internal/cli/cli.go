@@ -114,11 +114,18 @@ func Group(use, short string, members ...*cobra.Command) *cobra.Command {
 			}
 		}
 		if len(args) > 0 {
-			return Usagef("%s has no command %q: want one of %s", cmd.CommandPath(), args[0], strings.Join(names, ", "))
+			return commandFault(cmd, "has no command %q: want one of %s", args[0], strings.Join(names, ", "))
 		}
-		return Usagef("%s needs a command, one of %s; see %[1]s --help", cmd.CommandPath(), strings.Join(names, ", "))
+		return commandFault(cmd, "needs a command, one of %s; see %s --help", strings.Join(names, ", "), cmd.CommandPath())
 	}
 	return command
+}
+
+// commandFault formats a fault of the command line after the command's name. The
+// program's name is before every error.
+func commandFault(cmd *cobra.Command, format string, args ...any) error {
+	path := strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name())
+	return Usagef("%s", strings.TrimSpace(path+" "+fmt.Sprintf(format, args...)))
 }
 
 // ShowSettings shows the flags of all settings in the command's help.
@@ -136,9 +143,9 @@ func ExactArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < len(names):
-			return Usagef("%s needs %s", cmd.CommandPath(), strings.Join(names[len(args):], " and "))
+			return commandFault(cmd, "needs %s", strings.Join(names[len(args):], " and "))
 		case len(args) > len(names):
-			return Usagef("%s does not take %q", cmd.CommandPath(), args[len(names)])
+			return commandFault(cmd, "does not take %q", args[len(names)])
 		}
 		return nil
 	}
@@ -147,7 +154,7 @@ func ExactArgs(names ...string) cobra.PositionalArgs {
 // AtMostOneArg refuses more than one argument.
 func AtMostOneArg(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return Usagef("%s does not take %q", cmd.CommandPath(), args[1])
+		return commandFault(cmd, "does not take %q", args[1])
 	}
 	return nil
 }
@@ -156,7 +163,7 @@ func AtMostOneArg(cmd *cobra.Command, args []string) error {
 func RequireFlags(cmd *cobra.Command, names ...string) error {
 	for _, name := range names {
 		if cmd.Flags().Lookup(name).Value.String() == "" {
-			return Usagef("%s needs --%s", cmd.CommandPath(), name)
+			return commandFault(cmd, "needs --%s", name)
 		}
 	}
 	return nil

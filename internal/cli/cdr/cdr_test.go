@@ -3,6 +3,8 @@ package cdr
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -42,6 +44,9 @@ func TestReindexBesideAServer(t *testing.T) {
 	cluster := w.OpenKafka()
 	s := settings.Default()
 	s.DataDir = w.Dir
+	if err := os.WriteFile(filepath.Join(w.Dir, "trunkline.db"), nil, 0o600); err != nil { // an empty database
+		t.Fatal(err)
+	}
 	const nothing = "0 records read, 0 rows written, 0 records were no call record\n"
 	if out := reindexed(w, s, cluster); out != nothing {
 		t.Errorf("without a topic it prints %q", out)

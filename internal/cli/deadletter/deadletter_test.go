@@ -120,6 +120,8 @@ func expect(w *clitest.Env, cluster *kafka.Cluster, topic string, want ...string
 
 func TestDeadlettersBeforeThereAreTopics(t *testing.T) {
 	w := newEnv(t)
+	w.Fails(cli.ExitFailed, "data_dir "+w.Dir+" has no embedded broker", "deadletter", "list")
+	w.OpenKafka()
 	if out := w.Must("deadletter", "list"); strings.Count(out, "\n") != 1 {
 		t.Errorf("deadletter list prints %q", out)
 	}

@@ -28,19 +28,25 @@ func AccountCommand(p *cli.Program) *cobra.Command {
 
 func accountCreate(p *cli.Program) *cobra.Command {
 	var account identity.NewAccount
-	command := onDirectory(p, &cobra.Command{
+	command := &cobra.Command{
 		Use:   "create NAME --domain D",
 		Short: "Make an account and print its id",
 		Args:  cli.ExactArgs("NAME"),
-	}, func(ctx context.Context, d *identity.Service, args []string) error {
-		account.Name = args[0]
-		made, err := d.CreateAccount(ctx, account)
-		if err != nil {
-			return fmt.Errorf("creating account %s: %w", account.Name, err)
-		}
-		_, err = fmt.Fprintln(p.Out, made.ID)
-		return err
-	}, "domain")
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := cli.RequireFlags(cmd, "domain"); err != nil {
+				return err
+			}
+			account.Name = args[0]
+			return p.WithNewDirectory(cmd.Context(), func(d *identity.Service) error {
+				made, err := d.CreateAccount(cmd.Context(), account)
+				if err != nil {
+					return fmt.Errorf("creating account %s: %w", account.Name, err)
+				}
+				_, err = fmt.Fprintln(p.Out, made.ID)
+				return err
+			})
+		},
+	}
 	command.Flags().StringVar(&account.Domain, "domain", "", "domain that its users log in with")
 	command.Flags().StringVar(&account.Parent, "parent", "", cli.AccountUsage+" above it")
 	command.Flags().StringVar(&account.TimeZone, "time-zone", "", "IANA time zone of its reports, as Europe/Berlin; empty: UTC")
@@ -127,7 +133,7 @@ func purge(p *cli.Program, ctx context.Context, stores cli.Stores, id string) (e
 	if err != nil {
 		return err
 	}
-	return p.WithKafka(ctx, func(_ *settings.Settings, cluster *kafka.Cluster) (err error) {
+	return p.WithNewKafka(ctx, func(_ *settings.Settings, cluster *kafka.Cluster) (err error) {
 		producer := cluster.NewProducer(kafka.ProducerConfig{})
 		defer func() { err = errors.Join(err, producer.Close(context.WithoutCancel(ctx))) }()
 		if _, err := cluster.Partitions(ctx, event.TopicQueues); fault.KindOf(err) != fault.KindNotFound { // the topic exists once a server has run

@@ -135,6 +135,8 @@ func TestOTPCommands(t *testing.T) {
 
 func TestSigningKeyRotate(t *testing.T) {
 	w := newEnv(t)
+	w.Fails(cli.ExitFailed, "data_dir "+w.Dir+" has no embedded database", "signingkey", "rotate")
+	w.Must("account", "create", "head", "--domain", "head.example")
 	w.Fails(cli.ExitFailed, "the master key is not available", "signingkey", "rotate")
 	w.Vars = []string{"TRUNKLINE_MASTER_KEY=" + strings.Repeat("0f1e2d3c", 8)}
 	first := strings.TrimSpace(w.Must("signingkey", "rotate"))

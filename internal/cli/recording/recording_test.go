@@ -121,6 +121,7 @@ func TestRecordingsWrongUsage(t *testing.T) {
 		w.Fails(cli.ExitUsage, c.want, c.args...)
 	}
 	w.Fails(cli.ExitFailed, "no such file", "recording", "open", filepath.Join(w.Dir, "none"), "--key", "k", "--salt", "s")
+	w.Must("account", "create", "head", "--domain", "head.example")
 	w.Fails(cli.ExitFailed, "there is no account nobody", "recording", "reseal", "--account", "nobody")
 	w.Fails(cli.ExitFailed, "the master key is not available", "masterkey", "rotate")
 }

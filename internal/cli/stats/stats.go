@@ -58,7 +58,7 @@ func rebuild(p *cli.Program, ctx context.Context, from time.Time) (err error) {
 	if err != nil {
 		return err
 	}
-	db, err := backend.Database(ctx, s, p.ToolLog())
+	db, err := backend.ExistingDatabase(ctx, s, p.ToolLog())
 	if err != nil {
 		return err
 	}

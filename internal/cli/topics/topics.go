@@ -93,7 +93,7 @@ func topicsCreate(p *cli.Program) *cobra.Command {
 		Short: "Make the topics that are missing",
 		Args:  cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.WithKafka(cmd.Context(), func(s *settings.Settings, cluster *kafka.Cluster) error {
+			return p.WithNewKafka(cmd.Context(), func(s *settings.Settings, cluster *kafka.Cluster) error {
 				specs := backend.TopicSpecs(s)
 				if err := cluster.EnsureTopics(cmd.Context(), specs); err != nil {
 					return err

@@ -17,6 +17,7 @@ func newEnv(t *testing.T) *clitest.Env {
 
 func TestTopicsWithoutAServer(t *testing.T) {
 	w := newEnv(t)
+	w.Fails(cli.ExitFailed, "data_dir "+w.Dir+" has no embedded broker", "topics", "list")
 	w.Must("topics", "create", "--kafka.partitions", "3")
 	w.Must("topics", "create")
 	var topics []topicRow
