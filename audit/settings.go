@@ -15,7 +15,7 @@ type Settings struct {
 // DefaultRetention is the retention of entries where none is set.
 const DefaultRetention = 400 * 24 * time.Hour
 
-// DefaultSettings returns the settings where nothing is set.
+// DefaultSettings returns the default settings.
 func DefaultSettings() Settings { return Settings{Retention: DefaultRetention} }
 
 // Validate implements setting.Group.

@@ -15,7 +15,7 @@ import (
 
 // NewAccount has the fields of an account to create.
 type NewAccount struct {
-	ID     string // made when empty
+	ID     string // generated if empty
 	Name   string
 	Domain string
 	Parent string // id, name or domain; "": a root
@@ -50,8 +50,8 @@ func (s *Service) CreateAccount(ctx context.Context, n NewAccount) (Account, err
 	return account, err
 }
 
-// auditedBy returns the account whose administrators see in the audit log that
-// a was created or deleted: the one above it, which stays.
+// auditedBy returns the account of a's audit entries of creation and deletion: its
+// parent, which outlives a, or a itself if it is a root.
 func (a Account) auditedBy() string { return cmp.Or(a.ParentID, a.ID) }
 
 // accountOf returns the account of a checked n, without its parent.
@@ -86,12 +86,12 @@ func refuseTaken(ctx context.Context, tx *sql.Tx, a Account) error {
 		a.ID, a.Name, a.Domain, strings.ToLower(a.ID), strings.ToLower(a.Name))
 }
 
-// AccountUpdate has what an account is changed to.
+// AccountUpdate has the new values of an account's fields.
 type AccountUpdate struct {
 	Name    string
 	Domain  string
 	Parent  string // id; "": a root
-	IfMatch string // If-Match header; "": whatever the account is now
+	IfMatch string // If-Match header; "": unconditional
 
 	TimeZone string // IANA name; "": stays as it is
 }
@@ -165,10 +165,10 @@ func (s *Service) ListAccounts(ctx context.Context) ([]Account, error) {
 	return listAccounts(ctx, s.db)
 }
 
-// DeleteAccount deletes an account that has no accounts below it, its users
-// and its API keys, and ends their tokens. What other packages keep of it is
-// purged later (Purge). It returns the account's id. ifMatch is the request's If-Match
-// header, "" for none. Returns fault.KindPrecondition when it does not match.
+// DeleteAccount deletes an account that has no accounts below it, its users and its API
+// keys, and ends their tokens. Its data in other packages is purged later (Purge). It
+// returns the account's id. ifMatch is the request's If-Match header, "" for none.
+// Returns fault.KindPrecondition if it does not match.
 func (s *Service) DeleteAccount(ctx context.Context, ref, ifMatch string) (id string, err error) {
 	return s.removeAccount(ctx, ref, ifMatch, false)
 }
@@ -245,8 +245,8 @@ func listAccounts(ctx context.Context, db sqldb.Runner) ([]Account, error) {
 	return sqldb.Collect(rows, err, "reading accounts", scanAccount)
 }
 
-// resolve finds an account by id, name or domain in the database, where what
-// another process did a moment ago is seen.
+// resolve finds an account by id, name or domain in the database, which has the latest
+// changes of other processes, unlike memory.
 func resolve(ctx context.Context, db sqldb.Runner, ref string) (Account, error) {
 	row := db.QueryRowContext(ctx, `SELECT `+accountColumns+` FROM identity_accounts WHERE id = $1 OR name = $1 OR domain = $2
 		ORDER BY CASE WHEN id = $1 THEN 0 WHEN name = $1 THEN 1 ELSE 2 END LIMIT 1`, ref, strings.ToLower(ref))

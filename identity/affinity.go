@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// The header parameters of a channel token that balancers hash, so that subscribers
-// of the same events meet on one node. Nothing else reads them, and a token without
-// them is valid. They are in the header because it, unlike the claims, is the same
-// in all tokens of an account and a signing key: a balancer that cannot decode
+// Header parameters of a channel token that balancers hash, so that subscribers of the
+// same events are connected to the same node. Nothing else reads them, and a token
+// without them is valid. They are in the header because it, unlike the claims, is the
+// same in all tokens of an account and a signing key: a balancer that cannot decode
 // base64url hashes the token up to its first dot.
 const (
-	headerAccount   = "account"   // whose events the token is for
-	headerPartition = "partition" // in which new events of the account lie; a number
+	headerAccount   = "account"   // account of the events that the token selects
+	headerPartition = "partition" // partition of the account's new events; a number
 )
 
-// partitionWait bounds the wait for Kafka in a login.
+// partitionWait bounds the wait for Kafka during a login.
 const partitionWait = 200 * time.Millisecond
 
-// ChannelAccount returns the account whose events the principal's channel token is
-// for: the one that its filter names, else its own.
+// ChannelAccount returns the account of the events that the principal's channel token
+// selects: the only account of its filter, else the principal's own.
 func (p *Principal) ChannelAccount() string { return channelAccount(p.AccountID, p.Filter) }
 
 func channelAccount(own string, f Filter) string {
@@ -29,8 +29,9 @@ func channelAccount(own string, f Filter) string {
 	return own
 }
 
-// affinityOf returns the header parameters of a channel token for a user or key of
-// the account own. While Kafka does not answer there is no partition.
+// affinityOf returns the header parameters of a channel token for a user or key of the
+// account own. It leaves out the partition if Kafka does not answer within
+// partitionWait.
 func (s *Service) affinityOf(ctx context.Context, own string, f Filter) map[string]any {
 	account := channelAccount(own, f)
 	header := map[string]any{headerAccount: account}

@@ -14,9 +14,9 @@ import (
 
 const keyPrefix = "tk_"
 
-// AuthenticateKey returns which account's key this is. It looks for the key's
-// hash, which takes the same time whatever part of a key is right. A key that does
-// not exist or has expired is fault.Unauthenticated.
+// AuthenticateKey returns the principal of an API key. It looks up the key's hash, so
+// that the time does not depend on how much of a guessed key is right. Returns
+// fault.KindUnauthenticated for an unknown or expired key.
 func (s *Service) AuthenticateKey(ctx context.Context, key string) (*Principal, error) {
 	p, err := s.findKey(ctx, key)
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *Service) findKey(ctx context.Context, key string) (*Principal, error) {
 	hash := hashSecret(key)
 	found, ok := s.directory.Load().byHash[hash]
 	if !ok {
-		s.catchUp(ctx) // another process may just have made it
+		s.catchUp(ctx) // another process may have created it a moment ago
 		if found, ok = s.directory.Load().byHash[hash]; !ok {
 			return nil, wrong
 		}
@@ -97,7 +97,8 @@ func (s *Service) apiKeyOf(n NewAPIKey) (APIKey, error) {
 	return APIKey{ID: sqldb.NewID(), Name: n.Name, Scopes: granted, ExpiresAt: toMillis(n.ExpiresAt), CreatedAt: s.now()}, err
 }
 
-// toMillis returns a time as it is stored, in milliseconds; the zero time is kept.
+// toMillis truncates a time to milliseconds, as the database stores it; the zero time
+// stays zero.
 func toMillis(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
@@ -110,7 +111,7 @@ func nullTime(t time.Time) sql.NullInt64 {
 	return sql.NullInt64{Int64: t.UnixMilli(), Valid: !t.IsZero()}
 }
 
-// timeOf returns the time of a column of nullTime.
+// timeOf is the inverse of nullTime.
 func timeOf(at sql.NullInt64) time.Time {
 	if !at.Valid {
 		return time.Time{}
@@ -120,7 +121,7 @@ func timeOf(at sql.NullInt64) time.Time {
 
 const apiKeyColumns = `id, account_id, name, created_at, scopes, expires_at`
 
-// scanAPIKey reads apiKeyColumns, after those that first takes.
+// scanAPIKey scans the columns of first, then apiKeyColumns.
 func scanAPIKey(scan sqldb.ScanFunc, first ...any) (APIKey, error) {
 	var key APIKey
 	var created int64
@@ -142,7 +143,7 @@ func (s *Service) ListAPIKeys(ctx context.Context, accountRef string) ([]APIKey,
 	return sqldb.Collect(rows, err, "reading API keys", func(scan sqldb.ScanFunc) (APIKey, error) { return scanAPIKey(scan) })
 }
 
-// FindAPIKey returns the key of that id. The error is fault.NotFound if there is none.
+// FindAPIKey returns the key with the id. Returns fault.KindNotFound if there is none.
 func (s *Service) FindAPIKey(ctx context.Context, id string) (APIKey, error) {
 	return findAPIKey(ctx, s.db, id)
 }
@@ -154,16 +155,16 @@ func findAPIKey(ctx context.Context, db sqldb.Runner, id string) (APIKey, error)
 
 func unknownAPIKey(id string) error { return fault.NotFound("There is no API key %s", quote(id)) }
 
-// APIKeyUpdate has what an API key is changed to.
+// APIKeyUpdate has the new values of an API key's fields.
 type APIKeyUpdate struct {
 	Name      string
 	Scopes    []Scope
-	ExpiresAt *time.Time // nil: it stays; zero: never
-	IfMatch   string     // If-Match header; "": whatever the key is now
+	ExpiresAt *time.Time // nil: unchanged; zero: never
+	IfMatch   string     // If-Match header; "": unconditional
 }
 
-// UpdateAPIKey changes a key's name, scopes and end; the key itself stays. Channel
-// tokens that were made from it follow.
+// UpdateAPIKey changes a key's name, scopes and expiry, not its secret. The change also
+// applies to channel tokens issued from the key.
 func (s *Service) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate) (APIKey, error) {
 	var key APIKey
 	entry := s.audit.Entry(ctx, audit.APIKeyUpdate, "", "apikey:"+id)
@@ -194,8 +195,8 @@ func (s *Service) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate) (
 	return key, err
 }
 
-// DeleteAPIKey ends a key by its id. ifMatch is the request's If-Match header, "" for
-// none. Returns fault.KindPrecondition when it does not match.
+// DeleteAPIKey deletes the key with the id. ifMatch is the request's If-Match header, ""
+// for none. Returns fault.KindPrecondition if it does not match.
 func (s *Service) DeleteAPIKey(ctx context.Context, id, ifMatch string) error {
 	entry := s.audit.Entry(ctx, audit.APIKeyDelete, "", "apikey:"+id)
 	return s.auditedChange(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {

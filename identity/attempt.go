@@ -15,10 +15,9 @@ const (
 	failureWindow      = 5 * time.Minute
 )
 
-// attempt is one try to authenticate as a user, by any protocol. Failures are
-// counted per user, per address (of IPv6 by /64 and by /56), and per user and
-// address together. Nothing but
-// time resets a count.
+// attempt is one attempt to authenticate as a user, by any protocol. Failures are
+// counted per user, per address (IPv6: per /64 and per /56), and per pair of user and
+// address. A count is reset only when its window ends.
 type attempt struct {
 	user    string // as given, whether or not the user exists
 	network string // host of the address, "" if it is unknown
@@ -45,7 +44,7 @@ func (a attempt) limitsHere() []Limit {
 	return append([]Limit{{subject("pair", a.user+"\x00"+a.network), failuresPerUser, failureWindow}}, a.addressLimits()...)
 }
 
-// addressLimits returns the limits of the address alone, whoever the user is.
+// addressLimits returns the limits of the address, for all users together.
 func (a attempt) addressLimits() []Limit {
 	if a.network == "" {
 		return nil
@@ -76,9 +75,9 @@ func (s *Service) failed(ctx context.Context, a attempt) error {
 	return limited(wait)
 }
 
-// exempt reports whether the user's limit does not apply because the user has
-// authenticated from this address before, so that failures elsewhere lock out no user
-// out. The limits of the address itself still apply.
+// exempt reports whether the user's limit is waived because the user has authenticated
+// from this address before: failures from other addresses then do not lock the user out.
+// The limits of the address itself still apply.
 func (s *Service) exempt(ctx context.Context, a attempt) bool {
 	return a.network != "" && s.limiter.Wait(ctx, a.limitsHere()...) <= 0 && s.addresses.known(ctx, a)
 }

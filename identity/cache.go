@@ -2,8 +2,8 @@ package identity
 
 import "sync"
 
-// cache is a map of at most limit entries; when it is full it begins anew. It is safe for
-// concurrent use.
+// cache is a map of at most limit entries; a put into a full cache deletes all others.
+// It is safe for concurrent use.
 type cache[K comparable, V any] struct {
 	limit int
 

@@ -14,18 +14,18 @@ const (
 	keyLead = 24 * time.Hour      // how long it is published before it signs
 )
 
-// Config has the settings, what wiring knows, and what tests set: a zero field takes
-// the value in its comment.
+// Config has the settings, dependencies that package app sets, and values that tests
+// replace: a zero field gets the default in its comment.
 type Config struct {
 	Settings
 	Argon2    Argon2
-	HashSlots int              // one per CPU: password hashes worked on at once
+	HashSlots int              // one per CPU: concurrent password hashes
 	Now       func() time.Time // time.Now
 	Partition Partition        // none
 }
 
-// Partition returns the Kafka partition in which new events of an account are
-// stored, without waiting where it is known.
+// Partition returns the Kafka partition of an account's new events. It does not wait if
+// the partition is known.
 type Partition func(ctx context.Context, account string) (int, error)
 
 // Argon2 is the cost of hashing a password. The defaults are OWASP's for

@@ -21,7 +21,7 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// Phone is the user as whom a phone registers.
+// Phone is the user that a phone registers as.
 type Phone struct {
 	UserID    string
 	AccountID string
@@ -30,7 +30,7 @@ type Phone struct {
 	username  string
 }
 
-// Device is a password of a user's phone, without the password.
+// Device describes a password of a user's phone, without the password.
 type Device struct {
 	ID        string
 	UserID    string
@@ -38,15 +38,14 @@ type Device struct {
 	CreatedAt time.Time
 }
 
-// HA1 has the hashes of extension:domain:password that digest authentication
-// needs (RFC 7616, section 3.4.2), in hex; "" where there is none. They are
-// secrets.
+// HA1 has the hashes of extension:domain:password that digest authentication needs (RFC
+// 7616, section 3.4.2), in hex; "" if not stored. They are secrets.
 type HA1 struct{ MD5, SHA256 string }
 
 const maxDevices = 10 // of one user
 
-// FindPhone finds the user of a domain's extension. The error is fault.NotFound if
-// there is none.
+// FindPhone finds the user of a domain's extension. Returns fault.KindNotFound if there
+// is none.
 func (s *Service) FindPhone(ctx context.Context, domain, extension string) (Phone, error) {
 	unknown := fault.NotFound("There is no phone %s", quote(extension))
 	account, ok := s.Tree().ByDomain(domain)
@@ -59,11 +58,11 @@ func (s *Service) FindPhone(ctx context.Context, domain, extension string) (Phon
 	return p, err
 }
 
-// AuthenticatePhone authenticates a phone from an IP address. proves reports
-// whether the phone has shown to know the password of an HA1; it is called for
-// each of the user's passwords until it returns true. The failures are those of
-// the user's logins: after too many of them, proves is not called and the error
-// is fault.Limited. The error is fault.Unauthenticated if nothing was proved.
+// AuthenticatePhone authenticates a phone with an IP address. It calls proves with the
+// HA1 of each of the user's passwords until proves returns true: the phone's response
+// was computed from that password. Failures count as failed logins of the user. Returns
+// fault.KindLimited, without a call of proves, above their limit, and
+// fault.KindUnauthenticated if no password matched.
 func (s *Service) AuthenticatePhone(ctx context.Context, domain, extension, address string, proves func(HA1) bool) error {
 	phone, err := s.FindPhone(ctx, domain, extension)
 	result := resultError
@@ -75,8 +74,8 @@ func (s *Service) AuthenticatePhone(ctx context.Context, domain, extension, addr
 	return err
 }
 
-// reportPhone writes a refused phone to the audit log. An extension that does not
-// exist is not written: it is whatever was sent.
+// reportPhone writes a refused phone to the audit log. An unknown extension is not
+// written, because the sender chose its text.
 func (s *Service) reportPhone(ctx context.Context, phone Phone, domain, address, result string) {
 	if result != resultWrong && result != resultLimited {
 		return
@@ -97,8 +96,8 @@ func (s *Service) reportPhone(ctx context.Context, phone Phone, domain, address,
 	s.audit.Report(ctx, e)
 }
 
-// provePhone authenticates a phone, of which only what was given is known where
-// there is none.
+// provePhone authenticates a phone. If the extension does not exist, phone is empty and
+// a failure counts against domain and extension.
 func (s *Service) provePhone(ctx context.Context, phone Phone, domain, extension, address string, proves func(HA1) bool) (result string, err error) {
 	a := newAttempt(phone.Domain, phone.username, address)
 	if phone.UserID == "" {
@@ -107,7 +106,7 @@ func (s *Service) provePhone(ctx context.Context, phone Phone, domain, extension
 	if err := s.allow(ctx, a); err != nil {
 		return resultLimited, err
 	}
-	// One at a time for a user, so that guesses at once do not pass the limit.
+	// One at a time per user, so that concurrent guesses do not exceed the limit.
 	defer s.proving.lock(a.user)()
 	if err := s.allow(ctx, a); err != nil {
 		return resultLimited, err
@@ -141,8 +140,8 @@ type phoneSecret struct {
 	portal bool // the user's portal password
 }
 
-// phoneSecrets returns the passwords with which the phone can authenticate; for
-// one that does not exist a random one, so that it takes as long.
+// phoneSecrets returns the passwords with which the phone can authenticate. For an
+// unknown phone it returns a random one, so that the response takes as long.
 func (s *Service) phoneSecrets(ctx context.Context, phone Phone) ([]phoneSecret, error) {
 	if phone.UserID == "" {
 		return []phoneSecret{{HA1: newHA1("", "", rand.Text())}}, nil
@@ -227,7 +226,7 @@ func (s *Service) insertDevice(ctx context.Context, tx *sql.Tx, d Device, extens
 		return sqldb.Wrap(err, "counting the devices of a user")
 	}
 	if devices >= maxDevices {
-		return fault.Conflict("The user has %d devices already, the most there can be", devices)
+		return fault.Conflict("The user has %d devices already, the maximum", devices)
 	}
 	ha1 := newHA1(extension, domain, password)
 	sealed, err := s.keyring.Seal([]byte(ha1.MD5+":"+ha1.SHA256), devicePlace, d.ID)
@@ -265,16 +264,16 @@ func (s *Service) DeleteDevice(ctx context.Context, id string) error {
 	})
 }
 
-// storePortalHA1 keeps what a phone needs to register with the user's portal
-// password, where the settings accept that and it can be kept: without a master
-// key, or where MD5 is forbidden, it cannot, and the rest of the service works.
+// storePortalHA1 stores the hash with which the user's phone can register under the
+// portal password. It stores nothing if the settings refuse that password, if MD5 is
+// forbidden (FIPS 140) or without a master key.
 func (s *Service) storePortalHA1(ctx context.Context, db sqldb.Runner, u User, domain, password string) error {
 	if u.PresenceID == "" || s.cfg.SIPPortalPassword == RefusePortalPassword || fips140.Enforced() {
 		return nil
 	}
 	sealed, err := s.keyring.Seal([]byte(newHA1(u.PresenceID, domain, password).MD5), portalPlace, u.ID)
 	if fault.KindOf(err) == fault.KindUnavailable {
-		s.log.InfoContext(ctx, "no master key: the user's phone cannot register until they log in with one set",
+		s.log.InfoContext(ctx, "no master key: the user's phone cannot register with the portal password until a login after a key is set",
 			"user_id", u.ID)
 		return nil
 	}
@@ -295,8 +294,8 @@ func (s *Service) replacePortalHA1(ctx context.Context, tx *sql.Tx, u User, doma
 	return s.storePortalHA1(ctx, tx, u, domain, password)
 }
 
-// ensurePortalHA1 stores the portal HA1 of a user who has just logged in and has
-// none. The login does not depend on it.
+// ensurePortalHA1 stores the portal HA1 of a user who has just logged in and has none. A
+// failure is logged and does not fail the login.
 func (s *Service) ensurePortalHA1(ctx context.Context, u User, password string) {
 	account, ok := s.Tree().Account(u.AccountID)
 	if !ok || u.PresenceID == "" || s.cfg.SIPPortalPassword == RefusePortalPassword {
@@ -313,7 +312,7 @@ func (s *Service) ensurePortalHA1(ctx context.Context, u User, password string) 
 	}
 }
 
-// stripedLock is a bounded number of locks, each for many keys.
+// stripedLock is a fixed set of locks; a key's hash selects its lock.
 type stripedLock struct {
 	once  sync.Once
 	seed  maphash.Seed

@@ -9,16 +9,16 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// directory is one snapshot of what memory holds, except users and revocations. It
-// never changes, but for what it remembers of tokens.
+// directory is a snapshot of the accounts, API keys and signing keys in memory. It is
+// immutable, except for its cache of verified tokens.
 type directory struct {
-	tree    *Tree
-	byHash  map[string]APIKey // by hashSecret of the key
-	keys    map[string]APIKey // by id
-	expiry  []time.Time       // of the keys that expire, in order
-	signing signingKeys
-	jwks    []byte
-	checked checkedTokens
+	tree     *Tree
+	byHash   map[string]APIKey // by hashSecret of the key
+	keys     map[string]APIKey // by id
+	expiry   []time.Time       // of the keys that expire, in order
+	signing  signingKeys
+	jwks     []byte
+	verified tokenCache
 }
 
 // expiresIn reports whether a key expires after one time and not after another.
@@ -29,8 +29,8 @@ func (d *directory) expiresIn(after, until time.Time) bool {
 	return next < len(d.expiry) && !d.expiry[next].After(until)
 }
 
-// readDirectory reads without a transaction: what changes meanwhile has a
-// later revision, and so is read again by the next poll.
+// readDirectory reads without a transaction: a concurrent change has a later revision,
+// so the next poll reads it again.
 func (s *Service) readDirectory(ctx context.Context) (*directory, error) {
 	accounts, err := listAccounts(ctx, s.db)
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *Service) readDirectory(ctx context.Context) (*directory, error) {
 	if len(stray) > 0 {
 		s.log.ErrorContext(ctx, "accounts without a root ignored", "accounts", len(stray), "first", stray[0])
 	}
-	d := &directory{tree: tree, checked: newCheckedTokens()}
+	d := &directory{tree: tree, verified: newTokenCache()}
 	if d.byHash, d.keys, err = readKeyHashes(ctx, s.db); err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func readKeyHashes(ctx context.Context, db sqldb.Runner) (byHash, byID map[strin
 	return byHash, byID, err
 }
 
-// revision is the change that memory has followed to.
+// revision has the numbers of the last changes that memory includes.
 type revision struct{ directory, revocations int64 }
 
 func readRevision(ctx context.Context, db sqldb.Runner) (revision, error) {

@@ -34,16 +34,15 @@ type directoryFile struct {
 
 const badDirectory = "Invalid directory file"
 
-// How the YAML library words its errors. They name our types, and quote the
-// file, where a password may have slipped into the wrong place.
+// Patterns of the YAML library's error texts. These have names of Go types and quote the
+// file, and a quoted value may be a misplaced password.
 var (
 	yamlField  = regexp.MustCompile(`^(line \d+: field .* (?:not found|already set)) in type `)
 	yamlType   = regexp.MustCompile(`^(line \d+): cannot unmarshal `)
 	yamlQuoted = regexp.MustCompile("`[^`]*`?|\"[^\"]*\"?|'[^']*'?")
 )
 
-// parseDirectory reads directory.yaml. Keys it does not know are refused, and
-// the error names their line.
+// parseDirectory reads directory.yaml. Unknown keys are an error that names their line.
 func parseDirectory(text []byte) (*directoryFile, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
@@ -128,8 +127,7 @@ func (s *Service) plan(file *directoryFile) (*seed, error) {
 	return &seed{accounts: ordered, users: users}, nil
 }
 
-// checkTwins looks for users of one account that have a name or an extension
-// in common.
+// checkTwins reports users of one account with the same name or extension.
 func checkTwins(users []NewUser, bad *problems) {
 	seen := make(map[[3]string]struct{})
 	for i, u := range users {

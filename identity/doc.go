@@ -1,36 +1,33 @@
-// Package identity knows accounts, users, API keys and tokens, and who may see
-// what. It logs users in, makes and checks tokens, and keeps the account tree
-// in memory.
+// Package identity manages accounts, users, API keys and tokens. It logs users in,
+// issues and verifies tokens, and keeps the account tree in memory.
 //
-// It knows no HTTP, and of authorization only whether an account is in the caller's
-// tree: callers check everything else. No password, token or key is ever logged,
-// stored in plain text or put in an error.
+// It does not handle HTTP. Of authorization it decides only whether an account is in the
+// caller's tree: callers check everything else. No password, token or key is ever
+// logged, stored in plain text or put in an error.
 //
 // # Memory and the database
 //
-// The database is the truth. In memory are the account tree, the API keys'
-// hashes, the signing keys and the revocations: all that checking a token or a
-// key needs, so that it does no I/O and goes on while the database is away.
-// Users are read at each login. A change raises a counter in its own
-// transaction; Run polls the counter and reloads what is stale, so a change
-// made by another process is seen within a second, and one made through this
-// Service at once. A token or key that memory does not know makes it look
-// early, at most 20 times a second.
+// The database is authoritative. Memory has the account tree, the API keys' hashes, the
+// signing keys and the revocations: all that the verification of a token or key needs,
+// so that it does no I/O and works while the database is unavailable. Users are read at
+// each login. A change raises a counter in its own transaction; Run polls the counter
+// and reloads stale data, so that a change by another process is visible within a
+// second, and one through this Service at once. A token or key that memory does not have
+// triggers an early poll, at most 20 times a second.
 //
 // # Goroutines
 //
-// Run is one goroutine, ended by its context: it follows changes, rotates the
-// signing key and deletes what has expired. Nothing else runs here.
+// Run is one goroutine, ended by its context: it follows changes, rotates the signing
+// key and deletes expired rows. The package starts no others.
 //
 // # When it is full
 //
-// Password hashes cost memory on purpose, so only Config.HashSlots are worked
-// on at once; a login that waits longer than hashWait is refused as
-// unavailable. Failed logins are limited (see Limiter).
+// Password hashes cost memory on purpose, so only Config.HashSlots are computed at once;
+// a login that waits longer than hashWait is refused as unavailable. Failed logins are
+// limited (see Limiter).
 //
 // # Locks
 //
-// Service.polling is held while memory is brought up to date, and within it
-// revocations.mu or changes.mu, never both. Nothing is called with the latter
-// two held.
+// Service.polling is held while memory is reloaded, and within it revocations.mu or
+// changes.mu, never both. No function is called while one of the latter two is held.
 package identity

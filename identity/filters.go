@@ -14,8 +14,8 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// Filter narrows what a channel token sees. A list that is empty does not
-// narrow; all that are given must hold. Ids are the source's own.
+// Filter restricts the events of a channel token. An empty list does not restrict; an
+// event must match every other list. Ids are those of the source.
 type Filter struct {
 	AccountIDs []string `json:"account_ids,omitempty"`
 	EventTypes []string `json:"event_types,omitempty"`
@@ -39,21 +39,20 @@ func (f Filter) unique() Filter {
 	return Filter{unique(f.AccountIDs), unique(f.EventTypes), unique(f.QueueIDs), unique(f.AgentIDs), unique(f.CallIDs), unique(f.Names)}
 }
 
-// CheckFilter returns a filter of an account's channel login or webhook without
-// repeated entries. Returns fault.KindInvalid, which names every field that cannot be
-// met.
+// CheckFilter checks the filter of an account's channel login or webhook and returns it
+// without repeated entries. Returns fault.KindInvalid that names every invalid field.
 func (s *Service) CheckFilter(ctx context.Context, accountID string, f Filter) (Filter, error) {
 	distinct := f.unique()
 	if err := distinct.checkLengths(); err != nil {
 		return Filter{}, err
 	}
 	if !s.seesAll(accountID, distinct.AccountIDs) {
-		s.catchUp(ctx) // another node may just have made one
+		s.catchUp(ctx) // another node may have created one a moment ago
 	}
 	return distinct, s.checkFilterFields(accountID, f)
 }
 
-// checkFilterFields names every field that cannot be met.
+// checkFilterFields returns fault.KindInvalid that names every invalid field.
 func (s *Service) checkFilterFields(accountID string, f Filter) error {
 	var bad problems
 	tree := s.Tree()
@@ -101,13 +100,13 @@ func (f Filter) checkLengths() error {
 	return nil
 }
 
-// maxClaimBytes is the size up to which a token carries its filter itself.
-// Longer ones are stored and the token names them: a token has to fit into a
-// request line and a balancer's header buffer, commonly 8 or 16 KB.
+// maxClaimBytes is the size of the largest filter that a token carries itself. A larger
+// one is stored, and the token has its id: a token has to fit into a request line and a
+// balancer's header buffer, commonly 8 or 16 KB.
 const maxClaimBytes = 3 << 10
 
-// filterClaim returns the claims for a filter: the filter itself, or the name
-// under which it was stored.
+// filterClaim returns the claims for a filter: the filter itself, or the id under which
+// it stores it.
 func (s *Service) filterClaim(ctx context.Context, f Filter) (claims, error) {
 	text, err := json.Marshal(f)
 	if err != nil {
@@ -148,6 +147,6 @@ func (s *Service) filterOf(ctx context.Context, c *claims) (Filter, error) {
 	return f, nil
 }
 
-// maxCachedFilters bounds the stored filters in memory, of at most some 800 KB, mostly far
-// less. They never change under their name.
+// maxCachedFilters bounds the stored filters in memory. Each has at most some 800 KB,
+// usually far less. The filter of an id never changes.
 const maxCachedFilters = 200

@@ -8,15 +8,15 @@ import (
 
 const (
 	followEvery = 400 * time.Millisecond
-	followMax   = 5 * time.Second // between attempts while the database is away
+	followMax   = 5 * time.Second // between attempts while the database is unavailable
 	housekeep   = 10 * time.Minute
-	earlyPolls  = 20 // a second, beside Run's
+	earlyPolls  = 20 // per second, in addition to Run's
 	pollTimeout = 3 * time.Second
 )
 
-// Run follows changes made by other processes, rotates the signing key and
-// purges what has expired, until ctx ends. While the database is away it goes
-// on trying, and memory stays as it was.
+// Run follows changes made by other processes, rotates the signing key and deletes
+// expired rows, until ctx ends. While the database is unavailable it retries, and memory
+// does not change.
 func (s *Service) Run(ctx context.Context) error {
 	pause := followEvery
 	tick := time.NewTimer(pause)
@@ -41,8 +41,8 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// followExpiry fires Changed if an API key has expired since the last look: its
-// channel tokens end with it. It returns the time of this look.
+// followExpiry closes the channel of Changed if an API key has expired since last: its
+// channel tokens end with it. It returns the current time, the last of the next call.
 func (s *Service) followExpiry(last time.Time) time.Time {
 	now := s.cfg.Now()
 	if s.directory.Load().expiresIn(last, now) {
@@ -51,7 +51,8 @@ func (s *Service) followExpiry(last time.Time) time.Time {
 	return now
 }
 
-// nextPause logs when the database goes and when it returns, not in between.
+// nextPause returns the time until the next poll. It logs the first of several failed
+// polls and the recovery.
 func (s *Service) nextPause(ctx context.Context, err error, last time.Duration) time.Duration {
 	wasAway := last > followEvery
 	if err == nil {
@@ -85,16 +86,16 @@ func (s *Service) pollWithin(ctx context.Context) error {
 	return s.poll(ctx)
 }
 
-// poll reloads what is stale.
+// poll reloads stale data.
 func (s *Service) poll(ctx context.Context) error {
 	s.polling.Lock()
 	defer s.polling.Unlock()
 	return s.reload(ctx)
 }
 
-// catchUp looks for changes now, for a caller that was shown something memory
-// does not know. All who ask while a poll runs share the next one. Memory may
-// still be stale after it: the database is away, or too many asked.
+// catchUp polls now, for a caller with an id, key or token that memory does not have.
+// Calls during a poll share the next one. Memory may still be stale afterwards: if the
+// database is unavailable, or above the rate limit of early polls.
 func (s *Service) catchUp(ctx context.Context) {
 	seen := s.polls.Load()
 	s.polling.Lock()
@@ -104,7 +105,7 @@ func (s *Service) catchUp(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	// Counted where it happened; Run logs it should it last.
+	// reload has counted the error; if it lasts, Run logs it.
 	_ = s.reload(ctx)
 }
 

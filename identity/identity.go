@@ -9,7 +9,7 @@ import (
 type Account struct {
 	ID        string // 1-64 of [A-Za-z0-9_.-]
 	Name      string // unique
-	Domain    string // unique, lower-case; what users log in with
+	Domain    string // unique, lower-case; given at login
 	ParentID  string // "": a root
 	TimeZone  string // IANA name; "": UTC
 	CreatedAt time.Time
@@ -18,7 +18,7 @@ type Account struct {
 // Location returns the account's time zone.
 func (a Account) Location() *time.Location {
 	location, err := time.LoadLocation(a.TimeZone)
-	if err != nil { // it was known when it was stored, by another program
+	if err != nil { // stored by a program with other time zone data
 		return time.UTC
 	}
 	return location
@@ -44,13 +44,13 @@ type User struct {
 	PresenceID    string // the extension, unique in the account; "": none
 	Role          Role
 	ClickToCallID string // of the click-to-call resource made for them; "": none yet
-	OIDCSubject   string // of the OpenID Connect provider, which logs the user in; "": a password does
+	OIDCSubject   string // "sub" at the OpenID Connect provider that logs the user in; "": logs in by password
 	CreatedAt     time.Time
 
 	generation int64 // of the password, raised at each change
 }
 
-// APIKey is a key of an account; the key itself is known to its holder only.
+// APIKey describes a key of an account. The key itself is not stored, only its hash.
 type APIKey struct {
 	ID        string
 	AccountID string
@@ -74,8 +74,8 @@ const (
 // Known reports whether a is an audience.
 func (a Audience) Known() bool { return a == AudienceAPI || a == AudienceEvents }
 
-// Principal is the authenticated maker of a request: a user with a token, or an
-// API key, which is a virtual administrator of its account within its scopes.
+// Principal is the authenticated sender of a request: a user with a token, or an API
+// key, which is a virtual administrator of its account within its scopes.
 type Principal struct {
 	UserID    string // "" of an API key and its tokens
 	Username  string // "" of an API key and its tokens
@@ -89,7 +89,7 @@ type Principal struct {
 	ExpiresAt time.Time // zero of an API key
 	Filter              // of a channel token
 
-	signingKey string // that signed the token
+	signingKey string // id of the key that signed the token
 	generation int64  // of the user's password when the session began
 }
 
@@ -113,7 +113,7 @@ type Credentials struct {
 	Address  string // the client's IP address, "" when unknown
 }
 
-// Session is the answer to a portal login or a refresh.
+// Session is the result of a portal login or a refresh.
 type Session struct {
 	User         User
 	AccessToken  string

@@ -21,10 +21,10 @@ const (
 	addressCacheMax = 50_000 // some 10 MB
 )
 
-// knownAddresses stores from which networks users have authenticated, as hashes:
-// of each user the addressesOfUser latest, for addressLife. The hashes have a key,
-// which is sealed under the master key: few addresses exist, so that hashes without
-// one could be reversed.
+// knownAddresses stores the networks from which users have authenticated, as hashes: the
+// addressesOfUser latest of each user, for addressLife. The hashes have a key, which is
+// sealed under the master key: few addresses exist, so that hashes without one could be
+// reversed.
 type knownAddresses struct {
 	db      *sqldb.DB
 	keyring *masterkey.Keyring
@@ -63,7 +63,7 @@ func (k *knownAddresses) hash(ctx context.Context, a attempt) (string, error) {
 // addressKeyID is the id of the only row of addressPlace.
 const addressKeyID = "1"
 
-// readKey returns the key of the hashes, and makes it the first time.
+// readKey returns the key of the hashes; the first call for a database creates it.
 func (k *knownAddresses) readKey(ctx context.Context) ([]byte, error) {
 	key := make([]byte, sha256.Size)
 	rand.Read(key) // never fails

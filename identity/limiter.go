@@ -11,18 +11,18 @@ import (
 // Limit is the number of failures allowed for one subject within a window that
 // begins with the first.
 type Limit struct {
-	Subject string // says nothing about whom it is: it is a hash
+	Subject string // a hash, which reveals no username or address
 	Max     int
 	Window  time.Duration
 }
 
-// Limiter counts failures. Both methods return the time to wait before the next
-// attempt, at the limit that is worst: 0 when it may be made now.
+// Limiter counts failures. Both methods return the time to wait before the next attempt,
+// the longest of all limits: 0 if it is allowed now.
 type Limiter interface {
-	// Wait counts nothing. It answers a wait when a limit is used up.
+	// Wait returns a wait if a limit is used up. It counts nothing.
 	Wait(ctx context.Context, limits ...Limit) time.Duration
-	// Fail counts a failure against each limit. It answers a wait when the
-	// failure was one more than allowed.
+	// Fail counts a failure against each limit. It returns a wait if the failure exceeds a
+	// limit.
 	Fail(ctx context.Context, limits ...Limit) time.Duration
 }
 
@@ -37,8 +37,8 @@ const (
 	evictionTries = 16
 )
 
-// MemoryLimiter counts in this process alone: for management commands, and
-// while Redis is away.
+// MemoryLimiter counts in this process only: for management commands, and while Redis is
+// unavailable.
 type MemoryLimiter struct {
 	now func() time.Time
 
@@ -51,7 +51,7 @@ type count struct {
 	ends     time.Time
 }
 
-// NewMemoryLimiter makes one that has counted nothing.
+// NewMemoryLimiter returns a limiter without counts.
 func NewMemoryLimiter() *MemoryLimiter {
 	return &MemoryLimiter{now: time.Now, counts: make(map[string]count)}
 }
@@ -91,8 +91,8 @@ func (l *MemoryLimiter) Fail(_ context.Context, limits ...Limit) time.Duration {
 	return wait
 }
 
-// makeRoom forgets one subject when the memory is full: one whose window is
-// over if a few tries find it, else any.
+// makeRoom deletes one subject if the memory is full: one with an ended window if a few
+// tries find it, else any.
 func (l *MemoryLimiter) makeRoom(now time.Time) {
 	if len(l.counts) < maxSubjects {
 		return

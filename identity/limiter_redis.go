@@ -20,13 +20,13 @@ const (
 	// counters in one slot of a Redis Cluster.
 	limiterTag     = "{logins}:"
 	limiterTimeout = 500 * time.Millisecond
-	// How long Redis is left alone after it failed, so that its time-outs do
-	// not add up.
+	// limiterRest is the pause in requests to Redis after a failure, so that its time-outs
+	// do not add up.
 	limiterRest = time.Second
 )
 
-// RedisLimiter counts in Redis, for all nodes together. While Redis is away it
-// counts in this process: logins go on, and guessing gains little.
+// RedisLimiter counts the failures of all nodes in Redis. While Redis is unavailable it
+// counts in this process: logins still work, and an attacker gains few guesses.
 type RedisLimiter struct {
 	client    redis.UniversalClient
 	prefix    string
@@ -37,10 +37,9 @@ type RedisLimiter struct {
 	log       *slog.Logger
 }
 
-// NewRedisLimiter makes one on a client that it does not close, with keys that
-// begin with prefix. The client
-// should have ContextTimeoutEnabled, else its own time-outs hold instead of
-// half a second.
+// NewRedisLimiter returns a limiter whose keys begin with prefix. It does not close
+// client. The client should have ContextTimeoutEnabled, else its own time-outs apply
+// instead of limiterTimeout.
 func NewRedisLimiter(client redis.UniversalClient, prefix string, reg prometheus.Registerer, log *slog.Logger) (*RedisLimiter, error) {
 	if client == nil {
 		return nil, errors.New("identity: the limiter has no Redis client")
@@ -63,8 +62,8 @@ func (l *RedisLimiter) Wait(ctx context.Context, limits ...Limit) time.Duration 
 	return l.memory.Wait(ctx, limits...)
 }
 
-// Fail implements Limiter. Memory counts along, so that what failed here is
-// known should Redis go away.
+// Fail implements Limiter. It also counts in memory, so that the failures at this
+// process still count if Redis becomes unavailable.
 func (l *RedisLimiter) Fail(ctx context.Context, limits ...Limit) time.Duration {
 	here := l.memory.Fail(ctx, limits...)
 	if wait, ok := l.ask(ctx, 1, limits); ok {
@@ -84,7 +83,7 @@ func (l *RedisLimiter) ask(ctx context.Context, failures int, limits []Limit) (w
 		keys[i] = l.prefix + limit.Subject
 		args = append(args, limit.Max, limit.Window.Milliseconds())
 	}
-	// A client that hangs up must not spare itself the count.
+	// Count the failure even if the client has disconnected.
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), limiterTimeout)
 	defer cancel()
 	millis, err := l.script.Run(bounded, l.client, keys, args...).Int64()

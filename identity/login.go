@@ -13,9 +13,9 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// Login returns the portal login: it begins a session of tokens for the api
-// audience. A wrong user, domain or password take the same time and answer the
-// same; after too many of them logins are refused as limited.
+// Login checks the credentials and begins a session of tokens for the api audience. A
+// wrong user, domain or password take the same time and return the same error. After too
+// many of them the error is fault.KindLimited.
 func (s *Service) Login(ctx context.Context, c Credentials) (session *Session, err error) {
 	defer func() { s.countLogin(AudienceAPI, err) }()
 	user, err := s.check(ctx, AudienceAPI, c)
@@ -26,8 +26,8 @@ func (s *Service) Login(ctx context.Context, c Credentials) (session *Session, e
 	return s.beginSession(ctx, user, c.Address, time.Time{})
 }
 
-// beginSession makes a session that ends at ends at the latest (zero: no such end). When
-// the login cannot be written to the audit log it fails.
+// beginSession creates a session that lasts until ends at most (zero: no bound). It
+// fails if the login cannot be written to the audit log.
 func (s *Service) beginSession(ctx context.Context, user User, address string, ends time.Time) (*Session, error) {
 	session, err := s.newSession(ctx, s.db, user, sessionOf{family: sqldb.NewID(), ends: ends})
 	if err != nil {
@@ -48,9 +48,9 @@ func (s *Service) loginEntry(ctx context.Context, action audit.Action, door Audi
 	return e
 }
 
-// reportRefused writes a login that was refused to the audit log. user is zero
-// where there is none, or where it was refused before the user was looked up.
-// The username that was given is not written: people type passwords there.
+// reportRefused writes a refused login to the audit log. user is zero if it does not
+// exist or was not looked up. The username in the request is not written: people type
+// passwords there.
 func (s *Service) reportRefused(ctx context.Context, door Audience, c Credentials, user User, err error) {
 	if account, ok := s.Tree().ByDomain(c.Domain); ok && user.AccountID == "" {
 		user.AccountID = account.ID
@@ -58,7 +58,7 @@ func (s *Service) reportRefused(ctx context.Context, door Audience, c Credential
 	outcome := "wrong_password"
 	switch {
 	case errors.Is(err, errOTPRequired), errors.Is(err, errOTPEnrol):
-		return // the client asks for it and comes again
+		return // the client asks its user for one and logs in again
 	case user.ID == "":
 		outcome = "unknown_user"
 	case errors.Is(err, errOTPWrong):
@@ -68,7 +68,7 @@ func (s *Service) reportRefused(ctx context.Context, door Audience, c Credential
 }
 
 // reportLogin writes a login that failed with err to the audit log, with the outcome, or
-// as limited.
+// as limited if err is fault.KindLimited.
 func (s *Service) reportLogin(ctx context.Context, door Audience, address string, user User, err error, outcome string) {
 	switch fault.KindOf(err) {
 	case fault.KindUnauthenticated, fault.KindForbidden:
@@ -84,8 +84,7 @@ func (s *Service) reportLogin(ctx context.Context, door Audience, address string
 
 var errWrongLogin = fault.Unauthenticated("Wrong username, password or domain")
 
-// check finds the user whose credentials these are, and writes a refusal to the
-// audit log.
+// check returns the user of the credentials, and writes a refusal to the audit log.
 func (s *Service) check(ctx context.Context, door Audience, c Credentials) (User, error) {
 	user, err := s.checkCredentials(ctx, c)
 	if err == nil {
@@ -99,7 +98,8 @@ func (s *Service) check(ctx context.Context, door Audience, c Credentials) (User
 	return user, nil
 }
 
-// checkCredentials returns the user also with an error, where it is known.
+// checkCredentials returns the user of the credentials; with an error too, if the user
+// was found.
 func (s *Service) checkCredentials(ctx context.Context, c Credentials) (User, error) {
 	if err := c.validate(); err != nil {
 		return User{}, err
@@ -125,8 +125,8 @@ func (s *Service) checkCredentials(ctx context.Context, c Credentials) (User, er
 	return user, nil
 }
 
-// checkPassword waits its turn and asks again whether it may guess: those that
-// waited before it may have used the limit up.
+// checkPassword waits for a hash slot and then checks the limits again: logins ahead of
+// it in the queue may have used them up.
 func (s *Service) checkPassword(ctx context.Context, a attempt, stored, password string) (bool, error) {
 	done, err := s.passwords.turn(ctx)
 	if err != nil {
@@ -155,7 +155,8 @@ func (c Credentials) validate() error {
 	return bad.fault("Invalid login")
 }
 
-// findLogin returns the decoy's hash, and no user, when there is no such user.
+// findLogin returns the user and the hash of its password; the decoy and no user if
+// there is no such user.
 func (s *Service) findLogin(ctx context.Context, c Credentials) (user User, stored string, err error) {
 	domain, username := strings.ToLower(c.Domain), strings.ToLower(c.Username)
 	row := s.db.QueryRowContext(ctx, `SELECT u.password, `+userColumns+` FROM identity_users u
@@ -168,9 +169,9 @@ func (s *Service) findLogin(ctx context.Context, c Credentials) (user User, stor
 	return user, stored, err
 }
 
-// EventsLogin returns the channel login: a token for the events audience, that
-// carries the filters. Empty filters are none. An account that the user may not
-// see and one that does not exist look the same.
+// EventsLogin checks the credentials and returns a channel token: for the events
+// audience, with the filter f; an empty f does not restrict. An account of f that the
+// user cannot access and one that does not exist give the same error.
 func (s *Service) EventsLogin(ctx context.Context, c Credentials, f Filter) (token string, expiresIn time.Duration, err error) {
 	defer func() { s.countLogin(AudienceEvents, err) }()
 	user, err := s.check(ctx, AudienceEvents, c)
@@ -185,8 +186,8 @@ func (s *Service) EventsLogin(ctx context.Context, c Credentials, f Filter) (tok
 }
 
 // EventsExchange returns a channel token for a portal token or an API key with
-// ScopeSubscribe, from the address. It ends with the logout of the token's session,
-// or with the key.
+// ScopeSubscribe, used at the address. The channel token ends with the logout of the
+// portal token's session, or with the key.
 func (s *Service) EventsExchange(ctx context.Context, p *Principal, address string, f Filter) (token string, expiresIn time.Duration, err error) {
 	defer func() { s.countLogin(AudienceEvents, err) }()
 	if p.IsKey() {
@@ -238,8 +239,8 @@ func (s *Service) exchange(ctx context.Context, p *Principal, address string, f 
 	return s.issueChannelToken(ctx, user, filter, ends, s.loginEntry(ctx, audit.Login, AudienceEvents, address, user))
 }
 
-// issueChannelToken returns a channel token that lives until ends at the latest (zero:
-// no such end), once the entry is in the audit log.
+// issueChannelToken writes entry to the audit log and returns a channel token that is
+// valid until ends at most (zero: no bound).
 func (s *Service) issueChannelToken(ctx context.Context, user User, filter claims, ends time.Time, entry audit.Entry) (token string, life time.Duration, err error) {
 	if life, err = s.lifeUntil(ends, s.cfg.EventsTTL); err != nil {
 		return "", 0, err

@@ -9,10 +9,10 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// Lookup finds an account that may have been made a moment ago: it asks the
-// database when memory does not know the id. What the database does not know
-// either is remembered for a second, so that a flood of such ids costs little.
-// The error says that the database could not be asked.
+// Lookup finds an account in memory, else in the database, because it may have been
+// created a moment ago. An id that the database does not have either is cached for a
+// second, so that a flood of such ids costs little. An error means that the database
+// could not be read.
 func (s *Service) Lookup(ctx context.Context, id string) (Account, bool, error) {
 	if account, ok := s.Tree().Account(id); ok {
 		return account, true, nil
@@ -36,11 +36,11 @@ func (s *Service) Lookup(ctx context.Context, id string) (Account, bool, error) 
 	return account, ok, nil
 }
 
-// userLookups bounds how many users are looked up in a second.
+// userLookups is the maximum number of user lookups per second.
 const userLookups = 20
 
-// lookupUser loads a user whom a valid token names and memory does not know:
-// made by another node a moment ago, or of another making than ours.
+// lookupUser loads the user of a valid token that memory does not have: another node
+// created the user a moment ago, or the user does not exist.
 func (s *Service) lookupUser(ctx context.Context, id string) {
 	now := s.now()
 	if s.unknownUsers.contains(id, now) || !s.lookups.Allow() {
@@ -55,13 +55,13 @@ func (s *Service) lookupUser(ctx context.Context, id string) {
 	case errors.Is(err, sql.ErrNoRows):
 		s.unknownUsers.put(id, now)
 	case err != nil:
-		s.metrics.reloadErrors.Inc() // Run logs it, should it last
+		s.metrics.reloadErrors.Inc() // if it lasts, Run logs it
 	default:
 		s.known.put(map[string]userState{id: state})
 	}
 }
 
-// negativeCache are ids that the database did not know lately, and when.
+// negativeCache has the ids that the database did not have, with the time of the query.
 type negativeCache struct{ *cache[string, time.Time] }
 
 const (

@@ -49,7 +49,8 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// newFallbacks returns the limiter's: it is made before the Service it serves.
+// newFallbacks registers the limiter's counter, apart from newMetrics because the
+// limiter is created before the Service.
 func newFallbacks(reg prometheus.Registerer) prometheus.Counter {
 	return metric.With(reg).Counter("trunkline_identity_limiter_fallbacks_total",
 		"Checks of login limits made with this process's counts only, because Redis was unavailable.")

@@ -17,11 +17,11 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// errNoProvider is the error of what needs auth.oidc.
+// errNoProvider is returned by operations that need auth.oidc.
 var errNoProvider = fault.NotFound("Logins with OpenID Connect are not set up (auth.oidc)")
 
-// FromProvider reports whether a token says to be of the OpenID Connect provider,
-// or of another issuer than Trunkline; false where no provider is set.
+// FromProvider reports whether the unverified issuer of a token is other than Trunkline,
+// such as the OpenID Connect provider; false if no provider is configured.
 func (s *Service) FromProvider(token string) bool {
 	named := oidc.IssuerOf(token)
 	return s.provider != nil && named != "" && named != issuer
@@ -48,15 +48,14 @@ func (s *Service) BeginOIDC(ctx context.Context) (flow oidc.Flow, address string
 	return s.provider.Begin(ctx)
 }
 
-// FinishOIDC is Login with the code with which a browser comes back from the
-// provider.
+// FinishOIDC is Login with the code that the browser brings from the provider.
 func (s *Service) FinishOIDC(ctx context.Context, flow oidc.Flow, code, address string) (*Session, error) {
 	if !s.CanBeginOIDC() {
 		return nil, errNoProvider
 	}
 	return s.loginByProvider(ctx, address, func() (oidc.Identity, error) {
 		id, err := s.provider.Finish(ctx, flow, code)
-		id.Expires = time.Time{} // the user was there: the session is as after a password
+		id.Expires = time.Time{} // the user was present: the session lasts as long as after a password
 		return id, err
 	})
 }
@@ -85,8 +84,8 @@ func (s *Service) EventsLoginByToken(ctx context.Context, token, address string,
 	return s.issueChannelToken(ctx, user, filter, id.Expires, s.loginEntry(ctx, audit.Login, AudienceEvents, address, user))
 }
 
-// checkProvider finds the user whom the provider vouches for, and writes a refusal
-// to the audit log. Refusals count against the address.
+// checkProvider returns the user of a verified identity, and writes a refusal to the
+// audit log. Refusals count against the limits of the address.
 func (s *Service) checkProvider(ctx context.Context, door Audience, address string,
 	verify func() (oidc.Identity, error)) (user User, id oidc.Identity, err error) {
 	if s.provider == nil {
@@ -115,14 +114,14 @@ func (s *Service) checkProvider(ctx context.Context, door Audience, address stri
 	return user, id, nil
 }
 
-// notAllowed returns the error of an authentic user who may not log in.
+// notAllowed returns the error for an authenticated user that may not log in.
 func notAllowed(claim, code, message string) error {
 	return fault.OfField(fault.KindForbidden, claim, code, message)
 }
 
-// userOfProvider returns the user of an identity, as its claims now are: the first
-// login makes the user, later ones change role and extension. The user is returned
-// also with an error, where it is known.
+// userOfProvider returns the user of an identity with the role and extension of its
+// claims: the first login creates the user, later ones update it. With an error it also
+// returns the user, if it was found.
 func (s *Service) userOfProvider(ctx context.Context, id oidc.Identity, address string) (User, error) {
 	account, err := resolve(ctx, s.db, id.Account)
 	if fault.KindOf(err) == fault.KindNotFound {
@@ -148,7 +147,7 @@ func (s *Service) userOfProvider(ctx context.Context, id oidc.Identity, address 
 	return user, s.checkSecondFactor(ctx, user, id)
 }
 
-// checkSecondFactor holds the rule of RequireOTP for users without a password.
+// checkSecondFactor enforces RequireOTP for users without a password.
 func (s *Service) checkSecondFactor(ctx context.Context, user User, id oidc.Identity) error {
 	if user.Role != RoleAdmin || id.SecondFactor {
 		return nil
@@ -160,11 +159,11 @@ func (s *Service) checkSecondFactor(ctx context.Context, user User, id oidc.Iden
 	return notAllowed("amr", "second_factor", "The account requires a second factor of administrators, and the claim \"amr\" of the token has none of mfa, otp and hwk")
 }
 
-// errNotBound: no user was ever made for an identity.
+// errNotBound is returned for a subject for which no user was ever created.
 var errNotBound = errors.New("no user of the provider's subject")
 
-// findProviderUser returns the user of an identity. A user that was deleted is
-// refused.
+// findProviderUser returns the user of an identity. Returns fault.KindForbidden for a
+// deleted user.
 func (s *Service) findProviderUser(ctx context.Context, db sqldb.Runner, id oidc.Identity) (User, error) {
 	if !utf8.ValidString(id.Subject) || strings.ContainsRune(id.Subject, 0) {
 		return User{}, notAllowed("sub", codeInvalid, "The claim \"sub\" of the token is not valid text")
@@ -181,7 +180,7 @@ func (s *Service) findProviderUser(ctx context.Context, db sqldb.Runner, id oidc
 	return user, err
 }
 
-// roleOf returns the role that the claims name; before where they are not asked.
+// roleOf returns the role in the claims; before if no role claim is configured.
 func (s *Service) roleOf(id oidc.Identity, before Role) (Role, error) {
 	if s.cfg.OIDC.RoleClaim == "" {
 		return before, nil
@@ -219,7 +218,7 @@ func (s *Service) createProviderUser(ctx context.Context, id oidc.Identity, acco
 	var stored bool
 	err = s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
 		found, err := s.findProviderUser(ctx, tx, id)
-		if stored = errors.Is(err, errNotBound); !stored { // another login made it meanwhile
+		if stored = errors.Is(err, errNotBound); !stored { // a concurrent login created it
 			user = found
 			return err
 		}
@@ -244,13 +243,13 @@ func (s *Service) createProviderUser(ctx context.Context, id oidc.Identity, acco
 	return user, nil
 }
 
-// noPassword returns the hash of a password that nobody knows.
+// noPassword returns the hash of a random password that is not kept.
 func (s *Service) noPassword(ctx context.Context) (hash string, err error) {
 	return s.passwords.Hash(ctx, rand.Text())
 }
 
-// bindSubject makes user the one of its OIDCSubject. The error is
-// fault.KindConflict where the subject has another user.
+// bindSubject binds user's OIDCSubject to user. Returns fault.KindConflict if the
+// subject has another user.
 func bindSubject(ctx context.Context, tx *sql.Tx, issuer string, user User) error {
 	err := refuseIf(ctx, tx, fault.Conflict("The provider's subject has another user"), "reading a provider's user",
 		`SELECT 1 FROM identity_oidc_users o JOIN identity_users u ON u.id = o.user_id WHERE o.issuer = $1 AND o.subject = $2`, issuer, user.OIDCSubject)

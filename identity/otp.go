@@ -37,9 +37,9 @@ var (
 // otpSecret is a row of identity_otp.
 type otpSecret struct{ id, sealed string }
 
-// checkOTP checks the one-time password of a user whose password was right. A
-// user without one needs none, unless the account requires its administrators to
-// have one. A wrong code is a failed login.
+// checkOTP checks the one-time password of a user whose password was correct. A user
+// without a secret needs none, unless the account requires its administrators to have
+// one. A wrong code counts as a failed login.
 func (s *Service) checkOTP(ctx context.Context, c Credentials, user User) error {
 	var required int
 	var id, sealed sql.NullString
@@ -67,8 +67,8 @@ func (s *Service) checkOTP(ctx context.Context, c Credentials, user User) error 
 	return errOTPWrong
 }
 
-// useCode reports whether code is a one-time password of the secret or a recovery
-// code of the user, and makes it worthless.
+// useCode reports whether code is a one-time password of the secret or a recovery code
+// of the user, and invalidates it.
 func (s *Service) useCode(ctx context.Context, userID string, secret otpSecret, code string) (used bool, err error) {
 	code = strings.ToUpper(strings.NewReplacer(" ", "", "-", "").Replace(code))
 	if len(code) != otp.DigitsSix.Length() {
@@ -87,7 +87,8 @@ func (s *Service) runsOnce(ctx context.Context, statement string, args ...any) (
 	return rows > 0, sqldb.Wrap(err, "using a one-time password")
 }
 
-// stepOf returns the time step that has the code, 0 if none near now has.
+// stepOf returns the time step (RFC 6238) of the code, 0 if no step within otpSkew of
+// now has it.
 func (s *Service) stepOf(secret otpSecret, code string) (step int64, err error) {
 	raw, err := s.keyring.Unseal(secret.sealed, otpPlace, secret.id)
 	if err != nil {
@@ -108,14 +109,14 @@ func (s *Service) stepOf(secret otpSecret, code string) (step int64, err error) 
 	return step, nil
 }
 
-// OTPEnrolment is what an authenticator needs. It is shown once.
+// OTPEnrolment is the data for an authenticator app. It is shown once.
 type OTPEnrolment struct {
 	Secret string // base32
 	URI    string // otpauth://totp/…
 }
 
-// BeginOTP makes a secret for the user of the credentials, to be confirmed with
-// ConfirmOTP. A user who has one-time passwords already needs one, or a recovery
+// BeginOTP creates a secret for the user of the credentials, to be confirmed with
+// ConfirmOTP. A user who already has one-time passwords must give one, or a recovery
 // code.
 func (s *Service) BeginOTP(ctx context.Context, c Credentials) (OTPEnrolment, error) {
 	user, err := s.checkCredentials(ctx, c)
@@ -136,7 +137,7 @@ func (s *Service) BeginOTP(ctx context.Context, c Credentials) (OTPEnrolment, er
 	return enrolment, err
 }
 
-// insertOTP replaces the user's secret that is confirmed or not.
+// insertOTP replaces the user's confirmed (1) or unconfirmed (0) secret.
 func (s *Service) insertOTP(ctx context.Context, tx *sql.Tx, user User, domain string, confirmed int) (OTPEnrolment, error) {
 	raw := make([]byte, otpSecretBytes)
 	rand.Read(raw) // never fails
@@ -157,8 +158,8 @@ func (s *Service) insertOTP(ctx context.Context, tx *sql.Tx, user User, domain s
 	return OTPEnrolment{Secret: key.Secret(), URI: key.URL()}, sqldb.Wrap(err, "storing a one-time password's secret")
 }
 
-// ConfirmOTP ends an enrolment with a code of the new secret: from now on logins
-// need one. It returns recovery codes, which replace earlier ones.
+// ConfirmOTP completes an enrolment with a code of the new secret: later logins need
+// one. It returns recovery codes, which replace earlier ones.
 func (s *Service) ConfirmOTP(ctx context.Context, c Credentials) (codes []string, err error) {
 	user, err := s.checkCredentials(ctx, c)
 	if err != nil {
@@ -195,7 +196,7 @@ func (s *Service) ConfirmOTP(ctx context.Context, c Credentials) (codes []string
 	})
 }
 
-// EnrolOTP gives a user one-time passwords without a code to confirm them.
+// EnrolOTP creates a confirmed secret for a user, without a code.
 func (s *Service) EnrolOTP(ctx context.Context, accountRef, username string) (enrolment OTPEnrolment, codes []string, err error) {
 	account, user, err := resolveUser(ctx, s.db, accountRef, username)
 	if err != nil {
@@ -238,7 +239,7 @@ func insertRecoveryCodes(ctx context.Context, tx *sql.Tx, userID string) (codes 
 	return codes, nil
 }
 
-// DeleteOTP takes one-time passwords and recovery codes from a user.
+// DeleteOTP deletes a user's one-time password secrets and recovery codes.
 func (s *Service) DeleteOTP(ctx context.Context, accountRef, username string) error {
 	_, user, err := resolveUser(ctx, s.db, accountRef, username)
 	if err != nil {
@@ -255,8 +256,8 @@ func (s *Service) DeleteOTP(ctx context.Context, accountRef, username string) er
 	})
 }
 
-// RequireOTP sets whether an account's administrators need one-time passwords to
-// log in. Those who have none can only set them up.
+// RequireOTP sets whether an account's administrators need one-time passwords to log in.
+// Administrators without a secret can then only enrol.
 func (s *Service) RequireOTP(ctx context.Context, accountRef string, required bool) error {
 	value := 0
 	if required {
@@ -274,7 +275,7 @@ func (s *Service) RequireOTP(ctx context.Context, accountRef string, required bo
 	})
 }
 
-// OTPRequired reports what RequireOTP set.
+// OTPRequired reports whether RequireOTP is set for the account.
 func (s *Service) OTPRequired(ctx context.Context, accountID string) (required bool, err error) {
 	var value int
 	row := s.db.QueryRowContext(ctx, `SELECT admin_otp FROM identity_accounts WHERE id = $1`, accountID)

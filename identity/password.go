@@ -21,13 +21,13 @@ const (
 	hashWait  = 5 * time.Second
 )
 
-// passwords hashes passwords with argon2id, a bounded number at once: each
-// takes Argon2.MemoryKiB while it is worked on.
+// passwords hashes passwords with argon2id, a bounded number at once: each hash takes
+// Argon2.MemoryKiB while it is computed.
 type passwords struct {
 	cost  Argon2
 	slots chan struct{}
-	// decoy has a hash's form and cost, and is that of no password. A login of an
-	// unknown user is compared with it, so that it takes as long as any other.
+	// decoy is a hash of the same form and cost that matches no password. The password of
+	// an unknown user is compared with it, so that this login takes as long as any other.
 	decoy string
 }
 
@@ -38,7 +38,7 @@ func newPasswords(cost Argon2, slots int) *passwords {
 	}
 }
 
-// turn waits for a slot; done gives it back.
+// turn waits for a slot; done releases it.
 func (p *passwords) turn(ctx context.Context) (done func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, hashWait)
 	defer cancel()
@@ -72,7 +72,7 @@ func randomBytes(n int) []byte {
 	return b
 }
 
-// matches compares a password with a stored hash. The caller holds a turn.
+// matches compares a password with a stored hash. The caller holds a slot.
 func matches(stored, password string) (bool, error) {
 	cost, salt, want, err := parseHash(stored)
 	if err != nil {
@@ -84,12 +84,12 @@ func matches(stored, password string) (bool, error) {
 
 const costFormat = "m=%d,t=%d,p=%d"
 
-// String returns the cost as the PHC form has it.
+// String returns the cost in PHC form.
 func (a Argon2) String() string { return fmt.Sprintf(costFormat, a.MemoryKiB, a.Passes, a.Lanes) }
 
 var errHash = errors.New("a stored password is not an argon2id hash")
 
-// formatHash makes the PHC string.
+// formatHash returns the PHC string.
 func formatHash(cost Argon2, salt, sum []byte) string {
 	return fmt.Sprintf("$argon2id$v=%d$%s$%s$%s", argon2.Version, cost,
 		base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(sum))

@@ -11,9 +11,9 @@ import (
 
 const badPassword = "Invalid password"
 
-// ChangePassword gives the principal's user another password and ends their
-// other sessions: portal sessions, and channel logins by password. A wrong
-// current password counts as a failed login from the address.
+// ChangePassword sets the password of the principal's user and ends their other
+// sessions: portal sessions, and channel logins by password. A wrong current password
+// counts as a failed login from the address.
 func (s *Service) ChangePassword(ctx context.Context, p *Principal, current, next, address string) error {
 	if p.IsKey() {
 		return fault.Forbidden("An API key has no password")
@@ -39,7 +39,7 @@ func (s *Service) ChangePassword(ctx context.Context, p *Principal, current, nex
 	})
 }
 
-// SetPassword gives a user another password and ends all their sessions.
+// SetPassword sets a user's password and ends all their sessions.
 func (s *Service) SetPassword(ctx context.Context, accountRef, username, password string) error {
 	if err := checkNewPassword("password", password); err != nil {
 		return err
@@ -50,7 +50,8 @@ func (s *Service) SetPassword(ctx context.Context, accountRef, username, passwor
 	})
 }
 
-// storePassword ends every session of the user but that of kept.
+// storePassword stores the password of the user that find returns, and ends their
+// sessions except the family kept.
 func (s *Service) storePassword(ctx context.Context, password, kept string,
 	find func(ctx context.Context, tx *sql.Tx) (User, Account, error)) error {
 	hash, err := s.passwords.Hash(ctx, password)
@@ -71,7 +72,7 @@ func (s *Service) storePassword(ctx context.Context, password, kept string,
 	})
 }
 
-// updatePassword stores a hash and ends the sessions of the user but that of kept.
+// updatePassword stores a hash and ends the user's sessions except the family kept.
 func updatePassword(ctx context.Context, tx *sql.Tx, rev int64, userID, hash, kept string) error {
 	err := refuseIf(ctx, tx, fault.Conflict("The user logs in at the OpenID Connect provider and has no password"), "reading a provider's user",
 		`SELECT 1 FROM identity_oidc_users WHERE user_id = $1`, userID)

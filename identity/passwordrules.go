@@ -15,7 +15,7 @@ import (
 
 const (
 	longPassword  = 12 // characters; a password this long needs no other check
-	shortPassword = 8  // characters; the least, of one that is on no common list
+	shortPassword = 8  // characters; the minimum, for a password on no list
 )
 
 const (
@@ -23,11 +23,11 @@ const (
 	codeTooCommon = "too_common"
 )
 
-// passwordLists are those of frequent passwords, English words and names.
+// passwordLists are the lists of frequent passwords, English words and names.
 var passwordLists = []string{"Passwords", "English", "MaleNames", "FemaleNames", "Surnames"}
 
-// commonPasswords returns the entries that have a length between shortPassword
-// and longPassword, in lower case. It reads the lists once, when first called.
+// commonPasswords returns the entries with at least shortPassword and fewer than
+// longPassword characters, in lower case. The first call reads the lists.
 var commonPasswords = sync.OnceValues(func() (map[string]struct{}, error) {
 	common := make(map[string]struct{})
 	for _, name := range passwordLists {
@@ -51,7 +51,7 @@ var commonPasswords = sync.OnceValues(func() (map[string]struct{}, error) {
 	return common, nil
 })
 
-// password checks the form of a password, which a request gives.
+// password checks the form of a password in a request.
 func (p *problems) password(field, password string) {
 	switch {
 	case password == "":
@@ -61,7 +61,7 @@ func (p *problems) password(field, password string) {
 	}
 }
 
-// strength checks a password that is about to be set, in addition to its form.
+// strength checks a new password, in addition to its form.
 func (p *problems) strength(field, password string) error {
 	length := utf8.RuneCountInString(password)
 	switch {
@@ -83,7 +83,7 @@ func (p *problems) strength(field, password string) error {
 	return nil
 }
 
-// checkNewPassword checks form and strength of a password that is about to be set.
+// checkNewPassword checks form and strength of a new password.
 func checkNewPassword(field, password string) error {
 	var bad problems
 	bad.password(field, password)

@@ -43,8 +43,8 @@ func (p *planner) parent(i int, ref string, bad *problems) {
 	p.accounts[i].ParentID = p.accounts[parent].ID
 }
 
-// parentsFirst orders the accounts so that each comes after its parent.
-// Accounts that form a ring have no such place.
+// parentsFirst orders the accounts so that each comes after its parent. It reports
+// accounts that form a cycle.
 func (p *planner) parentsFirst(bad *problems) []Account {
 	tree, stray := buildTree(p.accounts)
 	for _, id := range stray {

@@ -20,7 +20,7 @@ type AccountSettings struct {
 	PurgeAfter time.Duration `yaml:"purge_after" doc:"how long the recordings, keys, configuration, call records and figures of a deleted account are kept"`
 }
 
-// DefaultAccountSettings returns the settings where nothing is set.
+// DefaultAccountSettings returns the default settings.
 func DefaultAccountSettings() AccountSettings {
 	return AccountSettings{PurgeAfter: 30 * 24 * time.Hour}
 }
@@ -30,15 +30,15 @@ func (s AccountSettings) Validate(c *setting.Check) {
 	c.Must(s.PurgeAfter >= 0, "purge_after", "must not be negative, is %s", s.PurgeAfter)
 }
 
-// Purger deletes what one package keeps of accounts.
+// Purger deletes one package's data of deleted accounts.
 type Purger struct {
 	What string // "recordings"
-	// Purge deletes a bounded part of what there is of the account and returns
-	// how much it was; 0: nothing is left.
+	// Purge deletes a bounded number of the account's objects and returns the number; 0:
+	// none is left.
 	Purge func(ctx context.Context, accountID string) (n int, err error)
 }
 
-// Purge deletes what deleted accounts have left in other packages.
+// Purge deletes the data of deleted accounts in other packages.
 type Purge struct {
 	service *Service
 	after   time.Duration
@@ -46,7 +46,7 @@ type Purge struct {
 	log     *slog.Logger
 }
 
-// NewPurge makes a Purge. The purgers are run in their order.
+// NewPurge returns a Purge that runs the purgers in their order.
 func NewPurge(s *Service, settings AccountSettings, purgers []Purger, log *slog.Logger) *Purge {
 	return &Purge{service: s, after: settings.PurgeAfter, purgers: purgers, log: log}
 }
@@ -54,16 +54,15 @@ func NewPurge(s *Service, settings AccountSettings, purgers []Purger, log *slog.
 const (
 	purgeEvery  = time.Minute
 	purgeLease  = 2 * time.Minute // renewed with every part
-	purgeAgain  = 24 * time.Hour  // for what came late, as records that were still in Kafka
+	purgeAgain  = 24 * time.Hour  // for data that came late, such as records that were still in Kafka
 	purgeReport = 10 * time.Second
 )
 
-// Run purges the accounts that are due until ctx ends. What fails is logged and
-// tried again.
+// Run purges the accounts that are due until ctx ends. Failures are logged and retried.
 func (p *Purge) Run(ctx context.Context) error {
 	for {
 		if err := p.Due(ctx); err != nil && ctx.Err() == nil {
-			p.log.WarnContext(ctx, "purging deleted accounts failed, it is tried again", "error", err)
+			p.log.WarnContext(ctx, "purging deleted accounts failed, retrying", "error", err)
 		}
 		if !retry.Sleep(ctx, purgeEvery) {
 			return nil
@@ -71,8 +70,8 @@ func (p *Purge) Run(ctx context.Context) error {
 	}
 }
 
-// Due purges the accounts whose time has come, and those purged a day ago once
-// more. One that another process is at is left to it.
+// Due purges the accounts whose retention has ended, and those purged a day ago once
+// more. It skips accounts that another process is purging.
 func (p *Purge) Due(ctx context.Context) error {
 	now := p.service.cfg.Now()
 	rows, err := p.service.db.QueryContext(ctx, `SELECT id FROM identity_deleted_accounts WHERE lease_until <= $1 AND
@@ -93,8 +92,8 @@ func (p *Purge) Due(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-// ListDeletedAccounts returns the ids of all accounts that were deleted. They are never
-// given again.
+// ListDeletedAccounts returns the ids of all deleted accounts. An id is never used
+// again.
 func (s *Service) ListDeletedAccounts(ctx context.Context) ([]string, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT id FROM identity_deleted_accounts`)
 	return sqldb.Collect(rows, err, "listing deleted accounts", func(scan sqldb.ScanFunc) (id string, err error) {
@@ -102,9 +101,9 @@ func (s *Service) ListDeletedAccounts(ctx context.Context) ([]string, error) {
 	})
 }
 
-// Now purges a deleted account without waiting. It may be broken off and begun
-// again at any time; a server goes on with it too. The error is fault.NotFound
-// for an account that was not deleted.
+// Now purges a deleted account without waiting. It can be interrupted and repeated at
+// any time; a running server continues it. Returns fault.KindNotFound for an account
+// that is not deleted.
 func (p *Purge) Now(ctx context.Context, id string) error {
 	marked, err := sqldb.Exec(ctx, p.service.db, `UPDATE identity_deleted_accounts SET purge_now = TRUE, lease_until = 0 WHERE id = $1`, id)
 	if err != nil {
@@ -116,8 +115,8 @@ func (p *Purge) Now(ctx context.Context, id string) error {
 	return p.account(ctx, id)
 }
 
-// account purges one account. Every part is deleted for good, so what a kill
-// interrupts continues behind it.
+// account purges one account. Each deletion is permanent, so a purge that a kill
+// interrupts continues where it stopped.
 func (p *Purge) account(ctx context.Context, id string) error {
 	if ours, err := p.claim(ctx, id); err != nil || !ours {
 		return err
@@ -158,7 +157,7 @@ func (p *Purge) renew(ctx context.Context, id string) error {
 	return sqldb.Wrap(err, "renewing a purge's lease")
 }
 
-// purged notes that nothing is left, and writes the first time to the audit log.
+// purged marks the account as purged; the first time it also writes an audit entry.
 func (p *Purge) purged(ctx context.Context, id string, total int) error {
 	s := p.service
 	entry := s.audit.Entry(ctx, audit.AccountDelete, "", "account:"+id)

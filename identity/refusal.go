@@ -6,7 +6,7 @@ import (
 	"trunkline/event"
 )
 
-// Message has the fields of a message by which filters select it.
+// Message has the fields of a message that filters match.
 type Message struct {
 	AccountID string     `json:"account_id"`
 	Type      event.Type `json:"type"`
@@ -31,10 +31,10 @@ const FieldAccount = "account"
 // maxShownEntries bounds the entries of a filter that a refusal shows.
 const maxShownEntries = 10
 
-// Refusal returns why a filter of the account root does not select a message, nil
-// when it does. It answers for one message as Selection does for many; of several
-// fields it returns the first in the order account, account_ids, event_types, names,
-// agent_ids, queue_ids, call_ids.
+// Refusal returns why a filter of the account root does not select a message, nil if it
+// does. It applies the rules of Selection to one message; of several refusing fields it
+// returns the first in the order account, account_ids, event_types, names, agent_ids,
+// queue_ids, call_ids.
 func (f *Filter) Refusal(root string, m *Message, tree *Tree) *Refusal {
 	if !tree.Contains(root, m.AccountID) {
 		return &Refusal{Field: FieldAccount}

@@ -26,14 +26,14 @@ var knownScopes = []Scope{ScopeIngest, ScopeSubscribe, ScopeRead, ScopeRecording
 // Scopes returns every scope, in the order in which they are shown.
 func Scopes() []Scope { return slices.Clone(knownScopes) }
 
-// DefaultScopes returns the scopes of a key that is made without any: the rights
-// that keys had before there were scopes, as in migration 0009.
+// DefaultScopes returns the scopes of a key that is created without any: the rights of
+// keys before scopes were introduced, as in migration 0009.
 func DefaultScopes() []Scope {
 	return []Scope{ScopeIngest, ScopeRead, ScopeRecordings, ScopeCalls}
 }
 
-// checkedScopes returns the scopes of a new key in their order, each once. None
-// given (nil) are the default ones; an empty list is invalid.
+// checkedScopes returns given in the order of Scopes, each once; DefaultScopes for nil.
+// An empty list is invalid.
 func checkedScopes(given []Scope) ([]Scope, error) {
 	if given == nil {
 		return DefaultScopes(), nil

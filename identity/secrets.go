@@ -14,7 +14,7 @@ const (
 	addressPlace = "identity_address_keys"
 )
 
-// Secrets returns the tables with what is sealed here under the master key.
+// Secrets returns the tables of this package with secrets sealed under the master key.
 func (s *Service) Secrets() []masterkey.SecretStore {
 	return []masterkey.SecretStore{s.portalSecrets(), s.deviceSecrets(), s.signingSecrets(), s.otpSecrets(), s.addressSecrets()}
 }
@@ -43,8 +43,8 @@ func (s *Service) addressSecrets() masterkey.Table {
 	return masterkey.Table{DB: s.db, Keys: s.keyring, Name: addressPlace, Key: []string{"id"}, Secret: "secret"}
 }
 
-// RequireSecrets returns an error when the master key is missing that anything
-// here is sealed under.
+// RequireSecrets returns an error if a master key is missing under which a secret of
+// this package is sealed.
 func (s *Service) RequireSecrets(ctx context.Context) error {
 	for _, store := range s.Secrets() {
 		inUse, err := store.MasterKeys(ctx)

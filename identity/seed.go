@@ -9,9 +9,8 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// Seed stores the accounts and users of a directory.yaml, on the first start
-// only: when there is an account already it checks the file and does nothing
-// more. Either all of the file is stored or none of it.
+// Seed stores the accounts and users of a directory.yaml on the first start; if there is
+// an account already, it only checks the file. It stores all of the file or nothing.
 func (s *Service) Seed(ctx context.Context, directory []byte) error {
 	file, err := parseDirectory(directory)
 	if err != nil {
@@ -47,7 +46,7 @@ func (s *Service) SeedDemo(ctx context.Context, password string) (seeded bool, e
 // store stores a seed when there is no account yet.
 func (s *Service) store(ctx context.Context, plan *seed) (stored bool, err error) {
 	if empty, err := isEmpty(ctx, s.db); err != nil || !empty {
-		return false, err // before the work of hashing
+		return false, err // saves the hashes
 	}
 	var bad problems
 	for i, user := range plan.users {
@@ -66,7 +65,7 @@ func (s *Service) store(ctx context.Context, plan *seed) (stored bool, err error
 	}
 	var entries []audit.Entry
 	err = s.change(ctx, changeBoth, func(tx *sql.Tx, rev int64) error {
-		// Another node that starts with us may have been first.
+		// Another node that starts at the same time may have been first.
 		empty, err := isEmpty(ctx, tx)
 		stored = empty
 		if err != nil || !empty {
@@ -84,14 +83,14 @@ func (s *Service) store(ctx context.Context, plan *seed) (stored bool, err error
 	return true, nil
 }
 
-// isEmpty reports whether there was never an account.
+// isEmpty reports whether no account was ever created.
 func isEmpty(ctx context.Context, db sqldb.Runner) (bool, error) {
 	var accounts int
 	err := db.QueryRowContext(ctx, `SELECT (SELECT COUNT(*) FROM identity_accounts) + (SELECT COUNT(*) FROM identity_deleted_accounts)`).Scan(&accounts)
 	return accounts == 0, sqldb.Wrap(err, "reading accounts")
 }
 
-// insertSeed returns the entries of what it stores for the audit log.
+// insertSeed stores a seed and returns its audit entries.
 func (s *Service) insertSeed(ctx context.Context, tx *sql.Tx, rev int64, plan *seed, hashes []string) (entries []audit.Entry, err error) {
 	for _, account := range plan.accounts {
 		if err := insertAccount(ctx, tx, account); err != nil {

@@ -50,8 +50,8 @@ func idSet(ids []string) map[string]struct{} {
 	return set
 }
 
-// Accounts returns the accounts whose messages are selected; with below, those of
-// all accounts below them too.
+// Accounts returns the accounts whose messages are selected; below: and all accounts
+// below them.
 func (s *Selection) Accounts() (ids []string, below bool) {
 	if s.named == nil {
 		return []string{s.root}, true
@@ -65,7 +65,7 @@ func (s *Selection) Admits(class event.TypeSet, name event.NameSet, agent, queue
 	return s.types&class != 0 && s.names&name != 0 && has(s.agents, agent) && has(s.queues, queue) && has(s.calls, call)
 }
 
-// Equal reports whether s selects what other does.
+// Equal reports whether s selects the same messages as other.
 func (s *Selection) Equal(other *Selection) bool {
 	return s.root == other.root && slices.Equal(s.named, other.named) && s.types == other.types && s.names == other.names &&
 		equalSets(s.agents, other.agents) && equalSets(s.queues, other.queues) && equalSets(s.calls, other.calls)

@@ -35,7 +35,7 @@ type Service struct {
 	passwords *passwords
 	provider  *oidc.Client // nil: auth.oidc is not set
 	addresses *knownAddresses
-	proving   stripedLock // per user whose phone authenticates
+	proving   stripedLock // held per user while a phone authenticates
 
 	directory       atomic.Pointer[directory]
 	revoked         revocations
@@ -44,17 +44,17 @@ type Service struct {
 	unknownUsers    negativeCache
 	filters         *cache[string, Filter] // by id
 	changes         signal
-	changing        chan struct{} // held by the one change under way
+	changing        chan struct{} // semaphore: held during a change
 
 	polling sync.Mutex
 	loaded  revision      // guarded by polling
-	polls   atomic.Uint64 // begun so far
-	early   *rate.Limiter // of polls beside Run's
-	lookups *rate.Limiter // of users that a valid token names and memory does not know
+	polls   atomic.Uint64 // number of polls begun
+	early   *rate.Limiter // limits polls outside Run
+	lookups *rate.Limiter // limits lookupUser
 }
 
-// New brings the tables up to date and loads memory. Where there is a master key
-// it also does what PrepareSigning does.
+// New migrates the tables and loads memory. If there is a master key it also runs
+// PrepareSigning.
 func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets *masterkey.Keyring, limiter Limiter, auditLog *audit.Log,
 	reg prometheus.Registerer, log *slog.Logger) (*Service, error) {
 	if secrets == nil || limiter == nil || auditLog == nil {
@@ -96,19 +96,20 @@ func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets *masterkey.Keyri
 	return s, nil
 }
 
-// Tree returns the account tree as it is now.
+// Tree returns the current account tree.
 func (s *Service) Tree() *Tree { return s.directory.Load().tree }
 
-// JWKS returns the JSON Web Key Set that tokens are checked with. It must not
-// be changed.
+// JWKS returns the JSON Web Key Set for the verification of tokens. Callers must not
+// modify it.
 func (s *Service) JWKS() []byte { return s.directory.Load().jwks }
 
-// Changed is closed when accounts, API keys or revocations change the next
-// time, and when an API key expires. Ask for it before looking at them, so that no change is missed.
+// Changed returns a channel that is closed at the next change of accounts, API keys or
+// revocations, and when an API key expires. Get it before reading them, so that no
+// change is missed.
 func (s *Service) Changed() <-chan struct{} { return s.changes.next() }
 
-// staleness is what a change makes stale in memory. Users are followed with the
-// revocations: a change of a user raises that revision and stores it in the row.
+// staleness counts what a change adds to each revision. A change of a user raises that
+// of the revocations and stores it in the user's row.
 type staleness struct{ directory, revocations int }
 
 var (
@@ -117,11 +118,11 @@ var (
 	changeBoth        = staleness{1, 1}
 )
 
-// change runs fn in a transaction that raises the revision, and then brings
-// this Service's memory up to date. rev is the revision of revocations.
+// change runs fn in a transaction that raises the revision, and then reloads this
+// Service's memory. rev is the revision of revocations.
 //
-// Changes take turns in the database anyway; taking turns here spares it the
-// transactions that would only fail and be run again.
+// The database serializes changes; the semaphore avoids transactions that would fail and
+// be run again.
 func (s *Service) change(ctx context.Context, stale staleness, fn func(tx *sql.Tx, rev int64) error) error {
 	select {
 	case s.changing <- struct{}{}:
@@ -131,7 +132,7 @@ func (s *Service) change(ctx context.Context, stale staleness, fn func(tx *sql.T
 	}
 	err := s.db.Tx(ctx, func(tx *sql.Tx) error {
 		var rev int64
-		// First of all: it makes changes take turns.
+		// The first statement: it serializes changes.
 		err := tx.QueryRowContext(ctx, `UPDATE identity_revision
 			SET directory = directory + $1, revocations = revocations + $2 RETURNING revocations`,
 			stale.directory, stale.revocations).Scan(&rev)
@@ -143,7 +144,7 @@ func (s *Service) change(ctx context.Context, stale staleness, fn func(tx *sql.T
 	if err != nil {
 		return err
 	}
-	// The change is made, whether or not its caller is still there.
+	// The change is committed, even if its caller has ended.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), pollTimeout)
 	defer cancel()
 	if err := s.poll(ctx); err != nil {

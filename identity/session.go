@@ -11,14 +11,14 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// sessionOf is what the tokens of a session have in common: of the login, and of
-// each refresh that descends from it.
+// sessionOf has the fields that all tokens of a session share: those of the login and of
+// its refreshes.
 type sessionOf struct {
 	family string
-	ends   time.Time // no token of it lives longer; zero: no such end
+	ends   time.Time // no token of the session is valid longer; zero: no bound
 }
 
-// newSession makes a pair of tokens of a session.
+// newSession issues a pair of tokens of a session.
 func (s *Service) newSession(ctx context.Context, db sqldb.Runner, user User, of sessionOf) (*Session, error) {
 	accessLife, err := s.lifeUntil(of.ends, s.cfg.AccessTTL)
 	if err != nil {
@@ -47,8 +47,8 @@ func (s *Service) newSession(ctx context.Context, db sqldb.Runner, user User, of
 	return &Session{User: user, AccessToken: access, RefreshToken: refresh, ExpiresIn: accessLife}, nil
 }
 
-// lifeUntil returns how long a token lives that may live for ttl and not beyond ends
-// (zero: no such end). The error is fault.KindUnauthenticated when ends has come.
+// lifeUntil returns the lifetime of a token: ttl, or less if ends is earlier (zero: no
+// bound). Returns fault.KindUnauthenticated if ends has passed.
 func (s *Service) lifeUntil(ends time.Time, ttl time.Duration) (time.Duration, error) {
 	if ends.IsZero() {
 		return ttl, nil
@@ -62,9 +62,9 @@ func (s *Service) lifeUntil(ends time.Time, ttl time.Duration) (time.Duration, e
 
 var errSessionEnded = fault.Unauthenticated("The session has ended")
 
-// extendFamily stores that a token of the family lives until expires, so that a
-// logout revokes it for as long, and returns when the session ends at the latest
-// (zero: no such end). It returns an error when the family has ended.
+// extendFamily stores that a token of the family is valid until expires, so that a
+// logout revokes it for as long, and returns the latest end of the session (zero: no
+// bound). Returns an error if the family has ended.
 func (s *Service) extendFamily(ctx context.Context, family string, expires time.Time) (ends time.Time, err error) {
 	err = s.db.Alone(ctx, func(to sqldb.Runner) error {
 		var at sql.NullInt64
@@ -80,8 +80,8 @@ func (s *Service) extendFamily(ctx context.Context, family string, expires time.
 
 var errRefresh = fault.Unauthenticated("The refresh token is not valid")
 
-// Refresh takes a refresh token, once, for a new pair. Shown again, it revokes
-// its whole family: the login, every refresh since, and their access tokens.
+// Refresh exchanges a refresh token for a new pair, once. A second use revokes the whole
+// family: the login, every refresh since, and their access tokens.
 func (s *Service) Refresh(ctx context.Context, refreshToken string) (*Session, error) {
 	hash := hashSecret(refreshToken)
 	var session *Session
@@ -139,8 +139,8 @@ func readRefresh(ctx context.Context, tx *sql.Tx, hash string) (*refreshRow, err
 	})
 }
 
-// endReused revokes the family of a token that was shown twice: one of the two
-// who showed it stole it.
+// endReused revokes the family of a token that was used twice: one of the two users has
+// stolen it.
 func (s *Service) endReused(ctx context.Context, row *refreshRow) error {
 	s.metrics.reuses.Inc()
 	err := s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
@@ -154,7 +154,7 @@ func (s *Service) endReused(ctx context.Context, row *refreshRow) error {
 	return nil
 }
 
-// Logout revokes the principal's token, and its family where it has one.
+// Logout revokes the principal's token, and its family if it has one.
 func (s *Service) Logout(ctx context.Context, p *Principal) error {
 	if p.IsKey() {
 		return fault.Forbidden("An API key has no session to end")

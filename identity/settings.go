@@ -25,15 +25,15 @@ const (
 	AllowPortalPassword  = "allow"
 )
 
-// DefaultSettings returns the settings where nothing is set.
+// DefaultSettings returns the default settings.
 func DefaultSettings() Settings {
 	const day = 24 * time.Hour
 	return Settings{AccessTTL: time.Hour, RefreshTTL: 30 * day, EventsTTL: day, SIPPortalPassword: RefusePortalPassword, OIDC: oidc.DefaultSettings()}
 }
 
-// maxTokenTTL bounds the lifetime of tokens that are checked without the
-// database. So how long a retired signing key and a deleted user's revocation
-// are kept does not depend on the settings of the node that made the token.
+// maxTokenTTL bounds the lifetime of tokens that are verified without the database.
+// Retired signing keys and revocations of deleted users are kept this long, independent
+// of the settings of the node that issued a token.
 const maxTokenTTL = 30 * 24 * time.Hour
 
 // Validate implements setting.Group.

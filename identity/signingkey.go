@@ -17,20 +17,20 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// signingKey signs tokens from signsFrom until the next key does.
+// signingKey signs tokens from signsFrom until that of the next key.
 type signingKey struct {
 	id        string
 	public    ed25519.PublicKey
 	private   ed25519.PrivateKey // nil: it could not be unsealed
-	sealedErr error              // why private is nil
+	sealedErr error              // reason if private is nil
 	signsFrom time.Time
 }
 
-// signingKeys are all keys that are known, by rising signsFrom.
+// signingKeys are all known keys, by rising signsFrom.
 type signingKeys []signingKey
 
-// signer returns the key that signs now. Where our clock is behind that of the
-// node that made the first key, it is the first key all the same.
+// signer returns the key that signs at now. It is the first key also before that key's
+// signsFrom, because the clock of the node that created it may be ahead of ours.
 func (keys signingKeys) signer(now time.Time) (signingKey, error) {
 	if len(keys) == 0 {
 		return signingKey{}, fault.Internal(errors.New("there is no signing key"), "Tokens cannot be signed")
@@ -52,8 +52,8 @@ func (keys signingKeys) find(id string) (signingKey, bool) {
 	return signingKey{}, false
 }
 
-// next returns when the key after the newest should sign, and whether it is
-// time to make it.
+// next returns the signsFrom of the key after the newest, and whether that key is due to
+// be created.
 func (keys signingKeys) next(now time.Time) (signsFrom time.Time, due bool) {
 	if len(keys) == 0 {
 		return now, true
@@ -97,9 +97,9 @@ func (keys signingKeys) jwks() ([]byte, error) {
 	return json.Marshal(set)
 }
 
-// PrepareSigning seals the signing keys that an earlier version stored in plain
-// text and makes the first key. It returns an error when there is no master
-// key: such a node can check tokens, but not make them.
+// PrepareSigning seals the signing keys that an earlier version stored in plain text and
+// creates the first key. It returns an error if there is no master key: such a node can
+// verify tokens, but not issue them.
 func (s *Service) PrepareSigning(ctx context.Context) error {
 	if _, err := s.keyring.Newest(); err != nil {
 		return err
@@ -110,15 +110,16 @@ func (s *Service) PrepareSigning(ctx context.Context) error {
 	return errors.Join(s.sealSigningKeys(ctx), s.rotateKeys(ctx))
 }
 
-// hasMasterKey reports whether this node can seal, and so make signing keys. A
-// node that cannot leaves them to the others.
+// hasMasterKey reports whether this node can seal, and so create signing keys. A node
+// that cannot leaves that to the others.
 func (s *Service) hasMasterKey() bool {
 	_, err := s.keyring.Newest()
 	return err == nil
 }
 
-// sealSigningKeys raises no revision: the keys stay the same, and nodes of an
-// earlier version, which cannot read a sealed one, go on with what they hold.
+// sealSigningKeys seals keys that are stored in plain text. It raises no revision: the
+// keys do not change, and nodes of an earlier version, which cannot read a sealed key,
+// continue with those in memory.
 func (s *Service) sealSigningKeys(ctx context.Context) error {
 	sealed := 0
 	err := s.db.Tx(ctx, func(tx *sql.Tx) error {
@@ -159,9 +160,9 @@ func (s *Service) sealSigningKey(ctx context.Context, tx *sql.Tx, id, encoded st
 	return sqldb.Wrap(err, "sealing a signing key")
 }
 
-// rotateKeys makes the next signing key when it is time, and deletes retired
-// ones. Nodes that do it at once agree: changes take turns, and each looks
-// again inside its own.
+// rotateKeys creates the next signing key if it is due, and deletes retired ones. It is
+// safe on several nodes at once: changes are serialized, and each reads the keys again
+// in its transaction.
 func (s *Service) rotateKeys(ctx context.Context) error {
 	now := s.cfg.Now()
 	known := s.directory.Load().signing
@@ -187,9 +188,9 @@ func (s *Service) rotateKeys(ctx context.Context) error {
 	})
 }
 
-// RotateSigningKey makes a key that signs from now on and returns its id. A key
-// that was published but has not signed yet is deleted. With endTokens every
-// other key is, and every refresh token: all sessions end.
+// RotateSigningKey creates a key that signs from now on and returns its id. It deletes a
+// key that was published but has not signed yet; with endTokens it deletes all other
+// keys and all refresh tokens: all sessions end.
 func (s *Service) RotateSigningKey(ctx context.Context, endTokens bool) (id string, err error) {
 	entry := s.audit.Entry(ctx, audit.SigningKeyRotate, "", "")
 	err = s.auditedChange(ctx, changeBoth, &entry, func(tx *sql.Tx, _ int64) error {

@@ -17,11 +17,12 @@ const (
 	signingAlgorithm = "EdDSA"
 	// Tokens of earlier versions carried filters of up to 20 KB.
 	maxTokenLength = 32 << 10
-	// How far the clock of the node that made a token may be ahead of ours.
+	// issueLeeway is how far the clock of the node that issued a token may be ahead.
 	issueLeeway = 5 * time.Second
 )
 
-// claims are a token's: those of RFC 7519, with aud a plain string, and ours.
+// claims are the claims of a token: those of RFC 7519, with aud a plain string, and
+// Trunkline's own.
 type claims struct {
 	jwt.RegisteredClaims
 	Audience  Audience `json:"aud"`
@@ -32,16 +33,15 @@ type claims struct {
 	Family    string   `json:"family,omitempty"`
 	Key       string   `json:"key,omitempty"` // id of the API key that the token was made from; then the subject too
 	Filter
-	FilterID   string `json:"filter,omitempty"`     // names a stored filter
+	FilterID   string `json:"filter,omitempty"`     // id of a stored filter
 	Generation int64  `json:"generation,omitempty"` // of the user's password
 
 	signingKey string         // that signed it
 	affinity   map[string]any // header parameters; see affinityOf
 }
 
-// sign makes a token of audience about user, that lives for ttl. The claims
-// that only some tokens have are in extra. The user of an API key's token has the
-// key's id.
+// sign issues a token of the audience for user, valid for ttl. extra has the claims that
+// only some tokens have. For a token of an API key, user has the key's id.
 func (s *Service) sign(user User, audience Audience, ttl time.Duration, extra claims) (string, error) {
 	now := s.cfg.Now()
 	key, err := s.directory.Load().signing.signer(now)
@@ -70,9 +70,9 @@ func (s *Service) sign(user User, audience Audience, ttl time.Duration, extra cl
 	return signed, nil
 }
 
-// Authenticate returns the principal of a token. A token that is malformed, forged,
-// expired or revoked is unauthenticated; a valid one of an audience that is
-// not accepted is forbidden. Without accept every audience is.
+// Authenticate returns the principal of a token. Returns fault.KindUnauthenticated for a
+// token that is malformed, forged, expired or revoked, and fault.KindForbidden for a
+// valid one of an audience that is not in accept. An empty accept means every audience.
 func (s *Service) Authenticate(ctx context.Context, token string, accept ...Audience) (*Principal, error) {
 	p, result, err := s.checkToken(ctx, token, accept)
 	s.metrics.tokenChecks.WithLabelValues(result).Inc()
@@ -88,7 +88,7 @@ func (s *Service) checkToken(ctx context.Context, token string, accept []Audienc
 	}
 	p := c.principal()
 	if _, known := s.Tree().Account(p.AccountID); !known {
-		s.catchUp(ctx) // another node may just have made it
+		s.catchUp(ctx) // another node may have created it a moment ago
 	}
 	if _, known := s.known.find(p.UserID); !known && p.KeyID == "" && !s.revoked.has(p.UserID) {
 		s.lookupUser(ctx, p.UserID)
@@ -111,13 +111,13 @@ func (s *Service) checkToken(ctx context.Context, token string, accept []Audienc
 	return p, resultOK, nil
 }
 
-// verify checks the signature and the claims, but for expiry and revocation.
+// verify checks the signature and the claims, except expiry and revocation.
 func (s *Service) verify(ctx context.Context, token string) (*claims, error) {
 	if len(token) > maxTokenLength {
 		return nil, errors.New("it is too long")
 	}
-	checked := s.directory.Load().checked
-	if c, ok := checked.find(token); ok {
+	verified := s.directory.Load().verified
+	if c, ok := verified.find(token); ok {
 		return c, c.check(s.cfg.Settings, s.cfg.Now())
 	}
 	parser := jwt.NewParser(
@@ -131,12 +131,12 @@ func (s *Service) verify(ctx context.Context, token string) (*claims, error) {
 		return nil, err
 	}
 	c.signingKey, _ = parsed.Header["kid"].(string)
-	checked.put(token, c)
+	verified.put(token, c)
 	return c, c.check(s.cfg.Settings, s.cfg.Now())
 }
 
-// verifier finds the key a token names. A key that memory does not know may
-// have been made by another node a moment ago.
+// verifier returns the public key of the key id in a token. For an id that memory does
+// not have it polls, because another node may have created the key a moment ago.
 func (s *Service) verifier(ctx context.Context, token *jwt.Token) (any, error) {
 	id, _ := token.Header["kid"].(string)
 	if id == "" {
@@ -153,8 +153,8 @@ func (s *Service) verifier(ctx context.Context, token *jwt.Token) (any, error) {
 	return key.public, nil
 }
 
-// check refuses a life longer than the token's kind gets: whoever has a signing
-// key could otherwise make a token that outlives the key.
+// check checks the claims. It refuses a lifetime above that of the token's audience: the
+// holder of a stolen signing key could otherwise make a token that outlives the key.
 func (c *claims) check(s Settings, now time.Time) error {
 	latest := now.Add(issueLeeway)
 	switch {
@@ -187,9 +187,9 @@ func (c *claims) principal() *Principal {
 	return p
 }
 
-// Valid reports whether a principal that was authenticated before still may act,
-// from memory alone: unauthenticated when its token or key has expired, forbidden
-// when it was revoked or its user, key or account is gone.
+// Valid checks, from memory only, that an authenticated principal is still valid.
+// Returns fault.KindUnauthenticated if its token or key has expired, fault.KindForbidden
+// if it was revoked or its user, key or account was deleted or changed.
 func (s *Service) Valid(p *Principal) error {
 	d := s.directory.Load()
 	if _, known := d.tree.Account(p.AccountID); !known {
@@ -222,8 +222,7 @@ func (s *Service) Valid(p *Principal) error {
 	return nil
 }
 
-// validKey is Valid for the API key of a principal, which may be a token made from
-// it.
+// validKey is Valid for the API key of a principal, whose token may be issued from it.
 func (s *Service) validKey(d *directory, p *Principal) error {
 	key, known := d.keys[p.KeyID]
 	switch {

@@ -261,7 +261,7 @@ func FuzzAuthenticate(f *testing.F) {
 		early: rate.NewLimiter(0, 0), lookups: rate.NewLimiter(0, 0), revoked: revocations{until: map[string]int64{}},
 		known: userStates{all: map[string]userState{"u": {accountID: "demo", role: RoleUser}}},
 	}
-	s.directory.Store(&directory{tree: tree, signing: signingKeys{key}, checked: newCheckedTokens()})
+	s.directory.Store(&directory{tree: tree, signing: signingKeys{key}, verified: newTokenCache()})
 	good := must(s.sign(User{ID: "u", AccountID: "demo", Role: RoleUser}, AudienceAPI, time.Hour, claims{}))(f)
 	if _, err := s.Authenticate(f.Context(), good); err != nil {
 		f.Fatal(err)
@@ -299,7 +299,7 @@ func TestACheckedTokenIsForgottenWithItsKey(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, ok := s.directory.Load().checked.find(session.AccessToken); !ok {
+	if _, ok := s.directory.Load().verified.find(session.AccessToken); !ok {
 		t.Fatal("the token is checked anew for each request")
 	}
 	if _, err := s.Authenticate(t.Context(), session.AccessToken+"A"); err == nil {
@@ -317,15 +317,15 @@ func TestACheckedTokenIsForgottenWithItsKey(t *testing.T) {
 	}
 }
 
-func TestCheckedTokensAreBounded(t *testing.T) {
-	checked := newCheckedTokens()
-	for i := range maxChecked + 10 {
-		checked.put(fmt.Sprint(i), &claims{})
+func TestCachedTokensAreBounded(t *testing.T) {
+	verified := newTokenCache()
+	for i := range maxCachedTokens + 10 {
+		verified.put(fmt.Sprint(i), &claims{})
 	}
-	if n := len(checked.all); n > maxChecked {
+	if n := len(verified.all); n > maxCachedTokens {
 		t.Errorf("%d are kept", n)
 	}
-	if _, ok := checked.find(fmt.Sprint(maxChecked + 9)); !ok {
+	if _, ok := verified.find(fmt.Sprint(maxCachedTokens + 9)); !ok {
 		t.Error("the newest is not there")
 	}
 }

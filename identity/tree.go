@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Tree is a snapshot of the account tree. It never changes; asking it
-// allocates nothing.
+// Tree is an immutable snapshot of the account tree. Its lookups do not allocate.
 type Tree struct {
 	nodes   map[string]*node
 	byName  map[string]*node
@@ -21,9 +20,8 @@ type node struct {
 	path    []string // own id, parent, …, root
 }
 
-// buildTree builds the tree. Accounts that do not lead to a root (their parent
-// is missing, or they form a ring) are left out and returned: nothing that we
-// write makes them.
+// buildTree builds the tree. It leaves out and returns accounts without a path to a root
+// (their parent is missing, or they form a cycle); this package stores no such accounts.
 func buildTree(accounts []Account) (tree *Tree, stray []string) {
 	all := make(map[string]*node, len(accounts))
 	for _, account := range accounts {
@@ -68,7 +66,7 @@ func pathOf(all map[string]*node, id string) (path []string, ok bool) {
 	return slices.Clip(path), true
 }
 
-// Account returns the account of that id.
+// Account returns the account with the id.
 func (t *Tree) Account(id string) (Account, bool) {
 	n, ok := t.nodes[id]
 	if !ok {
@@ -95,8 +93,8 @@ func (t *Tree) ByDomain(domain string) (Account, bool) {
 	return n.account, true
 }
 
-// Oldest returns the account that was made first; of several made at once, the
-// one whose id comes first.
+// Oldest returns the account that was created first; of several with the same time, the
+// one with the lowest id.
 func (t *Tree) Oldest() (Account, bool) {
 	if t.first == nil {
 		return Account{}, false

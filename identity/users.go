@@ -29,7 +29,7 @@ type NewUser struct {
 const userColumns = `u.id, u.account_id, u.username, COALESCE(u.presence_id, ''), u.role, u.clicktocall_id, u.created_at, u.generation,
 	COALESCE((SELECT o.subject FROM identity_oidc_users o WHERE o.user_id = u.id), '')`
 
-// scanUser reads userColumns, after those that first takes.
+// scanUser scans the columns of first, then userColumns.
 func scanUser(scan sqldb.ScanFunc, first ...any) (User, error) {
 	var u User
 	var created int64
@@ -125,7 +125,7 @@ func insertUser(ctx context.Context, tx *sql.Tx, rev int64, u User, hash string)
 		password, role, presence_id, clicktocall_id, created_at, revision) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
 		u.ID, u.AccountID, u.Username, key, hash, string(u.Role),
 		sql.NullString{String: u.PresenceID, Valid: u.PresenceID != ""}, u.ClickToCallID, u.CreatedAt.UnixMilli(), rev)
-	if sqldb.IsUnique(err) { // another made the like since we looked
+	if sqldb.IsUnique(err) { // a concurrent change stored one since the check
 		return fault.Conflict("The username or presence_id is taken")
 	}
 	return sqldb.Wrap(err, "storing a user")
@@ -146,7 +146,7 @@ func listUsers(ctx context.Context, db sqldb.Runner, accountID string) ([]User, 
 	return sqldb.Collect(rows, err, "reading users", func(scan sqldb.ScanFunc) (User, error) { return scanUser(scan) })
 }
 
-// FindUser returns the user of that id.
+// FindUser returns the user with the id.
 func (s *Service) FindUser(ctx context.Context, id string) (User, error) {
 	return findUserByID(ctx, s.db, id)
 }
@@ -165,8 +165,8 @@ func (s *Service) DeleteUser(ctx context.Context, accountRef, username string) e
 	})
 }
 
-// DeleteUserByID is DeleteUser of the user of that id. ifMatch is the request's
-// If-Match header, "" for none. Returns fault.KindPrecondition when it does not match.
+// DeleteUserByID is DeleteUser for the user with the id. ifMatch is the request's
+// If-Match header, "" for none. Returns fault.KindPrecondition if it does not match.
 func (s *Service) DeleteUserByID(ctx context.Context, id, ifMatch string) error {
 	return s.removeUser(ctx, func(tx *sql.Tx) (User, error) {
 		user, err := findUserByID(ctx, tx, id)

@@ -7,7 +7,7 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// userState is what memory holds of a user: whether a token is still theirs.
+// userState is the state of a user in memory that decides whether a token is valid.
 type userState struct {
 	accountID  string
 	role       Role

@@ -25,8 +25,8 @@ const (
 	maxDomain   = 253 // characters, as in DNS
 	maxPresence = 64  // characters
 	maxPassword = 1024
-	maxSubject  = 255 // characters, as OpenID Connect Core has it
-	maxProblems = 50  // named in one answer
+	maxSubject  = 255 // characters, as in OpenID Connect Core
+	maxProblems = 50  // reported in one response
 )
 
 var accountID = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
@@ -100,7 +100,7 @@ func (p *problems) user(prefix, presenceID string, role Role) {
 
 const maxQuoted = 80
 
-// quote shows a caller's own text in a message, bounded.
+// quote quotes a caller's own text in a message, up to maxQuoted bytes.
 func quote(text string) string {
 	if len(text) > maxQuoted {
 		text = strings.ToValidUTF8(text[:maxQuoted], "") + "…"

@@ -8,7 +8,7 @@ type Settings struct {
 	MaxBytes setting.Bytes `yaml:"max_bytes" doc:"size of the largest recording that is accepted; 0: no limit"`
 }
 
-// DefaultSettings returns the settings where nothing is set.
+// DefaultSettings returns the default settings.
 func DefaultSettings() Settings { return Settings{MaxBytes: 1 << 30} }
 
 // Validate implements setting.Group.

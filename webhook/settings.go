@@ -16,7 +16,7 @@ type Settings struct {
 	LongestWait   time.Duration  `yaml:"longest_wait" doc:"longest wait; a webhook that fails after it is paused"`
 }
 
-// DefaultSettings returns the settings where nothing is set.
+// DefaultSettings returns the default settings.
 func DefaultSettings() Settings {
 	return Settings{Timeout: 15 * time.Second, FirstWait: 5 * time.Second, LongestWait: time.Hour}
 }

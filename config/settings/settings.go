@@ -144,7 +144,7 @@ func AllRoles() []string {
 	return []string{RoleIngest, RoleNormalizer, RoleFanout, RoleCDRIndex, RoleStats, RoleOrigination, RoleAISession, RoleAPI}
 }
 
-// Default returns the settings where nothing is set.
+// Default returns the default settings.
 func Default() *Settings {
 	return &Settings{
 		Listen:        ":9443",

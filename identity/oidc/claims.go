@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// claims are a token's, by name.
+// claims are the claims of a token, by name.
 type claims map[string]json.RawMessage
 
-// find returns a claim: the one of that name, which may have dots, else the member
-// of objects that a path such as realm_access.roles leads to.
+// find returns the claim with the name, which may have dots, else the member at that
+// path of nested objects, such as realm_access.roles.
 func (c claims) find(name string) json.RawMessage {
 	if value, ok := c[name]; ok {
 		return value
@@ -27,7 +27,7 @@ func (c claims) text(name string) (text string, ok bool) {
 	return textOf(c.find(name))
 }
 
-// list returns the texts of a claim that is an array of them, or one.
+// list returns the texts of a claim that is an array of texts or a single text.
 func (c claims) list(name string) (texts []string) {
 	value := c.find(name)
 	var items []json.RawMessage

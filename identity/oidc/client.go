@@ -35,7 +35,7 @@ type Client struct {
 // metadata is the result of the last discovery.
 type metadata struct {
 	provider *provider // nil: it has never succeeded
-	until    time.Time // discover again then
+	until    time.Time // time of the next discovery
 	err      error     // of the last discovery
 }
 
@@ -47,8 +47,8 @@ type provider struct {
 
 const discoverEvery = time.Hour
 
-// New makes a client. It asks the provider nothing. The settings are valid, and
-// name an issuer.
+// New returns a client. It sends no request. The settings must be valid and have an
+// issuer.
 func New(s Settings, now func() time.Time, reg prometheus.Registerer, log *slog.Logger) *Client {
 	c := &Client{settings: s, now: now, log: log, backoff: retry.Backoff{First: time.Second, Max: time.Minute}}
 	c.http, c.transport = newHTTPClient(newMetrics(reg))
@@ -56,14 +56,14 @@ func New(s Settings, now func() time.Time, reg prometheus.Registerer, log *slog.
 	return c
 }
 
-// current returns the provider, which it asks for its metadata where that is due.
-// The error is fault.KindUnavailable.
+// current returns the provider, after a discovery if one is due. Returns
+// fault.KindUnavailable if there is none.
 func (c *Client) current(ctx context.Context) (*provider, error) {
 	known := c.known.Load()
 	if !c.now().Before(known.until) {
 		if known.provider == nil {
 			c.discovering.Lock()
-		} else if !c.discovering.TryLock() { // another request is at it
+		} else if !c.discovering.TryLock() { // another request is reading the metadata
 			return known.provider, nil
 		}
 		defer c.discovering.Unlock()
@@ -78,9 +78,9 @@ func (c *Client) current(ctx context.Context) (*provider, error) {
 	return known.provider, nil
 }
 
-// discover reads the metadata. before stays in use where that fails.
+// discover reads the metadata. If that fails, before stays in use.
 func (c *Client) discover(ctx context.Context, before *provider) *metadata {
-	ctx = oidc.ClientContext(context.WithoutCancel(ctx), c.http) // others wait for it too; the client has a timeout
+	ctx = oidc.ClientContext(context.WithoutCancel(ctx), c.http) // its result is for other requests too; the client has a timeout
 	found, err := oidc.NewProvider(ctx, c.settings.Issuer)
 	if err == nil && (found.Endpoint().AuthURL == "" || found.Endpoint().TokenURL == "") {
 		err = errors.New("the provider's metadata has no authorization or token endpoint")
@@ -109,7 +109,7 @@ func (c *Client) discover(ctx context.Context, before *provider) *metadata {
 	}, until: c.now().Add(discoverEvery)}
 }
 
-// keysURL returns the metadata's jwks_uri, "" where there is none.
+// keysURL returns the metadata's jwks_uri, "" if there is none.
 func keysURL(p *oidc.Provider) string {
 	var keys struct {
 		URL string `json:"jwks_uri"`
@@ -122,8 +122,8 @@ func keysURL(p *oidc.Provider) string {
 
 const maxErrorText = 300
 
-// brief bounds the text of an error, which can have an answer of the provider in it.
-// It keeps the chain of a short one.
+// brief bounds the text of an error, which can contain a response of the provider. It
+// returns a short error unchanged.
 func brief(err error) error {
 	if text := err.Error(); len(text) > maxErrorText {
 		return errors.New(strings.ToValidUTF8(text[:maxErrorText], "") + "…")

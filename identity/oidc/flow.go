@@ -13,8 +13,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Flow is one login by code flow that a browser has begun. Only that browser keeps
-// it.
+// Flow is one login by code flow that a browser has begun. Only that browser stores it.
 type Flow struct {
 	State    string `json:"state"`    // comes back from the provider with the code
 	Nonce    string `json:"nonce"`    // comes back in the ID token
@@ -61,8 +60,8 @@ func (c *Client) Finish(ctx context.Context, flow Flow, code string) (Identity, 
 	return c.identityOf(verified)
 }
 
-// exchangeError returns the error of a code that gave no token. What the provider
-// writes beside the error's code can be anything, and is left out.
+// exchangeError returns the error of a code that gave no token. Of the provider's
+// response it contains only the error code, because the other text can be anything.
 func exchangeError(err error) error {
 	var refused *oauth2.RetrieveError
 	if errors.As(err, &refused) && refused.Response != nil {

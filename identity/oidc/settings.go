@@ -18,7 +18,7 @@ type Settings struct {
 	Scope         string         `yaml:"scope" doc:"what the board's login asks the provider for, space-separated"`
 }
 
-// DefaultSettings returns the settings where nothing is set.
+// DefaultSettings returns the default settings.
 func DefaultSettings() Settings {
 	return Settings{AccountClaim: "account", Scope: "openid profile email"}
 }

@@ -14,7 +14,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// algorithms are the asymmetric ones that go-oidc knows; never none, never one whose
+// algorithms are the asymmetric algorithms of go-oidc: not "none", and no HMAC, whose
 // key would be the client's secret.
 var algorithms = []string{
 	oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512,
@@ -23,8 +23,7 @@ var algorithms = []string{
 
 const maxTokenLength = 32 << 10
 
-// IssuerOf returns the issuer that a token names, unverified; "" where text is no
-// JWT.
+// IssuerOf returns the unverified issuer of a token; "" if text is not a JWT.
 func IssuerOf(token string) string {
 	_, rest, _ := strings.Cut(token, ".")
 	payload, _, _ := strings.Cut(rest, ".")
@@ -44,16 +43,15 @@ func IssuerOf(token string) string {
 	return claims.Issuer
 }
 
-// refusedToken returns the error of a token that proves nothing. code names why for
-// the audit log.
+// refusedToken returns the error of an invalid token. code is the reason in the audit
+// log.
 func refusedToken(code, message string, cause error) error {
 	return &fault.Error{Kind: fault.KindUnauthenticated, Message: message, Fields: []fault.Field{{Field: "token", Code: code, Message: message}}, Cause: cause}
 }
 
-// Verify returns the user of an ID token or a JWT access token of the provider.
-// The error is fault.KindUnauthenticated for a token that is not valid,
-// fault.KindForbidden where it lacks a claim, and fault.KindUnavailable where the
-// provider's keys cannot be read.
+// Verify returns the user of an ID token or a JWT access token of the provider. Returns
+// fault.KindUnauthenticated for an invalid token, fault.KindForbidden if it lacks a
+// claim, and fault.KindUnavailable if the provider's keys cannot be read.
 func (c *Client) Verify(ctx context.Context, token string) (Identity, error) {
 	verified, err := c.authenticate(ctx, token)
 	if err != nil {
@@ -94,7 +92,7 @@ func (c *Client) authenticate(ctx context.Context, token string) (*oidc.IDToken,
 	return nil, refusedToken("wrong_audience", "The token is for another service: its claim \"aud\" has neither auth.oidc.client_id nor auth.oidc.audience", nil)
 }
 
-// recordedKeys keeps the error of a key set, which the verifier hides.
+// recordedKeys keeps the error of a key set, which the verifier does not return.
 type recordedKeys struct {
 	oidc.KeySet
 	err error
@@ -117,7 +115,7 @@ func (c *Client) jwksUnavailable(err error) bool {
 
 // Identity is a user as a token describes it.
 type Identity struct {
-	Issuer, Subject string   // together they are the user, for ever
+	Issuer, Subject string   // together they identify the user permanently
 	Username        string   // preferred_username, else email, else Subject
 	Account         string   // id, name or domain
 	Roles           []string // of Settings.RoleClaim

@@ -27,7 +27,7 @@ type Sentinel struct {
 	Password  setting.Secret `yaml:"password" doc:"password at the Sentinels; empty: they want none"`
 }
 
-// DefaultSettings returns the settings where nothing is set.
+// DefaultSettings returns the default settings.
 func DefaultSettings() Settings { return Settings{KeyPrefix: "trunkline:"} }
 
 // Embedded tells whether no address is set.

@@ -1,0 +1,36 @@
+package identity
+
+import (
+	"crypto/sha256"
+)
+
+// tokenCache has the claims of tokens with a verified signature; the verification is the
+// most expensive part of authentication. It belongs to one snapshot of the directory, so
+// that it is discarded when the signing keys change. Expiry, revocation and account
+// state are checked on every request.
+type tokenCache struct {
+	*cache[[sha256.Size]byte, *claims] // by the token's hash, so that memory holds no token
+}
+
+const (
+	maxCachedTokens      = 10_000 // about 10 MB
+	maxCachedTokenLength = 2 << 10
+)
+
+func newTokenCache() tokenCache {
+	return tokenCache{newCache[[sha256.Size]byte, *claims](maxCachedTokens)}
+}
+
+// find returns the claims that were put for the token. Callers must not modify them.
+func (t tokenCache) find(token string) (*claims, bool) {
+	if len(token) > maxCachedTokenLength {
+		return nil, false
+	}
+	return t.cache.find(sha256.Sum256([]byte(token)))
+}
+
+func (t tokenCache) put(token string, c *claims) {
+	if len(token) <= maxCachedTokenLength {
+		t.cache.put(sha256.Sum256([]byte(token)), c)
+	}
+}
