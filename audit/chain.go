@@ -57,8 +57,7 @@ func (l *Log) head(ctx context.Context) (h head, err error) {
 	return h, sqldb.Wrap(err, "reading the audit log's head")
 }
 
-// lockHead reads the state of the chain and keeps others from changing it until
-// the transaction ends.
+// lockHead reads the state of the chain and locks it until the transaction ends.
 func lockHead(ctx context.Context, tx *sqldb.Loader) (h head, err error) {
 	err = h.scan(tx.QueryRowContext(ctx, `UPDATE audit_chain SET seq = seq WHERE id = 1 RETURNING `+headColumns).Scan)
 	return h, sqldb.Wrap(err, "locking the audit log's head")

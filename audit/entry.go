@@ -51,14 +51,14 @@ const (
 
 	QueueConfigUpdate Action = "queue_config.update"
 	CallCancel        Action = "call.cancel"
-	CallRefuse        Action = "call.refuse" // a call that a limit or a closed destination stops
+	CallRefuse        Action = "call.refuse" // a call refused by a limit or a closed destination
 	CDRExport         Action = "cdr.export"
 	SIPRegisterFailed Action = "sip.register_failed"
 
 	SigningKeyRotate Action = "signingkey.rotate"
 )
 
-// actions are all of them, for metrics and for the check of a filter.
+// actions lists all actions, for metrics and for the check of a filter.
 var actions = []Action{
 	Login, LoginFailed, LoginLocked, Logout, PasswordUpdate, UserCreate, UserUpdate, UserDelete,
 	DeviceCreate, DeviceUpdate, DeviceDelete, APIKeyCreate, APIKeyUpdate, APIKeyDelete,
@@ -68,7 +68,7 @@ var actions = []Action{
 	SigningKeyRotate,
 }
 
-// OutcomeOK is the outcome of what succeeded. Others name the reason, in a word
+// OutcomeOK is the outcome of a successful action. Others name the reason, in a word
 // such as wrong_password.
 const OutcomeOK = "ok"
 
@@ -101,10 +101,10 @@ type Caller struct {
 	Address string
 }
 
-// CommandCaller returns the caller of a process's own work: the system user that
+// CommandCaller returns the caller for the process's own actions: the system user that
 // runs it.
 func CommandCaller() Caller {
-	name := strconv.Itoa(os.Getuid()) // where the system does not know the user, as in a container
+	name := strconv.Itoa(os.Getuid()) // if the system has no such user, as in a container
 	if current, err := user.Current(); err == nil && current.Username != "" {
 		name = current.Username
 	}
@@ -113,19 +113,19 @@ func CommandCaller() Caller {
 
 type callerKey struct{}
 
-// WithCaller returns a context for the work of a request that caller makes.
+// WithCaller returns a context for the work of a request by caller.
 func WithCaller(ctx context.Context, caller Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, caller)
 }
 
-// CallerOf returns the caller of WithCaller, a zero one without it.
+// CallerOf returns the caller of WithCaller, else a zero one.
 func CallerOf(ctx context.Context) Caller {
 	caller, _ := ctx.Value(callerKey{}).(Caller)
 	return caller
 }
 
-// Entry makes an entry of the context's caller, now, with the outcome ok. Change
-// what differs.
+// Entry returns an entry of the context's caller with the current time and the outcome
+// ok, for the caller to change.
 func (l *Log) Entry(ctx context.Context, action Action, accountID, target string) Entry {
 	caller := CallerOf(ctx)
 	return Entry{
@@ -134,7 +134,7 @@ func (l *Log) Entry(ctx context.Context, action Action, accountID, target string
 	}
 }
 
-// isCLI reports whether a management command did it: its log is not kept.
+// isCLI reports whether a management command made the entry: its log is not kept.
 func (e *Entry) isCLI() bool { return strings.HasPrefix(e.Actor, actorCLI) }
 
 const actorCLI = "cli:"

@@ -22,14 +22,14 @@ type Filter struct {
 	StartKey string // a page's NextStartKey; "": the newest
 }
 
-// Page is some of a filter's entries, newest first.
+// Page is one page of a filter's entries, newest first.
 type Page = report.Page[Entry]
 
-// KnownAction reports whether an entry can have the action.
+// KnownAction reports whether action is a defined one.
 func KnownAction(action Action) bool { return slices.Contains(actions, action) }
 
-// List returns a page of the chain's entries. An entry is there about a tenth of
-// a second after it was recorded.
+// List returns a page of the chain's entries. An entry is listed about a tenth of a
+// second after it was recorded.
 func (l *Log) List(ctx context.Context, f Filter) (*Page, error) {
 	size := f.PageSize
 	if size == 0 {
@@ -72,7 +72,7 @@ func (l *Log) List(ctx context.Context, f Filter) (*Page, error) {
 
 func startKey(e Entry) string { return report.StartKey(e.At.UnixMilli(), e.ID) }
 
-// lastID is behind the id of every entry.
+// lastID sorts after the id of every entry.
 const lastID = "~"
 
 func parseStartKey(key string) (at int64, id string, ok bool) {

@@ -16,7 +16,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Publisher writes the entries of the chain to the topic, in their order; nil
+// Publisher writes the entries of the chain to the topic, in their order. A nil error
 // means that they are durable.
 type Publisher interface {
 	Publish(ctx context.Context, entries []Chained) error
@@ -49,8 +49,8 @@ type Log struct {
 	storing  bool // a goroutine stores, and continues until the queue is empty
 }
 
-// New makes the tables. Run extends the chain; without it entries are pending
-// until another process runs it.
+// New migrates the tables. Run extends the chain; without it entries are pending until
+// another process runs it.
 func New(ctx context.Context, settings Settings, deps Deps) (*Log, error) {
 	if settings.Retention == 0 {
 		settings.Retention = DefaultRetention
@@ -71,14 +71,14 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Log, error) {
 }
 
 const (
-	pollEvery  = time.Second            // for what other processes inserted
-	gatherFor  = 100 * time.Millisecond // what is recorded meanwhile enters the chain together
+	pollEvery  = time.Second            // for entries that other processes inserted
+	gatherFor  = 100 * time.Millisecond // entries recorded meanwhile enter the chain together
 	pruneEvery = time.Hour
 	headEvery  = time.Minute // between log lines
 )
 
-// Run extends the chain, publishes it and deletes what is older than the
-// retention, until ctx ends. What fails is logged and tried again.
+// Run extends the chain, publishes it and deletes entries older than the retention,
+// until ctx ends. Failures are logged and retried.
 func (l *Log) Run(ctx context.Context) error {
 	poll, prune := time.NewTicker(pollEvery), time.NewTicker(pruneEvery)
 	defer poll.Stop()
@@ -86,7 +86,7 @@ func (l *Log) Run(ctx context.Context) error {
 	failing := false
 	report := func(doing string, err error) {
 		if err != nil && ctx.Err() == nil && !failing {
-			l.log.WarnContext(ctx, doing+" failed, it is tried again", "error", err)
+			l.log.WarnContext(ctx, doing+" failed, retrying", "error", err)
 		}
 		failing = err != nil
 	}
@@ -119,7 +119,7 @@ func (l *Log) Run(ctx context.Context) error {
 
 const finishTimeout = 5 * time.Second
 
-// finish stores what is queued and chains it. What it cannot chain in time is
+// finish stores the queue and chains it. Entries that it cannot chain in time are
 // pending for the next process.
 func (l *Log) finish() error {
 	l.written.Wait() // bounded by storeTimeout
@@ -137,8 +137,8 @@ type logged struct {
 	at  time.Time
 }
 
-// logHead writes the head of the chain to the log when it has moved, once a
-// minute: a chain that was computed anew does not have that hash there.
+// logHead writes the head of the chain to the log if it has moved, at most once a
+// minute: a chain that was recomputed does not have the logged hash at that number.
 func (l *Log) logHead(ctx context.Context, last *logged) error {
 	if time.Since(last.at) < headEvery {
 		return nil

@@ -11,9 +11,8 @@ const (
 	maxPrunes  = 200  // transactions of one call
 )
 
-// Prune deletes the oldest entries of the chain whose retention has ended. The
-// chain goes on to begin with the entry after the last one deleted, whose hash
-// is kept.
+// Prune deletes the oldest entries of the chain whose retention has ended. The chain
+// then begins with the entry after the last one deleted, whose hash is stored.
 func (l *Log) Prune(ctx context.Context) error {
 	before := l.now().Add(-l.retention).UnixMilli()
 	for range maxPrunes {
@@ -28,9 +27,8 @@ func (l *Log) Prune(ctx context.Context) error {
 	return nil
 }
 
-// pruneBatch deletes entries up to the first that is to stay. An entry is later
-// in the chain than another of a later time only where they were made within
-// moments of each other.
+// pruneBatch deletes entries up to the first that has not expired. The chain is in the
+// order of time, except for entries recorded within moments of each other.
 func (l *Log) pruneBatch(ctx context.Context, before int64) (n int64, err error) {
 	err = l.db.Load(ctx, func(tx *sqldb.Loader) error {
 		h, err := lockHead(ctx, tx)

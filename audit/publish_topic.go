@@ -14,9 +14,9 @@ const (
 	publishLease = 30 * time.Second
 )
 
-// publishChain publishes the entries of the chain that are not on the topic. One
-// node at a time does, as long as its lease holds; a node that dies in between
-// leaves entries that another publishes again.
+// publishChain publishes the entries of the chain that are not on the topic. A lease
+// ensures that one node at a time publishes; if the node dies in between, another
+// publishes some entries again.
 func (l *Log) publishChain(ctx context.Context) error {
 	for range maxBatches {
 		seq, ours, err := l.claimTopic(ctx)
@@ -39,8 +39,8 @@ func (l *Log) publishChain(ctx context.Context) error {
 	return nil
 }
 
-// claimTopic returns the number of the newest published entry, and whether this
-// node is to publish those after it.
+// claimTopic takes the lease. It returns the number of the newest published entry, and
+// whether this node has the lease.
 func (l *Log) claimTopic(ctx context.Context) (seq int64, ours bool, err error) {
 	now := l.now()
 	var newest int64
@@ -62,7 +62,7 @@ func (l *Log) claimTopic(ctx context.Context) (seq int64, ours bool, err error) 
 	return seq, err == nil, sqldb.Wrap(err, "claiming the audit topic")
 }
 
-// releaseTopic stores how far the topic is, and lets others publish.
+// releaseTopic stores the number of the newest published entry, and releases the lease.
 func (l *Log) releaseTopic(ctx context.Context, seq int64) error {
 	_, err := l.db.ExecAlone(ctx, `UPDATE audit_topic SET lease_until = 0, seq = CASE WHEN seq < $1 THEN $1 ELSE seq END WHERE id = 1`, seq)
 	return sqldb.Wrap(err, "storing the audit topic's position")

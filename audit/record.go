@@ -19,7 +19,7 @@ const (
 // queued is a group of entries on its way to the database.
 type queued struct {
 	entries []Entry
-	done    chan error // takes one; nil: no caller waits
+	done    chan error // of capacity 1; nil: no caller waits
 }
 
 // Record stores entries and returns when they are durable. An error means that
@@ -38,8 +38,8 @@ func (l *Log) Record(ctx context.Context, entries ...Entry) error {
 	return err
 }
 
-// Report stores entries without waiting. It is for what happens whether or not
-// it can be recorded: refusals, and ends.
+// Report stores entries without waiting. It is for events that happen whether or not
+// they can be recorded: refusals, and ends.
 func (l *Log) Report(ctx context.Context, entries ...Entry) {
 	entries = cleanAll(entries)
 	l.print(ctx, true, entries)
@@ -48,8 +48,8 @@ func (l *Log) Report(ctx context.Context, entries ...Entry) {
 	}
 }
 
-// ReportOnce is Report, at most once a minute for the same actor, address,
-// action and target: for what a client can repeat without limit.
+// ReportOnce is Report, at most once a minute for the same actor, address, action and
+// target: for events that a client can cause without limit.
 func (l *Log) ReportOnce(ctx context.Context, e Entry) {
 	if l.repeats.first(e, l.now()) {
 		l.Report(ctx, e)
@@ -71,8 +71,8 @@ func Tx[T sqldb.Runner](ctx context.Context, l *Log, begin func(context.Context,
 	return err
 }
 
-// Insert is Tx where several entries are stored, or it depends on what is found. After
-// the commit, call Committed with them.
+// Insert is Tx for several entries, or for entries that depend on data read in the
+// transaction. After the commit, call Committed with them.
 func (l *Log) Insert(ctx context.Context, tx sqldb.Runner, entries ...Entry) error {
 	for len(entries) > 0 {
 		n := min(len(entries), maxStored)
@@ -99,8 +99,8 @@ func cleanAll(entries []Entry) []Entry {
 	return cleaned
 }
 
-// print writes the entries' lines. Those of management commands are written by
-// the node that chains them.
+// print writes the entries' log lines. Lines of management commands are written by the
+// node that chains the entries.
 func (l *Log) print(ctx context.Context, stored bool, entries []Entry) {
 	for _, e := range entries {
 		l.metrics.entries.WithLabelValues(string(e.Action)).Inc()
@@ -140,7 +140,7 @@ func (l *Log) enqueue(q queued) bool {
 	return true
 }
 
-// storeQueued stores what is queued, until nothing is.
+// storeQueued stores queued entries until the queue is empty.
 func (l *Log) storeQueued() {
 	for {
 		batch, entries := l.takeQueued()
@@ -149,7 +149,7 @@ func (l *Log) storeQueued() {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 		err := l.db.Alone(ctx, func(to sqldb.Runner) error {
-			for rest := entries; len(rest) > 0; { // several only where one caller has many
+			for rest := entries; len(rest) > 0; { // several statements only if one caller has many entries
 				n := min(len(rest), maxStored)
 				if err := insert(ctx, to, rest[:n]); err != nil {
 					return err
@@ -172,7 +172,7 @@ func (l *Log) storeQueued() {
 	}
 }
 
-// takeQueued returns groups of about maxStored entries together.
+// takeQueued returns groups with about maxStored entries in total.
 func (l *Log) takeQueued() (batch []queued, entries []Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -214,7 +214,7 @@ func insert(ctx context.Context, to sqldb.Runner, entries []Entry) error {
 	return sqldb.Wrap(err, "writing the audit log")
 }
 
-// repeats remembers what was reported within the last minute.
+// repeats has the entries reported within the last minute.
 type repeats struct {
 	mu   sync.Mutex
 	last map[repeat]time.Time
@@ -227,7 +227,7 @@ type repeat struct {
 
 const (
 	repeatAfter = time.Minute
-	maxRepeats  = 10_000 // then all are forgotten
+	maxRepeats  = 10_000 // above, all are deleted
 )
 
 // first reports whether e is not a repeat.

@@ -12,7 +12,7 @@ type Settings struct {
 	Topic     bool          `yaml:"topic" doc:"also write the entries of the audit log to the topic audit"`
 }
 
-// DefaultRetention is the retention of entries where none is set.
+// DefaultRetention is the default retention of entries.
 const DefaultRetention = 400 * 24 * time.Hour
 
 // DefaultSettings returns the default settings.

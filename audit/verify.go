@@ -7,14 +7,14 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// Verified is a chain that was found unchanged.
+// Verified describes a chain without changes.
 type Verified struct {
 	First, Last int64  // numbers of its entries; Last is First-1 when there are none
 	Hash        string // of the last: the head of the chain
 	Pending     int    // entries that are not in the chain yet
 }
 
-// BrokenError names the first entry that was changed or is missing.
+// BrokenError reports the first entry that was changed or is missing.
 type BrokenError struct {
 	Seq     int64
 	ID      string // "" of a missing one
@@ -28,7 +28,7 @@ func (b *BrokenError) Error() string {
 	return fmt.Sprintf("entry %d (id %s) was changed", b.Seq, b.ID)
 }
 
-// Known is a head of the chain that was noted earlier, outside of the database.
+// Known is an earlier head of the chain, kept outside of the database.
 type Known struct {
 	Seq  int64
 	Hash string
@@ -36,10 +36,9 @@ type Known struct {
 
 const verifyBatch = 2000
 
-// Verify reads the whole chain and checks every hash. A *BrokenError names the
-// first entry that is not as it was written, or that differs from known, whose
-// zero value is none. The log goes on meanwhile: entries up to the head that
-// Verify finds at its start are checked.
+// Verify reads the whole chain and checks every hash. It returns a *BrokenError for the
+// first entry that was changed, or that differs from known (zero: not compared). It
+// checks the entries up to the head at its start; entries can be added meanwhile.
 func (l *Log) Verify(ctx context.Context, known Known, progress func(done, total int)) (Verified, error) {
 	end, err := l.head(ctx)
 	if err != nil {
@@ -87,7 +86,7 @@ func (l *Log) Verify(ctx context.Context, known Known, progress func(done, total
 	return v, sqldb.Wrap(err, "counting pending audit entries")
 }
 
-// link is an entry of the chain to which the next one refers.
+// link is the entry of the chain before the next one to check.
 type link struct {
 	seq  int64
 	hash string

@@ -1,4 +1,4 @@
-// Package audittest has audit logs for tests of packages that write to one.
+// Package audittest provides audit logs for tests of other packages.
 package audittest
 
 import (
@@ -16,7 +16,7 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// New makes an audit log in db.
+// New returns an audit log in db.
 func New(t testing.TB, db *sqldb.DB) *audit.Log {
 	t.Helper()
 	l, err := audit.New(context.Background(), audit.Settings{}, audit.Deps{
@@ -33,8 +33,8 @@ func By(t testing.TB, actor string) context.Context {
 	return audit.WithCaller(t.Context(), audit.Caller{Actor: actor, Address: "192.0.2.9"})
 }
 
-// Entries returns the account's entries as "action actor target outcome", those
-// that begin with prefix, sorted.
+// Entries returns the account's entries with the prefix as "action actor target
+// outcome", sorted.
 func Entries(t testing.TB, l *audit.Log, account, prefix string) (lines []string) {
 	t.Helper()
 	if err := l.Chain(t.Context()); err != nil {
@@ -54,8 +54,8 @@ func Entries(t testing.TB, l *audit.Log, account, prefix string) (lines []string
 	return lines
 }
 
-// Await waits until the account has n entries that begin with prefix: reported
-// ones are stored without waiting.
+// Await waits until the account has n entries with the prefix: those of Report are
+// stored asynchronously.
 func Await(t testing.TB, l *audit.Log, account, prefix string, n int) []string {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {

@@ -17,9 +17,9 @@ const Invalid = "Invalid AI provider configuration"
 // maxName bounds a provider's name, in Unicode characters.
 const maxName = 128
 
-// parse reads a request's body, a JSON object decoded one level deep. id is the
-// provider that the request is about, "" when it is to be made. plain also
-// accepts ws. The error is a fault.Invalid that names every field at fault.
+// parse reads a request's body, a JSON object decoded one level deep. id is the provider
+// of the request, "" for a new one. plain also accepts ws. The error is a fault.Invalid
+// that names every invalid field.
 func parse(body map[string]json.RawMessage, id string, plain bool) (Document, error) {
 	p := newParser(body)
 	d := Document{ID: id}
@@ -44,7 +44,7 @@ func parse(body map[string]json.RawMessage, id string, plain bool) (Document, er
 	return d, nil
 }
 
-// id accepts an id that is sent back as it was answered.
+// id accepts an id that is sent back unchanged.
 func (p *parser) id(want string) {
 	if id := take[string](p, "id", "a string"); id != nil && *id != want {
 		p.fault("id", codeReadOnly, "is made by the service; leave it out or send it back as it is")

@@ -1,11 +1,11 @@
 package aiprovider
 
-// Mask is in answers in place of every header's value. A request that sends it
-// back keeps the stored value, unless it changes the origin of the address.
+// Mask replaces every header's value in responses. A request that sends it back keeps
+// the stored value, unless it changes the origin of the address.
 const Mask = "********"
 
-// Document is a provider as requests and answers have it. Fields that were not
-// sent are not answered.
+// Document is a provider as in requests and responses. Fields that were never sent are
+// absent from responses.
 type Document struct {
 	ID         string    `json:"id"`
 	Name       string    `json:"name"`
@@ -27,7 +27,7 @@ type WebSocket struct {
 	Headers map[string]string `json:"headers,omitzero"` // nil: not sent
 }
 
-// masked is d as it is answered.
+// masked returns d as in a response.
 func (d Document) masked() Document {
 	if d.WebSocket.Headers == nil {
 		return d
@@ -40,8 +40,8 @@ func (d Document) masked() Document {
 	return d
 }
 
-// String keeps the secrets out of logs and messages.
+// String leaves out the secrets, for logs and messages.
 func (d Document) String() string { return "AI provider " + d.ID + " (not shown)" }
 
-// GoString does the same for %#v.
+// GoString is String for %#v.
 func (d Document) GoString() string { return d.String() }

@@ -21,9 +21,9 @@ const (
 	maxHeaderBytes = 12 << 10 // names and values together
 )
 
-// owned are the headers that the handshake sets itself, or that say how its
-// bytes are to be read (RFC 9110, RFC 9112; RFC 6455, 4.1), lower case. Origin is
-// not among them: it says who asks, and we are no browser.
+// owned are the headers that the handshake sets itself, or that define how its bytes are
+// read (RFC 9110, RFC 9112; RFC 6455, 4.1), lower case. Origin is not among them: only
+// browsers send it.
 var owned = []string{
 	"connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "proxy-authenticate",
 	"proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
@@ -72,8 +72,8 @@ func (p *parser) checkHeaderName(name string, seen map[string]bool) {
 	seen[lower] = true
 }
 
-// checkHeaderValue returns what is invalid in a value, "" for nothing. It never
-// repeats it.
+// checkHeaderValue returns the fault of an invalid value, "" if it is valid. The text
+// never contains the value.
 func checkHeaderValue(value string) (code, text string) {
 	switch {
 	case len(value) > maxHeaderValue:
@@ -86,8 +86,8 @@ func checkHeaderValue(value string) (code, text string) {
 	return "", ""
 }
 
-// keepMasked replaces each mask by the stored value. It returns a fault for a
-// mask without one. The case of names is ignored.
+// keepMasked replaces each mask by the stored value. It returns a fault for a mask
+// without a stored value. The case of names is ignored.
 func (d *Document) keepMasked(stored map[string]string) []fault.Field {
 	var faults []fault.Field
 	for _, name := range slices.Sorted(maps.Keys(d.WebSocket.Headers)) {

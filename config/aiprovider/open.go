@@ -8,8 +8,8 @@ import (
 	"trunkline/internal/netguard"
 )
 
-// Open returns a provider as those who connect to it need it, headers opened,
-// whatever account it belongs to. It costs one look at the database.
+// Open returns a provider of any account with its headers unsealed, for a connection to
+// it. It costs one database query.
 func (s *Service) Open(ctx context.Context, id string) (Provider, error) {
 	r, err := find(ctx, s.db, id)
 	if err != nil {
@@ -33,7 +33,7 @@ func (s *Service) Open(ctx context.Context, id string) (Provider, error) {
 	return p, nil
 }
 
-// Guard returns the guard that the provider is dialled through.
+// Guard returns the guard for connections to the provider.
 func (s *Service) Guard(p Provider) netguard.Guard {
 	return netguard.Guard{Allow: s.settings.AllowNetworks, Loopback: netguard.WebSocket.IsPlain(p.URL), Setting: "ai_provider.allow_networks"}
 }

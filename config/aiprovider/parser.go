@@ -27,7 +27,7 @@ const (
 	codeUnknown     = "unknown"
 )
 
-// parser takes the members it knows out of an object and gathers what is wrong.
+// parser takes the known members out of an object and collects the faults.
 type parser struct {
 	members map[string]json.RawMessage
 	path    string // of the object within the body: "" or ending in "."
@@ -42,13 +42,13 @@ func (p *parser) fault(name, code, format string, args ...any) {
 	*p.faults = append(*p.faults, fault.Field{Field: p.path + name, Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
-// faultOfAll blames the object itself.
+// faultOfAll adds a fault of the object itself.
 func (p *parser) faultOfAll(code, format string, args ...any) {
 	*p.faults = append(*p.faults, fault.Field{Field: strings.TrimSuffix(p.path, "."), Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
-// take decodes one member; nil when it was not sent or is of another type, which
-// is a fault. JSON's null is no value of any type.
+// take decodes one member; nil if it was not sent or has another type, which is a fault.
+// JSON's null has no valid type.
 func take[T any](p *parser, name, want string) *T {
 	raw, sent := p.members[name]
 	delete(p.members, name)
@@ -63,7 +63,7 @@ func take[T any](p *parser, name, want string) *T {
 	return &value
 }
 
-// need is take for a member that must be there.
+// need is take for a required member.
 func need[T any](p *parser, name, want string) *T {
 	if _, sent := p.members[name]; !sent {
 		p.fault(name, codeRequired, "is required")
@@ -71,8 +71,8 @@ func need[T any](p *parser, name, want string) *T {
 	return take[T](p, name, want)
 }
 
-// object reads a member that is an object. It is never nil: one that is not
-// there, or is none, has no members.
+// object reads a member that is an object. It is never nil: an absent or invalid one has
+// no members.
 func (p *parser) object(name string) (inner *parser, sent bool) {
 	members := take[map[string]json.RawMessage](p, name, "an object")
 	inner = &parser{path: p.path + name + ".", faults: p.faults}
@@ -82,8 +82,8 @@ func (p *parser) object(name string) (inner *parser, sent bool) {
 	return inner, members != nil
 }
 
-// needed is object for one that must be there; what it holds is not asked for
-// where it is not.
+// needed is object for a required member; read is called only if the member is an
+// object.
 func (p *parser) needed(name string, read func(inner *parser)) {
 	if _, sent := p.members[name]; !sent {
 		p.fault(name, codeRequired, "is required")
@@ -94,8 +94,8 @@ func (p *parser) needed(name string, read func(inner *parser)) {
 	}
 }
 
-// shown bounds how many unknown members an answer repeats, and shownName how
-// much of a name.
+// Bounds of the unknown members that a response repeats: their number, and the length of
+// a name.
 const (
 	shown     = 16
 	shownName = 64

@@ -4,16 +4,16 @@ import (
 	"trunkline/internal/aiprotocol"
 )
 
-// Fallback is the action for a call whose provider stays away.
+// Fallback is the action for a call whose provider is unavailable.
 type Fallback string
 
 // The fallbacks.
 const (
 	FallbackHangup Fallback = "hangup" // end the call
-	FallbackReturn Fallback = "return" // hand it back to where it came from
+	FallbackReturn Fallback = "return" // return it to its origin
 )
 
-// Provider is one provider, as those who connect to it need it. Log nothing of
+// Provider is one provider with its headers unsealed, for a connection to it. Never log
 // its headers.
 type Provider struct {
 	ID         string
@@ -22,24 +22,24 @@ type Provider struct {
 	Format     aiprotocol.Format
 	URL        string
 	Headers    map[string]string
-	Extensions bool     // it understands the extras
+	Extensions bool     // it supports the protocol's extensions
 	Fallback   Fallback // never ""
 }
 
-// String keeps the secrets out of logs and messages.
+// String leaves out the secrets, for logs and messages.
 func (p Provider) String() string { return "AI provider " + p.ID + " of account " + p.AccountID }
 
-// GoString does the same for %#v.
+// GoString is String for %#v.
 func (p Provider) GoString() string { return p.String() }
 
-// Announcement says whose the call is that will come with this UUID (Asterisk
-// AudioSocket), and to which provider it goes.
+// Announcement assigns the account and AI provider of a call that will arrive with the
+// UUID (Asterisk AudioSocket).
 type Announcement struct {
 	AccountID  string
 	ProviderID string
 	UUID       string // in its usual form, lower case
 
-	// What the session's start shall say; "" where it was not announced.
+	// Fields of the session's start message; "" if not announced.
 	CallID         string
 	OtherLegCallID string
 	CallerIDNumber string
@@ -50,6 +50,6 @@ type Announcement struct {
 type TestReport struct {
 	OK        bool     `json:"ok"`
 	ConnectMS float64  `json:"connect_ms"`      // until the WebSocket was open
-	Events    []string `json:"events"`          // names of the messages in order, both ways; never null
-	Error     string   `json:"error,omitempty"` // why it is not OK, in words for the account's administrator
+	Events    []string `json:"events"`          // names of the messages in order, in both directions; never null
+	Error     string   `json:"error,omitempty"` // the reason of a failure, for the account's administrator
 }

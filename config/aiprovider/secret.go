@@ -13,8 +13,8 @@ import (
 
 const table = "ai_providers" // part of every sealed secret's place
 
-// seal makes a document what is stored. Without values there is nothing to seal,
-// and no master key is needed.
+// seal returns the row of a document. Without header values nothing is sealed, and no
+// master key is needed.
 func (s *Service) seal(accountID string, d Document) (row, error) {
 	r := row{
 		id: d.ID, accountID: accountID, name: d.Name, audioFormat: d.Media.AudioFormat, url: d.WebSocket.URL,
@@ -43,7 +43,7 @@ func (s *Service) seal(accountID string, d Document) (row, error) {
 	return r, err
 }
 
-// unseal opens a provider's headers; nil when it has none.
+// unseal unseals a provider's headers; nil if it has none.
 func (s *Service) unseal(r row) (map[string]string, error) {
 	if r.sealed == "" {
 		return nil, nil
@@ -54,15 +54,15 @@ func (s *Service) unseal(r row) (map[string]string, error) {
 	}
 	defer clear(secret)
 	var headers map[string]string
-	if json.Unmarshal(secret, &headers) != nil { // its error could show a part of them
+	if json.Unmarshal(secret, &headers) != nil { // the error could contain a part of them
 		return nil, damaged(fmt.Errorf("headers of AI provider %s are no object", r.id))
 	}
 	return headers, nil
 }
 
-// unmasked returns the sent headers with stored values in place of masks. Values
-// that were stored for another origin are not used: they are secrets of that
-// host. Without a mask nothing is opened, so that lost values can be replaced.
+// unmasked returns the sent headers with stored values in place of masks. Values that
+// were stored for another origin are not used: they are secrets of that host. Without a
+// mask nothing is unsealed, so that lost values can be replaced.
 func (s *Service) unmasked(sent Document, old row) (Document, error) {
 	if !slices.Contains(slices.Collect(maps.Values(sent.WebSocket.Headers)), Mask) {
 		return sent, nil
@@ -81,7 +81,7 @@ func (s *Service) unmasked(sent Document, old row) (Document, error) {
 	return sent, nil
 }
 
-// document returns the row as it is answered. It needs no master key.
+// document returns the row as in a response. It needs no master key.
 func (r row) document() (Document, error) {
 	format, ok := aiprotocol.FormatOf(r.audioFormat)
 	if !ok {

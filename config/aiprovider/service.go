@@ -18,7 +18,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Service keeps the providers of all accounts. It is safe for concurrent use.
+// Service stores the providers of all accounts. It is safe for concurrent use.
 type Service struct {
 	settings Settings
 	db       *sqldb.DB
@@ -27,8 +27,8 @@ type Service struct {
 	metrics  *metrics
 }
 
-// New brings the tables up to date and makes sure that every header in them can
-// be opened: without the master key it refuses to start.
+// New migrates the tables. It returns an error if a stored header cannot be unsealed,
+// such as without the master key.
 func New(ctx context.Context, settings Settings, db *sqldb.DB, keys *masterkey.Keyring, auditLog *audit.Log, reg prometheus.Registerer) (*Service, error) {
 	if err := setting.Validate("ai_provider", settings); err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func New(ctx context.Context, settings Settings, db *sqldb.DB, keys *masterkey.K
 	return s, s.Secrets().Require(ctx)
 }
 
-// Secrets returns the stored headers.
+// Secrets returns the table of the sealed headers.
 func (s *Service) Secrets() masterkey.Table {
 	return masterkey.Table{DB: s.db, Keys: s.keys, Name: table, Key: []string{"account_id", "id"}, Secret: "sealed"}
 }
@@ -48,8 +48,8 @@ func (s *Service) Secrets() masterkey.Table {
 // maxProviders bounds an account's list.
 const maxProviders = 1000
 
-// Create makes a provider of the account out of a request's body, and writes to
-// the audit log that the context's caller made it.
+// Create creates a provider of the account from a request's body, and writes an audit
+// entry of the context's caller.
 func (s *Service) Create(ctx context.Context, accountID string, body map[string]json.RawMessage) (Document, error) {
 	d, err := parse(body, "", s.settings.plain())
 	if err != nil {
@@ -79,9 +79,9 @@ func (s *Service) Create(ctx context.Context, accountID string, body map[string]
 	return d.masked(), nil
 }
 
-// Update replaces a provider with a request's body. A header whose value is the
-// mask keeps the stored value. The error is fault.Invalid for such a header where
-// the address has another origin (scheme, host, port) than the stored one.
+// Update replaces a provider with a request's body. A header whose value is the mask
+// keeps the stored value. Returns fault.KindInvalid for such a header if the address has
+// another origin (scheme, host, port) than the stored one.
 func (s *Service) Update(ctx context.Context, accountID, id string, body map[string]json.RawMessage) (Document, error) {
 	sent, err := parse(body, id, s.settings.plain())
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Service) Update(ctx context.Context, accountID, id string, body map[str
 	return sent.masked(), nil
 }
 
-// updateInTx may run several times, so it leaves what was sent as it is.
+// updateInTx can run several times, so it does not modify sent.
 func (s *Service) updateInTx(ctx context.Context, tx *sql.Tx, accountID string, sent Document) error {
 	old, err := find(ctx, tx, sent.ID)
 	if err != nil {

@@ -17,7 +17,7 @@ func (s Settings) Validate(c *setting.Check) {
 	netguard.ValidateNetworks(c, "allow_networks", s.AllowNetworks)
 }
 
-// plain reports whether addresses may do without TLS: a development setting.
+// plain reports whether addresses may be without TLS: a development setting.
 func (s Settings) plain() bool {
 	return netguard.AllowsLoopback(s.AllowNetworks)
 }

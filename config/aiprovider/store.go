@@ -9,7 +9,7 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// row is a provider as it is stored.
+// row is a provider in the database.
 type row struct {
 	id, accountID, name, audioFormat, url string
 
@@ -64,7 +64,7 @@ func remove(ctx context.Context, e sqldb.Execer, accountID, id string) error {
 	return sqldb.Wrap(err, doing)
 }
 
-// What a change did.
+// Kinds of changes, as metric labels.
 const (
 	actionCreate  = "create"
 	actionReplace = "replace"

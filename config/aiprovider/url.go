@@ -14,7 +14,7 @@ func sameOrigin(a, b string) bool {
 		strings.EqualFold(x.Hostname(), y.Hostname()) && portOf(x) == portOf(y)
 }
 
-// portOf returns the port of a URL, that of its scheme where it names none.
+// portOf returns the port of a URL, or the default port of its scheme.
 func portOf(u *url.URL) uint64 {
 	if n, err := strconv.ParseUint(u.Port(), 10, 16); err == nil {
 		return n

@@ -16,7 +16,7 @@ import (
 // seen").
 const UpdateFailed = "Failed to update encryption configuration"
 
-// Algorithms a configuration may name.
+// Valid algorithms of a configuration.
 const (
 	AES256GCM = "AES-256-GCM"
 	AES256CBC = "AES-256-CBC"
@@ -29,14 +29,14 @@ const (
 	maxText = 1024
 )
 
-// Change is a PUT's body, well-formed. A nil field was not sent.
+// Change is the body of a valid PUT. A nil field was not sent.
 type Change struct {
 	Enabled   bool
 	Algorithm *string
 	Key       *string
 	Salt      *string
 
-	// Read-only: accepted when equal to what is stored.
+	// Read-only: accepted if equal to the stored value.
 	KeyVersion      *int64
 	KeyID           *string
 	HistoricalKeys  map[string]string
@@ -55,8 +55,8 @@ const (
 	codeUnknown     = "unknown"
 )
 
-// ParseChange reads and checks a PUT's body, a JSON object decoded one level
-// deep. The error is a fault.Invalid that names every field at fault.
+// ParseChange reads and checks a PUT's body, a JSON object decoded one level deep. The
+// error is a fault.Invalid that names every invalid field.
 func ParseChange(body map[string]json.RawMessage) (Change, error) {
 	p := parser{body: body}
 	var c Change
@@ -82,7 +82,7 @@ func ParseChange(body map[string]json.RawMessage) (Change, error) {
 	return c, nil
 }
 
-// parser takes the fields it knows out of a body and collects what is wrong.
+// parser takes the known fields out of a body and collects the faults.
 type parser struct {
 	body   map[string]json.RawMessage
 	known  []string
@@ -93,8 +93,8 @@ func (p *parser) fault(name, code, format string, args ...any) {
 	p.faults = append(p.faults, fault.Field{Field: name, Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
-// field decodes one field; nil when it was not sent or is of another type.
-// JSON's null is no value of any type.
+// field decodes one field; nil if it was not sent or has another type. JSON's null has
+// no valid type.
 func field[T any](p *parser, name, want string) *T {
 	p.known = append(p.known, name)
 	raw, sent := p.body[name]
@@ -109,7 +109,7 @@ func field[T any](p *parser, name, want string) *T {
 	return &value
 }
 
-// integer accepts what JSON writers make of a whole number: 2, 2.0, 2e0.
+// integer accepts the JSON forms of a whole number: 2, 2.0, 2e0.
 func (p *parser) integer(name string) *int64 {
 	number := field[json.Number](p, name, "an integer")
 	if number == nil {
@@ -117,7 +117,7 @@ func (p *parser) integer(name string) *int64 {
 	}
 	f, err := strconv.ParseFloat(number.String(), 64)
 	n := int64(f)
-	// A string that holds a number decodes as json.Number too.
+	// json.Number also accepts a string with a number.
 	if quoted := bytes.ContainsRune(p.body[name], '"'); quoted || err != nil || float64(n) != f || n > 1<<53 || n < -1<<53 {
 		p.fault(name, codeWrongType, "%s must be an integer", name)
 		return nil
@@ -178,8 +178,8 @@ func (p *parser) checkSalt(salt *string) {
 	}
 }
 
-// shownUnknown bounds how many unknown fields an answer repeats, and shownName
-// how much of each name.
+// Bounds of the unknown fields that a response repeats: their number, and the length of
+// a name.
 const (
 	shownUnknown = 16
 	shownName    = 64

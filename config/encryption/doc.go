@@ -1,18 +1,16 @@
-// Package encryption is an account's recording-encryption configuration
-// (specification, area A): whether new recordings are sealed, with which
-// algorithm, under which version of which key and salt, and every version there
-// ever was.
+// Package encryption stores an account's recording-encryption configuration
+// (specification, area A): whether new recordings are sealed, with which algorithm,
+// under which version of which key and salt, and all earlier versions.
 //
-// If this is your first change, read state.go (the table of transitions, pure)
-// and body.go (what a PUT may say).
+// If this is your first change, read state.go (the table of transitions, pure) and
+// body.go (the valid bodies of a PUT).
 //
-// Package api decides which callers may read and change a configuration. Keys are
-// never deleted while their account exists, keys and salts are stored only sealed
-// under a master key, and a read is answered only after its line of the audit log
-// is written.
+// Package api decides which callers may read and change a configuration. Keys are never
+// deleted while their account exists, keys and salts are stored only sealed under a
+// master key, and a read returns only after its audit entry is written.
 //
-// One goroutine reads for all who wait, and writes their lines of the audit log,
-// and ends when there are none. Changes of one account queue on a lock of the process;
-// between processes the stored revision decides, and who finds another one than
-// it read begins again.
+// One goroutine reads for all waiting callers and writes their audit entries; it ends
+// when no caller waits. Changes of one account queue on a lock of the process; between
+// processes the stored revision decides, and a writer that finds another revision than
+// it has read starts over.
 package encryption

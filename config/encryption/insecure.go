@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// The values that are refused as a key; a salt may not be defaultSalt.
+// Values that are refused as a key; defaultSalt is refused as a salt.
 const defaultSalt = "default_salt"
 
 var insecureNames = []string{"default_encrypted_key", "default", "test", defaultSalt}
 
-// plain takes away what does not make a value any better.
+// plain removes differences that do not make a value more secure: case and surrounding
+// space.
 func plain(value string) string { return strings.ToLower(strings.TrimSpace(value)) }
 
-// insecureKey reports whether a key is a known default, one repeated character, or
-// a plain run ("0123…", "zyxw…"), or any of these repeated, however long and in
-// whatever case.
+// insecureKey reports whether a key is a known default, one repeated character, a
+// sequence ("0123…", "zyxw…"), or a repetition of one of these, of any length and case.
 func insecureKey(key string) bool {
 	chars := []rune(plain(key))
 	if len(chars) == 0 {
@@ -26,11 +26,11 @@ func insecureKey(key string) bool {
 	return named || isRun(unit, 1) || isRun(unit, -1)
 }
 
-// period returns the length of the shortest beginning that, repeated, gives
-// chars; the last repetition may be cut short.
+// period returns the length of the shortest prefix whose repetition gives chars; the
+// last repetition may be incomplete.
 func period(chars []rune) int {
-	// border[i] is the length of the longest proper beginning of chars[:i+1]
-	// that is also its end.
+	// border[i] is the length of the longest proper prefix of chars[:i+1] that is also its
+	// suffix.
 	border := make([]int, len(chars))
 	for i, n := 1, 0; i < len(chars); i++ {
 		for n > 0 && chars[i] != chars[n] {
@@ -44,11 +44,11 @@ func period(chars []rune) int {
 	return len(chars) - border[len(border)-1]
 }
 
-// alphabets are the sequences of plain runs; they wrap at their end.
+// alphabets are the sequences of isRun; they wrap at their end.
 var alphabets = []string{"0123456789", "abcdefghijklmnopqrstuvwxyz", "0123456789abcdef", "0123456789abcdefghijklmnopqrstuvwxyz"}
 
-// isRun reports whether every character is the one before it plus step, by code
-// point or in one of the alphabets. A single character is a run.
+// isRun reports whether every character is the one before it plus step, by code point or
+// in one of the alphabets. A single character is a run.
 func isRun(chars []rune, step int) bool {
 	byCode := func(a, b rune) bool { return b == a+rune(step) }
 	if follows(chars, byCode) {

@@ -11,7 +11,7 @@ type metrics struct {
 	changes *prometheus.CounterVec
 }
 
-// What a change did.
+// Kinds of changes, as metric labels.
 const (
 	didEnable  = "enabled"
 	didDisable = "disabled"

@@ -9,11 +9,10 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// readers reads for everybody who asks at the same time together: one statement
-// for their configurations. Statements of each their own would be most of what
-// a read costs.
+// readers combines concurrent reads into one statement for all their accounts: with a
+// statement for each, the statements would be most of the cost of a read.
 type readers struct {
-	// read finds the configurations of the accounts as they are now.
+	// read returns the current configurations of the accounts.
 	read func(ctx context.Context, accountIDs []string) (map[string]loaded, error)
 	// record makes entries of the audit log durable.
 	record func(context.Context, ...audit.Entry) error
@@ -24,11 +23,11 @@ type readers struct {
 }
 
 type reader struct {
-	entry audit.Entry // its account is the one to read
-	done  chan loaded // takes one
+	entry audit.Entry // has the account to read
+	done  chan loaded // of capacity 1
 }
 
-// loaded is an account's configuration, or why it cannot be had.
+// loaded is an account's configuration, or the error of reading it.
 type loaded struct {
 	*state
 	err error
@@ -39,8 +38,8 @@ const (
 	readTimeout   = 30 * time.Second
 )
 
-// get returns the configuration of the entry's account as it is after get was
-// called, once the entry, completed with the key's version, is in the audit log.
+// get returns the configuration of the entry's account, read after the call of get, once
+// the entry, completed with the key's version, is in the audit log.
 func (r *readers) get(ctx context.Context, entry audit.Entry) (*state, error) {
 	one := reader{entry, make(chan loaded, 1)}
 	r.mu.Lock()
@@ -86,8 +85,8 @@ func (r *readers) serve(turn []reader) {
 	}
 }
 
-// answers has one for every account, and a line in the audit log for everybody
-// who gets a configuration.
+// answers returns a result for every account, and writes the audit entries of the
+// callers that get a configuration.
 func (r *readers) answers(ctx context.Context, turn []reader) (map[string]loaded, error) {
 	ids := make([]string, len(turn))
 	for i, one := range turn {

@@ -18,8 +18,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Service keeps the configurations of all accounts. It is safe for concurrent
-// use.
+// Service stores the configurations of all accounts. It is safe for concurrent use.
 type Service struct {
 	db      *sqldb.DB
 	keys    *masterkey.Keyring
@@ -27,14 +26,14 @@ type Service struct {
 	metrics *metrics
 	readers readers
 
-	// Changes of one account wait for each other here, and need not begin
-	// again because of one another.
+	// Locks that serialize the changes of one account in this process, so that they need
+	// not start over.
 	seed  maphash.Seed
 	turns [64]chan struct{}
 }
 
-// New brings the tables up to date and makes sure that every key in them can be
-// opened: without the master key it refuses to start.
+// New migrates the tables. It returns an error if a stored key cannot be unsealed, such
+// as without the master key.
 func New(ctx context.Context, db *sqldb.DB, keys *masterkey.Keyring, auditLog *audit.Log, reg prometheus.Registerer) (*Service, error) {
 	if err := db.Migrate(ctx, "encryption", migrations); err != nil {
 		return nil, err
@@ -50,12 +49,12 @@ func New(ctx context.Context, db *sqldb.DB, keys *masterkey.Keyring, auditLog *a
 	return s, s.Secrets().Require(ctx)
 }
 
-// Secrets returns the stored keys.
+// Secrets returns the table of the sealed keys.
 func (s *Service) Secrets() masterkey.Table {
 	return masterkey.Table{DB: s.db, Keys: s.keys, Name: keysTable, Key: []string{"account_id", "version"}, Secret: "sealed"}
 }
 
-// Answer is the configuration as GET and PUT return it.
+// Answer is the result of GET and PUT.
 type Answer struct {
 	Config *Document // nil: never configured
 	ETag   string
@@ -69,8 +68,8 @@ func newAnswer(s *state) *Answer {
 	return a
 }
 
-// Find returns an account's configuration, secrets included, and writes to the
-// audit log that the context's caller read it.
+// Find returns an account's configuration, secrets included, and writes an audit entry
+// of the context's caller.
 func (s *Service) Find(ctx context.Context, accountID string) (*Answer, error) {
 	st, err := s.readers.get(ctx, s.audit.Entry(ctx, audit.EncryptionRead, accountID, ""))
 	if err != nil {
@@ -80,9 +79,8 @@ func (s *Service) Find(ctx context.Context, accountID string) (*Answer, error) {
 	return newAnswer(st), nil
 }
 
-// Update applies a change, all of it or nothing, and writes to the audit log that
-// the context's caller made it. ifMatch is the request's If-Match header, "" for
-// none.
+// Update applies a change, all of it or nothing, and writes an audit entry of the
+// context's caller. ifMatch is the request's If-Match header, "" for none.
 func (s *Service) Update(ctx context.Context, accountID string, c Change, ifMatch string) (*Answer, error) {
 	turn := s.turns[maphash.String(s.seed, accountID)%uint64(len(s.turns))]
 	select {
@@ -99,8 +97,8 @@ func (s *Service) Update(ctx context.Context, accountID string, c Change, ifMatc
 	return newAnswer(next), nil
 }
 
-// change reads, decides and writes, and starts over if another writer has
-// written in between.
+// change reads, computes and writes, and starts over if another writer has written in
+// between.
 func (s *Service) change(ctx context.Context, accountID string, c Change, ifMatch string) (old, next *state, err error) {
 	entry := s.audit.Entry(ctx, audit.EncryptionUpdate, accountID, "")
 	for saved := false; !saved; {
@@ -122,8 +120,8 @@ func (s *Service) change(ctx context.Context, accountID string, c Change, ifMatc
 	return old, next, nil
 }
 
-// updateFault lets the caller's own mistakes through; a store that fails is a 500
-// with the message of docs/api.md.
+// updateFault returns errors of the caller's request unchanged; a failure of the store
+// becomes a 500 with the message of docs/api.md.
 func updateFault(err error) error {
 	switch fault.KindOf(err) {
 	case fault.KindInvalid, fault.KindPrecondition:
@@ -132,7 +130,7 @@ func updateFault(err error) error {
 	return fault.Internal(err, UpdateFailed)
 }
 
-// Key is one version of an account's key and salt. Log nothing of it.
+// Key is one version of an account's key and salt. Never log it.
 type Key struct {
 	ID      string
 	Version int64
@@ -140,23 +138,23 @@ type Key struct {
 	Salt    string
 }
 
-// String keeps the secrets out of logs and messages.
+// String leaves out the secrets, for logs and messages.
 func (k Key) String() string { return k.ID + " (not shown)" }
 
-// GoString does the same for %#v.
+// GoString is String for %#v.
 func (k Key) GoString() string { return k.String() }
 
-// Sealing is an account's present choice. The key is the newest one; it is
-// empty when there never was any.
+// Sealing is the account's current choice for new recordings. The key is the newest one;
+// it is empty if there never was one.
 type Sealing struct {
 	Enabled   bool // seal new recordings
 	Algorithm string
 	Key       Key
 }
 
-// Current returns how to store a new recording of the account. Anything but a
-// nil error, with Enabled false or a whole key, means: do not store it. Of an
-// account that was never configured it is the zero Sealing.
+// Current returns how to store a new recording of the account. Store it only if the
+// error is nil and either Enabled is false or the key is complete. For an account that
+// was never configured it is the zero Sealing.
 func (s *Service) Current(ctx context.Context, accountID string) (Sealing, error) {
 	var out Sealing
 	var version int64
@@ -180,7 +178,7 @@ func (s *Service) Current(ctx context.Context, accountID string) (Sealing, error
 	return out, err
 }
 
-// Key returns the key of one version, for opening what was sealed under it.
+// Key returns the key of one version, to open what was sealed under it.
 func (s *Service) Key(ctx context.Context, accountID string, version int64) (Key, error) {
 	var sealed string
 	row := s.db.QueryRowContext(ctx, `SELECT sealed FROM encryption_keys WHERE account_id = $1 AND version = $2`, accountID, version)

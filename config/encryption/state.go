@@ -11,7 +11,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// pair is one version's key and salt, as they were sent or made.
+// pair is one version's key and salt, as sent or generated.
 type pair struct{ key, salt string }
 
 // state is an account's configuration. pairs[v-1] is version v and the last one
@@ -27,7 +27,7 @@ type state struct {
 
 func (s *state) version() int64 { return int64(len(s.pairs)) }
 
-// auditTarget names the version in the audit log; 0 is before the first.
+// auditTarget returns the version as an audit target; 0 is before the first.
 func (s *state) auditTarget() string { return "key_version:" + strconv.FormatInt(s.version(), 10) }
 
 func (s *state) current() (pair, bool) {
@@ -37,7 +37,7 @@ func (s *state) current() (pair, bool) {
 	return s.pairs[len(s.pairs)-1], true
 }
 
-// keyID never changes: a key is found by key id and version.
+// keyID returns KeyID, which never changes: a key is found by key id and version.
 func (s *state) keyID() string {
 	if len(s.pairs) == 0 {
 		return ""
@@ -51,8 +51,8 @@ func KeyID(accountID string) string {
 	return "key_auto_" + string(prefix[:min(len(prefix), 8)])
 }
 
-// apply returns the specification's table of transitions, with the open cells
-// as the contract fills them. It leaves s as it is.
+// apply returns the next state by the specification's table of transitions, with the
+// open cells as in the contract. It does not modify s.
 func (s *state) apply(c Change) (*state, error) {
 	if faults := s.echoFaults(c); len(faults) > 0 {
 		return nil, fault.Invalid(UpdateFailed, faults...)
@@ -64,7 +64,7 @@ func (s *state) apply(c Change) (*state, error) {
 		next.algorithm = *c.Algorithm
 	}
 	if !c.Enabled {
-		return &next, nil // key and salt sent along are ignored
+		return &next, nil // key and salt in the request are ignored
 	}
 	if next.algorithm == "" {
 		next.algorithm = AES256GCM
@@ -87,7 +87,7 @@ func (s *state) apply(c Change) (*state, error) {
 	return &next, nil
 }
 
-// complete makes what was neither sent nor stored.
+// complete generates the key or salt that was neither sent nor stored.
 func (p *pair) complete() error {
 	var secret [32]byte
 	defer clear(secret[:])
@@ -106,8 +106,8 @@ func (p *pair) complete() error {
 	return nil
 }
 
-// echoFaults names the read-only fields that were sent and differ from what is
-// stored.
+// echoFaults returns the faults of read-only fields that were sent and differ from the
+// stored ones.
 func (s *state) echoFaults(c Change) (faults []fault.Field) {
 	doc := s.document()
 	check := func(name string, sent, same bool) {
@@ -123,7 +123,7 @@ func (s *state) echoFaults(c Change) (faults []fault.Field) {
 	return faults
 }
 
-// Document is the configuration as GET and PUT answer it, secrets included.
+// Document is the configuration in responses to GET and PUT, secrets included.
 type Document struct {
 	Enabled         bool              `json:"enabled"`
 	Algorithm       string            `json:"algorithm,omitempty"`
@@ -135,10 +135,10 @@ type Document struct {
 	HistoricalSalts map[string]string `json:"historical_salts"`
 }
 
-// String keeps the secrets out of logs and messages.
+// String leaves out the secrets, for logs and messages.
 func (d *Document) String() string { return "encryption configuration (not shown)" }
 
-// GoString does the same for %#v.
+// GoString is String for %#v.
 func (d *Document) GoString() string { return d.String() }
 
 func (s *state) document() *Document {

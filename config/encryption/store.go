@@ -27,9 +27,9 @@ func (s *Service) load(ctx context.Context, q sqldb.Runner, accountID string) (*
 	return all[accountID].state, all[accountID].err
 }
 
-// loadAll reads the configurations of up to readersAtOnce accounts, in one
-// statement, so that what it reads belongs together. A damaged one is no error
-// but its own account's.
+// loadAll reads the configurations of up to readersAtOnce accounts in one statement,
+// which is one consistent read. A damaged configuration is an error of its own account
+// only.
 func (s *Service) loadAll(ctx context.Context, q sqldb.Runner, accountIDs []string) (_ map[string]loaded, err error) {
 	const doing = "reading the encryption configuration"
 	rows, err := q.QueryContext(ctx, `SELECT c.account_id, c.enabled, c.algorithm, c.key_version, c.revision, k.version, k.sealed
@@ -78,8 +78,8 @@ func (s *Service) loadAll(ctx context.Context, q sqldb.Runner, accountIDs []stri
 	return all, nil
 }
 
-// places rounds n up to a number of accounts that there is a statement for:
-// each is prepared once.
+// places rounds n up to a number of accounts for which there is a statement, so that few
+// statements have to be prepared.
 func places(n int) int {
 	for _, size := range []int{1, 8} {
 		if n <= size {
@@ -97,7 +97,8 @@ func placeholders(n int) string {
 	return string(list)
 }
 
-// anyOf fills a statement's places, those left over with what is there.
+// anyOf returns the arguments of a statement's places; the places left over repeat an
+// id.
 func anyOf(ids []string) []any {
 	args := make([]any, places(len(ids)))
 	for i := range args {
@@ -106,8 +107,8 @@ func anyOf(ids []string) []any {
 	return args
 }
 
-// save writes what changed from old to next, and the change's entry of the audit
-// log. It saves nothing when what is stored is not old any more.
+// save writes the difference of old and next, and the audit entry. It saves nothing if
+// the stored revision is no longer that of old.
 func (s *Service) save(ctx context.Context, entry audit.Entry, old, next *state) (saved bool, err error) {
 	err = s.atomically(ctx, func(tx *sql.Tx) error {
 		now := time.Now().UnixMilli()
@@ -140,9 +141,9 @@ func (s *Service) saveKey(ctx context.Context, tx *sql.Tx, next *state, now int6
 	return sqldb.Wrap(err, "writing the encryption key")
 }
 
-// atomically runs a transaction that need not be serializable: PostgreSQL would
-// break off many of those, of accounts that have nothing to do with each other
-// but share a page. The revision reports whether a change comes in between.
+// atomically runs a transaction that need not be serializable: PostgreSQL would abort
+// many of those, of unrelated accounts that share a page. The revision detects a
+// concurrent change.
 func (s *Service) atomically(ctx context.Context, write func(*sql.Tx) error) error {
 	if !s.db.Postgres() {
 		return s.db.Tx(ctx, write)
@@ -151,14 +152,14 @@ func (s *Service) atomically(ctx context.Context, write func(*sql.Tx) error) err
 	if err != nil {
 		return sqldb.Wrap(err, "beginning a change")
 	}
-	defer func() { _ = tx.Rollback() }() // after Commit it does nothing
+	defer func() { _ = tx.Rollback() }() // no effect after Commit
 	if err := write(tx); err != nil {
 		return err
 	}
 	return sqldb.Wrap(tx.Commit(), "committing a change")
 }
 
-// A pair is kept as base64(key):base64(salt), sealed for its table, account and
+// A pair is stored as base64(key):base64(salt), sealed for its table, account and
 // version.
 func (s *Service) seal(accountID string, version int64, p pair) (string, error) {
 	text := base64.StdEncoding.AppendEncode(nil, []byte(p.key))

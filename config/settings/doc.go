@@ -1,13 +1,12 @@
-// Package settings defines the settings of an operator, their sources, and what
-// is wrong with it: one struct, its defaults, and a loader.
+// Package settings defines the settings of a process: one struct, its defaults, a loader
+// and the validation.
 //
-// Later wins: defaults, then the YAML file, then TRUNKLINE_* variables, then
-// flags. All three spellings of a setting come from its yaml tags, and one
-// parser reads its value wherever it was written.
+// Later sources override earlier ones: defaults, then the YAML file, then TRUNKLINE_*
+// variables, then flags. The names of a setting in all of them come from its yaml tags,
+// and one parser reads its value from all of them.
 //
-// It does not guess: an unknown key or a value of the wrong type is a
-// problem with its line, and a problem names the key and what to set instead. Only
-// unknown environment variables are let pass, with a warning, because
-// Kubernetes injects some of its own. It opens nothing but the files that hold
+// Unknown keys and values of a wrong type are problems with their line; a problem names
+// the key and a valid value. Only unknown environment variables are accepted, with a
+// warning, because Kubernetes injects some of its own. The package opens only files with
 // settings, keeps no state and starts no goroutine. It never prints a secret.
 package settings

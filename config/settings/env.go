@@ -9,11 +9,11 @@ import (
 	"trunkline/internal/setting"
 )
 
-// readEnv sets what TRUNKLINE_* variables set; an empty variable sets nothing,
-// as in compose files that pass on what is not there. A secret may instead
-// come from the file that its variable with _FILE names. Other names that
-// begin with TRUNKLINE_ are returned, unless they are in ignore. The variable of a
-// list of groups has the whole list as JSON.
+// readEnv sets the settings of TRUNKLINE_* variables. An empty variable sets nothing,
+// because compose files pass on unset variables as empty ones. A secret may instead come
+// from the file in its variable with _FILE. It returns the other names that begin with
+// TRUNKLINE_, except those in ignore. The variable of a list of groups has the whole
+// list as JSON.
 func (g *group) readEnv(environ, ignore []string) (unknown []string, problems setting.Problems) {
 	values := make(map[string]string)
 	for _, entry := range environ {
@@ -72,8 +72,8 @@ func (g *group) readEnv(environ, ignore []string) (unknown []string, problems se
 	return unknown, problems
 }
 
-// hasEnv reports whether a setting has that variable for its own: where one is
-// called …_file, as master_key_file, its variable means the setting.
+// hasEnv reports whether a setting has that variable: the variable of a setting with a
+// name in …_file, such as master_key_file, is its own and not the file of a secret.
 func hasEnv(leaves []leaf, name string) bool {
 	return slices.ContainsFunc(leaves, func(l leaf) bool { return l.env() == name })
 }

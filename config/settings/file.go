@@ -12,10 +12,10 @@ import (
 	"trunkline/internal/setting"
 )
 
-// readYAML sets what the YAML text sets. Problems carry name and line. The
-// document is walked by hand, not decoded: so unknown keys, repeated keys and
-// wrong types are all found in one reading, and values are read by the same
-// parser as variables and flags.
+// readYAML sets the settings in the YAML text. Problems have the key and line. It walks
+// the nodes instead of decoding into a struct, so that one pass finds all unknown keys,
+// repeated keys and wrong types, and values are read by the same parser as variables and
+// flags.
 func (g *group) readYAML(name string, text []byte) setting.Problems {
 	return readDocument(name, text, func(r *fileReader, node *yaml.Node) { r.group(g, node) })
 }
@@ -104,8 +104,8 @@ func (r *fileReader) list(l *list, node *yaml.Node) {
 	}
 }
 
-// secretOf returns the secret that the key with _file names within an item of a
-// list, where no variable can name a secret alone; nil for other keys.
+// secretOf returns the secret for a key with _file within an item of a list, where a
+// secret has no variable of its own; nil for other keys.
 func (g *group) secretOf(key string) *leaf {
 	name, ok := strings.CutSuffix(key, "_file")
 	if m, known := g.find(name); ok && known && strings.HasSuffix(g.name, "]") && m.leaf != nil && m.leaf.Secret() {
@@ -150,8 +150,8 @@ func (r *fileReader) leaf(l *leaf, node *yaml.Node) {
 	}
 }
 
-// accepts reports whether a scalar of this YAML type may be the leaf's value, or
-// an item of it. What the text means is for set.
+// accepts returns an error if a scalar of this YAML type cannot be the leaf's value, or
+// an item of it. set parses the text.
 func (l *leaf) accepts(node *yaml.Node) error {
 	want, tags := "text", []string{"!!str"}
 	switch l.Kind() {

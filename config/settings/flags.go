@@ -8,8 +8,8 @@ import (
 	"trunkline/internal/setting"
 )
 
-// AddFlags adds a flag for every setting to flags: its name is the key, and
-// where the key has an underscore a dash does as well. Load reads them.
+// AddFlags adds a flag for every setting to flags: its name is the key, and a key with
+// underscores can also be written with dashes. Load reads them.
 func AddFlags(flags *pflag.FlagSet) {
 	known := make(map[string]bool)
 	for _, l := range tree(Default()).leaves() {
@@ -36,8 +36,8 @@ func AddFlags(flags *pflag.FlagSet) {
 	})
 }
 
-// readFlags sets what the flags set. Their texts were found readable when they
-// were parsed.
+// readFlags sets the values of the flags. Their texts were validated when they were
+// parsed.
 func (g *group) readFlags(flags *pflag.FlagSet) (problems setting.Problems) {
 	for _, l := range g.leaves() {
 		flag := flags.Lookup(l.key)
@@ -56,8 +56,8 @@ func (g *group) readFlags(flags *pflag.FlagSet) (problems setting.Problems) {
 	return problems
 }
 
-// flagValue keeps a flag's text until Load, because the file and the
-// environment come first. A list may be given over several flags.
+// flagValue keeps a flag's text until Load, because the file and the environment are
+// read first. A list may be given over several flags.
 type flagValue struct {
 	leaf  leaf
 	shown string
@@ -77,7 +77,7 @@ func (v *flagValue) Set(text string) error {
 
 func (v *flagValue) String() string { return v.shown }
 
-// Type returns the word that help shows behind the flag's name.
+// Type returns the value's type in the help of the flag.
 func (v *flagValue) Type() string {
 	switch v.leaf.Kind() {
 	case setting.Bool:

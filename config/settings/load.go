@@ -12,13 +12,12 @@ import (
 type Source struct {
 	File      string         // YAML file; "" for none
 	Env       []string       // as os.Environ gives it
-	IgnoreEnv []string       // TRUNKLINE_* variables that are no settings, but known
+	IgnoreEnv []string       // known TRUNKLINE_* variables that are not settings
 	Flags     *pflag.FlagSet // with the flags of AddFlags, parsed; nil for none
 }
 
-// Load reads and validates the settings. unknown names the TRUNKLINE_*
-// variables that mean nothing here: a warning, not an error. The error is
-// setting.Problems.
+// Load reads and validates the settings. unknown has the names of TRUNKLINE_* variables
+// that are not settings: for a warning, not an error. The error is setting.Problems.
 func Load(from Source) (s *Settings, unknown []string, err error) {
 	s = Default()
 	g := tree(s)
@@ -34,7 +33,7 @@ func Load(from Source) (s *Settings, unknown []string, err error) {
 	if len(problems) > 0 {
 		return nil, unknown, problems
 	}
-	// Not before: values that could not be read would be refused too.
+	// Only now: values that could not be read would fail the validation too.
 	if err := setting.Validate("", s); err != nil {
 		return nil, unknown, err
 	}

@@ -9,8 +9,8 @@ import (
 	"trunkline/internal/setting"
 )
 
-// Print writes the settings as YAML, each under its key with what it is,
-// secrets masked. A file of them sets the same again, but for the masks.
+// Print writes the settings as YAML, each below a comment that describes it, with
+// secrets masked. A file of the output sets the same values, except the masked ones.
 func (s *Settings) Print(w io.Writer) error {
 	encoder := yaml.NewEncoder(w)
 	encoder.SetIndent(2)
@@ -58,7 +58,7 @@ func (l leaf) node() *yaml.Node {
 	case setting.Int:
 		tag = "!!int"
 	case setting.Float:
-		tag = "" // a whole one is an integer to YAML
+		tag = "" // YAML reads a whole number as an integer
 	}
 	if !l.List() {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: l.Text()}

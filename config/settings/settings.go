@@ -35,10 +35,10 @@ import (
 	"trunkline/webhook"
 )
 
-// Settings is everything that can be set. A field's yaml tags make its key
-// (kafka.topic_prefix), its variable (TRUNKLINE_KAFKA_TOPIC_PREFIX) and its
-// flag (--kafka.topic_prefix). The comment above a field or group names the
-// package that reads it.
+// Settings has all settings of the process. A field's yaml tags make its key
+// (kafka.topic_prefix), its variable (TRUNKLINE_KAFKA_TOPIC_PREFIX) and its flag
+// (--kafka.topic_prefix). The comment above a field or group names the package that
+// reads it.
 type Settings struct {
 	// Read by app.
 	Listen        string        `yaml:"listen" doc:"public listener, host:port"`
@@ -93,7 +93,7 @@ type Debug struct {
 	PProf bool `yaml:"pprof" doc:"serve /debug/pprof/ on metrics_listen: it shows memory and code of the process, and slows it while it profiles"`
 }
 
-// TLS is the public listener's, read by app.
+// TLS is the TLS of the public listener, read by app.
 type TLS struct {
 	Mode     string `yaml:"mode" doc:"auto (self-signed unless a certificate is set), files, or off behind a proxy"`
 	CertFile string `yaml:"cert_file" doc:"certificate chain, PEM; read again when it changes"`
@@ -173,7 +173,7 @@ func Default() *Settings {
 	}
 }
 
-// SelfSigned names the files of the certificate that is made when none is
+// SelfSigned returns the files of the certificate that is generated if none is
 // configured.
 func (s *Settings) SelfSigned() (certFile, keyFile string) {
 	return filepath.Join(s.DataDir, "tls", "cert.pem"), filepath.Join(s.DataDir, "tls", "key.pem")

@@ -43,7 +43,7 @@ type list struct {
 	items    reflect.Value // the slice of structs
 }
 
-// env returns the variable that has the whole list as JSON.
+// env returns the variable with the whole list as JSON.
 func (l *list) env() string { return leaf{key: l.key}.env() }
 
 // add appends an item with its defaults and returns it as a group.
@@ -60,8 +60,8 @@ func (l *list) item(i int) *group {
 	return groupOf(fmt.Sprintf("%s[%d].", l.key, i), l.items.Index(i))
 }
 
-// tree returns s as groups and leaves that point into s, in the order of the
-// structs; the leaves of a group precede the groups within it.
+// tree returns s as groups and leaves with pointers into s, in the order of the structs;
+// the leaves of a group precede its subgroups.
 func tree(s *Settings) *group {
 	return groupOf("", reflect.ValueOf(s).Elem())
 }
@@ -93,8 +93,8 @@ func groupOf(prefix string, v reflect.Value) *group {
 	return g
 }
 
-// field is a field of a struct of settings. The fields of an inline one have
-// their keys in the group that it is in.
+// field is a field of a struct of settings. The fields of an inline struct have their
+// keys in the enclosing group.
 type field struct {
 	name, doc string
 	inline    bool
@@ -123,7 +123,7 @@ func (g *group) find(name string) (member, bool) {
 	return member{}, false
 }
 
-// leaves returns the leaves of g and below; not those within the items of a list.
+// leaves returns the leaves of g and its subgroups, without those in the items of lists.
 func (g *group) leaves() []leaf {
 	var all []leaf
 	for _, m := range g.members {
@@ -137,8 +137,8 @@ func (g *group) leaves() []leaf {
 	return all
 }
 
-// lists returns the lists of groups in g and in the groups below; not those within
-// the items of a list.
+// lists returns the lists of groups in g and its subgroups, without those in the items
+// of lists.
 func (g *group) lists() []*list {
 	var all []*list
 	for _, m := range g.members {

@@ -8,7 +8,7 @@ import (
 	"trunkline/internal/setting"
 )
 
-// Validate implements setting.Group: it checks what is no package's own, then
+// Validate implements setting.Group: it checks the settings of no other package, then
 // the groups in their order.
 func (s *Settings) Validate(c *setting.Check) {
 	c.HostPort("listen", s.Listen)
@@ -65,8 +65,8 @@ func (k Kafka) Validate(c *setting.Check) {
 		"there is no embedded broker when kafka.brokers is set: unset one")
 }
 
-// Validate implements setting.Group. A driver's settings are checked where it is
-// the one in use.
+// Validate implements setting.Group. A driver's settings are checked only if it is in
+// use.
 func (o Origination) Validate(c *setting.Check) {
 	o.Settings.Validate(c)
 	if o.Driver == "asterisk" {
