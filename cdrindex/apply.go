@@ -28,19 +28,19 @@ type storedCall struct {
 // batch holds the entries of one transaction.
 type batch struct {
 	entries []entry
-	// fence, when there is one, begins the transaction: it moves the
-	// partition's offset up, or refuses.
+	// fence, if not nil, is the first step of the transaction: it moves the partition's
+	// offset, or returns errFenced.
 	fence func(context.Context, *sqldb.Loader) error
-	// overwrite replaces a row by one of the same record.
+	// overwrite also replaces a row of the same record.
 	overwrite bool
 }
 
 // outcome counts a batch's records by result.
 type outcome struct{ rows, older, expired int }
 
-// apply makes the newest record of each call the call's row, in one
-// transaction with the fence. Records that are in the index already, or older
-// than what is, change nothing: they may be applied any number of times.
+// apply stores the newest record of each call as the call's row, in one transaction with
+// the fence. Records that are in the index already, or older than their call's row,
+// change nothing: applying records is idempotent.
 func (x *Index) apply(ctx context.Context, b batch) (outcome, error) {
 	newest, older := newestOfEach(b.entries)
 	kept := x.firstKept(time.Now())
@@ -148,7 +148,7 @@ func (x *Index) write(ctx context.Context, tx *sqldb.Loader, c change) error {
 	if err != nil {
 		return sqldb.Wrap(err, "storing calls")
 	}
-	// Neighbours in time are neighbours on disk.
+	// Rows with close times are then stored close together.
 	slices.SortStableFunc(c.creates, func(a, b *entry) int { return cmp.Compare(a.row.Timestamp, b.row.Timestamp) })
 	err = tx.CopyIn(ctx, rowsTable, storedColumns, len(c.creates), func(i int) []any {
 		values = rowValues(values, c.creates[i])

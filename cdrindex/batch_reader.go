@@ -27,8 +27,8 @@ type batchReader struct {
 	spans      []tracing.Span // of the sampled records, from their reading on
 }
 
-// moreWithin is how long a batch waits for records that the reader has, or
-// should have, at hand.
+// moreWithin is how long a batch waits for further records that the reader has, or
+// should have, in memory.
 const moreWithin = 100 * time.Millisecond
 
 // readBatch waits for a record and adds those that are already available.
@@ -46,7 +46,7 @@ func (g *batchReader) readBatch(ctx context.Context) error {
 	for g.reader.Lag() > 0 && len(g.entries) < g.maxEntries && size < batchBytes {
 		more, err := g.read(ctx)
 		if err != nil {
-			return nil // the next batch meets it again, if it lasts
+			return nil // if the error lasts, the next batch returns it
 		}
 		size += more
 	}

@@ -24,7 +24,7 @@ type Index struct {
 	log      *slog.Logger
 
 	mu              sync.Mutex
-	knownPartitions map[month]bool // partitions known to be there
+	knownPartitions map[month]bool // partitions known to exist
 }
 
 // New migrates the tables and creates an Index.

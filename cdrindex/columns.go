@@ -13,7 +13,7 @@ const (
 	callsTable = "cdrindex_calls"
 )
 
-// rowColumns are those of the fields of event.CDR, in their order.
+// rowColumns are the columns of the fields of event.CDR, in their order.
 var rowColumns = func() (columns []string) {
 	for _, f := range event.CDRFields() {
 		columns = append(columns, columnOf(f.Name))
@@ -21,8 +21,8 @@ var rowColumns = func() (columns []string) {
 	return columns
 }()
 
-// columnOf returns the column of a field. It has the field's name, but for
-// timestamp, which databases have as a type.
+// columnOf returns the column of a field. It has the field's name, except for timestamp,
+// which is a type name in SQL.
 func columnOf(field string) string {
 	if field == "timestamp" {
 		return "started"
@@ -30,7 +30,7 @@ func columnOf(field string) string {
 	return field
 }
 
-// Those that only indexes need follow them.
+// Columns after rowColumns that only indexes use.
 var (
 	storedColumns = append(rowColumns[:len(rowColumns):len(rowColumns)], "ended_later", "lookup_rank")
 	callColumns   = []string{"account_id", "call_id", "started", "ended_later", "source_partition", "source_offset", "recorded"}

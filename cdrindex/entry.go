@@ -10,29 +10,29 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// entry is one record of the cdr topic on its way into the index.
+// entry is one record of the cdr topic, parsed for the index.
 type entry struct {
 	row        event.CDR
 	from       source
 	endedLater *int64 // when it ended, if in a later month than it began
-	rank       *int64 // among the legs a look-up may return, the lowest first; nil: none of them
+	rank       *int64 // order among the legs that a look-up can return, lowest first; nil: never returned
 }
 
-// source is the raw record that a row came from. It decides which of two rows
-// of a call is the newer one, and that a repeat is none.
+// source is the position of a row's raw record. It decides which of two rows of a call
+// is newer, and detects repeats.
 type source struct {
 	partition int   // of cdr.raw; below zero: not known, -1 less the partition of cdr
 	offset    int64 // packed position in cdr.raw (the offset in cdr, where that is not known), and above it the epoch of cdr
 	recorded  int64 // Unix milliseconds, the record's time
 }
 
-// epochShift leaves 56 bits for a packed event.Position. A cdr topic that was
-// created again may hold positions of raw topics that were too: they are in the
-// next epoch.
+// epochShift leaves 56 bits for a packed event.Position. If the cdr topic is recreated,
+// its positions count in the next epoch, because the raw topics may have been recreated
+// too and reuse positions.
 const epochShift = 56
 
-// compare orders by position; by time what an account has in two partitions,
-// as happens when a topic is given more.
+// compare orders by position; records of one account in two partitions, as after an
+// increase of the partitions, by time.
 func (s source) compare(o source) int {
 	if s.partition == o.partition {
 		return cmp.Compare(s.offset, o.offset)
@@ -71,7 +71,7 @@ const (
 	maxStart = 4_102_444_800 // 2100-01-01
 )
 
-// check returns why a row cannot be stored.
+// check returns an error if a row cannot be stored.
 func check(row *event.CDR) error {
 	if err := row.Check(); err != nil {
 		return err
@@ -82,12 +82,11 @@ func check(row *event.CDR) error {
 	return nil
 }
 
-// lookupRank orders the legs that carry an origination_call_id, best first: the
-// leg to the destination, marked as click to call
-// when the platform marks it, answered when it rang at several places. A
-// loopback leg comes last: it is the answer where the switch itself is the
-// destination (a queue, a conference, voicemail) or no other leg was made. Its
-// far side (B) ran the destination's dialplan and comes before its near side.
+// lookupRank orders the legs with an origination_call_id, best first: the leg to the
+// destination, marked as click to call if the platform marks it, answered if several
+// phones rang. A loopback leg comes last: it is the result if the switch itself is the
+// destination (a queue, a conference, voicemail) or no other leg was created. Its far
+// side (B) ran the destination's dialplan and precedes its near side.
 func lookupRank(row *event.CDR) *int64 {
 	if row.OriginationCallID == "" {
 		return nil

@@ -9,7 +9,7 @@ import (
 
 // Filter selects rows of a report; see docs/api.md.
 type Filter struct {
-	Account    string // not a parameter: the caller's, or one they may see
+	Account    string // not a parameter: the caller's account, or an accessible one
 	Start, End int64  // Unix seconds, both included
 
 	OriginationCallID string // the one row of Find
@@ -22,8 +22,8 @@ type Filter struct {
 	CSV      bool   // the whole range, as CSV
 }
 
-// ParseFilter reads a request's query and Accept header. Its error names every
-// parameter that is wrong. Parameters of other names are left alone.
+// ParseFilter parses a request's query and Accept header. Its error names every invalid
+// parameter. Other parameters are ignored.
 func ParseFilter(values url.Values, accept string) (Filter, error) {
 	q := report.NewQuery(values)
 	f := Filter{

@@ -8,9 +8,9 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Find returns the leg to the destination of the account's call with this
-// origination call id, in a range as of Filter. While no such leg is known it
-// returns the loopback leg that carries the id.
+// Find returns the leg to the destination of the account's call with this origination
+// call id, in a range as in Filter. Before that leg is indexed it returns the loopback
+// leg with the id.
 func (x *Index) Find(ctx context.Context, account string, start, end int64, originationCallID string) (row event.CDR, err error) {
 	defer x.metrics.observeQuery(kindFind, time.Now(), &err)
 	look := func(first, last, endedBy int64) ([]event.CDR, error) {

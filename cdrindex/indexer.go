@@ -37,8 +37,8 @@ func (i *Indexer) Run(ctx context.Context) error {
 	return nil
 }
 
-// runPartition indexes one partition until ctx ends or something unexpected
-// happens; then the group starts it again.
+// runPartition indexes one partition until ctx ends or an unexpected error occurs; then
+// the group restarts it.
 func (i *Indexer) runPartition(ctx context.Context, partition int, commit func(next int64)) error {
 	oldest, end := i.metrics.lag.Track(partition)
 	defer end()

@@ -36,8 +36,8 @@ func (x *Index) List(ctx context.Context, f Filter) (page *Page, err error) {
 	return page, nil
 }
 
-// Each calls fn with all the filter's rows, newest first. They are read in
-// batches, so that neither memory nor a connection waits for a slow reader.
+// Each calls fn with all the filter's rows, newest first. It reads them in batches, so
+// that a slow reader holds neither memory nor a connection.
 func (x *Index) Each(ctx context.Context, f Filter, fn func(*event.CDR) error) error {
 	const most = 2000
 	for at, more := newest, true; more; {
@@ -97,8 +97,8 @@ func (x *Index) listEndedLater(ctx context.Context, f Filter, at cursor, most in
 	return x.queryRows(ctx, q, rows)
 }
 
-// query asks for the filter's rows that began from first to last and come
-// after the cursor.
+// query returns the query for the filter's rows that began from first to last and follow
+// the cursor.
 func (f *Filter) query(first, last int64, at cursor) *query {
 	q := &query{}
 	q.and("account_id = ?", f.Account)

@@ -24,10 +24,10 @@ type metrics struct {
 
 // Results of a record.
 const (
-	resultRow     = "row"     // it is its call's row
+	resultRow     = "row"     // it is now its call's row
 	resultOlder   = "older"   // a repeat, or older than its call's row
 	resultExpired = "expired" // its call is older than the retention
-	resultInvalid = "invalid" // it is no row
+	resultInvalid = "invalid" // it is not a valid row
 )
 
 // Kinds of errors.
@@ -86,7 +86,7 @@ func (m *metrics) countStored(g *batchReader) {
 	m.delay.Observe(time.Since(g.oldest).Seconds())
 }
 
-// countRetry counts a pause because something was away.
+// countRetry counts a pause because a backend was unavailable.
 func (m *metrics) countRetry(doing string) {
 	kind := failedWrite
 	if doing == doingRead {

@@ -19,14 +19,14 @@ func (m month) start() int64 {
 	return time.Date(int(m)/12, time.Month(int(m)%12+1), 1, 0, 0, 0, 0, time.UTC).Unix()
 }
 
-// partition is the table with the month's rows, in PostgreSQL.
+// partition returns the name of the table with the month's rows, in PostgreSQL.
 func (m month) partition() string {
 	return fmt.Sprintf("%s%04d%02d", partitionPrefix, int(m)/12, int(m)%12+1)
 }
 
 const partitionPrefix = rowsTable + "_"
 
-// parsePartition is the month of a partition.
+// parsePartition returns the month of a partition.
 func parsePartition(table string) (month, bool) {
 	name, ok := strings.CutPrefix(table, partitionPrefix)
 	at, err := time.Parse("200601", name)

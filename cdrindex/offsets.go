@@ -12,7 +12,7 @@ import (
 // indexPosition is the position up to which a partition is indexed.
 type indexPosition struct {
 	next  kafka.LogPosition // after the last record indexed
-	epoch int64             // how often the topic was found to have been created again
+	epoch int64             // number of times that the topic was recreated
 }
 
 // errFenced is returned when another indexer has moved the partition's offset.
@@ -25,8 +25,8 @@ func scanPosition(scan sqldb.ScanFunc) (at indexPosition, err error) {
 	return at, err
 }
 
-// findOrCreatePosition returns the partition's position. Where there is none,
-// it creates one at first.
+// findOrCreatePosition returns the partition's position. If there is none, it creates
+// one at first.
 func (x *Index) findOrCreatePosition(ctx context.Context, partition int, first int64) (at indexPosition, err error) {
 	err = x.db.Load(ctx, func(tx *sqldb.Loader) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO cdrindex_offsets (topic_partition, next, epoch) VALUES ($1, $2, 0)
@@ -49,8 +49,8 @@ func (x *Index) findEpoch(ctx context.Context, partition int) (int64, error) {
 	return at.epoch, sqldb.Wrap(err, "reading an offset")
 }
 
-// updatePosition updates the partition's position within tx. Returns errFenced when it
-// is not at from: another indexer was first.
+// updatePosition updates the partition's position within tx. Returns errFenced if it is
+// not at from, because another indexer has moved it.
 func updatePosition(ctx context.Context, tx *sqldb.Loader, partition int, from, to indexPosition) error {
 	n, err := sqldb.Exec(ctx, tx, `UPDATE cdrindex_offsets SET next = $4, epoch = $5, topic_id = $6, leader_epoch = $7
 		WHERE topic_partition = $1 AND next = $2 AND epoch = $3`, partition, from.next.Offset, from.epoch,

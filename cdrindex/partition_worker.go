@@ -75,22 +75,21 @@ func (w *partitionWorker) checkEpoch(ctx context.Context, epoch int32) error {
 	return w.retry(ctx, doingRead, func() error { return w.topic.CheckPosition(ctx, w.partition, w.at.next) })
 }
 
-// handleGap sets the partition to where the topic continues, when err says that
-// it does not at w.at. Other errors are returned.
+// handleGap moves the partition to where the topic continues if err is a gap at w.at. It
+// returns other errors.
 func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
 	found, ok := errors.AsType[*kafka.GapError](err)
 	if !ok {
 		return err
 	}
-	// A reader knows only an offset. Topic id and epoch make it possible to
-	// detect truncation.
+	// A reader has only an offset. Topic id and epoch make truncation detectable.
 	checked := w.retry(ctx, doingRead, func() error { return w.topic.CheckPosition(ctx, w.partition, w.at.next) })
 	gap, ok := errors.AsType[*kafka.GapError](checked)
 	switch {
 	case checked != nil && !ok:
 		return checked
 	case !ok && found.Restarted():
-		return nil // nothing is lost: the leader had not caught up
+		return nil // no records are lost: the leader had not caught up
 	case !ok:
 		gap = found
 	}
@@ -146,8 +145,8 @@ const doingRead = "reading"
 // partitionBackoff is the waits of a worker before it tries again.
 var partitionBackoff = retry.Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}
 
-// retry calls do until it does not fail with fault.KindUnavailable, with growing
-// waits between. It returns ctx's error when ctx ends.
+// retry calls do, with growing waits, until it does not fail with fault.KindUnavailable.
+// It returns ctx's error if ctx ends.
 func (w *partitionWorker) retry(ctx context.Context, doing string, do func() error) error {
 	return retry.Do(ctx, partitionBackoff, fault.IsUnavailable, func(err error, wait time.Duration) {
 		w.metrics.countRetry(doing)

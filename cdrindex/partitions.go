@@ -84,8 +84,8 @@ func listPartitions(ctx context.Context, tx *sqldb.Loader) ([]month, error) {
 	return all, err
 }
 
-// createPartition creates a table and attaches it. Creating it in place would wait
-// for every report under way, and stop every one that follows.
+// createPartition creates a table and attaches it. CREATE TABLE … PARTITION OF would
+// wait for every running report and block all later ones.
 func createPartition(ctx context.Context, tx *sqldb.Loader, m month) error {
 	for _, statement := range []string{
 		fmt.Sprintf(`CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING INDEXES)`, m.partition(), rowsTable),
@@ -137,7 +137,7 @@ func (x *Index) deleteBefore(ctx context.Context, kept month) error {
 }
 
 func (x *Index) dropPartitions(ctx context.Context, tx *sqldb.Loader, months []month) error {
-	// Behind a long report all others would queue up: then rather later.
+	// Waiting for a long report would block all later ones: fail and retry later.
 	if _, err := tx.ExecContext(ctx, `SET LOCAL lock_timeout = '2s'`); err != nil {
 		return sqldb.Wrap(err, "dropping partitions")
 	}
@@ -150,8 +150,8 @@ func (x *Index) dropPartitions(ctx context.Context, tx *sqldb.Loader, months []m
 	return nil
 }
 
-// runRetention creates the tables of coming months and drops those whose
-// retention is over, until ctx ends.
+// runRetention creates the tables of coming months and drops those whose retention has
+// ended, until ctx ends.
 func (x *Index) runRetention(ctx context.Context) {
 	const every = 10 * time.Minute
 	done := month(-1)

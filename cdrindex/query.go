@@ -11,7 +11,7 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// query is a SELECT of rows being put together.
+// query builds a SELECT of rows.
 type query struct {
 	text strings.Builder
 	args []any
@@ -68,8 +68,8 @@ func (x *Index) findFirstEndedLater(ctx context.Context, account string, start, 
 	return first.Int64, first.Valid, sqldb.Wrap(err, "looking for calls at a month's edge")
 }
 
-// findStart returns when the account's call began, in Unix seconds; ok is false
-// for an unknown call.
+// findStart returns the start of the account's call, in Unix seconds; ok is false for an
+// unknown call.
 func (x *Index) findStart(ctx context.Context, account, call string) (began int64, ok bool, err error) {
 	err = x.db.QueryRowContext(ctx, `SELECT started FROM `+callsTable+` WHERE account_id = $1 AND call_id = $2`,
 		account, call).Scan(&began)

@@ -12,13 +12,13 @@ type Progress struct {
 	Partition, Partitions int   // being read, of how many
 	Done, Total           int64 // offsets of all partitions
 	Rows                  int64 // written
-	Invalid               int64 // records that are no row
+	Invalid               int64 // records that are not valid rows
 }
 
-// Reindex writes the rows of all records that the topic holds now, also those
-// that are in the index already, while indexers and reports go on. A row is
-// replaced only by a record that is not older. It never removes the row of a
-// call that the topic no longer holds: the index keeps longer than the topic.
+// Reindex writes the rows of all records that the topic has now, including those already
+// in the index, while indexers and reports run. A row is replaced only by a record that
+// is not older. The row of a call that is no longer in the topic stays: the retention of
+// the index is longer than that of the topic.
 func (x *Index) Reindex(ctx context.Context, topic Topic, report func(Progress)) (Progress, error) {
 	r := reindexing{Index: x, topic: topic, report: report}
 	spans, err := r.listRanges(ctx)
@@ -41,7 +41,7 @@ type reindexing struct {
 	progress Progress
 }
 
-// span is the part of a partition to read: from first to before end.
+// offsetRange is the part of a partition to read: from first to before end.
 type offsetRange struct{ first, end int64 }
 
 func (r *reindexing) listRanges(ctx context.Context) ([]offsetRange, error) {
@@ -61,8 +61,8 @@ func (r *reindexing) listRanges(ctx context.Context) ([]offsetRange, error) {
 	return spans, nil
 }
 
-// partition reindexes a partition and continues after records that retention
-// deletes meanwhile.
+// partition reindexes a partition and continues after records that retention deletes
+// during the run.
 func (r *reindexing) partition(ctx context.Context, partition int, s offsetRange) error {
 	epoch, err := r.findEpoch(ctx, partition)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"trunkline/event"
 )
 
-// scanRow reads a row in the plain form that the normalizer writes: an object
-// without spaces, of the row's own fields, whose texts need no escapes. It
-// answers false for anything else, which is left to encoding/json; for what it
-// takes, it reads the same. Reading is a quarter of the work of indexing.
+// scanRow reads a row in the plain form that the normalizer writes: an object without
+// spaces, of the row's own fields, whose texts need no escapes. It returns false for any
+// other form, which encoding/json then reads; for the plain form both give the same row.
+// Reading is a quarter of the work of indexing.
 func scanRow(value []byte, row *event.CDR) bool {
 	rest, ok := strings.CutPrefix(string(value), "{") // the row's texts share this copy
 	for next := 0; ok; {
@@ -38,8 +38,8 @@ func scanRow(value []byte, row *event.CDR) bool {
 	return false
 }
 
-// findField returns the field of that name, nil when there is none. The
-// normalizer writes fields in their order: next is where the search begins.
+// findField returns the field with the name, nil if there is none. The normalizer writes
+// fields in their order: the search begins at next.
 func findField(name string, next *int) *event.CDRField {
 	fields := event.CDRFields()
 	for range fields {

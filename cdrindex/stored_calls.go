@@ -36,8 +36,8 @@ func (p *storedCall) targets() []any {
 	return []any{&p.account, &p.call, &p.started, &p.from.partition, &p.from.offset, &p.from.recorded}
 }
 
-// nestedLoops: a batch is small beside the tables, whatever statistics say of
-// a table that has grown a thousandfold since they were taken.
+// nestedLoops disables other plans: a batch is small compared to the tables, even if the
+// statistics are from when a table was a thousand times smaller.
 const nestedLoops = `SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off`
 
 func findCallsPostgres(ctx context.Context, tx *sqldb.Loader, entries []*entry) (map[callKey]storedCall, error) {

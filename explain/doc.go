@@ -1,15 +1,15 @@
-// Package explain answers why an event did or did not reach a client: the raw record
-// it was made from, what its format and facts come from, and what became of it at
-// every connection of the events channel and at every webhook.
+// Package explain reports why an event did or did not reach a client: its raw record,
+// the origins of its format and facts, and its outcome at every connection of the events
+// channel and at every webhook.
 //
-// It asks those that know: Kafka for the records, package fanout on every node for the
-// connections, package webhook for the positions in the database. It keeps nothing, and
-// nothing is written for it while events pass. What the normalizer made of a record is
-// found by reading the record again with its format: facts that the record alone does
-// not tell come from the state before the event.
+// The data comes from Kafka (the records), package fanout on every node (the
+// connections) and package webhook (the positions in the database). The package stores
+// nothing, and no data is written for it when events are delivered. To find the result
+// of the normalizer it parses the raw record again with its format: facts that are not
+// in the record come from the state before the event.
 //
-// It answers with fault.KindNotFound for an event of an account that the caller may not
-// see, as for one that does not exist, and with fault.KindGone for every id from before
-// the beginning of the log. It refuses nothing else, starts no goroutine and has no
-// locks; a question costs a few look-ups and one exchange with the other nodes.
+// It returns fault.KindNotFound for an event that does not exist or whose account the
+// caller cannot access, and fault.KindGone for every id from before the beginning of the
+// log. It has no other refusals, no goroutines and no locks; a question costs a few
+// look-ups and one exchange with the other nodes.
 package explain

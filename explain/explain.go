@@ -13,7 +13,7 @@ import (
 	"trunkline/webhook"
 )
 
-// Log reads topics; *kafka.Cluster does.
+// Log reads topics; *kafka.Cluster implements it.
 type Log interface {
 	Partitions(ctx context.Context, topic string) (int, error)
 	Offsets(ctx context.Context, topic string, partition int) (first, next int64, err error)
@@ -21,7 +21,8 @@ type Log interface {
 	Scan(ctx context.Context, topic string, partition int, from, to int64, each func(*kafka.Record)) error
 }
 
-// Connections asks all nodes what became of an event; fanout.Explainer does.
+// Connections returns the outcomes of an event at the connections of all nodes;
+// fanout.Explainer implements it.
 type Connections interface {
 	Explain(ctx context.Context, q fanout.Question) fanout.Report
 }
@@ -42,7 +43,7 @@ type Service struct {
 	Accounts    Accounts
 }
 
-// Question asks for an explanation.
+// Question is a request for an explanation.
 type Question struct {
 	ID     event.ID
 	Root   string // account of the caller, who sees it and those below it
@@ -50,7 +51,7 @@ type Question struct {
 	User   string // only connections of this user (id or name) or API key (id); "" all
 }
 
-// Explanation is the answer.
+// Explanation is the result.
 type Explanation struct {
 	Event     Event
 	Raw       Raw
@@ -62,18 +63,18 @@ type Explanation struct {
 	Explained time.Time
 }
 
-// Event is the message and where it is.
+// Event is the message and its position.
 type Event struct {
 	ID       event.ID
 	Position event.Position  // in cc.evt
 	Message  json.RawMessage // as subscribers get it
 }
 
-// noSuchEvent is also the answer for an event that the caller may not see.
+// noSuchEvent is also the error for an event that the caller cannot access.
 func noSuchEvent() error { return fault.NotFound("Event not found") }
 
-// Explain explains an event. Returns fault.KindNotFound when there is none or the
-// caller may not see its account, fault.KindGone when the log begins after its id.
+// Explain explains an event. Returns fault.KindNotFound if there is none or the caller
+// cannot access its account, fault.KindGone if the log begins after its id.
 func (s *Service) Explain(ctx context.Context, q Question) (*Explanation, error) {
 	record, err := s.find(ctx, q.ID)
 	if err != nil {
@@ -142,7 +143,7 @@ func (s *Service) find(ctx context.Context, id event.ID) (found *kafka.Record, e
 	return nil, noSuchEvent()
 }
 
-// messageOf returns what filters select a record of cc.evt by.
+// messageOf returns the fields of a record of cc.evt that filters match.
 func messageOf(r *kafka.Record) identity.Message {
 	text := func(header string) string { return string(r.Header(header)) }
 	return identity.Message{

@@ -52,7 +52,7 @@ type Account struct {
 // AccountFrom is where the account was found.
 type AccountFrom string
 
-// What can name an account.
+// Origins of the account.
 const (
 	AccountFromRecord  AccountFrom = "record"  // a member of the raw record
 	AccountFromKey     AccountFrom = "key"     // the raw record's Kafka key: of the API key or the feed that sent it
@@ -76,7 +76,7 @@ const (
 	FactFromUnknown FactFrom = "unknown" // the raw record is not available
 )
 
-// readSource adds what the event was made from.
+// readSource adds the raw record, format, account and origins of facts.
 func (s *Service) readSource(ctx context.Context, record *kafka.Record, m *identity.Message, e *Explanation) error {
 	e.Format, e.Account = Format{m.Format, FormatFromUnknown}, Account{m.AccountID, AccountFromUnknown}
 	data, facts := partsOf(record.Value)
@@ -84,7 +84,7 @@ func (s *Service) readSource(ctx context.Context, record *kafka.Record, m *ident
 	if err != nil {
 		return err
 	}
-	var told map[string]json.RawMessage // the facts that the record alone has
+	var told map[string]json.RawMessage // the facts in the raw record
 	if raw != nil {
 		if read, named, ok := readAgain(raw, m.Format, e); ok {
 			told = members(read.Append(nil))
@@ -121,7 +121,7 @@ func (s *Service) readRaw(ctx context.Context, record *kafka.Record, data []byte
 		return nil, err
 	}
 	err = s.Log.Scan(ctx, event.TopicRaw, at.Partition, at.Offset, at.Offset+1, func(r *kafka.Record) {
-		if bytes.Equal(r.Value, data) { // else the log was cut and goes on with others
+		if bytes.Equal(r.Value, data) { // else the log was truncated and has another record there
 			raw = r.Clone()
 		}
 	})
@@ -136,9 +136,9 @@ func (s *Service) readRaw(ctx context.Context, record *kafka.Record, data []byte
 	return raw, nil
 }
 
-// readAgain reads the raw record as the normalizer did. It returns the facts that it
-// alone has and the account that it names; ok is false when this version reads it in
-// another format, or not at all.
+// readAgain parses the raw record like the normalizer. It returns the facts and the
+// account in the record; ok is false if this version parses it in another format, or not
+// at all.
 func readAgain(raw *kafka.Record, name string, e *Explanation) (facts event.Facts, account string, ok bool) {
 	f, known := registry.Lookup(name)
 	switch {

@@ -15,18 +15,18 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Dir is a Store in a directory: a folder for each account, a file for each
-// object. A file under its name is complete: it is written beside, synced, and
+// Dir is a Store in a directory: a folder for each account, a file for each object. A
+// file with its final name is complete: it is written under another name, synced, and
 // renamed.
 type Dir struct{ root *os.Root }
 
 const (
 	unfinished    = ".unfinished" // the folder of files being written
-	unfinishedAge = time.Hour     // without a byte, after which their writer is gone
+	unfinishedAge = time.Hour     // without a write, after which their writer counts as crashed
 )
 
-// OpenDir opens the store, makes its directory when missing, and removes what
-// writers that crashed left behind.
+// OpenDir opens the store, creates its directory if missing, and removes the files of
+// crashed writers.
 func OpenDir(dir string) (*Dir, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("making the recordings' directory: %w", err)
@@ -42,11 +42,11 @@ func OpenDir(dir string) (*Dir, error) {
 	return d, nil
 }
 
-// Close lets go of the directory.
+// Close closes the directory.
 func (d *Dir) Close() error { return d.root.Close() }
 
-// Tidy removes files that were being written. It leaves those alone that were
-// written to after before: a command or another server may be at it.
+// Tidy removes unfinished files, except those written to after before: a command or
+// another server may be writing them.
 func (d *Dir) Tidy(_ context.Context, before time.Time) error {
 	if err := d.root.Mkdir(unfinished, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("making a folder for files being written: %w", err)
@@ -137,7 +137,7 @@ func (d *Dir) Delete(_ context.Context, name string) error {
 func (d *Dir) List(ctx context.Context, each func(name string, modified time.Time) error) error {
 	return fs.WalkDir(d.root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // deleted meanwhile
+			return nil // deleted during the listing
 		}
 		if err != nil {
 			return dirFault(err, "listing recordings")
@@ -166,7 +166,8 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// dirFault gives a file system's error its kind; one that has a kind keeps it.
+// dirFault returns a file system's error with its kind; an error that has a kind keeps
+// it.
 func dirFault(err error, doing string) error {
 	var f *fault.Error
 	switch {

@@ -10,11 +10,11 @@ import (
 	"trunkline/recording/envelope"
 )
 
-// Page is some of an account's recordings, newest first.
+// Page is one page of an account's recordings, newest first.
 type Page = report.Page[Metadata]
 
-// List returns the page of at most pageSize (0: report.DefaultPage) that begins at
-// startKey, a page's NextStartKey ("": the newest).
+// List returns the page of at most pageSize (0: report.DefaultPage) recordings that
+// begins at startKey, a page's NextStartKey ("": the newest).
 func (s *Service) List(ctx context.Context, accountID string, pageSize int, startKey string) (*Page, error) {
 	if pageSize == 0 {
 		pageSize = report.DefaultPage

@@ -26,7 +26,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// How a recording is kept.
+// Storage forms of a recording, as metric labels.
 const (
 	keptSealed = "sealed"
 	keptPlain  = "plain"

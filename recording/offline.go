@@ -11,16 +11,16 @@ import (
 	"trunkline/recording/envelope"
 )
 
-// Offline works on recordings with an account's key and salt alone: no
-// database, no service. The commands `trunkline recording` use it.
+// Offline opens and seals recordings with an account's key and salt only, without
+// database and service. The commands `trunkline recording` use it.
 type Offline struct{ Key, Salt string }
 
 func (o Offline) rootOf(h *envelope.Header) (*envelope.Root, error) {
 	return envelope.NewRoot(o.Key, o.Salt, h.Iterations)
 }
 
-// Open writes the audio of the sealed recording in src to dst. When it fails,
-// what dst holds is authentic but not complete.
+// Open writes the audio of the sealed recording in src to dst. After an error the bytes
+// in dst are authentic but incomplete.
 func (o Offline) Open(dst io.Writer, src io.Reader) (*Inspection, error) {
 	h, size, err := envelope.Open(dst, src, envelope.Want{}, o.rootOf)
 	if err != nil {
@@ -29,7 +29,7 @@ func (o Offline) Open(dst io.Writer, src io.Reader) (*Inspection, error) {
 	return newInspection(h, size), nil
 }
 
-// SealAs names the recording that Seal seals.
+// SealAs identifies the recording that Seal seals.
 type SealAs struct {
 	Algorithm   string // "": AES-256-GCM
 	AccountID   string
@@ -64,9 +64,9 @@ func (o Offline) Seal(dst io.Writer, src io.Reader, as SealAs) (*Inspection, err
 	return newInspection(h, size), nil
 }
 
-// Reseal writes the sealed recording in src to dst under another key: of the
-// same id (keyID "") or another, of the next version (keyVersion 0) or another.
-// The body stays as it is.
+// Reseal writes the sealed recording in src to dst under the key of to, with the id
+// keyID ("": the same) and the version keyVersion (0: the next). The body is not
+// changed.
 func (o Offline) Reseal(dst io.Writer, src io.Reader, to Offline, keyID string, keyVersion uint32) (*Inspection, error) {
 	var header bytes.Buffer
 	old, err := envelope.Inspect(io.TeeReader(src, &header))
@@ -110,11 +110,10 @@ type Inspection struct {
 	Iterations  uint32 `json:"iterations"`
 	ContentType string `json:"content_type"`
 	CreatedAt   int64  `json:"created_at"`     // Unix seconds
-	Size        int64  `json:"size,omitempty"` // of the audio, where it was read
+	Size        int64  `json:"size,omitempty"` // of the audio, if it was read
 }
 
-// Inspect reads a sealed recording's header without a key; nothing in it is
-// proven.
+// Inspect reads a sealed recording's header without a key and without authentication.
 func Inspect(src io.Reader) (*Inspection, error) {
 	h, err := envelope.Inspect(src)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 // purgePage bounds one step of PurgeAccount.
 const purgePage = 100
 
-// PurgeAccount deletes some of the recordings of a deleted account and returns
-// their number; 0: none is left. The object goes first, so that nothing is left
-// in the store when the row is gone.
+// PurgeAccount deletes some of the recordings of a deleted account and returns their
+// number; 0: none is left. It deletes the object before the row, so that no object is
+// left without a row.
 func (s *Service) PurgeAccount(ctx context.Context, accountID string) (n int, err error) {
 	page, err := s.rows.list(ctx, `WHERE account_id = $1 ORDER BY recording_id LIMIT $2`, accountID, purgePage)
 	if err != nil {
@@ -29,7 +29,7 @@ func (s *Service) PurgeAccount(ctx context.Context, accountID string) (n int, er
 	return n, nil
 }
 
-// purge deletes the row of an object that is gone.
+// purge deletes the row of a deleted object.
 func (t rows) purge(ctx context.Context, r *row) error {
 	_, err := t.db.ExecAlone(ctx, `DELETE FROM recordings WHERE account_id = $1 AND recording_id = $2 AND object = $3`,
 		r.AccountID, r.RecordingID, r.object)

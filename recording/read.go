@@ -16,14 +16,14 @@ import (
 	"trunkline/recording/envelope"
 )
 
-// Audio is a stored recording, opened, for reading any part of it. Close it.
+// Audio reads any part of an opened recording. Close it.
 type Audio struct {
 	Metadata
 	io.ReadSeeker
 	release func() error
 }
 
-// Close lets the recording go.
+// Close closes the recording.
 func (a *Audio) Close() error { return a.release() }
 
 // Metadata returns the metadata of a recording.
@@ -35,9 +35,10 @@ func (s *Service) Metadata(ctx context.Context, accountID, recordingID string) (
 	return &r.Metadata, nil
 }
 
-// Open opens a recording whichever version of the key it was sealed under. A
-// sealed one's end is proven before this returns, and every part before it is
-// read; all of a plain one is compared with its digest before this returns. That it was opened is in the audit log before a byte can be read.
+// Open opens a recording, sealed under any version of the key. Before it returns, it
+// authenticates the end of a sealed recording and compares all of a plain one with its
+// digest; each other part of a sealed one is authenticated before it is read. The audit
+// entry is durable before a byte can be read.
 func (s *Service) Open(ctx context.Context, accountID, recordingID string) (*Audio, error) {
 	ctx, span := s.tracer.Start(ctx, "recording open", tracing.Account(accountID))
 	audio, err := s.find(ctx, accountID, recordingID)
@@ -67,8 +68,8 @@ func (s *Service) find(ctx context.Context, accountID, recordingID string) (*Aud
 	return audio, nil
 }
 
-// object finds a recording's row and opens its object. When the object has just
-// been replaced by Reseal, the row names the new one.
+// object finds a recording's row and opens its object. If Reseal has just replaced the
+// object, it opens the new one.
 func (s *Service) object(ctx context.Context, accountID, recordingID string) (*row, io.ReadSeekCloser, error) {
 	var before string
 	for {
@@ -112,16 +113,15 @@ func (s *Service) openObject(ctx context.Context, r *row, object io.ReadSeekClos
 }
 
 // checkDigest reads the whole object of a plain recording, compares it with the
-// recording's digest, and goes back to its beginning. So nothing of a changed
-// recording is released, also where a part of it is asked for; every read costs
-// reading the object once more.
+// recording's digest, and seeks to its beginning. So no byte of a changed recording is
+// released, even for a request of a part; each read costs one more read of the object.
 func (s *Service) checkDigest(ctx context.Context, r *row, object io.ReadSeeker) error {
 	if _, err := object.Seek(0, io.SeekStart); err != nil {
 		return fault.Internal(err, "reading the recording failed")
 	}
 	digest := sha256.New()
 	for {
-		if err := ctx.Err(); err != nil { // the listener has left
+		if err := ctx.Err(); err != nil { // the client has disconnected
 			return fault.Unavailable(err, retryAfter, "reading the recording was broken off")
 		}
 		_, err := io.CopyN(digest, object, 1<<20)
@@ -148,11 +148,11 @@ func (r *row) want() envelope.Want {
 	return envelope.Want{AccountID: r.AccountID, RecordingID: r.RecordingID}
 }
 
-// errOther: a genuine recording of the same account and id, but not this one,
-// as one deleted and stored anew would leave behind.
+// errOther is returned for an authentic recording of the same account and id that is not
+// the stored one, such as one that was deleted and stored again.
 var errOther = errors.New("the object is not the one that was stored")
 
-// rootOf finds the key that an object of r needs.
+// rootOf returns the function that finds the key of an object of r.
 func (s *Service) rootOf(ctx context.Context, r *row) envelope.RootOf {
 	return func(h *envelope.Header) (*envelope.Root, error) {
 		if base64.StdEncoding.EncodeToString(h.Salt[:]) != r.Salt || int64(h.KeyVersion) != r.KeyVersion || h.KeyID != r.KeyID {
@@ -166,8 +166,8 @@ func (s *Service) rootOf(ctx context.Context, r *row) envelope.RootOf {
 	}
 }
 
-// openFault: what has a kind is a key's or the database's trouble, the rest is
-// the fault of the recording.
+// openFault returns an error with a kind as it is, an error of the key or the database;
+// any other is damage of the recording.
 func (s *Service) openFault(r *row, err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) {
@@ -182,7 +182,7 @@ func (s *Service) damaged(r *row, err error) error {
 	return fault.Internal(err, "the recording is damaged")
 }
 
-// checked reports damage that is found while playing.
+// checked reports damage that is found during playback.
 type checked struct {
 	sealed *envelope.Reader
 	s      *Service
@@ -199,14 +199,14 @@ func (c *checked) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Delete removes a recording.
+// Delete deletes a recording.
 func (s *Service) Delete(ctx context.Context, accountID, recordingID string) error {
 	r, err := s.rows.delete(ctx, accountID, recordingID)
 	if err != nil {
 		return err
 	}
 	if err := s.backend.Delete(ctx, r.object); err != nil {
-		// It is not reachable any more, and Sweep tries again.
+		// It cannot be reached any more, and Sweep deletes it.
 		s.log.WarnContext(ctx, "deleting a recording's object failed", "object", r.object, "error", err)
 	}
 	return nil

@@ -12,7 +12,8 @@ import (
 	"trunkline/recording/envelope"
 )
 
-// Progress counts the recordings that Reseal has re-encrypted, has failed at, and has found.
+// Progress counts the recordings that Reseal has re-encrypted, those that failed, and
+// all.
 type Progress struct{ Done, Failed, Total int }
 
 // Reseal re-encrypts sealed recordings with the current key and algorithm of their
@@ -101,7 +102,7 @@ func (s *Service) resealRecording(ctx context.Context, r *row, to *sealer) error
 	}
 	replaced, err := s.rows.replaceObject(ctx, r, &updated)
 	if err != nil {
-		return err // the update may have committed: Sweep deletes the object that no row names
+		return err // the update may have committed: Sweep deletes the object without a row
 	}
 	if !replaced { // deleted or re-encrypted by another process meanwhile
 		return s.backend.Delete(ctx, updated.object)

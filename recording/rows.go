@@ -71,7 +71,7 @@ func (t rows) exists(ctx context.Context, accountID, recordingID string) (bool, 
 	return err == nil, err
 }
 
-// names reports whether a row names the object.
+// names reports whether a row refers to the object.
 func (t rows) names(ctx context.Context, object string) (named bool, err error) {
 	err = t.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM recordings WHERE object = $1)`, object).Scan(&named)
 	return named, sqldb.Wrap(err, "looking for an object's recording")
@@ -88,8 +88,8 @@ func (t rows) delete(ctx context.Context, accountID, recordingID string) (r *row
 	return r, err
 }
 
-// replaceObject updates the row to name another object, with another key. It returns
-// false if the row was deleted or names another object than from.
+// replaceObject makes the row refer to another object, with another key. It returns
+// false if the row was deleted or refers to another object than from.
 func (t rows) replaceObject(ctx context.Context, from, to *row) (replaced bool, err error) {
 	rows, err := t.db.ExecAlone(ctx, `UPDATE recordings SET key_id = $1, key_version = $2, algorithm = $3, salt = $4,
 		stored_size = $5, object = $6 WHERE account_id = $7 AND recording_id = $8 AND object = $9`,
@@ -97,8 +97,8 @@ func (t rows) replaceObject(ctx context.Context, from, to *row) (replaced bool, 
 	return rows == 1, sqldb.Wrap(err, "replacing a recording's object")
 }
 
-// sealedAccounts returns the accounts that have sealed recordings: all of them for "",
-// or only the one.
+// sealedAccounts returns the accounts that have sealed recordings: only, or all of them
+// for "".
 func (t rows) sealedAccounts(ctx context.Context, only string) ([]string, error) {
 	found, err := t.db.QueryContext(ctx, `SELECT DISTINCT account_id FROM recordings
 		WHERE encrypted AND ($1 = '' OR account_id = $1) ORDER BY account_id`, only)
@@ -116,14 +116,14 @@ func (t rows) countOutdated(ctx context.Context, account string, current encrypt
 	return n, sqldb.Wrap(err, "counting recordings with an old key or algorithm")
 }
 
-// list runs a query for whole rows.
+// list returns the rows of a query.
 func (t rows) list(ctx context.Context, query string, args ...any) ([]*row, error) {
 	found, err := t.db.QueryContext(ctx, `SELECT `+columns+` FROM recordings `+query, args...)
 	return sqldb.Collect(found, err, "listing recordings", scanRow)
 }
 
-// claim takes up to limit recordings whose storing is to be announced and keeps
-// other nodes from announcing them until lease has passed.
+// claim leases up to limit recordings that are not announced, so that other nodes do not
+// announce them until lease has passed.
 func (t rows) claim(ctx context.Context, now time.Time, lease time.Duration, limit int) (claimed []*row, err error) {
 	err = t.db.Alone(ctx, func(tx sqldb.Runner) error {
 		result, err := tx.QueryContext(ctx, `UPDATE recordings SET announce_after = $1 WHERE announce_after <= $2

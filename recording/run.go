@@ -10,14 +10,14 @@ import (
 
 const (
 	announceEvery = 5 * time.Second  // interval of announcing recordings left over by a crash
-	announceLease = 30 * time.Second // after which another try is made
+	announceLease = 30 * time.Second // after which the announcement is retried
 	announceLimit = 50               // recordings claimed at once
 	sweepEvery    = 6 * time.Hour
 	orphanAge     = 24 * time.Hour
 )
 
-// Run announces stored recordings and removes objects that no row names, until
-// ctx ends. What goes wrong is logged and tried again.
+// Run announces stored recordings and removes objects without a row, until ctx ends.
+// Failures are logged and retried.
 func (s *Service) Run(ctx context.Context) error {
 	announce, sweep := time.NewTicker(announceEvery), time.NewTicker(sweepEvery)
 	defer announce.Stop()
@@ -39,11 +39,11 @@ func (s *Service) Run(ctx context.Context) error {
 
 func (s *Service) report(ctx context.Context, doing string, err error) {
 	if err != nil && ctx.Err() == nil {
-		s.log.WarnContext(ctx, doing+" failed, it is tried again", "error", err)
+		s.log.WarnContext(ctx, doing+" failed, retrying", "error", err)
 	}
 }
 
-// stored is the event recording.stored: nothing in it is secret.
+// stored is the event recording.stored. It has no secrets.
 type stored struct {
 	Event       string `json:"event"`
 	AccountID   string `json:"account_id"`
@@ -54,9 +54,9 @@ type stored struct {
 	ContentType string `json:"content_type"`
 }
 
-// announce publishes recording.stored for what has not been announced. A node
-// claims recordings for a while, so that two do not announce the same one; when
-// it fails, the next holder of the lease tries again.
+// announce publishes recording.stored for recordings that are not announced yet. A node
+// takes a lease on them, so that two nodes do not announce the same one; if the node
+// fails, the next holder of the lease announces them.
 func (s *Service) announce(ctx context.Context) error {
 	for {
 		claimed, err := s.rows.claim(ctx, time.Now(), announceLease, announceLimit)
@@ -78,14 +78,14 @@ func (s *Service) announce(ctx context.Context) error {
 	}
 }
 
-// tidier is a store that crashes leave more in than objects.
+// tidier is a store in which a crash can leave more than objects.
 type tidier interface {
-	// Tidy removes uploads begun before and never finished.
+	// Tidy removes unfinished uploads that began before the time.
 	Tidy(ctx context.Context, before time.Time) error
 }
 
-// Sweep deletes the objects, older than before, that no row names: what a crash
-// or a failed deletion left behind.
+// Sweep deletes objects without a row that are older than before: the remains of a crash
+// or a failed deletion.
 func (s *Service) Sweep(ctx context.Context, before time.Time) error {
 	if t, ok := s.backend.(tidier); ok {
 		if err := t.Tidy(ctx, before); err != nil {

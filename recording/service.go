@@ -24,8 +24,8 @@ type Keys interface {
 	Key(ctx context.Context, accountID string, version int64) (encryption.Key, error)
 }
 
-// Publisher sends one of our own events (format trunkline.event) of an account
-// to the channel; nil means that it is durable.
+// Publisher publishes one of Trunkline's own events (format trunkline.event) of an
+// account. A nil error means that it is durable.
 type Publisher interface {
 	Publish(ctx context.Context, accountID string, data []byte) error
 }
@@ -40,10 +40,10 @@ type Deps struct {
 	Metrics   prometheus.Registerer
 	Log       *slog.Logger
 	Tracer    *tracing.Tracer // nil: tracing is off
-	CheckDisk func() error    // returns an error when there is too little free space for uploads; nil: not checked
+	CheckDisk func() error    // returns an error if there is too little free space for uploads; nil: not checked
 }
 
-// Service keeps recordings. It is safe for concurrent use.
+// Service stores recordings. It is safe for concurrent use.
 type Service struct {
 	settings Settings
 	hasRoom  func() error
@@ -62,7 +62,7 @@ type Service struct {
 // rootCache is the number of derived roots kept in memory: 25 KB for all.
 const rootCache = 256
 
-// New brings the tables up to date.
+// New migrates the tables.
 func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 	if err := setting.Validate("recordings", settings); err != nil {
 		return nil, err
@@ -87,8 +87,8 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 // auditTarget names a recording in the audit log.
 func auditTarget(recordingID string) string { return "recording:" + recordingID }
 
-// Metadata describes a stored recording. Of
-// a plain one the key's fields, algorithm and salt are absent.
+// Metadata describes a stored recording. A plain one has no key fields, algorithm and
+// salt.
 type Metadata struct {
 	RecordingID string `json:"recording_id"`
 	AccountID   string `json:"account_id"`

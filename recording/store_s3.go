@@ -22,18 +22,18 @@ import (
 type S3Config struct {
 	Endpoint  string // host or host:port
 	Plain     bool   // no TLS
-	Region    string // "": asked for
+	Region    string // "": the server is asked for it
 	AccessKey string
 	SecretKey string
-	Bucket    string // must be there
+	Bucket    string // must exist
 	Prefix    string // before every name, "" or ending in a slash
-	SpoolDir  string // for recordings on their way; "": the system's
+	SpoolDir  string // for recordings being uploaded; "": the system's temporary directory
 }
 
 var errS3URL = errors.New("want s3://KEY:SECRET@host:port/bucket, with ?tls=false or &region=… where needed")
 
-// ParseS3URL reads s3://KEY:SECRET@host:port/bucket/prefix?tls=true&region=R.
-// No error shows it: it holds a secret.
+// ParseS3URL parses s3://KEY:SECRET@host:port/bucket/prefix?tls=true&region=R. Its
+// errors never contain text, which has a secret.
 func ParseS3URL(text string) (S3Config, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User == nil || u.Fragment != "" {
@@ -61,25 +61,25 @@ func ParseS3URL(text string) (S3Config, error) {
 	return cfg, nil
 }
 
-// S3 is a Store in a bucket. A recording is spooled to a file without a name
-// (sealed, when it is to be sealed) before it is sent, because its length must
-// be known; an object appears when all of it has arrived.
+// S3 is a Store in a bucket. A recording is spooled to an unnamed file (sealed, if it is
+// to be sealed) before the upload, because the upload needs its length; an object
+// appears when all of it has arrived.
 type S3 struct {
 	cfg      S3Config
 	client   *minio.Client
-	uploads  *minio.Client // does not try again by itself: see send
+	uploads  *minio.Client // without retries of its own: see send
 	partSize uint64
 }
 
 const (
 	s3PartSize = 16 << 20 // 10,000 of them are the longest recording: 156 GiB
-	s3Threads  = 2        // parts on their way at once
+	s3Threads  = 2        // parts uploaded at once
 	s3Retries  = 4
-	s3Pause    = 200 * time.Millisecond // before the second try of an upload, twice as long before each other
+	s3Pause    = 200 * time.Millisecond // before the second attempt of an upload, doubled before each further one
 )
 
-// NewS3 makes the store. It asks the server nothing: one that is away now may
-// be there when it is needed.
+// NewS3 returns the store. It sends no request: a server that is unavailable now may be
+// available later.
 func NewS3(cfg S3Config) (*S3, error) {
 	options := minio.Options{
 		Creds:  credentials.NewStaticV4(cfg.AccessKey, cfg.SecretKey, ""),
@@ -113,9 +113,9 @@ func (s *S3) Put(ctx context.Context, name string, write func(io.Writer) error) 
 	return size, s.send(ctx, name, spool, size)
 }
 
-// send tries again where the client must not: it would rewind the reader of a
-// request that was answered early and may still be on its way, and store what
-// the two together read. Here every try has a reader of its own.
+// send repeats failed uploads in place of the client: the client would rewind the reader
+// of a request that was answered early and may still be reading, and store the mixture.
+// Here every attempt has a reader of its own.
 func (s *S3) send(ctx context.Context, name string, spool io.ReaderAt, size int64) error {
 	wait := retry.Backoff{First: s3Pause, Max: time.Minute}
 	for try := 1; ; try++ {
@@ -134,8 +134,7 @@ func (s *S3) send(ctx context.Context, name string, spool io.ReaderAt, size int6
 	}
 }
 
-// spool returns a file without a name: whatever becomes of the process, it is
-// gone.
+// spool returns an unnamed file, which disappears when the process ends in any way.
 func (s *S3) spool() (*os.File, error) {
 	f, err := os.CreateTemp(s.cfg.SpoolDir, ".recording-*") // mode 0600
 	if err != nil {
@@ -147,7 +146,7 @@ func (s *S3) spool() (*os.File, error) {
 	return f, nil
 }
 
-// Open implements Store. What it returns reads under ctx.
+// Open implements Store. The returned reader uses ctx.
 func (s *S3) Open(ctx context.Context, name string) (io.ReadSeekCloser, error) {
 	info, err := s.client.StatObject(ctx, s.cfg.Bucket, s.cfg.Prefix+name, minio.StatObjectOptions{})
 	if err != nil {
@@ -156,7 +155,7 @@ func (s *S3) Open(ctx context.Context, name string) (io.ReadSeekCloser, error) {
 	return &s3Object{ctx: ctx, store: s, name: s.cfg.Prefix + name, size: info.Size}, nil
 }
 
-// Delete implements Store: S3 is content when the object is not there.
+// Delete implements Store: S3 reports no error for an object that does not exist.
 func (s *S3) Delete(ctx context.Context, name string) error {
 	err := s.client.RemoveObject(ctx, s.cfg.Bucket, s.cfg.Prefix+name, minio.RemoveObjectOptions{})
 	return s3Fault(err, "deleting a recording")
@@ -176,15 +175,15 @@ func (s *S3) List(ctx context.Context, each func(name string, modified time.Time
 	return s3Fault(ctx.Err(), "listing recordings")
 }
 
-// Tidy ends uploads in parts that were begun before and never finished. Nobody
-// sees them, but they use space.
+// Tidy aborts multipart uploads that began before the time and never finished. They are
+// not visible as objects, but use space.
 func (s *S3) Tidy(ctx context.Context, before time.Time) error {
 	ctx, cancel := context.WithCancel(ctx) // ends the listing when we return early
 	defer cancel()
 	core := minio.Core{Client: s.client}
 	for upload := range s.client.ListIncompleteUploads(ctx, s.cfg.Bucket, s.cfg.Prefix, true) {
 		if minio.ToErrorResponse(upload.Err).Code == minio.NoSuchUpload {
-			return nil // what some servers answer for none
+			return nil // the response of some servers if there are none
 		}
 		if upload.Err != nil {
 			return s3Fault(upload.Err, "listing unfinished recordings")
@@ -199,7 +198,7 @@ func (s *S3) Tidy(ctx context.Context, before time.Time) error {
 	return nil
 }
 
-// s3Fault gives an error of the server, or of the way to it, its kind.
+// s3Fault returns an error of the server, or of the connection to it, with its kind.
 func s3Fault(err error, doing string) error {
 	var f *fault.Error
 	var answer minio.ErrorResponse

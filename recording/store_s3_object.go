@@ -8,9 +8,9 @@ import (
 	"github.com/minio/minio-go/v7"
 )
 
-// s3Object reads an object in windows: a request for each, small after a seek,
-// because the first reads are of a header and of a last chunk, and larger while
-// reading continues. So a seek wastes little, and a client that pauses holds no
+// s3Object reads an object in windows, one request for each: a small one after a seek,
+// because the first reads are of a header and of a last chunk, and larger ones while
+// reading continues. So a seek wastes little, and a client that pauses does not keep a
 // request open for long.
 type s3Object struct {
 	ctx   context.Context
@@ -19,7 +19,7 @@ type s3Object struct {
 	size  int64
 
 	pos    int64
-	body   io.ReadCloser // from pos to end; nil: nothing is asked for
+	body   io.ReadCloser // from pos to end; nil: no request is open
 	end    int64
 	window int64
 }
@@ -53,8 +53,8 @@ func (o *s3Object) Read(p []byte) (int, error) {
 	return n, s3Fault(err, "reading a recording")
 }
 
-// errCut is not an end of file: a failure of the store must not look like a
-// truncated recording.
+// errCut is not an end of file: a failure of the store must not be taken for a truncated
+// recording.
 var errCut = errors.New("the store's answer ends too early")
 
 // ask requests the next window.

@@ -44,8 +44,8 @@ func (u *Upload) validate() error {
 	return nil
 }
 
-// Store keeps a new recording: sealed when the account's configuration says so,
-// and not at all when that cannot be done.
+// Store stores a new recording: sealed if the account's configuration says so. If it
+// cannot be sealed then, it is not stored.
 func (s *Service) Store(ctx context.Context, u Upload) (*Metadata, error) {
 	ctx, span := s.tracer.Start(ctx, "recording store", tracing.Account(u.AccountID))
 	stored, err := s.keep(ctx, u)
@@ -63,7 +63,7 @@ func (s *Service) keep(ctx context.Context, u Upload) (*Metadata, error) {
 	if err := s.checkDisk(); err != nil {
 		return nil, err
 	}
-	// Asked early to spare the caller the way; the row's key decides.
+	// An early check saves the upload; the row's primary key decides.
 	if taken, err := s.rows.exists(ctx, u.AccountID, u.RecordingID); err != nil {
 		return nil, err
 	} else if taken {
@@ -84,7 +84,7 @@ func (s *Service) keep(ctx context.Context, u Upload) (*Metadata, error) {
 	case fault.KindOf(err) == fault.KindConflict:
 		return nil, errors.Join(err, s.backend.Delete(ctx, row.object))
 	default:
-		// The row may be there all the same; if not, Sweep takes the object.
+		// The row may have been stored despite the error; if not, Sweep deletes the object.
 		return nil, err
 	}
 	s.metrics.stored(row.Encrypted, row.Size)
@@ -105,7 +105,7 @@ func (s *Service) checkDisk() error {
 
 func conflict(id string) error { return fault.Conflict("there is a recording %s already", id) }
 
-// sealing returns nil when the account's recordings are kept plain.
+// sealing returns nil if the account's recordings are stored plain.
 func (s *Service) sealing(ctx context.Context, accountID string) (*sealer, error) {
 	current, err := s.keys.Current(ctx, accountID)
 	if err != nil {
@@ -136,7 +136,7 @@ func (s *Service) sealer(current encryption.Sealing) (*sealer, error) {
 	return &sealer{suite, envelope.Key{ID: k.ID, Version: uint32(k.Version), Root: root}}, nil
 }
 
-// write makes the object of an upload and the row that is to name it.
+// write creates the object of an upload and returns its row, which is not stored yet.
 func (s *Service) write(ctx context.Context, u *Upload, sealing *sealer) (*row, error) {
 	now := time.Now().UTC()
 	r := &row{
@@ -163,7 +163,7 @@ func (s *Service) write(ctx context.Context, u *Upload, sealing *sealer) (*row, 
 	var err error
 	if r.StoredSize, err = s.backend.Put(ctx, r.object, into); err != nil {
 		if src.err != nil {
-			return nil, src.err // the caller's fault, whatever the store makes of it
+			return nil, src.err // an error of the request, not of the store
 		}
 		return nil, err
 	}
@@ -178,9 +178,9 @@ func (r *row) describe(h *envelope.Header) {
 	r.Salt = base64.StdEncoding.EncodeToString(h.Salt[:])
 }
 
-// objectName is new for every object, so that nothing is ever overwritten, and
-// begins with what a person would look for. An account's folder never begins
-// with a dot: those are the store's own.
+// objectName returns a name that is new for every object, so that no object is ever
+// overwritten. It begins with account and recording id, for people who search the store.
+// An account's folder never begins with a dot: those names are reserved for the store.
 func objectName(accountID, recordingID string, sealed bool) string {
 	if accountID[0] == '.' {
 		accountID = "_" + accountID
@@ -194,8 +194,8 @@ func objectName(accountID, recordingID string, sealed bool) string {
 
 var objectPattern = regexp.MustCompile(`^[^/.][^/]*/[^/.][^/]*\.[a-z2-7]{16}\.(audio|trkrec)$`)
 
-// source reads an upload's body: it counts, digests, keeps to the limit, and
-// distinguishes the body's failures from the store's.
+// source reads an upload's body: it counts and digests bytes, enforces the limit, and
+// keeps errors of the body apart from those of the store.
 type source struct {
 	from   io.Reader
 	limit  int64

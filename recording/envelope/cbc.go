@@ -11,10 +11,9 @@ import (
 	"slices"
 )
 
-// cbcChunks is suite AES256CBC, encrypt-then-MAC: IV (16) ‖ CBC ciphertext of
-// the chunk with PKCS #7 padding ‖ HMAC-SHA-256 (32) of place ‖ IV ‖ ciphertext.
-// The MAC is checked before anything is decrypted, so there is no padding to
-// ask an oracle about.
+// cbcChunks is suite AES256CBC, encrypt-then-MAC: IV (16) ‖ CBC ciphertext of the chunk
+// with PKCS #7 padding ‖ HMAC-SHA-256 (32) of place ‖ IV ‖ ciphertext. The MAC is
+// checked before decryption, so there is no padding oracle.
 type cbcChunks struct {
 	block cipher.Block
 	mac   hash.Hash
@@ -77,8 +76,8 @@ func (c *cbcChunks) open(dst, sealed []byte, at *place) ([]byte, bool) {
 	plain := out[len(dst):]
 	cipher.NewCBCDecrypter(c.block, body[:blockSize]).CryptBlocks(plain, ciphertext)
 
-	// Authentic, so written by a holder of the key: bad padding is a broken
-	// writer, not an attack, and still refused.
+	// The chunk is authentic, so bad padding is a fault of the writer, not an attack; it
+	// is refused all the same.
 	pad := int(plain[len(plain)-1])
 	if pad == 0 || pad > blockSize {
 		clear(plain)

@@ -5,9 +5,8 @@ import (
 	"fmt"
 )
 
-// What can be wrong with a sealed recording. Everything this package returns
-// matches one of them with errors.Is, or is the error of the reader or writer
-// it was given.
+// Errors of sealed recordings. Every error of this package matches one of them with
+// errors.Is, or is the error of the given reader or writer.
 var (
 	ErrFormat    = errors.New("not a sealed recording")
 	ErrVersion   = errors.New("sealed in an unsupported version of the format")

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// Header describes a sealed recording. It has two parts: the
-// core, which never changes, and the key block, which Rewrap replaces. The
-// fields can be read without a key; they are proven only when it is opened.
+// Header describes a sealed recording. It has two parts: the core, which never changes,
+// and the key block, which Rewrap replaces. The fields can be read without a key; they
+// are authentic only after the recording is opened.
 type Header struct {
 	// The core.
 	Suite       Suite

@@ -5,12 +5,12 @@ import (
 	"io"
 )
 
-// Rewrap writes the sealed recording in src to dst with a new key block: the
-// same body, opened from now on by key. The body is copied as it is, not
-// opened: damage from before is still detected and reported when it is opened.
+// Rewrap writes the sealed recording in src to dst with a new key block: the same body,
+// which key opens. The body is copied unopened: earlier damage is still detected when it
+// is opened.
 //
-// It does not help when someone has kept the old header and its key: they have
-// this recording's data key. Opening and sealing anew does.
+// It does not protect against a person who has the old header and its key: they have
+// this recording's data key. Only opening and sealing again does.
 func Rewrap(dst io.Writer, src io.Reader, want Want, rootOf RootOf, key Key) (*Header, error) {
 	h, err := Inspect(src)
 	if err != nil {

@@ -9,17 +9,17 @@ import (
 	"sync"
 )
 
-// Roots keeps the roots used last, so that a key is stretched once and not for
-// every recording. Callers who need the same new root at once share the work.
-// What leaves the cache is wiped.
+// Roots caches the last used roots, so that a key is stretched once and not for every
+// recording. Concurrent callers of the same new root share the work. Roots that leave
+// the cache are wiped.
 type Roots struct {
 	limit int
-	tag   [keySize]byte // makes the names of kept roots useless outside this process
+	tag   [keySize]byte // makes the names of cached roots useless outside this process
 
 	mu     sync.Mutex
 	uses   uint64
 	kept   map[rootName]*keptRoot
-	making map[rootName]chan struct{} // closed when done, well or not
+	making map[rootName]chan struct{} // closed when done, with or without an error
 }
 
 type rootName [digestSize]byte
@@ -29,7 +29,7 @@ type keptRoot struct {
 	used uint64
 }
 
-// NewRoots makes a cache of at most limit roots.
+// NewRoots returns a cache of at most limit roots.
 func NewRoots(limit int) (*Roots, error) {
 	if limit < 1 {
 		return nil, fmt.Errorf("a cache of %d roots", limit)
@@ -41,7 +41,7 @@ func NewRoots(limit int) (*Roots, error) {
 	return c, nil
 }
 
-// Root is NewRoot through the cache. The caller owns the copy it gets.
+// Root is NewRoot through the cache. The caller owns the returned copy.
 func (c *Roots) Root(key, salt string, iterations uint32) (*Root, error) {
 	name := c.name(key, salt, iterations)
 	for {
@@ -59,8 +59,8 @@ func (c *Roots) Root(key, salt string, iterations uint32) (*Root, error) {
 	}
 }
 
-// take returns the kept root, or the channel of the goroutine that makes it, or
-// a channel, and the caller derives the root.
+// take returns the cached root, or the channel of the goroutine that derives it, or a
+// new channel: then the caller derives it.
 func (c *Roots) take(name rootName) (root *Root, busy <-chan struct{}, mine chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,8 +93,8 @@ func (c *Roots) finish(name rootName, root *Root, done chan struct{}) {
 	c.kept[name] = &keptRoot{root: *root, used: c.uses}
 }
 
-// dropOldest looks at every root: it runs once per stretching, which costs ten
-// thousand times more.
+// dropOldest scans all roots: it runs once per stretching, which costs ten thousand
+// times more.
 func (c *Roots) dropOldest() {
 	var oldest rootName
 	least := c.uses + 1
