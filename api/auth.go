@@ -22,7 +22,7 @@ type Authenticator interface {
 // auth authenticates the callers of routes and finds the account of a request.
 type auth struct{ identity Authenticator }
 
-// credentials are those of a request; at most one is not "".
+// credentials are the credentials of a request; at most one is not "".
 type credentials struct {
 	token string // Authorization: Bearer
 	key   string // X-API-Key, or the password of Authorization: Basic
@@ -93,8 +93,8 @@ func (a auth) authenticateKey(c echo.Context) (*identity.Principal, error) {
 	return a.callerOfKey(c, shown.key)
 }
 
-// authorized returns a handler that passes handle what find returns for a request: its
-// caller, an account or an object that the caller may see.
+// authorized returns a handler that calls find for the caller, an account or another
+// object of a request, and passes the result to handle.
 func authorized[T any](find func(echo.Context) (T, error), handle func(echo.Context, T) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		found, err := find(c)
@@ -214,8 +214,8 @@ func (a auth) namedOrOwnAccount(c echo.Context, caller *identity.Principal) (ide
 	return account, nil
 }
 
-// namedAccount returns the account of X-Account-ID. One that the caller may not see
-// is fault.KindNotFound.
+// namedAccount returns the account of X-Account-ID. Returns fault.KindNotFound if the
+// caller cannot access it.
 func (a auth) namedAccount(c echo.Context, caller *identity.Principal) (identity.Account, error) {
 	id, err := accountID(c)
 	if err != nil {
@@ -224,8 +224,8 @@ func (a auth) namedAccount(c echo.Context, caller *identity.Principal) (identity
 	return a.visibleAccount(caller, id)
 }
 
-// visibleAccount returns an account. One that the caller may not see is
-// fault.KindNotFound.
+// visibleAccount returns an account. Returns fault.KindNotFound if the caller cannot
+// access it.
 func (a auth) visibleAccount(caller *identity.Principal, id string) (identity.Account, error) {
 	tree := a.identity.Tree()
 	account, ok := tree.Account(id)

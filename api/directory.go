@@ -107,7 +107,7 @@ func (r directoryRoutes) paths() []route {
 	return routes
 }
 
-// account returns the account of the path, which the caller sees.
+// account returns the account of the path if the caller can access it.
 func (r directoryRoutes) account(c echo.Context) (identity.Account, error) {
 	caller, err := r.auth.authenticateAnyAdmin(c)
 	if err != nil {
@@ -116,7 +116,7 @@ func (r directoryRoutes) account(c echo.Context) (identity.Account, error) {
 	return r.auth.visibleAccount(caller, c.Param("id"))
 }
 
-// own refuses a change of what the caller acts with.
+// own returns the error of a change of the caller's own account, user or key.
 func own(what string) error {
 	return fault.Conflict("%s: ask another administrator", what)
 }
@@ -161,7 +161,7 @@ func respondTagged(c echo.Context, status int, tag string, body any, err error) 
 	return writeJSON(c, status, body)
 }
 
-// respondCreated is respondTagged with where the object was made.
+// respondCreated is respondTagged with the location of the new object.
 func respondCreated(c echo.Context, location, tag string, body any, err error) error {
 	if err != nil {
 		return err
@@ -170,7 +170,7 @@ func respondCreated(c echo.Context, location, tag string, body any, err error) e
 	return respondTagged(c, http.StatusCreated, tag, body, nil)
 }
 
-// readOnly reads a member that a client may send back as it was read, and no other.
+// readOnly reads a member that must be absent or equal to the stored value.
 func (o *object) readOnly(name string, stored any) {
 	if !o.Has(name) {
 		return
@@ -187,8 +187,8 @@ func (o *object) readOnly(name string, stored any) {
 	}
 }
 
-// expiry reads a time in Unix seconds; 0 is the zero time, and nil says that the
-// member is absent.
+// expiry reads a time in Unix seconds; 0 is the zero time, nil means that the member is
+// absent.
 func (o *object) expiry(name string) *time.Time {
 	if !o.Has(name) {
 		return nil

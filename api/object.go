@@ -71,8 +71,8 @@ func as[T any](o *object, name string, need need, want string) T {
 	return t
 }
 
-// Has reports whether the member is present, where absent and zero differ. Ask before
-// reading it.
+// Has reports whether the member is present, for members whose absence differs from
+// zero. Call it before reading the member.
 func (o *object) Has(name string) bool {
 	_, ok := o.members[name]
 	return ok

@@ -49,7 +49,7 @@ func (u *uploadReader) Read(p []byte) (int, error) {
 	u.deadline.move()
 	n, err := u.body.Read(p)
 	if err != nil {
-		u.deadline.lift() // what follows does not depend on the client
+		u.deadline.lift() // the remaining work does not depend on the client
 	}
 	return n, err
 }

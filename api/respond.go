@@ -27,7 +27,7 @@ func writeBytes(c echo.Context, status int, contentType string, data []byte) err
 	return err
 }
 
-// cacheable lets clients cache a response that is the same for everybody; the default
+// cacheable lets clients cache a response that is the same for all callers; the default
 // is no-store.
 func cacheable(c echo.Context) {
 	c.Response().Header().Set("Cache-Control", "public, max-age=300")

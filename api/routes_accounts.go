@@ -60,7 +60,7 @@ func (r directoryRoutes) createAccount(c echo.Context, caller *identity.Principa
 	return respondCreated(c, accountsPath+"/"+made.ID, made.ETag(), viewAccount(caller, made), err)
 }
 
-// checkParent adds a fault if the caller does not see the parent.
+// checkParent adds a fault if the caller cannot access the parent.
 func (r directoryRoutes) checkParent(c echo.Context, body *object, parent string) {
 	if !r.auth.identity.Tree().Contains(callerOf(c).AccountID, parent) {
 		body.fault("parent_id", "unknown_account", "is not an account")

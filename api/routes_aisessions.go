@@ -128,8 +128,8 @@ func (r aiSessionRoutes) mediaCaller(c echo.Context) (*identity.Principal, error
 	return rememberCaller(c, caller), nil
 }
 
-// provider returns the provider of a call. It is fault.KindNotFound when the caller
-// may not see its account, or when X-Account-ID names another account.
+// provider returns the provider of a call. Returns fault.KindNotFound if the caller
+// cannot access its account, or if X-Account-ID has another account.
 func (r aiSessionRoutes) provider(c echo.Context, caller *identity.Principal, id string) (aiprovider.Provider, error) {
 	provider, err := r.providers.Open(c.Request().Context(), id)
 	if err != nil {

@@ -30,8 +30,8 @@ func viewKey(k identity.APIKey) keyView {
 	return view
 }
 
-// keyOf returns the key of the path, which belongs to an account that
-// the caller sees, and to that of X-Account-ID where it is sent.
+// keyOf returns the key of the path, which must belong to an account that the caller can
+// access, and to that of X-Account-ID if it is sent.
 func (r directoryRoutes) keyOf(c echo.Context) (identity.APIKey, error) {
 	caller, err := r.auth.authenticateAnyAdmin(c)
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"trunkline/webhook"
 )
 
-// Explain explains what became of events.
+// Explain returns the outcomes of events.
 type Explain interface {
 	Explain(ctx context.Context, q explain.Question) (*explain.Explanation, error)
 }
@@ -49,8 +49,8 @@ func (r explainRoutes) get(c echo.Context, caller *identity.Principal) error {
 	return writeJSON(c, http.StatusOK, viewExplanation(e))
 }
 
-// explanationView is an explanation. Times are Unix seconds with a fraction; absent
-// where not known.
+// explanationView is an explanation. Times are Unix seconds with a fraction; absent if
+// not known.
 type explanationView struct {
 	Event struct {
 		ID        event.ID        `json:"id"`
@@ -104,7 +104,7 @@ type explainedHookView struct {
 
 type nodeView struct {
 	Node  string  `json:"node"`
-	Since float64 `json:"since"` // it remembers the connections that ended after
+	Since float64 `json:"since"` // start of the node's records of ended connections
 }
 
 func viewExplanation(e *explain.Explanation) (v explanationView) {

@@ -82,7 +82,8 @@ func (r oidcRoutes) start(c echo.Context) error {
 	return redirect(c, address)
 }
 
-// errNotBegun: another browser began the login, or this one did so too long ago.
+// errNotBegun means that another browser began the login, or this one more than 10
+// minutes ago.
 var errNotBegun = fault.Unauthenticated("The login was not begun in this browser, or more than 10 minutes ago: log in again")
 
 func (r oidcRoutes) callback(c echo.Context) error {
@@ -102,8 +103,8 @@ func (r oidcRoutes) callback(c echo.Context) error {
 
 var errorCode = regexp.MustCompile(`^[a-z_]{1,40}$`)
 
-// refusedBy returns the error of a provider that sent no code. What is no error code
-// of RFC 6749 is not shown.
+// refusedBy returns the error of a provider that sent no code. It shows code only if
+// that is an error code of RFC 6749.
 func refusedBy(code string) error {
 	if !errorCode.MatchString(code) {
 		code = "no code"
@@ -162,8 +163,8 @@ func setCookie(c echo.Context, name string, value any, life time.Duration) error
 	return nil
 }
 
-// takeCookie reads a value of setCookie and deletes it in the browser. ok is false
-// where there is none.
+// takeCookie reads a value of setCookie and deletes it in the browser. ok is false if
+// there is none.
 func takeCookie(c echo.Context, name string, into any) (ok bool) {
 	cookie, err := c.Cookie(name)
 	if err != nil {

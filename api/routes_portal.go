@@ -72,7 +72,7 @@ func (p portalRoutes) login(c echo.Context) error {
 	return writeSession(c, s)
 }
 
-// readCredentials reads the members that both logins have.
+// readCredentials reads the members common to both logins.
 func readCredentials(body *object, c echo.Context) identity.Credentials {
 	return identity.Credentials{
 		Username: body.String("username", required),

@@ -71,7 +71,7 @@ func (r recordingRoutes) upload(c echo.Context, account identity.Account) error 
 	return respond(c, http.StatusCreated, stored, err)
 }
 
-// play sends the audio, or the part of it that Range names.
+// play sends the audio, or the range in the Range header.
 func (r recordingRoutes) play(c echo.Context, account identity.Account) error {
 	audio, err := r.recordings.Open(c.Request().Context(), account.ID, c.Param(paramRecording))
 	if err != nil {

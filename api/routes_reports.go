@@ -57,8 +57,8 @@ func (r reportRoutes) answer(c echo.Context, f cdrindex.Filter) error {
 	return respond(c, http.StatusOK, page, err)
 }
 
-// export streams the whole range as CSV, without a time limit, once the audit log
-// has it.
+// export streams the whole range as CSV, without a time limit, after the audit entry is
+// durable.
 func (r reportRoutes) export(c echo.Context, f cdrindex.Filter) error {
 	ctx := c.Request().Context()
 	if err := r.audit.Record(ctx, r.audit.Entry(ctx, audit.CDRExport, f.Account, fmt.Sprintf("cdrs:%d-%d", f.Start, f.End))); err != nil {
@@ -67,7 +67,7 @@ func (r reportRoutes) export(c echo.Context, f cdrindex.Filter) error {
 	return writeCSV(c, "cdrs.csv", func(w io.Writer) (bool, error) { return r.reports.WriteCSV(ctx, f, w) })
 }
 
-// writeCSV answers with the CSV that write writes, to be saved as a file.
+// writeCSV responds with the CSV that write writes, as a file to save.
 func writeCSV(c echo.Context, file string, write func(io.Writer) (wrote bool, err error)) error {
 	c.Response().Header().Set("Content-Type", report.CSVType)
 	c.Response().Header().Set("Content-Disposition", `attachment; filename="`+file+`"`)
@@ -83,8 +83,7 @@ type figureRoutes struct {
 	timed   func(echo.HandlerFunc) echo.HandlerFunc
 }
 
-// report answers with the figures of one kind, in intervals of the account's time
-// zone.
+// report responds with the figures of one kind, in intervals of the account's time zone.
 func (r figureRoutes) report(kind figures.Kind, file string) func(echo.Context, identity.Account) error {
 	return func(c echo.Context, account identity.Account) error {
 		filter, err := figures.ParseFilter(kind, c.QueryParams(), c.Request().Header.Get("Accept"))

@@ -12,8 +12,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// userView is a user of an account. The password is shown once, where it was
-// generated.
+// userView is a user of an account. A generated password is shown once.
 type userView struct {
 	user
 	OIDCSubject string `json:"oidc_subject,omitempty"`
@@ -76,7 +75,7 @@ func (r directoryRoutes) getUser(c echo.Context, found identity.User) error {
 	return respondTagged(c, http.StatusOK, found.ETag(), viewUser(found), nil)
 }
 
-// updateUser changes role, extension and, where one is sent, the password.
+// updateUser changes role, extension and, if one is sent, the password.
 func (r directoryRoutes) updateUser(c echo.Context, found identity.User) error {
 	body, err := decode(c)
 	if err != nil {
@@ -112,7 +111,7 @@ func (r directoryRoutes) deleteUser(c echo.Context, found identity.User) error {
 	return noContent(c, r.directory.DeleteUserByID(c.Request().Context(), found.ID, c.Request().Header.Get("If-Match")))
 }
 
-// enrolOTP gives a user one-time passwords without a code to confirm them.
+// enrolOTP creates one-time passwords for a user, without a code to confirm them.
 func (r directoryRoutes) enrolOTP(c echo.Context, found identity.User) error {
 	enrolment, codes, err := r.directory.EnrolOTP(c.Request().Context(), found.AccountID, found.Username)
 	return respond(c, http.StatusCreated, struct {

@@ -147,7 +147,7 @@ func (r webhookRoutes) retry(c echo.Context, account identity.Account) error {
 	return respond(c, http.StatusOK, viewWebhook(retried), err)
 }
 
-// readSince reads the event id of a retry, 0 where there is none.
+// readSince reads the event id of a retry, 0 if there is none.
 func readSince(c echo.Context) (event.ID, error) {
 	if c.Request().ContentLength == 0 {
 		return 0, nil
@@ -165,7 +165,7 @@ func readSince(c echo.Context) (event.ID, error) {
 	return since, body.Err(invalidBody)
 }
 
-// readWebhook reads what can be set of a webhook.
+// readWebhook reads the settable fields of a webhook.
 func readWebhook(body *object) (webhook.Config, error) {
 	config := webhook.Config{
 		URL:     body.String("url", required),

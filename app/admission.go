@@ -14,8 +14,8 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// buildAdmission builds the limits of calls where calls are placed or AI providers
-// can transfer them.
+// buildAdmission builds the limits of calls if calls are placed or AI providers can
+// transfer them.
 func (a *App) buildAdmission() error {
 	if !a.has(settings.RoleOrigination) && !a.has(settings.RoleAISession) {
 		return nil

@@ -21,7 +21,7 @@ func (a *App) openProviders(ctx context.Context) (err error) {
 	return nil
 }
 
-// buildProviders gives them to the routes.
+// buildProviders adds them to the routes.
 func (a *App) buildProviders(deps *api.Deps) {
 	if a.providers != nil {
 		deps.AIOpener = a.providers

@@ -50,7 +50,8 @@ func (a *App) buildSessions(phones *phones, deps *api.Deps) (onSIP localcall.Des
 			return nil, taken("aisession.audiosocket_listen", err)
 		}
 		a.life.closes("AudioSocket listener", func(context.Context) error { return server.Close() })
-		// Before the sessions, so that it ends after them: it waits for its calls.
+		// Registered before the sessions, so that it ends after them: it waits for its
+		// calls.
 		a.life.runs("AudioSocket", server.Run)
 		a.log.Info("AudioSocket listening: accepts announced calls and those of audiosocket_secrets only, without TLS", "address", server.Addr().String())
 	}
@@ -59,8 +60,8 @@ func (a *App) buildSessions(phones *phones, deps *api.Deps) (onSIP localcall.Des
 	return onSIP, nil
 }
 
-// sees reports whether a caller's account may reach a provider's; "" is a trusted
-// network, to which no account is hidden.
+// sees reports whether a caller's account can use a provider's account; "" is a trusted
+// network, which can use every account.
 func (a *App) sees(accountID, providerAccountID string) bool {
 	tree := a.identity.Tree()
 	if accountID == "" {

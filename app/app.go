@@ -39,7 +39,7 @@ import (
 	"trunkline/webhook"
 )
 
-// Config has what an App is built from.
+// Config has the settings and dependencies of an App.
 type Config struct {
 	Settings *settings.Settings
 	Log      *slog.Logger
@@ -76,8 +76,8 @@ type App struct {
 	public, private net.Listener
 }
 
-// New opens the configured backends and builds the packages. What it has opened
-// is closed again when it fails.
+// New opens the configured backends and builds the packages. If it fails, it closes
+// those it has opened.
 func New(ctx context.Context, cfg Config) (_ *App, err error) {
 	a := &App{settings: cfg.Settings, log: cfg.Log, version: cfg.Version, registry: prometheus.NewRegistry(), health: &health{}}
 	a.life = newLifecycle(cfg.Log)
@@ -94,7 +94,7 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 	if err := checkFiles(cfg.Settings); err != nil {
 		return nil, err
 	}
-	if err := a.openTracing(ctx, cfg.Version); err != nil { // first, so that it ends after what has spans
+	if err := a.openTracing(ctx, cfg.Version); err != nil { // first, so that it ends after the parts that create spans
 		return nil, err
 	}
 	for _, step := range []func(context.Context) error{a.listen, a.openCertificates, a.openBackends, a.openAudit, a.openSecrets, a.openIdentity, a.buildRoles} {
@@ -259,8 +259,8 @@ func (a *App) buildRoles(ctx context.Context) error {
 	return a.buildServer(handler)
 }
 
-// checkWired returns an error when a role of this process has no handler: a line
-// of buildRoles is missing or came too late.
+// checkWired returns an error if a role of this process has no handler: a line of
+// buildRoles is missing or runs too late.
 func (a *App) checkWired(deps *api.Deps) error {
 	for role, wired := range map[string]bool{
 		settings.RoleIngest: deps.Ingest != nil,
@@ -282,7 +282,7 @@ func (a *App) newProducer(name string, cfg kafka.ProducerConfig) *kafka.Producer
 	return p
 }
 
-// nodeName returns a name of this process that no other has.
+// nodeName returns a unique name of this process.
 func nodeName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -306,7 +306,7 @@ func (a *App) buildFanout() error {
 	return nil
 }
 
-// buildServer comes last: what serves is stopped first.
+// buildServer is called last, so that the public server is stopped first.
 func (a *App) buildServer(handler http.Handler) error {
 	a.life.serves("public listener", a.publicServer(handler))
 	if a.fanout != nil {

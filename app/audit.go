@@ -10,7 +10,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// openAudit opens the audit log, which ends after everything that writes to it.
+// openAudit opens the audit log, which ends after all parts that write to it.
 func (a *App) openAudit(ctx context.Context) (err error) {
 	var publisher audit.Publisher
 	if a.settings.Audit.Topic {

@@ -22,17 +22,16 @@ import (
 	"trunkline/internal/fault"
 )
 
-// certificates serves the certificate of two files and notices when they
-// change.
+// certificates serves the certificate of two files and detects changes of them.
 type certificates struct {
 	pair
 	log    *slog.Logger
 	loaded atomic.Pointer[tls.Certificate]
-	seen   [2]time.Time // of the files, when they were last read
+	seen   [2]time.Time // modification times of the files when they were last read
 }
 
-// openCertificates opens the configured certificate of the public listener and of SIP over TLS, or
-// makes a self-signed one in the data directory when none is configured.
+// openCertificates opens the configured certificate of the public listener and of SIP
+// over TLS, or creates a self-signed one in the data directory if none is configured.
 func (a *App) openCertificates(context.Context) error {
 	if a.settings.TLS.Mode == "off" && a.settings.SIP.Server.TLSListen == "" {
 		return nil
@@ -58,8 +57,7 @@ func (c *certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.loaded.Load(), nil
 }
 
-// refresh reads the files again when they have changed. Only the self-check
-// calls it.
+// refresh reads the files again if they have changed. Only the self-check calls it.
 func (c *certificates) refresh() {
 	times := c.times()
 	if times == c.seen {
@@ -85,9 +83,9 @@ func (c *certificates) times() (times [2]time.Time) {
 	return times
 }
 
-const selfSignedLife = 825 * 24 * time.Hour // what clients accept at most
+const selfSignedLife = 825 * 24 * time.Hour // the maximum that clients accept
 
-// selfSign makes a certificate for this machine unless a good one is there.
+// selfSign creates a certificate for this machine unless there is a valid one.
 func selfSign(certFile, keyFile string, log *slog.Logger) error {
 	if pair, err := tls.LoadX509KeyPair(certFile, keyFile); err == nil && time.Until(pair.Leaf.NotAfter) > 30*24*time.Hour {
 		log.Info("self-signed certificate: clients must be configured to trust it", "file", certFile)
@@ -136,7 +134,7 @@ func selfSign(certFile, keyFile string, log *slog.Logger) error {
 	return nil
 }
 
-// writePEM writes a file whole or not at all.
+// writePEM writes a file completely or not at all.
 func writePEM(file, kind string, content []byte, mode os.FileMode) error {
 	temporary := file + ".new"
 	if err := os.WriteFile(temporary, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content}), mode); err != nil {

@@ -1,6 +1,6 @@
-// Package app builds the services of the configured roles, starts them and
-// stops them.
+// Package app builds the services of the configured roles, starts them and stops them.
 //
-// It has no behaviour of its own: it connects, starts and stops the packages. New opens backends and binds listeners, Run works until its context
-// ends and then takes everything down in reverse, within drain_timeout.
+// It has no behaviour of its own. New opens backends and binds listeners; Run works
+// until its context ends and then stops everything in reverse order, within
+// drain_timeout.
 package app

@@ -7,12 +7,12 @@ import (
 	"trunkline/fanout"
 )
 
-// peers carries questions between the nodes that have connections.
+// peers exchanges questions between the nodes that have connections.
 func (a *App) peers() fanout.RedisPeers {
 	return fanout.RedisPeers{RedisPresence: &fanout.RedisPresence{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix}}
 }
 
-// buildExplain builds what explains events.
+// buildExplain builds the explanations of events.
 func (a *App) buildExplain(deps *api.Deps) {
 	if !a.has(settings.RoleAPI) {
 		return

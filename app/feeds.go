@@ -12,8 +12,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// feedPlatforms has the constructors of the kinds of feeds that need no more than
-// feed.Deps.
+// feedPlatforms has the constructors of the kinds of feeds that need only feed.Deps.
 var feedPlatforms = map[string]feed.Constructor{
 	feed.KindAsterisk:   asterisk.New,
 	feed.KindFreeSWITCH: freeswitch.New,
@@ -33,8 +32,7 @@ func FeedPlatform(directory *identity.Service) feed.Constructor {
 	}
 }
 
-// buildFeeds builds the feeds. Whether their platforms are there has no influence on
-// readiness.
+// buildFeeds builds the feeds. Readiness does not depend on their platforms.
 func (a *App) buildFeeds(ctx context.Context) error {
 	if len(a.settings.Feeds) == 0 {
 		return nil

@@ -14,11 +14,11 @@ import (
 	"trunkline/internal/setting"
 )
 
-// namedFile is a file that a setting names.
+// namedFile is a file in the settings.
 type namedFile struct{ key, path string }
 
-// checkFiles reads every file that a setting names, before anything is opened:
-// all problems are reported at once, and nothing has been changed yet.
+// checkFiles reads every file in the settings before anything is opened, so that all
+// problems are reported at once and nothing has been changed yet.
 func checkFiles(s *settings.Settings) error {
 	var problems setting.Problems
 	bad := func(key string, err error) {
@@ -45,7 +45,7 @@ func checkFiles(s *settings.Settings) error {
 		_, err := p.load()
 		bad(p.key, err)
 	}
-	if len(problems) == 0 { // else the same file is blamed twice
+	if len(problems) == 0 { // else a file would be reported twice
 		_, err := backend.MasterKeys(s)
 		key := "master_key"
 		if s.MasterKeys.Value == "" {
@@ -59,13 +59,13 @@ func checkFiles(s *settings.Settings) error {
 	return nil
 }
 
-// pair is a certificate and its key that settings name.
+// pair is a certificate and its key in the settings.
 type pair struct {
 	key               string // setting
 	certFile, keyFile string
 }
 
-// pairs are those of the settings that are in use.
+// pairs returns the pairs that are in use.
 func pairs(s *settings.Settings) (all []pair) {
 	for _, p := range []pair{
 		{"tls.cert_file", s.TLS.CertFile, s.TLS.KeyFile},
@@ -87,7 +87,7 @@ func (p pair) load() (*tls.Certificate, error) {
 	return &loaded, nil
 }
 
-// startSpace is the number of bytes that a start writes at least.
+// startSpace is the minimum number of bytes that a start writes.
 const startSpace = 1 << 20
 
 // ensureDataDir creates data_dir and checks that it is writable and that minFree

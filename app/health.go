@@ -8,28 +8,27 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// health answers the probes. A backend that is away does not make a node
-// unready: removing all nodes would not help, and subscribers stay connected.
-// An embedded broker that cannot write to its disk does: it is this node's
-// fault and lasts until a restart.
+// health answers the probes. An unavailable backend does not make a node unready:
+// removing all nodes from the balancer would not help, and subscribers stay connected.
+// An embedded broker that cannot write to its disk does: only this node is affected,
+// until a restart.
 type health struct {
 	started  atomic.Bool // the topics exist, consumers run
 	draining atomic.Bool
-	waiting  atomic.Pointer[string] // what a start waits for; nil: nothing
+	waiting  atomic.Pointer[string] // the backend that the start waits for; nil: none
 
 	broker atomic.Pointer[kafka.Cluster] // nil until it is open
 
 	parts []readyPart // complete before the listeners start
 }
 
-// readyPart is a part that takes no requests before it is ready.
+// readyPart is a part that takes no requests until it is ready.
 type readyPart struct {
 	name  string
 	ready func() bool
 }
 
-// awaits makes readiness wait for a part. It is called while the process is
-// built.
+// awaits makes readiness depend on a part. It is called while the process is built.
 func (h *health) awaits(name string, ready func() bool) {
 	h.parts = append(h.parts, readyPart{name, ready})
 }

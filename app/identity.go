@@ -8,8 +8,8 @@ import (
 	"trunkline/identity"
 )
 
-// seed fills an empty directory: from the file that the settings name, else,
-// where demo_password is set, with the demo account.
+// seed fills an empty directory: from the configured file, else, if demo_password is
+// set, with the demo account.
 func (a *App) seed(ctx context.Context) error {
 	if file := a.settings.DirectoryFile; file != "" {
 		content, err := os.ReadFile(file)
@@ -34,10 +34,10 @@ func (a *App) seed(ctx context.Context) error {
 	return nil
 }
 
-// accounts adapts the directory for the packages that take records in.
+// accounts adapts the directory for the packages that ingest records.
 type accounts struct{ identity *identity.Service }
 
-// Exists reports whether an account is there, also one made a moment ago.
+// Exists reports whether an account exists, also one created a moment ago.
 func (a accounts) Exists(ctx context.Context, id string) (bool, error) {
 	_, ok, err := a.identity.Lookup(ctx, id)
 	return ok, err

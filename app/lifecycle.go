@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// lifecycle runs what was registered and takes it down in reverse: what came
-// last, which leans on what came before, goes first.
+// lifecycle runs the registered parts and stops them in reverse order, because later
+// parts depend on earlier ones.
 type lifecycle struct {
 	log   *slog.Logger
 	parts []part
 }
 
-// part is a component with a lifecycle: work that runs until stopped, something
-// to close, or both. The name is for the log.
+// part is a component with a lifecycle: work that runs until stopped, a resource to
+// close, or both. The name is for the log.
 type part struct {
 	name  string
-	first bool                        // run to its end before what comes after starts
-	run   func(context.Context) error // nil: nothing runs
-	stop  func(context.Context) error // nil: ending run's context is enough
+	first bool                        // runs to its end before later parts start
+	run   func(context.Context) error // nil: no work
+	stop  func(context.Context) error // nil: run ends with its context
 }
 
 func newLifecycle(log *slog.Logger) *lifecycle { return &lifecycle{log: log} }
@@ -41,12 +41,12 @@ func (l *lifecycle) runsFirst(name string, run func(context.Context) error) {
 	l.parts = append(l.parts, part{name: name, run: run, first: true})
 }
 
-// closes registers something to close.
+// closes registers a resource to close.
 func (l *lifecycle) closes(name string, stop func(context.Context) error) {
 	l.parts = append(l.parts, part{name: name, stop: stop})
 }
 
-// drains registers a step of the way down.
+// drains registers a step of the shutdown.
 func (l *lifecycle) drains(name string, drain func(context.Context)) {
 	l.closes(name, func(ctx context.Context) error { drain(ctx); return nil })
 }
@@ -85,7 +85,7 @@ func (l *lifecycle) run(ctx context.Context, drain time.Duration) error {
 			after = make(chan struct{})
 			gate = after
 		}
-		waits := p.stop == nil // listeners answer, with 503 where they must, before topics exist
+		waits := p.stop == nil // listeners answer before topics exist, with 503 if necessary
 		go func() {
 			defer close(lives[i].done)
 			if waits {
@@ -135,7 +135,7 @@ func (l *lifecycle) run(ctx context.Context, drain time.Duration) error {
 	return errors.Join(append(late, cause)...)
 }
 
-// stop closes what New had opened before it failed.
+// stop closes the parts that New had opened before it failed.
 func (l *lifecycle) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

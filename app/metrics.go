@@ -6,7 +6,7 @@ import (
 	"trunkline/internal/metric"
 )
 
-// registerProcess makes the metrics of the version and of /readyz.
+// registerProcess registers the metrics of the version and of /readyz.
 func registerProcess(reg prometheus.Registerer, version string, h *health) {
 	f := metric.With(reg)
 	f.GaugeVec("trunkline_build_info", "1; the version is the label.", "version").WithLabelValues(version).Set(1)
@@ -20,7 +20,7 @@ func bit(b bool) float64 {
 	return 0
 }
 
-// spanCounts count what became of spans.
+// spanCounts count the spans by outcome.
 type spanCounts struct{ sent, failed, dropped prometheus.Counter }
 
 func newSpanCounts(reg prometheus.Registerer) *spanCounts {

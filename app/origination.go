@@ -26,11 +26,10 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// errNoSIP is the error of a SIP driver without a SIP server.
+// errNoSIP is returned for the SIP driver without a SIP server.
 var errNoSIP = errors.New("the driver sip needs sip.listen")
 
-// buildOrigination builds click to call over the phone platform that the
-// settings name.
+// buildOrigination builds click to call with the configured platform.
 func (a *App) buildOrigination(ctx context.Context, phones *phones, sessions localcall.Destination, deps *api.Deps) error {
 	if !a.has(settings.RoleOrigination) {
 		return nil
@@ -113,7 +112,8 @@ func (a *App) sipDriver(phones *phones, sessions localcall.Destination, producer
 	return driver, nil
 }
 
-// callEvents sends the progress of calls on its way to the channel.
+// callEvents produces the progress of calls to the raw topic, from which it reaches the
+// channel.
 type callEvents struct {
 	producer *kafka.Producer
 	tracer   *tracing.Tracer
@@ -124,7 +124,7 @@ func (e callEvents) Publish(ctx context.Context, events ...origination.Event) er
 	records, spans := make([]kafka.Record, len(events)), make([]tracing.Span, len(events))
 	for i, one := range events {
 		records[i] = rawRecord(event.TopicRaw, event.FormatOwn, "origination", one.AccountID, one.Data)
-		if e.tracer != nil { // each is a part of its own call's trace
+		if e.tracer != nil { // each belongs to the trace of its call
 			_, spans[i] = joined(one.Trace.In(ctx), e.tracer, &records[i])
 			spans[i].Set(tracing.Account(one.AccountID), tracing.Text("trunkline.call.state", string(one.State)))
 		}
@@ -136,8 +136,8 @@ func (e callEvents) Publish(ctx context.Context, events ...origination.Event) er
 	return err
 }
 
-// platformRecords sends the call records of a phone platform of ours the way
-// that every platform's records go.
+// platformRecords produces the call records of Trunkline's own phone platform to the raw
+// topics, like those of every platform.
 type platformRecords struct {
 	producer *kafka.Producer
 	source   string

@@ -5,8 +5,8 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// rawRecord returns a record of our own making on its way to the normalizer. An
-// account's records keep their order.
+// rawRecord returns one of Trunkline's own records for the normalizer. An account's
+// records keep their order.
 func rawRecord(topic, format, source, accountID string, value []byte) kafka.Record {
 	return kafka.Record{
 		Topic: topic, Partition: kafka.AnyPartition, Key: []byte(accountID), Value: value,

@@ -12,7 +12,7 @@ import (
 	"trunkline/recording"
 )
 
-// buildRecordings makes the recording service.
+// buildRecordings builds the recording service.
 func (a *App) buildRecordings(ctx context.Context, deps *api.Deps) error {
 	store, closeStore, err := backend.Recordings(a.settings, a.log)
 	if err != nil {
@@ -32,7 +32,8 @@ func (a *App) buildRecordings(ctx context.Context, deps *api.Deps) error {
 	return nil
 }
 
-// ownEvents sends events of our own making on their way to the channel.
+// ownEvents produces Trunkline's own events to the raw topic, from which they reach the
+// channel.
 type ownEvents struct {
 	producer *kafka.Producer
 	source   string

@@ -12,8 +12,7 @@ import (
 	"trunkline/stats/figures"
 )
 
-// buildReports builds the index of call records for those who fill it and those
-// who ask it.
+// buildReports builds the index of call records for the indexer and the reports.
 func (a *App) buildReports(ctx context.Context, deps *api.Deps) error {
 	if !a.has(settings.RoleCDRIndex) && !a.has(settings.RoleAPI) {
 		return nil
@@ -32,8 +31,7 @@ func (a *App) buildReports(ctx context.Context, deps *api.Deps) error {
 	return nil
 }
 
-// buildFigures builds the rows of figures for those who fill them and those who ask
-// for them.
+// buildFigures builds the store of figures for the roles that write and read them.
 func (a *App) buildFigures(ctx context.Context, deps *api.Deps) error {
 	if !a.has(settings.RoleStats) && !a.has(settings.RoleAPI) && !a.has(settings.RoleFanout) {
 		return nil

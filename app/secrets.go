@@ -10,7 +10,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// openSecrets opens the master keys and the packages whose secrets they seal.
+// openSecrets opens the master keys and the packages with secrets sealed under them.
 func (a *App) openSecrets(ctx context.Context) error {
 	var err error
 	if a.keys, err = backend.MasterKeys(a.settings); err != nil {
@@ -28,12 +28,12 @@ func (a *App) openSecrets(ctx context.Context) error {
 	return a.openWebhooks(ctx)
 }
 
-// logsIn reports whether users log in at this process, for which it signs tokens.
+// logsIn reports whether users log in at this process, which then signs tokens.
 func (a *App) logsIn() bool { return a.has(settings.RoleAPI) || a.has(settings.RoleFanout) }
 
-// requireIdentitySecrets refuses to start without the master key that the signing
-// keys and the phones' passwords are sealed under, as the packages of openSecrets
-// do for theirs.
+// requireIdentitySecrets returns an error if the master key is missing under which the
+// signing keys and the phones' passwords are sealed. The packages of openSecrets check
+// theirs themselves.
 func (a *App) requireIdentitySecrets(ctx context.Context) error {
 	if !a.logsIn() && !a.has(settings.RoleOrigination) {
 		return nil
@@ -41,8 +41,8 @@ func (a *App) requireIdentitySecrets(ctx context.Context) error {
 	return a.identity.RequireSecrets(ctx)
 }
 
-// prepareSigning refuses to start where users log in and there is no master key
-// to seal the signing keys under.
+// prepareSigning returns an error if users log in at this process and there is no master
+// key to seal the signing keys under.
 func (a *App) prepareSigning(ctx context.Context) error {
 	if !a.logsIn() {
 		return nil
@@ -54,14 +54,14 @@ func (a *App) prepareSigning(ctx context.Context) error {
 	return a.identity.PrepareSigning(ctx)
 }
 
-// haveMasterKey makes the first master key where this process alone has the
-// database. It runs after every package has found that no key is lost.
+// haveMasterKey creates the first master key if this process is the only user of the
+// database. It runs after every package has checked that no key is missing.
 func (a *App) haveMasterKey() error {
-	if !a.logsIn() || a.db.Postgres() { // a key made here would be unknown to the other nodes
+	if !a.logsIn() || a.db.Postgres() { // the other nodes would not have a key created here
 		return nil
 	}
 	if file := a.settings.MasterKeys.File; file != "" {
-		// Whoever names a file has one: a new key in its place would be a mistake.
+		// A configured file should have a key: a new key in its place would hide a mistake.
 		if _, err := a.keys.Newest(); err != nil {
 			return fmt.Errorf("master_key_file %s: %w", file, err)
 		}

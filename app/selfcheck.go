@@ -23,7 +23,7 @@ func (a *App) newSelfCheck() *selfcheck.Checker {
 		redis.Clock = a.redisClock
 	}
 	kafka := selfcheck.Dependency{Name: "kafka", Advice: "check the cluster, and kafka.brokers", Ping: a.cluster.Ping, Clock: a.kafkaClock,
-		Silent: func() bool { return a.health.unready() != "" }} // the start logs what it waits for
+		Silent: func() bool { return a.health.unready() != "" }} // during the start, await logs the backends
 	var presented []selfcheck.Certificate
 	if a.certs != nil {
 		presented = append(presented, selfcheck.Certificate{Setting: a.certs.key, File: a.certs.certFile, Load: a.certs.current})
@@ -56,7 +56,7 @@ func (a *App) redisClock(ctx context.Context) (ahead time.Duration, err error) {
 	return selfcheck.ClockOffset(sent, read, time.Now()), nil
 }
 
-// kafkaClock compares with the timestamps of what this node produced.
+// kafkaClock compares our clock with the timestamps of this node's own records.
 func (a *App) kafkaClock(context.Context) (ahead time.Duration, err error) {
 	ahead, at := a.cluster.ClockAhead()
 	if at.IsZero() {

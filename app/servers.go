@@ -17,8 +17,8 @@ import (
 	"trunkline/fanout/conn"
 )
 
-// listen binds both listeners before anything else is opened: a port that is
-// taken is known at once.
+// listen binds both listeners before anything else is opened, so that a port in use is
+// reported at once.
 func (a *App) listen(context.Context) error {
 	public, err := net.Listen("tcp", a.settings.Listen)
 	if err != nil {
@@ -31,14 +31,14 @@ func (a *App) listen(context.Context) error {
 	}
 	a.life.closes("metrics address", func(context.Context) error { return closed(private) })
 	a.public, a.private = conn.NewListener(public), private
-	// First, so that it answers until the end; and from now on, so that the
-	// probes are answered while a backend is waited for.
+	// Registered first, so that it stops last, and started now, so that the probes are
+	// answered while a backend is waited for.
 	a.life.serves("metrics listener", startServer(a.privateServer()))
 	return nil
 }
 
-// taken explains the error of an address that cannot be listened on. "listen
-// tcp" and what was wrapped around it say no more than the setting's name.
+// taken returns the error of an address that cannot be listened on, with advice. It
+// drops "listen tcp" and its wrapping, which add nothing to the setting's name.
 func taken(setting string, err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Addr != nil {
@@ -77,7 +77,7 @@ func (s *httpServer) serve() error {
 	return err
 }
 
-// shutdown lets requests finish; what is not done in time is cut.
+// shutdown waits for running requests; it closes connections that do not finish in time.
 func (s *httpServer) shutdown(ctx context.Context) error {
 	if err := s.Shutdown(ctx); err != nil {
 		return errors.Join(err, s.Close())
@@ -92,7 +92,7 @@ const (
 	headerBytes   = 64 << 10
 )
 
-// startedServer is a server that already serves.
+// startedServer is a server that is already serving.
 type startedServer struct {
 	*httpServer
 	ended chan error
@@ -110,7 +110,7 @@ func (a *App) publicServer(handler http.Handler) *httpServer {
 	s := &httpServer{listener: a.public, Server: &http.Server{
 		Handler: handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: headerBytes,
-		// What clients do wrong during a handshake is no news.
+		// Errors of clients during a handshake, which do not need an operator.
 		ErrorLog: slog.NewLogLogger(a.log.Handler(), slog.LevelDebug),
 	}}
 	if a.settings.TLS.Mode == "off" {
@@ -126,9 +126,9 @@ func (a *App) publicServer(handler http.Handler) *httpServer {
 	return s
 }
 
-// withHSTS tells browsers to use TLS only for this host from now on (RFC 6797). It
-// is for configured certificates: with the self-signed one the host is often
-// localhost, and browsers would refuse plain HTTP on all its other ports too.
+// withHSTS makes browsers use only TLS for this host from now on (RFC 6797). It is for
+// configured certificates: with the self-signed one the host is often localhost, and
+// browsers would refuse plain HTTP on all its other ports too.
 func withHSTS(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Strict-Transport-Security", "max-age=31536000")

@@ -32,7 +32,7 @@ type phones struct {
 // embeddedSIP is the default address for registering phones.
 const embeddedSIP = "127.0.0.1:5060"
 
-// buildSIP opens the SIP server where the roles and settings want one.
+// buildSIP opens the SIP server if the roles and settings need one.
 func (a *App) buildSIP() (*phones, error) {
 	s := a.settings.SIP.Server
 	listen, asked := s.Listen, s.Listen != ""
@@ -91,7 +91,7 @@ func (a *App) removeRegistrations(ctx context.Context, bindings *sip.RedisBindin
 			_, err = bindings.RemoveAccounts(ctx, deleted)
 		}
 		if err != nil && ctx.Err() == nil {
-			a.log.WarnContext(ctx, "removing the registrations of deleted accounts failed, it is tried again", "error", err)
+			a.log.WarnContext(ctx, "removing the registrations of deleted accounts failed, retrying", "error", err)
 		}
 		if !retry.Sleep(ctx, every) {
 			return
@@ -137,14 +137,14 @@ func (a *App) mediaPorts(listen netip.Addr) (*rtp.Ports, error) {
 	return rtp.NewPorts(rtp.Config{Listen: listen, Advertise: advertise, Min: first, Max: last}, a.registry, a.log)
 }
 
-// sipDirectory is the directory as phones ask it.
+// sipDirectory adapts the directory for phones.
 type sipDirectory struct {
 	identity      *identity.Service
 	defaultDomain string
 }
 
-// SIPUser implements sip.Directory. A phone that names this server by its
-// address, or by anything but an account's domain, is of the default domain.
+// SIPUser implements sip.Directory. A phone whose domain is this server's address, or
+// any other than an account's, belongs to the default domain.
 func (d sipDirectory) SIPUser(ctx context.Context, domain, username string) (sip.User, error) {
 	account, ok := d.identity.Tree().ByDomain(domain)
 	if !ok {

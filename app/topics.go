@@ -71,8 +71,8 @@ func (a *App) checkTopics(ctx context.Context, specs []kafka.TopicSpec) error {
 	return nil
 }
 
-// followPartitions gives the topics of results as many partitions as their
-// sources get while the process runs.
+// followPartitions adds partitions to the topics of results when their source topics get
+// more, while the process runs.
 func (a *App) followPartitions(ctx context.Context) error {
 	if !a.settings.Kafka.CreateTopics {
 		return nil

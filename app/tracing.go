@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	spanQueue  = 8192            // spans that wait for the collector; more are dropped
-	flushLimit = 2 * time.Second // for what waits at the end
-	complain   = time.Minute     // between two lines about a collector that is away
+	spanQueue  = 8192            // spans waiting for the collector; further ones are dropped
+	flushLimit = 2 * time.Second // for waiting spans at the end
+	complain   = time.Minute     // between two log lines about an unavailable collector
 )
 
-// openTracing makes the tracer, if the settings name a collector. Whether that
-// is there is found out when the first spans are sent.
+// openTracing creates the tracer if the settings have a collector. An unreachable
+// collector shows only when the first spans are sent.
 func (a *App) openTracing(ctx context.Context, version string) error {
 	if a.settings.Tracing.Endpoint == "" {
 		return nil
@@ -55,13 +55,14 @@ func (a *App) openTracing(ctx context.Context, version string) error {
 		trace.WithSampler(trace.ParentBased(trace.TraceIDRatioBased(a.settings.Tracing.Sample))),
 	)
 	a.life.closes("tracing", func(ctx context.Context) error {
-		// Also when the rest has used up its time: what it did last is in here.
+		// Also if the other parts have used up the drain timeout: their last spans are in
+		// here.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushLimit)
 		defer cancel()
 		if err := provider.Shutdown(ctx); err != nil {
 			a.log.Warn("sending the last spans failed", "error", err)
 		}
-		return sender.Shutdown(context.WithoutCancel(ctx)) // ends a try that is still under way
+		return sender.Shutdown(context.WithoutCancel(ctx)) // ends a running attempt
 	})
 	a.tracer = tracing.New(provider)
 	a.log = slog.New(tracing.LogHandler(a.log.Handler()))
@@ -70,7 +71,7 @@ func (a *App) openTracing(ctx context.Context, version string) error {
 }
 
 // process returns the resource attributes of this process. OTEL_SERVICE_NAME and
-// OTEL_RESOURCE_ATTRIBUTES have the last word.
+// OTEL_RESOURCE_ATTRIBUTES override them.
 func (a *App) process(ctx context.Context, version string) *resource.Resource {
 	about := []tracing.Attribute{semconv.ServiceName("trunkline"), semconv.ServiceVersion(version)}
 	if host, err := os.Hostname(); err == nil {
@@ -83,8 +84,8 @@ func (a *App) process(ctx context.Context, version string) *resource.Resource {
 	return found
 }
 
-// spanQueueing bounds the spans that wait, and counts those that find no room:
-// the SDK's own queue, which it goes before, drops them in silence.
+// spanQueueing bounds the waiting spans, and counts those that it drops: the SDK's own
+// queue, which is behind it, drops them without a count.
 type spanQueueing struct {
 	trace.SpanProcessor
 	waiting atomic.Int64
@@ -104,8 +105,8 @@ func (q *spanQueueing) OnEnd(span trace.ReadOnlySpan) {
 	q.SpanProcessor.OnEnd(span)
 }
 
-// spanSender counts and logs the results of sending spans. It returns no error,
-// which the SDK would print past our log.
+// spanSender counts and logs the results of sending spans. It returns no error, which
+// the SDK would print outside of our log.
 type spanSender struct {
 	trace.SpanExporter
 	queue  *spanQueueing
@@ -127,8 +128,8 @@ func (s *spanSender) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan
 	return nil
 }
 
-// joined begins the sending of a record of our own making, as a part of the trace
-// that ctx is in, which the record then carries.
+// joined begins the span of sending one of Trunkline's own records, as a part of the
+// trace in ctx; the record carries the trace.
 func joined(ctx context.Context, tracer *tracing.Tracer, record *kafka.Record) (context.Context, tracing.Span) {
 	ctx, span := tracer.Send(ctx, record.Topic, 1)
 	if tracer != nil {

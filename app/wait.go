@@ -13,9 +13,9 @@ const (
 	waitReport = 30 * time.Second // between log lines
 )
 
-// await calls try until it succeeds or returns an error that is not temporary.
-// While it waits, the log says every half minute what for and what to check, and
-// so does readiness.
+// await calls try until it succeeds or returns an error that is not temporary. While it
+// waits, a log line every half minute names the backend and the advice, and readiness
+// names the backend.
 func (a *App) await(ctx context.Context, what, advice string, try func(context.Context) error, temporary func(error) bool) error {
 	var began, reported time.Time
 	for {

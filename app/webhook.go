@@ -29,7 +29,7 @@ func (f webhookFilters) CheckFilter(ctx context.Context, accountID string, filte
 	return f.app.identity.CheckFilter(ctx, accountID, filter)
 }
 
-// buildWebhooks gives the webhooks to the routes, and builds what delivers.
+// buildWebhooks adds the webhooks to the routes, and builds their delivery.
 func (a *App) buildWebhooks(deps *api.Deps) {
 	if !a.has(settings.RoleAPI) {
 		return

@@ -7,12 +7,12 @@ import (
 	"trunkline/identity"
 )
 
-// EventOutcome is what became of an event at a webhook.
+// EventOutcome is the outcome of an event at a webhook.
 type EventOutcome string
 
 // The outcomes; docs/explain.md explains each.
 const (
-	OutcomeFailing      EventOutcome = "failing"       // attempts fail, with it or an event before it; there will be others
+	OutcomeFailing      EventOutcome = "failing"       // attempts with it or an earlier event fail and continue
 	OutcomePaused       EventOutcome = "paused"        // there are no attempts before a retry
 	OutcomePending      EventOutcome = "pending"       // not sent yet, or not before the last checkpoint
 	OutcomeDelivered    EventOutcome = "delivered"     // the receiver has accepted it
@@ -25,7 +25,7 @@ func Outcomes() []EventOutcome {
 	return []EventOutcome{OutcomeFailing, OutcomePaused, OutcomePending, OutcomeDelivered, OutcomeCreatedLater, OutcomeFiltered}
 }
 
-// Explained is what became of an event at a webhook. Its failures are those of the
+// Explained is the outcome of an event at a webhook. Its failures are those of the
 // webhook's last attempt, which may have been with an earlier event.
 type Explained struct {
 	Webhook
@@ -33,7 +33,7 @@ type Explained struct {
 	FilteredBy *identity.Refusal // of OutcomeFiltered
 }
 
-// Question asks what became of an event.
+// Question is a request for the outcomes of an event.
 type Question struct {
 	EventID event.ID
 	Offset  int64 // in the event's partition of cc.evt
@@ -41,9 +41,9 @@ type Question struct {
 	Root    string // only webhooks of this account and those below it
 }
 
-// Explain returns what became of an event at each webhook whose account sees the
-// event's, by the filters and positions as they are now. Positions are up to
-// checkpointInterval old.
+// Explain returns the outcome of an event at each webhook whose account can access the
+// event's, by the current filters and positions. Positions are up to checkpointInterval
+// old.
 func (s *Service) Explain(ctx context.Context, q Question, tree *identity.Tree) ([]Explained, error) {
 	partition := q.EventID.Partition()
 	positions, err := listPositions(ctx, s.db, partition)
@@ -80,7 +80,7 @@ func (s *Service) Explain(ctx context.Context, q Question, tree *identity.Tree) 
 	return explained, nil
 }
 
-// outcome returns what became of an event that the filters select. passed reports
+// outcome returns the outcome of an event that the filters select. passed reports
 // whether the webhook's position is after the event.
 func (r *row) outcome(id event.ID, passed bool) EventOutcome {
 	switch {

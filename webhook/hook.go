@@ -25,7 +25,7 @@ type hooks struct {
 	below   map[string][]*hook // by an account whose messages and those below they select
 	paused  int
 
-	replaced chan struct{} // closed when a newer snapshot is there
+	replaced chan struct{} // closed when a newer snapshot exists
 }
 
 func newHooks(all []*hook) *hooks {
@@ -76,7 +76,7 @@ func (h *hook) admits(m *headers) bool {
 	return h.selection.Admits(m.class, m.name, m.agent, m.queue, m.call)
 }
 
-// headers are the fields of a message by which it is selected.
+// headers are the fields of a message that filters match.
 type headers struct {
 	account            string
 	class              event.TypeSet

@@ -44,7 +44,7 @@ func (s *Service) Create(ctx context.Context, accountID string, c Config) (creat
 			return sqldb.Wrap(err, "counting the webhooks")
 		}
 		if n >= maxWebhooks {
-			return fault.Conflict("The account has %d webhooks already, the most there can be", n)
+			return fault.Conflict("The account has %d webhooks already, the maximum", n)
 		}
 		if err := create(ctx, tx, r); err != nil {
 			return err

@@ -30,11 +30,11 @@ const (
 // outcome is the result of one request.
 type outcome struct {
 	ok         bool
-	gone       bool          // 410: the receiver wants no more
+	gone       bool          // 410: the receiver accepts no more events
 	unsent     bool          // the delivery ended first
 	result     string        // label of the metric
 	message    string        // for the account's administrator; "" when ok
-	retryAfter time.Duration // as the receiver asks for
+	retryAfter time.Duration // from the receiver's Retry-After
 }
 
 // Results of a request, as labels.

@@ -22,7 +22,7 @@ type Status string
 // The states.
 const (
 	StatusActive  Status = "active"
-	StatusFailing Status = "failing" // the last attempt failed; there will be another
+	StatusFailing Status = "failing" // the last attempt failed; another one follows
 	StatusPaused  Status = "paused"  // no attempts before a retry
 )
 
@@ -44,8 +44,8 @@ type Webhook struct {
 	PausedAt  time.Time // of StatusPaused
 }
 
-// ETag returns the entity tag of what an administrator has set, the secret included.
-// The state of the delivery does not change it.
+// ETag returns the entity tag of the administrator's settings, the secret included. The
+// state of the delivery does not change it.
 func (w Webhook) ETag() string { return entitytag.Of(w.ID, w.UpdatedAt.UnixMilli()) }
 
 // Config is what an administrator sets.

@@ -1,12 +1,12 @@
-// Package backend opens Kafka, Redis, the database and the recordings' store
-// that the settings name, or their embedded stand-ins where no address is set. What serves and what
-// manages open them here, so that both find the same ones. Above it nobody
-// knows which kind it got.
+// Package backend opens the configured Kafka, Redis, database and store of recordings,
+// or their embedded replacements if no address is set. The server and the management
+// commands both open them here, so that they use the same ones. Their users need not
+// distinguish the kinds.
 //
-// Each opening says in one log line what it opened and what that does not
-// promise; no line has a secret in it. An address that cannot work is an error;
-// a server that does not answer yet is an error of its user's calls.
+// Each function logs one line with the opened backend and its limits (such as "not
+// replicated"); no line has a secret in it. An invalid address is an error; a server
+// that does not answer yet is an error of later calls.
 //
-// The embedded Redis has one goroutine, its clock, which Close ends; the
-// embedded broker's are its own.
+// The embedded Redis has one goroutine, its clock, which Close ends; the embedded broker
+// has its own.
 package backend

@@ -12,8 +12,8 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// embeddedRedis is a Redis in this process, without a port: only this process
-// reaches it.
+// embeddedRedis is a Redis in this process, without a port: only this process can use
+// it.
 type embeddedRedis struct {
 	redis  *miniredis.Miniredis
 	server *server.Server
@@ -38,8 +38,8 @@ func startEmbeddedRedis() (*embeddedRedis, error) {
 	return e, nil
 }
 
-// expireKeys advances the clock of miniredis, which expires keys only when it is
-// told how much time has passed.
+// expireKeys advances the clock of miniredis, which has no clock of its own to expire
+// keys.
 func (e *embeddedRedis) expireKeys() {
 	defer close(e.ended)
 	tick := time.NewTicker(redisTick)
@@ -62,8 +62,8 @@ func (e *embeddedRedis) close() {
 	e.redis.Close()
 }
 
-// dial connects over a pair of sockets. miniredis's own Dial has an unbuffered
-// pipe, on which a long pipeline and its first answers wait for each other.
+// dial connects over a pair of sockets. miniredis's own Dial has an unbuffered pipe, on
+// which a long pipeline and its first responses block each other.
 func (e *embeddedRedis) dial(context.Context, string, string) (net.Conn, error) {
 	ends, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {

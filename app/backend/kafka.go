@@ -20,9 +20,8 @@ import (
 	"trunkline/internal/tlsclient"
 )
 
-// Kafka opens the Kafka that the settings name, or an embedded broker on the
-// data directory, which is then this process's alone. liveness may be nil. close
-// ends both.
+// Kafka opens the configured Kafka, or an embedded broker on the data directory, which
+// then belongs to this process alone. liveness may be nil. close ends both.
 func Kafka(ctx context.Context, s *settings.Settings, liveness kafka.Liveness, reg prometheus.Registerer, log *slog.Logger) (
 	cluster *kafka.Cluster, close func() error, err error) {
 	if len(s.Kafka.Brokers) > 0 {
@@ -44,7 +43,7 @@ func Kafka(ctx context.Context, s *settings.Settings, liveness kafka.Liveness, r
 	}, nil
 }
 
-// TopicSpecs returns the topics that the settings ask for.
+// TopicSpecs returns the topics for the settings.
 func TopicSpecs(s *settings.Settings) []kafka.TopicSpec {
 	specs := kafka.Specs(s.Kafka.Partitions)
 	if s.Audit.Topic {
@@ -53,8 +52,8 @@ func TopicSpecs(s *settings.Settings) []kafka.TopicSpec {
 	return specs
 }
 
-// KafkaBeside is Kafka for a command beside a server: where the broker is
-// embedded and a server runs on the data directory, it is the server's.
+// KafkaBeside is Kafka for a command that runs beside a server: if the broker is
+// embedded and a server runs on the data directory, the command uses the server's.
 func KafkaBeside(ctx context.Context, s *settings.Settings, log *slog.Logger) (
 	cluster *kafka.Cluster, close func() error, err error) {
 	reg := prometheus.NewRegistry()
@@ -85,8 +84,7 @@ func ExistingKafka(ctx context.Context, s *settings.Settings, log *slog.Logger) 
 	return KafkaBeside(ctx, s, log)
 }
 
-// awaitBroker gives a server that has just taken the directory the time to
-// open its socket.
+// awaitBroker waits for a server that has just locked the directory to open its socket.
 func awaitBroker(ctx context.Context, cluster *kafka.Cluster) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

@@ -18,7 +18,7 @@ import (
 	"trunkline/webhook"
 )
 
-// Purged are the packages that keep something of accounts.
+// Purged are the packages with data of accounts.
 type Purged struct {
 	Recordings *recording.Service
 	Encryption *encryption.Service
@@ -27,11 +27,11 @@ type Purged struct {
 	Index      *cdrindex.Index
 	Figures    *figures.Store
 
-	// QueueConfigs is nil where their topic does not exist.
+	// QueueConfigs is nil if their topic does not exist.
 	QueueConfigs *stats.QueueConfigs
 }
 
-// Purge returns what purges deleted accounts.
+// Purge returns the job that purges deleted accounts.
 func Purge(ctx context.Context, s *settings.Settings, db *sqldb.DB, directory *identity.Service, of Purged, log *slog.Logger) (*identity.Purge, error) {
 	calls, err := origination.NewPurger(ctx, db)
 	if err != nil {

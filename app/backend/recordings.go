@@ -8,8 +8,8 @@ import (
 	"trunkline/recording"
 )
 
-// Recordings returns the store that the settings name, or a directory in the
-// data directory. close ends it.
+// Recordings returns the configured store, or a directory in the data directory. close
+// ends it.
 func Recordings(s *settings.Settings, log *slog.Logger) (store recording.Store, close func() error, err error) {
 	if s.Recordings.URL == "" {
 		dir := filepath.Join(s.DataDir, "recordings")

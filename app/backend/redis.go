@@ -9,9 +9,9 @@ import (
 	"trunkline/internal/redisclient"
 )
 
-// Redis returns a client of the Redis that the settings name, or of an embedded
-// one. It does not connect yet: a Redis that is away is not an error here.
-// close ends the client, and the embedded Redis with it.
+// Redis returns a client of the configured Redis, or of an embedded one. It does not
+// connect yet, so an unavailable Redis is not an error here. close ends the client, and
+// the embedded Redis with it.
 func Redis(s *settings.Settings, log *slog.Logger) (client redis.UniversalClient, close func() error, err error) {
 	if !s.Redis.Embedded() {
 		client, err = redisclient.New(s.Redis, log)

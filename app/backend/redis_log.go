@@ -8,10 +8,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// RedisLog takes the Redis client's own lines, which it writes to stderr, a few
-// for each attempt to connect. They are for who debugs: whoever asks Redis says
-// what is wrong, once. It is for the whole process, and is called before any
-// client is made.
+// RedisLog sends the Redis client's own log lines, which it would write to stderr, a few
+// for each connection attempt, to log at debug level: the callers of Redis log its
+// failures once. It applies to the whole process, and is called before any client is
+// created.
 func RedisLog(log *slog.Logger) { redis.SetLogger(redisLogger{log}) }
 
 type redisLogger struct{ log *slog.Logger }

@@ -68,7 +68,7 @@ func (s *Service) Create(ctx context.Context, accountID string, body map[string]
 		if n, err := count(ctx, tx, accountID); err != nil {
 			return err
 		} else if n >= maxProviders {
-			return fault.Conflict("The account has %d AI providers already, the most there can be", n)
+			return fault.Conflict("The account has %d AI providers already, the maximum", n)
 		}
 		return insert(ctx, tx, r)
 	})

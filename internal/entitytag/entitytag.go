@@ -1,4 +1,4 @@
-// Package entitytag makes entity tags and evaluates If-Match and If-None-Match (RFC
+// Package entitytag computes entity tags and evaluates If-Match and If-None-Match (RFC
 // 9110, 8.8.3, 13.1.1 and 13.1.2).
 package entitytag
 
@@ -11,15 +11,14 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Of returns a strong tag of the values that make up an object: 128 bits of their
-// hash.
+// Of returns a strong tag of an object's values: 128 bits of their hash.
 func Of(values ...any) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%#v", values))
 	return `"` + hex.EncodeToString(sum[:16]) + `"`
 }
 
-// Matches reports whether an If-Match header is met by an object that exists: it
-// lists the object's tag, or is *. A weak tag never matches.
+// Matches reports whether an existing object meets an If-Match header: it lists the
+// object's tag, or is *. A weak tag never matches.
 func Matches(ifMatch, tag string) bool {
 	for one := range strings.SplitSeq(ifMatch, ",") {
 		if one = strings.TrimSpace(one); one == tag || one == "*" {
@@ -35,8 +34,8 @@ func NotModified(ifNoneMatch, tag string) bool {
 	return Matches(ifNoneMatch, tag) || Matches(ifNoneMatch, "W/"+tag)
 }
 
-// Require returns fault.KindPrecondition if a request's If-Match ("": none) is not met
-// by an object that exists.
+// Require returns fault.KindPrecondition if an existing object does not meet a request's
+// If-Match ("": none).
 func Require(ifMatch, tag string) error {
 	if ifMatch == "" || Matches(ifMatch, tag) {
 		return nil

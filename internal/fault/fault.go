@@ -40,8 +40,8 @@ type Field struct {
 	Message string `json:"message"`
 }
 
-// Error is an error with a kind. Message is for the caller of the service: it
-// never holds a secret, a query or a wrapped error's text.
+// Error is an error with a kind. Message is for the client: it never contains a secret,
+// a query or a wrapped error's text.
 type Error struct {
 	Kind       Kind
 	Message    string
@@ -79,8 +79,8 @@ func OfField(kind Kind, field, code, message string) *Error {
 	return &Error{Kind: kind, Message: message, Fields: []Field{{field, code, message}}}
 }
 
-// NotFound returns an error of KindNotFound: the object does not exist, or the
-// caller may not see it.
+// NotFound returns an error of KindNotFound: the object does not exist, or the caller
+// cannot access it.
 func NotFound(format string, args ...any) *Error { return New(KindNotFound, format, args...) }
 
 // Unauthenticated returns an error for a missing, malformed, expired or revoked
@@ -93,8 +93,8 @@ func Forbidden(message string) *Error { return New(KindForbidden, "%s", message)
 // Conflict returns an error for a request that contradicts stored state.
 func Conflict(format string, args ...any) *Error { return New(KindConflict, format, args...) }
 
-// Unavailable returns an error for an unreachable dependency; retry is the time
-// to wait before coming back.
+// Unavailable returns an error for an unreachable dependency; retry is the time to wait
+// before the next attempt.
 func Unavailable(cause error, retry time.Duration, message string) *Error {
 	return &Error{Kind: KindUnavailable, Message: message, RetryAfter: retry, Cause: cause}
 }

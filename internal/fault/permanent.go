@@ -6,9 +6,8 @@ type permanentError struct{ error }
 
 func (p *permanentError) Unwrap() error { return p.error }
 
-// Permanent marks an error that stays until an operator changes something: a
-// setting, a file, the version of the program. A supervisor need not try
-// again. nil stays nil.
+// Permanent marks an error that lasts until an operator changes something: a setting, a
+// file, the version of the program. A retry or restart cannot succeed. nil stays nil.
 func Permanent(err error) error {
 	if err == nil {
 		return nil

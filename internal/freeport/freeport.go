@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// The ports are below those that Linux takes for outgoing connections. A
-// connection of another test can therefore not take a port before its server
-// listens, or while the server restarts.
+// The ports are below Linux's range for outgoing connections, so that a connection of
+// another test cannot take a port before its server listens, or while the server
+// restarts.
 const (
 	first = 10000
 	last  = 32000

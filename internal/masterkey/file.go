@@ -21,8 +21,8 @@ const fileHead = "# Trunkline master keys, one a line. The last one seals, the o
 var errFixed = errors.New("the master keys are a setting, not a file: add the new key at the end of " +
 	"TRUNKLINE_MASTER_KEY, restart, and rotate again")
 
-// Create makes the key file with a first key when there is none. Call it once
-// every store has found (Require) that nothing is sealed under a lost key.
+// Create creates the key file with a first key if there is none. Call it after every
+// store has checked (Require) that no secret is sealed under a missing key.
 func (k *Keyring) Create() (created bool, err error) {
 	if k.file == "" {
 		return false, nil
@@ -36,7 +36,7 @@ func (k *Keyring) Create() (created bool, err error) {
 	return created, err
 }
 
-// Next adds a key to the file; from now on it seals.
+// Next adds a key to the file; it seals from now on.
 func (k *Keyring) Next() (id string, err error) {
 	if k.file == "" {
 		return "", errFixed
@@ -47,7 +47,7 @@ func (k *Keyring) Next() (id string, err error) {
 	return k.Newest()
 }
 
-// Retire takes every key out of the file but the newest and those in use.
+// Retire removes every key from the file except the newest and those in use.
 func (k *Keyring) Retire(inUse []string) error {
 	if k.file == "" {
 		return nil
@@ -139,11 +139,11 @@ func lockFolder(folder string) (unlock func(), err error) {
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
 		return nil, errors.Join(fmt.Errorf("locking the key file's folder: %w", err), f.Close())
 	}
-	return func() { _ = f.Close() }, nil // which unlocks; it was only read
+	return func() { _ = f.Close() }, nil // closing unlocks; it was only read
 }
 
-// replaceFile leaves either the old file or the whole new one, whenever the
-// machine stops.
+// replaceFile replaces the file atomically: after a crash the old or the complete new
+// file is there.
 func replaceFile(file string, data []byte) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(file), ".master.key-*") // mode 0600
 	if err != nil {

@@ -42,7 +42,7 @@ func (r ring) find(id string) (key, bool) {
 	return r[i], true
 }
 
-// ID returns the id of the key that a sealed secret needs; "" when it is none.
+// ID returns the id of the key of a sealed secret; "" if text is not one.
 func ID(sealed string) string {
 	rest, ok := strings.CutPrefix(sealed, sealedPrefix)
 	id, _, dot := strings.Cut(rest, ".")
@@ -103,7 +103,7 @@ func keyID(raw []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// decode reads a key written in hex or in any base64. Errors do not show it.
+// decode reads a key in hex or any base64. Errors do not contain the text.
 func decode(text string) ([]byte, error) {
 	if raw, err := hex.DecodeString(text); err == nil && len(raw) == keySize {
 		return raw, nil
@@ -117,8 +117,7 @@ func decode(text string) ([]byte, error) {
 	return nil, errors.New("a master key is 32 bytes in base64 or hex")
 }
 
-// parse reads keys in their order; a key given twice counts where it comes
-// last.
+// parse reads keys in their order; of a repeated key the last position counts.
 func parse(texts []string) (ring, error) {
 	var keys ring
 	for i, text := range texts {

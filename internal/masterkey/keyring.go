@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/setting"
 )
 
-// Keyring is the service's master keys. It is safe for concurrent use.
+// Keyring holds the service's master keys. It is safe for concurrent use.
 type Keyring struct {
 	file string // empty: the keys are fixed
 
@@ -21,8 +21,8 @@ type Keyring struct {
 	stamp stamp // the file's when ring was read from it
 }
 
-// Open reads the keys. A file that does not exist yet makes an empty ring,
-// which seals and opens nothing: see Create.
+// Open reads the keys. A file that does not exist yet gives an empty ring, which cannot
+// seal or unseal: see Create.
 func Open(settings Settings) (*Keyring, error) {
 	if err := setting.Validate("", settings); err != nil {
 		return nil, err
@@ -48,8 +48,8 @@ func Open(settings Settings) (*Keyring, error) {
 // can change.
 func (k *Keyring) FromFile() bool { return k.file != "" }
 
-// Require returns an error unless the ring has every key in ids: what is sealed
-// under a missing one could not be opened. The stores call it when they start.
+// Require returns an error unless the ring has every key in ids: secrets sealed under a
+// missing key could not be unsealed. The stores call it when they start.
 func (k *Keyring) Require(ids ...string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -71,8 +71,7 @@ func (k *Keyring) Newest() (string, error) {
 	return ring.newest().id, nil
 }
 
-// Seal seals a secret for one place. Every part of the place is needed to open
-// it again.
+// Seal seals a secret for one place. Unseal needs every part of the same place.
 func (k *Keyring) Seal(secret []byte, place ...string) (string, error) {
 	ring, err := k.current()
 	if err != nil {
@@ -81,7 +80,7 @@ func (k *Keyring) Seal(secret []byte, place ...string) (string, error) {
 	return ring.newest().seal(secret, place), nil
 }
 
-// Unseal opens what Seal sealed for the same place.
+// Unseal opens a secret that Seal sealed for the same place.
 func (k *Keyring) Unseal(sealed string, place ...string) ([]byte, error) {
 	id := ID(sealed)
 	key, ok := k.find(id)
@@ -95,8 +94,8 @@ func (k *Keyring) Unseal(sealed string, place ...string) ([]byte, error) {
 	return secret, nil
 }
 
-// find looks at the file again only for a key it does not know: a key once
-// read opens what it sealed, whatever becomes of the file.
+// find returns a key. It checks the file again only for an unknown key: a key once read
+// stays usable if the file changes.
 func (k *Keyring) find(id string) (key, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -107,7 +106,7 @@ func (k *Keyring) find(id string) (key, bool) {
 	return found, ok
 }
 
-// current returns the ring as the file has it now.
+// current returns the ring of the file's current content.
 func (k *Keyring) current() (ring, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -9,30 +9,30 @@ import (
 
 // SecretStore keeps sealed secrets in a database.
 type SecretStore interface {
-	// MasterKeys lists the ids of the keys that the store's secrets need.
+	// MasterKeys returns the ids of the keys that the store's secrets need.
 	MasterKeys(ctx context.Context) ([]string, error)
-	// Reseal seals under the newest key whatever is not, and may be stopped
-	// and begun again at any time.
+	// Reseal seals under the newest key every secret that is sealed under another one. It
+	// may be interrupted and repeated at any time.
 	Reseal(ctx context.Context, progress func(done, total int)) error
 }
 
 // Rotation is the result of Rotate.
 type Rotation struct {
-	ID      string // the key that everything is sealed under now
-	Resumed bool   // an unfinished rotation was finished; no key was made
+	ID      string // the key that now seals everything
+	Resumed bool   // an unfinished rotation was finished; no key was created
 }
 
-// settle is longer than a running server takes from sealing a secret to
-// committing it: one that read the file just before it changed is then done.
+// settle is longer than a running server takes from sealing a secret to committing it:
+// after it, a server that read the file just before its change has committed.
 const settle = 2 * time.Second
 
-// rounds bounds how often a secret sealed late sends Rotate round again.
+// rounds bounds how often Rotate starts over because of a secret sealed late.
 const rounds = 5
 
-// Rotate makes the next master key, seals every secret of the stores under it
-// while servers run, and then takes the old keys out of the file. Keys that are
-// a setting are rotated by adding one to the setting: then Rotate only seals
-// anew. A rotation that was broken off is finished first.
+// Rotate creates the next master key, seals every secret of the stores under it while
+// servers run, and then removes the old keys from the file. Keys from a setting are
+// rotated by adding one to the setting: then Rotate only seals the secrets under it. It
+// first finishes an interrupted rotation.
 func Rotate(ctx context.Context, k *Keyring, stores []SecretStore, progress func(done, total int)) (Rotation, error) {
 	newest, err := k.Newest()
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 )
 
 // Table is a SecretStore: a table with a sealed secret in each row. The secret's place
-// is the table's name and the row's key. A column master_key_id has the ID of
-// every secret, and is empty where nothing is sealed. Names are trusted.
+// is the table's name and the row's key. A column master_key_id has the ID of every
+// secret, and is empty if nothing is sealed. Names are trusted.
 type Table struct {
 	DB   *sqldb.DB
 	Keys *Keyring
 
 	Name   string
-	Key    []string // the columns that name a row, in the place's order; they never change
+	Key    []string // the columns of the primary key, in the place's order; their values never change
 	Secret string   // the column of the sealed secret
 }
 
@@ -42,8 +42,8 @@ func (t Table) Require(ctx context.Context) error {
 // resealBatch is the number of secrets read at once.
 const resealBatch = 100
 
-// Reseal implements SecretStore. What another process seals meanwhile behind the row
-// it is at, it leaves to the next call.
+// Reseal implements SecretStore. Secrets that another process seals meanwhile in rows
+// already passed are left to the next call.
 func (t Table) Reseal(ctx context.Context, progress func(done, total int)) error {
 	newest, err := t.Keys.Newest()
 	if err != nil {
@@ -56,7 +56,7 @@ func (t Table) Reseal(ctx context.Context, progress func(done, total int)) error
 	}
 	var last []any
 	for done := 0; ; {
-		// Asked again for every batch: someone may rotate meanwhile.
+		// Read again for every batch: a rotation may run meanwhile.
 		if newest, err = t.Keys.Newest(); err != nil {
 			return err
 		}
@@ -88,8 +88,8 @@ func (r sealedRow) place(table string) []string {
 	return place
 }
 
-// others reads the next rows after last, in the order of their keys, that are
-// sealed under another master key than newest. nil begins at the first.
+// others returns the next rows after last (nil: from the first), in the order of their
+// keys, that are sealed under another master key than newest.
 func (t Table) others(ctx context.Context, newest string, last []any) ([]sealedRow, error) {
 	key := strings.Join(t.Key, ", ")
 	query, args := `SELECT `+key+`, `+t.Secret+` FROM `+t.Name+` WHERE master_key_id NOT IN ('', $1)`, []any{newest}
@@ -109,8 +109,8 @@ func (t Table) others(ctx context.Context, newest string, last []any) ([]sealedR
 	})
 }
 
-// resealRow needs no transaction: a secret that was replaced since it was read
-// is under the newest key already, and is left alone.
+// resealRow seals one row without a transaction: a secret that was replaced since it was
+// read is under the newest key already, and is not changed.
 func (t Table) resealRow(ctx context.Context, row sealedRow) error {
 	place := row.place(t.Name)
 	secret, err := t.Keys.Unseal(row.sealed, place...)
@@ -130,7 +130,7 @@ func (t Table) resealRow(ctx context.Context, row sealedRow) error {
 	})
 }
 
-// places are n placeholders from $first on.
+// places returns n placeholders that begin with $first.
 func places(first, n int) string {
 	all := make([]string, n)
 	for i := range all {

@@ -16,9 +16,8 @@ import (
 
 const dialTimeout = 5 * time.Second
 
-// New returns a client of the Redis that s names, which is not the embedded
-// one. It does not connect yet. It returns an error where the TLS files cannot
-// be used.
+// New returns a client of the Redis in s, which is not the embedded one. It does not
+// connect yet. Returns an error for invalid TLS files.
 func New(s Settings, log *slog.Logger) (redis.UniversalClient, error) {
 	secured, err := tlsclient.NewClient(s.TLS, "Redis", log)
 	if err != nil {

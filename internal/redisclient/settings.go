@@ -5,8 +5,8 @@ import (
 	"trunkline/internal/tlsclient"
 )
 
-// Settings holds the settings of Redis. Address, ClusterAddresses or
-// Sentinel.Addresses says which kind it is; none: the embedded one.
+// Settings holds the settings of Redis. The one of Address, ClusterAddresses and
+// Sentinel.Addresses that is set selects the kind; none: the embedded one.
 type Settings struct {
 	Address          string             `yaml:"address" doc:"host:port; empty, with no other addresses: the embedded Redis"`
 	ClusterAddresses []string           `yaml:"cluster_addresses" doc:"host:port of one or more nodes of a Redis Cluster, or of its configuration endpoint; in place of address"`
@@ -18,8 +18,8 @@ type Settings struct {
 	Sentinel         Sentinel           `yaml:"sentinel"`
 }
 
-// Sentinel names the Sentinels that know the address of the master. redis.tls
-// is for them too.
+// Sentinel has the addresses of the Sentinels that return the address of the master.
+// redis.tls applies to them too.
 type Sentinel struct {
 	Addresses []string       `yaml:"addresses" doc:"host:port of the Sentinels; in place of redis.address"`
 	Master    string         `yaml:"master" doc:"name of the master in the Sentinels' configuration"`
@@ -30,7 +30,7 @@ type Sentinel struct {
 // DefaultSettings returns the default settings.
 func DefaultSettings() Settings { return Settings{KeyPrefix: "trunkline:"} }
 
-// Embedded tells whether no address is set.
+// Embedded reports whether no address is set.
 func (s Settings) Embedded() bool {
 	return s.Address == "" && len(s.ClusterAddresses) == 0 && len(s.Sentinel.Addresses) == 0
 }

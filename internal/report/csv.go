@@ -11,9 +11,9 @@ const CSVType = "text/csv; charset=utf-8; header=present"
 // csvChunk is the size in bytes of one write.
 const csvChunk = 32 << 10
 
-// WriteCSV writes header and the lines that appendLine makes of the rows of each. An
-// error before wrote is true can still be answered; after it, the only way to say
-// that rows are missing is to break the connection.
+// WriteCSV writes header and the line that appendLine appends for each row of each. If
+// wrote is false, the error can still be sent as a response; if it is true, only closing
+// the connection shows that rows are missing.
 func WriteCSV[R any](w io.Writer, header string, appendLine func([]byte, R) []byte, each func(give func(R) error) error) (wrote bool, err error) {
 	text := append(make([]byte, 0, csvChunk+csvChunk/4), header...)
 	err = each(func(row R) error {
@@ -42,8 +42,8 @@ func AppendText(to []byte, text string) []byte {
 	return AppendCell(to, text)
 }
 
-// AppendNumber appends a cell with a phone number. One of digits, "*" and "#",
-// perhaps after a "+", stays as it is, unlike with AppendText.
+// AppendNumber appends a cell with a phone number. A number of digits, "*" and "#",
+// optionally after a "+", is unchanged, unlike with AppendText.
 func AppendNumber(to []byte, text string) []byte {
 	if digits := strings.TrimPrefix(text, "+"); digits != "" && strings.Trim(digits, "0123456789*#") == "" {
 		return AppendCell(to, text)
@@ -51,8 +51,8 @@ func AppendNumber(to []byte, text string) []byte {
 	return AppendText(to, text)
 }
 
-// AppendCell appends a cell as it is. It quotes what needs it, and leading or
-// trailing space, which some readers would cut off.
+// AppendCell appends a cell unchanged, in quotes if it needs them or has leading or
+// trailing space, which some readers would remove.
 func AppendCell[T ~string | ~[]byte](to []byte, text T) []byte {
 	n := len(text)
 	if n == 0 {

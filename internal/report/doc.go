@@ -1,3 +1,3 @@
-// Package report has what all reports share: the parameters of their queries, how
-// they refuse them, and their CSV. It knows no rows.
+// Package report has the common parts of all reports: query parameters, their errors,
+// and CSV. The rows belong to the packages of the reports.
 package report

@@ -13,13 +13,13 @@ type Page[T any] struct {
 	NextStartKey string `json:"next_start_key,omitempty"` // "": the last page
 }
 
-// StartKey returns the key of the page that begins at or after an element, which its time
-// and id order.
+// StartKey returns the key of the page that begins at or after an element; elements are
+// ordered by time and id.
 func StartKey(at int64, id string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(at, 10) + "." + id))
 }
 
-// ParseStartKey reads a result of StartKey of at most so many bytes.
+// ParseStartKey parses a result of StartKey of at most most bytes.
 func ParseStartKey(key string, most int) (at int64, id string, ok bool) {
 	text, err := base64.RawURLEncoding.DecodeString(key)
 	if err != nil || len(key) > most || !Storable(string(text)) {

@@ -23,8 +23,8 @@ const MaxRange = 400 * 24 * 60 * 60
 // EndOfTime is the last second of the year 9999.
 const EndOfTime = 253_402_300_799
 
-// Query reads the parameters of a report and gathers every fault on the way.
-// Parameters that are never read are left alone.
+// Query reads the parameters of a report and collects all faults. Parameters that are
+// never read are ignored.
 type Query struct {
 	values url.Values
 	faults []fault.Field
@@ -41,7 +41,7 @@ func (q *Query) Fault(name, code, message string) {
 // Failed reports whether there is a fault so far.
 func (q *Query) Failed() bool { return len(q.faults) > 0 }
 
-// Err returns the faults as one error, nil: there are none.
+// Err returns the faults as one error, nil if there are none.
 func (q *Query) Err() error {
 	if !q.Failed() {
 		return nil
@@ -98,8 +98,7 @@ func (q *Query) time(name string) int64 {
 	return n
 }
 
-// Text returns a text of at most so many bytes, to be matched exactly: no character
-// of it means anything.
+// Text returns a text of at most most bytes, to be matched exactly, without wildcards.
 func (q *Query) Text(name string, most int) string {
 	text := q.Get(name)
 	switch {
@@ -139,7 +138,7 @@ func (q *Query) CSV(accept string) bool {
 	return quality(accept, "text/csv") > quality(accept, "application/json")
 }
 
-// quality returns the q value of a type that an Accept header names, else 0.
+// quality returns the q value of a type in an Accept header, else 0.
 func quality(accept, wanted string) float64 {
 	best := 0.0
 	for part := range strings.SplitSeq(accept, ",") {
@@ -158,7 +157,7 @@ func quality(accept, wanted string) float64 {
 	return best
 }
 
-// Storable reports whether text is text to PostgreSQL.
+// Storable reports whether PostgreSQL can store text.
 func Storable(text string) bool {
 	return utf8.ValidString(text) && strings.IndexByte(text, 0) < 0
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Advice returns what to do about a failed connection: from the error itself
-// where it tells, else general.
+// Advice returns advice for a failed connection: specific to the error if possible, else
+// general.
 func Advice(err error, general string) string {
 	var invalid x509.CertificateInvalidError
 	var unknown x509.UnknownAuthorityError

@@ -2,7 +2,7 @@ package selfcheck
 
 import "time"
 
-// expiryWarning is how long before its end a certificate is logged.
+// expiryWarning is the time before the expiry of a certificate from which it is logged.
 const expiryWarning = 14 * 24 * time.Hour
 
 func (c *Checker) checkCertificates() {

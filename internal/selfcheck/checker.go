@@ -18,10 +18,10 @@ const (
 	reportInterval = 30 * time.Second
 )
 
-// Dependency is a backend that may be away.
+// Dependency is a backend that may be unavailable.
 type Dependency struct {
 	Name   string
-	Advice string                                               // what to check when it does not answer
+	Advice string                                               // what an operator should check if it does not answer
 	Ping   func(context.Context) error                          // returns an error when it does not answer
 	Clock  func(context.Context) (ahead time.Duration, _ error) // how far its clock is ahead of ours; nil: it has none
 	Silent func() bool                                          // true while something else logs its faults; nil: never
@@ -34,7 +34,7 @@ type Certificate struct {
 	Load    func() (*tls.Certificate, error)
 }
 
-// Config is what a Checker checks.
+// Config lists the objects to check.
 type Config struct {
 	Dependencies []Dependency
 	Certificates []Certificate
@@ -42,7 +42,7 @@ type Config struct {
 	MinFree      uint64 // bytes that should be free on the disk of DataDir
 }
 
-// Checker checks what its Config names.
+// Checker checks the objects of its Config.
 type Checker struct {
 	cfg     Config
 	metrics *metrics
@@ -52,7 +52,7 @@ type Checker struct {
 	faults  map[string]*fault // by subject
 }
 
-// fault is one that lasts.
+// fault is a fault that still lasts.
 type fault struct{ began, reported time.Time }
 
 // New makes a Checker and registers its metrics.
@@ -111,7 +111,7 @@ func (c *Checker) checkDependency(ctx context.Context, d Dependency) {
 	}
 	ahead, err := d.Clock(answerCtx)
 	if err != nil {
-		return // it has just answered: the next check will show
+		return // it has just answered: the next check reports it if it fails again
 	}
 	c.metrics.skew.WithLabelValues(d.Name).Set(ahead.Seconds())
 	if c.report("clock of "+d.Name, ahead.Abs() < skewLimit) {
@@ -119,8 +119,8 @@ func (c *Checker) checkDependency(ctx context.Context, d Dependency) {
 	}
 }
 
-// report notes whether subject is healthy and returns whether a log line about
-// its fault is due. It logs the end of a fault itself.
+// report stores whether subject is healthy and returns whether a log line about its
+// fault is due. It logs the end of a fault itself.
 func (c *Checker) report(subject string, healthy bool) (due bool) {
 	now := time.Now()
 	f := c.faults[subject]

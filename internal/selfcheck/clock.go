@@ -5,8 +5,8 @@ import "time"
 // skewLimit is below the five seconds that tokens of another node may be ahead.
 const skewLimit = 2 * time.Second
 
-// ClockOffset returns how far a clock that was read between sent and received
-// is at least ahead of ours; negative: behind.
+// ClockOffset returns the minimum by which a clock that was read between sent and
+// received is ahead of ours; negative: behind.
 func ClockOffset(sent, read, received time.Time) time.Duration {
 	switch {
 	case read.After(received):
@@ -17,8 +17,8 @@ func ClockOffset(sent, read, received time.Time) time.Duration {
 	return 0
 }
 
-// stepDetector notices that the wall clock was set: it then moved otherwise
-// than the monotonic clock.
+// stepDetector detects that the wall clock was set: it then differs from the monotonic
+// clock.
 type stepDetector struct {
 	wall    time.Time // without its monotonic reading; zero: no reading yet
 	elapsed time.Duration

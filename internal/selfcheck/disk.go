@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// Space is that of a disk, in bytes.
+// Space is the space of a disk, in bytes.
 type Space struct{ Free, Size uint64 }
 
 // SpaceOf returns the space of the disk that dir is on.

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// Problem is one thing that is wrong with the settings.
+// Problem is one invalid setting.
 type Problem struct {
-	Where string // "conf.yaml:3", "TRUNKLINE_LISTEN", "--listen"; "" when it is the value, wherever set
-	Key   string // the setting; "" when it is the file
+	Where string // "conf.yaml:3", "TRUNKLINE_LISTEN", "--listen"; "" if the value is invalid in any source
+	Key   string // the setting; "" for the file itself
 	Text  string // what is invalid and what to set instead
 }
 
@@ -28,8 +28,7 @@ func (p Problem) String() string {
 	return text
 }
 
-// Problems is everything that is wrong with the settings; never empty as an
-// error.
+// Problems are all invalid settings; as an error it is never empty.
 type Problems []Problem
 
 func (p Problems) Error() string {
@@ -40,8 +39,8 @@ func (p Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Group is a struct of settings that can check its values. Validate looks at
-// nothing else: whether a file or a server exists is found out by who opens it.
+// Group is a struct of settings that can check its values. Validate checks only the
+// values: the package that opens a file or server reports whether it exists.
 type Group interface {
 	Validate(*Check)
 }
@@ -104,7 +103,7 @@ func (c *Check) OneOf(name, value string, allowed ...string) {
 	c.Must(slices.Contains(allowed, value), name, "want %s, got %q", strings.Join(shown, ", "), value)
 }
 
-// Together checks two settings of which none is set without the other.
+// Together checks two settings that must both be set or both be unset.
 func (c *Check) Together(nameA, a, nameB, b string) {
 	c.Must(a == "" || b != "", nameB, "%s needs it", c.Key(nameA))
 	c.Must(b == "" || a != "", nameA, "%s needs it", c.Key(nameB))
@@ -125,8 +124,8 @@ func (c *Check) AtLeastOne(name string, n int) {
 	c.Must(n >= 1, name, "must be at least 1, is %d", n)
 }
 
-// Quote quotes an address for a message. What may have a password in it is masked: people
-// set the URL of a service where its host and port are wanted.
+// Quote quotes an address for a message. Text that may contain a password is masked:
+// people set the URL of a service in place of its host and port.
 func Quote(address string) string {
 	if strings.Contains(address, "@") {
 		return mask

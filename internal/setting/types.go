@@ -11,8 +11,8 @@ import (
 // mask replaces a secret wherever settings are shown.
 const mask = "********"
 
-// Secret is text that is never shown: printed or logged it is a mask. Convert
-// it to string to use it.
+// Secret is text that is never shown: printed or logged it is a mask. Convert it to
+// string to use it.
 type Secret string
 
 // String returns the mask, or "" when nothing is set.
@@ -30,8 +30,8 @@ func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
 // and query are masked. Convert it to string to use it.
 type URL string
 
-// String returns the address without its secrets; text that is no URL is masked
-// as a whole.
+// String returns the address without its secrets; text that is not a URL is masked
+// completely.
 func (u URL) String() string {
 	if u == "" {
 		return ""

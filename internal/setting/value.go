@@ -110,7 +110,7 @@ func (v Value) Set(items []string) (err error) {
 	return err
 }
 
-// Text returns the value as it may be set again, secrets masked.
+// Text returns the value in a form that SetText accepts, with secrets masked.
 func (v Value) Text() string {
 	switch at := v.at.(type) {
 	case *string:
@@ -155,7 +155,7 @@ func FormatDuration(d time.Duration) string {
 }
 
 // parse replaces the error of a parser of the standard library, which names the
-// function, with what to write.
+// function, by a description of valid values.
 func parse[T any](text string, parser func(string) (T, error), want string) (value T, err error) {
 	if value, err = parser(text); err != nil {
 		var none T

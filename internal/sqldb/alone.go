@@ -10,17 +10,17 @@ type Execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }
 
-// Runner runs statements: a DB does, and so does a transaction.
+// Runner runs statements: a DB or a transaction.
 type Runner interface {
 	Execer
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// Alone runs statements that stand each for itself. PostgreSQL commits those of
-// many connections together, four times as many as transactions, and outside a
-// serializable one they do not spoil each other for nothing; SQLite's one writer
-// has to wait for its turn, which Tx gives.
+// Alone runs statements without a common transaction. PostgreSQL groups the commits of
+// many connections, at four times the rate of transactions, and without serializable
+// transactions there are no needless serialization failures; on SQLite they wait for the
+// only writer, like Tx.
 func (db *DB) Alone(ctx context.Context, statements func(Runner) error) error {
 	if db.Postgres() {
 		return statements(db)

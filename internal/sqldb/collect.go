@@ -8,8 +8,8 @@ import (
 // ScanFunc reads the columns of one row, as sql.Rows' and sql.Row's Scan.
 type ScanFunc func(columns ...any) error
 
-// Collect reads every row of a query's answer. It takes the query's error, so
-// that a call of it is all there is to say.
+// Collect reads every row of a query. It takes the error of the query too, so that
+// callers check only one error.
 func Collect[T any](rows *sql.Rows, err error, doing string, read func(ScanFunc) (T, error)) ([]T, error) {
 	if err != nil {
 		return nil, Wrap(err, doing)
@@ -26,8 +26,8 @@ func Collect[T any](rows *sql.Rows, err error, doing string, read func(ScanFunc)
 	return all, Wrap(rows.Err(), doing)
 }
 
-// Find reads the row of a query's answer. It returns missing where there is none, as
-// for text that neither database stores: NUL and invalid UTF-8.
+// Find reads the row of a query. It returns missing if there is none, or if an argument
+// is text that neither database stores: NUL and invalid UTF-8.
 func Find[T any](row *sql.Row, missing error, doing string, read func(ScanFunc) (T, error)) (T, error) {
 	found, err := read(row.Scan)
 	if err == nil {

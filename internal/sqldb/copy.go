@@ -10,16 +10,16 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// Loader is a transaction that also takes many rows at once.
+// Loader is a transaction with bulk inserts.
 type Loader struct {
 	*sql.Tx
-	conn *sql.Conn // PostgreSQL: what the transaction is on
+	conn *sql.Conn // PostgreSQL: the transaction's connection
 }
 
-// Load is Tx for bulk: on PostgreSQL the transaction is read committed, so fn
-// must lock what it relies on. A serializable one would remember every index
-// page that a batch touches and fail for neighbours that do not conflict.
-// As with Tx, fn may run several times.
+// Load is Tx for bulk changes: on PostgreSQL the transaction is read committed, so fn
+// must lock the rows it depends on. A serializable one would track every index page of a
+// batch and fail because of rows that do not conflict. As with Tx, fn may run several
+// times.
 func (db *DB) Load(ctx context.Context, fn func(*Loader) error) error {
 	if !db.isPostgres {
 		return db.Tx(ctx, func(tx *sql.Tx) error { return fn(&Loader{Tx: tx}) })
@@ -34,7 +34,7 @@ func (db *DB) Load(ctx context.Context, fn func(*Loader) error) error {
 		if err != nil {
 			return Wrap(err, "beginning a transaction")
 		}
-		// After Commit it does nothing; its own error says no more than fn's.
+		// No effect after Commit; its error adds nothing to fn's.
 		defer func() { _ = tx.Rollback() }()
 		if err := fn(&Loader{tx, conn}); err != nil {
 			return asFault(err)
@@ -43,9 +43,9 @@ func (db *DB) Load(ctx context.Context, fn func(*Loader) error) error {
 	})
 }
 
-// CopyIn inserts n rows: with PostgreSQL's COPY, or one statement prepared
-// once. row gives the values of the i-th in the order of columns; they are used
-// before it is called again. Names are trusted.
+// CopyIn inserts n rows: with PostgreSQL's COPY, or with one prepared statement on
+// SQLite. row returns the values of the i-th row in the order of columns; they are used
+// before its next call. Names are trusted.
 func (l *Loader) CopyIn(ctx context.Context, table string, columns []string, n int, row func(i int) []any) error {
 	if n == 0 {
 		return nil

@@ -17,8 +17,8 @@ const (
 	longestWait = 350 * time.Millisecond
 )
 
-// repeat runs fn, and again while it fails because of a concurrent transaction,
-// up to attempts times.
+// repeat runs fn up to attempts times, while it fails because of a concurrent
+// transaction.
 func repeat(ctx context.Context, fn func(context.Context) error) error {
 	wait := retry.Backoff{First: firstWait, Max: longestWait}
 	for attempt := 1; ; attempt++ {
@@ -37,8 +37,8 @@ func isBusy(err error) bool {
 	return ok && postgresBusy(state)
 }
 
-// isSlow reports whether opening SQLite failed because another process was in the
-// way or the machine was too slow, and not because of what the file is.
+// isSlow reports whether opening SQLite failed because of another process or a slow
+// machine, and not because of the file's content.
 func isSlow(err error) bool {
 	if code, ok := sqliteCode(err); ok {
 		return sqliteBusy(code) || sqliteInterrupted(code)
@@ -62,8 +62,8 @@ func isNoText(err error) bool {
 	return errors.Is(err, errText) || state == stateNoText
 }
 
-// isAway reports whether the fault is the database's or the network's, not the
-// statement's: the same statement may succeed later.
+// isAway reports whether the error is one of the database or the network, not of the
+// statement: the same statement may succeed later.
 func isAway(err error) bool {
 	if code, ok := sqliteCode(err); ok {
 		return sqliteAway(code)
@@ -73,7 +73,7 @@ func isAway(err error) bool {
 	}
 	for _, away := range []error{
 		context.Canceled, context.DeadlineExceeded, driver.ErrBadConn, sql.ErrConnDone,
-		sql.ErrTxDone, // its context ended: nothing else ends a transaction under its user
+		sql.ErrTxDone, // the context ended: only that ends a transaction early
 		io.EOF, io.ErrUnexpectedEOF,
 	} {
 		if errors.Is(err, away) {

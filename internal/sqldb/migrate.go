@@ -12,13 +12,13 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Migrate brings the tables of a component to what files say, in one transaction:
-// all of it or nothing. Several nodes may do it at once.
+// Migrate runs the missing migrations of a component in one transaction: all of them or
+// none. Several nodes may run it at once.
 //
 // files holds, in the folder migrations, NNNN_name.sql for both databases, or a pair
-// NNNN_name.postgres.sql and NNNN_name.sqlite.sql; versions count from 0001
-// without a gap. A schema newer than the files is refused: an older program
-// would not know what it means.
+// NNNN_name.postgres.sql and NNNN_name.sqlite.sql; versions count from 0001 without a
+// gap. A schema newer than the files is an error, because an older program cannot use
+// it.
 func (db *DB) Migrate(ctx context.Context, component string, files fs.FS) error {
 	if !componentName.MatchString(component) {
 		return fmt.Errorf("migrating: invalid package name %q", component)
@@ -27,8 +27,8 @@ func (db *DB) Migrate(ctx context.Context, component string, files fs.FS) error 
 	if err != nil {
 		return fmt.Errorf("migrating %s: %w", component, err)
 	}
-	// PostgreSQL's default level, not Tx's: a serializable transaction would
-	// not see what the holder of the lock before it has done.
+	// PostgreSQL's default level, not Tx's: a serializable transaction would not see the
+	// changes of the previous holder of the lock.
 	var found int
 	err = repeat(ctx, func(ctx context.Context) error {
 		return db.runTx(ctx, nil, func(tx *sql.Tx) (err error) {
@@ -45,7 +45,7 @@ func (db *DB) Migrate(ctx context.Context, component string, files fs.FS) error 
 	return nil
 }
 
-// applyMigrations answers the version that it found.
+// applyMigrations returns the version that it found.
 func (db *DB) applyMigrations(ctx context.Context, tx *sql.Tx, component string, migrations []migration) (version int, err error) {
 	if db.isPostgres {
 		if err := lockMigrations(ctx, tx, component); err != nil {
@@ -91,8 +91,8 @@ var (
 
 const migrationsFolder = "migrations"
 
-// readMigrations reads the files meant for this kind of database; the n-th of
-// the answer has version n+1.
+// readMigrations reads the files for this kind of database; the n-th of the result has
+// version n+1.
 func (db *DB) readMigrations(files fs.FS) ([]migration, error) {
 	entries, err := fs.ReadDir(files, migrationsFolder)
 	if err != nil {

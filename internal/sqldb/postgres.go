@@ -16,13 +16,13 @@ const (
 	postgresConns     = 16 // a node's share of a server's usual 100
 	postgresIdle      = 16
 	postgresIdleTime  = 5 * time.Minute
-	postgresLifetime  = 30 * time.Minute // so that a failover or a balancer is followed
+	postgresLifetime  = 30 * time.Minute // so that connections move after a failover or to a balancer's new target
 	postgresConnect   = 5 * time.Second
 	applicationName   = "trunkline"
-	idleInTransaction = "60000" // ms; a stuck node must not hold its locks for ever
+	idleInTransaction = "60000" // ms; releases the locks of a stuck node
 )
 
-// parsePostgres never puts the URL into its error: it holds a password.
+// parsePostgres parses the URL. Its error never contains the URL, which has a password.
 func parsePostgres(address string) (*pgx.ConnConfig, error) {
 	cfg, err := pgx.ParseConfig(address)
 	if err != nil {
@@ -84,7 +84,7 @@ func postgresAway(state string) bool {
 	}
 	switch state[:min(2, len(state))] {
 	case "08", // connection exception
-		"28", "3D", // not let in, no such database: an operator is at work
+		"28", "3D", // login refused, no such database: an operator may be changing them
 		"53", // insufficient resources
 		"57", // operator intervention
 		"58": // system error
@@ -93,7 +93,7 @@ func postgresAway(state string) bool {
 	return postgresBusy(state)
 }
 
-// lostConnection reports whether err is about reaching a server, rather than what
+// lostConnection reports whether err is a failure to reach a server, not an error that
 // the server reported.
 func lostConnection(err error) bool {
 	var network net.Error
@@ -101,8 +101,8 @@ func lostConnection(err error) bool {
 	return errors.As(err, &connect) || errors.As(err, &network) || pgconn.SafeToRetry(err)
 }
 
-// lockMigrations makes the nodes that start at once take turns; the lock ends
-// with the transaction.
+// lockMigrations serializes the nodes that start at the same time; the lock ends with
+// the transaction.
 func lockMigrations(ctx context.Context, tx Execer, component string) error {
 	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`, "trunkline/"+component)
 	if err != nil {

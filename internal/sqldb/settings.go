@@ -16,7 +16,7 @@ func (s Settings) Validate(c *setting.Check) {
 	if s.URL == "" {
 		return
 	}
-	parsed, err := url.Parse(string(s.URL)) // its error would show the password
+	parsed, err := url.Parse(string(s.URL)) // the error would contain the password
 	c.Must(err == nil && (parsed.Scheme == "postgres" || parsed.Scheme == "postgresql") && parsed.Host != "",
 		"url", "want postgres://user:password@host:5432/name")
 }

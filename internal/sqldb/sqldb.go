@@ -17,7 +17,7 @@ import (
 // Config selects the database.
 type Config struct {
 	URL  string // postgres://… or postgresql://…; empty: SQLite
-	Path string // the SQLite file; its folder is made when missing
+	Path string // the SQLite file; its folder is created if missing
 
 	Log *slog.Logger // logs migrations and waits; nil: no log
 
@@ -47,8 +47,7 @@ const (
 	openPatience = 2 * time.Minute
 )
 
-// Open opens the database and asks it one thing, so that a wrong address is
-// known at once.
+// Open opens the database and pings it, so that a wrong address is reported at once.
 func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -74,8 +73,8 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	return db, nil
 }
 
-// awaitOpen asks the database one thing. SQLite is asked again while it is busy
-// or does not answer in time; the caller of Open waits for PostgreSQL, if at all.
+// awaitOpen pings the database. It repeats this for SQLite while that is busy or does
+// not respond in time; for PostgreSQL the caller of Open retries, if at all.
 func (db *DB) awaitOpen(ctx context.Context, attempt time.Duration) error {
 	began := time.Now()
 	for {
@@ -91,21 +90,21 @@ func (db *DB) awaitOpen(ctx context.Context, attempt time.Duration) error {
 func (db *DB) tryOpen(ctx context.Context, attempt time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()
-	// Two processes that turn the same new file into WAL mode at once can see
-	// SQLITE_BUSY in spite of the busy timeout.
+	// Two processes that switch the same new file to WAL mode at once can get SQLITE_BUSY
+	// in spite of the busy timeout.
 	return repeat(ctx, db.PingContext)
 }
 
-// Postgres reports whether this is PostgreSQL, for the few statements on which
-// the two kinds differ.
+// Postgres reports whether this is PostgreSQL, for the few statements that differ
+// between the two.
 func (db *DB) Postgres() bool { return db.isPostgres }
 
-// Tx runs fn in one serializable transaction and commits when fn returns nil.
-// Transactions are serializable on both databases.
+// Tx runs fn in one serializable transaction and commits if fn returns nil. Transactions
+// are serializable on both databases.
 //
-// fn may run several times, so it must do nothing that a rollback does not
-// undo, and use only the transaction it is given: with SQLite a write beside
-// it would wait for the transaction that waits for it.
+// fn may run several times, so it must have no effect that a rollback does not undo, and
+// use only the given transaction: with SQLite any other write would wait for this
+// transaction, a deadlock.
 func (db *DB) Tx(ctx context.Context, fn func(*sql.Tx) error) error {
 	if !db.isPostgres {
 		select {
@@ -127,7 +126,7 @@ func (db *DB) runTx(ctx context.Context, options *sql.TxOptions, fn func(*sql.Tx
 	if err != nil {
 		return Wrap(err, "beginning a transaction")
 	}
-	// After Commit it does nothing; its own error says no more than fn's.
+	// No effect after Commit; its error adds nothing to fn's.
 	defer func() { _ = tx.Rollback() }()
 	if err := fn(tx); err != nil {
 		return asFault(err)
@@ -135,8 +134,8 @@ func (db *DB) runTx(ctx context.Context, options *sql.TxOptions, fn func(*sql.Tx
 	return Wrap(tx.Commit(), "committing a transaction")
 }
 
-// asFault gives a driver's error that fn passed on unwrapped its kind, and
-// leaves every other as it is.
+// asFault returns an unwrapped error of the driver with its kind, and every other error
+// as it is.
 func asFault(err error) error {
 	var f *fault.Error
 	if !errors.As(err, &f) && isDriver(err) {
@@ -145,10 +144,10 @@ func asFault(err error) error {
 	return err
 }
 
-// Wrap gives an error of the database its kind: unavailable when the database
-// is away, overloaded or the context ended, else internal. doing says what was
-// being done ("reading accounts"); it is all that a caller of the service
-// sees. An error that has a kind keeps it. nil stays nil.
+// Wrap returns an error of the database with its kind: unavailable if the database is
+// unavailable or overloaded or the context ended, else internal. doing names the
+// operation ("reading accounts"); a client of the service sees nothing else. An error
+// that has a kind keeps it. nil stays nil.
 func Wrap(err error, doing string) error {
 	if err == nil {
 		return nil
@@ -163,7 +162,7 @@ func Wrap(err error, doing string) error {
 	return fault.Internal(err, doing+" failed")
 }
 
-// oneLine formats an error on one line: pgx takes a line for each address it
+// oneLine formats an error on one line: pgx writes a line for each address that it
 // tried.
 type oneLine struct{ error }
 

@@ -36,11 +36,11 @@ func openSQLite(cfg Config) (*DB, error) {
 	return &DB{DB: pool, writer: make(chan struct{}, 1)}, nil
 }
 
-// sqliteDSN sets on every connection what durability and several processes
-// need. busy_timeout comes first, so that the pragmas after it wait too.
+// sqliteDSN sets the pragmas that durability and several processes need on every
+// connection. busy_timeout comes first, so that the pragmas after it wait too.
 func sqliteDSN(path string) string {
 	query := url.Values{
-		"_txlock": {"immediate"}, // a reader that turns writer could not wait for the lock
+		"_txlock": {"immediate"}, // a transaction that writes after a read could not wait for the lock
 		"_dqs":    {"0"},
 		"_pragma": {
 			"busy_timeout(" + strconv.FormatInt(busyTimeout.Milliseconds(), 10) + ")",
@@ -54,9 +54,9 @@ func sqliteDSN(path string) string {
 	return file.String()
 }
 
-// makeFile makes a missing database file readable by its owner alone: it holds
-// keys. SQLite gives the files beside it the same mode. An existing file is
-// never opened here (see the package comment).
+// makeFile creates a missing database file that only its owner can read, because it has
+// keys. SQLite gives its other files the same mode. An existing file is never opened
+// here (see the package comment).
 func makeFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("making the database's folder: %w", err)
@@ -87,8 +87,8 @@ func sqliteBusy(code int) bool {
 	return code == sqlite3.SQLITE_BUSY || code == sqlite3.SQLITE_LOCKED
 }
 
-// sqliteInterrupted reports an attempt whose context ended, or that lost a race
-// for the WAL file's locks too often.
+// sqliteInterrupted reports whether the context of an attempt ended, or the attempt lost
+// a race for the WAL file's locks too often.
 func sqliteInterrupted(code int) bool {
 	code &= primaryCode
 	return code == sqlite3.SQLITE_INTERRUPT || code == sqlite3.SQLITE_PROTOCOL

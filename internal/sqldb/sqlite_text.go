@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// textChecked connects to SQLite and refuses what PostgreSQL refuses as text:
-// NUL and invalid UTF-8. SQLite would store both.
+// textChecked connects to SQLite and refuses the text that PostgreSQL refuses: NUL and
+// invalid UTF-8. SQLite would store both.
 type textChecked struct{ driver.Connector }
 
 // Connect implements driver.Connector.
@@ -40,8 +40,8 @@ type sqliteConn interface {
 
 type textCheckedConn struct{ sqliteConn }
 
-// errText is returned for a text parameter with NUL or invalid UTF-8. It does
-// not hold the text.
+// errText is returned for a text parameter with NUL or invalid UTF-8. It does not
+// contain the text.
 var errText = errors.New("a text parameter has a NUL byte or invalid UTF-8")
 
 // CheckNamedValue implements driver.NamedValueChecker: database/sql calls it

@@ -19,7 +19,7 @@ type Header struct {
 	Suite       Suite
 	AccountID   string
 	RecordingID string
-	ContentType string    // as the recording was stored with, may be ""
+	ContentType string    // of the upload, may be ""
 	Created     time.Time // milliseconds, UTC
 	commitment  [keySize]byte
 
@@ -131,8 +131,8 @@ func (h *Header) bytes() []byte {
 	return append(out, sum[:]...)
 }
 
-// Inspect reads a header and leaves r at the first chunk. Nothing in it is
-// proven yet.
+// Inspect reads a header and leaves r at the first chunk. The header is not
+// authenticated yet.
 func Inspect(r io.Reader) (*Header, error) {
 	read := headerReader{r: r}
 	fixed := read.next(coreFixed)
@@ -210,7 +210,7 @@ func (r *headerReader) next(n int) []byte {
 	return r.seen[start:]
 }
 
-// failure returns the reader's own error, or that of a file that ends here.
+// failure returns the reader's own error, or that of a truncated file.
 func (r *headerReader) failure(short error) error {
 	if r.err == nil || r.err == io.EOF || r.err == io.ErrUnexpectedEOF {
 		return short

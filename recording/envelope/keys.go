@@ -24,8 +24,7 @@ const (
 	boxSize    = 12 + keySize + 16 // the wrapped data key
 )
 
-// Labels keep every derived key apart from the others, of this format and of
-// the next.
+// Labels separate the derived keys from each other and from those of later formats.
 const (
 	labelSalt   = "trunkline recording 1 salt"
 	labelWrap   = "trunkline recording 1 wrap"

@@ -5,12 +5,11 @@ import (
 	"io"
 )
 
-// Want names the expected account and recording; an empty field expects
-// nothing.
+// Want has the expected account and recording; an empty field is not checked.
 type Want struct{ AccountID, RecordingID string }
 
-// RootOf finds the root that a recording says it was sealed under. It is called
-// once, with a header that is not proven yet; the root is wiped after use.
+// RootOf finds the root for the key id and version in a header. It is called once, with
+// a header that is not authenticated yet; the root is wiped after use.
 type RootOf func(*Header) (*Root, error)
 
 // unlock checks a header and returns its recording's data key.
@@ -42,9 +41,9 @@ func (h *Header) opener(want Want, rootOf RootOf) (*opener, error) {
 	return &opener{chunks, newPlace(h.coreDigest())}, nil
 }
 
-// Open reads a sealed recording from src to its end and writes its audio to
-// dst, each chunk when it is proven. That the recording is complete is known
-// only when err is nil: before that, dst holds an authentic beginning.
+// Open reads a sealed recording from src to its end and writes its audio to dst, each
+// chunk after its authentication. The recording is complete only if err is nil; with an
+// error dst has an authentic beginning.
 func Open(dst io.Writer, src io.Reader, want Want, rootOf RootOf) (h *Header, size int64, err error) {
 	h, err = Inspect(src)
 	if err != nil {
@@ -77,7 +76,7 @@ type chunkOpener struct {
 	held int // bytes in sealed: up to a full chunk waits until more follows
 }
 
-// Write implements io.Writer. Whole chunks are opened where they lie.
+// Write implements io.Writer. It opens whole chunks without copying them first.
 func (w *chunkOpener) Write(p []byte) (written int, err error) {
 	for written < len(p) && w.err == nil {
 		rest := p[written:]

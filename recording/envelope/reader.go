@@ -6,14 +6,14 @@ import (
 	"io"
 )
 
-// Reader is the audio of a sealed recording as an io.ReadSeeker, for playing
-// any part of it: only the chunks asked for are read and opened. It holds one
-// chunk. It is not safe for concurrent use.
+// Reader is the audio of a sealed recording as an io.ReadSeeker: it reads and opens only
+// the chunks of the parts that are read. It holds one chunk. It is not safe for
+// concurrent use.
 type Reader struct {
 	parsed    *Header
 	opener    *opener
 	src       io.ReadSeeker
-	srcAt     uint64 // the chunk src stands at
+	srcAt     uint64 // the chunk at the position of src
 	last      uint64 // index of the final chunk
 	tail      int    // sealed length of the final chunk
 	plainSize int64  // of the audio
@@ -21,12 +21,11 @@ type Reader struct {
 	pos   int64    // in the audio
 	b     *buffers // nil when closed
 	audio []byte   // of the chunk held, in b.plain
-	held  uint64   // its index; means something while audio is not empty
+	held  uint64   // its index; valid while audio is not empty
 }
 
-// NewReader checks the header and the final chunk of the recording that src
-// holds from its start to its end, so that a recording cut short is refused
-// before a byte of it is played.
+// NewReader authenticates the header and the final chunk of the recording in src, so
+// that a truncated recording is refused before any byte of it is returned.
 func NewReader(src io.ReadSeeker, want Want, rootOf RootOf) (*Reader, error) {
 	end, err := src.Seek(0, io.SeekEnd)
 	if err != nil {
@@ -60,7 +59,7 @@ func NewReader(src io.ReadSeeker, want Want, rootOf RootOf) (*Reader, error) {
 	return r, nil
 }
 
-// Header returns the recording's header, proven.
+// Header returns the recording's authenticated header.
 func (r *Reader) Header() *Header { return r.parsed }
 
 // Size returns the length of the audio in bytes.
@@ -77,7 +76,7 @@ func (r *Reader) Close() error {
 
 var errClosed = errors.New("the recording is closed")
 
-// hold makes sure that the chunk is the one held.
+// hold reads and opens the chunk unless it is the one held.
 func (r *Reader) hold(index uint64) error {
 	if len(r.audio) > 0 && r.held == index {
 		return nil

@@ -13,8 +13,8 @@ import (
 // and process, see Roots.
 const Iterations = 600_000
 
-// Bounds on the iterations a header may ask for: fewer would be a downgrade,
-// more a way to keep us busy.
+// Bounds on the iterations in a header: fewer would be a downgrade, more would waste
+// processor time.
 const (
 	minIterations = Iterations
 	maxIterations = 10_000_000
@@ -34,8 +34,8 @@ func NewRoot(key, salt string, iterations uint32) (*Root, error) {
 	if iterations < minIterations || iterations > maxIterations {
 		return nil, fmt.Errorf("%w: %d iterations of PBKDF2", ErrVersion, iterations)
 	}
-	// FIPS 140 asks for a salt of 16 bytes or more, an account's may be
-	// shorter: its digest stands for it.
+	// FIPS 140 requires a salt of at least 16 bytes, and an account's may be shorter: so
+	// its digest is used.
 	r := &Root{iterations: iterations, salt: sha256.Sum256([]byte(labelSalt + salt))}
 	derived, err := pbkdf2.Key(sha256.New, key, r.salt[:], int(iterations), keySize)
 	if err != nil {
@@ -46,7 +46,7 @@ func NewRoot(key, salt string, iterations uint32) (*Root, error) {
 	return r, nil
 }
 
-// Wipe forgets the key.
+// Wipe clears the key.
 func (r *Root) Wipe() { *r = Root{} }
 
 func (r *Root) wrapCipher(own *[saltSize]byte) (cipher.AEAD, error) {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Key is one version of an account's key, ready to seal under.
+// Key is one version of an account's key, to seal with.
 type Key struct {
 	ID      string
 	Version uint32
@@ -25,10 +25,9 @@ type Params struct {
 	Key         Key
 }
 
-// Seal reads audio from src to its end and writes the sealed recording to dst.
-// It returns the header and how many bytes of audio it read; the recording is
-// whole only when err is nil. Parameters that a header cannot hold are
-// ErrParams.
+// Seal reads audio from src to its end and writes the sealed recording to dst. It
+// returns the header and the number of bytes of audio; the recording is complete only if
+// err is nil. Returns ErrParams for parameters that do not fit into a header.
 func Seal(dst io.Writer, src io.Reader, p Params) (h *Header, size int64, err error) {
 	w, err := NewWriter(dst, p)
 	if err != nil {
@@ -44,8 +43,8 @@ func Seal(dst io.Writer, src io.Reader, p Params) (h *Header, size int64, err er
 }
 
 // Writer seals the audio written to it, for audio that arrives as a stream. The
-// recording is whole once Close returned nil. It holds one chunk and is not
-// safe for concurrent use.
+// recording is complete after Close has returned nil. It holds one chunk and is not safe
+// for concurrent use.
 type Writer struct {
 	dst    io.Writer
 	header *Header
@@ -55,13 +54,13 @@ type Writer struct {
 	size   int64
 	err    error // the first failure; every later call returns it
 
-	// A chunk is sealed only when it is known whether more follows, so up to
-	// one full chunk waits; ReadFrom reads one byte more to find out.
+	// A chunk is sealed only after it is known whether it is the last, so up to one full
+	// chunk waits; ReadFrom reads one byte more to find out.
 	*buffers // nil when closed
 	held     int
 }
 
-// NewWriter makes the keys of a new recording and writes its header to dst.
+// NewWriter generates the keys of a new recording and writes its header to dst.
 func NewWriter(dst io.Writer, p Params) (*Writer, error) {
 	h := &Header{
 		Suite: p.Suite, AccountID: p.AccountID, RecordingID: p.RecordingID,
@@ -91,7 +90,7 @@ func NewWriter(dst io.Writer, p Params) (*Writer, error) {
 	}, nil
 }
 
-// lock makes a fresh key block that holds dek under key.
+// lock creates a new key block that holds dek under key.
 func (h *Header) lock(dek *[keySize]byte, key Key) error {
 	if key.Root == nil {
 		return fmt.Errorf("%w: no key", ErrParams)
@@ -103,7 +102,7 @@ func (h *Header) lock(dek *[keySize]byte, key Key) error {
 	return h.wrap(dek, key.Root)
 }
 
-// Write implements io.Writer. Whole chunks are sealed where they lie.
+// Write implements io.Writer. It seals whole chunks without copying them first.
 func (w *Writer) Write(p []byte) (written int, err error) {
 	for written < len(p) && w.err == nil {
 		rest := p[written:]

@@ -5,9 +5,9 @@ import (
 	"fmt"
 )
 
-// ChunkSize is the number of bytes of audio in a chunk; only the last may hold
-// fewer. 64 KiB keeps the cost per chunk under a percent, and 4 s of G.711 is
-// as much as a seek decrypts in vain.
+// ChunkSize is the number of bytes of audio in a chunk; only the last may have fewer.
+// With 64 KiB the cost per chunk is under a percent, and a seek decrypts at most 4 s of
+// G.711 too much.
 const ChunkSize = 64 << 10
 
 // maxChunks keeps the random nonces of one file key far from their bound of
@@ -83,8 +83,7 @@ func (p *place) at(index uint64, final bool) *place {
 	return p
 }
 
-// opener opens the chunks of one recording and reports the fault of those that
-// it refuses.
+// opener opens the chunks of one recording and returns the cause of a refusal.
 type opener struct {
 	chunkCipher
 	place *place
@@ -98,8 +97,8 @@ func (o *opener) chunk(dst, sealed []byte, index uint64, final bool) ([]byte, er
 	if !ok {
 		return nil, &ChunkError{index, o.diagnose(dst, sealed, index, final)}
 	}
-	// A full chunk everywhere but at the end, and no empty one after others:
-	// the same audio is never cut in two ways.
+	// All chunks but the last are full, and a last one after others is not empty: there is
+	// only one division of the same audio.
 	if n := len(plain); n > ChunkSize || !final && n != ChunkSize || final && n == 0 && index > 0 {
 		clear(plain)
 		return nil, &ChunkError{index, ErrAltered}
