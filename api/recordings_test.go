@@ -184,7 +184,7 @@ func TestRefusedRecordings(t *testing.T) {
 	}
 }
 
-// What was altered is not played.
+// An altered recording is not played.
 func TestADamagedRecordingIsBrokenOff(t *testing.T) {
 	e := newEnv(t)
 	key, one := e.recorder(), recordingsPath+"/call"

@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// AIProviders stores the accounts' AI providers. What it returns has no secrets.
+// AIProviders stores the accounts' AI providers. Its results contain no secrets.
 type AIProviders interface {
 	AIProviderChanges
 	Find(ctx context.Context, accountID, id string) (aiprovider.Document, error)

@@ -11,8 +11,8 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Encryption stores the accounts' recording-encryption configurations. What it
-// returns has secrets.
+// Encryption stores the accounts' recording-encryption configurations. Its results
+// contain secrets.
 type Encryption interface {
 	Find(ctx context.Context, accountID string) (*encryption.Answer, error)
 	Update(ctx context.Context, accountID string, change encryption.Change, ifMatch string) (*encryption.Answer, error)

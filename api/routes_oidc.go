@@ -26,7 +26,7 @@ type ProviderLogins interface {
 }
 
 // oidcRoutes are the login of the board at the provider, by code flow. The browser
-// keeps all of it in cookies, so that any node can go on with it:
+// keeps all of its state in cookies, so that any node can continue it:
 //
 //	start     the board's link: cookieFlow, and on to the provider
 //	callback  back from the provider: exchanges the code, makes a session; cookieResult, and on to the board

@@ -65,7 +65,7 @@ func TestNodesThatRecordAtOnceMakeOneChain(t *testing.T) {
 				}
 			})
 		}
-		// Changes in serializable transactions, as the directory makes them.
+		// Changes in serializable transactions, like those of the directory.
 		wg.Go(func() {
 			for i := range each {
 				err := nodes[0].db.Tx(t.Context(), func(tx *sql.Tx) error {
@@ -94,7 +94,7 @@ func TestNodesThatRecordAtOnceMakeOneChain(t *testing.T) {
 }
 
 func TestVerifyNamesTheFirstEntryThatWasChangedOrIsMissing(t *testing.T) {
-	// replace gives entry seq another outcome and a hash that fits it.
+	// replace changes the outcome of entry seq and recomputes its hash.
 	replace := func(t *testing.T, n *node, seq int64) {
 		entries, err := n.after(t.Context(), seq-1, 1)
 		check(t, err)
@@ -134,8 +134,8 @@ func TestVerifyNamesTheFirstEntryThatWasChangedOrIsMissing(t *testing.T) {
 	}
 }
 
-// Whoever owns the tables can compute the chain anew: a head that was noted
-// elsewhere shows it.
+// A person with write access to the tables can recompute the chain: an earlier head
+// stored elsewhere reveals it.
 func TestARewrittenChainDiffersFromAKnownHead(t *testing.T) {
 	n := newNode(t, testdb.SQLite(t))
 	n.record(t, n.login("a"), n.login("b"), n.login("c"))
@@ -196,7 +196,7 @@ func TestOldEntriesAreDeletedAndTheRestStillVerifies(t *testing.T) {
 	})
 }
 
-// topic collects what is published, and fails when told to.
+// topic collects published entries, and fails on request.
 type topic struct {
 	mu      sync.Mutex
 	fail    error
@@ -250,7 +250,7 @@ func TestPagesShowEveryEntryOnce(t *testing.T) {
 		var made []string
 		for i := range 7 {
 			e := n.login(fmt.Sprint("u", i%2))
-			e.At = Moment{time.Unix(began, int64(i/2)*int64(time.Millisecond))} // several of one time
+			e.At = Moment{time.Unix(began, int64(i/2)*int64(time.Millisecond))} // several with the same time
 			made = append(made, e.ID)
 			n.record(t, e)
 		}

@@ -14,7 +14,7 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
-// node is a Log with a pool and a log of its own, as another process has.
+// node is a Log with a pool and a logger of its own, like another process.
 type node struct {
 	*Log
 	db     *sqldb.DB
@@ -80,7 +80,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// eventually waits until is is true.
+// eventually waits until is returns true.
 func eventually(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {

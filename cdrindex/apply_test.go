@@ -115,8 +115,8 @@ func TestTheSameCallIDInTwoAccountsIsTwoRows(t *testing.T) {
 	})
 }
 
-// Many writers meet at the same calls, new and known: one row of each is left,
-// the newest.
+// Many writers write the same calls, new and existing: one row of each remains, the
+// newest.
 func TestWritersThatMeetAtACall(t *testing.T) {
 	onBoth(t, func(t *testing.T, x *Index) {
 		const writers, calls, versions = 4, 20, 6
@@ -179,7 +179,7 @@ func TestDecodeRefusesWhatIsNoRow(t *testing.T) {
 	}
 }
 
-// What the fast way takes, it reads as encoding/json does.
+// A row that scanRow accepts is the same as from encoding/json.
 func FuzzScanRow(f *testing.F) {
 	full := call("acme", "c", november)
 	full.DurationSeconds, full.CallerIDName = ptr(0), "Zoë"

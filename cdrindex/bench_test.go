@@ -21,8 +21,8 @@ import (
 	"trunkline/internal/testservice"
 )
 
-// rowsVariable sets the size of the large table, one million unless set. Fifty
-// million take 25 GB and a quarter of an hour to make.
+// rowsVariable sets the size of the large table, one million unless set. Fifty million
+// take 25 GB and a quarter of an hour to create.
 const rowsVariable = "TRUNKLINE_CDR_ROWS"
 
 const million = 1_000_000
@@ -93,8 +93,7 @@ func (t *table) click() (account string, started int64, id string) {
 	return fmt.Sprintf("account-%d", i%genAccounts), m.start() + int64(i)*length/int64(t.perMonth), fmt.Sprintf("oc-%d-%d", m, i)
 }
 
-// percentiles reports how long each of n questions takes, asked in turn of
-// each of the named.
+// percentiles reports the duration of n queries of each kind, run in turn.
 func percentiles(b *testing.B, n int, asked map[string]func()) {
 	b.Helper()
 	took := map[string][]time.Duration{}
@@ -102,7 +101,7 @@ func percentiles(b *testing.B, n int, asked map[string]func()) {
 		for name, ask := range asked {
 			began := time.Now()
 			ask()
-			if i >= n/3 { // the first are to warm up
+			if i >= n/3 { // warm-up
 				took[name] = append(took[name], time.Since(began))
 			}
 		}
@@ -116,8 +115,8 @@ func percentiles(b *testing.B, n int, asked map[string]func()) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkReports asks a table of a million rows over 24 months and, in the
-// same run, one of rowsVariable.
+// BenchmarkReports queries a table of a million rows over 24 months and, in the same
+// run, one of rowsVariable.
 func BenchmarkReports(b *testing.B) {
 	server := testservice.OwnPostgres(b).URL
 	began := time.Now()
@@ -207,7 +206,7 @@ func explain(b *testing.B, t *table) {
 	}
 }
 
-// benchRecords are records as the captured calls make them, about 750 bytes.
+// benchRecords are records like those of the captured calls, about 750 bytes each.
 func benchRecords(n int) []kafka.Record {
 	records := make([]kafka.Record, n)
 	for i := range records {
@@ -227,10 +226,10 @@ func benchRecords(n int) []kafka.Record {
 	return records
 }
 
-// BenchmarkIndexing compares a bare COPY of rows into the rows' table with the
-// way a record of the topic goes: decoded, one row of each call, its place, and
-// the offset. Both take batches of the same size in turn, so that whatever else
-// the machine does falls on both, on two connections, from an empty table on.
+// BenchmarkIndexing compares a bare COPY of rows into the rows' table with the indexing
+// of records of the topic: decoding, one row of each call, its line in cdrindex_calls,
+// and the offset. Batches of the same size alternate between the two, on two connections
+// and from an empty table, so that other load on the machine affects both.
 func BenchmarkIndexing(b *testing.B) {
 	const rows, each, lanes = 200_000, 5000, 2
 	records := benchRecords(rows)

@@ -17,7 +17,7 @@
 // report's range takes first the rows that began in it, then those that began
 // before it and, with ended_later, ended in it: no row is both.
 //
-// # What holds it together
+// # Consistency
 //
 //   - The newest record of a call is its row: the one with the later source
 //     position. A repeat (the same raw record normalized twice) changes nothing,
@@ -25,21 +25,19 @@
 //   - A batch begins by moving its partition's offset from where its reader
 //     began. An indexer that overlaps with another finds the offset moved and
 //     starts over behind it.
-//   - Two indexers that meet at one call (an account in two partitions, or a
+//   - Two indexers that write the same call (an account in two partitions, or a
 //     reindex beside the indexer) are ordered by the lock on the call's line in
 //     cdrindex_calls, or by its primary key when it is new.
 //   - With its offset a partition has the topic's id and the leader epoch of the
-//     last record. A topic that lost its end is read on from where it was cut,
-//     one that was created again from its beginning, and then all its records
-//     are newer.
+//     last record. Reading continues at the end of a truncated topic, and at the
+//     beginning of a recreated one; all records of the latter are newer.
 //
 // # What it refuses
 //
-// To scan: every query has an index that begins with the account. To store what
-// it could not find again: a record that is not a valid row, which the
-// normalizer never writes, is left out with an error in the log and
-// trunkline_cdrindex_records_total{result="invalid"}; it stays in the topic. To
-// bring back rows that retention dropped.
+// Scans: every query has an index that begins with the account. Records that are
+// not valid rows, which the normalizer never writes: the indexer skips them, logs an
+// error and counts trunkline_cdrindex_records_total{result="invalid"}; they stay in
+// the topic. Rows that retention has dropped: they are not indexed again.
 //
 // # Goroutines, and when it is full
 //
@@ -47,7 +45,7 @@
 // creates partitions of the table ahead and drops old ones; all end with its
 // context. A partition's goroutine holds one batch (batchRows, or 16 MiB
 // of records); at most maxBatches of them write at once. While the database
-// is unavailable they wait, and the topic holds what comes. Reports have no
+// is unavailable they wait, and new records stay in the topic. Reports have no
 // goroutines; they hold a page, and a CSV export one batch of 2000 rows, which
 // waits for its reader without a connection.
 //

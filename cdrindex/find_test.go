@@ -32,8 +32,8 @@ func TestFindReturnsTheLegToTheDestination(t *testing.T) {
 		store(t, x, phone)
 		_, err := find()
 		wantKind(t, err, fault.KindNotFound)
-		// The switch itself may be the destination (a queue, a conference, an
-		// announcement): then the loopback legs are all there is.
+		// The switch itself may be the destination (a queue, a conference, an announcement):
+		// then there are only loopback legs.
 		for offset, step := range []struct {
 			add  event.CDR
 			want string

@@ -117,8 +117,7 @@ func TestAHoleInTheTopicIsSaidAndPassed(t *testing.T) {
 	}
 }
 
-// A topic that was deleted and made anew counts from 0 again: its records are
-// newer all the same.
+// A recreated topic counts offsets from 0 again: its records are newer all the same.
 func TestATopicMadeAnewIsReadFromItsBeginning(t *testing.T) {
 	onBoth(t, func(t *testing.T, x *Index) {
 		topic := newMemory(1)
@@ -142,8 +141,8 @@ func TestATopicMadeAnewIsReadFromItsBeginning(t *testing.T) {
 	})
 }
 
-// The cdr topic lost its end, and grew past where it was before the indexer
-// looked: records written in place of the lost ones are read.
+// The cdr topic was truncated, and grew past its earlier end before the indexer polled:
+// the records that replace the lost ones are indexed.
 func TestATopicThatLostItsEndIsReadFromThere(t *testing.T) {
 	for when, running := range map[string]bool{"stopped": false, "running": true} {
 		t.Run(when, func(t *testing.T) {
@@ -178,8 +177,8 @@ func TestATopicThatLostItsEndIsReadFromThere(t *testing.T) {
 	}
 }
 
-// A raw log that was cut gives offsets out again: a record of the next
-// generation is newer than any of the one before.
+// A truncated raw log uses offsets again: a record of the next generation is newer than
+// all of the one before.
 func TestARecordOfALaterGenerationIsNewer(t *testing.T) {
 	onBoth(t, func(t *testing.T, x *Index) {
 		old, newer := record(call("acme", "c", november), 0, 100), record(call("acme", "c", november+1), 0, 50)
@@ -206,7 +205,7 @@ func TestReindexWritesWhatIsMissingAndRemovesNothing(t *testing.T) {
 		stop := run(t, x, topic)
 		defer stop()
 		until(t, "the end", func() bool { return indexedTo(t, x, 0) == 25 && indexedTo(t, x, 1) == 25 })
-		// What an operator may have done.
+		// Possible actions of an operator.
 		for _, statement := range []string{
 			`DELETE FROM ` + rowsTable + ` WHERE call_id = 'c1'`,
 			`DELETE FROM ` + callsTable + ` WHERE call_id = 'c1'`,

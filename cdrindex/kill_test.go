@@ -23,10 +23,10 @@ import (
 )
 
 const (
-	// childVariable makes the test binary an indexer instead, to be killed: the
+	// childVariable makes the test binary run as an indexer that the test kills: the
 	// broker's address, the database's URL and its path.
 	childVariable = "TRUNKLINE_CDRINDEX_TEST_CHILD"
-	// killVariable is how many calls the tests here load.
+	// killVariable is the number of calls that the tests here load.
 	killVariable = "TRUNKLINE_CDR_KILL_ROWS"
 )
 
@@ -40,8 +40,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// everyPartition gives all partitions to everyone: a group would let a killed
-// member's partitions rest for its session's timeout.
+// everyPartition assigns all partitions to every member: a group would wait for a killed
+// member's session timeout.
 type everyPartition struct{ Topic }
 
 func (t everyPartition) Work(ctx context.Context, work func(context.Context, int, func(int64)) error) error {
@@ -91,7 +91,7 @@ func startChild(t *testing.T, broker string, db sqldb.Config) (kill func()) {
 	}
 	kill = sync.OnceFunc(func() {
 		_ = cmd.Process.Kill()
-		_ = cmd.Wait() // says that it was killed
+		_ = cmd.Wait() // its error is the kill
 	})
 	t.Cleanup(kill)
 	return kill
@@ -160,7 +160,7 @@ func TestKilledIndexersLeaveExactlyTheRows(t *testing.T) {
 			c := kafkatest.Open(t, kafkatest.Config(broker), partitions)
 			loadTopic(t, c, partitions, calls)
 			x := openIndex(t, Settings{}, at)
-			// share says how much of the topic is indexed.
+			// share returns the indexed part of the topic.
 			share := func() float64 {
 				var done int64
 				if err := x.db.QueryRowContext(t.Context(), `SELECT COALESCE(SUM(next), 0) FROM cdrindex_offsets`).Scan(&done); err != nil {

@@ -51,8 +51,8 @@ func TestListFiltersExactly(t *testing.T) {
 	})
 }
 
-// Every row that was there from the beginning comes once, whatever arrives
-// between two pages, also within the second where a page ended.
+// Every row that existed at the beginning is listed once, also if rows arrive between
+// two pages or within the second where a page ended.
 func TestPagingIsStableWhileRowsArrive(t *testing.T) {
 	onBoth(t, func(t *testing.T, x *Index) {
 		random := rand.New(rand.NewPCG(3, 4))

@@ -24,8 +24,8 @@ type anyAccount struct{}
 
 func (anyAccount) Exists(context.Context, string) (bool, error) { return true, nil }
 
-// startPipeline runs a normalizer and an indexer, and gives a way to post raw
-// call records as an ingest does.
+// startPipeline runs a normalizer and an indexer, and returns a function that posts raw
+// call records like an ingest.
 func startPipeline(t *testing.T, x *Index) (post func(account, format string, value []byte)) {
 	c := kafkatest.OpenEmbedded(t, 4)
 	producer := c.NewProducer(kafka.ProducerConfig{})
@@ -88,7 +88,7 @@ func TestACapturedCallIsFound(t *testing.T) {
 		for _, scene := range []string{"c2c-nobowout", "callcenter", "simple"} {
 			for _, record := range captured(t, scene) {
 				post("acme", "freeswitch.json_cdr", record)
-				post("acme", "freeswitch.json_cdr", record) // mod_json_cdr tries again
+				post("acme", "freeswitch.json_cdr", record) // a retry of mod_json_cdr
 			}
 		}
 		post("acme", "freeswitch.json_cdr", []byte(`{"variables":{}}`))

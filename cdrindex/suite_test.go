@@ -130,7 +130,7 @@ func count(t testing.TB, x *Index, table string) (n int) {
 	return n
 }
 
-// until waits for something that another goroutine brings about.
+// until waits for the result of another goroutine.
 func until(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
@@ -155,8 +155,8 @@ func wantKind(t testing.TB, err error, kind fault.Kind, fields ...string) {
 	}
 }
 
-// memory is a topic in memory whose group gives every partition to every
-// member: the worst overlap there can be.
+// memory is a topic in memory whose group assigns every partition to every member: the
+// worst possible overlap.
 type memory struct {
 	mu      sync.Mutex
 	logs    [][]kafka.Record
@@ -191,7 +191,7 @@ func (m *memory) Work(ctx context.Context, work func(context.Context, int, func(
 	for p := range m.logs {
 		group.Go(func() {
 			for ctx.Err() == nil {
-				_ = work(ctx, p, func(int64) {}) // it is started again, as by a group
+				_ = work(ctx, p, func(int64) {}) // restarted, as by a group
 			}
 		})
 	}

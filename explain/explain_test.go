@@ -79,7 +79,7 @@ func (l *topics) event(at time.Time, account, format, key, data string, facts ev
 	return id
 }
 
-// others answers for connections and webhooks, and remembers what they were asked.
+// others returns fixed outcomes for connections and webhooks, and stores the questions.
 type others struct {
 	connections fanout.Question
 	webhooks    webhook.Question
@@ -154,7 +154,7 @@ func TestExplainTellsWhatAnEventWasMadeFrom(t *testing.T) {
 	}
 
 	raw := log.records[event.TopicRaw]
-	raw[1][0].Value = []byte(`{}`) // the log was cut, and goes on with another record
+	raw[1][0].Value = []byte(`{}`) // the log was truncated and has another record there
 	e, err := s.Explain(t.Context(), Question{ID: byHeader, Root: "shop"})
 	if err != nil || e.Raw.Available || e.Raw.Position != "1:0" || e.Format.From != FormatFromUnknown || e.Account.From != AccountFromUnknown || e.Facts[0].From != FactFromUnknown {
 		t.Errorf("without its raw record: %+v, %v", e, err)

@@ -93,7 +93,7 @@ type AccountUpdate struct {
 	Parent  string // id; "": a root
 	IfMatch string // If-Match header; "": unconditional
 
-	TimeZone string // IANA name; "": stays as it is
+	TimeZone string // IANA name; "": unchanged
 }
 
 // UpdateAccount renames an account, changes its domain and moves it with everything

@@ -15,8 +15,8 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
-// entries waits for what was recorded and returns the account's entries, oldest
-// first, as "action actor target outcome".
+// entries waits for the recorded entries and returns those of the account, oldest first,
+// as "action actor target outcome".
 func (s *service) entries(t testing.TB, account string) (lines []string) {
 	t.Helper()
 	must(0, s.audited.Chain(t.Context()))(t)
@@ -28,8 +28,8 @@ func (s *service) entries(t testing.TB, account string) (lines []string) {
 	return lines
 }
 
-// reported waits until the account has n entries of the action, which were
-// stored without waiting.
+// reported waits until the account has n entries of the action, which are stored
+// asynchronously.
 func (s *service) reported(t testing.TB, account string, action audit.Action, n int) []string {
 	t.Helper()
 	var found []string

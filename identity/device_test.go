@@ -236,7 +236,8 @@ func TestDevicesFollowTheMasterKey(t *testing.T) {
 }
 
 // TestFailuresCountWhateverTheDoor: ten failures of one user by phone, portal and
-// channel together lock the user at all of them, and nobody's success changes it.
+// channel together lock the user out of all three, and a success does not reset the
+// count.
 func TestFailuresCountWhateverTheDoor(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		s := start(t, db, Config{})
@@ -300,8 +301,8 @@ func TestGuessesAtOnceDoNotPassTheLimit(t *testing.T) {
 	}
 }
 
-// TestLockoutIsNoWeapon: a user who authenticated from an address within 30 days
-// gets in from there while others guess elsewhere, by either door.
+// TestLockoutIsNoWeapon: a user who authenticated from an address within 30 days can log
+// in from there while others guess elsewhere, by phone or portal.
 func TestLockoutIsNoWeapon(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		c := newClock()
@@ -383,8 +384,8 @@ func TestKnownAddressesAreBoundedAndHashed(t *testing.T) {
 	})
 }
 
-// All IPv4 addresses can be tried in seconds, so that a copy of the database would
-// show from where users log in if anybody could compute the hashes.
+// All IPv4 addresses can be tried in seconds, so without a key a copy of the database
+// would reveal the addresses of users.
 func TestHashesOfKnownAddressesNeedTheMasterKey(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		s := start(t, db, Config{}).demo(t)
@@ -413,8 +414,7 @@ func TestHashesOfKnownAddressesNeedTheMasterKey(t *testing.T) {
 	})
 }
 
-// A password alone does not make its address known: where the user has a one-time
-// password, it is half of what a login needs.
+// A correct password without the second factor does not make its address known.
 func TestAPasswordWithoutItsCodeMakesNoAddressKnown(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		c := newClock()

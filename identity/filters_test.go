@@ -12,8 +12,8 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
-// TestLongFiltersAreStoredAndTokensStayShort logs in with as many ids as a
-// filter may have; another node must know the filter of the token.
+// TestLongFiltersAreStoredAndTokensStayShort logs in with the maximum number of ids;
+// another node must find the filter of the token.
 func TestLongFiltersAreStoredAndTokensStayShort(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		a := start(t, cfg, Config{}).demo(t)

@@ -61,8 +61,8 @@ func TestNodesSeeEachOthersChangesWithinASecond(t *testing.T) {
 	})
 }
 
-// A script makes a key and uses it at once, on a node whose Run has not looked
-// yet. Here nobody runs Run.
+// A script creates a key and uses it at once, on a node that has not polled yet: Run is
+// not running here.
 func TestWhatANodeDoesNotKnowMakesItLook(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		b := start(t, cfg, Config{})
@@ -246,7 +246,7 @@ func TestSigningKeysRotate(t *testing.T) {
 			t.Errorf("the second key does not sign")
 		}
 		advance(day - 2*time.Second)
-		s.mustAuthenticate(t, token) // by the first key, at the end of its life
+		s.mustAuthenticate(t, token) // signed by the first key, at the end of its life
 		s.mustAuthenticate(t, s.mustLogin(t, "alice").AccessToken)
 		advance(maxTokenTTL)
 		if slices.Contains(kids(), first[0]) || !slices.Contains(kids(), both[1]) {

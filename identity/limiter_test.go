@@ -34,7 +34,7 @@ func limiterOn(t *testing.T, client redis.UniversalClient) *RedisLimiter {
 	return must(NewRedisLimiter(client, "test:", prometheus.NewRegistry(), slog.New(slog.DiscardHandler)))(t)
 }
 
-// onEachLimiter runs test over every limiter; pass lets time go by.
+// onEachLimiter runs test with every limiter; pass advances the time.
 func onEachLimiter(t *testing.T, test func(t *testing.T, l Limiter, pass func(time.Duration))) {
 	t.Run("memory", func(t *testing.T) {
 		c, l := newClock(), NewMemoryLimiter()
@@ -54,7 +54,7 @@ func onEachLimiter(t *testing.T, test func(t *testing.T, l Limiter, pass func(ti
 	})
 }
 
-const window = 400 * time.Millisecond // real Redis sleeps it
+const window = 400 * time.Millisecond // with real Redis the test sleeps that long
 
 func limitOf(t *testing.T, name string, most int) Limit {
 	return Limit{Subject: subject(t.Name()+time.Now().String(), name), Max: most, Window: window}
@@ -71,7 +71,7 @@ func TestLimiterCountsFailuresWithinAWindow(t *testing.T) {
 				t.Fatalf("failure %d: wait %s", i+1, wait)
 			}
 		}
-		for range 3 { // looking counts nothing, and does not lengthen the window
+		for range 3 { // Wait counts nothing, and does not extend the window
 			if wait := l.Wait(ctx, limit); wait <= 0 || wait > window {
 				t.Fatalf("used up: wait %s", wait)
 			}
@@ -179,7 +179,7 @@ func TestLimiterComesBackToRedis(t *testing.T) {
 	server.SetError("")
 	within(t, "half a second after its rest it counts in Redis", func() bool {
 		l.restUntil.Store(0)
-		return l.Fail(t.Context(), limit) == 0 // Redis starts anew, memory would refuse
+		return l.Fail(t.Context(), limit) == 0 // Redis has no counts, memory would refuse
 	})
 }
 

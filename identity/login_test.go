@@ -155,7 +155,7 @@ func TestGuessesAtOnceGetNoMoreThanTheLimit(t *testing.T) {
 	}
 }
 
-// countingLimiter tells how often it was asked.
+// countingLimiter counts the calls of Wait.
 type countingLimiter struct {
 	*MemoryLimiter
 	asked chan struct{}
@@ -176,7 +176,7 @@ func TestALoginThatQueuedWhileTheLimitWasUsedUpIsRefused(t *testing.T) {
 		_, err := s.Login(t.Context(), demoLogin("alice"))
 		answer <- err
 	}()
-	<-limiter.asked // it was let into the queue
+	<-limiter.asked // it has passed the limiter and waits for a slot
 	for range failuresPerUser {
 		limiter.Fail(t.Context(), demoLogin("alice").attempt().limits()...)
 	}
@@ -184,9 +184,8 @@ func TestALoginThatQueuedWhileTheLimitWasUsedUpIsRefused(t *testing.T) {
 	wantKind(t, "the right password, too late", <-answer, fault.KindLimited)
 }
 
-// An unknown user costs what a known one costs: a hash with the same
-// parameters, over a hash of the same length. Measuring it would measure the
-// machine.
+// An unknown user costs as much as a known one: a hash with the same parameters and
+// length. A comparison of times would depend on the machine.
 func TestAnUnknownUserCostsAsMuchAsAKnownOne(t *testing.T) {
 	s := start(t, testdb.SQLite(t), Config{}).demo(t)
 	cost := func(c Credentials) string {
@@ -210,7 +209,7 @@ func TestAnUnknownUserCostsAsMuchAsAKnownOne(t *testing.T) {
 	}
 }
 
-// lateLimiter never refuses beforehand, as for guesses that all begin at once.
+// lateLimiter refuses nothing before the hash, as for guesses that all begin at once.
 type lateLimiter struct{ *MemoryLimiter }
 
 func (lateLimiter) Wait(context.Context, ...Limit) time.Duration { return 0 }
@@ -267,9 +266,9 @@ func TestEventsLoginCarriesItsFilters(t *testing.T) {
 	})
 }
 
-// TestChannelTokensSayWhereTheyBelong: a balancer can hash the header of a token,
-// which is the same for all users of an account; a node that cannot ask Kafka leaves
-// the partition out.
+// TestChannelTokensSayWhereTheyBelong: a balancer can hash the header of a token, which
+// is the same for all users of an account; a node without Kafka leaves the partition
+// out.
 func TestChannelTokensSayWhereTheyBelong(t *testing.T) {
 	var kafka error
 	partition := func(_ context.Context, account string) (int, error) { return len(account), kafka }

@@ -450,7 +450,7 @@ func TestAChannelTokenEndsWithTheKeyItWasMadeFrom(t *testing.T) {
 			t.Errorf("the token outlives the key: %s", open.ExpiresAt)
 		}
 
-		// A key whose end was moved: followers are told when it comes.
+		// A key with a changed expiry: Changed fires at the new expiry.
 		open, made = subscribe(NewAPIKey{})
 		execAsChange(t, s, `UPDATE identity_api_keys SET expires_at = $2 WHERE id = $1`, made.ID, at.now().Add(time.Minute).UnixMilli())
 		within(t, "the new end is followed", func() bool { return len(other.directory.Load().expiry) == 2 })

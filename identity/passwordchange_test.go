@@ -151,7 +151,7 @@ func TestAChannelTokenEndsWithTheSessionItWasExchangedFor(t *testing.T) {
 		if len(first.EventTypes) != 1 {
 			t.Errorf("filters %v", first.EventTypes)
 		}
-		// It outlives the access token, and so must its revocation.
+		// The token outlives the access token, so the revocation must too.
 		c.add(2 * time.Hour)
 		if err := s.Valid(first); err != nil {
 			t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
-// kept is what a package keeps of accounts.
+// kept is the data of accounts in a package.
 type kept struct {
 	left map[string]int
 	fail error // after one part
@@ -71,7 +71,7 @@ func TestADeletedAccountIsPurgedAfterAWhileAndItsIDIsNeverGivenAgain(t *testing.
 			t.Errorf("broken off with %v", err)
 		}
 		recordings.fail = nil
-		due() // another process may still be at it
+		due() // another process may still be purging
 		if recordings.left["demo"] != 2 {
 			t.Error("the lease was not waited for")
 		}
@@ -85,7 +85,7 @@ func TestADeletedAccountIsPurgedAfterAWhileAndItsIDIsNeverGivenAgain(t *testing.
 			t.Errorf("the audit log has %q, want %q", got, want)
 		}
 
-		rows.left["demo"] = 1 // a record that was still on its way
+		rows.left["demo"] = 1 // a record that was still in Kafka
 		due()
 		clock.add(purgeAgain)
 		due()

@@ -7,14 +7,14 @@ import (
 	"trunkline/event"
 )
 
-// A refusal names the field that decides, and there is none exactly where a selection
-// of the same filter selects the message.
+// A refusal names the deciding field, and there is none exactly if a selection of the
+// same filter selects the message.
 func TestRefusalAgreesWithTheSelection(t *testing.T) {
 	tree := NewTree(Account{ID: "root"}, Account{ID: "shop", ParentID: "root"}, Account{ID: "kiosk", ParentID: "shop"}, Account{ID: "other"})
 	message := Message{AccountID: "shop", Type: event.QueueCall, Format: "svc.cc", Name: event.NameQueueCallOffered, AgentID: "7", QueueID: "sales", CallID: "c"}
 	own := message
 	own.Type, own.Format = event.Custom, event.FormatOwn
-	older := Message{AccountID: "kiosk", Type: event.AgentLogin, Format: "svc.cc"} // from before there were facts
+	older := Message{AccountID: "kiosk", Type: event.AgentLogin, Format: "svc.cc"} // of a version without facts
 	var many []string
 	for i := range 2 * maxShownEntries {
 		many = append(many, fmt.Sprint(i))

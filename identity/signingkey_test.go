@@ -48,7 +48,7 @@ func TestPlainSigningKeysAreSealedAtTheNextStart(t *testing.T) {
 		seed := make([]byte, ed25519.SeedSize)
 		rand.Read(seed)
 		id := sqldb.NewID()
-		// The only key, as a version before the sealing stored it.
+		// The only key, in plain text as stored by earlier versions.
 		err := s.change(t.Context(), changeDirectory, func(tx *sql.Tx, _ int64) error {
 			if _, err := tx.ExecContext(t.Context(), `DELETE FROM identity_signing_keys`); err != nil {
 				return err
@@ -201,8 +201,7 @@ func TestARotationBehindTheClockThatMadeTheKeySignsAtOnce(t *testing.T) {
 	}
 }
 
-// Memory of the other node is not brought up to date by Run here, and may not
-// look early.
+// The other node does not run Run here, and early polls are off.
 func TestANewUsersTokenWorksAtOnceOnAnotherNode(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		a := start(t, cfg, Config{}).demo(t)
@@ -216,12 +215,12 @@ func TestANewUsersTokenWorksAtOnceOnAnotherNode(t *testing.T) {
 
 func TestTokensOfUnknownUsersDoNotHammerTheDatabase(t *testing.T) {
 	s := start(t, testdb.SQLite(t), Config{}).demo(t)
-	s.lookups.SetLimit(0) // one second's look-ups, however long the test takes
+	s.lookups.SetLimit(0) // one second's look-ups for the whole test
 	var tokens []string
 	for range 50 * userLookups {
 		tokens = append(tokens, must(s.sign(User{ID: sqldb.NewID(), AccountID: "demo", Role: RoleAdmin}, AudienceAPI, time.Hour, claims{}))(t))
 	}
-	if err := s.db.Close(); err != nil { // a look-up would take its error to the counter
+	if err := s.db.Close(); err != nil { // a look-up would count an error
 		t.Fatal(err)
 	}
 	for _, token := range tokens {

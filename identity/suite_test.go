@@ -21,7 +21,7 @@ import (
 
 const password = "correct horse"
 
-// clock is a time that tests move.
+// clock is a time that tests set.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -49,7 +49,7 @@ func cheap(c Config) Config {
 	return c
 }
 
-// start makes a node with a pool of its own, as another process would have.
+// start returns a node with a pool of its own, like another process.
 func start(t testing.TB, db sqldb.Config, cfg Config) *service {
 	t.Helper()
 	return startOn(t, testdb.Open(t, db), cfg, NewMemoryLimiter())
@@ -123,7 +123,7 @@ func (s *service) mustAuthenticate(t testing.TB, token string) *Principal {
 	return must(s.Authenticate(t.Context(), token))(t)
 }
 
-// must returns the value of a call that has to succeed.
+// must returns the value of a call that must succeed.
 func must[T any](value T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
@@ -141,8 +141,8 @@ func wantKind(t testing.TB, what string, err error, kind fault.Kind) {
 	}
 }
 
-// within waits until is true. The documented bound for a change made elsewhere
-// is a second; a busy machine gets more before the test fails.
+// within waits until is returns true. The documented bound for a change by another
+// process is a second; a busy machine gets more before the test fails.
 func within(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {

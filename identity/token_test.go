@@ -251,7 +251,7 @@ func TestLogoutOfAChannelTokenEndsItAlone(t *testing.T) {
 	wantKind(t, "an API key", s.Logout(t.Context(), &Principal{KeyID: "x"}), fault.KindForbidden)
 }
 
-// Without a database: what it does would only blur the coverage.
+// A service without a database, so that the fuzzer's coverage is that of the token only.
 func FuzzAuthenticate(f *testing.F) {
 	key := signingKey{id: "k"}
 	key.take(make([]byte, ed25519.SeedSize))
@@ -300,7 +300,7 @@ func TestACheckedTokenIsForgottenWithItsKey(t *testing.T) {
 		}
 	}
 	if _, ok := s.directory.Load().verified.find(session.AccessToken); !ok {
-		t.Fatal("the token is checked anew for each request")
+		t.Fatal("the signature of the token is verified again for each request")
 	}
 	if _, err := s.Authenticate(t.Context(), session.AccessToken+"A"); err == nil {
 		t.Error("another token with the same beginning is taken")

@@ -10,17 +10,17 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// UserUpdate has what a user is changed to. The username stays.
+// UserUpdate has the new values of a user's fields. The username cannot be changed.
 type UserUpdate struct {
 	Role       Role
 	PresenceID string  // "": none
-	Password   *string // nil: it stays
-	IfMatch    string  // If-Match header; "": whatever the user is now
+	Password   *string // nil: unchanged
+	IfMatch    string  // If-Match header; "": unconditional
 }
 
-// UpdateUser changes a user. Another role ends the access and channel tokens of the
-// user, another password the sessions too.
-// Another extension ends the passwords of the user's phones.
+// UpdateUser changes a user. A change of the role ends the user's access and channel
+// tokens, of the password also the sessions. A change of the extension ends the
+// passwords of the user's phones.
 func (s *Service) UpdateUser(ctx context.Context, id string, u UserUpdate) (User, error) {
 	hash, err := s.checkUserUpdate(ctx, u)
 	if err != nil {

@@ -64,8 +64,8 @@ func TestOpenDirRemovesOnlyAbandonedFiles(t *testing.T) {
 	check2(t)(os.Stat(fresh))
 }
 
-// A process killed in the middle of an upload leaves nothing that can be seen
-// and, of a sealed recording, nothing in plain.
+// A process killed in the middle of an upload leaves no visible object and, of a sealed
+// recording, no plain text.
 func TestACrashLeavesNoHalfObjectAndNoPlaintext(t *testing.T) {
 	if os.Getenv("RECORDING_CRASH_DB") != "" {
 		crash(t)

@@ -8,7 +8,7 @@ import (
 )
 
 // In Go's FIPS 140-3 mode algorithms that are not approved fail: stored keys, sealing
-// and opening need nothing of it. (PostgreSQL's and S3's clients are not ours.)
+// and opening use none. (The clients of PostgreSQL and S3 are not part of this test.)
 func TestRecordingsAreSealedInFIPSMode(t *testing.T) {
 	const child = "RECORDING_FIPS"
 	if os.Getenv(child) != "" {

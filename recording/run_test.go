@@ -65,7 +65,7 @@ func TestAnAnnouncementThatFailedIsMadeAgain(t *testing.T) {
 	if len(h.events.sent) != 0 {
 		t.Error("announced while another node may be doing it")
 	}
-	// The lease ends.
+	// After the end of the lease.
 	check2(t)(h.rows.db.ExecContext(t.Context(), `UPDATE recordings SET announce_after = announce_after - $1`, announceLease.Milliseconds()+1))
 	check(t, h.announce(t.Context()))
 	check(t, h.announce(t.Context()))

@@ -406,8 +406,8 @@ func TestPurgingAnAccountDeletesItsRecordings(t *testing.T) {
 	})
 }
 
-// Too little free space refuses an upload before its body is read, and while it
-// is.
+// Too little free space refuses an upload before its body is read, and interrupts one
+// that is being read.
 func TestUploadsNeedFreeDisk(t *testing.T) {
 	h := newHouse(t, DefaultSettings(), testdb.SQLite(t))
 	var room error

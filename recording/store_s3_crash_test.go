@@ -24,8 +24,8 @@ func sealingHouse(t *testing.T, b *bucket) *house {
 	return h
 }
 
-// checkNothingOf wants no trace of call-1 in the bucket once it was swept, and
-// that the recording can be stored after all.
+// checkNothingOf checks that nothing of call-1 remains in the bucket after a sweep, and
+// that the recording can then be stored.
 func (h *house) checkNothingOf(t *testing.T, b *bucket) {
 	t.Helper()
 	s := h.backend.(*S3)
@@ -105,7 +105,7 @@ func TestACrashInTheMiddleOfAnS3UploadLeavesNoHalfObjectAndNoPlaintext(t *testin
 	})
 }
 
-// crashingS3 returns the store of the child that crash is.
+// crashingS3 returns the store of the child process in crash.
 func crashingS3(t *testing.T, at string) *S3 {
 	cfg := must(ParseS3URL(at))(t)
 	cfg.SpoolDir = os.TempDir()
@@ -132,8 +132,8 @@ func TestAnUploadAlteredOnItsWayIsRefused(t *testing.T) {
 	}
 }
 
-// An answer that comes while a part is still on its way is where a retry could
-// read the same part twice at once.
+// If the server responds while a part is still being sent, a retry could read the same
+// part twice at once.
 func TestAPartThatFailsOnceIsSentAgainWhole(t *testing.T) {
 	onBuckets(t, func(t *testing.T, b *bucket) {
 		h := sealingHouse(t, b)

@@ -29,8 +29,8 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
-// bucket is one on an S3 server, asked through a proxy that counts, and that
-// can be broken.
+// bucket is a bucket on an S3 server, behind a proxy that counts requests and can fail
+// them.
 type bucket struct {
 	*httptest.Server
 	name, region, access, secret string
@@ -38,10 +38,10 @@ type bucket struct {
 	parts  atomic.Int64 // that were uploaded
 	served atomic.Int64 // bytes of objects
 	broken atomic.Bool  // answers 500, or breaks off an answer
-	alter  atomic.Bool  // changes a byte of every upload on its way
-	plain  atomic.Bool  // what should be sealed came by in plain
+	alter  atomic.Bool  // changes a byte of every upload
+	plain  atomic.Bool  // plain text was found in an upload that should be sealed
 
-	atPart atomic.Pointer[func(n int64) (refuse bool)] // asked before the n-th part goes on
+	atPart atomic.Pointer[func(n int64) (refuse bool)] // called before the n-th part is forwarded
 }
 
 // onBuckets runs a test on a real S3 server and on a small one in the process.
@@ -50,7 +50,7 @@ func onBuckets(t *testing.T, test func(t *testing.T, b *bucket)) {
 	t.Run("in process", func(t *testing.T) { test(t, smallBucket(t)) })
 }
 
-// realBucket makes one on the server of an s3:// URL, for this test.
+// realBucket creates a bucket on the server of an s3:// URL, for this test.
 func realBucket(t testing.TB, server string) *bucket {
 	t.Helper()
 	at := must(url.Parse(server))(t)
@@ -77,7 +77,7 @@ func realBucket(t testing.TB, server string) *bucket {
 	return b
 }
 
-// empty removes a bucket with all that is in it.
+// empty removes a bucket with all its objects.
 func empty(t testing.TB, client *minio.Client, bucket string) {
 	ctx := context.Background() // the test's has ended
 	for object := range client.ListObjectsIter(ctx, bucket, minio.ListObjectsOptions{Recursive: true}) {
@@ -173,7 +173,7 @@ func (b *bucket) store(t testing.TB) *S3 {
 	cfg := must(ParseS3URL(b.url(b.secret)))(t)
 	cfg.SpoolDir = t.TempDir()
 	s := must(NewS3(cfg))(t)
-	s.partSize = 5 << 20 // the least S3 allows
+	s.partSize = 5 << 20 // the minimum of S3
 	return s
 }
 

@@ -27,7 +27,7 @@ type Deliverer struct {
 	scans    chan struct{} // semaphore
 }
 
-// DelivererConfig has what a Deliverer is built from.
+// DelivererConfig has the dependencies of a Deliverer.
 type DelivererConfig struct {
 	Accounts Accounts
 	Version  string         // of Trunkline, for User-Agent

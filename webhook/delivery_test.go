@@ -213,7 +213,7 @@ func TestAPausedWebhookGoesOnWithARetry(t *testing.T) {
 		}
 		want = append(want, put(10)...) // while it is paused
 		other.await(t, want)
-		stop() // another node goes on
+		stop() // another node continues
 		_, stop = e.deliver()
 		want = append(want, put(10)...)
 		other.await(t, want)
@@ -228,7 +228,7 @@ func TestAPausedWebhookGoesOnWithARetry(t *testing.T) {
 		if w := e.find(made.ID); w.Status != StatusActive || w.LastError != "" {
 			t.Errorf("after the retry: %+v", w)
 		}
-		// Back to an event: what is later comes again, and nothing else.
+		// A retry from an event: only later events are delivered again.
 		before = len(target.requests())
 		_, err = e.service.Retry(t.Context(), "root", made.ID, want[7])
 		must(t, err)
@@ -294,7 +294,8 @@ func TestTwoOwnersOfAPartition(t *testing.T) {
 	})
 }
 
-// TestPositionsThatRetentionDeletes: what a paused webhook has not got is lost, and said.
+// TestPositionsThatRetentionDeletes: the undelivered events of a paused webhook are
+// lost, logged and counted.
 func TestPositionsThatRetentionDeletes(t *testing.T) {
 	e := newEnv(t, testdb.SQLite(t), quickly(), 1)
 	target := e.newTarget(respond(http.StatusGone))

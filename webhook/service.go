@@ -13,7 +13,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Deps are what a Service works with.
+// Deps are the dependencies of a Service.
 type Deps struct {
 	DB      *sqldb.DB
 	Keys    *masterkey.Keyring

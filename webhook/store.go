@@ -13,7 +13,7 @@ import (
 
 const table = "webhooks" // part of every sealed key's place
 
-// row is a webhook as it is stored.
+// row is a webhook in the database.
 type row struct {
 	Webhook
 	sealed             string

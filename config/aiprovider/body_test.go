@@ -211,7 +211,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		// What is taken is taken again as it is answered.
+		// An accepted body is accepted again in the form of the response.
 		text, err := json.Marshal(d)
 		if err != nil {
 			t.Fatal(err)

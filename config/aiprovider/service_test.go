@@ -26,7 +26,7 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
-// onBoth runs a test over SQLite and over PostgreSQL.
+// onBoth runs a test on SQLite and on PostgreSQL.
 func onBoth(t *testing.T, test func(t *testing.T, db *sqldb.DB)) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) { test(t, testdb.Open(t, at)) })
 }
@@ -172,7 +172,7 @@ func TestAMaskStandsOnlyForWhatIsStored(t *testing.T) {
 		if p, err := s.Open(ctx, made.ID); err != nil || p.Headers["X-Tenant"] != "7" {
 			t.Errorf("a refused PUT has changed something: %v", err)
 		}
-		// What GET answers is a PUT that changes nothing.
+		// A PUT of GET's response changes nothing.
 		answered, err := json.Marshal(made)
 		if err != nil {
 			t.Fatal(err)

@@ -130,8 +130,7 @@ func TestInsecureKeys(t *testing.T) {
 	}
 }
 
-// Whatever a body holds, it is a change within the bounds or a refusal that
-// names fields.
+// Any body is either a change within the bounds or a refusal that names fields.
 func FuzzParseChange(f *testing.F) {
 	f.Add([]byte(`{"enabled":true,"key":"` + goodKey + `","historical_keys":{"1":"x"},"key_version":1}`))
 	f.Add([]byte(`{"enabled":false,"salt":"default_salt","x":{}}`))

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// model restates the table of states of docs/api.md in long form: one case for
-// each of its rows, histories kept as the two objects of the answer.
+// model implements the table of states of docs/api.md in long form: one case for each
+// row, histories as the two objects of the response.
 type model struct {
 	configured, enabled bool
 	algorithm           string
@@ -18,8 +18,8 @@ type model struct {
 	keys, salts         map[string]string
 }
 
-// put returns what the answer must hold; a key or salt that the service makes
-// is taken over from got.
+// put returns the expected response; it takes a key or salt that the service generates
+// from got.
 func (m *model) put(c Change, got *Document) error {
 	var key, salt string
 	if c.Key != nil {
@@ -37,7 +37,7 @@ func (m *model) put(c Change, got *Document) error {
 	}
 	switch {
 	case !c.Enabled:
-		// Preserved, whatever it was.
+		// Preserved.
 	case m.version == 0:
 		m.version, m.key, m.salt = 1, key, salt
 		if key == "" {
@@ -87,7 +87,7 @@ func (m *model) compare(got *Document) error {
 
 func newModel() *model { return &model{keys: map[string]string{}, salts: map[string]string{}} }
 
-// randomChange draws from few values, so that a key often comes again.
+// randomChange draws from few values, so that keys repeat often.
 func randomChange(r *rand.Rand, keyPool string) Change {
 	c := Change{Enabled: r.IntN(3) > 0}
 	if r.IntN(3) == 0 {

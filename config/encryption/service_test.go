@@ -23,7 +23,7 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
-// onBoth runs a test over SQLite and over PostgreSQL.
+// onBoth runs a test on SQLite and on PostgreSQL.
 func onBoth(t *testing.T, test func(t *testing.T, db *sqldb.DB)) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) { test(t, testdb.Open(t, at)) })
 }
@@ -95,8 +95,8 @@ func TestStoredSequencesFollowTheTable(t *testing.T) {
 	})
 }
 
-// Many writers of one account on two nodes: every PUT answers, each new key gets
-// a version of its own, and none is lost.
+// Many writers of one account on two nodes: every PUT succeeds, each new key gets a
+// version of its own, and none is lost.
 func TestConcurrentPutsLoseNoKey(t *testing.T) {
 	onBoth(t, func(t *testing.T, db *sqldb.DB) {
 		keys := fileKeys(t)
@@ -212,7 +212,7 @@ func TestSecretsLieSealedAndReadersAreLogged(t *testing.T) {
 		if strings.Contains(sealed, goodKey) || strings.Contains(sealed, "Y29ycmVjdCBob3Jz") || masterkey.ID(sealed) == "" {
 			t.Errorf("stored as %s", sealed)
 		}
-		// A row moved to another account does not open.
+		// A row moved to another account cannot be unsealed.
 		if _, err := db.ExecContext(t.Context(), `UPDATE encryption_keys SET account_id = 'thief'`); err != nil {
 			t.Fatal(err)
 		}
@@ -303,7 +303,7 @@ func TestTheMasterKeyRotatesUnderWriters(t *testing.T) {
 		if err != nil || len(after) != 1 || after[0] != got.ID || after[0] == before[0] {
 			t.Fatalf("in use: %v, %v", after, err)
 		}
-		fresh := service(t, db, open()) // a server started with the new file alone
+		fresh := service(t, db, open()) // a server with only the new file
 		for _, account := range []string{"account-0", "account-249", "busy"} {
 			if a, err := fresh.Find(audittest.By(t, "u"), account); err != nil || a.Config.Key == "" {
 				t.Errorf("%s: %v", account, err)
@@ -369,8 +369,8 @@ func TestReadsAtTheSameTimeAreAllLogged(t *testing.T) {
 	})
 }
 
-// Accounts share pages of the tables; on PostgreSQL serializable transactions
-// broke each other off there.
+// Accounts share pages of the tables, so serializable transactions on PostgreSQL would
+// abort each other.
 func TestManyAccountsChangeAtOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, db *sqldb.DB) {
 		keys := fileKeys(t)

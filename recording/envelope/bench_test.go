@@ -77,9 +77,8 @@ func median(d []time.Duration) time.Duration {
 	return d[len(d)/2]
 }
 
-// barePrimitives returns the suite's ciphers over benchSize bytes in chunks,
-// with no format around them: a pass as sealing needs it, one as opening does,
-// and one that opens what it reads.
+// barePrimitives returns the suite's ciphers over benchSize bytes in chunks, without a
+// format: one pass like sealing, one like opening, and one that opens from a reader.
 func barePrimitives(b *testing.B, suite Suite) (seal, open, read func() error) {
 	block, err := aes.NewCipher(make([]byte, keySize))
 	if err != nil {

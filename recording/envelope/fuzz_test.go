@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Whatever bytes come as a header, reading them ends without panic, within the
-// header's bound, and what is accepted is written back byte for byte.
+// Reading arbitrary bytes as a header ends without a panic and within the header's
+// bound, and an accepted header is written back byte for byte.
 func FuzzInspect(f *testing.F) {
 	for _, suite := range suites {
 		f.Add(sealed(f, []byte("audio"), testParams(suite)))
@@ -26,8 +26,8 @@ func FuzzInspect(f *testing.F) {
 	})
 }
 
-// Whatever replaces a stretch of a recording, nothing is released that was not
-// sealed, and only the recording itself is opened to its end.
+// If a part of a recording is replaced by arbitrary bytes, only sealed audio is
+// released, and only the original recording is opened to its end.
 func FuzzOpen(f *testing.F) {
 	audio := noise(2*ChunkSize + 1000)
 	var whole [2][]byte

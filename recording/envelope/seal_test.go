@@ -201,7 +201,7 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// What a stream needs does not depend on its length: the goal is 1 MB.
+// The memory of a stream does not depend on its length: the goal is 1 MB.
 func TestMemoryIsConstant(t *testing.T) {
 	const long = 200 << 20
 	for _, suite := range suites {

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// refused opens a bad recording both ways, checks that each says one of the
-// expected errors, and that the released audio is an authentic beginning
-// that ends before the refused chunk.
+// refused opens a bad recording both ways, checks that each returns one of the expected
+// errors, and that the released audio is an authentic beginning that ends before the
+// refused chunk.
 func refused(t *testing.T, name string, bad, audio []byte, want ...error) {
 	t.Helper()
 	is := func(err error) bool {
