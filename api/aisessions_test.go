@@ -141,7 +141,7 @@ func TestACallsSocketIsHandedOver(t *testing.T) {
 	if answer.StatusCode != 101 || len(e.ai.served) != 1 || e.ai.served[0].Headers["Authorization"] != "Bearer sesame" {
 		t.Errorf("%d, served %v", answer.StatusCode, e.ai.served)
 	}
-	// A connection that was taken over is not the server's to wait for.
+	// The server does not wait for hijacked connections.
 	eventually(t, func() bool { return strings.Contains(e.log.String(), "status=101") })
 	for line := range strings.Lines(e.log.String()) {
 		if strings.Contains(line, e.key) || strings.Contains(line, "msg=request ") && strings.Contains(line, id) {

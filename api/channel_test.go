@@ -205,8 +205,8 @@ func TestSocketOverARealConnection(t *testing.T) {
 	if _, err := answer.Read(greeting); r.StatusCode != 101 || string(greeting) != "hello" || err != nil {
 		t.Errorf("%d %q %v", r.StatusCode, greeting, err)
 	}
-	// The handler continues after the greeting, and nothing waits for a connection
-	// that was taken over.
+	// The handler continues after the greeting, and the server does not wait for hijacked
+	// connections.
 	eventually(t, func() bool { return strings.Contains(e.log.String(), "route=/ws/v1/cc_events ") })
 	server.Close()
 	if got := e.channel.requests[0]; got.Address != "192.0.2.7" || got.HTTP.URL.Query().Get("token") != "sesame" {

@@ -111,7 +111,7 @@ func TestOpenAPIExamplesAreWhatTheyShow(t *testing.T) {
 			}
 		}
 		for name := range n.value {
-			// What a $ref leads to is checked where it lies.
+			// The target of a $ref is checked at its definition.
 			if child, ok := d.at(n, name); ok && slices.Equal(child.path, append(slices.Clip(n.path), name)) {
 				check(child)
 			}

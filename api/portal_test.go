@@ -206,7 +206,7 @@ func TestChannelTokenForAPortalToken(t *testing.T) {
 		e.want(403, "POST", path, bearer(channel.AccessToken), `{}`, nil)
 		e.want(401, "POST", path, bearer("x.y.z"), `{}`, nil)
 		e.want(400, "POST", path, nil, `{}`, nil)
-		// A client that sends credentials is logged in by them, whatever else it sends.
+		// Credentials in the body take precedence over all others.
 		e.want(200, "POST", path, bearer("stale"), loginBody("bob"), nil)
 		e.want(204, "POST", "/ucp/v2/logout", bearer(portal.AccessToken), "", nil)
 		e.want(401, "GET", channelAPI+"/stats", bearer(channel.AccessToken), "", nil)

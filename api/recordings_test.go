@@ -140,7 +140,8 @@ func TestWhoMayHaveRecordings(t *testing.T) {
 		})
 	}
 	e.t = t
-	// Each account has its own ids; a key reaches those below it, and they not up.
+	// Recording ids are unique per account; a key can access the accounts below its own,
+	// not those above.
 	sub := with(key, "X-Account-ID", "sub")
 	e.want(404, "GET", recordingsPath+"/call", sub, "", nil)
 	e.want(201, "PUT", recordingsPath+"/call", sub, "of sub", nil)
@@ -202,7 +203,7 @@ func TestADamagedRecordingIsBrokenOff(t *testing.T) {
 	}
 	rewrite(func(b []byte) []byte { return b[:len(b)-100] })
 	e.want(500, "GET", one, key, "", nil)
-	// Damage in the middle: the answer begins, and is broken off before it.
+	// Damage in the middle: the response begins, and is aborted before it.
 	rewrite(func(b []byte) []byte { b[150_000] ^= 1; return b })
 	server := httptest.NewServer(e.api)
 	defer server.Close()

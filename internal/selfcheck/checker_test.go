@@ -57,7 +57,7 @@ func TestADependencyThatHangsDoesNotStopTheOthers(t *testing.T) {
 		if asked != 1 || !strings.Contains(logged.String(), "stuck does not answer") || testutil.ToFloat64(c.metrics.up.WithLabelValues("stuck")) != 0 {
 			t.Errorf("asked %d times: %s", asked, logged)
 		}
-		// A check that the end of the process interrupts is no fault of the dependency.
+		// A check interrupted by the end of the process is not a fault of the dependency.
 		logged.Reset()
 		ended, cancel := context.WithCancel(t.Context())
 		cancel()

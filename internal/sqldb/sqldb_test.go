@@ -119,7 +119,7 @@ func TestTxRollsBackWhenFnFailsOrPanics(t *testing.T) {
 			}()
 			_ = db.Tx(t.Context(), func(tx *sql.Tx) error { insert(tx); panic("fn") })
 		}()
-		// Would hang were the writer's turn not given back.
+		// Would block if the writer slot were not released.
 		if err := db.Tx(t.Context(), func(tx *sql.Tx) error { insert(tx); return nil }); err != nil {
 			t.Errorf("after the rollbacks: %v", err)
 		}
