@@ -7,10 +7,10 @@ import (
 )
 
 // Calendar checks a call record's timestamps: a record reaches Kafka after its call,
-// and no call is older than this century.
+// and calls before the year 2000 are rejected.
 type Calendar struct {
-	Recorded int64 // Unix seconds, when Kafka got the record
-	// Zone is that of a switch that writes local times; nil is UTC.
+	Recorded int64 // Unix seconds at which Kafka received the record
+	// Zone is the zone of a switch that writes local times; nil: UTC.
 	Zone *time.Location
 }
 
@@ -19,7 +19,7 @@ const (
 	ahead  = 24 * 60 * 60 // how far a switch's clock may be ahead of Kafka's
 )
 
-// Check returns s, or an error when no call can have this timestamp.
+// Check returns s, or an error if no call can have this timestamp.
 func (c Calendar) Check(s int64, field string) (int64, error) {
 	if s < oldest || s > c.Recorded+ahead {
 		return 0, RejectRange(field)
@@ -27,8 +27,8 @@ func (c Calendar) Check(s int64, field string) (int64, error) {
 	return s, nil
 }
 
-// UnixTime returns a call's timestamp in Unix seconds, in any unit UnixSeconds reads;
-// absent, null, "" and zero are "unknown", 0.
+// UnixTime returns a call's timestamp in Unix seconds, from any unit that UnixSeconds
+// accepts; absent, null, "" and zero mean unknown, 0.
 func (c Calendar) UnixTime(v jsonscan.Value, field string) (int64, error) {
 	if unset(v) {
 		return 0, nil
@@ -44,7 +44,7 @@ func (c Calendar) UnixTime(v jsonscan.Value, field string) (int64, error) {
 	return c.Check(n, field)
 }
 
-// Start returns a timestamp that a row must have.
+// Start returns a required timestamp.
 func (c Calendar) Start(v jsonscan.Value, field string) (int64, error) {
 	if unset(v) {
 		return 0, RejectMissing(field)
@@ -56,7 +56,7 @@ func (c Calendar) Start(v jsonscan.Value, field string) (int64, error) {
 	return s, err
 }
 
-// Seconds returns a duration, nil when unknown.
+// Seconds returns a duration, nil if unknown.
 func Seconds(v jsonscan.Value, field string) (*int64, error) {
 	if unset(v) {
 		return nil, nil
@@ -71,14 +71,13 @@ func Seconds(v jsonscan.Value, field string) (*int64, error) {
 	return &n, nil
 }
 
-// unset reports whether a foreign source left the field out, or wrote null or
-// "" instead.
+// unset reports whether a foreign source omitted the field, or wrote null or "".
 func unset(v jsonscan.Value) bool {
 	return v.Kind() == jsonscan.None || v.Kind() == jsonscan.Null || v.Is("")
 }
 
-// RowID returns the id of a row whose source gives none: the month (UTC) in
-// which the leg began, and its call id.
+// RowID returns the id of a row without an id of the source: the month (UTC) of the
+// leg's start, and its call id.
 func RowID(start int64, call string) string {
 	return time.Unix(start, 0).UTC().Format("200601") + "-" + call
 }

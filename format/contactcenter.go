@@ -5,10 +5,9 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// ContactCenterKeys numbers, from slot first on, the members that sources which
-// use the specification's own types (svc.cc, generic) have for agents and calls.
-// Such a source chooses its spelling, Dash-Case or snake_case, and the words for
-// its states.
+// ContactCenterKeys numbers, from slot first on, the members for agents and calls of
+// sources that use the specification's own types (svc.cc, generic). Such a source
+// chooses its spelling, Dash-Case or snake_case, and its words for states.
 func ContactCenterKeys(first int) jsonscan.Keys {
 	keys := BothSpellings(
 		"Agent-ID", "Agent-Name", "To-Agent-ID", "Agent-State", "Agent-Status", "Call-ID", "Interaction-ID", "Origination-Call-ID",
@@ -49,8 +48,8 @@ var (
 	historyKeys  = jsonscan.KeysOf("type", "ext", "event", "first_name", "last_name")
 )
 
-// AddContactCenter adds the facts of an event of type t, whose members begin at
-// f[0] in the order of ContactCenterKeys.
+// AddContactCenter adds the facts of an event of type t, whose members begin at f[0]
+// in the order of ContactCenterKeys.
 func AddContactCenter(t event.Type, f []jsonscan.Value, facts *event.Facts) {
 	facts.AgentID, facts.AgentName = Text(f[ccAgent]), Text(f[ccAgentName])
 	facts.CallID, facts.Reason = Text(f[ccCall]), Text(f[ccReason])
@@ -84,11 +83,11 @@ func AddContactCenter(t event.Type, f []jsonscan.Value, facts *event.Facts) {
 		set(event.NameAgentQueueLeave, agent, "")
 	case event.AgentCallStart:
 		set(event.NameCallAnswered, event.Talking, "")
-	case event.AgentCallEnd: // the state is the agent's after the call
+	case event.AgentCallEnd: // the state is that of the agent after the call
 		set(event.NameCallEnded, agent, event.WrapUp)
 	case event.AgentTransfer:
 		set(event.NameCallTransferred, "", "")
-		if to := Text(f[ccToAgent]); to != "" { // who has the call now
+		if to := Text(f[ccToAgent]); to != "" { // the agent that has the call now
 			facts.AgentID, facts.AgentName = to, ""
 		}
 	case event.DeviceRegister:
@@ -105,9 +104,9 @@ func AddContactCenter(t event.Type, f []jsonscan.Value, facts *event.Facts) {
 	}
 }
 
-// addCallEvent adds the facts of the specification's call event. The call's word
-// is the CDR's event, else the last one of its history, which also says who the
-// agent is.
+// addCallEvent adds the facts of the specification's call event. The word for the
+// call's step is the CDR's event, or else the last one of its history, which also
+// names the agent.
 func addCallEvent(f []jsonscan.Value, facts *event.Facts) {
 	var cdr [5]jsonscan.Value
 	cdrKeys.Within(f[ccCDR], cdr[:])
@@ -130,13 +129,13 @@ func addCallEvent(f []jsonscan.Value, facts *event.Facts) {
 			facts.AgentName = fullName(Text(last[3]), Text(last[4]))
 		}
 	}
-	if facts.State == event.Waiting { // whoever it was offered to before
+	if facts.State == event.Waiting { // whichever agent it was offered to before
 		facts.AgentID, facts.AgentName = "", ""
 	}
 }
 
-// setCallStep sets the name and state of the first of the values that is a word for a
-// call's step.
+// setCallStep sets the name and state from the first of the values that is a known
+// word for a call's step.
 func setCallStep(facts *event.Facts, values ...jsonscan.Value) (known bool) {
 	for _, v := range values {
 		if w, ok := CallWordOf(word(v)); ok {

@@ -9,13 +9,13 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// Text returns a field of a foreign source as text, "" when it is no string.
+// Text returns a field of a foreign source as text, "" if it is not a string.
 func Text(v jsonscan.Value) string {
 	text, _ := v.Text()
 	return string(text)
 }
 
-// FirstText returns the first of the values that is a string and not empty.
+// FirstText returns the first of the values that is a non-empty string.
 func FirstText(values ...jsonscan.Value) string {
 	for _, v := range values {
 		if text, ok := v.Text(); ok && len(text) > 0 {
@@ -26,7 +26,7 @@ func FirstText(values ...jsonscan.Value) string {
 }
 
 // FirstTimestamp returns the first of the values that is a timestamp, in Unix
-// milliseconds, or 0 if none is.
+// milliseconds; 0 if none is.
 func FirstTimestamp(values ...jsonscan.Value) int64 {
 	for _, v := range values {
 		if ms, ok := UnixMillis(v); ok {
@@ -36,8 +36,8 @@ func FirstTimestamp(values ...jsonscan.Value) int64 {
 	return 0
 }
 
-// Between returns the time from one timestamp to a later one, unknown if one of
-// them is missing.
+// Between returns the time from one timestamp to a later one, unknown if either is
+// missing.
 func Between(from, to jsonscan.Value) event.Millis {
 	start, ok := UnixMillis(from)
 	end, ok2 := UnixMillis(to)
@@ -56,8 +56,8 @@ func MillisOfSeconds(v jsonscan.Value) event.Millis {
 	return event.MillisOf(n * 1000)
 }
 
-// AccountText returns the account of a foreign source, which may leave it out or
-// write null or "" for none.
+// AccountText returns the account of a foreign source, which may omit it or write null
+// or "" for none.
 func AccountText(v jsonscan.Value, field string) (string, error) {
 	switch v.Kind() {
 	case jsonscan.None, jsonscan.Null:
@@ -68,7 +68,7 @@ func AccountText(v jsonscan.Value, field string) (string, error) {
 	return "", RejectType(field, "a string")
 }
 
-// StrictText returns a string of one of our own formats, where null is a wrong
+// StrictText returns a string of one of Trunkline's own formats, where null is a wrong
 // type.
 func StrictText(v jsonscan.Value, field string) (string, error) {
 	switch v.Kind() {
@@ -80,8 +80,8 @@ func StrictText(v jsonscan.Value, field string) (string, error) {
 	return "", RejectType(field, "a string")
 }
 
-// StrictTimestamp returns a timestamp of one of our own formats in Unix milliseconds:
-// absent (0), or a number of seconds.
+// StrictTimestamp returns a timestamp of one of Trunkline's own formats in Unix
+// milliseconds: absent (0), or a number of seconds.
 func StrictTimestamp(v jsonscan.Value, field string) (int64, error) {
 	if v.Kind() == jsonscan.None {
 		return 0, nil
@@ -106,7 +106,7 @@ func BothSpellings(names ...string) jsonscan.Keys {
 	return keys
 }
 
-// Object returns an object as it stands in the record, nil for anything else.
+// Object returns an object unchanged, nil for any other value.
 func Object(v jsonscan.Value) json.RawMessage {
 	if v.Kind() != jsonscan.Object {
 		return nil

@@ -8,55 +8,55 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// maxFields bounds how many fields a format asks for.
+// maxFields bounds the number of fields that a format reads.
 const maxFields = 80
 
 // Fields are the values of a format's keys, by slot; nil where absent.
 type Fields [maxFields]jsonscan.Value
 
-// Event is what a contact-center record tells. Everything else in the record
-// passes unread.
+// Event holds the parsed content of a contact-center record. Everything else in the
+// record remains unread.
 type Event struct {
 	Type      event.Type
-	Account   string // "": names none
-	Timestamp int64  // Unix seconds, 0: has no clock of its own
-	// Facts are what the record alone tells; the state before it may know more.
+	Account   string // "": the record names none
+	Timestamp int64  // Unix seconds, 0: the record has no timestamp
+	// Facts are those of the record alone; the state before the event may add more.
 	Facts event.Facts
 }
 
-// Format is one kind of record of one source.
+// Format is a kind of records of a source.
 type Format struct {
 	Name     string
 	Topic    string // the raw topic of its records
 	Internal bool   // Trunkline's own: not accepted over HTTP
 
-	// Encodings are the media types of HTTP bodies accepted beside JSON and
+	// Encodings are the media types of HTTP bodies accepted in addition to JSON and
 	// NDJSON.
 	Encodings map[string]Encoding
 
-	// Keys are the members that the functions below read. A slot is below the
-	// number of keys. Open, when set, looks into an envelope and overwrites fields
-	// with those of what is inside.
+	// Keys are the members that the functions below read. A slot is below the number
+	// of keys. Open, if set, reads an envelope and overwrites fields with those of its
+	// content.
 	Keys jsonscan.Keys
 	Open func(keys jsonscan.Keys, fields *Fields) error
-	// Account returns the account that a record names, "" when it names none.
+	// Account returns the account that a record names, "" if none.
 	Account func(fields *Fields) (string, error)
-	// One of the two: Event reads a record of cc.raw, CDR one of cdr.raw. Both
+	// Exactly one is set: Event reads a record of cc.raw, CDR one of cdr.raw. Both
 	// leave the account to Account.
 	Event func(fields *Fields) (Event, error)
 	CDR   func(fields *Fields, c Calendar) (event.CDR, error)
 }
 
-// Encoding is a media type's division of an HTTP body into records.
+// Encoding describes how an HTTP body of a media type is split into records.
 type Encoding struct {
 	Split split.Splitter
-	// Copies is set if records are built anew rather than being parts of the
-	// body, so that they need memory of their own.
+	// Copies is set if records are newly built instead of parts of the body, and need
+	// memory of their own.
 	Copies bool
 }
 
-// Encoding returns how a body of the media type splits into records; ok is
-// false when the format does not accept the media type.
+// Encoding returns how a body of the media type is split into records; ok is false if
+// the format does not accept the media type.
 func (f *Format) Encoding(mediaType string) (e Encoding, ok bool) {
 	switch mediaType {
 	case "application/json":
@@ -116,8 +116,8 @@ func (f *Format) ReadCDR(record []byte, fields *Fields, c Calendar) (event.CDR, 
 	return row, err
 }
 
-// NamedAccount returns the account that the record names, "" when it names
-// none. The error is a *Rejection: the record would become a dead letter.
+// NamedAccount returns the account that the record names, "" if none. The error is a
+// *Rejection: the record would become a dead letter.
 func (f *Format) NamedAccount(record []byte) (string, error) {
 	var fields Fields
 	if err := f.Scan(record, &fields); err != nil {
@@ -129,10 +129,10 @@ func (f *Format) NamedAccount(record []byte) (string, error) {
 // Source is a system that sends records in one or more formats.
 type Source struct {
 	Formats []*Format
-	// RecogniseKeys are the top-level members that Recognise wants to see.
+	// RecogniseKeys are the top-level members that Recognise needs.
 	RecogniseKeys []string
-	// Recognise returns the format of a record without a format header, nil when
-	// it is none of the source's. It is nil where only the header tells.
+	// Recognise returns the format of a record without a format header, nil if it is
+	// not of this source. It is nil if only the header identifies the source.
 	Recognise func(r *Unrecognised) (*Format, Confidence, error)
 }
 
@@ -140,8 +140,7 @@ type Source struct {
 type Unrecognised struct {
 	Topic  string
 	Record []byte
-	// Seen has the values of the source's RecogniseKeys, in their order; nil
-	// where absent.
+	// Seen has the values of the source's RecogniseKeys, in order; nil if absent.
 	Seen []jsonscan.Value
 	// Fields is scratch space.
 	Fields *Fields
@@ -150,8 +149,8 @@ type Unrecognised struct {
 // Confidence is the certainty of a source that a record is its own.
 type Confidence int
 
-// The confidences. A sure source wins over a likely one; of equals the one
-// listed first.
+// The confidences. A sure source precedes a likely one; among equals the one listed
+// first wins.
 const (
 	Unlikely Confidence = iota
 	Likely

@@ -8,18 +8,18 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// Resync returns a format of corrections. A live feed asks its platform for its
-// truth after each connect, compares it with the state, and sends one record for
-// each difference, as if the event that it missed had come:
+// Resync returns a format of corrections. After each connect a live feed requests a
+// platform snapshot, compares it with the state, and sends one record for each
+// difference, in place of the missed event:
 //
 //	{"resync": "asterisk", "account_id": "acme", "timestamp": 1795169706.25,
 //	 "facts": {"name": "agent.state", "agent_id": "PJSIP/1002", "state": "break"}}
 //
-// resync is the platform, by which a record without a format header is recognised.
+// resync is the platform, which identifies a record without a format header.
 // account_id and timestamp are optional, as in generic. facts has the fields of
 // metadata.facts and needs a name; an unknown name, state or field is rejected.
-// Its reason is always "resync". previous_state, previous_since and what else the
-// state knows are added by the normalizer as to any other event.
+// Its reason is always "resync". The normalizer adds previous_state, previous_since and
+// other facts from the state, as for any other event.
 func Resync(name string) Format {
 	return Format{
 		Name: name, Topic: event.TopicRaw,

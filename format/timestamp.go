@@ -11,10 +11,10 @@ import (
 // gregorian is the Unix epoch in seconds since year 0, Erlang's calendar.
 const gregorian = 62_167_219_200
 
-// UnixMillis reads a source's timestamp: a number, or a string that holds one, of
-// seconds, milliseconds, microseconds or nanoseconds since 1970 or (Kazoo)
-// since year 0. The size determines the unit: the ranges of this era do not overlap. ok is
-// false for a value that is no timestamp, and for zero, which sources write for "never".
+// UnixMillis parses a source's timestamp: a number, or a string with one, of seconds,
+// milliseconds, microseconds or nanoseconds since 1970 or (Kazoo) since year 0. The
+// magnitude determines the unit: the ranges of this era do not overlap. ok is false
+// for a value that is not a timestamp, and for zero, which sources write for "never".
 func UnixMillis(v jsonscan.Value) (ms int64, ok bool) {
 	n, ok := Integer(v)
 	if !ok || n <= 0 {
@@ -46,14 +46,14 @@ func UnixMillis(v jsonscan.Value) (ms int64, ok bool) {
 	return ms, true
 }
 
-// UnixSeconds reads a source's timestamp as UnixMillis does.
+// UnixSeconds parses a source's timestamp like UnixMillis.
 func UnixSeconds(v jsonscan.Value) (s int64, ok bool) {
 	ms, ok := UnixMillis(v)
 	return ms / 1000, ok
 }
 
-// fraction returns the milliseconds behind the decimal point, 0 for a number with
-// an exponent.
+// fraction returns the milliseconds after the decimal point, 0 for a number with an
+// exponent.
 func fraction(v jsonscan.Value) (ms int64) {
 	digits := []byte(v)
 	if v.Kind() == jsonscan.String {
@@ -74,7 +74,7 @@ func fraction(v jsonscan.Value) (ms int64) {
 	return ms
 }
 
-// Integer returns the whole part of a number, or of a string that holds one.
+// Integer returns the integral part of a number, or of a string with one.
 func Integer(v jsonscan.Value) (n int64, ok bool) {
 	digits := []byte(v)
 	switch v.Kind() {

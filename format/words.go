@@ -2,17 +2,17 @@ package format
 
 import "trunkline/event"
 
-// Sources without a fixed vocabulary (svc.cc, generic, Qubicle) share the words
-// of this file. Sources that have one keep their words in their own folder.
+// Sources without a fixed vocabulary (svc.cc, generic, Qubicle) share the words of
+// this file. Other sources have their words in their own folder.
 
 // CallWord is the meaning of a word for the step of a call in a queue.
 type CallWord struct {
 	Name  event.Name
-	State event.State // of the call; "": not told
+	State event.State // of the call; "": unknown
 }
 
-// CallWordOf returns the meaning of a word, in any spelling; ok is false for
-// unknown words.
+// CallWordOf returns the meaning of a word, in any spelling; ok is false for unknown
+// words.
 func CallWordOf(word []byte) (w CallWord, ok bool) {
 	var buf [maxWord]byte
 	switch string(normalWord(&buf, word)) {
@@ -38,14 +38,14 @@ func CallWordOf(word []byte) (w CallWord, ok bool) {
 		return CallWord{event.NameQueueCallEnded, event.Ended}, true
 	case "add_member":
 		return CallWord{Name: event.NameConferenceJoined}, true
-	case "del_member": // who leaves the conference of a call leaves the call
+	case "del_member": // a participant who leaves the conference of a call leaves the call
 		return CallWord{event.NameConferenceLeft, event.Ended}, true
 	}
 	return CallWord{}, false
 }
 
-// AgentWord returns the state that a word means, "" for no word and OtherState
-// for an unknown one.
+// AgentWord returns the state for a word, "" for an empty word and OtherState for an
+// unknown one.
 func AgentWord(word []byte) event.State {
 	var buf [maxWord]byte
 	switch string(normalWord(&buf, word)) {
@@ -67,9 +67,9 @@ func AgentWord(word []byte) event.State {
 	return event.OtherState
 }
 
-// AgentState joins what an agent does at the moment with whether the agent is at
-// work, for sources that tell both. A call counts more than a break: a break
-// that is taken during a call begins after it.
+// AgentState combines an agent's current activity with its presence at work, for
+// sources that report both. A call takes precedence over a break: a break taken during
+// a call begins after it.
 func AgentState(activity, presence event.State) event.State {
 	switch {
 	case activity == event.Offline || presence == event.Offline:
@@ -82,17 +82,17 @@ func AgentState(activity, presence event.State) event.State {
 	return activity
 }
 
-// IsCanceled reports whether a reason why an agent's phone stopped ringing is no
-// lack of an answer: another agent was faster, or the caller hung up.
+// IsCanceled reports whether an agent's phone stopped ringing for a reason other than
+// a missing answer: another agent was faster, or the caller hung up.
 func IsCanceled(reason string) bool {
 	return reason == "LOSE_RACE" || reason == "ORIGINATOR_CANCEL"
 }
 
-// maxWord is longer than every word that has a meaning.
+// maxWord is longer than every known word.
 const maxWord = 32
 
-// normalWord returns the word in lower case with underscores, in buf. A longer one
-// is returned as it is: it has no meaning.
+// normalWord returns the word in lower case with underscores, in buf. It returns a
+// longer one unchanged, since that is unknown.
 func normalWord(buf *[maxWord]byte, word []byte) []byte {
 	if len(word) > maxWord {
 		return word
@@ -109,7 +109,7 @@ func normalWord(buf *[maxWord]byte, word []byte) []byte {
 	return buf[:len(word)]
 }
 
-// TypeOf returns the type of an event of which nothing but the name is known.
+// TypeOf returns the type of an event of which only the name is known.
 func TypeOf(name event.Name) event.Type {
 	if t, ok := name.Type(); ok {
 		return t

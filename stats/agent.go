@@ -7,8 +7,8 @@ import (
 	"trunkline/event/state"
 )
 
-// foldAgent changes the event's agent, and its figures. ofAnother says that the
-// event's call is known and another agent has it.
+// foldAgent updates the event's agent and its figures. ofAnother: the event's call is
+// known and another agent has it.
 func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
 	facts := &e.Facts
 	if facts.AgentID == "" || len(facts.AgentID) > maxText {
@@ -60,7 +60,7 @@ func (a *agent) reasonAfter(facts *event.Facts, after event.State) string {
 	return ""
 }
 
-// takeCall records which call the agent is busy with, as cc.state does.
+// takeCall sets the agent's current call, as cc.state does.
 func (a *agent) takeCall(f *Fold, facts *event.Facts, ofAnother bool) {
 	if a.State != event.Ringing && a.State != event.Talking {
 		a.Busy = ""
@@ -104,9 +104,10 @@ func (f *Fold) count(a *agent, step event.Name, at int64) {
 	}
 }
 
-// change sets the agent's state from a time on. A time before the state was
-// entered is taken as that, so that no time counts twice when a clock is set back.
-// Where time up to an interval's end is counted already, it moves to the new state.
+// change sets the agent's state from a time on. A time before the start of the current
+// state is replaced by that start, so that no time counts twice when a clock is set
+// back. Time that is already counted up to the end of an interval moves to the new
+// state.
 func (f *Fold) change(a *agent, next event.State, reason string, at int64) {
 	at = max(at, a.SinceMS)
 	counted := max(at, a.CreditedMS)
@@ -124,8 +125,8 @@ func (f *Fold) change(a *agent, next event.State, reason string, at int64) {
 	a.State, a.Reason, a.SinceMS, a.CreditedMS = next, reason, at, counted
 }
 
-// credit adds the time from one time to another to the rows of the agent, with
-// sign -1 takes it away. It is split at the edges of intervals.
+// credit adds the time between two times to the rows of the agent, or subtracts it
+// with sign -1. The time is split at interval boundaries.
 func (f *Fold) credit(a *agent, s event.State, reason string, from, to, sign int64) {
 	if s == "" || s == event.Offline {
 		return
@@ -166,7 +167,7 @@ func (r *AgentRow) add(s event.State, reason string, ms int64) {
 	}
 }
 
-// addReason adds time of a break to its reason; a break without one has none.
+// addReason adds break time to its reason; a break without a reason is not added.
 func (r *AgentRow) addReason(reason string, ms int64) {
 	if reason == "" {
 		return

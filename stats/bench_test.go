@@ -140,7 +140,7 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// watchedLog tells how far a processor has written.
+// watchedLog reports how far a processor has written.
 type watchedLog struct {
 	Log
 	next *atomic.Int64
@@ -153,9 +153,9 @@ func (l watchedLog) Work(ctx context.Context, work func(context.Context, int, fu
 }
 
 // BenchmarkReplay folds a day of events from the log of an embedded broker, with all
-// that a processor does for them, and then folds them again beside the live figures.
-// Both have to give the rows that the fold alone gives. TRUNKLINE_REPLAY_EVENTS is
-// the number of events.
+// the work of a processor, and then folds them again beside the live figures. Both
+// must produce the rows of the fold alone. TRUNKLINE_REPLAY_EVENTS is the number of
+// events.
 func BenchmarkReplay(b *testing.B) {
 	n := 100_000
 	if text := os.Getenv("TRUNKLINE_REPLAY_EVENTS"); text != "" {
@@ -221,7 +221,7 @@ func showProgress(what string, done *atomic.Int64, n int) (stop func()) {
 	return cancel
 }
 
-// replayedDay produces n events of a day and returns the rows that they give.
+// replayedDay produces n events of a day and returns the rows of their fold.
 func replayedDay(b *testing.B, c *kafka.Cluster, n int) (rows topic) {
 	const queues = 50
 	agents := max(10, n/10_000)

@@ -7,8 +7,8 @@ import (
 	"trunkline/event/state"
 )
 
-// findCall returns the call of a queue that an event is about, nil: none. Events of
-// the switch name one of the legs: then the interaction tells the call.
+// findCall returns the queue's call to which an event belongs, nil: none. Events of
+// the switch name one of the legs: then the interaction identifies the call.
 func (f *Fold) findCall(e *state.Event) *call {
 	facts := &e.Facts
 	account := unique.Make(e.Account)
@@ -26,12 +26,12 @@ func (f *Fold) findCall(e *state.Event) *call {
 	return nil
 }
 
-// foldCall changes the event's call, and the figures of its queue.
+// foldCall updates the event's call and the figures of its queue.
 func (f *Fold) foldCall(e *state.Event, c *call, at int64) {
 	facts := &e.Facts
 	if c != nil && facts.QueueID != "" && facts.QueueID != c.Queue && isQueueCall(facts.Name) && facts.Name != event.NameQueueCallEntered {
 		if c.EndedMS == 0 {
-			return // late news of a queue that the call has left
+			return // late event of a queue that the call has left
 		}
 		c = nil
 	}
@@ -40,7 +40,7 @@ func (f *Fold) foldCall(e *state.Event, c *call, at int64) {
 		f.enter(e, c, at)
 		return
 	case event.NameQueueCallAnswered, event.NameQueueCallAbandoned:
-		if c == nil && facts.WaitMS.Known { // its entering was not told, or before the log begins
+		if c == nil && facts.WaitMS.Known { // its entry was not reported, or is before the start of the log
 			c = f.begin(e, at-facts.WaitMS.Value)
 		}
 	}
@@ -59,7 +59,7 @@ func (f *Fold) foldCall(e *state.Event, c *call, at int64) {
 	case event.NameQueueCallEnded:
 		f.finish(e, c, at)
 	case event.NameCallEnded:
-		// An agent that has handed the call on ends it for itself alone.
+		// An agent that has passed the call on only ends its own part.
 		if facts.AgentID == "" || c.Agent == "" || c.Agent == facts.AgentID {
 			f.finish(e, c, at)
 		}
@@ -90,7 +90,7 @@ func isQueueCall(name event.Name) bool {
 
 func (c *call) talking() bool { return c.AnsweredMS != 0 && c.EndedMS == 0 }
 
-// row returns the row that the call counts in, nil when it takes no more events.
+// row returns the row that counts the call, nil if the row accepts no more events.
 func (f *Fold) row(c *call) *QueueRow {
 	r := f.queueRow(c.key.account, unique.Make(c.Queue), f.floor(c.EnteredMS))
 	if r == nil {
@@ -99,8 +99,8 @@ func (f *Fold) row(c *call) *QueueRow {
 	return r
 }
 
-// enter begins a pass of a call through a queue, unless the event repeats the
-// beginning of the present one. c is the pass before, nil: none.
+// enter begins a pass of a call through a queue, unless the event repeats the start of
+// the current one. c is the previous pass, nil: none.
 func (f *Fold) enter(e *state.Event, c *call, at int64) {
 	queue := e.Facts.QueueID
 	if queue == "" || len(queue) > maxText || e.Facts.CallID == "" || len(e.Facts.CallID) > maxText {
@@ -120,9 +120,9 @@ func (f *Fold) enter(e *state.Event, c *call, at int64) {
 	f.begin(e, at)
 }
 
-// begin makes the entry of a call that has entered its queue at entered, and
-// counts it as offered. Returns nil when the event names no queue or call, or when
-// the interval takes no more events.
+// begin creates the entry of a call that entered its queue at entered, and counts it
+// as offered. It returns nil if the event names no queue or call, or if the interval
+// accepts no more events.
 func (f *Fold) begin(e *state.Event, entered int64) *call {
 	facts := &e.Facts
 	if facts.QueueID == "" || len(facts.QueueID) > maxText || facts.CallID == "" || len(facts.CallID) > maxText {
@@ -142,7 +142,7 @@ func (f *Fold) begin(e *state.Event, entered int64) *call {
 	return c
 }
 
-// wait returns how long a call has waited until at.
+// wait returns how long a call had waited at the time at.
 func (c *call) wait(facts *event.Facts, at int64) int64 {
 	if facts.WaitMS.Known {
 		return facts.WaitMS.Value
@@ -172,7 +172,7 @@ func (f *Fold) answer(e *state.Event, c *call, at int64) {
 	if wait <= r.ServiceLevelSeconds*1000 {
 		r.AnsweredWithin++
 	}
-	if c.EndedMS != 0 { // its end came first
+	if c.EndedMS != 0 { // its end was received first
 		r.TalkMS += max(0, c.EndedMS-at)
 	}
 }
@@ -199,7 +199,7 @@ func (f *Fold) abandon(e *state.Event, c *call, at int64) {
 	}
 }
 
-// finish ends a call that has not ended, and counts its talk.
+// finish ends a call that has not ended, and counts its talking time.
 func (f *Fold) finish(e *state.Event, c *call, at int64) {
 	if c.EndedMS != 0 {
 		return
@@ -230,7 +230,7 @@ func (f *Fold) resume(c *call, at int64) {
 	c.HeldMS = 0
 }
 
-// transfer counts that a call went on from its queue, once.
+// transfer counts once that a call was transferred from its queue.
 func (f *Fold) transfer(c *call) {
 	if c.Transferred {
 		return
@@ -242,8 +242,8 @@ func (f *Fold) transfer(c *call) {
 	f.touch(c)
 }
 
-// stopRinging makes the agent whose phone rang for the call available, because
-// another one has answered.
+// stopRinging makes the agent whose phone rang for the call available after another
+// one has answered.
 func (f *Fold) stopRinging(e *state.Event, c *call, at int64) {
 	if c.Agent == "" || c.Agent == e.Facts.AgentID {
 		return

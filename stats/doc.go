@@ -9,14 +9,14 @@
 // that are in force at the beginning of its interval. Folding the log again from the
 // beginning, from any Position, or after any takeover gives the same bytes. Events
 // with an id at or below the last folded one are ignored, so repeats change nothing.
-// No clock is read: what time alone does (an entry expires, an agent without an event
-// gets the time of the interval that is over) happens with the first event whose id
-// is late enough, at most dueAtOnce entries with each event, in the order of
+// The fold reads no clock: changes by time alone (an entry expires, an agent without an
+// event gets the time of the interval that has ended) happen with the first event whose
+// id is late enough, at most dueAtOnce entries with each event, in the order of
 // Fold.timers, which is total.
 //
-// An event counts at the time that its source tells, unless that is more than
-// maxAhead after its id. Events of which the interval is over for longer than
-// Settings.LateEvents are left out and counted in a metric.
+// An event counts at the time reported by its source, unless that is more than maxAhead
+// after its id. Events whose interval ended more than Settings.LateEvents ago are
+// dropped and counted in a metric.
 //
 // The states of agents are those of cc.state (state.AgentAfter). The time in a
 // state is added to the rows when it ends, and a minute after each interval's end.
@@ -26,58 +26,56 @@
 //
 // # Messages of agents
 //
-// Each row of an agent has an open interval beside it, which ends with the first
-// event that is closeAfter behind the interval's end: then the row is produced to
-// the worker's partition of cc.raw, and becomes a message AGENT_PERFORMANCE. It is
-// produced before the position behind the event is written, so none is missing;
-// whoever folds the event again makes the same record with the same identity, which
-// the normalizer drops as long as it knows it, 24 hours. Older ones are not made. In
-// a partition without events nothing is due by itself: there the worker makes the
-// first message, by the clock, which comes back as an event.
+// Each row of an agent has an open interval, which ends with the first event at least
+// closeAfter after the end of the interval: then the worker produces the row to its
+// partition of cc.raw, and the normalizer makes it a message AGENT_PERFORMANCE. The row
+// is produced before the position after the event is written, so none is missing. A
+// repeated fold of the event produces the same record with the same identity, which the
+// normalizer drops while it keeps the identity, 24 hours; older ones are not produced.
+// In a partition without events nothing becomes due: there the worker produces the
+// first message by the clock, and it returns as an event.
 //
 // # Configuration
 //
-// The thresholds of queues reach the fold through a log of their own, cc.queues,
-// whose records say from which interval on they are in force (QueueConfigs). A change
-// is in force at the earliest configLead after it was written. The fold of an event
-// waits until cc.queues was read to its end no earlier than configAge before the
-// event's id, and a row begins at most maxAhead after that id: so all that is in
-// force for the row has been read, whenever it is folded, as long as clocks differ by
-// less than a minute. The log keeps all versions.
+// The fold reads the thresholds of queues from their own log, cc.queues, whose records
+// contain the interval from which they are in force (QueueConfigs). A change is in force
+// configLead after it was written at the earliest. The fold of an event waits until
+// cc.queues was read to its end no earlier than configAge before the event's id, and a
+// row begins at most maxAhead after that id: so all thresholds in force for the row have
+// been read, whenever it is folded, if clocks differ by less than a minute. The log
+// keeps all versions.
 //
 // # The topic
 //
-// cc.stats has the rows, and beside them what the fold needs to go on: the calls
-// in queues (<account>|open_call|<id>), the agents (<account>|open_agent|<id>), the
+// cc.stats has the rows, and the entries with which the fold continues: the calls in
+// queues (<account>|open_call|<id>), the agents (<account>|open_agent|<id>), the
 // open intervals (<account>|open_interval|<agent>|<start>) and the position in
-// cc.evt. All are on one topic because a record batch is the only
-// thing that Kafka writes as a whole without transactions: a batch has the entries
-// that changed and as its last record the Position up to which they are the fold,
-// as on cc.state. A row gets a tombstone when it takes no more events, so a takeover
-// reads what it needs and no history.
+// cc.evt. All are on one topic because, without transactions, a record batch is the only
+// atomic write in Kafka: a batch has the changed entries and, as its last record, the
+// Position up to which they are the fold, as on cc.state. A row gets a tombstone when it
+// accepts no more events, so that a takeover reads no history.
 //
-// Two processors may overlap for a while. The one that owns the partition notices
-// it by the offsets that its batches get, compares what it did not write with what
-// it has, and writes again what differs. A processor that finds itself behind
-// begins again from the topic. Readers ignore a record whose header event_id is
+// Two processors may overlap for a while. The one that owns the partition detects this
+// by the offsets of its batches, compares the other's records with its own entries, and
+// writes the differing ones again. A processor that is behind starts again from the
+// topic. Readers ignore a record whose header event_id is
 // below that of the key's last one.
 //
 // # Folding again
 //
 // A rebuild (Rebuilds has the requests, in the database) folds a partition from the
 // beginning of cc.evt beside its worker, with a Fold of its own, until it has caught
-// up. Rows whose time is over by then are written as they come, each with its
-// tombstone and without a position, so that they reach readers and nobody who takes
-// over. Then the worker goes on with the new fold and writes what differs at its own
-// position. A rebuild that is interrupted begins again; what it wrote is right by
-// itself. Where the log's beginning was deleted, entries that depend on it stay as
-// they are (rebuildRun.exact).
+// up. Rows that expire during the rebuild are written at once, each with its tombstone
+// and without a position, so that readers receive them and a takeover does not. Then the
+// worker continues with the new fold and writes the differences at its own position. An
+// interrupted rebuild starts again; the rows that it wrote are correct. If the start of
+// the log was deleted, entries that depend on it remain unchanged (rebuildRun.exact).
 //
-// # Goroutines, and when it is full
+// # Goroutines and bounds
 //
-// Processor.Run has one goroutine for each partition that its consumer group gives
-// it, one more while the partition is folded again, and one that exchanges requests
-// and progress with the database; all end with its context. A partition's goroutine folds until flushBytes of
-// records have changed or gatherTime is over, writes them, and goes on. While Kafka
-// is unavailable it waits, and cc.evt holds what comes. There are no locks.
+// Processor.Run has one goroutine for each partition assigned by its consumer group, one
+// more during a rebuild of the partition, and one that exchanges requests and progress
+// with the database; all end with its context. A partition's goroutine folds until
+// flushBytes of records have changed or gatherTime is over, then writes them. While
+// Kafka is unavailable it waits, and new events stay in cc.evt. There are no locks.
 package stats

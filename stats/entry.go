@@ -28,13 +28,14 @@ const (
 
 var kinds = [...]string{kindQueue: "queue", kindAgent: "agent", kindOpenCall: "open_call", kindOpenAgent: "open_agent", kindOpenInterval: "open_interval"}
 
-// ofInterval reports whether keys of the kind have an interval.
+// ofInterval reports whether keys of the kind contain an interval.
 func (k kind) ofInterval() bool { return k == kindQueue || k == kindAgent || k == kindOpenInterval }
 
-// key names an entry. Its texts are interned: a queue has the same in all its rows.
+// key identifies an entry. Its texts are interned, since all rows of a queue share
+// them.
 type key struct {
 	account, id unique.Handle[string]
-	start       int64 // of a row: Unix seconds
+	start       int64 // for rows: Unix seconds
 	kind        kind
 }
 
@@ -86,17 +87,18 @@ type entry interface {
 	base() *header
 }
 
-// header is what all entries have. It is not in their records' values.
+// header holds the fields common to all entries. They are not in the values of
+// records.
 type header struct {
 	key   key
-	due   event.ID // the id at which it expires, or time is added to it
-	place int      // in Fold.timers
+	due   event.ID // the id at which the entry expires or time is added to it
+	place int      // index in Fold.timers
 }
 
 func (h *header) base() *header { return h }
 
-// QueueRow has the figures of a queue in one interval: of the calls that entered
-// the queue in it. See docs/figures.md.
+// QueueRow holds the figures of a queue for the calls that entered it in one interval.
+// See docs/figures.md.
 type QueueRow struct {
 	header
 
@@ -116,7 +118,7 @@ type QueueRow struct {
 	WrapUpMS            int64 `json:"wrap_up_ms_total"`
 }
 
-// AgentRow has the figures of an agent in one interval. See docs/figures.md.
+// AgentRow holds the figures of an agent in one interval. See docs/figures.md.
 type AgentRow struct {
 	header
 
@@ -131,13 +133,14 @@ type AgentRow struct {
 	NoAnswer        int64            `json:"no_answer"`
 }
 
-// ServiceLevel returns answered_within / (offered - abandoned_short), rounded to
-// four places; ok is false where that is a division by zero.
+// ServiceLevel returns answered_within / (offered - abandoned_short), rounded to four
+// decimal places; ok is false if the denominator is zero.
 func (r *QueueRow) ServiceLevel() (level float64, ok bool) {
 	return ratio(r.AnsweredWithin, r.Offered-r.AbandonedShort)
 }
 
-// ServiceLevelStrict returns answered_within / offered as ServiceLevel does.
+// ServiceLevelStrict returns answered_within / offered; rounding and ok are as for
+// ServiceLevel.
 func (r *QueueRow) ServiceLevelStrict() (level float64, ok bool) {
 	return ratio(r.AnsweredWithin, r.Offered)
 }
@@ -150,35 +153,35 @@ func ratio(part, whole int64) (float64, bool) {
 }
 
 // call is one pass of a call through a queue: the value of a record with the kind
-// open_call. It stays for endedAge after its end.
+// open_call. It is kept for endedAge after its end.
 type call struct {
 	header
 
 	Queue       string `json:"queue_id"`
 	Interaction string `json:"interaction_id,omitempty"`
-	Agent       string `json:"agent_id,omitempty"` // whose phone rang last, or who has answered
+	Agent       string `json:"agent_id,omitempty"` // the agent whose phone rang last, or who has answered
 	EnteredMS   int64  `json:"entered_ms"`
 	AnsweredMS  int64  `json:"answered_ms,omitempty"`
 	EndedMS     int64  `json:"ended_ms,omitempty"`
-	HeldMS      int64  `json:"held_ms,omitempty"` // since when it is on hold
+	HeldMS      int64  `json:"held_ms,omitempty"` // start of the current hold
 	Abandoned   bool   `json:"abandoned,omitempty"`
 	Transferred bool   `json:"transferred,omitempty"`
 	Seen        int64  `json:"seen"` // the last event about it, for its expiry
 }
 
-// agent is an agent's state: the value of a record with the kind open_agent. It
-// stays after a logout as long as late events count.
+// agent is an agent's state: the value of a record with the kind open_agent. After a
+// logout it is kept as long as late events count.
 type agent struct {
 	header
 
 	State      event.State `json:"state,omitempty"`
 	Reason     string      `json:"reason,omitempty"` // of a break
-	SinceMS    int64       `json:"since_ms"`         // when State began
-	CreditedMS int64       `json:"credited_ms"`      // up to when the time in State is in the rows
+	SinceMS    int64       `json:"since_ms"`         // start of State
+	CreditedMS int64       `json:"credited_ms"`      // time in State up to here is in the rows
 	Busy       string      `json:"call_id,omitempty"`
 	AfterCall  event.State `json:"after_call,omitempty"`   // as in cc.state
 	StepCall   string      `json:"step_call_id,omitempty"` // the call of Step
-	Step       event.Name  `json:"step,omitempty"`         // the last event of a queue's call, to count a repeat once
+	Step       event.Name  `json:"step,omitempty"`         // the last event of a queue's call, to count repeats once
 	Queue      string      `json:"queue_id,omitempty"`     // of the last call answered from a queue, for its wrap-up
 	QueueStart int64       `json:"queue_start,omitempty"`  // the interval of that call
 	Seen       int64       `json:"seen"`                   // the last event about it, for its expiry
@@ -262,14 +265,14 @@ func (f *Fold) encode(e entry) []byte {
 	case *AgentRow:
 		return e.Append(make([]byte, 0, 384), f.seconds())
 	}
-	value, err := json.Marshal(e) // of texts and numbers
+	value, err := json.Marshal(e) // marshalling texts and numbers cannot fail
 	if err != nil {
 		panic(err)
 	}
 	return value
 }
 
-// decode reads the value of a record.
+// decode parses the value of a record.
 func (f *Fold) decode(k key, value []byte) (entry, error) {
 	var e entry
 	switch k.kind {

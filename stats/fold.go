@@ -17,21 +17,21 @@ const (
 	maxReasons  = 16
 	maxReason   = 64 // bytes; a longer one counts as "other"
 	otherReason = "other"
-	// dueAtOnce bounds the entries that one event expires or adds time to: little
+	// dueAtOnce bounds the entries that one event expires or adds time to: small
 	// enough for one request, and more than an event can create.
 	dueAtOnce = 64
 
 	callAge    = 24 * time.Hour // as in cc.state
 	agentAge   = 31 * 24 * time.Hour
 	endedAge   = 15 * time.Minute // a call that has ended
-	closeAfter = time.Minute      // after the end of an interval the time of agents without an event is added
+	closeAfter = time.Minute      // delay after the end of an interval before the time of agents without an event is added
 	// maxAhead is how far the clock of a source may be ahead of the log's. Beyond
-	// that the log's time counts.
+	// that, the fold uses the log's time.
 	maxAhead = 5 * time.Minute
 )
 
-// Thresholds are the limits that a queue's service level is counted by. A row
-// keeps those that were in force at the beginning of its interval.
+// Thresholds are the limits for a queue's service level. A row keeps those in force at
+// the beginning of its interval.
 type Thresholds struct {
 	ServiceLevelSeconds int64 `json:"service_level_seconds"`
 	ShortAbandonSeconds int64 `json:"short_abandon_seconds"`
@@ -41,30 +41,30 @@ type Thresholds struct {
 // configured.
 func DefaultThresholds() Thresholds { return Thresholds{20, 5} }
 
-// Rules hold what the figures depend on beside the facts.
+// Rules holds the inputs of the figures other than the facts.
 type Rules struct {
 	Interval time.Duration
-	Late     time.Duration // how long after its end an interval takes late events
-	// Thresholds returns what is in force for a row that begins at start, Unix
-	// seconds. It gives the same whenever it is asked.
+	Late     time.Duration // how long after its end an interval accepts late events
+	// Thresholds returns the thresholds in force for a row that begins at start, Unix
+	// seconds. It must always return the same for the same arguments.
 	Thresholds func(account, queue string, start int64) Thresholds
 }
 
-// Fold computes the figures of one partition of cc.evt: a pure function of its
-// events' facts and of the rules. It is not for concurrent use.
+// Fold computes the figures of one partition of cc.evt: a pure function of its events'
+// facts and of the rules. It is not safe for concurrent use.
 type Fold struct {
 	rules      Rules
-	lastFolded event.ID // of the last event folded
+	lastFolded event.ID // last folded event
 	entries    map[key]entry
 	timers     timers
 	calls      map[interaction][]*call
-	dirty      map[key]event.ID // entries changed since Flush, with the last event that did
-	bytes      int              // of changed, estimated
+	dirty      map[key]event.ID // entries changed since Flush, with the last event that changed them
+	bytes      int              // estimated size of the changed records
 	counts     [len(kinds)]int
 	tooLate    int64 // events too late for their interval
 
-	performances []Performance // made since TakePerformances
-	expired      func(entry)   // called before an entry is forgotten because its time is over; nil: nothing is
+	performances []Performance // created since TakePerformances
+	expired      func(entry)   // called before an expired entry is deleted; nil: not called
 }
 
 type interaction struct{ account, id unique.Handle[string] }
@@ -74,19 +74,20 @@ func NewFold(rules Rules) *Fold {
 	return &Fold{rules: rules, entries: map[key]entry{}, calls: map[interaction][]*call{}, dirty: map[key]event.ID{}}
 }
 
-// Last returns the id of the last event folded, 0: none yet.
+// Last returns the id of the last folded event, 0: none.
 func (f *Fold) Last() event.ID { return f.lastFolded }
 
-// Ignored returns how many events came too late for their interval.
+// Ignored returns the number of events that were too late for their interval.
 func (f *Fold) Ignored() int64 { return f.tooLate }
 
-// Changed returns the number of records that Flush will give.
+// Changed returns the number of records for the next Flush.
 func (f *Fold) Changed() int { return len(f.dirty) }
 
-// ChangedBytes estimates the size of the records that Flush will give.
+// ChangedBytes estimates the size of the records for the next Flush.
 func (f *Fold) ChangedBytes() int { return f.bytes }
 
-// Apply folds the next event. One at or below the last one folded changes nothing.
+// Apply folds the next event. An event at or below the last folded one changes
+// nothing.
 func (f *Fold) Apply(e *state.Event) {
 	if e.ID <= f.lastFolded {
 		return
@@ -102,8 +103,8 @@ func (f *Fold) Apply(e *state.Event) {
 	f.foldAgent(e, another, at)
 }
 
-// Counts reports whether events of a name can change figures. Of others only the
-// id counts, see Advance.
+// Counts reports whether events with a name can change figures. For others only the id
+// matters, see Advance.
 func Counts(name event.Name) bool {
 	switch name {
 	case event.NameAgentLogin, event.NameAgentLogout, event.NameAgentBreakStart, event.NameAgentBreakEnd, event.NameAgentState,
@@ -116,8 +117,8 @@ func Counts(name event.Name) bool {
 	return false
 }
 
-// Advance makes id the last event folded. What is due by then happens first:
-// entries expire, and agents without an event get the time of their interval.
+// Advance makes id the last folded event. First it handles all entries due by then:
+// they expire, or agents without an event get the time of their interval.
 func (f *Fold) Advance(id event.ID) {
 	if id <= f.lastFolded {
 		return
@@ -145,7 +146,7 @@ func (f *Fold) Advance(id event.ID) {
 	}
 }
 
-// millisOf returns when an event happened, in Unix milliseconds.
+// millisOf returns the time of an event in Unix milliseconds.
 func (f *Fold) millisOf(e *state.Event) int64 {
 	at := e.Facts.TimestampMS
 	if at == 0 {
@@ -159,19 +160,18 @@ func (f *Fold) millisOf(e *state.Event) int64 {
 
 func (f *Fold) seconds() int64 { return int64(f.rules.Interval / time.Second) }
 
-// floor returns the beginning of the interval that a time is in, in Unix seconds.
+// floor returns the start of the interval that contains a time, in Unix seconds.
 func (f *Fold) floor(millis int64) int64 {
 	seconds := millis / 1000
 	return seconds - seconds%f.seconds()
 }
 
-// rowDue returns the id at which a row is forgotten.
+// rowDue returns the id at which a row expires.
 func (f *Fold) rowDue(start int64) event.ID {
 	return event.ID((start+f.seconds())*int64(time.Second)) + event.ID(f.rules.Late)
 }
 
-// queueRow returns the row of a queue's interval, nil when it takes no more
-// events.
+// queueRow returns the row of a queue's interval, nil if it accepts no more events.
 func (f *Fold) queueRow(account, queue unique.Handle[string], start int64) *QueueRow {
 	k := key{account, queue, start, kindQueue}
 	if e, ok := f.entries[k]; ok {
@@ -187,7 +187,7 @@ func (f *Fold) queueRow(account, queue unique.Handle[string], start int64) *Queu
 	return r
 }
 
-// agentRow does the same for an agent's interval.
+// agentRow returns the row of an agent's interval, nil if it accepts no more events.
 func (f *Fold) agentRow(account, id unique.Handle[string], start int64) *AgentRow {
 	k := key{account, id, start, kindAgent}
 	if e, ok := f.entries[k]; ok {
@@ -203,8 +203,8 @@ func (f *Fold) agentRow(account, id unique.Handle[string], start int64) *AgentRo
 	return r
 }
 
-// expires returns the id at which an agent without an event is forgotten. One that
-// is away stays as long as a late event may tell of the time before it went.
+// expires returns the id at which an agent without an event expires. A logged-out
+// agent is kept while late events about the time before the logout may arrive.
 func (f *Fold) expires(a *agent) event.ID {
 	if a.away() {
 		return event.ID(a.Seen) + event.ID(f.rules.Late)
@@ -215,7 +215,7 @@ func (f *Fold) expires(a *agent) event.ID {
 // away reports whether no time is counted for the agent.
 func (a *agent) away() bool { return a.State == "" || a.State == event.Offline }
 
-// dueOf returns the id at which something happens to an entry by time alone.
+// dueOf returns the id at which an entry is due without an event.
 func (f *Fold) dueOf(e entry) event.ID {
 	switch e := e.(type) {
 	case *call:
@@ -234,7 +234,7 @@ func (f *Fold) dueOf(e entry) event.ID {
 	return f.rowDue(e.base().key.start)
 }
 
-// add adds an entry that the last event has made.
+// add adds an entry created by the last event.
 func (f *Fold) add(e entry) {
 	f.attach(e)
 	f.mark(e.base().key)
@@ -266,7 +266,7 @@ func (c *call) interactionKey() interaction {
 	return interaction{c.key.account, unique.Make(c.Interaction)}
 }
 
-// touch records that the last event has changed an entry of a call or agent.
+// touch records that the last event has changed the entry of a call or agent.
 func (f *Fold) touch(e entry) {
 	e.base().due = f.dueOf(e)
 	f.timers.moved(e)
@@ -297,7 +297,7 @@ func (f *Fold) remove(e entry) {
 	}
 }
 
-// bounded returns a text, or "" when it is too long to be kept.
+// bounded returns a text, or "" if it is longer than maxText.
 func bounded(text string) string {
 	if len(text) > maxText {
 		return ""
@@ -305,11 +305,11 @@ func bounded(text string) string {
 	return text
 }
 
-// Record is one record of cc.stats: Value is nil where the entry is forgotten.
+// Record is one record of cc.stats; a nil Value means that the entry was deleted.
 type Record struct {
 	Key     string
 	Value   []byte
-	EventID event.ID // the last event that changed it
+	EventID event.ID // the last event that changed the entry
 }
 
 // Flush calls give with the records of all entries that changed since the last
@@ -327,7 +327,7 @@ func (f *Fold) Flush(give func(Record)) {
 	f.bytes = 0
 }
 
-// discard makes Flush and TakePerformances give nothing of what happened so far.
+// discard drops the pending output of Flush and TakePerformances.
 func (f *Fold) discard() {
 	clear(f.dirty)
 	f.bytes, f.performances = 0, nil
@@ -341,7 +341,7 @@ func (f *Fold) record(k key) Record {
 	return r
 }
 
-// find returns the value of a record by its key, nil: there is none.
+// find returns the value of a record by its key, nil: none.
 func (f *Fold) find(text string) []byte {
 	k, err := parseKey(text)
 	if err != nil {
@@ -354,9 +354,8 @@ func (f *Fold) find(text string) []byte {
 	return f.encode(e)
 }
 
-// Load adds what a reader of cc.stats has found: the values of records by key, and
-// the last event folded. The fold must be new. It returns the keys that it does
-// not understand.
+// Load adds records read from cc.stats, values by key, and sets the last folded event.
+// The fold must be new. It returns the unknown keys.
 func (f *Fold) Load(values map[string][]byte, last event.ID) (foreign []string) {
 	f.lastFolded = last
 	loaded := make([]entry, 0, len(values))

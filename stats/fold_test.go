@@ -430,7 +430,7 @@ func TestAnyCutTakeoverAndRepeatGiveTheSameBytes(t *testing.T) {
 	}
 }
 
-// Whatever comes, the figures are possible ones.
+// The figures are consistent for any sequence of events.
 func TestFiguresAddUp(t *testing.T) {
 	for seed := range uint64(2) {
 		f := NewFold(testRules())

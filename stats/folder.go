@@ -17,7 +17,7 @@ type folder struct {
 	*Processor
 	partition int
 	fold      *Fold
-	at        state.Position // up to where the fold is that of cc.evt
+	at        state.Position // the fold includes cc.evt up to here
 }
 
 // begin sets the position to the beginning of cc.evt.
@@ -34,14 +34,14 @@ func (w *folder) begin(ctx context.Context) error {
 // logPosition returns the position in cc.evt.
 func (w *folder) logPosition() kafka.LogPosition {
 	at := kafka.LogPosition{Offset: w.at.Offset, LeaderEpoch: w.at.LeaderEpoch}
-	if id, err := kafka.ParseTopicID(w.at.TopicID); err == nil { // else written where topics have no ids
+	if id, err := kafka.ParseTopicID(w.at.TopicID); err == nil { // else written when topics had no ids
 		at.TopicID = id
 	}
 	return at
 }
 
-// foldRecord folds the next record of cc.evt, once the configurations of queues are
-// known that are in force for rows that it may make.
+// foldRecord folds the next record of cc.evt. First it reads the configurations of
+// queues that may be in force for new rows of the record.
 func (w *folder) foldRecord(ctx context.Context, r *kafka.Record) error {
 	w.at.Offset, w.at.LeaderEpoch = r.Offset+1, r.LeaderEpoch
 	w.metrics.events.Inc()
@@ -79,11 +79,11 @@ func (w *folder) record(r Record) kafka.Record {
 		Headers: []kafka.Header{{Key: state.HeaderEventID, Value: r.EventID.Append(nil)}}}
 }
 
-// partitionBackoff is the waits of a worker before it tries again.
+// partitionBackoff is the pause of a worker before a retry.
 var partitionBackoff = retry.Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}
 
-// retry calls do until it does not fail with fault.KindUnavailable, with growing
-// waits between. It returns ctx's error when ctx ends.
+// retry calls do until it returns no fault.KindUnavailable, with increasing pauses. It
+// returns the error of ctx when ctx ends.
 func (w *folder) retry(ctx context.Context, doing string, do func() error) error {
 	err := retry.Do(ctx, partitionBackoff, fault.IsUnavailable, func(err error, wait time.Duration) {
 		w.metrics.retries.Inc()

@@ -11,11 +11,12 @@ import (
 // Log reads cc.evt as a consumer group, and cc.stats. NewKafkaLog returns the
 // production implementation.
 type Log interface {
-	// Work runs work for each partition of cc.evt that the group gives this
-	// process, until ctx ends. A failed call is restarted. commit reports the next
-	// offset to the group, for its lag only; the positions are on cc.stats.
+	// Work runs work for each partition of cc.evt assigned to this process, until ctx
+	// ends. It restarts a failed call. commit reports the next offset to the group,
+	// only for the lag metric; the positions are on cc.stats.
 	Work(ctx context.Context, work func(ctx context.Context, partition int, commit func(next int64)) error) error
-	// Offsets returns the first offset of a partition and the one after its last.
+	// Offsets returns the first offset of a partition and the offset of its next
+	// record.
 	Offsets(ctx context.Context, topic string, partition int) (first, next int64, err error)
 	// ScanCompacted calls each for the records of a partition of a compacted topic
 	// from offset from to its end, in order, and returns the offset of the end. It
@@ -23,8 +24,8 @@ type Log interface {
 	ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(), each func(*kafka.Record)) (end int64, err error)
 	// TopicID returns a topic's id, which changes when the topic is recreated.
 	TopicID(ctx context.Context, topic string) (kafka.TopicID, error)
-	// CheckPosition returns *kafka.GapError when the records at a position were
-	// deleted or truncated, or the topic was recreated.
+	// CheckPosition returns *kafka.GapError if the records at a position were deleted
+	// or truncated, or the topic was recreated.
 	CheckPosition(ctx context.Context, topic string, partition int, at kafka.LogPosition) error
 	// Read reads a partition of cc.evt from a position on.
 	Read(partition int, from kafka.LogPosition) Reader
@@ -34,17 +35,17 @@ type Log interface {
 // Read returns *kafka.GapError when the records at its position are lost.
 type Reader interface {
 	Read(ctx context.Context) ([]kafka.Record, error)
-	Lag() int64      // how many offsets lie between what was read and the end
-	Idle() time.Time // when the end was last reached; zero if never
+	Lag() int64      // number of offsets between the last record read and the end of the log
+	Idle() time.Time // time at which the reader last reached the end of the log; zero: never
 	Close()
 }
 
 // Producer writes to cc.stats and cc.raw.
 type Producer interface {
-	// Produce writes records and returns when all are durable.
+	// Produce writes records and returns when all of them are durable.
 	Produce(ctx context.Context, records ...kafka.Record) error
-	// ProduceAt writes the records of one partition as one record batch, and
-	// returns their offsets when they are durable. It keeps no reference to them.
+	// ProduceAt writes the records of one partition as one record batch, and returns
+	// their offsets when they are durable. It keeps no reference to them.
 	ProduceAt(ctx context.Context, records ...kafka.Record) (kafka.Appended, error)
 }
 

@@ -12,17 +12,17 @@ const (
 	// source is the source of the records that this role produces to cc.raw.
 	source = "stats"
 	// messageAge is how long after the end of an interval its messages are still
-	// made. It is less than the 24 hours for which the normalizer knows the
-	// identities of messages, so that none is made twice, whatever is folded again.
+	// produced. It is less than the 24 hours for which the normalizer keeps the
+	// identities of messages, so that a repeated fold produces no message twice.
 	messageAge = 23 * time.Hour
-	// overdueAfter is how long a partition waits for an event that makes the
-	// messages that are due.
+	// overdueAfter is how long a partition waits for an event that triggers its due
+	// messages.
 	overdueAfter = 2 * time.Second
 )
 
-// writeMessages produces messages AGENT_PERFORMANCE to the partition of cc.raw that
-// becomes this one. The normalizer drops those that it has already, and would make
-// dead letters of those of deleted accounts: they are left out.
+// writeMessages produces AGENT_PERFORMANCE messages to the corresponding partition of
+// cc.raw. The normalizer drops repeated ones. Messages of deleted accounts are
+// omitted, since they would become dead letters.
 func (w *worker) writeMessages(ctx context.Context, messages ...Performance) error {
 	records := make([]kafka.Record, 0, len(messages))
 	for _, m := range messages {
@@ -50,23 +50,24 @@ func (w *worker) writeMessages(ctx context.Context, messages ...Performance) err
 	return err
 }
 
-// overdueAt returns when to look for messages that no event has made.
+// overdueAt returns the time of the next check for messages that no event has
+// triggered.
 func (w *worker) overdueAt(now time.Time) time.Time {
 	const after = closeAfter + overdueAfter
 	return now.Add(-after).Truncate(w.rules.Interval).Add(w.rules.Interval + after)
 }
 
-// overdue says which message writeOverdue has made last since an event.
+// overdue records the last message that writeOverdue has produced since an event.
 type overdue struct {
-	last event.ID // the event
-	made *header  // the entry of the message; nil: none yet
+	last event.ID // the last folded event
+	made *header  // the entry of the message; nil: none
 }
 
-// writeOverdue produces the first message that is due in a partition without
-// events. It comes back as an event, which makes the next ones. Its row is what the
-// fold would make of any event now: idle is when the end of the log was last
-// reached. While none comes back (the account is deleted, the normalizer is down)
-// each call produces the next message.
+// writeOverdue produces the first due message in a partition without events. The
+// message returns as an event, which triggers the next ones. Its row is what the fold
+// would contain after any event now: idle is when the end of the log was last reached.
+// While no message returns (the account is deleted, or the normalizer is down) each
+// call produces the next message.
 func (w *worker) writeOverdue(ctx context.Context, idle time.Time) error {
 	if idle.IsZero() {
 		return nil

@@ -9,32 +9,31 @@ import (
 	"trunkline/event"
 )
 
-// openInterval is an agent's row of which no message was made yet: the value of a
-// record with the kind open_interval. It begins with the row, and ends with the
-// first event that is closeAfter behind the end of the interval, which makes the
-// message.
+// openInterval is an agent's row whose message is not produced yet: the value of a
+// record with the kind open_interval. It begins with the row, and ends with the first
+// event at least closeAfter after the end of the interval, which triggers the message.
 type openInterval struct {
 	header
 
-	Seen int64 `json:"seen"` // the event that began it
+	Seen int64 `json:"seen"` // the event that created it
 }
 
-// Performance is a message AGENT_PERFORMANCE to be made: the row of an agent
-// closeAfter behind the end of its interval.
+// Performance is an AGENT_PERFORMANCE message to produce: the row of an agent,
+// closeAfter after the end of its interval.
 type Performance struct {
 	Account  string
 	Row      []byte // the message's data
 	Identity event.Identity
 }
 
-// TakePerformances returns the messages that are due since the last call.
+// TakePerformances returns the messages that became due since the last call.
 func (f *Fold) TakePerformances() []Performance {
 	due := f.performances
 	f.performances = nil
 	return due
 }
 
-// complete ends an open interval: it makes the message of its row.
+// complete ends an open interval and creates the message of its row.
 func (f *Fold) complete(o *openInterval) {
 	if r, ok := f.entries[o.rowKey()].(*AgentRow); ok {
 		f.performances = append(f.performances, f.performanceOf(r))
@@ -50,13 +49,13 @@ func (o *openInterval) rowKey() key {
 
 func (f *Fold) performanceOf(r *AgentRow) Performance {
 	account := r.key.account.Value()
-	agent := sha256.Sum256([]byte(account + "|" + r.key.id.Value())) // an id may be longer than a run, and not ASCII
+	agent := sha256.Sum256([]byte(account + "|" + r.key.id.Value())) // an id may be longer than a run, or not ASCII
 	run := "stats-" + f.rules.Interval.String() + "-" + hex.EncodeToString(agent[:16])
 	return Performance{Account: account, Row: f.encode(r), Identity: event.Identity{Run: run, Number: uint64(r.key.start / f.seconds())}}
 }
 
-// overdue returns the entry of which an event with the id by would make the first
-// message, of those behind another one in the order of the timers; nil: none.
+// overdue returns the entry whose message an event with the id by would trigger first,
+// among those after behind in the order of the timers; nil: none.
 func (f *Fold) overdue(by event.ID, behind *header) (first entry) {
 	if len(f.timers) == 0 || f.timers[0].base().due > by {
 		return nil
@@ -79,7 +78,7 @@ func (f *Fold) overdue(by event.ID, behind *header) (first entry) {
 	return first
 }
 
-// preview returns the message of an entry that overdue found, without changing the
+// preview returns the message of an entry returned by overdue, without changing the
 // fold.
 func (f *Fold) preview(of entry) Performance {
 	k := of.base().key
@@ -106,14 +105,14 @@ func (f *Fold) copyOfRow(k key) *AgentRow {
 	return &c
 }
 
-// openRow adds the open interval of a row that has begun.
+// openRow adds the open interval of a new row.
 func (f *Fold) openRow(r *AgentRow) {
 	k := r.key
 	k.kind = kindOpenInterval
 	f.add(&openInterval{header: header{key: k}, Seen: int64(f.lastFolded)})
 }
 
-// closes returns the id from which on the interval that begins at start is over.
+// closes returns the id from which the interval that begins at start is closed.
 func (f *Fold) closes(start int64) event.ID {
 	return event.ID((start+f.seconds())*int64(time.Second)) + event.ID(closeAfter)
 }

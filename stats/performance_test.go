@@ -14,8 +14,8 @@ import (
 	"trunkline/internal/kafka/kafkatest"
 )
 
-// messages are rows by identity: what the normalizer makes of the records of a
-// log, of which it takes the first one of each identity.
+// messages are rows by identity: the messages that the normalizer makes of the records
+// of a log, where the first record of each identity wins.
 type messages map[string]string
 
 func (m messages) take(t *testing.T, f *Fold) {
@@ -99,8 +99,8 @@ func TestAQuietPartitionsFirstMessageIsThatOfTheFold(t *testing.T) {
 	}
 }
 
-// Wherever a processor ends and another one goes on from what was flushed, the
-// messages are the same; those made again have the same identity and row.
+// Wherever one processor ends and another one continues from the flushed state, the
+// messages are the same; repeated ones have the same identity and row.
 func TestTakeoversMakeTheSameMessages(t *testing.T) {
 	for seed := range uint64(2) {
 		events := randomDay(seed, 400)

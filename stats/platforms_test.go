@@ -109,7 +109,7 @@ func TestFiguresAreAsterisksOwn(t *testing.T) {
 
 	// queue_log: times are whole seconds.
 	type logged struct {
-		entered, answered, abandoned int64 // abandoned: with those whose time was over, which AMI tells as abandoned
+		entered, answered, abandoned int64 // abandoned: including timeouts, which AMI reports as abandoned
 		holds, talks                 []int64
 		abandonWait                  int64
 	}

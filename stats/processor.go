@@ -12,31 +12,31 @@ import (
 	"trunkline/internal/setting"
 )
 
-// Deps are the dependencies of a processor.
+// Deps holds the dependencies of a processor.
 type Deps struct {
 	Log      Log
 	Producer Producer
 	Accounts Accounts
 	Configs  *QueueConfigs
-	Rebuilds Rebuilds // nil if none are requested
+	Rebuilds Rebuilds // nil: no rebuilds
 }
 
-// Accounts looks up which accounts exist.
+// Accounts checks whether accounts exist.
 type Accounts interface {
 	Exists(ctx context.Context, account string) (bool, error)
 }
 
-// Processor computes the figures of the partitions that its consumer group gives
-// it. Any number may run at the same time.
+// Processor computes the figures of the partitions assigned by its consumer group.
+// Several may run concurrently.
 type Processor struct {
 	rules    Rules
 	deps     Deps
-	rebuilds *rebuildRequests // nil: none are asked for
+	rebuilds *rebuildRequests // nil: no rebuilds
 	metrics  *metrics
 	log      *slog.Logger
 }
 
-// New makes a processor. It does nothing before Run.
+// New creates a processor. It starts nothing; Run does.
 func New(settings Settings, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*Processor, error) {
 	if err := setting.Validate("stats", settings); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func New(settings Settings, deps Deps, reg prometheus.Registerer, log *slog.Logg
 	return p, nil
 }
 
-// Run works until ctx ends, then returns nil.
+// Run computes figures until ctx ends, then returns nil.
 func (p *Processor) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
 	defer watching.Wait()
@@ -67,8 +67,8 @@ func (p *Processor) Run(ctx context.Context) error {
 	return nil
 }
 
-// runPartition computes the figures of one partition until ctx ends or something
-// unexpected happens; then the group starts it again.
+// runPartition computes the figures of one partition until ctx ends or an unexpected
+// error occurs; then the group restarts it.
 func (p *Processor) runPartition(ctx context.Context, partition int, commit func(next int64)) error {
 	oldest, done := p.metrics.lag.Track(partition)
 	defer done()

@@ -8,8 +8,8 @@ import (
 )
 
 // queueMetrics exports the figures of queues as trunkline_queue_…{account,queue}:
-// those of today (UTC), and the calls that wait. At most max queues have a label set
-// of their own, first come, first served; the others share one.
+// those of today (UTC), and the waiting calls. The first max queues have their own
+// label sets; the others share one.
 type queueMetrics struct {
 	max int
 	log *slog.Logger
@@ -18,20 +18,20 @@ type queueMetrics struct {
 	mu         sync.Mutex
 	partitions map[int]*partitionQueues
 	own        map[queueID]struct{} // queues that have a label set of their own
-	full       bool                 // a queue had to share, and the log says so
+	full       bool                 // a queue had to share, and a log line was written
 }
 
 type queueID struct{ account, queue string }
 
-// partitionQueues has what one partition's fold knows of queues.
+// partitionQueues holds the data of queues from one partition's fold.
 type partitionQueues struct {
 	days    map[queueID]queueDay
 	waiting map[key]waitingCall // by the key of the call's entry
 }
 
-// queueDay has the sums of a queue's rows of one day.
+// queueDay holds the sums of a queue's rows of one day.
 type queueDay struct {
-	day                                                                                 int64 // Unix seconds of its beginning
+	day                                                                                 int64 // Unix seconds of its start
 	Offered, Answered, Abandoned, AbandonedShort, AnsweredWithin, WaitMS, AbandonWaitMS int64
 }
 
@@ -42,15 +42,15 @@ type waitingCall struct {
 
 const secondsPerDay = 24 * 60 * 60
 
-// otherLabel is account and queue of the label set of queues beyond the limit.
+// otherLabel is the value of the labels account and queue for queues beyond the limit.
 const otherLabel = "other"
 
 func newQueueMetrics(limit int, log *slog.Logger) *queueMetrics {
 	return &queueMetrics{max: limit, log: log, now: time.Now, partitions: map[int]*partitionQueues{}, own: map[queueID]struct{}{}}
 }
 
-// update takes the entries of a partition that have changed. It does nothing where
-// the metrics are off.
+// update applies the changed entries of a partition. It does nothing when the metrics
+// are disabled.
 func (m *queueMetrics) update(partition int, f *Fold, changed iter.Seq[key]) {
 	if m.max == 0 {
 		return
@@ -80,7 +80,7 @@ func (m *queueMetrics) update(partition int, f *Fold, changed iter.Seq[key]) {
 	}
 }
 
-// drop forgets a partition that is another process's now.
+// drop removes a partition that was assigned to another process.
 func (m *queueMetrics) drop(partition int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -92,7 +92,7 @@ func dayOf(t time.Time) int64 {
 	return seconds - seconds%secondsPerDay
 }
 
-// queueDay adds up the rows of k's queue that begin on a day.
+// queueDay sums the rows of k's queue that begin on a day.
 func (f *Fold) queueDay(k key, day int64) queueDay {
 	d := queueDay{day: day}
 	for k.start = day; k.start < day+secondsPerDay; k.start += f.seconds() {
@@ -113,14 +113,14 @@ func (d *queueDay) add(o queueDay) {
 	d.AbandonWaitMS += o.AbandonWaitMS
 }
 
-// queueNow is what is exported of a queue.
+// queueNow holds the exported values of a queue.
 type queueNow struct {
 	queueDay
 	waiting   int
 	enteredMS int64 // of the call that has waited longest
 }
 
-// byLabels returns the figures by label set. The shared one is always there.
+// byLabels returns the figures by label set, always including the shared one.
 func (m *queueMetrics) byLabels(now time.Time) map[queueID]*queueNow {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -156,7 +156,7 @@ func (q *queueNow) wait(enteredMS int64) {
 	q.waiting++
 }
 
-// limit gives queues their label sets. The caller holds mu.
+// limit assigns label sets to queues. The caller holds mu.
 func (m *queueMetrics) limit(queues map[queueID]*queueNow) map[queueID]*queueNow {
 	for id := range m.own {
 		if queues[id] == nil {
@@ -164,7 +164,7 @@ func (m *queueMetrics) limit(queues map[queueID]*queueNow) map[queueID]*queueNow
 		}
 	}
 	other := queueID{otherLabel, otherLabel}
-	shared := queues[other] // where a queue has this name
+	shared := queues[other] // if a queue has this name
 	if shared == nil {
 		shared = &queueNow{}
 	}

@@ -73,7 +73,7 @@ offered_total{account="other",queue="other"} 0
 waiting{account="acme",queue="sales"} 2
 waiting{account="other",queue="other"} 0`)
 
-	// The calls that waited are answered; tomorrow begins anew.
+	// The waiting calls are answered; tomorrow starts at zero.
 	f.Flush(func(Record) {})
 	s := &script{last: f.Last()}
 	s.at("09:44:00", answered("sales", "c4", "a1")).at("09:44:00", ended("sales", "c5", ""))

@@ -19,13 +19,13 @@ import (
 	"trunkline/internal/report"
 )
 
-// QueueConfig has the thresholds of an account's queues.
+// QueueConfig holds the thresholds of an account's queues.
 type QueueConfig struct {
 	Default Thresholds        `json:"default"`
 	Queues  []QueueThresholds `json:"queues"`
 }
 
-// QueueThresholds has the thresholds of one queue.
+// QueueThresholds holds the thresholds of one queue.
 type QueueThresholds struct {
 	QueueID string `json:"queue_id"`
 	Thresholds
@@ -34,23 +34,23 @@ type QueueThresholds struct {
 const (
 	maxThreshold    = 86_400 // seconds
 	maxConfigQueues = 5000
-	// configLead is the least time from a change until the beginning of the first
-	// interval that it is in force for, and configAge how much older than an event
-	// the configurations may be that it is folded with. A row begins at most maxAhead
-	// after the event that makes it: so those that are in force for it are known, as
-	// long as clocks differ by less than the rest, a minute.
+	// configLead is the minimum time from a change to the start of the first interval
+	// for which it is in force. configAge is how much older than an event the
+	// configurations used for its fold may be. A row begins at most maxAhead after the
+	// event that creates it, so the configurations in force for it are known as long
+	// as clocks differ by less than the remaining minute.
 	configLead = maxAhead + 2*configAge
 	configAge  = time.Minute
-	// configGrid divides the beginnings of intervals of every length.
+	// configGrid divides the starts of intervals of every length.
 	configGrid = 15 * time.Minute
 )
 
-// DefaultQueueConfig returns the configuration of an account that has none.
+// DefaultQueueConfig returns the configuration of an account without one.
 func DefaultQueueConfig() QueueConfig {
 	return QueueConfig{Default: DefaultThresholds(), Queues: []QueueThresholds{}}
 }
 
-// check returns fault.KindInvalid with the fields that are wrong.
+// check returns fault.KindInvalid with the invalid fields.
 func (c *QueueConfig) check() error {
 	var faults []fault.Field
 	add := func(field, code, message string) {
@@ -91,7 +91,7 @@ func (c *QueueConfig) check() error {
 type configVersion struct {
 	AccountID     string `json:"account_id"`
 	Version       int64  `json:"version"`        // 1 is the first
-	EffectiveFrom int64  `json:"effective_from"` // Unix seconds: for rows of intervals that begin then or later
+	EffectiveFrom int64  `json:"effective_from"` // Unix seconds: in force for rows of intervals that begin then or later
 	QueueConfig
 
 	key    string
@@ -101,8 +101,8 @@ type configVersion struct {
 // tag returns the version's entity tag.
 func (v *configVersion) tag() string { return `"` + strconv.FormatInt(v.Version, 10) + `"` }
 
-// matches evaluates an If-Match header; * does not match a configuration that was
-// never made.
+// matches evaluates an If-Match header; * does not match an account without a
+// configuration.
 func (v *configVersion) matches(ifMatch string) bool {
 	if strings.TrimSpace(ifMatch) == "*" {
 		return v.Version > 0
@@ -115,33 +115,33 @@ type ConfigLog interface {
 	ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(), each func(*kafka.Record)) (end int64, err error)
 }
 
-// QueueConfigs are the configurations of all accounts, as cc.queues has them. Of two
-// records with the same version of an account the first one counts. It is safe for
+// QueueConfigs holds the configurations of all accounts, as recorded on cc.queues. Of
+// two records with the same version of an account the first one wins. It is safe for
 // concurrent use.
 type QueueConfigs struct {
 	log      ConfigLog
 	producer Producer
 
-	readAt atomic.Int64 // when the topic was read to its end last, Unix milliseconds
+	readAt atomic.Int64 // time of the last read to the end of the topic, Unix milliseconds
 
 	mu       sync.Mutex // held while the topic is read
-	next     int64      // offset of the topic that is read next
+	next     int64      // next offset to read
 	accounts map[string][]*configVersion
 }
 
-// NewQueueConfigs returns the configurations. producer may be nil where none are
-// changed.
+// NewQueueConfigs returns the configurations. producer may be nil if Update and
+// PurgeAccount are not used.
 func NewQueueConfigs(log ConfigLog, producer Producer) *QueueConfigs {
 	return &QueueConfigs{log: log, producer: producer, accounts: map[string][]*configVersion{}}
 }
 
-// refresh reads what was added to the topic.
+// refresh reads new records of the topic.
 func (c *QueueConfigs) refresh(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	began := time.Now()
 	end, err := c.log.ScanCompacted(ctx, event.TopicQueues, 0, c.next, func() {}, c.apply)
-	if err == nil && end < c.next { // the topic was made anew, or has lost its end
+	if err == nil && end < c.next { // the topic was recreated or truncated
 		clear(c.accounts)
 		end, err = c.log.ScanCompacted(ctx, event.TopicQueues, 0, 0, func() {}, c.apply)
 	}
@@ -153,7 +153,7 @@ func (c *QueueConfigs) refresh(ctx context.Context) error {
 	return nil
 }
 
-// apply adds a record. One that comes again changes nothing.
+// apply adds a record. A repeated record changes nothing.
 func (c *QueueConfigs) apply(r *kafka.Record) {
 	key := string(r.Key)
 	if r.Value == nil {
@@ -171,8 +171,8 @@ func (c *QueueConfigs) apply(r *kafka.Record) {
 	c.accounts[v.AccountID] = append(c.accounts[v.AccountID], v)
 }
 
-// latest returns the last version of an account, that of DefaultQueueConfig when
-// there is none.
+// latest returns the last version of an account, or DefaultQueueConfig if there is
+// none.
 func (c *QueueConfigs) latest(account string) *configVersion {
 	if versions := c.accounts[account]; len(versions) > 0 {
 		return versions[len(versions)-1]
@@ -180,15 +180,16 @@ func (c *QueueConfigs) latest(account string) *configVersion {
 	return &configVersion{AccountID: account, QueueConfig: DefaultQueueConfig()}
 }
 
-// knows reports whether the configurations are known that events up to a time may
-// be folded with. Of events ahead of this node's clock it asks once a second.
+// knows reports whether the configurations needed to fold events up to a time have
+// been read. For events ahead of this node's clock it requires a read within the last
+// second.
 func (c *QueueConfigs) knows(at time.Time) bool {
 	read := time.UnixMilli(c.readAt.Load())
 	return !read.Before(at.Add(-configAge)) || time.Since(read) < time.Second
 }
 
-// thresholds returns what is in force for the row of a queue whose interval begins
-// at start, Unix seconds.
+// thresholds returns the thresholds in force for the row of a queue whose interval
+// begins at start, Unix seconds.
 func (c *QueueConfigs) thresholds(account, queue string, start int64) Thresholds {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -215,10 +216,10 @@ func (c *QueueConfigs) Find(ctx context.Context, account string) (QueueConfig, s
 	return v.QueueConfig, v.tag(), nil
 }
 
-// Update makes config the account's configuration, for rows of intervals that begin
-// seven to 22 minutes later, and returns its entity tag. ifMatch is the request's
-// If-Match header, "" for none. Returns fault.KindInvalid with the wrong fields, and
-// fault.KindPrecondition when ifMatch does not match.
+// Update sets the account's configuration for rows of intervals that begin seven to 22
+// minutes later, and returns its entity tag. ifMatch is the request's If-Match header,
+// "" for none. It returns fault.KindInvalid with the invalid fields, and
+// fault.KindPrecondition if ifMatch does not match.
 func (c *QueueConfigs) Update(ctx context.Context, account string, config QueueConfig, ifMatch string) (string, error) {
 	if err := config.check(); err != nil {
 		return "", err
@@ -253,7 +254,7 @@ func (c *QueueConfigs) Update(ctx context.Context, account string, config QueueC
 		if c.has(account, key) {
 			return v.tag(), nil
 		}
-		// Another request was first with this version.
+		// Another request has written this version first.
 		if err := c.produce(ctx, kafka.Record{Key: []byte(key)}); err != nil {
 			return "", err
 		}
@@ -261,7 +262,7 @@ func (c *QueueConfigs) Update(ctx context.Context, account string, config QueueC
 	return "", fault.Conflict("the configuration of queues is changed by others at the same time, try again")
 }
 
-// has reports whether the version with this key counts.
+// has reports whether the version with this key is the one in force.
 func (c *QueueConfigs) has(account, key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -276,8 +277,8 @@ func (c *QueueConfigs) produce(ctx context.Context, records ...kafka.Record) err
 	return err
 }
 
-// PurgeAccount deletes the configuration of a deleted account and returns how many
-// versions it had; 0: none is left.
+// PurgeAccount deletes the configuration of a deleted account and returns the number
+// of its versions; 0: none is left.
 func (c *QueueConfigs) PurgeAccount(ctx context.Context, account string) (n int, err error) {
 	if err := c.refresh(ctx); err != nil {
 		return 0, err

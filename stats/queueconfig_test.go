@@ -137,8 +137,8 @@ func TestThePurgeOfAnAccountDeletesItsConfiguration(t *testing.T) {
 	}
 }
 
-// A processor that takes over, and one that folds the whole log again, give rows
-// the same thresholds, although the configuration has changed since.
+// A processor that takes over, and one that folds the whole log again, set the same
+// thresholds in rows, although the configuration has changed since.
 func TestThresholdsAreTheSameWheneverTheLogIsFolded(t *testing.T) {
 	c := kafkatest.OpenEmbedded(t, 1)
 	configs := newConfigs(t, c)

@@ -16,30 +16,29 @@ import (
 )
 
 // rebuildRun folds a partition of cc.evt again from its beginning, beside the worker,
-// in a goroutine of its own, until it has caught up. Then the worker goes on with
-// its fold in place of its own (worker.replace). Rows of which the time is over
-// meanwhile are written at once, each with its tombstone and without a position:
-// nothing of them is left to those who take over.
+// in its own goroutine, until it has caught up. Then the worker continues with the new
+// fold instead of its own (worker.replace). Rows that expire in the meantime are
+// written at once, each with its tombstone and without a position, so that a later
+// takeover reads nothing of them.
 type rebuildRun struct {
 	folder
 	request Rebuild
 	start   LogStart
-	asOf    event.ID // of the records that were there when it began
+	asOf    event.ID // the last folded event of the worker at the start of the rebuild
 	target  atomic.Int64
-	settled map[key]int64 // agents' keys: since when their state is known, Unix milliseconds; not used where the log is whole
+	settled map[key]int64 // keys of agents: the time from which their state is known, Unix milliseconds; unused if the log is whole
 
-	ended        []Record // rows whose time is over, not written yet
+	ended        []Record // expired rows, not written yet
 	endedBytes   int
 	ofNobody     map[string]bool // accounts: whether they are deleted
 	reportedLast time.Time
 
 	cancel context.CancelFunc
 	done   chan struct{}
-	err    error // once done is closed
+	err    error // valid after done is closed
 }
 
-// stepRebuild begins a rebuild that is asked for, and completes the one that has
-// caught up.
+// stepRebuild starts a requested rebuild, and completes the one that has caught up.
 func (w *worker) stepRebuild(ctx context.Context) error {
 	if w.rebuilds == nil {
 		return nil
@@ -63,7 +62,7 @@ func (w *worker) stepRebuild(ctx context.Context) error {
 	}
 	if err == nil {
 		if err := w.replace(ctx, r); err != nil {
-			return err // of the worker: whoever goes on begins the rebuild again
+			return err // an error of the worker: the next worker starts the rebuild again
 		}
 	}
 	w.stopRebuild()
@@ -78,9 +77,9 @@ func (w *worker) stepRebuild(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// startRebuild begins to fold the partition again.
+// startRebuild starts to fold the partition again.
 func (w *worker) startRebuild(ctx context.Context, request Rebuild) error {
-	if err := w.flush(ctx); err != nil { // so that asOf is that of all records
+	if err := w.flush(ctx); err != nil { // so that asOf covers all records
 		return err
 	}
 	within, cancel := context.WithCancel(ctx)
@@ -97,7 +96,7 @@ func (w *worker) startRebuild(ctx context.Context, request Rebuild) error {
 	return nil
 }
 
-// stopRebuild ends the rebuild that is under way.
+// stopRebuild stops the running rebuild.
 func (w *worker) stopRebuild() {
 	if w.rebuild != nil {
 		w.rebuild.cancel()
@@ -106,7 +105,7 @@ func (w *worker) stopRebuild() {
 	}
 }
 
-// run folds up to where the worker is.
+// run folds up to the position of the worker.
 func (r *rebuildRun) run(ctx context.Context) (err error) {
 	if r.start, err = FindLogStart(ctx, r.deps.Log, r.partition); err != nil {
 		return err
@@ -168,7 +167,8 @@ func (r *rebuildRun) foldOne(ctx context.Context, record *kafka.Record) error {
 	return nil
 }
 
-// settle records that the event tells its agent's state whatever that was before.
+// settle records that the event determines its agent's state, whatever that was
+// before.
 func (r *rebuildRun) settle(e *state.Event) {
 	switch e.Facts.Name {
 	case event.NameAgentLogin, event.NameAgentLogout, event.NameAgentBreakStart, event.NameAgentBreakEnd:
@@ -185,9 +185,9 @@ func (r *rebuildRun) settle(e *state.Event) {
 	}
 }
 
-// exact reports whether the rebuild knows all events of an entry, so that its own
-// counts: of rows and calls from the time that was asked for, and of agents from the
-// first event on that tells their state.
+// exact reports whether the rebuild has all events of an entry, so that its values
+// replace the worker's: rows and calls from the requested time on, and agents from the
+// first event that determines their state.
 func (r *rebuildRun) exact(e entry) bool {
 	k := e.base().key
 	switch e := e.(type) {
@@ -205,19 +205,18 @@ func (r *rebuildRun) exact(e entry) bool {
 	return known && k.start >= r.request.From && k.start*1000 >= since
 }
 
-// keepEnded takes an entry of which the time is over.
+// keepEnded keeps an expired entry for writeEnded.
 func (r *rebuildRun) keepEnded(e entry) {
 	k := e.base().key
 	if k.kind == kindOpenCall || !r.exact(e) {
 		return
 	}
-	ended := Record{Key: k.String(), Value: r.fold.encode(e), EventID: max(r.asOf, r.fold.Last())} // no earlier than what it replaces
+	ended := Record{Key: k.String(), Value: r.fold.encode(e), EventID: max(r.asOf, r.fold.Last())} // not below the id of the record that it replaces
 	r.ended = append(r.ended, ended)
 	r.endedBytes += 2*len(ended.Key) + len(ended.Value) + 128
 }
 
-// writeEnded writes the rows whose time is over, but not those of accounts that were
-// deleted since.
+// writeEnded writes the expired rows, except those of deleted accounts.
 func (r *rebuildRun) writeEnded(ctx context.Context) error {
 	var records []kafka.Record
 	for _, row := range r.ended {
@@ -255,10 +254,9 @@ func (r *rebuildRun) reportProgress(end int64) {
 	r.rebuilds.report(r.request)
 }
 
-// catchUp folds what the worker has folded since the rebuild had caught up, which is
-// little.
+// catchUp folds the few events that the worker has folded since the rebuild caught up.
 func (w *worker) catchUp(ctx context.Context, r *rebuildRun) error {
-	const longest = time.Minute // so that the figures do not stand still
+	const longest = time.Minute // so that the figures are not delayed for longer
 	within, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
 	if err := r.foldTo(within, w.at.Offset); err != nil {
@@ -274,11 +272,11 @@ func (w *worker) catchUp(ctx context.Context, r *rebuildRun) error {
 	return nil
 }
 
-// replace makes the fold of a rebuild the worker's, and writes what differs, and all
-// rows for those who have lost some. Entries that the rebuild does not know exactly
-// stay as they are.
+// replace makes the fold of a rebuild the worker's, and writes the differences, and
+// all rows for readers that have lost some. Entries for which the rebuild is not exact
+// remain unchanged.
 func (w *worker) replace(ctx context.Context, r *rebuildRun) error {
-	if err := w.flush(ctx); err != nil { // so that the fold is what is on the topic
+	if err := w.flush(ctx); err != nil { // so that the fold equals the topic
 		return err
 	}
 	before := make(map[key][]byte, len(w.fold.entries))
@@ -309,8 +307,8 @@ func (w *worker) replace(ctx context.Context, r *rebuildRun) error {
 	return err
 }
 
-// writeReplaced writes the rows of a rebuild and the entries that differ from those
-// before, and returns how many differ.
+// writeReplaced writes the rows of a rebuild and the entries that differ from the
+// previous ones, and returns the number of differences.
 func (w *worker) writeReplaced(ctx context.Context, r *rebuildRun, before map[key][]byte) (changed int, err error) {
 	keys := slices.Collect(maps.Keys(w.fold.entries))
 	for k := range before {

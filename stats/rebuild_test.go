@@ -94,7 +94,8 @@ func readRows(t testing.TB, c *kafka.Cluster) topic {
 	return rows
 }
 
-// damage writes wrong values over all rows and all that the fold goes on from.
+// damage writes wrong values over all rows and all entries with which the fold
+// continues.
 func damage(t testing.TB, c *kafka.Cluster) {
 	t.Helper()
 	w := newWorker(t, c)
@@ -147,7 +148,7 @@ func TestARebuildGivesTheSameBytes(t *testing.T) {
 	compare(t, values, live)
 
 	more := randomDay(9, 50)
-	for i := range more { // the processor goes on from there
+	for i := range more { // the processor continues from there
 		more[i].ID = events[len(events)-1].ID + event.ID((i+1)*event.MaxPartitions)
 	}
 	produce(t, c, more)
@@ -155,7 +156,7 @@ func TestARebuildGivesTheSameBytes(t *testing.T) {
 	stop()
 }
 
-// slowLog gives a few events at a time, as long as it may.
+// slowLog returns a few events at a time, as long as it may.
 type slowLog struct {
 	Log
 	reads chan struct{} // a value for each read
@@ -233,7 +234,7 @@ func (l trimmedLog) Offsets(ctx context.Context, topic string, partition int) (f
 	return first, next, err
 }
 
-// unix returns a time as it is in keys.
+// unix returns a time in the format of keys.
 func unix(clock string) string { return strconv.FormatInt(clockTime(clock).Unix(), 10) }
 
 // Rows whose events the log no longer holds stay as they are, and so do those of

@@ -12,38 +12,38 @@ import (
 	"trunkline/internal/retry"
 )
 
-// RebuildState says how far a Rebuild is.
+// RebuildState is the progress of a Rebuild.
 type RebuildState string
 
 // The states of a Rebuild.
 const (
-	RebuildOpen   RebuildState = "open" // asked for, or under way
+	RebuildOpen   RebuildState = "open" // requested or running
 	RebuildDone   RebuildState = "done"
 	RebuildFailed RebuildState = "failed"
 )
 
-// Rebuild is the request to fold one partition of cc.evt again, and how far it is.
+// Rebuild is the request to fold one partition of cc.evt again, with its progress.
 type Rebuild struct {
 	ID            string // of the request, the same for all partitions
 	Partition     int
 	From          int64 // Unix seconds: rows of intervals that begin then or later are replaced
 	State         RebuildState
-	Message       string // of a failed one
-	Folded, Total int64  // events, about
+	Message       string // error of a failed rebuild
+	Folded, Total int64  // number of events, approximate
 }
 
-// Rebuilds keeps the requests, where commands and all processors see them.
+// Rebuilds stores the requests, shared by commands and all processors.
 type Rebuilds interface {
 	// ListOpen returns the rebuilds in the state RebuildOpen.
 	ListOpen(ctx context.Context) ([]Rebuild, error)
-	// Update stores how far a rebuild is. It does nothing when that is not open or
-	// another one was asked for since.
+	// Update stores the progress of a rebuild. It does nothing if the rebuild is not
+	// open or another one was requested since.
 	Update(ctx context.Context, r Rebuild) error
 }
 
 // LogStart is the beginning of a partition of cc.evt.
 type LogStart struct {
-	First, Next int64     // offsets: of the first record, and behind the last one
+	First, Next int64     // offsets of the first record and of the next one
 	Time        time.Time // of the first event; zero when there is none
 }
 
@@ -69,9 +69,9 @@ func FindLogStart(ctx context.Context, log Log, partition int) (LogStart, error)
 // whole reports whether no event of the partition was deleted.
 func (s LogStart) whole() bool { return s.First == 0 }
 
-// Earliest returns the first interval, Unix seconds, that can be folded again
-// exactly: 0 where the log is whole. Behind a log whose beginning was deleted it
-// begins callAge later, when no call is left that is not known from its beginning.
+// Earliest returns the start of the first interval, Unix seconds, that can be folded
+// again exactly: 0 if the log is whole. If the start of the log was deleted, it is
+// callAge later, when all calls of unknown origin have expired.
 func (s LogStart) Earliest() int64 {
 	if s.whole() || s.Time.IsZero() {
 		return 0
@@ -81,15 +81,15 @@ func (s LogStart) Earliest() int64 {
 
 const rebuildsEvery = time.Second
 
-// rebuildRequests has the requests for the partitions' workers, and stores how far they
-// are. So no worker waits for the database. It is safe for concurrent use.
+// rebuildRequests passes requests to the partitions' workers and stores their
+// progress, so that no worker waits for the database. It is safe for concurrent use.
 type rebuildRequests struct {
 	store Rebuilds
 	log   *slog.Logger
 
 	mu   sync.Mutex
-	open map[int]Rebuild // as the store has them, by partition
-	news map[int]Rebuild // what the store does not have yet
+	open map[int]Rebuild // as stored, by partition
+	news map[int]Rebuild // progress not stored yet
 }
 
 // run reads requests and stores progress until ctx ends.
@@ -104,7 +104,7 @@ func (r *rebuildRequests) run(ctx context.Context) {
 	}
 }
 
-// exchange stores what is new, then reads the requests.
+// exchange stores progress, then reads the requests.
 func (r *rebuildRequests) exchange(ctx context.Context) error {
 	r.mu.Lock()
 	news := r.news
@@ -138,7 +138,7 @@ func (r *rebuildRequests) exchange(ctx context.Context) error {
 	return nil
 }
 
-// find returns the rebuild that is asked for of a partition.
+// find returns the rebuild requested for a partition.
 func (r *rebuildRequests) find(partition int) (Rebuild, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -146,7 +146,7 @@ func (r *rebuildRequests) find(partition int) (Rebuild, bool) {
 	return one, ok
 }
 
-// report takes how far a rebuild is.
+// report records the progress of a rebuild.
 func (r *rebuildRequests) report(one Rebuild) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,7 +17,7 @@ type Settings struct {
 	Retention    time.Duration `yaml:"retention" doc:"how long the rows of the reports are kept in the database after their interval; 0: for ever"`
 }
 
-// DefaultSettings returns the settings where nothing is set.
+// DefaultSettings returns the default settings.
 func DefaultSettings() Settings {
 	return Settings{Interval: 15 * time.Minute, LateEvents: 48 * time.Hour, Retention: 400 * 24 * time.Hour}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // timers is a heap of entries by the event id at which they are due. Its order is
-// total, so that what is due first does not depend on how the heap came about.
+// total, so that the next due entry does not depend on the order of insertion.
 type timers []entry
 
 func (t timers) Len() int { return len(t) }

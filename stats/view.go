@@ -8,13 +8,13 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// view collects what a partition of cc.stats says. Records show only with the
-// position of their batch, which is its last record.
+// view collects the records of a partition of cc.stats. Records become visible with
+// the position of their batch, which is its last record.
 type view struct {
 	values   map[string]stored
 	position *state.Position
-	staged   []stagedRecord // of a batch whose position has not come yet
-	foreign  error          // a record that is no record of the figures
+	staged   []stagedRecord // of a batch whose position has not been read yet
+	foreign  error          // error of a record that is no record of the figures
 }
 
 type stored struct {

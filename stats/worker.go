@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// flushBytes is the estimated size of changed records at which they are
-	// written: less than one request may have.
+	// flushBytes is the estimated size of changed records at which they are written,
+	// below the limit of one request.
 	flushBytes = 500_000
-	// gatherTime is the least time between batches, unless flushBytes have changed:
-	// under load a row changes many times in it and is written once.
+	// gatherTime is the minimum time between batches, unless flushBytes have changed:
+	// under load a row changes many times within it and is written once.
 	gatherTime = 200 * time.Millisecond
 	// positionEvery is the time between batches with a position alone.
 	positionEvery = 10 * time.Second
@@ -29,23 +29,22 @@ const (
 type worker struct {
 	folder
 	commit func(next int64)
-	oldest *atomic.Int64 // time of the oldest event that is not written, 0: none
+	oldest *atomic.Int64 // time of the oldest event not written yet, 0: none
 
-	next    int64 // offset in cc.stats after the last record that is known
+	next    int64 // offset in cc.stats after the last known record
 	wrote   time.Time
 	moved   bool      // at is not written yet
-	checkAt time.Time // when to look for what another processor wrote; zero: done
-	ignored int64     // of the fold, as counted in the metric
+	checkAt time.Time // when to check for records of another processor; zero: done
+	ignored int64     // value of Fold.Ignored included in the metric
 	sizes   [len(kinds)]int
 	overdue overdue
-	rebuild *rebuildRun // nil: none is under way
+	rebuild *rebuildRun // nil: none is running
 }
 
-// errBehind is returned when another processor has written figures of later
-// events.
+// errBehind is returned if another processor has written figures of later events.
 var errBehind = errors.New("another processor is ahead")
 
-// process folds what comes, from where cc.stats ends.
+// process folds new events, starting at the position on cc.stats.
 func (w *worker) process(ctx context.Context) error {
 	if err := w.load(ctx); err != nil {
 		return err
@@ -63,8 +62,8 @@ func (w *worker) process(ctx context.Context) error {
 	}
 }
 
-// load reads the figures from cc.stats, and checks that cc.evt goes on where they
-// end.
+// load reads the figures from cc.stats, and checks that cc.evt continues at their
+// position.
 func (w *worker) load(ctx context.Context) error {
 	began := time.Now()
 	var v *view
@@ -96,7 +95,8 @@ func (w *worker) load(ctx context.Context) error {
 	return err
 }
 
-// checkPosition moves the position to where cc.evt goes on, when it does not there.
+// checkPosition moves the position to the continuation of cc.evt, if the log does not
+// continue there.
 func (w *worker) checkPosition(ctx context.Context) error {
 	err := w.retry(ctx, "checking the normalized log", func() error {
 		return w.deps.Log.CheckPosition(ctx, event.TopicEvents, w.partition, w.logPosition())
@@ -107,8 +107,8 @@ func (w *worker) checkPosition(ctx context.Context) error {
 	return err
 }
 
-// skip goes on behind a gap in cc.evt. Events that come again there, with the ids
-// that they had, change nothing.
+// skip continues after a gap in cc.evt. Events that are written again there, with the
+// same ids, change nothing.
 func (w *worker) skip(ctx context.Context, gap *kafka.GapError) error {
 	w.log.Error("events lost from the normalized log", "topic", event.TopicEvents, "partition", w.partition, "kind", gap.Kind,
 		"folded", w.at.Offset, "resume", gap.Resume, "error", gap)
@@ -123,7 +123,7 @@ func (w *worker) skip(ctx context.Context, gap *kafka.GapError) error {
 	})
 }
 
-// read folds and writes until an error.
+// read folds and writes until an error occurs.
 func (w *worker) read(ctx context.Context) error {
 	reader := w.deps.Log.Read(w.partition, w.logPosition())
 	defer reader.Close()
@@ -172,7 +172,7 @@ func (w *worker) read(ctx context.Context) error {
 	}
 }
 
-// await reads the next records, or returns none when it is time to write.
+// await reads the next records, or returns none when a write is due.
 func (w *worker) await(ctx context.Context, reader Reader) ([]kafka.Record, error) {
 	until := w.wrote.Add(positionEvery)
 	switch {
@@ -187,7 +187,7 @@ func (w *worker) await(ctx context.Context, reader Reader) ([]kafka.Record, erro
 	if at := w.overdueAt(time.Now()); at.Before(until) {
 		until = at
 	}
-	if w.rebuilds != nil { // look for requests, and whether the one under way is done
+	if w.rebuilds != nil { // check for requests, and for the end of the running rebuild
 		if at := time.Now().Add(rebuildsEvery); at.Before(until) {
 			until = at
 		}
@@ -201,7 +201,7 @@ func (w *worker) await(ctx context.Context, reader Reader) ([]kafka.Record, erro
 	return records, err
 }
 
-// writeDue writes what is due by now.
+// writeDue writes the records and positions that are due.
 func (w *worker) writeDue(ctx context.Context) error {
 	since := time.Since(w.wrote)
 	if w.fold.Changed() > 0 && since >= gatherTime || w.moved && since >= positionEvery {
@@ -213,15 +213,15 @@ func (w *worker) writeDue(ctx context.Context) error {
 		return nil
 	}
 	w.checkAt = time.Time{}
-	if err := w.flush(ctx); err != nil { // so that the fold is what is on the topic
+	if err := w.flush(ctx); err != nil { // so that the fold equals the topic
 		return err
 	}
 	return w.repair(ctx)
 }
 
-// flush makes what has changed durable, with the position, in one record batch.
+// flush writes the changes durably, with the position, in one record batch.
 func (w *worker) flush(ctx context.Context) error {
-	if err := w.writeMessages(ctx, w.fold.TakePerformances()...); err != nil { // before the position, which is behind them
+	if err := w.writeMessages(ctx, w.fold.TakePerformances()...); err != nil { // before the position, which covers them
 		return err
 	}
 	w.at.EventID = w.fold.Last()
@@ -240,8 +240,8 @@ func (w *worker) flush(ctx context.Context) error {
 	return nil
 }
 
-// write writes records and the position behind them. Where they do not lie just
-// behind what is known of the topic, another processor wrote too.
+// write writes records and the position after them. If their offsets do not directly
+// follow the last known record of the topic, another processor has written too.
 func (w *worker) write(ctx context.Context, records []kafka.Record) error {
 	written, err := w.produce(ctx, records)
 	if err != nil {
@@ -266,10 +266,10 @@ func (w *worker) produce(ctx context.Context, records []kafka.Record) (written k
 	return written, err
 }
 
-// repair compares the last records of the topic that are not known to be this
-// processor's own with its own, and writes again those that differ: compaction
-// keeps the last record of a key. Returns errBehind when another processor has
-// folded later events. Nothing may have changed since the last flush.
+// repair compares the last records of the topic that may be of another processor with
+// its own, and writes differing ones again: compaction keeps the last record of a key.
+// It returns errBehind if another processor has folded later events. All changes must
+// have been flushed.
 func (w *worker) repair(ctx context.Context) error {
 	last := map[string][]byte{}
 	behind := false
@@ -335,8 +335,8 @@ func (w *worker) scan(ctx context.Context, from int64, last map[string][]byte, b
 	return end, err
 }
 
-// countEntries sets the share of this partition in the metric of entries: its
-// sizes, or none.
+// countEntries sets this partition's share of the entries metric: its sizes, or
+// nothing.
 func (w *worker) countEntries(held bool) {
 	for i, kind := range kinds {
 		size := 0

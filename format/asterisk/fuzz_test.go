@@ -24,7 +24,7 @@ func seeds(f *testing.F, folder string) {
 	}
 }
 
-// Whatever a packet is, its facts have a name, its own id and no unknown state.
+// The facts of any packet have a name, their own id and no unknown state.
 func FuzzPacket(f *testing.F) {
 	seeds(f, "asterisk.ami")
 	f.Fuzz(func(t *testing.T, record []byte) {

@@ -13,10 +13,10 @@ const (
 	ResyncFormat = "asterisk.resync"
 )
 
-// resync is the format of the corrections that a live feed makes.
+// resync is the format of a live feed's corrections.
 var resync = format.Resync(ResyncFormat)
 
-// Source lists what an Asterisk sends.
+// Source lists the formats of Asterisk.
 var Source = format.Source{
 	Formats:       []*format.Format{&ami, &cdr, &resync},
 	RecogniseKeys: []string{"Event", "Privilege", "Uniqueid", "UniqueID", "Response", "ActionID", "resync"},

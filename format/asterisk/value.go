@@ -9,8 +9,8 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// first returns a value, of a repeated key the first: a caller's number may hold
-// line breaks, so that further occurrences may be the caller's own words.
+// first returns the value of a key, or the first value of a repeated key: a caller's
+// number may contain line breaks, so further occurrences may be text of the caller.
 func first(v jsonscan.Value) jsonscan.Value {
 	if v.Kind() == jsonscan.Array {
 		return v.First()
@@ -18,7 +18,7 @@ func first(v jsonscan.Value) jsonscan.Value {
 	return v
 }
 
-// text returns a value, or "" for the texts that Asterisk writes for unknown ones.
+// text returns a value, or "" for the texts that Asterisk uses for unknown values.
 func text(v jsonscan.Value) string {
 	switch s := format.Text(first(v)); s {
 	case "<unknown>", "<null>", "<none>":

@@ -13,11 +13,11 @@ var callcenter = format.Format{
 	Account: account, Event: readEvent,
 }
 
-// readCallcenter reads an event of mod_callcenter. A call in a queue has the id
-// of its membership, CC-Member-UUID: a caller that comes back to its place keeps
-// it under another channel. Where an event has the data of a channel too, this is
-// the agent's or the caller's, depending on the action; so what is common to the
-// call is read from mod_callcenter's own headers.
+// readCallcenter reads an event of mod_callcenter. The id of a call in a queue is that
+// of its membership, CC-Member-UUID: a caller who returns to its place keeps it on
+// another channel. If an event also has data of a channel, the channel is the agent's
+// or the caller's, depending on the action; so facts common to the call are read from
+// mod_callcenter's own headers.
 func readCallcenter(f *format.Fields, action string) format.Event {
 	e := format.Event{Type: event.Custom, Facts: event.Facts{
 		AgentID: decoded(f[fsAgent]), QueueID: firstOf(f, fsQueue, fsVariableQueue),
@@ -32,7 +32,7 @@ func readCallcenter(f *format.Fields, action string) format.Event {
 		agentState(&e.Facts, decoded(f[fsAgentState]))
 		return e
 	case "agent-max-no-answer":
-		// The status that follows and the failed attempt have events of their own.
+		// The following status and the failed attempt have their own events.
 		e.Type = event.AgentState
 		e.Facts.CallID = decoded(f[fsMember])
 		return e
@@ -83,12 +83,12 @@ func callcenterName(f *format.Fields, action string) event.Name {
 }
 
 // abandoned reports whether a call left the queue because the caller hung up.
-// mod_callcenter cancels a call for a timeout and for an exit key too, and has
-// one reason, BREAK_OUT, for a caller who hung up and for one who was taken out
-// of the queue (transferred, say); then the channel is still up.
+// mod_callcenter also cancels a call for a timeout and for an exit key, and has one
+// reason, BREAK_OUT, for a caller who hung up and for one who was removed from the
+// queue (by a transfer, for example); in the latter case the channel is still up.
 func abandoned(f *format.Fields) bool {
 	if !f[fsCause].Is("Cancel") {
-		return false // Terminated: after a talk
+		return false // Terminated: after a conversation
 	}
 	switch decoded(f[fsCancelReason]) {
 	case "", "NONE", "BREAK_OUT":
@@ -129,8 +129,8 @@ func callcenterDetails(f *format.Fields, facts *event.Facts, action string) {
 	}
 }
 
-// agentStatus sets what a status tells: whether the agent is at work. Available
-// follows a login or a break; only the state before it tells which.
+// agentStatus sets the facts of a status: whether the agent is at work. Available
+// follows a login or a break; only the state before distinguishes them.
 func agentStatus(facts *event.Facts, status string) {
 	facts.Name = event.NameAgentState
 	switch status {
@@ -145,9 +145,8 @@ func agentStatus(facts *event.Facts, status string) {
 	}
 }
 
-// agentState sets what an agent's state tells: what the agent does at the moment.
-// An agent that does nothing may be logged out or on a break, so that no state
-// follows from it.
+// agentState sets the facts of an agent's state: the current activity. An agent
+// without an activity may be logged out or on a break, so the state is then unknown.
 func agentState(facts *event.Facts, word string) {
 	switch word {
 	case "Waiting", "Idle", "Reserved":

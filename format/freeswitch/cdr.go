@@ -6,7 +6,7 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// jsonCDR is the format of mod_json_cdr's records. Nearly everything is read from
+// jsonCDR is the format of mod_json_cdr's records. Nearly all fields are read from
 // their "variables", whose values are URL-encoded unless encode-values is false.
 var jsonCDR = format.Format{
 	Name: "freeswitch.json_cdr", Topic: event.TopicCDRRaw,
@@ -36,8 +36,8 @@ const (
 	cdrSwitch
 )
 
-// cdrAccountKeys are the variables that name the account. accountcode is a
-// billing label and is not read.
+// cdrAccountKeys are the variables with the account. accountcode is a billing label
+// and is not read.
 var cdrAccountKeys = jsonscan.KeysOf("account_id", "ecallmgr_Account-ID", "Account-ID")
 
 func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
@@ -69,8 +69,8 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 	return row, nil
 }
 
-// times reads the row's clocks. The ringing time is that from the first progress
-// to the answer, or to the end of a call that was not answered.
+// times reads the row's timestamps. The ringing time is the time from the first
+// progress to the answer, or to the end of an unanswered call.
 func (l *leg) times(row *event.CDR, c format.Calendar) (err error) {
 	if row.Timestamp, err = c.Start(l.value("start_epoch"), "variables.start_epoch"); err != nil {
 		return err

@@ -2,24 +2,24 @@ package freeswitch
 
 import "strings"
 
-// Legs of one call share an interaction id, whatever order their records
-// arrive in. Nothing is remembered between records, so each leg must find the
-// same name for the call in its own record alone:
+// interactionID returns the id that all legs of a call share, in whatever order their
+// records arrive. No state is kept between records, so it must follow from each leg's
+// own record:
 //
-//  1. an id the source gave: interaction_id, or Kazoo's;
-//  2. the origination call id of click to call. The loopback and destination
-//     legs have it as a variable; the leg that rang the user's phone has it in
-//     the dial string with which it called them (last_arg, app_log);
-//  3. the uuid of the leg that began the call: of a queue's agent leg the
-//     member's session, of a loopback leg the leg that dialled the loopback, of
-//     an outbound leg the leg it was last connected to or dialled by (see
-//     legIDs.callers), of every other leg its own.
+//  1. an id given by the source: interaction_id, or Kazoo's;
+//  2. the origination call id of click to call. The loopback and destination legs have
+//     it as a variable; the leg that rang the user's phone has it in the dial string
+//     with which it called them (last_arg, app_log);
+//  3. the uuid of the leg that began the call: for a queue's agent leg the member's
+//     session, for a loopback leg the leg that dialled the loopback, for an outbound leg
+//     the leg to which it was last connected or that dialled it (see legIDs.callers),
+//     for every other leg its own.
 //
-// One record alone cannot tell: a leg dialled through a loopback that did not
-// bow out names the loopback's far side, not the leg before it; legs dialled by
-// a leg that was itself transferred name that leg; and when an attended
-// transfer joins two calls, each keeps its own id. A dialplan that exports
-// interaction_id to every leg has none of these gaps (docs/calls.md).
+// Limits of single records: a leg dialled through a loopback that did not bow out names
+// the loopback's far side, not the leg before it; legs dialled by a leg that was itself
+// transferred name that leg; and when an attended transfer joins two calls, each keeps
+// its own id. A dialplan that exports interaction_id to every leg has none of these
+// limits (docs/calls.md).
 func (l *leg) interactionID() string {
 	ids := &legIDs{
 		given:       l.get("interaction_id", "ecallmgr_Call-Interaction-ID", "ecallmgr_Interaction-ID"),
@@ -37,23 +37,23 @@ func (l *leg) interactionID() string {
 	return ids.interactionID()
 }
 
-// legIDs are the ids in one leg's record or event from which its call is found.
+// legIDs holds the ids in one leg's record or event that identify its call.
 type legIDs struct {
-	given       string // an id that the source gave to the call
-	origination string // the origination call id, its own or the one it passed on
-	before      string // the leg that began the call, where a variable names it
+	given       string // an id of the call given by the source
+	origination string // the origination call id, of the leg itself or passed on by it
+	before      string // the leg that began the call, if a variable names it
 	otherSide   string // of the loopback whose far side this leg is
 	loopback    string // "A" or "B" for the sides of a loopback
 	direction   string
 	own         string
-	// callers are legs that may have dialled this one, the most certain first.
-	// After a loopback bowed out the first is the leg at the other end, while the
-	// last still names the loopback. call_uuid comes second: a hangup of the other
-	// leg resets it to the leg's own uuid (FreeSWITCH issue 1042).
+	// callers are legs that may have dialled this one, most certain first. After a
+	// loopback has bowed out, the first is the leg at the other end, while the last
+	// still is the loopback. call_uuid is second: a hangup of the other leg resets it
+	// to the leg's own uuid (FreeSWITCH issue 1042).
 	callers [4]string
 }
 
-// known returns the id that one of the leg's variables names, "" when none does.
+// known returns the id in one of the leg's variables, "" if none has it.
 func (l *legIDs) known() string {
 	for _, id := range [...]string{l.given, l.origination, l.before} {
 		if id != "" {
@@ -82,10 +82,10 @@ func (l *legIDs) interactionID() string {
 
 var originationVariables = []string{"origination_call_id", "sip_origination_call_uuid"}
 
-// originationCallID returns the id that the click-to-call request returned. The
-// leg that rings the user's own phone must not have it (specification, "CDR
-// row"); where the variable was set on that leg too, the leg is known by passing
-// the same id on in its dial string.
+// originationCallID returns the id that the click-to-call request returned. The leg
+// that rings the user's own phone must not have it (specification, "CDR row"); if the
+// variable was set on that leg too, the leg is identified by the same id in its dial
+// string.
 func (l *leg) originationCallID() string {
 	id := l.get(originationVariables...)
 	if id != "" && id == l.dialled() && l.get("loopback_leg") == "" {
@@ -95,7 +95,7 @@ func (l *leg) originationCallID() string {
 }
 
 // dialled returns the origination call id that this leg passed on to the legs it
-// dialled, "" when it passed on none.
+// dialled, "" if none.
 func (l *leg) dialled() string {
 	if id := dialledID(l.get("last_arg")); id != "" {
 		return id

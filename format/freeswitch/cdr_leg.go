@@ -10,13 +10,13 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// leg has the parts of a mod_json_cdr record that a row is made of.
+// leg holds the parts of a mod_json_cdr record that are needed for a row.
 type leg struct {
 	values [maxVariables]jsonscan.Value  // of legVariables, by slot
-	extra  []variable                    // those with a prefix
-	first  [profileFields]jsonscan.Value // the caller profile it began with
-	last   [profileFields]jsonscan.Value // the caller profile in force at the end
-	appLog jsonscan.Value                // the dialplan applications it ran
+	extra  []variable                    // variables with a prefix
+	first  [profileFields]jsonscan.Value // the caller profile at the start
+	last   [profileFields]jsonscan.Value // the caller profile at the end
+	appLog jsonscan.Value                // the dialplan applications that were executed
 }
 
 type variable struct {
@@ -27,8 +27,8 @@ type variable struct {
 // maxVariables bounds the number of legVariables.
 const maxVariables = 48
 
-// legVariables are the channel variables that a row needs, of some two hundred,
-// beside those with a prefix.
+// legVariables are the channel variables needed for a row, out of about two hundred,
+// in addition to those with a prefix.
 var legVariables = jsonscan.KeysOf(
 	"uuid", "direction", "hangup_cause", "presence_id", "recording_id",
 	"start_epoch", "progress_epoch", "answer_epoch", "end_epoch", "duration", "billsec",
@@ -40,8 +40,8 @@ var legVariables = jsonscan.KeysOf(
 )
 
 const (
-	headerPrefix = "sip_h_X-"  // of SIP headers the dialplan sets
-	kazooPrefix  = "ecallmgr_" // of Kazoo's Custom-Channel-Vars
+	headerPrefix = "sip_h_X-"  // SIP headers set by the dialplan
+	kazooPrefix  = "ecallmgr_" // Kazoo's Custom-Channel-Vars
 )
 
 var (
@@ -62,9 +62,9 @@ const (
 	profileFields
 )
 
-// readLeg reads the variables a row needs and, of the callflow, the caller
-// profile the leg began with and the one it ended with. The callflow lists the
-// newest profile first; a transfer or a bridge adds one.
+// readLeg reads the variables needed for a row and, from the callflow, the caller
+// profiles at the start and the end of the leg. The callflow lists the newest profile
+// first; a transfer or a bridge adds one.
 func readLeg(f *format.Fields) *leg {
 	l := &leg{appLog: f[cdrAppLog]}
 	f[cdrVariables].Each(func(key []byte, v jsonscan.Value) {
@@ -84,8 +84,8 @@ func readLeg(f *format.Fields) *leg {
 	return l
 }
 
-// originator returns the uuid of the leg that the last profile names as the one
-// that dialled or was joined with this leg.
+// originator returns the uuid of the leg that, according to the last profile, dialled
+// or was joined with this leg.
 func (l *leg) originator() string {
 	var profiles, uuid [1]jsonscan.Value
 	originatorKeys.Within(l.last[profileOriginator], profiles[:])
@@ -99,7 +99,7 @@ func readProfile(flow jsonscan.Value, got []jsonscan.Value) {
 	profileKeys.Within(profile[0], got)
 }
 
-// value returns a variable of legVariables, nil when it is absent.
+// value returns a variable of legVariables, nil if absent.
 func (l *leg) value(name string) jsonscan.Value {
 	slot, ok := legVariables[name]
 	if !ok {
@@ -128,7 +128,7 @@ func (l *leg) get(names ...string) string {
 	return ""
 }
 
-// parties sets the row's caller and callee, as the leg began: transfers and
+// parties sets the row's caller and callee at the start of the leg: transfers and
 // bridges overwrite the caller and the destination in later profiles.
 func (l *leg) parties(row *event.CDR) {
 	destination := decoded(l.first[profileDestination])
@@ -144,9 +144,10 @@ func (l *leg) parties(row *event.CDR) {
 	}
 }
 
-// extension returns what was dialled on the leg. The destination of a leg to a
-// registered phone is the phone's contact; dialled was the user's extension:
-// dialed_user, which a leg that dials on overwrites, while presence_id keeps it.
+// extension returns the number dialled on the leg. The destination of a leg to a
+// registered phone is the phone's contact; the dialled number was the user's
+// extension: dialed_user, which a leg that dials others overwrites, while presence_id
+// keeps it.
 func (l *leg) extension(destination string) string {
 	dialedUser := l.get("dialed_user")
 	if dialedUser == "" || l.get("direction") != "outbound" || l.get("loopback_leg") != "" {
@@ -156,16 +157,16 @@ func (l *leg) extension(destination string) string {
 	if user != "" && domain == l.get("dialed_domain") {
 		return user
 	}
-	if l.get("originate_disposition") == "" || destination == "" { // it dialled nobody itself
+	if l.get("originate_disposition") == "" || destination == "" { // it dialled no other leg
 		return dialedUser
 	}
 	return destination
 }
 
 // caller sets the caller's name and number. FreeSWITCH overwrites them with the
-// callee's on a leg that goes on to dial, is parked and bridged (issue 2117), or
-// is a loopback's near side; the caller's number then still stands in ani, but
-// for the legs of a user who was called first, and the name is lost.
+// callee's on a leg that later dials, is parked and bridged (issue 2117), or is a
+// loopback's near side; ani then still has the caller's number, except for the legs of
+// a user who was called first, and the name is lost.
 func (l *leg) caller(row *event.CDR, destination string) {
 	name, number := l.get("caller_id_name"), l.get("caller_id_number")
 	if name == "" {
@@ -190,8 +191,8 @@ func (l *leg) caller(row *event.CDR, destination string) {
 	}
 }
 
-// collect returns an object of the variables that begin with prefix, without it,
-// and of those in also; nil when there is none.
+// collect returns an object of the variables with a prefix, which is removed, and of
+// those in also; nil if there are none.
 func (l *leg) collect(prefix string, also ...string) json.RawMessage {
 	found := make(map[string]string)
 	for _, v := range l.extra {
@@ -207,6 +208,6 @@ func (l *leg) collect(prefix string, also ...string) json.RawMessage {
 	if len(found) == 0 {
 		return nil
 	}
-	raw, _ := json.Marshal(found) // strings always marshal
+	raw, _ := json.Marshal(found) // marshalling strings cannot fail
 	return raw
 }

@@ -104,7 +104,7 @@ func TestInteractionOfALegFromItsVariables(t *testing.T) {
 	}
 }
 
-// to is what was dialled on the leg, from and caller_id_number are the caller's
+// to is the number dialled on the leg; from and caller_id_number are the caller's
 // number and never a phone's contact.
 func TestCapturedLegsNameWhoCalledWhom(t *testing.T) {
 	type parties struct{ from, to, number, name string }

@@ -6,8 +6,8 @@ import (
 )
 
 // events is the format of every other FreeSWITCH event. Channel events are
-// AGENT_CUSTOM_EVENT, also where a channel variable names a queue (which is then
-// in the facts): they are the switch's, not the queue's.
+// AGENT_CUSTOM_EVENT, even if a channel variable names a queue (which is then in the
+// facts): they are events of the switch, not of the queue.
 var events = format.Format{
 	Name: "freeswitch.event", Topic: event.TopicRaw, Encodings: plainEncoding, Keys: eventKeys,
 	Account: account, Event: readEvent,
@@ -28,9 +28,9 @@ func readOther(f *format.Fields) format.Event {
 	return e
 }
 
-// channelName returns the name of a channel's event and the state of the leg
-// after it. A leg that ends has three events; the one with the whole record of
-// the leg counts.
+// channelName returns the name of a channel's event and the state of the leg after it.
+// The end of a leg has three events; only the one with the complete record of the leg
+// is used.
 func channelName(name string) (event.Name, event.State) {
 	switch name {
 	case "CHANNEL_CREATE":
@@ -53,8 +53,8 @@ func channelName(name string) (event.Name, event.State) {
 	return event.NameOther, "" // CHANNEL_HANGUP, CHANNEL_DESTROY, CHANNEL_UNBRIDGE, …
 }
 
-// talked returns the time from the answer to the end of a leg, unknown for one
-// that was not answered.
+// talked returns the time from the answer to the end of a leg, unknown if it was not
+// answered.
 func talked(f *format.Fields) event.Millis {
 	if ms, ok := format.Integer(f[fsBillMillis]); ok && ms > 0 {
 		return event.MillisOf(ms)
@@ -79,7 +79,7 @@ func readCustom(f *format.Fields, subclass string) format.Event {
 		return e
 	case "sofia::transferor":
 		return format.Event{Type: event.AgentTransfer, Facts: transfer(f)}
-	case "sofia::transferee": // the same transfer, told by the other leg
+	case "sofia::transferee": // the same transfer, reported by the other leg
 		return format.Event{Type: event.AgentTransfer, Facts: channelFacts(f)}
 	case "sofia::register":
 		return registration(f, event.NameDeviceRegistered, event.Registered)
@@ -93,8 +93,8 @@ func readCustom(f *format.Fields, subclass string) format.Event {
 	return format.Event{Type: event.Custom, Facts: channelFacts(f)}
 }
 
-// transfer returns the facts of a transfer. The event is one of the leg that
-// transferred; the call is the leg it was connected with.
+// transfer returns the facts of a transfer. The event is of the leg that transferred;
+// the call is the leg connected to it.
 func transfer(f *format.Fields) event.Facts {
 	facts := channelFacts(f)
 	facts.Name = event.NameCallTransferred

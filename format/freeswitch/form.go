@@ -35,14 +35,14 @@ func splitForm(body []byte, emit split.Sink) error {
 	return split.WithLine(split.JSON(text, emit), text)
 }
 
-// startsJSON reports whether text begins with an object or an array. Neither a
-// form nor base64 does.
+// startsJSON reports whether text begins with an object or an array. Neither a form
+// nor base64 does.
 func startsJSON(text []byte) bool {
 	text = bytes.TrimLeft(text, " \t\r\n")
 	return len(text) > 0 && (text[0] == '{' || text[0] == '[')
 }
 
-// cdrField finds the one field cdr, still encoded, and where it begins.
+// cdrField finds the only field cdr, still encoded, and its offset.
 func cdrField(body []byte) (field []byte, at int, err error) {
 	found := false
 	for start := 0; start < len(body); {
@@ -73,8 +73,8 @@ func decodeField(field string) ([]byte, error) {
 	return decodeBase64(field)
 }
 
-// decodeBase64 accepts what servers and proxies make of mod_json_cdr's bare
-// base64: + turned into a space, + / = percent-encoded, padding lost.
+// decodeBase64 accepts the changes that servers and proxies make to mod_json_cdr's
+// bare base64: + replaced by a space, + / = percent-encoded, padding removed.
 func decodeBase64(s string) ([]byte, error) {
 	s, err := url.PathUnescape(s)
 	if err != nil {
@@ -84,24 +84,23 @@ func decodeBase64(s string) ([]byte, error) {
 	return base64.RawStdEncoding.DecodeString(s)
 }
 
-// escapeBare percent-encodes what cannot stand in a JSON string (quotes,
-// backslashes, control characters, bytes that are not UTF-8), and percent signs.
-// Valid JSON is returned as it is.
+// escapeBare percent-encodes the characters that cannot occur in a JSON string
+// (quotes, backslashes, control characters, bytes that are not UTF-8), and percent
+// signs. It returns valid JSON unchanged.
 //
-// With encode=true and its default encode-values=true, FreeSWITCH URL-encodes
-// the values of channel variables, and then the whole text without escaping
-// the percent signs again. Unescaping the body once unescapes those values too.
-// Encoding them again makes them what they are in a body with encode=false.
+// With encode=true and its default encode-values=true, FreeSWITCH URL-encodes the
+// values of channel variables, and then the whole text without escaping the percent
+// signs again. Unescaping the body once unescapes those values too. Encoding them
+// again restores the values of a body with encode=false.
 //
-// The encoding cannot be undone for certain: a value with a quote, a comma and a
-// quoted word in it reads like the next member, and a backslash before an n like
-// JSON's own.
+// The encoding is ambiguous: a value that contains a quote, a comma and a quoted word
+// looks like the next member, and a backslash before an n like a JSON escape.
 func escapeBare(text []byte) []byte {
 	if split.JSON(text, func([]byte, int) error { return nil }) == nil {
 		return text
 	}
 	escaped := make([]byte, 0, len(text)+len(text)/8)
-	last := byte(0) // the last byte outside strings that is not white space
+	last := byte(0) // the last byte outside strings other than white space
 	for at := 0; at < len(text); {
 		if text[at] != '"' {
 			if c := text[at]; c > ' ' {
@@ -115,7 +114,7 @@ func escapeBare(text []byte) []byte {
 		if last == ':' {
 			end += valueLen(text[end:])
 			escaped = append(appendBareEscaped(append(escaped, '"'), text[at+1:end]), '"')
-		} else { // a member's name has no quotes
+		} else { // names of members contain no quotes
 			if i := bytes.IndexByte(text[end:], '"'); i >= 0 {
 				end += i
 			} else {
@@ -129,8 +128,8 @@ func escapeBare(text []byte) []byte {
 	return escaped
 }
 
-// valueLen returns how many bytes of text, which follows an opening quote, stand
-// before the quote that closes the value.
+// valueLen returns the number of bytes of text, which follows an opening quote, before
+// the quote that closes the value.
 func valueLen(text []byte) int {
 	for at := 0; at < len(text); at++ {
 		if text[at] == '"' && endsValue(text[at+1:]) {
@@ -140,9 +139,9 @@ func valueLen(text []byte) int {
 	return len(text)
 }
 
-// endsValue reports whether rest, which follows a quote, goes on as JSON does
-// after a member's value: brackets that close, then the end, the next member or
-// the next object of an array.
+// endsValue reports whether rest, which follows a quote, continues like JSON after a
+// member's value: closing brackets, then the end, the next member or the next object
+// of an array.
 func endsValue(rest []byte) bool {
 	after := bytes.TrimLeft(rest, "}] \t\r\n")
 	closed := bytes.ContainsAny(rest[:len(rest)-len(after)], "}]")
@@ -161,7 +160,7 @@ func endsValue(rest []byte) bool {
 	return quoted && i > 0 && bytes.HasPrefix(bytes.TrimLeft(name[i+1:], " \t\r\n"), []byte{':'})
 }
 
-// appendBareEscaped appends the content of a JSON string. Escapes of JSON stay.
+// appendBareEscaped appends the content of a JSON string. It keeps JSON escapes.
 func appendBareEscaped(dst, value []byte) []byte {
 	const hex = "0123456789ABCDEF"
 	for at := 0; at < len(value); {

@@ -60,8 +60,8 @@ func TestSplitForm(t *testing.T) {
 	}
 }
 
-// switchEscape URL-encodes as FreeSWITCH does: what is URL-encoded already is
-// not encoded again.
+// switchEscape URL-encodes like FreeSWITCH: it does not encode URL-encoded parts
+// again.
 func switchEscape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {
@@ -181,8 +181,8 @@ func FuzzSplitForm(f *testing.F) {
 	})
 }
 
-// FuzzEncodedValue holds the repair of a value to the value: whatever it is, as
-// long as it does not look like the next member.
+// FuzzEncodedValue checks that the repair of a value restores it, unless it looks like
+// the next member.
 func FuzzEncodedValue(f *testing.F) {
 	f.Add("\"1001\" <1001>")
 	f.Add("v=0\r\n")

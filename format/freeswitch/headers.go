@@ -8,8 +8,8 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// FreeSWITCH events are one flat object of headers, all strings, as the event
-// socket's JSON has them. Values may be URL-encoded (text/event-plain).
+// FreeSWITCH events are one flat object of headers, all strings, as in the JSON of the
+// event socket. Values may be URL-encoded (text/event-plain).
 var eventKeys = jsonscan.KeysOf(
 	"Event-Name", "Event-Subclass", "Event-Date-Timestamp",
 	"Account-ID", "variable_account_id", "variable_ecallmgr_Account-ID",
@@ -99,8 +99,8 @@ const (
 	fsConferenceAction
 )
 
-// account returns the account that an event names. accountcode is a billing label
-// and is not read.
+// account returns the account that an event names. accountcode is a billing label and
+// is not read.
 func account(f *format.Fields) (string, error) {
 	for _, slot := range [...]int{fsAccount, fsVariableAccount, fsKazooAccount} {
 		account, err := format.AccountText(f[slot], "Account-ID")
@@ -111,8 +111,8 @@ func account(f *format.Fields) (string, error) {
 	return "", nil
 }
 
-// readEvent reads an event of either format: a feed that names the wrong one of
-// the two is understood all the same.
+// readEvent reads an event of either format, even if a feed names the wrong one of the
+// two.
 func readEvent(f *format.Fields) (format.Event, error) {
 	var e format.Event
 	if action := decoded(f[fsAction]); action != "" {
@@ -135,8 +135,8 @@ func firstOf(f *format.Fields, slots ...int) string {
 	return ""
 }
 
-// interactionID returns the id that all legs of the call of the event share, the
-// same that their call records have (see legIDs).
+// interactionID returns the id shared by all legs of the event's call, the same as in
+// their call records (see legIDs).
 func interactionID(f *format.Fields) string {
 	ids := legIDs{
 		given:       firstOf(f, fsInteraction, fsKazooCallInteraction, fsKazooInteraction),
@@ -170,8 +170,8 @@ func originationCallID(f *format.Fields) string {
 	return id
 }
 
-// device returns the address of record of a registration. register and
-// unregister have it in from-user and from-host, expire in user and host.
+// device returns the address of record of a registration. register and unregister have
+// it in from-user and from-host, expire in user and host.
 func device(f *format.Fields) string {
 	user, host := firstOf(f, fsFromUser, fsUser, fsUsername), firstOf(f, fsFromHost, fsHost, fsRealm)
 	if user == "" || host == "" || strings.Contains(user, "@") {
@@ -180,7 +180,7 @@ func device(f *format.Fields) string {
 	return user + "@" + host
 }
 
-// channelFacts are the facts that every event of a channel has.
+// channelFacts returns the facts common to all channel events.
 func channelFacts(f *format.Fields) event.Facts {
 	facts := event.Facts{
 		CallID:            firstOf(f, fsUUID),

@@ -14,13 +14,12 @@ import (
 // LiveKeys are the members of an event that a LiveReader reads.
 type LiveKeys struct {
 	keys     jsonscan.Keys
-	variable int // the slot of the account variable, -1 without one
+	variable int // slot of the account variable, -1: none
 	billing  bool
 }
 
-// NewLiveKeys returns the keys of a feed. accountVariable is the channel variable
-// that names the account, "" for none; useAccountcode takes accountcode for such a
-// name too.
+// NewLiveKeys returns the keys of a feed. accountVariable is the channel variable with
+// the account, "" for none; with useAccountcode, accountcode is such a name too.
 func NewLiveKeys(accountVariable string, useAccountcode bool) *LiveKeys {
 	l := &LiveKeys{keys: maps.Clone(eventKeys), variable: -1, billing: useAccountcode}
 	maps.Copy(l.keys, liveMembers)
@@ -37,7 +36,7 @@ func NewLiveKeys(accountVariable string, useAccountcode bool) *LiveKeys {
 	return l
 }
 
-// Slots of the members that only a feed reads, behind those of eventKeys.
+// Slots of the members read by feeds only, after those of eventKeys.
 const (
 	liveCore = iota + fsConferenceAction + 1
 	liveSequence
@@ -69,32 +68,32 @@ type LiveEvent struct {
 	Format string // the name of its format
 	Name   string // Event-Name
 	Run    string // Core-UUID
-	Number uint64 // Event-Sequence, 0 without one
-	Micros int64  // Event-Date-Timestamp: Unix microseconds, 0 without one
+	Number uint64 // Event-Sequence, 0: absent
+	Micros int64  // Event-Date-Timestamp: Unix microseconds, 0: absent
 
 	Facts event.Facts
 	// Account is the account that the event itself names, as the format reads it.
 	Account string
-	// Names may map to an account: those of settings first, then Account, then domains,
-	// then the queue and the context.
+	// Names may map to an account: those of settings first, then Account, then
+	// domains, then the queue and the context.
 	Names []string
 	// Channels are the uuids of its leg, of the leg that began the call, and of the
-	// leg at the other end, each "" where it has none.
+	// leg at the other end, each "" if there is none.
 	Channels [3]string
 	Session  string // mod_callcenter: the caller's leg
 	Command  string // API: the command and its argument
-	// BridgeFailed says that mod_callcenter could not connect the agent to the caller, and
-	// tells no more of the caller, who may have hung up.
+	// BridgeFailed is set if mod_callcenter could not connect the agent to the caller.
+	// It sends no further event about the caller, who may have hung up.
 	BridgeFailed bool
 }
 
-// LiveReader reads one event after another. It is not safe for concurrent use.
+// LiveReader reads events one after another. It is not safe for concurrent use.
 type LiveReader struct {
 	Keys   *LiveKeys
 	fields format.Fields
 }
 
-// Read reads an event of the event socket in one pass. The error is one of package
+// Read parses an event of the event socket in one pass. The error is one of package
 // jsonscan. The event's strings are copies.
 func (r *LiveReader) Read(record []byte) (LiveEvent, error) {
 	f := &r.fields
@@ -126,8 +125,8 @@ func unsigned(v jsonscan.Value) uint64 {
 	return n
 }
 
-// names returns the names that may map to an account. accountcode is a billing
-// label, unless a setting says otherwise.
+// names returns the names that may map to an account. accountcode is a billing label
+// unless a setting declares otherwise.
 func (r *LiveReader) names(f *format.Fields, e *LiveEvent) []string {
 	var names nameList
 	facts := &e.Facts
@@ -138,7 +137,7 @@ func (r *LiveReader) names(f *format.Fields, e *LiveEvent) []string {
 		names.add(decoded(f[liveAccountcode]))
 	}
 	names.add(e.Account, decoded(f[liveDomain]), decoded(f[liveSIPRealm]), domainOf(facts.QueueID), domainOf(facts.AgentID))
-	if facts.CallID == "" { // mod_sofia's registrations have their domain beside the user
+	if facts.CallID == "" { // mod_sofia's registrations have their domain in a separate header
 		names.add(firstOf(f, fsFromHost, fsHost, fsRealm))
 	}
 	names.add(domainOf(decoded(f[livePresence])), decoded(f[liveDialedDomain]), decoded(f[liveConferenceDomain]),
@@ -156,7 +155,7 @@ func (l *nameList) add(names ...string) {
 	}
 }
 
-// domainOf returns the part of a name after its last @, "" without one.
+// domainOf returns the part of a name after its last @, "" if it has none.
 func domainOf(name string) string {
 	if i := strings.LastIndexByte(name, '@'); i >= 0 {
 		return name[i+1:]

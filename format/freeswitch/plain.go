@@ -9,12 +9,11 @@ import (
 	"trunkline/format/split"
 )
 
-// splitPlain splits FreeSWITCH's text/event-plain: events as the event socket
-// writes them, each in its envelope (Content-Length and Content-Type, a blank
-// line, and that many bytes), or bare, with a blank line between them. A record
-// is the event's headers as one JSON object, in their order and decoded, as
-// FreeSWITCH's own JSON has them: arrays as arrays, a body under "_body", and a
-// name that FreeSWITCH repeats is repeated.
+// splitPlain splits FreeSWITCH's text/event-plain: events in the format of the event
+// socket, each in its envelope (Content-Length and Content-Type, a blank line, and
+// that many bytes), or bare, with a blank line between them. A record is the event's
+// decoded headers in order as one JSON object, as in FreeSWITCH's own JSON: arrays as
+// arrays, a body under "_body", and repeated names repeated.
 func splitPlain(body []byte, emit split.Sink) error {
 	if err := split.CheckUTF8(body); err != nil {
 		return err
@@ -51,8 +50,8 @@ type plainParser struct {
 
 type plainHeader struct{ name, value string }
 
-// envelope reports whether headers are those of a frame of the socket: an event
-// has a name.
+// envelope reports whether headers are those of a frame of the socket: an event has a
+// name.
 func envelope(headers []plainHeader) bool {
 	_, named := find(headers, "Event-Name")
 	_, typed := find(headers, "Content-Type")
@@ -68,7 +67,7 @@ func find(headers []plainHeader, name string) (string, bool) {
 	return "", false
 }
 
-// enveloped emits the event inside the frame whose headers are given.
+// enveloped emits the event inside a frame with the given headers.
 func (p *plainParser) enveloped(start int, headers []plainHeader, emit split.Sink) error {
 	if kind, _ := find(headers, "Content-Type"); kind != "text/event-plain" {
 		return split.Malformed(start, "a frame of the event socket that is not text/event-plain")
@@ -94,7 +93,7 @@ func (p *plainParser) enveloped(start int, headers []plainHeader, emit split.Sin
 	return nil
 }
 
-// event emits the event whose headers are given, with the body they announce.
+// event emits an event with the given headers, and the body that they announce.
 func (p *plainParser) event(start int, headers []plainHeader, emit split.Sink) error {
 	if len(headers) == 0 {
 		return split.Malformed(start, "an event has no headers")
@@ -109,7 +108,7 @@ func (p *plainParser) event(start int, headers []plainHeader, emit split.Sink) e
 	return emit(appendEvent(nil, headers, content), start)
 }
 
-// content reads the bytes that Content-Length announces, nil without one.
+// content reads the bytes announced by Content-Length, nil without one.
 func (p *plainParser) content(start int, headers []plainHeader) ([]byte, error) {
 	length, ok := find(headers, "Content-Length")
 	if !ok {

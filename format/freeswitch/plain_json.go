@@ -43,9 +43,8 @@ func appendValue(dst []byte, encoded string) []byte {
 	return append(dst, ']')
 }
 
-// urlDecode decodes %xx and leaves everything else as it is, a + and a stray %
-// too, as FreeSWITCH does. A value that would not be UTF-8 afterwards stays
-// encoded.
+// urlDecode decodes %xx and leaves all other bytes unchanged, including + and a stray
+// %, as FreeSWITCH does. A value whose decoded form is not UTF-8 remains encoded.
 func urlDecode(s string) string {
 	if !strings.Contains(s, "%") {
 		return s

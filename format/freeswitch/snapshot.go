@@ -2,9 +2,9 @@ package freeswitch
 
 import "trunkline/event"
 
-// AgentStateOf returns the state of an agent of mod_callcenter by its two words, as
-// its events would have it: a status that is not at work counts before what the
-// agent does at the moment.
+// AgentStateOf returns the state of an agent of mod_callcenter from its status and
+// state, consistently with its events: a status that is not at work takes precedence
+// over the current activity.
 func AgentStateOf(status, state string) event.State {
 	var facts event.Facts
 	agentStatus(&facts, status)
@@ -14,8 +14,8 @@ func AgentStateOf(status, state string) event.State {
 	return facts.State
 }
 
-// MemberStateOf returns the state of a caller in a queue of mod_callcenter, "" for
-// one that has left it.
+// MemberStateOf returns the state of a caller in a queue of mod_callcenter, "" if the
+// caller has left it.
 func MemberStateOf(word string) event.State {
 	switch word {
 	case "Waiting":
@@ -28,8 +28,8 @@ func MemberStateOf(word string) event.State {
 	return ""
 }
 
-// LegStateOf returns the state of a leg by its Channel-Call-State, "" for one that
-// is being ended.
+// LegStateOf returns the state of a leg from its Channel-Call-State, "" if the leg is
+// ending.
 func LegStateOf(word string) event.State {
 	switch word {
 	case "DOWN", "DIALING", "RINGING", "EARLY", "RING_WAIT":
@@ -42,8 +42,8 @@ func LegStateOf(word string) event.State {
 	return ""
 }
 
-// LegInteraction returns the interaction id of a leg of which no variables are
-// known: direction is its Call-Direction, call its Channel-Call-UUID.
+// LegInteraction returns the interaction id of a leg without known variables:
+// direction is its Call-Direction, call its Channel-Call-UUID.
 func LegInteraction(direction, uuid, call string) string {
 	ids := legIDs{direction: direction, own: uuid, callers: [4]string{1: call}}
 	return ids.interactionID()

@@ -9,10 +9,10 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// resync is the format of the corrections that a live feed makes.
+// resync is the format of a live feed's corrections.
 var resync = format.Resync("freeswitch.resync")
 
-// Source lists what a FreeSWITCH sends.
+// Source lists the formats of FreeSWITCH.
 var Source = format.Source{
 	Formats:       []*format.Format{&callcenter, &events, &jsonCDR, &resync},
 	RecogniseKeys: []string{"Core-UUID", "Event-Name", "CC-Action", "variables", "resync"},
@@ -27,8 +27,8 @@ const (
 	seenResync
 )
 
-// recognise is sure of an event only by Core-UUID or CC-Action: Kazoo's events
-// have an Event-Name too.
+// recognise is sure of an event only by Core-UUID or CC-Action: Kazoo's events have an
+// Event-Name too.
 func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error) {
 	switch {
 	case r.Topic == event.TopicCDRRaw:
@@ -56,7 +56,7 @@ func decoded(v jsonscan.Value) string {
 	return string(text)
 }
 
-// unescape undoes URL-encoding; what is not URL-encoded stays as it is.
+// unescape decodes URL-encoding; it returns other text unchanged.
 func unescape(s string) string {
 	if plain, err := url.PathUnescape(s); err == nil {
 		return plain

@@ -8,8 +8,8 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// events is the format {type, account_id?, timestamp?, queue_id?, data?}. What is
-// told of agents and calls may be in data or beside it.
+// events is the format {type, account_id?, timestamp?, queue_id?, data?}. Members
+// about agents and calls may be inside data or beside it.
 var events = format.Format{
 	Name: "generic", Topic: event.TopicRaw,
 	Keys: func() jsonscan.Keys {

@@ -93,9 +93,9 @@ var channelVarKeys = func() jsonscan.Keys {
 	return keys
 }()
 
-// openEnvelope looks into a Blackhole envelope, {action: "event", name, data: {…}}
-// or the older {name, args: {…}}, and into the channel variables. The envelope's
-// name stays where the event inside has none.
+// openEnvelope reads a Blackhole envelope, {action: "event", name, data: {…}} or the
+// older {name, args: {…}}, and the channel variables. The envelope's name applies if
+// the event inside has none.
 func openEnvelope(keys jsonscan.Keys, f *format.Fields) error {
 	inside := f[kzArgs]
 	if f[kzAction].Is("event") {
@@ -118,7 +118,7 @@ func account(f *format.Fields) (string, error) {
 	return format.AccountText(f[kzVarAccount], "Custom-Channel-Vars.Account-ID")
 }
 
-// eventFrom returns what all Kazoo events have in common.
+// eventFrom returns the fields common to all Kazoo events.
 func eventFrom(f *format.Fields, eventType event.Type) format.Event {
 	e := format.Event{Type: eventType, Facts: event.Facts{
 		AgentID:     format.FirstText(f[kzAgent], f[kzRecipient], f[kzVarAgent]),
@@ -129,7 +129,7 @@ func eventFrom(f *format.Fields, eventType event.Type) format.Event {
 	return e
 }
 
-// eventName returns the event's own name, else its envelope's.
+// eventName returns the event's own name, or else its envelope's.
 func eventName(f *format.Fields) string { return format.FirstText(f[kzName], f[kzEnvelopeName]) }
 
 // addLeg adds the facts of a leg: its id, its interaction and its parties. The
@@ -155,8 +155,8 @@ func addLeg(f *format.Fields, facts *event.Facts) {
 // its queues and agents.
 var callKeys = format.BothSpellings("Call-ID", "Caller-ID-Number", "Callee-ID-Number")
 
-// addQueueCall adds the facts of a call in a queue, which Kazoo knows by the id of
-// the caller's leg.
+// addQueueCall adds the facts of a call in a queue, which Kazoo identifies by the id
+// of the caller's leg.
 func addQueueCall(f *format.Fields, facts *event.Facts) {
 	addLeg(f, facts)
 	if facts.CallID != "" {

@@ -8,10 +8,10 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// resync is the format of the corrections that a live feed makes.
+// resync is the format of a live feed's corrections.
 var resync = format.Resync("kazoo.resync")
 
-// Source lists what Kazoo sends.
+// Source lists the formats of Kazoo.
 var Source = format.Source{
 	Formats:       []*format.Format{&qubicle, &acdc, &callEvent, &conference, &webhook, &cdr, &resync},
 	RecogniseKeys: []string{"call_id", "Call-ID", "call_direction", "app_name", "resync"},
@@ -40,7 +40,7 @@ func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error
 	return f, format.Sure, nil
 }
 
-// OfMessage returns the format of a message of Kazoo's message bus, nil when it has
+// OfMessage returns the format of a message of Kazoo's message bus, nil if it has
 // none. fields is scratch space.
 func OfMessage(message []byte, fields *format.Fields) (*format.Format, error) {
 	f, err := recogniseEvent(message, fields)
@@ -50,8 +50,8 @@ func OfMessage(message []byte, fields *format.Fields) (*format.Format, error) {
 	return f, err
 }
 
-// CallRecord is the format of a call record. The event CHANNEL_DESTROY can be read
-// in it too.
+// CallRecord is the format of a call record. It can also parse the event
+// CHANNEL_DESTROY.
 var CallRecord = &cdr
 
 func recogniseEvent(record []byte, f *format.Fields) (*format.Format, error) {
@@ -83,8 +83,8 @@ func recogniseEvent(record []byte, f *format.Fields) (*format.Format, error) {
 	return nil, nil
 }
 
-// recogniseCDR recognises Kazoo's document by the keys that our own row, which has
-// many of its others, does not have.
+// recogniseCDR recognises Kazoo's document by keys that Trunkline's own row does not
+// have; the two have many others in common.
 func recogniseCDR(seen []jsonscan.Value) *format.Format {
 	if seen[seenDashCall] != nil || seen[seenCall] != nil && (seen[seenDirection] != nil || seen[seenApp] != nil) {
 		return &cdr

@@ -9,8 +9,8 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// Source lists the formats of Trunkline's own events. They are never recognised
-// by a record's keys: only the header makes a record ours.
+// Source lists the formats of Trunkline's own events. They are never recognised by a
+// record's keys, only by the format header.
 var Source = format.Source{Formats: []*format.Format{&events, &performance}}
 
 // events is {event, account_id, timestamp, …}.
@@ -44,8 +44,8 @@ const (
 	ownCall
 )
 
-// facts returns what an event tells. An event of a name that is not ours, which a
-// version to come may send, is "other".
+// facts returns the facts of an event. An unknown name, which a later version may
+// send, becomes "other".
 func facts(f *format.Fields, name event.Name, at int64) event.Facts {
 	facts := event.Facts{
 		Name: name, TimestampMS: at, OriginationCallID: format.Text(f[ownOrigination]),

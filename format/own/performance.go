@@ -7,7 +7,7 @@ import (
 )
 
 // performance is the row of an agent on cc.stats: {account_id, agent_id,
-// interval_start, interval_seconds, …}. It happened when its interval ended.
+// interval_start, interval_seconds, …}. Its timestamp is the end of the interval.
 var performance = format.Format{
 	Name: event.FormatPerformance, Topic: event.TopicRaw, Internal: true,
 	Keys: jsonscan.KeysOf("account_id", "agent_id", "interval_start", "interval_seconds"),

@@ -16,7 +16,7 @@ import (
 	"trunkline/format"
 )
 
-// golden is a record of a golden folder and what it tells.
+// golden is a record of a golden folder with its expected result.
 type golden struct {
 	format *format.Format
 	data   []byte
@@ -124,8 +124,8 @@ func tableAfter(t *testing.T, page, marker string) (rows [][]string) {
 	return rows
 }
 
-// Each word of a cell is in a golden record of the platform that tells the row's
-// name, and what the golden records tell is in a cell.
+// Each word of a cell is in a golden record of the platform with the row's name, and
+// each word of these records is in a cell.
 func TestDocumentedNamesAreThoseOfTheGoldenRecords(t *testing.T) {
 	rows := tableAfter(t, factsPage(t), "<!-- names -->")
 	type cell struct {
@@ -297,10 +297,9 @@ func TestTheSameStoryHasTheSameFactsOnEachPlatform(t *testing.T) {
 	}
 }
 
-// An agent's day is told in the words that each platform has for it. mod_callcenter
-// has one word for a login and the end of a break, Available, which the state
-// before it tells apart (agent.login, agent.break_end); Asterisk's queues have no
-// login, but members.
+// An agent's day in the words of each platform. mod_callcenter has one word,
+// Available, for a login and the end of a break; the state before distinguishes them
+// (agent.login, agent.break_end). Asterisk's queues have no login, but members.
 func TestAnAgentsDayOnEachPlatform(t *testing.T) {
 	is := func(id string) func(*event.Facts) bool {
 		return func(f *event.Facts) bool {

@@ -15,8 +15,8 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// sources lists all sources. The order decides between sources that are equally
-// sure of a record.
+// sources lists all sources. The order decides between sources with the same
+// confidence.
 var sources = []*format.Source{&freeswitch.Source, &asterisk.Source, &kazoo.Source, &svc.Source, &generic.Source, &own.Source}
 
 var registered, byName = func() ([]*format.Format, map[string]*format.Format) {
@@ -41,12 +41,12 @@ func Lookup(name string) (f *format.Format, ok bool) {
 	return f, ok
 }
 
-// accountKeys are the two keys under which a record of no known format may name
-// its account.
+// accountKeys are the two keys under which a record of an unknown format may name its
+// account.
 var accountKeys = [...]string{"Account-ID", "account_id"}
 
-// topLevelKeys are the members that any source reads, and slots gives where
-// each source's are among them.
+// topLevelKeys are the members that any source reads; slots has the index of each
+// source's members among them.
 var topLevelKeys, slots = func() (jsonscan.Keys, [][]int) {
 	keys := make(jsonscan.Keys)
 	slot := func(name string) int {
@@ -73,9 +73,9 @@ type Scratch struct {
 	record            format.Unrecognised
 }
 
-// Recognise returns the format of a record without a format header, by its
-// keys. It is nil when they name none; account is then the one that the record
-// names. The error is a *format.Rejection.
+// Recognise returns the format of a record without a format header, by its keys. If
+// they identify none, f is nil and account is the account that the record names. The
+// error is a *format.Rejection.
 func Recognise(topic string, record []byte, scratch *Scratch) (f *format.Format, account string, err error) {
 	top := scratch.top[:len(topLevelKeys)]
 	clear(top)

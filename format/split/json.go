@@ -59,7 +59,7 @@ func (s *scanner) record(emit Sink) error {
 	return emit(s.data[start:s.at:s.at], start)
 }
 
-// NDJSON splits a body of one object a line; lines with nothing in them are skipped.
+// NDJSON splits a body of one object per line; it skips blank lines.
 func NDJSON(body []byte, emit Sink) error {
 	if err := CheckUTF8(body); err != nil {
 		return err

@@ -2,8 +2,8 @@ package split
 
 import "unicode/utf8"
 
-// scanner checks JSON grammar (RFC 8259) and nesting without building values:
-// a record is passed on as the bytes it came in.
+// scanner checks JSON grammar (RFC 8259) and nesting without building values: records
+// are passed on unchanged.
 type scanner struct {
 	data []byte
 	at   int
@@ -11,7 +11,7 @@ type scanner struct {
 
 const endsEarly = "the JSON ends early"
 
-// fail returns an error at the scanner's position, or for an early end.
+// fail returns an error at the scanner's position, or at an early end.
 func (s *scanner) fail(reason string) error {
 	if s.at >= len(s.data) {
 		reason = endsEarly
@@ -33,8 +33,8 @@ func (s *scanner) skipSpace() byte {
 	return 0
 }
 
-// value moves past one value and the space before it. depth bounds the arrays and
-// objects it may still open.
+// value moves past one value and the white space before it. depth is the number of
+// arrays and objects that it may still open.
 func (s *scanner) value(depth int) error {
 	switch s.skipSpace() {
 	case '{':

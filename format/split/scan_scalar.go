@@ -2,7 +2,7 @@ package split
 
 import "trunkline/internal/jsonscan"
 
-// text moves past a string, from its opening quote.
+// text moves past a string, starting at its opening quote.
 func (s *scanner) text() error {
 	for i := s.at + 1; ; {
 		if i = jsonscan.Special(s.data, i); i >= len(s.data) {
@@ -27,8 +27,8 @@ func (s *scanner) text() error {
 	}
 }
 
-// EscapeLen returns how many bytes of rest, which follows a backslash, belong to
-// the escape; 0 when it is none.
+// EscapeLen returns the number of bytes of rest, which follows a backslash, that
+// belong to the escape; 0 if it is not an escape.
 func EscapeLen(rest []byte) int {
 	if len(rest) == 0 {
 		return 0
@@ -50,7 +50,7 @@ func EscapeLen(rest []byte) int {
 	return 0
 }
 
-// Unhex returns the value of a hex digit of either case, -1 for anything else.
+// Unhex returns the value of a hex digit of either case, -1 for any other byte.
 func Unhex(c byte) int {
 	switch {
 	case '0' <= c && c <= '9':

@@ -1,6 +1,6 @@
-// Package split cuts HTTP bodies into records without building values: a record
-// is passed on as the bytes it came in, after a check of JSON's grammar, of
-// nesting and of UTF-8. The sources' own encodings build on it.
+// Package split splits HTTP bodies into records without building values: records are
+// passed on unchanged, after a check of JSON grammar, nesting and UTF-8. The sources'
+// own encodings build on it.
 package split
 
 import (
@@ -10,18 +10,18 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Limits of a record. They are not settings: clients rely on them.
+// Limits of a record. They are not configurable: clients rely on them.
 const (
 	MaxRecord = 1 << 20 // bytes
-	MaxDepth  = 100     // arrays and objects within each other
+	MaxDepth  = 100     // maximum nesting of arrays and objects
 )
 
-// Sink receives a body's records one by one, in order; at is where in the body
-// the record begins, for messages.
+// Sink receives the records of a body in order; at is the offset of the record in the
+// body, for error messages.
 type Sink func(record []byte, at int) error
 
-// Splitter cuts a body into records. Its own errors are *Error; an error of the
-// sink ends the work and is returned as it is.
+// Splitter splits a body into records. Its own errors are *Error; it returns an error
+// of the sink unchanged and stops.
 type Splitter func(body []byte, emit Sink) error
 
 // Error reports the position of a malformed body and the reason.
@@ -33,19 +33,19 @@ type Error struct {
 
 func (e *Error) Error() string { return e.reason }
 
-// Refuse returns the error for a body with a fault of the kind at the offset.
+// Refuse returns an error of the kind at an offset of the body.
 func Refuse(at int, kind fault.Kind, reason string) error { return &Error{at, kind, reason} }
 
-// Malformed returns the error for a body that is not what its media type says.
+// Malformed returns the error for a body that does not conform to its media type.
 func Malformed(at int, reason string) error { return &Error{at, fault.KindInvalid, reason} }
 
-// RecordTooLarge returns the error for a record over MaxRecord.
+// RecordTooLarge returns the error for a record larger than MaxRecord.
 func RecordTooLarge(at int) error {
 	return &Error{at, fault.KindTooLarge, "a record is over 1 MiB"}
 }
 
-// WithLine turns an *Error into a fault that names the line of the text it
-// happened in; other errors stay what they are.
+// WithLine converts an *Error to a fault that names the line of the text; it returns
+// other errors unchanged.
 func WithLine(err error, text []byte) error {
 	var split *Error
 	if !errors.As(err, &split) {

@@ -103,8 +103,8 @@ func TestNDJSON(t *testing.T) {
 	}
 }
 
-// FuzzJSON holds the scanner to encoding/json: what it takes is JSON, and
-// what it refuses, apart from nesting and UTF-8, is not.
+// FuzzJSON compares the scanner with encoding/json: accepted input is valid JSON, and
+// rejected input, apart from nesting and UTF-8, is not.
 func FuzzJSON(f *testing.F) {
 	for _, seed := range []string{`{"a":[1,-2.5e3,"\u00e9",null,true]}`, `[{},{"a":{}}]`, `[{]`, `{"a":01}`, "{\"a\":\"\x00\"}", "", "[", nested(101)} {
 		f.Add([]byte(seed))

@@ -8,8 +8,8 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// cdr is the format of the row itself: it is checked, and gets an id and an
-// interaction id where it has none. Unknown fields are dropped.
+// cdr is the format of the row itself: it is validated, and gets an id and an
+// interaction id if it has none. Unknown fields are dropped.
 var cdr = format.Format{
 	Name: "svc.cdr", Topic: event.TopicCDRRaw,
 	Keys: func() jsonscan.Keys {
@@ -53,7 +53,7 @@ func readRow(fields *format.Fields, c format.Calendar) (row event.CDR, err error
 	return row, nil
 }
 
-// readField reads one field strictly. Times are Unix seconds and no other unit.
+// readField parses one field strictly. Times are Unix seconds only.
 func readField(row *event.CDR, f *event.CDRField, v jsonscan.Value, c format.Calendar) (err error) {
 	switch f.Kind {
 	case event.CDRText:
@@ -80,8 +80,8 @@ func readField(row *event.CDR, f *event.CDRField, v jsonscan.Value, c format.Cal
 	return nil
 }
 
-// interactionID returns the interaction id of a row that names none: the
-// origination call id, else the leg that began the call.
+// interactionID returns the interaction id of a row without one: the origination call
+// id, or else the leg that began the call.
 func interactionID(row *event.CDR) string {
 	switch {
 	case row.OriginationCallID != "":

@@ -8,8 +8,8 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// contactCenter is the format of the contact-center event of docs/topics.md,
-// which has no clock.
+// contactCenter is the format of the contact-center event of docs/topics.md, which has
+// no timestamp.
 var contactCenter = format.Format{
 	Name: "svc.cc", Topic: event.TopicRaw,
 	Keys: func() jsonscan.Keys {

@@ -14,13 +14,13 @@ import (
 type batch struct {
 	partition int
 	entries   []entry
-	// fence, when there is one, begins the transaction: it moves the partition's
-	// offset up, or refuses.
+	// fence, if set, begins the transaction: it advances the partition's offset or
+	// returns an error.
 	fence func(context.Context, *sqldb.Loader) error
 }
 
-// apply stores rows in one transaction with the fence. They may be applied any
-// number of times. Rows that retention would delete are left out.
+// apply stores rows in one transaction with the fence. Repeated calls are harmless. It
+// omits rows that retention would delete.
 func (s *Store) apply(ctx context.Context, b batch) error {
 	var kinds [len(tables)][]entry
 	kept := s.firstKept()
@@ -51,7 +51,7 @@ func (s *Store) apply(ctx context.Context, b batch) error {
 	return err
 }
 
-// newestOfEach returns the entry of each row with the last event, sorted by row, so
+// newestOfEach returns for each row the entry with the last event, sorted by row, so
 // that all writers lock rows in the same order.
 func newestOfEach(entries []entry) []entry {
 	compare := func(a, b entry) int {
@@ -61,8 +61,8 @@ func newestOfEach(entries []entry) []entry {
 	return slices.CompactFunc(entries, func(a, b entry) bool { return compare(a, b) == 0 })
 }
 
-// write stores entries of one table. PostgreSQL takes them as one statement with
-// arrays; SQLite is in the process: a statement for each costs little.
+// write stores entries of one table. PostgreSQL gets one statement with arrays; SQLite
+// runs in the process, so one statement per entry is cheap.
 func (s *Store) write(ctx context.Context, tx *sqldb.Loader, t *table, b batch, entries []entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -103,8 +103,8 @@ func (s *Store) write(ctx context.Context, tx *sqldb.Loader, t *table, b batch, 
 	return nil
 }
 
-// appendValue appends a text or a number to an array of its type; nil is one
-// without elements.
+// appendValue appends a text or a number to an array of its type; a nil array is
+// empty.
 func appendValue(array, value any) any {
 	if text, ok := value.(string); ok {
 		texts, _ := array.([]string)
@@ -123,11 +123,11 @@ func (t *table) typeOf(column string) string {
 	return "bigint"
 }
 
-// insert returns the statement that stores rows over those with the same key that
-// do not have a later event.
+// insert returns the statement that inserts rows, or replaces rows with the same key
+// unless those have a later event.
 func (t *table) insert(columns []string, source string) string {
 	var sets []string
-	for _, column := range columns[5:] { // behind the key
+	for _, column := range columns[5:] { // after the key
 		sets = append(sets, column+" = excluded."+column)
 	}
 	return "INSERT INTO " + t.name + " (" + strings.Join(columns, ", ") + ") " + source +

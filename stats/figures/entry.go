@@ -12,14 +12,14 @@ import (
 	"trunkline/internal/report"
 )
 
-// entry is a row on its way into the database.
+// entry is a row to be written to the database.
 type entry struct {
 	Row
 	eventID event.ID
 }
 
-// decode reads a record of cc.stats. ok is false for one that is no row: the
-// position, what the fold needs to go on, and tombstones.
+// decode parses a record of cc.stats. ok is false for records other than rows: the
+// position, the fold's own entries, and tombstones.
 func decode(r *kafka.Record) (e entry, ok bool, err error) {
 	if e.Kind, ok = kindOf(string(r.Key)); !ok || r.Value == nil {
 		return e, false, nil
@@ -30,7 +30,7 @@ func decode(r *kafka.Record) (e entry, ok bool, err error) {
 	return e, true, e.unmarshal(r.Value)
 }
 
-// kindOf returns the kind of the row that has a key, <account>|queue|… or
+// kindOf returns the kind of a row from its key, <account>|queue|… or
 // <account>|agent|….
 func kindOf(key string) (kind Kind, ok bool) {
 	_, rest, _ := strings.Cut(key, "|")
@@ -43,7 +43,7 @@ func kindOf(key string) (kind Kind, ok bool) {
 	return 0, false
 }
 
-// unmarshal reads the value of a row's record.
+// unmarshal parses the value of a row's record.
 func (r *Row) unmarshal(value []byte) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(value, &members); err != nil {

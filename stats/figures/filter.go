@@ -11,22 +11,22 @@ import (
 // Filter selects the rows of a report; see docs/api.md.
 type Filter struct {
 	Kind     Kind
-	Account  string         // not a parameter: the caller's, or one they may see
-	Location *time.Location // not a parameter: the account's; nil: UTC
+	Account  string         // not a parameter: the caller's, or one to which the caller has access
+	Location *time.Location // not a parameter: of the account; nil: UTC
 
-	Start, End int64  // Unix seconds, both included, of the starts of cc.stats' intervals
+	Start, End int64  // Unix seconds, inclusive, of the starts of cc.stats' intervals
 	Seconds    int64  // length of the report's intervals: 900, 3600 or 86400; 0: 900
-	ID         string // of one queue or agent; "": all
+	ID         string // of a queue or agent; "": all
 
-	PageSize int    // of List; 0: report.DefaultPage
-	StartKey string // of List: a page's NextStartKey; "": the newest rows
-	CSV      bool   // the whole range, as CSV
+	PageSize int    // used by List; 0: report.DefaultPage
+	StartKey string // used by List: a page's NextStartKey; "": start with the newest rows
+	CSV      bool   // the whole range as CSV
 }
 
 const maxID = 256 // bytes, as of the fold
 
-// ParseFilter reads a request's query and Accept header. Its error names every
-// parameter that is wrong. Parameters of other names are left alone.
+// ParseFilter parses a request's query and Accept header. Its error names every
+// invalid parameter. It ignores unknown parameters.
 func ParseFilter(kind Kind, values url.Values, accept string) (Filter, error) {
 	q := report.NewQuery(values)
 	f := Filter{Kind: kind, Seconds: quarter, ID: q.Text(kind.table().id, maxID),
@@ -47,8 +47,8 @@ func ParseFilter(kind Kind, values url.Values, accept string) (Filter, error) {
 	return f, q.Err()
 }
 
-// cursor is a position behind a row of a report: rows are ordered by start, newest
-// first, and by id.
+// cursor is a position in a report, after a row: rows are ordered by start, newest
+// first, then by id.
 type cursor struct {
 	start int64
 	id    string
@@ -56,8 +56,8 @@ type cursor struct {
 
 func (c cursor) key() string { return report.StartKey(c.start, c.id) }
 
-// includes reports whether a row is behind the cursor; every row is behind the zero
-// one.
+// includes reports whether a row is after the cursor; every row is after the zero
+// cursor.
 func (c cursor) includes(r *Row) bool {
 	return c == cursor{} || cmp.Or(cmp.Compare(c.start, r.Start), cmp.Compare(r.ID, c.id)) > 0
 }

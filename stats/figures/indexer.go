@@ -18,30 +18,29 @@ const (
 	// group is the consumer group of all indexers.
 	group = "trunkline-figures"
 
-	maxBatches   = 4    // written at once by one process, of its 16 connections
-	batchRecords = 5000 // of one batch, about
-	// gatherTime is how long a batch waits for more: a row that changes often is
-	// written once in it.
+	maxBatches   = 4    // concurrent writes of one process, which has 16 connections
+	batchRecords = 5000 // approximate size of one batch
+	// gatherTime is how long a batch collects records: a row that changes several
+	// times within it is written once.
 	gatherTime = 300 * time.Millisecond
 )
 
-// partitionBackoff is the waits of a worker before it tries again.
+// partitionBackoff is the pause of a worker before a retry.
 var partitionBackoff = retry.Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}
 
-// Indexer writes the rows of cc.stats to the database. Any number may run at the
-// same time.
+// Indexer writes the rows of cc.stats to the database. Several may run concurrently.
 type Indexer struct {
 	*Store
 	cluster *kafka.Cluster
 	writers chan struct{} // semaphore of concurrent batch writes
 }
 
-// NewIndexer makes an indexer. It does nothing before Run.
+// NewIndexer creates an indexer. It starts nothing; Run does.
 func NewIndexer(s *Store, cluster *kafka.Cluster) *Indexer {
 	return &Indexer{Store: s, cluster: cluster, writers: make(chan struct{}, maxBatches)}
 }
 
-// Run works until ctx ends, then returns nil.
+// Run stores rows until ctx ends, then returns nil.
 func (i *Indexer) Run(ctx context.Context) error {
 	var retention sync.WaitGroup
 	defer retention.Wait()
@@ -58,8 +57,8 @@ func (i *Indexer) Run(ctx context.Context) error {
 	return nil
 }
 
-// runPartition stores one partition until ctx ends or something unexpected happens;
-// then the group starts it again.
+// runPartition stores one partition until ctx ends or an unexpected error occurs; then
+// the group restarts it.
 func (i *Indexer) runPartition(ctx context.Context, partition int, commit func(next int64)) error {
 	w := &worker{Indexer: i, partition: partition, commit: commit}
 	for {
@@ -86,10 +85,10 @@ type worker struct {
 	*Indexer
 	partition int
 	commit    func(next int64)
-	at        kafka.LogPosition // everything before it is in the database
+	at        kafka.LogPosition // all earlier rows are in the database
 }
 
-// process stores what comes, from where the database says that the rows are.
+// process stores new rows, starting at the offset in the database.
 func (w *worker) process(ctx context.Context) error {
 	err := w.retry(ctx, "taking over", func() error {
 		first, _, err := w.cluster.Offsets(ctx, event.TopicStats, w.partition)
@@ -115,7 +114,7 @@ func (w *worker) process(ctx context.Context) error {
 	}
 }
 
-// readBatch waits for a record and gathers those that come within gatherTime.
+// readBatch waits for a record and collects those that arrive within gatherTime.
 func (w *worker) readBatch(ctx context.Context, reader *kafka.Reader) (entries []entry, oldest time.Time, err error) {
 	read := func(ctx context.Context) (n int, err error) {
 		records, err := reader.Read(ctx)
@@ -148,14 +147,14 @@ func (w *worker) readBatch(ctx context.Context, reader *kafka.Reader) (entries [
 	for n < batchRecords {
 		added, err := read(more)
 		if err != nil {
-			break // the time is over; or the next batch meets it again, if it lasts
+			break // gatherTime is over; a lasting error occurs again in the next batch
 		}
 		n += added
 	}
 	return entries, oldest, nil
 }
 
-// store makes rows and the position behind them durable together.
+// store writes rows and the position after them in one transaction.
 func (w *worker) store(ctx context.Context, entries []entry, to kafka.LogPosition) error {
 	select {
 	case w.writers <- struct{}{}:
@@ -174,8 +173,8 @@ func (w *worker) store(ctx context.Context, entries []entry, to kafka.LogPositio
 	return nil
 }
 
-// retry calls do until it does not fail with fault.KindUnavailable, with growing
-// waits between. It returns ctx's error when ctx ends.
+// retry calls do until it returns no fault.KindUnavailable, with increasing pauses. It
+// returns the error of ctx when ctx ends.
 func (w *worker) retry(ctx context.Context, doing string, do func() error) error {
 	return retry.Do(ctx, partitionBackoff, fault.IsUnavailable, func(err error, wait time.Duration) {
 		w.metrics.retries.Inc()

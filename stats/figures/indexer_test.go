@@ -91,8 +91,8 @@ func TestAnIndexerStoresWhatComes(t *testing.T) {
 	})
 }
 
-// Two indexers of one partition, each of which is stopped at any moment and started
-// again, store every row once.
+// Two indexers of one partition, each stopped at any moment and restarted, store every
+// row once.
 func TestIndexersThatOverlapStoreTheSameRows(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *Store) {
 		c := kafkatest.OpenEmbedded(t, 1)

@@ -9,9 +9,10 @@ const (
 	day     = 86400
 )
 
-// intervalStart returns when the interval of a length began that t, in a time zone,
-// is in. Intervals begin at full quarters, hours or days of local time. An hour that
-// a change of the clock repeats is two hours, a day is one whatever its length.
+// intervalStart returns the start of the interval, of the given length, that contains
+// t in its time zone. Intervals begin at full quarters, hours or days of local time.
+// An hour repeated by a clock change is two intervals; a day is one, whatever its
+// length.
 func intervalStart(t time.Time, seconds int64) time.Time {
 	_, offset := t.Zone()
 	start := t.Unix() - (t.Unix()+int64(offset))%seconds
@@ -26,9 +27,9 @@ func intervalStart(t time.Time, seconds int64) time.Time {
 	return zoneStart
 }
 
-// intervalEnd returns when the interval that begins at start ends.
+// intervalEnd returns the end of the interval that begins at start.
 func intervalEnd(start time.Time, seconds int64) time.Time {
-	if seconds == day { // has 23 to 25 hours
+	if seconds == day { // a day has 23 to 25 hours
 		return intervalStart(start.Add(36*time.Hour), day)
 	}
 	return start.Add(time.Duration(seconds) * time.Second)

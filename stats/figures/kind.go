@@ -11,11 +11,11 @@ const (
 	Agents
 )
 
-// figure is a figure of a row: its column, which is its name, and how rows of
-// several intervals are added up.
+// figure is a figure of a row: its column, which is also its name, and how the values
+// of several intervals are combined.
 type figure struct {
 	name string
-	add  func(sum, value int64) int64 // value is of the older row
+	add  func(sum, value int64) int64 // value is that of the older row
 }
 
 func total(sum, value int64) int64   { return sum + value }
@@ -25,11 +25,11 @@ func newest(sum, _ int64) int64      { return sum }
 // table is the table of a kind.
 type table struct {
 	name     string
-	word     string // of the kind in a record's key
-	id       string // its column of the queue or agent
+	word     string // the kind in a record's key
+	id       string // column of the queue or agent id
 	figures  []figure
-	byReason bool // it has break_ms_by_reason
-	levels   bool // its rows have service levels
+	byReason bool // has break_ms_by_reason
+	levels   bool // rows have service levels
 }
 
 var tables = [...]table{
@@ -60,7 +60,7 @@ func (t *table) columns() []string {
 	return columns
 }
 
-// index returns the place of a figure in Row.Figures.
+// index returns the index of a figure in Row.figures.
 func (t *table) index(name string) int {
 	return slices.IndexFunc(t.figures, func(f figure) bool { return f.name == name })
 }

@@ -17,7 +17,7 @@ type Page = report.Page[*Row]
 
 var errPageFull = errors.New("the page is full")
 
-// List returns the page of the filter's rows at its start key.
+// List returns the page of the filter's rows that begins at its start key.
 func (s *Store) List(ctx context.Context, f Filter) (*Page, error) {
 	at, ok := parseStartKey(f.StartKey)
 	if !ok {
@@ -48,14 +48,14 @@ func (s *Store) WriteCSV(ctx context.Context, f Filter, w io.Writer) (wrote bool
 	return report.WriteCSV(w, csvHeader(f.Kind), appendCSV, func(give func(*Row) error) error { return s.Each(ctx, f, give) })
 }
 
-// Each calls give with all the filter's rows: newest interval first, within it by
-// id. give may keep the row.
+// Each calls give with all rows of the filter, newest interval first, then by id. give
+// may retain the row.
 func (s *Store) Each(ctx context.Context, f Filter, give func(*Row) error) error {
 	return s.eachBehind(ctx, f, cursor{}, give)
 }
 
-// eachBehind gives the rows behind a cursor. It adds the stored rows up interval by
-// interval.
+// eachBehind calls give with the rows after a cursor. It combines the stored rows
+// interval by interval.
 func (s *Store) eachBehind(ctx context.Context, f Filter, at cursor, give func(*Row) error) error {
 	if f.Seconds == 0 {
 		f.Seconds = quarter
@@ -66,7 +66,7 @@ func (s *Store) eachBehind(ctx context.Context, f Filter, at cursor, give func(*
 	if at != (cursor{}) {
 		f.End = min(f.End, intervalEnd(time.Unix(at.start, 0).In(f.Location), f.Seconds).Unix()-1)
 	}
-	var start, end int64      // of the interval that is added up
+	var start, end int64      // of the interval being combined
 	sums := map[string]*Row{} // by id
 	flush := func() error {
 		for _, id := range slices.Sorted(maps.Keys(sums)) {

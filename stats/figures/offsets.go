@@ -11,8 +11,8 @@ import (
 // errFenced is returned when another indexer has moved the partition's offset.
 var errFenced = errors.New("another indexer is processing the partition")
 
-// findOrCreateOffset returns up to where a partition is in the rows. Where nothing
-// is stored it begins at first.
+// findOrCreateOffset returns the offset up to which a partition is stored. If nothing
+// is stored, it starts at first.
 func (s *Store) findOrCreateOffset(ctx context.Context, partition int, first int64) (at kafka.LogPosition, err error) {
 	err = s.db.Load(ctx, func(tx *sqldb.Loader) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO figures_offsets (topic_partition, next, topic_id, leader_epoch) VALUES ($1, $2, '', $3)
@@ -26,8 +26,8 @@ func (s *Store) findOrCreateOffset(ctx context.Context, partition int, first int
 	return at, sqldb.Wrap(err, "reading an offset")
 }
 
-// updateOffset moves a partition's offset within tx. Returns errFenced when it is
-// not at from.
+// updateOffset advances a partition's offset within tx. It returns errFenced if the
+// offset is not from.
 func updateOffset(ctx context.Context, tx *sqldb.Loader, partition int, from, to kafka.LogPosition) error {
 	n, err := sqldb.Exec(ctx, tx, `UPDATE figures_offsets SET next = $4, topic_id = $5, leader_epoch = $6
 		WHERE topic_partition = $1 AND next = $2 AND topic_id = $3`, partition, from.Offset, from.TopicID,

@@ -9,11 +9,11 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// readRows is the size of one query's answer.
+// readRows is the maximum number of rows of one query.
 const readRows = 2000
 
-// eachStored calls give with the stored rows of the filter, newest first. They are
-// read in batches, so that neither memory nor a connection waits for a slow reader.
+// eachStored calls give with the stored rows of the filter, newest first. It reads
+// them in batches, so that a slow consumer occupies neither memory nor a connection.
 func (s *Store) eachStored(ctx context.Context, f Filter, give func(*Row) error) error {
 	var last *place
 	for {
@@ -33,7 +33,7 @@ func (s *Store) eachStored(ctx context.Context, f Filter, give func(*Row) error)
 	}
 }
 
-// place is the order of stored rows, behind the account.
+// place is a position in the order of an account's stored rows.
 type place struct {
 	start     int64
 	id        string
@@ -41,8 +41,8 @@ type place struct {
 	partition int64
 }
 
-// readRows returns the next rows behind a place, nil: the first, and the place of
-// the last one.
+// readRows returns the next rows after a place (nil: from the first one), and the
+// place of the last row.
 func (s *Store) readRows(ctx context.Context, f Filter, behind *place) (found []*Row, end place, err error) {
 	t := f.Kind.table()
 	key := []string{"interval_start", t.id, "interval_seconds", "topic_partition"}

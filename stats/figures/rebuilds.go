@@ -8,13 +8,14 @@ import (
 	"trunkline/stats"
 )
 
-// Rebuilds keeps the requests to fold figures again. It is safe for concurrent use.
+// Rebuilds stores the requests for rebuilds of figures. It is safe for concurrent use.
 type Rebuilds struct{ db *sqldb.DB }
 
-// Rebuilds returns the requests to fold figures again.
+// Rebuilds returns the store of rebuild requests.
 func (s *Store) Rebuilds() *Rebuilds { return &Rebuilds{s.db} }
 
-// Create asks for rebuilds. Returns fault.KindConflict when others are open.
+// Create stores requests for rebuilds. It returns fault.KindConflict if others are
+// open.
 func (r *Rebuilds) Create(ctx context.Context, rebuilds []stats.Rebuild) error {
 	return r.db.Load(ctx, func(tx *sqldb.Loader) error {
 		var open int
@@ -38,7 +39,7 @@ func (r *Rebuilds) Create(ctx context.Context, rebuilds []stats.Rebuild) error {
 	})
 }
 
-// List returns the rebuilds that were asked for last, by partition.
+// List returns the rebuilds requested last, by partition.
 func (r *Rebuilds) List(ctx context.Context) ([]stats.Rebuild, error) {
 	return r.listWhere(ctx, "")
 }

@@ -36,9 +36,8 @@ func (s *Store) deleteBefore(ctx context.Context, kept int64) error {
 	}
 }
 
-// PurgeAccount deletes some of the rows of a deleted account and returns their
-// number; 0: none is left. Rows that come late from cc.stats are purged a day
-// later.
+// PurgeAccount deletes some of the rows of a deleted account and returns their number;
+// 0: none is left. Rows that arrive later from cc.stats are purged a day later.
 func (s *Store) PurgeAccount(ctx context.Context, account string) (n int, err error) {
 	return s.delete(ctx, "account_id = $1", account)
 }

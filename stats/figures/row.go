@@ -11,7 +11,7 @@ import (
 	"trunkline/stats"
 )
 
-// Row has the figures of a queue or agent in one interval.
+// Row holds the figures of a queue or agent in one interval.
 type Row struct {
 	Kind      Kind
 	AccountID string
@@ -19,12 +19,12 @@ type Row struct {
 	Start     int64  // of the interval, Unix seconds
 	Seconds   int64  // its length
 
-	figures []int64          // in the order of the table's
+	figures []int64          // ordered as in the table
 	reasons map[string]int64 // break_ms_by_reason
 }
 
-// Figure returns a figure by its name in docs/figures.md, 0 for one that rows of
-// this kind do not have.
+// Figure returns a figure by its name in docs/figures.md; 0 if rows of this kind do
+// not have it.
 func (r *Row) Figure(name string) int64 {
 	if i := r.Kind.table().index(name); i >= 0 {
 		return r.figures[i]
@@ -32,12 +32,12 @@ func (r *Row) Figure(name string) int64 {
 	return 0
 }
 
-// QueueRow returns what the service levels are computed from.
+// QueueRow returns the inputs of the service levels.
 func (r *Row) QueueRow() *stats.QueueRow {
 	return &stats.QueueRow{Offered: r.Figure("offered"), AbandonedShort: r.Figure("abandoned_short"), AnsweredWithin: r.Figure("answered_within")}
 }
 
-// level is a service level as it is written; ok is false where it has no value.
+// level is a named service level; ok is false if it has no value.
 type level struct {
 	name  string
 	value float64
@@ -67,7 +67,7 @@ func (r *Row) add(older *Row) {
 	}
 }
 
-// MarshalJSON writes the row as cc.stats has it.
+// MarshalJSON returns the row in the format of cc.stats.
 func (r *Row) MarshalJSON() ([]byte, error) {
 	t := r.Kind.table()
 	text := append(make([]byte, 0, 512), `{"account_id":`...)
@@ -96,7 +96,7 @@ func (r *Row) MarshalJSON() ([]byte, error) {
 	return append(text, '}'), nil
 }
 
-// reasonsJSON returns break_ms_by_reason as a JSON object, "" without a reason.
+// reasonsJSON returns break_ms_by_reason as a JSON object, "" without any reason.
 func (r *Row) reasonsJSON() string {
 	if len(r.reasons) == 0 {
 		return ""
@@ -112,7 +112,7 @@ func (r *Row) reasonsJSON() string {
 	return string(append(text, '}'))
 }
 
-// csvHeader returns the names of a row's cells.
+// csvHeader returns the column names of a row.
 func csvHeader(k Kind) string {
 	row := Row{Kind: k, figures: make([]int64, len(k.table().figures))}
 	text := "account_id," + row.Kind.table().id + ",interval_start,interval_seconds"

@@ -14,17 +14,17 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Store keeps rows in the database and answers reports. It is safe for concurrent
-// use.
+// Store keeps rows in the database and queries them for reports. It is safe for
+// concurrent use.
 type Store struct {
-	retention time.Duration // 0: rows are kept for ever
+	retention time.Duration // 0: rows are kept forever
 	db        *sqldb.DB
 	metrics   *metrics
 	log       *slog.Logger
 }
 
-// New migrates the tables and makes a Store. Rows are deleted when their interval
-// is older than retention; 0: never.
+// New migrates the tables and creates a Store. Rows are deleted when their interval is
+// older than retention; 0: never.
 func New(ctx context.Context, retention time.Duration, db *sqldb.DB, reg prometheus.Registerer, log *slog.Logger) (*Store, error) {
 	if err := db.Migrate(ctx, "figures", migrations); err != nil {
 		return nil, err
@@ -32,7 +32,7 @@ func New(ctx context.Context, retention time.Duration, db *sqldb.DB, reg prometh
 	return &Store{retention: retention, db: db, metrics: newMetrics(reg), log: log}, nil
 }
 
-// firstKept returns the start of the oldest interval that is kept, Unix seconds.
+// firstKept returns the start of the oldest retained interval, Unix seconds.
 func (s *Store) firstKept() int64 {
 	if s.retention == 0 {
 		return 0

@@ -13,8 +13,8 @@ import (
 const accountsAtOnce = 500
 
 // QueuesSince returns for each queue of the accounts the sum of its intervals that
-// begin at since (Unix seconds) or later; Start is since, Seconds 0. The highest
-// thresholds stand for those of all.
+// begin at since (Unix seconds) or later; Start is since, Seconds 0. Thresholds are
+// the highest of all intervals.
 func (s *Store) QueuesSince(ctx context.Context, accounts []string, since int64) (all []*Row, err error) {
 	t := Queues.table()
 	sums := make([]string, len(t.figures))
