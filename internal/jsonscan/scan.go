@@ -9,7 +9,7 @@ import (
 // object is 1.
 const MaxDepth = 100
 
-// What Scan answers for bytes that are not an object it takes.
+// Errors of Scan.
 var (
 	ErrSyntax    = errors.New("not valid JSON")
 	ErrUTF8      = errors.New("not valid UTF-8")
@@ -17,12 +17,12 @@ var (
 	ErrNotObject = errors.New("not a JSON object")
 )
 
-// Keys says which members are wanted, and at which index of Scan's result each
-// goes. Several keys may share an index.
+// Keys maps the requested members to their index in Scan's result. Several keys may
+// share an index.
 type Keys map[string]int
 
-// LastElement, added to an index of Keys, keeps only the last element of a value
-// that is an array, nil for an empty one; other values are kept as they are.
+// LastElement, added to an index in Keys, keeps only the last element of an array
+// value, nil for an empty one; other values are kept unchanged.
 const LastElement = 1 << 16
 
 // KeysOf numbers the names in order.
@@ -34,9 +34,9 @@ func KeysOf(names ...string) Keys {
 	return k
 }
 
-// Scan checks that record is one JSON object and puts the values of the
-// members in k into the slots of into that k names; the others it leaves as
-// they are. On an error the content of into is undefined.
+// Scan checks that record is one JSON object and stores the values of the members in k
+// in their slots of into. It leaves the other slots unchanged. After an error the
+// content of into is undefined.
 func (k Keys) Scan(record []byte, into []Value) error {
 	if !utf8.Valid(record) {
 		return ErrUTF8
@@ -59,9 +59,9 @@ func (k Keys) Scan(record []byte, into []Value) error {
 	return nil
 }
 
-// Within puts the values of the members in k of an object into the slots of into,
-// as Scan does; where v is no object it leaves them as they are. v comes from Scan,
-// which has checked it.
+// Within stores the values of an object's members in k in their slots of into, like
+// Scan; if v is not an object it changes nothing. v must come from Scan, which has
+// validated it.
 func (k Keys) Within(v Value, into []Value) {
 	if v.Kind() == Object {
 		_, _ = k.members(v, 1, into)
@@ -75,8 +75,8 @@ func worse(err error) error {
 	return err
 }
 
-// members reads the top-level members, from behind the opening brace to behind
-// the closing one.
+// members reads the top-level members, from after the opening brace to after the
+// closing one.
 func (k Keys) members(b []byte, i int, into []Value) (end int, err error) {
 	i = space(b, i)
 	if i < len(b) && b[i] == '}' {
@@ -113,7 +113,7 @@ func (k Keys) members(b []byte, i int, into []Value) (end int, err error) {
 	}
 }
 
-// scanLastElement checks a top-level array, from behind its opening bracket to behind
+// scanLastElement checks a top-level array, from after its opening bracket to after
 // the closing one, and returns its last element.
 func scanLastElement(b []byte, i int) (last Value, end int, err error) {
 	if i = space(b, i); i < len(b) && b[i] == ']' {
@@ -132,7 +132,7 @@ func scanLastElement(b []byte, i int) (last Value, end int, err error) {
 	}
 }
 
-// find looks up a key as it stands in the input, quotes included.
+// find looks up a key in its raw form, including quotes.
 func (k Keys) find(quoted []byte) (slot int, ok bool) {
 	if len(k) == 0 {
 		return 0, false

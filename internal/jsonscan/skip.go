@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// skip checks the value at b[i] and returns its end. depth is how many objects
-// and arrays it stands in. b is valid UTF-8.
+// skip checks the value at b[i] and returns its end. depth is the number of enclosing
+// objects and arrays. b must be valid UTF-8.
 func skip(b []byte, i, depth int) (end int, err error) {
 	if i >= len(b) {
 		return 0, ErrSyntax
@@ -72,7 +72,7 @@ func skipArray(b []byte, i, depth int) (end int, err error) {
 	}
 }
 
-// colon reads what stands between a key and its value.
+// colon moves past the colon between a key and its value.
 func colon(b []byte, i int) (int, error) {
 	if i = space(b, i); i >= len(b) || b[i] != ':' {
 		return 0, ErrSyntax
@@ -80,7 +80,7 @@ func colon(b []byte, i int) (int, error) {
 	return space(b, i+1), nil
 }
 
-// comma reads what stands behind a value: more is false when it is the closer.
+// comma moves past the comma after a value; more is false at the closer.
 func comma(b []byte, i int, closer byte) (next int, more bool, err error) {
 	if i = space(b, i); i >= len(b) {
 		return 0, false, ErrSyntax
@@ -142,8 +142,8 @@ func digits(b []byte, i int) int {
 	return i
 }
 
-// name checks the string whose opening quote is b[i] and returns the index
-// behind its closing quote.
+// name checks the string whose opening quote is b[i] and returns the index after its
+// closing quote.
 func name(b []byte, i int) (int, error) {
 	if i >= len(b) || b[i] != '"' {
 		return 0, ErrSyntax
@@ -166,7 +166,7 @@ func name(b []byte, i int) (int, error) {
 }
 
 // Special returns the index of the next quote, backslash or control character at or
-// after i, or len(b). It looks at eight bytes at a time.
+// after i, or len(b). It checks eight bytes at a time.
 func Special(b []byte, i int) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(b); i += 8 {
@@ -184,8 +184,8 @@ func Special(b []byte, i int) int {
 	return i
 }
 
-// escape returns the length of the escape sequence that b begins with, 0 when
-// it is none.
+// escape returns the length of the escape sequence at the start of b, 0 if there is
+// none.
 func escape(b []byte) int {
 	if len(b) < 2 {
 		return 0

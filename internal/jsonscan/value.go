@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// Value is one JSON value as it stands in the input; nil is "absent".
+// Value is one raw JSON value of the input; nil means absent.
 type Value []byte
 
 // Kind is a value's JSON type.
 type Kind byte
 
-// The kinds. None is an absent value.
+// The kinds. None is the kind of an absent value.
 const (
 	None Kind = iota
 	Null
@@ -24,7 +24,7 @@ const (
 	Object
 )
 
-// Kind is v's type.
+// Kind returns v's type.
 func (v Value) Kind() Kind {
 	if len(v) == 0 {
 		return None
@@ -44,8 +44,8 @@ func (v Value) Kind() Kind {
 	return Number
 }
 
-// Text returns a string's decoded content, a slice of the input where nothing
-// is escaped. ok is false for any other kind.
+// Text returns a string's decoded content, a slice of the input if it has no escapes.
+// ok is false for other kinds.
 func (v Value) Text() (text []byte, ok bool) {
 	if v.Kind() != String {
 		return nil, false
@@ -59,21 +59,21 @@ func (v Value) Is(want string) bool {
 	return ok && string(text) == want
 }
 
-// First returns the first element of an array, nil when there is none.
+// First returns the first element of an array, or nil.
 func (v Value) First() Value {
 	if v.Kind() != Array {
 		return nil
 	}
 	i := space(v, 1)
 	end, err := skip(v, i, 0)
-	if err != nil { // the closing bracket: an empty array
+	if err != nil { // closing bracket: an empty array
 		return nil
 	}
 	return v[i:end:end]
 }
 
-// Ends returns the first and the last element of an array, nil when there is
-// none. Of one element it is both.
+// Ends returns the first and the last element of an array, or nil. They are equal for
+// an array of one element.
 func (v Value) Ends() (first, last Value) {
 	if v.Kind() != Array {
 		return nil, nil
@@ -81,7 +81,7 @@ func (v Value) Ends() (first, last Value) {
 	for i, more := space(v, 1), true; more; {
 		start := i
 		end, err := skip(v, i, 0)
-		if err != nil { // the closing bracket: an empty array
+		if err != nil { // closing bracket: an empty array
 			return nil, nil
 		}
 		if last = v[start:end:end]; first == nil {
@@ -94,14 +94,14 @@ func (v Value) Ends() (first, last Value) {
 	return first, last
 }
 
-// Last returns the last element of an array, nil when there is none.
+// Last returns the last element of an array, or nil.
 func (v Value) Last() (last Value) {
 	_, last = v.Ends()
 	return last
 }
 
-// Elements yields the elements of an array in order. v comes from Scan; of other
-// bytes it yields those before the first fault.
+// Elements yields the elements of an array in order. v must come from Scan; otherwise
+// it yields the elements before the first error.
 func (v Value) Elements() iter.Seq[Value] {
 	return func(yield func(Value) bool) {
 		if v.Kind() != Array {
@@ -110,7 +110,7 @@ func (v Value) Elements() iter.Seq[Value] {
 		for i, more := space(v, 1), true; more; {
 			start := i
 			end, err := skip(v, i, 0)
-			if err != nil { // the closing bracket: an empty array
+			if err != nil { // closing bracket: an empty array
 				return
 			}
 			if i, more, err = comma(v, end, ']'); err != nil || !yield(v[start:end:end]) {
@@ -120,8 +120,8 @@ func (v Value) Elements() iter.Seq[Value] {
 	}
 }
 
-// Each calls f for every member of an object, in the order they stand there,
-// with the decoded key. v comes from Scan, or Each does nothing.
+// Each calls f for every member of an object in order, with the decoded key. v must
+// come from Scan; otherwise Each may do nothing.
 func (v Value) Each(f func(key []byte, value Value)) {
 	if v.Kind() != Object {
 		return
@@ -147,7 +147,7 @@ func (v Value) Each(f func(key []byte, value Value)) {
 	}
 }
 
-// plain returns the content of a quoted, checked string.
+// plain returns the content of a quoted, validated string.
 func (v Value) plain() []byte {
 	inner := v[1 : len(v)-1]
 	slash := bytes.IndexByte(inner, '\\')
@@ -171,9 +171,8 @@ func (v Value) plain() []byte {
 	return out
 }
 
-// unescape appends what the escape sequence at the beginning of b stands for
-// and says how long it is. Half a surrogate pair becomes U+FFFD, as in
-// encoding/json.
+// unescape appends the decoded escape sequence at the start of b and returns its
+// length. Half a surrogate pair becomes U+FFFD, as in encoding/json.
 func unescape(out, b []byte) ([]byte, int) {
 	switch b[1] {
 	case 'b':

@@ -1,5 +1,5 @@
-// Package lag has the metric of a consumer's lag: for each partition that it reads, the
-// age of the oldest record that it has read and not stored yet.
+// Package lag provides the metric of a consumer's lag: for each of its partitions, the
+// age of the oldest record that was read but not stored yet.
 package lag
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Collector computes the lags at each scrape, in seconds, 0 where nothing waits. It is
-// safe for concurrent use.
+// Collector computes the lags at each scrape, in seconds, 0 if no record is pending.
+// It is safe for concurrent use.
 type Collector struct {
 	desc    *prometheus.Desc
 	waiting sync.Map // partition → *atomic.Int64
@@ -23,8 +23,8 @@ func New(name, help string) *Collector {
 	return &Collector{desc: prometheus.NewDesc(name, help, []string{"partition"}, nil)}
 }
 
-// Track adds a partition, until done is called. The caller keeps oldest up to date: the
-// time of the oldest record that waits in Unix milliseconds, 0: none.
+// Track adds a partition, until done is called. The caller keeps oldest up to date:
+// the time of the oldest pending record in Unix milliseconds, 0: none.
 func (c *Collector) Track(partition int) (oldest *atomic.Int64, done func()) {
 	oldest = new(atomic.Int64)
 	c.waiting.Store(partition, oldest)

@@ -1,10 +1,10 @@
-// Package logthrottle keeps a fault that lasts from filling the log, and the disk
-// that the log is on: of warnings with the same message, and the same route where
-// they have one, a few are written, then one in a while, which says how many were
-// held back. So a fault of one route of the API does not hide that of another.
+// Package logthrottle prevents a lasting fault from filling the log and its disk: of
+// the warnings with the same message, and the same attribute route if they have one,
+// it writes a few, then one per period, with the number of suppressed ones. So a fault
+// of one route of the API does not hide that of another.
 //
-// Only warnings are held back: errors, and messages below the level of a warning,
-// are always written. It has no goroutine.
+// Only warnings are suppressed: errors, and messages below the level of a warning, are
+// always written. The package has no goroutine.
 package logthrottle
 
 import (
@@ -16,17 +16,17 @@ import (
 
 // Limits of the warnings with one message and route.
 const (
-	Burst = 5                // in each Period
+	Burst = 5                // per Period
 	Every = 30 * time.Second // Period
 )
 
-// Handler writes to another handler, warnings only logthrottle.
+// Handler passes records to another handler, and suppresses repeated warnings.
 type Handler struct {
 	inner  slog.Handler
-	counts *counts // shared with what WithAttrs and WithGroup make
+	counts *counts // shared with the results of WithAttrs and WithGroup
 }
 
-// New makes a handler that writes to inner.
+// New returns a handler that writes to inner.
 func New(inner slog.Handler) *Handler {
 	return &Handler{inner: inner, counts: &counts{lines: map[string]*line{}}}
 }
@@ -52,7 +52,7 @@ func (h *Handler) Handle(ctx context.Context, r slog.Record) error {
 	return h.inner.Handle(ctx, r)
 }
 
-// key is the message, with the value of the attribute route where r has one.
+// key returns the message, with the value of the attribute route if r has one.
 func key(r slog.Record) string {
 	key := r.Message
 	r.Attrs(func(a slog.Attr) bool {
@@ -75,22 +75,22 @@ func (h *Handler) WithGroup(name string) slog.Handler {
 	return &Handler{h.inner.WithGroup(name), h.counts}
 }
 
-// counts are the warnings of late, by key.
+// counts holds the recent warnings, by key.
 type counts struct {
 	mu    sync.Mutex
 	lines map[string]*line
 }
 
 type line struct {
-	since  time.Time // of the period
-	logged int       // in it
-	held   int       // since the last one that was logged
+	since  time.Time // start of the period
+	logged int       // written in the period
+	held   int       // suppressed since the last one written
 }
 
-// most bounds what is remembered. Messages and routes are constants, and few.
+// most bounds the number of keys. Messages and routes are few constants.
 const most = 1000
 
-// due reports whether a warning may be written, and how many were not since the
+// due reports whether a warning may be written, and how many were suppressed since the
 // last one.
 func (c *counts) due(key string, now time.Time) (held int, due bool) {
 	c.mu.Lock()
@@ -103,11 +103,11 @@ func (c *counts) due(key string, now time.Time) (held int, due bool) {
 		l = &line{since: now}
 		c.lines[key] = l
 	}
-	// A clock that was set back begins a period too.
+	// A clock that was set back also starts a period.
 	if age := now.Sub(l.since); age >= Every || age < 0 {
 		if l.logged < Burst || age >= 2*Every || age < 0 {
 			l.logged = 0
-		} else { // it lasts: one is enough from now on
+		} else { // the fault lasts: one warning from now on
 			l.logged = Burst - 1
 		}
 		l.since = now

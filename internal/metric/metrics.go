@@ -1,5 +1,5 @@
-// Package metric makes the metrics of a package and registers them in one step. Only files named
-// metrics.go use it, so that each package's metrics are in one place.
+// Package metric creates the metrics of a package and registers them in one step. Only
+// files named metrics.go use it, so that each package's metrics are in one place.
 package metric
 
 import (
@@ -10,9 +10,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
-// Factory makes metrics and registers them; those of a Factory without a registry are not exported.
-// Its methods panic where the registry has the metric already, which is a mistake in the code: see
-// Share.
+// Factory creates metrics and registers them; those of a Factory without a registry
+// are not exported. Its methods panic if the registry already has the metric, which is
+// a programming error: see Share.
 type Factory struct{ promauto.Factory }
 
 // With returns a Factory that registers in reg, which may be nil.
@@ -48,8 +48,8 @@ func (f Factory) Histogram(name, help string, buckets ...float64) prometheus.His
 	return f.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
 }
 
-// Native returns the options of a native histogram of at most so many buckets, which begins anew after
-// an hour where it has more.
+// Native returns the options of a native histogram with at most the given number of
+// buckets, which is reset after an hour if it has more.
 func Native(name, help string, buckets uint32) prometheus.HistogramOpts {
 	return prometheus.HistogramOpts{
 		Name: name, Help: help,
@@ -57,15 +57,16 @@ func Native(name, help string, buckets uint32) prometheus.HistogramOpts {
 	}
 }
 
-// Init creates the counters of the values of a label, so that the first increase of each is seen.
+// Init creates the counters for values of a label, so that the first increase of each
+// is visible.
 func Init[V ~string](counters *prometheus.CounterVec, values ...V) {
 	for _, value := range values {
 		counters.WithLabelValues(string(value))
 	}
 }
 
-// Share registers c and returns it, or the metric that the registry has under its name: for what is made
-// several times in a process. c must be a metric of no Factory.
+// Share registers c and returns it, or the registered metric with the same name: for
+// metrics that a process creates several times. c must not come from a Factory.
 func Share[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 	if reg == nil {
 		return c
@@ -75,7 +76,7 @@ func Share[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 		return before.ExistingCollector.(C)
 	}
 	if err != nil {
-		panic(err) // a mistake in the code, as for a Factory
+		panic(err) // a programming error, as in a Factory
 	}
 	return c
 }

@@ -6,23 +6,23 @@ import "net/netip"
 // labels.
 type Class string
 
-// The classes. All but ClassPublic are refused.
+// The classes. Guard rejects all but ClassPublic.
 const (
 	ClassPublic      Class = "public"
-	ClassPlain       Class = "plain"       // not loopback, and to be reached without TLS
-	ClassUnknown     Class = "unknown"     // no address we can read
-	ClassUnspecified Class = "unspecified" // also this machine, on many systems
+	ClassPlain       Class = "plain"       // not loopback, but a URL without TLS
+	ClassUnknown     Class = "unknown"     // not a valid address
+	ClassUnspecified Class = "unspecified" // this machine, on many systems
 	ClassLoopback    Class = "loopback"
 	ClassLinkLocal   Class = "link_local"
 	ClassPrivate     Class = "private" // also IPv6 unique local and site local
 	ClassShared      Class = "shared"  // a provider's own network behind its NAT
 	ClassMulticast   Class = "multicast"
-	ClassMetadata    Class = "metadata" // a cloud's services for its machines
-	ClassReserved    Class = "reserved" // documentation, tests, protocols, the future
+	ClassMetadata    Class = "metadata" // a cloud's metadata services
+	ClassReserved    Class = "reserved" // documentation, tests, protocols, future use
 )
 
-// special are the networks that are no public ones, the narrower before the
-// wider (IANA's special-purpose registries, and the clouds' pages).
+// special lists the networks that are not public, narrower ones before wider ones
+// (IANA's special-purpose registries, and the clouds' documentation).
 var special = []struct {
 	network netip.Prefix
 	class   Class
@@ -56,14 +56,14 @@ var special = []struct {
 
 	{prefix("::/128"), ClassUnspecified},
 	{prefix("::1/128"), ClassLoopback},
-	{prefix("64:ff9b::/96"), ClassPublic}, // NAT64: what is within decides
+	{prefix("64:ff9b::/96"), ClassPublic}, // NAT64: the embedded address decides
 	{prefix("fc00::/7"), ClassPrivate},
 	{prefix("fe80::/10"), ClassLinkLocal},
 	{prefix("fec0::/10"), ClassPrivate},
 	{prefix("ff00::/8"), ClassMulticast},
 	{prefix("2001::/23"), ClassReserved}, // protocols, Teredo among them
 	{prefix("2001:db8::/32"), ClassReserved},
-	{prefix("2002::/16"), ClassPublic}, // 6to4: what is within decides
+	{prefix("2002::/16"), ClassPublic}, // 6to4: the embedded address decides
 	{prefix("2620:4f:8000::/48"), ClassReserved},
 	{prefix("3fff::/20"), ClassReserved},
 	{prefix("2000::/3"), ClassPublic},
@@ -72,7 +72,7 @@ var special = []struct {
 
 func prefix(text string) netip.Prefix { return netip.MustParsePrefix(text) }
 
-// classOf looks at the address as it stands.
+// classOf returns the class of an address, without regard to embedded ones.
 func classOf(address netip.Addr) Class {
 	if !address.IsValid() {
 		return ClassUnknown
@@ -85,8 +85,8 @@ func classOf(address netip.Addr) Class {
 	return ClassPublic
 }
 
-// embeddings are the IPv6 networks whose addresses lead to an IPv4 address that
-// they hold, and where in their bytes it stands.
+// embeddings are the IPv6 networks whose addresses contain an IPv4 address, with its
+// offset in bytes.
 var embeddings = []struct {
 	network netip.Prefix
 	at      int
@@ -95,9 +95,8 @@ var embeddings = []struct {
 	{prefix("2002::/16"), 2},     // 6to4, RFC 3056
 }
 
-// embedded returns the IPv4 address within, invalid where there is none. Older
-// forms are not in use, and reserved; an IPv4-mapped address is its IPv4
-// address.
+// embedded returns the embedded IPv4 address, or an invalid one. Older forms are not
+// in use and are reserved; an IPv4-mapped address returns its IPv4 address.
 func embedded(address netip.Addr) netip.Addr {
 	for _, e := range embeddings {
 		if e.network.Contains(address) {

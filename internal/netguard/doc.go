@@ -1,6 +1,6 @@
-// Package netguard keeps connections to URLs that accounts choose (AI providers,
-// webhooks) out of our own networks: it checks the URL, and for every connection the
-// address that its name was resolved to.
+// Package netguard prevents connections to the operator's own networks through URLs
+// that accounts choose (AI providers, webhooks): it checks the URL and, for every
+// connection, the resolved address.
 //
 // No goroutines, no locks, no state.
 package netguard

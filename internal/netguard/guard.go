@@ -11,27 +11,27 @@ import (
 	"time"
 )
 
-// Guard dials addresses that accounts choose, and refuses those that lead into
-// our own networks. It looks at the address that a connection is
-// about to be made to, after the name was resolved and for every attempt, so
-// that a name cannot lead elsewhere between the look and the connection.
+// Guard dials addresses chosen by accounts, and rejects those in the operator's own
+// networks. It checks the address of every connection attempt, after the name was
+// resolved, so that a name cannot resolve differently between the check and the
+// connection.
 //
-// It guards connections, not requests: a client that dials through it must use
-// no proxy, and follow no redirect but through it again. gorilla's
-// websocket.Dialer with NetDialContext set and Proxy nil does both: any answer
-// but 101 is an error to it.
+// It guards connections, not requests: a client that dials through it must use no
+// proxy, and must follow redirects only through it. gorilla's websocket.Dialer with
+// NetDialContext set and Proxy nil satisfies both: it returns an error for any
+// response but 101.
 type Guard struct {
-	Allow    []netip.Prefix // reached whatever they are
-	Loopback bool           // of Allow only loopback is reached, and nothing else: for URLs without TLS
-	Setting  string         // that Allow is from, for error messages
+	Allow    []netip.Prefix // always allowed
+	Loopback bool           // allows only the loopback addresses in Allow: for URLs without TLS
+	Setting  string         // the setting of Allow, for error messages
 }
 
-// dialTimeout bounds one connection with all the addresses of its name, where
-// the context does not.
+// dialTimeout bounds one connection, including all addresses of its name, in addition
+// to the context.
 const dialTimeout = 10 * time.Second
 
-// DialContext connects to a host and port, over TCP only. An address that is not
-// reached is an *AddressError in the error's chain.
+// DialContext connects to a host and port, over TCP only. For a rejected address the
+// error's chain has an *AddressError.
 func (g Guard) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: dialTimeout, Control: g.control}
 	return dialer.DialContext(ctx, network, address)
@@ -45,7 +45,7 @@ func (g Guard) control(network, address string, _ syscall.RawConn) error {
 	return g.Check(target.Addr())
 }
 
-// Check returns nil for an address that may be reached, else an *AddressError.
+// Check returns nil for an allowed address, else an *AddressError.
 func (g Guard) Check(address netip.Addr) error {
 	address = address.WithZone("").Unmap()
 	inner := embedded(address)
@@ -71,9 +71,9 @@ func (g Guard) Check(address netip.Addr) error {
 	return nil
 }
 
-// AddressError is a connection that the guard did not make. It does not contain the
-// address: the account chose a name, and what our resolver makes of it is our
-// business.
+// AddressError is the error of a rejected connection. It does not contain the address:
+// the account chose a name, and must not learn how the operator's resolver resolves
+// it.
 type AddressError struct {
 	Class   Class
 	Setting string // Guard.Setting

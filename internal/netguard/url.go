@@ -8,10 +8,10 @@ import (
 	"unicode"
 )
 
-// MaxURL is the length of the longest URL, in bytes.
+// MaxURL is the maximum length of a URL in bytes.
 const MaxURL = 2048
 
-// Schemes are the schemes of a kind of URL: with TLS, and without.
+// Schemes are the schemes of a kind of URL, with and without TLS.
 type Schemes struct{ Secure, Plain string }
 
 // The kinds of URLs.
@@ -20,9 +20,9 @@ var (
 	HTTP      = Schemes{"https", "http"}
 )
 
-// Check returns an error code and what is wrong with a URL, "" for nothing. plain
-// also accepts a URL without TLS where the host is a loopback name or address. The
-// addresses that the name resolves to are checked by Guard, at every connection.
+// Check returns an error code and description for an invalid URL, "" for a valid one.
+// With plain it also accepts a URL without TLS if the host is a loopback name or
+// address. Guard checks the resolved addresses at every connection.
 func (s Schemes) Check(address string, plain bool) (code, text string) {
 	if len(address) > MaxURL {
 		return "too_long", "must have at most " + strconv.Itoa(MaxURL) + " bytes"
@@ -32,7 +32,7 @@ func (s Schemes) Check(address string, plain bool) (code, text string) {
 	}
 	u, err := url.Parse(address)
 	if err != nil || strings.ContainsAny(address, " \t\\") {
-		return "invalid", "must be a URL" // the parser's own words repeat what was sent
+		return "invalid", "must be a URL" // the parser's error contains the input
 	}
 	switch {
 	case u.Scheme != s.Secure && (u.Scheme != s.Plain || !plain):
@@ -67,8 +67,8 @@ func validPort(u *url.URL) bool {
 	return err == nil && n > 0
 }
 
-// loopbackHost reports whether the host of a URL is a loopback address, or a name
-// that stands for one (RFC 6761, section 6.3).
+// loopbackHost reports whether the host of a URL is a loopback address, or a loopback
+// name (RFC 6761, section 6.3).
 func loopbackHost(host string) bool {
 	if address, err := netip.ParseAddr(host); err == nil {
 		return address.Unmap().IsLoopback()

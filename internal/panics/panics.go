@@ -1,9 +1,10 @@
-// Package panics keeps a fault in one call, session or message from ending the process: it recovers
-// panics where foreign code begins (SIP, SDP and audio libraries) and in goroutines that handle one
-// such unit, counts them by place, and logs them with their stack: the first twenty, then one in ten seconds.
+// Package panics prevents a fault in one call, session or message from ending the
+// process: it recovers panics at calls of third-party code (SIP, SDP and audio
+// libraries) and in goroutines that handle one such unit. It counts them by place, and
+// logs them with their stack: the first twenty, then one every ten seconds.
 //
-// What shares state with other units is not recovered: after a panic that state may be wrong, and a
-// restart is safer.
+// Code that shares state with other units does not recover: after a panic that state
+// may be inconsistent, and a restart is safer.
 package panics
 
 import (
@@ -16,11 +17,11 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Recoverer recovers panics. A nil Recoverer lets them pass.
+// Recoverer recovers panics. A nil Recoverer does not recover them.
 type Recoverer struct {
 	total *prometheus.CounterVec
 	log   *slog.Logger
-	lines rate.Sometimes // a packet that causes a panic may come fifty times a second
+	lines rate.Sometimes // a packet that causes a panic may arrive fifty times a second
 }
 
 // New returns a Recoverer. All Recoverers of one registry share the metric.
@@ -28,7 +29,8 @@ func New(reg prometheus.Registerer, log *slog.Logger) *Recoverer {
 	return &Recoverer{total: newTotal(reg), log: log, lines: rate.Sometimes{First: 20, Interval: 10 * time.Second}}
 }
 
-// InitMetrics creates the metric's series of the places, so that the first panic in each is seen as an increase.
+// InitMetrics creates the metric's series for the places, so that the first panic in
+// each is visible as an increase.
 func (r *Recoverer) InitMetrics(places ...string) {
 	if r == nil {
 		return
@@ -38,7 +40,8 @@ func (r *Recoverer) InitMetrics(places ...string) {
 	}
 }
 
-// Recover ends a panic of the function that defers it. It must be deferred itself.
+// Recover recovers a panic of the function that defers it. It must be deferred
+// directly.
 func (r *Recoverer) Recover(where string) {
 	if r == nil {
 		return
@@ -56,8 +59,9 @@ func (r *Recoverer) Do(where string, f func()) (panicked bool) {
 	return false
 }
 
-// Report counts and logs a panic that its caller has recovered, with further attributes. It must be called
-// by the function that recovered, whose stack is that of the panic.
+// Report counts and logs a panic that its caller has recovered, with further
+// attributes. The function that recovered must call it, so that the stack is that of
+// the panic.
 func (r *Recoverer) Report(where string, value any, attrs ...any) {
 	r.total.WithLabelValues(where).Inc()
 	r.lines.Do(func() {

@@ -1,10 +1,10 @@
-// Package rawio reads and writes sockets that must not make their caller wait.
+// Package rawio reads and writes sockets without blocking.
 //
-// On Linux it goes past the bookkeeping of Go's scheduler and poller, which is
-// there for system calls that wait: of a call that takes a few microseconds it
-// is a tenth and more (docs/benchmarks.md). The caller sees to it that the
-// descriptor is a stream socket of its own, not closed meanwhile, and on other
-// systems that it is set not to block.
+// On Linux it bypasses the bookkeeping of Go's scheduler and poller for blocking
+// system calls, which costs a tenth or more of a call of a few microseconds
+// (docs/benchmarks.md). The caller must own the descriptor of a stream socket, must
+// not close it during a call and, on other systems, must have set it to non-blocking
+// mode.
 //
-// It has no goroutine, no lock and no state.
+// The package has no goroutine, no lock and no state.
 package rawio

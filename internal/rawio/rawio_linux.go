@@ -6,12 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Write writes what the socket can number; unix.EAGAIN: it has none.
+// Write writes as many bytes as fit in the socket buffer; unix.EAGAIN: it is full.
 func Write(fd int, b []byte) (int, error) {
 	return call(unix.SYS_SENDTO, fd, b, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 }
 
-// Read reads what has come; unix.EAGAIN: nothing. 0 bytes are the end.
+// Read reads available bytes; unix.EAGAIN: there are none. 0 bytes mean the end of the
+// stream.
 func Read(fd int, b []byte) (int, error) {
 	return call(unix.SYS_RECVFROM, fd, b, unix.MSG_DONTWAIT)
 }

@@ -4,10 +4,11 @@ package rawio
 
 import "golang.org/x/sys/unix"
 
-// Write writes what the socket can number; unix.EAGAIN: it has none.
+// Write writes as many bytes as fit in the socket buffer; unix.EAGAIN: it is full.
 func Write(fd int, b []byte) (int, error) { return retried(fd, b, unix.Write) }
 
-// Read reads what has come; unix.EAGAIN: nothing. 0 bytes are the end.
+// Read reads available bytes; unix.EAGAIN: there are none. 0 bytes mean the end of the
+// stream.
 func Read(fd int, b []byte) (int, error) { return retried(fd, b, unix.Read) }
 
 func retried(fd int, b []byte, call func(int, []byte) (int, error)) (int, error) {

@@ -1,6 +1,6 @@
-// Package retry has the waits of loops: exponential back-off with jitter, so that
-// clients that lost the same server do not all reconnect at once, sleeps and ticks
-// that end with a context. It starts no goroutine.
+// Package retry provides exponential back-off with jitter, so that clients of a failed
+// server do not all reconnect at once, and sleeps and ticks that end with a context.
+// It starts no goroutine.
 package retry
 
 import (
@@ -12,12 +12,12 @@ import (
 
 // Backoff computes growing waits. It is not safe for concurrent use.
 type Backoff struct {
-	First, Max time.Duration // of a wait, before jitter
+	First, Max time.Duration // of the waits, before jitter
 	bound      time.Duration
 }
 
-// Next returns the next wait: between half and all of a time that doubles with
-// every call, from First up to Max.
+// Next returns the next wait: a random duration between half and all of a bound that
+// doubles with every call, from First up to Max.
 func (b *Backoff) Next() time.Duration {
 	d := max(b.bound, b.First)
 	b.bound = min(2*d, b.Max)
@@ -27,15 +27,15 @@ func (b *Backoff) Next() time.Duration {
 // Wait waits for the duration of Next. It returns false if ctx ended first.
 func (b *Backoff) Wait(ctx context.Context) bool { return Sleep(ctx, b.Next()) }
 
-// Reset makes the next wait begin at First again.
+// Reset makes the next wait start at First again.
 func (b *Backoff) Reset() { b.bound = 0 }
 
-// Started reports whether there was a wait since the last Reset.
+// Started reports whether Next was called since the last Reset.
 func (b *Backoff) Started() bool { return b.bound != 0 }
 
-// Do calls do until it succeeds or fails with an error that is not temporary, which
-// it returns. Before each wait it reports the error and the wait's duration. Once
-// ctx has ended it returns ctx's error.
+// Do calls do until it returns nil or an error that is not temporary, and returns
+// that. Before each wait it calls report with the error and the duration of the wait.
+// After the end of ctx it returns the error of ctx.
 func Do(ctx context.Context, b Backoff, temporary func(error) bool, report func(err error, wait time.Duration), do func() error) error {
 	for {
 		err := do()
@@ -55,8 +55,8 @@ func Do(ctx context.Context, b Backoff, temporary func(error) bool, report func(
 	}
 }
 
-// Ticks yields the time at each tick of interval until ctx ends. Ticks are dropped
-// while the loop's body is behind.
+// Ticks yields the time at each tick of interval until ctx ends. It drops ticks while
+// the loop's body is behind.
 func Ticks(ctx context.Context, interval time.Duration) iter.Seq[time.Time] {
 	return func(yield func(time.Time) bool) {
 		ticker := time.NewTicker(interval)
@@ -74,8 +74,7 @@ func Ticks(ctx context.Context, interval time.Duration) iter.Seq[time.Time] {
 	}
 }
 
-// Sleep waits for d. It returns false when ctx ended first, also where d is
-// not positive.
+// Sleep waits for d. It returns false if ctx ended first, even if d is not positive.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

@@ -18,8 +18,8 @@ type Client struct {
 	log      *slog.Logger
 
 	mu     sync.Mutex
-	config *tls.Config // nil: TLS is off
-	stamps []fileStamp // of the files that config was made from
+	config *tls.Config // nil: TLS is disabled
+	stamps []fileStamp // of the files from which config was created
 }
 
 type fileStamp struct {
@@ -27,8 +27,8 @@ type fileStamp struct {
 	size     int64
 }
 
-// NewClient reads the files; its error names the setting whose file cannot be
-// used. server is the server's name in log lines, as "Kafka".
+// NewClient reads the files; its error names the setting of an unusable file. server
+// is the server's name in log lines, such as "Kafka".
 func NewClient(s Settings, server string, log *slog.Logger) (*Client, error) {
 	c := &Client{settings: s, log: log.With("server", server), stamps: s.stamps()}
 	var err error
@@ -36,9 +36,8 @@ func NewClient(s Settings, server string, log *slog.Logger) (*Client, error) {
 	return c, err
 }
 
-// Secure returns conn after a TLS handshake with the server at address, which
-// is host:port, or conn itself where TLS is off. It does not close conn where
-// it returns an error.
+// Secure returns conn after a TLS handshake with the server at address (host:port), or
+// conn itself if TLS is disabled. It does not close conn on an error.
 func (c *Client) Secure(ctx context.Context, conn net.Conn, address string) (net.Conn, error) {
 	config := c.current()
 	if config == nil {
@@ -59,8 +58,8 @@ func (c *Client) Secure(ctx context.Context, conn net.Conn, address string) (net
 	return secured, nil
 }
 
-// current returns the configuration, made anew after a file has changed. Files
-// that cannot be used leave the configuration as it was.
+// current returns the configuration, and reloads it after a file has changed. If the
+// files cannot be used, it keeps the previous configuration.
 func (c *Client) current() *tls.Config {
 	if !c.settings.Enabled {
 		return nil
@@ -82,7 +81,7 @@ func (c *Client) current() *tls.Config {
 	return c.config
 }
 
-// stamps returns the stamps of the files that s names.
+// stamps returns the stamps of the configured files.
 func (s Settings) stamps() []fileStamp {
 	var stamps []fileStamp
 	for _, name := range []string{s.CAFile, s.CertFile, s.KeyFile} {

@@ -1,5 +1,5 @@
-// Package tlsclient has the settings of TLS to a server that Trunkline is a
-// client of (Kafka, Redis, a telephony platform), makes a tls.Config of them,
-// and secures connections with it. A Client reads the files again after one of
-// them has changed, when the next connection is made; it starts no goroutine.
+// Package tlsclient provides the TLS settings for servers to which Trunkline connects
+// (Kafka, Redis, a telephony platform), creates a tls.Config from them, and secures
+// connections. After a file has changed, a Client reloads the files at the next
+// connection; it starts no goroutine.
 package tlsclient

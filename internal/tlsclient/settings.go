@@ -26,7 +26,7 @@ func (s Settings) Validate(c *setting.Check) {
 	c.Must(s.Enabled || unused, "enabled", "its other settings have no effect until it is true")
 }
 
-// Load reads the files. It returns nil when TLS is off.
+// Load reads the files. It returns nil if TLS is disabled.
 func (s Settings) Load() (*tls.Config, error) {
 	if !s.Enabled {
 		return nil, nil

@@ -12,8 +12,8 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// Carrier is a trace's context on its way between processes, or to work that
-// outlives a request. The zero Carrier carries none.
+// Carrier holds the context of a trace for other processes, or for work that outlives
+// a request. The zero Carrier has none.
 type Carrier struct {
 	Parent string // traceparent
 	State  string // tracestate; "" for none
@@ -28,13 +28,13 @@ func FromContext(ctx context.Context) Carrier {
 	if !trace.SpanContextFromContext(ctx).IsValid() {
 		return Carrier{}
 	}
-	var c Carrier // allocated, and so not before
+	var c Carrier // here, so that it is allocated only if needed
 	propagation.TraceContext{}.Inject(ctx, (*textMap)(&c))
 	return c
 }
 
-// FromHTTP returns the trace context of a request's headers. It may be
-// malformed: In then ignores it.
+// FromHTTP returns the trace context of a request's headers. If it is malformed, In
+// ignores it.
 func FromHTTP(h http.Header) Carrier {
 	return Carrier{h.Get(event.HeaderTrace), strings.Join(h.Values(event.HeaderTraceState), ",")}
 }
@@ -45,7 +45,7 @@ func FromRecord(r *kafka.Record) Carrier {
 	return Carrier{string(r.Header(event.HeaderTrace)), string(r.Header(event.HeaderTraceState))}
 }
 
-// In is ctx with the carried span as the parent of what begins in it.
+// In returns ctx with the carried span as the parent of new spans.
 func (c Carrier) In(ctx context.Context) context.Context {
 	if len(c.State) > MaxState {
 		c.State = ""
@@ -53,7 +53,7 @@ func (c Carrier) In(ctx context.Context) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, (*textMap)(&c))
 }
 
-// Headers adds what c carries to a record's headers.
+// Headers appends the trace context to a record's headers.
 func (c Carrier) Headers(to []kafka.Header) []kafka.Header {
 	if c.Parent != "" {
 		to = append(to, kafka.Header{Key: event.HeaderTrace, Value: []byte(c.Parent)})
@@ -64,7 +64,7 @@ func (c Carrier) Headers(to []kafka.Header) []kafka.Header {
 	return to
 }
 
-// TraceID returns the id of the trace that ctx is in, "" when it is in none.
+// TraceID returns the id of ctx's trace, "" if it has none.
 func TraceID(ctx context.Context) string {
 	if in := trace.SpanContextFromContext(ctx); in.HasTraceID() {
 		return in.TraceID().String()
@@ -72,7 +72,7 @@ func TraceID(ctx context.Context) string {
 	return ""
 }
 
-// textMap is a Carrier as the propagator reads and writes it.
+// textMap adapts a Carrier for the propagator.
 type textMap Carrier
 
 func (m *textMap) Get(key string) string {

@@ -1,13 +1,13 @@
-// Package tracing makes the spans of a trace (OpenTelemetry) and carries its
-// context (W3C Trace Context) in HTTP requests and Kafka records.
+// Package tracing creates spans (OpenTelemetry) and propagates their context (W3C
+// Trace Context) in HTTP requests and Kafka records.
 //
-// A nil *Tracer is tracing that is off: it begins nothing, allocates nothing,
-// and adds no header. Where an event's cost counts, Sampled decides on the bytes
-// of the header.
+// A nil *Tracer disables tracing: it starts no span, allocates nothing, and adds no
+// header. On paths where the cost per event matters, Sampled decides from the bytes of
+// the header.
 //
-// A span says what was done, for which account and how it ended. It never has a
+// A span contains the operation, the account and the result. It never contains a
 // token, a key, a phone number, an event's content or an error's text.
 //
-// It does not know where spans go: app makes the provider. There are no
-// goroutines and no locks here.
+// Package app creates the provider, which determines where spans are sent. The package
+// has no goroutines and no locks.
 package tracing

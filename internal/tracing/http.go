@@ -8,10 +8,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Serve begins the answering of a request: a part of the trace that its headers
-// name, else of a new one. route is the pattern of its path, "" when it matched
-// none; method is one of HTTP's own, else "". The path and the query are not
-// told: they hold phone numbers and tokens.
+// Serve starts the span of a request: in the trace of its headers, or else in a new
+// one. route is the pattern of its path, "" if none matched; method is a standard HTTP
+// method, else "". The span does not contain the path and the query, which may contain
+// phone numbers and tokens.
 func (t *Tracer) Serve(r *http.Request, method, route string) (*http.Request, Span) {
 	if t == nil {
 		return r, Span{}
@@ -35,8 +35,8 @@ func (t *Tracer) Serve(r *http.Request, method, route string) (*http.Request, Sp
 	return r.WithContext(ctx), span
 }
 
-// Answered records the response to a request. Only what is the server's fault
-// is an error.
+// Answered records the response to a request. Only status codes of server faults are
+// errors.
 func (s Span) Answered(status int) {
 	if s.span == nil {
 		return

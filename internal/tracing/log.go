@@ -5,7 +5,7 @@ import (
 	"log/slog"
 )
 
-// LogHandler adds trace_id to the lines that are logged within a trace.
+// LogHandler adds trace_id to log lines within a trace.
 func LogHandler(next slog.Handler) slog.Handler { return spanHandler{next} }
 
 type spanHandler struct{ slog.Handler }

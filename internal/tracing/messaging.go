@@ -11,11 +11,11 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// Kafka spans follow OpenTelemetry's conventions for messaging: who sends, in
-// one span whatever the number of records, is the parent of who processes one.
+// Kafka spans follow OpenTelemetry's conventions for messaging: the sender's span, one
+// for any number of records, is the parent of the span that processes a record.
 
-// Send begins the sending of count records to a topic. What they carry is
-// FromContext of the answered context.
+// Send starts the span of sending count records to a topic. The records carry
+// FromContext of the returned context.
 func (t *Tracer) Send(ctx context.Context, topic string, count int) (context.Context, Span) {
 	if t == nil {
 		return ctx, Span{}
@@ -26,10 +26,9 @@ func (t *Tracer) Send(ctx context.Context, topic string, count int) (context.Con
 	})
 }
 
-// First begins the processing of a raw record: in the trace that has brought it,
-// where that is sampled, or in a new one where there is none, since it is the
-// first that we see of it. The Carrier is for what becomes of the record. A zero
-// Span has a zero Carrier.
+// First starts the span of processing a raw record: in the trace of its headers if
+// that is sampled, or in a new trace if the record has none. The Carrier is for the
+// records produced from it. A zero Span has a zero Carrier.
 func (t *Tracer) First(r *kafka.Record, topic, group string) (Carrier, Span) {
 	if t == nil {
 		return Carrier{}, Span{}
@@ -40,15 +39,14 @@ func (t *Tracer) First(r *kafka.Record, topic, group string) (Carrier, Span) {
 	return t.consume(FromRecord(r).In(context.Background()), r, "process", topic, group)
 }
 
-// Process begins the processing of a record that a sampled trace has brought.
-// For any other it answers the zero Span, after a look at the header that
-// allocates nothing.
+// Process starts the span of processing a record of a sampled trace. For any other
+// record it returns the zero Span, without an allocation.
 func (t *Tracer) Process(r *kafka.Record, topic, group string) Span {
 	return t.join(r, "process", topic, group)
 }
 
-// Deliver is like Process for delivery to subscribers, who are no consumer
-// group: each of them sees every event.
+// Deliver is like Process for delivery to subscribers, which are not a consumer group:
+// each of them receives every event.
 func (t *Tracer) Deliver(r *kafka.Record, topic string) Span { return t.join(r, "deliver", topic, "") }
 
 func (t *Tracer) join(r *kafka.Record, doing, topic, group string) Span {

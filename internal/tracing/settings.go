@@ -19,7 +19,7 @@ type Settings struct {
 	Headers  setting.Secret `yaml:"headers" doc:"HTTP headers for the collector, such as Authorization=Bearer%20KEY, comma-separated; values are percent-encoded"`
 }
 
-// DefaultSettings returns the settings where nothing is set.
+// DefaultSettings returns the default settings.
 func DefaultSettings() Settings { return Settings{Sample: 0.01} }
 
 // URL returns the address to send spans to; without a configured path, the
@@ -40,7 +40,7 @@ func (s Settings) URL() (string, error) {
 	return u.String(), nil
 }
 
-// HeaderMap is Headers by name. Its errors do not show a value.
+// HeaderMap parses Headers. Its errors do not contain a value.
 func (s Settings) HeaderMap() (map[string]string, error) {
 	headers := map[string]string{}
 	if s.Headers == "" {

@@ -1,7 +1,7 @@
 package tracing
 
-// Places in a traceparent of version 00, 00-<trace>-<span>-<flags> (W3C Trace
-// Context, section 3.2.2). Later versions only add to its end.
+// Offsets in a traceparent of version 00, 00-<trace>-<span>-<flags> (W3C Trace
+// Context, section 3.2.2). Later versions only append fields.
 const (
 	parentLength = 55
 	traceStart   = 3
@@ -9,8 +9,8 @@ const (
 	flagStart    = 53
 )
 
-// Valid reports whether s is a traceparent of version 00: lower case hex, and
-// neither id all zeros. While tracing is off nothing else is passed on.
+// Valid reports whether s is a traceparent of version 00: lower-case hex, and neither
+// id all zeros. Without tracing, only valid ones are passed on.
 func Valid(s string) bool {
 	if len(s) != parentLength || s[:traceStart] != "00-" || s[spanStart-1] != '-' || s[flagStart-1] != '-' {
 		return false
@@ -18,8 +18,8 @@ func Valid(s string) bool {
 	return nonZeroHex(s[traceStart:spanStart-1]) && nonZeroHex(s[spanStart:flagStart-1]) && hex(s[flagStart:])
 }
 
-// Sampled says, without allocating, whether a traceparent asks for spans. It may
-// take a malformed one for sampled: then there is no trace to be part of.
+// Sampled reports, without allocating, whether a traceparent has the sampled flag. It
+// may return true for a malformed one, which has no trace to join.
 func Sampled(parent []byte) bool {
 	if len(parent) < parentLength {
 		return false

@@ -11,10 +11,10 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Tracer begins spans. A nil Tracer begins none.
+// Tracer starts spans. A nil Tracer starts none.
 type Tracer struct{ tracer trace.Tracer }
 
-// New makes a tracer whose spans the provider takes.
+// New returns a tracer that sends its spans to the provider.
 func New(provider trace.TracerProvider) *Tracer {
 	return &Tracer{provider.Tracer("trunkline", trace.WithSchemaURL(semconv.SchemaURL))}
 }
@@ -22,22 +22,22 @@ func New(provider trace.TracerProvider) *Tracer {
 // Attribute is a key and a value of a span.
 type Attribute = attribute.KeyValue
 
-// Text returns an attribute.
+// Text returns a string attribute.
 func Text(key, value string) Attribute { return attribute.String(key, value) }
 
-// Number returns an attribute.
+// Number returns an integer attribute.
 func Number(key string, value int) Attribute { return attribute.Int(key, value) }
 
-// Flag returns an attribute.
+// Flag returns a boolean attribute.
 func Flag(key string, value bool) Attribute { return attribute.Bool(key, value) }
 
-// Account sets the account of the span.
+// Account returns the attribute with the account of a span.
 func Account(id string) Attribute { return attribute.String("trunkline.account.id", id) }
 
-// Span is one piece of work. The zero Span is none, and takes everything.
+// Span is a span of a trace. All methods of the zero Span do nothing.
 type Span struct{ span trace.Span }
 
-// Start begins work within ctx's.
+// Start starts a span below that of ctx.
 func (t *Tracer) Start(ctx context.Context, name string, about ...Attribute) (context.Context, Span) {
 	return t.begin(ctx, name, trace.SpanKindInternal, about)
 }
@@ -55,7 +55,7 @@ func (t *Tracer) begin(ctx context.Context, name string, kind trace.SpanKind, ab
 	return ctx, Span{span}
 }
 
-// Sampled reports whether anybody will see the span.
+// Sampled reports whether the span will be exported.
 func (s Span) Sampled() bool { return s.span != nil && s.span.IsRecording() }
 
 // Set adds attributes to the span.
@@ -73,8 +73,7 @@ func (s Span) Fail(kind string) {
 	}
 }
 
-// End ends the span, as failed if err says so. Only the kind of err is
-// recorded.
+// End ends the span, as failed if err is not nil. It records only the kind of err.
 func (s Span) End(err error) {
 	if s.span == nil {
 		return

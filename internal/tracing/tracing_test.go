@@ -60,8 +60,8 @@ func newTracer(sample float64) (*tracing.Tracer, *tracetest.SpanRecorder) {
 		trace.WithSampler(trace.ParentBased(trace.TraceIDRatioBased(sample))))), seen
 }
 
-// What is not traced costs no memory: with tracing off, and of an event that its
-// trace's beginning did not sample.
+// Events that are not traced cost no memory: with tracing disabled, or in a trace that
+// was not sampled at its start.
 func TestWhatIsNotTracedAllocatesNothing(t *testing.T) {
 	on, _ := newTracer(1)
 	sampled, unsampled, without := record(event.HeaderTrace, good), record(event.HeaderTrace, good[:54]+"0"), record()

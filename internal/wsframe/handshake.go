@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// version is that of RFC 6455.
+// version is the protocol version of RFC 6455.
 const version = "13"
 
-// IsHandshake reports whether the request opens a WebSocket of the version that is
-// served (RFC 6455, section 4.2.1).
+// IsHandshake reports whether the request opens a WebSocket of the supported version
+// (RFC 6455, section 4.2.1).
 func IsHandshake(r *http.Request) bool {
 	return r.Method == http.MethodGet && hasToken(r.Header, "Connection", "upgrade") &&
 		hasToken(r.Header, "Upgrade", "websocket") && r.Header.Get("Sec-WebSocket-Version") == version
 }
 
-// RequireHandshake is IsHandshake. If it returns false it has set the headers of the
-// answer, status 426, which tell the client what to send (section 4.2.2).
+// RequireHandshake is IsHandshake. If it returns false, it has set the headers of the
+// response 426, which tell the client the requirements (section 4.2.2).
 func RequireHandshake(w http.ResponseWriter, r *http.Request) bool {
 	if IsHandshake(r) {
 		return true
@@ -29,7 +29,7 @@ func RequireHandshake(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// hasToken reports whether the comma-separated lines of a header have the token.
+// hasToken reports whether a comma-separated header contains the token.
 func hasToken(h http.Header, name, token string) bool {
 	for _, line := range h.Values(name) {
 		for part := range strings.SplitSeq(line, ",") {

@@ -1,6 +1,7 @@
-// Package wsframe builds and parses WebSocket frames (RFC 6455, section 5), and recognises
-// handshakes. It does no I/O: gorilla makes the handshakes, and the connections of the events channel, of AI providers and of the load
-// tool, which send and receive without blocking, use these frames.
+// Package wsframe builds and parses WebSocket frames (RFC 6455, section 5), and
+// recognises handshakes. It does no I/O: gorilla performs the handshakes. The
+// connections of the events channel, of AI providers and of the load tool, which send
+// and receive without blocking, use these frames.
 package wsframe
 
 import (
@@ -65,7 +66,8 @@ func AppendHeader(dst []byte, opcode byte, length int) []byte {
 	}
 }
 
-// AppendClose appends the payload of a close frame. A reason above MaxCloseReason is cut.
+// AppendClose appends the payload of a close frame. A reason longer than
+// MaxCloseReason is truncated.
 func AppendClose(dst []byte, code int, reason string) []byte {
 	dst = binary.BigEndian.AppendUint16(dst, uint16(code))
 	return append(dst, reason[:min(len(reason), MaxCloseReason)]...)
