@@ -18,7 +18,7 @@ const (
 func (s *Store) runRetention(ctx context.Context) {
 	for s.retention != 0 {
 		if err := s.deleteBefore(ctx, s.firstKept()); err != nil && ctx.Err() == nil {
-			s.log.Warn("retention of figures failed, it is tried again", "error", err)
+			s.log.Warn("retention of figures failed, retrying", "error", err)
 		}
 		if !retry.Sleep(ctx, retentionEvery) {
 			return
