@@ -25,9 +25,6 @@ const (
 	agentAge   = 31 * 24 * time.Hour
 	endedAge   = 15 * time.Minute // a call that has ended
 	closeAfter = time.Minute      // delay after the end of an interval before the time of agents without an event is added
-	// maxAhead is how far the clock of a source may be ahead of the log's. Beyond
-	// that, the fold uses the log's time.
-	maxAhead = 5 * time.Minute
 )
 
 // Thresholds are the limits for a queue's service level. A row keeps those in force at
@@ -96,7 +93,7 @@ func (f *Fold) Apply(e *state.Event) {
 	if !Counts(e.Facts.Name) {
 		return
 	}
-	at := f.millisOf(e)
+	at := e.Millis()
 	c := f.findCall(e)
 	another := c != nil && c.Agent != e.Facts.AgentID
 	f.foldCall(e, c, at)
@@ -144,18 +141,6 @@ func (f *Fold) Advance(id event.ID) {
 			f.remove(e)
 		}
 	}
-}
-
-// millisOf returns the time of an event in Unix milliseconds.
-func (f *Fold) millisOf(e *state.Event) int64 {
-	at := e.Facts.TimestampMS
-	if at == 0 {
-		at = e.Timestamp * 1000
-	}
-	if logged := e.ID.Milli(); at > logged+maxAhead.Milliseconds() {
-		return logged
-	}
-	return at
 }
 
 func (f *Fold) seconds() int64 { return int64(f.rules.Interval / time.Second) }

@@ -28,7 +28,7 @@ func (p *Partition) complete(e *Event) (agent, call *Entry) {
 		}
 		if call != nil {
 			previous(f, call)
-			durations(f, call, after, e.millis())
+			durations(f, call, after, e.Millis())
 		}
 	}
 	return agent, call

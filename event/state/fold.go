@@ -1,7 +1,9 @@
 package state
 
 import (
+	"cmp"
 	"slices"
+	"time"
 	"unicode/utf8"
 
 	"trunkline/event"
@@ -118,12 +120,23 @@ func (p *Partition) lookup(account string, kind Kind, id string) *Entry {
 	return e
 }
 
-// millis returns the time of the event in Unix milliseconds.
-func (e *Event) millis() int64 {
-	if e.Facts.TimestampMS != 0 {
-		return e.Facts.TimestampMS
+// MaxAhead is how far the clock of a source may be ahead of the log's. An event further
+// ahead counts at the time of its id.
+const MaxAhead = 5 * time.Minute
+
+// Millis returns the time at which the event counts, in Unix milliseconds.
+func (e *Event) Millis() int64 {
+	return e.notAhead(cmp.Or(e.Facts.TimestampMS, e.Timestamp*1000))
+}
+
+// since returns the time from which an entry has the event's state, in Unix seconds.
+func (e *Event) since() int64 { return e.notAhead(e.Timestamp*1000) / 1000 }
+
+func (e *Event) notAhead(millis int64) int64 {
+	if logged := e.ID.Milli(); millis > logged+MaxAhead.Milliseconds() {
+		return logged
 	}
-	return e.Timestamp * 1000
+	return millis
 }
 
 // foldFacts updates the entries according to the event's facts. agent and call are
@@ -150,7 +163,7 @@ func (e *Event) begin(kind Kind, id string, before *Entry) (next Entry) {
 	if before != nil {
 		next = *before
 	} else {
-		next = Entry{AccountID: e.Account, Kind: kind, ID: id, Since: e.Timestamp,
+		next = Entry{AccountID: e.Account, Kind: kind, ID: id, Since: e.since(),
 			Facts: event.Facts{Name: e.Facts.Name, TimestampMS: e.Facts.TimestampMS}}
 	}
 	if e.Facts.Name != event.NameCallProgress {
@@ -168,7 +181,7 @@ func (e *Event) enter(entry *Entry, s event.State) {
 	if entry.State != "" {
 		entry.PreviousState, entry.PreviousSince = entry.State, entry.Since
 	}
-	entry.State, entry.Since = s, e.Timestamp
+	entry.State, entry.Since = s, e.since()
 	entry.Name, entry.Reason, entry.TimestampMS = e.Facts.Name, "", e.Facts.TimestampMS
 }
 
@@ -258,7 +271,7 @@ func (p *Partition) foldCall(e *Event, call *Entry) {
 	}
 	next := e.begin(Call, f.CallID, call)
 	next.CallID = f.CallID
-	now, had := e.millis(), next.State
+	now, had := e.Millis(), next.State
 	e.enter(&next, after)
 	if subjectOf(f) == aboutCall {
 		keep(&next.Reason, f.Reason)

@@ -346,3 +346,26 @@ func TestAnEntryKnowsTheSourceOfTheLastEventAboutIt(t *testing.T) {
 		}
 	}
 }
+
+func TestAnEventFromTheFutureCountsAtTheTimeOfItsID(t *testing.T) {
+	p := newPlayer()
+	for _, c := range []struct{ ahead, want int64 }{ // seconds
+		{-3600, -3600}, {299, 299}, {300, 300}, {301, 0}, {1e10, 0},
+	} {
+		p.now++
+		p.last = event.NextID(p.last, p.now*1000, 3)
+		at := p.now + c.ahead
+		e := Event{ID: p.last, Account: "a", Timestamp: at, Facts: event.Facts{Name: entered, CallID: fmt.Sprint(c.ahead), TimestampMS: at * 1000}}
+		p.Apply(&e)
+		call := p.Find(Key{"a", Call, fmt.Sprint(c.ahead)})
+		if got := call.Since - p.now; got != c.want {
+			t.Errorf("%d s ahead: since %d s after the id, want %d", c.ahead, got, c.want)
+		}
+		if got := call.EnteredMS - p.now*1000; got != c.want*1000 {
+			t.Errorf("%d s ahead: entered %d ms after the id, want %d", c.ahead, got, c.want*1000)
+		}
+		if e.Facts.TimestampMS != at*1000 {
+			t.Errorf("%d s ahead: the fact timestamp_ms changed to %d", c.ahead, e.Facts.TimestampMS)
+		}
+	}
+}
