@@ -33,7 +33,7 @@ func (b *bench) accountsFor(ctx context.Context, run string, role identity.Role)
 	root := rootAccount(run)
 	a := &benchAccounts{root: root, username: "bench", password: rand.Text(), domain: root + ".invalid"}
 	a.forget = func() { b.forget(ctx, root) }
-	err := b.p.WithDirectory(ctx, func(directory *identity.Service) error {
+	err := b.p.WithNewDirectory(ctx, func(directory *identity.Service) error {
 		if _, err := directory.CreateAccount(ctx, identity.NewAccount{ID: root, Name: root, Domain: a.domain}); err != nil {
 			return err
 		}

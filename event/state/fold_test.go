@@ -355,7 +355,7 @@ func TestAnEventFromTheFutureCountsAtTheTimeOfItsID(t *testing.T) {
 		p.now++
 		p.last = event.NextID(p.last, p.now*1000, 3)
 		at := p.now + c.ahead
-		e := Event{ID: p.last, Account: "a", Timestamp: at, Facts: event.Facts{Name: entered, CallID: fmt.Sprint(c.ahead), TimestampMS: at * 1000}}
+		e := Event{ID: p.last, Account: "a", Timestamp: at, Facts: event.Facts{Name: event.NameQueueCallEntered, CallID: fmt.Sprint(c.ahead), TimestampMS: at * 1000}}
 		p.Apply(&e)
 		call := p.Find(Key{"a", Call, fmt.Sprint(c.ahead)})
 		if got := call.Since - p.now; got != c.want {

@@ -13,6 +13,7 @@ type Call struct {
 	Cancelled bool // its channels are hung up when they appear
 
 	epoch    int       // of the connection over which it was placed; 0 for a call of an earlier process
+	placing  bool      // the platform has not answered the order yet
 	seen     bool      // an event or a channel of it has been seen
 	unwanted bool      // Originate returned an error for it: nothing is reported
 	missing  time.Time // when comparisons first found no channel; zero while they find one

@@ -69,12 +69,17 @@ func (d *Driver[C, K]) place(ctx context.Context, order origination.Order) error
 	if err != nil {
 		return err
 	}
-	if err = send(ctx, conn); err == nil {
+	err = send(ctx, conn)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	c.placing = false
+	if err == nil {
+		if c.unwanted { // the connection was lost just after the answer
+			c.Cancelled, c.unwanted = false, false
+		}
 		return nil
 	}
 	failure, advice := d.platform.Explain(err)
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	switch failure {
 	case Refused:
 		d.forget(c)
@@ -105,7 +110,7 @@ func (d *Driver[C, K]) begin(id string) (*Call, K, error) {
 	case len(d.calls) >= d.cfg.MaxCalls:
 		return nil, d.conn, fault.Unavailable(nil, RetryAfter, "too many calls are being placed")
 	}
-	return d.remember(Call{ID: id, State: origination.Accepted, epoch: d.epoch}), d.conn, nil
+	return d.remember(Call{ID: id, State: origination.Accepted, epoch: d.epoch, placing: true}), d.conn, nil
 }
 
 func (d *Driver[C, K]) remember(c Call) *Call {

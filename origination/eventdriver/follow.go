@@ -84,9 +84,16 @@ func (d *Driver[C, K]) attach(conn K) {
 	d.metrics.connected.Set(1)
 }
 
+// detach ends the use of the connection. An order that waits for its answer fails: its call is hung
+// up, also by a connection that is made before Originate returns.
 func (d *Driver[C, K]) detach(why error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	for _, tracked := range d.calls {
+		if c := tracked.common(); c.placing {
+			c.Cancelled, c.unwanted = true, true
+		}
+	}
 	var none K
 	d.conn, d.connected, d.away = none, false, why
 	d.metrics.connected.Set(0)

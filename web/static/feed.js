@@ -15,7 +15,7 @@ export class Feed {
   #total = 0;
   #paused = false;
   #pausedAt = 0; // total count when the feed was paused
-  /** entries of a paused feed, newest first
+  /** Entries of a paused feed, newest first. @type {Kept[]} */ #frozen = [];
   #parts; #render; #dial; #explain;
   /** Ids of the open entries. @type {Set<string>} */ #open = new Set();
   /** @type {Set<string>} */ accounts = new Set();
