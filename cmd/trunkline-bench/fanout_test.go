@@ -289,8 +289,8 @@ func TestBenchEndsWithTheReportSoFar(t *testing.T) {
 	}
 }
 
+// The first rate must stay below the limit, so this test does not run beside others.
 func TestBenchClimbsUntilItIsTooSlow(t *testing.T) {
-	t.Parallel()
 	c := newRelay(t)
 	slow := false
 	c.spoil = func(_ int, m string) []string {
