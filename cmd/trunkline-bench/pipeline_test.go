@@ -194,12 +194,19 @@ func TestBenchPipelineFindsWhatIsSpoiled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newEnv(t)
-			newFactory(w, c.spoil)
-			args := quickPipeline
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			newFactory(w, func(n uint64, r kafka.Record) []kafka.Record {
+				if n == 40 {
+					stop()
+				}
+				return c.spoil(n, r)
+			})
+			args := append(slices.Clone(quickPipeline), "--duration", "1h")
 			if name == "disordered" {
-				args = append(slices.Clone(args), "--accounts", "1")
+				args = append(args, "--accounts", "1")
 			}
-			r, code, errs := benchmarkPipeline(w, t.Context(), args...)
+			r, code, errs := benchmarkPipeline(w, ctx, args...)
 			if code != c.code || !c.is(&r.Events) || (code == cli.ExitFailed) != strings.Contains(errs, errPipelineFaults.Error()) {
 				t.Errorf("exits with %d: %+v\n%s", code, r.Events, errs)
 			}
@@ -240,7 +247,7 @@ func TestBenchPipelineClimbs(t *testing.T) {
 		}
 		return []kafka.Record{r}
 	})
-	r, code, errs := benchmarkPipeline(w, t.Context(), append(slices.Clone(quickPipeline), "--rate", "100", "--climb", "1m")...)
+	r, code, errs := benchmarkPipeline(w, t.Context(), append(slices.Clone(quickPipeline), "--rate", "100", "--duration", "1s", "--climb", "1m")...)
 	if code != cli.ExitFailed || !strings.Contains(errs, errPipelineFaults.Error()) || len(r.Climb) < 3 {
 		t.Fatalf("exits with %d: %+v\n%s", code, r, errs)
 	}

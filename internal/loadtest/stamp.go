@@ -50,7 +50,6 @@ func ReadStamp(run string, message []byte) (s Stamp, ok bool) {
 }
 
 // read returns the stamp of a message; ok is false if it has none of this run.
-// run.
 func (r *stampReader) read(message []byte) (s Stamp, ok bool) {
 	if !r.here(message) {
 		at := bytes.Index(message, r.marker)

@@ -25,7 +25,7 @@ func (e *Env) Serve(change ...func(*settings.Settings)) *settings.Settings {
 	e.T.Helper()
 	s := settings.Default()
 	s.DataDir, s.Listen, s.MetricsListen, s.SIP.Server.Listen = e.Dir, freeport.Address(e.T), freeport.Address(e.T), sip.Off
-	s.Fanout.DrainSpread, s.DrainTimeout = 100*time.Millisecond, 10*time.Second
+	s.Fanout.DrainSpread, s.DrainTimeout = 100*time.Millisecond, time.Minute
 	for _, f := range change {
 		f(s)
 	}
