@@ -105,9 +105,12 @@ func (r webhookRoutes) create(c echo.Context, account identity.Account) error {
 
 func (r webhookRoutes) get(c echo.Context, account identity.Account) error {
 	found, err := r.webhooks.Find(c.Request().Context(), account.ID, c.Param("id"))
+	if err != nil {
+		return err
+	}
 	// Without 304: the tag does not change with the state of the delivery.
 	c.Response().Header().Set("ETag", found.ETag())
-	return respond(c, http.StatusOK, viewWebhook(found), err)
+	return writeJSON(c, http.StatusOK, viewWebhook(found))
 }
 
 func (r webhookRoutes) update(c echo.Context, account identity.Account) error {
