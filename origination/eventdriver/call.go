@@ -15,7 +15,7 @@ type Call struct {
 	epoch    int       // of the connection over which it was placed; 0 for a call of an earlier process
 	placing  bool      // the platform has not answered the order yet
 	seen     bool      // an event or a channel of it has been seen
-	unwanted bool      // Originate returned an error for it: nothing is reported
+	unwanted bool      // Originate fails or has failed for it: its channels are hung up too, and nothing is reported
 	missing  time.Time // when comparisons first found no channel; zero while they find one
 }
 
@@ -28,6 +28,9 @@ type Tracked interface {
 }
 
 func (c *Call) common() *Call { return c }
+
+// mustEnd reports whether the call's channels are hung up when they appear.
+func (c *Call) mustEnd() bool { return c.Cancelled || c.unwanted }
 
 // The types that embed Call, and have common by it, are in other packages.
 var _ interface{ common() *Call } = (*Call)(nil)

@@ -87,7 +87,7 @@ func (d *Driver[C, K]) apply(o Observation[C]) outcome {
 func (d *Driver[C, K]) conclude(c C, change Change) outcome {
 	var out outcome
 	call := c.common()
-	if call.Cancelled && change.Channel != "" {
+	if call.mustEnd() && change.Channel != "" {
 		out.hangUp = []string{change.Channel}
 	}
 	if !call.unwanted {
@@ -124,7 +124,7 @@ func (d *Driver[C, K]) applyAbsence(key string, exists bool) (out outcome, waits
 	switch {
 	case exists:
 		call.markSeen()
-		if call.Cancelled {
+		if call.mustEnd() {
 			out.hangUp = c.Channels()
 		}
 		return out, false

@@ -74,9 +74,7 @@ func (d *Driver[C, K]) place(ctx context.Context, order origination.Order) error
 	defer d.mu.Unlock()
 	c.placing = false
 	if err == nil {
-		if c.unwanted { // the connection was lost just after the answer
-			c.Cancelled, c.unwanted = false, false
-		}
+		c.unwanted = false // the connection may have been lost just after the answer
 		return nil
 	}
 	failure, advice := d.platform.Explain(err)
@@ -90,7 +88,7 @@ func (d *Driver[C, K]) place(ctx context.Context, order origination.Order) error
 	default:
 		// The platform may have received the order. The caller gets an error, so no phone may ring: hang
 		// up the call's channels whenever they appear.
-		c.Cancelled, c.unwanted = true, true
+		c.unwanted = true
 	}
 	return fault.Unavailable(err, RetryAfter, "the phone platform did not answer")
 }

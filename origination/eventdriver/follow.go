@@ -91,7 +91,7 @@ func (d *Driver[C, K]) detach(why error) {
 	defer d.mu.Unlock()
 	for _, tracked := range d.calls {
 		if c := tracked.common(); c.placing {
-			c.Cancelled, c.unwanted = true, true
+			c.unwanted = true
 		}
 	}
 	var none K

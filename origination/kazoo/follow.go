@@ -52,8 +52,7 @@ func (d *Driver) find(id string) *call {
 func (d *Driver) following() []*call {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	all := slices.Collect(maps.Values(d.calls))
-	return all
+	return slices.Collect(maps.Values(d.calls))
 }
 
 // Follow implements origination.Driver.
