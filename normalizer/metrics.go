@@ -27,20 +27,17 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	f := metric.With(reg)
-	histogram := func(name, help string) prometheus.Histogram {
-		return f.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100})
-	}
 	m := &metrics{
 		records:      f.CounterVec("trunkline_normalizer_records_total", "Records normalized and durable, by source format and result.", "format", "result"),
 		dead:         f.CounterVec("trunkline_dead_letters_total", "Records that could not be normalized, by raw topic and kind.", "topic", "kind"),
-		batch:        histogram("trunkline_normalizer_batch_records", "Raw records in one batch."),
-		delay:        histogram("trunkline_normalizer_delay_seconds", "Time from the Kafka timestamp of a batch's first record until the batch is durable."),
+		batch:        f.NewHistogram(metric.Native("trunkline_normalizer_batch_records", "Raw records in one batch.", 100)),
+		delay:        f.NewHistogram(metric.Native("trunkline_normalizer_delay_seconds", "Time from the Kafka timestamp of a batch's first record until the batch is durable.", 100)),
 		retries:      f.Counter("trunkline_normalizer_retries_total", "Waits of a partition because Kafka or the account store was unavailable."),
 		lost:         f.CounterVec("trunkline_normalizer_lost_records_total", "Raw records that were deleted or damaged before they were normalized.", "topic"),
 		restarts:     f.CounterVec("trunkline_normalizer_log_restarts_total", "Raw partitions found truncated or created again, by raw topic. Acknowledged records may be lost.", "topic", "kind"),
 		repeats:      f.Counter("trunkline_normalizer_repeats_dropped_total", "Raw records dropped because an event with their identity was normalized before: another feed sent it, or the same one twice."),
 		stateEntries: f.GaugeVec("trunkline_normalizer_state_entries", "Agents, calls and devices in the state of this process's partitions, including those that ended recently.", "kind"),
-		rebuild:      histogram("trunkline_normalizer_state_rebuild_seconds", "Time that a normalizer which takes over a partition needs to rebuild its state from cc.state and cc.evt."),
+		rebuild:      f.NewHistogram(metric.Native("trunkline_normalizer_state_rebuild_seconds", "Time that a normalizer which takes over a partition needs to rebuild its state from cc.state and cc.evt.", 100)),
 		repairs:      f.Counter("trunkline_normalizer_state_repairs_total", "Records of cc.state written again because another normalizer of the same partition had overwritten them."),
 	}
 	for _, kind := range stateKinds {

@@ -9,7 +9,8 @@ import (
 	"net/http"
 	"path"
 	"strconv"
-	"strings"
+
+	"trunkline/internal/entitytag"
 )
 
 //go:embed static
@@ -101,22 +102,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cache-Control", "no-cache") // cached, but revalidated with the ETag, so that an upgrade is visible at once
 	header.Set("ETag", f.etag)
 	header.Set("Content-Type", f.contentType)
-	if names(r.Header.Get("If-None-Match"), f.etag) {
+	if entitytag.NotModified(r.Header.Get("If-None-Match"), f.etag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
 	header.Set("Content-Length", strconv.Itoa(len(f.body)))
 	_, _ = w.Write(f.body) // the client may have disconnected
-}
-
-// names reports whether a list of entity tags contains the tag, by weak comparison, as RFC 9110
-// requires for If-None-Match.
-func names(list, etag string) bool {
-	for one := range strings.SplitSeq(list, ",") {
-		one = strings.TrimSpace(one)
-		if one == "*" || strings.TrimPrefix(one, "W/") == etag {
-			return true
-		}
-	}
-	return false
 }

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 
 	"trunkline/event"
@@ -63,14 +64,12 @@ func listPositions(ctx context.Context, q sqldb.Runner, partition int) (map[stri
 // findPartition returns the position of a partition; ok is false when there is none.
 func findPartition(ctx context.Context, q sqldb.Runner, partition int) (at partitionPosition, ok bool, err error) {
 	row := q.QueryRowContext(ctx, `SELECT next, topic_id, leader_epoch, last_id, version FROM webhook_partitions WHERE topic_partition = $1`, partition)
-	err = sqldb.FindInto(row, errNoPosition, "reading a partition's position", &at.next.Offset, &at.next.TopicID, &at.next.LeaderEpoch, (*int64)(&at.lastID), &at.version)
-	if errors.Is(err, errNoPosition) {
+	err = sqldb.FindInto(row, sql.ErrNoRows, "reading a partition's position", &at.next.Offset, &at.next.TopicID, &at.next.LeaderEpoch, (*int64)(&at.lastID), &at.version)
+	if errors.Is(err, sql.ErrNoRows) {
 		return at, false, nil
 	}
 	return at, err == nil, err
 }
-
-var errNoPosition = errors.New("the partition has no position")
 
 // takePartition stores the position of a partition and fences the node that had it.
 func takePartition(ctx context.Context, tx sqldb.Runner, partition int, at *partitionPosition) error {

@@ -10,7 +10,7 @@ import (
 
 // WriteFile writes a file, mode 0600, atomically: a command that is killed leaves the old file or
 // the new one.
-func WriteFile(name string, write func(io.Writer) error) (err error) {
+func WriteFile(name string, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*")
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", name, err)

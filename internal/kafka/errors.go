@@ -82,8 +82,8 @@ func retriable(err error) bool {
 // staleLeader reports whether err may mean that the partition has another leader, so
 // that the leader must be looked up again.
 func staleLeader(err error) bool {
-	var refusal kafkago.Error
-	if !errors.As(err, &refusal) {
+	refusal, ok := errors.AsType[kafkago.Error](err)
+	if !ok {
 		return true
 	}
 	switch refusal {

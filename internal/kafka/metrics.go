@@ -33,15 +33,12 @@ var operations = []string{"produce", "fetch", "group", "commit"}
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	f := metric.With(reg)
-	histogram := func(name, help string) prometheus.Histogram {
-		return f.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100})
-	}
 	m := &metrics{
 		produced:      f.CounterVec("trunkline_kafka_produced_records_total", "Records that Kafka has acknowledged.", "topic"),
 		producedBytes: f.CounterVec("trunkline_kafka_produced_bytes_total", "Bytes of record batches that Kafka has acknowledged.", "topic"),
-		batchRecords:  histogram("trunkline_kafka_produce_batch_records", "Records in one produced batch."),
-		batchBytes:    histogram("trunkline_kafka_produce_batch_bytes", "Bytes of one produced batch."),
-		produceTime:   histogram("trunkline_kafka_produce_seconds", "From the first record of a batch to its acknowledgement."),
+		batchRecords:  f.NewHistogram(metric.Native("trunkline_kafka_produce_batch_records", "Records in one produced batch.", 100)),
+		batchBytes:    f.NewHistogram(metric.Native("trunkline_kafka_produce_batch_bytes", "Bytes of one produced batch.", 100)),
+		produceTime:   f.NewHistogram(metric.Native("trunkline_kafka_produce_seconds", "From the first record of a batch to its acknowledgement.", 100)),
 		inFlight:      f.Gauge("trunkline_kafka_produce_in_flight_bytes", "Bytes of records that wait for their acknowledgement."),
 		retries:       f.Counter("trunkline_kafka_produce_retries_total", "Batches sent again."),
 		consumed:      f.CounterVec("trunkline_kafka_consumed_records_total", "Records read.", "topic"),

@@ -66,7 +66,8 @@ func Init[V ~string](counters *prometheus.CounterVec, values ...V) {
 }
 
 // Share registers c and returns it, or the registered metric with the same name: for
-// metrics that a process creates several times. c must not come from a Factory.
+// metrics that a process creates several times. c must not be registered yet, as one of
+// With(nil).
 func Share[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 	if reg == nil {
 		return c

@@ -7,9 +7,9 @@ import (
 	"log/slog"
 	"time"
 
-	"trunkline/internal/retry"
-
 	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/retry"
 )
 
 const (
@@ -72,12 +72,11 @@ func New(cfg Config, registerer prometheus.Registerer, log *slog.Logger) *Checke
 
 // Run checks everything, now and every five seconds, until ctx ends.
 func (c *Checker) Run(ctx context.Context) error {
-	for {
+	c.check(ctx)
+	for range retry.Ticks(ctx, interval) {
 		c.check(ctx)
-		if !retry.Sleep(ctx, interval) {
-			return nil
-		}
 	}
+	return nil
 }
 
 func (c *Checker) check(ctx context.Context) {

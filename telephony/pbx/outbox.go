@@ -128,7 +128,8 @@ const (
 )
 
 func (o *outbox) publish(ctx context.Context, r record) {
-	for wait := retryFirst; ; wait = min(2*wait, retryLast) {
+	wait := retry.Backoff{First: retryFirst, Max: retryLast}
+	for {
 		var err error
 		if r.cdr != nil {
 			err = o.records.PublishCDR(ctx, r.accountID, *r.cdr)
@@ -138,10 +139,10 @@ func (o *outbox) publish(ctx context.Context, r record) {
 		if err == nil {
 			return
 		}
-		if wait == retryFirst {
+		if !wait.Started() {
 			o.log.Warn("publishing a call record failed, will retry", "error", err)
 		}
-		if !retry.Sleep(ctx, wait) {
+		if !wait.Wait(ctx) {
 			o.metrics.lost.Inc()
 			return
 		}
