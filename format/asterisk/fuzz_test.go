@@ -24,8 +24,8 @@ func seeds(f *testing.F, folder string) {
 	}
 }
 
-// The facts of any packet have a name, their own id and no unknown state.
-func FuzzPacket(f *testing.F) {
+// The facts of any event have a name, their own id and no unknown state.
+func FuzzEvent(f *testing.F) {
 	seeds(f, "asterisk.ami")
 	f.Fuzz(func(t *testing.T, record []byte) {
 		var fields format.Fields

@@ -44,46 +44,46 @@ func (c *Conn) start() {
 	c.source.interval = c.client.cfg.PingInterval
 	c.source.ping = func() error { return c.write(Action{Name: "Ping", ID: c.newID()}) }
 	eventconn.Start(c.Conn, func() error {
-		p, err := readMessage(c.in, c.client.cfg.MaxMessage)
+		m, err := readMessage(c.in, c.client.cfg.MaxMessage)
 		if err != nil {
 			return err
 		}
-		return c.dispatch(p)
+		return c.dispatch(m)
 	})
 }
 
-func (c *Conn) dispatch(p *Message) error {
-	id := p.Get("ActionID")
-	if p.isResponse() {
-		c.answer(id, p)
+func (c *Conn) dispatch(m *Message) error {
+	id := m.Get("ActionID")
+	if m.isResponse() {
+		c.answer(id, m)
 		return nil
 	}
-	if c.collect(id, p) {
+	if c.collect(id, m) {
 		c.client.conn.Metrics.Events.Inc()
 		return nil
 	}
-	return eventconn.Put(c.Conn, p)
+	return eventconn.Put(c.Conn, m)
 }
 
 // answer delivers a response, and drops one without a waiter.
-func (c *Conn) answer(id string, p *Message) {
+func (c *Conn) answer(id string, m *Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := c.waiters[id]
 	switch {
 	case w == nil:
-	case strings.EqualFold(p.Get("Response"), "Error"):
-		message := p.Get("Message")
+	case strings.EqualFold(m.Get("Response"), "Error"):
+		message := m.Get("Message")
 		c.settle(id, outcome{err: &Refusal{Message: message[:min(len(message), 200)]}})
 	case w.list:
 		w.notify()
 	default:
-		c.settle(id, outcome{response: p})
+		c.settle(id, outcome{response: m})
 	}
 }
 
 // collect adds an event to its list and reports whether it belongs to one.
-func (c *Conn) collect(id string, p *Message) bool {
+func (c *Conn) collect(id string, m *Message) bool {
 	if id == "" {
 		return false
 	}
@@ -93,16 +93,16 @@ func (c *Conn) collect(id string, p *Message) bool {
 	if w == nil || !w.list {
 		return strings.HasPrefix(id, c.prefix) // the rest of a list without a waiter
 	}
-	w.bytes += p.memory()
+	w.bytes += m.memory()
 	switch {
-	case strings.EqualFold(p.Get("EventList"), "Cancelled"):
+	case strings.EqualFold(m.Get("EventList"), "Cancelled"):
 		c.settle(id, outcome{err: ErrList})
-	case p.lastOfList():
+	case m.lastOfList():
 		c.settle(id, outcome{items: w.items})
 	case w.bytes > c.client.cfg.MaxList:
 		c.settle(id, outcome{err: ErrListSize})
 	default:
-		w.items = append(w.items, p)
+		w.items = append(w.items, m)
 		w.notify()
 	}
 	return true

@@ -23,14 +23,14 @@ const fieldBytes = 32
 
 // memory returns the message's size in memory, in bytes. It is much larger than Size if the lines are
 // short.
-func (p *Message) memory() int { return p.Size + len(p.Fields)*fieldBytes }
+func (m *Message) memory() int { return m.Size + len(m.Fields)*fieldBytes }
 
 // Get returns the value of the first occurrence of a key, or "" if there is none. Keys are compared
 // case-insensitively: Asterisk writes Uniqueid in some events and UniqueID in others.
-func (p *Message) Get(key string) string {
-	for i := range p.Fields {
-		if len(p.Fields[i].Key) == len(key) && strings.EqualFold(p.Fields[i].Key, key) {
-			return p.Fields[i].Value
+func (m *Message) Get(key string) string {
+	for i := range m.Fields {
+		if len(m.Fields[i].Key) == len(key) && strings.EqualFold(m.Fields[i].Key, key) {
+			return m.Fields[i].Value
 		}
 	}
 	return ""
@@ -38,23 +38,20 @@ func (p *Message) Get(key string) string {
 
 // Name returns the name of an event, such as QueueCallerJoin. It is "" for a response, and for a
 // message that is neither.
-func (p *Message) Name() string { return p.head("Event") }
-
-// head returns the value of the first line if it has this key.
-func (p *Message) head(key string) string {
-	if p.Fields[0].Key != key {
+func (m *Message) Name() string {
+	if m.Fields[0].Key != "Event" {
 		return ""
 	}
-	return p.Fields[0].Value
+	return m.Fields[0].Value
 }
 
 // isResponse reports whether the message is the response to an action. OriginateResponse is an event
 // that has a Response key too.
-func (p *Message) isResponse() bool { return p.Fields[0].Key == "Response" }
+func (m *Message) isResponse() bool { return m.Fields[0].Key == "Response" }
 
 // lastOfList reports whether an event ends the response to a list action.
-func (p *Message) lastOfList() bool {
-	return strings.EqualFold(p.Get("EventList"), "Complete") || strings.HasSuffix(p.Name(), "Complete")
+func (m *Message) lastOfList() bool {
+	return strings.EqualFold(m.Get("EventList"), "Complete") || strings.HasSuffix(m.Name(), "Complete")
 }
 
 // readMessage reads the next message. It returns io.EOF only for end of input between messages. Empty
@@ -99,11 +96,11 @@ func endsMessage(block, line []byte) bool {
 // parseMessage parses lines of "Key: Value". The block has at least one line.
 func parseMessage(block []byte) *Message {
 	text := strings.ToValidUTF8(string(block), "\uFFFD")
-	p := &Message{Fields: make([]Field, 0, strings.Count(text, "\n")), Size: len(block)}
+	m := &Message{Fields: make([]Field, 0, strings.Count(text, "\n")), Size: len(block)}
 	for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
-		p.Fields = append(p.Fields, parseField(strings.TrimSuffix(line, "\r")))
+		m.Fields = append(m.Fields, parseField(strings.TrimSuffix(line, "\r")))
 	}
-	return p
+	return m
 }
 
 // parseField splits a line at the first colon that is followed by a space. A key may contain a colon

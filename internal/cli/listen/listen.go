@@ -36,8 +36,8 @@ trunkline login, or of --username.
 
 With --username the password is read from ` + cli.EnvPassword + `, or from the first line of
 stdin with --password-stdin, and the self-signed certificate of a server in
---data_dir is trusted. After a break listen goes on where it was, and prints
-nothing twice.`,
+--data_dir is trusted. After a break listen resumes, and prints nothing
+twice.`,
 		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			client, err := f.connect(p)

@@ -20,7 +20,7 @@ func masterkeyRotate(p *cli.Program) *cobra.Command {
 		Short: "Make the next master key and seal every secret under it",
 		Long: `Make the next master key, seal every secret in the database under it, and take
 the old keys out of the key file: beside running servers, which follow. Broken
-off, it goes on where it was when it is run again.
+off, it continues when it is run again.
 
 Where the keys are the setting master_key, add the new one at its end on every
 node, restart them, and run this: it seals everything under the last one.`,

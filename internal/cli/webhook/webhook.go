@@ -121,7 +121,7 @@ func update(p *cli.Program) *cobra.Command {
 		Use:   "update ID",
 		Short: "Change what the flags name, and print the webhook",
 		Long: `Change what the flags name, and print the webhook. A filter is replaced as a whole,
-and removed by an empty value: --queue ''. The webhook goes on where it is.`,
+and removed by an empty value: --queue ''. Delivery continues at its position.`,
 		Args: cli.ExactArgs("ID"),
 	}, func(cmd *cobra.Command, s *portal.Session, args []string) error {
 		fail := func(err error) error { return fmt.Errorf("changing webhook %s: %w", args[0], err) }
