@@ -51,6 +51,7 @@ type App struct {
 	settings *settings.Settings
 	log      *slog.Logger
 	version  string
+	node     string // unique name of this process
 	registry *prometheus.Registry
 	life     *lifecycle
 
@@ -79,7 +80,7 @@ type App struct {
 // New opens the configured backends and builds the packages. If it fails, it closes
 // those it has opened.
 func New(ctx context.Context, cfg Config) (_ *App, err error) {
-	a := &App{settings: cfg.Settings, log: cfg.Log, version: cfg.Version, registry: prometheus.NewRegistry(), health: &health{}}
+	a := &App{settings: cfg.Settings, log: cfg.Log, version: cfg.Version, node: nodeName(), registry: prometheus.NewRegistry(), health: &health{}}
 	a.life = newLifecycle(cfg.Log)
 	defer func() {
 		if err != nil {
@@ -282,7 +283,7 @@ func (a *App) newProducer(name string, cfg kafka.ProducerConfig) *kafka.Producer
 	return p
 }
 
-// nodeName returns a unique name of this process.
+// nodeName returns a new unique name for this process.
 func nodeName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -293,7 +294,7 @@ func nodeName() string {
 
 func (a *App) buildFanout() error {
 	var err error
-	a.fanout, err = fanout.New(fanout.Config{Settings: a.settings.Fanout, NodeID: nodeName()}, fanout.Deps{
+	a.fanout, err = fanout.New(fanout.Config{Settings: a.settings.Fanout, NodeID: a.node}, fanout.Deps{
 		Log: fanout.ClusterLog{Cluster: a.cluster}, Directory: a.identity,
 		Presence: &fanout.RedisPresence{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix},
 		Limits:   fanout.NewRedisLimits(a.redis, a.settings.Redis.KeyPrefix), Figures: queueFigures{a.figures},

@@ -42,7 +42,7 @@ func (a *App) buildFeeds(ctx context.Context) error {
 		return fmt.Errorf("feeds: %w", err)
 	}
 	feeds, err := feed.NewService(feed.ServiceConfig{
-		Settings: a.settings.Feed, Feeds: a.settings.Feeds, DataDir: a.settings.DataDir, Node: nodeName(),
+		Settings: a.settings.Feed, Feeds: a.settings.Feeds, DataDir: a.settings.DataDir, Node: a.node,
 	}, feed.ServiceDeps{
 		Store: store, Directory: FeedDirectory{a.identity}, Platform: FeedPlatform(a.identity), Log: a.cluster,
 		Producer: a.newProducer("feeds' producer", kafka.ProducerConfig{}), Tracer: a.tracer, Metrics: a.registry, Logger: a.log,

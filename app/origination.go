@@ -8,8 +8,6 @@ import (
 	"net/http"
 	"os"
 
-	"github.com/google/uuid"
-
 	"trunkline/api"
 	"trunkline/config/settings"
 	"trunkline/event"
@@ -44,12 +42,8 @@ func (a *App) buildOrigination(ctx context.Context, phones *phones, sessions loc
 	if err != nil {
 		return fmt.Errorf("origination.driver: %w", err)
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		host = "node"
-	}
 	calls, err := origination.New(ctx, origination.Config{
-		Settings: s.Settings, Node: host + "-" + uuid.NewString(), Alone: !a.db.Postgres(),
+		Settings: s.Settings, Node: a.node, Alone: !a.db.Postgres(),
 	}, origination.Deps{
 		DB: a.db, Driver: driver, Users: a.identity, Admission: a.admission,
 		Publisher: callEvents{producer, a.tracer}, Audit: a.audit, Metrics: a.registry, Log: a.log, Tracer: a.tracer,

@@ -71,10 +71,7 @@ func lockPartitions(ctx context.Context, tx *sqldb.Loader) error {
 func listPartitions(ctx context.Context, tx *sqldb.Loader) ([]month, error) {
 	rows, err := tx.QueryContext(ctx, `SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 		WHERE i.inhparent = '`+rowsTable+`'::regclass`)
-	tables, err := sqldb.Collect(rows, err, "listing partitions", func(scan sqldb.ScanFunc) (table string, err error) {
-		err = scan(&table)
-		return table, err
-	})
+	tables, err := sqldb.Collect(rows, err, "listing partitions", sqldb.ScanColumn[string])
 	var all []month
 	for _, table := range tables {
 		if m, ok := parsePartition(table); ok {

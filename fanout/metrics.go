@@ -1,8 +1,6 @@
 package fanout
 
 import (
-	"time"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/internal/fault"
@@ -34,6 +32,9 @@ type metrics struct {
 
 func newMetrics(reg prometheus.Registerer) *metrics {
 	f := metric.With(reg)
+	latency := metric.Native("trunkline_fanout_delivery_latency_seconds",
+		"From the raw record's Kafka timestamp to the socket write, sampled once for each group of writes.", 160)
+	latency.Buckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 60}
 	m := &metrics{
 		connections:  f.Gauge("trunkline_fanout_connections", "Subscribers connected to this node."),
 		opened:       f.CounterVec("trunkline_fanout_opened_total", "Subscribers admitted, by transport.", "transport"),
@@ -44,12 +45,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		repeats:      f.Counter("trunkline_fanout_repeats_total", "Events dropped because their source record had been delivered before."),
 		streams:      f.Gauge("trunkline_fanout_partitions_followed", "Partitions this node follows now."),
 		streamErrors: f.CounterVec("trunkline_fanout_stream_errors_total", "Faults while following or replaying, by kind.", "kind"),
-		latency: f.NewHistogram(prometheus.HistogramOpts{
-			Name:                        "trunkline_fanout_delivery_latency_seconds",
-			Help:                        "From the raw record's Kafka timestamp to the socket write, sampled once for each group of writes.",
-			NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160,
-			NativeHistogramMinResetDuration: time.Hour,
-			Buckets:                         []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 60}}),
+		latency:      f.NewHistogram(latency),
 		queued:       f.Gauge("trunkline_fanout_queued_bytes", "Bytes of memory that the queues of all subscribers of this node keep, shared batches counted once; measured once a second."),
 		replaying:    f.Gauge("trunkline_fanout_replays", "Subscribers that are replaying history."),
 		replayed:     f.Counter("trunkline_fanout_replayed_total", "Events delivered by replays."),

@@ -150,10 +150,8 @@ func (s *Service) FindAPIKey(ctx context.Context, id string) (APIKey, error) {
 
 func findAPIKey(ctx context.Context, db sqldb.Runner, id string) (APIKey, error) {
 	row := db.QueryRowContext(ctx, `SELECT `+apiKeyColumns+` FROM identity_api_keys WHERE id = $1`, id)
-	return sqldb.Find(row, unknownAPIKey(id), "reading an API key", func(scan sqldb.ScanFunc) (APIKey, error) { return scanAPIKey(scan) })
+	return sqldb.Find(row, fault.NotFound("There is no API key %s", quote(id)), "reading an API key", func(scan sqldb.ScanFunc) (APIKey, error) { return scanAPIKey(scan) })
 }
-
-func unknownAPIKey(id string) error { return fault.NotFound("There is no API key %s", quote(id)) }
 
 // APIKeyUpdate has the new values of an API key's fields.
 type APIKeyUpdate struct {

@@ -54,8 +54,10 @@ func (s *Service) FindPhone(ctx context.Context, domain, extension string) (Phon
 	}
 	p := Phone{AccountID: account.ID, Domain: account.Domain, Extension: extension}
 	row := s.db.QueryRowContext(ctx, `SELECT id, username FROM identity_users WHERE account_id = $1 AND presence_id = $2`, account.ID, extension)
-	err := sqldb.FindInto(row, unknown, "reading a phone", &p.UserID, &p.username)
-	return p, err
+	if err := sqldb.FindInto(row, unknown, "reading a phone", &p.UserID, &p.username); err != nil {
+		return Phone{}, err
+	}
+	return p, nil
 }
 
 // AuthenticatePhone authenticates a phone with an IP address. It calls proves with the
@@ -149,7 +151,8 @@ func (s *Service) phoneSecrets(ctx context.Context, phone Phone) ([]phoneSecret,
 	type sealed struct{ id, secret string }
 	rows, err := s.db.QueryContext(ctx, `SELECT id, secret FROM identity_device_passwords WHERE user_id = $1 ORDER BY created_at, id`, phone.UserID)
 	found, err := sqldb.Collect(rows, err, "reading the passwords of a phone", func(scan sqldb.ScanFunc) (one sealed, err error) {
-		return one, scan(&one.id, &one.secret)
+		err = scan(&one.id, &one.secret)
+		return one, err
 	})
 	if err != nil {
 		return nil, err

@@ -148,8 +148,8 @@ func TestPhone(t *testing.T) {
 		t.Errorf("the phone is %v's: %v", alice, err)
 	}
 	for _, unknown := range [][2]string{{"demo.local", "1009"}, {"other.local", "1001"}, {"demo.local", ""}, {"demo.local", "10\x0001"}} {
-		if _, err := s.FindPhone(t.Context(), unknown[0], unknown[1]); fault.KindOf(err) != fault.KindNotFound {
-			t.Errorf("%q: %v", unknown, err)
+		if p, err := s.FindPhone(t.Context(), unknown[0], unknown[1]); p != (Phone{}) || fault.KindOf(err) != fault.KindNotFound {
+			t.Errorf("%q: %+v, %v", unknown, p, err)
 		}
 	}
 }
@@ -365,7 +365,7 @@ func TestKnownAddressesAreBoundedAndHashed(t *testing.T) {
 			}
 		}
 		rows, err := s.db.QueryContext(t.Context(), `SELECT hash FROM identity_known_addresses`)
-		hashes, err := sqldb.Collect(rows, err, "reading", func(scan sqldb.ScanFunc) (h string, err error) { return h, scan(&h) })
+		hashes, err := sqldb.Collect(rows, err, "reading", sqldb.ScanColumn[string])
 		if err != nil || len(hashes) != addressesOfUser || strings.Contains(strings.Join(hashes, " "), "192.0") {
 			t.Errorf("%d addresses: %v, %v", len(hashes), hashes, err)
 		}

@@ -208,12 +208,12 @@ func (s *Service) exchangeKey(ctx context.Context, p *Principal, f Filter) (toke
 		return "", 0, err
 	}
 	filter.Key = p.KeyID
-	ends := s.directory.Load().keys[p.KeyID].ExpiresAt
-	if _, err := s.lifeUntil(ends, s.cfg.EventsTTL); err != nil {
-		return "", 0, fault.Unauthenticated("The API key has expired")
+	token, life, err = s.issueChannelToken(ctx, User{ID: p.KeyID, AccountID: p.AccountID, Role: RoleUser}, filter,
+		s.directory.Load().keys[p.KeyID].ExpiresAt, s.audit.Entry(ctx, audit.Login, p.AccountID, string(AudienceEvents)))
+	if errors.Is(err, errSessionEnded) {
+		err = fault.Unauthenticated("The API key has expired")
 	}
-	return s.issueChannelToken(ctx, User{ID: p.KeyID, AccountID: p.AccountID, Role: RoleUser}, filter, ends,
-		s.audit.Entry(ctx, audit.Login, p.AccountID, string(AudienceEvents)))
+	return token, life, err
 }
 
 func (s *Service) exchange(ctx context.Context, p *Principal, address string, f Filter) (token string, life time.Duration, err error) {

@@ -77,9 +77,7 @@ func (p *Purge) Due(ctx context.Context) error {
 	rows, err := p.service.db.QueryContext(ctx, `SELECT id FROM identity_deleted_accounts WHERE lease_until <= $1 AND
 		(purged_at IS NULL AND (purge_now OR deleted_at <= $2) OR purged_at <= $3) ORDER BY deleted_at, id`,
 		now.UnixMilli(), now.Add(-p.after).UnixMilli(), now.Add(-purgeAgain).UnixMilli())
-	due, err := sqldb.Collect(rows, err, "reading deleted accounts", func(scan sqldb.ScanFunc) (id string, err error) {
-		return id, scan(&id)
-	})
+	due, err := sqldb.Collect(rows, err, "reading deleted accounts", sqldb.ScanColumn[string])
 	if err != nil {
 		return err
 	}
@@ -96,9 +94,7 @@ func (p *Purge) Due(ctx context.Context) error {
 // again.
 func (s *Service) ListDeletedAccounts(ctx context.Context) ([]string, error) {
 	rows, err := s.db.QueryContext(ctx, `SELECT id FROM identity_deleted_accounts`)
-	return sqldb.Collect(rows, err, "listing deleted accounts", func(scan sqldb.ScanFunc) (id string, err error) {
-		return id, scan(&id)
-	})
+	return sqldb.Collect(rows, err, "listing deleted accounts", sqldb.ScanColumn[string])
 }
 
 // Now purges a deleted account without waiting. It can be interrupted and repeated at

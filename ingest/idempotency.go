@@ -109,7 +109,7 @@ func (s *keyStore) claim(ctx context.Context, account, source, key, body string)
 // take writes the claim if the key is new or has expired, or if a request with the same body did not
 // complete it.
 func (s *keyStore) take(ctx context.Context, c *claim) (taken bool, err error) {
-	now := s.now()
+	now := s.db.Clock()
 	rows, err := s.db.ExecAlone(ctx, `INSERT INTO ingest_keys (account_id, source, key, body, records, stored, refusal, holder, lease_until, expires_at)
 		VALUES ($1, $2, $3, $4, 0, FALSE, '', $5, `+now+` + $6, `+now+` + $7)
 		ON CONFLICT (source, key) DO UPDATE SET body = excluded.body, records = 0, stored = FALSE, refusal = '', holder = excluded.holder,
@@ -157,7 +157,7 @@ func (s *keyStore) update(ctx context.Context, doing, statement string, c *claim
 func (s *keyStore) purge(ctx context.Context) error {
 	for more := true; more; {
 		rows, err := s.db.ExecAlone(ctx, `DELETE FROM ingest_keys WHERE (source, key) IN
-				(SELECT source, key FROM ingest_keys WHERE expires_at <= `+s.now()+` LIMIT $1)`, purgeLimit)
+				(SELECT source, key FROM ingest_keys WHERE expires_at <= `+s.db.Clock()+` LIMIT $1)`, purgeLimit)
 		more = rows == purgeLimit
 		if err != nil {
 			return sqldb.Wrap(err, "deleting expired Idempotency-Keys")
@@ -186,13 +186,4 @@ func (s *keyStore) count(ctx context.Context, least int) (_ map[string]bool, err
 		sources[source] = true
 	}
 	return sources, rows.Err()
-}
-
-// now returns the SQL expression of the database's time in Unix milliseconds. Leases are compared on
-// this clock, because the nodes' clocks may differ.
-func (s *keyStore) now() string {
-	if s.db.Postgres() {
-		return `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)`
-	}
-	return `CAST(unixepoch('subsec') * 1000 AS INTEGER)`
 }

@@ -43,15 +43,6 @@ func scanRow(scan sqldb.ScanFunc) (r row, err error) {
 	return r, nil
 }
 
-// clock returns the SQL expression of the database's time in Unix milliseconds. Leases are compared on
-// this clock, because the nodes' clocks may differ.
-func clock(db *sqldb.DB) string {
-	if db.Postgres() {
-		return `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)`
-	}
-	return `CAST(unixepoch('subsec') * 1000 AS INTEGER)`
-}
-
 // find returns the call with the origination_call_id. The error is fault.NotFound if there is none.
 func (t rows) find(ctx context.Context, callID string) (row, error) {
 	missing := fault.NotFound("There is no such call")
@@ -99,7 +90,7 @@ func (t rows) listOwn(ctx context.Context) (orderIDs []string, err error) {
 
 func (t rows) queryStrings(ctx context.Context, doing, query string, args ...any) ([]string, error) {
 	found, err := t.db.QueryContext(ctx, query, args...)
-	return sqldb.Collect(found, err, doing, func(scan sqldb.ScanFunc) (text string, err error) { return text, scan(&text) })
+	return sqldb.Collect(found, err, doing, sqldb.ScanColumn[string])
 }
 
 const purgeLimit = 1000
@@ -114,9 +105,9 @@ func (t rows) deleteOld(ctx context.Context, before time.Time) error {
 		{`DELETE FROM origination_calls WHERE id IN (SELECT id FROM origination_calls
 			WHERE NOT live AND updated < $1 LIMIT $2)`, []any{before.UnixMilli(), purgeLimit}},
 		{`DELETE FROM origination_keys WHERE (user_id, key) IN (SELECT user_id, key FROM origination_keys
-			WHERE expires_at <= ` + clock(t.db) + ` LIMIT $1)`, []any{purgeLimit}},
+			WHERE expires_at <= ` + t.db.Clock() + ` LIMIT $1)`, []any{purgeLimit}},
 		{`DELETE FROM origination_nodes WHERE node IN (SELECT node FROM origination_nodes
-			WHERE expires_at <= ` + clock(t.db) + ` LIMIT $1)`, []any{purgeLimit}},
+			WHERE expires_at <= ` + t.db.Clock() + ` LIMIT $1)`, []any{purgeLimit}},
 	} {
 		for more := true; more; {
 			rows, err := t.db.ExecAlone(ctx, statement.sql, statement.args...)

@@ -102,10 +102,7 @@ func (t rows) replaceObject(ctx context.Context, from, to *row) (replaced bool, 
 func (t rows) sealedAccounts(ctx context.Context, only string) ([]string, error) {
 	found, err := t.db.QueryContext(ctx, `SELECT DISTINCT account_id FROM recordings
 		WHERE encrypted AND ($1 = '' OR account_id = $1) ORDER BY account_id`, only)
-	return sqldb.Collect(found, err, "listing accounts with sealed recordings", func(scan sqldb.ScanFunc) (account string, err error) {
-		err = scan(&account)
-		return account, err
-	})
+	return sqldb.Collect(found, err, "listing accounts with sealed recordings", sqldb.ScanColumn[string])
 }
 
 // countOutdated returns the number of sealed recordings with another key or algorithm

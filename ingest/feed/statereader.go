@@ -159,6 +159,5 @@ func (s *stateReader) entries() []*state.Entry {
 			}
 		})
 	}
-	all := slices.Collect(maps.Values(latest))
-	return all
+	return slices.Collect(maps.Values(latest))
 }

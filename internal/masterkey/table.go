@@ -23,10 +23,7 @@ type Table struct {
 // MasterKeys implements SecretStore.
 func (t Table) MasterKeys(ctx context.Context) ([]string, error) {
 	rows, err := t.DB.QueryContext(ctx, `SELECT DISTINCT master_key_id FROM `+t.Name+` WHERE master_key_id <> ''`)
-	return sqldb.Collect(rows, err, "listing the master keys in use", func(scan sqldb.ScanFunc) (id string, err error) {
-		err = scan(&id)
-		return id, err
-	})
+	return sqldb.Collect(rows, err, "listing the master keys in use", sqldb.ScanColumn[string])
 }
 
 // Require returns an error unless the ring has every key that the table's

@@ -19,10 +19,13 @@ func StartKey(at int64, id string) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(at, 10) + "." + id))
 }
 
-// ParseStartKey parses a result of StartKey of at most most bytes.
-func ParseStartKey(key string, most int) (at int64, id string, ok bool) {
+// ParseStartKey parses a result of StartKey of at most maxBytes.
+func ParseStartKey(key string, maxBytes int) (at int64, id string, ok bool) {
+	if len(key) > maxBytes {
+		return 0, "", false
+	}
 	text, err := base64.RawURLEncoding.DecodeString(key)
-	if err != nil || len(key) > most || !Storable(string(text)) {
+	if err != nil || !Storable(string(text)) {
 		return 0, "", false
 	}
 	first, id, _ := strings.Cut(string(text), ".")

@@ -8,6 +8,12 @@ import (
 // ScanFunc reads the columns of one row, as sql.Rows' and sql.Row's Scan.
 type ScanFunc func(columns ...any) error
 
+// ScanColumn reads a row of one column, for Collect and Find.
+func ScanColumn[T any](scan ScanFunc) (value T, err error) {
+	err = scan(&value)
+	return value, err
+}
+
 // Collect reads every row of a query. It takes the error of the query too, so that
 // callers check only one error.
 func Collect[T any](rows *sql.Rows, err error, doing string, read func(ScanFunc) (T, error)) ([]T, error) {

@@ -99,6 +99,15 @@ func (db *DB) tryOpen(ctx context.Context, attempt time.Duration) error {
 // between the two.
 func (db *DB) Postgres() bool { return db.isPostgres }
 
+// Clock returns the SQL expression of the database's time in Unix milliseconds. Leases are
+// compared on this clock, because the nodes' clocks may differ.
+func (db *DB) Clock() string {
+	if db.Postgres() {
+		return `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)`
+	}
+	return `CAST(unixepoch('subsec') * 1000 AS INTEGER)`
+}
+
 // Tx runs fn in one serializable transaction and commits if fn returns nil. Transactions
 // are serializable on both databases.
 //

@@ -151,6 +151,8 @@ func TestOriginate(t *testing.T) {
 			fault.KindRefused},
 		"a login without a token": {"c1", []exchangeOf{{"PUT", "/v2/api_auth", `{"api_key":"the key"}`, "", 201, `{}`}}, origination.Placed{},
 			fault.KindRefused},
+		"a login that is not JSON": {"c1", []exchangeOf{{"PUT", "/v2/api_auth", `{"api_key":"the key"}`, "", 201, `<html>`}}, origination.Placed{},
+			fault.KindUnavailable},
 		"an old token is replaced": {"c1", []exchangeOf{loginAs("t0"), old(connectedAs("c1", 401, `{}`)), loginAs("t1"), connectedAs("c1", 202, accepted)},
 			origination.Placed{CallID: "o1"}, ""},
 		"a new one is not": {"c1", []exchangeOf{loginAs("t0"), old(connectedAs("c1", 401, `{}`)), loginAs("t1"), connectedAs("c1", 401, `{}`)},

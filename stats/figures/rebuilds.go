@@ -53,7 +53,8 @@ func (r *Rebuilds) listWhere(ctx context.Context, where string, args ...any) ([]
 	rows, err := r.db.QueryContext(ctx, `SELECT topic_partition, request_id, from_time, state, message, folded, total
 		FROM figures_rebuilds `+where+` ORDER BY topic_partition`, args...)
 	return sqldb.Collect(rows, err, "listing rebuilds", func(scan sqldb.ScanFunc) (one stats.Rebuild, err error) {
-		return one, scan(&one.Partition, &one.ID, &one.From, &one.State, &one.Message, &one.Folded, &one.Total)
+		err = scan(&one.Partition, &one.ID, &one.From, &one.State, &one.Message, &one.Folded, &one.Total)
+		return one, err
 	})
 }
 

@@ -22,7 +22,8 @@ const maxAnswer = 64 << 20 // bytes
 var (
 	// ErrKey is wrapped by the error of a refused login.
 	ErrKey = errors.New("API key refused by Crossbar")
-	// ErrUnreadable is wrapped by the error of a successful request whose response cannot be parsed.
+	// ErrUnreadable is wrapped by the error of a successful request whose response cannot be parsed,
+	// logins excepted.
 	ErrUnreadable = errors.New("unreadable answer of Crossbar")
 )
 
@@ -116,7 +117,9 @@ func (c *Client) session(ctx context.Context, old string) (token, account string
 	switch {
 	case errors.As(err, &status) && (status == Unauthorized || status == http.StatusForbidden || status == NotFound):
 		return "", "", fmt.Errorf("logging in to Crossbar: %w", ErrKey)
-	case errors.Is(err, ErrUnreadable), err == nil && answer.Token == "":
+	case errors.Is(err, ErrUnreadable): // not wrapped: the caller's request was not sent
+		return "", "", fmt.Errorf("logging in to Crossbar: %v", err)
+	case err == nil && answer.Token == "":
 		return "", "", fmt.Errorf("logging in to Crossbar: %w: no token in the answer", ErrKey)
 	case err != nil:
 		return "", "", fmt.Errorf("logging in to Crossbar: %w", err)

@@ -23,11 +23,11 @@ func (d *demo) awaitServer(ctx context.Context) (up bool, err error) {
 			return true, nil
 		}
 		d.client.CloseIdleConnections()
-		if !reported {
-			d.p.Printf("waiting for %s (%v)", d.url, err)
-		}
 		if time.Since(began) > d.wait {
 			return false, fmt.Errorf("the server is not ready after %s: %w", d.wait, err)
+		}
+		if !reported {
+			d.p.Printf("waiting for %s (%v)", d.url, err)
 		}
 		if !retry.Sleep(ctx, 250*time.Millisecond) {
 			return false, nil

@@ -37,20 +37,17 @@ func listOfAccounts[T, R any](p *cli.Program, command *cobra.Command, list func(
 	account, asJSON := command.Flags().String("account", "", cli.AccountUsage), cli.JSONListFlag(command.Flags())
 	command.Args = cli.ExactArgs()
 	return onDirectory(p, command, func(ctx context.Context, d *identity.Service, _ []string) error {
-		of := []string{*account}
+		refs := []string{*account}
 		if *account == "" {
-			of = nil
 			accounts, err := d.ListAccounts(ctx)
 			if err != nil {
 				return err
 			}
-			for _, a := range accounts {
-				of = append(of, a.ID)
-			}
+			refs = views(accounts, func(a identity.Account) string { return a.ID })
 		}
 		var all []T
-		for _, one := range of {
-			some, err := list(d, ctx, one)
+		for _, ref := range refs {
+			some, err := list(d, ctx, ref)
 			if err != nil {
 				return err
 			}

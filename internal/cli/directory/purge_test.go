@@ -22,7 +22,7 @@ func tablesOfAccounts(t *testing.T, db *sqldb.DB) []string {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), `SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c
 		WHERE m.type = 'table' AND c.name = 'account_id' AND m.name NOT LIKE 'audit_%' ORDER BY m.name`)
-	tables, err := sqldb.Collect(rows, err, "listing tables", func(scan sqldb.ScanFunc) (name string, err error) { return name, scan(&name) })
+	tables, err := sqldb.Collect(rows, err, "listing tables", sqldb.ScanColumn[string])
 	if err != nil {
 		t.Fatal(err)
 	}

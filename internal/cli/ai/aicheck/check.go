@@ -36,9 +36,8 @@ type session struct {
 
 	begun   time.Time // start
 	pinged  time.Time
-	parted  time.Time // time of the close frame
-	hungUp  bool      // hangup was sent: the end of the connection is expected
-	failure error     // error of a write
+	hungUp  bool  // hangup was sent: the end of the connection is expected
+	failure error // error of a write
 }
 
 // Run holds one session and returns the report. It returns an error only for a check that was
@@ -65,8 +64,8 @@ func Run(ctx context.Context, config Config) (*Report, error) {
 	conn.SetReadLimit(maxMessage)
 	conn.SetPongHandler(func(string) error { s.received.pong = time.Now(); return nil })
 	go s.readMessages()
-	s.failure = s.converse(ctx)
-	s.part()
+	s.failure = s.runSession(ctx)
+	s.disconnect()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -75,9 +74,9 @@ func Run(ctx context.Context, config Config) (*Report, error) {
 	return report, nil
 }
 
-// converse sends the messages of a whole session, up to the hangup. It returns early if the
+// runSession sends the messages of a whole session, up to the hangup. It returns early if the
 // provider closes the connection.
-func (s *session) converse(ctx context.Context) error {
+func (s *session) runSession(ctx context.Context) error {
 	if !s.wait(ctx, time.Now().Add(listenBefore)) {
 		return nil
 	}
@@ -170,11 +169,11 @@ func (s *session) wait(ctx context.Context, until time.Time) bool {
 	}
 }
 
-// part closes the connection as the service does and waits for the peer's close.
-func (s *session) part() {
-	s.parted = time.Now()
+// disconnect closes the connection as the service does and waits for the peer's close.
+func (s *session) disconnect() {
+	now := time.Now()
 	bye := websocket.FormatCloseMessage(websocket.CloseNormalClosure, "")
-	_ = s.conn.WriteControl(websocket.CloseMessage, bye, s.parted.Add(writeTimeout)) // judged by the received close
-	_ = s.conn.SetReadDeadline(s.parted.Add(closeTimeout))
+	_ = s.conn.WriteControl(websocket.CloseMessage, bye, now.Add(writeTimeout)) // judged by the received close
+	_ = s.conn.SetReadDeadline(now.Add(closeTimeout))
 	<-s.ended
 }

@@ -10,8 +10,8 @@ import (
 	"trunkline/internal/aiprotocol"
 )
 
-// every is the interval between a session's reports of its audio.
-const every = 5 * time.Second
+// audioInterval is the interval between a session's lines about its audio.
+const audioInterval = 5 * time.Second
 
 // session is one call.
 type session struct {
@@ -21,7 +21,7 @@ type session struct {
 	printf  func(format string, args ...any)
 
 	seen       map[aiprotocol.Event]int
-	odd        int // messages outside the protocol
+	violations int // messages outside the protocol
 	bytes      int // of audio
 	reportedAt time.Time
 	answer     []byte
@@ -36,12 +36,12 @@ func (s *session) run() error {
 			return err
 		}
 		if kind != websocket.TextMessage {
-			s.wonder("a binary frame of %d bytes", len(raw))
+			s.printViolation("a binary frame of %d bytes", len(raw))
 			continue
 		}
 		message, err := s.decoder.ToProvider(raw)
 		if err != nil {
-			s.wonder("%v", err)
+			s.printViolation("%v", err)
 			continue
 		}
 		s.seen[message.Event]++
@@ -51,26 +51,26 @@ func (s *session) run() error {
 	}
 }
 
-// most is the largest number of unknown messages printed per session.
-const most = 20
+// maxViolations is the largest number of messages outside the protocol printed per session.
+const maxViolations = 20
 
-func (s *session) wonder(format string, args ...any) {
-	if s.odd++; s.odd <= most {
+func (s *session) printViolation(format string, args ...any) {
+	if s.violations++; s.violations <= maxViolations {
 		s.printf("NOT OF THE PROTOCOL: "+format, args...)
 	}
 }
 
 func (s *session) take(m *aiprotocol.Message) error {
 	if first := s.seen[aiprotocol.EventStart]; m.Event != aiprotocol.EventStart && first == 0 {
-		s.wonder("%s before start", m.Event)
+		s.printViolation("%s before start", m.Event)
 	}
 	if s.seen[aiprotocol.EventHangup] > 0 && m.Event != aiprotocol.EventHangup {
-		s.wonder("%s after hangup", m.Event)
+		s.printViolation("%s after hangup", m.Event)
 	}
 	switch m.Event {
 	case aiprotocol.EventStart:
 		if s.seen[m.Event] > 1 {
-			s.wonder("a second start")
+			s.printViolation("a second start")
 		}
 		c := m.Start
 		s.printf("start, call %q, other leg %q, from %q to %q, account %q, %s at %d Hz", c.CallID, c.OtherLegCallID,
@@ -78,7 +78,7 @@ func (s *session) take(m *aiprotocol.Message) error {
 	case aiprotocol.EventMedia:
 		return s.echo(m.Audio)
 	case aiprotocol.EventDTMF:
-		s.printf("dtmf %s%s", m.DTMF.Digit, lasting(m.DTMF.Duration))
+		s.printf("dtmf %s%s", m.DTMF.Digit, durationText(m.DTMF.Duration))
 	case aiprotocol.EventHangup:
 		s.printf("hangup %s", m.Hangup.Reason)
 	case aiprotocol.EventMark:
@@ -91,7 +91,7 @@ func (s *session) take(m *aiprotocol.Message) error {
 
 func (s *session) echo(audio []byte) error {
 	s.bytes += len(audio)
-	if time.Since(s.reportedAt) >= every {
+	if time.Since(s.reportedAt) >= audioInterval {
 		s.reportedAt = time.Now()
 		s.printf("media, %d messages, %d bytes so far", s.seen[aiprotocol.EventMedia], s.bytes)
 	}
@@ -102,7 +102,7 @@ func (s *session) echo(audio []byte) error {
 	return s.conn.WriteMessage(websocket.TextMessage, s.answer)
 }
 
-func lasting(d time.Duration) string {
+func durationText(d time.Duration) string {
 	if d == 0 {
 		return ""
 	}
@@ -119,8 +119,8 @@ func (s *session) counts() string {
 			words = append(words, fmt.Sprintf("%d %s", n, event))
 		}
 	}
-	if s.odd > 0 {
-		words = append(words, fmt.Sprintf("%d not of the protocol", s.odd))
+	if s.violations > 0 {
+		words = append(words, fmt.Sprintf("%d not of the protocol", s.violations))
 	}
 	return strings.Join(words, ", ")
 }
