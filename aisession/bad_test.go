@@ -195,6 +195,7 @@ func TestProvidersThatCannotBeReached(t *testing.T) {
 		{name: "speaks something else", url: "wss://" + plain.Addr().String(), kind: fault.KindUnavailable, words: "does not speak TLS"},
 		{name: "refuses", status: 401, kind: fault.KindRefused, words: "status 401"},
 		{name: "is out of order", status: 503, kind: fault.KindUnavailable, words: "status 503"},
+		{name: "upgrades to something else", status: 101, kind: fault.KindRefused, words: "not that of a WebSocket"},
 		{name: "redirects to a private address", status: 302, kind: fault.KindRefused, words: "status 302"},
 		{name: "a bad certificate", bad: true, kind: fault.KindRefused, words: "certificate"},
 		{name: "a private address", guard: true, kind: fault.KindRefused, words: "not public"},
@@ -247,6 +248,19 @@ func err2(err error) string {
 		return ""
 	}
 	return err.Error()
+}
+
+func TestATestOfAProviderWithMalformedFrames(t *testing.T) {
+	p := startProvider(t, 160, func(v *visit) {
+		v.writing.Lock()
+		defer v.writing.Unlock()
+		_, _ = v.NetConn().Write([]byte{0xc1, 0}) // compressed, though that was not agreed
+	})
+	h := open(t, aisession.DefaultSettings(), p)
+	report, err := h.Test(t.Context(), account(p, "g711_ulaw"))
+	if err != nil || report.OK || !strings.Contains(report.Error, "frames are malformed") {
+		t.Errorf("Test: %+v, %v", report, err)
+	}
 }
 
 func TestATestOfAProviderThatCloses(t *testing.T) {

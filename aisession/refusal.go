@@ -14,11 +14,14 @@ import (
 	"trunkline/internal/netguard"
 )
 
-// refusal is a handshake response other than 101. Redirects are included, because they are not
-// followed.
+// refusal is a handshake response other than 101, or a 101 that is no WebSocket's. Redirects are
+// included, because they are not followed.
 type refusal struct{ status int }
 
 func (r *refusal) Error() string {
+	if r.status == http.StatusSwitchingProtocols {
+		return "the provider's answer to the handshake is not that of a WebSocket"
+	}
 	return fmt.Sprintf("the provider answered the handshake with status %d", r.status)
 }
 
@@ -75,6 +78,8 @@ func describe(err error) string {
 		return "the provider's name does not resolve"
 	case errors.Is(err, websocket.ErrReadLimit):
 		return "the provider sent a message of more than 1 MiB"
+	case errors.Is(err, errProtocol):
+		return errProtocol.Error()
 	case errors.As(err, &closed):
 		return fmt.Sprintf("the provider closed the connection with code %d", closed.Code)
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &network) && network.Timeout():
