@@ -46,7 +46,11 @@ func (r *runner) keepResynced(ctx context.Context, session Session, sends *sende
 		wait := retry.Backoff{First: time.Second, Max: 30 * time.Second}
 		for {
 			err := r.resync(ctx, session, sends)
-			if err == nil || ctx.Err() != nil {
+			if ctx.Err() != nil {
+				break
+			}
+			r.setResyncError(err)
+			if err == nil {
 				break
 			}
 			if refusal, ok := errors.AsType[*Refusal](err); ok {
@@ -205,7 +209,7 @@ func (r *runner) resyncRecords(differences []difference) []kafka.Record {
 	records := make([]kafka.Record, len(differences))
 	for i, d := range differences {
 		at := d.facts.TimestampMS
-		if at == 0 || at > now.UnixMilli() {
+		if at <= 0 || at > now.UnixMilli() {
 			at = now.UnixMilli()
 		}
 		d.facts.TimestampMS, d.facts.PreviousState, d.facts.PreviousSince = 0, "", 0

@@ -356,6 +356,20 @@ func (r *runner) setState(state State, err error) {
 	}
 }
 
+// setResyncError sets the error of the status of a connected feed to that of its last resync; nil
+// clears it.
+func (r *runner) setResyncError(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.status.State != StateConnected {
+		return
+	}
+	r.status.Error = ""
+	if err != nil {
+		r.status.Error = "resync failed: " + err.Error()
+	}
+}
+
 // currentStatus returns the status, and sets the gauges.
 func (r *runner) currentStatus(now time.Time) Status {
 	oldest := r.sender.oldestUnsent(now).Seconds()

@@ -164,6 +164,7 @@ type fakePlatform struct {
 	refusal error
 	// readRefusal is returned by Read.
 	readRefusal error
+	snapshotErr error   // returned by Snapshot
 	events      []Event // all that ever were, with their identities
 	sessions    map[*fakeSession]bool
 	connects    int
@@ -308,6 +309,12 @@ func (s *fakeSession) Read(ctx context.Context) ([]Event, error) {
 }
 
 func (s *fakeSession) Snapshot(ctx context.Context) (Snapshot, error) {
+	s.platform.mu.Lock()
+	err := s.platform.snapshotErr
+	s.platform.mu.Unlock()
+	if err != nil {
+		return Snapshot{}, err
+	}
 	snapshot, scripted := s.platform.snapshot()
 	// The answer comes behind the events before it.
 	for scripted && !s.platform.allRead() && retry.Sleep(ctx, time.Millisecond) {
@@ -609,6 +616,26 @@ func TestARefusalIsShownAndTriedAgain(t *testing.T) {
 		all, err := store.List(t.Context())
 		return err == nil && len(all) == 1 && all[0].State == StateRefused && all[0].Error == "wrong password" && all[0].Name == "pbx"
 	})
+}
+
+// A platform that sends events and does not answer questions stays connected; its status has the reason
+// why the state is not corrected.
+func TestAFailedResyncIsShownUntilOneSucceeds(t *testing.T) {
+	k, p := newFakeKafka(), newFakePlatform()
+	p.snapshotErr = errors.New("no answer")
+	store := openTestStore(t, "")
+	startNode(t, "a", t.TempDir(), store, k, p, Config{})
+	shows := func(text string) func() bool {
+		return func() bool {
+			all, err := store.List(t.Context())
+			return err == nil && len(all) == 1 && all[0].State == StateConnected && all[0].Error == text
+		}
+	}
+	eventually(t, "the failure is shown", shows("resync failed: reading the platform snapshot: no answer"))
+	p.mu.Lock()
+	p.snapshotErr = nil
+	p.mu.Unlock()
+	eventually(t, "nothing is shown after a success", shows(""))
 }
 
 func TestALeaseGoesToAnotherNodeWithinFiveSeconds(t *testing.T) {

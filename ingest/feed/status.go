@@ -19,7 +19,7 @@ type Status struct {
 	Kind                string  `json:"kind"`
 	Node                string  `json:"node"`
 	State               State   `json:"state"`
-	Error               string  `json:"error,omitempty"`
+	Error               string  `json:"error,omitempty"` // of the state, or of the last resync
 	ConnectedAt         int64   `json:"connected_at,omitempty"`
 	LastEventAt         int64   `json:"last_event_at,omitempty"`
 	Events              uint64  `json:"events"`

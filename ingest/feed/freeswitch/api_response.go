@@ -40,12 +40,12 @@ func parseTable(answer, free string) (table, error) {
 	t := table{columns: strings.Split(lines[0], "|")}
 	at, width := slices.Index(t.columns, free), len(t.columns)
 	for i := 1; i < len(lines); i++ {
-		text := lines[i]
-		for strings.Count(text, "|") < width-1 && i+1 < len(lines) {
+		first, separators := i, strings.Count(lines[i], "|")
+		for separators < width-1 && i+1 < len(lines) {
 			i++
-			text += "\n" + lines[i]
+			separators += strings.Count(lines[i], "|")
 		}
-		row := strings.Split(text, "|")
+		row := strings.Split(strings.Join(lines[first:i+1], "\n"), "|")
 		extra := len(row) - width
 		if extra < 0 || extra > 0 && at < 0 {
 			return table{}, fmt.Errorf("%w: a row has %d columns, want %d", errAnswer, len(row), width)

@@ -202,7 +202,15 @@ func (s *session) note(text string) {
 // ready to use.
 type heartbeats struct {
 	last, interval int64 // µs; the shortest interval seen
+	longer         int   // number of longer intervals in a row
 }
+
+const (
+	shortestHeartbeat = 900_000 // µs; the switch's setting is in whole seconds
+	// longerHeartbeats is the number of longer intervals in a row after which the shortest one is
+	// taken for the effect of a clock that was set back.
+	longerHeartbeats = 3
+)
 
 // note records a HEARTBEAT and returns how many are missing before it.
 func (h *heartbeats) note(at int64) (missing uint64) {
@@ -210,13 +218,20 @@ func (h *heartbeats) note(at int64) (missing uint64) {
 	first := h.last == 0
 	h.last = at
 	switch {
-	case first, passed <= 0: // first HEARTBEAT, or the switch's clock was set back
+	case first, passed < shortestHeartbeat: // first HEARTBEAT, or the switch's clock was set back
 		return 0
 	case h.interval == 0, passed < h.interval:
-		h.interval = passed
+		h.interval, h.longer = passed, 0
 		return 0
 	}
-	return uint64((passed+h.interval/2)/h.interval) - 1
+	missing = (uint64(passed)+uint64(h.interval)/2)/uint64(h.interval) - 1
+	if missing == 0 {
+		h.longer = 0
+	} else if h.longer++; h.longer == longerHeartbeats {
+		h.interval, h.longer = passed, 0
+		return 0
+	}
+	return missing
 }
 
 // recentIDs has the ids of objects with recent events.

@@ -297,6 +297,9 @@ func TestHoles(t *testing.T) {
 		"three heartbeats missing":    {nil, []string{beat(100), beat(120), beat(200)}, 3},
 		"a clock that was set back":   {nil, []string{beat(100), beat(120), beat(60), beat(80)}, 0},
 		"the first interval too long": {nil, []string{beat(100), beat(160), beat(180), beat(220)}, 1},
+		"a clock that was set back by less than an interval": {nil,
+			[]string{beat(100), beat(120), beat(125), beat(145), beat(165), beat(185), beat(205), beat(225), beat(265)}, 3 + 3 + 1},
+		"a clock that was set back by an interval": {nil, []string{beat(100), beat(120), beat(120), beat(140), beat(200)}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			last := `{"Event-Name":"CHANNEL_ANSWER","Unique-ID":"last"}`
