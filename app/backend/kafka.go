@@ -78,11 +78,15 @@ func KafkaBeside(ctx context.Context, s *settings.Settings, log *slog.Logger) (
 // ExistingKafka is KafkaBeside for commands that must not make a broker's files.
 func ExistingKafka(ctx context.Context, s *settings.Settings, log *slog.Logger) (
 	cluster *kafka.Cluster, close func() error, err error) {
-	if len(s.Kafka.Brokers) == 0 && !exists(brokerDir(s)) {
+	if !KafkaExists(s) {
 		return nil, nil, noData(s, "broker")
 	}
 	return KafkaBeside(ctx, s, log)
 }
+
+// KafkaExists reports whether ExistingKafka has a Kafka to open: brokers are configured, or the data
+// directory has the files of an embedded one.
+func KafkaExists(s *settings.Settings) bool { return len(s.Kafka.Brokers) > 0 || exists(brokerDir(s)) }
 
 // awaitBroker waits for a server that has just locked the directory to open its socket.
 func awaitBroker(ctx context.Context, cluster *kafka.Cluster) error {

@@ -133,16 +133,23 @@ func purge(p *cli.Program, ctx context.Context, stores cli.Stores, id string) (e
 	if err != nil {
 		return err
 	}
-	return p.WithNewKafka(ctx, func(_ *settings.Settings, cluster *kafka.Cluster) (err error) {
+	if !backend.KafkaExists(stores.Settings) { // no server has run: no queue has a configuration
+		return purgeNow(p, ctx, stores, of, id)
+	}
+	return p.WithKafka(ctx, func(_ *settings.Settings, cluster *kafka.Cluster) (err error) {
 		producer := cluster.NewProducer(kafka.ProducerConfig{})
 		defer func() { err = errors.Join(err, producer.Close(context.WithoutCancel(ctx))) }()
 		if _, err := cluster.Partitions(ctx, event.TopicQueues); fault.KindOf(err) != fault.KindNotFound { // the topic exists once a server has run
 			of.QueueConfigs = stats.NewQueueConfigs(cluster, producer)
 		}
-		purge, err := backend.Purge(ctx, stores.Settings, stores.DB, stores.Directory, of, p.ToolLog())
-		if err != nil {
-			return err
-		}
-		return purge.Now(ctx, id)
+		return purgeNow(p, ctx, stores, of, id)
 	})
+}
+
+func purgeNow(p *cli.Program, ctx context.Context, stores cli.Stores, of backend.Purged, id string) error {
+	purge, err := backend.Purge(ctx, stores.Settings, stores.DB, stores.Directory, of, p.ToolLog())
+	if err != nil {
+		return err
+	}
+	return purge.Now(ctx, id)
 }

@@ -71,6 +71,9 @@ func TestDeletingAnAccountNowPurgesEveryTable(t *testing.T) {
 	w.Must("account", "create", "first", "--domain", "first.example", "--id", "first")
 	w.Must("account", "delete", "first", "--now") // creates all tables
 	w.Must("account", "delete", "first", "--now")
+	if _, err := os.Stat(filepath.Join(w.Dir, "broker")); !os.IsNotExist(err) {
+		t.Errorf("an embedded broker was made: %v", err)
+	}
 	w.Fails(cli.ExitFailed, "ids are not given again", "account", "create", "again", "--domain", "again.example", "--id", "first")
 	w.Fails(cli.ExitFailed, "There is no deleted account", "account", "delete", "nobody", "--now")
 
