@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 	"unsafe"
 )
@@ -62,7 +63,7 @@ type CDRKind int
 const (
 	CDRText    CDRKind = iota // string
 	CDRTime                   // int64, Unix seconds
-	CDRSeconds                // *int64, a duration
+	CDRSeconds                // *int64, a duration, at most MaxDuration
 	CDRObject                 // json.RawMessage, a JSON object
 )
 
@@ -149,7 +150,11 @@ func (r *CDR) Check() error {
 			case bytes.IndexByte(object, 0) >= 0 || bytes.Contains(object, []byte(`\u0000`)):
 				return &CDRError{f.Name, "holds a NUL character"}
 			}
-		case CDRTime, CDRSeconds:
+		case CDRSeconds:
+			if d := *f.Seconds(r); d != nil && (*d < 0 || *d > int64(MaxDuration/time.Second)) {
+				return &CDRError{f.Name, fmt.Sprintf("not between 0 s and %.0f s", MaxDuration.Seconds())}
+			}
+		case CDRTime:
 		}
 	}
 	return nil

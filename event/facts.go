@@ -2,7 +2,10 @@ package event
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
+	"strings"
+	"time"
 )
 
 // Name is an event name of docs/facts.md. Equal events have the same name on every
@@ -135,15 +138,34 @@ type Facts struct {
 	AtWork bool `json:"-"`
 }
 
-// Millis is a duration in milliseconds that may be unknown.
+// Check returns an error that names an id with a NUL character, which PostgreSQL does
+// not store. Every other character is allowed.
+func (f *Facts) Check() error {
+	for _, id := range [...]struct{ field, value string }{
+		{"agent_id", f.AgentID}, {"queue_id", f.QueueID}, {"call_id", f.CallID},
+		{"interaction_id", f.InteractionID}, {"origination_call_id", f.OriginationCallID},
+	} {
+		if strings.IndexByte(id.value, 0) >= 0 {
+			return fmt.Errorf("%s: holds a NUL character", id.field)
+		}
+	}
+	return nil
+}
+
+// MaxDuration is the longest duration in facts and call records. A longer one is an
+// error of the source, and would make sums useless or overflow them.
+const MaxDuration = 366 * 24 * time.Hour
+
+// Millis is a duration in milliseconds, from 0 to MaxDuration, that may be unknown.
 type Millis struct {
 	Value int64
 	Known bool
 }
 
-// MillisOf returns a known duration, or an unknown one if ms is negative.
+// MillisOf returns a known duration, or an unknown one if ms is negative or above
+// MaxDuration.
 func MillisOf(ms int64) Millis {
-	if ms < 0 {
+	if ms < 0 || ms > MaxDuration.Milliseconds() {
 		return Millis{}
 	}
 	return Millis{Value: ms, Known: true}
@@ -152,12 +174,13 @@ func MillisOf(ms int64) Millis {
 // MarshalJSON writes the milliseconds as a number.
 func (m Millis) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil, m.Value, 10), nil }
 
-// UnmarshalJSON reads a number of milliseconds.
+// UnmarshalJSON reads a number of milliseconds as MillisOf does.
 func (m *Millis) UnmarshalJSON(b []byte) error {
-	if err := json.Unmarshal(b, &m.Value); err != nil {
+	var ms int64
+	if err := json.Unmarshal(b, &ms); err != nil {
 		return err
 	}
-	m.Known = true
+	*m = MillisOf(ms)
 	return nil
 }
 

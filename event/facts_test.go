@@ -2,6 +2,8 @@ package event
 
 import (
 	"encoding/json"
+	"math"
+	"strconv"
 	"testing"
 )
 
@@ -67,5 +69,33 @@ func TestFactsOfAnEncodedMessageAreRead(t *testing.T) {
 		if _, ok, err := MessageFacts([]byte(bad)); ok || err == nil {
 			t.Errorf("%q is read", bad)
 		}
+	}
+}
+
+func TestDurationsAreBounded(t *testing.T) {
+	for ms, known := range map[int64]bool{
+		0: true, 1: true, MaxDuration.Milliseconds(): true,
+		-1: false, MaxDuration.Milliseconds() + 1: false, math.MaxInt64: false, math.MinInt64: false,
+	} {
+		var read Millis
+		err := json.Unmarshal(strconv.AppendInt(nil, ms, 10), &read)
+		if got := MillisOf(ms); err != nil || got != read || got.Known != known || known && got.Value != ms || !known && got.Value != 0 {
+			t.Errorf("%d ms: %+v, read %+v, %v", ms, got, read, err)
+		}
+	}
+}
+
+func TestIDsWithANULAreNamed(t *testing.T) {
+	for field, facts := range map[string]Facts{
+		"agent_id": {AgentID: "\x00"}, "queue_id": {QueueID: "a\x00"}, "call_id": {CallID: "\x00a"},
+		"interaction_id": {InteractionID: "a\x00b"}, "origination_call_id": {OriginationCallID: "\x00"},
+	} {
+		if err := facts.Check(); err == nil || err.Error() != field+": holds a NUL character" {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	good := Facts{AgentID: "a\tb", QueueID: "q\x01", CallID: "\u00fc|/", Caller: "\x00", Reason: "\x00"}
+	if err := good.Check(); err != nil {
+		t.Error(err)
 	}
 }

@@ -50,7 +50,7 @@ func Between(from, to jsonscan.Value) event.Millis {
 // MillisOfSeconds returns a duration that the source writes in whole seconds.
 func MillisOfSeconds(v jsonscan.Value) event.Millis {
 	n, ok := Integer(v)
-	if !ok || n > math.MaxInt64/1000 {
+	if !ok || n < 0 || n > math.MaxInt64/1000 {
 		return event.Millis{}
 	}
 	return event.MillisOf(n * 1000)

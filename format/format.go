@@ -92,6 +92,12 @@ func (f *Format) ReadEvent(record []byte, fields *Fields) (Event, error) {
 		return Event{}, err
 	}
 	e, err := f.Event(fields)
+	if err != nil {
+		return e, err
+	}
+	if err := e.Facts.Check(); err != nil {
+		return e, Rejectf(OutOfRange, "%v", err)
+	}
 	e.Account = account
 	if e.Facts.Name == "" {
 		e.Facts.Name = event.NameOther
@@ -99,7 +105,7 @@ func (f *Format) ReadEvent(record []byte, fields *Fields) (Event, error) {
 	if t, ok := e.Facts.Name.Type(); ok {
 		e.Type = t
 	}
-	return e, err
+	return e, nil
 }
 
 // ReadCDR reads a record of cdr.raw. fields is its scratch space.

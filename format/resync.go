@@ -81,7 +81,7 @@ func readFact(facts *event.Facts, key string, v jsonscan.Value) error {
 		return err
 	}
 	millis := func(to *event.Millis) error {
-		if v.Kind() != jsonscan.Number || json.Unmarshal(v, to) != nil || to.Value < 0 {
+		if v.Kind() != jsonscan.Number || json.Unmarshal(v, to) != nil || !to.Known {
 			return RejectType(field, "milliseconds")
 		}
 		return nil

@@ -3,6 +3,7 @@ package registry
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
@@ -110,6 +111,47 @@ func TestAccountIsTheOneTheRecordNames(t *testing.T) {
 		}
 		if got != c.want || kind != c.kind {
 			t.Errorf("%s %s: got %q, %v", c.format, c.record, got, err)
+		}
+	}
+}
+
+// An id with a NUL could not be stored in PostgreSQL, so the record becomes a dead letter.
+func TestIDsWithANULAreRejected(t *testing.T) {
+	for _, c := range []struct{ format, record, field string }{
+		{"svc.cc", `{"Account-ID":"a","Type":"AGENT_LOGIN","Agent-ID":"7\u0000"}`, "agent_id"},
+		{"svc.cc", `{"Account-ID":"a","Type":"svc_cc_queue_on_call_event","Queue-ID":"\u0000"}`, "queue_id"},
+		{"generic", `{"type":"AGENT_LOGIN","data":{"agent_id":"7\u0000"}}`, "agent_id"},
+		{"freeswitch.event", `{"Event-Name":"CHANNEL_ANSWER","Unique-ID":"%00"}`, "call_id"},
+		{"freeswitch.callcenter", `{"CC-Action":"agent-status-change","CC-Agent":"7%00","CC-Agent-Status":"Available"}`, "agent_id"},
+		{"asterisk.ami", `{"Event":"QueueMemberAdded","Queue":"q\u0000","Interface":"PJSIP/7","Status":"1"}`, "queue_id"},
+		{"kazoo.call_event", `{"Event-Category":"call_event","Event-Name":"CHANNEL_ANSWER","Call-ID":"\u0000"}`, "call_id"},
+		{"asterisk.resync", `{"resync":"asterisk","facts":{"name":"agent.state","agent_id":"7\u0000","state":"break"}}`, "agent_id"},
+		{"generic", `{"type":"AGENT_LOGIN","data":{"agent_id":"7\u0001","agent_name":"\u0000"}}`, ""},
+	} {
+		f, _ := Lookup(c.format)
+		_, err := f.ReadEvent([]byte(c.record), new(format.Fields))
+		rejection, _ := errors.AsType[*format.Rejection](err)
+		if want := c.field + ": holds a NUL character"; c.field != "" && (rejection == nil || *rejection != format.Rejection{Kind: format.OutOfRange, Reason: want}) {
+			t.Errorf("%s %s: got %v, want %s", c.format, c.record, err, want)
+		} else if c.field == "" && err != nil {
+			t.Errorf("%s %s: %v", c.format, c.record, err)
+		}
+	}
+}
+
+// A duration that no call has is unknown, and nothing overflows.
+func TestDurationsThatNoCallHasAreUnknown(t *testing.T) {
+	for _, seconds := range []string{"-1", "-9223372036854776", "-9223372036854775808", "31622401", "9223372036854775", "9223372036854775807", "9e18", "1e300"} {
+		for format_, record := range map[string]string{
+			"asterisk.ami":     `{"Event":"AgentComplete","Queue":"q","Interface":"PJSIP/7","Uniqueid":"1.1","HoldTime":"` + seconds + `","TalkTime":"` + seconds + `"}`,
+			"freeswitch.event": `{"Event-Name":"CHANNEL_HANGUP_COMPLETE","Unique-ID":"c","variable_billsec":"` + seconds + `"}`,
+			"kazoo.call_event": `{"Event-Category":"call_event","Event-Name":"CHANNEL_DESTROY","Call-ID":"c","Billing-Seconds":` + seconds + `}`,
+		} {
+			f, _ := Lookup(format_)
+			e, err := f.ReadEvent([]byte(record), new(format.Fields))
+			if err != nil || e.Facts.WaitMS.Known || e.Facts.TalkMS.Known {
+				t.Errorf("%s %s: %+v, %v", format_, record, e.Facts, err)
+			}
 		}
 	}
 }
