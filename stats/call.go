@@ -47,6 +47,7 @@ func (f *Fold) foldCall(e *state.Event, c *call, at int64) {
 	if c == nil {
 		return
 	}
+	at = max(at, c.EnteredMS) // the source's clock was set back, or is wrong in this event
 	switch facts.Name {
 	case event.NameQueueCallOffered:
 		if c.AnsweredMS == 0 && c.EndedMS == 0 && facts.AgentID != "" {

@@ -311,6 +311,22 @@ func TestAClockSetBackCountsNoTimeTwice(t *testing.T) {
 	expect(t, "sales", f.queue(t, "sales", "07:45:00"), QueueRow{Offered: 1, Answered: 1, AnsweredWithin: 1})
 }
 
+// A switch that writes the year 1970 in some events of a call.
+func TestATimeBeforeTheCallEnteredIsTheEntry(t *testing.T) {
+	const old = "-20000+00:00:00" // days before the story
+	held, resumed := event.Facts{Name: event.NameCallHeld, CallID: "c1"}, event.Facts{Name: event.NameCallResumed, CallID: "c1"}
+	f := new(script).
+		at("09:00:00", entered("sales", "c1")).
+		late(old, "09:00:10", answered("sales", "c1", "a1")).
+		late(old, "09:00:20", held).
+		at("09:01:00", resumed).
+		at("09:02:00", ended("sales", "c1", "a1")).
+		at("09:03:00", entered("sales", "c2")).
+		late(old, "09:03:10", abandoned("sales", "c2")).fold()
+	expect(t, "sales", f.queue(t, "sales", "09:00:00"), QueueRow{Offered: 2, Answered: 1, AnsweredWithin: 1, Abandoned: 1, AbandonedShort: 1,
+		TalkMS: 2 * minute, HoldMS: minute})
+}
+
 func TestAClockFarAheadIsNotBelieved(t *testing.T) {
 	f := new(script).late("3+09:00:00", "09:00:00", entered("sales", "c1")).fold()
 	expect(t, "sales", f.queue(t, "sales", "09:00:00").Offered, 1)

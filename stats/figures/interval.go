@@ -27,10 +27,16 @@ func intervalStart(t time.Time, seconds int64) time.Time {
 	return zoneStart
 }
 
-// intervalEnd returns the end of the interval that begins at start.
+// intervalEnd returns the end of the interval that begins at start. A clock change ends
+// an interval other than a day.
 func intervalEnd(start time.Time, seconds int64) time.Time {
 	if seconds == day { // a day has 23 to 25 hours
 		return intervalStart(start.Add(36*time.Hour), day)
 	}
-	return start.Add(time.Duration(seconds) * time.Second)
+	_, offset := start.Zone()
+	end := start.Unix() + seconds - (start.Unix()+int64(offset))%seconds
+	if _, zoneEnd := start.ZoneBounds(); !zoneEnd.IsZero() {
+		end = min(end, zoneEnd.Unix())
+	}
+	return time.Unix(end, 0).In(start.Location())
 }

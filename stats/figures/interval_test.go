@@ -25,8 +25,10 @@ func TestIntervalsFollowTheTimeZone(t *testing.T) {
 		// Midnight does not exist, and exists twice.
 		{"Africa/Cairo", "2026-04-24T12:00:00Z", day, "2026-04-23T22:00:00Z", "2026-04-24T21:00:00Z"},
 		{"America/Havana", "2026-11-01T16:00:00Z", day, "2026-11-01T04:00:00Z", "2026-11-02T05:00:00Z"},
-		// Half an hour forward at 02:00.
-		{"Australia/Lord_Howe", "2026-10-03T15:45:00Z", hour, "2026-10-03T15:30:00Z", "2026-10-03T16:30:00Z"},
+		// Half an hour forward, and back, at 02:00.
+		{"Australia/Lord_Howe", "2026-10-03T15:45:00Z", hour, "2026-10-03T15:30:00Z", "2026-10-03T16:00:00Z"},
+		{"Australia/Lord_Howe", "2026-04-04T14:30:00Z", hour, "2026-04-04T14:00:00Z", "2026-04-04T15:00:00Z"},
+		{"Australia/Lord_Howe", "2026-04-04T15:15:00Z", hour, "2026-04-04T15:00:00Z", "2026-04-04T15:30:00Z"},
 	} {
 		location, err := time.LoadLocation(c.zone)
 		if err != nil {
@@ -43,6 +45,27 @@ func TestIntervalsFollowTheTimeZone(t *testing.T) {
 		}
 		if got := end.UTC().Format(time.RFC3339); got != c.end {
 			t.Errorf("%s %s in %d: ends %s, want %s", c.zone, c.at, c.seconds, got, c.end)
+		}
+	}
+}
+
+// Every quarter of a year is in one hour, and hours follow each other.
+func TestHoursFollowEachOther(t *testing.T) {
+	for _, zone := range []string{"Europe/Berlin", "Australia/Lord_Howe", "Pacific/Chatham", "Africa/Casablanca"} {
+		location, err := time.LoadLocation(zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		end := intervalStart(time.Date(2026, 1, 1, 0, 0, 0, 0, location), hour)
+		for at := end; at.Year() < 2027; at = at.Add(15 * time.Minute) {
+			start := intervalStart(at.In(location), hour)
+			if at.Before(end) && intervalEnd(start, hour).Equal(end) {
+				continue
+			}
+			if !start.Equal(end) || !start.Equal(at) {
+				t.Fatalf("%s: the hour of %s begins %s, want %s", zone, at, start, end)
+			}
+			end = intervalEnd(start, hour)
 		}
 	}
 }
