@@ -30,6 +30,7 @@ func newShell(t *testing.T, dir string, settings map[string]string) *shell {
 	s := &shell{steps: t.TempDir()}
 	cmd := exec.Command("bash", "--norc")
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, environment(settings), &s.printed, &s.printed
+	cmd.WaitDelay = time.Second // a program that outlives the shell keeps its output open
 	var err error
 	if s.typed, err = cmd.StdinPipe(); err == nil {
 		s.child, err = launch(cmd)
@@ -103,6 +104,7 @@ func (s *shell) runUntil(text string, enough func([]string) error) error {
 	if !ok {
 		return fmt.Errorf("it was not started")
 	}
+	defer func() { _ = syscall.Kill(-group, syscall.SIGKILL) }() // not in the shell's process group
 	began := time.Now()
 	for err = enough(a.lines()); err != nil && s.running(group) && time.Since(began) < patience; err = enough(a.lines()) {
 		time.Sleep(20 * time.Millisecond)
