@@ -79,7 +79,7 @@ sip_verify_server yes
 			t.Logf("%s's log: %s", user, text[max(0, len(text)-3000):])
 		}
 	})
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		if b.control, err = net.Dial("tcp", fmt.Sprint("127.0.0.1:", port+1000)); err == nil {
 			break
 		}
@@ -124,7 +124,7 @@ func (b *baresip) command(name, params string) {
 // wait waits for an event of a call.
 func (b *baresip) wait(kind string) {
 	b.t.Helper()
-	for limit := time.After(15 * time.Second); ; {
+	for limit := time.After(patience); ; {
 		select {
 		case e, ok := <-b.events:
 			if !ok {
@@ -219,7 +219,7 @@ func phones(t *testing.T, w *world, answer string) (a, b *baresip) {
 func registered(t *testing.T, w *world, port int, user, answer string, hz float64, codecs, transport string) *baresip {
 	t.Helper()
 	b := newBaresip(t, port, user, answer, hz, codecs, transport)
-	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		if ok, err := w.driver.Registered(t.Context(), account, user); ok || err != nil {
 			must(t, err)
 			return b
@@ -233,7 +233,7 @@ func registered(t *testing.T, w *world, port int, user, answer string, hz float6
 // until waits for a state and ignores earlier ones.
 func (w *world) until(state origination.State) origination.Progress {
 	w.t.Helper()
-	for limit := time.After(20 * time.Second); ; {
+	for limit := time.After(patience); ; {
 		select {
 		case p := <-w.steps:
 			if p.State == state {
@@ -255,6 +255,7 @@ func TestRealPhones(t *testing.T) {
 	t.Run("each hears the other, the owner hangs up", func(t *testing.T) {
 		w := newWorldAt(t, "127.0.0.1:5060", nil)
 		a, b := phones(t, w, "auto")
+		began := time.Now()
 		w.originate("1002")
 		w.until(origination.Bridged)
 		time.Sleep(3 * time.Second) // of audio
@@ -264,7 +265,7 @@ func TestRealPhones(t *testing.T) {
 		a.hears(hzB, hzA)
 		b.hears(hzA, hzB)
 		owner, _, destination := w.rows()
-		if len(owner) != 1 || len(destination) != 1 || *destination[0].BillingSeconds < 3 || *destination[0].BillingSeconds > 4 {
+		if len(owner) != 1 || len(destination) != 1 || *destination[0].BillingSeconds < 3 || float64(*destination[0].BillingSeconds) > time.Since(began).Seconds()+1 {
 			t.Errorf("records: %+v %+v", owner, destination)
 		}
 	})

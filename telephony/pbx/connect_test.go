@@ -529,9 +529,12 @@ func TestTrustedNetworkCallsUsersOnly(t *testing.T) {
 	})
 }
 
+// patience limits the wait for a condition.
+const patience = 40 * time.Second
+
 func eventually(t *testing.T, so func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); !so(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !so(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it never was so")
 		}

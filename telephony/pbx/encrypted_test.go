@@ -142,7 +142,7 @@ func startKamailio(t *testing.T) {
 			t.Logf("kamailio's log: %s", text[max(0, len(text)-4000):])
 		}
 	})
-	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		conn, err := net.Dial("tcp", "127.0.0.1:5161")
 		if err == nil {
 			_ = conn.Close()

@@ -86,9 +86,9 @@ func TestNotAnswered(t *testing.T) {
 		return func(c *siptest.Call) { c.Reply(c.Invite, status, "") }
 	}
 	ring := func(c *siptest.Call) { c.Reply(c.Invite, 180, "") }
-	short := func(c *pbx.Config) {
-		c.RingUser, c.RingDestination = 200*time.Millisecond, 200*time.Millisecond
-	}
+	const short = 200 * time.Millisecond
+	ownerShort := func(c *pbx.Config) { c.RingUser = short }
+	destinationShort := func(c *pbx.Config) { c.RingDestination = short }
 	cases := map[string]struct {
 		owner, destination func(*siptest.Call)
 		number             string
@@ -98,13 +98,13 @@ func TestNotAnswered(t *testing.T) {
 	}{
 		"the owner is busy":               {owner: refuse(486), number: "1002", want: sip.UserBusy},
 		"the owner rejects":               {owner: refuse(603), number: "1002", want: sip.CallRejected},
-		"the owner does not answer":       {owner: ring, number: "1002", change: short, want: sip.NoAnswer},
-		"the owner says nothing":          {owner: func(*siptest.Call) {}, number: "1002", change: short, want: sip.NoAnswer},
+		"the owner does not answer":       {owner: ring, number: "1002", change: ownerShort, want: sip.NoAnswer},
+		"the owner says nothing":          {owner: func(*siptest.Call) {}, number: "1002", change: ownerShort, want: sip.NoAnswer},
 		"the destination is busy":         {destination: refuse(486), number: "1002", want: sip.UserBusy, dialled: true},
 		"the destination rejects":         {destination: refuse(603), number: "1002", want: sip.CallRejected, dialled: true},
 		"the destination has no codec":    {destination: refuse(488), number: "1002", want: sip.IncompatibleDestination, dialled: true},
 		"the destination fails":           {destination: refuse(500), number: "1002", want: sip.NormalTemporaryFailure, dialled: true},
-		"the destination does not answer": {destination: ring, number: "1002", change: short, want: sip.NoAnswer, dialled: true},
+		"the destination does not answer": {destination: ring, number: "1002", change: destinationShort, want: sip.NoAnswer, dialled: true},
 		"the destination has no phone":    {number: "1003", want: sip.SubscriberAbsent, dialled: true},
 		"the destination is nobody's":     {number: "+4930123", want: sip.UnallocatedNumber, dialled: true},
 		"the destination is no number":    {number: "nobody at all", want: sip.UnallocatedNumber, dialled: true},

@@ -245,7 +245,7 @@ func (w *world) step(state origination.State) origination.Progress {
 			w.t.Fatalf("the call came to %s (%s), want %s", p.State, p.Cause, state)
 		}
 		return p
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		w.t.Fatalf("the call did not come to %s", state)
 	}
 	return origination.Progress{}

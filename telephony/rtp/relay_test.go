@@ -8,9 +8,11 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	pion "github.com/pion/rtp"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/internal/fault"
 	"trunkline/telephony/g711"
@@ -55,7 +57,7 @@ func (p *phone) raw(to *rtp.Port, b []byte) {
 // hear waits for a packet and returns it.
 func (p *phone) hear() pion.Packet {
 	p.t.Helper()
-	packet, ok := p.listen(2 * time.Second)
+	packet, ok := p.listen(patience)
 	if !ok {
 		p.t.Fatal("no packet arrived")
 	}
@@ -97,7 +99,11 @@ func mapping(pairs ...uint8) rtp.Mapping {
 // pair is two phones and their ports, not yet joined.
 func pair(t *testing.T, first uint16) (a, b *phone, portA, portB *rtp.Port) {
 	t.Helper()
-	ports := newPorts(t, first, first+8)
+	return pairOf(t, newPorts(t, first, first+8))
+}
+
+func pairOf(t *testing.T, ports *rtp.Ports) (a, b *phone, portA, portB *rtp.Port) {
+	t.Helper()
 	a, b = newPhone(t), newPhone(t)
 	portA, portB = open(t, ports), open(t, ports)
 	portA.SetRemote(a.addr(), loopback)
@@ -183,14 +189,13 @@ func TestStrangersAreNotHeard(t *testing.T) {
 		}
 	})
 	t.Run("another host is not", func(t *testing.T) {
-		_, b, portA, portB := pair(t, 25080)
+		reg := prometheus.NewRegistry()
+		_, b, portA, portB := pairOf(t, newCounted(t, 25080, 25088, reg))
 		rtp.Relay(portA, portB, mapping(0, 0), mapping(0, 0))
 		portA.SetRemote(netip.MustParseAddrPort("192.0.2.1:4000"))
 		stranger := newPhone(t)
 		stranger.send(portA, pion.Packet{Payload: []byte("x")})
-		if _, ok := b.listen(50 * time.Millisecond); ok {
-			t.Error("a packet of another source was accepted")
-		}
+		awaitDropped(t, reg, "stranger", 1)
 		portA.SetRemote(netip.MustParseAddrPort("192.0.2.1:4000"), loopback)
 		stranger.send(portA, pion.Packet{Payload: []byte("y")})
 		if got := b.hear(); string(got.Payload) != "y" {
@@ -200,13 +205,12 @@ func TestStrangersAreNotHeard(t *testing.T) {
 }
 
 func TestHoldStopsSending(t *testing.T) {
-	a, b, portA, portB := pair(t, 25100)
+	reg := prometheus.NewRegistry()
+	a, b, portA, portB := pairOf(t, newCounted(t, 25100, 25108, reg))
 	rtp.Relay(portA, portB, mapping(0, 0), mapping(0, 0))
 	portB.Hold(true)
 	a.send(portA, pion.Packet{Payload: []byte("held")})
-	if _, ok := b.listen(50 * time.Millisecond); ok {
-		t.Error("received a packet while held")
-	}
+	awaitDropped(t, reg, "held", 1)
 	portB.Hold(false)
 	a.send(portA, pion.Packet{Header: pion.Header{SequenceNumber: 1}, Payload: []byte("again")})
 	if got := b.hear(); string(got.Payload) != "again" {
@@ -266,7 +270,7 @@ func TestStreamKeepsItsPace(t *testing.T) {
 	passed := time.Since(start)
 	cancel()
 	running.Wait()
-	if passed < 290*time.Millisecond || passed > 600*time.Millisecond {
+	if passed < 290*time.Millisecond {
 		t.Errorf("15 frames and one of silence took %v", passed)
 	}
 	for i, p := range heard[1:] {
@@ -275,10 +279,41 @@ func TestStreamKeepsItsPace(t *testing.T) {
 		if p.Payload[0] == 11 {
 			step, marker = 320, true
 		}
+		if more := p.Timestamp - before.Timestamp - step; more%160 == 0 && more < 160*50*60 && more > 0 {
+			step, marker = step+more, true // a slow machine missed frames
+		}
 		if p.SequenceNumber != before.SequenceNumber+1 || p.Timestamp != before.Timestamp+step || p.Marker != marker || p.SSRC != before.SSRC {
 			t.Errorf("%v came after %v", p, before)
 		}
 	}
+}
+
+// timed records the time of each frame that it supplies; all are silence.
+type timed []time.Duration
+
+// Next is rtp.Source's.
+func (s *timed) Next([]byte) int {
+	*s = append(*s, time.Duration(time.Now().UnixNano()))
+	return 0
+}
+
+func TestStreamTakesFramesAtTheirDeadlines(t *testing.T) {
+	port := open(t, newPorts(t, 25230, 25234))
+	synctest.Test(t, func(t *testing.T) {
+		stream := rtp.NewStream(port, rtp.Format{PayloadType: 8, Clock: 8000, Frame: 20 * time.Millisecond})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second-1)
+		defer cancel()
+		var source timed
+		stream.Run(ctx, &source)
+		if len(source) != 500 {
+			t.Fatalf("%d frames in 10 s", len(source))
+		}
+		for i := range source[1:] {
+			if gap := source[i+1] - source[i]; gap != 20*time.Millisecond {
+				t.Errorf("frame %d came %v after the one before", i+1, gap)
+			}
+		}
+	})
 }
 
 func TestPressIsOnePress(t *testing.T) {

@@ -51,7 +51,7 @@ func (p *srtpPhone) sealed(packet pion.Packet) []byte {
 func (p *srtpPhone) hears(payload string) {
 	p.t.Helper()
 	buffer := make([]byte, 2000)
-	_ = p.conn.SetReadDeadline(time.Now().Add(2 * time.Second))
+	_ = p.conn.SetReadDeadline(time.Now().Add(patience))
 	n, err := p.conn.Read(buffer)
 	if err != nil {
 		p.t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	pion "github.com/pion/rtp"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/telephony/rtp"
 )
@@ -12,7 +13,8 @@ import (
 // A session description may have the address of a third party: media is sent there only after a packet
 // from there, or if it is the host of the peer's signalling.
 func TestMediaGoesToAnAddressOnlyAfterItWasHeardFrom(t *testing.T) {
-	ports := newPorts(t, 25400, 25420)
+	reg := prometheus.NewRegistry()
+	ports := newCounted(t, 25400, 25420, reg)
 	caller, victim := newPhone(t), newPhone(t)
 	near, far := open(t, ports), open(t, ports)
 	near.SetRemote(caller.addr(), loopback)
@@ -21,7 +23,8 @@ func TestMediaGoesToAnAddressOnlyAfterItWasHeardFrom(t *testing.T) {
 	for i := range 50 {
 		caller.send(near, pion.Packet{Header: pion.Header{SequenceNumber: uint16(i)}, Payload: []byte("flood")})
 	}
-	if packet, ok := victim.listen(100 * time.Millisecond); ok {
+	awaitDropped(t, reg, "held", 50)
+	if packet, ok := victim.listen(time.Millisecond); ok {
 		t.Fatalf("an address that sent nothing got %q", packet.Payload)
 	}
 	victim.send(far, pion.Packet{Payload: []byte("here I am")})

@@ -257,7 +257,7 @@ func TestSessionTimer(t *testing.T) {
 			if r.Method != sipmsg.UPDATE || r.GetHeader("Session-Expires").Value() != "2;refresher=uac" {
 				t.Errorf("refreshed by %s", r)
 			}
-		case <-time.After(5 * time.Second):
+		case <-time.After(patience):
 			t.Error("the call was not refreshed")
 		}
 		leg.Hangup(sip.NormalClearing)
@@ -271,7 +271,7 @@ func TestSessionTimer(t *testing.T) {
 		leg := dial(t, w, p)
 		select {
 		case <-leg.Done():
-		case <-time.After(5 * time.Second):
+		case <-time.After(patience):
 			t.Fatal("the leg continues")
 		}
 		if leg.Cause() != sip.RecoveryOnTimerExpire {

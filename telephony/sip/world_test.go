@@ -185,16 +185,19 @@ func (w *world) invite() *sip.Invite {
 	select {
 	case i := <-w.invites:
 		return i
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		w.t.Fatal("no call came")
 		return nil
 	}
 }
 
+// patience limits the wait for a condition.
+const patience = 30 * time.Second
+
 // eventually waits for something to be so.
 func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); !so(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !so(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it never was so: " + what)
 		}

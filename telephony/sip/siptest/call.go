@@ -207,7 +207,7 @@ func (p *Phone) Start(user, body string) *Call {
 				c.Answer = r
 				return c
 			}
-		case <-time.After(5 * time.Second):
+		case <-time.After(patience):
 			p.t.Fatalf("%s got no answer to its INVITE", p.User)
 		}
 	}
@@ -306,7 +306,7 @@ func (c *Call) WaitRefer() *sipmsg.Request {
 	select {
 	case r := <-c.referred:
 		return r
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		c.Phone.t.Fatalf("no REFER came to %s", c.Phone.User)
 		return nil
 	}
@@ -316,7 +316,7 @@ func (c *Call) wait(channel <-chan struct{}, what string) {
 	c.Phone.t.Helper()
 	select {
 	case <-channel:
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		c.Phone.t.Fatalf("no %s came to %s", what, c.Phone.User)
 	}
 }

@@ -154,7 +154,7 @@ func (m *Media) Sources() int {
 // WaitReceived waits for n packets with a payload type and first byte.
 func (m *Media) WaitReceived(payloadType uint8, voice byte, n int) {
 	m.t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); m.Received(payloadType, voice) < n; time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); m.Received(payloadType, voice) < n; time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			m.t.Fatalf("received %d packets of type %d with %#x, want %d", m.Received(payloadType, voice), payloadType, voice, n)
 		}

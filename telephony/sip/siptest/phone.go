@@ -91,13 +91,16 @@ func (p *Phone) OnCall(f func(*Call)) {
 	p.callHandler = f
 }
 
+// patience limits the wait for a condition.
+const patience = 30 * time.Second
+
 // WaitCall waits for an incoming call.
 func (p *Phone) WaitCall() *Call {
 	p.t.Helper()
 	select {
 	case c := <-p.received:
 		return c
-	case <-time.After(5 * time.Second):
+	case <-time.After(patience):
 		p.t.Fatalf("no call came to %s", p.User)
 		return nil
 	}
@@ -233,7 +236,7 @@ func (p *Phone) Final(responses <-chan *sipmsg.Response) *sipmsg.Response {
 			if !r.IsProvisional() {
 				return r
 			}
-		case <-time.After(10 * time.Second):
+		case <-time.After(patience):
 			p.t.Fatalf("%s got no final answer", p.User)
 			return nil
 		}
