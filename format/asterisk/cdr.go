@@ -146,14 +146,11 @@ func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) 
 	if row.BillingSeconds, err = format.Seconds(first(f[cdrBillable]), "BillableSeconds"); err != nil {
 		return err
 	}
+	if c.Zone != nil {
+		chooseTimes(row, c)
+	}
 	if d := row.DurationSeconds; d != nil && row.EndedTime != 0 && row.EndedTime < row.Timestamp {
-		// The hour that the end of daylight saving time repeats: the call began in
-		// its first round.
-		if first := row.Timestamp - 3600; sameLocalTime(first, row.Timestamp, c.Zone) && first+*d == row.EndedTime {
-			row.Timestamp = first
-		} else {
-			row.EndedTime = row.Timestamp + *d
-		}
+		row.EndedTime = row.Timestamp + *d
 	}
 	if row.EndedTime != 0 && row.EndedTime < row.Timestamp {
 		return format.RejectRange("EndTime")
@@ -164,12 +161,63 @@ func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) 
 	return nil
 }
 
-// sameLocalTime reports whether two times have the same date and time in the zone.
-func sameLocalTime(a, b int64, zone *time.Location) bool {
-	if zone == nil {
-		return a == b
+// lateRecord is how long before its end, by the switch's clock, the record of a call may reach Kafka.
+const lateRecord = 5 * 60 // seconds
+
+// chooseTimes chooses among the times that have a row's local times, of which there are two in the hour
+// that the end of daylight saving time repeats: the start and end that match the duration best, and of
+// those the latest before the record was stored.
+func chooseTimes(row *event.CDR, c format.Calendar) {
+	type choice struct {
+		start, end, mismatch int64
+		future               bool
 	}
-	return time.Unix(a, 0).In(zone).Format(time.DateTime) == time.Unix(b, 0).In(zone).Format(time.DateTime)
+	var best choice
+	for _, start := range sameLocalTimes(row.Timestamp, c.Zone) {
+		for _, end := range sameLocalTimes(row.EndedTime, c.Zone) {
+			next := choice{start: start, end: end, future: max(start, end) > c.Recorded+lateRecord}
+			switch {
+			case end == 0: // unknown
+			case row.DurationSeconds != nil:
+				next.mismatch = max(end-start-*row.DurationSeconds, start+*row.DurationSeconds-end)
+			case end < start:
+				next.mismatch = start - end
+			}
+			if best.start == 0 || next.mismatch < best.mismatch ||
+				next.mismatch == best.mismatch && (best.future && !next.future || best.future == next.future && (next.start > best.start) != next.future) {
+				best = next
+			}
+		}
+	}
+	row.Timestamp, row.EndedTime = best.start, best.end
+	for _, answered := range sameLocalTimes(row.AnsweredTime, c.Zone) {
+		if answered >= row.Timestamp && (row.AnsweredTime < row.Timestamp || answered < row.AnsweredTime) {
+			row.AnsweredTime = answered // the first after the start
+		}
+	}
+}
+
+// sameLocalTimes returns the times with the date and time of t in the zone, t first; 0 is unknown.
+func sameLocalTimes(t int64, zone *time.Location) []int64 {
+	times := []int64{t}
+	if t == 0 {
+		return times
+	}
+	at := time.Unix(t, 0).In(zone)
+	_, offset := at.Zone()
+	local := t + int64(offset)
+	begin, end := at.ZoneBounds()
+	if !begin.IsZero() {
+		if _, before := begin.Add(-time.Second).Zone(); local-int64(before) < begin.Unix() {
+			times = append(times, local-int64(before))
+		}
+	}
+	if !end.IsZero() {
+		if _, after := end.Zone(); local-int64(after) >= end.Unix() {
+			times = append(times, local-int64(after))
+		}
+	}
+	return times
 }
 
 // localTime reads "2006-01-02 15:04:05" in the calendar's zone; "" is unknown, 0.
