@@ -189,6 +189,45 @@ func TestAMediaWebSocketIsToldHowItEnds(t *testing.T) {
 	}
 }
 
+// A call that ends while its provider cannot be reached is not waited for, and the provider does not
+// hear of it.
+func TestACallThatEndsBeforeItsProviderIsReached(t *testing.T) {
+	for way, begin := range map[string]func(*testing.T, *testEnv, aiprovider.Provider) (hangUp func()){
+		aisession.IngressPCMSocket: func(t *testing.T, h *testEnv, with aiprovider.Provider) func() {
+			ws := mediaSocket(t, h, with)
+			if err := ws.WriteMessage(websocket.TextMessage, []byte(`{"callId":"c1"}`)); err != nil {
+				t.Fatal(err)
+			}
+			return func() { _ = ws.Close() }
+		},
+		aisession.IngressAudioSocket: func(t *testing.T, h *testEnv, with aiprovider.Provider) func() {
+			announced(t, h, with)
+			a := dialAudioSocket(t, h)
+			id := uuid.MustParse(callUUID)
+			_ = a.send(0x01, id[:])
+			return func() { _ = a.send(0x00, nil) }
+		},
+	} {
+		t.Run(way, func(t *testing.T) {
+			t.Parallel()
+			p := startProvider(t, 160, nil)
+			p.refuses(503)
+			h := open(t, changed(func(s *aisession.Settings) { s.GiveUp = time.Hour }), p)
+			hangUp := begin(t, h, account(p, "g711_ulaw"))
+			active := func() float64 { return h.metric("trunkline_aisession_active", "way", way) }
+			until(t, "an attempt to connect", func() bool { return h.metric("trunkline_aisession_connect_failures_total") > 0 })
+			if active() != 1 {
+				t.Fatalf("%v sessions are active", active())
+			}
+			hangUp()
+			until(t, "the session to end", func() bool { return active() == 0 })
+			if len(p.visits) != 0 {
+				t.Error("the provider was told of the call")
+			}
+		})
+	}
+}
+
 // asterisk is the other end of an AudioSocket.
 type asterisk struct {
 	net.Conn

@@ -8,58 +8,54 @@ import (
 
 	"trunkline/aisession"
 	"trunkline/aisession/streamed"
-	"trunkline/internal/aiprotocol"
 	"trunkline/internal/fault"
 )
 
 // call is the call of one connection.
 type call struct {
+	*streamed.Opening
 	conn        net.Conn
-	session     *aisession.Session
 	kind        byte // message kind of the session's audio
 	splitter    *streamed.FrameSplitter
 	sender      *streamed.Sender
 	changedRate atomic.Pointer[rate] // the rate that Asterisk has changed to; nil means the session's
 }
 
-func newCall(conn net.Conn, session *aisession.Session, kind byte) *call {
-	c := &call{conn: conn, session: session, kind: kind, splitter: streamed.NewFrameSplitter(session, rates[kind])}
+func newCall(conn net.Conn, opening *streamed.Opening, kind byte) *call {
+	c := &call{Opening: opening, conn: conn, kind: kind, splitter: streamed.NewFrameSplitter(opening, rates[kind])}
 	c.sender = streamed.NewSender(func(frame []byte) error {
 		if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 			return err
 		}
 		_, err := conn.Write(frame)
 		return err
-	}, c.hungUp)
+	}, c.HungUp)
 	return c
 }
 
-func (c *call) hungUp() { c.session.HungUp(aiprotocol.NormalClearing) }
-
-// read handles messages until the call or the connection ends. It ignores unknown kinds.
-func (c *call) read(r *reader) {
-	defer c.hungUp()
-	for {
-		if c.conn.SetReadDeadline(time.Now().Add(idleTimeout)) != nil {
-			return
+// next handles a message, and ignores unknown kinds. It returns false if the call or the connection has
+// ended.
+func (c *call) next(r *reader) bool {
+	if c.conn.SetReadDeadline(time.Now().Add(idleTimeout)) != nil {
+		return false
+	}
+	m, err := r.next()
+	if err != nil {
+		return false
+	}
+	switch m.kind {
+	case kindDTMF:
+		if session := c.Session(); session != nil && len(m.payload) == 1 {
+			session.ReceiveDTMF(m.payload[0], 0)
 		}
-		m, err := r.next()
-		if err != nil {
-			return
-		}
-		switch m.kind {
-		case kindDTMF:
-			if len(m.payload) == 1 {
-				c.session.ReceiveDTMF(m.payload[0], 0)
-			}
-		case kindHangup, kindError:
-			return
-		default:
-			if rates[m.kind] != 0 {
-				c.receiveAudio(m)
-			}
+	case kindHangup, kindError:
+		return false
+	default:
+		if rates[m.kind] != 0 {
+			c.receiveAudio(m)
 		}
 	}
+	return true
 }
 
 // Play implements aisession.Call.

@@ -15,7 +15,8 @@
 //
 // Goroutines: Run accepts connections, and each connection has one goroutine that reads, one that
 // writes and one that runs its session. They end with the connection. A connection ends with its
-// session, or at once if Run ends before it has one. Above Config.MaxConnections a new connection is
+// session, or at once if Run ends before it has one; a hang-up ends the attempts to reach the provider.
+// Above Config.MaxConnections a new connection is
 // closed. While Asterisk does not read, the oldest frames are dropped, and a write that blocks for
 // writeTimeout ends the call.
 package audiosocket

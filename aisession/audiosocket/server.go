@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"trunkline/aisession"
+	"trunkline/aisession/streamed"
 	"trunkline/config/aiprovider"
 	"trunkline/internal/aiprotocol"
 	"trunkline/internal/setting"
@@ -113,9 +114,8 @@ func (s *Server) serveOrRefuse(ctx context.Context, conn net.Conn) {
 
 // serve handles one call.
 func (s *Server) serve(ctx context.Context, conn net.Conn) error {
-	opening, opened := context.WithCancel(ctx)
-	defer opened()
-	unblock := context.AfterFunc(opening, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
+	interrupt := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
+	defer interrupt()
 	r := &reader{from: bufio.NewReader(conn)}
 	id, err := hello(conn, r)
 	if err != nil {
@@ -125,31 +125,42 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) error {
 	if err != nil {
 		return err
 	}
-	kind, first, err := firstAudio(conn, r)
+	kind, err := firstAudio(conn, r)
 	if err != nil {
 		return err
 	}
-	session, err := s.sessions.Open(ctx, request(announced, provider, id, rates[kind]))
-	if err != nil {
-		return err
-	}
-	if !unblock() { // the process is shutting down
-		session.Close(aiprotocol.NormalClearing)
+	if !interrupt() {
 		return ctx.Err()
 	}
-	c := newCall(conn, session, kind)
-	c.splitter.Write(first)
+	opening, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c := newCall(conn, streamed.NewOpening(cancel), kind)
 	reading := make(chan struct{})
 	go func() {
 		defer close(reading)
-		session.Protect(func() { c.read(r) })
+		c.Read(s.sessions.Protect, func() bool { return c.next(r) })
 	}()
-	session.Run(context.WithoutCancel(ctx), c)
+	err = s.run(ctx, opening, c, request(announced, provider, id, rates[kind]))
 	c.sender.Close()
 	_ = conn.SetDeadline(time.Now().Add(writeTimeout))
 	_, _ = conn.Write(appendMessage(nil, kindHangup, nil)) // best effort: Asterisk may have closed the connection
 	_ = conn.Close()
 	<-reading
+	return err
+}
+
+// run opens the session and runs it until the call ends. The error is that of the opening.
+func (s *Server) run(ctx, opening context.Context, c *call, r aisession.Request) error {
+	session, err := s.sessions.Open(opening, r)
+	if err != nil {
+		return err
+	}
+	c.Opened(session)
+	if opening.Err() != nil { // the call has ended, or the process is shutting down
+		session.Close(aiprotocol.OriginatorCancel)
+		return opening.Err()
+	}
+	session.Run(context.WithoutCancel(ctx), c)
 	return nil
 }
 
@@ -168,32 +179,32 @@ func hello(conn net.Conn, r *reader) (uuid.UUID, error) {
 	return uuid.UUID(m.payload), nil
 }
 
-// firstAudio waits up to rateTimeout for audio and returns its kind.
-func firstAudio(conn net.Conn, r *reader) (kind byte, audio []byte, err error) {
+// firstAudio waits up to rateTimeout for audio and returns its kind. The audio itself is dropped.
+func firstAudio(conn net.Conn, r *reader) (kind byte, err error) {
 	if err := conn.SetReadDeadline(time.Now().Add(rateTimeout)); err != nil {
-		return 0, nil, err
+		return 0, err
 	}
 	if peeked, ok := r.from.(*bufio.Reader); ok {
 		// Read only a complete header, so that a timeout does not split a message.
 		header, err := peeked.Peek(headerSize)
 		if slow, ok := errors.AsType[net.Error](err); ok && slow.Timeout() {
-			return kindSlin8, nil, nil
+			return kindSlin8, nil
 		}
 		if err != nil {
-			return 0, nil, fmt.Errorf("reading the first audio: %w", err)
+			return 0, fmt.Errorf("reading the first audio: %w", err)
 		}
 		if _, known := rates[header[0]]; !known {
-			return kindSlin8, nil, nil
+			return kindSlin8, nil
 		}
 	}
 	if err := conn.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
-		return 0, nil, err
+		return 0, err
 	}
 	m, err := r.next()
 	if err != nil {
-		return 0, nil, fmt.Errorf("reading the first audio: %w", err)
+		return 0, fmt.Errorf("reading the first audio: %w", err)
 	}
-	return m.kind, m.payload, nil
+	return m.kind, nil
 }
 
 func request(a aiprovider.Announcement, p aiprovider.Provider, id uuid.UUID, rate int) aisession.Request {

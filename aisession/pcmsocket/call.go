@@ -11,23 +11,23 @@ import (
 
 	"trunkline/aisession"
 	"trunkline/aisession/streamed"
-	"trunkline/internal/aiprotocol"
 	"trunkline/internal/fault"
 )
 
 // call is the call of one WebSocket.
 type call struct {
+	*streamed.Opening
 	ws       *websocket.Conn
-	session  *aisession.Session
 	splitter *streamed.FrameSplitter
 	sender   *streamed.Sender
+	buffer   [4 << 10]byte // used by the reader
 
 	mu      sync.Mutex
 	closing bool // the final read deadline is set
 }
 
-func newCall(ws *websocket.Conn, session *aisession.Session, rate int) *call {
-	c := &call{ws: ws, session: session, splitter: streamed.NewFrameSplitter(session, rate)}
+func newCall(ws *websocket.Conn, opening *streamed.Opening, rate int) *call {
+	c := &call{Opening: opening, ws: ws, splitter: streamed.NewFrameSplitter(opening, rate)}
 	pinged := time.Now()
 	c.sender = streamed.NewSender(func(frame []byte) error {
 		now := time.Now()
@@ -41,7 +41,7 @@ func newCall(ws *websocket.Conn, session *aisession.Session, rate int) *call {
 			return err
 		}
 		return ws.WriteMessage(websocket.BinaryMessage, frame)
-	}, c.hungUp)
+	}, c.HungUp)
 	ws.SetPongHandler(func(string) error { return c.extendReadDeadline() })
 	return c
 }
@@ -71,34 +71,27 @@ func (c *call) sendClose(code int, reason string) {
 	}
 }
 
-// hungUp ends the session after the client has disconnected.
-func (c *call) hungUp() { c.session.HungUp(aiprotocol.NormalClearing) }
-
-// read handles frames until the connection ends.
-func (c *call) read() {
-	defer c.hungUp()
-	buffer := make([]byte, 4<<10)
+// next handles a frame. It returns false if the client has disconnected.
+func (c *call) next() bool {
+	if c.extendReadDeadline() != nil {
+		return false
+	}
+	kind, r, err := c.ws.NextReader()
+	if err != nil {
+		return false
+	}
+	if kind == websocket.TextMessage {
+		c.text(r)
+		return true
+	}
 	for {
-		if c.extendReadDeadline() != nil {
-			return
+		n, err := r.Read(c.buffer[:])
+		c.splitter.Write(c.buffer[:n])
+		if errors.Is(err, io.EOF) {
+			return true
 		}
-		kind, r, err := c.ws.NextReader()
 		if err != nil {
-			return
-		}
-		if kind == websocket.TextMessage {
-			c.text(r)
-			continue
-		}
-		for {
-			n, err := r.Read(buffer)
-			c.splitter.Write(buffer[:n])
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				return
-			}
+			return false
 		}
 	}
 }
@@ -108,8 +101,9 @@ func (c *call) text(r io.Reader) {
 	if err != nil {
 		return // the next read returns the error
 	}
-	if digit, duration, ok := parseDTMF(raw); ok {
-		c.session.ReceiveDTMF(digit, duration)
+	digit, duration, ok := parseDTMF(raw)
+	if session := c.Session(); ok && session != nil {
+		session.ReceiveDTMF(digit, duration)
 	}
 }
 

@@ -11,8 +11,9 @@
 // to its dialplan, 1013 if no session was available, 1011 if the provider refused,
 // 1008 and 1003 for a client that violates the protocol above.
 //
-// Goroutines: the request's goroutine reads, one writes frames, and one runs the
-// session. All end with the connection. While the client does not read, the
+// Goroutines: the request's goroutine runs the session, one reads and one writes
+// frames. All end with the connection. Reading begins before the session is open,
+// so that a client that disconnects ends the attempts to reach the provider. While the client does not read, the
 // oldest frames are dropped, and a write that blocks for writeTimeout ends the
 // call.
 package pcmsocket

@@ -10,13 +10,17 @@ import (
 	"github.com/gorilla/websocket"
 
 	"trunkline/aisession"
+	"trunkline/aisession/streamed"
 	"trunkline/config/aiprovider"
+	"trunkline/internal/aiprotocol"
 	"trunkline/internal/fault"
 )
 
 // Sessions opens AI sessions.
 type Sessions interface {
 	Open(ctx context.Context, r aisession.Request) (*aisession.Session, error)
+	// Protect recovers a panic in f.
+	Protect(f func())
 }
 
 // Ingress serves the WebSocket.
@@ -103,26 +107,38 @@ func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, p aiprovider.Pr
 	if err != nil {
 		return websocket.ClosePolicyViolation, err.Error()
 	}
-	session, err := i.sessions.Open(ctx, h.request(p))
-	if err != nil {
-		return refusal(err)
-	}
-	i.log.InfoContext(ctx, "AI session by WebSocket", "session", session.ID(), "provider_id", p.ID, "rate", h.SampleRate)
-	c := newCall(ws, session, h.SampleRate)
+	opening, cancel := context.WithCancel(ctx)
+	defer cancel()
+	c := newCall(ws, streamed.NewOpening(cancel), h.SampleRate)
 	reading := make(chan struct{})
 	go func() {
 		defer close(reading)
-		session.Protect(c.read)
+		c.Read(i.sessions.Protect, c.next)
 	}()
-	ending := session.Run(ctx, c)
+	code, reason = i.run(ctx, opening, c, h.request(p))
 	c.sender.Close()
-	code, reason = websocket.CloseNormalClosure, "hangup "+ending.Cause
-	if ending.ReturnToDialplan {
-		reason = "return"
-	}
 	c.sendClose(code, reason)
 	<-reading
 	return 0, ""
+}
+
+// run opens the session and runs it until the call ends. It returns the close code and reason.
+func (i *Ingress) run(ctx, opening context.Context, c *call, r aisession.Request) (code int, reason string) {
+	session, err := i.sessions.Open(opening, r)
+	if err != nil {
+		return refusal(err)
+	}
+	c.Opened(session)
+	if opening.Err() != nil {
+		session.Close(aiprotocol.OriginatorCancel)
+		return websocket.CloseNormalClosure, ""
+	}
+	i.log.InfoContext(ctx, "AI session by WebSocket", "session", session.ID(), "provider_id", r.Provider.ID, "rate", r.Format.Rate)
+	ending := session.Run(ctx, c)
+	if ending.ReturnToDialplan {
+		return websocket.CloseNormalClosure, "return"
+	}
+	return websocket.CloseNormalClosure, "hangup " + ending.Cause
 }
 
 // refusal returns the close code and reason for an error of Open.
