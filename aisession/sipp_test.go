@@ -84,7 +84,8 @@ func TestManyCallsBySipp(t *testing.T) {
 	if least := 0.8 * packets * 30 / 20; float64(frames) < least {
 		t.Errorf("the provider has %d frames, want %g", frames, least)
 	}
-	until(t, "all to be gone", func() bool { return settled() && runtime.NumGoroutine() <= before })
+	// Fewer than one goroutine for each call: calls at once may have opened connections to Redis, which stay.
+	until(t, "all to be gone", func() bool { return settled() && runtime.NumGoroutine() < before+calls })
 	if got := h.metric("trunkline_aisession_ended_total", "reason", string(aisession.CallerHungUp)); got != calls+1 {
 		t.Errorf("%g sessions ended with the call, want %d", got, calls+1)
 	}
