@@ -140,7 +140,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) error {
 		defer close(reading)
 		c.Read(s.sessions.Protect, func() bool { return c.next(r) })
 	}()
-	err = s.run(ctx, opening, c, request(announced, provider, id, rates[kind]))
+	err = s.serveSession(ctx, opening, c, request(announced, provider, id, rates[kind]))
 	c.sender.Close()
 	_ = conn.SetDeadline(time.Now().Add(writeTimeout))
 	_, _ = conn.Write(appendMessage(nil, kindHangup, nil)) // best effort: Asterisk may have closed the connection
@@ -149,8 +149,8 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) error {
 	return err
 }
 
-// run opens the session and runs it until the call ends. The error is that of the opening.
-func (s *Server) run(ctx, opening context.Context, c *call, r aisession.Request) error {
+// serveSession opens the session and runs it until the call ends. The error is that of the opening.
+func (s *Server) serveSession(ctx, opening context.Context, c *call, r aisession.Request) error {
 	session, err := s.sessions.Open(opening, r)
 	if err != nil {
 		return err

@@ -115,15 +115,15 @@ func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, p aiprovider.Pr
 		defer close(reading)
 		c.Read(i.sessions.Protect, c.next)
 	}()
-	code, reason = i.run(ctx, opening, c, h.request(p))
+	code, reason = i.serveSession(ctx, opening, c, h.request(p))
 	c.sender.Close()
 	c.sendClose(code, reason)
 	<-reading
 	return 0, ""
 }
 
-// run opens the session and runs it until the call ends. It returns the close code and reason.
-func (i *Ingress) run(ctx, opening context.Context, c *call, r aisession.Request) (code int, reason string) {
+// serveSession opens the session and runs it until the call ends. It returns the close code and reason.
+func (i *Ingress) serveSession(ctx, opening context.Context, c *call, r aisession.Request) (code int, reason string) {
 	session, err := i.sessions.Open(opening, r)
 	if err != nil {
 		return refusal(err)

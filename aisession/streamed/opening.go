@@ -12,7 +12,7 @@ import (
 // hang-up ends the opening. Audio received before is dropped.
 type Opening struct {
 	cancel  context.CancelFunc
-	session atomic.Pointer[aisession.Session]
+	current atomic.Pointer[aisession.Session]
 }
 
 // NewOpening returns an Opening without a session. cancel ends the context of Service.Open.
@@ -20,10 +20,10 @@ func NewOpening(cancel context.CancelFunc) *Opening { return &Opening{cancel: ca
 
 // Opened sets the session. Then the caller must check the context of Service.Open: it has ended if the
 // call was hung up before.
-func (o *Opening) Opened(s *aisession.Session) { o.session.Store(s) }
+func (o *Opening) Opened(s *aisession.Session) { o.current.Store(s) }
 
 // Session returns the session, nil before Opened.
-func (o *Opening) Session() *aisession.Session { return o.session.Load() }
+func (o *Opening) Session() *aisession.Session { return o.current.Load() }
 
 // HungUp ends the opening and the session because the call has ended.
 func (o *Opening) HungUp() {
