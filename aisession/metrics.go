@@ -40,6 +40,7 @@ const (
 	refusedAccount  = "account_limit"
 	refusedDraining = "draining"
 	refusedProvider = "provider"
+	refusedHungUp   = "caller_hangup" // the call ended before the provider was reached
 )
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -72,7 +73,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		m.active.WithLabelValues(way)
 		m.started.WithLabelValues(way)
 	}
-	metric.Init(m.refused, refusedNode, refusedAccount, refusedDraining, refusedProvider)
+	metric.Init(m.refused, refusedNode, refusedAccount, refusedDraining, refusedProvider, refusedHungUp)
 	metric.Init(m.ended, Reasons()...)
 	metric.Init(m.malformed, aiprotocol.Problems()...)
 	metric.Init(m.malformed, problemBinary, problemEmpty, problemMarks, problemRequests)

@@ -125,7 +125,11 @@ func (s *Service) admitAndConnect(ctx context.Context, session *Session) error {
 	o.start(nil)
 	if err := session.establish(ctx, &o); err != nil {
 		s.remove(session)
-		s.metrics.refused.WithLabelValues(refusedProvider).Inc()
+		why := refusedProvider
+		if ctx.Err() != nil {
+			why = refusedHungUp
+		}
+		s.metrics.refused.WithLabelValues(why).Inc()
 		if isFinal(err) {
 			return &fault.Error{Kind: fault.KindRefused, Message: describe(err), Cause: err}
 		}

@@ -224,6 +224,7 @@ func TestACallThatEndsBeforeItsProviderIsReached(t *testing.T) {
 			if len(p.visits) != 0 {
 				t.Error("the provider was told of the call")
 			}
+			until(t, "its reason to be counted", func() bool { return h.metric("trunkline_aisession_refused_total", "why", "caller_hangup") == 1 })
 		})
 	}
 }
