@@ -353,7 +353,7 @@ func (r *running) wait(t *testing.T) aisession.Ending {
 			t.Errorf("the call was released %d times", n)
 		}
 		return e
-	case <-time.After(20 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("the session continues")
 		return aisession.Ending{}
 	}

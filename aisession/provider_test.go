@@ -104,7 +104,7 @@ func (p *provider) visit() *visit {
 	select {
 	case v := <-p.visits:
 		return v
-	case <-time.After(8 * time.Second):
+	case <-time.After(patience):
 		p.t.Fatal("no connection to the provider")
 		return nil
 	}
@@ -279,7 +279,7 @@ func (v *visit) ended(t *testing.T) []heardMessage {
 	t.Helper()
 	select {
 	case <-v.done:
-	case <-time.After(8 * time.Second):
+	case <-time.After(patience):
 		t.Fatal("the connection continues")
 	}
 	v.mu.Lock()
@@ -307,10 +307,13 @@ func (v *visit) farewell(t *testing.T, reason string) []heardMessage {
 	return messages
 }
 
+// patience limits the wait for a condition.
+const patience = time.Minute
+
 // until waits for a condition.
 func until(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !condition(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !condition(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain for %s", what)
 		}

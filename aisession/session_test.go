@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -169,7 +171,17 @@ func TestABurstIsPlayedAtItsPace(t *testing.T) {
 			h := open(t, aisession.DefaultSettings(), p)
 			run := h.start(request(account(p, encoding), ulaw))
 			v := p.visit()
-			until(t, "the burst to be played", func() bool { return run.phone.frames() > seconds*50+20 })
+			loud := func() (n int) {
+				for _, packet := range packetsOf(run.phone.sound()) {
+					if bytes.Count(packet, []byte{0xff}) < 80 { // else silence
+						n++
+					}
+				}
+				return n
+			}
+			until(t, "the burst to be played", func() bool { return loud() >= seconds*50-1 })
+			played := run.phone.frames()
+			until(t, "what follows it", func() bool { return run.phone.frames() > played+20 })
 			run.end(t, "")
 			v.farewell(t, "NORMAL_CLEARING")
 			packets := packetsOf(run.phone.sound())
@@ -180,14 +192,8 @@ func TestABurstIsPlayedAtItsPace(t *testing.T) {
 			if amplitude, snr := clearest(t, ulaw, packets, 660); amplitude < 7500 || snr < least {
 				t.Errorf("amplitude %.0f, signal to noise %.1f dB", amplitude, snr)
 			}
-			loud := 0
-			for _, packet := range packets {
-				if bytes.Count(packet, []byte{0xff}) < 80 { // else silence
-					loud++
-				}
-			}
-			if loud < seconds*50-1 || loud > seconds*50+2 {
-				t.Errorf("%d frames of the burst were played, want %d", loud, seconds*50)
+			if n := loud(); n > seconds*50+2 {
+				t.Errorf("%d frames of the burst were played, want %d", n, seconds*50)
 			}
 		})
 	}
@@ -244,24 +250,52 @@ func TestEventsTellOfASession(t *testing.T) {
 }
 
 func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
-	behave := func(v *visit) {
-		_ = v.sayAudio(make([]byte, 8000))
-		for _, m := range []string{
-			`{"event":"mark","mark":{"name":"late"}}`, `{"event":"dtmf","dtmf":{"digit":"7"}}`, `{"event":"clear","clear":{}}`,
-			`{"event":"mark","mark":{"name":"now"}}`, `{"event":"transfer","transfer":{"destination":"1002"}}`,
-			`{"event":"hangup","hangup":{"reason":"USER_BUSY"}}`,
-		} {
-			time.Sleep(100 * time.Millisecond)
-			_ = v.say(m)
+	const audioMs = 20_000
+	// behave sends audio, and its events when the caller has heard the beginning. It waits for the
+	// answers if there must be some.
+	behave := func(heard <-chan struct{}, answered bool) func(*visit) {
+		return func(v *visit) {
+			_ = v.sayAudio(make([]byte, 8*audioMs))
+			select {
+			case <-heard:
+			case <-v.done:
+			}
+			for _, m := range []struct {
+				text   string
+				answer string // before the next message
+			}{
+				{`{"event":"mark","mark":{"name":"late"}}`, ""}, {`{"event":"dtmf","dtmf":{"digit":"7"}}`, ""},
+				{`{"event":"clear","clear":{}}`, "cleared"}, {`{"event":"mark","mark":{"name":"now"}}`, `"now"`},
+				{`{"event":"transfer","transfer":{"destination":"1002"}}`, "transfer"}, {`{"event":"hangup","hangup":{"reason":"USER_BUSY"}}`, ""},
+			} {
+				_ = v.say(m.text)
+				come := func(h heardMessage) bool { return h.event == m.answer || strings.Contains(string(h.body), m.answer) }
+				for answered && m.answer != "" && !slices.ContainsFunc(v.heard(), come) {
+					select {
+					case <-v.done:
+						return
+					case <-time.After(5 * time.Millisecond):
+					}
+				}
+			}
 		}
+	}
+	hears := func(t *testing.T, run *running) {
+		until(t, "200 ms of audio", func() bool { return bytes.Count(run.phone.sound(), []byte{0}) >= 1600 })
 	}
 	t.Run("not opted in", func(t *testing.T) {
 		t.Parallel()
-		p := startProvider(t, 160, behave)
+		heard := make(chan struct{})
+		p := startProvider(t, 160, behave(heard, false))
 		h := open(t, aisession.DefaultSettings(), p)
 		run := h.start(request(account(p, "g711_ulaw"), ulaw))
 		v := p.visit()
-		v.waitFor(t, "media", 45)
+		hears(t, run)
+		close(heard)
+		until(t, "messages to be ignored", func() bool {
+			return h.metric("trunkline_aisession_ignored_messages_total", "problem", "unknown_event") == 6
+		})
+		v.waitFor(t, "media", 20) // the session continues
 		run.end(t, "")
 		for _, m := range v.farewell(t, "NORMAL_CLEARING") {
 			if m.event != "start" && m.event != "media" && m.event != "hangup" {
@@ -277,7 +311,8 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 	})
 	t.Run("opted in", func(t *testing.T) {
 		t.Parallel()
-		p := startProvider(t, 160, behave)
+		heard := make(chan struct{})
+		p := startProvider(t, 160, behave(heard, true))
 		p.extras = true
 		h := open(t, aisession.DefaultSettings(), p)
 		with := account(p, "g711_ulaw")
@@ -288,6 +323,8 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 		run.phone.refuse = true
 		run.phone.mu.Unlock()
 		v := p.visit()
+		hears(t, run)
+		close(heard)
 		if e := run.wait(t); e.Reason != aisession.ProviderHungUp || e.Cause != "USER_BUSY" {
 			t.Errorf("ended: %+v", e)
 		}
@@ -300,7 +337,7 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 			switch m.event {
 			case "cleared":
 				var c struct{ PlayedMs, DroppedMs int }
-				if err := json.Unmarshal(m.body, &c); err != nil || c.PlayedMs < 150 || c.PlayedMs >= 1000 || c.PlayedMs+c.DroppedMs != 1000 {
+				if err := json.Unmarshal(m.body, &c); err != nil || c.PlayedMs < 150 || c.PlayedMs >= audioMs || c.PlayedMs+c.DroppedMs != audioMs {
 					t.Errorf("cleared: %s", m.body)
 				}
 			case "transfer":
@@ -312,7 +349,7 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 					Name     string
 					PlayedMs int
 				}
-				if err := json.Unmarshal(m.body, &mark); err != nil || mark.PlayedMs < 150 || mark.PlayedMs >= 1000 {
+				if err := json.Unmarshal(m.body, &mark); err != nil || mark.PlayedMs < 150 || mark.PlayedMs >= audioMs {
 					t.Errorf("mark: %s", m.body)
 				}
 			}

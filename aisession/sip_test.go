@@ -143,7 +143,7 @@ func (u *userAgent) dial(t *testing.T, to *userAgent, user string, change func(*
 	t.Cleanup(port.Close)
 	local := sip.NewLocal(port.Addr(), codecs)
 	offer := local.Offer()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	call := sip.Call{
 		Target: sip.Target{URI: fmt.Sprintf("sip:%s@%s", user, to.Addr())},
@@ -295,7 +295,9 @@ func TestASIPCallThatIsRefused(t *testing.T) {
 			if c.cfg == (aisession.Settings{}) {
 				c.cfg = aisession.DefaultSettings()
 			}
-			c.cfg.GiveUp = 300 * time.Millisecond
+			if c.refuse == 503 {
+				c.cfg.GiveUp = 300 * time.Millisecond
+			}
 			h := open(t, c.cfg, p)
 			with := account(p, "g711_ulaw")
 			h.known = map[string]aiprovider.Provider{"prov1": with}
@@ -350,7 +352,7 @@ func TestASIPCallEndsAsTheProviderWishes(t *testing.T) {
 			}
 			select {
 			case <-phone.leg.Done():
-			case <-time.After(8 * time.Second):
+			case <-time.After(patience):
 				t.Fatal("the call continues")
 			}
 			if phone.leg.Cause() != c.cause {

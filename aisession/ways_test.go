@@ -145,17 +145,18 @@ func TestAMediaWebSocketIsToldHowItEnds(t *testing.T) {
 		binary bool
 		code   int
 		reason string
+		giveUp time.Duration
 		setup  func(p *provider, with *aiprovider.Provider)
 	}{
-		{name: "the provider hangs up", first: hello, code: 1000, reason: "hangup USER_BUSY"},
-		{name: "the provider is lost and the call handed back", first: hello, code: 1000, reason: "return", setup: func(p *provider, with *aiprovider.Provider) {
+		{name: "the provider hangs up", giveUp: patience, first: hello, code: 1000, reason: "hangup USER_BUSY"},
+		{name: "the provider is lost and the call handed back", giveUp: time.Second, first: hello, code: 1000, reason: "return", setup: func(p *provider, with *aiprovider.Provider) {
 			with.Fallback = aiprovider.FallbackReturn
 			p.behave = func(v *visit) { p.refuses(503); _ = v.NetConn().Close() }
 		}},
-		{name: "the provider is away", first: hello, code: 1013, reason: "status 503", setup: func(p *provider, _ *aiprovider.Provider) { p.refuses(503) }},
-		{name: "the provider refuses", first: hello, code: 1011, reason: "status 401", setup: func(p *provider, _ *aiprovider.Provider) { p.refuses(401) }},
-		{name: "a first frame without a call", first: `{}`, code: 1008, reason: "callId"},
-		{name: "a first frame of audio", first: "xx", binary: true, code: 1003, reason: "JSON"},
+		{name: "the provider is away", giveUp: 300 * time.Millisecond, first: hello, code: 1013, reason: "status 503", setup: func(p *provider, _ *aiprovider.Provider) { p.refuses(503) }},
+		{name: "the provider refuses", giveUp: patience, first: hello, code: 1011, reason: "status 401", setup: func(p *provider, _ *aiprovider.Provider) { p.refuses(401) }},
+		{name: "a first frame without a call", giveUp: patience, first: `{}`, code: 1008, reason: "callId"},
+		{name: "a first frame of audio", giveUp: patience, first: "xx", binary: true, code: 1003, reason: "JSON"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -165,7 +166,7 @@ func TestAMediaWebSocketIsToldHowItEnds(t *testing.T) {
 			if c.setup != nil {
 				c.setup(p, &with)
 			}
-			h := open(t, changed(func(s *aisession.Settings) { s.GiveUp = 300 * time.Millisecond }), p)
+			h := open(t, changed(func(s *aisession.Settings) { s.GiveUp = c.giveUp }), p)
 			ws := mediaSocket(t, h, with)
 			kind := websocket.TextMessage
 			if c.binary {
@@ -304,7 +305,7 @@ func (a *asterisk) send(kind byte, payload []byte) error {
 }
 
 func (a *asterisk) read() (kind byte, payload []byte, err error) {
-	_ = a.SetReadDeadline(time.Now().Add(8 * time.Second))
+	_ = a.SetReadDeadline(time.Now().Add(patience))
 	header := make([]byte, 3)
 	if _, err := io.ReadFull(a.r, header); err != nil {
 		return 0, nil, err

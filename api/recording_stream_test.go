@@ -141,7 +141,7 @@ func TestAClientThatStopsIsGivenUp(t *testing.T) {
 			if status != 0 && status != 400 && status != statusClientClosed {
 				t.Errorf("answered %d", status)
 			}
-		case <-time.After(20 * time.Second):
+		case <-time.After(time.Minute):
 			t.Error("it waits still")
 		}
 		e.want(404, "GET", recordingsPath+"/stopped", e.recorder(), "", nil)

@@ -156,7 +156,7 @@ var plainText = &http.Client{Transport: &http.Transport{DisableCompression: true
 
 // probe sends a request to the second listener.
 func (n *node) probe(path string) (status int, text string, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), patience/2)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, n.probes+path, nil)
 	if err != nil {

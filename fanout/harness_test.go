@@ -701,7 +701,7 @@ func (n *node) tryDial(token, query string) (*websocket.Conn, *http.Response, er
 	return dialer.Dial("ws"+strings.TrimPrefix(n.url, "http")+"/ws?token="+token+"&"+query, nil)
 }
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // next is the next message.
 func (c *client) next() map[string]any {

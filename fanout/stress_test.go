@@ -144,7 +144,7 @@ func (s *stress) close() {
 	for _, n := range s.nodes {
 		n.close()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := s.producer.Close(ctx); err != nil {
 		s.t.Error(err)

@@ -462,7 +462,7 @@ func TestAChannelTokenEndsWithTheKeyItWasMadeFrom(t *testing.T) {
 		wantKind(t, "the token of an expired key", other.Valid(open), fault.KindUnauthenticated)
 		select {
 		case <-changed:
-		case <-time.After(20 * time.Second):
+		case <-time.After(patience):
 			t.Error("followers are not told that a key has expired")
 		}
 

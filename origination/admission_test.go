@@ -153,12 +153,11 @@ func onRedis(t *testing.T, test func(t *testing.T, client redis.UniversalClient)
 func TestCallsAtOnceInTheCluster(t *testing.T) {
 	onRedis(t, func(t *testing.T, client redis.UniversalClient) {
 		prefix := fmt.Sprint("test:", time.Now().UnixNano(), ":")
-		node := func() *Admission {
-			slots := NewRedisSlots(client, prefix)
-			slots.life = 500 * time.Millisecond
+		slotsOfA := NewRedisSlots(client, prefix)
+		node := func(slots *RedisSlots) *Admission {
 			return newTestAdmission(AdmissionConfig{UserCalls: 2, AccountCalls: 3}, slots, &auditLines{})
 		}
-		a, b := node(), node()
+		a, b := node(slotsOfA), node(NewRedisSlots(client, prefix))
 		enter := func(n *Admission, id, user string) error {
 			return n.Enter(t.Context(), Attempt{Door: DoorSIP, CallID: id, AccountID: "acme", UserID: user})
 		}
@@ -173,7 +172,8 @@ func TestCallsAtOnceInTheCluster(t *testing.T) {
 		check(t, enter(a, "5", "carol"))
 		a.Leave("5")
 		a.release(t.Context())
-		// a is killed; b continues.
+		slotsOfA.life = 100 * time.Millisecond
+		a.renew(t.Context()) // for the last time: a is killed; b continues
 		within(t, "the killed node's call is free", func() bool {
 			b.renew(t.Context())
 			return enter(b, "6", "alice") == nil

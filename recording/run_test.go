@@ -32,7 +32,7 @@ func TestStoredRecordingsAreAnnounced(t *testing.T) {
 		for range n {
 			select {
 			case <-h.events.more:
-			case <-time.After(20 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatalf("only %d events", len(h.events.sent))
 			}
 		}

@@ -31,7 +31,7 @@ func TestEmbeddedRedisForgetsInTime(t *testing.T) {
 		t.Fatalf("%q, %v", got, err)
 	}
 	for began := time.Now(); client.Exists(t.Context(), "k").Val() == 1; time.Sleep(20 * time.Millisecond) {
-		if time.Since(began) > 10*time.Second {
+		if time.Since(began) > time.Minute {
 			t.Fatal("the key is still there")
 		}
 	}

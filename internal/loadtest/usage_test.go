@@ -10,15 +10,18 @@ import (
 )
 
 func TestUsageOfProcesses(t *testing.T) {
-	for began := time.Now(); time.Since(began) < 60*time.Millisecond; {
-	}
 	own, err := OwnUsage()
+	for began := time.Now(); err == nil && own.CPU < 40*time.Millisecond && time.Since(began) < time.Minute; { // it works
+		own, err = OwnUsage()
+	}
 	if err != nil || own.CPU < 40*time.Millisecond || own.RSS < 1<<20 {
 		t.Errorf("own: %+v, %v", own, err)
 	}
 	same, err := ProcessUsage(os.Getpid())
-	if err != nil || same.CPU < own.CPU-100*time.Millisecond || same.CPU > own.CPU+100*time.Millisecond || same.RSS < 1<<20 {
-		t.Errorf("by pid: %+v, own %+v, %v", same, own, err)
+	after, _ := OwnUsage()
+	const rounding = 100 * time.Millisecond
+	if err != nil || same.CPU < own.CPU-rounding || same.CPU > after.CPU+rounding || same.RSS < 1<<20 {
+		t.Errorf("by pid: %+v, own %+v to %+v, %v", same, own, after, err)
 	}
 	if _, err := ProcessUsage(1 << 30); err == nil {
 		t.Error("a process that is not there has usage")

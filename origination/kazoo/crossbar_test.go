@@ -80,7 +80,7 @@ func (k *kazoo) expect(script ...exchangeOf) {
 
 func (k *kazoo) driver() *Driver {
 	k.t.Helper()
-	d, err := New(Config{Settings: Settings{URL: k.URL + "/", APIKey: "the key", Accounts: []string{"demo=kz1"}}, Timeout: time.Second, PollEvery: 5 * time.Millisecond},
+	d, err := New(Config{Settings: Settings{URL: k.URL + "/", APIKey: "the key", Accounts: []string{"demo=kz1"}}, Timeout: 20 * time.Second, PollEvery: 5 * time.Millisecond},
 		k.Client(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		k.t.Fatal(err)
@@ -238,9 +238,9 @@ func follow(t *testing.T, k *kazoo, d *Driver, open ...origination.Open) (report
 
 func within(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("not within 10 s: %s", what)
+			t.Fatalf("not within a minute: %s", what)
 		}
 	}
 }

@@ -61,7 +61,7 @@ func checked(t *testing.T, args ...string) (code int, out, errs string) {
 	t.Helper()
 	var o, e strings.Builder
 	p := &cli.Program{In: strings.NewReader(""), Out: &o, Err: &e}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	code = p.Run(ctx, p.Root("trunkline", "", Command(p)), append([]string{"ai", "check"}, args...))
 	return code, o.String(), e.String()

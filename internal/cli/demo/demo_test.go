@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -140,9 +139,14 @@ func TestDemoDoesNotWaitForEver(t *testing.T) {
 	if code != cli.ExitFailed || !strings.Contains(errs, "waiting for "+web.URL) || !strings.Contains(errs, "not ready after 300ms") {
 		t.Errorf("exit code %d, stderr %q", code, errs)
 	}
-	ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	if code, _, errs := w.RunContext(ctx, "demo", "--url", web.URL); code != cli.ExitOK {
+	away := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+		stop()
+		rw.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer away.Close()
+	if code, _, errs := w.RunContext(ctx, "demo", "--url", away.URL); code != cli.ExitOK {
 		t.Errorf("stopped while waiting: exit code %d, stderr %q", code, errs)
 	}
 }

@@ -55,7 +55,7 @@ var messages = []string{
 
 func listens(w *clitest.Env, url string, more ...string) (code int, out, errs string) {
 	w.T.Helper()
-	ctx, cancel := context.WithTimeout(w.T.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(w.T.Context(), time.Minute)
 	defer cancel()
 	w.Vars = []string{"TRUNKLINE_PASSWORD=pw"}
 	args := append([]string{"listen", "--url", url, "--username", "alice", "--domain", "demo.local", "--path-set", "ws"}, more...)

@@ -70,7 +70,7 @@ func TestFloorsReachEverySocketInOrder(t *testing.T) {
 					}
 				}
 				for began := time.Now(); l.Tally().Deliveries < messages*sockets; time.Sleep(time.Millisecond) {
-					if time.Since(began) > 20*time.Second {
+					if time.Since(began) > 2*time.Minute {
 						t.Fatalf("%d received", l.Tally().Deliveries)
 					}
 				}
@@ -88,7 +88,7 @@ func prove(t *testing.T, s *Server, l *loadtest.Load, sockets int) {
 	t.Helper()
 	for began := time.Now(); l.Tally().Proven < sockets; time.Sleep(5 * time.Millisecond) {
 		for stream := range 2 {
-			if !s.Send(t.Context(), stream, loadtest.Stamp{Stream: stream}.Append(nil, run)) || time.Since(began) > 10*time.Second {
+			if !s.Send(t.Context(), stream, loadtest.Stamp{Stream: stream}.Append(nil, run)) || time.Since(began) > time.Minute {
 				t.Fatalf("%d of %d have had a probe", l.Tally().Proven, sockets)
 			}
 		}
@@ -118,7 +118,7 @@ func TestTheEndDoesNotWaitForStalledClients(t *testing.T) {
 	if err := l.Connect(ctx); err != nil {
 		t.Fatal(err)
 	}
-	full, stop := context.WithTimeout(ctx, 10*time.Second)
+	full, stop := context.WithTimeout(ctx, time.Minute)
 	defer stop()
 	for size := 1 << 20; s.Send(full, 0, make([]byte, size)) && len(s.writers[0].frames) < 20; {
 	}
@@ -128,7 +128,7 @@ func TestTheEndDoesNotWaitForStalledClients(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Error("still serving")
 	}
 }
@@ -145,7 +145,7 @@ func TestStrangersAreShownOut(t *testing.T) {
 		if _, err := conn.Write([]byte(request)); err != nil {
 			t.Fatal(err)
 		}
-		_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+		_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 		if n, err := conn.Read(make([]byte, 1)); n != 0 || err == nil || strings.Contains(err.Error(), "timeout") {
 			t.Errorf("%q: %d bytes, %v", request, n, err)
 		}
