@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"trunkline/internal/atomicfile"
 	"trunkline/internal/fault"
 )
 
@@ -124,21 +125,12 @@ func selfSign(certFile, keyFile string, log *slog.Logger) error {
 	if err := os.MkdirAll(filepath.Dir(certFile), 0o700); err != nil {
 		return err
 	}
-	if err := writePEM(keyFile, "PRIVATE KEY", private, 0o600); err != nil {
+	if err := atomicfile.WriteBytes(keyFile, 0o600, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})); err != nil {
 		return err
 	}
-	if err := writePEM(certFile, "CERTIFICATE", cert, 0o644); err != nil {
+	if err := atomicfile.WriteBytes(certFile, 0o644, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert})); err != nil {
 		return err
 	}
 	log.Info("self-signed certificate made: clients must be configured to trust it", "file", certFile)
 	return nil
-}
-
-// writePEM writes a file completely or not at all.
-func writePEM(file, kind string, content []byte, mode os.FileMode) error {
-	temporary := file + ".new"
-	if err := os.WriteFile(temporary, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: content}), mode); err != nil {
-		return err
-	}
-	return os.Rename(temporary, file)
 }

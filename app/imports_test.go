@@ -23,7 +23,7 @@ const module = "trunkline/"
 // steps are our packages, lowest first. An entry is a folder and all below it;
 // it imports entries of lower steps only.
 var steps = [][]string{
-	{"deploy/balancer", "event", "internal/fault", "internal/freeport", "internal/jsonscan", "internal/lag", "internal/metric", "internal/retry", "internal/setting", "internal/wsframe"},
+	{"deploy/balancer", "event", "internal/atomicfile", "internal/fault", "internal/freeport", "internal/jsonscan", "internal/lag", "internal/metric", "internal/retry", "internal/setting", "internal/wsframe"},
 	{"internal/entitytag", "internal/report", "internal/sqldb", "internal/tlsclient"},
 	{"internal/aiprotocol", "internal/clientnet", "internal/kafka", "internal/loadtest", "internal/logthrottle", "internal/masterkey", "internal/netguard", "internal/panics", "internal/rawio", "internal/redisclient", "internal/selfcheck", "internal/testservice"},
 	{"internal/tracing", "telephony/eventconn", "telephony/g711", "telephony/srtp", "clients"},

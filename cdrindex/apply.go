@@ -73,9 +73,10 @@ func (x *Index) apply(ctx context.Context, b batch) (outcome, error) {
 }
 
 // loadWithRetry repeats the transaction when two indexers inserted the same
-// call concurrently.
+// call concurrently. Each repetition means that another indexer has committed, so that
+// only many indexers of the same records, which takeovers do not cause, need many.
 func (x *Index) loadWithRetry(ctx context.Context, fn func(*sqldb.Loader) error) error {
-	const most = 5
+	const most = 20
 	for attempt := 1; ; attempt++ {
 		err := x.db.Load(ctx, fn)
 		if attempt == most || !sqldb.IsUnique(err) {

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"trunkline/internal/atomicfile"
 )
 
 const fileHead = "# Trunkline master keys, one a line. The last one seals, the others only open.\n" +
@@ -94,8 +96,8 @@ func (k *Keyring) change(edit func(lines []string) ([]string, error)) error {
 		return err
 	}
 	if after := strings.Join(lines, "\n"); after != before {
-		if err := replaceFile(k.file, []byte(after+"\n")); err != nil {
-			return err
+		if err := atomicfile.WriteBytes(k.file, 0o600, []byte(after+"\n")); err != nil {
+			return fmt.Errorf("writing the key file: %w", err)
 		}
 	}
 	k.mu.Lock()
@@ -140,34 +142,4 @@ func lockFolder(folder string) (unlock func(), err error) {
 		return nil, errors.Join(fmt.Errorf("locking the key file's folder: %w", err), f.Close())
 	}
 	return func() { _ = f.Close() }, nil // closing unlocks; it was only read
-}
-
-// replaceFile replaces the file atomically: after a crash the old or the complete new
-// file is there.
-func replaceFile(file string, data []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(file), ".master.key-*") // mode 0600
-	if err != nil {
-		return fmt.Errorf("writing the key file: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("writing the key file: %w", errors.Join(err, os.Remove(f.Name())))
-		}
-	}()
-	_, err = f.Write(data)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), file); err != nil {
-		return err
-	}
-	return syncFolder(filepath.Dir(file))
-}
-
-func syncFolder(folder string) error {
-	f, err := os.Open(folder)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

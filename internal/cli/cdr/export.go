@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"trunkline/internal/atomicfile"
 	"trunkline/internal/cli"
 	"trunkline/internal/cli/portal"
 )
@@ -32,7 +33,7 @@ With --output the file is written atomically: it appears when it is complete.`,
 		if output == "" {
 			return write(p.Out)
 		}
-		return cli.WriteFile(output, write)
+		return atomicfile.Write(output, 0o600, write)
 	})
 	q.flags(command, "30d")
 	command.Flags().StringVar(&output, "output", "", "write to this file instead of stdout")

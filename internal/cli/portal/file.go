@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
+	"trunkline/internal/atomicfile"
 	"trunkline/internal/cli"
 )
 
@@ -47,10 +47,7 @@ func (f file) read() (l login, err error) {
 func (f file) write(l login) error {
 	text, err := json.MarshalIndent(l, "", "  ")
 	if err == nil {
-		err = cli.WriteFile(f.path, func(w io.Writer) error {
-			_, err := w.Write(append(text, '\n'))
-			return err
-		})
+		err = atomicfile.WriteBytes(f.path, 0o600, append(text, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("saving the login: %w", err)

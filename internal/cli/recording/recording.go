@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"trunkline/internal/atomicfile"
 	"trunkline/internal/cli"
 	"trunkline/recording"
 )
@@ -96,7 +97,7 @@ func convert(p *cli.Program, doing, file, output string, work func(io.Writer, io
 	if output == "" {
 		err = work(p.Out, in)
 	} else {
-		err = cli.WriteFile(output, func(w io.Writer) error { return work(w, in) })
+		err = atomicfile.Write(output, 0o600, func(w io.Writer) error { return work(w, in) })
 	}
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", doing, file, err)

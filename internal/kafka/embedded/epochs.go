@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"trunkline/internal/atomicfile"
 )
 
 const epochsName = "epochs.json"
@@ -93,30 +95,8 @@ func (e epochs) write(path string) error {
 	if err != nil {
 		return fmt.Errorf("writing leader epochs: %w", err)
 	}
-	if err := replaceFile(path, b); err != nil {
+	if err := atomicfile.WriteBytes(path, 0o600, b); err != nil {
 		return fmt.Errorf("writing leader epochs: %w", err)
 	}
 	return nil
-}
-
-func replaceFile(path string, content []byte) error {
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"trunkline/internal/atomicfile"
 	"trunkline/internal/testservice"
 )
 
@@ -119,19 +120,11 @@ func serve() (err error) {
 	}
 	defer func() { err = errors.Join(err, os.Remove(environmentFile), set.Stop()) }()
 	lines := strings.Join(set.Environment(), "\n") + "\n"
-	if err := writeWhole(environmentFile, lines); err != nil {
+	if err := atomicfile.WriteBytes(environmentFile, 0o644, []byte(lines)); err != nil {
 		return fmt.Errorf("writing how to use the services: %w", err)
 	}
 	<-ctx.Done()
 	return nil
-}
-
-// writeWhole writes a file atomically.
-func writeWhole(path, content string) error {
-	if err := os.WriteFile(path+".new", []byte(content), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
 }
 
 // stop ends the serving process and returns when its services have ended.
