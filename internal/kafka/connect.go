@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"trunkline/internal/kafka/credentials"
+	"trunkline/internal/kafka/wire"
 	"trunkline/internal/tlsclient"
 )
 
@@ -171,7 +172,7 @@ func (a *authenticatedConn) ask(req kmsg.Request) (kmsg.Response, error) {
 	}
 	size := int(binary.BigEndian.Uint32(head[:])) - 4
 	if size < 0 || size > 1<<16 {
-		return nil, errMalformed
+		return nil, wire.ErrMalformed
 	}
 	response := make([]byte, size)
 	if _, err := io.ReadFull(a.Conn, response); err != nil {

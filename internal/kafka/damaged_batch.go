@@ -6,6 +6,8 @@ import (
 
 	kafkago "github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
+
+	"trunkline/internal/kafka/wire"
 )
 
 // readableAfter returns the first readable offset after a damaged one. It is for
@@ -52,12 +54,11 @@ func (r *Reader) readableAt(ctx context.Context, offset int64) (bool, error) {
 	if err := r.cluster.roundTrip(ctx, leader.address, e, requestTimeout); err != nil {
 		return false, err
 	}
-	sound, failed := false, errMalformed
+	sound, failed := false, wire.ErrMalformed
 	whole, err := readFetch(e.response, func(_ fetchKey, f *fetched) {
 		failed = f.err
 		if failed == nil {
-			h, content, _, _, err := splitBatch(f.batches)
-			sound = err == nil && content != nil && h.last >= offset
+			sound = wire.Readable(f.batches, offset)
 		}
 	})
 	if err = errors.Join(err, whole.err); err != nil {

@@ -11,6 +11,8 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"trunkline/internal/kafka/wire"
 )
 
 // maxResponse bounds the size field of a response. The largest requested response is a
@@ -95,17 +97,17 @@ const (
 // appendHead begins a request; endFrame completes it. The correlation id is always
 // zero: a connection has one request at a time.
 func appendHead(b []byte, key protocol.ApiKey, version int16) []byte {
-	b = appendInt32(b, 0) // size
-	b = appendInt16(b, int16(key))
-	b = appendInt16(b, version)
-	b = appendInt32(b, 0) // correlation id
-	return appendString(b, clientID)
+	b = wire.AppendInt32(b, 0) // size
+	b = wire.AppendInt16(b, int16(key))
+	b = wire.AppendInt16(b, version)
+	b = wire.AppendInt32(b, 0) // correlation id
+	return wire.AppendString(b, clientID)
 }
 
 // appendFlexibleHead is appendHead for a request in the flexible encoding; its
 // response begins with tagged fields.
 func appendFlexibleHead(b []byte, key protocol.ApiKey, version int16) []byte {
-	return appendNoTags(appendHead(b, key, version))
+	return wire.AppendNoTags(appendHead(b, key, version))
 }
 
 func endFrame(b []byte) []byte {
@@ -127,13 +129,13 @@ func (c *Cluster) ask(ctx context.Context, address string, req kmsg.Request) (km
 
 // readResponse decodes the response to req; body starts after the correlation id.
 func readResponse(req kmsg.Request, body []byte) (kmsg.Response, error) {
-	r := &wireReader{b: body}
+	r := &wire.Reader{B: body}
 	if req.IsFlexible() {
-		r.tags(nil)
+		r.Tags(nil)
 	}
 	res := req.ResponseKind()
-	if err := res.ReadFrom(r.b); err != nil || r.bad {
-		return nil, errMalformed
+	if err := res.ReadFrom(r.B); err != nil || r.Bad {
+		return nil, wire.ErrMalformed
 	}
 	return res, nil
 }

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go/protocol"
+
+	"trunkline/internal/kafka/wire"
 )
 
 // Limits of a fetch. A broker responds as soon as it has any records; the response may
@@ -61,13 +63,13 @@ type fetchPartition struct {
 // share one entry.
 func appendFetch(b []byte, session fetchSession, wait time.Duration, maxBytes int, partitions []fetchPartition, forgotten []fetchKey) []byte {
 	b = appendFlexibleHead(b, protocol.Fetch, fetchVersion)
-	b = appendInt32(b, notReplica)
-	b = appendInt32(b, int32(wait.Milliseconds()))
-	b = appendInt32(b, fetchMinBytes)
-	b = appendInt32(b, fetchMaxBytes)
+	b = wire.AppendInt32(b, notReplica)
+	b = wire.AppendInt32(b, int32(wait.Milliseconds()))
+	b = wire.AppendInt32(b, fetchMinBytes)
+	b = wire.AppendInt32(b, fetchMaxBytes)
 	b = append(b, readCommitted)
-	b = appendInt32(b, session.id)
-	b = appendInt32(b, session.epoch)
+	b = wire.AppendInt32(b, session.id)
+	b = wire.AppendInt32(b, session.epoch)
 
 	topics := 0
 	for i := range partitions {
@@ -75,43 +77,43 @@ func appendFetch(b []byte, session fetchSession, wait time.Duration, maxBytes in
 			topics++
 		}
 	}
-	b = appendCompactArray(b, topics)
+	b = wire.AppendCompactArray(b, topics)
 	for i := 0; i < len(partitions); {
 		end := i + 1
 		for end < len(partitions) && partitions[end].topic == partitions[i].topic {
 			end++
 		}
 		b = append(b, partitions[i].topic[:]...)
-		b = appendCompactArray(b, end-i)
+		b = wire.AppendCompactArray(b, end-i)
 		for ; i < end; i++ {
 			p := &partitions[i]
-			b = appendInt32(b, p.partition)
-			b = appendInt32(b, p.leaderEpoch)
-			b = appendInt64(b, p.offset)
-			b = appendInt32(b, p.lastEpoch)
-			b = appendInt64(b, -1) // log start: only set by replicas
-			b = appendInt32(b, int32(maxBytes))
-			b = appendNoTags(b)
+			b = wire.AppendInt32(b, p.partition)
+			b = wire.AppendInt32(b, p.leaderEpoch)
+			b = wire.AppendInt64(b, p.offset)
+			b = wire.AppendInt32(b, p.lastEpoch)
+			b = wire.AppendInt64(b, -1) // log start: only set by replicas
+			b = wire.AppendInt32(b, int32(maxBytes))
+			b = wire.AppendNoTags(b)
 		}
-		b = appendNoTags(b)
+		b = wire.AppendNoTags(b)
 	}
 
-	b = appendCompactArray(b, len(forgotten))
+	b = wire.AppendCompactArray(b, len(forgotten))
 	for i := range forgotten {
 		b = append(b, forgotten[i].topic[:]...)
-		b = appendCompactArray(b, 1)
-		b = appendInt32(b, forgotten[i].partition)
-		b = appendNoTags(b)
+		b = wire.AppendCompactArray(b, 1)
+		b = wire.AppendInt32(b, forgotten[i].partition)
+		b = wire.AppendNoTags(b)
 	}
-	b = appendCompactString(b, "") // rack
-	return endFrame(appendNoTags(b))
+	b = wire.AppendCompactString(b, "") // rack
+	return endFrame(wire.AppendNoTags(b))
 }
 
 // fetched is one partition's part of a fetch response.
 type fetched struct {
 	err       error
 	end       int64 // offset after the last readable record
-	aborted   []abortedTxn
+	aborted   []wire.AbortedTransaction
 	diverging *EpochEnd // set if the log does not have the record before the requested offset
 	batches   []byte    // in the response's memory
 }
@@ -128,42 +130,43 @@ type fetchResponse struct {
 // readFetch returns an error, it may have called partition for some partitions
 // already; those are valid.
 func readFetch(response []byte, partition func(fetchKey, *fetched)) (fetchResponse, error) {
-	r := &wireReader{b: response}
-	r.tags(nil)
-	whole := fetchResponse{throttle: time.Duration(r.int32()) * time.Millisecond}
-	whole.err = code(r.int16())
-	whole.session = r.int32()
-	if whole.err != nil || r.bad {
-		return whole, r.malformed()
+	r := &wire.Reader{B: response}
+	r.Tags(nil)
+	whole := fetchResponse{throttle: time.Duration(r.Int32()) * time.Millisecond}
+	whole.err = code(r.Int16())
+	whole.session = r.Int32()
+	if whole.err != nil || r.Bad {
+		return whole, r.Malformed()
 	}
 	var f fetched
-	diverging := func(tag uint64, value *wireReader) {
+	diverging := func(tag uint64, value *wire.Reader) {
 		if tag == 0 {
-			f.diverging = &EpochEnd{value.int32(), value.int64()}
+			f.diverging = &EpochEnd{value.Int32(), value.Int64()}
 		}
 	}
-	for range r.compactArray(18) {
-		key := fetchKey{topic: r.topicID()}
-		for range r.compactArray(37) {
-			key.partition = r.int32()
-			f = fetched{err: code(r.int16()), aborted: f.aborted[:0]}
-			r.int64() // high watermark
-			f.end = r.int64()
-			r.int64() // log start
-			for range r.compactArray(17) {
-				f.aborted = append(f.aborted, abortedTxn{r.int64(), r.int64()})
-				r.tags(nil)
+	for range r.CompactArray(18) {
+		var key fetchKey
+		copy(key.topic[:], r.Take(len(key.topic)))
+		for range r.CompactArray(37) {
+			key.partition = r.Int32()
+			f = fetched{err: code(r.Int16()), aborted: f.aborted[:0]}
+			r.Int64() // high watermark
+			f.end = r.Int64()
+			r.Int64() // log start
+			for range r.CompactArray(17) {
+				f.aborted = append(f.aborted, wire.AbortedTransaction{Producer: r.Int64(), FirstOffset: r.Int64()})
+				r.Tags(nil)
 			}
-			r.int32() // preferred replica
-			f.batches = r.compactBytes()
-			r.tags(diverging)
-			if r.bad {
-				return whole, errMalformed
+			r.Int32() // preferred replica
+			f.batches = r.CompactBytes()
+			r.Tags(diverging)
+			if r.Bad {
+				return whole, wire.ErrMalformed
 			}
 			partition(key, &f)
 		}
-		r.tags(nil)
+		r.Tags(nil)
 	}
-	r.tags(nil)
-	return whole, r.malformed()
+	r.Tags(nil)
+	return whole, r.Malformed()
 }

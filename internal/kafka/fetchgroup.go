@@ -9,6 +9,7 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
 
+	"trunkline/internal/kafka/wire"
 	"trunkline/internal/retry"
 )
 
@@ -474,7 +475,7 @@ func (s *subscription) receive(f *fetched, response *sharedMemory) {
 	c := newChunk(f, response)
 	s.chunks = append(s.chunks, c)
 	s.buffered += len(c.batches)
-	next, epoch, ok := nextAfter(c.batches)
+	next, epoch, ok := wire.NextAfter(c.batches)
 	if ok && next > s.next.offset {
 		s.next.offset, s.next.lastEpoch = next, epoch
 	} else {

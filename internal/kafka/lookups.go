@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"trunkline/internal/kafka/wire"
 )
 
 // lookups batches questions into few requests: those that arrive during a request are
@@ -97,7 +99,7 @@ func (l *lookups[Q, A]) run() {
 			if err == nil {
 				answer, there := answers[q]
 				if waiting.answer = answer; !there {
-					waiting.err = errMalformed
+					waiting.err = wire.ErrMalformed
 				}
 			}
 			close(waiting.done)

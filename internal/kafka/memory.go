@@ -4,6 +4,8 @@ import (
 	"math/bits"
 	"sync"
 	"sync/atomic"
+
+	"trunkline/internal/kafka/wire"
 )
 
 // sharedMemory is a buffer shared by several chunks. It is reused after all have
@@ -43,7 +45,7 @@ func (m *sharedMemory) release() {
 // chunk holds one partition's part of a fetch response.
 type chunk struct {
 	batches []byte
-	aborted []abortedTxn
+	aborted []wire.AbortedTransaction
 	memory  *sharedMemory // the buffer that contains batches
 }
 
@@ -53,7 +55,7 @@ type chunk struct {
 const shareFrom = 8
 
 func newChunk(f *fetched, response *sharedMemory) chunk {
-	c := chunk{aborted: append([]abortedTxn(nil), f.aborted...)}
+	c := chunk{aborted: append([]wire.AbortedTransaction(nil), f.aborted...)}
 	if len(f.batches) >= len(response.bytes)/shareFrom {
 		c.memory, c.batches = response.hold(), f.batches
 		return c

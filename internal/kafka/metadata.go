@@ -13,9 +13,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/kafka/wire"
 )
-
-var errMalformed = errors.New("malformed response")
 
 // TopicInfo describes an existing topic.
 type TopicInfo struct {
@@ -98,7 +97,7 @@ func readMetadata(res *kmsg.MetadataResponse, now time.Time) (*metadata, error) 
 		}
 		for _, p := range from.Partitions { // the leader reports their errors again
 			if p.Partition < 0 || int(p.Partition) >= len(t.leaders) {
-				return nil, errMalformed
+				return nil, wire.ErrMalformed
 			}
 			t.leaders[p.Partition] = leadership{m.brokers[p.Leader], p.LeaderEpoch, now}
 			t.replicas = len(p.Replicas)

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/kafka/wire"
 )
 
 // MaxRecordBytes is the maximum size of a record, including its key, headers and
@@ -95,8 +96,8 @@ func (p *Producer) ProduceAt(ctx context.Context, records ...Record) (Appended, 
 	}
 	size := 0
 	for i := range records {
-		n := recordSize(&records[i])
-		if n > MaxRecordBytes-batchOverhead {
+		n := wire.RecordSize(&records[i])
+		if n > MaxRecordBytes-wire.BatchOverhead {
 			p.cluster.metrics.failed("produce", "size")
 			return writtenSomewhere, fault.New(fault.KindTooLarge, "a record is larger than %d bytes", MaxRecordBytes)
 		}

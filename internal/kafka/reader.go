@@ -10,6 +10,7 @@ import (
 
 	kafkago "github.com/segmentio/kafka-go"
 
+	"trunkline/internal/kafka/wire"
 	"trunkline/internal/retry"
 )
 
@@ -22,6 +23,8 @@ import (
 // records are prefetched.
 type Reader struct {
 	cluster    *Cluster
+	topic      string // base name
+	partition  int
 	name       string // topic with prefix
 	compacted  bool
 	topicID    TopicID    // zero: unknown
@@ -42,7 +45,7 @@ type Reader struct {
 	pending   []byte // batches of held that are not decoded yet
 	untouched bool   // none of the batches of held has been decoded
 	suspected int64  // offset whose batch failed its checks once; -1: none
-	decoder
+	decoder   wire.Decoder
 }
 
 // ReaderConfig configures a Reader.
@@ -59,15 +62,13 @@ type ReaderConfig struct {
 	Compacted bool
 }
 
-// Limits of one Read, rounded up to whole batches: large enough to amortize the cost
-// per call, small enough for the processor's cache.
 const (
-	readBytes   = 1 << 20
-	readRecords = 4096
+	// readBytes limits one Read, rounded up to whole batches; wire.Decoder limits the
+	// number of records.
+	readBytes = 1 << 20
+	// keptMemory is the buffer size, in bytes, that an idle reader keeps.
+	keptMemory = 64 << 10
 )
-
-// keptMemory is the buffer size, in bytes, that an idle reader keeps.
-const keptMemory = 64 << 10
 
 // NewReader returns a reader of a topic that is not compacted. offset must be in the
 // log or at its end.
@@ -78,11 +79,11 @@ func (c *Cluster) NewReader(topic string, partition int, offset int64) *Reader {
 // OpenReader returns a reader. It sends nothing before the first Read.
 func (c *Cluster) OpenReader(cfg ReaderConfig) *Reader {
 	r := &Reader{
-		cluster: c, name: c.topic(cfg.Topic), compacted: cfg.Compacted,
+		cluster: c, topic: cfg.Topic, partition: cfg.Partition, name: c.topic(cfg.Topic), compacted: cfg.Compacted,
 		topicID: cfg.From.TopicID, nextOffset: cfg.From.Offset, checked: UnknownEpoch, suspected: -1,
 		wait:    retry.Backoff{First: 20 * time.Millisecond, Max: time.Second},
 		meter:   c.metrics.reading(cfg.Topic),
-		decoder: decoder{topic: cfg.Topic, partition: cfg.Partition},
+		decoder: wire.Decoder{Topic: cfg.Topic, Partition: cfg.Partition},
 	}
 	r.epochs.add(cfg.From.LeaderEpoch, cfg.From.Offset)
 	return r
@@ -134,7 +135,7 @@ func (r *Reader) Idle() time.Time {
 func (r *Reader) Close() {
 	r.detach()
 	r.held = chunk{}
-	r.decoder = decoder{topic: r.topic, partition: r.partition}
+	r.decoder = wire.Decoder{Topic: r.topic, Partition: r.partition}
 }
 
 // step processes some batches of the current chunk, or takes another chunk. It may
@@ -143,23 +144,23 @@ func (r *Reader) step(ctx context.Context) ([]Record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	r.reset()
+	r.decoder.Reset()
 	if len(r.pending) == 0 {
 		if err := r.fetch(ctx); err != nil {
 			return nil, err
 		}
 	}
 	fetched := len(r.pending)
-	for len(r.pending) > 0 && fetched-len(r.pending) < readBytes && len(r.records) < readRecords {
-		b, err := r.batch(r.pending, r.nextOffset)
-		if err == nil && b.found && !r.compacted && b.base > r.nextOffset {
-			r.records = r.records[:b.before]
-			return r.records, r.suspect(ctx, &GapError{Kind: GapMissing, Resume: b.base})
+	for len(r.pending) > 0 && fetched-len(r.pending) < readBytes && !r.decoder.Full() {
+		b, err := r.decoder.Decode(r.pending, r.nextOffset)
+		if err == nil && b.Found && !r.compacted && b.Base > r.nextOffset {
+			r.decoder.Records = r.decoder.Records[:b.Before]
+			return r.decoder.Records, r.suspect(ctx, &GapError{Kind: GapMissing, Resume: b.Base})
 		}
 		if err != nil {
-			return r.records, r.suspect(ctx, &GapError{Kind: GapDamaged, Resume: max(b.next, r.nextOffset), Reason: err.Error()})
+			return r.decoder.Records, r.suspect(ctx, &GapError{Kind: GapDamaged, Resume: max(b.Next, r.nextOffset), Reason: err.Error()})
 		}
-		if !b.found { // truncated by the broker: the next response has the complete batch
+		if !b.Found { // truncated by the broker: the next response has the complete batch
 			if r.untouched { // brokers always send the first batch completely
 				return nil, r.suspect(ctx, &GapError{Kind: GapDamaged, Resume: r.nextOffset, Reason: "a batch that does not come whole"})
 			}
@@ -167,15 +168,15 @@ func (r *Reader) step(ctx context.Context) ([]Record, error) {
 			r.pending = nil
 			break
 		}
-		r.epochs.add(b.epoch, b.next)
-		r.nextOffset, r.suspected, r.untouched = b.next, -1, false
-		if b.more {
+		r.epochs.add(b.Epoch, b.Next)
+		r.nextOffset, r.suspected, r.untouched = b.Next, -1, false
+		if b.More {
 			break
 		}
-		r.pending = b.rest
+		r.pending = b.Rest
 	}
-	r.meter.add(len(r.records), fetched-len(r.pending))
-	return r.records, nil
+	r.meter.add(len(r.decoder.Records), fetched-len(r.pending))
+	return r.decoder.Records, nil
 }
 
 // suspect handles a batch that failed its checks. The first time it is fetched again;
@@ -187,7 +188,7 @@ func (r *Reader) suspect(ctx context.Context, gap *GapError) error {
 		r.suspected = r.nextOffset
 		return nil
 	}
-	if len(r.records) > 0 {
+	if len(r.decoder.Records) > 0 {
 		return nil
 	}
 	gap.Topic, gap.Partition, gap.Offset, gap.Next = r.topic, r.partition, r.nextOffset, r.end
@@ -290,7 +291,7 @@ func (r *Reader) detach() {
 		r.sub = nil
 	}
 	r.pending = nil // held is kept: returned records may refer to it
-	r.abandon()
+	r.decoder.Abandon()
 }
 
 // take waits for a chunk; false without an error means that there is none yet.
@@ -311,12 +312,10 @@ func (r *Reader) take(ctx context.Context) (bool, error) {
 			r.idleNanos.Store(t.idle.UnixNano())
 		}
 		r.held, r.pending, r.untouched = t.chunk, t.batches, true
-		r.aborts.reset(t.aborted)
+		r.decoder.SetAborted(t.aborted)
 		return true, nil
 	}
-	if cap(r.window) > keptMemory {
-		r.window, r.parsed = nil, 0
-	}
+	r.decoder.Shrink(keptMemory)
 	r.waiting.Store(r.sub)
 	defer r.waiting.Store(nil)
 	select {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/segmentio/kafka-go/protocol"
+
+	"trunkline/internal/kafka/wire"
 )
 
 // recordBuffer collects the records of one partition in batches and sends them one at
@@ -23,24 +25,21 @@ type recordBuffer struct {
 	stamped int64 // last timestamp assigned to a record; never decreases
 
 	// The fields below belong to the running goroutine.
-	seq            sequence
+	seq            wire.Sequence
 	leader         leadership // of the last request
 	throttledUntil time.Time  // the broker accepts no request before this time
 }
 
 // batch is a produce request, from the first record to its response.
 type batch struct {
-	frame             []byte // recordBuffer.prefix, batch header, records
-	records           int
-	firstTime, maxMs  int64
+	wire.Builder      // after recordBuffer.prefix
 	deadline, started time.Time
 	base              int64 // offset of the first record, once written; -1: unknown
 	waiting           []share
 
-	codec     int8 // of the records; 0: not compressed
 	sealed    bool
 	uncertain bool // an earlier attempt may have been written
-	lent      bool // an abandoned connection may still read frame
+	lent      bool // an abandoned connection may still read Frame
 }
 
 // share is the number of records in a batch that belong to one call.
@@ -51,15 +50,15 @@ type share struct {
 
 func newRecordBuffer(p *Producer, key partitionKey) *recordBuffer {
 	b := appendHead(nil, protocol.Produce, produceVersion)
-	b = appendInt16(b, -1) // no transaction
-	b = appendInt16(b, -1) // acks: all
-	b = appendInt32(b, int32(requestTimeout.Milliseconds()))
-	b = appendInt32(b, 1)
-	b = appendString(b, p.cluster.topic(key.topic))
-	b = appendInt32(b, 1)
-	b = appendInt32(b, int32(key.partition))
-	b = appendInt32(b, 0) // size of the batch
-	return &recordBuffer{producer: p, topic: key.topic, partition: key.partition, prefix: b, seq: sequence{id: -1}}
+	b = wire.AppendInt16(b, -1) // no transaction
+	b = wire.AppendInt16(b, -1) // acks: all
+	b = wire.AppendInt32(b, int32(requestTimeout.Milliseconds()))
+	b = wire.AppendInt32(b, 1)
+	b = wire.AppendString(b, p.cluster.topic(key.topic))
+	b = wire.AppendInt32(b, 1)
+	b = wire.AppendInt32(b, int32(key.partition))
+	b = wire.AppendInt32(b, 0) // size of the batch
+	return &recordBuffer{producer: p, topic: key.topic, partition: key.partition, prefix: b, seq: wire.Sequence{ID: -1}}
 }
 
 // add appends records in order and schedules their delivery. The caller holds
@@ -70,7 +69,7 @@ func (l *recordBuffer) add(records []Record, c *call) {
 	now := time.Now()
 	for i := range records {
 		b := l.open(&records[i], now)
-		b.append(&records[i], l.stamp(&records[i], now))
+		b.Append(&records[i], l.stamp(&records[i], now))
 		if n := len(b.waiting); n > 0 && b.waiting[n-1].call == c {
 			b.waiting[n-1].records++
 		} else {
@@ -87,16 +86,15 @@ func (l *recordBuffer) add(records []Record, c *call) {
 // open returns the batch for r: the last one, or a new one if the last is full.
 func (l *recordBuffer) open(r *Record, now time.Time) *batch {
 	if n := len(l.queue); n > 0 {
-		if b := l.queue[n-1]; len(b.frame)-len(l.prefix)+recordSize(r) <= l.producer.cfg.BatchBytes {
+		if b := l.queue[n-1]; b.Size()+wire.RecordSize(r) <= l.producer.cfg.BatchBytes {
 			return b
 		}
 	}
-	var frame []byte
+	var memory []byte
 	if kept, ok := l.producer.buffers.Get().(*[]byte); ok {
-		frame = (*kept)[:0]
+		memory = *kept
 	}
-	frame = append(append(frame, l.prefix...), make([]byte, batchOverhead)...)
-	b := &batch{frame: frame, base: -1, started: now, deadline: now.Add(l.producer.cfg.DeliveryTimeout)}
+	b := &batch{Builder: wire.NewBuilder(memory, l.prefix), base: -1, started: now, deadline: now.Add(l.producer.cfg.DeliveryTimeout)}
 	l.queue = append(l.queue, b)
 	return b
 }
@@ -109,15 +107,6 @@ func (l *recordBuffer) stamp(r *Record, now time.Time) int64 {
 	}
 	l.stamped = max(l.stamped, now.UnixMilli())
 	return l.stamped
-}
-
-func (b *batch) append(r *Record, ms int64) {
-	if b.records == 0 {
-		b.firstTime, b.maxMs = ms, ms
-	}
-	b.maxMs = max(b.maxMs, ms)
-	b.frame = appendRecord(b.frame, r, int64(b.records), ms-b.firstTime)
-	b.records++
 }
 
 // run sends the queued batches and returns.

@@ -11,19 +11,20 @@ import (
 	"github.com/segmentio/kafka-go/protocol"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/kafka/wire"
 	"trunkline/internal/retry"
 )
 
 // deliver sends one batch and finishes the calls that wait for it.
 func (l *recordBuffer) deliver(b *batch) {
 	ctx, cancel := context.WithDeadline(l.producer.ctx, b.deadline)
-	err := b.compress(len(l.prefix), codecs[l.producer.cluster.cfg.Compression])
+	err := b.Compress(l.producer.cluster.cfg.Compression)
 	if err == nil {
 		err = l.send(ctx, b)
 	}
 	cancel()
-	if tooLarge(err) && b.records > 1 {
-		halves, unpackErr := b.halves(l.prefix)
+	if tooLarge(err) && b.Records > 1 {
+		halves, unpackErr := b.divide()
 		if unpackErr == nil {
 			for _, half := range halves {
 				l.deliver(half)
@@ -34,11 +35,11 @@ func (l *recordBuffer) deliver(b *batch) {
 	}
 	m := l.producer.cluster.metrics
 	if err == nil {
-		l.seq.advance(b.records)
-		size := float64(len(b.frame) - len(l.prefix))
-		m.produced.WithLabelValues(l.topic).Add(float64(b.records))
+		l.seq.Advance(b.Records)
+		size := float64(b.Size())
+		m.produced.WithLabelValues(l.topic).Add(float64(b.Records))
 		m.producedBytes.WithLabelValues(l.topic).Add(size)
-		m.batchRecords.Observe(float64(b.records))
+		m.batchRecords.Observe(float64(b.Records))
 		m.batchBytes.Observe(size)
 		m.produceTime.Observe(time.Since(b.started).Seconds())
 	} else {
@@ -51,7 +52,7 @@ func (l *recordBuffer) deliver(b *batch) {
 			at += int64(w.records)
 		}
 	}
-	if frame := b.frame; !b.lent {
+	if frame := b.Frame; !b.lent {
 		l.producer.buffers.Put(&frame)
 	}
 }
@@ -65,7 +66,7 @@ func (l *recordBuffer) undelivered(b *batch, err error) error {
 		err = errors.Join(ErrOutcomeUnknown, err)
 		// The broker may or may not have counted this batch: the next ones start a new
 		// sequence.
-		l.seq = sequence{id: -1}
+		l.seq = wire.Sequence{ID: -1}
 	}
 	return fault.Unavailable(err, retryAfter, "Kafka did not take the records in time")
 }
@@ -94,7 +95,7 @@ func (l *recordBuffer) send(ctx context.Context, b *batch) error {
 			if b.uncertain {
 				return err
 			}
-			l.seq, b.sealed = sequence{id: -1}, false
+			l.seq, b.sealed = wire.Sequence{ID: -1}, false
 		case broken:
 			b.uncertain = true
 			return err
@@ -113,12 +114,12 @@ func (l *recordBuffer) send(ctx context.Context, b *batch) error {
 // try sends the batch once.
 func (l *recordBuffer) try(ctx context.Context, b *batch) error {
 	c := l.producer.cluster
-	if l.seq.id < 0 {
+	if l.seq.ID < 0 {
 		id, epoch, err := c.newProducerID(ctx)
 		if err != nil {
 			return fmt.Errorf("getting a producer id: %w", err)
 		}
-		l.seq = sequence{id: id, epoch: epoch}
+		l.seq = wire.Sequence{ID: id, Epoch: epoch}
 	}
 	leader, err := c.leaders.leader(ctx, c.topic(l.topic), l.partition)
 	if err != nil {
@@ -126,9 +127,9 @@ func (l *recordBuffer) try(ctx context.Context, b *batch) error {
 	}
 	l.leader = leader
 	if !b.sealed {
-		b.seal(len(l.prefix), l.seq)
+		b.complete(l.seq)
 	}
-	e := &exchange{key: protocol.Produce, version: produceVersion, frame: b.frame}
+	e := &exchange{key: protocol.Produce, version: produceVersion, frame: b.Frame}
 	asked := time.Now()
 	if err := c.roundTrip(ctx, leader.address, e, requestTimeout+time.Second); err != nil {
 		b.lent = true
@@ -138,7 +139,7 @@ func (l *recordBuffer) try(ctx context.Context, b *batch) error {
 	base, stamped, throttle, err := readProduced(e.response)
 	l.throttledUntil = time.Now().Add(throttle)
 	c.clock.seen(asked, time.Now(), stamped)
-	if errors.Is(err, errMalformed) || errors.Is(err, kafkago.RequestTimedOut) ||
+	if errors.Is(err, wire.ErrMalformed) || errors.Is(err, kafkago.RequestTimedOut) ||
 		errors.Is(err, kafkago.NotEnoughReplicasAfterAppend) {
 		b.uncertain = true
 	}
@@ -148,14 +149,15 @@ func (l *recordBuffer) try(ctx context.Context, b *batch) error {
 	return err
 }
 
-// seal completes the request. It copies a frame that a connection may still read.
-func (b *batch) seal(prefix int, seq sequence) {
+// complete writes the sizes and the batch header. It copies a frame that a connection may still read.
+func (b *batch) complete(seq wire.Sequence) {
 	if b.lent {
-		b.frame, b.lent = append([]byte(nil), b.frame...), false
+		b.Frame, b.lent = append([]byte(nil), b.Frame...), false
 	}
-	endFrame(b.frame)
-	binary.BigEndian.PutUint32(b.frame[prefix-4:], uint32(len(b.frame)-prefix))
-	sealBatch(b.frame[prefix:], b.records, b.firstTime, b.maxMs, seq, b.codec)
+	endFrame(b.Frame)
+	size := b.Size()
+	binary.BigEndian.PutUint32(b.Frame[len(b.Frame)-size-4:], uint32(size)) // ends the prefix
+	b.Seal(seq)
 	b.sealed = true
 }
 
@@ -164,21 +166,21 @@ func (b *batch) seal(prefix int, seq sequence) {
 // timestamp in milliseconds, -1 if the topic uses the producer's. throttle is how long
 // the broker accepts no more requests because of a quota.
 func readProduced(response []byte) (base, stamped int64, throttle time.Duration, err error) {
-	r := &wireReader{b: response}
-	base, stamped, err = -1, -1, errMalformed
-	for range r.array(6) {
-		r.string()
-		for range r.array(30) {
-			r.int32() // partition
-			err = code(r.int16())
-			base = r.int64()
-			stamped = r.int64()
-			r.int64() // log start
+	r := &wire.Reader{B: response}
+	base, stamped, err = -1, -1, wire.ErrMalformed
+	for range r.Array(6) {
+		r.Text()
+		for range r.Array(30) {
+			r.Int32() // partition
+			err = code(r.Int16())
+			base = r.Int64()
+			stamped = r.Int64()
+			r.Int64() // log start
 		}
 	}
-	throttle = time.Duration(r.int32()) * time.Millisecond
-	if r.bad {
-		return -1, -1, 0, errMalformed
+	throttle = time.Duration(r.Int32()) * time.Millisecond
+	if r.Bad {
+		return -1, -1, 0, wire.ErrMalformed
 	}
 	return base, stamped, throttle, err
 }

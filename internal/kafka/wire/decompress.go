@@ -1,4 +1,4 @@
-package kafka
+package wire
 
 import (
 	"bytes"
@@ -16,7 +16,7 @@ import (
 // Read, so that the claimed decompressed size costs no memory.
 const (
 	firstWindow = 64 << 10
-	mostWindow  = readBytes
+	mostWindow  = 1 << 20
 	// maxUnpackedRecord bounds one record of a compressed batch, and thereby the
 	// window if a record needs a larger one.
 	maxUnpackedRecord = 16 << 20
@@ -36,7 +36,7 @@ const (
 // unpacking is a compressed batch with records left to decode.
 type unpacking struct {
 	header batchHeader
-	out    decoded // of the whole batch
+	out    Decoded // of the whole batch
 	in     io.ReadCloser
 	ended  bool  // in is exhausted
 	left   int   // number of records left
@@ -44,7 +44,7 @@ type unpacking struct {
 }
 
 // open starts to decompress a batch.
-func (d *decoder) open(h *batchHeader, content []byte, out decoded) error {
+func (d *Decoder) open(h *batchHeader, content []byte, out Decoded) error {
 	in, err := unpackReader(h.attributes&attrCompression, content)
 	if err != nil {
 		return err
@@ -54,8 +54,8 @@ func (d *decoder) open(h *batchHeader, content []byte, out decoded) error {
 	return nil
 }
 
-// abandon drops the current compressed batch.
-func (d *decoder) abandon() {
+// Abandon drops the current compressed batch.
+func (d *Decoder) Abandon() {
 	if d.unpacking != nil {
 		d.unpacking.in.Close()
 		d.unpacking = nil
@@ -64,26 +64,26 @@ func (d *decoder) abandon() {
 
 // unpack decodes records of the batch until its end or until the window is full. It
 // returns a corrupt error; then it has added no record.
-func (d *decoder) unpack(from int64) (decoded, error) {
+func (d *Decoder) unpack(from int64) (Decoded, error) {
 	u := d.unpacking
 	out := u.out
-	out.before = len(d.records)
+	out.Before = len(d.Records)
 	err := d.unpackRecords(u, from)
 	if err != nil {
-		d.records = d.records[:out.before]
+		d.Records = d.Records[:out.Before]
 	}
 	if err != nil || u.left == 0 {
-		d.abandon()
+		d.Abandon()
 		return out, err
 	}
-	out.more = true
-	out.next = max(from, u.header.base+u.before+1)
+	out.More = true
+	out.Next = max(from, u.header.base+u.before+1)
 	return out, nil
 }
 
-func (d *decoder) unpackRecords(u *unpacking, from int64) error {
+func (d *Decoder) unpackRecords(u *unpacking, from int64) error {
 	for u.left > 0 {
-		if len(d.records) >= readRecords {
+		if d.Full() {
 			return nil
 		}
 		size, head, whole := recordLength(d.window[d.parsed:])
@@ -100,7 +100,7 @@ func (d *decoder) unpackRecords(u *unpacking, from int64) error {
 			}
 			continue
 		}
-		record := wireReader{b: d.window[d.parsed+head : d.parsed+head+size]}
+		record := Reader{B: d.window[d.parsed+head : d.parsed+head+size]}
 		if err := d.decodeRecord(&u.header, &record, &u.before, from); err != nil {
 			return err
 		}
@@ -126,12 +126,12 @@ func recordLength(b []byte) (size, head int, whole bool) {
 // fill decompresses more of the batch into the window, which must hold need bytes
 // after the decoded ones. It returns false if there is no space because records not
 // yet returned are in the window.
-func (d *decoder) fill(u *unpacking, need int) (bool, error) {
+func (d *Decoder) fill(u *unpacking, need int) (bool, error) {
 	if u.ended {
 		return false, corrupt("a compressed batch that ends within a record")
 	}
 	if len(d.window) == cap(d.window) || d.parsed+need > cap(d.window) {
-		if len(d.records) > 0 {
+		if len(d.Records) > 0 {
 			d.wanted = max(min(2*cap(d.window), mostWindow), need)
 			return false, nil
 		}
@@ -151,7 +151,7 @@ func (d *decoder) fill(u *unpacking, need int) (bool, error) {
 }
 
 // moveWindow frees space in the window by dropping the decoded bytes.
-func (d *decoder) moveWindow() {
+func (d *Decoder) moveWindow() {
 	rest := d.window[d.parsed:]
 	if d.unpacking == nil {
 		rest = nil

@@ -1,4 +1,4 @@
-package kafka
+package wire
 
 import (
 	"bytes"
@@ -16,16 +16,16 @@ var codecs = map[string]compress.Codec{
 	"": nil, "none": nil, "lz4": compress.Lz4.Codec(), "zstd": compress.Zstd.Codec(),
 }
 
-// compress replaces the records of a complete batch by their compressed form if that
-// is smaller. prefix is the length of the request before the batch.
-func (b *batch) compress(prefix int, codec compress.Codec) error {
-	records := b.frame[prefix+batchOverhead:]
-	if codec == nil || len(records) < minCompressed {
+// Compress replaces the records of a complete batch by their compressed form if that
+// is smaller. The codec is none, lz4 or zstd.
+func (b *Builder) Compress(codec string) error {
+	c, records := codecs[codec], b.encoded()
+	if c == nil || len(records) < minCompressed {
 		return nil
 	}
 	var packed bytes.Buffer
 	packed.Grow(len(records) / 2)
-	w := codec.NewWriter(&packed)
+	w := c.NewWriter(&packed)
 	if _, err := w.Write(records); err != nil {
 		return err
 	}
@@ -33,23 +33,25 @@ func (b *batch) compress(prefix int, codec compress.Codec) error {
 		return err
 	}
 	if packed.Len() < len(records) {
-		b.frame = append(b.frame[:prefix+batchOverhead], packed.Bytes()...)
-		b.codec = codec.Code()
+		b.Frame = append(b.Frame[:b.prefix+BatchOverhead], packed.Bytes()...)
+		b.codec = c.Code()
 	}
 	return nil
 }
 
+// encoded returns the encoded records.
+func (b *Builder) encoded() []byte { return b.Frame[b.prefix+BatchOverhead:] }
+
 // uncompressed returns the encoded, uncompressed records of a complete batch.
-func (b *batch) uncompressed(prefix int) ([]byte, error) {
-	records := b.frame[prefix+batchOverhead:]
+func (b *Builder) uncompressed() ([]byte, error) {
 	if b.codec == 0 {
-		return records, nil
+		return b.encoded(), nil
 	}
-	r := compress.Codecs[b.codec].NewReader(bytes.NewReader(records))
+	r := compress.Codecs[b.codec].NewReader(bytes.NewReader(b.encoded()))
 	defer r.Close()
 	unpacked, err := io.ReadAll(r)
 	if err != nil {
-		return nil, fmt.Errorf("unpacking a batch to divide it: %w", err)
+		return nil, fmt.Errorf("decompressing a batch to divide it: %w", err)
 	}
 	return unpacked, nil
 }

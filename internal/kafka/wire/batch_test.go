@@ -1,4 +1,4 @@
-package kafka
+package wire
 
 import (
 	"encoding/hex"
@@ -14,14 +14,14 @@ import (
 
 var update = flag.Bool("update", false, "write golden files")
 
-// sealed returns a batch of the records as a recordBuffer makes it.
-func sealed(seq sequence, records ...Record) []byte {
-	b := &batch{frame: make([]byte, batchOverhead)}
+// sealed returns a batch of the records as a producer makes it.
+func sealed(seq Sequence, records ...Record) []byte {
+	b := NewBuilder(nil, nil)
 	for i := range records {
-		b.append(&records[i], records[i].Time.UnixMilli())
+		b.Append(&records[i], records[i].Time.UnixMilli())
 	}
-	sealBatch(b.frame, b.records, b.firstTime, b.maxMs, seq, 0)
-	return b.frame
+	b.Seal(seq)
+	return b.Frame
 }
 
 func sample() []Record {
@@ -35,7 +35,7 @@ func sample() []Record {
 
 func TestBatchBytesAreAsTheyAlwaysWere(t *testing.T) {
 	const path = "testdata/batch.hex"
-	got := hex.Dump(sealed(sequence{id: 4711, epoch: 3, next: 42}, sample()...))
+	got := hex.Dump(sealed(Sequence{ID: 4711, Epoch: 3, Next: 42}, sample()...))
 	if *update {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -52,7 +52,7 @@ func TestBatchBytesAreAsTheyAlwaysWere(t *testing.T) {
 
 func TestFranzReadsTheBatchWeWrite(t *testing.T) {
 	records := sample()
-	frame := sealed(sequence{id: 4711, epoch: 3, next: 42}, records...)
+	frame := sealed(Sequence{ID: 4711, Epoch: 3, Next: 42}, records...)
 	var b kmsg.RecordBatch
 	if err := b.ReadFrom(frame); err != nil {
 		t.Fatal(err)
@@ -80,42 +80,42 @@ func TestFranzReadsTheBatchWeWrite(t *testing.T) {
 }
 
 func kmsgVarint(b []byte) (int, int) {
-	r := wireReader{b: b}
+	r := Reader{B: b}
 	v := r.varint()
-	return int(v), len(b) - len(r.b)
+	return int(v), len(b) - len(r.B)
 }
 
 func same(a, b []byte) bool { return (a == nil) == (b == nil) && string(a) == string(b) }
 
 func TestRecordSizeNeverFallsShort(t *testing.T) {
 	for _, r := range append(sample(), Record{Time: time.UnixMilli(1 << 53), Value: make([]byte, 1<<20)}) {
-		if got, most := len(appendRecord(nil, &r, 1<<31, -1<<53)), recordSize(&r); got > most || most > got+20 {
+		if got, most := len(appendRecord(nil, &r, 1<<31, -1<<53)), RecordSize(&r); got > most || most > got+20 {
 			t.Errorf("%d bytes, said %d", got, most)
 		}
 	}
 }
 
 func TestSequenceWrapsAsTheBrokerExpects(t *testing.T) {
-	s := sequence{next: 1<<31 - 3}
-	s.advance(5)
-	if s.next != 2 {
-		t.Errorf("got %d", s.next)
+	s := Sequence{Next: 1<<31 - 3}
+	s.Advance(5)
+	if s.Next != 2 {
+		t.Errorf("got %d", s.Next)
 	}
 }
 
 func TestDecoderGivesWhatWasWritten(t *testing.T) {
 	want := sample()
-	frame := sealed(sequence{}, want...)
+	frame := sealed(Sequence{}, want...)
 	for _, from := range []int64{0, 1, 3} {
-		d := decoder{topic: "t", partition: 7}
-		b, err := d.batch(frame, from)
-		if err != nil || !b.found || len(b.rest) != 0 || b.next != 3 {
+		d := Decoder{Topic: "t", Partition: 7}
+		b, err := d.Decode(frame, from)
+		if err != nil || !b.Found || len(b.Rest) != 0 || b.Next != 3 {
 			t.Fatalf("%+v, %v", b, err)
 		}
-		if len(d.records) != len(want)-int(from) {
-			t.Fatalf("%d records from %d", len(d.records), from)
+		if len(d.Records) != len(want)-int(from) {
+			t.Fatalf("%d records from %d", len(d.Records), from)
 		}
-		for _, g := range d.records {
+		for _, g := range d.Records {
 			w := want[g.Offset]
 			if !same(g.Key, w.Key) || !same(g.Value, w.Value) || !g.Time.Equal(w.Time) || g.Topic != "t" || g.Partition != 7 || len(g.Headers) != len(w.Headers) {
 				t.Errorf("offset %d: %+v", g.Offset, g)
@@ -130,16 +130,16 @@ func TestDecoderGivesWhatWasWritten(t *testing.T) {
 }
 
 func TestDecoderFindsEveryChangedBit(t *testing.T) {
-	frame := sealed(sequence{}, sample()...)
+	frame := sealed(Sequence{}, sample()...)
 	for i := range len(frame) * 8 {
 		damaged := append([]byte(nil), frame...)
 		damaged[i/8] ^= 1 << (i % 8)
 		if at := i / 8; at < 8 || at >= 12 && at < 16 {
 			continue // base offset and leader epoch are the broker's to set, outside the checksum
 		}
-		d := decoder{}
-		b, err := d.batch(damaged, 0)
-		if err == nil && b.found && len(d.records) > 0 {
+		d := Decoder{}
+		b, err := d.Decode(damaged, 0)
+		if err == nil && b.Found && len(d.Records) > 0 {
 			t.Fatalf("bit %d: taken for good", i)
 		}
 		var what corrupt
@@ -151,7 +151,7 @@ func TestDecoderFindsEveryChangedBit(t *testing.T) {
 
 func TestDecoderRefusesWhatLies(t *testing.T) {
 	resealed := func(change func([]byte)) []byte {
-		b := sealed(sequence{}, sample()...)
+		b := sealed(Sequence{}, sample()...)
 		change(b)
 		reseal(b)
 		return b
@@ -167,37 +167,37 @@ func TestDecoderRefusesWhatLies(t *testing.T) {
 		"an impossible length":           append([]byte{0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0, 0, 0}, make([]byte, 100)...),
 		"a length shorter than a header": append([]byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3}, make([]byte, 100)...),
 	} {
-		d := decoder{}
-		_, err := d.batch(b, 0)
+		d := Decoder{}
+		_, err := d.Decode(b, 0)
 		var what corrupt
 		if !errors.As(err, &what) {
 			t.Errorf("%s: %v", name, err)
 		}
-		if len(d.records) != 0 {
+		if len(d.Records) != 0 {
 			t.Errorf("%s: records were given", name)
 		}
 	}
 }
 
 func TestDecoderWaitsForTheRestOfABatch(t *testing.T) {
-	frame := sealed(sequence{}, sample()...)
+	frame := sealed(Sequence{}, sample()...)
 	for n := range len(frame) {
-		d := decoder{}
-		if b, err := d.batch(frame[:n], 0); b.found || err != nil || len(d.records) != 0 {
+		d := Decoder{}
+		if b, err := d.Decode(frame[:n], 0); b.Found || err != nil || len(d.Records) != 0 {
 			t.Fatalf("%d bytes: %v, %v", n, b, err)
 		}
 	}
 }
 
 func TestMemoryOfEarlierBatchesOutlivesLaterOnes(t *testing.T) {
-	frame := sealed(sequence{}, sample()...)
-	d := decoder{}
+	frame := sealed(Sequence{}, sample()...)
+	d := Decoder{}
 	for range 100 {
-		if _, err := d.batch(frame, 0); err != nil {
+		if _, err := d.Decode(frame, 0); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for i, r := range d.records {
+	for i, r := range d.Records {
 		if i%3 == 0 && (r.Header("format") == nil || string(r.Header("format")) != "generic") {
 			t.Fatalf("record %d lost its header", i)
 		}

@@ -1,0 +1,52 @@
+package wire
+
+import (
+	"cmp"
+	"slices"
+)
+
+// AbortedTransaction is an aborted transaction of a fetch response; it ends with a
+// marker in the log.
+type AbortedTransaction struct {
+	Producer    int64 // producer id
+	FirstOffset int64
+}
+
+// abortedTransactions tracks which batches belong to aborted transactions.
+type abortedTransactions struct {
+	pending []AbortedTransaction // ordered by first offset
+	open    map[int64]bool       // by producer id
+}
+
+// SetAborted sets the aborted transactions of a new response.
+func (d *Decoder) SetAborted(list []AbortedTransaction) {
+	slices.SortFunc(list, func(a, b AbortedTransaction) int { return cmp.Compare(a.FirstOffset, b.FirstOffset) })
+	d.aborted = abortedTransactions{pending: list}
+}
+
+// skip reports whether the batch has no records to return: it is a transaction marker
+// or part of an aborted transaction.
+func (a *abortedTransactions) skip(h *batchHeader, content []byte) (bool, error) {
+	for len(a.pending) > 0 && a.pending[0].FirstOffset <= h.last {
+		if a.open == nil {
+			a.open = map[int64]bool{}
+		}
+		a.open[a.pending[0].Producer] = true
+		a.pending = a.pending[1:]
+	}
+	if h.attributes&attrControl != 0 {
+		r := Reader{B: content}
+		r.varlen() // record length
+		r.Int8()
+		r.varint() // time
+		r.varint() // offset
+		key := Reader{B: r.varbytes()}
+		key.Int16() // version
+		const abort = 0
+		if kind := key.Int16(); kind == abort && !r.Bad && !key.Bad {
+			delete(a.open, h.producer)
+		}
+		return true, nil
+	}
+	return h.attributes&attrTransactional != 0 && a.open[h.producer], nil
+}

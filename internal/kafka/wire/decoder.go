@@ -1,0 +1,170 @@
+package wire
+
+import "time"
+
+// Decoder decodes record batches into records. It reuses its memory: records are valid
+// until Reset. Keys and values refer to the response itself, or to window for
+// compressed batches.
+type Decoder struct {
+	Topic     string
+	Partition int
+	Records   []Record // decoded since Reset
+
+	headers []Header
+	names   map[string]string // header names already allocated
+	aborted abortedTransactions
+
+	unpacking *unpacking // a compressed batch with records left to decode
+	window    []byte     // unpacked content
+	parsed    int        // length of the complete, decoded records in window
+	wanted    int        // bytes that window should hold next time; 0: as many as now
+}
+
+// maxNames bounds the cached header names; further names cost an allocation each, but
+// no permanent memory.
+const maxNames = 64
+
+// maxRecords limits the records that are returned at once, rounded up to whole batches
+// that are not compressed: enough to amortize the cost per call, few enough for the
+// processor's cache.
+const maxRecords = 4096
+
+// Reset drops the records.
+func (d *Decoder) Reset() {
+	clear(d.headers) // they reference values
+	d.Records, d.headers = d.Records[:0], d.headers[:0]
+	d.moveWindow()
+}
+
+// Full reports whether the decoder has as many records as it should return at once.
+func (d *Decoder) Full() bool { return len(d.Records) >= maxRecords }
+
+// Shrink frees the window if it is larger than a number of bytes. It is called between
+// batches.
+func (d *Decoder) Shrink(most int) {
+	if cap(d.window) > most && len(d.Records) == 0 {
+		d.window, d.parsed = nil, 0
+	}
+}
+
+// Decoded is the result of decoding a batch.
+type Decoded struct {
+	Found  bool   // a complete batch was found
+	Rest   []byte // bytes after the batch
+	Base   int64  // first offset of the batch
+	Next   int64  // next offset to read; -1: unknown
+	Epoch  int32  // of the leader that wrote it
+	Before int    // number of records decoded before this batch
+	More   bool   // the batch has more records than fit; Next is the offset of the first of them
+}
+
+// Decode decodes the first batch of b, or the remainder of the current one, and skips
+// records below from. After an error, which describes the damage, it has added no
+// record.
+func (d *Decoder) Decode(b []byte, from int64) (Decoded, error) {
+	if d.unpacking != nil {
+		return d.unpack(from)
+	}
+	h, content, rest, next, err := splitBatch(b)
+	out := Decoded{Rest: rest, Base: h.base, Next: next, Epoch: h.epoch, Before: len(d.Records)}
+	if err != nil || content == nil {
+		return out, err
+	}
+	out.Found = true
+	if h.last < from { // brokers return the whole batch that contains an offset
+		out.Base, out.Next = from, from
+		return out, nil
+	}
+	if skip, err := d.aborted.skip(&h, content); skip || err != nil {
+		return out, err
+	}
+	if h.attributes&attrCompression != 0 {
+		if err := d.open(&h, content, out); err != nil {
+			return out, err
+		}
+		return d.unpack(from)
+	}
+	if err := d.decodeRecords(&h, content, from); err != nil {
+		d.Records = d.Records[:out.Before]
+		return out, err
+	}
+	return out, nil
+}
+
+// decodeRecords decodes the records of an uncompressed batch.
+func (d *Decoder) decodeRecords(h *batchHeader, content []byte, from int64) error {
+	r := Reader{B: content}
+	before := int64(-1)
+	for range h.records {
+		record := Reader{B: r.Take(r.varlen())}
+		record.Bad = r.Bad
+		if err := d.decodeRecord(h, &record, &before, from); err != nil {
+			return err
+		}
+	}
+	if len(r.B) != 0 {
+		return corrupt("a batch with data after its last record")
+	}
+	return nil
+}
+
+// decodeRecord reads one record. before is the offset delta of the preceding record.
+func (d *Decoder) decodeRecord(h *batchHeader, r *Reader, before *int64, from int64) error {
+	r.Int8() // attributes: none are defined
+	ms := h.firstTime + r.varint()
+	delta := r.varint()
+	key := r.varbytes()
+	value := r.varbytes()
+	had := len(d.headers)
+	headers, ok := d.decodeHeaders(r)
+	if r.Bad || !ok || len(r.B) != 0 {
+		return corrupt("a malformed record")
+	}
+	if delta <= *before || delta > h.last-h.base {
+		return corrupt("records whose offsets do not rise")
+	}
+	*before = delta
+	if h.base+delta < from {
+		d.headers = d.headers[:had]
+		return nil
+	}
+	if h.attributes&attrLogAppendTime != 0 {
+		ms = h.maxTime
+	}
+	d.Records = append(d.Records, Record{
+		Topic: d.Topic, Partition: d.Partition, Offset: h.base + delta, LeaderEpoch: h.epoch,
+		Time: time.UnixMilli(ms), Key: key, Value: value, Headers: headers,
+	})
+	return nil
+}
+
+func (d *Decoder) decodeHeaders(r *Reader) ([]Header, bool) {
+	count := r.varint()
+	if count == 0 {
+		return nil, true
+	}
+	if count < 0 || count > int64(len(r.B)/2) { // each takes at least two bytes
+		return nil, false
+	}
+	start := len(d.headers)
+	for range count {
+		name := r.varbytes()
+		d.headers = append(d.headers, Header{d.name(name), r.varbytes()})
+	}
+	return d.headers[start:len(d.headers):len(d.headers)], true
+}
+
+// name returns b as a string, allocated once per name.
+func (d *Decoder) name(b []byte) string {
+	if s, ok := d.names[string(b)]; ok {
+		return s
+	}
+	s := string(b)
+	if d.names == nil {
+		d.names = map[string]string{}
+	}
+	if len(d.names) < maxNames {
+		d.names[s] = s
+	}
+	return s
+}
