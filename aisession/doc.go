@@ -42,7 +42,7 @@
 //     is dropped. At most readATick bytes are read per tick; TCP flow control
 //     holds back the rest.
 //   - Invalid messages of a provider: above a rate, reading pauses (flood.go).
-//   - audio.Jitter drops the oldest of a caller's packets.
+//   - audio.JitterBuffer drops the oldest of a caller's packets.
 //   - Events above a thousand that wait for Kafka are dropped and counted.
 //
 // # Lock order

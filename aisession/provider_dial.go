@@ -52,7 +52,7 @@ func (s *Session) dialProvider(ctx context.Context) (conn net.Conn, sock *socket
 	_, response, err := dialer.DialContext(ctx, provider.URL, header)
 	if err != nil {
 		if response != nil {
-			return nil, nil, nil, &refusal{response.StatusCode}
+			return nil, nil, nil, &handshakeError{response.StatusCode}
 		}
 		return nil, nil, nil, fmt.Errorf("connecting to the provider: %w", err)
 	}

@@ -70,7 +70,7 @@ func (s *Session) establish(ctx context.Context, o *outage) error {
 		if s.service.panics.Do(placeTick, func() { l, err = s.tryConnect(try) }) {
 			l, err = nil, errConnectPanicked
 		}
-		if refused := (*refusal)(nil); err != nil && try.Err() != nil && errors.As(before, &refused) {
+		if refused := (*handshakeError)(nil); err != nil && try.Err() != nil && errors.As(before, &refused) {
 			err = before // the attempt had no time left: return the earlier error
 		}
 		done()

@@ -150,7 +150,7 @@ func (s *Service) newSession(r Request) (*Session, error) {
 	}
 	session := &Session{
 		service: s, sessionID: uuid.NewString(), request: r, opened: time.Now(),
-		callerAudio: audio.NewJitter(r.Format, r.RTPTimestamps), toProvider: toProvider, toCall: toCall,
+		callerAudio: audio.NewJitterBuffer(r.Format, r.RTPTimestamps), toProvider: toProvider, toCall: toCall,
 		playout: newPlayout(format, s.settings), endSignal: make(chan struct{}), requests: make(chan providerRequest, maxRequests),
 	}
 	session.log = s.log.With("session", session.sessionID, "provider_id", r.Provider.ID, "account_id", r.Provider.AccountID)

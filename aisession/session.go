@@ -25,7 +25,7 @@ type Session struct {
 	span      tracing.Span // span of the session's life
 	trace     tracing.Carrier
 
-	callerAudio *audio.Jitter
+	callerAudio *audio.JitterBuffer
 	toProvider  *audio.Path
 	playout     *playout
 	toCall      *audio.Path

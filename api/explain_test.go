@@ -56,7 +56,7 @@ func TestExplanationsAreAsDescribed(t *testing.T) {
 	}
 	for _, field := range []string{"account_ids", "event_types", "names", "agent_ids", "queue_ids", "call_ids"} {
 		f.answer.Delivery.Connections = append(f.answer.Delivery.Connections, fanout.Connection{ID: "c", Transport: "websocket", Outcome: fanout.OutcomeFiltered,
-			FilteredBy: &identity.Refusal{Field: field, Admits: []string{"x"}, Count: 2}})
+			FilteredBy: &identity.FilterMismatch{Field: field, Admits: []string{"x"}, Count: 2}})
 	}
 	for _, outcome := range fanout.Outcomes() {
 		f.answer.Delivery.Counts[outcome] = 1

@@ -90,16 +90,16 @@ type factView struct {
 }
 
 type explainedHookView struct {
-	ID         string               `json:"id"`
-	AccountID  string               `json:"account_id"`
-	URL        string               `json:"url"`
-	Outcome    webhook.EventOutcome `json:"outcome"`
-	FilteredBy *identity.Refusal    `json:"filtered_by,omitempty"`
-	Failures   int                  `json:"failures"`
-	LastError  string               `json:"last_error,omitempty"`
-	FailedAt   float64              `json:"failed_at,omitempty"`
-	NextTryAt  float64              `json:"next_try_at,omitempty"`
-	PausedAt   float64              `json:"paused_at,omitempty"`
+	ID         string                   `json:"id"`
+	AccountID  string                   `json:"account_id"`
+	URL        string                   `json:"url"`
+	Outcome    webhook.EventOutcome     `json:"outcome"`
+	FilteredBy *identity.FilterMismatch `json:"filtered_by,omitempty"`
+	Failures   int                      `json:"failures"`
+	LastError  string                   `json:"last_error,omitempty"`
+	FailedAt   float64                  `json:"failed_at,omitempty"`
+	NextTryAt  float64                  `json:"next_try_at,omitempty"`
+	PausedAt   float64                  `json:"paused_at,omitempty"`
 }
 
 type nodeView struct {

@@ -295,7 +295,7 @@ func nodeName() string {
 func (a *App) buildFanout() error {
 	var err error
 	a.fanout, err = fanout.New(fanout.Config{Settings: a.settings.Fanout, NodeID: a.node}, fanout.Deps{
-		Log: fanout.ClusterLog{Cluster: a.cluster}, Directory: a.identity,
+		Log: fanout.KafkaLog{Cluster: a.cluster}, Directory: a.identity,
 		Presence: &fanout.RedisPresence{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix},
 		Limits:   fanout.NewRedisLimits(a.redis, a.settings.Redis.KeyPrefix), Figures: queueFigures{a.figures},
 		Metrics: a.registry, Logger: a.log, Tracer: a.tracer, Peers: a.peers(),

@@ -1,12 +1,6 @@
 package fanout
 
-import (
-	"slices"
-	"strconv"
-	"time"
-
-	"trunkline/fanout/conn"
-)
+import "trunkline/fanout/conn"
 
 // The reasons for which the server ends a connection. On the wire the reason is
 // followed by the id of the last event sent.
@@ -47,23 +41,3 @@ var (
 	// (on_limit: replace); the client should not reconnect.
 	DisconnectReplaced = conn.Disconnect{Code: 4009, Reason: "replaced by a newer connection"}
 )
-
-// closeWait bounds the write of a close frame to a full socket. drainWait
-// bounds the reading of input after it was written, so that a TCP reset does
-// not discard it.
-const (
-	closeWait = 5 * time.Second
-	drainWait = time.Second
-)
-
-var disconnects = []conn.Disconnect{DisconnectNormal, DisconnectSilent, DisconnectBroken, DisconnectProtocolError,
-	DisconnectEventsLost, DisconnectRestart, DisconnectRebalance, DisconnectTokenExpired, DisconnectAccessRevoked, DisconnectTooSlow, DisconnectReplaced}
-
-// codeLabel returns the metric label of a close code: "other" for codes that this
-// server does not send.
-func codeLabel(code int) string {
-	if !slices.ContainsFunc(disconnects, func(d conn.Disconnect) bool { return d.Code == code }) {
-		return "other"
-	}
-	return strconv.Itoa(code)
-}

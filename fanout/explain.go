@@ -54,22 +54,22 @@ type Question struct {
 // Connection describes the outcome of the event at one connection. Times are Unix
 // seconds with milliseconds; 0 means unknown or not yet.
 type Connection struct {
-	ID          string            `json:"id"`
-	Node        string            `json:"node"`
-	AccountID   string            `json:"account_id"`
-	UserID      string            `json:"user_id,omitempty"`
-	Username    string            `json:"username,omitempty"`
-	KeyID       string            `json:"key_id,omitempty"`
-	Transport   string            `json:"transport"`
-	ConnectedAt float64           `json:"connected_at"`
-	ResumedFrom string            `json:"resumed_from,omitempty"` // an event id, or Earliest
-	Outcome     Outcome           `json:"outcome"`
-	FilteredBy  *identity.Refusal `json:"filtered_by,omitempty"`   // set with OutcomeFiltered
-	QueuedAt    float64           `json:"queued_at,omitempty"`     // when the event was put on the queue; only while it is in the ring
-	LastEventID event.ID          `json:"last_event_id,omitempty"` // the last event that was written to the connection
-	EndedAt     float64           `json:"ended_at,omitempty"`
-	Code        int               `json:"code,omitempty"` // close code, or HTTP status of OutcomeRefused
-	Reason      string            `json:"reason,omitempty"`
+	ID          string                   `json:"id"`
+	Node        string                   `json:"node"`
+	AccountID   string                   `json:"account_id"`
+	UserID      string                   `json:"user_id,omitempty"`
+	Username    string                   `json:"username,omitempty"`
+	KeyID       string                   `json:"key_id,omitempty"`
+	Transport   string                   `json:"transport"`
+	ConnectedAt float64                  `json:"connected_at"`
+	ResumedFrom string                   `json:"resumed_from,omitempty"` // an event id, or Earliest
+	Outcome     Outcome                  `json:"outcome"`
+	FilteredBy  *identity.FilterMismatch `json:"filtered_by,omitempty"`   // set with OutcomeFiltered
+	QueuedAt    float64                  `json:"queued_at,omitempty"`     // when the event was put on the queue; only while it is in the ring
+	LastEventID event.ID                 `json:"last_event_id,omitempty"` // the last event that was written to the connection
+	EndedAt     float64                  `json:"ended_at,omitempty"`
+	Code        int                      `json:"code,omitempty"` // close code, or HTTP status of OutcomeRefused
+	Reason      string                   `json:"reason,omitempty"`
 }
 
 // NodeAnswer is the answer of one node.
@@ -96,9 +96,9 @@ func (f *Fanout) explain(q *Question) NodeAnswer {
 		}
 		known[id] = true
 		c := Connection{ID: id, Node: a.Node, AccountID: p.AccountID, UserID: p.UserID, Username: p.Username, KeyID: p.KeyID}
-		if refusal := p.Refusal(p.AccountID, &q.Message, tree); refusal != nil {
-			c.Outcome, c.FilteredBy = OutcomeFiltered, refusal
-			if refusal.Field == identity.FieldAccount {
+		if mismatch := p.Mismatch(p.AccountID, &q.Message, tree); mismatch != nil {
+			c.Outcome, c.FilteredBy = OutcomeFiltered, mismatch
+			if mismatch.Field == identity.FieldAccount {
 				c.Outcome, c.FilteredBy = OutcomeNotVisible, nil
 			}
 		}

@@ -330,8 +330,8 @@ func TestRefusalAgreesWithTheIndex(t *testing.T) {
 				p := &identity.Principal{AccountID: root, Filter: f}
 				flt := newFilter(p, tree)
 				matched := flt != nil && flt.matches(&b.frames[0], tree)
-				if refusal := p.Refusal(root, &m, tree); (refusal == nil) != matched {
-					t.Errorf("%+v of %s, %+v: matched %v, refusal %+v", f, root, m, matched, refusal)
+				if mismatch := p.Mismatch(root, &m, tree); (mismatch == nil) != matched {
+					t.Errorf("%+v of %s, %+v: matched %v, mismatch %+v", f, root, m, matched, mismatch)
 				}
 			}
 		}

@@ -217,6 +217,9 @@ func (f *Fanout) startTask(work func()) bool {
 	return true
 }
 
+// closeWait bounds the write of a close frame to a full socket.
+const closeWait = 5 * time.Second
+
 // disconnect closes a subscriber with a close frame and removes it from the
 // connection counts.
 func (f *Fanout) disconnect(s *subscriber, d conn.Disconnect) {

@@ -1,8 +1,12 @@
 package fanout
 
 import (
+	"slices"
+	"strconv"
+
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/fanout/conn"
 	"trunkline/internal/fault"
 	"trunkline/internal/metric"
 )
@@ -80,4 +84,17 @@ func (m *metrics) countMatches(deliveries, repeats int) {
 	if repeats > 0 {
 		m.repeats.Add(float64(repeats))
 	}
+}
+
+// disconnects has a Disconnect of each close code.
+var disconnects = []conn.Disconnect{DisconnectNormal, DisconnectSilent, DisconnectBroken, DisconnectProtocolError,
+	DisconnectEventsLost, DisconnectRestart, DisconnectTokenExpired, DisconnectAccessRevoked, DisconnectTooSlow, DisconnectReplaced}
+
+// codeLabel returns the metric label of a close code: "other" for codes that this
+// server does not send.
+func codeLabel(code int) string {
+	if !slices.ContainsFunc(disconnects, func(d conn.Disconnect) bool { return d.Code == code }) {
+		return "other"
+	}
+	return strconv.Itoa(code)
 }

@@ -137,7 +137,7 @@ func newStress(t *testing.T, seed uint64, linger time.Duration) *stress {
 func (s *stress) newNode() *node {
 	s.made++
 	return startWith(s.t, Config{NodeID: fmt.Sprint("node", s.made), StreamLinger: s.linger, Settings: Settings{QueueBytes: 64 << 10, RingBytes: 1 << 20, DrainSpread: 200 * time.Millisecond}},
-		Deps{Log: ClusterLog{s.cluster}, Directory: s.directory, Presence: &RedisPresence{Client: s.redis, Prefix: s.prefix}}, false)
+		Deps{Log: KafkaLog{s.cluster}, Directory: s.directory, Presence: &RedisPresence{Client: s.redis, Prefix: s.prefix}}, false)
 }
 
 func (s *stress) close() {

@@ -134,6 +134,10 @@ func (t *webSocket) wait(s *subscriber) {
 	t.f.scheduleNow(t.f.runContext, s)
 }
 
+// drainWait bounds the reading of input after a close frame was written, so that a TCP
+// reset does not discard the frame.
+const drainWait = time.Second
+
 // awaitPeerClose waits a moment for the peer's close frame, unless it has already
 // arrived.
 func (t *webSocket) awaitPeerClose(s *subscriber) {

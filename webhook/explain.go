@@ -30,7 +30,7 @@ func Outcomes() []EventOutcome {
 type Explained struct {
 	Webhook
 	Outcome    EventOutcome
-	FilteredBy *identity.Refusal // of OutcomeFiltered
+	FilteredBy *identity.FilterMismatch // of OutcomeFiltered
 }
 
 // Question is a request for the outcomes of an event.
@@ -69,7 +69,7 @@ func (s *Service) Explain(ctx context.Context, q Question, tree *identity.Tree) 
 			at, behind := positions[r.ID]
 			behind = behind && at.generation == r.positionGeneration
 			passed := behind && (q.EventID <= at.lastID || q.Offset < at.next) || !behind && found && q.Offset < common.next.Offset
-			if e.FilteredBy = r.Filters.Refusal(r.AccountID, &q.Message, tree); e.FilteredBy != nil {
+			if e.FilteredBy = r.Filters.Mismatch(r.AccountID, &q.Message, tree); e.FilteredBy != nil {
 				e.Outcome = OutcomeFiltered
 			} else {
 				e.Outcome = r.outcome(q.EventID, passed)

@@ -30,8 +30,8 @@ func TestExplainTellsWhatBecameOfAnEventAtEachWebhook(t *testing.T) {
 			must(t, err)
 			for _, one := range all {
 				found[names[one.ID]] = one.Outcome
-				if refusal := one.FilteredBy; (refusal != nil) != (one.Outcome == OutcomeFiltered) || refusal != nil && refusal.Field != "queue_ids" {
-					t.Errorf("%s: %+v", one.ID, refusal)
+				if mismatch := one.FilteredBy; (mismatch != nil) != (one.Outcome == OutcomeFiltered) || mismatch != nil && mismatch.Field != "queue_ids" {
+					t.Errorf("%s: %+v", one.ID, mismatch)
 				}
 			}
 			return found

@@ -20,7 +20,7 @@
 // except a leave request to a coordinator that does not answer, which has a
 // timeout. All readers of a broker share one or two goroutines, which end with
 // the last Close, after they have closed their session at the broker (see
-// fetchGroup); Cluster.Close waits up to a second for them. Look-ups of offsets
+// fetcher); Cluster.Close waits up to a second for them. Look-ups of offsets
 // and leaders have one while any is in progress.
 //
 // Bounds: a Producer holds ProducerConfig.MaxBytes of unacknowledged records; then
@@ -28,6 +28,6 @@
 // prefetched ones, or one larger batch; then fetches omit its partition. A
 // compressed batch is decompressed in pieces of 1 MiB or one record.
 //
-// Lock order: Producer.mu, then recordBuffer.mu; fetchers.mu, then fetchGroup.mu. All
+// Lock order: Producer.mu, then recordBuffer.mu; fetchers.mu, then fetcher.mu. All
 // other locks are held alone.
 package kafka

@@ -19,7 +19,7 @@ import (
 // while brokers are unavailable. It is not safe for concurrent use.
 //
 // The first Read adds the partition to the requests that the process sends to the
-// partition's leader, see fetchGroup; Close removes it. Until then up to 2 MiB of
+// partition's leader, see fetcher; Close removes it. Until then up to 2 MiB of
 // records are prefetched.
 type Reader struct {
 	cluster    *Cluster

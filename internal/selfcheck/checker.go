@@ -3,7 +3,6 @@ package selfcheck
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -138,24 +137,4 @@ func (c *Checker) report(subject string, healthy bool) (due bool) {
 	}
 	f.reported = now
 	return true
-}
-
-const disk = "disk"
-
-func (c *Checker) checkDisk() {
-	if c.cfg.DataDir == "" {
-		return
-	}
-	space, err := SpaceOf(c.cfg.DataDir)
-	if err == nil {
-		c.metrics.free.Set(float64(space.Free))
-		c.metrics.size.Set(float64(space.Size))
-		if space.Below(c.cfg.MinFree) {
-			err = errors.New(space.String())
-		}
-	}
-	c.metrics.setUp(disk, err == nil)
-	if c.report(disk, err == nil) {
-		c.log.Warn("the disk is full: free space on the disk of data_dir, writing then resumes", "error", OneLine(err))
-	}
 }

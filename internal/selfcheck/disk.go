@@ -28,3 +28,23 @@ func (s Space) String() string { return fmt.Sprintf("%d of %d MiB are free", s.F
 func DiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
+
+const disk = "disk"
+
+func (c *Checker) checkDisk() {
+	if c.cfg.DataDir == "" {
+		return
+	}
+	space, err := SpaceOf(c.cfg.DataDir)
+	if err == nil {
+		c.metrics.free.Set(float64(space.Free))
+		c.metrics.size.Set(float64(space.Size))
+		if space.Below(c.cfg.MinFree) {
+			err = errors.New(space.String())
+		}
+	}
+	c.metrics.setUp(disk, err == nil)
+	if c.report(disk, err == nil) {
+		c.log.Warn("the disk is full: free space on the disk of data_dir, writing then resumes", "error", OneLine(err))
+	}
+}

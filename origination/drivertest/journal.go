@@ -1,6 +1,3 @@
-// Package drivertest is the common part of the tests of the drivers of FreeSWITCH and Asterisk: the
-// cases for both (Suite), a scripted platform (Platform), and access to a driver's reports (Journal),
-// metrics and log (Probe).
 package drivertest
 
 import (
@@ -102,12 +99,4 @@ func WellFormed(states []string) bool {
 		last = rank
 	}
 	return false
-}
-
-// OrderTo returns the order of a call to a number.
-func OrderTo(id, number string) origination.Order {
-	return origination.Order{
-		ID: id, InteractionID: "int-" + id, AccountID: "acc", Domain: "pbx.example", UserID: "u",
-		Extension: "1001", Destination: number,
-	}
 }

@@ -349,3 +349,11 @@ func (s Suite) panics(t *testing.T) {
 	cancel()
 	<-done
 }
+
+// OrderTo returns the order of a call to a number.
+func OrderTo(id, number string) origination.Order {
+	return origination.Order{
+		ID: id, InteractionID: "int-" + id, AccountID: "acc", Domain: "pbx.example", UserID: "u",
+		Extension: "1001", Destination: number,
+	}
+}

@@ -4,11 +4,11 @@
 //
 // It has no knowledge of calls, sockets or clocks: the caller of Path.Frame sets the pace by calling
 // it every 20 ms. Samples are mono and 16-bit; stereo opus packets are mixed down. A Path allocates
-// nothing per frame once it has processed its first frames. The package starts no goroutines. A Jitter
-// holds at most maxPackets packets and drops the oldest above that.
+// nothing per frame once it has processed its first frames. The package starts no goroutines. A
+// JitterBuffer holds at most maxPackets packets and drops the oldest above that.
 //
 // Opus is behind Decoder and Encoder: only opus.go imports the library, which needs no cgo.
 //
-// A Jitter is safe for two goroutines (the receiver and the player) and has the package's only lock.
-// All other types are for one goroutine at a time.
+// A JitterBuffer is safe for two goroutines (the receiver and the player) and has the package's only
+// lock. All other types are for one goroutine at a time.
 package audio

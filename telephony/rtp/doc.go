@@ -24,7 +24,7 @@
 // millisecond between polls of its sockets, so a packet on a busy node waits at most that long. When
 // the range has no free port, Ports.Open returns fault.KindUnavailable.
 //
-// Lock order: Ports.mu, readers.mu, loop.mu; and Port.receiving, then Stream.mu, then Port.out of any
+// Lock order: Ports.mu, readers.mu, loop.mu; and Port.receiving, then Stream.mu, then Port.sender of any
 // port. Close holds none of the first group while it waits for the second. A Receiver must not call
 // its port's Receive or Close.
 package rtp

@@ -22,15 +22,15 @@ type Port struct {
 	ports *Ports
 	local netip.AddrPort
 
-	// socket is written with out.mu held, read with receiving held, and closed with both held.
+	// socket is written with sender.mu held, read with receiving held, and closed with both held.
 	socket *socket
 
 	receiving sync.Mutex     // held while a Receiver runs
 	receiver  Receiver       // nil drops packets
 	decrypt   *srtp.Receiver // nil for plain RTP; used with receiving held
 
-	keys srtp.Keys // in use; used with receiving held
-	out  out
+	keys   srtp.Keys // in use; used with receiving held
+	sender sender
 	// from is the peer whose packets are accepted.
 	from peer
 
@@ -46,7 +46,7 @@ type peer struct {
 
 func newPort(ports *Ports, socket *socket, addr netip.AddrPort) (*Port, error) {
 	p := &Port{ports: ports, socket: socket, local: addr}
-	p.out.start()
+	p.sender.start()
 	if err := ports.readers.add(p); err != nil {
 		return nil, errors.Join(err, socket.close())
 	}
@@ -77,13 +77,13 @@ func (p *Port) SetRemote(remote netip.AddrPort, also ...netip.Addr) {
 		hosts = append(hosts, remote.Addr())
 	}
 	p.from.mu.Lock()
-	moved := !slices.Equal(p.from.hosts, hosts) || remote != p.out.asked()
+	moved := !slices.Equal(p.from.hosts, hosts) || remote != p.sender.sdpAddress()
 	if moved {
 		p.from.hosts, p.from.latched = hosts, netip.AddrPort{}
 	}
 	p.from.mu.Unlock()
 	if moved {
-		p.out.ask(remote, known)
+		p.sender.setSDPAddress(remote, known)
 	}
 }
 
@@ -92,12 +92,12 @@ func (p *Port) SetRemote(remote netip.AddrPort, also ...netip.Addr) {
 func (p *Port) Secure(keys srtp.Keys) error {
 	p.receiving.Lock()
 	defer p.receiving.Unlock()
-	p.out.mu.Lock()
-	defer p.out.mu.Unlock()
+	p.sender.mu.Lock()
+	defer p.sender.mu.Unlock()
 	if keys == p.keys {
 		return nil
 	}
-	decrypt, encrypt, err := p.decrypt, p.out.encrypt, error(nil)
+	decrypt, encrypt, err := p.decrypt, p.sender.encrypt, error(nil)
 	switch {
 	case keys == srtp.Keys{}:
 		decrypt, encrypt = nil, nil
@@ -112,12 +112,12 @@ func (p *Port) Secure(keys srtp.Keys) error {
 	if err != nil {
 		return fmt.Errorf("setting media keys: %w", err)
 	}
-	p.keys, p.decrypt, p.out.encrypt = keys, decrypt, encrypt
+	p.keys, p.decrypt, p.sender.encrypt = keys, decrypt, encrypt
 	return nil
 }
 
 // Hold stops or resumes sending, for a peer that does not want to receive.
-func (p *Port) Hold(held bool) { p.out.hold(held) }
+func (p *Port) Hold(held bool) { p.sender.hold(held) }
 
 // Receive makes r receive the port's packets; nil drops them. When it returns, the previous receiver
 // is no longer running.
@@ -142,8 +142,8 @@ func (p *Port) Close() {
 func (p *Port) closeSocket() error {
 	p.receiving.Lock()
 	defer p.receiving.Unlock()
-	p.out.mu.Lock()
-	defer p.out.mu.Unlock()
+	p.sender.mu.Lock()
+	defer p.sender.mu.Unlock()
 	return p.socket.close()
 }
 
@@ -209,6 +209,6 @@ func (p *Port) isPeer(from netip.AddrPort) bool {
 		return false
 	}
 	p.from.latched = from
-	p.out.follow(from)
+	p.sender.latch(from)
 	return true
 }

@@ -48,13 +48,13 @@ type origin struct {
 }
 
 type webhook struct {
-	ID         string            `json:"id"`
-	URL        string            `json:"url"`
-	Outcome    string            `json:"outcome"`
-	FilteredBy *identity.Refusal `json:"filtered_by"`
-	Failures   int               `json:"failures"`
-	LastError  string            `json:"last_error"`
-	NextTryAt  float64           `json:"next_try_at"`
+	ID         string                   `json:"id"`
+	URL        string                   `json:"url"`
+	Outcome    string                   `json:"outcome"`
+	FilteredBy *identity.FilterMismatch `json:"filtered_by"`
+	Failures   int                      `json:"failures"`
+	LastError  string                   `json:"last_error"`
+	NextTryAt  float64                  `json:"next_try_at"`
 }
 
 func (e *explanation) print(p *cli.Program, r request) error {
@@ -186,7 +186,7 @@ func (w *webhook) why() string {
 	return "-"
 }
 
-func filter(r *identity.Refusal) string {
+func filter(r *identity.FilterMismatch) string {
 	if r == nil {
 		return "-"
 	}

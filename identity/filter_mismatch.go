@@ -17,27 +17,27 @@ type Message struct {
 	CallID    string     `json:"call_id,omitempty"`
 }
 
-// Refusal is the part of a filter that does not select a message.
-type Refusal struct {
+// FilterMismatch is the part of a filter that does not select a message.
+type FilterMismatch struct {
 	Field  string   `json:"field"`            // of Filter; FieldAccount: no filter, the account is not visible
 	Admits []string `json:"admits,omitempty"` // the first entries of the field, at most maxShownEntries
 	Count  int      `json:"count,omitempty"`  // of all entries
 }
 
-// FieldAccount is the field of a refusal for a message of an account that is neither
+// FieldAccount is the field of a mismatch for a message of an account that is neither
 // the filter's own nor below it.
 const FieldAccount = "account"
 
-// maxShownEntries bounds the entries of a filter that a refusal shows.
+// maxShownEntries bounds the entries of a filter that a mismatch shows.
 const maxShownEntries = 10
 
-// Refusal returns why a filter of the account root does not select a message, nil if it
-// does. It applies the rules of Selection to one message; of several refusing fields it
+// Mismatch returns why a filter of the account root does not select a message, nil if
+// it does. It applies the rules of Selection to one message; of several such fields it
 // returns the first in the order account, account_ids, event_types, names, agent_ids,
 // queue_ids, call_ids.
-func (f *Filter) Refusal(root string, m *Message, tree *Tree) *Refusal {
+func (f *Filter) Mismatch(root string, m *Message, tree *Tree) *FilterMismatch {
 	if !tree.Contains(root, m.AccountID) {
-		return &Refusal{Field: FieldAccount}
+		return &FilterMismatch{Field: FieldAccount}
 	}
 	types, _, _ := event.SetOf(f.EventTypes)
 	lists := func(ids []string, id string) bool { return len(ids) == 0 || slices.Contains(ids, id) }
@@ -54,7 +54,7 @@ func (f *Filter) Refusal(root string, m *Message, tree *Tree) *Refusal {
 		{"call_ids", f.CallIDs, lists(f.CallIDs, m.CallID)},
 	} {
 		if !field.admits {
-			return &Refusal{field.name, field.entries[:min(len(field.entries), maxShownEntries)], len(field.entries)}
+			return &FilterMismatch{field.name, field.entries[:min(len(field.entries), maxShownEntries)], len(field.entries)}
 		}
 	}
 	return nil

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Jitter is a jitter buffer. It orders packets by timestamp and reports gaps, at the pace of its
+// JitterBuffer is a jitter buffer. It orders packets by timestamp and reports gaps, at the pace of its
 // reader.
 //
 // It starts without delay. A packet that arrives after its play-out time while nothing later has been
 // played moves the play-out clock back, which adds the observed jitter to the delay, up to maxDelay.
 // When more packets than needed have waited for a second, it skips one frame; if the clock has to move
 // back after a skip, it then waits for a longer period.
-type Jitter struct {
+type JitterBuffer struct {
 	format Format
 	clock  bool // timestamps advance while nothing is sent, as in RTP
 
@@ -27,7 +27,7 @@ type Jitter struct {
 	window    int    // window length in frames
 	skipped   bool   // a packet was skipped since the clock last moved back
 	lateInRow int    // packets dropped in a row as late: detects a jump of the sender's clock
-	counters  JitterStats
+	counters  JitterBufferStats
 }
 
 type packet struct {
@@ -36,8 +36,8 @@ type packet struct {
 	payload   []byte
 }
 
-// JitterStats has the counters of a Jitter.
-type JitterStats struct {
+// JitterBufferStats has the counters of a JitterBuffer.
+type JitterBufferStats struct {
 	Packets  uint64 // packets accepted
 	Late     uint64 // packets dropped because their play-out time had passed
 	Repeated uint64 // packets dropped because all or part of their audio was present
@@ -56,17 +56,17 @@ const (
 	longWindow  = 400
 )
 
-// NewJitter returns a jitter buffer for packets of the format. clocked means that timestamps measure
+// NewJitterBuffer returns a jitter buffer for packets of the format. clocked means that timestamps measure
 // time, as in RTP; otherwise they count the samples sent.
-func NewJitter(format Format, clocked bool) *Jitter {
-	return &Jitter{format: format, clock: clocked, queue: make([]packet, 0, maxPackets), spare: maxSpare, window: shortWindow}
+func NewJitterBuffer(format Format, clocked bool) *JitterBuffer {
+	return &JitterBuffer{format: format, clock: clocked, queue: make([]packet, 0, maxPackets), spare: maxSpare, window: shortWindow}
 }
 
 const maxSpare = int(^uint(0) >> 1)
 
 // Put adds a packet and copies its payload. missed reports that the packet was too late for the last
 // Next but is in time for the following one; the caller may then call Skip to drop it.
-func (j *Jitter) Put(timestamp uint32, payload []byte) (missed bool) {
+func (j *JitterBuffer) Put(timestamp uint32, payload []byte) (missed bool) {
 	samples := j.format.Samples(payload)
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -108,7 +108,7 @@ func (j *Jitter) Put(timestamp uint32, payload []byte) (missed bool) {
 }
 
 // Skip drops the next packet. It is used when the packet's time was already concealed.
-func (j *Jitter) Skip() {
+func (j *JitterBuffer) Skip() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.queue) > 0 {
@@ -124,7 +124,7 @@ func ahead(a, b uint32) int { return int(int32(a - b)) }
 
 // admit reports whether a packet is in time. It moves the play-out clock if that loses less audio than
 // dropping the packet.
-func (j *Jitter) admit(timestamp uint32) bool {
+func (j *JitterBuffer) admit(timestamp uint32) bool {
 	most := int(maxDelay * time.Duration(j.format.Rate) / time.Second)
 	early := ahead(timestamp, j.newest)
 	switch {
@@ -159,7 +159,7 @@ func (j *Jitter) admit(timestamp uint32) bool {
 
 // Next returns the next packet to play, or the number of missing samples, at most want. The payload is
 // appended to into.
-func (j *Jitter) Next(into []byte, want int) (payload []byte, missing int) {
+func (j *JitterBuffer) Next(into []byte, want int) (payload []byte, missing int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if !j.started {
@@ -189,7 +189,7 @@ func (j *Jitter) Next(into []byte, want int) (payload []byte, missing int) {
 }
 
 // catchUp skips a packet if at least one was to spare during a whole window.
-func (j *Jitter) catchUp() {
+func (j *JitterBuffer) catchUp() {
 	last := j.queue[len(j.queue)-1]
 	head := j.queue[0]
 	j.spare = min(j.spare, ahead(last.timestamp, head.timestamp))
@@ -204,7 +204,7 @@ func (j *Jitter) catchUp() {
 	j.frames, j.spare = 0, maxSpare
 }
 
-func (j *Jitter) take() packet {
+func (j *JitterBuffer) take() packet {
 	p := j.queue[0]
 	copy(j.queue, j.queue[1:])
 	j.queue[len(j.queue)-1] = packet{}
@@ -212,9 +212,9 @@ func (j *Jitter) take() packet {
 	return p
 }
 
-func (j *Jitter) release(p packet) { j.free = append(j.free, p.payload[:0]) }
+func (j *JitterBuffer) release(p packet) { j.free = append(j.free, p.payload[:0]) }
 
-func (j *Jitter) buffer() []byte {
+func (j *JitterBuffer) buffer() []byte {
 	if len(j.free) == 0 {
 		return make([]byte, 0, max(j.format.FrameBytes(), 256))
 	}
@@ -225,7 +225,7 @@ func (j *Jitter) buffer() []byte {
 }
 
 // Reset drops all waiting packets. The next packet sets the play-out clock.
-func (j *Jitter) Reset() {
+func (j *JitterBuffer) Reset() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for len(j.queue) > 0 {
@@ -236,7 +236,7 @@ func (j *Jitter) Reset() {
 }
 
 // Stats returns the counters.
-func (j *Jitter) Stats() JitterStats {
+func (j *JitterBuffer) Stats() JitterBufferStats {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.counters

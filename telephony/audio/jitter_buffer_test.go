@@ -12,7 +12,7 @@ func frame(n int) []byte { return bytes.Repeat([]byte{byte(n)}, 160) }
 
 // line plays a jitter buffer: 0 for a frame of nothing, else the packet's
 // number.
-func played(j *Jitter, frames int) (numbers []int) {
+func played(j *JitterBuffer, frames int) (numbers []int) {
 	for range frames {
 		payload, missing := j.Next(nil, 160)
 		switch {
@@ -38,14 +38,14 @@ func equal(t *testing.T, what string, got, want []int) {
 }
 
 // put gives the packets of these numbers, each 20 ms after the one before.
-func put(j *Jitter, numbers ...int) {
+func put(j *JitterBuffer, numbers ...int) {
 	for _, n := range numbers {
 		j.Put(uint32(n)*160, frame(n))
 	}
 }
 
 func TestPacketsComeOutInTheOrderOfTheirTimestamps(t *testing.T) {
-	j := NewJitter(ulawFormat, true)
+	j := NewJitterBuffer(ulawFormat, true)
 	put(j, 1, 3, 2, 2, 4)
 	equal(t, "played", played(j, 4), []int{1, 2, 3, 4})
 	if s := j.Stats(); s.Repeated != 1 || s.Packets != 4 {
@@ -54,7 +54,7 @@ func TestPacketsComeOutInTheOrderOfTheirTimestamps(t *testing.T) {
 }
 
 func TestAHoleInTheTimestampsIsAsLongAsItWas(t *testing.T) {
-	j := NewJitter(ulawFormat, true)
+	j := NewJitterBuffer(ulawFormat, true)
 	put(j, 1, 4)
 	equal(t, "played", played(j, 4), []int{1, 0, 0, 4})
 	// A sender sends no audio during DTMF: its clock continues.
@@ -67,7 +67,7 @@ func TestAHoleInTheTimestampsIsAsLongAsItWas(t *testing.T) {
 }
 
 func TestALatePacketIsDroppedWhenWhatFollowedWasPlayed(t *testing.T) {
-	j := NewJitter(ulawFormat, true)
+	j := NewJitterBuffer(ulawFormat, true)
 	put(j, 1, 3)
 	equal(t, "played", played(j, 3), []int{1, 0, 3})
 	put(j, 2)
@@ -78,7 +78,7 @@ func TestALatePacketIsDroppedWhenWhatFollowedWasPlayed(t *testing.T) {
 }
 
 func TestALatePacketMakesRoomForTheJitterSeen(t *testing.T) {
-	j := NewJitter(ulawFormat, true)
+	j := NewJitterBuffer(ulawFormat, true)
 	put(j, 1)
 	equal(t, "before", played(j, 3), []int{1, 0, 0})
 	put(j, 2, 3, 4) // two ticks late, and what followed in time
@@ -89,7 +89,7 @@ func TestALatePacketMakesRoomForTheJitterSeen(t *testing.T) {
 }
 
 func TestDelayThatIsNotNeededGoesAway(t *testing.T) {
-	j := NewJitter(ulawFormat, true)
+	j := NewJitterBuffer(ulawFormat, true)
 	put(j, 1, 2, 3) // all more than needed
 	n := 3
 	for range 300 {
@@ -107,7 +107,7 @@ func TestDelayThatIsNotNeededGoesAway(t *testing.T) {
 func TestASendersNewClockIsTaken(t *testing.T) {
 	for name, jump := range map[string]uint32{"ahead": 1 << 30, "back": 1 << 31, "back a little": 0xffffffff - 8000*10} {
 		t.Run(name, func(t *testing.T) {
-			j := NewJitter(ulawFormat, true)
+			j := NewJitterBuffer(ulawFormat, true)
 			put(j, 1, 2)
 			played(j, 2)
 			heard := 0
@@ -125,7 +125,7 @@ func TestASendersNewClockIsTaken(t *testing.T) {
 }
 
 func TestTimestampsMayWrap(t *testing.T) {
-	j := NewJitter(ulawFormat, true)
+	j := NewJitterBuffer(ulawFormat, true)
 	first := uint32(0xffffffff - 159)
 	j.Put(first, frame(1))
 	j.Put(first+160, frame(2))
@@ -133,7 +133,7 @@ func TestTimestampsMayWrap(t *testing.T) {
 }
 
 func TestAStreamWithoutAClockContinuesWhereItStopped(t *testing.T) {
-	j := NewJitter(ulawFormat, false)
+	j := NewJitterBuffer(ulawFormat, false)
 	put(j, 1)
 	equal(t, "stalled", played(j, 4), []int{1, 0, 0, 0})
 	put(j, 2, 3)
@@ -141,7 +141,7 @@ func TestAStreamWithoutAClockContinuesWhereItStopped(t *testing.T) {
 }
 
 func TestTheBufferIsBounded(t *testing.T) {
-	j := NewJitter(ulawFormat, true)
+	j := NewJitterBuffer(ulawFormat, true)
 	for n := range 10 * maxPackets {
 		j.Put(uint32(n)*160, frame(n%250+1))
 	}
@@ -154,7 +154,7 @@ func TestTheBufferIsBounded(t *testing.T) {
 }
 
 func TestNothingIsAllocatedForAPacket(t *testing.T) {
-	j := NewJitter(ulawFormat, true)
+	j := NewJitterBuffer(ulawFormat, true)
 	into, n := make([]byte, 0, 320), uint32(0)
 	payload := frame(5)
 	run := func() {
@@ -172,7 +172,7 @@ func TestNothingIsAllocatedForAPacket(t *testing.T) {
 func FuzzJitter(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 160, 0, 1, 64, 160})
 	f.Fuzz(func(t *testing.T, in []byte) {
-		j := NewJitter(ulawFormat, len(in)%2 == 0)
+		j := NewJitterBuffer(ulawFormat, len(in)%2 == 0)
 		for i := 0; i+4 <= len(in); i += 4 {
 			j.Put(uint32(in[i])<<24|uint32(in[i+1])<<16|uint32(in[i+2])*16, make([]byte, int(in[i+3])))
 			if in[i]%3 == 0 {
@@ -194,7 +194,7 @@ func FuzzJitter(f *testing.F) {
 }
 
 func TestLeavingOutIsUnlearnedWhereItWasWrong(t *testing.T) {
-	j := NewJitter(ulawFormat, true)
+	j := NewJitterBuffer(ulawFormat, true)
 	n := 0
 	for range 3000 { // each second one packet comes 30 ms late, with two behind it
 		n++

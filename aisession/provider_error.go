@@ -14,11 +14,11 @@ import (
 	"trunkline/internal/netguard"
 )
 
-// refusal is a handshake response other than 101, or a 101 that is no WebSocket's. Redirects are
+// handshakeError is a handshake response other than 101, or a 101 that is no WebSocket's. Redirects are
 // included, because they are not followed.
-type refusal struct{ status int }
+type handshakeError struct{ status int }
 
-func (r *refusal) Error() string {
+func (r *handshakeError) Error() string {
 	if r.status == http.StatusSwitchingProtocols {
 		return "the provider's answer to the handshake is not that of a WebSocket"
 	}
@@ -28,7 +28,7 @@ func (r *refusal) Error() string {
 // isFinal reports whether a retry cannot succeed.
 func isFinal(err error) bool {
 	var (
-		refused *refusal
+		refused *handshakeError
 		guarded *netguard.AddressError
 		unknown *tls.CertificateVerificationError
 	)
@@ -49,7 +49,7 @@ func isFinal(err error) bool {
 // raw errors.
 func describe(err error) string {
 	var (
-		refused *refusal
+		refused *handshakeError
 		guarded *netguard.AddressError
 		unknown *tls.CertificateVerificationError
 		invalid x509.CertificateInvalidError

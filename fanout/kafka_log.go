@@ -44,11 +44,11 @@ type Reader interface {
 	Close()
 }
 
-// ClusterLog is the Log of a Kafka cluster.
-type ClusterLog struct{ *kafka.Cluster }
+// KafkaLog is the Log of a Kafka cluster.
+type KafkaLog struct{ *kafka.Cluster }
 
 // Reader reads one partition from a position on.
-func (l ClusterLog) Reader(topic string, partition int, from kafka.LogPosition) Reader {
+func (l KafkaLog) Reader(topic string, partition int, from kafka.LogPosition) Reader {
 	return l.OpenReader(kafka.ReaderConfig{Topic: topic, Partition: partition, From: from})
 }
 
@@ -58,6 +58,6 @@ func atOffset(offset int64) kafka.LogPosition {
 }
 
 // CompactedReader reads a partition of a compacted topic from an offset on.
-func (l ClusterLog) CompactedReader(topic string, partition int, offset int64) Reader {
+func (l KafkaLog) CompactedReader(topic string, partition int, offset int64) Reader {
 	return l.OpenReader(kafka.ReaderConfig{Topic: topic, Partition: partition, Compacted: true, From: atOffset(offset)})
 }

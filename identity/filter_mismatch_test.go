@@ -7,9 +7,9 @@ import (
 	"trunkline/event"
 )
 
-// A refusal names the deciding field, and there is none exactly if a selection of the
+// A mismatch names the deciding field, and there is none exactly if a selection of the
 // same filter selects the message.
-func TestRefusalAgreesWithTheSelection(t *testing.T) {
+func TestMismatchAgreesWithTheSelection(t *testing.T) {
 	tree := NewTree(Account{ID: "root"}, Account{ID: "shop", ParentID: "root"}, Account{ID: "kiosk", ParentID: "shop"}, Account{ID: "other"})
 	message := Message{AccountID: "shop", Type: event.QueueCall, Format: "svc.cc", Name: event.NameQueueCallOffered, AgentID: "7", QueueID: "sales", CallID: "c"}
 	own := message
@@ -45,16 +45,16 @@ func TestRefusalAgreesWithTheSelection(t *testing.T) {
 		{"root", Filter{CallIDs: []string{"d"}}, message, "call_ids"},
 		{"root", Filter{AgentIDs: []string{"7"}}, older, "agent_ids"},
 	} {
-		refusal := c.filter.Refusal(c.root, &c.m, tree)
+		mismatch := c.filter.Mismatch(c.root, &c.m, tree)
 		field := ""
-		if refusal != nil {
-			field = refusal.Field
-			if len(refusal.Admits) > maxShownEntries || refusal.Count < len(refusal.Admits) {
-				t.Errorf("%+v shows %d of %d entries", c.filter, len(refusal.Admits), refusal.Count)
+		if mismatch != nil {
+			field = mismatch.Field
+			if len(mismatch.Admits) > maxShownEntries || mismatch.Count < len(mismatch.Admits) {
+				t.Errorf("%+v shows %d of %d entries", c.filter, len(mismatch.Admits), mismatch.Count)
 			}
 		}
 		if field != c.field {
-			t.Errorf("%s, %+v, %+v: refused by %q, want %q", c.root, c.filter, c.m, field, c.field)
+			t.Errorf("%s, %+v, %+v: mismatch in %q, want %q", c.root, c.filter, c.m, field, c.field)
 		}
 		selected := false
 		if s := NewSelection(c.root, c.filter, tree); s != nil {
@@ -64,8 +64,8 @@ func TestRefusalAgreesWithTheSelection(t *testing.T) {
 			}
 			selected = selected && s.Admits(event.ClassOf(c.m.Type, c.m.Format), event.NameBit([]byte(c.m.Name)), c.m.AgentID, c.m.QueueID, c.m.CallID)
 		}
-		if selected != (refusal == nil) {
-			t.Errorf("%s, %+v, %+v: selected %v, refusal %+v", c.root, c.filter, c.m, selected, refusal)
+		if selected != (mismatch == nil) {
+			t.Errorf("%s, %+v, %+v: selected %v, mismatch %+v", c.root, c.filter, c.m, selected, mismatch)
 		}
 	}
 }

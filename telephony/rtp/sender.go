@@ -1,0 +1,121 @@
+package rtp
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"time"
+
+	"trunkline/telephony/srtp"
+)
+
+// sender is the sending side of a port: one RTP source for all feeds. A feed numbers and times its
+// packets from any start; sender shifts both so that they continue from the last packet sent.
+type sender struct {
+	mu     sync.Mutex
+	sdp    netip.AddrPort // media address in the peer's SDP
+	remote netip.AddrPort // address that media is sent to; invalid while it is unknown
+	held   bool
+
+	encrypt *srtp.Sender // nil for plain RTP
+
+	ssrc      uint32
+	feed      feed
+	sequence  uint16 // of the newest packet sent
+	timestamp uint32
+	sentAt    time.Time
+
+	addSequence  uint16 // offset from the feed's numbers to ours
+	addTimestamp uint32
+}
+
+// feed identifies one origin of packets.
+type feed struct {
+	from *byte // unique for each stream or direction of a relay
+	ssrc uint32
+}
+
+func (s *sender) start() {
+	// The sequence begins in the lower half, so that the peer knows the rollover counter of SRTP although
+	// the first packets may be lost (RFC 3711, section 3.3.1).
+	s.ssrc, s.sequence, s.timestamp = rand.Uint32(), uint16(rand.Uint32())>>1, rand.Uint32()
+	s.sentAt = time.Now()
+}
+
+// sdpAddress returns the media address in the peer's SDP.
+func (s *sender) sdpAddress() netip.AddrPort {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sdp
+}
+
+// setSDPAddress sets the address in the peer's SDP. Media is sent there at once if the host is known to
+// be the peer's.
+func (s *sender) setSDPAddress(remote netip.AddrPort, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sdp, s.remote = remote, netip.AddrPort{}
+	if known {
+		s.remote = remote
+	}
+}
+
+// latch sets the address that media is sent to from the peer's source address. It has no effect while
+// the peer's SDP asked for no media.
+func (s *sender) latch(remote netip.AddrPort) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sdp.IsValid() {
+		s.remote = remote
+	}
+}
+
+func (s *sender) hold(held bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held = held
+}
+
+// send writes a packet with the feed's header and modifies it in place.
+func (p *Port) send(b []byte, from feed, clock uint32) error {
+	s := &p.sender
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held || !s.remote.IsValid() {
+		p.ports.metrics.dropped[dropHeld].Inc()
+		return nil
+	}
+	now := time.Now()
+	sequence, timestamp := binary.BigEndian.Uint16(b[2:]), binary.BigEndian.Uint32(b[4:])
+	if s.feed != from {
+		// The new feed's first packet takes the sequence number after the old feed's last one, at the
+		// timestamp of the time that has passed.
+		passed := uint32(now.Sub(s.sentAt).Nanoseconds() * int64(clock) / int64(time.Second))
+		s.addSequence = s.sequence + 1 - sequence
+		s.addTimestamp = s.timestamp + max(passed, 1) - timestamp
+		s.feed = from
+		b[1] |= markerBit
+	}
+	sequence += s.addSequence
+	timestamp += s.addTimestamp
+	binary.BigEndian.PutUint16(b[2:], sequence)
+	binary.BigEndian.PutUint32(b[4:], timestamp)
+	binary.BigEndian.PutUint32(b[8:], s.ssrc)
+	if int16(sequence-s.sequence) > 0 { // a reordered packet does not move the clock back
+		s.sequence, s.timestamp, s.sentAt = sequence, timestamp, now
+	}
+	if s.encrypt != nil {
+		var err error
+		if b, err = s.encrypt.Protect(b); err != nil {
+			p.ports.metrics.dropped[dropUnsent].Inc()
+			return err
+		}
+	}
+	if err := p.socket.send(b, s.remote); err != nil {
+		p.ports.metrics.dropped[dropUnsent].Inc()
+		return err
+	}
+	p.ports.metrics.sent.Inc()
+	return nil
+}
