@@ -250,7 +250,7 @@ func TestAgentsOfADeletedAccountHaveNoMessages(t *testing.T) {
 		t.Errorf("messages %v", got)
 	}
 	w.deps.Accounts = everyAccount{}
-	again := &worker{folder: folder{Processor: w.Processor, fold: NewFold(w.rules), at: w.at}, commit: w.commit, oldest: w.oldest, next: w.next}
+	again := &worker{partitionFold: partitionFold{Processor: w.Processor, fold: NewFold(w.rules), at: w.at}, commit: w.commit, oldest: w.oldest, next: w.next}
 	again.foldAll(t, s.events)
 	for identity, row := range readMessages(t, c) {
 		if !strings.HasPrefix(identity, "stats-15m0s-") || !strings.Contains(row, `"agent_id":"a1"`) {

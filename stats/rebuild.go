@@ -21,7 +21,7 @@ import (
 // written at once, each with its tombstone and without a position, so that a later
 // takeover reads nothing of them.
 type rebuildRun struct {
-	folder
+	partitionFold
 	request Rebuild
 	start   LogStart
 	asOf    event.ID // the last folded event of the worker at the start of the rebuild
@@ -83,7 +83,7 @@ func (w *worker) startRebuild(ctx context.Context, request Rebuild) error {
 		return err
 	}
 	within, cancel := context.WithCancel(ctx)
-	r := &rebuildRun{folder: folder{Processor: w.Processor, partition: w.partition, fold: NewFold(w.rules)}, request: request, asOf: w.at.EventID,
+	r := &rebuildRun{partitionFold: partitionFold{Processor: w.Processor, partition: w.partition, fold: NewFold(w.rules)}, request: request, asOf: w.at.EventID,
 		settled: map[key]int64{}, ofNobody: map[string]bool{}, cancel: cancel, done: make(chan struct{})}
 	r.fold.expired = r.keepEnded
 	r.target.Store(w.at.Offset)

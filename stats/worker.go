@@ -27,7 +27,7 @@ const (
 
 // worker computes the figures of one partition, in one goroutine.
 type worker struct {
-	folder
+	partitionFold
 	commit func(next int64)
 	oldest *atomic.Int64 // time of the oldest event not written yet, 0: none
 

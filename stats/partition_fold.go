@@ -12,8 +12,8 @@ import (
 	"trunkline/internal/retry"
 )
 
-// folder folds the records of one partition of cc.evt, in order.
-type folder struct {
+// partitionFold folds the records of one partition of cc.evt, in order.
+type partitionFold struct {
 	*Processor
 	partition int
 	fold      *Fold
@@ -21,7 +21,7 @@ type folder struct {
 }
 
 // begin sets the position to the beginning of cc.evt.
-func (w *folder) begin(ctx context.Context) error {
+func (w *partitionFold) begin(ctx context.Context) error {
 	id, err := w.deps.Log.TopicID(ctx, event.TopicEvents)
 	if err != nil {
 		return err
@@ -32,7 +32,7 @@ func (w *folder) begin(ctx context.Context) error {
 }
 
 // logPosition returns the position in cc.evt.
-func (w *folder) logPosition() kafka.LogPosition {
+func (w *partitionFold) logPosition() kafka.LogPosition {
 	at := kafka.LogPosition{Offset: w.at.Offset, LeaderEpoch: w.at.LeaderEpoch}
 	if id, err := kafka.ParseTopicID(w.at.TopicID); err == nil { // else written when topics had no ids
 		at.TopicID = id
@@ -42,7 +42,7 @@ func (w *folder) logPosition() kafka.LogPosition {
 
 // foldRecord folds the next record of cc.evt. First it reads the configurations of
 // queues that may be in force for new rows of the record.
-func (w *folder) foldRecord(ctx context.Context, r *kafka.Record) error {
+func (w *partitionFold) foldRecord(ctx context.Context, r *kafka.Record) error {
 	w.at.Offset, w.at.LeaderEpoch = r.Offset+1, r.LeaderEpoch
 	w.metrics.events.Inc()
 	if !Counts(event.Name(r.Header(event.HeaderName))) {
@@ -69,12 +69,12 @@ func (w *folder) foldRecord(ctx context.Context, r *kafka.Record) error {
 	return nil
 }
 
-func (w *folder) reportInvalid(r *kafka.Record, err error) {
+func (w *partitionFold) reportInvalid(r *kafka.Record, err error) {
 	w.metrics.invalid.Inc()
 	w.log.Error("invalid record in the normalized topic", "topic", event.TopicEvents, "partition", w.partition, "offset", r.Offset, "error", err)
 }
 
-func (w *folder) record(r Record) kafka.Record {
+func (w *partitionFold) record(r Record) kafka.Record {
 	return kafka.Record{Topic: event.TopicStats, Partition: w.partition, Key: []byte(r.Key), Value: r.Value,
 		Headers: []kafka.Header{{Key: state.HeaderEventID, Value: r.EventID.Append(nil)}}}
 }
@@ -84,7 +84,7 @@ var partitionBackoff = retry.Backoff{First: 50 * time.Millisecond, Max: 5 * time
 
 // retry calls do until it returns no fault.KindUnavailable, with increasing pauses. It
 // returns the error of ctx when ctx ends.
-func (w *folder) retry(ctx context.Context, doing string, do func() error) error {
+func (w *partitionFold) retry(ctx context.Context, doing string, do func() error) error {
 	err := retry.Do(ctx, partitionBackoff, fault.IsUnavailable, func(err error, wait time.Duration) {
 		w.metrics.retries.Inc()
 		w.log.Warn("partition processing paused", "doing", doing, "partition", w.partition, "wait", wait, "error", err)
