@@ -359,16 +359,19 @@ var errBreak = errors.New("the client breaks off")
 
 // read takes messages until everything has come (nil) or the connection ends.
 func (c *stressClient) read(ws *websocket.Conn, stalls bool) error {
-	conn, stallAt := ws.NetConn().(*net.TCPConn), -1
+	stallAt, end := -1, -1
 	if stalls {
 		stallAt = c.random.IntN(200)
-		_ = conn.SetReadBuffer(4096)
+		// The rest would take minutes through the small TCP window.
+		end = stallAt + 100
+		_ = ws.NetConn().(*net.TCPConn).SetReadBuffer(4096)
 	}
 	for n := 0; ; n++ {
 		if n == stallAt {
 			<-c.published // far more has come by then than buffers hold
-			// What still comes would take minutes through so small a window.
-			_ = conn.SetReadBuffer(1 << 20)
+		}
+		if n == end {
+			return errBreak
 		}
 		_ = ws.SetReadDeadline(time.Now().Add(time.Minute))
 		_, data, err := ws.ReadMessage()
