@@ -170,7 +170,7 @@ func (s *Service) admit(ctx context.Context, session *Session) error {
 	switch {
 	case draining:
 		s.metrics.refused.WithLabelValues(refusedDraining).Inc()
-		return fault.Unavailable(nil, time.Second, "this node is going out of service")
+		return fault.Unavailable(nil, time.Second, "this node is shutting down")
 	case full:
 		s.metrics.refused.WithLabelValues(refusedNode).Inc()
 		return fault.Limited(time.Second, "too many AI sessions on this node")

@@ -582,7 +582,7 @@ func (b *board) testDirectory(t *testing.T, n *node) {
 	if a := login(made); a.status != http.StatusUnauthorized {
 		t.Errorf("a login without the one-time password: %s", a)
 	}
-	press("No one-time passwords for anna")
+	press("Remove one-time passwords of anna")
 	b.until(t, "the passwords to be gone", "document.getElementById('users-output').textContent === 'anna has no one-time passwords.'")
 	if a := login(made); a.status != http.StatusOK {
 		t.Errorf("a login after the one-time passwords: %s", a)

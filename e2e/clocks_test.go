@@ -11,7 +11,7 @@ import (
 func regexpOf(text string) *regexp.Regexp { return regexp.MustCompile(regexp.QuoteMeta(text)) }
 
 // testClocks runs a node on a Redis whose clock is an hour ahead, and corrects it later.
-func testClocks(t *testing.T, p *sayings) {
+func testClocks(t *testing.T, p *messageTable) {
 	redis := miniredis.RunT(t)
 	redis.SetTime(time.Now().Add(time.Hour))
 	n := newNode(t, "an hour behind", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_REDIS_ADDRESS": redis.Addr()})

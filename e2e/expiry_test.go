@@ -77,7 +77,7 @@ func (n *node) shown(t *testing.T) time.Time {
 
 // testCertificates starts with an expired public certificate and replaces it while the server
 // runs: by a valid one, by an invalid one, and by one that expires soon.
-func testCertificates(t *testing.T, p *sayings) {
+func testCertificates(t *testing.T, p *messageTable) {
 	c := newCertificate(t, -time.Hour)
 	n := newNode(t, "expired", map[string]string{
 		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_TLS_CERT_FILE": c.certFile, "TRUNKLINE_TLS_KEY_FILE": c.keyFile,
@@ -147,7 +147,7 @@ func expiredServer(t *testing.T, hello func(net.Conn) error) (address string) {
 }
 
 // testOthersCertificates checks the certificates of Kafka, Redis, PostgreSQL and an AI provider.
-func testOthersCertificates(t *testing.T, p *sayings) {
+func testOthersCertificates(t *testing.T, p *messageTable) {
 	plain := func(net.Conn) error { return nil }
 	n := newNode(t, "kafka's expired", map[string]string{
 		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_BROKERS": expiredServer(t, plain), "TRUNKLINE_KAFKA_TLS_ENABLED": "true",

@@ -97,7 +97,7 @@ func TestFullDisk(t *testing.T) {
 	if !onItsOwnMounts(t) {
 		return
 	}
-	p := readSayings(t)
+	p := readMessageTable(t)
 	disk := smallDisk(t, 64)
 	n := newNode(t, "small disk", map[string]string{
 		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_DATA_DIR": filepath.Join(disk, "data"), "TRUNKLINE_INGEST_PRODUCE_TIMEOUT": "5s",

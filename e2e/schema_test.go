@@ -63,7 +63,7 @@ func (n *node) stop(t *testing.T) {
 	}
 }
 
-func testSchemasSQLite(t *testing.T, p *sayings) {
+func testSchemasSQLite(t *testing.T, p *messageTable) {
 	n := newNode(t, "sqlite", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 	n.start(t)
 	n.stop(t)
@@ -87,7 +87,7 @@ func testSchemasSQLite(t *testing.T, p *sayings) {
 
 // testSchemasPostgres starts several nodes at once on an old schema and kills one of them during
 // the migration.
-func testSchemasPostgres(t *testing.T, p *sayings) {
+func testSchemasPostgres(t *testing.T, p *messageTable) {
 	url := testservice.Postgres(t)
 	settings := map[string]string{"TRUNKLINE_DATABASE_URL": url, "TRUNKLINE_DIRECTORY_FILE": directoryFile(t),
 		"TRUNKLINE_MASTER_KEY": masterKey}

@@ -60,7 +60,7 @@ func (n *node) endsWhileItWaits(t *testing.T) {
 // says returns how often a node has logged a row's message.
 func (n *node) says(t *testing.T, r *row) int { return r.count(readFile(t, n.log)) }
 
-func testKafkaAwayAtStart(t *testing.T, p *sayings) {
+func testKafkaAwayAtStart(t *testing.T, p *messageTable) {
 	r := p.row(t, "waiting for kafka: check")
 	n := newNode(t, "without kafka", map[string]string{
 		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_BROKERS": freeport.Address(t),
@@ -78,7 +78,7 @@ func testKafkaAwayAtStart(t *testing.T, p *sayings) {
 }
 
 // testKafkaGoesAway stops the Kafka of a node, the embedded one of another node.
-func testKafkaGoesAway(t *testing.T, p *sayings) {
+func testKafkaGoesAway(t *testing.T, p *messageTable) {
 	broker := freeport.Address(t)
 	has := newNode(t, "has the broker", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker})
 	has.start(t)
@@ -105,7 +105,7 @@ func testKafkaGoesAway(t *testing.T, p *sayings) {
 	s.await(t, "the event", func(got []event) bool { return len(got) > 0 && number(t, got[len(got)-1]) == 2 })
 }
 
-func testRedisAwayAtStart(t *testing.T, p *sayings) {
+func testRedisAwayAtStart(t *testing.T, p *messageTable) {
 	r := p.row(t, "redis does not answer: check")
 	redis := testservice.OwnRedis(t)
 	redis.Kill(t)
@@ -133,7 +133,7 @@ func testRedisAwayAtStart(t *testing.T, p *sayings) {
 // TestDatabaseAway starts without PostgreSQL, starts it, stops it, and makes it refuse writes.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
-	p := readSayings(t)
+	p := readMessageTable(t)
 	waiting, gone := p.row(t, "waiting for the database: ch"), p.row(t, "database does not answer")
 	postgres := testservice.OwnPostgres(t)
 	settings := map[string]string{"TRUNKLINE_DATABASE_URL": postgres.URL, "TRUNKLINE_DIRECTORY_FILE": directoryFile(t), "TRUNKLINE_MASTER_KEY": masterKey}

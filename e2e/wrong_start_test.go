@@ -34,7 +34,7 @@ func file(t *testing.T, name, text string) string {
 	return path
 }
 
-func testWrongSettings(t *testing.T, p *sayings) {
+func testWrongSettings(t *testing.T, p *messageTable) {
 	p.ends(t, "listen: want host:port", standalone(t, "TRUNKLINE_LISTEN", "nope"))
 	p.ends(t, "unknown key", standalone(t), "--config", file(t, "t.yaml", "lstn: x\n"))
 	p.ends(t, "_FILE: redis.password: cannot be read", standalone(t, "TRUNKLINE_REDIS_PASSWORD_FILE", "/absent/secret"))
@@ -50,7 +50,7 @@ func testWrongSettings(t *testing.T, p *sayings) {
 	n.awaitSays(t, p.row(t, "unknown TRUNKLINE_ variable"))
 }
 
-func testMissingFiles(t *testing.T, p *sayings) {
+func testMissingFiles(t *testing.T, p *messageTable) {
 	p.ends(t, "kafka.tls.ca_file: open", standalone(t,
 		"TRUNKLINE_KAFKA_BROKERS", "127.0.0.1:1", "TRUNKLINE_KAFKA_TLS_ENABLED", "true", "TRUNKLINE_KAFKA_TLS_CA_FILE", "/absent/ca.pem"))
 	one, other := newCertificate(t, day), newCertificate(t, day)
@@ -70,7 +70,7 @@ func testMissingFiles(t *testing.T, p *sayings) {
 	}
 }
 
-func testMasterKeys(t *testing.T, p *sayings) {
+func testMasterKeys(t *testing.T, p *messageTable) {
 	p.ends(t, "a master key is 32 bytes", standalone(t, "TRUNKLINE_MASTER_KEY", "short"))
 
 	n := newNode(t, "sealed", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
@@ -105,7 +105,7 @@ func testMasterKeys(t *testing.T, p *sayings) {
 	}
 }
 
-func testPortsTaken(t *testing.T, p *sayings) {
+func testPortsTaken(t *testing.T, p *messageTable) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func testPortsTaken(t *testing.T, p *sayings) {
 }
 
 // testSIPPortTaken leaves sip.listen at its default, which is in use.
-func testSIPPortTaken(t *testing.T, p *sayings) {
+func testSIPPortTaken(t *testing.T, p *messageTable) {
 	const address = "127.0.0.1:5060"
 	said := p.row(t, "sip: the port is in use by another program")
 	n := newNode(t, "without phones", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
@@ -149,7 +149,7 @@ func testSIPPortTaken(t *testing.T, p *sayings) {
 	}
 }
 
-func testMediaPortsTaken(t *testing.T, p *sayings) {
+func testMediaPortsTaken(t *testing.T, p *messageTable) {
 	var from int
 	for from == 0 {
 		first, err := net.ListenPacket("udp4", "127.0.0.1:0")
@@ -168,7 +168,7 @@ func testMediaPortsTaken(t *testing.T, p *sayings) {
 	n.awaitSays(t, p.row(t, "no media port can be opened"))
 }
 
-func testDataDirectory(t *testing.T, p *sayings) {
+func testDataDirectory(t *testing.T, p *messageTable) {
 	p.ends(t, "name a directory that this user may write to", standalone(t, "TRUNKLINE_DATA_DIR", filepath.Join(file(t, "file", ""), "data")))
 
 	n := newNode(t, "owner", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})

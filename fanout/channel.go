@@ -92,7 +92,7 @@ type admission struct {
 func (f *Fanout) admit(req Request, since string, cursor bool) (*admission, error) {
 	r := req.HTTP
 	if f.draining.Load() {
-		return nil, fault.Unavailable(nil, time.Second, "shutting down, come back")
+		return nil, fault.Unavailable(nil, time.Second, "shutting down, retry")
 	}
 	principal, err := f.directory.Authenticate(r.Context(), bearer(r), identity.AudienceEvents)
 	if err != nil {

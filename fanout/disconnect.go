@@ -24,10 +24,10 @@ var (
 	DisconnectEventsLost = conn.Disconnect{Code: 1011, Reason: "events were lost upstream", Reconnect: true}
 	// DisconnectRestart is issued when the node shuts down; the client should reconnect at
 	// once, with jitter, and resume.
-	DisconnectRestart = conn.Disconnect{Code: 1012, Reason: "service restarts, come back", Reconnect: true}
+	DisconnectRestart = conn.Disconnect{Code: 1012, Reason: "service is restarting, reconnect", Reconnect: true}
 	// DisconnectRebalance is issued when the node has more connections than its share; the
 	// client should reconnect at once, with jitter, and resume.
-	DisconnectRebalance = conn.Disconnect{Code: 1012, Reason: "node has more than its share, come back", Reconnect: true}
+	DisconnectRebalance = conn.Disconnect{Code: 1012, Reason: "node has more than its share of connections, reconnect", Reconnect: true}
 	// DisconnectTokenExpired is issued when the token expires; the client should log in,
 	// reconnect with the new token, and resume.
 	DisconnectTokenExpired = conn.Disconnect{Code: 4001, Reason: "token expired"}

@@ -160,7 +160,7 @@ func (a *placements) completeFrom(partition int) int64 {
 func (a *placements) await(ctx context.Context) error {
 	for !a.isLoaded() {
 		if !retry.Sleep(ctx, 5*time.Millisecond) {
-			return fault.Unavailable(nil, time.Second, "the partitions of the accounts are not known yet, come back")
+			return fault.Unavailable(nil, time.Second, "the partitions of the accounts are not known yet, retry")
 		}
 	}
 	return nil

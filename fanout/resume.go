@@ -27,7 +27,7 @@ func parseResume(since string) (at resumePoint, err error) {
 	at, err = parseSince(since)
 	switch {
 	case errors.Is(err, errNewerCursor):
-		return at, fault.Unavailable(nil, time.Second, "the cursor is of a newer version than this node, come back")
+		return at, fault.Unavailable(nil, time.Second, "the cursor is of a newer version than this node, retry")
 	case err != nil:
 		return at, fault.InvalidField("since", "invalid", "since: "+err.Error())
 	}
@@ -55,7 +55,7 @@ func (f *Fanout) knowPartitions(ctx context.Context, at resumePoint) error {
 		return err
 	}
 	if at.log != (logID{}) && at.log == f.logID() {
-		return fault.Unavailable(nil, time.Second, "new partitions are not known here yet, come back")
+		return fault.Unavailable(nil, time.Second, "new partitions are not known here yet, retry")
 	}
 	return gone("the cursor is of another cluster")
 }

@@ -21,7 +21,7 @@ type Settings struct {
 	MaxConnectionsPerUser    int           `yaml:"max_connections_per_user" doc:"open connections of one user in the cluster; 0: no limit"`
 	MaxConnectionsPerAddress int           `yaml:"max_connections_per_address" doc:"open connections from one IPv4 address or IPv6 /64 in the cluster, twice as many from a /56; 0: no limit"`
 	OnLimit                  string        `yaml:"on_limit" doc:"over a limit: refuse the new connection, or replace the oldest"`
-	SnapshotBytes            setting.Bytes `yaml:"snapshot_bytes" doc:"bytes of memory for the state of all accounts while snapshots are made; where it needs more there are none"`
+	SnapshotBytes            setting.Bytes `yaml:"snapshot_bytes" doc:"bytes of memory for the state of all accounts while snapshots are made; if the state needs more, snapshots are refused with 503"`
 	RebalanceTime            time.Duration `yaml:"rebalance_time" doc:"after a node was added, time over which nodes with more than their share of the connections disconnect the excess; 0: they do not"`
 	DrainSpread              time.Duration `yaml:"drain_spread" doc:"time over which a shutdown disconnects subscribers"`
 }

@@ -97,14 +97,14 @@ func (f *Fanout) Snapshot(ctx context.Context, p *identity.Principal) (*Snapshot
 		set, _ := f.placements.partitionsOf(filter, f.directory.Tree())
 		views, partitions, err := f.states.ask(ctx, set, time.Now())
 		if err != nil {
-			return nil, fault.Unavailable(err, time.Second, "the snapshot cannot be made, come back")
+			return nil, fault.Unavailable(err, time.Second, "the snapshot cannot be made, retry")
 		}
 		if s := f.mergeViews(views, partitions, filter, time.Now()); s != nil {
 			f.addToday(ctx, s, filter)
 			return s, nil
 		}
 		if !retry.Sleep(ctx, 10*time.Millisecond) {
-			return nil, fault.Unavailable(nil, time.Second, "the snapshot is not complete yet, come back")
+			return nil, fault.Unavailable(nil, time.Second, "the snapshot is not complete yet, retry")
 		}
 	}
 }

@@ -126,7 +126,7 @@ func (s *Service) provePhone(ctx context.Context, phone Phone, domain, extension
 			return resultOK, nil
 		}
 		if s.cfg.SIPPortalPassword == WarnPortalPassword {
-			s.log.WarnContext(ctx, "phone registered with a portal password: make it a device password", "user_id", phone.UserID)
+			s.log.WarnContext(ctx, "phone registered with a portal password: create a device password for it", "user_id", phone.UserID)
 		}
 		return resultPortal, nil
 	}

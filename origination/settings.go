@@ -13,7 +13,7 @@ type Settings struct {
 	Driver        string `yaml:"driver" doc:"phone platform: sip, asterisk, freeswitch, kazoo, simulator (no phone rings), or auto (sip where the owner's phone is registered, else simulator); empty: sip where sip.listen is on"`
 	RuleTexts     `yaml:",inline"`
 	International string        `yaml:"international" doc:"numbers that leave the account's country (numbers.country): deny or allow; without a country, deny closes every number in international form"`
-	Premium       []string      `yaml:"premium" doc:"closed numbers: regular expressions over the number as dialled and in E.164; known: premium-rate numbers, satellite and global networks; none alone: no number"`
+	Premium       []string      `yaml:"premium" doc:"closed numbers: regular expressions over the number as dialled and in E.164; known: premium-rate numbers, satellite and global networks; the single item none: no number is closed"`
 	UserPerMinute int           `yaml:"user_per_minute" doc:"calls that a user may place in a minute, by any means, then 429 or by SIP 403; 0: no limit"`
 	UserCalls     int           `yaml:"user_calls" doc:"calls that a user has placed at the same time in the cluster, then 429 or by SIP 403; 0: no limit"`
 	AccountCalls  int           `yaml:"account_calls" doc:"calls that an account's users have placed at the same time in the cluster, then 429 or by SIP 403; 0: no limit"`

@@ -275,7 +275,7 @@ func (w *worker) repair(ctx context.Context) error {
 	behind := false
 	end, err := w.scan(ctx, w.next, last, &behind)
 	if err == nil && end < w.next {
-		w.log.Error("topic of figures has lost its end, its records are written again", "topic", event.TopicStats, "partition", w.partition,
+		w.log.Error("figures topic truncated, its records are written again", "topic", event.TopicStats, "partition", w.partition,
 			"written", w.next, "end", end)
 		for key := range w.fold.entries {
 			last[key.String()] = nil

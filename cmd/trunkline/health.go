@@ -23,7 +23,7 @@ const healthPatience = 3 * time.Second
 func healthCommand(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "health",
-		Short: "Exit 0 when the server of the settings is ready on this machine, else 1",
+		Short: "Check that the server on this machine is ready: exit code 0 if it is, else 1",
 		Args:  cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := p.Settings()

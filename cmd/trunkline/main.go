@@ -28,7 +28,7 @@ import (
 
 func main() {
 	p := &cli.Program{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Environ()}
-	root := p.Root("trunkline", "Contact-center events in, Kafka, WebSocket out", commands(p, serve)...)
+	root := p.Root("trunkline", "Receive contact-center events, store them on Kafka, and push them over WebSocket and SSE", commands(p, serve)...)
 	os.Exit(p.Run(cli.UntilSignal(), root, os.Args[1:]))
 }
 

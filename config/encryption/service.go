@@ -172,7 +172,7 @@ func (s *Service) Current(ctx context.Context, accountID string) (Sealing, error
 		return out, nil
 	}
 	if !sealed.Valid {
-		return Sealing{}, fault.Internal(nil, "the account's encryption key is not there")
+		return Sealing{}, fault.Internal(nil, "the account's encryption key is missing")
 	}
 	out.Key, err = s.unsealKey(accountID, version, sealed.String)
 	return out, err

@@ -44,7 +44,7 @@ type Settings struct {
 	Listen        string        `yaml:"listen" doc:"public listener, host:port"`
 	MetricsListen string        `yaml:"metrics_listen" doc:"plain HTTP listener of /metrics, /livez, /readyz and, with debug.pprof, /debug/pprof/, host:port"`
 	DataDir       string        `yaml:"data_dir" doc:"directory of everything that is stored on this machine"`
-	DiskMinFree   setting.Bytes `yaml:"disk_min_free" doc:"free space on the disk of data_dir below which a start and recordings are refused; of a disk under 50 times that, 2 %; 0: none"`
+	DiskMinFree   setting.Bytes `yaml:"disk_min_free" doc:"minimum free space on the disk of data_dir; below it the server does not start and recordings are refused; on a disk smaller than 50 times this value the minimum is 2 % of the disk; 0: no minimum"`
 	Roles         []string      `yaml:"roles" doc:"parts of the program that this process runs"`
 	DrainTimeout  time.Duration `yaml:"drain_timeout" doc:"how long a shutdown may take"`
 

@@ -6,7 +6,7 @@ func aiSessions() Dashboard {
 			graph("Now", count, "By the way calls came in.", gauge("trunkline_aisession_active", "way")),
 			graph("Started", perSecond, "", rates("trunkline_aisession_started_total", "way")),
 			graph("Ended", perSecond, "By what ended them.", rates("trunkline_aisession_ended_total", "reason")),
-			graph("Did not come about", perSecond, "", rates("trunkline_aisession_refused_total", "why"),
+			graph("Refused", perSecond, "", rates("trunkline_aisession_refused_total", "why"),
 				total("trunkline_aisession_unannounced_total", "not announced")),
 			graph("Connections to providers", perSecond, "", total("trunkline_aisession_connect_failures_total", "failed"),
 				total("trunkline_aisession_reconnects_total", "in the place of a lost one")),

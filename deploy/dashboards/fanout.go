@@ -13,7 +13,7 @@ func fanout() Dashboard {
 		}},
 		{"Deliveries", []panel{
 			graph("Deliveries", perSecond, "Put on live subscribers' queues.", rates("trunkline_fanout_deliveries_total", "instance")),
-			graph("Events read", perSecond, "From cc.evt; each node reads all of it while it has a subscriber.", rates("trunkline_fanout_events_total", "instance")),
+			graph("Events read", perSecond, "From cc.evt; each node reads the partitions in which its subscribers may see an account.", rates("trunkline_fanout_events_total", "instance")),
 			graph("Subscribers for an event", count, "", query{`sum(rate(trunkline_fanout_deliveries_total{S}[R])) / (sum(rate(trunkline_fanout_events_total{S}[R])) > 0)`, "deliveries/event"}),
 			graph("Latency", seconds, "From the raw record's Kafka timestamp to the socket write.",
 				quantiles("trunkline_fanout_delivery_latency_seconds", "0.5", "0.95", "0.99")...),

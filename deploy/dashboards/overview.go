@@ -1,7 +1,7 @@
 package dashboards
 
 func overview() Dashboard {
-	return Dashboard{Name: "overview", Title: "Trunkline / Overview", Description: "Is it well, and how much goes through it.", rows: []row{
+	return Dashboard{Name: "overview", Title: "Trunkline / Overview", Description: "Health and throughput of all nodes.", rows: []row{
 		{"Now", []panel{
 			number("Nodes ready", count, `sum(trunkline_ready{S})`),
 			number("Subscribers", count, `sum(trunkline_fanout_connections{S})`),
@@ -26,11 +26,11 @@ func overview() Dashboard {
 				query{`topk(5, ` + quantile("0.99", "trunkline_api_request_seconds", "route", "method") + `)`, "{{method}} {{route}}"}),
 			graph("Requests being worked on", count, "", gauge("trunkline_api_requests_in_flight", "instance")),
 		}},
-		{"Who comes", []panel{
+		{"Authentication", []panel{
 			graph("Logins", perSecond, "By audience and result.", rates("trunkline_identity_logins_total", "audience", "result")),
 			graph("Tokens checked", perSecond, "", rates("trunkline_identity_token_checks_total", "result")),
 			graph("API keys checked", perSecond, "", rates("trunkline_identity_key_checks_total", "result")),
-			graph("Signs of trouble", perSecond, "Refresh tokens used twice, failures to follow the database, login limits without Redis.",
+			graph("Authentication faults", perSecond, "Refresh tokens used twice, failures to follow the database, login limits without Redis.",
 				total("trunkline_identity_refresh_reuses_total", "token reused"),
 				total("trunkline_identity_reload_errors_total", "database away"),
 				total("trunkline_identity_limiter_fallbacks_total", "Redis away"),
@@ -45,7 +45,7 @@ func overview() Dashboard {
 			graph("Goroutines", count, "", gauge("go_goroutines", "instance")),
 			graph("Longest pause of the collector", seconds, "", query{`max by (instance) (go_gc_duration_seconds{S,quantile=~"1(.0)?"})`, "{{instance}}"}),
 			graph("Running for", seconds, "", query{`time() - process_start_time_seconds{S}`, "{{instance}}"}),
-			graph("Not ready, or without", count, "1 for a node that /readyz takes out, and for a part that a node does not reach.",
+			graph("Not ready, or dependency down", count, "1 for a node whose /readyz fails, and for a dependency that a node cannot reach.",
 				query{`1 - trunkline_ready{S}`, "{{instance}} not ready"}, query{`1 - trunkline_dependency_up{S}`, "{{instance}} without {{dependency}}"}),
 			graph("Free space on the disk of data_dir", octets, "", gauge("trunkline_data_dir_free_bytes", "instance")),
 			graph("Certificates", seconds, "How long they are good for.",

@@ -39,7 +39,7 @@ func pipeline() Dashboard {
 			graph("Dead letters", perSecond, "By raw topic and reason.", rates("trunkline_dead_letters_total", "topic", "kind")),
 			graph("Dead letters by format", perSecond, "", rates(`trunkline_normalizer_records_total{result="dead_letter"}`, "format")),
 			graph("Batch", count, "Records; p50, or the mean without native histograms.", quantiles("trunkline_normalizer_batch_records", "0.5")...),
-			graph("Waiting and losing", perSecond, "Waits because something was away; records that retention or damage took.",
+			graph("Waits and losses", perSecond, "Waits because a backend was unavailable; records deleted by retention or damaged.",
 				total("trunkline_normalizer_retries_total", "waits"), rates("trunkline_normalizer_lost_records_total", "topic"),
 				rates("trunkline_normalizer_log_restarts_total", "topic")),
 			graph("State", count, "Agents, calls and devices, those that have ended a short while ago included.",

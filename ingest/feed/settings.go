@@ -46,7 +46,7 @@ type Config struct {
 	TLS        tlsclient.Settings `yaml:"tls"`
 	Account    string             `yaml:"account" doc:"account that everything of this platform belongs to; empty: by accounts"`
 	Accounts   []AccountRule      `yaml:"accounts" doc:"rules tried in order before the directory's domains"`
-	Events     []string           `yaml:"events" doc:"the platform's own words of what to subscribe to; empty: what Trunkline understands"`
+	Events     []string           `yaml:"events" doc:"event names to subscribe to, in the platform's own syntax; empty: all that Trunkline understands"`
 	Redundancy int                `yaml:"redundancy" doc:"nodes that read this platform at the same time, 1 or 2"`
 
 	AccountVariable string `yaml:"account_variable" doc:"freeswitch, asterisk: channel variable with the name that is mapped to an account; empty: none"`

@@ -17,7 +17,7 @@ type Settings struct {
 	ReplicationFactor int                  `yaml:"replication_factor" doc:"replicas of the topics that Trunkline creates; 0: three, or as many as there are brokers once all of kafka.brokers have been seen"`
 	CreateTopics      bool                 `yaml:"create_topics" doc:"create missing topics"`
 	Strict            bool                 `yaml:"strict" doc:"refuse to start where settings of existing topics endanger acknowledged records; off: log them"`
-	Compression       string               `yaml:"compression" doc:"of produced batches: none, lz4 or zstd"`
+	Compression       string               `yaml:"compression" doc:"compression of produced batches: none, lz4 or zstd"`
 	TLS               tlsclient.Settings   `yaml:"tls"`
 	SASL              credentials.Settings `yaml:"sasl"`
 }

@@ -71,7 +71,7 @@ func (i *Indexer) runPartition(ctx context.Context, partition int, commit func(n
 			i.log.Info("partition's figures stored by another process", "partition", w.partition)
 			continue
 		case passable:
-			i.log.Warn("topic of figures read on elsewhere", "partition", w.partition, "kind", gap.Kind, "stored", w.at.Offset, "resume", gap.Resume)
+			i.log.Warn("figures topic does not continue at the stored offset, reading continues after the gap", "partition", w.partition, "kind", gap.Kind, "stored", w.at.Offset, "resume", gap.Resume)
 			if err = w.store(ctx, nil, gap.Position()); err == nil || errors.Is(err, errFenced) {
 				continue
 			}

@@ -34,7 +34,7 @@ export class Admin {
     const { config } = await this.#session.ask("/api/v2/config/call_recording_encryption", { account: this.#account });
     const facts = el("dl", { class: "facts" });
     const fact = (/** @type {string} */ name, /** @type {any} */ ...value) => facts.append(el("dt", {}, name), el("dd", {}, ...value));
-    fact("Recordings", config.enabled === undefined ? "stored as they are (never configured)" : config.enabled ? "sealed" : "stored as they are");
+    fact("Recordings", config.enabled === undefined ? "not encrypted (never configured)" : config.enabled ? "sealed" : "not encrypted");
     if (config.algorithm) fact("Algorithm", config.algorithm);
     if (config.key_id) fact("Key id", config.key_id);
     if (config.key_version) fact("Key version", config.key_version);

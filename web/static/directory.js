@@ -82,7 +82,7 @@ export class Directory {
     const panel = this.#panels.accounts;
     return this.#list(panel, accountsPath, "account", (a) => {
       const path = `${accountsPath}/${encodeURIComponent(a.id)}`, list = () => this.#listAccounts();
-      const card = this.#card(a.name, [["Domain", a.domain], ["Id", a.id], ["Below", a.parent_id], ["Time zone", a.time_zone]], [
+      const card = this.#card(a.name, [["Domain", a.domain], ["Id", a.id], ["Parent account", a.parent_id], ["Time zone", a.time_zone]], [
         el("button", { type: "button", class: "quiet", "aria-label": `Choose ${a.name}`, onclick: () => {
           this.#account.value = a.id;
           this.#account.dispatchEvent(new Event("input"));
@@ -141,7 +141,7 @@ export class Directory {
           const { uri, recovery_codes } = await this.#session.ask(`${path}/otp`, { method: "POST" });
           card.append(secret(`One-time passwords of ${u.username}`, uri), secret(`Recovery codes of ${u.username}`, recovery_codes.join(" ")));
         }),
-        !u.oidc_subject && this.#button(panel, `No one-time passwords for ${u.username}`, "No one-time passwords", async () => {
+        !u.oidc_subject && this.#button(panel, `Remove one-time passwords of ${u.username}`, "Remove one-time passwords", async () => {
           await this.#session.ask(`${path}/otp`, { method: "DELETE" });
           setText(panel.output, `${u.username} has no one-time passwords.`);
         }),

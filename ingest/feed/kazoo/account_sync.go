@@ -72,7 +72,7 @@ func (p *platform) syncAccounts(ctx context.Context) {
 	all, err := accountsBelow(ctx, p.crossbar)
 	if err != nil {
 		if ctx.Err() == nil || context.Cause(ctx) == context.DeadlineExceeded {
-			p.log.WarnContext(ctx, "accounts of Crossbar unknown", "error", err)
+			p.log.WarnContext(ctx, "reading the accounts from Crossbar failed", "error", err)
 		}
 		return
 	}

@@ -30,7 +30,7 @@ func deadletterList(p *cli.Program) *cobra.Command {
 	var asJSON bool
 	command := &cobra.Command{
 		Use:   "list",
-		Short: "List the newest dead letters, oldest of them first",
+		Short: "List the newest dead letters in order of time",
 		Args:  cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 1 {

@@ -88,9 +88,9 @@ func accountDelete(p *cli.Program) *cobra.Command {
 		Short: "Delete an account, named by id, name or domain",
 		Long: `Delete an account, named by id, name or domain, its users and its API keys, and
 end their tokens. Its recordings, keys, configuration, call records and
-figures are purged after account.purge_after, or at once with --now, which an id of an account that
-was deleted before may be given to too. Broken off, --now continues when it is run
-again, or in a running server. The id is never given again.`,
+figures are purged after account.purge_after, or at once with --now. --now also takes
+the id of an account that was deleted before. If it is interrupted, run it again; a
+running server continues it too. The id is never assigned to another account.`,
 		Args: cli.ExactArgs("ACCOUNT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.WithStores(cmd.Context(), func(stores cli.Stores) error {

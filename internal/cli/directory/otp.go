@@ -18,7 +18,7 @@ func otpCommand(p *cli.Program) *cobra.Command {
 func otpEnrol(p *cli.Program) *cobra.Command {
 	return onUser(p, &cobra.Command{
 		Use:   "enrol USERNAME --account ACCOUNT",
-		Short: "Give a user one-time passwords: print the authenticator's URI and, one a line, recovery codes, all shown once",
+		Short: "Set up one-time passwords for a user: print the authenticator's URI and, one a line, recovery codes, all shown once",
 	}, func(ctx context.Context, d *identity.Service, account, username string) error {
 		enrolment, codes, err := d.EnrolOTP(ctx, account, username)
 		if err != nil {
@@ -32,7 +32,7 @@ func otpEnrol(p *cli.Program) *cobra.Command {
 func otpDelete(p *cli.Program) *cobra.Command {
 	return onUser(p, &cobra.Command{
 		Use:   "delete USERNAME --account ACCOUNT",
-		Short: "Take one-time passwords and recovery codes from a user",
+		Short: "Remove the one-time passwords and recovery codes of a user",
 	}, func(ctx context.Context, d *identity.Service, account, username string) error {
 		if err := d.DeleteOTP(ctx, account, username); err != nil {
 			return fmt.Errorf("deleting one-time passwords of %s: %w", username, err)

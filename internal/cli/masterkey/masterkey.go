@@ -18,12 +18,12 @@ func masterkeyRotate(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rotate",
 		Short: "Make the next master key and seal every secret under it",
-		Long: `Make the next master key, seal every secret in the database under it, and take
-the old keys out of the key file: beside running servers, which follow. Broken
-off, it continues when it is run again.
+		Long: `Make the next master key, seal every secret in the database under it, and remove
+the old keys from the key file. Running servers read the new key. If the command
+is interrupted, run it again: it continues.
 
-Where the keys are the setting master_key, add the new one at its end on every
-node, restart them, and run this: it seals everything under the last one.`,
+If the keys are in the setting master_key, append the new key on every node,
+restart the nodes, then run this command: it seals everything under the last key.`,
 		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.WithStores(cmd.Context(), func(stores cli.Stores) error {

@@ -22,8 +22,8 @@ func recordingOpen(p *cli.Program) *cobra.Command {
 		Short: "Open a sealed recording with its key and salt alone, and write its audio",
 		Long: `Open a sealed recording with its key and salt alone, and write its audio.
 
-"recording inspect" tells which version of the account's key that is. What comes
-out on stdout is authentic, but complete only when the exit code is 0.` + fileUsage,
+"recording inspect" prints the version of the account's key that is needed. Audio on
+stdout is authenticated, but it is complete only if the exit code is 0.` + fileUsage,
 		Args: cli.ExactArgs("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			with, err := keys.read(p)

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// sayings holds the rows of the table in docs/operations.md with the program's messages, their
+// messageTable holds the rows of the table in docs/operations.md with the program's messages, their
 // causes and remedies.
-type sayings struct {
+type messageTable struct {
 	mu   sync.Mutex
 	rows []*row
 }
@@ -35,15 +35,15 @@ var elsewhere = map[string]string{
 	"waiting for the database: ch":       "TestDatabaseAway",
 }
 
-func readSayings(t *testing.T) *sayings {
+func readMessageTable(t *testing.T) *messageTable {
 	t.Helper()
 	text := readFile(t, "../docs/operations.md")
-	_, text, found := strings.Cut(text, "\n## What it says\n")
-	_, text, table := strings.Cut(text, "\n| it says |")
+	_, text, found := strings.Cut(text, "\n## Messages\n")
+	_, text, table := strings.Cut(text, "\n| message |")
 	if !found || !table {
-		t.Fatal("docs/operations.md has no table of what it says")
+		t.Fatal("docs/operations.md has no table of messages")
 	}
-	p := &sayings{}
+	p := &messageTable{}
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "| `") {
 			if len(p.rows) > 0 {
@@ -68,7 +68,7 @@ func readSayings(t *testing.T) *sayings {
 }
 
 // row returns the row whose message contains the part.
-func (p *sayings) row(t testing.TB, part string) *row {
+func (p *messageTable) row(t testing.TB, part string) *row {
 	t.Helper()
 	var found []*row
 	for _, r := range p.rows {
@@ -97,7 +97,7 @@ func (r *row) count(said string) (n int) {
 }
 
 // ends checks that a start fails with the row's exit code and no other message.
-func (p *sayings) ends(t *testing.T, part string, settings map[string]string, args ...string) {
+func (p *messageTable) ends(t *testing.T, part string, settings map[string]string, args ...string) {
 	t.Helper()
 	r := p.row(t, part)
 	want := map[string]int{"exit 1": 1, "exit 2": 2}[r.then[:min(len(r.then), len("exit 1"))]]
@@ -124,12 +124,12 @@ func (n *node) awaitSays(t testing.TB, r *row) {
 	})
 }
 
-// TestWhatItSays makes the program print every message of the table: the text must be the page's,
+// TestMessages makes the program print every message of the table: the text must be the page's,
 // and the documented outcome must follow.
-func TestWhatItSays(t *testing.T) {
+func TestMessages(t *testing.T) {
 	t.Parallel()
-	p := readSayings(t)
-	tests := map[string]func(*testing.T, *sayings){
+	p := readMessageTable(t)
+	tests := map[string]func(*testing.T, *messageTable){
 		"wrong settings":         testWrongSettings,
 		"missing files":          testMissingFiles,
 		"master keys":            testMasterKeys,
