@@ -73,19 +73,19 @@ func newLink(s *Session, conn net.Conn, sock *socket) *link {
 
 // text queues a message other than audio and reports whether there was room.
 func (l *link) text(appendTo func([]byte) []byte) bool {
-	b := appendTo(wsframe.Reserve(l.out.begin()))
-	return l.out.put(frame{memory: b, from: wsframe.Seal(b, wsframe.Text)}) == 0
+	b := appendTo(wsframe.BeginClientFrame(l.out.begin()))
+	return l.out.put(frame{memory: b, from: wsframe.FinishClientFrame(b, wsframe.Text)}) == 0
 }
 
 // audio queues a media message and returns how many frames of audio were dropped for it.
 func (l *link) audio(payload []byte) (dropped int) {
-	b := aiprotocol.AppendMedia(wsframe.Reserve(l.out.begin()), payload)
-	return l.out.put(frame{memory: b, from: wsframe.Seal(b, wsframe.Text), audio: true})
+	b := aiprotocol.AppendMedia(wsframe.BeginClientFrame(l.out.begin()), payload)
+	return l.out.put(frame{memory: b, from: wsframe.FinishClientFrame(b, wsframe.Text), audio: true})
 }
 
 func (l *link) send(opcode byte, payload []byte, last bool) {
-	b := append(wsframe.Reserve(l.out.begin()), payload...)
-	l.out.put(frame{memory: b, from: wsframe.Seal(b, opcode), last: last})
+	b := append(wsframe.BeginClientFrame(l.out.begin()), payload...)
+	l.out.put(frame{memory: b, from: wsframe.FinishClientFrame(b, opcode), last: last})
 }
 
 // pong queues the response to a ping.
@@ -149,8 +149,8 @@ func (l *link) handleBytes(b []byte, now time.Time) {
 // sendCloseCode sends a close frame at once, unless one was sent, and drops queued frames.
 func (l *link) sendCloseCode(code int) {
 	if l.out.end() {
-		b := append(wsframe.Reserve(nil), websocket.FormatCloseMessage(code, "")...)
-		from := wsframe.Seal(b, wsframe.Close)
+		b := append(wsframe.BeginClientFrame(nil), websocket.FormatCloseMessage(code, "")...)
+		from := wsframe.FinishClientFrame(b, wsframe.Close)
 		_, _ = l.conn.Write(b[from:]) // best effort: the provider may have closed already
 	}
 }

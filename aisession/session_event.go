@@ -81,7 +81,7 @@ func (s *Service) publishEvent(ctx context.Context, e sessionEvent) {
 	defer cancel()
 	data, err := json.Marshal(e)
 	if err == nil {
-		err = s.deps.Publisher.Publish(e.trace.In(ctx), e.AccountID, data)
+		err = s.deps.Publisher.Publish(e.trace.Extract(ctx), e.AccountID, data)
 	}
 	if err != nil {
 		s.metrics.dropped.events.Inc()

@@ -32,7 +32,7 @@ func (s *Session) tryConnect(ctx context.Context) (*link, error) {
 	if tracer == nil {
 		return s.connect(ctx)
 	}
-	ctx, span := tracer.Ask(s.trace.In(ctx), "ai_session connect")
+	ctx, span := tracer.StartClient(s.trace.Extract(ctx), "ai_session connect")
 	l, err := s.connect(ctx)
 	span.End(err)
 	return l, err

@@ -128,7 +128,7 @@ func writePage[T, U any](c echo.Context, list []T, key func(T) string, show func
 	page := report.Page[U]{Data: []U{}, PageSize: q.PageSize()}
 	start, err := base64.RawURLEncoding.DecodeString(q.Get("start_key"))
 	if err != nil {
-		q.Fault("start_key", "invalid", "must be a page's next_start_key")
+		q.AddFault("start_key", "invalid", "must be a page's next_start_key")
 	}
 	if err := q.Err(); err != nil {
 		return err

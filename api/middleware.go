@@ -62,13 +62,13 @@ func (a *API) withSpan(next echo.HandlerFunc) echo.HandlerFunc {
 		if method == unknownMethod {
 			method = ""
 		}
-		r, span := a.deps.Tracer.Serve(c.Request(), method, c.Path())
+		r, span := a.deps.Tracer.StartServer(c.Request(), method, c.Path())
 		c.SetRequest(r)
 		defer func() {
 			if account := accountOf(c); account != "" {
 				span.Set(tracing.Account(account))
 			}
-			span.Answered(c.Response().Status)
+			span.SetStatusCode(c.Response().Status)
 			span.End(nil)
 		}()
 		return next(c)

@@ -109,7 +109,7 @@ func (r directoryRoutes) deleteAccount(c echo.Context, account identity.Account)
 	case "now":
 		remove = r.directory.DeleteAndPurgeAccount
 	default:
-		q.Fault("purge", "unsupported", "must be now, or absent")
+		q.AddFault("purge", "unsupported", "must be now, or absent")
 	}
 	if err := q.Err(); err != nil {
 		return err

@@ -119,7 +119,7 @@ func (e callEvents) Publish(ctx context.Context, events ...origination.Event) er
 	for i, one := range events {
 		records[i] = rawRecord(event.TopicRaw, event.FormatOwn, "origination", one.AccountID, one.Data)
 		if e.tracer != nil { // each belongs to the trace of its call
-			_, spans[i] = joined(one.Trace.In(ctx), e.tracer, &records[i])
+			_, spans[i] = joined(one.Trace.Extract(ctx), e.tracer, &records[i])
 			spans[i].Set(tracing.Account(one.AccountID), tracing.Text("trunkline.call.state", string(one.State)))
 		}
 	}

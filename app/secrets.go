@@ -47,7 +47,7 @@ func (a *App) prepareSigning(ctx context.Context) error {
 	if !a.logsIn() {
 		return nil
 	}
-	if _, err := a.keys.Newest(); err != nil {
+	if _, err := a.keys.NewestID(); err != nil {
 		return fault.Permanent(fmt.Errorf("the roles %s and %s need a master key, which seals the keys that sign tokens: "+
 			"set TRUNKLINE_MASTER_KEY or master_key_file, the same on every node: %w", settings.RoleAPI, settings.RoleFanout, err))
 	}
@@ -62,7 +62,7 @@ func (a *App) haveMasterKey() error {
 	}
 	if file := a.settings.MasterKeys.File; file != "" {
 		// A configured file should have a key: a new key in its place would hide a mistake.
-		if _, err := a.keys.Newest(); err != nil {
+		if _, err := a.keys.NewestID(); err != nil {
 			return fmt.Errorf("master_key_file %s: %w", file, err)
 		}
 		return nil

@@ -131,9 +131,9 @@ func (s *spanSender) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan
 // joined begins the span of sending one of Trunkline's own records, as a part of the
 // trace in ctx; the record carries the trace.
 func joined(ctx context.Context, tracer *tracing.Tracer, record *kafka.Record) (context.Context, tracing.Span) {
-	ctx, span := tracer.Send(ctx, record.Topic, 1)
+	ctx, span := tracer.StartSend(ctx, record.Topic, 1)
 	if tracer != nil {
-		record.Headers = tracing.FromContext(ctx).Headers(record.Headers)
+		record.Headers = tracing.FromContext(ctx).AppendHeaders(record.Headers)
 	}
 	return ctx, span
 }

@@ -58,7 +58,7 @@ func (l *Log) head(ctx context.Context) (h head, err error) {
 }
 
 // lockHead reads the state of the chain and locks it until the transaction ends.
-func lockHead(ctx context.Context, tx *sqldb.Loader) (h head, err error) {
+func lockHead(ctx context.Context, tx *sqldb.BulkTx) (h head, err error) {
 	err = h.scan(tx.QueryRowContext(ctx, `UPDATE audit_chain SET seq = seq WHERE id = 1 RETURNING `+headColumns).Scan)
 	return h, sqldb.Wrap(err, "locking the audit log's head")
 }
@@ -108,7 +108,7 @@ func (l *Log) Chain(ctx context.Context) error {
 
 // chainBatch moves the oldest pending entries into the chain.
 func (l *Log) chainBatch(ctx context.Context) (chained []Chained, err error) {
-	err = l.db.Load(ctx, func(tx *sqldb.Loader) error {
+	err = l.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
 		h, err := lockHead(ctx, tx)
 		if err != nil {
 			return err

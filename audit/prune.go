@@ -30,7 +30,7 @@ func (l *Log) Prune(ctx context.Context) error {
 // pruneBatch deletes entries up to the first that has not expired. The chain is in the
 // order of time, except for entries recorded within moments of each other.
 func (l *Log) pruneBatch(ctx context.Context, before int64) (n int64, err error) {
-	err = l.db.Load(ctx, func(tx *sqldb.Loader) error {
+	err = l.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
 		h, err := lockHead(ctx, tx)
 		if err != nil {
 			return err

@@ -52,7 +52,7 @@ func (l *Log) claimTopic(ctx context.Context) (seq int64, ours bool, err error) 
 	if err != nil {
 		return 0, false, sqldb.Wrap(err, "reading the audit topic's position")
 	}
-	err = l.db.Alone(ctx, func(to sqldb.Runner) error {
+	err = l.db.WithoutTx(ctx, func(to sqldb.Runner) error {
 		return to.QueryRowContext(ctx, `UPDATE audit_topic SET lease_until = $1 WHERE id = 1 AND lease_until <= $2 RETURNING seq`,
 			now.Add(publishLease).UnixMilli(), now.UnixMilli()).Scan(&seq)
 	})
@@ -64,6 +64,6 @@ func (l *Log) claimTopic(ctx context.Context) (seq int64, ours bool, err error) 
 
 // releaseTopic stores the number of the newest published entry, and releases the lease.
 func (l *Log) releaseTopic(ctx context.Context, seq int64) error {
-	_, err := l.db.ExecAlone(ctx, `UPDATE audit_topic SET lease_until = 0, seq = CASE WHEN seq < $1 THEN $1 ELSE seq END WHERE id = 1`, seq)
+	_, err := l.db.ExecWithoutTx(ctx, `UPDATE audit_topic SET lease_until = 0, seq = CASE WHEN seq < $1 THEN $1 ELSE seq END WHERE id = 1`, seq)
 	return sqldb.Wrap(err, "storing the audit topic's position")
 }

@@ -148,7 +148,7 @@ func (l *Log) storeQueued() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
-		err := l.db.Alone(ctx, func(to sqldb.Runner) error {
+		err := l.db.WithoutTx(ctx, func(to sqldb.Runner) error {
 			for rest := entries; len(rest) > 0; { // several statements only if one caller has many entries
 				n := min(len(rest), maxStored)
 				if err := insert(ctx, to, rest[:n]); err != nil {

@@ -30,7 +30,7 @@ type batch struct {
 	entries []entry
 	// fence, if not nil, is the first step of the transaction: it moves the partition's
 	// offset, or returns errFenced.
-	fence func(context.Context, *sqldb.Loader) error
+	fence func(context.Context, *sqldb.BulkTx) error
 	// overwrite also replaces a row of the same record.
 	overwrite bool
 }
@@ -49,7 +49,7 @@ func (x *Index) apply(ctx context.Context, b batch) (outcome, error) {
 	}
 	began := time.Now()
 	var result outcome
-	err := x.loadWithRetry(ctx, func(tx *sqldb.Loader) error {
+	err := x.loadWithRetry(ctx, func(tx *sqldb.BulkTx) error {
 		if b.fence != nil {
 			if err := b.fence(ctx, tx); err != nil {
 				return err
@@ -75,11 +75,11 @@ func (x *Index) apply(ctx context.Context, b batch) (outcome, error) {
 // loadWithRetry repeats the transaction when two indexers inserted the same
 // call concurrently. Each repetition means that another indexer has committed, so that
 // only many indexers of the same records, which takeovers do not cause, need many.
-func (x *Index) loadWithRetry(ctx context.Context, fn func(*sqldb.Loader) error) error {
+func (x *Index) loadWithRetry(ctx context.Context, fn func(*sqldb.BulkTx) error) error {
 	const most = 20
 	for attempt := 1; ; attempt++ {
-		err := x.db.Load(ctx, fn)
-		if attempt == most || !sqldb.IsUnique(err) {
+		err := x.db.BulkTx(ctx, fn)
+		if attempt == most || !sqldb.IsUniqueViolation(err) {
 			return err
 		}
 	}
@@ -137,7 +137,7 @@ func planChange(newest []*entry, existing map[callKey]storedCall, kept month, ag
 	return c
 }
 
-func (x *Index) write(ctx context.Context, tx *sqldb.Loader, c change) error {
+func (x *Index) write(ctx context.Context, tx *sqldb.BulkTx, c change) error {
 	if err := x.deleteCalls(ctx, tx, c.deletes); err != nil {
 		return sqldb.Wrap(err, "removing older rows")
 	}

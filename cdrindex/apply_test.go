@@ -269,7 +269,7 @@ func TestPartitionsAreMadeAhead(t *testing.T) {
 		})
 	}
 	group.Wait()
-	err := x.db.Load(t.Context(), func(tx *sqldb.Loader) error {
+	err := x.db.BulkTx(t.Context(), func(tx *sqldb.BulkTx) error {
 		existing, err := listPartitions(t.Context(), tx)
 		if len(existing) != 3 {
 			t.Errorf("got %v", existing)

@@ -58,7 +58,7 @@ func (g *batchReader) beginSpan(r *kafka.Record, e *entry, err error) {
 	if g.trace == nil {
 		return
 	}
-	span := g.trace.Process(r, event.TopicCDR, group)
+	span := g.trace.StartProcess(r, event.TopicCDR, group)
 	if !span.Sampled() {
 		return
 	}

@@ -242,7 +242,7 @@ func BenchmarkIndexing(b *testing.B) {
 	}
 	ctx := context.Background()
 	copied := func(x *Index, _, from, to int) error {
-		return x.db.Load(ctx, func(tx *sqldb.Loader) error {
+		return x.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
 			var values []any
 			return tx.CopyIn(ctx, rowsTable, storedColumns, to-from, func(i int) []any {
 				values = rowValues(values, &entries[from+i])
@@ -255,7 +255,7 @@ func BenchmarkIndexing(b *testing.B) {
 		if err != nil {
 			return err
 		}
-		next := batch{fence: func(ctx context.Context, tx *sqldb.Loader) error {
+		next := batch{fence: func(ctx context.Context, tx *sqldb.BulkTx) error {
 			return updatePosition(ctx, tx, lane, at, indexPosition{next: kafka.LogPosition{Offset: int64(from + lanes*each), LeaderEpoch: kafka.UnknownEpoch}})
 		}}
 		for i := range records[from:to] {

@@ -38,10 +38,10 @@ func ParseFilter(values url.Values, accept string) (Filter, error) {
 	}
 	f.Start, f.End = q.Range()
 	if _, ok := parseStartKey(f.StartKey); !ok {
-		q.Fault("start_key", "invalid", "must be a page's next_start_key")
+		q.AddFault("start_key", "invalid", "must be a page's next_start_key")
 	}
 	if f.CSV && f.OriginationCallID != "" {
-		q.Fault("origination_call_id", "unsupported", "is not available as CSV")
+		q.AddFault("origination_call_id", "unsupported", "is not available as CSV")
 	}
 	if err := q.Err(); err != nil {
 		return Filter{}, err

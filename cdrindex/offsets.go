@@ -28,7 +28,7 @@ func scanPosition(scan sqldb.ScanFunc) (at indexPosition, err error) {
 // findOrCreatePosition returns the partition's position. If there is none, it creates
 // one at first.
 func (x *Index) findOrCreatePosition(ctx context.Context, partition int, first int64) (at indexPosition, err error) {
-	err = x.db.Load(ctx, func(tx *sqldb.Loader) error {
+	err = x.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO cdrindex_offsets (topic_partition, next, epoch) VALUES ($1, $2, 0)
 			ON CONFLICT (topic_partition) DO NOTHING`, partition, first)
 		if err != nil {
@@ -51,7 +51,7 @@ func (x *Index) findEpoch(ctx context.Context, partition int) (int64, error) {
 
 // updatePosition updates the partition's position within tx. Returns errFenced if it is
 // not at from, because another indexer has moved it.
-func updatePosition(ctx context.Context, tx *sqldb.Loader, partition int, from, to indexPosition) error {
+func updatePosition(ctx context.Context, tx *sqldb.BulkTx, partition int, from, to indexPosition) error {
 	n, err := sqldb.Exec(ctx, tx, `UPDATE cdrindex_offsets SET next = $4, epoch = $5, topic_id = $6, leader_epoch = $7
 		WHERE topic_partition = $1 AND next = $2 AND epoch = $3`, partition, from.next.Offset, from.epoch,
 		to.next.Offset, to.epoch, to.next.TopicID, to.next.LeaderEpoch)
@@ -63,5 +63,5 @@ func updatePosition(ctx context.Context, tx *sqldb.Loader, partition int, from, 
 
 // skipRecords updates a partition's position without indexing.
 func (x *Index) skipRecords(ctx context.Context, partition int, from, to indexPosition) error {
-	return x.db.Load(ctx, func(tx *sqldb.Loader) error { return updatePosition(ctx, tx, partition, from, to) })
+	return x.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error { return updatePosition(ctx, tx, partition, from, to) })
 }

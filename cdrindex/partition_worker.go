@@ -117,7 +117,7 @@ func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
 func (w *partitionWorker) store(ctx context.Context, g *batchReader) error {
 	to := w.at
 	to.next.Offset, to.next.LeaderEpoch = g.reader.Next(), g.lastEpoch
-	b := batch{entries: g.entries, fence: func(ctx context.Context, tx *sqldb.Loader) error {
+	b := batch{entries: g.entries, fence: func(ctx context.Context, tx *sqldb.BulkTx) error {
 		return updatePosition(ctx, tx, w.partition, w.at, to)
 	}}
 	select {

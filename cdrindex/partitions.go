@@ -19,7 +19,7 @@ func (x *Index) createPartitions(ctx context.Context, months []month) error {
 	if !x.db.Postgres() || x.partitionsKnown(months) {
 		return nil
 	}
-	err := x.db.Load(ctx, func(tx *sqldb.Loader) error {
+	err := x.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
 		if err := lockPartitions(ctx, tx); err != nil {
 			return err
 		}
@@ -63,12 +63,12 @@ func (x *Index) clearKnownPartitions() {
 }
 
 // lockPartitions holds an advisory lock until the transaction ends.
-func lockPartitions(ctx context.Context, tx *sqldb.Loader) error {
+func lockPartitions(ctx context.Context, tx *sqldb.BulkTx) error {
 	_, err := tx.ExecContext(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('trunkline/cdrindex/partitions', 0))`)
 	return sqldb.Wrap(err, "waiting for another node's partitions")
 }
 
-func listPartitions(ctx context.Context, tx *sqldb.Loader) ([]month, error) {
+func listPartitions(ctx context.Context, tx *sqldb.BulkTx) ([]month, error) {
 	rows, err := tx.QueryContext(ctx, `SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
 		WHERE i.inhparent = '`+rowsTable+`'::regclass`)
 	tables, err := sqldb.Collect(rows, err, "listing partitions", sqldb.ScanColumn[string])
@@ -83,7 +83,7 @@ func listPartitions(ctx context.Context, tx *sqldb.Loader) ([]month, error) {
 
 // createPartition creates a table and attaches it. CREATE TABLE … PARTITION OF would
 // wait for every running report and block all later ones.
-func createPartition(ctx context.Context, tx *sqldb.Loader, m month) error {
+func createPartition(ctx context.Context, tx *sqldb.BulkTx, m month) error {
 	for _, statement := range []string{
 		fmt.Sprintf(`CREATE TABLE %s (LIKE %s INCLUDING ALL EXCLUDING INDEXES)`, m.partition(), rowsTable),
 		fmt.Sprintf(`ALTER TABLE %s ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)`,
@@ -110,7 +110,7 @@ func (x *Index) deleteBefore(ctx context.Context, kept month) error {
 	if x.db.Postgres() {
 		tables = tables[:1]
 	}
-	err := x.db.Load(ctx, func(tx *sqldb.Loader) error {
+	err := x.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
 		for _, table := range tables {
 			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE started < $1`, kept.start()); err != nil {
 				return sqldb.Wrap(err, "dropping old calls")
@@ -121,7 +121,7 @@ func (x *Index) deleteBefore(ctx context.Context, kept month) error {
 	if err != nil || !x.db.Postgres() {
 		return err
 	}
-	return x.db.Load(ctx, func(tx *sqldb.Loader) error {
+	return x.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
 		if err := lockPartitions(ctx, tx); err != nil {
 			return err
 		}
@@ -133,7 +133,7 @@ func (x *Index) deleteBefore(ctx context.Context, kept month) error {
 	})
 }
 
-func (x *Index) dropPartitions(ctx context.Context, tx *sqldb.Loader, months []month) error {
+func (x *Index) dropPartitions(ctx context.Context, tx *sqldb.BulkTx, months []month) error {
 	// Waiting for a long report would block all later ones: fail and retry later.
 	if _, err := tx.ExecContext(ctx, `SET LOCAL lock_timeout = '2s'`); err != nil {
 		return sqldb.Wrap(err, "dropping partitions")

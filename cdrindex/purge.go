@@ -19,7 +19,7 @@ func (x *Index) PurgeAccount(ctx context.Context, account string) (n int, err er
 		`DELETE FROM ` + callsTable + ` WHERE account_id = $1 AND call_id IN
 			(SELECT call_id FROM ` + callsTable + ` WHERE account_id = $1 ORDER BY call_id LIMIT $2)`,
 	} {
-		deleted, err := x.db.ExecAlone(ctx, statement, account, purgeRows)
+		deleted, err := x.db.ExecWithoutTx(ctx, statement, account, purgeRows)
 		n += deleted
 		if err != nil {
 			return n, sqldb.Wrap(err, "purging call records")

@@ -10,7 +10,7 @@ import (
 
 // findCalls returns the stored calls of the entries, locked until the
 // transaction ends.
-func (x *Index) findCalls(ctx context.Context, tx *sqldb.Loader, entries []*entry) (map[callKey]storedCall, error) {
+func (x *Index) findCalls(ctx context.Context, tx *sqldb.BulkTx, entries []*entry) (map[callKey]storedCall, error) {
 	find := findCallsSQLite
 	if x.db.Postgres() {
 		find = findCallsPostgres
@@ -20,7 +20,7 @@ func (x *Index) findCalls(ctx context.Context, tx *sqldb.Loader, entries []*entr
 }
 
 // deleteCalls deletes the rows of those calls.
-func (x *Index) deleteCalls(ctx context.Context, tx *sqldb.Loader, old []storedCall) error {
+func (x *Index) deleteCalls(ctx context.Context, tx *sqldb.BulkTx, old []storedCall) error {
 	switch {
 	case len(old) == 0:
 		return nil
@@ -40,7 +40,7 @@ func (p *storedCall) targets() []any {
 // statistics are from when a table was a thousand times smaller.
 const nestedLoops = `SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off`
 
-func findCallsPostgres(ctx context.Context, tx *sqldb.Loader, entries []*entry) (map[callKey]storedCall, error) {
+func findCallsPostgres(ctx context.Context, tx *sqldb.BulkTx, entries []*entry) (map[callKey]storedCall, error) {
 	if _, err := tx.ExecContext(ctx, nestedLoops); err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func findCallsPostgres(ctx context.Context, tx *sqldb.Loader, entries []*entry) 
 	return found, rows.Err()
 }
 
-func deleteCallsPostgres(ctx context.Context, tx *sqldb.Loader, old []storedCall) error {
+func deleteCallsPostgres(ctx context.Context, tx *sqldb.BulkTx, old []storedCall) error {
 	accounts, calls, started := make([]string, len(old)), make([]string, len(old)), make([]int64, len(old))
 	first, last := old[0].started, old[0].started
 	for i, p := range old {
@@ -86,7 +86,7 @@ func deleteCallsPostgres(ctx context.Context, tx *sqldb.Loader, old []storedCall
 
 // SQLite is in the process: a statement for each costs little.
 
-func findCallsSQLite(ctx context.Context, tx *sqldb.Loader, entries []*entry) (map[callKey]storedCall, error) {
+func findCallsSQLite(ctx context.Context, tx *sqldb.BulkTx, entries []*entry) (map[callKey]storedCall, error) {
 	query, err := tx.PrepareContext(ctx, `SELECT `+storedCallColumns+` FROM `+callsTable+` c WHERE c.account_id = $1 AND c.call_id = $2`)
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func findCallsSQLite(ctx context.Context, tx *sqldb.Loader, entries []*entry) (m
 	return found, nil
 }
 
-func deleteCallsSQLite(ctx context.Context, tx *sqldb.Loader, old []storedCall) error {
+func deleteCallsSQLite(ctx context.Context, tx *sqldb.BulkTx, old []storedCall) error {
 	for _, p := range old {
 		_, err := tx.ExecContext(ctx, `DELETE FROM `+callsTable+` WHERE account_id = $1 AND call_id = $2`, p.account, p.call)
 		if err != nil {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"trunkline/internal/clientnet"
+	"trunkline/internal/addressprefix"
 	"trunkline/internal/fault"
 )
 
@@ -40,12 +40,12 @@ type Scope struct {
 // counted by /64 and by /56.
 func (c Config) scopes(account, user, address string) []Scope {
 	var scopes []Scope
-	from := clientnet.Of(address)
+	from := addressprefix.Of(address)
 	for _, s := range []Scope{
 		{"account:" + account, c.MaxConnectionsPerAccount},
 		{"user:" + user, c.MaxConnectionsPerUser},
 		{"address:" + from.Host, c.MaxConnectionsPerAddress},
-		{"address:" + from.Site, clientnet.SiteFactor * c.MaxConnectionsPerAddress},
+		{"address:" + from.Site, addressprefix.SiteFactor * c.MaxConnectionsPerAddress},
 	} {
 		if s.Max > 0 && s.Name != "address:" {
 			scopes = append(scopes, s)

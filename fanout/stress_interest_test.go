@@ -193,7 +193,7 @@ func (s *interestStress) change(step, growth int, random *rand.Rand) {
 	if step%growth == growth-1 && s.count < 4*stressPartitions {
 		s.count += 2
 		s.t.Logf("%d deliveries, %d partitions", s.deliveries.Load(), s.count)
-		if err := s.cluster.Grow(s.t.Context(), event.TopicEvents, s.count); err != nil {
+		if err := s.cluster.EnsurePartitions(s.t.Context(), event.TopicEvents, s.count); err != nil {
 			s.t.Error(err)
 		}
 		if random.IntN(2) == 0 { // else nobody knows yet that they are complete

@@ -177,7 +177,7 @@ func (s *stress) publish() {
 			put(account, n)
 		}
 		if n == stressEvents/2 {
-			if err := s.cluster.Grow(context.Background(), event.TopicEvents, partitions); err != nil {
+			if err := s.cluster.EnsurePartitions(context.Background(), event.TopicEvents, partitions); err != nil {
 				s.t.Error(err)
 				return
 			}

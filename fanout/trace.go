@@ -44,7 +44,7 @@ func (t *traces) begin(records []kafka.Record) (found tracedEvents) {
 		return nil
 	}
 	for i := range records {
-		if span := t.tracer.Deliver(&records[i], event.TopicEvents); span.Sampled() {
+		if span := t.tracer.StartDelivery(&records[i], event.TopicEvents); span.Sampled() {
 			found = append(found, &tracedEvent{span: span, offset: records[i].Offset})
 		}
 	}

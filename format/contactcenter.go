@@ -109,9 +109,9 @@ func AddContactCenter(t event.Type, f []jsonscan.Value, facts *event.Facts) {
 // names the agent.
 func addCallEvent(f []jsonscan.Value, facts *event.Facts) {
 	var cdr [5]jsonscan.Value
-	cdrKeys.Within(f[ccCDR], cdr[:])
+	cdrKeys.ScanObject(f[ccCDR], cdr[:])
 	var customer [2]jsonscan.Value
-	customerKeys.Within(f[ccCustomer], customer[:])
+	customerKeys.ScanObject(f[ccCustomer], customer[:])
 
 	facts.CallID = FirstText(cdr[0], f[ccCall], customer[0])
 	facts.InteractionID = FirstText(f[ccInteraction], cdr[2])
@@ -120,7 +120,7 @@ func addCallEvent(f []jsonscan.Value, facts *event.Facts) {
 	known := setCallStep(facts, cdr[1], f[ccEvent], f[ccState])
 	if !known || facts.AgentID == "" && facts.State != event.Waiting {
 		var last [5]jsonscan.Value
-		historyKeys.Within(f[ccHistory], last[:])
+		historyKeys.ScanObject(f[ccHistory], last[:])
 		if !known {
 			setCallStep(facts, last[2])
 		}

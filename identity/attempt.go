@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"trunkline/internal/clientnet"
+	"trunkline/internal/addressprefix"
 	"trunkline/internal/fault"
 )
 
@@ -25,7 +25,7 @@ type attempt struct {
 }
 
 func newAttempt(domain, username, address string) attempt {
-	from := clientnet.Of(address)
+	from := addressprefix.Of(address)
 	return attempt{user: strings.ToLower(domain) + "\x00" + strings.ToLower(username), network: from.Host, site: from.Site}
 }
 
@@ -51,7 +51,7 @@ func (a attempt) addressLimits() []Limit {
 	}
 	limits := []Limit{{subject("address", a.network), failuresPerAddress, failureWindow}}
 	if a.site != "" {
-		limits = append(limits, Limit{subject("address", a.site), clientnet.SiteFactor * failuresPerAddress, failureWindow})
+		limits = append(limits, Limit{subject("address", a.site), addressprefix.SiteFactor * failuresPerAddress, failureWindow})
 	}
 	return limits
 }

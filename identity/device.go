@@ -237,7 +237,7 @@ func (s *Service) insertDevice(ctx context.Context, tx *sql.Tx, d Device, extens
 		return err
 	}
 	_, err = tx.ExecContext(ctx, `INSERT INTO identity_device_passwords (id, user_id, name, secret, master_key_id, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6)`, d.ID, d.UserID, d.Name, sealed, masterkey.ID(sealed), d.CreatedAt.UnixMilli())
+		VALUES ($1, $2, $3, $4, $5, $6)`, d.ID, d.UserID, d.Name, sealed, masterkey.KeyID(sealed), d.CreatedAt.UnixMilli())
 	return sqldb.Wrap(err, "storing a device")
 }
 
@@ -285,7 +285,7 @@ func (s *Service) storePortalHA1(ctx context.Context, db sqldb.Runner, u User, d
 	}
 	_, err = db.ExecContext(ctx, `INSERT INTO identity_devices (user_id, ha1, master_key_id, created_at)
 		VALUES ($1, $2, $3, $4) ON CONFLICT (user_id) DO NOTHING`,
-		u.ID, sealed, masterkey.ID(sealed), s.now().UnixMilli())
+		u.ID, sealed, masterkey.KeyID(sealed), s.now().UnixMilli())
 	return sqldb.Wrap(err, "storing a phone")
 }
 

@@ -212,7 +212,7 @@ func TestDevicesFollowTheMasterKey(t *testing.T) {
 		keys := testKeys(t)
 		s.keyring = keys
 		device := s.demoPhones(t)
-		next, err := keys.Next()
+		next, err := keys.AddKey()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -224,7 +224,7 @@ func TestDevicesFollowTheMasterKey(t *testing.T) {
 				t.Errorf("in use: %v, %v; want %s", ids, err, next)
 			}
 		}
-		if err := keys.Retire(nil); err != nil {
+		if err := keys.RemoveUnused(nil); err != nil {
 			t.Fatal(err)
 		}
 		for _, password := range []string{device, demoPassword} {

@@ -71,10 +71,10 @@ func (k *knownAddresses) readKey(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = k.db.Alone(ctx, func(to sqldb.Runner) error {
+	err = k.db.WithoutTx(ctx, func(to sqldb.Runner) error {
 		// Without a change, RETURNING has no row.
 		return to.QueryRowContext(ctx, `INSERT INTO identity_address_keys (id, secret, master_key_id) VALUES ($1, $2, $3)
-			ON CONFLICT (id) DO UPDATE SET id = excluded.id RETURNING secret`, addressKeyID, sealed, masterkey.ID(sealed)).Scan(&sealed)
+			ON CONFLICT (id) DO UPDATE SET id = excluded.id RETURNING secret`, addressKeyID, sealed, masterkey.KeyID(sealed)).Scan(&sealed)
 	})
 	if err != nil {
 		return nil, sqldb.Wrap(err, "reading the key of known addresses")

@@ -83,7 +83,7 @@ func (s *Service) useCode(ctx context.Context, userID string, secret otpSecret, 
 
 // runsOnce reports whether a statement changed a row.
 func (s *Service) runsOnce(ctx context.Context, statement string, args ...any) (changed bool, err error) {
-	rows, err := s.db.ExecAlone(ctx, statement, args...)
+	rows, err := s.db.ExecWithoutTx(ctx, statement, args...)
 	return rows > 0, sqldb.Wrap(err, "using a one-time password")
 }
 
@@ -154,7 +154,7 @@ func (s *Service) insertOTP(ctx context.Context, tx *sql.Tx, user User, domain s
 		return OTPEnrolment{}, sqldb.Wrap(err, "deleting a one-time password's secret")
 	}
 	_, err = tx.ExecContext(ctx, `INSERT INTO identity_otp (id, user_id, secret, master_key_id, confirmed, last_step, created_at)
-		VALUES ($1, $2, $3, $4, $5, 0, $6)`, id, user.ID, sealed, masterkey.ID(sealed), confirmed, s.now().UnixMilli())
+		VALUES ($1, $2, $3, $4, $5, 0, $6)`, id, user.ID, sealed, masterkey.KeyID(sealed), confirmed, s.now().UnixMilli())
 	return OTPEnrolment{Secret: key.Secret(), URI: key.URL()}, sqldb.Wrap(err, "storing a one-time password's secret")
 }
 

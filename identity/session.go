@@ -66,7 +66,7 @@ var errSessionEnded = fault.Unauthenticated("The session has ended")
 // logout revokes it for as long, and returns the latest end of the session (zero: no
 // bound). Returns an error if the family has ended.
 func (s *Service) extendFamily(ctx context.Context, family string, expires time.Time) (ends time.Time, err error) {
-	err = s.db.Alone(ctx, func(to sqldb.Runner) error {
+	err = s.db.WithoutTx(ctx, func(to sqldb.Runner) error {
 		var at sql.NullInt64
 		row := to.QueryRowContext(ctx, `UPDATE identity_refresh_tokens SET access_expires_at =
 			CASE WHEN access_expires_at < $1 THEN $1 ELSE access_expires_at END WHERE family_id = $2 RETURNING ends_at`,

@@ -101,7 +101,7 @@ func (keys signingKeys) jwks() ([]byte, error) {
 // creates the first key. It returns an error if there is no master key: such a node can
 // verify tokens, but not issue them.
 func (s *Service) PrepareSigning(ctx context.Context) error {
-	if _, err := s.keyring.Newest(); err != nil {
+	if _, err := s.keyring.NewestID(); err != nil {
 		return err
 	}
 	if err := s.signingSecrets().Require(ctx); err != nil {
@@ -113,7 +113,7 @@ func (s *Service) PrepareSigning(ctx context.Context) error {
 // hasMasterKey reports whether this node can seal, and so create signing keys. A node
 // that cannot leaves that to the others.
 func (s *Service) hasMasterKey() bool {
-	_, err := s.keyring.Newest()
+	_, err := s.keyring.NewestID()
 	return err == nil
 }
 
@@ -156,7 +156,7 @@ func (s *Service) sealSigningKey(ctx context.Context, tx *sql.Tx, id, encoded st
 		return err
 	}
 	_, err = tx.ExecContext(ctx, `UPDATE identity_signing_keys SET seed = $1, master_key_id = $2, public_key = $3
-		WHERE id = $4`, sealed, masterkey.ID(sealed), encodePublic(seed), id)
+		WHERE id = $4`, sealed, masterkey.KeyID(sealed), encodePublic(seed), id)
 	return sqldb.Wrap(err, "sealing a signing key")
 }
 
@@ -244,7 +244,7 @@ func (s *Service) insertSigningKey(ctx context.Context, tx *sql.Tx, signsFrom, n
 	}
 	_, err = tx.ExecContext(ctx, `INSERT INTO identity_signing_keys
 			(id, seed, master_key_id, public_key, signs_from, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
-		id, sealed, masterkey.ID(sealed), encodePublic(seed), signsFrom.UnixMilli(), now.UnixMilli())
+		id, sealed, masterkey.KeyID(sealed), encodePublic(seed), signsFrom.UnixMilli(), now.UnixMilli())
 	return id, sqldb.Wrap(err, "storing a signing key")
 }
 

@@ -35,7 +35,7 @@ func TestACopyOfTheDatabaseSignsNoTokens(t *testing.T) {
 			if plain, err := base64.StdEncoding.DecodeString(seed); err == nil && len(plain) == ed25519.SeedSize {
 				t.Error("a signing seed is stored in plain text")
 			}
-			if masterkey.ID(seed) == "" {
+			if masterkey.KeyID(seed) == "" {
 				t.Errorf("not sealed: %.10s…", seed)
 			}
 		}
@@ -115,8 +115,8 @@ func TestSigningKeysFollowTheMasterKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, seed := range s.storedSeeds(t) {
-			if masterkey.ID(seed) != done.ID || slices.Contains(before, seed) {
-				t.Errorf("sealed under %s, want %s", masterkey.ID(seed), done.ID)
+			if masterkey.KeyID(seed) != done.ID || slices.Contains(before, seed) {
+				t.Errorf("sealed under %s, want %s", masterkey.KeyID(seed), done.ID)
 			}
 		}
 		s.mustLogin(t, "alice")

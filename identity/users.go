@@ -125,7 +125,7 @@ func insertUser(ctx context.Context, tx *sql.Tx, rev int64, u User, hash string)
 		password, role, presence_id, clicktocall_id, created_at, revision) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
 		u.ID, u.AccountID, u.Username, key, hash, string(u.Role),
 		sql.NullString{String: u.PresenceID, Valid: u.PresenceID != ""}, u.ClickToCallID, u.CreatedAt.UnixMilli(), rev)
-	if sqldb.IsUnique(err) { // a concurrent change stored one since the check
+	if sqldb.IsUniqueViolation(err) { // a concurrent change stored one since the check
 		return fault.Conflict("The username or presence_id is taken")
 	}
 	return sqldb.Wrap(err, "storing a user")

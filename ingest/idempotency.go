@@ -109,8 +109,8 @@ func (s *keyStore) claim(ctx context.Context, account, source, key, body string)
 // take writes the claim if the key is new or has expired, or if a request with the same body did not
 // complete it.
 func (s *keyStore) take(ctx context.Context, c *claim) (taken bool, err error) {
-	now := s.db.Clock()
-	rows, err := s.db.ExecAlone(ctx, `INSERT INTO ingest_keys (account_id, source, key, body, records, stored, refusal, holder, lease_until, expires_at)
+	now := s.db.ClockExpr()
+	rows, err := s.db.ExecWithoutTx(ctx, `INSERT INTO ingest_keys (account_id, source, key, body, records, stored, refusal, holder, lease_until, expires_at)
 		VALUES ($1, $2, $3, $4, 0, FALSE, '', $5, `+now+` + $6, `+now+` + $7)
 		ON CONFLICT (source, key) DO UPDATE SET body = excluded.body, records = 0, stored = FALSE, refusal = '', holder = excluded.holder,
 			lease_until = excluded.lease_until, expires_at = excluded.expires_at
@@ -149,15 +149,15 @@ func (s *keyStore) abandon(ctx context.Context, c *claim) error {
 }
 
 func (s *keyStore) update(ctx context.Context, doing, statement string, c *claim, more ...any) error {
-	_, err := s.db.ExecAlone(ctx, statement, append([]any{c.source, c.key, c.holder}, more...)...)
+	_, err := s.db.ExecWithoutTx(ctx, statement, append([]any{c.source, c.key, c.holder}, more...)...)
 	return sqldb.Wrap(err, doing)
 }
 
 // purge deletes expired rows and finds the sources with too many keys.
 func (s *keyStore) purge(ctx context.Context) error {
 	for more := true; more; {
-		rows, err := s.db.ExecAlone(ctx, `DELETE FROM ingest_keys WHERE (source, key) IN
-				(SELECT source, key FROM ingest_keys WHERE expires_at <= `+s.db.Clock()+` LIMIT $1)`, purgeLimit)
+		rows, err := s.db.ExecWithoutTx(ctx, `DELETE FROM ingest_keys WHERE (source, key) IN
+				(SELECT source, key FROM ingest_keys WHERE expires_at <= `+s.db.ClockExpr()+` LIMIT $1)`, purgeLimit)
 		more = rows == purgeLimit
 		if err != nil {
 			return sqldb.Wrap(err, "deleting expired Idempotency-Keys")

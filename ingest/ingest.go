@@ -252,7 +252,7 @@ func (i *Ingest) produce(ctx context.Context, r Request, topic string, records [
 	if len(records) == 0 {
 		return nil
 	}
-	ctx, span := i.tracer.Send(ctx, topic, len(records))
+	ctx, span := i.tracer.StartSend(ctx, topic, len(records))
 	headers := i.recordHeaders(ctx, r)
 	for n := range records {
 		records[n].Headers = headers

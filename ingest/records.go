@@ -59,9 +59,9 @@ func (i *Ingest) recordHeaders(ctx context.Context, r Request) []kafka.Header {
 		{Key: event.HeaderSource, Value: []byte(sourceName(r.Caller))},
 	}
 	if i.tracer != nil {
-		return tracing.FromContext(ctx).Headers(headers)
+		return tracing.FromContext(ctx).AppendHeaders(headers)
 	}
-	if tracing.Valid(r.Trace) {
+	if tracing.ValidTraceparent(r.Trace) {
 		headers = append(headers, kafka.Header{Key: event.HeaderTrace, Value: []byte(r.Trace)})
 	}
 	return headers

@@ -228,7 +228,7 @@ func (b *batch) header(key, value string) {
 func (b *batch) trace(raw *kafka.Record, account string) {
 	b.traces.setAccount(account)
 	if b.traces.current.Parent != "" {
-		b.headers = b.traces.current.Headers(b.headers)
+		b.headers = b.traces.current.AppendHeaders(b.headers)
 	} else if parent := raw.Header(event.HeaderTrace); parent != nil {
 		b.header(event.HeaderTrace, string(parent))
 		if state := raw.Header(event.HeaderTraceState); state != nil && len(state) <= tracing.MaxState {

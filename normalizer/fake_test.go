@@ -101,12 +101,12 @@ func (k *fakeKafka) all(topic string, partition int) []kafka.Record {
 }
 
 func (k *fakeKafka) Produce(ctx context.Context, records ...kafka.Record) error {
-	_, err := k.ProduceAt(ctx, records...)
+	_, err := k.ProduceWithOffsets(ctx, records...)
 	return err
 }
 
-// ProduceAt writes the records as one batch.
-func (k *fakeKafka) ProduceAt(ctx context.Context, records ...kafka.Record) (kafka.Appended, error) {
+// ProduceWithOffsets writes the records as one batch.
+func (k *fakeKafka) ProduceWithOffsets(ctx context.Context, records ...kafka.Record) (kafka.Appended, error) {
 	write, err := len(records), error(nil)
 	if k.onProduce != nil {
 		write, err = k.onProduce(records)

@@ -60,9 +60,9 @@ type Progress interface {
 // of them are durable. It keeps no reference to them.
 type Producer interface {
 	Produce(ctx context.Context, records ...kafka.Record) error
-	// ProduceAt is like Produce for records of one partition, and returns their
+	// ProduceWithOffsets is like Produce for records of one partition, and returns their
 	// offsets.
-	ProduceAt(ctx context.Context, records ...kafka.Record) (kafka.Appended, error)
+	ProduceWithOffsets(ctx context.Context, records ...kafka.Record) (kafka.Appended, error)
 }
 
 // NewKafkaLog returns the Log of a Kafka cluster.

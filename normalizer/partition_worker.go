@@ -252,7 +252,7 @@ func (w *partitionWorker) produceEvents(ctx context.Context, events []kafka.Reco
 		return written, nil
 	}
 	err = w.retry(ctx, "producing", func() (err error) {
-		written, err = w.deps.Producer.ProduceAt(ctx, events...)
+		written, err = w.deps.Producer.ProduceWithOffsets(ctx, events...)
 		return err
 	})
 	return written, err

@@ -227,7 +227,7 @@ func (s *stateWriter) write(ctx context.Context, changes []state.Change, positio
 	records = append(records, kafka.Record{Topic: event.TopicState, Partition: s.w.Partition, Key: []byte(state.PositionKey), Value: position.Append(nil)})
 	var written kafka.Appended
 	err := s.w.retry(ctx, "writing the state", func() (err error) {
-		written, err = s.w.deps.Producer.ProduceAt(ctx, records...)
+		written, err = s.w.deps.Producer.ProduceWithOffsets(ctx, records...)
 		return err
 	})
 	if err != nil {

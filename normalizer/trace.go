@@ -29,7 +29,7 @@ func (t *traces) begin(topic string, raw *kafka.Record) {
 	if t.tracer == nil {
 		return
 	}
-	carrier, span := t.tracer.First(raw, topic, t.group)
+	carrier, span := t.tracer.StartRawRecord(raw, topic, t.group)
 	t.current, t.sampled = carrier, span.Sampled()
 	if t.sampled {
 		t.spans = append(t.spans, span)

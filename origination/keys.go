@@ -53,7 +53,7 @@ func checkKey(key string) error {
 // order's lease has expired and the order was never stored, so that no phone has rung. If the order was
 // stored, the key's response has the id of its call.
 func (k keys) claim(ctx context.Context, accountID, userID, key, destination, orderID string, lease time.Duration) (c claim, err error) {
-	now := k.db.Clock()
+	now := k.db.ClockExpr()
 	mine := false // used by the statement until run has returned without an error
 	err = k.run(ctx, "taking an idempotency key", func(ctx context.Context, tx sqldb.Runner) error {
 		result, err := tx.ExecContext(ctx, `INSERT INTO origination_keys
@@ -80,10 +80,10 @@ func (k keys) claim(ctx context.Context, accountID, userID, key, destination, or
 
 // find reads a key without claiming it. For an unknown key neither mine nor done is set.
 func (k keys) find(ctx context.Context, userID, key, destination string) (c claim, err error) {
-	err = k.db.QueryRowContext(ctx, `SELECT k.destination, k.done OR k.lease_until <= `+k.db.Clock()+` AND c.id IS NOT NULL,
+	err = k.db.QueryRowContext(ctx, `SELECT k.destination, k.done OR k.lease_until <= `+k.db.ClockExpr()+` AND c.id IS NOT NULL,
 			CASE WHEN k.done THEN k.call_id ELSE COALESCE(c.call_id, '') END
 		FROM origination_keys k LEFT JOIN origination_calls c ON c.id = k.order_id
-		WHERE k.user_id = $1 AND k.key = $2 AND k.expires_at > `+k.db.Clock(), userID, key).Scan(&c.destination, &c.done, &c.callID)
+		WHERE k.user_id = $1 AND k.key = $2 AND k.expires_at > `+k.db.ClockExpr(), userID, key).Scan(&c.destination, &c.done, &c.callID)
 	if errors.Is(err, sql.ErrNoRows) {
 		return claim{destination: destination}, nil
 	}

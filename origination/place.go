@@ -14,7 +14,7 @@ func (s *Service) place(ctx context.Context, order Order) (callID string, err er
 	// The order continues if the client disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.PlaceTimeout)
 	defer cancel()
-	ctx, span := s.tracer.Ask(ctx, "originate", tracing.Account(order.AccountID))
+	ctx, span := s.tracer.StartClient(ctx, "originate", tracing.Account(order.AccountID))
 	defer func() { span.End(err) }()
 	order.Trace = tracing.FromContext(ctx)
 	if err := s.admission.Enter(ctx, order.attempt()); err != nil {

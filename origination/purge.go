@@ -18,7 +18,7 @@ func NewPurger(ctx context.Context, db *sqldb.DB) (Purger, error) {
 // PurgeAccount deletes some of the ended calls and idempotency keys of a deleted account and returns
 // their number, 0 if none is left.
 func (p Purger) PurgeAccount(ctx context.Context, accountID string) (n int, err error) {
-	err = p.db.Alone(ctx, func(tx sqldb.Runner) error {
+	err = p.db.WithoutTx(ctx, func(tx sqldb.Runner) error {
 		n = 0
 		for _, statement := range []string{
 			`DELETE FROM origination_calls WHERE id IN (SELECT id FROM origination_calls

@@ -72,7 +72,7 @@ func validID(id string) bool {
 
 // requestCancel marks a call to be cancelled by its node. It returns false if the call has ended.
 func (t rows) requestCancel(ctx context.Context, orderID string) (open bool, err error) {
-	rows, err := t.db.ExecAlone(ctx, `UPDATE origination_calls SET cancel_requested = TRUE
+	rows, err := t.db.ExecWithoutTx(ctx, `UPDATE origination_calls SET cancel_requested = TRUE
 		WHERE id = $1 AND state <> $2`, orderID, string(Ended))
 	return rows > 0, sqldb.Wrap(err, "requesting a call's cancellation")
 }
@@ -105,12 +105,12 @@ func (t rows) deleteOld(ctx context.Context, before time.Time) error {
 		{`DELETE FROM origination_calls WHERE id IN (SELECT id FROM origination_calls
 			WHERE NOT live AND updated < $1 LIMIT $2)`, []any{before.UnixMilli(), purgeLimit}},
 		{`DELETE FROM origination_keys WHERE (user_id, key) IN (SELECT user_id, key FROM origination_keys
-			WHERE expires_at <= ` + t.db.Clock() + ` LIMIT $1)`, []any{purgeLimit}},
+			WHERE expires_at <= ` + t.db.ClockExpr() + ` LIMIT $1)`, []any{purgeLimit}},
 		{`DELETE FROM origination_nodes WHERE node IN (SELECT node FROM origination_nodes
-			WHERE expires_at <= ` + t.db.Clock() + ` LIMIT $1)`, []any{purgeLimit}},
+			WHERE expires_at <= ` + t.db.ClockExpr() + ` LIMIT $1)`, []any{purgeLimit}},
 	} {
 		for more := true; more; {
-			rows, err := t.db.ExecAlone(ctx, statement.sql, statement.args...)
+			rows, err := t.db.ExecWithoutTx(ctx, statement.sql, statement.args...)
 			more = rows == purgeLimit
 			if err != nil {
 				return sqldb.Wrap(err, "deleting old calls")

@@ -47,7 +47,7 @@ var chunks = [...]int{32, 8, 1}
 // store writes the calls and runs the statements in one transaction. all is false if another node has
 // taken over one of the calls.
 func (t rows) store(ctx context.Context, calls []rowImage, statements []statement) (all bool, err error) {
-	err = t.db.Load(ctx, func(tx *sqldb.Loader) error {
+	err = t.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
 		for _, st := range statements {
 			if err := st.run(ctx, tx); err != nil {
 				return err
@@ -106,7 +106,7 @@ func (t rows) plan(calls []rowImage) []batch {
 	return parts
 }
 
-func (p batch) write(ctx context.Context, tx *sqldb.Loader) (all bool, err error) {
+func (p batch) write(ctx context.Context, tx *sqldb.BulkTx) (all bool, err error) {
 	if len(p.calls) == 0 {
 		return true, nil
 	}

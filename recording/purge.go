@@ -31,7 +31,7 @@ func (s *Service) PurgeAccount(ctx context.Context, accountID string) (n int, er
 
 // purge deletes the row of a deleted object.
 func (t rows) purge(ctx context.Context, r *row) error {
-	_, err := t.db.ExecAlone(ctx, `DELETE FROM recordings WHERE account_id = $1 AND recording_id = $2 AND object = $3`,
+	_, err := t.db.ExecWithoutTx(ctx, `DELETE FROM recordings WHERE account_id = $1 AND recording_id = $2 AND object = $3`,
 		r.AccountID, r.RecordingID, r.object)
 	return sqldb.Wrap(err, "purging a recording's metadata")
 }

@@ -38,12 +38,12 @@ func scanRow(scan sqldb.ScanFunc) (*row, error) {
 // create stores the row, with its entry of the audit log.
 func (t rows) create(ctx context.Context, r *row) error {
 	entry := t.audit.Entry(ctx, audit.RecordingStore, r.AccountID, auditTarget(r.RecordingID))
-	err := audit.Tx(ctx, t.audit, t.db.Load, &entry, func(tx *sqldb.Loader) error {
+	err := audit.Tx(ctx, t.audit, t.db.BulkTx, &entry, func(tx *sqldb.BulkTx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO recordings (`+columns+`, announce_after)
 			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
 			r.AccountID, r.RecordingID, r.Encrypted, r.KeyID, r.KeyVersion, r.Algorithm, r.Salt,
 			r.Size, r.StoredSize, r.Digest, r.ContentType, r.createdAt, r.object, r.createdAt)
-		if sqldb.IsUnique(err) {
+		if sqldb.IsUniqueViolation(err) {
 			return conflict(r.RecordingID)
 		}
 		return err
@@ -80,7 +80,7 @@ func (t rows) names(ctx context.Context, object string) (named bool, err error) 
 // delete deletes the row and returns it, with an entry of the audit log.
 func (t rows) delete(ctx context.Context, accountID, recordingID string) (r *row, err error) {
 	entry := t.audit.Entry(ctx, audit.RecordingDelete, accountID, auditTarget(recordingID))
-	err = audit.Tx(ctx, t.audit, t.db.Load, &entry, func(tx *sqldb.Loader) (err error) {
+	err = audit.Tx(ctx, t.audit, t.db.BulkTx, &entry, func(tx *sqldb.BulkTx) (err error) {
 		deleted := tx.QueryRowContext(ctx, `DELETE FROM recordings WHERE account_id = $1 AND recording_id = $2 RETURNING `+columns, accountID, recordingID)
 		r, err = sqldb.Find(deleted, missing(recordingID), "deleting a recording's metadata", scanRow)
 		return err
@@ -91,7 +91,7 @@ func (t rows) delete(ctx context.Context, accountID, recordingID string) (r *row
 // replaceObject makes the row refer to another object, with another key. It returns
 // false if the row was deleted or refers to another object than from.
 func (t rows) replaceObject(ctx context.Context, from, to *row) (replaced bool, err error) {
-	rows, err := t.db.ExecAlone(ctx, `UPDATE recordings SET key_id = $1, key_version = $2, algorithm = $3, salt = $4,
+	rows, err := t.db.ExecWithoutTx(ctx, `UPDATE recordings SET key_id = $1, key_version = $2, algorithm = $3, salt = $4,
 		stored_size = $5, object = $6 WHERE account_id = $7 AND recording_id = $8 AND object = $9`,
 		to.KeyID, to.KeyVersion, to.Algorithm, to.Salt, to.StoredSize, to.object, from.AccountID, from.RecordingID, from.object)
 	return rows == 1, sqldb.Wrap(err, "replacing a recording's object")
@@ -122,7 +122,7 @@ func (t rows) list(ctx context.Context, query string, args ...any) ([]*row, erro
 // claim leases up to limit recordings that are not announced, so that other nodes do not
 // announce them until lease has passed.
 func (t rows) claim(ctx context.Context, now time.Time, lease time.Duration, limit int) (claimed []*row, err error) {
-	err = t.db.Alone(ctx, func(tx sqldb.Runner) error {
+	err = t.db.WithoutTx(ctx, func(tx sqldb.Runner) error {
 		result, err := tx.QueryContext(ctx, `UPDATE recordings SET announce_after = $1 WHERE announce_after <= $2
 			AND (account_id, recording_id) IN (SELECT account_id, recording_id FROM recordings
 				WHERE announce_after <= $2 ORDER BY announce_after LIMIT $3) RETURNING `+columns,
@@ -134,7 +134,7 @@ func (t rows) claim(ctx context.Context, now time.Time, lease time.Duration, lim
 }
 
 func (t rows) announced(ctx context.Context, r *row) error {
-	_, err := t.db.ExecAlone(ctx, `UPDATE recordings SET announce_after = NULL
+	_, err := t.db.ExecWithoutTx(ctx, `UPDATE recordings SET announce_after = NULL
 		WHERE account_id = $1 AND recording_id = $2 AND created_at = $3`, r.AccountID, r.RecordingID, r.createdAt)
 	return sqldb.Wrap(err, "noting that a recording was announced")
 }

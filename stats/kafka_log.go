@@ -44,9 +44,9 @@ type Reader interface {
 type Producer interface {
 	// Produce writes records and returns when all of them are durable.
 	Produce(ctx context.Context, records ...kafka.Record) error
-	// ProduceAt writes the records of one partition as one record batch, and returns
+	// ProduceWithOffsets writes the records of one partition as one record batch, and returns
 	// their offsets when they are durable. It keeps no reference to them.
-	ProduceAt(ctx context.Context, records ...kafka.Record) (kafka.Appended, error)
+	ProduceWithOffsets(ctx context.Context, records ...kafka.Record) (kafka.Appended, error)
 }
 
 // group is the consumer group of all processors.

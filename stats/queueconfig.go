@@ -274,7 +274,7 @@ func (c *QueueConfigs) produce(ctx context.Context, records ...kafka.Record) err
 	for i := range records {
 		records[i].Topic = event.TopicQueues
 	}
-	_, err := c.producer.ProduceAt(ctx, records...)
+	_, err := c.producer.ProduceWithOffsets(ctx, records...)
 	return err
 }
 

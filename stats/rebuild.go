@@ -240,7 +240,7 @@ func (r *rebuildRun) writeEnded(ctx context.Context) error {
 		return nil
 	}
 	return r.retry(ctx, "writing figures", func() error {
-		_, err := r.deps.Producer.ProduceAt(ctx, records...)
+		_, err := r.deps.Producer.ProduceWithOffsets(ctx, records...)
 		return err
 	})
 }

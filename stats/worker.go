@@ -257,7 +257,7 @@ func (w *worker) write(ctx context.Context, records []kafka.Record) error {
 func (w *worker) produce(ctx context.Context, records []kafka.Record) (written kafka.Appended, err error) {
 	records = append(records, kafka.Record{Topic: event.TopicStats, Partition: w.partition, Key: []byte(state.PositionKey), Value: w.at.Append(nil)})
 	err = w.retry(ctx, "writing figures", func() (err error) {
-		written, err = w.deps.Producer.ProduceAt(ctx, records...)
+		written, err = w.deps.Producer.ProduceWithOffsets(ctx, records...)
 		return err
 	})
 	w.wrote = time.Now()

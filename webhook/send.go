@@ -185,7 +185,7 @@ func (w *partitionWorker) pause(ctx context.Context, h *hook, failures int, o ou
 
 // note stores the state of a webhook that the API shows. Its errors are only logged.
 func (w *partitionWorker) note(ctx context.Context, store func(sqldb.Runner) error) {
-	if err := w.service.db.Alone(ctx, store); err != nil && ctx.Err() == nil {
+	if err := w.service.db.WithoutTx(ctx, store); err != nil && ctx.Err() == nil {
 		w.log.Warn("storing the state of a webhook failed", "error", err)
 	}
 }

@@ -59,7 +59,7 @@ type sender struct {
 // for those of the system.
 func newSender(settings Settings, version string, roots *x509.CertPool) *sender {
 	client := func(plain bool) *http.Client {
-		guard := netguard.Guard{Allow: settings.AllowNetworks, Loopback: plain, Setting: "webhook.allow_networks"}
+		guard := netguard.Guard{Allow: settings.AllowNetworks, LoopbackOnly: plain, Setting: "webhook.allow_networks"}
 		return &http.Client{
 			Transport: &http.Transport{
 				DialContext:            guard.DialContext, // and no proxy: the guard has to see the receiver's address

@@ -82,7 +82,7 @@ func create(ctx context.Context, tx sqldb.Runner, r row) error {
 		return fmt.Errorf("encoding filters: %w", err)
 	}
 	_, err = tx.ExecContext(ctx, `INSERT INTO webhooks (id, account_id, url, filters, format, sealed, master_key_id, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)`, r.ID, r.AccountID, r.URL, string(filters), string(r.Format), r.sealed, masterkey.ID(r.sealed),
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)`, r.ID, r.AccountID, r.URL, string(filters), string(r.Format), r.sealed, masterkey.KeyID(r.sealed),
 		r.CreatedAt.UnixMilli())
 	return sqldb.Wrap(err, "storing a webhook")
 }
@@ -95,7 +95,7 @@ func update(ctx context.Context, tx sqldb.Runner, r row) error {
 	}
 	_, err = tx.ExecContext(ctx, `UPDATE webhooks SET url = $1, filters = $2, format = $3, sealed = $4, master_key_id = $5, updated_at = $6,
 		retries = retries + 1, failures = 0, next_try_at = 0 WHERE id = $7`,
-		r.URL, string(filters), string(r.Format), r.sealed, masterkey.ID(r.sealed), r.UpdatedAt.UnixMilli(), r.ID)
+		r.URL, string(filters), string(r.Format), r.sealed, masterkey.KeyID(r.sealed), r.UpdatedAt.UnixMilli(), r.ID)
 	return sqldb.Wrap(err, "storing a webhook")
 }
 

@@ -44,14 +44,14 @@ func count(ctx context.Context, q sqldb.Runner, accountID string) (n int, err er
 func insert(ctx context.Context, e sqldb.Execer, r row) error {
 	_, err := e.ExecContext(ctx, `INSERT INTO ai_providers (`+columns+`, master_key_id, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)`, r.id, r.accountID, r.name, r.audioFormat, r.url,
-		r.headerNames, r.sealed, r.extensions, r.fallback, masterkey.ID(r.sealed), time.Now().UnixMilli())
+		r.headerNames, r.sealed, r.extensions, r.fallback, masterkey.KeyID(r.sealed), time.Now().UnixMilli())
 	return sqldb.Wrap(err, "storing an AI provider")
 }
 
 func update(ctx context.Context, e sqldb.Execer, r row) error {
 	_, err := e.ExecContext(ctx, `UPDATE ai_providers SET name = $1, audio_format = $2, url = $3, header_names = $4, sealed = $5,
 		master_key_id = $6, extensions = $7, fallback = $8, updated_at = $9 WHERE id = $10`, r.name, r.audioFormat, r.url,
-		r.headerNames, r.sealed, masterkey.ID(r.sealed), r.extensions, r.fallback, time.Now().UnixMilli(), r.id)
+		r.headerNames, r.sealed, masterkey.KeyID(r.sealed), r.extensions, r.fallback, time.Now().UnixMilli(), r.id)
 	return sqldb.Wrap(err, "storing an AI provider")
 }
 

@@ -209,7 +209,7 @@ func TestSecretsLieSealedAndReadersAreLogged(t *testing.T) {
 		if err := db.QueryRowContext(t.Context(), `SELECT sealed FROM encryption_keys`).Scan(&sealed); err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(sealed, goodKey) || strings.Contains(sealed, "Y29ycmVjdCBob3Jz") || masterkey.ID(sealed) == "" {
+		if strings.Contains(sealed, goodKey) || strings.Contains(sealed, "Y29ycmVjdCBob3Jz") || masterkey.KeyID(sealed) == "" {
 			t.Errorf("stored as %s", sealed)
 		}
 		// A row moved to another account cannot be unsealed.

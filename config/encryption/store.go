@@ -137,7 +137,7 @@ func (s *Service) saveKey(ctx context.Context, tx *sql.Tx, next *state, now int6
 		return err
 	}
 	_, err = tx.ExecContext(ctx, `INSERT INTO encryption_keys (account_id, version, sealed, master_key_id, created_at)
-		VALUES ($1, $2, $3, $4, $5)`, next.accountID, next.version(), sealed, masterkey.ID(sealed), now)
+		VALUES ($1, $2, $3, $4, $5)`, next.accountID, next.version(), sealed, masterkey.KeyID(sealed), now)
 	return sqldb.Wrap(err, "writing the encryption key")
 }
 

@@ -82,10 +82,10 @@ func groupOf(prefix string, v reflect.Value) *group {
 			}
 		case field.value.Kind() == reflect.Struct:
 			groups = append(groups, member{name: field.name, group: groupOf(prefix+field.name+".", field.value)})
-		case field.value.Kind() == reflect.Slice && field.value.Type().Elem().Kind() == reflect.Struct && !setting.At(field.value.Addr().Interface()).List():
+		case field.value.Kind() == reflect.Slice && field.value.Type().Elem().Kind() == reflect.Struct && !setting.ValueOf(field.value.Addr().Interface()).List():
 			groups = append(groups, member{name: field.name, list: &list{prefix + field.name, field.doc, field.value}})
 		default:
-			value := setting.At(field.value.Addr().Interface())
+			value := setting.ValueOf(field.value.Addr().Interface())
 			g.members = append(g.members, member{name: field.name, leaf: &leaf{prefix + field.name, field.doc, value}})
 		}
 	}

@@ -82,7 +82,7 @@ func pipeline() Dashboard {
 			graph("Groups", perSecond, "Commits, rebalances, and partitions started again after a failure.",
 				named("commits {{group}}", rates("trunkline_kafka_commits_total", "group")),
 				named("generations {{group}}", rates("trunkline_kafka_generations_total", "group")),
-				named("restarts {{group}}", rates("trunkline_kafka_lane_restarts_total", "group"))),
+				named("restarts {{group}}", rates("trunkline_kafka_partition_restarts_total", "group"))),
 		}},
 	}}
 }

@@ -17,7 +17,7 @@ var jsonCDR = format.Format{
 	Keys: jsonscan.KeysOf("variables", "callflow", "app_log", "switchname"),
 	Account: func(f *format.Fields) (string, error) {
 		var vars [3]jsonscan.Value
-		cdrAccountKeys.Within(f[cdrVariables], vars[:])
+		cdrAccountKeys.ScanObject(f[cdrVariables], vars[:])
 		for _, v := range vars {
 			account, err := format.AccountText(v, "variables.account_id")
 			if account != "" || err != nil {

@@ -74,7 +74,7 @@ func readLeg(f *format.Fields) *leg {
 			l.extra = append(l.extra, variable{string(key), v})
 		}
 	})
-	newest, oldest := f[cdrCallflow].Ends()
+	newest, oldest := f[cdrCallflow].FirstAndLast()
 	readProfile(newest, l.last[:])
 	if len(oldest) == 0 || &oldest[0] == &newest[0] {
 		l.first = l.last
@@ -88,15 +88,15 @@ func readLeg(f *format.Fields) *leg {
 // or was joined with this leg.
 func (l *leg) originator() string {
 	var profiles, uuid [1]jsonscan.Value
-	originatorKeys.Within(l.last[profileOriginator], profiles[:])
-	uuidKeys.Within(profiles[0].First(), uuid[:])
+	originatorKeys.ScanObject(l.last[profileOriginator], profiles[:])
+	uuidKeys.ScanObject(profiles[0].First(), uuid[:])
 	return decoded(uuid[0])
 }
 
 func readProfile(flow jsonscan.Value, got []jsonscan.Value) {
 	var profile [1]jsonscan.Value
-	callflowKeys.Within(flow, profile[:])
-	profileKeys.Within(profile[0], got)
+	callflowKeys.ScanObject(flow, profile[:])
+	profileKeys.ScanObject(profile[0], got)
 }
 
 // value returns a variable of legVariables, nil if absent.

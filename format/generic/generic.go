@@ -36,7 +36,7 @@ var events = format.Format{
 			return format.Event{}, err
 		}
 		e.Timestamp = e.Facts.TimestampMS / 1000
-		dataKeys.Within(f[genericData], f[:])
+		dataKeys.ScanObject(f[genericData], f[:])
 		e.Facts.QueueID = format.FirstText(f[genericQueue], f[genericDataQueue])
 		format.AddContactCenter(e.Type, f[genericFields:], &e.Facts)
 		return e, nil

@@ -24,7 +24,7 @@ var cdr = format.Format{
 			return account, err
 		}
 		var vars [1]jsonscan.Value
-		accountKeys.Within(f[kcVars], vars[:])
+		accountKeys.ScanObject(f[kcVars], vars[:])
 		return format.AccountText(vars[0], "Custom-Channel-Vars.Account-ID")
 	},
 	CDR: readRow,
@@ -67,7 +67,7 @@ var (
 
 func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 	var recording [1]jsonscan.Value
-	recordingKeys.Within(f[kcVars], recording[:])
+	recordingKeys.ScanObject(f[kcVars], recording[:])
 	row := event.CDR{
 		CallID:            format.Text(f[kcCall]),
 		OriginationCallID: format.Text(f[kcOrigination]),
@@ -101,9 +101,9 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 // are grouped by origination call id, then by the leg that began the call.
 func interactionID(f *format.Fields, row *event.CDR) string {
 	var vars [2]jsonscan.Value
-	interactionKeys.Within(f[kcVars], vars[:])
+	interactionKeys.ScanObject(f[kcVars], vars[:])
 	var inside [1]jsonscan.Value
-	callInteraction.Within(f[kcCallInteraction], inside[:]) // an object in cdr.report
+	callInteraction.ScanObject(f[kcCallInteraction], inside[:]) // an object in cdr.report
 	if id := format.FirstText(f[kcInteraction], f[kcCallInteraction], inside[0], vars[0], vars[1], f[kcOrigination], f[kcOriginatingLeg]); id != "" {
 		return id
 	}

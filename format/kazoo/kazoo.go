@@ -106,7 +106,7 @@ func openEnvelope(keys jsonscan.Keys, f *format.Fields) error {
 			return err
 		}
 	}
-	channelVarKeys.Within(f[kzChannelVars], f[:])
+	channelVarKeys.ScanObject(f[kzChannelVars], f[:])
 	return nil
 }
 
@@ -163,7 +163,7 @@ func addQueueCall(f *format.Fields, facts *event.Facts) {
 		return
 	}
 	var call [3]jsonscan.Value
-	callKeys.Within(f[kzCallObject], call[:])
+	callKeys.ScanObject(f[kzCallObject], call[:])
 	if facts.CallID = format.Text(call[0]); facts.CallID != "" {
 		facts.InteractionID = facts.CallID
 		facts.Caller, facts.Callee = format.Text(call[1]), format.Text(call[2])

@@ -5,7 +5,7 @@ import "trunkline/internal/jsonscan"
 // text moves past a string, starting at its opening quote.
 func (s *scanner) text() error {
 	for i := s.at + 1; ; {
-		if i = jsonscan.Special(s.data, i); i >= len(s.data) {
+		if i = jsonscan.IndexSpecial(s.data, i); i >= len(s.data) {
 			s.at = len(s.data)
 			return s.fail(endsEarly)
 		}

@@ -52,13 +52,13 @@ func (o *output) trace(ctx context.Context, records []kafka.Record) []tracing.Sp
 	var spans []tracing.Span
 	carriers := map[string]tracing.Carrier{}
 	for topic, count := range counts {
-		ctx, span := o.tracer.Send(ctx, topic, count)
+		ctx, span := o.tracer.StartSend(ctx, topic, count)
 		spans = append(spans, span)
 		carriers[topic] = tracing.FromContext(ctx)
 	}
 	for i := range records {
 		r := &records[i]
-		r.Headers = carriers[r.Topic].Headers(r.Headers)
+		r.Headers = carriers[r.Topic].AppendHeaders(r.Headers)
 	}
 	return spans
 }

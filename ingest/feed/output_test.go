@@ -33,7 +33,7 @@ func TestRecordsHaveTheirTrace(t *testing.T) {
 	}
 	for _, r := range records {
 		parent := r.Header(event.HeaderTrace)
-		if !tracing.Valid(string(parent)) || string(parent[36:52]) != contexts["send "+r.Topic] || len(r.Headers) != 2 {
+		if !tracing.ValidTraceparent(string(parent)) || string(parent[36:52]) != contexts["send "+r.Topic] || len(r.Headers) != 2 {
 			t.Errorf("a record of %s has %q, want %s", r.Topic, r.Headers, contexts["send "+r.Topic])
 		}
 	}

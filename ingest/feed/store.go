@@ -30,15 +30,15 @@ func (s *Store) alone() bool { return !s.db.Postgres() }
 
 // claim acquires or renews the lease of a slot of a feed. It returns false while another node has it.
 func (s *Store) claim(ctx context.Context, feed string, slot int, node string, lease time.Duration) (mine bool, err error) {
-	rows, err := s.db.ExecAlone(ctx, `INSERT INTO feeds_leases (feed, slot, node, expires_at) VALUES ($1, $2, $3, `+s.db.Clock()+` + $4)
+	rows, err := s.db.ExecWithoutTx(ctx, `INSERT INTO feeds_leases (feed, slot, node, expires_at) VALUES ($1, $2, $3, `+s.db.ClockExpr()+` + $4)
 		ON CONFLICT (feed, slot) DO UPDATE SET node = excluded.node, expires_at = excluded.expires_at
-		WHERE feeds_leases.node = excluded.node OR feeds_leases.expires_at <= `+s.db.Clock(), feed, slot, node, lease.Milliseconds())
+		WHERE feeds_leases.node = excluded.node OR feeds_leases.expires_at <= `+s.db.ClockExpr(), feed, slot, node, lease.Milliseconds())
 	return rows == 1, sqldb.Wrap(err, "taking the lease of a feed")
 }
 
 // release releases the node's leases of a feed, except that of slot keep; -1 releases all.
 func (s *Store) release(ctx context.Context, feed, node string, keep int) error {
-	_, err := s.db.ExecAlone(ctx, `DELETE FROM feeds_leases WHERE feed = $1 AND node = $2 AND slot <> $3`, feed, node, keep)
+	_, err := s.db.ExecWithoutTx(ctx, `DELETE FROM feeds_leases WHERE feed = $1 AND node = $2 AND slot <> $3`, feed, node, keep)
 	return sqldb.Wrap(err, "giving up the lease of a feed")
 }
 
@@ -57,35 +57,35 @@ func (s *Store) putStatus(ctx context.Context, status Status, p progress) error 
 	if err != nil {
 		return err
 	}
-	return sqldb.Wrap(s.db.Alone(ctx, func(tx sqldb.Runner) error {
-		if _, err := tx.ExecContext(ctx, `INSERT INTO feeds_status (feed, node, state, status, updated_at) VALUES ($1, $2, $3, $4, `+s.db.Clock()+`)
+	return sqldb.Wrap(s.db.WithoutTx(ctx, func(tx sqldb.Runner) error {
+		if _, err := tx.ExecContext(ctx, `INSERT INTO feeds_status (feed, node, state, status, updated_at) VALUES ($1, $2, $3, $4, `+s.db.ClockExpr()+`)
 			ON CONFLICT (feed, node) DO UPDATE SET state = excluded.state, status = excluded.status, updated_at = excluded.updated_at`,
 			status.Name, status.Node, status.State, string(value)); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `DELETE FROM feeds_status WHERE updated_at < `+s.db.Clock()+` - $1`, statusAge.Milliseconds())
+		_, err := tx.ExecContext(ctx, `DELETE FROM feeds_status WHERE updated_at < `+s.db.ClockExpr()+` - $1`, statusAge.Milliseconds())
 		return err
 	}), "storing the status of a feed")
 }
 
 // deleteStatus deletes the node's status of a feed.
 func (s *Store) deleteStatus(ctx context.Context, feed, node string) error {
-	_, err := s.db.ExecAlone(ctx, `DELETE FROM feeds_status WHERE feed = $1 AND node = $2`, feed, node)
+	_, err := s.db.ExecWithoutTx(ctx, `DELETE FROM feeds_status WHERE feed = $1 AND node = $2`, feed, node)
 	return sqldb.Wrap(err, "deleting the status of a feed")
 }
 
 // otherConnected reports whether another node is connected to the feed's platform.
 func (s *Store) otherConnected(ctx context.Context, feed, node string) (bool, error) {
 	var n int
-	err := s.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM feeds_status WHERE feed = $1 AND node <> $2 AND state = $3 AND updated_at > `+s.db.Clock()+` - $4`,
+	err := s.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM feeds_status WHERE feed = $1 AND node <> $2 AND state = $3 AND updated_at > `+s.db.ClockExpr()+` - $4`,
 		feed, node, StateConnected, leaseTime.Milliseconds()).Scan(&n)
 	return n > 0, sqldb.Wrap(err, "reading the status of a feed")
 }
 
 // peers returns the progress of the feed's other nodes that have stored it within the given time.
 func (s *Store) peers(ctx context.Context, feed, node string, within time.Duration) ([]peer, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT status, `+s.db.Clock()+` - updated_at FROM feeds_status
-		WHERE feed = $1 AND node <> $2 AND updated_at > `+s.db.Clock()+` - $3`, feed, node, within.Milliseconds())
+	rows, err := s.db.QueryContext(ctx, `SELECT status, `+s.db.ClockExpr()+` - updated_at FROM feeds_status
+		WHERE feed = $1 AND node <> $2 AND updated_at > `+s.db.ClockExpr()+` - $3`, feed, node, within.Milliseconds())
 	return sqldb.Collect(rows, err, "reading the progress of a feed", func(scan sqldb.ScanFunc) (peer, error) {
 		var value string
 		var age int64
@@ -101,7 +101,7 @@ func (s *Store) peers(ctx context.Context, feed, node string, within time.Durati
 // List returns the status of each feed on each node that has stored it within leaseTime, ordered by
 // feed and node.
 func (s *Store) List(ctx context.Context) ([]Status, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT status FROM feeds_status WHERE updated_at > `+s.db.Clock()+` - $1 ORDER BY feed, node`, leaseTime.Milliseconds())
+	rows, err := s.db.QueryContext(ctx, `SELECT status FROM feeds_status WHERE updated_at > `+s.db.ClockExpr()+` - $1 ORDER BY feed, node`, leaseTime.Milliseconds())
 	return sqldb.Collect(rows, err, "reading the status of the feeds", func(scan sqldb.ScanFunc) (status Status, err error) {
 		var value string
 		if err := scan(&value); err != nil {

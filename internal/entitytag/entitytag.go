@@ -20,8 +20,8 @@ func Of(values ...any) string {
 // Matches reports whether an existing object meets an If-Match header: it lists the
 // object's tag, or is *. A weak tag never matches.
 func Matches(ifMatch, tag string) bool {
-	for one := range strings.SplitSeq(ifMatch, ",") {
-		if one = strings.TrimSpace(one); one == tag || one == "*" {
+	for entityTag := range strings.SplitSeq(ifMatch, ",") {
+		if entityTag = strings.TrimSpace(entityTag); entityTag == tag || entityTag == "*" {
 			return true
 		}
 	}

@@ -59,10 +59,10 @@ func (k Keys) Scan(record []byte, into []Value) error {
 	return nil
 }
 
-// Within stores the values of an object's members in k in their slots of into, like
+// ScanObject stores the values of an object's members in k in their slots of into, like
 // Scan; if v is not an object it changes nothing. v must come from Scan, which has
 // validated it.
-func (k Keys) Within(v Value, into []Value) {
+func (k Keys) ScanObject(v Value, into []Value) {
 	if v.Kind() == Object {
 		_, _ = k.members(v, 1, into)
 	}

@@ -150,7 +150,7 @@ func name(b []byte, i int) (int, error) {
 	}
 	i++
 	for {
-		i = Special(b, i)
+		i = IndexSpecial(b, i)
 		if i >= len(b) || b[i] < ' ' {
 			return 0, ErrSyntax
 		}
@@ -165,9 +165,9 @@ func name(b []byte, i int) (int, error) {
 	}
 }
 
-// Special returns the index of the next quote, backslash or control character at or
+// IndexSpecial returns the index of the next quote, backslash or control character at or
 // after i, or len(b). It checks eight bytes at a time.
-func Special(b []byte, i int) int {
+func IndexSpecial(b []byte, i int) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	for ; i+8 <= len(b); i += 8 {
 		w := binary.LittleEndian.Uint64(b[i:])

@@ -72,9 +72,9 @@ func (v Value) First() Value {
 	return v[i:end:end]
 }
 
-// Ends returns the first and the last element of an array, or nil. They are equal for
+// FirstAndLast returns the first and the last element of an array, or nil. They are equal for
 // an array of one element.
-func (v Value) Ends() (first, last Value) {
+func (v Value) FirstAndLast() (first, last Value) {
 	if v.Kind() != Array {
 		return nil, nil
 	}
@@ -96,7 +96,7 @@ func (v Value) Ends() (first, last Value) {
 
 // Last returns the last element of an array, or nil.
 func (v Value) Last() (last Value) {
-	_, last = v.Ends()
+	_, last = v.FirstAndLast()
 	return last
 }
 

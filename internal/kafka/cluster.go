@@ -60,9 +60,9 @@ type Cluster struct {
 	dialer        *kafkago.Dialer // for consumer groups
 	leaders       leaders
 	fetchers      fetchers
-	offsetLookups brokerLookups[partitionQuestion, int64]
-	epochEnds     brokerLookups[partitionQuestion, EpochEnd]
-	clock         clock
+	offsetLookups brokerLookups[partitionQuery, int64]
+	epochEnds     brokerLookups[partitionQuery, EpochEnd]
+	clock         brokerClock
 	metrics       *metrics
 	log           *slog.Logger
 }
@@ -98,10 +98,10 @@ func Open(ctx context.Context, cfg Config, reg prometheus.Registerer, log *slog.
 		log:     log,
 	}
 	c.leaders.cluster = c
-	c.leaders.asked.ask = c.leaders.ask
+	c.leaders.batcher.send = c.leaders.requestTopics
 	c.fetchers.cluster = c
-	c.offsetLookups.ask = c.askOffsets
-	c.epochEnds.ask = c.askEpochEnds
+	c.offsetLookups.send = c.requestOffsets
+	c.epochEnds.send = c.requestEpochEnds
 	return c, nil
 }
 
@@ -115,7 +115,7 @@ func (c *Cluster) Close() {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(closeWithin):
+	case <-time.After(closeTimeout):
 	}
 	c.transport.CloseIdleConnections()
 }
@@ -134,8 +134,8 @@ func (c *Cluster) Ping(ctx context.Context) error {
 	if err := c.WriteFault(); err != nil {
 		return fault.Unavailable(err, retryAfter, "the embedded broker takes no writes")
 	}
-	_, err := c.askMetadata(ctx, []string{})
-	return away(err, "asking Kafka for its brokers")
+	_, err := c.requestMetadata(ctx, []string{})
+	return asFault(err, "asking Kafka for its brokers")
 }
 
 // topic returns the name of a topic in Kafka, with the prefix.
@@ -146,10 +146,10 @@ func (c *Cluster) topic(base string) string { return c.cfg.TopicPrefix + base }
 func (c *Cluster) newProducerID(ctx context.Context) (id int64, epoch int16, err error) {
 	req := kmsg.NewPtrInitProducerIDRequest()
 	req.Version, req.TransactionTimeoutMillis = initProducerIDVersion, 60*1000 // unused: no transaction
-	res, err := c.ask(ctx, "", req)
+	res, err := c.request(ctx, "", req)
 	if err != nil {
 		return 0, 0, err
 	}
-	got := res.(*kmsg.InitProducerIDResponse)
-	return got.ProducerID, got.ProducerEpoch, code(got.ErrorCode)
+	response := res.(*kmsg.InitProducerIDResponse)
+	return response.ProducerID, response.ProducerEpoch, errorFromCode(response.ErrorCode)
 }

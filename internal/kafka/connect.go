@@ -31,7 +31,7 @@ type connector struct {
 // newConnector returns an error if a file or another source of credentials cannot be
 // used.
 func newConnector(ctx context.Context, cfg *Config, log *slog.Logger) (*connector, error) {
-	secured, err := tlsclient.NewClient(cfg.TLS, "Kafka", log)
+	tlsClient, err := tlsclient.NewClient(cfg.TLS, "Kafka", log)
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
@@ -39,7 +39,7 @@ func newConnector(ctx context.Context, cfg *Config, log *slog.Logger) (*connecto
 	if err != nil {
 		return nil, fmt.Errorf("kafka.sasl: %w", err)
 	}
-	return &connector{cfg, secured, login}, nil
+	return &connector{cfg, tlsClient, login}, nil
 }
 
 // dial opens an encrypted and authenticated connection.
@@ -82,8 +82,8 @@ type authenticatedConn struct {
 	renewAt time.Time // zero: unlimited session
 
 	mu       sync.Mutex
-	sent     frames // counts requests
-	received frames // counts responses
+	sent     frameCounter // counts requests
+	received frameCounter // counts responses
 }
 
 // renewAfter is the fraction of a session's lifetime after which it is renewed.
@@ -92,7 +92,7 @@ const renewAfter = 0.8
 // Write implements net.Conn.
 func (a *authenticatedConn) Write(p []byte) (int, error) {
 	a.mu.Lock()
-	idle := a.sent.atStart() && a.sent.complete == a.received.complete
+	idle := a.sent.atBoundary() && a.sent.complete == a.received.complete
 	a.mu.Unlock()
 	if idle && !a.renewAt.IsZero() && time.Now().After(a.renewAt) {
 		if err := a.authenticate(context.Background()); err != nil { // the steps of a login have their own timeouts
@@ -123,11 +123,11 @@ func (a *authenticatedConn) authenticate(ctx context.Context) error {
 	}
 	handshake := kmsg.NewPtrSASLHandshakeRequest()
 	handshake.Version, handshake.Mechanism = saslVersion, mechanism.Name()
-	shaken, err := a.ask(handshake)
+	handshakeResponse, err := a.roundTrip(handshake)
 	if err != nil {
 		return err
 	}
-	if err := code(shaken.(*kmsg.SASLHandshakeResponse).ErrorCode); err != nil {
+	if err := errorFromCode(handshakeResponse.(*kmsg.SASLHandshakeResponse).ErrorCode); err != nil {
 		return err
 	}
 	state, message, err := mechanism.Start(ctx)
@@ -137,33 +137,33 @@ func (a *authenticatedConn) authenticate(ctx context.Context) error {
 	for done := false; !done; {
 		request := kmsg.NewPtrSASLAuthenticateRequest()
 		request.Version, request.SASLAuthBytes = saslVersion, message
-		res, err := a.ask(request)
+		res, err := a.roundTrip(request)
 		if errors.Is(err, io.EOF) { // some brokers close the connection after a wrong password
 			return kafkago.SASLAuthenticationFailed
 		}
 		if err != nil {
 			return err
 		}
-		answer := res.(*kmsg.SASLAuthenticateResponse)
-		if err := code(answer.ErrorCode); err != nil { // without the error message, which may contain the user's name
+		response := res.(*kmsg.SASLAuthenticateResponse)
+		if err := errorFromCode(response.ErrorCode); err != nil { // without the error message, which may contain the user's name
 			return err
 		}
-		lifetime := time.Duration(answer.SessionLifetimeMillis) * time.Millisecond
+		lifetime := time.Duration(response.SessionLifetimeMillis) * time.Millisecond
 		a.renewAt = time.Time{}
 		if lifetime > 0 {
 			a.renewAt = time.Now().Add(time.Duration(renewAfter * float64(lifetime)))
 		}
-		if done, message, err = state.Next(ctx, answer.SASLAuthBytes); err != nil {
+		if done, message, err = state.Next(ctx, response.SASLAuthBytes); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ask sends one request directly on the underlying connection and returns its
+// roundTrip sends one request directly on the underlying connection and returns its
 // response.
-func (a *authenticatedConn) ask(req kmsg.Request) (kmsg.Response, error) {
-	if _, err := a.Conn.Write(formatter.AppendRequest(nil, req, 0)); err != nil {
+func (a *authenticatedConn) roundTrip(req kmsg.Request) (kmsg.Response, error) {
+	if _, err := a.Conn.Write(requestFormatter.AppendRequest(nil, req, 0)); err != nil {
 		return nil, err
 	}
 	var head [8]byte // size, correlation id
@@ -181,32 +181,32 @@ func (a *authenticatedConn) ask(req kmsg.Request) (kmsg.Response, error) {
 	return readResponse(req, response)
 }
 
-// frames counts messages with a four-byte length prefix.
-type frames struct {
-	complete int
-	head     [4]byte
-	inHead   int // bytes read of head
-	left     int // remaining bytes of the message after head
+// frameCounter counts messages with a four-byte length prefix.
+type frameCounter struct {
+	complete  int
+	head      [4]byte
+	headBytes int // bytes read of head
+	remaining int // remaining bytes of the message after head
 }
 
-func (f *frames) atStart() bool { return f.inHead == 0 && f.left == 0 }
+func (f *frameCounter) atBoundary() bool { return f.headBytes == 0 && f.remaining == 0 }
 
-func (f *frames) add(p []byte) {
+func (f *frameCounter) add(p []byte) {
 	for len(p) > 0 {
-		if f.left > 0 {
-			n := min(f.left, len(p))
-			f.left -= n
+		if f.remaining > 0 {
+			n := min(f.remaining, len(p))
+			f.remaining -= n
 			p = p[n:]
 		} else {
-			n := copy(f.head[f.inHead:], p)
-			f.inHead += n
+			n := copy(f.head[f.headBytes:], p)
+			f.headBytes += n
 			p = p[n:]
-			if f.inHead < len(f.head) {
+			if f.headBytes < len(f.head) {
 				return
 			}
-			f.inHead, f.left = 0, int(binary.BigEndian.Uint32(f.head[:]))
+			f.headBytes, f.remaining = 0, int(binary.BigEndian.Uint32(f.head[:]))
 		}
-		if f.left == 0 && f.inHead == 0 {
+		if f.remaining == 0 && f.headBytes == 0 {
 			f.complete++
 		}
 	}

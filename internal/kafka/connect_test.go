@@ -109,7 +109,7 @@ func TestConnectionsAuthenticateAgain(t *testing.T) {
 }
 
 func askVersions(conn net.Conn) error {
-	if _, err := conn.Write(endFrame(appendHead(nil, 18, 0))); err != nil { // ApiVersions
+	if _, err := conn.Write(setFrameSize(appendRequestHeader(nil, 18, 0))); err != nil { // ApiVersions
 		return err
 	}
 	var head [8]byte
@@ -132,16 +132,16 @@ func readFull(conn net.Conn, p []byte) (n int, err error) {
 func TestFramesAreCountedAcrossWrites(t *testing.T) {
 	stream := []byte{0, 0, 0, 3, 1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 1, 9}
 	for chunk := 1; chunk <= len(stream); chunk++ {
-		var f frames
+		var f frameCounter
 		for rest := stream; len(rest) > 0; {
 			n := min(chunk, len(rest))
 			f.add(rest[:n])
 			rest = rest[n:]
 		}
-		if f.complete != 3 || !f.atStart() {
+		if f.complete != 3 || !f.atBoundary() {
 			t.Errorf("in pieces of %d: %d messages", chunk, f.complete)
 		}
-		if f.add(stream[:5]); f.complete != 3 || f.atStart() {
+		if f.add(stream[:5]); f.complete != 3 || f.atBoundary() {
 			t.Errorf("in pieces of %d: half a message counts", chunk)
 		}
 	}

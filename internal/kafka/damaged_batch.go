@@ -44,28 +44,28 @@ func (r *Reader) readableAfter(ctx context.Context, damaged, end int64) (int64, 
 
 // readableAt reports whether a fetch at the offset begins with an undamaged batch.
 func (r *Reader) readableAt(ctx context.Context, offset int64) (bool, error) {
-	leader, err := r.cluster.leaders.leader(ctx, r.name, r.partition)
+	leader, err := r.cluster.leaders.leader(ctx, r.prefixedTopic, r.partition)
 	if err != nil {
 		return false, err
 	}
-	asked := fetchPartition{fetchKey: fetchKey{r.topicID, int32(r.partition)}, offset: offset, leaderEpoch: leader.epoch, lastEpoch: UnknownEpoch}
-	frame := appendFetch(nil, noSession, 0, minPartBuffer, []fetchPartition{asked}, nil)
+	requested := fetchPartition{fetchKey: fetchKey{r.topicID, int32(r.partition)}, offset: offset, leaderEpoch: leader.epoch, lastEpoch: UnknownEpoch}
+	frame := appendFetchRequest(nil, noSession, 0, minPartBuffer, []fetchPartition{requested}, nil)
 	e := &exchange{key: protocol.Fetch, version: fetchVersion, frame: frame}
 	if err := r.cluster.roundTrip(ctx, leader.address, e, requestTimeout); err != nil {
 		return false, err
 	}
-	sound, failed := false, wire.ErrMalformed
-	whole, err := readFetch(e.response, func(_ fetchKey, f *fetched) {
-		failed = f.err
-		if failed == nil {
-			sound = wire.Readable(f.batches, offset)
+	readable, partErr := false, wire.ErrMalformed
+	header, err := readFetchResponse(e.response, func(_ fetchKey, f *fetchedPartition) {
+		partErr = f.err
+		if partErr == nil {
+			readable = wire.Readable(f.batches, offset)
 		}
 	})
-	if err = errors.Join(err, whole.err); err != nil {
+	if err = errors.Join(err, header.err); err != nil {
 		return false, err
 	}
-	if errors.Is(failed, kafkago.InvalidMessage) {
+	if errors.Is(partErr, kafkago.InvalidMessage) {
 		return false, nil
 	}
-	return sound, failed
+	return readable, partErr
 }

@@ -22,18 +22,18 @@ var ErrTopicLimit = errors.New("larger than the topic's max.message.bytes")
 // retryAfter is the Retry-After of errors while Kafka is unavailable.
 const retryAfter = 2 * time.Second
 
-// code converts a response's error code to an error, nil for success.
-func code(c int16) error {
+// errorFromCode converts a response's error code to an error, nil for success.
+func errorFromCode(c int16) error {
 	if c == 0 {
 		return nil
 	}
 	return kafkago.Error(c)
 }
 
-// away gives err a kind: a broker's refusal keeps its meaning; all other errors (a
-// broken connection, a deadline) become fault.KindUnavailable. A fault is returned
-// unchanged.
-func away(err error, doing string) error {
+// asFault gives err a kind: an error code of a broker that is not retriable becomes
+// fault.KindTooLarge or fault.KindInternal; all other errors (a broken connection, a
+// deadline) become fault.KindUnavailable. A fault is returned unchanged.
+func asFault(err error, action string) error {
 	if err == nil {
 		return nil
 	}
@@ -41,26 +41,26 @@ func away(err error, doing string) error {
 		return err
 	}
 	if errors.Is(err, context.Canceled) {
-		return fmt.Errorf("%s: %w", doing, err)
+		return fmt.Errorf("%s: %w", action, err)
 	}
-	if refusal, ok := errors.AsType[kafkago.Error](err); ok && !retriable(err) {
-		switch refusal {
+	if brokerErr, ok := errors.AsType[kafkago.Error](err); ok && !retriable(err) {
+		switch brokerErr {
 		case kafkago.MessageSizeTooLarge, kafkago.RecordListTooLarge:
 			return &fault.Error{Kind: fault.KindTooLarge, Message: "the record is too large for its topic", Cause: errors.Join(ErrTopicLimit, err)}
 		default:
-			return fault.Internal(err, "Kafka refused: "+doing)
+			return fault.Internal(err, "Kafka refused: "+action)
 		}
 	}
 	return fault.Unavailable(err, retryAfter, "Kafka is not available")
 }
 
-// notFound is like away for a request about a topic or one of its partitions: an
+// asTopicFault is like asFault for a request about a topic or one of its partitions: an
 // unknown topic or partition becomes fault.KindNotFound.
-func notFound(err error, topic, doing string) error {
+func asTopicFault(err error, topic, action string) error {
 	if errors.Is(err, kafkago.UnknownTopicOrPartition) {
 		return fault.NotFound("no topic %q, or no such partition", topic)
 	}
-	return away(err, doing)
+	return asFault(err, action)
 }
 
 // retriable reports whether the same request may succeed later. Every error other than
@@ -68,8 +68,8 @@ func notFound(err error, topic, doing string) error {
 // credentials: each connection uses the current ones, and files and tokens are renewed
 // without a restart.
 func retriable(err error) bool {
-	refusal, _ := errors.AsType[kafkago.Error](err)
-	switch refusal {
+	brokerErr, _ := errors.AsType[kafkago.Error](err)
+	switch brokerErr {
 	case kafkago.RequestTimedOut, kafkago.NetworkException, kafkago.GroupLoadInProgress, kafkago.GroupCoordinatorNotAvailable,
 		kafkago.NotCoordinatorForGroup, kafkago.NotEnoughReplicas, kafkago.NotEnoughReplicasAfterAppend, kafkago.NotController,
 		kafkago.OffsetNotAvailable, kafkago.PreferredLeaderNotAvailable, kafkago.EligibleLeadersNotAvailable,
@@ -82,11 +82,11 @@ func retriable(err error) bool {
 // staleLeader reports whether err may mean that the partition has another leader, so
 // that the leader must be looked up again.
 func staleLeader(err error) bool {
-	refusal, ok := errors.AsType[kafkago.Error](err)
+	brokerErr, ok := errors.AsType[kafkago.Error](err)
 	if !ok {
 		return true
 	}
-	switch refusal {
+	switch brokerErr {
 	case kafkago.UnknownTopicOrPartition, kafkago.UnknownTopicID, kafkago.InconsistentTopicID,
 		kafkago.LeaderNotAvailable, kafkago.NotLeaderForPartition,
 		kafkago.ReplicaNotAvailable, kafkago.BrokerNotAvailable, kafkago.KafkaStorageError,
@@ -96,30 +96,30 @@ func staleLeader(err error) bool {
 	return false
 }
 
-// reason returns err as a metric label with a bounded set of values.
-func reason(err error) string {
-	var refusal kafkago.Error
+// reasonLabel returns err as a metric label with a bounded set of values.
+func reasonLabel(err error) string {
+	var brokerErr kafkago.Error
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "timeout"
-	case !errors.As(err, &refusal):
+	case !errors.As(err, &brokerErr):
 		return "network"
 	case staleLeader(err):
 		return "leader"
-	case refusal == kafkago.RequestTimedOut:
+	case brokerErr == kafkago.RequestTimedOut:
 		return "timeout"
-	case refusal == kafkago.NotEnoughReplicas, refusal == kafkago.NotEnoughReplicasAfterAppend:
+	case brokerErr == kafkago.NotEnoughReplicas, brokerErr == kafkago.NotEnoughReplicasAfterAppend:
 		return "replicas"
-	case refusal == kafkago.OutOfOrderSequenceNumber, refusal == kafkago.UnknownProducerId,
-		refusal == kafkago.InvalidProducerEpoch, refusal == kafkago.InvalidProducerIDMapping:
+	case brokerErr == kafkago.OutOfOrderSequenceNumber, brokerErr == kafkago.UnknownProducerId,
+		brokerErr == kafkago.InvalidProducerEpoch, brokerErr == kafkago.InvalidProducerIDMapping:
 		return "sequence"
-	case refusal == kafkago.MessageSizeTooLarge, refusal == kafkago.RecordListTooLarge:
+	case brokerErr == kafkago.MessageSizeTooLarge, brokerErr == kafkago.RecordListTooLarge:
 		return "size"
-	case refusal == kafkago.TopicAuthorizationFailed, refusal == kafkago.GroupAuthorizationFailed,
-		refusal == kafkago.ClusterAuthorizationFailed, refusal == kafkago.SASLAuthenticationFailed:
+	case brokerErr == kafkago.TopicAuthorizationFailed, brokerErr == kafkago.GroupAuthorizationFailed,
+		brokerErr == kafkago.ClusterAuthorizationFailed, brokerErr == kafkago.SASLAuthenticationFailed:
 		return "authorization"
 	}
 	return "other"
 }
 
-var reasons = []string{"offset", "corrupt", "timeout", "network", "leader", "replicas", "sequence", "size", "authorization", "other"}
+var reasonLabels = []string{"offset", "corrupt", "timeout", "network", "leader", "replicas", "sequence", "size", "authorization", "other"}

@@ -24,12 +24,12 @@ const maxResponse = 64 << 20
 // connection may still be writing frame and filling response: then neither may be
 // reused.
 type exchange struct {
-	key      protocol.ApiKey
-	version  int16
-	frame    []byte // complete request, starting with its size
-	response []byte // after the correlation id; reuses this memory if set
-	refused  bool   // the broker does not support version
-	sent     atomic.Bool
+	key         protocol.ApiKey
+	version     int16
+	frame       []byte // complete request, starting with its size
+	response    []byte // after the correlation id; reuses this memory if set
+	unsupported bool   // the broker does not support version
+	sent        atomic.Bool
 }
 
 // ApiKey implements protocol.Message.
@@ -43,13 +43,13 @@ func (e *exchange) Required(versions map[protocol.ApiKey]int16) bool {
 		return true
 	}
 	version, known := versions[e.key]
-	e.refused = !known || version < min(e.version, e.key.MaxVersion())
+	e.unsupported = !known || version < min(e.version, e.key.MaxVersion())
 	return true
 }
 
 // RawExchange implements protocol.RawExchanger.
 func (e *exchange) RawExchange(rw io.ReadWriter) (protocol.Message, error) {
-	if e.refused {
+	if e.unsupported {
 		return nil, fmt.Errorf("%s v%d: %w", e.key, e.version, kafkago.UnsupportedVersion)
 	}
 	e.sent.Store(true)
@@ -94,9 +94,9 @@ const (
 	epochEndVersion = 3
 )
 
-// appendHead begins a request; endFrame completes it. The correlation id is always
+// appendRequestHeader begins a request; setFrameSize completes it. The correlation id is always
 // zero: a connection has one request at a time.
-func appendHead(b []byte, key protocol.ApiKey, version int16) []byte {
+func appendRequestHeader(b []byte, key protocol.ApiKey, version int16) []byte {
 	b = wire.AppendInt32(b, 0) // size
 	b = wire.AppendInt16(b, int16(key))
 	b = wire.AppendInt16(b, version)
@@ -104,24 +104,24 @@ func appendHead(b []byte, key protocol.ApiKey, version int16) []byte {
 	return wire.AppendString(b, clientID)
 }
 
-// appendFlexibleHead is appendHead for a request in the flexible encoding; its
+// appendFlexibleRequestHeader is appendRequestHeader for a request in the flexible encoding; its
 // response begins with tagged fields.
-func appendFlexibleHead(b []byte, key protocol.ApiKey, version int16) []byte {
-	return wire.AppendNoTags(appendHead(b, key, version))
+func appendFlexibleRequestHeader(b []byte, key protocol.ApiKey, version int16) []byte {
+	return wire.AppendNoTags(appendRequestHeader(b, key, version))
 }
 
-func endFrame(b []byte) []byte {
+func setFrameSize(b []byte) []byte {
 	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
 	return b
 }
 
-var formatter = kmsg.NewRequestFormatter(kmsg.FormatterClientID(clientID))
+var requestFormatter = kmsg.NewRequestFormatter(kmsg.FormatterClientID(clientID))
 
-// ask sends one small request to the broker at address, or to any if address is empty,
+// request sends one small request to the broker at address, or to any if address is empty,
 // and returns its response, of the type that belongs to req.
-func (c *Cluster) ask(ctx context.Context, address string, req kmsg.Request) (kmsg.Response, error) {
-	e := &exchange{key: protocol.ApiKey(req.Key()), version: req.GetVersion(), frame: formatter.AppendRequest(nil, req, 0)}
-	if err := c.roundTrip(ctx, address, e, askTimeout); err != nil {
+func (c *Cluster) request(ctx context.Context, address string, req kmsg.Request) (kmsg.Response, error) {
+	e := &exchange{key: protocol.ApiKey(req.Key()), version: req.GetVersion(), frame: requestFormatter.AppendRequest(nil, req, 0)}
+	if err := c.roundTrip(ctx, address, e, smallRequestTimeout); err != nil {
 		return nil, err
 	}
 	return readResponse(req, e.response)
@@ -144,8 +144,8 @@ func readResponse(req kmsg.Request, body []byte) (kmsg.Response, error) {
 // to a peer that has vanished would never return. Small requests have a shorter
 // timeout, since any broker can answer most of them.
 const (
-	requestTimeout = 10 * time.Second
-	askTimeout     = 5 * time.Second
+	requestTimeout      = 10 * time.Second
+	smallRequestTimeout = 5 * time.Second
 )
 
 // roundTrip sends e to the broker at address, or to any if address is empty, and waits

@@ -11,11 +11,11 @@ import (
 // Limits of a fetch. A broker responds as soon as it has any records; the response may
 // exceed the limits by one record batch.
 const (
-	fetchWait     = 500 * time.Millisecond
-	fetchMinBytes = 1
-	fetchMaxBytes = 4 << 20
-	readCommitted = 1 // isolation: only committed transactions
-	notReplica    = -1
+	fetchWait         = 500 * time.Millisecond
+	fetchMinBytes     = 1
+	fetchMaxBytes     = 4 << 20
+	readCommitted     = 1 // isolation: only committed transactions
+	consumerReplicaID = -1
 )
 
 // fetchKey identifies a partition in fetch requests.
@@ -37,11 +37,11 @@ const (
 
 var noSession = fetchSession{0, withoutSession}
 
-// ended returns the session of a request that closes s.
-func (s fetchSession) ended() fetchSession { return fetchSession{s.id, withoutSession} }
+// closing returns the session of a request that closes s.
+func (s fetchSession) closing() fetchSession { return fetchSession{s.id, withoutSession} }
 
-// after returns the session of the request after a response that named id.
-func (s fetchSession) after(id int32) fetchSession {
+// next returns the session of the request after a response that named id.
+func (s fetchSession) next(id int32) fetchSession {
 	if s.epoch < 0 || id == 0 {
 		return noSession
 	}
@@ -59,11 +59,11 @@ type fetchPartition struct {
 	lastEpoch   int32 // of the record before offset; or UnknownEpoch
 }
 
-// appendFetch appends a complete fetch request. Consecutive partitions of a topic
+// appendFetchRequest appends a complete fetch request. Consecutive partitions of a topic
 // share one entry.
-func appendFetch(b []byte, session fetchSession, wait time.Duration, maxBytes int, partitions []fetchPartition, forgotten []fetchKey) []byte {
-	b = appendFlexibleHead(b, protocol.Fetch, fetchVersion)
-	b = wire.AppendInt32(b, notReplica)
+func appendFetchRequest(b []byte, session fetchSession, wait time.Duration, maxBytes int, partitions []fetchPartition, forgotten []fetchKey) []byte {
+	b = appendFlexibleRequestHeader(b, protocol.Fetch, fetchVersion)
+	b = wire.AppendInt32(b, consumerReplicaID)
 	b = wire.AppendInt32(b, int32(wait.Milliseconds()))
 	b = wire.AppendInt32(b, fetchMinBytes)
 	b = wire.AppendInt32(b, fetchMaxBytes)
@@ -77,14 +77,14 @@ func appendFetch(b []byte, session fetchSession, wait time.Duration, maxBytes in
 			topics++
 		}
 	}
-	b = wire.AppendCompactArray(b, topics)
+	b = wire.AppendCompactArrayLen(b, topics)
 	for i := 0; i < len(partitions); {
 		end := i + 1
 		for end < len(partitions) && partitions[end].topic == partitions[i].topic {
 			end++
 		}
 		b = append(b, partitions[i].topic[:]...)
-		b = wire.AppendCompactArray(b, end-i)
+		b = wire.AppendCompactArrayLen(b, end-i)
 		for ; i < end; i++ {
 			p := &partitions[i]
 			b = wire.AppendInt32(b, p.partition)
@@ -98,19 +98,19 @@ func appendFetch(b []byte, session fetchSession, wait time.Duration, maxBytes in
 		b = wire.AppendNoTags(b)
 	}
 
-	b = wire.AppendCompactArray(b, len(forgotten))
+	b = wire.AppendCompactArrayLen(b, len(forgotten))
 	for i := range forgotten {
 		b = append(b, forgotten[i].topic[:]...)
-		b = wire.AppendCompactArray(b, 1)
+		b = wire.AppendCompactArrayLen(b, 1)
 		b = wire.AppendInt32(b, forgotten[i].partition)
 		b = wire.AppendNoTags(b)
 	}
 	b = wire.AppendCompactString(b, "") // rack
-	return endFrame(wire.AppendNoTags(b))
+	return setFrameSize(wire.AppendNoTags(b))
 }
 
-// fetched is one partition's part of a fetch response.
-type fetched struct {
+// fetchedPartition is one partition's part of a fetch response.
+type fetchedPartition struct {
 	err       error
 	end       int64 // offset after the last readable record
 	aborted   []wire.AbortedTransaction
@@ -118,42 +118,42 @@ type fetched struct {
 	batches   []byte    // in the response's memory
 }
 
-// fetchResponse holds the fields of a fetch response that apply to the whole request.
-type fetchResponse struct {
+// fetchHeader holds the fields of a fetch response that apply to the whole request.
+type fetchHeader struct {
 	err      error
 	session  int32
 	throttle time.Duration // how long the broker requests the client to wait
 }
 
-// readFetch decodes a response and calls partition for each partition in it, unless
+// readFetchResponse decodes a response and calls partition for each partition in it, unless
 // the whole response is an error. The argument is valid until partition returns. If
-// readFetch returns an error, it may have called partition for some partitions
+// readFetchResponse returns an error, it may have called partition for some partitions
 // already; those are valid.
-func readFetch(response []byte, partition func(fetchKey, *fetched)) (fetchResponse, error) {
+func readFetchResponse(response []byte, handlePartition func(fetchKey, *fetchedPartition)) (fetchHeader, error) {
 	r := &wire.Reader{B: response}
 	r.Tags(nil)
-	whole := fetchResponse{throttle: time.Duration(r.Int32()) * time.Millisecond}
-	whole.err = code(r.Int16())
-	whole.session = r.Int32()
-	if whole.err != nil || r.Bad {
-		return whole, r.Malformed()
+	header := fetchHeader{throttle: time.Duration(r.Int32()) * time.Millisecond}
+	header.err = errorFromCode(r.Int16())
+	header.session = r.Int32()
+	if header.err != nil || r.Bad {
+		return header, r.Err()
 	}
-	var f fetched
+	var f fetchedPartition
 	diverging := func(tag uint64, value *wire.Reader) {
 		if tag == 0 {
 			f.diverging = &EpochEnd{value.Int32(), value.Int64()}
 		}
 	}
-	for range r.CompactArray(18) {
+	for range r.CompactArrayLen(18) {
 		var key fetchKey
 		copy(key.topic[:], r.Take(len(key.topic)))
-		for range r.CompactArray(37) {
+		for range r.CompactArrayLen(37) {
 			key.partition = r.Int32()
-			f = fetched{err: code(r.Int16()), aborted: f.aborted[:0]}
+			f = fetchedPartition{err: errorFromCode(r.Int16()), aborted: f.aborted[:0]}
 			r.Int64() // high watermark
 			f.end = r.Int64()
 			r.Int64() // log start
-			for range r.CompactArray(17) {
+			for range r.CompactArrayLen(17) {
 				f.aborted = append(f.aborted, wire.AbortedTransaction{Producer: r.Int64(), FirstOffset: r.Int64()})
 				r.Tags(nil)
 			}
@@ -161,12 +161,12 @@ func readFetch(response []byte, partition func(fetchKey, *fetched)) (fetchRespon
 			f.batches = r.CompactBytes()
 			r.Tags(diverging)
 			if r.Bad {
-				return whole, wire.ErrMalformed
+				return header, wire.ErrMalformed
 			}
-			partition(key, &f)
+			handlePartition(key, &f)
 		}
 		r.Tags(nil)
 	}
 	r.Tags(nil)
-	return whole, r.Malformed()
+	return header, r.Err()
 }

@@ -11,21 +11,21 @@ import (
 type subscription struct {
 	fetchKey
 	fetcher *fetcher
-	wake    chan struct{} // signals a chunk or the end of the subscription
+	wake    chan struct{} // signals the reader: a new chunk, or the end of the subscription
 
 	// The fields below are guarded by fetcher.mu.
-	next        fetchPartition
-	end         int64 // of the log, as of the last response
-	chunks      []chunk
-	buffered    int // bytes of all chunks
-	err         error
-	diverging   *EpochEnd
-	confirmed   bool // a broker has returned a response for it
-	listed      bool // it is in the waiting request
-	since       int  // value of fetcher.requests when it was first listed at this offset
-	idle        time.Time
-	unreadable  bool        // the next offset cannot be fetched before the reader has handled the buffered data
-	passingWith *passedOver // the request of the second goroutine that includes it
+	next           fetchPartition
+	end            int64 // of the log, as of the last response
+	chunks         []chunk
+	buffered       int // bytes of all chunks
+	err            error
+	diverging      *EpochEnd
+	confirmed      bool // a broker has returned a response for it
+	listed         bool // it is in the waiting request
+	listedSince    int  // value of fetcher.requests when it was first listed at this offset
+	idleAt         time.Time
+	unreadable     bool       // the next offset cannot be fetched before the reader has handled the buffered data
+	catchUpRequest *catchUpID // the request of the second goroutine that includes it
 }
 
 // unsubscribe removes the subscription from its fetcher, which ends after its last
@@ -58,23 +58,23 @@ func (s *subscription) fetchable() bool {
 	return !s.unreadable && s.err == nil && s.diverging == nil && s.buffered < s.fetcher.partBuffer()
 }
 
-// taken is the result of take.
-type taken struct {
+// takeResult is the result of take.
+type takeResult struct {
 	chunk
 	end       int64     // of the log; -1: unknown
-	idle      time.Time // see lastIdle; as of before chunk
+	idleAt    time.Time // see lastIdleAt; as of before chunk
 	confirmed bool
 	diverging *EpochEnd // instead of a chunk
 	err       error     // instead of a chunk
 }
 
 // take returns the oldest chunk or, if there is none, the error that ended the
-// subscription. It returns neither while there is nothing.
-func (s *subscription) take() taken {
+// subscription. It returns neither while nothing is buffered.
+func (s *subscription) take() takeResult {
 	f := s.fetcher
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t := taken{end: s.end, idle: s.idle, confirmed: s.confirmed}
+	t := takeResult{end: s.end, idleAt: s.idleAt, confirmed: s.confirmed}
 	if len(s.chunks) == 0 {
 		t.diverging, t.err = s.diverging, s.err
 		return t
@@ -87,28 +87,28 @@ func (s *subscription) take() taken {
 	full := !s.fetchable()
 	s.buffered -= len(t.batches)
 	if full && !s.listed && s.fetchable() {
-		f.change(s)
+		f.scheduleFetch(s)
 	}
 	return t
 }
 
-// lastIdle returns when the broker last had no records beyond those buffered or taken.
+// lastIdleAt returns when the broker last had no records beyond those buffered or taken.
 // The caller holds fetcher.mu.
-func (s *subscription) lastIdle() time.Time {
-	if s.listed && s.fetcher.requests > s.since && s.end >= 0 && s.end <= s.next.offset {
-		return s.fetcher.answered
+func (s *subscription) lastIdleAt() time.Time {
+	if s.listed && s.fetcher.answeredRequests > s.listedSince && s.end >= 0 && s.end <= s.next.offset {
+		return s.fetcher.answeredAt
 	}
-	return s.idle
+	return s.idleAt
 }
 
-// idleSince returns lastIdle, or zero if records are buffered.
+// idleSince returns lastIdleAt, or zero if records are buffered.
 func (s *subscription) idleSince() time.Time {
 	s.fetcher.mu.Lock()
 	defer s.fetcher.mu.Unlock()
 	if len(s.chunks) > 0 {
-		return s.idle
+		return s.idleAt
 	}
-	return s.lastIdle()
+	return s.lastIdleAt()
 }
 
 // fail ends the subscription with an error; buffered chunks can still be taken. The
@@ -116,18 +116,18 @@ func (s *subscription) idleSince() time.Time {
 func (s *subscription) fail(err error) {
 	s.err = err
 	s.fetcher.remove(s)
-	s.signal()
+	s.wakeReader()
 }
 
-func (s *subscription) signal() {
+func (s *subscription) wakeReader() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
 	}
 }
 
-// receive handles a partition's part of a response. The caller holds fetcher.mu.
-func (s *subscription) receive(part *fetched, response *sharedMemory) {
+// handlePart handles a partition's part of a response. The caller holds fetcher.mu.
+func (s *subscription) handlePart(part *fetchedPartition, response *sharedBuffer) {
 	if part.err != nil {
 		s.fail(part.err)
 		return
@@ -135,20 +135,20 @@ func (s *subscription) receive(part *fetched, response *sharedMemory) {
 	if part.diverging != nil {
 		s.diverging = part.diverging
 		s.fetcher.remove(s)
-		s.signal()
+		s.wakeReader()
 		return
 	}
 	if len(part.batches) == 0 {
 		if s.end = part.end; s.end <= s.next.offset && !s.listed && len(s.chunks) == 0 {
-			s.idle = time.Now()
+			s.idleAt = time.Now()
 		}
 		if !s.confirmed {
 			s.confirmed = true
-			s.signal()
+			s.wakeReader()
 		}
 		return
 	}
-	s.idle = s.lastIdle()
+	s.idleAt = s.lastIdleAt()
 	s.end, s.confirmed = part.end, true
 	c := newChunk(part, response)
 	s.chunks = append(s.chunks, c)
@@ -159,7 +159,7 @@ func (s *subscription) receive(part *fetched, response *sharedMemory) {
 	} else {
 		s.unreadable = true // the reader reports the cause, and subscribes again
 	}
-	s.since = s.fetcher.requests + 1
+	s.listedSince = s.fetcher.answeredRequests + 1
 	s.fetcher.changed[s] = struct{}{}
-	s.signal()
+	s.wakeReader()
 }

@@ -34,25 +34,25 @@ type fetcher struct {
 	ctx      context.Context // canceled when the last subscription ends
 	cancel   context.CancelFunc
 
-	mu        sync.Mutex
-	subs      map[fetchKey]*subscription
-	changed   map[*subscription]struct{} // partitions to add or change in the waiting request
-	forgotten []fetchKey                 // partitions to remove from the waiting request
-	session   fetchSession
-	requests  int           // number of waiting requests answered
-	answered  time.Time     // time of the last of these answers
-	listed    int           // number of partitions in the waiting request
-	waiting   bool          // a waiting request is in progress
-	passing   bool          // the second goroutine runs
-	more      chan struct{} // signals that there is something to fetch again
+	mu               sync.Mutex
+	subs             map[fetchKey]*subscription
+	changed          map[*subscription]struct{} // partitions to add or change in the waiting request
+	forgotten        []fetchKey                 // partitions to remove from the waiting request
+	session          fetchSession
+	answeredRequests int           // number of waiting requests with a response
+	answeredAt       time.Time     // time of the last of these responses
+	listed           int           // number of partitions in the waiting request
+	waiting          bool          // a waiting request is in progress
+	catchingUp       bool          // the second goroutine runs
+	wake             chan struct{} // signals runWaiting that a partition can be fetched again
 }
 
 const (
-	passingWait = 10 * time.Millisecond
-	// sessionAfter is the number of waiting requests after which a fetcher requests a
+	catchUpWait = 10 * time.Millisecond
+	// requestsBeforeSession is the number of waiting requests after which a fetcher requests a
 	// session: brokers keep a limited number, and most fetchers for a second reader of a
 	// partition are short-lived.
-	sessionAfter = 4
+	requestsBeforeSession = 4
 )
 
 // Bytes that a partition may have buffered before requests omit it, and that one
@@ -64,8 +64,8 @@ const (
 	minPartBuffer = 64 << 10
 )
 
-// passedOver identifies a request of the second goroutine.
-type passedOver struct{ _ byte }
+// catchUpID identifies a request of runCatchUp.
+type catchUpID struct{ _ byte }
 
 // subscribe adds a partition to a fetcher for the broker at address.
 func (all *fetchers) subscribe(address string, from fetchPartition) *subscription {
@@ -77,7 +77,7 @@ func (all *fetchers) subscribe(address string, from fetchPartition) *subscriptio
 			return s
 		}
 	}
-	f := &fetcher{fetchers: all, address: address, subs: map[fetchKey]*subscription{}, changed: map[*subscription]struct{}{}, session: noSession, more: make(chan struct{}, 1)}
+	f := &fetcher{fetchers: all, address: address, subs: map[fetchKey]*subscription{}, changed: map[*subscription]struct{}{}, session: noSession, wake: make(chan struct{}, 1)}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	if all.byBroker == nil {
 		all.byBroker = map[string][]*fetcher{}
@@ -97,7 +97,7 @@ func (f *fetcher) add(s *subscription) bool {
 	}
 	s.fetcher = f
 	f.subs[s.fetchKey] = s
-	f.change(s)
+	f.scheduleFetch(s)
 	return true
 }
 
@@ -108,13 +108,13 @@ func (f *fetcher) remove(s *subscription) {
 	}
 	delete(f.changed, s)
 	f.unlist(s)
-	s.passingWith = nil
+	s.catchUpRequest = nil
 }
 
 // unlist removes a subscription from the waiting request. The caller holds f.mu.
 func (f *fetcher) unlist(s *subscription) {
 	if s.listed {
-		s.idle = s.lastIdle()
+		s.idleAt = s.lastIdleAt()
 		s.listed = false
 		f.listed--
 		f.forgotten = append(f.forgotten, s.fetchKey)
@@ -126,33 +126,33 @@ func (f *fetcher) partBuffer() int {
 	return min(max(fetcherBuffer/max(len(f.subs), 1), minPartBuffer), maxPartBuffer)
 }
 
-// change schedules an early fetch of a partition that the waiting request does not
+// scheduleFetch schedules an early fetch of a partition that the waiting request does not
 // include. The caller holds f.mu.
-func (f *fetcher) change(s *subscription) {
+func (f *fetcher) scheduleFetch(s *subscription) {
 	f.changed[s] = struct{}{}
-	if f.waiting && !f.passing {
-		f.passing = true
-		go f.runPassing()
+	if f.waiting && !f.catchingUp {
+		f.catchingUp = true
+		go f.runCatchUp()
 	}
 	select {
-	case f.more <- struct{}{}:
+	case f.wake <- struct{}{}:
 	default:
 	}
 }
 
 // runWaiting sends waiting requests, one after the other.
 func (f *fetcher) runWaiting() {
-	memory := takeMemory(0)
+	buffer := getBuffer(0)
 	var partitions []fetchPartition
 	for f.ctx.Err() == nil {
 		f.mu.Lock()
 		var request []byte
-		request, partitions = f.waitingRequest(partitions[:0])
+		request, partitions = f.buildWaitingRequest(partitions[:0])
 		if f.listed == 0 { // all buffers are full
-			f.session, f.forgotten = f.session.ended(), nil
+			f.session, f.forgotten = f.session.closing(), nil
 			f.mu.Unlock()
 			select {
-			case <-f.more:
+			case <-f.wake:
 			case <-f.ctx.Done():
 			}
 			continue
@@ -160,8 +160,8 @@ func (f *fetcher) runWaiting() {
 		session := f.session
 		f.waiting = true
 		f.mu.Unlock()
-		response, err := f.exchange(request, memory, fetchWait)
-		memory = f.distribute(response, err, nil, session)
+		response, err := f.send(request, buffer, fetchWait)
+		buffer = f.distribute(response, err, nil, session)
 	}
 	f.mu.Lock()
 	session := f.session
@@ -169,8 +169,8 @@ func (f *fetcher) runWaiting() {
 	f.closeSession(session)
 }
 
-// closeWithin bounds the wait for the broker to close the session when a fetcher ends.
-const closeWithin = time.Second
+// closeTimeout bounds the wait for the broker to close the session when a fetcher ends.
+const closeTimeout = time.Second
 
 // closeSession closes the session at the broker. A broker has 1,000 sessions by
 // default and replaces one that was unused for 2 minutes by a new one; without a free
@@ -180,19 +180,19 @@ func (f *fetcher) closeSession(s fetchSession) {
 	if s.id == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	c := f.fetchers.cluster
-	frame := appendFetch(nil, s.ended(), 0, minPartBuffer, nil, nil)
-	if err := c.roundTrip(ctx, f.address, &exchange{key: protocol.Fetch, version: fetchVersion, frame: frame}, closeWithin); err != nil {
+	frame := appendFetchRequest(nil, s.closing(), 0, minPartBuffer, nil, nil)
+	if err := c.roundTrip(ctx, f.address, &exchange{key: protocol.Fetch, version: fetchVersion, frame: frame}, closeTimeout); err != nil {
 		c.log.Debug("closing a fetch session failed", "broker", f.address, "error", err)
 	}
 }
 
-// waitingRequest builds the next waiting request: the changes if there is a session,
+// buildWaitingRequest builds the next waiting request: the changes if there is a session,
 // otherwise all partitions. The caller holds f.mu.
-func (f *fetcher) waitingRequest(list []fetchPartition) ([]byte, []fetchPartition) {
-	if f.session.epoch == withoutSession && f.requests >= sessionAfter {
+func (f *fetcher) buildWaitingRequest(partitions []fetchPartition) ([]byte, []fetchPartition) {
+	if f.session.epoch == withoutSession && f.answeredRequests >= requestsBeforeSession {
 		f.session.epoch = newSession
 	}
 	incremental := f.session.epoch > 0
@@ -207,13 +207,13 @@ func (f *fetcher) waitingRequest(list []fetchPartition) ([]byte, []fetchPartitio
 			f.unlist(s) // take lists it again
 			continue
 		}
-		s.passingWith = nil // taken over from the second goroutine
+		s.catchUpRequest = nil // taken over from the second goroutine
 		if !s.listed {
-			s.since = f.requests
+			s.listedSince = f.answeredRequests
 			s.listed = true
 			f.listed++
 		}
-		list = append(list, s.next)
+		partitions = append(partitions, s.next)
 	}
 	forgotten := f.forgotten[:0]
 	for _, key := range f.forgotten {
@@ -222,93 +222,93 @@ func (f *fetcher) waitingRequest(list []fetchPartition) ([]byte, []fetchPartitio
 		}
 	}
 	f.forgotten = nil
-	return appendFetch(nil, f.session, fetchWait, f.partBuffer(), list, forgotten), list
+	return appendFetchRequest(nil, f.session, fetchWait, f.partBuffer(), partitions, forgotten), partitions
 }
 
-// runPassing fetches the partitions missing in the waiting request, until there are
-// none.
-func (f *fetcher) runPassing() {
-	memory := takeMemory(0)
+// runCatchUp fetches the partitions that are not in the waiting request, until no such
+// partition is left.
+func (f *fetcher) runCatchUp() {
+	buffer := getBuffer(0)
 	var partitions []fetchPartition
 	for {
-		id := &passedOver{}
+		id := &catchUpID{}
 		f.mu.Lock()
 		partitions = partitions[:0]
 		for s := range f.changed {
 			if !s.listed && s.fetchable() {
-				s.passingWith = id
+				s.catchUpRequest = id
 				partitions = append(partitions, s.next)
 			}
 		}
 		if len(partitions) == 0 || f.ctx.Err() != nil {
-			f.passing = false
+			f.catchingUp = false
 			f.mu.Unlock()
 			return
 		}
-		request := appendFetch(nil, noSession, passingWait, f.partBuffer(), partitions, nil)
+		request := appendFetchRequest(nil, noSession, catchUpWait, f.partBuffer(), partitions, nil)
 		f.mu.Unlock()
-		response, err := f.exchange(request, memory, passingWait)
-		memory = f.distribute(response, err, id, noSession)
+		response, err := f.send(request, buffer, catchUpWait)
+		buffer = f.distribute(response, err, id, noSession)
 	}
 }
 
-// exchange sends a request and returns the response in memory.
-func (f *fetcher) exchange(request []byte, memory *sharedMemory, wait time.Duration) (*sharedMemory, error) {
-	e := &exchange{key: protocol.Fetch, version: fetchVersion, frame: request, response: memory.bytes[:0]}
+// send sends a request and returns the response in buffer.
+func (f *fetcher) send(request []byte, buffer *sharedBuffer, wait time.Duration) (*sharedBuffer, error) {
+	e := &exchange{key: protocol.Fetch, version: fetchVersion, frame: request, response: buffer.bytes[:0]}
 	if err := f.fetchers.cluster.roundTrip(f.ctx, f.address, e, wait+requestTimeout); err != nil {
-		return takeMemory(0), err // a connection may still write to memory
+		return getBuffer(0), err // a connection may still write to buffer
 	}
-	memory.bytes = e.response
-	return memory, nil
+	buffer.bytes = e.response
+	return buffer, nil
 }
 
 // distribute passes the partitions of a response to their subscriptions and returns
-// the memory for the next response. passing is nil for the waiting request.
-func (f *fetcher) distribute(response *sharedMemory, err error, passing *passedOver, session fetchSession) *sharedMemory {
+// the buffer for the next response. catchUp is nil for the waiting request.
+func (f *fetcher) distribute(response *sharedBuffer, err error, catchUp *catchUpID, session fetchSession) *sharedBuffer {
 	f.mu.Lock()
-	has := func(s *subscription) bool {
-		if passing != nil {
-			return s.passingWith == passing
+	includes := func(s *subscription) bool {
+		if catchUp != nil {
+			return s.catchUpRequest == catchUp
 		}
 		return s.listed
 	}
-	var whole fetchResponse
-	bytes := 0
+	var header fetchHeader
+	size := 0
 	if err == nil {
-		whole, err = readFetch(response.bytes, func(key fetchKey, part *fetched) {
-			bytes += len(part.batches)
-			if s := f.subs[key]; s != nil && has(s) {
-				s.receive(part, response)
+		header, err = readFetchResponse(response.bytes, func(key fetchKey, part *fetchedPartition) {
+			size += len(part.batches)
+			if s := f.subs[key]; s != nil && includes(s) {
+				s.handlePart(part, response)
 			}
 		})
 	}
 	if err == nil {
-		err = whole.err
+		err = header.err
 	}
-	if passing == nil {
-		f.requests++
-		f.answered = time.Now()
+	if catchUp == nil {
+		f.answeredRequests++
+		f.answeredAt = time.Now()
 		f.waiting = false
-		f.session = session.after(whole.session)
+		f.session = session.next(header.session)
 		if err != nil {
-			f.session = session.ended()
+			f.session = session.closing()
 		}
 	}
 
 	if err != nil && !sessionLost(err) && f.ctx.Err() == nil {
 		for _, s := range f.subs {
-			if has(s) {
+			if includes(s) {
 				s.fail(err)
 			}
 		}
 	}
 	f.mu.Unlock()
-	if whole.throttle > 0 {
-		retry.Sleep(f.ctx, min(whole.throttle, maxThrottle))
+	if header.throttle > 0 {
+		retry.Sleep(f.ctx, min(header.throttle, maxThrottle))
 	}
-	if response.users.Load() > 1 || bytes == 0 && cap(response.bytes) > keptMemory {
+	if response.users.Load() > 1 || size == 0 && cap(response.bytes) > maxIdleBuffer {
 		defer response.release()
-		return takeMemory(bytes)
+		return getBuffer(size)
 	}
 	return response
 }

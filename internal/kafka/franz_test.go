@@ -126,7 +126,7 @@ func TestReaderLeavesOutAbortedTransactions(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	// The log ends with three aborted records and markers.
-	last, err := c.Last(t.Context(), "t", 0)
+	last, err := c.LastRecord(t.Context(), "t", 0)
 	if err != nil || last == nil || string(last.Value) != "again2" {
 		t.Errorf("last %v, %v", last, err)
 	}

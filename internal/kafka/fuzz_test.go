@@ -14,7 +14,7 @@ func FuzzResponses(f *testing.F) {
 	f.Add(fetchAnswer(0, 7, nil, []byte("batches")))
 	f.Add(fetchAnswer(1, 7, []wire.AbortedTransaction{{Producer: 1, FirstOffset: 2}}, nil))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		readFetch(b, func(_ fetchKey, f *fetched) {
+		readFetchResponse(b, func(_ fetchKey, f *fetchedPartition) {
 			if len(f.batches) > len(b) {
 				t.Fatal("more than there is")
 			}
@@ -26,7 +26,7 @@ func FuzzResponses(f *testing.F) {
 				t.Fatal("neither metadata nor an error")
 			}
 		}
-		if _, _, _, err := readProduced(b); err == nil && len(b) < 30 {
+		if _, _, _, err := readProduceResponse(b); err == nil && len(b) < 30 {
 			t.Fatal("taken for written without an answer")
 		}
 	})
@@ -38,20 +38,20 @@ func fetchAnswer(code int16, end int64, aborted []wire.AbortedTransaction, batch
 	b = wire.AppendInt32(b, 0)
 	b = wire.AppendInt16(b, 0)
 	b = wire.AppendInt32(b, 0)
-	b = wire.AppendCompactArray(b, 1)
+	b = wire.AppendCompactArrayLen(b, 1)
 	b = append(b, make([]byte, 16)...)
-	b = wire.AppendCompactArray(b, 1)
+	b = wire.AppendCompactArrayLen(b, 1)
 	b = wire.AppendInt32(b, 0)
 	b = wire.AppendInt16(b, code)
 	b = wire.AppendInt64(b, end)
 	b = wire.AppendInt64(b, end)
 	b = wire.AppendInt64(b, 0)
-	b = wire.AppendCompactArray(b, len(aborted))
+	b = wire.AppendCompactArrayLen(b, len(aborted))
 	for _, a := range aborted {
 		b = wire.AppendNoTags(wire.AppendInt64(wire.AppendInt64(b, a.Producer), a.FirstOffset))
 	}
 	b = wire.AppendInt32(b, -1)
-	b = append(wire.AppendCompactArray(b, len(batches)), batches...)
+	b = append(wire.AppendCompactArrayLen(b, len(batches)), batches...)
 	b = append(b, byte(len(diverging)))
 	for _, d := range diverging {
 		b = append(b, 0, 13)
@@ -63,7 +63,7 @@ func fetchAnswer(code int16, end int64, aborted []wire.AbortedTransaction, batch
 func TestFetchResponseIsReadWhole(t *testing.T) {
 	whole := fetchAnswer(0, 7, []wire.AbortedTransaction{{Producer: 1, FirstOffset: 2}, {Producer: 3, FirstOffset: 4}}, []byte("batches"), EpochEnd{5, 6})
 	given := 0
-	_, err := readFetch(whole, func(key fetchKey, got *fetched) {
+	_, err := readFetchResponse(whole, func(key fetchKey, got *fetchedPartition) {
 		given++
 		if key != (fetchKey{}) || got.err != nil || got.end != 7 || string(got.batches) != "batches" || len(got.aborted) != 2 ||
 			got.aborted[1] != (wire.AbortedTransaction{Producer: 3, FirstOffset: 4}) || *got.diverging != (EpochEnd{5, 6}) {
@@ -74,14 +74,14 @@ func TestFetchResponseIsReadWhole(t *testing.T) {
 		t.Errorf("%d partitions, %v", given, err)
 	}
 	for n := range len(whole) {
-		if _, err := readFetch(whole[:n], func(fetchKey, *fetched) {}); err == nil {
+		if _, err := readFetchResponse(whole[:n], func(fetchKey, *fetchedPartition) {}); err == nil {
 			t.Errorf("%d bytes of %d were enough", n, len(whole))
 		}
 	}
 }
 
 func TestFailedDecodeResponsesNeverPass(t *testing.T) {
-	if _, _, _, err := readProduced(nil); err == nil {
+	if _, _, _, err := readProduceResponse(nil); err == nil {
 		t.Error("an empty answer to a produce is no acknowledgement")
 	}
 }

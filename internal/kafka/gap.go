@@ -90,8 +90,8 @@ func OutOfRange(topic string, partition int, offset, first, next int64) *GapErro
 	return gap
 }
 
-// gap returns the error of a log that must be read from its beginning.
-func (c *Cluster) gap(ctx context.Context, topic string, partition int, offset int64, kind GapKind) error {
+// gapFromStart returns the error of a log that must be read from its beginning.
+func (c *Cluster) gapFromStart(ctx context.Context, topic string, partition int, offset int64, kind GapKind) error {
 	first, next, err := c.Offsets(ctx, topic, partition)
 	if err != nil {
 		return err

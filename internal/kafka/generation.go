@@ -19,7 +19,7 @@ type Assignment struct {
 
 	mu      sync.Mutex
 	next    int64 // next offset to read, by the last commit; -1: no commit yet
-	moved   bool  // next was set in this generation
+	updated bool  // next was set in this generation
 	flushed int64 // value of next stored at the broker
 }
 
@@ -37,8 +37,8 @@ func (l *Assignment) Committed() (next int64, ok bool) {
 func (l *Assignment) Commit(next int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.moved || next > l.next {
-		l.next, l.moved = next, true
+	if !l.updated || next > l.next {
+		l.next, l.updated = next, true
 	}
 }
 
@@ -47,14 +47,14 @@ func (l *Assignment) Commit(next int64) {
 func (l *Assignment) Rewind(next int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.next, l.moved = next, true
+	l.next, l.updated = next, true
 }
 
 // unflushed returns the committed offset if the broker does not have it yet.
 func (l *Assignment) unflushed() (next int64, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.next, l.moved && l.next != l.flushed
+	return l.next, l.updated && l.next != l.flushed
 }
 
 func (l *Assignment) setFlushed(next int64) {
@@ -67,13 +67,13 @@ func (l *Assignment) setFlushed(next int64) {
 // process.
 type generation struct {
 	*group
-	gen         *kafkago.Generation
-	assigned    map[string]int // partitions by topic, if this member has to watch for new ones
-	assignments []*Assignment
+	gen             *kafkago.Generation
+	partitionCounts map[string]int // partitions by topic, if this member has to watch for new ones
+	assignments     []*Assignment
 }
 
 func newGeneration(g *group, gen *kafkago.Generation) *generation {
-	s := &generation{group: g, gen: gen, assigned: g.takeAssigned()}
+	s := &generation{group: g, gen: gen, partitionCounts: g.takePartitionCounts()}
 	for topic, assigned := range gen.Assignments {
 		base := strings.TrimPrefix(topic, g.cluster.cfg.TopicPrefix)
 		for _, a := range assigned {
@@ -87,31 +87,31 @@ func newGeneration(g *group, gen *kafkago.Generation) *generation {
 // run processes the partitions until the generation ends: when the group rebalances,
 // the coordinator is lost, the process stops, or run returns because there are new
 // partitions to assign.
-func (s *generation) run(outer, ended context.Context) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(outer))
+func (s *generation) run(groupCtx, ended context.Context) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(groupCtx))
 	defer cancel()
 	defer context.AfterFunc(ended, cancel)()
 
 	var working sync.WaitGroup
 	for _, l := range s.assignments {
-		working.Go(func() { s.runWork(ctx, l) })
+		working.Go(func() { s.runWorker(ctx, l) })
 	}
 	done := make(chan struct{})
 	go func() {
 		working.Wait()
 		close(done)
 	}()
-	flush, lag, watch := time.NewTicker(flushEvery), time.NewTicker(lagEvery), time.NewTicker(watchPartitions)
+	flush, lag, partitionCheck := time.NewTicker(flushInterval), time.NewTicker(lagInterval), time.NewTicker(partitionCheckInterval)
 	defer flush.Stop()
 	defer lag.Stop()
-	defer watch.Stop()
+	defer partitionCheck.Stop()
 	for ctx.Err() == nil {
 		select {
 		case <-flush.C:
 			s.flush()
 		case <-lag.C:
 			s.reportLag(ctx)
-		case <-watch.C:
+		case <-partitionCheck.C:
 			if s.partitionsChanged(ctx) {
 				cancel()
 			}
@@ -125,21 +125,21 @@ func (s *generation) run(outer, ended context.Context) {
 	}
 }
 
-// runWork runs the work on one partition, and restarts it when it fails.
-func (s *generation) runWork(ctx context.Context, l *Assignment) {
-	wait := retry.Backoff{First: 100 * time.Millisecond, Max: 10 * time.Second}
+// runWorker runs the work on one partition, and restarts it when it fails.
+func (s *generation) runWorker(ctx context.Context, l *Assignment) {
+	backoff := retry.Backoff{First: 100 * time.Millisecond, Max: 10 * time.Second}
 	for {
-		began := time.Now()
+		startedAt := time.Now()
 		err := s.work(ctx, l)
 		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(began) > time.Minute {
-			wait.Reset()
+		if time.Since(startedAt) > time.Minute {
+			backoff.Reset()
 		}
 		s.cluster.metrics.workRestarts.WithLabelValues(s.cfg.Group).Inc()
 		s.log.Error("partition worker failed, restarting it", "topic", l.Topic, "partition", l.Partition, "error", err)
-		if !wait.Wait(ctx) {
+		if !backoff.Wait(ctx) {
 			return
 		}
 	}
@@ -163,7 +163,7 @@ func (s *generation) flush() {
 		return
 	}
 	if err := s.gen.CommitOffsets(offsets); err != nil {
-		s.cluster.metrics.failed("commit", reason(err))
+		s.cluster.metrics.countError("commit", reasonLabel(err))
 		s.log.Warn("offset commit failed", "error", err)
 		return
 	}
@@ -179,12 +179,12 @@ func (s *generation) flush() {
 // since the assignment. Only the member that assigned them checks: when it joins
 // again, all members do.
 func (s *generation) partitionsChanged(ctx context.Context) bool {
-	if s.assigned == nil {
+	if s.partitionCounts == nil {
 		return false
 	}
 	for _, topic := range s.cfg.Topics {
 		n, err := s.cluster.Partitions(ctx, topic)
-		if err == nil && n != s.assigned[s.cluster.topic(topic)] {
+		if err == nil && n != s.partitionCounts[s.cluster.topic(topic)] {
 			s.log.Info("topic partition count changed", "topic", topic, "partitions", n)
 			return true
 		}

@@ -23,20 +23,20 @@ type GroupConfig struct {
 // Times within which a group detects a dead member, a member that left, and new
 // partitions.
 const (
-	sessionTimeout   = 6 * time.Second // the minimum that Kafka allows by default
-	heartbeat        = 300 * time.Millisecond
-	rebalanceTimeout = 15 * time.Second
-	watchPartitions  = 2 * time.Second
+	sessionTimeout         = 6 * time.Second // the minimum that Kafka allows by default
+	heartbeatInterval      = 300 * time.Millisecond
+	rebalanceTimeout       = 15 * time.Second
+	partitionCheckInterval = 2 * time.Second
 
 	// GroupOverlap is the time after which a member has noticed that its partition was
 	// assigned to another one, and has stopped, unless its whole process was
 	// suspended.
 	GroupOverlap = 10 * sessionTimeout
 
-	joinBackoff = 300 * time.Millisecond
-	flushEvery  = time.Second
-	lagEvery    = 5 * time.Second
-	leaveWithin = 5 * time.Second
+	joinBackoff   = 300 * time.Millisecond
+	flushInterval = time.Second
+	lagInterval   = 5 * time.Second
+	leaveTimeout  = 5 * time.Second
 )
 
 // RunGroup takes part in a consumer group until ctx ends, then returns nil. It runs
@@ -48,8 +48,8 @@ func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(conte
 	if cfg.Group == "" || len(cfg.Topics) == 0 {
 		return fault.Invalid("a consumer group needs a name and topics")
 	}
-	g := &group{cluster: c, cfg: cfg, work: work, log: c.log.With("group", cfg.Group), joined: make(chan struct{}, 1)}
-	c.metrics.joins(cfg.Group)
+	g := &group{cluster: c, cfg: cfg, work: work, log: c.log.With("group", cfg.Group), memberChanged: make(chan struct{}, 1)}
+	c.metrics.initGroup(cfg.Group)
 	if !g.awaitTopics(ctx) {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(conte
 	member, err := kafkago.NewConsumerGroup(kafkago.ConsumerGroupConfig{
 		ID: c.topic(cfg.Group), Brokers: c.cfg.Brokers, Dialer: c.dialer, Topics: topics,
 		GroupBalancers:    []kafkago.GroupBalancer{&balancer{group: g}},
-		HeartbeatInterval: heartbeat, SessionTimeout: sessionTimeout, RebalanceTimeout: rebalanceTimeout,
+		HeartbeatInterval: heartbeatInterval, SessionTimeout: sessionTimeout, RebalanceTimeout: rebalanceTimeout,
 		JoinGroupBackoff: joinBackoff, StartOffset: kafkago.FirstOffset, Timeout: dialTimeout,
 	})
 	if err != nil {
@@ -69,20 +69,20 @@ func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(conte
 	// Closing the membership ends the generation, which ends the work, and then leaves
 	// the group. It must come first: another generation would follow one that ended by
 	// itself.
-	left := make(chan struct{})
+	leftGroup := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		_ = member.Close() // it returns no errors
-		close(left)
+		close(leftGroup)
 	})
 	defer stop()
 	var watching sync.WaitGroup
 	watching.Go(func() { g.watchMembers(ctx) })
 	defer watching.Wait()
-	g.generations(ctx, member)
+	g.runGenerations(ctx, member)
 	g.running.Wait()
 	select {
-	case <-left:
-	case <-time.After(leaveWithin): // the coordinator is unavailable: it will detect the missing member
+	case <-leftGroup:
+	case <-time.After(leaveTimeout): // the coordinator is unavailable: it will detect the missing member
 		g.log.Warn("consumer group leave timed out")
 	}
 	return nil
@@ -95,10 +95,10 @@ type group struct {
 	log     *slog.Logger
 	running sync.WaitGroup // generations, and tasks that remove former members
 
-	mu       sync.Mutex
-	assigned map[string]int // partitions of each topic at this member's last assignment of them
-	member   string         // its id; "" before the first generation and while it cannot join
-	joined   chan struct{}  // signals a change of member
+	mu              sync.Mutex
+	partitionCounts map[string]int // partitions of each topic at this member's last assignment of them
+	member          string         // its id; "" before the first generation and while it cannot join
+	memberChanged   chan struct{}  // signals a change of the member id
 }
 
 func (g *group) memberID() string {
@@ -113,7 +113,7 @@ func (g *group) setMemberID(id string) {
 	if g.member != id {
 		g.member = id
 		select {
-		case g.joined <- struct{}{}:
+		case g.memberChanged <- struct{}{}:
 		default:
 		}
 	}
@@ -138,49 +138,49 @@ type balancer struct {
 
 // AssignGroups implements kafkago.GroupBalancer; the leader of the group calls it.
 func (b *balancer) AssignGroups(members []kafkago.GroupMember, partitions []kafkago.Partition) kafkago.GroupMemberAssignments {
-	assigned := map[string]int{}
+	counts := map[string]int{}
 	for _, p := range partitions {
-		assigned[p.Topic]++
+		counts[p.Topic]++
 	}
 	b.group.mu.Lock()
-	b.group.assigned = assigned
+	b.group.partitionCounts = counts
 	b.group.mu.Unlock()
 	return b.RoundRobinGroupBalancer.AssignGroups(members, partitions)
 }
 
-// takeAssigned returns the partition counts if this member made the assignment of the
+// takePartitionCounts returns the partition counts if this member made the assignment of the
 // new generation, else nil.
-func (g *group) takeAssigned() map[string]int {
+func (g *group) takePartitionCounts() map[string]int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	assigned := g.assigned
-	g.assigned = nil
-	return assigned
+	counts := g.partitionCounts
+	g.partitionCounts = nil
+	return counts
 }
 
 // awaitTopics waits until all topics exist: a broker with automatic topic creation
 // would create them with wrong settings on an earlier join.
 func (g *group) awaitTopics(ctx context.Context) bool {
-	wait := retry.Backoff{First: 100 * time.Millisecond, Max: joinBackoff}
+	backoff := retry.Backoff{First: 100 * time.Millisecond, Max: joinBackoff}
 	for i := 0; i < len(g.cfg.Topics); {
 		_, err := g.cluster.Partitions(ctx, g.cfg.Topics[i])
 		if err == nil {
 			i++
-			wait.Reset()
+			backoff.Reset()
 			continue
 		}
-		if !wait.Started() {
+		if !backoff.Started() {
 			g.log.Warn("waiting for a topic", "topic", g.cfg.Topics[i], "error", err)
 		}
-		if !wait.Wait(ctx) {
+		if !backoff.Wait(ctx) {
 			return false
 		}
 	}
 	return ctx.Err() == nil
 }
 
-// generations runs the generations of the group, one after the other.
-func (g *group) generations(ctx context.Context, member *kafkago.ConsumerGroup) {
+// runGenerations runs the generations of the group, one after the other.
+func (g *group) runGenerations(ctx context.Context, member *kafkago.ConsumerGroup) {
 	failing := false
 	for {
 		gen, err := member.Next(ctx)
@@ -188,14 +188,14 @@ func (g *group) generations(ctx context.Context, member *kafkago.ConsumerGroup) 
 		case ctx.Err() != nil || errors.Is(err, kafkago.ErrGroupClosed):
 			return
 		case err != nil:
-			g.cluster.metrics.failed("group", reason(err))
+			g.cluster.metrics.countError("group", reasonLabel(err))
 			if !failing {
 				g.log.Warn("joining the consumer group failed, retrying", "error", err)
 			}
 			failing = true
 			if !errors.Is(err, kafkago.RebalanceInProgress) { // the member keeps its id during a rebalance
 				if former := g.takeMemberID(); former != "" {
-					g.running.Go(func() { g.removeFormer(ctx, former) })
+					g.running.Go(func() { g.removeFormerMember(ctx, former) })
 				}
 			}
 			continue // member.Next waits before it retries

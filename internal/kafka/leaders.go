@@ -18,69 +18,69 @@ import (
 // them.
 type leaders struct {
 	cluster *Cluster
-	asked   lookups[string, *topicLeaders]
+	batcher lookupBatcher[string, *topicLeaders]
 	mu      sync.Mutex
 	topics  map[string]*topicLeaders
 }
 
-// topicLeaders is immutable, except for stale and asking, guarded by leaders.mu.
+// topicLeaders is immutable, except for stale and refreshing, guarded by leaders.mu.
 type topicLeaders struct {
 	id         TopicID
 	partitions []leadership
-	at         time.Time
+	fetchedAt  time.Time
 	stale      bool // query a broker before the next use
-	asking     bool // a background refresh is in progress
+	refreshing bool // a background refresh is in progress
 }
 
 // leadership is the leader of a partition.
 type leadership struct {
-	address string // host:port; "" if the partition has none
-	epoch   int32
-	at      time.Time // when a broker reported it
+	address    string // host:port; "" if the partition has none
+	epoch      int32
+	reportedAt time.Time // when a broker reported it
 }
 
 const (
 	leadersMaxAge = 30 * time.Second
-	// epochMemory is how long a lower epoch is rejected after a higher one. After
+	// lowerEpochTimeout is how long a lower epoch is rejected after a higher one. After
 	// that, a lower epoch means that the topic was recreated.
-	epochMemory = 30 * time.Second
+	lowerEpochTimeout = 30 * time.Second
 )
 
 // topic returns a topic from the cache, or queries a broker if it is not cached.
 func (l *leaders) topic(ctx context.Context, name string) (*topicLeaders, error) {
 	l.mu.Lock()
 	t := l.topics[name]
-	known := t != nil && !t.stale
-	refresh := known && !t.asking && time.Since(t.at) > leadersMaxAge
+	cached := t != nil && !t.stale
+	refresh := cached && !t.refreshing && time.Since(t.fetchedAt) > leadersMaxAge
 	if refresh {
-		t.asking = true
+		t.refreshing = true
 	}
 	l.mu.Unlock()
 	if refresh {
-		go l.refreshLater(context.WithoutCancel(ctx), name, t)
+		go l.refreshInBackground(context.WithoutCancel(ctx), name, t)
 	}
-	if known {
+	if cached {
 		return t, nil
 	}
-	return l.asked.join(ctx, name)
+	return l.batcher.getOrJoin(ctx, name)
 }
 
-// within returns a topic's leaders, at most maxAge old.
-func (l *leaders) within(ctx context.Context, name string, maxAge time.Duration) (*topicLeaders, error) {
+// freshTopic returns a topic's leaders, at most maxAge old.
+func (l *leaders) freshTopic(ctx context.Context, name string, maxAge time.Duration) (*topicLeaders, error) {
 	l.mu.Lock()
 	t := l.topics[name]
-	known := t != nil && !t.stale && time.Since(t.at) <= maxAge
+	cached := t != nil && !t.stale && time.Since(t.fetchedAt) <= maxAge
 	l.mu.Unlock()
-	if known {
+	if cached {
 		return t, nil
 	}
 	return l.refresh(ctx, name)
 }
 
-func (l *leaders) refreshLater(ctx context.Context, name string, t *topicLeaders) {
+func (l *leaders) refreshInBackground(ctx context.Context, name string, t *topicLeaders) {
 	if _, err := l.refresh(ctx, name); err != nil {
 		l.mu.Lock()
-		t.asking = false
+		t.refreshing = false
 		l.mu.Unlock()
 	}
 }
@@ -127,32 +127,32 @@ func (t *topicLeaders) leader(partition int) (leadership, error) {
 	return t.partitions[partition], nil
 }
 
-// forget makes the next use of the topic query a broker, unless a broker has reported
+// markStale makes the next use of the topic query a broker, unless a broker has reported
 // another leader of the partition since failed was looked up: each partition and
 // connection notices the same leader change at a different time, and one query is
 // enough for all.
-func (l *leaders) forget(name string, partition int, failed leadership) {
+func (l *leaders) markStale(name string, partition int, failed leadership) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.topics[name]
 	if t == nil || partition >= len(t.partitions) {
 		return
 	}
-	if now := t.partitions[partition]; now.address == failed.address && now.epoch == failed.epoch {
+	if current := t.partitions[partition]; current.address == failed.address && current.epoch == failed.epoch {
 		t.stale = true
 	}
 }
 
 // withLeader calls ask with the leader of a partition, and retries several times while
 // the error may be temporary.
-func (l *leaders) withLeader(ctx context.Context, name string, partition int, ask func(leadership) error) error {
-	return severalTries(ctx, func() error {
+func (l *leaders) withLeader(ctx context.Context, name string, partition int, send func(leadership) error) error {
+	return withRetries(ctx, func() error {
 		leader, err := l.leader(ctx, name, partition)
 		if err != nil {
 			return err
 		}
-		if err = ask(leader); err != nil && staleLeader(err) {
-			l.forget(name, partition, leader)
+		if err = send(leader); err != nil && staleLeader(err) {
+			l.markStale(name, partition, leader)
 		}
 		return err
 	})
@@ -160,44 +160,44 @@ func (l *leaders) withLeader(ctx context.Context, name string, partition int, as
 
 // refresh queries a broker about the topic.
 func (l *leaders) refresh(ctx context.Context, name string) (*topicLeaders, error) {
-	return l.asked.get(ctx, name)
+	return l.batcher.get(ctx, name)
 }
 
-// ask queries a broker about topics and caches the responses.
-func (l *leaders) ask(ctx context.Context, names []string) (map[string]answer[*topicLeaders], error) {
-	m, err := l.cluster.askMetadata(ctx, names)
+// requestTopics queries a broker about topics and caches the responses.
+func (l *leaders) requestTopics(ctx context.Context, names []string) (map[string]lookupResult[*topicLeaders], error) {
+	m, err := l.cluster.requestMetadata(ctx, names)
 	if err != nil {
 		return nil, err
 	}
-	answers := make(map[string]answer[*topicLeaders], len(m.topics))
+	results := make(map[string]lookupResult[*topicLeaders], len(m.topics))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range m.topics {
-		said := &m.topics[i]
-		if said.err != nil {
-			answers[said.name] = answer[*topicLeaders]{err: said.err}
+		reported := &m.topics[i]
+		if reported.err != nil {
+			results[reported.name] = lookupResult[*topicLeaders]{err: reported.err}
 			continue
 		}
-		t := &topicLeaders{id: said.id, partitions: said.leaders, at: time.Now()}
-		if before := l.topics[said.name]; before != nil && before.id == t.id {
-			t.partitions = newest(before.partitions, t.partitions, t.at)
+		t := &topicLeaders{id: reported.id, partitions: reported.leaders, fetchedAt: time.Now()}
+		if cached := l.topics[reported.name]; cached != nil && cached.id == t.id {
+			t.partitions = mergeByEpoch(cached.partitions, t.partitions, t.fetchedAt)
 		}
 		if l.topics == nil {
 			l.topics = map[string]*topicLeaders{}
 		}
-		l.topics[said.name] = t
-		answers[said.name] = answer[*topicLeaders]{value: t}
+		l.topics[reported.name] = t
+		results[reported.name] = lookupResult[*topicLeaders]{value: t}
 	}
-	return answers, nil
+	return results, nil
 }
 
-// newest merges a broker's response with the cached one: for each partition the higher
+// mergeByEpoch merges a broker's response with the cached one: for each partition the higher
 // epoch wins, unless the cached one has expired.
-func newest(before, reported []leadership, now time.Time) []leadership {
+func mergeByEpoch(cached, reported []leadership, now time.Time) []leadership {
 	merged := append([]leadership(nil), reported...)
 	for i := range merged {
-		if i < len(before) && merged[i].epoch < before[i].epoch && now.Sub(before[i].at) < epochMemory {
-			merged[i] = before[i]
+		if i < len(cached) && merged[i].epoch < cached[i].epoch && now.Sub(cached[i].reportedAt) < lowerEpochTimeout {
+			merged[i] = cached[i]
 		}
 	}
 	return merged

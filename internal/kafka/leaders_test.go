@@ -20,7 +20,7 @@ func TestABrokerThatIsBehindIsNotBelieved(t *testing.T) {
 		{"a topic made anew", leadership{"b", 4, old}, leadership{"a", 0, now}, "a"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := newest([]leadership{test.before}, []leadership{test.said, {"new", 0, now}}, now)
+			got := mergeByEpoch([]leadership{test.before}, []leadership{test.said, {"new", 0, now}}, now)
 			if len(got) != 2 || got[0].address != test.want || got[1].address != "new" {
 				t.Errorf("got %v", got)
 			}

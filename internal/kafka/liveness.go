@@ -22,12 +22,12 @@ type Liveness interface {
 
 const (
 	reportInterval = 300 * time.Millisecond
-	// memberSilence is how long a member's count must remain unchanged before others
+	// memberTimeout is how long a member's count must remain unchanged before others
 	// remove the member from the group.
-	memberSilence = 1500 * time.Millisecond
-	// blindSpot is the time between two reports above which this process cannot judge
-	// others: it was stopped, or Redis was unavailable.
-	blindSpot = 900 * time.Millisecond
+	memberTimeout = 1500 * time.Millisecond
+	// maxReportGap is the time between two reports above which this process cannot decide
+	// whether others are silent: it was stopped, or Redis was unavailable.
+	maxReportGap = 900 * time.Millisecond
 )
 
 // watchMembers reports this member, and removes silent members from the group, so that
@@ -40,35 +40,35 @@ func (g *group) watchMembers(ctx context.Context) {
 		return
 	}
 	name := g.cluster.topic(g.cfg.Group)
-	others := silences{}
+	silences := silenceDetector{}
 	tick := time.NewTicker(reportInterval)
 	defer tick.Stop()
 	for {
-		own := g.memberID()
-		counts, err := g.report(ctx, liveness, name, own)
+		ownID := g.memberID()
+		counts, err := g.report(ctx, liveness, name, ownID)
 		if ctx.Err() != nil {
 			break
 		}
 		if err != nil {
 			g.log.Debug("reporting a group member failed", "error", err)
 		} else {
-			for _, member := range others.update(time.Now(), counts, own) {
-				g.removeSilent(ctx, member)
+			for _, member := range silences.update(time.Now(), counts, ownID) {
+				g.removeSilentMember(ctx, member)
 			}
 		}
 		select {
 		case <-ctx.Done():
-		case <-g.joined:
+		case <-g.memberChanged:
 			continue
 		case <-tick.C:
 			continue
 		}
 		break
 	}
-	forgetting, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	forgetCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	if own := g.memberID(); own != "" {
-		if err := liveness.Forget(forgetting, name, own); err != nil {
+		if err := liveness.Forget(forgetCtx, name, own); err != nil {
 			g.log.Debug("removing the report of a group member failed", "error", err)
 		}
 	}
@@ -80,7 +80,7 @@ func (g *group) report(ctx context.Context, liveness Liveness, name, own string)
 	return liveness.Report(ctx, name, own)
 }
 
-func (g *group) removeSilent(ctx context.Context, member string) {
+func (g *group) removeSilentMember(ctx context.Context, member string) {
 	err := g.removeMember(ctx, member)
 	if err == nil {
 		g.log.Warn("silent member removed from the consumer group", "member", member)
@@ -89,18 +89,18 @@ func (g *group) removeSilent(ctx context.Context, member string) {
 	}
 }
 
-// removeFormer removes the former membership of this process from the group; it
+// removeFormerMember removes the former membership of this process from the group; it
 // retries until ctx ends. kafka-go drops its member id when it cannot join, and joins
 // as a new member; without the removal the group would wait for the former member
 // until the session timeout.
-func (g *group) removeFormer(ctx context.Context, member string) {
-	wait := retry.Backoff{First: joinBackoff, Max: joinBackoff}
+func (g *group) removeFormerMember(ctx context.Context, member string) {
+	backoff := retry.Backoff{First: joinBackoff, Max: joinBackoff}
 	for {
 		err := g.removeMember(ctx, member)
 		if err == nil {
 			g.log.Info("former member removed from the consumer group", "member", member)
 		}
-		if err == nil || errors.Is(err, kafkago.UnknownMemberId) || !wait.Wait(ctx) {
+		if err == nil || errors.Is(err, kafkago.UnknownMemberId) || !backoff.Wait(ctx) {
 			return
 		}
 	}
@@ -109,23 +109,23 @@ func (g *group) removeFormer(ctx context.Context, member string) {
 // removeMember removes a member from the group and then its report. The error is
 // kafkago.UnknownMemberId if the group no longer has the member.
 func (g *group) removeMember(ctx context.Context, member string) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	ctx, cancel := context.WithTimeout(ctx, smallRequestTimeout)
 	defer cancel()
 	name := g.cluster.topic(g.cfg.Group)
-	removed := g.cluster.removeMember(ctx, name, member)
-	if removed != nil && !errors.Is(removed, kafkago.UnknownMemberId) {
-		return removed
+	leaveErr := g.cluster.removeMember(ctx, name, member)
+	if leaveErr != nil && !errors.Is(leaveErr, kafkago.UnknownMemberId) {
+		return leaveErr
 	}
 	if liveness := g.cluster.cfg.Liveness; liveness != nil {
 		if err := liveness.Forget(ctx, name, member); err != nil {
 			g.log.Debug("removing the report of a group member failed", "error", err)
 		}
 	}
-	return removed
+	return leaveErr
 }
 
 func (c *Cluster) removeMember(ctx context.Context, group, member string) error {
-	client, done := c.admin()
+	client, done := c.newAdminClient()
 	defer done()
 	res, err := client.LeaveGroup(ctx, &kafkago.LeaveGroupRequest{GroupID: group, Members: []kafkago.LeaveGroupRequestMember{{ID: member}}})
 	if err != nil {
@@ -144,32 +144,32 @@ func (c *Cluster) removeMember(ctx context.Context, group, member string) error 
 	return res.Error
 }
 
-// silences detects members that have stopped reporting.
-type silences struct {
+// silenceDetector detects members that have stopped reporting.
+type silenceDetector struct {
 	updated time.Time
 	members map[string]observedCount
 }
 
 type observedCount struct {
-	count int64
-	at    time.Time // time of the last change
+	count     int64
+	changedAt time.Time // time of the last change
 }
 
 // update records the counts of all members and returns those, except own, that have
 // been silent for too long.
-func (s *silences) update(now time.Time, counts map[string]int64, own string) (silent []string) {
-	blind := now.Sub(s.updated) > blindSpot
+func (s *silenceDetector) update(now time.Time, counts map[string]int64, own string) (silent []string) {
+	reportsMissed := now.Sub(s.updated) > maxReportGap
 	s.updated = now
 	members := make(map[string]observedCount, len(counts))
 	for member, count := range counts {
-		h, known := s.members[member]
+		observed, known := s.members[member]
 		switch {
-		case !known || blind || h.count != count:
-			h = observedCount{count, now}
-		case member != own && now.Sub(h.at) >= memberSilence:
+		case !known || reportsMissed || observed.count != count:
+			observed = observedCount{count, now}
+		case member != own && now.Sub(observed.changedAt) >= memberTimeout:
 			silent = append(silent, member)
 		}
-		members[member] = h
+		members[member] = observed
 	}
 	s.members = members
 	return silent

@@ -8,7 +8,7 @@ import (
 
 func TestOnlyMembersThatWereSilentLongEnoughAreRemoved(t *testing.T) {
 	start := time.Now()
-	var s silences
+	var s silenceDetector
 	for _, step := range []struct {
 		after  time.Duration
 		counts map[string]int64

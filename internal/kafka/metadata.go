@@ -25,9 +25,9 @@ type TopicInfo struct {
 
 // Topics lists the topics with our prefix, ordered by name. It is not cached.
 func (c *Cluster) Topics(ctx context.Context) ([]TopicInfo, error) {
-	m, err := c.askMetadata(ctx, nil)
+	m, err := c.requestMetadata(ctx, nil)
 	if err != nil {
-		return nil, away(err, "listing topics")
+		return nil, asFault(err, "listing topics")
 	}
 	var infos []TopicInfo
 	for _, t := range m.topics {
@@ -48,7 +48,7 @@ func (c *Cluster) Partitions(ctx context.Context, topic string) (int, error) {
 		return 0, fault.NotFound("no topic %q", topic)
 	}
 	if err != nil {
-		return 0, away(err, "counting partitions")
+		return 0, asFault(err, "counting partitions")
 	}
 	return len(t.partitions), nil
 }
@@ -68,8 +68,8 @@ type topicMetadata struct {
 	leaders  []leadership
 }
 
-// askMetadata queries topics, or all topics if topics is nil. It never creates one.
-func (c *Cluster) askMetadata(ctx context.Context, topics []string) (*metadata, error) {
+// requestMetadata queries topics, or all topics if topics is nil. It never creates one.
+func (c *Cluster) requestMetadata(ctx context.Context, topics []string) (*metadata, error) {
 	req := kmsg.NewPtrMetadataRequest()
 	req.Version = metadataVersion
 	if topics != nil {
@@ -78,7 +78,7 @@ func (c *Cluster) askMetadata(ctx context.Context, topics []string) (*metadata, 
 	for i := range topics {
 		req.Topics[i].Topic = &topics[i]
 	}
-	res, err := c.ask(ctx, "", req)
+	res, err := c.request(ctx, "", req)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func readMetadata(res *kmsg.MetadataResponse, now time.Time) (*metadata, error) 
 		m.brokers[b.NodeID] = net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port)))
 	}
 	for _, from := range res.Topics {
-		t := topicMetadata{err: code(from.ErrorCode), id: from.TopicID, internal: from.IsInternal, leaders: make([]leadership, len(from.Partitions))}
+		t := topicMetadata{err: errorFromCode(from.ErrorCode), id: from.TopicID, internal: from.IsInternal, leaders: make([]leadership, len(from.Partitions))}
 		if from.Topic != nil {
 			t.name = *from.Topic
 		}

@@ -47,18 +47,18 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		errors:        f.CounterVec("trunkline_kafka_errors_total", "Failed requests, by what was asked and why it failed.", "op", "reason"),
 		commits:       f.CounterVec("trunkline_kafka_commits_total", "Offset commits.", "group"),
 		rebalances:    f.CounterVec("trunkline_kafka_generations_total", "Generations of a consumer group this process took part in.", "group"),
-		workRestarts:  f.CounterVec("trunkline_kafka_lane_restarts_total", "Partitions whose work failed and was started again.", "group"),
+		workRestarts:  f.CounterVec("trunkline_kafka_partition_restarts_total", "Partitions whose work failed and was started again.", "group"),
 		lag:           f.GaugeVec("trunkline_kafka_lag_records", "Offsets between what a group has committed and the end of the log.", "topic", "partition", "group"),
 	}
 	for _, op := range operations {
-		for _, reason := range reasons {
+		for _, reason := range reasonLabels {
 			m.errors.WithLabelValues(op, reason)
 		}
 	}
 	for _, spec := range Specs(0) {
 		m.produced.WithLabelValues(spec.Name)
 		m.producedBytes.WithLabelValues(spec.Name)
-		m.reading(spec.Name)
+		m.readMeter(spec.Name)
 		for _, kind := range gapKinds {
 			m.gaps.WithLabelValues(spec.Name, string(kind))
 		}
@@ -66,11 +66,11 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-func (m *metrics) failed(op, reason string) { m.errors.WithLabelValues(op, reason).Inc() }
+func (m *metrics) countError(op, reason string) { m.errors.WithLabelValues(op, reason).Inc() }
 
-// joins creates the counters of a group, so that its first failure is visible as an
+// initGroup creates the counters of a group, so that its first failure is visible as an
 // increase.
-func (m *metrics) joins(group string) {
+func (m *metrics) initGroup(group string) {
 	m.commits.WithLabelValues(group)
 	m.rebalances.WithLabelValues(group)
 	m.workRestarts.WithLabelValues(group)
@@ -79,7 +79,7 @@ func (m *metrics) joins(group string) {
 // readMeter counts the records and bytes of one reader.
 type readMeter struct{ records, bytes prometheus.Counter }
 
-func (m *metrics) reading(topic string) readMeter {
+func (m *metrics) readMeter(topic string) readMeter {
 	return readMeter{m.consumed.WithLabelValues(topic), m.consumedBytes.WithLabelValues(topic)}
 }
 

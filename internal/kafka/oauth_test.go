@@ -185,7 +185,7 @@ func TestAConnectionGetsANewTokenBeforeItsSessionEnds(t *testing.T) {
 		return len(logins) >= 3
 	}
 	for !several() {
-		if _, err := conn.Write(endFrame(appendHead(nil, 18, 0))); err != nil { // ApiVersions
+		if _, err := conn.Write(setFrameSize(appendRequestHeader(nil, 18, 0))); err != nil { // ApiVersions
 			t.Fatal(err)
 		}
 		var head [8]byte

@@ -9,26 +9,26 @@ import (
 )
 
 const (
-	atEnd   = -1 // as a timestamp in a ListOffsets request
-	atStart = -2
+	latestTimestamp   = -1 // as a timestamp in a ListOffsets request
+	earliestTimestamp = -2
 )
 
 // Offsets returns the first offset of a partition and the offset of its next record.
 func (c *Cluster) Offsets(ctx context.Context, topic string, partition int) (first, next int64, err error) {
-	if first, err = c.listOffset(ctx, topic, partition, atStart); err != nil {
+	if first, err = c.listOffset(ctx, topic, partition, earliestTimestamp); err != nil {
 		return 0, 0, err
 	}
 	// The end is requested last: it only rises, so first never exceeds it.
-	next, err = c.listOffset(ctx, topic, partition, atEnd)
+	next, err = c.listOffset(ctx, topic, partition, latestTimestamp)
 	return first, next, err
 }
 
 // OffsetAt returns the first offset whose record has a timestamp at or after at, or
 // the offset of the next record if there is none.
-func (c *Cluster) OffsetAt(ctx context.Context, topic string, partition int, at time.Time) (int64, error) {
-	offset, err := c.listOffset(ctx, topic, partition, max(at.UnixMilli(), 0))
+func (c *Cluster) OffsetAt(ctx context.Context, topic string, partition int, t time.Time) (int64, error) {
+	offset, err := c.listOffset(ctx, topic, partition, max(t.UnixMilli(), 0))
 	if err == nil && offset < 0 {
-		return c.listOffset(ctx, topic, partition, atEnd)
+		return c.listOffset(ctx, topic, partition, latestTimestamp)
 	}
 	return offset, err
 }
@@ -36,51 +36,51 @@ func (c *Cluster) OffsetAt(ctx context.Context, topic string, partition int, at 
 func (c *Cluster) listOffset(ctx context.Context, topic string, partition int, timestamp int64) (offset int64, err error) {
 	name := c.topic(topic)
 	err = c.leaders.withLeader(ctx, name, partition, func(leader leadership) (err error) {
-		offset, err = c.offsetLookups.get(ctx, leader.address, partitionQuestion{partitionKey{name, partition}, leader.epoch, timestamp})
+		offset, err = c.offsetLookups.get(ctx, leader.address, partitionQuery{partitionKey{name, partition}, leader.epoch, timestamp})
 		return err
 	})
-	return offset, notFound(err, topic, "looking up an offset")
+	return offset, asTopicFault(err, topic, "looking up an offset")
 }
 
-// askOffsets sends ListOffsets requests to a broker.
-func (c *Cluster) askOffsets(ctx context.Context, address string, questions []partitionQuestion) (map[partitionQuestion]answer[int64], error) {
-	all := make(map[partitionQuestion]answer[int64], len(questions))
-	for _, part := range oncePerPartition(questions) {
+// requestOffsets sends ListOffsets requests to a broker.
+func (c *Cluster) requestOffsets(ctx context.Context, address string, queries []partitionQuery) (map[partitionQuery]lookupResult[int64], error) {
+	all := make(map[partitionQuery]lookupResult[int64], len(queries))
+	for _, part := range oncePerPartition(queries) {
 		req := kmsg.NewPtrListOffsetsRequest()
-		req.Version, req.ReplicaID, req.IsolationLevel = listOffsetsVersion, notReplica, readCommitted
+		req.Version, req.ReplicaID, req.IsolationLevel = listOffsetsVersion, consumerReplicaID, readCommitted
 		for _, q := range part {
 			if n := len(req.Topics); n == 0 || req.Topics[n-1].Topic != q.topic {
 				req.Topics = append(req.Topics, kmsg.ListOffsetsRequestTopic{Topic: q.topic})
 			}
 			t := &req.Topics[len(req.Topics)-1]
 			t.Partitions = append(t.Partitions, kmsg.ListOffsetsRequestTopicPartition{
-				Partition: int32(q.partition), CurrentLeaderEpoch: q.leaderEpoch, Timestamp: q.about,
+				Partition: int32(q.partition), CurrentLeaderEpoch: q.leaderEpoch, Timestamp: q.timestampOrEpoch,
 			})
 		}
-		res, err := c.ask(ctx, address, req)
+		res, err := c.request(ctx, address, req)
 		if err != nil {
 			return nil, err
 		}
-		answers := map[partitionKey]answer[int64]{}
+		results := map[partitionKey]lookupResult[int64]{}
 		for _, t := range res.(*kmsg.ListOffsetsResponse).Topics {
 			for _, p := range t.Partitions {
-				answers[partitionKey{t.Topic, int(p.Partition)}] = answer[int64]{p.Offset, code(p.ErrorCode)}
+				results[partitionKey{t.Topic, int(p.Partition)}] = lookupResult[int64]{p.Offset, errorFromCode(p.ErrorCode)}
 			}
 		}
-		matchAnswers(all, part, answers)
+		assignResults(all, part, results)
 	}
 	return all, nil
 }
 
-// Last returns the last record of a partition, nil if it has none. It searches
+// LastRecord returns the last record of a partition, nil if it has none. It searches
 // backwards over offsets without records: transaction markers, aborted records, and
 // gaps left by compaction.
-func (c *Cluster) Last(ctx context.Context, topic string, partition int) (*Record, error) {
+func (c *Cluster) LastRecord(ctx context.Context, topic string, partition int) (*Record, error) {
 	first, next, err := c.Offsets(ctx, topic, partition)
-	for back := int64(1); err == nil && first < next; back *= 8 {
-		from := max(first, next-back)
+	for distance := int64(1); err == nil && first < next; distance *= 8 {
+		from := max(first, next-distance)
 		var last *Record
-		last, err = c.lastBetween(ctx, topic, partition, from, next)
+		last, err = c.lastRecordBetween(ctx, topic, partition, from, next)
 		if last != nil && err == nil {
 			return last, nil
 		}
@@ -95,13 +95,13 @@ func (c *Cluster) Last(ctx context.Context, topic string, partition int) (*Recor
 	return nil, err
 }
 
-func (c *Cluster) lastBetween(ctx context.Context, topic string, partition int, from, next int64) (*Record, error) {
+func (c *Cluster) lastRecordBetween(ctx context.Context, topic string, partition int, from, next int64) (*Record, error) {
 	r := c.OpenReader(ReaderConfig{Topic: topic, Partition: partition, Compacted: true,
 		From: LogPosition{Offset: from, LeaderEpoch: UnknownEpoch}})
 	defer r.Close()
 	var last *Record
 	for r.nextOffset < next {
-		records, err := r.step(ctx)
+		records, err := r.readBatches(ctx)
 		if err != nil {
 			return nil, err
 		}

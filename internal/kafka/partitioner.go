@@ -9,9 +9,9 @@ import (
 	"trunkline/internal/retry"
 )
 
-// choose returns each record's partition. All records of a call without a key go to
+// choosePartitions returns each record's partition. All records of a call without a key go to
 // one partition per topic, so that they fill a batch.
-func (p *Producer) choose(ctx context.Context, records []Record) ([]int, error) {
+func (p *Producer) choosePartitions(ctx context.Context, records []Record) ([]int, error) {
 	partitions := make([]int, len(records))
 	for i := range records {
 		r := &records[i]
@@ -24,7 +24,7 @@ func (p *Producer) choose(ctx context.Context, records []Record) ([]int, error) 
 			partitions[i] = partitions[i-1]
 			continue
 		}
-		n, err := p.partitions(ctx, r.Topic)
+		n, err := p.partitionCount(ctx, r.Topic)
 		if err != nil {
 			return nil, err
 		}
@@ -42,7 +42,7 @@ func (p *Producer) choose(ctx context.Context, records []Record) ([]int, error) 
 func (c *Cluster) KeyPartition(ctx context.Context, topic string, key []byte) (int, error) {
 	t, err := c.leaders.topic(ctx, c.topic(topic))
 	if err != nil {
-		return 0, away(err, "counting partitions")
+		return 0, asFault(err, "counting partitions")
 	}
 	if len(t.partitions) == 0 {
 		return 0, fault.NotFound("no topic %q", topic)
@@ -50,24 +50,24 @@ func (c *Cluster) KeyPartition(ctx context.Context, topic string, key []byte) (i
 	return PartitionOf(key, len(t.partitions)), nil
 }
 
-// partitions returns the number of partitions of a topic. It waits for Kafka at most
+// partitionCount returns the number of partitions of a topic. It waits for Kafka at most
 // as long as a delivery may take.
-func (p *Producer) partitions(ctx context.Context, topic string) (int, error) {
+func (p *Producer) partitionCount(ctx context.Context, topic string) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.DeliveryTimeout)
 	defer cancel()
-	wait := retry.Backoff{First: 50 * time.Millisecond, Max: time.Second}
+	backoff := retry.Backoff{First: 50 * time.Millisecond, Max: time.Second}
 	for {
 		t, err := p.cluster.leaders.topic(ctx, p.cluster.topic(topic))
 		if err == nil && len(t.partitions) > 0 {
 			return len(t.partitions), nil
 		}
 		if err != nil {
-			p.cluster.metrics.failed("produce", reason(err))
+			p.cluster.metrics.countError("produce", reasonLabel(err))
 		}
 		if err != nil && !retriable(err) {
-			return 0, away(err, "counting partitions")
+			return 0, asFault(err, "counting partitions")
 		}
-		if !wait.Wait(ctx) {
+		if !backoff.Wait(ctx) {
 			return 0, fault.Unavailable(err, retryAfter, "Kafka is not available")
 		}
 	}

@@ -74,14 +74,14 @@ const topicIDMaxAge = 2 * time.Second
 // fault.KindNotFound if there is no such topic.
 func (c *Cluster) TopicID(ctx context.Context, topic string) (TopicID, error) {
 	var id TopicID
-	err := severalTries(ctx, func() error {
-		t, err := c.leaders.within(ctx, c.topic(topic), topicIDMaxAge)
+	err := withRetries(ctx, func() error {
+		t, err := c.leaders.freshTopic(ctx, c.topic(topic), topicIDMaxAge)
 		if err == nil {
 			id = t.id
 		}
 		return err
 	})
-	return id, notFound(err, topic, "looking up a topic's id")
+	return id, asTopicFault(err, topic, "looking up a topic's id")
 }
 
 // EpochEnd is the end offset of a leader epoch.
@@ -94,59 +94,59 @@ type EpochEnd struct {
 // (OffsetForLeaderEpoch, KIP-320). The answer is not cached. It returns
 // fault.KindNotFound if there is no such partition.
 func (c *Cluster) EpochEnd(ctx context.Context, topic string, partition int, epoch int32) (EpochEnd, error) {
-	end, err := c.askEpochEnd(ctx, topic, partition, epoch)
+	end, err := c.lookUpEpochEnd(ctx, topic, partition, epoch)
 	if err != nil || end.LeaderEpoch != UnknownEpoch {
 		return end, err
 	}
-	// The broker has no record of a later epoch. Apache Kafka answers so only for
+	// The broker has no record of a later epoch. Apache Kafka responds so only for
 	// epochs that no leader of the log ever had; the embedded broker also does while
 	// the newest epoch has no record yet. The last record distinguishes the two.
-	last, err := c.Last(ctx, topic, partition)
+	last, err := c.LastRecord(ctx, topic, partition)
 	switch {
 	case err != nil || last == nil:
 		return end, err
 	case last.LeaderEpoch <= epoch && epoch <= c.leaders.epoch(c.topic(topic), partition):
 		return EpochEnd{last.LeaderEpoch, last.Offset + 1}, nil
 	}
-	return c.askEpochEnd(ctx, topic, partition, epoch) // the newest epoch may have its first record now
+	return c.lookUpEpochEnd(ctx, topic, partition, epoch) // the newest epoch may have its first record now
 }
 
-func (c *Cluster) askEpochEnd(ctx context.Context, topic string, partition int, epoch int32) (EpochEnd, error) {
+func (c *Cluster) lookUpEpochEnd(ctx context.Context, topic string, partition int, epoch int32) (EpochEnd, error) {
 	var end EpochEnd
 	name := c.topic(topic)
 	err := c.leaders.withLeader(ctx, name, partition, func(leader leadership) (err error) {
-		end, err = c.epochEnds.get(ctx, leader.address, partitionQuestion{partitionKey{name, partition}, leader.epoch, int64(epoch)})
+		end, err = c.epochEnds.get(ctx, leader.address, partitionQuery{partitionKey{name, partition}, leader.epoch, int64(epoch)})
 		return err
 	})
-	return end, notFound(err, topic, "looking up the end of a leader epoch")
+	return end, asTopicFault(err, topic, "looking up the end of a leader epoch")
 }
 
-// askEpochEnds sends OffsetForLeaderEpoch requests to a broker.
-func (c *Cluster) askEpochEnds(ctx context.Context, address string, questions []partitionQuestion) (map[partitionQuestion]answer[EpochEnd], error) {
-	all := make(map[partitionQuestion]answer[EpochEnd], len(questions))
-	for _, part := range oncePerPartition(questions) {
+// requestEpochEnds sends OffsetForLeaderEpoch requests to a broker.
+func (c *Cluster) requestEpochEnds(ctx context.Context, address string, queries []partitionQuery) (map[partitionQuery]lookupResult[EpochEnd], error) {
+	all := make(map[partitionQuery]lookupResult[EpochEnd], len(queries))
+	for _, part := range oncePerPartition(queries) {
 		req := kmsg.NewPtrOffsetForLeaderEpochRequest()
-		req.Version, req.ReplicaID = epochEndVersion, notReplica
+		req.Version, req.ReplicaID = epochEndVersion, consumerReplicaID
 		for _, q := range part {
 			if n := len(req.Topics); n == 0 || req.Topics[n-1].Topic != q.topic {
 				req.Topics = append(req.Topics, kmsg.OffsetForLeaderEpochRequestTopic{Topic: q.topic})
 			}
 			t := &req.Topics[len(req.Topics)-1]
 			t.Partitions = append(t.Partitions, kmsg.OffsetForLeaderEpochRequestTopicPartition{
-				Partition: int32(q.partition), CurrentLeaderEpoch: q.leaderEpoch, LeaderEpoch: int32(q.about),
+				Partition: int32(q.partition), CurrentLeaderEpoch: q.leaderEpoch, LeaderEpoch: int32(q.timestampOrEpoch),
 			})
 		}
-		res, err := c.ask(ctx, address, req)
+		res, err := c.request(ctx, address, req)
 		if err != nil {
 			return nil, err
 		}
-		answers := map[partitionKey]answer[EpochEnd]{}
+		results := map[partitionKey]lookupResult[EpochEnd]{}
 		for _, t := range res.(*kmsg.OffsetForLeaderEpochResponse).Topics {
 			for _, p := range t.Partitions {
-				answers[partitionKey{t.Topic, int(p.Partition)}] = answer[EpochEnd]{EpochEnd{p.LeaderEpoch, p.EndOffset}, code(p.ErrorCode)}
+				results[partitionKey{t.Topic, int(p.Partition)}] = lookupResult[EpochEnd]{EpochEnd{p.LeaderEpoch, p.EndOffset}, errorFromCode(p.ErrorCode)}
 			}
 		}
-		matchAnswers(all, part, answers)
+		assignResults(all, part, results)
 	}
 	return all, nil
 }
@@ -155,14 +155,14 @@ func (c *Cluster) askEpochEnds(ctx context.Context, address string, questions []
 // is the same, the records before the position are those that were read, and no record
 // after it was deleted. It returns *GapError if not, fault.KindNotFound if there is no
 // such partition, and fault.KindUnavailable if Kafka is unavailable.
-func (c *Cluster) CheckPosition(ctx context.Context, topic string, partition int, at LogPosition) error {
-	if !at.TopicID.IsZero() {
+func (c *Cluster) CheckPosition(ctx context.Context, topic string, partition int, position LogPosition) error {
+	if !position.TopicID.IsZero() {
 		id, err := c.TopicID(ctx, topic)
 		if err != nil {
 			return err
 		}
-		if id != at.TopicID {
-			return c.gap(ctx, topic, partition, at.Offset, GapRecreated)
+		if id != position.TopicID {
+			return c.gapFromStart(ctx, topic, partition, position.Offset, GapRecreated)
 		}
 	}
 	first, next, err := c.Offsets(ctx, topic, partition)
@@ -170,44 +170,44 @@ func (c *Cluster) CheckPosition(ctx context.Context, topic string, partition int
 		return err
 	}
 	switch {
-	case at.Offset > next:
-		return c.cut(ctx, topic, partition, at, first, next)
-	case at.Offset < first:
-		return OutOfRange(topic, partition, at.Offset, first, next)
+	case position.Offset > next:
+		return c.pastEndGap(ctx, topic, partition, position, first, next)
+	case position.Offset < first:
+		return OutOfRange(topic, partition, position.Offset, first, next)
 	}
-	return c.checkEpoch(ctx, topic, partition, at, first, next)
+	return c.checkEpoch(ctx, topic, partition, position, first, next)
 }
 
 // checkEpoch reports whether the record before the position still has the position's
 // leader epoch.
-func (c *Cluster) checkEpoch(ctx context.Context, topic string, partition int, at LogPosition, first, next int64) error {
-	if at.LeaderEpoch == UnknownEpoch || at.Offset == first {
+func (c *Cluster) checkEpoch(ctx context.Context, topic string, partition int, position LogPosition, first, next int64) error {
+	if position.LeaderEpoch == UnknownEpoch || position.Offset == first {
 		return nil // no record before it is in the log
 	}
-	end, err := c.EpochEnd(ctx, topic, partition, at.LeaderEpoch)
+	end, err := c.EpochEnd(ctx, topic, partition, position.LeaderEpoch)
 	if err != nil {
 		return err
 	}
-	if end.LeaderEpoch == at.LeaderEpoch && end.Offset >= at.Offset {
+	if end.LeaderEpoch == position.LeaderEpoch && end.Offset >= position.Offset {
 		return nil
 	}
-	return truncated(topic, partition, at.Offset, end, first, next)
+	return truncationGap(topic, partition, position.Offset, end, first, next)
 }
 
-// cut returns the error of a position after the log's end. If the epoch is known, the
+// pastEndGap returns the error of a position after the log's end. If the epoch is known, the
 // log may have been truncated further back than it ends now.
-func (c *Cluster) cut(ctx context.Context, topic string, partition int, at LogPosition, first, next int64) error {
-	if err := c.checkEpoch(ctx, topic, partition, at, first, next); err != nil {
+func (c *Cluster) pastEndGap(ctx context.Context, topic string, partition int, position LogPosition, first, next int64) error {
+	if err := c.checkEpoch(ctx, topic, partition, position, first, next); err != nil {
 		return err
 	}
-	return truncated(topic, partition, at.Offset, EpochEnd{UnknownEpoch, next}, first, next)
+	return truncationGap(topic, partition, position.Offset, EpochEnd{UnknownEpoch, next}, first, next)
 }
 
-// truncated returns the error of a log whose records from the end of an epoch on are
-// not those that were read; an unknown end means all records.
-func truncated(topic string, partition int, offset int64, common EpochEnd, first, next int64) *GapError {
+// truncationGap returns the error of a log that has other records than those that were
+// read from commonEnd on; an unknown commonEnd means from the start.
+func truncationGap(topic string, partition int, offset int64, commonEnd EpochEnd, first, next int64) *GapError {
 	gap := &GapError{Topic: topic, Partition: partition, Kind: GapTruncated, Offset: offset,
-		Resume: min(max(common.Offset, first), next, offset), LeaderEpoch: common.LeaderEpoch, First: first, Next: next}
+		Resume: min(max(commonEnd.Offset, first), next, offset), LeaderEpoch: commonEnd.LeaderEpoch, First: first, Next: next}
 	if gap.Resume == first { // no record before it is in the log
 		gap.LeaderEpoch = UnknownEpoch
 	}

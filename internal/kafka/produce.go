@@ -39,13 +39,13 @@ func (c *ProducerConfig) setDefaults() {
 // exactly once: it resends a batch without a response under the same sequence number.
 // It is safe for concurrent use.
 type Producer struct {
-	cluster *Cluster
-	cfg     ProducerConfig
-	free    *semaphore.Weighted
-	buffers sync.Pool // *[]byte
+	cluster   *Cluster
+	cfg       ProducerConfig
+	freeBytes *semaphore.Weighted
+	framePool sync.Pool // *[]byte
 
 	ctx     context.Context // canceled when Close stops waiting
-	stop    context.CancelFunc
+	cancel  context.CancelFunc
 	sending sync.WaitGroup // record buffers that are sending
 
 	mu            sync.RWMutex // acquired before recordBuffer.mu
@@ -61,11 +61,11 @@ type partitionKey struct {
 // NewProducer creates a producer. It has no goroutine while there is nothing to send.
 func (c *Cluster) NewProducer(cfg ProducerConfig) *Producer {
 	cfg.setDefaults()
-	ctx, stop := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
 	return &Producer{
 		cluster: c, cfg: cfg,
-		free: semaphore.NewWeighted(int64(cfg.MaxBytes)),
-		ctx:  ctx, stop: stop,
+		freeBytes: semaphore.NewWeighted(int64(cfg.MaxBytes)),
+		ctx:       ctx, cancel: cancel,
 		recordBuffers: map[partitionKey]*recordBuffer{},
 	}
 }
@@ -77,7 +77,7 @@ func (c *Cluster) NewProducer(cfg ProducerConfig) *Producer {
 // least one record is not known to be durable; if it wraps ErrOutcomeUnknown, as after
 // the end of ctx, some may have been written all the same.
 func (p *Producer) Produce(ctx context.Context, records ...Record) error {
-	_, err := p.ProduceAt(ctx, records...)
+	_, err := p.ProduceWithOffsets(ctx, records...)
 	return err
 }
 
@@ -87,53 +87,53 @@ func (p *Producer) Produce(ctx context.Context, records ...Record) error {
 // response was lost.
 type Appended struct{ First, Next int64 }
 
-var writtenSomewhere = Appended{-1, -1}
+var unknownOffsets = Appended{-1, -1}
 
-// ProduceAt is like Produce for records of one partition, and returns their offsets.
-func (p *Producer) ProduceAt(ctx context.Context, records ...Record) (Appended, error) {
+// ProduceWithOffsets is like Produce for records of one partition, and returns their offsets.
+func (p *Producer) ProduceWithOffsets(ctx context.Context, records ...Record) (Appended, error) {
 	if len(records) == 0 {
-		return writtenSomewhere, nil
+		return unknownOffsets, nil
 	}
 	size := 0
 	for i := range records {
 		n := wire.RecordSize(&records[i])
 		if n > MaxRecordBytes-wire.BatchOverhead {
-			p.cluster.metrics.failed("produce", "size")
-			return writtenSomewhere, fault.New(fault.KindTooLarge, "a record is larger than %d bytes", MaxRecordBytes)
+			p.cluster.metrics.countError("produce", "size")
+			return unknownOffsets, fault.New(fault.KindTooLarge, "a record is larger than %d bytes", MaxRecordBytes)
 		}
 		size += n
 	}
 	if err := p.cluster.WriteFault(); err != nil {
-		return writtenSomewhere, fault.Unavailable(err, retryAfter, "the embedded broker takes no writes")
+		return unknownOffsets, fault.Unavailable(err, retryAfter, "the embedded broker takes no writes")
 	}
-	partitions, err := p.choose(ctx, records)
+	partitions, err := p.choosePartitions(ctx, records)
 	if err != nil {
-		return writtenSomewhere, err
+		return unknownOffsets, err
 	}
 	size = min(size, p.cfg.MaxBytes) // a larger call takes the whole buffer
-	if err := p.acquire(ctx, int64(size)); err != nil {
-		return writtenSomewhere, err
+	if err := p.acquireBuffer(ctx, int64(size)); err != nil {
+		return unknownOffsets, err
 	}
-	c := &call{done: make(chan struct{}), left: len(records), written: Appended{-1, 0}, release: func() {
-		p.free.Release(int64(size))
+	c := &produceCall{done: make(chan struct{}), unfinished: len(records), appended: Appended{-1, 0}, release: func() {
+		p.freeBytes.Release(int64(size))
 		p.cluster.metrics.inFlight.Sub(float64(size))
 	}}
 	if err := p.enqueue(records, partitions, c); err != nil {
 		c.release()
-		return writtenSomewhere, err
+		return unknownOffsets, err
 	}
 	select {
 	case <-c.done:
-		return c.written, c.err
+		return c.appended, c.err
 	case <-ctx.Done():
-		return writtenSomewhere, fault.Unavailable(errors.Join(ErrOutcomeUnknown, ctx.Err()), retryAfter, "Kafka has not confirmed the records in time")
+		return unknownOffsets, fault.Unavailable(errors.Join(ErrOutcomeUnknown, ctx.Err()), retryAfter, "Kafka has not confirmed the records in time")
 	}
 }
 
-// acquire waits for size bytes of free buffer space.
-func (p *Producer) acquire(ctx context.Context, size int64) error {
-	if !p.free.TryAcquire(size) {
-		if err := p.free.Acquire(ctx, size); err != nil {
+// acquireBuffer waits for size bytes of free buffer space.
+func (p *Producer) acquireBuffer(ctx context.Context, size int64) error {
+	if !p.freeBytes.TryAcquire(size) {
+		if err := p.freeBytes.Acquire(ctx, size); err != nil {
 			return fault.Unavailable(err, time.Second, "too many records wait for Kafka")
 		}
 	}
@@ -142,7 +142,7 @@ func (p *Producer) acquire(ctx context.Context, size int64) error {
 }
 
 // enqueue appends the records to the buffers of their partitions.
-func (p *Producer) enqueue(records []Record, partitions []int, c *call) error {
+func (p *Producer) enqueue(records []Record, partitions []int, c *produceCall) error {
 	p.mu.RLock()
 	if p.closed {
 		p.mu.RUnlock()
@@ -194,44 +194,44 @@ func (p *Producer) Close(ctx context.Context) error {
 		p.sending.Wait()
 		close(flushed)
 	}()
-	defer p.stop()
+	defer p.cancel()
 	select {
 	case <-flushed:
 		return nil
 	case <-ctx.Done():
-		p.stop()
+		p.cancel()
 		<-flushed // returns immediately: no delivery waits for the network any more
 		return fault.Unavailable(ctx.Err(), retryAfter, "records were left unsent")
 	}
 }
 
-// call is a Produce that waits for its records.
-type call struct {
-	mu      sync.Mutex
-	left    int
-	err     error // the first error; that of a record that is too large only if there is no other
-	written Appended
-	done    chan struct{}
-	release func()
+// produceCall is a Produce that waits for its records.
+type produceCall struct {
+	mu         sync.Mutex
+	unfinished int
+	err        error // the first error; that of a record that is too large only if there is no other
+	appended   Appended
+	done       chan struct{}
+	release    func()
 }
 
 // finish records the outcome of some of the call's records, written at offset base;
 // -1: unknown.
-func (c *call) finish(records int, base int64, err error) {
+func (c *produceCall) finish(records int, base int64, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case base < 0 || err != nil || c.written == writtenSomewhere:
-		c.written = writtenSomewhere
-	case c.written.First < 0:
-		c.written = Appended{base, base + int64(records)}
+	case base < 0 || err != nil || c.appended == unknownOffsets:
+		c.appended = unknownOffsets
+	case c.appended.First < 0:
+		c.appended = Appended{base, base + int64(records)}
 	default: // a partition's batches are delivered in order
-		c.written.Next = base + int64(records)
+		c.appended.Next = base + int64(records)
 	}
 	if c.err == nil || err != nil && fault.KindOf(c.err) == fault.KindTooLarge {
 		c.err = err
 	}
-	if c.left -= records; c.left == 0 {
+	if c.unfinished -= records; c.unfinished == 0 {
 		c.release()
 		close(c.done)
 	}

@@ -10,31 +10,31 @@ import (
 type produceOutcome int
 
 const (
-	again        produceOutcome = iota // the same batch may be sent again
-	written                            // by an earlier attempt
-	refused                            // it was not written and never will be
-	lostSequence                       // not written: the broker does not accept the sequence number
-	broken                             // the broker does not report whether it was written
+	outcomeRetry            produceOutcome = iota // the same batch may be sent again
+	outcomeAlreadyWritten                         // by an earlier attempt
+	outcomeRejected                               // it was not written and never will be
+	outcomeSequenceRejected                       // not written: the broker does not accept the sequence number
+	outcomeUndetermined                           // the broker does not report whether it was written
 )
 
 func outcomeOf(err error) produceOutcome {
 	var refusal kafkago.Error
 	if !errors.As(err, &refusal) {
-		return again
+		return outcomeRetry
 	}
 	switch refusal {
 	case kafkago.DuplicateSequenceNumber:
-		return written
+		return outcomeAlreadyWritten
 	case kafkago.OutOfOrderSequenceNumber, kafkago.UnknownProducerId,
 		kafkago.InvalidProducerEpoch, kafkago.InvalidProducerIDMapping:
-		return lostSequence
+		return outcomeSequenceRejected
 	case kafkago.Unknown:
 		// A broker with a full disk (kfake) returns this error after it has
 		// incremented the sequence: it would answer a repeat as already written.
-		return broken
+		return outcomeUndetermined
 	}
 	if retriable(err) {
-		return again
+		return outcomeRetry
 	}
-	return refused
+	return outcomeRejected
 }

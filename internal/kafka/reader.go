@@ -22,30 +22,30 @@ import (
 // partition's leader, see fetcher; Close removes it. Until then up to 2 MiB of
 // records are prefetched.
 type Reader struct {
-	cluster    *Cluster
-	topic      string // base name
-	partition  int
-	name       string // topic with prefix
-	compacted  bool
-	topicID    TopicID    // zero: unknown
-	leader     leadership // of the last request
-	nextOffset int64      // offset to read next
-	epochs     epochHistory
-	checked    int32 // leader epoch for which the last record's epoch was checked
-	end        int64 // of the log, as of the last response
-	wait       retry.Backoff
-	failing    bool
-	meter      readMeter
+	cluster       *Cluster
+	topic         string // base name
+	partition     int
+	prefixedTopic string // topic with prefix
+	compacted     bool
+	topicID       TopicID    // zero: unknown
+	leader        leadership // of the last request
+	nextOffset    int64      // offset to read next
+	epochs        epochHistory
+	checkedEpoch  int32 // leader epoch for which the last record's epoch was checked
+	endOffset     int64 // of the log, as of the last response
+	backoff       retry.Backoff
+	failing       bool
+	meter         readMeter
 
-	sub       *subscription
-	idleNanos atomic.Int64                 // Unix nanoseconds, see Idle
-	waiting   atomic.Pointer[subscription] // set while Read waits for it
+	sub        *subscription
+	idleNanos  atomic.Int64                 // Unix nanoseconds, see Idle
+	waitingSub atomic.Pointer[subscription] // set while Read waits for it
 
-	held      chunk  // the chunk being read
-	pending   []byte // batches of held that are not decoded yet
-	untouched bool   // none of the batches of held has been decoded
-	suspected int64  // offset whose batch failed its checks once; -1: none
-	decoder   wire.Decoder
+	chunk         chunk  // being read
+	pending       []byte // batches of chunk that are not decoded yet
+	chunkUnread   bool   // none of the batches of chunk has been decoded
+	suspectOffset int64  // offset whose batch failed its checks once; -1: none
+	decoder       wire.Decoder
 }
 
 // ReaderConfig configures a Reader.
@@ -66,8 +66,8 @@ const (
 	// readBytes limits one Read, rounded up to whole batches; wire.Decoder limits the
 	// number of records.
 	readBytes = 1 << 20
-	// keptMemory is the buffer size, in bytes, that an idle reader keeps.
-	keptMemory = 64 << 10
+	// maxIdleBuffer is the buffer size, in bytes, that an idle reader keeps.
+	maxIdleBuffer = 64 << 10
 )
 
 // NewReader returns a reader of a topic that is not compacted. offset must be in the
@@ -79,10 +79,10 @@ func (c *Cluster) NewReader(topic string, partition int, offset int64) *Reader {
 // OpenReader returns a reader. It sends nothing before the first Read.
 func (c *Cluster) OpenReader(cfg ReaderConfig) *Reader {
 	r := &Reader{
-		cluster: c, topic: cfg.Topic, partition: cfg.Partition, name: c.topic(cfg.Topic), compacted: cfg.Compacted,
-		topicID: cfg.From.TopicID, nextOffset: cfg.From.Offset, checked: UnknownEpoch, suspected: -1,
-		wait:    retry.Backoff{First: 20 * time.Millisecond, Max: time.Second},
-		meter:   c.metrics.reading(cfg.Topic),
+		cluster: c, topic: cfg.Topic, partition: cfg.Partition, prefixedTopic: c.topic(cfg.Topic), compacted: cfg.Compacted,
+		topicID: cfg.From.TopicID, nextOffset: cfg.From.Offset, checkedEpoch: UnknownEpoch, suspectOffset: -1,
+		backoff: retry.Backoff{First: 20 * time.Millisecond, Max: time.Second},
+		meter:   c.metrics.readMeter(cfg.Topic),
 		decoder: wire.Decoder{Topic: cfg.Topic, Partition: cfg.Partition},
 	}
 	r.epochs.add(cfg.From.LeaderEpoch, cfg.From.Offset)
@@ -95,7 +95,7 @@ func (c *Cluster) OpenReader(cfg ReaderConfig) *Reader {
 // then be called again.
 func (r *Reader) Read(ctx context.Context) ([]Record, error) {
 	for {
-		records, err := r.step(ctx)
+		records, err := r.readBatches(ctx)
 		if len(records) > 0 || err != nil {
 			return records, err
 		}
@@ -113,14 +113,14 @@ func (r *Reader) Next() int64 { return r.nextOffset }
 
 // Lag returns the number of offsets between the reader and the end of the log, as of
 // the last fetch.
-func (r *Reader) Lag() int64 { return max(r.end-r.nextOffset, 0) }
+func (r *Reader) Lag() int64 { return max(r.endOffset-r.nextOffset, 0) }
 
 // Idle returns the time of the last response without new records at which Read had
 // returned every record of the log; zero if there was none. It may be called while
 // Read waits.
 func (r *Reader) Idle() time.Time {
-	if s := r.waiting.Load(); s != nil {
-		if idle := s.idleSince(); !idle.IsZero() && r.waiting.Load() == s {
+	if s := r.waitingSub.Load(); s != nil {
+		if idle := s.idleSince(); !idle.IsZero() && r.waitingSub.Load() == s {
 			return idle
 		}
 	}
@@ -133,65 +133,65 @@ func (r *Reader) Idle() time.Time {
 
 // Close ends fetching and frees the reader's memory.
 func (r *Reader) Close() {
-	r.detach()
-	r.held = chunk{}
+	r.unsubscribe()
+	r.chunk = chunk{}
 	r.decoder = wire.Decoder{Topic: r.topic, Partition: r.partition}
 }
 
-// step processes some batches of the current chunk, or takes another chunk. It may
+// readBatches processes some batches of the current chunk, or takes another chunk. It may
 // return no records.
-func (r *Reader) step(ctx context.Context) ([]Record, error) {
+func (r *Reader) readBatches(ctx context.Context) ([]Record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	r.decoder.Reset()
 	if len(r.pending) == 0 {
-		if err := r.fetch(ctx); err != nil {
+		if err := r.awaitChunk(ctx); err != nil {
 			return nil, err
 		}
 	}
-	fetched := len(r.pending)
-	for len(r.pending) > 0 && fetched-len(r.pending) < readBytes && !r.decoder.Full() {
+	available := len(r.pending)
+	for len(r.pending) > 0 && available-len(r.pending) < readBytes && !r.decoder.Full() {
 		b, err := r.decoder.Decode(r.pending, r.nextOffset)
 		if err == nil && b.Found && !r.compacted && b.Base > r.nextOffset {
-			r.decoder.Records = r.decoder.Records[:b.Before]
-			return r.decoder.Records, r.suspect(ctx, &GapError{Kind: GapMissing, Resume: b.Base})
+			r.decoder.Records = r.decoder.Records[:b.RecordsBefore]
+			return r.decoder.Records, r.handleBadBatch(ctx, &GapError{Kind: GapMissing, Resume: b.Base})
 		}
 		if err != nil {
-			return r.decoder.Records, r.suspect(ctx, &GapError{Kind: GapDamaged, Resume: max(b.Next, r.nextOffset), Reason: err.Error()})
+			return r.decoder.Records, r.handleBadBatch(ctx, &GapError{Kind: GapDamaged, Resume: max(b.Next, r.nextOffset), Reason: err.Error()})
 		}
 		if !b.Found { // truncated by the broker: the next response has the complete batch
-			if r.untouched { // brokers always send the first batch completely
-				return nil, r.suspect(ctx, &GapError{Kind: GapDamaged, Resume: r.nextOffset, Reason: "a batch that does not come whole"})
+			if r.chunkUnread { // brokers always send the first batch completely
+				return nil, r.handleBadBatch(ctx, &GapError{Kind: GapDamaged, Resume: r.nextOffset, Reason: "an incomplete first batch"})
 			}
-			fetched -= len(r.pending)
+			available -= len(r.pending)
 			r.pending = nil
 			break
 		}
 		r.epochs.add(b.Epoch, b.Next)
-		r.nextOffset, r.suspected, r.untouched = b.Next, -1, false
+		r.nextOffset, r.suspectOffset, r.chunkUnread = b.Next, -1, false
 		if b.More {
 			break
 		}
 		r.pending = b.Rest
 	}
-	r.meter.add(len(r.decoder.Records), fetched-len(r.pending))
+	r.meter.add(len(r.decoder.Records), available-len(r.pending))
 	return r.decoder.Records, nil
 }
 
-// suspect handles a batch that failed its checks. The first time it is fetched again;
+// handleBadBatch handles a batch that failed its checks. The first time it is fetched again;
 // the second time it is an error, after the records before it have been returned.
-func (r *Reader) suspect(ctx context.Context, gap *GapError) error {
-	r.detach()
-	r.cluster.metrics.failed("fetch", "corrupt")
-	if r.suspected != r.nextOffset {
-		r.suspected = r.nextOffset
+func (r *Reader) handleBadBatch(ctx context.Context, gap *GapError) error {
+	r.unsubscribe()
+	r.cluster.metrics.countError("fetch", "corrupt")
+	if r.suspectOffset != r.nextOffset {
+		r.suspectOffset = r.nextOffset
 		return nil
 	}
 	if len(r.decoder.Records) > 0 {
 		return nil
 	}
-	gap.Topic, gap.Partition, gap.Offset, gap.Next = r.topic, r.partition, r.nextOffset, r.end
+	gap.Topic, gap.Partition, gap.Offset, gap.Next = r.topic, r.partition, r.nextOffset, r.endOffset
 	gap.LeaderEpoch = UnknownEpoch
 	if gap.Resume <= r.nextOffset { // the damage hides the end of its batch
 		_, end, err := r.cluster.Offsets(ctx, r.topic, r.partition)
@@ -199,26 +199,26 @@ func (r *Reader) suspect(ctx context.Context, gap *GapError) error {
 			gap.Resume, err = r.readableAfter(ctx, r.nextOffset, end)
 		}
 		if err != nil {
-			return away(err, "looking for the end of damage")
+			return asFault(err, "finding the end of damaged records")
 		}
 	}
-	return r.gap(gap)
+	return r.countGap(gap)
 }
 
-// gap counts a gap and returns its error.
-func (r *Reader) gap(gap *GapError) error {
+// countGap counts a gap and returns its error.
+func (r *Reader) countGap(gap *GapError) error {
 	r.cluster.metrics.gaps.WithLabelValues(r.topic, string(gap.Kind)).Inc()
 	return gap
 }
 
-// fetch waits for the next chunk, however long the leader is unavailable.
-func (r *Reader) fetch(ctx context.Context) error {
-	r.held.free()
+// awaitChunk waits for the next chunk, however long the leader is unavailable.
+func (r *Reader) awaitChunk(ctx context.Context) error {
+	r.chunk.free()
 	for {
-		err := r.attach(ctx)
+		err := r.subscribe(ctx)
 		if err == nil {
 			var ok bool
-			if ok, err = r.take(ctx); ok {
+			if ok, err = r.takeChunk(ctx); ok {
 				return nil
 			}
 		}
@@ -226,37 +226,37 @@ func (r *Reader) fetch(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			r.detach()
+			r.unsubscribe()
 		}
 		if errors.Is(err, kafkago.InvalidMessage) { // the broker detected the damage
-			if err = r.suspect(ctx, &GapError{Kind: GapDamaged, Resume: r.nextOffset, Reason: err.Error()}); err == nil {
+			if err = r.handleBadBatch(ctx, &GapError{Kind: GapDamaged, Resume: r.nextOffset, Reason: err.Error()}); err == nil {
 				continue
 			}
 			return err
 		}
 		if errors.Is(err, kafkago.OffsetOutOfRange) {
-			if err = r.outOfRange(ctx); err == nil {
+			if err = r.checkRange(ctx); err == nil {
 				err = errLeaderBehind
 			}
 		}
 		if gap, ok := errors.AsType[*GapError](err); ok {
-			return r.gap(gap)
+			return r.countGap(gap)
 		}
 		if err != nil {
-			if err := r.failed(ctx, err); err != nil {
+			if err := r.handleError(ctx, err); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// attach adds the partition to the requests to its leader. It returns *GapError if the
+// subscribe adds the partition to the requests to its leader. It returns *GapError if the
 // log is no longer the one that was read.
-func (r *Reader) attach(ctx context.Context) error {
+func (r *Reader) subscribe(ctx context.Context) error {
 	if r.sub != nil {
 		return nil
 	}
-	t, err := r.cluster.leaders.topic(ctx, r.name)
+	t, err := r.cluster.leaders.topic(ctx, r.prefixedTopic)
 	if err != nil {
 		return err
 	}
@@ -269,13 +269,13 @@ func (r *Reader) attach(ctx context.Context) error {
 		r.topicID = t.id
 	}
 	if r.topicID != t.id {
-		return r.cluster.gap(ctx, r.topic, r.partition, r.nextOffset, GapRecreated)
+		return r.cluster.gapFromStart(ctx, r.topic, r.partition, r.nextOffset, GapRecreated)
 	}
-	if r.epochs.last() != UnknownEpoch && r.checked != leader.epoch {
+	if r.epochs.last() != UnknownEpoch && r.checkedEpoch != leader.epoch {
 		if err := r.checkEpoch(ctx); err != nil {
 			return err
 		}
-		r.checked = leader.epoch
+		r.checkedEpoch = leader.epoch
 	}
 	r.sub = r.cluster.fetchers.subscribe(leader.address, fetchPartition{
 		fetchKey: fetchKey{r.topicID, int32(r.partition)}, offset: r.nextOffset,
@@ -284,40 +284,40 @@ func (r *Reader) attach(ctx context.Context) error {
 	return nil
 }
 
-// detach drops prefetched records.
-func (r *Reader) detach() {
+// unsubscribe drops prefetched records.
+func (r *Reader) unsubscribe() {
 	if r.sub != nil {
 		r.sub.unsubscribe()
 		r.sub = nil
 	}
-	r.pending = nil // held is kept: returned records may refer to it
-	r.decoder.Abandon()
+	r.pending = nil // chunk is kept: returned records may refer to it
+	r.decoder.AbandonBatch()
 }
 
-// take waits for a chunk; false without an error means that there is none yet.
-func (r *Reader) take(ctx context.Context) (bool, error) {
+// takeChunk waits for a chunk; false without an error means that there is none yet.
+func (r *Reader) takeChunk(ctx context.Context) (bool, error) {
 	t := r.sub.take()
-	r.end = max(t.end, r.end)
+	r.endOffset = max(t.end, r.endOffset)
 	if t.diverging != nil {
-		return false, r.diverged(ctx, *t.diverging)
+		return false, r.divergenceGap(ctx, *t.diverging)
 	}
 	if t.err != nil {
 		return false, t.err
 	}
 	if t.confirmed {
-		r.recovered()
+		r.resetErrors()
 	}
 	if t.batches != nil {
-		if !t.idle.IsZero() {
-			r.idleNanos.Store(t.idle.UnixNano())
+		if !t.idleAt.IsZero() {
+			r.idleNanos.Store(t.idleAt.UnixNano())
 		}
-		r.held, r.pending, r.untouched = t.chunk, t.batches, true
+		r.chunk, r.pending, r.chunkUnread = t.chunk, t.batches, true
 		r.decoder.SetAborted(t.aborted)
 		return true, nil
 	}
-	r.decoder.Shrink(keptMemory)
-	r.waiting.Store(r.sub)
-	defer r.waiting.Store(nil)
+	r.decoder.Shrink(maxIdleBuffer)
+	r.waitingSub.Store(r.sub)
+	defer r.waitingSub.Store(nil)
 	select {
 	case <-r.sub.wake:
 	case <-ctx.Done():
@@ -328,9 +328,9 @@ func (r *Reader) take(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// outOfRange returns the error of an offset outside the log. It returns nil if the
-// offset is in the log after all: a new leader may not have had it yet.
-func (r *Reader) outOfRange(ctx context.Context) error {
+// checkRange returns *GapError if nextOffset is outside the log, and nil if it is in
+// the log after all: a new leader may not have had it yet.
+func (r *Reader) checkRange(ctx context.Context) error {
 	first, next, err := r.cluster.Offsets(ctx, r.topic, r.partition)
 	if err != nil {
 		return err
@@ -358,12 +358,12 @@ func (r *Reader) checkEpoch(ctx context.Context) error {
 	if err != nil || end.LeaderEpoch == last && end.Offset >= r.nextOffset {
 		return err
 	}
-	return r.diverged(ctx, end)
+	return r.divergenceGap(ctx, end)
 }
 
-// diverged returns the error of a log in which the newest epoch, up to that of the
+// divergenceGap returns the error of a log in which the newest epoch, up to that of the
 // last record read, differs or ends before the reader.
-func (r *Reader) diverged(ctx context.Context, end EpochEnd) error {
+func (r *Reader) divergenceGap(ctx context.Context, end EpochEnd) error {
 	first, next, err := r.cluster.Offsets(ctx, r.topic, r.partition)
 	if err != nil {
 		return err
@@ -372,35 +372,35 @@ func (r *Reader) diverged(ctx context.Context, end EpochEnd) error {
 		return OutOfRange(r.topic, r.partition, r.nextOffset, first, next)
 	}
 	end.Offset = min(end.Offset, r.epochs.endOf(end.LeaderEpoch))
-	return truncated(r.topic, r.partition, r.nextOffset, end, first, next)
+	return truncationGap(r.topic, r.partition, r.nextOffset, end, first, next)
 }
 
 // errLeaderBehind is the error of a leader that does not have an offset of the log
 // yet.
 var errLeaderBehind = fmt.Errorf("leader does not know the offset yet: %w", kafkago.UnknownLeaderEpoch)
 
-// failed counts an error and waits before the retry; it returns an error if a retry is
+// handleError counts an error and waits before the retry; it returns an error if a retry is
 // useless.
-func (r *Reader) failed(ctx context.Context, err error) error {
+func (r *Reader) handleError(ctx context.Context, err error) error {
 	if staleLeader(err) {
-		r.cluster.leaders.forget(r.name, r.partition, r.leader)
+		r.cluster.leaders.markStale(r.prefixedTopic, r.partition, r.leader)
 	}
-	r.cluster.metrics.failed("fetch", reason(err))
+	r.cluster.metrics.countError("fetch", reasonLabel(err))
 	if !retriable(err) {
-		return away(err, "reading from Kafka")
+		return asFault(err, "reading from Kafka")
 	}
 	if !r.failing {
 		r.failing = true
 		r.cluster.log.Warn("reading from Kafka failed, retrying", "topic", r.topic, "partition", r.partition, "offset", r.nextOffset, "error", err)
 	}
-	if !r.wait.Wait(ctx) {
+	if !r.backoff.Wait(ctx) {
 		return ctx.Err()
 	}
 	return nil
 }
 
-func (r *Reader) recovered() {
-	r.wait.Reset()
+func (r *Reader) resetErrors() {
+	r.backoff.Reset()
 	if r.failing {
 		r.failing = false
 		r.cluster.log.Info("reading from Kafka recovered", "topic", r.topic, "partition", r.partition, "offset", r.nextOffset)
@@ -411,7 +411,7 @@ func (r *Reader) recovered() {
 // the offset at which a log diverged.
 type epochHistory struct{ ends []EpochEnd }
 
-const rememberedEpochs = 8
+const maxEpochHistory = 8
 
 // add records that records of an epoch were read up to next.
 func (h *epochHistory) add(epoch int32, next int64) {
@@ -422,7 +422,7 @@ func (h *epochHistory) add(epoch int32, next int64) {
 		h.ends[n-1].Offset = next
 		return
 	}
-	if len(h.ends) == rememberedEpochs {
+	if len(h.ends) == maxEpochHistory {
 		h.ends = append(h.ends[:0], h.ends[1:]...)
 	}
 	h.ends = append(h.ends, EpochEnd{epoch, next})

@@ -19,10 +19,10 @@ type recordBuffer struct {
 	partition int
 	prefix    []byte // of every request, up to the batch
 
-	mu      sync.Mutex
-	queue   []*batch // the last one still accepts records
-	running bool
-	stamped int64 // last timestamp assigned to a record; never decreases
+	mu            sync.Mutex
+	queue         []*batch // the last one still accepts records
+	running       bool
+	lastTimestamp int64 // last timestamp assigned to a record; never decreases
 
 	// The fields below belong to the running goroutine.
 	seq            wire.Sequence
@@ -32,24 +32,24 @@ type recordBuffer struct {
 
 // batch is a produce request, from the first record to its response.
 type batch struct {
-	wire.Builder      // after recordBuffer.prefix
-	deadline, started time.Time
-	base              int64 // offset of the first record, once written; -1: unknown
-	waiting           []share
+	wire.Builder        // after recordBuffer.prefix
+	deadline, startedAt time.Time
+	base                int64 // offset of the first record, once written; -1: unknown
+	shares              []callShare
 
-	sealed    bool
-	uncertain bool // an earlier attempt may have been written
-	lent      bool // an abandoned connection may still read Frame
+	sealed     bool
+	uncertain  bool // an earlier attempt may have been written
+	frameInUse bool // an abandoned connection may still read Frame
 }
 
-// share is the number of records in a batch that belong to one call.
-type share struct {
-	call    *call
+// callShare is the number of records in a batch that belong to one call.
+type callShare struct {
+	call    *produceCall
 	records int
 }
 
 func newRecordBuffer(p *Producer, key partitionKey) *recordBuffer {
-	b := appendHead(nil, protocol.Produce, produceVersion)
+	b := appendRequestHeader(nil, protocol.Produce, produceVersion)
 	b = wire.AppendInt16(b, -1) // no transaction
 	b = wire.AppendInt16(b, -1) // acks: all
 	b = wire.AppendInt32(b, int32(requestTimeout.Milliseconds()))
@@ -63,17 +63,17 @@ func newRecordBuffer(p *Producer, key partitionKey) *recordBuffer {
 
 // add appends records in order and schedules their delivery. The caller holds
 // producer.mu for reading, so that Close has not started to wait.
-func (l *recordBuffer) add(records []Record, c *call) {
+func (l *recordBuffer) add(records []Record, c *produceCall) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
 	for i := range records {
-		b := l.open(&records[i], now)
-		b.Append(&records[i], l.stamp(&records[i], now))
-		if n := len(b.waiting); n > 0 && b.waiting[n-1].call == c {
-			b.waiting[n-1].records++
+		b := l.batchFor(&records[i], now)
+		b.Append(&records[i], l.timestampOf(&records[i], now))
+		if n := len(b.shares); n > 0 && b.shares[n-1].call == c {
+			b.shares[n-1].records++
 		} else {
-			b.waiting = append(b.waiting, share{c, 1})
+			b.shares = append(b.shares, callShare{c, 1})
 		}
 	}
 	if !l.running {
@@ -83,30 +83,30 @@ func (l *recordBuffer) add(records []Record, c *call) {
 	}
 }
 
-// open returns the batch for r: the last one, or a new one if the last is full.
-func (l *recordBuffer) open(r *Record, now time.Time) *batch {
+// batchFor returns the batch for r: the last one, or a new one if the last is full.
+func (l *recordBuffer) batchFor(r *Record, now time.Time) *batch {
 	if n := len(l.queue); n > 0 {
 		if b := l.queue[n-1]; b.Size()+wire.RecordSize(r) <= l.producer.cfg.BatchBytes {
 			return b
 		}
 	}
 	var memory []byte
-	if kept, ok := l.producer.buffers.Get().(*[]byte); ok {
-		memory = *kept
+	if pooled, ok := l.producer.framePool.Get().(*[]byte); ok {
+		memory = *pooled
 	}
-	b := &batch{Builder: wire.NewBuilder(memory, l.prefix), base: -1, started: now, deadline: now.Add(l.producer.cfg.DeliveryTimeout)}
+	b := &batch{Builder: wire.NewBuilder(memory, l.prefix), base: -1, startedAt: now, deadline: now.Add(l.producer.cfg.DeliveryTimeout)}
 	l.queue = append(l.queue, b)
 	return b
 }
 
-// stamp returns the record's timestamp in milliseconds. Timestamps assigned here never
+// timestampOf returns the record's timestamp in milliseconds. Timestamps assigned here never
 // decrease within the partition, even if the clock is set back.
-func (l *recordBuffer) stamp(r *Record, now time.Time) int64 {
+func (l *recordBuffer) timestampOf(r *Record, now time.Time) int64 {
 	if !r.Time.IsZero() {
 		return r.Time.UnixMilli()
 	}
-	l.stamped = max(l.stamped, now.UnixMilli())
-	return l.stamped
+	l.lastTimestamp = max(l.lastTimestamp, now.UnixMilli())
+	return l.lastTimestamp
 }
 
 // run sends the queued batches and returns.

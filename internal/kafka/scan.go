@@ -49,7 +49,7 @@ func (c *Cluster) scanRange(ctx context.Context, cfg ReaderConfig, from, to int6
 	r := open(from)
 	defer func() { r.Close() }()
 	for r.nextOffset < to {
-		records, err := r.step(ctx)
+		records, err := r.readBatches(ctx)
 		if gap, ok := errors.AsType[*GapError](err); ok {
 			if gap.Restarted() {
 				return fault.Unavailable(err, retryAfter, "the log was cut while it was read")
@@ -69,7 +69,7 @@ func (c *Cluster) scanRange(ctx context.Context, cfg ReaderConfig, from, to int6
 				each(&records[i])
 			}
 		}
-		if len(records) == 0 && r.end <= r.nextOffset {
+		if len(records) == 0 && r.endOffset <= r.nextOffset {
 			return nil
 		}
 	}

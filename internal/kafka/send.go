@@ -20,11 +20,11 @@ func (l *recordBuffer) deliver(b *batch) {
 	ctx, cancel := context.WithDeadline(l.producer.ctx, b.deadline)
 	err := b.Compress(l.producer.cluster.cfg.Compression)
 	if err == nil {
-		err = l.send(ctx, b)
+		err = l.sendWithRetries(ctx, b)
 	}
 	cancel()
-	if tooLarge(err) && b.Records > 1 {
-		halves, unpackErr := b.divide()
+	if isTooLarge(err) && b.Records > 1 {
+		halves, unpackErr := b.split()
 		if unpackErr == nil {
 			for _, half := range halves {
 				l.deliver(half)
@@ -41,26 +41,26 @@ func (l *recordBuffer) deliver(b *batch) {
 		m.producedBytes.WithLabelValues(l.topic).Add(size)
 		m.batchRecords.Observe(float64(b.Records))
 		m.batchBytes.Observe(size)
-		m.produceTime.Observe(time.Since(b.started).Seconds())
+		m.produceTime.Observe(time.Since(b.startedAt).Seconds())
 	} else {
-		err = l.undelivered(b, err)
+		err = l.deliveryError(b, err)
 	}
-	at := b.base
-	for _, w := range b.waiting {
-		w.call.finish(w.records, at, err)
-		if at >= 0 {
-			at += int64(w.records)
+	offset := b.base
+	for _, w := range b.shares {
+		w.call.finish(w.records, offset, err)
+		if offset >= 0 {
+			offset += int64(w.records)
 		}
 	}
-	if frame := b.Frame; !b.lent {
-		l.producer.buffers.Put(&frame)
+	if frame := b.Frame; !b.frameInUse {
+		l.producer.framePool.Put(&frame)
 	}
 }
 
-// undelivered returns the error of a batch that could not be delivered.
-func (l *recordBuffer) undelivered(b *batch, err error) error {
-	if !b.uncertain && outcomeOf(err) == refused {
-		return away(err, "producing")
+// deliveryError returns the error of a batch that could not be delivered.
+func (l *recordBuffer) deliveryError(b *batch, err error) error {
+	if !b.uncertain && outcomeOf(err) == outcomeRejected {
+		return asFault(err, "producing")
 	}
 	if b.uncertain {
 		err = errors.Join(ErrOutcomeUnknown, err)
@@ -71,48 +71,48 @@ func (l *recordBuffer) undelivered(b *batch, err error) error {
 	return fault.Unavailable(err, retryAfter, "Kafka did not take the records in time")
 }
 
-// send sends a batch until it is written, finally rejected, or ctx ends.
-func (l *recordBuffer) send(ctx context.Context, b *batch) error {
-	wait := retry.Backoff{First: 20 * time.Millisecond, Max: time.Second}
+// sendWithRetries sends a batch until it is written, finally rejected, or ctx ends.
+func (l *recordBuffer) sendWithRetries(ctx context.Context, b *batch) error {
+	backoff := retry.Backoff{First: 20 * time.Millisecond, Max: time.Second}
 	for {
 		if !retry.Sleep(ctx, time.Until(l.throttledUntil)) {
 			return ctx.Err()
 		}
-		err := l.try(ctx, b)
+		err := l.sendOnce(ctx, b)
 		if err == nil {
 			return nil
 		}
-		l.producer.cluster.metrics.failed("produce", reason(err))
+		l.producer.cluster.metrics.countError("produce", reasonLabel(err))
 		if l.producer.cluster.WriteFault() != nil {
 			return err
 		}
 		switch outcomeOf(err) {
-		case written:
+		case outcomeAlreadyWritten:
 			return nil
-		case refused:
+		case outcomeRejected:
 			return err
-		case lostSequence:
+		case outcomeSequenceRejected:
 			if b.uncertain {
 				return err
 			}
 			l.seq, b.sealed = wire.Sequence{ID: -1}, false
-		case broken:
+		case outcomeUndetermined:
 			b.uncertain = true
 			return err
-		case again:
+		case outcomeRetry:
 			if staleLeader(err) {
-				l.producer.cluster.leaders.forget(l.producer.cluster.topic(l.topic), l.partition, l.leader)
+				l.producer.cluster.leaders.markStale(l.producer.cluster.topic(l.topic), l.partition, l.leader)
 			}
 		}
-		if !wait.Wait(ctx) {
+		if !backoff.Wait(ctx) {
 			return err
 		}
 		l.producer.cluster.metrics.retries.Inc()
 	}
 }
 
-// try sends the batch once.
-func (l *recordBuffer) try(ctx context.Context, b *batch) error {
+// sendOnce sends the batch once.
+func (l *recordBuffer) sendOnce(ctx context.Context, b *batch) error {
 	c := l.producer.cluster
 	if l.seq.ID < 0 {
 		id, epoch, err := c.newProducerID(ctx)
@@ -127,18 +127,18 @@ func (l *recordBuffer) try(ctx context.Context, b *batch) error {
 	}
 	l.leader = leader
 	if !b.sealed {
-		b.complete(l.seq)
+		b.completeFrame(l.seq)
 	}
 	e := &exchange{key: protocol.Produce, version: produceVersion, frame: b.Frame}
-	asked := time.Now()
+	sentAt := time.Now()
 	if err := c.roundTrip(ctx, leader.address, e, requestTimeout+time.Second); err != nil {
-		b.lent = true
+		b.frameInUse = true
 		b.uncertain = b.uncertain || e.sent.Load() || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 		return err
 	}
-	base, stamped, throttle, err := readProduced(e.response)
+	base, appendTime, throttle, err := readProduceResponse(e.response)
 	l.throttledUntil = time.Now().Add(throttle)
-	c.clock.seen(asked, time.Now(), stamped)
+	c.clock.observe(sentAt, time.Now(), appendTime)
 	if errors.Is(err, wire.ErrMalformed) || errors.Is(err, kafkago.RequestTimedOut) ||
 		errors.Is(err, kafkago.NotEnoughReplicasAfterAppend) {
 		b.uncertain = true
@@ -149,32 +149,32 @@ func (l *recordBuffer) try(ctx context.Context, b *batch) error {
 	return err
 }
 
-// complete writes the sizes and the batch header. It copies a frame that a connection may still read.
-func (b *batch) complete(seq wire.Sequence) {
-	if b.lent {
-		b.Frame, b.lent = append([]byte(nil), b.Frame...), false
+// completeFrame writes the sizes and the batch header. It copies a frame that a connection may still read.
+func (b *batch) completeFrame(seq wire.Sequence) {
+	if b.frameInUse {
+		b.Frame, b.frameInUse = append([]byte(nil), b.Frame...), false
 	}
-	endFrame(b.Frame)
+	setFrameSize(b.Frame)
 	size := b.Size()
 	binary.BigEndian.PutUint32(b.Frame[len(b.Frame)-size-4:], uint32(size)) // ends the prefix
 	b.Seal(seq)
 	b.sealed = true
 }
 
-// readProduced decodes a response about one partition. base is the offset of the
-// batch's first record, -1 if the broker does not report it. stamped is the broker's
+// readProduceResponse decodes a response about one partition. base is the offset of the
+// batch's first record, -1 if the broker does not report it. appendTime is the broker's
 // timestamp in milliseconds, -1 if the topic uses the producer's. throttle is how long
 // the broker accepts no more requests because of a quota.
-func readProduced(response []byte) (base, stamped int64, throttle time.Duration, err error) {
+func readProduceResponse(response []byte) (base, appendTime int64, throttle time.Duration, err error) {
 	r := &wire.Reader{B: response}
-	base, stamped, err = -1, -1, wire.ErrMalformed
-	for range r.Array(6) {
+	base, appendTime, err = -1, -1, wire.ErrMalformed
+	for range r.ArrayLen(6) {
 		r.Text()
-		for range r.Array(30) {
+		for range r.ArrayLen(30) {
 			r.Int32() // partition
-			err = code(r.Int16())
+			err = errorFromCode(r.Int16())
 			base = r.Int64()
-			stamped = r.Int64()
+			appendTime = r.Int64()
 			r.Int64() // log start
 		}
 	}
@@ -182,5 +182,5 @@ func readProduced(response []byte) (base, stamped int64, throttle time.Duration,
 	if r.Bad {
 		return -1, -1, 0, wire.ErrMalformed
 	}
-	return base, stamped, throttle, err
+	return base, appendTime, throttle, err
 }

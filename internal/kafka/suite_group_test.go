@@ -190,7 +190,7 @@ func newPartitions(t *testing.T, s service) {
 	k := newCollector()
 	join(t, c, k.work(c), event.TopicRaw)
 	k.await(t, "two partitions", func() bool { return len(k.began) == 2 })
-	if err := c.Grow(t.Context(), event.TopicRaw, 5); err != nil {
+	if err := c.EnsurePartitions(t.Context(), event.TopicRaw, 5); err != nil {
 		t.Fatal(err)
 	}
 	k.await(t, "five partitions", func() bool { return len(k.began) == 5 })

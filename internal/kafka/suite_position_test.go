@@ -43,7 +43,7 @@ func lastPosition(t *testing.T, c *kafka.Cluster) kafka.LogPosition {
 	if err != nil || id.IsZero() {
 		t.Fatalf("topic id %v, %v", id, err)
 	}
-	last, err := c.Last(t.Context(), "t", 0)
+	last, err := c.LastRecord(t.Context(), "t", 0)
 	if err != nil || last == nil {
 		t.Fatalf("last record %v, %v", last, err)
 	}

@@ -245,7 +245,7 @@ func restarts(t *testing.T, s service) {
 	}
 }
 
-func written(t *testing.T, s service) {
+func outcomeAlreadyWritten(t *testing.T, s service) {
 	c := s.topic(t, 2)
 	one, two := c.NewProducer(kafka.ProducerConfig{}), c.NewProducer(kafka.ProducerConfig{BatchBytes: 2000})
 	for _, step := range []struct {
@@ -258,7 +258,7 @@ func written(t *testing.T, s service) {
 		{two, 300, kafka.Appended{First: 4, Next: 304}}, // in several batches
 		{one, 2, kafka.Appended{First: 304, Next: 306}},
 	} {
-		got, err := step.by.ProduceAt(t.Context(), numbered(1, 0, step.records)...)
+		got, err := step.by.ProduceWithOffsets(t.Context(), numbered(1, 0, step.records)...)
 		if err != nil || got != step.want {
 			t.Errorf("%d records at %+v, %v, want %+v", step.records, got, err, step.want)
 		}

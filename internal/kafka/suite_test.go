@@ -71,10 +71,10 @@ func suite(t *testing.T, s service) {
 		{"what is produced is read back whole", roundTrip},
 		{"concurrent producers keep their order", order},
 		{"keys go where the Java client puts them", keys},
-		{"a record too large is refused before anything is sent", tooLarge},
+		{"a record too large is refused before anything is sent", isTooLarge},
 		{"records that fit their topic are stored beside one that does not", topicLimit},
 		{"a produce whose answer is lost is written once", lostAnswer},
-		{"a producer tells where its records are", written},
+		{"a producer tells where its records are", outcomeAlreadyWritten},
 		{"an offset outside the log is an error", outside},
 		{"offsets are found by time", byTime},
 		{"the last record is found", lastRecord},
@@ -177,7 +177,7 @@ func absentTopic(t *testing.T, s service) {
 	}
 }
 
-func tooLarge(t *testing.T, s service) {
+func isTooLarge(t *testing.T, s service) {
 	c := s.topic(t, 1)
 	p := c.NewProducer(kafka.ProducerConfig{})
 	defer p.Close(t.Context())
@@ -265,11 +265,11 @@ func byTime(t *testing.T, s service) {
 
 func lastRecord(t *testing.T, s service) {
 	c := s.topic(t, 1)
-	if last, err := c.Last(t.Context(), "t", 0); last != nil || err != nil {
+	if last, err := c.LastRecord(t.Context(), "t", 0); last != nil || err != nil {
 		t.Errorf("of an empty partition: %v, %v", last, err)
 	}
 	produce(t, c, numbered(0, 0, 100)...)
-	last, err := c.Last(t.Context(), "t", 0)
+	last, err := c.LastRecord(t.Context(), "t", 0)
 	if err != nil || last == nil || last.Offset != 99 || string(last.Value) != "99" {
 		t.Errorf("got %v, %v", last, err)
 	}

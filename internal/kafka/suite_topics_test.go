@@ -43,7 +43,7 @@ func topicSettings(t *testing.T, s service) {
 	if problems, err := c.CheckTopics(t.Context(), kafka.Specs(4)); len(problems) != 0 || err != nil {
 		t.Errorf("problems %v, %v", problems, err)
 	}
-	if err := c.Grow(t.Context(), event.TopicRaw, 6); err != nil {
+	if err := c.EnsurePartitions(t.Context(), event.TopicRaw, 6); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.EnsureTopics(t.Context(), kafka.Specs(4)); err != nil {
@@ -54,7 +54,7 @@ func topicSettings(t *testing.T, s service) {
 			t.Errorf("%s has %d partitions, %v", topic, n, err)
 		}
 	}
-	if err := c.Grow(t.Context(), event.TopicRaw, 1025); fault.KindOf(err) != fault.KindInvalid {
+	if err := c.EnsurePartitions(t.Context(), event.TopicRaw, 1025); fault.KindOf(err) != fault.KindInvalid {
 		t.Errorf("growing beyond what ids can hold: %v", err)
 	}
 	produce(t, c, kafka.Record{Topic: event.TopicRaw, Value: make([]byte, 1<<20), Headers: []kafka.Header{{Key: "h", Value: make([]byte, 100<<10)}}})

@@ -19,7 +19,7 @@ type TopicProblem struct {
 
 // CheckTopics returns the problems of the existing topics.
 func (c *Cluster) CheckTopics(ctx context.Context, specs []TopicSpec) ([]TopicProblem, error) {
-	have, err := c.topicMap(ctx)
+	topics, err := c.topicsByName(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -29,17 +29,17 @@ func (c *Cluster) CheckTopics(ctx context.Context, specs []TopicSpec) ([]TopicPr
 	}
 	var existing []string
 	for _, s := range specs {
-		if _, exists := have[s.Name]; exists {
+		if _, exists := topics[s.Name]; exists {
 			existing = append(existing, s.Name)
 		}
 	}
 	var configs map[string]map[string]string
-	err = severalTries(ctx, func() error {
+	err = withRetries(ctx, func() error {
 		configs, err = c.topicConfigs(ctx, existing)
 		return err
 	})
 	if err != nil {
-		return nil, away(err, "reading topic settings")
+		return nil, asFault(err, "reading topic settings")
 	}
 	replicas := c.cfg.ReplicationFactor
 	if replicas == 0 {
@@ -47,7 +47,7 @@ func (c *Cluster) CheckTopics(ctx context.Context, specs []TopicSpec) ([]TopicPr
 	}
 	var problems []TopicProblem
 	for _, name := range existing {
-		problems = append(problems, checkTopic(specOf(specs, name), have[name], configs[name], replicas)...)
+		problems = append(problems, checkTopic(specOf(specs, name), topics[name], configs[name], replicas)...)
 	}
 	return problems, nil
 }
@@ -71,12 +71,12 @@ func checkTopic(s TopicSpec, t TopicInfo, config map[string]string, replicas int
 	if t.ReplicationFactor < replicas {
 		add(false, "%d replicas: %d are possible", t.ReplicationFactor, replicas)
 	}
-	if least, err := strconv.Atoi(config[configMinInSync]); err == nil {
+	if minInSync, err := strconv.Atoi(config[configMinInSync]); err == nil {
 		switch {
-		case least > t.ReplicationFactor:
-			add(true, "%s=%d and %d replicas: Kafka refuses every write", configMinInSync, least, t.ReplicationFactor)
-		case least < 2 && t.ReplicationFactor >= 2:
-			add(true, "%s=%d: an acknowledged record may be on one broker only, set it to 2", configMinInSync, least)
+		case minInSync > t.ReplicationFactor:
+			add(true, "%s=%d and %d replicas: Kafka refuses every write", configMinInSync, minInSync, t.ReplicationFactor)
+		case minInSync < 2 && t.ReplicationFactor >= 2:
+			add(true, "%s=%d: an acknowledged record may be on one broker only, set it to 2", configMinInSync, minInSync)
 		}
 	}
 	wantedPolicy := s.Config[configCleanupPolicy]
@@ -89,8 +89,8 @@ func checkTopic(s TopicSpec, t TopicInfo, config map[string]string, replicas int
 	if config[configUncleanElection] == "true" {
 		add(true, "%s=true: a broker that lacks acknowledged records may become leader, set it to false", configUncleanElection)
 	}
-	if most, err := strconv.Atoi(config[configMaxBytes]); err == nil && most < MaxRecordBytes {
-		add(true, "%s=%d: records of 1 MiB need %d", configMaxBytes, most, MaxRecordBytes)
+	if maxBytes, err := strconv.Atoi(config[configMaxBytes]); err == nil && maxBytes < MaxRecordBytes {
+		add(true, "%s=%d: records of 1 MiB need %d", configMaxBytes, maxBytes, MaxRecordBytes)
 	}
 	if s.Config[configTimestampType] == logAppendTime && config[configTimestampType] != logAppendTime {
 		add(false, "%s=%s: event ids follow the producers' clocks, LogAppendTime is better", configTimestampType, config[configTimestampType])
@@ -107,7 +107,7 @@ func (c *Cluster) topicConfigs(ctx context.Context, topics []string) (map[string
 			ConfigNames: []string{configTimestampType, configMaxBytes, configMinInSync, configCleanupPolicy, configUncleanElection},
 		})
 	}
-	client, done := c.admin()
+	client, done := c.newAdminClient()
 	defer done()
 	res, err := client.DescribeConfigs(ctx, req)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 // topic has more partitions than event ids can represent, and fault.Unavailable if a
 // topic is missing and brokers are unavailable.
 func (c *Cluster) EnsureTopics(ctx context.Context, specs []TopicSpec) error {
-	have, err := c.topicMap(ctx)
+	have, err := c.topicsByName(ctx)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (c *Cluster) EnsureTopics(ctx context.Context, specs []TopicSpec) error {
 			return err
 		}
 	}
-	if have, err = c.topicMap(ctx); err != nil {
+	if have, err = c.topicsByName(ctx); err != nil {
 		return err
 	}
 	for _, s := range specs {
@@ -46,7 +46,7 @@ func (c *Cluster) EnsureTopics(ctx context.Context, specs []TopicSpec) error {
 		}
 		if s.Follows != "" {
 			want := have[s.Follows].Partitions
-			if err := c.Grow(ctx, s.Name, want); err != nil {
+			if err := c.EnsurePartitions(ctx, s.Name, want); err != nil {
 				return fmt.Errorf("growing topic %q: %w", s.Name, err)
 			}
 			t := have[s.Name] // another topic may follow this one
@@ -79,9 +79,9 @@ func (c *Cluster) growFollowers(ctx context.Context, specs []TopicSpec) error {
 	for i, s := range specs {
 		names[i] = c.topic(s.Name)
 	}
-	m, err := c.askMetadata(ctx, names)
+	m, err := c.requestMetadata(ctx, names)
 	if err != nil {
-		return away(err, "counting partitions")
+		return asFault(err, "counting partitions")
 	}
 	partitions := map[string]int{}
 	for _, t := range m.topics {
@@ -89,7 +89,7 @@ func (c *Cluster) growFollowers(ctx context.Context, specs []TopicSpec) error {
 	}
 	for _, s := range specs {
 		if have, want := partitions[c.topic(s.Name)], partitions[c.topic(s.Follows)]; s.Follows != "" && have > 0 && have < want {
-			if err := c.Grow(ctx, s.Name, want); err != nil {
+			if err := c.EnsurePartitions(ctx, s.Name, want); err != nil {
 				return fmt.Errorf("growing topic %q: %w", s.Name, err)
 			}
 			partitions[c.topic(s.Name)] = want // another topic may follow this one
@@ -98,15 +98,15 @@ func (c *Cluster) growFollowers(ctx context.Context, specs []TopicSpec) error {
 	return nil
 }
 
-// Grow extends a topic to at least n partitions. Keys then map to other partitions, so
+// EnsurePartitions extends a topic that has fewer than n partitions to n. Keys then map to other partitions, so
 // the records of an account are ordered only among those written before, and among
 // those written after.
-func (c *Cluster) Grow(ctx context.Context, topic string, n int) error {
+func (c *Cluster) EnsurePartitions(ctx context.Context, topic string, n int) error {
 	if n > event.MaxPartitions {
 		return fault.New(fault.KindInvalid, "a topic of events has at most %d partitions", event.MaxPartitions)
 	}
 	have := 0
-	err := severalTries(ctx, func() error {
+	err := withRetries(ctx, func() error {
 		t, err := c.leaders.refresh(ctx, c.topic(topic))
 		if err == nil {
 			have = len(t.partitions)
@@ -114,13 +114,13 @@ func (c *Cluster) Grow(ctx context.Context, topic string, n int) error {
 		return err
 	})
 	if err != nil {
-		return away(err, "counting partitions")
+		return asFault(err, "counting partitions")
 	}
 	if have >= n {
 		return nil
 	}
-	client, done := c.admin()
-	defer done()
+	client, closeClient := c.newAdminClient()
+	defer closeClient()
 	res, err := client.CreatePartitions(ctx, &kafkago.CreatePartitionsRequest{
 		Topics: []kafkago.TopicPartitionsConfig{{Name: c.topic(topic), Count: int32(n)}},
 	})
@@ -129,16 +129,16 @@ func (c *Cluster) Grow(ctx context.Context, topic string, n int) error {
 	}
 	if err != nil {
 		// Another node may already have added them.
-		if now, again := c.Partitions(ctx, topic); again == nil && now >= n {
+		if count, countErr := c.Partitions(ctx, topic); countErr == nil && count >= n {
 			return nil
 		}
-		return away(err, "adding partitions")
+		return asFault(err, "adding partitions")
 	}
 	c.log.Info("topic has more partitions", "topic", topic, "partitions", n)
 	return c.awaitPartitions(ctx, topic, n)
 }
 
-func (c *Cluster) topicMap(ctx context.Context) (map[string]TopicInfo, error) {
+func (c *Cluster) topicsByName(ctx context.Context) (map[string]TopicInfo, error) {
 	topics, err := c.Topics(ctx)
 	if err != nil {
 		return nil, err
@@ -176,8 +176,8 @@ func (c *Cluster) createTopic(ctx context.Context, s TopicSpec, replicas int) er
 	if replicas >= 2 && s.Config[configMinInSync] == "" {
 		topic.ConfigEntries = append(topic.ConfigEntries, kafkago.ConfigEntry{ConfigName: configMinInSync, ConfigValue: "2"})
 	}
-	client, done := c.admin()
-	defer done()
+	client, closeClient := c.newAdminClient()
+	defer closeClient()
 	res, err := client.CreateTopics(ctx, &kafkago.CreateTopicsRequest{Topics: []kafkago.TopicConfig{topic}})
 	if err == nil {
 		err = res.Errors[topic.Topic]
@@ -186,7 +186,7 @@ func (c *Cluster) createTopic(ctx context.Context, s TopicSpec, replicas int) er
 		return c.awaitPartitions(ctx, s.Name, 1)
 	}
 	if err != nil {
-		return away(err, "creating a topic")
+		return asFault(err, "creating a topic")
 	}
 	c.log.Info("topic created", "topic", s.Name, "partitions", s.Partitions, "replication_factor", replicas)
 	return c.awaitPartitions(ctx, s.Name, s.Partitions)
@@ -209,8 +209,8 @@ func (c *Cluster) replicas(ctx context.Context) (int, error) {
 	}
 	addresses := append([]string(nil), c.cfg.Brokers...)
 	slices.Sort(addresses)
-	if named := min(wantedReplicas, len(slices.Compact(addresses))); brokers < named {
-		return 0, fault.Unavailable(fmt.Errorf("%d brokers are known, kafka.brokers has %d: start the others, or set kafka.replication_factor", brokers, named),
+	if configured := min(wantedReplicas, len(slices.Compact(addresses))); brokers < configured {
+		return 0, fault.Unavailable(fmt.Errorf("%d brokers are known, kafka.brokers has %d: start the others, or set kafka.replication_factor", brokers, configured),
 			retryAfter, "brokers are missing")
 	}
 	return min(wantedReplicas, brokers), nil
@@ -219,9 +219,9 @@ func (c *Cluster) replicas(ctx context.Context) (int, error) {
 // countBrokers counts the brokers of the cluster: all registered ones since Kafka 4.0,
 // only running ones before.
 func (c *Cluster) countBrokers(ctx context.Context) (int, error) {
-	m, err := c.askMetadata(ctx, []string{})
+	m, err := c.requestMetadata(ctx, []string{})
 	if err != nil {
-		return 0, away(err, "counting brokers")
+		return 0, asFault(err, "counting brokers")
 	}
 	registered, err := c.registeredBrokers(ctx)
 	if err != nil { // an older Kafka, or the request is not permitted
@@ -234,12 +234,12 @@ func (c *Cluster) countBrokers(ctx context.Context) (int, error) {
 func (c *Cluster) registeredBrokers(ctx context.Context) (int, error) {
 	req := kmsg.NewPtrDescribeClusterRequest()
 	req.Version, req.IncludeFencedBrokers = describeClusterVersion, true
-	res, err := c.ask(ctx, "", req)
+	res, err := c.request(ctx, "", req)
 	if err != nil {
 		return 0, err
 	}
-	got := res.(*kmsg.DescribeClusterResponse)
-	return len(got.Brokers), code(got.ErrorCode)
+	response := res.(*kmsg.DescribeClusterResponse)
+	return len(response.Brokers), errorFromCode(response.ErrorCode)
 }
 
 // awaitPartitions waits until the topic's partitions have leaders: brokers respond to
@@ -247,19 +247,19 @@ func (c *Cluster) registeredBrokers(ctx context.Context) (int, error) {
 func (c *Cluster) awaitPartitions(ctx context.Context, topic string, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*requestTimeout)
 	defer cancel()
-	wait := retry.Backoff{First: 5 * time.Millisecond, Max: 500 * time.Millisecond}
+	backoff := retry.Backoff{First: 5 * time.Millisecond, Max: 500 * time.Millisecond}
 	for {
 		t, err := c.leaders.refresh(ctx, c.topic(topic))
-		if err == nil && len(t.partitions) >= n && allLed(t.partitions) {
+		if err == nil && len(t.partitions) >= n && haveLeaders(t.partitions) {
 			return nil
 		}
-		if !wait.Wait(ctx) {
-			return away(errors.Join(ctx.Err(), err), "waiting for a topic")
+		if !backoff.Wait(ctx) {
+			return asFault(errors.Join(ctx.Err(), err), "waiting for a topic")
 		}
 	}
 }
 
-func allLed(partitions []leadership) bool {
+func haveLeaders(partitions []leadership) bool {
 	for _, l := range partitions {
 		if l.address == "" {
 			return false
@@ -268,10 +268,10 @@ func allLed(partitions []leadership) bool {
 	return true
 }
 
-// admin returns a kafka-go client for the rare requests that change or describe
+// newAdminClient returns a kafka-go client for the rare requests that change or describe
 // topics. They are routed by the metadata of all topics, which the regular transport
 // does not have, so the client has its own transport. The function closes it.
-func (c *Cluster) admin() (*kafkago.Client, func()) {
+func (c *Cluster) newAdminClient() (*kafkago.Client, func()) {
 	t := &kafkago.Transport{
 		Dial: c.transport.Dial, DialTimeout: dialTimeout, ClientID: clientID,
 	}

@@ -37,8 +37,8 @@ func parseFrame(b []byte) (f frame, size int, whole bool, err error) {
 
 // controlFrame returns a client's control frame, masked.
 func controlFrame(opcode byte, payload []byte) []byte {
-	b := append(wsframe.Reserve(nil), payload...)
-	return b[wsframe.Seal(b, opcode):]
+	b := append(wsframe.BeginClientFrame(nil), payload...)
+	return b[wsframe.FinishClientFrame(b, opcode):]
 }
 
 const codeNormal = 1000

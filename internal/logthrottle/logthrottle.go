@@ -16,8 +16,8 @@ import (
 
 // Limits of the warnings with one message and route.
 const (
-	Burst = 5                // per Period
-	Every = 30 * time.Second // Period
+	Burst  = 5 // per Period
+	Period = 30 * time.Second
 )
 
 // Handler passes records to another handler, and suppresses repeated warnings.
@@ -104,8 +104,8 @@ func (c *counts) due(key string, now time.Time) (held int, due bool) {
 		c.lines[key] = l
 	}
 	// A clock that was set back also starts a period.
-	if age := now.Sub(l.since); age >= Every || age < 0 {
-		if l.logged < Burst || age >= 2*Every || age < 0 {
+	if age := now.Sub(l.since); age >= Period || age < 0 {
+		if l.logged < Burst || age >= 2*Period || age < 0 {
 			l.logged = 0
 		} else { // the fault lasts: one warning from now on
 			l.logged = Burst - 1

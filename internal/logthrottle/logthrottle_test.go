@@ -33,7 +33,7 @@ func TestAFaultThatLastsIsSaidSeldom(t *testing.T) {
 		if strings.Contains(lines[Burst-1], "held_back") {
 			t.Error(lines[Burst-1])
 		}
-		time.Sleep(2 * Every)
+		time.Sleep(2 * Period)
 		said.Reset()
 		for range Burst {
 			log.Warn("the disk is full")

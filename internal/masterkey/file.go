@@ -38,23 +38,23 @@ func (k *Keyring) Create() (created bool, err error) {
 	return created, err
 }
 
-// Next adds a key to the file; it seals from now on.
-func (k *Keyring) Next() (id string, err error) {
+// AddKey adds a key to the file; it seals from now on.
+func (k *Keyring) AddKey() (id string, err error) {
 	if k.file == "" {
 		return "", errFixed
 	}
 	if err := k.change(addKey); err != nil {
 		return "", err
 	}
-	return k.Newest()
+	return k.NewestID()
 }
 
-// Retire removes every key from the file except the newest and those in use.
-func (k *Keyring) Retire(inUse []string) error {
+// RemoveUnused removes every key from the file except the newest and those in use.
+func (k *Keyring) RemoveUnused(inUse []string) error {
 	if k.file == "" {
 		return nil
 	}
-	newest, err := k.Newest()
+	newest, err := k.NewestID()
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (k *Keyring) Retire(inUse []string) error {
 			if err != nil {
 				return false // a comment
 			}
-			id := keyID(raw)
+			id := fingerprint(raw)
 			return id != newest && !slices.Contains(inUse, id)
 		}), nil
 	})

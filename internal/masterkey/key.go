@@ -42,8 +42,8 @@ func (r ring) find(id string) (key, bool) {
 	return r[i], true
 }
 
-// ID returns the id of the key of a sealed secret; "" if text is not one.
-func ID(sealed string) string {
+// KeyID returns the id of the key of a sealed secret; "" if text is not one.
+func KeyID(sealed string) string {
 	rest, ok := strings.CutPrefix(sealed, sealedPrefix)
 	id, _, dot := strings.Cut(rest, ".")
 	if !ok || !dot {
@@ -94,11 +94,11 @@ func newKey(raw []byte) (key, error) {
 	if err != nil {
 		return key{}, fmt.Errorf("AES-GCM: %w", err)
 	}
-	return key{id: keyID(raw), aead: aead}, nil
+	return key{id: fingerprint(raw), aead: aead}, nil
 }
 
-// keyID identifies a key of 32 random bytes without revealing it.
-func keyID(raw []byte) string {
+// fingerprint identifies a key of 32 random bytes without revealing it.
+func fingerprint(raw []byte) string {
 	sum := sha256.Sum256(append([]byte(idLabel), raw...))
 	return hex.EncodeToString(sum[:8])
 }

@@ -44,8 +44,8 @@ func Open(settings Settings) (*Keyring, error) {
 	return k, nil
 }
 
-// FromFile reports whether the keys are in a file, which Create, Next and Retire
-// can change.
+// FromFile reports whether the keys are in a file, which Create, AddKey and
+// RemoveUnused can change.
 func (k *Keyring) FromFile() bool { return k.file != "" }
 
 // Require returns an error unless the ring has every key in ids: secrets sealed under a
@@ -62,8 +62,8 @@ func (k *Keyring) Require(ids ...string) error {
 	return nil
 }
 
-// Newest returns the id of the key that seals.
-func (k *Keyring) Newest() (string, error) {
+// NewestID returns the id of the key that seals.
+func (k *Keyring) NewestID() (string, error) {
 	ring, err := k.current()
 	if err != nil {
 		return "", err
@@ -82,7 +82,7 @@ func (k *Keyring) Seal(secret []byte, place ...string) (string, error) {
 
 // Unseal opens a secret that Seal sealed for the same place.
 func (k *Keyring) Unseal(sealed string, place ...string) ([]byte, error) {
-	id := ID(sealed)
+	id := KeyID(sealed)
 	key, ok := k.find(id)
 	if !ok {
 		return nil, fault.Internal(fmt.Errorf("master key %q is not there", id), "a sealed secret cannot be opened")

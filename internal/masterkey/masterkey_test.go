@@ -130,10 +130,10 @@ func TestTheLastKeySealsAndAllOpen(t *testing.T) {
 	if _, err := open(t, Settings{Value: setting.Secret(two)}).Unseal(fresh); err != nil {
 		t.Error("the last key did not seal")
 	}
-	if err := both.Require(ID(old), ID(fresh)); err != nil {
+	if err := both.Require(KeyID(old), KeyID(fresh)); err != nil {
 		t.Error(err)
 	}
-	if err := open(t, Settings{Value: setting.Secret(two)}).Require(ID(old)); err == nil {
+	if err := open(t, Settings{Value: setting.Secret(two)}).Require(KeyID(old)); err == nil {
 		t.Error("a missing key was not missed")
 	}
 }
@@ -182,24 +182,24 @@ func TestARunningRingFollowsTheFile(t *testing.T) {
 	cli, file := fileRing(t)
 	server := open(t, Settings{File: file})
 	before := seal(t, server, "x")
-	id, err := cli.Next()
+	id, err := cli.AddKey()
 	if err != nil {
 		t.Fatal(err)
 	}
 	after := seal(t, server, "x")
-	if ID(after) != id || ID(before) == id {
-		t.Errorf("sealed under %s, then %s; the new key is %s", ID(before), ID(after), id)
+	if KeyID(after) != id || KeyID(before) == id {
+		t.Errorf("sealed under %s, then %s; the new key is %s", KeyID(before), KeyID(after), id)
 	}
 	if _, err := server.Unseal(before); err != nil {
 		t.Error(err)
 	}
-	if err := cli.Retire([]string{ID(before)}); err != nil {
+	if err := cli.RemoveUnused([]string{KeyID(before)}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := open(t, Settings{File: file}).Unseal(before); err != nil {
 		t.Errorf("a key in use was retired: %v", err)
 	}
-	if err := cli.Retire(nil); err != nil {
+	if err := cli.RemoveUnused(nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := open(t, Settings{File: file}).Unseal(before); err == nil {
@@ -240,7 +240,7 @@ type store struct {
 func (r *store) MasterKeys(context.Context) ([]string, error) {
 	var ids []string
 	for _, s := range r.secrets {
-		ids = append(ids, ID(s))
+		ids = append(ids, KeyID(s))
 	}
 	return ids, nil
 }
@@ -266,7 +266,7 @@ func (r *store) Reseal(_ context.Context, progress func(done, total int)) error 
 func TestRotateSealsEverythingAndRetiresTheOldKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, file := fileRing(t)
-		first, err := k.Newest()
+		first, err := k.NewestID()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -296,7 +296,7 @@ func TestABrokenRotationIsFinishedFirst(t *testing.T) {
 		if !errors.Is(err, r.fail) {
 			t.Fatal(err)
 		}
-		if err := k.Require(ID(r.secrets[1])); err != nil {
+		if err := k.Require(KeyID(r.secrets[1])); err != nil {
 			t.Fatal("the old key went before all was sealed anew")
 		}
 		r.fail = nil
@@ -316,7 +316,7 @@ func TestKeysOfASettingAreNotRotatedByUs(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		r.k = open(t, Settings{Value: setting.Secret(one + "," + two)})
-		if got, err := Rotate(t.Context(), r.k, []SecretStore{r}, func(int, int) {}); err != nil || ID(r.secrets[0]) != got.ID {
+		if got, err := Rotate(t.Context(), r.k, []SecretStore{r}, func(int, int) {}); err != nil || KeyID(r.secrets[0]) != got.ID {
 			t.Errorf("%+v, %v", got, err)
 		}
 	})

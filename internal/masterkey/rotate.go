@@ -34,7 +34,7 @@ const rounds = 5
 // rotated by adding one to the setting: then Rotate only seals the secrets under it. It
 // first finishes an interrupted rotation.
 func Rotate(ctx context.Context, k *Keyring, stores []SecretStore, progress func(done, total int)) (Rotation, error) {
-	newest, err := k.Newest()
+	newest, err := k.NewestID()
 	if err != nil {
 		return Rotation{}, err
 	}
@@ -47,7 +47,7 @@ func Rotate(ctx context.Context, k *Keyring, stores []SecretStore, progress func
 		if !k.FromFile() {
 			return Rotation{}, errFixed
 		}
-		if result.ID, err = k.Next(); err != nil {
+		if result.ID, err = k.AddKey(); err != nil {
 			return Rotation{}, err
 		}
 	}
@@ -66,7 +66,7 @@ func Rotate(ctx context.Context, k *Keyring, stores []SecretStore, progress func
 			return result, err
 		}
 		if len(old) == 0 {
-			return result, k.Retire(nil)
+			return result, k.RemoveUnused(nil)
 		}
 	}
 	return result, fmt.Errorf("secrets are still being sealed under master keys %v: is a server running "+

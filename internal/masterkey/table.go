@@ -42,7 +42,7 @@ const resealBatch = 100
 // Reseal implements SecretStore. Secrets that another process seals meanwhile in rows
 // already passed are left to the next call.
 func (t Table) Reseal(ctx context.Context, progress func(done, total int)) error {
-	newest, err := t.Keys.Newest()
+	newest, err := t.Keys.NewestID()
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (t Table) Reseal(ctx context.Context, progress func(done, total int)) error
 	var last []any
 	for done := 0; ; {
 		// Read again for every batch: a rotation may run meanwhile.
-		if newest, err = t.Keys.Newest(); err != nil {
+		if newest, err = t.Keys.NewestID(); err != nil {
 			return err
 		}
 		batch, err := t.others(ctx, newest, last)
@@ -119,10 +119,10 @@ func (t Table) resealRow(ctx context.Context, row sealedRow) error {
 	if err != nil {
 		return err
 	}
-	return t.DB.Alone(ctx, func(to sqldb.Runner) error {
+	return t.DB.WithoutTx(ctx, func(to sqldb.Runner) error {
 		_, err := to.ExecContext(ctx, `UPDATE `+t.Name+` SET `+t.Secret+` = $1, master_key_id = $2 WHERE `+t.Secret+` = $3
 			AND (`+strings.Join(t.Key, ", ")+`) = (`+places(4, len(row.key))+`)`,
-			append([]any{sealed, ID(sealed), row.sealed}, row.key...)...)
+			append([]any{sealed, KeyID(sealed), row.sealed}, row.key...)...)
 		return sqldb.Wrap(err, "sealing a secret anew")
 	})
 }

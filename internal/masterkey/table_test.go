@@ -35,7 +35,7 @@ func onTables(t *testing.T, n int, test func(t *testing.T, table Table)) {
 			table.exec(t, `INSERT INTO safes VALUES ('nobody', 1, '', '')`)
 			for i := range n {
 				sealed := seal(t, k, fmt.Sprint("secret ", i), "safes", "o", fmt.Sprint(i))
-				table.exec(t, `INSERT INTO safes VALUES ('o', $1, $2, $3)`, i, sealed, ID(sealed))
+				table.exec(t, `INSERT INTO safes VALUES ('o', $1, $2, $3)`, i, sealed, KeyID(sealed))
 			}
 			test(t, table)
 		})
@@ -66,7 +66,7 @@ func (t Table) secret(test *testing.T, number int) string {
 func TestResealingGoesOnWhereItWasBrokenOff(t *testing.T) {
 	const secrets = 2*resealBatch + 17
 	onTables(t, secrets, func(t *testing.T, table Table) {
-		next, err := table.Keys.Next()
+		next, err := table.Keys.AddKey()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +91,7 @@ func TestResealingGoesOnWhereItWasBrokenOff(t *testing.T) {
 		if ids, err := table.MasterKeys(t.Context()); err != nil || len(ids) != 1 || ids[0] != next {
 			t.Errorf("in use: %v, %v; want %s", ids, err, next)
 		}
-		if err := table.Keys.Retire(nil); err != nil {
+		if err := table.Keys.RemoveUnused(nil); err != nil {
 			t.Fatal(err)
 		}
 		for i := range secrets {
@@ -121,7 +121,7 @@ func TestASecretReplacedMeanwhileIsLeftAlone(t *testing.T) {
 
 func TestADamagedSecretEndsResealingAndIsNamed(t *testing.T) {
 	onTables(t, 3, func(t *testing.T, table Table) {
-		if _, err := table.Keys.Next(); err != nil {
+		if _, err := table.Keys.AddKey(); err != nil {
 			t.Fatal(err)
 		}
 		table.exec(t, `UPDATE safes SET number = 7 WHERE number = 2`) // moved

@@ -21,9 +21,9 @@ import (
 // NetDialContext set and Proxy nil satisfies both: it returns an error for any
 // response but 101.
 type Guard struct {
-	Allow    []netip.Prefix // always allowed
-	Loopback bool           // allows only the loopback addresses in Allow: for URLs without TLS
-	Setting  string         // the setting of Allow, for error messages
+	Allow        []netip.Prefix // always allowed
+	LoopbackOnly bool           // allows only the loopback addresses in Allow: for URLs without TLS
+	Setting      string         // the setting of Allow, for error messages
 }
 
 // dialTimeout bounds one connection, including all addresses of its name, in addition
@@ -54,7 +54,7 @@ func (g Guard) Check(address netip.Addr) error {
 	}
 	class := classOf(address)
 	if slices.ContainsFunc(g.Allow, allowed) {
-		if g.Loopback && class != ClassLoopback {
+		if g.LoopbackOnly && class != ClassLoopback {
 			return &AddressError{ClassPlain, g.Setting}
 		}
 		return nil
@@ -62,7 +62,7 @@ func (g Guard) Check(address netip.Addr) error {
 	if class == ClassPublic && inner.IsValid() {
 		class = classOf(inner)
 	}
-	if class == ClassPublic && g.Loopback {
+	if class == ClassPublic && g.LoopbackOnly {
 		class = ClassPlain
 	}
 	if class != ClassPublic {

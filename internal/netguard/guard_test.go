@@ -42,7 +42,7 @@ func TestGuardKnowsEveryClass(t *testing.T) {
 			if got := classIn(err); got != want {
 				t.Errorf("got %s, want %s", got, want)
 			}
-			plain := Guard{Loopback: true}.Check(netip.MustParseAddr(address))
+			plain := Guard{LoopbackOnly: true}.Check(netip.MustParseAddr(address))
 			if plain == nil {
 				t.Error("reached without TLS")
 			}
@@ -65,7 +65,7 @@ func classIn(err error) Class {
 }
 
 func TestGuardReachesOnlyLoopbackWithoutTLS(t *testing.T) {
-	g := Guard{Allow: []netip.Prefix{prefix("127.0.0.0/8"), prefix("10.1.0.0/16")}, Loopback: true}
+	g := Guard{Allow: []netip.Prefix{prefix("127.0.0.0/8"), prefix("10.1.0.0/16")}, LoopbackOnly: true}
 	for address, want := range map[string]bool{
 		"127.0.0.1": true, "::ffff:127.0.0.1": true, "::1": false, "10.1.2.3": false, "8.8.8.8": false,
 	} {
@@ -116,7 +116,7 @@ func TestGuardLooksAtWhatANameLeadsTo(t *testing.T) {
 }
 
 func TestARefusalDoesNotTellTheAddress(t *testing.T) {
-	for _, g := range []Guard{{}, {Loopback: true}} {
+	for _, g := range []Guard{{}, {LoopbackOnly: true}} {
 		err := g.Check(netip.MustParseAddr("10.11.12.13"))
 		if err == nil || strings.Contains(err.Error(), "10.11") {
 			t.Errorf("got %v", err)

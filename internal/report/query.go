@@ -33,17 +33,17 @@ type Query struct {
 // NewQuery returns a reader of the parameters.
 func NewQuery(values url.Values) *Query { return &Query{values: values} }
 
-// Fault adds a fault of a parameter.
-func (q *Query) Fault(name, code, message string) {
+// AddFault adds a fault of a parameter.
+func (q *Query) AddFault(name, code, message string) {
 	q.faults = append(q.faults, fault.Field{Field: name, Code: code, Message: message})
 }
 
-// Failed reports whether there is a fault so far.
-func (q *Query) Failed() bool { return len(q.faults) > 0 }
+// HasFaults reports whether there is a fault so far.
+func (q *Query) HasFaults() bool { return len(q.faults) > 0 }
 
 // Err returns the faults as one error, nil if there are none.
 func (q *Query) Err() error {
-	if !q.Failed() {
+	if !q.HasFaults() {
 		return nil
 	}
 	return fault.Invalid("Invalid query", q.faults...)
@@ -56,9 +56,9 @@ func (q *Query) Get(name string) string {
 	case len(given) == 0:
 		return ""
 	case len(given) > 1:
-		q.Fault(name, "invalid", "must be given once")
+		q.AddFault(name, "invalid", "must be given once")
 	case given[0] == "":
-		q.Fault(name, "required", "must not be empty")
+		q.AddFault(name, "required", "must not be empty")
 	default:
 		return given[0]
 	}
@@ -70,18 +70,18 @@ func (q *Query) Get(name string) string {
 func (q *Query) Range() (start, end int64) {
 	start, end = q.time("startDate"), q.time("endDate")
 	switch {
-	case q.Failed():
+	case q.HasFaults():
 	case end < start:
-		q.Fault("endDate", "out_of_range", "must not be before startDate")
+		q.AddFault("endDate", "out_of_range", "must not be before startDate")
 	case end-start > MaxRange:
-		q.Fault("endDate", "out_of_range", "must be at most 400 days after startDate")
+		q.AddFault("endDate", "out_of_range", "must be at most 400 days after startDate")
 	}
 	return start, end
 }
 
 func (q *Query) time(name string) int64 {
 	if !q.values.Has(name) {
-		q.Fault(name, "required", "is required")
+		q.AddFault(name, "required", "is required")
 		return 0
 	}
 	text := q.Get(name)
@@ -91,9 +91,9 @@ func (q *Query) time(name string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case err != nil:
-		q.Fault(name, "wrong_type", "must be Unix seconds, a whole number")
+		q.AddFault(name, "wrong_type", "must be Unix seconds, a whole number")
 	case n < 0 || n > EndOfTime:
-		q.Fault(name, "out_of_range", "must be Unix seconds, of a year up to 9999")
+		q.AddFault(name, "out_of_range", "must be Unix seconds, of a year up to 9999")
 	}
 	return n
 }
@@ -103,9 +103,9 @@ func (q *Query) Text(name string, most int) string {
 	text := q.Get(name)
 	switch {
 	case len(text) > most:
-		q.Fault(name, "too_long", fmt.Sprintf("must be at most %d bytes", most))
+		q.AddFault(name, "too_long", fmt.Sprintf("must be at most %d bytes", most))
 	case !Storable(text):
-		q.Fault(name, "invalid", "must be UTF-8 text")
+		q.AddFault(name, "invalid", "must be UTF-8 text")
 	}
 	return text
 }
@@ -118,7 +118,7 @@ func (q *Query) PageSize() int {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > MaxPage {
-		q.Fault("page_size", "out_of_range", fmt.Sprintf("must be a whole number from 1 to %d", MaxPage))
+		q.AddFault("page_size", "out_of_range", fmt.Sprintf("must be a whole number from 1 to %d", MaxPage))
 	}
 	return n
 }
@@ -133,7 +133,7 @@ func (q *Query) CSV(accept string) bool {
 		return false
 	case "":
 	default:
-		q.Fault("format", "unsupported", "must be csv or json")
+		q.AddFault("format", "unsupported", "must be csv or json")
 	}
 	return quality(accept, "text/csv") > quality(accept, "application/json")
 }

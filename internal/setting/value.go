@@ -27,8 +27,8 @@ type Value struct {
 	at any // *string, *Secret, *URL, *bool, *int, *float64, *Bytes, *time.Duration, *[]string or *[]netip.Prefix
 }
 
-// At returns the Value of the setting that pointer points to.
-func At(pointer any) Value { return Value{pointer} }
+// ValueOf returns the Value of the setting that pointer points to.
+func ValueOf(pointer any) Value { return Value{pointer} }
 
 // Kind returns the form in which the value is written.
 func (v Value) Kind() Kind {

@@ -46,9 +46,9 @@ func isSlow(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded)
 }
 
-// IsUnique reports whether a unique constraint (a primary key's included) refused
+// IsUniqueViolation reports whether a unique constraint (a primary key's included) refused
 // the statement.
-func IsUnique(err error) bool {
+func IsUniqueViolation(err error) bool {
 	if code, ok := sqliteCode(err); ok {
 		return sqliteUnique(code)
 	}

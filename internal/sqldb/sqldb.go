@@ -99,9 +99,9 @@ func (db *DB) tryOpen(ctx context.Context, attempt time.Duration) error {
 // between the two.
 func (db *DB) Postgres() bool { return db.isPostgres }
 
-// Clock returns the SQL expression of the database's time in Unix milliseconds. Leases are
+// ClockExpr returns the SQL expression of the database's time in Unix milliseconds. Leases are
 // compared on this clock, because the nodes' clocks may differ.
-func (db *DB) Clock() string {
+func (db *DB) ClockExpr() string {
 	if db.Postgres() {
 		return `CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)`
 	}

@@ -161,7 +161,7 @@ func TestUniqueConstraintsAreRecognised(t *testing.T) {
 				_, err := tx.ExecContext(t.Context(), query)
 				return err
 			})
-			if err == nil || IsUnique(err) != unique || IsUnique(Wrap(err, "x")) != unique {
+			if err == nil || IsUniqueViolation(err) != unique || IsUniqueViolation(Wrap(err, "x")) != unique {
 				t.Errorf("%s: unique is not %v: %v", query, unique, err)
 			}
 			if kind := fault.KindOf(err); kind != fault.KindInternal {

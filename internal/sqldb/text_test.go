@@ -33,7 +33,7 @@ func TestTextThatIsNoTextIsRefused(t *testing.T) {
 				return err
 			},
 			"bulk": func(ctx context.Context, text any) error {
-				return db.Load(ctx, func(l *Loader) error {
+				return db.BulkTx(ctx, func(l *BulkTx) error {
 					return l.CopyIn(ctx, "texts", []string{"t"}, 1, func(int) []any { return []any{text} })
 				})
 			},

@@ -33,8 +33,8 @@ func FromContext(ctx context.Context) Carrier {
 	return c
 }
 
-// FromHTTP returns the trace context of a request's headers. If it is malformed, In
-// ignores it.
+// FromHTTP returns the trace context of a request's headers. If it is malformed,
+// Extract ignores it.
 func FromHTTP(h http.Header) Carrier {
 	return Carrier{h.Get(event.HeaderTrace), strings.Join(h.Values(event.HeaderTraceState), ",")}
 }
@@ -45,16 +45,16 @@ func FromRecord(r *kafka.Record) Carrier {
 	return Carrier{string(r.Header(event.HeaderTrace)), string(r.Header(event.HeaderTraceState))}
 }
 
-// In returns ctx with the carried span as the parent of new spans.
-func (c Carrier) In(ctx context.Context) context.Context {
+// Extract returns ctx with the carrier's span as the parent of new spans.
+func (c Carrier) Extract(ctx context.Context) context.Context {
 	if len(c.State) > MaxState {
 		c.State = ""
 	}
 	return propagation.TraceContext{}.Extract(ctx, (*textMap)(&c))
 }
 
-// Headers appends the trace context to a record's headers.
-func (c Carrier) Headers(to []kafka.Header) []kafka.Header {
+// AppendHeaders appends the trace context to a record's headers.
+func (c Carrier) AppendHeaders(to []kafka.Header) []kafka.Header {
 	if c.Parent != "" {
 		to = append(to, kafka.Header{Key: event.HeaderTrace, Value: []byte(c.Parent)})
 	}

@@ -8,11 +8,11 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Serve starts the span of a request: in the trace of its headers, or else in a new
+// StartServer starts the span of a request: in the trace of its headers, or else in a new
 // one. route is the pattern of its path, "" if none matched; method is a standard HTTP
 // method, else "". The span does not contain the path and the query, which may contain
 // phone numbers and tokens.
-func (t *Tracer) Serve(r *http.Request, method, route string) (*http.Request, Span) {
+func (t *Tracer) StartServer(r *http.Request, method, route string) (*http.Request, Span) {
 	if t == nil {
 		return r, Span{}
 	}
@@ -31,13 +31,13 @@ func (t *Tracer) Serve(r *http.Request, method, route string) (*http.Request, Sp
 		name += " " + route
 		about = append(about, semconv.HTTPRoute(route))
 	}
-	ctx, span := t.begin(FromHTTP(r.Header).In(r.Context()), name, trace.SpanKindServer, about)
+	ctx, span := t.begin(FromHTTP(r.Header).Extract(r.Context()), name, trace.SpanKindServer, about)
 	return r.WithContext(ctx), span
 }
 
-// Answered records the response to a request. Only status codes of server faults are
-// errors.
-func (s Span) Answered(status int) {
+// SetStatusCode records the status code of a request's response. Only codes of server
+// faults are errors.
+func (s Span) SetStatusCode(status int) {
 	if s.span == nil {
 		return
 	}

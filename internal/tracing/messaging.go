@@ -14,9 +14,9 @@ import (
 // Kafka spans follow OpenTelemetry's conventions for messaging: the sender's span, one
 // for any number of records, is the parent of the span that processes a record.
 
-// Send starts the span of sending count records to a topic. The records carry
+// StartSend starts the span of sending count records to a topic. The records carry
 // FromContext of the returned context.
-func (t *Tracer) Send(ctx context.Context, topic string, count int) (context.Context, Span) {
+func (t *Tracer) StartSend(ctx context.Context, topic string, count int) (context.Context, Span) {
 	if t == nil {
 		return ctx, Span{}
 	}
@@ -26,34 +26,36 @@ func (t *Tracer) Send(ctx context.Context, topic string, count int) (context.Con
 	})
 }
 
-// First starts the span of processing a raw record: in the trace of its headers if
+// StartRawRecord starts the span of processing a raw record: in the trace of its headers if
 // that is sampled, or in a new trace if the record has none. The Carrier is for the
 // records produced from it. A zero Span has a zero Carrier.
-func (t *Tracer) First(r *kafka.Record, topic, group string) (Carrier, Span) {
+func (t *Tracer) StartRawRecord(r *kafka.Record, topic, group string) (Carrier, Span) {
 	if t == nil {
 		return Carrier{}, Span{}
 	}
 	if parent := r.Header(event.HeaderTrace); parent != nil && !Sampled(parent) {
 		return Carrier{}, Span{}
 	}
-	return t.consume(FromRecord(r).In(context.Background()), r, "process", topic, group)
+	return t.consume(FromRecord(r).Extract(context.Background()), r, "process", topic, group)
 }
 
-// Process starts the span of processing a record of a sampled trace. For any other
+// StartProcess starts the span of processing a record of a sampled trace. For any other
 // record it returns the zero Span, without an allocation.
-func (t *Tracer) Process(r *kafka.Record, topic, group string) Span {
+func (t *Tracer) StartProcess(r *kafka.Record, topic, group string) Span {
 	return t.join(r, "process", topic, group)
 }
 
-// Deliver is like Process for delivery to subscribers, which are not a consumer group:
+// StartDelivery is like Process for delivery to subscribers, which are not a consumer group:
 // each of them receives every event.
-func (t *Tracer) Deliver(r *kafka.Record, topic string) Span { return t.join(r, "deliver", topic, "") }
+func (t *Tracer) StartDelivery(r *kafka.Record, topic string) Span {
+	return t.join(r, "deliver", topic, "")
+}
 
 func (t *Tracer) join(r *kafka.Record, doing, topic, group string) Span {
 	if t == nil || !Sampled(r.Header(event.HeaderTrace)) {
 		return Span{}
 	}
-	ctx := FromRecord(r).In(context.Background())
+	ctx := FromRecord(r).Extract(context.Background())
 	if TraceID(ctx) == "" { // malformed
 		return Span{}
 	}

@@ -9,9 +9,9 @@ const (
 	flagStart    = 53
 )
 
-// Valid reports whether s is a traceparent of version 00: lower-case hex, and neither
+// ValidTraceparent reports whether s is a traceparent of version 00: lower-case hex, and neither
 // id all zeros. Without tracing, only valid ones are passed on.
-func Valid(s string) bool {
+func ValidTraceparent(s string) bool {
 	if len(s) != parentLength || s[:traceStart] != "00-" || s[spanStart-1] != '-' || s[flagStart-1] != '-' {
 		return false
 	}

@@ -42,8 +42,8 @@ func (t *Tracer) Start(ctx context.Context, name string, about ...Attribute) (co
 	return t.begin(ctx, name, trace.SpanKindInternal, about)
 }
 
-// Ask starts the span of a request to another service.
-func (t *Tracer) Ask(ctx context.Context, name string, about ...Attribute) (context.Context, Span) {
+// StartClient starts the span of a request to another service.
+func (t *Tracer) StartClient(ctx context.Context, name string, about ...Attribute) (context.Context, Span) {
 	return t.begin(ctx, name, trace.SpanKindClient, about)
 }
 

@@ -29,7 +29,7 @@ func TestValid(t *testing.T) {
 		"00-00000000000000000000000000000000-00f067aa0ba902b7-01": false,
 		"00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01": false,
 	} {
-		if got := tracing.Valid(parent); got != want {
+		if got := tracing.ValidTraceparent(parent); got != want {
 			t.Errorf("Valid(%q) = %v", parent, got)
 		}
 	}
@@ -70,20 +70,20 @@ func TestWhatIsNotTracedAllocatesNothing(t *testing.T) {
 		"off": func() {
 			var off *tracing.Tracer
 			for _, r := range []*kafka.Record{sampled, unsampled, without} {
-				_, span := off.First(r, event.TopicRaw, "g")
+				_, span := off.StartRawRecord(r, event.TopicRaw, "g")
 				span.End(nil)
-				off.Process(r, event.TopicCDR, "g").End(nil)
-				off.Deliver(r, event.TopicEvents).End(nil)
+				off.StartProcess(r, event.TopicCDR, "g").End(nil)
+				off.StartDelivery(r, event.TopicEvents).End(nil)
 			}
-			in, span := off.Send(ctx, event.TopicRaw, 1)
+			in, span := off.StartSend(ctx, event.TopicRaw, 1)
 			if span.Sampled() || tracing.FromContext(in) != (tracing.Carrier{}) {
 				t.Error("there is a span")
 			}
 		},
 		"unsampled": func() {
-			_, span := on.First(unsampled, event.TopicRaw, "g")
-			if span.Sampled() || on.Process(unsampled, event.TopicCDR, "g").Sampled() || on.Deliver(unsampled, event.TopicEvents).Sampled() ||
-				on.Deliver(without, event.TopicEvents).Sampled() {
+			_, span := on.StartRawRecord(unsampled, event.TopicRaw, "g")
+			if span.Sampled() || on.StartProcess(unsampled, event.TopicCDR, "g").Sampled() || on.StartDelivery(unsampled, event.TopicEvents).Sampled() ||
+				on.StartDelivery(without, event.TopicEvents).Sampled() {
 				t.Error("there is a span")
 			}
 		},
@@ -97,19 +97,19 @@ func TestWhatIsNotTracedAllocatesNothing(t *testing.T) {
 func TestOnlyTheFirstBeginsATrace(t *testing.T) {
 	on, seen := newTracer(1)
 	for _, r := range []*kafka.Record{record(), record(event.HeaderTrace, "00-not a parent, but long enough, and the last one says-1")} {
-		on.Process(r, event.TopicCDR, "g").End(nil)
-		on.Deliver(r, event.TopicEvents).End(nil)
+		on.StartProcess(r, event.TopicCDR, "g").End(nil)
+		on.StartDelivery(r, event.TopicEvents).End(nil)
 	}
 	if n := len(seen.Ended()); n != 0 {
 		t.Fatalf("%d spans without a trace", n)
 	}
-	carrier, span := on.First(record(), event.TopicRaw, "g")
+	carrier, span := on.StartRawRecord(record(), event.TopicRaw, "g")
 	span.End(nil)
-	if got := seen.Ended(); len(got) != 1 || got[0].Parent().IsValid() || !tracing.Valid(carrier.Parent) {
+	if got := seen.Ended(); len(got) != 1 || got[0].Parent().IsValid() || !tracing.ValidTraceparent(carrier.Parent) {
 		t.Errorf("%v, carried on as %+v", got, carrier)
 	}
 	rarely, seen := newTracer(0)
-	if carrier, span := rarely.First(record(), event.TopicRaw, "g"); span.Sampled() || carrier != (tracing.Carrier{}) || len(seen.Started()) > 0 {
+	if carrier, span := rarely.StartRawRecord(record(), event.TopicRaw, "g"); span.Sampled() || carrier != (tracing.Carrier{}) || len(seen.Started()) > 0 {
 		t.Error("a trace begins that is not sampled")
 	}
 }
@@ -117,9 +117,9 @@ func TestOnlyTheFirstBeginsATrace(t *testing.T) {
 func TestStateIsCarriedWithinBounds(t *testing.T) {
 	on, seen := newTracer(1)
 	for state, kept := range map[string]bool{"a=1,b=2": true, "b=" + strings.Repeat("x", 254): true, "a=" + strings.Repeat("x", 600): false} {
-		carrier, span := on.First(record(event.HeaderTrace, good, event.HeaderTraceState, state), event.TopicRaw, "g")
+		carrier, span := on.StartRawRecord(record(event.HeaderTrace, good, event.HeaderTraceState, state), event.TopicRaw, "g")
 		span.End(nil)
-		headers := carrier.Headers(nil)
+		headers := carrier.AppendHeaders(nil)
 		if kept && (len(headers) != 2 || string(headers[1].Value) != state) || !kept && len(headers) != 1 {
 			t.Errorf("%d bytes of state become %s", len(state), headers)
 		}
@@ -134,7 +134,7 @@ func TestStateIsCarriedWithinBounds(t *testing.T) {
 func TestLogLinesNameTheTrace(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(tracing.LogHandler(slog.NewTextHandler(&out, nil))).With("a", 1)
-	log.InfoContext(tracing.Carrier{Parent: good}.In(context.Background()), "within")
+	log.InfoContext(tracing.Carrier{Parent: good}.Extract(context.Background()), "within")
 	if !strings.Contains(out.String(), "a=1 trace_id=4bf92f3577b34da6a3ce929d0e0e4736") {
 		t.Error(out.String())
 	}

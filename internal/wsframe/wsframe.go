@@ -81,12 +81,13 @@ func CloseCode(payload []byte) int {
 	return int(binary.BigEndian.Uint16(payload))
 }
 
-// Reserve returns b, emptied, with room for a header. Append the payload to it, then call Seal.
-func Reserve(b []byte) []byte { return append(b[:0], make([]byte, MaxClientHeader)...) }
+// BeginClientFrame returns b, emptied, with room for a header. Append the payload to it, then call
+// FinishClientFrame.
+func BeginClientFrame(b []byte) []byte { return append(b[:0], make([]byte, MaxClientHeader)...) }
 
-// Seal masks the payload that follows Reserve's room and writes the header of a client's final frame in
-// front of it. The frame starts at b[from].
-func Seal(b []byte, opcode byte) (from int) {
+// FinishClientFrame masks the payload in b, which begins with the room of BeginClientFrame, and writes the
+// header of a final frame in front of it. The frame starts at b[from].
+func FinishClientFrame(b []byte, opcode byte) (from int) {
 	payload := b[MaxClientHeader:]
 	var room [MaxClientHeader]byte
 	header := AppendHeader(room[:0], opcode, len(payload))

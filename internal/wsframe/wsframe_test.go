@@ -35,8 +35,8 @@ func TestGorillaReadsAClientsFrames(t *testing.T) {
 	ws := <-upgraded
 	for _, size := range []int{0, 1, 7, 8, 125, 126, 127, 1300, 65535, 65536, 100000} {
 		payload := bytes.Repeat([]byte("abcdefg"), size/7+1)[:size]
-		b := append(wsframe.Reserve(nil), payload...)
-		from := wsframe.Seal(b, wsframe.Text)
+		b := append(wsframe.BeginClientFrame(nil), payload...)
+		from := wsframe.FinishClientFrame(b, wsframe.Text)
 		go func() { _, _ = client.Write(b[from:]) }()
 		kind, got, err := ws.ReadMessage()
 		if err != nil || kind != websocket.TextMessage || !bytes.Equal(got, payload) {

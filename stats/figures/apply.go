@@ -16,7 +16,7 @@ type batch struct {
 	entries   []entry
 	// fence, if set, begins the transaction: it advances the partition's offset or
 	// returns an error.
-	fence func(context.Context, *sqldb.Loader) error
+	fence func(context.Context, *sqldb.BulkTx) error
 }
 
 // apply stores rows in one transaction with the fence. Repeated calls are harmless. It
@@ -32,7 +32,7 @@ func (s *Store) apply(ctx context.Context, b batch) error {
 	for i := range kinds {
 		kinds[i] = newestOfEach(kinds[i])
 	}
-	err := s.db.Load(ctx, func(tx *sqldb.Loader) error {
+	err := s.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
 		if b.fence != nil {
 			if err := b.fence(ctx, tx); err != nil {
 				return err
@@ -63,7 +63,7 @@ func newestOfEach(entries []entry) []entry {
 
 // write stores entries of one table. PostgreSQL gets one statement with arrays; SQLite
 // runs in the process, so one statement per entry is cheap.
-func (s *Store) write(ctx context.Context, tx *sqldb.Loader, t *table, b batch, entries []entry) error {
+func (s *Store) write(ctx context.Context, tx *sqldb.BulkTx, t *table, b batch, entries []entry) error {
 	if len(entries) == 0 {
 		return nil
 	}

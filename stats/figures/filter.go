@@ -39,10 +39,10 @@ func ParseFilter(kind Kind, values url.Values, accept string) (Filter, error) {
 	case "86400":
 		f.Seconds = day
 	default:
-		q.Fault("interval", "unsupported", "must be 900, 3600 or 86400")
+		q.AddFault("interval", "unsupported", "must be 900, 3600 or 86400")
 	}
 	if _, ok := parseStartKey(f.StartKey); !ok {
-		q.Fault("start_key", "invalid", "must be a page's next_start_key")
+		q.AddFault("start_key", "invalid", "must be a page's next_start_key")
 	}
 	return f, q.Err()
 }

@@ -162,7 +162,7 @@ func (w *worker) store(ctx context.Context, entries []entry, to kafka.LogPositio
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	b := batch{partition: w.partition, entries: entries, fence: func(ctx context.Context, tx *sqldb.Loader) error {
+	b := batch{partition: w.partition, entries: entries, fence: func(ctx context.Context, tx *sqldb.BulkTx) error {
 		return updateOffset(ctx, tx, w.partition, w.at, to)
 	}}
 	if err := w.retry(ctx, "writing", func() error { return w.apply(ctx, b) }); err != nil {

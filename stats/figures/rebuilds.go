@@ -17,7 +17,7 @@ func (s *Store) Rebuilds() *Rebuilds { return &Rebuilds{s.db} }
 // Create stores requests for rebuilds. It returns fault.KindConflict if others are
 // open.
 func (r *Rebuilds) Create(ctx context.Context, rebuilds []stats.Rebuild) error {
-	return r.db.Load(ctx, func(tx *sqldb.Loader) error {
+	return r.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
 		var open int
 		if err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM figures_rebuilds WHERE state = $1`, string(stats.RebuildOpen)).Scan(&open); err != nil {
 			return sqldb.Wrap(err, "looking for open rebuilds")

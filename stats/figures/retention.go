@@ -48,7 +48,7 @@ func (s *Store) delete(ctx context.Context, condition string, arg any) (n int, e
 		t := &tables[i]
 		key := "account_id, interval_start, " + t.id + ", interval_seconds, topic_partition"
 		statement := fmt.Sprintf(`DELETE FROM %[1]s WHERE (%[2]s) IN (SELECT %[2]s FROM %[1]s WHERE %[3]s LIMIT $2)`, t.name, key, condition)
-		deleted, err := s.db.ExecAlone(ctx, statement, arg, deleteRows)
+		deleted, err := s.db.ExecWithoutTx(ctx, statement, arg, deleteRows)
 		n += deleted
 		if err != nil {
 			return n, sqldb.Wrap(err, "deleting figures")

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"trunkline/internal/clientnet"
+	"trunkline/internal/addressprefix"
 )
 
 // connections is a TCP or TLS listener that limits open connections, in total and per address, and what
@@ -27,7 +27,7 @@ type connections struct {
 
 	mu   sync.Mutex
 	open map[*connection]struct{}
-	from map[netip.Prefix]int // by the networks of clientnet
+	from map[netip.Prefix]int // by the prefixes of addressprefix
 }
 
 const (
@@ -92,8 +92,8 @@ func (c *connections) admit(one *connection) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	limit := max(c.max/shareOfOne, 1)
-	host, site := clientnet.Prefixes(one.from)
-	if len(c.open) >= c.max || c.from[host] >= limit || site.IsValid() && c.from[site] >= clientnet.SiteFactor*limit {
+	host, site := addressprefix.OfIP(one.from)
+	if len(c.open) >= c.max || c.from[host] >= limit || site.IsValid() && c.from[site] >= addressprefix.SiteFactor*limit {
 		return false
 	}
 	c.open[one] = struct{}{}
@@ -108,7 +108,7 @@ func (c *connections) leave(one *connection) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.open, one)
-	host, site := clientnet.Prefixes(one.from)
+	host, site := addressprefix.OfIP(one.from)
 	for _, network := range []netip.Prefix{host, site} { // IPv4 has no site, and no count for it
 		if c.from[network]--; c.from[network] <= 0 {
 			delete(c.from, network)

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"trunkline/internal/clientnet"
+	"trunkline/internal/addressprefix"
 )
 
 // guard limits the load from untrusted addresses, and the bytes sent to them. It is called for each
@@ -25,7 +25,7 @@ type guard struct {
 	proof    time.Duration // how long an address counts as proven
 
 	mu      sync.Mutex
-	sources map[netip.Prefix]*source // by the networks of clientnet
+	sources map[netip.Prefix]*source // by the prefixes of addressprefix
 	swept   time.Time
 	// proven has the UDP addresses that receive our messages, with the time until which that is valid.
 	proven map[netip.AddrPort]time.Time
@@ -88,7 +88,7 @@ func (g *guard) admitDatagram(from netip.AddrPort, data []byte) bool {
 
 // known returns the state of an address that has sent something, or nil. The caller holds mu.
 func (g *guard) known(addr netip.Addr) *source {
-	host, _ := clientnet.Prefixes(addr)
+	host, _ := addressprefix.OfIP(addr)
 	if s := g.sources[host]; s != nil {
 		return s
 	}
@@ -202,14 +202,14 @@ func (g *guard) prove(addr netip.AddrPort) {
 // admitSource reports whether a message is within the limits of its address and, of IPv6, of its networks:
 // one host may use all addresses of its network.
 func (g *guard) admitSource(addr netip.Addr, now time.Time) bool {
-	host, site := clientnet.Prefixes(addr)
+	host, site := addressprefix.OfIP(addr)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.sweep(now)
 	if !g.source(host, 1, now).limiter.AllowN(now, 1) {
 		return false
 	}
-	return !site.IsValid() || g.source(site, clientnet.SiteFactor, now).limiter.AllowN(now, 1)
+	return !site.IsValid() || g.source(site, addressprefix.SiteFactor, now).limiter.AllowN(now, 1)
 }
 
 // sweep removes the idle sources. The caller holds mu.

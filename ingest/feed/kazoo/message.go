@@ -53,7 +53,7 @@ func (p *platform) read(ctx context.Context, events []feed.Event, d amqp.Deliver
 	}
 	e.Format, e.Topic = f.Name, f.Topic
 	var realm [2]jsonscan.Value
-	realmKeys.Within(seen[msgVars], realm[:])
+	realmKeys.ScanObject(seen[msgVars], realm[:])
 	id, err := f.NamedAccount(body)
 	if err != nil { // the normalizer records the reason in a dead letter
 		return append(events, e)

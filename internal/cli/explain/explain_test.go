@@ -71,7 +71,7 @@ func produce(e *clitest.Env) (id string) {
 			return err
 		}
 		for began := time.Now(); id == "" && time.Since(began) < time.Minute; time.Sleep(20 * time.Millisecond) {
-			last, err := cluster.Last(e.T.Context(), event.TopicEvents, 0)
+			last, err := cluster.LastRecord(e.T.Context(), event.TopicEvents, 0)
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,6 @@
 // Package credentials provides the SASL mechanisms for Kafka, with passwords and
 // tokens that are reloaded while the process runs. It has no goroutines; a token
-// request lasts at most askTimeout.
+// request lasts at most tokenRequestTimeout.
 package credentials
 
 import (
@@ -19,8 +19,8 @@ import (
 // Login returns the mechanism for one authentication, with the current credentials.
 type Login func(context.Context) (sasl.Mechanism, error)
 
-// askTimeout bounds a token request.
-const askTimeout = 5 * time.Second
+// tokenRequestTimeout bounds a token request.
+const tokenRequestTimeout = 5 * time.Second
 
 // New returns nil if no mechanism is configured. Its error names the setting that
 // cannot be used.

@@ -25,15 +25,15 @@ func newMSKLogin(ctx context.Context, region string, log *slog.Logger) (Login, e
 		return nil, errors.New("set kafka.sasl.aws_region or AWS_REGION")
 	}
 	tokens := newTokenCache(func(ctx context.Context) (bearerToken, error) {
-		asked := time.Now()
-		signing, err := aws.Credentials.Retrieve(ctx)
+		requestedAt := time.Now()
+		awsCredentials, err := aws.Credentials.Retrieve(ctx)
 		if err != nil {
 			return bearerToken{}, err
 		}
-		text, until, err := signer.GenerateAuthTokenFromCredentialsProvider(ctx, aws.Region, credentials.StaticCredentialsProvider{Value: signing})
-		token := bearerToken{text, asked, time.UnixMilli(until)}
-		if signing.CanExpire && signing.Expires.Before(token.until) {
-			token.until = signing.Expires
+		text, expiresMillis, err := signer.GenerateAuthTokenFromCredentialsProvider(ctx, aws.Region, credentials.StaticCredentialsProvider{Value: awsCredentials})
+		token := bearerToken{text, requestedAt, time.UnixMilli(expiresMillis)}
+		if awsCredentials.CanExpire && awsCredentials.Expires.Before(token.expiresAt) {
+			token.expiresAt = awsCredentials.Expires
 		}
 		return token, err
 	}, log)

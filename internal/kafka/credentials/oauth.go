@@ -44,25 +44,25 @@ func (oauthBearer) Next(_ context.Context, challenge []byte) (done bool, respons
 	if len(challenge) == 0 {
 		return true, nil, nil
 	}
-	var refusal struct {
+	var rejection struct {
 		Status string `json:"status"`
 	}
-	if err := json.Unmarshal(challenge, &refusal); err != nil || refusal.Status == "" {
+	if err := json.Unmarshal(challenge, &rejection); err != nil || rejection.Status == "" {
 		return false, nil, kafkago.SASLAuthenticationFailed
 	}
-	return false, nil, fmt.Errorf("%w: the broker refuses the token: %q", kafkago.SASLAuthenticationFailed, refusal.Status)
+	return false, nil, fmt.Errorf("%w: the broker refuses the token: %q", kafkago.SASLAuthenticationFailed, rejection.Status)
 }
 
 // newOAuthLogin returns the login with tokens from a file or a token endpoint.
 func newOAuthLogin(s OAuth, log *slog.Logger) (Login, error) {
-	current := s.readToken
+	currentToken := s.readToken
 	if s.TokenFile == "" {
-		current = newTokenCache(s.tokenEndpoint(), log).get
-	} else if _, err := current(context.Background()); err != nil {
+		currentToken = newTokenCache(s.newTokenRequester(), log).get
+	} else if _, err := currentToken(context.Background()); err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context) (sasl.Mechanism, error) {
-		token, err := current(ctx)
+		token, err := currentToken(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -83,9 +83,9 @@ func (s OAuth) readToken(context.Context) (string, error) {
 	return token, nil
 }
 
-// tokenEndpoint returns a function that requests a token from TokenURL with the client
+// newTokenRequester returns a function that requests a token from TokenURL with the client
 // credentials grant (RFC 6749, section 4.4).
-func (s OAuth) tokenEndpoint() func(context.Context) (bearerToken, error) {
+func (s OAuth) newTokenRequester() func(context.Context) (bearerToken, error) {
 	parameters := url.Values{}
 	for _, p := range s.Parameters {
 		name, value, _ := strings.Cut(p, "=")
@@ -95,19 +95,19 @@ func (s OAuth) tokenEndpoint() func(context.Context) (bearerToken, error) {
 		ClientID: s.ClientID, ClientSecret: string(s.ClientSecret), TokenURL: s.TokenURL, Scopes: s.Scopes, EndpointParams: parameters,
 	}
 	client := &http.Client{
-		Timeout: askTimeout,
+		Timeout: tokenRequestTimeout,
 		// A redirect would send the client secret to another address.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return func(ctx context.Context) (bearerToken, error) {
-		asked := time.Now()
+		requestedAt := time.Now()
 		token, err := grant.Token(context.WithValue(ctx, oauth2.HTTPClient, client))
-		if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok { // its text contains the whole response
-			return bearerToken{}, fmt.Errorf("the token endpoint answers %s %q", refused.Response.Status, refused.ErrorCode)
+		if retrieveErr, ok := errors.AsType[*oauth2.RetrieveError](err); ok { // its text contains the whole response
+			return bearerToken{}, fmt.Errorf("the token endpoint answers %s %q", retrieveErr.Response.Status, retrieveErr.ErrorCode)
 		}
 		if err != nil {
 			return bearerToken{}, err
 		}
-		return bearerToken{text: token.AccessToken, from: asked, until: token.Expiry}, nil
+		return bearerToken{text: token.AccessToken, requestedAt: requestedAt, expiresAt: token.Expiry}, nil
 	}
 }

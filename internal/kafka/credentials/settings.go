@@ -49,12 +49,12 @@ func (s Settings) Validate(c *setting.Check) {
 	if s.Mechanism == "oauthbearer" {
 		s.OAuth.Validate(c.Group("oauth"))
 	} else {
-		c.Must(!s.OAuth.set(), "mechanism", "%s needs oauthbearer", c.Key("oauth"))
+		c.Must(!s.OAuth.isSet(), "mechanism", "%s needs oauthbearer", c.Key("oauth"))
 	}
 }
 
-// extension is the form of a SASL extension in RFC 7628, section 3.1.
-var extension = regexp.MustCompile(`^[A-Za-z]+=[\x20-\x7e]+$`)
+// extensionForm is the form of a SASL extension in RFC 7628, section 3.1.
+var extensionForm = regexp.MustCompile(`^[A-Za-z]+=[\x20-\x7e]+$`)
 
 // Validate implements setting.Group. It is called if the mechanism is oauthbearer.
 func (s OAuth) Validate(c *setting.Check) {
@@ -65,22 +65,22 @@ func (s OAuth) Validate(c *setting.Check) {
 		c.Must(secure, "token_url", "want an https URL, got %s", setting.Quote(s.TokenURL))
 		c.Must(s.ClientID != "", "client_id", "%s needs it", c.Key("token_url"))
 	} else {
-		c.Must(!s.requested(), "token_url", "%s, its secret, scopes and parameters need it", c.Key("client_id"))
+		c.Must(!s.hasRequestSettings(), "token_url", "%s, its secret, scopes and parameters need it", c.Key("client_id"))
 	}
 	for _, p := range s.Parameters {
 		name, _, ok := strings.Cut(p, "=")
 		c.Must(ok && name != "" && name != "scope", "parameters", "want NAME=VALUE, and %s for scope, got %q", c.Key("scopes"), p)
 	}
 	for _, e := range s.Extensions {
-		c.Must(extension.MatchString(e) && !strings.HasPrefix(e, "auth="), "extensions", "want NAME=VALUE with letters in NAME, got %q", e)
+		c.Must(extensionForm.MatchString(e) && !strings.HasPrefix(e, "auth="), "extensions", "want NAME=VALUE with letters in NAME, got %q", e)
 	}
 }
 
-// requested reports whether any setting of the request to TokenURL is set.
-func (s OAuth) requested() bool {
+// hasRequestSettings reports whether any setting of the request to TokenURL is set.
+func (s OAuth) hasRequestSettings() bool {
 	return s.ClientID != "" || s.ClientSecret != "" || len(s.Scopes) > 0 || len(s.Parameters) > 0
 }
 
-func (s OAuth) set() bool {
-	return s.TokenFile != "" || s.TokenURL != "" || s.requested() || len(s.Extensions) > 0
+func (s OAuth) isSet() bool {
+	return s.TokenFile != "" || s.TokenURL != "" || s.hasRequestSettings() || len(s.Extensions) > 0
 }

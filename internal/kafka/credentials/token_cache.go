@@ -10,8 +10,8 @@ import (
 
 // bearerToken is a token with its validity.
 type bearerToken struct {
-	text        string
-	from, until time.Time // until is zero: unknown
+	text                   string
+	requestedAt, expiresAt time.Time // until is zero: unknown
 }
 
 // tokenCache shares a token between all connections. It requests a new one after half
@@ -24,12 +24,12 @@ type tokenCache struct {
 
 	mu      sync.Mutex // held during fetch: concurrent callers wait for one token
 	last    bearerToken
-	failure error // of the last fetch
+	lastErr error // of the last fetch
 	retryAt time.Time
 }
 
-// tokenRetry is the minimum time between a failed fetch and the next one.
-const tokenRetry = time.Second
+// tokenRetryInterval is the minimum time between a failed fetch and the next one.
+const tokenRetryInterval = time.Second
 
 func newTokenCache(fetch func(context.Context) (bearerToken, error), log *slog.Logger) *tokenCache {
 	return &tokenCache{fetch: fetch, log: log}
@@ -39,25 +39,25 @@ func (c *tokenCache) get(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	valid := c.last.text != "" && now.Before(c.last.until)
-	if valid && now.Before(c.last.from.Add(c.last.until.Sub(c.last.from)/2)) {
+	valid := c.last.text != "" && now.Before(c.last.expiresAt)
+	if valid && now.Before(c.last.requestedAt.Add(c.last.expiresAt.Sub(c.last.requestedAt)/2)) {
 		return c.last.text, nil
 	}
-	if c.failure == nil || now.After(c.retryAt) {
-		fetching, cancel := context.WithTimeout(context.WithoutCancel(ctx), askTimeout) // shared by all connections, so not canceled by one
-		next, err := c.fetch(fetching)
+	if c.lastErr == nil || now.After(c.retryAt) {
+		fetchCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tokenRequestTimeout) // shared by all connections, so not canceled by one
+		token, err := c.fetch(fetchCtx)
 		cancel()
 		if err == nil {
-			c.last, c.failure = next, nil
-			return next.text, nil
+			c.last, c.lastErr = token, nil
+			return token.text, nil
 		}
-		c.failure, c.retryAt = err, time.Now().Add(tokenRetry)
+		c.lastErr, c.retryAt = err, time.Now().Add(tokenRetryInterval)
 		if valid {
-			c.log.Warn("getting a new token for Kafka failed, the last one is used", "error", err, "expires", c.last.until)
+			c.log.Warn("getting a new token for Kafka failed, the last one is used", "error", err, "expires", c.last.expiresAt)
 		}
 	}
 	if valid {
 		return c.last.text, nil
 	}
-	return "", fmt.Errorf("getting a token: %w", c.failure)
+	return "", fmt.Errorf("getting a token: %w", c.lastErr)
 }

@@ -36,14 +36,14 @@ func TestTokensAreKeptForHalfTheirLife(t *testing.T) {
 		want("2") // until it expires
 		away = false
 		want("2") // the endpoint has its rest
-		time.Sleep(2 * tokenRetry)
+		time.Sleep(2 * tokenRetryInterval)
 		want("3")
 		away = true
 		time.Sleep(time.Hour)
 		want("")
 		away = false
 		want("")
-		time.Sleep(2 * tokenRetry)
+		time.Sleep(2 * tokenRetryInterval)
 		want("4")
 	})
 }

@@ -36,10 +36,12 @@ type Config struct {
 const (
 	defaultTrimEvery = 10 * time.Second
 	segmentBytes     = 4 << 20
-	prepareWithin    = 30 * time.Second
-	closeWithin      = 10 * time.Second
+	prepareTimeout   = 30 * time.Second
+	closeTimeout     = 10 * time.Second
 	socketName       = "broker.sock"
 	lockName         = "broker.lock"
+
+	hundredYearsMillis = "3153600000000"
 )
 
 // Validate checks the configuration.
@@ -63,17 +65,17 @@ func (c *Config) Validate() error {
 
 // Broker is a running embedded broker.
 type Broker struct {
-	cfg        Config
-	cluster    *kfake.Cluster
-	client     *kafka.Cluster // for the broker's own writes, also to paused partitions
-	durability *durability
-	listener   *pipeListener
-	lock       *os.File
-	metrics    *metrics
-	log        *slog.Logger
-	cancel     context.CancelFunc
-	trims      sync.WaitGroup
-	compacted  map[partition]int64 // bytes left by the last compaction
+	cfg            Config
+	cluster        *kfake.Cluster
+	client         *kafka.Cluster // for the broker's own writes, also to paused partitions
+	durability     *durability
+	listener       *pipeListener
+	lock           *os.File
+	metrics        *metrics
+	log            *slog.Logger
+	cancel         context.CancelFunc
+	trimming       sync.WaitGroup
+	compactedBytes map[partition]int64 // bytes left by the last compaction
 }
 
 // Open starts the broker on its directory. All acknowledged records are still there,
@@ -95,7 +97,7 @@ func Open(cfg Config, log *slog.Logger) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Broker{cfg: cfg, lock: lock, compacted: map[partition]int64{}, metrics: newMetrics(cfg.Metrics), log: log}
+	b := &Broker{cfg: cfg, lock: lock, compactedBytes: map[partition]int64{}, metrics: newMetrics(cfg.Metrics), log: log}
 	b.durability = newDurability(b.logDir(), b.metrics, log)
 	if err := b.start(); err != nil {
 		return nil, errors.Join(err, lock.Close())
@@ -108,7 +110,7 @@ func Open(cfg Config, log *slog.Logger) (*Broker, error) {
 	if err := b.prepare(); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
-	b.trims.Go(func() { b.trimAlways(ctx) })
+	b.trimming.Go(func() { b.runTrimmer(ctx) })
 	return b, nil
 }
 
@@ -119,7 +121,7 @@ func (b *Broker) start() error {
 	if err := b.durability.syncAll(); err != nil {
 		return err
 	}
-	if err := b.openRepaired(b.open); err != nil {
+	if err := b.openAndRepair(b.open); err != nil {
 		return fmt.Errorf("starting the embedded broker: %w", err)
 	}
 	return nil
@@ -141,8 +143,8 @@ func (b *Broker) open() error {
 		kfake.BrokerConfigs(map[string]string{
 			"log.segment.bytes": strconv.Itoa(segmentBytes),
 			"log.retention.ms":  "-1", // kfake's trimming loses offsets
-			// A kill during kfake's compaction loses data.
-			"log.cleaner.backoff.ms": never,
+			// A kill during kfake's compaction loses data: never run it.
+			"log.cleaner.backoff.ms": hundredYearsMillis,
 		}),
 	)
 	if err != nil {
@@ -153,7 +155,7 @@ func (b *Broker) open() error {
 
 // prepare runs the steps that must precede the first client.
 func (b *Broker) prepare() error {
-	ctx, cancel := context.WithTimeout(context.Background(), prepareWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), prepareTimeout)
 	defer cancel()
 	return b.raiseEpochs(ctx)
 }
@@ -173,7 +175,7 @@ func (b *Broker) Err() error { return b.durability.err() }
 // Close writes buffered records to disk and releases the directory.
 func (b *Broker) Close() error {
 	b.cancel()
-	b.trims.Wait()
+	b.trimming.Wait()
 	if b.client != nil {
 		b.client.Close()
 	}
@@ -186,7 +188,7 @@ func (b *Broker) Close() error {
 	select {
 	case <-closed:
 		err = b.durability.syncAll()
-	case <-time.After(closeWithin): // nothing is lost: the log is synced
+	case <-time.After(closeTimeout): // nothing is lost: the log is synced
 		err = errors.New("the embedded broker did not stop in time")
 	}
 	return errors.Join(err, b.listener.Close(), b.lock.Close())
@@ -196,14 +198,14 @@ func (b *Broker) Close() error {
 type logger struct{ log *slog.Logger }
 
 func (l logger) Logf(level kfake.LogLevel, format string, args ...any) {
-	to := slog.LevelDebug
+	slogLevel := slog.LevelDebug
 	switch level {
 	case kfake.LogLevelError:
-		to = slog.LevelError
+		slogLevel = slog.LevelError
 	case kfake.LogLevelWarn:
-		to = slog.LevelWarn
+		slogLevel = slog.LevelWarn
 	}
-	if l.log.Enabled(context.Background(), to) {
-		l.log.Log(context.Background(), to, "embedded broker", "says", fmt.Sprintf(format, args...))
+	if l.log.Enabled(context.Background(), slogLevel) {
+		l.log.Log(context.Background(), slogLevel, "embedded broker", "says", fmt.Sprintf(format, args...))
 	}
 }

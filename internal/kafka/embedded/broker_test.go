@@ -210,11 +210,11 @@ func TestLevelCutsTheLargest(t *testing.T) {
 		{[]int64{100, 100, 1}, 100, 44},
 		{[]int64{200}, 100, 90},
 	} {
-		var partitions []held
+		var partitions []sizedPartition
 		for _, size := range test.sizes {
-			partitions = append(partitions, held{"t", &kfake.PartitionInfo{NumBytes: size}})
+			partitions = append(partitions, sizedPartition{"t", &kfake.PartitionInfo{NumBytes: size}})
 		}
-		if got := level(partitions, test.most); got != test.want {
+		if got := trimTarget(partitions, test.most); got != test.want {
 			t.Errorf("%v within %d: %d, want %d", test.sizes, test.most, got, test.want)
 		}
 	}
@@ -304,7 +304,7 @@ func TestCloseIsBounded(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(closeWithin + time.Minute):
+	case <-time.After(closeTimeout + time.Minute):
 		t.Error("still closing")
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	"trunkline/internal/kafka"
@@ -16,12 +15,10 @@ import (
 // before them. Readers see these records with new offsets, and some of them twice.
 
 const (
-	compactBytes = 1 << 20        // a partition is compacted when it holds more than this, and
-	compactRatio = 2              // more than this many times its size after the last compaction
-	tombstoneAge = 24 * time.Hour // minimum age of deleted tombstones, so that consumers can read them
-	never        = "3153600000000"
-	copyRecords  = 500 // appended per call
-	drainWait    = 5 * time.Second
+	compactBytes    = 1 << 20        // a partition is compacted when it holds more than this, and
+	compactRatio    = 2              // more than this many times its size after the last compaction
+	minTombstoneAge = 24 * time.Hour // minimum age of deleted tombstones, so that consumers can read them
+	maxCopyRecords  = 500            // appended per call
 )
 
 // isCompacted reports whether a topic is compacted.
@@ -36,24 +33,20 @@ func (b *Broker) isCompacted(topic string) bool {
 
 // compactAll compacts the partitions that have grown enough since their last
 // compaction.
-func (b *Broker) compactAll(ctx context.Context, partitions []held) error {
+func (b *Broker) compactAll(ctx context.Context, partitions []sizedPartition) error {
 	var errs []error
 	for _, p := range partitions {
 		key := partition{p.topic, p.Partition}
-		if p.NumBytes <= max(compactBytes, compactRatio*b.compacted[key]) {
+		if p.NumBytes <= max(compactBytes, compactRatio*b.compactedBytes[key]) {
 			continue
 		}
 		if err := b.compact(ctx, key); err != nil {
 			errs = append(errs, fmt.Errorf("compacting %s/%d: %w", key.topic, key.number, err))
 			continue
 		}
-		b.compacted[key] = b.cluster.PartitionInfo(key.topic, key.number).NumBytes
+		b.compactedBytes[key] = b.cluster.PartitionInfo(key.topic, key.number).NumBytes
 	}
 	return errors.Join(errs...)
-}
-
-func (b *Broker) dialInternal(ctx context.Context, _, _ string) (net.Conn, error) {
-	return b.listener.dialAs(ctx, true)
 }
 
 // compact compacts one partition. No other writer may write to it meanwhile.
@@ -71,11 +64,11 @@ func (b *Broker) compact(ctx context.Context, p partition) error {
 	defer func() { _ = producer.Close(ctx) }()
 	from, end := info.LogStartOffset, info.HighWatermark
 	for {
-		records, err := b.lastRecords(ctx, p, from, end, time.Now().Add(-tombstoneAge))
+		records, err := b.lastRecords(ctx, p, from, end, time.Now().Add(-minTombstoneAge))
 		if err != nil {
 			return err
 		}
-		next, err := appendAgain(ctx, producer, records)
+		next, err := appendCopies(ctx, producer, records)
 		if err != nil {
 			return err
 		}
@@ -89,94 +82,44 @@ func (b *Broker) compact(ctx context.Context, p partition) error {
 			break
 		}
 	}
-	now := b.cluster.PartitionInfo(p.topic, p.number)
-	b.log.Debug("embedded broker: compacting", "topic", p.topic, "partition", p.number, "records", now.HighWatermark-now.LogStartOffset)
-	return b.dropTo(held{p.topic, now}, info.HighWatermark)
+	current := b.cluster.PartitionInfo(p.topic, p.number)
+	b.log.Debug("embedded broker: compacting", "topic", p.topic, "partition", p.number, "records", current.HighWatermark-current.LogStartOffset)
+	return b.deleteBefore(sizedPartition{p.topic, current}, info.HighWatermark)
 }
 
 // lastRecords returns the last record of each key, in log order, without tombstones
 // older than oldest.
 func (b *Broker) lastRecords(ctx context.Context, p partition, from, end int64, oldest time.Time) ([]kafka.Record, error) {
-	last, place := []*kafka.Record{}, map[string]int{}
+	records, indexByKey := []*kafka.Record{}, map[string]int{}
 	err := b.client.Scan(ctx, p.topic, int(p.number), from, end, func(r *kafka.Record) {
-		if at, ok := place[string(r.Key)]; ok {
-			last[at] = nil
+		if older, ok := indexByKey[string(r.Key)]; ok {
+			records[older] = nil
 		}
-		place[string(r.Key)] = len(last)
-		last = append(last, r.Clone())
+		indexByKey[string(r.Key)] = len(records)
+		records = append(records, r.Clone())
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading: %w", err)
 	}
-	var records []kafka.Record
-	for _, r := range last {
+	var live []kafka.Record
+	for _, r := range records {
 		if r != nil && (r.Value != nil || r.Time.After(oldest)) {
-			records = append(records, *r)
+			live = append(live, *r)
 		}
 	}
-	return records, nil
+	return live, nil
 }
 
-// appendAgain appends records to the log and returns the offset after them; -1 if
+// appendCopies appends records to the log and returns the offset after them; -1 if
 // unknown.
-func appendAgain(ctx context.Context, producer *kafka.Producer, records []kafka.Record) (next int64, err error) {
+func appendCopies(ctx context.Context, producer *kafka.Producer, records []kafka.Record) (next int64, err error) {
 	for len(records) > 0 {
-		n := min(len(records), copyRecords)
-		written, err := producer.ProduceAt(ctx, records[:n]...)
+		n := min(len(records), maxCopyRecords)
+		written, err := producer.ProduceWithOffsets(ctx, records[:n]...)
 		if err != nil {
 			return 0, fmt.Errorf("writing: %w", err)
 		}
 		next, records = written.Next, records[n:]
 	}
 	return next, nil
-}
-
-// errPaused is the error of a produce request to a partition that is being compacted.
-var errPaused = errors.New("the partition is being compacted")
-
-// pause blocks produce requests to a partition until resume is called. It returns when
-// the earlier ones have been answered.
-func (d *durability) pause(ctx context.Context, p partition) (resume func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, drainWait)
-	defer cancel()
-	resumed := make(chan struct{})
-	d.mu.Lock()
-	d.paused[p] = resumed
-	d.mu.Unlock()
-	resume = func() {
-		d.mu.Lock()
-		delete(d.paused, p)
-		d.mu.Unlock()
-		close(resumed)
-	}
-	for {
-		d.mu.Lock()
-		u := d.inFlight[p]
-		idle := u == nil || u.requests == 0
-		d.mu.Unlock()
-		if idle {
-			return resume, nil
-		}
-		select {
-		case <-time.After(time.Millisecond):
-		case <-ctx.Done():
-			resume()
-			return nil, fmt.Errorf("waiting for produce requests: %w", ctx.Err())
-		}
-	}
-}
-
-// awaitResume waits until none of the partitions is paused, or closed is closed.
-func (d *durability) awaitResume(partitions []partition, closed <-chan struct{}) {
-	for _, p := range partitions {
-		d.mu.Lock()
-		resumed := d.paused[p]
-		d.mu.Unlock()
-		if resumed != nil {
-			select {
-			case <-resumed:
-			case <-closed:
-			}
-		}
-	}
 }

@@ -26,13 +26,13 @@ type durability struct {
 
 	metrics *metrics
 
-	mu        sync.Mutex
-	failure   error // the first error
-	began     int64 // number of produce requests so far
-	inFlight  map[partition]*unanswered
-	paused    map[partition]chan struct{} // see pause; closed by resume
-	logs      map[partition]*partitionLog
-	groupsLog syncRounds
+	mu           sync.Mutex
+	firstErr     error // of a sync; nil: none
+	requestCount int64 // number of produce requests so far
+	inFlight     map[partition]*unanswered
+	paused       map[partition]chan struct{} // see pause; closed by resume
+	logs         map[partition]*partitionLog
+	groupsLog    syncRounds
 }
 
 type partition struct {
@@ -61,36 +61,36 @@ func newDurability(dir string, m *metrics, log *slog.Logger) *durability {
 func (d *durability) err() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.failure
+	return d.firstErr
 }
 
-// begin registers a produce request before kfake receives it, and returns its number.
+// beginRequest registers a produce request before kfake receives it, and returns its number.
 // It returns an error after a failed sync, and errPaused while one of the partitions
 // is paused, unless the request is internal.
-func (d *durability) begin(partitions []partition, internal bool) (number int64, err error) {
+func (d *durability) beginRequest(partitions []partition, internal bool) (number int64, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.failure != nil {
-		return 0, d.failure
+	if d.firstErr != nil {
+		return 0, d.firstErr
 	}
 	for _, p := range partitions {
 		if d.paused[p] != nil && !internal {
 			return 0, errPaused
 		}
 	}
-	d.began++
+	d.requestCount++
 	for _, p := range partitions {
 		if d.inFlight[p] == nil {
 			d.inFlight[p] = &unanswered{}
 		}
 		d.inFlight[p].requests++
 	}
-	return d.began, nil
+	return d.requestCount, nil
 }
 
-// finish syncs the partitions of an appended produce request.
-func (d *durability) finish(number int64, partitions []partition) error {
-	err := d.sync(partitions)
+// finishRequest syncs the partitions of an appended produce request.
+func (d *durability) finishRequest(number int64, partitions []partition) error {
+	err := d.syncPartitions(partitions)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, p := range partitions {
@@ -102,15 +102,15 @@ func (d *durability) finish(number int64, partitions []partition) error {
 	return err
 }
 
-// abandon records that a produce request will not be answered. kfake may append its
+// abandonRequest records that a produce request will not be answered. kfake may append its
 // batch later, so the partition counts as in flight until a later request has
 // finished.
-func (d *durability) abandon(partitions []partition) {
+func (d *durability) abandonRequest(partitions []partition) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, p := range partitions {
 		d.inFlight[p].requests--
-		d.inFlight[p].abandoned = d.began
+		d.inFlight[p].abandoned = d.requestCount
 	}
 }
 
@@ -122,25 +122,25 @@ func (d *durability) syncInFlight() error {
 		partitions = append(partitions, p)
 	}
 	d.mu.Unlock()
-	return d.sync(partitions)
+	return d.syncPartitions(partitions)
 }
 
-func (d *durability) sync(partitions []partition) error {
+func (d *durability) syncPartitions(partitions []partition) error {
 	errs := make([]error, len(partitions))
 	var syncing sync.WaitGroup
 	for i, p := range partitions[min(1, len(partitions)):] { // in parallel: file systems combine the commits
-		syncing.Go(func() { errs[i+1] = d.logOf(p).sync() })
+		syncing.Go(func() { errs[i+1] = d.partitionLog(p).sync() })
 	}
 	if len(partitions) > 0 {
-		errs[0] = d.logOf(partitions[0]).sync()
+		errs[0] = d.partitionLog(partitions[0]).sync()
 	}
 	syncing.Wait()
-	return d.check(errors.Join(errs...))
+	return d.recordError(errors.Join(errs...))
 }
 
 // syncGroups syncs the committed offsets.
 func (d *durability) syncGroups() error {
-	return d.check(d.groupsLog.sync(func() error { return d.syncFile(filepath.Join(d.dir, "groups.log")) }))
+	return d.recordError(d.groupsLog.sync(func() error { return d.syncFile(filepath.Join(d.dir, "groups.log")) }))
 }
 
 // syncAll syncs every file of the log: data that a killed process left in the page
@@ -155,23 +155,23 @@ func (d *durability) syncAll() error {
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	return d.check(err)
+	return d.recordError(err)
 }
 
-// check records the error of a sync and returns the first one recorded; nil for nil.
-func (d *durability) check(err error) error {
+// recordError records the error of a sync and returns the first one recorded; nil for nil.
+func (d *durability) recordError(err error) error {
 	if err == nil {
 		return nil
 	}
 	d.metrics.syncFailures.Inc()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.failure == nil {
-		d.failure = fmt.Errorf("the embedded broker could not write its log to disk and takes no writes until the next start: %w", err)
+	if d.firstErr == nil {
+		d.firstErr = fmt.Errorf("the embedded broker could not write its log to disk and takes no writes until the next start: %w", err)
 		d.metrics.writable.Set(0)
 		d.log.Error("embedded broker: log sync failed, no more writes until the next start", "error", err)
 	}
-	return d.failure
+	return d.firstErr
 }
 
 // syncFile syncs a file or a directory. Opening it again does not lose an error: Linux
@@ -184,13 +184,13 @@ func (d *durability) syncFile(path string) error {
 	return errors.Join(d.fsync(f), f.Close())
 }
 
-func (d *durability) logOf(p partition) *partitionLog {
+func (d *durability) partitionLog(p partition) *partitionLog {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	l := d.logs[p]
 	if l == nil {
 		dir := filepath.Join(d.dir, "partitions", fmt.Sprintf("%s-%d", url.PathEscape(p.topic), p.number))
-		l = &partitionLog{durability: d, dir: dir, newest: -1}
+		l = &partitionLog{durability: d, dir: dir, newestBase: -1}
 		d.logs[p] = l
 	}
 	return l
@@ -201,9 +201,9 @@ func (d *durability) logOf(p partition) *partitionLog {
 // batches.
 type partitionLog struct {
 	*durability
-	dir    string
-	rounds syncRounds
-	newest int64 // base offset of the newest synced segment; -1: none
+	dir        string
+	rounds     syncRounds
+	newestBase int64 // base offset of the newest synced segment; -1: none
 }
 
 func (l *partitionLog) sync() error { return l.rounds.sync(l.syncSegments) }
@@ -215,12 +215,12 @@ func (l *partitionLog) syncSegments() error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) { // no files, as for a deleted topic
 		return err
 	}
-	newest := int64(-1)
+	newestBase := int64(-1)
 	for _, base := range bases {
-		newest = max(newest, base)
+		newestBase = max(newestBase, base)
 	}
-	from := l.newest
-	if newest < from { // the topic was deleted and recreated
+	from := l.newestBase
+	if newestBase < from { // the topic was deleted and recreated
 		from = -1
 	}
 	for _, base := range bases {
@@ -233,7 +233,7 @@ func (l *partitionLog) syncSegments() error {
 			}
 		}
 	}
-	if newest != l.newest && newest >= 0 {
+	if newestBase != l.newestBase && newestBase >= 0 {
 		if err := l.syncFile(l.dir); err != nil {
 			return err
 		}
@@ -241,7 +241,7 @@ func (l *partitionLog) syncSegments() error {
 			return err
 		}
 	}
-	l.newest = newest
+	l.newestBase = newestBase
 	return nil
 }
 

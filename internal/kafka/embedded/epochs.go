@@ -29,7 +29,7 @@ func (b *Broker) raiseEpochs(ctx context.Context) error {
 		return err
 	}
 	path := filepath.Join(b.cfg.Dir, epochsName)
-	had, err := readEpochs(path)
+	stored, err := readEpochs(path)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (b *Broker) raiseEpochs(ctx context.Context) error {
 		id := hex.EncodeToString(info.TopicID[:])
 		raised[id] = map[int32]int32{}
 		for _, p := range b.cluster.PartitionInfos(topic.Name) {
-			raised[id][p.Partition] = max(p.Epoch, had[id][p.Partition]) + 1
+			raised[id][p.Partition] = max(p.Epoch, stored[id][p.Partition]) + 1
 		}
 	}
 	if err := raised.write(path); err != nil {

@@ -19,7 +19,7 @@ type pipeListener struct {
 	tcp       net.Listener // one of listeners, or nil
 	conns     chan net.Conn
 	closed    chan struct{}
-	once      sync.Once
+	closeOnce sync.Once
 	accepting sync.WaitGroup
 }
 
@@ -63,15 +63,20 @@ func (d *pipeListener) dial(ctx context.Context) (net.Conn, error) { return d.di
 
 // dialAs is dial; an internal connection may write to paused partitions.
 func (d *pipeListener) dialAs(ctx context.Context, internal bool) (net.Conn, error) {
-	ours, theirs := net.Pipe()
+	clientEnd, brokerEnd := net.Pipe()
 	select {
-	case d.conns <- &checkedConn{Conn: theirs, broker: d.broker, internal: internal}:
-		return ours, nil
+	case d.conns <- &checkedConn{Conn: brokerEnd, broker: d.broker, internal: internal}:
+		return clientEnd, nil
 	case <-d.closed:
 		return nil, fmt.Errorf("the embedded broker is stopped: %w", net.ErrClosed)
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// dialInternal is dial for the broker's own client, which may write to paused partitions.
+func (b *Broker) dialInternal(ctx context.Context, _, _ string) (net.Conn, error) {
+	return b.listener.dialAs(ctx, true)
 }
 
 // Accept implements net.Listener.
@@ -87,7 +92,7 @@ func (d *pipeListener) Accept() (net.Conn, error) {
 // Close implements net.Listener. kfake closes it too.
 func (d *pipeListener) Close() error {
 	var errs []error
-	d.once.Do(func() {
+	d.closeOnce.Do(func() {
 		close(d.closed)
 		for _, l := range d.listeners {
 			errs = append(errs, l.Close())

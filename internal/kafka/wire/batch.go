@@ -59,14 +59,14 @@ func splitBatch(b []byte) (h batchHeader, content, rest []byte, next int64, err 
 	be := binary.BigEndian
 	length := int64(int32(be.Uint32(b[8:])))
 	if length < batchMinContent {
-		return h, nil, nil, -1, corrupt("a batch of impossible length")
+		return h, nil, nil, -1, corruptError("a batch of impossible length")
 	}
 	if int64(len(b)) < batchLengthEnd+length {
 		return h, nil, nil, -1, nil
 	}
 	content, rest = b[:batchLengthEnd+length], b[batchLengthEnd+length:]
 	if content[16] != batchMagic {
-		return h, nil, nil, -1, corrupt("a record format other than version 2")
+		return h, nil, nil, -1, corruptError("a record format other than version 2")
 	}
 	h = batchHeader{
 		base:       int64(be.Uint64(content)),
@@ -80,18 +80,18 @@ func splitBatch(b []byte) (h batchHeader, content, rest []byte, next int64, err 
 	delta := int64(int32(be.Uint32(content[23:])))
 	h.last = h.base + delta
 	if h.base < 0 || delta < 0 || h.last < h.base || h.records < 0 || int64(h.records) > delta+1 {
-		return h, nil, nil, -1, corrupt("a batch with impossible offsets")
+		return h, nil, nil, -1, corruptError("a batch with impossible offsets")
 	}
 	if crc32.Checksum(content[batchCRCEnd:], castagnoli) != be.Uint32(content[17:]) {
-		return h, nil, nil, h.last + 1, corrupt("a batch whose checksum does not match")
+		return h, nil, nil, h.last + 1, corruptError("a batch whose checksum does not match")
 	}
 	return h, content[BatchOverhead:], rest, h.last + 1, nil
 }
 
-// corrupt returns the error of a damaged batch.
-type corrupt string
+// corruptError is the error of a damaged batch; its text is the reason.
+type corruptError string
 
-func (c corrupt) Error() string { return string(c) }
+func (c corruptError) Error() string { return string(c) }
 
 // Readable reports whether b begins with a complete, undamaged batch that does not end
 // before an offset.

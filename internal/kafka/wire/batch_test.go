@@ -142,7 +142,7 @@ func TestDecoderFindsEveryChangedBit(t *testing.T) {
 		if err == nil && b.Found && len(d.Records) > 0 {
 			t.Fatalf("bit %d: taken for good", i)
 		}
-		var what corrupt
+		var what corruptError
 		if err != nil && !errors.As(err, &what) {
 			t.Fatalf("bit %d: %v", i, err)
 		}
@@ -169,7 +169,7 @@ func TestDecoderRefusesWhatLies(t *testing.T) {
 	} {
 		d := Decoder{}
 		_, err := d.Decode(b, 0)
-		var what corrupt
+		var what corruptError
 		if !errors.As(err, &what) {
 			t.Errorf("%s: %v", name, err)
 		}

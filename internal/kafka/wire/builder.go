@@ -28,12 +28,12 @@ func (b *Builder) Size() int { return len(b.Frame) - b.prefix }
 
 // Append appends a record with a timestamp in Unix milliseconds.
 func (b *Builder) Append(r *Record, ms int64) {
-	offset, time := b.add(ms)
+	offset, time := b.addTimestamp(ms)
 	b.Frame = appendRecord(b.Frame, r, offset, time)
 }
 
-// add counts a record and returns its offset and time relative to the first record.
-func (b *Builder) add(ms int64) (offsetDelta, timeDelta int64) {
+// addTimestamp counts a record and returns its offset and timestamp relative to the first record.
+func (b *Builder) addTimestamp(ms int64) (offsetDelta, timeDelta int64) {
 	if b.Records == 0 {
 		b.firstTime, b.maxTime = ms, ms
 	}
@@ -75,7 +75,7 @@ func (b *Builder) Seal(seq Sequence) {
 
 // Halves returns two batches, not compressed, with the records of b.
 func (b *Builder) Halves() (halves [2]Builder, err error) {
-	records, err := b.uncompressed()
+	records, err := b.uncompressedRecords()
 	if err != nil {
 		return halves, err
 	}
@@ -100,7 +100,7 @@ func (b *Builder) appendEncoded(records []byte, firstTime int64) (rest []byte) {
 	_, n = binary.Varint(record) // its offset delta in the other batch
 	record = record[n:]
 
-	offsetDelta, timeDelta := b.add(firstTime + timeDelta)
+	offsetDelta, timeDelta := b.addTimestamp(firstTime + timeDelta)
 	b.Frame = binary.AppendVarint(b.Frame, int64(1+sizeVarint(timeDelta)+sizeVarint(offsetDelta)+len(record)))
 	b.Frame = append(b.Frame, attributes)
 	b.Frame = binary.AppendVarint(b.Frame, timeDelta)

@@ -19,39 +19,39 @@ var codecs = map[string]compress.Codec{
 // Compress replaces the records of a complete batch by their compressed form if that
 // is smaller. The codec is none, lz4 or zstd.
 func (b *Builder) Compress(codec string) error {
-	c, records := codecs[codec], b.encoded()
+	c, records := codecs[codec], b.encodedRecords()
 	if c == nil || len(records) < minCompressed {
 		return nil
 	}
-	var packed bytes.Buffer
-	packed.Grow(len(records) / 2)
-	w := c.NewWriter(&packed)
+	var compressed bytes.Buffer
+	compressed.Grow(len(records) / 2)
+	w := c.NewWriter(&compressed)
 	if _, err := w.Write(records); err != nil {
 		return err
 	}
 	if err := w.Close(); err != nil {
 		return err
 	}
-	if packed.Len() < len(records) {
-		b.Frame = append(b.Frame[:b.prefix+BatchOverhead], packed.Bytes()...)
+	if compressed.Len() < len(records) {
+		b.Frame = append(b.Frame[:b.prefix+BatchOverhead], compressed.Bytes()...)
 		b.codec = c.Code()
 	}
 	return nil
 }
 
-// encoded returns the encoded records.
-func (b *Builder) encoded() []byte { return b.Frame[b.prefix+BatchOverhead:] }
+// encodedRecords returns the encoded records.
+func (b *Builder) encodedRecords() []byte { return b.Frame[b.prefix+BatchOverhead:] }
 
-// uncompressed returns the encoded, uncompressed records of a complete batch.
-func (b *Builder) uncompressed() ([]byte, error) {
+// uncompressedRecords returns the encoded, uncompressed records of a complete batch.
+func (b *Builder) uncompressedRecords() ([]byte, error) {
 	if b.codec == 0 {
-		return b.encoded(), nil
+		return b.encodedRecords(), nil
 	}
-	r := compress.Codecs[b.codec].NewReader(bytes.NewReader(b.encoded()))
+	r := compress.Codecs[b.codec].NewReader(bytes.NewReader(b.encodedRecords()))
 	defer r.Close()
-	unpacked, err := io.ReadAll(r)
+	records, err := io.ReadAll(r)
 	if err != nil {
 		return nil, fmt.Errorf("decompressing a batch to divide it: %w", err)
 	}
-	return unpacked, nil
+	return records, nil
 }

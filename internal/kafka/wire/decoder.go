@@ -10,19 +10,19 @@ type Decoder struct {
 	Partition int
 	Records   []Record // decoded since Reset
 
-	headers []Header
-	names   map[string]string // header names already allocated
-	aborted abortedTransactions
+	headers     []Header
+	headerNames map[string]string // header names already allocated
+	aborted     abortedTransactions
 
-	unpacking *unpacking // a compressed batch with records left to decode
-	window    []byte     // unpacked content
-	parsed    int        // length of the complete, decoded records in window
-	wanted    int        // bytes that window should hold next time; 0: as many as now
+	compressed   *compressedBatch // a compressed batch with records left to decode
+	window       []byte           // decompressed content
+	parsed       int              // length of the complete, decoded records in window
+	wantedWindow int              // bytes that window should hold next time; 0: as many as now
 }
 
-// maxNames bounds the cached header names; further names cost an allocation each, but
+// maxHeaderNames bounds the cached header names; further names cost an allocation each, but
 // no permanent memory.
-const maxNames = 64
+const maxHeaderNames = 64
 
 // maxRecords limits the records that are returned at once, rounded up to whole batches
 // that are not compressed: enough to amortize the cost per call, few enough for the
@@ -41,32 +41,32 @@ func (d *Decoder) Full() bool { return len(d.Records) >= maxRecords }
 
 // Shrink frees the window if it is larger than a number of bytes. It is called between
 // batches.
-func (d *Decoder) Shrink(most int) {
-	if cap(d.window) > most && len(d.Records) == 0 {
+func (d *Decoder) Shrink(maxBytes int) {
+	if cap(d.window) > maxBytes && len(d.Records) == 0 {
 		d.window, d.parsed = nil, 0
 	}
 }
 
 // Decoded is the result of decoding a batch.
 type Decoded struct {
-	Found  bool   // a complete batch was found
-	Rest   []byte // bytes after the batch
-	Base   int64  // first offset of the batch
-	Next   int64  // next offset to read; -1: unknown
-	Epoch  int32  // of the leader that wrote it
-	Before int    // number of records decoded before this batch
-	More   bool   // the batch has more records than fit; Next is the offset of the first of them
+	Found         bool   // a complete batch was found
+	Rest          []byte // bytes after the batch
+	Base          int64  // first offset of the batch
+	Next          int64  // next offset to read; -1: unknown
+	Epoch         int32  // of the leader that wrote it
+	RecordsBefore int    // number of records decoded before this batch
+	More          bool   // the batch has more records than fit; Next is the offset of the first of them
 }
 
 // Decode decodes the first batch of b, or the remainder of the current one, and skips
 // records below from. After an error, which describes the damage, it has added no
 // record.
 func (d *Decoder) Decode(b []byte, from int64) (Decoded, error) {
-	if d.unpacking != nil {
-		return d.unpack(from)
+	if d.compressed != nil {
+		return d.decodeCompressed(from)
 	}
 	h, content, rest, next, err := splitBatch(b)
-	out := Decoded{Rest: rest, Base: h.base, Next: next, Epoch: h.epoch, Before: len(d.Records)}
+	out := Decoded{Rest: rest, Base: h.base, Next: next, Epoch: h.epoch, RecordsBefore: len(d.Records)}
 	if err != nil || content == nil {
 		return out, err
 	}
@@ -75,17 +75,17 @@ func (d *Decoder) Decode(b []byte, from int64) (Decoded, error) {
 		out.Base, out.Next = from, from
 		return out, nil
 	}
-	if skip, err := d.aborted.skip(&h, content); skip || err != nil {
+	if skip, err := d.aborted.skips(&h, content); skip || err != nil {
 		return out, err
 	}
 	if h.attributes&attrCompression != 0 {
-		if err := d.open(&h, content, out); err != nil {
+		if err := d.openCompressed(&h, content, out); err != nil {
 			return out, err
 		}
-		return d.unpack(from)
+		return d.decodeCompressed(from)
 	}
 	if err := d.decodeRecords(&h, content, from); err != nil {
-		d.Records = d.Records[:out.Before]
+		d.Records = d.Records[:out.RecordsBefore]
 		return out, err
 	}
 	return out, nil
@@ -94,38 +94,38 @@ func (d *Decoder) Decode(b []byte, from int64) (Decoded, error) {
 // decodeRecords decodes the records of an uncompressed batch.
 func (d *Decoder) decodeRecords(h *batchHeader, content []byte, from int64) error {
 	r := Reader{B: content}
-	before := int64(-1)
+	lastDelta := int64(-1)
 	for range h.records {
 		record := Reader{B: r.Take(r.varlen())}
 		record.Bad = r.Bad
-		if err := d.decodeRecord(h, &record, &before, from); err != nil {
+		if err := d.decodeRecord(h, &record, &lastDelta, from); err != nil {
 			return err
 		}
 	}
 	if len(r.B) != 0 {
-		return corrupt("a batch with data after its last record")
+		return corruptError("a batch with data after its last record")
 	}
 	return nil
 }
 
 // decodeRecord reads one record. before is the offset delta of the preceding record.
-func (d *Decoder) decodeRecord(h *batchHeader, r *Reader, before *int64, from int64) error {
+func (d *Decoder) decodeRecord(h *batchHeader, r *Reader, lastDelta *int64, from int64) error {
 	r.Int8() // attributes: none are defined
 	ms := h.firstTime + r.varint()
 	delta := r.varint()
 	key := r.varbytes()
 	value := r.varbytes()
-	had := len(d.headers)
+	headersBefore := len(d.headers)
 	headers, ok := d.decodeHeaders(r)
 	if r.Bad || !ok || len(r.B) != 0 {
-		return corrupt("a malformed record")
+		return corruptError("a malformed record")
 	}
-	if delta <= *before || delta > h.last-h.base {
-		return corrupt("records whose offsets do not rise")
+	if delta <= *lastDelta || delta > h.last-h.base {
+		return corruptError("records whose offsets do not rise")
 	}
-	*before = delta
+	*lastDelta = delta
 	if h.base+delta < from {
-		d.headers = d.headers[:had]
+		d.headers = d.headers[:headersBefore]
 		return nil
 	}
 	if h.attributes&attrLogAppendTime != 0 {
@@ -149,22 +149,22 @@ func (d *Decoder) decodeHeaders(r *Reader) ([]Header, bool) {
 	start := len(d.headers)
 	for range count {
 		name := r.varbytes()
-		d.headers = append(d.headers, Header{d.name(name), r.varbytes()})
+		d.headers = append(d.headers, Header{d.internHeaderName(name), r.varbytes()})
 	}
 	return d.headers[start:len(d.headers):len(d.headers)], true
 }
 
-// name returns b as a string, allocated once per name.
-func (d *Decoder) name(b []byte) string {
-	if s, ok := d.names[string(b)]; ok {
+// internHeaderName returns b as a string, allocated once per name.
+func (d *Decoder) internHeaderName(b []byte) string {
+	if s, ok := d.headerNames[string(b)]; ok {
 		return s
 	}
 	s := string(b)
-	if d.names == nil {
-		d.names = map[string]string{}
+	if d.headerNames == nil {
+		d.headerNames = map[string]string{}
 	}
-	if len(d.names) < maxNames {
-		d.names[s] = s
+	if len(d.headerNames) < maxHeaderNames {
+		d.headerNames[s] = s
 	}
 	return s
 }

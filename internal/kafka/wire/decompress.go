@@ -13,13 +13,13 @@ import (
 )
 
 // Compressed batches are decompressed in pieces, into a window with the records of one
-// Read, so that the claimed decompressed size costs no memory.
+// call of Reader.Read, so that the claimed decompressed size costs no memory.
 const (
-	firstWindow = 64 << 10
-	mostWindow  = 1 << 20
-	// maxUnpackedRecord bounds one record of a compressed batch, and thereby the
+	minWindow = 64 << 10
+	maxWindow = 1 << 20
+	// maxDecompressedRecord bounds one record of a compressed batch, and thereby the
 	// window if a record needs a larger one.
-	maxUnpackedRecord = 16 << 20
+	maxDecompressedRecord = 16 << 20
 	// maxZstdWindow is what RFC 8878 recommends that decoders support; levels
 	// above 19 use more.
 	maxZstdWindow = 8 << 20
@@ -33,79 +33,79 @@ const (
 	codecZstd   = 4
 )
 
-// unpacking is a compressed batch with records left to decode.
-type unpacking struct {
-	header batchHeader
-	out    Decoded // of the whole batch
-	in     io.ReadCloser
-	ended  bool  // in is exhausted
-	left   int   // number of records left
-	before int64 // offset delta of the last record
+// compressedBatch is a compressed batch with records left to decode.
+type compressedBatch struct {
+	header    batchHeader
+	decoded   Decoded // of the whole batch
+	content   io.ReadCloser
+	exhausted bool  // content is read to its end
+	remaining int   // number of records left
+	lastDelta int64 // offset delta of the last record
 }
 
-// open starts to decompress a batch.
-func (d *Decoder) open(h *batchHeader, content []byte, out Decoded) error {
-	in, err := unpackReader(h.attributes&attrCompression, content)
+// openCompressed starts to decompress a batch.
+func (d *Decoder) openCompressed(h *batchHeader, content []byte, out Decoded) error {
+	in, err := newDecompressor(h.attributes&attrCompression, content)
 	if err != nil {
 		return err
 	}
-	d.unpacking = &unpacking{header: *h, out: out, in: in, left: h.records, before: -1}
+	d.compressed = &compressedBatch{header: *h, decoded: out, content: in, remaining: h.records, lastDelta: -1}
 	d.parsed = len(d.window)
 	return nil
 }
 
-// Abandon drops the current compressed batch.
-func (d *Decoder) Abandon() {
-	if d.unpacking != nil {
-		d.unpacking.in.Close()
-		d.unpacking = nil
+// AbandonBatch drops the current compressed batch.
+func (d *Decoder) AbandonBatch() {
+	if d.compressed != nil {
+		d.compressed.content.Close()
+		d.compressed = nil
 	}
 }
 
-// unpack decodes records of the batch until its end or until the window is full. It
+// decodeCompressed decodes records of the batch until its end or until the window is full. It
 // returns a corrupt error; then it has added no record.
-func (d *Decoder) unpack(from int64) (Decoded, error) {
-	u := d.unpacking
-	out := u.out
-	out.Before = len(d.Records)
-	err := d.unpackRecords(u, from)
+func (d *Decoder) decodeCompressed(from int64) (Decoded, error) {
+	u := d.compressed
+	out := u.decoded
+	out.RecordsBefore = len(d.Records)
+	err := d.decodeCompressedRecords(u, from)
 	if err != nil {
-		d.Records = d.Records[:out.Before]
+		d.Records = d.Records[:out.RecordsBefore]
 	}
-	if err != nil || u.left == 0 {
-		d.Abandon()
+	if err != nil || u.remaining == 0 {
+		d.AbandonBatch()
 		return out, err
 	}
 	out.More = true
-	out.Next = max(from, u.header.base+u.before+1)
+	out.Next = max(from, u.header.base+u.lastDelta+1)
 	return out, nil
 }
 
-func (d *Decoder) unpackRecords(u *unpacking, from int64) error {
-	for u.left > 0 {
+func (d *Decoder) decodeCompressedRecords(u *compressedBatch, from int64) error {
+	for u.remaining > 0 {
 		if d.Full() {
 			return nil
 		}
 		size, head, whole := recordLength(d.window[d.parsed:])
-		if size > maxUnpackedRecord {
-			return corrupt("a compressed record larger than 16 MiB")
+		if size > maxDecompressedRecord {
+			return corruptError("a compressed record larger than 16 MiB")
 		}
 		if !whole {
-			room, err := d.fill(u, head+size)
+			hasRoom, err := d.fillWindow(u, head+size)
 			if err != nil {
 				return err
 			}
-			if !room {
+			if !hasRoom {
 				return nil
 			}
 			continue
 		}
 		record := Reader{B: d.window[d.parsed+head : d.parsed+head+size]}
-		if err := d.decodeRecord(&u.header, &record, &u.before, from); err != nil {
+		if err := d.decodeRecord(&u.header, &record, &u.lastDelta, from); err != nil {
 			return err
 		}
 		d.parsed += head + size
-		u.left--
+		u.remaining--
 	}
 	return u.checkEnd(d.window[d.parsed:])
 }
@@ -114,8 +114,8 @@ func (d *Decoder) unpackRecords(u *unpacking, from int64) error {
 // complete record; head is 0 if b does not even have the complete prefix.
 func recordLength(b []byte) (size, head int, whole bool) {
 	v, n := binary.Varint(b)
-	if n < 0 || n > 0 && (v < 0 || v > maxUnpackedRecord) {
-		return maxUnpackedRecord + 1, 0, false
+	if n < 0 || n > 0 && (v < 0 || v > maxDecompressedRecord) {
+		return maxDecompressedRecord + 1, 0, false
 	}
 	if n == 0 {
 		return 0, 0, false
@@ -123,29 +123,29 @@ func recordLength(b []byte) (size, head int, whole bool) {
 	return int(v), n, len(b) >= n+int(v)
 }
 
-// fill decompresses more of the batch into the window, which must hold need bytes
+// fillWindow decompresses more of the batch into the window, which must hold size bytes
 // after the decoded ones. It returns false if there is no space because records not
 // yet returned are in the window.
-func (d *Decoder) fill(u *unpacking, need int) (bool, error) {
-	if u.ended {
-		return false, corrupt("a compressed batch that ends within a record")
+func (d *Decoder) fillWindow(u *compressedBatch, size int) (bool, error) {
+	if u.exhausted {
+		return false, corruptError("a compressed batch that ends within a record")
 	}
-	if len(d.window) == cap(d.window) || d.parsed+need > cap(d.window) {
+	if len(d.window) == cap(d.window) || d.parsed+size > cap(d.window) {
 		if len(d.Records) > 0 {
-			d.wanted = max(min(2*cap(d.window), mostWindow), need)
+			d.wantedWindow = max(min(2*cap(d.window), maxWindow), size)
 			return false, nil
 		}
-		d.wanted = max(need, firstWindow)
+		d.wantedWindow = max(size, minWindow)
 		d.moveWindow()
 	}
-	n, err := u.in.Read(d.window[len(d.window):cap(d.window)])
+	n, err := u.content.Read(d.window[len(d.window):cap(d.window)])
 	d.window = d.window[:len(d.window)+n]
 	if errors.Is(err, io.EOF) {
-		u.ended = true
+		u.exhausted = true
 		return true, nil
 	}
 	if err != nil {
-		return false, corrupt("a batch that does not unpack")
+		return false, corruptError("a batch that does not unpack")
 	}
 	return true, nil
 }
@@ -153,37 +153,37 @@ func (d *Decoder) fill(u *unpacking, need int) (bool, error) {
 // moveWindow frees space in the window by dropping the decoded bytes.
 func (d *Decoder) moveWindow() {
 	rest := d.window[d.parsed:]
-	if d.unpacking == nil {
+	if d.compressed == nil {
 		rest = nil
 	}
-	if cap(d.window) < d.wanted || cap(d.window) > mostWindow && d.wanted <= mostWindow && len(rest) <= firstWindow {
-		d.window = append(make([]byte, 0, max(d.wanted, firstWindow)), rest...)
+	if cap(d.window) < d.wantedWindow || cap(d.window) > maxWindow && d.wantedWindow <= maxWindow && len(rest) <= minWindow {
+		d.window = append(make([]byte, 0, max(d.wantedWindow, minWindow)), rest...)
 	} else {
 		d.window = d.window[:copy(d.window[:cap(d.window)], rest)]
 	}
-	d.parsed, d.wanted = 0, 0
+	d.parsed, d.wantedWindow = 0, 0
 }
 
 // checkEnd checks that nothing follows the last record.
-func (u *unpacking) checkEnd(rest []byte) error {
-	var one [1]byte
-	for len(rest) == 0 && !u.ended {
-		n, err := u.in.Read(one[:])
-		rest = one[:n]
+func (u *compressedBatch) checkEnd(rest []byte) error {
+	var buffer [1]byte
+	for len(rest) == 0 && !u.exhausted {
+		n, err := u.content.Read(buffer[:])
+		rest = buffer[:n]
 		if errors.Is(err, io.EOF) {
-			u.ended = true
+			u.exhausted = true
 		} else if err != nil {
-			return corrupt("a batch that does not unpack")
+			return corruptError("a batch that does not unpack")
 		}
 	}
 	if len(rest) > 0 {
-		return corrupt("a batch with data after its last record")
+		return corruptError("a batch with data after its last record")
 	}
 	return nil
 }
 
-// unpackReader returns a reader that decompresses content.
-func unpackReader(codec int16, content []byte) (io.ReadCloser, error) {
+// newDecompressor returns a reader that decompresses content.
+func newDecompressor(codec int16, content []byte) (io.ReadCloser, error) {
 	switch codec {
 	case codecSnappy:
 		return &snappyReader{content: content}, nil
@@ -192,7 +192,7 @@ func unpackReader(codec int16, content []byte) (io.ReadCloser, error) {
 	}
 	c := compress.Compression(codec).Codec()
 	if c == nil {
-		return nil, corrupt("an unknown compression")
+		return nil, corruptError("an unknown compression")
 	}
 	return c.NewReader(bytes.NewReader(content)), nil
 }
@@ -212,7 +212,7 @@ func newZstdReader(content []byte) (io.ReadCloser, error) {
 		}
 	}
 	if err := d.Reset(bytes.NewReader(content)); err != nil {
-		return nil, corrupt("a batch that does not unpack")
+		return nil, corruptError("a batch that does not unpack")
 	}
 	return zstdReader{d}, nil
 }
@@ -236,29 +236,29 @@ type snappyReader struct {
 	begun   bool
 	framed  bool
 	block   []byte // decompressed
-	left    []byte // unread part of block
+	unread  []byte // unread part of block
 }
 
 // Read implements io.Reader.
 func (r *snappyReader) Read(p []byte) (int, error) {
-	for len(r.left) == 0 {
+	for len(r.unread) == 0 {
 		packed, err := r.next()
 		if err != nil {
 			return 0, err
 		}
 		size, err := snappy.DecodedLen(packed)
 		if err != nil || size > maxSnappyRatio*len(packed) {
-			return 0, corrupt("a snappy block of impossible length")
+			return 0, corruptError("a snappy block of impossible length")
 		}
 		if cap(r.block) < size {
 			r.block = make([]byte, size)
 		}
-		if r.left, err = snappy.Decode(r.block[:size], packed); err != nil {
+		if r.unread, err = snappy.Decode(r.block[:size], packed); err != nil {
 			return 0, err
 		}
 	}
-	n := copy(p, r.left)
-	r.left = r.left[n:]
+	n := copy(p, r.unread)
+	r.unread = r.unread[n:]
 	return n, nil
 }
 
@@ -274,9 +274,9 @@ func (r *snappyReader) next() ([]byte, error) {
 		return nil, io.EOF
 	}
 	if !r.framed {
-		packed := r.content
+		block := r.content
 		r.content = nil
-		return packed, nil
+		return block, nil
 	}
 	if len(r.content) < 4 {
 		return nil, io.ErrUnexpectedEOF

@@ -33,8 +33,8 @@ func AppendCompactString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))+1), s...)
 }
 
-// AppendCompactArray appends the length of an array in the flexible encoding.
-func AppendCompactArray(b []byte, n int) []byte { return binary.AppendUvarint(b, uint64(n)+1) }
+// AppendCompactArrayLen appends the length of an array in the flexible encoding.
+func AppendCompactArrayLen(b []byte, n int) []byte { return binary.AppendUvarint(b, uint64(n)+1) }
 
 // AppendNoTags ends a structure that has no tagged fields.
 func AppendNoTags(b []byte) []byte { return append(b, 0) }
@@ -99,9 +99,9 @@ func (r *Reader) Text() string {
 	return string(r.Take(int(n)))
 }
 
-// Array decodes an array's length; null becomes 0. size is the minimum size of an
+// ArrayLen decodes an array's length; null becomes 0. size is the minimum size of an
 // element: a length beyond the remaining bytes is rejected before any allocation.
-func (r *Reader) Array(size int) int {
+func (r *Reader) ArrayLen(size int) int {
 	n := int(r.Int32())
 	if n < 0 {
 		return 0
@@ -134,8 +134,8 @@ func (r *Reader) CompactBytes() []byte {
 	return r.Take(int(min(n-1, math.MaxInt32)))
 }
 
-// CompactArray decodes an array's length in the flexible encoding; see array.
-func (r *Reader) CompactArray(size int) int {
+// CompactArrayLen decodes an array's length in the flexible encoding; see ArrayLen.
+func (r *Reader) CompactArrayLen(size int) int {
 	n := r.Uvarint()
 	if n == 0 {
 		return 0
@@ -162,8 +162,8 @@ func (r *Reader) Tags(field func(tag uint64, value *Reader)) {
 	}
 }
 
-// Malformed returns ErrMalformed if a read went past the end.
-func (r *Reader) Malformed() error {
+// Err returns ErrMalformed if a read went past the end.
+func (r *Reader) Err() error {
 	if r.Bad {
 		return ErrMalformed
 	}

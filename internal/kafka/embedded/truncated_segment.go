@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// openRepaired opens the log. When kfake finds a damaged batch, it truncates the
+// openAndRepair opens the log. When kfake finds a damaged batch, it truncates the
 // segment there but continues at the old length: records written next are acknowledged
 // but unreadable until a restart. So if the first open has truncated a segment,
-// openRepaired opens the log again.
-func (b *Broker) openRepaired(open func() error) error {
+// openAndRepair opens the log again.
+func (b *Broker) openAndRepair(open func() error) error {
 	before, err := fileSizes(b.logDir())
 	if err != nil {
 		return err
@@ -27,17 +27,17 @@ func (b *Broker) openRepaired(open func() error) error {
 		b.cluster.Close()
 		return err
 	}
-	cut := false
+	truncated := false
 	for path, size := range before {
-		if now, there := after[path]; there && now < size && filepath.Ext(path) == segmentSuffix {
-			topic, partition := partitionOf(filepath.Base(filepath.Dir(path)))
+		if newSize, exists := after[path]; exists && newSize < size && filepath.Ext(path) == segmentSuffix {
+			topic, partition := parsePartitionDir(filepath.Base(filepath.Dir(path)))
 			b.log.Error("embedded broker: log segment damaged and cut, its later records are lost",
-				"topic", topic, "partition", partition, "segment", path, "bytes", size-now)
-			b.metrics.truncated.Add(float64(size - now))
-			cut = true
+				"topic", topic, "partition", partition, "segment", path, "bytes", size-newSize)
+			b.metrics.truncated.Add(float64(size - newSize))
+			truncated = true
 		}
 	}
-	if !cut {
+	if !truncated {
 		return nil
 	}
 	b.cluster.Close()
@@ -63,8 +63,8 @@ func fileSizes(dir string) (map[string]int64, error) {
 	return sizes, nil
 }
 
-// partitionOf parses the name of a partition's directory.
-func partitionOf(dir string) (topic, partition string) {
+// parsePartitionDir parses the name of a partition's directory.
+func parsePartitionDir(dir string) (topic, partition string) {
 	i := max(strings.LastIndexByte(dir, '-'), 0)
 	topic, err := url.PathUnescape(dir[:i])
 	if err != nil {

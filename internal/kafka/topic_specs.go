@@ -48,20 +48,20 @@ func AuditSpec() TopicSpec { return TopicSpec{Name: event.TopicAudit, Partitions
 func Specs(partitions int) []TopicSpec {
 	size := strconv.Itoa(MaxRecordBytes)
 	raw := map[string]string{configMaxBytes: size, configTimestampType: logAppendTime}
-	made := map[string]string{configMaxBytes: size, configMaxAhead: "9223372036854775807"}
-	folded := map[string]string{
+	normalized := map[string]string{configMaxBytes: size, configMaxAhead: "9223372036854775807"}
+	compacted := map[string]string{
 		configMaxBytes: size, configCleanupPolicy: compact, configSegmentBytes: "16777216", configSegmentTime: "3600000",
 		configDirtyRatio: "0.2", configCompactAfter: "600000",
 	}
 	return []TopicSpec{
 		{Name: event.TopicRaw, Partitions: partitions, Config: raw},
 		{Name: event.TopicCDRRaw, Partitions: partitions, Config: raw},
-		{Name: event.TopicEvents, Partitions: partitions, Follows: event.TopicRaw, Config: made},
-		{Name: event.TopicState, Partitions: partitions, Follows: event.TopicEvents, Config: folded},
-		{Name: event.TopicStats, Partitions: partitions, Follows: event.TopicEvents, Config: folded},
-		{Name: event.TopicQueues, Partitions: 1, Config: folded},
-		{Name: event.TopicAccounts, Partitions: 1, Config: folded},
-		{Name: event.TopicCDR, Partitions: partitions, Follows: event.TopicCDRRaw, Config: made},
-		{Name: event.TopicDead, Partitions: partitions, Config: made},
+		{Name: event.TopicEvents, Partitions: partitions, Follows: event.TopicRaw, Config: normalized},
+		{Name: event.TopicState, Partitions: partitions, Follows: event.TopicEvents, Config: compacted},
+		{Name: event.TopicStats, Partitions: partitions, Follows: event.TopicEvents, Config: compacted},
+		{Name: event.TopicQueues, Partitions: 1, Config: compacted},
+		{Name: event.TopicAccounts, Partitions: 1, Config: compacted},
+		{Name: event.TopicCDR, Partitions: partitions, Follows: event.TopicCDRRaw, Config: normalized},
+		{Name: event.TopicDead, Partitions: partitions, Config: normalized},
 	}
 }

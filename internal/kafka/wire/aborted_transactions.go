@@ -24,9 +24,9 @@ func (d *Decoder) SetAborted(list []AbortedTransaction) {
 	d.aborted = abortedTransactions{pending: list}
 }
 
-// skip reports whether the batch has no records to return: it is a transaction marker
-// or part of an aborted transaction.
-func (a *abortedTransactions) skip(h *batchHeader, content []byte) (bool, error) {
+// skips reports whether the batch has no records to return, since it is a transaction
+// marker or part of an aborted transaction.
+func (a *abortedTransactions) skips(h *batchHeader, content []byte) (bool, error) {
 	for len(a.pending) > 0 && a.pending[0].FirstOffset <= h.last {
 		if a.open == nil {
 			a.open = map[int64]bool{}

@@ -31,22 +31,22 @@ func TestABrokersStampsTellItsClock(t *testing.T) {
 		"an hour ahead":        {time.Hour, time.Hour - 40*time.Millisecond},
 		"three seconds behind": {-3 * time.Second, -3*time.Second + time.Millisecond},
 	} {
-		_, stamped, _, err := readProduced(produced(asked.Add(tc.at).UnixMilli()))
+		_, stamped, _, err := readProduceResponse(produced(asked.Add(tc.at).UnixMilli()))
 		if err != nil {
 			t.Fatal(err)
 		}
 		c := &Cluster{}
-		c.clock.seen(asked, answered, stamped)
+		c.clock.observe(asked, answered, stamped)
 		if ahead, at := c.ClockAhead(); ahead != tc.ahead || !at.Equal(answered) {
 			t.Errorf("%s: ahead by %v at %v, want %v", name, ahead, at, tc.ahead)
 		}
 	}
-	_, stamped, _, err := readProduced(produced(-1))
+	_, stamped, _, err := readProduceResponse(produced(-1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	c := &Cluster{}
-	c.clock.seen(asked, answered, stamped)
+	c.clock.observe(asked, answered, stamped)
 	if _, at := c.ClockAhead(); !at.IsZero() {
 		t.Error("a producer's own stamp is taken for the broker's")
 	}

@@ -15,7 +15,7 @@ import (
 // maxFrame is the maximum request size: a produce request of one batch is below 2 MiB.
 const maxFrame = 16 << 20
 
-var errFrame = errors.New("not a Kafka request this broker takes")
+var errUnsupportedRequest = errors.New("not a Kafka request this broker takes")
 
 // checkedConn is kfake's end of a connection. It passes on only frames that kfake can
 // handle (bounded size, existing request and version) and delays responses until the
@@ -27,10 +27,10 @@ type checkedConn struct {
 	// partitions.
 	internal bool
 
-	head    [8]byte // size, request key, version
-	frame   []byte  // buffer for a produce request
-	pending []byte  // checked bytes of head or frame, not read yet
-	left    int     // bytes of the request after pending
+	head      [8]byte // size, request key, version
+	frame     []byte  // buffer for a produce request
+	pending   []byte  // checked bytes of head or frame, not read yet
+	remaining int     // bytes of the request after pending
 
 	mu       sync.Mutex
 	requests []request // requests without a response, oldest first
@@ -46,8 +46,8 @@ type request struct {
 
 // Read implements net.Conn; kfake reads from one goroutine.
 func (c *checkedConn) Read(p []byte) (int, error) {
-	if len(c.pending) == 0 && c.left == 0 {
-		if err := c.nextFrame(); err != nil {
+	if len(c.pending) == 0 && c.remaining == 0 {
+		if err := c.readFrame(); err != nil {
 			return 0, err // kfake closes the connection
 		}
 	}
@@ -56,13 +56,13 @@ func (c *checkedConn) Read(p []byte) (int, error) {
 		c.pending = c.pending[n:]
 		return n, nil
 	}
-	n, err := c.Conn.Read(p[:min(len(p), c.left)])
-	c.left -= n
+	n, err := c.Conn.Read(p[:min(len(p), c.remaining)])
+	c.remaining -= n
 	return n, err
 }
 
-// nextFrame reads the head of a request, and a produce request completely.
-func (c *checkedConn) nextFrame() error {
+// readFrame reads the head of a request, and a produce request completely.
+func (c *checkedConn) readFrame() error {
 	if _, err := io.ReadFull(c.Conn, c.head[:]); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (c *checkedConn) nextFrame() error {
 		return err
 	}
 	r := request{key: kmsg.Key(binary.BigEndian.Uint16(c.head[4:]))}
-	c.pending, c.left = c.head[:], size-4
+	c.pending, c.remaining = c.head[:], size-4
 	if r.key == kmsg.Produce {
 		if cap(c.frame) < 4+size {
 			c.frame = make([]byte, 4+size)
@@ -84,10 +84,10 @@ func (c *checkedConn) nextFrame() error {
 		if r.partitions, err = c.broker.producedPartitions(c.frame[4:]); err != nil {
 			return err
 		}
-		c.pending, c.left = c.frame, 0
+		c.pending, c.remaining = c.frame, 0
 	}
 	for {
-		err := c.register(r)
+		err := c.registerRequest(r)
 		if !errors.Is(err, errPaused) {
 			return err
 		}
@@ -95,14 +95,14 @@ func (c *checkedConn) nextFrame() error {
 	}
 }
 
-func (c *checkedConn) register(r request) (err error) {
+func (c *checkedConn) registerRequest(r request) (err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
 		return net.ErrClosed
 	}
 	if r.key == kmsg.Produce {
-		if r.number, err = c.broker.durability.begin(r.partitions, c.internal); err != nil {
+		if r.number, err = c.broker.durability.beginRequest(r.partitions, c.internal); err != nil {
 			return err
 		}
 	}
@@ -133,7 +133,7 @@ func (c *checkedConn) Close() error {
 	defer c.mu.Unlock()
 	for _, r := range c.requests {
 		if r.key == kmsg.Produce {
-			c.broker.durability.abandon(r.partitions)
+			c.broker.durability.abandonRequest(r.partitions)
 		}
 	}
 	c.requests, c.closed = nil, true
@@ -144,7 +144,7 @@ func (c *checkedConn) Close() error {
 func (b *Broker) makeDurable(r request) error {
 	switch r.key {
 	case kmsg.Produce:
-		return b.durability.finish(r.number, r.partitions)
+		return b.durability.finishRequest(r.number, r.partitions)
 	case kmsg.Fetch, kmsg.ListOffsets:
 		return b.durability.syncInFlight()
 	case kmsg.OffsetCommit:
@@ -168,7 +168,7 @@ func (b *Broker) producedPartitions(body []byte) ([]partition, error) {
 		return nil, fmt.Errorf("reading a produce request: %w", err)
 	}
 	if req.Acks == 0 {
-		return nil, errFrame // without a response, nothing could wait for the sync
+		return nil, errUnsupportedRequest // without a response, nothing could wait for the sync
 	}
 	var partitions []partition
 	for _, t := range req.Topics {
@@ -193,15 +193,15 @@ func checkHead(head [8]byte) (int, error) {
 	version := int16(binary.BigEndian.Uint16(head[6:]))
 	// Key, version, correlation id, and the client id's length.
 	if size < 10 || size > maxFrame {
-		return 0, errFrame
+		return 0, errUnsupportedRequest
 	}
 	request := kmsg.RequestForKey(key)
 	if request == nil || version < 0 {
-		return 0, errFrame
+		return 0, errUnsupportedRequest
 	}
 	// kfake has a special response for unsupported versions of ApiVersions.
 	if version > request.MaxVersion() && key != int16(kmsg.ApiVersions) {
-		return 0, errFrame
+		return 0, errUnsupportedRequest
 	}
 	return int(size), nil
 }

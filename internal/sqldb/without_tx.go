@@ -17,20 +17,20 @@ type Runner interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// Alone runs statements without a common transaction. PostgreSQL groups the commits of
+// WithoutTx runs statements without a common transaction. PostgreSQL groups the commits of
 // many connections, at four times the rate of transactions, and without serializable
 // transactions there are no needless serialization failures; on SQLite they wait for the
 // only writer, like Tx.
-func (db *DB) Alone(ctx context.Context, statements func(Runner) error) error {
+func (db *DB) WithoutTx(ctx context.Context, statements func(Runner) error) error {
 	if db.Postgres() {
 		return statements(db)
 	}
 	return db.Tx(ctx, func(tx *sql.Tx) error { return statements(tx) })
 }
 
-// ExecAlone runs one statement by Alone and returns the number of rows that it changed.
-func (db *DB) ExecAlone(ctx context.Context, statement string, args ...any) (rows int, err error) {
-	err = db.Alone(ctx, func(r Runner) error {
+// ExecWithoutTx runs one statement by WithoutTx and returns the number of rows that it changed.
+func (db *DB) ExecWithoutTx(ctx context.Context, statement string, args ...any) (rows int, err error) {
+	err = db.WithoutTx(ctx, func(r Runner) error {
 		rows, err = Exec(ctx, r, statement, args...)
 		return err
 	})

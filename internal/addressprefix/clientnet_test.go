@@ -1,9 +1,9 @@
-package clientnet
+package addressprefix
 
 import "testing"
 
 func TestNetworks(t *testing.T) {
-	for address, want := range map[string]Networks{
+	for address, want := range map[string]Prefixes{
 		"192.0.2.7":              {Host: "192.0.2.7"},
 		"::ffff:192.0.2.7":       {Host: "192.0.2.7"},
 		"2001:db8:1:2ab:3:4:5:6": {"2001:db8:1:2ab::/64", "2001:db8:1:200::/56"},

@@ -10,19 +10,19 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// Loader is a transaction with bulk inserts.
-type Loader struct {
+// BulkTx is a transaction with bulk inserts.
+type BulkTx struct {
 	*sql.Tx
 	conn *sql.Conn // PostgreSQL: the transaction's connection
 }
 
-// Load is Tx for bulk changes: on PostgreSQL the transaction is read committed, so fn
+// BulkTx is Tx for bulk changes: on PostgreSQL the transaction is read committed, so fn
 // must lock the rows it depends on. A serializable one would track every index page of a
 // batch and fail because of rows that do not conflict. As with Tx, fn may run several
 // times.
-func (db *DB) Load(ctx context.Context, fn func(*Loader) error) error {
+func (db *DB) BulkTx(ctx context.Context, fn func(*BulkTx) error) error {
 	if !db.isPostgres {
-		return db.Tx(ctx, func(tx *sql.Tx) error { return fn(&Loader{Tx: tx}) })
+		return db.Tx(ctx, func(tx *sql.Tx) error { return fn(&BulkTx{Tx: tx}) })
 	}
 	return repeat(ctx, func(ctx context.Context) (err error) {
 		conn, err := db.Conn(ctx)
@@ -36,7 +36,7 @@ func (db *DB) Load(ctx context.Context, fn func(*Loader) error) error {
 		}
 		// No effect after Commit; its error adds nothing to fn's.
 		defer func() { _ = tx.Rollback() }()
-		if err := fn(&Loader{tx, conn}); err != nil {
+		if err := fn(&BulkTx{tx, conn}); err != nil {
 			return asFault(err)
 		}
 		return Wrap(tx.Commit(), "committing a transaction")
@@ -46,7 +46,7 @@ func (db *DB) Load(ctx context.Context, fn func(*Loader) error) error {
 // CopyIn inserts n rows: with PostgreSQL's COPY, or with one prepared statement on
 // SQLite. row returns the values of the i-th row in the order of columns; they are used
 // before its next call. Names are trusted.
-func (l *Loader) CopyIn(ctx context.Context, table string, columns []string, n int, row func(i int) []any) error {
+func (l *BulkTx) CopyIn(ctx context.Context, table string, columns []string, n int, row func(i int) []any) error {
 	if n == 0 {
 		return nil
 	}
@@ -60,7 +60,7 @@ func (l *Loader) CopyIn(ctx context.Context, table string, columns []string, n i
 	})
 }
 
-func (l *Loader) insert(ctx context.Context, table string, columns []string, n int, row func(i int) []any) error {
+func (l *BulkTx) insert(ctx context.Context, table string, columns []string, n int, row func(i int) []any) error {
 	quoted := make([]string, len(columns))
 	places := make([]string, len(columns))
 	for i, name := range columns {

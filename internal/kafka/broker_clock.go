@@ -1,0 +1,43 @@
+package kafka
+
+import (
+	"sync"
+	"time"
+)
+
+// brokerClock measures how far brokers' clocks are ahead: for a topic with
+// LogAppendTime the response to each batch has its append time.
+type brokerClock struct {
+	mu         sync.Mutex
+	ahead      time.Duration
+	measuredAt time.Time // of the last measurement; zero: none
+}
+
+// observe records the broker's timestamp of a batch that was sent at asked and
+// acknowledged at answered.
+func (c *brokerClock) observe(sentAt, acknowledgedAt time.Time, appendTime int64) {
+	if appendTime < 0 {
+		return
+	}
+	// The broker truncates timestamps to whole milliseconds.
+	earliest, latest := time.UnixMilli(appendTime), time.UnixMilli(appendTime+1)
+	var ahead time.Duration
+	switch {
+	case earliest.After(acknowledgedAt):
+		ahead = earliest.Sub(acknowledgedAt)
+	case latest.Before(sentAt):
+		ahead = latest.Sub(sentAt)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ahead, c.measuredAt = ahead, acknowledgedAt
+}
+
+// ClockAhead returns how far the clock of the broker that last set a batch's timestamp
+// is ahead of the local one, less the uncertainty of the request's round trip;
+// negative: behind. measuredAt is zero if no timestamp was received yet.
+func (c *Cluster) ClockAhead() (ahead time.Duration, measuredAt time.Time) {
+	c.clock.mu.Lock()
+	defer c.clock.mu.Unlock()
+	return c.clock.ahead, c.clock.measuredAt
+}
