@@ -24,7 +24,7 @@ func (s *Service) acquireLease(ctx context.Context, session *Session) error {
 	defer cancel()
 	ok, err := s.deps.Leases.Acquire(ctx, session.request.Provider.AccountID, session.sessionID, s.settings.MaxPerAccount)
 	if err != nil {
-		session.log.WarnContext(ctx, "counting an AI session against its account's limit failed: it is admitted", "error", err)
+		session.log.WarnContext(ctx, "AI session limit check failed; session admitted", "error", err)
 		return nil
 	}
 	if !ok {
@@ -41,7 +41,7 @@ func (s *Service) releaseLease(session *Session) {
 	ctx, cancel := context.WithTimeout(context.Background(), leaseTimeout)
 	defer cancel()
 	if err := s.deps.Leases.Release(ctx, session.request.Provider.AccountID, session.sessionID); err != nil {
-		session.log.WarnContext(ctx, "releasing an AI session's lease failed: it expires", "error", err)
+		session.log.WarnContext(ctx, "AI session lease release failed; it will expire", "error", err)
 	}
 }
 
@@ -56,15 +56,15 @@ func (s *Service) runLeaseRenewal(ctx context.Context) {
 }
 
 func (s *Service) renewLeases(ctx context.Context) {
-	accounts := make(map[string]string)
+	accountBySession := make(map[string]string)
 	s.mu.Lock()
 	for id, session := range s.sessions {
-		accounts[id] = session.request.Provider.AccountID
+		accountBySession[id] = session.request.Provider.AccountID
 	}
 	s.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, leaseTimeout)
 	defer cancel()
-	if err := s.deps.Leases.Renew(ctx, accounts); err != nil && ctx.Err() == nil {
+	if err := s.deps.Leases.Renew(ctx, accountBySession); err != nil && ctx.Err() == nil {
 		s.log.WarnContext(ctx, "renewing AI session leases failed", "error", err)
 	}
 }

@@ -122,7 +122,7 @@ func startSessions(b *testing.B, encoding, url string, phones []netip.AddrPort) 
 	if err != nil {
 		b.Fatal(err)
 	}
-	ports, err := rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), Min: 42000, Max: 43000}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	ports, err := rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 42000, MaxPort: 43000}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func startSessions(b *testing.B, encoding, url string, phones []netip.AddrPort) 
 			b.Fatal(err)
 		}
 		port.SetRemote(phone, phone.Addr())
-		port.Receive(receiver{session})
+		port.SetReceiver(receiver{session})
 		ours = append(ours, port.Addr())
 		running.Go(func() {
 			defer port.Close()

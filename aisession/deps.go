@@ -39,7 +39,7 @@ type SessionLeases interface {
 	Acquire(ctx context.Context, accountID, session string, max int) (bool, error)
 	// Renew extends the leases of sessions, given as account by session. A lease that is not renewed
 	// expires after leaseTTL.
-	Renew(ctx context.Context, accounts map[string]string) error
+	Renew(ctx context.Context, accountBySession map[string]string) error
 	Release(ctx context.Context, accountID, session string) error
 }
 

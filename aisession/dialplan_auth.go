@@ -23,12 +23,12 @@ import (
 // Asterisk has no HMAC; the text's fixed length prevents SHA-1 length-extension attacks. A UUID is
 // accepted once, within dialplanWindow of its time.
 const (
-	dialplanDigits = 16
+	signedDigits   = 16
 	timeDigits     = 10
 	dialplanWindow = time.Minute
 )
 
-var dialplanText = regexp.MustCompile(`^([^=]+)=([A-Za-z0-9._-]{16,128})$`)
+var dialplanSecretPattern = regexp.MustCompile(`^([^=]+)=([A-Za-z0-9._-]{16,128})$`)
 
 // dialplanSecret is the shared secret of one provider.
 type dialplanSecret struct{ providerID, secret string }
@@ -38,7 +38,7 @@ func parseDialplanSecrets(text string) ([]dialplanSecret, error) {
 	var secrets []dialplanSecret
 	seen := make(map[string]bool)
 	for i, item := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(", \t\r\n", r) }) {
-		parts := dialplanText.FindStringSubmatch(item)
+		parts := dialplanSecretPattern.FindStringSubmatch(item)
 		if parts == nil {
 			return nil, fmt.Errorf("item %d is not written PROVIDER_ID=SECRET with a secret of 16 to 128 letters, digits or . _ -", i+1)
 		}
@@ -55,9 +55,9 @@ var errUnannounced = errors.New("no such call was announced")
 
 // acceptDialplanUUID checks a UUID that a dialplan signed, records its use and returns the provider.
 func (s *Service) acceptDialplanUUID(ctx context.Context, id uuid.UUID) (a aiprovider.Announcement, p aiprovider.Provider, err error) {
-	providerID, err := checkDialplanUUID(s.dialplan, id, time.Now())
+	providerID, err := checkDialplanUUID(s.dialplanSecrets, id, time.Now())
 	if err != nil {
-		s.metrics.unannounced.Inc()
+		s.metrics.rejectedUUIDs.Inc()
 		return a, p, &fault.Error{Kind: fault.KindNotFound, Message: err.Error()}
 	}
 	// The UUID is stored for as long as it could be accepted again. The prefix keeps it apart from
@@ -67,7 +67,7 @@ func (s *Service) acceptDialplanUUID(ctx context.Context, id uuid.UUID) (a aipro
 		return a, p, fault.Unavailable(err, time.Second, "calls of dialplans cannot be checked now")
 	}
 	if !created {
-		s.metrics.unannounced.Inc()
+		s.metrics.rejectedUUIDs.Inc()
 		return a, p, fault.NotFound("the dialplan's UUID was used before")
 	}
 	p, err = s.deps.Providers.Open(ctx, providerID)
@@ -78,12 +78,12 @@ func (s *Service) acceptDialplanUUID(ctx context.Context, id uuid.UUID) (a aipro
 func checkDialplanUUID(secrets []dialplanSecret, id uuid.UUID, now time.Time) (providerID string, err error) {
 	text := hex.EncodeToString(id[:])
 	seconds, err := strconv.ParseInt(text[:timeDigits], 10, 64)
-	if err != nil || strings.Trim(text[:dialplanDigits], "0123456789") != "" {
+	if err != nil || strings.Trim(text[:signedDigits], "0123456789") != "" {
 		return "", errUnannounced
 	}
 	for _, s := range secrets {
-		sum := sha1.Sum([]byte(s.secret + text[:dialplanDigits]))
-		if subtle.ConstantTimeCompare([]byte(hex.EncodeToString(sum[:])[:len(text)-dialplanDigits]), []byte(text[dialplanDigits:])) == 1 {
+		sum := sha1.Sum([]byte(s.secret + text[:signedDigits]))
+		if subtle.ConstantTimeCompare([]byte(hex.EncodeToString(sum[:])[:len(text)-signedDigits]), []byte(text[signedDigits:])) == 1 {
 			providerID = s.providerID
 		}
 	}

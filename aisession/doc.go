@@ -41,7 +41,7 @@
 //   - A provider that sends more than Settings.PlayoutLimit ahead: the newest audio
 //     is dropped. At most readATick bytes are read per tick; TCP flow control
 //     holds back the rest.
-//   - Invalid messages of a provider: above a rate, reading pauses (flood.go).
+//   - Invalid messages of a provider: above a rate, reading pauses (read_throttle.go).
 //   - audio.JitterBuffer drops the oldest of a caller's packets.
 //   - Events above a thousand that wait for Kafka are dropped and counted.
 //

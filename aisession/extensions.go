@@ -26,13 +26,13 @@ func (s *Session) handleExtension(l *link, m *aiprotocol.Message) {
 	case aiprotocol.EventClear:
 		cleared := s.playout.clear()
 		s.sendMarks()
-		l.text(func(b []byte) []byte { return aiprotocol.AppendCleared(b, cleared) })
+		l.queueText(func(b []byte) []byte { return aiprotocol.AppendCleared(b, cleared) })
 	case aiprotocol.EventMark:
-		if !s.playout.mark(m.Mark.Name) {
+		if !s.playout.addMark(m.Mark.Name) {
 			s.service.metrics.malformed.WithLabelValues(problemMarks).Inc()
 		}
 	case aiprotocol.EventHangup:
-		s.end(Ending{Reason: ProviderHungUp, Cause: Cause(m.Hangup.Reason)})
+		s.end(Ending{Reason: ProviderHungUp, Cause: NormalizeHangupCause(m.Hangup.Reason)})
 	case aiprotocol.EventTransfer:
 		s.queueRequest(providerRequest{destination: m.Destination})
 	case aiprotocol.EventDTMF:
@@ -40,9 +40,9 @@ func (s *Session) handleExtension(l *link, m *aiprotocol.Message) {
 	}
 }
 
-func (s *Session) queueRequest(a providerRequest) {
+func (s *Session) queueRequest(r providerRequest) {
 	select {
-	case s.requests <- a:
+	case s.requests <- r:
 	default:
 		s.service.metrics.malformed.WithLabelValues(problemRequests).Inc()
 	}
@@ -54,27 +54,27 @@ func (s *Session) runRequests(ctx context.Context, call Call) {
 		select {
 		case <-ctx.Done():
 			return
-		case a := <-s.requests:
-			s.runRequest(ctx, call, a)
+		case r := <-s.requests:
+			s.runRequest(ctx, call, r)
 		}
 	}
 }
 
-func (s *Session) runRequest(ctx context.Context, call Call, a providerRequest) {
-	if a.destination == "" {
-		duration := a.dtmf.Duration
+func (s *Session) runRequest(ctx context.Context, call Call, r providerRequest) {
+	if r.destination == "" {
+		duration := r.dtmf.Duration
 		if duration == 0 {
 			duration = defaultDTMFDuration
 		}
-		if err := call.SendDTMF(ctx, a.dtmf.Digit[0], min(duration, maxDTMFDuration)); err != nil && ctx.Err() == nil {
+		if err := call.SendDTMF(ctx, r.dtmf.Digit[0], min(duration, maxDTMFDuration)); err != nil && ctx.Err() == nil {
 			s.log.WarnContext(ctx, "sending a key press of the AI provider failed", "error", err)
 		}
 		return
 	}
-	if err := call.Transfer(ctx, a.destination); err != nil {
+	if err := call.Transfer(ctx, r.destination); err != nil {
 		if ctx.Err() == nil {
 			s.log.WarnContext(ctx, "transfer by the AI provider failed", "error", err)
-			s.sendTransferRefused(a.destination, err)
+			s.sendTransferRefused(r.destination, err)
 		}
 		return
 	}
@@ -83,11 +83,11 @@ func (s *Session) runRequest(ctx context.Context, call Call, a providerRequest) 
 
 // sendTransferRefused reports a failed transfer to the provider. The call continues with it.
 func (s *Session) sendTransferRefused(destination string, err error) {
-	why := "the transfer failed"
+	message := "the transfer failed"
 	if f := fault.As(err); f.Kind != fault.KindInternal {
-		why = f.Message
+		message = f.Message
 	}
 	if l := s.link.Load(); l != nil {
-		l.text(func(b []byte) []byte { return aiprotocol.AppendTransferRefused(b, destination, why) })
+		l.queueText(func(b []byte) []byte { return aiprotocol.AppendTransferRefused(b, destination, message) })
 	}
 }

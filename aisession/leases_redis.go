@@ -40,13 +40,13 @@ func (r *RedisSessionLeases) Acquire(ctx context.Context, accountID, session str
 }
 
 // Renew implements SessionLeases.
-func (r *RedisSessionLeases) Renew(ctx context.Context, accounts map[string]string) error {
-	if len(accounts) == 0 {
+func (r *RedisSessionLeases) Renew(ctx context.Context, accountBySession map[string]string) error {
+	if len(accountBySession) == 0 {
 		return nil
 	}
 	until := float64(time.Now().Add(leaseTTL).UnixMilli())
 	pipe := r.client.Pipeline()
-	for session, account := range accounts {
+	for session, account := range accountBySession {
 		pipe.ZAdd(ctx, r.key(account), redis.Z{Score: until, Member: session})
 		pipe.PExpire(ctx, r.key(account), leaseTTL)
 	}

@@ -9,10 +9,10 @@ import (
 
 // Metric labels for a provider's messages, in addition to the problems of aiprotocol.
 const (
-	problemBinary   = "binary" // a binary frame
-	problemEmpty    = "empty"  // a media message without audio
-	problemMarks    = "marks"  // more marks than can be stored
-	problemRequests = "asks"   // more transfers and keys than can be queued
+	problemBinary   = "binary"   // a binary frame
+	problemEmpty    = "empty"    // a media message without audio
+	problemMarks    = "marks"    // more marks than can be stored
+	problemRequests = "requests" // more transfers and keys than can be queued
 )
 
 type metrics struct {
@@ -28,7 +28,7 @@ type metrics struct {
 	connectFailures prometheus.Counter
 	malformed       *prometheus.CounterVec
 	dropped         dropped
-	unannounced     prometheus.Counter
+	rejectedUUIDs   prometheus.Counter
 }
 
 // dropped counts lost audio, messages and events.
@@ -47,9 +47,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	f := metric.With(reg)
 	buckets := []float64{.05, .1, .25, .5, .75, 1, 1.5, 2, 3, 5, 10, 30}
 	m := &metrics{
-		active:          f.GaugeVec("trunkline_aisession_active", "Open sessions of this node, by ingress.", "way"),
-		started:         f.CounterVec("trunkline_aisession_started_total", "Sessions connected to their provider, by ingress.", "way"),
-		refused:         f.CounterVec("trunkline_aisession_refused_total", "Sessions refused, by reason.", "why"),
+		active:          f.GaugeVec("trunkline_aisession_active", "Open sessions of this node, by ingress.", "ingress"),
+		started:         f.CounterVec("trunkline_aisession_started_total", "Sessions connected to their provider, by ingress.", "ingress"),
+		refused:         f.CounterVec("trunkline_aisession_refused_total", "Sessions refused, by reason.", "reason"),
 		ended:           f.CounterVec("trunkline_aisession_ended_total", "Sessions ended, by reason.", "reason"),
 		firstAudio:      f.Histogram("trunkline_aisession_first_audio_seconds", "Time from the start message of a connection to the provider's first audio.", buckets...),
 		turnGap:         f.Histogram("trunkline_aisession_turn_gap_seconds", "Time from the end of the caller's speech to the playing of the provider's answer.", buckets...),
@@ -58,9 +58,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		reconnects:      f.Counter("trunkline_aisession_reconnects_total", "Reconnections to providers."),
 		connectFailures: f.Counter("trunkline_aisession_connect_failures_total", "Failed attempts to connect to a provider."),
 		malformed:       f.CounterVec("trunkline_aisession_ignored_messages_total", "Messages of providers ignored, by problem.", "problem"),
-		unannounced:     f.Counter("trunkline_aisession_unannounced_total", "AudioSocket connections refused because the call was not announced, or the UUID of its dialplan was invalid, expired or used before."),
+		rejectedUUIDs:   f.Counter("trunkline_aisession_unannounced_total", "AudioSocket connections refused because the call was not announced, or the UUID of its dialplan was invalid, expired or used before."),
 	}
-	droppedFrames := f.CounterVec("trunkline_aisession_dropped_total", "Frames, packets and messages dropped, by kind and reason.", "what")
+	droppedFrames := f.CounterVec("trunkline_aisession_dropped_total", "Frames, packets and messages dropped, by kind.", "kind")
 	m.dropped = dropped{
 		toProvider:  droppedFrames.WithLabelValues("frame_to_provider"), // the provider does not read
 		control:     droppedFrames.WithLabelValues("message_to_provider"),
@@ -69,12 +69,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		overrun:     droppedFrames.WithLabelValues("overrun_packet"),
 		events:      droppedFrames.WithLabelValues("event"),
 	}
-	for _, way := range Ingresses() {
-		m.active.WithLabelValues(way)
-		m.started.WithLabelValues(way)
+	for _, ingress := range Ingresses() {
+		m.active.WithLabelValues(ingress)
+		m.started.WithLabelValues(ingress)
 	}
 	metric.Init(m.refused, refusedNode, refusedAccount, refusedDraining, refusedProvider, refusedHungUp)
-	metric.Init(m.ended, Reasons()...)
+	metric.Init(m.ended, EndReasons()...)
 	metric.Init(m.malformed, aiprotocol.Problems()...)
 	metric.Init(m.malformed, problemBinary, problemEmpty, problemMarks, problemRequests)
 	return m

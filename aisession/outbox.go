@@ -3,34 +3,34 @@ package aisession
 import "sync"
 
 // outbox is the queue of frames that the next tick writes to a provider. Adding never blocks. Audio
-// above maxMedia frames drops the oldest audio.
+// above maxAudioFrames drops the oldest audio.
 type outbox struct {
-	mu    sync.Mutex
-	queue []frame
-	free  [][]byte
-	media int // audio frames in queue
-	ended bool
+	mu          sync.Mutex
+	queue       []frame
+	free        [][]byte
+	audioFrames int // audio frames in queue
+	closed      bool
 }
 
 // frame is one encoded WebSocket frame.
 type frame struct {
-	memory []byte
-	from   int // start of the frame in memory
-	audio  bool
-	last   bool // the close frame
+	buffer  []byte
+	start   int // start of the frame in buffer
+	isAudio bool
+	isClose bool // the close frame
 }
 
-func (f frame) bytes() []byte { return f.memory[f.from:] }
+func (f frame) bytes() []byte { return f.buffer[f.start:] }
 
 const (
-	maxMedia = 100 // frames: 2 s
-	maxOther = 256 // frames other than audio
+	maxAudioFrames   = 100 // frames: 2 s
+	maxControlFrames = 256 // frames other than audio
 )
 
 func newOutbox() *outbox { return &outbox{} }
 
-// begin returns memory for a frame to be put.
-func (o *outbox) begin() []byte {
+// getBuffer returns memory for a frame to be put.
+func (o *outbox) getBuffer() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if n := len(o.free); n > 0 {
@@ -41,49 +41,49 @@ func (o *outbox) begin() []byte {
 	return make([]byte, 0, 512)
 }
 
-// put queues a frame and returns how many frames were dropped for it, including itself.
+// put queues a frame and returns the number of frames dropped, counting f itself if it is rejected.
 func (o *outbox) put(f frame) (dropped int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {
-	case o.ended, !f.audio && !f.last && len(o.queue)-o.media >= maxOther:
-		o.release(f)
+	case o.closed, !f.isAudio && !f.isClose && len(o.queue)-o.audioFrames >= maxControlFrames:
+		o.recycleLocked(f)
 		dropped = 1
 	default:
-		if f.audio && o.media == maxMedia {
+		if f.isAudio && o.audioFrames == maxAudioFrames {
 			o.dropOldest()
 			dropped = 1
 		}
 		o.queue = append(o.queue, f)
-		if f.audio {
-			o.media++
+		if f.isAudio {
+			o.audioFrames++
 		}
-		o.ended = f.last
+		o.closed = f.isClose
 	}
 	return dropped
 }
 
 func (o *outbox) dropOldest() {
 	for i, f := range o.queue {
-		if f.audio {
+		if f.isAudio {
 			o.queue = append(o.queue[:i], o.queue[i+1:]...)
-			o.media--
-			o.release(f)
+			o.audioFrames--
+			o.recycleLocked(f)
 			return
 		}
 	}
 }
 
-// end makes the outbox reject further frames and reports whether it accepted them before.
-func (o *outbox) end() (first bool) {
+// close makes the outbox reject further frames and reports whether it accepted them before.
+func (o *outbox) close() (first bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	first, o.ended = !o.ended, true
+	first, o.closed = !o.closed, true
 	return first
 }
 
-// next returns the frame to write; false if the queue is empty.
-func (o *outbox) next() (frame, bool) {
+// pop returns the frame to write; false if the queue is empty.
+func (o *outbox) pop() (frame, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.queue) == 0 {
@@ -91,23 +91,23 @@ func (o *outbox) next() (frame, bool) {
 	}
 	f := o.queue[0]
 	o.queue = append(o.queue[:0], o.queue[1:]...)
-	if f.audio {
-		o.media--
+	if f.isAudio {
+		o.audioFrames--
 	}
 	return f, true
 }
 
-// done reuses the memory of a written frame.
-func (o *outbox) done(f frame) {
+// recycle reuses the memory of a written frame.
+func (o *outbox) recycle(f frame) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.release(f)
+	o.recycleLocked(f)
 }
 
-const maxFree = 4
+const maxFreeBuffers = 4
 
-func (o *outbox) release(f frame) {
-	if len(o.free) < maxFree {
-		o.free = append(o.free, f.memory)
+func (o *outbox) recycleLocked(f frame) {
+	if len(o.free) < maxFreeBuffers {
+		o.free = append(o.free, f.buffer)
 	}
 }

@@ -17,43 +17,43 @@ type pacer struct{ wheels []*wheel }
 const (
 	slotTime      = 2 * time.Millisecond
 	slotsPerFrame = int(audio.FrameDuration / slotTime)
-	// slack is the shortest delay from a caller's packet to its tick. It absorbs that much jitter.
-	slack = 1500 * time.Microsecond
+	// jitterMargin is the shortest delay from a caller's packet to its tick. It absorbs that much jitter.
+	jitterMargin = 1500 * time.Microsecond
 	// wheelCapacity is the load up to which a wheel takes all sessions: half a core.
 	wheelCapacity = 200
-	// maxLate is the delay of a packet after its tick up to which the ticks are moved back to wait for
+	// maxPacketDelay is the delay of a packet after its tick up to which the ticks are moved back to wait for
 	// such packets. The jitter buffer absorbs longer delays.
-	maxLate = 8 * time.Millisecond
-	// minWatched is the number of packets that must all wait for a slot longer than slack before the
+	maxPacketDelay = 8 * time.Millisecond
+	// minWatched is the number of packets that must all wait for a slot longer than jitterMargin before the
 	// ticks are moved forward. The number doubles, up to maxWatched, each time the ticks then have to
 	// be moved back.
 	minWatched = 10
 	maxWatched = 400
-	// maxBehind is the delay up to which a wheel catches up. The ticks of a longer delay are skipped.
-	maxBehind = 200 * time.Millisecond
+	// maxCatchUp is the delay up to which a wheel catches up. The ticks of a longer delay are skipped.
+	maxCatchUp = 200 * time.Millisecond
 )
 
-// schedule is a session's place on a wheel.
+// schedule is a session's slot on a wheel.
 type schedule struct {
 	wheel *wheel // set once, before any other use
 
 	// The following fields are guarded by wheel.mu.
-	slot      int           // -1 if none
-	call      bool          // a call is attached and its packets count
-	fresh     bool          // no packet of the call has arrived
-	notBefore int64         // first step with a tick: the tick of the current turn ran before the ticks were moved back
-	packets   int           // packets since the ticks were moved or examined
-	least     time.Duration // shortest wait of these packets for their tick
-	watch     int           // number of packets after which the ticks may be moved forward
-	sooner    bool          // the last move was forward
+	slot              int           // -1 if none
+	callAttached      bool          // a call is attached and its packets count
+	awaitsFirstPacket bool          // no packet of the call has arrived
+	notBefore         int64         // first step with a tick: the tick of the current turn ran before the ticks were moved back
+	packets           int           // packets since the ticks were moved or examined
+	shortestWait      time.Duration // shortest wait of these packets for their tick
+	watchedPackets    int           // number of packets after which the ticks may be moved forward
+	movedForward      bool          // the last move was forward
 }
 
 type wheel struct {
-	base  time.Time     // time of slot 0 in turn 0
-	wake  chan struct{} // signals a new session; holds at most one token
-	sleep func(time.Duration)
-	load  atomic.Int64 // total cost of its sessions' ticks
-	read  []byte       // read buffer of the ticks
+	base   time.Time     // time of slot 0 in turn 0
+	wake   chan struct{} // signals a new session; holds at most one token
+	sleep  func(time.Duration)
+	load   atomic.Int64 // total cost of its sessions' ticks
+	buffer []byte       // read buffer of the ticks
 
 	mu       sync.Mutex
 	slots    [slotsPerFrame][]*Session
@@ -64,7 +64,7 @@ type wheel struct {
 func newPacer(wheels int, base time.Time, sleep func(time.Duration)) *pacer {
 	p := &pacer{}
 	for range wheels {
-		p.wheels = append(p.wheels, &wheel{base: base, wake: make(chan struct{}, 1), sleep: sleep, read: make([]byte, readBuffer)})
+		p.wheels = append(p.wheels, &wheel{base: base, wake: make(chan struct{}, 1), sleep: sleep, buffer: make([]byte, readBuffer)})
 	}
 	return p
 }
@@ -73,7 +73,7 @@ func newPacer(wheels int, base time.Time, sleep func(time.Duration)) *pacer {
 func (p *pacer) run(ctx context.Context) {
 	var turning sync.WaitGroup
 	for _, w := range p.wheels {
-		turning.Go(func() { w.turn(ctx) })
+		turning.Go(func() { w.run(ctx) })
 	}
 	turning.Wait()
 }
@@ -81,7 +81,7 @@ func (p *pacer) run(ctx context.Context) {
 // assign chooses a new session's wheel: the first one with room, so that few timers serve many
 // sessions, else the least loaded one.
 func (p *pacer) assign(s *Session) {
-	s.schedule = schedule{slot: -1, least: audio.FrameDuration, watch: minWatched}
+	s.schedule = schedule{slot: -1, shortestWait: audio.FrameDuration, watchedPackets: minWatched}
 	cost := int64(s.cost())
 	s.schedule.wheel = p.wheels[0]
 	for _, w := range p.wheels {
@@ -100,26 +100,26 @@ func (p *pacer) assign(s *Session) {
 
 // release removes a session from its wheel permanently.
 func (p *pacer) release(s *Session) {
-	p.remove(s)
+	p.stopTicks(s)
 	s.schedule.wheel.load.Add(-int64(s.cost()))
 }
 
-// add starts a session's ticks if they have not started.
-func (p *pacer) add(s *Session, now time.Time) {
+// startTicks starts a session's ticks if they have not started.
+func (p *pacer) startTicks(s *Session, now time.Time) {
 	w := s.schedule.wheel
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if s.schedule.slot < 0 {
-		w.place(s, w.slotFor(now))
+		w.moveTo(s, w.slotFor(now))
 	}
 }
 
-// followCall starts or stops aligning a session's ticks to its call's packets.
-func (p *pacer) followCall(s *Session, call bool) {
+// setCallAttached starts or stops aligning a session's ticks to its call's packets.
+func (p *pacer) setCallAttached(s *Session, call bool) {
 	w := s.schedule.wheel
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	s.schedule.call, s.schedule.fresh = call, true
+	s.schedule.callAttached, s.schedule.awaitsFirstPacket = call, true
 }
 
 // packetArrived moves a session's ticks so that they follow the caller's packets closely. The first
@@ -131,55 +131,55 @@ func (p *pacer) packetArrived(s *Session, now time.Time, missed bool) (back bool
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	sched := &s.schedule
-	if sched.slot < 0 || !sched.call {
+	if sched.slot < 0 || !sched.callAttached {
 		return false
 	}
 	wait := (time.Duration(sched.slot)*slotTime - now.Sub(w.base)%audio.FrameDuration + audio.FrameDuration) % audio.FrameDuration
 	switch {
-	case sched.fresh:
-		sched.fresh = false
-		w.place(s, w.slotFor(now))
-	case missed && audio.FrameDuration-wait < maxLate:
-		w.place(s, w.slotFor(now))
+	case sched.awaitsFirstPacket:
+		sched.awaitsFirstPacket = false
+		w.moveTo(s, w.slotFor(now))
+	case missed && audio.FrameDuration-wait < maxPacketDelay:
+		w.moveTo(s, w.slotFor(now))
 		sched.notBefore = int64(now.Sub(w.base)/slotTime) + int64(slotsPerFrame)/2
-		sched.packets, sched.least = 0, audio.FrameDuration
-		if sched.sooner {
-			sched.sooner, sched.watch = false, min(2*sched.watch, maxWatched)
+		sched.packets, sched.shortestWait = 0, audio.FrameDuration
+		if sched.movedForward {
+			sched.movedForward, sched.watchedPackets = false, min(2*sched.watchedPackets, maxWatched)
 		}
 		return true
 	default:
-		sched.least = min(sched.least, wait)
-		if sched.packets++; sched.packets < sched.watch {
+		sched.shortestWait = min(sched.shortestWait, wait)
+		if sched.packets++; sched.packets < sched.watchedPackets {
 			return false
 		}
-		if forward := int((sched.least - slack) / slotTime); forward > 0 {
-			w.place(s, (sched.slot-forward+slotsPerFrame)%slotsPerFrame)
-			sched.sooner = true
+		if forward := int((sched.shortestWait - jitterMargin) / slotTime); forward > 0 {
+			w.moveTo(s, (sched.slot-forward+slotsPerFrame)%slotsPerFrame)
+			sched.movedForward = true
 		}
 	}
-	sched.packets, sched.least = 0, audio.FrameDuration
+	sched.packets, sched.shortestWait = 0, audio.FrameDuration
 	return false
 }
 
-// remove stops a session's ticks. One may still be running.
-func (p *pacer) remove(s *Session) {
+// stopTicks stops a session's ticks. One may still be running.
+func (p *pacer) stopTicks(s *Session) {
 	w := s.schedule.wheel
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.drop(s)
+	w.removeFromSlot(s)
 }
 
 // slotFor returns the slot for packets that arrive at now and every 20 ms.
 func (w *wheel) slotFor(now time.Time) int {
-	return int((now.Sub(w.base)+slack+slotTime-1)/slotTime) % slotsPerFrame
+	return int((now.Sub(w.base)+jitterMargin+slotTime-1)/slotTime) % slotsPerFrame
 }
 
-// place moves a session to a slot.
-func (w *wheel) place(s *Session, slot int) {
+// moveTo moves a session to a slot.
+func (w *wheel) moveTo(s *Session, slot int) {
 	if slot == s.schedule.slot {
 		return
 	}
-	w.drop(s)
+	w.removeFromSlot(s)
 	s.schedule.slot = slot
 	w.slots[slot] = append(w.slots[slot], s)
 	w.sessions++
@@ -189,7 +189,7 @@ func (w *wheel) place(s *Session, slot int) {
 	}
 }
 
-func (w *wheel) drop(s *Session) {
+func (w *wheel) removeFromSlot(s *Session) {
 	if s.schedule.slot < 0 {
 		return
 	}
@@ -206,38 +206,38 @@ func (w *wheel) drop(s *Session) {
 	s.schedule.slot = -1
 }
 
-// turn ticks the slots in order until ctx ends.
-func (w *wheel) turn(ctx context.Context) {
+// run ticks the slots in order until ctx ends.
+func (w *wheel) run(ctx context.Context) {
 	var due []*Session
-	for step := w.now(); ctx.Err() == nil; {
+	for step := w.currentStep(); ctx.Err() == nil; {
 		if w.idle() {
 			select {
 			case <-ctx.Done():
 			case <-w.wake:
-				step = w.now()
+				step = w.currentStep()
 			}
 			continue
 		}
 		deadline := w.base.Add(time.Duration(step+1) * slotTime)
 		wait := time.Until(deadline)
-		if wait < -maxBehind {
-			step = w.now()
+		if wait < -maxCatchUp {
+			step = w.currentStep()
 			continue
 		}
 		for ; wait > 0; wait = time.Until(deadline) {
 			w.sleep(wait)
 		}
 		step++
-		due = w.of(step, due[:0])
+		due = w.dueSessions(step, due[:0])
 		for _, s := range due {
-			s.tick(deadline, w.read)
+			s.tick(deadline, w.buffer)
 		}
 		clear(due)
 	}
 }
 
-// now returns the current step.
-func (w *wheel) now() int64 { return int64(time.Since(w.base) / slotTime) }
+// currentStep returns the current step.
+func (w *wheel) currentStep() int64 { return int64(time.Since(w.base) / slotTime) }
 
 // idle reports whether the wheel has no sessions.
 func (w *wheel) idle() bool {
@@ -246,8 +246,8 @@ func (w *wheel) idle() bool {
 	return w.sessions == 0
 }
 
-// of returns the sessions to tick in a step.
-func (w *wheel) of(step int64, into []*Session) []*Session {
+// dueSessions returns the sessions to tick in a step.
+func (w *wheel) dueSessions(step int64, into []*Session) []*Session {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range w.slots[step%int64(slotsPerFrame)] {

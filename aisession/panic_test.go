@@ -78,12 +78,12 @@ type faultySessions struct {
 	faulty bool
 }
 
-func (f *faultySessions) Announced(ctx context.Context, id uuid.UUID) (aiprovider.Announcement, aiprovider.Provider, error) {
+func (f *faultySessions) TakeAnnouncement(ctx context.Context, id uuid.UUID) (aiprovider.Announcement, aiprovider.Provider, error) {
 	if !f.faulty {
 		f.faulty = true
 		panic("the look-up failed")
 	}
-	return f.testEnv.Announced(ctx, id)
+	return f.testEnv.TakeAnnouncement(ctx, id)
 }
 
 func TestAPanicEndsOneAudioSocket(t *testing.T) {

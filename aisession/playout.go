@@ -16,28 +16,28 @@ type playout struct {
 	limit  uint64        // largest number of queued samples
 	lead   time.Duration // audio to queue before playback starts
 
-	mu      sync.Mutex
-	bytes   []byte // samples, or opus packets each after its length
-	head    int    // offset of the first queued byte
-	in, out uint64 // positions of the end of received audio and of the next sample to play
-	played  uint64 // samples played; less than out after a clear
-	marks   []mark
-	playing bool
-	since   time.Time // arrival of the oldest queued audio
-	fresh   bool      // audio has arrived since the last take
-	dryAt   time.Time // when it last ran empty; zero if never
+	mu                      sync.Mutex
+	bytes                   []byte // samples, or opus packets each after its length
+	head                    int    // offset of the first queued byte
+	receivedEnd, nextSample uint64 // positions of the end of received audio and of the next sample to play
+	played                  uint64 // samples played; less than out after a clear
+	marks                   []mark
+	playing                 bool
+	oldestArrival           time.Time // arrival of the oldest queued audio
+	hasNewAudio             bool      // audio has arrived since the last take
+	emptiedAt               time.Time // when it last ran empty; zero if never
 }
 
 // mark is a position in the audio that the provider asked to be notified of.
 type mark struct {
-	at   uint64
-	name string
+	position uint64
+	name     string
 }
 
 const (
-	maxMarks    = 256
-	lengthBytes = 2
-	keptBytes   = 64 << 10 // bytes of memory kept while empty
+	maxMarks     = 256
+	lengthSize   = 2
+	maxKeptBytes = 64 << 10 // bytes of memory kept while empty
 )
 
 func newPlayout(format audio.Format, s Settings) *playout {
@@ -52,20 +52,20 @@ func (p *playout) put(piece []byte, now time.Time) (dropped time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.empty() {
-		p.since = now
+		p.oldestArrival = now
 	}
-	p.fresh = true
+	p.hasNewAudio = true
 	if p.format.Encoding == audio.Opus {
 		return p.putPacket(piece)
 	}
 	size := p.sampleBytes()
-	room := int(p.limit-min(p.limit, p.in-p.out)) * size
+	room := int(p.limit-min(p.limit, p.receivedEnd-p.nextSample)) * size
 	if len(piece) > room {
 		dropped = p.format.Duration((len(piece) - room) / size)
 		piece = piece[:room]
 	}
 	p.bytes = append(p.bytes, piece...)
-	p.in = p.out + uint64((len(p.bytes)-p.head)/size)
+	p.receivedEnd = p.nextSample + uint64((len(p.bytes)-p.head)/size)
 	return dropped
 }
 
@@ -74,50 +74,50 @@ func (p *playout) putPacket(packet []byte) (dropped time.Duration) {
 	if samples == 0 {
 		return 0
 	}
-	if p.in-p.out+uint64(samples) > p.limit {
+	if p.receivedEnd-p.nextSample+uint64(samples) > p.limit {
 		return p.format.Duration(samples)
 	}
 	p.bytes = binary.BigEndian.AppendUint16(p.bytes, uint16(len(packet)))
 	p.bytes = append(p.bytes, packet...)
-	p.in += uint64(samples)
+	p.receivedEnd += uint64(samples)
 	return 0
 }
 
-func (p *playout) empty() bool      { return p.in == p.out }
+func (p *playout) empty() bool      { return p.receivedEnd == p.nextSample }
 func (p *playout) sampleBytes() int { return p.format.FrameBytes() / audio.FrameSamples(p.format.Rate) }
 
-// turn has the transitions that a take observed.
-type turn struct {
-	began bool // playback began after silence
-	again bool // and the silence was shorter than gap
-	ended bool // the queue ran empty
+// playoutTransitions has the transitions that a take observed.
+type playoutTransitions struct {
+	started  bool // playback began after silence
+	afterGap bool // and the silence was shorter than gap
+	ended    bool // the queue ran empty
 }
 
-// gap is the longest silence that counts as an interruption of the provider's speech.
-const gap = 200 * time.Millisecond
+// maxGap is the longest silence that counts as an interruption of the provider's speech.
+const maxGap = 200 * time.Millisecond
 
-// take appends the audio to play next to into: want samples, or one packet. It appends fewer samples
+// takeAudio appends the audio to play next to into: want samples, or one packet. It appends fewer samples
 // only if no more audio has arrived to complete the frame, and nothing if there is nothing to play.
-func (p *playout) take(into []byte, want int, now time.Time) (piece []byte, t turn) {
+func (p *playout) takeAudio(into []byte, want int, now time.Time) (piece []byte, t playoutTransitions) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	fresh := p.fresh
-	p.fresh = false
+	fresh := p.hasNewAudio
+	p.hasNewAudio = false
 	if p.empty() {
 		return into, t
 	}
-	waits := p.in - p.out
+	waits := p.receivedEnd - p.nextSample
 	if !p.playing {
-		if p.format.Duration(int(waits)) < p.lead && now.Sub(p.since) < p.lead {
+		if p.format.Duration(int(waits)) < p.lead && now.Sub(p.oldestArrival) < p.lead {
 			return into, t
 		}
-		p.playing, t.began = true, true
-		t.again = !p.dryAt.IsZero() && now.Sub(p.dryAt) < gap
+		p.playing, t.started = true, true
+		t.afterGap = !p.emptiedAt.IsZero() && now.Sub(p.emptiedAt) < maxGap
 	}
 	switch {
 	case p.format.Encoding == audio.Opus:
-		n := lengthBytes + int(binary.BigEndian.Uint16(p.bytes[p.head:]))
-		into = append(into, p.bytes[p.head+lengthBytes:p.head+n]...)
+		n := lengthSize + int(binary.BigEndian.Uint16(p.bytes[p.head:]))
+		into = append(into, p.bytes[p.head+lengthSize:p.head+n]...)
 		p.advance(n, uint64(p.format.Samples(into)))
 	case waits < uint64(want) && fresh:
 		return into, t // the rest of the frame may still arrive
@@ -128,14 +128,14 @@ func (p *playout) take(into []byte, want int, now time.Time) (piece []byte, t tu
 		p.advance(n, samples)
 	}
 	if p.empty() {
-		p.playing, p.dryAt, t.ended = false, now, true
+		p.playing, p.emptiedAt, t.ended = false, now, true
 	}
 	return into, t
 }
 
 func (p *playout) advance(n int, samples uint64) {
 	p.head += n
-	p.out += samples
+	p.nextSample += samples
 	p.played += samples
 	p.compact()
 }
@@ -143,9 +143,9 @@ func (p *playout) advance(n int, samples uint64) {
 // compact moves the queued bytes to the front once the free part is at least as large.
 func (p *playout) compact() {
 	switch rest := len(p.bytes) - p.head; {
-	case rest == 0 && cap(p.bytes) > keptBytes:
+	case rest == 0 && cap(p.bytes) > maxKeptBytes:
 		p.bytes, p.head = nil, 0
-	case rest == 0, p.head > keptBytes && p.head > rest:
+	case rest == 0, p.head > maxKeptBytes && p.head > rest:
 		p.bytes = append(p.bytes[:0], p.bytes[p.head:]...)
 		p.head = 0
 	}
@@ -158,14 +158,14 @@ func (p *playout) hasAudio() bool {
 	return !p.empty()
 }
 
-// mark stores a mark at the end of the received audio. It returns false if there are too many.
-func (p *playout) mark(name string) bool {
+// addMark stores a mark at the end of the received audio. It returns false if there are too many.
+func (p *playout) addMark(name string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.marks) == maxMarks {
 		return false
 	}
-	p.marks = append(p.marks, mark{p.in, name})
+	p.marks = append(p.marks, mark{p.receivedEnd, name})
 	return true
 }
 
@@ -173,7 +173,7 @@ func (p *playout) mark(name string) bool {
 func (p *playout) nextMark() (aiprotocol.Mark, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.marks) == 0 || p.marks[0].at > p.out {
+	if len(p.marks) == 0 || p.marks[0].position > p.nextSample {
 		return aiprotocol.Mark{}, false
 	}
 	name := p.marks[0].name
@@ -185,8 +185,8 @@ func (p *playout) nextMark() (aiprotocol.Mark, bool) {
 func (p *playout) clear() aiprotocol.Cleared {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	dropped := p.in - p.out
-	p.out, p.head, p.bytes = p.in, 0, p.bytes[:0]
+	dropped := p.receivedEnd - p.nextSample
+	p.nextSample, p.head, p.bytes = p.receivedEnd, 0, p.bytes[:0]
 	p.playing = false
 	p.compact()
 	return aiprotocol.Cleared{Played: p.format.Duration(int(p.played)), Dropped: p.format.Duration(int(dropped))}
@@ -197,5 +197,5 @@ func (p *playout) restart() {
 	p.clear()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.in, p.out, p.played, p.marks = 0, 0, 0, nil
+	p.receivedEnd, p.nextSample, p.played, p.marks = 0, 0, 0, nil
 }

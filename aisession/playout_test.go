@@ -22,7 +22,7 @@ func count(n, from int) []byte {
 func playAll(p *playout, now *time.Time, want int) (all []byte, frames int) {
 	for idle := 0; idle < 4; {
 		*now = now.Add(20 * time.Millisecond)
-		piece, _ := p.take(nil, want, *now)
+		piece, _ := p.takeAudio(nil, want, *now)
 		if len(piece) == 0 {
 			idle++
 			continue
@@ -65,14 +65,14 @@ func TestTheLeadIsWaitedForButNotLongerThanItself(t *testing.T) {
 	lead := 60 * time.Millisecond
 	p, begun := newPlayout(pcm, Settings{PlayoutLimit: time.Minute, PlayoutLead: lead}), time.Now()
 	p.put(count(960, 0), begun)
-	if piece, _ := p.take(nil, 480, begun.Add(20*time.Millisecond)); len(piece) != 0 {
+	if piece, _ := p.takeAudio(nil, 480, begun.Add(20*time.Millisecond)); len(piece) != 0 {
 		t.Error("played before the lead was there")
 	}
-	if piece, turn := p.take(nil, 480, begun.Add(lead)); len(piece) != 960 || !turn.began || turn.again || !turn.ended {
+	if piece, turn := p.takeAudio(nil, 480, begun.Add(lead)); len(piece) != 960 || !turn.started || turn.afterGap || !turn.ended {
 		t.Errorf("%d bytes, %+v", len(piece), turn)
 	}
 	p.put(count(4800, 0), begun.Add(lead+20*time.Millisecond))
-	if piece, turn := p.take(nil, 480, begun.Add(lead+40*time.Millisecond)); len(piece) != 960 || !turn.again {
+	if piece, turn := p.takeAudio(nil, 480, begun.Add(lead+40*time.Millisecond)); len(piece) != 960 || !turn.afterGap {
 		t.Errorf("a hole: %d bytes, %+v", len(piece), turn)
 	}
 }
@@ -92,15 +92,15 @@ func TestMoreThanTheLimitIsDropped(t *testing.T) {
 
 func TestMarksAndClears(t *testing.T) {
 	p, now := newPlayout(pcm, Settings{PlayoutLimit: time.Minute}), time.Now()
-	p.mark("at once")
+	p.addMark("at once")
 	if m, ok := p.nextMark(); !ok || m.Name != "at once" || m.Played != 0 {
 		t.Errorf("%+v, %v", m, ok)
 	}
 	p.put(count(96000, 0), now) // 2 s
-	p.mark("later")
+	p.addMark("later")
 	for range 50 {
 		now = now.Add(20 * time.Millisecond)
-		p.take(nil, 480, now)
+		p.takeAudio(nil, 480, now)
 	}
 	if m, ok := p.nextMark(); ok {
 		t.Errorf("too early: %+v", m)
@@ -117,9 +117,9 @@ func TestMarksAndClears(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	for range maxMarks {
-		p.mark("x")
+		p.addMark("x")
 	}
-	if p.mark("y") {
+	if p.addMark("y") {
 		t.Error("marks without end are kept")
 	}
 }
@@ -128,15 +128,15 @@ func TestAnHourOfAudioLeavesNoMemoryBehind(t *testing.T) {
 	p, now := newPlayout(pcm, Settings{PlayoutLimit: 5 * time.Minute}), time.Now()
 	p.put(make([]byte, 48000*60), now)
 	playAll(p, &now, 480)
-	if cap(p.bytes) > keptBytes {
+	if cap(p.bytes) > maxKeptBytes {
 		t.Errorf("%d bytes are kept", cap(p.bytes))
 	}
 	for range 1000 { // a stream that is never quite empty
 		p.put(make([]byte, 960), now)
 		now = now.Add(20 * time.Millisecond)
-		p.take(nil, 400, now)
+		p.takeAudio(nil, 400, now)
 	}
-	if p.head > 2*keptBytes+len(p.bytes)-p.head {
+	if p.head > 2*maxKeptBytes+len(p.bytes)-p.head {
 		t.Errorf("%d of %d bytes are over", p.head, len(p.bytes))
 	}
 }
@@ -150,7 +150,7 @@ func FuzzPlayout(f *testing.F) {
 		for _, step := range steps {
 			now = now.Add(20 * time.Millisecond)
 			if step%3 == 0 {
-				piece, _ := p.take(nil, 480, now)
+				piece, _ := p.takeAudio(nil, 480, now)
 				if len(piece) > 960 || len(piece)%2 != 0 {
 					t.Fatalf("a frame of %d bytes", len(piece))
 				}

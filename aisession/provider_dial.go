@@ -15,7 +15,7 @@ import (
 
 // dialProvider connects to a provider with TLS and a WebSocket handshake (gorilla checks the response),
 // and detaches its socket from Go's poller. early has the bytes that followed the response.
-func (s *Session) dialProvider(ctx context.Context) (conn net.Conn, sock *socket, early []byte, err error) {
+func (s *Session) dialProvider(ctx context.Context) (conn net.Conn, sock *nonblockingConn, early []byte, err error) {
 	settings, provider := s.service.settings, s.request.Provider
 	var upgrade *upgradeConn
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -24,14 +24,14 @@ func (s *Session) dialProvider(ctx context.Context) (conn net.Conn, sock *socket
 			return nil, err
 		}
 		if tcp, ok := tcp.(*net.TCPConn); ok {
-			tune(tcp)
+			setTCPOptions(tcp)
 		}
-		sock = &socket{Conn: tcp}
+		sock = &nonblockingConn{Conn: tcp}
 		upgrade = &upgradeConn{Conn: sock}
 		return upgrade, nil
 	}
 	dialer := websocket.Dialer{
-		HandshakeTimeout: settings.ConnectTimeout, ReadBufferSize: readBuffer, WriteBufferSize: minBuffer, NetDialContext: dial,
+		HandshakeTimeout: settings.ConnectTimeout, ReadBufferSize: readBuffer, WriteBufferSize: handshakeBuffer, NetDialContext: dial,
 		NetDialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			if _, err := dial(ctx, network, address); err != nil {
 				return nil, err
@@ -63,7 +63,7 @@ func (s *Session) dialProvider(ctx context.Context) (conn net.Conn, sock *socket
 		_ = sock.Close()
 		return nil, nil, nil, err
 	}
-	return upgrade.Conn, sock, upgrade.early, nil
+	return upgrade.Conn, sock, upgrade.extra, nil
 }
 
 // tlsHandshake makes the TLS handshake. A nil base uses the system's CAs.
@@ -86,9 +86,9 @@ func tlsHandshake(ctx context.Context, conn net.Conn, address string, base *tls.
 // upgradeConn is a connection that delivers no bytes beyond the handshake response.
 type upgradeConn struct {
 	net.Conn
-	seen       []byte // response bytes so far
+	received   []byte // response bytes so far
 	headerDone bool
-	early      []byte // bytes after the header
+	extra      []byte // bytes after the header
 }
 
 const maxResponseHeader = 64 << 10 // bytes
@@ -99,12 +99,12 @@ func (u *upgradeConn) Read(b []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n, err := u.Conn.Read(b)
-	before := len(u.seen)
-	if u.seen = append(u.seen, b[:n]...); len(u.seen) > maxResponseHeader {
+	before := len(u.received)
+	if u.received = append(u.received, b[:n]...); len(u.received) > maxResponseHeader {
 		return 0, fmt.Errorf("the provider's answer has more than %d bytes", maxResponseHeader)
 	}
-	if end := endOfHeader(u.seen); end > 0 && bytes.HasPrefix(u.seen, []byte("HTTP/1.1 101")) {
-		u.early, u.headerDone = u.seen[end:], true
+	if end := endOfHeader(u.received); end > 0 && bytes.HasPrefix(u.received, []byte("HTTP/1.1 101")) {
+		u.extra, u.headerDone = u.received[end:], true
 		return end - before, nil
 	}
 	return n, err
@@ -113,13 +113,13 @@ func (u *upgradeConn) Read(b []byte) (int, error) {
 // endOfHeader returns the offset after the empty line that ends a header, or 0 if there is none. Lines
 // may end without CR.
 func endOfHeader(b []byte) int {
-	for at := 0; ; {
-		i := bytes.IndexByte(b[at:], '\n')
+	for offset := 0; ; {
+		i := bytes.IndexByte(b[offset:], '\n')
 		if i < 0 {
 			return 0
 		}
-		at += i + 1
-		if rest := bytes.TrimPrefix(b[at:], []byte("\r")); bytes.HasPrefix(rest, []byte("\n")) {
+		offset += i + 1
+		if rest := bytes.TrimPrefix(b[offset:], []byte("\r")); bytes.HasPrefix(rest, []byte("\n")) {
 			return len(b) - len(rest) + 1
 		}
 	}

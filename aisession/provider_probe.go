@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	probeTone   = 440.0 // Hz
-	probeLevel  = 9000
-	probeLength = time.Second
-	probeAfter  = 500 * time.Millisecond // time to wait for the response
+	probeTone            = 440.0 // Hz
+	probeLevel           = 9000
+	probeDuration        = time.Second
+	probeResponseTimeout = 500 * time.Millisecond // time to wait for the response
 )
 
 // Test opens a session, sends a tone of one second and returns a report. The error is set only for
@@ -40,19 +40,19 @@ func (s *Service) Test(ctx context.Context, p aiprovider.Provider) (aiprovider.T
 	}
 	connected := time.Since(begun)
 	call.session = session
-	first := session.link.Load()
-	going, stop := context.WithCancel(ctx)
+	firstLink := session.link.Load()
+	toneCtx, stop := context.WithCancel(ctx)
 	defer stop()
-	var sounding sync.WaitGroup
-	sounding.Go(func() { call.sendTone(going) })
+	var toneSender sync.WaitGroup
+	toneSender.Go(func() { call.sendTone(toneCtx) })
 	ending := session.Run(ctx, call)
 	stop()
-	sounding.Wait()
+	toneSender.Wait()
 	report := aiprovider.TestReport{
 		OK: ending.Reason == CallerHungUp, ConnectMS: float64(connected.Microseconds()) / 1000, Events: call.eventNames(),
 	}
-	if cause := first.cause(); cause != nil {
-		report.OK, report.Error = false, describe(cause)
+	if cause := firstLink.lossError(); cause != nil {
+		report.OK, report.Error = false, adminMessage(cause)
 	} else if !report.OK {
 		report.Error = "the provider ended the session"
 	}
@@ -65,13 +65,13 @@ var probeFormat = audio.Format{Encoding: audio.PCM16, Rate: 8000}
 type probe struct {
 	session *Session
 
-	mu        sync.Mutex
-	events    []string
-	said, got aiprotocol.Event // the last message in each direction
+	mu                     sync.Mutex
+	events                 []string
+	lastSent, lastReceived aiprotocol.Event // the last message in each direction
 }
 
-// note records a message in the report. Consecutive media messages of one direction are recorded once.
-func (p *probe) note(event aiprotocol.Event, last *aiprotocol.Event) {
+// record records a message in the report. Consecutive media messages of one direction are recorded once.
+func (p *probe) record(event aiprotocol.Event, last *aiprotocol.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if event != aiprotocol.EventMedia || *last != event {
@@ -91,7 +91,7 @@ func (p *probe) sendTone(ctx context.Context) {
 	defer ticker.Stop()
 	samples := audio.FrameSamples(probeFormat.Rate)
 	frame := make([]byte, 0, probeFormat.FrameBytes())
-	for sent := 0; sent < int(probeLength/audio.FrameDuration)*samples; sent += samples {
+	for sent := 0; sent < int(probeDuration/audio.FrameDuration)*samples; sent += samples {
 		frame = frame[:0]
 		for i := range samples {
 			v := probeLevel * math.Sin(2*math.Pi*probeTone*float64(sent+i)/float64(probeFormat.Rate))
@@ -104,12 +104,12 @@ func (p *probe) sendTone(ctx context.Context) {
 		case <-ticker.C:
 		}
 	}
-	timer := time.NewTimer(probeAfter)
+	timer := time.NewTimer(probeResponseTimeout)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 	case <-timer.C:
-		p.session.HungUp(aiprotocol.NormalClearing)
+		p.session.CallEnded(aiprotocol.NormalClearing)
 	}
 }
 

@@ -18,7 +18,7 @@ func FuzzProviderMessage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, message []byte) {
 		session := quietSession(t, service, aiprotocol.ULaw)
 		session.request.Provider.Extensions = true
-		quietLink(session).reader.text(message)
+		quietLink(session).reader.handleText(message)
 		session.call = silent{}
 		for range 3 {
 			session.tick(session.opened, nil)

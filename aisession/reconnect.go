@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	firstPause = 100 * time.Millisecond
-	maxPause   = 2 * time.Second
-	steady     = 10 * time.Second // a connection that lasted this long was stable
+	minRetryPause = 100 * time.Millisecond
+	maxRetryPause = 2 * time.Second
+	stableAfter   = 10 * time.Second // a connection that lasted this long was stable
 )
 
 // outage is one period without a stable connection.
@@ -22,26 +22,26 @@ type outage struct {
 	retryLimit time.Duration
 	since      time.Time // zero while connected
 
-	tried   bool // an attempt was made since then
-	backoff retry.Backoff
+	attempted bool // an attempt was made since then
+	backoff   retry.Backoff
 }
 
-// start records the loss of a connection. If it was stable a new outage begins, otherwise the current
+// recordLoss records the loss of a connection. If it was stable a new outage begins, otherwise the current
 // one continues.
-func (o *outage) start(l *link) {
+func (o *outage) recordLoss(l *link) {
 	now := time.Now()
-	if o.since.IsZero() || l != nil && now.Sub(l.born) > steady {
-		o.since, o.tried = now, false
+	if o.since.IsZero() || l != nil && now.Sub(l.connectedAt) > stableAfter {
+		o.since, o.attempted = now, false
 	} else if l != nil {
-		o.since = o.since.Add(now.Sub(l.born))
+		o.since = o.since.Add(now.Sub(l.connectedAt))
 	}
 }
 
-// wait pauses before the next attempt, doubling the pause each time. It returns false when no time is
+// waitForRetry pauses before the next attempt, doubling the pause each time. It returns false when no time is
 // left for another attempt.
-func (o *outage) wait(ctx context.Context) bool {
-	if !o.tried {
-		o.tried, o.backoff = true, retry.Backoff{First: firstPause, Max: maxPause}
+func (o *outage) waitForRetry(ctx context.Context) bool {
+	if !o.attempted {
+		o.attempted, o.backoff = true, retry.Backoff{First: minRetryPause, Max: maxRetryPause}
 		return o.remaining() > 0 // no pause before the first attempt
 	}
 	pause := min(o.backoff.Next(), o.remaining())
@@ -62,25 +62,25 @@ func (s *Session) establish(ctx context.Context, o *outage) error {
 		case <-ctx.Done():
 		}
 	}()
-	err := errors.New("the provider was away for too long")
-	for o.wait(ctx) {
+	err := errors.New("the provider was unavailable for too long")
+	for o.waitForRetry(ctx) {
 		try, done := context.WithTimeout(ctx, o.remaining())
 		var l *link
 		before := err
-		if s.service.panics.Do(placeTick, func() { l, err = s.tryConnect(try) }) {
+		if s.service.panics.Do(placeTick, func() { l, err = s.connectInSpan(try) }) {
 			l, err = nil, errConnectPanicked
 		}
-		if refused := (*handshakeError)(nil); err != nil && try.Err() != nil && errors.As(before, &refused) {
+		if handshakeErr := (*handshakeError)(nil); err != nil && try.Err() != nil && errors.As(before, &handshakeErr) {
 			err = before // the attempt had no time left: return the earlier error
 		}
 		done()
 		if err == nil {
-			s.noteSent(aiprotocol.EventStart)
-			s.use(l)
+			s.recordSent(aiprotocol.EventStart)
+			s.setLink(l)
 			return nil
 		}
 		s.service.metrics.connectFailures.Inc()
-		if isFinal(err) || s.probe != nil {
+		if isPermanent(err) || s.probe != nil {
 			return err
 		}
 	}
@@ -89,40 +89,40 @@ func (s *Session) establish(ctx context.Context, o *outage) error {
 
 var errConnectPanicked = errors.New("connecting to the provider panicked")
 
-// use makes the ticks use a connection.
-func (s *Session) use(l *link) {
-	s.first.Store(false)
-	s.soundAt.Store(time.Now().UnixNano())
+// setLink makes the ticks use a connection.
+func (s *Session) setLink(l *link) {
+	s.firstAudioReceived.Store(false)
+	s.lastAudioTime.Store(time.Now().UnixNano())
 	s.playout.restart()
 	s.link.Store(l)
-	s.service.pacer.add(s, time.Now())
+	s.service.pacer.startTicks(s, time.Now())
 }
 
-// restore replaces a lost connection or ends the session. The caller hears silence meanwhile.
-func (s *Session) restore(ctx context.Context, lost *link, o *outage) {
+// reconnect replaces a lost connection or ends the session. The caller hears silence meanwhile.
+func (s *Session) reconnect(ctx context.Context, lost *link, o *outage) {
 	s.link.CompareAndSwap(lost, nil)
 	s.playout.restart()
-	cause := lost.cause()
-	s.log.InfoContext(ctx, "connection to the AI provider lost", "why", describe(cause))
+	cause := lost.lossError()
+	s.log.InfoContext(ctx, "connection to the AI provider lost", "reason", adminMessage(cause))
 	switch {
 	case errors.Is(cause, websocket.ErrReadLimit):
-		s.fallBack(ProviderTooLarge)
+		s.endWithFallback(ProviderTooLarge)
 		return
 	case s.probe != nil:
-		s.fallBack(ProviderLost)
+		s.endWithFallback(ProviderLost)
 		return
 	}
-	o.start(lost)
+	o.recordLoss(lost)
 	err := s.establish(ctx, o)
 	switch {
 	case err == nil:
 		s.service.metrics.reconnects.Inc()
 	case ctx.Err() != nil:
-	case isFinal(err):
-		s.log.WarnContext(ctx, "AI provider refused the connection", "why", describe(err))
-		s.fallBack(ProviderRefused)
+	case isPermanent(err):
+		s.log.WarnContext(ctx, "AI provider refused the connection", "reason", adminMessage(err))
+		s.endWithFallback(ProviderRefused)
 	default:
-		s.log.WarnContext(ctx, "AI provider unavailable for too long", "why", describe(err))
-		s.fallBack(ProviderLost)
+		s.log.WarnContext(ctx, "AI provider unavailable for too long", "reason", adminMessage(err))
+		s.endWithFallback(ProviderLost)
 	}
 }

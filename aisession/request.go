@@ -19,7 +19,7 @@ type Request struct {
 	RTPTimestamps bool
 }
 
-// The ingresses, used as the metric label "way".
+// The ingresses, used as the metric label "ingress".
 const (
 	IngressSIP         = "sip"
 	IngressAudioSocket = "audiosocket"

@@ -50,7 +50,7 @@ func TestALostProviderIsFoundAgain(t *testing.T) {
 			if messages[0].event != "start" {
 				t.Error("no start on the second connection")
 			}
-			if h.metric("trunkline_aisession_reconnects_total") != 1 || h.metric("trunkline_aisession_started_total", "way", "sip") != 1 {
+			if h.metric("trunkline_aisession_reconnects_total") != 1 || h.metric("trunkline_aisession_started_total", "ingress", "sip") != 1 {
 				t.Error("the metrics do not agree")
 			}
 		})
@@ -59,7 +59,7 @@ func TestALostProviderIsFoundAgain(t *testing.T) {
 
 func TestAProviderThatStaysAwayIsGivenUp(t *testing.T) {
 	for fallback, back := range map[aiprovider.Fallback]bool{aiprovider.FallbackHangup: false, aiprovider.FallbackReturn: true} {
-		for status, reason := range map[int]aisession.Reason{503: aisession.ProviderLost, 403: aisession.ProviderRefused} {
+		for status, reason := range map[int]aisession.EndReason{503: aisession.ProviderLost, 403: aisession.ProviderRefused} {
 			t.Run(string(fallback)+" "+string(reason), func(t *testing.T) {
 				t.Parallel()
 				p := startProvider(t, 160, nil)
@@ -176,7 +176,7 @@ func TestLimitsByDefault(t *testing.T) {
 	if _, err := h.Open(t.Context(), request(account(p, "g711_ulaw"), ulaw)); fault.KindOf(err) != fault.KindLimited {
 		t.Errorf("session 101 of the account: %v", err)
 	}
-	if n := h.metric("trunkline_aisession_refused_total", "why", "account_limit"); n != 1 {
+	if n := h.metric("trunkline_aisession_refused_total", "reason", "account_limit"); n != 1 {
 		t.Errorf("%v refusals are counted", n)
 	}
 }
@@ -194,7 +194,7 @@ func TestLimits(t *testing.T) {
 			if _, err := h.Open(t.Context(), request(account(p, "g711_ulaw"), ulaw)); fault.KindOf(err) != fault.KindLimited {
 				t.Errorf("a second session: %v", err)
 			}
-			if h.metric("trunkline_aisession_refused_total", "why", name+"_limit") != 1 {
+			if h.metric("trunkline_aisession_refused_total", "reason", name+"_limit") != 1 {
 				t.Error("not counted")
 			}
 			other := account(p, "g711_ulaw")
@@ -238,18 +238,18 @@ func TestAnnouncements(t *testing.T) {
 	if err := h.Announce(t.Context(), a); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("twice: %v", err)
 	}
-	got, p, err := h.Announced(t.Context(), mustUUID(t, id))
+	got, p, err := h.TakeAnnouncement(t.Context(), mustUUID(t, id))
 	if err != nil || got != a || p.ID != "prov1" {
 		t.Errorf("got %+v, %v, %v", got, p, err)
 	}
-	if _, _, err := h.Announced(t.Context(), mustUUID(t, id)); fault.KindOf(err) != fault.KindNotFound {
+	if _, _, err := h.TakeAnnouncement(t.Context(), mustUUID(t, id)); fault.KindOf(err) != fault.KindNotFound {
 		t.Errorf("a second time: %v", err)
 	}
 	a.ProviderID = "theirs"
 	if err := h.Announce(t.Context(), a); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := h.Announced(t.Context(), mustUUID(t, id)); fault.KindOf(err) != fault.KindNotFound {
+	if _, _, err := h.TakeAnnouncement(t.Context(), mustUUID(t, id)); fault.KindOf(err) != fault.KindNotFound {
 		t.Errorf("another account's provider: %v", err)
 	}
 	a.UUID = "none"
@@ -269,12 +269,12 @@ func TestCallsGoOnWithoutRedisAndKafka(t *testing.T) {
 	p.visit().waitFor(t, "media", 5)
 	run.end(t, "")
 	until(t, "the events to be counted as lost", func() bool {
-		return h.metric("trunkline_aisession_dropped_total", "what", "event") == 2
+		return h.metric("trunkline_aisession_dropped_total", "kind", "event") == 2
 	})
 	if err := h.Announce(t.Context(), aiprovider.Announcement{UUID: callUUID}); fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("announcing: %v", err)
 	}
-	if _, _, err := h.Announced(t.Context(), mustUUID(t, callUUID)); fault.KindOf(err) != fault.KindUnavailable {
+	if _, _, err := h.TakeAnnouncement(t.Context(), mustUUID(t, callUUID)); fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("looking up: %v", err)
 	}
 }

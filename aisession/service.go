@@ -20,14 +20,14 @@ import (
 
 // Service opens AI sessions. It is safe for concurrent use.
 type Service struct {
-	settings Settings
-	deps     Deps
-	dialplan []dialplanSecret
-	metrics  *metrics
-	log      *slog.Logger
-	pacer    *pacer
-	panics   *panics.Recoverer
-	events   chan sessionEvent
+	settings        Settings
+	deps            Deps
+	dialplanSecrets []dialplanSecret
+	metrics         *metrics
+	log             *slog.Logger
+	pacer           *pacer
+	panics          *panics.Recoverer
+	events          chan sessionEvent
 
 	mu       sync.Mutex
 	sessions map[string]*Session // by id, including those being opened
@@ -50,7 +50,7 @@ func New(settings Settings, deps Deps) (*Service, error) {
 	}
 	recoverer.InitMetrics(placeTick, placeIngress)
 	return &Service{
-		panics: recoverer, settings: settings, deps: deps, dialplan: secrets, metrics: newMetrics(deps.Metrics), log: deps.Log,
+		panics: recoverer, settings: settings, deps: deps, dialplanSecrets: secrets, metrics: newMetrics(deps.Metrics), log: deps.Log,
 		pacer: newPacer(runtime.GOMAXPROCS(0), time.Now(), sleepFor), events: make(chan sessionEvent, maxEvents),
 		sessions: make(map[string]*Session), empty: make(chan struct{}),
 	}, nil
@@ -63,7 +63,7 @@ func (s *Service) Run(ctx context.Context) error {
 	defer stop()
 	var workers sync.WaitGroup
 	workers.Go(func() { s.pacer.run(runCtx) })
-	workers.Go(func() { s.publish(runCtx) })
+	workers.Go(func() { s.publishEvents(runCtx) })
 	workers.Go(func() { s.runLeaseRenewal(runCtx) })
 	<-ctx.Done()
 	s.drain()
@@ -122,29 +122,29 @@ func (s *Service) admitAndConnect(ctx context.Context, session *Session) error {
 		return err
 	}
 	o := outage{retryLimit: s.settings.GiveUp}
-	o.start(nil)
+	o.recordLoss(nil)
 	if err := session.establish(ctx, &o); err != nil {
 		s.remove(session)
-		why := refusedProvider
+		reason := refusedProvider
 		if ctx.Err() != nil {
-			why = refusedHungUp
+			reason = refusedHungUp
 		}
-		s.metrics.refused.WithLabelValues(why).Inc()
-		if isFinal(err) {
-			return &fault.Error{Kind: fault.KindRefused, Message: describe(err), Cause: err}
+		s.metrics.refused.WithLabelValues(reason).Inc()
+		if isPermanent(err) {
+			return &fault.Error{Kind: fault.KindRefused, Message: adminMessage(err), Cause: err}
 		}
-		return fault.Unavailable(err, time.Second, describe(err))
+		return fault.Unavailable(err, time.Second, adminMessage(err))
 	}
 	return nil
 }
 
 func (s *Service) newSession(r Request) (*Session, error) {
 	format := audio.Format{Encoding: audio.Encoding(r.Provider.Format.Encoding), Rate: r.Provider.Format.SampleRate}
-	toProvider, err := audio.NewPath(r.Format, format)
+	toProvider, err := audio.NewTranscoder(r.Format, format)
 	if err != nil {
 		return nil, fault.New(fault.KindUnsupported, "the call's audio format is not supported")
 	}
-	toCall, err := audio.NewPath(format, r.Format)
+	toCall, err := audio.NewTranscoder(format, r.Format)
 	if err != nil {
 		return nil, fault.New(fault.KindUnsupported, "the provider's audio format is not supported")
 	}
@@ -195,8 +195,8 @@ func (s *Service) remove(session *Session) {
 	}
 }
 
-// finish completes a session whose provider connection has been closed.
-func (s *Service) finish(session *Session) {
+// completeSession completes a session whose provider connection has been closed.
+func (s *Service) completeSession(session *Session) {
 	stats := session.callerAudio.Stats()
 	s.metrics.dropped.late.Add(float64(stats.Late))
 	s.metrics.dropped.overrun.Add(float64(stats.Overrun))

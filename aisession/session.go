@@ -26,26 +26,26 @@ type Session struct {
 	trace     tracing.Carrier
 
 	callerAudio *audio.JitterBuffer
-	toProvider  *audio.Path
+	toProvider  *audio.Transcoder
 	playout     *playout
-	toCall      *audio.Path
+	toCall      *audio.Transcoder
 	schedule    schedule // used by the pacer
 
 	link atomic.Pointer[link] // nil while there is no connection
 
-	endOnce   sync.Once
-	endSignal chan struct{} // closed after ending is set
-	ending    Ending
-	probe     *probe // set for a test, which records every message and connects once
-	requests  chan providerRequest
-	first     atomic.Bool  // the provider's first audio has arrived
-	soundAt   atomic.Int64 // Unix nanoseconds of the provider's last audio, or of the start message
+	endOnce            sync.Once
+	endSignal          chan struct{} // closed after ending is set
+	ending             Ending
+	probe              *probe // set for a test, which records every message and connects once
+	requests           chan providerRequest
+	firstAudioReceived atomic.Bool  // the provider's first audio has arrived
+	lastAudioTime      atomic.Int64 // Unix nanoseconds of the provider's last audio, or of the start message
 
-	ticking sync.Mutex // guards the following fields and the paths
-	call    Call       // nil before and after Run
-	scratch []byte     // buffer of a packet
-	frame   []byte     // buffer of an outgoing frame
-	spokeAt time.Time  // when the caller was last loud
+	tickMu         sync.Mutex // guards the following fields and the paths
+	call           Call       // nil before and after Run
+	scratch        []byte     // buffer of a packet
+	frame          []byte     // buffer of an outgoing frame
+	lastSpeechTime time.Time  // when the caller was last loud
 }
 
 // ID returns the session's unique id.
@@ -54,7 +54,7 @@ func (s *Session) ID() string { return s.sessionID }
 // Provider returns the session's provider.
 func (s *Session) Provider() aiprovider.Provider { return s.request.Provider }
 
-func (s *Session) start() aiprotocol.Start {
+func (s *Session) startMessage() aiprotocol.Start {
 	r := &s.request
 	caller, callee := r.Caller, r.Callee
 	if e164 := s.service.deps.E164; e164 != nil {
@@ -78,14 +78,16 @@ func (s *Session) ReceiveAudio(timestamp uint32, payload []byte) {
 func (s *Session) ReceiveDTMF(digit byte, duration time.Duration) {
 	dtmf := aiprotocol.DTMF{Call: s.request.Call, Digit: string(digit), Duration: duration}
 	if l := s.link.Load(); l != nil && aiprotocol.IsDigit(dtmf.Digit) {
-		if !l.text(func(b []byte) []byte { return aiprotocol.AppendDTMF(b, dtmf) }) {
+		if !l.queueText(func(b []byte) []byte { return aiprotocol.AppendDTMF(b, dtmf) }) {
 			s.service.metrics.dropped.control.Inc()
 		}
 	}
 }
 
-// HungUp ends the session because the call has ended. cause is converted with Cause.
-func (s *Session) HungUp(cause string) { s.end(Ending{Reason: CallerHungUp, Cause: Cause(cause)}) }
+// CallEnded ends the session because the call has ended. cause is converted with Cause.
+func (s *Session) CallEnded(cause string) {
+	s.end(Ending{Reason: CallerHungUp, Cause: NormalizeHangupCause(cause)})
+}
 
 // Ended returns a channel that is closed when the session begins to end, for any reason.
 func (s *Session) Ended() <-chan struct{} { return s.endSignal }
@@ -98,8 +100,8 @@ func (s *Session) end(e Ending) {
 	})
 }
 
-// fallBack ends the session with the provider's fallback action, because the provider has failed.
-func (s *Session) fallBack(reason Reason) {
+// endWithFallback ends the session with the provider's fallback action, because the provider has failed.
+func (s *Session) endWithFallback(reason EndReason) {
 	s.end(Ending{
 		Reason: reason, Cause: aiprotocol.NormalClearing,
 		ReturnToDialplan: s.request.Provider.Fallback == aiprovider.FallbackReturn,
@@ -114,27 +116,27 @@ func (s *Session) Run(ctx context.Context, call Call) Ending {
 	ctx, cancel := context.WithCancel(ctx)
 	defer requesting.Wait()
 	defer cancel()
-	if s.service.panics.Do(placeTick, func() { s.serve(ctx, call, &requesting) }) {
-		s.fallBack(InternalError)
+	if s.service.panics.Do(placeTick, func() { s.serveCall(ctx, call, &requesting) }) {
+		s.endWithFallback(InternalError)
 	}
-	s.detach()
+	s.detachCall()
 	cancel()
-	s.service.panics.Do(placeTick, func() { s.release(call) })
+	s.service.panics.Do(placeTick, func() { s.releaseCall(call) })
 	s.hangUpProvider()
 	return s.ending
 }
 
-// serve serves the call until the session ends.
-func (s *Session) serve(ctx context.Context, call Call, requesting *sync.WaitGroup) {
-	s.attach(call)
+// serveCall serves the call until the session ends.
+func (s *Session) serveCall(ctx context.Context, call Call, requesting *sync.WaitGroup) {
+	s.attachCall(call)
 	if s.request.Provider.Extensions {
 		requesting.Go(func() { s.Protect(func() { s.runRequests(ctx, call) }) })
 	}
-	silence, stop := s.watchSilence()
+	silence, stop := s.newSilenceTicker()
 	defer stop()
 	o := outage{retryLimit: s.service.settings.GiveUp}
 	for {
-		l, lost := s.current()
+		l, lost := s.currentLink()
 		select {
 		case <-s.endSignal:
 			return
@@ -143,45 +145,45 @@ func (s *Session) serve(ctx context.Context, call Call, requesting *sync.WaitGro
 		case <-silence:
 			s.checkSilence()
 		case <-lost:
-			s.restore(ctx, l, &o)
+			s.reconnect(ctx, l, &o)
 		}
 	}
 }
 
-// current returns the current connection and a channel that is closed when it is lost.
-func (s *Session) current() (*link, <-chan struct{}) {
+// currentLink returns the current connection and a channel that is closed when it is lost.
+func (s *Session) currentLink() (*link, <-chan struct{}) {
 	if l := s.link.Load(); l != nil {
 		return l, l.lost
 	}
 	return nil, nil
 }
 
-func (s *Session) release(call Call) {
+func (s *Session) releaseCall(call Call) {
 	if s.ending.Reason != Transferred {
 		call.Release(s.ending)
 	}
 }
 
-// attach makes the ticks serve the call. Audio received earlier is dropped.
-func (s *Session) attach(call Call) {
+// attachCall makes the ticks serve the call. Audio received earlier is dropped.
+func (s *Session) attachCall(call Call) {
 	s.callerAudio.Reset()
-	s.ticking.Lock()
+	s.tickMu.Lock()
 	s.call = call
-	s.ticking.Unlock()
-	s.service.pacer.followCall(s, true)
+	s.tickMu.Unlock()
+	s.service.pacer.setCallAttached(s, true)
 }
 
-// detach stops the ticks from serving the call: they no longer call Play.
-func (s *Session) detach() {
-	s.service.pacer.followCall(s, false)
-	s.ticking.Lock()
-	defer s.ticking.Unlock()
+// detachCall stops the ticks from serving the call: they no longer call Play.
+func (s *Session) detachCall() {
+	s.service.pacer.setCallAttached(s, false)
+	s.tickMu.Lock()
+	defer s.tickMu.Unlock()
 	s.call = nil
 }
 
 // Close ends a session that was opened but not run, because the call was not established.
 func (s *Session) Close(cause string) {
-	s.HungUp(cause)
+	s.CallEnded(cause)
 	s.hangUpProvider()
 }
 
@@ -189,32 +191,32 @@ func (s *Session) Close(cause string) {
 func (s *Session) hangUpProvider() {
 	if l := s.link.Load(); l != nil {
 		reason := s.ending.Cause
-		l.text(func(b []byte) []byte {
+		l.queueText(func(b []byte) []byte {
 			return aiprotocol.AppendHangup(b, aiprotocol.Hangup{Call: s.request.Call, Reason: reason})
 		})
-		s.noteSent(aiprotocol.EventHangup)
-		l.sendClose()
+		s.recordSent(aiprotocol.EventHangup)
+		l.queueClose()
 		<-l.lost
 	}
-	s.service.finish(s)
+	s.service.completeSession(s)
 }
 
-// noteSent records a message to the provider if this is a test.
-func (s *Session) noteSent(event aiprotocol.Event) {
+// recordSent records a message to the provider if this is a test.
+func (s *Session) recordSent(event aiprotocol.Event) {
 	if s.probe != nil {
-		s.probe.note(event, &s.probe.said)
+		s.probe.record(event, &s.probe.lastSent)
 	}
 }
 
-// noteReceived records a message from the provider if this is a test.
-func (s *Session) noteReceived(event aiprotocol.Event) {
+// recordReceived records a message from the provider if this is a test.
+func (s *Session) recordReceived(event aiprotocol.Event) {
 	if s.probe != nil {
-		s.probe.note(event, &s.probe.got)
+		s.probe.record(event, &s.probe.lastReceived)
 	}
 }
 
-// watchSilence returns a ticker's channel if there is a limit for the provider's silence.
-func (s *Session) watchSilence() (<-chan time.Time, func()) {
+// newSilenceTicker returns a ticker's channel if there is a limit for the provider's silence.
+func (s *Session) newSilenceTicker() (<-chan time.Time, func()) {
 	limit := s.service.settings.SilenceTimeout
 	if limit == 0 {
 		return nil, func() {}
@@ -224,8 +226,8 @@ func (s *Session) watchSilence() (<-chan time.Time, func()) {
 }
 
 func (s *Session) checkSilence() {
-	since := time.Since(time.Unix(0, s.soundAt.Load()))
+	since := time.Since(time.Unix(0, s.lastAudioTime.Load()))
 	if since > s.service.settings.SilenceTimeout && !s.playout.hasAudio() {
-		s.fallBack(ProviderSilent)
+		s.endWithFallback(ProviderSilent)
 	}
 }

@@ -21,30 +21,30 @@ const (
 
 // sessionEvent is the ai.session event. It contains no secrets.
 type sessionEvent struct {
-	Event      string  `json:"event"`
-	AccountID  string  `json:"account_id"`
-	Timestamp  int64   `json:"timestamp"` // Unix seconds
-	State      string  `json:"state"`
-	SessionID  string  `json:"session_id"`
-	ProviderID string  `json:"provider_id"`
-	CallID     string  `json:"call_id"`
-	Way        string  `json:"way"`
-	Reason     Reason  `json:"reason,omitempty"`
-	Duration   float64 `json:"duration,omitempty"` // seconds
+	Event      string    `json:"event"`
+	AccountID  string    `json:"account_id"`
+	Timestamp  int64     `json:"timestamp"` // Unix seconds
+	State      string    `json:"state"`
+	SessionID  string    `json:"session_id"`
+	ProviderID string    `json:"provider_id"`
+	CallID     string    `json:"call_id"`
+	Ingress    string    `json:"way"`
+	Reason     EndReason `json:"reason,omitempty"`
+	Duration   float64   `json:"duration,omitempty"` // seconds
 
 	trace tracing.Carrier
 }
 
 // reportState queues the event of a session's new state. It drops the event if the queue is full, so
 // that sessions never wait for Kafka.
-func (s *Service) reportState(session *Session, state string, reason Reason) {
+func (s *Service) reportState(session *Session, state string, reason EndReason) {
 	r := &session.request
 	if r.Ingress == IngressTest {
 		return
 	}
 	e := sessionEvent{
 		Event: "ai.session", AccountID: r.Provider.AccountID, Timestamp: time.Now().Unix(), State: state, SessionID: session.sessionID,
-		ProviderID: r.Provider.ID, CallID: r.Call.CallID, Way: r.Ingress, Reason: reason,
+		ProviderID: r.Provider.ID, CallID: r.Call.CallID, Ingress: r.Ingress, Reason: reason,
 		trace: session.trace,
 	}
 	if state == stateEnded {
@@ -57,8 +57,8 @@ func (s *Service) reportState(session *Session, state string, reason Reason) {
 	}
 }
 
-// publish publishes events until ctx ends, and then the queued ones.
-func (s *Service) publish(ctx context.Context) {
+// publishEvents publishes events until ctx ends, and then the queued ones.
+func (s *Service) publishEvents(ctx context.Context) {
 	for {
 		select {
 		case e := <-s.events:

@@ -57,15 +57,15 @@ func (v *visit) audio() (packets [][]byte) {
 // decoded is packets as samples at 48 kHz.
 func decoded(t *testing.T, format audio.Format, packets [][]byte) (pcm []float64) {
 	t.Helper()
-	path, err := audio.NewPath(format, audio.Format{Encoding: audio.PCM16, Rate: 48000})
+	path, err := audio.NewTranscoder(format, audio.Format{Encoding: audio.PCM16, Rate: 48000})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, packet := range packets {
-		if err := path.Push(packet); err != nil {
+		if err := path.Decode(packet); err != nil {
 			t.Fatal(err)
 		}
-		raw, err := path.Frame(nil)
+		raw, err := path.EncodeFrame(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,7 +143,7 @@ func TestABurstIsPlayedAtItsPace(t *testing.T) {
 			t.Parallel()
 			format := audio.Format{Encoding: audio.Encoding(encoding), Rate: map[string]int{"pcm16": 24000, "g711_ulaw": 8000, "opus": 48000}[encoding]}
 			p := startProvider(t, 0, func(v *visit) {
-				source, _ := audio.NewPath(audio.Format{Encoding: audio.PCM16, Rate: 48000}, format)
+				source, _ := audio.NewTranscoder(audio.Format{Encoding: audio.PCM16, Rate: 48000}, format)
 				var whole []byte
 				raw := make([]byte, 0, 1920)
 				for f := range seconds * 50 {
@@ -152,8 +152,8 @@ func TestABurstIsPlayedAtItsPace(t *testing.T) {
 						s := int16(9000 * math.Sin(2*math.Pi*660*float64(f*960+i)/48000))
 						raw = append(raw, byte(s), byte(uint16(s)>>8))
 					}
-					_ = source.Push(raw)
-					packet, _ := source.Frame(nil)
+					_ = source.Decode(raw)
+					packet, _ := source.EncodeFrame(nil)
 					if encoding == "opus" {
 						_ = v.sayAudio(packet)
 					}
@@ -244,7 +244,7 @@ func TestEventsTellOfASession(t *testing.T) {
 	if sent[1]["reason"] != "caller_hangup" || sent[1]["duration"].(float64) <= 0 {
 		t.Errorf("ended: %v", sent[1])
 	}
-	if h.metric("trunkline_aisession_active", "way", "sip") != 0 || h.metric("trunkline_aisession_ended_total", "reason", "caller_hangup") != 1 {
+	if h.metric("trunkline_aisession_active", "ingress", "sip") != 0 || h.metric("trunkline_aisession_ended_total", "reason", "caller_hangup") != 1 {
 		t.Error("the metrics do not agree")
 	}
 }

@@ -73,7 +73,7 @@ func startSIP(t *testing.T, firstPort uint16, handler func(*rtp.Ports) sip.Handl
 		t.Fatal(err)
 	}
 	metrics := prometheus.NewRegistry()
-	ports, err := rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), Min: firstPort, Max: firstPort + 80}, metrics, log)
+	ports, err := rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: firstPort, MaxPort: firstPort + 80}, metrics, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ type sipPhone struct {
 	leg    *sip.Leg
 	port   *rtp.Port
 	stream *rtp.Stream
-	format sip.Format
+	format sip.NegotiatedCodec
 
 	mu      sync.Mutex
 	packets [][]byte
@@ -113,10 +113,10 @@ func (p *sipPhone) Receive(packet *rtp.Packet) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch packet.PayloadType {
-	case p.format.Receive:
+	case p.format.ReceiveType:
 		p.packets = append(p.packets, append([]byte(nil), packet.Payload...))
 	case p.events:
-		if press, ended := p.dtmf.Event(packet, time.Now()); ended {
+		if press, ended := p.dtmf.HandleEvent(packet, time.Now()); ended {
 			p.pressed = append(p.pressed, press.Digit)
 		}
 	}
@@ -130,22 +130,22 @@ func (p *sipPhone) heard() [][]byte {
 
 func (u *userAgent) call(t *testing.T, to *userAgent, user string, codecs ...sip.Codec) (*sipPhone, error) {
 	t.Helper()
-	return u.dial(t, to, user, func(*sip.Call) {}, codecs...)
+	return u.dial(t, to, user, func(*sip.OutgoingCall) {}, codecs...)
 }
 
 // dial calls with an INVITE that change has changed.
-func (u *userAgent) dial(t *testing.T, to *userAgent, user string, change func(*sip.Call), codecs ...sip.Codec) (*sipPhone, error) {
+func (u *userAgent) dial(t *testing.T, to *userAgent, user string, change func(*sip.OutgoingCall), codecs ...sip.Codec) (*sipPhone, error) {
 	t.Helper()
 	port, err := u.ports.Open()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(port.Close)
-	local := sip.NewLocal(port.Addr(), codecs)
+	local := sip.NewNegotiator(port.Addr(), codecs)
 	offer := local.Offer()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	call := sip.Call{
+	call := sip.OutgoingCall{
 		Target: sip.Target{URI: fmt.Sprintf("sip:%s@%s", user, to.Addr())},
 		From:   sip.Party{User: "+4930123456", Host: "127.0.0.1"}, To: sip.Party{User: user, Host: "127.0.0.1"},
 		Offer: offer,
@@ -159,28 +159,28 @@ func (u *userAgent) dial(t *testing.T, to *userAgent, user string, change func(*
 	if err != nil {
 		return nil, err
 	}
-	agreed, err := local.Accept(offer, leg.Session())
+	agreed, err := local.AcceptAnswer(offer, leg.Session())
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &sipPhone{leg: leg, port: port, format: agreed.Formats[0], events: agreed.Events.Receive, dtmf: rtp.DTMFReceiver{Clock: agreed.Events.Clock}}
-	port.SetRemote(agreed.Remote, agreed.Remote.Addr())
-	port.Receive(p)
-	p.stream = rtp.NewStream(port, rtp.Format{PayloadType: p.format.Send, Clock: p.format.Clock, Frame: 20 * time.Millisecond, Events: agreed.Events.Send})
+	p := &sipPhone{leg: leg, port: port, format: agreed.Codecs[0], events: agreed.TelephoneEvent.ReceiveType, dtmf: rtp.DTMFReceiver{Clock: agreed.TelephoneEvent.Clock}}
+	port.SetRemote(agreed.RemoteAddr, agreed.RemoteAddr.Addr())
+	port.SetReceiver(p)
+	p.stream = rtp.NewStream(port, rtp.Format{PayloadType: p.format.SendType, Clock: p.format.Clock, Frame: 20 * time.Millisecond, Events: agreed.TelephoneEvent.SendType})
 	return p, nil
 }
 
 // talk sends a tone until ctx ends.
 func (p *sipPhone) talk(ctx context.Context, format audio.Format) {
-	encode, err := audio.NewPath(audio.Format{Encoding: audio.PCM16, Rate: 48000}, format)
+	encode, err := audio.NewTranscoder(audio.Format{Encoding: audio.PCM16, Rate: 48000}, format)
 	if err != nil {
 		panic(err)
 	}
 	tone, at := samples(48000, time.Second), 0
 	p.stream.Run(ctx, source(func(buffer []byte) int {
-		_ = encode.Push(tone[at : at+1920])
+		_ = encode.Decode(tone[at : at+1920])
 		at = (at + 1920) % len(tone)
-		packet, _ := encode.Frame(nil)
+		packet, _ := encode.EncodeFrame(nil)
 		return copy(buffer, packet)
 	}))
 }
@@ -207,7 +207,7 @@ func sipHandler(h *testEnv) func(*rtp.Ports) sip.Handler {
 	return func(ports *rtp.Ports) sip.Handler {
 		return sipcall.New(sipcall.Deps{
 			Sessions: h, Providers: envProviders{h}, Ports: ports,
-			Sees: func(caller, provider string) bool { return caller == "" || caller == provider }, Log: slog.New(slog.DiscardHandler),
+			MayCall: func(caller, provider string) bool { return caller == "" || caller == provider }, Log: slog.New(slog.DiscardHandler),
 			Admission: callLimits{},
 		})
 	}
@@ -364,18 +364,18 @@ func TestASIPCallEndsAsTheProviderWishes(t *testing.T) {
 
 // A PBX forwards a number to a provider's address: the provider receives the number.
 func TestTheNumberDialledIsTold(t *testing.T) {
-	header := func(name, value string) func(*sip.Call) {
-		return func(c *sip.Call) { c.Headers = append(c.Headers, sip.Header{Name: name, Value: value}) }
+	header := func(name, value string) func(*sip.OutgoingCall) {
+		return func(c *sip.OutgoingCall) { c.Headers = append(c.Headers, sip.Header{Name: name, Value: value}) }
 	}
 	for i, c := range []struct {
 		name           string
-		change         func(*sip.Call)
+		change         func(*sip.OutgoingCall)
 		caller, callee string
 	}{
-		{"nothing but the provider's address", func(*sip.Call) {}, "+4930123456", "ai-prov1"},
-		{"To", func(c *sip.Call) { c.To.User = "+49305551212" }, "+4930123456", "+49305551212"},
-		{"in national form", func(c *sip.Call) { c.To.User, c.From.User = "0305551212", "0401234567" }, "+49401234567", "+49305551212"},
-		{"an extension", func(c *sip.Call) { c.To.User, c.From.User = "4711", "1001" }, "1001", "4711"},
+		{"nothing but the provider's address", func(*sip.OutgoingCall) {}, "+4930123456", "ai-prov1"},
+		{"To", func(c *sip.OutgoingCall) { c.To.User = "+49305551212" }, "+4930123456", "+49305551212"},
+		{"in national form", func(c *sip.OutgoingCall) { c.To.User, c.From.User = "0305551212", "0401234567" }, "+49401234567", "+49305551212"},
+		{"an extension", func(c *sip.OutgoingCall) { c.To.User, c.From.User = "4711", "1001" }, "1001", "4711"},
 		{"P-Called-Party-ID", header("P-Called-Party-ID", `<sip:0305551212@pbx.example>`), "+4930123456", "+49305551212"},
 		{"Diversion", header("Diversion", `<sip:0305551212@pbx.example>;reason=unconditional`), "+4930123456", "+49305551212"},
 		{"History-Info", header("History-Info", `<sip:+49305551212@pbx.example>;index=1,<sip:ai-prov1@here>;index=1.1`), "+4930123456", "+49305551212"},
@@ -414,12 +414,12 @@ func TestAPhoneMovesDuringTheCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer port.Close()
-	if _, err := phone.leg.Reinvite(t.Context(), sip.NewLocal(port.Addr(), []sip.Codec{sip.PCMA()}).Offer()); err == nil {
+	if _, err := phone.leg.Reinvite(t.Context(), sip.NewNegotiator(port.Addr(), []sip.Codec{sip.PCMA()}).Offer()); err == nil {
 		t.Error("the codec changed during the call")
 	}
 	moved := &sipPhone{format: phone.format}
-	port.Receive(moved)
-	answer, err := phone.leg.Reinvite(t.Context(), sip.NewLocal(port.Addr(), []sip.Codec{sip.PCMA(), sip.PCMU()}).Offer())
+	port.SetReceiver(moved)
+	answer, err := phone.leg.Reinvite(t.Context(), sip.NewNegotiator(port.Addr(), []sip.Codec{sip.PCMA(), sip.PCMU()}).Offer())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -436,24 +436,24 @@ func TestACallThatIsConnectedAlready(t *testing.T) {
 	h := open(t, aisession.DefaultSettings(), p)
 	provider := account(p, "g711_ulaw")
 	h.known = map[string]aiprovider.Provider{"prov1": provider}
-	ports, err := rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), Min: 31600, Max: 31640}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	ports, err := rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 31600, MaxPort: 31640}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	mine, theirs, agreed := connected(t, ports)
 	handler := sipcall.New(sipcall.Deps{
 		Sessions: h, Providers: envProviders{h}, Ports: ports, Log: slog.New(slog.DiscardHandler),
-		Sees: func(caller, provider string) bool { return caller == provider }, Admission: callLimits{},
+		MayCall: func(caller, provider string) bool { return caller == provider }, Admission: callLimits{},
 	})
 	local := localcall.Call{Destination: "ai-prov1", AccountID: provider.AccountID, CallID: "here", OtherLegCallID: "there",
-		Caller: "1001", Port: theirs, Agreed: agreed}
+		Caller: "1001", Port: theirs, Negotiated: agreed}
 	for _, unknown := range []localcall.Call{{Destination: "ai-nobody", AccountID: provider.AccountID}, {Destination: "ai-prov1", AccountID: "another"}} {
-		if _, err := handler.Take(t.Context(), unknown); fault.KindOf(err) != fault.KindNotFound {
+		if _, err := handler.Connect(t.Context(), unknown); fault.KindOf(err) != fault.KindNotFound {
 			t.Errorf("%+v: %v", unknown, err)
 		}
 	}
 	ctx, hangUp := context.WithCancel(t.Context())
-	taken, err := handler.Take(ctx, local)
+	taken, err := handler.Connect(ctx, local)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -476,24 +476,24 @@ func TestACallThatIsConnectedAlready(t *testing.T) {
 }
 
 // connected is a phone, and the port that its media comes to.
-func connected(t *testing.T, ports *rtp.Ports) (phone *sipPhone, far *rtp.Port, agreed sip.Agreed) {
+func connected(t *testing.T, ports *rtp.Ports) (phone *sipPhone, far *rtp.Port, agreed sip.NegotiatedMedia) {
 	t.Helper()
 	near, far := openPort(t, ports), openPort(t, ports)
-	caller, called := sip.NewLocal(near.Addr(), sip.AllCodecs()), sip.NewLocal(far.Addr(), sip.AllCodecs())
+	caller, called := sip.NewNegotiator(near.Addr(), sip.AllCodecs()), sip.NewNegotiator(far.Addr(), sip.AllCodecs())
 	offer := caller.Offer(sip.PCMU())
 	answer, agreed, err := called.Answer(offer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	theirs, err := caller.Accept(offer, answer)
+	theirs, err := caller.AcceptAnswer(offer, answer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	phone = &sipPhone{port: near, format: theirs.Formats[0], dtmf: rtp.DTMFReceiver{Clock: theirs.Events.Clock}}
-	near.SetRemote(theirs.Remote, theirs.Remote.Addr())
-	far.SetRemote(agreed.Remote, agreed.Remote.Addr())
-	near.Receive(phone)
-	phone.stream = rtp.NewStream(near, rtp.Format{PayloadType: phone.format.Send, Clock: phone.format.Clock, Frame: 20 * time.Millisecond})
+	phone = &sipPhone{port: near, format: theirs.Codecs[0], dtmf: rtp.DTMFReceiver{Clock: theirs.TelephoneEvent.Clock}}
+	near.SetRemote(theirs.RemoteAddr, theirs.RemoteAddr.Addr())
+	far.SetRemote(agreed.RemoteAddr, agreed.RemoteAddr.Addr())
+	near.SetReceiver(phone)
+	phone.stream = rtp.NewStream(near, rtp.Format{PayloadType: phone.format.SendType, Clock: phone.format.Clock, Frame: 20 * time.Millisecond})
 	return phone, far, agreed
 }
 

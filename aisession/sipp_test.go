@@ -60,7 +60,7 @@ func TestManyCallsBySipp(t *testing.T) {
 	h.known = map[string]aiprovider.Provider{"prov1": p.account("g711_ulaw")}
 	server := startSIP(t, 26000, sipHandler(h))
 	settled := func() bool {
-		return h.metric("trunkline_aisession_active", "way", "sip") == 0 && server.portsInUse(t) == 0
+		return h.metric("trunkline_aisession_active", "ingress", "sip") == 0 && server.portsInUse(t) == 0
 	}
 	sipp(t, server, "load.xml", "-m", "1", "-mp", "26400")
 	p.report(t)
@@ -94,7 +94,7 @@ func TestManyCallsBySipp(t *testing.T) {
 // TestAPBXIsAskedToTransfer: the provider's transfer is a REFER to who called.
 func TestAPBXIsAskedToTransfer(t *testing.T) {
 	for scenario, c := range map[string]struct {
-		reason aisession.Reason
+		reason aisession.EndReason
 		said   []string
 	}{
 		"refer.xml":   {aisession.Transferred, []string{"start", "transfer", "hangup"}},

@@ -7,21 +7,21 @@ import (
 	"trunkline/telephony/audio"
 )
 
-// loud is the level above which the caller counts as speaking, about -40 dB of full scale. It is used
+// speechLevel is the level above which the caller counts as speaking, about -40 dB of full scale. It is used
 // only to measure the provider's response time.
-const loud audio.Level = 300
+const speechLevel audio.Level = 300
 
 // Approximate cost of a session's ticks, in units of 0.25 % of a core.
 const (
-	usualCost = 1
-	opusCost  = 8
+	defaultCost = 1
+	opusCost    = 8
 )
 
 func (s *Session) cost() int {
 	if s.request.Format.Encoding == audio.Opus || s.request.Provider.Format.Encoding == aiprotocol.Opus {
 		return opusCost
 	}
-	return usualCost
+	return defaultCost
 }
 
 // tick moves one frame in each direction. Only ticks read and write the provider's socket. now is the
@@ -29,7 +29,7 @@ func (s *Session) cost() int {
 // A panic, of the audio library for example, ends the session and not the other sessions' ticks.
 func (s *Session) tick(now time.Time, buffer []byte) {
 	if s.service.panics.Do(placeTick, func() { s.tickOnce(now, buffer) }) {
-		s.fallBack(InternalError)
+		s.endWithFallback(InternalError)
 	}
 }
 
@@ -42,7 +42,7 @@ const (
 // Protect runs a part of the ingress that serves the session. A panic in it ends the session.
 func (s *Session) Protect(f func()) {
 	if s.service.panics.Do(placeIngress, f) {
-		s.fallBack(InternalError)
+		s.endWithFallback(InternalError)
 	}
 }
 
@@ -50,8 +50,8 @@ func (s *Session) Protect(f func()) {
 func (s *Service) Protect(f func()) { s.panics.Do(placeIngress, f) }
 
 func (s *Session) tickOnce(now time.Time, buffer []byte) {
-	s.ticking.Lock()
-	defer s.ticking.Unlock()
+	s.tickMu.Lock()
+	defer s.tickMu.Unlock()
 	l := s.link.Load()
 	if l != nil {
 		l.read(buffer, now)
@@ -66,44 +66,44 @@ func (s *Session) tickOnce(now time.Time, buffer []byte) {
 }
 
 func (s *Session) tickToProvider(now time.Time) {
-	for want := s.toProvider.Wants(); want > 0; want = s.toProvider.Wants() {
+	for want := s.toProvider.SamplesNeeded(); want > 0; want = s.toProvider.SamplesNeeded() {
 		payload, missing := s.callerAudio.Next(s.scratch[:0], want)
 		s.scratch = payload[:0]
 		if missing > 0 {
-			s.toProvider.Missing(missing)
-		} else if s.toProvider.Push(payload) != nil {
+			s.toProvider.Conceal(missing)
+		} else if s.toProvider.Decode(payload) != nil {
 			s.service.metrics.dropped.undecodable.Inc()
 		}
 	}
-	frame, err := s.toProvider.Frame(s.frame[:0])
+	frame, err := s.toProvider.EncodeFrame(s.frame[:0])
 	s.frame = frame[:0]
 	l := s.link.Load()
 	switch {
 	case err != nil:
 		s.service.metrics.dropped.undecodable.Inc()
 	case l != nil:
-		if dropped := l.audio(frame); dropped > 0 {
+		if dropped := l.queueAudio(frame); dropped > 0 {
 			s.service.metrics.dropped.toProvider.Add(float64(dropped))
 		}
-		s.noteSent(aiprotocol.EventMedia)
+		s.recordSent(aiprotocol.EventMedia)
 	}
-	if s.toProvider.Level() >= loud {
-		s.spokeAt = now
+	if s.toProvider.Level() >= speechLevel {
+		s.lastSpeechTime = now
 	}
 }
 
 func (s *Session) tickToCall(now time.Time) {
-	for want := s.toCall.Wants(); want > 0; want = s.toCall.Wants() {
-		piece, turn := s.playout.take(s.scratch[:0], want, now)
+	for want := s.toCall.SamplesNeeded(); want > 0; want = s.toCall.SamplesNeeded() {
+		piece, turn := s.playout.takeAudio(s.scratch[:0], want, now)
 		s.scratch = piece[:0]
-		s.measure(turn, now)
+		s.observeTransitions(turn, now)
 		if len(piece) == 0 {
-			s.toCall.Silence(want)
-		} else if s.toCall.Push(piece) != nil {
+			s.toCall.AddSilence(want)
+		} else if s.toCall.Decode(piece) != nil {
 			s.service.metrics.dropped.undecodable.Inc()
 		}
 	}
-	frame, err := s.toCall.Frame(s.frame[:0])
+	frame, err := s.toCall.EncodeFrame(s.frame[:0])
 	s.frame = frame[:0]
 	if err != nil {
 		s.service.metrics.dropped.undecodable.Inc()
@@ -115,13 +115,13 @@ func (s *Session) tickToCall(now time.Time) {
 	}
 }
 
-func (s *Session) measure(t turn, now time.Time) {
+func (s *Session) observeTransitions(t playoutTransitions, now time.Time) {
 	switch {
-	case t.began && t.again:
+	case t.started && t.afterGap:
 		s.service.metrics.underruns.Inc()
-	case t.began && !s.spokeAt.IsZero():
-		s.service.metrics.turnGap.Observe(now.Sub(s.spokeAt).Seconds())
-		s.spokeAt = time.Time{}
+	case t.started && !s.lastSpeechTime.IsZero():
+		s.service.metrics.turnGap.Observe(now.Sub(s.lastSpeechTime).Seconds())
+		s.lastSpeechTime = time.Time{}
 	}
 }
 
@@ -133,7 +133,7 @@ func (s *Session) sendMarks() {
 			return
 		}
 		if l := s.link.Load(); l != nil {
-			l.text(func(b []byte) []byte { return aiprotocol.AppendMark(b, mark) })
+			l.queueText(func(b []byte) []byte { return aiprotocol.AppendMark(b, mark) })
 		}
 	}
 }

@@ -26,8 +26,8 @@ func (s *Session) endSpan() {
 	s.span.End(nil)
 }
 
-// tryConnect calls connect in a span. The trace context is not sent to the provider.
-func (s *Session) tryConnect(ctx context.Context) (*link, error) {
+// connectInSpan calls connect in a span. The trace context is not sent to the provider.
+func (s *Session) connectInSpan(ctx context.Context) (*link, error) {
 	tracer := s.service.deps.Tracer
 	if tracer == nil {
 		return s.connect(ctx)

@@ -39,7 +39,7 @@ func (a *App) buildSessions(phones *phones, deps *api.Deps) (onSIP localcall.Des
 		return nil, fmt.Errorf("AI sessions: %w", err)
 	}
 	if phones != nil {
-		calls := sipcall.New(sipcall.Deps{Sessions: sessions, Providers: a.providers, Ports: phones.ports, Sees: a.sees,
+		calls := sipcall.New(sipcall.Deps{Sessions: sessions, Providers: a.providers, Ports: phones.ports, MayCall: a.sees,
 			Admission: phoneAdmission{a.admission}, Encryption: sip.Encryption(a.settings.SIP.Server.SRTP), Log: a.log})
 		phones.server.Handle(sipcall.Prefix, calls)
 		onSIP = calls

@@ -101,7 +101,7 @@ func (a *App) sipDriver(phones *phones, sessions localcall.Destination, producer
 		return nil, err
 	}
 	phones.server.Handle("", driver)
-	phones.server.Watch(driver)
+	phones.server.AddRegistrationListener(driver)
 	a.life.runs("sip driver", driver.Run)
 	return driver, nil
 }

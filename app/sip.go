@@ -129,12 +129,12 @@ func (a *App) sipTLS() (listen, dial *tls.Config, err error) {
 }
 
 func (a *App) mediaPorts(listen netip.Addr) (*rtp.Ports, error) {
-	first, last, _ := a.settings.SIP.Media.Bounds()
+	first, last, _ := a.settings.SIP.Media.PortRange()
 	advertise, err := a.settings.SIP.Server.AdvertisedAddr()
 	if err != nil {
 		return nil, err
 	}
-	return rtp.NewPorts(rtp.Config{Listen: listen, Advertise: advertise, Min: first, Max: last}, a.registry, a.log)
+	return rtp.NewPorts(rtp.Config{Listen: listen, Advertise: advertise, MinPort: first, MaxPort: last}, a.registry, a.log)
 }
 
 // sipDirectory adapts the directory for phones.

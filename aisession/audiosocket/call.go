@@ -11,31 +11,31 @@ import (
 	"trunkline/internal/fault"
 )
 
-// call is the call of one connection.
+// call implements aisession.Call for one AudioSocket connection.
 type call struct {
-	*streamed.Opening
-	conn        net.Conn
-	kind        byte // message kind of the session's audio
-	splitter    *streamed.FrameSplitter
-	sender      *streamed.Sender
-	changedRate atomic.Pointer[rate] // the rate that Asterisk has changed to; nil means the session's
+	*streamed.PendingSession
+	conn      net.Conn
+	kind      byte // message kind of the session's audio
+	splitter  *streamed.FrameSplitter
+	sender    *streamed.Sender
+	converter atomic.Pointer[rateConverter] // the rate that Asterisk has changed to; nil means the session's
 }
 
-func newCall(conn net.Conn, opening *streamed.Opening, kind byte) *call {
-	c := &call{Opening: opening, conn: conn, kind: kind, splitter: streamed.NewFrameSplitter(opening, rates[kind])}
+func newCall(conn net.Conn, pending *streamed.PendingSession, kind byte) *call {
+	c := &call{PendingSession: pending, conn: conn, kind: kind, splitter: streamed.NewFrameSplitter(pending, rates[kind])}
 	c.sender = streamed.NewSender(func(frame []byte) error {
 		if err := conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 			return err
 		}
 		_, err := conn.Write(frame)
 		return err
-	}, c.HungUp)
+	}, c.CallEnded)
 	return c
 }
 
-// next handles a message, and ignores unknown kinds. It returns false if the call or the connection has
+// handleNext handles a message, and ignores unknown kinds. It returns false if the call or the connection has
 // ended.
-func (c *call) next(r *reader) bool {
+func (c *call) handleNext(r *reader) bool {
 	if c.conn.SetReadDeadline(time.Now().Add(idleTimeout)) != nil {
 		return false
 	}
@@ -61,15 +61,15 @@ func (c *call) next(r *reader) bool {
 // Play implements aisession.Call.
 func (c *call) Play(frame []byte) {
 	kind := c.kind
-	if r := c.changedRate.Load(); r != nil {
-		kind, frame = r.kind, r.played(frame)
+	if r := c.converter.Load(); r != nil {
+		kind, frame = r.kind, r.resample(frame)
 	}
-	c.sender.Put(appendMessage(c.sender.Begin(), kind, frame))
+	c.sender.Put(appendMessage(c.sender.Buffer(), kind, frame))
 }
 
 // SendDTMF implements aisession.Call.
 func (c *call) SendDTMF(context.Context, byte, time.Duration) error {
-	return fault.New(fault.KindUnsupported, "AudioSocket cannot press keys")
+	return fault.New(fault.KindUnsupported, "AudioSocket cannot send DTMF")
 }
 
 // Transfer implements aisession.Call.

@@ -9,8 +9,8 @@
 // while the caller is silent. Later audio of another rate is resampled, and playback changes to that
 // rate.
 //
-// Other calls are refused. TLS is not supported: the listener must be reachable by the PBX only. DTMF
-// out and transfer are unsupported. Asterisk cannot distinguish a hang-up from a call that returns to
+// Other calls are refused. TLS is not supported: the listener must be reachable by the PBX only. Sending
+// DTMF and transfers are unsupported. Asterisk cannot distinguish a hang-up from a call that returns to
 // its dialplan; in both cases its dialplan continues after AudioSocket().
 //
 // Goroutines: Run accepts connections, and each connection has one goroutine that reads, one that

@@ -35,18 +35,18 @@ type message struct {
 
 // reader reads messages from a connection.
 type reader struct {
-	from   io.Reader
+	input  io.Reader
 	buffer [headerSize + 0xffff]byte
 }
 
 // next reads one message. It returns io.EOF only for the end of input between messages.
 func (r *reader) next() (message, error) {
-	if _, err := io.ReadFull(r.from, r.buffer[:headerSize]); err != nil {
+	if _, err := io.ReadFull(r.input, r.buffer[:headerSize]); err != nil {
 		return message{}, err
 	}
 	length := int(binary.BigEndian.Uint16(r.buffer[1:]))
 	payload := r.buffer[headerSize : headerSize+length]
-	if _, err := io.ReadFull(r.from, payload); err != nil {
+	if _, err := io.ReadFull(r.input, payload); err != nil {
 		return message{}, fmt.Errorf("message truncated: %w", err)
 	}
 	return message{r.buffer[0], payload}, nil

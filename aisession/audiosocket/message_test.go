@@ -13,7 +13,7 @@ func TestMessagesComeOutAsTheyWentIn(t *testing.T) {
 	wire = appendMessage(wire, kindDTMF, []byte("5"))
 	wire = appendMessage(wire, kindSlin8, bytes.Repeat([]byte{1, 2}, 160))
 	wire = appendMessage(wire, kindHangup, nil)
-	r := &reader{from: iotest.OneByteReader(bytes.NewReader(wire))}
+	r := &reader{input: iotest.OneByteReader(bytes.NewReader(wire))}
 	for _, want := range []struct {
 		kind   byte
 		length int
@@ -31,7 +31,7 @@ func TestMessagesComeOutAsTheyWentIn(t *testing.T) {
 func TestAMessageCutShort(t *testing.T) {
 	whole := appendMessage(nil, kindSlin8, make([]byte, 320))
 	for _, n := range []int{1, 2, 3, 100, len(whole) - 1} {
-		r := &reader{from: bytes.NewReader(whole[:n])}
+		r := &reader{input: bytes.NewReader(whole[:n])}
 		if _, err := r.next(); err == nil {
 			t.Errorf("%d bytes of %d were taken for a message", n, len(whole))
 		}
@@ -42,7 +42,7 @@ func FuzzReader(f *testing.F) {
 	f.Add(appendMessage(appendMessage(nil, kindUUID, make([]byte, 16)), kindSlin8, make([]byte, 320)))
 	f.Add([]byte{0x10, 0xff, 0xff, 0})
 	f.Fuzz(func(t *testing.T, wire []byte) {
-		r := &reader{from: bytes.NewReader(wire)}
+		r := &reader{input: bytes.NewReader(wire)}
 		var again []byte
 		for {
 			m, err := r.next()

@@ -22,7 +22,7 @@ import (
 
 // Sessions opens AI sessions for calls that were announced, or whose UUID a dialplan signed.
 type Sessions interface {
-	Announced(ctx context.Context, id uuid.UUID) (aiprovider.Announcement, aiprovider.Provider, error)
+	TakeAnnouncement(ctx context.Context, id uuid.UUID) (aiprovider.Announcement, aiprovider.Provider, error)
 	Open(ctx context.Context, r aisession.Request) (*aisession.Session, error)
 	// Protect recovers a panic in f.
 	Protect(f func())
@@ -116,16 +116,16 @@ func (s *Server) serveOrRefuse(ctx context.Context, conn net.Conn) {
 func (s *Server) serve(ctx context.Context, conn net.Conn) error {
 	interrupt := context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })
 	defer interrupt()
-	r := &reader{from: bufio.NewReader(conn)}
-	id, err := hello(conn, r)
+	r := &reader{input: bufio.NewReader(conn)}
+	id, err := readUUID(conn, r)
 	if err != nil {
 		return err
 	}
-	announced, provider, err := s.sessions.Announced(ctx, id)
+	announced, provider, err := s.sessions.TakeAnnouncement(ctx, id)
 	if err != nil {
 		return err
 	}
-	kind, err := firstAudio(conn, r)
+	kind, err := detectAudioKind(conn, r)
 	if err != nil {
 		return err
 	}
@@ -134,13 +134,13 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) error {
 	}
 	opening, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c := newCall(conn, streamed.NewOpening(cancel), kind)
+	c := newCall(conn, streamed.NewPendingSession(cancel), kind)
 	reading := make(chan struct{})
 	go func() {
 		defer close(reading)
-		c.Read(s.sessions.Protect, func() bool { return c.next(r) })
+		c.ReadMessages(s.sessions.Protect, func() bool { return c.handleNext(r) })
 	}()
-	err = s.serveSession(ctx, opening, c, request(announced, provider, id, rates[kind]))
+	err = s.serveSession(ctx, opening, c, newRequest(announced, provider, id, rates[kind]))
 	c.sender.Close()
 	_ = conn.SetDeadline(time.Now().Add(writeTimeout))
 	_, _ = conn.Write(appendMessage(nil, kindHangup, nil)) // best effort: Asterisk may have closed the connection
@@ -155,7 +155,7 @@ func (s *Server) serveSession(ctx, opening context.Context, c *call, r aisession
 	if err != nil {
 		return err
 	}
-	c.Opened(session)
+	c.SetSession(session)
 	if opening.Err() != nil { // the call has ended, or the process is shutting down
 		session.Close(aiprotocol.OriginatorCancel)
 		return opening.Err()
@@ -164,8 +164,8 @@ func (s *Server) serveSession(ctx, opening context.Context, c *call, r aisession
 	return nil
 }
 
-// hello reads the message with the call's UUID.
-func hello(conn net.Conn, r *reader) (uuid.UUID, error) {
+// readUUID reads the message with the call's UUID.
+func readUUID(conn net.Conn, r *reader) (uuid.UUID, error) {
 	if err := conn.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return uuid.UUID{}, err
 	}
@@ -179,12 +179,12 @@ func hello(conn net.Conn, r *reader) (uuid.UUID, error) {
 	return uuid.UUID(m.payload), nil
 }
 
-// firstAudio waits up to rateTimeout for audio and returns its kind. The audio itself is dropped.
-func firstAudio(conn net.Conn, r *reader) (kind byte, err error) {
+// detectAudioKind waits up to rateTimeout for audio and returns its kind. The audio itself is dropped.
+func detectAudioKind(conn net.Conn, r *reader) (kind byte, err error) {
 	if err := conn.SetReadDeadline(time.Now().Add(rateTimeout)); err != nil {
 		return 0, err
 	}
-	if peeked, ok := r.from.(*bufio.Reader); ok {
+	if peeked, ok := r.input.(*bufio.Reader); ok {
 		// Read only a complete header, so that a timeout does not split a message.
 		header, err := peeked.Peek(headerSize)
 		if slow, ok := errors.AsType[net.Error](err); ok && slow.Timeout() {
@@ -207,7 +207,7 @@ func firstAudio(conn net.Conn, r *reader) (kind byte, err error) {
 	return m.kind, nil
 }
 
-func request(a aiprovider.Announcement, p aiprovider.Provider, id uuid.UUID, rate int) aisession.Request {
+func newRequest(a aiprovider.Announcement, p aiprovider.Provider, id uuid.UUID, rate int) aisession.Request {
 	call := aiprotocol.Call{CallID: a.CallID, OtherLegCallID: a.OtherLegCallID}
 	if call.CallID == "" {
 		call.CallID = id.String()

@@ -14,9 +14,9 @@ import (
 	"trunkline/internal/fault"
 )
 
-// call is the call of one WebSocket.
+// call implements aisession.Call for one media WebSocket.
 type call struct {
-	*streamed.Opening
+	*streamed.PendingSession
 	ws       *websocket.Conn
 	splitter *streamed.FrameSplitter
 	sender   *streamed.Sender
@@ -26,12 +26,12 @@ type call struct {
 	closing bool // the final read deadline is set
 }
 
-func newCall(ws *websocket.Conn, opening *streamed.Opening, rate int) *call {
-	c := &call{Opening: opening, ws: ws, splitter: streamed.NewFrameSplitter(opening, rate)}
+func newCall(ws *websocket.Conn, pending *streamed.PendingSession, rate int) *call {
+	c := &call{PendingSession: pending, ws: ws, splitter: streamed.NewFrameSplitter(pending, rate)}
 	pinged := time.Now()
 	c.sender = streamed.NewSender(func(frame []byte) error {
 		now := time.Now()
-		if now.Sub(pinged) > pingEvery { // the client sends frames continuously
+		if now.Sub(pinged) > pingInterval { // the client sends frames continuously
 			pinged = now
 			if err := ws.WriteControl(websocket.PingMessage, nil, now.Add(writeTimeout)); err != nil {
 				return err
@@ -41,7 +41,7 @@ func newCall(ws *websocket.Conn, opening *streamed.Opening, rate int) *call {
 			return err
 		}
 		return ws.WriteMessage(websocket.BinaryMessage, frame)
-	}, c.HungUp)
+	}, c.CallEnded)
 	ws.SetPongHandler(func(string) error { return c.extendReadDeadline() })
 	return c
 }
@@ -71,8 +71,8 @@ func (c *call) sendClose(code int, reason string) {
 	}
 }
 
-// next handles a frame. It returns false if the client has disconnected.
-func (c *call) next() bool {
+// handleNext handles a frame. It returns false if the client has disconnected.
+func (c *call) handleNext() bool {
 	if c.extendReadDeadline() != nil {
 		return false
 	}
@@ -81,7 +81,7 @@ func (c *call) next() bool {
 		return false
 	}
 	if kind == websocket.TextMessage {
-		c.text(r)
+		c.handleText(r)
 		return true
 	}
 	for {
@@ -96,7 +96,7 @@ func (c *call) next() bool {
 	}
 }
 
-func (c *call) text(r io.Reader) {
+func (c *call) handleText(r io.Reader) {
 	raw, err := io.ReadAll(io.LimitReader(r, maxHello+1))
 	if err != nil {
 		return // the next read returns the error
@@ -108,11 +108,11 @@ func (c *call) text(r io.Reader) {
 }
 
 // Play implements aisession.Call.
-func (c *call) Play(frame []byte) { c.sender.Put(append(c.sender.Begin(), frame...)) }
+func (c *call) Play(frame []byte) { c.sender.Put(append(c.sender.Buffer(), frame...)) }
 
 // SendDTMF implements aisession.Call.
 func (c *call) SendDTMF(context.Context, byte, time.Duration) error {
-	return fault.New(fault.KindUnsupported, "a media WebSocket cannot press keys")
+	return fault.New(fault.KindUnsupported, "a media WebSocket cannot send DTMF")
 }
 
 // Transfer implements aisession.Call.

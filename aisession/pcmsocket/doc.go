@@ -5,7 +5,7 @@
 //	        then binary frames of samples, any size, and {"event":"dtmf","dtmf":{"digit","duration"}}
 //	server  binary frames of 20 ms
 //
-// Package api checks the credentials before. DTMF out and transfer are
+// Package api checks the credentials before the upgrade. Sending DTMF and transfers are
 // unsupported; use the media server's API. The close code gives the end of the
 // call: 1000 with "hangup" and the cause, 1000 with "return" if the call returns
 // to its dialplan, 1013 if no session was available, 1011 if the provider refused,

@@ -24,8 +24,8 @@ type hello struct {
 }
 
 const (
-	maxText  = 256 // bytes per field
-	maxHello = 16 << 10
+	maxFieldBytes = 256 // bytes per field
+	maxHello      = 16 << 10
 )
 
 func parseHello(raw []byte) (hello, error) {
@@ -37,7 +37,7 @@ func parseHello(raw []byte) (hello, error) {
 		"callId": h.CallID, "otherLegCallId": h.OtherLegCallID,
 		"callerIdNumber": h.CallerIDNumber, "calleeIdNumber": h.CalleeIDNumber,
 	} {
-		if len(text) > maxText || strings.ContainsFunc(text, unicode.IsControl) {
+		if len(text) > maxFieldBytes || strings.ContainsFunc(text, unicode.IsControl) {
 			return h, errors.New(name + " is too long or has control characters")
 		}
 	}
@@ -62,8 +62,8 @@ func (h hello) request(p aiprovider.Provider) aisession.Request {
 	}
 }
 
-// dtmf is a digit of the caller, sent as a text frame.
-type dtmf struct {
+// dtmfMessage is a digit of the caller, sent as a text frame.
+type dtmfMessage struct {
 	Event string `json:"event"`
 	DTMF  struct {
 		Digit    string  `json:"digit"`
@@ -75,7 +75,7 @@ const maxDTMFDuration = time.Minute
 
 // parseDTMF parses a text frame. It returns false if the frame is not a DTMF message.
 func parseDTMF(raw []byte) (digit byte, duration time.Duration, ok bool) {
-	var d dtmf
+	var d dtmfMessage
 	if len(raw) > maxHello || json.Unmarshal(raw, &d) != nil || d.Event != "dtmf" || !aiprotocol.IsDigit(d.DTMF.Digit) {
 		return 0, 0, false
 	}

@@ -35,7 +35,7 @@ func New(sessions Sessions, log *slog.Logger) *Ingress { return &Ingress{session
 const (
 	helloTimeout = 5 * time.Second  // timeout for the first frame
 	idleTimeout  = 60 * time.Second // read timeout
-	pingEvery    = 20 * time.Second
+	pingInterval = 20 * time.Second
 	writeTimeout = 5 * time.Second
 	closeTimeout = time.Second // time to wait for the client's close frame
 	readLimit    = 256 << 10   // bytes per frame: several seconds of audio
@@ -60,7 +60,7 @@ func (i *Ingress) ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovide
 	if code, reason := i.serve(ctx, ws, p); code != 0 {
 		deadline := time.Now().Add(writeTimeout)
 		if err := ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(code, reason), deadline); err == nil {
-			drain(ws)
+			drainUntilClose(ws)
 		}
 	}
 	return nil
@@ -78,8 +78,8 @@ func handshakeFault(status int, reason error) error {
 	}
 }
 
-// drain reads what the client still sends, so that a TCP reset does not discard our close frame.
-func drain(ws *websocket.Conn) {
+// drainUntilClose reads the client's remaining frames, so that a TCP reset does not discard our close frame.
+func drainUntilClose(ws *websocket.Conn) {
 	if ws.SetReadDeadline(time.Now().Add(closeTimeout)) != nil {
 		return
 	}
@@ -109,11 +109,11 @@ func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, p aiprovider.Pr
 	}
 	opening, cancel := context.WithCancel(ctx)
 	defer cancel()
-	c := newCall(ws, streamed.NewOpening(cancel), h.SampleRate)
+	c := newCall(ws, streamed.NewPendingSession(cancel), h.SampleRate)
 	reading := make(chan struct{})
 	go func() {
 		defer close(reading)
-		c.Read(i.sessions.Protect, c.next)
+		c.ReadMessages(i.sessions.Protect, c.handleNext)
 	}()
 	code, reason = i.serveSession(ctx, opening, c, h.request(p))
 	c.sender.Close()
@@ -126,9 +126,9 @@ func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, p aiprovider.Pr
 func (i *Ingress) serveSession(ctx, opening context.Context, c *call, r aisession.Request) (code int, reason string) {
 	session, err := i.sessions.Open(opening, r)
 	if err != nil {
-		return refusal(err)
+		return closeReason(err)
 	}
-	c.Opened(session)
+	c.SetSession(session)
 	if opening.Err() != nil {
 		session.Close(aiprotocol.OriginatorCancel)
 		return websocket.CloseNormalClosure, ""
@@ -141,8 +141,8 @@ func (i *Ingress) serveSession(ctx, opening context.Context, c *call, r aisessio
 	return websocket.CloseNormalClosure, "hangup " + ending.Cause
 }
 
-// refusal returns the close code and reason for an error of Open.
-func refusal(err error) (code int, reason string) {
+// closeReason returns the close code and reason for an error of Open.
+func closeReason(err error) (code int, reason string) {
 	var f *fault.Error
 	if !errors.As(err, &f) {
 		return websocket.CloseInternalServerErr, "internal error"

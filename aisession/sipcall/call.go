@@ -17,17 +17,17 @@ type call struct {
 	media        *media
 	hangup       func(sip.Cause)
 	dialTransfer func(ctx context.Context, destination string) error
-	leaving      atomic.Bool // a REFER is in progress: the end of the leg may be its result
+	referring    atomic.Bool // a REFER is in progress: the end of the leg may be its result
 }
 
 // Play implements aisession.Call.
 func (c *call) Play(frame []byte) {
-	_ = c.media.negotiated.Load().stream.Send(frame) // the port counts failures
+	_ = c.media.parameters.Load().stream.Send(frame) // the port counts failures
 }
 
 // SendDTMF implements aisession.Call.
 func (c *call) SendDTMF(ctx context.Context, digit byte, duration time.Duration) error {
-	return c.media.negotiated.Load().stream.SendDTMF(ctx, digit, duration)
+	return c.media.parameters.Load().stream.SendDTMF(ctx, digit, duration)
 }
 
 const maxDestination = 128 // bytes
@@ -47,20 +47,20 @@ func (c *call) Transfer(ctx context.Context, destination string) error {
 	return err
 }
 
-// refer returns the transfer of an incoming call: the PBX or phone calls the destination itself and
+// newReferTransfer returns the transfer of an incoming call: the PBX or phone calls the destination itself and
 // the leg ends.
-func (c *call) refer(leg *sip.Leg) func(context.Context, string) error {
+func (c *call) newReferTransfer(leg *sip.Leg) func(context.Context, string) error {
 	return func(ctx context.Context, destination string) error {
-		c.leaving.Store(true)
+		c.referring.Store(true)
 		err := leg.Refer(ctx, destination)
 		if err == nil {
 			leg.Hangup(sip.NormalClearing)
 			return nil
 		}
-		c.leaving.Store(false)
+		c.referring.Store(false)
 		select {
 		case <-leg.Done(): // the leg ended meanwhile and the session has not been notified
-			c.media.session.HungUp(string(leg.Cause()))
+			c.media.session.CallEnded(string(leg.Cause()))
 		default:
 		}
 		return err

@@ -34,9 +34,9 @@ type Deps struct {
 	Sessions  Sessions
 	Providers Providers
 	Ports     *rtp.Ports
-	// Sees reports whether users of the first account may call providers of the second. The first
+	// MayCall reports whether users of the first account may call providers of the second. The first
 	// account is "" for trusted networks, which may call all.
-	Sees func(accountID, providerAccountID string) bool
+	MayCall func(accountID, providerAccountID string) bool
 	// Encryption decides whether the media of calls uses SRTP.
 	Encryption sip.Encryption
 	// Admission limits the calls of phones, and where providers may transfer calls to.
@@ -62,7 +62,7 @@ func New(deps Deps) *Handler { return &Handler{deps} }
 // ServeInvite implements sip.Handler.
 func (h *Handler) ServeInvite(ctx context.Context, invite *sip.Invite) {
 	if err := h.serve(ctx, invite); err != nil && ctx.Err() == nil {
-		cause := causeOf(err)
+		cause := rejectCause(err)
 		h.deps.Log.InfoContext(ctx, "call to an AI provider refused", "cause", string(cause), "error", err)
 		if err := invite.Reject(cause); err != nil {
 			h.deps.Log.WarnContext(ctx, "a call to an AI provider could not be refused", "error", err)
@@ -79,7 +79,7 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 		}
 		defer leave()
 	}
-	provider, err := h.provider(ctx, invite)
+	provider, err := h.findProvider(ctx, invite)
 	if err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 	if err := invite.Ring(); err != nil {
 		return err
 	}
-	session, err := h.deps.Sessions.Open(ctx, request(invite, provider, m.format))
+	session, err := h.deps.Sessions.Open(ctx, newRequest(invite, provider, m.format))
 	if err != nil {
 		return err
 	}
@@ -105,10 +105,10 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 		session.Close(aiprotocol.OriginatorCancel)
 		return err
 	}
-	defer port.Receive(nil)
-	port.Receive(m)
+	defer port.SetReceiver(nil)
+	port.SetReceiver(m)
 	call := &call{media: m, hangup: leg.Hangup}
-	refer := call.refer(leg)
+	refer := call.newReferTransfer(leg)
 	call.dialTransfer = func(ctx context.Context, destination string) error {
 		if err := h.deps.Admission.AdmitTransfer(ctx, invite.Caller(), provider.AccountID, destination); err != nil {
 			return err
@@ -117,37 +117,37 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 	}
 	go func() { // ends with the leg, which ends with the session
 		<-leg.Done()
-		if !call.leaving.Load() {
-			session.HungUp(string(leg.Cause()))
+		if !call.referring.Load() {
+			session.CallEnded(string(leg.Cause()))
 		}
 	}()
 	session.Run(context.WithoutCancel(ctx), call)
 	return nil
 }
 
-// provider returns the provider that is called. The error is fault.NotFound for a provider that the
+// findProvider returns the provider that is called. The error is fault.NotFound for a provider that the
 // caller may not see.
-func (h *Handler) provider(ctx context.Context, invite *sip.Invite) (aiprovider.Provider, error) {
-	return h.visible(ctx, strings.TrimPrefix(invite.User(), Prefix), invite.Caller().AccountID)
+func (h *Handler) findProvider(ctx context.Context, invite *sip.Invite) (aiprovider.Provider, error) {
+	return h.findVisible(ctx, strings.TrimPrefix(invite.User(), Prefix), invite.Caller().AccountID)
 }
 
-func (h *Handler) visible(ctx context.Context, id, callerAccount string) (aiprovider.Provider, error) {
+func (h *Handler) findVisible(ctx context.Context, id, callerAccount string) (aiprovider.Provider, error) {
 	p, err := h.deps.Providers.Open(ctx, id)
-	if err == nil && !h.deps.Sees(callerAccount, p.AccountID) {
+	if err == nil && !h.deps.MayCall(callerAccount, p.AccountID) {
 		err = fault.NotFound("AI provider not found")
 	}
 	return p, err
 }
 
-func request(invite *sip.Invite, p aiprovider.Provider, format audio.Format) aisession.Request {
+func newRequest(invite *sip.Invite, p aiprovider.Provider, format audio.Format) aisession.Request {
 	caller, callee := invite.From().User, invite.To().User
 	if own := invite.Caller(); own.UserID != "" {
 		caller = own.Extension
 	} else { // trusted network
-		if asserted := userOf(invite.Header("P-Asserted-Identity")); asserted != "" {
+		if asserted := headerUser(invite.Header("P-Asserted-Identity")); asserted != "" {
 			caller = asserted
 		}
-		callee = dialled(invite, callee)
+		callee = dialledNumber(invite, callee)
 	}
 	return aisession.Request{
 		Provider: p, Ingress: aisession.IngressSIP, Format: format, RTPTimestamps: true,
@@ -156,24 +156,24 @@ func request(invite *sip.Invite, p aiprovider.Provider, format audio.Format) ais
 	}
 }
 
-// dialled returns the number that was dialled to reach the provider, as given by the PBX that
+// dialledNumber returns the number that was dialled to reach the provider, as given by the PBX that
 // forwarded the call: the user of To, unless it is the provider's own address; else P-Called-Party-ID
 // (RFC 7315), Diversion (RFC 5806) or History-Info (RFC 7044).
-func dialled(invite *sip.Invite, to string) string {
+func dialledNumber(invite *sip.Invite, to string) string {
 	if !strings.HasPrefix(to, Prefix) {
 		return to
 	}
 	for _, name := range []string{"P-Called-Party-ID", "Diversion", "History-Info"} {
-		if number := userOf(invite.Header(name)); number != "" {
+		if number := headerUser(invite.Header(name)); number != "" {
 			return number
 		}
 	}
 	return to
 }
 
-// userOf returns the user of the first address in a header such as "Bob"
+// headerUser returns the user of the first address in a header such as "Bob"
 // <sip:+49301@example.com;user=phone> or <tel:+49301>.
-func userOf(header string) string {
+func headerUser(header string) string {
 	if _, inner, ok := strings.Cut(header, "<"); ok {
 		header, _, _ = strings.Cut(inner, ">")
 	}
@@ -193,8 +193,8 @@ func userOf(header string) string {
 	return number
 }
 
-// causeOf returns the cause with which an INVITE is refused for an error.
-func causeOf(err error) sip.Cause {
+// rejectCause returns the cause with which an INVITE is refused for an error.
+func rejectCause(err error) sip.Cause {
 	if failure := (*sip.Failure)(nil); errors.As(err, &failure) {
 		return failure.Cause
 	}

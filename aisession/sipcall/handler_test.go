@@ -21,7 +21,7 @@ func TestTheAssertedIdentityIsANumber(t *testing.T) {
 		`<mailto:bob@example.com>`:                    "",
 		`nonsense`:                                    "",
 	} {
-		if got := userOf(header); got != want {
+		if got := headerUser(header); got != want {
 			t.Errorf("%q: got %q, want %q", header, got, want)
 		}
 	}
@@ -33,11 +33,11 @@ func TestHowARefusalIsSaid(t *testing.T) {
 		fault.KindLimited: sip.SwitchCongestion, fault.KindRefused: sip.DestinationOutOfOrder,
 		fault.KindUnavailable: sip.NormalTemporaryFailure, fault.KindInternal: sip.NormalTemporaryFailure,
 	} {
-		if got := causeOf(fault.New(kind, "x")); got != want {
+		if got := rejectCause(fault.New(kind, "x")); got != want {
 			t.Errorf("%s: %s, want %s", kind, got, want)
 		}
 	}
-	if got := causeOf(errors.Join(context.Canceled)); got != sip.NormalTemporaryFailure {
+	if got := rejectCause(errors.Join(context.Canceled)); got != sip.NormalTemporaryFailure {
 		t.Errorf("another error: %s", got)
 	}
 }

@@ -18,21 +18,21 @@ import (
 // it is refused.
 type media struct {
 	port *rtp.Port
-	// hosts returns the allowed RTP source addresses for an SDP address. It is nil if the PBX sets the
+	// allowedHosts returns the allowed RTP source addresses for an SDP address. It is nil if the PBX sets the
 	// remote address.
-	hosts      func(described netip.Addr) []netip.Addr
-	local      *sip.Local
-	codec      sip.Codec
-	format     audio.Format
-	session    *aisession.Session // set before the first packet
-	negotiated atomic.Pointer[negotiated]
+	allowedHosts func(described netip.Addr) []netip.Addr
+	local        *sip.Negotiator
+	codec        sip.Codec
+	format       audio.Format
+	session      *aisession.Session // set before the first packet
+	parameters   atomic.Pointer[mediaParameters]
 }
 
-// negotiated is the result of the newest offer and answer.
-type negotiated struct {
-	stream       *rtp.Stream
-	audio, event uint8 // payload types that the peer sends; event is 0 without telephone-event
-	dtmf         *rtp.DTMFReceiver
+// mediaParameters is the result of the newest offer and answer.
+type mediaParameters struct {
+	stream               *rtp.Stream
+	audioType, eventType uint8 // payload types that the peer sends; eventType is 0 without telephone-event
+	dtmf                 *rtp.DTMFReceiver
 }
 
 // negotiate answers the offer of an INVITE.
@@ -41,24 +41,24 @@ func negotiate(port *rtp.Port, invite *sip.Invite, encoding string, encryption s
 	if offer == nil {
 		return nil, nil, fault.New(fault.KindUnsupported, "an invitation without an offer")
 	}
-	encryption, err := encryption.Over(invite.Transport())
+	encryption, err := encryption.ForTransport(invite.Transport())
 	if err != nil {
 		return nil, nil, err
 	}
-	m := &media{port: port, hosts: invite.MediaHosts, local: sip.NewLocal(port.Addr(), sip.AllCodecs())}
-	m.local.Encrypt(encryption)
-	answer, agreed, err := m.local.Answer(offer, preferred(encoding)...)
+	m := &media{port: port, allowedHosts: invite.MediaHosts, local: sip.NewNegotiator(port.Addr(), sip.AllCodecs())}
+	m.local.SetEncryption(encryption)
+	answer, agreed, err := m.local.Answer(offer, preferredCodecs(encoding)...)
 	if err != nil {
 		return nil, nil, err
 	}
-	m.codec = agreed.Formats[0].Codec
+	m.codec = agreed.Codecs[0].Codec
 	m.format = formatOf(m.codec)
 	return m, answer, m.apply(agreed)
 }
 
-// preferred returns the codecs for a provider's format, least lossy first. Nil keeps the order of the
+// preferredCodecs returns the codecs for a provider's format, least lossy first. Nil keeps the order of the
 // SDP offer.
-func preferred(encoding string) []sip.Codec {
+func preferredCodecs(encoding string) []sip.Codec {
 	switch encoding {
 	case aiprotocol.ULaw:
 		return []sip.Codec{sip.PCMU(), sip.PCMA()}
@@ -79,25 +79,25 @@ func formatOf(c sip.Codec) audio.Format {
 }
 
 // apply applies a negotiated session.
-func (m *media) apply(agreed sip.Agreed) error {
-	format := agreed.Formats[0]
-	next := &negotiated{
+func (m *media) apply(agreed sip.NegotiatedMedia) error {
+	format := agreed.Codecs[0]
+	next := &mediaParameters{
 		stream: rtp.NewStream(m.port, rtp.Format{
-			PayloadType: format.Send, Clock: format.Clock, Frame: audio.FrameDuration, Events: agreed.Events.Send,
+			PayloadType: format.SendType, Clock: format.Clock, Frame: audio.FrameDuration, Events: agreed.TelephoneEvent.SendType,
 		}),
-		audio: format.Receive, event: agreed.Events.Receive,
-		dtmf: &rtp.DTMFReceiver{Clock: agreed.Events.Clock},
+		audioType: format.ReceiveType, eventType: agreed.TelephoneEvent.ReceiveType,
+		dtmf: &rtp.DTMFReceiver{Clock: agreed.TelephoneEvent.Clock},
 	}
-	if before := m.negotiated.Load(); before != nil && before.dtmf.Clock == next.dtmf.Clock {
+	if before := m.parameters.Load(); before != nil && before.dtmf.Clock == next.dtmf.Clock {
 		next.dtmf = before.dtmf // keeps the record of reported digits
 	}
-	m.negotiated.Store(next)
-	if m.hosts != nil {
-		if err := m.port.Secure(agreed.Keys); err != nil {
+	m.parameters.Store(next)
+	if m.allowedHosts != nil {
+		if err := m.port.SetKeys(agreed.Keys); err != nil {
 			return err
 		}
-		m.port.SetRemote(agreed.Remote, m.hosts(agreed.Remote.Addr())...)
-		m.port.Hold(!agreed.Receives)
+		m.port.SetRemote(agreed.RemoteAddr, m.allowedHosts(agreed.RemoteAddr.Addr())...)
+		m.port.SetHold(!agreed.PeerReceives)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (m *media) answerReinvite(_ context.Context, offer *sip.Session) (*sip.Sess
 	if err != nil {
 		return nil, err
 	}
-	if !agreed.Formats[0].Same(m.codec) {
+	if !agreed.Codecs[0].Same(m.codec) {
 		return nil, fault.New(fault.KindUnsupported, "the call's codec cannot change")
 	}
 	return answer, m.apply(agreed)
@@ -116,15 +116,15 @@ func (m *media) answerReinvite(_ context.Context, offer *sip.Session) (*sip.Sess
 
 // Receive implements rtp.Receiver.
 func (m *media) Receive(packet *rtp.Packet) {
-	now, agreed := time.Now(), m.negotiated.Load()
+	now, agreed := time.Now(), m.parameters.Load()
 	var digit rtp.DTMF
 	var ended bool
 	switch {
-	case packet.PayloadType == agreed.audio:
+	case packet.PayloadType == agreed.audioType:
 		m.session.ReceiveAudio(packet.Timestamp, packet.Payload)
-		digit, ended = agreed.dtmf.Idle(now)
-	case agreed.event != 0 && packet.PayloadType == agreed.event:
-		digit, ended = agreed.dtmf.Event(packet, now)
+		digit, ended = agreed.dtmf.CheckTimeout(now)
+	case agreed.eventType != 0 && packet.PayloadType == agreed.eventType:
+		digit, ended = agreed.dtmf.HandleEvent(packet, now)
 	}
 	if ended {
 		m.session.ReceiveDTMF(digit.Digit, digit.Duration)

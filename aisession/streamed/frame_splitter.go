@@ -10,15 +10,15 @@ type Session interface {
 // FrameSplitter splits a stream of 16-bit samples into frames and passes them to a session.
 // Pieces may have any size and may end within a sample.
 type FrameSplitter struct {
-	session   Session
-	frame     int // frame size in bytes
-	timestamp uint32
-	oddByte   []byte // the first byte of an incomplete sample
+	session    Session
+	frameBytes int // frame size in bytes
+	timestamp  uint32
+	oddByte    []byte // the first byte of an incomplete sample
 }
 
 // NewFrameSplitter returns a splitter of samples with a rate in Hz.
 func NewFrameSplitter(session Session, rate int) *FrameSplitter {
-	return &FrameSplitter{session: session, frame: audio.Format{Encoding: audio.PCM16, Rate: rate}.FrameBytes(), oddByte: make([]byte, 0, 2)}
+	return &FrameSplitter{session: session, frameBytes: audio.Format{Encoding: audio.PCM16, Rate: rate}.FrameBytes(), oddByte: make([]byte, 0, 2)}
 }
 
 // Write adds a piece of the stream.
@@ -33,7 +33,7 @@ func (f *FrameSplitter) Write(piece []byte) {
 		piece = piece[:len(piece)-1]
 	}
 	for len(piece) > 0 {
-		n := min(len(piece), f.frame)
+		n := min(len(piece), f.frameBytes)
 		f.put(piece[:n])
 		piece = piece[n:]
 	}

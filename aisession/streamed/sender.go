@@ -4,12 +4,12 @@ import "sync"
 
 // Sender writes frames to a connection in order. Put never blocks.
 type Sender struct {
-	write func(frame []byte) error
-	queue chan []byte
-	free  chan []byte
-	over  chan struct{} // closed by Close
-	ended chan struct{} // closed when the writer has ended
-	once  sync.Once
+	write      func(frame []byte) error
+	queue      chan []byte
+	free       chan []byte
+	closing    chan struct{} // closed by Close
+	writerDone chan struct{} // closed when the writer has ended
+	once       sync.Once
 }
 
 const (
@@ -22,17 +22,17 @@ const (
 func NewSender(write func(frame []byte) error, failed func()) *Sender {
 	o := &Sender{
 		write: write, queue: make(chan []byte, maxFrames), free: make(chan []byte, maxFree),
-		over: make(chan struct{}), ended: make(chan struct{}),
+		closing: make(chan struct{}), writerDone: make(chan struct{}),
 	}
 	go o.run(failed)
 	return o
 }
 
 func (o *Sender) run(failed func()) {
-	defer close(o.ended)
+	defer close(o.writerDone)
 	for {
 		select {
-		case <-o.over:
+		case <-o.closing:
 			return
 		case frame := <-o.queue:
 			if o.write(frame) != nil {
@@ -47,8 +47,8 @@ func (o *Sender) run(failed func()) {
 	}
 }
 
-// Begin returns memory for a frame to be put.
-func (o *Sender) Begin() []byte {
+// Buffer returns memory for a frame to be put.
+func (o *Sender) Buffer() []byte {
 	select {
 	case b := <-o.free:
 		return b[:0]
@@ -74,6 +74,6 @@ func (o *Sender) Put(frame []byte) {
 
 // Close ends the writer and waits for it. Queued frames are not written.
 func (o *Sender) Close() {
-	o.once.Do(func() { close(o.over) })
-	<-o.ended
+	o.once.Do(func() { close(o.closing) })
+	<-o.writerDone
 }

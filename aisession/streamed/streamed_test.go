@@ -64,7 +64,7 @@ func TestAnOutletThatIsStuckDropsTheOldest(t *testing.T) {
 	o.Put([]byte{0})
 	<-began
 	for i := range 200 {
-		o.Put(append(o.Begin(), byte(i+1)))
+		o.Put(append(o.Buffer(), byte(i+1)))
 	}
 	close(stuck)
 	for len(o.queue) > 0 {

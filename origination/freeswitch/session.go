@@ -12,7 +12,7 @@ import (
 type session struct {
 	*esl.Conn
 	switchDomain string // the switch's own; "" if it has none
-	gaps         esl.Sequence
+	gaps         esl.LossDetector
 
 	mu      sync.Mutex
 	domains map[string]string // cache: domain on the switch by the account's domain
@@ -51,7 +51,7 @@ func (p *platform) subscribe(ctx context.Context, conn *esl.Conn) error {
 func (p *platform) Events(s *session) (events []eventdriver.Observation[*call], missing bool) {
 	for _, e := range s.Take() {
 		if n, ok := e.Sequence(); ok && p.cfg.AllEvents {
-			if lost := s.gaps.Note(n); lost > 0 {
+			if lost := s.gaps.Record(n); lost > 0 {
 				p.metrics.missed.Add(float64(lost))
 				missing = true
 			}

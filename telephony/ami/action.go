@@ -20,13 +20,13 @@ type Action struct {
 // waiter waits for the response to an action, or for the end of its list.
 type waiter struct {
 	list     bool
-	done     chan outcome  // has capacity 1
-	progress chan struct{} // has capacity 1; receives a token when a part of the list has arrived
+	done     chan actionResult // has capacity 1
+	progress chan struct{}     // has capacity 1; receives a token when a part of the list has arrived
 	items    []*Message
 	bytes    int
 }
 
-type outcome struct {
+type actionResult struct {
 	response *Message
 	items    []*Message
 	err      error
@@ -53,14 +53,14 @@ func (c *Conn) List(ctx context.Context, name string, fields ...Field) ([]*Messa
 }
 
 // roundTrip sends an action, waits for its outcome, and counts it.
-func (c *Conn) roundTrip(ctx context.Context, a Action, list bool) outcome {
+func (c *Conn) roundTrip(ctx context.Context, a Action, list bool) actionResult {
 	if a.ID == "" {
 		a.ID = c.newID()
 	}
-	w := &waiter{list: list, done: make(chan outcome, 1), progress: make(chan struct{}, 1)}
-	o := outcome{err: c.enqueue(a.ID, w)}
+	w := &waiter{list: list, done: make(chan actionResult, 1), progress: make(chan struct{}, 1)}
+	o := actionResult{err: c.enqueue(a.ID, w)}
 	if o.err == nil {
-		defer c.forget(a.ID, w)
+		defer c.removeWaiter(a.ID, w)
 		o.err = c.write(a)
 	}
 	if o.err == nil {
@@ -90,8 +90,8 @@ func (c *Conn) enqueue(id string, w *waiter) error {
 	return nil
 }
 
-// forget removes the waiter of an action that is no longer waited for, if it exists.
-func (c *Conn) forget(id string, w *waiter) {
+// removeWaiter removes the waiter of an action that is no longer waited for, if it exists.
+func (c *Conn) removeWaiter(id string, w *waiter) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.waiters[id] == w {

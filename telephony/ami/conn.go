@@ -20,18 +20,18 @@ type Conn struct {
 	*eventconn.Conn[*Message]
 	client *Client
 	in     *bufio.Reader
-	source *source
+	source *pingingReader
 	prefix string // of the action ids that this connection chooses
 
 	writing sync.Mutex // serializes actions on the wire
 
 	mu      sync.Mutex
 	waiters map[string]*waiter // by ActionID
-	actions uint64             // number of ids chosen
+	idCount uint64             // number of ids chosen
 }
 
 func newConn(client *Client, nc net.Conn) *Conn {
-	source := &source{net: nc}
+	source := &pingingReader{net: nc}
 	return &Conn{
 		Conn: eventconn.New(&client.conn, nc, (*Message).memory), client: client,
 		in: bufio.NewReaderSize(source, 64<<10), source: source,
@@ -55,18 +55,18 @@ func (c *Conn) start() {
 func (c *Conn) dispatch(m *Message) error {
 	id := m.Get("ActionID")
 	if m.isResponse() {
-		c.answer(id, m)
+		c.deliverResponse(id, m)
 		return nil
 	}
-	if c.collect(id, m) {
+	if c.addToList(id, m) {
 		c.client.conn.Metrics.Events.Inc()
 		return nil
 	}
 	return eventconn.Put(c.Conn, m)
 }
 
-// answer delivers a response, and drops one without a waiter.
-func (c *Conn) answer(id string, m *Message) {
+// deliverResponse delivers a response, and drops one without a waiter.
+func (c *Conn) deliverResponse(id string, m *Message) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := c.waiters[id]
@@ -74,16 +74,16 @@ func (c *Conn) answer(id string, m *Message) {
 	case w == nil:
 	case strings.EqualFold(m.Get("Response"), "Error"):
 		message := m.Get("Message")
-		c.settle(id, outcome{err: &Refusal{Message: message[:min(len(message), 200)]}})
+		c.finishAction(id, actionResult{err: &Refusal{Message: message[:min(len(message), 200)]}})
 	case w.list:
 		w.notify()
 	default:
-		c.settle(id, outcome{response: m})
+		c.finishAction(id, actionResult{response: m})
 	}
 }
 
-// collect adds an event to its list and reports whether it belongs to one.
-func (c *Conn) collect(id string, m *Message) bool {
+// addToList adds an event to its list and reports whether it belongs to one.
+func (c *Conn) addToList(id string, m *Message) bool {
 	if id == "" {
 		return false
 	}
@@ -96,11 +96,11 @@ func (c *Conn) collect(id string, m *Message) bool {
 	w.bytes += m.memory()
 	switch {
 	case strings.EqualFold(m.Get("EventList"), "Cancelled"):
-		c.settle(id, outcome{err: ErrList})
-	case m.lastOfList():
-		c.settle(id, outcome{items: w.items})
+		c.finishAction(id, actionResult{err: ErrList})
+	case m.endsList():
+		c.finishAction(id, actionResult{items: w.items})
 	case w.bytes > c.client.cfg.MaxList:
-		c.settle(id, outcome{err: ErrListSize})
+		c.finishAction(id, actionResult{err: ErrListSize})
 	default:
 		w.items = append(w.items, m)
 		w.notify()
@@ -108,8 +108,8 @@ func (c *Conn) collect(id string, m *Message) bool {
 	return true
 }
 
-// settle delivers an action's outcome and removes its waiter. The caller holds mu.
-func (c *Conn) settle(id string, o outcome) {
+// finishAction delivers an action's outcome and removes its waiter. The caller holds mu.
+func (c *Conn) finishAction(id string, o actionResult) {
 	c.waiters[id].done <- o // never blocks: the channel has capacity 1, and the waiter is removed
 	delete(c.waiters, id)
 }
@@ -118,19 +118,19 @@ func (c *Conn) settle(id string, o outcome) {
 func (c *Conn) newID() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.actions++
-	return c.prefix + strconv.FormatUint(c.actions, 36)
+	c.idCount++
+	return c.prefix + strconv.FormatUint(c.idCount, 36)
 }
 
-// source reads the socket and sends a ping when nothing has arrived for interval. An interval of 0
+// pingingReader reads the socket and sends a ping when nothing has arrived for interval. An interval of 0
 // does neither.
-type source struct {
+type pingingReader struct {
 	net      net.Conn
 	interval time.Duration
 	ping     func() error
 }
 
-func (s *source) Read(b []byte) (int, error) {
+func (s *pingingReader) Read(b []byte) (int, error) {
 	if s.interval == 0 {
 		return s.net.Read(b)
 	}

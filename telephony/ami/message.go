@@ -49,8 +49,8 @@ func (m *Message) Name() string {
 // that has a Response key too.
 func (m *Message) isResponse() bool { return m.Fields[0].Key == "Response" }
 
-// lastOfList reports whether an event ends the response to a list action.
-func (m *Message) lastOfList() bool {
+// endsList reports whether an event ends the response to a list action.
+func (m *Message) endsList() bool {
 	return strings.EqualFold(m.Get("EventList"), "Complete") || strings.HasSuffix(m.Name(), "Complete")
 }
 

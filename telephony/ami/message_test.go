@@ -179,7 +179,7 @@ func FuzzReadMessage(f *testing.F) {
 				t.Fatalf("messages of %d bytes in %d", size, len(data))
 			}
 			p.Name()
-			p.lastOfList()
+			p.endsList()
 			for _, field := range p.Fields {
 				if !utf8.ValidString(field.Key + field.Value) {
 					t.Fatalf("%q is not UTF-8", field)

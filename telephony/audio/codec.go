@@ -27,11 +27,11 @@ func newDecoder(f Format, rate int) (Decoder, error) {
 	case Opus:
 		return newOpusDecoder(rate)
 	case ULaw:
-		return &waveform{decodeSamples: g711.ULaw().Decode, lossConcealer: newConcealer(rate)}, nil
+		return &statelessDecoder{decodeSamples: g711.ULaw().Decode, lossConcealer: newConcealer(rate)}, nil
 	case ALaw:
-		return &waveform{decodeSamples: g711.ALaw().Decode, lossConcealer: newConcealer(rate)}, nil
+		return &statelessDecoder{decodeSamples: g711.ALaw().Decode, lossConcealer: newConcealer(rate)}, nil
 	case PCM16:
-		return &waveform{decodeSamples: linear{}.decode, lossConcealer: newConcealer(rate)}, nil
+		return &statelessDecoder{decodeSamples: pcm16Codec{}.decode, lossConcealer: newConcealer(rate)}, nil
 	}
 	return nil, fmt.Errorf("audio: no decoder for %s", f.Encoding)
 }
@@ -47,19 +47,19 @@ func newEncoder(f Format, rate int) (Encoder, error) {
 	case ALaw:
 		return g711.ALaw(), nil
 	case PCM16:
-		return linear{}, nil
+		return pcm16Codec{}, nil
 	}
 	return nil, fmt.Errorf("audio: no encoder for %s", f.Encoding)
 }
 
-// waveform is a decoder for codecs without state between packets. It conceals losses by repetition.
-type waveform struct {
+// statelessDecoder is a decoder for codecs without state between packets. It conceals losses by repetition.
+type statelessDecoder struct {
 	decodeSamples func(pcm []int16, packet []byte) []int16
 	lossConcealer *concealer
 }
 
 // Decode implements Decoder.
-func (w *waveform) Decode(pcm []int16, packet []byte) ([]int16, error) {
+func (w *statelessDecoder) Decode(pcm []int16, packet []byte) ([]int16, error) {
 	begin := len(pcm)
 	pcm = w.decodeSamples(pcm, packet)
 	w.lossConcealer.recordDecoded(pcm[begin:])
@@ -67,4 +67,6 @@ func (w *waveform) Decode(pcm []int16, packet []byte) ([]int16, error) {
 }
 
 // Conceal implements Decoder.
-func (w *waveform) Conceal(pcm []int16, n int) []int16 { return w.lossConcealer.conceal(pcm, n) }
+func (w *statelessDecoder) Conceal(pcm []int16, n int) []int16 {
+	return w.lossConcealer.conceal(pcm, n)
+}

@@ -9,24 +9,24 @@ type concealer struct {
 	rate      int
 	history   []int16 // the last 40 ms decoded, oldest first
 	period    []int16 // the repeated pitch period; empty outside a loss
-	at        int     // index of the next sample in period
+	position  int     // index of the next sample in period
 	concealed int     // samples concealed since the loss began
-	tail      []int16 // continuation of the concealment, for blending; reused
+	blend     []int16 // continuation of the concealment, for blending; reused
 }
 
 func newConcealer(rate int) *concealer {
 	return &concealer{
 		rate: rate, history: make([]int16, rate/25),
-		period: make([]int16, 0, rate/66+1), tail: make([]int16, 0, rate/250),
+		period: make([]int16, 0, rate/66+1), blend: make([]int16, 0, rate/250),
 	}
 }
 
 // recordDecoded records decoded samples. After a loss it blends their beginning with the concealment.
 func (c *concealer) recordDecoded(pcm []int16) {
 	if c.concealed > 0 && len(pcm) > 0 {
-		n := min(len(pcm), cap(c.tail))
-		c.tail = c.fill(c.tail[:0], n)
-		for i, old := range c.tail {
+		n := min(len(pcm), cap(c.blend))
+		c.blend = c.fill(c.blend[:0], n)
+		for i, old := range c.blend {
 			pcm[i] = int16((int(pcm[i])*(i+1) + int(old)*(n-i-1)) / n)
 		}
 		c.concealed = 0
@@ -48,7 +48,7 @@ func (c *concealer) conceal(pcm []int16, n int) []int16 {
 	if c.concealed == 0 {
 		lag := c.pitch()
 		c.period = append(c.period[:0], c.history[len(c.history)-lag:]...)
-		c.at = 0
+		c.position = 0
 	}
 	begin := len(pcm)
 	pcm = c.fill(pcm, n)
@@ -61,14 +61,14 @@ func (c *concealer) fill(pcm []int16, n int) []int16 {
 	for range n {
 		var s int
 		if c.concealed < silent {
-			s = int(c.period[c.at])
+			s = int(c.period[c.position])
 			if c.concealed > full {
 				s = s * (silent - c.concealed) / (silent - full)
 			}
 			c.concealed++
 		}
 		pcm = append(pcm, int16(s))
-		c.at = (c.at + 1) % len(c.period)
+		c.position = (c.position + 1) % len(c.period)
 	}
 	return pcm
 }

@@ -2,8 +2,8 @@
 // sizes, G.711, linear PCM, opus, a resampler, loss concealment, and a jitter buffer driven by RTP
 // sequence numbers and timestamps.
 //
-// It has no knowledge of calls, sockets or clocks: the caller of Path.Frame sets the pace by calling
-// it every 20 ms. Samples are mono and 16-bit; stereo opus packets are mixed down. A Path allocates
+// It has no knowledge of calls, sockets or clocks: the caller of Transcoder.EncodeFrame sets the pace by calling
+// it every 20 ms. Samples are mono and 16-bit; stereo opus packets are mixed down. A Transcoder allocates
 // nothing per frame once it has processed its first frames. The package starts no goroutines. A
 // JitterBuffer holds at most maxPackets packets and drops the oldest above that.
 //

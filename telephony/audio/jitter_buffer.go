@@ -13,21 +13,21 @@ import (
 // When more packets than needed have waited for a second, it skips one frame; if the clock has to move
 // back after a skip, it then waits for a longer period.
 type JitterBuffer struct {
-	format Format
-	clock  bool // timestamps advance while nothing is sent, as in RTP
+	format    Format
+	timeBased bool // timestamps advance while nothing is sent, as in RTP
 
-	mu        sync.Mutex
-	queue     []packet // ordered by timestamp
-	free      [][]byte // payload buffers to reuse
-	started   bool
-	newest    uint32 // next timestamp to play
-	played    uint32 // end of the last packet played
-	spare     int    // smallest number of samples waiting behind play-out, in this window
-	frames    int    // frames played in this window
-	window    int    // window length in frames
-	skipped   bool   // a packet was skipped since the clock last moved back
-	lateInRow int    // packets dropped in a row as late: detects a jump of the sender's clock
-	counters  JitterBufferStats
+	mu              sync.Mutex
+	queue           []packet // ordered by timestamp
+	free            [][]byte // payload buffers to reuse
+	started         bool
+	nextTimestamp   uint32 // next timestamp to play
+	playedEnd       uint32 // end of the last packet played
+	minWaiting      int    // smallest number of samples waiting behind play-out, in this window
+	windowFrames    int    // frames played in this window
+	windowLength    int    // window length in frames
+	hasSkipped      bool   // a packet was skipped since the clock last moved back
+	consecutiveLate int    // packets dropped in a row as late: detects a jump of the sender's clock
+	counters        JitterBufferStats
 }
 
 type packet struct {
@@ -48,21 +48,21 @@ type JitterBufferStats struct {
 }
 
 const (
-	maxPackets  = 64
-	maxDelay    = 200 * time.Millisecond
-	farAhead    = 10 // multiple of maxDelay that indicates a new sender clock
-	jumpAfter   = 10 // late packets in a row after which the sender's clock is taken over
-	shortWindow = 50 // frames
-	longWindow  = 400
+	maxPackets         = 64
+	maxDelay           = 200 * time.Millisecond
+	clockJumpFactor    = 10 // multiple of maxDelay that indicates a new sender clock
+	maxConsecutiveLate = 10 // late packets in a row after which the sender's clock is taken over
+	shortWindow        = 50 // frames
+	longWindow         = 400
 )
 
-// NewJitterBuffer returns a jitter buffer for packets of the format. clocked means that timestamps measure
+// NewJitterBuffer returns a jitter buffer for packets of the format. timeBased means that timestamps measure
 // time, as in RTP; otherwise they count the samples sent.
-func NewJitterBuffer(format Format, clocked bool) *JitterBuffer {
-	return &JitterBuffer{format: format, clock: clocked, queue: make([]packet, 0, maxPackets), spare: maxSpare, window: shortWindow}
+func NewJitterBuffer(format Format, timeBased bool) *JitterBuffer {
+	return &JitterBuffer{format: format, timeBased: timeBased, queue: make([]packet, 0, maxPackets), minWaiting: unsetWaiting, windowLength: shortWindow}
 }
 
-const maxSpare = int(^uint(0) >> 1)
+const unsetWaiting = int(^uint(0) >> 1)
 
 // Put adds a packet and copies its payload. missed reports that the packet was too late for the last
 // Next but is in time for the following one; the caller may then call Skip to drop it.
@@ -75,18 +75,18 @@ func (j *JitterBuffer) Put(timestamp uint32, payload []byte) (missed bool) {
 		return false
 	}
 	if !j.started {
-		j.started, j.newest, j.played = true, timestamp, timestamp
+		j.started, j.nextTimestamp, j.playedEnd = true, timestamp, timestamp
 	}
-	behind := ahead(j.newest, timestamp)
+	behind := timestampDiff(j.nextTimestamp, timestamp)
 	if !j.admit(timestamp) {
 		return false
 	}
 	at := len(j.queue)
-	for at > 0 && ahead(j.queue[at-1].timestamp, timestamp) > 0 {
+	for at > 0 && timestampDiff(j.queue[at-1].timestamp, timestamp) > 0 {
 		at--
 	}
-	if at > 0 && ahead(timestamp, j.queue[at-1].timestamp) < j.queue[at-1].samples ||
-		at < len(j.queue) && ahead(j.queue[at].timestamp, timestamp) < samples {
+	if at > 0 && timestampDiff(timestamp, j.queue[at-1].timestamp) < j.queue[at-1].samples ||
+		at < len(j.queue) && timestampDiff(j.queue[at].timestamp, timestamp) < samples {
 		j.counters.Repeated++
 		return false
 	}
@@ -95,15 +95,15 @@ func (j *JitterBuffer) Put(timestamp uint32, payload []byte) (missed bool) {
 			j.counters.Overrun++
 			return false
 		}
-		j.release(j.take())
+		j.recycle(j.popFirst())
 		j.counters.Overrun++
 		at--
-		j.newest = j.queue[0].timestamp
+		j.nextTimestamp = j.queue[0].timestamp
 	}
 	j.counters.Packets++
 	j.queue = append(j.queue, packet{})
 	copy(j.queue[at+1:], j.queue[at:])
-	j.queue[at] = packet{timestamp, samples, append(j.buffer(), payload...)}
+	j.queue[at] = packet{timestamp, samples, append(j.getBuffer(), payload...)}
 	return behind > 0 && behind <= FrameSamples(j.format.Rate) && len(j.queue) == 1
 }
 
@@ -112,45 +112,45 @@ func (j *JitterBuffer) Skip() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if len(j.queue) > 0 {
-		p := j.take()
-		j.newest = p.timestamp + uint32(p.samples)
+		p := j.popFirst()
+		j.nextTimestamp = p.timestamp + uint32(p.samples)
 		j.counters.Late++
-		j.release(p)
+		j.recycle(p)
 	}
 }
 
-// ahead returns by how many samples a is after b.
-func ahead(a, b uint32) int { return int(int32(a - b)) }
+// timestampDiff returns by how many samples a is after b.
+func timestampDiff(a, b uint32) int { return int(int32(a - b)) }
 
 // admit reports whether a packet is in time. It moves the play-out clock if that loses less audio than
 // dropping the packet.
 func (j *JitterBuffer) admit(timestamp uint32) bool {
 	most := int(maxDelay * time.Duration(j.format.Rate) / time.Second)
-	early := ahead(timestamp, j.newest)
+	early := timestampDiff(timestamp, j.nextTimestamp)
 	switch {
 	case early >= 0:
-		j.lateInRow = 0
-		if early > farAhead*most { // the sender's clock has changed: drop what the old one timed
+		j.consecutiveLate = 0
+		if early > clockJumpFactor*most { // the sender's clock has changed: drop what the old one timed
 			for len(j.queue) > 0 {
-				j.release(j.take())
+				j.recycle(j.popFirst())
 				j.counters.Overrun++
 			}
 		}
-		if len(j.queue) == 0 && (early > most || !j.clock) {
-			j.newest = timestamp // the gap is too long to wait for
+		if len(j.queue) == 0 && (early > most || !j.timeBased) {
+			j.nextTimestamp = timestamp // the gap is too long to wait for
 		}
 		return true
-	case ahead(timestamp, j.played) >= 0 && -early <= most:
-		j.lateInRow = 0
-		j.newest = timestamp
-		if j.skipped {
-			j.skipped, j.window = false, min(2*j.window, longWindow)
+	case timestampDiff(timestamp, j.playedEnd) >= 0 && -early <= most:
+		j.consecutiveLate = 0
+		j.nextTimestamp = timestamp
+		if j.hasSkipped {
+			j.hasSkipped, j.windowLength = false, min(2*j.windowLength, longWindow)
 		}
 		return true
 	}
-	if j.lateInRow++; j.lateInRow > jumpAfter && len(j.queue) == 0 {
-		j.lateInRow = 0
-		j.newest, j.played = timestamp, timestamp
+	if j.consecutiveLate++; j.consecutiveLate > maxConsecutiveLate && len(j.queue) == 0 {
+		j.consecutiveLate = 0
+		j.nextTimestamp, j.playedEnd = timestamp, timestamp
 		return true
 	}
 	j.counters.Late++
@@ -167,44 +167,44 @@ func (j *JitterBuffer) Next(into []byte, want int) (payload []byte, missing int)
 	}
 	if len(j.queue) == 0 {
 		j.counters.Lost += uint64(want)
-		j.spare = 0
-		if j.clock {
-			j.newest += uint32(want)
+		j.minWaiting = 0
+		if j.timeBased {
+			j.nextTimestamp += uint32(want)
 		}
 		return into, want
 	}
-	if gap := ahead(j.queue[0].timestamp, j.newest); gap > 0 {
+	if gap := timestampDiff(j.queue[0].timestamp, j.nextTimestamp); gap > 0 {
 		gap = min(gap, want)
 		j.counters.Lost += uint64(gap)
-		j.newest += uint32(gap)
+		j.nextTimestamp += uint32(gap)
 		return into, gap
 	}
-	j.catchUp()
-	p := j.take()
-	j.newest = p.timestamp + uint32(p.samples)
-	j.played = j.newest
+	j.reduceDelay()
+	p := j.popFirst()
+	j.nextTimestamp = p.timestamp + uint32(p.samples)
+	j.playedEnd = j.nextTimestamp
 	into = append(into, p.payload...)
-	j.release(p)
+	j.recycle(p)
 	return into, 0
 }
 
-// catchUp skips a packet if at least one was to spare during a whole window.
-func (j *JitterBuffer) catchUp() {
+// reduceDelay skips a packet if at least one was waiting throughout a window.
+func (j *JitterBuffer) reduceDelay() {
 	last := j.queue[len(j.queue)-1]
 	head := j.queue[0]
-	j.spare = min(j.spare, ahead(last.timestamp, head.timestamp))
-	if j.frames++; j.frames < j.window {
+	j.minWaiting = min(j.minWaiting, timestampDiff(last.timestamp, head.timestamp))
+	if j.windowFrames++; j.windowFrames < j.windowLength {
 		return
 	}
-	if j.spare >= head.samples && len(j.queue) > 1 {
+	if j.minWaiting >= head.samples && len(j.queue) > 1 {
 		j.counters.Skipped += uint64(head.samples)
-		j.release(j.take())
-		j.skipped = true
+		j.recycle(j.popFirst())
+		j.hasSkipped = true
 	}
-	j.frames, j.spare = 0, maxSpare
+	j.windowFrames, j.minWaiting = 0, unsetWaiting
 }
 
-func (j *JitterBuffer) take() packet {
+func (j *JitterBuffer) popFirst() packet {
 	p := j.queue[0]
 	copy(j.queue, j.queue[1:])
 	j.queue[len(j.queue)-1] = packet{}
@@ -212,9 +212,9 @@ func (j *JitterBuffer) take() packet {
 	return p
 }
 
-func (j *JitterBuffer) release(p packet) { j.free = append(j.free, p.payload[:0]) }
+func (j *JitterBuffer) recycle(p packet) { j.free = append(j.free, p.payload[:0]) }
 
-func (j *JitterBuffer) buffer() []byte {
+func (j *JitterBuffer) getBuffer() []byte {
 	if len(j.free) == 0 {
 		return make([]byte, 0, max(j.format.FrameBytes(), 256))
 	}
@@ -229,10 +229,10 @@ func (j *JitterBuffer) Reset() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for len(j.queue) > 0 {
-		j.release(j.take())
+		j.recycle(j.popFirst())
 	}
 	j.started = false
-	j.frames, j.spare, j.lateInRow = 0, maxSpare, 0
+	j.windowFrames, j.minWaiting, j.consecutiveLate = 0, unsetWaiting, 0
 }
 
 // Stats returns the counters.

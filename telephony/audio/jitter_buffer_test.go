@@ -185,7 +185,7 @@ func FuzzJitter(f *testing.F) {
 				t.Fatal("too many wait")
 			}
 			for k := 1; k < len(j.queue); k++ {
-				if ahead(j.queue[k].timestamp, j.queue[k-1].timestamp) < j.queue[k-1].samples {
+				if timestampDiff(j.queue[k].timestamp, j.queue[k-1].timestamp) < j.queue[k-1].samples {
 					t.Fatal("packets overlap or are out of order")
 				}
 			}

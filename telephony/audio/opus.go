@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	opusRate     = 48000 // Hz
-	opusLongest  = 120   // ms of audio in one packet (RFC 6716, section 3.2)
-	opusMost     = 1500  // bytes in one packet, bounded by the RTP packet
-	opusEffort   = 5     // encoder complexity, 0 to 10: sufficient for telephony at half the CPU cost of 10
-	opusKilobits = 1000
+	opusRate       = 48000 // Hz
+	maxOpusMillis  = 120   // ms of audio in one packet (RFC 6716, section 3.2)
+	maxOpusBytes   = 1500  // bytes in one packet, bounded by the RTP packet
+	opusComplexity = 5     // encoder complexity, 0 to 10: sufficient for telephony at half the CPU cost of 10
+	kilobit        = 1000
 )
 
 // opusSamples returns a packet's duration in samples at 48 kHz from its first bytes (RFC 6716, section
 // 3.1), or 0 if the packet is not valid.
 func opusSamples(packet []byte) int {
-	if len(packet) == 0 || len(packet) > opusMost {
+	if len(packet) == 0 || len(packet) > maxOpusBytes {
 		return 0
 	}
 	config := int(packet[0] >> 3)
@@ -40,7 +40,7 @@ func opusSamples(packet []byte) int {
 		}
 		frames = int(packet[1] & 0x3f)
 	}
-	if samples := frames * frame; samples <= opusRate*opusLongest/1000 {
+	if samples := frames * frame; samples <= opusRate*maxOpusMillis/1000 {
 		return samples
 	}
 	return 0
@@ -58,7 +58,7 @@ func newOpusDecoder(rate int) (*opusDecoder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("audio: opus decoder at %d Hz: %w", rate, err)
 	}
-	return &opusDecoder{decoder: decoder, rate: rate, scratch: make([]int16, rate*opusLongest/1000)}, nil
+	return &opusDecoder{decoder: decoder, rate: rate, scratch: make([]int16, rate*maxOpusMillis/1000)}, nil
 }
 
 // Decode implements Decoder.
@@ -107,21 +107,21 @@ func newOpusEncoder(rate int) (*opusEncoder, error) {
 	if err := encoder.SetBitrate(opusBitrate(rate)); err != nil {
 		return nil, fmt.Errorf("audio: opus bit rate: %w", err)
 	}
-	if err := encoder.SetComplexity(opusEffort); err != nil {
+	if err := encoder.SetComplexity(opusComplexity); err != nil {
 		return nil, fmt.Errorf("audio: opus complexity: %w", err)
 	}
 	if err := encoder.SetFrameSize(FrameSamples(rate)); err != nil {
 		return nil, fmt.Errorf("audio: opus frame size: %w", err)
 	}
-	return &opusEncoder{encoder: encoder, scratch: make([]byte, opusMost)}, nil
+	return &opusEncoder{encoder: encoder, scratch: make([]byte, maxOpusBytes)}, nil
 }
 
 // opusBitrate returns the bit rate in bit/s for speech at a sampling rate in Hz.
 func opusBitrate(rate int) int {
 	if rate <= 16000 {
-		return 24 * opusKilobits
+		return 24 * kilobit
 	}
-	return 40 * opusKilobits
+	return 40 * kilobit
 }
 
 // Encode implements Encoder.

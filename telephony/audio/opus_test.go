@@ -13,25 +13,25 @@ import (
 // decodedByOpusTools puts our packets in a file that opusdec decodes.
 func decodedByOpusTools(t *testing.T, from Format, _ string) {
 	dir := t.TempDir()
-	path, err := NewPath(from, Format{Opus, 48000})
+	path, err := NewTranscoder(from, Format{Opus, 48000})
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, _ := NewPath(Format{PCM16, 48000}, from)
+	source, _ := NewTranscoder(Format{PCM16, 48000}, from)
 	var file bytes.Buffer
 	w, err := ogg.NewWriter(&file, 48000, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, _ := linear{}.Encode(nil, tone(440, 48000, 96000, 9000))
+	raw, _ := pcm16Codec{}.Encode(nil, tone(440, 48000, 96000, 9000))
 	for ; len(raw) >= 1920; raw = raw[1920:] {
-		_ = source.Push(raw[:1920])
-		packet, err := source.Frame(nil)
+		_ = source.Decode(raw[:1920])
+		packet, err := source.EncodeFrame(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_ = path.Push(packet)
-		if packet, err = path.Frame(nil); err != nil {
+		_ = path.Decode(packet)
+		if packet, err = path.EncodeFrame(nil); err != nil {
 			t.Fatal(err)
 		}
 		if got := (Format{Opus, 48000}).Samples(packet); got != 960 {
@@ -53,7 +53,7 @@ func decodedByOpusTools(t *testing.T, from Format, _ string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	heard := linear{}.decode(nil, wav[44:])
+	heard := pcm16Codec{}.decode(nil, wav[44:])
 	if len(heard) < 90000 {
 		t.Fatalf("opusdec gave %d samples", len(heard))
 	}

@@ -9,12 +9,12 @@ import (
 // lower rate (3400 Hz of 8000), its stop band begins at 0.575 (4600 Hz) with about -90 dB, and its
 // delay is 2.5 ms at 8000 Hz.
 type Resampler struct {
-	up, down int         // output rate / input rate, reduced
-	phases   [][]float32 // taps of each of the up phases, oldest sample first
-	taps     int         // number of taps in one phase
-	history  []float32   // the last taps-1 samples, then the new ones
-	phase    int         // phase of the next output sample
-	quiet    int         // number of zero samples at the end of history
+	up, down      int         // output rate / input rate, reduced
+	phases        [][]float32 // taps of each of the up phases, oldest sample first
+	taps          int         // number of taps in one phase
+	history       []float32   // the last taps-1 samples, then the new ones
+	phase         int         // phase of the next output sample
+	trailingZeros int         // number of zero samples at the end of history
 }
 
 const (
@@ -40,7 +40,7 @@ func NewResampler(from, to int) (*Resampler, error) {
 		r.phases = append(r.phases, taps)
 	}
 	r.history = make([]float32, r.taps-1, r.taps-1+2*FrameSamples(from))
-	r.quiet = r.taps
+	r.trailingZeros = r.taps
 	return r, nil
 }
 
@@ -60,16 +60,16 @@ func tapsFor(from, to int) (taps int, known bool) {
 func (r *Resampler) Process(out, in []int16) []int16 {
 	for _, s := range in {
 		r.history = append(r.history, float32(s))
-		if r.quiet++; s != 0 {
-			r.quiet = 0
+		if r.trailingZeros++; s != 0 {
+			r.trailingZeros = 0
 		}
 	}
 	at := 0 // oldest input sample of the next output sample
 	for at+r.taps <= len(r.history) {
-		if r.quiet >= len(r.history)-at {
+		if r.trailingZeros >= len(r.history)-at {
 			out = append(out, 0)
 		} else {
-			out = append(out, rounded(dot(r.phases[r.phase], r.history[at:at+r.taps])))
+			out = append(out, roundToInt16(dot(r.phases[r.phase], r.history[at:at+r.taps])))
 		}
 		r.phase += r.down
 		at += r.phase / r.up
@@ -99,7 +99,7 @@ func dot(a, b []float32) float32 {
 	return s0 + s1 + s2 + s3
 }
 
-func rounded(v float32) int16 {
+func roundToInt16(v float32) int16 {
 	switch {
 	case v >= math.MaxInt16:
 		return math.MaxInt16

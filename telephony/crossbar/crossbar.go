@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-const maxAnswer = 64 << 20 // bytes
+const maxResponse = 64 << 20 // bytes
 
 var (
 	// ErrKey is wrapped by the error of a refused login.
@@ -45,16 +45,16 @@ type Client struct {
 	timeout  time.Duration
 	client   *http.Client
 
-	login sync.Mutex // guards the following fields; held during a token request, so that other requests wait for the token
-	token string
-	root  string // the account of the API key
+	mu        sync.Mutex // guards the following fields; held during a token request, so that other requests wait for the token
+	token     string
+	accountID string // the account of the API key
 }
 
 // New returns a client with the transport of the given one. timeout is for each request.
 func New(address, key string, timeout time.Duration, client *http.Client) *Client {
-	stays := *client
-	stays.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &Client{url: strings.TrimRight(address, "/"), key: key, timeout: timeout, client: &stays}
+	noRedirects := *client
+	noRedirects.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &Client{url: strings.TrimRight(address, "/"), key: key, timeout: timeout, client: &noRedirects}
 }
 
 // AccountPath returns the path of an account's resource.
@@ -76,17 +76,17 @@ type envelope struct {
 // replaces an expired token once. The error is a StatusError, ErrKey, ErrUnreadable, or that of the
 // connection.
 func (c *Client) Do(ctx context.Context, method, path string, data, into any) error {
-	token, _, err := c.session(ctx, "")
+	token, _, err := c.login(ctx, "")
 	if err != nil {
 		return err
 	}
-	if err = c.exchange(ctx, method, path, token, data, &envelope{Data: into}); !errors.Is(err, Unauthorized) {
+	if err = c.roundTrip(ctx, method, path, token, data, &envelope{Data: into}); !errors.Is(err, Unauthorized) {
 		return err
 	}
-	if token, _, err = c.session(ctx, token); err != nil {
+	if token, _, err = c.login(ctx, token); err != nil {
 		return err
 	}
-	return c.exchange(ctx, method, path, token, data, &envelope{Data: into})
+	return c.roundTrip(ctx, method, path, token, data, &envelope{Data: into})
 }
 
 // Get decodes the data of a resource into into; see Do.
@@ -96,23 +96,23 @@ func (c *Client) Get(ctx context.Context, path string, into any) error {
 
 // Account returns the id of the account of the API key.
 func (c *Client) Account(ctx context.Context) (id string, err error) {
-	_, id, err = c.session(ctx, "")
+	_, id, err = c.login(ctx, "")
 	return id, err
 }
 
-// session returns the account of the API key and a token other than old; an old of "" accepts any
+// login returns the account of the API key and a token other than old; an old of "" accepts any
 // token.
-func (c *Client) session(ctx context.Context, old string) (token, account string, err error) {
-	c.login.Lock()
-	defer c.login.Unlock()
+func (c *Client) login(ctx context.Context, old string) (token, account string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.token != old {
-		return c.token, c.root, nil
+		return c.token, c.accountID, nil
 	}
 	var made struct {
 		Account string `json:"account_id"`
 	}
 	answer := envelope{Data: &made}
-	err = c.exchange(ctx, http.MethodPut, "/v2/api_auth", "", map[string]string{"api_key": c.key}, &answer)
+	err = c.roundTrip(ctx, http.MethodPut, "/v2/api_auth", "", map[string]string{"api_key": c.key}, &answer)
 	var status StatusError
 	switch {
 	case errors.As(err, &status) && (status == Unauthorized || status == http.StatusForbidden || status == NotFound):
@@ -124,12 +124,12 @@ func (c *Client) session(ctx context.Context, old string) (token, account string
 	case err != nil:
 		return "", "", fmt.Errorf("logging in to Crossbar: %w", err)
 	}
-	c.token, c.root = answer.Token, made.Account
-	return c.token, c.root, nil
+	c.token, c.accountID = answer.Token, made.Account
+	return c.token, c.accountID, nil
 }
 
-// exchange sends one request and decodes its response, unless answer.Data is nil.
-func (c *Client) exchange(ctx context.Context, method, path, token string, data any, answer *envelope) error {
+// roundTrip sends one request and decodes its response, unless answer.Data is nil.
+func (c *Client) roundTrip(ctx context.Context, method, path, token string, data any, answer *envelope) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	var body io.Reader
@@ -157,9 +157,9 @@ func (c *Client) exchange(ctx context.Context, method, path, token string, data 
 	if response.StatusCode >= 300 {
 		return fmt.Errorf("asking Crossbar: %w", StatusError(response.StatusCode))
 	}
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
-	if err == nil && len(text) > maxAnswer {
-		err = fmt.Errorf("it has over %d bytes", maxAnswer)
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxResponse+1))
+	if err == nil && len(text) > maxResponse {
+		err = fmt.Errorf("it has over %d bytes", maxResponse)
 	}
 	if err == nil && answer.Data != nil {
 		err = json.Unmarshal(text, answer)

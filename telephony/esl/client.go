@@ -47,7 +47,7 @@ func (c *Client) Dial(ctx context.Context) (*Conn, error) {
 
 // login answers the switch's auth/request.
 func (c *Client) login(out io.Writer, in *bufio.Reader) error {
-	if _, err := c.expect(in, typeAuth); err != nil {
+	if _, err := c.readExpected(in, typeAuth); err != nil {
 		return err
 	}
 	secret := "auth " + c.cfg.Password
@@ -57,7 +57,7 @@ func (c *Client) login(out io.Writer, in *bufio.Reader) error {
 	if _, err := io.WriteString(out, secret+"\n\n"); err != nil {
 		return err
 	}
-	reply, err := c.expect(in, typeReply)
+	reply, err := c.readExpected(in, typeReply)
 	if err != nil {
 		return err
 	}
@@ -67,16 +67,16 @@ func (c *Client) login(out io.Writer, in *bufio.Reader) error {
 	return nil
 }
 
-func (c *Client) expect(in *bufio.Reader, kind string) (frame, error) {
+func (c *Client) readExpected(in *bufio.Reader, kind string) (frame, error) {
 	f, err := readFrame(in, c.cfg.MaxMessage)
 	switch {
 	case err != nil:
 		return f, err
-	case f.kind() == typeRejection:
+	case f.contentType() == typeRejection:
 		return f, ErrRejected
-	case f.kind() == typeDisconnect:
+	case f.contentType() == typeDisconnect:
 		return f, ErrDisconnect
-	case f.kind() != kind:
+	case f.contentType() != kind:
 		return f, fmt.Errorf("%w: unexpected message, want %s", ErrMalformed, kind)
 	}
 	return f, nil

@@ -13,47 +13,47 @@ import (
 // or -USAGE. The switch runs a connection's api commands one at a time and sends no events meanwhile,
 // so use API for quick commands only.
 func (c *Conn) API(ctx context.Context, command string) (string, error) {
-	return c.output(c.roundTrip(ctx, "api "+command))
+	return c.parseOutput(c.roundTrip(ctx, "api "+command))
 }
 
-// Answer is the output of an api command. Err is an error of API.
-type Answer struct {
+// APIResult is the output of an api command. Err is an error of API.
+type APIResult struct {
 	Output string
 	Err    error
 }
 
-// apisAhead is the number of commands that APIs sends before it waits for the first response.
-const apisAhead = 64
+// maxPipelined is the number of commands that APIs sends before it waits for the first response.
+const maxPipelined = 64
 
-// APIs runs api commands as API does and returns their answers in the same order. It sends a command
+// APIBatch runs api commands as API does and returns their answers in the same order. It sends a command
 // before the response to the previous one has arrived.
-func (c *Conn) APIs(ctx context.Context, commands []string) []Answer {
-	answers := make([]Answer, len(commands))
+func (c *Conn) APIBatch(ctx context.Context, commands []string) []APIResult {
+	answers := make([]APIResult, len(commands))
 	replies := make([]chan frame, len(commands))
-	for i := range len(commands) + apisAhead {
+	for i := range len(commands) + maxPipelined {
 		if i < len(commands) {
 			replies[i], answers[i].Err = c.send("api " + commands[i])
 		}
-		if at := i - apisAhead; at >= 0 {
+		if index := i - maxPipelined; index >= 0 {
 			var f frame
-			if answers[at].Err == nil {
-				f, answers[at].Err = eventconn.Wait(ctx, c.Conn, replies[at], nil)
+			if answers[index].Err == nil {
+				f, answers[index].Err = eventconn.Wait(ctx, c.Conn, replies[index], nil)
 			}
-			answers[at].Output, answers[at].Err = c.output(f, answers[at].Err)
+			answers[index].Output, answers[index].Err = c.parseOutput(f, answers[index].Err)
 		}
 	}
 	return answers
 }
 
-// output returns the output in the reply to an api command, and counts the command.
-func (c *Conn) output(f frame, err error) (string, error) {
+// parseOutput returns the output in the reply to an api command, and counts the command.
+func (c *Conn) parseOutput(f frame, err error) (string, error) {
 	out := string(f.body)
-	if err == nil && f.kind() == typeReply { // the user is not permitted to run the command
-		err = unexpected(f)
+	if err == nil && f.contentType() == typeReply { // the user is not permitted to run the command
+		err = replyError(f)
 	} else if err == nil {
 		err = parseRefusal(out)
 	}
-	return out, c.result(err)
+	return out, c.finishCommand(err)
 }
 
 // Background starts a command with bgapi and returns when the switch has accepted it. The output
@@ -76,23 +76,23 @@ func (c *Conn) Filter(ctx context.Context, header, value string) error {
 // runCommand runs a command that the switch answers with command/reply.
 func (c *Conn) runCommand(ctx context.Context, lines ...string) error {
 	f, err := c.roundTrip(ctx, lines...)
-	if err == nil && (f.kind() != typeReply || !strings.HasPrefix(f.headers.get("Reply-Text"), "+OK")) {
-		err = unexpected(f)
+	if err == nil && (f.contentType() != typeReply || !strings.HasPrefix(f.headers.get("Reply-Text"), "+OK")) {
+		err = replyError(f)
 	}
-	return c.result(err)
+	return c.finishCommand(err)
 }
 
-// unexpected returns the error for a reply that is neither +OK nor of the command's kind.
-func unexpected(f frame) error {
+// replyError returns the error for a reply that is neither +OK nor of the command's kind.
+func replyError(f frame) error {
 	if err := parseRefusal(f.headers.get("Reply-Text")); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: reply does not match its command", ErrMalformed)
 }
 
-// result counts a command. It ends the connection after a reply of the wrong kind, because commands and
+// finishCommand counts a command. It ends the connection after a reply of the wrong kind, because commands and
 // replies are then out of step.
-func (c *Conn) result(err error) error {
+func (c *Conn) finishCommand(err error) error {
 	if errors.Is(err, ErrMalformed) {
 		eventconn.End(c.Conn, err)
 	}

@@ -34,15 +34,15 @@ func newConn(client *Client, nc net.Conn, in *bufio.Reader) *Conn {
 }
 
 func (c *Conn) dispatch(f frame) error {
-	switch f.kind() {
+	switch f.contentType() {
 	case typePlain, typeJSON:
-		e, err := c.event(f)
+		e, err := c.newEvent(f)
 		if err != nil {
 			return err
 		}
 		return eventconn.Put(c.Conn, e)
 	case typeReply, typeAPI:
-		return c.answer(f)
+		return c.deliverReply(f)
 	case typeDisconnect:
 		return ErrDisconnect
 	case typeRejection:
@@ -53,15 +53,15 @@ func (c *Conn) dispatch(f frame) error {
 	return fmt.Errorf("%w: unknown Content-Type", ErrMalformed)
 }
 
-func (c *Conn) event(f frame) (*Event, error) {
-	if c.client.cfg.Raw && f.kind() == typeJSON {
+func (c *Conn) newEvent(f frame) (*Event, error) {
+	if c.client.cfg.Raw && f.contentType() == typeJSON {
 		return &Event{json: f.body, size: len(f.body)}, nil
 	}
 	return parseEvent(f)
 }
 
-// answer delivers a reply to the command at the head of the queue.
-func (c *Conn) answer(f frame) error {
+// deliverReply delivers a reply to the command at the head of the queue.
+func (c *Conn) deliverReply(f frame) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.waiters) == 0 {

@@ -151,12 +151,12 @@ func TestConcurrentCommandsGetTheirOwnReplies(t *testing.T) {
 
 // Commands are sent without waiting for the answers, and not all at once.
 func TestAPIsGetTheirAnswersInOrder(t *testing.T) {
-	const commands = 3*apisAhead + 7
+	const commands = 3*maxPipelined + 7
 	address := serve(t, func(p *peer) {
 		p.login()
 		for answered := 0; answered < commands; {
 			var read []string
-			for len(read) < min(apisAhead, commands-answered) { // before the first of them is answered
+			for len(read) < min(maxPipelined, commands-answered) { // before the first of them is answered
 				command, err := p.command()
 				if err != nil {
 					return
@@ -172,18 +172,18 @@ func TestAPIsGetTheirAnswersInOrder(t *testing.T) {
 			}
 		}
 	})
-	c := dial(t, Config{Address: address, MaxPending: 2 * apisAhead})
+	c := dial(t, Config{Address: address, MaxPending: 2 * maxPipelined})
 	var all []string
 	for i := range commands {
 		all = append(all, fmt.Sprint("echo ", i))
 	}
-	for i, answer := range c.APIs(t.Context(), all) {
+	for i, answer := range c.APIBatch(t.Context(), all) {
 		if refusal := new(Refusal); i%10 == 3 && !errors.As(answer.Err, &refusal) || i%10 != 3 && (answer.Err != nil || answer.Output != all[i]) {
 			t.Errorf("%q answered %+v", all[i], answer)
 		}
 	}
 	c.Close()
-	for _, answer := range c.APIs(t.Context(), all[:2]) {
+	for _, answer := range c.APIBatch(t.Context(), all[:2]) {
 		if answer.Err == nil {
 			t.Errorf("a closed connection answered %+v", answer)
 		}

@@ -55,7 +55,7 @@ func (e *Event) Sequence() (n uint64, ok bool) {
 }
 
 func parseEvent(f frame) (*Event, error) {
-	if f.kind() == typeJSON {
+	if f.contentType() == typeJSON {
 		return parseJSON(f.body)
 	}
 	return parsePlain(f.body)
@@ -72,7 +72,7 @@ func parsePlain(body []byte) (*Event, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: an event's body is longer than its message", ErrMalformed)
 	}
-	return named(&Event{headers: h, content: rest[:length], encoded: true, size: len(body)})
+	return requireName(&Event{headers: h, content: rest[:length], encoded: true, size: len(body)})
 }
 
 // parseJSON parses a text/event-json body: one flat object, in which a header with several values is
@@ -94,7 +94,7 @@ func parseJSON(body []byte) (*Event, error) {
 		}
 		e.headers = append(e.headers, header{name, value})
 	}
-	return named(e)
+	return requireName(e)
 }
 
 func jsonValue(raw json.RawMessage) (string, error) {
@@ -112,7 +112,7 @@ func jsonValue(raw json.RawMessage) (string, error) {
 	return "", fmt.Errorf("%w: an event with a header that is neither text nor a list of texts", ErrMalformed)
 }
 
-func named(e *Event) (*Event, error) {
+func requireName(e *Event) (*Event, error) {
 	if e.Name() == "" {
 		return nil, fmt.Errorf("%w: an event without Event-Name", ErrMalformed)
 	}

@@ -27,7 +27,7 @@ type frame struct {
 	body    []byte
 }
 
-func (f frame) kind() string { return f.headers.get("Content-Type") }
+func (f frame) contentType() string { return f.headers.get("Content-Type") }
 
 // parseRefusal returns the *Refusal in a reply, or nil if the reply does not start with "-ERR" or
 // "-USAGE".
@@ -50,7 +50,7 @@ func readFrame(in *bufio.Reader, limit int) (frame, error) {
 		return frame{}, err
 	}
 	f := frame{headers: h}
-	if f.kind() == "" {
+	if f.contentType() == "" {
 		return frame{}, fmt.Errorf("%w: no Content-Type", ErrMalformed)
 	}
 	length, err := contentLength(h, limit-len(block))
@@ -79,7 +79,7 @@ func readHeaderBlock(in *bufio.Reader, limit int) ([]byte, error) {
 			}
 			return nil, err
 		}
-		if !onlySpace(line) {
+		if !isBlank(line) {
 			block = append(block, line...)
 			continue
 		}

@@ -144,8 +144,8 @@ func FuzzReadFrame(f *testing.F) {
 				if len(fr.body) > limit {
 					t.Fatalf("a body of %d bytes", len(fr.body))
 				}
-				kinds = append(kinds, fr.kind())
-				if kind := fr.kind(); kind == typePlain || kind == typeJSON {
+				kinds = append(kinds, fr.contentType())
+				if kind := fr.contentType(); kind == typePlain || kind == typeJSON {
 					if e, err := parseEvent(fr); err == nil && e.Name() == "" {
 						t.Fatal("an event without a name")
 					}

@@ -69,5 +69,5 @@ func unescape(value string) string {
 	return decoded
 }
 
-// onlySpace reports whether b consists of white space.
-func onlySpace(b []byte) bool { return len(bytes.TrimSpace(b)) == 0 }
+// isBlank reports whether b consists of white space.
+func isBlank(b []byte) bool { return len(bytes.TrimSpace(b)) == 0 }

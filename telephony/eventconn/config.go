@@ -53,10 +53,10 @@ type Errors struct {
 	Labels                  map[string]error // all that end a connection, by their metric label
 }
 
-// Dial connects and calls hello, whose reads and writes fail after the end of ctx. It counts failed
+// Dial connects and calls handshake, whose reads and writes fail after the end of ctx. It counts failed
 // connections.
-func (c *Config) Dial(ctx context.Context, hello func(net.Conn) error) (net.Conn, error) {
-	nc, err := c.connect(ctx, hello)
+func (c *Config) Dial(ctx context.Context, handshake func(net.Conn) error) (net.Conn, error) {
+	nc, err := c.connect(ctx, handshake)
 	if err != nil {
 		c.countEnd(err)
 		return nil, fmt.Errorf("connecting to the %s: %w", c.Name, err)
@@ -64,13 +64,13 @@ func (c *Config) Dial(ctx context.Context, hello func(net.Conn) error) (net.Conn
 	return nc, nil
 }
 
-func (c *Config) connect(ctx context.Context, hello func(net.Conn) error) (net.Conn, error) {
-	nc, err := c.transport(ctx)
+func (c *Config) connect(ctx context.Context, handshake func(net.Conn) error) (net.Conn, error) {
+	nc, err := c.dialTransport(ctx)
 	if err != nil {
 		return nil, err
 	}
 	interrupt := context.AfterFunc(ctx, func() { nc.SetDeadline(time.Unix(1, 0)) })
-	err = hello(nc)
+	err = handshake(nc)
 	if !interrupt() && err == nil {
 		err = ctx.Err()
 	}
@@ -80,7 +80,7 @@ func (c *Config) connect(ctx context.Context, hello func(net.Conn) error) (net.C
 	return nc, nil
 }
 
-func (c *Config) transport(ctx context.Context) (net.Conn, error) {
+func (c *Config) dialTransport(ctx context.Context) (net.Conn, error) {
 	if c.TLS == nil {
 		var dialer net.Dialer
 		return dialer.DialContext(ctx, "tcp", c.Address)

@@ -13,11 +13,11 @@ import (
 // Conn is a connection whose events wait in a queue. Its methods are safe for concurrent use, except
 // that only one goroutine at a time may call Take.
 type Conn[E any] struct {
-	cfg   *Config
-	net   net.Conn
-	queue *Queue[E]
-	ended chan struct{} // closed once the connection has ended
-	read  chan struct{} // closed when the reader has ended
+	cfg        *Config
+	netConn    net.Conn
+	queue      *Queue[E]
+	ended      chan struct{} // closed once the connection has ended
+	readerDone chan struct{} // closed when the reader has ended
 
 	mu     sync.Mutex
 	reason error // the first, once ended
@@ -26,8 +26,8 @@ type Conn[E any] struct {
 // New returns a connection. Start starts its reader. size returns the memory of an event in bytes.
 func New[E any](cfg *Config, nc net.Conn, size func(E) int) *Conn[E] {
 	return &Conn[E]{
-		cfg: cfg, net: nc, queue: NewQueue(cfg.QueueEvents, cfg.QueueBytes, size),
-		ended: make(chan struct{}), read: make(chan struct{}),
+		cfg: cfg, netConn: nc, queue: NewQueue(cfg.QueueEvents, cfg.QueueBytes, size),
+		ended: make(chan struct{}), readerDone: make(chan struct{}),
 	}
 }
 
@@ -45,7 +45,7 @@ func Start[E any](c *Conn[E], next func() error) {
 		End(c, err)
 	}
 	go func() {
-		defer close(c.read)
+		defer close(c.readerDone)
 		if c.cfg.deps.Panics.Do(c.cfg.readerPlace(), loop) {
 			End(c, fmt.Errorf("%w: reading it failed", c.cfg.Errors.Malformed))
 		}
@@ -53,7 +53,7 @@ func Start[E any](c *Conn[E], next func() error) {
 }
 
 // Arrived returns a channel that holds a token when Take may have events.
-func (c *Conn[E]) Arrived() <-chan struct{} { return c.queue.token }
+func (c *Conn[E]) Arrived() <-chan struct{} { return c.queue.arrived }
 
 // Take returns the events that have arrived since the last call, in the order in which they were sent.
 // It does not block, and it also works after the connection has ended.
@@ -72,7 +72,7 @@ func (c *Conn[E]) Err() error {
 // Close ends the connection and waits for its reader.
 func (c *Conn[E]) Close() {
 	End(c, c.cfg.Errors.Closed)
-	<-c.read
+	<-c.readerDone
 }
 
 // End closes the connection. The first reason is kept.
@@ -85,7 +85,7 @@ func End[E any](c *Conn[E], reason error) {
 	c.reason = reason
 	c.mu.Unlock()
 	close(c.ended)
-	if err := c.net.Close(); err != nil {
+	if err := c.netConn.Close(); err != nil {
 		c.cfg.deps.Log.Debug("closing the "+c.cfg.Name, "error", err)
 	}
 	c.cfg.Metrics.connected.Dec()
@@ -104,9 +104,9 @@ func Put[E any](c *Conn[E], e E) error {
 // Write writes text within AnswerTimeout. It ends the connection on a timeout, because a part of the
 // text may have been written.
 func Write[E any](c *Conn[E], text string) error {
-	err := c.net.SetWriteDeadline(time.Now().Add(c.cfg.AnswerTimeout))
+	err := c.netConn.SetWriteDeadline(time.Now().Add(c.cfg.AnswerTimeout))
 	if err == nil {
-		_, err = io.WriteString(c.net, text)
+		_, err = io.WriteString(c.netConn, text)
 	}
 	if err != nil {
 		End(c, fmt.Errorf("writing to the %s: %w", c.cfg.Name, err))

@@ -7,7 +7,7 @@ import "sync"
 type Queue[E any] struct {
 	maxEvents, maxBytes int
 	size                func(E) int
-	token               chan struct{} // holds a token while the queue may have events
+	arrived             chan struct{} // holds a token while the queue may have events
 
 	mu     sync.Mutex
 	events []E
@@ -16,7 +16,7 @@ type Queue[E any] struct {
 
 // NewQueue returns an empty queue with its limits. size returns the memory that an event takes, in bytes.
 func NewQueue[E any](maxEvents, maxBytes int, size func(E) int) *Queue[E] {
-	return &Queue[E]{maxEvents: maxEvents, maxBytes: maxBytes, size: size, token: make(chan struct{}, 1)}
+	return &Queue[E]{maxEvents: maxEvents, maxBytes: maxBytes, size: size, arrived: make(chan struct{}, 1)}
 }
 
 // Put adds an event and reports whether there was room for it.
@@ -30,7 +30,7 @@ func (q *Queue[E]) Put(e E) bool {
 	q.events = append(q.events, e)
 	q.bytes += size
 	select {
-	case q.token <- struct{}{}:
+	case q.arrived <- struct{}{}:
 	default:
 	}
 	return true

@@ -8,15 +8,15 @@ type Law struct {
 }
 
 var (
-	muTables = newLaw(expandULaw, compressULaw, 2)
-	aTables  = newLaw(expandALaw, compressALaw, 4)
+	uLawTables = newLaw(expandULaw, compressULaw, 2)
+	aLawTables = newLaw(expandALaw, compressALaw, 4)
 )
 
 // ULaw returns mu-law (PCMU).
-func ULaw() *Law { return muTables }
+func ULaw() *Law { return uLawTables }
 
 // ALaw returns A-law (PCMA).
-func ALaw() *Law { return aTables }
+func ALaw() *Law { return aLawTables }
 
 func newLaw(expand func(byte) int16, compress func(int16) byte, shift uint) *Law {
 	l := &Law{codes: make([]byte, 1<<(16-shift)), shift: shift}
@@ -29,11 +29,11 @@ func newLaw(expand func(byte) int16, compress func(int16) byte, shift uint) *Law
 	return l
 }
 
-// Sample decodes one code.
-func (l *Law) Sample(code byte) int16 { return l.samples[code] }
+// DecodeSample decodes one code.
+func (l *Law) DecodeSample(code byte) int16 { return l.samples[code] }
 
-// Code encodes one sample.
-func (l *Law) Code(sample int16) byte { return l.codes[uint16(sample)>>l.shift] }
+// EncodeSample encodes one sample.
+func (l *Law) EncodeSample(sample int16) byte { return l.codes[uint16(sample)>>l.shift] }
 
 // Decode appends the samples of a packet to pcm.
 func (l *Law) Decode(pcm []int16, packet []byte) []int16 {
@@ -55,20 +55,20 @@ func (l *Law) Encode(packet []byte, pcm []int16) ([]byte, error) {
 type Conversion [256]byte
 
 var (
-	muToA = newConversion(muTables, aTables)
-	aToMu = newConversion(aTables, muTables)
+	uLawToALaw = newConversion(uLawTables, aLawTables)
+	aLawToULaw = newConversion(aLawTables, uLawTables)
 )
 
 // ULawToALaw converts PCMU to PCMA.
-func ULawToALaw() *Conversion { return muToA }
+func ULawToALaw() *Conversion { return uLawToALaw }
 
 // ALawToULaw converts PCMA to PCMU.
-func ALawToULaw() *Conversion { return aToMu }
+func ALawToULaw() *Conversion { return aLawToULaw }
 
 func newConversion(from, to *Law) *Conversion {
 	var c Conversion
 	for code := range c {
-		c[code] = to.Code(from.Sample(byte(code)))
+		c[code] = to.EncodeSample(from.DecodeSample(byte(code)))
 	}
 	return &c
 }

@@ -17,7 +17,7 @@ func TestKnownValues(t *testing.T) {
 		"alaw":  {0xD5: 8, 0x55: -8, 0xAA: 32256, 0x2A: -32256, 0xD4: 24, 0xC5: 264},
 	} {
 		for code, want := range values {
-			if got := laws()[name].Sample(code); got != want {
+			if got := laws()[name].DecodeSample(code); got != want {
 				t.Errorf("%s: %#x is %d, want %d", name, code, got, want)
 			}
 		}
@@ -45,8 +45,8 @@ func TestSamplesAgreeWithFFmpeg(t *testing.T) {
 			t.Fatalf("ffmpeg: %v", err)
 		}
 		for i := range codes {
-			if want := int16(binary.LittleEndian.Uint16(out[2*i:])); law.Sample(byte(i)) != want {
-				t.Errorf("%s: code %#x is %d, want %d", name, i, law.Sample(byte(i)), want)
+			if want := int16(binary.LittleEndian.Uint16(out[2*i:])); law.DecodeSample(byte(i)) != want {
+				t.Errorf("%s: code %#x is %d, want %d", name, i, law.DecodeSample(byte(i)), want)
 			}
 		}
 	}
@@ -56,7 +56,7 @@ func TestCodesComeBackAsThemselves(t *testing.T) {
 	for name, law := range laws() {
 		for code := range 256 {
 			negativeZero := name == "mulaw" && code == 0x7f
-			if again := law.Code(law.Sample(byte(code))); again != byte(code) && !negativeZero {
+			if again := law.EncodeSample(law.DecodeSample(byte(code))); again != byte(code) && !negativeZero {
 				t.Errorf("%s: %#x came back as %#x", name, code, again)
 			}
 		}
@@ -66,7 +66,7 @@ func TestCodesComeBackAsThemselves(t *testing.T) {
 func TestTheCodeIsANearOne(t *testing.T) {
 	for name, law := range laws() {
 		for s := -32768; s <= 32767; s++ {
-			got := int(law.Sample(law.Code(int16(s))))
+			got := int(law.DecodeSample(law.EncodeSample(int16(s))))
 			magnitude := max(s, -s)
 			if miss := max(got-s, s-got); miss > max(magnitude/24, 16) && magnitude < 32100 {
 				t.Fatalf("%s: %d became %d", name, s, got)
@@ -83,7 +83,7 @@ func TestPacketsAreTheirCodes(t *testing.T) {
 			t.Fatalf("%s: %v, %v", name, packet, err)
 		}
 		for i, s := range law.Decode(nil, packet[1:]) {
-			if packet[i+1] != law.Code(pcm[i]) || s != law.Sample(packet[i+1]) {
+			if packet[i+1] != law.EncodeSample(pcm[i]) || s != law.DecodeSample(packet[i+1]) {
 				t.Errorf("%s: sample %d is %#x and %d", name, pcm[i], packet[i+1], s)
 			}
 		}
@@ -95,10 +95,10 @@ func TestPacketsAreTheirCodes(t *testing.T) {
 func TestConversionBetweenTheLaws(t *testing.T) {
 	for code := range 256 {
 		there := ULawToALaw()[code]
-		if want := ALaw().Code(ULaw().Sample(byte(code))); there != want {
+		if want := ALaw().EncodeSample(ULaw().DecodeSample(byte(code))); there != want {
 			t.Errorf("mu-law %#x is A-law %#x, want %#x", code, there, want)
 		}
-		before, after := int(ULaw().Sample(byte(code))), int(ALaw().Sample(there))
+		before, after := int(ULaw().DecodeSample(byte(code))), int(ALaw().DecodeSample(there))
 		if miss := max(before-after, after-before); miss > max(max(before, -before)/24, 16) {
 			t.Errorf("mu-law %#x, %d, becomes %d", code, before, after)
 		}

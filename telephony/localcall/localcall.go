@@ -11,9 +11,9 @@ import (
 
 // Destination is the second party of local calls.
 type Destination interface {
-	// Take connects a call and returns its session. The error is a *sip.Failure with the cause, or
+	// Connect connects a call and returns its session. The error is a *sip.Failure with the cause, or
 	// fault.NotFound for a destination that does not exist. The session ends with ctx at the latest.
-	Take(ctx context.Context, call Call) (Session, error)
+	Connect(ctx context.Context, call Call) (Session, error)
 }
 
 // Session is a connected call.
@@ -31,10 +31,10 @@ type Call struct {
 	CallID         string // id of the session's leg
 	OtherLegCallID string // id of the caller's leg
 	Caller         string // number
-	// Port has the caller's audio, in the format of Agreed: the session receives from it and sends with
-	// an rtp.Stream on it. The code that called Take sets the port's remote address and closes it.
-	Port   *rtp.Port
-	Agreed sip.Agreed
+	// Port has the caller's audio, in the format of Negotiated: the session receives from it and sends with
+	// an rtp.Stream on it. The caller of Connect sets the port's remote address and closes it.
+	Port       *rtp.Port
+	Negotiated sip.NegotiatedMedia
 	// Transfer calls another destination for the caller while the session continues. It returns when
 	// that destination has answered: the session must then end, and the caller is connected to the
 	// destination. An error leaves the call unchanged. It is a *sip.Failure, or a fault whose message

@@ -15,8 +15,8 @@ type Plan struct {
 
 // NewPlan returns the plan of the settings.
 func NewPlan(s Settings) (*Plan, error) {
-	if s.Country != "" && !known(s.Country) {
-		return nil, unknown(s.Country)
+	if s.Country != "" && !isCountryCode(s.Country) {
+		return nil, countryError(s.Country)
 	}
 	p := &Plan{country: s.Country, accounts: make(map[string]string, len(s.AccountCountry))}
 	for _, text := range s.AccountCountry {
@@ -24,30 +24,30 @@ func NewPlan(s Settings) (*Plan, error) {
 		if !ok || account == "" {
 			return nil, fmt.Errorf("%q is not written ACCOUNT=COUNTRY", text)
 		}
-		if !known(country) {
-			return nil, unknown(country)
+		if !isCountryCode(country) {
+			return nil, countryError(country)
 		}
 		p.accounts[account] = country
 	}
 	return p, nil
 }
 
-func known(country string) bool { return phonenumbers.GetSupportedRegions()[country] }
+func isCountryCode(country string) bool { return phonenumbers.GetSupportedRegions()[country] }
 
-func unknown(country string) error {
+func countryError(country string) error {
 	return fmt.Errorf("%q is no country code of two capital letters (ISO 3166), as DE", country)
 }
 
-// longestExtension is a number of digits. A number without a "+" and with at most that many is an
+// maxExtensionDigits is a number of digits. A number without a "+" and with at most that many is an
 // extension or a short code.
-const longestExtension = 6
+const maxExtensionDigits = 6
 
 // E164 converts a number, as the account dials it, to E.164. It returns the number unchanged if it is
 // not a possible number of the country, or if the account has no country and the number no "+".
 func (p *Plan) E164(accountID, number string) string {
 	digits := strings.NewReplacer(" ", "", "-", "", ".", "", "/", "", "(", "", ")", "").Replace(number)
 	international := strings.HasPrefix(digits, "+")
-	if strings.Trim(strings.TrimPrefix(digits, "+"), "0123456789") != "" || !international && len(digits) <= longestExtension {
+	if strings.Trim(strings.TrimPrefix(digits, "+"), "0123456789") != "" || !international && len(digits) <= maxExtensionDigits {
 		return number
 	}
 	country, own := p.accounts[accountID]

@@ -9,45 +9,45 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// bridge is the media of one call and the offers that change it. a is the owner's or caller's side.
+// bridge is the media of one call and the offers that change it. near is the owner's or caller's side.
 type bridge struct {
 	tones *tones
 	call  *call
 
 	mu           sync.Mutex
-	a, b         *side  // b is nil until it has answered
-	fixedCodec   bool   // a is connected to a localcall.Destination: its codec is fixed
-	stopRingTone func() // stops the ring tone
+	near, far    *side  // far is nil until it has answered
+	fixedCodec   bool   // near is connected to a localcall.Destination: its codec is fixed
+	stopRingTone func() // nil without a ring tone
 }
 
-// answered sets a side's leg.
-func (b *bridge) answered(s *side, local *sip.Local, leg *sip.Leg, agreed sip.Agreed) error {
+// setLeg sets a side's leg.
+func (b *bridge) setLeg(s *side, local *sip.Negotiator, leg *sip.Leg, agreed sip.NegotiatedMedia) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s.local, s.leg = local, leg
-	b.call.add(leg)
-	return s.settle(agreed)
+	b.call.addLeg(leg)
+	return s.apply(agreed)
 }
 
-// agreedOfA returns what side a has agreed on.
-func (b *bridge) agreedOfA() sip.Agreed {
+// nearAgreed returns the negotiated media of the near side.
+func (b *bridge) nearAgreed() sip.NegotiatedMedia {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.a.agreed
+	return b.near.agreed
 }
 
-func (b *bridge) formats() []sip.Format { return b.agreedOfA().Formats }
+func (b *bridge) nearFormats() []sip.NegotiatedCodec { return b.nearAgreed().Codecs }
 
-// startRingTone plays the ring tone to side a.
+// startRingTone plays the ring tone to the near side.
 func (b *bridge) startRingTone() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.startTone()
+	b.startToneLocked()
 }
 
-func (b *bridge) startTone() {
-	format := b.a.agreed.Formats[0]
-	stream := rtp.NewStream(b.a.port, rtp.Format{PayloadType: format.Send, Clock: format.Clock, Frame: 20 * time.Millisecond})
+func (b *bridge) startToneLocked() {
+	format := b.near.agreed.Codecs[0]
+	stream := rtp.NewStream(b.near.port, rtp.Format{PayloadType: format.SendType, Clock: format.Clock, Frame: 20 * time.Millisecond})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -60,51 +60,51 @@ func (b *bridge) startTone() {
 	}
 }
 
-func (b *bridge) stopTone() {
+func (b *bridge) stopToneLocked() {
 	if b.stopRingTone != nil {
 		b.stopRingTone()
 		b.stopRingTone = nil
 	}
 }
 
-// endRingTone ends the ring tone. If local, the codec of side a is fixed from now on.
+// endRingTone ends the ring tone. If local, the codec of the near side is fixed from now on.
 func (b *bridge) endRingTone(local bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.stopTone()
+	b.stopToneLocked()
 	b.fixedCodec = local
 }
 
-// join relays media between the two sides. If the owner accepted several codecs and the destination
+// connect relays media between the two sides. If the owner accepted several codecs and the destination
 // chose another than the owner's first, the owner is re-invited with that codec.
-func (b *bridge) join(ctx context.Context, other *side) error {
+func (b *bridge) connect(ctx context.Context, other *side) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !connectable(b.a.codec(), other.codec()) {
-		if err := change(ctx, b.a, other.codec()); err != nil {
+	if !canRelay(b.near.codec(), other.codec()) {
+		if err := reinvite(ctx, b.near, other.codec()); err != nil {
 			return err
 		}
 	}
-	b.stopTone()
-	b.b = other
-	b.relay()
+	b.stopToneLocked()
+	b.far = other
+	b.startRelay()
 	return nil
 }
 
-func (b *bridge) relay() {
-	rtp.Relay(b.a.port, b.b.port, mapping(b.a, b.b), mapping(b.b, b.a))
+func (b *bridge) startRelay() {
+	rtp.Relay(b.near.port, b.far.port, payloadMapping(b.near, b.far), payloadMapping(b.far, b.near))
 }
 
-// change re-invites a side with a codec.
-func change(ctx context.Context, s *side, codec sip.Codec) error {
+// reinvite re-invites a side with a codec.
+func reinvite(ctx context.Context, s *side, codec sip.Codec) error {
 	offer := s.local.Offer(codec)
 	answer, err := s.leg.Reinvite(ctx, offer)
 	if err != nil {
 		return err
 	}
-	agreed, err := s.local.Accept(offer, answer)
+	agreed, err := s.local.AcceptAnswer(offer, answer)
 	if err != nil {
 		return err
 	}
-	return s.settle(agreed)
+	return s.apply(agreed)
 }

@@ -17,7 +17,7 @@ type call struct {
 	order         *origination.Order // nil for an ordinary call
 	accountID     string
 	interactionID string
-	ctx           context.Context // ends with stop, and with the call
+	ctx           context.Context // ends with cancelWithCause, and with the call
 	cancel        context.CancelCauseFunc
 	bridged       bool
 
@@ -30,26 +30,26 @@ func newCall(d *Driver, accountID, interactionID string) *call {
 	return &call{driver: d, accountID: accountID, interactionID: interactionID, ctx: ctx, cancel: cancel}
 }
 
-// stopped is the cancellation cause of a call's context.
-type stopped struct{ cause sip.Cause }
+// cancelledCall is the cancellation cause of a call's context.
+type cancelledCall struct{ cause sip.Cause }
 
-func (s stopped) Error() string { return "the call was stopped with " + string(s.cause) }
+func (s cancelledCall) Error() string { return "the call was stopped with " + string(s.cause) }
 
-// stop ends the call with a cause. The first cause is kept.
-func (c *call) stop(cause sip.Cause) { c.cancel(stopped{cause}) }
+// cancelWithCause ends the call with a cause. The first cause is kept.
+func (c *call) cancelWithCause(cause sip.Cause) { c.cancel(cancelledCall{cause}) }
 
-// causeOf returns the cause of a failure within a call: that of its stopped context, else that of the
+// causeOf returns the cause of a failure within a call: that of its cancelled context, else that of the
 // error.
 func causeOf(ctx context.Context, err error) sip.Cause {
-	var s stopped
+	var s cancelledCall
 	if errors.As(context.Cause(ctx), &s) {
 		return s.cause
 	}
 	return sip.FailureCause(err)
 }
 
-// add records an answered leg.
-func (c *call) add(leg *sip.Leg) {
+// addLeg records an answered leg.
+func (c *call) addLeg(leg *sip.Leg) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.legs = append(c.legs, leg)
@@ -78,8 +78,8 @@ func (c *call) report(state origination.State, cause sip.Cause) {
 	c.driver.progress.add(origination.Progress{CallID: c.id, State: state, Cause: string(cause), At: time.Now()})
 }
 
-// end reports the call's end and removes it.
-func (c *call) end(cause sip.Cause) {
+// finish reports the call's end and removes it.
+func (c *call) finish(cause sip.Cause) {
 	bridged := "false"
 	if c.bridged {
 		bridged = "true"
@@ -87,16 +87,16 @@ func (c *call) end(cause sip.Cause) {
 	c.driver.metrics.ended.WithLabelValues(string(cause), bridged).Inc()
 	c.cancel(nil)
 	c.report(origination.Ended, cause)
-	c.driver.remove(c)
+	c.driver.removeCall(c)
 }
 
-// watch returns a context that also ends when the leg does.
-func watch(ctx context.Context, leg *sip.Leg) (context.Context, context.CancelFunc) {
+// contextWithLeg returns a context that also ends when the leg does.
+func contextWithLeg(ctx context.Context, leg *sip.Leg) (context.Context, context.CancelFunc) {
 	watched, cancel := context.WithCancelCause(ctx)
 	go func() {
 		select {
 		case <-leg.Done():
-			cancel(stopped{sip.OriginatorCancel})
+			cancel(cancelledCall{sip.OriginatorCancel})
 		case <-watched.Done():
 		}
 	}()

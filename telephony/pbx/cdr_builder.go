@@ -12,12 +12,12 @@ import (
 // cdrBuilder collects the call record of one leg while the leg lasts. It is not safe
 // for concurrent use.
 type cdrBuilder struct {
-	call     *call
-	row      event.CDR
-	user     sip.User // of the phone; the zero value for a trunk or a session
-	began    time.Time
-	rang     time.Time
-	answered time.Time
+	call       *call
+	row        event.CDR
+	user       sip.User // of the phone; the zero value for a trunk or a session
+	startedAt  time.Time
+	ringingAt  time.Time
+	answeredAt time.Time
 }
 
 const (
@@ -37,7 +37,7 @@ const (
 type parties struct{ from, to string }
 
 func (c *call) newCDR(callID, direction string, p parties) *cdrBuilder {
-	return &cdrBuilder{call: c, began: time.Now(), row: event.CDR{
+	return &cdrBuilder{call: c, startedAt: time.Now(), row: event.CDR{
 		AccountID: c.accountID, CallID: callID, InteractionID: c.interactionID, Direction: direction,
 		From: p.from, To: p.to, CallerIDNumber: p.from, CalleeIDNumber: p.to, MediaServer: c.driver.config.MediaServer,
 	}}
@@ -59,34 +59,34 @@ func (b *cdrBuilder) setClickToCall() {
 }
 
 func (b *cdrBuilder) setRinging() {
-	if b.rang.IsZero() {
-		b.rang = time.Now()
+	if b.ringingAt.IsZero() {
+		b.ringingAt = time.Now()
 	}
 }
 
 func (b *cdrBuilder) setAnswered() {
-	b.answered = time.Now()
-	b.publishAgentEvent(event.AgentCallStart, b.answered, nil)
+	b.answeredAt = time.Now()
+	b.publishAgentEvent(event.AgentCallStart, b.answeredAt, nil)
 }
 
 // publish completes the record and queues it.
 func (b *cdrBuilder) publish(cause sip.Cause) {
 	now := time.Now()
-	b.row.Timestamp, b.row.EndedTime, b.row.HangupCause = b.began.Unix(), now.Unix(), string(cause)
-	duration, billing, ringing := wholeSeconds(b.began, now), int64(0), int64(0)
-	if !b.answered.IsZero() {
-		b.row.AnsweredTime, billing = b.answered.Unix(), wholeSeconds(b.answered, now)
+	b.row.Timestamp, b.row.EndedTime, b.row.HangupCause = b.startedAt.Unix(), now.Unix(), string(cause)
+	duration, billing, ringing := wholeSeconds(b.startedAt, now), int64(0), int64(0)
+	if !b.answeredAt.IsZero() {
+		b.row.AnsweredTime, billing = b.answeredAt.Unix(), wholeSeconds(b.answeredAt, now)
 	}
-	if !b.rang.IsZero() {
+	if !b.ringingAt.IsZero() {
 		until := now
-		if !b.answered.IsZero() {
-			until = b.answered
+		if !b.answeredAt.IsZero() {
+			until = b.answeredAt
 		}
-		ringing = wholeSeconds(b.rang, until)
+		ringing = wholeSeconds(b.ringingAt, until)
 	}
 	b.row.DurationSeconds, b.row.BillingSeconds, b.row.RingingSeconds = &duration, &billing, &ringing
-	b.call.driver.outbox.cdr(b.call.id, b.row)
-	if !b.answered.IsZero() {
+	b.call.driver.outbox.putCDR(b.call.id, b.row)
+	if !b.answeredAt.IsZero() {
 		b.publishAgentEvent(event.AgentCallEnd, now, map[string]any{"hangup_cause": string(cause), "billing_seconds": billing})
 	}
 }
@@ -108,5 +108,5 @@ func (b *cdrBuilder) publishAgentEvent(kind event.Type, at time.Time, more map[s
 		data["origination_call_id"] = id
 	}
 	maps.Copy(data, more)
-	b.call.driver.outbox.event(b.call.id, b.row.AccountID, string(kind), at, data)
+	b.call.driver.outbox.putEvent(b.call.id, b.row.AccountID, string(kind), at, data)
 }

@@ -21,9 +21,9 @@ func (c *call) connectLocal(ctx context.Context, b *bridge, owner, loopback *cdr
 	b.endRingTone(true)
 	next := &transfer{call: c, bridge: b, owner: owner}
 	defer next.close()
-	session, err := c.driver.local.Take(ctx, localcall.Call{
+	session, err := c.driver.localDestination.Connect(ctx, localcall.Call{
 		Destination: c.order.Destination, AccountID: c.accountID, CallID: t.row.CallID, OtherLegCallID: owner.row.CallID,
-		Caller: numbers.from, Port: b.a.port, Agreed: b.agreedOfA(),
+		Caller: numbers.from, Port: b.near.port, Negotiated: b.nearAgreed(),
 		Transfer: next.dial,
 	})
 	if err != nil {
@@ -36,12 +36,12 @@ func (c *call) connectLocal(ctx context.Context, b *bridge, owner, loopback *cdr
 	}
 	t.setAnswered()
 	c.bridged = true
-	owner.row.OtherLegCallID, loopback.answered = t.row.CallID, t.answered
+	owner.row.OtherLegCallID, loopback.answeredAt = t.row.CallID, t.answeredAt
 	c.report(origination.Bridged, "")
 	var cause sip.Cause
 	select {
-	case <-b.a.leg.Done():
-		cause = b.a.leg.Cause()
+	case <-b.near.leg.Done():
+		cause = b.near.leg.Cause()
 	case <-session.Done():
 		if cause = session.Cause(); next.answered() {
 			t.publish(sip.NormalClearing)
@@ -76,7 +76,7 @@ func (t *transfer) dial(ctx context.Context, destination string) error {
 	if err := d.admission.Count(ctx, who); err != nil {
 		return err
 	}
-	phones, err := c.route(ctx, caller{user: c.order.Extension, domain: c.order.Domain, attempt: who}, destination)
+	phones, err := c.findPhones(ctx, caller{user: c.order.Extension, domain: c.order.Domain, attempt: who}, destination)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (t *transfer) dial(ctx context.Context, destination string) error {
 		return &sip.Failure{Cause: sip.SwitchCongestion}
 	}
 	reached, err := d.ring(ctx, ringGroup{
-		bridge: t.bridge, side: far, codecs: withOtherLaw(codecsOf(t.bridge.formats())), phones: phones,
+		bridge: t.bridge, side: far, codecs: withOtherLaw(codecsOf(t.bridge.nearFormats())), phones: phones,
 		timeout: d.config.RingDestination, onRing: func() {},
 	})
 	if err != nil {
@@ -99,7 +99,7 @@ func (t *transfer) dial(ctx context.Context, destination string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed || t.far != nil {
-		end(far, reached, sip.OriginatorCancel)
+		endSide(far, reached, sip.OriginatorCancel)
 		return fault.Conflict("the call has ended or is connected to another destination")
 	}
 	t.far, t.cdr = far, reached
@@ -120,8 +120,8 @@ func (t *transfer) connect(ctx context.Context) sip.Cause {
 	t.far, t.closed = nil, true
 	t.mu.Unlock()
 	t.bridge.endRingTone(false)
-	cause := t.call.bridge(ctx, t.bridge, far, func() { t.owner.row.OtherLegCallID = reached.row.CallID })
-	end(far, reached, cause)
+	cause := t.call.bridgeSides(ctx, t.bridge, far, func() { t.owner.row.OtherLegCallID = reached.row.CallID })
+	endSide(far, reached, cause)
 	return cause
 }
 
@@ -131,12 +131,12 @@ func (t *transfer) close() {
 	defer t.mu.Unlock()
 	t.closed = true
 	if t.far != nil {
-		end(t.far, t.cdr, sip.OriginatorCancel)
+		endSide(t.far, t.cdr, sip.OriginatorCancel)
 		t.far = nil
 	}
 }
 
-func end(far *side, t *cdrBuilder, cause sip.Cause) {
+func endSide(far *side, t *cdrBuilder, cause sip.Cause) {
 	far.leg.Hangup(cause)
 	t.publish(far.leg.Cause())
 	far.port.Close()

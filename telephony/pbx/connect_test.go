@@ -134,7 +134,7 @@ func TestCodecChange(t *testing.T) {
 		if !strings.Contains(string(r.Body()), "AVP 8 ") {
 			t.Fatalf("answered %s", r.Body())
 		}
-		silence := g711.ALaw().Code(0)
+		silence := g711.ALaw().EncodeSample(0)
 		alice.Phone.Media().Speak(8, silence, 10)
 		bob.Phone.Media().WaitReceived(0, g711.ALawToULaw()[silence], 10)
 	})
@@ -343,12 +343,12 @@ type session struct {
 	once      sync.Once
 }
 
-func (s *session) Take(_ context.Context, call localcall.Call) (localcall.Session, error) {
+func (s *session) Connect(_ context.Context, call localcall.Call) (localcall.Session, error) {
 	if s.refuse != nil {
 		return nil, s.refuse
 	}
 	s.taken = call
-	call.Port.Receive(s)
+	call.Port.SetReceiver(s)
 	return s, nil
 }
 
@@ -371,7 +371,7 @@ func TestLocalDestination(t *testing.T) {
 	w.until(origination.Bridged)
 	alice := a.WaitCall()
 	a.Media().Speak(0, 0x11, 5)
-	if got := <-s.heard; got != 0x11 || s.taken.Destination != "ai-7" || s.taken.OtherLegCallID != alice.CallID || s.taken.Agreed.Formats[0].Name != "PCMU" {
+	if got := <-s.heard; got != 0x11 || s.taken.Destination != "ai-7" || s.taken.OtherLegCallID != alice.CallID || s.taken.Negotiated.Codecs[0].Name != "PCMU" {
 		t.Errorf("heard %#x in %+v", got, s.taken)
 	}
 	alice.WaitBye()
@@ -389,7 +389,7 @@ type handing struct {
 	errs chan error
 }
 
-func (h *handing) Take(ctx context.Context, call localcall.Call) (localcall.Session, error) {
+func (h *handing) Connect(ctx context.Context, call localcall.Call) (localcall.Session, error) {
 	go func() {
 		for to := range h.to {
 			err := call.Transfer(ctx, to)

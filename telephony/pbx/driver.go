@@ -27,20 +27,20 @@ type Admission interface {
 }
 
 // Driver places and connects calls. It is an origination.Driver, a sip.Handler
-// and a sip.Devices.
+// and a sip.RegistrationListener.
 type Driver struct {
-	config    Config
-	server    *sip.Server
-	ports     *rtp.Ports
-	directory sip.Directory
-	local     localcall.Destination
-	admission Admission
-	outbox    *outbox
-	progress  *progress
-	metrics   *metrics
-	log       *slog.Logger
-	tones     tones
-	panics    *panics.Recoverer
+	config           Config
+	server           *sip.Server
+	ports            *rtp.Ports
+	directory        sip.Directory
+	localDestination localcall.Destination
+	admission        Admission
+	outbox           *outbox
+	progress         *progress
+	metrics          *metrics
+	log              *slog.Logger
+	tones            tones
+	panics           *panics.Recoverer
 
 	mu       sync.Mutex
 	calls    map[string]*call // by id
@@ -53,7 +53,7 @@ const placeCall = "pbx_call"
 
 var _ origination.Driver = (*Driver)(nil)
 
-// New returns a driver. It must be registered with the server's Handle("", driver) and Watch(driver)
+// New returns a driver. It must be registered with the server's Handle("", driver) and AddRegistrationListener(driver)
 // before the server runs. local may be nil.
 func New(
 	config Config, server *sip.Server, ports *rtp.Ports, directory sip.Directory, local localcall.Destination,
@@ -70,7 +70,7 @@ func New(
 	recoverer.InitMetrics(placeCall)
 	return &Driver{
 		panics: recoverer,
-		config: config, server: server, ports: ports, directory: directory, local: local, admission: admission, metrics: m, log: log,
+		config: config, server: server, ports: ports, directory: directory, localDestination: local, admission: admission, metrics: m, log: log,
 		outbox: newOutbox(outboxSize, records, m, log), progress: newProgress(), tones: newTones(),
 		calls: map[string]*call{}, idle: make(chan struct{}),
 	}, nil
@@ -80,7 +80,7 @@ func New(
 func (d *Driver) Originate(_ context.Context, order origination.Order) (origination.Placed, error) {
 	c := newCall(d, order.AccountID, order.InteractionID)
 	c.id, c.order = order.ID, &order
-	if err := d.add(c); err != nil {
+	if err := d.addCall(c); err != nil {
 		return origination.Placed{}, err
 	}
 	c.report(origination.Accepted, "")
@@ -88,8 +88,8 @@ func (d *Driver) Originate(_ context.Context, order origination.Order) (originat
 	return origination.Placed{CallID: order.ID}, nil
 }
 
-// add registers a call. The error is fault.Unavailable at MaxCalls.
-func (d *Driver) add(c *call) error {
+// addCall registers a call. The error is fault.Unavailable at MaxCalls.
+func (d *Driver) addCall(c *call) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
@@ -105,7 +105,7 @@ func (d *Driver) add(c *call) error {
 	return nil
 }
 
-func (d *Driver) remove(c *call) {
+func (d *Driver) removeCall(c *call) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	delete(d.calls, c.id)
@@ -123,7 +123,7 @@ func (d *Driver) Cancel(_ context.Context, callID string) error {
 	if c == nil || c.order == nil {
 		return fault.NotFound("the call is not in progress here")
 	}
-	c.stop(sip.OriginatorCancel)
+	c.cancelWithCause(sip.OriginatorCancel)
 	return nil
 }
 
@@ -134,10 +134,10 @@ func (d *Driver) Registered(ctx context.Context, accountID, extension string) (b
 
 // Follow implements origination.Driver.
 func (d *Driver) Follow(ctx context.Context, open []origination.Open, report func(origination.Progress)) error {
-	for _, one := range open {
-		if !d.has(one.CallID) { // its media ended with its process
+	for _, call := range open {
+		if !d.hasCall(call.CallID) { // its media ended with its process
 			report(origination.Progress{
-				CallID: one.CallID, State: origination.Ended, Cause: string(sip.NormalTemporaryFailure), At: time.Now(),
+				CallID: call.CallID, State: origination.Ended, Cause: string(sip.NormalTemporaryFailure), At: time.Now(),
 			})
 		}
 	}
@@ -147,7 +147,7 @@ func (d *Driver) Follow(ctx context.Context, open []origination.Open, report fun
 	return nil
 }
 
-func (d *Driver) has(id string) bool {
+func (d *Driver) hasCall(id string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.calls[id] != nil
@@ -182,7 +182,7 @@ func (d *Driver) drain() {
 		}
 	}
 	for _, c := range d.calls {
-		c.stop(sip.NormalTemporaryFailure)
+		c.cancelWithCause(sip.NormalTemporaryFailure)
 	}
 	d.mu.Unlock()
 	select {

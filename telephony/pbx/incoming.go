@@ -18,11 +18,11 @@ func (d *Driver) ServeInvite(ctx context.Context, invite *sip.Invite) {
 	if from.UserID == "" {
 		callee, err := d.directory.SIPUser(ctx, invite.Domain(), invite.User())
 		if err != nil {
-			d.refuse(invite, lookupCause(err))
+			d.reject(invite, lookupCause(err))
 			return
 		}
 		from.AccountID, by.user = callee.AccountID, invite.From().User
-		by.domain, by.outside = callee.Domain, true
+		by.domain, by.fromTrunk = callee.Domain, true
 	}
 	if from.UserID != "" {
 		by.attempt = origination.Attempt{
@@ -30,24 +30,24 @@ func (d *Driver) ServeInvite(ctx context.Context, invite *sip.Invite) {
 			Caller: audit.Caller{Actor: "sip:" + from.Extension, Address: invite.Source().Addr().Unmap().String()},
 		}
 		if err := d.admit(ctx, by.attempt); err != nil {
-			d.refuse(invite, sip.FacilityRejected) // 403
+			d.reject(invite, sip.FacilityRejected) // 403
 			return
 		}
 		defer d.admission.Leave(by.attempt.CallID)
 	}
 	c := newCall(d, from.AccountID, sip.NewCallID())
 	c.id = invite.CallID()
-	if err := d.add(c); err != nil {
-		d.refuse(invite, sip.SwitchCongestion)
+	if err := d.addCall(c); err != nil {
+		d.reject(invite, sip.SwitchCongestion)
 		return
 	}
-	stop := context.AfterFunc(ctx, func() { c.stop(sip.OriginatorCancel) })
+	stop := context.AfterFunc(ctx, func() { c.cancelWithCause(sip.OriginatorCancel) })
 	defer stop()
 	cdr := c.newCDR(invite.CallID(), inbound, parties{by.user, invite.User()})
 	cdr.setUser(invite.Caller())
-	cause := c.run(func() sip.Cause { return c.connectIncoming(invite, by, cdr) })
+	cause := c.runRecovered(func() sip.Cause { return c.connectIncoming(invite, by, cdr) })
 	cdr.publish(cause)
-	c.end(cause)
+	c.finish(cause)
 }
 
 // admit counts a phone's call.
@@ -65,7 +65,7 @@ func lookupCause(err error) sip.Cause {
 	return sip.NormalTemporaryFailure
 }
 
-func (d *Driver) refuse(invite *sip.Invite, cause sip.Cause) sip.Cause {
+func (d *Driver) reject(invite *sip.Invite, cause sip.Cause) sip.Cause {
 	if err := invite.Reject(cause); err != nil {
 		d.log.Debug("rejecting an INVITE failed", "error", err)
 	}
@@ -75,17 +75,17 @@ func (d *Driver) refuse(invite *sip.Invite, cause sip.Cause) sip.Cause {
 // connectIncoming connects a call. It returns the cause when the call has ended.
 func (c *call) connectIncoming(invite *sip.Invite, by caller, cdr *cdrBuilder) sip.Cause {
 	d := c.driver
-	encryption, err := d.config.Encryption.Over(invite.Transport())
+	encryption, err := d.config.Encryption.ForTransport(invite.Transport())
 	if err != nil {
-		return d.refuse(invite, sip.IncompatibleDestination)
+		return d.reject(invite, sip.IncompatibleDestination)
 	}
-	offered := supported(d.config.Codecs, invite.Offer())
+	offered := supportedCodecs(d.config.Codecs, invite.Offer())
 	if len(offered) == 0 {
-		return d.refuse(invite, sip.IncompatibleDestination)
+		return d.reject(invite, sip.IncompatibleDestination)
 	}
-	phones, err := c.route(c.ctx, by, invite.User())
+	phones, err := c.findPhones(c.ctx, by, invite.User())
 	if err != nil {
-		return d.refuse(invite, causeOf(c.ctx, err))
+		return d.reject(invite, causeOf(c.ctx, err))
 	}
 	for _, p := range phones {
 		p.cdr.row.OtherLegCallID = cdr.row.CallID
@@ -94,13 +94,13 @@ func (c *call) connectIncoming(invite *sip.Invite, by caller, cdr *cdrBuilder) s
 	if err != nil {
 		d.log.Warn("no free media ports", "error", err)
 		phones[0].cdr.publish(sip.SwitchCongestion)
-		return d.refuse(invite, sip.SwitchCongestion)
+		return d.reject(invite, sip.SwitchCongestion)
 	}
 	defer near.port.Close()
 	defer far.port.Close()
-	near.local = sip.NewLocal(near.port.Addr(), d.config.Codecs)
-	near.local.Encrypt(encryption)
-	b := &bridge{tones: &d.tones, call: c, a: near}
+	near.local = sip.NewNegotiator(near.port.Addr(), d.config.Codecs)
+	near.local.SetEncryption(encryption)
+	b := &bridge{tones: &d.tones, call: c, near: near}
 	reached, err := d.ring(c.ctx, ringGroup{
 		bridge: b, side: far, codecs: withOtherLaw(offered), phones: phones, timeout: d.config.RingDestination,
 		onRing: func() {
@@ -110,9 +110,9 @@ func (c *call) connectIncoming(invite *sip.Invite, by caller, cdr *cdrBuilder) s
 		},
 	})
 	if err != nil {
-		return d.refuse(invite, causeOf(c.ctx, err))
+		return d.reject(invite, causeOf(c.ctx, err))
 	}
-	cdr.rang = reached.rang
+	cdr.ringingAt = reached.ringingAt
 	cause := c.answerCaller(invite, b, far, cdr, reached)
 	far.leg.Hangup(cause)
 	reached.publish(far.leg.Cause())
@@ -122,24 +122,24 @@ func (c *call) connectIncoming(invite *sip.Invite, by caller, cdr *cdrBuilder) s
 // answerCaller answers the caller after the destination has answered, and connects
 // the two.
 func (c *call) answerCaller(invite *sip.Invite, b *bridge, far *side, cdr, reached *cdrBuilder) sip.Cause {
-	near := b.a
-	answer, agreed, err := near.local.Answer(invite.Offer(), withOtherLaw(codecsOf(far.agreed.Formats))...)
-	if err != nil || !connectable(agreed.Formats[0].Codec, far.codec()) {
-		return c.driver.refuse(invite, sip.IncompatibleDestination)
+	near := b.near
+	answer, agreed, err := near.local.Answer(invite.Offer(), withOtherLaw(codecsOf(far.agreed.Codecs))...)
+	if err != nil || !canRelay(agreed.Codecs[0].Codec, far.codec()) {
+		return c.driver.reject(invite, sip.IncompatibleDestination)
 	}
 	leg, err := invite.Answer(answer, func(ctx context.Context, offer *sip.Session) (*sip.Session, error) {
-		return b.offered(ctx, near, offer)
+		return b.answerOffer(ctx, near, offer)
 	})
 	if err != nil {
 		return sip.OriginatorCancel
 	}
-	if err := b.answered(near, near.local, leg, agreed); err != nil {
+	if err := b.setLeg(near, near.local, leg, agreed); err != nil {
 		c.driver.log.Error("answering a caller failed", "error", err)
 		leg.Hangup(sip.IncompatibleDestination)
 		return sip.IncompatibleDestination
 	}
 	cdr.setAnswered()
-	cause := c.bridge(c.ctx, b, far, func() { cdr.row.OtherLegCallID = reached.row.CallID })
+	cause := c.bridgeSides(c.ctx, b, far, func() { cdr.row.OtherLegCallID = reached.row.CallID })
 	leg.Hangup(cause)
 	return cause
 }
@@ -155,8 +155,8 @@ func (d *Driver) newSides() (near, far *side, err error) {
 	return near, far, nil
 }
 
-// supported returns the codecs of an offer that this driver supports, in the offer's order.
-func supported(ours []sip.Codec, offer *sip.Session) []sip.Codec {
+// supportedCodecs returns the codecs of an offer that this driver supports, in the offer's order.
+func supportedCodecs(ours []sip.Codec, offer *sip.Session) []sip.Codec {
 	var codecs []sip.Codec
 	for _, theirs := range offer.Codecs {
 		for _, c := range ours {

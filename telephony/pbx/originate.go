@@ -9,10 +9,10 @@ import (
 )
 
 // originate runs a click-to-call call until it has ended.
-func (c *call) originate() { c.end(c.run(c.place)) }
+func (c *call) originate() { c.finish(c.runRecovered(c.placeClickToCall)) }
 
-// run returns what f returns. After a panic it hangs up the call's legs.
-func (c *call) run(f func() sip.Cause) sip.Cause {
+// runRecovered calls f and returns its cause. After a panic of f it hangs up the call's legs.
+func (c *call) runRecovered(f func() sip.Cause) sip.Cause {
 	cause := sip.NormalTemporaryFailure
 	if c.driver.panics.Do(placeCall, func() { cause = f() }) {
 		c.hangUpAll()
@@ -20,12 +20,12 @@ func (c *call) run(f func() sip.Cause) sip.Cause {
 	return cause
 }
 
-func (c *call) place() sip.Cause {
+func (c *call) placeClickToCall() sip.Cause {
 	d, order := c.driver, c.order
 	owner := sip.User{AccountID: c.accountID, Domain: order.Domain, UserID: order.UserID, Extension: order.Extension}
 	by := caller{user: order.Destination, domain: order.Domain}
 	numbers := parties{from: order.Destination, to: order.Extension}
-	phones, err := c.phonesOf(c.ctx, owner, by, numbers)
+	phones, err := c.registeredPhones(c.ctx, owner, by, numbers)
 	if err != nil || len(phones) == 0 {
 		cause := sip.SubscriberAbsent
 		if err != nil {
@@ -40,7 +40,7 @@ func (c *call) place() sip.Cause {
 		return c.recordUnplaced(owner, numbers, sip.SwitchCongestion)
 	}
 	defer a.port.Close()
-	b := &bridge{tones: &d.tones, call: c, a: a}
+	b := &bridge{tones: &d.tones, call: c, near: a}
 	defer b.endRingTone(false)
 	cdr, err := d.ring(c.ctx, ringGroup{
 		bridge: b, side: a, codecs: d.config.Codecs, phones: phones, timeout: d.config.RingUser,
@@ -50,7 +50,7 @@ func (c *call) place() sip.Cause {
 		return causeOf(c.ctx, err)
 	}
 	c.report(origination.UserAnswered, "")
-	cause := c.connect(b, cdr)
+	cause := c.connectDestination(b, cdr)
 	a.leg.Hangup(cause)
 	cdr.publish(a.leg.Cause())
 	return cause
@@ -64,10 +64,10 @@ func (c *call) recordUnplaced(owner sip.User, numbers parties, cause sip.Cause) 
 	return cause
 }
 
-// connect dials the destination for an owner who has answered. It returns the cause when the call has
+// connectDestination dials the destination for an owner who has answered. It returns the cause when the call has
 // ended.
-func (c *call) connect(b *bridge, owner *cdrBuilder) sip.Cause {
-	ctx, cancel := watch(c.ctx, b.a.leg)
+func (c *call) connectDestination(b *bridge, owner *cdrBuilder) sip.Cause {
+	ctx, cancel := contextWithLeg(c.ctx, b.near.leg)
 	defer cancel()
 	c.report(origination.Dialling, "")
 	loopback := c.newCDR(sip.NewCallID(), outbound, parties{c.order.Extension, c.order.Destination})
@@ -75,10 +75,10 @@ func (c *call) connect(b *bridge, owner *cdrBuilder) sip.Cause {
 	loopback.row.OtherLegCallID = owner.row.CallID
 	b.startRingTone()
 	var cause sip.Cause
-	if c.driver.local != nil && strings.HasPrefix(c.order.Destination, localPrefix) {
+	if c.driver.localDestination != nil && strings.HasPrefix(c.order.Destination, localPrefix) {
 		cause = c.connectLocal(ctx, b, owner, loopback)
 	} else {
-		cause = c.dial(ctx, b, owner, loopback)
+		cause = c.dialDestination(ctx, b, owner, loopback)
 	}
 	loopback.publish(cause)
 	return cause
@@ -89,10 +89,10 @@ func (c *call) attempt(door origination.Door) origination.Attempt {
 	return origination.Attempt{Door: door, CallID: c.id, AccountID: c.accountID, UserID: c.order.UserID}
 }
 
-// dial calls the destination's phones and connects the one that answers.
-func (c *call) dial(ctx context.Context, b *bridge, owner, loopback *cdrBuilder) sip.Cause {
+// dialDestination calls the destination's phones and connects the one that answers.
+func (c *call) dialDestination(ctx context.Context, b *bridge, owner, loopback *cdrBuilder) sip.Cause {
 	d := c.driver
-	phones, err := c.route(ctx, caller{
+	phones, err := c.findPhones(ctx, caller{
 		user: c.order.Extension, domain: c.order.Domain, attempt: c.attempt(origination.DoorREST),
 	}, c.order.Destination)
 	if err != nil {
@@ -112,16 +112,16 @@ func (c *call) dial(ctx context.Context, b *bridge, owner, loopback *cdrBuilder)
 	}
 	defer far.port.Close()
 	cdr, err := d.ring(ctx, ringGroup{
-		bridge: b, side: far, codecs: withOtherLaw(codecsOf(b.formats())), phones: phones,
+		bridge: b, side: far, codecs: withOtherLaw(codecsOf(b.nearFormats())), phones: phones,
 		timeout: d.config.RingDestination, onRing: loopback.setRinging,
 	})
 	if err != nil {
 		return causeOf(ctx, err)
 	}
 	cdr.setClickToCall()
-	cause := c.bridge(ctx, b, far, func() {
+	cause := c.bridgeSides(ctx, b, far, func() {
 		owner.row.OtherLegCallID = cdr.row.CallID
-		loopback.answered = cdr.answered
+		loopback.answeredAt = cdr.answeredAt
 		c.report(origination.Bridged, "")
 	})
 	far.leg.Hangup(cause)
@@ -138,9 +138,9 @@ func (c *call) recordUndialled(cause sip.Cause) sip.Cause {
 	return cause
 }
 
-// bridge connects the two sides and returns the cause when one of them has ended.
-func (c *call) bridge(ctx context.Context, b *bridge, far *side, joined func()) sip.Cause {
-	if err := b.join(ctx, far); err != nil {
+// bridgeSides connects the two sides and returns the cause when one of them has ended.
+func (c *call) bridgeSides(ctx context.Context, b *bridge, far *side, joined func()) sip.Cause {
+	if err := b.connect(ctx, far); err != nil {
 		if ctx.Err() != nil {
 			return causeOf(ctx, err)
 		}
@@ -149,8 +149,8 @@ func (c *call) bridge(ctx context.Context, b *bridge, far *side, joined func()) 
 	c.bridged = true
 	joined()
 	select {
-	case <-b.a.leg.Done():
-		return b.a.leg.Cause()
+	case <-b.near.leg.Done():
+		return b.near.leg.Cause()
 	case <-far.leg.Done():
 		return far.leg.Cause()
 	case <-c.ctx.Done():

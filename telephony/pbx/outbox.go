@@ -57,8 +57,8 @@ type ccEvent struct {
 	Data      map[string]any `json:"data"`
 }
 
-// event queues an event. Events with the same key stay in order.
-func (o *outbox) event(key, accountID, eventType string, at time.Time, data map[string]any) {
+// putEvent queues an event. Events with the same key stay in order.
+func (o *outbox) putEvent(key, accountID, eventType string, at time.Time, data map[string]any) {
 	body, err := json.Marshal(ccEvent{Type: eventType, AccountID: accountID, Timestamp: at.Unix(), Data: data})
 	if err != nil {
 		o.log.Error("encoding an event failed", "type", eventType, "error", err)
@@ -67,7 +67,7 @@ func (o *outbox) event(key, accountID, eventType string, at time.Time, data map[
 	o.put(key, record{accountID: accountID, data: body})
 }
 
-func (o *outbox) cdr(key string, row event.CDR) {
+func (o *outbox) putCDR(key string, row event.CDR) {
 	o.put(key, record{accountID: row.AccountID, cdr: &row})
 }
 
@@ -123,12 +123,12 @@ func (o *outbox) run(ctx context.Context) {
 }
 
 const (
-	retryFirst = 50 * time.Millisecond
-	retryLast  = 2 * time.Second
+	minRetryPause = 50 * time.Millisecond
+	maxRetryPause = 2 * time.Second
 )
 
 func (o *outbox) publish(ctx context.Context, r record) {
-	wait := retry.Backoff{First: retryFirst, Max: retryLast}
+	wait := retry.Backoff{First: minRetryPause, Max: maxRetryPause}
 	for {
 		var err error
 		if r.cdr != nil {

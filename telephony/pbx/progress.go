@@ -7,21 +7,21 @@ import (
 	"trunkline/origination"
 )
 
-// progress is the queue of steps for Follow. Each call has few, and the number of calls is bounded.
+// progress is the queue of progress reports for Follow. Each call has few, and the number of calls is bounded.
 type progress struct {
 	mu      sync.Mutex
 	waiting []origination.Progress
-	more    chan struct{}
+	added   chan struct{}
 }
 
-func newProgress() *progress { return &progress{more: make(chan struct{}, 1)} }
+func newProgress() *progress { return &progress{added: make(chan struct{}, 1)} }
 
 func (p *progress) add(step origination.Progress) {
 	p.mu.Lock()
 	p.waiting = append(p.waiting, step)
 	p.mu.Unlock()
 	select {
-	case p.more <- struct{}{}:
+	case p.added <- struct{}{}:
 	default: // Follow has been signalled already
 	}
 }
@@ -30,7 +30,7 @@ func (p *progress) follow(ctx context.Context, report func(origination.Progress)
 	for {
 		p.flush(report)
 		select {
-		case <-p.more:
+		case <-p.added:
 		case <-ctx.Done():
 			return
 		}

@@ -7,55 +7,55 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// offered answers an offer that a side's peer makes during the call. A hold is answered without
+// answerOffer answers an offer that a side's peer makes during the call. A hold is answered without
 // notifying the other side, and nothing is sent to the holding side. Another codec is accepted if
 // media can still be relayed, or the other side changes to it too.
-func (b *bridge) offered(ctx context.Context, s *side, offer *sip.Session) (*sip.Session, error) {
+func (b *bridge) answerOffer(ctx context.Context, s *side, offer *sip.Session) (*sip.Session, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	other := b.otherThan(s)
+	other := b.otherSide(s)
 	if s.leg == nil || other != nil && other.leg == nil {
 		return nil, fault.Conflict("the call is not connected yet")
 	}
-	answer, agreed, err := s.local.Answer(offer, b.preferred(s)...)
+	answer, agreed, err := s.local.Answer(offer, b.preferredCodecs(s)...)
 	if err != nil {
 		return nil, err
 	}
-	chosen := agreed.Formats[0].Codec
+	chosen := agreed.Codecs[0].Codec
 	switch {
 	case b.fixedCodec && !chosen.Same(s.codec()):
 		return nil, fault.New(fault.KindUnsupported, "the codec cannot be changed during an AI session")
-	case other != nil && !connectable(chosen, other.codec()):
-		if err := change(ctx, other, chosen); err != nil {
+	case other != nil && !canRelay(chosen, other.codec()):
+		if err := reinvite(ctx, other, chosen); err != nil {
 			return nil, err
 		}
 	}
-	if err := s.settle(agreed); err != nil {
+	if err := s.apply(agreed); err != nil {
 		return nil, err
 	}
 	switch {
-	case b.b != nil:
-		b.relay()
+	case b.far != nil:
+		b.startRelay()
 	case b.stopRingTone != nil:
-		b.stopTone()
-		b.startTone()
+		b.stopToneLocked()
+		b.startToneLocked()
 	}
 	return answer, nil
 }
 
-// preferred returns the codecs in order of preference: the codec in use, then those that the other side
+// preferredCodecs returns the codecs in order of preference: the codec in use, then those that the other side
 // can use without a re-INVITE.
-func (b *bridge) preferred(s *side) []sip.Codec {
+func (b *bridge) preferredCodecs(s *side) []sip.Codec {
 	prefer := []sip.Codec{s.codec()}
-	if other := b.otherThan(s); other != nil {
-		prefer = append(prefer, withOtherLaw(codecsOf(other.agreed.Formats[:1]))...)
+	if other := b.otherSide(s); other != nil {
+		prefer = append(prefer, withOtherLaw(codecsOf(other.agreed.Codecs[:1]))...)
 	}
 	return prefer
 }
 
-func (b *bridge) otherThan(s *side) *side {
-	if s == b.a {
-		return b.b
+func (b *bridge) otherSide(s *side) *side {
+	if s == b.near {
+		return b.far
 	}
-	return b.a
+	return b.near
 }

@@ -11,7 +11,7 @@ import (
 
 // phone is one target to be dialled, and the record of its leg.
 type phone struct {
-	sip.Call
+	sip.OutgoingCall
 	encryption sip.Encryption
 	cdr        *cdrBuilder
 }
@@ -28,7 +28,7 @@ type ringGroup struct {
 
 type ringResult struct {
 	phone int
-	local *sip.Local
+	local *sip.Negotiator
 	offer *sip.Session
 	leg   *sip.Leg
 	err   error
@@ -46,7 +46,7 @@ func (d *Driver) ring(ctx context.Context, r ringGroup) (*cdrBuilder, error) {
 	var once sync.Once
 	for i, p := range r.phones {
 		p.OnOffer = func(ctx context.Context, offer *sip.Session) (*sip.Session, error) {
-			return r.bridge.offered(ctx, r.side, offer)
+			return r.bridge.answerOffer(ctx, r.side, offer)
 		}
 		p.OnProgress = func(now sip.Progress) {
 			if now.Status >= 180 {
@@ -66,23 +66,23 @@ func (d *Driver) ring(ctx context.Context, r ringGroup) (*cdrBuilder, error) {
 		return nil, r.finishFailed(ctx, failures)
 	}
 	once.Do(r.onRing) // it answered without ringing, or its 200 arrived before its 180
-	return r.finishWon(winner, failures)
+	return r.finishAnswered(winner, failures)
 }
 
 // dialPhone dials one phone. With optional encryption, a phone that refuses the description of plain
 // media, although it has keys, is offered SRTP alone.
 func (d *Driver) dialPhone(ctx context.Context, r ringGroup, p phone, result *ringResult) {
-	encryption, err := p.encryption.Over(p.Target.Transport)
+	encryption, err := p.encryption.ForTransport(p.Target.Transport)
 	if err != nil {
 		result.err = &sip.Failure{Cause: sip.IncompatibleDestination}
 		return
 	}
 	for {
-		result.local = sip.NewLocal(r.side.port.Addr(), d.config.Codecs)
-		result.local.Encrypt(encryption)
+		result.local = sip.NewNegotiator(r.side.port.Addr(), d.config.Codecs)
+		result.local.SetEncryption(encryption)
 		p.Offer = result.local.Offer(r.codecs...)
 		result.offer = p.Offer
-		result.leg, result.err = d.server.Dial(ctx, p.Call)
+		result.leg, result.err = d.server.Dial(ctx, p.OutgoingCall)
 		var refused *sip.Failure
 		if encryption != sip.EncryptionOptional || !errors.As(result.err, &refused) || refused.Cause != sip.IncompatibleDestination {
 			return
@@ -103,13 +103,13 @@ func (r ringGroup) collect(results <-chan ringResult, cancel context.CancelCause
 			failures = append(failures, result)
 		default:
 			winner = &result
-			cancel(sip.ErrElsewhere)
+			cancel(sip.ErrAnsweredElsewhere)
 		}
 	}
 	return winner, failures
 }
 
-func (r ringGroup) finishWon(winner *ringResult, failures []ringResult) (*cdrBuilder, error) {
+func (r ringGroup) finishAnswered(winner *ringResult, failures []ringResult) (*cdrBuilder, error) {
 	for _, f := range failures {
 		cause := sip.LoseRace
 		if f.err != nil {
@@ -118,9 +118,9 @@ func (r ringGroup) finishWon(winner *ringResult, failures []ringResult) (*cdrBui
 		r.phones[f.phone].cdr.publish(cause)
 	}
 	t := r.phones[winner.phone].cdr
-	agreed, err := winner.local.Accept(winner.offer, winner.leg.Session())
+	agreed, err := winner.local.AcceptAnswer(winner.offer, winner.leg.Session())
 	if err == nil {
-		err = r.bridge.answered(r.side, winner.local, winner.leg, agreed)
+		err = r.bridge.setLeg(r.side, winner.local, winner.leg, agreed)
 	}
 	if err != nil {
 		winner.leg.Hangup(sip.IncompatibleDestination)

@@ -17,19 +17,19 @@ type caller struct {
 	user   string // the extension, or the trunk's caller number
 	name   string
 	domain string // the account's
-	// outside means that the call came from a trunk and must not leave by one.
-	outside bool
-	attempt origination.Attempt // for the limits of numbers outside
+	// fromTrunk means that the call came from a trunk and must not leave by one.
+	fromTrunk bool
+	attempt   origination.Attempt // for the limits of numbers outside
 }
 
-// route returns the phones of a destination, each with a cdrBuilder. The error is a *sip.Failure with
+// findPhones returns the phones of a destination, each with a cdrBuilder. The error is a *sip.Failure with
 // the cause if there are none.
-func (c *call) route(ctx context.Context, by caller, destination string) ([]phone, error) {
+func (c *call) findPhones(ctx context.Context, by caller, destination string) ([]phone, error) {
 	d := c.driver
 	user, err := d.directory.SIPUser(ctx, by.domain, destination)
 	switch {
 	case err == nil && user.AccountID == c.accountID:
-		phones, err := c.phonesOf(ctx, user, by, parties{by.user, destination})
+		phones, err := c.registeredPhones(ctx, user, by, parties{by.user, destination})
 		if err != nil {
 			d.log.Warn("looking up a destination's phones failed", "error", err)
 			return nil, &sip.Failure{Cause: sip.NormalTemporaryFailure}
@@ -41,17 +41,17 @@ func (c *call) route(ctx context.Context, by caller, destination string) ([]phon
 	case err != nil && fault.KindOf(err) != fault.KindNotFound:
 		d.log.Warn("looking up a destination failed", "error", err)
 		return nil, &sip.Failure{Cause: sip.NormalTemporaryFailure}
-	case d.config.Trunk.Address == "" || by.outside:
+	case d.config.Trunk.Address == "" || by.fromTrunk:
 		return nil, &sip.Failure{Cause: sip.UnallocatedNumber}
 	}
 	if d.admission.CheckDestination(ctx, by.attempt, destination) != nil {
 		return nil, &sip.Failure{Cause: sip.FacilityRejected} // 403
 	}
-	return []phone{c.trunk(by, destination)}, nil
+	return []phone{c.trunkPhone(by, destination)}, nil
 }
 
-// phonesOf returns a user's registered phones.
-func (c *call) phonesOf(ctx context.Context, user sip.User, by caller, p parties) ([]phone, error) {
+// registeredPhones returns a user's registered phones.
+func (c *call) registeredPhones(ctx context.Context, user sip.User, by caller, p parties) ([]phone, error) {
 	bindings, err := c.driver.server.Contacts(ctx, user.AccountID, user.Extension)
 	if err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (c *call) phonesOf(ctx context.Context, user sip.User, by caller, p parties
 		callID := sip.NewCallID()
 		t := c.newCDR(callID, outbound, p)
 		t.setUser(user)
-		phones = append(phones, phone{cdr: t, encryption: c.driver.config.Encryption, Call: sip.Call{
+		phones = append(phones, phone{cdr: t, encryption: c.driver.config.Encryption, OutgoingCall: sip.OutgoingCall{
 			Target: b.Target(), CallID: callID,
 			From: sip.Party{Name: by.name, User: by.user, Host: by.domain},
 			To:   sip.Party{User: user.Extension, Host: user.Domain},
@@ -70,8 +70,8 @@ func (c *call) phonesOf(ctx context.Context, user sip.User, by caller, p parties
 	return phones, nil
 }
 
-// trunk returns the trunk as a target for a number.
-func (c *call) trunk(by caller, number string) phone {
+// trunkPhone returns the trunk as a target for a number.
+func (c *call) trunkPhone(by caller, number string) phone {
 	t := c.driver.config.Trunk
 	shown := cmp.Or(t.CallerID, by.user)
 	host, port, err := net.SplitHostPort(t.Address)
@@ -80,7 +80,7 @@ func (c *call) trunk(by caller, number string) phone {
 	}
 	callID := sip.NewCallID()
 	dialled := strings.TrimPrefix(number, t.StripPrefix)
-	return phone{cdr: c.newCDR(callID, outbound, parties{shown, number}), encryption: cmp.Or(sip.Encryption(t.SRTP), c.driver.config.Encryption), Call: sip.Call{
+	return phone{cdr: c.newCDR(callID, outbound, parties{shown, number}), encryption: cmp.Or(sip.Encryption(t.SRTP), c.driver.config.Encryption), OutgoingCall: sip.OutgoingCall{
 		Target: sip.Target{
 			URI: "sip:" + sip.EscapeUser(dialled) + "@" + t.Address, Transport: strings.ToUpper(t.Transport),
 			Destination: net.JoinHostPort(strings.Trim(host, "[]"), port),

@@ -11,9 +11,9 @@ import (
 // side is one end of a call: its signalling and its media.
 type side struct {
 	port   *rtp.Port
-	local  *sip.Local // nil until a phone has answered that was dialled for the side
-	leg    *sip.Leg   // nil until it is answered
-	agreed sip.Agreed
+	local  *sip.Negotiator // nil until a phone has answered that was dialled for the side
+	leg    *sip.Leg        // nil until it is answered
+	agreed sip.NegotiatedMedia
 }
 
 func (d *Driver) newSide() (*side, error) {
@@ -24,21 +24,21 @@ func (d *Driver) newSide() (*side, error) {
 	return &side{port: port}, nil
 }
 
-// settle applies the result of an offer and its answer.
-func (s *side) settle(agreed sip.Agreed) error {
-	if err := s.port.Secure(agreed.Keys); err != nil {
+// apply applies the result of an offer and its answer.
+func (s *side) apply(agreed sip.NegotiatedMedia) error {
+	if err := s.port.SetKeys(agreed.Keys); err != nil {
 		return err
 	}
 	s.agreed = agreed
-	s.port.SetRemote(agreed.Remote, s.leg.MediaHosts(agreed.Remote.Addr())...)
-	s.port.Hold(!agreed.Receives)
+	s.port.SetRemote(agreed.RemoteAddr, s.leg.MediaHosts(agreed.RemoteAddr.Addr())...)
+	s.port.SetHold(!agreed.PeerReceives)
 	return nil
 }
 
-func (s *side) codec() sip.Codec { return s.agreed.Formats[0].Codec }
+func (s *side) codec() sip.Codec { return s.agreed.Codecs[0].Codec }
 
-// connectable reports whether media of two codecs can be relayed.
-func connectable(a, b sip.Codec) bool { return a.Same(b) || a.IsG711() && b.IsG711() }
+// canRelay reports whether media of two codecs can be relayed.
+func canRelay(a, b sip.Codec) bool { return a.Same(b) || a.IsG711() && b.IsG711() }
 
 // withOtherLaw adds the other law of G.711 if one is present, because the laws can be converted.
 func withOtherLaw(codecs []sip.Codec) []sip.Codec {
@@ -54,7 +54,7 @@ func withOtherLaw(codecs []sip.Codec) []sip.Codec {
 	return all
 }
 
-func codecsOf(formats []sip.Format) []sip.Codec {
+func codecsOf(formats []sip.NegotiatedCodec) []sip.Codec {
 	codecs := make([]sip.Codec, 0, len(formats))
 	for _, f := range formats {
 		codecs = append(codecs, f.Codec)
@@ -62,28 +62,28 @@ func codecsOf(formats []sip.Format) []sip.Codec {
 	return codecs
 }
 
-// mapping returns the mapping of payload types from one side to the other.
-func mapping(from, to *side) rtp.Mapping {
-	first := to.agreed.Formats[0]
-	m := rtp.Mapping{Clock: first.Clock}
-	for _, f := range from.agreed.Formats {
+// payloadMapping returns the mapping of payload types from one side to the other.
+func payloadMapping(from, to *side) rtp.PayloadMapping {
+	first := to.agreed.Codecs[0]
+	m := rtp.PayloadMapping{Clock: first.Clock}
+	for _, f := range from.agreed.Codecs {
 		passed := false
-		for _, t := range to.agreed.Formats {
+		for _, t := range to.agreed.Codecs {
 			if passed = f.Same(t.Codec); passed {
-				m.Pass(f.Receive, t.Send)
+				m.Pass(f.ReceiveType, t.SendType)
 				break
 			}
 		}
 		switch {
 		case passed || !f.IsG711() || !first.IsG711():
 		case f.Same(sip.PCMU()):
-			m.Convert(f.Receive, first.Send, g711.ULawToALaw())
+			m.Convert(f.ReceiveType, first.SendType, g711.ULawToALaw())
 		default:
-			m.Convert(f.Receive, first.Send, g711.ALawToULaw())
+			m.Convert(f.ReceiveType, first.SendType, g711.ALawToULaw())
 		}
 	}
-	if f, t := from.agreed.Events, to.agreed.Events; f.Name != "" && t.Name != "" && f.Clock == t.Clock {
-		m.Pass(f.Receive, t.Send)
+	if f, t := from.agreed.TelephoneEvent, to.agreed.TelephoneEvent; f.Name != "" && t.Name != "" && f.Clock == t.Clock {
+		m.Pass(f.ReceiveType, t.SendType)
 	}
 	return m
 }

@@ -10,11 +10,11 @@ import (
 
 // The ring tone (ITU-T E.180): 425 Hz for one second, then four seconds of silence.
 const (
-	toneHz     = 425
-	toneLevel  = 4000 // amplitude, of 32767
-	toneOn     = 50   // frames of 20 ms
-	tonePeriod = 250
-	frameSize  = 160
+	toneHz           = 425
+	toneLevel        = 4000 // amplitude, of 32767
+	toneFramesOn     = 50   // frames of 20 ms
+	toneFramesPeriod = 250
+	frameSize        = 160
 	// toneFrames frames repeat without a phase step: 425 Hz has 17 periods in 320 samples.
 	toneFrames = 2
 )
@@ -23,7 +23,7 @@ const (
 type tones struct{ uLaw, aLaw tone }
 
 type tone struct {
-	sound   [toneFrames][frameSize]byte
+	frames  [toneFrames][frameSize]byte
 	silence [frameSize]byte
 }
 
@@ -33,10 +33,10 @@ func newTones() tones {
 
 func newTone(law *g711.Law) (t tone) {
 	for i := range t.silence {
-		t.silence[i] = law.Code(0)
-		for frame := range t.sound {
+		t.silence[i] = law.EncodeSample(0)
+		for frame := range t.frames {
 			at := float64(frame*frameSize + i)
-			t.sound[frame][i] = law.Code(int16(toneLevel * math.Sin(2*math.Pi*toneHz*at/8000)))
+			t.frames[frame][i] = law.EncodeSample(int16(toneLevel * math.Sin(2*math.Pi*toneHz*at/8000)))
 		}
 	}
 	return t
@@ -60,10 +60,10 @@ type toneSource struct {
 
 // Next implements rtp.Source.
 func (r *toneSource) Next(buffer []byte) int {
-	n := r.frame % tonePeriod
+	n := r.frame % toneFramesPeriod
 	r.frame++
-	if n < toneOn {
-		return copy(buffer, r.tone.sound[n%toneFrames][:])
+	if n < toneFramesOn {
+		return copy(buffer, r.tone.frames[n%toneFrames][:])
 	}
 	return copy(buffer, r.tone.silence[:])
 }

@@ -42,7 +42,7 @@ func BenchmarkRelay(b *testing.B) {
 
 func ourRelay(b *testing.B, phones []netip.AddrPort) (numbers []uint16, stop func()) {
 	ports := newPorts(b, 30000, 31998)
-	var pcmu rtp.Mapping
+	var pcmu rtp.PayloadMapping
 	pcmu.Clock = 8000
 	pcmu.Pass(0, 0)
 	var opened []*rtp.Port

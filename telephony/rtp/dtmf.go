@@ -35,75 +35,75 @@ type DTMFReceiver struct {
 	// Clock is the RTP clock of the events in Hz.
 	Clock uint32
 
-	down      bool
-	digit     byte
-	timestamp uint32 // timestamp of the press, the same in all its packets
-	duration  uint16
-	before    time.Duration // duration of the earlier segments of a long press
-	last      time.Time
-	reported  bool // a press was reported, with this timestamp
+	pressed         bool
+	digit           byte
+	timestamp       uint32 // timestamp of the press, the same in all its packets
+	duration        uint16
+	earlierSegments time.Duration // duration of the earlier segments of a long press
+	lastPacket      time.Time
+	reported        bool // a press was reported, with this timestamp
 }
 
-// Event handles a telephone-event packet. It returns the press that the packet ends, or the previous
+// HandleEvent handles a telephone-event packet. It returns the press that the packet ends, or the previous
 // press if its end was lost.
-func (r *DTMFReceiver) Event(packet *Packet, now time.Time) (DTMF, bool) {
+func (r *DTMFReceiver) HandleEvent(packet *Packet, now time.Time) (DTMF, bool) {
 	if len(packet.Payload) < eventSize || int(packet.Payload[0]) >= len(digits) {
 		return DTMF{}, false
 	}
 	digit, end := digits[packet.Payload[0]], packet.Payload[1]&endBit != 0
 	duration := binary.BigEndian.Uint16(packet.Payload[2:])
-	if !r.down && r.reported && int32(packet.Timestamp-r.timestamp) <= 0 {
+	if !r.pressed && r.reported && int32(packet.Timestamp-r.timestamp) <= 0 {
 		return DTMF{}, false // a repeated end, or a packet out of order
 	}
 	var (
 		press DTMF
 		ended bool
 	)
-	if r.down && packet.Timestamp != r.timestamp {
+	if r.pressed && packet.Timestamp != r.timestamp {
 		switch {
 		case int32(packet.Timestamp-r.timestamp) < 0:
 			return DTMF{}, false
-		case r.continues(digit, packet.Timestamp):
-			r.before += r.length(r.duration)
+		case r.isNextSegment(digit, packet.Timestamp):
+			r.earlierSegments += r.toDuration(r.duration)
 			r.timestamp, r.duration = packet.Timestamp, 0
 		default:
-			press, ended = r.release(), true
+			press, ended = r.finishPress(), true
 		}
 	}
-	if !r.down {
-		r.down, r.digit, r.timestamp, r.duration, r.before = true, digit, packet.Timestamp, 0, 0
+	if !r.pressed {
+		r.pressed, r.digit, r.timestamp, r.duration, r.earlierSegments = true, digit, packet.Timestamp, 0, 0
 	}
-	r.duration, r.last = max(r.duration, duration), now
+	r.duration, r.lastPacket = max(r.duration, duration), now
 	if end && !ended {
-		return r.release(), true
+		return r.finishPress(), true
 	}
 	// Only one press can be returned per packet. If the packet is the only one of its press and the
 	// end of the previous press was lost, Idle returns the second press.
 	return press, ended
 }
 
-// continues reports whether an event is the next segment of a press longer than 65,535 ticks (RFC
+// isNextSegment reports whether an event is the next segment of a press longer than 65,535 ticks (RFC
 // 4733, section 2.5.1.3).
-func (r *DTMFReceiver) continues(digit byte, timestamp uint32) bool {
+func (r *DTMFReceiver) isNextSegment(digit byte, timestamp uint32) bool {
 	const nearFull = 0xF000
 	return digit == r.digit && r.duration >= nearFull && timestamp-r.timestamp <= 0xFFFF
 }
 
-// Idle is called on any other packet or periodically. It returns a press whose end was lost once it
+// CheckTimeout is called on any other packet or periodically. It returns a press whose end was lost once it
 // counts as released.
-func (r *DTMFReceiver) Idle(now time.Time) (DTMF, bool) {
-	if !r.down || now.Sub(r.last) < releaseAfter {
+func (r *DTMFReceiver) CheckTimeout(now time.Time) (DTMF, bool) {
+	if !r.pressed || now.Sub(r.lastPacket) < releaseAfter {
 		return DTMF{}, false
 	}
-	return r.release(), true
+	return r.finishPress(), true
 }
 
-func (r *DTMFReceiver) release() DTMF {
-	r.down, r.reported = false, true
-	return DTMF{Digit: r.digit, Duration: r.before + r.length(r.duration)}
+func (r *DTMFReceiver) finishPress() DTMF {
+	r.pressed, r.reported = false, true
+	return DTMF{Digit: r.digit, Duration: r.earlierSegments + r.toDuration(r.duration)}
 }
 
-func (r *DTMFReceiver) length(ticks uint16) time.Duration {
+func (r *DTMFReceiver) toDuration(ticks uint16) time.Duration {
 	return time.Duration(ticks) * time.Second / time.Duration(max(r.Clock, 1))
 }
 
@@ -114,7 +114,7 @@ func (s *Stream) SendDTMF(ctx context.Context, digit byte, duration time.Duratio
 	if event < 0 || s.format.Events == 0 {
 		return fault.New(fault.KindUnsupported, "the peer did not negotiate telephone-event")
 	}
-	timestamp, ok := s.sendPress()
+	timestamp, ok := s.beginPress()
 	if !ok {
 		return fault.Conflict("another key press is being sent")
 	}
@@ -132,7 +132,7 @@ func (s *Stream) SendDTMF(ctx context.Context, digit byte, duration time.Duratio
 		played := min(uint32(packets+1)*step, total)
 		ended := played == total
 		for range 1 + (endRepeats-1)*btoi(ended) {
-			if err := s.event(byte(event), ended, packets == 0, timestamp, uint16(played)); err != nil {
+			if err := s.sendEvent(byte(event), ended, packets == 0, timestamp, uint16(played)); err != nil {
 				return err
 			}
 		}
@@ -150,13 +150,13 @@ func btoi(b bool) int {
 	return 0
 }
 
-func (s *Stream) sendPress() (timestamp uint32, ok bool) {
+func (s *Stream) beginPress() (timestamp uint32, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.pressing {
+	if s.sendingDTMF {
 		return 0, false
 	}
-	s.pressing = true
+	s.sendingDTMF = true
 	return s.timestamp, true
 }
 
@@ -164,13 +164,13 @@ func (s *Stream) sendPress() (timestamp uint32, ok bool) {
 func (s *Stream) endPress(pressed uint32, duration time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.pressing, s.silent = false, true
+	s.sendingDTMF, s.inSilence = false, true
 	if after := pressed + ticks(duration, s.format.Clock); int32(after-s.timestamp) > 0 {
 		s.timestamp = after // no audio arrived during the press
 	}
 }
 
-func (s *Stream) event(event byte, end, first bool, timestamp uint32, played uint16) error {
+func (s *Stream) sendEvent(event byte, end, first bool, timestamp uint32, played uint16) error {
 	payload := [eventSize]byte{event, eventVolume}
 	if end {
 		payload[1] |= endBit
@@ -178,5 +178,5 @@ func (s *Stream) event(event byte, end, first bool, timestamp uint32, played uin
 	binary.BigEndian.PutUint16(payload[2:], played)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.put(s.format.Events, first, timestamp, payload[:])
+	return s.sendPacket(s.format.Events, first, timestamp, payload[:])
 }

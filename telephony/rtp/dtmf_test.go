@@ -64,7 +64,7 @@ func TestDTMFReceiver(t *testing.T) {
 			var got []DTMF
 			for _, e := range c.events {
 				if e.digit == nothing {
-					if p, ok := k.Idle(start.Add(e.at)); ok {
+					if p, ok := k.CheckTimeout(start.Add(e.at)); ok {
 						got = append(got, p)
 					}
 					continue
@@ -74,7 +74,7 @@ func TestDTMFReceiver(t *testing.T) {
 					payload[1] |= 0x80
 				}
 				binary.BigEndian.PutUint16(payload[2:], e.duration)
-				if p, ok := k.Event(&Packet{Timestamp: e.timestamp, Payload: payload}, start.Add(e.at)); ok {
+				if p, ok := k.HandleEvent(&Packet{Timestamp: e.timestamp, Payload: payload}, start.Add(e.at)); ok {
 					got = append(got, p)
 				}
 			}
@@ -93,7 +93,7 @@ func FuzzDTMFReceiver(f *testing.F) {
 		presses := 0
 		for range 3 { // repetitions are one press
 			for _, p := range []Packet{{Timestamp: at1, Payload: payload1}, {Timestamp: at2, Payload: payload2}} {
-				if press, ok := k.Event(&p, now); ok {
+				if press, ok := k.HandleEvent(&p, now); ok {
 					presses++
 					if press.Duration < 0 || !slices.Contains([]byte(digits), press.Digit) {
 						t.Errorf("a press of %+v", press)
@@ -101,7 +101,7 @@ func FuzzDTMFReceiver(f *testing.F) {
 				}
 			}
 		}
-		if _, ok := k.Idle(now.Add(time.Second)); ok {
+		if _, ok := k.CheckTimeout(now.Add(time.Second)); ok {
 			presses++
 		}
 		if presses > 2 {

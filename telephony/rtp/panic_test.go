@@ -24,7 +24,7 @@ func TestAReceiversPanicCostsOnePacket(t *testing.T) {
 	p, port := newPhone(t), open(t, ports)
 	port.SetRemote(p.addr(), loopback)
 	b := &bomb{packets: make(chan string, 1)}
-	port.Receive(b)
+	port.SetReceiver(b)
 	p.send(port, pion.Packet{Header: pion.Header{SequenceNumber: 1}, Payload: []byte("boom")})
 	p.send(port, pion.Packet{Header: pion.Header{SequenceNumber: 2}, Payload: []byte("goes on")})
 	if got := <-b.packets; got != "goes on" {

@@ -25,16 +25,16 @@ type Port struct {
 	// socket is written with sender.mu held, read with receiving held, and closed with both held.
 	socket *socket
 
-	receiving sync.Mutex     // held while a Receiver runs
+	receiveMu sync.Mutex     // held while a Receiver runs
 	receiver  Receiver       // nil drops packets
 	decrypt   *srtp.Receiver // nil for plain RTP; used with receiving held
 
 	keys   srtp.Keys // in use; used with receiving held
 	sender sender
-	// from is the peer whose packets are accepted.
-	from peer
+	// peer is the peer whose packets are accepted.
+	peer peer
 
-	closing sync.Once
+	closeOnce sync.Once
 }
 
 // peer is the remote end, as described by signalling and as observed.
@@ -46,7 +46,7 @@ type peer struct {
 
 func newPort(ports *Ports, socket *socket, addr netip.AddrPort) (*Port, error) {
 	p := &Port{ports: ports, socket: socket, local: addr}
-	p.sender.start()
+	p.sender.initialize()
 	if err := ports.readers.add(p); err != nil {
 		return nil, errors.Join(err, socket.close())
 	}
@@ -61,37 +61,37 @@ func (p *Port) Addr() netip.AddrPort { return p.local }
 // address translation may have changed the port. Media is sent to that port. Before that packet, media
 // is sent to remote if its host is one of also, and otherwise not at all, because the SDP may have the
 // address of a third party. An invalid or unspecified address (a hold as in RFC 2543) stops sending.
-func (p *Port) SetRemote(remote netip.AddrPort, also ...netip.Addr) {
+func (p *Port) SetRemote(remote netip.AddrPort, trustedHosts ...netip.Addr) {
 	remote = netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())
 	if !remote.Addr().IsValid() || remote.Addr().IsUnspecified() || remote.Port() == 0 {
 		remote = netip.AddrPort{}
 	}
-	hosts := make([]netip.Addr, 0, len(also)+1)
-	for _, host := range also {
+	hosts := make([]netip.Addr, 0, len(trustedHosts)+1)
+	for _, host := range trustedHosts {
 		if host.IsValid() {
 			hosts = append(hosts, host.Unmap())
 		}
 	}
-	known := slices.Contains(hosts, remote.Addr())
-	if remote.IsValid() && !known {
+	trusted := slices.Contains(hosts, remote.Addr())
+	if remote.IsValid() && !trusted {
 		hosts = append(hosts, remote.Addr())
 	}
-	p.from.mu.Lock()
-	moved := !slices.Equal(p.from.hosts, hosts) || remote != p.sender.sdpAddress()
-	if moved {
-		p.from.hosts, p.from.latched = hosts, netip.AddrPort{}
+	p.peer.mu.Lock()
+	changed := !slices.Equal(p.peer.hosts, hosts) || remote != p.sender.sdpAddress()
+	if changed {
+		p.peer.hosts, p.peer.latched = hosts, netip.AddrPort{}
 	}
-	p.from.mu.Unlock()
-	if moved {
-		p.sender.setSDPAddress(remote, known)
+	p.peer.mu.Unlock()
+	if changed {
+		p.sender.setSDPAddress(remote, trusted)
 	}
 }
 
-// Secure sets the keys of the leg; the zero value is plain RTP. Packets that are not authentic are
+// SetKeys sets the keys of the leg; the zero value is plain RTP. Packets that are not authentic are
 // dropped, and do not set the peer's address. A key that does not change keeps its state.
-func (p *Port) Secure(keys srtp.Keys) error {
-	p.receiving.Lock()
-	defer p.receiving.Unlock()
+func (p *Port) SetKeys(keys srtp.Keys) error {
+	p.receiveMu.Lock()
+	defer p.receiveMu.Unlock()
 	p.sender.mu.Lock()
 	defer p.sender.mu.Unlock()
 	if keys == p.keys {
@@ -116,21 +116,21 @@ func (p *Port) Secure(keys srtp.Keys) error {
 	return nil
 }
 
-// Hold stops or resumes sending, for a peer that does not want to receive.
-func (p *Port) Hold(held bool) { p.sender.hold(held) }
+// SetHold stops or resumes sending, for a peer that does not want to receive.
+func (p *Port) SetHold(held bool) { p.sender.hold(held) }
 
-// Receive makes r receive the port's packets; nil drops them. When it returns, the previous receiver
+// SetReceiver makes r receive the port's packets; nil drops them. When it returns, the previous receiver
 // is no longer running.
-func (p *Port) Receive(r Receiver) {
-	p.receiving.Lock()
+func (p *Port) SetReceiver(r Receiver) {
+	p.receiveMu.Lock()
 	p.receiver = r
-	p.receiving.Unlock()
+	p.receiveMu.Unlock()
 }
 
 // Close closes the socket and returns the port to the range. When it returns, the receiver is no
 // longer running.
 func (p *Port) Close() {
-	p.closing.Do(func() {
+	p.closeOnce.Do(func() {
 		if err := p.ports.readers.remove(p); err != nil {
 			p.ports.log.Warn("closing a media port failed", "error", err)
 		}
@@ -140,16 +140,16 @@ func (p *Port) Close() {
 
 // closeSocket closes the socket while nothing uses it.
 func (p *Port) closeSocket() error {
-	p.receiving.Lock()
-	defer p.receiving.Unlock()
+	p.receiveMu.Lock()
+	defer p.receiveMu.Unlock()
 	p.sender.mu.Lock()
 	defer p.sender.mu.Unlock()
 	return p.socket.close()
 }
 
-// take passes a datagram to the receiver if it is the peer's media. A panic costs the packet. The caller
+// handleDatagram passes a datagram to the receiver if it is the peer's media. A panic costs the packet. The caller
 // holds receiving.
-func (p *Port) take(packet *Packet, b []byte, from netip.AddrPort) {
+func (p *Port) handleDatagram(packet *Packet, b []byte, from netip.AddrPort) {
 	defer p.ports.panics.Recover(placePacket)
 	dropped := &p.ports.metrics.dropped
 	if isRTCP(b) {
@@ -157,7 +157,7 @@ func (p *Port) take(packet *Packet, b []byte, from netip.AddrPort) {
 		return
 	}
 	if p.decrypt != nil {
-		if b = p.authentic(b, from); b == nil {
+		if b = p.unprotect(b, from); b == nil {
 			return
 		}
 	}
@@ -165,7 +165,7 @@ func (p *Port) take(packet *Packet, b []byte, from netip.AddrPort) {
 		dropped[dropMalformed].Inc()
 		return
 	}
-	if !p.isPeer(from) {
+	if !p.latchPeer(from) {
 		dropped[dropStranger].Inc()
 		return
 	}
@@ -177,8 +177,8 @@ func (p *Port) take(packet *Packet, b []byte, from netip.AddrPort) {
 	p.receiver.Receive(packet)
 }
 
-// authentic decrypts a packet. It returns nil for a dropped packet, which it counts by reason.
-func (p *Port) authentic(b []byte, from netip.AddrPort) []byte {
+// unprotect decrypts a packet. It returns nil for a dropped packet, which it counts by reason.
+func (p *Port) unprotect(b []byte, from netip.AddrPort) []byte {
 	if !p.mayBePeer(from) {
 		p.ports.metrics.dropped[dropStranger].Inc()
 		return nil
@@ -193,22 +193,22 @@ func (p *Port) authentic(b []byte, from netip.AddrPort) []byte {
 
 // mayBePeer reports whether isPeer would accept a packet's source.
 func (p *Port) mayBePeer(from netip.AddrPort) bool {
-	p.from.mu.Lock()
-	defer p.from.mu.Unlock()
-	return p.from.latched == from || !p.from.latched.IsValid() && slices.Contains(p.from.hosts, from.Addr())
+	p.peer.mu.Lock()
+	defer p.peer.mu.Unlock()
+	return p.peer.latched == from || !p.peer.latched.IsValid() && slices.Contains(p.peer.hosts, from.Addr())
 }
 
-// isPeer reports whether a valid packet is from the peer. The first one sets the peer's address.
-func (p *Port) isPeer(from netip.AddrPort) bool {
-	p.from.mu.Lock()
-	defer p.from.mu.Unlock()
-	if p.from.latched.IsValid() {
-		return p.from.latched == from
+// latchPeer reports whether a valid packet is from the peer. The first one sets the peer's address.
+func (p *Port) latchPeer(from netip.AddrPort) bool {
+	p.peer.mu.Lock()
+	defer p.peer.mu.Unlock()
+	if p.peer.latched.IsValid() {
+		return p.peer.latched == from
 	}
-	if !slices.Contains(p.from.hosts, from.Addr()) {
+	if !slices.Contains(p.peer.hosts, from.Addr()) {
 		return false
 	}
-	p.from.latched = from
+	p.peer.latched = from
 	p.sender.latch(from)
 	return true
 }

@@ -21,9 +21,9 @@ type Config struct {
 	Listen netip.Addr
 	// Advertise is the address announced to peers; the zero value means Listen.
 	Advertise netip.Addr
-	// Min and Max bound the ports, inclusive. Only even ports are used; the odd port above each is
+	// MinPort and MaxPort bound the ports, inclusive. Only even ports are used; the odd port above each is
 	// left for RTCP that a peer may send.
-	Min, Max uint16
+	MinPort, MaxPort uint16
 }
 
 // Validate checks c.
@@ -35,13 +35,13 @@ func (c Config) Validate() error {
 		return errors.New("rtp: an advertised address is required when listening on the unspecified address")
 	case c.Advertise.IsValid() && c.Advertise.Is4() != c.Listen.Is4():
 		return errors.New("rtp: the listen and advertised addresses have different address families")
-	case c.Min == 0 || c.firstEven() > int(c.Max):
-		return fmt.Errorf("rtp: no even port between %d and %d", c.Min, c.Max)
+	case c.MinPort == 0 || c.firstEven() > int(c.MaxPort):
+		return fmt.Errorf("rtp: no even port between %d and %d", c.MinPort, c.MaxPort)
 	}
 	return nil
 }
 
-func (c Config) firstEven() int { return int(c.Min) + int(c.Min)%2 }
+func (c Config) firstEven() int { return int(c.MinPort) + int(c.MinPort)%2 }
 
 // placePacket is the place of panics in the handling of one packet.
 const placePacket = "rtp_packet"
@@ -70,7 +70,7 @@ func NewPorts(config Config, reg prometheus.Registerer, log *slog.Logger) (*Port
 	m, recoverer := newMetrics(reg), panics.New(reg, log)
 	recoverer.InitMetrics(placePacket)
 	p := &Ports{config: config, metrics: m, panics: recoverer, log: log, readers: readers{log: log}}
-	for port := config.firstEven(); port <= int(config.Max); port += 2 {
+	for port := config.firstEven(); port <= int(config.MaxPort); port += 2 {
 		p.free = append(p.free, uint16(port))
 	}
 	m.available.Set(float64(len(p.free)))

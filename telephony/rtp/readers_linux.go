@@ -16,21 +16,21 @@ type readers struct {
 	log *slog.Logger
 
 	mu    sync.Mutex
-	loops []*loop
+	loops []*epollLoop
 }
 
 // add starts reading a port.
 func (r *readers) add(p *Port) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var least *loop
+	var least *epollLoop
 	for _, l := range r.loops {
 		if least == nil || l.size() < least.size() {
 			least = l
 		}
 	}
 	if least == nil || least.size() >= portsPerLoop && len(r.loops) < runtime.GOMAXPROCS(0) {
-		l, err := startLoop(r.log)
+		l, err := startEpollLoop(r.log)
 		if err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (r *readers) add(p *Port) error {
 func (r *readers) remove(p *Port) error {
 	r.mu.Lock()
 	l := p.socket.loop
-	l.drop(p)
+	l.remove(p)
 	r.mu.Unlock()
 	err := p.closeSocket()
 	r.mu.Lock()
@@ -58,7 +58,7 @@ func (r *readers) remove(p *Port) error {
 }
 
 // endIfEmpty ends a loop without ports. The caller holds mu.
-func (r *readers) endIfEmpty(l *loop) {
+func (r *readers) endIfEmpty(l *epollLoop) {
 	if i := slices.Index(r.loops, l); i >= 0 && l.size() == 0 {
 		r.loops = slices.Delete(r.loops, i, i+1)
 		l.stop()

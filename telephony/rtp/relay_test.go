@@ -88,8 +88,8 @@ func open(t *testing.T, ports *rtp.Ports) *rtp.Port {
 	return p
 }
 
-func mapping(pairs ...uint8) rtp.Mapping {
-	m := rtp.Mapping{Clock: 8000}
+func mapping(pairs ...uint8) rtp.PayloadMapping {
+	m := rtp.PayloadMapping{Clock: 8000}
 	for i := 0; i < len(pairs); i += 2 {
 		m.Pass(pairs[i], pairs[i+1])
 	}
@@ -140,8 +140,8 @@ func TestRelay(t *testing.T) {
 	if back := a.hear(); back.PayloadType != 101 {
 		t.Errorf("heard %v", back)
 	}
-	portA.Receive(nil)
-	portB.Receive(nil)
+	portA.SetReceiver(nil)
+	portB.SetReceiver(nil)
 	send(0, 40002, 2)
 	if p, ok := b.listen(50 * time.Millisecond); ok {
 		t.Errorf("heard %v after the relay had stopped", p)
@@ -150,12 +150,12 @@ func TestRelay(t *testing.T) {
 
 func TestRelayTurnsOneLawIntoTheOther(t *testing.T) {
 	a, b, portA, portB := pair(t, 25020)
-	m := rtp.Mapping{Clock: 8000}
+	m := rtp.PayloadMapping{Clock: 8000}
 	m.Convert(0, 8, g711.ULawToALaw())
-	rtp.Relay(portA, portB, m, rtp.Mapping{})
+	rtp.Relay(portA, portB, m, rtp.PayloadMapping{})
 	a.send(portA, pion.Packet{Header: pion.Header{PayloadType: 0}, Payload: []byte{0x80, 0xFF, 0x00}})
 	got := b.hear()
-	if want := []byte{g711.ALaw().Code(32124), g711.ALaw().Code(0), g711.ALaw().Code(-32124)}; got.PayloadType != 8 || !bytes.Equal(got.Payload, want) {
+	if want := []byte{g711.ALaw().EncodeSample(32124), g711.ALaw().EncodeSample(0), g711.ALaw().EncodeSample(-32124)}; got.PayloadType != 8 || !bytes.Equal(got.Payload, want) {
 		t.Errorf("heard %x as %d, want %x", got.Payload, got.PayloadType, want)
 	}
 }
@@ -208,10 +208,10 @@ func TestHoldStopsSending(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	a, b, portA, portB := pairOf(t, newCounted(t, 25100, 25108, reg))
 	rtp.Relay(portA, portB, mapping(0, 0), mapping(0, 0))
-	portB.Hold(true)
+	portB.SetHold(true)
 	a.send(portA, pion.Packet{Payload: []byte("held")})
 	awaitDropped(t, reg, "held", 1)
-	portB.Hold(false)
+	portB.SetHold(false)
 	a.send(portA, pion.Packet{Header: pion.Header{SequenceNumber: 1}, Payload: []byte("again")})
 	if got := b.hear(); string(got.Payload) != "again" {
 		t.Errorf("heard %q", got.Payload)
@@ -337,7 +337,7 @@ func TestPressIsOnePress(t *testing.T) {
 		if p.Timestamp != before.Timestamp+160 {
 			t.Errorf("an event's timestamp is %d after audio at %d", p.Timestamp, before.Timestamp)
 		}
-		if press, ok := keypad.Event(&rtp.Packet{Timestamp: p.Timestamp, Payload: p.Payload}, time.Now()); ok {
+		if press, ok := keypad.HandleEvent(&rtp.Packet{Timestamp: p.Timestamp, Payload: p.Payload}, time.Now()); ok {
 			presses = append(presses, press)
 		}
 	}

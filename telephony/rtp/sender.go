@@ -21,22 +21,22 @@ type sender struct {
 	encrypt *srtp.Sender // nil for plain RTP
 
 	ssrc      uint32
-	feed      feed
+	origin    packetOrigin
 	sequence  uint16 // of the newest packet sent
 	timestamp uint32
 	sentAt    time.Time
 
-	addSequence  uint16 // offset from the feed's numbers to ours
-	addTimestamp uint32
+	sequenceOffset  uint16 // offset from the feed's numbers to ours
+	timestampOffset uint32
 }
 
-// feed identifies one origin of packets.
-type feed struct {
-	from *byte // unique for each stream or direction of a relay
+// packetOrigin identifies one origin of packets.
+type packetOrigin struct {
+	id   *byte // unique for each stream or direction of a relay
 	ssrc uint32
 }
 
-func (s *sender) start() {
+func (s *sender) initialize() {
 	// The sequence begins in the lower half, so that the peer knows the rollover counter of SRTP although
 	// the first packets may be lost (RFC 3711, section 3.3.1).
 	s.ssrc, s.sequence, s.timestamp = rand.Uint32(), uint16(rand.Uint32())>>1, rand.Uint32()
@@ -78,7 +78,7 @@ func (s *sender) hold(held bool) {
 }
 
 // send writes a packet with the feed's header and modifies it in place.
-func (p *Port) send(b []byte, from feed, clock uint32) error {
+func (p *Port) send(b []byte, from packetOrigin, clock uint32) error {
 	s := &p.sender
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,17 +88,17 @@ func (p *Port) send(b []byte, from feed, clock uint32) error {
 	}
 	now := time.Now()
 	sequence, timestamp := binary.BigEndian.Uint16(b[2:]), binary.BigEndian.Uint32(b[4:])
-	if s.feed != from {
+	if s.origin != from {
 		// The new feed's first packet takes the sequence number after the old feed's last one, at the
 		// timestamp of the time that has passed.
 		passed := uint32(now.Sub(s.sentAt).Nanoseconds() * int64(clock) / int64(time.Second))
-		s.addSequence = s.sequence + 1 - sequence
-		s.addTimestamp = s.timestamp + max(passed, 1) - timestamp
-		s.feed = from
+		s.sequenceOffset = s.sequence + 1 - sequence
+		s.timestampOffset = s.timestamp + max(passed, 1) - timestamp
+		s.origin = from
 		b[1] |= markerBit
 	}
-	sequence += s.addSequence
-	timestamp += s.addTimestamp
+	sequence += s.sequenceOffset
+	timestamp += s.timestampOffset
 	binary.BigEndian.PutUint16(b[2:], sequence)
 	binary.BigEndian.PutUint32(b[4:], timestamp)
 	binary.BigEndian.PutUint32(b[8:], s.ssrc)

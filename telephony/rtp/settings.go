@@ -18,12 +18,12 @@ func DefaultSettings() Settings { return Settings{Ports: "20000-29999"} }
 
 // Validate implements setting.Group.
 func (s Settings) Validate(c *setting.Check) {
-	_, _, ok := s.Bounds()
+	_, _, ok := s.PortRange()
 	c.Must(ok, "rtp_ports", "want ports such as 20000-29999, got %q", s.Ports)
 }
 
-// Bounds returns the first and last port, for Config.
-func (s Settings) Bounds() (first, last uint16, ok bool) {
+// PortRange returns the first and last port, for Config.
+func (s Settings) PortRange() (first, last uint16, ok bool) {
 	from, to, dash := strings.Cut(s.Ports, "-")
 	a, errA := strconv.ParseUint(strings.TrimSpace(from), 10, 16)
 	b, errB := strconv.ParseUint(strings.TrimSpace(to), 10, 16)

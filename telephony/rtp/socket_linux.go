@@ -16,9 +16,9 @@ import (
 // not closed during a call.
 type socket struct {
 	fd    int // -1 when closed
-	six   bool
-	scope uint32 // interface index of a link-local address
-	loop  *loop  // reads the socket
+	ipv6  bool
+	scope uint32     // interface index of a link-local address
+	loop  *epollLoop // reads the socket
 
 	to      netip.AddrPort // the address encoded in rawTo
 	rawTo   unix.RawSockaddrAny
@@ -26,33 +26,33 @@ type socket struct {
 }
 
 // bind binds a socket to an address. The error is unix.EADDRINUSE if the address is in use.
-func bind(at netip.AddrPort) (s *socket, err error) {
-	s = &socket{six: !at.Addr().Is4()}
+func bind(addr netip.AddrPort) (s *socket, err error) {
+	s = &socket{ipv6: !addr.Addr().Is4()}
 	family := unix.AF_INET
-	if s.six {
+	if s.ipv6 {
 		family = unix.AF_INET6
 	}
-	if s.scope, err = scopeOf(at.Addr().Zone()); err != nil {
+	if s.scope, err = interfaceIndex(addr.Addr().Zone()); err != nil {
 		return nil, err
 	}
 	if s.fd, err = unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, unix.IPPROTO_UDP); err != nil {
 		return nil, fmt.Errorf("making a socket: %w", err)
 	}
-	if s.six {
+	if s.ipv6 {
 		if err := unix.SetsockoptInt(s.fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1); err != nil {
 			_ = s.close()
 			return nil, fmt.Errorf("keeping a socket to IPv6: %w", err)
 		}
 	}
-	s.setAddress(at)
+	s.setAddress(addr)
 	if _, _, errno := unix.RawSyscall(unix.SYS_BIND, uintptr(s.fd), uintptr(unsafe.Pointer(&s.rawTo)), s.rawSize); errno != 0 {
 		_ = s.close()
-		return nil, fmt.Errorf("binding %v: %w", at, errno)
+		return nil, fmt.Errorf("binding %v: %w", addr, errno)
 	}
 	return s, nil
 }
 
-func scopeOf(zone string) (uint32, error) {
+func interfaceIndex(zone string) (uint32, error) {
 	if zone == "" {
 		return 0, nil
 	}
@@ -75,7 +75,7 @@ func (s *socket) close() error {
 // setAddress encodes an address of the socket's family for the kernel.
 func (s *socket) setAddress(to netip.AddrPort) {
 	s.to = to
-	if !s.six {
+	if !s.ipv6 {
 		raw := (*unix.RawSockaddrInet4)(unsafe.Pointer(&s.rawTo))
 		*raw = unix.RawSockaddrInet4{Family: unix.AF_INET, Addr: to.Addr().As4()}
 		binary.BigEndian.PutUint16((*[2]byte)(unsafe.Pointer(&raw.Port))[:], to.Port())
@@ -95,7 +95,7 @@ func (s *socket) setAddress(to netip.AddrPort) {
 // useless.
 func (s *socket) send(b []byte, to netip.AddrPort) error {
 	if to != s.to {
-		if to.Addr().Is4() == s.six {
+		if to.Addr().Is4() == s.ipv6 {
 			return unix.EAFNOSUPPORT
 		}
 		s.setAddress(to)
@@ -108,27 +108,27 @@ func (s *socket) send(b []byte, to netip.AddrPort) error {
 	return nil
 }
 
-// inbox is the buffer for received datagrams.
-type inbox struct {
-	buffer [maxPacket + 1]byte // one byte more detects truncation
-	from   unix.RawSockaddrAny
-	size   uint32
+// datagramBuffer is the buffer for received datagrams.
+type datagramBuffer struct {
+	bytes [maxPacket + 1]byte // one byte more detects truncation
+	from  unix.RawSockaddrAny
+	size  uint32
 }
 
 // receive reads one datagram. The error is unix.EAGAIN if there is none.
-func (s *socket) receive(in *inbox) (b []byte, from netip.AddrPort, err error) {
+func (s *socket) receive(in *datagramBuffer) (b []byte, from netip.AddrPort, err error) {
 	in.size = unix.SizeofSockaddrAny
-	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&in.buffer)), uintptr(len(in.buffer)),
+	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&in.bytes)), uintptr(len(in.bytes)),
 		0, uintptr(unsafe.Pointer(&in.from)), uintptr(unsafe.Pointer(&in.size)))
 	if errno != 0 {
 		return nil, from, errno
 	}
-	if s.six {
+	if s.ipv6 {
 		raw := (*unix.RawSockaddrInet6)(unsafe.Pointer(&in.from))
 		port := binary.BigEndian.Uint16((*[2]byte)(unsafe.Pointer(&raw.Port))[:])
-		return in.buffer[:n], netip.AddrPortFrom(netip.AddrFrom16(raw.Addr).Unmap(), port), nil
+		return in.bytes[:n], netip.AddrPortFrom(netip.AddrFrom16(raw.Addr).Unmap(), port), nil
 	}
 	raw := (*unix.RawSockaddrInet4)(unsafe.Pointer(&in.from))
 	port := binary.BigEndian.Uint16((*[2]byte)(unsafe.Pointer(&raw.Port))[:])
-	return in.buffer[:n], netip.AddrPortFrom(netip.AddrFrom4(raw.Addr), port), nil
+	return in.bytes[:n], netip.AddrPortFrom(netip.AddrFrom4(raw.Addr), port), nil
 }

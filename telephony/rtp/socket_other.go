@@ -16,12 +16,12 @@ type socket struct {
 }
 
 // bind binds a socket to an address. The error is syscall.EADDRINUSE if the address is in use.
-func bind(at netip.AddrPort) (*socket, error) {
+func bind(addr netip.AddrPort) (*socket, error) {
 	network := "udp4"
-	if !at.Addr().Is4() {
+	if !addr.Addr().Is4() {
 		network = "udp6"
 	}
-	conn, err := net.ListenUDP(network, net.UDPAddrFromAddrPort(at))
+	conn, err := net.ListenUDP(network, net.UDPAddrFromAddrPort(addr))
 	if err != nil {
 		return nil, err
 	}
@@ -66,8 +66,8 @@ func (p *Port) read() {
 			p.ports.metrics.dropped[dropUnreadable].Inc()
 			continue
 		}
-		p.receiving.Lock()
-		p.take(&packet, buffer[:n], netip.AddrPortFrom(from.Addr().Unmap(), from.Port()))
-		p.receiving.Unlock()
+		p.receiveMu.Lock()
+		p.handleDatagram(&packet, buffer[:n], netip.AddrPortFrom(from.Addr().Unmap(), from.Port()))
+		p.receiveMu.Unlock()
 	}
 }

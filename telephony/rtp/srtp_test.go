@@ -75,7 +75,7 @@ func TestARelayConnectsEncryptedAndPlainLegs(t *testing.T) {
 			ports := newPorts(t, uint16(25500+20*i), uint16(25510+20*i))
 			safe, plain := newSRTPPhone(t, suite), newPhone(t)
 			near, far := open(t, ports), open(t, ports)
-			if err := near.Secure(safe.keys); err != nil {
+			if err := near.SetKeys(safe.keys); err != nil {
 				t.Fatal(err)
 			}
 			near.SetRemote(safe.addr(), loopback)
@@ -90,13 +90,13 @@ func TestARelayConnectsEncryptedAndPlainLegs(t *testing.T) {
 				safe.hears("answer")
 			}
 			other := newSRTPPhone(t, suite) // a call between two encrypted legs
-			if err := far.Secure(other.keys); err != nil {
+			if err := far.SetKeys(other.keys); err != nil {
 				t.Fatal(err)
 			}
 			far.SetRemote(other.addr(), loopback)
 			safe.raw(near, safe.sealed(pion.Packet{Header: pion.Header{SequenceNumber: 10, SSRC: 9}, Payload: []byte("for the other")}))
 			other.hears("for the other")
-			if err := near.Secure(safe.keys); err != nil { // a later offer with the same keys
+			if err := near.SetKeys(safe.keys); err != nil { // a later offer with the same keys
 				t.Fatal(err)
 			}
 			other.raw(far, other.sealed(pion.Packet{Header: pion.Header{SequenceNumber: 1, SSRC: 5}, Payload: []byte("and back")}))
@@ -109,7 +109,7 @@ func TestAnEncryptedLegTakesNothingForgedOrReplayed(t *testing.T) {
 	ports := newPorts(t, 25600, 25610)
 	safe, plain, attacker := newSRTPPhone(t, srtp.AES128CM), newPhone(t), newPhone(t)
 	near, far := open(t, ports), open(t, ports)
-	if err := near.Secure(safe.keys); err != nil {
+	if err := near.SetKeys(safe.keys); err != nil {
 		t.Fatal(err)
 	}
 	near.SetRemote(safe.addr(), loopback)

@@ -46,17 +46,17 @@ type Stream struct {
 	format Format
 	id     *byte
 
-	mu        sync.Mutex
-	sequence  uint16
-	timestamp uint32
-	silent    bool // the last frame was not sent: the next packet begins a talkspurt
-	pressing  bool // a digit is being sent in place of audio
-	buffer    [maxPacket]byte
+	mu          sync.Mutex
+	sequence    uint16
+	timestamp   uint32
+	inSilence   bool // the last frame was not sent: the next packet begins a talkspurt
+	sendingDTMF bool // a digit is being sent in place of audio
+	buffer      [maxPacket]byte
 }
 
 // NewStream returns a stream. Its packets continue the numbering of the port's earlier packets.
 func NewStream(port *Port, format Format) *Stream {
-	return &Stream{port: port, format: format, id: new(byte), silent: true}
+	return &Stream{port: port, format: format, id: new(byte), inSilence: true}
 }
 
 // Send sends one frame immediately; the caller keeps the pace. While a key press is being sent, frames
@@ -69,26 +69,26 @@ func (s *Stream) Send(payload []byte) error {
 	defer s.mu.Unlock()
 	timestamp := s.timestamp
 	s.timestamp += s.format.samples()
-	if s.pressing || len(payload) == 0 {
-		s.silent = true
+	if s.sendingDTMF || len(payload) == 0 {
+		s.inSilence = true
 		return nil
 	}
-	marker := s.silent
-	s.silent = false
-	return s.put(s.format.PayloadType, marker, timestamp, payload)
+	marker := s.inSilence
+	s.inSilence = false
+	return s.sendPacket(s.format.PayloadType, marker, timestamp, payload)
 }
 
-// put sends a packet. The caller holds mu.
-func (s *Stream) put(payloadType uint8, marker bool, timestamp uint32, payload []byte) error {
+// sendPacket sends a packet. The caller holds mu.
+func (s *Stream) sendPacket(payloadType uint8, marker bool, timestamp uint32, payload []byte) error {
 	packet := s.buffer[:headerSize+len(payload)]
 	putHeader(packet, payloadType, marker, s.sequence, timestamp)
 	copy(packet[headerSize:], payload)
 	s.sequence++
-	return s.port.send(packet, feed{from: s.id}, s.format.Clock)
+	return s.port.send(packet, packetOrigin{id: s.id}, s.format.Clock)
 }
 
 // Run sends the frames of source at fixed deadlines until ctx ends. It drops the frames of deadlines
-// that it missed by more than lateLimit.
+// that it missed by more than maxCatchUp.
 func (s *Stream) Run(ctx context.Context, source Source) {
 	var frame [maxPacket - headerSize]byte
 	deadline := time.Now()
@@ -103,21 +103,21 @@ func (s *Stream) Run(ctx context.Context, source Source) {
 		// The port counts the error; the next frame may succeed.
 		_ = s.Send(frame[:source.Next(frame[:])])
 		deadline = deadline.Add(s.format.Frame)
-		if late := time.Since(deadline); late > lateLimit {
+		if late := time.Since(deadline); late > maxCatchUp {
 			missed := late / s.format.Frame
-			s.skip(uint32(missed))
+			s.skipFrames(uint32(missed))
 			deadline = deadline.Add(missed * s.format.Frame)
 		}
 		timer.Reset(time.Until(deadline))
 	}
 }
 
-// lateLimit is the largest delay that a stream makes up for by sending frames faster.
-const lateLimit = 200 * time.Millisecond
+// maxCatchUp is the largest delay that a stream makes up for by sending frames faster.
+const maxCatchUp = 200 * time.Millisecond
 
-func (s *Stream) skip(frames uint32) {
+func (s *Stream) skipFrames(frames uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.timestamp += frames * s.format.samples()
-	s.silent = true
+	s.inSilence = true
 }

@@ -20,21 +20,21 @@ import (
 
 // challengeForm is a pair of header names and a status: WWW-Authenticate or Proxy-Authenticate.
 type challengeForm struct {
-	status status
-	ask    string
-	reply  string
+	status            status
+	challengeHeader   string
+	credentialsHeader string
 }
 
 var (
-	userDigest  = challengeForm{status{401, "Unauthorized"}, "WWW-Authenticate", "Authorization"}
-	proxyDigest = challengeForm{status{407, "Proxy Authentication Required"}, "Proxy-Authenticate", "Proxy-Authorization"}
+	wwwAuthenticate   = challengeForm{status{401, "Unauthorized"}, "WWW-Authenticate", "Authorization"}
+	proxyAuthenticate = challengeForm{status{407, "Proxy Authentication Required"}, "Proxy-Authenticate", "Proxy-Authorization"}
 )
 
-// proof has the values that a request's credentials must match.
-type proof struct {
+// expectedCredentials has the values that a request's credentials must match.
+type expectedCredentials struct {
 	source           netip.AddrPort
 	domain, username string // as given in the request
-	form             challengeForm
+	challenge        challengeForm
 }
 
 // authenticate returns the user whose digest credentials (RFC 7616, qop=auth) the request has. If it
@@ -42,73 +42,73 @@ type proof struct {
 //
 // Credentials are compared only if their nonce was issued for their source address, so that each guess
 // is counted, and only for an address that receives our responses.
-func (s *Server) authenticate(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx, asked proof) (User, bool) {
-	user, err := s.users.SIPUser(ctx, asked.domain, asked.username)
+func (s *Server) authenticate(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx, expected expectedCredentials) (User, bool) {
+	user, err := s.users.SIPUser(ctx, expected.domain, expected.username)
 	if err != nil && fault.KindOf(err) != fault.KindNotFound {
-		s.unavailable(r, tx, "phone lookup failed", err)
+		s.rejectUnavailable(r, tx, "phone lookup failed", err)
 		return User{}, false
 	}
 	if err != nil {
-		user = User{Domain: cmp.Or(user.Domain, asked.domain), Extension: asked.username}
+		user = User{Domain: cmp.Or(user.Domain, expected.domain), Extension: expected.username}
 	}
-	given, ok := credentials(r, asked.form.reply, user.Domain)
+	given, ok := credentials(r, expected.challenge.credentialsHeader, user.Domain)
 	if !ok {
-		s.challenge(r, tx, asked, user.Domain, false)
+		s.challenge(r, tx, expected, user.Domain, false)
 		return User{}, false
 	}
-	from, now := asked.source.Addr(), time.Now()
-	if !s.nonces.fresh(given.Nonce, from, now) {
-		s.challenge(r, tx, asked, user.Domain, true)
+	from, now := expected.source.Addr(), time.Now()
+	if !s.nonces.valid(given.Nonce, from, now) {
+		s.challenge(r, tx, expected, user.Domain, true)
 		return User{}, false
 	}
-	s.prove(r) // it has our nonce
+	s.markProven(r) // it has our nonce
 	err = s.users.Authenticate(ctx, user, from, func(ha1 HA1) bool {
-		return given.Username == user.Extension && proves(given, r.Method, ha1)
+		return given.Username == user.Extension && digestMatches(given, r.Method, ha1)
 	})
 	switch fault.KindOf(err) {
 	case "":
 	case fault.KindUnauthenticated:
-		s.refuseRequest(tx, r, status{403, "Forbidden"})
+		s.replyAndTerminate(tx, r, status{403, "Forbidden"})
 		return User{}, false
 	case fault.KindLimited:
-		s.metrics.flood(floodFailures)
-		s.refuseRequest(tx, r, status{403, "Forbidden"})
+		s.metrics.countFlood(floodFailures)
+		s.replyAndTerminate(tx, r, status{403, "Forbidden"})
 		return User{}, false
 	default:
-		s.unavailable(r, tx, "authenticating a phone failed", err)
+		s.rejectUnavailable(r, tx, "authenticating a phone failed", err)
 		return User{}, false
 	}
-	if !s.nonces.use(given.Nonce, given.Nc, now) {
-		s.challenge(r, tx, asked, user.Domain, true)
+	if !s.nonces.recordUse(given.Nonce, given.Nc, now) {
+		s.challenge(r, tx, expected, user.Domain, true)
 		return User{}, false
 	}
 	return user, true
 }
 
-func (s *Server) unavailable(r *sipmsg.Request, tx *sipmsg.ServerTx, what string, err error) {
+func (s *Server) rejectUnavailable(r *sipmsg.Request, tx *sipmsg.ServerTx, what string, err error) {
 	s.log.Warn(what, "error", err)
-	s.refuseRequest(tx, r, status{503, "Service Unavailable"}, sipmsg.NewHeader("Retry-After", "5"))
+	s.replyAndTerminate(tx, r, status{503, "Service Unavailable"}, sipmsg.NewHeader("Retry-After", "5"))
 }
 
 // challenge answers with a challenge for each algorithm. stale makes the phone retry with the same
 // password, because its nonce is not valid. The values are short, because the response must be shorter
 // than the request (guard.maySend): MD5 is the algorithm of a challenge that names none.
-func (s *Server) challenge(r *sipmsg.Request, tx *sipmsg.ServerTx, asked proof, realm string, stale bool) {
-	nonce := s.nonces.make(asked.source.Addr(), time.Now())
+func (s *Server) challenge(r *sipmsg.Request, tx *sipmsg.ServerTx, expected expectedCredentials, realm string, stale bool) {
+	nonce := s.nonces.issue(expected.source.Addr(), time.Now())
 	asks := make([]sipmsg.Header, 0, len(s.config.DigestAlgorithms))
 	for _, algorithm := range s.config.DigestAlgorithms {
 		// A header for each (RFC 8760); some phones fail on an algorithm that they do not know.
 		algorithm = strings.ToUpper(algorithm)
-		value := fmt.Sprintf(`Digest realm="%s",nonce="%s",qop="auth"`, printable(realm), nonce)
+		value := fmt.Sprintf(`Digest realm="%s",nonce="%s",qop="auth"`, sanitizeHeader(realm), nonce)
 		if algorithm != DigestMD5 {
 			value += ",algorithm=" + algorithm
 		}
 		if stale {
 			value += ",stale=true"
 		}
-		asks = append(asks, sipmsg.NewHeader(asked.form.ask, value))
+		asks = append(asks, sipmsg.NewHeader(expected.challenge.challengeHeader, value))
 	}
-	s.refuseRequest(tx, r, asked.form.status, asks...)
+	s.replyAndTerminate(tx, r, expected.challenge.status, asks...)
 }
 
 // credentials returns the request's credentials for a realm.
@@ -128,9 +128,9 @@ const (
 	DigestSHA256 = "SHA-256"
 )
 
-// proves reports whether a digest is valid for a method and HA1. It uses the URI in the credentials,
+// digestMatches reports whether a digest is valid for a method and HA1. It uses the URI in the credentials,
 // because a proxy may have changed the request's URI.
-func proves(c *digest.Credentials, method sipmsg.RequestMethod, ha1 HA1) bool {
+func digestMatches(c *digest.Credentials, method sipmsg.RequestMethod, ha1 HA1) bool {
 	hash, secret := md5Hex, ha1.MD5
 	switch {
 	case strings.EqualFold(c.Algorithm, DigestSHA256):

@@ -36,19 +36,19 @@ const (
 	expireBatch  = 500
 )
 
-// place is a binding's member in the sorted set. It identifies the binding's hash and field.
-type place struct {
+// expiryMember is a binding's member in the sorted set. It identifies the binding's hash and field.
+type expiryMember struct {
 	AOR
 	Contact string `json:"contact"`
 }
 
-func (b Binding) place() (string, error) {
-	text, err := json.Marshal(place{b.AOR, b.Contact})
+func (b Binding) expiryMember() (string, error) {
+	text, err := json.Marshal(expiryMember{b.AOR, b.Contact})
 	return string(text), err
 }
 
-// expiries returns the key of the sorted set.
-func (r *RedisBindings) expiries() string { return r.prefix + "sip:expiry" }
+// expiryKey returns the key of the sorted set.
+func (r *RedisBindings) expiryKey() string { return r.prefix + "sip:expiry" }
 
 // key returns the key of a user's hash. Its separators cannot occur in an account id.
 func (r *RedisBindings) key(a AOR) string {
@@ -59,7 +59,7 @@ func (r *RedisBindings) key(a AOR) string {
 func (r *RedisBindings) List(ctx context.Context, aor AOR) ([]Binding, error) {
 	all, err := r.client.HGetAll(ctx, r.key(aor)).Result()
 	if err != nil {
-		return nil, away(err, "reading a user's phones")
+		return nil, wrapUnavailable(err, "reading a user's phones")
 	}
 	now := time.Now()
 	bindings := make([]Binding, 0, len(all))
@@ -82,60 +82,60 @@ func (r *RedisBindings) Put(ctx context.Context, b Binding) error {
 	if err != nil {
 		return fmt.Errorf("writing a phone's registration: %w", err)
 	}
-	member, err := b.place()
+	member, err := b.expiryMember()
 	if err != nil {
 		return fmt.Errorf("writing a phone's registration: %w", err)
 	}
 	_, err = r.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		p.HSet(ctx, r.key(b.AOR), b.Contact, text)
-		p.ExpireAt(ctx, r.key(b.AOR), time.Now().Add(time.Until(b.Expires)+bindingGrace+maxLife))
-		p.ZAdd(ctx, r.expiries(), redis.Z{Score: float64(b.Expires.UnixMilli()), Member: member})
+		p.ExpireAt(ctx, r.key(b.AOR), time.Now().Add(time.Until(b.Expires)+bindingGrace+maxBindingLifetime))
+		p.ZAdd(ctx, r.expiryKey(), redis.Z{Score: float64(b.Expires.UnixMilli()), Member: member})
 		return nil
 	})
-	return away(err, "keeping a phone's registration")
+	return wrapUnavailable(err, "keeping a phone's registration")
 }
 
-// maxLife is longer than any binding's remaining time.
-const maxLife = 24 * time.Hour
+// maxBindingLifetime is longer than any binding's remaining time.
+const maxBindingLifetime = 24 * time.Hour
 
 // Remove implements Bindings.
 func (r *RedisBindings) Remove(ctx context.Context, b Binding) (bool, error) {
-	member, err := b.place()
+	member, err := b.expiryMember()
 	if err != nil {
 		return false, fmt.Errorf("writing a phone's registration: %w", err)
 	}
 	removed, err := r.client.HDel(ctx, r.key(b.AOR), b.Contact).Result()
 	if err != nil {
-		return false, away(err, "removing a phone's registration")
+		return false, wrapUnavailable(err, "removing a phone's registration")
 	}
-	if err := r.client.ZRem(ctx, r.expiries(), member).Err(); err != nil {
-		return false, away(err, "removing a phone's registration")
+	if err := r.client.ZRem(ctx, r.expiryKey(), member).Err(); err != nil {
+		return false, wrapUnavailable(err, "removing a phone's registration")
 	}
 	return removed > 0, nil
 }
 
 // RemoveAccounts removes the bindings of accounts, without reporting them, and returns their number.
 func (r *RedisBindings) RemoveAccounts(ctx context.Context, accountIDs []string) (removed int, err error) {
-	gone := make(map[string]bool, len(accountIDs))
+	accountSet := make(map[string]bool, len(accountIDs))
 	for _, id := range accountIDs {
-		gone[id] = true
+		accountSet[id] = true
 	}
-	var found []place
-	members := r.client.ZScan(ctx, r.expiries(), 0, "", expireBatch).Iterator()
+	var found []expiryMember
+	members := r.client.ZScan(ctx, r.expiryKey(), 0, "", expireBatch).Iterator()
 	for score := false; members.Next(ctx); score = !score {
 		if score {
 			continue // members and scores alternate
 		}
-		var at place
+		var at expiryMember
 		if err := json.Unmarshal([]byte(members.Val()), &at); err != nil {
 			return 0, fmt.Errorf("reading a phone's registration: %w", err)
 		}
-		if gone[at.AccountID] {
+		if accountSet[at.AccountID] {
 			found = append(found, at)
 		}
 	}
 	if err := members.Err(); err != nil {
-		return 0, away(err, "listing registrations")
+		return 0, wrapUnavailable(err, "listing registrations")
 	}
 	for _, at := range found {
 		existed, err := r.Remove(ctx, Binding{AOR: at.AOR, Contact: at.Contact})
@@ -152,40 +152,40 @@ func (r *RedisBindings) RemoveAccounts(ctx context.Context, accountIDs []string)
 // Expire implements Bindings. The node that removes the member from the sorted set returns the
 // binding.
 func (r *RedisBindings) Expire(ctx context.Context, now time.Time) ([]Binding, error) {
-	due, err := r.client.ZRangeByScore(ctx, r.expiries(), &redis.ZRangeBy{
+	due, err := r.client.ZRangeByScore(ctx, r.expiryKey(), &redis.ZRangeBy{
 		Min: "-inf", Max: strconv.FormatInt(now.UnixMilli(), 10), Count: expireBatch,
 	}).Result()
 	if err != nil {
-		return nil, away(err, "looking for phones that have expired")
+		return nil, wrapUnavailable(err, "looking for phones that have expired")
 	}
-	var gone []Binding
+	var expiredBindings []Binding
 	for _, member := range due {
-		b, expired, err := r.expireScript(ctx, member, now)
+		b, expired, err := r.expireMember(ctx, member, now)
 		if err != nil {
-			return gone, err
+			return expiredBindings, err
 		}
 		if expired {
-			gone = append(gone, b)
+			expiredBindings = append(expiredBindings, b)
 		}
 	}
-	return gone, nil
+	return expiredBindings, nil
 }
 
-func (r *RedisBindings) expireScript(ctx context.Context, member string, now time.Time) (Binding, bool, error) {
-	var at place
+func (r *RedisBindings) expireMember(ctx context.Context, member string, now time.Time) (Binding, bool, error) {
+	var at expiryMember
 	if err := json.Unmarshal([]byte(member), &at); err != nil {
-		return Binding{}, false, fmt.Errorf("reading which phone has expired: %w", err)
+		return Binding{}, false, fmt.Errorf("parsing an expired phone: %w", err)
 	}
-	taken, err := r.client.ZRem(ctx, r.expiries(), member).Result()
+	taken, err := r.client.ZRem(ctx, r.expiryKey(), member).Result()
 	if err != nil || taken == 0 {
-		return Binding{}, false, away(err, "taking out a phone that has expired")
+		return Binding{}, false, wrapUnavailable(err, "removing an expired phone")
 	}
 	text, err := r.client.HGet(ctx, r.key(at.AOR), at.Contact).Result()
 	if errors.Is(err, redis.Nil) {
 		return Binding{}, false, nil
 	}
 	if err != nil {
-		return Binding{}, false, away(err, "reading a phone that has expired")
+		return Binding{}, false, wrapUnavailable(err, "reading a phone that has expired")
 	}
 	var b Binding
 	if err := json.Unmarshal([]byte(text), &b); err != nil {
@@ -195,11 +195,11 @@ func (r *RedisBindings) expireScript(ctx context.Context, member string, now tim
 		return Binding{}, false, r.Put(ctx, b)
 	}
 	removed, err := r.client.HDel(ctx, r.key(b.AOR), b.Contact).Result()
-	return b, removed > 0, away(err, "removing a phone that has expired")
+	return b, removed > 0, wrapUnavailable(err, "removing a phone that has expired")
 }
 
-// away wraps a Redis error as fault.KindUnavailable.
-func away(err error, doing string) error {
+// wrapUnavailable wraps a Redis error as fault.KindUnavailable.
+func wrapUnavailable(err error, doing string) error {
 	if err == nil {
 		return nil
 	}

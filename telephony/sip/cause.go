@@ -34,18 +34,18 @@ const (
 	LoseRace                Cause = "LOSE_RACE" // another of the user's phones answered first
 )
 
-// q850 has the Q.850 numbers. ORIGINATOR_CANCEL and LOSE_RACE are FreeSWITCH's own; in SIP they are
+// q850Numbers has the Q.850 numbers. ORIGINATOR_CANCEL and LOSE_RACE are FreeSWITCH's own; in SIP they are
 // sent as normal clearing (16) and non-selected user clearing (26).
-var q850 = map[Cause]int{
+var q850Numbers = map[Cause]int{
 	UnallocatedNumber: 1, NormalClearing: 16, UserBusy: 17, NoUserResponse: 18, NoAnswer: 19, SubscriberAbsent: 20,
 	CallRejected: 21, NumberChanged: 22, DestinationOutOfOrder: 27, InvalidNumberFormat: 28, FacilityRejected: 29,
 	NormalTemporaryFailure: 41, SwitchCongestion: 42, BearerCapability: 58, IncompatibleDestination: 88,
 	ServiceNotImplemented: 79, RecoveryOnTimerExpire: 102, Interworking: 127, OriginatorCancel: 16, LoseRace: 26,
 }
 
-// ofStatus maps SIP statuses to causes according to RFC 4497, section 8.4.4 (table 1), with
+// causeByStatus maps SIP statuses to causes according to RFC 4497, section 8.4.4 (table 1), with
 // FreeSWITCH's names and its differences: 480 is SUBSCRIBER_ABSENT and 487 is ORIGINATOR_CANCEL.
-var ofStatus = map[int]Cause{
+var causeByStatus = map[int]Cause{
 	400: Interworking, 401: CallRejected, 402: CallRejected, 403: CallRejected, 404: UnallocatedNumber,
 	405: ServiceNotImplemented, 406: ServiceNotImplemented, 407: CallRejected, 408: RecoveryOnTimerExpire,
 	410: NumberChanged, 413: Interworking, 414: Interworking, 415: ServiceNotImplemented, 420: Interworking,
@@ -56,8 +56,8 @@ var ofStatus = map[int]Cause{
 	600: UserBusy, 603: CallRejected, 604: UnallocatedNumber, 606: IncompatibleDestination,
 }
 
-// toStatus maps causes to the statuses that refuse an INVITE (RFC 4497, section 8.4.1).
-var toStatus = map[Cause]status{
+// statusByCause maps causes to the statuses that refuse an INVITE (RFC 4497, section 8.4.1).
+var statusByCause = map[Cause]status{
 	UnallocatedNumber:       {404, "Not Found"},
 	UserBusy:                {486, "Busy Here"},
 	NoUserResponse:          {408, "Request Timeout"},
@@ -84,7 +84,7 @@ type status struct {
 
 // CauseOfStatus returns the cause for a final SIP status.
 func CauseOfStatus(code int) Cause {
-	if cause, ok := ofStatus[code]; ok {
+	if cause, ok := causeByStatus[code]; ok {
 		return cause
 	}
 	switch {
@@ -101,7 +101,7 @@ func CauseOfStatus(code int) Cause {
 }
 
 func (c Cause) status() status {
-	if s, ok := toStatus[c]; ok {
+	if s, ok := statusByCause[c]; ok {
 		return s
 	}
 	return status{480, "Temporarily Unavailable"}
@@ -109,16 +109,16 @@ func (c Cause) status() status {
 
 // Known reports whether c is one of the causes above.
 func (c Cause) Known() bool {
-	_, known := q850[c]
+	_, known := q850Numbers[c]
 	return known
 }
 
 // Q850 returns c's Q.850 number.
 func (c Cause) Q850() int {
-	if n, ok := q850[c]; ok {
+	if n, ok := q850Numbers[c]; ok {
 		return n
 	}
-	return q850[Interworking]
+	return q850Numbers[Interworking]
 }
 
 // reason returns c as the value of a Reason header (RFC 3326).
@@ -132,13 +132,13 @@ var (
 // causeOfReason parses a Reason header. It returns NORMAL_CLEARING for an unknown value.
 func causeOfReason(value string) Cause {
 	if named := reasonText.FindStringSubmatch(value); named != nil {
-		if _, known := q850[Cause(named[1])]; known {
+		if _, known := q850Numbers[Cause(named[1])]; known {
 			return Cause(named[1])
 		}
 	}
 	if numbered := reasonCause.FindStringSubmatch(value); numbered != nil {
 		n, err := strconv.Atoi(numbered[1])
-		for cause, number := range q850 {
+		for cause, number := range q850Numbers {
 			if err == nil && number == n && cause != OriginatorCancel && cause != LoseRace {
 				return cause
 			}

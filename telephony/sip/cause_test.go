@@ -28,7 +28,7 @@ func TestCauses(t *testing.T) {
 			t.Errorf("%q is %s, want %s", value, got, want)
 		}
 	}
-	for cause := range q850 {
+	for cause := range q850Numbers {
 		if got := causeOfReason(cause.reason()); got != cause {
 			t.Errorf("%s came back as %s", cause, got)
 		}
@@ -38,7 +38,7 @@ func TestCauses(t *testing.T) {
 func FuzzReason(f *testing.F) {
 	f.Add(`Q.850;cause=17;text="USER_BUSY"`)
 	f.Fuzz(func(t *testing.T, value string) {
-		if _, known := q850[causeOfReason(value)]; !known {
+		if _, known := q850Numbers[causeOfReason(value)]; !known {
 			t.Errorf("%q is a cause that is none", value)
 		}
 	})

@@ -32,8 +32,8 @@ func Opus() Codec {
 	return Codec{Name: nameOpus, PayloadType: 107, Clock: 48000, Channels: 2, Parameters: "useinbandfec=1"}
 }
 
-// Events returns telephone-event (RFC 4733) with a codec's clock in Hz.
-func Events(clock uint32) Codec {
+// TelephoneEvent returns telephone-event (RFC 4733) with a codec's clock in Hz.
+func TelephoneEvent(clock uint32) Codec {
 	number := uint8(101)
 	if clock != 8000 {
 		number = 102
@@ -49,8 +49,8 @@ func (c Codec) Same(other Codec) bool {
 	return strings.EqualFold(c.Name, other.Name) && c.Clock == other.Clock && c.Channels == other.Channels
 }
 
-// IsEvents reports whether c is telephone-event.
-func (c Codec) IsEvents() bool { return strings.EqualFold(c.Name, nameEvents) }
+// IsTelephoneEvent reports whether c is telephone-event.
+func (c Codec) IsTelephoneEvent() bool { return strings.EqualFold(c.Name, nameEvents) }
 
 // IsG711 reports whether c is PCMU or PCMA.
 func (c Codec) IsG711() bool { return c.Same(PCMU()) || c.Same(PCMA()) }

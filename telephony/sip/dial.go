@@ -31,8 +31,8 @@ type Party struct {
 // Header is an additional header of a request.
 type Header struct{ Name, Value string }
 
-// Call has the parameters of a call to place.
-type Call struct {
+// OutgoingCall has the parameters of a call to place.
+type OutgoingCall struct {
 	Target   Target
 	CallID   string // default: NewCallID()
 	From, To Party
@@ -77,26 +77,26 @@ func NewCallID() string { return uuid.NewString() }
 
 // Dial places a call and returns its leg when it is answered, or a *Failure. If ctx ends first, the
 // call is cancelled in the background and the failure's cause is NO_ANSWER if ctx's deadline passed,
-// LOSE_RACE if ctx's cause is ErrElsewhere, and ORIGINATOR_CANCEL otherwise.
-func (s *Server) Dial(ctx context.Context, call Call) (*Leg, error) {
-	if !s.reserve() {
-		return nil, s.failed(&Failure{Cause: SwitchCongestion})
+// LOSE_RACE if ctx's cause is ErrAnsweredElsewhere, and ORIGINATOR_CANCEL otherwise.
+func (s *Server) Dial(ctx context.Context, call OutgoingCall) (*Leg, error) {
+	if !s.reserveLeg() {
+		return nil, s.countFailure(&Failure{Cause: SwitchCongestion})
 	}
 	leg, err := s.dialOnce(ctx, call)
 	if err != nil {
-		s.release()
-		return nil, s.failed(err)
+		s.releaseLeg()
+		return nil, s.countFailure(err)
 	}
-	s.metrics.setup(NormalClearing)
+	s.metrics.countSetup(NormalClearing)
 	return leg, nil
 }
 
-func (s *Server) failed(err error) error {
-	s.metrics.setup(FailureCause(err))
+func (s *Server) countFailure(err error) error {
+	s.metrics.countSetup(FailureCause(err))
 	return err
 }
 
-func (s *Server) dialOnce(ctx context.Context, call Call) (*Leg, error) {
+func (s *Server) dialOnce(ctx context.Context, call OutgoingCall) (*Leg, error) {
 	invite, err := s.newInvite(call)
 	if err != nil {
 		return nil, err
@@ -104,15 +104,15 @@ func (s *Server) dialOnce(ctx context.Context, call Call) (*Leg, error) {
 	for attempt := 0; ; attempt++ {
 		tx, err := s.transactions.Request(ctx, invite)
 		if err != nil {
-			return nil, s.unsent(ctx, err)
+			return nil, s.sendFailure(ctx, err)
 		}
-		answer, err := s.await(ctx, tx, invite, call.OnProgress)
+		answer, err := s.awaitFinalResponse(ctx, tx, invite, call.OnProgress)
 		if err != nil {
 			return nil, err
 		}
 		switch {
 		case answer.IsSuccess():
-			return s.answered(tx, invite, answer, call)
+			return s.handleAnswer(tx, invite, answer, call)
 		case attempt == 0 && isChallenge(answer) && call.Password != "":
 			if invite, err = s.authorize(invite, answer, call.Username, call.Password); err != nil {
 				return nil, fmt.Errorf("answering a challenge: %w", err)
@@ -132,21 +132,21 @@ func callCause(answer *sipmsg.Response) Cause {
 	return CauseOfStatus(answer.StatusCode)
 }
 
-// unsent returns the failure of a request that could not be sent.
-func (s *Server) unsent(ctx context.Context, err error) error {
+// sendFailure returns the failure of a request that could not be sent.
+func (s *Server) sendFailure(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return cancelled(ctx)
+		return cancelFailure(ctx)
 	}
 	s.log.DebugContext(ctx, "sending an INVITE failed", "error", err)
 	return &Failure{Cause: NormalTemporaryFailure}
 }
 
-// ErrElsewhere is the cancellation cause of a call that another of the user's phones has answered. The
+// ErrAnsweredElsewhere is the cancellation cause of a call that another of the user's phones has answered. The
 // CANCEL has a Reason header for it, so that the phone shows no missed call.
-var ErrElsewhere = errors.New("sip: answered elsewhere")
+var ErrAnsweredElsewhere = errors.New("sip: answered elsewhere")
 
-func cancelled(ctx context.Context) *Failure {
-	if errors.Is(context.Cause(ctx), ErrElsewhere) {
+func cancelFailure(ctx context.Context) *Failure {
+	if errors.Is(context.Cause(ctx), ErrAnsweredElsewhere) {
 		return &Failure{Status: 487, Cause: LoseRace}
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -155,8 +155,8 @@ func cancelled(ctx context.Context) *Failure {
 	return &Failure{Status: 487, Cause: OriginatorCancel}
 }
 
-// await returns the final response to an INVITE.
-func (s *Server) await(ctx context.Context, tx *sipmsg.ClientTx, invite *sipmsg.Request, progress func(Progress)) (*sipmsg.Response, error) {
+// awaitFinalResponse returns the final response to an INVITE.
+func (s *Server) awaitFinalResponse(ctx context.Context, tx *sipmsg.ClientTx, invite *sipmsg.Request, progress func(Progress)) (*sipmsg.Response, error) {
 	ringing := false
 	for {
 		select {
@@ -166,7 +166,7 @@ func (s *Server) await(ctx context.Context, tx *sipmsg.ClientTx, invite *sipmsg.
 			}
 			ringing = true
 			if progress != nil {
-				progress(Progress{Status: answer.StatusCode, Session: s.sessionOf(answer.Body())})
+				progress(Progress{Status: answer.StatusCode, Session: s.parseOptionalSession(answer.Body())})
 			}
 		case <-tx.Done():
 			if errors.Is(tx.Err(), sipmsg.ErrTransactionTimeout) {
@@ -174,15 +174,15 @@ func (s *Server) await(ctx context.Context, tx *sipmsg.ClientTx, invite *sipmsg.
 			}
 			return nil, &Failure{Cause: NormalTemporaryFailure}
 		case <-ctx.Done():
-			failure := cancelled(ctx)
-			s.background.Go(func() { s.cancel(tx, newCancel(invite, failure.Cause), invite, ringing) })
+			failure := cancelFailure(ctx)
+			s.background.Go(func() { s.cancelInvite(tx, newCancel(invite, failure.Cause), invite, ringing) })
 			return nil, failure
 		}
 	}
 }
 
-// sessionOf parses an optional session description. It returns nil if the body has none.
-func (s *Server) sessionOf(body []byte) *Session {
+// parseOptionalSession parses an optional session description. It returns nil if the body has none.
+func (s *Server) parseOptionalSession(body []byte) *Session {
 	if len(body) == 0 {
 		return nil
 	}
@@ -193,15 +193,15 @@ func (s *Server) sessionOf(body []byte) *Session {
 	return session
 }
 
-// cancelLimit is the time a peer has to end a cancelled call (RFC 3261, section 9.1: 64*T1).
-const cancelLimit = 64 * t1
+// cancelTimeout is the time a peer has to end a cancelled call (RFC 3261, section 9.1: 64*T1).
+const cancelTimeout = 64 * t1
 
-// cancel cancels an INVITE. A CANCEL is sent only after a provisional response; if the peer answers
+// cancelInvite cancels an INVITE. A CANCEL is sent only after a provisional response; if the peer answers
 // with 2xx meanwhile, the dialog is ended with a BYE.
-func (s *Server) cancel(tx *sipmsg.ClientTx, cancel, invite *sipmsg.Request, ringing bool) {
+func (s *Server) cancelInvite(tx *sipmsg.ClientTx, cancel, invite *sipmsg.Request, ringing bool) {
 	defer tx.Terminate()
-	limit := time.NewTimer(cancelLimit)
-	defer limit.Stop()
+	timeout := time.NewTimer(cancelTimeout)
+	defer timeout.Stop()
 	if ringing {
 		s.sendCancel(cancel)
 	}
@@ -210,7 +210,7 @@ func (s *Server) cancel(tx *sipmsg.ClientTx, cancel, invite *sipmsg.Request, rin
 		case answer := <-tx.Responses():
 			switch {
 			case answer.IsSuccess():
-				s.turnAway(invite, answer)
+				s.endUnwantedDialog(invite, answer)
 				return
 			case !answer.IsProvisional():
 				return
@@ -220,9 +220,9 @@ func (s *Server) cancel(tx *sipmsg.ClientTx, cancel, invite *sipmsg.Request, rin
 			}
 		case <-tx.Done():
 			return
-		case <-limit.C:
+		case <-timeout.C:
 			return
-		case <-s.ctx.Done():
+		case <-s.transactionCtx.Done():
 			return
 		}
 	}
@@ -230,7 +230,7 @@ func (s *Server) cancel(tx *sipmsg.ClientTx, cancel, invite *sipmsg.Request, rin
 
 func (s *Server) sendCancel(cancel *sipmsg.Request) {
 	s.background.Go(func() {
-		if _, err := s.transact(s.ctx, cancel); err != nil {
+		if _, err := s.transact(s.transactionCtx, cancel); err != nil {
 			s.log.Debug("no response to a CANCEL", "error", err)
 		}
 	})

@@ -35,19 +35,19 @@ type User struct {
 // HA1 has the hashes of extension:domain:password (RFC 7616, section 3.4.2) in hex; "" for none.
 type HA1 struct{ MD5, SHA256 string }
 
-// Devices is notified of new and ended registrations, but not of refreshes. Its methods must not
+// RegistrationListener is notified of new and ended registrations, but not of refreshes. Its methods must not
 // block.
-type Devices interface {
+type RegistrationListener interface {
 	DeviceRegistered(b Binding)
-	DeviceUnregistered(b Binding, reason Unregistered)
+	DeviceUnregistered(b Binding, reason UnregisterReason)
 }
 
-// Unregistered is the reason a registration ended.
-type Unregistered string
+// UnregisterReason is the reason a registration ended.
+type UnregisterReason string
 
 // The reasons.
 const (
-	UnregisteredByDevice Unregistered = "unregistered"
-	UnregisteredExpired  Unregistered = "expired"
-	UnregisteredReplaced Unregistered = "replaced" // by a new contact of the same device, or by one above MaxContacts
+	UnregisteredByDevice UnregisterReason = "unregistered"
+	UnregisteredExpired  UnregisterReason = "expired"
+	UnregisteredReplaced UnregisterReason = "replaced" // by a new contact of the same device, or by one above MaxContacts
 )

@@ -18,7 +18,7 @@
 // addresses, to calls and to connections; dropped messages are counted for each limit.
 //
 // The source of a datagram may be forged. Therefore the number of stored source addresses is bounded
-// (datagrams), a response without one of our branches is dropped before it is parsed (branches), and an
+// (udpSocket), a response without one of our branches is dropped before it is parsed (branchSigner), and an
 // address that has not proven that it receives our messages gets fewer bytes than it sent
 // (guard.maySend). Requests are sent to a phone's registered address, the trunk's address, or a trusted
 // network, regardless of Contact and Record-Route (Leg.nextHop).
@@ -26,18 +26,18 @@
 // # Panics
 //
 // A panic loses one message or call. The stack parses streams and looks up transactions on its own
-// goroutines, so this package parses each message first, where it can recover a panic (inspector),
+// goroutines, so this package parses each message first, where it can recover a panic (preparser),
 // including messages on connections that the stack has dialled. Panics in the stack's timers are not
 // recovered.
 //
 // # Callbacks and goroutines
 //
 //   - Handler.ServeInvite has a goroutine of its own for each call.
-//   - Call.OnProgress is called by the goroutine that called Dial.
+//   - OutgoingCall.OnProgress is called by the goroutine that called Dial.
 //   - An OfferFunc has a goroutine of its own, and there is one call at a time per leg. It may call
 //     Reinvite on another leg. While it runs, the leg's peer gets 500 for a further offer; while our
 //     own offer is unanswered, it gets 491 and retries after the random delay of RFC 3261.
-//   - Methods of Devices are called on the goroutine that detected the change,
+//   - Methods of RegistrationListener are called on the goroutine that detected the change,
 //     and must not block.
 //
 // No lock is held during any of them. Server.Run has three goroutines: one for

@@ -23,12 +23,12 @@ func Encryptions() []string {
 	return []string{string(EncryptionOff), string(EncryptionOptional), string(EncryptionRequired)}
 }
 
-// Over returns the encryption of a leg whose signalling uses the transport. The signalling contains the
+// ForTransport returns the encryption of a leg whose signalling uses the transport. The signalling contains the
 // keys, so SRTP requires TLS: without it EncryptionOptional becomes EncryptionOff, and
 // EncryptionRequired returns fault.KindUnsupported.
-func (e Encryption) Over(transport string) (Encryption, error) {
+func (e Encryption) ForTransport(transport string) (Encryption, error) {
 	switch {
-	case transport == networkTLS:
+	case transport == transportTLS:
 		return e, nil
 	case e == EncryptionRequired:
 		return e, fault.New(fault.KindUnsupported, "encrypted media requires TLS")
@@ -36,69 +36,69 @@ func (e Encryption) Over(transport string) (Encryption, error) {
 	return EncryptionOff, nil
 }
 
-// Encrypt sets the encryption of the leg. It must be called before the first offer or answer.
-func (l *Local) Encrypt(e Encryption) {
+// SetEncryption sets the encryption of the leg. It must be called before the first offer or answer.
+func (l *Negotiator) SetEncryption(e Encryption) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.encryption = e
 }
 
-// key returns the leg's own key of a suite, which stays the same. The caller holds mu.
-func (l *Local) key(suite srtp.Suite) srtp.Key {
-	k, had := l.keys[suite]
-	if !had {
+// suiteKey returns the leg's own key of a suite, which stays the same. The caller holds mu.
+func (l *Negotiator) suiteKey(suite srtp.Suite) srtp.Key {
+	k, found := l.keys[suite]
+	if !found {
 		k = srtp.NewKey(suite)
 		l.keys[suite] = k
 	}
 	return k
 }
 
-// security is the encryption of one description.
-type security struct {
+// mediaEncryption is the encryption of one description.
+type mediaEncryption struct {
 	secure bool
 	crypto []srtp.Attribute
 }
 
-// offered returns the encryption of an offer. Once SRTP is agreed it stays: an offer then has the agreed
+// offerEncryption returns the encryption of an offer. Once SRTP is agreed it stays: an offer then has the agreed
 // suite and profile only.
-func (l *Local) offered() security {
+func (l *Negotiator) offerEncryption() mediaEncryption {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	suites := srtp.Suites()
-	offer := security{secure: l.encryption == EncryptionRequired}
+	offer := mediaEncryption{secure: l.encryption == EncryptionRequired}
 	switch {
 	case l.agreed.suite != "":
 		suites, offer.secure = []srtp.Suite{l.agreed.suite}, l.agreed.secure
 	case l.encryption != EncryptionOptional && l.encryption != EncryptionRequired:
-		return security{}
+		return mediaEncryption{}
 	}
 	for i, suite := range suites {
-		offer.crypto = append(offer.crypto, srtp.Attribute{Tag: i + 1, Key: l.key(suite)})
+		offer.crypto = append(offer.crypto, srtp.Attribute{Tag: i + 1, Key: l.suiteKey(suite)})
 	}
 	return offer
 }
 
-// answered returns the encryption of the answer to an offer, and the keys. The error is
+// answerEncryption returns the encryption of the answer to an offer, and the keys. The error is
 // fault.KindUnsupported if the two sides cannot agree.
-func (l *Local) answered(offer *Session) (security, srtp.Keys, error) {
+func (l *Negotiator) answerEncryption(offer *Session) (mediaEncryption, srtp.Keys, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	off := l.encryption != EncryptionOptional && l.encryption != EncryptionRequired
 	switch {
 	case len(offer.Crypto) > 0 && !off:
 		theirs := offer.Crypto[0]
-		ours := l.key(theirs.Key.Suite())
+		ours := l.suiteKey(theirs.Key.Suite())
 		l.agreed.suite, l.agreed.secure = theirs.Key.Suite(), offer.Secure
-		return security{offer.Secure, []srtp.Attribute{{Tag: theirs.Tag, Key: ours}}}, srtp.Keys{Send: ours, Receive: theirs.Key}, nil
+		return mediaEncryption{offer.Secure, []srtp.Attribute{{Tag: theirs.Tag, Key: ours}}}, srtp.Keys{Send: ours, Receive: theirs.Key}, nil
 	case offer.Secure:
-		return security{}, srtp.Keys{}, fault.New(fault.KindUnsupported, "encrypted media is not available on this leg")
+		return mediaEncryption{}, srtp.Keys{}, fault.New(fault.KindUnsupported, "encrypted media is not available on this leg")
 	}
-	return security{}, srtp.Keys{}, l.plain()
+	return mediaEncryption{}, srtp.Keys{}, l.checkPlainAllowed()
 }
 
-// accepted returns the keys that an answer to our offer agrees on. The error is fault.KindUnsupported if
+// acceptEncryption returns the keys that an answer to our offer agrees on. The error is fault.KindUnsupported if
 // the answer does not fit the offer.
-func (l *Local) accepted(offer, answer *Session) (srtp.Keys, error) {
+func (l *Negotiator) acceptEncryption(offer, answer *Session) (srtp.Keys, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, theirs := range answer.Crypto {
@@ -112,12 +112,12 @@ func (l *Local) accepted(offer, answer *Session) (srtp.Keys, error) {
 	if answer.Secure || offer.Secure {
 		return srtp.Keys{}, fault.New(fault.KindUnsupported, "the answer has no key for its encrypted media")
 	}
-	return srtp.Keys{}, l.plain()
+	return srtp.Keys{}, l.checkPlainAllowed()
 }
 
-// plain returns an error if the leg must not have plain media: encryption is required, or was agreed
+// checkPlainAllowed returns an error if the leg must not have plain media: encryption is required, or was agreed
 // before. The caller holds mu.
-func (l *Local) plain() error {
+func (l *Negotiator) checkPlainAllowed() error {
 	if l.encryption == EncryptionRequired || l.agreed.suite != "" {
 		return fault.New(fault.KindUnsupported, "this leg's media must be encrypted")
 	}

@@ -53,15 +53,15 @@ func TestWhatEncryptionIsAgreedOn(t *testing.T) {
 		"required over TCP, a key and more": {EncryptionRequired, "TCP", described(t, "AVP", theirs), "refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			allowed, err := c.encryption.Over(c.transport)
+			allowed, err := c.encryption.ForTransport(c.transport)
 			if err != nil {
 				if c.want != "refused" || fault.KindOf(err) != fault.KindUnsupported {
 					t.Error(err)
 				}
 				return
 			}
-			local := NewLocal(netip.MustParseAddrPort("127.0.0.1:20000"), AllCodecs())
-			local.Encrypt(allowed)
+			local := NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), AllCodecs())
+			local.SetEncryption(allowed)
 			answer, agreed, err := local.Answer(c.offer)
 			if c.want == "refused" {
 				if fault.KindOf(err) != fault.KindUnsupported {
@@ -118,8 +118,8 @@ func TestOurOfferOfEncryption(t *testing.T) {
 		{EncryptionRequired, "AVP", false, "refused"},
 		{EncryptionOff, "SAVP", true, "refused"},
 	} {
-		local := NewLocal(netip.MustParseAddrPort("127.0.0.1:20000"), AllCodecs())
-		local.Encrypt(c.encryption)
+		local := NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), AllCodecs())
+		local.SetEncryption(c.encryption)
 		offer := local.Offer()
 		body, err := offer.Bytes()
 		if err != nil {
@@ -134,7 +134,7 @@ func TestOurOfferOfEncryption(t *testing.T) {
 		if c.keys {
 			keys = []srtp.Attribute{{Tag: 99, Key: srtp.NewKey(srtp.AES128CM)}, {Tag: 2, Key: srtp.NewKey(srtp.AES256GCM)}}
 		}
-		agreed, err := local.Accept(offer, described(t, c.answer, keys...))
+		agreed, err := local.AcceptAnswer(offer, described(t, c.answer, keys...))
 		switch c.want {
 		case "refused":
 			if fault.KindOf(err) != fault.KindUnsupported {

@@ -21,7 +21,7 @@ func FuzzRequest(f *testing.F) {
 			return
 		}
 		r, ok := message.(*sipmsg.Request)
-		if !ok || !complete(r) {
+		if !ok || !hasMandatoryHeaders(r) {
 			return
 		}
 		asked, refusal := s.readContacts(r, User{Extension: "1"}, netip.AddrPort{})
@@ -29,12 +29,12 @@ func FuzzRequest(f *testing.F) {
 			t.Errorf("%d contacts", len(asked.contacts))
 		}
 		if c, ok := credentials(r, "Authorization", "a"); ok {
-			proves(c, r.Method, HA1{MD5: "0", SHA256: "0"})
+			digestMatches(c, r.Method, HA1{MD5: "0", SHA256: "0"})
 		}
-		demanded(r)
+		unsupportedExtension(r)
 		causeOfReason(headerValue(r, "Reason"))
 		l := &Leg{}
-		l.acceptTimer(r, respond(r, status{200, "OK"}, "tag"))
+		l.acceptSessionTimer(r, respond(r, status{200, "OK"}, "tag"))
 		_ = respond(r, status{400, "Bad Request"}, "").String()
 	})
 }
@@ -43,7 +43,7 @@ func FuzzNonce(f *testing.F) {
 	n, farFuture := newNonces([32]byte{1}, time.Hour), time.Now()
 	f.Add("AAAA")
 	f.Fuzz(func(t *testing.T, nonce string) {
-		if n.fresh(nonce, netip.Addr{}, farFuture) {
+		if n.valid(nonce, netip.Addr{}, farFuture) {
 			t.Errorf("%q is fresh", nonce)
 		}
 	})
@@ -54,7 +54,7 @@ func FuzzNotify(f *testing.F) {
 	f.Add([]byte("SIP/2.0 200 OK"))
 	f.Add([]byte("SIP/2.0 999 No"))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if code, err := statusOf(body); err == nil && (code < 100 || code > 699) {
+		if code, err := parseSipfrag(body); err == nil && (code < 100 || code > 699) {
 			t.Errorf("took %d", code)
 		}
 	})

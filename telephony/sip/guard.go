@@ -15,18 +15,18 @@ import (
 // guard limits the load from untrusted addresses, and the bytes sent to them. It is called for each
 // datagram, or read from a stream, before parsing.
 type guard struct {
-	limits   Limits
-	trusted  []netip.Prefix
-	branches *branches
-	metrics  *metrics
-	overall  *rate.Limiter
-	seed     maphash.Seed  // of credits
-	shut     atomic.Bool   // everything is dropped
-	proof    time.Duration // how long an address counts as proven
+	limits    Limits
+	trusted   []netip.Prefix
+	branches  *branchSigner
+	metrics   *metrics
+	overall   *rate.Limiter
+	seed      maphash.Seed  // of credits
+	closed    atomic.Bool   // everything is dropped
+	provenFor time.Duration // how long an address counts as proven
 
-	mu      sync.Mutex
-	sources map[netip.Prefix]*source // by the prefixes of addressprefix
-	swept   time.Time
+	mu        sync.Mutex
+	sources   map[netip.Prefix]*source // by the prefixes of addressprefix
+	lastSweep time.Time
 	// proven has the UDP addresses that receive our messages, with the time until which that is valid.
 	proven map[netip.AddrPort]time.Time
 }
@@ -47,16 +47,16 @@ const (
 	maxProven = 100_000
 )
 
-func newGuard(config Config, b *branches, m *metrics) *guard {
+func newGuard(config Config, b *branchSigner, m *metrics) *guard {
 	limits := config.Limits
 	return &guard{
-		seed: maphash.MakeSeed(), limits: limits, trusted: config.TrustedNetworks, branches: b, metrics: m, proof: maxExpires + silenceGrace,
+		seed: maphash.MakeSeed(), limits: limits, trusted: config.TrustedNetworks, branches: b, metrics: m, provenFor: maxExpires + registrationGrace,
 		overall: rate.NewLimiter(rate.Limit(limits.Requests), int(burstOverLimit*limits.Requests)),
 		sources: map[netip.Prefix]*source{}, proven: map[netip.AddrPort]time.Time{},
 	}
 }
 
-func (g *guard) trusts(addr netip.Addr) bool {
+func (g *guard) isTrusted(addr netip.Addr) bool {
 	for _, network := range g.trusted {
 		if network.Contains(addr.Unmap()) {
 			return true
@@ -67,12 +67,12 @@ func (g *guard) trusts(addr netip.Addr) bool {
 
 // admitDatagram reports whether a datagram is within the limits.
 func (g *guard) admitDatagram(from netip.AddrPort, data []byte) bool {
-	if g.shut.Load() {
+	if g.closed.Load() {
 		return false
 	}
 	response := isResponse(data)
-	if response && !g.branches.in(data) {
-		g.metrics.strays.Inc()
+	if response && !g.branches.isOurs(data) {
+		g.metrics.strayResponses.Inc()
 		return false
 	}
 	if !g.admit(from.Addr(), response) {
@@ -80,38 +80,38 @@ func (g *guard) admitDatagram(from netip.AddrPort, data []byte) bool {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if s := g.known(from.Addr()); s != nil {
+	if s := g.findSource(from.Addr()); s != nil {
 		s.credits.add(maphash.Bytes(g.seed, data), len(data)*3/4)
 	}
 	return true
 }
 
-// known returns the state of an address that has sent something, or nil. The caller holds mu.
-func (g *guard) known(addr netip.Addr) *source {
+// findSource returns the state of an address that has sent something, or nil. The caller holds mu.
+func (g *guard) findSource(addr netip.Addr) *source {
 	host, _ := addressprefix.OfIP(addr)
 	if s := g.sources[host]; s != nil {
 		return s
 	}
-	return g.sources[shared]
+	return g.sources[overflowNetwork]
 }
 
 // admitStream reports whether a read from a stream is within the limits.
 func (g *guard) admitStream(from netip.Addr, data []byte) bool {
-	return !g.shut.Load() && g.admit(from, isResponse(data))
+	return !g.closed.Load() && g.admit(from, isResponse(data))
 }
 
 // admit counts a message. A response counts only for its address: it belongs to a request of ours.
 func (g *guard) admit(from netip.Addr, response bool) bool {
-	if g.trusts(from) {
+	if g.isTrusted(from) {
 		return true
 	}
 	now := time.Now()
 	if !g.admitSource(from, now) {
-		g.metrics.flood(floodAddress)
+		g.metrics.countFlood(floodAddress)
 		return false
 	}
 	if !response && !g.overall.AllowN(now, 1) {
-		g.metrics.flood(floodOverall)
+		g.metrics.countFlood(floodOverall)
 		return false
 	}
 	return true
@@ -127,9 +127,9 @@ func (g *guard) maySend(to netip.AddrPort, size int) bool {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	s := g.known(to.Addr())
-	if s == nil || !s.credits.take(size) {
-		g.metrics.flood(floodUnproven)
+	s := g.findSource(to.Addr())
+	if s == nil || !s.credits.spend(size) {
+		g.metrics.countFlood(floodUnproven)
 		return false
 	}
 	return true
@@ -138,7 +138,7 @@ func (g *guard) maySend(to netip.AddrPort, size int) bool {
 // credits has the bytes that may be sent in response to each of the newest datagrams from an address. A
 // retransmitted datagram adds to its credit.
 type credits struct {
-	of [4]struct {
+	entries [4]struct {
 		hash  uint64
 		bytes int
 	}
@@ -149,30 +149,30 @@ type credits struct {
 const maxCredit = 4096
 
 func (c *credits) add(hash uint64, bytes int) {
-	for i := range c.of {
-		if c.of[i].hash == hash {
-			c.of[i].bytes = min(c.of[i].bytes+bytes, maxCredit)
+	for i := range c.entries {
+		if c.entries[i].hash == hash {
+			c.entries[i].bytes = min(c.entries[i].bytes+bytes, maxCredit)
 			c.newest = i
 			return
 		}
 	}
-	c.newest = (c.newest + 1) % len(c.of)
-	c.of[c.newest].hash, c.of[c.newest].bytes = hash, bytes
+	c.newest = (c.newest + 1) % len(c.entries)
+	c.entries[c.newest].hash, c.entries[c.newest].bytes = hash, bytes
 }
 
-// take uses the credit of the newest datagram, and reports whether there was enough.
-func (c *credits) take(bytes int) bool {
-	if c.of[c.newest].bytes < bytes {
+// spend uses the credit of the newest datagram, and reports whether there was enough.
+func (c *credits) spend(bytes int) bool {
+	if c.entries[c.newest].bytes < bytes {
 		return false
 	}
-	c.of[c.newest].bytes -= bytes
+	c.entries[c.newest].bytes -= bytes
 	return true
 }
 
 // isProven reports whether a UDP address receives our messages: it is trusted, or has used something
 // that we sent to it.
 func (g *guard) isProven(addr netip.AddrPort) bool {
-	if g.trusts(addr.Addr()) {
+	if g.isTrusted(addr.Addr()) {
 		return true
 	}
 	g.mu.Lock()
@@ -180,23 +180,23 @@ func (g *guard) isProven(addr netip.AddrPort) bool {
 	return time.Now().Before(g.proven[addr])
 }
 
-// prove records that a UDP address has used a nonce, tag or branch that we sent to it.
-func (g *guard) prove(addr netip.AddrPort) {
+// markProven records that a UDP address has used a nonce, tag or branch that we sent to it.
+func (g *guard) markProven(addr netip.AddrPort) {
 	now := time.Now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	_, had := g.proven[addr]
-	if !had && len(g.proven) >= maxProven {
-		for one, until := range g.proven {
+	_, known := g.proven[addr]
+	if !known && len(g.proven) >= maxProven {
+		for provenAddr, until := range g.proven {
 			if now.After(until) {
-				delete(g.proven, one)
+				delete(g.proven, provenAddr)
 			}
 		}
 		if len(g.proven) >= maxProven {
 			return
 		}
 	}
-	g.proven[addr] = now.Add(g.proof)
+	g.proven[addr] = now.Add(g.provenFor)
 }
 
 // admitSource reports whether a message is within the limits of its address and, of IPv6, of its networks:
@@ -206,18 +206,18 @@ func (g *guard) admitSource(addr netip.Addr, now time.Time) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.sweep(now)
-	if !g.source(host, 1, now).limiter.AllowN(now, 1) {
+	if !g.getSource(host, 1, now).limiter.AllowN(now, 1) {
 		return false
 	}
-	return !site.IsValid() || g.source(site, addressprefix.SiteFactor, now).limiter.AllowN(now, 1)
+	return !site.IsValid() || g.getSource(site, addressprefix.SiteFactor, now).limiter.AllowN(now, 1)
 }
 
 // sweep removes the idle sources. The caller holds mu.
 func (g *guard) sweep(now time.Time) {
-	if now.Sub(g.swept) <= sourceIdle {
+	if now.Sub(g.lastSweep) <= sourceIdle {
 		return
 	}
-	g.swept = now
+	g.lastSweep = now
 	for network, s := range g.sources {
 		if now.Sub(s.seen) > sourceIdle {
 			delete(g.sources, network)
@@ -225,15 +225,15 @@ func (g *guard) sweep(now time.Time) {
 	}
 }
 
-// shared is the network under which new sources are counted above maxSources.
-var shared netip.Prefix
+// overflowNetwork is the network under which new sources are counted above maxSources.
+var overflowNetwork netip.Prefix
 
-// source returns the state of a network, whose limit is factor times that of an address. The caller holds
+// getSource returns the state of a network, whose limit is factor times that of an address. The caller holds
 // mu.
-func (g *guard) source(network netip.Prefix, factor int, now time.Time) *source {
+func (g *guard) getSource(network netip.Prefix, factor int, now time.Time) *source {
 	s := g.sources[network]
 	if s == nil && len(g.sources) >= maxSources {
-		network, factor = shared, 1
+		network, factor = overflowNetwork, 1
 		s = g.sources[network]
 	}
 	if s == nil {

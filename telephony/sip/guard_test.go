@@ -28,16 +28,16 @@ func TestIPv6AddressesOfANetworkShareLimits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMetrics(prometheus.NewRegistry())
-			g := newGuard(Config{Limits: Limits{PerAddress: 10, Requests: 1000}}, &branches{}, m)
-			connections := &connections{max: 20, open: map[*connection]struct{}{}, from: map[netip.Prefix]int{}}
+			g := newGuard(Config{Limits: Limits{PerAddress: 10, Requests: 1000}}, &branchSigner{}, m)
+			connections := &streamListener{max: 20, open: map[*streamConn]struct{}{}, perNetwork: map[netip.Prefix]int{}}
 			now := time.Now()
-			messages, open := 0, []*connection(nil)
+			messages, open := 0, []*streamConn(nil)
 			for i := range 100 {
 				from := netip.MustParseAddr(c.address(i))
 				if g.admitSource(from, now) {
 					messages++
 				}
-				if one := (&connection{from: from}); connections.admit(one) {
+				if one := (&streamConn{remoteIP: from}); connections.admit(one) {
 					open = append(open, one)
 				}
 			}
@@ -45,10 +45,10 @@ func TestIPv6AddressesOfANetworkShareLimits(t *testing.T) {
 				t.Errorf("%d messages and %d connections are admitted, want %d and %d", messages, len(open), c.messages, c.connections)
 			}
 			for _, one := range open {
-				connections.leave(one)
+				connections.remove(one)
 			}
-			if len(connections.from) != 0 {
-				t.Errorf("closed connections are counted: %v", connections.from)
+			if len(connections.perNetwork) != 0 {
+				t.Errorf("closed connections are counted: %v", connections.perNetwork)
 			}
 		})
 	}

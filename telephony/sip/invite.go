@@ -18,12 +18,12 @@ type Invite struct {
 	tx          *sipmsg.ServerTx
 	tag         string
 	callingUser User
-	peer        netip.AddrPort
+	peerAddr    netip.AddrPort
 	remoteOffer *Session
 	mu          sync.Mutex
-	answered    bool        // a final response was sent
-	taken       bool        // a leg holds the call's place
-	up          atomic.Bool // answered with 2xx: then the end of the transaction is not a cancellation
+	finalSent   bool        // a final response was sent
+	ownedByLeg  bool        // the leg releases the call's capacity
+	accepted    atomic.Bool // answered with 2xx; the end of the transaction is then not a cancellation
 }
 
 // CallID returns the Call-ID.
@@ -69,12 +69,12 @@ func (i *Invite) Header(name string) string {
 func (i *Invite) Transport() string { return i.request.Transport() }
 
 // Source returns the address that the INVITE came from.
-func (i *Invite) Source() netip.AddrPort { return i.peer }
+func (i *Invite) Source() netip.AddrPort { return i.peerAddr }
 
 // MediaHosts returns the hosts that may send the caller's media, and get media before they have sent
 // any: see Leg.MediaHosts.
 func (i *Invite) MediaHosts(described netip.Addr) []netip.Addr {
-	return i.server.mediaHosts(i.peer.Addr(), described)
+	return i.server.mediaHosts(i.peerAddr.Addr(), described)
 }
 
 // Offer returns the caller's session description.
@@ -84,10 +84,10 @@ func (i *Invite) Offer() *Session { return i.remoteOffer }
 func (i *Invite) Ring() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.answered {
+	if i.finalSent {
 		return fault.Conflict("the call has been answered")
 	}
-	return i.server.send(i.tx, i.response(status{180, "Ringing"}))
+	return i.server.send(i.tx, i.newResponse(status{180, "Ringing"}))
 }
 
 // Answer accepts the call. onOffer answers the caller's later offers; nil refuses them. The error is
@@ -95,14 +95,14 @@ func (i *Invite) Ring() error {
 func (i *Invite) Answer(answer *Session, onOffer OfferFunc) (*Leg, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.answered {
+	if i.finalSent {
 		return nil, fault.Conflict("the call has been answered")
 	}
 	leg, err := i.accept(answer, onOffer)
 	if err != nil {
 		return nil, err
 	}
-	i.answered = true
+	i.finalSent = true
 	return leg, nil
 }
 
@@ -110,12 +110,12 @@ func (i *Invite) Answer(answer *Session, onOffer OfferFunc) (*Leg, error) {
 func (i *Invite) Reject(cause Cause) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.answered {
+	if i.finalSent {
 		return fault.Conflict("the call has been answered")
 	}
-	i.answered = true
-	response := i.response(cause.status())
+	i.finalSent = true
+	response := i.newResponse(cause.status())
 	response.AppendHeader(sipmsg.NewHeader("Reason", cause.reason()))
-	i.server.metrics.setup(cause)
+	i.server.metrics.countSetup(cause)
 	return i.server.send(i.tx, response)
 }

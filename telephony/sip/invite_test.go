@@ -16,9 +16,9 @@ import (
 )
 
 // answer answers a call with an audio address without a listener.
-func answer(t *testing.T, i *sip.Invite) (*sip.Leg, *sip.Local) {
+func answer(t *testing.T, i *sip.Invite) (*sip.Leg, *sip.Negotiator) {
 	t.Helper()
-	local := sip.NewLocal(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs())
+	local := sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs())
 	session, _, err := local.Answer(i.Offer())
 	must(t, err)
 	leg, err := i.Answer(session, func(_ context.Context, offer *sip.Session) (*sip.Session, error) {
@@ -104,7 +104,7 @@ func TestOffersOfThePeer(t *testing.T) {
 func TestOurOffer(t *testing.T) {
 	w := newWorld(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trusting()}}, nil)
 	c, leg := up(t, w)
-	local := sip.NewLocal(netip.MustParseAddrPort("127.0.0.1:20002"), sip.AllCodecs())
+	local := sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20002"), sip.AllCodecs())
 	got, err := leg.Reinvite(t.Context(), local.Offer(sip.PCMA()))
 	must(t, err)
 	if got.Codecs[0].Name != "PCMU" { // the phone answers what it likes
@@ -139,7 +139,7 @@ func TestGlare(t *testing.T) {
 		theirs <- c.Phone.Final(c.Offer(c.Phone.Media().SDP("sendonly", 0)))
 		return "", 491
 	})
-	local := sip.NewLocal(netip.MustParseAddrPort("127.0.0.1:20002"), sip.AllCodecs())
+	local := sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20002"), sip.AllCodecs())
 	_, err := leg.Reinvite(t.Context(), local.Offer())
 	must(t, err)
 	status(t, <-theirs, 491)
@@ -173,7 +173,7 @@ func TestCallerGivesUp(t *testing.T) {
 	c := <-started
 	c.Cancel()
 	status(t, c.Finish(), 487)
-	session, _, err := sip.NewLocal(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs()).Answer(i.Offer())
+	session, _, err := sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs()).Answer(i.Offer())
 	must(t, err)
 	if _, err := i.Answer(session, nil); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("answering who gave up: %v", err)
@@ -210,7 +210,7 @@ func TestInvitesRefused(t *testing.T) {
 		_, responses := p.Request("INVITE", fmt.Sprintf("sip:%s@%s", c.user, domain), "<sip:1001@x>;tag=1", "<sip:1@x>", name, 1, c.headers, c.body)
 		if c.want == 422 {
 			i := w.invite()
-			session, _, err := sip.NewLocal(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs()).Answer(i.Offer())
+			session, _, err := sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs()).Answer(i.Offer())
 			must(t, err)
 			if _, err := i.Answer(session, nil); fault.KindOf(err) != fault.KindConflict {
 				t.Errorf("%s: %v", name, err)
@@ -286,8 +286,8 @@ func dial(t *testing.T, w *world, p *siptest.Phone) *sip.Leg {
 	status(t, p.Register(300), 200)
 	found, err := w.server.Contacts(t.Context(), "acme", p.User)
 	must(t, err)
-	local := sip.NewLocal(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs())
-	leg, err := w.server.Dial(t.Context(), sip.Call{
+	local := sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs())
+	leg, err := w.server.Dial(t.Context(), sip.OutgoingCall{
 		Target: found[0].Target(), From: sip.Party{Name: `Al "the" Ice`, User: "+49 30", Host: domain}, To: sip.Party{User: p.User, Host: domain}, Offer: local.Offer(),
 	})
 	must(t, err)
@@ -319,8 +319,8 @@ func TestAnswerThatCrossesACancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	failed := make(chan error)
 	go func() {
-		_, err := w.server.Dial(ctx, sip.Call{
-			Target: found[0].Target(), Offer: sip.NewLocal(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs()).Offer(),
+		_, err := w.server.Dial(ctx, sip.OutgoingCall{
+			Target: found[0].Target(), Offer: sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs()).Offer(),
 		})
 		failed <- err
 	}()

@@ -18,64 +18,64 @@ type OfferFunc func(ctx context.Context, offer *Session) (*Session, error)
 // Leg is an established dialog with a peer. Its methods may be called from any goroutine, and only
 // Reinvite and Refer block.
 type Leg struct {
-	server  *Server
-	id      string
-	local   sipmsg.FromHeader // local address and tag
-	remote  sipmsg.ToHeader   // remote address and tag
-	contact sipmsg.ContactHeader
-	called  bool // this server placed the call and chose the Call-ID
-	routes  []string
-	network string // UDP, TCP or TLS
-	phone   bool   // the peer is a registered phone
+	server      *Server
+	callID      string
+	local       sipmsg.FromHeader // local address and tag
+	remote      sipmsg.ToHeader   // remote address and tag
+	contact     sipmsg.ContactHeader
+	outgoing    bool // this server placed the call and chose the Call-ID
+	routeSet    []string
+	transport   string // UDP, TCP or TLS
+	peerIsPhone bool   // the peer is a registered phone
 	// destination is the host:port that requests are sent to, regardless of the peer's Contact and
 	// Record-Route: a phone's registered address, or the trunk. "" uses these headers (nextHop).
 	destination        string
-	peer               netip.AddrPort
+	peerAddr           netip.AddrPort
 	onOffer            OfferFunc
 	username, password string
 
 	ctx       context.Context // ends with the leg
-	end       context.CancelFunc
+	cancel    context.CancelFunc
 	endSignal chan struct{}
 
-	mu          sync.Mutex
-	endCause    Cause
-	ended       bool
-	target      sipmsg.Uri // the peer's contact
-	sequence    uint32     // CSeq of our last request
-	theirs      uint32     // CSeq of the peer's last request
-	ours, peers *Session   // the session descriptions in force
-	offering    bool       // our offer is unanswered
-	answering   bool       // the peer's offer is unanswered
-	unacked     *unacked   // our 2xx without its ACK
-	canUpdate   bool       // the peer allows UPDATE
-	timer       *time.Timer
-	interval    time.Duration // of the session timer; 0 if none
-	refreshes   bool          // this side refreshes
-	referring   chan int      // statuses in NOTIFYs for our REFER; nil without a REFER
+	mu                          sync.Mutex
+	endCause                    Cause
+	ended                       bool
+	target                      sipmsg.Uri       // the peer's contact
+	localSequence               uint32           // CSeq of our last request
+	remoteSequence              uint32           // CSeq of the peer's last request
+	localSession, remoteSession *Session         // the session descriptions in force
+	localOfferPending           bool             // our offer is unanswered
+	remoteOfferPending          bool             // the peer's offer is unanswered
+	unacked                     *unackedResponse // our 2xx without its ACK
+	canUpdate                   bool             // the peer allows UPDATE
+	sessionTimer                *time.Timer
+	sessionInterval             time.Duration // of the session timer; 0 if none
+	isRefresher                 bool          // this side refreshes
+	referStatus                 chan int      // statuses in NOTIFYs for our REFER; nil without a REFER
 }
 
 // CallID returns the Call-ID.
-func (l *Leg) CallID() string { return l.id }
+func (l *Leg) CallID() string { return l.callID }
 
 // Session returns the peer's session description in force.
 func (l *Leg) Session() *Session {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.peers
+	return l.remoteSession
 }
 
 // Source returns the address of the peer's signalling. Behind NAT, its media comes from the same host.
-func (l *Leg) Source() netip.AddrPort { return l.peer }
+func (l *Leg) Source() netip.AddrPort { return l.peerAddr }
 
 // MediaHosts returns the hosts that may send the peer's media, and get media before they have sent any:
 // the host of its signalling and, if it is in a trusted network, the host in its session description.
 func (l *Leg) MediaHosts(described netip.Addr) []netip.Addr {
-	return l.server.mediaHosts(l.peer.Addr(), described)
+	return l.server.mediaHosts(l.peerAddr.Addr(), described)
 }
 
 func (s *Server) mediaHosts(signalling, described netip.Addr) []netip.Addr {
-	if described.IsValid() && s.guard.trusts(described) {
+	if described.IsValid() && s.guard.isTrusted(described) {
 		return []netip.Addr{signalling, described}
 	}
 	return []netip.Addr{signalling}
@@ -95,50 +95,50 @@ func (l *Leg) Cause() Cause {
 // does nothing if the leg has ended.
 func (l *Leg) Hangup(cause Cause) {
 	tasks := l.server.background
-	counted := tasks.begin() // before finish, so that the server's shutdown waits for the BYE
-	switch first := l.finish(cause); {
+	counted := tasks.add() // before markEnded, so that the server's shutdown waits for the BYE
+	switch first := l.markEnded(cause); {
 	case first && counted:
 		go func() {
-			defer tasks.finish()
-			defer l.forget()
+			defer tasks.done()
+			defer l.removeDialog()
 			defer tasks.panics.Recover(placeCall)
 			l.awaitAck()
-			l.bye(cause)
+			l.sendBye(cause)
 		}()
 	case first:
-		l.forget()
+		l.removeDialog()
 	case counted:
-		tasks.finish()
+		tasks.done()
 	}
 }
 
-// finish marks the leg as ended and reports whether this call did so.
-func (l *Leg) finish(cause Cause) bool {
+// markEnded marks the leg as ended and reports whether this call did so.
+func (l *Leg) markEnded(cause Cause) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {
 		return false
 	}
 	l.ended, l.endCause = true, cause
-	if l.timer != nil {
-		l.timer.Stop()
+	if l.sessionTimer != nil {
+		l.sessionTimer.Stop()
 	}
-	l.end()
+	l.cancel()
 	close(l.endSignal)
 	return true
 }
 
-// forget removes the dialog and releases its place.
-func (l *Leg) forget() {
+// removeDialog removes the dialog and releases its capacity.
+func (l *Leg) removeDialog() {
 	s := l.server
 	s.mu.Lock()
 	delete(s.dialogs, l.key())
 	s.mu.Unlock()
-	s.release()
+	s.releaseLeg()
 }
 
 func (l *Leg) key() string {
-	return dialogKey(l.id, l.local.Params.GetOr("tag", ""), l.remote.Params.GetOr("tag", ""))
+	return dialogKey(l.callID, l.local.Params.GetOr("tag", ""), l.remote.Params.GetOr("tag", ""))
 }
 
 func dialogKey(callID, localTag, remoteTag string) string {

@@ -19,35 +19,35 @@ const (
 	t1 = 500 * time.Millisecond // RFC 3261, section 17.1.1.1: estimate of the round-trip time
 	t2 = 4 * time.Second        // longest interval between retransmissions
 
-	allowed   = "INVITE, ACK, CANCEL, BYE, OPTIONS, UPDATE, REGISTER, NOTIFY"
-	supported = "timer"
+	allowedMethods  = "INVITE, ACK, CANCEL, BYE, OPTIONS, UPDATE, REGISTER, NOTIFY"
+	supportedOption = "timer"
 
 	sdpType = "application/sdp"
 )
 
 // newRequest returns a request with the mandatory headers (RFC 3261, section 8.1.1). It is sent from
 // the listening address, so that responses pass NAT.
-func (s *Server) newRequest(method sipmsg.RequestMethod, uri sipmsg.Uri, network string) *sipmsg.Request {
+func (s *Server) newRequest(method sipmsg.RequestMethod, uri sipmsg.Uri, transport string) *sipmsg.Request {
 	r := sipmsg.NewRequest(method, uri)
 	via := &sipmsg.ViaHeader{
-		ProtocolName: "SIP", ProtocolVersion: "2.0", Transport: network, Host: s.advertisedHost, Port: s.portOf(network),
+		ProtocolName: "SIP", ProtocolVersion: "2.0", Transport: transport, Host: s.advertisedHost, Port: s.portOf(transport),
 	}
-	via.Params.Add("branch", s.branches.make())
+	via.Params.Add("branch", s.branches.newBranch())
 	via.Params.Add("rport", "")
 	r.AppendHeader(via)
 	hops := sipmsg.MaxForwardsHeader(70)
 	r.AppendHeader(&hops)
-	r.SetTransport(network)
-	if network == "UDP" {
-		r.Laddr = sipmsg.Addr{IP: net.IP(s.bound.Addr().AsSlice()), Port: int(s.bound.Port())}
+	r.SetTransport(transport)
+	if transport == "UDP" {
+		r.Laddr = sipmsg.Addr{IP: net.IP(s.boundAddr.Addr().AsSlice()), Port: int(s.boundAddr.Port())}
 	}
 	r.AppendHeader(sipmsg.NewHeader("User-Agent", userAgent))
 	r.SetBody(nil)
 	return r
 }
 
-// identify adds From, To, Call-ID and CSeq.
-func identify(r *sipmsg.Request, callID string, from sipmsg.FromHeader, to sipmsg.ToHeader, sequence uint32) {
+// addDialogHeaders adds From, To, Call-ID and CSeq.
+func addDialogHeaders(r *sipmsg.Request, callID string, from sipmsg.FromHeader, to sipmsg.ToHeader, sequence uint32) {
 	id := sipmsg.CallIDHeader(callID)
 	r.AppendHeader(&from)
 	r.AppendHeader(&to)
@@ -55,8 +55,8 @@ func identify(r *sipmsg.Request, callID string, from sipmsg.FromHeader, to sipms
 	r.AppendHeader(&sipmsg.CSeqHeader{SeqNo: sequence, MethodName: r.Method})
 }
 
-// describe sets a message's body to a session description.
-func describe(m sipmsg.Message, session *Session) error {
+// setSession sets a message's body to a session description.
+func setSession(m sipmsg.Message, session *Session) error {
 	if session == nil {
 		return nil
 	}
@@ -70,58 +70,58 @@ func describe(m sipmsg.Message, session *Session) error {
 	return nil
 }
 
-func (s *Server) contact(user, network string) sipmsg.ContactHeader {
-	c := sipmsg.ContactHeader{Address: sipmsg.Uri{Scheme: "sip", User: user, Host: s.advertisedHost, Port: s.portOf(network)}}
-	if network != networkUDP {
-		c.Address.UriParams.Add("transport", strings.ToLower(network))
+func (s *Server) contact(user, transport string) sipmsg.ContactHeader {
+	c := sipmsg.ContactHeader{Address: sipmsg.Uri{Scheme: "sip", User: user, Host: s.advertisedHost, Port: s.portOf(transport)}}
+	if transport != transportUDP {
+		c.Address.UriParams.Add("transport", strings.ToLower(transport))
 	}
 	return c
 }
 
 // The transports.
 const (
-	networkUDP = "UDP"
-	networkTCP = "TCP"
-	networkTLS = "TLS"
+	transportUDP = "UDP"
+	transportTCP = "TCP"
+	transportTLS = "TLS"
 )
 
 // portOf returns the announced port of a transport.
-func (s *Server) portOf(network string) int {
-	if network == networkTLS {
-		return s.securePort
+func (s *Server) portOf(transport string) int {
+	if transport == transportTLS {
+		return s.tlsPort
 	}
-	return s.port
+	return s.advertisedPort
 }
 
 // newInvite returns the initial INVITE of a call.
-func (s *Server) newInvite(call Call) (*sipmsg.Request, error) {
+func (s *Server) newInvite(call OutgoingCall) (*sipmsg.Request, error) {
 	var uri sipmsg.Uri
 	if err := sipmsg.ParseUri(call.Target.URI, &uri); err != nil {
 		return nil, &fault.Error{Kind: fault.KindInvalid, Message: "the address to call cannot be read", Cause: err}
 	}
 	network := strings.ToUpper(cmp.Or(call.Target.Transport, uri.UriParams.GetOr("transport", "UDP")))
-	if network != networkUDP && network != networkTCP && network != networkTLS {
+	if network != transportUDP && network != transportTCP && network != transportTLS {
 		return nil, fault.New(fault.KindUnsupported, "the transport of the address to call is not supported")
 	}
 	r := s.newRequest(sipmsg.INVITE, uri, network)
-	from := sipmsg.FromHeader{DisplayName: printable(call.From.Name), Address: address(call.From, s.advertisedHost)}
+	from := sipmsg.FromHeader{DisplayName: sanitizeHeader(call.From.Name), Address: partyURI(call.From, s.advertisedHost)}
 	from.Params.Add("tag", sipmsg.GenerateTagN(16))
-	to := sipmsg.ToHeader{DisplayName: printable(call.To.Name), Address: address(call.To, uri.Host)}
-	identify(r, cmp.Or(call.CallID, NewCallID()), from, to, 1)
+	to := sipmsg.ToHeader{DisplayName: sanitizeHeader(call.To.Name), Address: partyURI(call.To, uri.Host)}
+	addDialogHeaders(r, cmp.Or(call.CallID, NewCallID()), from, to, 1)
 	contact := s.contact(call.From.User, network)
 	r.AppendHeader(&contact)
-	r.AppendHeader(sipmsg.NewHeader("Allow", allowed))
-	r.AppendHeader(sipmsg.NewHeader("Supported", supported))
+	r.AppendHeader(sipmsg.NewHeader("Allow", allowedMethods))
+	r.AppendHeader(sipmsg.NewHeader("Supported", supportedOption))
 	for _, h := range call.Headers {
-		r.AppendHeader(sipmsg.NewHeader(h.Name, printable(h.Value)))
+		r.AppendHeader(sipmsg.NewHeader(h.Name, sanitizeHeader(h.Value)))
 	}
 	if call.Target.Destination != "" {
 		r.SetDestination(call.Target.Destination)
 	}
-	return r, describe(r, call.Offer)
+	return r, setSession(r, call.Offer)
 }
 
-func address(p Party, host string) sipmsg.Uri {
+func partyURI(p Party, host string) sipmsg.Uri {
 	return sipmsg.Uri{Scheme: "sip", User: EscapeUser(p.User), Host: cmp.Or(p.Host, host)}
 }
 
@@ -139,8 +139,8 @@ func EscapeUser(user string) string {
 	return b.String()
 }
 
-// printable removes the characters that would end a header or a quoted string.
-func printable(text string) string {
+// sanitizeHeader removes the characters that would end a header or a quoted string.
+func sanitizeHeader(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7F || r == '"' || r == '\\' {
 			return -1
@@ -156,7 +156,7 @@ func newCancel(invite *sipmsg.Request, cause Cause) *sipmsg.Request {
 	hops := sipmsg.MaxForwardsHeader(70)
 	r.AppendHeader(&hops)
 	sipmsg.CopyHeaders("Route", invite, r)
-	identify(r, invite.CallID().Value(), fromOf(invite), *invite.To(), invite.CSeq().SeqNo)
+	addDialogHeaders(r, invite.CallID().Value(), cloneFrom(invite), *invite.To(), invite.CSeq().SeqNo)
 	reason := cause.reason()
 	if cause == LoseRace {
 		reason = `SIP;cause=200;text="Call completed elsewhere"` // RFC 3326, section 1: prevents a missed-call entry
@@ -169,7 +169,7 @@ func newCancel(invite *sipmsg.Request, cause Cause) *sipmsg.Request {
 	return r
 }
 
-func fromOf(r *sipmsg.Request) sipmsg.FromHeader {
+func cloneFrom(r *sipmsg.Request) sipmsg.FromHeader {
 	from := *r.From()
 	from.Params = from.Params.Clone()
 	return from
@@ -209,12 +209,12 @@ func headerValue(m sipmsg.Message, names ...string) string {
 	return ""
 }
 
-// lists reports whether a header of comma-separated tokens contains token.
-func lists(m sipmsg.Message, token string, names ...string) bool {
+// listsToken reports whether a header of comma-separated tokens contains token.
+func listsToken(m sipmsg.Message, token string, names ...string) bool {
 	for _, name := range names {
 		for _, h := range m.GetHeaders(name) {
-			for _, one := range strings.Split(h.Value(), ",") {
-				if strings.EqualFold(strings.TrimSpace(one), token) {
+			for _, item := range strings.Split(h.Value(), ",") {
+				if strings.EqualFold(strings.TrimSpace(item), token) {
 					return true
 				}
 			}
@@ -223,8 +223,8 @@ func lists(m sipmsg.Message, token string, names ...string) bool {
 	return false
 }
 
-// seconds parses a header value that is a number of seconds with optional parameters.
-func seconds(value string) (time.Duration, bool) {
+// parseSeconds parses a header value that is a number of seconds with optional parameters.
+func parseSeconds(value string) (time.Duration, bool) {
 	number, _, _ := strings.Cut(value, ";")
 	n, err := strconv.ParseUint(strings.TrimSpace(number), 10, 31)
 	return time.Duration(n) * time.Second, err == nil

@@ -21,13 +21,13 @@ const (
 )
 
 type metrics struct {
-	bindings  *prometheus.CounterVec // by event
-	requests  *prometheus.CounterVec // by method and status class
-	floods    *prometheus.CounterVec // by reason
-	setups    *prometheus.CounterVec // by cause
-	calls     prometheus.Gauge
-	malformed prometheus.Counter
-	strays    prometheus.Counter
+	bindings       *prometheus.CounterVec // by event
+	requests       *prometheus.CounterVec // by method and status class
+	floods         *prometheus.CounterVec // by reason
+	setups         *prometheus.CounterVec // by cause
+	calls          prometheus.Gauge
+	malformed      prometheus.Counter
+	strayResponses prometheus.Counter
 	// handshakes counts failed TLS handshakes of incoming connections.
 	handshakes prometheus.Counter
 }
@@ -35,30 +35,30 @@ type metrics struct {
 func newMetrics(reg prometheus.Registerer) *metrics {
 	f := metric.With(reg)
 	m := &metrics{
-		bindings:   f.CounterVec("trunkline_sip_registrations_total", "Registrations of phones, by event.", "event"),
-		requests:   f.CounterVec("trunkline_sip_requests_total", "Requests answered, by method and class of the final answer.", "method", "class"),
-		floods:     f.CounterVec("trunkline_sip_flood_dropped_total", "Messages, calls and connections dropped or refused by flood protection, by limit.", "limit"),
-		setups:     f.CounterVec("trunkline_sip_setups_total", "Calls placed and received, by cause; NORMAL_CLEARING is an answered call.", "cause"),
-		calls:      f.Gauge("trunkline_sip_legs", "Call legs being set up or connected."),
-		malformed:  f.Counter("trunkline_sip_malformed_total", "Messages that are not SIP or lack a mandatory header."),
-		strays:     f.Counter("trunkline_sip_stray_answers_total", "Responses without a matching request."),
-		handshakes: f.Counter("trunkline_sip_tls_handshake_failures_total", "TLS handshakes of incoming connections that failed."),
+		bindings:       f.CounterVec("trunkline_sip_registrations_total", "Registrations of phones, by event.", "event"),
+		requests:       f.CounterVec("trunkline_sip_requests_total", "Requests answered, by method and class of the final answer.", "method", "class"),
+		floods:         f.CounterVec("trunkline_sip_flood_dropped_total", "Messages, calls and connections dropped or refused by flood protection, by limit.", "limit"),
+		setups:         f.CounterVec("trunkline_sip_setups_total", "Calls placed and received, by cause; NORMAL_CLEARING is an answered call.", "cause"),
+		calls:          f.Gauge("trunkline_sip_legs", "Call legs being set up or connected."),
+		malformed:      f.Counter("trunkline_sip_malformed_total", "Messages that are not SIP or lack a mandatory header."),
+		strayResponses: f.Counter("trunkline_sip_stray_answers_total", "Responses without a matching request."),
+		handshakes:     f.Counter("trunkline_sip_tls_handshake_failures_total", "TLS handshakes of incoming connections that failed."),
 	}
 	metric.Init(m.bindings, "registered", "refreshed")
 	metric.Init(m.bindings, UnregisteredByDevice, UnregisteredExpired, UnregisteredReplaced)
 	metric.Init(m.floods, floodAddress, floodOverall, floodFailures, floodCalls, floodConnections, floodSources, floodUnproven)
-	for cause := range q850 {
+	for cause := range q850Numbers {
 		m.setups.WithLabelValues(string(cause))
 	}
 	return m
 }
 
-func (m *metrics) flood(limit string) { m.floods.WithLabelValues(limit).Inc() }
+func (m *metrics) countFlood(limit string) { m.floods.WithLabelValues(limit).Inc() }
 
-func (m *metrics) setup(cause Cause) { m.setups.WithLabelValues(string(cause)).Inc() }
+func (m *metrics) countSetup(cause Cause) { m.setups.WithLabelValues(string(cause)).Inc() }
 
-// answered counts a final response. Unknown methods share one label.
-func (m *metrics) answered(r *sipmsg.Response) {
+// countResponse counts a final response. Unknown methods share one label.
+func (m *metrics) countResponse(r *sipmsg.Response) {
 	if r.IsProvisional() {
 		return
 	}

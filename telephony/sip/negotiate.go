@@ -10,33 +10,33 @@ import (
 	"trunkline/telephony/srtp"
 )
 
-// Format is a codec that both sides agreed on.
-type Format struct {
+// NegotiatedCodec is a codec that both sides agreed on.
+type NegotiatedCodec struct {
 	Codec
-	Send    uint8 // payload type for packets to the peer
-	Receive uint8 // payload type in packets from the peer
+	SendType    uint8 // payload type for packets to the peer
+	ReceiveType uint8 // payload type in packets from the peer
 }
 
-// Agreed is the result of an offer and its answer, from the local side.
-type Agreed struct {
-	// Formats begins with the codec to send. A peer that accepted several codecs of our offer may send
+// NegotiatedMedia is the result of an offer and its answer, from the local side.
+type NegotiatedMedia struct {
+	// Codecs begins with the codec to send. A peer that accepted several codecs of our offer may send
 	// any of them.
-	Formats  []Format
-	Events   Format         // telephone-event; its Name is "" when the peer has none
-	Remote   netip.AddrPort // media address of the peer
-	Sends    bool           // the peer sends
-	Receives bool           // the peer wants to receive
-	Keys     srtp.Keys      // SRTP keys; the zero value is plain RTP
+	Codecs         []NegotiatedCodec
+	TelephoneEvent NegotiatedCodec // telephone-event; its Name is "" when the peer has none
+	RemoteAddr     netip.AddrPort  // media address of the peer
+	PeerSends      bool            // the peer sends
+	PeerReceives   bool            // the peer wants to receive
+	Keys           srtp.Keys       // SRTP keys; the zero value is plain RTP
 }
 
-// Local has the local side of one leg's offers and answers: media address and codecs. Its methods are
+// Negotiator has the local side of one leg's offers and answers: media address and codecs. Its methods are
 // safe for concurrent use.
-type Local struct {
+type Negotiator struct {
 	address netip.AddrPort
 	codecs  []Codec
 
 	mu         sync.Mutex
-	last       Session // last description sent
+	lastSent   Session // last description sent
 	encryption Encryption
 	keys       map[srtp.Suite]srtp.Key // our own
 	agreed     struct {                // SRTP that was agreed on
@@ -45,32 +45,32 @@ type Local struct {
 	}
 }
 
-// NewLocal returns the local side of a leg that receives media at address. codecs are in order of
+// NewNegotiator returns the local side of a leg that receives media at address. codecs are in order of
 // preference, without telephone-event, which is always added.
-func NewLocal(address netip.AddrPort, codecs []Codec) *Local {
-	return &Local{
-		address: address,
-		codecs:  slices.Clone(codecs),
-		keys:    map[srtp.Suite]srtp.Key{},
-		last:    Session{ID: uint64(rand.Uint32()), Version: uint64(rand.Uint32())},
+func NewNegotiator(address netip.AddrPort, codecs []Codec) *Negotiator {
+	return &Negotiator{
+		address:  address,
+		codecs:   slices.Clone(codecs),
+		keys:     map[srtp.Suite]srtp.Key{},
+		lastSent: Session{ID: uint64(rand.Uint32()), Version: uint64(rand.Uint32())},
 	}
 }
 
 // Offer returns an offer with the given codecs, or with all codecs of l. Codecs keep their payload
 // types.
-func (l *Local) Offer(codecs ...Codec) *Session {
+func (l *Negotiator) Offer(codecs ...Codec) *Session {
 	if len(codecs) == 0 {
 		codecs = l.codecs
 	}
-	return l.describe(withEvents(codecs), SendRecv, l.offered(), 0, nil)
+	return l.newSession(withEvents(codecs), SendRecv, l.offerEncryption(), 0, nil)
 }
 
 // withEvents appends telephone-event for each clock.
 func withEvents(codecs []Codec) []Codec {
 	all := slices.Clone(codecs)
 	for _, c := range codecs {
-		if _, had := find(all, Events(c.Clock)); !had {
-			all = append(all, Events(c.Clock))
+		if _, found := find(all, TelephoneEvent(c.Clock)); !found {
+			all = append(all, TelephoneEvent(c.Clock))
 		}
 	}
 	return all
@@ -78,33 +78,33 @@ func withEvents(codecs []Codec) []Codec {
 
 // Answer returns the answer to an offer, with one codec: the first of prefer, then of the offer's
 // order, that both sides have. The error is fault.KindUnsupported if there is none.
-func (l *Local) Answer(offer *Session, prefer ...Codec) (*Session, Agreed, error) {
+func (l *Negotiator) Answer(offer *Session, prefer ...Codec) (*Session, NegotiatedMedia, error) {
 	chosen, ok := l.choose(offer, prefer)
 	if !ok {
-		return nil, Agreed{}, fault.New(fault.KindUnsupported, "the two sides have no common codec")
+		return nil, NegotiatedMedia{}, fault.New(fault.KindUnsupported, "the two sides have no common codec")
 	}
-	answer, keys, err := l.answered(offer)
+	answer, keys, err := l.answerEncryption(offer)
 	if err != nil {
-		return nil, Agreed{}, err
+		return nil, NegotiatedMedia{}, err
 	}
-	agreed := Agreed{
-		Keys:    keys,
-		Formats: []Format{{Codec: chosen, Send: chosen.PayloadType, Receive: chosen.PayloadType}},
-		Remote:  offer.Address, Sends: offer.Direction.Sends(), Receives: offer.Direction.Receives(),
+	agreed := NegotiatedMedia{
+		Keys:       keys,
+		Codecs:     []NegotiatedCodec{{Codec: chosen, SendType: chosen.PayloadType, ReceiveType: chosen.PayloadType}},
+		RemoteAddr: offer.Address, PeerSends: offer.Direction.Sends(), PeerReceives: offer.Direction.Receives(),
 	}
 	codecs := []Codec{chosen}
 	if events, ok := offer.events(chosen.Clock); ok {
-		agreed.Events = Format{Codec: events, Send: events.PayloadType, Receive: events.PayloadType}
+		agreed.TelephoneEvent = NegotiatedCodec{Codec: events, SendType: events.PayloadType, ReceiveType: events.PayloadType}
 		codecs = append(codecs, events)
 	}
-	return l.describe(codecs, offer.Direction.answer(), answer, offer.audio, offer.refused), agreed, nil
+	return l.newSession(codecs, offer.Direction.answer(), answer, offer.audioIndex, offer.rejected), agreed, nil
 }
 
-func (l *Local) choose(offer *Session, prefer []Codec) (Codec, bool) {
+func (l *Negotiator) choose(offer *Session, prefer []Codec) (Codec, bool) {
 	for _, wanted := range slices.Concat(prefer, offer.Codecs) {
-		ours, had := find(l.codecs, wanted)
+		ours, known := find(l.codecs, wanted)
 		theirs, offered := find(offer.Codecs, wanted)
-		if had && offered {
+		if known && offered {
 			theirs.Parameters = ours.Parameters
 			return theirs, true
 		}
@@ -114,51 +114,51 @@ func (l *Local) choose(offer *Session, prefer []Codec) (Codec, bool) {
 
 // events returns the telephone-event with the given clock in Hz, or else any.
 func (s *Session) events(clock uint32) (Codec, bool) {
-	if c, ok := find(s.Codecs, Events(clock)); ok {
+	if c, ok := find(s.Codecs, TelephoneEvent(clock)); ok {
 		return c, true
 	}
-	i := slices.IndexFunc(s.Codecs, Codec.IsEvents)
+	i := slices.IndexFunc(s.Codecs, Codec.IsTelephoneEvent)
 	if i < 0 {
 		return Codec{}, false
 	}
 	return s.Codecs[i], true
 }
 
-// Accept applies the answer to an offer of l.
-func (l *Local) Accept(offer, answer *Session) (Agreed, error) {
-	agreed := Agreed{Remote: answer.Address, Sends: answer.Direction.Sends(), Receives: answer.Direction.Receives()}
+// AcceptAnswer applies the answer to an offer of l.
+func (l *Negotiator) AcceptAnswer(offer, answer *Session) (NegotiatedMedia, error) {
+	agreed := NegotiatedMedia{RemoteAddr: answer.Address, PeerSends: answer.Direction.Sends(), PeerReceives: answer.Direction.Receives()}
 	for _, theirs := range answer.Codecs {
-		if ours, ok := find(offer.Codecs, theirs); ok && !theirs.IsEvents() {
-			agreed.Formats = append(agreed.Formats, Format{Codec: ours, Send: theirs.PayloadType, Receive: ours.PayloadType})
+		if ours, ok := find(offer.Codecs, theirs); ok && !theirs.IsTelephoneEvent() {
+			agreed.Codecs = append(agreed.Codecs, NegotiatedCodec{Codec: ours, SendType: theirs.PayloadType, ReceiveType: ours.PayloadType})
 		}
 	}
-	if len(agreed.Formats) == 0 {
-		return Agreed{}, fault.New(fault.KindUnsupported, "the answer has no codec of the offer")
+	if len(agreed.Codecs) == 0 {
+		return NegotiatedMedia{}, fault.New(fault.KindUnsupported, "the answer has no codec of the offer")
 	}
 	var err error
-	if agreed.Keys, err = l.accepted(offer, answer); err != nil {
-		return Agreed{}, err
+	if agreed.Keys, err = l.acceptEncryption(offer, answer); err != nil {
+		return NegotiatedMedia{}, err
 	}
-	if theirs, ok := answer.events(agreed.Formats[0].Clock); ok {
+	if theirs, ok := answer.events(agreed.Codecs[0].Clock); ok {
 		if ours, ok := find(offer.Codecs, theirs); ok {
-			agreed.Events = Format{Codec: ours, Send: theirs.PayloadType, Receive: ours.PayloadType}
+			agreed.TelephoneEvent = NegotiatedCodec{Codec: ours, SendType: theirs.PayloadType, ReceiveType: ours.PayloadType}
 		}
 	}
 	return agreed, nil
 }
 
-// describe returns the next description. Its version increases when it differs from the last one (RFC
+// newSession returns the next description. Its version increases when it differs from the last one (RFC
 // 3264, section 8).
-func (l *Local) describe(codecs []Codec, direction Direction, encryption security, audio int, others []refusedMedia) *Session {
+func (l *Negotiator) newSession(codecs []Codec, direction Direction, encryption mediaEncryption, audio int, others []rejectedMedia) *Session {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	next := Session{
-		ID: l.last.ID, Version: l.last.Version, Address: l.address, Codecs: codecs,
-		Direction: direction, PacketTime: packetTime, Secure: encryption.secure, Crypto: encryption.crypto, audio: audio, refused: others,
+		ID: l.lastSent.ID, Version: l.lastSent.Version, Address: l.address, Codecs: codecs,
+		Direction: direction, PacketTime: packetTime, Secure: encryption.secure, Crypto: encryption.crypto, audioIndex: audio, rejected: others,
 	}
-	if l.last.Codecs != nil && (direction != l.last.Direction || !slices.Equal(codecs, l.last.Codecs) || !slices.Equal(next.Crypto, l.last.Crypto)) {
+	if l.lastSent.Codecs != nil && (direction != l.lastSent.Direction || !slices.Equal(codecs, l.lastSent.Codecs) || !slices.Equal(next.Crypto, l.lastSent.Crypto)) {
 		next.Version++
 	}
-	l.last = next
+	l.lastSent = next
 	return &next
 }

@@ -18,12 +18,12 @@ type nonces struct {
 	key      [32]byte
 	lifetime time.Duration
 
-	mu      sync.Mutex
-	counted map[string]counted
-	swept   time.Time
+	mu        sync.Mutex
+	used      map[string]nonceUse
+	lastSweep time.Time
 }
 
-type counted struct {
+type nonceUse struct {
 	count   int // highest nonce count seen
 	expires time.Time
 }
@@ -32,60 +32,60 @@ type counted struct {
 const maxNonces = 100_000
 
 const (
-	nonceTime   = 8
-	nonceRandom = 8
-	nonceCode   = 16
-	nonceSize   = nonceTime + nonceRandom + nonceCode
+	nonceTimeSize   = 8
+	nonceRandomSize = 8
+	nonceMACSize    = 16
+	nonceSize       = nonceTimeSize + nonceRandomSize + nonceMACSize
 )
 
 func newNonces(key [32]byte, lifetime time.Duration) *nonces {
-	return &nonces{key: key, lifetime: lifetime, counted: map[string]counted{}}
+	return &nonces{key: key, lifetime: lifetime, used: map[string]nonceUse{}}
 }
 
-// make returns a nonce for an address.
-func (n *nonces) make(to netip.Addr, now time.Time) string {
+// issue returns a nonce for an address.
+func (n *nonces) issue(to netip.Addr, now time.Time) string {
 	var nonce [nonceSize]byte
 	binary.BigEndian.PutUint64(nonce[:], uint64(now.UnixNano()))
-	rand.Read(nonce[nonceTime : nonceTime+nonceRandom]) // never fails
-	copy(nonce[nonceTime+nonceRandom:], n.code(nonce[:nonceTime+nonceRandom], to))
+	rand.Read(nonce[nonceTimeSize : nonceTimeSize+nonceRandomSize]) // never fails
+	copy(nonce[nonceTimeSize+nonceRandomSize:], n.mac(nonce[:nonceTimeSize+nonceRandomSize], to))
 	return base64.RawURLEncoding.EncodeToString(nonce[:])
 }
 
-func (n *nonces) code(over []byte, to netip.Addr) []byte {
+func (n *nonces) mac(over []byte, to netip.Addr) []byte {
 	address := to.Unmap().WithZone("").As16()
 	mac := hmac.New(sha256.New, n.key[:])
 	mac.Write(over)
 	mac.Write(address[:])
-	return mac.Sum(nil)[:nonceCode]
+	return mac.Sum(nil)[:nonceMACSize]
 }
 
-// fresh reports whether a nonce was issued here, for the address, and has not expired.
-func (n *nonces) fresh(nonce string, from netip.Addr, now time.Time) bool {
+// valid reports whether a nonce was issued here, for the address, and has not expired.
+func (n *nonces) valid(nonce string, from netip.Addr, now time.Time) bool {
 	raw, err := base64.RawURLEncoding.DecodeString(nonce)
-	if err != nil || len(raw) != nonceSize || !hmac.Equal(raw[nonceTime+nonceRandom:], n.code(raw[:nonceTime+nonceRandom], from)) {
+	if err != nil || len(raw) != nonceSize || !hmac.Equal(raw[nonceTimeSize+nonceRandomSize:], n.mac(raw[:nonceTimeSize+nonceRandomSize], from)) {
 		return false
 	}
 	age := now.Sub(time.Unix(0, int64(binary.BigEndian.Uint64(raw))))
 	return age >= 0 && age <= n.lifetime
 }
 
-// use records the nonce count of a valid answer. It returns false for a replay: a count that is not
+// recordUse records the nonce count of a valid answer. It returns false for a replay: a count that is not
 // higher than the last.
-func (n *nonces) use(nonce string, count int, now time.Time) bool {
+func (n *nonces) recordUse(nonce string, count int, now time.Time) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if now.Sub(n.swept) > n.lifetime {
-		n.swept = now
-		for one, c := range n.counted {
+	if now.Sub(n.lastSweep) > n.lifetime {
+		n.lastSweep = now
+		for stored, c := range n.used {
 			if now.After(c.expires) {
-				delete(n.counted, one)
+				delete(n.used, stored)
 			}
 		}
 	}
-	before, had := n.counted[nonce]
-	if had && count <= before.count || !had && len(n.counted) >= maxNonces {
+	last, seen := n.used[nonce]
+	if seen && count <= last.count || !seen && len(n.used) >= maxNonces {
 		return false
 	}
-	n.counted[nonce] = counted{count: count, expires: now.Add(n.lifetime)}
+	n.used[nonce] = nonceUse{count: count, expires: now.Add(n.lifetime)}
 	return true
 }

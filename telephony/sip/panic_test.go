@@ -75,7 +75,7 @@ func TestAPanicCostsOneCallOrMessage(t *testing.T) {
 		status(t, c.Bye(), 200)
 	}()
 	i := w.invite()
-	local := sip.NewLocal(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs())
+	local := sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs())
 	session, _, err := local.Answer(i.Offer())
 	must(t, err)
 	_, err = i.Answer(session, func(context.Context, *sip.Session) (*sip.Session, error) { panic("the offer failed") })

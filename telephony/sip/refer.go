@@ -13,13 +13,13 @@ import (
 	"trunkline/internal/fault"
 )
 
-// referLimit is the time a peer has to report the result of a REFER; it is longer than a phone rings.
+// referTimeout is the time a peer has to report the result of a REFER; it is longer than a phone rings.
 // The call continues meanwhile.
-const referLimit = 90 * time.Second
+const referTimeout = 90 * time.Second
 
-// lateAnswer is the time to wait for the response to a REFER after the call has ended, because the
+// referResponseGrace is the time to wait for the response to a REFER after the call has ended, because the
 // peer's BYE may overtake its 202.
-const lateAnswer = 500 * time.Millisecond
+const referResponseGrace = 500 * time.Millisecond
 
 // Refer sends a REFER that requests the peer to call user (RFC 3515), at the peer's host, or at ours if
 // the peer is a registered phone. It returns nil when the peer reports that user has answered, or hangs
@@ -27,7 +27,7 @@ const lateAnswer = 500 * time.Millisecond
 // did not reach user, and the leg continues. The error is fault.KindConflict if the leg has ended or
 // another REFER is in progress.
 func (l *Leg) Refer(ctx context.Context, user string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, referLimit, &Failure{Status: 408, Cause: NoAnswer})
+	ctx, cancel := context.WithTimeoutCause(ctx, referTimeout, &Failure{Status: 408, Cause: NoAnswer})
 	defer cancel()
 	request, outcome, err := l.beginRefer(user)
 	if err != nil {
@@ -61,20 +61,20 @@ func (l *Leg) beginRefer(user string) (*sipmsg.Request, <-chan int, error) {
 	if l.ended {
 		return nil, nil, fault.Conflict("the call has ended")
 	}
-	if l.referring != nil {
+	if l.referStatus != nil {
 		return nil, nil, fault.Conflict("the call is being transferred already")
 	}
-	r := l.newRequest(sipmsg.REFER, l.next())
+	r := l.newRequest(sipmsg.REFER, l.nextSequence())
 	r.AppendHeader(l.contact.Clone())
-	r.AppendHeader(sipmsg.NewHeader("Refer-To", "<sip:"+EscapeUser(user)+"@"+l.peersHost()+">"))
+	r.AppendHeader(sipmsg.NewHeader("Refer-To", "<sip:"+EscapeUser(user)+"@"+l.referHost()+">"))
 	r.AppendHeader(sipmsg.NewHeader("Referred-By", "<"+l.local.Address.String()+">"))
-	l.referring = make(chan int, 16)
-	return r, l.referring, nil
+	l.referStatus = make(chan int, 16)
+	return r, l.referStatus, nil
 }
 
-// peersHost returns the host at which the peer reaches other users. The caller holds mu.
-func (l *Leg) peersHost() string {
-	if l.phone {
+// referHost returns the host at which the peer reaches other users. The caller holds mu.
+func (l *Leg) referHost() string {
+	if l.peerIsPhone {
 		return l.remote.Address.Host // its own domain
 	}
 	if l.target.Port > 0 {
@@ -86,21 +86,21 @@ func (l *Leg) peersHost() string {
 func (l *Leg) endRefer() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.referring = nil
+	l.referStatus = nil
 }
 
 // sendRefer sends the REFER and returns nil if the peer accepted it.
 func (l *Leg) sendRefer(ctx context.Context, r *sipmsg.Request) error {
-	asking, cancel := context.WithCancel(ctx)
+	requestCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(l.ctx, func() { time.AfterFunc(lateAnswer, cancel) })()
-	answer, err := l.server.transact(asking, r)
+	defer context.AfterFunc(l.ctx, func() { time.AfterFunc(referResponseGrace, cancel) })()
+	answer, err := l.server.transact(requestCtx, r)
 	if err == nil && isChallenge(answer) && l.password != "" {
 		if r, err = l.server.authorize(r, answer, l.username, l.password); err == nil {
 			l.mu.Lock()
-			l.next() // authorize increased CSeq
+			l.nextSequence() // authorize increased CSeq
 			l.mu.Unlock()
-			answer, err = l.server.transact(asking, r)
+			answer, err = l.server.transact(requestCtx, r)
 		}
 	}
 	switch {
@@ -122,11 +122,11 @@ func (l *Leg) sendRefer(ctx context.Context, r *sipmsg.Request) error {
 // handleNotify handles a NOTIFY with the progress of our REFER. It may arrive before the response to the
 // REFER.
 func (s *Server) handleNotify(r *sipmsg.Request, tx *sipmsg.ServerTx) {
-	leg := s.dialog(r)
+	leg := s.findDialog(r)
 	event, _, _ := strings.Cut(headerValue(r, "Event", "o"), ";")
 	switch {
 	case leg == nil:
-		s.refuseRequest(tx, r, status{481, "Call/Transaction Does Not Exist"})
+		s.replyAndTerminate(tx, r, status{481, "Call/Transaction Does Not Exist"})
 	case !strings.EqualFold(strings.TrimSpace(event), "refer"):
 		s.reply(tx, r, status{489, "Bad Event"}, sipmsg.NewHeader("Allow-Events", "refer"))
 	default:
@@ -142,15 +142,15 @@ func (l *Leg) readNotify(r *sipmsg.Request) (status, func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	nothing := func() {}
-	if r.CSeq().SeqNo <= l.theirs {
+	if r.CSeq().SeqNo <= l.remoteSequence {
 		return status{500, "Request Out Of Order"}, nothing
 	}
-	l.theirs = r.CSeq().SeqNo
-	outcome := l.referring
+	l.remoteSequence = r.CSeq().SeqNo
+	outcome := l.referStatus
 	if outcome == nil {
 		return status{481, "Subscription Does Not Exist"}, nothing
 	}
-	code, err := statusOf(r.Body())
+	code, err := parseSipfrag(r.Body())
 	state, _, _ := strings.Cut(headerValue(r, "Subscription-State"), ";")
 	over := strings.EqualFold(strings.TrimSpace(state), "terminated")
 	switch {
@@ -159,14 +159,14 @@ func (l *Leg) readNotify(r *sipmsg.Request) (status, func()) {
 	case over && code < 200:
 		code = 480 // the subscription ended without a final result
 	}
-	return status{200, "OK"}, func() { l.report(outcome, code, over) }
+	return status{200, "OK"}, func() { l.reportReferStatus(outcome, code, over) }
 }
 
-// report passes the status of a NOTIFY to the REFER that reads outcome.
-func (l *Leg) report(outcome chan int, code int, final bool) {
+// reportReferStatus passes the status of a NOTIFY to the REFER that reads outcome.
+func (l *Leg) reportReferStatus(outcome chan int, code int, final bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.referring != outcome {
+	if l.referStatus != outcome {
 		return // the REFER has returned
 	}
 	select {
@@ -182,8 +182,8 @@ func (l *Leg) report(outcome chan int, code int, final bool) {
 	}
 }
 
-// statusOf parses the status of a message/sipfrag body (RFC 3420).
-func statusOf(body []byte) (int, error) {
+// parseSipfrag parses the status of a message/sipfrag body (RFC 3420).
+func parseSipfrag(body []byte) (int, error) {
 	line, _, _ := strings.Cut(string(body[:min(len(body), maxStatusLine)]), "\n")
 	words := strings.Fields(line)
 	if len(words) < 2 || !strings.HasPrefix(words[0], "SIP/") {
@@ -200,13 +200,13 @@ const maxStatusLine = 256
 
 // handleRefer declines a REFER from the peer. The call is unchanged.
 func (s *Server) handleRefer(r *sipmsg.Request, tx *sipmsg.ServerTx) {
-	leg := s.dialog(r)
+	leg := s.findDialog(r)
 	if leg == nil {
-		s.refuseRequest(tx, r, status{481, "Call/Transaction Does Not Exist"})
+		s.replyAndTerminate(tx, r, status{481, "Call/Transaction Does Not Exist"})
 		return
 	}
 	leg.mu.Lock()
-	leg.theirs = max(leg.theirs, r.CSeq().SeqNo)
+	leg.remoteSequence = max(leg.remoteSequence, r.CSeq().SeqNo)
 	leg.mu.Unlock()
 	s.reply(tx, r, status{603, "Decline"})
 }

@@ -21,7 +21,7 @@ func (s *Server) handleRegister(ctx context.Context, r *sipmsg.Request, tx *sipm
 		return
 	}
 	address := r.To().Address
-	user, ok := s.authenticate(ctx, r, tx, proof{source, address.Host, address.User, userDigest})
+	user, ok := s.authenticate(ctx, r, tx, expectedCredentials{source, address.Host, address.User, wwwAuthenticate})
 	if !ok {
 		return
 	}
@@ -35,7 +35,7 @@ func (s *Server) handleRegister(ctx context.Context, r *sipmsg.Request, tx *sipm
 		return
 	}
 	aor := AOR{AccountID: user.AccountID, Extension: user.Extension}
-	left, refusal, err := s.register(ctx, aor, changes)
+	bindings, refusal, err := s.applyChanges(ctx, aor, changes)
 	if err != nil {
 		s.log.Warn("storing a registration failed", "error", err)
 		s.reply(tx, r, status{503, "Service Unavailable"}, sipmsg.NewHeader("Retry-After", "5"))
@@ -45,8 +45,8 @@ func (s *Server) handleRegister(ctx context.Context, r *sipmsg.Request, tx *sipm
 		s.reply(tx, r, refusal)
 		return
 	}
-	headers := make([]sipmsg.Header, 0, len(left))
-	for _, b := range left {
+	headers := make([]sipmsg.Header, 0, len(bindings))
+	for _, b := range bindings {
 		expires := strconv.Itoa(max(int(time.Until(b.Expires).Round(time.Second).Seconds()), 1))
 		headers = append(headers, sipmsg.NewHeader("Contact", "<"+b.Contact+">;expires="+expires))
 	}
@@ -66,86 +66,86 @@ const maxContact = 512
 
 func (s *Server) readContacts(r *sipmsg.Request, user User, source netip.AddrPort) (changes, status) {
 	now := time.Now()
-	asked := changes{callID: r.CallID().Value(), sequence: r.CSeq().SeqNo}
-	common, hasCommon := seconds(headerValue(r, "Expires"))
+	requested := changes{callID: r.CallID().Value(), sequence: r.CSeq().SeqNo}
+	defaultExpires, hasDefault := parseSeconds(headerValue(r, "Expires"))
 	for _, h := range r.GetHeaders("Contact") {
 		contact, ok := h.(*sipmsg.ContactHeader)
 		if !ok {
-			return asked, status{400, "Bad Contact"}
+			return requested, status{400, "Bad Contact"}
 		}
 		if contact.Address.Wildcard {
-			asked.removeAll = true
+			requested.removeAll = true
 			continue
 		}
-		life, ok := seconds(contact.Params.GetOr("expires", ""))
+		lifetime, ok := parseSeconds(contact.Params.GetOr("expires", ""))
 		switch {
-		case !ok && hasCommon:
-			life = common
+		case !ok && hasDefault:
+			lifetime = defaultExpires
 		case !ok:
-			life = maxExpires
+			lifetime = maxExpires
 		}
-		if life > 0 && life < s.config.MinExpires {
-			return asked, status{423, "Interval Too Brief"}
+		if lifetime > 0 && lifetime < s.config.MinExpires {
+			return requested, status{423, "Interval Too Brief"}
 		}
 		uri := contact.Address.String()
 		scheme := contact.Address.Scheme
-		if scheme != "sip" && (scheme != "sips" || r.Transport() != networkTLS) || contact.Address.Host == "" || len(uri) > maxContact || len(asked.contacts) >= s.config.Limits.MaxContacts {
-			return asked, status{400, "Bad Contact"}
+		if scheme != "sip" && (scheme != "sips" || r.Transport() != transportTLS) || contact.Address.Host == "" || len(uri) > maxContact || len(requested.contacts) >= s.config.Limits.MaxContacts {
+			return requested, status{400, "Bad Contact"}
 		}
 		b := Binding{
 			AOR: AOR{AccountID: user.AccountID, Extension: user.Extension}, Domain: user.Domain, UserID: user.UserID,
-			Contact: uri, Instance: shortened(contact.Params.GetOr("+sip.instance", "")), Source: source, Transport: r.Transport(),
-			UserAgent: shortened(printable(headerValue(r, "User-Agent"))), CallID: asked.callID, CSeq: asked.sequence, Since: now,
+			Contact: uri, Instance: truncate(contact.Params.GetOr("+sip.instance", "")), Source: source, Transport: r.Transport(),
+			UserAgent: truncate(sanitizeHeader(headerValue(r, "User-Agent"))), CallID: requested.callID, CSeq: requested.sequence, Since: now,
 		}
-		if life > 0 {
-			b.Expires = now.Add(min(life, maxExpires))
+		if lifetime > 0 {
+			b.Expires = now.Add(min(lifetime, maxExpires))
 		}
-		asked.contacts = append(asked.contacts, b)
+		requested.contacts = append(requested.contacts, b)
 	}
-	if asked.removeAll && (len(asked.contacts) > 0 || !hasCommon || common != 0) {
-		return asked, status{400, "Bad Request"} // RFC 3261, section 10.3, step 6
+	if requested.removeAll && (len(requested.contacts) > 0 || !hasDefault || defaultExpires != 0) {
+		return requested, status{400, "Bad Request"} // RFC 3261, section 10.3, step 6
 	}
-	return asked, status{}
+	return requested, status{}
 }
 
-func shortened(text string) string { return text[:min(len(text), 128)] }
+func truncate(text string) string { return text[:min(len(text), 128)] }
 
-// register applies the changes and returns the resulting bindings.
-func (s *Server) register(ctx context.Context, aor AOR, asked changes) ([]Binding, status, error) {
+// applyChanges applies the changes and returns the resulting bindings.
+func (s *Server) applyChanges(ctx context.Context, aor AOR, requested changes) ([]Binding, status, error) {
 	current, err := s.bindings.List(ctx, aor)
 	if err != nil {
 		return nil, status{}, err
 	}
 	for _, b := range current {
-		if b.CallID == asked.callID && b.CSeq >= asked.sequence && (asked.removeAll || len(asked.contacts) > 0) {
+		if b.CallID == requested.callID && b.CSeq >= requested.sequence && (requested.removeAll || len(requested.contacts) > 0) {
 			return nil, status{500, "Request Out Of Order"}, nil
 		}
 	}
-	if asked.removeAll {
+	if requested.removeAll {
 		return nil, status{}, s.unregister(ctx, current, UnregisteredByDevice)
 	}
-	for _, b := range asked.contacts {
-		if current, err = s.bind(ctx, current, b); err != nil {
+	for _, b := range requested.contacts {
+		if current, err = s.applyContact(ctx, current, b); err != nil {
 			return nil, status{}, err
 		}
 	}
 	return current, status{}, nil
 }
 
-// bind registers or removes one contact and returns the resulting bindings.
-func (s *Server) bind(ctx context.Context, current []Binding, b Binding) ([]Binding, error) {
-	at := slices.IndexFunc(current, func(one Binding) bool { return one.Contact == b.Contact })
+// applyContact registers or removes one contact and returns the resulting bindings.
+func (s *Server) applyContact(ctx context.Context, current []Binding, b Binding) ([]Binding, error) {
+	index := slices.IndexFunc(current, func(existing Binding) bool { return existing.Contact == b.Contact })
 	switch {
-	case b.Expires.IsZero() && at < 0:
+	case b.Expires.IsZero() && index < 0:
 		return current, nil
 	case b.Expires.IsZero():
-		if err := s.unregister(ctx, current[at:at+1], UnregisteredByDevice); err != nil {
+		if err := s.unregister(ctx, current[index:index+1], UnregisteredByDevice); err != nil {
 			return nil, err
 		}
-		return slices.Delete(current, at, at+1), nil
-	case at >= 0:
-		b.Since = current[at].Since
-		current[at] = b
+		return slices.Delete(current, index, index+1), nil
+	case index >= 0:
+		b.Since = current[index].Since
+		current[index] = b
 		s.metrics.bindings.WithLabelValues("refreshed").Inc()
 		return current, s.bindings.Put(ctx, b)
 	}
@@ -153,50 +153,50 @@ func (s *Server) bind(ctx context.Context, current []Binding, b Binding) ([]Bind
 		return nil, err
 	}
 	s.metrics.bindings.WithLabelValues("registered").Inc()
-	for _, d := range s.devices {
+	for _, d := range s.registrationListeners {
 		d.DeviceRegistered(b)
 	}
 	// Replace the same device's binding at its old contact, or the oldest binding above the limit.
-	at = slices.IndexFunc(current, func(one Binding) bool { return b.Instance != "" && one.Instance == b.Instance })
-	if at < 0 && len(current) >= s.config.Limits.MaxContacts {
-		at = 0
+	index = slices.IndexFunc(current, func(existing Binding) bool { return b.Instance != "" && existing.Instance == b.Instance })
+	if index < 0 && len(current) >= s.config.Limits.MaxContacts {
+		index = 0
 	}
-	if at >= 0 {
-		if err := s.unregister(ctx, current[at:at+1], UnregisteredReplaced); err != nil {
+	if index >= 0 {
+		if err := s.unregister(ctx, current[index:index+1], UnregisteredReplaced); err != nil {
 			return nil, err
 		}
-		current = slices.Delete(current, at, at+1)
+		current = slices.Delete(current, index, index+1)
 	}
 	return append(current, b), nil
 }
 
-func (s *Server) unregister(ctx context.Context, gone []Binding, reason Unregistered) error {
+func (s *Server) unregister(ctx context.Context, gone []Binding, reason UnregisterReason) error {
 	for _, b := range gone {
 		removed, err := s.bindings.Remove(ctx, b)
 		if err != nil {
 			return err
 		}
 		if removed {
-			s.left(b, reason)
+			s.reportUnregistered(b, reason)
 		}
 	}
 	return nil
 }
 
-func (s *Server) left(b Binding, reason Unregistered) {
+func (s *Server) reportUnregistered(b Binding, reason UnregisterReason) {
 	s.metrics.bindings.WithLabelValues(string(reason)).Inc()
-	for _, d := range s.devices {
+	for _, d := range s.registrationListeners {
 		d.DeviceUnregistered(b, reason)
 	}
 }
 
-// sweepEvery is the interval at which expired registrations are detected.
-const sweepEvery = time.Second
+// sweepInterval is the interval at which expired registrations are detected.
+const sweepInterval = time.Second
 
-// sweep reports phones whose registration has expired until ctx ends.
-func (s *Server) sweep(ctx context.Context) {
+// sweepExpired reports phones whose registration has expired until ctx ends.
+func (s *Server) sweepExpired(ctx context.Context) {
 	failing := false
-	for now := range retry.Ticks(ctx, sweepEvery) {
+	for now := range retry.Ticks(ctx, sweepInterval) {
 		s.panics.Do(placeRequest, func() {
 			gone, err := s.bindings.Expire(ctx, now)
 			if err != nil && !failing && ctx.Err() == nil {
@@ -204,7 +204,7 @@ func (s *Server) sweep(ctx context.Context) {
 			}
 			failing = err != nil
 			for _, b := range gone {
-				s.left(b, UnregisteredExpired)
+				s.reportUnregistered(b, UnregisteredExpired)
 			}
 		})
 	}

@@ -8,12 +8,12 @@ import (
 
 // handleReinvite handles a re-INVITE.
 func (s *Server) handleReinvite(r *sipmsg.Request, tx *sipmsg.ServerTx) {
-	leg := s.dialog(r)
+	leg := s.findDialog(r)
 	if leg == nil {
-		s.refuseRequest(tx, r, status{481, "Call/Transaction Does Not Exist"})
+		s.replyAndTerminate(tx, r, status{481, "Call/Transaction Does Not Exist"})
 		return
 	}
-	if !leg.beginAnswer(r, tx) {
+	if !leg.beginRemoteOffer(r, tx) {
 		return
 	}
 	s.background.Go(func() {
@@ -24,24 +24,24 @@ func (s *Server) handleReinvite(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 	})
 }
 
-// beginAnswer checks the CSeq of a request in the dialog and that no other offer is in progress. If it
+// beginRemoteOffer checks the CSeq of a request in the dialog and that no other offer is in progress. If it
 // returns false, it has answered.
-func (l *Leg) beginAnswer(r *sipmsg.Request, tx *sipmsg.ServerTx) bool {
+func (l *Leg) beginRemoteOffer(r *sipmsg.Request, tx *sipmsg.ServerTx) bool {
 	l.mu.Lock()
 	var refusal status
 	headers := []sipmsg.Header{}
 	switch number := r.CSeq().SeqNo; {
 	case l.ended:
 		refusal = status{481, "Call/Transaction Does Not Exist"}
-	case number <= l.theirs:
+	case number <= l.remoteSequence:
 		refusal = status{500, "Request Out Of Order"}
-	case l.offering:
-		l.theirs, refusal = number, status{491, "Request Pending"}
-	case l.answering:
-		l.theirs, refusal = number, status{500, "Request Pending"}
+	case l.localOfferPending:
+		l.remoteSequence, refusal = number, status{491, "Request Pending"}
+	case l.remoteOfferPending:
+		l.remoteSequence, refusal = number, status{500, "Request Pending"}
 		headers = append(headers, sipmsg.NewHeader("Retry-After", "1"))
 	default:
-		l.theirs, l.answering = number, true
+		l.remoteSequence, l.remoteOfferPending = number, true
 	}
 	l.mu.Unlock()
 	if refusal.code != 0 {
@@ -50,56 +50,56 @@ func (l *Leg) beginAnswer(r *sipmsg.Request, tx *sipmsg.ServerTx) bool {
 	return refusal.code == 0
 }
 
-// endAnswer allows the next offer. It is called before the response is sent, because the peer may send
+// endRemoteOffer allows the next offer. It is called before the response is sent, because the peer may send
 // an offer as soon as it has the response.
-func (l *Leg) endAnswer() {
+func (l *Leg) endRemoteOffer() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.answering = false
+	l.remoteOfferPending = false
 }
 
 // answerInvite answers a re-INVITE. To one without an offer, the response has our offer and the ACK
 // has the answer.
 func (l *Leg) answerInvite(r *sipmsg.Request, tx *sipmsg.ServerTx) {
-	response := l.answerTo(r, func() (*Session, error) { return l.answerBody(r.Body()) })
+	response := l.refreshResponse(r, func() (*Session, error) { return l.answerOffer(r.Body()) })
 	if !response.IsSuccess() {
-		l.endAnswer()
-		l.sendAnswer(tx, response)
+		l.endRemoteOffer()
+		l.sendResponse(tx, response)
 		return
 	}
-	pending := l.repeat(tx, response)
+	pending := l.retransmitUntilAck(tx, response)
 	if len(r.Body()) > 0 {
-		l.endAnswer()
-		l.sendAnswer(tx, response)
+		l.endRemoteOffer()
+		l.sendResponse(tx, response)
 		return
 	}
-	defer l.endAnswer()
-	l.sendAnswer(tx, response)
+	defer l.endRemoteOffer()
+	l.sendResponse(tx, response)
 	select {
-	case <-pending.came:
+	case <-pending.acked:
 	case <-l.endSignal:
 		return
 	}
-	if _, err := l.answerBody(pending.body); err != nil {
+	if _, err := l.answerOffer(pending.ackBody); err != nil {
 		l.Hangup(IncompatibleDestination)
 	}
 }
 
-func (l *Leg) sendAnswer(tx *sipmsg.ServerTx, response *sipmsg.Response) {
+func (l *Leg) sendResponse(tx *sipmsg.ServerTx, response *sipmsg.Response) {
 	if err := l.server.send(tx, response); err != nil {
 		l.server.log.Debug("sending a response failed", "error", err)
-		l.stopRepeating()
+		l.stopRetransmission()
 	}
 }
 
-// answerBody returns our session description in answer to a body. Without a body it returns an offer:
+// answerOffer returns our session description in answer to a body. Without a body it returns an offer:
 // the description in force without a hold.
-func (l *Leg) answerBody(body []byte) (*Session, error) {
+func (l *Leg) answerOffer(body []byte) (*Session, error) {
 	l.mu.Lock()
-	ours, peers := l.ours, l.peers
+	ours, peers := l.localSession, l.remoteSession
 	l.mu.Unlock()
 	if len(body) == 0 {
-		return ours.unheld(), nil
+		return ours.withoutHold(), nil
 	}
 	offer, err := l.server.parseSession(body)
 	if err != nil {
@@ -117,27 +117,27 @@ func (l *Leg) answerBody(body []byte) (*Session, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ours, l.peers = answer, offer
+	l.localSession, l.remoteSession = answer, offer
 	return answer, nil
 }
 
-// answerTo returns the response to a request that refreshes the dialog, with the session that session
+// refreshResponse returns the response to a request that refreshes the dialog, with the session that session
 // returns.
-func (l *Leg) answerTo(r *sipmsg.Request, session func() (*Session, error)) *sipmsg.Response {
+func (l *Leg) refreshResponse(r *sipmsg.Request, session func() (*Session, error)) *sipmsg.Response {
 	response := respond(r, status{200, "OK"}, "")
 	response.AppendHeader(l.contact.Clone())
-	response.AppendHeader(sipmsg.NewHeader("Allow", allowed))
-	response.AppendHeader(sipmsg.NewHeader("Supported", supported))
-	if l.acceptTimer(r, response) {
+	response.AppendHeader(sipmsg.NewHeader("Allow", allowedMethods))
+	response.AppendHeader(sipmsg.NewHeader("Supported", supportedOption))
+	if l.acceptSessionTimer(r, response) {
 		refusal := respond(r, status{422, "Session Interval Too Small"}, "")
-		refusal.AppendHeader(sipmsg.NewHeader("Min-SE", minSession()))
+		refusal.AppendHeader(sipmsg.NewHeader("Min-SE", minSEValue()))
 		return refusal
 	}
 	var answer *Session
 	err := errPanicked
 	l.server.panics.Do(placeCall, func() { answer, err = session() })
 	if err == nil {
-		err = describe(response, answer)
+		err = setSession(response, answer)
 	}
 	if err != nil {
 		l.server.log.Debug("re-INVITE offer refused", "error", err)
@@ -146,28 +146,28 @@ func (l *Leg) answerTo(r *sipmsg.Request, session func() (*Session, error)) *sip
 	l.mu.Lock()
 	l.refreshTarget(r.Contact())
 	l.mu.Unlock()
-	l.startTimer()
+	l.startSessionTimer()
 	return response
 }
 
 // handleUpdate handles an UPDATE (RFC 3311): an offer without an ACK, or a refresh.
 func (s *Server) handleUpdate(r *sipmsg.Request, tx *sipmsg.ServerTx) {
-	leg := s.dialog(r)
+	leg := s.findDialog(r)
 	if leg == nil {
-		s.refuseRequest(tx, r, status{481, "Call/Transaction Does Not Exist"})
+		s.replyAndTerminate(tx, r, status{481, "Call/Transaction Does Not Exist"})
 		return
 	}
-	if !leg.beginAnswer(r, tx) {
+	if !leg.beginRemoteOffer(r, tx) {
 		return
 	}
 	s.background.Go(func() {
-		response := leg.answerTo(r, func() (*Session, error) {
+		response := leg.refreshResponse(r, func() (*Session, error) {
 			if len(r.Body()) == 0 {
 				return nil, nil
 			}
-			return leg.answerBody(r.Body())
+			return leg.answerOffer(r.Body())
 		})
-		leg.endAnswer()
-		leg.sendAnswer(tx, response)
+		leg.endRemoteOffer()
+		leg.sendResponse(tx, response)
 	})
 }

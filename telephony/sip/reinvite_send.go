@@ -41,7 +41,7 @@ func (l *Leg) Reinvite(ctx context.Context, offer *Session) (*Session, error) {
 // glareDelay returns a random delay before the next attempt. The side that chose the Call-ID waits
 // longer (RFC 3261, section 14.1).
 func (l *Leg) glareDelay() time.Duration {
-	if l.called {
+	if l.outgoing {
 		return 2100*time.Millisecond + rand.N(1900*time.Millisecond)
 	}
 	return rand.N(2000 * time.Millisecond)
@@ -58,18 +58,18 @@ func (l *Leg) sendReinvite(offer *Session) (*Session, error) {
 		if err != nil {
 			return nil, &Failure{Cause: NormalTemporaryFailure}
 		}
-		answer, err := l.awaitAnswer(tx)
+		answer, err := l.awaitReinviteResponse(tx)
 		if err != nil {
 			return nil, err
 		}
 		if attempt > 0 || l.password == "" || !isChallenge(answer) {
-			return l.offerAnswered(tx, request, answer, offer)
+			return l.handleReinviteResponse(tx, request, answer, offer)
 		}
 		if request, err = l.server.authorize(request, answer, l.username, l.password); err != nil {
 			return nil, err
 		}
 		l.mu.Lock()
-		l.next() // authorize increased CSeq
+		l.nextSequence() // authorize increased CSeq
 		l.mu.Unlock()
 	}
 }
@@ -80,33 +80,33 @@ func (l *Leg) beginOffer(offer *Session) (*sipmsg.Request, error) {
 	switch {
 	case l.ended:
 		return nil, fault.Conflict("the call has ended")
-	case l.offering || l.answering:
+	case l.localOfferPending || l.remoteOfferPending:
 		return nil, errGlare
 	}
-	request := l.newRequest(sipmsg.INVITE, l.next())
+	request := l.newRequest(sipmsg.INVITE, l.nextSequence())
 	request.AppendHeader(l.contact.Clone())
-	request.AppendHeader(sipmsg.NewHeader("Allow", allowed))
-	request.AppendHeader(sipmsg.NewHeader("Supported", supported))
-	if l.interval > 0 {
+	request.AppendHeader(sipmsg.NewHeader("Allow", allowedMethods))
+	request.AppendHeader(sipmsg.NewHeader("Supported", supportedOption))
+	if l.sessionInterval > 0 {
 		request.AppendHeader(sipmsg.NewHeader("Session-Expires", l.sessionExpires()))
 	}
-	if err := describe(request, offer); err != nil {
+	if err := setSession(request, offer); err != nil {
 		return nil, err
 	}
-	l.offering = true
+	l.localOfferPending = true
 	return request, nil
 }
 
 func (l *Leg) endOffer() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.offering = false
+	l.localOfferPending = false
 }
 
-// awaitAnswer waits for the final response to a re-INVITE.
-func (l *Leg) awaitAnswer(tx *sipmsg.ClientTx) (*sipmsg.Response, error) {
-	limit := time.NewTimer(64 * t1)
-	defer limit.Stop()
+// awaitReinviteResponse waits for the final response to a re-INVITE.
+func (l *Leg) awaitReinviteResponse(tx *sipmsg.ClientTx) (*sipmsg.Response, error) {
+	timeout := time.NewTimer(64 * t1)
+	defer timeout.Stop()
 	for {
 		select {
 		case answer := <-tx.Responses():
@@ -114,7 +114,7 @@ func (l *Leg) awaitAnswer(tx *sipmsg.ClientTx) (*sipmsg.Response, error) {
 				return answer, nil
 			}
 		case <-tx.Done():
-		case <-limit.C:
+		case <-timeout.C:
 			tx.Terminate()
 		case <-l.endSignal:
 			tx.Terminate()
@@ -129,7 +129,7 @@ func (l *Leg) awaitAnswer(tx *sipmsg.ClientTx) (*sipmsg.Response, error) {
 	}
 }
 
-func (l *Leg) offerAnswered(tx *sipmsg.ClientTx, request *sipmsg.Request, answer *sipmsg.Response, offer *Session) (*Session, error) {
+func (l *Leg) handleReinviteResponse(tx *sipmsg.ClientTx, request *sipmsg.Request, answer *sipmsg.Response, offer *Session) (*Session, error) {
 	switch {
 	case answer.StatusCode == 491:
 		return nil, errGlare
@@ -143,7 +143,7 @@ func (l *Leg) offerAnswered(tx *sipmsg.ClientTx, request *sipmsg.Request, answer
 	l.refreshTarget(answer.Contact())
 	ack := l.newAck(request)
 	l.mu.Unlock()
-	l.acknowledgeAll(tx, ack, func(*sipmsg.Response) bool { return true })
+	l.sendAcks(tx, ack, func(*sipmsg.Response) bool { return true })
 	session, err := l.server.parseSession(answer.Body())
 	if err != nil {
 		// The peer accepted without a usable answer: the call cannot continue (RFC 3261, section
@@ -151,10 +151,10 @@ func (l *Leg) offerAnswered(tx *sipmsg.ClientTx, request *sipmsg.Request, answer
 		l.Hangup(IncompatibleDestination)
 		return nil, &Failure{Status: answer.StatusCode, Cause: IncompatibleDestination}
 	}
-	l.negotiateTimer(answer)
+	l.negotiateSessionTimer(answer)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ours, l.peers = offer, session
+	l.localSession, l.remoteSession = offer, session
 	return session, nil
 }
 

@@ -55,12 +55,12 @@ type Session struct {
 	// description of plain RTP may have some too: the other side may then choose SRTP.
 	Crypto []srtp.Attribute
 
-	audio   int // index of the audio among the media lines
-	refused []refusedMedia
+	audioIndex int // index of the audio among the media lines
+	rejected   []rejectedMedia
 }
 
-// refusedMedia is a rejected media line; nil stands for the audio line.
-type refusedMedia = *sdp.MediaDescription
+// rejectedMedia is a rejected media line; nil stands for the audio line.
+type rejectedMedia = *sdp.MediaDescription
 
 const (
 	packetTime = 20 * time.Millisecond
@@ -80,28 +80,28 @@ func ParseSession(body []byte) (*Session, error) {
 	}
 	s := &Session{
 		ID: d.Origin.SessionID, Version: d.Origin.SessionVersion,
-		audio: -1, Direction: SendRecv, PacketTime: packetTime,
+		audioIndex: -1, Direction: SendRecv, PacketTime: packetTime,
 	}
-	s.direct(d.Attributes)
+	s.readDirection(d.Attributes)
 	for i, media := range d.MediaDescriptions {
-		if s.audio < 0 && isAudio(media) {
-			s.audio = i
-			s.refused = append(s.refused, nil)
-			if err := s.read(&d, media); err != nil {
+		if s.audioIndex < 0 && isAudio(media) {
+			s.audioIndex = i
+			s.rejected = append(s.rejected, nil)
+			if err := s.readAudio(&d, media); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		s.refused = append(s.refused, refusal(media))
+		s.rejected = append(s.rejected, rejectMedia(media))
 	}
-	if s.audio < 0 {
+	if s.audioIndex < 0 {
 		return nil, fault.New(fault.KindUnsupported, "the session description offers no audio over RTP")
 	}
 	return s, nil
 }
 
-// unheld returns a copy of the description with media in both directions.
-func (s *Session) unheld() *Session {
+// withoutHold returns a copy of the description with media in both directions.
+func (s *Session) withoutHold() *Session {
 	if s.Direction == SendRecv {
 		return s
 	}
@@ -136,15 +136,15 @@ func readCrypto(media *sdp.MediaDescription) []srtp.Attribute {
 // maxCrypto is the number of crypto attributes that are read.
 const maxCrypto = 16
 
-// refusal returns the rejection of a media line: port 0.
-func refusal(media *sdp.MediaDescription) refusedMedia {
+// rejectMedia returns the media line that rejects one of an offer: port 0.
+func rejectMedia(media *sdp.MediaDescription) rejectedMedia {
 	return &sdp.MediaDescription{MediaName: sdp.MediaName{
 		Media: media.MediaName.Media, Protos: media.MediaName.Protos, Formats: media.MediaName.Formats,
 	}}
 }
 
-// read applies the audio line.
-func (s *Session) read(d *sdp.SessionDescription, media *sdp.MediaDescription) error {
+// readAudio applies the audio line.
+func (s *Session) readAudio(d *sdp.SessionDescription, media *sdp.MediaDescription) error {
 	connection := media.ConnectionInformation
 	if connection == nil {
 		connection = d.ConnectionInformation
@@ -158,7 +158,7 @@ func (s *Session) read(d *sdp.SessionDescription, media *sdp.MediaDescription) e
 		return fault.Invalid("the session description's address is not an IP address")
 	}
 	s.Address = netip.AddrPortFrom(addr.Unmap(), uint16(media.MediaName.Port.Value))
-	s.direct(media.Attributes)
+	s.readDirection(media.Attributes)
 	if addr.IsUnspecified() && s.Direction.Receives() {
 		s.Direction = map[Direction]Direction{SendRecv: SendOnly, RecvOnly: Inactive}[s.Direction] // a hold as in RFC 2543
 	}
@@ -172,7 +172,7 @@ func (s *Session) read(d *sdp.SessionDescription, media *sdp.MediaDescription) e
 	return nil
 }
 
-func (s *Session) direct(attributes []sdp.Attribute) {
+func (s *Session) readDirection(attributes []sdp.Attribute) {
 	for _, a := range attributes {
 		switch d := Direction(a.Key); d {
 		case SendRecv, SendOnly, RecvOnly, Inactive:

@@ -85,7 +85,7 @@ func TestAnswer(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			answer, agreed, err := NewLocal(here, AllCodecs()).Answer(offer(t, c.direction, c.formats), c.prefer...)
+			answer, agreed, err := NewNegotiator(here, AllCodecs()).Answer(offer(t, c.direction, c.formats), c.prefer...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -100,7 +100,7 @@ func TestAnswer(t *testing.T) {
 			if back.Direction != c.want || back.Codecs[0].Name != c.codec || back.Codecs[0].PayloadType != c.number || back.Address != here {
 				t.Errorf("answered %s", body)
 			}
-			if agreed.Formats[0].Send != c.number || (agreed.Events.Name != "") != c.events || agreed.Receives != c.want.Sends() {
+			if agreed.Codecs[0].SendType != c.number || (agreed.TelephoneEvent.Name != "") != c.events || agreed.PeerReceives != c.want.Sends() {
 				t.Errorf("agreed on %+v", agreed)
 			}
 		})
@@ -112,7 +112,7 @@ func TestAnswerRefusesOtherStreams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer, _, err := NewLocal(here, AllCodecs()).Answer(s)
+	answer, _, err := NewNegotiator(here, AllCodecs()).Answer(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,28 +127,28 @@ func TestAnswerRefusesOtherStreams(t *testing.T) {
 }
 
 func TestNoCommonCodec(t *testing.T) {
-	if _, _, err := NewLocal(here, []Codec{PCMU()}).Answer(offer(t, "", "8 120")); fault.KindOf(err) != fault.KindUnsupported {
+	if _, _, err := NewNegotiator(here, []Codec{PCMU()}).Answer(offer(t, "", "8 120")); fault.KindOf(err) != fault.KindUnsupported {
 		t.Errorf("answering got %v", err)
 	}
-	local := NewLocal(here, AllCodecs())
-	if _, err := local.Accept(local.Offer(PCMU()), offer(t, "", "8")); fault.KindOf(err) != fault.KindUnsupported {
+	local := NewNegotiator(here, AllCodecs())
+	if _, err := local.AcceptAnswer(local.Offer(PCMU()), offer(t, "", "8")); fault.KindOf(err) != fault.KindUnsupported {
 		t.Errorf("accepting got %v", err)
 	}
 }
 
 func TestAcceptKeepsBothSidesNumbers(t *testing.T) {
-	local := NewLocal(here, AllCodecs())
-	agreed, err := local.Accept(local.Offer(), offer(t, "", "120 0 101"))
+	local := NewNegotiator(here, AllCodecs())
+	agreed, err := local.AcceptAnswer(local.Offer(), offer(t, "", "120 0 101"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(agreed.Formats) != 2 || agreed.Formats[0].Send != 120 || agreed.Formats[0].Receive != Opus().PayloadType || agreed.Events.Clock != 8000 {
+	if len(agreed.Codecs) != 2 || agreed.Codecs[0].SendType != 120 || agreed.Codecs[0].ReceiveType != Opus().PayloadType || agreed.TelephoneEvent.Clock != 8000 {
 		t.Errorf("agreed on %+v", agreed)
 	}
 }
 
 func TestVersionRisesWithWhatIsSaid(t *testing.T) {
-	local := NewLocal(here, AllCodecs())
+	local := NewNegotiator(here, AllCodecs())
 	one, two, three := local.Offer(), local.Offer(), local.Offer(PCMU())
 	if one.Version != two.Version || three.Version != two.Version+1 || one.ID != three.ID {
 		t.Errorf("versions %d %d %d", one.Version, two.Version, three.Version)
@@ -164,12 +164,12 @@ func FuzzSession(f *testing.F) {
 		if err != nil {
 			return
 		}
-		answer, agreed, err := NewLocal(here, AllCodecs()).Answer(s)
+		answer, agreed, err := NewNegotiator(here, AllCodecs()).Answer(s)
 		if err != nil {
 			return
 		}
-		if len(agreed.Formats) != 1 {
-			t.Errorf("agreed on %v", agreed.Formats)
+		if len(agreed.Codecs) != 1 {
+			t.Errorf("agreed on %v", agreed.Codecs)
 		}
 		written, err := answer.Bytes()
 		if err != nil {

@@ -14,18 +14,18 @@ func (s *Session) Bytes() ([]byte, error) {
 	d := sdp.SessionDescription{
 		Origin: sdp.Origin{
 			Username: "-", SessionID: s.ID, SessionVersion: s.Version,
-			NetworkType: "IN", AddressType: family(host), UnicastAddress: host.String(),
+			NetworkType: "IN", AddressType: sdpAddressType(host), UnicastAddress: host.String(),
 		},
 		SessionName:           "-",
-		ConnectionInformation: &sdp.ConnectionInformation{NetworkType: "IN", AddressType: family(host), Address: &sdp.Address{Address: host.String()}},
+		ConnectionInformation: &sdp.ConnectionInformation{NetworkType: "IN", AddressType: sdpAddressType(host), Address: &sdp.Address{Address: host.String()}},
 		TimeDescriptions:      []sdp.TimeDescription{{}},
 	}
-	for i := range max(len(s.refused), s.audio+1) {
-		if i == s.audio {
-			d.MediaDescriptions = append(d.MediaDescriptions, s.media())
+	for i := range max(len(s.rejected), s.audioIndex+1) {
+		if i == s.audioIndex {
+			d.MediaDescriptions = append(d.MediaDescriptions, s.audioMedia())
 			continue
 		}
-		d.MediaDescriptions = append(d.MediaDescriptions, s.refused[i])
+		d.MediaDescriptions = append(d.MediaDescriptions, s.rejected[i])
 	}
 	body, err := d.Marshal()
 	if err != nil {
@@ -34,14 +34,14 @@ func (s *Session) Bytes() ([]byte, error) {
 	return body, nil
 }
 
-func family(host netip.Addr) string {
+func sdpAddressType(host netip.Addr) string {
 	if host.Is4() {
 		return "IP4"
 	}
 	return "IP6"
 }
 
-func (s *Session) media() *sdp.MediaDescription {
+func (s *Session) audioMedia() *sdp.MediaDescription {
 	media := &sdp.MediaDescription{MediaName: sdp.MediaName{
 		Media: "audio", Port: sdp.RangedPort{Value: int(s.Address.Port())}, Protos: []string{"RTP", "AVP"},
 	}}

@@ -30,38 +30,38 @@ type Handler interface {
 
 // Server is a SIP user agent and registrar.
 type Server struct {
-	config   Config
-	users    Authenticator
-	bindings Bindings
-	devices  []Devices
-	routes   []route
-	metrics  *metrics
-	log      *slog.Logger
+	config                Config
+	users                 Authenticator
+	bindings              Bindings
+	registrationListeners []RegistrationListener
+	routes                []route
+	metrics               *metrics
+	log                   *slog.Logger
 
-	udp            *datagrams
-	tcp            *connections
-	tls            *connections // nil without TLSListen
-	bound          netip.AddrPort
-	advertisedHost string // announced to peers
-	port           int
-	securePort     int // port without TLSListen
-	transport      *sipmsg.TransportLayer
-	transactions   *sipmsg.TransactionLayer
-	guard          *guard
-	branches       branches
-	inspect        *inspector
-	panics         *panics.Recoverer
-	nonces         *nonces
-	background     *tasks
-	ctx            context.Context // of transactions
-	stop           context.CancelFunc
-	serving        context.Context // of handlers; ends first
-	refuse         context.CancelFunc
+	udp                *udpSocket
+	tcp                *streamListener
+	tls                *streamListener // nil without TLSListen
+	boundAddr          netip.AddrPort
+	advertisedHost     string // announced to peers
+	advertisedPort     int
+	tlsPort            int // equals advertisedPort if TLSListen is empty
+	transport          *sipmsg.TransportLayer
+	transactions       *sipmsg.TransactionLayer
+	guard              *guard
+	branches           branchSigner
+	preparser          *preparser
+	panics             *panics.Recoverer
+	nonces             *nonces
+	background         *tasks
+	transactionCtx     context.Context // ends the transactions
+	cancelTransactions context.CancelFunc
+	handlerCtx         context.Context // ends the handlers; cancelled before transactionCtx
+	cancelHandlers     context.CancelFunc
 
-	mu      sync.Mutex
-	dialogs map[string]*Leg
-	calls   int  // legs and unanswered INVITEs
-	closing bool // no new ones are accepted
+	mu       sync.Mutex
+	dialogs  map[string]*Leg
+	legCount int  // legs and unanswered INVITEs
+	closing  bool // new calls are rejected
 }
 
 type route struct {
@@ -75,7 +75,7 @@ func New(config Config, users Authenticator, bindings Bindings, reg prometheus.R
 		return nil, err
 	}
 	if users == nil || bindings == nil {
-		return nil, errors.New("sip: users and bindings are needed")
+		return nil, errors.New("sip: users and bindings are required")
 	}
 	s := &Server{
 		config: config.withDefaults(), users: users, bindings: bindings, log: log,
@@ -89,21 +89,21 @@ func New(config Config, users Authenticator, bindings Bindings, reg prometheus.R
 	}
 	s.nonces = newNonces(key, s.config.NonceLifetime)
 	s.guard = newGuard(s.config, &s.branches, s.metrics)
-	s.inspect = newInspector(s.panics, s.metrics)
+	s.preparser = newPreparser(s.panics, s.metrics)
 	s.background = newTasks(s.panics)
 	err := s.listen()
 	if err != nil {
 		return nil, err
 	}
-	if s.advertisedHost, s.port, err = s.config.advertised(s.bound); err == nil {
+	if s.advertisedHost, s.advertisedPort, err = s.config.advertised(s.boundAddr); err == nil {
 		err = s.listenTLS()
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.udp.Close(), s.tcp.Close())
 	}
 	s.newStack()
-	s.ctx, s.stop = context.WithCancel(context.Background())
-	s.serving, s.refuse = context.WithCancel(s.ctx)
+	s.transactionCtx, s.cancelTransactions = context.WithCancel(context.Background())
+	s.handlerCtx, s.cancelHandlers = context.WithCancel(s.transactionCtx)
 	return s, nil
 }
 
@@ -124,8 +124,8 @@ func (s *Server) listen() error {
 		}
 		tcp, err := net.Listen("tcp", bound.String())
 		if err == nil {
-			s.udp, s.bound = &datagrams{UDPConn: udp, guard: s.guard, inspect: s.inspect, log: s.log}, bound
-			s.tcp = s.newConnections(tcp, nil)
+			s.udp, s.boundAddr = &udpSocket{UDPConn: udp, guard: s.guard, preparser: s.preparser, log: s.log}, bound
+			s.tcp = s.newStreamListener(tcp, nil)
 			return nil
 		}
 		err = errors.Join(fmt.Errorf("listening for SIP over TCP: %w", err), udp.Close())
@@ -137,7 +137,7 @@ func (s *Server) listen() error {
 
 // listenTLS binds the TLS listener if one is configured.
 func (s *Server) listenTLS() error {
-	s.securePort = s.port
+	s.tlsPort = s.advertisedPort
 	if s.config.TLSListen == "" {
 		return nil
 	}
@@ -145,8 +145,8 @@ func (s *Server) listenTLS() error {
 	if err != nil {
 		return fmt.Errorf("listening for SIP over TLS: %w", err)
 	}
-	s.tls = s.newConnections(listener, s.config.TLS)
-	s.securePort = listener.Addr().(*net.TCPAddr).Port
+	s.tls = s.newStreamListener(listener, s.config.TLS)
+	s.tlsPort = listener.Addr().(*net.TCPAddr).Port
 	return nil
 }
 
@@ -159,33 +159,33 @@ func (s *Server) closeListeners() error {
 	return err
 }
 
-// newStack creates the SIP stack. Its transactions receive a message after datagrams.received.
+// newStack creates the SIP stack. Its transactions receive a message after udpSocket.received.
 func (s *Server) newStack() {
 	stackLog := slog.New(stackLogger{metrics: s.metrics, log: s.log})
 	s.transport = sipmsg.NewTransportLayer(net.DefaultResolver, sipmsg.NewParser(), s.config.DialTLS,
-		sipmsg.WithTransportLayerLogger(stackLog), sipmsg.WithTransportLayerReadFilter(s.inspectDialled))
+		sipmsg.WithTransportLayerLogger(stackLog), sipmsg.WithTransportLayerReadFilter(s.filterOutboundRead))
 	s.transport.OnMessage(s.udp.received)
 	address := s.udp.LocalAddr().String()
 	socket := &sipmsg.UDPConnection{PacketConn: s.udp, PacketAddr: address, Listener: true}
-	s.transport.Pool("udp").Add(address, socket) // until the stack reads the socket, because calls may be placed before
-	s.udp.peers = peers{connections: s.transport.Pool("udp"), socket: socket, max: maxPeers, life: peerLife, metrics: s.metrics}
+	s.transport.Pool("udp").Add(address, socket) // Register the socket now: calls may be placed before the stack starts reading it.
+	s.udp.peers = peers{connections: s.transport.Pool("udp"), socket: socket, max: maxPeers, minAge: minPeerAge, metrics: s.metrics}
 	s.transactions = sipmsg.NewTransactionLayer(s.transport,
 		sipmsg.WithTransactionLayerLogger(stackLog),
-		sipmsg.WithTransactionLayerUnhandledResponseHandler(func(*sipmsg.Response) { s.metrics.strays.Inc() }),
+		sipmsg.WithTransactionLayerUnhandledResponseHandler(func(*sipmsg.Response) { s.metrics.strayResponses.Inc() }),
 		sipmsg.WithTransactionLayerTerminateOnConnClose(),
 	)
 	s.transactions.OnRequest(s.dispatch)
 }
 
-// inspectDialled is the stack's read filter. It inspects the connections that the stack has opened.
-// Other connections have the local port of a listener and were inspected by the sockets of this
+// filterOutboundRead is the stack's read filter. It checks the connections that the stack has opened.
+// Other connections have the local port of a listener and were checked by the sockets of this
 // package.
-func (s *Server) inspectDialled(from sipmsg.TransportReadProps, data []byte) ([]byte, error) {
+func (s *Server) filterOutboundRead(from sipmsg.TransportReadProps, data []byte) ([]byte, error) {
 	local, ok := from.LocalAddr.(*net.TCPAddr)
-	if !ok || local.Port == int(s.bound.Port()) || s.tls != nil && local.Port == s.securePort {
+	if !ok || local.Port == int(s.boundAddr.Port()) || s.tls != nil && local.Port == s.tlsPort {
 		return data, nil
 	}
-	if err := s.inspect.dialled(local.String(), from.RemoteAddr.String(), data); err != nil {
+	if err := s.preparser.checkOutbound(local.String(), from.RemoteAddr.String(), data); err != nil {
 		return nil, err
 	}
 	return data, nil
@@ -206,18 +206,20 @@ func (s *Server) Handle(prefix string, h Handler) {
 	slices.SortStableFunc(s.routes, func(a, b route) int { return len(b.prefix) - len(a.prefix) })
 }
 
-// Watch registers d for new and ended registrations. It must be called before Run.
-func (s *Server) Watch(d Devices) { s.devices = append(s.devices, d) }
+// AddRegistrationListener registers l for new and ended registrations. It must be called before Run.
+func (s *Server) AddRegistrationListener(d RegistrationListener) {
+	s.registrationListeners = append(s.registrationListeners, d)
+}
 
 // Addr returns the bound address.
-func (s *Server) Addr() netip.AddrPort { return s.bound }
+func (s *Server) Addr() netip.AddrPort { return s.boundAddr }
 
 // TLSPort returns the port of the TLS listener, or 0.
 func (s *Server) TLSPort() int {
 	if s.tls == nil {
 		return 0
 	}
-	return s.securePort
+	return s.tlsPort
 }
 
 // Host returns the host announced to peers.
@@ -234,43 +236,43 @@ func (s *Server) Registered(ctx context.Context, accountID, extension string) (b
 	return len(found) > 0, err
 }
 
-// Run serves until ctx ends. It then refuses new calls, sends a BYE on the remaining legs, and returns
+// Run serves until ctx ends. It then rejects new calls, sends a BYE on the remaining legs, and returns
 // when those transactions are over, or after a few seconds.
 func (s *Server) Run(ctx context.Context) error {
 	var work sync.WaitGroup
 	work.Go(func() { s.serveDatagrams(ctx) })
-	work.Go(func() { s.serve(s.transport.ServeTCP(s.tcp)) })
+	work.Go(func() { s.logListenerError(s.transport.ServeTCP(s.tcp)) })
 	if s.tls != nil {
-		work.Go(func() { s.serve(s.transport.ServeTLS(s.tls)) })
+		work.Go(func() { s.logListenerError(s.transport.ServeTLS(s.tls)) })
 	}
-	work.Go(func() { s.sweep(ctx) })
+	work.Go(func() { s.sweepExpired(ctx) })
 	<-ctx.Done()
-	s.refuse()
+	s.cancelHandlers()
 	s.hangUpAll()
 	settled := s.background.close()
 	select {
 	case <-settled:
-	case <-time.After(settleLimit):
+	case <-time.After(settleTimeout):
 	}
-	s.stop() // ends the remaining transactions
+	s.cancelTransactions() // ends the remaining transactions
 	<-settled
 	// The stack opens a new socket for a response whose own socket was closed, and never closes it.
 	// Wait until it has handled the messages it has read.
-	s.guard.shut.Store(true)
-	time.Sleep(quiet)
+	s.guard.closed.Store(true)
+	time.Sleep(stackDrainTime)
 	closed := errors.Join(s.closeListeners(), s.closeStack())
 	work.Wait()
 	return errors.Join(closed, s.closeStack())
 }
 
-// quiet is longer than the time that the stack needs to handle a message that it has read.
-const quiet = 30 * time.Millisecond
+// stackDrainTime is longer than the time that the stack needs to handle a message that it has read.
+const stackDrainTime = 30 * time.Millisecond
 
-// settleLimit is the timeout for the last transactions of calls.
-const settleLimit = 3 * time.Second
+// settleTimeout is the timeout for the last transactions of calls.
+const settleTimeout = 3 * time.Second
 
-// serve logs the error that ended a listener, unless Run has closed it.
-func (s *Server) serve(err error) {
+// logListenerError logs the error that ended a listener, unless Run has closed it.
+func (s *Server) logListenerError(err error) {
 	if err != nil && !errors.Is(err, net.ErrClosed) {
 		s.log.Error("SIP listener failed", "error", err)
 	}
@@ -286,8 +288,8 @@ func (s *Server) hangUpAll() {
 	}
 }
 
-// handler returns the handler of calls to a user, or nil.
-func (s *Server) handler(user string) Handler {
+// findHandler returns the handler of calls to a user, or nil.
+func (s *Server) findHandler(user string) Handler {
 	for _, r := range s.routes {
 		if strings.HasPrefix(user, r.prefix) {
 			return r.handler
@@ -296,21 +298,21 @@ func (s *Server) handler(user string) Handler {
 	return nil
 }
 
-// reserve takes a place for one more leg and reports whether one was free; release returns it.
-func (s *Server) reserve() bool {
+// reserveLeg reserves capacity for one leg and reports whether any was left; releaseLeg frees it.
+func (s *Server) reserveLeg() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closing || s.calls >= s.config.Limits.MaxCalls {
+	if s.closing || s.legCount >= s.config.Limits.MaxCalls {
 		return false
 	}
-	s.calls++
+	s.legCount++
 	s.metrics.calls.Inc()
 	return true
 }
 
-func (s *Server) release() {
+func (s *Server) releaseLeg() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.calls--
+	s.legCount--
 	s.metrics.calls.Dec()
 }

@@ -15,13 +15,13 @@ import (
 // minSessionExpires is the shortest accepted interval (RFC 4028, section 4).
 const minSessionExpires = 90 * time.Second
 
-func minSession() string { return strconv.Itoa(int(minSessionExpires.Seconds())) }
+func minSEValue() string { return strconv.Itoa(int(minSessionExpires.Seconds())) }
 
-// acceptTimer accepts the session timer of a request and adds it to the response. It returns true if
+// acceptSessionTimer accepts the session timer of a request and adds it to the response. It returns true if
 // the interval is too short and must be refused.
-func (l *Leg) acceptTimer(r *sipmsg.Request, response *sipmsg.Response) (tooShort bool) {
+func (l *Leg) acceptSessionTimer(r *sipmsg.Request, response *sipmsg.Response) (tooShort bool) {
 	value := headerValue(r, "Session-Expires", "x")
-	interval, ok := seconds(value)
+	interval, ok := parseSeconds(value)
 	if !ok {
 		return false
 	}
@@ -29,58 +29,58 @@ func (l *Leg) acceptTimer(r *sipmsg.Request, response *sipmsg.Response) (tooShor
 		return true
 	}
 	refresher := "uac"
-	if strings.Contains(value, "refresher=uas") || !lists(r, supported, "Supported", "k") {
+	if strings.Contains(value, "refresher=uas") || !listsToken(r, supportedOption, "Supported", "k") {
 		refresher = "uas"
 	}
 	l.mu.Lock()
-	l.interval, l.refreshes = interval, refresher == "uas"
+	l.sessionInterval, l.isRefresher = interval, refresher == "uas"
 	l.mu.Unlock()
 	response.AppendHeader(sipmsg.NewHeader("Session-Expires", fmt.Sprintf("%d;refresher=%s", int(interval.Seconds()), refresher)))
 	if refresher == "uac" {
-		response.AppendHeader(sipmsg.NewHeader("Require", supported))
+		response.AppendHeader(sipmsg.NewHeader("Require", supportedOption))
 	}
 	return false
 }
 
-// negotiateTimer starts the session timer in the response to our request.
-func (l *Leg) negotiateTimer(answer *sipmsg.Response) {
+// negotiateSessionTimer starts the session timer in the response to our request.
+func (l *Leg) negotiateSessionTimer(answer *sipmsg.Response) {
 	value := headerValue(answer, "Session-Expires", "x")
-	interval, ok := seconds(value)
+	interval, ok := parseSeconds(value)
 	l.mu.Lock()
 	if ok && interval > 0 {
-		l.interval, l.refreshes = interval, !strings.Contains(value, "refresher=uas")
+		l.sessionInterval, l.isRefresher = interval, !strings.Contains(value, "refresher=uas")
 	} else {
-		l.interval = 0
+		l.sessionInterval = 0
 	}
 	l.mu.Unlock()
-	l.startTimer()
+	l.startSessionTimer()
 }
 
 // sessionExpires returns the Session-Expires value of our refreshing requests. The caller holds mu.
 func (l *Leg) sessionExpires() string {
 	refresher := "uas"
-	if l.refreshes {
+	if l.isRefresher {
 		refresher = "uac"
 	}
-	return fmt.Sprintf("%d;refresher=%s", int(l.interval.Seconds()), refresher)
+	return fmt.Sprintf("%d;refresher=%s", int(l.sessionInterval.Seconds()), refresher)
 }
 
-// startTimer restarts the interval: we refresh after half of it, or hang up shortly before its end if
+// startSessionTimer restarts the interval: we refresh after half of it, or hang up shortly before its end if
 // the peer has not refreshed (RFC 4028, section 10).
-func (l *Leg) startTimer() {
+func (l *Leg) startSessionTimer() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.timer != nil {
-		l.timer.Stop()
+	if l.sessionTimer != nil {
+		l.sessionTimer.Stop()
 	}
-	if l.interval == 0 || l.ended {
+	if l.sessionInterval == 0 || l.ended {
 		return
 	}
-	if l.refreshes {
-		l.timer = time.AfterFunc(l.interval/2, func() { l.server.background.Go(l.refresh) })
+	if l.isRefresher {
+		l.sessionTimer = time.AfterFunc(l.sessionInterval/2, func() { l.server.background.Go(l.refresh) })
 		return
 	}
-	l.timer = time.AfterFunc(l.interval-min(32*time.Second, l.interval/3), func() { l.Hangup(RecoveryOnTimerExpire) })
+	l.sessionTimer = time.AfterFunc(l.sessionInterval-min(32*time.Second, l.sessionInterval/3), func() { l.Hangup(RecoveryOnTimerExpire) })
 }
 
 // refresh sends a refresh and detects a peer that is gone.
@@ -90,19 +90,19 @@ func (l *Leg) refresh() {
 		return
 	}
 	l.mu.Lock()
-	ours := l.ours
+	ours := l.localSession
 	l.mu.Unlock()
 	if _, err := l.Reinvite(l.ctx, ours); err != nil {
 		l.server.log.Debug("refreshing a SIP session failed", "error", err)
-		l.startTimer() // unless the leg has ended
+		l.startSessionTimer() // unless the leg has ended
 	}
 }
 
 func (l *Leg) refreshByUpdate() {
 	l.mu.Lock()
-	r := l.newRequest(sipmsg.UPDATE, l.next())
+	r := l.newRequest(sipmsg.UPDATE, l.nextSequence())
 	r.AppendHeader(l.contact.Clone())
-	r.AppendHeader(sipmsg.NewHeader("Supported", supported))
+	r.AppendHeader(sipmsg.NewHeader("Supported", supportedOption))
 	r.AppendHeader(sipmsg.NewHeader("Session-Expires", l.sessionExpires()))
 	l.mu.Unlock()
 	answer, err := l.server.transact(l.ctx, r)
@@ -112,8 +112,8 @@ func (l *Leg) refreshByUpdate() {
 	case answer.StatusCode == 481 || answer.StatusCode == 408:
 		l.Hangup(NormalTemporaryFailure)
 	case answer.IsSuccess():
-		l.negotiateTimer(answer)
+		l.negotiateSessionTimer(answer)
 	default:
-		l.startTimer()
+		l.startSessionTimer()
 	}
 }

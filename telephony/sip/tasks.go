@@ -21,19 +21,19 @@ func newTasks(p *panics.Recoverer) *tasks { return &tasks{panics: p, idle: make(
 
 // Go runs f on a goroutine unless all tasks have ended after close.
 func (t *tasks) Go(f func()) {
-	if !t.begin() {
+	if !t.add() {
 		return
 	}
 	go func() {
-		defer t.finish()
+		defer t.done()
 		defer t.panics.Recover(placeCall)
 		f()
 	}()
 }
 
-// begin counts one more task, which must call finish. It returns false if all tasks have ended after
+// add counts one more task, which must call done. It returns false if all tasks have ended after
 // close.
-func (t *tasks) begin() bool {
+func (t *tasks) add() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed && t.running == 0 {
@@ -43,26 +43,26 @@ func (t *tasks) begin() bool {
 	return true
 }
 
-func (t *tasks) finish() {
+func (t *tasks) done() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.running--
-	t.settle()
+	t.closeIfIdle()
 }
 
-// close returns a channel that is closed when the last task has ended. Running tasks may begin others
+// close returns a channel that is closed when the last task has ended. Running tasks may start others
 // until then.
 func (t *tasks) close() <-chan struct{} {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.closed {
 		t.closed = true
-		t.settle()
+		t.closeIfIdle()
 	}
 	return t.idle
 }
 
-func (t *tasks) settle() {
+func (t *tasks) closeIfIdle() {
 	if t.closed && t.running == 0 {
 		close(t.idle)
 	}

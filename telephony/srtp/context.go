@@ -19,7 +19,7 @@ const (
 )
 
 func newContext(key Key, options ...pion.ContextOption) (*pion.Context, error) {
-	size, ok := key.cipher.sizes()
+	size, ok := key.cipher.parameters()
 	if !ok || len(key.secret) != size.key+size.salt {
 		return nil, errors.New("srtp: no key")
 	}
@@ -74,8 +74,8 @@ func NewReceiver(key Key) (*Receiver, error) {
 }
 
 var (
-	errSources = errors.New("srtp: too many sources")
-	errShort   = errors.New("srtp: not an RTP packet")
+	errTooManySources = errors.New("srtp: too many sources")
+	errTooShort       = errors.New("srtp: not an RTP packet")
 )
 
 const headerSize = 12 // of RTP, without CSRCs
@@ -84,12 +84,12 @@ const headerSize = 12 // of RTP, without CSRCs
 // nil for a packet that is not authentic, or that was received before.
 func (r *Receiver) Unprotect(packet []byte) ([]byte, error) {
 	if len(packet) < headerSize {
-		return nil, errShort
+		return nil, errTooShort
 	}
 	source := binary.BigEndian.Uint32(packet[8:])
 	_, known := r.sources[source]
 	if !known && len(r.sources) >= maxSources {
-		return nil, errSources
+		return nil, errTooManySources
 	}
 	plain, err := r.context.DecryptRTP(packet, packet, &r.header)
 	if err != nil {

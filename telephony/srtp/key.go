@@ -26,22 +26,22 @@ const (
 // support is first, because some read the first line only.
 func Suites() []Suite { return []Suite{AES128CM, AES256GCM, AES128GCM} }
 
-// sizes has the lengths of master key and salt in bytes.
-type sizes struct {
+// suiteParameters has the profile of a suite, and the lengths of its master key and salt in bytes.
+type suiteParameters struct {
 	profile   pion.ProtectionProfile
 	key, salt int
 }
 
-func (s Suite) sizes() (sizes, bool) {
+func (s Suite) parameters() (suiteParameters, bool) {
 	switch s {
 	case AES128CM:
-		return sizes{pion.ProtectionProfileAes128CmHmacSha1_80, 16, 14}, true
+		return suiteParameters{pion.ProtectionProfileAes128CmHmacSha1_80, 16, 14}, true
 	case AES128GCM:
-		return sizes{pion.ProtectionProfileAeadAes128Gcm, 16, 12}, true
+		return suiteParameters{pion.ProtectionProfileAeadAes128Gcm, 16, 12}, true
 	case AES256GCM:
-		return sizes{pion.ProtectionProfileAeadAes256Gcm, 32, 12}, true
+		return suiteParameters{pion.ProtectionProfileAeadAes256Gcm, 32, 12}, true
 	}
-	return sizes{}, false
+	return suiteParameters{}, false
 }
 
 // Key is the master key and salt of one direction. It is comparable; the zero value is no key.
@@ -52,7 +52,7 @@ type Key struct {
 
 // NewKey returns a new random key. It is the zero value if the suite is not supported.
 func NewKey(suite Suite) Key {
-	size, ok := suite.sizes()
+	size, ok := suite.parameters()
 	if !ok {
 		return Key{}
 	}
@@ -64,7 +64,7 @@ func NewKey(suite Suite) Key {
 // Suite returns the key's suite.
 func (k Key) Suite() Suite { return k.cipher }
 
-// String returns no secret.
+// String returns the suite, without the key.
 func (k Key) String() string { return "media key (" + string(k.cipher) + ")" }
 
 // GoString is String.
@@ -98,7 +98,7 @@ func ParseAttribute(value string) (Attribute, error) {
 	if err != nil || tag < 0 || tag > maxTag {
 		return Attribute{}, fault.Invalid("the crypto attribute's tag is malformed")
 	}
-	size, ok := Suite(parts[1]).sizes()
+	size, ok := Suite(parts[1]).parameters()
 	if !ok {
 		return Attribute{}, fault.New(fault.KindUnsupported, "the crypto suite is not supported")
 	}

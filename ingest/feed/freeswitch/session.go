@@ -34,7 +34,7 @@ type session struct {
 	reader     freeswitch.LiveReader
 	batch      []feed.Event
 	run        string // Core-UUID
-	sequence   esl.Sequence
+	sequence   esl.LossDetector
 	heartbeats heartbeats
 	ended      error // returned by the next Read
 
@@ -148,7 +148,7 @@ func (s *session) own(name string) bool {
 // hole returns the number of events that are missing before this one.
 func (s *session) hole(e *freeswitch.LiveEvent) (lost uint64) {
 	if s.wanted.all() && e.Number != 0 {
-		lost = s.sequence.Note(e.Number)
+		lost = s.sequence.Record(e.Number)
 	}
 	if e.Name == "HEARTBEAT" {
 		lost += s.heartbeats.note(e.Micros)
@@ -162,7 +162,7 @@ func (s *session) restarted(run string) bool {
 		return false
 	}
 	before := s.run
-	s.run, s.sequence, s.heartbeats = run, esl.Sequence{}, heartbeats{}
+	s.run, s.sequence, s.heartbeats = run, esl.LossDetector{}, heartbeats{}
 	return before != ""
 }
 

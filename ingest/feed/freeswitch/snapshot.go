@@ -92,7 +92,7 @@ func (a *snapshot) addQueues(ctx context.Context) (ok bool, err error) {
 	for _, row := range queues.rows {
 		questions = append(questions, "callcenter_config queue list members "+queues.get(row, "name"))
 	}
-	for i, answer := range a.conn.APIs(ctx, questions) {
+	for i, answer := range a.conn.APIBatch(ctx, questions) {
 		members, err := readTable(questions[i], "cid_name", answer)
 		if err != nil {
 			return false, a.unlessRefused(err)
@@ -233,7 +233,7 @@ func (a *snapshot) lookUpAccounts(ctx context.Context, legs []lookup) error {
 			questions = append(questions, "uuid_getvar "+a.Objects[leg.object].ID+" "+variable)
 		}
 	}
-	answers := a.conn.APIs(ctx, questions)
+	answers := a.conn.APIBatch(ctx, questions)
 	for i, leg := range legs {
 		var names []string
 		ended := false

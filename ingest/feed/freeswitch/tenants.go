@@ -208,12 +208,12 @@ func domainOf(name string) string {
 // table queries a response in columns.
 func (s *session) table(ctx context.Context, command, free string) (table, error) {
 	output, err := s.conn.API(ctx, command)
-	return readTable(command, free, esl.Answer{Output: output, Err: err})
+	return readTable(command, free, esl.APIResult{Output: output, Err: err})
 }
 
 // readTable parses the response of a command in columns. The error of an invalid response is not an
 // error of the connection.
-func readTable(command, free string, answer esl.Answer) (table, error) {
+func readTable(command, free string, answer esl.APIResult) (table, error) {
 	if answer.Err != nil {
 		return table{}, fmt.Errorf("asking for %s: %w", command, answer.Err)
 	}

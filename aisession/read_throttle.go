@@ -1,0 +1,32 @@
+package aisession
+
+import "time"
+
+// readThrottle limits the rate of messages other than playable audio that are read from a provider, so that
+// they take no CPU time from other calls. TCP flow control then slows the sender. Audio that is played
+// is not counted unless it comes in pieces under minAudioBytes.
+type readThrottle struct {
+	debt     float64
+	updated  time.Time
+	resumeAt time.Time // reading resumes at this time
+}
+
+const (
+	throttleRate   = 200  // non-audio messages per second read without delay
+	throttleBurst  = 1000 // burst of non-audio messages read without delay
+	minAudioBytes  = 20   // bytes of audio below which a message counts
+	smallAudioCost = 0.2  // cost of such a message, in non-audio messages
+)
+
+// charge counts non-audio messages and delays reading above the limit.
+func (t *readThrottle) charge(cost float64, now time.Time) {
+	t.debt = max(0, t.debt-now.Sub(t.updated).Seconds()*throttleRate) + cost
+	t.updated = now
+	if t.debt > throttleBurst {
+		t.debt = min(t.debt, 2*throttleBurst)
+		t.resumeAt = now.Add(time.Duration((t.debt - throttleBurst) / throttleRate * float64(time.Second)))
+	}
+}
+
+// blocked reports whether reading is delayed.
+func (t *readThrottle) blocked(now time.Time) bool { return now.Before(t.resumeAt) }

@@ -1,0 +1,60 @@
+package sipcall
+
+import (
+	"context"
+	"strings"
+
+	"trunkline/aisession"
+	"trunkline/internal/aiprotocol"
+	"trunkline/telephony/localcall"
+	"trunkline/telephony/sip"
+)
+
+// localSession is a local call connected to a provider. It implements localcall.Session.
+type localSession struct {
+	endSignal chan struct{}
+	endCause  sip.Cause // set before endSignal is closed
+}
+
+// Done implements localcall.Session.
+func (t *localSession) Done() <-chan struct{} { return t.endSignal }
+
+// Cause implements localcall.Session.
+func (t *localSession) Cause() sip.Cause { return t.endCause }
+
+// Connect implements localcall.Destination. It opens a session for a call to a provider's address. The
+// error is fault.NotFound if the address has no provider that the caller may see.
+func (h *Handler) Connect(ctx context.Context, l localcall.Call) (localcall.Session, error) {
+	provider, err := h.findVisible(ctx, strings.TrimPrefix(l.Destination, Prefix), l.AccountID)
+	if err != nil {
+		return nil, err
+	}
+	m := &media{port: l.Port, codec: l.Negotiated.Codecs[0].Codec}
+	m.format = formatOf(m.codec)
+	if err := m.apply(l.Negotiated); err != nil {
+		return nil, err
+	}
+	session, err := h.deps.Sessions.Open(ctx, aisession.Request{
+		Provider: provider, Ingress: aisession.IngressSIP, Format: m.format, RTPTimestamps: true,
+		Call:   aiprotocol.Call{CallID: l.CallID, OtherLegCallID: l.OtherLegCallID},
+		Caller: l.Caller, Callee: l.Destination,
+	})
+	if err != nil {
+		return nil, err
+	}
+	m.session = session
+	t := &localSession{endSignal: make(chan struct{})}
+	l.Port.SetReceiver(m)
+	hungUp := context.AfterFunc(ctx, func() { session.CallEnded(aiprotocol.NormalClearing) })
+	go func() { // ends with the session, which ends with ctx
+		defer close(t.endSignal)
+		defer l.Port.SetReceiver(nil)
+		defer hungUp()
+		session.Protect(func() {
+			session.Run(context.WithoutCancel(ctx), &call{
+				media: m, hangup: func(cause sip.Cause) { t.endCause = cause }, dialTransfer: l.Transfer,
+			})
+		})
+	}()
+	return t, nil
+}

@@ -1,0 +1,61 @@
+package streamed
+
+import (
+	"context"
+	"sync/atomic"
+
+	"trunkline/aisession"
+	"trunkline/internal/aiprotocol"
+)
+
+// PendingSession is the session of a call whose connection is read before the session is open, so that a
+// hang-up cancels Service.Open. Audio received before SetSession is dropped.
+type PendingSession struct {
+	cancel  context.CancelFunc
+	current atomic.Pointer[aisession.Session]
+}
+
+// NewPendingSession returns a PendingSession without a session. cancel ends the context of Service.Open.
+func NewPendingSession(cancel context.CancelFunc) *PendingSession {
+	return &PendingSession{cancel: cancel}
+}
+
+// SetSession sets the session. Then the caller must check the context of Service.Open: it has ended if the
+// call was hung up before.
+func (o *PendingSession) SetSession(s *aisession.Session) { o.current.Store(s) }
+
+// Session returns the session, nil before SetSession.
+func (o *PendingSession) Session() *aisession.Session { return o.current.Load() }
+
+// CallEnded cancels Service.Open and ends the session because the call has ended.
+func (o *PendingSession) CallEnded() {
+	o.cancel()
+	if s := o.Session(); s != nil {
+		s.CallEnded(aiprotocol.NormalClearing)
+	}
+}
+
+// ReceiveAudio implements Session.
+func (o *PendingSession) ReceiveAudio(timestamp uint32, payload []byte) {
+	if s := o.Session(); s != nil {
+		s.ReceiveAudio(timestamp, payload)
+	}
+}
+
+// ReadMessages calls next until it returns false, which means that the call has ended. protect recovers a panic
+// before the session is open; a later one ends the session.
+func (o *PendingSession) ReadMessages(protect func(func()), next func() bool) {
+	defer o.CallEnded()
+	more := true
+	protect(func() {
+		for more && o.Session() == nil {
+			more = next()
+		}
+	})
+	if s := o.Session(); s != nil && more {
+		s.Protect(func() {
+			for next() {
+			}
+		})
+	}
+}

@@ -1,0 +1,95 @@
+package sip
+
+import (
+	"time"
+
+	sipmsg "github.com/emiago/sipgo/sip"
+)
+
+// unackedResponse is a 2xx response to an INVITE whose ACK has not arrived.
+type unackedResponse struct {
+	sequence uint32
+	acked    chan struct{}
+	ackBody  []byte // body of the ACK
+}
+
+// retransmitUntilAck retransmits a 2xx until it is acknowledged (RFC 3261, section 13.3.1.4). It hangs up if no
+// ACK arrives.
+func (l *Leg) retransmitUntilAck(tx *sipmsg.ServerTx, response *sipmsg.Response) *unackedResponse {
+	u := &unackedResponse{sequence: response.CSeq().SeqNo, acked: make(chan struct{})}
+	l.stopRetransmission() // a peer that sends another offer has received the earlier answer
+	l.mu.Lock()
+	l.unacked = u
+	l.mu.Unlock()
+	l.server.background.Go(func() {
+		timeout := time.NewTimer(64 * t1)
+		defer timeout.Stop()
+		interval := t1
+		again := time.NewTimer(interval)
+		defer again.Stop()
+		for {
+			select {
+			case <-u.acked:
+				return
+			case ack := <-tx.Acks(): // from a peer that sends the ACK with the INVITE's branch
+				l.ackReceived(u.sequence, ack.Body())
+				return
+			case <-again.C:
+				if err := tx.Respond(response); err != nil {
+					l.server.log.Debug("retransmitting a final response failed", "error", err)
+				}
+				interval = min(2*interval, t2)
+				again.Reset(interval)
+			case <-timeout.C:
+				l.ackReceived(u.sequence, nil)
+				l.Hangup(RecoveryOnTimerExpire)
+				return
+			case <-l.server.transactionCtx.Done():
+				return
+			}
+		}
+	})
+	return u
+}
+
+// handleAck handles an ACK.
+func (s *Server) handleAck(r *sipmsg.Request) {
+	if leg := s.findDialog(r); leg != nil {
+		leg.ackReceived(r.CSeq().SeqNo, r.Body())
+	}
+}
+
+func (l *Leg) ackReceived(sequence uint32, body []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.unacked != nil && l.unacked.sequence == sequence {
+		l.unacked.ackBody = body
+		close(l.unacked.acked)
+		l.unacked = nil
+	}
+}
+
+// stopRetransmission stops waiting for an ACK.
+func (l *Leg) stopRetransmission() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.unacked != nil {
+		close(l.unacked.acked)
+		l.unacked = nil
+	}
+}
+
+// awaitAck waits until the peer has acknowledged our 2xx, because a BYE must not be sent before (RFC
+// 3261, section 15).
+func (l *Leg) awaitAck() {
+	l.mu.Lock()
+	u := l.unacked
+	l.mu.Unlock()
+	if u == nil {
+		return
+	}
+	select {
+	case <-u.acked:
+	case <-l.server.transactionCtx.Done():
+	}
+}

@@ -1,0 +1,96 @@
+package sip
+
+import (
+	"cmp"
+	"net/netip"
+	"strings"
+
+	sipmsg "github.com/emiago/sipgo/sip"
+)
+
+// newRequest returns a request within the dialog (RFC 3261, section 12.2.1.1). The caller holds mu or
+// is the only user of the leg.
+func (l *Leg) newRequest(method sipmsg.RequestMethod, sequence uint32) *sipmsg.Request {
+	r := l.server.newRequest(method, l.target, l.transport)
+	from, to := l.local, l.remote
+	from.Params, to.Params = from.Params.Clone(), to.Params.Clone()
+	addDialogHeaders(r, l.callID, from, to, sequence)
+	for _, route := range l.routeSet {
+		r.AppendHeader(sipmsg.NewHeader("Route", route))
+	}
+	if to := l.nextHop(); to != "" {
+		r.SetDestination(to)
+	}
+	return r
+}
+
+// nextHop returns the host:port that requests are sent to, or "" for the target's. Without a fixed
+// destination it is the first route's or the target's only if that is the host of the peer's signalling
+// or in a trusted network, so that a peer cannot make this server send to others.
+func (l *Leg) nextHop() string {
+	if l.destination != "" || !l.peerAddr.IsValid() {
+		return l.destination
+	}
+	hop := l.target
+	if len(l.routeSet) > 0 {
+		if _, err := sipmsg.ParseAddressValue(l.routeSet[0], &hop, nil); err != nil {
+			return l.peerAddr.String()
+		}
+	}
+	host, err := netip.ParseAddr(strings.Trim(hop.Host, "[]"))
+	if err != nil || host.Unmap() != l.peerAddr.Addr().Unmap() && !l.server.guard.isTrusted(host) {
+		return l.peerAddr.String()
+	}
+	return netip.AddrPortFrom(host, uint16(cmp.Or(hop.Port, sipmsg.DefaultPort(l.transport)))).String()
+}
+
+// newAck returns the ACK of a 2xx to our INVITE, with the INVITE's credentials (RFC 3261, section
+// 22.1).
+func (l *Leg) newAck(invite *sipmsg.Request) *sipmsg.Request {
+	ack := l.newRequest(sipmsg.ACK, invite.CSeq().SeqNo)
+	sipmsg.CopyHeaders("Authorization", invite, ack)
+	sipmsg.CopyHeaders("Proxy-Authorization", invite, ack)
+	return ack
+}
+
+// sendAcks sends an ACK for the 2xx and for each of its retransmissions that isOurs accepts.
+func (l *Leg) sendAcks(tx *sipmsg.ClientTx, ack *sipmsg.Request, isOurs func(*sipmsg.Response) bool) {
+	again := ack.Clone() // sending modifies a request, and retransmissions may overlap
+	tx.OnRetransmission(func(r *sipmsg.Response) {
+		defer l.server.panics.Recover(placeCall)
+		if isOurs(r) {
+			l.writeAck(again.Clone())
+		}
+	})
+	l.writeAck(ack)
+}
+
+// writeAck sends an ACK, which has no transaction.
+func (l *Leg) writeAck(ack *sipmsg.Request) {
+	if err := l.server.transport.WriteMsg(ack); err != nil {
+		l.server.log.Debug("sending an ACK failed", "error", err)
+	}
+}
+
+// nextSequence returns the CSeq number of our next request. The caller holds mu.
+func (l *Leg) nextSequence() uint32 {
+	l.localSequence++
+	return l.localSequence
+}
+
+// sendBye sends a BYE. A peer that does not respond is treated as disconnected.
+func (l *Leg) sendBye(cause Cause) {
+	l.mu.Lock()
+	r := l.newRequest(sipmsg.BYE, l.nextSequence())
+	l.mu.Unlock()
+	r.AppendHeader(sipmsg.NewHeader("Reason", cause.reason()))
+	answer, err := l.server.transact(l.server.transactionCtx, r)
+	if err == nil && isChallenge(answer) && l.password != "" {
+		if r, err = l.server.authorize(r, answer, l.username, l.password); err == nil {
+			_, err = l.server.transact(l.server.transactionCtx, r)
+		}
+	}
+	if err != nil {
+		l.server.log.Debug("no response to a BYE", "error", err)
+	}
+}

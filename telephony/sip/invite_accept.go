@@ -1,0 +1,90 @@
+package sip
+
+import (
+	"context"
+
+	sipmsg "github.com/emiago/sipgo/sip"
+
+	"trunkline/internal/fault"
+)
+
+// newResponse returns a response to the INVITE with the local tag.
+func (i *Invite) newResponse(as status) *sipmsg.Response {
+	r := respond(i.request, as, i.tag)
+	contact := i.server.contact(i.request.Recipient.User, i.request.Transport())
+	r.AppendHeader(&contact)
+	r.AppendHeader(sipmsg.NewHeader("Allow", allowedMethods))
+	r.AppendHeader(sipmsg.NewHeader("Supported", supportedOption))
+	return r
+}
+
+// accept answers with 200 and returns the leg. The caller holds mu.
+func (i *Invite) accept(answer *Session, onOffer OfferFunc) (*Leg, error) {
+	response := i.newResponse(status{200, "OK"})
+	if err := setSession(response, answer); err != nil {
+		return nil, err
+	}
+	leg := i.newLeg(response, onOffer)
+	leg.localSession, leg.remoteSession = answer, i.remoteOffer
+	if tooShort := leg.acceptSessionTimer(i.request, response); tooShort {
+		i.finalSent = true
+		refusal := i.newResponse(status{422, "Session Interval Too Small"})
+		refusal.AppendHeader(sipmsg.NewHeader("Min-SE", minSEValue()))
+		return nil, &fault.Error{Kind: fault.KindConflict, Message: "the caller wants too short a session timer", Cause: i.server.send(i.tx, refusal)}
+	}
+	i.server.addDialog(leg) // before the 200: its ACK may arrive at once
+	leg.retransmitUntilAck(i.tx, response)
+	i.accepted.Store(true)
+	if err := i.server.send(i.tx, response); err != nil {
+		i.finalSent, i.ownedByLeg = true, true // the leg now releases the call's capacity
+		leg.endByPeer(OriginatorCancel)
+		return nil, &fault.Error{Kind: fault.KindConflict, Message: "the caller gave up", Cause: err}
+	}
+	i.ownedByLeg = true
+	i.server.metrics.countSetup(NormalClearing)
+	leg.startSessionTimer()
+	return leg, nil
+}
+
+// newLeg returns the dialog that a 2xx establishes (RFC 3261, section 12.1.1).
+func (i *Invite) newLeg(response *sipmsg.Response, onOffer OfferFunc) *Leg {
+	from, to := i.request.From(), response.To()
+	leg := &Leg{
+		server: i.server, callID: i.CallID(), local: to.AsFrom(), remote: from.AsTo(), contact: *response.Contact(),
+		transport: i.request.Transport(), peerAddr: i.peerAddr, onOffer: onOffer, remoteSequence: i.request.CSeq().SeqNo,
+		endSignal: make(chan struct{}), canUpdate: listsToken(i.request, "UPDATE", "Allow"),
+	}
+	for _, h := range i.request.GetHeaders("Record-Route") {
+		leg.routeSet = append(leg.routeSet, h.Value())
+	}
+	if contact := i.request.Contact(); contact != nil {
+		leg.target = contact.Address
+	} else {
+		leg.target = from.Address
+	}
+	if i.callingUser.UserID != "" {
+		leg.peerIsPhone, leg.destination = true, i.peerAddr.String()
+	}
+	leg.ctx, leg.cancel = context.WithCancel(i.server.transactionCtx)
+	return leg
+}
+
+// close refuses an INVITE without a final response from the handler. It releases the call's capacity
+// unless a leg owns it.
+func (i *Invite) close() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.ownedByLeg {
+		return // the leg releases the capacity
+	}
+	i.server.releaseLeg()
+	if i.finalSent {
+		return
+	}
+	i.finalSent = true
+	cause := NormalTemporaryFailure
+	if err := i.server.send(i.tx, i.newResponse(cause.status())); err != nil {
+		cause = OriginatorCancel // the stack has answered the caller
+	}
+	i.server.metrics.countSetup(cause)
+}

@@ -1,0 +1,77 @@
+package sip
+
+import (
+	"context"
+	"net/netip"
+
+	sipmsg "github.com/emiago/sipgo/sip"
+)
+
+// handleAnswer creates the leg of a call that this server placed and sends the ACK.
+func (s *Server) handleAnswer(tx *sipmsg.ClientTx, invite *sipmsg.Request, answer *sipmsg.Response, call OutgoingCall) (*Leg, error) {
+	leg := s.newOutgoingLeg(invite, answer, call)
+	s.markProven(answer) // it has our branch
+	session, err := s.parseSession(answer.Body())
+	if err != nil {
+		s.endUnwantedDialog(invite, answer)
+		return nil, &Failure{Status: answer.StatusCode, Cause: IncompatibleDestination}
+	}
+	leg.localSession, leg.remoteSession = call.Offer, session
+	s.addDialog(leg)
+	// A repeated 2xx means that our ACK was lost. A 2xx with another tag is from another phone behind
+	// a forking proxy and is too late.
+	tag, _ := answer.To().Params.Get("tag")
+	leg.sendAcks(tx, leg.newAck(invite), func(again *sipmsg.Response) bool {
+		if other, _ := again.To().Params.Get("tag"); other == tag {
+			return true
+		}
+		s.endUnwantedDialog(invite, again)
+		return false
+	})
+	leg.negotiateSessionTimer(answer)
+	return leg, nil
+}
+
+// newOutgoingLeg returns the dialog that a 2xx to our INVITE establishes (RFC 3261, section 12.1.2).
+func (s *Server) newOutgoingLeg(invite *sipmsg.Request, answer *sipmsg.Response, call OutgoingCall) *Leg {
+	leg := &Leg{
+		server: s, callID: invite.CallID().Value(), local: cloneFrom(invite), remote: *answer.To(),
+		outgoing: true, contact: *invite.Contact(), transport: invite.Transport(), destination: call.Target.Destination,
+		onOffer: call.OnOffer, username: call.Username, password: call.Password,
+		localSequence: invite.CSeq().SeqNo, target: invite.Recipient, endSignal: make(chan struct{}),
+		canUpdate: listsToken(answer, "UPDATE", "Allow"),
+	}
+	if contact := answer.Contact(); contact != nil {
+		leg.target = contact.Address
+	}
+	recorded := answer.GetHeaders("Record-Route")
+	for i := len(recorded) - 1; i >= 0; i-- {
+		leg.routeSet = append(leg.routeSet, recorded[i].Value())
+	}
+	// Without a readable source, media is accepted from the SDP's address only.
+	leg.peerAddr, _ = netip.ParseAddrPort(answer.Source())
+	if _, err := netip.ParseAddrPort(leg.destination); leg.destination != "" && err != nil && leg.peerAddr.IsValid() {
+		leg.destination = leg.peerAddr.String() // of the hosts with the trunk's name, the one that answered
+	}
+	leg.ctx, leg.cancel = context.WithCancel(s.transactionCtx)
+	return leg
+}
+
+// addDialog registers a leg so that requests within its dialog find it.
+func (s *Server) addDialog(leg *Leg) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dialogs[leg.key()] = leg
+}
+
+// endUnwantedDialog acknowledges and ends an unwanted dialog: the answer to a cancelled call, or a second
+// answer.
+func (s *Server) endUnwantedDialog(invite *sipmsg.Request, answer *sipmsg.Response) {
+	leg := s.newOutgoingLeg(invite, answer, OutgoingCall{})
+	leg.destination = invite.Destination()
+	leg.writeAck(leg.newAck(invite))
+	s.background.Go(func() {
+		defer leg.cancel()
+		leg.sendBye(OriginatorCancel)
+	})
+}

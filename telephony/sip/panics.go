@@ -1,0 +1,22 @@
+package sip
+
+import "errors"
+
+// Places of recovered panics.
+const (
+	placeDatagram = "sip_datagram" // the stack, on the goroutine that reads UDP
+	placeParse    = "sip_parse"    // the parser
+	placeRequest  = "sip_request"  // the handler of a request
+	placeCall     = "sip_call"     // a goroutine of one call
+	placeSDP      = "sdp"          // the parser of session descriptions
+)
+
+// errPanicked is the error of a function that panicked.
+var errPanicked = errors.New("sip: internal error")
+
+// parseSession is ParseSession. A panic of the parser is an error.
+func (s *Server) parseSession(body []byte) (session *Session, err error) {
+	err = errPanicked
+	s.panics.Do(placeSDP, func() { session, err = ParseSession(body) })
+	return session, err
+}

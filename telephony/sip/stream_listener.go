@@ -1,0 +1,181 @@
+package sip
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"trunkline/internal/addressprefix"
+)
+
+// streamListener is a TCP or TLS listener that limits open connections, in total and per address, and the
+// bytes read from them.
+type streamListener struct {
+	net.Listener
+	tls         *tls.Config // nil for TCP
+	max         int
+	readTimeout time.Duration
+	guard       *guard
+	preparser   *preparser
+	metrics     *metrics
+
+	mu         sync.Mutex
+	open       map[*streamConn]struct{}
+	perNetwork map[netip.Prefix]int // by the prefixes of addressprefix
+}
+
+const (
+	// registrationGrace is added to the longest registration: an address counts as proven, and an idle
+	// connection stays open, for the sum.
+	registrationGrace = 5 * time.Minute
+	writeTimeout      = 5 * time.Second
+	// handshakeTimeout is the timeout of a TLS handshake.
+	handshakeTimeout = 10 * time.Second
+)
+
+// perAddressDivisor is the divisor of the total limit that gives one address's limit.
+const perAddressDivisor = 10
+
+func (s *Server) newStreamListener(l net.Listener, secure *tls.Config) *streamListener {
+	return &streamListener{
+		Listener: l, tls: secure, max: s.config.Limits.MaxConnections, readTimeout: maxExpires + registrationGrace,
+		guard: s.guard, preparser: s.preparser, metrics: s.metrics, open: map[*streamConn]struct{}{}, perNetwork: map[netip.Prefix]int{},
+	}
+}
+
+// Accept implements net.Listener. It closes connections above the limits at once.
+func (c *streamListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := c.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		accepted := &streamConn{Conn: conn, listener: c, remoteIP: remoteIP(conn), preparser: c.preparser.newStream()}
+		if c.tls != nil {
+			accepted.Conn = tls.Server(conn, c.tls)
+		}
+		if c.admit(accepted) {
+			return accepted, nil
+		}
+		c.metrics.countFlood(floodConnections)
+		_ = conn.Close() // not returned to the caller yet
+	}
+}
+
+// Close implements net.Listener. It also closes all connections.
+func (c *streamListener) Close() error {
+	err := c.Listener.Close()
+	c.mu.Lock()
+	open := slices.Collect(maps.Keys(c.open))
+	c.mu.Unlock()
+	for _, conn := range open {
+		err = errors.Join(err, conn.Close())
+	}
+	return err
+}
+
+func remoteIP(conn net.Conn) netip.Addr {
+	remote, err := netip.ParseAddrPort(conn.RemoteAddr().String())
+	if err != nil {
+		return netip.Addr{}
+	}
+	return remote.Addr().Unmap()
+}
+
+func (c *streamListener) admit(conn *streamConn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	limit := max(c.max/perAddressDivisor, 1)
+	host, site := addressprefix.OfIP(conn.remoteIP)
+	if len(c.open) >= c.max || c.perNetwork[host] >= limit || site.IsValid() && c.perNetwork[site] >= addressprefix.SiteFactor*limit {
+		return false
+	}
+	c.open[conn] = struct{}{}
+	c.perNetwork[host]++
+	if site.IsValid() {
+		c.perNetwork[site]++
+	}
+	return true
+}
+
+func (c *streamListener) remove(conn *streamConn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.open, conn)
+	host, site := addressprefix.OfIP(conn.remoteIP)
+	for _, network := range []netip.Prefix{host, site} { // IPv4 has no site, and no count for it
+		if c.perNetwork[network]--; c.perNetwork[network] <= 0 {
+			delete(c.perNetwork, network)
+		}
+	}
+}
+
+type streamConn struct {
+	net.Conn
+	listener  *streamListener
+	remoteIP  netip.Addr
+	preparser *streamPreparser
+	once      sync.Once
+}
+
+var errMalformedStream = errors.New("sip: malformed SIP stream")
+
+// Read implements net.Conn.
+func (c *streamConn) Read(b []byte) (int, error) {
+	if err := c.handshake(); err != nil {
+		return 0, err
+	}
+	for {
+		if err := c.SetReadDeadline(time.Now().Add(c.listener.readTimeout)); err != nil {
+			return 0, err
+		}
+		n, err := c.Conn.Read(b)
+		switch data := b[:n]; {
+		case n == 0:
+			return 0, err
+		case !c.listener.guard.admitStream(c.remoteIP, data): // dropped
+		case c.preparser.check(data):
+			return n, nil
+		default:
+			return 0, errMalformedStream
+		}
+	}
+}
+
+// handshake completes the TLS handshake. It does nothing for TCP and on later calls.
+func (c *streamConn) handshake() error {
+	secure, ok := c.Conn.(*tls.Conn)
+	if !ok || secure.ConnectionState().HandshakeComplete {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
+	defer cancel()
+	if err := secure.HandshakeContext(ctx); err != nil {
+		c.listener.metrics.handshakes.Inc()
+		return err
+	}
+	return nil
+}
+
+// Write implements net.Conn.
+func (c *streamConn) Write(b []byte) (int, error) {
+	if err := c.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return 0, err
+	}
+	return c.Conn.Write(b)
+}
+
+// Close implements net.Conn. It may be called more than once.
+func (c *streamConn) Close() (err error) {
+	c.once.Do(func() {
+		c.listener.remove(c)
+		err = c.Conn.Close()
+	})
+	return err
+}

@@ -1,0 +1,153 @@
+package sip
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"time"
+
+	sipmsg "github.com/emiago/sipgo/sip"
+)
+
+// udpSocket is the UDP socket that the stack reads and writes. It limits the effect of datagrams with
+// forged source addresses:
+//
+//   - The stack stores each source address for as long as the socket is open. It therefore gets one
+//     constant address, and udpSocket itself stores the newest addresses (peers).
+//   - A response is sent to an address that has not proven that it receives our messages only up to
+//     three quarters of the bytes received from there (guard.maySend).
+type udpSocket struct {
+	*net.UDPConn
+	guard     *guard
+	preparser *preparser
+	log       *slog.Logger
+
+	// Used by the reading goroutine only.
+	source netip.AddrPort // of the datagram that the stack is handling
+	peers  peers
+}
+
+// constantAddr is the address that the stack sees for all peers.
+type constantAddr struct{}
+
+func (constantAddr) Network() string { return "udp" }
+
+func (constantAddr) String() string { return "0.0.0.0:0" }
+
+var errUDPAddress = errors.New("sip: not a UDP address")
+
+// ReadFrom implements net.PacketConn. It returns the next datagram that is within the limits and that
+// the stack can handle.
+func (d *udpSocket) ReadFrom(b []byte) (int, net.Addr, error) {
+	for {
+		n, from, err := d.ReadFromUDPAddrPort(b)
+		if errors.Is(err, net.ErrClosed) {
+			return 0, nil, err
+		}
+		if err != nil {
+			d.log.Warn("reading a SIP datagram failed", "error", err)
+			time.Sleep(time.Millisecond) // the error may repeat
+			continue
+		}
+		from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
+		if !d.guard.admitDatagram(from, b[:n]) || isKeepAlive(b[:n]) || !d.preparser.checkDatagram(b[:n]) || !d.peers.add(from) {
+			continue
+		}
+		d.source = from
+		return n, constantAddr{}, nil
+	}
+}
+
+// WriteTo implements net.PacketConn. It drops responses above the limit for an unproven address.
+func (d *udpSocket) WriteTo(b []byte, to net.Addr) (int, error) {
+	udp, ok := to.(*net.UDPAddr)
+	if !ok {
+		return 0, errUDPAddress
+	}
+	remote := udp.AddrPort()
+	remote = netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())
+	if isResponse(b) && !d.guard.maySend(remote, len(b)) {
+		return len(b), nil
+	}
+	return d.WriteToUDPAddrPort(b, remote)
+}
+
+// received sets the source of a message to its real one and makes the stack find the socket by it. The
+// stack calls it with each message before its transactions see the message.
+func (d *udpSocket) received(m sipmsg.Message) {
+	if m.Transport() == "UDP" {
+		m.SetSource(d.source.String())
+	}
+}
+
+func isResponse(b []byte) bool { return bytes.HasPrefix(b, []byte("SIP/2.0 ")) }
+
+// isKeepAlive reports whether data has only line breaks or zero bytes (RFC 5626, section 3.5.1).
+func isKeepAlive(data []byte) bool { return len(bytes.Trim(data, "\r\n\x00")) == 0 }
+
+const (
+	// maxPeers is the largest number of addresses in the stack's connections.
+	maxPeers = 32 << 10
+	// minPeerAge is the time for which an address is kept at least. It is longer than the stack takes from
+	// reading a request to looking up its connection.
+	minPeerAge = time.Second
+)
+
+// peers adds addresses to the stack's connections and removes the oldest. It has two generations: the
+// older is removed when the newer is full. A full generation that is younger than minAge rejects new
+// addresses. It is for one goroutine.
+type peers struct {
+	connections *sipmsg.ConnectionPool
+	socket      sipmsg.Connection // the one that all addresses have
+	max         int
+	minAge      time.Duration // minPeerAge, except in tests
+	metrics     *metrics
+
+	newer, older map[netip.AddrPort]struct{}
+	newerSince   time.Time // of newer
+}
+
+// add adds an address or renews it. It returns false at the limit.
+func (p *peers) add(addr netip.AddrPort) bool {
+	if _, has := p.newer[addr]; has {
+		return true
+	}
+	if len(p.newer) >= p.max/2 {
+		if time.Since(p.newerSince) < p.minAge {
+			p.metrics.countFlood(floodSources)
+			return false
+		}
+		p.rotate()
+	}
+	if p.newer == nil {
+		p.newer, p.newerSince = map[netip.AddrPort]struct{}{}, time.Now()
+	}
+	p.newer[addr] = struct{}{}
+	if _, wasOlder := p.older[addr]; wasOlder {
+		delete(p.older, addr)
+		return true
+	}
+	p.connections.Add(addr.String(), p.socket)
+	return true
+}
+
+func (p *peers) rotate() {
+	for addr := range p.older {
+		p.connections.Delete(addr.String())
+	}
+	p.older, p.newer, p.newerSince = p.newer, map[netip.AddrPort]struct{}{}, time.Now()
+}
+
+// serveDatagrams runs the stack on the UDP socket until that is closed. A message on which the stack
+// panics is lost.
+func (s *Server) serveDatagrams(ctx context.Context) {
+	for {
+		panicked := s.panics.Do(placeDatagram, func() { s.logListenerError(s.transport.ServeUDP(s.udp)) })
+		if !panicked || ctx.Err() != nil {
+			return
+		}
+	}
+}
