@@ -55,15 +55,15 @@ func (l *Law) Encode(packet []byte, pcm []int16) ([]byte, error) {
 type Conversion [256]byte
 
 var (
-	uLawToALaw = newConversion(uLawTables, aLawTables)
-	aLawToULaw = newConversion(aLawTables, uLawTables)
+	uLawToALawTable = newConversion(uLawTables, aLawTables)
+	aLawToULawTable = newConversion(aLawTables, uLawTables)
 )
 
 // ULawToALaw converts PCMU to PCMA.
-func ULawToALaw() *Conversion { return uLawToALaw }
+func ULawToALaw() *Conversion { return uLawToALawTable }
 
 // ALawToULaw converts PCMA to PCMU.
-func ALawToULaw() *Conversion { return aLawToULaw }
+func ALawToULaw() *Conversion { return aLawToULawTable }
 
 func newConversion(from, to *Law) *Conversion {
 	var c Conversion

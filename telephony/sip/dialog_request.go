@@ -14,7 +14,7 @@ func (l *Leg) newRequest(method sipmsg.RequestMethod, sequence uint32) *sipmsg.R
 	r := l.server.newRequest(method, l.target, l.transport)
 	from, to := l.local, l.remote
 	from.Params, to.Params = from.Params.Clone(), to.Params.Clone()
-	addDialogHeaders(r, l.callID, from, to, sequence)
+	addDialogHeaders(r, l.dialogCallID, from, to, sequence)
 	for _, route := range l.routeSet {
 		r.AppendHeader(sipmsg.NewHeader("Route", route))
 	}

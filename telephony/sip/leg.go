@@ -18,15 +18,15 @@ type OfferFunc func(ctx context.Context, offer *Session) (*Session, error)
 // Leg is an established dialog with a peer. Its methods may be called from any goroutine, and only
 // Reinvite and Refer block.
 type Leg struct {
-	server      *Server
-	callID      string
-	local       sipmsg.FromHeader // local address and tag
-	remote      sipmsg.ToHeader   // remote address and tag
-	contact     sipmsg.ContactHeader
-	outgoing    bool // this server placed the call and chose the Call-ID
-	routeSet    []string
-	transport   string // UDP, TCP or TLS
-	peerIsPhone bool   // the peer is a registered phone
+	server       *Server
+	dialogCallID string
+	local        sipmsg.FromHeader // local address and tag
+	remote       sipmsg.ToHeader   // remote address and tag
+	contact      sipmsg.ContactHeader
+	outgoing     bool // this server placed the call and chose the Call-ID
+	routeSet     []string
+	transport    string // UDP, TCP or TLS
+	peerIsPhone  bool   // the peer is a registered phone
 	// destination is the host:port that requests are sent to, regardless of the peer's Contact and
 	// Record-Route: a phone's registered address, or the trunk. "" uses these headers (nextHop).
 	destination        string
@@ -56,7 +56,7 @@ type Leg struct {
 }
 
 // CallID returns the Call-ID.
-func (l *Leg) CallID() string { return l.callID }
+func (l *Leg) CallID() string { return l.dialogCallID }
 
 // Session returns the peer's session description in force.
 func (l *Leg) Session() *Session {
@@ -138,7 +138,7 @@ func (l *Leg) removeDialog() {
 }
 
 func (l *Leg) key() string {
-	return dialogKey(l.callID, l.local.Params.GetOr("tag", ""), l.remote.Params.GetOr("tag", ""))
+	return dialogKey(l.dialogCallID, l.local.Params.GetOr("tag", ""), l.remote.Params.GetOr("tag", ""))
 }
 
 func dialogKey(callID, localTag, remoteTag string) string {

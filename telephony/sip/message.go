@@ -88,7 +88,7 @@ const (
 // portOf returns the announced port of a transport.
 func (s *Server) portOf(transport string) int {
 	if transport == transportTLS {
-		return s.tlsPort
+		return s.advertisedTLSPort
 	}
 	return s.advertisedPort
 }

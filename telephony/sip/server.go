@@ -44,7 +44,7 @@ type Server struct {
 	boundAddr          netip.AddrPort
 	advertisedHost     string // announced to peers
 	advertisedPort     int
-	tlsPort            int // equals advertisedPort if TLSListen is empty
+	advertisedTLSPort  int // equals advertisedPort if TLSListen is empty
 	transport          *sipmsg.TransportLayer
 	transactions       *sipmsg.TransactionLayer
 	guard              *guard
@@ -137,7 +137,7 @@ func (s *Server) listen() error {
 
 // listenTLS binds the TLS listener if one is configured.
 func (s *Server) listenTLS() error {
-	s.tlsPort = s.advertisedPort
+	s.advertisedTLSPort = s.advertisedPort
 	if s.config.TLSListen == "" {
 		return nil
 	}
@@ -146,7 +146,7 @@ func (s *Server) listenTLS() error {
 		return fmt.Errorf("listening for SIP over TLS: %w", err)
 	}
 	s.tls = s.newStreamListener(listener, s.config.TLS)
-	s.tlsPort = listener.Addr().(*net.TCPAddr).Port
+	s.advertisedTLSPort = listener.Addr().(*net.TCPAddr).Port
 	return nil
 }
 
@@ -182,7 +182,7 @@ func (s *Server) newStack() {
 // package.
 func (s *Server) filterOutboundRead(from sipmsg.TransportReadProps, data []byte) ([]byte, error) {
 	local, ok := from.LocalAddr.(*net.TCPAddr)
-	if !ok || local.Port == int(s.boundAddr.Port()) || s.tls != nil && local.Port == s.tlsPort {
+	if !ok || local.Port == int(s.boundAddr.Port()) || s.tls != nil && local.Port == s.advertisedTLSPort {
 		return data, nil
 	}
 	if err := s.preparser.checkOutbound(local.String(), from.RemoteAddr.String(), data); err != nil {
@@ -219,7 +219,7 @@ func (s *Server) TLSPort() int {
 	if s.tls == nil {
 		return 0
 	}
-	return s.tlsPort
+	return s.advertisedTLSPort
 }
 
 // Host returns the host announced to peers.
