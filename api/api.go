@@ -69,7 +69,7 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	a := &API{config: config.withDefaults(), deps: deps, auth: auth{deps.Auth}, log: log, echo: echo.New()}
 	routes := a.routes()
 	a.metrics, a.panics = newMetrics(reg, routes), panics.New(reg, log)
-	a.panics.InitMetrics(placeRequest)
+	a.panics.InitMetrics(panicPlace)
 	a.echo.IPExtractor = clientAddress(config.TrustedProxies)
 	a.echo.Use(a.withRequestID)
 	if deps.Tracer != nil {
@@ -89,7 +89,7 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 // ServeHTTP handles one request. HEAD is routed as GET; net/http omits the body.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
-		r = asGet(r)
+		r = headAsGet(r)
 	}
 	a.echo.ServeHTTP(w, r)
 }

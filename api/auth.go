@@ -65,14 +65,14 @@ func (a auth) authenticateUser(c echo.Context) (*identity.Principal, error) {
 // must be for one of the audiences. An API key is not accepted.
 func (a auth) authenticateBearer(accept ...identity.Audience) func(echo.Context) (*identity.Principal, error) {
 	return func(c echo.Context) (*identity.Principal, error) {
-		shown, err := requestCredentials(c.Request())
+		sent, err := requestCredentials(c.Request())
 		if err != nil {
 			return nil, err
 		}
-		if shown.token == "" {
+		if sent.token == "" {
 			return nil, fault.Unauthenticated("A token is required")
 		}
-		p, err := a.identity.Authenticate(c.Request().Context(), shown.token, accept...)
+		p, err := a.identity.Authenticate(c.Request().Context(), sent.token, accept...)
 		if err != nil {
 			return nil, err
 		}
@@ -83,14 +83,14 @@ func (a auth) authenticateBearer(accept ...identity.Audience) func(echo.Context)
 // authenticateKey returns the principal of the request's API key: in X-API-Key, or
 // the password of Basic authentication.
 func (a auth) authenticateKey(c echo.Context) (*identity.Principal, error) {
-	shown, err := requestCredentials(c.Request())
+	sent, err := requestCredentials(c.Request())
 	if err != nil {
 		return nil, err
 	}
-	if shown.key == "" {
+	if sent.key == "" {
 		return nil, fault.Unauthenticated("An API key is required")
 	}
-	return a.callerOfKey(c, shown.key)
+	return a.authenticateKeyText(c, sent.key)
 }
 
 // authorized returns a handler that calls find for the caller, an account or another
@@ -115,8 +115,8 @@ func withScope(scope identity.Scope, next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// callerOfKey returns the principal of an API key that has the route's scope.
-func (a auth) callerOfKey(c echo.Context, key string) (*identity.Principal, error) {
+// authenticateKeyText returns the principal of an API key that has the route's scope.
+func (a auth) authenticateKeyText(c echo.Context, key string) (*identity.Principal, error) {
 	p, err := a.identity.AuthenticateKey(c.Request().Context(), key)
 	if err != nil {
 		return nil, err
@@ -127,13 +127,13 @@ func (a auth) callerOfKey(c echo.Context, key string) (*identity.Principal, erro
 
 // authenticateAny returns the principal of the request's API key or portal token.
 func (a auth) authenticateAny(c echo.Context) (*identity.Principal, error) {
-	shown, err := requestCredentials(c.Request())
+	sent, err := requestCredentials(c.Request())
 	switch {
 	case err != nil:
 		return nil, err
-	case shown.key != "":
+	case sent.key != "":
 		return a.authenticateKey(c)
-	case shown.token == "":
+	case sent.token == "":
 		return nil, fault.Unauthenticated("A token or an API key is required")
 	}
 	return a.authenticateUser(c)
@@ -256,7 +256,7 @@ func callerOf(c echo.Context) *identity.Principal {
 	return caller
 }
 
-func accountOf(c echo.Context) string {
+func callerAccount(c echo.Context) string {
 	account, _ := c.Get(contextAccount).(string)
 	return account
 }

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	maxJSON  = 1 << 20 // bytes of a JSON body
-	maxDepth = 100     // arrays and objects within each other
+	maxBodyBytes = 1 << 20 // bytes of a JSON body
+	maxDepth     = 100     // arrays and objects within each other
 )
 
 const invalidBody = "Invalid request body"
@@ -27,16 +27,16 @@ const invalidBody = "Invalid request body"
 // bytes without repeated names.
 func decode(c echo.Context) (*object, error) {
 	r := c.Request()
-	if err := checkMedia(r.Header); err != nil {
+	if err := checkContentType(r.Header); err != nil {
 		return nil, err
 	}
 	tooLarge := fault.New(fault.KindTooLarge, "The body is over 1 MiB")
-	if r.ContentLength > maxJSON {
+	if r.ContentLength > maxBodyBytes {
 		return nil, tooLarge
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(c.Response().Writer, r.Body, maxJSON))
-	var over *http.MaxBytesError
-	if errors.As(err, &over) {
+	body, err := io.ReadAll(http.MaxBytesReader(c.Response().Writer, r.Body, maxBodyBytes))
+	var tooLong *http.MaxBytesError
+	if errors.As(err, &tooLong) {
 		return nil, tooLarge
 	}
 	if err != nil {
@@ -57,8 +57,8 @@ func decodeRaw(c echo.Context) (map[string]json.RawMessage, error) {
 	return body.Raw()
 }
 
-// checkMedia accepts a Content-Type of JSON in UTF-8, or none.
-func checkMedia(header http.Header) error {
+// checkContentType accepts a Content-Type of JSON in UTF-8, or none.
+func checkContentType(header http.Header) error {
 	if err := checkEncoding(header); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func parse(body []byte) (*object, error) {
 	p.UseNumber()
 	value, err := p.value(maxDepth)
 	if err != nil {
-		return nil, notJSON(err)
+		return nil, syntaxError(err)
 	}
 	if _, err := p.Token(); !errors.Is(err, io.EOF) {
 		return nil, fault.Invalid("The body has data after the JSON value")
@@ -98,8 +98,8 @@ func parse(body []byte) (*object, error) {
 	return newObject(members), nil
 }
 
-// notJSON returns the parser's own faults; any other error is bad syntax.
-func notJSON(err error) error {
+// syntaxError returns the parser's own faults; any other error is bad syntax.
+func syntaxError(err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) {
 		return f

@@ -236,7 +236,7 @@ func TestProgressAndCancel(t *testing.T) {
 	}
 	_, err := e.identity.CreateUser(t.Context(), identity.NewUser{Account: "stranger", Username: "mallory", Password: password, Role: identity.RoleAdmin})
 	must(t, err)
-	var s session
+	var s sessionView
 	e.want(200, "POST", "/ucp/v2/login", nil, strings.Replace(loginBody("mallory"), "demo.local", "stranger.local", 1), &s)
 	other := e.call(alice, "1002")
 	e.want(404, "GET", callsPath+other, bearer(s.AccessToken), "", nil)

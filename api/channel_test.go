@@ -46,7 +46,7 @@ func TestAKeyLogsInToTheChannel(t *testing.T) {
 	key := e.keyWith(identity.ScopeSubscribe)
 	for _, prefix := range []string{channelAPI, channelSocket} {
 		for _, credential := range []header{{"X-API-Key": key}, {"Authorization": "Basic " + base64.StdEncoding.EncodeToString([]byte("x:"+key))}} {
-			var got session
+			var got sessionView
 			e.want(200, "POST", prefix+"/login", credential, `{"account_ids":["sub"]}`, &got)
 			p, err := e.identity.Authenticate(t.Context(), got.AccessToken, "events")
 			if err != nil || len(p.AccountIDs) != 1 || p.UserID != "" || p.KeyID == "" {

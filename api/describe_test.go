@@ -321,13 +321,13 @@ func TestFiguresAreWhatTheirSchemaSays(t *testing.T) {
 func TestAuditEntriesAreWhatTheirSchemaSays(t *testing.T) {
 	s := schema(t, "audit.json")
 	e := newEnv(t)
-	full := audit.Chained{
+	full := audit.ChainEntry{
 		Entry: e.audit.Entry(audit.WithCaller(t.Context(), audit.Caller{Actor: "user:u", Address: "203.0.113.7"}), audit.RecordingRead, "demo", "recording:r"),
 		Seq:   2, Prev: strings.Repeat("0a", 32), Hash: strings.Repeat("f9", 32),
 	}
-	first := audit.Chained{Entry: e.audit.Entry(t.Context(), audit.LoginFailed, "", ""), Seq: 1, Hash: strings.Repeat("0a", 32)}
+	first := audit.ChainEntry{Entry: e.audit.Entry(t.Context(), audit.LoginFailed, "", ""), Seq: 1, Hash: strings.Repeat("0a", 32)}
 	var text []byte
-	for _, entry := range []audit.Chained{first, full} {
+	for _, entry := range []audit.ChainEntry{first, full} {
 		var err error
 		text, err = json.Marshal(entry)
 		must(t, err)

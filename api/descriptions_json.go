@@ -12,27 +12,27 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// serveAsJSON serves a description as JSON, for clients that do not read YAML.
-func serveAsJSON(name string) echo.HandlerFunc {
-	made := sync.OnceValues(func() ([]byte, error) {
+// serveFileAsJSON serves a description as JSON, for clients that do not read YAML.
+func serveFileAsJSON(name string) echo.HandlerFunc {
+	convert := sync.OnceValues(func() ([]byte, error) {
 		text, err := descriptions.ReadFile(name)
 		if err != nil {
 			return nil, err
 		}
-		return jsonOf(text)
+		return yamlToJSON(text)
 	})
 	return func(c echo.Context) error {
-		text, err := made()
+		text, err := convert()
 		if err != nil {
 			return fmt.Errorf("turning %s into JSON: %w", name, err)
 		}
-		cacheable(c)
+		allowCaching(c)
 		return writeBytes(c, http.StatusOK, "application/json", text)
 	}
 }
 
-// jsonOf converts YAML to JSON and keeps the order of members.
-func jsonOf(text []byte) ([]byte, error) {
+// yamlToJSON converts YAML to JSON and keeps the order of members.
+func yamlToJSON(text []byte) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
 		return nil, err
@@ -63,11 +63,11 @@ func writeNode(out *bytes.Buffer, n *yaml.Node) error {
 }
 
 // writeNodes writes elements (step 1) or members (step 2) between marks.
-func writeNodes(out *bytes.Buffer, nodes []*yaml.Node, step int, marks string) error {
-	out.WriteByte(marks[0])
+func writeNodes(out *bytes.Buffer, nodes []*yaml.Node, step int, punctuation string) error {
+	out.WriteByte(punctuation[0])
 	for i := 0; i < len(nodes); i += step {
 		if i > 0 {
-			out.WriteByte(marks[1])
+			out.WriteByte(punctuation[1])
 		}
 		if step == 2 {
 			if strings.TrimSpace(nodes[i].Value) == "<<" {
@@ -82,7 +82,7 @@ func writeNodes(out *bytes.Buffer, nodes []*yaml.Node, step int, marks string) e
 			return err
 		}
 	}
-	out.WriteByte(marks[2])
+	out.WriteByte(punctuation[2])
 	return nil
 }
 

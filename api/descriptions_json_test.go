@@ -34,7 +34,7 @@ func TestDescriptionsAsJSON(t *testing.T) {
 }
 
 func TestJSONOfYAMLKeepsTheOrder(t *testing.T) {
-	got, err := jsonOf([]byte("z: 1\na: &x [true, null, 1.5, '1', \"a\\nb\"]\n'200': *x\nn: {}\n"))
+	got, err := yamlToJSON([]byte("z: 1\na: &x [true, null, 1.5, '1', \"a\\nb\"]\n'200': *x\nn: {}\n"))
 	must(t, err)
 	if want := `{"z":1,"a":[true,null,1.5,"1","a\nb"],"200":[true,null,1.5,"1","a\nb"],"n":{}}`; string(got) != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -47,7 +47,7 @@ func TestJSONOfYAMLRefusesWhatJSONHasNot(t *testing.T) {
 		"a: .nan":                      "NaN",
 		"a: [":                         "did not find",
 	} {
-		if _, err := jsonOf([]byte(text)); err == nil || !strings.Contains(err.Error(), why) {
+		if _, err := yamlToJSON([]byte(text)); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

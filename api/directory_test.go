@@ -261,7 +261,7 @@ func TestTheDirectoryIsClosedToOthers(t *testing.T) {
 		"PUT " + accountsPath + "/:id/users/:user":          `{"role":"admin"}`,
 		"POST " + accountsPath + "/:id/users/:user/devices": `{}`, "POST " + keysPath: `{}`, "PUT " + keysPath + "/:id": `{"scopes":["admin"]}`,
 	}
-	for _, r := range (directoryRoutes{e.identity, e.api.auth}).paths() {
+	for _, r := range (directoryRoutes{e.identity, e.api.auth}).routes() {
 		body := bodies[r.method+" "+r.path]
 		fill := func(account, user, key string) string {
 			id := account

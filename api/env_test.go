@@ -158,7 +158,7 @@ func loginBody(user string) string {
 	return `{"username":"` + user + `","password":"` + password + `","domain":"demo.local"}`
 }
 
-func (e *env) login(user string) (s session) {
+func (e *env) login(user string) (s sessionView) {
 	e.t.Helper()
 	e.want(200, "POST", "/ucp/v2/login", nil, loginBody(user), &s)
 	return s
@@ -166,7 +166,7 @@ func (e *env) login(user string) (s session) {
 
 func (e *env) eventsToken(user string) string {
 	e.t.Helper()
-	var s session
+	var s sessionView
 	e.want(200, "POST", channelAPI+"/login", nil, loginBody(user), &s)
 	return s.AccessToken
 }

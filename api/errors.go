@@ -86,7 +86,7 @@ func (a *API) logFailure(c echo.Context, status int, f *fault.Error, err error) 
 		return
 	}
 	a.log.Log(c.Request().Context(), level, "request failed",
-		"request_id", requestID(c), "route", routeOf(c), "kind", f.Kind, "error", err)
+		"request_id", requestID(c), "route", routeLabel(c), "kind", f.Kind, "error", err)
 }
 
 // retrySeconds rounds up: a client that returned early would be refused again.

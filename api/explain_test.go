@@ -64,7 +64,7 @@ func TestExplanationsAreAsDescribed(t *testing.T) {
 			ConnectedAt: 1.5, ResumedFrom: fanout.Earliest, Outcome: outcome, QueuedAt: 2.5, LastEventID: id, EndedAt: 3, Code: 4008, Reason: "too slow"})
 	}
 	for _, outcome := range webhook.Outcomes() {
-		f.answer.Webhooks = append(f.answer.Webhooks, webhook.Explained{Webhook: webhook.Webhook{ID: "w", AccountID: "demo", URL: "https://a.example", Failures: 3,
+		f.answer.Webhooks = append(f.answer.Webhooks, webhook.Explanation{Webhook: webhook.Webhook{ID: "w", AccountID: "demo", URL: "https://a.example", Failures: 3,
 			LastError: "status 500", FailedAt: now, NextTryAt: now, PausedAt: now}, Outcome: outcome})
 	}
 	for _, format := range []explain.FormatFrom{explain.FormatFromHeader, explain.FormatFromKeys, explain.FormatFromNothing} {

@@ -14,7 +14,7 @@ import (
 type metrics struct {
 	requests  *prometheus.CounterVec   // by route, method, status class
 	seconds   *prometheus.HistogramVec // by route, method
-	open      prometheus.Gauge
+	inFlight  prometheus.Gauge
 	longLived map[string]bool // routes whose duration is not measured
 }
 
@@ -25,7 +25,7 @@ func newMetrics(reg prometheus.Registerer, routes []route) *metrics {
 	m := &metrics{
 		requests:  f.CounterVec("trunkline_api_requests_total", "HTTP requests, by route, method and class of status.", "route", "method", "status"),
 		seconds:   f.NewHistogramVec(metric.Native("trunkline_api_request_seconds", "Duration of HTTP requests, by route and method, without those of subscribers.", 100), []string{"route", "method"}),
-		open:      f.Gauge("trunkline_api_requests_in_flight", "HTTP requests in progress."),
+		inFlight:  f.Gauge("trunkline_api_requests_in_flight", "HTTP requests in progress."),
 		longLived: make(map[string]bool),
 	}
 	for _, r := range routes {
@@ -41,27 +41,27 @@ func newMetrics(reg prometheus.Registerer, routes []route) *metrics {
 
 func (a *API) withMetrics(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		began := time.Now()
-		a.metrics.open.Inc()
+		start := time.Now()
+		a.metrics.inFlight.Inc()
 		defer func() {
-			a.metrics.open.Dec()
-			route, method := routeOf(c), methodOf(c)
-			a.metrics.requests.WithLabelValues(route, method, classOf(c.Response().Status)).Inc()
+			a.metrics.inFlight.Dec()
+			route, method := routeLabel(c), methodLabel(c)
+			a.metrics.requests.WithLabelValues(route, method, statusClass(c.Response().Status)).Inc()
 			if !a.metrics.longLived[route] {
-				a.metrics.seconds.WithLabelValues(route, method).Observe(time.Since(began).Seconds())
+				a.metrics.seconds.WithLabelValues(route, method).Observe(time.Since(start).Seconds())
 			}
 		}()
 		return next(c)
 	}
 }
 
-func classOf(status int) string { return strconv.Itoa(status/100) + "xx" }
+func statusClass(status int) string { return strconv.Itoa(status/100) + "xx" }
 
 const unknownMethod = "other"
 
-// methodOf returns the request's method as a metric label: methods that clients
+// methodLabel returns the request's method as a metric label: methods that clients
 // invent are unknownMethod.
-func methodOf(c echo.Context) string {
+func methodLabel(c echo.Context) string {
 	switch m := c.Request().Method; m {
 	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions:
 		return m

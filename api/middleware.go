@@ -58,14 +58,14 @@ func safeID(id string) bool {
 // of it sees the request without the span.
 func (a *API) withSpan(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		method := methodOf(c)
+		method := methodLabel(c)
 		if method == unknownMethod {
 			method = ""
 		}
 		r, span := a.deps.Tracer.StartServer(c.Request(), method, c.Path())
 		c.SetRequest(r)
 		defer func() {
-			if account := accountOf(c); account != "" {
+			if account := callerAccount(c); account != "" {
 				span.Set(tracing.Account(account))
 			}
 			span.SetStatusCode(c.Response().Status)
@@ -97,7 +97,7 @@ func (a *API) withErrorResponse(next echo.HandlerFunc) echo.HandlerFunc {
 		if c.Response().Committed {
 			// The status has been sent. net/http closes the connection on this
 			// panic, so the client sees a truncated response.
-			a.log.ErrorContext(c.Request().Context(), "response aborted", "request_id", requestID(c), "route", routeOf(c), "error", err)
+			a.log.ErrorContext(c.Request().Context(), "response aborted", "request_id", requestID(c), "route", routeLabel(c), "error", err)
 			panic(http.ErrAbortHandler)
 		}
 		a.writeError(c, err)
@@ -105,8 +105,8 @@ func (a *API) withErrorResponse(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// placeRequest is the place of panics in handlers.
-const placeRequest = "api_request"
+// panicPlace is the place of panics in handlers.
+const panicPlace = "api_request"
 
 func (a *API) callRecovered(c echo.Context, next echo.HandlerFunc) (err error) {
 	defer func() {
@@ -115,7 +115,7 @@ func (a *API) callRecovered(c echo.Context, next echo.HandlerFunc) (err error) {
 		case http.ErrAbortHandler:
 			panic(p)
 		default:
-			a.panics.Report(placeRequest, p, "request_id", requestID(c), "route", routeOf(c))
+			a.panics.Report(panicPlace, p, "request_id", requestID(c), "route", routeLabel(c))
 			err = fault.Internal(errors.New("panic"), "Internal error")
 		}
 	}()
@@ -155,12 +155,12 @@ func withDecodedParams(next echo.HandlerFunc) echo.HandlerFunc {
 
 func (a *API) withTimeout(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		whole := c.Request()
-		ctx, cancel := context.WithTimeout(whole.Context(), a.config.RequestTimeout)
+		request := c.Request()
+		ctx, cancel := context.WithTimeout(request.Context(), a.config.RequestTimeout)
 		defer cancel()
-		c.SetRequest(whole.WithContext(ctx))
+		c.SetRequest(request.WithContext(ctx))
 		err := next(c)
-		c.SetRequest(whole) // the error response is not subject to the timeout
+		c.SetRequest(request) // the error response is not subject to the timeout
 		return err
 	}
 }
@@ -182,8 +182,8 @@ func clientAddress(proxies []netip.Prefix) echo.IPExtractor {
 	return echo.ExtractIPFromXFFHeader(trust...)
 }
 
-// routeOf returns the pattern of the route: a bounded label without parameters.
-func routeOf(c echo.Context) string {
+// routeLabel returns the pattern of the route: a bounded label without parameters.
+func routeLabel(c echo.Context) string {
 	if path := c.Path(); path != "" {
 		return path
 	}
@@ -196,16 +196,16 @@ const unmatched = "unmatched"
 // headers and path parameters are never logged: they can be tokens or phone numbers.
 func (a *API) withAccessLog(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		began := time.Now()
+		start := time.Now()
 		defer func() {
 			level := slog.LevelInfo
 			if c.Response().Status < http.StatusBadRequest {
 				level = slog.LevelDebug
 			}
 			a.log.Log(c.Request().Context(), level, "request",
-				"request_id", requestID(c), "method", methodOf(c), "route", routeOf(c),
-				"status", c.Response().Status, "duration", time.Since(began), "bytes", c.Response().Size,
-				"account", accountOf(c))
+				"request_id", requestID(c), "method", methodLabel(c), "route", routeLabel(c),
+				"status", c.Response().Status, "duration", time.Since(start), "bytes", c.Response().Size,
+				"account", callerAccount(c))
 		}()
 		return next(c)
 	}

@@ -28,14 +28,14 @@ func newProviderEnv(t *testing.T) (*env, *oidcprovider.Provider) {
 func TestBothLoginsAcceptAProvidersToken(t *testing.T) {
 	e, p := newProviderEnv(t)
 	token := p.Token(map[string]any{"exp": e.clock.Now().Add(10 * time.Minute).Unix()})
-	var s session
+	var s sessionView
 	e.want(200, "POST", "/ucp/v2/login", bearer(token), `{}`, &s)
 	if s.User.Username != "carol" || s.User.AccountID != "demo" || s.ExpiresIn > 600 || s.RefreshToken == "" {
 		t.Errorf("%+v", s)
 	}
 	e.want(200, "GET", "/api/v2/reports/cdrs?startDate=1&endDate=2", bearer(s.AccessToken), "", nil)
 	for _, path := range []string{channelAPI, channelSocket} {
-		var channel session
+		var channel sessionView
 		e.want(200, "POST", path+"/login", bearer(token), `{"names":["call.*"]}`, &channel)
 		if channel.ExpiresIn > 600 || channel.ExpiresIn < 1 {
 			t.Errorf("the channel token lives %d s", channel.ExpiresIn)
@@ -100,7 +100,7 @@ func TestAUserOfAProviderIsCreatedBySubject(t *testing.T) {
 	e.want(200, "PUT", one, admin, `{"role":"user","oidc_subject":"u-1"}`, nil)
 	e.want(400, "PUT", one, admin, `{"role":"user","oidc_subject":"u-2"}`, nil)
 	e.want(409, "PUT", one, admin, `{"role":"user","password":"a long password of them"}`, nil)
-	var s session
+	var s sessionView
 	e.want(200, "POST", "/ucp/v2/login", bearer(p.Token(map[string]any{"account": "sub"})), `{}`, &s)
 	if s.User.ID != made.ID {
 		t.Errorf("logged in as %+v", s.User)
@@ -150,7 +150,7 @@ func (b *browser) start() string {
 func (b *browser) back(to *url.URL, status int, into any) {
 	b.t.Helper()
 	w := b.ask(303, "GET", to.RequestURI(), nil)
-	if w.Header().Get("Location") != boardLogin || w.Body.Len() > 0 {
+	if w.Header().Get("Location") != boardLoginPath || w.Body.Len() > 0 {
 		b.t.Errorf("on to %s %s", w.Header().Get("Location"), w.Body)
 	}
 	b.ask(status, "POST", "/auth/oidc/session", into)
@@ -165,7 +165,7 @@ func TestABrowserLogsInAtTheProvider(t *testing.T) {
 		t.Error("no login is offered")
 	}
 	to := p.Authorize(t, b.start(), nil)
-	var s session
+	var s sessionView
 	b.back(to, 200, &s)
 	if s.User.Username != "carol" || s.ExpiresIn < 3500 || len(b.cookies) != 0 {
 		t.Errorf("%+v, cookies %v", s, b.cookies)
@@ -242,7 +242,7 @@ func TestWithoutAProviderBrowsersUsePasswords(t *testing.T) {
 	auth := identity.DefaultSettings()
 	auth.OIDC.Issuer, auth.OIDC.ClientID, auth.OIDC.RedirectURL = p.URL, oidcprovider.ClientID, "https://trunkline.test"+oidc.CallbackPath
 	b = &browser{newEnvWith(t, auth), map[string]string{}}
-	if to := b.start(); to != boardLogin {
+	if to := b.start(); to != boardLoginPath {
 		t.Errorf("without the provider the browser goes to %s", to)
 	}
 	b.ask(503, "POST", "/auth/oidc/session", nil)

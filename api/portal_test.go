@@ -64,7 +64,7 @@ func TestRefreshAndLogout(t *testing.T) {
 	e := newEnv(t)
 	first := e.login("alice")
 	refresh := func(token string) string { return `{"refresh_token":"` + token + `"}` }
-	var second session
+	var second sessionView
 	e.want(200, "POST", "/ucp/v2/login/refresh", nil, refresh(first.RefreshToken), &second)
 	if second.RefreshToken == first.RefreshToken || second.User != first.User {
 		t.Errorf("refreshed to %+v", second)
@@ -199,7 +199,7 @@ func TestChannelTokenForAPortalToken(t *testing.T) {
 	e := newEnv(t)
 	for _, path := range []string{channelAPI + "/login", channelSocket + "/login"} {
 		portal := e.login("alice")
-		var channel session
+		var channel sessionView
 		e.want(200, "POST", path, bearer(portal.AccessToken), `{"event_types":["AGENT_LOGIN"]}`, &channel)
 		e.want(200, "GET", channelAPI+"/stats", bearer(channel.AccessToken), "", nil)
 		e.want(400, "POST", path, bearer(portal.AccessToken), `{"event_types":["NOPE"]}`, nil)

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"time"
@@ -17,24 +16,24 @@ import (
 // deadline is a connection's read or write deadline. Errors of setting it are
 // ignored: such a connection fails on its own.
 type deadline struct {
-	set   func(time.Time) error
-	stall time.Duration
-	until time.Time
+	set          func(time.Time) error
+	stallTimeout time.Duration
+	until        time.Time
 }
 
-func readDeadline(c echo.Context, stall time.Duration) *deadline {
-	return &deadline{set: http.NewResponseController(c.Response().Writer).SetReadDeadline, stall: stall}
+func newReadDeadline(c echo.Context, stallTimeout time.Duration) *deadline {
+	return &deadline{set: http.NewResponseController(c.Response().Writer).SetReadDeadline, stallTimeout: stallTimeout}
 }
 
-// move sets the deadline to at least half of stall from now.
-func (d *deadline) move() {
-	if now := time.Now(); d.until.Sub(now) < d.stall/2 {
-		d.until = now.Add(d.stall)
+// extend sets the deadline to at least half of stall from now.
+func (d *deadline) extend() {
+	if now := time.Now(); d.until.Sub(now) < d.stallTimeout/2 {
+		d.until = now.Add(d.stallTimeout)
 		_ = d.set(d.until)
 	}
 }
 
-func (d *deadline) lift() {
+func (d *deadline) remove() {
 	d.until = time.Time{}
 	_ = d.set(d.until)
 }
@@ -46,10 +45,10 @@ type uploadReader struct {
 }
 
 func (u *uploadReader) Read(p []byte) (int, error) {
-	u.deadline.move()
+	u.deadline.extend()
 	n, err := u.body.Read(p)
 	if err != nil {
-		u.deadline.lift() // the remaining work does not depend on the client
+		u.deadline.remove() // the remaining work does not depend on the client
 	}
 	return n, err
 }
@@ -58,74 +57,53 @@ func (u *uploadReader) Read(p []byte) (int, error) {
 // whose body finish replaces.
 type audioWriter struct {
 	http.ResponseWriter
-	control  *http.ResponseController
-	deadline *deadline
-	refused  int // status
+	control     *http.ResponseController
+	deadline    *deadline
+	errorStatus int // status
 }
 
-func newAudioWriter(c echo.Context, stall time.Duration) *audioWriter {
+func newAudioWriter(c echo.Context, stallTimeout time.Duration) *audioWriter {
 	control := http.NewResponseController(c.Response().Writer)
 	_ = control.SetReadDeadline(time.Time{}) // the server's deadline for the request would end a long response
-	return &audioWriter{c.Response(), control, &deadline{set: control.SetWriteDeadline, stall: stall}, 0}
+	return &audioWriter{c.Response(), control, &deadline{set: control.SetWriteDeadline, stallTimeout: stallTimeout}, 0}
 }
 
 func (p *audioWriter) WriteHeader(status int) {
 	if status >= http.StatusBadRequest {
-		p.refused = status
+		p.errorStatus = status
 		return
 	}
 	p.ResponseWriter.WriteHeader(status)
 }
 
 func (p *audioWriter) Write(b []byte) (int, error) {
-	if p.refused != 0 {
+	if p.errorStatus != 0 {
 		return len(b), nil
 	}
-	p.deadline.move()
+	p.deadline.extend()
 	return p.ResponseWriter.Write(b)
 }
 
 // finish flushes the response, removes the deadline for the next one of the
 // connection, and returns a withheld error response as a fault.
 func (p *audioWriter) finish() error {
-	switch p.refused {
+	switch p.errorStatus {
 	case 0:
-		p.deadline.move()
+		p.deadline.extend()
 		_ = p.control.Flush() // the client may have left
-		p.deadline.lift()
+		p.deadline.remove()
 		return nil
 	case http.StatusRequestedRangeNotSatisfiable:
-		return p.refuse(fault.New(fault.KindRange, "The range is outside of the recording"))
+		return p.withNoStore(fault.New(fault.KindRange, "The range is outside of the recording"))
 	case http.StatusPreconditionFailed:
-		return p.refuse(fault.New(fault.KindPrecondition, "The recording has changed"))
+		return p.withNoStore(fault.New(fault.KindPrecondition, "The recording has changed"))
 	default:
-		return p.refuse(fault.Internal(nil, "The recording could not be read"))
+		return p.withNoStore(fault.Internal(nil, "The recording could not be read"))
 	}
 }
 
-// refuse sets a header that http.ServeContent removes from error responses.
-func (p *audioWriter) refuse(f *fault.Error) error {
+// withNoStore sets a header that http.ServeContent removes from error responses.
+func (p *audioWriter) withNoStore(f *fault.Error) error {
 	p.Header().Set("Cache-Control", "no-store")
 	return f
-}
-
-// headKey marks a request that arrived as HEAD.
-type headKey struct{}
-
-// asGet turns a HEAD request into a GET for the router.
-func asGet(r *http.Request) *http.Request {
-	get := r.WithContext(context.WithValue(r.Context(), headKey{}, true))
-	get.Method = http.MethodGet
-	return get
-}
-
-// asSent returns the request with its original method, so that a handler can skip
-// a body that is not sent.
-func asSent(r *http.Request) *http.Request {
-	if r.Context().Value(headKey{}) == nil {
-		return r
-	}
-	head := *r
-	head.Method = http.MethodHead
-	return &head
 }

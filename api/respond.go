@@ -1,10 +1,15 @@
 package api
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
+	"trunkline/internal/entitytag"
+	"trunkline/internal/report"
 
 	"github.com/labstack/echo/v4"
 )
@@ -27,9 +32,9 @@ func writeBytes(c echo.Context, status int, contentType string, data []byte) err
 	return err
 }
 
-// cacheable lets clients cache a response that is the same for all callers; the default
+// allowCaching lets clients cache a response that is the same for all callers; the default
 // is no-store.
-func cacheable(c echo.Context) {
+func allowCaching(c echo.Context) {
 	c.Response().Header().Set("Cache-Control", "public, max-age=300")
 }
 
@@ -47,4 +52,53 @@ func noContent(c echo.Context, err error) error {
 		c.Response().WriteHeader(http.StatusNoContent)
 	}
 	return err
+}
+
+// writePage sends the page of a list that the query asks for, in the order of the
+// keys, which are unique.
+func writePage[T, U any](c echo.Context, list []T, key func(T) string, view func(T) U) error {
+	q := report.NewQuery(c.QueryParams())
+	page := report.Page[U]{Data: []U{}, PageSize: q.PageSize()}
+	start, err := base64.RawURLEncoding.DecodeString(q.Get("start_key"))
+	if err != nil {
+		q.AddFault("start_key", "invalid", "must be a page's next_start_key")
+	}
+	if err := q.Err(); err != nil {
+		return err
+	}
+	slices.SortFunc(list, func(a, b T) int { return strings.Compare(key(a), key(b)) })
+	for _, item := range list {
+		switch itemKey := key(item); {
+		case itemKey < string(start):
+			continue
+		case len(page.Data) == page.PageSize:
+			page.NextStartKey = base64.RawURLEncoding.EncodeToString([]byte(itemKey))
+			return writeJSON(c, http.StatusOK, page)
+		}
+		page.Data = append(page.Data, view(item))
+	}
+	return writeJSON(c, http.StatusOK, page)
+}
+
+// respondTagged is respond with the body's entity tag. A GET is answered with 304 if its
+// If-None-Match has the tag.
+func respondTagged(c echo.Context, status int, tag string, body any, err error) error {
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set("ETag", tag)
+	if r := c.Request(); r.Method == http.MethodGet && entitytag.NotModified(r.Header.Get("If-None-Match"), tag) {
+		c.Response().WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	return writeJSON(c, status, body)
+}
+
+// respondCreated is respondTagged with the location of the new object.
+func respondCreated(c echo.Context, location, tag string, body any, err error) error {
+	if err != nil {
+		return err
+	}
+	c.Response().Header().Set("Location", location)
+	return respondTagged(c, http.StatusCreated, tag, body, nil)
 }

@@ -32,8 +32,8 @@ func (a *API) routes() []route {
 	routes := []route{
 		{method: http.MethodGet, path: "/openapi.yaml", handle: serveFile("openapi.yaml")},
 		{method: http.MethodGet, path: "/asyncapi.yaml", handle: serveFile("asyncapi.yaml")},
-		{method: http.MethodGet, path: "/openapi.json", handle: serveAsJSON("openapi.yaml")},
-		{method: http.MethodGet, path: "/asyncapi.json", handle: serveAsJSON("asyncapi.yaml")},
+		{method: http.MethodGet, path: "/openapi.json", handle: serveFileAsJSON("openapi.yaml")},
+		{method: http.MethodGet, path: "/asyncapi.json", handle: serveFileAsJSON("asyncapi.yaml")},
 		{method: http.MethodGet, path: "/schemas/:name", handle: serveSchema},
 	}
 	if board := a.config.Board; board != nil {
@@ -54,10 +54,10 @@ func (a *API) routes() []route {
 			route{method: http.MethodPut, path: loginRulesPath, handle: authorized(a.auth.authenticateAdmin, p.putLoginRules)},
 			route{method: http.MethodGet, path: "/.well-known/jwks.json", handle: p.keySet},
 		)
-		routes = append(routes, oidcRoutes{a.deps.Portal}.paths()...)
+		routes = append(routes, oidcRoutes{a.deps.Portal}.routes()...)
 	}
 	if a.deps.Directory != nil {
-		routes = append(routes, directoryRoutes{a.deps.Directory, a.auth}.paths()...)
+		routes = append(routes, directoryRoutes{a.deps.Directory, a.auth}.routes()...)
 	}
 	if a.deps.Ingest != nil {
 		i := ingestRoutes{a.deps.Ingest}
@@ -67,8 +67,8 @@ func (a *API) routes() []route {
 	}
 	if a.deps.Channel != nil {
 		c := channelRoutes{a.deps.Channel, a.deps.ChannelLogins, a.auth}
-		routes = append(routes, c.paths(channelAPI, channelAPI+"/ws")...)
-		routes = append(routes, c.paths(channelSocket, channelSocket)...)
+		routes = append(routes, c.routes(channelAPI, channelAPI+"/ws")...)
+		routes = append(routes, c.routes(channelSocket, channelSocket)...)
 	}
 	if a.deps.Encryption != nil {
 		e := encryptionRoutes{a.deps.Encryption, a.auth}
@@ -87,13 +87,13 @@ func (a *API) routes() []route {
 	}
 	if a.deps.Recordings != nil {
 		r := recordingRoutes{a.deps.Recordings, a.auth, a.config.StallTimeout}
-		const all, one = "/api/v2/recordings", "/api/v2/recordings/:" + paramRecording
+		const list, item = "/api/v2/recordings", "/api/v2/recordings/:" + paramRecording
 		routes = append(routes,
-			route{method: http.MethodGet, path: all, handle: authorized(r.account, r.list), scope: identity.ScopeRecordings},
-			route{method: http.MethodPut, path: one, handle: authorized(r.account, r.upload), scope: identity.ScopeRecordings, noTimeout: true},
-			route{method: http.MethodGet, path: one, handle: authorized(r.account, r.play), scope: identity.ScopeRecordings, noTimeout: true},
-			route{method: http.MethodDelete, path: one, handle: authorized(r.account, r.delete), scope: identity.ScopeRecordings},
-			route{method: http.MethodGet, path: one + "/metadata", handle: authorized(r.account, r.metadata), scope: identity.ScopeRecordings},
+			route{method: http.MethodGet, path: list, handle: authorized(r.account, r.list), scope: identity.ScopeRecordings},
+			route{method: http.MethodPut, path: item, handle: authorized(r.account, r.upload), scope: identity.ScopeRecordings, noTimeout: true},
+			route{method: http.MethodGet, path: item, handle: authorized(r.account, r.download), scope: identity.ScopeRecordings, noTimeout: true},
+			route{method: http.MethodDelete, path: item, handle: authorized(r.account, r.delete), scope: identity.ScopeRecordings},
+			route{method: http.MethodGet, path: item + "/metadata", handle: authorized(r.account, r.metadata), scope: identity.ScopeRecordings},
 		)
 	}
 	if a.deps.Reports != nil {
@@ -114,13 +114,13 @@ func (a *API) routes() []route {
 		routes = append(routes, route{method: http.MethodGet, path: "/api/v2/audit", handle: authorized(a.auth.authenticateAccountAdmin, l.list), scope: identity.ScopeRead})
 	}
 	if a.deps.Webhooks != nil {
-		routes = append(routes, webhookRoutes{a.deps.Webhooks, a.auth}.paths()...)
+		routes = append(routes, webhookRoutes{a.deps.Webhooks, a.auth}.routes()...)
 	}
 	if a.deps.Explain != nil {
-		routes = append(routes, explainRoutes{a.deps.Explain, a.auth}.paths()...)
+		routes = append(routes, explainRoutes{a.deps.Explain, a.auth}.routes()...)
 	}
 	if a.deps.Calls != nil {
-		routes = append(routes, callRoutes{a.deps.Calls, a.auth}.paths()...)
+		routes = append(routes, callRoutes{a.deps.Calls, a.auth}.routes()...)
 	}
 	return append(routes, a.aiRoutes()...)
 }
@@ -129,13 +129,13 @@ func (a *API) routes() []route {
 func (a *API) aiRoutes() (routes []route) {
 	if a.deps.AIProviders != nil {
 		p := aiProviderRoutes{a.deps.AIProviders}
-		const one = aiProvidersPath + "/:id"
+		const item = aiProvidersPath + "/:id"
 		routes = append(routes,
 			route{method: http.MethodGet, path: aiProvidersPath, handle: authorized(a.auth.authenticateAdmin, p.list)},
 			route{method: http.MethodPost, path: aiProvidersPath, handle: authorized(a.auth.authenticateAdmin, p.create)},
-			route{method: http.MethodGet, path: one, handle: authorized(a.auth.authenticateAdmin, p.get)},
-			route{method: http.MethodPut, path: one, handle: authorized(a.auth.authenticateAdmin, p.replace)},
-			route{method: http.MethodDelete, path: one, handle: authorized(a.auth.authenticateAdmin, p.delete)},
+			route{method: http.MethodGet, path: item, handle: authorized(a.auth.authenticateAdmin, p.get)},
+			route{method: http.MethodPut, path: item, handle: authorized(a.auth.authenticateAdmin, p.replace)},
+			route{method: http.MethodDelete, path: item, handle: authorized(a.auth.authenticateAdmin, p.delete)},
 		)
 	}
 	if a.deps.AITester != nil {
@@ -150,26 +150,4 @@ func (a *API) aiRoutes() (routes []route) {
 		routes = append(routes, route{method: http.MethodGet, path: "/media/v1/:provider_id", handle: authorized(s.mediaCaller, s.socket), scope: identity.ScopeCalls, longLived: true})
 	}
 	return routes
-}
-
-func (r callRoutes) paths() []route {
-	const clickToCall, call = "/ucp/v2/c2c/", "/api/v2/calls/:origination_call_id"
-	return []route{
-		{method: http.MethodPost, path: clickToCall, handle: authorized(r.auth.authenticateAny, r.originate), scope: identity.ScopeCalls}, // without a destination: 400
-		{method: http.MethodPost, path: clickToCall + ":destination", handle: authorized(r.auth.authenticateAny, r.originate), scope: identity.ScopeCalls},
-		{method: http.MethodGet, path: call, handle: authorized(r.auth.authenticateAny, r.progress), scope: identity.ScopeCalls},
-		{method: http.MethodDelete, path: call, handle: authorized(r.auth.authenticateAny, r.cancel), scope: identity.ScopeCalls},
-	}
-}
-
-// paths returns one path set of the events channel.
-func (c channelRoutes) paths(prefix, socket string) []route {
-	return []route{
-		{method: http.MethodPost, path: prefix + "/login", handle: c.login, scope: identity.ScopeSubscribe},
-		{method: http.MethodGet, path: socket, handle: c.socket, longLived: true},
-		{method: http.MethodGet, path: prefix + "/stream", handle: c.stream, longLived: true},
-		{method: http.MethodGet, path: prefix + "/health", handle: c.health},
-		{method: http.MethodGet, path: prefix + "/stats", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents, identity.AudienceAPI), c.stats)},
-		{method: http.MethodGet, path: prefix + "/snapshot", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents), c.snapshot)},
-	}
 }

@@ -56,8 +56,8 @@ func (r directoryRoutes) createAccount(c echo.Context, caller *identity.Principa
 	if err := body.Err("Invalid account"); err != nil {
 		return err
 	}
-	made, err := r.directory.CreateAccount(c.Request().Context(), n)
-	return respondCreated(c, accountsPath+"/"+made.ID, made.ETag(), viewAccount(caller, made), err)
+	created, err := r.directory.CreateAccount(c.Request().Context(), n)
+	return respondCreated(c, accountsPath+"/"+created.ID, created.ETag(), viewAccount(caller, created), err)
 }
 
 // checkParent adds a fault if the caller cannot access the parent.
@@ -100,7 +100,7 @@ func (r directoryRoutes) updateAccount(c echo.Context, account identity.Account)
 // data too, without waiting.
 func (r directoryRoutes) deleteAccount(c echo.Context, account identity.Account) error {
 	if account.ID == callerOf(c).AccountID {
-		return own("Your own account cannot be deleted")
+		return errOwnObject("Your own account cannot be deleted")
 	}
 	remove := r.directory.DeleteAccount
 	q := report.NewQuery(c.QueryParams())

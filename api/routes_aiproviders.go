@@ -42,10 +42,10 @@ const aiProvidersPath = "/api/v2/config/ai_providers"
 type aiProviderRoutes struct{ providers AIProviders }
 
 func (r aiProviderRoutes) list(c echo.Context, account identity.Account) error {
-	all, err := r.providers.List(c.Request().Context(), account.ID)
+	providers, err := r.providers.List(c.Request().Context(), account.ID)
 	return respond(c, http.StatusOK, struct {
 		Data []aiprovider.Document `json:"data"`
-	}{all}, err)
+	}{providers}, err)
 }
 
 func (r aiProviderRoutes) create(c echo.Context, account identity.Account) error {
@@ -53,12 +53,12 @@ func (r aiProviderRoutes) create(c echo.Context, account identity.Account) error
 	if err != nil {
 		return err
 	}
-	made, err := r.providers.Create(c.Request().Context(), account.ID, body)
+	created, err := r.providers.Create(c.Request().Context(), account.ID, body)
 	if err != nil {
 		return err
 	}
-	c.Response().Header().Set("Location", aiProvidersPath+"/"+made.ID)
-	return writeJSON(c, http.StatusCreated, made)
+	c.Response().Header().Set("Location", aiProvidersPath+"/"+created.ID)
+	return writeJSON(c, http.StatusCreated, created)
 }
 
 func (r aiProviderRoutes) get(c echo.Context, account identity.Account) error {
@@ -71,8 +71,8 @@ func (r aiProviderRoutes) replace(c echo.Context, account identity.Account) erro
 	if err != nil {
 		return err
 	}
-	put, err := r.providers.Update(c.Request().Context(), account.ID, c.Param("id"), body)
-	return respond(c, http.StatusOK, put, err)
+	updated, err := r.providers.Update(c.Request().Context(), account.ID, c.Param("id"), body)
+	return respond(c, http.StatusOK, updated, err)
 }
 
 func (r aiProviderRoutes) delete(c echo.Context, account identity.Account) error {

@@ -106,22 +106,22 @@ func (r aiSessionRoutes) socket(c echo.Context, caller *identity.Principal) erro
 // mediaCaller authenticates the caller of a media socket. A media server that cannot
 // set headers sends its token or API key in the query.
 func (r aiSessionRoutes) mediaCaller(c echo.Context) (*identity.Principal, error) {
-	shown, err := requestCredentials(c.Request())
+	sent, err := requestCredentials(c.Request())
 	if err != nil {
 		return nil, err
 	}
-	inQuery := c.QueryParam("token")
+	queryToken := c.QueryParam("token")
 	switch {
-	case inQuery == "":
+	case queryToken == "":
 		return r.auth.authenticateAny(c)
-	case shown != credentials{}:
+	case sent != credentials{}:
 		return nil, fault.Unauthenticated("Send one credential only")
 	}
 	ctx := c.Request().Context()
-	if !strings.Contains(inQuery, ".") { // as every JWT does and no API key
-		return r.auth.callerOfKey(c, inQuery)
+	if !strings.Contains(queryToken, ".") { // as every JWT does and no API key
+		return r.auth.authenticateKeyText(c, queryToken)
 	}
-	caller, err := r.auth.identity.Authenticate(ctx, inQuery, identity.AudienceAPI)
+	caller, err := r.auth.identity.Authenticate(ctx, queryToken, identity.AudienceAPI)
 	if err != nil {
 		return nil, err
 	}
@@ -135,8 +135,8 @@ func (r aiSessionRoutes) provider(c echo.Context, caller *identity.Principal, id
 	if err != nil {
 		return aiprovider.Provider{}, err
 	}
-	named := c.Request().Header.Get("X-Account-ID")
-	if !r.auth.identity.Tree().Contains(caller.AccountID, provider.AccountID) || named != "" && named != provider.AccountID {
+	headerAccount := c.Request().Header.Get("X-Account-ID")
+	if !r.auth.identity.Tree().Contains(caller.AccountID, provider.AccountID) || headerAccount != "" && headerAccount != provider.AccountID {
 		return aiprovider.Provider{}, providerNotFound()
 	}
 	return provider, requireAdmin(caller)

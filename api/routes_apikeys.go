@@ -30,24 +30,24 @@ func viewKey(k identity.APIKey) keyView {
 	return view
 }
 
-// keyOf returns the key of the path, which must belong to an account that the caller can
+// pathKey returns the key of the path, which must belong to an account that the caller can
 // access, and to that of X-Account-ID if it is sent.
-func (r directoryRoutes) keyOf(c echo.Context) (identity.APIKey, error) {
+func (r directoryRoutes) pathKey(c echo.Context) (identity.APIKey, error) {
 	caller, err := r.auth.authenticateAnyAdmin(c)
 	if err != nil {
 		return identity.APIKey{}, err
 	}
 	key, err := r.directory.FindAPIKey(c.Request().Context(), c.Param("id"))
-	named := c.Request().Header.Get("X-Account-ID")
+	headerAccount := c.Request().Header.Get("X-Account-ID")
 	if fault.KindOf(err) == fault.KindNotFound || err == nil &&
-		(!r.auth.identity.Tree().Contains(caller.AccountID, key.AccountID) || named != "" && named != key.AccountID) {
+		(!r.auth.identity.Tree().Contains(caller.AccountID, key.AccountID) || headerAccount != "" && headerAccount != key.AccountID) {
 		return identity.APIKey{}, fault.NotFound("API key not found")
 	}
 	return key, err
 }
 
-// accountOfKeys returns the account of X-Account-ID, or the caller's own.
-func (r directoryRoutes) accountOfKeys(c echo.Context) (identity.Account, error) {
+// keysAccount returns the account of X-Account-ID, or the caller's own.
+func (r directoryRoutes) keysAccount(c echo.Context) (identity.Account, error) {
 	caller, err := r.auth.authenticateAnyAdmin(c)
 	if err != nil {
 		return identity.Account{}, err
@@ -64,7 +64,7 @@ func (r directoryRoutes) listKeys(c echo.Context, account identity.Account) erro
 }
 
 // readKey reads the members that can be changed. Absent scopes are nil.
-func readKey(body *object, needScopes need) (name string, scopes []identity.Scope) {
+func readKey(body *object, needScopes requirement) (name string, scopes []identity.Scope) {
 	name = body.String("name", optional)
 	if body.Has("scopes") || needScopes == required {
 		scopes = []identity.Scope{}
@@ -88,10 +88,10 @@ func (r directoryRoutes) createKey(c echo.Context, account identity.Account) err
 	if err := body.Err("Invalid API key"); err != nil {
 		return err
 	}
-	key, made, err := r.directory.CreateAPIKey(c.Request().Context(), n)
-	view := viewKey(made)
+	key, created, err := r.directory.CreateAPIKey(c.Request().Context(), n)
+	view := viewKey(created)
 	view.Key = key
-	return respondCreated(c, keysPath+"/"+made.ID, made.ETag(), view, err)
+	return respondCreated(c, keysPath+"/"+created.ID, created.ETag(), view, err)
 }
 
 func (r directoryRoutes) getKey(c echo.Context, key identity.APIKey) error {
@@ -115,7 +115,7 @@ func (r directoryRoutes) updateKey(c echo.Context, key identity.APIKey) error {
 		return err
 	}
 	if key.ID == callerOf(c).KeyID && !slices.Contains(u.Scopes, identity.ScopeAdmin) {
-		return own("The scope admin cannot be taken from the key in use")
+		return errOwnObject("The scope admin cannot be taken from the key in use")
 	}
 	stored, err := r.directory.UpdateAPIKey(c.Request().Context(), key.ID, u)
 	return respondTagged(c, http.StatusOK, stored.ETag(), viewKey(stored), err)
@@ -123,7 +123,7 @@ func (r directoryRoutes) updateKey(c echo.Context, key identity.APIKey) error {
 
 func (r directoryRoutes) deleteKey(c echo.Context, key identity.APIKey) error {
 	if key.ID == callerOf(c).KeyID {
-		return own("The key in use cannot be deleted")
+		return errOwnObject("The key in use cannot be deleted")
 	}
 	return noContent(c, r.directory.DeleteAPIKey(c.Request().Context(), key.ID, c.Request().Header.Get("If-Match")))
 }

@@ -43,3 +43,13 @@ func (r callRoutes) cancel(c echo.Context, caller *identity.Principal) error {
 	c.Response().WriteHeader(http.StatusAccepted)
 	return nil
 }
+
+func (r callRoutes) routes() []route {
+	const clickToCall, call = "/ucp/v2/c2c/", "/api/v2/calls/:origination_call_id"
+	return []route{
+		{method: http.MethodPost, path: clickToCall, handle: authorized(r.auth.authenticateAny, r.originate), scope: identity.ScopeCalls}, // without a destination: 400
+		{method: http.MethodPost, path: clickToCall + ":destination", handle: authorized(r.auth.authenticateAny, r.originate), scope: identity.ScopeCalls},
+		{method: http.MethodGet, path: call, handle: authorized(r.auth.authenticateAny, r.progress), scope: identity.ScopeCalls},
+		{method: http.MethodDelete, path: call, handle: authorized(r.auth.authenticateAny, r.cancel), scope: identity.ScopeCalls},
+	}
+}

@@ -29,7 +29,7 @@ type Subscriptions interface {
 // ChannelLogins issues the channel's tokens.
 type ChannelLogins interface {
 	EventsLogin(ctx context.Context, c identity.Credentials, f identity.Filter) (token string, expiresIn time.Duration, err error)
-	FromProvider(token string) bool
+	IsProviderToken(token string) bool
 	EventsLoginByToken(ctx context.Context, token, address string, f identity.Filter) (channel string, expiresIn time.Duration, err error)
 	EventsExchange(ctx context.Context, p *identity.Principal, address string, f identity.Filter) (token string, expiresIn time.Duration, err error)
 }
@@ -45,7 +45,7 @@ func (r channelRoutes) login(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	login, err := r.loginWith(c, body)
+	login, err := r.chooseLogin(c, body)
 	if err != nil {
 		return err
 	}
@@ -60,19 +60,19 @@ func (r channelRoutes) login(c echo.Context) error {
 	}{token, seconds(expiresIn)}, err)
 }
 
-// loginWith returns the login with the credentials of the request: those in the body,
+// chooseLogin returns the login with the credentials of the request: those in the body,
 // or else a token of the OpenID Connect provider, a portal token or an API key.
-func (r channelRoutes) loginWith(c echo.Context, body *object) (login func(identity.Filter) (token string, expiresIn time.Duration, err error), err error) {
+func (r channelRoutes) chooseLogin(c echo.Context, body *object) (login func(identity.Filter) (token string, expiresIn time.Duration, err error), err error) {
 	header := c.Request().Header
 	if hasPassword(body) || header.Get("Authorization") == "" && header.Get("X-API-Key") == "" {
-		given := readCredentials(body, c)
+		credentials := readCredentials(body, c)
 		return func(f identity.Filter) (string, time.Duration, error) {
-			return r.logins.EventsLogin(c.Request().Context(), given, f)
+			return r.logins.EventsLogin(c.Request().Context(), credentials, f)
 		}, nil
 	}
-	if shown, err := requestCredentials(c.Request()); err == nil && r.logins.FromProvider(shown.token) {
+	if sent, err := requestCredentials(c.Request()); err == nil && r.logins.IsProviderToken(sent.token) {
 		return func(f identity.Filter) (string, time.Duration, error) {
-			return r.logins.EventsLoginByToken(c.Request().Context(), shown.token, c.RealIP(), f)
+			return r.logins.EventsLoginByToken(c.Request().Context(), sent.token, c.RealIP(), f)
 		}, nil
 	}
 	caller, err := r.auth.authenticateAny(c)
@@ -122,4 +122,16 @@ func (r channelRoutes) stats(c echo.Context, caller *identity.Principal) error {
 func (r channelRoutes) snapshot(c echo.Context, caller *identity.Principal) error {
 	snapshot, err := r.channel.Snapshot(c.Request().Context(), caller)
 	return respond(c, http.StatusOK, snapshot, err)
+}
+
+// routes returns one path set of the events channel.
+func (c channelRoutes) routes(prefix, socket string) []route {
+	return []route{
+		{method: http.MethodPost, path: prefix + "/login", handle: c.login, scope: identity.ScopeSubscribe},
+		{method: http.MethodGet, path: socket, handle: c.socket, longLived: true},
+		{method: http.MethodGet, path: prefix + "/stream", handle: c.stream, longLived: true},
+		{method: http.MethodGet, path: prefix + "/health", handle: c.health},
+		{method: http.MethodGet, path: prefix + "/stats", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents, identity.AudienceAPI), c.stats)},
+		{method: http.MethodGet, path: prefix + "/snapshot", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents), c.snapshot)},
+	}
 }

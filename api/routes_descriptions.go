@@ -34,6 +34,6 @@ func serveDescription(c echo.Context, name, contentType string) error {
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", name, err)
 	}
-	cacheable(c)
+	allowCaching(c)
 	return writeBytes(c, http.StatusOK, contentType, data)
 }

@@ -14,8 +14,8 @@ import (
 // Encryption stores the accounts' recording-encryption configurations. Its results
 // contain secrets.
 type Encryption interface {
-	Find(ctx context.Context, accountID string) (*encryption.Answer, error)
-	Update(ctx context.Context, accountID string, change encryption.Change, ifMatch string) (*encryption.Answer, error)
+	Find(ctx context.Context, accountID string) (*encryption.Result, error)
+	Update(ctx context.Context, accountID string, change encryption.Change, ifMatch string) (*encryption.Result, error)
 }
 
 type encryptionRoutes struct {
@@ -57,7 +57,7 @@ func (r encryptionRoutes) put(c echo.Context) error {
 	}{true, "Encryption configuration updated", answer.Config}, nil)
 }
 
-func (r encryptionRoutes) update(c echo.Context) (*encryption.Answer, error) {
+func (r encryptionRoutes) update(c echo.Context) (*encryption.Result, error) {
 	account, err := r.auth.authenticateAdmin(c)
 	if err != nil {
 		return nil, err

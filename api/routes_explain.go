@@ -28,7 +28,7 @@ type explainRoutes struct {
 	auth    auth
 }
 
-func (r explainRoutes) paths() []route {
+func (r explainRoutes) routes() []route {
 	return []route{{method: http.MethodGet, path: "/api/v2/events/:id/explain", handle: authorized(r.auth.authenticateAnyAdmin, r.get), scope: identity.ScopeAdmin}}
 }
 
@@ -110,10 +110,10 @@ type nodeView struct {
 func viewExplanation(e *explain.Explanation) (v explanationView) {
 	v.Event.ID, v.Event.AccountID, v.Event.Message = e.Event.ID, e.Account.ID, e.Event.Message
 	v.Event.Position, v.Raw.Position = e.Event.Position.String(), e.Raw.Position
-	v.Raw.Available, v.Raw.At, v.Raw.Key, v.Raw.Headers = e.Raw.Available, fraction(e.Raw.Time), e.Raw.Key, e.Raw.Headers
+	v.Raw.Available, v.Raw.At, v.Raw.Key, v.Raw.Headers = e.Raw.Available, unixFraction(e.Raw.Time), e.Raw.Key, e.Raw.Headers
 	v.Format.Name, v.Format.From = e.Format.Name, e.Format.From
 	v.Account.ID, v.Account.From = e.Account.ID, e.Account.From
-	v.Connections, v.Counts, v.Complete, v.At = e.Delivery.Connections, e.Delivery.Counts, e.Delivery.Complete, fraction(e.Explained)
+	v.Connections, v.Counts, v.Complete, v.At = e.Delivery.Connections, e.Delivery.Counts, e.Delivery.Complete, unixFraction(e.Explained)
 	v.Facts, v.Webhooks, v.Nodes, v.Missing = []factView{}, []explainedHookView{}, []nodeView{}, append([]string{}, e.Delivery.Missing...)
 	for _, f := range e.Facts {
 		v.Facts = append(v.Facts, factView(f))
@@ -122,7 +122,7 @@ func viewExplanation(e *explain.Explanation) (v explanationView) {
 		w := &e.Webhooks[i]
 		v.Webhooks = append(v.Webhooks, explainedHookView{
 			ID: w.ID, AccountID: w.AccountID, URL: w.URL, Outcome: w.Outcome, FilteredBy: w.FilteredBy, Failures: w.Failures, LastError: w.LastError,
-			FailedAt: fraction(w.FailedAt), NextTryAt: fraction(w.NextTryAt), PausedAt: fraction(w.PausedAt),
+			FailedAt: unixFraction(w.FailedAt), NextTryAt: unixFraction(w.NextTryAt), PausedAt: unixFraction(w.PausedAt),
 		})
 	}
 	for _, n := range e.Delivery.Nodes {
@@ -131,8 +131,8 @@ func viewExplanation(e *explain.Explanation) (v explanationView) {
 	return v
 }
 
-// fraction returns Unix seconds with milliseconds, 0 for the zero time.
-func fraction(t time.Time) float64 {
+// unixFraction returns Unix seconds with milliseconds, 0 for the zero time.
+func unixFraction(t time.Time) float64 {
 	if t.IsZero() {
 		return 0
 	}

@@ -36,14 +36,14 @@ type ProviderLogins interface {
 type oidcRoutes struct{ portal Portal }
 
 const (
-	cookieFlow   = "__Host-trunkline_flow"
-	cookieResult = "__Host-trunkline_login"
-	flowLife     = 10 * time.Minute
-	resultLife   = 2 * time.Minute
-	boardLogin   = "/?login=oidc" // the board with a result to ask for
+	cookieFlow      = "__Host-trunkline_flow"
+	cookieResult    = "__Host-trunkline_login"
+	flowCookieTTL   = 10 * time.Minute
+	resultCookieTTL = 2 * time.Minute
+	boardLoginPath  = "/?login=oidc" // the board with a result to ask for
 )
 
-func (r oidcRoutes) paths() []route {
+func (r oidcRoutes) routes() []route {
 	return []route{
 		{method: http.MethodGet, path: "/auth/oidc", handle: r.describe},
 		{method: http.MethodGet, path: "/auth/oidc/start", handle: r.start},
@@ -74,46 +74,46 @@ func (r oidcRoutes) start(c echo.Context) error {
 	case fault.KindNotFound:
 		return err
 	default:
-		return toBoard(c, nil, err)
+		return redirectToBoard(c, nil, err)
 	}
-	if err := setCookie(c, cookieFlow, flow, flowLife); err != nil {
+	if err := setCookie(c, cookieFlow, flow, flowCookieTTL); err != nil {
 		return err
 	}
 	return redirect(c, address)
 }
 
-// errNotBegun means that another browser began the login, or this one more than 10
+// errNoFlow means that another browser began the login, or this one more than 10
 // minutes ago.
-var errNotBegun = fault.Unauthenticated("The login was not begun in this browser, or more than 10 minutes ago: log in again")
+var errNoFlow = fault.Unauthenticated("The login was not begun in this browser, or more than 10 minutes ago: log in again")
 
 func (r oidcRoutes) callback(c echo.Context) error {
 	var flow oidc.Flow
-	begun := takeCookie(c, cookieFlow, &flow)
+	found := readAndDeleteCookie(c, cookieFlow, &flow)
 	state := c.QueryParam("state")
-	if !begun || flow.State == "" || subtle.ConstantTimeCompare([]byte(state), []byte(flow.State)) != 1 {
-		return toBoard(c, nil, errNotBegun)
+	if !found || flow.State == "" || subtle.ConstantTimeCompare([]byte(state), []byte(flow.State)) != 1 {
+		return redirectToBoard(c, nil, errNoFlow)
 	}
 	code := c.QueryParam("code")
 	if code == "" {
-		return toBoard(c, nil, refusedBy(c.QueryParam("error")))
+		return redirectToBoard(c, nil, errNoCode(c.QueryParam("error")))
 	}
 	session, err := r.portal.FinishOIDC(c.Request().Context(), flow, code, c.RealIP())
-	return toBoard(c, session, err)
+	return redirectToBoard(c, session, err)
 }
 
 var errorCode = regexp.MustCompile(`^[a-z_]{1,40}$`)
 
-// refusedBy returns the error of a provider that sent no code. It shows code only if
+// errNoCode returns the error of a provider that sent no code. It shows code only if
 // that is an error code of RFC 6749.
-func refusedBy(code string) error {
+func errNoCode(code string) error {
 	if !errorCode.MatchString(code) {
 		code = "no code"
 	}
 	return fault.Unauthenticated("The provider ended the login: " + code)
 }
 
-// toBoard sends the browser to the board, which asks for the result.
-func toBoard(c echo.Context, session *identity.Session, err error) error {
+// redirectToBoard sends the browser to the board, which asks for the result.
+func redirectToBoard(c echo.Context, session *identity.Session, err error) error {
 	var result loginResult
 	if err != nil {
 		f := toFault(err)
@@ -122,15 +122,15 @@ func toBoard(c echo.Context, session *identity.Session, err error) error {
 		c.Set(contextAccount, session.User.AccountID)
 		result.RefreshToken = session.RefreshToken
 	}
-	if err := setCookie(c, cookieResult, result, resultLife); err != nil {
+	if err := setCookie(c, cookieResult, result, resultCookieTTL); err != nil {
 		return err
 	}
-	return redirect(c, boardLogin)
+	return redirect(c, boardLoginPath)
 }
 
 func (r oidcRoutes) session(c echo.Context) error {
 	var result loginResult
-	if !takeCookie(c, cookieResult, &result) {
+	if !readAndDeleteCookie(c, cookieResult, &result) {
 		return fault.Unauthenticated("There is no login to finish: log in again")
 	}
 	if result.Kind != "" {
@@ -151,26 +151,26 @@ func redirect(c echo.Context, address string) error {
 
 // setCookie stores a value in the browser, for requests that this host's pages and
 // links to it make. It is not secret from the browser's user.
-func setCookie(c echo.Context, name string, value any, life time.Duration) error {
+func setCookie(c echo.Context, name string, value any, ttl time.Duration) error {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return fault.Internal(err, "The cookie could not be written")
 	}
 	c.SetCookie(&http.Cookie{
-		Name: name, Value: base64.RawURLEncoding.EncodeToString(text), Path: "/", MaxAge: int(life / time.Second),
+		Name: name, Value: base64.RawURLEncoding.EncodeToString(text), Path: "/", MaxAge: int(ttl / time.Second),
 		HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode,
 	})
 	return nil
 }
 
-// takeCookie reads a value of setCookie and deletes it in the browser. ok is false if
+// readAndDeleteCookie reads a value of setCookie and deletes it in the browser. ok is false if
 // there is none.
-func takeCookie(c echo.Context, name string, into any) (ok bool) {
+func readAndDeleteCookie(c echo.Context, name string, value any) (ok bool) {
 	cookie, err := c.Cookie(name)
 	if err != nil {
 		return false
 	}
 	c.SetCookie(&http.Cookie{Name: name, Path: "/", MaxAge: -1, HttpOnly: true, Secure: true, SameSite: http.SameSiteLaxMode})
 	text, err := base64.RawURLEncoding.DecodeString(cookie.Value)
-	return err == nil && json.Unmarshal(text, into) == nil
+	return err == nil && json.Unmarshal(text, value) == nil
 }

@@ -27,14 +27,14 @@ type Portal interface {
 
 type portalRoutes struct{ portal Portal }
 
-type session struct {
-	User         user   `json:"user"`
-	AccessToken  string `json:"access_token"`
-	RefreshToken string `json:"refresh_token"`
-	ExpiresIn    int64  `json:"expires_in"`
+type sessionView struct {
+	User         userFields `json:"user"`
+	AccessToken  string     `json:"access_token"`
+	RefreshToken string     `json:"refresh_token"`
+	ExpiresIn    int64      `json:"expires_in"`
 }
 
-type user struct {
+type userFields struct {
 	ID         string        `json:"id"`
 	AccountID  string        `json:"account_id"`
 	Username   string        `json:"username"`
@@ -47,24 +47,24 @@ func (p portalRoutes) login(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	var shown credentials
+	var sent credentials
 	if p.portal.HasOIDC() && !hasPassword(body) {
-		if shown, err = requestCredentials(c.Request()); err != nil {
+		if sent, err = requestCredentials(c.Request()); err != nil {
 			return err
 		}
 	}
-	var given identity.Credentials
-	if shown.token == "" {
-		given = readCredentials(body, c)
+	var login identity.Credentials
+	if sent.token == "" {
+		login = readCredentials(body, c)
 	}
 	if err := body.Err(invalidBody); err != nil {
 		return err
 	}
 	var s *identity.Session
-	if shown.token != "" {
-		s, err = p.portal.LoginByToken(c.Request().Context(), shown.token, c.RealIP())
+	if sent.token != "" {
+		s, err = p.portal.LoginByToken(c.Request().Context(), sent.token, c.RealIP())
 	} else {
-		s, err = p.portal.Login(c.Request().Context(), given)
+		s, err = p.portal.Login(c.Request().Context(), login)
 	}
 	if err != nil {
 		return err
@@ -101,16 +101,16 @@ func (p portalRoutes) refresh(c echo.Context) error {
 
 func writeSession(c echo.Context, s *identity.Session) error {
 	c.Set(contextAccount, s.User.AccountID)
-	return writeJSON(c, http.StatusOK, session{
-		User:         viewOf(s.User),
+	return writeJSON(c, http.StatusOK, sessionView{
+		User:         viewUserFields(s.User),
 		AccessToken:  s.AccessToken,
 		RefreshToken: s.RefreshToken,
 		ExpiresIn:    seconds(s.ExpiresIn),
 	})
 }
 
-func viewOf(u identity.User) user {
-	return user{ID: u.ID, AccountID: u.AccountID, Username: u.Username, PresenceID: u.PresenceID, Role: u.Role}
+func viewUserFields(u identity.User) userFields {
+	return userFields{ID: u.ID, AccountID: u.AccountID, Username: u.Username, PresenceID: u.PresenceID, Role: u.Role}
 }
 
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
@@ -207,6 +207,6 @@ func (p portalRoutes) putLoginRules(c echo.Context, account identity.Account) er
 }
 
 func (p portalRoutes) keySet(c echo.Context) error {
-	cacheable(c)
+	allowCaching(c)
 	return writeBytes(c, http.StatusOK, "application/json", p.portal.JWKS())
 }

@@ -30,9 +30,9 @@ type RecordedAudio interface {
 }
 
 type recordingRoutes struct {
-	recordings Recordings
-	auth       auth
-	stall      time.Duration
+	recordings   Recordings
+	auth         auth
+	stallTimeout time.Duration
 }
 
 // account returns the account of X-Account-ID. It may be absent for an API key, whose
@@ -66,13 +66,13 @@ func (r recordingRoutes) upload(c echo.Context, account identity.Account) error 
 	stored, err := r.recordings.Store(c.Request().Context(), recording.Upload{
 		AccountID: account.ID, RecordingID: c.Param(paramRecording),
 		ContentType: header.Get("Content-Type"),
-		Body:        &uploadReader{body: c.Request().Body, deadline: readDeadline(c, r.stall)},
+		Body:        &uploadReader{body: c.Request().Body, deadline: newReadDeadline(c, r.stallTimeout)},
 	})
 	return respond(c, http.StatusCreated, stored, err)
 }
 
-// play sends the audio, or the range in the Range header.
-func (r recordingRoutes) play(c echo.Context, account identity.Account) error {
+// download sends the audio, or the range in the Range header.
+func (r recordingRoutes) download(c echo.Context, account identity.Account) error {
 	audio, err := r.recordings.Open(c.Request().Context(), account.ID, c.Param(paramRecording))
 	if err != nil {
 		return err
@@ -82,8 +82,8 @@ func (r recordingRoutes) play(c echo.Context, account identity.Account) error {
 	header.Set("Content-Type", audio.ContentType)
 	header.Set("ETag", `"`+audio.Digest+`"`)
 	content := &errorReader{ReadSeeker: audio}
-	writer := newAudioWriter(c, r.stall)
-	http.ServeContent(writer, asSent(c.Request()), "", time.Unix(audio.CreatedAt, 0), content)
+	writer := newAudioWriter(c, r.stallTimeout)
+	http.ServeContent(writer, restoreHead(c.Request()), "", time.Unix(audio.CreatedAt, 0), content)
 	if c.Response().Committed && c.Request().Context().Err() != nil {
 		return nil // the client closed the connection
 	}

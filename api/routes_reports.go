@@ -30,9 +30,9 @@ type FigureReports interface {
 }
 
 type reportRoutes struct {
-	reports Reports
-	audit   AuditLog
-	timed   func(echo.HandlerFunc) echo.HandlerFunc
+	reports     Reports
+	audit       AuditLog
+	withTimeout func(echo.HandlerFunc) echo.HandlerFunc
 }
 
 func (r reportRoutes) calls(c echo.Context, account identity.Account) error {
@@ -44,10 +44,10 @@ func (r reportRoutes) calls(c echo.Context, account identity.Account) error {
 	if filter.CSV {
 		return r.export(c, filter)
 	}
-	return r.timed(func(c echo.Context) error { return r.answer(c, filter) })(c)
+	return r.withTimeout(func(c echo.Context) error { return r.respondJSON(c, filter) })(c)
 }
 
-func (r reportRoutes) answer(c echo.Context, f cdrindex.Filter) error {
+func (r reportRoutes) respondJSON(c echo.Context, f cdrindex.Filter) error {
 	ctx := c.Request().Context()
 	if f.OriginationCallID != "" {
 		row, err := r.reports.Find(ctx, f.Account, f.Start, f.End, f.OriginationCallID)
@@ -79,8 +79,8 @@ func writeCSV(c echo.Context, file string, write func(io.Writer) (wrote bool, er
 }
 
 type figureRoutes struct {
-	reports FigureReports
-	timed   func(echo.HandlerFunc) echo.HandlerFunc
+	reports     FigureReports
+	withTimeout func(echo.HandlerFunc) echo.HandlerFunc
 }
 
 // report responds with the figures of one kind, in intervals of the account's time zone.
@@ -94,7 +94,7 @@ func (r figureRoutes) report(kind figures.Kind, file string) func(echo.Context, 
 		if filter.CSV {
 			return writeCSV(c, file, func(w io.Writer) (bool, error) { return r.reports.WriteCSV(c.Request().Context(), filter, w) })
 		}
-		return r.timed(func(c echo.Context) error {
+		return r.withTimeout(func(c echo.Context) error {
 			page, err := r.reports.List(c.Request().Context(), filter)
 			return respond(c, http.StatusOK, page, err)
 		})(c)

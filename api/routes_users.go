@@ -14,22 +14,22 @@ import (
 
 // userView is a user of an account. A generated password is shown once.
 type userView struct {
-	user
+	userFields
 	OIDCSubject string `json:"oidc_subject,omitempty"`
 	CreatedAt   int64  `json:"created_at"` // Unix seconds
 	Password    string `json:"password,omitempty"`
 }
 
 func viewUser(u identity.User) userView {
-	return userView{user: viewOf(u), OIDCSubject: u.OIDCSubject, CreatedAt: u.CreatedAt.Unix()}
+	return userView{userFields: viewUserFields(u), OIDCSubject: u.OIDCSubject, CreatedAt: u.CreatedAt.Unix()}
 }
 
 // userPath returns the path of a user.
 func userPath(u identity.User) string { return accountsPath + "/" + u.AccountID + "/users/" + u.ID }
 
-// userOf returns the user of the path.
-func (r directoryRoutes) userOf(c echo.Context) (identity.User, error) {
-	account, err := r.account(c)
+// pathUser returns the user of the path.
+func (r directoryRoutes) pathUser(c echo.Context) (identity.User, error) {
+	account, err := r.pathAccount(c)
 	if err != nil {
 		return identity.User{}, err
 	}
@@ -55,20 +55,20 @@ func (r directoryRoutes) createUser(c echo.Context, account identity.Account) er
 	}
 	n := identity.NewUser{
 		Account: account.ID, Username: body.String("username", required), PresenceID: body.String("presence_id", optional),
-		Role: identity.Role(body.String("role", optional)), OIDCSubject: body.String("oidc_subject", need(body.Has("oidc_subject"))),
+		Role: identity.Role(body.String("role", optional)), OIDCSubject: body.String("oidc_subject", requirement(body.Has("oidc_subject"))),
 	}
 	var generated string
-	if n.Password = body.String("password", need(body.Has("password"))); n.Password == "" && n.OIDCSubject == "" {
+	if n.Password = body.String("password", requirement(body.Has("password"))); n.Password == "" && n.OIDCSubject == "" {
 		generated = rand.Text()
 		n.Password = generated
 	}
 	if err := body.Err("Invalid user"); err != nil {
 		return err
 	}
-	made, err := r.directory.CreateUser(c.Request().Context(), n)
-	view := viewUser(made)
+	created, err := r.directory.CreateUser(c.Request().Context(), n)
+	view := viewUser(created)
 	view.Password = generated
-	return respondCreated(c, userPath(made), made.ETag(), view, err)
+	return respondCreated(c, userPath(created), created.ETag(), view, err)
 }
 
 func (r directoryRoutes) getUser(c echo.Context, found identity.User) error {
@@ -98,7 +98,7 @@ func (r directoryRoutes) updateUser(c echo.Context, found identity.User) error {
 		return err
 	}
 	if found.ID == callerOf(c).UserID && u.Role != found.Role {
-		return own("Your own role cannot be changed")
+		return errOwnObject("Your own role cannot be changed")
 	}
 	stored, err := r.directory.UpdateUser(c.Request().Context(), found.ID, u)
 	return respondTagged(c, http.StatusOK, stored.ETag(), viewUser(stored), err)
@@ -106,7 +106,7 @@ func (r directoryRoutes) updateUser(c echo.Context, found identity.User) error {
 
 func (r directoryRoutes) deleteUser(c echo.Context, found identity.User) error {
 	if found.ID == callerOf(c).UserID {
-		return own("Your own user cannot be deleted")
+		return errOwnObject("Your own user cannot be deleted")
 	}
 	return noContent(c, r.directory.DeleteUserByID(c.Request().Context(), found.ID, c.Request().Header.Get("If-Match")))
 }
@@ -155,13 +155,13 @@ func (r directoryRoutes) createDevice(c echo.Context, found identity.User) error
 	if err := body.Err("Invalid device"); err != nil {
 		return err
 	}
-	password, made, err := r.directory.CreateDevice(c.Request().Context(), found.AccountID, found.Username, name)
+	password, created, err := r.directory.CreateDevice(c.Request().Context(), found.AccountID, found.Username, name)
 	if err != nil {
 		return err
 	}
-	view := viewDevice(made)
+	view := viewDevice(created)
 	view.Password = password
-	c.Response().Header().Set("Location", userPath(found)+"/devices/"+made.ID)
+	c.Response().Header().Set("Location", userPath(found)+"/devices/"+created.ID)
 	return writeJSON(c, http.StatusCreated, view)
 }
 

@@ -36,15 +36,15 @@ type webhookRoutes struct {
 	auth     auth
 }
 
-func (r webhookRoutes) paths() []route {
-	const one = webhooksPath + "/:id"
+func (r webhookRoutes) routes() []route {
+	const item = webhooksPath + "/:id"
 	return []route{
 		{method: http.MethodGet, path: webhooksPath, handle: authorized(r.auth.authenticateAccountAdmin, r.list), scope: identity.ScopeAdmin},
 		{method: http.MethodPost, path: webhooksPath, handle: authorized(r.auth.authenticateAccountAdmin, r.create), scope: identity.ScopeAdmin},
-		{method: http.MethodGet, path: one, handle: authorized(r.auth.authenticateAccountAdmin, r.get), scope: identity.ScopeAdmin},
-		{method: http.MethodPut, path: one, handle: authorized(r.auth.authenticateAccountAdmin, r.update), scope: identity.ScopeAdmin},
-		{method: http.MethodDelete, path: one, handle: authorized(r.auth.authenticateAccountAdmin, r.delete), scope: identity.ScopeAdmin},
-		{method: http.MethodPost, path: one + "/retry", handle: authorized(r.auth.authenticateAccountAdmin, r.retry), scope: identity.ScopeAdmin},
+		{method: http.MethodGet, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.get), scope: identity.ScopeAdmin},
+		{method: http.MethodPut, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.update), scope: identity.ScopeAdmin},
+		{method: http.MethodDelete, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.delete), scope: identity.ScopeAdmin},
+		{method: http.MethodPost, path: item + "/retry", handle: authorized(r.auth.authenticateAccountAdmin, r.retry), scope: identity.ScopeAdmin},
 	}
 }
 
@@ -81,11 +81,11 @@ func unixOrZero(t time.Time) int64 {
 }
 
 func (r webhookRoutes) list(c echo.Context, account identity.Account) error {
-	all, err := r.webhooks.List(c.Request().Context(), account.ID)
+	webhooks, err := r.webhooks.List(c.Request().Context(), account.ID)
 	if err != nil {
 		return err
 	}
-	return writePage(c, all, func(w webhook.Webhook) string { return fmt.Sprintf("%020d.%s", w.CreatedAt.UnixMilli(), w.ID) }, viewWebhook)
+	return writePage(c, webhooks, func(w webhook.Webhook) string { return fmt.Sprintf("%020d.%s", w.CreatedAt.UnixMilli(), w.ID) }, viewWebhook)
 }
 
 func (r webhookRoutes) create(c echo.Context, account identity.Account) error {
@@ -97,10 +97,10 @@ func (r webhookRoutes) create(c echo.Context, account identity.Account) error {
 	if err != nil {
 		return err
 	}
-	made, secret, err := r.webhooks.Create(c.Request().Context(), account.ID, config)
-	view := viewWebhook(made)
+	created, secret, err := r.webhooks.Create(c.Request().Context(), account.ID, config)
+	view := viewWebhook(created)
 	view.Secret = secret
-	return respondCreated(c, webhooksPath+"/"+made.ID, made.ETag(), view, err)
+	return respondCreated(c, webhooksPath+"/"+created.ID, created.ETag(), view, err)
 }
 
 func (r webhookRoutes) get(c echo.Context, account identity.Account) error {
@@ -126,14 +126,14 @@ func (r webhookRoutes) update(c echo.Context, account identity.Account) error {
 	body.readOnly("account_id", found.AccountID)
 	body.readOnly("created_at", found.CreatedAt.Unix())
 	for _, name := range []string{"updated_at", "status", "failures", "last_error", "failed_at", "next_try_at", "paused_at"} {
-		body.take(name, optional) // the delivery may have changed it since it was read
+		body.takeMember(name, optional) // the delivery may have changed it since it was read
 	}
 	config, err := readWebhook(body)
 	if err != nil {
 		return err
 	}
-	put, err := r.webhooks.Update(c.Request().Context(), account.ID, c.Param("id"), config, c.Request().Header.Get("If-Match"))
-	return respondTagged(c, http.StatusOK, put.ETag(), viewWebhook(put), err)
+	updated, err := r.webhooks.Update(c.Request().Context(), account.ID, c.Param("id"), config, c.Request().Header.Get("If-Match"))
+	return respondTagged(c, http.StatusOK, updated.ETag(), viewWebhook(updated), err)
 }
 
 func (r webhookRoutes) delete(c echo.Context, account identity.Account) error {
@@ -176,7 +176,7 @@ func readWebhook(body *object) (webhook.Config, error) {
 		Format:  webhook.Format(body.String("format", optional)),
 		Secret:  body.String("secret", optional),
 	}
-	return config, body.Err(webhook.Invalid)
+	return config, body.Err(webhook.InvalidMessage)
 }
 
 // readFilter reads the filter of a channel login or a webhook.

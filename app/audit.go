@@ -27,7 +27,7 @@ func (a *App) openAudit(ctx context.Context) (err error) {
 type auditTopic struct{ producer *kafka.Producer }
 
 // Publish implements audit.Publisher.
-func (t auditTopic) Publish(ctx context.Context, entries []audit.Chained) error {
+func (t auditTopic) Publish(ctx context.Context, entries []audit.ChainEntry) error {
 	records := make([]kafka.Record, len(entries))
 	for i, e := range entries {
 		value, err := json.Marshal(e)

@@ -120,7 +120,7 @@ func TestTheAuditTopicHasTheChain(t *testing.T) {
 	if !slices.Equal(ids, recorded) {
 		t.Error("the topic has other entries than were recorded")
 	}
-	verified, err := nodes[0].Verify(ctx, audit.Known{Seq: int64(last.Seq), Hash: last.Hash}, func(int, int) {})
+	verified, err := nodes[0].Verify(ctx, audit.KnownHead{Seq: int64(last.Seq), Hash: last.Hash}, func(int, int) {})
 	if err != nil || verified.Last != int64(last.Seq) {
 		t.Errorf("the chain is not that of the topic: %+v, %v", verified, err)
 	}

@@ -39,7 +39,7 @@ type accounts struct{ identity *identity.Service }
 
 // Exists reports whether an account exists, also one created a moment ago.
 func (a accounts) Exists(ctx context.Context, id string) (bool, error) {
-	_, ok, err := a.identity.Lookup(ctx, id)
+	_, ok, err := a.identity.FindAccount(ctx, id)
 	return ok, err
 }
 

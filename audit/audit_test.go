@@ -96,10 +96,10 @@ func TestNodesThatRecordAtOnceMakeOneChain(t *testing.T) {
 func TestVerifyNamesTheFirstEntryThatWasChangedOrIsMissing(t *testing.T) {
 	// replace changes the outcome of entry seq and recomputes its hash.
 	replace := func(t *testing.T, n *node, seq int64) {
-		entries, err := n.after(t.Context(), seq-1, 1)
+		entries, err := n.entriesAfter(t.Context(), seq-1, 1)
 		check(t, err)
 		entries[0].Outcome = "forged"
-		n.exec(t, `UPDATE audit_entries SET outcome = 'forged', hash = $1 WHERE seq = $2`, entries[0].sum(), seq)
+		n.exec(t, `UPDATE audit_entries SET outcome = 'forged', hash = $1 WHERE seq = $2`, entries[0].computeHash(), seq)
 	}
 	for name, c := range map[string]struct {
 		attack func(t *testing.T, n *node)
@@ -141,13 +141,13 @@ func TestARewrittenChainDiffersFromAKnownHead(t *testing.T) {
 	n.record(t, n.login("a"), n.login("b"), n.login("c"))
 	before, err := n.verify(t)
 	check(t, err)
-	entries, err := n.after(t.Context(), 0, 10)
+	entries, err := n.entriesAfter(t.Context(), 0, 10)
 	check(t, err)
 	prev := ""
 	for i := range entries {
 		c := &entries[i]
 		c.Address, c.Prev = "192.0.2.1", prev
-		prev = c.sum()
+		prev = c.computeHash()
 		n.exec(t, `UPDATE audit_entries SET address = $1, prev = $2, hash = $3 WHERE seq = $4`, c.Address, c.Prev, prev, c.Seq)
 	}
 	n.exec(t, `UPDATE audit_chain SET hash = $1`, prev)
@@ -155,12 +155,12 @@ func TestARewrittenChainDiffersFromAKnownHead(t *testing.T) {
 		t.Fatalf("the rewrite is not whole: %v", err)
 	}
 	var broken *BrokenError
-	if _, err := n.Verify(t.Context(), Known{before.Last, before.Hash}, func(int, int) {}); !errors.As(err, &broken) || broken.Seq != 3 {
+	if _, err := n.Verify(t.Context(), KnownHead{before.Last, before.Hash}, func(int, int) {}); !errors.As(err, &broken) || broken.Seq != 3 {
 		t.Errorf("verified against the head before: %v", err)
 	}
 	n.exec(t, `DELETE FROM audit_entries WHERE seq = 3`)
 	n.exec(t, `UPDATE audit_chain SET seq = 2, hash = (SELECT hash FROM audit_entries WHERE seq = 2)`)
-	if _, err := n.Verify(t.Context(), Known{before.Last, before.Hash}, func(int, int) {}); !errors.As(err, &broken) || broken.Seq != 3 || !broken.Missing {
+	if _, err := n.Verify(t.Context(), KnownHead{before.Last, before.Hash}, func(int, int) {}); !errors.As(err, &broken) || broken.Seq != 3 || !broken.Missing {
 		t.Errorf("cut chain verified against the head before: %v", err)
 	}
 }
@@ -200,10 +200,10 @@ func TestOldEntriesAreDeletedAndTheRestStillVerifies(t *testing.T) {
 type topic struct {
 	mu      sync.Mutex
 	fail    error
-	entries []Chained
+	entries []ChainEntry
 }
 
-func (p *topic) Publish(_ context.Context, entries []Chained) error {
+func (p *topic) Publish(_ context.Context, entries []ChainEntry) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.fail != nil {
@@ -232,7 +232,7 @@ func TestTheTopicHasTheChain(t *testing.T) {
 		}
 		check(t, nodes[0].Record(t.Context(), nodes[0].login("a"), nodes[0].login("b")))
 		eventually(t, "the chain grows while Kafka is away", func() bool {
-			h, err := nodes[0].head(t.Context())
+			h, err := nodes[0].readHead(t.Context())
 			return err == nil && h.seq == 2
 		})
 		p.mu.Lock()
@@ -312,7 +312,7 @@ func TestAnEntryIsStoredWithItsChangeOrNotAtAll(t *testing.T) {
 		if !errors.Is(err, refused) {
 			t.Fatal(err)
 		}
-		check(t, n.Chain(t.Context()))
+		check(t, n.ChainPending(t.Context()))
 		if v, err := n.verify(t); err != nil || v.Last != 0 {
 			t.Errorf("a change that was rolled back is recorded: %+v, %v", v, err)
 		}
@@ -384,7 +384,7 @@ func TestAManagementCommandsLineIsWrittenByTheNodeThatChainsIt(t *testing.T) {
 	command, server := newNode(t, at), newNode(t, at)
 	ctx := WithCaller(t.Context(), Caller{Actor: "cli:root"})
 	check(t, command.Record(ctx, command.Entry(ctx, UserCreate, "acme", "user:1")))
-	check(t, server.Chain(t.Context()))
+	check(t, server.ChainPending(t.Context()))
 	if strings.Contains(command.logged.String(), "msg=audit") || strings.Count(server.logged.String(), "msg=audit id=") != 1 {
 		t.Errorf("the command logs %q, the server %q", command.logged, server.logged)
 	}

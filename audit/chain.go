@@ -12,18 +12,18 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// Chained is an entry of the chain. In JSON it is a record of the topic audit.
-type Chained struct {
+// ChainEntry is an entry of the chain. In JSON it is a record of the topic audit.
+type ChainEntry struct {
 	Entry
 	Seq  int64  `json:"seq"`  // 1, 2, 3, …
 	Prev string `json:"prev"` // the hash of entry Seq-1; "" of the first
 	Hash string `json:"hash"`
 }
 
-// sum returns the hash of the entry: SHA-256, in hexadecimal, of the texts seq,
+// computeHash returns the hash of the entry: SHA-256, in hexadecimal, of the texts seq,
 // prev, id, at (Unix milliseconds), account_id, actor, address, action, target
 // and outcome, each written as its length in bytes, a colon and itself.
-func (c *Chained) sum() string {
+func (c *ChainEntry) computeHash() string {
 	var text []byte
 	for _, field := range []string{
 		strconv.FormatInt(c.Seq, 10), c.Prev, c.ID, strconv.FormatInt(c.At.UnixMilli(), 10),
@@ -51,8 +51,8 @@ func (h *head) scan(scan sqldb.ScanFunc) error {
 	return scan(&h.seq, &h.hash, &h.prunedSeq, &h.prunedHash)
 }
 
-// head reads the state of the chain.
-func (l *Log) head(ctx context.Context) (h head, err error) {
+// readHead reads the state of the chain.
+func (l *Log) readHead(ctx context.Context) (h head, err error) {
 	err = h.scan(l.db.QueryRowContext(ctx, `SELECT `+headColumns+` FROM audit_chain`).Scan)
 	return h, sqldb.Wrap(err, "reading the audit log's head")
 }
@@ -65,10 +65,10 @@ func lockHead(ctx context.Context, tx *sqldb.BulkTx) (h head, err error) {
 
 const entryColumns = `id, at, account_id, actor, address, action, target, outcome`
 
-func scanEntry(scan sqldb.ScanFunc, more ...any) (Entry, error) {
+func scanEntry(scan sqldb.ScanFunc, extra ...any) (Entry, error) {
 	var e Entry
 	var at int64
-	err := scan(append([]any{&e.ID, &at, &e.AccountID, &e.Actor, &e.Address, &e.Action, &e.Target, &e.Outcome}, more...)...)
+	err := scan(append([]any{&e.ID, &at, &e.AccountID, &e.Actor, &e.Address, &e.Action, &e.Target, &e.Outcome}, extra...)...)
 	e.At = Moment{time.UnixMilli(at)}
 	return e, err
 }
@@ -80,8 +80,8 @@ const (
 
 var chainColumns = []string{"seq", "id", "at", "account_id", "actor", "address", "action", "target", "outcome", "prev", "hash"}
 
-// Chain moves the pending entries into the chain.
-func (l *Log) Chain(ctx context.Context) error {
+// ChainPending moves the pending entries into the chain.
+func (l *Log) ChainPending(ctx context.Context) error {
 	for range maxBatches {
 		var pending int
 		err := l.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM audit_pending`).Scan(&pending)
@@ -98,7 +98,7 @@ func (l *Log) Chain(ctx context.Context) error {
 		}
 		for _, e := range chained {
 			if e.isCLI() {
-				l.printLine(ctx, e.Entry, true)
+				l.logEntry(ctx, e.Entry, true)
 			}
 		}
 	}
@@ -107,7 +107,7 @@ func (l *Log) Chain(ctx context.Context) error {
 }
 
 // chainBatch moves the oldest pending entries into the chain.
-func (l *Log) chainBatch(ctx context.Context) (chained []Chained, err error) {
+func (l *Log) chainBatch(ctx context.Context) (chained []ChainEntry, err error) {
 	err = l.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
 		h, err := lockHead(ctx, tx)
 		if err != nil {
@@ -115,19 +115,19 @@ func (l *Log) chainBatch(ctx context.Context) (chained []Chained, err error) {
 		}
 		rows, err := tx.QueryContext(ctx, `DELETE FROM audit_pending WHERE id IN
 			(SELECT id FROM audit_pending ORDER BY at, id LIMIT $1) RETURNING `+entryColumns, chainBatch)
-		chained, err = sqldb.Collect(rows, err, "taking pending audit entries", func(scan sqldb.ScanFunc) (Chained, error) {
+		chained, err = sqldb.Collect(rows, err, "taking pending audit entries", func(scan sqldb.ScanFunc) (ChainEntry, error) {
 			e, err := scanEntry(scan)
-			return Chained{Entry: e}, err
+			return ChainEntry{Entry: e}, err
 		})
 		if err != nil || len(chained) == 0 {
 			return err
 		}
-		slices.SortFunc(chained, func(a, b Chained) int { return cmp.Or(a.At.Compare(b.At.Time), cmp.Compare(a.ID, b.ID)) })
+		slices.SortFunc(chained, func(a, b ChainEntry) int { return cmp.Or(a.At.Compare(b.At.Time), cmp.Compare(a.ID, b.ID)) })
 		for i := range chained {
 			c := &chained[i]
 			h.seq++
 			c.Seq, c.Prev = h.seq, h.hash
-			c.Hash = c.sum()
+			c.Hash = c.computeHash()
 			h.hash = c.Hash
 		}
 		err = tx.CopyIn(ctx, "audit_entries", chainColumns, len(chained), func(i int) []any {
@@ -143,15 +143,15 @@ func (l *Log) chainBatch(ctx context.Context) (chained []Chained, err error) {
 	return chained, err
 }
 
-// after returns the entries of the chain that follow seq.
-func (l *Log) after(ctx context.Context, seq int64, limit int) ([]Chained, error) {
+// entriesAfter returns the entries of the chain that follow seq.
+func (l *Log) entriesAfter(ctx context.Context, seq int64, limit int) ([]ChainEntry, error) {
 	rows, err := l.db.QueryContext(ctx, `SELECT `+entryColumns+`, seq, prev, hash FROM audit_entries
 		WHERE seq > $1 ORDER BY seq LIMIT $2`, seq, limit)
 	return sqldb.Collect(rows, err, "reading the audit log's chain", scanChained)
 }
 
-func scanChained(scan sqldb.ScanFunc) (Chained, error) {
-	var c Chained
+func scanChained(scan sqldb.ScanFunc) (ChainEntry, error) {
+	var c ChainEntry
 	var err error
 	c.Entry, err = scanEntry(scan, &c.Seq, &c.Prev, &c.Hash)
 	return c, err

@@ -57,6 +57,6 @@ func TestTheFilterForFail2banMatches(t *testing.T) {
 				t.Errorf("%s: %s gives %q", name, out.String(), found)
 			}
 		}
-		n.written.Wait()
+		n.storers.Wait()
 	}
 }

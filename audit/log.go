@@ -19,7 +19,7 @@ var migrations embed.FS
 // Publisher writes the entries of the chain to the topic, in their order. A nil error
 // means that they are durable.
 type Publisher interface {
-	Publish(ctx context.Context, entries []Chained) error
+	Publish(ctx context.Context, entries []ChainEntry) error
 }
 
 // Deps are the dependencies of a Log.
@@ -33,20 +33,20 @@ type Deps struct {
 
 // Log is the audit log. It is safe for concurrent use.
 type Log struct {
-	retention time.Duration
-	now       func() time.Time
-	db        *sqldb.DB
-	publish   Publisher
-	metrics   *metrics
-	log       *slog.Logger
-	wake      chan struct{} // holds at most one: entries are pending
-	repeats   repeats
-	written   sync.WaitGroup // goroutines of storeQueued
+	retention     time.Duration
+	now           func() time.Time
+	db            *sqldb.DB
+	publisher     Publisher
+	metrics       *metrics
+	log           *slog.Logger
+	wake          chan struct{} // holds at most one: entries are pending
+	recentReports recentReports
+	storers       sync.WaitGroup // goroutines of storeQueued
 
-	mu       sync.Mutex
-	queue    []queued
-	reported int  // entries in queue without a waiting caller
-	storing  bool // a goroutine stores, and continues until the queue is empty
+	mu            sync.Mutex
+	queue         []entryGroup
+	queuedReports int  // entries in queue without a waiting caller
+	isStoring     bool // a goroutine stores, and continues until the queue is empty
 }
 
 // New migrates the tables. Run extends the chain; without it entries are pending until
@@ -65,91 +65,91 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Log, error) {
 		return nil, err
 	}
 	return &Log{
-		retention: settings.Retention, now: deps.Now, db: deps.DB, publish: deps.Publisher, metrics: newMetrics(deps.Metrics), log: deps.Log,
-		wake: make(chan struct{}, 1), repeats: repeats{last: map[repeat]time.Time{}},
+		retention: settings.Retention, now: deps.Now, db: deps.DB, publisher: deps.Publisher, metrics: newMetrics(deps.Metrics), log: deps.Log,
+		wake: make(chan struct{}, 1), recentReports: recentReports{lastReported: map[reportKey]time.Time{}},
 	}, nil
 }
 
 const (
-	pollEvery  = time.Second            // for entries that other processes inserted
-	gatherFor  = 100 * time.Millisecond // entries recorded meanwhile enter the chain together
-	pruneEvery = time.Hour
-	headEvery  = time.Minute // between log lines
+	pollInterval    = time.Second            // for entries that other processes inserted
+	gatherTime      = 100 * time.Millisecond // entries recorded meanwhile enter the chain together
+	pruneInterval   = time.Hour
+	headLogInterval = time.Minute // between log lines
 )
 
 // Run extends the chain, publishes it and deletes entries older than the retention,
 // until ctx ends. Failures are logged and retried.
 func (l *Log) Run(ctx context.Context) error {
-	poll, prune := time.NewTicker(pollEvery), time.NewTicker(pruneEvery)
+	poll, prune := time.NewTicker(pollInterval), time.NewTicker(pruneInterval)
 	defer poll.Stop()
 	defer prune.Stop()
 	failing := false
-	report := func(doing string, err error) {
+	logFailure := func(operation string, err error) {
 		if err != nil && ctx.Err() == nil && !failing {
-			l.log.WarnContext(ctx, doing+" failed, retrying", "error", err)
+			l.log.WarnContext(ctx, operation+" failed, retrying", "error", err)
 		}
 		failing = err != nil
 	}
-	var head logged
+	var lastHead loggedHead
 	for {
 		select {
 		case <-ctx.Done():
-			return l.finish()
+			return l.drain()
 		case <-l.wake:
 			select {
-			case <-time.After(gatherFor):
+			case <-time.After(gatherTime):
 			case <-ctx.Done():
-				return l.finish()
+				return l.drain()
 			}
 		case <-poll.C:
 		case <-prune.C:
-			report("pruning the audit log", l.Prune(ctx))
+			logFailure("pruning the audit log", l.Prune(ctx))
 			continue
 		}
-		err := l.Chain(ctx)
-		if err == nil && l.publish != nil {
+		err := l.ChainPending(ctx)
+		if err == nil && l.publisher != nil {
 			err = l.publishChain(ctx)
 		}
 		if err == nil {
-			err = l.logHead(ctx, &head)
+			err = l.logHead(ctx, &lastHead)
 		}
-		report("extending the audit log's chain", err)
+		logFailure("extending the audit log's chain", err)
 	}
 }
 
-const finishTimeout = 5 * time.Second
+const drainTimeout = 5 * time.Second
 
-// finish stores the queue and chains it. Entries that it cannot chain in time are
+// drain stores the queue and chains it. Entries that it cannot chain in time are
 // pending for the next process.
-func (l *Log) finish() error {
-	l.written.Wait() // bounded by storeTimeout
-	ctx, cancel := context.WithTimeout(context.Background(), finishTimeout)
+func (l *Log) drain() error {
+	l.storers.Wait() // bounded by storeTimeout
+	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
 	defer cancel()
-	if err := l.Chain(ctx); err != nil {
+	if err := l.ChainPending(ctx); err != nil {
 		l.log.Warn("audit entries left for the next start to chain", "error", err)
 	}
 	return nil
 }
 
-// logged is the head of the chain that was last written to the log.
-type logged struct {
+// loggedHead is the head of the chain that was last written to the log.
+type loggedHead struct {
 	seq int64
 	at  time.Time
 }
 
 // logHead writes the head of the chain to the log if it has moved, at most once a
 // minute: a chain that was recomputed does not have the logged hash at that number.
-func (l *Log) logHead(ctx context.Context, last *logged) error {
-	if time.Since(last.at) < headEvery {
+func (l *Log) logHead(ctx context.Context, last *loggedHead) error {
+	if time.Since(last.at) < headLogInterval {
 		return nil
 	}
-	h, err := l.head(ctx)
+	h, err := l.readHead(ctx)
 	if err != nil {
 		return err
 	}
 	if h.seq != last.seq {
 		l.log.InfoContext(ctx, "audit chain", "seq", h.seq, "hash", h.hash)
 	}
-	*last = logged{h.seq, time.Now()}
+	*last = loggedHead{h.seq, time.Now()}
 	return nil
 }

@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	pruneBatch = 5000 // entries deleted in one transaction
-	maxPrunes  = 200  // transactions of one call
+	pruneBatch      = 5000 // entries deleted in one transaction
+	maxPruneBatches = 200  // transactions of one call
 )
 
 // Prune deletes the oldest entries of the chain whose retention has ended. The chain
 // then begins with the entry after the last one deleted, whose hash is stored.
 func (l *Log) Prune(ctx context.Context) error {
 	before := l.now().Add(-l.retention).UnixMilli()
-	for range maxPrunes {
+	for range maxPruneBatches {
 		n, err := l.pruneBatch(ctx, before)
 		if err != nil {
 			return err
@@ -36,14 +36,14 @@ func (l *Log) pruneBatch(ctx context.Context, before int64) (n int64, err error)
 			return err
 		}
 		rows, err := tx.QueryContext(ctx, `SELECT seq, at, hash FROM audit_entries ORDER BY seq LIMIT $1`, pruneBatch)
-		last := h.pruned()
-		stays := false
+		last := h.lastPruned()
+		reachedKept := false
 		_, err = sqldb.Collect(rows, err, "reading old audit entries", func(scan sqldb.ScanFunc) (struct{}, error) {
-			var one link
+			var entry chainLink
 			var at int64
-			err := scan(&one.seq, &at, &one.hash)
-			if stays = stays || at >= before || one.seq != last.seq+1; !stays {
-				last = one
+			err := scan(&entry.seq, &at, &entry.hash)
+			if reachedKept = reachedKept || at >= before || entry.seq != last.seq+1; !reachedKept {
+				last = entry
 			}
 			return struct{}{}, err
 		})

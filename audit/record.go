@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"trunkline/internal/sqldb"
@@ -16,8 +15,8 @@ const (
 	storeTimeout = 10 * time.Second
 )
 
-// queued is a group of entries on its way to the database.
-type queued struct {
+// entryGroup is a group of entries on its way to the database.
+type entryGroup struct {
 	entries []Entry
 	done    chan error // of capacity 1; nil: no caller waits
 }
@@ -27,14 +26,14 @@ type queued struct {
 func (l *Log) Record(ctx context.Context, entries ...Entry) error {
 	entries = cleanAll(entries)
 	done := make(chan error, 1)
-	l.enqueue(queued{entries, done})
+	l.enqueue(entryGroup{entries, done})
 	var err error
 	select {
 	case err = <-done:
 	case <-ctx.Done():
 		err = sqldb.Wrap(ctx.Err(), "writing the audit log")
 	}
-	l.print(ctx, err == nil, entries)
+	l.logEntries(ctx, err == nil, entries)
 	return err
 }
 
@@ -42,8 +41,8 @@ func (l *Log) Record(ctx context.Context, entries ...Entry) error {
 // they can be recorded: refusals, and ends.
 func (l *Log) Report(ctx context.Context, entries ...Entry) {
 	entries = cleanAll(entries)
-	l.print(ctx, true, entries)
-	if !l.enqueue(queued{entries: entries}) {
+	l.logEntries(ctx, true, entries)
+	if !l.enqueue(entryGroup{entries: entries}) {
 		l.metrics.failures.Add(float64(len(entries)))
 	}
 }
@@ -51,28 +50,28 @@ func (l *Log) Report(ctx context.Context, entries ...Entry) {
 // ReportOnce is Report, at most once a minute for the same actor, address, action and
 // target: for events that a client can cause without limit.
 func (l *Log) ReportOnce(ctx context.Context, e Entry) {
-	if l.repeats.first(e, l.now()) {
+	if l.recentReports.add(e, l.now()) {
 		l.Report(ctx, e)
 	}
 }
 
 // Tx runs fn in a transaction of begin (DB.Tx or DB.Load), which also stores the entry:
 // the action with its entry, or neither. fn may complete the entry.
-func Tx[T sqldb.Runner](ctx context.Context, l *Log, begin func(context.Context, func(T) error) error, entry *Entry, fn func(T) error) error {
-	err := begin(ctx, func(tx T) error {
+func Tx[T sqldb.Runner](ctx context.Context, l *Log, runTx func(context.Context, func(T) error) error, entry *Entry, fn func(T) error) error {
+	err := runTx(ctx, func(tx T) error {
 		if err := fn(tx); err != nil {
 			return err
 		}
 		return l.Insert(ctx, tx, *entry)
 	})
 	if err == nil {
-		l.Committed(ctx, *entry)
+		l.AfterCommit(ctx, *entry)
 	}
 	return err
 }
 
 // Insert is Tx for several entries, or for entries that depend on data read in the
-// transaction. After the commit, call Committed with them.
+// transaction. After the commit, call AfterCommit with them.
 func (l *Log) Insert(ctx context.Context, tx sqldb.Runner, entries ...Entry) error {
 	for len(entries) > 0 {
 		n := min(len(entries), maxStored)
@@ -85,9 +84,9 @@ func (l *Log) Insert(ctx context.Context, tx sqldb.Runner, entries ...Entry) err
 	return nil
 }
 
-// Committed writes inserted entries to the log.
-func (l *Log) Committed(ctx context.Context, entries ...Entry) {
-	l.print(ctx, true, cleanAll(entries))
+// AfterCommit writes inserted entries to the log.
+func (l *Log) AfterCommit(ctx context.Context, entries ...Entry) {
+	l.logEntries(ctx, true, cleanAll(entries))
 	l.wakeChain()
 }
 
@@ -99,18 +98,18 @@ func cleanAll(entries []Entry) []Entry {
 	return cleaned
 }
 
-// print writes the entries' log lines. Lines of management commands are written by the
+// logEntries writes the entries' log lines. Lines of management commands are written by the
 // node that chains the entries.
-func (l *Log) print(ctx context.Context, stored bool, entries []Entry) {
+func (l *Log) logEntries(ctx context.Context, stored bool, entries []Entry) {
 	for _, e := range entries {
 		l.metrics.entries.WithLabelValues(string(e.Action)).Inc()
 		if !e.isCLI() {
-			l.printLine(ctx, e, stored)
+			l.logEntry(ctx, e, stored)
 		}
 	}
 }
 
-func (l *Log) printLine(ctx context.Context, e Entry, stored bool) {
+func (l *Log) logEntry(ctx context.Context, e Entry, stored bool) {
 	attrs := []slog.Attr{
 		slog.String("id", e.ID), slog.String("at", e.At.String()), slog.String("account_id", e.AccountID),
 		slog.String("actor", e.Actor), slog.String("address", e.Address), slog.String("action", string(e.Action)),
@@ -123,19 +122,19 @@ func (l *Log) printLine(ctx context.Context, e Entry, stored bool) {
 }
 
 // enqueue returns false when the queue is full.
-func (l *Log) enqueue(q queued) bool {
+func (l *Log) enqueue(q entryGroup) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if q.done == nil {
-		if l.reported+len(q.entries) > maxQueued {
+		if l.queuedReports+len(q.entries) > maxQueued {
 			return false
 		}
-		l.reported += len(q.entries)
+		l.queuedReports += len(q.entries)
 	}
 	l.queue = append(l.queue, q)
-	if !l.storing {
-		l.storing = true
-		l.written.Go(l.storeQueued)
+	if !l.isStoring {
+		l.isStoring = true
+		l.storers.Go(l.storeQueued)
 	}
 	return true
 }
@@ -148,10 +147,10 @@ func (l *Log) storeQueued() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
-		err := l.db.WithoutTx(ctx, func(to sqldb.Runner) error {
+		err := l.db.WithoutTx(ctx, func(db sqldb.Runner) error {
 			for rest := entries; len(rest) > 0; { // several statements only if one caller has many entries
 				n := min(len(rest), maxStored)
-				if err := insert(ctx, to, rest[:n]); err != nil {
+				if err := insert(ctx, db, rest[:n]); err != nil {
 					return err
 				}
 				rest = rest[n:]
@@ -173,19 +172,19 @@ func (l *Log) storeQueued() {
 }
 
 // takeQueued returns groups with about maxStored entries in total.
-func (l *Log) takeQueued() (batch []queued, entries []Entry) {
+func (l *Log) takeQueued() (batch []entryGroup, entries []Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.queue) > 0 && (len(entries) == 0 || len(entries)+len(l.queue[0].entries) <= maxStored) {
 		q := l.queue[0]
 		l.queue = l.queue[1:]
 		if q.done == nil {
-			l.reported -= len(q.entries)
+			l.queuedReports -= len(q.entries)
 		}
 		batch, entries = append(batch, q), append(entries, q.entries...)
 	}
 	if len(batch) == 0 {
-		l.queue, l.storing = nil, false
+		l.queue, l.isStoring = nil, false
 	}
 	return batch, entries
 }
@@ -198,7 +197,7 @@ func (l *Log) wakeChain() {
 }
 
 // insert stores up to maxStored entries as pending, in one statement.
-func insert(ctx context.Context, to sqldb.Runner, entries []Entry) error {
+func insert(ctx context.Context, db sqldb.Runner, entries []Entry) error {
 	const fields = 8
 	query := []byte(`INSERT INTO audit_pending (id, at, account_id, actor, address, action, target, outcome) VALUES `)
 	args := make([]any, 0, fields*len(entries))
@@ -210,37 +209,6 @@ func insert(ctx context.Context, to sqldb.Runner, entries []Entry) error {
 		query = fmt.Appendf(query, "($%d, $%d, $%d, $%d, $%d, $%d, $%d, $%d)", n+1, n+2, n+3, n+4, n+5, n+6, n+7, n+8)
 		args = append(args, e.ID, e.At.UnixMilli(), e.AccountID, e.Actor, e.Address, string(e.Action), e.Target, e.Outcome)
 	}
-	_, err := to.ExecContext(ctx, string(query), args...)
+	_, err := db.ExecContext(ctx, string(query), args...)
 	return sqldb.Wrap(err, "writing the audit log")
-}
-
-// repeats has the entries reported within the last minute.
-type repeats struct {
-	mu   sync.Mutex
-	last map[repeat]time.Time
-}
-
-type repeat struct {
-	actor, address, target string
-	action                 Action
-}
-
-const (
-	repeatAfter = time.Minute
-	maxRepeats  = 10_000 // above, all are deleted
-)
-
-// first reports whether e is not a repeat.
-func (r *repeats) first(e Entry, now time.Time) bool {
-	key := repeat{e.Actor, e.Address, e.Target, e.Action}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if at, ok := r.last[key]; ok && now.Sub(at) < repeatAfter {
-		return false
-	}
-	if len(r.last) >= maxRepeats {
-		clear(r.last)
-	}
-	r.last[key] = now
-	return true
 }

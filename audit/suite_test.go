@@ -59,7 +59,7 @@ func (n *node) login(user string) Entry {
 func (n *node) record(t testing.TB, entries ...Entry) {
 	t.Helper()
 	check(t, n.Record(t.Context(), entries...))
-	check(t, n.Chain(t.Context()))
+	check(t, n.ChainPending(t.Context()))
 }
 
 func (n *node) exec(t testing.TB, statement string, args ...any) {
@@ -68,9 +68,9 @@ func (n *node) exec(t testing.TB, statement string, args ...any) {
 	check(t, err)
 }
 
-func (n *node) verify(t testing.TB) (Verified, error) {
+func (n *node) verify(t testing.TB) (Verification, error) {
 	t.Helper()
-	return n.Verify(t.Context(), Known{}, func(int, int) {})
+	return n.Verify(t.Context(), KnownHead{}, func(int, int) {})
 }
 
 func check(t testing.TB, err error) {

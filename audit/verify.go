@@ -7,8 +7,8 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// Verified describes a chain without changes.
-type Verified struct {
+// Verification describes a chain without changes.
+type Verification struct {
 	First, Last int64  // numbers of its entries; Last is First-1 when there are none
 	Hash        string // of the last: the head of the chain
 	Pending     int    // entries that are not in the chain yet
@@ -28,8 +28,8 @@ func (b *BrokenError) Error() string {
 	return fmt.Sprintf("entry %d (id %s) was changed", b.Seq, b.ID)
 }
 
-// Known is an earlier head of the chain, kept outside of the database.
-type Known struct {
+// KnownHead is an earlier head of the chain, kept outside of the database.
+type KnownHead struct {
 	Seq  int64
 	Hash string
 }
@@ -39,74 +39,74 @@ const verifyBatch = 2000
 // Verify reads the whole chain and checks every hash. It returns a *BrokenError for the
 // first entry that was changed, or that differs from known (zero: not compared). It
 // checks the entries up to the head at its start; entries can be added meanwhile.
-func (l *Log) Verify(ctx context.Context, known Known, progress func(done, total int)) (Verified, error) {
-	end, err := l.head(ctx)
+func (l *Log) Verify(ctx context.Context, known KnownHead, progress func(done, total int)) (Verification, error) {
+	head, err := l.readHead(ctx)
 	if err != nil {
-		return Verified{}, err
+		return Verification{}, err
 	}
-	at := end.pruned()
-	v := Verified{First: at.seq + 1, Last: end.seq, Hash: end.hash}
-	for at.seq < end.seq {
-		batch, err := l.after(ctx, at.seq, verifyBatch)
+	previous := head.lastPruned()
+	v := Verification{First: previous.seq + 1, Last: head.seq, Hash: head.hash}
+	for previous.seq < head.seq {
+		batch, err := l.entriesAfter(ctx, previous.seq, verifyBatch)
 		if err != nil {
-			return Verified{}, err
+			return Verification{}, err
 		}
-		if len(batch) == 0 || batch[0].Seq != at.seq+1 {
+		if len(batch) == 0 || batch[0].Seq != previous.seq+1 {
 			// Retention may have deleted it meanwhile.
-			now, err := l.head(ctx)
+			current, err := l.readHead(ctx)
 			if err != nil {
-				return Verified{}, err
+				return Verification{}, err
 			}
-			if now.prunedSeq > at.seq {
-				at = now.pruned()
-				v.First = at.seq + 1
+			if current.prunedSeq > previous.seq {
+				previous = current.lastPruned()
+				v.First = previous.seq + 1
 				continue
 			}
 		}
 		for i := range batch {
-			if at.seq == end.seq {
+			if previous.seq == head.seq {
 				break
 			}
-			if err := batch[i].follows(&at, known); err != nil {
-				return Verified{}, err
+			if err := batch[i].checkFollows(&previous, known); err != nil {
+				return Verification{}, err
 			}
 		}
-		if len(batch) < verifyBatch && at.seq < end.seq {
-			return Verified{}, &BrokenError{Seq: at.seq + 1, Missing: true}
+		if len(batch) < verifyBatch && previous.seq < head.seq {
+			return Verification{}, &BrokenError{Seq: previous.seq + 1, Missing: true}
 		}
-		progress(int(at.seq-v.First+1), int(end.seq-v.First+1))
+		progress(int(previous.seq-v.First+1), int(head.seq-v.First+1))
 	}
-	if at.hash != end.hash {
-		return Verified{}, &BrokenError{Seq: at.seq, ID: at.id}
+	if previous.hash != head.hash {
+		return Verification{}, &BrokenError{Seq: previous.seq, ID: previous.id}
 	}
-	if known.Seq > end.seq {
-		return Verified{}, &BrokenError{Seq: end.seq + 1, Missing: true}
+	if known.Seq > head.seq {
+		return Verification{}, &BrokenError{Seq: head.seq + 1, Missing: true}
 	}
 	err = l.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM audit_pending`).Scan(&v.Pending)
 	return v, sqldb.Wrap(err, "counting pending audit entries")
 }
 
-// link is the entry of the chain before the next one to check.
-type link struct {
+// chainLink is the entry of the chain before the next one to check.
+type chainLink struct {
 	seq  int64
 	hash string
 	id   string // "" of one that retention deleted
 }
 
-func (h *head) pruned() link { return link{seq: h.prunedSeq, hash: h.prunedHash} }
+func (h *head) lastPruned() chainLink { return chainLink{seq: h.prunedSeq, hash: h.prunedHash} }
 
-// follows checks that c is the entry after at, and moves at to it.
-func (c *Chained) follows(at *link, known Known) error {
+// checkFollows checks that c is the entry after at, and moves at to it.
+func (c *ChainEntry) checkFollows(previous *chainLink, known KnownHead) error {
 	switch {
-	case c.Seq != at.seq+1:
-		return &BrokenError{Seq: at.seq + 1, Missing: true}
-	case c.Prev != at.hash && at.seq > 0 && c.sum() == c.Hash:
+	case c.Seq != previous.seq+1:
+		return &BrokenError{Seq: previous.seq + 1, Missing: true}
+	case c.Prev != previous.hash && previous.seq > 0 && c.computeHash() == c.Hash:
 		// c is whole and names another entry before it: that one was replaced,
 		// with its hash.
-		return &BrokenError{Seq: at.seq, ID: at.id}
-	case c.Prev != at.hash, c.sum() != c.Hash, known.Seq == c.Seq && known.Hash != c.Hash:
+		return &BrokenError{Seq: previous.seq, ID: previous.id}
+	case c.Prev != previous.hash, c.computeHash() != c.Hash, known.Seq == c.Seq && known.Hash != c.Hash:
 		return &BrokenError{Seq: c.Seq, ID: c.ID}
 	}
-	*at = link{c.Seq, c.Hash, c.ID}
+	*previous = chainLink{c.Seq, c.Hash, c.ID}
 	return nil
 }

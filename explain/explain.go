@@ -29,7 +29,7 @@ type Connections interface {
 
 // Webhooks explains an event at the webhooks; *webhook.Service implements it.
 type Webhooks interface {
-	Explain(ctx context.Context, q webhook.Question, tree *identity.Tree) ([]webhook.Explained, error)
+	Explain(ctx context.Context, q webhook.Question, tree *identity.Tree) ([]webhook.Explanation, error)
 }
 
 // Accounts has the tree of accounts.
@@ -59,7 +59,7 @@ type Explanation struct {
 	Account   Account
 	Facts     []Fact
 	Delivery  fanout.Report
-	Webhooks  []webhook.Explained
+	Webhooks  []webhook.Explanation
 	Explained time.Time
 }
 

@@ -92,9 +92,9 @@ func (o *others) Explain(_ context.Context, q fanout.Question) fanout.Report {
 
 type hooks struct{ *others }
 
-func (h hooks) Explain(_ context.Context, q webhook.Question, _ *identity.Tree) ([]webhook.Explained, error) {
+func (h hooks) Explain(_ context.Context, q webhook.Question, _ *identity.Tree) ([]webhook.Explanation, error) {
 	h.webhooks = q
-	return []webhook.Explained{{Outcome: webhook.OutcomeDelivered}}, nil
+	return []webhook.Explanation{{Outcome: webhook.OutcomeDelivered}}, nil
 }
 
 type accounts struct{}

@@ -20,15 +20,15 @@ import (
 // Directory authenticates tokens and holds the account tree and permissions.
 type Directory interface {
 	Authenticate(ctx context.Context, token string, accept ...identity.Audience) (*identity.Principal, error)
-	// Valid returns an error when a principal's token is no longer valid. It performs
+	// CheckPrincipal returns an error when a principal's token is no longer valid. It performs
 	// no I/O.
-	Valid(p *identity.Principal) error
+	CheckPrincipal(p *identity.Principal) error
 	Tree() *identity.Tree
 	// Changed returns a channel that is closed at the next change of the tree or of
 	// permissions.
 	Changed() <-chan struct{}
-	// Lookup loads an account that Tree does not have yet.
-	Lookup(ctx context.Context, accountID string) (identity.Account, bool, error)
+	// FindAccount loads an account that Tree does not have yet.
+	FindAccount(ctx context.Context, accountID string) (identity.Account, bool, error)
 }
 
 // Deps holds the dependencies of a Fanout.

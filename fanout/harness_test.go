@@ -474,7 +474,7 @@ func (d *memoryDirectory) Authenticate(_ context.Context, token string, _ ...ide
 	return p, nil
 }
 
-func (d *memoryDirectory) Valid(p *identity.Principal) error {
+func (d *memoryDirectory) CheckPrincipal(p *identity.Principal) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.revoked[p.TokenID] {
@@ -495,7 +495,7 @@ func (d *memoryDirectory) Changed() <-chan struct{} {
 	return d.change
 }
 
-func (d *memoryDirectory) Lookup(_ context.Context, id string) (identity.Account, bool, error) {
+func (d *memoryDirectory) FindAccount(_ context.Context, id string) (identity.Account, bool, error) {
 	account, ok := d.Tree().Account(id)
 	return account, ok, nil
 }

@@ -84,7 +84,7 @@ func (f *Fanout) loadAccount(ctx context.Context, account string) {
 	if _, ok := f.directory.Tree().Account(account); ok {
 		return
 	}
-	if _, _, err := f.directory.Lookup(ctx, account); err != nil && ctx.Err() == nil {
+	if _, _, err := f.directory.FindAccount(ctx, account); err != nil && ctx.Err() == nil {
 		f.logger.Warn("account lookup failed", "account", account, "error", err)
 		f.metrics.streamErrors.WithLabelValues("accounts").Inc()
 	}

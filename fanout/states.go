@@ -238,7 +238,7 @@ func (f *Fanout) loadStateAccounts(ctx context.Context, records []state.Record) 
 		if _, ok := tree.Account(asked); ok {
 			continue
 		}
-		if _, _, err := f.directory.Lookup(ctx, asked); err != nil && ctx.Err() == nil {
+		if _, _, err := f.directory.FindAccount(ctx, asked); err != nil && ctx.Err() == nil {
 			f.snapshotFailed("looking up an account", err)
 		}
 		tree = f.directory.Tree()

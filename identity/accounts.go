@@ -15,27 +15,27 @@ import (
 
 // NewAccount has the fields of an account to create.
 type NewAccount struct {
-	ID     string // generated if empty
+	ID     string // "" to generate one
 	Name   string
 	Domain string
-	Parent string // id, name or domain; "": a root
+	Parent string // id, name or domain; "" for a root account
 
-	TimeZone string // IANA name; "": UTC
+	TimeZone string // IANA name; "" for UTC
 }
 
-// CreateAccount makes an account. Its id, name and domain must not be the id,
-// name or domain of another: each of them names one account.
+// CreateAccount creates an account. Its id, name and domain must not be the id, name or
+// domain of another account, because each of them identifies one account.
 func (s *Service) CreateAccount(ctx context.Context, n NewAccount) (Account, error) {
 	var bad problems
 	n.check("", &bad)
-	if err := bad.fault("Invalid account"); err != nil {
+	if err := bad.asError("Invalid account"); err != nil {
 		return Account{}, err
 	}
-	account := s.accountOf(n)
+	account := s.buildAccount(n)
 	entry := s.audit.Entry(ctx, audit.AccountCreate, "", "account:"+account.ID)
 	err := s.auditedChange(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
 		if n.Parent != "" {
-			parent, err := resolve(ctx, tx, n.Parent)
+			parent, err := resolveAccount(ctx, tx, n.Parent)
 			if fault.KindOf(err) == fault.KindNotFound {
 				return fault.InvalidField("parent", "unknown_account", "unknown account "+quote(n.Parent))
 			}
@@ -44,18 +44,18 @@ func (s *Service) CreateAccount(ctx context.Context, n NewAccount) (Account, err
 			}
 			account.ParentID = parent.ID
 		}
-		entry.AccountID = account.auditedBy()
+		entry.AccountID = account.auditAccountID()
 		return insertAccount(ctx, tx, account)
 	})
 	return account, err
 }
 
-// auditedBy returns the account of a's audit entries of creation and deletion: its
-// parent, which outlives a, or a itself if it is a root.
-func (a Account) auditedBy() string { return cmp.Or(a.ParentID, a.ID) }
+// auditAccountID returns the account that has the audit entries of a's creation and
+// deletion: its parent, which outlives a, or a itself if it is a root.
+func (a Account) auditAccountID() string { return cmp.Or(a.ParentID, a.ID) }
 
-// accountOf returns the account of a checked n, without its parent.
-func (s *Service) accountOf(n NewAccount) Account {
+// buildAccount returns the account to create for a validated n, without its parent.
+func (s *Service) buildAccount(n NewAccount) Account {
 	id := n.ID
 	if id == "" {
 		id = sqldb.NewID()
@@ -66,11 +66,11 @@ func (s *Service) accountOf(n NewAccount) Account {
 // now returns the time as it is stored, in milliseconds.
 func (s *Service) now() time.Time { return time.UnixMilli(s.cfg.Now().UnixMilli()) }
 
-// refuseIf returns the conflict if a query has a row.
-func refuseIf(ctx context.Context, tx *sql.Tx, conflict *fault.Error, doing, query string, args ...any) error {
+// conflictIfExists returns conflict if the query returns a row.
+func conflictIfExists(ctx context.Context, tx *sql.Tx, conflict *fault.Error, operation, query string, args ...any) error {
 	var found bool
 	if err := tx.QueryRowContext(ctx, `SELECT EXISTS (`+query+`)`, args...).Scan(&found); err != nil {
-		return sqldb.Wrap(err, doing)
+		return sqldb.Wrap(err, operation)
 	}
 	if found {
 		return conflict
@@ -78,10 +78,10 @@ func refuseIf(ctx context.Context, tx *sql.Tx, conflict *fault.Error, doing, que
 	return nil
 }
 
-// refuseTaken returns a conflict when another account has the id, name or domain of
-// a as its id, name or domain.
-func refuseTaken(ctx context.Context, tx *sql.Tx, a Account) error {
-	return refuseIf(ctx, tx, fault.Conflict("The id, name or domain is taken by another account"), "reading accounts",
+// checkAccountUnique returns fault.KindConflict if another account uses the id, name or
+// domain of a as its id, name or domain.
+func checkAccountUnique(ctx context.Context, tx *sql.Tx, a Account) error {
+	return conflictIfExists(ctx, tx, fault.Conflict("The id, name or domain is taken by another account"), "reading accounts",
 		`SELECT 1 FROM identity_accounts WHERE id <> $1 AND (id IN ($2, $3) OR name IN ($1, $2, $3) OR domain IN ($4, $5, $3))`,
 		a.ID, a.Name, a.Domain, strings.ToLower(a.ID), strings.ToLower(a.Name))
 }
@@ -90,19 +90,19 @@ func refuseTaken(ctx context.Context, tx *sql.Tx, a Account) error {
 type AccountUpdate struct {
 	Name    string
 	Domain  string
-	Parent  string // id; "": a root
-	IfMatch string // If-Match header; "": unconditional
+	Parent  string // id; "" for a root account
+	IfMatch string // If-Match header; "" for an unconditional update
 
-	TimeZone string // IANA name; "": unchanged
+	TimeZone string // IANA name; "" to keep the stored one
 }
 
-// UpdateAccount renames an account, changes its domain and moves it with everything
-// below it. The rules of CreateAccount hold. The hashes of phones' passwords include
-// the domain: after a change of domain they have to be set again.
+// UpdateAccount renames an account, changes its domain and moves it with all accounts
+// below it. The rules of CreateAccount apply. The hashes of phones' passwords include
+// the domain, so these passwords must be set again after a change of the domain.
 func (s *Service) UpdateAccount(ctx context.Context, id string, u AccountUpdate) (Account, error) {
 	var bad problems
 	(&NewAccount{ID: id, Name: u.Name, Domain: u.Domain, TimeZone: u.TimeZone}).check("", &bad)
-	if err := bad.fault("Invalid account"); err != nil {
+	if err := bad.asError("Invalid account"); err != nil {
 		return Account{}, err
 	}
 	var account Account
@@ -113,8 +113,8 @@ func (s *Service) UpdateAccount(ctx context.Context, id string, u AccountUpdate)
 			return err
 		}
 		tree, _ := buildTree(all)
-		var known bool
-		if account, known = tree.Account(id); !known {
+		var found bool
+		if account, found = tree.Account(id); !found {
 			return fault.NotFound("There is no account %s", quote(id))
 		}
 		if err := entitytag.Require(u.IfMatch, account.ETag()); err != nil {
@@ -128,12 +128,12 @@ func (s *Service) UpdateAccount(ctx context.Context, id string, u AccountUpdate)
 		}
 		account.Name, account.Domain, account.ParentID = u.Name, strings.ToLower(u.Domain), u.Parent
 		account.TimeZone = cmp.Or(u.TimeZone, account.TimeZone)
-		if err := refuseTaken(ctx, tx, account); err != nil {
+		if err := checkAccountUnique(ctx, tx, account); err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, `UPDATE identity_accounts SET name = $2, domain = $3, parent_id = $4, time_zone = $5 WHERE id = $1`,
 			id, account.Name, account.Domain, sql.NullString{String: account.ParentID, Valid: account.ParentID != ""}, account.TimeZone)
-		entry.AccountID = account.auditedBy()
+		entry.AccountID = account.auditAccountID()
 		return sqldb.Wrap(err, "storing an account")
 	})
 	return account, err
@@ -141,15 +141,15 @@ func (s *Service) UpdateAccount(ctx context.Context, id string, u AccountUpdate)
 
 // insertAccount stores an account whose parent is stored already.
 func insertAccount(ctx context.Context, tx *sql.Tx, a Account) error {
-	if err := refuseTaken(ctx, tx, a); err != nil {
+	if err := checkAccountUnique(ctx, tx, a); err != nil {
 		return err
 	}
-	err := refuseIf(ctx, tx, fault.Conflict("The id is taken by another account"), "reading accounts",
+	err := conflictIfExists(ctx, tx, fault.Conflict("The id is taken by another account"), "reading accounts",
 		`SELECT 1 FROM identity_accounts WHERE id = $1`, a.ID)
 	if err != nil {
 		return err
 	}
-	err = refuseIf(ctx, tx, fault.Conflict("The id was that of a deleted account, and ids are not given again"), "reading deleted accounts",
+	err = conflictIfExists(ctx, tx, fault.Conflict("The id was that of a deleted account, and ids are not given again"), "reading deleted accounts",
 		`SELECT 1 FROM identity_deleted_accounts WHERE id = $1`, a.ID)
 	if err != nil {
 		return err
@@ -173,7 +173,8 @@ func (s *Service) DeleteAccount(ctx context.Context, ref, ifMatch string) (id st
 	return s.removeAccount(ctx, ref, ifMatch, false)
 }
 
-// DeleteAndPurgeAccount is DeleteAccount; a server then purges without waiting.
+// DeleteAndPurgeAccount is DeleteAccount, and the next run of Purge deletes the account's
+// data without waiting for the end of its retention.
 func (s *Service) DeleteAndPurgeAccount(ctx context.Context, ref, ifMatch string) (id string, err error) {
 	return s.removeAccount(ctx, ref, ifMatch, true)
 }
@@ -183,13 +184,13 @@ func (s *Service) removeAccount(ctx context.Context, ref, ifMatch string, purgeN
 	entry := s.audit.Entry(ctx, audit.AccountDelete, "", "")
 	err = s.auditedChange(ctx, changeBoth, &entry, func(tx *sql.Tx, rev int64) error {
 		var err error
-		if account, err = resolve(ctx, tx, ref); err != nil {
+		if account, err = resolveAccount(ctx, tx, ref); err != nil {
 			return err
 		}
 		if err := entitytag.Require(ifMatch, account.ETag()); err != nil {
 			return err
 		}
-		if err := refuseParent(ctx, tx, account); err != nil {
+		if err := checkNoChildren(ctx, tx, account); err != nil {
 			return err
 		}
 		users, err := listUsers(ctx, tx, account.ID)
@@ -197,7 +198,7 @@ func (s *Service) removeAccount(ctx context.Context, ref, ifMatch string, purgeN
 			return err
 		}
 		for _, user := range users {
-			if err := endUser(ctx, tx, rev, user.ID, s.cfg.Now()); err != nil {
+			if err := revokeUser(ctx, tx, rev, user.ID, s.cfg.Now()); err != nil {
 				return err
 			}
 		}
@@ -210,14 +211,15 @@ func (s *Service) removeAccount(ctx context.Context, ref, ifMatch string, purgeN
 			return sqldb.Wrap(err, "deleting an account")
 		}
 		_, err = tx.ExecContext(ctx, `INSERT INTO identity_deleted_accounts (id, audited_by, deleted_at, purge_now, lease_until)
-			VALUES ($1, $2, $3, $4, 0)`, account.ID, account.auditedBy(), s.now().UnixMilli(), purgeNow)
-		entry.AccountID, entry.Target = account.auditedBy(), "account:"+account.ID
-		return sqldb.Wrap(err, "noting a deleted account")
+			VALUES ($1, $2, $3, $4, 0)`, account.ID, account.auditAccountID(), s.now().UnixMilli(), purgeNow)
+		entry.AccountID, entry.Target = account.auditAccountID(), "account:"+account.ID
+		return sqldb.Wrap(err, "storing a deleted account's id")
 	})
 	return account.ID, err
 }
 
-func refuseParent(ctx context.Context, tx *sql.Tx, account Account) error {
+// checkNoChildren returns fault.KindConflict if there are accounts below the account.
+func checkNoChildren(ctx context.Context, tx *sql.Tx, account Account) error {
 	var children int
 	err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM identity_accounts WHERE parent_id = $1`, account.ID).
 		Scan(&children)
@@ -245,9 +247,9 @@ func listAccounts(ctx context.Context, db sqldb.Runner) ([]Account, error) {
 	return sqldb.Collect(rows, err, "reading accounts", scanAccount)
 }
 
-// resolve finds an account by id, name or domain in the database, which has the latest
-// changes of other processes, unlike memory.
-func resolve(ctx context.Context, db sqldb.Runner, ref string) (Account, error) {
+// resolveAccount finds an account by id, name or domain in the database, because the tree
+// in memory may lack the latest changes of other processes.
+func resolveAccount(ctx context.Context, db sqldb.Runner, ref string) (Account, error) {
 	row := db.QueryRowContext(ctx, `SELECT `+accountColumns+` FROM identity_accounts WHERE id = $1 OR name = $1 OR domain = $2
 		ORDER BY CASE WHEN id = $1 THEN 0 WHEN name = $1 THEN 1 ELSE 2 END LIMIT 1`, ref, strings.ToLower(ref))
 	return sqldb.Find(row, fault.NotFound("There is no account %s", quote(ref)), "reading an account", scanAccount)

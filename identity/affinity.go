@@ -15,30 +15,30 @@ const (
 	headerPartition = "partition" // partition of the account's new events; a number
 )
 
-// partitionWait bounds the wait for Kafka during a login.
-const partitionWait = 200 * time.Millisecond
+// partitionTimeout bounds the query of the partition during a login.
+const partitionTimeout = 200 * time.Millisecond
 
 // ChannelAccount returns the account of the events that the principal's channel token
 // selects: the only account of its filter, else the principal's own.
 func (p *Principal) ChannelAccount() string { return channelAccount(p.AccountID, p.Filter) }
 
-func channelAccount(own string, f Filter) string {
+func channelAccount(ownAccount string, f Filter) string {
 	if len(f.AccountIDs) == 1 {
 		return f.AccountIDs[0]
 	}
-	return own
+	return ownAccount
 }
 
-// affinityOf returns the header parameters of a channel token for a user or key of the
-// account own. It leaves out the partition if Kafka does not answer within
-// partitionWait.
-func (s *Service) affinityOf(ctx context.Context, own string, f Filter) map[string]any {
-	account := channelAccount(own, f)
+// affinityHeader returns the header parameters of a channel token for a user or key of
+// ownAccount. It omits the partition if Kafka does not return it within
+// partitionTimeout.
+func (s *Service) affinityHeader(ctx context.Context, ownAccount string, f Filter) map[string]any {
+	account := channelAccount(ownAccount, f)
 	header := map[string]any{headerAccount: account}
-	if s.cfg.Partition != nil {
-		ctx, cancel := context.WithTimeout(ctx, partitionWait)
+	if s.cfg.PartitionOf != nil {
+		ctx, cancel := context.WithTimeout(ctx, partitionTimeout)
 		defer cancel()
-		if partition, err := s.cfg.Partition(ctx, account); err == nil {
+		if partition, err := s.cfg.PartitionOf(ctx, account); err == nil {
 			header[headerPartition] = partition
 		}
 	}

@@ -14,8 +14,8 @@ import (
 
 const keyPrefix = "tk_"
 
-// AuthenticateKey returns the principal of an API key. It looks up the key's hash, so
-// that the time does not depend on how much of a guessed key is right. Returns
+// AuthenticateKey returns the principal of an API key. It finds the key by its hash, so
+// that the time reveals nothing about how much of a guessed key is correct. Returns
 // fault.KindUnauthenticated for an unknown or expired key.
 func (s *Service) AuthenticateKey(ctx context.Context, key string) (*Principal, error) {
 	p, err := s.findKey(ctx, key)
@@ -28,22 +28,22 @@ func (s *Service) AuthenticateKey(ctx context.Context, key string) (*Principal, 
 }
 
 func (s *Service) findKey(ctx context.Context, key string) (*Principal, error) {
-	wrong := fault.Unauthenticated("The API key is not valid")
+	invalidKey := fault.Unauthenticated("The API key is not valid")
 	if len(key) != len(keyPrefix)+secretLength || !strings.HasPrefix(key, keyPrefix) {
-		return nil, wrong
+		return nil, invalidKey
 	}
 	hash := hashSecret(key)
-	found, ok := s.directory.Load().byHash[hash]
+	found, ok := s.directory.Load().keysByHash[hash]
 	if !ok {
-		s.catchUp(ctx) // another process may have created it a moment ago
-		if found, ok = s.directory.Load().byHash[hash]; !ok {
-			return nil, wrong
+		s.pollEarly(ctx) // another process may have created it a moment ago
+		if found, ok = s.directory.Load().keysByHash[hash]; !ok {
+			return nil, invalidKey
 		}
 	}
 	p := &Principal{KeyID: found.ID, AccountID: found.AccountID, Role: RoleAdmin, Scopes: found.Scopes}
-	err := s.Valid(p)
+	err := s.CheckPrincipal(p)
 	if fault.KindOf(err) == fault.KindForbidden {
-		return nil, wrong
+		return nil, invalidKey
 	}
 	return p, err
 }
@@ -51,20 +51,20 @@ func (s *Service) findKey(ctx context.Context, key string) (*Principal, error) {
 // NewAPIKey has the fields of an API key to create.
 type NewAPIKey struct {
 	Account   string    // id, name or domain
-	Name      string    // "": none
-	Scopes    []Scope   // nil: DefaultScopes
-	ExpiresAt time.Time // zero: never
+	Name      string    // may be ""
+	Scopes    []Scope   // nil for DefaultScopes
+	ExpiresAt time.Time // zero for a key that never expires
 }
 
 // CreateAPIKey creates a key of an account. The key is returned only here.
 func (s *Service) CreateAPIKey(ctx context.Context, n NewAPIKey) (key string, k APIKey, err error) {
-	if k, err = s.apiKeyOf(n); err != nil {
+	if k, err = s.buildAPIKey(n); err != nil {
 		return "", APIKey{}, err
 	}
 	key = keyPrefix + newSecret()
 	entry := s.audit.Entry(ctx, audit.APIKeyCreate, "", "apikey:"+k.ID)
 	err = s.auditedChange(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
-		account, err := resolve(ctx, tx, n.Account)
+		account, err := resolveAccount(ctx, tx, n.Account)
 		if err != nil {
 			return err
 		}
@@ -81,60 +81,38 @@ func (s *Service) CreateAPIKey(ctx context.Context, n NewAPIKey) (key string, k 
 	return key, k, nil
 }
 
-// apiKeyOf checks n and returns its key, without the account.
-func (s *Service) apiKeyOf(n NewAPIKey) (APIKey, error) {
+// buildAPIKey validates n and returns the key to create, without the account.
+func (s *Service) buildAPIKey(n NewAPIKey) (APIKey, error) {
 	var bad problems
 	if n.Name != "" {
-		bad.text("name", n.Name, maxName, printable)
+		bad.checkText("name", n.Name, maxName, printable)
 	}
 	if !n.ExpiresAt.IsZero() && !n.ExpiresAt.After(s.cfg.Now()) {
 		bad.add("expires_at", codeInvalid, "expires_at is in the past")
 	}
-	if err := bad.fault("Invalid API key"); err != nil {
+	if err := bad.asError("Invalid API key"); err != nil {
 		return APIKey{}, err
 	}
-	granted, err := checkedScopes(n.Scopes)
-	return APIKey{ID: sqldb.NewID(), Name: n.Name, Scopes: granted, ExpiresAt: toMillis(n.ExpiresAt), CreatedAt: s.now()}, err
-}
-
-// toMillis truncates a time to milliseconds, as the database stores it; the zero time
-// stays zero.
-func toMillis(t time.Time) time.Time {
-	if t.IsZero() {
-		return t
-	}
-	return time.UnixMilli(t.UnixMilli())
-}
-
-// nullTime returns a column's value: Unix milliseconds, NULL for the zero time.
-func nullTime(t time.Time) sql.NullInt64 {
-	return sql.NullInt64{Int64: t.UnixMilli(), Valid: !t.IsZero()}
-}
-
-// timeOf is the inverse of nullTime.
-func timeOf(at sql.NullInt64) time.Time {
-	if !at.Valid {
-		return time.Time{}
-	}
-	return time.UnixMilli(at.Int64)
+	scopes, err := normalizeScopes(n.Scopes)
+	return APIKey{ID: sqldb.NewID(), Name: n.Name, Scopes: scopes, ExpiresAt: toMillis(n.ExpiresAt), CreatedAt: s.now()}, err
 }
 
 const apiKeyColumns = `id, account_id, name, created_at, scopes, expires_at`
 
-// scanAPIKey scans the columns of first, then apiKeyColumns.
-func scanAPIKey(scan sqldb.ScanFunc, first ...any) (APIKey, error) {
+// scanAPIKey scans a row with the columns of leading, then apiKeyColumns.
+func scanAPIKey(scan sqldb.ScanFunc, leading ...any) (APIKey, error) {
 	var key APIKey
 	var created int64
-	var granted string
+	var scopeList string
 	var expires sql.NullInt64
-	err := scan(append(first, &key.ID, &key.AccountID, &key.Name, &created, &granted, &expires)...)
-	key.CreatedAt, key.Scopes, key.ExpiresAt = time.UnixMilli(created), splitScopes(granted), timeOf(expires)
+	err := scan(append(leading, &key.ID, &key.AccountID, &key.Name, &created, &scopeList, &expires)...)
+	key.CreatedAt, key.Scopes, key.ExpiresAt = time.UnixMilli(created), splitScopes(scopeList), timeFromNull(expires)
 	return key, err
 }
 
 // ListAPIKeys lists an account's keys, oldest first, expired ones included.
 func (s *Service) ListAPIKeys(ctx context.Context, accountRef string) ([]APIKey, error) {
-	account, err := resolve(ctx, s.db, accountRef)
+	account, err := resolveAccount(ctx, s.db, accountRef)
 	if err != nil {
 		return nil, err
 	}
@@ -157,8 +135,8 @@ func findAPIKey(ctx context.Context, db sqldb.Runner, id string) (APIKey, error)
 type APIKeyUpdate struct {
 	Name      string
 	Scopes    []Scope
-	ExpiresAt *time.Time // nil: unchanged; zero: never
-	IfMatch   string     // If-Match header; "": unconditional
+	ExpiresAt *time.Time // nil to keep the stored one; zero for never
+	IfMatch   string     // If-Match header; "" for an unconditional update
 }
 
 // UpdateAPIKey changes a key's name, scopes and expiry, not its secret. The change also
@@ -178,7 +156,7 @@ func (s *Service) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate) (
 		if u.ExpiresAt != nil {
 			n.ExpiresAt = *u.ExpiresAt
 		}
-		if key, err = s.apiKeyOf(n); err != nil {
+		if key, err = s.buildAPIKey(n); err != nil {
 			return err
 		}
 		key.ID, key.AccountID, key.CreatedAt = old.ID, old.AccountID, old.CreatedAt

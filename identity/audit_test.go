@@ -19,7 +19,7 @@ import (
 // as "action actor target outcome".
 func (s *service) entries(t testing.TB, account string) (lines []string) {
 	t.Helper()
-	must(0, s.audited.Chain(t.Context()))(t)
+	must(0, s.audited.ChainPending(t.Context()))(t)
 	page := must(s.audited.List(t.Context(), audit.Filter{AccountID: account, End: time.Now().Add(time.Hour).Unix(), PageSize: report.MaxPage}))(t)
 	for _, e := range slices.Backward(page.Data) {
 		lines = append(lines, fmt.Sprintf("%s %s %s %s", e.Action, e.Actor, e.Target, e.Outcome))

@@ -9,31 +9,31 @@ import (
 )
 
 const (
-	issuer  = "trunkline"         // of tokens
-	keyLife = 30 * 24 * time.Hour // how long a signing key signs
-	keyLead = 24 * time.Hour      // how long it is published before it signs
+	issuer           = "trunkline"         // claim "iss" of tokens
+	signingKeyPeriod = 30 * 24 * time.Hour // how long a signing key signs tokens
+	signingKeyLead   = 24 * time.Hour      // time from its publication to its first signature
 )
 
 // Config has the settings, dependencies that package app sets, and values that tests
-// replace: a zero field gets the default in its comment.
+// replace. withDefaults replaces zero fields.
 type Config struct {
 	Settings
-	Argon2    Argon2
-	HashSlots int              // one per CPU: concurrent password hashes
-	Now       func() time.Time // time.Now
-	Partition Partition        // none
+	Argon2      Argon2
+	HashSlots   int              // concurrent password hashes; default: one per CPU
+	Now         func() time.Time // default: time.Now
+	PartitionOf PartitionFunc    // nil: channel tokens do not name a partition
 }
 
-// Partition returns the Kafka partition of an account's new events. It does not wait if
-// the partition is known.
-type Partition func(ctx context.Context, account string) (int, error)
+// PartitionFunc returns the Kafka partition of an account's new events. It does not block
+// if the partition is cached.
+type PartitionFunc func(ctx context.Context, account string) (int, error)
 
 // Argon2 is the cost of hashing a password. The defaults are OWASP's for
 // argon2id. Changing them changes new hashes only.
 type Argon2 struct {
-	MemoryKiB uint32 // 19 MiB
-	Passes    uint32 // 2
-	Lanes     uint8  // 1
+	MemoryKiB uint32 // default: 19 MiB
+	Passes    uint32 // default: 2
+	Lanes     uint8  // default: 1
 }
 
 func (c Config) withDefaults() Config {

@@ -341,8 +341,8 @@ func TestLockoutIsNoWeapon(t *testing.T) {
 		}
 		wantKind(t, "guesses at the known address", s.portal(t, demoPassword, office), fault.KindLimited)
 
-		c.add(addressLife + time.Minute)
-		if err := s.housekeep(t.Context()); err != nil {
+		c.add(knownAddressTTL + time.Minute)
+		if err := s.runMaintenance(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		wantKind(t, "30 days later", s.phone(t, device, "2001:db8::1"), fault.KindLimited)
@@ -358,7 +358,7 @@ func TestKnownAddressesAreBoundedAndHashed(t *testing.T) {
 		c := newClock()
 		s := start(t, db, Config{Now: c.now})
 		device := s.demoPhones(t)
-		for i := range addressesOfUser + 5 {
+		for i := range maxAddressesPerUser + 5 {
 			c.add(time.Minute)
 			if err := s.phone(t, device, fmt.Sprintf("192.0.2.%d", i)); err != nil {
 				t.Fatal(err)
@@ -366,19 +366,19 @@ func TestKnownAddressesAreBoundedAndHashed(t *testing.T) {
 		}
 		rows, err := s.db.QueryContext(t.Context(), `SELECT hash FROM identity_known_addresses`)
 		hashes, err := sqldb.Collect(rows, err, "reading", sqldb.ScanColumn[string])
-		if err != nil || len(hashes) != addressesOfUser || strings.Contains(strings.Join(hashes, " "), "192.0") {
+		if err != nil || len(hashes) != maxAddressesPerUser || strings.Contains(strings.Join(hashes, " "), "192.0") {
 			t.Errorf("%d addresses: %v, %v", len(hashes), hashes, err)
 		}
 		for address, want := range map[string]bool{"192.0.2.0": false, "192.0.2.4": false, "192.0.2.5": true, "192.0.2.24": true} {
-			if got := s.addresses.known(t.Context(), newAttempt("demo.local", "alice", address)); got != want {
+			if got := s.addresses.contains(t.Context(), newAttempt("demo.local", "alice", address)); got != want {
 				t.Errorf("%s is known: %v", address, got)
 			}
 		}
-		if s.addresses.known(t.Context(), newAttempt("demo.local", "bob", "192.0.2.24")) {
+		if s.addresses.contains(t.Context(), newAttempt("demo.local", "bob", "192.0.2.24")) {
 			t.Error("alice's address is known as bob's")
 		}
 		other := start(t, db, Config{Now: c.now}) // another node
-		if !other.addresses.known(t.Context(), newAttempt("demo.local", "alice", "192.0.2.24")) {
+		if !other.addresses.contains(t.Context(), newAttempt("demo.local", "alice", "192.0.2.24")) {
 			t.Error("the address is not known on another node")
 		}
 	})
@@ -397,12 +397,12 @@ func TestHashesOfKnownAddressesNeedTheMasterKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		name := a.user + "\x00" + a.network
-		for _, plain := range []string{subject("known", name), hashSecret(name), hashSecret("known\x00" + name)} {
+		for _, plain := range []string{subjectHash("known", name), hashSecret(name), hashSecret("known\x00" + name)} {
 			if hash == plain {
 				t.Error("the hash has no key")
 			}
 		}
-		if _, err := testKeys(t).Unseal(secret, addressPlace, addressKeyID); err == nil {
+		if _, err := testKeys(t).Unseal(secret, addressKeyTable, addressKeyID); err == nil {
 			t.Error("another master key opens the key of the hashes")
 		}
 		elsewhere := start(t, sqldb.Config{Path: filepath.Join(t.TempDir(), "other.db")}, Config{}).demo(t)
@@ -425,7 +425,7 @@ func TestAPasswordWithoutItsCodeMakesNoAddressKnown(t *testing.T) {
 		}
 		login := demoLogin("admin")
 		login.Address = "203.0.113.9"
-		known := func() bool { return s.addresses.known(t.Context(), login.attempt()) }
+		known := func() bool { return s.addresses.contains(t.Context(), login.attempt()) }
 		for _, code := range []string{"", "000000"} {
 			login.OTP = code
 			if _, err := s.Login(t.Context(), login); err == nil {

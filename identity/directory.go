@@ -12,54 +12,55 @@ import (
 // directory is a snapshot of the accounts, API keys and signing keys in memory. It is
 // immutable, except for its cache of verified tokens.
 type directory struct {
-	tree     *Tree
-	byHash   map[string]APIKey // by hashSecret of the key
-	keys     map[string]APIKey // by id
-	expiry   []time.Time       // of the keys that expire, in order
-	signing  signingKeys
-	jwks     []byte
-	verified tokenCache
+	tree           *Tree
+	keysByHash     map[string]APIKey // by hashSecret of the key
+	keysByID       map[string]APIKey // by id
+	keyExpiries    []time.Time       // expiry times of API keys, ascending
+	signingKeys    signingKeys
+	jwks           []byte
+	verifiedTokens tokenCache
 }
 
-// expiresIn reports whether a key expires after one time and not after another.
-func (d *directory) expiresIn(after, until time.Time) bool {
-	next, _ := slices.BinarySearchFunc(d.expiry, after, func(one, after time.Time) int {
-		return cmp.Or(one.Compare(after), -1)
+// keyExpiredBetween reports whether an API key expires after the time after and not later
+// than until.
+func (d *directory) keyExpiredBetween(after, until time.Time) bool {
+	next, _ := slices.BinarySearchFunc(d.keyExpiries, after, func(expiry, after time.Time) int {
+		return cmp.Or(expiry.Compare(after), -1)
 	})
-	return next < len(d.expiry) && !d.expiry[next].After(until)
+	return next < len(d.keyExpiries) && !d.keyExpiries[next].After(until)
 }
 
-// readDirectory reads without a transaction: a concurrent change has a later revision,
-// so the next poll reads it again.
+// readDirectory reads the directory from the database, without a transaction: a
+// concurrent change has a later revision, so the next poll reads it again.
 func (s *Service) readDirectory(ctx context.Context) (*directory, error) {
 	accounts, err := listAccounts(ctx, s.db)
 	if err != nil {
 		return nil, err
 	}
-	tree, stray := buildTree(accounts)
-	if len(stray) > 0 {
-		s.log.ErrorContext(ctx, "accounts without a root ignored", "accounts", len(stray), "first", stray[0])
+	tree, orphans := buildTree(accounts)
+	if len(orphans) > 0 {
+		s.log.ErrorContext(ctx, "accounts without a root ignored", "accounts", len(orphans), "first", orphans[0])
 	}
-	d := &directory{tree: tree, verified: newTokenCache()}
-	if d.byHash, d.keys, err = readKeyHashes(ctx, s.db); err != nil {
+	d := &directory{tree: tree, verifiedTokens: newTokenCache()}
+	if d.keysByHash, d.keysByID, err = readAPIKeys(ctx, s.db); err != nil {
 		return nil, err
 	}
-	for _, key := range d.keys {
+	for _, key := range d.keysByID {
 		if !key.ExpiresAt.IsZero() {
-			d.expiry = append(d.expiry, key.ExpiresAt)
+			d.keyExpiries = append(d.keyExpiries, key.ExpiresAt)
 		}
 	}
-	slices.SortFunc(d.expiry, time.Time.Compare)
-	if d.signing, err = s.readSigningKeys(ctx, s.db); err != nil {
+	slices.SortFunc(d.keyExpiries, time.Time.Compare)
+	if d.signingKeys, err = s.readSigningKeys(ctx, s.db); err != nil {
 		return nil, err
 	}
-	if d.jwks, err = d.signing.jwks(); err != nil {
+	if d.jwks, err = d.signingKeys.jwks(); err != nil {
 		return nil, err
 	}
 	return d, nil
 }
 
-func readKeyHashes(ctx context.Context, db sqldb.Runner) (byHash, byID map[string]APIKey, err error) {
+func readAPIKeys(ctx context.Context, db sqldb.Runner) (byHash, byID map[string]APIKey, err error) {
 	byHash, byID = make(map[string]APIKey), make(map[string]APIKey)
 	rows, err := db.QueryContext(ctx, `SELECT hash, `+apiKeyColumns+` FROM identity_api_keys`)
 	_, err = sqldb.Collect(rows, err, "reading API keys", func(scan sqldb.ScanFunc) (struct{}, error) {
@@ -71,7 +72,7 @@ func readKeyHashes(ctx context.Context, db sqldb.Runner) (byHash, byID map[strin
 	return byHash, byID, err
 }
 
-// revision has the numbers of the last changes that memory includes.
+// revision has the counters of changes in table identity_revision.
 type revision struct{ directory, revocations int64 }
 
 func readRevision(ctx context.Context, db sqldb.Runner) (revision, error) {

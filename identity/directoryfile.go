@@ -13,42 +13,43 @@ import (
 	"trunkline/internal/fault"
 )
 
-// directoryFile is directory.yaml.
+// directoryFile is the content of directory.yaml.
 type directoryFile struct {
 	Accounts []struct {
 		ID     string `yaml:"id"`
 		Name   string `yaml:"name"`
 		Domain string `yaml:"domain"`
-		Parent string `yaml:"parent"` // id, name or domain of another in the file
+		Parent string `yaml:"parent"` // id, name or domain of another account in the file
 
-		TimeZone string `yaml:"time_zone"` // IANA name; UTC unless set
+		TimeZone string `yaml:"time_zone"` // IANA name; default: UTC
 	} `yaml:"accounts"`
 	Users []struct {
-		Account    string `yaml:"account"` // id, name or domain of one in the file
+		Account    string `yaml:"account"` // id, name or domain of an account in the file
 		Username   string `yaml:"username"`
 		Password   string `yaml:"password"`
-		Role       Role   `yaml:"role"` // user unless set
+		Role       Role   `yaml:"role"` // default: user
 		PresenceID string `yaml:"presence_id"`
 	} `yaml:"users"`
 }
 
 const badDirectory = "Invalid directory file"
 
-// Patterns of the YAML library's error texts. These have names of Go types and quote the
-// file, and a quoted value may be a misplaced password.
+// Patterns of the YAML library's error texts. The texts contain names of Go types and
+// values of the file, which may be a misplaced password.
 var (
 	yamlField  = regexp.MustCompile(`^(line \d+: field .* (?:not found|already set)) in type `)
 	yamlType   = regexp.MustCompile(`^(line \d+): cannot unmarshal `)
 	yamlQuoted = regexp.MustCompile("`[^`]*`?|\"[^\"]*\"?|'[^']*'?")
 )
 
-// parseDirectory reads directory.yaml. Unknown keys are an error that names their line.
+// parseDirectory parses directory.yaml. It returns an error with the line of an unknown
+// key.
 func parseDirectory(text []byte) (*directoryFile, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
 	file := &directoryFile{}
 	if err := decoder.Decode(file); err != nil {
-		return nil, badYAML(err)
+		return nil, yamlError(err)
 	}
 	if err := decoder.Decode(&directoryFile{}); !errors.Is(err, io.EOF) {
 		return nil, fault.Invalid(badDirectory + ": it holds more than one document")
@@ -56,22 +57,26 @@ func parseDirectory(text []byte) (*directoryFile, error) {
 	return file, nil
 }
 
-func badYAML(err error) error {
+// yamlError returns fault.KindInvalid for an error of the YAML library, without values of
+// the file.
+func yamlError(err error) error {
 	if errors.Is(err, io.EOF) {
 		return fault.Invalid(badDirectory + ": it is empty")
 	}
 	problems := []string{strings.TrimPrefix(err.Error(), "yaml: ")}
-	var several *yaml.TypeError
-	if errors.As(err, &several) {
-		problems = several.Errors
+	var typeError *yaml.TypeError
+	if errors.As(err, &typeError) {
+		problems = typeError.Errors
 	}
 	for i, problem := range problems {
-		problems[i] = plainYAML(problem)
+		problems[i] = redactYAML(problem)
 	}
 	return fault.Invalid(badDirectory + ": " + strings.Join(problems, "; "))
 }
 
-func plainYAML(problem string) string {
+// redactYAML replaces the quoted values and the Go types in an error text of the YAML
+// library.
+func redactYAML(problem string) string {
 	if match := yamlField.FindStringSubmatch(problem); match != nil {
 		return match[1]
 	}
@@ -81,25 +86,25 @@ func plainYAML(problem string) string {
 	return yamlQuoted.ReplaceAllString(problem, "…")
 }
 
-// seed is the content that a first start stores: accounts with parents before
-// children, and users whose Account is an account's id.
+// seed has the accounts and users that the first start stores: accounts with parents
+// before children, and users whose Account is an account's id.
 type seed struct {
 	accounts []Account
 	users    []NewUser
 }
 
-// plan checks the whole file and returns the objects to store. It returns every
-// problem at once.
-func (s *Service) plan(file *directoryFile) (*seed, error) {
+// buildSeed validates the whole file and returns the objects to store. Its error has all
+// problems of the file.
+func (s *Service) buildSeed(file *directoryFile) (*seed, error) {
 	var bad problems
-	p := &planner{byRef: make(map[string]int)}
+	sorter := &accountSorter{indexByRef: make(map[string]int)}
 	for i, entry := range file.Accounts {
 		n := NewAccount{ID: entry.ID, Name: entry.Name, Domain: entry.Domain, TimeZone: entry.TimeZone}
 		n.check(fmt.Sprintf("accounts[%d].", i), &bad)
-		p.add(s.accountOf(n), i, &bad)
+		sorter.add(s.buildAccount(n), i, &bad)
 	}
 	for i, entry := range file.Accounts {
-		p.parent(i, entry.Parent, &bad)
+		sorter.setParent(i, entry.Parent, &bad)
 	}
 	var users []NewUser
 	for i, entry := range file.Users {
@@ -111,32 +116,33 @@ func (s *Service) plan(file *directoryFile) (*seed, error) {
 			n.Role = RoleUser
 		}
 		n.check(fmt.Sprintf("users[%d].", i), &bad)
-		account, known := p.find(n.Account)
+		account, known := sorter.find(n.Account)
 		if !known {
 			bad.add(fmt.Sprintf("users[%d].account", i), "unknown_account", "unknown account "+quote(n.Account))
 			continue
 		}
-		n.Account = p.accounts[account].ID
+		n.Account = sorter.accounts[account].ID
 		users = append(users, n)
 	}
-	checkTwins(users, &bad)
-	ordered := p.parentsFirst(&bad)
-	if err := bad.fault(badDirectory); err != nil {
+	checkDuplicateUsers(users, &bad)
+	ordered := sorter.parentsFirst(&bad)
+	if err := bad.asError(badDirectory); err != nil {
 		return nil, err
 	}
 	return &seed{accounts: ordered, users: users}, nil
 }
 
-// checkTwins reports users of one account with the same name or extension.
-func checkTwins(users []NewUser, bad *problems) {
+// checkDuplicateUsers adds a problem for each user whose name or extension another user
+// of the account has.
+func checkDuplicateUsers(users []NewUser, bad *problems) {
 	seen := make(map[[3]string]struct{})
 	for i, u := range users {
-		for _, part := range []struct{ field, is string }{
+		for _, unique := range []struct{ field, value string }{
 			{"username", strings.ToLower(u.Username)}, {"presence_id", u.PresenceID},
 		} {
-			key := [3]string{u.Account, part.field, part.is}
-			if _, twin := seen[key]; twin && part.is != "" {
-				bad.add(fmt.Sprintf("users[%d].%s", i, part.field), codeTaken, "another user of the account has it")
+			key := [3]string{u.Account, unique.field, unique.value}
+			if _, taken := seen[key]; taken && unique.value != "" {
+				bad.add(fmt.Sprintf("users[%d].%s", i, unique.field), codeTaken, "another user of the account has it")
 			}
 			seen[key] = struct{}{}
 		}

@@ -1,8 +1,8 @@
 // Package identity manages accounts, users, API keys and tokens. It logs users in,
 // issues and verifies tokens, and keeps the account tree in memory.
 //
-// It does not handle HTTP. Of authorization it decides only whether an account is in the
-// caller's tree: callers check everything else. No password, token or key is ever
+// It does not handle HTTP. It authorizes only one thing: whether an account is in the
+// caller's tree; callers check everything else. No password, token or key is ever
 // logged, stored in plain text or put in an error.
 //
 // # Memory and the database
@@ -20,14 +20,14 @@
 // Run is one goroutine, ended by its context: it follows changes, rotates the signing
 // key and deletes expired rows. The package starts no others.
 //
-// # When it is full
+// # Overload
 //
 // Password hashes cost memory on purpose, so only Config.HashSlots are computed at once;
-// a login that waits longer than hashWait is refused as unavailable. Failed logins are
+// a login that waits longer than hashTimeout is refused as unavailable. Failed logins are
 // limited (see Limiter).
 //
 // # Locks
 //
-// Service.polling is held while memory is reloaded, and within it revocations.mu or
-// changes.mu, never both. No function is called while one of the latter two is held.
+// Service.pollMu is held while memory is reloaded, and within it revocations.mu or
+// broadcast.mu, never both. No function is called while one of the latter two is held.
 package identity

@@ -8,7 +8,7 @@ func (a Account) ETag() string { return entitytag.Of(a.ID, a.Name, a.Domain, a.P
 // ETag returns the entity tag of the user's fields. A change of the password changes
 // it too.
 func (u User) ETag() string {
-	return entitytag.Of(u.ID, u.AccountID, u.Username, u.PresenceID, u.Role, u.generation)
+	return entitytag.Of(u.ID, u.AccountID, u.Username, u.PresenceID, u.Role, u.passwordGeneration)
 }
 
 // ETag returns the entity tag of the key's fields.

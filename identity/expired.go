@@ -6,7 +6,7 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// deleteExpired deletes the revocations, filters and refresh tokens that have expired.
+// deleteExpired deletes expired revocations, filters and refresh tokens.
 func (s *Service) deleteExpired(ctx context.Context) error {
 	now := s.cfg.Now()
 	s.revoked.deleteExpired(now)

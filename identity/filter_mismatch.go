@@ -17,41 +17,40 @@ type Message struct {
 	CallID    string     `json:"call_id,omitempty"`
 }
 
-// FilterMismatch is the part of a filter that does not select a message.
+// FilterMismatch is the field of a filter that excludes a message.
 type FilterMismatch struct {
-	Field  string   `json:"field"`            // of Filter; FieldAccount: no filter, the account is not visible
+	Field  string   `json:"field"`            // a field of Filter, or FieldAccount
 	Admits []string `json:"admits,omitempty"` // the first entries of the field, at most maxShownEntries
-	Count  int      `json:"count,omitempty"`  // of all entries
+	Count  int      `json:"count,omitempty"`  // number of all entries of the field
 }
 
-// FieldAccount is the field of a mismatch for a message of an account that is neither
+// FieldAccount is the Field of a mismatch for a message of an account that is neither
 // the filter's own nor below it.
 const FieldAccount = "account"
 
 // maxShownEntries bounds the entries of a filter that a mismatch shows.
 const maxShownEntries = 10
 
-// Mismatch returns why a filter of the account root does not select a message, nil if
-// it does. It applies the rules of Selection to one message; of several such fields it
-// returns the first in the order account, account_ids, event_types, names, agent_ids,
-// queue_ids, call_ids.
+// Mismatch returns the first field of a filter of the account root that excludes a
+// message, nil if none does. It applies the rules of Selection, in the order account,
+// account_ids, event_types, names, agent_ids, queue_ids, call_ids.
 func (f *Filter) Mismatch(root string, m *Message, tree *Tree) *FilterMismatch {
 	if !tree.Contains(root, m.AccountID) {
 		return &FilterMismatch{Field: FieldAccount}
 	}
 	types, _, _ := event.SetOf(f.EventTypes)
-	lists := func(ids []string, id string) bool { return len(ids) == 0 || slices.Contains(ids, id) }
+	allows := func(ids []string, id string) bool { return len(ids) == 0 || slices.Contains(ids, id) }
 	for _, field := range [...]struct {
 		name    string
 		entries []string
 		admits  bool
 	}{
-		{"account_ids", f.AccountIDs, lists(f.AccountIDs, m.AccountID)},
+		{"account_ids", f.AccountIDs, allows(f.AccountIDs, m.AccountID)},
 		{"event_types", f.EventTypes, types&event.ClassOf(m.Type, m.Format) != 0},
 		{"names", f.Names, event.NamesOf(f.Names)&event.NameBit([]byte(m.Name)) != 0},
-		{"agent_ids", f.AgentIDs, lists(f.AgentIDs, m.AgentID)},
-		{"queue_ids", f.QueueIDs, lists(f.QueueIDs, m.QueueID)},
-		{"call_ids", f.CallIDs, lists(f.CallIDs, m.CallID)},
+		{"agent_ids", f.AgentIDs, allows(f.AgentIDs, m.AgentID)},
+		{"queue_ids", f.QueueIDs, allows(f.QueueIDs, m.QueueID)},
+		{"call_ids", f.CallIDs, allows(f.CallIDs, m.CallID)},
 	} {
 		if !field.admits {
 			return &FilterMismatch{field.name, field.entries[:min(len(field.entries), maxShownEntries)], len(field.entries)}

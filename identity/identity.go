@@ -10,15 +10,15 @@ type Account struct {
 	ID        string // 1-64 of [A-Za-z0-9_.-]
 	Name      string // unique
 	Domain    string // unique, lower-case; given at login
-	ParentID  string // "": a root
-	TimeZone  string // IANA name; "": UTC
+	ParentID  string // "" for a root account
+	TimeZone  string // IANA name; "" for UTC
 	CreatedAt time.Time
 }
 
 // Location returns the account's time zone.
 func (a Account) Location() *time.Location {
 	location, err := time.LoadLocation(a.TimeZone)
-	if err != nil { // stored by a program with other time zone data
+	if err != nil { // this host's time zone data lacks a stored name
 		return time.UTC
 	}
 	return location
@@ -33,21 +33,21 @@ const (
 	RoleAdmin Role = "admin"
 )
 
-// Known reports whether r is a defined role.
-func (r Role) Known() bool { return r == RoleUser || r == RoleAdmin }
+// Valid reports whether r is a defined role.
+func (r Role) Valid() bool { return r == RoleUser || r == RoleAdmin }
 
 // User is a person who logs in, without the password.
 type User struct {
 	ID            string
 	AccountID     string
 	Username      string // unique in the account, whatever its case
-	PresenceID    string // the extension, unique in the account; "": none
+	PresenceID    string // extension, unique in the account; "" if the user has none
 	Role          Role
-	ClickToCallID string // of the click-to-call resource made for them; "": none yet
-	OIDCSubject   string // "sub" at the OpenID Connect provider that logs the user in; "": logs in by password
+	ClickToCallID string // id of the user's click-to-call resource; "" before it is created
+	OIDCSubject   string // "sub" at the OpenID Connect provider; "" for a user who logs in by password
 	CreatedAt     time.Time
 
-	generation int64 // of the password, raised at each change
+	passwordGeneration int64 // incremented at each change of the password
 }
 
 // APIKey describes a key of an account. The key itself is not stored, only its hash.
@@ -56,7 +56,7 @@ type APIKey struct {
 	AccountID string
 	Name      string
 	Scopes    []Scope
-	ExpiresAt time.Time // zero: never
+	ExpiresAt time.Time // zero for a key that never expires
 	CreatedAt time.Time
 }
 
@@ -65,38 +65,38 @@ func (k APIKey) expired(now time.Time) bool { return !k.ExpiresAt.IsZero() && !n
 // Audience is the purpose of a token. Audiences are not interchangeable.
 type Audience string
 
-// The audiences: of the portal login and of the channel login.
+// The audiences.
 const (
-	AudienceAPI    Audience = "api"
-	AudienceEvents Audience = "events"
+	AudienceAPI    Audience = "api"    // tokens of the portal login
+	AudienceEvents Audience = "events" // tokens of the channel login
 )
 
-// Known reports whether a is an audience.
-func (a Audience) Known() bool { return a == AudienceAPI || a == AudienceEvents }
+// Valid reports whether a is a defined audience.
+func (a Audience) Valid() bool { return a == AudienceAPI || a == AudienceEvents }
 
 // Principal is the authenticated sender of a request: a user with a token, or an API
 // key, which is a virtual administrator of its account within its scopes.
 type Principal struct {
-	UserID    string // "" of an API key and its tokens
-	Username  string // "" of an API key and its tokens
-	KeyID     string // of the API key, or of the one that a channel token was made from; "" of a user's token
+	UserID    string // empty for an API key and its tokens
+	Username  string // empty for an API key and its tokens
+	KeyID     string // the API key, or the one that a channel token was issued from; empty for a user's token
 	AccountID string
-	Role      Role     // RoleAdmin of an API key
-	Scopes    []Scope  // of an API key
-	Audience  Audience // "" of an API key: it is no token
+	Role      Role     // RoleAdmin for an API key
+	Scopes    []Scope  // set only for API keys
+	Audience  Audience // empty for an API key, which is not a token
 	TokenID   string
-	FamilyID  string    // of the portal login and its refreshes; "" of a channel login by password
-	ExpiresAt time.Time // zero of an API key
-	Filter              // of a channel token
+	FamilyID  string    // the portal login and its refreshes; empty for a channel login by password
+	ExpiresAt time.Time // zero for an API key
+	Filter              // set only for channel tokens
 
-	signingKey string // id of the key that signed the token
-	generation int64  // of the user's password when the session began
+	signingKey         string // id of the key that signed the token
+	passwordGeneration int64  // generation of the user's password when the session began
 }
 
 // IsKey reports whether the principal is an API key, not a token.
 func (p *Principal) IsKey() bool { return p.KeyID != "" && p.Audience == "" }
 
-// Actor returns the principal as the audit log names it.
+// Actor returns the principal in the form of the audit log's actor.
 func (p *Principal) Actor() string {
 	if p.KeyID != "" {
 		return "apikey:" + p.KeyID
@@ -109,8 +109,8 @@ type Credentials struct {
 	Username string
 	Password string
 	Domain   string
-	OTP      string // one-time password or recovery code; "" when none was given
-	Address  string // the client's IP address, "" when unknown
+	OTP      string // one-time password or recovery code; "" if the request has none
+	Address  string // the client's IP address, "" if unknown
 }
 
 // Session is the result of a portal login or a refresh.

@@ -15,30 +15,30 @@ import (
 )
 
 const (
-	addressLife     = 30 * 24 * time.Hour
-	addressRefresh  = 24 * time.Hour // a stored address is written again after this time
-	addressesOfUser = 20
-	addressCacheMax = 50_000 // some 10 MB
+	knownAddressTTL      = 30 * 24 * time.Hour
+	addressWriteInterval = 24 * time.Hour // between updates of an address that is in use
+	maxAddressesPerUser  = 20
+	maxCachedAddresses   = 50_000 // some 10 MB
 )
 
-// knownAddresses stores the networks from which users have authenticated, as hashes: the
-// addressesOfUser latest of each user, for addressLife. The hashes have a key, which is
-// sealed under the master key: few addresses exist, so that hashes without one could be
-// reversed.
+// knownAddresses stores hashes of the networks from which users have authenticated: the
+// maxAddressesPerUser latest of each user, for knownAddressTTL. The hashes are keyed,
+// because addresses are few and plain hashes of them could be reversed. The key is sealed
+// under the master key.
 type knownAddresses struct {
 	db      *sqldb.DB
 	keyring *masterkey.Keyring
 	now     func() time.Time
 	log     *slog.Logger
 
-	written *cache[string, time.Time] // by hash; saves writes
+	lastWritten *cache[string, time.Time] // time of the last write, by hash
 
 	mu      sync.Mutex
-	hashKey []byte // nil: not read yet
+	hashKey []byte // nil before it is read
 }
 
 func newKnownAddresses(db *sqldb.DB, keyring *masterkey.Keyring, now func() time.Time, log *slog.Logger) *knownAddresses {
-	return &knownAddresses{db: db, keyring: keyring, now: now, log: log, written: newCache[string, time.Time](addressCacheMax)}
+	return &knownAddresses{db: db, keyring: keyring, now: now, log: log, lastWritten: newCache[string, time.Time](maxCachedAddresses)}
 }
 
 // hash returns the hash of the attempt's user and network.
@@ -60,36 +60,36 @@ func (k *knownAddresses) hash(ctx context.Context, a attempt) (string, error) {
 	return hex.EncodeToString(mac.Sum(nil)), nil
 }
 
-// addressKeyID is the id of the only row of addressPlace.
+// addressKeyID is the id of the only row of addressKeyTable.
 const addressKeyID = "1"
 
-// readKey returns the key of the hashes; the first call for a database creates it.
+// readKey returns the key of the hashes. The first call for a database creates it.
 func (k *knownAddresses) readKey(ctx context.Context) ([]byte, error) {
 	key := make([]byte, sha256.Size)
 	rand.Read(key) // never fails
-	sealed, err := k.keyring.Seal(key, addressPlace, addressKeyID)
+	sealed, err := k.keyring.Seal(key, addressKeyTable, addressKeyID)
 	if err != nil {
 		return nil, err
 	}
 	err = k.db.WithoutTx(ctx, func(to sqldb.Runner) error {
-		// Without a change, RETURNING has no row.
+		// DO NOTHING would return no row; this update without effect returns the stored one.
 		return to.QueryRowContext(ctx, `INSERT INTO identity_address_keys (id, secret, master_key_id) VALUES ($1, $2, $3)
 			ON CONFLICT (id) DO UPDATE SET id = excluded.id RETURNING secret`, addressKeyID, sealed, masterkey.KeyID(sealed)).Scan(&sealed)
 	})
 	if err != nil {
 		return nil, sqldb.Wrap(err, "reading the key of known addresses")
 	}
-	return k.keyring.Unseal(sealed, addressPlace, addressKeyID)
+	return k.keyring.Unseal(sealed, addressKeyTable, addressKeyID)
 }
 
-// known reports whether the user has authenticated from the network within
-// addressLife. While the database is unavailable it reports false.
-func (k *knownAddresses) known(ctx context.Context, a attempt) bool {
+// contains reports whether the user has authenticated from the network within
+// knownAddressTTL. While the database is unavailable it returns false.
+func (k *knownAddresses) contains(ctx context.Context, a attempt) bool {
 	var found bool
 	hash, err := k.hash(ctx, a)
 	if err == nil {
 		err = k.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM identity_known_addresses WHERE hash = $1 AND seen_at > $2)`,
-			hash, k.now().Add(-addressLife).UnixMilli()).Scan(&found)
+			hash, k.now().Add(-knownAddressTTL).UnixMilli()).Scan(&found)
 	}
 	if err != nil && ctx.Err() == nil {
 		k.log.WarnContext(ctx, "looking up a user's known address failed", "error", err)
@@ -104,42 +104,42 @@ func (k *knownAddresses) add(ctx context.Context, a attempt, userID string) {
 	}
 	now := k.now()
 	hash, err := k.hash(ctx, a)
-	if err == nil && !k.due(hash, now) {
+	if err == nil && !k.claimWrite(hash, now) {
 		return
 	}
 	if err == nil {
-		err = k.write(ctx, hash, userID, now)
+		err = k.store(ctx, hash, userID, now)
 	}
 	if err != nil {
-		k.written.delete(hash)
+		k.lastWritten.delete(hash)
 		if ctx.Err() == nil {
 			k.log.WarnContext(ctx, "storing a user's known address failed", "user_id", userID, "error", err)
 		}
 	}
 }
 
-// write stores a hash and deletes the user's oldest above addressesOfUser.
-func (k *knownAddresses) write(ctx context.Context, hash, userID string, now time.Time) error {
+// store stores a hash and deletes the user's oldest above maxAddressesPerUser.
+func (k *knownAddresses) store(ctx context.Context, hash, userID string, now time.Time) error {
 	_, err := k.db.ExecContext(ctx, `INSERT INTO identity_known_addresses (hash, user_id, seen_at) VALUES ($1, $2, $3)
 		ON CONFLICT (hash) DO UPDATE SET seen_at = excluded.seen_at, user_id = excluded.user_id`, hash, userID, now.UnixMilli())
 	if err == nil {
 		_, err = k.db.ExecContext(ctx, `DELETE FROM identity_known_addresses WHERE user_id = $1 AND hash NOT IN
-			(SELECT hash FROM identity_known_addresses WHERE user_id = $1 ORDER BY seen_at DESC, hash LIMIT $2)`, userID, addressesOfUser)
+			(SELECT hash FROM identity_known_addresses WHERE user_id = $1 ORDER BY seen_at DESC, hash LIMIT $2)`, userID, maxAddressesPerUser)
 	}
 	return err
 }
 
-// due reports whether the address is to be written, and marks it as written.
-func (k *knownAddresses) due(hash string, now time.Time) bool {
-	if at, ok := k.written.find(hash); ok && now.Sub(at) < addressRefresh {
+// claimWrite reports whether the caller must store the address, and marks it as stored.
+func (k *knownAddresses) claimWrite(hash string, now time.Time) bool {
+	if writtenAt, ok := k.lastWritten.find(hash); ok && now.Sub(writtenAt) < addressWriteInterval {
 		return false
 	}
-	k.written.put(hash, now)
+	k.lastWritten.put(hash, now)
 	return true
 }
 
-// deleteExpired deletes addresses that have not been used for addressLife.
+// deleteExpired deletes addresses that have not been used for knownAddressTTL.
 func (k *knownAddresses) deleteExpired(ctx context.Context) error {
-	_, err := k.db.ExecContext(ctx, `DELETE FROM identity_known_addresses WHERE seen_at <= $1`, k.now().Add(-addressLife).UnixMilli())
+	_, err := k.db.ExecContext(ctx, `DELETE FROM identity_known_addresses WHERE seen_at <= $1`, k.now().Add(-knownAddressTTL).UnixMilli())
 	return sqldb.Wrap(err, "deleting old addresses of users")
 }

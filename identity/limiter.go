@@ -17,24 +17,23 @@ type Limit struct {
 }
 
 // Limiter counts failures. Both methods return the time to wait before the next attempt,
-// the longest of all limits: 0 if it is allowed now.
+// the longest of all limits, or 0 if it is allowed now.
 type Limiter interface {
-	// Wait returns a wait if a limit is used up. It counts nothing.
+	// Wait returns the wait of the exhausted limits. It counts nothing.
 	Wait(ctx context.Context, limits ...Limit) time.Duration
-	// Fail counts a failure against each limit. It returns a wait if the failure exceeds a
-	// limit.
+	// Fail counts a failure against each limit. It returns the wait of the limits that the
+	// failure exceeds.
 	Fail(ctx context.Context, limits ...Limit) time.Duration
 }
 
-func subject(kind, name string) string {
+func subjectHash(kind, name string) string {
 	sum := sha256.Sum256([]byte(kind + "\x00" + name))
 	return hex.EncodeToString(sum[:16])
 }
 
-// maxSubjects bounds the memory of a MemoryLimiter to some 10 MB.
 const (
-	maxSubjects   = 100_000
-	evictionTries = 16
+	maxSubjects   = 100_000 // bounds the memory of a MemoryLimiter to some 10 MB
+	evictionTries = 16      // subjects that evictOne examines
 )
 
 // MemoryLimiter counts in this process only: for management commands, and while Redis is
@@ -43,17 +42,17 @@ type MemoryLimiter struct {
 	now func() time.Time
 
 	mu     sync.Mutex
-	counts map[string]count
+	counts map[string]failureCount
 }
 
-type count struct {
-	failures int
-	ends     time.Time
+type failureCount struct {
+	failures  int
+	windowEnd time.Time
 }
 
 // NewMemoryLimiter returns a limiter without counts.
 func NewMemoryLimiter() *MemoryLimiter {
-	return &MemoryLimiter{now: time.Now, counts: make(map[string]count)}
+	return &MemoryLimiter{now: time.Now, counts: make(map[string]failureCount)}
 }
 
 // Wait implements Limiter.
@@ -64,7 +63,7 @@ func (l *MemoryLimiter) Wait(_ context.Context, limits ...Limit) time.Duration {
 	var wait time.Duration
 	for _, limit := range limits {
 		if c := l.counts[limit.Subject]; c.failures >= limit.Max {
-			wait = max(wait, c.ends.Sub(now))
+			wait = max(wait, c.windowEnd.Sub(now))
 		}
 	}
 	return wait
@@ -78,29 +77,29 @@ func (l *MemoryLimiter) Fail(_ context.Context, limits ...Limit) time.Duration {
 	var wait time.Duration
 	for _, limit := range limits {
 		c := l.counts[limit.Subject]
-		if !now.Before(c.ends) {
-			l.makeRoom(now)
-			c = count{ends: now.Add(limit.Window)}
+		if !now.Before(c.windowEnd) {
+			l.evictOne(now)
+			c = failureCount{windowEnd: now.Add(limit.Window)}
 		}
 		c.failures++
 		l.counts[limit.Subject] = c
 		if c.failures > limit.Max {
-			wait = max(wait, c.ends.Sub(now))
+			wait = max(wait, c.windowEnd.Sub(now))
 		}
 	}
 	return wait
 }
 
-// makeRoom deletes one subject if the memory is full: one with an ended window if a few
-// tries find it, else any.
-func (l *MemoryLimiter) makeRoom(now time.Time) {
+// evictOne deletes one subject if there are maxSubjects: one whose window has ended, or
+// any if evictionTries subjects include none.
+func (l *MemoryLimiter) evictOne(now time.Time) {
 	if len(l.counts) < maxSubjects {
 		return
 	}
 	tries := evictionTries
 	for subject, c := range l.counts { // in random order
 		tries--
-		if tries == 0 || !now.Before(c.ends) {
+		if tries == 0 || !now.Before(c.windowEnd) {
 			delete(l.counts, subject)
 			return
 		}

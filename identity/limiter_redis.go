@@ -20,21 +20,21 @@ const (
 	// counters in one slot of a Redis Cluster.
 	limiterTag     = "{logins}:"
 	limiterTimeout = 500 * time.Millisecond
-	// limiterRest is the pause in requests to Redis after a failure, so that its time-outs
-	// do not add up.
-	limiterRest = time.Second
+	// limiterRetryDelay is the time without requests to Redis after a failure, so that
+	// logins do not each wait for limiterTimeout.
+	limiterRetryDelay = time.Second
 )
 
 // RedisLimiter counts the failures of all nodes in Redis. While Redis is unavailable it
-// counts in this process: logins still work, and an attacker gains few guesses.
+// counts in this process: logins still work, and an attacker gains few more guesses.
 type RedisLimiter struct {
-	client    redis.UniversalClient
-	prefix    string
-	script    *redis.Script
-	memory    *MemoryLimiter
-	restUntil atomic.Int64 // Unix nanoseconds
-	fallbacks prometheus.Counter
-	log       *slog.Logger
+	client         redis.UniversalClient
+	prefix         string
+	script         *redis.Script
+	fallback       *MemoryLimiter
+	skipRedisUntil atomic.Int64 // Unix nanoseconds
+	fallbacks      prometheus.Counter
+	log            *slog.Logger
 }
 
 // NewRedisLimiter returns a limiter whose keys begin with prefix. It does not close
@@ -48,7 +48,7 @@ func NewRedisLimiter(client redis.UniversalClient, prefix string, reg prometheus
 		client:    client,
 		prefix:    prefix + limiterTag,
 		script:    redis.NewScript(limiterScript),
-		memory:    NewMemoryLimiter(),
+		fallback:  NewMemoryLimiter(),
 		fallbacks: newFallbacks(reg),
 		log:       log,
 	}, nil
@@ -56,24 +56,26 @@ func NewRedisLimiter(client redis.UniversalClient, prefix string, reg prometheus
 
 // Wait implements Limiter.
 func (l *RedisLimiter) Wait(ctx context.Context, limits ...Limit) time.Duration {
-	if wait, ok := l.ask(ctx, 0, limits); ok {
+	if wait, ok := l.runScript(ctx, 0, limits); ok {
 		return wait
 	}
-	return l.memory.Wait(ctx, limits...)
+	return l.fallback.Wait(ctx, limits...)
 }
 
 // Fail implements Limiter. It also counts in memory, so that the failures at this
 // process still count if Redis becomes unavailable.
 func (l *RedisLimiter) Fail(ctx context.Context, limits ...Limit) time.Duration {
-	here := l.memory.Fail(ctx, limits...)
-	if wait, ok := l.ask(ctx, 1, limits); ok {
+	localWait := l.fallback.Fail(ctx, limits...)
+	if wait, ok := l.runScript(ctx, 1, limits); ok {
 		return wait
 	}
-	return here
+	return localWait
 }
 
-func (l *RedisLimiter) ask(ctx context.Context, failures int, limits []Limit) (wait time.Duration, ok bool) {
-	if time.Now().UnixNano() < l.restUntil.Load() {
+// runScript adds failures (0 or 1) to the count of each limit and returns the wait. ok is
+// false if Redis is unavailable.
+func (l *RedisLimiter) runScript(ctx context.Context, failures int, limits []Limit) (wait time.Duration, ok bool) {
+	if time.Now().UnixNano() < l.skipRedisUntil.Load() {
 		l.fallbacks.Inc()
 		return 0, false
 	}
@@ -89,7 +91,7 @@ func (l *RedisLimiter) ask(ctx context.Context, failures int, limits []Limit) (w
 	millis, err := l.script.Run(bounded, l.client, keys, args...).Int64()
 	if err != nil {
 		l.fallbacks.Inc()
-		l.restUntil.Store(time.Now().Add(limiterRest).UnixNano())
+		l.skipRedisUntil.Store(time.Now().Add(limiterRetryDelay).UnixNano())
 		l.log.WarnContext(ctx, "Redis unavailable, login limits counted in this process only", "error", err)
 		return 0, false
 	}

@@ -57,7 +57,7 @@ func onEachLimiter(t *testing.T, test func(t *testing.T, l Limiter, pass func(ti
 const window = 400 * time.Millisecond // with real Redis the test sleeps that long
 
 func limitOf(t *testing.T, name string, most int) Limit {
-	return Limit{Subject: subject(t.Name()+time.Now().String(), name), Max: most, Window: window}
+	return Limit{Subject: subjectHash(t.Name()+time.Now().String(), name), Max: most, Window: window}
 }
 
 func TestLimiterCountsFailuresWithinAWindow(t *testing.T) {
@@ -186,7 +186,7 @@ func TestLimiterComesBackToRedis(t *testing.T) {
 	l.Fail(t.Context(), limit)
 	server.SetError("")
 	within(t, "half a second after its rest it counts in Redis", func() bool {
-		l.restUntil.Store(0)
+		l.skipRedisUntil.Store(0)
 		return l.Fail(t.Context(), limit) == 0 // Redis has no counts, memory would refuse
 	})
 }

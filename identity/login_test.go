@@ -170,7 +170,7 @@ func (l *countingLimiter) Wait(ctx context.Context, limits ...Limit) time.Durati
 func TestALoginThatQueuedWhileTheLimitWasUsedUpIsRefused(t *testing.T) {
 	limiter := &countingLimiter{NewMemoryLimiter(), make(chan struct{}, 10)}
 	s := startOn(t, testdb.Open(t, testdb.SQLite(t)), Config{HashSlots: 1}, limiter).demo(t)
-	done := must(s.passwords.turn(t.Context()))(t)
+	done := must(s.passwords.acquireSlot(t.Context()))(t)
 	answer := make(chan error)
 	go func() {
 		_, err := s.Login(t.Context(), demoLogin("alice"))
@@ -189,7 +189,7 @@ func TestALoginThatQueuedWhileTheLimitWasUsedUpIsRefused(t *testing.T) {
 func TestAnUnknownUserCostsAsMuchAsAKnownOne(t *testing.T) {
 	s := start(t, testdb.SQLite(t), Config{}).demo(t)
 	cost := func(c Credentials) string {
-		_, stored, err := s.findLogin(t.Context(), c)
+		_, stored, err := s.findUserByLogin(t.Context(), c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -230,7 +230,7 @@ func TestAFailureBeyondTheLimitAnswersLimited(t *testing.T) {
 
 func TestALoginThatFindsNoHashSlotGivesUpWithItsContext(t *testing.T) {
 	s := start(t, testdb.SQLite(t), Config{HashSlots: 1}).demo(t)
-	done := must(s.passwords.turn(t.Context()))(t)
+	done := must(s.passwords.acquireSlot(t.Context()))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	_, err := s.Login(ctx, demoLogin("alice"))
@@ -272,7 +272,7 @@ func TestEventsLoginCarriesItsFilters(t *testing.T) {
 func TestChannelTokensSayWhereTheyBelong(t *testing.T) {
 	var kafka error
 	partition := func(_ context.Context, account string) (int, error) { return len(account), kafka }
-	s := start(t, testdb.SQLite(t), Config{Partition: partition}).demo(t)
+	s := start(t, testdb.SQLite(t), Config{PartitionOf: partition}).demo(t)
 	must(s.CreateAccount(t.Context(), NewAccount{ID: "sub", Name: "sub", Domain: "sub.local", Parent: "demo"}))(t)
 	header := func(user string, accounts ...string) map[string]any {
 		t.Helper()

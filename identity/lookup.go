@@ -9,11 +9,11 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// Lookup finds an account in memory, else in the database, because it may have been
-// created a moment ago. An id that the database does not have either is cached for a
-// second, so that a flood of such ids costs little. An error means that the database
+// FindAccount finds an account in memory, or else in the database, because it may have
+// just been created. An id that is not in the database either is cached for negativeTTL,
+// so that many requests with unknown ids cost little. An error means that the database
 // could not be read.
-func (s *Service) Lookup(ctx context.Context, id string) (Account, bool, error) {
+func (s *Service) FindAccount(ctx context.Context, id string) (Account, bool, error) {
 	if account, ok := s.Tree().Account(id); ok {
 		return account, true, nil
 	}
@@ -36,14 +36,14 @@ func (s *Service) Lookup(ctx context.Context, id string) (Account, bool, error) 
 	return account, ok, nil
 }
 
-// userLookups is the maximum number of user lookups per second.
-const userLookups = 20
+// userLookupsPerSecond is the maximum number of user lookups per second.
+const userLookupsPerSecond = 20
 
-// lookupUser loads the user of a valid token that memory does not have: another node
-// created the user a moment ago, or the user does not exist.
+// lookupUser loads the state of a user that is not in memory: another node has just
+// created the user, or the user does not exist.
 func (s *Service) lookupUser(ctx context.Context, id string) {
 	now := s.now()
-	if s.unknownUsers.contains(id, now) || !s.lookups.Allow() {
+	if s.unknownUsers.contains(id, now) || !s.userLookupLimiter.Allow() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
@@ -55,25 +55,25 @@ func (s *Service) lookupUser(ctx context.Context, id string) {
 	case errors.Is(err, sql.ErrNoRows):
 		s.unknownUsers.put(id, now)
 	case err != nil:
-		s.metrics.reloadErrors.Inc() // if it lasts, Run logs it
+		s.metrics.reloadErrors.Inc() // if the error persists, Run logs it
 	default:
-		s.known.put(map[string]userState{id: state})
+		s.userStates.put(map[string]userState{id: state})
 	}
 }
 
-// negativeCache has the ids that the database did not have, with the time of the query.
+// negativeCache has the ids that a query did not find, with the time of the query.
 type negativeCache struct{ *cache[string, time.Time] }
 
 const (
-	negativeLife     = time.Second
-	negativeCacheMax = 4096
+	negativeTTL        = time.Second
+	maxNegativeEntries = 4096
 )
 
 func newNegativeCache() negativeCache {
-	return negativeCache{newCache[string, time.Time](negativeCacheMax)}
+	return negativeCache{newCache[string, time.Time](maxNegativeEntries)}
 }
 
 func (c negativeCache) contains(id string, now time.Time) bool {
-	at, ok := c.find(id)
-	return ok && now.Sub(at) < negativeLife
+	queriedAt, ok := c.find(id)
+	return ok && now.Sub(queriedAt) < negativeTTL
 }

@@ -221,7 +221,7 @@ func TestAPIKeysHaveScopesAndExpire(t *testing.T) {
 		at.add(time.Millisecond)
 		_, err = s.AuthenticateKey(t.Context(), short)
 		wantKind(t, "an expired key", err, fault.KindUnauthenticated)
-		wantKind(t, "its principal", s.Valid(p), fault.KindUnauthenticated)
+		wantKind(t, "its principal", s.CheckPrincipal(p), fault.KindUnauthenticated)
 		must(s.AuthenticateKey(t.Context(), plain))(t)
 
 		for name, n := range map[string]NewAPIKey{
@@ -266,7 +266,7 @@ func TestAPIKeys(t *testing.T) {
 		if !p.IsKey() || p.KeyID != made.ID || p.AccountID != "demo" || p.Role != RoleAdmin || p.UserID != "" || !p.ExpiresAt.IsZero() {
 			t.Errorf("principal %+v", p)
 		}
-		if err := s.Valid(p); err != nil {
+		if err := s.CheckPrincipal(p); err != nil {
 			t.Error(err)
 		}
 		for name, wrong := range map[string]string{
@@ -286,7 +286,7 @@ func TestAPIKeys(t *testing.T) {
 		if err := s.DeleteAPIKey(t.Context(), made.ID, ""); err != nil {
 			t.Error(err)
 		}
-		wantKind(t, "Valid", s.Valid(p), fault.KindForbidden)
+		wantKind(t, "Valid", s.CheckPrincipal(p), fault.KindForbidden)
 		_, err = s.AuthenticateKey(t.Context(), key)
 		wantKind(t, "the deleted key", err, fault.KindUnauthenticated)
 		for _, id := range []string{made.ID, "", "\x00", "' OR '1'='1"} {
@@ -350,7 +350,7 @@ func TestJWKSIsWhatTokensAreCheckedWith(t *testing.T) {
 	if err := json.Unmarshal(s.JWKS(), &set); err != nil || len(set.Keys) != 1 {
 		t.Fatalf("%s: %v", s.JWKS(), err)
 	}
-	key := s.directory.Load().signing[0]
+	key := s.directory.Load().signingKeys[0]
 	want := map[string]string{"kty": "OKP", "crv": "Ed25519", "use": "sig", "alg": "EdDSA", "kid": key.id,
 		"x": base64.RawURLEncoding.EncodeToString(key.public)}
 	for name, value := range want {
@@ -439,11 +439,11 @@ func TestAChannelTokenEndsWithTheKeyItWasMadeFrom(t *testing.T) {
 		if err := s.DeleteAPIKey(t.Context(), made.ID, ""); err != nil {
 			t.Fatal(err)
 		}
-		within(t, "the token of a deleted key ends", func() bool { return fault.KindOf(other.Valid(open)) == fault.KindForbidden })
+		within(t, "the token of a deleted key ends", func() bool { return fault.KindOf(other.CheckPrincipal(open)) == fault.KindForbidden })
 
 		open, made = subscribe(NewAPIKey{})
 		execAsChange(t, s, `UPDATE identity_api_keys SET scopes = 'read' WHERE id = $1`, made.ID)
-		within(t, "the token of a key without the scope ends", func() bool { return fault.KindOf(other.Valid(open)) == fault.KindForbidden })
+		within(t, "the token of a key without the scope ends", func() bool { return fault.KindOf(other.CheckPrincipal(open)) == fault.KindForbidden })
 
 		open, _ = subscribe(NewAPIKey{ExpiresAt: at.now().Add(time.Hour)})
 		if !open.ExpiresAt.Equal(at.now().Add(time.Hour)) {
@@ -453,13 +453,13 @@ func TestAChannelTokenEndsWithTheKeyItWasMadeFrom(t *testing.T) {
 		// A key with a changed expiry: Changed fires at the new expiry.
 		open, made = subscribe(NewAPIKey{})
 		execAsChange(t, s, `UPDATE identity_api_keys SET expires_at = $2 WHERE id = $1`, made.ID, at.now().Add(time.Minute).UnixMilli())
-		within(t, "the new end is followed", func() bool { return len(other.directory.Load().expiry) == 2 })
-		if err := other.Valid(open); err != nil {
+		within(t, "the new end is followed", func() bool { return len(other.directory.Load().keyExpiries) == 2 })
+		if err := other.CheckPrincipal(open); err != nil {
 			t.Error(err)
 		}
 		changed := other.Changed()
 		at.add(time.Minute)
-		wantKind(t, "the token of an expired key", other.Valid(open), fault.KindUnauthenticated)
+		wantKind(t, "the token of an expired key", other.CheckPrincipal(open), fault.KindUnauthenticated)
 		select {
 		case <-changed:
 		case <-time.After(patience):
@@ -492,12 +492,12 @@ func execAsChange(t *testing.T, s *service, statement string, args ...any) {
 func TestExpiriesBetweenTwoLooks(t *testing.T) {
 	at := time.Unix(1000, 0)
 	second := func(n int) time.Time { return at.Add(time.Duration(n) * time.Second) }
-	d := &directory{expiry: []time.Time{second(1), second(3), second(3)}}
+	d := &directory{keyExpiries: []time.Time{second(1), second(3), second(3)}}
 	for _, tc := range []struct {
 		after, until int
 		want         bool
 	}{{0, 1, true}, {1, 2, false}, {0, 0, false}, {1, 3, true}, {2, 9, true}, {3, 9, false}} {
-		if got := d.expiresIn(second(tc.after), second(tc.until)); got != tc.want {
+		if got := d.keyExpiredBetween(second(tc.after), second(tc.until)); got != tc.want {
 			t.Errorf("after %d until %d: %v", tc.after, tc.until, got)
 		}
 	}
@@ -535,14 +535,14 @@ func TestUpdatingAUser(t *testing.T) {
 		if stored != user || devices() != 1 {
 			t.Errorf("an update to the same: %+v", stored)
 		}
-		if err := s.Valid(alice); err != nil {
+		if err := s.CheckPrincipal(alice); err != nil {
 			t.Error(err)
 		}
 		stored = must(s.UpdateUser(t.Context(), user.ID, UserUpdate{Role: RoleAdmin, PresenceID: "2001"}))(t)
 		if got := must(s.FindUser(t.Context(), user.ID))(t); got != stored || got.Role != RoleAdmin || got.PresenceID != "2001" || got.ETag() == user.ETag() || devices() != 0 {
 			t.Errorf("%+v, %d devices", got, devices())
 		}
-		wantKind(t, "a token with the earlier role", s.Valid(alice), fault.KindForbidden)
+		wantKind(t, "a token with the earlier role", s.CheckPrincipal(alice), fault.KindForbidden)
 		refreshed := must(s.Refresh(t.Context(), session.RefreshToken))(t)
 		if p := s.mustAuthenticate(t, refreshed.AccessToken); p.Role != RoleAdmin {
 			t.Errorf("role %s", p.Role)
@@ -601,7 +601,7 @@ func TestAnAccountIsDeletedWithItsPurge(t *testing.T) {
 			purged = append(purged, id)
 			return 0, nil
 		}}}, s.log)
-		if err := purge.Due(t.Context()); err != nil || !slices.Equal(purged, []string{"soon"}) {
+		if err := purge.PurgeDue(t.Context()); err != nil || !slices.Equal(purged, []string{"soon"}) {
 			t.Errorf("purged %v: %v", purged, err)
 		}
 	})

@@ -9,14 +9,14 @@ import (
 // Results of logins and of checks, as metric labels.
 const (
 	resultOK       = "ok"
-	resultWrong    = "wrong"    // no such user, domain or password; not a token or key of ours
-	resultExpired  = "expired"  // a token
-	resultRevoked  = "revoked"  // a token
+	resultWrong    = "wrong"    // wrong user, domain or password; invalid token or key
+	resultExpired  = "expired"  // an expired token
+	resultRevoked  = "revoked"  // a revoked token
 	resultAudience = "audience" // a valid token of another audience
 	resultLimited  = "limited"  // too many failed logins
-	resultInvalid  = "invalid"  // a login with bad fields
-	resultError    = "error"    // the check could not be made
-	resultPortal   = "portal"   // a phone with its user's portal password
+	resultInvalid  = "invalid"  // a login with missing fields
+	resultError    = "error"    // the check failed, such as without a database
+	resultPortal   = "portal"   // a phone authenticated with its user's portal password
 )
 
 type metrics struct {

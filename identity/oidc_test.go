@@ -40,7 +40,7 @@ func TestAProvidersTokenLogsIn(t *testing.T) {
 		p, at := oidcprovider.Start(t), newClock()
 		s := start(t, db, withProvider(p, at.now)).demo(t)
 		token := p.Token(claimsWith("", nil))
-		if !s.FromProvider(token) || s.FromProvider(s.mustLogin(t, "alice").AccessToken) || s.FromProvider("word") {
+		if !s.IsProviderToken(token) || s.IsProviderToken(s.mustLogin(t, "alice").AccessToken) || s.IsProviderToken("word") {
 			t.Error("a token's issuer is wrong")
 		}
 		session := must(s.LoginByToken(t.Context(), token, from))(t)
@@ -270,7 +270,7 @@ func TestWithoutAProviderTokensAreNothing(t *testing.T) {
 	s := start(t, testdb.SQLite(t), Config{}).demo(t)
 	p := oidcprovider.Start(t)
 	token := p.Token(nil)
-	if s.FromProvider(token) || s.CanBeginOIDC() {
+	if s.IsProviderToken(token) || s.CanBeginOIDC() {
 		t.Error("a provider is known")
 	}
 	_, err := s.LoginByToken(t.Context(), token, from)

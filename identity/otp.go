@@ -21,9 +21,9 @@ import (
 
 const (
 	otpPeriod      = 30 * time.Second
-	otpSkew        = 1 // periods before and after now whose codes are accepted
+	otpSkew        = 1 // periods before and after the current one whose codes are accepted
 	otpSecretBytes = 20
-	enrolTime      = 15 * time.Minute // from BeginOTP to ConfirmOTP
+	enrolTimeout   = 15 * time.Minute // from BeginOTP to ConfirmOTP
 	recoveryCodes  = 10
 	recoveryBytes  = 10 // 80 bits, 16 characters
 )
@@ -45,7 +45,7 @@ func (s *Service) checkOTP(ctx context.Context, c Credentials, user User) error 
 	var id, sealed sql.NullString
 	row := s.db.QueryRowContext(ctx, `SELECT a.admin_otp, o.id, o.secret FROM identity_accounts a
 		LEFT JOIN identity_otp o ON o.user_id = $1 AND o.confirmed = 1 WHERE a.id = $2`, user.ID, user.AccountID)
-	accountDeleted := errWrongLogin // a moment ago
+	accountDeleted := errWrongLogin // since the user was read
 	if err := sqldb.FindInto(row, accountDeleted, "reading a one-time password", &required, &id, &sealed); err != nil {
 		return err
 	}
@@ -57,59 +57,59 @@ func (s *Service) checkOTP(ctx context.Context, c Credentials, user User) error 
 	case c.OTP == "":
 		return errOTPRequired
 	}
-	used, err := s.useCode(ctx, user.ID, otpSecret{id: id.String, sealed: sealed.String}, c.OTP)
+	used, err := s.consumeCode(ctx, user.ID, otpSecret{id: id.String, sealed: sealed.String}, c.OTP)
 	if err != nil || used {
 		return err
 	}
-	if err := s.failed(ctx, c.attempt()); err != nil {
+	if err := s.countFailure(ctx, c.attempt()); err != nil {
 		return err
 	}
 	return errOTPWrong
 }
 
-// useCode reports whether code is a one-time password of the secret or a recovery code
-// of the user, and invalidates it.
-func (s *Service) useCode(ctx context.Context, userID string, secret otpSecret, code string) (used bool, err error) {
+// consumeCode reports whether code is a valid one-time password of the secret or recovery
+// code of the user, and invalidates it.
+func (s *Service) consumeCode(ctx context.Context, userID string, secret otpSecret, code string) (used bool, err error) {
 	code = strings.ToUpper(strings.NewReplacer(" ", "", "-", "").Replace(code))
 	if len(code) != otp.DigitsSix.Length() {
-		return s.runsOnce(ctx, `DELETE FROM identity_recovery_codes WHERE hash = $1 AND user_id = $2`, hashSecret(code), userID)
+		return s.changesRow(ctx, `DELETE FROM identity_recovery_codes WHERE hash = $1 AND user_id = $2`, hashSecret(code), userID)
 	}
-	step, err := s.stepOf(secret, code)
+	step, err := s.matchStep(secret, code)
 	if err != nil || step == 0 {
 		return false, err
 	}
-	return s.runsOnce(ctx, `UPDATE identity_otp SET last_step = $1 WHERE id = $2 AND last_step < $1`, step, secret.id)
+	return s.changesRow(ctx, `UPDATE identity_otp SET last_step = $1 WHERE id = $2 AND last_step < $1`, step, secret.id)
 }
 
-// runsOnce reports whether a statement changed a row.
-func (s *Service) runsOnce(ctx context.Context, statement string, args ...any) (changed bool, err error) {
+// changesRow executes a statement and reports whether it changed a row.
+func (s *Service) changesRow(ctx context.Context, statement string, args ...any) (changed bool, err error) {
 	rows, err := s.db.ExecWithoutTx(ctx, statement, args...)
 	return rows > 0, sqldb.Wrap(err, "using a one-time password")
 }
 
-// stepOf returns the time step (RFC 6238) of the code, 0 if no step within otpSkew of
-// now has it.
-func (s *Service) stepOf(secret otpSecret, code string) (step int64, err error) {
-	raw, err := s.keyring.Unseal(secret.sealed, otpPlace, secret.id)
+// matchStep returns the time step (RFC 6238) whose one-time password is code, 0 if there
+// is none within otpSkew of the current one.
+func (s *Service) matchStep(secret otpSecret, code string) (step int64, err error) {
+	raw, err := s.keyring.Unseal(secret.sealed, otpTable, secret.id)
 	if err != nil {
 		return 0, err
 	}
 	now := s.cfg.Now()
 	for i := -otpSkew; i <= otpSkew; i++ {
-		at := now.Add(time.Duration(i) * otpPeriod)
-		want, err := totp.GenerateCodeCustom(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(raw), at,
+		stepTime := now.Add(time.Duration(i) * otpPeriod)
+		want, err := totp.GenerateCodeCustom(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(raw), stepTime,
 			totp.ValidateOpts{Period: uint(otpPeriod / time.Second), Digits: otp.DigitsSix, Algorithm: otp.AlgorithmSHA1})
 		if err != nil {
 			return 0, fault.Internal(err, "The one-time password could not be checked")
 		}
 		if subtle.ConstantTimeCompare([]byte(want), []byte(code)) == 1 {
-			step = at.Unix() / int64(otpPeriod/time.Second)
+			step = stepTime.Unix() / int64(otpPeriod/time.Second)
 		}
 	}
 	return step, nil
 }
 
-// OTPEnrolment is the data for an authenticator app. It is shown once.
+// OTPEnrolment is the data for an authenticator app. The user sees it only once.
 type OTPEnrolment struct {
 	Secret string // base32
 	URI    string // otpauth://totp/…
@@ -126,7 +126,7 @@ func (s *Service) BeginOTP(ctx context.Context, c Credentials) (OTPEnrolment, er
 		}
 	}
 	if err != nil {
-		s.reportRefused(ctx, AudienceAPI, c, user, err)
+		s.auditRefusedLogin(ctx, AudienceAPI, c, user, err)
 		return OTPEnrolment{}, err
 	}
 	var enrolment OTPEnrolment
@@ -146,7 +146,7 @@ func (s *Service) insertOTP(ctx context.Context, tx *sql.Tx, user User, domain s
 		return OTPEnrolment{}, fault.Internal(err, "The one-time password could not be set up")
 	}
 	id := sqldb.NewID()
-	sealed, err := s.keyring.Seal(raw, otpPlace, id)
+	sealed, err := s.keyring.Seal(raw, otpTable, id)
 	if err != nil {
 		return OTPEnrolment{}, err
 	}
@@ -158,12 +158,12 @@ func (s *Service) insertOTP(ctx context.Context, tx *sql.Tx, user User, domain s
 	return OTPEnrolment{Secret: key.Secret(), URI: key.URL()}, sqldb.Wrap(err, "storing a one-time password's secret")
 }
 
-// ConfirmOTP completes an enrolment with a code of the new secret: later logins need
-// one. It returns recovery codes, which replace earlier ones.
+// ConfirmOTP completes an enrolment with a one-time password of the new secret. Later
+// logins require one. It returns recovery codes, which replace earlier ones.
 func (s *Service) ConfirmOTP(ctx context.Context, c Credentials) (codes []string, err error) {
 	user, err := s.checkCredentials(ctx, c)
 	if err != nil {
-		s.reportRefused(ctx, AudienceAPI, c, user, err)
+		s.auditRefusedLogin(ctx, AudienceAPI, c, user, err)
 		return nil, err
 	}
 	if c.OTP == "" {
@@ -171,20 +171,20 @@ func (s *Service) ConfirmOTP(ctx context.Context, c Credentials) (codes []string
 	}
 	var secret otpSecret
 	row := s.db.QueryRowContext(ctx, `SELECT id, secret FROM identity_otp WHERE user_id = $1 AND confirmed = 0 AND created_at >= $2`,
-		user.ID, s.cfg.Now().Add(-enrolTime).UnixMilli())
+		user.ID, s.cfg.Now().Add(-enrolTimeout).UnixMilli())
 	err = sqldb.FindInto(row, fault.Conflict("There is no enrolment to confirm"), "reading a one-time password's secret", &secret.id, &secret.sealed)
 	if err != nil {
 		return nil, err
 	}
-	step, err := s.stepOf(secret, c.OTP)
+	step, err := s.matchStep(secret, c.OTP)
 	if err != nil {
 		return nil, err
 	}
 	if step == 0 {
-		if err := s.failed(ctx, c.attempt()); err != nil {
+		if err := s.countFailure(ctx, c.attempt()); err != nil {
 			return nil, err
 		}
-		s.reportRefused(ctx, AudienceAPI, c, user, errOTPWrong)
+		s.auditRefusedLogin(ctx, AudienceAPI, c, user, errOTPWrong)
 		return nil, errOTPWrong
 	}
 	return s.storeOTP(ctx, user, func(tx *sql.Tx) error {
@@ -196,7 +196,7 @@ func (s *Service) ConfirmOTP(ctx context.Context, c Credentials) (codes []string
 	})
 }
 
-// EnrolOTP creates a confirmed secret for a user, without a code.
+// EnrolOTP creates a secret for a user that needs no confirmation.
 func (s *Service) EnrolOTP(ctx context.Context, accountRef, username string) (enrolment OTPEnrolment, codes []string, err error) {
 	account, user, err := resolveUser(ctx, s.db, accountRef, username)
 	if err != nil {
@@ -209,7 +209,8 @@ func (s *Service) EnrolOTP(ctx context.Context, accountRef, username string) (en
 	return enrolment, codes, err
 }
 
-// storeOTP stores a confirmed secret and new recovery codes.
+// storeOTP calls store for a confirmed secret and stores new recovery codes, in one
+// transaction with the audit entry.
 func (s *Service) storeOTP(ctx context.Context, user User, store func(tx *sql.Tx) error) (codes []string, err error) {
 	entry := s.audit.Entry(ctx, audit.UserUpdate, user.AccountID, "user:"+user.ID)
 	err = audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
@@ -257,7 +258,7 @@ func (s *Service) DeleteOTP(ctx context.Context, accountRef, username string) er
 }
 
 // RequireOTP sets whether an account's administrators need one-time passwords to log in.
-// Administrators without a secret can then only enrol.
+// If they do, administrators without a secret can only enrol.
 func (s *Service) RequireOTP(ctx context.Context, accountRef string, required bool) error {
 	value := 0
 	if required {
@@ -265,7 +266,7 @@ func (s *Service) RequireOTP(ctx context.Context, accountRef string, required bo
 	}
 	entry := s.audit.Entry(ctx, audit.AccountUpdate, "", "")
 	return audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
-		account, err := resolve(ctx, tx, accountRef)
+		account, err := resolveAccount(ctx, tx, accountRef)
 		if err != nil {
 			return err
 		}

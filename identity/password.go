@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	saltBytes = 16
-	hashBytes = 32
-	hashWait  = 5 * time.Second
+	saltBytes   = 16
+	hashBytes   = 32
+	hashTimeout = 5 * time.Second
 )
 
-// passwords hashes passwords with argon2id, a bounded number at once: each hash takes
-// Argon2.MemoryKiB while it is computed.
+// passwords hashes passwords with argon2id. It bounds the number of concurrent hashes,
+// because the computation of each needs Argon2.MemoryKiB.
 type passwords struct {
 	cost  Argon2
 	slots chan struct{}
-	// decoy is a hash of the same form and cost that matches no password. The password of
-	// an unknown user is compared with it, so that this login takes as long as any other.
+	// decoy is a hash of the same form and cost that matches no password. It replaces the
+	// hash of an unknown user, so that such a login takes as long as any other.
 	decoy string
 }
 
@@ -38,9 +38,9 @@ func newPasswords(cost Argon2, slots int) *passwords {
 	}
 }
 
-// turn waits for a slot; done releases it.
-func (p *passwords) turn(ctx context.Context) (done func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, hashWait)
+// acquireSlot waits for a slot. release releases it.
+func (p *passwords) acquireSlot(ctx context.Context) (release func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, hashTimeout)
 	defer cancel()
 	select {
 	case p.slots <- struct{}{}:
@@ -52,15 +52,15 @@ func (p *passwords) turn(ctx context.Context) (done func(), err error) {
 
 // Hash returns the PHC string of a password, with a new salt.
 func (p *passwords) Hash(ctx context.Context, password string) (string, error) {
-	done, err := p.turn(ctx)
+	releaseSlot, err := p.acquireSlot(ctx)
 	if err != nil {
 		return "", err
 	}
-	defer done()
-	return p.derive(password), nil
+	defer releaseSlot()
+	return p.hashWithNewSalt(password), nil
 }
 
-func (p *passwords) derive(password string) string {
+func (p *passwords) hashWithNewSalt(password string) string {
 	salt := randomBytes(saltBytes)
 	sum := argon2.IDKey([]byte(password), salt, p.cost.Passes, p.cost.MemoryKiB, p.cost.Lanes, hashBytes)
 	return formatHash(p.cost, salt, sum)
@@ -72,8 +72,9 @@ func randomBytes(n int) []byte {
 	return b
 }
 
-// matches compares a password with a stored hash. The caller holds a slot.
-func matches(stored, password string) (bool, error) {
+// verifyPassword reports whether the password has the stored hash. The caller holds a
+// slot.
+func verifyPassword(stored, password string) (bool, error) {
 	cost, salt, want, err := parseHash(stored)
 	if err != nil {
 		return false, err
@@ -87,29 +88,29 @@ const costFormat = "m=%d,t=%d,p=%d"
 // String returns the cost in PHC form.
 func (a Argon2) String() string { return fmt.Sprintf(costFormat, a.MemoryKiB, a.Passes, a.Lanes) }
 
-var errHash = errors.New("a stored password is not an argon2id hash")
+var errNotArgon2id = errors.New("a stored password is not an argon2id hash")
 
-// formatHash returns the PHC string.
+// formatHash returns the PHC string of a hash.
 func formatHash(cost Argon2, salt, sum []byte) string {
 	return fmt.Sprintf("$argon2id$v=%d$%s$%s$%s", argon2.Version, cost,
 		base64.RawStdEncoding.EncodeToString(salt), base64.RawStdEncoding.EncodeToString(sum))
 }
 
-// parseHash reads a PHC string back. The cost is the stored hash's own.
+// parseHash parses a PHC string of formatHash, of any valid cost.
 func parseHash(stored string) (cost Argon2, salt, sum []byte, err error) {
 	parts := strings.Split(stored, "$")
 	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
-		return Argon2{}, nil, nil, errHash
+		return Argon2{}, nil, nil, errNotArgon2id
 	}
 	_, err = fmt.Sscanf(parts[3], costFormat, &cost.MemoryKiB, &cost.Passes, &cost.Lanes)
 	if err != nil || cost.String() != parts[3] || cost.validate() != nil {
-		return Argon2{}, nil, nil, errHash
+		return Argon2{}, nil, nil, errNotArgon2id
 	}
 	if salt, err = base64.RawStdEncoding.Strict().DecodeString(parts[4]); err != nil || len(salt) < 8 {
-		return Argon2{}, nil, nil, errHash
+		return Argon2{}, nil, nil, errNotArgon2id
 	}
 	if sum, err = base64.RawStdEncoding.Strict().DecodeString(parts[5]); err != nil || len(sum) < 16 || len(sum) > 64 {
-		return Argon2{}, nil, nil, errHash
+		return Argon2{}, nil, nil, errNotArgon2id
 	}
 	return cost, salt, sum, nil
 }

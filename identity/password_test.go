@@ -15,7 +15,7 @@ func TestPasswordHashesAreTheirOwnParameters(t *testing.T) {
 		t.Errorf("stored %q", stored)
 	}
 	for password, want := range map[string]bool{"p\x00ß": true, "p": false, "": false, "p\x00ß ": false} {
-		if got, err := matches(stored, password); err != nil || got != want {
+		if got, err := verifyPassword(stored, password); err != nil || got != want {
 			t.Errorf("%q: %v, %v", password, got, err)
 		}
 	}
@@ -27,7 +27,7 @@ func TestPasswordHashesAreTheirOwnParameters(t *testing.T) {
 // The reference implementation's own test vector (argon2 -id -t 2 -k 256 -p 1).
 func TestPasswordHashOfTheReferenceImplementation(t *testing.T) {
 	const stored = "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4"
-	if ok, err := matches(stored, "password"); err != nil || !ok {
+	if ok, err := verifyPassword(stored, "password"); err != nil || !ok {
 		t.Errorf("%v, %v", ok, err)
 	}
 }
@@ -49,7 +49,7 @@ func TestWhatIsNoHashIsAnErrorAndNoMatch(t *testing.T) {
 		"$argon2id$v=19$m=8,t=1,p=1$c2E$bmV1bnVuZHp3YW56aWdhYWE",
 		"$argon2id$v=19$m=8,t=1,p=1$c29tZXNhbHQ$",
 	} {
-		if ok, err := matches(stored, ""); err == nil || ok {
+		if ok, err := verifyPassword(stored, ""); err == nil || ok {
 			t.Errorf("%q: %v, %v", stored, ok, err)
 		}
 	}

@@ -11,9 +11,9 @@ import (
 
 const badPassword = "Invalid password"
 
-// ChangePassword sets the password of the principal's user and ends their other
-// sessions: portal sessions, and channel logins by password. A wrong current password
-// counts as a failed login from the address.
+// ChangePassword sets the password of the principal's user and ends the user's other
+// portal sessions and channel logins by password. A wrong current password counts as a
+// failed login from the address.
 func (s *Service) ChangePassword(ctx context.Context, p *Principal, current, next, address string) error {
 	if p.IsKey() {
 		return fault.Forbidden("An API key has no password")
@@ -28,7 +28,7 @@ func (s *Service) ChangePassword(ctx context.Context, p *Principal, current, nex
 	c := Credentials{Username: p.Username, Password: current, Domain: account.Domain, Address: address}
 	user, err := s.checkCredentials(ctx, c)
 	if err != nil {
-		s.reportRefused(ctx, AudienceAPI, c, user, err)
+		s.auditRefusedLogin(ctx, AudienceAPI, c, user, err)
 		if fault.KindOf(err) == fault.KindUnauthenticated {
 			return fault.InvalidField("current", "wrong", badPassword)
 		}
@@ -50,9 +50,9 @@ func (s *Service) SetPassword(ctx context.Context, accountRef, username, passwor
 	})
 }
 
-// storePassword stores the password of the user that find returns, and ends their
-// sessions except the family kept.
-func (s *Service) storePassword(ctx context.Context, password, kept string,
+// storePassword stores the password of the user that find returns, and ends the user's
+// sessions except keptFamily.
+func (s *Service) storePassword(ctx context.Context, password, keptFamily string,
 	find func(ctx context.Context, tx *sql.Tx) (User, Account, error)) error {
 	hash, err := s.passwords.Hash(ctx, password)
 	if err != nil {
@@ -65,28 +65,28 @@ func (s *Service) storePassword(ctx context.Context, password, kept string,
 			return err
 		}
 		entry.AccountID, entry.Target = account.ID, "user:"+user.ID
-		if err := updatePassword(ctx, tx, rev, user.ID, hash, kept); err != nil {
+		if err := updatePassword(ctx, tx, rev, user.ID, hash, keptFamily); err != nil {
 			return err
 		}
 		return s.replacePortalHA1(ctx, tx, user, account.Domain, password)
 	})
 }
 
-// updatePassword stores a hash and ends the user's sessions except the family kept.
-func updatePassword(ctx context.Context, tx *sql.Tx, rev int64, userID, hash, kept string) error {
-	err := refuseIf(ctx, tx, fault.Conflict("The user logs in at the OpenID Connect provider and has no password"), "reading a provider's user",
+// updatePassword stores a password hash and ends the user's sessions except keptFamily.
+func updatePassword(ctx context.Context, tx *sql.Tx, rev int64, userID, hash, keptFamily string) error {
+	err := conflictIfExists(ctx, tx, fault.Conflict("The user logs in at the OpenID Connect provider and has no password"), "reading a provider's user",
 		`SELECT 1 FROM identity_oidc_users WHERE user_id = $1`, userID)
 	if err != nil {
 		return err
 	}
 	stored, err := sqldb.Exec(ctx, tx, `UPDATE identity_users SET password = $1, generation = generation + 1,
-		kept_family = $2, revision = $3 WHERE id = $4`, hash, kept, rev, userID)
+		kept_family = $2, revision = $3 WHERE id = $4`, hash, keptFamily, rev, userID)
 	if err != nil {
 		return sqldb.Wrap(err, "storing a password")
 	}
 	if stored == 0 {
 		return fault.NotFound("The user was deleted")
 	}
-	_, err = tx.ExecContext(ctx, `DELETE FROM identity_refresh_tokens WHERE user_id = $1 AND family_id <> $2`, userID, kept)
+	_, err = tx.ExecContext(ctx, `DELETE FROM identity_refresh_tokens WHERE user_id = $1 AND family_id <> $2`, userID, keptFamily)
 	return sqldb.Wrap(err, "ending a user's other sessions")
 }

@@ -86,7 +86,7 @@ func TestAChangedPasswordEndsTheOtherSessions(t *testing.T) {
 		}
 		_, err = s.Refresh(t.Context(), theirs.RefreshToken)
 		wantKind(t, "another session's refresh token", err, fault.KindUnauthenticated)
-		within(t, "an open session of another node ends", func() bool { return fault.KindOf(other.Valid(open)) == fault.KindForbidden })
+		within(t, "an open session of another node ends", func() bool { return fault.KindOf(other.CheckPrincipal(open)) == fault.KindForbidden })
 
 		for _, token := range []string{mine.AccessToken, exchanged, bobs.AccessToken} {
 			other.mustAuthenticate(t, token)
@@ -153,7 +153,7 @@ func TestAChannelTokenEndsWithTheSessionItWasExchangedFor(t *testing.T) {
 		}
 		// The token outlives the access token, so the revocation must too.
 		c.add(2 * time.Hour)
-		if err := s.Valid(first); err != nil {
+		if err := s.CheckPrincipal(first); err != nil {
 			t.Fatal(err)
 		}
 		session = must(s.Refresh(t.Context(), session.RefreshToken))(t)
@@ -163,11 +163,11 @@ func TestAChannelTokenEndsWithTheSessionItWasExchangedFor(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.add(20 * time.Hour)
-		if err := s.housekeep(t.Context()); err != nil {
+		if err := s.runMaintenance(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for _, channel := range []*Principal{first, second} {
-			wantKind(t, "a channel token after the logout", s.Valid(channel), fault.KindForbidden)
+			wantKind(t, "a channel token after the logout", s.CheckPrincipal(channel), fault.KindForbidden)
 		}
 		_, err := exchange()
 		wantKind(t, "an exchange after the logout", err, fault.KindUnauthenticated)

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	longPassword  = 12 // characters; a password this long needs no other check
-	shortPassword = 8  // characters; the minimum, for a password on no list
+	uncheckedLength   = 12 // characters; from this length on, a password may be on a list
+	minPasswordLength = 8  // characters; shorter than uncheckedLength, it must be on no list
 )
 
 const (
@@ -23,11 +23,11 @@ const (
 	codeTooCommon = "too_common"
 )
 
-// passwordLists are the lists of frequent passwords, English words and names.
+// passwordLists has the names of the lists of frequent passwords, English words and names.
 var passwordLists = []string{"Passwords", "English", "MaleNames", "FemaleNames", "Surnames"}
 
-// commonPasswords returns the entries with at least shortPassword and fewer than
-// longPassword characters, in lower case. The first call reads the lists.
+// commonPasswords returns the entries with at least minPasswordLength and fewer than
+// uncheckedLength characters, in lower case. The first call reads the lists.
 var commonPasswords = sync.OnceValues(func() (map[string]struct{}, error) {
 	common := make(map[string]struct{})
 	for _, name := range passwordLists {
@@ -43,7 +43,7 @@ var commonPasswords = sync.OnceValues(func() (map[string]struct{}, error) {
 			return nil, errors.New("reading the list of common passwords: " + name + " is empty")
 		}
 		for _, entry := range list.List {
-			if n := utf8.RuneCountInString(entry); n >= shortPassword && n < longPassword {
+			if n := utf8.RuneCountInString(entry); n >= minPasswordLength && n < uncheckedLength {
 				common[strings.ToLower(entry)] = struct{}{}
 			}
 		}
@@ -51,8 +51,8 @@ var commonPasswords = sync.OnceValues(func() (map[string]struct{}, error) {
 	return common, nil
 })
 
-// password checks the form of a password in a request.
-func (p *problems) password(field, password string) {
+// checkPassword checks the form of a password in a request.
+func (p *problems) checkPassword(field, password string) {
 	switch {
 	case password == "":
 		p.add(field, codeRequired, field+" is required")
@@ -61,15 +61,15 @@ func (p *problems) password(field, password string) {
 	}
 }
 
-// strength checks a new password, in addition to its form.
-func (p *problems) strength(field, password string) error {
+// checkStrength checks a new password, in addition to its form.
+func (p *problems) checkStrength(field, password string) error {
 	length := utf8.RuneCountInString(password)
 	switch {
-	case length >= longPassword || password == "":
+	case length >= uncheckedLength || password == "":
 		return nil
-	case length < shortPassword:
+	case length < minPasswordLength:
 		p.add(field, codeTooShort, fmt.Sprintf(
-			"%s has fewer than %d characters, or %d where it is on no list of common passwords", field, longPassword, shortPassword))
+			"%s has fewer than %d characters, or %d where it is on no list of common passwords", field, uncheckedLength, minPasswordLength))
 		return nil
 	}
 	common, err := commonPasswords()
@@ -78,7 +78,7 @@ func (p *problems) strength(field, password string) error {
 	}
 	if _, known := common[strings.ToLower(password)]; known {
 		p.add(field, codeTooCommon, fmt.Sprintf(
-			"%s is on a list of common passwords; choose another, or one of %d characters or more", field, longPassword))
+			"%s is on a list of common passwords; choose another, or one of %d characters or more", field, uncheckedLength))
 	}
 	return nil
 }
@@ -86,9 +86,9 @@ func (p *problems) strength(field, password string) error {
 // checkNewPassword checks form and strength of a new password.
 func checkNewPassword(field, password string) error {
 	var bad problems
-	bad.password(field, password)
-	if err := bad.strength(field, password); err != nil {
+	bad.checkPassword(field, password)
+	if err := bad.checkStrength(field, password); err != nil {
 		return err
 	}
-	return bad.fault(badPassword)
+	return bad.asError(badPassword)
 }

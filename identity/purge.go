@@ -32,8 +32,8 @@ func (s AccountSettings) Validate(c *setting.Check) {
 
 // Purger deletes one package's data of deleted accounts.
 type Purger struct {
-	What string // "recordings"
-	// Purge deletes a bounded number of the account's objects and returns the number; 0:
+	Kind string // of data, such as "recordings", for errors and logs
+	// Purge deletes a bounded number of the account's objects and returns the number, 0 if
 	// none is left.
 	Purge func(ctx context.Context, accountID string) (n int, err error)
 }
@@ -52,42 +52,42 @@ func NewPurge(s *Service, settings AccountSettings, purgers []Purger, log *slog.
 }
 
 const (
-	purgeEvery  = time.Minute
-	purgeLease  = 2 * time.Minute // renewed with every part
-	purgeAgain  = 24 * time.Hour  // for data that came late, such as records that were still in Kafka
-	purgeReport = 10 * time.Second
+	purgeInterval    = time.Minute
+	purgeLeaseTime   = 2 * time.Minute // renewed after each call of a Purger
+	purgeAgainAfter  = 24 * time.Hour  // for data stored late, such as records that were still in Kafka
+	purgeLogInterval = 10 * time.Second
 )
 
 // Run purges the accounts that are due until ctx ends. Failures are logged and retried.
 func (p *Purge) Run(ctx context.Context) error {
 	for {
-		if err := p.Due(ctx); err != nil && ctx.Err() == nil {
+		if err := p.PurgeDue(ctx); err != nil && ctx.Err() == nil {
 			p.log.WarnContext(ctx, "purging deleted accounts failed, retrying", "error", err)
 		}
-		if !retry.Sleep(ctx, purgeEvery) {
+		if !retry.Sleep(ctx, purgeInterval) {
 			return nil
 		}
 	}
 }
 
-// Due purges the accounts whose retention has ended, and those purged a day ago once
-// more. It skips accounts that another process is purging.
-func (p *Purge) Due(ctx context.Context) error {
+// PurgeDue purges the accounts whose retention has ended, and once more those purged
+// purgeAgainAfter ago. It skips accounts that another process is purging.
+func (p *Purge) PurgeDue(ctx context.Context) error {
 	now := p.service.cfg.Now()
 	rows, err := p.service.db.QueryContext(ctx, `SELECT id FROM identity_deleted_accounts WHERE lease_until <= $1 AND
 		(purged_at IS NULL AND (purge_now OR deleted_at <= $2) OR purged_at <= $3) ORDER BY deleted_at, id`,
-		now.UnixMilli(), now.Add(-p.after).UnixMilli(), now.Add(-purgeAgain).UnixMilli())
+		now.UnixMilli(), now.Add(-p.after).UnixMilli(), now.Add(-purgeAgainAfter).UnixMilli())
 	due, err := sqldb.Collect(rows, err, "reading deleted accounts", sqldb.ScanColumn[string])
 	if err != nil {
 		return err
 	}
-	var failed []error
+	var failures []error
 	for _, id := range due {
-		if err := p.account(ctx, id); err != nil {
-			failed = append(failed, fmt.Errorf("account %s: %w", id, err))
+		if err := p.purgeAccount(ctx, id); err != nil {
+			failures = append(failures, fmt.Errorf("account %s: %w", id, err))
 		}
 	}
-	return errors.Join(failed...)
+	return errors.Join(failures...)
 }
 
 // ListDeletedAccounts returns the ids of all deleted accounts. An id is never used
@@ -97,10 +97,10 @@ func (s *Service) ListDeletedAccounts(ctx context.Context) ([]string, error) {
 	return sqldb.Collect(rows, err, "listing deleted accounts", sqldb.ScanColumn[string])
 }
 
-// Now purges a deleted account without waiting. It can be interrupted and repeated at
+// PurgeNow purges a deleted account without waiting. It can be interrupted and repeated at
 // any time; a running server continues it. Returns fault.KindNotFound for an account
 // that is not deleted.
-func (p *Purge) Now(ctx context.Context, id string) error {
+func (p *Purge) PurgeNow(ctx context.Context, id string) error {
 	marked, err := sqldb.Exec(ctx, p.service.db, `UPDATE identity_deleted_accounts SET purge_now = TRUE, lease_until = 0 WHERE id = $1`, id)
 	if err != nil {
 		return sqldb.Wrap(err, "marking an account for its purge")
@@ -108,13 +108,13 @@ func (p *Purge) Now(ctx context.Context, id string) error {
 	if marked == 0 {
 		return fault.NotFound("There is no deleted account %s", quote(id))
 	}
-	return p.account(ctx, id)
+	return p.purgeAccount(ctx, id)
 }
 
-// account purges one account. Each deletion is permanent, so a purge that a kill
-// interrupts continues where it stopped.
-func (p *Purge) account(ctx context.Context, id string) error {
-	if ours, err := p.claim(ctx, id); err != nil || !ours {
+// purgeAccount purges one account. The next call continues an interrupted purge, because
+// each deletion is committed.
+func (p *Purge) purgeAccount(ctx context.Context, id string) error {
+	if acquired, err := p.acquireLease(ctx, id); err != nil || !acquired {
 		return err
 	}
 	total, reported := 0, time.Now()
@@ -122,53 +122,53 @@ func (p *Purge) account(ctx context.Context, id string) error {
 		for {
 			n, err := purger.Purge(ctx, id)
 			if err != nil {
-				return fmt.Errorf("purging %s: %w", purger.What, err)
+				return fmt.Errorf("purging %s: %w", purger.Kind, err)
 			}
 			if n == 0 {
 				break
 			}
-			if total += n; time.Since(reported) >= purgeReport {
+			if total += n; time.Since(reported) >= purgeLogInterval {
 				reported = time.Now()
-				p.log.InfoContext(ctx, "purging a deleted account", "account_id", id, "what", purger.What, "deleted", total)
+				p.log.InfoContext(ctx, "purging a deleted account", "account_id", id, "kind", purger.Kind, "deleted", total)
 			}
-			if err := p.renew(ctx, id); err != nil {
+			if err := p.renewLease(ctx, id); err != nil {
 				return err
 			}
 		}
 	}
-	return p.purged(ctx, id, total)
+	return p.markPurged(ctx, id, total)
 }
 
-// claim takes the account's lease. false: another process has it.
-func (p *Purge) claim(ctx context.Context, id string) (ours bool, err error) {
+// acquireLease acquires the account's lease. It returns false if another process has it.
+func (p *Purge) acquireLease(ctx context.Context, id string) (acquired bool, err error) {
 	now := p.service.cfg.Now()
 	rows, err := sqldb.Exec(ctx, p.service.db, `UPDATE identity_deleted_accounts SET lease_until = $1 WHERE id = $2 AND lease_until <= $3`,
-		now.Add(purgeLease).UnixMilli(), id, now.UnixMilli())
+		now.Add(purgeLeaseTime).UnixMilli(), id, now.UnixMilli())
 	return rows == 1, sqldb.Wrap(err, "claiming a purge")
 }
 
-func (p *Purge) renew(ctx context.Context, id string) error {
+func (p *Purge) renewLease(ctx context.Context, id string) error {
 	_, err := p.service.db.ExecContext(ctx, `UPDATE identity_deleted_accounts SET lease_until = $1 WHERE id = $2`,
-		p.service.cfg.Now().Add(purgeLease).UnixMilli(), id)
+		p.service.cfg.Now().Add(purgeLeaseTime).UnixMilli(), id)
 	return sqldb.Wrap(err, "renewing a purge's lease")
 }
 
-// purged marks the account as purged; the first time it also writes an audit entry.
-func (p *Purge) purged(ctx context.Context, id string, total int) error {
+// markPurged marks the account as purged; the first time it also writes an audit entry.
+func (p *Purge) markPurged(ctx context.Context, id string, total int) error {
 	s := p.service
 	entry := s.audit.Entry(ctx, audit.AccountDelete, "", "account:"+id)
 	entry.Outcome = "purged"
 	var again bool
 	err := s.db.Tx(ctx, func(tx *sql.Tx) error {
-		var before sql.NullInt64
+		var previous sql.NullInt64
 		err := tx.QueryRowContext(ctx, `SELECT audited_by, purged_at FROM identity_deleted_accounts WHERE id = $1`, id).
-			Scan(&entry.AccountID, &before)
+			Scan(&entry.AccountID, &previous)
 		if err != nil {
 			return sqldb.Wrap(err, "reading a deleted account")
 		}
 		_, err = tx.ExecContext(ctx, `UPDATE identity_deleted_accounts SET purged_at = $1, purge_now = FALSE, lease_until = 0 WHERE id = $2`,
 			s.now().UnixMilli(), id)
-		if again = before.Valid; err != nil || again {
+		if again = previous.Valid; err != nil || again {
 			return sqldb.Wrap(err, "noting a purge")
 		}
 		return s.audit.Insert(ctx, tx, entry)
@@ -177,7 +177,7 @@ func (p *Purge) purged(ctx context.Context, id string, total int) error {
 		return err
 	}
 	if !again {
-		s.audit.Committed(ctx, entry)
+		s.audit.AfterCommit(ctx, entry)
 	}
 	if !again || total > 0 {
 		p.log.InfoContext(ctx, "deleted account purged", "account_id", id, "deleted", total)

@@ -42,7 +42,7 @@ func TestADeletedAccountIsPurgedAfterAWhileAndItsIDIsNeverGivenAgain(t *testing.
 			[]Purger{{"recordings", recordings.purge}, {"rows", rows.purge}}, slog.New(slog.DiscardHandler))
 		due := func() {
 			t.Helper()
-			if err := purge.Due(t.Context()); err != nil {
+			if err := purge.PurgeDue(t.Context()); err != nil {
 				t.Error(err)
 			}
 		}
@@ -67,7 +67,7 @@ func TestADeletedAccountIsPurgedAfterAWhileAndItsIDIsNeverGivenAgain(t *testing.
 		}
 		clock.add(time.Second)
 		recordings.fail = errors.New("killed here")
-		if err := purge.Due(t.Context()); !errors.Is(err, recordings.fail) {
+		if err := purge.PurgeDue(t.Context()); !errors.Is(err, recordings.fail) {
 			t.Errorf("broken off with %v", err)
 		}
 		recordings.fail = nil
@@ -75,7 +75,7 @@ func TestADeletedAccountIsPurgedAfterAWhileAndItsIDIsNeverGivenAgain(t *testing.
 		if recordings.left["demo"] != 2 {
 			t.Error("the lease was not waited for")
 		}
-		clock.add(purgeLease)
+		clock.add(purgeLeaseTime)
 		due()
 		if recordings.left["demo"] != 0 || rows.left["demo"] != 0 || recordings.left["other"] != 2 {
 			t.Errorf("left are %v and %v", recordings.left, rows.left)
@@ -87,7 +87,7 @@ func TestADeletedAccountIsPurgedAfterAWhileAndItsIDIsNeverGivenAgain(t *testing.
 
 		rows.left["demo"] = 1 // a record that was still in Kafka
 		due()
-		clock.add(purgeAgain)
+		clock.add(purgeAgainAfter)
 		due()
 		if rows.left["demo"] != 0 {
 			t.Error("what came late is not purged")
@@ -105,15 +105,15 @@ func TestAPurgeNowContinuesAfterAKill(t *testing.T) {
 		s := start(t, db, Config{}).demo(t)
 		recordings := &kept{left: map[string]int{"demo": 5}, fail: errors.New("killed here")}
 		purge := NewPurge(s.Service, DefaultAccountSettings(), []Purger{{"recordings", recordings.purge}}, slog.New(slog.DiscardHandler))
-		wantKind(t, "an account that exists", purge.Now(t.Context(), "demo"), fault.KindNotFound)
+		wantKind(t, "an account that exists", purge.PurgeNow(t.Context(), "demo"), fault.KindNotFound)
 		if err := s.remove(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
 		}
-		if err := purge.Now(t.Context(), "demo"); !errors.Is(err, recordings.fail) || recordings.left["demo"] != 2 {
+		if err := purge.PurgeNow(t.Context(), "demo"); !errors.Is(err, recordings.fail) || recordings.left["demo"] != 2 {
 			t.Errorf("broken off with %v, left are %v", err, recordings.left)
 		}
 		recordings.fail = nil
-		if err := purge.Now(t.Context(), "demo"); err != nil || recordings.left["demo"] != 0 {
+		if err := purge.PurgeNow(t.Context(), "demo"); err != nil || recordings.left["demo"] != 0 {
 			t.Errorf("continued with %v, left are %v", err, recordings.left)
 		}
 	})

@@ -13,13 +13,13 @@ import (
 // expired may be valid this much longer at another.
 const clockMargin = 5 * time.Minute
 
-// revocations is the set of revoked tokens, families and users, by id.
+// revocations is the set of the ids of revoked tokens, families and users.
 type revocations struct {
 	mu    sync.RWMutex
-	until map[string]int64 // Unix milliseconds; the entry can be dropped after this
+	until map[string]int64 // Unix milliseconds after which the entry can be deleted
 }
 
-func (r *revocations) has(id string) bool {
+func (r *revocations) contains(id string) bool {
 	if id == "" {
 		return false
 	}
@@ -29,11 +29,11 @@ func (r *revocations) has(id string) bool {
 	return revoked
 }
 
-func (r *revocations) add(more []revocation) {
+func (r *revocations) add(added []revocation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, added := range more {
-		r.until[added.id] = added.expires
+	for _, revocation := range added {
+		r.until[revocation.id] = revocation.expires
 	}
 }
 
@@ -61,8 +61,8 @@ func readRevocations(ctx context.Context, db sqldb.Runner, after int64) ([]revoc
 	})
 }
 
-// revoke revokes every token of id, a token, family or user. The last of them expires
-// at expires.
+// revoke revokes the token with the id, or all tokens of the family or user with the id.
+// The last of them expires at expires.
 func revoke(ctx context.Context, tx *sql.Tx, rev int64, id string, expires time.Time) error {
 	_, err := tx.ExecContext(ctx,
 		`INSERT INTO identity_revocations (id, expires_at, revision) VALUES ($1, $2, $3)
@@ -74,7 +74,8 @@ func revoke(ctx context.Context, tx *sql.Tx, rev int64, id string, expires time.
 }
 
 // revokeFamily revokes all access tokens issued from one login, and deletes its
-// refresh tokens. atLeast is the expiry of a token known to be among them.
+// refresh tokens. The revocation lasts until atLeast or the expiry of the last stored
+// access token, whichever is later.
 func revokeFamily(ctx context.Context, tx *sql.Tx, rev int64, family string, atLeast time.Time) error {
 	var last sql.NullInt64
 	err := tx.QueryRowContext(ctx,

@@ -26,43 +26,43 @@ var knownScopes = []Scope{ScopeIngest, ScopeSubscribe, ScopeRead, ScopeRecording
 // Scopes returns every scope, in the order in which they are shown.
 func Scopes() []Scope { return slices.Clone(knownScopes) }
 
-// DefaultScopes returns the scopes of a key that is created without any: the rights of
-// keys before scopes were introduced, as in migration 0009.
+// DefaultScopes returns the scopes of a key that is created without any: the rights that
+// all keys had before scopes existed, as in migration 0009.
 func DefaultScopes() []Scope {
 	return []Scope{ScopeIngest, ScopeRead, ScopeRecordings, ScopeCalls}
 }
 
-// checkedScopes returns given in the order of Scopes, each once; DefaultScopes for nil.
-// An empty list is invalid.
-func checkedScopes(given []Scope) ([]Scope, error) {
-	if given == nil {
+// normalizeScopes returns scopes without repetitions in the order of Scopes, or
+// DefaultScopes for nil. An empty list is invalid.
+func normalizeScopes(scopes []Scope) ([]Scope, error) {
+	if scopes == nil {
 		return DefaultScopes(), nil
 	}
 	var bad problems
-	if len(given) == 0 {
+	if len(scopes) == 0 {
 		bad.add("scopes", codeRequired, "at least one scope is required")
 	}
-	for i, one := range given {
-		if !slices.Contains(knownScopes, one) {
+	for i, scope := range scopes {
+		if !slices.Contains(knownScopes, scope) {
 			bad.add(fmt.Sprintf("scopes[%d]", i), "unknown_scope",
-				"unknown scope "+quote(string(one))+"; the scopes are "+joinScopes(knownScopes, ", "))
+				"unknown scope "+quote(string(scope))+"; the scopes are "+joinScopes(knownScopes, ", "))
 		}
 	}
-	if err := bad.fault("Invalid API key"); err != nil {
+	if err := bad.asError("Invalid API key"); err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(Scopes(), func(one Scope) bool { return !slices.Contains(given, one) }), nil
+	return slices.DeleteFunc(Scopes(), func(scope Scope) bool { return !slices.Contains(scopes, scope) }), nil
 }
 
 func joinScopes(list []Scope, separator string) string {
 	names := make([]string, len(list))
-	for i, one := range list {
-		names[i] = string(one)
+	for i, scope := range list {
+		names[i] = string(scope)
 	}
 	return strings.Join(names, separator)
 }
 
-// splitScopes reads the scopes of a row.
+// splitScopes parses the scopes of a row.
 func splitScopes(text string) []Scope {
 	var list []Scope
 	for name := range strings.SplitSeq(text, ",") {
@@ -71,7 +71,7 @@ func splitScopes(text string) []Scope {
 	return list
 }
 
-// RequireScope returns fault.Forbidden for an API key without the scope; no key has
+// RequireScope returns fault.KindForbidden for an API key without the scope; no key has
 // the scope "". Tokens of users have no scopes: their role decides.
 func (p *Principal) RequireScope(scope Scope) error {
 	switch {

@@ -9,23 +9,23 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// Seed stores the accounts and users of a directory.yaml on the first start; if there is
-// an account already, it only checks the file. It stores all of the file or nothing.
+// Seed stores the accounts and users of a directory.yaml on the first start. If there is
+// an account already, it only validates the file. It stores the whole file or nothing.
 func (s *Service) Seed(ctx context.Context, directory []byte) error {
 	file, err := parseDirectory(directory)
 	if err != nil {
 		return err
 	}
-	plan, err := s.plan(file)
+	contents, err := s.buildSeed(file)
 	if err != nil {
 		return err
 	}
-	_, err = s.store(ctx, plan)
+	_, err = s.storeSeed(ctx, contents)
 	return err
 }
 
-// SeedDemo stores the account demo with its users admin, alice and bob, who
-// share a password, on the first start only. It reports whether it did.
+// SeedDemo stores the account demo with the users admin, alice and bob, who share a
+// password, on the first start only. It reports whether it stored them.
 func (s *Service) SeedDemo(ctx context.Context, password string) (seeded bool, err error) {
 	const account = "demo"
 	users := []NewUser{
@@ -39,39 +39,39 @@ func (s *Service) SeedDemo(ctx context.Context, password string) (seeded bool, e
 	if err := checkNewPassword("demo_password", password); err != nil {
 		return false, err
 	}
-	root := s.accountOf(NewAccount{ID: account, Name: account, Domain: "demo.local"})
-	return s.store(ctx, &seed{accounts: []Account{root}, users: users})
+	root := s.buildAccount(NewAccount{ID: account, Name: account, Domain: "demo.local"})
+	return s.storeSeed(ctx, &seed{accounts: []Account{root}, users: users})
 }
 
-// store stores a seed when there is no account yet.
-func (s *Service) store(ctx context.Context, plan *seed) (stored bool, err error) {
+// storeSeed stores a seed if no account was ever created.
+func (s *Service) storeSeed(ctx context.Context, contents *seed) (stored bool, err error) {
 	if empty, err := isEmpty(ctx, s.db); err != nil || !empty {
-		return false, err // saves the hashes
+		return false, err // without computing the hashes
 	}
 	var bad problems
-	for i, user := range plan.users {
-		if err := bad.strength(fmt.Sprintf("users[%d].password", i), user.Password); err != nil {
+	for i, user := range contents.users {
+		if err := bad.checkStrength(fmt.Sprintf("users[%d].password", i), user.Password); err != nil {
 			return false, err
 		}
 	}
-	if err := bad.fault(badDirectory); err != nil {
+	if err := bad.asError(badDirectory); err != nil {
 		return false, err
 	}
-	hashes := make([]string, len(plan.users))
-	for i, user := range plan.users {
+	hashes := make([]string, len(contents.users))
+	for i, user := range contents.users {
 		if hashes[i], err = s.passwords.Hash(ctx, user.Password); err != nil {
 			return false, err
 		}
 	}
 	var entries []audit.Entry
 	err = s.change(ctx, changeBoth, func(tx *sql.Tx, rev int64) error {
-		// Another node that starts at the same time may have been first.
+		// Another node may have stored its seed since the check.
 		empty, err := isEmpty(ctx, tx)
 		stored = empty
 		if err != nil || !empty {
 			return err
 		}
-		if entries, err = s.insertSeed(ctx, tx, rev, plan, hashes); err != nil {
+		if entries, err = s.insertSeed(ctx, tx, rev, contents, hashes); err != nil {
 			return err
 		}
 		return s.audit.Insert(ctx, tx, entries...)
@@ -79,7 +79,7 @@ func (s *Service) store(ctx context.Context, plan *seed) (stored bool, err error
 	if err != nil || !stored {
 		return false, err
 	}
-	s.audit.Committed(ctx, entries...)
+	s.audit.AfterCommit(ctx, entries...)
 	return true, nil
 }
 
@@ -91,19 +91,19 @@ func isEmpty(ctx context.Context, db sqldb.Runner) (bool, error) {
 }
 
 // insertSeed stores a seed and returns its audit entries.
-func (s *Service) insertSeed(ctx context.Context, tx *sql.Tx, rev int64, plan *seed, hashes []string) (entries []audit.Entry, err error) {
-	for _, account := range plan.accounts {
+func (s *Service) insertSeed(ctx context.Context, tx *sql.Tx, rev int64, contents *seed, hashes []string) (entries []audit.Entry, err error) {
+	for _, account := range contents.accounts {
 		if err := insertAccount(ctx, tx, account); err != nil {
 			return nil, err
 		}
-		entries = append(entries, s.audit.Entry(ctx, audit.AccountCreate, account.auditedBy(), "account:"+account.ID))
+		entries = append(entries, s.audit.Entry(ctx, audit.AccountCreate, account.auditAccountID(), "account:"+account.ID))
 	}
-	domains := make(map[string]string, len(plan.accounts))
-	for _, account := range plan.accounts {
+	domains := make(map[string]string, len(contents.accounts))
+	for _, account := range contents.accounts {
 		domains[account.ID] = account.Domain
 	}
-	for i, n := range plan.users {
-		user := s.userOf(n)
+	for i, n := range contents.users {
+		user := s.buildUser(n)
 		user.AccountID = n.Account
 		if err := insertUser(ctx, tx, rev, user, hashes[i]); err != nil {
 			return nil, err

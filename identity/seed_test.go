@@ -109,7 +109,7 @@ func FuzzDirectoryFile(f *testing.F) {
 			wantKind(t, "parsing", err, fault.KindInvalid)
 			return
 		}
-		plan, err := s.plan(file)
+		plan, err := s.buildSeed(file)
 		if err != nil {
 			wantKind(t, "planning", err, fault.KindInvalid)
 			return

@@ -143,25 +143,25 @@ func TestPurgeKeepsWhatStillMatters(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.add(59 * time.Minute)
-		if err := s.housekeep(t.Context()); err != nil {
+		if err := s.runMaintenance(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		wantKind(t, "before its expiry", s.Valid(p), fault.KindForbidden)
+		wantKind(t, "before its expiry", s.CheckPrincipal(p), fault.KindForbidden)
 		if n := count("identity_revocations"); n != 1 {
 			t.Errorf("%d revocations", n)
 		}
 		c.add(time.Minute + clockMargin + time.Second)
-		if err := s.housekeep(t.Context()); err != nil {
+		if err := s.runMaintenance(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if n := count("identity_revocations"); n != 0 || s.revoked.has(p.FamilyID) {
+		if n := count("identity_revocations"); n != 0 || s.revoked.contains(p.FamilyID) {
 			t.Errorf("%d revocations after every token has expired", n)
 		}
 		if n := count("identity_refresh_tokens"); n != 1 {
 			t.Errorf("%d refresh tokens, bob's is alive", n)
 		}
 		c.add(31 * 24 * time.Hour)
-		if err := s.housekeep(t.Context()); err != nil {
+		if err := s.runMaintenance(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if n := count("identity_refresh_tokens"); n != 0 {

@@ -32,8 +32,8 @@ func DefaultSettings() Settings {
 }
 
 // maxTokenTTL bounds the lifetime of tokens that are verified without the database.
-// Retired signing keys and revocations of deleted users are kept this long, independent
-// of the settings of the node that issued a token.
+// Retired signing keys and revocations of deleted users are kept this long, because the
+// node that issued a token may have other settings.
 const maxTokenTTL = 30 * 24 * time.Hour
 
 // Validate implements setting.Group.
@@ -48,7 +48,7 @@ func (s Settings) Validate(c *setting.Check) {
 	s.OIDC.Validate(c.Group("oidc"))
 }
 
-// ttl returns how long a token of the audience lives.
+// ttl returns the lifetime of a token of the audience.
 func (s Settings) ttl(audience Audience) time.Duration {
 	if audience == AudienceEvents {
 		return s.EventsTTL

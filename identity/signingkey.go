@@ -21,16 +21,16 @@ import (
 type signingKey struct {
 	id        string
 	public    ed25519.PublicKey
-	private   ed25519.PrivateKey // nil: it could not be unsealed
-	sealedErr error              // reason if private is nil
+	private   ed25519.PrivateKey // nil if it could not be unsealed
+	unsealErr error              // reason if private is nil
 	signsFrom time.Time
 }
 
 // signingKeys are all known keys, by rising signsFrom.
 type signingKeys []signingKey
 
-// signer returns the key that signs at now. It is the first key also before that key's
-// signsFrom, because the clock of the node that created it may be ahead of ours.
+// signer returns the key that signs at now. Before the signsFrom of the first key it
+// returns that key, because the clock of the node that created it may be ahead.
 func (keys signingKeys) signer(now time.Time) (signingKey, error) {
 	if len(keys) == 0 {
 		return signingKey{}, fault.Internal(errors.New("there is no signing key"), "Tokens cannot be signed")
@@ -52,18 +52,17 @@ func (keys signingKeys) find(id string) (signingKey, bool) {
 	return signingKey{}, false
 }
 
-// next returns the signsFrom of the key after the newest, and whether that key is due to
-// be created.
+// next reports whether the next key has to be created now, and returns its signsFrom.
 func (keys signingKeys) next(now time.Time) (signsFrom time.Time, due bool) {
 	if len(keys) == 0 {
 		return now, true
 	}
-	turn := keys[len(keys)-1].signsFrom.Add(keyLife)
-	published := now.Add(keyLead)
-	if turn.After(published) {
+	nextSignsFrom := keys[len(keys)-1].signsFrom.Add(signingKeyPeriod)
+	earliest := now.Add(signingKeyLead)
+	if nextSignsFrom.After(earliest) {
 		return time.Time{}, false
 	}
-	return published, true
+	return earliest, true
 }
 
 // retired lists the keys whose last token has expired.
@@ -110,16 +109,16 @@ func (s *Service) PrepareSigning(ctx context.Context) error {
 	return errors.Join(s.sealSigningKeys(ctx), s.rotateKeys(ctx))
 }
 
-// hasMasterKey reports whether this node can seal, and so create signing keys. A node
-// that cannot leaves that to the others.
+// hasMasterKey reports whether this node can seal, and thus create signing keys. If not,
+// other nodes create them.
 func (s *Service) hasMasterKey() bool {
 	_, err := s.keyring.NewestID()
 	return err == nil
 }
 
-// sealSigningKeys seals keys that are stored in plain text. It raises no revision: the
-// keys do not change, and nodes of an earlier version, which cannot read a sealed key,
-// continue with those in memory.
+// sealSigningKeys seals keys that are stored in plain text. It does not increment the
+// revision: the keys do not change, and nodes of an earlier version, which cannot read a
+// sealed key, continue with those in memory.
 func (s *Service) sealSigningKeys(ctx context.Context) error {
 	sealed := 0
 	err := s.db.Tx(ctx, func(tx *sql.Tx) error {
@@ -151,12 +150,12 @@ func (s *Service) sealSigningKey(ctx context.Context, tx *sql.Tx, id, encoded st
 	if err != nil {
 		return err
 	}
-	sealed, err := s.keyring.Seal(seed, signingPlace, id)
+	sealed, err := s.keyring.Seal(seed, signingKeyTable, id)
 	if err != nil {
 		return err
 	}
 	_, err = tx.ExecContext(ctx, `UPDATE identity_signing_keys SET seed = $1, master_key_id = $2, public_key = $3
-		WHERE id = $4`, sealed, masterkey.KeyID(sealed), encodePublic(seed), id)
+		WHERE id = $4`, sealed, masterkey.KeyID(sealed), encodePublicKey(seed), id)
 	return sqldb.Wrap(err, "sealing a signing key")
 }
 
@@ -165,7 +164,7 @@ func (s *Service) sealSigningKey(ctx context.Context, tx *sql.Tx, id, encoded st
 // in its transaction.
 func (s *Service) rotateKeys(ctx context.Context) error {
 	now := s.cfg.Now()
-	known := s.directory.Load().signing
+	known := s.directory.Load().signingKeys
 	if _, due := known.next(now); !due && len(known.retired(now)) == 0 {
 		return nil
 	}
@@ -189,8 +188,8 @@ func (s *Service) rotateKeys(ctx context.Context) error {
 }
 
 // RotateSigningKey creates a key that signs from now on and returns its id. It deletes a
-// key that was published but has not signed yet; with endTokens it deletes all other
-// keys and all refresh tokens: all sessions end.
+// key that was published but has not signed yet. With endTokens it deletes all other
+// keys and all refresh tokens, which ends all sessions.
 func (s *Service) RotateSigningKey(ctx context.Context, endTokens bool) (id string, err error) {
 	entry := s.audit.Entry(ctx, audit.SigningKeyRotate, "", "")
 	err = s.auditedChange(ctx, changeBoth, &entry, func(tx *sql.Tx, _ int64) error {
@@ -201,7 +200,7 @@ func (s *Service) RotateSigningKey(ctx context.Context, endTokens bool) (id stri
 		now := s.now()
 		from := now
 		current, err := keys.signer(now)
-		if err == nil && !current.signsFrom.Before(now) { // another node's clock is ahead of ours
+		if err == nil && !current.signsFrom.Before(now) { // the clock of another node is ahead
 			from = current.signsFrom.Add(time.Millisecond)
 		}
 		for _, key := range keys {
@@ -238,17 +237,17 @@ func (s *Service) insertSigningKey(ctx context.Context, tx *sql.Tx, signsFrom, n
 	seed := make([]byte, ed25519.SeedSize)
 	rand.Read(seed) // never fails
 	id = sqldb.NewID()
-	sealed, err := s.keyring.Seal(seed, signingPlace, id)
+	sealed, err := s.keyring.Seal(seed, signingKeyTable, id)
 	if err != nil {
 		return "", err
 	}
 	_, err = tx.ExecContext(ctx, `INSERT INTO identity_signing_keys
 			(id, seed, master_key_id, public_key, signs_from, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
-		id, sealed, masterkey.KeyID(sealed), encodePublic(seed), signsFrom.UnixMilli(), now.UnixMilli())
+		id, sealed, masterkey.KeyID(sealed), encodePublicKey(seed), signsFrom.UnixMilli(), now.UnixMilli())
 	return id, sqldb.Wrap(err, "storing a signing key")
 }
 
-func encodePublic(seed []byte) string {
+func encodePublicKey(seed []byte) string {
 	public := ed25519.NewKeyFromSeed(seed).Public().(ed25519.PublicKey)
 	return base64.StdEncoding.EncodeToString(public)
 }
@@ -277,15 +276,15 @@ func (s *Service) readSigningKeys(ctx context.Context, db sqldb.Runner) (signing
 			if err != nil {
 				return key, err
 			}
-			key.take(seed)
+			key.setSeed(seed)
 			return key, nil
 		}
-		seed, err := s.keyring.Unseal(stored, signingPlace, key.id)
+		seed, err := s.keyring.Unseal(stored, signingKeyTable, key.id)
 		if err == nil && len(seed) == ed25519.SeedSize {
-			key.take(seed)
+			key.setSeed(seed)
 			return key, nil
 		}
-		key.sealedErr = fmt.Errorf("unsealing signing key %s: %w", key.id, err)
+		key.unsealErr = fmt.Errorf("unsealing signing key %s: %w", key.id, err)
 		decoded, err := base64.StdEncoding.DecodeString(public)
 		if err != nil || len(decoded) != ed25519.PublicKeySize {
 			return key, fault.Internal(fmt.Errorf("signing key %s has no Ed25519 public key", key.id), "reading the signing keys failed")
@@ -295,7 +294,8 @@ func (s *Service) readSigningKeys(ctx context.Context, db sqldb.Runner) (signing
 	})
 }
 
-func (k *signingKey) take(seed []byte) {
+// setSeed sets the private and the public key of an Ed25519 seed.
+func (k *signingKey) setSeed(seed []byte) {
 	k.private = ed25519.NewKeyFromSeed(seed)
 	k.public = k.private.Public().(ed25519.PublicKey)
 }

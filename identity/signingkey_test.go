@@ -67,7 +67,7 @@ func TestPlainSigningKeysAreSealedAtTheNextStart(t *testing.T) {
 		}
 		again.mustAuthenticate(t, token)
 		s.mustAuthenticate(t, token)
-		if key := must(again.directory.Load().signing.signer(time.UnixMilli(2)))(t); key.id != id {
+		if key := must(again.directory.Load().signingKeys.signer(time.UnixMilli(2)))(t); key.id != id {
 			t.Errorf("%s signs, not the sealed key", key.id)
 		}
 		if !strings.Contains(again.logged.String(), "signing keys sealed") || strings.Contains(again.logged.String(), base64.StdEncoding.EncodeToString(seed)) {
@@ -94,7 +94,7 @@ func TestWithoutTheMasterKeyTokensAreCheckedButNotMade(t *testing.T) {
 		if err := without.PrepareSigning(t.Context()); err == nil {
 			t.Error("signing was prepared without a master key")
 		}
-		if err := without.housekeep(t.Context()); err != nil {
+		if err := without.runMaintenance(t.Context()); err != nil {
 			t.Error(err)
 		}
 		another := testKeys(t)
@@ -156,7 +156,7 @@ func TestRotatingNowEndsEveryToken(t *testing.T) {
 		c := newClock()
 		a := start(t, cfg, Config{Now: c.now}).demo(t)
 		c.add(29 * 24 * time.Hour) // the next key is published
-		if err := a.housekeep(t.Context()); err != nil {
+		if err := a.runMaintenance(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		b := start(t, cfg, Config{Now: c.now})
@@ -169,12 +169,12 @@ func TestRotatingNowEndsEveryToken(t *testing.T) {
 		open := []*Principal{b.mustAuthenticate(t, session.AccessToken), b.mustAuthenticate(t, channel)}
 		changed := b.Changed()
 		id := must(a.RotateSigningKey(t.Context(), true))(t)
-		if keys := a.directory.Load().signing; len(keys) != 1 || keys[0].id != id {
+		if keys := a.directory.Load().signingKeys; len(keys) != 1 || keys[0].id != id {
 			t.Errorf("%d keys are left", len(keys))
 		}
 		<-changed
 		for _, p := range open {
-			wantKind(t, "an open "+string(p.Audience)+" session", b.Valid(p), fault.KindForbidden)
+			wantKind(t, "an open "+string(p.Audience)+" session", b.CheckPrincipal(p), fault.KindForbidden)
 		}
 		for _, token := range []string{session.AccessToken, channel} {
 			_, err := b.Authenticate(t.Context(), token)
@@ -206,8 +206,8 @@ func TestANewUsersTokenWorksAtOnceOnAnotherNode(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		a := start(t, cfg, Config{}).demo(t)
 		b := start(t, cfg, Config{})
-		b.early.SetLimit(0)
-		b.early.SetBurst(0)
+		b.earlyPollLimiter.SetLimit(0)
+		b.earlyPollLimiter.SetBurst(0)
 		must(a.CreateUser(t.Context(), NewUser{Account: "demo", Username: "carol", Password: password}))(t)
 		b.mustAuthenticate(t, a.mustLogin(t, "carol").AccessToken)
 	})
@@ -215,9 +215,9 @@ func TestANewUsersTokenWorksAtOnceOnAnotherNode(t *testing.T) {
 
 func TestTokensOfUnknownUsersDoNotHammerTheDatabase(t *testing.T) {
 	s := start(t, testdb.SQLite(t), Config{}).demo(t)
-	s.lookups.SetLimit(0) // one second's look-ups for the whole test
+	s.userLookupLimiter.SetLimit(0) // one second's look-ups for the whole test
 	var tokens []string
-	for range 50 * userLookups {
+	for range 50 * userLookupsPerSecond {
 		tokens = append(tokens, must(s.sign(User{ID: sqldb.NewID(), AccountID: "demo", Role: RoleAdmin}, AudienceAPI, time.Hour, claims{}))(t))
 	}
 	if err := s.db.Close(); err != nil { // a look-up would count an error
@@ -227,7 +227,7 @@ func TestTokensOfUnknownUsersDoNotHammerTheDatabase(t *testing.T) {
 		_, err := s.Authenticate(t.Context(), token)
 		wantKind(t, "forged", err, fault.KindUnauthenticated)
 	}
-	if n := testutil.ToFloat64(s.metrics.reloadErrors); n > userLookups {
+	if n := testutil.ToFloat64(s.metrics.reloadErrors); n > userLookupsPerSecond {
 		t.Errorf("%v queries for %d tokens", n, len(tokens))
 	}
 }

@@ -31,25 +31,25 @@ type claims struct {
 	Username  string   `json:"username"`
 	Role      Role     `json:"role"`
 	Family    string   `json:"family,omitempty"`
-	Key       string   `json:"key,omitempty"` // id of the API key that the token was made from; then the subject too
+	Key       string   `json:"key,omitempty"` // id of the API key that the token was issued from; also its subject
 	Filter
 	FilterID   string `json:"filter,omitempty"`     // id of a stored filter
-	Generation int64  `json:"generation,omitempty"` // of the user's password
+	Generation int64  `json:"generation,omitempty"` // passwordGeneration of the user
 
-	signingKey string         // that signed it
-	affinity   map[string]any // header parameters; see affinityOf
+	signingKey string         // id of the key that signed the token
+	affinity   map[string]any // header parameters; see affinityHeader
 }
 
-// sign issues a token of the audience for user, valid for ttl. extra has the claims that
-// only some tokens have. For a token of an API key, user has the key's id.
+// sign issues a token of the audience for user, valid for ttl. extra has additional
+// claims. For a token of an API key, user has the key's id.
 func (s *Service) sign(user User, audience Audience, ttl time.Duration, extra claims) (string, error) {
 	now := s.cfg.Now()
-	key, err := s.directory.Load().signing.signer(now)
+	key, err := s.directory.Load().signingKeys.signer(now)
 	if err != nil {
 		return "", err
 	}
 	if key.private == nil {
-		return "", fault.Unavailable(key.sealedErr, time.Minute, "Tokens cannot be signed: the master key is missing")
+		return "", fault.Unavailable(key.unsealErr, time.Minute, "Tokens cannot be signed: the master key is missing")
 	}
 	c := extra
 	c.RegisteredClaims = jwt.RegisteredClaims{
@@ -59,7 +59,7 @@ func (s *Service) sign(user User, audience Audience, ttl time.Duration, extra cl
 	c.Audience = audience
 	c.Identity = user.ID + ":" + user.AccountID
 	c.AccountID, c.Username, c.Role = user.AccountID, user.Username, user.Role
-	c.Generation = user.generation
+	c.Generation = user.passwordGeneration
 	token := jwt.NewWithClaims(jwt.SigningMethodEdDSA, c)
 	token.Header["kid"] = key.id
 	maps.Copy(token.Header, c.affinity)
@@ -72,7 +72,7 @@ func (s *Service) sign(user User, audience Audience, ttl time.Duration, extra cl
 
 // Authenticate returns the principal of a token. Returns fault.KindUnauthenticated for a
 // token that is malformed, forged, expired or revoked, and fault.KindForbidden for a
-// valid one of an audience that is not in accept. An empty accept means every audience.
+// valid one of an audience that is not in accept. An empty accept accepts all audiences.
 func (s *Service) Authenticate(ctx context.Context, token string, accept ...Audience) (*Principal, error) {
 	p, result, err := s.checkToken(ctx, token, accept)
 	s.metrics.tokenChecks.WithLabelValues(result).Inc()
@@ -88,15 +88,15 @@ func (s *Service) checkToken(ctx context.Context, token string, accept []Audienc
 	}
 	p := c.principal()
 	if _, known := s.Tree().Account(p.AccountID); !known {
-		s.catchUp(ctx) // another node may have created it a moment ago
+		s.pollEarly(ctx) // another node may have just created it
 	}
-	if _, known := s.known.find(p.UserID); !known && p.KeyID == "" && !s.revoked.has(p.UserID) {
+	if _, known := s.userStates.find(p.UserID); !known && p.KeyID == "" && !s.revoked.contains(p.UserID) {
 		s.lookupUser(ctx, p.UserID)
 	}
-	if _, known := s.directory.Load().keys[p.KeyID]; !known && p.KeyID != "" {
-		s.catchUp(ctx)
+	if _, known := s.directory.Load().keysByID[p.KeyID]; !known && p.KeyID != "" {
+		s.pollEarly(ctx)
 	}
-	if err := s.Valid(p); err != nil {
+	if err := s.CheckPrincipal(p); err != nil {
 		if fault.KindOf(err) == fault.KindUnauthenticated {
 			return nil, resultExpired, err
 		}
@@ -105,47 +105,47 @@ func (s *Service) checkToken(ctx context.Context, token string, accept []Audienc
 	if len(accept) > 0 && !slices.Contains(accept, p.Audience) {
 		return nil, resultAudience, fault.Forbidden("The token is for another purpose")
 	}
-	if p.Filter, err = s.filterOf(ctx, c); err != nil {
+	if p.Filter, err = s.loadFilter(ctx, c); err != nil {
 		return nil, resultExpired, err
 	}
 	return p, resultOK, nil
 }
 
-// verify checks the signature and the claims, except expiry and revocation.
+// verify verifies the signature and validates the claims, except expiry and revocation.
 func (s *Service) verify(ctx context.Context, token string) (*claims, error) {
 	if len(token) > maxTokenLength {
 		return nil, errors.New("it is too long")
 	}
-	verified := s.directory.Load().verified
+	verified := s.directory.Load().verifiedTokens
 	if c, ok := verified.find(token); ok {
-		return c, c.check(s.cfg.Settings, s.cfg.Now())
+		return c, c.validate(s.cfg.Settings, s.cfg.Now())
 	}
 	parser := jwt.NewParser(
 		jwt.WithValidMethods([]string{signingAlgorithm}),
 		jwt.WithStrictDecoding(),
-		jwt.WithoutClaimsValidation(), // claims.check does it, without a leeway for exp
+		jwt.WithoutClaimsValidation(), // claims.validate does it, without a leeway for exp
 	)
 	c := &claims{}
-	parsed, err := parser.ParseWithClaims(token, c, func(t *jwt.Token) (any, error) { return s.verifier(ctx, t) })
+	parsed, err := parser.ParseWithClaims(token, c, func(t *jwt.Token) (any, error) { return s.publicKey(ctx, t) })
 	if err != nil {
 		return nil, err
 	}
 	c.signingKey, _ = parsed.Header["kid"].(string)
 	verified.put(token, c)
-	return c, c.check(s.cfg.Settings, s.cfg.Now())
+	return c, c.validate(s.cfg.Settings, s.cfg.Now())
 }
 
-// verifier returns the public key of the key id in a token. For an id that memory does
-// not have it polls, because another node may have created the key a moment ago.
-func (s *Service) verifier(ctx context.Context, token *jwt.Token) (any, error) {
+// publicKey returns the public key with the key id of a token. For an id that is not in
+// memory it polls, because another node may have just created the key.
+func (s *Service) publicKey(ctx context.Context, token *jwt.Token) (any, error) {
 	id, _ := token.Header["kid"].(string)
 	if id == "" {
 		return nil, errors.New("it names no key")
 	}
-	key, known := s.directory.Load().signing.find(id)
+	key, known := s.directory.Load().signingKeys.find(id)
 	if !known {
-		s.catchUp(ctx)
-		key, known = s.directory.Load().signing.find(id)
+		s.pollEarly(ctx)
+		key, known = s.directory.Load().signingKeys.find(id)
 	}
 	if !known {
 		return nil, errors.New("it names an unknown key")
@@ -153,9 +153,9 @@ func (s *Service) verifier(ctx context.Context, token *jwt.Token) (any, error) {
 	return key.public, nil
 }
 
-// check checks the claims. It refuses a lifetime above that of the token's audience: the
-// holder of a stolen signing key could otherwise make a token that outlives the key.
-func (c *claims) check(s Settings, now time.Time) error {
+// validate checks the claims. It refuses a lifetime longer than that of the token's
+// audience: otherwise a token signed with a stolen key could outlive the key.
+func (c *claims) validate(s Settings, now time.Time) error {
 	latest := now.Add(issueLeeway)
 	switch {
 	case c.Issuer != issuer:
@@ -164,7 +164,7 @@ func (c *claims) check(s Settings, now time.Time) error {
 		return errors.New("it lacks a claim")
 	case c.Key != "" && (c.Key != c.Subject || c.Audience != AudienceEvents || c.Role != RoleUser):
 		return errors.New("an API key has no such token")
-	case !c.Audience.Known() || !c.Role.Known() || c.Identity != c.Subject+":"+c.AccountID:
+	case !c.Audience.Valid() || !c.Role.Valid() || c.Identity != c.Subject+":"+c.AccountID:
 		return errors.New("it has a wrong claim")
 	case c.IssuedAt.After(latest) || c.NotBefore != nil && c.NotBefore.After(latest):
 		return errors.New("it is from the future")
@@ -179,7 +179,7 @@ func (c *claims) principal() *Principal {
 		UserID: c.Subject, Username: c.Username, AccountID: c.AccountID, Role: c.Role,
 		Audience: c.Audience, TokenID: c.ID, FamilyID: c.Family,
 		ExpiresAt:  c.ExpiresAt.Time,
-		signingKey: c.signingKey, generation: c.Generation,
+		signingKey: c.signingKey, passwordGeneration: c.Generation,
 	}
 	if c.Key != "" {
 		p.UserID, p.KeyID = "", c.Key
@@ -187,44 +187,45 @@ func (c *claims) principal() *Principal {
 	return p
 }
 
-// Valid checks, from memory only, that an authenticated principal is still valid.
+// CheckPrincipal checks that an authenticated principal is still valid, without I/O.
 // Returns fault.KindUnauthenticated if its token or key has expired, fault.KindForbidden
 // if it was revoked or its user, key or account was deleted or changed.
-func (s *Service) Valid(p *Principal) error {
+func (s *Service) CheckPrincipal(p *Principal) error {
 	d := s.directory.Load()
 	if _, known := d.tree.Account(p.AccountID); !known {
 		return fault.Forbidden("The account was deleted")
 	}
 	if p.KeyID != "" {
-		if err := s.validKey(d, p); err != nil || p.IsKey() {
+		if err := s.checkKey(d, p); err != nil || p.IsKey() {
 			return err
 		}
 	}
 	if !s.cfg.Now().Before(p.ExpiresAt) {
 		return fault.Unauthenticated("The token has expired")
 	}
-	if _, known := d.signing.find(p.signingKey); !known {
+	if _, known := d.signingKeys.find(p.signingKey); !known {
 		return fault.Forbidden("The signing key was replaced")
 	}
-	if s.revoked.has(p.TokenID) || s.revoked.has(p.FamilyID) || s.revoked.has(p.UserID) {
+	if s.revoked.contains(p.TokenID) || s.revoked.contains(p.FamilyID) || s.revoked.contains(p.UserID) {
 		return fault.Forbidden("Access was revoked")
 	}
 	if p.KeyID != "" {
 		return nil
 	}
-	user, known := s.known.find(p.UserID)
+	user, known := s.userStates.find(p.UserID)
 	if !known || user.accountID != p.AccountID || user.role != p.Role {
 		return fault.Forbidden("The user was deleted or has another role")
 	}
-	if p.generation < user.generation && (p.FamilyID == "" || p.FamilyID != user.keptFamily) {
+	if p.passwordGeneration < user.generation && (p.FamilyID == "" || p.FamilyID != user.keptFamily) {
 		return fault.Forbidden("The password was changed")
 	}
 	return nil
 }
 
-// validKey is Valid for the API key of a principal, whose token may be issued from it.
-func (s *Service) validKey(d *directory, p *Principal) error {
-	key, known := d.keys[p.KeyID]
+// checkKey is CheckPrincipal for the API key of a principal, or for the one that the
+// principal's token was issued from.
+func (s *Service) checkKey(d *directory, p *Principal) error {
+	key, known := d.keysByID[p.KeyID]
 	switch {
 	case !known || key.AccountID != p.AccountID:
 		return fault.Forbidden("The API key was deleted")

@@ -9,7 +9,7 @@ import (
 // that it is discarded when the signing keys change. Expiry, revocation and account
 // state are checked on every request.
 type tokenCache struct {
-	*cache[[sha256.Size]byte, *claims] // by the token's hash, so that memory holds no token
+	*cache[[sha256.Size]byte, *claims] // by the token's hash, so that no token is kept in memory
 }
 
 const (
@@ -21,7 +21,7 @@ func newTokenCache() tokenCache {
 	return tokenCache{newCache[[sha256.Size]byte, *claims](maxCachedTokens)}
 }
 
-// find returns the claims that were put for the token. Callers must not modify them.
+// find returns the cached claims of the token. Callers must not modify them.
 func (t tokenCache) find(token string) (*claims, bool) {
 	if len(token) > maxCachedTokenLength {
 		return nil, false

@@ -63,7 +63,7 @@ func TestTokenIsRefused(t *testing.T) {
 	must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other.local"}))(t)
 	session := s.mustLogin(t, "alice")
 	good := session.AccessToken
-	key := must(s.directory.Load().signing.signer(time.Now()))(t)
+	key := must(s.directory.Load().signingKeys.signer(time.Now()))(t)
 	_, stranger, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func TestTokensExpireToTheSecond(t *testing.T) {
 	c.add(time.Second)
 	_, err := s.Authenticate(t.Context(), token)
 	wantKind(t, "Authenticate", err, fault.KindUnauthenticated)
-	wantKind(t, "Valid", s.Valid(p), fault.KindUnauthenticated)
+	wantKind(t, "Valid", s.CheckPrincipal(p), fault.KindUnauthenticated)
 }
 
 func TestRevokedAndGonePrincipalsAreForbiddenByValidAndUnknownToAuthenticate(t *testing.T) {
@@ -197,7 +197,7 @@ func TestRevokedAndGonePrincipalsAreForbiddenByValidAndUnknownToAuthenticate(t *
 			}
 			token := must(s.Login(t.Context(), c))(t).AccessToken
 			p := s.mustAuthenticate(t, token)
-			if err := s.Valid(p); err != nil {
+			if err := s.CheckPrincipal(p); err != nil {
 				t.Fatal(err)
 			}
 			changed := s.Changed()
@@ -209,7 +209,7 @@ func TestRevokedAndGonePrincipalsAreForbiddenByValidAndUnknownToAuthenticate(t *
 			default:
 				t.Errorf("%s: nobody was told", name)
 			}
-			wantKind(t, name, s.Valid(p), fault.KindForbidden)
+			wantKind(t, name, s.CheckPrincipal(p), fault.KindForbidden)
 			_, err := s.Authenticate(t.Context(), token)
 			wantKind(t, name, err, fault.KindUnauthenticated)
 		}
@@ -244,8 +244,8 @@ func TestLogoutOfAChannelTokenEndsItAlone(t *testing.T) {
 	if err := s.Logout(t.Context(), principals[0]); err != nil {
 		t.Fatal(err)
 	}
-	wantKind(t, "the token", s.Valid(principals[0]), fault.KindForbidden)
-	if err := s.Valid(principals[1]); err != nil {
+	wantKind(t, "the token", s.CheckPrincipal(principals[0]), fault.KindForbidden)
+	if err := s.CheckPrincipal(principals[1]); err != nil {
 		t.Errorf("another token: %v", err)
 	}
 	wantKind(t, "an API key", s.Logout(t.Context(), &Principal{KeyID: "x"}), fault.KindForbidden)
@@ -254,14 +254,14 @@ func TestLogoutOfAChannelTokenEndsItAlone(t *testing.T) {
 // A service without a database, so that the fuzzer's coverage is that of the token only.
 func FuzzAuthenticate(f *testing.F) {
 	key := signingKey{id: "k"}
-	key.take(make([]byte, ed25519.SeedSize))
+	key.setSeed(make([]byte, ed25519.SeedSize))
 	tree, _ := buildTree([]Account{{ID: "demo"}})
 	s := &Service{
 		cfg: Config{Settings: DefaultSettings(), Now: newClock().now}.withDefaults(), metrics: newMetrics(nil),
-		early: rate.NewLimiter(0, 0), lookups: rate.NewLimiter(0, 0), revoked: revocations{until: map[string]int64{}},
-		known: userStates{all: map[string]userState{"u": {accountID: "demo", role: RoleUser}}},
+		earlyPollLimiter: rate.NewLimiter(0, 0), userLookupLimiter: rate.NewLimiter(0, 0), revoked: revocations{until: map[string]int64{}},
+		userStates: userStates{states: map[string]userState{"u": {accountID: "demo", role: RoleUser}}},
 	}
-	s.directory.Store(&directory{tree: tree, signing: signingKeys{key}, verified: newTokenCache()})
+	s.directory.Store(&directory{tree: tree, signingKeys: signingKeys{key}, verifiedTokens: newTokenCache()})
 	good := must(s.sign(User{ID: "u", AccountID: "demo", Role: RoleUser}, AudienceAPI, time.Hour, claims{}))(f)
 	if _, err := s.Authenticate(f.Context(), good); err != nil {
 		f.Fatal(err)
@@ -299,7 +299,7 @@ func TestACheckedTokenIsForgottenWithItsKey(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, ok := s.directory.Load().verified.find(session.AccessToken); !ok {
+	if _, ok := s.directory.Load().verifiedTokens.find(session.AccessToken); !ok {
 		t.Fatal("the signature of the token is verified again for each request")
 	}
 	if _, err := s.Authenticate(t.Context(), session.AccessToken+"A"); err == nil {
@@ -322,7 +322,7 @@ func TestCachedTokensAreBounded(t *testing.T) {
 	for i := range maxCachedTokens + 10 {
 		verified.put(fmt.Sprint(i), &claims{})
 	}
-	if n := len(verified.all); n > maxCachedTokens {
+	if n := len(verified.entries); n > maxCachedTokens {
 		t.Errorf("%d are kept", n)
 	}
 	if _, ok := verified.find(fmt.Sprint(maxCachedTokens + 9)); !ok {

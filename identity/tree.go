@@ -9,10 +9,10 @@ import (
 
 // Tree is an immutable snapshot of the account tree. Its lookups do not allocate.
 type Tree struct {
-	nodes   map[string]*node
-	byName  map[string]*node
-	domains map[string]*node // lower-case
-	first   *node
+	byID     map[string]*node
+	byName   map[string]*node
+	byDomain map[string]*node // lower-case
+	oldest   *node
 }
 
 type node struct {
@@ -20,44 +20,45 @@ type node struct {
 	path    []string // own id, parent, …, root
 }
 
-// buildTree builds the tree. It leaves out and returns accounts without a path to a root
-// (their parent is missing, or they form a cycle); this package stores no such accounts.
-func buildTree(accounts []Account) (tree *Tree, stray []string) {
-	all := make(map[string]*node, len(accounts))
+// buildTree builds the tree. It omits accounts without a path to a root, whose parent is
+// missing or which form a cycle, and returns their ids as orphans. This package stores no
+// such accounts.
+func buildTree(accounts []Account) (tree *Tree, orphans []string) {
+	byID := make(map[string]*node, len(accounts))
 	for _, account := range accounts {
-		all[account.ID] = &node{account: account}
+		byID[account.ID] = &node{account: account}
 	}
 	t := &Tree{
-		nodes:   make(map[string]*node, len(accounts)),
-		byName:  make(map[string]*node, len(accounts)),
-		domains: make(map[string]*node, len(accounts)),
+		byID:     make(map[string]*node, len(accounts)),
+		byName:   make(map[string]*node, len(accounts)),
+		byDomain: make(map[string]*node, len(accounts)),
 	}
-	for id, n := range all {
-		path, ok := pathOf(all, id)
+	for id, n := range byID {
+		path, ok := pathToRoot(byID, id)
 		if !ok {
-			stray = append(stray, id)
+			orphans = append(orphans, id)
 			continue
 		}
 		n.path = path
-		t.nodes[id] = n
+		t.byID[id] = n
 		t.byName[n.account.Name] = n
-		t.domains[n.account.Domain] = n
-		if t.first == nil || n.account.before(t.first.account) {
-			t.first = n
+		t.byDomain[n.account.Domain] = n
+		if t.oldest == nil || n.account.createdBefore(t.oldest.account) {
+			t.oldest = n
 		}
 	}
-	slices.Sort(stray)
-	return t, stray
+	slices.Sort(orphans)
+	return t, orphans
 }
 
-func (a Account) before(b Account) bool {
+func (a Account) createdBefore(b Account) bool {
 	return a.CreatedAt.Before(b.CreatedAt) || a.CreatedAt.Equal(b.CreatedAt) && a.ID < b.ID
 }
 
-func pathOf(all map[string]*node, id string) (path []string, ok bool) {
+func pathToRoot(byID map[string]*node, id string) (path []string, ok bool) {
 	for id != "" {
-		n, known := all[id]
-		if !known || len(path) == len(all) {
+		n, known := byID[id]
+		if !known || len(path) == len(byID) {
 			return nil, false
 		}
 		path = append(path, id)
@@ -68,7 +69,7 @@ func pathOf(all map[string]*node, id string) (path []string, ok bool) {
 
 // Account returns the account with the id.
 func (t *Tree) Account(id string) (Account, bool) {
-	n, ok := t.nodes[id]
+	n, ok := t.byID[id]
 	if !ok {
 		return Account{}, false
 	}
@@ -77,16 +78,16 @@ func (t *Tree) Account(id string) (Account, bool) {
 
 // Resolve finds an account by id, name or domain.
 func (t *Tree) Resolve(ref string) (Account, bool) {
-	n := cmp.Or(t.nodes[ref], t.byName[ref], t.domains[strings.ToLower(ref)])
+	n := cmp.Or(t.byID[ref], t.byName[ref], t.byDomain[strings.ToLower(ref)])
 	if n == nil {
 		return Account{}, false
 	}
 	return n.account, true
 }
 
-// ByDomain finds an account by its domain, whatever its case.
+// ByDomain finds an account by its domain, ignoring case.
 func (t *Tree) ByDomain(domain string) (Account, bool) {
-	n, ok := t.domains[strings.ToLower(domain)]
+	n, ok := t.byDomain[strings.ToLower(domain)]
 	if !ok {
 		return Account{}, false
 	}
@@ -96,20 +97,20 @@ func (t *Tree) ByDomain(domain string) (Account, bool) {
 // Oldest returns the account that was created first; of several with the same time, the
 // one with the lowest id.
 func (t *Tree) Oldest() (Account, bool) {
-	if t.first == nil {
+	if t.oldest == nil {
 		return Account{}, false
 	}
-	return t.first.account, true
+	return t.oldest.account, true
 }
 
-// Contains reports whether id is root or an account below it. It is false when
-// either is unknown.
+// Contains reports whether id is root or an account below it. It returns false if either
+// is unknown.
 func (t *Tree) Contains(root, id string) bool { return slices.Contains(t.Path(id), root) }
 
-// Path is id, its parent, and so on to its root; nil when id is unknown. The
-// slice is shared: it must not be changed.
+// Path returns id, its parent, and so on to its root; nil if id is unknown. Callers must
+// not modify the slice.
 func (t *Tree) Path(id string) []string {
-	n, ok := t.nodes[id]
+	n, ok := t.byID[id]
 	if !ok {
 		return nil
 	}
@@ -119,7 +120,7 @@ func (t *Tree) Path(id string) []string {
 // Paths yields the path of every account, in no order. See Path.
 func (t *Tree) Paths() iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
-		for _, n := range t.nodes {
+		for _, n := range t.byID {
 			if !yield(n.path) {
 				return
 			}
@@ -129,10 +130,17 @@ func (t *Tree) Paths() iter.Seq[[]string] {
 
 // Accounts lists every account, by id.
 func (t *Tree) Accounts() []Account {
-	accounts := make([]Account, 0, len(t.nodes))
-	for _, n := range t.nodes {
+	accounts := make([]Account, 0, len(t.byID))
+	for _, n := range t.byID {
 		accounts = append(accounts, n.account)
 	}
 	slices.SortFunc(accounts, func(a, b Account) int { return strings.Compare(a.ID, b.ID) })
 	return accounts
+}
+
+// NewTree builds a tree of accounts without a database, for tests of other packages. It
+// omits accounts without a path to a root.
+func NewTree(accounts ...Account) *Tree {
+	tree, _ := buildTree(accounts)
+	return tree
 }

@@ -18,22 +18,22 @@ type NewUser struct {
 	Account    string // id, name or domain
 	Username   string
 	Password   string
-	PresenceID string // "": none
-	Role       Role   // "": RoleUser
-	// OIDCSubject is the user's "sub" at the OpenID Connect provider, which logs the
-	// user in. Then there is no Password.
+	PresenceID string // extension; may be ""
+	Role       Role   // "" for RoleUser
+	// OIDCSubject is the user's "sub" at the OpenID Connect provider, for a user who logs
+	// in there and has no Password.
 	OIDCSubject string
 }
 
-// userColumns are the columns that scanUser reads, of a table called u.
+// userColumns are the columns that scanUser reads. The query names the table u.
 const userColumns = `u.id, u.account_id, u.username, COALESCE(u.presence_id, ''), u.role, u.clicktocall_id, u.created_at, u.generation,
 	COALESCE((SELECT o.subject FROM identity_oidc_users o WHERE o.user_id = u.id), '')`
 
-// scanUser scans the columns of first, then userColumns.
+// scanUser scans a row with the columns of first, then userColumns.
 func scanUser(scan sqldb.ScanFunc, first ...any) (User, error) {
 	var u User
 	var created int64
-	err := scan(append(first, &u.ID, &u.AccountID, &u.Username, &u.PresenceID, &u.Role, &u.ClickToCallID, &created, &u.generation, &u.OIDCSubject)...)
+	err := scan(append(first, &u.ID, &u.AccountID, &u.Username, &u.PresenceID, &u.Role, &u.ClickToCallID, &created, &u.passwordGeneration, &u.OIDCSubject)...)
 	u.CreatedAt = time.UnixMilli(created)
 	return u, err
 }
@@ -42,7 +42,7 @@ func findUserRow(row *sql.Row, unknown error) (User, error) {
 	return sqldb.Find(row, unknown, "reading a user", func(scan sqldb.ScanFunc) (User, error) { return scanUser(scan) })
 }
 
-// CreateUser makes a user.
+// CreateUser creates a user.
 func (s *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	if n.Role == "" {
 		n.Role = RoleUser
@@ -51,10 +51,10 @@ func (s *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	if err != nil {
 		return User{}, err
 	}
-	user := s.userOf(n)
+	user := s.buildUser(n)
 	entry := s.audit.Entry(ctx, audit.UserCreate, "", "user:"+user.ID)
 	err = s.auditedChange(ctx, changeRevocations, &entry, func(tx *sql.Tx, rev int64) error {
-		account, err := resolve(ctx, tx, n.Account)
+		account, err := resolveAccount(ctx, tx, n.Account)
 		if err != nil {
 			return err
 		}
@@ -73,48 +73,47 @@ func (s *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	return user, err
 }
 
-// checkNewUser returns the hash of a new user's password.
+// checkNewUser validates a new user and returns the hash of the password.
 func (s *Service) checkNewUser(ctx context.Context, n NewUser) (hash string, err error) {
 	var bad problems
 	if n.OIDCSubject != "" {
 		n.checkNames("", &bad)
-		bad.text("oidc_subject", n.OIDCSubject, maxSubject, printable)
+		bad.checkText("oidc_subject", n.OIDCSubject, maxSubject, printable)
 		if s.provider == nil {
 			bad.add("oidc_subject", "unsupported", "auth.oidc is not set")
 		}
 		if n.Password != "" {
 			bad.add("password", "unsupported", "a user of the OpenID Connect provider has no password")
 		}
-		if err := bad.fault("Invalid user"); err != nil {
+		if err := bad.asError("Invalid user"); err != nil {
 			return "", err
 		}
-		return s.noPassword(ctx)
+		return s.randomPasswordHash(ctx)
 	}
 	n.check("", &bad)
-	if err := bad.strength("password", n.Password); err != nil {
+	if err := bad.checkStrength("password", n.Password); err != nil {
 		return "", err
 	}
-	if err := bad.fault("Invalid user"); err != nil {
+	if err := bad.asError("Invalid user"); err != nil {
 		return "", err
 	}
 	return s.passwords.Hash(ctx, n.Password)
 }
 
-// userOf returns the user of a checked n, without the account.
-func (s *Service) userOf(n NewUser) User {
+// buildUser returns the user to create for a validated n, without the account.
+func (s *Service) buildUser(n NewUser) User {
 	return User{ID: sqldb.NewID(), Username: n.Username, PresenceID: n.PresenceID, Role: n.Role, OIDCSubject: n.OIDCSubject, CreatedAt: s.now()}
 }
 
-// insertUser stores a user of an account that exists, in a change of users with
-// revision rev.
+// insertUser stores a user of an existing account in a change with the revision rev.
 func insertUser(ctx context.Context, tx *sql.Tx, rev int64, u User, hash string) error {
 	key := strings.ToLower(u.Username)
-	var taken string
+	var takenKey string
 	err := tx.QueryRowContext(ctx, `SELECT username_key FROM identity_users
 		WHERE account_id = $1 AND (username_key = $2 OR presence_id = $3) LIMIT 1`,
-		u.AccountID, key, u.PresenceID).Scan(&taken)
+		u.AccountID, key, u.PresenceID).Scan(&takenKey)
 	switch {
-	case err == nil && taken == key:
+	case err == nil && takenKey == key:
 		return fault.Conflict("The account has a user %s", quote(u.Username))
 	case err == nil:
 		return fault.Conflict("The presence_id is taken by another user of the account")
@@ -125,7 +124,7 @@ func insertUser(ctx context.Context, tx *sql.Tx, rev int64, u User, hash string)
 		password, role, presence_id, clicktocall_id, created_at, revision) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
 		u.ID, u.AccountID, u.Username, key, hash, string(u.Role),
 		sql.NullString{String: u.PresenceID, Valid: u.PresenceID != ""}, u.ClickToCallID, u.CreatedAt.UnixMilli(), rev)
-	if sqldb.IsUniqueViolation(err) { // a concurrent change stored one since the check
+	if sqldb.IsUniqueViolation(err) { // a concurrent change stored such a user after the check
 		return fault.Conflict("The username or presence_id is taken")
 	}
 	return sqldb.Wrap(err, "storing a user")
@@ -133,7 +132,7 @@ func insertUser(ctx context.Context, tx *sql.Tx, rev int64, u User, hash string)
 
 // ListUsers lists an account's users, by name.
 func (s *Service) ListUsers(ctx context.Context, accountRef string) ([]User, error) {
-	account, err := resolve(ctx, s.db, accountRef)
+	account, err := resolveAccount(ctx, s.db, accountRef)
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +158,7 @@ func unknownUser(id string) error { return fault.NotFound("There is no user %s",
 
 // DeleteUser deletes a user and ends their tokens.
 func (s *Service) DeleteUser(ctx context.Context, accountRef, username string) error {
-	return s.removeUser(ctx, func(tx *sql.Tx) (User, error) {
+	return s.deleteUser(ctx, func(tx *sql.Tx) (User, error) {
 		_, user, err := resolveUser(ctx, tx, accountRef, username)
 		return user, err
 	})
@@ -168,7 +167,7 @@ func (s *Service) DeleteUser(ctx context.Context, accountRef, username string) e
 // DeleteUserByID is DeleteUser for the user with the id. ifMatch is the request's
 // If-Match header, "" for none. Returns fault.KindPrecondition if it does not match.
 func (s *Service) DeleteUserByID(ctx context.Context, id, ifMatch string) error {
-	return s.removeUser(ctx, func(tx *sql.Tx) (User, error) {
+	return s.deleteUser(ctx, func(tx *sql.Tx) (User, error) {
 		user, err := findUserByID(ctx, tx, id)
 		if err != nil {
 			return User{}, err
@@ -177,14 +176,14 @@ func (s *Service) DeleteUserByID(ctx context.Context, id, ifMatch string) error 
 	})
 }
 
-func (s *Service) removeUser(ctx context.Context, find func(tx *sql.Tx) (User, error)) error {
+func (s *Service) deleteUser(ctx context.Context, find func(tx *sql.Tx) (User, error)) error {
 	entry := s.audit.Entry(ctx, audit.UserDelete, "", "")
 	return s.auditedChange(ctx, changeRevocations, &entry, func(tx *sql.Tx, rev int64) error {
 		user, err := find(tx)
 		if err != nil {
 			return err
 		}
-		if err := endUser(ctx, tx, rev, user.ID, s.cfg.Now()); err != nil {
+		if err := revokeUser(ctx, tx, rev, user.ID, s.cfg.Now()); err != nil {
 			return err
 		}
 		entry.AccountID, entry.Target = user.AccountID, "user:"+user.ID
@@ -201,7 +200,7 @@ func findUser(ctx context.Context, db sqldb.Runner, accountID, username string) 
 
 // resolveUser finds an account by id, name or domain, and its user of the name.
 func resolveUser(ctx context.Context, db sqldb.Runner, accountRef, username string) (Account, User, error) {
-	account, err := resolve(ctx, db, accountRef)
+	account, err := resolveAccount(ctx, db, accountRef)
 	if err != nil {
 		return Account{}, User{}, err
 	}
@@ -209,8 +208,7 @@ func resolveUser(ctx context.Context, db sqldb.Runner, accountRef, username stri
 	return account, user, err
 }
 
-// SetClickToCallID stores the id of the click-to-call resource that was made
-// for a user.
+// SetClickToCallID stores the id of a user's click-to-call resource.
 func (s *Service) SetClickToCallID(ctx context.Context, userID, id string) error {
 	entry := s.audit.Entry(ctx, audit.UserUpdate, "", "user:"+userID)
 	return audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {

@@ -7,24 +7,24 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// userState is the state of a user in memory that decides whether a token is valid.
+// userState is the part of a user that is kept in memory to check tokens.
 type userState struct {
 	accountID  string
 	role       Role
-	generation int64  // of the password; tokens of an earlier one are refused
-	keptFamily string // except those of this session, which changed the password
+	generation int64  // passwordGeneration; tokens of an earlier one are refused
+	keptFamily string // the session that changed the password; its tokens stay valid
 }
 
-// userStates is the state of every user, by id.
+// userStates has the state of every user, by id.
 type userStates struct {
-	mu  sync.RWMutex
-	all map[string]userState
+	mu     sync.RWMutex
+	states map[string]userState
 }
 
 func (u *userStates) find(id string) (userState, bool) {
 	u.mu.RLock()
 	defer u.mu.RUnlock()
-	state, known := u.all[id]
+	state, known := u.states[id]
 	return state, known
 }
 
@@ -32,22 +32,22 @@ func (u *userStates) put(states map[string]userState) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	for id, state := range states {
-		u.all[id] = state
+		u.states[id] = state
 	}
 }
 
-func (u *userStates) remove(gone []revocation) {
+func (u *userStates) remove(revoked []revocation) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	for _, one := range gone {
-		delete(u.all, one.id)
+	for _, revocation := range revoked {
+		delete(u.states, revocation.id)
 	}
 }
 
 func (u *userStates) clear() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	clear(u.all)
+	clear(u.states)
 }
 
 // readUserStates reads the users that changed after a revision.

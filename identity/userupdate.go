@@ -13,14 +13,14 @@ import (
 // UserUpdate has the new values of a user's fields. The username cannot be changed.
 type UserUpdate struct {
 	Role       Role
-	PresenceID string  // "": none
-	Password   *string // nil: unchanged
-	IfMatch    string  // If-Match header; "": unconditional
+	PresenceID string  // extension; "" removes it
+	Password   *string // nil to keep the stored one
+	IfMatch    string  // If-Match header; "" for an unconditional update
 }
 
 // UpdateUser changes a user. A change of the role ends the user's access and channel
-// tokens, of the password also the sessions. A change of the extension ends the
-// passwords of the user's phones.
+// tokens, and a change of the password also ends the sessions. A change of the extension
+// deletes the passwords of the user's phones.
 func (s *Service) UpdateUser(ctx context.Context, id string, u UserUpdate) (User, error) {
 	hash, err := s.checkUserUpdate(ctx, u)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Service) UpdateUser(ctx context.Context, id string, u UserUpdate) (User
 			return err
 		}
 		if u.Password != nil {
-			if err := s.updatePasswordOf(ctx, tx, rev, &user, hash, *u.Password); err != nil {
+			if err := s.updatePasswordAndHA1(ctx, tx, rev, &user, hash, *u.Password); err != nil {
 				return err
 			}
 		}
@@ -54,27 +54,27 @@ func (s *Service) UpdateUser(ctx context.Context, id string, u UserUpdate) (User
 	if err != nil {
 		return User{}, err
 	}
-	s.audit.Committed(ctx, entries...)
+	s.audit.AfterCommit(ctx, entries...)
 	return user, nil
 }
 
-// checkUserUpdate returns the hash of the new password, "" where it stays.
+// checkUserUpdate validates u and returns the hash of the new password, "" if u has none.
 func (s *Service) checkUserUpdate(ctx context.Context, u UserUpdate) (hash string, err error) {
 	var bad problems
-	bad.user("", u.PresenceID, u.Role)
+	bad.checkUserFields("", u.PresenceID, u.Role)
 	if u.Password != nil {
-		bad.password("password", *u.Password)
-		if err := bad.strength("password", *u.Password); err != nil {
+		bad.checkPassword("password", *u.Password)
+		if err := bad.checkStrength("password", *u.Password); err != nil {
 			return "", err
 		}
 	}
-	if err := bad.fault("Invalid user"); err != nil || u.Password == nil {
+	if err := bad.asError("Invalid user"); err != nil || u.Password == nil {
 		return "", err
 	}
 	return s.passwords.Hash(ctx, *u.Password)
 }
 
-// updateUser stores the role and the extension, and changes user.
+// updateUser stores the new role and extension, and sets them in user.
 func updateUser(ctx context.Context, tx *sql.Tx, rev int64, user *User, u UserUpdate) error {
 	if u.PresenceID != user.PresenceID { // the hashes of the phones' passwords include it
 		for _, table := range []string{"identity_devices", "identity_device_passwords"} {
@@ -98,15 +98,16 @@ func updateUser(ctx context.Context, tx *sql.Tx, rev int64, user *User, u UserUp
 	return sqldb.Wrap(err, "storing a user")
 }
 
-// updatePasswordOf stores a password, and changes user.
-func (s *Service) updatePasswordOf(ctx context.Context, tx *sql.Tx, rev int64, user *User, hash, password string) error {
-	account, err := resolve(ctx, tx, user.AccountID)
+// updatePasswordAndHA1 stores a password's hash and the portal HA1 of the user's phone,
+// and increments the user's passwordGeneration.
+func (s *Service) updatePasswordAndHA1(ctx context.Context, tx *sql.Tx, rev int64, user *User, hash, password string) error {
+	account, err := resolveAccount(ctx, tx, user.AccountID)
 	if err != nil {
 		return err
 	}
 	if err := updatePassword(ctx, tx, rev, user.ID, hash, ""); err != nil {
 		return err
 	}
-	user.generation++
+	user.passwordGeneration++
 	return s.replacePortalHA1(ctx, tx, *user, account.Domain, password)
 }

@@ -31,7 +31,7 @@ const (
 
 var accountID = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// problems collects what is wrong with each field.
+// problems is a list of invalid fields.
 type problems []fault.Field
 
 func (p *problems) add(field, code, message string) {
@@ -40,21 +40,21 @@ func (p *problems) add(field, code, message string) {
 	}
 }
 
-// fault returns nil when there is no problem.
-func (p problems) fault(message string) error {
+// asError returns the problems as fault.KindInvalid, or nil if there are none.
+func (p problems) asError(message string) error {
 	if len(p) == 0 {
 		return nil
 	}
 	return fault.Invalid(message, p...)
 }
 
-// text checks a field of up to most characters, each of which must be allowed.
-func (p *problems) text(field, value string, most int, allowed func(rune) bool) {
+// checkText checks a field of at most maxLength characters, each of which must be allowed.
+func (p *problems) checkText(field, value string, maxLength int, allowed func(rune) bool) {
 	switch {
 	case value == "":
 		p.add(field, codeRequired, field+" is required")
-	case utf8.RuneCountInString(value) > most:
-		p.add(field, codeTooLong, fmt.Sprintf("%s has more than %d characters", field, most))
+	case utf8.RuneCountInString(value) > maxLength:
+		p.add(field, codeTooLong, fmt.Sprintf("%s has more than %d characters", field, maxLength))
 	case !utf8.ValidString(value) || strings.ContainsFunc(value, func(r rune) bool { return !allowed(r) }):
 		p.add(field, codeInvalid, field+" has a character that is not allowed")
 	case strings.TrimSpace(value) != value:
@@ -64,14 +64,14 @@ func (p *problems) text(field, value string, most int, allowed func(rune) bool) 
 
 func printable(r rune) bool { return unicode.IsPrint(r) }
 
-func visible(r rune) bool { return unicode.IsPrint(r) && !unicode.IsSpace(r) }
+func printableNoSpace(r rune) bool { return unicode.IsPrint(r) && !unicode.IsSpace(r) }
 
 func (a *NewAccount) check(prefix string, bad *problems) {
 	if a.ID != "" && !accountID.MatchString(a.ID) {
 		bad.add(prefix+"id", codeInvalid, "an account id is 1 to 64 of A-Z, a-z, 0-9, _, . and -")
 	}
-	bad.text(prefix+"name", a.Name, maxName, printable)
-	bad.text(prefix+"domain", a.Domain, maxDomain, visible)
+	bad.checkText(prefix+"name", a.Name, maxName, printable)
+	bad.checkText(prefix+"domain", a.Domain, maxDomain, printableNoSpace)
 	if _, err := time.LoadLocation(a.TimeZone); err != nil || a.TimeZone == "Local" {
 		bad.add(prefix+"time_zone", codeInvalid, prefix+"time_zone is a name of the IANA time zone database, as Europe/Berlin")
 	}
@@ -79,28 +79,28 @@ func (a *NewAccount) check(prefix string, bad *problems) {
 
 func (u *NewUser) check(prefix string, bad *problems) {
 	u.checkNames(prefix, bad)
-	bad.password(prefix+"password", u.Password)
+	bad.checkPassword(prefix+"password", u.Password)
 }
 
-// checkNames checks all but the password.
+// checkNames checks all fields except the password.
 func (u *NewUser) checkNames(prefix string, bad *problems) {
-	bad.text(prefix+"username", u.Username, maxName, printable)
-	bad.user(prefix, u.PresenceID, u.Role)
+	bad.checkText(prefix+"username", u.Username, maxName, printable)
+	bad.checkUserFields(prefix, u.PresenceID, u.Role)
 }
 
-// user checks the fields of a user that can be changed.
-func (p *problems) user(prefix, presenceID string, role Role) {
+// checkUserFields checks the fields of a user that can be changed.
+func (p *problems) checkUserFields(prefix, presenceID string, role Role) {
 	if presenceID != "" {
-		p.text(prefix+"presence_id", presenceID, maxPresence, visible)
+		p.checkText(prefix+"presence_id", presenceID, maxPresence, printableNoSpace)
 	}
-	if !role.Known() {
+	if !role.Valid() {
 		p.add(prefix+"role", codeInvalid, prefix+"role is user or admin")
 	}
 }
 
 const maxQuoted = 80
 
-// quote quotes a caller's own text in a message, up to maxQuoted bytes.
+// quote returns a caller's text in quotes for a message, at most maxQuoted bytes of it.
 func quote(text string) string {
 	if len(text) > maxQuoted {
 		text = strings.ToValidUTF8(text[:maxQuoted], "") + "…"

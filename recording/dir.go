@@ -21,7 +21,7 @@ import (
 type Dir struct{ root *os.Root }
 
 const (
-	unfinished    = ".unfinished" // the folder of files being written
+	unfinishedDir = ".unfinished" // the folder of files being written
 	unfinishedAge = time.Hour     // without a write, after which their writer counts as crashed
 )
 
@@ -36,7 +36,7 @@ func OpenDir(dir string) (*Dir, error) {
 		return nil, fmt.Errorf("opening the recordings' directory: %w", err)
 	}
 	d := &Dir{root}
-	if err := d.Tidy(context.Background(), time.Now().Add(-unfinishedAge)); err != nil {
+	if err := d.RemoveUnfinished(context.Background(), time.Now().Add(-unfinishedAge)); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}
 	return d, nil
@@ -45,13 +45,13 @@ func OpenDir(dir string) (*Dir, error) {
 // Close closes the directory.
 func (d *Dir) Close() error { return d.root.Close() }
 
-// Tidy removes unfinished files, except those written to after before: a command or
+// RemoveUnfinished removes unfinished files, except those written to after before: a command or
 // another server may be writing them.
-func (d *Dir) Tidy(_ context.Context, before time.Time) error {
-	if err := d.root.Mkdir(unfinished, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+func (d *Dir) RemoveUnfinished(_ context.Context, before time.Time) error {
+	if err := d.root.Mkdir(unfinishedDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("making a folder for files being written: %w", err)
 	}
-	entries, err := fs.ReadDir(d.root.FS(), unfinished)
+	entries, err := fs.ReadDir(d.root.FS(), unfinishedDir)
 	if err != nil {
 		return fmt.Errorf("listing unfinished recordings: %w", err)
 	}
@@ -66,7 +66,7 @@ func (d *Dir) Tidy(_ context.Context, before time.Time) error {
 		if info.ModTime().After(before) {
 			continue
 		}
-		if err := d.root.Remove(path.Join(unfinished, entry.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := d.root.Remove(path.Join(unfinishedDir, entry.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("removing an unfinished recording: %w", err)
 		}
 	}
@@ -75,43 +75,43 @@ func (d *Dir) Tidy(_ context.Context, before time.Time) error {
 
 // Put implements Store.
 func (d *Dir) Put(_ context.Context, name string, write func(io.Writer) error) (size int64, err error) {
-	beside := path.Join(unfinished, rand.Text())
-	f, err := d.root.OpenFile(beside, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	tempName := path.Join(unfinishedDir, rand.Text())
+	f, err := d.root.OpenFile(tempName, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return 0, dirFault(err, "making a recording's file")
+		return 0, fileError(err, "making a recording's file")
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, ignoreMissing(d.root.Remove(beside)))
+			err = errors.Join(err, ignoreMissing(d.root.Remove(tempName)))
 		}
 	}()
 	// The deferred Remove works on an open file too; Close here only adds to
 	// an error there already is.
 	if err := write(f); err != nil {
-		return 0, errors.Join(dirFault(err, "writing a recording"), f.Close())
+		return 0, errors.Join(fileError(err, "writing a recording"), f.Close())
 	}
 	info, err := f.Stat()
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return 0, dirFault(err, "writing a recording")
+		return 0, fileError(err, "writing a recording")
 	}
-	if err := d.makeFolder(path.Dir(name)); err != nil {
+	if err := d.createFolder(path.Dir(name)); err != nil {
 		return 0, err
 	}
-	if err := d.root.Rename(beside, name); err != nil {
-		return 0, dirFault(err, "naming a recording's file")
+	if err := d.root.Rename(tempName, name); err != nil {
+		return 0, fileError(err, "naming a recording's file")
 	}
-	return info.Size(), dirFault(d.sync(path.Dir(name)), "syncing the account's folder")
+	return info.Size(), fileError(d.syncFolder(path.Dir(name)), "syncing the account's folder")
 }
 
-func (d *Dir) makeFolder(folder string) error {
+func (d *Dir) createFolder(folder string) error {
 	err := d.root.Mkdir(folder, 0o700)
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
-	return dirFault(errors.Join(err, d.sync(".")), "making the account's folder")
+	return fileError(errors.Join(err, d.syncFolder(".")), "making the account's folder")
 }
 
-func (d *Dir) sync(folder string) error {
+func (d *Dir) syncFolder(folder string) error {
 	f, err := d.root.Open(folder)
 	if err != nil {
 		return err
@@ -123,14 +123,14 @@ func (d *Dir) sync(folder string) error {
 func (d *Dir) Open(_ context.Context, name string) (io.ReadSeekCloser, error) {
 	f, err := d.root.Open(name)
 	if err != nil {
-		return nil, dirFault(err, "opening a recording's file")
+		return nil, fileError(err, "opening a recording's file")
 	}
 	return f, nil
 }
 
 // Delete implements Store.
 func (d *Dir) Delete(_ context.Context, name string) error {
-	return dirFault(ignoreMissing(d.root.Remove(name)), "deleting a recording's file")
+	return fileError(ignoreMissing(d.root.Remove(name)), "deleting a recording's file")
 }
 
 // List implements Store.
@@ -140,10 +140,10 @@ func (d *Dir) List(ctx context.Context, each func(name string, modified time.Tim
 			return nil // deleted during the listing
 		}
 		if err != nil {
-			return dirFault(err, "listing recordings")
+			return fileError(err, "listing recordings")
 		}
 		if entry.IsDir() {
-			if name == unfinished {
+			if name == unfinishedDir {
 				return fs.SkipDir
 			}
 			return ctx.Err()
@@ -153,7 +153,7 @@ func (d *Dir) List(ctx context.Context, each func(name string, modified time.Tim
 			return nil
 		}
 		if err != nil {
-			return dirFault(err, "looking at a recording's file")
+			return fileError(err, "looking at a recording's file")
 		}
 		return each(name, info.ModTime())
 	})
@@ -166,21 +166,21 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// dirFault returns a file system's error with its kind; an error that has a kind keeps
+// fileError returns a file system's error with its kind; an error that has a kind keeps
 // it.
-func dirFault(err error, doing string) error {
+func fileError(err error, operation string) error {
 	var f *fault.Error
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &f):
-		return fmt.Errorf("%s: %w", doing, err)
+		return fmt.Errorf("%s: %w", operation, err)
 	case errors.Is(err, fs.ErrNotExist):
 		return &fault.Error{Kind: fault.KindNotFound, Message: "the recording's file is not there", Cause: err}
 	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
 		return fault.Unavailable(err, retryAfter, "the store of recordings is full")
 	}
-	return fault.Internal(err, doing+" failed")
+	return fault.Internal(err, operation+" failed")
 }
 
 const retryAfter = 30 * time.Second

@@ -27,7 +27,7 @@ func TestABrokenFileLeavesNothing(t *testing.T) {
 	if _, err := d.Put(t.Context(), "acme/a", func(io.Writer) error { return broken }); !errors.Is(err, broken) {
 		t.Error(err)
 	}
-	if left := must(os.ReadDir(filepath.Join(dir, unfinished)))(t); len(left) != 0 {
+	if left := must(os.ReadDir(filepath.Join(dir, unfinishedDir)))(t); len(left) != 0 {
 		t.Errorf("left behind: %v", left)
 	}
 }
@@ -51,7 +51,7 @@ func TestNamesCannotLeaveTheDirectory(t *testing.T) {
 func TestOpenDirRemovesOnlyAbandonedFiles(t *testing.T) {
 	dir := t.TempDir()
 	check(t, must(OpenDir(dir))(t).Close())
-	fresh, old := filepath.Join(dir, unfinished, "fresh"), filepath.Join(dir, unfinished, "old")
+	fresh, old := filepath.Join(dir, unfinishedDir, "fresh"), filepath.Join(dir, unfinishedDir, "old")
 	for _, file := range []string{fresh, old} {
 		check(t, os.WriteFile(file, []byte("x"), 0o600))
 	}
@@ -85,7 +85,7 @@ func TestACrashLeavesNoHalfObjectAndNoPlaintext(t *testing.T) {
 		t.Fatalf("the child said %q", line)
 	}
 	objects := h.objects(t)
-	if len(objects) != 1 || !strings.Contains(objects[0], unfinished) {
+	if len(objects) != 1 || !strings.Contains(objects[0], unfinishedDir) {
 		t.Fatalf("objects %v", objects)
 	}
 	left := must(os.ReadFile(objects[0]))(t)

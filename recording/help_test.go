@@ -98,8 +98,8 @@ func newHouse(t testing.TB, cfg Settings, at sqldb.Config) *house {
 
 // sharedRoots stretches a key once for all tests: under the race detector it
 // takes a second.
-var sharedRoots = sync.OnceValue(func() *envelope.Roots {
-	roots, err := envelope.NewRoots(100)
+var sharedRoots = sync.OnceValue(func() *envelope.RootCache {
+	roots, err := envelope.NewRootCache(100)
 	if err != nil {
 		panic(err) // a test's set-up
 	}

@@ -32,7 +32,7 @@ const (
 	keptPlain  = "plain"
 )
 
-func (m *metrics) stored(sealed bool, size int64) {
+func (m *metrics) countStored(sealed bool, size int64) {
 	kept := keptPlain
 	if sealed {
 		kept = keptSealed

@@ -15,22 +15,22 @@ import (
 // database and service. The commands `trunkline recording` use it.
 type Offline struct{ Key, Salt string }
 
-func (o Offline) rootOf(h *envelope.Header) (*envelope.Root, error) {
+func (o Offline) deriveRoot(h *envelope.Header) (*envelope.Root, error) {
 	return envelope.NewRoot(o.Key, o.Salt, h.Iterations)
 }
 
 // Open writes the audio of the sealed recording in src to dst. After an error the bytes
 // in dst are authentic but incomplete.
 func (o Offline) Open(dst io.Writer, src io.Reader) (*Inspection, error) {
-	h, size, err := envelope.Open(dst, src, envelope.Want{}, o.rootOf)
+	h, size, err := envelope.Open(dst, src, envelope.Expected{}, o.deriveRoot)
 	if err != nil {
 		return nil, err
 	}
 	return newInspection(h, size), nil
 }
 
-// SealAs identifies the recording that Seal seals.
-type SealAs struct {
+// SealParams identifies the recording that Seal seals.
+type SealParams struct {
 	Algorithm   string // "": AES-256-GCM
 	AccountID   string
 	RecordingID string
@@ -41,13 +41,13 @@ type SealAs struct {
 }
 
 // Seal writes the audio in src to dst, sealed.
-func (o Offline) Seal(dst io.Writer, src io.Reader, as SealAs) (*Inspection, error) {
-	if as.Algorithm == "" {
-		as.Algorithm = envelope.AES256GCM.String()
+func (o Offline) Seal(dst io.Writer, src io.Reader, params SealParams) (*Inspection, error) {
+	if params.Algorithm == "" {
+		params.Algorithm = envelope.AES256GCM.String()
 	}
-	suite, ok := envelope.ParseSuite(as.Algorithm)
+	suite, ok := envelope.ParseSuite(params.Algorithm)
 	if !ok {
-		return nil, fmt.Errorf("%w: there is no algorithm %q", envelope.ErrParams, as.Algorithm)
+		return nil, fmt.Errorf("%w: there is no algorithm %q", envelope.ErrParams, params.Algorithm)
 	}
 	root, err := o.newRoot()
 	if err != nil {
@@ -55,8 +55,8 @@ func (o Offline) Seal(dst io.Writer, src io.Reader, as SealAs) (*Inspection, err
 	}
 	defer root.Wipe()
 	h, size, err := envelope.Seal(dst, src, envelope.Params{
-		Suite: suite, AccountID: as.AccountID, RecordingID: as.RecordingID, ContentType: as.ContentType,
-		Created: as.Created, Key: envelope.Key{ID: as.KeyID, Version: as.KeyVersion, Root: root},
+		Suite: suite, AccountID: params.AccountID, RecordingID: params.RecordingID, ContentType: params.ContentType,
+		Created: params.Created, Key: envelope.Key{ID: params.KeyID, Version: params.KeyVersion, Root: root},
 	})
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (o Offline) Seal(dst io.Writer, src io.Reader, as SealAs) (*Inspection, err
 // Reseal writes the sealed recording in src to dst under the key of to, with the id
 // keyID ("": the same) and the version keyVersion (0: the next). The body is not
 // changed.
-func (o Offline) Reseal(dst io.Writer, src io.Reader, to Offline, keyID string, keyVersion uint32) (*Inspection, error) {
+func (o Offline) Reseal(dst io.Writer, src io.Reader, target Offline, keyID string, keyVersion uint32) (*Inspection, error) {
 	var header bytes.Buffer
 	old, err := envelope.Inspect(io.TeeReader(src, &header))
 	if err != nil {
@@ -80,12 +80,12 @@ func (o Offline) Reseal(dst io.Writer, src io.Reader, to Offline, keyID string, 
 	if keyVersion == 0 {
 		keyVersion = old.KeyVersion + 1
 	}
-	root, err := to.newRoot()
+	root, err := target.newRoot()
 	if err != nil {
 		return nil, err
 	}
 	defer root.Wipe()
-	h, err := envelope.Rewrap(dst, src, envelope.Want{}, o.rootOf, envelope.Key{ID: keyID, Version: keyVersion, Root: root})
+	h, err := envelope.Rewrap(dst, src, envelope.Expected{}, o.deriveRoot, envelope.Key{ID: keyID, Version: keyVersion, Root: root})
 	if err != nil {
 		return nil, err
 	}

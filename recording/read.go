@@ -41,7 +41,7 @@ func (s *Service) Metadata(ctx context.Context, accountID, recordingID string) (
 // entry is durable before a byte can be read.
 func (s *Service) Open(ctx context.Context, accountID, recordingID string) (*Audio, error) {
 	ctx, span := s.tracer.Start(ctx, "recording open", tracing.Account(accountID))
-	audio, err := s.find(ctx, accountID, recordingID)
+	audio, err := s.openUnaudited(ctx, accountID, recordingID)
 	if err == nil {
 		describeSpan(span, &audio.Metadata)
 		if err = s.audit.Record(ctx, s.audit.Entry(ctx, audit.RecordingRead, accountID, auditTarget(recordingID))); err != nil {
@@ -56,22 +56,22 @@ func describeSpan(span tracing.Span, m *Metadata) {
 	span.Set(tracing.Flag("trunkline.recording.encrypted", m.Encrypted), tracing.Number("trunkline.recording.size", int(m.Size)))
 }
 
-func (s *Service) find(ctx context.Context, accountID, recordingID string) (*Audio, error) {
-	r, object, err := s.object(ctx, accountID, recordingID)
+func (s *Service) openUnaudited(ctx context.Context, accountID, recordingID string) (*Audio, error) {
+	r, object, err := s.findObject(ctx, accountID, recordingID)
 	if err != nil {
 		return nil, err
 	}
-	audio, err := s.openObject(ctx, r, object)
+	audio, err := s.newAudio(ctx, r, object)
 	if err != nil {
 		return nil, errors.Join(err, object.Close())
 	}
 	return audio, nil
 }
 
-// object finds a recording's row and opens its object. If Reseal has just replaced the
+// findObject finds a recording's row and opens its object. If Reseal has just replaced the
 // object, it opens the new one.
-func (s *Service) object(ctx context.Context, accountID, recordingID string) (*row, io.ReadSeekCloser, error) {
-	var before string
+func (s *Service) findObject(ctx context.Context, accountID, recordingID string) (*row, io.ReadSeekCloser, error) {
+	var previous string
 	for {
 		r, err := s.rows.find(ctx, accountID, recordingID)
 		if err != nil {
@@ -84,30 +84,30 @@ func (s *Service) object(ctx context.Context, accountID, recordingID string) (*r
 		if fault.KindOf(err) != fault.KindNotFound {
 			return nil, nil, err
 		}
-		if r.object == before {
-			return nil, nil, s.damaged(r, err)
+		if r.object == previous {
+			return nil, nil, s.reportDamage(r, err)
 		}
-		before = r.object
+		previous = r.object
 	}
 }
 
-func (s *Service) openObject(ctx context.Context, r *row, object io.ReadSeekCloser) (*Audio, error) {
+func (s *Service) newAudio(ctx context.Context, r *row, object io.ReadSeekCloser) (*Audio, error) {
 	if !r.Encrypted {
 		if end, err := object.Seek(0, io.SeekEnd); err != nil {
 			return nil, fault.Internal(err, "reading the recording failed")
 		} else if end != r.Size {
-			return nil, s.damaged(r, fmt.Errorf("%d bytes, want %d", end, r.Size))
+			return nil, s.reportDamage(r, fmt.Errorf("%d bytes, want %d", end, r.Size))
 		}
 		if err := s.checkDigest(ctx, r, object); err != nil {
 			return nil, err
 		}
 		return &Audio{r.Metadata, object, object.Close}, nil
 	}
-	sealed, err := envelope.NewReader(object, r.want(), s.rootOf(ctx, r))
+	sealed, err := envelope.NewReader(object, r.expected(), s.rootFinder(ctx, r))
 	if err != nil {
-		return nil, s.openFault(r, err)
+		return nil, s.openError(r, err)
 	}
-	return &Audio{r.Metadata, &checked{sealed, s, r}, func() error {
+	return &Audio{r.Metadata, &damageReporter{sealed, s, r}, func() error {
 		return errors.Join(sealed.Close(), object.Close())
 	}}, nil
 }
@@ -129,11 +129,11 @@ func (s *Service) checkDigest(ctx context.Context, r *row, object io.ReadSeeker)
 			break
 		}
 		if err != nil {
-			return dirFault(err, "reading a recording")
+			return fileError(err, "reading a recording")
 		}
 	}
-	if got := digestOf(digest); got != r.Digest {
-		return s.damaged(r, fmt.Errorf("digest %s, want %s", got, r.Digest))
+	if got := formatDigest(digest); got != r.Digest {
+		return s.reportDamage(r, fmt.Errorf("digest %s, want %s", got, r.Digest))
 	}
 	if _, err := object.Seek(0, io.SeekStart); err != nil {
 		return fault.Internal(err, "reading the recording failed")
@@ -141,22 +141,22 @@ func (s *Service) checkDigest(ctx context.Context, r *row, object io.ReadSeeker)
 	return nil
 }
 
-// digestOf returns a recording's digest as it is stored.
-func digestOf(h hash.Hash) string { return "sha256:" + hex.EncodeToString(h.Sum(nil)) }
+// formatDigest returns a recording's digest as it is stored.
+func formatDigest(h hash.Hash) string { return "sha256:" + hex.EncodeToString(h.Sum(nil)) }
 
-func (r *row) want() envelope.Want {
-	return envelope.Want{AccountID: r.AccountID, RecordingID: r.RecordingID}
+func (r *row) expected() envelope.Expected {
+	return envelope.Expected{AccountID: r.AccountID, RecordingID: r.RecordingID}
 }
 
-// errOther is returned for an authentic recording of the same account and id that is not
+// errNotStoredObject is returned for an authentic recording of the same account and id that is not
 // the stored one, such as one that was deleted and stored again.
-var errOther = errors.New("the object is not the one that was stored")
+var errNotStoredObject = errors.New("the object is not the one that was stored")
 
-// rootOf returns the function that finds the key of an object of r.
-func (s *Service) rootOf(ctx context.Context, r *row) envelope.RootOf {
+// rootFinder returns the function that finds the key of an object of r.
+func (s *Service) rootFinder(ctx context.Context, r *row) envelope.RootFinder {
 	return func(h *envelope.Header) (*envelope.Root, error) {
 		if base64.StdEncoding.EncodeToString(h.Salt[:]) != r.Salt || int64(h.KeyVersion) != r.KeyVersion || h.KeyID != r.KeyID {
-			return nil, errOther
+			return nil, errNotStoredObject
 		}
 		key, err := s.keys.Key(ctx, r.AccountID, r.KeyVersion)
 		if err != nil {
@@ -166,48 +166,37 @@ func (s *Service) rootOf(ctx context.Context, r *row) envelope.RootOf {
 	}
 }
 
-// openFault returns an error with a kind as it is, an error of the key or the database;
+// openError returns an error with a kind as it is, an error of the key or the database;
 // any other is damage of the recording.
-func (s *Service) openFault(r *row, err error) error {
+func (s *Service) openError(r *row, err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) {
 		return fmt.Errorf("opening recording %s: %w", r.RecordingID, err)
 	}
-	return s.damaged(r, err)
+	return s.reportDamage(r, err)
 }
 
-func (s *Service) damaged(r *row, err error) error {
+func (s *Service) reportDamage(r *row, err error) error {
 	s.metrics.damaged.Inc()
 	s.log.Error("stored recording damaged", "account_id", r.AccountID, "recording_id", r.RecordingID, "object", r.object, "error", err)
 	return fault.Internal(err, "the recording is damaged")
 }
 
-// checked reports damage that is found during playback.
-type checked struct {
-	sealed *envelope.Reader
-	s      *Service
-	r      *row
+// damageReporter reports damage that is found during playback.
+type damageReporter struct {
+	sealed  *envelope.Reader
+	service *Service
+	row     *row
 }
 
-func (c *checked) Seek(offset int64, whence int) (int64, error) { return c.sealed.Seek(offset, whence) }
+func (c *damageReporter) Seek(offset int64, whence int) (int64, error) {
+	return c.sealed.Seek(offset, whence)
+}
 
-func (c *checked) Read(p []byte) (int, error) {
+func (c *damageReporter) Read(p []byte) (int, error) {
 	n, err := c.sealed.Read(p)
 	if err != nil && err != io.EOF {
-		err = c.s.openFault(c.r, err)
+		err = c.service.openError(c.row, err)
 	}
 	return n, err
-}
-
-// Delete deletes a recording.
-func (s *Service) Delete(ctx context.Context, accountID, recordingID string) error {
-	r, err := s.rows.delete(ctx, accountID, recordingID)
-	if err != nil {
-		return err
-	}
-	if err := s.backend.Delete(ctx, r.object); err != nil {
-		// It cannot be reached any more, and Sweep deletes it.
-		s.log.WarnContext(ctx, "deleting a recording's object failed", "object", r.object, "error", err)
-	}
-	return nil
 }

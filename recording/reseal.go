@@ -27,19 +27,19 @@ func (s *Service) Reseal(ctx context.Context, accountID string, progress func(Pr
 	if err != nil {
 		return p, err
 	}
-	newest := make(map[string]encryption.Sealing, len(accounts))
+	current := make(map[string]encryption.Sealing, len(accounts))
 	for _, account := range accounts {
-		if newest[account], err = s.keys.Current(ctx, account); err != nil {
+		if current[account], err = s.keys.Current(ctx, account); err != nil {
 			return p, fmt.Errorf("finding the newest key of account %s: %w", account, err)
 		}
-		n, err := s.rows.countOutdated(ctx, account, newest[account])
+		n, err := s.rows.countOutdated(ctx, account, current[account])
 		if err != nil {
 			return p, err
 		}
 		p.Total += n
 	}
 	for _, account := range accounts {
-		if err := s.resealAccount(ctx, account, newest[account], &p, progress); err != nil {
+		if err := s.resealAccount(ctx, account, current[account], &p, progress); err != nil {
 			return p, err
 		}
 	}
@@ -49,23 +49,23 @@ func (s *Service) Reseal(ctx context.Context, accountID string, progress func(Pr
 	return p, nil
 }
 
-const resealPage = 100
+const resealPageSize = 100
 
 func (s *Service) resealAccount(ctx context.Context, account string, current encryption.Sealing, p *Progress, progress func(Progress)) error {
-	to, err := s.sealer(current)
+	target, err := s.newSealer(current)
 	if err != nil {
 		return err
 	}
-	defer to.key.Root.Wipe()
+	defer target.key.Root.Wipe()
 	for after := ""; ; {
 		page, err := s.rows.list(ctx, `WHERE account_id = $1 AND recording_id > $2 AND encrypted
 			AND (key_version <> $3 OR algorithm <> $4) ORDER BY recording_id LIMIT $5`,
-			account, after, current.Key.Version, current.Algorithm, resealPage)
+			account, after, current.Key.Version, current.Algorithm, resealPageSize)
 		if err != nil || len(page) == 0 {
 			return err
 		}
 		for _, r := range page {
-			if err := s.resealRecording(ctx, r, to); err == nil {
+			if err := s.resealRecording(ctx, r, target); err == nil {
 				p.Done++
 			} else if ctx.Err() != nil {
 				return ctx.Err()
@@ -82,7 +82,7 @@ func (s *Service) resealAccount(ctx context.Context, account string, current enc
 
 // resealRecording writes the recording's new object beside the old one, updates the row
 // to name it, and only then deletes the old one.
-func (s *Service) resealRecording(ctx context.Context, r *row, to *sealer) error {
+func (s *Service) resealRecording(ctx context.Context, r *row, target *sealer) error {
 	object, err := s.backend.Open(ctx, r.object)
 	if err != nil {
 		return err
@@ -91,9 +91,9 @@ func (s *Service) resealRecording(ctx context.Context, r *row, to *sealer) error
 	updated := *r
 	updated.object = objectName(r.AccountID, r.RecordingID, true)
 	updated.StoredSize, err = s.backend.Put(ctx, updated.object, func(w io.Writer) error {
-		h, err := s.reencrypt(ctx, w, object, r, to)
+		h, err := s.reencrypt(ctx, w, object, r, target)
 		if err == nil {
-			updated.describe(h)
+			updated.setKeyFields(h)
 		}
 		return err
 	})
@@ -111,17 +111,17 @@ func (s *Service) resealRecording(ctx context.Context, r *row, to *sealer) error
 }
 
 // reencrypt writes the recording in object to w, encrypted with to.
-func (s *Service) reencrypt(ctx context.Context, w io.Writer, object io.ReadSeeker, r *row, to *sealer) (*envelope.Header, error) {
-	if r.Algorithm == to.suite.String() {
-		return envelope.Rewrap(w, object, r.want(), s.rootOf(ctx, r), to.key)
+func (s *Service) reencrypt(ctx context.Context, w io.Writer, object io.ReadSeeker, r *row, target *sealer) (*envelope.Header, error) {
+	if r.Algorithm == target.suite.String() {
+		return envelope.Rewrap(w, object, r.expected(), s.rootFinder(ctx, r), target.key)
 	}
-	audio, err := envelope.NewReader(object, r.want(), s.rootOf(ctx, r))
+	audio, err := envelope.NewReader(object, r.expected(), s.rootFinder(ctx, r))
 	if err != nil {
 		return nil, err
 	}
 	h, _, err := envelope.Seal(w, audio, envelope.Params{
-		Suite: to.suite, AccountID: r.AccountID, RecordingID: r.RecordingID,
-		ContentType: r.ContentType, Created: time.UnixMilli(r.createdAt), Key: to.key,
+		Suite: target.suite, AccountID: r.AccountID, RecordingID: r.RecordingID,
+		ContentType: r.ContentType, Created: time.UnixMilli(r.createdAt), Key: target.key,
 	})
 	return h, errors.Join(err, audio.Close())
 }

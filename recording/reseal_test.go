@@ -124,7 +124,7 @@ func TestOfflineOpensWhatTheServiceSealed(t *testing.T) {
 }
 
 func TestOfflineSealIsRefusedWithoutWhatAHeaderNeeds(t *testing.T) {
-	as := SealAs{AccountID: "acme", RecordingID: "r", KeyID: "k", KeyVersion: 1}
+	as := SealParams{AccountID: "acme", RecordingID: "r", KeyID: "k", KeyVersion: 1}
 	for name, try := range map[string]func() error{
 		"no key": func() error {
 			_, err := Offline{"", "s"}.Seal(new(bytes.Buffer), strings.NewReader("x"), as)
@@ -135,7 +135,7 @@ func TestOfflineSealIsRefusedWithoutWhatAHeaderNeeds(t *testing.T) {
 			return err
 		},
 		"no account": func() error {
-			_, err := Offline{"k", "s"}.Seal(new(bytes.Buffer), strings.NewReader("x"), SealAs{RecordingID: "r", KeyID: "k", KeyVersion: 1})
+			_, err := Offline{"k", "s"}.Seal(new(bytes.Buffer), strings.NewReader("x"), SealParams{RecordingID: "r", KeyID: "k", KeyVersion: 1})
 			return err
 		},
 		"wrong algorithm": func() error {

@@ -53,10 +53,10 @@ func (t rows) create(ctx context.Context, r *row) error {
 
 func (t rows) find(ctx context.Context, accountID, recordingID string) (*row, error) {
 	found := t.db.QueryRowContext(ctx, `SELECT `+columns+` FROM recordings WHERE account_id = $1 AND recording_id = $2`, accountID, recordingID)
-	return sqldb.Find(found, missing(recordingID), "reading a recording's metadata", scanRow)
+	return sqldb.Find(found, noRecording(recordingID), "reading a recording's metadata", scanRow)
 }
 
-func missing(id string) error {
+func noRecording(id string) error {
 	if !envelope.ValidID(id) {
 		return fault.NotFound("there is no such recording")
 	}
@@ -71,10 +71,10 @@ func (t rows) exists(ctx context.Context, accountID, recordingID string) (bool, 
 	return err == nil, err
 }
 
-// names reports whether a row refers to the object.
-func (t rows) names(ctx context.Context, object string) (named bool, err error) {
-	err = t.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM recordings WHERE object = $1)`, object).Scan(&named)
-	return named, sqldb.Wrap(err, "looking for an object's recording")
+// isReferenced reports whether a row refers to the object.
+func (t rows) isReferenced(ctx context.Context, object string) (referenced bool, err error) {
+	err = t.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM recordings WHERE object = $1)`, object).Scan(&referenced)
+	return referenced, sqldb.Wrap(err, "looking for an object's recording")
 }
 
 // delete deletes the row and returns it, with an entry of the audit log.
@@ -82,7 +82,7 @@ func (t rows) delete(ctx context.Context, accountID, recordingID string) (r *row
 	entry := t.audit.Entry(ctx, audit.RecordingDelete, accountID, auditTarget(recordingID))
 	err = audit.Tx(ctx, t.audit, t.db.BulkTx, &entry, func(tx *sqldb.BulkTx) (err error) {
 		deleted := tx.QueryRowContext(ctx, `DELETE FROM recordings WHERE account_id = $1 AND recording_id = $2 RETURNING `+columns, accountID, recordingID)
-		r, err = sqldb.Find(deleted, missing(recordingID), "deleting a recording's metadata", scanRow)
+		r, err = sqldb.Find(deleted, noRecording(recordingID), "deleting a recording's metadata", scanRow)
 		return err
 	})
 	return r, err
@@ -99,9 +99,9 @@ func (t rows) replaceObject(ctx context.Context, from, to *row) (replaced bool, 
 
 // sealedAccounts returns the accounts that have sealed recordings: only, or all of them
 // for "".
-func (t rows) sealedAccounts(ctx context.Context, only string) ([]string, error) {
+func (t rows) sealedAccounts(ctx context.Context, accountID string) ([]string, error) {
 	found, err := t.db.QueryContext(ctx, `SELECT DISTINCT account_id FROM recordings
-		WHERE encrypted AND ($1 = '' OR account_id = $1) ORDER BY account_id`, only)
+		WHERE encrypted AND ($1 = '' OR account_id = $1) ORDER BY account_id`, accountID)
 	return sqldb.Collect(found, err, "listing accounts with sealed recordings", sqldb.ScanColumn[string])
 }
 
@@ -119,21 +119,21 @@ func (t rows) list(ctx context.Context, query string, args ...any) ([]*row, erro
 	return sqldb.Collect(found, err, "listing recordings", scanRow)
 }
 
-// claim leases up to limit recordings that are not announced, so that other nodes do not
+// leaseUnannounced leases up to limit recordings that are not announced, so that other nodes do not
 // announce them until lease has passed.
-func (t rows) claim(ctx context.Context, now time.Time, lease time.Duration, limit int) (claimed []*row, err error) {
+func (t rows) leaseUnannounced(ctx context.Context, now time.Time, lease time.Duration, limit int) (leased []*row, err error) {
 	err = t.db.WithoutTx(ctx, func(tx sqldb.Runner) error {
 		result, err := tx.QueryContext(ctx, `UPDATE recordings SET announce_after = $1 WHERE announce_after <= $2
 			AND (account_id, recording_id) IN (SELECT account_id, recording_id FROM recordings
 				WHERE announce_after <= $2 ORDER BY announce_after LIMIT $3) RETURNING `+columns,
 			now.Add(lease).UnixMilli(), now.UnixMilli(), limit)
-		claimed, err = sqldb.Collect(result, err, "looking for recordings to announce", scanRow)
+		leased, err = sqldb.Collect(result, err, "looking for recordings to announce", scanRow)
 		return err
 	})
-	return claimed, err
+	return leased, err
 }
 
-func (t rows) announced(ctx context.Context, r *row) error {
+func (t rows) markAnnounced(ctx context.Context, r *row) error {
 	_, err := t.db.ExecWithoutTx(ctx, `UPDATE recordings SET announce_after = NULL
 		WHERE account_id = $1 AND recording_id = $2 AND created_at = $3`, r.AccountID, r.RecordingID, r.createdAt)
 	return sqldb.Wrap(err, "noting that a recording was announced")

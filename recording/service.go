@@ -45,22 +45,22 @@ type Deps struct {
 
 // Service stores recordings. It is safe for concurrent use.
 type Service struct {
-	settings Settings
-	hasRoom  func() error
-	rows     rows
-	backend  Store
-	keys     Keys
-	publish  Publisher
-	audit    *audit.Log
-	roots    *envelope.Roots
-	metrics  *metrics
-	log      *slog.Logger
-	tracer   *tracing.Tracer
-	stored   chan struct{} // wakes the announcer; holds at most one
+	settings       Settings
+	checkFreeSpace func() error
+	rows           rows
+	backend        Store
+	keys           Keys
+	publisher      Publisher
+	audit          *audit.Log
+	roots          *envelope.RootCache
+	metrics        *metrics
+	log            *slog.Logger
+	tracer         *tracing.Tracer
+	wakeAnnouncer  chan struct{} // wakes the announcer; holds at most one
 }
 
-// rootCache is the number of derived roots kept in memory: 25 KB for all.
-const rootCache = 256
+// maxCachedRoots is the number of derived roots kept in memory: 25 KB for all.
+const maxCachedRoots = 256
 
 // New migrates the tables.
 func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
@@ -70,17 +70,17 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 	if err := deps.DB.Migrate(ctx, "recording", migrations); err != nil {
 		return nil, err
 	}
-	roots, err := envelope.NewRoots(rootCache)
+	roots, err := envelope.NewRootCache(maxCachedRoots)
 	if err != nil {
 		return nil, err
 	}
-	hasRoom := deps.CheckDisk
-	if hasRoom == nil {
-		hasRoom = func() error { return nil }
+	checkFreeSpace := deps.CheckDisk
+	if checkFreeSpace == nil {
+		checkFreeSpace = func() error { return nil }
 	}
 	return &Service{
-		settings: settings, hasRoom: hasRoom, rows: rows{deps.DB, deps.Audit}, backend: deps.Store, keys: deps.Keys, publish: deps.Publisher, audit: deps.Audit, roots: roots,
-		metrics: newMetrics(deps.Metrics), log: deps.Log, tracer: deps.Tracer, stored: make(chan struct{}, 1),
+		settings: settings, checkFreeSpace: checkFreeSpace, rows: rows{deps.DB, deps.Audit}, backend: deps.Store, keys: deps.Keys, publisher: deps.Publisher, audit: deps.Audit, roots: roots,
+		metrics: newMetrics(deps.Metrics), log: deps.Log, tracer: deps.Tracer, wakeAnnouncer: make(chan struct{}, 1),
 	}, nil
 }
 

@@ -326,7 +326,7 @@ func TestWithoutADatabaseNothingIsClaimedToBeStored(t *testing.T) {
 
 func TestStoringReadingAndDeletingARecordingIsAudited(t *testing.T) {
 	onBoth(t, func(t *testing.T, h *house) {
-		ctx := audittest.By(t, "apikey:k")
+		ctx := audittest.CallerContext(t, "apikey:k")
 		upload := func(id string) error {
 			_, err := h.Store(ctx, Upload{AccountID: "acme", RecordingID: id, Body: bytes.NewReader(speech(1000))})
 			return err
@@ -391,11 +391,11 @@ func TestAPlainRecordingIsCheckedAgainstItsDigest(t *testing.T) {
 
 func TestPurgingAnAccountDeletesItsRecordings(t *testing.T) {
 	onBoth(t, func(t *testing.T, h *house) {
-		for i := range purgePage + 5 {
+		for i := range purgePageSize + 5 {
 			must(h.upload("gone", fmt.Sprint("call-", i), []byte("audio")))(t)
 		}
 		must(h.upload("stays", "call-1", []byte("audio")))(t)
-		for _, want := range []int{purgePage, 5, 0} {
+		for _, want := range []int{purgePageSize, 5, 0} {
 			if n, err := h.PurgeAccount(t.Context(), "gone"); n != want || err != nil {
 				t.Errorf("purged %d, %v; want %d", n, err, want)
 			}
@@ -412,7 +412,7 @@ func TestUploadsNeedFreeDisk(t *testing.T) {
 	h := newHouse(t, DefaultSettings(), testdb.SQLite(t))
 	var room error
 	checks := 0
-	h.hasRoom = func() error { checks++; return room }
+	h.checkFreeSpace = func() error { checks++; return room }
 	refused := func(id string, body []byte) {
 		t.Helper()
 		_, err := h.upload("acme", id, body)
@@ -423,14 +423,14 @@ func TestUploadsNeedFreeDisk(t *testing.T) {
 	room = errors.New("1 of 100 MiB are free")
 	refused("at-once", speech(10))
 	room, checks = nil, 0
-	h.hasRoom = func() error {
+	h.checkFreeSpace = func() error {
 		if checks++; checks > 1 {
 			return errors.New("1 of 100 MiB are free")
 		}
 		return nil
 	}
-	refused("while-it-comes", speech(diskCheckEvery+1<<20))
-	h.hasRoom = func() error { return nil }
+	refused("while-it-comes", speech(diskCheckInterval+1<<20))
+	h.checkFreeSpace = func() error { return nil }
 	if _, err := h.upload("acme", "while-it-comes", speech(10)); err != nil {
 		t.Errorf("with room again: %v", err)
 	}

@@ -65,17 +65,17 @@ func ParseS3URL(text string) (S3Config, error) {
 // to be sealed) before the upload, because the upload needs its length; an object
 // appears when all of it has arrived.
 type S3 struct {
-	cfg      S3Config
-	client   *minio.Client
-	uploads  *minio.Client // without retries of its own: see send
-	partSize uint64
+	cfg          S3Config
+	client       *minio.Client
+	uploadClient *minio.Client // without retries of its own: see send
+	partSize     uint64
 }
 
 const (
-	s3PartSize = 16 << 20 // 10,000 of them are the longest recording: 156 GiB
-	s3Threads  = 2        // parts uploaded at once
-	s3Retries  = 4
-	s3Pause    = 200 * time.Millisecond // before the second attempt of an upload, doubled before each further one
+	s3PartSize   = 16 << 20 // 10,000 of them are the longest recording: 156 GiB
+	s3Threads    = 2        // parts uploaded at once
+	s3Retries    = 4
+	s3RetryDelay = 200 * time.Millisecond // before the second attempt of an upload, doubled before each further one
 )
 
 // NewS3 returns the store. It sends no request: a server that is unavailable now may be
@@ -99,33 +99,33 @@ func NewS3(cfg S3Config) (*S3, error) {
 
 // Put implements Store.
 func (s *S3) Put(ctx context.Context, name string, write func(io.Writer) error) (size int64, err error) {
-	spool, err := s.spool()
+	spool, err := s.createSpool()
 	if err != nil {
-		return 0, dirFault(err, "making a recording's spool file")
+		return 0, fileError(err, "making a recording's spool file")
 	}
 	defer func() { _ = spool.Close() }() // it has no name: closing deletes it
 	if err := write(spool); err != nil {
-		return 0, dirFault(err, "spooling a recording")
+		return 0, fileError(err, "spooling a recording")
 	}
 	if size, err = spool.Seek(0, io.SeekCurrent); err != nil {
-		return 0, dirFault(err, "reading a recording's spool file")
+		return 0, fileError(err, "reading a recording's spool file")
 	}
-	return size, s.send(ctx, name, spool, size)
+	return size, s.upload(ctx, name, spool, size)
 }
 
-// send repeats failed uploads in place of the client: the client would rewind the reader
+// upload repeats failed uploads in place of the client: the client would rewind the reader
 // of a request that was answered early and may still be reading, and store the mixture.
 // Here every attempt has a reader of its own.
-func (s *S3) send(ctx context.Context, name string, spool io.ReaderAt, size int64) error {
-	wait := retry.Backoff{First: s3Pause, Max: time.Minute}
+func (s *S3) upload(ctx context.Context, name string, spool io.ReaderAt, size int64) error {
+	wait := retry.Backoff{First: s3RetryDelay, Max: time.Minute}
 	for try := 1; ; try++ {
-		_, err := s.uploads.PutObject(ctx, s.cfg.Bucket, s.cfg.Prefix+name, io.NewSectionReader(spool, 0, size), size, minio.PutObjectOptions{
-			ContentType: anyType, PartSize: s.partSize, NumThreads: s3Threads,
+		_, err := s.uploadClient.PutObject(ctx, s.cfg.Bucket, s.cfg.Prefix+name, io.NewSectionReader(spool, 0, size), size, minio.PutObjectOptions{
+			ContentType: defaultContentType, PartSize: s.partSize, NumThreads: s3Threads,
 			// Without TLS the client signs a body in chunks, which it cannot do
 			// with an empty one.
 			DisableContentSha256: size == 0,
 		})
-		if err = s3Fault(err, "storing a recording"); try == s3Retries || fault.KindOf(err) != fault.KindUnavailable {
+		if err = s3Error(err, "storing a recording"); try == s3Retries || fault.KindOf(err) != fault.KindUnavailable {
 			return err
 		}
 		if !wait.Wait(ctx) {
@@ -134,8 +134,8 @@ func (s *S3) send(ctx context.Context, name string, spool io.ReaderAt, size int6
 	}
 }
 
-// spool returns an unnamed file, which disappears when the process ends in any way.
-func (s *S3) spool() (*os.File, error) {
+// createSpool returns an unnamed file, which disappears when the process ends in any way.
+func (s *S3) createSpool() (*os.File, error) {
 	f, err := os.CreateTemp(s.cfg.SpoolDir, ".recording-*") // mode 0600
 	if err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func (s *S3) spool() (*os.File, error) {
 func (s *S3) Open(ctx context.Context, name string) (io.ReadSeekCloser, error) {
 	info, err := s.client.StatObject(ctx, s.cfg.Bucket, s.cfg.Prefix+name, minio.StatObjectOptions{})
 	if err != nil {
-		return nil, s3Fault(err, "opening a recording")
+		return nil, s3Error(err, "opening a recording")
 	}
 	return &s3Object{ctx: ctx, store: s, name: s.cfg.Prefix + name, size: info.Size}, nil
 }
@@ -158,7 +158,7 @@ func (s *S3) Open(ctx context.Context, name string) (io.ReadSeekCloser, error) {
 // Delete implements Store: S3 reports no error for an object that does not exist.
 func (s *S3) Delete(ctx context.Context, name string) error {
 	err := s.client.RemoveObject(ctx, s.cfg.Bucket, s.cfg.Prefix+name, minio.RemoveObjectOptions{})
-	return s3Fault(err, "deleting a recording")
+	return s3Error(err, "deleting a recording")
 }
 
 // List implements Store.
@@ -166,18 +166,18 @@ func (s *S3) List(ctx context.Context, each func(name string, modified time.Time
 	options := minio.ListObjectsOptions{Prefix: s.cfg.Prefix, Recursive: true}
 	for object := range s.client.ListObjectsIter(ctx, s.cfg.Bucket, options) {
 		if object.Err != nil {
-			return s3Fault(object.Err, "listing recordings")
+			return s3Error(object.Err, "listing recordings")
 		}
 		if err := each(strings.TrimPrefix(object.Key, s.cfg.Prefix), object.LastModified); err != nil {
 			return err
 		}
 	}
-	return s3Fault(ctx.Err(), "listing recordings")
+	return s3Error(ctx.Err(), "listing recordings")
 }
 
-// Tidy aborts multipart uploads that began before the time and never finished. They are
+// RemoveUnfinished aborts multipart uploads that began before the time and never finished. They are
 // not visible as objects, but use space.
-func (s *S3) Tidy(ctx context.Context, before time.Time) error {
+func (s *S3) RemoveUnfinished(ctx context.Context, before time.Time) error {
 	ctx, cancel := context.WithCancel(ctx) // ends the listing when we return early
 	defer cancel()
 	core := minio.Core{Client: s.client}
@@ -186,32 +186,32 @@ func (s *S3) Tidy(ctx context.Context, before time.Time) error {
 			return nil // the response of some servers if there are none
 		}
 		if upload.Err != nil {
-			return s3Fault(upload.Err, "listing unfinished recordings")
+			return s3Error(upload.Err, "listing unfinished recordings")
 		}
 		if upload.Initiated.After(before) {
 			continue
 		}
 		if err := core.AbortMultipartUpload(ctx, s.cfg.Bucket, upload.Key, upload.UploadID); err != nil {
-			return s3Fault(err, "removing an unfinished recording")
+			return s3Error(err, "removing an unfinished recording")
 		}
 	}
 	return nil
 }
 
-// s3Fault returns an error of the server, or of the connection to it, with its kind.
-func s3Fault(err error, doing string) error {
+// s3Error returns an error of the server, or of the connection to it, with its kind.
+func s3Error(err error, operation string) error {
 	var f *fault.Error
-	var answer minio.ErrorResponse
+	var response minio.ErrorResponse
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &f):
-		return fmt.Errorf("%s: %w", doing, err)
-	case !errors.As(err, &answer), answer.StatusCode >= http.StatusInternalServerError,
-		answer.StatusCode == http.StatusTooManyRequests:
-		return fault.Unavailable(err, retryAfter, doing+" failed: the store is not available")
-	case answer.Code == minio.NoSuchKey:
+		return fmt.Errorf("%s: %w", operation, err)
+	case !errors.As(err, &response), response.StatusCode >= http.StatusInternalServerError,
+		response.StatusCode == http.StatusTooManyRequests:
+		return fault.Unavailable(err, retryAfter, operation+" failed: the store is not available")
+	case response.Code == minio.NoSuchKey:
 		return &fault.Error{Kind: fault.KindNotFound, Message: "the recording's object is not there", Cause: err}
 	}
-	return fault.Internal(err, doing+" failed")
+	return fault.Internal(err, operation+" failed")
 }

@@ -18,15 +18,15 @@ type s3Object struct {
 	name  string
 	size  int64
 
-	pos    int64
-	body   io.ReadCloser // from pos to end; nil: no request is open
-	end    int64
-	window int64
+	pos        int64
+	body       io.ReadCloser // from pos to end; nil: no request is open
+	windowEnd  int64
+	windowSize int64
 }
 
 const (
-	firstWindow = 128 << 10
-	lastWindow  = 8 << 20
+	minWindow = 128 << 10
+	maxWindow = 8 << 20
 )
 
 // Read implements io.Reader.
@@ -38,47 +38,47 @@ func (o *s3Object) Read(p []byte) (int, error) {
 		return 0, nil
 	}
 	if o.body == nil {
-		if err := o.ask(); err != nil {
+		if err := o.openWindow(); err != nil {
 			return 0, err
 		}
 	}
-	n, err := o.body.Read(p[:min(int64(len(p)), o.end-o.pos)])
+	n, err := o.body.Read(p[:min(int64(len(p)), o.windowEnd-o.pos)])
 	o.pos += int64(n)
 	switch {
-	case o.pos == o.end:
-		err = o.drop()
+	case o.pos == o.windowEnd:
+		err = o.closeBody()
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		err = errCut
+		err = errShortResponse
 	}
-	return n, s3Fault(err, "reading a recording")
+	return n, s3Error(err, "reading a recording")
 }
 
-// errCut is not an end of file: a failure of the store must not be taken for a truncated
+// errShortResponse is not an end of file: a failure of the store must not be taken for a truncated
 // recording.
-var errCut = errors.New("the store's answer ends too early")
+var errShortResponse = errors.New("the store's answer ends too early")
 
-// ask requests the next window.
-func (o *s3Object) ask() error {
-	if o.pos > 0 && o.pos == o.end {
-		o.window = min(2*o.window, lastWindow)
+// openWindow requests the next window.
+func (o *s3Object) openWindow() error {
+	if o.pos > 0 && o.pos == o.windowEnd {
+		o.windowSize = min(2*o.windowSize, maxWindow)
 	} else {
-		o.window = firstWindow
+		o.windowSize = minWindow
 	}
-	end := min(o.pos+o.window, o.size)
+	end := min(o.pos+o.windowSize, o.size)
 	var options minio.GetObjectOptions
 	if err := options.SetRange(o.pos, end-1); err != nil {
-		return s3Fault(err, "reading a recording")
+		return s3Error(err, "reading a recording")
 	}
 	core := minio.Core{Client: o.store.client}
 	body, _, _, err := core.GetObject(o.ctx, o.store.cfg.Bucket, o.name, options)
 	if err != nil {
-		return s3Fault(err, "reading a recording")
+		return s3Error(err, "reading a recording")
 	}
-	o.body, o.end = body, end
+	o.body, o.windowEnd = body, end
 	return nil
 }
 
-func (o *s3Object) drop() error {
+func (o *s3Object) closeBody() error {
 	if o.body == nil {
 		return nil
 	}
@@ -103,8 +103,8 @@ func (o *s3Object) Seek(offset int64, whence int) (int64, error) {
 		return offset, nil
 	}
 	o.pos = offset
-	return offset, s3Fault(o.drop(), "reading a recording")
+	return offset, s3Error(o.closeBody(), "reading a recording")
 }
 
 // Close implements io.Closer.
-func (o *s3Object) Close() error { return s3Fault(o.drop(), "reading a recording") }
+func (o *s3Object) Close() error { return s3Error(o.closeBody(), "reading a recording") }

@@ -229,7 +229,7 @@ func TestPlayingAPartReadsLittleMore(t *testing.T) {
 		if !bytes.Equal(got, audio[5<<20:][:1000]) {
 			t.Error("another part")
 		}
-		if n := b.served.Load(); n > 4*firstWindow {
+		if n := b.served.Load(); n > 4*minWindow {
 			t.Errorf("%d bytes were read", n)
 		}
 		if whole := must(h.play("acme", "call"))(t); !bytes.Equal(whole, audio) {
@@ -252,7 +252,7 @@ func TestPlayingAPartReadsLittleMore(t *testing.T) {
 func TestUploadsThatWereNeverFinishedAreEnded(t *testing.T) {
 	onBuckets(t, func(t *testing.T, b *bucket) {
 		s := b.store(t)
-		check(t, s.Tidy(t.Context(), time.Now().Add(time.Hour)))
+		check(t, s.RemoveUnfinished(t.Context(), time.Now().Add(time.Hour)))
 		core := minio.Core{Client: s.client}
 		begun := func() int {
 			n := 0
@@ -264,11 +264,11 @@ func TestUploadsThatWereNeverFinishedAreEnded(t *testing.T) {
 		for _, name := range []string{"of/ours/acme/a", "of/others/b"} { // as a server that died leaves behind
 			check2(t)(core.NewMultipartUpload(t.Context(), s.cfg.Bucket, name, minio.PutObjectOptions{}))
 		}
-		check(t, s.Tidy(t.Context(), time.Now().Add(-time.Hour)))
+		check(t, s.RemoveUnfinished(t.Context(), time.Now().Add(-time.Hour)))
 		if n := begun(); n != 2 {
 			t.Errorf("%d uploads are left, one may go on", n)
 		}
-		check(t, s.Tidy(t.Context(), time.Now().Add(time.Hour)))
+		check(t, s.RemoveUnfinished(t.Context(), time.Now().Add(time.Hour)))
 		if n := begun(); n != 1 {
 			t.Errorf("%d uploads are left, want the other's alone", n)
 		}
@@ -301,7 +301,7 @@ func TestAStoreThatIsAwayIsNoDamage(t *testing.T) {
 		h := newHouse(t, Settings{}, testdb.SQLite(t))
 		s := b.store(t)
 		h.backend = s
-		check2(t)(h.upload("acme", "call", speech(3*firstWindow)))
+		check2(t)(h.upload("acme", "call", speech(3*minWindow)))
 		a := must(h.Open(t.Context(), "acme", "call"))(t)
 		b.broken.Store(true)
 		if _, err := a.Read(make([]byte, 10)); fault.KindOf(err) != fault.KindUnavailable {

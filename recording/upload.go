@@ -28,7 +28,7 @@ type Upload struct {
 	Body        io.Reader
 }
 
-const anyType = "application/octet-stream"
+const defaultContentType = "application/octet-stream"
 
 func (u *Upload) validate() error {
 	if !envelope.ValidID(u.RecordingID) {
@@ -36,7 +36,7 @@ func (u *Upload) validate() error {
 			"a recording id has 1 to 128 characters of A-Z a-z 0-9 _ . - and no dot in front")
 	}
 	if u.ContentType == "" {
-		u.ContentType = anyType
+		u.ContentType = defaultContentType
 	}
 	if !envelope.ValidContentType(u.ContentType) {
 		return fault.InvalidField("Content-Type", "invalid", "a content type has at most 127 printable characters")
@@ -48,7 +48,7 @@ func (u *Upload) validate() error {
 // cannot be sealed then, it is not stored.
 func (s *Service) Store(ctx context.Context, u Upload) (*Metadata, error) {
 	ctx, span := s.tracer.Start(ctx, "recording store", tracing.Account(u.AccountID))
-	stored, err := s.keep(ctx, u)
+	stored, err := s.storeUpload(ctx, u)
 	if err == nil {
 		describeSpan(span, stored)
 	}
@@ -56,11 +56,11 @@ func (s *Service) Store(ctx context.Context, u Upload) (*Metadata, error) {
 	return stored, err
 }
 
-func (s *Service) keep(ctx context.Context, u Upload) (*Metadata, error) {
+func (s *Service) storeUpload(ctx context.Context, u Upload) (*Metadata, error) {
 	if err := u.validate(); err != nil {
 		return nil, err
 	}
-	if err := s.checkDisk(); err != nil {
+	if err := s.requireFreeSpace(); err != nil {
 		return nil, err
 	}
 	// An early check saves the upload; the row's primary key decides.
@@ -69,13 +69,13 @@ func (s *Service) keep(ctx context.Context, u Upload) (*Metadata, error) {
 	} else if taken {
 		return nil, conflict(u.RecordingID)
 	}
-	sealing, err := s.sealing(ctx, u.AccountID)
+	sealer, err := s.currentSealer(ctx, u.AccountID)
 	if err != nil {
 		s.metrics.refused.Inc()
 		s.log.ErrorContext(ctx, "recording refused: sealing failed", "account_id", u.AccountID, "error", err)
 		return nil, fault.Unavailable(err, retryAfter, "the recording cannot be sealed and is not stored")
 	}
-	row, err := s.write(ctx, &u, sealing)
+	row, err := s.writeObject(ctx, &u, sealer)
 	if err != nil {
 		return nil, err
 	}
@@ -87,17 +87,17 @@ func (s *Service) keep(ctx context.Context, u Upload) (*Metadata, error) {
 		// The row may have been stored despite the error; if not, Sweep deletes the object.
 		return nil, err
 	}
-	s.metrics.stored(row.Encrypted, row.Size)
+	s.metrics.countStored(row.Encrypted, row.Size)
 	select {
-	case s.stored <- struct{}{}:
+	case s.wakeAnnouncer <- struct{}{}:
 	default:
 	}
 	return &row.Metadata, nil
 }
 
-// checkDisk returns fault.KindUnavailable when there is too little free space.
-func (s *Service) checkDisk() error {
-	if err := s.hasRoom(); err != nil {
+// requireFreeSpace returns fault.KindUnavailable when there is too little free space.
+func (s *Service) requireFreeSpace() error {
+	if err := s.checkFreeSpace(); err != nil {
 		return fault.Unavailable(err, retryAfter, "there is too little free disk space for recordings")
 	}
 	return nil
@@ -105,8 +105,8 @@ func (s *Service) checkDisk() error {
 
 func conflict(id string) error { return fault.Conflict("there is a recording %s already", id) }
 
-// sealing returns nil if the account's recordings are stored plain.
-func (s *Service) sealing(ctx context.Context, accountID string) (*sealer, error) {
+// currentSealer returns nil if the account's recordings are stored plain.
+func (s *Service) currentSealer(ctx context.Context, accountID string) (*sealer, error) {
 	current, err := s.keys.Current(ctx, accountID)
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (s *Service) sealing(ctx context.Context, accountID string) (*sealer, error
 	if !current.Enabled {
 		return nil, nil
 	}
-	return s.sealer(current)
+	return s.newSealer(current)
 }
 
 // sealer seals under one key; wipe it after use.
@@ -123,7 +123,7 @@ type sealer struct {
 	key   envelope.Key
 }
 
-func (s *Service) sealer(current encryption.Sealing) (*sealer, error) {
+func (s *Service) newSealer(current encryption.Sealing) (*sealer, error) {
 	suite, ok := envelope.ParseSuite(current.Algorithm)
 	k := current.Key
 	if !ok || k.Key == "" || k.Salt == "" || k.Version < 1 || k.Version > math.MaxUint32 {
@@ -136,44 +136,44 @@ func (s *Service) sealer(current encryption.Sealing) (*sealer, error) {
 	return &sealer{suite, envelope.Key{ID: k.ID, Version: uint32(k.Version), Root: root}}, nil
 }
 
-// write creates the object of an upload and returns its row, which is not stored yet.
-func (s *Service) write(ctx context.Context, u *Upload, sealing *sealer) (*row, error) {
+// writeObject creates the object of an upload and returns its row, which is not stored yet.
+func (s *Service) writeObject(ctx context.Context, u *Upload, sealer *sealer) (*row, error) {
 	now := time.Now().UTC()
 	r := &row{
 		Metadata:  Metadata{RecordingID: u.RecordingID, AccountID: u.AccountID, ContentType: u.ContentType},
 		createdAt: now.UnixMilli(),
 	}
-	src := &source{from: u.Body, limit: int64(s.settings.MaxBytes), digest: sha256.New(), checkDisk: s.checkDisk}
-	into := func(w io.Writer) error { _, err := io.Copy(w, src); return err }
-	if sealing != nil {
-		defer sealing.key.Root.Wipe()
+	src := &bodyReader{body: u.Body, limit: int64(s.settings.MaxBytes), digest: sha256.New(), checkFreeSpace: s.requireFreeSpace}
+	write := func(w io.Writer) error { _, err := io.Copy(w, src); return err }
+	if sealer != nil {
+		defer sealer.key.Root.Wipe()
 		r.Encrypted = true
-		into = func(w io.Writer) error {
+		write = func(w io.Writer) error {
 			h, _, err := envelope.Seal(w, src, envelope.Params{
-				Suite: sealing.suite, AccountID: u.AccountID, RecordingID: u.RecordingID,
-				ContentType: u.ContentType, Created: now, Key: sealing.key,
+				Suite: sealer.suite, AccountID: u.AccountID, RecordingID: u.RecordingID,
+				ContentType: u.ContentType, Created: now, Key: sealer.key,
 			})
 			if err == nil {
-				r.describe(h)
+				r.setKeyFields(h)
 			}
 			return err
 		}
 	}
 	r.object = objectName(u.AccountID, u.RecordingID, r.Encrypted)
 	var err error
-	if r.StoredSize, err = s.backend.Put(ctx, r.object, into); err != nil {
+	if r.StoredSize, err = s.backend.Put(ctx, r.object, write); err != nil {
 		if src.err != nil {
 			return nil, src.err // an error of the request, not of the store
 		}
 		return nil, err
 	}
-	r.Size, r.Digest = src.size, digestOf(src.digest)
+	r.Size, r.Digest = src.size, formatDigest(src.digest)
 	r.CreatedAt = now.Unix()
 	return r, nil
 }
 
-// describe copies the key's fields from a header.
-func (r *row) describe(h *envelope.Header) {
+// setKeyFields copies the key's fields from a header.
+func (r *row) setKeyFields(h *envelope.Header) {
 	r.KeyID, r.KeyVersion, r.Algorithm = h.KeyID, int64(h.KeyVersion), h.Suite.String()
 	r.Salt = base64.StdEncoding.EncodeToString(h.Salt[:])
 }
@@ -185,40 +185,40 @@ func objectName(accountID, recordingID string, sealed bool) string {
 	if accountID[0] == '.' {
 		accountID = "_" + accountID
 	}
-	ending := ".audio"
+	extension := ".audio"
 	if sealed {
-		ending = ".trkrec"
+		extension = ".trkrec"
 	}
-	return accountID + "/" + recordingID + "." + strings.ToLower(rand.Text()[:16]) + ending
+	return accountID + "/" + recordingID + "." + strings.ToLower(rand.Text()[:16]) + extension
 }
 
 var objectPattern = regexp.MustCompile(`^[^/.][^/]*/[^/.][^/]*\.[a-z2-7]{16}\.(audio|trkrec)$`)
 
-// source reads an upload's body: it counts and digests bytes, enforces the limit, and
+// bodyReader reads an upload's body: it counts and digests bytes, enforces the limit, and
 // keeps errors of the body apart from those of the store.
-type source struct {
-	from   io.Reader
+type bodyReader struct {
+	body   io.Reader
 	limit  int64
 	size   int64
 	digest hash.Hash
 	err    error
 
-	checkDisk func() error
-	checkedAt int64 // size at the last checkDisk
+	checkFreeSpace func() error
+	checkedSize    int64 // size at the last checkDisk
 }
 
-// diskCheckEvery is the number of bytes of an upload between two checks of the
+// diskCheckInterval is the number of bytes of an upload between two checks of the
 // free space.
-const diskCheckEvery = 8 << 20
+const diskCheckInterval = 8 << 20
 
-func (s *source) Read(p []byte) (int, error) {
-	if s.size-s.checkedAt >= diskCheckEvery {
-		s.checkedAt = s.size
-		if s.err = s.checkDisk(); s.err != nil {
+func (s *bodyReader) Read(p []byte) (int, error) {
+	if s.size-s.checkedSize >= diskCheckInterval {
+		s.checkedSize = s.size
+		if s.err = s.checkFreeSpace(); s.err != nil {
 			return 0, s.err
 		}
 	}
-	n, err := s.from.Read(p)
+	n, err := s.body.Read(p)
 	s.size += int64(n)
 	s.digest.Write(p[:n])
 	var f *fault.Error

@@ -16,9 +16,9 @@ type delivery struct {
 	message []byte
 }
 
-// maxQueued bounds the messages that wait in memory for one webhook and partition, in
+// maxQueuedBytes bounds the messages that wait in memory for one webhook and partition, in
 // bytes; one message is always taken. The others wait in Kafka.
-const maxQueued = 64 << 10
+const maxQueuedBytes = 64 << 10
 
 // backlog is the events of one partition that a webhook has still to get. It exists while
 // there are any, while the webhook is suspended, and while its position is after that of
@@ -29,49 +29,49 @@ type backlog struct {
 	cancel context.CancelFunc // ends the sending
 	done   chan struct{}      // closed when the sending has ended; nil before the first start
 
-	queue   []*delivery
-	queued  int      // bytes of queue
-	follows bool     // queue has everything up to the reader's position
-	readTo  int64    // everything before it was taken; a backlog that follows ignores records before it
-	readID  event.ID // of the last event taken or not selected; events up to it are repeats
-	doneID  event.ID // everything up to it was delivered
-	sending bool
-	stored  *position // the row in the database; nil if there is none
+	queue         []*delivery
+	queuedBytes   int      // bytes of queue
+	followsReader bool     // queue has everything up to the reader's position
+	readUpTo      int64    // everything before it was taken; a backlog that follows ignores records before it
+	lastReadID    event.ID // of the last event taken or not selected; events up to it are repeats
+	deliveredID   event.ID // everything up to it was delivered
+	isSending     bool
+	stored        *position // the row in the database; nil if there is none
 }
 
-// next returns the offset at which the webhook resumes after a crash. tail is the
+// resumeOffset returns the offset at which the webhook resumes after a crash. tail is the
 // position of the partition's reader.
-func (b *backlog) next(tail int64) int64 {
+func (b *backlog) resumeOffset(tail int64) int64 {
 	switch {
 	case len(b.queue) > 0:
 		return b.queue[0].offset
-	case b.follows:
-		return max(tail, b.readTo)
+	case b.followsReader:
+		return max(tail, b.readUpTo)
 	}
-	return b.readTo
+	return b.readUpTo
 }
 
 // position returns the position of the backlog, as it is stored.
 func (b *backlog) position(partition int, tail int64) position {
-	return position{webhook: b.hook.ID, partition: partition, generation: b.hook.positionGeneration, next: b.next(tail), lastID: b.doneID}
+	return position{webhook: b.hook.ID, partition: partition, generation: b.hook.positionGeneration, next: b.resumeOffset(tail), lastID: b.deliveredID}
 }
 
-// idle reports whether nothing is left and the webhook is at the position of the reader.
-func (b *backlog) idle(tail int64) bool {
-	return !b.hook.suspended && !b.sending && b.follows && len(b.queue) == 0 && b.readTo <= tail
+// isIdle reports whether nothing is left and the webhook is at the position of the reader.
+func (b *backlog) isIdle(tail int64) bool {
+	return !b.hook.suspended && !b.isSending && b.followsReader && len(b.queue) == 0 && b.readUpTo <= tail
 }
 
-// take adds a message to the queue. It returns false when the queue is full.
-func (b *backlog) take(d *delivery) bool {
-	if len(b.queue) > 0 && b.queued+len(d.message) > maxQueued {
+// enqueue adds a message to the queue. It returns false when the queue is full.
+func (b *backlog) enqueue(d *delivery) bool {
+	if len(b.queue) > 0 && b.queuedBytes+len(d.message) > maxQueuedBytes {
 		return false
 	}
-	b.queue, b.queued, b.readID = append(b.queue, d), b.queued+len(d.message), d.id
+	b.queue, b.queuedBytes, b.lastReadID = append(b.queue, d), b.queuedBytes+len(d.message), d.id
 	return true
 }
 
-// sent removes a message that was sent, unless the queue was dropped meanwhile.
-func (b *backlog) sent(d *delivery) {
+// removeSent removes a message that was sent, unless the queue was dropped meanwhile.
+func (b *backlog) removeSent(d *delivery) {
 	if len(b.queue) == 0 || b.queue[0] != d {
 		return
 	}
@@ -79,17 +79,17 @@ func (b *backlog) sent(d *delivery) {
 	if b.queue = b.queue[1:]; len(b.queue) == 0 {
 		b.queue = nil
 	}
-	b.queued, b.doneID = b.queued-len(d.message), d.id
+	b.queuedBytes, b.deliveredID = b.queuedBytes-len(d.message), d.id
 }
 
-// drop drops the queue. Its messages are read again from Kafka.
-func (b *backlog) drop(tail int64) {
-	b.readTo, b.follows, b.readID = b.next(tail), false, b.doneID
-	b.queue, b.queued = nil, 0
+// dropQueue drops the queue. Its messages are read again from Kafka.
+func (b *backlog) dropQueue(tail int64) {
+	b.readUpTo, b.followsReader, b.lastReadID = b.resumeOffset(tail), false, b.deliveredID
+	b.queue, b.queuedBytes = nil, 0
 }
 
-// stop ends the sending. A running request gets finishTimeout; its result is ignored.
-func (b *backlog) stop() {
+// cancelSending ends the sending. A running request gets finishTimeout; its result is ignored.
+func (b *backlog) cancelSending() {
 	if b.cancel != nil {
 		b.cancel()
 	}
@@ -97,22 +97,22 @@ func (b *backlog) stop() {
 
 // scanner reads older events of a partition for one backlog.
 type scanner struct {
-	read func(from kafka.LogPosition) Reader
-	lost func(*kafka.GapError)
+	openReader func(from kafka.LogPosition) Reader
+	onGap      func(*kafka.GapError)
 }
 
 // scan calls take for each record from offset from to before to, until it returns
 // false. It returns the offset of the record that was not taken, or to.
-func (s scanner) scan(ctx context.Context, from, to int64, take func(*kafka.Record) bool) (next int64, err error) {
-	reader := s.read(atOffset(from))
+func (s scanner) scan(ctx context.Context, from, to int64, handle func(*kafka.Record) bool) (next int64, err error) {
+	reader := s.openReader(atOffset(from))
 	defer func() { reader.Close() }()
 	for from < to {
 		records, err := reader.Read(ctx)
 		if gap, ok := kafka.PassableGap(err); ok && !gap.Restarted() {
-			s.lost(gap)
+			s.onGap(gap)
 			from = gap.Resume
 			reader.Close()
-			reader = s.read(gap.Position())
+			reader = s.openReader(gap.Position())
 			continue
 		}
 		if err != nil {
@@ -122,7 +122,7 @@ func (s scanner) scan(ctx context.Context, from, to int64, take func(*kafka.Reco
 			if records[i].Offset >= to {
 				return to, nil
 			}
-			if !take(&records[i]) {
+			if !handle(&records[i]) {
 				return records[i].Offset, nil
 			}
 		}
@@ -131,13 +131,13 @@ func (s scanner) scan(ctx context.Context, from, to int64, take func(*kafka.Reco
 	return to, nil
 }
 
-// waitAll waits until the sending of all backlogs has ended.
-func waitAll(all []*backlog) {
-	var waiting sync.WaitGroup
-	for _, b := range all {
+// waitForSenders waits until the sending of all backlogs has ended.
+func waitForSenders(backlogs []*backlog) {
+	var senders sync.WaitGroup
+	for _, b := range backlogs {
 		if b.done != nil {
-			waiting.Go(func() { <-b.done })
+			senders.Go(func() { <-b.done })
 		}
 	}
-	waiting.Wait()
+	senders.Wait()
 }

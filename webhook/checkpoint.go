@@ -9,35 +9,35 @@ import (
 
 // checkpoint stores the positions and removes backlogs with nothing left.
 func (w *partitionWorker) checkpoint(ctx context.Context) error {
-	to, behind := w.collect()
+	current, behind := w.collect()
 	w.storedAt = time.Now()
-	if len(behind) == 0 && len(w.rowsToDelete) == 0 && to.next == w.stored.next {
+	if len(behind) == 0 && len(w.rowsToDelete) == 0 && current.next == w.stored.next {
 		return nil
 	}
-	err := w.service.db.Tx(ctx, func(tx *sql.Tx) error { return storeCheckpoint(ctx, tx, w.partition, to, w.rowsToDelete, behind) })
+	err := w.service.db.Tx(ctx, func(tx *sql.Tx) error { return storeCheckpoint(ctx, tx, w.partition, current, w.rowsToDelete, behind) })
 	switch {
 	case err == nil:
-		to.version++
-		w.stored, w.rowsToDelete = to, nil
-		w.noteStored(behind)
-		w.commit(to.next.Offset)
-	case !w.failing && ctx.Err() == nil && !errors.Is(err, errFenced):
+		current.version++
+		w.stored, w.rowsToDelete = current, nil
+		w.setStored(behind)
+		w.commit(current.next.Offset)
+	case !w.checkpointFailing && ctx.Err() == nil && !errors.Is(err, errFenced):
 		w.log.Warn("storing webhooks' positions failed, retrying", "partition", w.partition, "error", err)
 	}
-	w.failing = err != nil
+	w.checkpointFailing = err != nil
 	return err
 }
 
 // collect returns the partition's position and those of backlogs that differ from the
 // stored ones. It removes backlogs with nothing left and adds their rows to
 // rowsToDelete.
-func (w *partitionWorker) collect() (to partitionPosition, behind []position) {
+func (w *partitionWorker) collect() (current partitionPosition, behind []position) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	to = partitionPosition{next: w.tail, lastID: w.tailID, version: w.stored.version}
+	current = partitionPosition{next: w.tail, lastID: w.tailID, version: w.stored.version}
 	count := 0
 	for id, b := range w.backlogs {
-		if b.idle(to.next.Offset) {
+		if b.isIdle(current.next.Offset) {
 			if b.stored != nil {
 				w.rowsToDelete = append(w.rowsToDelete, *b.stored)
 			}
@@ -47,27 +47,27 @@ func (w *partitionWorker) collect() (to partitionPosition, behind []position) {
 		if !b.hook.suspended {
 			count++
 		}
-		if at := b.position(w.partition, to.next.Offset); b.stored == nil || *b.stored != at {
-			behind = append(behind, at)
+		if pos := b.position(w.partition, current.next.Offset); b.stored == nil || *b.stored != pos {
+			behind = append(behind, pos)
 		}
 	}
-	w.countBehind(count)
-	return to, behind
+	w.reportBehind(count)
+	return current, behind
 }
 
-// noteStored sets the stored positions of backlogs after a checkpoint.
-func (w *partitionWorker) noteStored(behind []position) {
+// setStored sets the stored positions of backlogs after a checkpoint.
+func (w *partitionWorker) setStored(behind []position) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, at := range behind {
-		if b := w.backlogs[at.webhook]; b != nil {
-			b.stored = &at
+	for _, pos := range behind {
+		if b := w.backlogs[pos.webhook]; b != nil {
+			b.stored = &pos
 		}
 	}
 }
 
-// countBehind changes this partition's part of the metric.
-func (w *partitionWorker) countBehind(count int) {
+// reportBehind changes this partition's part of the metric.
+func (w *partitionWorker) reportBehind(count int) {
 	w.metrics.behind.Add(float64(count - w.reportedBehind))
 	w.reportedBehind = count
 }

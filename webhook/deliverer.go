@@ -17,14 +17,14 @@ const maxScans = 8
 // Deliverer sends events to webhooks. Any number may run at the same time: each
 // delivers the events of the partitions that the consumer group gives it.
 type Deliverer struct {
-	settings Settings
-	service  *Service
-	topic    Topic
-	registry *registry
-	sender   *sender
-	metrics  *metrics
-	log      *slog.Logger
-	scans    chan struct{} // semaphore
+	settings  Settings
+	service   *Service
+	topic     Topic
+	registry  *registry
+	sender    *sender
+	metrics   *metrics
+	log       *slog.Logger
+	scanSlots chan struct{} // semaphore
 }
 
 // DelivererConfig has the dependencies of a Deliverer.
@@ -40,17 +40,17 @@ func NewDeliverer(s *Service, cfg DelivererConfig, reg prometheus.Registerer, lo
 	r := &registry{settings: s.settings, db: s.db, keys: s.keys, accounts: cfg.Accounts, metrics: m, log: log, revision: -1}
 	r.current.Store(newHooks(nil))
 	return &Deliverer{settings: s.settings, service: s, topic: s.topic, registry: r, sender: newSender(s.settings, cfg.Version, cfg.Roots),
-		metrics: m, log: log, scans: make(chan struct{}, maxScans)}
+		metrics: m, log: log, scanSlots: make(chan struct{}, maxScans)}
 }
 
 // Run works until ctx ends, then returns nil.
 func (d *Deliverer) Run(ctx context.Context) error {
-	var following sync.WaitGroup
+	var registryDone sync.WaitGroup
 	defer d.sender.close()
-	defer following.Wait()
-	followCtx, stop := context.WithCancel(ctx)
-	defer stop()
-	following.Go(func() { d.registry.run(followCtx) })
+	defer registryDone.Wait()
+	registryCtx, cancelRegistry := context.WithCancel(ctx)
+	defer cancelRegistry()
+	registryDone.Go(func() { d.registry.run(registryCtx) })
 	if err := d.topic.Work(ctx, d.runPartition); err != nil {
 		return fmt.Errorf("delivering webhooks: %w", err)
 	}

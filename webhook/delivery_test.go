@@ -38,7 +38,7 @@ func TestSignaturesAreThoseOfStandardWebhooks(t *testing.T) {
 		if got := signature(key, c.ID, strconv.FormatInt(c.Timestamp, 10), []byte(c.Body)); got != c.Signature {
 			t.Errorf("%s: %s, want %s", c.ID, got, c.Signature)
 		}
-		if got := secretOf(key); got != c.Secret {
+		if got := formatSecret(key); got != c.Secret {
 			t.Errorf("the secret is written as %s", got)
 		}
 	}
@@ -110,7 +110,7 @@ func TestASlowReceiverDelaysNobody(t *testing.T) {
 	e.deliver()
 	var want []event.ID
 	data := `{"pad":"` + strings.Repeat("x", 4<<10) + `"}`
-	for range 4 * maxQueued / (4 << 10) { // far more than waits in memory
+	for range 4 * maxQueuedBytes / (4 << 10) { // far more than waits in memory
 		want = append(want, e.topic.put(0, "shop", entered, data))
 	}
 	fast.await(t, want)

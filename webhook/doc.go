@@ -2,7 +2,7 @@
 // choose (docs/webhooks.md): signed as Standard Webhooks says, at least once, in order
 // per account.
 //
-// If this is your first change, read manage.go, then partition_worker.go, send.go and
+// If this is your first change, read manage.go, then partition_worker.go, backlog_sender.go and
 // receiver.go.
 //
 // # How it works
@@ -11,7 +11,7 @@
 // the partition, whatever the number of webhooks, and matches the records' headers with
 // the filters of all webhooks. A webhook with something to get has a backlog there, with
 // a goroutine that sends one request at a time: so an account's events, which are in one
-// partition, stay in order. A backlog takes messages from the reader until maxQueued
+// partition, stay in order. A backlog takes messages from the reader until maxQueuedBytes
 // bytes wait; after that it reads from Kafka by itself until it has caught up. A slow
 // receiver delays no other webhook, and the reader never waits.
 //
@@ -45,7 +45,7 @@
 //
 // Deliverer.Run has one that follows changes of webhooks, one for each assigned
 // partition, and one for each backlog that is sending; all end with its context, running
-// requests at most finishTimeout later. A backlog holds maxQueued bytes of messages, or
+// requests at most finishTimeout later. A backlog holds maxQueuedBytes bytes of messages, or
 // one message; one that waits longer than maxWaitWithQueue holds none. At most maxScans
 // read older events at a time.
 //

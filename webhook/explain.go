@@ -25,9 +25,9 @@ func Outcomes() []EventOutcome {
 	return []EventOutcome{OutcomeFailing, OutcomePaused, OutcomePending, OutcomeDelivered, OutcomeCreatedLater, OutcomeFiltered}
 }
 
-// Explained is the outcome of an event at a webhook. Its failures are those of the
+// Explanation is the outcome of an event at a webhook. Its failures are those of the
 // webhook's last attempt, which may have been with an earlier event.
-type Explained struct {
+type Explanation struct {
 	Webhook
 	Outcome    EventOutcome
 	FilteredBy *identity.FilterMismatch // of OutcomeFiltered
@@ -44,17 +44,17 @@ type Question struct {
 // Explain returns the outcome of an event at each webhook whose account can access the
 // event's, by the current filters and positions. Positions are up to checkpointInterval
 // old.
-func (s *Service) Explain(ctx context.Context, q Question, tree *identity.Tree) ([]Explained, error) {
+func (s *Service) Explain(ctx context.Context, q Question, tree *identity.Tree) ([]Explanation, error) {
 	partition := q.EventID.Partition()
 	positions, err := listPositions(ctx, s.db, partition)
 	if err != nil {
 		return nil, err
 	}
-	common, found, err := findPartition(ctx, s.db, partition)
+	partitionPos, found, err := findPartition(ctx, s.db, partition)
 	if err != nil {
 		return nil, err
 	}
-	explained := []Explained{}
+	explained := []Explanation{}
 	for _, account := range tree.Path(q.Message.AccountID) {
 		if !tree.Contains(q.Root, account) {
 			break
@@ -65,10 +65,10 @@ func (s *Service) Explain(ctx context.Context, q Question, tree *identity.Tree) 
 		}
 		for i := range rows {
 			r := &rows[i]
-			e := Explained{Webhook: r.Webhook}
-			at, behind := positions[r.ID]
-			behind = behind && at.generation == r.positionGeneration
-			passed := behind && (q.EventID <= at.lastID || q.Offset < at.next) || !behind && found && q.Offset < common.next.Offset
+			e := Explanation{Webhook: r.Webhook}
+			pos, behind := positions[r.ID]
+			behind = behind && pos.generation == r.positionGeneration
+			passed := behind && (q.EventID <= pos.lastID || q.Offset < pos.next) || !behind && found && q.Offset < partitionPos.next.Offset
 			if e.FilteredBy = r.Filters.Mismatch(r.AccountID, &q.Message, tree); e.FilteredBy != nil {
 				e.Outcome = OutcomeFiltered
 			} else {

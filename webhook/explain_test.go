@@ -56,7 +56,7 @@ func TestExplainTellsWhatBecameOfAnEventAtEachWebhook(t *testing.T) {
 			}
 		}
 		stop()
-		must(t, noteFailure(t.Context(), e.db, waits.ID, 0, 2, "status 503", time.Now(), time.Now().Add(time.Hour)))
+		must(t, storeFailure(t.Context(), e.db, waits.ID, 0, 2, "status 503", time.Now(), time.Now().Add(time.Hour)))
 		next := e.topic.put(0, "shop", entered, `{}`)
 		if got := explain(next, 2, "root"); got["waits"] != OutcomeFailing || got["delivered"] != OutcomePending {
 			t.Errorf("after a failure: %v", got)

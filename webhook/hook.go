@@ -20,25 +20,25 @@ type hook struct {
 
 // hooks is a snapshot of the webhooks of all accounts. It is immutable.
 type hooks struct {
-	byID    map[string]*hook
-	account map[string][]*hook // by an account whose messages they select
-	below   map[string][]*hook // by an account whose messages and those below they select
-	paused  int
+	byID      map[string]*hook
+	byAccount map[string][]*hook // by an account whose messages they select
+	bySubtree map[string][]*hook // by an account whose messages and those below they select
+	paused    int
 
 	replaced chan struct{} // closed when a newer snapshot exists
 }
 
-func newHooks(all []*hook) *hooks {
-	h := &hooks{byID: make(map[string]*hook, len(all)), account: map[string][]*hook{}, below: map[string][]*hook{}, replaced: make(chan struct{})}
-	for _, w := range all {
+func newHooks(webhooks []*hook) *hooks {
+	h := &hooks{byID: make(map[string]*hook, len(webhooks)), byAccount: map[string][]*hook{}, bySubtree: map[string][]*hook{}, replaced: make(chan struct{})}
+	for _, w := range webhooks {
 		h.byID[w.ID] = w
 		if w.Status == StatusPaused {
 			h.paused++
 		}
 		ids, below := w.selection.Accounts()
-		index := h.account
+		index := h.byAccount
 		if below {
-			index = h.below
+			index = h.bySubtree
 		}
 		for _, id := range ids {
 			index[id] = append(index[id], w)
@@ -56,12 +56,12 @@ func (h *hooks) match(m *headers, tree *identity.Tree, each func(*hook)) {
 			}
 		}
 	}
-	visit(h.account[m.account])
-	if len(h.below) == 0 {
+	visit(h.byAccount[m.account])
+	if len(h.bySubtree) == 0 {
 		return
 	}
 	for _, ancestor := range tree.Path(m.account) {
-		visit(h.below[ancestor])
+		visit(h.bySubtree[ancestor])
 	}
 }
 

@@ -18,23 +18,23 @@ const maxWebhooks = 100
 // Create creates a webhook of the account, which gets the events from now on. secret is
 // the signing secret if it was generated here, "" if the config has one.
 func (s *Service) Create(ctx context.Context, accountID string, c Config) (created Webhook, secret string, err error) {
-	c, err = s.check(ctx, accountID, c)
+	c, err = s.validateConfig(ctx, accountID, c)
 	if err != nil {
 		return Webhook{}, "", err
 	}
 	key := newKey()
 	if c.Secret == "" {
-		secret = secretOf(key)
+		secret = formatSecret(key)
 	} else if key, err = parseSecret(c.Secret); err != nil {
 		return Webhook{}, "", err
 	}
 	now := time.UnixMilli(time.Now().UnixMilli())
 	r := row{Webhook: Webhook{ID: sqldb.NewID(), AccountID: accountID, URL: c.URL, Filters: c.Filters, Format: c.Format,
 		CreatedAt: now, UpdatedAt: now, Status: StatusActive}}
-	if r.sealed, err = s.keys.Seal(key, table, accountID, r.ID); err != nil {
+	if r.sealedKey, err = s.keys.Seal(key, tableName, accountID, r.ID); err != nil {
 		return Webhook{}, "", err
 	}
-	at, err := endPositions(ctx, s.topic)
+	positions, err := endPositions(ctx, s.topic)
 	if err != nil {
 		return Webhook{}, "", err
 	}
@@ -49,7 +49,7 @@ func (s *Service) Create(ctx context.Context, accountID string, c Config) (creat
 		if err := create(ctx, tx, r); err != nil {
 			return err
 		}
-		return putPositions(ctx, tx, r.ID, r.positionGeneration, at)
+		return upsertPositions(ctx, tx, r.ID, r.positionGeneration, positions)
 	})
 	return r.Webhook, secret, err
 }
@@ -58,13 +58,13 @@ func (s *Service) Create(ctx context.Context, accountID string, c Config) (creat
 // back-off and does not resume a paused webhook. ifMatch is the request's If-Match
 // header, "" for none. Returns fault.KindPrecondition when it does not match.
 func (s *Service) Update(ctx context.Context, accountID, id string, c Config, ifMatch string) (Webhook, error) {
-	c, err := s.check(ctx, accountID, c)
+	c, err := s.validateConfig(ctx, accountID, c)
 	if err != nil {
 		return Webhook{}, err
 	}
 	var r row
 	err = s.change(ctx, audit.WebhookUpdate, accountID, id, func(tx *sql.Tx) (err error) {
-		if r, err = findMatch(ctx, tx, accountID, id, ifMatch); err != nil {
+		if r, err = findIfMatch(ctx, tx, accountID, id, ifMatch); err != nil {
 			return err
 		}
 		if c.Secret != "" {
@@ -72,11 +72,11 @@ func (s *Service) Update(ctx context.Context, accountID, id string, c Config, if
 			if err != nil {
 				return err
 			}
-			if r.sealed, err = s.keys.Seal(key, table, accountID, id); err != nil {
+			if r.sealedKey, err = s.keys.Seal(key, tableName, accountID, id); err != nil {
 				return err
 			}
 		}
-		r.URL, r.Filters, r.Format, r.UpdatedAt = c.URL, c.Filters, c.Format, nextUpdate(r.UpdatedAt)
+		r.URL, r.Filters, r.Format, r.UpdatedAt = c.URL, c.Filters, c.Format, nextUpdatedAt(r.UpdatedAt)
 		if err := update(ctx, tx, r); err != nil {
 			return err
 		}
@@ -86,9 +86,9 @@ func (s *Service) Update(ctx context.Context, accountID, id string, c Config, if
 	return r.Webhook, err
 }
 
-// nextUpdate returns the time of an update: now, and always later than the last, in
+// nextUpdatedAt returns the time of an update: now, and always later than the last, in
 // the milliseconds that are stored, so that each update has an ETag of its own.
-func nextUpdate(last time.Time) time.Time {
+func nextUpdatedAt(last time.Time) time.Time {
 	now, earliest := time.Now(), last.Add(time.Millisecond)
 	if now.Before(earliest) {
 		return earliest
@@ -115,16 +115,16 @@ func (s *Service) List(ctx context.Context, accountID string) ([]Webhook, error)
 // Delete removes a webhook of the account. ifMatch: see Update.
 func (s *Service) Delete(ctx context.Context, accountID, id, ifMatch string) error {
 	return s.change(ctx, audit.WebhookDelete, accountID, id, func(tx *sql.Tx) error {
-		if _, err := findMatch(ctx, tx, accountID, id, ifMatch); err != nil {
+		if _, err := findIfMatch(ctx, tx, accountID, id, ifMatch); err != nil {
 			return err
 		}
 		return remove(ctx, tx, id)
 	})
 }
 
-// findMatch returns a webhook of the account. Returns fault.KindPrecondition when it does
+// findIfMatch returns a webhook of the account. Returns fault.KindPrecondition when it does
 // not match ifMatch.
-func findMatch(ctx context.Context, tx sqldb.Runner, accountID, id, ifMatch string) (row, error) {
+func findIfMatch(ctx context.Context, tx sqldb.Runner, accountID, id, ifMatch string) (row, error) {
 	r, err := find(ctx, tx, accountID, id)
 	if err != nil {
 		return row{}, err
@@ -140,10 +140,10 @@ func (s *Service) Retry(ctx context.Context, accountID, id string, since event.I
 	if _, err := s.Find(ctx, accountID, id); err != nil {
 		return Webhook{}, err
 	}
-	var at []position
+	var positions []position
 	if since != 0 {
 		var err error
-		if at, err = positionsAfter(ctx, s.topic, since); err != nil {
+		if positions, err = positionsAfter(ctx, s.topic, since); err != nil {
 			return Webhook{}, err
 		}
 	}
@@ -152,7 +152,7 @@ func (s *Service) Retry(ctx context.Context, accountID, id string, since event.I
 		if _, err := find(ctx, tx, accountID, id); err != nil {
 			return err
 		}
-		if err := restart(ctx, tx, id, at, since != 0); err != nil {
+		if err := resetDelivery(ctx, tx, id, positions, since != 0); err != nil {
 			return err
 		}
 		r, err = find(ctx, tx, accountID, id)
@@ -168,19 +168,19 @@ func (s *Service) PurgeAccount(ctx context.Context, accountID string) (n int, er
 		if n, err = sqldb.Exec(ctx, tx, `DELETE FROM webhooks WHERE account_id = $1`, accountID); err != nil || n == 0 {
 			return sqldb.Wrap(err, "purging webhooks")
 		}
-		return raiseRevision(ctx, tx)
+		return incrementRevision(ctx, tx)
 	})
 	return n, err
 }
 
 // change runs do in a transaction that also stores the audit entry and increments the
 // revision that nodes poll.
-func (s *Service) change(ctx context.Context, action audit.Action, accountID, id string, do func(tx *sql.Tx) error) error {
+func (s *Service) change(ctx context.Context, action audit.Action, accountID, id string, fn func(tx *sql.Tx) error) error {
 	entry := s.audit.Entry(ctx, action, accountID, "webhook:"+id)
 	return audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
-		if err := do(tx); err != nil {
+		if err := fn(tx); err != nil {
 			return err
 		}
-		return raiseRevision(ctx, tx)
+		return incrementRevision(ctx, tx)
 	})
 }

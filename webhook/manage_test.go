@@ -33,7 +33,7 @@ func gathered(t testing.TB, reg *prometheus.Registry, name string) float64 {
 func TestAWebhooksLife(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		e := newEnv(t, at, DefaultSettings(), 3)
-		ctx := audittest.By(t, "user:admin")
+		ctx := audittest.CallerContext(t, "user:admin")
 		e.topic.put(1, "shop", entered, `{}`)
 		config := Config{URL: "https://example.com/hook?key=1", Filters: identity.Filter{AccountIDs: []string{"shop", "shop"}}}
 		made, secret, err := e.service.Create(ctx, "root", config)
@@ -47,7 +47,7 @@ func TestAWebhooksLife(t *testing.T) {
 		}
 		stored, err := find(ctx, e.db, "root", made.ID)
 		must(t, err)
-		if strings.Contains(stored.sealed, strings.TrimPrefix(secret, "whsec_")) {
+		if strings.Contains(stored.sealedKey, strings.TrimPrefix(secret, "whsec_")) {
 			t.Error("the secret is stored as it is")
 		}
 		own := "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
@@ -67,8 +67,8 @@ func TestAWebhooksLife(t *testing.T) {
 			changed, err := find(ctx, e.db, "root", made.ID)
 			must(t, err)
 			key, err := openKey(e.keys, &changed)
-			if want := map[string]string{"": secret, own: own}[sent]; err != nil || secretOf(key) != want || changed.Format != FormatCloudEvents {
-				t.Errorf("after a PUT with the secret %q: %s, %v", sent, secretOf(key), err)
+			if want := map[string]string{"": secret, own: own}[sent]; err != nil || formatSecret(key) != want || changed.Format != FormatCloudEvents {
+				t.Errorf("after a PUT with the secret %q: %s, %v", sent, formatSecret(key), err)
 			}
 		}
 		_, made2, err := e.service.Create(ctx, "root", config)

@@ -40,13 +40,13 @@ type partitionWorker struct {
 	commit    func(next int64)
 
 	// Of the goroutine that reads:
-	hooks          *hooks
-	stored         partitionPosition // of the last checkpoint
-	storedAt       time.Time
-	failing        bool            // the last checkpoint failed
-	rowsToDelete   []position      // for the next checkpoint
-	reportedBehind int             // this partition's part of the metric
-	sendCtx        context.Context // parent of the contexts of all senders
+	hooks             *hooks
+	stored            partitionPosition // of the last checkpoint
+	storedAt          time.Time
+	checkpointFailing bool            // the last checkpoint failed
+	rowsToDelete      []position      // for the next checkpoint
+	reportedBehind    int             // this partition's part of the metric
+	sendCtx           context.Context // parent of the contexts of all senders
 
 	mu       sync.Mutex
 	tail     kafka.LogPosition // everything before it was matched
@@ -64,9 +64,9 @@ func (w *partitionWorker) run(ctx context.Context) error {
 	if err := w.retry(ctx, "taking over", func() error { return w.takeOver(ctx) }); err != nil {
 		return err
 	}
-	var stopSending context.CancelFunc
-	w.sendCtx, stopSending = context.WithCancel(ctx)
-	defer w.stop(ctx, stopSending)
+	var cancelSending context.CancelFunc
+	w.sendCtx, cancelSending = context.WithCancel(ctx)
+	defer w.shutDown(ctx, cancelSending)
 	for {
 		err := w.reconcile(ctx)
 		if err == nil {
@@ -76,7 +76,7 @@ func (w *partitionWorker) run(ctx context.Context) error {
 		if !ok {
 			return err
 		}
-		if err := w.retry(ctx, "skipping a gap", func() error { return w.skip(ctx, gap) }); err != nil {
+		if err := w.retry(ctx, "skipping a gap", func() error { return w.skipGap(ctx, gap) }); err != nil {
 			return err
 		}
 	}
@@ -86,22 +86,22 @@ func (w *partitionWorker) run(ctx context.Context) error {
 // Meanwhile the worker reads nothing; the end offset is committed, so lag stays 0.
 func (w *partitionWorker) awaitWebhooks(ctx context.Context) bool {
 	for {
-		now := w.registry.current.Load()
-		if len(now.byID) > 0 {
+		current := w.registry.current.Load()
+		if len(current.byID) > 0 {
 			return true
 		}
 		if _, end, err := w.topic.Offsets(ctx, w.partition); err == nil {
 			w.commit(end)
 		}
-		tick := time.NewTimer(idleCommitInterval)
+		timer := time.NewTimer(idleCommitInterval)
 		select {
-		case <-now.replaced:
-		case <-tick.C:
+		case <-current.replaced:
+		case <-timer.C:
 		case <-ctx.Done():
-			tick.Stop()
+			timer.Stop()
 			return false
 		}
-		tick.Stop()
+		timer.Stop()
 	}
 }
 
@@ -109,7 +109,7 @@ func (w *partitionWorker) awaitWebhooks(ctx context.Context) bool {
 // webhook has its own stored position (true for a newly created first webhook), the
 // worker starts at the log end.
 func (w *partitionWorker) takeOver(ctx context.Context) error {
-	at, found, err := findPartition(ctx, w.service.db, w.partition)
+	pos, found, err := findPartition(ctx, w.service.db, w.partition)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (w *partitionWorker) takeOver(ctx context.Context) error {
 		allHavePositions = allHavePositions && ok && row.generation == h.positionGeneration
 	}
 	if allHavePositions && found { // they count only in the log that they were stored for
-		err := w.topic.CheckPosition(ctx, w.partition, at.next)
+		err := w.topic.CheckPosition(ctx, w.partition, pos.next)
 		gap, ok := kafka.PassableGap(err)
 		if err != nil && !ok {
 			return err
@@ -136,18 +136,18 @@ func (w *partitionWorker) takeOver(ctx context.Context) error {
 	}
 	switch {
 	case allHavePositions:
-		at.next, at.lastID = atOffset(end), 0
+		pos.next, pos.lastID = atOffset(end), 0
 	case !found: // a new partition
-		at.next = atOffset(first)
+		pos.next = atOffset(first)
 	}
-	if at.next.TopicID.IsZero() {
-		if at.next.TopicID, err = w.topic.TopicID(ctx); err != nil {
+	if pos.next.TopicID.IsZero() {
+		if pos.next.TopicID, err = w.topic.TopicID(ctx); err != nil {
 			return err
 		}
 	}
-	err = w.service.db.Tx(ctx, func(tx *sql.Tx) error { return takePartition(ctx, tx, w.partition, &at) })
-	w.stored, w.storedAt = at, time.Now()
-	w.tail, w.tailID = at.next, at.lastID
+	err = w.service.db.Tx(ctx, func(tx *sql.Tx) error { return fencePartition(ctx, tx, w.partition, &pos) })
+	w.stored, w.storedAt = pos, time.Now()
+	w.tail, w.tailID = pos.next, pos.lastID
 	return err
 }
 
@@ -191,22 +191,22 @@ func (w *partitionWorker) dispatch(records []kafka.Record, tail kafka.LogPositio
 		if err != nil || id <= w.tailID { // not a message of Trunkline, or a repeat
 			continue
 		}
-		m, before := readHeaders(r), w.tailID
+		m, previousID := readHeaders(r), w.tailID
 		var d *delivery // created for the first webhook that takes it
 		w.hooks.match(&m, tree, func(h *hook) {
 			b := w.backlogs[h.ID]
 			if b == nil {
-				b = &backlog{hook: h, follows: true, doneID: before, readID: before}
+				b = &backlog{hook: h, followsReader: true, deliveredID: previousID, lastReadID: previousID}
 				w.backlogs[h.ID] = b
 			}
-			if !b.follows || r.Offset < b.readTo || id <= b.readID {
+			if !b.followsReader || r.Offset < b.readUpTo || id <= b.lastReadID {
 				return
 			}
 			if d == nil {
 				d = &delivery{id, m.account, r.Offset, slices.Clone(r.Value)}
 			}
-			if !b.take(d) {
-				b.follows, b.readTo = false, r.Offset
+			if !b.enqueue(d) {
+				b.followsReader, b.readUpTo = false, r.Offset
 			}
 			w.startSending(b)
 		})
@@ -215,54 +215,54 @@ func (w *partitionWorker) dispatch(records []kafka.Record, tail kafka.LogPositio
 	w.tail = tail
 }
 
-// stop ends all sending and stores the last positions.
-func (w *partitionWorker) stop(ctx context.Context, stopSending context.CancelFunc) {
-	stopSending()
+// shutDown ends all sending and stores the last positions.
+func (w *partitionWorker) shutDown(ctx context.Context, cancelSending context.CancelFunc) {
+	cancelSending()
 	w.mu.Lock()
 	all := slices.Collect(maps.Values(w.backlogs))
 	w.mu.Unlock()
-	waitAll(all)
+	waitForSenders(all)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	_ = w.checkpoint(ctx) // logs its error; events delivered since the last one are delivered again
-	w.countBehind(0)
+	w.reportBehind(0)
 }
 
-// skip moves the tail behind a gap in the log. After truncation or recreation, later
+// skipGap moves the tail behind a gap in the log. After truncation or recreation, later
 // offsets hold different events: every backlog resumes at gap.Resume at the latest.
-func (w *partitionWorker) skip(ctx context.Context, gap *kafka.GapError) error {
+func (w *partitionWorker) skipGap(ctx context.Context, gap *kafka.GapError) error {
 	id, err := w.topic.TopicID(ctx)
 	if err != nil {
 		return err
 	}
-	w.lost(gap)
+	w.reportGap(gap)
 	w.mu.Lock()
 	w.tail = gap.Position()
 	w.tail.TopicID = id
 	if gap.Restarted() {
 		w.tailID = 0
 		for _, b := range w.backlogs {
-			next := min(b.next(gap.Resume), gap.Resume)
+			next := min(b.resumeOffset(gap.Resume), gap.Resume)
 			if gap.Kind == kafka.GapRecreated {
 				next = gap.Resume
 			}
-			w.replace(b.hook, b, &backlog{readTo: next, stored: b.stored})
+			w.replaceBacklog(b.hook, b, &backlog{readUpTo: next, stored: b.stored})
 		}
 	}
 	w.mu.Unlock()
 	return nil
 }
 
-// lost logs and counts a gap.
-func (w *partitionWorker) lost(gap *kafka.GapError) {
+// reportGap logs and counts a gap.
+func (w *partitionWorker) reportGap(gap *kafka.GapError) {
 	w.log.Error("events lost from the normalized log before they were read for webhooks", "partition", w.partition, "kind", gap.Kind, "resume", gap.Resume, "error", gap)
 	w.metrics.lost.Add(float64(gap.Lost()))
 }
 
 // retry calls do until it does not fail with fault.KindUnavailable, with growing waits
 // between. It returns ctx's error when ctx ends.
-func (w *partitionWorker) retry(ctx context.Context, doing string, do func() error) error {
+func (w *partitionWorker) retry(ctx context.Context, operation string, fn func() error) error {
 	return retry.Do(ctx, partitionBackoff, fault.IsUnavailable, func(err error, wait time.Duration) {
-		w.log.Warn("delivery of webhooks waits", "doing", doing, "partition", w.partition, "wait", wait, "error", err)
-	}, do)
+		w.log.Warn("delivery of webhooks waits", "doing", operation, "partition", w.partition, "wait", wait, "error", err)
+	}, fn)
 }

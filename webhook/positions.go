@@ -30,9 +30,9 @@ type partitionPosition struct {
 // errFenced is returned when another node has taken the partition over.
 var errFenced = errors.New("another node delivers the events of the partition")
 
-// putPositions creates or replaces a webhook's positions.
-func putPositions(ctx context.Context, tx sqldb.Runner, id string, generation int64, at []position) error {
-	for _, p := range at {
+// upsertPositions creates or replaces a webhook's positions.
+func upsertPositions(ctx context.Context, tx sqldb.Runner, id string, generation int64, positions []position) error {
+	for _, p := range positions {
 		_, err := tx.ExecContext(ctx, `INSERT INTO webhook_positions (topic_partition, webhook_id, seek, next, last_id) VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (topic_partition, webhook_id) DO UPDATE SET seek = excluded.seek, next = excluded.next, last_id = excluded.last_id`,
 			p.partition, id, generation, p.next, int64(p.lastID))
@@ -54,29 +54,29 @@ func listPositions(ctx context.Context, q sqldb.Runner, partition int) (map[stri
 	if err != nil {
 		return nil, err
 	}
-	at := make(map[string]position, len(all))
+	byWebhook := make(map[string]position, len(all))
 	for _, p := range all {
-		at[p.webhook] = p
+		byWebhook[p.webhook] = p
 	}
-	return at, nil
+	return byWebhook, nil
 }
 
 // findPartition returns the position of a partition; ok is false when there is none.
-func findPartition(ctx context.Context, q sqldb.Runner, partition int) (at partitionPosition, ok bool, err error) {
+func findPartition(ctx context.Context, q sqldb.Runner, partition int) (pos partitionPosition, ok bool, err error) {
 	row := q.QueryRowContext(ctx, `SELECT next, topic_id, leader_epoch, last_id, version FROM webhook_partitions WHERE topic_partition = $1`, partition)
-	err = sqldb.FindInto(row, sql.ErrNoRows, "reading a partition's position", &at.next.Offset, &at.next.TopicID, &at.next.LeaderEpoch, (*int64)(&at.lastID), &at.version)
+	err = sqldb.FindInto(row, sql.ErrNoRows, "reading a partition's position", &pos.next.Offset, &pos.next.TopicID, &pos.next.LeaderEpoch, (*int64)(&pos.lastID), &pos.version)
 	if errors.Is(err, sql.ErrNoRows) {
-		return at, false, nil
+		return pos, false, nil
 	}
-	return at, err == nil, err
+	return pos, err == nil, err
 }
 
-// takePartition stores the position of a partition and fences the node that had it.
-func takePartition(ctx context.Context, tx sqldb.Runner, partition int, at *partitionPosition) error {
+// fencePartition stores the position of a partition and fences the node that had it.
+func fencePartition(ctx context.Context, tx sqldb.Runner, partition int, pos *partitionPosition) error {
 	err := tx.QueryRowContext(ctx, `INSERT INTO webhook_partitions (topic_partition, next, topic_id, leader_epoch, last_id, version)
 		VALUES ($1, $2, $3, $4, $5, 1) ON CONFLICT (topic_partition) DO UPDATE SET next = excluded.next, topic_id = excluded.topic_id,
 		leader_epoch = excluded.leader_epoch, last_id = excluded.last_id, version = webhook_partitions.version + 1 RETURNING version`,
-		partition, at.next.Offset, at.next.TopicID, at.next.LeaderEpoch, int64(at.lastID)).Scan(&at.version)
+		partition, pos.next.Offset, pos.next.TopicID, pos.next.LeaderEpoch, int64(pos.lastID)).Scan(&pos.version)
 	return sqldb.Wrap(err, "taking a partition over")
 }
 
@@ -84,20 +84,20 @@ func takePartition(ctx context.Context, tx sqldb.Runner, partition int, at *part
 // webhooks and stores those of behind. Positions of webhooks that were deleted or moved
 // by a retry meanwhile do not change. Returns errFenced when another
 // node has taken the partition over.
-func storeCheckpoint(ctx context.Context, tx sqldb.Runner, partition int, to partitionPosition, caughtUp, behind []position) error {
-	const doing = "storing webhooks' positions"
+func storeCheckpoint(ctx context.Context, tx sqldb.Runner, partition int, current partitionPosition, caughtUp, behind []position) error {
+	const operation = "storing webhooks' positions"
 	n, err := sqldb.Exec(ctx, tx, `UPDATE webhook_partitions SET next = $3, topic_id = $4, leader_epoch = $5, last_id = $6, version = version + 1
-		WHERE topic_partition = $1 AND version = $2`, partition, to.version, to.next.Offset, to.next.TopicID, to.next.LeaderEpoch, int64(to.lastID))
+		WHERE topic_partition = $1 AND version = $2`, partition, current.version, current.next.Offset, current.next.TopicID, current.next.LeaderEpoch, int64(current.lastID))
 	switch {
 	case err != nil:
-		return sqldb.Wrap(err, doing)
+		return sqldb.Wrap(err, operation)
 	case n == 0:
 		return errFenced
 	}
 	for _, p := range caughtUp {
 		_, err := tx.ExecContext(ctx, `DELETE FROM webhook_positions WHERE topic_partition = $1 AND webhook_id = $2 AND seek = $3`, partition, p.webhook, p.generation)
 		if err != nil {
-			return sqldb.Wrap(err, doing)
+			return sqldb.Wrap(err, operation)
 		}
 	}
 	for _, p := range behind {
@@ -106,7 +106,7 @@ func storeCheckpoint(ctx context.Context, tx sqldb.Runner, partition int, to par
 			ON CONFLICT (topic_partition, webhook_id) DO UPDATE SET next = excluded.next, last_id = excluded.last_id
 			WHERE webhook_positions.seek = excluded.seek`, partition, p.webhook, p.generation, p.next, int64(p.lastID))
 		if err != nil {
-			return sqldb.Wrap(err, doing)
+			return sqldb.Wrap(err, operation)
 		}
 	}
 	return nil

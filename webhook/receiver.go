@@ -34,9 +34,9 @@ func newReceiver(settings Settings, stored *row) *receiver {
 	return r
 }
 
-// begin waits until a request may be sent and returns true; end must follow. It returns
+// beginRequest waits until a request may be sent and returns true; end must follow. It returns
 // false when ctx ends or the webhook is paused.
-func (r *receiver) begin(ctx context.Context) bool {
+func (r *receiver) beginRequest(ctx context.Context) bool {
 	for {
 		r.mu.Lock()
 		limit, wait, changed := maxRequests, time.Until(r.next), r.changed
@@ -65,9 +65,9 @@ func (r *receiver) begin(ctx context.Context) bool {
 	}
 }
 
-// end notes the result of a request. It returns the failures in a row before and after
+// endRequest notes the result of a request. It returns the failures in a row before and after
 // it.
-func (r *receiver) end(o outcome) (before, after int) {
+func (r *receiver) endRequest(o outcome) (before, after int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.active--
@@ -81,7 +81,7 @@ func (r *receiver) end(o outcome) (before, after int) {
 		r.failures++
 		r.next = time.Now().Add(min(max(r.backoff.Next(), o.retryAfter), r.backoff.Max))
 	}
-	r.signal()
+	r.signalChange()
 	return before, r.failures
 }
 
@@ -90,11 +90,11 @@ func (r *receiver) pause() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.paused = true
-	r.signal()
+	r.signalChange()
 }
 
-// signal needs r.mu.
-func (r *receiver) signal() {
+// signalChange needs r.mu.
+func (r *receiver) signalChange() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }

@@ -7,7 +7,7 @@ import (
 // reconcile applies the current webhook list: changed webhooks resume at their position,
 // retried ones start at the new position.
 func (w *partitionWorker) reconcile(ctx context.Context) error {
-	now := w.registry.current.Load()
+	current := w.registry.current.Load()
 	var rows map[string]position
 	err := w.retry(ctx, "reading positions", func() (err error) {
 		rows, err = listPositions(ctx, w.service.db, w.partition)
@@ -19,40 +19,40 @@ func (w *partitionWorker) reconcile(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id, b := range w.backlogs {
-		if now.byID[id] == nil { // its rows were deleted with it
-			b.stop()
+		if current.byID[id] == nil { // its rows were deleted with it
+			b.cancelSending()
 			delete(w.backlogs, id)
 		}
 	}
-	for id, h := range now.byID {
-		before := w.hooks.byID[id]
-		if before == h {
+	for id, h := range current.byID {
+		previous := w.hooks.byID[id]
+		if previous == h {
 			continue
 		}
 		b := w.backlogs[id]
 		switch row, stored := rows[id]; {
-		case before == nil || before.positionGeneration != h.positionGeneration: // new to this worker, or moved
+		case previous == nil || previous.positionGeneration != h.positionGeneration: // new to this worker, or moved
 			if stored && row.generation == h.positionGeneration {
-				w.replace(h, b, &backlog{readTo: row.next, readID: row.lastID, doneID: row.lastID, stored: &row})
+				w.replaceBacklog(h, b, &backlog{readUpTo: row.next, lastReadID: row.lastID, deliveredID: row.lastID, stored: &row})
 			} else if b != nil || h.suspended {
-				w.replace(h, b, &backlog{readTo: w.tail.Offset, readID: w.tailID, doneID: w.tailID})
+				w.replaceBacklog(h, b, &backlog{readUpTo: w.tail.Offset, lastReadID: w.tailID, deliveredID: w.tailID})
 			}
 		case b != nil:
-			b.drop(w.tail.Offset)
-			w.replace(h, b, &backlog{readTo: b.readTo, readID: b.doneID, doneID: b.doneID, stored: b.stored})
+			b.dropQueue(w.tail.Offset)
+			w.replaceBacklog(h, b, &backlog{readUpTo: b.readUpTo, lastReadID: b.deliveredID, deliveredID: b.deliveredID, stored: b.stored})
 		case h.suspended:
-			w.replace(h, nil, &backlog{readTo: w.tail.Offset, readID: w.tailID, doneID: w.tailID})
+			w.replaceBacklog(h, nil, &backlog{readUpTo: w.tail.Offset, lastReadID: w.tailID, deliveredID: w.tailID})
 		}
 	}
-	w.hooks = now
+	w.hooks = current
 	return nil
 }
 
-// replace replaces the backlog old, which may be nil, with b and starts its sender. It
+// replaceBacklog replaces the backlog old, which may be nil, with b and starts its sender. It
 // needs mu.
-func (w *partitionWorker) replace(h *hook, old, b *backlog) {
+func (w *partitionWorker) replaceBacklog(h *hook, old, b *backlog) {
 	if b.hook = h; old != nil {
-		old.stop()
+		old.cancelSending()
 		b.done = old.done
 	}
 	w.backlogs[h.ID] = b

@@ -12,8 +12,8 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// followInterval is how often a node looks for changes of webhooks.
-const followInterval = 400 * time.Millisecond
+// pollInterval is how often a node looks for changes of webhooks.
+const pollInterval = 400 * time.Millisecond
 
 // Accounts has the tree of accounts.
 type Accounts interface{ Tree() *identity.Tree }
@@ -32,7 +32,7 @@ type registry struct {
 	// Of run's goroutine:
 	revision int64 // -1 before the first read
 	tree     *identity.Tree
-	stored   []row
+	rows     []row
 }
 
 // run follows changes until ctx ends. While the database is unavailable the webhooks
@@ -40,19 +40,19 @@ type registry struct {
 func (r *registry) run(ctx context.Context) {
 	failing := false
 	for {
-		err := r.follow(ctx)
+		err := r.reload(ctx)
 		if err != nil && !failing && ctx.Err() == nil {
 			r.log.Warn("reading the webhooks failed, retrying", "error", err)
 		}
 		failing = err != nil
-		if !retry.Sleep(ctx, followInterval) {
+		if !retry.Sleep(ctx, pollInterval) {
 			return
 		}
 	}
 }
 
-// follow reads the webhooks again if they or the accounts have changed.
-func (r *registry) follow(ctx context.Context) error {
+// reload reads the webhooks again if they or the accounts have changed.
+func (r *registry) reload(ctx context.Context) error {
 	revision, err := readRevision(ctx, r.db)
 	if err != nil {
 		return err
@@ -62,54 +62,54 @@ func (r *registry) follow(ctx context.Context) error {
 		return nil
 	}
 	if revision != r.revision {
-		if r.stored, err = list(ctx, r.db, ""); err != nil {
+		if r.rows, err = list(ctx, r.db, ""); err != nil {
 			return err
 		}
 	}
 	r.revision, r.tree = revision, tree
-	before := r.current.Load()
+	previous := r.current.Load()
 	var all []*hook
-	for i := range r.stored {
-		if h := r.hook(&r.stored[i], before.byID[r.stored[i].ID], tree); h != nil {
+	for i := range r.rows {
+		if h := r.buildHook(&r.rows[i], previous.byID[r.rows[i].ID], tree); h != nil {
 			all = append(all, h)
 		}
 	}
-	now := newHooks(all)
-	r.metrics.paused.Set(float64(now.paused))
-	r.current.Store(now)
-	close(before.replaced)
+	current := newHooks(all)
+	r.metrics.paused.Set(float64(current.paused))
+	r.current.Store(current)
+	close(previous.replaced)
 	return nil
 }
 
-// hook returns the hook of a stored webhook: before if nothing has changed, nil if none
+// buildHook returns the hook of a stored webhook: before if nothing has changed, nil if none
 // of its accounts exists.
-func (r *registry) hook(stored *row, before *hook, tree *identity.Tree) *hook {
+func (r *registry) buildHook(stored *row, previous *hook, tree *identity.Tree) *hook {
 	selection := identity.NewSelection(stored.AccountID, stored.Filters, tree)
 	if selection == nil {
 		return nil
 	}
 	h := &hook{row: *stored, selection: selection, suspended: stored.Status == StatusPaused}
-	if before == nil || before.retries != stored.retries || before.URL != stored.URL {
+	if previous == nil || previous.retries != stored.retries || previous.URL != stored.URL {
 		h.receiver = newReceiver(r.settings, stored)
 	} else {
-		h.receiver = before.receiver
+		h.receiver = previous.receiver
 	}
-	if before != nil && before.sealed == stored.sealed {
-		h.key = before.key
+	if previous != nil && previous.sealedKey == stored.sealedKey {
+		h.key = previous.key
 	} else if key, err := openKey(r.keys, stored); err == nil {
 		h.key = key
 	} else {
 		h.suspended = true
 		r.log.Error("a webhook's secret cannot be opened, nothing is sent", "webhook", stored.ID, "account", stored.AccountID, "error", err)
 	}
-	if before != nil && before.same(h) {
-		return before
+	if previous != nil && previous.deliversLike(h) {
+		return previous
 	}
 	return h
 }
 
-// same reports whether h and other are delivered in the same way.
-func (h *hook) same(other *hook) bool {
-	return h.receiver == other.receiver && h.suspended == other.suspended && h.positionGeneration == other.positionGeneration && h.sealed == other.sealed && h.Format == other.Format &&
+// deliversLike reports whether h and other are delivered in the same way.
+func (h *hook) deliversLike(other *hook) bool {
+	return h.receiver == other.receiver && h.suspended == other.suspended && h.positionGeneration == other.positionGeneration && h.sealedKey == other.sealedKey && h.Format == other.Format &&
 		h.Status == other.Status && h.selection.Equal(other.selection)
 }

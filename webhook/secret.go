@@ -29,8 +29,8 @@ func newKey() []byte {
 	return key
 }
 
-// secretOf returns the text form of a key.
-func secretOf(key []byte) string { return secretPrefix + base64.StdEncoding.EncodeToString(key) }
+// formatSecret returns the text form of a key.
+func formatSecret(key []byte) string { return secretPrefix + base64.StdEncoding.EncodeToString(key) }
 
 // parseSecret reads the text form of a key. Its error never repeats the text.
 func parseSecret(text string) ([]byte, error) {
@@ -44,7 +44,7 @@ func parseSecret(text string) ([]byte, error) {
 
 // openKey returns the signing key of a stored webhook.
 func openKey(keys *masterkey.Keyring, r *row) ([]byte, error) {
-	return keys.Unseal(r.sealed, table, r.AccountID, r.ID)
+	return keys.Unseal(r.sealedKey, tableName, r.AccountID, r.ID)
 }
 
 // signature returns the header webhook-signature of a request. The timestamp is in

@@ -47,5 +47,5 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 
 // Secrets returns the stored secrets.
 func (s *Service) Secrets() masterkey.Table {
-	return masterkey.Table{DB: s.db, Keys: s.keys, Name: table, Key: []string{"account_id", "id"}, Secret: "sealed"}
+	return masterkey.Table{DB: s.db, Keys: s.keys, Name: tableName, Key: []string{"account_id", "id"}, Secret: "sealed"}
 }

@@ -11,12 +11,12 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-const table = "webhooks" // part of every sealed key's place
+const tableName = "webhooks" // part of every sealed key's place
 
 // row is a webhook in the database.
 type row struct {
 	Webhook
-	sealed             string
+	sealedKey          string
 	retries            int64
 	positionGeneration int64 // how often a retry has moved the positions
 }
@@ -27,13 +27,13 @@ const columns = `id, account_id, url, filters, format, sealed, created_at, updat
 func scanRow(scan sqldb.ScanFunc) (r row, err error) {
 	var filters string
 	var created, updated, failed, next, paused int64
-	err = scan(&r.ID, &r.AccountID, &r.URL, &filters, &r.Format, &r.sealed, &created, &updated, &r.retries, &r.positionGeneration,
+	err = scan(&r.ID, &r.AccountID, &r.URL, &filters, &r.Format, &r.sealedKey, &created, &updated, &r.retries, &r.positionGeneration,
 		&r.Failures, &r.LastError, &failed, &next, &paused)
 	if err != nil {
 		return row{}, err
 	}
 	r.CreatedAt, r.UpdatedAt = time.UnixMilli(created), time.UnixMilli(updated)
-	r.FailedAt, r.NextTryAt, r.PausedAt = timeOf(failed), timeOf(next), timeOf(paused)
+	r.FailedAt, r.NextTryAt, r.PausedAt = timeFromMilli(failed), timeFromMilli(next), timeFromMilli(paused)
 	switch {
 	case paused != 0:
 		r.Status = StatusPaused
@@ -48,15 +48,15 @@ func scanRow(scan sqldb.ScanFunc) (r row, err error) {
 	return r, nil
 }
 
-// timeOf returns the time of Unix milliseconds; 0 is the zero time.
-func timeOf(milli int64) time.Time {
+// timeFromMilli returns the time of Unix milliseconds; 0 is the zero time.
+func timeFromMilli(milli int64) time.Time {
 	if milli == 0 {
 		return time.Time{}
 	}
 	return time.UnixMilli(milli)
 }
 
-func milliOf(t time.Time) int64 {
+func milliFromTime(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}
@@ -82,7 +82,7 @@ func create(ctx context.Context, tx sqldb.Runner, r row) error {
 		return fmt.Errorf("encoding filters: %w", err)
 	}
 	_, err = tx.ExecContext(ctx, `INSERT INTO webhooks (id, account_id, url, filters, format, sealed, master_key_id, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)`, r.ID, r.AccountID, r.URL, string(filters), string(r.Format), r.sealed, masterkey.KeyID(r.sealed),
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)`, r.ID, r.AccountID, r.URL, string(filters), string(r.Format), r.sealedKey, masterkey.KeyID(r.sealedKey),
 		r.CreatedAt.UnixMilli())
 	return sqldb.Wrap(err, "storing a webhook")
 }
@@ -95,7 +95,7 @@ func update(ctx context.Context, tx sqldb.Runner, r row) error {
 	}
 	_, err = tx.ExecContext(ctx, `UPDATE webhooks SET url = $1, filters = $2, format = $3, sealed = $4, master_key_id = $5, updated_at = $6,
 		retries = retries + 1, failures = 0, next_try_at = 0 WHERE id = $7`,
-		r.URL, string(filters), string(r.Format), r.sealed, masterkey.KeyID(r.sealed), r.UpdatedAt.UnixMilli(), r.ID)
+		r.URL, string(filters), string(r.Format), r.sealedKey, masterkey.KeyID(r.sealedKey), r.UpdatedAt.UnixMilli(), r.ID)
 	return sqldb.Wrap(err, "storing a webhook")
 }
 
@@ -105,23 +105,23 @@ func remove(ctx context.Context, tx sqldb.Runner, id string) error {
 	return sqldb.Wrap(err, "deleting a webhook")
 }
 
-// restart ends a pause and the back-off. If move is true, at replaces the positions.
-func restart(ctx context.Context, tx sqldb.Runner, id string, at []position, move bool) error {
-	moves := 0
-	if move {
-		moves = 1
+// resetDelivery ends a pause and the back-off. If move is true, at replaces the positions.
+func resetDelivery(ctx context.Context, tx sqldb.Runner, id string, positions []position, movePositions bool) error {
+	increment := 0
+	if movePositions {
+		increment = 1
 	}
 	var generation int64
 	err := tx.QueryRowContext(ctx, `UPDATE webhooks SET retries = retries + 1, seek = seek + $2, failures = 0, last_error = '', failed_at = 0,
-		next_try_at = 0, paused_at = 0 WHERE id = $1 RETURNING seek`, id, moves).Scan(&generation)
-	if err != nil || !move {
+		next_try_at = 0, paused_at = 0 WHERE id = $1 RETURNING seek`, id, increment).Scan(&generation)
+	if err != nil || !movePositions {
 		return sqldb.Wrap(err, "resuming a webhook")
 	}
-	return putPositions(ctx, tx, id, generation, at)
+	return upsertPositions(ctx, tx, id, generation, positions)
 }
 
-// raiseRevision increments the revision that nodes poll for changes of webhooks.
-func raiseRevision(ctx context.Context, tx sqldb.Runner) error {
+// incrementRevision increments the revision that nodes poll for changes of webhooks.
+func incrementRevision(ctx context.Context, tx sqldb.Runner) error {
 	_, err := tx.ExecContext(ctx, `UPDATE webhook_revision SET revision = revision + 1`)
 	return sqldb.Wrap(err, "raising the revision of webhooks")
 }
@@ -131,16 +131,16 @@ func readRevision(ctx context.Context, q sqldb.Runner) (revision int64, err erro
 	return revision, sqldb.Wrap(err, "reading the revision of webhooks")
 }
 
-// noteFailure stores the failure that the API shows, unless the webhook was retried
+// storeFailure stores the failure that the API shows, unless the webhook was retried
 // since.
-func noteFailure(ctx context.Context, q sqldb.Runner, id string, retries int64, failures int, message string, now, next time.Time) error {
+func storeFailure(ctx context.Context, q sqldb.Runner, id string, retries int64, failures int, message string, now, next time.Time) error {
 	_, err := q.ExecContext(ctx, `UPDATE webhooks SET failures = $3, last_error = $4, failed_at = $5, next_try_at = $6
-		WHERE id = $1 AND retries = $2 AND paused_at = 0`, id, retries, failures, message, milliOf(now), milliOf(next))
+		WHERE id = $1 AND retries = $2 AND paused_at = 0`, id, retries, failures, message, milliFromTime(now), milliFromTime(next))
 	return sqldb.Wrap(err, "storing a webhook's failure")
 }
 
-// noteRecovery stores that an attempt succeeded after failures.
-func noteRecovery(ctx context.Context, q sqldb.Runner, id string, retries int64) error {
+// storeRecovery stores that an attempt succeeded after failures.
+func storeRecovery(ctx context.Context, q sqldb.Runner, id string, retries int64) error {
 	_, err := q.ExecContext(ctx, `UPDATE webhooks SET failures = 0, next_try_at = 0 WHERE id = $1 AND retries = $2 AND paused_at = 0`, id, retries)
 	return sqldb.Wrap(err, "storing a webhook's recovery")
 }
@@ -153,5 +153,5 @@ func pause(ctx context.Context, tx sqldb.Runner, id string, retries int64, failu
 	if err != nil || n == 0 {
 		return false, sqldb.Wrap(err, "pausing a webhook")
 	}
-	return true, raiseRevision(ctx, tx)
+	return true, incrementRevision(ctx, tx)
 }

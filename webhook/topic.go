@@ -2,11 +2,9 @@ package webhook
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"trunkline/event"
-	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 )
 
@@ -38,8 +36,8 @@ type Reader interface {
 	Close()
 }
 
-// group is the consumer group of all nodes that deliver.
-const group = "trunkline-webhook"
+// consumerGroup is the consumer group of all nodes that deliver.
+const consumerGroup = "trunkline-webhook"
 
 // NewKafkaTopic returns the Topic of a Kafka cluster.
 func NewKafkaTopic(c *kafka.Cluster) Topic { return kafkaTopic{c} }
@@ -47,7 +45,7 @@ func NewKafkaTopic(c *kafka.Cluster) Topic { return kafkaTopic{c} }
 type kafkaTopic struct{ cluster *kafka.Cluster }
 
 func (t kafkaTopic) Work(ctx context.Context, work func(context.Context, int, func(int64)) error) error {
-	return t.cluster.RunGroup(ctx, kafka.GroupConfig{Group: group, Topics: []string{event.TopicEvents}},
+	return t.cluster.RunGroup(ctx, kafka.GroupConfig{Group: consumerGroup, Topics: []string{event.TopicEvents}},
 		func(ctx context.Context, assigned *kafka.Assignment) error {
 			return work(ctx, assigned.Partition, assigned.Commit)
 		})
@@ -80,83 +78,4 @@ func (t kafkaTopic) Read(partition int, from kafka.LogPosition) Reader {
 // atOffset returns the position at an offset, with unknown topic id and leader epoch.
 func atOffset(offset int64) kafka.LogPosition {
 	return kafka.LogPosition{Offset: offset, LeaderEpoch: kafka.UnknownEpoch}
-}
-
-// endPositions returns the end of every partition.
-func endPositions(ctx context.Context, topic Topic) ([]position, error) {
-	return eachPartition(ctx, topic, func(ctx context.Context, p *position) (err error) {
-		_, p.next, err = topic.Offsets(ctx, p.partition)
-		return err
-	})
-}
-
-// positionsAfter returns the positions from which all events with a later id are
-// read. Returns fault.KindGone when the event was never in the topic or was deleted by
-// retention.
-func positionsAfter(ctx context.Context, topic Topic, id event.ID) ([]position, error) {
-	all, err := eachPartition(ctx, topic, func(ctx context.Context, p *position) (err error) {
-		p.lastID = id
-		p.next, err = topic.OffsetAt(ctx, p.partition, time.UnixMilli(id.Milli()))
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	if id.Partition() >= len(all) {
-		return nil, noSuchEvent()
-	}
-	return all, checkEvent(ctx, topic, id, all[id.Partition()].next)
-}
-
-// checkEvent returns fault.KindGone unless the event is in its partition, at or after
-// the offset.
-func checkEvent(ctx context.Context, topic Topic, id event.ID, offset int64) error {
-	_, end, err := topic.Offsets(ctx, id.Partition())
-	if err != nil {
-		return err
-	}
-	reader := topic.Read(id.Partition(), atOffset(offset))
-	defer reader.Close()
-	for reader.Position().Offset < end {
-		records, err := reader.Read(ctx)
-		if _, gap := kafka.PassableGap(err); gap {
-			return noSuchEvent()
-		}
-		if err != nil {
-			return err
-		}
-		for i := range records {
-			switch found, err := event.MessageID(records[i].Value); {
-			case err != nil:
-			case found == id:
-				return nil
-			case found > id:
-				return noSuchEvent()
-			}
-		}
-	}
-	return noSuchEvent()
-}
-
-func noSuchEvent() error { return fault.New(fault.KindGone, "no such event in the log") }
-
-// eachPartition calls fill for the position of each partition, for all at once.
-func eachPartition(ctx context.Context, topic Topic, fill func(context.Context, *position) error) ([]position, error) {
-	n, err := topic.Partitions(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all, failed := make([]position, n), make([]error, n)
-	var asking sync.WaitGroup
-	for i := range all {
-		all[i].partition = i
-		asking.Go(func() { failed[i] = fill(ctx, &all[i]) })
-	}
-	asking.Wait()
-	for _, err := range failed {
-		if err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
 }

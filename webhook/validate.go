@@ -14,12 +14,12 @@ type Filters interface {
 	CheckFilter(ctx context.Context, accountID string, f identity.Filter) (identity.Filter, error)
 }
 
-// Invalid is the message of requests whose fields are refused.
-const Invalid = "Invalid webhook"
+// InvalidMessage is the message of requests whose fields are refused.
+const InvalidMessage = "Invalid webhook"
 
-// check returns the config with its defaults. Returns fault.KindInvalid, which names
+// validateConfig returns the config with its defaults. Returns fault.KindInvalid, which names
 // every field at fault.
-func (s *Service) check(ctx context.Context, accountID string, c Config) (Config, error) {
+func (s *Service) validateConfig(ctx context.Context, accountID string, c Config) (Config, error) {
 	var faults []fault.Field
 	if code, text := netguard.HTTP.Check(c.URL, netguard.AllowsLoopback(s.settings.AllowNetworks)); code != "" {
 		faults = append(faults, fault.Field{Field: "url", Code: code, Message: text})
@@ -46,7 +46,7 @@ func (s *Service) check(ctx context.Context, accountID string, c Config) (Config
 		return Config{}, err
 	}
 	if len(faults) > 0 {
-		return Config{}, fault.Invalid(Invalid, faults...)
+		return Config{}, fault.Invalid(InvalidMessage, faults...)
 	}
 	c.Filters = distinct
 	return c, nil

@@ -42,17 +42,17 @@ func Purge(ctx context.Context, s *settings.Settings, db *sqldb.DB, directory *i
 		return nil, err
 	}
 	purgers := []identity.Purger{
-		{What: "recordings", Purge: of.Recordings.PurgeAccount},
-		{What: "recording keys", Purge: of.Encryption.PurgeAccount},
-		{What: "AI providers", Purge: of.Providers.PurgeAccount},
-		{What: "webhooks", Purge: of.Webhooks.PurgeAccount},
-		{What: "call records", Purge: of.Index.PurgeAccount},
-		{What: "figures", Purge: of.Figures.PurgeAccount},
-		{What: "calls", Purge: calls.PurgeAccount},
-		{What: "Idempotency-Keys of ingest", Purge: ingested.PurgeAccount},
+		{Kind: "recordings", Purge: of.Recordings.PurgeAccount},
+		{Kind: "recording keys", Purge: of.Encryption.PurgeAccount},
+		{Kind: "AI providers", Purge: of.Providers.PurgeAccount},
+		{Kind: "webhooks", Purge: of.Webhooks.PurgeAccount},
+		{Kind: "call records", Purge: of.Index.PurgeAccount},
+		{Kind: "figures", Purge: of.Figures.PurgeAccount},
+		{Kind: "calls", Purge: calls.PurgeAccount},
+		{Kind: "Idempotency-Keys of ingest", Purge: ingested.PurgeAccount},
 	}
 	if of.QueueConfigs != nil {
-		purgers = append(purgers, identity.Purger{What: "configuration of queues", Purge: of.QueueConfigs.PurgeAccount})
+		purgers = append(purgers, identity.Purger{Kind: "configuration of queues", Purge: of.QueueConfigs.PurgeAccount})
 	}
 	return identity.NewPurge(directory, s.Account, purgers, log), nil
 }

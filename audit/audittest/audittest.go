@@ -28,8 +28,8 @@ func New(t testing.TB, db *sqldb.DB) *audit.Log {
 	return l
 }
 
-// By returns the test's context with a caller.
-func By(t testing.TB, actor string) context.Context {
+// CallerContext returns the test's context with a caller.
+func CallerContext(t testing.TB, actor string) context.Context {
 	return audit.WithCaller(t.Context(), audit.Caller{Actor: actor, Address: "192.0.2.9"})
 }
 
@@ -37,7 +37,7 @@ func By(t testing.TB, actor string) context.Context {
 // outcome", sorted.
 func Entries(t testing.TB, l *audit.Log, account, prefix string) (lines []string) {
 	t.Helper()
-	if err := l.Chain(t.Context()); err != nil {
+	if err := l.ChainPending(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	page, err := l.List(t.Context(), audit.Filter{AccountID: account, End: time.Now().Add(time.Hour).Unix(), PageSize: report.MaxPage})

@@ -11,27 +11,27 @@ import (
 	"trunkline/internal/netguard"
 )
 
-// Invalid is the message of every request whose body is refused.
-const Invalid = "Invalid AI provider configuration"
+// InvalidMessage is the message of every request whose body is refused.
+const InvalidMessage = "Invalid AI provider configuration"
 
 // maxName bounds a provider's name, in Unicode characters.
 const maxName = 128
 
-// parse reads a request's body, a JSON object decoded one level deep. id is the provider
+// parseBody reads a request's body, a JSON object decoded one level deep. id is the provider
 // of the request, "" for a new one. plain also accepts ws. The error is a fault.Invalid
 // that names every invalid field.
-func parse(body map[string]json.RawMessage, id string, plain bool) (Document, error) {
+func parseBody(body map[string]json.RawMessage, id string, allowPlain bool) (Document, error) {
 	p := newParser(body)
 	d := Document{ID: id}
-	p.id(id)
-	if name := need[string](p, "name", "a string"); name != nil {
+	p.checkID(id)
+	if name := required[string](p, "name", "a string"); name != nil {
 		d.Name = *name
 		p.checkName(d.Name)
 	}
-	p.needed("media", func(media *parser) { d.Media = media.media() })
-	p.needed("websocket", func(socket *parser) { d.WebSocket = socket.webSocket(plain) })
-	d.Extensions = take[bool](p, "extensions", "a boolean")
-	if fallback := take[Fallback](p, "fallback", "a string"); fallback != nil {
+	p.requiredObject("media", func(media *parser) { d.Media = media.parseMedia() })
+	p.requiredObject("websocket", func(socket *parser) { d.WebSocket = socket.parseWebSocket(allowPlain) })
+	d.Extensions = optional[bool](p, "extensions", "a boolean")
+	if fallback := optional[Fallback](p, "fallback", "a string"); fallback != nil {
 		d.Fallback = *fallback
 		if d.Fallback != FallbackHangup && d.Fallback != FallbackReturn {
 			p.fault("fallback", codeUnsupported, "must be %s or %s", FallbackHangup, FallbackReturn)
@@ -39,14 +39,14 @@ func parse(body map[string]json.RawMessage, id string, plain bool) (Document, er
 	}
 	p.refuseUnknown()
 	if len(*p.faults) > 0 {
-		return Document{}, fault.Invalid(Invalid, *p.faults...)
+		return Document{}, fault.Invalid(InvalidMessage, *p.faults...)
 	}
 	return d, nil
 }
 
-// id accepts an id that is sent back unchanged.
-func (p *parser) id(want string) {
-	if id := take[string](p, "id", "a string"); id != nil && *id != want {
+// checkID accepts an id that is sent back unchanged.
+func (p *parser) checkID(want string) {
+	if id := optional[string](p, "id", "a string"); id != nil && *id != want {
 		p.fault("id", codeReadOnly, "is made by the service; leave it out or send it back as it is")
 	}
 }
@@ -62,18 +62,18 @@ func (p *parser) checkName(name string) {
 	}
 }
 
-// media checks the pair of format and rate.
-func (p *parser) media() Media {
+// parseMedia checks the pair of format and rate.
+func (p *parser) parseMedia() Media {
 	var m Media
 	var format aiprotocol.Format
 	known := false
-	if name := need[string](p, "audioFormat", "a string"); name != nil {
+	if name := required[string](p, "audioFormat", "a string"); name != nil {
 		m.AudioFormat = *name
 		if format, known = aiprotocol.FormatOf(*name); !known {
 			p.fault("audioFormat", codeUnsupported, "must be %s, %s or %s", aiprotocol.PCM16, aiprotocol.ULaw, aiprotocol.Opus)
 		}
 	}
-	rate := need[float64](p, "sampleRate", "a number")
+	rate := required[float64](p, "sampleRate", "a number")
 	if rate == nil || !known {
 		return m
 	}
@@ -83,16 +83,16 @@ func (p *parser) media() Media {
 	return m
 }
 
-func (p *parser) webSocket(plain bool) WebSocket {
+func (p *parser) parseWebSocket(allowPlain bool) WebSocket {
 	var w WebSocket
-	if address := need[string](p, "url", "a string"); address != nil {
+	if address := required[string](p, "url", "a string"); address != nil {
 		w.URL = *address
-		if code, text := netguard.WebSocket.Check(w.URL, plain); code != "" {
+		if code, text := netguard.WebSocket.Check(w.URL, allowPlain); code != "" {
 			p.fault("url", code, "%s", text)
 		}
 	}
 	if headers, sent := p.object("headers"); sent {
-		w.Headers = headers.headers()
+		w.Headers = headers.parseHeaders()
 	}
 	return w
 }

@@ -39,7 +39,7 @@ func codes(err error) []string {
 }
 
 func TestAWholeBodyIsReadAsItWasSent(t *testing.T) {
-	d, err := parse(members(t, whole), "", false)
+	d, err := parseBody(members(t, whole), "", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestBodiesThatAreTaken(t *testing.T) {
 		"an address that the guard refuses": {`ai.example.com`, `127.0.0.1`}, // at connect time, not here
 	} {
 		body := strings.Replace(whole, change[0], change[1], 1)
-		if _, err := parse(members(t, body), "", false); err != nil {
+		if _, err := parseBody(members(t, body), "", false); err != nil {
 			t.Errorf("%s: %v %v", name, err, codes(err))
 		}
 	}
@@ -160,7 +160,7 @@ func TestBodiesThatAreRefused(t *testing.T) {
 			if body == whole {
 				t.Fatalf("%q is not in the body", c.from)
 			}
-			_, err := parse(members(t, body), "", false)
+			_, err := parseBody(members(t, body), "", false)
 			if fault.KindOf(err) != fault.KindInvalid || !slices.Equal(codes(err), c.want) {
 				t.Errorf("got %v %q, want %q", err, codes(err), c.want)
 			}
@@ -176,21 +176,21 @@ func TestPlainWebSocketIsForDevelopment(t *testing.T) {
 		"127.0.0.1.example.com": false, "0.0.0.0": false,
 	} {
 		body := members(t, strings.Replace(whole, "wss://ai.example.com", "ws://"+host, 1))
-		if _, err := parse(body, "", true); (err == nil) != want {
+		if _, err := parseBody(body, "", true); (err == nil) != want {
 			t.Errorf("ws://%s with loopback allowed: %v", host, err)
 		}
-		if _, err := parse(body, "", false); err == nil {
+		if _, err := parseBody(body, "", false); err == nil {
 			t.Errorf("ws://%s is accepted without loopback allowed", host)
 		}
 	}
-	if _, err := parse(members(t, strings.Replace(whole, "wss://", "http://", 1)), "", true); err == nil {
+	if _, err := parseBody(members(t, strings.Replace(whole, "wss://", "http://", 1)), "", true); err == nil {
 		t.Error("http is no WebSocket")
 	}
 }
 
 func TestFaultsNeverRepeatAHeadersValue(t *testing.T) {
 	body := strings.Replace(whole, `Bearer abc`, `Bearer sesame\u0000`, 1)
-	_, err := parse(members(t, body), "", false)
+	_, err := parseBody(members(t, body), "", false)
 	if text, _ := json.Marshal(fault.As(err)); strings.Contains(string(text), "sesame") {
 		t.Errorf("%s", text)
 	}
@@ -204,7 +204,7 @@ func FuzzParse(f *testing.F) {
 		if json.Unmarshal(raw, &body) != nil {
 			return
 		}
-		d, err := parse(body, "", true)
+		d, err := parseBody(body, "", true)
 		if err != nil {
 			if fault.KindOf(err) != fault.KindInvalid || len(codes(err)) == 0 {
 				t.Fatalf("%s: %v", raw, err)
@@ -216,7 +216,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := parse(members(t, string(text)), "", true); err != nil {
+		if _, err := parseBody(members(t, string(text)), "", true); err != nil {
 			t.Fatalf("%s became %s: %v", raw, text, err)
 		}
 	})

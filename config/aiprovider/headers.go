@@ -21,18 +21,18 @@ const (
 	maxHeaderBytes = 12 << 10 // names and values together
 )
 
-// owned are the headers that the handshake sets itself, or that define how its bytes are
+// reservedHeaders are the headers that the handshake sets itself, or that define how its bytes are
 // read (RFC 9110, RFC 9112; RFC 6455, 4.1), lower case. Origin is not among them: only
 // browsers send it.
-var owned = []string{
+var reservedHeaders = []string{
 	"connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "proxy-authenticate",
 	"proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
 }
 
-// headers reads the object of header names and values.
-func (p *parser) headers() map[string]string {
+// parseHeaders reads the object of header names and values.
+func (p *parser) parseHeaders() map[string]string {
 	if len(p.members) > maxHeaders {
-		p.faultOfAll(codeTooMany, "must be at most %d headers", maxHeaders)
+		p.objectFault(codeTooMany, "must be at most %d headers", maxHeaders)
 		p.members = nil
 		return nil
 	}
@@ -40,7 +40,7 @@ func (p *parser) headers() map[string]string {
 	seen := make(map[string]bool, len(p.members))
 	size := 0
 	for _, name := range slices.Sorted(maps.Keys(p.members)) {
-		value := take[string](p, name, "a string")
+		value := optional[string](p, name, "a string")
 		p.checkHeaderName(name, seen)
 		if value == nil {
 			continue
@@ -52,7 +52,7 @@ func (p *parser) headers() map[string]string {
 		size += len(name) + len(*value)
 	}
 	if size > maxHeaderBytes {
-		p.faultOfAll(codeTooLong, "must have at most %d bytes in all", maxHeaderBytes)
+		p.objectFault(codeTooLong, "must have at most %d bytes in all", maxHeaderBytes)
 	}
 	return values
 }
@@ -64,7 +64,7 @@ func (p *parser) checkHeaderName(name string, seen map[string]bool) {
 		p.fault(shorten(name), codeTooLong, "must have at most %d bytes", maxHeaderName)
 	case !httpguts.ValidHeaderFieldName(name):
 		p.fault(shorten(name), codeInvalid, "is not the name of a header")
-	case slices.Contains(owned, lower), strings.HasPrefix(lower, "sec-websocket-"):
+	case slices.Contains(reservedHeaders, lower), strings.HasPrefix(lower, "sec-websocket-"):
 		p.fault(name, codeReserved, "belongs to the handshake")
 	case seen[lower]:
 		p.fault(name, codeRepeated, "is there in another spelling too")
@@ -86,15 +86,15 @@ func checkHeaderValue(value string) (code, text string) {
 	return "", ""
 }
 
-// keepMasked replaces each mask by the stored value. It returns a fault for a mask
+// restoreMasked replaces each mask by the stored value. It returns a fault for a mask
 // without a stored value. The case of names is ignored.
-func (d *Document) keepMasked(stored map[string]string) []fault.Field {
+func (d *Document) restoreMasked(stored map[string]string) []fault.Field {
 	var faults []fault.Field
 	for _, name := range slices.Sorted(maps.Keys(d.WebSocket.Headers)) {
 		if d.WebSocket.Headers[name] != Mask {
 			continue
 		}
-		value, ok := lookup(stored, name)
+		value, ok := findHeader(stored, name)
 		if !ok {
 			faults = append(faults, fault.Field{Field: "websocket.headers." + name, Code: codeMasked,
 				Message: "has no value stored for this address: send the value instead of " + Mask})
@@ -105,9 +105,9 @@ func (d *Document) keepMasked(stored map[string]string) []fault.Field {
 	return faults
 }
 
-func lookup(headers map[string]string, name string) (value string, ok bool) {
-	for stored, value := range headers {
-		if strings.EqualFold(stored, name) {
+func findHeader(headers map[string]string, name string) (value string, ok bool) {
+	for storedName, value := range headers {
+		if strings.EqualFold(storedName, name) {
 			return value, true
 		}
 	}

@@ -13,3 +13,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	metric.Init(m.changes, actionCreate, actionReplace, actionDelete)
 	return m
 }
+
+// Kinds of changes, as metric labels.
+const (
+	actionCreate  = "create"
+	actionReplace = "replace"
+	actionDelete  = "delete"
+)

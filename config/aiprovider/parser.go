@@ -42,14 +42,14 @@ func (p *parser) fault(name, code, format string, args ...any) {
 	*p.faults = append(*p.faults, fault.Field{Field: p.path + name, Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
-// faultOfAll adds a fault of the object itself.
-func (p *parser) faultOfAll(code, format string, args ...any) {
+// objectFault adds a fault of the object itself.
+func (p *parser) objectFault(code, format string, args ...any) {
 	*p.faults = append(*p.faults, fault.Field{Field: strings.TrimSuffix(p.path, "."), Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
-// take decodes one member; nil if it was not sent or has another type, which is a fault.
+// optional decodes one member; nil if it was not sent or has another type, which is a fault.
 // JSON's null has no valid type.
-func take[T any](p *parser, name, want string) *T {
+func optional[T any](p *parser, name, want string) *T {
 	raw, sent := p.members[name]
 	delete(p.members, name)
 	if !sent {
@@ -63,18 +63,18 @@ func take[T any](p *parser, name, want string) *T {
 	return &value
 }
 
-// need is take for a required member.
-func need[T any](p *parser, name, want string) *T {
+// required is take for a required member.
+func required[T any](p *parser, name, want string) *T {
 	if _, sent := p.members[name]; !sent {
 		p.fault(name, codeRequired, "is required")
 	}
-	return take[T](p, name, want)
+	return optional[T](p, name, want)
 }
 
 // object reads a member that is an object. It is never nil: an absent or invalid one has
 // no members.
 func (p *parser) object(name string) (inner *parser, sent bool) {
-	members := take[map[string]json.RawMessage](p, name, "an object")
+	members := optional[map[string]json.RawMessage](p, name, "an object")
 	inner = &parser{path: p.path + name + ".", faults: p.faults}
 	if members != nil {
 		inner.members = *members
@@ -82,9 +82,9 @@ func (p *parser) object(name string) (inner *parser, sent bool) {
 	return inner, members != nil
 }
 
-// needed is object for a required member; read is called only if the member is an
+// requiredObject is object for a required member; read is called only if the member is an
 // object.
-func (p *parser) needed(name string, read func(inner *parser)) {
+func (p *parser) requiredObject(name string, read func(inner *parser)) {
 	if _, sent := p.members[name]; !sent {
 		p.fault(name, codeRequired, "is required")
 	}
@@ -97,20 +97,20 @@ func (p *parser) needed(name string, read func(inner *parser)) {
 // Bounds of the unknown members that a response repeats: their number, and the length of
 // a name.
 const (
-	shown     = 16
-	shownName = 64
+	maxShown     = 16
+	maxShownName = 64
 )
 
 func (p *parser) refuseUnknown() {
 	unknown := slices.Sorted(maps.Keys(p.members))
-	for _, name := range unknown[:min(len(unknown), shown)] {
+	for _, name := range unknown[:min(len(unknown), maxShown)] {
 		p.fault(shorten(name), codeUnknown, "is not a field of this request")
 	}
 }
 
 func shorten(name string) string {
-	if chars := []rune(name); len(chars) > shownName {
-		return string(chars[:shownName]) + "…"
+	if chars := []rune(name); len(chars) > maxShownName {
+		return string(chars[:maxShownName]) + "…"
 	}
 	return name
 }

@@ -11,7 +11,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-const table = "ai_providers" // part of every sealed secret's place
+const tableName = "ai_providers" // part of every sealed secret's place
 
 // seal returns the row of a document. Without header values nothing is sealed, and no
 // master key is needed.
@@ -39,16 +39,16 @@ func (s *Service) seal(accountID string, d Document) (row, error) {
 		return row{}, fmt.Errorf("encoding the headers: %w", err)
 	}
 	defer clear(secret)
-	r.sealed, err = s.keys.Seal(secret, table, accountID, d.ID)
+	r.sealedHeaders, err = s.keys.Seal(secret, tableName, accountID, d.ID)
 	return r, err
 }
 
 // unseal unseals a provider's headers; nil if it has none.
 func (s *Service) unseal(r row) (map[string]string, error) {
-	if r.sealed == "" {
+	if r.sealedHeaders == "" {
 		return nil, nil
 	}
-	secret, err := s.keys.Unseal(r.sealed, table, r.accountID, r.id)
+	secret, err := s.keys.Unseal(r.sealedHeaders, tableName, r.accountID, r.id)
 	if err != nil {
 		return nil, fmt.Errorf("headers of AI provider %s: %w", r.id, err)
 	}
@@ -60,10 +60,10 @@ func (s *Service) unseal(r row) (map[string]string, error) {
 	return headers, nil
 }
 
-// unmasked returns the sent headers with stored values in place of masks. Values that
+// restoreHeaders returns the sent headers with stored values in place of masks. Values that
 // were stored for another origin are not used: they are secrets of that host. Without a
 // mask nothing is unsealed, so that lost values can be replaced.
-func (s *Service) unmasked(sent Document, old row) (Document, error) {
+func (s *Service) restoreHeaders(sent Document, old row) (Document, error) {
 	if !slices.Contains(slices.Collect(maps.Values(sent.WebSocket.Headers)), Mask) {
 		return sent, nil
 	}
@@ -75,8 +75,8 @@ func (s *Service) unmasked(sent Document, old row) (Document, error) {
 		}
 	}
 	sent.WebSocket.Headers = maps.Clone(sent.WebSocket.Headers)
-	if faults := sent.keepMasked(stored); len(faults) > 0 {
-		return Document{}, fault.Invalid(Invalid, faults...)
+	if faults := sent.restoreMasked(stored); len(faults) > 0 {
+		return Document{}, fault.Invalid(InvalidMessage, faults...)
 	}
 	return sent, nil
 }

@@ -42,7 +42,7 @@ func New(ctx context.Context, settings Settings, db *sqldb.DB, keys *masterkey.K
 
 // Secrets returns the table of the sealed headers.
 func (s *Service) Secrets() masterkey.Table {
-	return masterkey.Table{DB: s.db, Keys: s.keys, Name: table, Key: []string{"account_id", "id"}, Secret: "sealed"}
+	return masterkey.Table{DB: s.db, Keys: s.keys, Name: tableName, Key: []string{"account_id", "id"}, Secret: "sealed"}
 }
 
 // maxProviders bounds an account's list.
@@ -51,12 +51,12 @@ const maxProviders = 1000
 // Create creates a provider of the account from a request's body, and writes an audit
 // entry of the context's caller.
 func (s *Service) Create(ctx context.Context, accountID string, body map[string]json.RawMessage) (Document, error) {
-	d, err := parse(body, "", s.settings.plain())
+	d, err := parseBody(body, "", s.settings.allowsPlain())
 	if err != nil {
 		return Document{}, err
 	}
-	if faults := d.keepMasked(nil); len(faults) > 0 {
-		return Document{}, fault.Invalid(Invalid, faults...)
+	if faults := d.restoreMasked(nil); len(faults) > 0 {
+		return Document{}, fault.Invalid(InvalidMessage, faults...)
 	}
 	d.ID = sqldb.NewID()
 	r, err := s.seal(accountID, d)
@@ -83,7 +83,7 @@ func (s *Service) Create(ctx context.Context, accountID string, body map[string]
 // keeps the stored value. Returns fault.KindInvalid for such a header if the address has
 // another origin (scheme, host, port) than the stored one.
 func (s *Service) Update(ctx context.Context, accountID, id string, body map[string]json.RawMessage) (Document, error) {
-	sent, err := parse(body, id, s.settings.plain())
+	sent, err := parseBody(body, id, s.settings.allowsPlain())
 	if err != nil {
 		return Document{}, err
 	}
@@ -107,7 +107,7 @@ func (s *Service) updateInTx(ctx context.Context, tx *sql.Tx, accountID string, 
 	if old.accountID != accountID {
 		return notFound()
 	}
-	d, err := s.unmasked(sent, old)
+	d, err := s.restoreHeaders(sent, old)
 	if err != nil {
 		return err
 	}
@@ -137,15 +137,15 @@ func (s *Service) List(ctx context.Context, accountID string) ([]Document, error
 	if err != nil {
 		return nil, err
 	}
-	all := make([]Document, 0, len(rows))
+	documents := make([]Document, 0, len(rows))
 	for _, r := range rows {
 		d, err := r.document()
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, d)
+		documents = append(documents, d)
 	}
-	return all, nil
+	return documents, nil
 }
 
 // Delete deletes a provider of the account.

@@ -62,7 +62,7 @@ const who = "user:u1"
 
 func create(t testing.TB, s *Service, account, body string) Document {
 	t.Helper()
-	d, err := s.Create(audittest.By(t, who), account, members(t, body))
+	d, err := s.Create(audittest.CallerContext(t, who), account, members(t, body))
 	if err != nil {
 		t.Fatalf("%v %v", err, codes(err))
 	}
@@ -71,7 +71,7 @@ func create(t testing.TB, s *Service, account, body string) Document {
 
 func TestAProvidersLife(t *testing.T) {
 	onBoth(t, func(t *testing.T, db *sqldb.DB) {
-		ctx := audittest.By(t, who)
+		ctx := audittest.CallerContext(t, who)
 		s := service(t, db, fileKeys(t))
 		made := create(t, s, "acme", whole)
 		if len(made.ID) != 32 || !reflect.DeepEqual(made.WebSocket.Headers, map[string]string{"Authorization": Mask, "X-Tenant": Mask}) {
@@ -137,7 +137,7 @@ func second2[T any](_ T, err error) error { return err }
 
 func TestAnotherAccountsProviderDoesNotExist(t *testing.T) {
 	onBoth(t, func(t *testing.T, db *sqldb.DB) {
-		ctx := audittest.By(t, who)
+		ctx := audittest.CallerContext(t, who)
 		s := service(t, db, fileKeys(t))
 		made := create(t, s, "acme", whole)
 		for name, err := range map[string]error{
@@ -159,7 +159,7 @@ func TestAnotherAccountsProviderDoesNotExist(t *testing.T) {
 
 func TestAMaskStandsOnlyForWhatIsStored(t *testing.T) {
 	onBoth(t, func(t *testing.T, db *sqldb.DB) {
-		ctx := audittest.By(t, who)
+		ctx := audittest.CallerContext(t, who)
 		s := service(t, db, fileKeys(t))
 		made := create(t, s, "acme", whole)
 		body := strings.Replace(whole, `"X-Tenant":"7"`, `"X-Other":"********"`, 1)
@@ -188,7 +188,7 @@ func TestAMaskStandsOnlyForWhatIsStored(t *testing.T) {
 
 func TestWithoutAMasterKey(t *testing.T) {
 	onBoth(t, func(t *testing.T, db *sqldb.DB) {
-		ctx := audittest.By(t, who)
+		ctx := audittest.CallerContext(t, who)
 		bare := strings.Replace(whole, `,"headers":{"Authorization":"Bearer abc","X-Tenant":"7"}`, ``, 1)
 		s := service(t, db, noKeys(t))
 		made := create(t, s, "acme", bare)
@@ -212,7 +212,7 @@ func TestWithoutAMasterKey(t *testing.T) {
 
 func TestHeadersAreSealedForTheirProvider(t *testing.T) {
 	onBoth(t, func(t *testing.T, db *sqldb.DB) {
-		ctx := audittest.By(t, who)
+		ctx := audittest.CallerContext(t, who)
 		s := service(t, db, fileKeys(t))
 		mine, theirs := create(t, s, "acme", whole), create(t, s, "other", whole)
 		var sealed string
@@ -233,7 +233,7 @@ func TestHeadersAreSealedForTheirProvider(t *testing.T) {
 
 func TestRotationSealsEverythingAnew(t *testing.T) {
 	onBoth(t, func(t *testing.T, db *sqldb.DB) {
-		ctx := audittest.By(t, who)
+		ctx := audittest.CallerContext(t, who)
 		keys := fileKeys(t)
 		s := service(t, db, keys)
 		var ids []string
@@ -269,7 +269,7 @@ func TestConcurrentChangesAreWholeOnes(t *testing.T) {
 					body := strings.Replace(whole, `"Echo"`, fmt.Sprintf(`"%d.%d"`, w, i), 1)
 					body = strings.Replace(body, `"Bearer abc"`, `"********"`, 1)
 					body = strings.Replace(body, `"7"`, fmt.Sprintf(`"%d.%d"`, w, i), 1)
-					if _, err := nodes[w%2].Update(audittest.By(t, who), "acme", made.ID, members(t, body)); err != nil {
+					if _, err := nodes[w%2].Update(audittest.CallerContext(t, who), "acme", made.ID, members(t, body)); err != nil {
 						t.Error(err)
 					}
 				}
@@ -297,7 +297,7 @@ func TestAnAccountHasOnlySoMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	bare := strings.Replace(whole, `,"headers":{"Authorization":"Bearer abc","X-Tenant":"7"}`, ``, 1)
-	if _, err := s.Create(audittest.By(t, who), "acme", members(t, bare)); fault.KindOf(err) != fault.KindConflict {
+	if _, err := s.Create(audittest.CallerContext(t, who), "acme", members(t, bare)); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("one more: %v", err)
 	}
 	create(t, s, "other", bare)
@@ -318,11 +318,11 @@ func TestWhenWSIsAccepted(t *testing.T) {
 		"127.0.0.0/8": true, "127.0.0.1/32": true, "127.0.0.9/32": true, "::1/128": true, "0.0.0.0/0": true, "::/0": true,
 		"10.0.0.0/8": false, "fd00::/8": false, "128.0.0.0/8": false,
 	} {
-		if got := (Settings{AllowNetworks: []netip.Prefix{netip.MustParsePrefix(network)}}).plain(); got != want {
+		if got := (Settings{AllowNetworks: []netip.Prefix{netip.MustParsePrefix(network)}}).allowsPlain(); got != want {
 			t.Errorf("%s: %v", network, got)
 		}
 	}
-	if (Settings{}).plain() || setting.Validate("ai_provider", Settings{AllowNetworks: []netip.Prefix{{}}}) == nil {
+	if (Settings{}).allowsPlain() || setting.Validate("ai_provider", Settings{AllowNetworks: []netip.Prefix{{}}}) == nil {
 		t.Error("ws is never accepted by default, and no network is refused")
 	}
 }
@@ -350,7 +350,7 @@ func TestTheOldAuditTableIsTakenOver(t *testing.T) {
 
 func TestStoredHeadersAreNotSentToAnotherOrigin(t *testing.T) {
 	onBoth(t, func(t *testing.T, db *sqldb.DB) {
-		ctx := audittest.By(t, who)
+		ctx := audittest.CallerContext(t, who)
 		s := service(t, db, fileKeys(t))
 		masked := strings.NewReplacer("Bearer abc", Mask, `"7"`, `"`+Mask+`"`).Replace(whole)
 		for _, moved := range []string{

@@ -17,7 +17,7 @@ func (s Settings) Validate(c *setting.Check) {
 	netguard.ValidateNetworks(c, "allow_networks", s.AllowNetworks)
 }
 
-// plain reports whether addresses may be without TLS: a development setting.
-func (s Settings) plain() bool {
+// allowsPlain reports whether addresses may be without TLS: a development setting.
+func (s Settings) allowsPlain() bool {
 	return netguard.AllowsLoopback(s.AllowNetworks)
 }

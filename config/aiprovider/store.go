@@ -13,16 +13,16 @@ import (
 type row struct {
 	id, accountID, name, audioFormat, url string
 
-	headerNames sql.NullString
-	sealed      string
-	extensions  sql.NullBool
-	fallback    string
+	headerNames   sql.NullString
+	sealedHeaders string
+	extensions    sql.NullBool
+	fallback      string
 }
 
 const columns = `id, account_id, name, audio_format, url, header_names, sealed, extensions, fallback`
 
 func scanRow(scan sqldb.ScanFunc) (r row, err error) {
-	err = scan(&r.id, &r.accountID, &r.name, &r.audioFormat, &r.url, &r.headerNames, &r.sealed, &r.extensions, &r.fallback)
+	err = scan(&r.id, &r.accountID, &r.name, &r.audioFormat, &r.url, &r.headerNames, &r.sealedHeaders, &r.extensions, &r.fallback)
 	return r, err
 }
 
@@ -44,14 +44,14 @@ func count(ctx context.Context, q sqldb.Runner, accountID string) (n int, err er
 func insert(ctx context.Context, e sqldb.Execer, r row) error {
 	_, err := e.ExecContext(ctx, `INSERT INTO ai_providers (`+columns+`, master_key_id, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)`, r.id, r.accountID, r.name, r.audioFormat, r.url,
-		r.headerNames, r.sealed, r.extensions, r.fallback, masterkey.KeyID(r.sealed), time.Now().UnixMilli())
+		r.headerNames, r.sealedHeaders, r.extensions, r.fallback, masterkey.KeyID(r.sealedHeaders), time.Now().UnixMilli())
 	return sqldb.Wrap(err, "storing an AI provider")
 }
 
 func update(ctx context.Context, e sqldb.Execer, r row) error {
 	_, err := e.ExecContext(ctx, `UPDATE ai_providers SET name = $1, audio_format = $2, url = $3, header_names = $4, sealed = $5,
 		master_key_id = $6, extensions = $7, fallback = $8, updated_at = $9 WHERE id = $10`, r.name, r.audioFormat, r.url,
-		r.headerNames, r.sealed, masterkey.KeyID(r.sealed), r.extensions, r.fallback, time.Now().UnixMilli(), r.id)
+		r.headerNames, r.sealedHeaders, masterkey.KeyID(r.sealedHeaders), r.extensions, r.fallback, time.Now().UnixMilli(), r.id)
 	return sqldb.Wrap(err, "storing an AI provider")
 }
 
@@ -63,10 +63,3 @@ func remove(ctx context.Context, e sqldb.Execer, accountID, id string) error {
 	}
 	return sqldb.Wrap(err, doing)
 }
-
-// Kinds of changes, as metric labels.
-const (
-	actionCreate  = "create"
-	actionReplace = "replace"
-	actionDelete  = "delete"
-)

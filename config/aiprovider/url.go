@@ -11,11 +11,11 @@ func sameOrigin(a, b string) bool {
 	x, errX := url.Parse(a)
 	y, errY := url.Parse(b)
 	return errX == nil && errY == nil && strings.EqualFold(x.Scheme, y.Scheme) &&
-		strings.EqualFold(x.Hostname(), y.Hostname()) && portOf(x) == portOf(y)
+		strings.EqualFold(x.Hostname(), y.Hostname()) && effectivePort(x) == effectivePort(y)
 }
 
-// portOf returns the port of a URL, or the default port of its scheme.
-func portOf(u *url.URL) uint64 {
+// effectivePort returns the port of a URL, or the default port of its scheme.
+func effectivePort(u *url.URL) uint64 {
 	if n, err := strconv.ParseUint(u.Port(), 10, 16); err == nil {
 		return n
 	}

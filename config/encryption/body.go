@@ -60,16 +60,16 @@ const (
 func ParseChange(body map[string]json.RawMessage) (Change, error) {
 	p := parser{body: body}
 	var c Change
-	if enabled := field[bool](&p, "enabled", "a boolean"); enabled != nil {
+	if enabled := optional[bool](&p, "enabled", "a boolean"); enabled != nil {
 		c.Enabled = *enabled
 	} else if _, sent := body["enabled"]; !sent {
 		p.fault("enabled", codeRequired, "enabled is required")
 	}
-	c.Algorithm = field[string](&p, "algorithm", "a string")
-	c.Salt = field[string](&p, "salt", "a string")
-	c.Key = field[string](&p, "key", "a string")
+	c.Algorithm = optional[string](&p, "algorithm", "a string")
+	c.Salt = optional[string](&p, "salt", "a string")
+	c.Key = optional[string](&p, "key", "a string")
 	c.KeyVersion = p.integer("key_version")
-	c.KeyID = field[string](&p, "key_id", "a string")
+	c.KeyID = optional[string](&p, "key_id", "a string")
 	c.HistoricalKeys = p.object("historical_keys")
 	c.HistoricalSalts = p.object("historical_salts")
 	p.checkAlgorithm(c.Algorithm)
@@ -93,9 +93,9 @@ func (p *parser) fault(name, code, format string, args ...any) {
 	p.faults = append(p.faults, fault.Field{Field: name, Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
-// field decodes one field; nil if it was not sent or has another type. JSON's null has
+// optional decodes one field; nil if it was not sent or has another type. JSON's null has
 // no valid type.
-func field[T any](p *parser, name, want string) *T {
+func optional[T any](p *parser, name, want string) *T {
 	p.known = append(p.known, name)
 	raw, sent := p.body[name]
 	if !sent {
@@ -111,7 +111,7 @@ func field[T any](p *parser, name, want string) *T {
 
 // integer accepts the JSON forms of a whole number: 2, 2.0, 2e0.
 func (p *parser) integer(name string) *int64 {
-	number := field[json.Number](p, name, "an integer")
+	number := optional[json.Number](p, name, "an integer")
 	if number == nil {
 		return nil
 	}
@@ -127,7 +127,7 @@ func (p *parser) integer(name string) *int64 {
 
 // object decodes an object of strings; nil when it was not sent.
 func (p *parser) object(name string) map[string]string {
-	values := field[map[string]*string](p, name, "an object of strings")
+	values := optional[map[string]*string](p, name, "an object of strings")
 	if values == nil {
 		return nil
 	}
@@ -158,7 +158,7 @@ func (p *parser) checkKey(key *string) {
 		p.fault("key", codeTooLong, "key must have at most %d characters", maxText)
 		return
 	}
-	if insecureKey(*key) {
+	if isInsecureKey(*key) {
 		p.fault("key", codeInsecure, "key must not be a default, one repeated character or a plain run")
 	}
 }
@@ -173,7 +173,7 @@ func (p *parser) checkSalt(salt *string) {
 	if utf8.RuneCountInString(*salt) > maxText {
 		p.fault("salt", codeTooLong, "salt must have at most %d characters", maxText)
 	}
-	if plain(*salt) == defaultSalt {
+	if normalize(*salt) == defaultSalt {
 		p.fault("salt", codeInsecure, "salt must not be %s", defaultSalt)
 	}
 }
@@ -181,17 +181,17 @@ func (p *parser) checkSalt(salt *string) {
 // Bounds of the unknown fields that a response repeats: their number, and the length of
 // a name.
 const (
-	shownUnknown = 16
-	shownName    = 64
+	maxShown     = 16
+	maxShownName = 64
 )
 
 func (p *parser) refuseUnknown() {
 	unknown := slices.DeleteFunc(slices.Sorted(maps.Keys(p.body)), func(name string) bool {
 		return slices.Contains(p.known, name)
 	})
-	for _, name := range unknown[:min(len(unknown), shownUnknown)] {
-		if chars := []rune(name); len(chars) > shownName {
-			name = string(chars[:shownName]) + "…"
+	for _, name := range unknown[:min(len(unknown), maxShown)] {
+		if chars := []rune(name); len(chars) > maxShownName {
+			name = string(chars[:maxShownName]) + "…"
 		}
 		p.fault(name, codeUnknown, "there is no such field")
 	}

@@ -101,7 +101,7 @@ func TestAnAnswerIsBoundedHoweverManyFieldsAreUnknown(t *testing.T) {
 	}
 	_, err := ParseChange(body)
 	faults := fault.As(err).Fields
-	if len(faults) != shownUnknown || len(faults[0].Field) > 200 {
+	if len(faults) != maxShown || len(faults[0].Field) > 200 {
 		t.Errorf("%d faults, the first names %d bytes", len(faults), len(faults[0].Field))
 	}
 }
@@ -116,7 +116,7 @@ func TestInsecureKeys(t *testing.T) {
 		"0123456789abcdef0123456789abcdef", "0123456789abcdefghijklmnopqrstuvwxyz", "AbababABABababababABABABababababab",
 		strings.Repeat("test", 8), strings.Repeat("default", 6), "αβγδεζηθικλμνξοπ",
 	} {
-		if !insecureKey(key) {
+		if !isInsecureKey(key) {
 			t.Errorf("%q passes", key)
 		}
 	}
@@ -124,7 +124,7 @@ func TestInsecureKeys(t *testing.T) {
 		goodKey, otherKey, "", "default_encrypted_key_of_our_house_no_17",
 		"0123456789abcdef0123456789abcdeX", "a0b1c2d3e4f5g6h7i8j9k0l1m2n3o4p5", "8f14e45fceea167a5a36dedd4bea2543",
 	} {
-		if insecureKey(key) {
+		if isInsecureKey(key) {
 			t.Errorf("%q is called insecure", key)
 		}
 	}

@@ -9,9 +9,9 @@ import (
 
 func etag(revision int64) string { return `"` + strconv.FormatInt(revision, 10) + `"` }
 
-// matches evaluates an If-Match header; * does not match a configuration that was
+// matchesIfMatch evaluates an If-Match header; * does not match a configuration that was
 // never made.
-func matches(ifMatch string, s *state) bool {
+func matchesIfMatch(ifMatch string, s *state) bool {
 	if strings.TrimSpace(ifMatch) == "*" {
 		return s.exists
 	}

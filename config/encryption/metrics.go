@@ -13,10 +13,10 @@ type metrics struct {
 
 // Kinds of changes, as metric labels.
 const (
-	didEnable  = "enabled"
-	didDisable = "disabled"
-	didRotate  = "rotated"
-	didNothing = "kept"
+	changeEnabled  = "enabled"
+	changeDisabled = "disabled"
+	changeRotated  = "rotated"
+	changeNone     = "kept"
 )
 
 func newMetrics(reg prometheus.Registerer) *metrics {
@@ -25,19 +25,19 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		reads:   f.Counter("trunkline_encryption_reads_total", "Encryption configurations handed out, keys included."),
 		changes: f.CounterVec("trunkline_encryption_changes_total", "Changes of encryption configurations, by action.", "did"),
 	}
-	metric.Init(m.changes, didEnable, didDisable, didRotate, didNothing)
+	metric.Init(m.changes, changeEnabled, changeDisabled, changeRotated, changeNone)
 	return m
 }
 
-func (m *metrics) changed(old, next *state) {
-	did := didNothing
+func (m *metrics) countChange(old, next *state) {
+	change := changeNone
 	switch {
 	case next.version() > old.version() && old.version() > 0:
-		did = didRotate
+		change = changeRotated
 	case next.enabled && !old.enabled:
-		did = didEnable
+		change = changeEnabled
 	case !next.enabled && (old.enabled || !old.exists):
-		did = didDisable
+		change = changeDisabled
 	}
-	m.changes.WithLabelValues(did).Inc()
+	m.changes.WithLabelValues(change).Inc()
 }

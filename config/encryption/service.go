@@ -24,12 +24,12 @@ type Service struct {
 	keys    *masterkey.Keyring
 	audit   *audit.Log
 	metrics *metrics
-	readers readers
+	reads   readCombiner
 
 	// Locks that serialize the changes of one account in this process, so that they need
 	// not start over.
-	seed  maphash.Seed
-	turns [64]chan struct{}
+	lockSeed    maphash.Seed
+	changeLocks [64]chan struct{}
 }
 
 // New migrates the tables. It returns an error if a stored key cannot be unsealed, such
@@ -38,13 +38,13 @@ func New(ctx context.Context, db *sqldb.DB, keys *masterkey.Keyring, auditLog *a
 	if err := db.Migrate(ctx, "encryption", migrations); err != nil {
 		return nil, err
 	}
-	s := &Service{db: db, keys: keys, audit: auditLog, metrics: newMetrics(reg), seed: maphash.MakeSeed()}
-	s.readers.read = func(ctx context.Context, accountIDs []string) (map[string]loaded, error) {
+	s := &Service{db: db, keys: keys, audit: auditLog, metrics: newMetrics(reg), lockSeed: maphash.MakeSeed()}
+	s.reads.load = func(ctx context.Context, accountIDs []string) (map[string]readResult, error) {
 		return s.loadAll(ctx, s.db, accountIDs)
 	}
-	s.readers.record = auditLog.Record
-	for i := range s.turns {
-		s.turns[i] = make(chan struct{}, 1)
+	s.reads.writeAudit = auditLog.Record
+	for i := range s.changeLocks {
+		s.changeLocks[i] = make(chan struct{}, 1)
 	}
 	return s, s.Secrets().Require(ctx)
 }
@@ -54,14 +54,14 @@ func (s *Service) Secrets() masterkey.Table {
 	return masterkey.Table{DB: s.db, Keys: s.keys, Name: keysTable, Key: []string{"account_id", "version"}, Secret: "sealed"}
 }
 
-// Answer is the result of GET and PUT.
-type Answer struct {
+// Result is the result of GET and PUT.
+type Result struct {
 	Config *Document // nil: never configured
 	ETag   string
 }
 
-func newAnswer(s *state) *Answer {
-	a := &Answer{ETag: etag(s.revision)}
+func newResult(s *state) *Result {
+	a := &Result{ETag: etag(s.revision)}
 	if s.exists {
 		a.Config = s.document()
 	}
@@ -70,42 +70,42 @@ func newAnswer(s *state) *Answer {
 
 // Find returns an account's configuration, secrets included, and writes an audit entry
 // of the context's caller.
-func (s *Service) Find(ctx context.Context, accountID string) (*Answer, error) {
-	st, err := s.readers.get(ctx, s.audit.Entry(ctx, audit.EncryptionRead, accountID, ""))
+func (s *Service) Find(ctx context.Context, accountID string) (*Result, error) {
+	st, err := s.reads.read(ctx, s.audit.Entry(ctx, audit.EncryptionRead, accountID, ""))
 	if err != nil {
 		return nil, err
 	}
 	s.metrics.reads.Inc()
-	return newAnswer(st), nil
+	return newResult(st), nil
 }
 
 // Update applies a change, all of it or nothing, and writes an audit entry of the
 // context's caller. ifMatch is the request's If-Match header, "" for none.
-func (s *Service) Update(ctx context.Context, accountID string, c Change, ifMatch string) (*Answer, error) {
-	turn := s.turns[maphash.String(s.seed, accountID)%uint64(len(s.turns))]
+func (s *Service) Update(ctx context.Context, accountID string, c Change, ifMatch string) (*Result, error) {
+	lock := s.changeLocks[maphash.String(s.lockSeed, accountID)%uint64(len(s.changeLocks))]
 	select {
-	case turn <- struct{}{}:
-		defer func() { <-turn }()
+	case lock <- struct{}{}:
+		defer func() { <-lock }()
 	case <-ctx.Done():
 		return nil, updateFault(ctx.Err())
 	}
-	old, next, err := s.change(ctx, accountID, c, ifMatch)
+	old, next, err := s.changeAndSave(ctx, accountID, c, ifMatch)
 	if err != nil {
 		return nil, updateFault(err)
 	}
-	s.metrics.changed(old, next)
-	return newAnswer(next), nil
+	s.metrics.countChange(old, next)
+	return newResult(next), nil
 }
 
-// change reads, computes and writes, and starts over if another writer has written in
+// changeAndSave reads, computes and writes, and starts over if another writer has written in
 // between.
-func (s *Service) change(ctx context.Context, accountID string, c Change, ifMatch string) (old, next *state, err error) {
+func (s *Service) changeAndSave(ctx context.Context, accountID string, c Change, ifMatch string) (old, next *state, err error) {
 	entry := s.audit.Entry(ctx, audit.EncryptionUpdate, accountID, "")
 	for saved := false; !saved; {
 		if old, err = s.load(ctx, s.db, accountID); err != nil {
 			return nil, nil, err
 		}
-		if ifMatch != "" && !matches(ifMatch, old) {
+		if ifMatch != "" && !matchesIfMatch(ifMatch, old) {
 			return nil, nil, fault.New(fault.KindPrecondition, "the encryption configuration has changed: its ETag is %s", etag(old.revision))
 		}
 		if next, err = old.apply(c); err != nil {
@@ -116,7 +116,7 @@ func (s *Service) change(ctx context.Context, accountID string, c Change, ifMatc
 			return nil, nil, err
 		}
 	}
-	s.audit.Committed(ctx, entry)
+	s.audit.AfterCommit(ctx, entry)
 	return old, next, nil
 }
 

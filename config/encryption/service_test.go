@@ -51,7 +51,7 @@ func service(t testing.TB, db *sqldb.DB, keys *masterkey.Keyring) *Service {
 
 func put(t *testing.T, s *Service, account string, c Change) *Document {
 	t.Helper()
-	a, err := s.Update(audittest.By(t, "user:u1"), account, c, "")
+	a, err := s.Update(audittest.CallerContext(t, "user:u1"), account, c, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestStoredSequencesFollowTheTable(t *testing.T) {
 			r, m := rand.New(rand.NewPCG(seed, 7)), newModel()
 			account := fmt.Sprintf("account-%d", seed)
 			for step := range 15 {
-				a, err := s.Find(audittest.By(t, "user:u1"), account)
+				a, err := s.Find(audittest.CallerContext(t, "user:u1"), account)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -109,7 +109,7 @@ func TestConcurrentPutsLoseNoKey(t *testing.T) {
 			wg.Go(func() {
 				for i := range each {
 					key := fmt.Sprintf("writer %d's very own key number %d", w, i)
-					a, err := nodes[w%2].Update(audittest.By(t, "user:u1"), "acme", Change{Enabled: true, Key: &key}, "")
+					a, err := nodes[w%2].Update(audittest.CallerContext(t, "user:u1"), "acme", Change{Enabled: true, Key: &key}, "")
 					if err != nil {
 						t.Error(err)
 						return
@@ -124,7 +124,7 @@ func TestConcurrentPutsLoseNoKey(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		a, err := nodes[0].Find(audittest.By(t, "user:u1"), "acme")
+		a, err := nodes[0].Find(audittest.CallerContext(t, "user:u1"), "acme")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -143,9 +143,9 @@ func TestConcurrentPutsLoseNoKey(t *testing.T) {
 func TestIfMatchGuardsAgainstALostUpdate(t *testing.T) {
 	onBoth(t, func(t *testing.T, db *sqldb.DB) {
 		s := service(t, db, fileKeys(t))
-		try := func(ifMatch string, want fault.Kind) *Answer {
+		try := func(ifMatch string, want fault.Kind) *Result {
 			t.Helper()
-			a, err := s.Update(audittest.By(t, "user:u1"), "acme", Change{Enabled: true}, ifMatch)
+			a, err := s.Update(audittest.CallerContext(t, "user:u1"), "acme", Change{Enabled: true}, ifMatch)
 			if fault.KindOf(err) != want {
 				t.Errorf("If-Match %s: %v", ifMatch, err)
 			}
@@ -160,7 +160,7 @@ func TestIfMatchGuardsAgainstALostUpdate(t *testing.T) {
 		if first.ETag == second.ETag {
 			t.Error("a change kept the ETag")
 		}
-		a, err := s.Find(audittest.By(t, "user:u1"), "acme")
+		a, err := s.Find(audittest.CallerContext(t, "user:u1"), "acme")
 		if err != nil || a.ETag == second.ETag {
 			t.Errorf("%+v, %v", a, err)
 		}
@@ -171,15 +171,15 @@ func TestARefusedPutChangesNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, db *sqldb.DB) {
 		s := service(t, db, fileKeys(t))
 		put(t, s, "acme", Change{Enabled: true, Key: new(goodKey)})
-		before, err := s.Find(audittest.By(t, "user:u1"), "acme")
+		before, err := s.Find(audittest.CallerContext(t, "user:u1"), "acme")
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = s.Update(audittest.By(t, "user:u1"), "acme", Change{Enabled: true, Key: new(otherKey), KeyVersion: new(int64(7))}, "")
+		_, err = s.Update(audittest.CallerContext(t, "user:u1"), "acme", Change{Enabled: true, Key: new(otherKey), KeyVersion: new(int64(7))}, "")
 		if got := faultsOf(t, err); len(got) != 1 || got[0] != "key_version read_only" {
 			t.Error(got)
 		}
-		after, err := s.Find(audittest.By(t, "user:u1"), "acme")
+		after, err := s.Find(audittest.CallerContext(t, "user:u1"), "acme")
 		if err != nil || after.ETag != before.ETag || after.Config.Key != goodKey {
 			t.Errorf("%v", err)
 		}
@@ -193,7 +193,7 @@ func TestSecretsLieSealedAndReadersAreLogged(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 100 {
 			wg.Go(func() {
-				if _, err := s.Find(audittest.By(t, fmt.Sprintf("user:r%d", i)), "acme"); err != nil {
+				if _, err := s.Find(audittest.CallerContext(t, fmt.Sprintf("user:r%d", i)), "acme"); err != nil {
 					t.Error(err)
 				}
 			})
@@ -284,7 +284,7 @@ func TestTheMasterKeyRotatesUnderWriters(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					if _, err := server.Update(audittest.By(t, "u"), "busy", Change{Enabled: true, Key: new(fmt.Sprintf("busy account's key number %9d", i))}, ""); err != nil {
+					if _, err := server.Update(audittest.CallerContext(t, "u"), "busy", Change{Enabled: true, Key: new(fmt.Sprintf("busy account's key number %9d", i))}, ""); err != nil {
 						t.Error(err)
 						return
 					}
@@ -305,7 +305,7 @@ func TestTheMasterKeyRotatesUnderWriters(t *testing.T) {
 		}
 		fresh := service(t, db, open()) // a server with only the new file
 		for _, account := range []string{"account-0", "account-249", "busy"} {
-			if a, err := fresh.Find(audittest.By(t, "u"), account); err != nil || a.Config.Key == "" {
+			if a, err := fresh.Find(audittest.CallerContext(t, "u"), account); err != nil || a.Config.Key == "" {
 				t.Errorf("%s: %v", account, err)
 			}
 		}
@@ -333,7 +333,7 @@ func TestAStoreThatFailsAnswersWithTheSpecificationsMessage(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), `DROP TABLE encryption_keys`); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.Update(audittest.By(t, "u"), "acme", Change{Enabled: true}, "")
+	_, err := s.Update(audittest.CallerContext(t, "u"), "acme", Change{Enabled: true}, "")
 	if f := fault.As(err); f.Kind != fault.KindInternal || f.Message != UpdateFailed {
 		t.Errorf("%v", err)
 	}
@@ -355,7 +355,7 @@ func TestReadsAtTheSameTimeAreAllLogged(t *testing.T) {
 		for r := range readers {
 			wg.Go(func() {
 				for range each {
-					if _, err := s.Find(audittest.By(t, fmt.Sprint("user:", r)), "acme"); err != nil {
+					if _, err := s.Find(audittest.CallerContext(t, fmt.Sprint("user:", r)), "acme"); err != nil {
 						t.Error(err)
 					}
 				}
@@ -380,7 +380,7 @@ func TestManyAccountsChangeAtOnce(t *testing.T) {
 			wg.Go(func() {
 				for i := range 10 {
 					key := fmt.Sprintf("writer %d's very own key number %d", w, i)
-					if _, err := nodes[w%2].Update(audittest.By(t, "u"), fmt.Sprint("account-", w), Change{Enabled: true, Key: &key}, ""); err != nil {
+					if _, err := nodes[w%2].Update(audittest.CallerContext(t, "u"), fmt.Sprint("account-", w), Change{Enabled: true, Key: &key}, ""); err != nil {
 						t.Error(err)
 					}
 				}
@@ -397,11 +397,11 @@ func TestAReadThatCannotBeLoggedIsRefused(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), `DROP TABLE audit_pending`); err != nil {
 		t.Fatal(err)
 	}
-	if a, err := s.Find(audittest.By(t, "u"), "acme"); err == nil {
+	if a, err := s.Find(audittest.CallerContext(t, "u"), "acme"); err == nil {
 		t.Errorf("answered %v", a)
 	}
 	var n int
-	if _, err := s.Update(audittest.By(t, "u"), "acme", Change{Enabled: true, Key: new(goodKey)}, ""); err == nil {
+	if _, err := s.Update(audittest.CallerContext(t, "u"), "acme", Change{Enabled: true, Key: new(goodKey)}, ""); err == nil {
 		t.Error("changed without a log")
 	}
 	if err := db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM encryption_keys`).Scan(&n); err != nil || n != 1 {

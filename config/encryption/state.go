@@ -11,8 +11,8 @@ import (
 	"trunkline/internal/fault"
 )
 
-// pair is one version's key and salt, as sent or generated.
-type pair struct{ key, salt string }
+// keySalt is one version's key and salt, as sent or generated.
+type keySalt struct{ key, salt string }
 
 // state is an account's configuration. pairs[v-1] is version v and the last one
 // is current; it is empty until the configuration is first enabled.
@@ -22,24 +22,24 @@ type state struct {
 	enabled   bool
 	algorithm string
 	revision  int64
-	pairs     []pair
+	versions  []keySalt
 }
 
-func (s *state) version() int64 { return int64(len(s.pairs)) }
+func (s *state) version() int64 { return int64(len(s.versions)) }
 
 // auditTarget returns the version as an audit target; 0 is before the first.
 func (s *state) auditTarget() string { return "key_version:" + strconv.FormatInt(s.version(), 10) }
 
-func (s *state) current() (pair, bool) {
-	if len(s.pairs) == 0 {
-		return pair{}, false
+func (s *state) current() (keySalt, bool) {
+	if len(s.versions) == 0 {
+		return keySalt{}, false
 	}
-	return s.pairs[len(s.pairs)-1], true
+	return s.versions[len(s.versions)-1], true
 }
 
 // keyID returns KeyID, which never changes: a key is found by key id and version.
 func (s *state) keyID() string {
-	if len(s.pairs) == 0 {
+	if len(s.versions) == 0 {
 		return ""
 	}
 	return KeyID(s.accountID)
@@ -54,7 +54,7 @@ func KeyID(accountID string) string {
 // apply returns the next state by the specification's table of transitions, with the
 // open cells as in the contract. It does not modify s.
 func (s *state) apply(c Change) (*state, error) {
-	if faults := s.echoFaults(c); len(faults) > 0 {
+	if faults := s.readOnlyFaults(c); len(faults) > 0 {
 		return nil, fault.Invalid(UpdateFailed, faults...)
 	}
 	next := *s
@@ -70,25 +70,25 @@ func (s *state) apply(c Change) (*state, error) {
 		next.algorithm = AES256GCM
 	}
 	old, stored := s.current()
-	fresh := old
+	latest := old
 	if c.Key != nil {
-		fresh.key = *c.Key
+		latest.key = *c.Key
 	}
 	if c.Salt != nil {
-		fresh.salt = *c.Salt
+		latest.salt = *c.Salt
 	}
-	if stored && fresh == old {
+	if stored && latest == old {
 		return &next, nil
 	}
-	if err := fresh.complete(); err != nil {
+	if err := latest.generateMissing(); err != nil {
 		return nil, err
 	}
-	next.pairs = append(s.pairs[:len(s.pairs):len(s.pairs)], fresh)
+	next.versions = append(s.versions[:len(s.versions):len(s.versions)], latest)
 	return &next, nil
 }
 
-// complete generates the key or salt that was neither sent nor stored.
-func (p *pair) complete() error {
+// generateMissing generates the key or salt that was neither sent nor stored.
+func (p *keySalt) generateMissing() error {
 	var secret [32]byte
 	defer clear(secret[:])
 	if p.key == "" {
@@ -106,9 +106,9 @@ func (p *pair) complete() error {
 	return nil
 }
 
-// echoFaults returns the faults of read-only fields that were sent and differ from the
+// readOnlyFaults returns the faults of read-only fields that were sent and differ from the
 // stored ones.
-func (s *state) echoFaults(c Change) (faults []fault.Field) {
+func (s *state) readOnlyFaults(c Change) (faults []fault.Field) {
 	doc := s.document()
 	check := func(name string, sent, same bool) {
 		if sent && !same {
@@ -146,12 +146,12 @@ func (s *state) document() *Document {
 		Enabled: s.enabled, Algorithm: s.algorithm, KeyVersion: s.version(), KeyID: s.keyID(),
 		HistoricalKeys: map[string]string{}, HistoricalSalts: map[string]string{},
 	}
-	now, ok := s.current()
+	current, ok := s.current()
 	if !ok {
 		return d
 	}
-	d.Key, d.Salt = now.key, now.salt
-	for i, old := range s.pairs[:len(s.pairs)-1] {
+	d.Key, d.Salt = current.key, current.salt
+	for i, old := range s.versions[:len(s.versions)-1] {
 		version := strconv.Itoa(i + 1)
 		d.HistoricalKeys[version], d.HistoricalSalts[version] = old.key, old.salt
 	}

@@ -30,77 +30,77 @@ func (s *Service) load(ctx context.Context, q sqldb.Runner, accountID string) (*
 // loadAll reads the configurations of up to readersAtOnce accounts in one statement,
 // which is one consistent read. A damaged configuration is an error of its own account
 // only.
-func (s *Service) loadAll(ctx context.Context, q sqldb.Runner, accountIDs []string) (_ map[string]loaded, err error) {
-	const doing = "reading the encryption configuration"
+func (s *Service) loadAll(ctx context.Context, q sqldb.Runner, accountIDs []string) (_ map[string]readResult, err error) {
+	const operation = "reading the encryption configuration"
 	rows, err := q.QueryContext(ctx, `SELECT c.account_id, c.enabled, c.algorithm, c.key_version, c.revision, k.version, k.sealed
 		FROM encryption_configs c LEFT JOIN encryption_keys k ON k.account_id = c.account_id
-		WHERE c.account_id IN (`+placeholders(len(accountIDs))+`) ORDER BY c.account_id, k.version`, anyOf(accountIDs)...)
+		WHERE c.account_id IN (`+placeholders(len(accountIDs))+`) ORDER BY c.account_id, k.version`, placeholderArgs(accountIDs)...)
 	if err != nil {
-		return nil, sqldb.Wrap(err, doing)
+		return nil, sqldb.Wrap(err, operation)
 	}
-	defer func() { err = errors.Join(err, sqldb.Wrap(rows.Close(), doing)) }()
-	all := make(map[string]loaded, len(accountIDs))
+	defer func() { err = errors.Join(err, sqldb.Wrap(rows.Close(), operation)) }()
+	all := make(map[string]readResult, len(accountIDs))
 	for _, id := range accountIDs {
-		all[id] = loaded{state: &state{accountID: id}}
+		all[id] = readResult{state: &state{accountID: id}}
 	}
-	want := make(map[string]int64, len(accountIDs))
+	wantVersions := make(map[string]int64, len(accountIDs))
 	for rows.Next() {
 		var id string
 		var row state
-		var wanted int64
+		var wantVersion int64
 		var version sql.NullInt64
 		var sealed sql.NullString
-		if err := rows.Scan(&id, &row.enabled, &row.algorithm, &wanted, &row.revision, &version, &sealed); err != nil {
-			return nil, sqldb.Wrap(err, doing)
+		if err := rows.Scan(&id, &row.enabled, &row.algorithm, &wantVersion, &row.revision, &version, &sealed); err != nil {
+			return nil, sqldb.Wrap(err, operation)
 		}
 		st := all[id].state
 		st.exists, st.enabled, st.algorithm, st.revision = true, row.enabled, row.algorithm, row.revision
-		want[id] = wanted
+		wantVersions[id] = wantVersion
 		if !version.Valid || all[id].err != nil {
 			continue
 		}
 		p, err := s.unseal(id, version.Int64, sealed.String)
 		if err != nil {
-			all[id] = loaded{st, err}
+			all[id] = readResult{st, err}
 			continue
 		}
-		st.pairs = append(st.pairs, p)
+		st.versions = append(st.versions, p)
 	}
 	if err := rows.Err(); err != nil {
-		return nil, sqldb.Wrap(err, doing)
+		return nil, sqldb.Wrap(err, operation)
 	}
-	for id, one := range all {
-		if one.err == nil && one.version() != want[id] {
-			err := fmt.Errorf("%d key versions, want %d", one.version(), want[id])
-			all[id] = loaded{one.state, fault.Internal(err, "the encryption configuration is damaged")}
+	for id, result := range all {
+		if result.err == nil && result.version() != wantVersions[id] {
+			err := fmt.Errorf("%d key versions, want %d", result.version(), wantVersions[id])
+			all[id] = readResult{result.state, fault.Internal(err, "the encryption configuration is damaged")}
 		}
 	}
 	return all, nil
 }
 
-// places rounds n up to a number of accounts for which there is a statement, so that few
+// placeholderCount rounds n up to a number of accounts for which there is a statement, so that few
 // statements have to be prepared.
-func places(n int) int {
+func placeholderCount(n int) int {
 	for _, size := range []int{1, 8} {
 		if n <= size {
 			return size
 		}
 	}
-	return readersAtOnce
+	return maxReadBatch
 }
 
 func placeholders(n int) string {
 	list := []byte("$1")
-	for i := 2; i <= places(n); i++ {
+	for i := 2; i <= placeholderCount(n); i++ {
 		list = fmt.Appendf(list, ", $%d", i)
 	}
 	return string(list)
 }
 
-// anyOf returns the arguments of a statement's places; the places left over repeat an
+// placeholderArgs returns the arguments of a statement's places; the places left over repeat an
 // id.
-func anyOf(ids []string) []any {
-	args := make([]any, places(len(ids)))
+func placeholderArgs(ids []string) []any {
+	args := make([]any, placeholderCount(len(ids)))
 	for i := range args {
 		args[i] = ids[min(i, len(ids)-1)]
 	}
@@ -110,7 +110,7 @@ func anyOf(ids []string) []any {
 // save writes the difference of old and next, and the audit entry. It saves nothing if
 // the stored revision is no longer that of old.
 func (s *Service) save(ctx context.Context, entry audit.Entry, old, next *state) (saved bool, err error) {
-	err = s.atomically(ctx, func(tx *sql.Tx) error {
+	err = s.readCommittedTx(ctx, func(tx *sql.Tx) error {
 		now := time.Now().UnixMilli()
 		n, err := sqldb.Exec(ctx, tx, `INSERT INTO encryption_configs (account_id, enabled, algorithm, key_version, revision, updated_at)
 			VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (account_id) DO UPDATE SET enabled = excluded.enabled,
@@ -141,10 +141,10 @@ func (s *Service) saveKey(ctx context.Context, tx *sql.Tx, next *state, now int6
 	return sqldb.Wrap(err, "writing the encryption key")
 }
 
-// atomically runs a transaction that need not be serializable: PostgreSQL would abort
+// readCommittedTx runs a transaction that need not be serializable: PostgreSQL would abort
 // many of those, of unrelated accounts that share a page. The revision detects a
 // concurrent change.
-func (s *Service) atomically(ctx context.Context, write func(*sql.Tx) error) error {
+func (s *Service) readCommittedTx(ctx context.Context, write func(*sql.Tx) error) error {
 	if !s.db.Postgres() {
 		return s.db.Tx(ctx, write)
 	}
@@ -161,7 +161,7 @@ func (s *Service) atomically(ctx context.Context, write func(*sql.Tx) error) err
 
 // A pair is stored as base64(key):base64(salt), sealed for its table, account and
 // version.
-func (s *Service) seal(accountID string, version int64, p pair) (string, error) {
+func (s *Service) seal(accountID string, version int64, p keySalt) (string, error) {
 	text := base64.StdEncoding.AppendEncode(nil, []byte(p.key))
 	text = append(text, ':')
 	text = base64.StdEncoding.AppendEncode(text, []byte(p.salt))
@@ -169,18 +169,18 @@ func (s *Service) seal(accountID string, version int64, p pair) (string, error) 
 	return s.keys.Seal(text, keysTable, accountID, strconv.FormatInt(version, 10))
 }
 
-func (s *Service) unseal(accountID string, version int64, sealed string) (pair, error) {
+func (s *Service) unseal(accountID string, version int64, sealed string) (keySalt, error) {
 	text, err := s.keys.Unseal(sealed, keysTable, accountID, strconv.FormatInt(version, 10))
 	if err != nil {
-		return pair{}, fmt.Errorf("version %d of account %s's key: %w", version, accountID, err)
+		return keySalt{}, fmt.Errorf("version %d of account %s's key: %w", version, accountID, err)
 	}
 	defer clear(text)
 	key, salt, ok := strings.Cut(string(text), ":")
 	k, err1 := base64.StdEncoding.DecodeString(key)
 	n, err2 := base64.StdEncoding.DecodeString(salt)
 	if err := errors.Join(err1, err2); !ok || err != nil {
-		return pair{}, fault.Internal(fmt.Errorf("version %d of account %s's key is not base64", version, accountID),
+		return keySalt{}, fault.Internal(fmt.Errorf("version %d of account %s's key is not base64", version, accountID),
 			"the encryption configuration is damaged")
 	}
-	return pair{string(k), string(n)}, nil
+	return keySalt{string(k), string(n)}, nil
 }

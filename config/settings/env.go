@@ -23,41 +23,41 @@ func (g *group) readEnv(environ, ignore []string) (unknown []string, problems se
 	}
 	leaves := g.leaves()
 	for _, l := range leaves {
-		value, set := values[l.env()]
-		delete(values, l.env())
+		value, set := values[l.envName()]
+		delete(values, l.envName())
 		if set {
 			if err := l.SetText(value); err != nil {
-				problems = append(problems, setting.Problem{Where: l.env(), Key: l.key, Text: err.Error()})
+				problems = append(problems, setting.Problem{Where: l.envName(), Key: l.key, Text: err.Error()})
 			}
 		}
 		file, fromFile := "", false
-		if l.Secret() && !hasEnv(leaves, l.env()+"_FILE") {
-			file, fromFile = values[l.env()+"_FILE"]
-			delete(values, l.env()+"_FILE")
+		if l.Secret() && !hasEnvName(leaves, l.envName()+"_FILE") {
+			file, fromFile = values[l.envName()+"_FILE"]
+			delete(values, l.envName()+"_FILE")
 		}
 		switch {
 		case fromFile && set:
-			problems = append(problems, setting.Problem{Where: l.env(), Key: l.key, Text: "set here and by " + l.env() + "_FILE: unset one"})
+			problems = append(problems, setting.Problem{Where: l.envName(), Key: l.key, Text: "set here and by " + l.envName() + "_FILE: unset one"})
 		case fromFile:
 			if err := l.setFromFile(file); err != nil {
-				problems = append(problems, setting.Problem{Where: l.env() + "_FILE", Key: l.key, Text: err.Error()})
+				problems = append(problems, setting.Problem{Where: l.envName() + "_FILE", Key: l.key, Text: err.Error()})
 			}
 		}
 	}
 	for _, l := range g.lists() {
-		text, set := values[l.env()]
-		file, fromFile := values[l.env()+"_FILE"]
-		delete(values, l.env())
-		delete(values, l.env()+"_FILE")
+		text, set := values[l.envName()]
+		file, fromFile := values[l.envName()+"_FILE"]
+		delete(values, l.envName())
+		delete(values, l.envName()+"_FILE")
 		switch {
 		case set && fromFile:
-			problems = append(problems, setting.Problem{Where: l.env(), Key: l.key, Text: "set here and by " + l.env() + "_FILE: unset one"})
+			problems = append(problems, setting.Problem{Where: l.envName(), Key: l.key, Text: "set here and by " + l.envName() + "_FILE: unset one"})
 		case set:
-			problems = append(problems, l.readYAML(l.env(), []byte(text))...)
+			problems = append(problems, l.readYAML(l.envName(), []byte(text))...)
 		case fromFile:
 			content, err := os.ReadFile(file)
 			if err != nil {
-				problems = append(problems, setting.Problem{Where: l.env() + "_FILE", Key: l.key, Text: fmt.Sprintf("cannot be read: %v", err)})
+				problems = append(problems, setting.Problem{Where: l.envName() + "_FILE", Key: l.key, Text: fmt.Sprintf("cannot be read: %v", err)})
 				continue
 			}
 			problems = append(problems, l.readYAML(file, content)...)
@@ -72,10 +72,10 @@ func (g *group) readEnv(environ, ignore []string) (unknown []string, problems se
 	return unknown, problems
 }
 
-// hasEnv reports whether a setting has that variable: the variable of a setting with a
+// hasEnvName reports whether a setting has that variable: the variable of a setting with a
 // name in …_file, such as master_key_file, is its own and not the file of a secret.
-func hasEnv(leaves []leaf, name string) bool {
-	return slices.ContainsFunc(leaves, func(l leaf) bool { return l.env() == name })
+func hasEnvName(leaves []leaf, name string) bool {
+	return slices.ContainsFunc(leaves, func(l leaf) bool { return l.envName() == name })
 }
 
 func (l leaf) setFromFile(file string) error {

@@ -17,13 +17,13 @@ import (
 // repeated keys and wrong types, and values are read by the same parser as variables and
 // flags.
 func (g *group) readYAML(name string, text []byte) setting.Problems {
-	return readDocument(name, text, func(r *fileReader, node *yaml.Node) { r.group(g, node) })
+	return readDocument(name, text, func(r *fileReader, node *yaml.Node) { r.readGroup(g, node) })
 }
 
 // readYAML replaces the list by the one that the text has: YAML, or JSON, which is
 // YAML too.
 func (l *list) readYAML(name string, text []byte) setting.Problems {
-	return readDocument(name, text, func(r *fileReader, node *yaml.Node) { r.list(l, node) })
+	return readDocument(name, text, func(r *fileReader, node *yaml.Node) { r.readList(l, node) })
 }
 
 func readDocument(name string, text []byte, read func(*fileReader, *yaml.Node)) setting.Problems {
@@ -48,65 +48,65 @@ type fileReader struct {
 	problems setting.Problems
 }
 
-func (r *fileReader) fail(node *yaml.Node, key, format string, args ...any) {
+func (r *fileReader) addProblem(node *yaml.Node, key, format string, args ...any) {
 	r.problems = append(r.problems, setting.Problem{
 		Where: fmt.Sprintf("%s:%d", r.name, node.Line), Key: key, Text: fmt.Sprintf(format, args...),
 	})
 }
 
-func (r *fileReader) group(g *group, node *yaml.Node) {
+func (r *fileReader) readGroup(g *group, node *yaml.Node) {
 	if node.Tag == "!!null" { // every key under it is commented out
 		return
 	}
 	if node.Kind != yaml.MappingNode {
-		r.fail(node, g.name, "want keys with values under it, got %s", kindOf(node))
+		r.addProblem(node, g.name, "want keys with values under it, got %s", describeNode(node))
 		return
 	}
 	seen := make(map[string]int, len(node.Content)/2)
 	for i := 0; i < len(node.Content); i += 2 {
 		key, value := node.Content[i], node.Content[i+1]
 		m, known := g.find(key.Value)
-		full := key.Value
+		fullKey := key.Value
 		if g.name != "" {
-			full = g.name + "." + key.Value
+			fullKey = g.name + "." + key.Value
 		}
-		fromFile := g.secretOf(key.Value)
-		switch line, again := seen[key.Value]; {
-		case !known && fromFile != nil:
-			r.secretFile(fromFile, value)
+		secret := g.fileSecret(key.Value)
+		switch line, repeated := seen[key.Value]; {
+		case !known && secret != nil:
+			r.readSecretFile(secret, value)
 		case !known:
-			r.fail(key, full, "unknown key")
-		case again:
-			r.fail(key, full, "set before, on line %d", line)
+			r.addProblem(key, fullKey, "unknown key")
+		case repeated:
+			r.addProblem(key, fullKey, "set before, on line %d", line)
 		case m.group != nil:
-			r.group(m.group, value)
+			r.readGroup(m.group, value)
 		case m.list != nil:
-			r.list(m.list, value)
+			r.readList(m.list, value)
 		default:
-			r.leaf(m.leaf, value)
+			r.readLeaf(m.leaf, value)
 		}
 		seen[key.Value] = key.Line
 	}
 }
 
-// list reads the items of a list of groups in place of those that it has.
-func (r *fileReader) list(l *list, node *yaml.Node) {
+// readList reads the items of a list of groups in place of those that it has.
+func (r *fileReader) readList(l *list, node *yaml.Node) {
 	if node.Tag == "!!null" {
 		return
 	}
 	if node.Kind != yaml.SequenceNode {
-		r.fail(node, l.key, "want a list of entries with keys, got %s", kindOf(node))
+		r.addProblem(node, l.key, "want a list of entries with keys, got %s", describeNode(node))
 		return
 	}
 	l.items.SetZero()
 	for _, item := range node.Content {
-		r.group(l.add(), item)
+		r.readGroup(l.appendItem(), item)
 	}
 }
 
-// secretOf returns the secret for a key with _file within an item of a list, where a
+// fileSecret returns the secret for a key with _file within an item of a list, where a
 // secret has no variable of its own; nil for other keys.
-func (g *group) secretOf(key string) *leaf {
+func (g *group) fileSecret(key string) *leaf {
 	name, ok := strings.CutSuffix(key, "_file")
 	if m, known := g.find(name); ok && known && strings.HasSuffix(g.name, "]") && m.leaf != nil && m.leaf.Secret() {
 		return m.leaf
@@ -114,45 +114,45 @@ func (g *group) secretOf(key string) *leaf {
 	return nil
 }
 
-func (r *fileReader) secretFile(l *leaf, node *yaml.Node) {
+func (r *fileReader) readSecretFile(l *leaf, node *yaml.Node) {
 	if node.Kind != yaml.ScalarNode || node.Tag != "!!str" {
-		r.fail(node, l.key+"_file", "want the name of a file, got %s", kindOf(node))
+		r.addProblem(node, l.key+"_file", "want the name of a file, got %s", describeNode(node))
 		return
 	}
 	if l.Text() != "" {
-		r.fail(node, l.key+"_file", "%s is set too: unset one", l.key)
+		r.addProblem(node, l.key+"_file", "%s is set too: unset one", l.key)
 		return
 	}
 	if err := l.setFromFile(node.Value); err != nil {
-		r.fail(node, l.key+"_file", "%v", err)
+		r.addProblem(node, l.key+"_file", "%v", err)
 	}
 }
 
-func (r *fileReader) leaf(l *leaf, node *yaml.Node) {
+func (r *fileReader) readLeaf(l *leaf, node *yaml.Node) {
 	nodes := []*yaml.Node{node}
 	if l.List() {
 		if node.Kind != yaml.SequenceNode {
-			r.fail(node, l.key, "want a list such as [a, b], got %s", kindOf(node))
+			r.addProblem(node, l.key, "want a list such as [a, b], got %s", describeNode(node))
 			return
 		}
 		nodes = node.Content
 	}
 	var items []string
 	for _, item := range nodes {
-		if err := l.accepts(item); err != nil {
-			r.fail(item, l.key, "%v", err)
+		if err := l.checkType(item); err != nil {
+			r.addProblem(item, l.key, "%v", err)
 			return
 		}
 		items = append(items, item.Value)
 	}
 	if err := l.Set(items); err != nil {
-		r.fail(node, l.key, "%v", err)
+		r.addProblem(node, l.key, "%v", err)
 	}
 }
 
-// accepts returns an error if a scalar of this YAML type cannot be the leaf's value, or
+// checkType returns an error if a scalar of this YAML type cannot be the leaf's value, or
 // an item of it. set parses the text.
-func (l *leaf) accepts(node *yaml.Node) error {
+func (l *leaf) checkType(node *yaml.Node) error {
 	want, tags := "text", []string{"!!str"}
 	switch l.Kind() {
 	case setting.Bool:
@@ -169,14 +169,14 @@ func (l *leaf) accepts(node *yaml.Node) error {
 			return nil
 		}
 	}
-	err := fmt.Errorf("want %s, got %s", want, kindOf(node))
+	err := fmt.Errorf("want %s, got %s", want, describeNode(node))
 	if want == "text" && node.Kind == yaml.ScalarNode && node.Tag != "!!null" {
 		err = fmt.Errorf("%w: put it in quotes", err)
 	}
 	return err
 }
 
-func kindOf(node *yaml.Node) string {
+func describeNode(node *yaml.Node) string {
 	switch node.Kind {
 	case yaml.MappingNode:
 		return "keys with values"

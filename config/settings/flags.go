@@ -12,27 +12,27 @@ import (
 // underscores can also be written with dashes. Load reads them.
 func AddFlags(flags *pflag.FlagSet) {
 	known := make(map[string]bool)
-	for _, l := range tree(Default()).leaves() {
+	for _, l := range newTree(Default()).leaves() {
 		known[l.key] = true
 		usage := l.doc
 		if l.Secret() {
-			usage += " (seen by every user of the machine: better " + l.env() + "_FILE)"
+			usage += " (seen by every user of the machine: better " + l.envName() + "_FILE)"
 		}
-		flag := flags.VarPF(&flagValue{leaf: l, shown: l.Text()}, l.key, "", usage)
+		flag := flags.VarPF(&flagValue{leaf: l, text: l.Text()}, l.key, "", usage)
 		if l.Kind() == setting.Bool {
 			flag.NoOptDefVal = "true"
 		}
 	}
-	for _, l := range tree(Default()).lists() {
+	for _, l := range newTree(Default()).lists() {
 		known[l.key] = true
-		flags.String(l.key, "", l.doc+", as JSON (seen by every user of the machine: better "+l.env()+"_FILE)")
+		flags.String(l.key, "", l.doc+", as JSON (seen by every user of the machine: better "+l.envName()+"_FILE)")
 	}
-	before := flags.GetNormalizeFunc()
+	normalize := flags.GetNormalizeFunc()
 	flags.SetNormalizeFunc(func(f *pflag.FlagSet, name string) pflag.NormalizedName {
 		if key := strings.ReplaceAll(name, "-", "_"); known[key] {
 			return pflag.NormalizedName(key)
 		}
-		return before(f, name)
+		return normalize(f, name)
 	})
 }
 
@@ -60,22 +60,22 @@ func (g *group) readFlags(flags *pflag.FlagSet) (problems setting.Problems) {
 // read first. A list may be given over several flags.
 type flagValue struct {
 	leaf  leaf
-	shown string
-	given bool
+	text  string
+	isSet bool
 }
 
 func (v *flagValue) Set(text string) error {
 	if err := v.leaf.SetText(text); err != nil {
 		return err
 	}
-	if v.given && v.leaf.List() {
-		text = v.shown + "," + text
+	if v.isSet && v.leaf.List() {
+		text = v.text + "," + text
 	}
-	v.shown, v.given = text, true
+	v.text, v.isSet = text, true
 	return nil
 }
 
-func (v *flagValue) String() string { return v.shown }
+func (v *flagValue) String() string { return v.text }
 
 // Type returns the value's type in the help of the flag.
 func (v *flagValue) Type() string {

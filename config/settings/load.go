@@ -18,17 +18,17 @@ type Source struct {
 
 // Load reads and validates the settings. unknown has the names of TRUNKLINE_* variables
 // that are not settings: for a warning, not an error. The error is setting.Problems.
-func Load(from Source) (s *Settings, unknown []string, err error) {
+func Load(src Source) (s *Settings, unknown []string, err error) {
 	s = Default()
-	g := tree(s)
+	g := newTree(s)
 	var problems setting.Problems
-	if from.File != "" {
-		problems = g.readFile(from.File)
+	if src.File != "" {
+		problems = g.readFile(src.File)
 	}
-	unknown, found := g.readEnv(from.Env, from.IgnoreEnv)
+	unknown, found := g.readEnv(src.Env, src.IgnoreEnv)
 	problems = append(problems, found...)
-	if from.Flags != nil {
-		problems = append(problems, g.readFlags(from.Flags)...)
+	if src.Flags != nil {
+		problems = append(problems, g.readFlags(src.Flags)...)
 	}
 	if len(problems) > 0 {
 		return nil, unknown, problems

@@ -208,7 +208,7 @@ feeds:
 				t.Errorf("%v, or a secret is shown: %s", err, printed.String())
 			}
 			again := Default()
-			if problems := tree(again).readYAML("printed", []byte(printed.String())); len(problems) > 0 || len(again.Feeds) != 2 || again.Feeds[0].Accounts[0].Match != "*.example" {
+			if problems := newTree(again).readYAML("printed", []byte(printed.String())); len(problems) > 0 || len(again.Feeds) != 2 || again.Feeds[0].Accounts[0].Match != "*.example" {
 				t.Errorf("%v: %+v", problems, again.Feeds)
 			}
 		})
@@ -324,7 +324,7 @@ func FuzzFile(f *testing.F) {
 	f.Add("a: &a [*a]\n<<: *a\n? [x]\n: y\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		s := Default()
-		for _, problem := range tree(s).readYAML("f", []byte(text)) {
+		for _, problem := range newTree(s).readYAML("f", []byte(text)) {
 			if !strings.HasPrefix(problem.String(), "f:") {
 				t.Errorf("%q: a problem without its place: %s", text, problem)
 			}

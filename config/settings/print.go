@@ -14,24 +14,24 @@ import (
 func (s *Settings) Print(w io.Writer) error {
 	encoder := yaml.NewEncoder(w)
 	encoder.SetIndent(2)
-	if err := encoder.Encode(tree(s).node()); err != nil {
+	if err := encoder.Encode(newTree(s).yamlNode()); err != nil {
 		return fmt.Errorf("writing the settings: %w", err)
 	}
 	return encoder.Close()
 }
 
-func (g *group) node() *yaml.Node {
+func (g *group) yamlNode() *yaml.Node {
 	node := &yaml.Node{Kind: yaml.MappingNode}
 	for _, m := range g.members {
 		name := &yaml.Node{Kind: yaml.ScalarNode, Value: m.name}
 		var value *yaml.Node
 		switch {
 		case m.group != nil:
-			value = m.group.node()
+			value = m.group.yamlNode()
 		case m.list != nil:
-			value, name.LineComment = m.list.node(), m.list.doc
+			value, name.LineComment = m.list.yamlNode(), m.list.doc
 		default:
-			value = m.leaf.node()
+			value = m.leaf.yamlNode()
 			value.LineComment = m.leaf.doc
 		}
 		node.Content = append(node.Content, name, value)
@@ -39,10 +39,10 @@ func (g *group) node() *yaml.Node {
 	return node
 }
 
-func (l *list) node() *yaml.Node {
+func (l *list) yamlNode() *yaml.Node {
 	node := &yaml.Node{Kind: yaml.SequenceNode}
 	for i := range l.items.Len() {
-		node.Content = append(node.Content, l.item(i).node())
+		node.Content = append(node.Content, l.item(i).yamlNode())
 	}
 	if len(node.Content) == 0 {
 		node.Style = yaml.FlowStyle
@@ -50,7 +50,7 @@ func (l *list) node() *yaml.Node {
 	return node
 }
 
-func (l leaf) node() *yaml.Node {
+func (l leaf) yamlNode() *yaml.Node {
 	tag := "!!str"
 	switch l.Kind() {
 	case setting.Bool:

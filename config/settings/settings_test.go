@@ -19,11 +19,11 @@ import (
 
 func TestEverySettingHasOneNameAndOneVariableAndSaysWhatItIs(t *testing.T) {
 	variables := make(map[string]string)
-	for _, l := range tree(Default()).leaves() {
-		if other, taken := variables[l.env()]; taken {
-			t.Errorf("%s and %s share %s", l.key, other, l.env())
+	for _, l := range newTree(Default()).leaves() {
+		if other, taken := variables[l.envName()]; taken {
+			t.Errorf("%s and %s share %s", l.key, other, l.envName())
 		}
-		variables[l.env()] = l.key
+		variables[l.envName()] = l.key
 		if l.doc == "" || strings.ToLower(l.key) != l.key {
 			t.Errorf("%s: doc %q", l.key, l.doc)
 		}
@@ -32,10 +32,10 @@ func TestEverySettingHasOneNameAndOneVariableAndSaysWhatItIs(t *testing.T) {
 
 func TestNamesThatMustNotDrift(t *testing.T) {
 	var keys []string
-	for _, l := range tree(Default()).leaves() {
+	for _, l := range newTree(Default()).leaves() {
 		keys = append(keys, l.key)
 	}
-	for _, l := range tree(Default()).lists() {
+	for _, l := range newTree(Default()).lists() {
 		keys = append(keys, l.key)
 	}
 	all := " " + strings.Join(keys, " ") + " "
@@ -68,7 +68,7 @@ func TestPrintSetsTheSameAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := &Settings{}
-	if problems := tree(again).readYAML("printed", out.Bytes()); len(problems) > 0 {
+	if problems := newTree(again).readYAML("printed", out.Bytes()); len(problems) > 0 {
 		t.Fatalf("%v\n%s", problems, &out)
 	}
 	if !reflect.DeepEqual(s, again) {

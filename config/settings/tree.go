@@ -17,8 +17,8 @@ type leaf struct {
 	setting.Value
 }
 
-// env returns the leaf's environment variable.
-func (l leaf) env() string {
+// envName returns the leaf's environment variable.
+func (l leaf) envName() string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(l.key, ".", "_"))
 }
 
@@ -43,11 +43,11 @@ type list struct {
 	items    reflect.Value // the slice of structs
 }
 
-// env returns the variable with the whole list as JSON.
-func (l *list) env() string { return leaf{key: l.key}.env() }
+// envName returns the variable with the whole list as JSON.
+func (l *list) envName() string { return leaf{key: l.key}.envName() }
 
-// add appends an item with its defaults and returns it as a group.
-func (l *list) add() *group {
+// appendItem appends an item with its defaults and returns it as a group.
+func (l *list) appendItem() *group {
 	item := reflect.New(l.items.Type().Elem())
 	if d, ok := item.Interface().(interface{ SetDefaults() }); ok {
 		d.SetDefaults()
@@ -57,22 +57,22 @@ func (l *list) add() *group {
 }
 
 func (l *list) item(i int) *group {
-	return groupOf(fmt.Sprintf("%s[%d].", l.key, i), l.items.Index(i))
+	return newGroup(fmt.Sprintf("%s[%d].", l.key, i), l.items.Index(i))
 }
 
-// tree returns s as groups and leaves with pointers into s, in the order of the structs;
+// newTree returns s as groups and leaves with pointers into s, in the order of the structs;
 // the leaves of a group precede its subgroups.
-func tree(s *Settings) *group {
-	return groupOf("", reflect.ValueOf(s).Elem())
+func newTree(s *Settings) *group {
+	return newGroup("", reflect.ValueOf(s).Elem())
 }
 
-func groupOf(prefix string, v reflect.Value) *group {
+func newGroup(prefix string, v reflect.Value) *group {
 	g := &group{name: strings.TrimSuffix(prefix, ".")}
 	var groups []member
-	for field := range fieldsOf(v) {
+	for field := range structFields(v) {
 		switch {
 		case field.inline:
-			inner := groupOf(prefix, field.value)
+			inner := newGroup(prefix, field.value)
 			for _, m := range inner.members {
 				if m.leaf == nil {
 					groups = append(groups, m)
@@ -81,7 +81,7 @@ func groupOf(prefix string, v reflect.Value) *group {
 				}
 			}
 		case field.value.Kind() == reflect.Struct:
-			groups = append(groups, member{name: field.name, group: groupOf(prefix+field.name+".", field.value)})
+			groups = append(groups, member{name: field.name, group: newGroup(prefix+field.name+".", field.value)})
 		case field.value.Kind() == reflect.Slice && field.value.Type().Elem().Kind() == reflect.Struct && !setting.ValueOf(field.value.Addr().Interface()).List():
 			groups = append(groups, member{name: field.name, list: &list{prefix + field.name, field.doc, field.value}})
 		default:
@@ -101,7 +101,7 @@ type field struct {
 	value     reflect.Value
 }
 
-func fieldsOf(v reflect.Value) func(yield func(field) bool) {
+func structFields(v reflect.Value) func(yield func(field) bool) {
 	return func(yield func(field) bool) {
 		for i := range v.NumField() {
 			tag := v.Type().Field(i).Tag

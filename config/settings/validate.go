@@ -29,7 +29,7 @@ func (s *Settings) Validate(c *setting.Check) {
 // validateGroups checks the groups within v, a struct of settings. A group that
 // is a setting.Group checks all that is within it.
 func validateGroups(v reflect.Value, c *setting.Check) {
-	for field := range fieldsOf(v) {
+	for field := range structFields(v) {
 		if field.value.Kind() != reflect.Struct {
 			continue
 		}

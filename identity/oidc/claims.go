@@ -24,7 +24,7 @@ func (c claims) find(name string) json.RawMessage {
 
 // text returns a claim that is a string or a number.
 func (c claims) text(name string) (text string, ok bool) {
-	return textOf(c.find(name))
+	return scalarText(c.find(name))
 }
 
 // list returns the texts of a claim that is an array of texts or a single text.
@@ -35,14 +35,14 @@ func (c claims) list(name string) (texts []string) {
 		items = []json.RawMessage{value}
 	}
 	for _, item := range items {
-		if text, ok := textOf(item); ok && text != "" {
+		if text, ok := scalarText(item); ok && text != "" {
 			texts = append(texts, text)
 		}
 	}
 	return texts
 }
 
-func textOf(value json.RawMessage) (text string, ok bool) {
+func scalarText(value json.RawMessage) (text string, ok bool) {
 	if json.Unmarshal(value, &text) == nil && string(value) != "null" {
 		return text, true
 	}

@@ -206,7 +206,7 @@ func TestAKnownProviderStaysInUseWhileItIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.provider.SetAway(true)
-	e.ahead.Add(int64(2 * discoverEvery))
+	e.ahead.Add(int64(2 * discoveryInterval))
 	for range 3 {
 		if _, err := e.Verify(t.Context(), e.provider.Token(map[string]any{"exp": time.Now().Add(24 * time.Hour).Unix()})); err != nil {
 			t.Error(err)

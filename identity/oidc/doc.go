@@ -8,16 +8,14 @@
 // # The provider
 //
 // No request is sent to the provider before the first login. The client then reads the
-// metadata, and reads it again after an hour, with new keys; while that fails the known
-// metadata and keys stay in use. Without any, logins are refused as unavailable, and the
-// next request is sent after a back-off. A token with an unknown key causes a request
-// for the keys, limited to a burst of five and then one in ten seconds, however many
-// such tokens there are. Each request takes at most ten seconds and 1 MiB, and follows
-// no redirect.
+// metadata, and reads it again after an hour, with new keys; while that fails it uses the
+// last metadata and keys. Before the first success, logins are refused as unavailable, and
+// the next request is sent after a back-off. A token with an unknown key causes a request
+// for the keys, limited to a burst of five and then one in ten seconds. Each request
+// takes at most ten seconds and 1 MiB, and follows no redirect.
 //
 // # Goroutines and locks
 //
-// A caller's goroutine sends the requests to the provider, one for its metadata at a
-// time (Client.discovering). go-oidc reads the keys in a goroutine that ends with its
-// request.
+// Requests are sent by the goroutines of callers; Client.discoverMu serializes those for
+// the metadata. go-oidc reads the keys in a goroutine that ends with its request.
 package oidc

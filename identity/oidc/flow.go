@@ -13,20 +13,20 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Flow is one login by code flow that a browser has begun. Only that browser stores it.
+// Flow is the state of one login by code flow. Only the browser that began it stores it.
 type Flow struct {
-	State    string `json:"state"`    // comes back from the provider with the code
-	Nonce    string `json:"nonce"`    // comes back in the ID token
-	Verifier string `json:"verifier"` // of PKCE
+	State    string `json:"state"`    // the provider's redirect must have it
+	Nonce    string `json:"nonce"`    // the ID token must have it
+	Verifier string `json:"verifier"` // code_verifier of PKCE
 }
 
 // CanBegin reports whether the settings are complete for the code flow.
 func (c *Client) CanBegin() bool { return c.settings.RedirectURL != "" }
 
-// Begin returns a new login and the provider's address at which it begins. The
-// error is fault.KindUnavailable.
+// Begin returns a new login and the provider's authorization URL for it. The error is
+// fault.KindUnavailable.
 func (c *Client) Begin(ctx context.Context) (flow Flow, address string, err error) {
-	p, err := c.current(ctx)
+	p, err := c.currentProvider(ctx)
 	if err != nil {
 		return Flow{}, "", err
 	}
@@ -34,11 +34,11 @@ func (c *Client) Begin(ctx context.Context) (flow Flow, address string, err erro
 	return flow, p.oauth2.AuthCodeURL(flow.State, oidc.Nonce(flow.Nonce), oauth2.S256ChallengeOption(flow.Verifier)), nil
 }
 
-// Finish exchanges the code of a login for the ID token, and returns its user. The
-// errors are those of Verify; a code that is not valid, or was used, is
-// fault.KindUnauthenticated.
+// Finish exchanges the code of a login for the ID token, and returns its user. Returns
+// the errors of Verify, and fault.KindUnauthenticated for a code that is invalid or was
+// used already.
 func (c *Client) Finish(ctx context.Context, flow Flow, code string) (Identity, error) {
-	p, err := c.current(ctx)
+	p, err := c.currentProvider(ctx)
 	if err != nil {
 		return Identity{}, err
 	}
@@ -48,30 +48,30 @@ func (c *Client) Finish(ctx context.Context, flow Flow, code string) (Identity, 
 	}
 	token, _ := tokens.Extra("id_token").(string)
 	if token == "" {
-		return Identity{}, refusedToken("wrong_token", "The provider gives no ID token: auth.oidc.scope needs openid", nil)
+		return Identity{}, invalidToken("wrong_token", "The provider returned no ID token: auth.oidc.scope needs openid", nil)
 	}
-	verified, err := c.authenticate(ctx, token)
+	verified, err := c.verifyToken(ctx, token)
 	if err != nil {
 		return Identity{}, err
 	}
 	if subtle.ConstantTimeCompare([]byte(verified.Nonce), []byte(flow.Nonce)) != 1 {
-		return Identity{}, refusedToken("wrong_nonce", "The token is of another login", nil)
+		return Identity{}, invalidToken("wrong_nonce", "The token is of another login", nil)
 	}
-	return c.identityOf(verified)
+	return c.parseIdentity(verified)
 }
 
-// exchangeError returns the error of a code that gave no token. Of the provider's
-// response it contains only the error code, because the other text can be anything.
+// exchangeError returns the error of a failed exchange of a code. Of the provider's
+// response it contains only the error code, because the other text is arbitrary.
 func exchangeError(err error) error {
-	var refused *oauth2.RetrieveError
-	if errors.As(err, &refused) && refused.Response != nil {
-		err = fmt.Errorf("the provider's token endpoint answers with status %d, error %.40q", refused.Response.StatusCode, refused.ErrorCode)
-		switch refused.ErrorCode {
+	var retrieveErr *oauth2.RetrieveError
+	if errors.As(err, &retrieveErr) && retrieveErr.Response != nil {
+		err = fmt.Errorf("the provider's token endpoint answers with status %d, error %.40q", retrieveErr.Response.StatusCode, retrieveErr.ErrorCode)
+		switch retrieveErr.ErrorCode {
 		case "invalid_grant":
-			return refusedToken("wrong_code", "The login at the provider has expired or was used already: log in again", err)
+			return invalidToken("wrong_code", "The login at the provider has expired or was used already: log in again", err)
 		case "invalid_client", "unauthorized_client":
 			return fault.Unavailable(err, requestTimeout, "The provider refuses Trunkline: check auth.oidc.client_id and auth.oidc.client_secret")
 		}
 	}
-	return fault.Unavailable(brief(err), requestTimeout, "The provider of auth.oidc.issuer cannot be used now: it gives no token for the code")
+	return fault.Unavailable(truncateError(err), requestTimeout, "The provider of auth.oidc.issuer cannot be used now: it gives no token for the code")
 }

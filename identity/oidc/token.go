@@ -14,8 +14,8 @@ import (
 	"trunkline/internal/fault"
 )
 
-// algorithms are the asymmetric algorithms of go-oidc: not "none", and no HMAC, whose
-// key would be the client's secret.
+// algorithms are the asymmetric algorithms of go-oidc. "none" and HMAC, whose key would
+// be the client's secret, are not accepted.
 var algorithms = []string{
 	oidc.RS256, oidc.RS384, oidc.RS512, oidc.ES256, oidc.ES384, oidc.ES512,
 	oidc.PS256, oidc.PS384, oidc.PS512, oidc.EdDSA,
@@ -23,7 +23,7 @@ var algorithms = []string{
 
 const maxTokenLength = 32 << 10
 
-// IssuerOf returns the unverified issuer of a token; "" if text is not a JWT.
+// IssuerOf returns the unverified issuer of a token, "" if the token is not a JWT.
 func IssuerOf(token string) string {
 	_, rest, _ := strings.Cut(token, ".")
 	payload, _, _ := strings.Cut(rest, ".")
@@ -43,9 +43,9 @@ func IssuerOf(token string) string {
 	return claims.Issuer
 }
 
-// refusedToken returns the error of an invalid token. code is the reason in the audit
+// invalidToken returns the error of an invalid token. code is the reason in the audit
 // log.
-func refusedToken(code, message string, cause error) error {
+func invalidToken(code, message string, cause error) error {
 	return &fault.Error{Kind: fault.KindUnauthenticated, Message: message, Fields: []fault.Field{{Field: "token", Code: code, Message: message}}, Cause: cause}
 }
 
@@ -53,21 +53,21 @@ func refusedToken(code, message string, cause error) error {
 // fault.KindUnauthenticated for an invalid token, fault.KindForbidden if it lacks a
 // claim, and fault.KindUnavailable if the provider's keys cannot be read.
 func (c *Client) Verify(ctx context.Context, token string) (Identity, error) {
-	verified, err := c.authenticate(ctx, token)
+	verified, err := c.verifyToken(ctx, token)
 	if err != nil {
 		return Identity{}, err
 	}
-	return c.identityOf(verified)
+	return c.parseIdentity(verified)
 }
 
-func (c *Client) authenticate(ctx context.Context, token string) (*oidc.IDToken, error) {
+func (c *Client) verifyToken(ctx context.Context, token string) (*oidc.IDToken, error) {
 	if len(token) > maxTokenLength {
-		return nil, refusedToken("malformed", "The token is too long", nil)
+		return nil, invalidToken("malformed", "The token is too long", nil)
 	}
 	if issuer := IssuerOf(token); issuer != c.settings.Issuer {
-		return nil, refusedToken("wrong_issuer", "The token is not of the provider: its claim \"iss\" is not auth.oidc.issuer", nil)
+		return nil, invalidToken("wrong_issuer", "The token is not of the provider: its claim \"iss\" is not auth.oidc.issuer", nil)
 	}
-	p, err := c.current(ctx)
+	p, err := c.currentProvider(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -78,21 +78,22 @@ func (c *Client) authenticate(ctx context.Context, token string) (*oidc.IDToken,
 	var expired *oidc.TokenExpiredError
 	switch {
 	case errors.As(err, &expired):
-		return nil, refusedToken("expired", "The token has expired", nil)
+		return nil, invalidToken("expired", "The token has expired", nil)
 	case keys.err != nil && c.jwksUnavailable(keys.err):
-		return nil, fault.Unavailable(brief(keys.err), jwksInterval, "The provider of auth.oidc.issuer cannot be used now: its keys cannot be read")
+		return nil, fault.Unavailable(truncateError(keys.err), jwksInterval, "The provider of auth.oidc.issuer cannot be used now: its keys cannot be read")
 	case err != nil:
-		return nil, refusedToken("wrong_token", "The token is not valid", brief(err))
+		return nil, invalidToken("wrong_token", "The token is not valid", truncateError(err))
 	}
 	for _, accepted := range []string{c.settings.ClientID, c.settings.Audience} {
 		if accepted != "" && slices.Contains(verified.Audience, accepted) {
 			return verified, nil
 		}
 	}
-	return nil, refusedToken("wrong_audience", "The token is for another service: its claim \"aud\" has neither auth.oidc.client_id nor auth.oidc.audience", nil)
+	return nil, invalidToken("wrong_audience", "The token is for another service: its claim \"aud\" has neither auth.oidc.client_id nor auth.oidc.audience", nil)
 }
 
-// recordedKeys keeps the error of a key set, which the verifier does not return.
+// recordedKeys is a key set that stores its last error, because the verifier does not
+// return that error.
 type recordedKeys struct {
 	oidc.KeySet
 	err error
@@ -103,9 +104,9 @@ func (k *recordedKeys) VerifySignature(ctx context.Context, token string) (paylo
 	return payload, k.err
 }
 
-// jwksUnavailable reports whether err says that the keys could not be read, not that a
-// signature is wrong. A request above the rate limit counts as the last one that was
-// sent: if that succeeded, the keys are recent and the token's key is not among them.
+// jwksUnavailable reports whether err means that the keys could not be read, not that a
+// signature is wrong. For a request above the rate limit the result of the last request
+// applies: if that succeeded, the keys are recent and do not include the token's key.
 func (c *Client) jwksUnavailable(err error) bool {
 	if errors.Is(err, errJWKSRateLimited) {
 		return c.transport.jwksFailing.Load()
@@ -113,33 +114,33 @@ func (c *Client) jwksUnavailable(err error) bool {
 	return strings.HasPrefix(err.Error(), "fetching keys") // of oidc.RemoteKeySet
 }
 
-// Identity is a user as a token describes it.
+// Identity is the user that the claims of a token describe.
 type Identity struct {
 	Issuer, Subject string   // together they identify the user permanently
 	Username        string   // preferred_username, else email, else Subject
 	Account         string   // id, name or domain
 	Roles           []string // of Settings.RoleClaim
-	PresenceID      *string  // nil: Settings.PresenceClaim is unset or missing
+	PresenceID      *string  // nil if Settings.PresenceClaim is unset or the token lacks it
 	SecondFactor    bool     // the claim amr names one (RFC 8176)
 	Expires         time.Time
 }
 
-func (c *Client) identityOf(token *oidc.IDToken) (Identity, error) {
+func (c *Client) parseIdentity(token *oidc.IDToken) (Identity, error) {
 	var claims claims
 	if err := token.Claims(&claims); err != nil {
-		return Identity{}, refusedToken("malformed", "The token's claims cannot be read", nil)
+		return Identity{}, invalidToken("malformed", "The token's claims cannot be read", nil)
 	}
 	id := Identity{Issuer: token.Issuer, Subject: token.Subject, Expires: token.Expiry}
 	if id.Subject == "" {
-		return Identity{}, missing("sub", "")
+		return Identity{}, missingClaim("sub", "")
 	}
 	var ok bool
 	if id.Account, ok = claims.text(c.settings.AccountClaim); !ok || id.Account == "" {
-		return Identity{}, missing(c.settings.AccountClaim, "auth.oidc.account_claim")
+		return Identity{}, missingClaim(c.settings.AccountClaim, "auth.oidc.account_claim")
 	}
 	if claim := c.settings.RoleClaim; claim != "" {
 		if id.Roles = claims.list(claim); len(id.Roles) == 0 {
-			return Identity{}, missing(claim, "auth.oidc.role_claim")
+			return Identity{}, missingClaim(claim, "auth.oidc.role_claim")
 		}
 	}
 	if presence, ok := claims.text(c.settings.PresenceClaim); ok {
@@ -158,10 +159,10 @@ func (c *Client) identityOf(token *oidc.IDToken) (Identity, error) {
 	return id, nil
 }
 
-func missing(claim, name string) error {
+func missingClaim(claim, setting string) error {
 	message := "The claim \"" + claim + "\" of the token is missing or has no text"
-	if name != "" {
-		message += " (" + name + ")"
+	if setting != "" {
+		message += " (" + setting + ")"
 	}
 	return &fault.Error{Kind: fault.KindForbidden, Message: message, Fields: []fault.Field{{Field: claim, Code: "missing_claim", Message: message}}}
 }

@@ -42,21 +42,21 @@ func newHTTPClient(requests *prometheus.CounterVec) (*http.Client, *transport) {
 	}, t
 }
 
-func kindOf(r *http.Request) string {
+func requestKind(r *http.Request) string {
 	switch {
 	case r.Method == http.MethodPost:
 		return requestToken
 	case strings.HasSuffix(r.URL.Path, "/.well-known/openid-configuration"):
 		return requestDiscovery
 	}
-	return requestKeys
+	return requestJWKS
 }
 
-// RoundTrip implements http.RoundTripper. Non-200 is an error, except from the token
-// endpoint, whose errors have a body.
+// RoundTrip implements http.RoundTripper. A status other than 200 is an error, except from
+// the token endpoint, whose error responses have a body.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	kind := kindOf(r)
-	if kind == requestKeys && !t.jwksLimiter.Allow() {
+	kind := requestKind(r)
+	if kind == requestJWKS && !t.jwksLimiter.Allow() {
 		return nil, errJWKSRateLimited
 	}
 	response, err := t.base.RoundTrip(r)
@@ -69,27 +69,27 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		result = "error"
 	}
 	t.requests.WithLabelValues(kind, result).Inc()
-	if kind == requestKeys {
+	if kind == requestJWKS {
 		t.jwksFailing.Store(err != nil)
 	}
 	if err != nil {
 		return nil, err
 	}
-	response.Body = &boundedBody{response.Body, maxResponse}
+	response.Body = &limitedBody{response.Body, maxResponse}
 	return response, nil
 }
 
-// boundedBody is a body that returns an error after left bytes.
-type boundedBody struct {
+// limitedBody is a body that returns an error after remaining bytes.
+type limitedBody struct {
 	io.ReadCloser
-	left int
+	remaining int
 }
 
-func (b *boundedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
+func (b *limitedBody) Read(p []byte) (int, error) {
+	if b.remaining <= 0 {
 		return 0, errors.New("the provider's response is over 1 MiB")
 	}
-	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
-	b.left -= n
+	n, err := b.ReadCloser.Read(p[:min(len(p), b.remaining)])
+	b.remaining -= n
 	return n, err
 }

@@ -37,11 +37,11 @@ func BenchmarkAgainstBare(b *testing.B) {
 				return err
 			}},
 			{"open", bareOpen, func() error {
-				_, _, err := Open(io.Discard, bytes.NewReader(whole), Want{}, testRootOf)
+				_, _, err := Open(io.Discard, bytes.NewReader(whole), Expected{}, testRootOf)
 				return err
 			}},
 			{"seekable", bareRead, func() error {
-				r, err := NewReader(bytes.NewReader(whole), Want{}, testRootOf)
+				r, err := NewReader(bytes.NewReader(whole), Expected{}, testRootOf)
 				if err != nil {
 					return err
 				}

@@ -13,11 +13,11 @@ type buffers struct {
 
 const maxOverhead = cbcOverhead
 
-var pool = sync.Pool{New: func() any { return new(buffers) }}
+var bufferPool = sync.Pool{New: func() any { return new(buffers) }}
 
-func takeBuffers() *buffers { return pool.Get().(*buffers) }
+func getBuffers() *buffers { return bufferPool.Get().(*buffers) }
 
 func (b *buffers) release() {
 	clear(b.plain[:])
-	pool.Put(b)
+	bufferPool.Put(b)
 }

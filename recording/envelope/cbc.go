@@ -11,10 +11,10 @@ import (
 	"slices"
 )
 
-// cbcChunks is suite AES256CBC, encrypt-then-MAC: IV (16) ‖ CBC ciphertext of the chunk
+// cbcCipher is suite AES256CBC, encrypt-then-MAC: IV (16) ‖ CBC ciphertext of the chunk
 // with PKCS #7 padding ‖ HMAC-SHA-256 (32) of place ‖ IV ‖ ciphertext. The MAC is
 // checked before decryption, so there is no padding oracle.
-type cbcChunks struct {
+type cbcCipher struct {
 	block cipher.Block
 	mac   hash.Hash
 	sum   [sha256.Size]byte
@@ -40,32 +40,32 @@ func newCBC(dek *[keySize]byte) (chunkCipher, error) {
 	if err != nil {
 		return nil, fmt.Errorf("AES: %w", err)
 	}
-	return &cbcChunks{block: block, mac: hmac.New(sha256.New, macKey[:])}, nil
+	return &cbcCipher{block: block, mac: hmac.New(sha256.New, macKey[:])}, nil
 }
 
-func (c *cbcChunks) seal(dst, plain []byte, at *place) ([]byte, error) {
-	whole := len(plain) - len(plain)%blockSize
-	sealed := slices.Grow(dst, len(plain)+cbcOverhead)[:len(dst)+blockSize+whole+blockSize]
+func (c *cbcCipher) seal(dst, plain []byte, aad *chunkAAD) ([]byte, error) {
+	fullBlocksLen := len(plain) - len(plain)%blockSize
+	sealed := slices.Grow(dst, len(plain)+cbcOverhead)[:len(dst)+blockSize+fullBlocksLen+blockSize]
 	chunk := sealed[len(dst):]
 	if _, err := rand.Read(chunk[:blockSize]); err != nil {
 		return nil, fmt.Errorf("making an IV: %w", err)
 	}
 	mode := cipher.NewCBCEncrypter(c.block, chunk[:blockSize])
-	mode.CryptBlocks(chunk[blockSize:], plain[:whole])
+	mode.CryptBlocks(chunk[blockSize:], plain[:fullBlocksLen])
 
 	var last [blockSize]byte
-	pad := byte(blockSize - copy(last[:], plain[whole:]))
+	pad := byte(blockSize - copy(last[:], plain[fullBlocksLen:]))
 	for i := blockSize - int(pad); i < blockSize; i++ {
 		last[i] = pad
 	}
-	mode.CryptBlocks(chunk[blockSize+whole:], last[:])
+	mode.CryptBlocks(chunk[blockSize+fullBlocksLen:], last[:])
 	clear(last[:])
-	return append(sealed, c.tag(chunk, at)...), nil
+	return append(sealed, c.tag(chunk, aad)...), nil
 }
 
-func (c *cbcChunks) open(dst, sealed []byte, at *place) ([]byte, bool) {
+func (c *cbcCipher) open(dst, sealed []byte, aad *chunkAAD) ([]byte, bool) {
 	body := sealed[:len(sealed)-sha256.Size]
-	if !hmac.Equal(sealed[len(body):], c.tag(body, at)) {
+	if !hmac.Equal(sealed[len(body):], c.tag(body, aad)) {
 		return nil, false
 	}
 	ciphertext := body[blockSize:]
@@ -93,12 +93,12 @@ func (c *cbcChunks) open(dst, sealed []byte, at *place) ([]byte, bool) {
 }
 
 // tag is valid until the next call.
-func (c *cbcChunks) tag(body []byte, at *place) []byte {
+func (c *cbcCipher) tag(body []byte, aad *chunkAAD) []byte {
 	c.mac.Reset()
-	c.mac.Write(at[:])
+	c.mac.Write(aad[:])
 	c.mac.Write(body)
 	return c.mac.Sum(c.sum[:0])
 }
 
-func (c *cbcChunks) overhead() int { return cbcOverhead }
-func (c *cbcChunks) minimum() int  { return cbcOverhead }
+func (c *cbcCipher) overhead() int     { return cbcOverhead }
+func (c *cbcCipher) minSealedLen() int { return cbcOverhead }

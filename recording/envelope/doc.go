@@ -13,5 +13,5 @@
 // sentinels (errors.go) without a fault kind: the caller decides whether a bad recording
 // is an error of its client.
 //
-// Only Roots is safe for concurrent use, and it has the only lock.
+// Only RootCache is safe for concurrent use, and it has the only lock.
 package envelope

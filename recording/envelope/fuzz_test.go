@@ -20,7 +20,7 @@ func FuzzInspect(f *testing.F) {
 		if read > MaxHeader {
 			t.Fatalf("read %d bytes of a header", read)
 		}
-		if err == nil && !bytes.Equal(h.bytes(), data[:read]) {
+		if err == nil && !bytes.Equal(h.encode(), data[:read]) {
 			t.Fatal("an accepted header is not what it was read from")
 		}
 	})
@@ -47,11 +47,11 @@ func FuzzOpen(f *testing.F) {
 		bad := append(append(bytes.Clone(good[:from]), insert...), good[to:]...)
 
 		var out bytes.Buffer
-		_, _, err := Open(&out, bytes.NewReader(bad), Want{}, testRootOf)
+		_, _, err := Open(&out, bytes.NewReader(bad), Expected{}, testRootOf)
 		if !bytes.HasPrefix(audio, out.Bytes()) {
 			t.Fatal("released what was never sealed")
 		}
-		r, seekErr := NewReader(bytes.NewReader(bad), Want{}, testRootOf)
+		r, seekErr := NewReader(bytes.NewReader(bad), Expected{}, testRootOf)
 		if seekErr == nil {
 			_, seekErr = io.Copy(io.Discard, r)
 		}

@@ -24,12 +24,12 @@ type Header struct {
 	commitment  [keySize]byte
 
 	// The key block.
-	KeyID      string
-	KeyVersion uint32
-	Iterations uint32         // of PBKDF2
-	Salt       [saltSize]byte // the recording's own
-	saltPrint  [printSize]byte
-	box        [boxSize]byte
+	KeyID           string
+	KeyVersion      uint32
+	Iterations      uint32         // of PBKDF2
+	Salt            [saltSize]byte // the recording's own
+	saltFingerprint [fingerprintSize]byte
+	wrappedKey      [wrappedKeySize]byte
 }
 
 const (
@@ -37,11 +37,11 @@ const (
 	formatVersion = 1
 	kdfPBKDF2     = 1
 
-	coreFixed = len(magic) + 1 + 1 + 3 + 4 + 8 + keySize
-	keyFixed  = 1 + 4 + 4 + saltSize + printSize + boxSize + 1
+	coreFixedSize     = len(magic) + 1 + 1 + 3 + 4 + 8 + keySize
+	keyBlockFixedSize = 1 + 4 + 4 + saltSize + fingerprintSize + wrappedKeySize + 1
 
 	// MaxHeader is the length of the longest header there can be.
-	MaxHeader = coreFixed + maxAccount + maxRecording + maxContentType + keyFixed + maxKeyID + digestSize
+	MaxHeader = coreFixedSize + maxAccount + maxRecording + maxContentType + keyBlockFixedSize + maxKeyID + digestSize
 
 	maxAccount     = 64
 	maxRecording   = 128
@@ -69,7 +69,7 @@ func ValidContentType(s string) bool {
 
 func (h *Header) validate() error {
 	switch {
-	case !h.Suite.known():
+	case !h.Suite.isKnown():
 		return fmt.Errorf("%v is unknown", h.Suite)
 	case len(h.AccountID) > maxAccount || !idPattern.MatchString(h.AccountID):
 		return errors.New("bad account id")
@@ -91,8 +91,8 @@ func (h *Header) validate() error {
 
 // Len returns the length of the header in bytes: where the first chunk begins.
 func (h *Header) Len() int64 {
-	return int64(coreFixed + len(h.AccountID) + len(h.RecordingID) + len(h.ContentType) +
-		keyFixed + len(h.KeyID) + digestSize)
+	return int64(coreFixedSize + len(h.AccountID) + len(h.RecordingID) + len(h.ContentType) +
+		keyBlockFixedSize + len(h.KeyID) + digestSize)
 }
 
 func (h *Header) appendCore(dst []byte) []byte {
@@ -116,16 +116,16 @@ func (h *Header) appendKeyFields(dst []byte) (before, after []byte) {
 	dst = binary.BigEndian.AppendUint32(dst, h.Iterations)
 	dst = binary.BigEndian.AppendUint32(dst, h.KeyVersion)
 	dst = append(dst, h.Salt[:]...)
-	dst = append(dst, h.saltPrint[:]...)
+	dst = append(dst, h.saltFingerprint[:]...)
 	return dst, append([]byte{byte(len(h.KeyID))}, h.KeyID...)
 }
 
-// bytes returns the whole header. The checksum at its end needs no key: it
+// encode returns the whole header. The checksum at its end needs no key: it
 // distinguishes damage from a wrong key, and does not protect against
 // deliberate changes; the box and the commitment do.
-func (h *Header) bytes() []byte {
+func (h *Header) encode() []byte {
 	out, after := h.appendKeyFields(h.appendCore(make([]byte, 0, h.Len())))
-	out = append(out, h.box[:]...)
+	out = append(out, h.wrappedKey[:]...)
 	out = append(out, after...)
 	sum := sha256.Sum256(out)
 	return append(out, sum[:]...)
@@ -134,10 +134,10 @@ func (h *Header) bytes() []byte {
 // Inspect reads a header and leaves r at the first chunk. The header is not
 // authenticated yet.
 func Inspect(r io.Reader) (*Header, error) {
-	read := headerReader{r: r}
-	fixed := read.next(coreFixed)
+	reader := headerReader{r: r}
+	fixed := reader.next(coreFixedSize)
 	if fixed == nil || !bytes.HasPrefix(fixed, []byte(magic)) {
-		return nil, read.failure(ErrFormat)
+		return nil, reader.readError(ErrFormat)
 	}
 	if fixed[8] != formatVersion {
 		return nil, fmt.Errorf("%w: version %d", ErrVersion, fixed[8])
@@ -146,40 +146,40 @@ func Inspect(r io.Reader) (*Header, error) {
 	if account > maxAccount || recording > maxRecording || contentType > maxContentType {
 		return nil, fmt.Errorf("%w: a name is too long", ErrHeader)
 	}
-	names := read.next(account + recording + contentType)
-	key := read.next(keyFixed)
+	names := reader.next(account + recording + contentType)
+	key := reader.next(keyBlockFixedSize)
 	if names == nil || key == nil {
-		return nil, read.failure(ErrTruncated)
+		return nil, reader.readError(ErrTruncated)
 	}
-	if key[keyFixed-1] > maxKeyID {
+	if key[keyBlockFixedSize-1] > maxKeyID {
 		return nil, fmt.Errorf("%w: a name is too long", ErrHeader)
 	}
-	keyID := read.next(int(key[keyFixed-1]))
-	sum := sha256.Sum256(read.seen)
-	if checksum := read.next(digestSize); keyID == nil || checksum == nil {
-		return nil, read.failure(ErrTruncated)
+	keyID := reader.next(int(key[keyBlockFixedSize-1]))
+	sum := sha256.Sum256(reader.consumed)
+	if checksum := reader.next(digestSize); keyID == nil || checksum == nil {
+		return nil, reader.readError(ErrTruncated)
 	} else if !bytes.Equal(checksum, sum[:]) {
 		return nil, ErrHeader
 	}
 
 	h := &Header{
-		Suite:       Suite(fixed[9]),
-		AccountID:   string(names[:account]),
-		RecordingID: string(names[account : account+recording]),
-		ContentType: string(names[account+recording:]),
-		Created:     time.UnixMilli(int64(binary.BigEndian.Uint64(fixed[17:]))).UTC(),
-		commitment:  [keySize]byte(fixed[25:]),
-		KeyID:       string(keyID),
-		Iterations:  binary.BigEndian.Uint32(key[1:]),
-		KeyVersion:  binary.BigEndian.Uint32(key[5:]),
-		Salt:        [saltSize]byte(key[9:]),
-		saltPrint:   [printSize]byte(key[9+saltSize:]),
-		box:         [boxSize]byte(key[9+saltSize+printSize:]),
+		Suite:           Suite(fixed[9]),
+		AccountID:       string(names[:account]),
+		RecordingID:     string(names[account : account+recording]),
+		ContentType:     string(names[account+recording:]),
+		Created:         time.UnixMilli(int64(binary.BigEndian.Uint64(fixed[17:]))).UTC(),
+		commitment:      [keySize]byte(fixed[25:]),
+		KeyID:           string(keyID),
+		Iterations:      binary.BigEndian.Uint32(key[1:]),
+		KeyVersion:      binary.BigEndian.Uint32(key[5:]),
+		Salt:            [saltSize]byte(key[9:]),
+		saltFingerprint: [fingerprintSize]byte(key[9+saltSize:]),
+		wrappedKey:      [wrappedKeySize]byte(key[9+saltSize+fingerprintSize:]),
 	}
 	if size := binary.BigEndian.Uint32(fixed[13:]); size != ChunkSize {
 		return nil, fmt.Errorf("%w: chunks of %d bytes", ErrVersion, size)
 	}
-	if !h.Suite.known() {
+	if !h.Suite.isKnown() {
 		return nil, fmt.Errorf("%w: %v", ErrVersion, h.Suite)
 	}
 	if key[0] != kdfPBKDF2 {
@@ -193,27 +193,27 @@ func Inspect(r io.Reader) (*Header, error) {
 
 // headerReader keeps the bytes it reads; after a failure it returns nil.
 type headerReader struct {
-	r    io.Reader
-	seen []byte
-	err  error
+	r        io.Reader
+	consumed []byte
+	err      error
 }
 
 func (r *headerReader) next(n int) []byte {
 	if r.err != nil {
 		return nil
 	}
-	start := len(r.seen)
-	r.seen = append(r.seen, make([]byte, n)...)
-	if _, r.err = io.ReadFull(r.r, r.seen[start:]); r.err != nil {
+	start := len(r.consumed)
+	r.consumed = append(r.consumed, make([]byte, n)...)
+	if _, r.err = io.ReadFull(r.r, r.consumed[start:]); r.err != nil {
 		return nil
 	}
-	return r.seen[start:]
+	return r.consumed[start:]
 }
 
-// failure returns the reader's own error, or that of a truncated file.
-func (r *headerReader) failure(short error) error {
+// readError returns the reader's own error, or that of a truncated file.
+func (r *headerReader) readError(truncated error) error {
 	if r.err == nil || r.err == io.EOF || r.err == io.ErrUnexpectedEOF {
-		return short
+		return truncated
 	}
 	return fmt.Errorf("reading the header: %w", r.err)
 }

@@ -17,11 +17,11 @@ import (
 //	data key: random, one per recording, sealed under wrap in the key block
 //	chunk keys, commitment = HKDF(data key, label)
 const (
-	keySize    = 32
-	digestSize = sha256.Size
-	saltSize   = 32
-	printSize  = 16                // of the account salt's fingerprint
-	boxSize    = 12 + keySize + 16 // the wrapped data key
+	keySize         = 32
+	digestSize      = sha256.Size
+	saltSize        = 32
+	fingerprintSize = 16                // of the account salt's fingerprint
+	wrappedKeySize  = 12 + keySize + 16 // the wrapped data key
 )
 
 // Labels separate the derived keys from each other and from those of later formats.
@@ -44,30 +44,30 @@ func subkey(dek *[keySize]byte, label string) (key [keySize]byte, err error) {
 	return key, nil
 }
 
-// wrap fills the key block's own salt, fingerprint and box: dek sealed under a
+// wrapKey fills the key block's own salt, fingerprint and box: dek sealed under a
 // key derived from root. The box is bound to the core and to every other field
 // of the key block.
-func (h *Header) wrap(dek *[keySize]byte, root *Root) error {
+func (h *Header) wrapKey(dek *[keySize]byte, root *Root) error {
 	if _, err := rand.Read(h.Salt[:]); err != nil {
 		return fmt.Errorf("making a salt: %w", err)
 	}
 	h.Iterations = root.iterations
-	h.saltPrint = root.fingerprint(&h.Salt)
+	h.saltFingerprint = root.fingerprint(&h.Salt)
 	aead, err := root.wrapCipher(&h.Salt)
 	if err != nil {
 		return err
 	}
-	copy(h.box[:], aead.Seal(nil, nil, dek[:], h.boxData()))
+	copy(h.wrappedKey[:], aead.Seal(nil, nil, dek[:], h.wrappedKeyAAD()))
 	return nil
 }
 
-// unwrap checks the header against root and returns the data key.
-func (h *Header) unwrap(root *Root) (*[keySize]byte, error) {
+// unwrapKey checks the header against root and returns the data key.
+func (h *Header) unwrapKey(root *Root) (*[keySize]byte, error) {
 	if root.iterations != h.Iterations {
 		return nil, fmt.Errorf("%w: root of %d iterations, header of %d", ErrKey, root.iterations, h.Iterations)
 	}
-	print := root.fingerprint(&h.Salt)
-	if subtle.ConstantTimeCompare(print[:], h.saltPrint[:]) != 1 {
+	fingerprint := root.fingerprint(&h.Salt)
+	if subtle.ConstantTimeCompare(fingerprint[:], h.saltFingerprint[:]) != 1 {
 		return nil, ErrSalt
 	}
 	aead, err := root.wrapCipher(&h.Salt)
@@ -75,7 +75,7 @@ func (h *Header) unwrap(root *Root) (*[keySize]byte, error) {
 		return nil, err
 	}
 	var dek [keySize]byte
-	if _, err := aead.Open(dek[:0], nil, h.box[:], h.boxData()); err != nil {
+	if _, err := aead.Open(dek[:0], nil, h.wrappedKey[:], h.wrappedKeyAAD()); err != nil {
 		return nil, ErrKey
 	}
 	commitment, err := subkey(&dek, labelCommit)
@@ -89,8 +89,8 @@ func (h *Header) unwrap(root *Root) (*[keySize]byte, error) {
 	return &dek, nil
 }
 
-// boxData returns the additional authenticated data of the data key.
-func (h *Header) boxData() []byte {
+// wrappedKeyAAD returns the additional authenticated data of the data key.
+func (h *Header) wrappedKeyAAD() []byte {
 	digest := h.coreDigest()
 	before, after := h.appendKeyFields(nil)
 	return slices.Concat(digest[:], before, after)
@@ -99,9 +99,21 @@ func (h *Header) boxData() []byte {
 // fingerprint distinguishes a wrong salt from a wrong key. Keyed with the
 // recording's own salt, it does not show which recordings share an account
 // salt.
-func (r *Root) fingerprint(own *[saltSize]byte) (print [printSize]byte) {
-	mac := hmac.New(sha256.New, own[:])
+func (r *Root) fingerprint(recordingSalt *[saltSize]byte) (fingerprint [fingerprintSize]byte) {
+	mac := hmac.New(sha256.New, recordingSalt[:])
 	mac.Write(r.salt[:])
-	copy(print[:], mac.Sum(nil))
-	return print
+	copy(fingerprint[:], mac.Sum(nil))
+	return fingerprint
+}
+
+// setKey creates a new key block that holds dek under key.
+func (h *Header) setKey(dek *[keySize]byte, key Key) error {
+	if key.Root == nil {
+		return fmt.Errorf("%w: no key", ErrParams)
+	}
+	h.KeyID, h.KeyVersion, h.Iterations = key.ID, key.Version, key.Root.iterations
+	if err := h.validate(); err != nil {
+		return fmt.Errorf("%w: %w", ErrParams, err)
+	}
+	return h.wrapKey(dek, key.Root)
 }

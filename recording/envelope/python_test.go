@@ -67,7 +67,7 @@ func TestGoOpensWhatPythonSealed(t *testing.T) {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			var got bytes.Buffer
-			h, _, err := Open(&got, bytes.NewReader(read(t, output)), Want{"acme", "rec-1"}, testRootOf)
+			h, _, err := Open(&got, bytes.NewReader(read(t, output)), Expected{"acme", "rec-1"}, testRootOf)
 			if err != nil || !bytes.Equal(got.Bytes(), audio) {
 				t.Fatalf("%v, %d bytes: %v", suite, n, err)
 			}

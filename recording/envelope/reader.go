@@ -10,23 +10,23 @@ import (
 // the chunks of the parts that are read. It holds one chunk. It is not safe for
 // concurrent use.
 type Reader struct {
-	parsed    *Header
-	opener    *opener
-	src       io.ReadSeeker
-	srcAt     uint64 // the chunk at the position of src
-	last      uint64 // index of the final chunk
-	tail      int    // sealed length of the final chunk
-	plainSize int64  // of the audio
+	header       *Header
+	opener       *opener
+	src          io.ReadSeeker
+	srcChunk     uint64 // the chunk at the position of src
+	lastChunk    uint64 // index of the final chunk
+	lastChunkLen int    // sealed length of the final chunk
+	audioSize    int64  // of the audio
 
-	pos   int64    // in the audio
-	b     *buffers // nil when closed
-	audio []byte   // of the chunk held, in b.plain
-	held  uint64   // its index; valid while audio is not empty
+	pos       int64    // in the audio
+	buffers   *buffers // nil when closed
+	audio     []byte   // of the chunk held, in b.plain
+	heldChunk uint64   // its index; valid while audio is not empty
 }
 
 // NewReader authenticates the header and the final chunk of the recording in src, so
 // that a truncated recording is refused before any byte of it is returned.
-func NewReader(src io.ReadSeeker, want Want, rootOf RootOf) (*Reader, error) {
+func NewReader(src io.ReadSeeker, want Expected, rootOf RootFinder) (*Reader, error) {
 	end, err := src.Seek(0, io.SeekEnd)
 	if err != nil {
 		return nil, fmt.Errorf("finding the recording's length: %w", err)
@@ -38,85 +38,85 @@ func NewReader(src io.ReadSeeker, want Want, rootOf RootOf) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := h.opener(want, rootOf)
+	o, err := h.newOpener(want, rootOf)
 	if err != nil {
 		return nil, err
 	}
-	full := int64(ChunkSize + o.overhead())
+	fullLen := int64(ChunkSize + o.overhead())
 	body := end - h.Len()
-	if body < int64(o.minimum()) {
+	if body < int64(o.minSealedLen()) {
 		return nil, &ChunkError{0, ErrTruncated}
 	}
-	last := (body - 1) / full
+	last := (body - 1) / fullLen
 	r := &Reader{
-		parsed: h, opener: o, src: src, last: uint64(last), tail: int(body - last*full), b: takeBuffers(),
+		header: h, opener: o, src: src, lastChunk: uint64(last), lastChunkLen: int(body - last*fullLen), buffers: getBuffers(),
 	}
-	if err := r.hold(r.last); err != nil {
-		r.b.release()
+	if err := r.loadChunk(r.lastChunk); err != nil {
+		r.buffers.release()
 		return nil, err
 	}
-	r.plainSize = last*ChunkSize + int64(len(r.audio))
+	r.audioSize = last*ChunkSize + int64(len(r.audio))
 	return r, nil
 }
 
 // Header returns the recording's authenticated header.
-func (r *Reader) Header() *Header { return r.parsed }
+func (r *Reader) Header() *Header { return r.header }
 
 // Size returns the length of the audio in bytes.
-func (r *Reader) Size() int64 { return r.plainSize }
+func (r *Reader) Size() int64 { return r.audioSize }
 
 // Close wipes the audio held; src stays open.
 func (r *Reader) Close() error {
-	if r.b != nil {
-		r.b.release()
-		r.b, r.audio = nil, nil
+	if r.buffers != nil {
+		r.buffers.release()
+		r.buffers, r.audio = nil, nil
 	}
 	return nil
 }
 
 var errClosed = errors.New("the recording is closed")
 
-// hold reads and opens the chunk unless it is the one held.
-func (r *Reader) hold(index uint64) error {
-	if len(r.audio) > 0 && r.held == index {
+// loadChunk reads and opens the chunk unless it is the one held.
+func (r *Reader) loadChunk(index uint64) error {
+	if len(r.audio) > 0 && r.heldChunk == index {
 		return nil
 	}
-	if r.b == nil {
+	if r.buffers == nil {
 		return errClosed
 	}
 	r.audio = nil
-	full := ChunkSize + r.opener.overhead()
-	if r.srcAt != index {
-		if _, err := r.src.Seek(r.parsed.Len()+int64(index)*int64(full), io.SeekStart); err != nil {
+	fullLen := ChunkSize + r.opener.overhead()
+	if r.srcChunk != index {
+		if _, err := r.src.Seek(r.header.Len()+int64(index)*int64(fullLen), io.SeekStart); err != nil {
 			return fmt.Errorf("going to chunk %d: %w", index, err)
 		}
 	}
-	sealed := r.b.sealed[:full]
-	if index == r.last {
-		sealed = sealed[:r.tail]
+	sealed := r.buffers.sealed[:fullLen]
+	if index == r.lastChunk {
+		sealed = sealed[:r.lastChunkLen]
 	}
-	r.srcAt = index + 1
+	r.srcChunk = index + 1
 	if _, err := io.ReadFull(r.src, sealed); err != nil {
-		r.srcAt = maxChunks // unknown
+		r.srcChunk = maxChunks // unknown
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return &ChunkError{index, ErrTruncated}
 		}
 		return fmt.Errorf("reading chunk %d: %w", index, err)
 	}
-	plain, err := r.opener.chunk(r.b.plain[:0], sealed, index, index == r.last)
+	plain, err := r.opener.openChunk(r.buffers.plain[:0], sealed, index, index == r.lastChunk)
 	if err != nil {
 		return err
 	}
-	r.audio, r.held = plain, index
+	r.audio, r.heldChunk = plain, index
 	return nil
 }
 
-// rest returns the authenticated rest of the chunk at the position.
-func (r *Reader) rest() ([]byte, error) {
-	if r.pos >= r.plainSize {
+// audioAtPos returns the authenticated rest of the chunk at the position.
+func (r *Reader) audioAtPos() ([]byte, error) {
+	if r.pos >= r.audioSize {
 		return nil, io.EOF
 	}
-	if err := r.hold(uint64(r.pos / ChunkSize)); err != nil {
+	if err := r.loadChunk(uint64(r.pos / ChunkSize)); err != nil {
 		return nil, err
 	}
 	return r.audio[r.pos%ChunkSize:], nil
@@ -127,7 +127,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	audio, err := r.rest()
+	audio, err := r.audioAtPos()
 	if err != nil {
 		return 0, err
 	}
@@ -139,7 +139,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 // WriteTo implements io.WriterTo: the rest of the audio without a copy.
 func (r *Reader) WriteTo(w io.Writer) (written int64, err error) {
 	for {
-		audio, err := r.rest()
+		audio, err := r.audioAtPos()
 		if err == io.EOF {
 			return written, nil
 		}
@@ -162,7 +162,7 @@ func (r *Reader) Seek(offset int64, whence int) (int64, error) {
 	case io.SeekCurrent:
 		offset += r.pos
 	case io.SeekEnd:
-		offset += r.plainSize
+		offset += r.audioSize
 	default:
 		return 0, fmt.Errorf("whence %d", whence)
 	}

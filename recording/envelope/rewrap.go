@@ -11,20 +11,20 @@ import (
 //
 // It does not protect against a person who has the old header and its key: they have
 // this recording's data key. Only opening and sealing again does.
-func Rewrap(dst io.Writer, src io.Reader, want Want, rootOf RootOf, key Key) (*Header, error) {
+func Rewrap(dst io.Writer, src io.Reader, want Expected, rootOf RootFinder, key Key) (*Header, error) {
 	h, err := Inspect(src)
 	if err != nil {
 		return nil, err
 	}
-	dek, err := h.unlock(want, rootOf)
+	dek, err := h.openKey(want, rootOf)
 	if err != nil {
 		return nil, err
 	}
 	defer clear(dek[:])
-	if err := h.lock(dek, key); err != nil {
+	if err := h.setKey(dek, key); err != nil {
 		return nil, err
 	}
-	if _, err := dst.Write(h.bytes()); err != nil {
+	if _, err := dst.Write(h.encode()); err != nil {
 		return nil, fmt.Errorf("writing the header: %w", err)
 	}
 	if _, err := io.Copy(dst, src); err != nil {

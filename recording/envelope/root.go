@@ -10,7 +10,7 @@ import (
 
 // Iterations of PBKDF2 for new recordings (OWASP's figure for HMAC-SHA-256).
 // An account's key may be a phrase, so it is stretched; once per key version
-// and process, see Roots.
+// and process, see RootCache.
 const Iterations = 600_000
 
 // Bounds on the iterations in a header: fewer would be a downgrade, more would waste
@@ -49,8 +49,8 @@ func NewRoot(key, salt string, iterations uint32) (*Root, error) {
 // Wipe clears the key.
 func (r *Root) Wipe() { *r = Root{} }
 
-func (r *Root) wrapCipher(own *[saltSize]byte) (cipher.AEAD, error) {
-	key, err := hkdf.Key(sha256.New, r.key[:], own[:], labelWrap, keySize)
+func (r *Root) wrapCipher(recordingSalt *[saltSize]byte) (cipher.AEAD, error) {
+	key, err := hkdf.Key(sha256.New, r.key[:], recordingSalt[:], labelWrap, keySize)
 	if err != nil {
 		return nil, fmt.Errorf("deriving the wrapping key: %w", err)
 	}

@@ -34,7 +34,7 @@ func Seal(dst io.Writer, src io.Reader, p Params) (h *Header, size int64, err er
 		return nil, 0, err
 	}
 	if _, err := io.Copy(w, src); err != nil {
-		return nil, w.size, w.abandon(err)
+		return nil, w.size, w.finish(err)
 	}
 	if err := w.Close(); err != nil {
 		return nil, w.size, err
@@ -48,8 +48,8 @@ func Seal(dst io.Writer, src io.Reader, p Params) (h *Header, size int64, err er
 type Writer struct {
 	dst    io.Writer
 	header *Header
-	chunks chunkCipher
-	place  *place
+	cipher chunkCipher
+	aad    *chunkAAD
 	index  uint64
 	size   int64
 	err    error // the first failure; every later call returns it
@@ -57,7 +57,7 @@ type Writer struct {
 	// A chunk is sealed only after it is known whether it is the last, so up to one full
 	// chunk waits; ReadFrom reads one byte more to find out.
 	*buffers // nil when closed
-	held     int
+	buffered int
 }
 
 // NewWriter generates the keys of a new recording and writes its header to dst.
@@ -75,31 +75,19 @@ func NewWriter(dst io.Writer, p Params) (*Writer, error) {
 	if h.commitment, err = subkey(&dek, labelCommit); err != nil {
 		return nil, err
 	}
-	if err := h.lock(&dek, p.Key); err != nil {
+	if err := h.setKey(&dek, p.Key); err != nil {
 		return nil, err
 	}
-	chunks, err := h.Suite.chunks(&dek)
+	chunks, err := h.Suite.newCipher(&dek)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := dst.Write(h.bytes()); err != nil {
+	if _, err := dst.Write(h.encode()); err != nil {
 		return nil, fmt.Errorf("writing the header: %w", err)
 	}
 	return &Writer{
-		dst: dst, header: h, chunks: chunks, place: newPlace(h.coreDigest()), buffers: takeBuffers(),
+		dst: dst, header: h, cipher: chunks, aad: newChunkAAD(h.coreDigest()), buffers: getBuffers(),
 	}, nil
-}
-
-// lock creates a new key block that holds dek under key.
-func (h *Header) lock(dek *[keySize]byte, key Key) error {
-	if key.Root == nil {
-		return fmt.Errorf("%w: no key", ErrParams)
-	}
-	h.KeyID, h.KeyVersion, h.Iterations = key.ID, key.Version, key.Root.iterations
-	if err := h.validate(); err != nil {
-		return fmt.Errorf("%w: %w", ErrParams, err)
-	}
-	return h.wrap(dek, key.Root)
 }
 
 // Write implements io.Writer. It seals whole chunks without copying them first.
@@ -107,15 +95,15 @@ func (w *Writer) Write(p []byte) (written int, err error) {
 	for written < len(p) && w.err == nil {
 		rest := p[written:]
 		switch {
-		case w.held == ChunkSize:
-			w.chunk(w.plain[:ChunkSize], false)
-			w.held = 0
-		case w.held == 0 && len(rest) > ChunkSize:
-			w.chunk(rest[:ChunkSize], false)
+		case w.buffered == ChunkSize:
+			w.sealChunk(w.plain[:ChunkSize], false)
+			w.buffered = 0
+		case w.buffered == 0 && len(rest) > ChunkSize:
+			w.sealChunk(rest[:ChunkSize], false)
 			written += ChunkSize
 		default:
-			n := copy(w.plain[w.held:ChunkSize], rest)
-			w.held += n
+			n := copy(w.plain[w.buffered:ChunkSize], rest)
+			w.buffered += n
 			written += n
 		}
 	}
@@ -125,13 +113,13 @@ func (w *Writer) Write(p []byte) (written int, err error) {
 // ReadFrom implements io.ReaderFrom.
 func (w *Writer) ReadFrom(src io.Reader) (read int64, err error) {
 	for w.err == nil {
-		n, err := io.ReadFull(src, w.plain[w.held:ChunkSize+1])
+		n, err := io.ReadFull(src, w.plain[w.buffered:ChunkSize+1])
 		read += int64(n)
-		w.held += n
+		w.buffered += n
 		switch err {
 		case nil:
-			w.chunk(w.plain[:ChunkSize], false)
-			w.plain[0], w.held = w.plain[ChunkSize], 1
+			w.sealChunk(w.plain[:ChunkSize], false)
+			w.plain[0], w.buffered = w.plain[ChunkSize], 1
 		case io.EOF, io.ErrUnexpectedEOF:
 			return read, nil
 		default:
@@ -144,13 +132,13 @@ func (w *Writer) ReadFrom(src io.Reader) (read int64, err error) {
 // Close seals the final chunk. It does not close dst.
 func (w *Writer) Close() error {
 	if w.err == nil {
-		w.chunk(w.plain[:w.held], true)
+		w.sealChunk(w.plain[:w.buffered], true)
 	}
-	return w.abandon(w.err)
+	return w.finish(w.err)
 }
 
-// abandon ends the writer and returns err.
-func (w *Writer) abandon(err error) error {
+// finish ends the writer and returns err.
+func (w *Writer) finish(err error) error {
 	if w.err == nil {
 		w.err = fmt.Errorf("%w: the recording is closed", ErrParams)
 	}
@@ -161,12 +149,12 @@ func (w *Writer) abandon(err error) error {
 	return err
 }
 
-func (w *Writer) chunk(plain []byte, final bool) {
+func (w *Writer) sealChunk(plain []byte, final bool) {
 	if w.index >= maxChunks {
 		w.err = fmt.Errorf("%w: too long", ErrParams)
 		return
 	}
-	sealed, err := w.chunks.seal(w.sealed[:0], plain, w.place.at(w.index, final))
+	sealed, err := w.cipher.seal(w.sealed[:0], plain, w.aad.forChunk(w.index, final))
 	if err != nil {
 		w.err = fmt.Errorf("chunk %d: %w", w.index, err)
 		return

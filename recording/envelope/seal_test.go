@@ -41,7 +41,7 @@ func TestOpenReturnsWhatWasSealed(t *testing.T) {
 		if len(whole) < 3*ChunkSize {
 			src = iotest.OneByteReader(src)
 		}
-		h, size, err := Open(&got, src, Want{AccountID: "acme", RecordingID: "call-7.leg_b"}, testRootOf)
+		h, size, err := Open(&got, src, Expected{AccountID: "acme", RecordingID: "call-7.leg_b"}, testRootOf)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,7 +90,7 @@ func TestHowItIsWrittenDoesNotChangeTheChunks(t *testing.T) {
 			if out.Len() != want {
 				t.Errorf("%s: %d bytes sealed, want %d", name, out.Len(), want)
 			}
-			if _, _, err := Open(&back, &out, Want{}, testRootOf); err != nil || !bytes.Equal(back.Bytes(), audio) {
+			if _, _, err := Open(&back, &out, Expected{}, testRootOf); err != nil || !bytes.Equal(back.Bytes(), audio) {
 				t.Errorf("%s: came back differently: %v", name, err)
 			}
 			if _, err := w.Write([]byte("more")); err == nil {
@@ -102,7 +102,7 @@ func TestHowItIsWrittenDoesNotChangeTheChunks(t *testing.T) {
 
 func TestReaderPlaysAnyPart(t *testing.T) {
 	eachLength(t, func(t *testing.T, suite Suite, audio []byte) {
-		r, err := NewReader(bytes.NewReader(sealed(t, audio, testParams(suite))), Want{}, testRootOf)
+		r, err := NewReader(bytes.NewReader(sealed(t, audio, testParams(suite))), Expected{}, testRootOf)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +179,7 @@ func TestSealStopsAtTheFirstError(t *testing.T) {
 		if _, _, err := Seal(&out, src, testParams(AES256GCM)); !errors.Is(err, broken) {
 			t.Errorf("source broken after %d: %v", after, err)
 		}
-		if _, _, err := Open(io.Discard, &out, Want{}, testRootOf); !errors.Is(err, ErrTruncated) {
+		if _, _, err := Open(io.Discard, &out, Expected{}, testRootOf); !errors.Is(err, ErrTruncated) {
 			t.Errorf("what was written before the break: %v", err)
 		}
 	}
@@ -213,7 +213,7 @@ func TestMemoryIsConstant(t *testing.T) {
 		var before, after runtime.MemStats
 		testRoot()
 		runtime.ReadMemStats(&before)
-		_, size, err := Open(io.Discard, pr, Want{}, testRootOf)
+		_, size, err := Open(io.Discard, pr, Expected{}, testRootOf)
 		runtime.ReadMemStats(&after)
 		if err != nil || size != long {
 			t.Fatalf("%v: %d bytes, %v", suite, size, err)

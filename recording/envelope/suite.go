@@ -33,7 +33,7 @@ func (s Suite) String() string {
 	return fmt.Sprintf("suite %d", byte(s))
 }
 
-func (s Suite) known() bool { _, ok := suiteNames[s]; return ok }
+func (s Suite) isKnown() bool { _, ok := suiteNames[s]; return ok }
 
 // ParseSuite finds the suite of a configuration's algorithm.
 func ParseSuite(algorithm string) (Suite, bool) {
@@ -48,13 +48,13 @@ func ParseSuite(algorithm string) (Suite, bool) {
 // chunkCipher protects single chunks under one recording's keys. Both methods
 // append to dst, which must not overlap their input.
 type chunkCipher interface {
-	seal(dst, plain []byte, at *place) ([]byte, error)
-	open(dst, sealed []byte, at *place) (plain []byte, ok bool)
-	overhead() int // bytes a full chunk grows by
-	minimum() int  // bytes of the shortest sealed chunk
+	seal(dst, plain []byte, aad *chunkAAD) ([]byte, error)
+	open(dst, sealed []byte, aad *chunkAAD) (plain []byte, ok bool)
+	overhead() int     // bytes a full chunk grows by
+	minSealedLen() int // bytes of the shortest sealed chunk
 }
 
-func (s Suite) chunks(dek *[keySize]byte) (chunkCipher, error) {
+func (s Suite) newCipher(dek *[keySize]byte) (chunkCipher, error) {
 	switch s {
 	case AES256GCM:
 		return newGCM(dek)
@@ -64,17 +64,17 @@ func (s Suite) chunks(dek *[keySize]byte) (chunkCipher, error) {
 	return nil, fmt.Errorf("%w: %v", ErrVersion, s)
 }
 
-// place is the position of a chunk, authenticated with it: SHA-256 of the core
+// chunkAAD is the position of a chunk, authenticated with it: SHA-256 of the core
 // (which recording), the chunk's index, and whether it is the last.
-type place [digestSize + 8 + 1]byte
+type chunkAAD [digestSize + 8 + 1]byte
 
-func newPlace(core [digestSize]byte) *place {
-	var p place
+func newChunkAAD(core [digestSize]byte) *chunkAAD {
+	var p chunkAAD
 	copy(p[:], core[:])
 	return &p
 }
 
-func (p *place) at(index uint64, final bool) *place {
+func (p *chunkAAD) forChunk(index uint64, final bool) *chunkAAD {
 	binary.BigEndian.PutUint64(p[digestSize:], index)
 	p[digestSize+8] = 0
 	if final {
@@ -86,14 +86,14 @@ func (p *place) at(index uint64, final bool) *place {
 // opener opens the chunks of one recording and returns the cause of a refusal.
 type opener struct {
 	chunkCipher
-	place *place
+	aad *chunkAAD
 }
 
-func (o *opener) chunk(dst, sealed []byte, index uint64, final bool) ([]byte, error) {
-	if len(sealed) < o.minimum() || index >= maxChunks {
+func (o *opener) openChunk(dst, sealed []byte, index uint64, final bool) ([]byte, error) {
+	if len(sealed) < o.minSealedLen() || index >= maxChunks {
 		return nil, &ChunkError{index, ErrTruncated}
 	}
-	plain, ok := o.open(dst, sealed, o.place.at(index, final))
+	plain, ok := o.open(dst, sealed, o.aad.forChunk(index, final))
 	if !ok {
 		return nil, &ChunkError{index, o.diagnose(dst, sealed, index, final)}
 	}
@@ -109,7 +109,7 @@ func (o *opener) chunk(dst, sealed []byte, index uint64, final bool) ([]byte, er
 // diagnose distinguishes a recording that lost or gained whole chunks from an
 // altered chunk: then the chunk is authentic with the other finality.
 func (o *opener) diagnose(dst, sealed []byte, index uint64, final bool) error {
-	plain, ok := o.open(dst, sealed, o.place.at(index, !final))
+	plain, ok := o.open(dst, sealed, o.aad.forChunk(index, !final))
 	clear(plain)
 	switch {
 	case !ok:

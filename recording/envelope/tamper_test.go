@@ -19,14 +19,14 @@ func refused(t *testing.T, name string, bad, audio []byte, want ...error) {
 		return slices.ContainsFunc(want, func(w error) bool { return errors.Is(err, w) })
 	}
 	var out bytes.Buffer
-	_, _, err := Open(&out, bytes.NewReader(bad), Want{}, testRootOf)
+	_, _, err := Open(&out, bytes.NewReader(bad), Expected{}, testRootOf)
 	if !is(err) {
 		t.Errorf("%s: stream: %v, want %v", name, err, want)
 	}
 	released(t, name, out.Bytes(), audio, err)
 
 	out.Reset()
-	r, err := NewReader(bytes.NewReader(bad), Want{}, testRootOf)
+	r, err := NewReader(bytes.NewReader(bad), Expected{}, testRootOf)
 	if err == nil {
 		_, err = r.WriteTo(&out)
 	}
@@ -130,7 +130,7 @@ func TestAnAlteredChunkLeavesTheOthersPlayable(t *testing.T) {
 		whole[head+full+777] ^= 1
 		refused(t, "chunk 1", whole, audio, ErrAltered)
 
-		r, err := NewReader(bytes.NewReader(whole), Want{}, testRootOf)
+		r, err := NewReader(bytes.NewReader(whole), Expected{}, testRootOf)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestSplicesAreRefused(t *testing.T) {
 		params.RecordingID = "call-8.leg_b"
 		three := sealed(t, audio, params)
 		head, full := int(testHeader(t, one).Len()), ChunkSize+chunkOverhead(t, suite)
-		core := coreFixed + len("acme") + len("call-7.leg_b") + len("audio/x-wav")
+		core := coreFixedSize + len("acme") + len("call-7.leg_b") + len("audio/x-wav")
 
 		refused(t, "the body of a twin", slices.Concat(one[:head], two[head:]), audio, ErrAltered)
 		refused(t, "a chunk of a twin", slices.Concat(one[:head+full], two[head+full:]), audio, ErrAltered)
@@ -187,21 +187,21 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		t.Fatal(err)
 	}
 	gone := errors.New("no such key version")
-	rootOf := func(r *Root) RootOf {
+	rootOf := func(r *Root) RootFinder {
 		return func(*Header) (*Root, error) { c := *r; return &c, nil }
 	}
 	for _, c := range []struct {
 		name   string
-		want   Want
-		rootOf RootOf
+		want   Expected
+		rootOf RootFinder
 		err    error
 	}{
-		{"another account", Want{AccountID: "other"}, testRootOf, ErrAccount},
-		{"another recording", Want{RecordingID: "call-8"}, testRootOf, ErrRecording},
-		{"another key", Want{}, rootOf(otherKey), ErrKey},
-		{"another salt", Want{}, rootOf(otherSalt), ErrSalt},
-		{"no key", Want{}, func(*Header) (*Root, error) { return nil, gone }, gone},
-		{"other iterations", Want{}, rootOf(&Root{iterations: Iterations + 1}), ErrKey},
+		{"another account", Expected{AccountID: "other"}, testRootOf, ErrAccount},
+		{"another recording", Expected{RecordingID: "call-8"}, testRootOf, ErrRecording},
+		{"another key", Expected{}, rootOf(otherKey), ErrKey},
+		{"another salt", Expected{}, rootOf(otherSalt), ErrSalt},
+		{"no key", Expected{}, func(*Header) (*Root, error) { return nil, gone }, gone},
+		{"other iterations", Expected{}, rootOf(&Root{iterations: Iterations + 1}), ErrKey},
 	} {
 		var out bytes.Buffer
 		if _, _, err := Open(&out, bytes.NewReader(whole), c.want, c.rootOf); !errors.Is(err, c.err) || out.Len() > 0 {
@@ -224,7 +224,7 @@ func TestRewrapMovesARecordingToAnotherKey(t *testing.T) {
 		before := sealed(t, audio, testParams(suite))
 		var after bytes.Buffer
 		old := testHeader(t, before)
-		h, err := Rewrap(&after, bytes.NewReader(before), Want{AccountID: "acme"}, testRootOf, Key{"key_auto_acme", 4, next})
+		h, err := Rewrap(&after, bytes.NewReader(before), Expected{AccountID: "acme"}, testRootOf, Key{"key_auto_acme", 4, next})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,11 +235,11 @@ func TestRewrapMovesARecordingToAnotherKey(t *testing.T) {
 			t.Error("the body changed")
 		}
 		var got bytes.Buffer
-		if _, _, err := Open(&got, bytes.NewReader(after.Bytes()), Want{}, nextOf); err != nil || !bytes.Equal(got.Bytes(), audio) {
+		if _, _, err := Open(&got, bytes.NewReader(after.Bytes()), Expected{}, nextOf); err != nil || !bytes.Equal(got.Bytes(), audio) {
 			t.Errorf("under the new key: %v", err)
 		}
 		refused(t, "under the old key", after.Bytes(), nil, ErrKey)
-		if _, err := Rewrap(io.Discard, bytes.NewReader(before), Want{AccountID: "other"}, testRootOf, Key{"k", 4, next}); !errors.Is(err, ErrAccount) {
+		if _, err := Rewrap(io.Discard, bytes.NewReader(before), Expected{AccountID: "other"}, testRootOf, Key{"k", 4, next}); !errors.Is(err, ErrAccount) {
 			t.Errorf("another account's: %v", err)
 		}
 	}
@@ -256,7 +256,7 @@ func testHeader(t testing.TB, whole []byte) *Header {
 
 func chunkOverhead(t testing.TB, suite Suite) int {
 	t.Helper()
-	c, err := suite.chunks(new([keySize]byte))
+	c, err := suite.newCipher(new([keySize]byte))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ const audioGenerator = "x = (length + 2463534242) mod 2^32; for every byte: x ^=
 func makeVector(t *testing.T, file string, whole []byte) vector {
 	t.Helper()
 	h, root := testHeader(t, whole), testRoot()
-	dek, err := h.unwrap(&root)
+	dek, err := h.unwrapKey(&root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func makeVector(t *testing.T, file string, whole []byte) vector {
 		label, mac = labelCBC, hexKey(t, dek, labelMAC)
 	}
 	var audio bytes.Buffer
-	if _, _, err := Open(&audio, bytes.NewReader(whole), Want{}, testRootOf); err != nil {
+	if _, _, err := Open(&audio, bytes.NewReader(whole), Expected{}, testRootOf); err != nil {
 		t.Fatal(err)
 	}
 	sum, core := sha256.Sum256(audio.Bytes()), h.coreDigest()
@@ -105,7 +105,7 @@ func TestVectors(t *testing.T) {
 			t.Errorf("%s:\n got %+v\nwant %+v", want.File, got, want)
 		}
 		var audio bytes.Buffer
-		if _, _, err := Open(&audio, bytes.NewReader(whole), Want{}, testRootOf); err != nil || !bytes.Equal(audio.Bytes(), noise(want.AudioLength)) {
+		if _, _, err := Open(&audio, bytes.NewReader(whole), Expected{}, testRootOf); err != nil || !bytes.Equal(audio.Bytes(), noise(want.AudioLength)) {
 			t.Errorf("%s: %v", want.File, err)
 		}
 	}

@@ -56,14 +56,14 @@ minute (msg="audit chain"), and this command prints the present one.`,
 }
 
 // parseHead reads SEQ:HASH.
-func parseHead(text string) (known audit.Known, err error) {
+func parseHead(text string) (known audit.KnownHead, err error) {
 	if text == "" {
-		return audit.Known{}, nil
+		return audit.KnownHead{}, nil
 	}
 	seq, hash, _ := strings.Cut(text, ":")
 	known.Hash = hash
 	if known.Seq, err = strconv.ParseInt(seq, 10, 64); err != nil || known.Seq < 1 || len(hash) != 64 {
-		return audit.Known{}, cli.Usagef("--head is SEQ:HASH, as audit verify prints it")
+		return audit.KnownHead{}, cli.Usagef("--head is SEQ:HASH, as audit verify prints it")
 	}
 	return known, nil
 }

@@ -151,5 +151,5 @@ func purgeNow(p *cli.Program, ctx context.Context, stores cli.Stores, of backend
 	if err != nil {
 		return err
 	}
-	return purge.Now(ctx, id)
+	return purge.PurgeNow(ctx, id)
 }

@@ -28,7 +28,7 @@ func userCreate(p *cli.Program) *cobra.Command {
 				return err
 			}
 			user.Username, user.Role = args[0], identity.Role(role)
-			if !user.Role.Known() {
+			if !user.Role.Valid() {
 				return cli.Usagef("--role is user or admin, not %q", role)
 			}
 			generated := !fromStdin && user.OIDCSubject == ""

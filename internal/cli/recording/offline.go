@@ -44,7 +44,7 @@ stdout is authenticated, but it is complete only if the exit code is 0.` + fileU
 func recordingSeal(p *cli.Program) *cobra.Command {
 	var keys keyFlags
 	var output string
-	var as recording.SealAs
+	var as recording.SealParams
 	command := &cobra.Command{
 		Use:   "seal FILE --account ID --recording ID",
 		Short: "Seal audio as the service does",

@@ -22,7 +22,7 @@ func TestObjectReadsEveryKind(t *testing.T) {
 	if !o.Has("s") || o.Has("z") {
 		t.Error("Has")
 	}
-	if s, b, n, l := o.String("s", required), as[bool](o, "b", required, "a boolean"), o.Int("n", required), o.Strings("l", required); s != "x" || !b || n != -7 || !reflect.DeepEqual(l, []string{"a", "b"}) {
+	if s, b, n, l := o.String("s", required), typedMember[bool](o, "b", required, "a boolean"), o.Int("n", required), o.Strings("l", required); s != "x" || !b || n != -7 || !reflect.DeepEqual(l, []string{"a", "b"}) {
 		t.Error(s, b, n, l)
 	}
 	if q := o.Object("o", required).Object("p", required).String("q", required); q != "deep" {
@@ -38,7 +38,7 @@ func TestObjectReadsEveryKind(t *testing.T) {
 
 func TestObjectGathersEveryFault(t *testing.T) {
 	o := object1(t, `{"b":"true","n":1.5,"huge":99999999999999999999,"l":{"a":1},"o":{"q":null,"extra":1},"p":[],"more":0}`)
-	as[bool](o, "b", required, "a boolean")
+	typedMember[bool](o, "b", required, "a boolean")
 	o.Int("n", required)
 	o.Int("huge", optional)
 	o.Int("gone", required)

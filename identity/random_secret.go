@@ -16,9 +16,9 @@ func newSecret() string {
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }
 
-// hashSecret returns the form in which a secret is stored and looked up. A secret has
-// 256 random bits, so a plain hash resists brute force, and comparing hashes reveals
-// nothing of the secret.
+// hashSecret returns the hash by which a secret is stored and found. A secret has 256
+// random bits, so a plain hash resists brute force, and comparing hashes reveals nothing
+// about the secret.
 func hashSecret(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])

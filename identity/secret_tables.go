@@ -6,12 +6,13 @@ import (
 	"trunkline/internal/masterkey"
 )
 
+// Tables with a column that is sealed under the master key.
 const (
-	portalPlace  = "identity_devices"
-	devicePlace  = "identity_device_passwords"
-	signingPlace = "identity_signing_keys"
-	otpPlace     = "identity_otp"
-	addressPlace = "identity_address_keys"
+	portalTable     = "identity_devices"
+	deviceTable     = "identity_device_passwords"
+	signingKeyTable = "identity_signing_keys"
+	otpTable        = "identity_otp"
+	addressKeyTable = "identity_address_keys"
 )
 
 // Secrets returns the tables of this package with secrets sealed under the master key.
@@ -19,28 +20,28 @@ func (s *Service) Secrets() []masterkey.SecretStore {
 	return []masterkey.SecretStore{s.portalSecrets(), s.deviceSecrets(), s.signingSecrets(), s.otpSecrets(), s.addressSecrets()}
 }
 
-// portalSecrets returns the table of the portal passwords of phones.
+// portalSecrets returns the table of the portal passwords' hashes for phones.
 func (s *Service) portalSecrets() masterkey.Table {
-	return masterkey.Table{DB: s.db, Keys: s.keyring, Name: portalPlace, Key: []string{"user_id"}, Secret: "ha1"}
+	return masterkey.Table{DB: s.db, Keys: s.keyring, Name: portalTable, Key: []string{"user_id"}, Secret: "ha1"}
 }
 
-// deviceSecrets returns the table of the phones' own passwords.
+// deviceSecrets returns the table of the device passwords' hashes.
 func (s *Service) deviceSecrets() masterkey.Table {
-	return masterkey.Table{DB: s.db, Keys: s.keyring, Name: devicePlace, Key: []string{"id"}, Secret: "secret"}
+	return masterkey.Table{DB: s.db, Keys: s.keyring, Name: deviceTable, Key: []string{"id"}, Secret: "secret"}
 }
 
 func (s *Service) signingSecrets() masterkey.Table {
-	return masterkey.Table{DB: s.db, Keys: s.keyring, Name: signingPlace, Key: []string{"id"}, Secret: "seed"}
+	return masterkey.Table{DB: s.db, Keys: s.keyring, Name: signingKeyTable, Key: []string{"id"}, Secret: "seed"}
 }
 
 // otpSecrets returns the table of the secrets of one-time passwords.
 func (s *Service) otpSecrets() masterkey.Table {
-	return masterkey.Table{DB: s.db, Keys: s.keyring, Name: otpPlace, Key: []string{"id"}, Secret: "secret"}
+	return masterkey.Table{DB: s.db, Keys: s.keyring, Name: otpTable, Key: []string{"id"}, Secret: "secret"}
 }
 
 // addressSecrets returns the table of the key of known addresses' hashes.
 func (s *Service) addressSecrets() masterkey.Table {
-	return masterkey.Table{DB: s.db, Keys: s.keyring, Name: addressPlace, Key: []string{"id"}, Secret: "secret"}
+	return masterkey.Table{DB: s.db, Keys: s.keyring, Name: addressKeyTable, Key: []string{"id"}, Secret: "secret"}
 }
 
 // RequireSecrets returns an error if a master key is missing under which a secret of

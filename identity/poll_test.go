@@ -46,15 +46,15 @@ func TestNodesSeeEachOthersChangesWithinASecond(t *testing.T) {
 		if err := a.Logout(t.Context(), alice); err != nil {
 			t.Fatal(err)
 		}
-		follows("a logout", func() bool { return fault.KindOf(b.Valid(alice)) == fault.KindForbidden })
+		follows("a logout", func() bool { return fault.KindOf(b.CheckPrincipal(alice)) == fault.KindForbidden })
 		if err := a.DeleteUser(t.Context(), "demo", "bob"); err != nil {
 			t.Fatal(err)
 		}
-		follows("a deleted user", func() bool { return fault.KindOf(b.Valid(bob)) == fault.KindForbidden })
+		follows("a deleted user", func() bool { return fault.KindOf(b.CheckPrincipal(bob)) == fault.KindForbidden })
 		if err := a.DeleteAPIKey(t.Context(), made.ID, ""); err != nil {
 			t.Fatal(err)
 		}
-		follows("a deleted key", func() bool { return fault.KindOf(b.Valid(keyed)) == fault.KindForbidden })
+		follows("a deleted key", func() bool { return fault.KindOf(b.CheckPrincipal(keyed)) == fault.KindForbidden })
 		_, err = b.AuthenticateKey(t.Context(), key)
 		wantKind(t, "the deleted key", err, fault.KindUnauthenticated)
 		if err := a.remove(t.Context(), "sub"); err != nil {
@@ -93,12 +93,12 @@ func TestWhatANodeDoesNotKnowMakesItLook(t *testing.T) {
 
 func TestForgedKeysAndTokensDoNotHammerTheDatabase(t *testing.T) {
 	s := start(t, testdb.SQLite(t), Config{}).demo(t)
-	before := s.polls.Load()
-	for range 50 * earlyPolls {
+	before := s.pollCount.Load()
+	for range 50 * earlyPollsPerSecond {
 		_, err := s.AuthenticateKey(t.Context(), keyPrefix+newSecret())
 		wantKind(t, "forged", err, fault.KindUnauthenticated)
 	}
-	if polls := s.polls.Load() - before; polls > 5*earlyPolls {
+	if polls := s.pollCount.Load() - before; polls > 5*earlyPollsPerSecond {
 		t.Errorf("%d polls", polls)
 	}
 }
@@ -176,7 +176,7 @@ func TestMemoryServesWhileTheDatabaseIsAwayAndFollowsOnItsReturn(t *testing.T) {
 
 	server.Start(t)
 	must(start(t, cfg, Config{}).CreateAccount(t.Context(), NewAccount{ID: "x", Name: "x", Domain: "x.local"}))(t)
-	for end := time.Now().Add(2*followMax + patience); s.Tree().Path("x") == nil; time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(2*maxPollInterval + patience); s.Tree().Path("x") == nil; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the change was never seen")
 		}
@@ -205,7 +205,7 @@ func TestADatabaseFromABackupIsFollowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.poll(t.Context()); err != nil || !s.revoked.has("restored") {
+	if err := s.poll(t.Context()); err != nil || !s.revoked.contains("restored") {
 		t.Errorf("not followed: %v", err)
 	}
 }
@@ -216,16 +216,16 @@ func TestSigningKeysRotate(t *testing.T) {
 		c := newClock()
 		s := start(t, cfg, Config{Now: c.now}).demo(t)
 		kids := func() (ids []string) {
-			for _, key := range s.directory.Load().signing {
+			for _, key := range s.directory.Load().signingKeys {
 				ids = append(ids, key.id)
 			}
 			return ids
 		}
-		signer := func() string { return must(s.directory.Load().signing.signer(c.now()))(t).id }
+		signer := func() string { return must(s.directory.Load().signingKeys.signer(c.now()))(t).id }
 		advance := func(d time.Duration) {
 			t.Helper()
 			c.add(d)
-			if err := s.housekeep(t.Context()); err != nil {
+			if err := s.runMaintenance(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -289,10 +289,10 @@ func TestANodeThatSleptSignsOnAndPublishesFirst(t *testing.T) {
 	c := newClock()
 	s := start(t, testdb.SQLite(t), Config{Now: c.now}).demo(t)
 	c.add(365 * 24 * time.Hour)
-	if err := s.housekeep(t.Context()); err != nil {
+	if err := s.runMaintenance(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	keys := s.directory.Load().signing
+	keys := s.directory.Load().signingKeys
 	if len(keys) != 2 || must(keys.signer(c.now()))(t).id != keys[0].id || !keys[1].signsFrom.Equal(c.now().Add(24*time.Hour)) {
 		t.Errorf("keys %v", keys)
 	}

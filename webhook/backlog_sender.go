@@ -18,10 +18,10 @@ const maxWaitWithQueue = 10 * time.Second
 // startSending starts the backlog's sender goroutine if none runs and the webhook is not
 // suspended. It needs mu.
 func (w *partitionWorker) startSending(b *backlog) {
-	if b.sending || b.hook.suspended {
+	if b.isSending || b.hook.suspended {
 		return
 	}
-	b.sending = true
+	b.isSending = true
 	previous := b.done
 	ctx, cancel := context.WithCancel(w.sendCtx)
 	done := make(chan struct{})
@@ -32,18 +32,18 @@ func (w *partitionWorker) startSending(b *backlog) {
 		if previous != nil { // one sender at a time keeps the order
 			<-previous
 		}
-		w.send(ctx, b)
+		w.sendBacklog(ctx, b)
 	}()
 }
 
-// send sends a backlog until nothing is left, ctx ends or the webhook is paused.
-func (w *partitionWorker) send(ctx context.Context, b *backlog) {
+// sendBacklog sends a backlog until nothing is left, ctx ends or the webhook is paused.
+func (w *partitionWorker) sendBacklog(ctx context.Context, b *backlog) {
 	backoff := partitionBackoff
 	for {
-		d, more := w.first(b)
+		d, more := w.nextDelivery(b)
 		switch {
 		case d != nil:
-			if !w.sendOne(ctx, b, d) {
+			if !w.attempt(ctx, b, d) {
 				w.endSending(b)
 				return
 			}
@@ -66,49 +66,49 @@ func (w *partitionWorker) send(ctx context.Context, b *backlog) {
 	}
 }
 
-// first returns the first message of the queue. If the queue is empty, more reports
+// nextDelivery returns the first message of the queue. If the queue is empty, more reports
 // whether older events have to be read; if not, the sending has ended.
-func (w *partitionWorker) first(b *backlog) (d *delivery, more bool) {
+func (w *partitionWorker) nextDelivery(b *backlog) (d *delivery, more bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(b.queue) > 0 {
 		return b.queue[0], true
 	}
-	if !b.follows && b.readTo < w.tail.Offset {
+	if !b.followsReader && b.readUpTo < w.tail.Offset {
 		return nil, true
 	}
-	b.follows, b.sending = true, false
+	b.followsReader, b.isSending = true, false
 	return nil, false
 }
 
 func (w *partitionWorker) endSending(b *backlog) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	b.sending = false
+	b.isSending = false
 }
 
 // readOlder fills the queue from Kafka.
 func (w *partitionWorker) readOlder(ctx context.Context, b *backlog) error {
 	select {
-	case w.scans <- struct{}{}:
-		defer func() { <-w.scans }()
+	case w.scanSlots <- struct{}{}:
+		defer func() { <-w.scanSlots }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	w.mu.Lock()
-	from, to, readID := b.readTo, w.tail.Offset, b.readID
+	from, to, readID := b.readUpTo, w.tail.Offset, b.lastReadID
 	w.mu.Unlock()
 	tree := w.registry.accounts.Tree()
 	var found []*delivery
 	size := 0
-	s := scanner{read: func(from kafka.LogPosition) Reader { return w.topic.Read(w.partition, from) }, lost: w.lost}
+	s := scanner{openReader: func(from kafka.LogPosition) Reader { return w.topic.Read(w.partition, from) }, onGap: w.reportGap}
 	next, err := s.scan(ctx, from, to, func(r *kafka.Record) bool {
 		id, err := event.MessageID(r.Value)
 		if err != nil || id <= readID {
 			return true
 		}
 		if m := readHeaders(r); b.hook.selects(&m, tree) {
-			if len(found) > 0 && size+len(r.Value) > maxQueued {
+			if len(found) > 0 && size+len(r.Value) > maxQueuedBytes {
 				return false
 			}
 			found, size = append(found, &delivery{id, m.account, r.Offset, slices.Clone(r.Value)}), size+len(r.Value)
@@ -118,32 +118,32 @@ func (w *partitionWorker) readOlder(ctx context.Context, b *backlog) error {
 	})
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	b.queue, b.queued = append(b.queue, found...), b.queued+size
-	b.readTo, b.readID = next, readID
+	b.queue, b.queuedBytes = append(b.queue, found...), b.queuedBytes+size
+	b.readUpTo, b.lastReadID = next, readID
 	return err
 }
 
-// sendOne sends the first message of the queue once. It returns false when the sending
+// attempt sends the first message of the queue once. It returns false when the sending
 // ends: with ctx, or because the webhook is paused.
-func (w *partitionWorker) sendOne(ctx context.Context, b *backlog, d *delivery) bool {
+func (w *partitionWorker) attempt(ctx context.Context, b *backlog, d *delivery) bool {
 	h := b.hook
-	if !h.receiver.begin(ctx) {
+	if !h.receiver.beginRequest(ctx) {
 		return false
 	}
-	began := time.Now()
+	startedAt := time.Now()
 	o := w.sender.send(ctx, h, d)
-	before, failures := h.receiver.end(o)
+	failuresBefore, failures := h.receiver.endRequest(o)
 	if o.unsent {
 		return false
 	}
-	w.metrics.seconds.Observe(time.Since(began).Seconds())
+	w.metrics.seconds.Observe(time.Since(startedAt).Seconds())
 	w.metrics.requests.WithLabelValues(o.result).Inc()
 	if o.ok {
 		w.mu.Lock()
-		b.sent(d)
+		b.removeSent(d)
 		w.mu.Unlock()
-		if before > 0 {
-			w.note(ctx, func(q sqldb.Runner) error { return noteRecovery(ctx, q, h.ID, h.retries) })
+		if failuresBefore > 0 {
+			w.storeState(ctx, func(q sqldb.Runner) error { return storeRecovery(ctx, q, h.ID, h.retries) })
 		}
 		return true
 	}
@@ -153,12 +153,12 @@ func (w *partitionWorker) sendOne(ctx context.Context, b *backlog, d *delivery) 
 		w.pause(ctx, h, failures, o)
 		return true // the next begin returns false
 	}
-	w.note(ctx, func(q sqldb.Runner) error {
-		return noteFailure(ctx, q, h.ID, h.retries, failures, o.message, began, next)
+	w.storeState(ctx, func(q sqldb.Runner) error {
+		return storeFailure(ctx, q, h.ID, h.retries, failures, o.message, startedAt, next)
 	})
 	if time.Until(next) > maxWaitWithQueue {
 		w.mu.Lock()
-		b.drop(w.tail.Offset)
+		b.dropQueue(w.tail.Offset)
 		w.mu.Unlock()
 	}
 	return true
@@ -183,8 +183,8 @@ func (w *partitionWorker) pause(ctx context.Context, h *hook, failures int, o ou
 	}
 }
 
-// note stores the state of a webhook that the API shows. Its errors are only logged.
-func (w *partitionWorker) note(ctx context.Context, store func(sqldb.Runner) error) {
+// storeState stores the state of a webhook that the API shows. Its errors are only logged.
+func (w *partitionWorker) storeState(ctx context.Context, store func(sqldb.Runner) error) {
 	if err := w.service.db.WithoutTx(ctx, store); err != nil && ctx.Err() == nil {
 		w.log.Warn("storing the state of a webhook failed", "error", err)
 	}

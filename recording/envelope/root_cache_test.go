@@ -7,7 +7,7 @@ import (
 )
 
 func TestRootsDeriveOncePerKeyAndForgetTheOldest(t *testing.T) {
-	c, err := NewRoots(2)
+	c, err := NewRootCache(2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,21 +27,21 @@ func TestRootsDeriveOncePerKeyAndForgetTheOldest(t *testing.T) {
 	if _, err := c.Root("a", "s", Iterations); err != nil { // now b is the oldest
 		t.Fatal(err)
 	}
-	oldest := c.kept[c.name("b", "s", Iterations)]
+	oldest := c.cached[c.cacheKey("b", "s", Iterations)]
 	if _, err := c.Root("c", "s", Iterations); err != nil {
 		t.Fatal(err)
 	}
-	if len(c.kept) != 2 || c.kept[c.name("a", "s", Iterations)] == nil || oldest.root != (Root{}) {
+	if len(c.cached) != 2 || c.cached[c.cacheKey("a", "s", Iterations)] == nil || oldest.root != (Root{}) {
 		t.Error("the root used longest ago should have been wiped and dropped")
 	}
 	c.Wipe()
-	if len(c.kept) != 0 {
+	if len(c.cached) != 0 {
 		t.Error("something is left after Wipe")
 	}
 }
 
 func TestRootsShareTheWork(t *testing.T) {
-	c, err := NewRoots(4)
+	c, err := NewRootCache(4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,17 +54,17 @@ func TestRootsShareTheWork(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if c.uses != 8 || len(c.kept) != 1 || len(c.making) != 0 {
-		t.Errorf("%d uses, %d kept, %d in the making", c.uses, len(c.kept), len(c.making))
+	if c.useCount != 8 || len(c.cached) != 1 || len(c.deriving) != 0 {
+		t.Errorf("%d uses, %d kept, %d in the making", c.useCount, len(c.cached), len(c.deriving))
 	}
 }
 
 func TestKeyAndSaltAreNotRunTogether(t *testing.T) {
-	c, err := NewRoots(1)
+	c, err := NewRootCache(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.name("ab", "c", 1) == c.name("a", "bc", 1) || c.name("a", "b", 1) == c.name("a", "b", 2) {
+	if c.cacheKey("ab", "c", 1) == c.cacheKey("a", "bc", 1) || c.cacheKey("a", "b", 1) == c.cacheKey("a", "b", 2) {
 		t.Error("different roots share a name")
 	}
 }

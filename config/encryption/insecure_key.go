@@ -8,22 +8,22 @@ import (
 // Values that are refused as a key; defaultSalt is refused as a salt.
 const defaultSalt = "default_salt"
 
-var insecureNames = []string{"default_encrypted_key", "default", "test", defaultSalt}
+var insecureValues = []string{"default_encrypted_key", "default", "test", defaultSalt}
 
-// plain removes differences that do not make a value more secure: case and surrounding
+// normalize removes differences that do not make a value more secure: case and surrounding
 // space.
-func plain(value string) string { return strings.ToLower(strings.TrimSpace(value)) }
+func normalize(value string) string { return strings.ToLower(strings.TrimSpace(value)) }
 
-// insecureKey reports whether a key is a known default, one repeated character, a
+// isInsecureKey reports whether a key is a known default, one repeated character, a
 // sequence ("0123…", "zyxw…"), or a repetition of one of these, of any length and case.
-func insecureKey(key string) bool {
-	chars := []rune(plain(key))
+func isInsecureKey(key string) bool {
+	chars := []rune(normalize(key))
 	if len(chars) == 0 {
 		return key != "" // only space: one repeated character
 	}
 	unit := chars[:period(chars)]
-	named := slices.Contains(insecureNames, string(chars)) || slices.Contains(insecureNames, string(unit))
-	return named || isRun(unit, 1) || isRun(unit, -1)
+	isDefault := slices.Contains(insecureValues, string(chars)) || slices.Contains(insecureValues, string(unit))
+	return isDefault || isRun(unit, 1) || isRun(unit, -1)
 }
 
 // period returns the length of the shortest prefix whose repetition gives chars; the
@@ -51,18 +51,18 @@ var alphabets = []string{"0123456789", "abcdefghijklmnopqrstuvwxyz", "0123456789
 // in one of the alphabets. A single character is a run.
 func isRun(chars []rune, step int) bool {
 	byCode := func(a, b rune) bool { return b == a+rune(step) }
-	if follows(chars, byCode) {
+	if allPairs(chars, byCode) {
 		return true
 	}
 	return slices.ContainsFunc(alphabets, func(alphabet string) bool {
-		return follows(chars, func(a, b rune) bool {
+		return allPairs(chars, func(a, b rune) bool {
 			i, j := strings.IndexRune(alphabet, a), strings.IndexRune(alphabet, b)
 			return i >= 0 && j == (i+step+len(alphabet))%len(alphabet)
 		})
 	})
 }
 
-func follows(chars []rune, next func(a, b rune) bool) bool {
+func allPairs(chars []rune, next func(a, b rune) bool) bool {
 	for i := 1; i < len(chars); i++ {
 		if !next(chars[i-1], chars[i]) {
 			return false

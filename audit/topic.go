@@ -19,29 +19,29 @@ const (
 // publishes some entries again.
 func (l *Log) publishChain(ctx context.Context) error {
 	for range maxBatches {
-		seq, ours, err := l.claimTopic(ctx)
-		if err != nil || !ours {
+		seq, acquired, err := l.acquireTopicLease(ctx)
+		if err != nil || !acquired {
 			return err
 		}
-		entries, err := l.after(ctx, seq, publishBatch)
+		entries, err := l.entriesAfter(ctx, seq, publishBatch)
 		if err == nil && len(entries) > 0 {
-			bounded, cancel := context.WithTimeout(ctx, publishLease)
-			err = l.publish.Publish(bounded, entries)
+			publishCtx, cancel := context.WithTimeout(ctx, publishLease)
+			err = l.publisher.Publish(publishCtx, entries)
 			cancel()
 		}
 		if err == nil && len(entries) > 0 {
 			seq = entries[len(entries)-1].Seq
 		}
-		if err := errors.Join(err, l.releaseTopic(ctx, seq)); err != nil || len(entries) < publishBatch {
+		if err := errors.Join(err, l.releaseTopicLease(ctx, seq)); err != nil || len(entries) < publishBatch {
 			return err
 		}
 	}
 	return nil
 }
 
-// claimTopic takes the lease. It returns the number of the newest published entry, and
+// acquireTopicLease takes the lease. It returns the number of the newest published entry, and
 // whether this node has the lease.
-func (l *Log) claimTopic(ctx context.Context) (seq int64, ours bool, err error) {
+func (l *Log) acquireTopicLease(ctx context.Context) (seq int64, acquired bool, err error) {
 	now := l.now()
 	var newest int64
 	err = l.db.QueryRowContext(ctx, `SELECT t.seq, c.seq FROM audit_topic t, audit_chain c WHERE t.lease_until <= $1`, now.UnixMilli()).
@@ -52,8 +52,8 @@ func (l *Log) claimTopic(ctx context.Context) (seq int64, ours bool, err error) 
 	if err != nil {
 		return 0, false, sqldb.Wrap(err, "reading the audit topic's position")
 	}
-	err = l.db.WithoutTx(ctx, func(to sqldb.Runner) error {
-		return to.QueryRowContext(ctx, `UPDATE audit_topic SET lease_until = $1 WHERE id = 1 AND lease_until <= $2 RETURNING seq`,
+	err = l.db.WithoutTx(ctx, func(db sqldb.Runner) error {
+		return db.QueryRowContext(ctx, `UPDATE audit_topic SET lease_until = $1 WHERE id = 1 AND lease_until <= $2 RETURNING seq`,
 			now.Add(publishLease).UnixMilli(), now.UnixMilli()).Scan(&seq)
 	})
 	if errors.Is(err, sql.ErrNoRows) {
@@ -62,8 +62,8 @@ func (l *Log) claimTopic(ctx context.Context) (seq int64, ours bool, err error) 
 	return seq, err == nil, sqldb.Wrap(err, "claiming the audit topic")
 }
 
-// releaseTopic stores the number of the newest published entry, and releases the lease.
-func (l *Log) releaseTopic(ctx context.Context, seq int64) error {
+// releaseTopicLease stores the number of the newest published entry, and releases the lease.
+func (l *Log) releaseTopicLease(ctx context.Context, seq int64) error {
 	_, err := l.db.ExecWithoutTx(ctx, `UPDATE audit_topic SET lease_until = 0, seq = CASE WHEN seq < $1 THEN $1 ELSE seq END WHERE id = 1`, seq)
 	return sqldb.Wrap(err, "storing the audit topic's position")
 }

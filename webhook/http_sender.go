@@ -50,9 +50,9 @@ const (
 
 // sender sends requests. Connections are kept for the next request.
 type sender struct {
-	timeout       time.Duration
-	userAgent     string
-	secure, plain *http.Client
+	timeout                time.Duration
+	userAgent              string
+	tlsClient, plainClient *http.Client
 }
 
 // newSender returns a sender. roots are the authorities of receivers' certificates, nil
@@ -74,12 +74,12 @@ func newSender(settings Settings, version string, roots *x509.CertPool) *sender 
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}
 	}
-	return &sender{timeout: settings.Timeout, userAgent: "trunkline/" + version, secure: client(false), plain: client(true)}
+	return &sender{timeout: settings.Timeout, userAgent: "trunkline/" + version, tlsClient: client(false), plainClient: client(true)}
 }
 
 func (s *sender) close() {
-	s.secure.CloseIdleConnections()
-	s.plain.CloseIdleConnections()
+	s.tlsClient.CloseIdleConnections()
+	s.plainClient.CloseIdleConnections()
 }
 
 // send sends one message to a webhook. When ctx ends, a running request may take
@@ -88,27 +88,27 @@ func (s *sender) send(ctx context.Context, h *hook, d *delivery) outcome {
 	requestContext, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(finishTimeout, cancel) })()
-	o := s.exchange(requestContext, h, d)
+	o := s.post(requestContext, h, d)
 	if o.unsent = !o.ok && ctx.Err() != nil; o.unsent {
 		o.message = ""
 	}
 	return o
 }
 
-func (s *sender) exchange(ctx context.Context, h *hook, d *delivery) outcome {
+func (s *sender) post(ctx context.Context, h *hook, d *delivery) outcome {
 	request, err := s.request(ctx, h, d)
 	if err != nil {
-		return failure(ctx, err)
+		return failureOutcome(ctx, err)
 	}
-	client := s.secure
+	client := s.tlsClient
 	if netguard.HTTP.IsPlain(h.URL) {
-		client = s.plain
+		client = s.plainClient
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return failure(ctx, err)
+		return failureOutcome(ctx, err)
 	}
-	drain(response.Body)
+	drainBody(response.Body)
 	return statusOutcome(response, time.Now())
 }
 
@@ -132,8 +132,8 @@ func (s *sender) request(ctx context.Context, h *hook, d *delivery) (*http.Reque
 	return request, nil
 }
 
-// drain reads up to maxResponse bytes of a body for up to drainTimeout and closes it.
-func drain(body io.ReadCloser) {
+// drainBody reads up to maxResponse bytes of a body for up to drainTimeout and closes it.
+func drainBody(body io.ReadCloser) {
 	timeout := time.AfterFunc(drainTimeout, func() { _ = body.Close() })
 	defer timeout.Stop()
 	_, _ = io.CopyN(io.Discard, body, maxResponse) // only the status counts
@@ -165,28 +165,28 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// failure describes an error without addresses and without the response.
-func failure(ctx context.Context, err error) outcome {
+// failureOutcome describes an error without addresses and without the response.
+func failureOutcome(ctx context.Context, err error) outcome {
 	var (
-		address     *netguard.AddressError
-		name        *net.DNSError
-		host        x509.HostnameError
-		certificate *tls.CertificateVerificationError
-		record      tls.RecordHeaderError
-		network     net.Error
+		addressErr     *netguard.AddressError
+		dnsErr         *net.DNSError
+		hostnameErr    x509.HostnameError
+		certificateErr *tls.CertificateVerificationError
+		recordErr      tls.RecordHeaderError
+		netErr         net.Error
 	)
 	switch {
-	case errors.As(err, &address):
-		return outcome{result: resultAddress, message: address.Error()}
-	case ctx.Err() != nil, errors.As(err, &network) && network.Timeout():
+	case errors.As(err, &addressErr):
+		return outcome{result: resultAddress, message: addressErr.Error()}
+	case ctx.Err() != nil, errors.As(err, &netErr) && netErr.Timeout():
 		return outcome{result: resultTimeout, message: "the receiver did not answer in time"}
-	case errors.As(err, &name):
+	case errors.As(err, &dnsErr):
 		return outcome{result: resultConnection, message: "the receiver's name does not resolve"}
-	case errors.As(err, &host):
+	case errors.As(err, &hostnameErr):
 		return outcome{result: resultConnection, message: "the receiver's certificate is for another name"}
-	case errors.As(err, &certificate):
+	case errors.As(err, &certificateErr):
 		return outcome{result: resultConnection, message: "the receiver's certificate cannot be verified"}
-	case errors.As(err, &record):
+	case errors.As(err, &recordErr):
 		return outcome{result: resultConnection, message: "the receiver does not speak TLS on this port"}
 	}
 	return outcome{result: resultConnection, message: "the connection to the receiver failed"}

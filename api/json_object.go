@@ -6,16 +6,18 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/report"
 )
 
-// need is the requirement of a member.
-type need bool
+// requirement is the requirement of a member.
+type requirement bool
 
 const (
-	required need = true
-	optional need = false
+	required requirement = true
+	optional requirement = false
 )
 
 // object reads a JSON object member by member and collects every error, so that a
@@ -45,8 +47,8 @@ func (o *object) fault(name, code, message string) {
 	*o.faults = append(*o.faults, fault.Field{Field: o.path + name, Code: code, Message: message})
 }
 
-// take removes and returns a member.
-func (o *object) take(name string, need need) (any, bool) {
+// takeMember removes and returns a member.
+func (o *object) takeMember(name string, need requirement) (any, bool) {
 	v, ok := o.members[name]
 	delete(o.members, name)
 	if !ok && need == required {
@@ -55,11 +57,11 @@ func (o *object) take(name string, need need) (any, bool) {
 	return v, ok
 }
 
-// as returns a member of type T. Another type, null included, is an error and the
+// typedMember returns a member of type T. Another type, null included, is an error and the
 // zero T.
-func as[T any](o *object, name string, need need, want string) T {
+func typedMember[T any](o *object, name string, need requirement, want string) T {
 	var zero T
-	v, ok := o.take(name, need)
+	v, ok := o.takeMember(name, need)
 	if !ok {
 		return zero
 	}
@@ -79,11 +81,11 @@ func (o *object) Has(name string) bool {
 }
 
 // String reads a string; a required one must not be empty.
-func (o *object) String(name string, need need) string {
-	v, there := o.take(name, need)
+func (o *object) String(name string, need requirement) string {
+	v, present := o.takeMember(name, need)
 	s, ok := v.(string)
 	switch {
-	case !there:
+	case !present:
 	case !ok:
 		o.fault(name, "wrong_type", "must be a string")
 	case s == "" && need == required:
@@ -93,11 +95,11 @@ func (o *object) String(name string, need need) string {
 }
 
 // Int reads a whole number.
-func (o *object) Int(name string, need need) int64 {
-	v, there := o.take(name, need)
+func (o *object) Int(name string, need requirement) int64 {
+	v, present := o.takeMember(name, need)
 	number, ok := v.(json.Number)
 	n, err := strconv.ParseInt(number.String(), 10, 64)
-	if there && (!ok || err != nil) {
+	if present && (!ok || err != nil) {
 		o.fault(name, "wrong_type", "must be a whole number")
 		return 0
 	}
@@ -105,8 +107,8 @@ func (o *object) Int(name string, need need) int64 {
 }
 
 // Strings reads an array of strings.
-func (o *object) Strings(name string, need need) []string {
-	elements := as[[]any](o, name, need, "an array of strings")
+func (o *object) Strings(name string, need requirement) []string {
+	elements := typedMember[[]any](o, name, need, "an array of strings")
 	var all []string
 	for i, element := range elements {
 		s, ok := element.(string)
@@ -121,9 +123,9 @@ func (o *object) Strings(name string, need need) []string {
 
 // Object reads an object within this one. It is never nil: an absent one has no
 // members.
-func (o *object) Object(name string, need need) *object {
+func (o *object) Object(name string, need requirement) *object {
 	inner := &object{
-		members: as[map[string]any](o, name, need, "an object"),
+		members: typedMember[map[string]any](o, name, need, "an object"),
 		path:    o.path + name + ".",
 		faults:  o.faults,
 	}
@@ -132,15 +134,15 @@ func (o *object) Object(name string, need need) *object {
 }
 
 // Objects reads an array of objects.
-func (o *object) Objects(name string, need need) (all []*object) {
-	for i, element := range as[[]any](o, name, need, "an array of objects") {
-		at := name + "[" + strconv.Itoa(i) + "]"
+func (o *object) Objects(name string, need requirement) (all []*object) {
+	for i, element := range typedMember[[]any](o, name, need, "an array of objects") {
+		elementName := name + "[" + strconv.Itoa(i) + "]"
 		members, ok := element.(map[string]any)
 		if !ok {
-			o.fault(at, "wrong_type", "must be an object")
+			o.fault(elementName, "wrong_type", "must be an object")
 			continue
 		}
-		inner := &object{members: members, path: o.path + at + ".", faults: o.faults}
+		inner := &object{members: members, path: o.path + elementName + ".", faults: o.faults}
 		o.nested = append(o.nested, inner)
 		all = append(all, inner)
 	}
@@ -163,18 +165,51 @@ func (o *object) Raw() (map[string]json.RawMessage, error) {
 
 // Err returns the errors of the members, or nil.
 func (o *object) Err(message string) error {
-	o.unknown()
+	o.addUnknownFaults()
 	if len(*o.faults) == 0 {
 		return nil
 	}
 	return fault.Invalid(message, *o.faults...)
 }
 
-func (o *object) unknown() {
+func (o *object) addUnknownFaults() {
 	for _, name := range slices.Sorted(maps.Keys(o.members)) {
 		o.fault(name, "unknown", "is not a field of this request")
 	}
 	for _, inner := range o.nested {
-		inner.unknown()
+		inner.addUnknownFaults()
 	}
+}
+
+// readOnly reads a member that must be absent or equal to the stored value.
+func (o *object) readOnly(name string, stored any) {
+	if !o.Has(name) {
+		return
+	}
+	equal := false
+	switch stored := stored.(type) {
+	case string:
+		equal = o.String(name, optional) == stored
+	case int64:
+		equal = o.Int(name, optional) == stored
+	}
+	if !equal {
+		o.fault(name, "read_only", "cannot be changed")
+	}
+}
+
+// expiry reads a time in Unix seconds; 0 is the zero time, nil means that the member is
+// absent.
+func (o *object) expiry(name string) *time.Time {
+	if !o.Has(name) {
+		return nil
+	}
+	at := time.Time{}
+	switch seconds := o.Int(name, optional); {
+	case seconds < 0 || seconds > report.EndOfTime:
+		o.fault(name, "out_of_range", "must be Unix seconds, of a year up to 9999")
+	case seconds > 0:
+		at = time.Unix(seconds, 0)
+	}
+	return &at
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -14,23 +15,22 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// Filter restricts the events of a channel token. An empty list does not restrict; an
-// event must match every other list. Ids are those of the source.
+// Filter restricts the events of a channel token or webhook. An empty list does not
+// restrict; an event must match every other list. Ids are those of the source.
 type Filter struct {
 	AccountIDs []string `json:"account_ids,omitempty"`
 	EventTypes []string `json:"event_types,omitempty"`
 	QueueIDs   []string `json:"queue_ids,omitempty"`
 	AgentIDs   []string `json:"agent_ids,omitempty"`
 	CallIDs    []string `json:"call_ids,omitempty"`
-	Names      []string `json:"names,omitempty"` // of facts: exact, or a class such as "call.*"
+	Names      []string `json:"names,omitempty"` // event names, or a class such as "call.*"
 }
 
 const (
 	maxFilterAccounts = 200
-	maxFilterIDs      = 1000 // of each kind
+	maxFilterIDs      = 1000 // per list
 
-	// MaxFilterID is the length of the longest id that a filter can name, in
-	// bytes.
+	// MaxFilterID is the maximum length of an id in a filter, in bytes.
 	MaxFilterID = 256
 )
 
@@ -46,8 +46,8 @@ func (s *Service) CheckFilter(ctx context.Context, accountID string, f Filter) (
 	if err := distinct.checkLengths(); err != nil {
 		return Filter{}, err
 	}
-	if !s.seesAll(accountID, distinct.AccountIDs) {
-		s.catchUp(ctx) // another node may have created one a moment ago
+	if !s.containsAll(accountID, distinct.AccountIDs) {
+		s.pollEarly(ctx) // another node may have just created one of the accounts
 	}
 	return distinct, s.checkFilterFields(accountID, f)
 }
@@ -81,10 +81,10 @@ func (s *Service) checkFilterFields(accountID string, f Filter) error {
 			bad.add(fmt.Sprintf("names[%d]", i), "unknown_name", "unknown name "+quote(name))
 		}
 	}
-	return bad.fault("Invalid filter")
+	return bad.asError("Invalid filter")
 }
 
-// checkLengths refuses lists with too many different entries.
+// checkLengths returns fault.KindInvalid if a list has too many different entries.
 func (f Filter) checkLengths() error {
 	if len(f.AccountIDs) > maxFilterAccounts {
 		return fault.InvalidField("account_ids", codeTooMany, fmt.Sprintf("at most %d accounts can be named", maxFilterAccounts))
@@ -100,19 +100,18 @@ func (f Filter) checkLengths() error {
 	return nil
 }
 
-// maxClaimBytes is the size of the largest filter that a token carries itself. A larger
-// one is stored, and the token has its id: a token has to fit into a request line and a
-// balancer's header buffer, commonly 8 or 16 KB.
-const maxClaimBytes = 3 << 10
+// maxFilterClaimBytes is the maximum size of a filter in a token's claims. A larger one
+// is stored and the token has its id, because a token must fit into a request line and
+// a balancer's header buffer, commonly 8 or 16 KB.
+const maxFilterClaimBytes = 3 << 10
 
-// filterClaim returns the claims for a filter: the filter itself, or the id under which
-// it stores it.
+// filterClaim returns the claims with a filter, or with its id after storing it.
 func (s *Service) filterClaim(ctx context.Context, f Filter) (claims, error) {
 	text, err := json.Marshal(f)
 	if err != nil {
 		return claims{}, fault.Internal(err, "The filter could not be written")
 	}
-	if len(text) <= maxClaimBytes {
+	if len(text) <= maxFilterClaimBytes {
 		return claims{Filter: f}, nil
 	}
 	sum := sha256.Sum256(text)
@@ -126,8 +125,8 @@ func (s *Service) filterClaim(ctx context.Context, f Filter) (claims, error) {
 	return claims{FilterID: id}, nil
 }
 
-// filterOf returns the filter of a token.
-func (s *Service) filterOf(ctx context.Context, c *claims) (Filter, error) {
+// loadFilter returns the filter of a token, from its claims or the database.
+func (s *Service) loadFilter(ctx context.Context, c *claims) (Filter, error) {
 	if c.FilterID == "" {
 		return c.Filter, nil
 	}
@@ -150,3 +149,22 @@ func (s *Service) filterOf(ctx context.Context, c *claims) (Filter, error) {
 // maxCachedFilters bounds the stored filters in memory. Each has at most some 800 KB,
 // usually far less. The filter of an id never changes.
 const maxCachedFilters = 200
+
+// containsAll reports whether all accounts in ids are root or below it.
+func (s *Service) containsAll(root string, ids []string) bool {
+	tree := s.Tree()
+	return !slices.ContainsFunc(ids, func(id string) bool { return !tree.Contains(root, id) })
+}
+
+// unique returns the list without repeated entries.
+func unique(list []string) []string {
+	var kept []string
+	seen := make(map[string]struct{}, len(list))
+	for _, entry := range list {
+		if _, repeat := seen[entry]; !repeat {
+			seen[entry] = struct{}{}
+			kept = append(kept, entry)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,116 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"trunkline/identity"
+	"trunkline/internal/fault"
+)
+
+// Directory manages accounts, users, phones and API keys.
+type Directory interface {
+	AccountDirectory
+	UserDirectory
+	DeviceDirectory
+	KeyDirectory
+}
+
+// AccountDirectory changes accounts; auth has their tree.
+type AccountDirectory interface {
+	CreateAccount(ctx context.Context, n identity.NewAccount) (identity.Account, error)
+	UpdateAccount(ctx context.Context, id string, u identity.AccountUpdate) (identity.Account, error)
+	DeleteAccount(ctx context.Context, ref, ifMatch string) (id string, err error)
+	DeleteAndPurgeAccount(ctx context.Context, ref, ifMatch string) (id string, err error)
+}
+
+// UserDirectory reads and changes the users of accounts.
+type UserDirectory interface {
+	ListUsers(ctx context.Context, accountRef string) ([]identity.User, error)
+	FindUser(ctx context.Context, id string) (identity.User, error)
+	CreateUser(ctx context.Context, n identity.NewUser) (identity.User, error)
+	UpdateUser(ctx context.Context, id string, u identity.UserUpdate) (identity.User, error)
+	DeleteUserByID(ctx context.Context, id, ifMatch string) error
+	EnrolOTP(ctx context.Context, accountRef, username string) (identity.OTPEnrolment, []string, error)
+	DeleteOTP(ctx context.Context, accountRef, username string) error
+}
+
+// DeviceDirectory reads and changes the passwords of users' phones.
+type DeviceDirectory interface {
+	ListDevices(ctx context.Context, accountRef, username string) ([]identity.Device, error)
+	CreateDevice(ctx context.Context, accountRef, username, name string) (password string, d identity.Device, err error)
+	DeleteDevice(ctx context.Context, id string) error
+}
+
+// KeyDirectory reads and changes API keys.
+type KeyDirectory interface {
+	ListAPIKeys(ctx context.Context, accountRef string) ([]identity.APIKey, error)
+	FindAPIKey(ctx context.Context, id string) (identity.APIKey, error)
+	CreateAPIKey(ctx context.Context, n identity.NewAPIKey) (key string, k identity.APIKey, err error)
+	UpdateAPIKey(ctx context.Context, id string, u identity.APIKeyUpdate) (identity.APIKey, error)
+	DeleteAPIKey(ctx context.Context, id, ifMatch string) error
+}
+
+const (
+	accountsPath = "/api/v2/accounts"
+	keysPath     = "/api/v2/apikeys"
+)
+
+// directoryRoutes are for administrators and API keys with the scope admin, who see
+// their account and those below it.
+type directoryRoutes struct {
+	directory Directory
+	auth      auth
+}
+
+func (r directoryRoutes) routes() []route {
+	const (
+		account = accountsPath + "/:id"
+		users   = account + "/users"
+		user    = users + "/:user"
+		devices = user + "/devices"
+		key     = keysPath + "/:id"
+	)
+	routes := []route{
+		{method: http.MethodGet, path: accountsPath, handle: authorized(r.auth.authenticateAnyAdmin, r.listAccounts)},
+		{method: http.MethodPost, path: accountsPath, handle: authorized(r.auth.authenticateAnyAdmin, r.createAccount)},
+		{method: http.MethodGet, path: account, handle: authorized(r.pathAccount, r.getAccount)},
+		{method: http.MethodPut, path: account, handle: authorized(r.pathAccount, r.updateAccount)},
+		{method: http.MethodDelete, path: account, handle: authorized(r.pathAccount, r.deleteAccount)},
+		{method: http.MethodGet, path: users, handle: authorized(r.pathAccount, r.listUsers)},
+		{method: http.MethodPost, path: users, handle: authorized(r.pathAccount, r.createUser)},
+		{method: http.MethodGet, path: user, handle: authorized(r.pathUser, r.getUser)},
+		{method: http.MethodPut, path: user, handle: authorized(r.pathUser, r.updateUser)},
+		{method: http.MethodDelete, path: user, handle: authorized(r.pathUser, r.deleteUser)},
+		{method: http.MethodPost, path: user + "/otp", handle: authorized(r.pathUser, r.enrolOTP)},
+		{method: http.MethodDelete, path: user + "/otp", handle: authorized(r.pathUser, r.deleteOTP)},
+		{method: http.MethodGet, path: devices, handle: authorized(r.pathUser, r.listDevices)},
+		{method: http.MethodPost, path: devices, handle: authorized(r.pathUser, r.createDevice)},
+		{method: http.MethodDelete, path: devices + "/:device", handle: authorized(r.pathUser, r.deleteDevice)},
+		{method: http.MethodGet, path: keysPath, handle: authorized(r.keysAccount, r.listKeys)},
+		{method: http.MethodPost, path: keysPath, handle: authorized(r.keysAccount, r.createKey)},
+		{method: http.MethodGet, path: key, handle: authorized(r.pathKey, r.getKey)},
+		{method: http.MethodPut, path: key, handle: authorized(r.pathKey, r.updateKey)},
+		{method: http.MethodDelete, path: key, handle: authorized(r.pathKey, r.deleteKey)},
+	}
+	for i := range routes {
+		routes[i].scope = identity.ScopeAdmin
+	}
+	return routes
+}
+
+// pathAccount returns the account of the path if the caller can access it.
+func (r directoryRoutes) pathAccount(c echo.Context) (identity.Account, error) {
+	caller, err := r.auth.authenticateAnyAdmin(c)
+	if err != nil {
+		return identity.Account{}, err
+	}
+	return r.auth.visibleAccount(caller, c.Param("id"))
+}
+
+// errOwnObject returns the error of a change of the caller's own account, user or key.
+func errOwnObject(message string) error {
+	return fault.Conflict("%s: ask another administrator", message)
+}

@@ -1,0 +1,68 @@
+package identity
+
+import (
+	"fmt"
+	"strings"
+)
+
+// accountSorter resolves the parents of a directory file's accounts and sorts the accounts
+// so that parents come first.
+type accountSorter struct {
+	accounts   []Account
+	indexByRef map[string]int // by id, name and domain
+}
+
+func (p *accountSorter) add(a Account, i int, bad *problems) {
+	p.accounts = append(p.accounts, a)
+	for _, ref := range []struct{ field, value string }{{"id", a.ID}, {"name", a.Name}, {"domain", a.Domain}} {
+		if other, taken := p.find(ref.value); taken && other != i {
+			bad.add(fmt.Sprintf("accounts[%d].%s", i, ref.field), codeTaken, fmt.Sprintf("accounts[%d] has it", other))
+			continue
+		}
+		p.indexByRef[ref.value] = i
+	}
+}
+
+// find returns the index of the account with the id, name or domain, like Tree.Resolve.
+func (p *accountSorter) find(ref string) (index int, known bool) {
+	if index, known = p.indexByRef[ref]; known {
+		return index, true
+	}
+	index, known = p.indexByRef[strings.ToLower(ref)]
+	return index, known && p.accounts[index].Domain == strings.ToLower(ref)
+}
+
+func (p *accountSorter) setParent(i int, ref string, bad *problems) {
+	if ref == "" {
+		return
+	}
+	parent, known := p.find(ref)
+	if !known {
+		bad.add(fmt.Sprintf("accounts[%d].parent", i), "unknown_account", "unknown account "+quote(ref))
+		return
+	}
+	p.accounts[i].ParentID = p.accounts[parent].ID
+}
+
+// parentsFirst returns the accounts, each after its parent. It adds a problem for each
+// account in a cycle.
+func (p *accountSorter) parentsFirst(bad *problems) []Account {
+	tree, orphans := buildTree(p.accounts)
+	for _, id := range orphans {
+		bad.add("accounts", codeInvalid, "account "+quote(id)+" is below itself")
+	}
+	ordered := make([]Account, 0, len(p.accounts))
+	added := make(map[string]struct{}, len(p.accounts))
+	for _, a := range p.accounts {
+		path := tree.Path(a.ID)
+		for i := len(path) - 1; i >= 0; i-- {
+			if _, done := added[path[i]]; done {
+				continue
+			}
+			added[path[i]] = struct{}{}
+			account, _ := tree.Account(path[i])
+			ordered = append(ordered, account)
+		}
+	}
+	return ordered
+}

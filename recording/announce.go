@@ -1,0 +1,44 @@
+package recording
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"trunkline/internal/fault"
+)
+
+// storedEvent is the event recording.stored. It has no secrets.
+type storedEvent struct {
+	Event       string `json:"event"`
+	AccountID   string `json:"account_id"`
+	Timestamp   int64  `json:"timestamp"` // Unix seconds
+	RecordingID string `json:"recording_id"`
+	Encrypted   bool   `json:"encrypted"`
+	Size        int64  `json:"size"`
+	ContentType string `json:"content_type"`
+}
+
+// announce publishes recording.stored for recordings that are not announced yet. A node
+// takes a lease on them, so that two nodes do not announce the same one; if the node
+// fails, the next holder of the lease announces them.
+func (s *Service) announce(ctx context.Context) error {
+	for {
+		leased, err := s.rows.leaseUnannounced(ctx, time.Now(), announceLease, announceBatch)
+		if err != nil || len(leased) == 0 {
+			return err
+		}
+		for _, r := range leased {
+			data, err := json.Marshal(storedEvent{"recording.stored", r.AccountID, r.CreatedAt, r.RecordingID, r.Encrypted, r.Size, r.ContentType})
+			if err != nil {
+				return fault.Internal(err, "writing an event failed")
+			}
+			if err := s.publisher.Publish(ctx, r.AccountID, data); err != nil {
+				return err
+			}
+			if err := s.rows.markAnnounced(ctx, r); err != nil {
+				return err
+			}
+		}
+	}
+}

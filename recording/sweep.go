@@ -1,0 +1,38 @@
+package recording
+
+import (
+	"context"
+	"time"
+)
+
+// unfinishedRemover is a store in which a crash can leave more than objects.
+type unfinishedRemover interface {
+	// RemoveUnfinished removes unfinished uploads that began before the time.
+	RemoveUnfinished(ctx context.Context, before time.Time) error
+}
+
+// Sweep deletes objects without a row that are older than before: the remains of a crash
+// or a failed deletion.
+func (s *Service) Sweep(ctx context.Context, before time.Time) error {
+	if t, ok := s.backend.(unfinishedRemover); ok {
+		if err := t.RemoveUnfinished(ctx, before); err != nil {
+			return err
+		}
+	}
+	return s.backend.List(ctx, func(name string, modified time.Time) error {
+		if modified.After(before) {
+			return nil
+		}
+		if !objectPattern.MatchString(name) {
+			return nil // not ours
+		}
+		if referenced, err := s.rows.isReferenced(ctx, name); referenced || err != nil {
+			return err
+		}
+		if err := s.backend.Delete(ctx, name); err != nil {
+			return err
+		}
+		s.log.InfoContext(ctx, "orphaned recording object removed", "object", name)
+		return nil
+	})
+}

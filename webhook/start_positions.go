@@ -1,0 +1,90 @@
+package webhook
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"trunkline/event"
+	"trunkline/internal/fault"
+	"trunkline/internal/kafka"
+)
+
+// endPositions returns the end of every partition.
+func endPositions(ctx context.Context, topic Topic) ([]position, error) {
+	return fillPositions(ctx, topic, func(ctx context.Context, p *position) (err error) {
+		_, p.next, err = topic.Offsets(ctx, p.partition)
+		return err
+	})
+}
+
+// positionsAfter returns the positions from which all events with a later id are
+// read. Returns fault.KindGone when the event was never in the topic or was deleted by
+// retention.
+func positionsAfter(ctx context.Context, topic Topic, id event.ID) ([]position, error) {
+	all, err := fillPositions(ctx, topic, func(ctx context.Context, p *position) (err error) {
+		p.lastID = id
+		p.next, err = topic.OffsetAt(ctx, p.partition, time.UnixMilli(id.Milli()))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if id.Partition() >= len(all) {
+		return nil, noSuchEvent()
+	}
+	return all, checkEvent(ctx, topic, id, all[id.Partition()].next)
+}
+
+// checkEvent returns fault.KindGone unless the event is in its partition, at or after
+// the offset.
+func checkEvent(ctx context.Context, topic Topic, id event.ID, offset int64) error {
+	_, end, err := topic.Offsets(ctx, id.Partition())
+	if err != nil {
+		return err
+	}
+	reader := topic.Read(id.Partition(), atOffset(offset))
+	defer reader.Close()
+	for reader.Position().Offset < end {
+		records, err := reader.Read(ctx)
+		if _, gap := kafka.PassableGap(err); gap {
+			return noSuchEvent()
+		}
+		if err != nil {
+			return err
+		}
+		for i := range records {
+			switch found, err := event.MessageID(records[i].Value); {
+			case err != nil:
+			case found == id:
+				return nil
+			case found > id:
+				return noSuchEvent()
+			}
+		}
+	}
+	return noSuchEvent()
+}
+
+func noSuchEvent() error { return fault.New(fault.KindGone, "no such event in the log") }
+
+// fillPositions calls fill for the position of each partition, for all at once.
+func fillPositions(ctx context.Context, topic Topic, fill func(context.Context, *position) error) ([]position, error) {
+	n, err := topic.Partitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all, errs := make([]position, n), make([]error, n)
+	var calls sync.WaitGroup
+	for i := range all {
+		all[i].partition = i
+		calls.Go(func() { errs[i] = fill(ctx, &all[i]) })
+	}
+	calls.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
