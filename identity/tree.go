@@ -9,10 +9,10 @@ import (
 
 // Tree is an immutable snapshot of the account tree. Its lookups do not allocate.
 type Tree struct {
-	byID     map[string]*node
-	byName   map[string]*node
-	byDomain map[string]*node // lower-case
-	oldest   *node
+	nodesByID     map[string]*node
+	nodesByName   map[string]*node
+	nodesByDomain map[string]*node // lower-case
+	oldestNode    *node
 }
 
 type node struct {
@@ -29,9 +29,9 @@ func buildTree(accounts []Account) (tree *Tree, orphans []string) {
 		byID[account.ID] = &node{account: account}
 	}
 	t := &Tree{
-		byID:     make(map[string]*node, len(accounts)),
-		byName:   make(map[string]*node, len(accounts)),
-		byDomain: make(map[string]*node, len(accounts)),
+		nodesByID:     make(map[string]*node, len(accounts)),
+		nodesByName:   make(map[string]*node, len(accounts)),
+		nodesByDomain: make(map[string]*node, len(accounts)),
 	}
 	for id, n := range byID {
 		path, ok := pathToRoot(byID, id)
@@ -40,11 +40,11 @@ func buildTree(accounts []Account) (tree *Tree, orphans []string) {
 			continue
 		}
 		n.path = path
-		t.byID[id] = n
-		t.byName[n.account.Name] = n
-		t.byDomain[n.account.Domain] = n
-		if t.oldest == nil || n.account.createdBefore(t.oldest.account) {
-			t.oldest = n
+		t.nodesByID[id] = n
+		t.nodesByName[n.account.Name] = n
+		t.nodesByDomain[n.account.Domain] = n
+		if t.oldestNode == nil || n.account.createdBefore(t.oldestNode.account) {
+			t.oldestNode = n
 		}
 	}
 	slices.Sort(orphans)
@@ -69,7 +69,7 @@ func pathToRoot(byID map[string]*node, id string) (path []string, ok bool) {
 
 // Account returns the account with the id.
 func (t *Tree) Account(id string) (Account, bool) {
-	n, ok := t.byID[id]
+	n, ok := t.nodesByID[id]
 	if !ok {
 		return Account{}, false
 	}
@@ -78,7 +78,7 @@ func (t *Tree) Account(id string) (Account, bool) {
 
 // Resolve finds an account by id, name or domain.
 func (t *Tree) Resolve(ref string) (Account, bool) {
-	n := cmp.Or(t.byID[ref], t.byName[ref], t.byDomain[strings.ToLower(ref)])
+	n := cmp.Or(t.nodesByID[ref], t.nodesByName[ref], t.nodesByDomain[strings.ToLower(ref)])
 	if n == nil {
 		return Account{}, false
 	}
@@ -87,7 +87,7 @@ func (t *Tree) Resolve(ref string) (Account, bool) {
 
 // ByDomain finds an account by its domain, ignoring case.
 func (t *Tree) ByDomain(domain string) (Account, bool) {
-	n, ok := t.byDomain[strings.ToLower(domain)]
+	n, ok := t.nodesByDomain[strings.ToLower(domain)]
 	if !ok {
 		return Account{}, false
 	}
@@ -97,10 +97,10 @@ func (t *Tree) ByDomain(domain string) (Account, bool) {
 // Oldest returns the account that was created first; of several with the same time, the
 // one with the lowest id.
 func (t *Tree) Oldest() (Account, bool) {
-	if t.oldest == nil {
+	if t.oldestNode == nil {
 		return Account{}, false
 	}
-	return t.oldest.account, true
+	return t.oldestNode.account, true
 }
 
 // Contains reports whether id is root or an account below it. It returns false if either
@@ -110,7 +110,7 @@ func (t *Tree) Contains(root, id string) bool { return slices.Contains(t.Path(id
 // Path returns id, its parent, and so on to its root; nil if id is unknown. Callers must
 // not modify the slice.
 func (t *Tree) Path(id string) []string {
-	n, ok := t.byID[id]
+	n, ok := t.nodesByID[id]
 	if !ok {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (t *Tree) Path(id string) []string {
 // Paths yields the path of every account, in no order. See Path.
 func (t *Tree) Paths() iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
-		for _, n := range t.byID {
+		for _, n := range t.nodesByID {
 			if !yield(n.path) {
 				return
 			}
@@ -130,8 +130,8 @@ func (t *Tree) Paths() iter.Seq[[]string] {
 
 // Accounts lists every account, by id.
 func (t *Tree) Accounts() []Account {
-	accounts := make([]Account, 0, len(t.byID))
-	for _, n := range t.byID {
+	accounts := make([]Account, 0, len(t.nodesByID))
+	for _, n := range t.nodesByID {
 		accounts = append(accounts, n.account)
 	}
 	slices.SortFunc(accounts, func(a, b Account) int { return strings.Compare(a.ID, b.ID) })

@@ -158,7 +158,7 @@ func unknownUser(id string) error { return fault.NotFound("There is no user %s",
 
 // DeleteUser deletes a user and ends their tokens.
 func (s *Service) DeleteUser(ctx context.Context, accountRef, username string) error {
-	return s.deleteUser(ctx, func(tx *sql.Tx) (User, error) {
+	return s.deleteUserFoundBy(ctx, func(tx *sql.Tx) (User, error) {
 		_, user, err := resolveUser(ctx, tx, accountRef, username)
 		return user, err
 	})
@@ -167,7 +167,7 @@ func (s *Service) DeleteUser(ctx context.Context, accountRef, username string) e
 // DeleteUserByID is DeleteUser for the user with the id. ifMatch is the request's
 // If-Match header, "" for none. Returns fault.KindPrecondition if it does not match.
 func (s *Service) DeleteUserByID(ctx context.Context, id, ifMatch string) error {
-	return s.deleteUser(ctx, func(tx *sql.Tx) (User, error) {
+	return s.deleteUserFoundBy(ctx, func(tx *sql.Tx) (User, error) {
 		user, err := findUserByID(ctx, tx, id)
 		if err != nil {
 			return User{}, err
@@ -176,7 +176,7 @@ func (s *Service) DeleteUserByID(ctx context.Context, id, ifMatch string) error 
 	})
 }
 
-func (s *Service) deleteUser(ctx context.Context, find func(tx *sql.Tx) (User, error)) error {
+func (s *Service) deleteUserFoundBy(ctx context.Context, find func(tx *sql.Tx) (User, error)) error {
 	entry := s.audit.Entry(ctx, audit.UserDelete, "", "")
 	return s.auditedChange(ctx, changeRevocations, &entry, func(tx *sql.Tx, rev int64) error {
 		user, err := find(tx)

@@ -8,7 +8,8 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// delivery is a message to be sent. It is immutable; webhooks share it.
+// delivery is a message to send. It is immutable; the backlogs of several webhooks share
+// it.
 type delivery struct {
 	id      event.ID
 	account string
@@ -16,31 +17,32 @@ type delivery struct {
 	message []byte
 }
 
-// maxQueuedBytes bounds the messages that wait in memory for one webhook and partition, in
-// bytes; one message is always taken. The others wait in Kafka.
+// maxQueuedBytes bounds the queue of one backlog, in bytes of messages; an empty queue
+// accepts one message of any size. Further messages are read from Kafka later.
 const maxQueuedBytes = 64 << 10
 
-// backlog is the events of one partition that a webhook has still to get. It exists while
+// backlog has the events of one partition that a webhook has still to get. It exists while
 // there are any, while the webhook is suspended, and while its position is after that of
-// the partition's reader. Messages after its queue are read from Kafka, unless it follows
-// the reader. The worker's mu guards queue and the fields after it.
+// the partition's reader. A backlog that follows the reader gets its messages from it;
+// any other reads those after its queue from Kafka. The worker's mu guards queue and the
+// fields after it.
 type backlog struct {
 	hook   *hook
-	cancel context.CancelFunc // ends the sending
-	done   chan struct{}      // closed when the sending has ended; nil before the first start
+	cancel context.CancelFunc // ends the sender goroutine
+	done   chan struct{}      // closed when the sender goroutine has ended; nil before the first start
 
 	queue         []*delivery
 	queuedBytes   int      // bytes of queue
-	followsReader bool     // queue has everything up to the reader's position
-	readUpTo      int64    // everything before it was taken; a backlog that follows ignores records before it
-	lastReadID    event.ID // of the last event taken or not selected; events up to it are repeats
-	deliveredID   event.ID // everything up to it was delivered
+	followsReader bool     // queue has all its messages up to the reader's position
+	readUpTo      int64    // offset before which all messages were queued; records before it are ignored
+	lastReadID    event.ID // last event that was queued or not selected; events up to it are repeats
+	deliveredID   event.ID // all events up to it were delivered
 	isSending     bool
-	stored        *position // the row in the database; nil if there is none
+	stored        *position // row in the database; nil if there is none
 }
 
 // resumeOffset returns the offset at which the webhook resumes after a crash. tail is the
-// position of the partition's reader.
+// offset of the partition's reader.
 func (b *backlog) resumeOffset(tail int64) int64 {
 	switch {
 	case len(b.queue) > 0:
@@ -51,17 +53,18 @@ func (b *backlog) resumeOffset(tail int64) int64 {
 	return b.readUpTo
 }
 
-// position returns the position of the backlog, as it is stored.
+// position returns the position of the backlog to store.
 func (b *backlog) position(partition int, tail int64) position {
 	return position{webhook: b.hook.ID, partition: partition, generation: b.hook.positionGeneration, next: b.resumeOffset(tail), lastID: b.deliveredID}
 }
 
-// isIdle reports whether nothing is left and the webhook is at the position of the reader.
+// isIdle reports whether the backlog can be removed: nothing is left to send and the
+// webhook is at the offset of the reader.
 func (b *backlog) isIdle(tail int64) bool {
 	return !b.hook.suspended && !b.isSending && b.followsReader && len(b.queue) == 0 && b.readUpTo <= tail
 }
 
-// enqueue adds a message to the queue. It returns false when the queue is full.
+// enqueue adds a message to the queue. It returns false if the queue is full.
 func (b *backlog) enqueue(d *delivery) bool {
 	if len(b.queue) > 0 && b.queuedBytes+len(d.message) > maxQueuedBytes {
 		return false
@@ -82,27 +85,28 @@ func (b *backlog) removeSent(d *delivery) {
 	b.queuedBytes, b.deliveredID = b.queuedBytes-len(d.message), d.id
 }
 
-// dropQueue drops the queue. Its messages are read again from Kafka.
+// dropQueue empties the queue. Its messages are read again from Kafka.
 func (b *backlog) dropQueue(tail int64) {
 	b.readUpTo, b.followsReader, b.lastReadID = b.resumeOffset(tail), false, b.deliveredID
 	b.queue, b.queuedBytes = nil, 0
 }
 
-// cancelSending ends the sending. A running request gets finishTimeout; its result is ignored.
+// cancelSending ends the sender goroutine. A running request may take finishTimeout more;
+// its result is ignored.
 func (b *backlog) cancelSending() {
 	if b.cancel != nil {
 		b.cancel()
 	}
 }
 
-// scanner reads older events of a partition for one backlog.
+// scanner reads events of a partition before the reader's offset, for one backlog.
 type scanner struct {
 	openReader func(from kafka.LogPosition) Reader
 	onGap      func(*kafka.GapError)
 }
 
-// scan calls take for each record from offset from to before to, until it returns
-// false. It returns the offset of the record that was not taken, or to.
+// scan calls handle for each record with from <= offset < to, until handle returns false.
+// It returns the offset of the record for which handle returned false, or to.
 func (s scanner) scan(ctx context.Context, from, to int64, handle func(*kafka.Record) bool) (next int64, err error) {
 	reader := s.openReader(atOffset(from))
 	defer func() { reader.Close() }()
@@ -131,7 +135,7 @@ func (s scanner) scan(ctx context.Context, from, to int64, handle func(*kafka.Re
 	return to, nil
 }
 
-// waitForSenders waits until the sending of all backlogs has ended.
+// waitForSenders waits until the sender goroutines of all backlogs have ended.
 func waitForSenders(backlogs []*backlog) {
 	var senders sync.WaitGroup
 	for _, b := range backlogs {

@@ -16,7 +16,7 @@ import (
 const maxWaitWithQueue = 10 * time.Second
 
 // startSending starts the backlog's sender goroutine if none runs and the webhook is not
-// suspended. It needs mu.
+// suspended. The caller holds mu.
 func (w *partitionWorker) startSending(b *backlog) {
 	if b.isSending || b.hook.suspended {
 		return
@@ -36,7 +36,8 @@ func (w *partitionWorker) startSending(b *backlog) {
 	}()
 }
 
-// sendBacklog sends a backlog until nothing is left, ctx ends or the webhook is paused.
+// sendBacklog sends the messages of a backlog until none is left, ctx ends or the webhook
+// is paused.
 func (w *partitionWorker) sendBacklog(ctx context.Context, b *backlog) {
 	backoff := partitionBackoff
 	for {
@@ -66,8 +67,9 @@ func (w *partitionWorker) sendBacklog(ctx context.Context, b *backlog) {
 	}
 }
 
-// nextDelivery returns the first message of the queue. If the queue is empty, more reports
-// whether older events have to be read; if not, the sending has ended.
+// nextDelivery returns the first message of the queue. If the queue is empty, more is true
+// if messages must be read from Kafka; otherwise the backlog follows the reader from now
+// on, and its sender goroutine ends.
 func (w *partitionWorker) nextDelivery(b *backlog) (d *delivery, more bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,7 +89,7 @@ func (w *partitionWorker) endSending(b *backlog) {
 	b.isSending = false
 }
 
-// readOlder fills the queue from Kafka.
+// readOlder fills the queue from Kafka with messages before the reader's offset.
 func (w *partitionWorker) readOlder(ctx context.Context, b *backlog) error {
 	select {
 	case w.scanSlots <- struct{}{}:
@@ -123,8 +125,8 @@ func (w *partitionWorker) readOlder(ctx context.Context, b *backlog) error {
 	return err
 }
 
-// attempt sends the first message of the queue once. It returns false when the sending
-// ends: with ctx, or because the webhook is paused.
+// attempt sends d, the first message of the queue, once. It returns false if the sender
+// goroutine must end, because ctx has ended or the webhook is paused.
 func (w *partitionWorker) attempt(ctx context.Context, b *backlog, d *delivery) bool {
 	h := b.hook
 	if !h.receiver.beginRequest(ctx) {
@@ -151,7 +153,7 @@ func (w *partitionWorker) attempt(ctx context.Context, b *backlog, d *delivery) 
 	w.log.Debug("webhook failed", "webhook", h.ID, "account", h.AccountID, "event", d.id, "failures", failures, "reason", o.message)
 	if o.gone || failures >= w.settings.pauseAfter() {
 		w.pause(ctx, h, failures, o)
-		return true // the next begin returns false
+		return true // the next beginRequest returns false
 	}
 	w.storeState(ctx, func(q sqldb.Runner) error {
 		return storeFailure(ctx, q, h.ID, h.retries, failures, o.message, startedAt, next)
@@ -183,7 +185,8 @@ func (w *partitionWorker) pause(ctx context.Context, h *hook, failures int, o ou
 	}
 }
 
-// storeState stores the state of a webhook that the API shows. Its errors are only logged.
+// storeState calls store, which stores the delivery state that the API shows. It only
+// logs an error.
 func (w *partitionWorker) storeState(ctx context.Context, store func(sqldb.Runner) error) {
 	if err := w.service.db.WithoutTx(ctx, store); err != nil && ctx.Err() == nil {
 		w.log.Warn("storing the state of a webhook failed", "error", err)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// checkpoint stores the positions and removes backlogs with nothing left.
+// checkpoint stores the positions and removes idle backlogs.
 func (w *partitionWorker) checkpoint(ctx context.Context) error {
 	current, behind := w.collect()
 	w.storedAt = time.Now()
@@ -28,9 +28,8 @@ func (w *partitionWorker) checkpoint(ctx context.Context) error {
 	return err
 }
 
-// collect returns the partition's position and those of backlogs that differ from the
-// stored ones. It removes backlogs with nothing left and adds their rows to
-// rowsToDelete.
+// collect returns the partition's position and the positions of backlogs that differ from
+// the stored ones. It removes idle backlogs and adds their rows to rowsToDelete.
 func (w *partitionWorker) collect() (current partitionPosition, behind []position) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -55,7 +54,7 @@ func (w *partitionWorker) collect() (current partitionPosition, behind []positio
 	return current, behind
 }
 
-// setStored sets the stored positions of backlogs after a checkpoint.
+// setStored sets backlog.stored after a checkpoint.
 func (w *partitionWorker) setStored(behind []position) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -66,7 +65,7 @@ func (w *partitionWorker) setStored(behind []position) {
 	}
 }
 
-// reportBehind changes this partition's part of the metric.
+// reportBehind sets this partition's part of the metric trunkline_webhook_behind.
 func (w *partitionWorker) reportBehind(count int) {
 	w.metrics.behind.Add(float64(count - w.reportedBehind))
 	w.reportedBehind = count

@@ -11,11 +11,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// maxScans is the number of partitions from which a node reads older events at a time.
+// maxScans is the maximum number of backlogs of a node that read from Kafka at a time.
 const maxScans = 8
 
-// Deliverer sends events to webhooks. Any number may run at the same time: each
-// delivers the events of the partitions that the consumer group gives it.
+// Deliverer sends events to webhooks. Each node can run one: it delivers the events of the
+// partitions that the consumer group assigns to it.
 type Deliverer struct {
 	settings  Settings
 	service   *Service
@@ -24,17 +24,17 @@ type Deliverer struct {
 	sender    *sender
 	metrics   *metrics
 	log       *slog.Logger
-	scanSlots chan struct{} // semaphore
+	scanSlots chan struct{} // semaphore of maxScans
 }
 
 // DelivererConfig has the dependencies of a Deliverer.
 type DelivererConfig struct {
 	Accounts Accounts
 	Version  string         // of Trunkline, for User-Agent
-	Roots    *x509.CertPool // authorities of receivers' certificates; nil for those of the system
+	Roots    *x509.CertPool // CAs of receivers' certificates; nil for those of the system
 }
 
-// NewDeliverer creates a Deliverer. It does nothing before Run.
+// NewDeliverer returns a Deliverer that Run starts.
 func NewDeliverer(s *Service, cfg DelivererConfig, reg prometheus.Registerer, log *slog.Logger) *Deliverer {
 	m := newMetrics(reg)
 	r := &registry{settings: s.settings, db: s.db, keys: s.keys, accounts: cfg.Accounts, metrics: m, log: log, revision: -1}
@@ -43,7 +43,7 @@ func NewDeliverer(s *Service, cfg DelivererConfig, reg prometheus.Registerer, lo
 		metrics: m, log: log, scanSlots: make(chan struct{}, maxScans)}
 }
 
-// Run works until ctx ends, then returns nil.
+// Run delivers events until ctx ends, then returns nil.
 func (d *Deliverer) Run(ctx context.Context) error {
 	var registryDone sync.WaitGroup
 	defer d.sender.close()

@@ -7,22 +7,23 @@
 //
 // # How it works
 //
-// A consumer group gives each partition of cc.evt to one node. Its partitionWorker reads
-// the partition, whatever the number of webhooks, and matches the records' headers with
-// the filters of all webhooks. A webhook with something to get has a backlog there, with
-// a goroutine that sends one request at a time: so an account's events, which are in one
-// partition, stay in order. A backlog takes messages from the reader until maxQueuedBytes
-// bytes wait; after that it reads from Kafka by itself until it has caught up. A slow
-// receiver delays no other webhook, and the reader never waits.
+// A consumer group assigns each partition of cc.evt to one node. Its partitionWorker reads
+// the partition once for all webhooks and matches the records' headers with their filters.
+// A webhook with events to send has a backlog there, with a goroutine that sends one
+// request at a time: so an account's events, which are in one partition, stay in order. A
+// backlog gets messages from the reader until its queue has maxQueuedBytes; then it reads
+// from Kafka by itself until it has caught up. A slow receiver delays no other webhook,
+// and the reader never waits.
 //
 // # Positions
 //
 // webhook_partitions has the position of each partition. It counts for all webhooks that
 // have no row in webhook_positions: those that are behind or paused have one. A checkpoint
 // stores all positions of a partition in one transaction, once a second. After a crash
-// the next owner resumes there, so events of up to a second are delivered again, with
-// their ids. An owner that was replaced finds another version at its next checkpoint and
-// starts again with takeOver. A new webhook has a row with the end of every partition. A
+// the next worker of the partition resumes there, so events of up to a second are
+// delivered again, with their ids. A worker that was replaced finds another version at its
+// next checkpoint and starts again with takeOver. A new webhook has a row with the end of
+// every partition. A
 // retry from an event id replaces the rows and increments webhooks.seek, the generation
 // of the positions; rows of earlier generations are not written any more. A partition
 // that is added later has no row and begins with its first record.
@@ -34,20 +35,20 @@
 // node continues the back-off. The failure after the longest wait pauses the webhook; a
 // status 410 pauses it at once.
 //
-// # What it refuses
+// # Restrictions
 //
-// URLs without TLS, and connections to addresses that are not public (package netguard);
-// to follow redirects; to read more than maxResponse of a response; to drop an event: a
-// webhook that is paused for longer than the topic's retention loses the events that
-// Kafka deletes; this is logged and counted.
+// URLs without TLS are refused, and connections to addresses that are not public (package
+// netguard). Redirects are not followed, and at most maxResponse of a response is read.
+// No event is dropped, but a webhook that is paused for longer than the topic's retention
+// loses the events that Kafka deletes; this is logged and counted.
 //
-// # Goroutines, and when it is full
+// # Goroutines and bounds
 //
-// Deliverer.Run has one that follows changes of webhooks, one for each assigned
+// Deliverer.Run has one goroutine that follows changes of webhooks, one for each assigned
 // partition, and one for each backlog that is sending; all end with its context, running
-// requests at most finishTimeout later. A backlog holds maxQueuedBytes bytes of messages, or
-// one message; one that waits longer than maxWaitWithQueue holds none. At most maxScans
-// read older events at a time.
+// requests at most finishTimeout later. A backlog holds maxQueuedBytes of messages, or
+// one message; none while it waits longer than maxWaitWithQueue for its next attempt. At
+// most maxScans backlogs read from Kafka at a time.
 //
 // # Locks
 //

@@ -12,9 +12,9 @@ type EventOutcome string
 
 // The outcomes; docs/explain.md explains each.
 const (
-	OutcomeFailing      EventOutcome = "failing"       // attempts with it or an earlier event fail and continue
-	OutcomePaused       EventOutcome = "paused"        // there are no attempts before a retry
-	OutcomePending      EventOutcome = "pending"       // not sent yet, or not before the last checkpoint
+	OutcomeFailing      EventOutcome = "failing"       // attempts with it or an earlier event fail and are repeated
+	OutcomePaused       EventOutcome = "paused"        // no attempts before a retry
+	OutcomePending      EventOutcome = "pending"       // not sent yet, or sent after the last checkpoint
 	OutcomeDelivered    EventOutcome = "delivered"     // the receiver has accepted it
 	OutcomeCreatedLater EventOutcome = "created_later" // the webhook was created after it
 	OutcomeFiltered     EventOutcome = "filtered"      // its filters do not select it
@@ -30,7 +30,7 @@ func Outcomes() []EventOutcome {
 type Explanation struct {
 	Webhook
 	Outcome    EventOutcome
-	FilteredBy *identity.FilterMismatch // of OutcomeFiltered
+	FilteredBy *identity.FilterMismatch // set for OutcomeFiltered
 }
 
 // Question is a request for the outcomes of an event.
@@ -80,8 +80,8 @@ func (s *Service) Explain(ctx context.Context, q Question, tree *identity.Tree) 
 	return explained, nil
 }
 
-// outcome returns the outcome of an event that the filters select. passed reports
-// whether the webhook's position is after the event.
+// outcome returns the outcome of an event that the filters select. passed is true if the
+// webhook's position is after the event.
 func (r *row) outcome(id event.ID, passed bool) EventOutcome {
 	switch {
 	case passed && id.Time().Before(r.CreatedAt):

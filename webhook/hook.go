@@ -8,11 +8,11 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// hook is a webhook as the workers use it. It is immutable; a change of the webhook
-// creates another one.
+// hook is a webhook with its opened key, selection and receiver. It is immutable; a change
+// of the webhook creates another one.
 type hook struct {
 	row
-	suspended bool // nothing is sent: the webhook is paused or its key cannot be opened
+	suspended bool // nothing is sent, because the webhook is paused or its key cannot be opened
 	key       []byte
 	selection *identity.Selection
 	receiver  *receiver // shared by the hooks of a webhook until its URL changes or it is retried
@@ -21,8 +21,8 @@ type hook struct {
 // hooks is a snapshot of the webhooks of all accounts. It is immutable.
 type hooks struct {
 	byID      map[string]*hook
-	byAccount map[string][]*hook // by an account whose messages they select
-	bySubtree map[string][]*hook // by an account whose messages and those below they select
+	byAccount map[string][]*hook // by account whose messages they select
+	bySubtree map[string][]*hook // by account, of which and below which they select messages
 	paused    int
 
 	replaced chan struct{} // closed when a newer snapshot exists
@@ -65,13 +65,13 @@ func (h *hooks) match(m *headers, tree *identity.Tree, each func(*hook)) {
 	}
 }
 
-// selects reports whether a message is of an account that the webhook follows and
-// passes its filters.
+// selects reports whether the webhook's filters select a message, its account included.
 func (h *hook) selects(m *headers, tree *identity.Tree) bool {
 	ids, below := h.selection.Accounts()
 	return h.admits(m) && slices.ContainsFunc(ids, func(id string) bool { return id == m.account || below && tree.Contains(id, m.account) })
 }
 
+// admits reports whether the filters other than that of the account select a message.
 func (h *hook) admits(m *headers) bool {
 	return h.selection.Admits(m.class, m.name, m.agent, m.queue, m.call)
 }

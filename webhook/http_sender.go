@@ -17,13 +17,13 @@ import (
 )
 
 const (
-	// A receiver's response is read up to maxResponse bytes and for drainTimeout, so that
-	// the connection can be used again. A longer or slower one closes the connection.
+	// A response is read up to maxResponse bytes and for drainTimeout, so that the
+	// connection can be reused. After a longer or slower one it is closed.
 	maxResponse  = 16 << 10
 	drainTimeout = time.Second
 	// maxResponseHeader bounds the headers of a response, in bytes.
 	maxResponseHeader = 32 << 10
-	// finishTimeout bounds a running request after its delivery was stopped.
+	// finishTimeout bounds a running request after its context has ended.
 	finishTimeout = 3 * time.Second
 )
 
@@ -31,7 +31,7 @@ const (
 type outcome struct {
 	ok         bool
 	gone       bool          // 410: the receiver accepts no more events
-	unsent     bool          // the delivery ended first
+	unsent     bool          // the context ended before a response
 	result     string        // label of the metric
 	message    string        // for the account's administrator; "" when ok
 	retryAfter time.Duration // from the receiver's Retry-After
@@ -48,21 +48,21 @@ const (
 	resultConnection = "connection"
 )
 
-// sender sends requests. Connections are kept for the next request.
+// sender sends requests over HTTP. It reuses connections.
 type sender struct {
 	timeout                time.Duration
 	userAgent              string
 	tlsClient, plainClient *http.Client
 }
 
-// newSender returns a sender. roots are the authorities of receivers' certificates, nil
-// for those of the system.
+// newSender returns a sender. roots are the CAs of receivers' certificates, nil for those
+// of the system.
 func newSender(settings Settings, version string, roots *x509.CertPool) *sender {
 	client := func(plain bool) *http.Client {
 		guard := netguard.Guard{Allow: settings.AllowNetworks, LoopbackOnly: plain, Setting: "webhook.allow_networks"}
 		return &http.Client{
 			Transport: &http.Transport{
-				DialContext:            guard.DialContext, // and no proxy: the guard has to see the receiver's address
+				DialContext:            guard.DialContext, // and no proxy, because the guard checks the receiver's address
 				ForceAttemptHTTP2:      true,
 				DisableCompression:     true,
 				TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
@@ -165,7 +165,8 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// failureOutcome describes an error without addresses and without the response.
+// failureOutcome returns the outcome of a request that failed with err. Its message has no
+// IP address and no part of a response.
 func failureOutcome(ctx context.Context, err error) outcome {
 	var (
 		addressErr     *netguard.AddressError

@@ -16,7 +16,7 @@ import (
 const maxWebhooks = 100
 
 // Create creates a webhook of the account, which gets the events from now on. secret is
-// the signing secret if it was generated here, "" if the config has one.
+// the generated signing secret, "" if the config has one.
 func (s *Service) Create(ctx context.Context, accountID string, c Config) (created Webhook, secret string, err error) {
 	c, err = s.validateConfig(ctx, accountID, c)
 	if err != nil {
@@ -86,8 +86,8 @@ func (s *Service) Update(ctx context.Context, accountID, id string, c Config, if
 	return r.Webhook, err
 }
 
-// nextUpdatedAt returns the time of an update: now, and always later than the last, in
-// the milliseconds that are stored, so that each update has an ETag of its own.
+// nextUpdatedAt returns the time of an update: now, but at least a millisecond, the stored
+// precision, after the last update, so that each update has another ETag.
 func nextUpdatedAt(last time.Time) time.Time {
 	now, earliest := time.Now(), last.Add(time.Millisecond)
 	if now.Before(earliest) {
@@ -112,7 +112,7 @@ func (s *Service) List(ctx context.Context, accountID string) ([]Webhook, error)
 	return all, err
 }
 
-// Delete removes a webhook of the account. ifMatch: see Update.
+// Delete deletes a webhook of the account. ifMatch is that of Update.
 func (s *Service) Delete(ctx context.Context, accountID, id, ifMatch string) error {
 	return s.change(ctx, audit.WebhookDelete, accountID, id, func(tx *sql.Tx) error {
 		if _, err := findIfMatch(ctx, tx, accountID, id, ifMatch); err != nil {
@@ -122,7 +122,7 @@ func (s *Service) Delete(ctx context.Context, accountID, id, ifMatch string) err
 	})
 }
 
-// findIfMatch returns a webhook of the account. Returns fault.KindPrecondition when it does
+// findIfMatch returns a webhook of the account. Returns fault.KindPrecondition if it does
 // not match ifMatch.
 func findIfMatch(ctx context.Context, tx sqldb.Runner, accountID, id, ifMatch string) (row, error) {
 	r, err := find(ctx, tx, accountID, id)
@@ -133,9 +133,9 @@ func findIfMatch(ctx context.Context, tx sqldb.Runner, accountID, id, ifMatch st
 }
 
 // Retry ends a pause and the back-off of a webhook. The delivery resumes where it
-// stopped or, if since is not 0, with all events that have a later id, delivered before
-// or not. Returns fault.KindGone when since was never in the log or was deleted by
-// retention.
+// stopped or, if since is not 0, with all events that have a later id, including those
+// delivered before. Returns fault.KindGone if since was never in the log or was deleted
+// by retention.
 func (s *Service) Retry(ctx context.Context, accountID, id string, since event.ID) (Webhook, error) {
 	if _, err := s.Find(ctx, accountID, id); err != nil {
 		return Webhook{}, err
@@ -173,7 +173,7 @@ func (s *Service) PurgeAccount(ctx context.Context, accountID string) (n int, er
 	return n, err
 }
 
-// change runs do in a transaction that also stores the audit entry and increments the
+// change runs fn in a transaction that also stores the audit entry and increments the
 // revision that nodes poll.
 func (s *Service) change(ctx context.Context, action audit.Action, accountID, id string, fn func(tx *sql.Tx) error) error {
 	entry := s.audit.Entry(ctx, action, accountID, "webhook:"+id)

@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// checkpointInterval is how often positions are stored. After a crash, the events
-	// delivered since the last checkpoint are delivered again.
+	// checkpointInterval is the time between two stores of the positions. After a crash,
+	// the events delivered since the last checkpoint are delivered again.
 	checkpointInterval = time.Second
-	// reconcileInterval is how often a worker without new events looks for changes of
-	// webhooks.
+	// reconcileInterval is the time between two checks of a worker without new events for
+	// changes of webhooks.
 	reconcileInterval = 250 * time.Millisecond
-	// idleCommitInterval is how often a partition's end is committed while there are no
-	// webhooks.
+	// idleCommitInterval is the time between two commits of a partition's end while there
+	// are no webhooks.
 	idleCommitInterval = 10 * time.Second
 	// shutdownTimeout bounds the last checkpoint of a worker.
 	shutdownTimeout = 3 * time.Second
 )
 
-// partitionBackoff has the waits between the tries of a worker.
+// partitionBackoff has the waits between the retries of a worker.
 var partitionBackoff = retry.Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}
 
 // partitionWorker delivers the events of one partition. One goroutine reads and
@@ -39,23 +39,23 @@ type partitionWorker struct {
 	partition int
 	commit    func(next int64)
 
-	// Of the goroutine that reads:
+	// Used by the reading goroutine only:
 	hooks             *hooks
 	stored            partitionPosition // of the last checkpoint
 	storedAt          time.Time
 	checkpointFailing bool            // the last checkpoint failed
 	rowsToDelete      []position      // for the next checkpoint
-	reportedBehind    int             // this partition's part of the metric
+	reportedBehind    int             // this partition's part of the metric trunkline_webhook_behind
 	sendCtx           context.Context // parent of the contexts of all senders
 
 	mu       sync.Mutex
-	tail     kafka.LogPosition // everything before it was matched
+	tail     kafka.LogPosition // position before which all records were matched
 	tailID   event.ID          // of the last event before tail; 0 if unknown
 	backlogs map[string]*backlog
 }
 
-// run delivers until ctx ends, an error occurs, or no webhooks are left; then it returns
-// nil.
+// run delivers until ctx ends or an error occurs, and returns that error. It returns nil
+// if no webhooks are left.
 func (w *partitionWorker) run(ctx context.Context) error {
 	if !w.awaitWebhooks(ctx) {
 		return ctx.Err()
@@ -82,8 +82,9 @@ func (w *partitionWorker) run(ctx context.Context) error {
 	}
 }
 
-// awaitWebhooks waits until there are webhooks. It returns false when ctx ends.
-// Meanwhile the worker reads nothing; the end offset is committed, so lag stays 0.
+// awaitWebhooks waits until there are webhooks. It returns false if ctx ends first.
+// Meanwhile the worker reads nothing and commits the end offset, so that the group's lag
+// stays 0.
 func (w *partitionWorker) awaitWebhooks(ctx context.Context) bool {
 	for {
 		current := w.registry.current.Load()
@@ -126,7 +127,7 @@ func (w *partitionWorker) takeOver(ctx context.Context) error {
 		row, ok := rows[id]
 		allHavePositions = allHavePositions && ok && row.generation == h.positionGeneration
 	}
-	if allHavePositions && found { // they count only in the log that they were stored for
+	if allHavePositions && found { // they are not valid after a recreation of the topic
 		err := w.topic.CheckPosition(ctx, w.partition, pos.next)
 		gap, ok := kafka.PassableGap(err)
 		if err != nil && !ok {
@@ -151,8 +152,8 @@ func (w *partitionWorker) takeOver(ctx context.Context) error {
 	return err
 }
 
-// follow reads and matches new records. It returns nil when no webhooks are left,
-// *kafka.GapError when records were lost.
+// follow reads and matches new records. It returns nil if no webhooks are left, and
+// *kafka.GapError if records were lost.
 func (w *partitionWorker) follow(ctx context.Context) error {
 	if err := w.retry(ctx, "checking the position", func() error { return w.topic.CheckPosition(ctx, w.partition, w.tail) }); err != nil {
 		return err
@@ -192,7 +193,7 @@ func (w *partitionWorker) dispatch(records []kafka.Record, tail kafka.LogPositio
 			continue
 		}
 		m, previousID := readHeaders(r), w.tailID
-		var d *delivery // created for the first webhook that takes it
+		var d *delivery // created for the first webhook that needs it
 		w.hooks.match(&m, tree, func(h *hook) {
 			b := w.backlogs[h.ID]
 			if b == nil {
@@ -215,7 +216,7 @@ func (w *partitionWorker) dispatch(records []kafka.Record, tail kafka.LogPositio
 	w.tail = tail
 }
 
-// shutDown ends all sending and stores the last positions.
+// shutDown ends all sender goroutines and stores the last positions.
 func (w *partitionWorker) shutDown(ctx context.Context, cancelSending context.CancelFunc) {
 	cancelSending()
 	w.mu.Lock()
@@ -229,7 +230,7 @@ func (w *partitionWorker) shutDown(ctx context.Context, cancelSending context.Ca
 }
 
 // skipGap moves the tail behind a gap in the log. After truncation or recreation, later
-// offsets hold different events: every backlog resumes at gap.Resume at the latest.
+// offsets hold different events, so every backlog resumes at gap.Resume at the latest.
 func (w *partitionWorker) skipGap(ctx context.Context, gap *kafka.GapError) error {
 	id, err := w.topic.TopicID(ctx)
 	if err != nil {
@@ -259,8 +260,8 @@ func (w *partitionWorker) reportGap(gap *kafka.GapError) {
 	w.metrics.lost.Add(float64(gap.Lost()))
 }
 
-// retry calls do until it does not fail with fault.KindUnavailable, with growing waits
-// between. It returns ctx's error when ctx ends.
+// retry calls fn until its error is not fault.KindUnavailable, with growing waits. It
+// returns the error of ctx if ctx ends.
 func (w *partitionWorker) retry(ctx context.Context, operation string, fn func() error) error {
 	return retry.Do(ctx, partitionBackoff, fault.IsUnavailable, func(err error, wait time.Duration) {
 		w.log.Warn("delivery of webhooks waits", "doing", operation, "partition", w.partition, "wait", wait, "error", err)

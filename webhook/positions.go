@@ -10,27 +10,27 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// position is where a webhook is in one partition of cc.evt.
+// position is the position of a webhook in one partition of cc.evt.
 type position struct {
 	webhook    string
 	partition  int
 	generation int64    // row.positionGeneration of the webhook that it belongs to
-	next       int64    // offset
+	next       int64    // offset of the next event to deliver
 	lastID     event.ID // events up to this id are not delivered again
 }
 
-// partitionPosition is the position of all webhooks that have none of their own in a
-// partition.
+// partitionPosition is the position in a partition of all webhooks without a position of
+// their own there.
 type partitionPosition struct {
 	next    kafka.LogPosition
-	lastID  event.ID // 0: not known
-	version int64
+	lastID  event.ID // 0 if unknown
+	version int64    // incremented by each store; detects another owner
 }
 
-// errFenced is returned when another node has taken the partition over.
+// errFenced is returned if another node has taken over the partition.
 var errFenced = errors.New("another node delivers the events of the partition")
 
-// upsertPositions creates or replaces a webhook's positions.
+// upsertPositions inserts or replaces a webhook's positions.
 func upsertPositions(ctx context.Context, tx sqldb.Runner, id string, generation int64, positions []position) error {
 	for _, p := range positions {
 		_, err := tx.ExecContext(ctx, `INSERT INTO webhook_positions (topic_partition, webhook_id, seek, next, last_id) VALUES ($1, $2, $3, $4, $5)
@@ -61,7 +61,7 @@ func listPositions(ctx context.Context, q sqldb.Runner, partition int) (map[stri
 	return byWebhook, nil
 }
 
-// findPartition returns the position of a partition; ok is false when there is none.
+// findPartition returns the position of a partition; ok is false if there is none.
 func findPartition(ctx context.Context, q sqldb.Runner, partition int) (pos partitionPosition, ok bool, err error) {
 	row := q.QueryRowContext(ctx, `SELECT next, topic_id, leader_epoch, last_id, version FROM webhook_partitions WHERE topic_partition = $1`, partition)
 	err = sqldb.FindInto(row, sql.ErrNoRows, "reading a partition's position", &pos.next.Offset, &pos.next.TopicID, &pos.next.LeaderEpoch, (*int64)(&pos.lastID), &pos.version)
@@ -80,10 +80,10 @@ func fencePartition(ctx context.Context, tx sqldb.Runner, partition int, pos *pa
 	return sqldb.Wrap(err, "taking a partition over")
 }
 
-// storeCheckpoint stores the partition's position, deletes the positions caughtUp of
-// webhooks and stores those of behind. Positions of webhooks that were deleted or moved
-// by a retry meanwhile do not change. Returns errFenced when another
-// node has taken the partition over.
+// storeCheckpoint stores the partition's position, deletes the webhooks' positions
+// caughtUp and stores the positions behind. Positions of webhooks that were deleted or moved
+// by a retry meanwhile do not change. Returns errFenced if another node has taken over
+// the partition.
 func storeCheckpoint(ctx context.Context, tx sqldb.Runner, partition int, current partitionPosition, caughtUp, behind []position) error {
 	const operation = "storing webhooks' positions"
 	n, err := sqldb.Exec(ctx, tx, `UPDATE webhook_partitions SET next = $3, topic_id = $4, leader_epoch = $5, last_id = $6, version = version + 1

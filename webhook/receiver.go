@@ -8,19 +8,19 @@ import (
 	"trunkline/internal/retry"
 )
 
-// maxRequests is the number of requests at a time to one webhook from one node. Each
-// is about another partition, so that the order of every account holds.
+// maxRequests is the maximum number of concurrent requests of one node to one webhook.
+// Each has an event of another partition, so that the events of an account stay in order.
 const maxRequests = 4
 
-// receiver limits the requests to one webhook, from this node: in number, and after
-// failures in time.
+// receiver limits this node's requests to one webhook: their number, and after failures
+// their rate.
 type receiver struct {
 	mu       sync.Mutex
-	changed  chan struct{} // closed and replaced with every change that begin waits for
+	changed  chan struct{} // closed and replaced at each change that beginRequest waits for
 	active   int
 	failures int
 	backoff  retry.Backoff
-	next     time.Time // of the next request at the earliest
+	next     time.Time // earliest time of the next request
 	paused   bool
 }
 
@@ -34,14 +34,14 @@ func newReceiver(settings Settings, stored *row) *receiver {
 	return r
 }
 
-// beginRequest waits until a request may be sent and returns true; end must follow. It returns
-// false when ctx ends or the webhook is paused.
+// beginRequest waits until a request may be sent and returns true; the caller must then
+// call endRequest. It returns false if ctx ends or the webhook is paused.
 func (r *receiver) beginRequest(ctx context.Context) bool {
 	for {
 		r.mu.Lock()
 		limit, wait, changed := maxRequests, time.Until(r.next), r.changed
 		if r.failures > 0 {
-			limit = 1 // one request tries for all
+			limit = 1 // a single request tests whether the receiver has recovered
 		}
 		switch {
 		case r.paused || ctx.Err() != nil:
@@ -65,8 +65,8 @@ func (r *receiver) beginRequest(ctx context.Context) bool {
 	}
 }
 
-// endRequest notes the result of a request. It returns the failures in a row before and after
-// it.
+// endRequest records the outcome of a request. It returns the number of consecutive
+// failures before and after it.
 func (r *receiver) endRequest(o outcome) (before, after int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,7 +85,7 @@ func (r *receiver) endRequest(o outcome) (before, after int) {
 	return before, r.failures
 }
 
-// pause refuses all further requests.
+// pause prevents all further requests: beginRequest returns false.
 func (r *receiver) pause() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,13 +93,13 @@ func (r *receiver) pause() {
 	r.signalChange()
 }
 
-// signalChange needs r.mu.
+// signalChange wakes waiting calls of beginRequest. The caller holds r.mu.
 func (r *receiver) signalChange() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
 
-// nextTry returns when the next request may be sent.
+// nextTry returns the earliest time of the next request.
 func (r *receiver) nextTry() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -48,8 +48,8 @@ func (w *partitionWorker) reconcile(ctx context.Context) error {
 	return nil
 }
 
-// replaceBacklog replaces the backlog old, which may be nil, with b and starts its sender. It
-// needs mu.
+// replaceBacklog replaces the backlog old, which may be nil, by b and starts its sender
+// goroutine. The caller holds mu.
 func (w *partitionWorker) replaceBacklog(h *hook, old, b *backlog) {
 	if b.hook = h; old != nil {
 		old.cancelSending()

@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// pollInterval is how often a node looks for changes of webhooks.
+// pollInterval is the time between two checks of a node for changes of webhooks.
 const pollInterval = 400 * time.Millisecond
 
 // Accounts has the tree of accounts.
@@ -29,14 +29,14 @@ type registry struct {
 
 	current atomic.Pointer[hooks]
 
-	// Of run's goroutine:
+	// Used by run's goroutine only:
 	revision int64 // -1 before the first read
 	tree     *identity.Tree
 	rows     []row
 }
 
-// run follows changes until ctx ends. While the database is unavailable the webhooks
-// stay as they were.
+// run follows changes until ctx ends. While the database is unavailable it keeps the
+// current snapshot.
 func (r *registry) run(ctx context.Context) {
 	failing := false
 	for {
@@ -81,8 +81,8 @@ func (r *registry) reload(ctx context.Context) error {
 	return nil
 }
 
-// buildHook returns the hook of a stored webhook: before if nothing has changed, nil if none
-// of its accounts exists.
+// buildHook returns the hook of a stored webhook: previous if nothing has changed, nil if
+// none of its accounts exists.
 func (r *registry) buildHook(stored *row, previous *hook, tree *identity.Tree) *hook {
 	selection := identity.NewSelection(stored.AccountID, stored.Filters, tree)
 	if selection == nil {
@@ -108,7 +108,7 @@ func (r *registry) buildHook(stored *row, previous *hook, tree *identity.Tree) *
 	return h
 }
 
-// deliversLike reports whether h and other are delivered in the same way.
+// deliversLike reports whether the delivery to h does not differ from that to other.
 func (h *hook) deliversLike(other *hook) bool {
 	return h.receiver == other.receiver && h.suspended == other.suspended && h.positionGeneration == other.positionGeneration && h.sealedKey == other.sealedKey && h.Format == other.Format &&
 		h.Status == other.Status && h.selection.Equal(other.selection)

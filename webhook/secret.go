@@ -32,7 +32,7 @@ func newKey() []byte {
 // formatSecret returns the text form of a key.
 func formatSecret(key []byte) string { return secretPrefix + base64.StdEncoding.EncodeToString(key) }
 
-// parseSecret reads the text form of a key. Its error never repeats the text.
+// parseSecret parses the text form of a key. Its error never contains the text.
 func parseSecret(text string) ([]byte, error) {
 	encoded, ok := strings.CutPrefix(text, secretPrefix)
 	key, err := base64.StdEncoding.DecodeString(encoded)

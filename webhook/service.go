@@ -22,7 +22,7 @@ type Deps struct {
 	Topic   Topic   // nil in CLI commands
 }
 
-// Service keeps the webhooks of all accounts. It is safe for concurrent use.
+// Service stores the webhooks of all accounts. It is safe for concurrent use.
 type Service struct {
 	settings Settings
 	db       *sqldb.DB
@@ -32,8 +32,8 @@ type Service struct {
 	topic    Topic
 }
 
-// New migrates the tables and checks that the master keys of all stored secrets are
-// there. It fails when one is missing.
+// New migrates the tables. It returns an error if the master key of a stored secret is
+// missing.
 func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 	if err := setting.Validate("webhook", settings); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 	return s, s.Secrets().Require(ctx)
 }
 
-// Secrets returns the stored secrets.
+// Secrets returns the table of the sealed signing keys.
 func (s *Service) Secrets() masterkey.Table {
 	return masterkey.Table{DB: s.db, Keys: s.keys, Name: tableName, Key: []string{"account_id", "id"}, Secret: "sealed"}
 }

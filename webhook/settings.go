@@ -29,8 +29,8 @@ func (s Settings) Validate(c *setting.Check) {
 	c.Must(s.LongestWait >= s.FirstWait, "longest_wait", "must be at least first_wait, is %s", s.LongestWait)
 }
 
-// pauseAfter returns the number of failures in a row that pauses a webhook: the one
-// after the longest wait.
+// pauseAfter returns the number of consecutive failures after which a webhook is paused:
+// the last of them follows the longest wait.
 func (s Settings) pauseAfter() int {
 	failures := 2
 	for wait := s.FirstWait; wait < s.LongestWait; wait *= 2 {

@@ -18,9 +18,8 @@ func endPositions(ctx context.Context, topic Topic) ([]position, error) {
 	})
 }
 
-// positionsAfter returns the positions from which all events with a later id are
-// read. Returns fault.KindGone when the event was never in the topic or was deleted by
-// retention.
+// positionsAfter returns positions from which all events with an id above id are read.
+// Returns fault.KindGone if the event was never in the topic or was deleted by retention.
 func positionsAfter(ctx context.Context, topic Topic, id event.ID) ([]position, error) {
 	all, err := fillPositions(ctx, topic, func(ctx context.Context, p *position) (err error) {
 		p.lastID = id
@@ -36,8 +35,8 @@ func positionsAfter(ctx context.Context, topic Topic, id event.ID) ([]position, 
 	return all, checkEvent(ctx, topic, id, all[id.Partition()].next)
 }
 
-// checkEvent returns fault.KindGone unless the event is in its partition, at or after
-// the offset.
+// checkEvent returns fault.KindGone if the event is not in its partition at or after the
+// offset.
 func checkEvent(ctx context.Context, topic Topic, id event.ID, offset int64) error {
 	_, end, err := topic.Offsets(ctx, id.Partition())
 	if err != nil {
@@ -68,7 +67,8 @@ func checkEvent(ctx context.Context, topic Topic, id event.ID, offset int64) err
 
 func noSuchEvent() error { return fault.New(fault.KindGone, "no such event in the log") }
 
-// fillPositions calls fill for the position of each partition, for all at once.
+// fillPositions returns a position for each partition. It calls fill for all of them
+// concurrently.
 func fillPositions(ctx context.Context, topic Topic, fill func(context.Context, *position) error) ([]position, error) {
 	n, err := topic.Partitions(ctx)
 	if err != nil {

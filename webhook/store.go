@@ -11,14 +11,14 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-const tableName = "webhooks" // part of every sealed key's place
+const tableName = "webhooks" // authenticated with every sealed key
 
 // row is a webhook in the database.
 type row struct {
 	Webhook
 	sealedKey          string
-	retries            int64
-	positionGeneration int64 // how often a retry has moved the positions
+	retries            int64 // incremented by Retry and Update
+	positionGeneration int64 // incremented by a Retry that moves the positions
 }
 
 const columns = `id, account_id, url, filters, format, sealed, created_at, updated_at, retries, seek,
@@ -56,6 +56,7 @@ func timeFromMilli(milli int64) time.Time {
 	return time.UnixMilli(milli)
 }
 
+// milliFromTime returns Unix milliseconds, 0 for the zero time.
 func milliFromTime(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -105,7 +106,8 @@ func remove(ctx context.Context, tx sqldb.Runner, id string) error {
 	return sqldb.Wrap(err, "deleting a webhook")
 }
 
-// resetDelivery ends a pause and the back-off. If move is true, at replaces the positions.
+// resetDelivery ends a pause and the back-off. If movePositions is true, it also replaces
+// the positions.
 func resetDelivery(ctx context.Context, tx sqldb.Runner, id string, positions []position, movePositions bool) error {
 	increment := 0
 	if movePositions {
@@ -123,7 +125,7 @@ func resetDelivery(ctx context.Context, tx sqldb.Runner, id string, positions []
 // incrementRevision increments the revision that nodes poll for changes of webhooks.
 func incrementRevision(ctx context.Context, tx sqldb.Runner) error {
 	_, err := tx.ExecContext(ctx, `UPDATE webhook_revision SET revision = revision + 1`)
-	return sqldb.Wrap(err, "raising the revision of webhooks")
+	return sqldb.Wrap(err, "incrementing the revision of webhooks")
 }
 
 func readRevision(ctx context.Context, q sqldb.Runner) (revision int64, err error) {
@@ -131,8 +133,8 @@ func readRevision(ctx context.Context, q sqldb.Runner) (revision int64, err erro
 	return revision, sqldb.Wrap(err, "reading the revision of webhooks")
 }
 
-// storeFailure stores the failure that the API shows, unless the webhook was retried
-// since.
+// storeFailure stores the failure that the API shows, unless the webhook was retried since
+// the attempt.
 func storeFailure(ctx context.Context, q sqldb.Runner, id string, retries int64, failures int, message string, now, next time.Time) error {
 	_, err := q.ExecContext(ctx, `UPDATE webhooks SET failures = $3, last_error = $4, failed_at = $5, next_try_at = $6
 		WHERE id = $1 AND retries = $2 AND paused_at = 0`, id, retries, failures, message, milliFromTime(now), milliFromTime(next))
@@ -145,8 +147,8 @@ func storeRecovery(ctx context.Context, q sqldb.Runner, id string, retries int64
 	return sqldb.Wrap(err, "storing a webhook's recovery")
 }
 
-// pause stores that there are no more attempts, unless the webhook was retried or
-// paused since. It returns whether it did.
+// pause stores that the webhook is paused and returns true, unless it was retried or
+// paused since the attempt.
 func pause(ctx context.Context, tx sqldb.Runner, id string, retries int64, failures int, message string, now time.Time) (bool, error) {
 	n, err := sqldb.Exec(ctx, tx, `UPDATE webhooks SET failures = $3, last_error = $4, failed_at = $5, next_try_at = 0, paused_at = $5
 		WHERE id = $1 AND retries = $2 AND paused_at = 0`, id, retries, failures, message, now.UnixMilli())

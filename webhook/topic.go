@@ -10,26 +10,26 @@ import (
 
 // Topic reads the topic cc.evt; see NewKafkaTopic.
 type Topic interface {
-	// Work runs work for each partition that the consumer group gives this process,
-	// until ctx ends. A failed call is restarted. commit reports the next offset to the
-	// group, for its lag only; the positions are in the database.
+	// Work calls work for each partition that the consumer group assigns to this process,
+	// until ctx ends. It restarts a failed call. commit commits the next offset to the
+	// group, which only its lag needs; the positions are in the database.
 	Work(ctx context.Context, work func(ctx context.Context, partition int, commit func(next int64)) error) error
 	Partitions(ctx context.Context) (int, error)
-	// Offsets returns the first offset of a partition and the one its next record gets.
+	// Offsets returns the first offset of a partition and that of its next record.
 	Offsets(ctx context.Context, partition int) (first, next int64, err error)
-	// OffsetAt returns the offset of the first record at or after a time, or the one the
-	// next record gets.
+	// OffsetAt returns the offset of the first record at or after a time, or that of the
+	// next record if there is none.
 	OffsetAt(ctx context.Context, partition int, at time.Time) (int64, error)
 	TopicID(ctx context.Context) (kafka.TopicID, error)
-	// CheckPosition returns *kafka.GapError when the records at a position were
-	// deleted or truncated, or the topic was recreated.
+	// CheckPosition returns *kafka.GapError if the records at a position were deleted or
+	// truncated, or the topic was recreated.
 	CheckPosition(ctx context.Context, partition int, at kafka.LogPosition) error
-	// Read reads a partition from a position on.
+	// Read returns a reader of a partition that begins at a position.
 	Read(partition int, from kafka.LogPosition) Reader
 }
 
 // Reader reads one partition in order. Its records are valid until the next Read. Read
-// returns *kafka.GapError when the records at its position are lost.
+// returns *kafka.GapError if the records at its position are lost.
 type Reader interface {
 	Read(ctx context.Context) ([]kafka.Record, error)
 	Position() kafka.LogPosition // at which the next Read starts

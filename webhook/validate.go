@@ -14,11 +14,11 @@ type Filters interface {
 	CheckFilter(ctx context.Context, accountID string, f identity.Filter) (identity.Filter, error)
 }
 
-// InvalidMessage is the message of requests whose fields are refused.
+// InvalidMessage is the message of the error for invalid fields.
 const InvalidMessage = "Invalid webhook"
 
-// validateConfig returns the config with its defaults. Returns fault.KindInvalid, which names
-// every field at fault.
+// validateConfig returns the config with its defaults. Returns fault.KindInvalid, which
+// names every invalid field.
 func (s *Service) validateConfig(ctx context.Context, accountID string, c Config) (Config, error) {
 	var faults []fault.Field
 	if code, text := netguard.HTTP.Check(c.URL, netguard.AllowsLoopback(s.settings.AllowNetworks)); code != "" {

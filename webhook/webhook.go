@@ -26,7 +26,7 @@ const (
 	StatusPaused  Status = "paused"  // no attempts before a retry
 )
 
-// Webhook is one webhook as the API shows it, without its secret.
+// Webhook is a webhook with the state of its delivery, without its secret.
 type Webhook struct {
 	ID        string
 	AccountID string
@@ -37,18 +37,18 @@ type Webhook struct {
 	UpdatedAt time.Time
 
 	Status    Status
-	Failures  int       // in a row
+	Failures  int       // consecutive
 	LastError string    // empty if there was none since the last retry
-	FailedAt  time.Time // of LastError
-	NextTryAt time.Time // of StatusFailing
-	PausedAt  time.Time // of StatusPaused
+	FailedAt  time.Time // time of LastError
+	NextTryAt time.Time // set for StatusFailing
+	PausedAt  time.Time // set for StatusPaused
 }
 
-// ETag returns the entity tag of the administrator's settings, the secret included. The
-// state of the delivery does not change it.
+// ETag returns the entity tag of the webhook's configuration, including its secret. It
+// does not depend on the state of the delivery.
 func (w Webhook) ETag() string { return entitytag.Of(w.ID, w.UpdatedAt.UnixMilli()) }
 
-// Config is what an administrator sets.
+// Config has the fields of a webhook that its account's administrators set.
 type Config struct {
 	URL     string
 	Filters identity.Filter

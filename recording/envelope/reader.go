@@ -10,7 +10,7 @@ import (
 // the chunks of the parts that are read. It holds one chunk. It is not safe for
 // concurrent use.
 type Reader struct {
-	header       *Header
+	parsedHeader *Header
 	opener       *opener
 	src          io.ReadSeeker
 	srcChunk     uint64 // the chunk at the position of src
@@ -49,7 +49,7 @@ func NewReader(src io.ReadSeeker, want Expected, rootOf RootFinder) (*Reader, er
 	}
 	last := (body - 1) / fullLen
 	r := &Reader{
-		header: h, opener: o, src: src, lastChunk: uint64(last), lastChunkLen: int(body - last*fullLen), buffers: getBuffers(),
+		parsedHeader: h, opener: o, src: src, lastChunk: uint64(last), lastChunkLen: int(body - last*fullLen), buffers: getBuffers(),
 	}
 	if err := r.loadChunk(r.lastChunk); err != nil {
 		r.buffers.release()
@@ -60,7 +60,7 @@ func NewReader(src io.ReadSeeker, want Expected, rootOf RootFinder) (*Reader, er
 }
 
 // Header returns the recording's authenticated header.
-func (r *Reader) Header() *Header { return r.header }
+func (r *Reader) Header() *Header { return r.parsedHeader }
 
 // Size returns the length of the audio in bytes.
 func (r *Reader) Size() int64 { return r.audioSize }
@@ -87,7 +87,7 @@ func (r *Reader) loadChunk(index uint64) error {
 	r.audio = nil
 	fullLen := ChunkSize + r.opener.overhead()
 	if r.srcChunk != index {
-		if _, err := r.src.Seek(r.header.Len()+int64(index)*int64(fullLen), io.SeekStart); err != nil {
+		if _, err := r.src.Seek(r.parsedHeader.Len()+int64(index)*int64(fullLen), io.SeekStart); err != nil {
 			return fmt.Errorf("going to chunk %d: %w", index, err)
 		}
 	}
