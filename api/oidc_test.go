@@ -75,7 +75,7 @@ func TestRefusedProvidersTokens(t *testing.T) {
 
 func TestAProviderThatIsAwayIs503(t *testing.T) {
 	e, p := newProviderEnv(t)
-	p.SetAway(true)
+	p.SetUnavailable(true)
 	for _, login := range []string{"/ucp/v2/login", channelAPI + "/login"} {
 		var refusal failure
 		w := e.want(503, "POST", login, bearer(p.Token(nil)), `{}`, &refusal)
@@ -213,7 +213,7 @@ func TestABrowsersLoginThatIsRefused(t *testing.T) {
 		}},
 		{"the provider goes away", 503, "auth.oidc.issuer", func(address string) *url.URL {
 			to := p.Authorize(t, address, nil)
-			p.SetAway(true)
+			p.SetUnavailable(true)
 			return to
 		}},
 	} {
@@ -224,7 +224,7 @@ func TestABrowsersLoginThatIsRefused(t *testing.T) {
 		}
 	}
 	other := &browser{e, map[string]string{}}
-	p.SetAway(false)
+	p.SetUnavailable(false)
 	other.back(p.Authorize(t, b.start(), nil), 401, &refusal) // a link with the code of somebody else's login
 }
 
@@ -238,7 +238,7 @@ func TestWithoutAProviderBrowsersUsePasswords(t *testing.T) {
 	b := &browser{e, map[string]string{}}
 	b.back(&url.URL{Path: oidc.CallbackPath, RawQuery: "code=x&state=y"}, 401, nil)
 	p := oidcprovider.Start(t)
-	p.SetAway(true)
+	p.SetUnavailable(true)
 	auth := identity.DefaultSettings()
 	auth.OIDC.Issuer, auth.OIDC.ClientID, auth.OIDC.RedirectURL = p.URL, oidcprovider.ClientID, "https://trunkline.test"+oidc.CallbackPath
 	b = &browser{newEnvWith(t, auth), map[string]string{}}

@@ -22,7 +22,7 @@ func (k callKey) compare(o callKey) int {
 type storedCall struct {
 	callKey
 	started int64
-	from    source
+	from    sourcePosition
 }
 
 // batch holds the entries of one transaction.
@@ -42,14 +42,14 @@ type outcome struct{ rows, older, expired int }
 // the fence. Records that are in the index already, or older than their call's row,
 // change nothing: applying records is idempotent.
 func (x *Index) apply(ctx context.Context, b batch) (outcome, error) {
-	newest, older := newestOfEach(b.entries)
-	kept := x.firstKept(time.Now())
-	if err := x.createPartitions(ctx, monthsOf(newest, kept)); err != nil {
+	newest, older := newestPerCall(b.entries)
+	firstKept := x.firstRetained(time.Now())
+	if err := x.createPartitions(ctx, monthsOf(newest, firstKept)); err != nil {
 		return outcome{}, err
 	}
-	began := time.Now()
+	startedAt := time.Now()
 	var result outcome
-	err := x.loadWithRetry(ctx, func(tx *sqldb.BulkTx) error {
+	err := x.applyWithRetry(ctx, func(tx *sqldb.BulkTx) error {
 		if b.fence != nil {
 			if err := b.fence(ctx, tx); err != nil {
 				return err
@@ -59,35 +59,35 @@ func (x *Index) apply(ctx context.Context, b batch) (outcome, error) {
 		if err != nil {
 			return err
 		}
-		change := planChange(newest, existing, kept, b.overwrite)
+		change := planChange(newest, existing, firstKept, b.overwrite)
 		result = change.outcome
 		result.older += older
-		return x.write(ctx, tx, change)
+		return x.writeChange(ctx, tx, change)
 	})
 	if err != nil {
 		x.clearKnownPartitions()
 		return outcome{}, err
 	}
-	x.metrics.countBatch(result, time.Since(began))
+	x.metrics.countBatch(result, time.Since(startedAt))
 	return result, nil
 }
 
-// loadWithRetry repeats the transaction when two indexers inserted the same
+// applyWithRetry repeats the transaction when two indexers inserted the same
 // call concurrently. Each repetition means that another indexer has committed, so that
 // only many indexers of the same records, which takeovers do not cause, need many.
-func (x *Index) loadWithRetry(ctx context.Context, fn func(*sqldb.BulkTx) error) error {
-	const most = 20
+func (x *Index) applyWithRetry(ctx context.Context, fn func(*sqldb.BulkTx) error) error {
+	const maxAttempts = 20
 	for attempt := 1; ; attempt++ {
 		err := x.db.BulkTx(ctx, fn)
-		if attempt == most || !sqldb.IsUniqueViolation(err) {
+		if attempt == maxAttempts || !sqldb.IsUniqueViolation(err) {
 			return err
 		}
 	}
 }
 
-// newestOfEach returns the newest entry of each call, sorted by call, so that
+// newestPerCall returns the newest entry of each call, sorted by call, so that
 // all indexers lock calls in the same order.
-func newestOfEach(entries []entry) (newest []*entry, older int) {
+func newestPerCall(entries []entry) (newest []*entry, older int) {
 	newest = make([]*entry, len(entries))
 	for i := range entries {
 		newest[i] = &entries[i]
@@ -99,10 +99,10 @@ func newestOfEach(entries []entry) (newest []*entry, older int) {
 	return newest, len(entries) - len(newest)
 }
 
-func monthsOf(entries []*entry, kept month) []month {
+func monthsOf(entries []*entry, firstKept month) []month {
 	var months []month
 	for _, e := range entries {
-		if m := monthOf(e.row.Timestamp); m >= kept && !slices.Contains(months, m) {
+		if m := monthOf(e.row.Timestamp); m >= firstKept && !slices.Contains(months, m) {
 			months = append(months, m)
 		}
 	}
@@ -116,18 +116,18 @@ type change struct {
 	creates []*entry // sorted by call
 }
 
-func planChange(newest []*entry, existing map[callKey]storedCall, kept month, again bool) change {
+func planChange(newest []*entry, existing map[callKey]storedCall, firstKept month, overwrite bool) change {
 	var c change
 	for _, e := range newest {
-		old, has := existing[e.key()]
-		if has {
-			if order := e.from.compare(old.from); order < 0 || order == 0 && !again {
+		old, exists := existing[e.key()]
+		if exists {
+			if order := e.from.compare(old.from); order < 0 || order == 0 && !overwrite {
 				c.older++
 				continue
 			}
 			c.deletes = append(c.deletes, old)
 		}
-		if monthOf(e.row.Timestamp) < kept {
+		if monthOf(e.row.Timestamp) < firstKept {
 			c.expired++
 			continue
 		}
@@ -137,7 +137,7 @@ func planChange(newest []*entry, existing map[callKey]storedCall, kept month, ag
 	return c
 }
 
-func (x *Index) write(ctx context.Context, tx *sqldb.BulkTx, c change) error {
+func (x *Index) writeChange(ctx context.Context, tx *sqldb.BulkTx, c change) error {
 	if err := x.deleteCalls(ctx, tx, c.deletes); err != nil {
 		return sqldb.Wrap(err, "removing older rows")
 	}

@@ -169,12 +169,12 @@ func TestDecodeRefusesWhatIsNoRow(t *testing.T) {
 		"custom_sip_headers: want an object":    with(func(r *event.CDR) { r.CustomSIPHeaders = []byte(`[1]`) }),
 		"custom_channel_vars: want an object":   with(func(r *event.CDR) { r.CustomChannelVars = []byte(`"x"`) }),
 	} {
-		if _, err := decode(&r, 0); err == nil || err.Error() != want {
+		if _, err := decodeEntry(&r, 0); err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 	tooLate := with(func(r *event.CDR) { r.Timestamp = maxStart })
-	if _, err := decode(&tooLate, 0); err == nil {
+	if _, err := decodeEntry(&tooLate, 0); err == nil {
 		t.Error("a call of 2100 was taken")
 	}
 }
@@ -213,7 +213,7 @@ func FuzzDecode(f *testing.F) {
 	x := openIndex(f, Settings{}, testdb.SQLite(f))
 	f.Fuzz(func(t *testing.T, value []byte, position string) {
 		r := kafka.Record{Value: value, Headers: []kafka.Header{{Key: event.HeaderPosition, Value: []byte(position)}}}
-		e, err := decode(&r, 0)
+		e, err := decodeEntry(&r, 0)
 		if err != nil {
 			return
 		}

@@ -16,7 +16,7 @@ type batchReader struct {
 	epoch      int64
 	maxEntries int // entries of a batch, about
 	log        *slog.Logger
-	trace      *tracing.Tracer // nil: no spans
+	tracer     *tracing.Tracer // nil: no spans
 
 	entries    []entry
 	invalid    int
@@ -27,9 +27,9 @@ type batchReader struct {
 	spans      []tracing.Span // of the sampled records, from their reading on
 }
 
-// moreWithin is how long a batch waits for further records that the reader has, or
+// gatherTime is how long a batch waits for further records that the reader has, or
 // should have, in memory.
-const moreWithin = 100 * time.Millisecond
+const gatherTime = 100 * time.Millisecond
 
 // readBatch waits for a record and adds those that are already available.
 func (g *batchReader) readBatch(ctx context.Context) error {
@@ -37,14 +37,14 @@ func (g *batchReader) readBatch(ctx context.Context) error {
 	clear(g.spans)
 	g.spans = g.spans[:0] // spans of records that were not stored are never ended or sent
 	g.entries, g.invalid, g.oldest = g.entries[:0], 0, time.Time{}
-	size, err := g.read(ctx)
+	size, err := g.readRecords(ctx)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, moreWithin)
+	ctx, cancel := context.WithTimeout(ctx, gatherTime)
 	defer cancel()
-	for g.reader.Lag() > 0 && len(g.entries) < g.maxEntries && size < batchBytes {
-		more, err := g.read(ctx)
+	for g.reader.Lag() > 0 && len(g.entries) < g.maxEntries && size < maxBatchBytes {
+		more, err := g.readRecords(ctx)
 		if err != nil {
 			return nil // if the error lasts, the next batch returns it
 		}
@@ -55,10 +55,10 @@ func (g *batchReader) readBatch(ctx context.Context) error {
 
 // beginSpan begins the span of a record of a sampled trace.
 func (g *batchReader) beginSpan(r *kafka.Record, e *entry, err error) {
-	if g.trace == nil {
+	if g.tracer == nil {
 		return
 	}
-	span := g.trace.StartProcess(r, event.TopicCDR, group)
+	span := g.tracer.StartProcess(r, event.TopicCDR, group)
 	if !span.Sampled() {
 		return
 	}
@@ -77,7 +77,7 @@ func (g *batchReader) endSpans() {
 	}
 }
 
-func (g *batchReader) read(ctx context.Context) (size int, err error) {
+func (g *batchReader) readRecords(ctx context.Context) (size int, err error) {
 	records, err := g.reader.Read(ctx)
 	if err != nil {
 		return 0, err
@@ -89,7 +89,7 @@ func (g *batchReader) read(ctx context.Context) (size int, err error) {
 			g.oldest, g.firstEpoch = r.Time, r.LeaderEpoch
 		}
 		g.newest, g.lastEpoch = r.Time, r.LeaderEpoch
-		e, err := decode(r, g.epoch)
+		e, err := decodeEntry(r, g.epoch)
 		g.beginSpan(r, &e, err)
 		if err != nil {
 			g.invalid++

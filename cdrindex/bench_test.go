@@ -172,7 +172,7 @@ func BenchmarkReports(b *testing.B) {
 	for name, depth := range map[string]float64{"first": 1, "deep": 0.3} {
 		bench("Page/1000_rows_"+name, 200, func(t *table) error {
 			f := whole
-			f.StartKey = cursor{whole.Start + int64(float64(report.MaxRange)*depth) - t.random.Int64N(1000), "0"}.key()
+			f.StartKey = cursor{whole.Start + int64(float64(report.MaxRange)*depth) - t.random.Int64N(1000), "0"}.startKey()
 			page, err := t.List(ctx, f)
 			if err == nil && len(page.Data) < 500 {
 				return fmt.Errorf("%d rows", len(page.Data))
@@ -236,7 +236,7 @@ func BenchmarkIndexing(b *testing.B) {
 	entries := make([]entry, rows)
 	for i := range records {
 		var err error
-		if entries[i], err = decode(&records[i], 0); err != nil {
+		if entries[i], err = decodeEntry(&records[i], 0); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -259,7 +259,7 @@ func BenchmarkIndexing(b *testing.B) {
 			return updatePosition(ctx, tx, lane, at, indexPosition{next: kafka.LogPosition{Offset: int64(from + lanes*each), LeaderEpoch: kafka.UnknownEpoch}})
 		}}
 		for i := range records[from:to] {
-			e, err := decode(&records[from+i], 0)
+			e, err := decodeEntry(&records[from+i], 0)
 			if err != nil {
 				return err
 			}
@@ -313,7 +313,7 @@ func BenchmarkCSV(b *testing.B) {
 	for from := 0; from < rows; from += 5000 {
 		var next batch
 		for i := range records[from : from+5000] {
-			e, err := decode(&records[from+i], 0)
+			e, err := decodeEntry(&records[from+i], 0)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -49,21 +49,21 @@ func rowValues(values []any, e *entry) []any {
 		case event.CDRTime:
 			values = append(values, *f.Time(&e.row))
 		case event.CDRSeconds:
-			values = append(values, orNull(*f.Seconds(&e.row)))
+			values = append(values, nullable(*f.Seconds(&e.row)))
 		case event.CDRObject:
 			values = append(values, string(*f.Object(&e.row)))
 		}
 	}
-	return append(values, orNull(e.endedLater), orNull(e.rank))
+	return append(values, nullable(e.endedLater), nullable(e.rank))
 }
 
 // callValues are an entry's values for callColumns, in values' memory.
 func callValues(values []any, e *entry) []any {
-	return append(values[:0], e.row.AccountID, e.row.CallID, e.row.Timestamp, orNull(e.endedLater),
+	return append(values[:0], e.row.AccountID, e.row.CallID, e.row.Timestamp, nullable(e.endedLater),
 		int64(e.from.partition), e.from.offset, e.from.recorded)
 }
 
-func orNull(n *int64) any {
+func nullable(n *int64) any {
 	if n == nil {
 		return nil
 	}

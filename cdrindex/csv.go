@@ -22,30 +22,30 @@ var csvHeader = func() string {
 // WriteCSV writes the filter's rows as CSV (RFC 4180), newest first, as
 // report.WriteCSV does.
 func (x *Index) WriteCSV(ctx context.Context, f Filter, w io.Writer) (wrote bool, err error) {
-	return report.WriteCSV(w, csvHeader, appendCSV, func(give func(*event.CDR) error) error { return x.Each(ctx, f, give) })
+	return report.WriteCSV(w, csvHeader, appendCSV, func(yield func(*event.CDR) error) error { return x.Each(ctx, f, yield) })
 }
 
-func appendCSV(to []byte, r *event.CDR) []byte {
+func appendCSV(dst []byte, r *event.CDR) []byte {
 	for i := range event.CDRFields() {
 		if i > 0 {
-			to = append(to, ',')
+			dst = append(dst, ',')
 		}
 		switch f := &event.CDRFields()[i]; f.Kind {
 		case event.CDRText:
-			to = appendText(to, f, *f.Text(r))
+			dst = appendText(dst, f, *f.Text(r))
 		case event.CDRTime:
 			if n := *f.Time(r); n != 0 || f.Required {
-				to = strconv.AppendInt(to, n, 10)
+				dst = strconv.AppendInt(dst, n, 10)
 			}
 		case event.CDRSeconds:
 			if n := *f.Seconds(r); n != nil {
-				to = strconv.AppendInt(to, *n, 10)
+				dst = strconv.AppendInt(dst, *n, 10)
 			}
 		case event.CDRObject:
-			to = report.AppendCell(to, *f.Object(r))
+			dst = report.AppendCell(dst, *f.Object(r))
 		}
 	}
-	return append(to, "\r\n"...)
+	return append(dst, "\r\n"...)
 }
 
 // isNumberField reports whether a field holds phone numbers.
@@ -53,9 +53,9 @@ func isNumberField(name string) bool {
 	return name == "from" || name == "to" || strings.HasSuffix(name, "_number")
 }
 
-func appendText(to []byte, f *event.CDRField, text string) []byte {
+func appendText(dst []byte, f *event.CDRField, text string) []byte {
 	if isNumberField(f.Name) {
-		return report.AppendNumber(to, text)
+		return report.AppendNumber(dst, text)
 	}
-	return report.AppendText(to, text)
+	return report.AppendText(dst, text)
 }

@@ -26,13 +26,13 @@
 //     began. An indexer that overlaps with another finds the offset moved and
 //     starts over behind it.
 //   - Two indexers that write the same call (an account in two partitions, or a
-//     reindex beside the indexer) are ordered by the lock on the call's line in
+//     reindex beside the indexer) are ordered by the lock on the call's row in
 //     cdrindex_calls, or by its primary key when it is new.
 //   - With its offset a partition has the topic's id and the leader epoch of the
 //     last record. Reading continues at the end of a truncated topic, and at the
 //     beginning of a recreated one; all records of the latter are newer.
 //
-// # What it refuses
+// # What it rejects
 //
 // Scans: every query has an index that begins with the account. Records that are
 // not valid rows, which the normalizer never writes: the indexer skips them, logs an
@@ -43,8 +43,8 @@
 //
 // Indexer.Run has one goroutine for each partition it is given and one that
 // creates partitions of the table ahead and drops old ones; all end with its
-// context. A partition's goroutine holds one batch (batchRows, or 16 MiB
-// of records); at most maxBatches of them write at once. While the database
+// context. A partition's goroutine holds one batch (maxBatchRows, or 16 MiB
+// of records); at most maxConcurrentBatches of them write at the same time. While the database
 // is unavailable they wait, and new records stay in the topic. Reports have no
 // goroutines; they hold a page, and a CSV export one batch of 2000 rows, which
 // waits for its reader without a connection.

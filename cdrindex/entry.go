@@ -13,14 +13,14 @@ import (
 // entry is one record of the cdr topic, parsed for the index.
 type entry struct {
 	row        event.CDR
-	from       source
+	from       sourcePosition
 	endedLater *int64 // when it ended, if in a later month than it began
 	rank       *int64 // order among the legs that a look-up can return, lowest first; nil: never returned
 }
 
-// source is the position of a row's raw record. It decides which of two rows of a call
+// sourcePosition is the position of a row's raw record. It decides which of two rows of a call
 // is newer, and detects repeats.
-type source struct {
+type sourcePosition struct {
 	partition int   // of cdr.raw; below zero: not known, -1 less the partition of cdr
 	offset    int64 // packed position in cdr.raw (the offset in cdr, where that is not known), and above it the epoch of cdr
 	recorded  int64 // Unix milliseconds, the record's time
@@ -33,16 +33,16 @@ const epochShift = 56
 
 // compare orders by position; records of one account in two partitions, as after an
 // increase of the partitions, by time.
-func (s source) compare(o source) int {
+func (s sourcePosition) compare(o sourcePosition) int {
 	if s.partition == o.partition {
 		return cmp.Compare(s.offset, o.offset)
 	}
 	return cmp.Or(cmp.Compare(s.recorded, o.recorded), cmp.Compare(s.partition, o.partition))
 }
 
-// decode parses a record. It rejects values that the database could not store or would
+// decodeEntry parses a record. It rejects values that the database could not store or would
 // not find again; the normalizer does not write such records.
-func decode(r *kafka.Record, epoch int64) (entry, error) {
+func decodeEntry(r *kafka.Record, epoch int64) (entry, error) {
 	var e entry
 	if !scanRow(r.Value, &e.row) {
 		e.row = event.CDR{}
@@ -50,12 +50,12 @@ func decode(r *kafka.Record, epoch int64) (entry, error) {
 			return e, errors.New("not a call record's JSON")
 		}
 	}
-	if err := check(&e.row); err != nil {
+	if err := checkRow(&e.row); err != nil {
 		return e, err
 	}
-	e.from = source{partition: -1 - r.Partition, offset: r.Offset, recorded: r.Time.UnixMilli()}
-	if at, err := event.ParsePosition(string(r.Header(event.HeaderPosition))); err == nil {
-		e.from.partition, e.from.offset = at.Partition, at.Packed()
+	e.from = sourcePosition{partition: -1 - r.Partition, offset: r.Offset, recorded: r.Time.UnixMilli()}
+	if position, err := event.ParsePosition(string(r.Header(event.HeaderPosition))); err == nil {
+		e.from.partition, e.from.offset = position.Partition, position.Packed()
 	}
 	e.from.offset |= epoch << epochShift
 	if row := &e.row; row.EndedTime > row.Timestamp && monthOf(row.EndedTime) > monthOf(row.Timestamp) {
@@ -71,8 +71,8 @@ const (
 	maxStart = 4_102_444_800 // 2100-01-01
 )
 
-// check returns an error if a row cannot be stored.
-func check(row *event.CDR) error {
+// checkRow returns an error if a row cannot be stored.
+func checkRow(row *event.CDR) error {
 	if err := row.Check(); err != nil {
 		return err
 	}
@@ -92,14 +92,14 @@ func lookupRank(row *event.CDR) *int64 {
 		return nil
 	}
 	var rank int64
-	switch member(row.CustomChannelVars, "loopback_leg") {
+	switch stringMember(row.CustomChannelVars, "loopback_leg") {
 	case "":
 	case "B":
 		rank += 4
 	default:
 		rank += 8
 	}
-	if member(row.CustomSIPHeaders, "svc_call_type") != "clicktocall" {
+	if stringMember(row.CustomSIPHeaders, "svc_call_type") != "clicktocall" {
 		rank += 2
 	}
 	if row.AnsweredTime == 0 {
@@ -108,8 +108,8 @@ func lookupRank(row *event.CDR) *int64 {
 	return &rank
 }
 
-// member returns the object's string member of that name, "" when it has none.
-func member(object json.RawMessage, name string) string {
+// stringMember returns the object's string member of that name, "" when it has none.
+func stringMember(object json.RawMessage, name string) string {
 	if !bytes.Contains(object, []byte(name)) {
 		return ""
 	}

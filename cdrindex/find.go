@@ -13,22 +13,22 @@ import (
 // leg with the id.
 func (x *Index) Find(ctx context.Context, account string, start, end int64, originationCallID string) (row event.CDR, err error) {
 	defer x.metrics.observeQuery(kindFind, time.Now(), &err)
-	look := func(first, last, endedBy int64) ([]event.CDR, error) {
+	findLeg := func(first, last, endedBy int64) ([]event.CDR, error) {
 		var q query
-		q.and("account_id = ?", account)
-		q.and("origination_call_id = ? AND lookup_rank IS NOT NULL", originationCallID)
-		q.and("started BETWEEN ? AND ?", first, last)
+		q.addCondition("account_id = ?", account)
+		q.addCondition("origination_call_id = ? AND lookup_rank IS NOT NULL", originationCallID)
+		q.addCondition("started BETWEEN ? AND ?", first, last)
 		if endedBy != 0 {
-			q.and("ended_later BETWEEN ? AND ?", start, endedBy)
+			q.addCondition("ended_later BETWEEN ? AND ?", start, endedBy)
 		}
-		q.limit("lookup_rank, started, call_id", 1)
+		q.orderAndLimit("lookup_rank, started, call_id", 1)
 		return x.queryRows(ctx, &q, nil)
 	}
-	found, err := look(start, end, 0)
+	found, err := findLeg(start, end, 0)
 	if err == nil && len(found) == 0 {
-		began, ok, edgeErr := x.findFirstEndedLater(ctx, account, start, end)
-		if err = edgeErr; ok {
-			found, err = look(began, start-1, end)
+		firstStart, ok, firstErr := x.findFirstEndedLater(ctx, account, start, end)
+		if err = firstErr; ok {
+			found, err = findLeg(firstStart, start-1, end)
 		}
 	}
 	if err != nil {

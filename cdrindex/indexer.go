@@ -14,23 +14,23 @@ import (
 type Indexer struct {
 	*Index
 	topic   Topic
-	trace   *tracing.Tracer // nil: tracing is off
+	tracer  *tracing.Tracer // nil: tracing is off
 	writers chan struct{}   // semaphore of concurrent batch writes
 }
 
 // NewIndexer makes an indexer. It does nothing before Run. Without a tracer there
 // are no spans.
 func NewIndexer(index *Index, topic Topic, trace *tracing.Tracer) *Indexer {
-	return &Indexer{Index: index, topic: topic, trace: trace, writers: make(chan struct{}, maxBatches)}
+	return &Indexer{Index: index, topic: topic, tracer: trace, writers: make(chan struct{}, maxConcurrentBatches)}
 }
 
 // Run works until ctx ends, then returns nil.
 func (i *Indexer) Run(ctx context.Context) error {
 	var retention sync.WaitGroup
 	defer retention.Wait()
-	retentionContext, stop := context.WithCancel(ctx)
-	defer stop()
-	retention.Go(func() { i.runRetention(retentionContext) })
+	retentionCtx, cancelRetention := context.WithCancel(ctx)
+	defer cancelRetention()
+	retention.Go(func() { i.runRetention(retentionCtx) })
 	if err := i.topic.Work(ctx, i.runPartition); err != nil {
 		return fmt.Errorf("indexing call records: %w", err)
 	}
@@ -40,8 +40,8 @@ func (i *Indexer) Run(ctx context.Context) error {
 // runPartition indexes one partition until ctx ends or an unexpected error occurs; then
 // the group restarts it.
 func (i *Indexer) runPartition(ctx context.Context, partition int, commit func(next int64)) error {
-	oldest, end := i.metrics.lag.Track(partition)
-	defer end()
+	oldest, untrack := i.metrics.lag.Track(partition)
+	defer untrack()
 	w := &partitionWorker{Indexer: i, partition: partition, commit: commit, oldest: oldest}
 	for {
 		err := w.processRecords(ctx)

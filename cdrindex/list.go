@@ -16,7 +16,7 @@ type Page = report.Page[event.CDR]
 // between two pages neither repeat nor hide others; newer ones are not shown.
 func (x *Index) List(ctx context.Context, f Filter) (page *Page, err error) {
 	defer x.metrics.observeQuery(kindList, time.Now(), &err)
-	at, ok := parseStartKey(f.StartKey)
+	after, ok := parseStartKey(f.StartKey)
 	if !ok {
 		return nil, fault.InvalidField("start_key", "invalid", "start_key must be a page's next_start_key")
 	}
@@ -24,14 +24,14 @@ func (x *Index) List(ctx context.Context, f Filter) (page *Page, err error) {
 	if size == 0 {
 		size = report.DefaultPage
 	}
-	rows, err := x.listAfter(ctx, f, at, size+1)
+	rows, err := x.listAfter(ctx, f, after, size+1)
 	if err != nil {
 		return nil, err
 	}
 	page = &Page{Data: rows, PageSize: size}
 	if len(rows) > size {
 		page.Data = rows[:size]
-		page.NextStartKey = after(&rows[size-1]).key()
+		page.NextStartKey = cursorAfter(&rows[size-1]).startKey()
 	}
 	return page, nil
 }
@@ -39,9 +39,9 @@ func (x *Index) List(ctx context.Context, f Filter) (page *Page, err error) {
 // Each calls fn with all the filter's rows, newest first. It reads them in batches, so
 // that a slow reader holds neither memory nor a connection.
 func (x *Index) Each(ctx context.Context, f Filter, fn func(*event.CDR) error) error {
-	const most = 2000
-	for at, more := newest, true; more; {
-		rows, err := x.listExport(ctx, f, at, most)
+	const batchSize = 2000
+	for after, more := startOfList, true; more; {
+		rows, err := x.listExport(ctx, f, after, batchSize)
 		if err != nil {
 			return err
 		}
@@ -50,67 +50,67 @@ func (x *Index) Each(ctx context.Context, f Filter, fn func(*event.CDR) error) e
 				return err
 			}
 		}
-		if more = len(rows) == most; more {
-			at = after(&rows[most-1])
+		if more = len(rows) == batchSize; more {
+			after = cursorAfter(&rows[batchSize-1])
 		}
 	}
 	return nil
 }
 
-func (x *Index) listExport(ctx context.Context, f Filter, at cursor, most int) (rows []event.CDR, err error) {
+func (x *Index) listExport(ctx context.Context, f Filter, after cursor, limit int) (rows []event.CDR, err error) {
 	defer x.metrics.observeQuery(kindExport, time.Now(), &err)
-	return x.listAfter(ctx, f, at, most)
+	return x.listAfter(ctx, f, after, limit)
 }
 
 // listAfter returns the next rows after the cursor: those that began in the
 // range, then those that began before it and ended in it.
-func (x *Index) listAfter(ctx context.Context, f Filter, at cursor, most int) ([]event.CDR, error) {
-	rows := make([]event.CDR, 0, min(most, 64))
+func (x *Index) listAfter(ctx context.Context, f Filter, after cursor, limit int) ([]event.CDR, error) {
+	rows := make([]event.CDR, 0, min(limit, 64))
 	first, last := f.Start, f.End
 	if f.CallID != "" {
-		began, ok, err := x.findStart(ctx, f.Account, f.CallID)
+		callStart, ok, err := x.findStart(ctx, f.Account, f.CallID)
 		if err != nil || !ok {
 			return rows, err
 		}
-		first, last = max(first, began), min(last, began)
+		first, last = max(first, callStart), min(last, callStart)
 	}
-	if last = min(last, at.started); first <= last {
-		q := f.query(first, last, at)
-		q.limit(newestFirst, most)
+	if last = min(last, after.started); first <= last {
+		q := f.query(first, last, after)
+		q.orderAndLimit(newestFirst, limit)
 		var err error
-		if rows, err = x.queryRows(ctx, q, rows); err != nil || len(rows) == most {
+		if rows, err = x.queryRows(ctx, q, rows); err != nil || len(rows) == limit {
 			return rows, err
 		}
 	}
-	return x.listEndedLater(ctx, f, at, most, rows)
+	return x.listEndedLater(ctx, f, after, limit, rows)
 }
 
-func (x *Index) listEndedLater(ctx context.Context, f Filter, at cursor, most int, rows []event.CDR) ([]event.CDR, error) {
-	began, ok, err := x.findFirstEndedLater(ctx, f.Account, f.Start, f.End)
-	last := min(f.Start-1, at.started)
-	if err != nil || !ok || began > last {
+func (x *Index) listEndedLater(ctx context.Context, f Filter, after cursor, limit int, rows []event.CDR) ([]event.CDR, error) {
+	firstStart, ok, err := x.findFirstEndedLater(ctx, f.Account, f.Start, f.End)
+	last := min(f.Start-1, after.started)
+	if err != nil || !ok || firstStart > last {
 		return rows, err
 	}
-	q := f.query(began, last, at)
-	q.and("ended_later BETWEEN ? AND ?", f.Start, f.End)
-	q.limit(newestFirst, most-len(rows))
+	q := f.query(firstStart, last, after)
+	q.addCondition("ended_later BETWEEN ? AND ?", f.Start, f.End)
+	q.orderAndLimit(newestFirst, limit-len(rows))
 	return x.queryRows(ctx, q, rows)
 }
 
 // query returns the query for the filter's rows that began from first to last and follow
 // the cursor.
-func (f *Filter) query(first, last int64, at cursor) *query {
+func (f *Filter) query(first, last int64, after cursor) *query {
 	q := &query{}
-	q.and("account_id = ?", f.Account)
-	q.and("started BETWEEN ? AND ?", first, last)
-	if at != newest {
-		q.and("(started, call_id) < (?, ?)", at.started, at.call)
+	q.addCondition("account_id = ?", f.Account)
+	q.addCondition("started BETWEEN ? AND ?", first, last)
+	if after != startOfList {
+		q.addCondition("(started, call_id) < (?, ?)", after.started, after.call)
 	}
-	for _, c := range [...]struct{ column, wanted string }{
+	for _, c := range [...]struct{ column, value string }{
 		{"interaction_id", f.InteractionID}, {"call_id", f.CallID}, {`"from"`, f.From}, {`"to"`, f.To},
 	} {
-		if c.wanted != "" {
-			q.and(c.column+" = ?", c.wanted)
+		if c.value != "" {
+			q.addCondition(c.column+" = ?", c.value)
 		}
 	}
 	return q

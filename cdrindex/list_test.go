@@ -100,9 +100,9 @@ func TestPagingIsStableWhileRowsArrive(t *testing.T) {
 
 func TestAStartKeyIsOnlyWhatAPageGave(t *testing.T) {
 	x := openIndex(t, Settings{}, testdb.SQLite(t))
-	good := cursor{november, "c"}.key()
-	for _, key := range []string{"x", "!", good + "A", good[:len(good)-1], cursor{november, ""}.key(), cursor{1, "c"}.key(),
-		cursor{november, "a\x00"}.key(), cursor{november, "\xff"}.key(), strings.Repeat("A", 10_000)} {
+	good := cursor{november, "c"}.startKey()
+	for _, key := range []string{"x", "!", good + "A", good[:len(good)-1], cursor{november, ""}.startKey(), cursor{1, "c"}.startKey(),
+		cursor{november, "a\x00"}.startKey(), cursor{november, "\xff"}.startKey(), strings.Repeat("A", 10_000)} {
 		_, err := x.List(t.Context(), Filter{Account: "acme", End: december, StartKey: key})
 		wantKind(t, err, fault.KindInvalid, "start_key")
 	}
@@ -112,10 +112,10 @@ func TestAStartKeyIsOnlyWhatAPageGave(t *testing.T) {
 }
 
 func FuzzStartKey(f *testing.F) {
-	f.Add(cursor{november, "c"}.key())
+	f.Add(cursor{november, "c"}.startKey())
 	f.Fuzz(func(t *testing.T, key string) {
-		if c, ok := parseStartKey(key); ok && key != "" && c.key() != key {
-			t.Errorf("%q is %q again", key, c.key())
+		if c, ok := parseStartKey(key); ok && key != "" && c.startKey() != key {
+			t.Errorf("%q is %q again", key, c.startKey())
 		}
 	})
 }
@@ -202,7 +202,7 @@ func TestCSVSaysWhetherAnErrorCanStillBeAnswered(t *testing.T) {
 }
 
 func TestParseFilter(t *testing.T) {
-	key := cursor{november, "c"}.key()
+	key := cursor{november, "c"}.startKey()
 	for query, want := range map[string]Filter{
 		"startDate=5&endDate=5": {Start: 5, End: 5, PageSize: report.DefaultPage},
 		"startDate=0&endDate=34560000&page_size=1000&start_key=" + key + "&from=%2B1&to=2&call_id=c&interaction_id=i&other=x": {
@@ -289,11 +289,11 @@ func FuzzParseFilter(f *testing.F) {
 func TestPurgingAnAccountDeletesItsRows(t *testing.T) {
 	onBoth(t, func(t *testing.T, x *Index) {
 		rows := []event.CDR{call("stays", "c", november)}
-		for i := range purgeRows + 10 {
+		for i := range purgeBatchRows + 10 {
 			rows = append(rows, call("gone", name("c%04d", i), november+int64(i)*1000)) // over months
 		}
 		store(t, x, rows...)
-		for _, want := range []int{2 * purgeRows, 20, 0} {
+		for _, want := range []int{2 * purgeBatchRows, 20, 0} {
 			if n, err := x.PurgeAccount(t.Context(), "gone"); n != want || err != nil {
 				t.Errorf("purged %d, %v; want %d", n, err, want)
 			}

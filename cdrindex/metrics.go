@@ -87,17 +87,17 @@ func (m *metrics) countStored(g *batchReader) {
 }
 
 // countRetry counts a pause because a backend was unavailable.
-func (m *metrics) countRetry(doing string) {
+func (m *metrics) countRetry(action string) {
 	kind := failedWrite
-	if doing == doingRead {
+	if action == actionRead {
 		kind = failedRead
 	}
 	m.errors.WithLabelValues(kind).Inc()
 }
 
-// observeQuery is deferred with the time a query began.
-func (m *metrics) observeQuery(kind string, began time.Time, err *error) {
-	m.queries.WithLabelValues(kind).Observe(time.Since(began).Seconds())
+// observeQuery records the duration of a query, and its error. It is deferred.
+func (m *metrics) observeQuery(kind string, startedAt time.Time, err *error) {
+	m.queries.WithLabelValues(kind).Observe(time.Since(startedAt).Seconds())
 	if *err != nil {
 		m.errors.WithLabelValues(failedQuery).Inc()
 	}

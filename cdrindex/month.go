@@ -10,8 +10,8 @@ import (
 type month int
 
 func monthOf(unix int64) month {
-	at := time.Unix(unix, 0).UTC()
-	return month(at.Year()*12 + int(at.Month()) - 1)
+	t := time.Unix(unix, 0).UTC()
+	return month(t.Year()*12 + int(t.Month()) - 1)
 }
 
 // start is the month's first second. The month ends where the next one starts.
@@ -29,9 +29,9 @@ const partitionPrefix = rowsTable + "_"
 // parsePartition returns the month of a partition.
 func parsePartition(table string) (month, bool) {
 	name, ok := strings.CutPrefix(table, partitionPrefix)
-	at, err := time.Parse("200601", name)
+	start, err := time.Parse("200601", name)
 	if !ok || err != nil {
 		return 0, false
 	}
-	return monthOf(at.Unix()), true
+	return monthOf(start.Unix()), true
 }

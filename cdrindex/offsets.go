@@ -20,41 +20,41 @@ var errFenced = errors.New("another indexer is processing the partition")
 
 const selectPosition = `SELECT next, epoch, topic_id, leader_epoch FROM cdrindex_offsets WHERE topic_partition = $1`
 
-func scanPosition(scan sqldb.ScanFunc) (at indexPosition, err error) {
-	err = scan(&at.next.Offset, &at.epoch, &at.next.TopicID, &at.next.LeaderEpoch)
-	return at, err
+func scanPosition(scan sqldb.ScanFunc) (position indexPosition, err error) {
+	err = scan(&position.next.Offset, &position.epoch, &position.next.TopicID, &position.next.LeaderEpoch)
+	return position, err
 }
 
 // findOrCreatePosition returns the partition's position. If there is none, it creates
 // one at first.
-func (x *Index) findOrCreatePosition(ctx context.Context, partition int, first int64) (at indexPosition, err error) {
+func (x *Index) findOrCreatePosition(ctx context.Context, partition int, first int64) (position indexPosition, err error) {
 	err = x.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO cdrindex_offsets (topic_partition, next, epoch) VALUES ($1, $2, 0)
 			ON CONFLICT (topic_partition) DO NOTHING`, partition, first)
 		if err != nil {
 			return err
 		}
-		at, err = scanPosition(tx.QueryRowContext(ctx, selectPosition, partition).Scan)
+		position, err = scanPosition(tx.QueryRowContext(ctx, selectPosition, partition).Scan)
 		return err
 	})
-	return at, sqldb.Wrap(err, "reading an offset")
+	return position, sqldb.Wrap(err, "reading an offset")
 }
 
 // findEpoch returns the partition's epoch, 0 when nothing was indexed yet.
 func (x *Index) findEpoch(ctx context.Context, partition int) (int64, error) {
-	at, err := scanPosition(x.db.QueryRowContext(ctx, selectPosition, partition).Scan)
+	position, err := scanPosition(x.db.QueryRowContext(ctx, selectPosition, partition).Scan)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
-	return at.epoch, sqldb.Wrap(err, "reading an offset")
+	return position.epoch, sqldb.Wrap(err, "reading an offset")
 }
 
 // updatePosition updates the partition's position within tx. Returns errFenced if it is
 // not at from, because another indexer has moved it.
-func updatePosition(ctx context.Context, tx *sqldb.BulkTx, partition int, from, to indexPosition) error {
+func updatePosition(ctx context.Context, tx *sqldb.BulkTx, partition int, from, next indexPosition) error {
 	n, err := sqldb.Exec(ctx, tx, `UPDATE cdrindex_offsets SET next = $4, epoch = $5, topic_id = $6, leader_epoch = $7
 		WHERE topic_partition = $1 AND next = $2 AND epoch = $3`, partition, from.next.Offset, from.epoch,
-		to.next.Offset, to.epoch, to.next.TopicID, to.next.LeaderEpoch)
+		next.next.Offset, next.epoch, next.next.TopicID, next.next.LeaderEpoch)
 	if err == nil && n == 0 {
 		return errFenced
 	}
@@ -62,6 +62,6 @@ func updatePosition(ctx context.Context, tx *sqldb.BulkTx, partition int, from, 
 }
 
 // skipRecords updates a partition's position without indexing.
-func (x *Index) skipRecords(ctx context.Context, partition int, from, to indexPosition) error {
-	return x.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error { return updatePosition(ctx, tx, partition, from, to) })
+func (x *Index) skipRecords(ctx context.Context, partition int, from, next indexPosition) error {
+	return x.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error { return updatePosition(ctx, tx, partition, from, next) })
 }

@@ -18,7 +18,7 @@ type partitionWorker struct {
 	partition int
 	commit    func(next int64)
 	oldest    *atomic.Int64 // Unix milliseconds, of the oldest record not stored yet; 0 if there is none
-	at        indexPosition // everything before it is in the database
+	position  indexPosition // everything before it is in the database
 }
 
 // processRecords indexes new records, from the position in the database on.
@@ -26,18 +26,18 @@ func (w *partitionWorker) processRecords(ctx context.Context) error {
 	if err := w.retry(ctx, "taking over", func() error { return w.takeOver(ctx) }); err != nil {
 		return err
 	}
-	reader := w.topic.Read(w.partition, w.at.next)
+	reader := w.topic.Read(w.partition, w.position.next)
 	defer reader.Close()
-	g := &batchReader{reader: reader, epoch: w.at.epoch, maxEntries: batchRows, log: w.log, trace: w.trace}
+	g := &batchReader{reader: reader, epoch: w.position.epoch, maxEntries: maxBatchRows, log: w.log, tracer: w.tracer}
 	for {
-		if err := w.retry(ctx, doingRead, func() error { return g.readBatch(ctx) }); err != nil {
+		if err := w.retry(ctx, actionRead, func() error { return g.readBatch(ctx) }); err != nil {
 			return err
 		}
 		if err := w.checkEpoch(ctx, g.firstEpoch); err != nil {
 			return err
 		}
 		w.oldest.Store(g.oldest.UnixMilli())
-		if err := w.store(ctx, g); err != nil {
+		if err := w.storeBatch(ctx, g); err != nil {
 			return err
 		}
 		w.oldest.Store(0)
@@ -54,14 +54,14 @@ func (w *partitionWorker) takeOver(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if w.at, err = w.findOrCreatePosition(ctx, w.partition, first); err != nil {
+	if w.position, err = w.findOrCreatePosition(ctx, w.partition, first); err != nil {
 		return err
 	}
-	if err := w.topic.CheckPosition(ctx, w.partition, w.at.next); err != nil {
+	if err := w.topic.CheckPosition(ctx, w.partition, w.position.next); err != nil {
 		return err
 	}
-	if w.at.next.TopicID.IsZero() {
-		w.at.next.TopicID, err = w.topic.TopicID(ctx)
+	if w.position.next.TopicID.IsZero() {
+		w.position.next.TopicID, err = w.topic.TopicID(ctx)
 	}
 	return err
 }
@@ -69,41 +69,41 @@ func (w *partitionWorker) takeOver(ctx context.Context) error {
 // checkEpoch checks, before the first batch of another leader epoch is stored,
 // that the new leader has the records stored before.
 func (w *partitionWorker) checkEpoch(ctx context.Context, epoch int32) error {
-	if w.at.next.LeaderEpoch == kafka.UnknownEpoch || w.at.next.LeaderEpoch == epoch {
+	if w.position.next.LeaderEpoch == kafka.UnknownEpoch || w.position.next.LeaderEpoch == epoch {
 		return nil
 	}
-	return w.retry(ctx, doingRead, func() error { return w.topic.CheckPosition(ctx, w.partition, w.at.next) })
+	return w.retry(ctx, actionRead, func() error { return w.topic.CheckPosition(ctx, w.partition, w.position.next) })
 }
 
 // handleGap moves the partition to where the topic continues if err is a gap at w.at. It
 // returns other errors.
 func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
-	found, ok := errors.AsType[*kafka.GapError](err)
+	readerGap, ok := errors.AsType[*kafka.GapError](err)
 	if !ok {
 		return err
 	}
 	// A reader has only an offset. Topic id and epoch make truncation detectable.
-	checked := w.retry(ctx, doingRead, func() error { return w.topic.CheckPosition(ctx, w.partition, w.at.next) })
-	gap, ok := errors.AsType[*kafka.GapError](checked)
+	checkErr := w.retry(ctx, actionRead, func() error { return w.topic.CheckPosition(ctx, w.partition, w.position.next) })
+	gap, ok := errors.AsType[*kafka.GapError](checkErr)
 	switch {
-	case checked != nil && !ok:
-		return checked
-	case !ok && found.Restarted():
+	case checkErr != nil && !ok:
+		return checkErr
+	case !ok && readerGap.Restarted():
 		return nil // no records are lost: the leader had not caught up
 	case !ok:
-		gap = found
+		gap = readerGap
 	}
 	if _, ok := kafka.PassableGap(gap); !ok {
 		return err
 	}
-	to := w.at
-	to.next.Offset, to.next.LeaderEpoch = gap.Resume, kafka.UnknownEpoch
+	target := w.position
+	target.next.Offset, target.next.LeaderEpoch = gap.Resume, kafka.UnknownEpoch
 	if gap.Kind == kafka.GapRecreated {
-		to.next.TopicID, to.epoch = kafka.TopicID{}, to.epoch+1
+		target.next.TopicID, target.epoch = kafka.TopicID{}, target.epoch+1
 	}
 	w.log.Error("call records lost from the cdr topic", "partition", w.partition, "kind", gap.Kind,
-		"indexed", w.at.next.Offset, "resume", gap.Resume, "error", gap)
-	if err := w.retry(ctx, "skipping", func() error { return w.skipRecords(ctx, w.partition, w.at, to) }); err != nil {
+		"indexed", w.position.next.Offset, "resume", gap.Resume, "error", gap)
+	if err := w.retry(ctx, "skipping", func() error { return w.skipRecords(ctx, w.partition, w.position, target) }); err != nil {
 		return err
 	}
 	if gap.Restarted() {
@@ -113,12 +113,12 @@ func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
 	return nil
 }
 
-// store makes a batch's rows and the offset after it durable together.
-func (w *partitionWorker) store(ctx context.Context, g *batchReader) error {
-	to := w.at
-	to.next.Offset, to.next.LeaderEpoch = g.reader.Next(), g.lastEpoch
+// storeBatch makes a batch's rows and the offset after it durable together.
+func (w *partitionWorker) storeBatch(ctx context.Context, g *batchReader) error {
+	next := w.position
+	next.next.Offset, next.next.LeaderEpoch = g.reader.Next(), g.lastEpoch
 	b := batch{entries: g.entries, fence: func(ctx context.Context, tx *sqldb.BulkTx) error {
-		return updatePosition(ctx, tx, w.partition, w.at, to)
+		return updatePosition(ctx, tx, w.partition, w.position, next)
 	}}
 	select {
 	case w.writers <- struct{}{}:
@@ -133,23 +133,23 @@ func (w *partitionWorker) store(ctx context.Context, g *batchReader) error {
 	if err != nil {
 		return err
 	}
-	w.at = to
-	w.commit(to.next.Offset)
+	w.position = next
+	w.commit(next.next.Offset)
 	w.metrics.countStored(g)
 	g.endSpans()
 	return nil
 }
 
-const doingRead = "reading"
+const actionRead = "reading"
 
-// partitionBackoff is the waits of a worker before it tries again.
+// partitionBackoff is the pause of a worker before a retry.
 var partitionBackoff = retry.Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}
 
-// retry calls do, with growing waits, until it does not fail with fault.KindUnavailable.
-// It returns ctx's error if ctx ends.
-func (w *partitionWorker) retry(ctx context.Context, doing string, do func() error) error {
+// retry repeats call, with growing pauses, while it returns fault.KindUnavailable. It
+// returns the error of ctx when ctx ends.
+func (w *partitionWorker) retry(ctx context.Context, action string, call func() error) error {
 	return retry.Do(ctx, partitionBackoff, fault.IsUnavailable, func(err error, wait time.Duration) {
-		w.metrics.countRetry(doing)
-		w.log.Warn("partition processing paused", "doing", doing, "partition", w.partition, "wait", wait, "error", err)
-	}, do)
+		w.metrics.countRetry(action)
+		w.log.Warn("partition processing paused", "doing", action, "partition", w.partition, "wait", wait, "error", err)
+	}, call)
 }

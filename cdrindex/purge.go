@@ -6,8 +6,8 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// purgeRows bounds one transaction of PurgeAccount.
-const purgeRows = 2000
+// purgeBatchRows bounds one transaction of PurgeAccount.
+const purgeBatchRows = 2000
 
 // PurgeAccount deletes some of the rows of a deleted account and returns their
 // number; 0: none is left. A reindex can bring rows back from the topic; they
@@ -19,7 +19,7 @@ func (x *Index) PurgeAccount(ctx context.Context, account string) (n int, err er
 		`DELETE FROM ` + callsTable + ` WHERE account_id = $1 AND call_id IN
 			(SELECT call_id FROM ` + callsTable + ` WHERE account_id = $1 ORDER BY call_id LIMIT $2)`,
 	} {
-		deleted, err := x.db.ExecWithoutTx(ctx, statement, account, purgeRows)
+		deleted, err := x.db.ExecWithoutTx(ctx, statement, account, purgeBatchRows)
 		n += deleted
 		if err != nil {
 			return n, sqldb.Wrap(err, "purging call records")

@@ -17,8 +17,8 @@ type query struct {
 	args []any
 }
 
-// and adds a condition, in which each ? is the next argument.
-func (q *query) and(condition string, args ...any) {
+// addCondition adds a condition, in which each ? is the next argument.
+func (q *query) addCondition(condition string, args ...any) {
 	if len(q.args) == 0 {
 		q.text.WriteString(" WHERE ")
 	} else {
@@ -33,8 +33,8 @@ func (q *query) and(condition string, args ...any) {
 	q.text.WriteString(condition)
 }
 
-// limit ends the query.
-func (q *query) limit(order string, n int) {
+// orderAndLimit ends the query with its order and the number of rows.
+func (q *query) orderAndLimit(order string, n int) {
 	q.args = append(q.args, n)
 	fmt.Fprintf(&q.text, " ORDER BY %s LIMIT $%d", order, len(q.args))
 }
@@ -61,7 +61,7 @@ func (x *Index) queryRows(ctx context.Context, q *query, found []event.CDR) ([]e
 
 // findFirstEndedLater returns the earliest start of an account's calls that
 // began before the range and ended in it, in a later month.
-func (x *Index) findFirstEndedLater(ctx context.Context, account string, start, end int64) (began int64, ok bool, err error) {
+func (x *Index) findFirstEndedLater(ctx context.Context, account string, start, end int64) (firstStart int64, ok bool, err error) {
 	var first sql.NullInt64
 	err = x.db.QueryRowContext(ctx, `SELECT MIN(started) FROM `+callsTable+`
 		WHERE account_id = $1 AND ended_later BETWEEN $2 AND $3 AND started < $2`, account, start, end).Scan(&first)
@@ -70,11 +70,11 @@ func (x *Index) findFirstEndedLater(ctx context.Context, account string, start, 
 
 // findStart returns the start of the account's call, in Unix seconds; ok is false for an
 // unknown call.
-func (x *Index) findStart(ctx context.Context, account, call string) (began int64, ok bool, err error) {
+func (x *Index) findStart(ctx context.Context, account, call string) (start int64, ok bool, err error) {
 	err = x.db.QueryRowContext(ctx, `SELECT started FROM `+callsTable+` WHERE account_id = $1 AND call_id = $2`,
-		account, call).Scan(&began)
+		account, call).Scan(&start)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, false, nil
 	}
-	return began, err == nil, sqldb.Wrap(err, "looking up a call")
+	return start, err == nil, sqldb.Wrap(err, "looking up a call")
 }

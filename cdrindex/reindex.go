@@ -21,13 +21,13 @@ type Progress struct {
 // the index is longer than that of the topic.
 func (x *Index) Reindex(ctx context.Context, topic Topic, report func(Progress)) (Progress, error) {
 	r := reindexing{Index: x, topic: topic, report: report}
-	spans, err := r.listRanges(ctx)
+	ranges, err := r.listRanges(ctx)
 	if err != nil {
 		return r.progress, err
 	}
-	for partition, s := range spans {
+	for partition, s := range ranges {
 		r.progress.Partition = partition
-		if err := r.partition(ctx, partition, s); err != nil {
+		if err := r.reindexPartition(ctx, partition, s); err != nil {
 			return r.progress, fmt.Errorf("reindexing partition %d: %w", partition, err)
 		}
 	}
@@ -49,62 +49,62 @@ func (r *reindexing) listRanges(ctx context.Context) ([]offsetRange, error) {
 	if err != nil {
 		return nil, err
 	}
-	spans := make([]offsetRange, n)
+	ranges := make([]offsetRange, n)
 	r.progress.Partitions = n
-	for i := range spans {
-		s := &spans[i]
+	for i := range ranges {
+		s := &ranges[i]
 		if s.first, s.end, err = r.topic.Offsets(ctx, i); err != nil {
 			return nil, err
 		}
 		r.progress.Total += s.end - s.first
 	}
-	return spans, nil
+	return ranges, nil
 }
 
-// partition reindexes a partition and continues after records that retention deletes
+// reindexPartition reindexes a partition and continues after records that retention deletes
 // during the run.
-func (r *reindexing) partition(ctx context.Context, partition int, s offsetRange) error {
+func (r *reindexing) reindexPartition(ctx context.Context, partition int, s offsetRange) error {
 	epoch, err := r.findEpoch(ctx, partition)
 	if err != nil {
 		return err
 	}
-	for at := s.first; at < s.end; {
-		stopped, err := r.indexRange(ctx, partition, at, s.end, epoch)
+	for offset := s.first; offset < s.end; {
+		indexed, err := r.indexRange(ctx, partition, offset, s.end, epoch)
 		if err == nil {
 			return nil
 		}
 		gap, ok := kafka.PassableGap(err)
-		if !ok || gap.Resume <= stopped {
+		if !ok || gap.Resume <= indexed {
 			return err
 		}
-		at = gap.Resume
+		offset = gap.Resume
 		r.log.Error("call records lost from the cdr topic",
-			"partition", partition, "wanted", stopped, "from", at, "error", err)
-		r.reportProgress(min(at, s.end) - stopped)
+			"partition", partition, "wanted", indexed, "from", offset, "error", err)
+		r.reportProgress(min(offset, s.end) - indexed)
 	}
 	return nil
 }
 
 // indexRange indexes the offsets from at to end. After an error, everything
-// before stopped is indexed.
-func (r *reindexing) indexRange(ctx context.Context, partition int, at, end, epoch int64) (stopped int64, err error) {
-	reader := r.topic.Read(partition, kafka.LogPosition{Offset: at, LeaderEpoch: kafka.UnknownEpoch})
+// before indexed is in the database.
+func (r *reindexing) indexRange(ctx context.Context, partition int, offset, end, epoch int64) (indexed int64, err error) {
+	reader := r.topic.Read(partition, kafka.LogPosition{Offset: offset, LeaderEpoch: kafka.UnknownEpoch})
 	defer reader.Close()
-	g := &batchReader{reader: reader, epoch: epoch, maxEntries: batchRows, log: r.log}
-	for at < end {
+	g := &batchReader{reader: reader, epoch: epoch, maxEntries: maxBatchRows, log: r.log}
+	for offset < end {
 		if err := g.readBatch(ctx); err != nil {
-			return at, err
+			return offset, err
 		}
 		result, err := r.apply(ctx, batch{entries: g.entries, overwrite: true})
 		if err != nil {
-			return at, err
+			return offset, err
 		}
 		r.progress.Rows += int64(result.rows)
 		r.progress.Invalid += int64(g.invalid)
-		r.reportProgress(min(reader.Next(), end) - at)
-		at = reader.Next()
+		r.reportProgress(min(reader.Next(), end) - offset)
+		offset = reader.Next()
 	}
-	return at, nil
+	return offset, nil
 }
 
 func (r *reindexing) reportProgress(offsets int64) {

@@ -9,13 +9,13 @@ type Settings struct {
 
 // Validate implements setting.Group.
 func (s Settings) Validate(c *setting.Check) {
-	const most = 1200 // a year that PostgreSQL and SQLite can compute with
+	const maxMonths = 1200 // a year that PostgreSQL and SQLite can compute with
 	c.NotNegative("retention_months", s.RetentionMonths)
-	c.Must(s.RetentionMonths <= most, "retention_months", "must be at most %d, is %d", most, s.RetentionMonths)
+	c.Must(s.RetentionMonths <= maxMonths, "retention_months", "must be at most %d, is %d", maxMonths, s.RetentionMonths)
 }
 
 const (
-	maxBatches = 4        // written to the database at once by one process, of its 16 connections: the rest is the reports'
-	batchRows  = 5000     // of one batch, about
-	batchBytes = 16 << 20 // of one batch, in bytes of Kafka records
+	maxConcurrentBatches = 4        // written to the database at once by one process, of its 16 connections: the rest is the reports'
+	maxBatchRows         = 5000     // of one batch, about
+	maxBatchBytes        = 16 << 20 // of one batch, in bytes of Kafka records
 )

@@ -36,12 +36,12 @@ func (p *storedCall) targets() []any {
 	return []any{&p.account, &p.call, &p.started, &p.from.partition, &p.from.offset, &p.from.recorded}
 }
 
-// nestedLoops disables other plans: a batch is small compared to the tables, even if the
+// forceNestedLoops disables other plans: a batch is small compared to the tables, even if the
 // statistics are from when a table was a thousand times smaller.
-const nestedLoops = `SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off`
+const forceNestedLoops = `SET LOCAL enable_seqscan = off; SET LOCAL enable_hashjoin = off; SET LOCAL enable_mergejoin = off`
 
 func findCallsPostgres(ctx context.Context, tx *sqldb.BulkTx, entries []*entry) (map[callKey]storedCall, error) {
-	if _, err := tx.ExecContext(ctx, nestedLoops); err != nil {
+	if _, err := tx.ExecContext(ctx, forceNestedLoops); err != nil {
 		return nil, err
 	}
 	accounts, calls := make([]string, len(entries)), make([]string, len(entries))

@@ -72,7 +72,7 @@ func put(t testing.TB, x *Index, again bool, records ...kafka.Record) outcome {
 	t.Helper()
 	b := batch{overwrite: again}
 	for i := range records {
-		e, err := decode(&records[i], 0)
+		e, err := decodeEntry(&records[i], 0)
 		if err != nil {
 			t.Fatal(err)
 		}

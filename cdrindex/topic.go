@@ -20,7 +20,7 @@ type Topic interface {
 	TopicID(ctx context.Context) (kafka.TopicID, error)
 	// CheckPosition returns *kafka.GapError when the records at a position were
 	// deleted or truncated, or the topic was recreated.
-	CheckPosition(ctx context.Context, partition int, at kafka.LogPosition) error
+	CheckPosition(ctx context.Context, partition int, position kafka.LogPosition) error
 	// Read reads a partition from a position on.
 	Read(partition int, from kafka.LogPosition) Reader
 }
@@ -61,8 +61,8 @@ func (t kafkaTopic) TopicID(ctx context.Context) (kafka.TopicID, error) {
 	return t.cluster.TopicID(ctx, event.TopicCDR)
 }
 
-func (t kafkaTopic) CheckPosition(ctx context.Context, partition int, at kafka.LogPosition) error {
-	return t.cluster.CheckPosition(ctx, event.TopicCDR, partition, at)
+func (t kafkaTopic) CheckPosition(ctx context.Context, partition int, position kafka.LogPosition) error {
+	return t.cluster.CheckPosition(ctx, event.TopicCDR, partition, position)
 }
 
 func (t kafkaTopic) Read(partition int, from kafka.LogPosition) Reader {

@@ -17,34 +17,34 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// requestBytes is a lower bound of the size of one produce request (see
+// maxRequestBytes is a lower bound of the size of one produce request (see
 // kafka.ProducerConfig.BatchBytes). A batch fits in one request, so that it is written
 // completely or not at all.
-const requestBytes = 900_000
+const maxRequestBytes = 900_000
 
-// stateBytes is the maximum size of the state records changed by one batch, as
+// maxStateBytes is the maximum size of the state records changed by one batch, as
 // estimated by event/state: they also fit in one request.
-const stateBytes = 700_000
+const maxStateBytes = 700_000
 
 // batch holds the messages and dead letters of consecutive raw records. Its memory is
 // reused for the next batch.
 type batch struct {
-	route     *route
-	partition int
-	accounts  Accounts
-	state     *state.Partition // nil: the route has no state
-	limit     int              // maximum size of one produced record in bytes
-	panics    *panics.Recoverer
+	route          *route
+	partition      int
+	accounts       Accounts
+	state          *state.Partition // nil: the route has no state
+	maxRecordBytes int              // maximum size of one produced record in bytes
+	panics         *panics.Recoverer
 
 	cloudEvents bool // Settings.CloudEvents
 
-	generation int           // of the raw log
-	topicID    kafka.TopicID // of the raw log
-	deadBefore int64         // dead letters of records below it were written, and their repeats counted, earlier
+	generation        int           // of the raw log
+	topicID           kafka.TopicID // of the raw log
+	deadLettersBefore int64         // dead letters of records below it were written, and their repeats counted, earlier
 
 	now        time.Time
-	taken      int      // raw records in the batch
-	last       event.ID // id of the last of them
+	rawRecords int      // raw records in the batch
+	lastID     event.ID // id of the last of them
 	events     []kafka.Record
 	size       int // bytes of events
 	dead       []kafka.Record
@@ -63,7 +63,7 @@ type batch struct {
 }
 
 func (b *batch) reset(prev event.ID) {
-	b.now, b.taken, b.last, b.size = time.Now(), 0, prev, 0
+	b.now, b.rawRecords, b.lastID, b.size = time.Now(), 0, prev, 0
 	clear(b.events)
 	clear(b.dead)
 	clear(b.headers)
@@ -80,40 +80,40 @@ func (b *batch) reset(prev event.ID) {
 // event of the batch does not change the state.
 func (b *batch) fill(ctx context.Context, raw []kafka.Record, limit int) error {
 	for i := range raw[:limit] {
-		id := event.NextID(b.last, raw[i].Time.UnixMilli(), b.partition)
-		if b.identify(&raw[i]); b.isRepeat(id) {
-			if raw[i].Offset >= b.deadBefore {
+		id := event.NextID(b.lastID, raw[i].Time.UnixMilli(), b.partition)
+		if b.readIdentity(&raw[i]); b.isRepeat(id) {
+			if raw[i].Offset >= b.deadLettersBefore {
 				b.counts.repeats++
 			}
-			b.taken, b.last = b.taken+1, id
+			b.rawRecords, b.lastID = b.rawRecords+1, id
 			continue
 		}
 		size, events := b.size, len(b.events)
-		before := b.mark()
-		b.traces.begin(b.route.raw, &raw[i])
+		mark := b.markState()
+		b.traces.begin(b.route.rawTopic, &raw[i])
 		if err := b.normalize(ctx, &raw[i], id); err != nil {
-			b.undo(before)
-			var why *format.Rejection
-			if !errors.As(err, &why) {
+			b.rollbackState(mark)
+			var rejection *format.Rejection
+			if !errors.As(err, &rejection) {
 				b.traces.discard()
 				return err
 			}
-			b.reject(&raw[i], why)
-		} else if events > 0 && (b.size > requestBytes || b.state != nil && b.state.Bytes() > stateBytes) {
-			b.undo(before)
+			b.reject(&raw[i], rejection)
+		} else if events > 0 && (b.size > maxRequestBytes || b.state != nil && b.state.Bytes() > maxStateBytes) {
+			b.rollbackState(mark)
 			b.size, b.events = size, b.events[:events] // it starts the next batch
 			b.traces.discard()
 			return nil
 		} else {
 			b.counts.format(b.formatName).normalized++
 		}
-		b.taken, b.last = b.taken+1, id
+		b.rawRecords, b.lastID = b.rawRecords+1, id
 	}
 	return nil
 }
 
-// identify sets the identity of the current record. It ignores an invalid header.
-func (b *batch) identify(raw *kafka.Record) {
+// readIdentity sets the identity of the current record. It ignores an invalid header.
+func (b *batch) readIdentity(raw *kafka.Record) {
 	b.identity = event.Identity{}
 	if header := raw.Header(event.HeaderIdentity); header != nil && b.state != nil {
 		b.identity, _ = event.ParseIdentity(string(header))
@@ -125,46 +125,46 @@ func (b *batch) isRepeat(id event.ID) bool {
 	return b.identity.Run != "" && b.state.Seen(id, b.identity)
 }
 
-// mark returns the current state, to which undo returns.
-func (b *batch) mark() (m state.Mark) {
+// markState returns the mark of the current state for rollbackState.
+func (b *batch) markState() (m state.Mark) {
 	if b.state != nil {
 		m = b.state.Mark()
 	}
 	return m
 }
 
-func (b *batch) undo(m state.Mark) {
+func (b *batch) rollbackState(m state.Mark) {
 	if b.state != nil {
 		b.state.Rollback(m)
 	}
 }
 
 // rejectFirst replaces the batch, which must be empty, by the dead letter of raw.
-func (b *batch) rejectFirst(raw *kafka.Record, why *format.Rejection) {
-	b.traces.begin(b.route.raw, raw)
-	b.reject(raw, why)
-	b.taken, b.last = 1, event.NextID(b.last, raw.Time.UnixMilli(), b.partition)
+func (b *batch) rejectFirst(raw *kafka.Record, rejection *format.Rejection) {
+	b.traces.begin(b.route.rawTopic, raw)
+	b.reject(raw, rejection)
+	b.rawRecords, b.lastID = 1, event.NextID(b.lastID, raw.Time.UnixMilli(), b.partition)
 }
 
 // reject makes raw a dead letter, unless an earlier batch has written it.
-func (b *batch) reject(raw *kafka.Record, why *format.Rejection) {
-	b.traces.reject(why)
-	if raw.Offset < b.deadBefore {
+func (b *batch) reject(raw *kafka.Record, rejection *format.Rejection) {
+	b.traces.reject(rejection)
+	if raw.Offset < b.deadLettersBefore {
 		return
 	}
-	b.addDeadLetter(raw, why)
+	b.addDeadLetter(raw, rejection)
 	b.counts.format(b.formatName).dead++
-	b.counts.kinds[why.Kind]++
+	b.counts.kinds[rejection.Kind]++
 }
 
-// placeRecord is the label of panics in the normalization of one record.
-const placeRecord = "normalizer_record"
+// panicInRecord is the metric label of panics in the normalization of one record.
+const panicInRecord = "normalizer_record"
 
 // normalize normalizes one record. A panic makes only this record a dead letter.
 func (b *batch) normalize(ctx context.Context, raw *kafka.Record, id event.ID) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			b.panics.Report(placeRecord, p, "topic", b.route.raw, "partition", b.partition, "offset", raw.Offset)
+			b.panics.Report(panicInRecord, p, "topic", b.route.rawTopic, "partition", b.partition, "offset", raw.Offset)
 			err = format.Rejectf(Internal, "the normalizer failed on it")
 		}
 	}()
@@ -176,10 +176,10 @@ func (b *batch) normalize(ctx context.Context, raw *kafka.Record, id event.ID) (
 // neither names one, f is nil and account is the account that the record names.
 func (b *batch) formatOf(raw *kafka.Record) (f *format.Format, account string, err error) {
 	if name := raw.Header(event.HeaderFormat); name != nil {
-		if f, _ = registry.Lookup(string(name)); f == nil || f.Topic != b.route.raw {
+		if f, _ = registry.Lookup(string(name)); f == nil || f.Topic != b.route.rawTopic {
 			return nil, "", format.Rejectf(UnknownFormat, "the format header names no format of this topic")
 		}
-	} else if f, account, err = registry.Recognise(b.route.raw, raw.Value, &b.scratch); err != nil {
+	} else if f, account, err = registry.Recognise(b.route.rawTopic, raw.Value, &b.scratch); err != nil {
 		return nil, "", err
 	}
 	if f != nil {
@@ -191,71 +191,71 @@ func (b *batch) formatOf(raw *kafka.Record) (f *format.Format, account string, e
 // resolveAccount returns the account named by the record, or else by its key, if it
 // exists. Records of a live feed have the account in the key: the feed's rules may map
 // a name on the platform to another account.
-func (b *batch) resolveAccount(ctx context.Context, named string, raw *kafka.Record) (string, error) {
-	if named == "" || len(raw.Key) > 0 && bytes.HasPrefix(raw.Header(event.HeaderSource), sourceFeed) {
-		named = string(raw.Key)
+func (b *batch) resolveAccount(ctx context.Context, account string, raw *kafka.Record) (string, error) {
+	if account == "" || len(raw.Key) > 0 && bytes.HasPrefix(raw.Header(event.HeaderSource), feedSourcePrefix) {
+		account = string(raw.Key)
 	}
-	if named == "" {
+	if account == "" {
 		return "", format.Rejectf(NoAccount, "neither the record nor its key names an account")
 	}
-	if !event.ValidAccountID(named) {
+	if !event.ValidAccountID(account) {
 		return "", format.Rejectf(UnknownAccount, "it names an account that cannot exist: an id is 1 to 64 of A-Z a-z 0-9 _ . -")
 	}
-	exists, err := b.accounts.Exists(ctx, named)
+	exists, err := b.accounts.Exists(ctx, account)
 	if err != nil {
 		return "", fmt.Errorf("looking up an account: %w", err)
 	}
 	if !exists {
 		return "", format.Rejectf(UnknownAccount, "it names an account that does not exist")
 	}
-	return named, nil
+	return account, nil
 }
 
-// sourceFeed is the prefix of the source of live feeds' records.
-var sourceFeed = []byte("feed:")
+// feedSourcePrefix is the prefix of the source of live feeds' records.
+var feedSourcePrefix = []byte("feed:")
 
-// appended returns the bytes appended since start. Later appends do not change them,
+// appendedSince returns the bytes appended since start. Later appends do not change them,
 // even if they reallocate bytes.
-func (b *batch) appended(start int) []byte { return b.bytes[start:len(b.bytes):len(b.bytes)] }
+func (b *batch) appendedSince(start int) []byte { return b.bytes[start:len(b.bytes):len(b.bytes)] }
 
-func (b *batch) header(key, value string) {
+func (b *batch) addHeader(key, value string) {
 	start := len(b.bytes)
 	b.bytes = append(b.bytes, value...)
-	b.headers = append(b.headers, kafka.Header{Key: key, Value: b.appended(start)})
+	b.headers = append(b.headers, kafka.Header{Key: key, Value: b.appendedSince(start)})
 }
 
-// trace adds the headers of raw's trace, so that consumers continue it.
-func (b *batch) trace(raw *kafka.Record, account string) {
+// addTraceHeaders adds the headers of raw's trace, so that consumers continue it.
+func (b *batch) addTraceHeaders(raw *kafka.Record, account string) {
 	b.traces.setAccount(account)
 	if b.traces.current.Parent != "" {
 		b.headers = b.traces.current.AppendHeaders(b.headers)
 	} else if parent := raw.Header(event.HeaderTrace); parent != nil {
-		b.header(event.HeaderTrace, string(parent))
+		b.addHeader(event.HeaderTrace, string(parent))
 		if state := raw.Header(event.HeaderTraceState); state != nil && len(state) <= tracing.MaxState {
-			b.header(event.HeaderTraceState, string(state))
+			b.addHeader(event.HeaderTraceState, string(state))
 		}
 	}
 }
 
-// position adds the headers with which consumers detect repeats, and with which the
+// addPositionHeaders adds the headers with which consumers detect repeats, and with which the
 // next worker of the partition finds its start and detects truncation of the raw log.
-func (b *batch) position(raw *kafka.Record) {
+func (b *batch) addPositionHeaders(raw *kafka.Record) {
 	start := len(b.bytes)
 	b.bytes = event.Position{Partition: b.partition, Offset: raw.Offset, Generation: b.generation}.Append(b.bytes)
 	if b.sourceLog == nil || b.sourceEpoch != raw.LeaderEpoch {
 		b.sourceLog, b.sourceEpoch = appendSourceLog(nil, b.topicID, raw.LeaderEpoch), raw.LeaderEpoch
 	}
-	b.headers = append(b.headers, kafka.Header{Key: event.HeaderPosition, Value: b.appended(start)},
+	b.headers = append(b.headers, kafka.Header{Key: event.HeaderPosition, Value: b.appendedSince(start)},
 		kafka.Header{Key: event.HeaderSourceLog, Value: b.sourceLog})
 }
 
-// add adds out to the batch, with the headers appended since from.
-func (b *batch) add(out kafka.Record, from int) error {
-	out.Topic, out.Partition = b.route.out, b.partition
-	out.Headers = b.headers[from:len(b.headers):len(b.headers)]
+// addEvent adds out to the batch, with the headers from firstHeader on.
+func (b *batch) addEvent(out kafka.Record, firstHeader int) error {
+	out.Topic, out.Partition = b.route.normalizedTopic, b.partition
+	out.Headers = b.headers[firstHeader:len(b.headers):len(b.headers)]
 	size := recordBytes(&out)
-	if size > b.limit {
-		return rejectTooLarge()
+	if size > b.maxRecordBytes {
+		return tooLargeRejection()
 	}
 	b.size += size
 	b.events = append(b.events, out)
@@ -263,8 +263,8 @@ func (b *batch) add(out kafka.Record, from int) error {
 }
 
 // addDeadLetter adds raw unchanged, with the reason in headers.
-func (b *batch) addDeadLetter(raw *kafka.Record, why *format.Rejection) {
-	from := len(b.headers)
+func (b *batch) addDeadLetter(raw *kafka.Record, rejection *format.Rejection) {
+	firstHeader := len(b.headers)
 	for _, h := range raw.Headers {
 		switch h.Key {
 		case event.HeaderErrorKind, event.HeaderError, event.HeaderOrigTopic, event.HeaderOrigPartition, event.HeaderOrigOffset:
@@ -272,14 +272,14 @@ func (b *batch) addDeadLetter(raw *kafka.Record, why *format.Rejection) {
 			b.headers = append(b.headers, h)
 		}
 	}
-	b.header(event.HeaderErrorKind, string(why.Kind))
-	b.header(event.HeaderError, why.Reason)
-	b.header(event.HeaderOrigTopic, b.route.raw)
-	b.header(event.HeaderOrigPartition, strconv.Itoa(b.partition))
-	b.header(event.HeaderOrigOffset, strconv.FormatInt(raw.Offset, 10))
+	b.addHeader(event.HeaderErrorKind, string(rejection.Kind))
+	b.addHeader(event.HeaderError, rejection.Reason)
+	b.addHeader(event.HeaderOrigTopic, b.route.rawTopic)
+	b.addHeader(event.HeaderOrigPartition, strconv.Itoa(b.partition))
+	b.addHeader(event.HeaderOrigOffset, strconv.FormatInt(raw.Offset, 10))
 	b.dead = append(b.dead, kafka.Record{
 		Topic: event.TopicDead, Partition: kafka.AnyPartition, Key: raw.Key, Value: raw.Value,
-		Headers: b.headers[from:len(b.headers):len(b.headers)],
+		Headers: b.headers[firstHeader:len(b.headers):len(b.headers)],
 	})
 }
 

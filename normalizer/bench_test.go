@@ -106,11 +106,11 @@ func benchmarkStates(b *testing.B) {
 					Headers: []kafka.Header{{Key: event.HeaderFormat, Value: []byte("svc.cc")}}}
 				at++
 			}
-			w.reset(w.last)
+			w.reset(w.lastID)
 			if err := w.fill(b.Context(), records, len(records)); err != nil || len(w.dead) > 0 {
 				b.Fatal(err, len(w.dead))
 			}
-			left = w.taken
+			left = w.rawRecords
 		}
 		left--
 	}
@@ -134,11 +134,11 @@ func benchmarkBatch(b *testing.B, topic string, headers []kafka.Header, value []
 			if w.state != nil {
 				w.state.Commit(func(c state.Change) { written = c.Value.Append(written[:0]) })
 			}
-			w.reset(w.last)
+			w.reset(w.lastID)
 			if err := w.fill(b.Context(), records, size); err != nil || len(w.dead) > 0 {
 				b.Fatal(err, len(w.dead))
 			}
-			left = w.taken
+			left = w.rawRecords
 		}
 		left--
 	}

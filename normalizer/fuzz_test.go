@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// Whatever a record is, it becomes one message that holds its bytes, one row,
+// Every record becomes one message that holds its bytes, one row,
 // or one dead letter; and nothing panics.
 func FuzzNormalize(f *testing.F) {
 	paths, _ := filepath.Glob("../format/*/testdata/*/*.in.jsonl")

@@ -44,7 +44,7 @@ func testBatch(topic string, partition int) *batch {
 	recoverer := panics.New(prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	b := &batch{
 		route: routes[topic], partition: partition, accounts: everybody{},
-		limit: kafka.MaxRecordBytes, panics: recoverer, counts: newCounts(),
+		maxRecordBytes: kafka.MaxRecordBytes, panics: recoverer, counts: newCounts(),
 	}
 	b.reset(0)
 	b.now = time.Unix(1_795_256_001, 0)
@@ -62,7 +62,7 @@ func normalizeOne(t *testing.T, topic, format string, value []byte) []byte {
 	if err := b.fill(t.Context(), []kafka.Record{raw}, 1); err != nil {
 		t.Fatal(err)
 	}
-	if len(b.events)+len(b.dead) != 1 || b.taken != 1 {
+	if len(b.events)+len(b.dead) != 1 || b.rawRecords != 1 {
 		t.Fatalf("one record became %d events and %d dead letters", len(b.events), len(b.dead))
 	}
 	if len(b.dead) == 1 {

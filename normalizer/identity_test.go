@@ -116,13 +116,13 @@ func normalizeAll(t *testing.T, random *rand.Rand, records []kafka.Record) map[s
 		ids[int64(i)] = last
 	}
 	seen := map[string]bool{}
-	for taken := 0; taken < len(records); taken += b.taken {
-		before := b.last
+	for taken := 0; taken < len(records); taken += b.rawRecords {
+		before := b.lastID
 		limit := min(1+random.IntN(8), len(records)-taken)
 		for again := random.IntN(2); again >= 0; again-- {
 			b.reset(before)
-			if err := b.fill(t.Context(), records[taken:], limit); err != nil || b.taken == 0 || len(b.dead) > 0 {
-				t.Fatal(err, b.taken, len(b.dead))
+			if err := b.fill(t.Context(), records[taken:], limit); err != nil || b.rawRecords == 0 || len(b.dead) > 0 {
+				t.Fatal(err, b.rawRecords, len(b.dead))
 			}
 		}
 		for i := range b.events {

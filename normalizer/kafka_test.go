@@ -85,7 +85,7 @@ func reached(t testing.TB, c *kafka.Cluster, topic string, partitions, total int
 	}
 }
 
-// Two normalizers share the work on a broker, and a third goes on where they
+// Two normalizers share the work on a broker, and a third continues where they
 // left off.
 func TestOnABroker(t *testing.T) {
 	if testing.Short() {

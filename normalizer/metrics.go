@@ -51,7 +51,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		m.lost.WithLabelValues(topic)
 		m.restarts.WithLabelValues(topic, string(kafka.GapTruncated))
 		m.restarts.WithLabelValues(topic, string(kafka.GapRecreated))
-		for _, kind := range kinds {
+		for _, kind := range deadLetterKinds {
 			m.dead.WithLabelValues(topic, string(kind))
 		}
 	}
@@ -71,21 +71,21 @@ func (m *metrics) initFormat(format string) {
 
 // counts has the counts of one batch until it is durable.
 type counts struct {
-	formats map[string]*outcome
+	formats map[string]*formatCount
 	kinds   map[format.Kind]int
 	repeats int
 }
 
-type outcome struct{ normalized, dead int }
+type formatCount struct{ normalized, dead int }
 
 func newCounts() counts {
-	return counts{formats: make(map[string]*outcome, len(registry.Formats())+1), kinds: make(map[format.Kind]int, len(kinds))}
+	return counts{formats: make(map[string]*formatCount, len(registry.Formats())+1), kinds: make(map[format.Kind]int, len(deadLetterKinds))}
 }
 
-func (t *counts) format(name string) *outcome {
+func (t *counts) format(name string) *formatCount {
 	n := t.formats[name]
 	if n == nil {
-		n = new(outcome)
+		n = new(formatCount)
 		t.formats[name] = n
 	}
 	return n
@@ -93,13 +93,13 @@ func (t *counts) format(name string) *outcome {
 
 func (t *counts) reset() {
 	for _, n := range t.formats {
-		*n = outcome{}
+		*n = formatCount{}
 	}
 	clear(t.kinds)
 	t.repeats = 0
 }
 
-func (m *metrics) add(topic string, t *counts) {
+func (m *metrics) addCounts(topic string, t *counts) {
 	for format, n := range t.formats {
 		if n.normalized > 0 {
 			m.records.WithLabelValues(format, resultNormalized).Add(float64(n.normalized))

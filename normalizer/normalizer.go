@@ -81,7 +81,7 @@ func New(cfg Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*N
 		return nil, errors.New("normalizer: needs a log, a producer and accounts")
 	}
 	recoverer := panics.New(reg, log)
-	recoverer.InitMetrics(placeRecord)
+	recoverer.InitMetrics(panicInRecord)
 	return &Normalizer{cfg: cfg, deps: deps, metrics: newMetrics(reg), panics: recoverer, log: log}, nil
 }
 

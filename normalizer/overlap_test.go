@@ -104,7 +104,7 @@ func (k *fakeKafka) calm() {
 
 func checkPartition(t *testing.T, k *fakeKafka, p, each int) {
 	t.Helper()
-	ids := make(map[int64]event.ID)     // of each position, whoever wrote it
+	ids := make(map[int64]event.ID)     // of each position, of any writer
 	owner := make(map[event.ID]int64)   // and back
 	covered := make(map[int64]struct{}) // delivered, or a dead letter
 	last, lastID := int64(-1), event.ID(0)

@@ -18,10 +18,10 @@ type partitionWorker struct {
 	*route
 	Assignment
 
-	next       kafka.LogPosition // in the raw log, after the last record processed
-	generation int               // of the raw log, see event.Position
-	prev       event.ID          // of the last record processed; 0 if unknown
-	deadBefore int64             // dead letters of records below this offset were written earlier
+	next              kafka.LogPosition // in the raw log, after the last record processed
+	generation        int               // of the raw log, see event.Position
+	prevID            event.ID          // of the last record processed; 0 if unknown
+	deadLettersBefore int64             // dead letters of records below this offset were written earlier
 
 	batch      batch
 	state      *stateKeeper // nil if the route has no state
@@ -38,16 +38,16 @@ func (n *Normalizer) runPartition(ctx context.Context, assigned Assignment) (err
 	}
 	w := &partitionWorker{Normalizer: n, route: r, Assignment: assigned, batch: batch{
 		route: r, partition: assigned.Partition, accounts: n.deps.Accounts,
-		limit: n.cfg.MaxRecordBytes, cloudEvents: n.cfg.CloudEvents, panics: n.panics, counts: newCounts(),
+		maxRecordBytes: n.cfg.MaxRecordBytes, cloudEvents: n.cfg.CloudEvents, panics: n.panics, counts: newCounts(),
 		traces: traces{tracer: n.deps.Tracer, group: n.cfg.Group},
 	}}
-	if r.ids { // first, so that takeOver finds no event before the state's last
-		var stop func()
-		if ctx, stop, err = w.keepState(ctx); err != nil {
+	if r.hasEventIDs { // first, so that takeOver finds no event before the state's last
+		var stopState func()
+		if ctx, stopState, err = w.startState(ctx); err != nil {
 			return fmt.Errorf("rebuilding the state of %s/%d: %w", assigned.Topic, assigned.Partition, err)
 		}
-		defer stop()
-		if err := w.keepPlacements(ctx); err != nil {
+		defer stopState()
+		if err := w.loadPlacements(ctx); err != nil {
 			return fmt.Errorf("reading the accounts of %s/%d: %w", assigned.Topic, assigned.Partition, err)
 		}
 	}
@@ -55,7 +55,7 @@ func (n *Normalizer) runPartition(ctx context.Context, assigned Assignment) (err
 		return fmt.Errorf("taking over %s/%d: %w", assigned.Topic, assigned.Partition, err)
 	}
 	for {
-		if err = w.followState(ctx); err == nil {
+		if err = w.catchUpState(ctx); err == nil {
 			err = w.processRecords(ctx)
 		}
 		if err != nil {
@@ -71,7 +71,7 @@ func (n *Normalizer) runPartition(ctx context.Context, assigned Assignment) (err
 // are lost, or until another normalizer is found to be ahead. In the last two
 // cases it returns nil, and w.next is the position at which to resume.
 func (w *partitionWorker) processRecords(ctx context.Context) error {
-	reader := w.deps.Log.Read(w.raw, w.Partition, w.next)
+	reader := w.deps.Log.Read(w.rawTopic, w.Partition, w.next)
 	defer reader.Close()
 	for {
 		var records []kafka.Record
@@ -82,9 +82,9 @@ func (w *partitionWorker) processRecords(ctx context.Context) error {
 		if err != nil {
 			return w.handleGap(ctx, err)
 		}
-		same := w.sameEpoch(records)
-		for i := 0; i < same; {
-			n, err := w.processBatch(ctx, records[i:same])
+		sameEpoch := w.countSameEpoch(records)
+		for i := 0; i < sameEpoch; {
+			n, err := w.processBatch(ctx, records[i:sameEpoch])
 			if err != nil {
 				return err
 			}
@@ -93,16 +93,16 @@ func (w *partitionWorker) processRecords(ctx context.Context) error {
 				return nil
 			}
 		}
-		if same < len(records) {
-			return w.changeEpoch(ctx)
+		if sameEpoch < len(records) {
+			return w.checkNewEpoch(ctx)
 		}
 		w.oneAtATime = false
 	}
 }
 
-// sameEpoch returns the number of records at the front with the leader epoch of the
+// countSameEpoch returns the number of records at the front with the leader epoch of the
 // last processed record.
-func (w *partitionWorker) sameEpoch(records []kafka.Record) int {
+func (w *partitionWorker) countSameEpoch(records []kafka.Record) int {
 	epoch := w.next.LeaderEpoch
 	if epoch == kafka.UnknownEpoch {
 		epoch = records[0].LeaderEpoch
@@ -131,13 +131,13 @@ func (w *partitionWorker) processBatch(ctx context.Context, records []kafka.Reco
 		return w.splitBatch(ctx, records)
 	}
 	if err == nil {
-		err = w.state.commit(ctx, w.positionOf(&records[b.taken-1]), b.events, written)
+		err = w.state.commit(ctx, w.positionOf(&records[b.rawRecords-1]), b.events, written)
 	}
 	if err != nil {
 		return 0, err
 	}
-	w.commit(records[:b.taken])
-	return b.taken, nil
+	w.commit(records[:b.rawRecords])
+	return b.rawRecords, nil
 }
 
 // positionOf returns the position of a raw record.
@@ -163,7 +163,7 @@ func (w *partitionWorker) fillBatch(ctx context.Context, records []kafka.Record)
 	return w.retry(ctx, "normalizing", func() error {
 		w.resetBatch()
 		err := b.fill(ctx, records, limit)
-		if b.taken > 0 || err == nil {
+		if b.rawRecords > 0 || err == nil {
 			return nil
 		}
 		if fault.IsUnavailable(err) || ctx.Err() != nil {
@@ -172,7 +172,7 @@ func (w *partitionWorker) fillBatch(ctx context.Context, records []kafka.Record)
 		if failures++; failures < maxFailures {
 			return fault.Unavailable(err, 0, "normalizing a record failed")
 		}
-		w.log.Error("record failed repeatedly, written as a dead letter", "topic", w.raw, "partition", w.Partition,
+		w.log.Error("record failed repeatedly, written as a dead letter", "topic", w.rawTopic, "partition", w.Partition,
 			"offset", records[0].Offset, "failures", failures, "error", err)
 		w.rejectFirst(&records[0], format.Rejectf(Internal, "normalizing it failed %d times", failures))
 		return nil
@@ -180,11 +180,11 @@ func (w *partitionWorker) fillBatch(ctx context.Context, records []kafka.Record)
 }
 
 func (w *partitionWorker) resetBatch() {
-	w.batch.reset(w.prev)
+	w.batch.reset(w.prevID)
 	if w.batch.topicID != w.next.TopicID {
 		w.batch.sourceLog = nil
 	}
-	w.batch.generation, w.batch.topicID, w.batch.deadBefore = w.generation, w.next.TopicID, w.deadBefore
+	w.batch.generation, w.batch.topicID, w.batch.deadLettersBefore = w.generation, w.next.TopicID, w.deadLettersBefore
 }
 
 // rejectFirst replaces the batch with the dead letter of raw.
@@ -197,11 +197,11 @@ func (w *partitionWorker) rejectFirst(raw *kafka.Record, why *format.Rejection) 
 // limit is below Config.MaxRecordBytes. The records are tried one at a time; a single
 // record that is too large becomes a dead letter.
 func (w *partitionWorker) splitBatch(ctx context.Context, records []kafka.Record) (n int, err error) {
-	if w.batch.taken > 1 {
+	if w.batch.rawRecords > 1 {
 		w.oneAtATime = true
 		return 0, nil
 	}
-	w.rejectFirst(&records[0], rejectTooLarge())
+	w.rejectFirst(&records[0], tooLargeRejection())
 	if err := w.produceDeadLetters(ctx, w.batch.dead); err != nil {
 		return 0, err
 	}
@@ -215,11 +215,11 @@ func (w *partitionWorker) splitBatch(ctx context.Context, records []kafka.Record
 // commit marks records, whose results are durable, as processed.
 func (w *partitionWorker) commit(records []kafka.Record) {
 	last := &records[len(records)-1]
-	w.prev = w.batch.last
+	w.prevID = w.batch.lastID
 	w.batch.traces.end()
 	w.next.Offset, w.next.LeaderEpoch = last.Offset+1, last.LeaderEpoch
 	w.Commit(w.next.Offset)
-	w.metrics.add(w.raw, &w.batch.counts)
+	w.metrics.addCounts(w.rawTopic, &w.batch.counts)
 	w.metrics.batch.Observe(float64(len(records)))
 	w.metrics.delay.Observe(time.Since(records[0].Time).Seconds())
 }
@@ -240,7 +240,7 @@ func (w *partitionWorker) produceDeadLetters(ctx context.Context, dead []kafka.R
 		return nil
 	}
 	w.log.Error("dead letter too large for its topic, written without its value",
-		"topic", w.raw, "partition", w.Partition, "bytes", len(dead[0].Value))
+		"topic", w.rawTopic, "partition", w.Partition, "bytes", len(dead[0].Value))
 	dead[0].Value = nil
 	return w.produce(ctx, dead)
 }

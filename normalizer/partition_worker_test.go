@@ -79,7 +79,7 @@ func TestDamagedRecordsAreSkippedSaidAndCounted(t *testing.T) {
 	})
 }
 
-// A topic with a smaller limit than we were told costs only the record that is
+// A topic with a smaller limit than the configured one costs only the record that is
 // too large for it.
 func TestARecordItsTopicRefusesIsADeadLetterAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestARecordItsTopicRefusesIsADeadLetterAlone(t *testing.T) {
 
 func TestAMessageOverTheLimitIsADeadLetter(t *testing.T) {
 	b := testBatch(event.TopicRaw, 3)
-	b.limit = 2000
+	b.maxRecordBytes = 2000
 	big := rawEvent(3, testRecorded, "acme")
 	big.Value = []byte(`{"Account-ID":"acme","x":"` + strings.Repeat("y", 1800) + `"}`)
 	small := rawEvent(3, testRecorded, "acme")
@@ -142,14 +142,14 @@ func TestABatchIsOneProduceRequest(t *testing.T) {
 	if err := b.fill(t.Context(), records, len(records)); err != nil {
 		t.Fatal(err)
 	}
-	if b.taken != 2 || len(b.events) != 2 || b.size > requestBytes {
-		t.Errorf("%d records in %d bytes", b.taken, b.size)
+	if b.rawRecords != 2 || len(b.events) != 2 || b.size > maxRequestBytes {
+		t.Errorf("%d records in %d bytes", b.rawRecords, b.size)
 	}
 	huge := r
 	huge.Value = []byte(`{"Account-ID":"acme","x":"` + strings.Repeat("y", 1_000_000) + `"}`)
 	b.reset(0)
-	if err := b.fill(t.Context(), []kafka.Record{huge, r}, 2); err != nil || b.taken != 1 || len(b.events) != 1 {
-		t.Errorf("a record larger than a request goes alone: %d taken, %v", b.taken, err)
+	if err := b.fill(t.Context(), []kafka.Record{huge, r}, 2); err != nil || b.rawRecords != 1 || len(b.events) != 1 {
+		t.Errorf("a record larger than a request goes alone: %d taken, %v", b.rawRecords, err)
 	}
 }
 
@@ -208,7 +208,7 @@ func TestADeadLetterKeepsItsHeadersAndNotThoseOfAnEarlierLife(t *testing.T) {
 	}
 }
 
-// While it cannot be told whether an account exists, what came before goes out
+// While the account store is unavailable, the records before it are written
 // and nothing is skipped.
 func TestAPartitionWaitsForTheAccountStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -17,8 +17,8 @@ type accountLog struct {
 	partitions map[int]map[string]event.Placement // by partition of cc.evt and account
 }
 
-// read reads cc.accounts up to its end and returns the placements of one partition.
-func (l *accountLog) read(ctx context.Context, log Log, partition int) (map[string]event.Placement, error) {
+// readPlacements reads cc.accounts up to its end and returns the placements of one partition.
+func (l *accountLog) readPlacements(ctx context.Context, log Log, partition int) (map[string]event.Placement, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	add := func(r *kafka.Record) {
@@ -50,22 +50,22 @@ func (l *accountLog) read(ctx context.Context, log Log, partition int) (map[stri
 // placements names accounts on cc.accounts before their first event in one partition
 // of cc.evt is written. Its methods do nothing on nil.
 type placements struct {
-	w     *partitionWorker
-	known map[string]struct{} // accounts named in cc.accounts for the partition
+	w             *partitionWorker
+	knownAccounts map[string]struct{} // accounts named in cc.accounts for the partition
 }
 
-// keepPlacements loads the accounts of the partition. If cc.accounts has no completion
-// of the partition, keepPlacements writes one for the current end, and names the
+// loadPlacements loads the accounts of the partition. If cc.accounts has no completion
+// of the partition, loadPlacements writes one for the current end, and names the
 // accounts of the state for the events before it.
-func (w *partitionWorker) keepPlacements(ctx context.Context) error {
-	p := &placements{w: w, known: map[string]struct{}{}}
-	complete := false
+func (w *partitionWorker) loadPlacements(ctx context.Context) error {
+	p := &placements{w: w, knownAccounts: map[string]struct{}{}}
+	hasCompletion := false
 	err := w.retry(ctx, "reading the partitions of accounts", func() error {
-		found, err := w.accounts.read(ctx, w.deps.Log, w.Partition)
+		found, err := w.accounts.readPlacements(ctx, w.deps.Log, w.Partition)
 		for account := range found {
-			p.known[account] = struct{}{}
+			p.knownAccounts[account] = struct{}{}
 		}
-		_, complete = found[""]
+		_, hasCompletion = found[""]
 		return err
 	})
 	if err != nil {
@@ -75,11 +75,11 @@ func (w *partitionWorker) keepPlacements(ctx context.Context) error {
 	for _, e := range w.state.state.All() {
 		missing = append(missing, e.AccountID)
 	}
-	if err := p.add(ctx, missing); err != nil {
+	if err := p.writeMissing(ctx, missing); err != nil {
 		return err
 	}
-	if !complete { // last, after all accounts before it are durable
-		if err := p.add(ctx, []string{""}); err != nil {
+	if !hasCompletion { // last, after all accounts before it are durable
+		if err := p.writeMissing(ctx, []string{""}); err != nil {
 			return err
 		}
 	}
@@ -95,23 +95,23 @@ func (p *placements) ensure(ctx context.Context, events []kafka.Record) error {
 	}
 	var missing []string
 	for i := range events {
-		if _, ok := p.known[string(events[i].Key)]; !ok {
+		if _, ok := p.knownAccounts[string(events[i].Key)]; !ok {
 			missing = append(missing, string(events[i].Key))
 		}
 	}
-	return p.add(ctx, missing)
+	return p.writeMissing(ctx, missing)
 }
 
-// add writes placements of unnamed accounts, at the current end of the partition.
-func (p *placements) add(ctx context.Context, accounts []string) error {
+// writeMissing writes placements of unnamed accounts, at the current end of the partition.
+func (p *placements) writeMissing(ctx context.Context, accounts []string) error {
 	var records []kafka.Record
 	for _, account := range accounts {
-		if _, ok := p.known[account]; ok {
+		if _, ok := p.knownAccounts[account]; ok {
 			continue
 		}
-		p.known[account] = struct{}{}
-		placed := event.Placement{AccountID: account, Partition: p.w.Partition, Offset: p.w.state.at.Offset}
-		records = append(records, kafka.Record{Topic: event.TopicAccounts, Key: []byte(placed.Key()), Value: placed.Value()})
+		p.knownAccounts[account] = struct{}{}
+		placement := event.Placement{AccountID: account, Partition: p.w.Partition, Offset: p.w.state.position.Offset}
+		records = append(records, kafka.Record{Topic: event.TopicAccounts, Key: []byte(placement.Key()), Value: placement.Value()})
 	}
 	return p.w.produce(ctx, records) // an error ends the worker, and drops known
 }

@@ -16,7 +16,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// An account id that cannot be one is unknown. Nobody is asked: PostgreSQL
+// An invalid account id is unknown, without a query: PostgreSQL
 // refuses some of them as text, and then no answer would ever come.
 func TestAnImpossibleAccountIDIsUnknownWithoutAsking(t *testing.T) {
 	for _, id := range []string{"a\x00b", "\xff\xfe", "acme\n", "a b", "ä", "a/b", strings.Repeat("a", 65)} {
@@ -125,7 +125,7 @@ func TestStoppingIsNoFailureOfARecord(t *testing.T) {
 	})
 }
 
-// blockingAccounts answers when the caller gives up.
+// blockingAccounts returns when the caller's context ends.
 type blockingAccounts struct{}
 
 func (blockingAccounts) Exists(ctx context.Context, _ string) (bool, error) {

@@ -82,7 +82,7 @@ func TestRawTopicCreatedAgainOnApacheKafka(t *testing.T) {
 				t.Errorf("the last position is %v, want %v", last, want)
 			}
 
-			// The next takeover goes on in the new topic.
+			// The next takeover continues in the new topic.
 			stop()
 			produceRaw(t, producer(), before+after, before+after+10)
 			stop = startNormalizer(t, c, own)

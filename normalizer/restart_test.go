@@ -18,7 +18,7 @@ import (
 // ids begin to tell the time.
 func today() time.Time { return time.Now().AddDate(26, 0, 0) }
 
-// numbered returns a raw record that can be told from every other.
+// numbered returns a raw record that differs from every other.
 func numbered(n int) kafka.Record {
 	r := rawEvent(0, today(), "acme")
 	r.Value = fmt.Appendf(nil, `{"Account-ID":"acme","Type":"svc_cc_queue_on_call_event","n":%d}`, n)

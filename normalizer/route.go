@@ -14,8 +14,8 @@ import (
 
 // route describes the conversion of a raw topic to its normalized topic.
 type route struct {
-	raw, out string
-	ids      bool // records of out carry event ids
+	rawTopic, normalizedTopic string
+	hasEventIDs               bool // records of normalizedTopic carry event ids
 	// normalize adds the message or row of raw to the batch. If it returns a
 	// *format.Rejection, raw becomes a dead letter; other errors are retried.
 	normalize func(ctx context.Context, b *batch, raw *kafka.Record, id event.ID) error
@@ -26,13 +26,13 @@ type route struct {
 const formatUnknown = "unknown"
 
 var routes = map[string]*route{
-	event.TopicRaw:    {raw: event.TopicRaw, out: event.TopicEvents, ids: true, normalize: normalizeEvent},
-	event.TopicCDRRaw: {raw: event.TopicCDRRaw, out: event.TopicCDR, normalize: normalizeCDR},
+	event.TopicRaw:    {rawTopic: event.TopicRaw, normalizedTopic: event.TopicEvents, hasEventIDs: true, normalize: normalizeEvent},
+	event.TopicCDRRaw: {rawTopic: event.TopicCDRRaw, normalizedTopic: event.TopicCDR, normalize: normalizeCDR},
 }
 
 // normalizeEvent converts a raw record to a channel message.
 func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.ID) error {
-	f, e, err := readEvent(b, raw)
+	formatName, e, err := readEvent(b, raw)
 	if err != nil {
 		return err
 	}
@@ -43,11 +43,11 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 	if e.Timestamp == 0 {
 		e.Timestamp = raw.Time.Unix()
 	}
-	from, queue := source(raw), e.Facts.QueueID // as named by the record
+	sourceName, queue := sourceOf(raw), e.Facts.QueueID // as named by the record
 	if b.state != nil {
-		told := state.Event{ID: id, Account: account, Timestamp: e.Timestamp, Source: from, Identity: b.identity, Facts: e.Facts}
-		b.state.Apply(&told)
-		e.Facts = told.Facts
+		stateEvent := state.Event{ID: id, Account: account, Timestamp: e.Timestamp, Source: sourceName, Identity: b.identity, Facts: e.Facts}
+		b.state.Apply(&stateEvent)
+		e.Facts = stateEvent.Facts
 	}
 	if t, ok := e.Facts.Name.Type(); ok {
 		e.Type = t
@@ -55,29 +55,29 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 	m := event.Message{
 		ID: id, Type: e.Type, AccountID: account, Timestamp: e.Timestamp, Data: raw.Value,
 		Metadata: event.Metadata{
-			Source: from, OriginalFormat: f, ProcessedAt: b.now.Unix(), QueueID: queue, Facts: e.Facts,
+			Source: sourceName, OriginalFormat: formatName, ProcessedAt: b.now.Unix(), QueueID: queue, Facts: e.Facts,
 		},
 	}
 	start := len(b.bytes)
 	b.bytes = m.Append(b.bytes)
-	out := kafka.Record{Value: b.appended(start), Time: time.UnixMilli(id.Milli())}
-	headers := len(b.headers)
-	b.header(event.HeaderType, string(m.Type))
-	b.header(event.HeaderAccount, account)
+	out := kafka.Record{Value: b.appendedSince(start), Time: time.UnixMilli(id.Milli())}
+	firstHeader := len(b.headers)
+	b.addHeader(event.HeaderType, string(m.Type))
+	b.addHeader(event.HeaderAccount, account)
 	out.Key = b.headers[len(b.headers)-1].Value
-	b.header(event.HeaderOriginalFormat, f)
-	b.factHeaders(&e.Facts)
+	b.addHeader(event.HeaderOriginalFormat, formatName)
+	b.addFactHeaders(&e.Facts)
 	if b.cloudEvents {
-		b.cloudEventHeaders(&m)
+		b.addCloudEventHeaders(&m)
 	}
 	if b.identity.Run != "" {
 		start := len(b.bytes)
 		b.bytes = b.identity.Append(b.bytes)
-		b.headers = append(b.headers, kafka.Header{Key: event.HeaderIdentity, Value: b.appended(start)})
+		b.headers = append(b.headers, kafka.Header{Key: event.HeaderIdentity, Value: b.appendedSince(start)})
 	}
-	b.position(raw)
-	b.trace(raw, account)
-	return b.add(out, headers)
+	b.addPositionHeaders(raw)
+	b.addTraceHeaders(raw, account)
+	return b.addEvent(out, firstHeader)
 }
 
 // readEvent returns the event in the record, and the name of the record's format.
@@ -99,25 +99,25 @@ func readEvent(b *batch, raw *kafka.Record) (name string, e format.Event, err er
 	return f.Name, e, err
 }
 
-// cloudEventHeaders makes the record a CloudEvent (Kafka protocol binding 1.0, binary
+// addCloudEventHeaders makes the record a CloudEvent (Kafka protocol binding 1.0, binary
 // mode) with the message as data.
-func (b *batch) cloudEventHeaders(m *event.Message) {
+func (b *batch) addCloudEventHeaders(m *event.Message) {
 	e := event.CloudEvent{ID: m.ID, AccountID: m.AccountID, Name: m.Metadata.Facts.Name, Timestamp: m.Timestamp}
 	for _, a := range e.Attributes() {
-		b.header(event.HeaderCloudEvent+a.Name, a.Value)
+		b.addHeader(event.HeaderCloudEvent+a.Name, a.Value)
 	}
-	b.header(event.HeaderContentType, event.ContentTypeJSON)
+	b.addHeader(event.HeaderContentType, event.ContentTypeJSON)
 }
 
-// factHeaders adds headers with the facts, so that consumers can select messages
+// addFactHeaders adds headers with the facts, so that consumers can select messages
 // without reading their values.
-func (b *batch) factHeaders(f *event.Facts) {
-	b.header(event.HeaderName, string(f.Name))
+func (b *batch) addFactHeaders(f *event.Facts) {
+	b.addHeader(event.HeaderName, string(f.Name))
 	for _, h := range [...]struct{ key, value string }{
 		{event.HeaderAgent, f.AgentID}, {event.HeaderQueue, f.QueueID}, {event.HeaderCall, f.CallID},
 	} {
 		if h.value != "" {
-			b.header(h.key, h.value)
+			b.addHeader(h.key, h.value)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 		return format.Rejectf(Unrecognised, "no format header, and its keys tell no format")
 	}
 	calendar := format.Calendar{Recorded: raw.Time.Unix()}
-	if calendar.Zone, err = b.zone(raw.Header(event.HeaderTimeZone)); err != nil {
+	if calendar.Zone, err = b.loadTimeZone(raw.Header(event.HeaderTimeZone)); err != nil {
 		return err
 	}
 	row, err := f.ReadCDR(raw.Value, &b.fields, calendar)
@@ -150,20 +150,20 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 		return fmt.Errorf("writing a row: %w", err)
 	}
 	out := kafka.Record{Value: value, Time: raw.Time} // not shared with the batch
-	headers := len(b.headers)
-	b.header(event.HeaderAccount, row.AccountID)
-	out.Key = b.headers[headers].Value
-	b.position(raw)
+	firstHeader := len(b.headers)
+	b.addHeader(event.HeaderAccount, row.AccountID)
+	out.Key = b.headers[firstHeader].Value
+	b.addPositionHeaders(raw)
 	if row.OriginationCallID != "" {
-		b.header(event.HeaderOrigination, row.OriginationCallID)
+		b.addHeader(event.HeaderOrigination, row.OriginationCallID)
 	}
-	b.trace(raw, row.AccountID)
-	return b.add(out, headers)
+	b.addTraceHeaders(raw, row.AccountID)
+	return b.addEvent(out, firstHeader)
 }
 
-// zone returns the time zone of that name, nil for none. It caches the last one,
+// loadTimeZone returns the time zone of that name, nil for none. It caches the last one,
 // because loading a zone reads files.
-func (b *batch) zone(name []byte) (*time.Location, error) {
+func (b *batch) loadTimeZone(name []byte) (*time.Location, error) {
 	if len(name) == 0 {
 		return nil, nil
 	}
@@ -177,8 +177,8 @@ func (b *batch) zone(name []byte) (*time.Location, error) {
 	return b.timeZone, nil
 }
 
-// source returns the feed or API key that sent the record.
-func source(raw *kafka.Record) string {
+// sourceOf returns the feed or API key that sent the record.
+func sourceOf(raw *kafka.Record) string {
 	if s := raw.Header(event.HeaderSource); len(s) > 0 {
 		return string(s)
 	}

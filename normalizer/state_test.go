@@ -516,18 +516,18 @@ func TestABatchOfStateIsOneProduceRequest(t *testing.T) {
 	}
 	taken := 0
 	for taken < len(records) {
-		b.reset(b.last)
-		if err := b.fill(t.Context(), records[taken:], len(records)-taken); err != nil || b.taken == 0 {
-			t.Fatal(b.taken, err)
+		b.reset(b.lastID)
+		if err := b.fill(t.Context(), records[taken:], len(records)-taken); err != nil || b.rawRecords == 0 {
+			t.Fatal(b.rawRecords, err)
 		}
-		taken += b.taken
+		taken += b.rawRecords
 		size, n := 0, 0
 		b.state.Commit(func(c state.Change) {
 			size += len(c.Value.Append(nil)) + len(c.Key.String()) + 32
 			n++
 		})
-		if size > requestBytes || n != b.taken || n != len(b.events) || taken < len(records) && size < stateBytes/3 {
-			t.Fatalf("%d records changed %d entries of %d bytes", b.taken, n, size)
+		if size > maxRequestBytes || n != b.rawRecords || n != len(b.events) || taken < len(records) && size < maxStateBytes/3 {
+			t.Fatalf("%d records changed %d entries of %d bytes", b.rawRecords, n, size)
 		}
 	}
 	if b.state.Size(state.Agent) != len(records) {
@@ -539,7 +539,7 @@ func TestABatchOfStateIsOneProduceRequest(t *testing.T) {
 func TestADeadLetterLeavesTheStateAsItWas(t *testing.T) {
 	b := testBatch(event.TopicRaw, 3)
 	b.state = state.NewPartition()
-	b.limit = 2000
+	b.maxRecordBytes = 2000
 	big := toldRecord(event.AgentLogin, `{"agent_id":"1","x":"`+strings.Repeat("y", 1800)+`"}`)
 	small := toldRecord(event.AgentLogin, `{"agent_id":"2"}`)
 	for _, r := range []*kafka.Record{&big, &small} {

@@ -15,35 +15,35 @@ import (
 // stateWriter writes the state of one partition to cc.state, asynchronously: it
 // collects changes while a record batch is in flight. Its goroutine is run.
 type stateWriter struct {
-	w    *partitionWorker
-	wake chan struct{} // signals that changes were added
-	room chan struct{} // signals that changes were taken
+	w          *partitionWorker
+	wake       chan struct{} // signals that changes were added
+	spaceFreed chan struct{} // signals that changes were taken
 
-	mu       sync.Mutex
-	pending  map[state.Key]state.Change
-	bytes    int            // of pending
-	position state.Position // position after the pending changes
-	moved    bool           // position is not written yet
+	mu              sync.Mutex
+	pending         map[state.Key]state.Change
+	bytes           int            // of pending
+	position        state.Position // position after the pending changes
+	positionChanged bool           // position is not written yet
 
 	// The fields below belong to run.
-	held     map[state.Key]state.Value // values that the topic must have
-	heldAt   state.Position
-	next     int64                      // offset after the last known record of the topic
-	wrote    time.Time                  // time of the last record batch
-	checkAt  time.Time                  // when to check for records of another normalizer; zero: done
-	foreign  map[state.Key]state.Record // last records of keys that another normalizer may have written
-	rewrites map[state.Key]state.Change // values of held to write again
-	overlap  bool                       // foreign or rewrites has new elements
+	wanted         map[state.Key]state.Value // values that the topic must have
+	wantedPosition state.Position
+	next           int64                      // offset after the last known record of the topic
+	wroteAt        time.Time                  // time of the last record batch
+	checkAt        time.Time                  // when to check for records of another normalizer; zero: done
+	lastByOthers   map[state.Key]state.Record // last records of keys that another normalizer may have written
+	rewrites       map[state.Key]state.Change // values of wanted to write again
+	repairDue      bool                       // lastByOthers or rewrites has new elements
 }
 
 const (
-	// positionEvery is the interval of records with a position alone. A feed's resync
+	// positionInterval is the interval of records with a position alone. A feed's resync
 	// waits for them.
-	positionEvery = 300 * time.Millisecond
-	// gatherState is the minimum time between record batches, unless the pending
+	positionInterval = 300 * time.Millisecond
+	// minBatchInterval is the minimum time between record batches, unless the pending
 	// changes fill half a request: under load an entry changes several times within it
 	// and is written once.
-	gatherState = 100 * time.Millisecond
+	minBatchInterval = 100 * time.Millisecond
 )
 
 // lastRecords holds the last record of each key, which compaction keeps.
@@ -65,14 +65,14 @@ func (l *lastRecords) add(r state.Record) {
 // the partition wrote it late.
 func newStateWriter(w *partitionWorker, view *state.View, last lastRecords, next int64) *stateWriter {
 	s := &stateWriter{
-		w: w, wake: make(chan struct{}, 1), room: make(chan struct{}, 1),
-		pending: map[state.Key]state.Change{}, held: map[state.Key]state.Value{}, rewrites: map[state.Key]state.Change{}, foreign: last.entries,
+		w: w, wake: make(chan struct{}, 1), spaceFreed: make(chan struct{}, 1),
+		pending: map[state.Key]state.Change{}, wanted: map[state.Key]state.Value{}, rewrites: map[state.Key]state.Change{}, lastByOthers: last.entries,
 		next: next, checkAt: time.Now().Add(kafka.GroupOverlap),
 	}
-	view.Values(func(v state.Value) { s.held[v.Key()] = v })
+	view.Values(func(v state.Value) { s.wanted[v.Key()] = v })
 	if position := view.Position(); position != nil {
-		s.position, s.heldAt = *position, *position
-		s.moved, s.overlap = last.position.Behind(position), true
+		s.position, s.wantedPosition = *position, *position
+		s.positionChanged, s.repairDue = last.position.Behind(position), true
 	}
 	return s
 }
@@ -86,12 +86,12 @@ func (s *stateWriter) add(ctx context.Context, changes []state.Change, position 
 	}
 	for {
 		s.mu.Lock()
-		if s.bytes == 0 || s.bytes+size <= stateBytes {
+		if s.bytes == 0 || s.bytes+size <= maxStateBytes {
 			break
 		}
 		s.mu.Unlock()
 		select {
-		case <-s.room:
+		case <-s.spaceFreed:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -103,7 +103,7 @@ func (s *stateWriter) add(ctx context.Context, changes []state.Change, position 
 		s.pending[c.Key] = c
 		s.bytes += c.Bytes()
 	}
-	s.position, s.moved = position, s.moved || len(changes) > 0 || position != s.position
+	s.position, s.positionChanged = position, s.positionChanged || len(changes) > 0 || position != s.position
 	s.mu.Unlock()
 	signal(s.wake)
 	return nil
@@ -119,27 +119,27 @@ func signal(c chan struct{}) {
 // run writes changes until ctx ends. It returns an error only if retries are useless.
 func (s *stateWriter) run(ctx context.Context) error {
 	for {
-		changes, position, due := s.take()
+		changes, position, due := s.takeDue()
 		if !due {
 			if err := s.await(ctx); err != nil {
 				return nil
 			}
 			if !s.checkAt.IsZero() && !time.Now().Before(s.checkAt) {
 				if err := s.checkOverlap(ctx); err != nil {
-					return ignoreEnd(ctx, err)
+					return ignoreCanceled(ctx, err)
 				}
 				s.checkAt = time.Time{}
 			}
 			continue
 		}
 		if err := s.write(ctx, changes, position); err != nil {
-			return ignoreEnd(ctx, err)
+			return ignoreCanceled(ctx, err)
 		}
 	}
 }
 
-// ignoreEnd returns err, or nil if the end of ctx caused it.
-func ignoreEnd(ctx context.Context, err error) error {
+// ignoreCanceled returns err, or nil if the end of ctx caused it.
+func ignoreCanceled(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -148,21 +148,21 @@ func ignoreEnd(ctx context.Context, err error) error {
 
 // await waits until there may be something to write. Its error is that of ctx.
 func (s *stateWriter) await(ctx context.Context) error {
-	until := time.Time{}
+	deadline := time.Time{}
 	s.mu.Lock()
 	switch {
-	case len(s.pending) > 0 || s.overlap:
-		until = s.wrote.Add(gatherState)
-	case s.moved:
-		until = s.wrote.Add(positionEvery)
+	case len(s.pending) > 0 || s.repairDue:
+		deadline = s.wroteAt.Add(minBatchInterval)
+	case s.positionChanged:
+		deadline = s.wroteAt.Add(positionInterval)
 	}
 	s.mu.Unlock()
-	if !s.checkAt.IsZero() && (until.IsZero() || s.checkAt.Before(until)) {
-		until = s.checkAt
+	if !s.checkAt.IsZero() && (deadline.IsZero() || s.checkAt.Before(deadline)) {
+		deadline = s.checkAt
 	}
 	var timeout <-chan time.Time
-	if !until.IsZero() {
-		timer := time.NewTimer(time.Until(until))
+	if !deadline.IsZero() {
+		timer := time.NewTimer(time.Until(deadline))
 		defer timer.Stop()
 		timeout = timer.C
 	}
@@ -175,40 +175,40 @@ func (s *stateWriter) await(ctx context.Context) error {
 	return nil
 }
 
-// take takes the changes to write now, at most one request. It takes a position alone
-// if none was written for positionEvery.
-func (s *stateWriter) take() (changes []state.Change, position state.Position, due bool) {
+// takeDue takes the changes to write now, at most one request. It takes a position alone
+// if none was written for positionInterval.
+func (s *stateWriter) takeDue() (changes []state.Change, position state.Position, due bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if time.Since(s.wrote) < gatherState && s.bytes < stateBytes/2 {
+	if time.Since(s.wroteAt) < minBatchInterval && s.bytes < maxStateBytes/2 {
 		return nil, position, false
 	}
 	for key, c := range s.pending {
 		changes = append(changes, c)
-		if s.held[key] = c.Value; c.Value == nil {
-			delete(s.held, key)
+		if s.wanted[key] = c.Value; c.Value == nil {
+			delete(s.wanted, key)
 		}
 		delete(s.rewrites, key)
-		delete(s.foreign, key)
+		delete(s.lastByOthers, key)
 	}
-	taken := s.bytes
+	size := s.bytes
 	clear(s.pending)
-	s.bytes, s.heldAt = 0, s.position
-	signal(s.room)
-	s.repair()
+	s.bytes, s.wantedPosition = 0, s.position
+	signal(s.spaceFreed)
+	s.collectRewrites()
 	for key, c := range s.rewrites {
-		if taken += c.Bytes(); taken > stateBytes && len(changes) > 0 {
+		if size += c.Bytes(); size > maxStateBytes && len(changes) > 0 {
 			break
 		}
 		changes = append(changes, c)
 		delete(s.rewrites, key)
 	}
-	s.overlap = len(s.rewrites) > 0
-	if len(changes) == 0 && (!s.moved || time.Since(s.wrote) < positionEvery) {
+	s.repairDue = len(s.rewrites) > 0
+	if len(changes) == 0 && (!s.positionChanged || time.Since(s.wroteAt) < positionInterval) {
 		return nil, position, false
 	}
-	s.moved = false
-	return changes, s.heldAt, true
+	s.positionChanged = false
+	return changes, s.wantedPosition, true
 }
 
 // write makes one record batch durable: the changes, and the position last.
@@ -233,7 +233,7 @@ func (s *stateWriter) write(ctx context.Context, changes []state.Change, positio
 	if err != nil {
 		return err
 	}
-	s.wrote = time.Now()
+	s.wroteAt = time.Now()
 	expected := kafka.Appended{First: s.next, Next: s.next + int64(len(records))}
 	switch {
 	case written == expected:
@@ -273,42 +273,42 @@ func (s *stateWriter) checkOverlap(ctx context.Context) error {
 		s.rewriteAll()
 	}
 	s.next = end
-	maps.Copy(s.foreign, last.entries)
-	s.overlap = true
+	maps.Copy(s.lastByOthers, last.entries)
+	s.repairDue = true
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if last.position != nil && last.position.Behind(&s.position) {
-		s.moved = true
+		s.positionChanged = true
 	}
 	return nil
 }
 
-// rewriteAll schedules all held values to be written again.
+// rewriteAll schedules all wanted values to be written again.
 func (s *stateWriter) rewriteAll() {
-	s.overlap = true
-	for key, v := range s.held {
+	s.repairDue = true
+	for key, v := range s.wanted {
 		s.rewrites[key] = state.Change{Key: key, Value: v}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.moved = true
+	s.positionChanged = true
 }
 
-// repair collects the held values to write again after another normalizer has
+// collectRewrites collects the wanted values to write again after another normalizer has
 // overwritten them. If that normalizer is ahead, repair waits until this one has
 // reached its position. The caller holds mu, and nothing is pending.
-func (s *stateWriter) repair() {
+func (s *stateWriter) collectRewrites() {
 	repaired := 0
-	for key, r := range s.foreign {
-		if r.EventID > s.heldAt.EventID {
+	for key, r := range s.lastByOthers {
+		if r.EventID > s.wantedPosition.EventID {
 			continue
 		}
-		delete(s.foreign, key)
-		held, found := s.held[key], r.Value()
-		if held == nil && found == nil || held != nil && found != nil && bytes.Equal(held.Append(nil), found.Append(nil)) {
+		delete(s.lastByOthers, key)
+		wanted, last := s.wanted[key], r.Value()
+		if wanted == nil && last == nil || wanted != nil && last != nil && bytes.Equal(wanted.Append(nil), last.Append(nil)) {
 			continue
 		}
-		c := state.Change{Key: key, Value: held, EventID: s.heldAt.EventID}
+		c := state.Change{Key: key, Value: wanted, EventID: s.wantedPosition.EventID}
 		s.rewrites[key] = c
 		repaired++
 	}

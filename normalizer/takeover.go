@@ -19,7 +19,7 @@ import (
 // but their dead letters are not written again.
 func (w *partitionWorker) takeOver(ctx context.Context) error {
 	err := w.retry(ctx, "taking over", func() error {
-		newest, err := w.newestNormalized(ctx)
+		newest, err := w.findNewest(ctx)
 		if err != nil {
 			return err
 		}
@@ -28,46 +28,46 @@ func (w *partitionWorker) takeOver(ctx context.Context) error {
 	return w.handleGap(ctx, err)
 }
 
-// normalized holds the references of a normalized record to its raw record.
-type normalized struct {
-	position event.Position
-	id       event.ID
-	log      kafka.LogPosition // after the raw record
+// normalizedRef holds the references of a normalized record to its raw record.
+type normalizedRef struct {
+	position    event.Position
+	id          event.ID
+	rawPosition kafka.LogPosition // after the raw record
 }
 
 // startAfter sets the worker to continue after the raw record of newest; nil means
 // that there is no normalized record. It returns *kafka.GapError if the raw log does
 // not continue there.
-func (w *partitionWorker) startAfter(ctx context.Context, newest *normalized) error {
-	topicID, err := w.deps.Log.TopicID(ctx, w.raw)
+func (w *partitionWorker) startAfter(ctx context.Context, newest *normalizedRef) error {
+	topicID, err := w.deps.Log.TopicID(ctx, w.rawTopic)
 	if err != nil {
 		return err
 	}
-	first, next, err := w.deps.Log.Offsets(ctx, w.raw, w.Partition)
+	first, next, err := w.deps.Log.Offsets(ctx, w.rawTopic, w.Partition)
 	if err != nil {
 		return err
 	}
 	w.next = kafka.LogPosition{TopicID: topicID, Offset: first, LeaderEpoch: kafka.UnknownEpoch}
-	w.prev, w.generation, w.deadBefore = 0, 0, 0
+	w.prevID, w.generation, w.deadLettersBefore = 0, 0, 0
 	committed, ok := w.Committed()
 	if ok && committed <= next {
-		w.deadBefore = committed
+		w.deadLettersBefore = committed
 	}
 	if newest != nil {
-		w.next, w.prev, w.generation = newest.log, newest.id, newest.position.Generation
+		w.next, w.prevID, w.generation = newest.rawPosition, newest.id, newest.position.Generation
 		if w.next.TopicID.IsZero() {
 			w.next.TopicID = topicID
 		}
-		return w.deps.Log.CheckPosition(ctx, w.raw, w.Partition, newest.log)
+		return w.deps.Log.CheckPosition(ctx, w.rawTopic, w.Partition, newest.rawPosition)
 	}
-	_, written, err := w.deps.Log.Offsets(ctx, w.out, w.Partition)
+	_, written, err := w.deps.Log.Offsets(ctx, w.normalizedTopic, w.Partition)
 	if err != nil {
 		return err
 	}
 	if ok && (committed < first || written > 0) { // retention has deleted all normalized records
 		w.next.Offset = committed
 	}
-	return w.deps.Log.CheckPosition(ctx, w.raw, w.Partition, w.next)
+	return w.deps.Log.CheckPosition(ctx, w.rawTopic, w.Partition, w.next)
 }
 
 // Number of records at the end of a normalized partition that are searched for its
@@ -79,25 +79,25 @@ const (
 	foreignRecords = 256 * recentRecords
 )
 
-// newestNormalized finds the newest position at the end of the normalized partition.
+// findNewest finds the newest position at the end of the normalized partition.
 // Usually the last record has it. A normalizer that stopped late may have written
 // older ones after it; a record may be damaged or written by another program. It
 // returns nil if there is none.
-func (w *partitionWorker) newestNormalized(ctx context.Context) (*normalized, error) {
-	first, end, err := w.deps.Log.Offsets(ctx, w.out, w.Partition)
+func (w *partitionWorker) findNewest(ctx context.Context) (*normalizedRef, error) {
+	first, end, err := w.deps.Log.Offsets(ctx, w.normalizedTopic, w.Partition)
 	if err != nil {
 		return nil, err
 	}
 	committed, _ := w.Committed()
-	var newest *normalized
-	var foreign error
+	var newest *normalizedRef
+	var parseErr error
 	to := end
 	for size := int64(recentRecords); to > first; size *= 4 {
 		from := max(first, end-size)
-		err := w.deps.Log.Scan(ctx, w.out, w.Partition, from, to, func(r *kafka.Record) {
+		err := w.deps.Log.Scan(ctx, w.normalizedTopic, w.Partition, from, to, func(r *kafka.Record) {
 			found, err := w.readNormalized(r)
 			if err != nil {
-				foreign = fmt.Errorf("offset %d: %w", r.Offset, err)
+				parseErr = fmt.Errorf("offset %d: %w", r.Offset, err)
 			} else if newest == nil || found.position.Compare(newest.position) > 0 {
 				newest = found
 			}
@@ -106,18 +106,18 @@ func (w *partitionWorker) newestNormalized(ctx context.Context) (*normalized, er
 			return nil, err
 		}
 		to = from
-		if newest != nil && (newest.log.Offset >= committed || end-to >= overlapRecords) || end-to >= foreignRecords {
+		if newest != nil && (newest.rawPosition.Offset >= committed || end-to >= overlapRecords) || end-to >= foreignRecords {
 			break
 		}
 	}
-	if foreign != nil {
-		w.log.Error("records of another writer in the normalized topic", "topic", w.out, "partition", w.Partition, "error", foreign)
+	if parseErr != nil {
+		w.log.Error("records of another writer in the normalized topic", "topic", w.normalizedTopic, "partition", w.Partition, "error", parseErr)
 	}
 	return newest, nil
 }
 
 // readNormalized reads the references of a normalized record to its raw record.
-func (w *partitionWorker) readNormalized(r *kafka.Record) (*normalized, error) {
+func (w *partitionWorker) readNormalized(r *kafka.Record) (*normalizedRef, error) {
 	position, err := event.ParsePosition(string(r.Header(event.HeaderPosition)))
 	if err != nil {
 		return nil, err
@@ -125,13 +125,13 @@ func (w *partitionWorker) readNormalized(r *kafka.Record) (*normalized, error) {
 	if position.Partition != w.Partition {
 		return nil, fmt.Errorf("it comes from partition %d", position.Partition)
 	}
-	n := &normalized{position: position, log: kafka.LogPosition{Offset: position.Offset + 1, LeaderEpoch: kafka.UnknownEpoch}}
+	n := &normalizedRef{position: position, rawPosition: kafka.LogPosition{Offset: position.Offset + 1, LeaderEpoch: kafka.UnknownEpoch}}
 	if log := r.Header(event.HeaderSourceLog); log != nil { // older records do not have it
-		if n.log.TopicID, n.log.LeaderEpoch, err = parseSourceLog(string(log)); err != nil {
+		if n.rawPosition.TopicID, n.rawPosition.LeaderEpoch, err = parseSourceLog(string(log)); err != nil {
 			return nil, err
 		}
 	}
-	if w.ids {
+	if w.hasEventIDs {
 		n.id, err = event.MessageID(r.Value)
 	}
 	return n, err
@@ -157,15 +157,15 @@ func parseSourceLog(s string) (kafka.TopicID, int32, error) {
 	return id, int32(epoch), nil
 }
 
-// changeEpoch checks, before the first record of another leader epoch is processed,
+// checkNewEpoch checks, before the first record of another leader epoch is processed,
 // that the new leader has all raw records that were normalized, by this worker or by
 // another one that stopped late and is ahead of it.
-func (w *partitionWorker) changeEpoch(ctx context.Context) error {
+func (w *partitionWorker) checkNewEpoch(ctx context.Context) error {
 	err := w.retry(ctx, "checking the raw log", func() error {
-		if err := w.deps.Log.CheckPosition(ctx, w.raw, w.Partition, w.next); err != nil {
+		if err := w.deps.Log.CheckPosition(ctx, w.rawTopic, w.Partition, w.next); err != nil {
 			return err
 		}
-		newest, err := w.newestNormalized(ctx)
+		newest, err := w.findNewest(ctx)
 		if err != nil {
 			return err
 		}
@@ -184,53 +184,53 @@ func (w *partitionWorker) changeEpoch(ctx context.Context) error {
 // handleGap moves the worker to where the raw log continues, if err is a gap at
 // w.next. It returns other errors.
 func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
-	found, ok := errors.AsType[*kafka.GapError](err)
+	readerGap, ok := errors.AsType[*kafka.GapError](err)
 	if !ok {
 		return err
 	}
 	// A reader has only an offset; topic id and epoch are needed to detect truncation.
-	checked := w.retry(ctx, "checking the raw log", func() error {
-		return w.deps.Log.CheckPosition(ctx, w.raw, w.Partition, w.next)
+	checkErr := w.retry(ctx, "checking the raw log", func() error {
+		return w.deps.Log.CheckPosition(ctx, w.rawTopic, w.Partition, w.next)
 	})
-	gap, ok := errors.AsType[*kafka.GapError](checked)
+	gap, ok := errors.AsType[*kafka.GapError](checkErr)
 	switch {
-	case checked != nil && !ok:
-		return checked
-	case !ok && found.Restarted():
+	case checkErr != nil && !ok:
+		return checkErr
+	case !ok && readerGap.Restarted():
 		return nil // the log does continue: the leader had not caught up
 	case !ok:
-		gap = found
+		gap = readerGap
 	}
 	if _, ok := kafka.PassableGap(gap); !ok {
 		return err
 	}
 	if gap.Restarted() {
-		return w.restart(ctx, gap)
+		return w.startGeneration(ctx, gap)
 	}
-	w.skip(gap)
+	w.skipLost(gap)
 	return nil
 }
 
-// skip moves the worker behind lost records.
-func (w *partitionWorker) skip(gap *kafka.GapError) {
-	lost := max(gap.Resume-max(w.next.Offset, w.deadBefore), 0)
-	w.metrics.lost.WithLabelValues(w.raw).Add(float64(lost))
-	w.log.Error("raw records lost", "topic", w.raw, "partition", w.Partition, "kind", gap.Kind,
+// skipLost moves the worker behind lost records.
+func (w *partitionWorker) skipLost(gap *kafka.GapError) {
+	lost := max(gap.Resume-max(w.next.Offset, w.deadLettersBefore), 0)
+	w.metrics.lost.WithLabelValues(w.rawTopic).Add(float64(lost))
+	w.log.Error("raw records lost", "topic", w.rawTopic, "partition", w.Partition, "kind", gap.Kind,
 		"offset", w.next.Offset, "resume", gap.Resume, "lost", lost, "error", gap)
 	w.next.Offset, w.next.LeaderEpoch = gap.Resume, kafka.UnknownEpoch
 }
 
-// restart continues in a raw log that was truncated or recreated. Its offsets are used
+// startGeneration continues in a raw log that was truncated or recreated. Its offsets are used
 // a second time, so the positions of its records have the next generation, unless
 // another worker has already started it. Ids continue from the newest.
-func (w *partitionWorker) restart(ctx context.Context, gap *kafka.GapError) error {
-	w.metrics.restarts.WithLabelValues(w.raw, string(gap.Kind)).Inc()
-	w.log.Error("raw log truncated: acknowledged records may be lost", "topic", w.raw, "partition", w.Partition, "kind", gap.Kind,
+func (w *partitionWorker) startGeneration(ctx context.Context, gap *kafka.GapError) error {
+	w.metrics.restarts.WithLabelValues(w.rawTopic, string(gap.Kind)).Inc()
+	w.log.Error("raw log truncated: acknowledged records may be lost", "topic", w.rawTopic, "partition", w.Partition, "kind", gap.Kind,
 		"processed", w.next.Offset, "resume", gap.Resume, "error", gap)
 	w.Rewind(gap.Resume)
-	before := w.generation
+	oldGeneration := w.generation
 	return w.retry(ctx, "taking over", func() error {
-		newest, err := w.newestNormalized(ctx)
+		newest, err := w.findNewest(ctx)
 		if err != nil {
 			return err
 		}
@@ -239,26 +239,26 @@ func (w *partitionWorker) restart(ctx context.Context, gap *kafka.GapError) erro
 		if err != nil && !isGap {
 			return err
 		}
-		if isGap && gap.Restarted() || w.generation <= before {
-			if before == event.MaxGeneration {
-				w.log.Error("event generations exhausted: new records will be treated as duplicates", "topic", w.raw, "partition", w.Partition)
+		if isGap && gap.Restarted() || w.generation <= oldGeneration {
+			if oldGeneration == event.MaxGeneration {
+				w.log.Error("event generations exhausted: new records will be treated as duplicates", "topic", w.rawTopic, "partition", w.Partition)
 			}
-			w.generation = min(max(w.generation, before)+1, event.MaxGeneration)
+			w.generation = min(max(w.generation, oldGeneration)+1, event.MaxGeneration)
 		}
 		if isGap && gap.Restarted() {
-			return w.startAt(ctx, gap.Resume)
+			return w.moveTo(ctx, gap.Resume)
 		}
 		if isGap {
-			w.skip(gap)
+			w.skipLost(gap)
 		}
 		return nil
 	})
 }
 
-// startAt moves the worker to an offset of the current raw log.
-func (w *partitionWorker) startAt(ctx context.Context, offset int64) error {
-	topicID, err := w.deps.Log.TopicID(ctx, w.raw)
+// moveTo moves the worker to an offset of the current raw log.
+func (w *partitionWorker) moveTo(ctx context.Context, offset int64) error {
+	topicID, err := w.deps.Log.TopicID(ctx, w.rawTopic)
 	w.next = kafka.LogPosition{TopicID: topicID, Offset: offset, LeaderEpoch: kafka.UnknownEpoch}
-	w.deadBefore = 0
+	w.deadLettersBefore = 0
 	return err
 }

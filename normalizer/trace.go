@@ -44,9 +44,9 @@ func (t *traces) setAccount(account string) {
 }
 
 // reject marks the span of the current record: it becomes a dead letter.
-func (t *traces) reject(why *format.Rejection) {
+func (t *traces) reject(rejection *format.Rejection) {
 	if t.sampled {
-		t.spans[len(t.spans)-1].Fail(string(why.Kind))
+		t.spans[len(t.spans)-1].Fail(string(rejection.Kind))
 	}
 }
 

@@ -157,7 +157,7 @@ func TestARotatedKeyIsReadOnceHoweverManyTokensAreWrong(t *testing.T) {
 		_, err := e.Verify(t.Context(), before)
 		refused(t, "again", err, fault.KindUnauthenticated, "wrong_token")
 	}
-	if read := e.provider.Asked("/keys"); read > 2*jwksBurst {
+	if read := e.provider.RequestCount("/keys"); read > 2*jwksBurst {
 		t.Errorf("the keys were read %d times", read)
 	}
 	if err := verify(); err != nil {
@@ -167,7 +167,7 @@ func TestARotatedKeyIsReadOnceHoweverManyTokensAreWrong(t *testing.T) {
 
 func TestAProviderThatIsAway(t *testing.T) {
 	e := newEnv(t, nil)
-	e.provider.SetAway(true)
+	e.provider.SetUnavailable(true)
 	unavailable := func(what string, err error) {
 		t.Helper()
 		if f := fault.As(err); err == nil || f.Kind != fault.KindUnavailable || f.RetryAfter <= 0 || !strings.Contains(f.Message, "auth.oidc.issuer") {
@@ -182,18 +182,18 @@ func TestAProviderThatIsAway(t *testing.T) {
 		unavailable("a login", err)
 	}
 	const metadata = "/.well-known/openid-configuration"
-	if asked := e.provider.Asked(metadata); asked != 1 {
+	if asked := e.provider.RequestCount(metadata); asked != 1 {
 		t.Errorf("asked %d times during the back-off", asked)
 	}
 	if !strings.Contains(e.logged.String(), "metadata not read") || !strings.Contains(e.logged.String(), "status 503") {
 		t.Errorf("logged %s", e.logged)
 	}
-	e.provider.SetAway(false)
+	e.provider.SetUnavailable(false)
 	e.ahead.Add(int64(time.Minute)) // the longest back-off
 	if _, _, err := e.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	e.provider.SetAway(true) // its keys were not read yet
+	e.provider.SetUnavailable(true) // its keys were not read yet
 	for range 2 * jwksBurst {
 		_, err := e.Verify(t.Context(), token)
 		unavailable("without keys", err)
@@ -205,14 +205,14 @@ func TestAKnownProviderStaysInUseWhileItIsAway(t *testing.T) {
 	if _, err := e.Verify(t.Context(), e.provider.Token(nil)); err != nil {
 		t.Fatal(err)
 	}
-	e.provider.SetAway(true)
+	e.provider.SetUnavailable(true)
 	e.ahead.Add(int64(2 * discoveryInterval))
 	for range 3 {
 		if _, err := e.Verify(t.Context(), e.provider.Token(map[string]any{"exp": time.Now().Add(24 * time.Hour).Unix()})); err != nil {
 			t.Error(err)
 		}
 	}
-	if asked := e.provider.Asked("/.well-known/openid-configuration"); asked != 2 {
+	if asked := e.provider.RequestCount("/.well-known/openid-configuration"); asked != 2 {
 		t.Errorf("asked %d times", asked)
 	}
 }
@@ -247,7 +247,7 @@ func TestTheCodeFlow(t *testing.T) {
 		_, err = e.Finish(t.Context(), second, code)
 		refused(t, name, err, fault.KindUnauthenticated, "wrong_nonce")
 	}
-	e.provider.SetAway(true)
+	e.provider.SetUnavailable(true)
 	_, err = e.Finish(t.Context(), second, "code")
 	if fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("a provider that is away: %v", err)

@@ -74,11 +74,11 @@ func AppendCleared(dst []byte, c Cleared) []byte {
 }
 
 // AppendTransferRefused appends the response to a transfer that failed (extension). The call continues.
-func AppendTransferRefused(dst []byte, destination, why string) []byte {
+func AppendTransferRefused(dst []byte, destination, reason string) []byte {
 	dst = append(dst, `{"event":"transfer","transfer":{"destination":`...)
 	dst = event.AppendString(dst, destination)
 	dst = append(dst, `,"error":`...)
-	dst = event.AppendString(dst, why)
+	dst = event.AppendString(dst, reason)
 	return append(dst, `}}`...)
 }
 

@@ -15,58 +15,58 @@ type Decoder struct {
 
 	message Message
 	audio   []byte
-	body    values
+	body    bodyValues
 }
 
-// keptAudio is the largest buffer in bytes that a decoder keeps between messages.
-const keptAudio = 64 << 10
+// maxIdleAudioBuffer is the largest buffer in bytes that a decoder keeps between messages.
+const maxIdleAudioBuffer = 64 << 10
 
 // FromProvider decodes a message from a provider. The result is valid until the next message is
 // decoded. The error is an *Error.
-func (d *Decoder) FromProvider(raw []byte) (*Message, error) { return d.read(raw, requests) }
+func (d *Decoder) FromProvider(raw []byte) (*Message, error) { return d.decode(raw, providerMessages) }
 
 // ToProvider decodes a message from the service to a provider.
-func (d *Decoder) ToProvider(raw []byte) (*Message, error) { return d.read(raw, statements) }
+func (d *Decoder) ToProvider(raw []byte) (*Message, error) { return d.decode(raw, serviceMessages) }
 
-// top has the members of a message that are decoded: the event, and the objects named after events.
-var top = jsonscan.KeysOf("event", string(EventStart), string(EventMedia), string(EventDTMF), string(EventHangup),
+// topKeys has the members of a message that are decoded: the event, and the objects named after events.
+var topKeys = jsonscan.KeysOf("event", string(EventStart), string(EventMedia), string(EventDTMF), string(EventHangup),
 	string(EventMark), string(EventClear), string(EventCleared), string(EventTransfer))
 
-func (d *Decoder) read(raw []byte, known []shape) (*Message, error) {
-	if cap(d.audio) > keptAudio {
+func (d *Decoder) decode(raw []byte, schemas []messageSchema) (*Message, error) {
+	if cap(d.audio) > maxIdleAudioBuffer {
 		d.audio = nil
 	}
 	d.message = Message{}
 	var members [9]jsonscan.Value
-	if err := top.Scan(raw, members[:]); err != nil {
+	if err := topKeys.Scan(raw, members[:]); err != nil {
 		return nil, newError(ProblemNotJSON, "the message is %v", err)
 	}
 	name, ok := members[0].Text()
 	if !ok {
 		return nil, newError(ProblemNoEvent, "the message has no event, or it is no string")
 	}
-	shape := find(known, name)
-	if shape == nil || shape.extra && !d.Extensions {
+	shape := findSchema(schemas, name)
+	if shape == nil || shape.extension && !d.Extensions {
 		return nil, newError(ProblemUnknown, "%q is no event of this direction", shorten(name))
 	}
-	body := members[top[string(shape.event)]]
-	if body.Kind() == jsonscan.None && shape.mayBeEmpty {
+	body := members[topKeys[string(shape.event)]]
+	if body.Kind() == jsonscan.None && shape.optionalBody {
 		body = jsonscan.Value("{}")
 	}
 	if body.Kind() != jsonscan.Object {
 		return nil, newError(ProblemBody, "%s: the message has no object of that name", shape.event)
 	}
-	d.body = values{}
-	if err := fields.Scan(body, d.body[:]); err != nil {
+	d.body = bodyValues{}
+	if err := bodyKeys.Scan(body, d.body[:]); err != nil {
 		return nil, newError(ProblemNotJSON, "%s is %v", shape.event, err) // Scan has validated it
 	}
 	if d.Strict {
-		if err := shape.only(raw, body); err != nil {
+		if err := shape.checkMembers(raw, body); err != nil {
 			return nil, err
 		}
 	}
 	d.message.Event = shape.event
-	if err := shape.read(d); err != nil {
+	if err := shape.decode(d); err != nil {
 		return nil, err
 	}
 	return &d.message, nil

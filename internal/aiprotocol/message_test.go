@@ -109,7 +109,7 @@ func wantProblem(t *testing.T, raw []byte, read func([]byte) (*Message, error), 
 }
 
 func TestProblemsOfProvidersMessages(t *testing.T) {
-	long := strings.Repeat("x", longestText+1)
+	long := strings.Repeat("x", maxTextBytes+1)
 	for raw, want := range map[string]Problem{
 		``:                              ProblemNotJSON,
 		`hello`:                         ProblemNotJSON,
@@ -228,7 +228,7 @@ func TestADecoderForgetsMuchAudio(t *testing.T) {
 	if err != nil || len(m.Audio) != 700<<10 {
 		t.Fatalf("got %d bytes, %v", len(m.Audio), err)
 	}
-	if _, err := d.FromProvider(AppendMedia(nil, make([]byte, 160))); err != nil || cap(d.audio) > keptAudio {
+	if _, err := d.FromProvider(AppendMedia(nil, make([]byte, 160))); err != nil || cap(d.audio) > maxIdleAudioBuffer {
 		t.Errorf("%d bytes are kept, %v", cap(d.audio), err)
 	}
 }

@@ -13,16 +13,16 @@ import (
 // another test cannot take a port before its server listens, or while the server
 // restarts.
 const (
-	first = 10000
-	last  = 32000
+	firstPort = 10000
+	lastPort  = 32000
 )
 
 // Find returns n different ports that nothing listens on.
 func Find(n int) ([]int, error) {
 	ports := make([]int, 0, n)
 	for range 100 * n {
-		port := first + rand.IntN(last-first)
-		listener, err := net.Listen("tcp4", onLoopback(port))
+		port := firstPort + rand.IntN(lastPort-firstPort)
+		listener, err := net.Listen("tcp4", loopbackAddress(port))
 		if err != nil {
 			continue // in use, perhaps found a moment ago: listeners stay open until all are found
 		}
@@ -31,7 +31,7 @@ func Find(n int) ([]int, error) {
 			return ports, nil
 		}
 	}
-	return nil, fmt.Errorf("no %d free ports between %d and %d", n, first, last)
+	return nil, fmt.Errorf("no %d free ports between %d and %d", n, firstPort, lastPort)
 }
 
 // Addresses returns n different loopback addresses that nothing listens on.
@@ -43,7 +43,7 @@ func Addresses(t testing.TB, n int) []string {
 	}
 	addresses := make([]string, n)
 	for i, port := range ports {
-		addresses[i] = onLoopback(port)
+		addresses[i] = loopbackAddress(port)
 	}
 	return addresses
 }
@@ -54,4 +54,4 @@ func Address(t testing.TB) string {
 	return Addresses(t, 1)[0]
 }
 
-func onLoopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+func loopbackAddress(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

@@ -37,23 +37,23 @@ func KeysOf(names ...string) Keys {
 // Scan checks that record is one JSON object and stores the values of the members in k
 // in their slots of into. It leaves the other slots unchanged. After an error the
 // content of into is undefined.
-func (k Keys) Scan(record []byte, into []Value) error {
+func (k Keys) Scan(record []byte, dst []Value) error {
 	if !utf8.Valid(record) {
 		return ErrUTF8
 	}
-	i := space(record, 0)
+	i := skipSpace(record, 0)
 	if i == len(record) || record[i] != '{' {
-		end, err := skip(record, i, 0)
-		if err == nil && space(record, end) == len(record) {
+		end, err := skipValue(record, i, 0)
+		if err == nil && skipSpace(record, end) == len(record) {
 			return ErrNotObject
 		}
-		return worse(err)
+		return orSyntaxError(err)
 	}
-	end, err := k.members(record, i+1, into)
+	end, err := k.scanMembers(record, i+1, dst)
 	if err != nil {
 		return err
 	}
-	if space(record, end) != len(record) {
+	if skipSpace(record, end) != len(record) {
 		return ErrSyntax
 	}
 	return nil
@@ -62,52 +62,52 @@ func (k Keys) Scan(record []byte, into []Value) error {
 // ScanObject stores the values of an object's members in k in their slots of into, like
 // Scan; if v is not an object it changes nothing. v must come from Scan, which has
 // validated it.
-func (k Keys) ScanObject(v Value, into []Value) {
+func (k Keys) ScanObject(v Value, dst []Value) {
 	if v.Kind() == Object {
-		_, _ = k.members(v, 1, into)
+		_, _ = k.scanMembers(v, 1, dst)
 	}
 }
 
-func worse(err error) error {
+func orSyntaxError(err error) error {
 	if err == nil {
 		return ErrSyntax
 	}
 	return err
 }
 
-// members reads the top-level members, from after the opening brace to after the
+// scanMembers reads the top-level members, from after the opening brace to after the
 // closing one.
-func (k Keys) members(b []byte, i int, into []Value) (end int, err error) {
-	i = space(b, i)
+func (k Keys) scanMembers(b []byte, i int, dst []Value) (end int, err error) {
+	i = skipSpace(b, i)
 	if i < len(b) && b[i] == '}' {
 		return i + 1, nil
 	}
 	for {
 		key := i
-		if i, err = name(b, i); err != nil {
+		if i, err = skipString(b, i); err != nil {
 			return 0, err
 		}
-		slot, wanted := k.find(b[key:i])
-		if i, err = colon(b, i); err != nil {
+		slot, requested := k.find(b[key:i])
+		if i, err = skipColon(b, i); err != nil {
 			return 0, err
 		}
 		value := i
-		if wanted && slot >= LastElement && i < len(b) && b[i] == '[' {
+		if requested && slot >= LastElement && i < len(b) && b[i] == '[' {
 			var last Value
 			if last, i, err = scanLastElement(b, i+1); err != nil {
 				return 0, err
 			}
-			into[slot-LastElement] = last
+			dst[slot-LastElement] = last
 		} else {
-			if i, err = skip(b, i, 1); err != nil {
+			if i, err = skipValue(b, i, 1); err != nil {
 				return 0, err
 			}
-			if wanted {
-				into[slot&^LastElement] = Value(b[value:i:i])
+			if requested {
+				dst[slot&^LastElement] = Value(b[value:i:i])
 			}
 		}
 		var more bool
-		if i, more, err = comma(b, i, '}'); err != nil || !more {
+		if i, more, err = skipComma(b, i, '}'); err != nil || !more {
 			return i, err
 		}
 	}
@@ -116,17 +116,17 @@ func (k Keys) members(b []byte, i int, into []Value) (end int, err error) {
 // scanLastElement checks a top-level array, from after its opening bracket to after
 // the closing one, and returns its last element.
 func scanLastElement(b []byte, i int) (last Value, end int, err error) {
-	if i = space(b, i); i < len(b) && b[i] == ']' {
+	if i = skipSpace(b, i); i < len(b) && b[i] == ']' {
 		return nil, i + 1, nil
 	}
 	for {
 		start := i
-		if i, err = skip(b, i, 2); err != nil {
+		if i, err = skipValue(b, i, 2); err != nil {
 			return nil, 0, err
 		}
 		last = Value(b[start:i:i])
 		var more bool
-		if i, more, err = comma(b, i, ']'); err != nil || !more {
+		if i, more, err = skipComma(b, i, ']'); err != nil || !more {
 			return last, i, err
 		}
 	}
@@ -137,6 +137,6 @@ func (k Keys) find(quoted []byte) (slot int, ok bool) {
 	if len(k) == 0 {
 		return 0, false
 	}
-	slot, ok = k[string(Value(quoted).plain())]
+	slot, ok = k[string(Value(quoted).unquote())]
 	return slot, ok
 }

@@ -5,15 +5,15 @@ import (
 	"math/bits"
 )
 
-// skip checks the value at b[i] and returns its end. depth is the number of enclosing
+// skipValue checks the value at b[i] and returns its end. depth is the number of enclosing
 // objects and arrays. b must be valid UTF-8.
-func skip(b []byte, i, depth int) (end int, err error) {
+func skipValue(b []byte, i, depth int) (end int, err error) {
 	if i >= len(b) {
 		return 0, ErrSyntax
 	}
 	switch c := b[i]; {
 	case c == '"':
-		return name(b, i)
+		return skipString(b, i)
 	case c == '{':
 		return skipObject(b, i+1, depth+1)
 	case c == '[':
@@ -21,11 +21,11 @@ func skip(b []byte, i, depth int) (end int, err error) {
 	case c == '-' || c-'0' < 10:
 		return skipNumber(b, i)
 	case c == 't':
-		return word(b, i, "true")
+		return skipLiteral(b, i, "true")
 	case c == 'f':
-		return word(b, i, "false")
+		return skipLiteral(b, i, "false")
 	case c == 'n':
-		return word(b, i, "null")
+		return skipLiteral(b, i, "null")
 	}
 	return 0, ErrSyntax
 }
@@ -34,21 +34,21 @@ func skipObject(b []byte, i, depth int) (end int, err error) {
 	if depth > MaxDepth {
 		return 0, ErrDepth
 	}
-	if i = space(b, i); i < len(b) && b[i] == '}' {
+	if i = skipSpace(b, i); i < len(b) && b[i] == '}' {
 		return i + 1, nil
 	}
 	for {
-		if i, err = name(b, i); err != nil {
+		if i, err = skipString(b, i); err != nil {
 			return 0, err
 		}
-		if i, err = colon(b, i); err != nil {
+		if i, err = skipColon(b, i); err != nil {
 			return 0, err
 		}
-		if i, err = skip(b, i, depth); err != nil {
+		if i, err = skipValue(b, i, depth); err != nil {
 			return 0, err
 		}
 		var more bool
-		if i, more, err = comma(b, i, '}'); err != nil || !more {
+		if i, more, err = skipComma(b, i, '}'); err != nil || !more {
 			return i, err
 		}
 	}
@@ -58,50 +58,50 @@ func skipArray(b []byte, i, depth int) (end int, err error) {
 	if depth > MaxDepth {
 		return 0, ErrDepth
 	}
-	if i = space(b, i); i < len(b) && b[i] == ']' {
+	if i = skipSpace(b, i); i < len(b) && b[i] == ']' {
 		return i + 1, nil
 	}
 	for {
-		if i, err = skip(b, i, depth); err != nil {
+		if i, err = skipValue(b, i, depth); err != nil {
 			return 0, err
 		}
 		var more bool
-		if i, more, err = comma(b, i, ']'); err != nil || !more {
+		if i, more, err = skipComma(b, i, ']'); err != nil || !more {
 			return i, err
 		}
 	}
 }
 
-// colon moves past the colon between a key and its value.
-func colon(b []byte, i int) (int, error) {
-	if i = space(b, i); i >= len(b) || b[i] != ':' {
+// skipColon moves past the colon between a key and its value.
+func skipColon(b []byte, i int) (int, error) {
+	if i = skipSpace(b, i); i >= len(b) || b[i] != ':' {
 		return 0, ErrSyntax
 	}
-	return space(b, i+1), nil
+	return skipSpace(b, i+1), nil
 }
 
-// comma moves past the comma after a value; more is false at the closer.
-func comma(b []byte, i int, closer byte) (next int, more bool, err error) {
-	if i = space(b, i); i >= len(b) {
+// skipComma moves past the comma after a value; more is false at the closer.
+func skipComma(b []byte, i int, closer byte) (next int, more bool, err error) {
+	if i = skipSpace(b, i); i >= len(b) {
 		return 0, false, ErrSyntax
 	}
 	switch b[i] {
 	case ',':
-		return space(b, i+1), true, nil
+		return skipSpace(b, i+1), true, nil
 	case closer:
 		return i + 1, false, nil
 	}
 	return 0, false, ErrSyntax
 }
 
-func space(b []byte, i int) int {
+func skipSpace(b []byte, i int) int {
 	for i < len(b) && b[i] <= ' ' && (b[i] == ' ' || b[i] == '\n' || b[i] == '\t' || b[i] == '\r') {
 		i++
 	}
 	return i
 }
 
-func word(b []byte, i int, want string) (int, error) {
+func skipLiteral(b []byte, i int, want string) (int, error) {
 	if len(b)-i < len(want) || string(b[i:i+len(want)]) != want {
 		return 0, ErrSyntax
 	}
@@ -113,12 +113,12 @@ func skipNumber(b []byte, i int) (int, error) {
 		i++
 	}
 	first := i
-	if i = digits(b, i); i == first || (b[first] == '0' && i > first+1) {
+	if i = skipDigits(b, i); i == first || (b[first] == '0' && i > first+1) {
 		return 0, ErrSyntax
 	}
 	if i < len(b) && b[i] == '.' {
 		first = i + 1
-		if i = digits(b, first); i == first {
+		if i = skipDigits(b, first); i == first {
 			return 0, ErrSyntax
 		}
 	}
@@ -128,23 +128,23 @@ func skipNumber(b []byte, i int) (int, error) {
 			i++
 		}
 		first = i
-		if i = digits(b, i); i == first {
+		if i = skipDigits(b, i); i == first {
 			return 0, ErrSyntax
 		}
 	}
 	return i, nil
 }
 
-func digits(b []byte, i int) int {
+func skipDigits(b []byte, i int) int {
 	for i < len(b) && b[i]-'0' < 10 {
 		i++
 	}
 	return i
 }
 
-// name checks the string whose opening quote is b[i] and returns the index after its
+// skipString checks the string whose opening quote is b[i] and returns the index after its
 // closing quote.
-func name(b []byte, i int) (int, error) {
+func skipString(b []byte, i int) (int, error) {
 	if i >= len(b) || b[i] != '"' {
 		return 0, ErrSyntax
 	}
@@ -157,7 +157,7 @@ func name(b []byte, i int) (int, error) {
 		if b[i] == '"' {
 			return i + 1, nil
 		}
-		n := escape(b[i:])
+		n := escapeLength(b[i:])
 		if n == 0 {
 			return 0, ErrSyntax
 		}
@@ -184,9 +184,9 @@ func IndexSpecial(b []byte, i int) int {
 	return i
 }
 
-// escape returns the length of the escape sequence at the start of b, 0 if there is
+// escapeLength returns the length of the escape sequence at the start of b, 0 if there is
 // none.
-func escape(b []byte) int {
+func escapeLength(b []byte) int {
 	if len(b) < 2 {
 		return 0
 	}
@@ -194,14 +194,14 @@ func escape(b []byte) int {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
 		return 2
 	case 'u':
-		if _, ok := hex4(b[2:]); ok {
+		if _, ok := parseHex4(b[2:]); ok {
 			return 6
 		}
 	}
 	return 0
 }
 
-func hex4(b []byte) (r rune, ok bool) {
+func parseHex4(b []byte) (r rune, ok bool) {
 	if len(b) < 4 {
 		return 0, false
 	}

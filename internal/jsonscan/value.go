@@ -50,7 +50,7 @@ func (v Value) Text() (text []byte, ok bool) {
 	if v.Kind() != String {
 		return nil, false
 	}
-	return v.plain(), true
+	return v.unquote(), true
 }
 
 // Is reports whether v is the string want.
@@ -64,8 +64,8 @@ func (v Value) First() Value {
 	if v.Kind() != Array {
 		return nil
 	}
-	i := space(v, 1)
-	end, err := skip(v, i, 0)
+	i := skipSpace(v, 1)
+	end, err := skipValue(v, i, 0)
 	if err != nil { // closing bracket: an empty array
 		return nil
 	}
@@ -78,16 +78,16 @@ func (v Value) FirstAndLast() (first, last Value) {
 	if v.Kind() != Array {
 		return nil, nil
 	}
-	for i, more := space(v, 1), true; more; {
+	for i, more := skipSpace(v, 1), true; more; {
 		start := i
-		end, err := skip(v, i, 0)
+		end, err := skipValue(v, i, 0)
 		if err != nil { // closing bracket: an empty array
 			return nil, nil
 		}
 		if last = v[start:end:end]; first == nil {
 			first = last
 		}
-		if i, more, err = comma(v, end, ']'); err != nil {
+		if i, more, err = skipComma(v, end, ']'); err != nil {
 			return nil, nil
 		}
 	}
@@ -107,13 +107,13 @@ func (v Value) Elements() iter.Seq[Value] {
 		if v.Kind() != Array {
 			return
 		}
-		for i, more := space(v, 1), true; more; {
+		for i, more := skipSpace(v, 1), true; more; {
 			start := i
-			end, err := skip(v, i, 0)
+			end, err := skipValue(v, i, 0)
 			if err != nil { // closing bracket: an empty array
 				return
 			}
-			if i, more, err = comma(v, end, ']'); err != nil || !yield(v[start:end:end]) {
+			if i, more, err = skipComma(v, end, ']'); err != nil || !yield(v[start:end:end]) {
 				return
 			}
 		}
@@ -126,36 +126,36 @@ func (v Value) Each(f func(key []byte, value Value)) {
 	if v.Kind() != Object {
 		return
 	}
-	i, more := space(v, 1), true
+	i, more := skipSpace(v, 1), true
 	for more {
 		start := i
-		end, err := name(v, i)
+		end, err := skipString(v, i)
 		if err != nil {
 			return
 		}
-		if i, err = colon(v, end); err != nil {
+		if i, err = skipColon(v, end); err != nil {
 			return
 		}
 		value := i
-		if i, err = skip(v, i, 0); err != nil {
+		if i, err = skipValue(v, i, 0); err != nil {
 			return
 		}
-		f(v[start:end].plain(), v[value:i:i])
-		if i, more, err = comma(v, i, '}'); err != nil {
+		f(v[start:end].unquote(), v[value:i:i])
+		if i, more, err = skipComma(v, i, '}'); err != nil {
 			return
 		}
 	}
 }
 
-// plain returns the content of a quoted, validated string.
-func (v Value) plain() []byte {
-	inner := v[1 : len(v)-1]
-	slash := bytes.IndexByte(inner, '\\')
+// unquote returns the content of a quoted, validated string.
+func (v Value) unquote() []byte {
+	content := v[1 : len(v)-1]
+	slash := bytes.IndexByte(content, '\\')
 	if slash < 0 {
-		return inner
+		return content
 	}
-	out := append(make([]byte, 0, len(inner)), inner[:slash]...)
-	for rest := inner[slash:]; len(rest) > 0; {
+	out := append(make([]byte, 0, len(content)), content[:slash]...)
+	for rest := content[slash:]; len(rest) > 0; {
 		if rest[0] != '\\' {
 			end := bytes.IndexByte(rest, '\\')
 			if end < 0 {
@@ -186,12 +186,12 @@ func unescape(out, b []byte) ([]byte, int) {
 	case 't':
 		return append(out, '\t'), 2
 	case 'u':
-		r, _ := hex4(b[2:])
+		r, _ := parseHex4(b[2:])
 		if !utf16.IsSurrogate(r) {
 			return utf8.AppendRune(out, r), 6
 		}
 		if len(b) >= 12 && b[6] == '\\' && b[7] == 'u' {
-			low, _ := hex4(b[8:])
+			low, _ := parseHex4(b[8:])
 			if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
 				return utf8.AppendRune(out, pair), 12
 			}

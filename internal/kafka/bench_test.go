@@ -62,7 +62,7 @@ type bench struct {
 }
 
 func newBench(b *testing.B) *bench {
-	address, _ := child(b, "memory")
+	address, _ := startChildBroker(b, "memory")
 	c, err := kafka.Open(b.Context(), kafka.Config{Settings: kafka.DefaultSettings(address)}, nil, quiet())
 	if err != nil {
 		b.Fatal(err)

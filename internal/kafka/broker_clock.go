@@ -13,8 +13,8 @@ type brokerClock struct {
 	measuredAt time.Time // of the last measurement; zero: none
 }
 
-// observe records the broker's timestamp of a batch that was sent at asked and
-// acknowledged at answered.
+// observe records the broker's timestamp of a batch that was sent at sentAt and
+// acknowledged at acknowledgedAt.
 func (c *brokerClock) observe(sentAt, acknowledgedAt time.Time, appendTime int64) {
 	if appendTime < 0 {
 		return

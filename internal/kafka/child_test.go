@@ -46,9 +46,9 @@ func TestMain(m *testing.M) {
 	bufio.NewReader(os.Stdin).ReadByte() // until the parent is gone
 }
 
-// child starts a broker in a process of its own. Killing it is as sudden as it
+// startChildBroker starts a broker in a process of its own. Killing it is as sudden as it
 // gets.
-func child(t testing.TB, kind string) (address string, kill func()) {
+func startChildBroker(t testing.TB, kind string) (address string, kill func()) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), childVariable+"="+kind)

@@ -110,7 +110,7 @@ func Open(ctx context.Context, cfg Config, reg prometheus.Registerer, log *slog.
 func (c *Cluster) Close() {
 	ended := make(chan struct{})
 	go func() {
-		c.fetchers.running.Wait()
+		c.fetchers.sessions.Wait()
 		close(ended)
 	}()
 	select {

@@ -28,7 +28,7 @@ func update(key string, n int) kafka.Record {
 		Headers: []kafka.Header{{Key: "n", Value: fmt.Append(nil, n)}}}
 }
 
-// latest reads what a reader of the whole topic knows of each key: the number of
+// latest reads the whole topic and returns for each key: the number of
 // its last record, -1 for a tombstone.
 func latest(t *testing.T, c *kafka.Cluster) map[string]int {
 	t.Helper()
@@ -56,7 +56,7 @@ func latest(t *testing.T, c *kafka.Cluster) map[string]int {
 	}
 }
 
-func onDisk(t *testing.T, dir string) (total int64) {
+func bytesOnDisk(t *testing.T, dir string) (total int64) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
@@ -118,7 +118,7 @@ func TestACompactedTopicKeepsTheLastRecordOfEachKeyOnABoundedDisk(t *testing.T) 
 	writers.Wait()
 	until(t, "compacted", func() bool {
 		first, _, err := c.Offsets(t.Context(), "t", 0)
-		return err == nil && first > 2*each/2 && onDisk(t, dir) < 14<<20 // of 24 MiB; a segment has 4 MiB
+		return err == nil && first > 2*each/2 && bytesOnDisk(t, dir) < 14<<20 // of 24 MiB; a segment has 4 MiB
 	})
 	known := latest(t, c)
 	want := map[string]int{"a0": -1, "b0": -1}
@@ -142,7 +142,7 @@ func TestAKillWhileCompactingLosesNothing(t *testing.T) {
 	acknowledged, next := map[string]int{}, 0
 	first := int64(0)
 	for round := range 5 {
-		address, kill := child(t, "compacting:"+dir)
+		address, kill := startChildBroker(t, "compacting:"+dir)
 		c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(address)}, nil, quiet())
 		if err != nil {
 			t.Fatal(err)

@@ -15,31 +15,31 @@ import (
 // has it. Brokers find later batches through their index. readableAfter fetches at
 // growing distances, then between the last two.
 func (r *Reader) readableAfter(ctx context.Context, damaged, end int64) (int64, error) {
-	bad, good := damaged, end
+	damagedUpTo, readableFrom := damaged, end
 	for distance := int64(1); damaged+distance < end; distance *= 2 {
 		ok, err := r.readableAt(ctx, damaged+distance)
 		if err != nil {
 			return 0, err
 		}
 		if ok {
-			good = damaged + distance
+			readableFrom = damaged + distance
 			break
 		}
-		bad = damaged + distance
+		damagedUpTo = damaged + distance
 	}
-	for good-bad > 1 {
-		middle := bad + (good-bad)/2
+	for readableFrom-damagedUpTo > 1 {
+		middle := damagedUpTo + (readableFrom-damagedUpTo)/2
 		ok, err := r.readableAt(ctx, middle)
 		if err != nil {
 			return 0, err
 		}
 		if ok {
-			good = middle
+			readableFrom = middle
 		} else {
-			bad = middle
+			damagedUpTo = middle
 		}
 	}
-	return good, nil
+	return readableFrom, nil
 }
 
 // readableAt reports whether a fetch at the offset begins with an undamaged batch.

@@ -91,8 +91,8 @@ func TestEmbeddedLogThatWasCutIsToldFromTheOneBefore(t *testing.T) {
 	stop()
 }
 
-// restartable returns an embedded broker that clients stay connected to.
-func restartable(t *testing.T) (c *kafka.Cluster, dir string, restart func(meanwhile func())) {
+// openRestartable returns an embedded broker that clients stay connected to.
+func openRestartable(t *testing.T) (c *kafka.Cluster, dir string, restart func(meanwhile func())) {
 	t.Helper()
 	dir = t.TempDir()
 	b := openEmbedded(t, dir)
@@ -125,7 +125,7 @@ func restartable(t *testing.T) (c *kafka.Cluster, dir string, restart func(meanw
 // A log that was cut and grew past a reader's offset held other records there,
 // and the reader went on among them.
 func TestReaderNoticesALogThatWasCutAndGrewPastIt(t *testing.T) {
-	c, dir, restart := restartable(t)
+	c, dir, restart := openRestartable(t)
 	ensure(t, c, kafka.TopicSpec{Name: "t", Partitions: 1})
 	produce(t, c, numbered(0, 0, 5)...)
 	produce(t, c, kafka.Record{Topic: "t", Value: []byte("marker")})
@@ -161,7 +161,7 @@ func TestReaderNoticesALogThatWasCutAndGrewPastIt(t *testing.T) {
 
 // A segment that lost its end leaves a hole before the next one.
 func TestReaderNoticesMissingOffsets(t *testing.T) {
-	c, dir, restart := restartable(t)
+	c, dir, restart := openRestartable(t)
 	ensure(t, c, kafka.TopicSpec{Name: "t", Partitions: 1})
 	value := bytes.Repeat([]byte("x"), 800<<10)
 	const records, damaged = 10, 3 // in segments of 4 MiB

@@ -151,12 +151,12 @@ const (
 // roundTrip sends e to the broker at address, or to any if address is empty, and waits
 // for the response or the end of ctx.
 func (c *Cluster) roundTrip(ctx context.Context, address string, e *exchange, timeout time.Duration) error {
-	to := c.seeds
+	server := c.seeds
 	if address != "" {
-		to = kafkago.TCP(address)
+		server = kafkago.TCP(address)
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	_, err := c.transport.RoundTrip(ctx, to, e)
+	_, err := c.transport.RoundTrip(ctx, server, e)
 	return err
 }

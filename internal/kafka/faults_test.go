@@ -19,7 +19,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// openFake gives a broker in memory that can be told to misbehave.
+// openFake opens a cluster on a kfake broker in memory, whose responses a test can change.
 func openFake(t *testing.T) (*kafka.Cluster, *kfake.Cluster, *prometheus.Registry) {
 	t.Helper()
 	fake, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
@@ -163,7 +163,7 @@ func TestDamagedBatchIsReadAgainAndThenReported(t *testing.T) {
 }
 
 // Where the header of a batch is damaged too, its length is not known. The
-// reader finds where the log goes on, so that a consumer is not held up for ever.
+// reader finds where the log continues, so that a consumer is not blocked for ever.
 func TestTheEndOfABatchWithADamagedHeaderIsFound(t *testing.T) {
 	_, fake, _ := openFake(t)
 	var flips atomic.Int32
@@ -213,7 +213,7 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 		"trunkline_kafka_produce_retries_total":   1,
 		"trunkline_kafka_produce_in_flight_bytes": 0,
 	} {
-		if got := value(t, reg, name); got != want {
+		if got := metricValue(t, reg, name); got != want {
 			t.Errorf("%s is %v, want %v", name, got, want)
 		}
 	}
@@ -222,8 +222,8 @@ func TestMetricsCountWhatHappens(t *testing.T) {
 	}
 }
 
-// value returns the sum over a metric's labels.
-func value(t *testing.T, reg *prometheus.Registry, name string) (sum float64) {
+// metricValue returns the sum over a metric's labels.
+func metricValue(t *testing.T, reg *prometheus.Registry, name string) (sum float64) {
 	t.Helper()
 	families, err := reg.Gather()
 	if err != nil {

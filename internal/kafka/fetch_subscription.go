@@ -68,9 +68,9 @@ type takeResult struct {
 	err       error     // instead of a chunk
 }
 
-// take returns the oldest chunk or, if there is none, the error that ended the
+// takeChunk returns the oldest chunk or, if there is none, the error that ended the
 // subscription. It returns neither while nothing is buffered.
-func (s *subscription) take() takeResult {
+func (s *subscription) takeChunk() takeResult {
 	f := s.fetcher
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -84,9 +84,9 @@ func (s *subscription) take() takeResult {
 	if s.chunks = s.chunks[1:]; len(s.chunks) == 0 {
 		s.chunks = nil
 	}
-	full := !s.fetchable()
+	wasFull := !s.fetchable()
 	s.buffered -= len(t.batches)
-	if full && !s.listed && s.fetchable() {
+	if wasFull && !s.listed && s.fetchable() {
 		f.scheduleFetch(s)
 	}
 	return t

@@ -17,7 +17,7 @@ import (
 // since a request may name a partition only once.
 type fetchers struct {
 	cluster  *Cluster
-	running  sync.WaitGroup // fetchers that may have an open session
+	sessions sync.WaitGroup // fetchers that may have an open session
 	mu       sync.Mutex     // acquired before fetcher.mu
 	byBroker map[string][]*fetcher
 }
@@ -84,7 +84,7 @@ func (all *fetchers) subscribe(address string, from fetchPartition) *subscriptio
 	}
 	all.byBroker[address] = append(all.byBroker[address], f)
 	f.add(s)
-	all.running.Go(f.runWaiting)
+	all.sessions.Go(f.runWaiting)
 	return s
 }
 

@@ -30,9 +30,9 @@ func (c *countedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// fakeWith gives a broker in memory with partitions of the topic t, and how
+// openFakeWith gives a broker in memory with partitions of the topic t, and how
 // many connections it has.
-func fakeWith(t *testing.T, partitions int) (*kafka.Cluster, *kfake.Cluster, *atomic.Int32) {
+func openFakeWith(t *testing.T, partitions int) (*kafka.Cluster, *kfake.Cluster, *atomic.Int32) {
 	t.Helper()
 	fake, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(int32(partitions), "t"))
 	if err != nil {
@@ -76,9 +76,9 @@ func await(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// readers reads all partitions until the test ends and counts what comes, in
+// startReaders reads all partitions until the test ends and counts what comes, in
 // order.
-func readers(t *testing.T, c *kafka.Cluster, partitions int) (counts []atomic.Int64) {
+func startReaders(t *testing.T, c *kafka.Cluster, partitions int) (counts []atomic.Int64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	counts = make([]atomic.Int64, partitions)
@@ -119,7 +119,7 @@ func TestManyPartitionsShareOneRequest(t *testing.T) {
 		t.Skip("waits for fetches")
 	}
 	const partitions = 256
-	c, fake, open := fakeWith(t, partitions)
+	c, fake, open := openFakeWith(t, partitions)
 	var others, waiting atomic.Int32
 	onFetch(fake, func(req *kmsg.FetchRequest) kmsg.Response {
 		if req.SessionEpoch > 1 && len(req.Topics) == 0 { // it lists no partitions
@@ -129,7 +129,7 @@ func TestManyPartitionsShareOneRequest(t *testing.T) {
 		}
 		return nil
 	})
-	counts := readers(t, c, partitions)
+	counts := startReaders(t, c, partitions)
 	await(t, "requests that wait for all partitions", func() bool { return waiting.Load() > 0 })
 	others.Store(0)
 	waiting.Store(0)
@@ -157,7 +157,7 @@ func TestManyPartitionsShareOneRequest(t *testing.T) {
 }
 
 func TestSlowReaderStopsNobody(t *testing.T) {
-	c, fake, _ := fakeWith(t, 2)
+	c, fake, _ := openFakeWith(t, 2)
 	var asked atomic.Int64 // how far the slow partition was fetched
 	onFetch(fake, func(req *kmsg.FetchRequest) kmsg.Response {
 		for i := range req.Topics {
@@ -200,7 +200,7 @@ func TestSlowReaderStopsNobody(t *testing.T) {
 }
 
 func TestReadersOfOnePartitionDoNotShareIt(t *testing.T) {
-	c, _, open := fakeWith(t, 1)
+	c, _, open := openFakeWith(t, 1)
 	produce(t, c, numbered(0, 0, 10)...)
 	var all []*kafka.Reader
 	for i := range 5 {
@@ -254,13 +254,13 @@ func TestReadersOutliveTheirSession(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			const partitions, records = 8, 200
-			c, fake, _ := fakeWith(t, partitions)
+			c, fake, _ := openFakeWith(t, partitions)
 			var n int
 			onFetch(fake, func(req *kmsg.FetchRequest) kmsg.Response {
 				n++
 				return fault(req, n)
 			})
-			counts := readers(t, c, partitions)
+			counts := startReaders(t, c, partitions)
 			for i := range records {
 				produce(t, c, numbered(i%partitions, i/partitions, 1)...)
 			}
@@ -275,10 +275,10 @@ func TestReadersOutliveTheirSession(t *testing.T) {
 	}
 }
 
-// A leader whose log parted from what was read says where (Fetch from version
+// A leader whose log diverges from the records read reports where (Fetch from version
 // 12 on).
 func TestLeaderThatHasOtherRecordsIsATruncation(t *testing.T) {
-	c, fake, _ := fakeWith(t, 1)
+	c, fake, _ := openFakeWith(t, 1)
 	produce(t, c, numbered(0, 0, 10)...)
 	r := c.NewReader("t", 0, 0)
 	defer r.Close()
@@ -320,7 +320,7 @@ func TestReadersFindTheLeaderAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	counts := readers(t, c, 6)
+	counts := startReaders(t, c, 6)
 	for round := range 20 {
 		for p := range 6 {
 			if err := fake.MoveTopicPartition("t", int32(p), int32((p+round)%3)); err != nil {
@@ -340,7 +340,7 @@ func TestReadersFindTheLeaderAgain(t *testing.T) {
 }
 
 func TestReadThatWasCancelledLosesNothing(t *testing.T) {
-	c, _, _ := fakeWith(t, 1)
+	c, _, _ := openFakeWith(t, 1)
 	r := c.NewReader("t", 0, 0)
 	defer r.Close()
 	var got int64
@@ -369,7 +369,7 @@ func TestReadThatWasCancelledLosesNothing(t *testing.T) {
 }
 
 func TestIdleIsWhenNothingWasLeft(t *testing.T) {
-	c, _, _ := fakeWith(t, 1)
+	c, _, _ := openFakeWith(t, 1)
 	produce(t, c, numbered(0, 0, 5)...)
 	r := c.NewReader("t", 0, 0)
 	defer r.Close()
@@ -396,7 +396,7 @@ func TestIdleIsWhenNothingWasLeft(t *testing.T) {
 // Clients that come back all at once ask for the same offsets.
 func TestOffsetsAskedTogetherShareRequests(t *testing.T) {
 	const partitions = 64
-	c, fake, open := fakeWith(t, partitions)
+	c, fake, open := openFakeWith(t, partitions)
 	for p := range partitions {
 		produce(t, c, numbered(p, 0, p%7)...)
 	}
@@ -445,7 +445,7 @@ func TestOffsetsAskedTogetherShareRequests(t *testing.T) {
 func TestDamageThatTheBrokerFindsIsSteppedOver(t *testing.T) {
 	for _, damaged := range [][2]int64{{5, 12}, {5, 6}, {0, 20}, {19, 20}} {
 		t.Run(fmt.Sprint(damaged), func(t *testing.T) {
-			c, fake, _ := fakeWith(t, 1)
+			c, fake, _ := openFakeWith(t, 1)
 			for i := range 20 {
 				produce(t, c, numbered(0, i, 1)...)
 			}
@@ -496,7 +496,7 @@ func TestALeaderChangeTakesOneMetadataRequest(t *testing.T) {
 		}
 		return nil, nil, false
 	})
-	readers := [][]atomic.Int64{readers(t, c, partitions), readers(t, c, partitions)}
+	readers := [][]atomic.Int64{startReaders(t, c, partitions), startReaders(t, c, partitions)}
 	producer := c.NewProducer(kafka.ProducerConfig{})
 	t.Cleanup(func() { producer.Close(context.Background()) })
 	round := 0
@@ -536,7 +536,7 @@ func TestALeaderChangeTakesOneMetadataRequest(t *testing.T) {
 
 // A broker that ends closes connections that wait for its next answer.
 func TestATopicIsLookedUpAgainWhenTheConnectionBreaks(t *testing.T) {
-	c, fake, _ := fakeWith(t, 1)
+	c, fake, _ := openFakeWith(t, 1)
 	before, err := c.TopicID(t.Context(), "t")
 	if err != nil {
 		t.Fatal(err)
@@ -557,10 +557,10 @@ func TestATopicIsLookedUpAgainWhenTheConnectionBreaks(t *testing.T) {
 	})
 }
 
-// A broker keeps sessions that nobody closes for two minutes and more.
+// A broker keeps sessions that are not closed for two minutes and more.
 func TestFetchSessionsAreClosedAtTheEnd(t *testing.T) {
 	const partitions = 8
-	c, fake, _ := fakeWith(t, partitions)
+	c, fake, _ := openFakeWith(t, partitions)
 	var opened, closed atomic.Int32
 	onFetch(fake, func(req *kmsg.FetchRequest) kmsg.Response {
 		switch {

@@ -46,18 +46,18 @@ type GapError struct {
 }
 
 func (e *GapError) Error() string {
-	at := fmt.Sprintf("%s/%d at offset %d", e.Topic, e.Partition, e.Offset)
+	where := fmt.Sprintf("%s/%d at offset %d", e.Topic, e.Partition, e.Offset)
 	switch e.Kind {
 	case GapExpired:
-		return fmt.Sprintf("%s: records deleted, the log begins at %d", at, e.First)
+		return fmt.Sprintf("%s: records deleted, the log begins at %d", where, e.First)
 	case GapTruncated:
-		return fmt.Sprintf("%s: log truncated at %d, it ends at %d", at, e.Resume, e.Next)
+		return fmt.Sprintf("%s: log truncated at %d, it ends at %d", where, e.Resume, e.Next)
 	case GapRecreated:
-		return at + ": topic created again"
+		return where + ": topic created again"
 	case GapMissing:
-		return fmt.Sprintf("%s: records missing up to %d", at, e.Resume)
+		return fmt.Sprintf("%s: records missing up to %d", where, e.Resume)
 	}
-	return fmt.Sprintf("%s: %s: %s", at, e.Kind, e.Reason)
+	return fmt.Sprintf("%s: %s: %s", where, e.Kind, e.Reason)
 }
 
 // Lost returns the number of offsets skipped by continuing at Resume.

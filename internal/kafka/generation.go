@@ -87,10 +87,10 @@ func newGeneration(g *group, gen *kafkago.Generation) *generation {
 // run processes the partitions until the generation ends: when the group rebalances,
 // the coordinator is lost, the process stops, or run returns because there are new
 // partitions to assign.
-func (s *generation) run(groupCtx, ended context.Context) {
+func (s *generation) run(groupCtx, generationCtx context.Context) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(groupCtx))
 	defer cancel()
-	defer context.AfterFunc(ended, cancel)()
+	defer context.AfterFunc(generationCtx, cancel)()
 
 	var working sync.WaitGroup
 	for _, l := range s.assignments {

@@ -70,11 +70,11 @@ func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(conte
 	// the group. It must come first: another generation would follow one that ended by
 	// itself.
 	leftGroup := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
+	cancelLeave := context.AfterFunc(ctx, func() {
 		_ = member.Close() // it returns no errors
 		close(leftGroup)
 	})
-	defer stop()
+	defer cancelLeave()
 	var watching sync.WaitGroup
 	watching.Go(func() { g.watchMembers(ctx) })
 	defer watching.Wait()
@@ -206,9 +206,9 @@ func (g *group) runGenerations(ctx context.Context, member *kafkago.ConsumerGrou
 		s := newGeneration(g, gen)
 		g.log.Info("consumer group generation", "generation", gen.ID, "partitions", len(s.assignments))
 		g.running.Add(1)
-		gen.Start(func(ended context.Context) {
+		gen.Start(func(generationCtx context.Context) {
 			defer g.running.Done()
-			s.run(ctx, ended)
+			s.run(ctx, generationCtx)
 		})
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 func TestGroupWaitsForKafkaAndItsTopics(t *testing.T) {
 	_, b := openBoth(t)
-	g := &gate{Broker: b}
+	g := &switchedNetwork{Broker: b}
 	g.set(true)
 	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: g.dial}, nil, quiet())
 	if err != nil {
@@ -34,7 +34,7 @@ func TestGroupWaitsForKafkaAndItsTopics(t *testing.T) {
 }
 
 func TestGroupComesBackAfterAnOutage(t *testing.T) {
-	c, g := openGate(t)
+	c, g := openSwitched(t)
 	k := newCollector()
 	leave := join(t, c, k.work(c), "t")
 	produce(t, c, numbered(0, 0, 10)...)
@@ -111,7 +111,7 @@ func TestGroupRemovesItsFormerMember(t *testing.T) {
 }
 
 func TestGroupLeavesThoughKafkaIsAway(t *testing.T) {
-	c, g := openGate(t)
+	c, g := openSwitched(t)
 	k := newCollector()
 	leave := join(t, c, k.work(c), "t")
 	k.await(t, "two partitions", func() bool { return len(k.began) == 2 })
@@ -124,7 +124,7 @@ func TestGroupLeavesThoughKafkaIsAway(t *testing.T) {
 }
 
 func TestCommittedOffsetNeverGoesBack(t *testing.T) {
-	c, _ := openGate(t)
+	c, _ := openSwitched(t)
 	produce(t, c, numbered(0, 0, 10)...)
 	result := make(chan int64, 2)
 	join(t, c, func(ctx context.Context, l *kafka.Assignment) error {
@@ -179,7 +179,7 @@ func TestLagIsReportedForPartitionsThatDoNotMove(t *testing.T) {
 }
 
 func TestGroupNeedsANameAndTopics(t *testing.T) {
-	c, _ := openGate(t)
+	c, _ := openSwitched(t)
 	for _, cfg := range []kafka.GroupConfig{{}, {Group: "g"}, {Topics: []string{"t"}}} {
 		if err := c.RunGroup(t.Context(), cfg, nil); fault.KindOf(err) != fault.KindInvalid {
 			t.Errorf("%+v: %v", cfg, err)

@@ -17,7 +17,7 @@ func TestKilledBrokerKeepsWhatItAcknowledged(t *testing.T) {
 	acknowledged := map[int64]string{} // by offset, as far as is known
 	next := 0
 	for round := range 4 {
-		address, kill := child(t, "embedded:"+dir)
+		address, kill := startChildBroker(t, "embedded:"+dir)
 		c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(address)}, nil, quiet())
 		if err != nil {
 			t.Fatal(err)
@@ -92,7 +92,7 @@ func TestEndOfTheLogSurvivesTrimmingAndAKill(t *testing.T) {
 		if err := b.Close(); err != nil {
 			t.Fatal(err)
 		}
-		address, kill := child(t, "embedded:"+dir)
+		address, kill := startChildBroker(t, "embedded:"+dir)
 		c, err = kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(address)}, nil, quiet())
 		if err != nil {
 			t.Fatal(err)

@@ -74,10 +74,10 @@ func (g *group) watchMembers(ctx context.Context) {
 	}
 }
 
-func (g *group) report(ctx context.Context, liveness Liveness, name, own string) (map[string]int64, error) {
+func (g *group) report(ctx context.Context, liveness Liveness, name, ownID string) (map[string]int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	return liveness.Report(ctx, name, own)
+	return liveness.Report(ctx, name, ownID)
 }
 
 func (g *group) removeSilentMember(ctx context.Context, member string) {
@@ -157,7 +157,7 @@ type observedCount struct {
 
 // update records the counts of all members and returns those, except own, that have
 // been silent for too long.
-func (s *silenceDetector) update(now time.Time, counts map[string]int64, own string) (silent []string) {
+func (s *silenceDetector) update(now time.Time, counts map[string]int64, ownID string) (silent []string) {
 	reportsMissed := now.Sub(s.updated) > maxReportGap
 	s.updated = now
 	members := make(map[string]observedCount, len(counts))
@@ -166,7 +166,7 @@ func (s *silenceDetector) update(now time.Time, counts map[string]int64, own str
 		switch {
 		case !known || reportsMissed || observed.count != count:
 			observed = observedCount{count, now}
-		case member != own && now.Sub(observed.changedAt) >= memberTimeout:
+		case member != ownID && now.Sub(observed.changedAt) >= memberTimeout:
 			silent = append(silent, member)
 		}
 		members[member] = observed

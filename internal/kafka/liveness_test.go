@@ -22,7 +22,7 @@ func TestOnlyMembersThatWereSilentLongEnoughAreRemoved(t *testing.T) {
 		// Redis lost all, and had it again before a's next report.
 		{2100 * time.Millisecond, map[string]int64{"own": 1}, nil},
 		{2400 * time.Millisecond, map[string]int64{"own": 2, "a": 1}, nil},
-		// We saw nothing for a while: nobody is blamed.
+		// This process saw no reports for a while: no member counts as silent.
 		{9 * time.Second, map[string]int64{"own": 3, "a": 1}, nil},
 		{9800 * time.Millisecond, map[string]int64{"own": 4, "a": 1}, nil},
 		{10500 * time.Millisecond, map[string]int64{"own": 5, "a": 1}, []string{"a"}},

@@ -16,10 +16,10 @@ type lookupBatcher[Q comparable, A any] struct {
 	// send sends one request. Its error applies to all queries.
 	send func(ctx context.Context, questions []Q) (map[Q]lookupResult[A], error)
 
-	mu      sync.Mutex
-	waiting map[Q]*pendingLookup[A]
-	sent    map[Q]*pendingLookup[A] // of the request in progress
-	running bool
+	mu         sync.Mutex
+	waiting    map[Q]*pendingLookup[A]
+	inProgress map[Q]*pendingLookup[A] // of the request in progress
+	running    bool
 }
 
 type lookupResult[A any] struct {
@@ -44,7 +44,7 @@ func (l *lookupBatcher[Q, A]) get(ctx context.Context, query Q) (A, error) {
 // getOrJoin is like get, but accepts the result of a request in progress.
 func (l *lookupBatcher[Q, A]) getOrJoin(ctx context.Context, query Q) (A, error) {
 	l.mu.Lock()
-	lookup := l.sent[query]
+	lookup := l.inProgress[query]
 	if lookup == nil {
 		lookup = l.enqueue(query)
 	}
@@ -83,22 +83,22 @@ func (l *pendingLookup[A]) await(ctx context.Context) (A, error) {
 func (l *lookupBatcher[Q, A]) run() {
 	for {
 		l.mu.Lock()
-		asked := l.waiting
-		l.waiting, l.sent = nil, asked
-		l.running = len(asked) > 0
+		lookups := l.waiting
+		l.waiting, l.inProgress = nil, lookups
+		l.running = len(lookups) > 0
 		l.mu.Unlock()
-		if len(asked) == 0 {
+		if len(lookups) == 0 {
 			return
 		}
-		queries := slices.Collect(maps.Keys(asked))
+		queries := slices.Collect(maps.Keys(lookups))
 		ctx, cancel := context.WithTimeout(context.Background(), smallRequestTimeout)
 		results, err := l.send(ctx, queries)
 		cancel()
-		for q, waiting := range asked {
+		for q, waiting := range lookups {
 			waiting.result.err = err
 			if err == nil {
-				answer, found := results[q]
-				if waiting.result = answer; !found {
+				result, found := results[q]
+				if waiting.result = result; !found {
 					waiting.result.err = wire.ErrMalformed
 				}
 			}
@@ -157,10 +157,10 @@ func oncePerPartition(queries []partitionQuery) (parts [][]partitionQuery) {
 }
 
 // assignResults copies the result of each partition to the queries about it.
-func assignResults[A any](into map[partitionQuery]lookupResult[A], queries []partitionQuery, results map[partitionKey]lookupResult[A]) {
+func assignResults[A any](byQuery map[partitionQuery]lookupResult[A], queries []partitionQuery, results map[partitionKey]lookupResult[A]) {
 	for _, q := range queries {
 		if a, ok := results[q.partitionKey]; ok {
-			into[q] = a
+			byQuery[q] = a
 		}
 	}
 }

@@ -155,7 +155,7 @@ func BenchmarkPartitionsLive(b *testing.B) {
 					var seen atomic.Int64
 					stop := client.follow(b, address, topic, partitions, &open, &seen)
 					defer stop()
-					_, kill := child(b, fmt.Sprintf("trickle:%s,%s,%d,%d", address, topic, partitions, rate))
+					_, kill := startChildBroker(b, fmt.Sprintf("trickle:%s,%s,%d,%d", address, topic, partitions, rate))
 					defer kill()
 					for seen.Load() == 0 {
 						time.Sleep(10 * time.Millisecond)
@@ -176,7 +176,7 @@ func BenchmarkPartitionsLive(b *testing.B) {
 
 // partitionsTopic makes a topic at a broker of another process.
 func partitionsTopic(b *testing.B, partitions int) (address, topic string) {
-	address, _ = child(b, "memory")
+	address, _ = startChildBroker(b, "memory")
 	c, err := kafka.Open(b.Context(), kafka.Config{Settings: kafka.DefaultSettings(address)}, nil, quiet())
 	if err != nil {
 		b.Fatal(err)

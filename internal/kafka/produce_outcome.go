@@ -18,11 +18,11 @@ const (
 )
 
 func outcomeOf(err error) produceOutcome {
-	var refusal kafkago.Error
-	if !errors.As(err, &refusal) {
+	var brokerErr kafkago.Error
+	if !errors.As(err, &brokerErr) {
 		return outcomeRetry
 	}
-	switch refusal {
+	switch brokerErr {
 	case kafkago.DuplicateSequenceNumber:
 		return outcomeAlreadyWritten
 	case kafkago.OutOfOrderSequenceNumber, kafkago.UnknownProducerId,

@@ -15,15 +15,15 @@ import (
 	"trunkline/internal/kafka/embedded"
 )
 
-// gate is a network that can be taken away.
-type gate struct {
+// switchedNetwork is a network that can be taken away.
+type switchedNetwork struct {
 	*embedded.Broker
 	mu    sync.Mutex
 	shut  bool
 	conns []net.Conn
 }
 
-func (g *gate) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (g *switchedNetwork) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.shut {
@@ -36,7 +36,7 @@ func (g *gate) dial(ctx context.Context, network, address string) (net.Conn, err
 	return conn, err
 }
 
-func (g *gate) set(shut bool) {
+func (g *switchedNetwork) set(shut bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.shut = shut
@@ -48,15 +48,15 @@ func (g *gate) set(shut bool) {
 	}
 }
 
-func openGate(t *testing.T) (*kafka.Cluster, *gate) {
+func openSwitched(t *testing.T) (*kafka.Cluster, *switchedNetwork) {
 	t.Helper()
-	return openGateWith(t, nil)
+	return openSwitchedWith(t, nil)
 }
 
-func openGateWith(t *testing.T, reg prometheus.Registerer) (*kafka.Cluster, *gate) {
+func openSwitchedWith(t *testing.T, reg prometheus.Registerer) (*kafka.Cluster, *switchedNetwork) {
 	t.Helper()
 	_, b := openBoth(t)
-	g := &gate{Broker: b}
+	g := &switchedNetwork{Broker: b}
 	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: g.dial}, reg, quiet())
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func openGateWith(t *testing.T, reg prometheus.Registerer) (*kafka.Cluster, *gat
 }
 
 func TestProduceWaitsOutAnOutage(t *testing.T) {
-	c, g := openGate(t)
+	c, g := openSwitched(t)
 	p := c.NewProducer(kafka.ProducerConfig{})
 	defer p.Close(t.Context())
 	g.set(true)
@@ -84,7 +84,7 @@ func TestProduceWaitsOutAnOutage(t *testing.T) {
 }
 
 func TestProduceGivesUpAndGoesOnAfterwards(t *testing.T) {
-	c, g := openGate(t)
+	c, g := openSwitched(t)
 	p := c.NewProducer(kafka.ProducerConfig{DeliveryTimeout: 200 * time.Millisecond})
 	defer p.Close(t.Context())
 	g.set(true)
@@ -106,7 +106,7 @@ func TestProduceGivesUpAndGoesOnAfterwards(t *testing.T) {
 
 func TestProduceWithoutRoomSaysSo(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	c, g := openGateWith(t, reg)
+	c, g := openSwitchedWith(t, reg)
 	g.set(true)
 	p := c.NewProducer(kafka.ProducerConfig{MaxBytes: 1000, DeliveryTimeout: 5 * time.Minute})
 	defer p.Close(t.Context())
@@ -114,7 +114,7 @@ func TestProduceWithoutRoomSaysSo(t *testing.T) {
 	go func() {
 		first <- p.Produce(t.Context(), kafka.Record{Topic: "t", Value: make([]byte, 5000)}) // more than all the room
 	}()
-	until(t, "the first to take the room", func() bool { return value(t, reg, "trunkline_kafka_produce_in_flight_bytes") == 1000 })
+	until(t, "the first to take the room", func() bool { return metricValue(t, reg, "trunkline_kafka_produce_in_flight_bytes") == 1000 })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	err := p.Produce(ctx, numbered(0, 0, 1)...)
@@ -131,7 +131,7 @@ func TestProduceWithoutRoomSaysSo(t *testing.T) {
 }
 
 func TestProduceCutShortSaysThatItDoesNotKnow(t *testing.T) {
-	c, g := openGate(t)
+	c, g := openSwitched(t)
 	g.set(true)
 	p := c.NewProducer(kafka.ProducerConfig{})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -150,7 +150,7 @@ func TestProduceCutShortSaysThatItDoesNotKnow(t *testing.T) {
 }
 
 func TestCloseIsBoundedAndFinal(t *testing.T) {
-	c, g := openGate(t)
+	c, g := openSwitched(t)
 	g.set(true)
 	p := c.NewProducer(kafka.ProducerConfig{})
 	failed := make(chan error)
@@ -174,7 +174,7 @@ func TestCloseIsBoundedAndFinal(t *testing.T) {
 }
 
 func TestRecordsWithoutKeysSpread(t *testing.T) {
-	c, _ := openGate(t)
+	c, _ := openSwitched(t)
 	p := c.NewProducer(kafka.ProducerConfig{})
 	defer p.Close(t.Context())
 	for range 64 {
@@ -190,7 +190,7 @@ func TestRecordsWithoutKeysSpread(t *testing.T) {
 }
 
 func TestTimesWeGiveNeverGoBack(t *testing.T) {
-	c, _ := openGate(t)
+	c, _ := openSwitched(t)
 	p := c.NewProducer(kafka.ProducerConfig{})
 	defer p.Close(t.Context())
 	var wg sync.WaitGroup

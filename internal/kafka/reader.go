@@ -296,7 +296,7 @@ func (r *Reader) unsubscribe() {
 
 // takeChunk waits for a chunk; false without an error means that there is none yet.
 func (r *Reader) takeChunk(ctx context.Context) (bool, error) {
-	t := r.sub.take()
+	t := r.sub.takeChunk()
 	r.endOffset = max(t.end, r.endOffset)
 	if t.diverging != nil {
 		return false, r.divergenceGap(ctx, *t.diverging)

@@ -34,8 +34,8 @@ func (c *Cluster) ScanCompacted(ctx context.Context, topic string, partition int
 		if err := c.scanRange(ctx, ReaderConfig{Topic: topic, Partition: partition, Compacted: true}, from, end, each); err != nil {
 			return 0, err
 		}
-		now, _, err := c.Offsets(ctx, topic, partition)
-		if err != nil || now <= from {
+		firstNow, _, err := c.Offsets(ctx, topic, partition)
+		if err != nil || firstNow <= from {
 			return end, err
 		}
 	}

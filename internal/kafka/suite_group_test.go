@@ -15,7 +15,7 @@ import (
 type collector struct {
 	mu     sync.Mutex
 	seen   map[string]int // value: times
-	began  map[int]int    // partition: times its work began
+	began  map[int]int    // by partition: number of starts of its work
 	change chan struct{}
 }
 
@@ -26,7 +26,7 @@ func newCollector() *collector {
 // work reads a partition and commits what it has read.
 func (k *collector) work(c *kafka.Cluster) func(context.Context, *kafka.Assignment) error {
 	return func(ctx context.Context, l *kafka.Assignment) error {
-		k.note(func() { k.began[l.Partition]++ })
+		k.withLock(func() { k.began[l.Partition]++ })
 		next, ok := l.Committed()
 		if !ok {
 			next = 0
@@ -38,7 +38,7 @@ func (k *collector) work(c *kafka.Cluster) func(context.Context, *kafka.Assignme
 			if err != nil {
 				return err
 			}
-			k.note(func() {
+			k.withLock(func() {
 				for i := range records {
 					k.seen[string(records[i].Value)]++
 				}
@@ -48,7 +48,7 @@ func (k *collector) work(c *kafka.Cluster) func(context.Context, *kafka.Assignme
 	}
 }
 
-func (k *collector) note(f func()) {
+func (k *collector) withLock(f func()) {
 	k.mu.Lock()
 	f()
 	k.mu.Unlock()

@@ -133,15 +133,15 @@ func keys(t *testing.T, s service) {
 	}
 }
 
-// cutter breaks connections after a request was written and before its answer
+// connBreaker breaks connections after a request was written and before its answer
 // is read, while cuts are left.
-type cutter struct {
+type connBreaker struct {
 	net.Conn
 	cuts *atomic.Int32
 	cut  bool
 }
 
-func (c *cutter) Write(p []byte) (int, error) {
+func (c *connBreaker) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
 	const produceKey = 0
 	if len(p) > 6 && p[4] == 0 && p[5] == produceKey && c.cuts.Add(-1) >= 0 {
@@ -150,7 +150,7 @@ func (c *cutter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (c *cutter) Read(p []byte) (int, error) {
+func (c *connBreaker) Read(p []byte) (int, error) {
 	if c.cut {
 		io.ReadFull(c.Conn, make([]byte, 4)) // the broker has answered
 		c.Conn.Close()
@@ -170,7 +170,7 @@ func lostAnswer(t *testing.T, s service) {
 		if err != nil {
 			return nil, err
 		}
-		return &cutter{Conn: conn, cuts: &cuts}, nil
+		return &connBreaker{Conn: conn, cuts: &cuts}, nil
 	}
 	c := s.topic(t, 1)
 	p := c.NewProducer(kafka.ProducerConfig{})

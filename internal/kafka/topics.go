@@ -45,12 +45,12 @@ func (c *Cluster) EnsureTopics(ctx context.Context, specs []TopicSpec) error {
 			return fault.New(fault.KindConflict, "topic %q has %d partitions, more than the %d that event ids have room for", s.Name, n, event.MaxPartitions)
 		}
 		if s.Follows != "" {
-			want := have[s.Follows].Partitions
-			if err := c.EnsurePartitions(ctx, s.Name, want); err != nil {
+			partitions := have[s.Follows].Partitions
+			if err := c.EnsurePartitions(ctx, s.Name, partitions); err != nil {
 				return fmt.Errorf("growing topic %q: %w", s.Name, err)
 			}
 			t := have[s.Name] // another topic may follow this one
-			t.Partitions = max(t.Partitions, want)
+			t.Partitions = max(t.Partitions, partitions)
 			have[s.Name] = t
 		}
 	}

@@ -14,8 +14,8 @@ import (
 // Collector computes the lags at each scrape, in seconds, 0 if no record is pending.
 // It is safe for concurrent use.
 type Collector struct {
-	desc    *prometheus.Desc
-	waiting sync.Map // partition → *atomic.Int64
+	desc              *prometheus.Desc
+	oldestByPartition sync.Map // partition → *atomic.Int64
 }
 
 // New returns a collector with the label partition.
@@ -27,21 +27,21 @@ func New(name, help string) *Collector {
 // the time of the oldest pending record in Unix milliseconds, 0: none.
 func (c *Collector) Track(partition int) (oldest *atomic.Int64, done func()) {
 	oldest = new(atomic.Int64)
-	c.waiting.Store(partition, oldest)
-	return oldest, func() { c.waiting.CompareAndDelete(partition, oldest) }
+	c.oldestByPartition.Store(partition, oldest)
+	return oldest, func() { c.oldestByPartition.CompareAndDelete(partition, oldest) }
 }
 
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(descs chan<- *prometheus.Desc) { descs <- c.desc }
 
 // Collect implements prometheus.Collector.
-func (c *Collector) Collect(to chan<- prometheus.Metric) {
-	c.waiting.Range(func(partition, oldest any) bool {
+func (c *Collector) Collect(metrics chan<- prometheus.Metric) {
+	c.oldestByPartition.Range(func(partition, oldest any) bool {
 		var lag float64
-		if at := oldest.(*atomic.Int64).Load(); at != 0 {
-			lag = max(0, time.Since(time.UnixMilli(at)).Seconds())
+		if oldestMillis := oldest.(*atomic.Int64).Load(); oldestMillis != 0 {
+			lag = max(0, time.Since(time.UnixMilli(oldestMillis)).Seconds())
 		}
-		to <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, lag, strconv.Itoa(partition.(int)))
+		metrics <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, lag, strconv.Itoa(partition.(int)))
 		return true
 	})
 }

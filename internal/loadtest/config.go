@@ -71,7 +71,7 @@ func (c *Config) Validate() error {
 }
 
 func (c *Config) setDefaults() {
-	if c.Clock.began.IsZero() {
+	if c.Clock.startedAt.IsZero() {
 		c.Clock = NewClock()
 	}
 	if c.Dialers == 0 {

@@ -9,51 +9,51 @@ type conn struct {
 	stalled bool       // does not read
 	checks  []sequence // one for each stream of the group
 
-	open    bool
-	resumed bool
-	visit   int32 // counts connections, to recognise a late wake-up of the previous one
-	fd      int
-	tls     *tls.Conn // nil: plain
-	wire    *wire     // transport below tls
-	partial []byte    // beginning of an incomplete frame
-	message []byte    // beginning of a fragmented message
-	proven  bool      // has received a probe
-	since   []byte    // last id or cursor, from which the next connection resumes
-	cursor  bool      // since is a cursor
+	open             bool
+	resumed          bool
+	connects         int32 // counts connections, to recognise a late wake-up of the previous one
+	fd               int
+	tls              *tls.Conn     // nil: plain
+	transport        *tlsTransport // transport below tls
+	partial          []byte        // beginning of an incomplete frame
+	message          []byte        // beginning of a fragmented message
+	gotProbe         bool          // has received a probe
+	resumeFrom       []byte        // last id or cursor, from which the next connection resumes
+	resumeFromCursor bool          // resumeFrom is a cursor
 }
 
-// maxKept is the largest capacity, in bytes, that an empty buffer keeps.
-const maxKept = 4 << 10
+// maxIdleBuffer is the largest capacity, in bytes, that an empty buffer keeps.
+const maxIdleBuffer = 4 << 10
 
-// keep stores the beginning of a frame until the rest arrives.
-func (c *conn) keep(rest []byte) {
-	if len(rest) == 0 && cap(c.partial) > maxKept {
+// keepPartial stores the beginning of a frame until the rest arrives.
+func (c *conn) keepPartial(rest []byte) {
+	if len(rest) == 0 && cap(c.partial) > maxIdleBuffer {
 		c.partial = nil
 		return
 	}
 	c.partial = append(c.partial[:0], rest...)
 }
 
-// check checks one event of the run.
-func (c *conn) check(s Stamp, resume Resume, t *Tally) {
+// checkEvent checks one event of the run.
+func (c *conn) checkEvent(s Stamp, resume Resume, t *Tally) {
 	i := s.Stream - c.group.First
 	if i < 0 || i >= len(c.checks) {
 		t.Foreign++ // of an account that this subscriber has not requested
 		return
 	}
 	if s.Seq == 0 {
-		c.proven = true
+		c.gotProbe = true
 		return
 	}
 	t.Deliveries++
-	arrival, missing := c.checks[i].see(s.Seq)
+	arrival, missing := c.checks[i].record(s.Seq)
 	t.Lost += missing
 	switch {
-	case arrival == late:
+	case arrival == arrivedLate:
 		t.Disordered++
-	case arrival == again && c.mayRepeat(i, s.Seq, resume):
+	case arrival == arrivedAgain && c.mayRepeat(i, s.Seq, resume):
 		t.Repeated++
-	case arrival == again:
+	case arrival == arrivedAgain:
 		t.Duplicated++
 	}
 }
@@ -71,17 +71,17 @@ func (c *conn) mayRepeat(stream int, n uint64, resume Resume) bool {
 	}
 }
 
-// cover records that a cursor covers all events of this connection so far.
-func (c *conn) cover(cursor []byte) {
-	c.since = append(c.since[:0], cursor...)
-	c.cursor = true
+// recordCursor records that a cursor covers all events of this connection so far.
+func (c *conn) recordCursor(cursor []byte) {
+	c.resumeFrom = append(c.resumeFrom[:0], cursor...)
+	c.resumeFromCursor = true
 	for i := range c.checks {
 		c.checks[i].covered = c.checks[i].last
 	}
 }
 
-// resume records that a new connection continues at the last cursor.
-func (c *conn) resume() {
+// resetToCursor records that a new connection continues at the last cursor.
+func (c *conn) resetToCursor() {
 	c.resumed = true
 	for i := range c.checks {
 		c.checks[i].last = c.checks[i].covered
@@ -91,7 +91,7 @@ func (c *conn) resume() {
 // recordID records the last id as the position to resume from, unless there is a cursor, which is
 // more precise.
 func (c *conn) recordID(id []byte) {
-	if !c.cursor {
-		c.since = append(c.since[:0], id...)
+	if !c.resumeFromCursor {
+		c.resumeFrom = append(c.resumeFrom[:0], id...)
 	}
 }

@@ -19,20 +19,20 @@ import (
 func (l *Load) Connect(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	began := time.Now()
+	startedAt := time.Now()
 	var opening sync.WaitGroup
 	for i, c := range l.conns {
 		if l.cfg.Ramp > 0 {
-			SleepUntil(ctx, began.Add(time.Duration(float64(i)/l.cfg.Ramp*float64(time.Second))))
+			SleepUntil(ctx, startedAt.Add(time.Duration(float64(i)/l.cfg.Ramp*float64(time.Second))))
 		}
 		select {
-		case l.slots <- struct{}{}:
+		case l.dialSlots <- struct{}{}:
 		case <-ctx.Done():
 			opening.Wait()
 			return context.Cause(ctx)
 		}
 		opening.Go(func() {
-			defer func() { <-l.slots }()
+			defer func() { <-l.dialSlots }()
 			if err := l.connectWithRetries(ctx, c); err != nil {
 				cancel(err)
 			}
@@ -47,15 +47,15 @@ const maxAttempts = 8
 
 // connectWithRetries opens c's connection and retries while the server is busy.
 func (l *Load) connectWithRetries(ctx context.Context, c *conn) error {
-	for try := 1; ; try++ {
+	for attempt := 1; ; attempt++ {
 		err := l.open(ctx, c)
 		switch {
-		case err == nil || ctx.Err() != nil || final(err) || errors.Is(err, syscall.ECONNREFUSED):
+		case err == nil || ctx.Err() != nil || isPermanent(err) || errors.Is(err, syscall.ECONNREFUSED):
 			return err
-		case try == maxAttempts:
-			return fmt.Errorf("after %d tries: %w", try, err)
+		case attempt == maxAttempts:
+			return fmt.Errorf("after %d tries: %w", attempt, err)
 		}
-		pause := time.Duration(rand.Int64N(int64(100*time.Millisecond) << min(try, 5)))
+		pause := time.Duration(rand.Int64N(int64(100*time.Millisecond) << min(attempt, 5)))
 		if refusal := (*Refusal)(nil); errors.As(err, &refusal) {
 			pause = max(pause, refusal.After)
 		}
@@ -63,29 +63,29 @@ func (l *Load) connectWithRetries(ctx context.Context, c *conn) error {
 	}
 }
 
-// final marks an error that a retry cannot resolve.
-func final(err error) bool {
-	var refusal *Refusal
-	var distrust *tls.CertificateVerificationError
-	return errors.As(err, &refusal) && refusal.Status < 500 && refusal.Status != http.StatusTooManyRequests ||
-		errors.As(err, &distrust)
+// isPermanent reports whether a retry cannot succeed after err.
+func isPermanent(err error) bool {
+	var rejected *Refusal
+	var certErr *tls.CertificateVerificationError
+	return errors.As(err, &rejected) && rejected.Status < 500 && rejected.Status != http.StatusTooManyRequests ||
+		errors.As(err, &certErr)
 }
 
 // open makes one attempt.
 func (l *Load) open(ctx context.Context, c *conn) error {
-	var from netip.Addr
+	var localAddr netip.Addr
 	if n := len(l.cfg.Sources); n > 0 {
-		from = l.cfg.Sources[c.slot%n]
+		localAddr = l.cfg.Sources[c.slot%n]
 	}
-	o, err := l.target.dial(ctx, from, c.group.Token, c.since)
+	o, err := l.target.dial(ctx, localAddr, c.group.Token, c.resumeFrom)
 	if err != nil {
-		l.noteRefused(err)
+		l.countRefusal(err)
 		return err
 	}
 	return l.worker(c).adopt(c, o)
 }
 
-func (l *Load) noteRefused(err error) {
+func (l *Load) countRefusal(err error) {
 	if l.ctx.Err() != nil {
 		return
 	}
@@ -99,8 +99,8 @@ func (l *Load) noteRefused(err error) {
 	l.refusals[status]++
 }
 
-// ended handles a connection that the server has ended.
-func (l *Load) ended(c *conn, code int) {
+// handleDisconnect handles a connection that the server has ended.
+func (l *Load) handleDisconnect(c *conn, code int) {
 	if l.cfg.Resume == Never || c.stalled || l.ctx.Err() != nil || !mayReconnect(code) {
 		return
 	}
@@ -121,13 +121,13 @@ func (l *Load) reconnect(c *conn) {
 	for l.ctx.Err() == nil {
 		SleepUntil(l.ctx, time.Now().Add(time.Duration(rand.Int64N(int64(l.cfg.Pause)))))
 		select {
-		case l.slots <- struct{}{}:
+		case l.dialSlots <- struct{}{}:
 		case <-l.ctx.Done():
 			return
 		}
 		err := l.connectWithRetries(l.ctx, c)
-		<-l.slots
-		if err == nil || final(err) {
+		<-l.dialSlots
+		if err == nil || isPermanent(err) {
 			return // resumed, or ctx has ended: missing events count as lost
 		}
 	}

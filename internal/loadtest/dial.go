@@ -24,12 +24,12 @@ import (
 
 const handshakeTimeout = 15 * time.Second
 
-// opened is a connection after the handshake.
-type opened struct {
-	fd    int
-	tls   *tls.Conn // nil: plain
-	wire  *wire
-	early []byte // bytes received after the handshake
+// establishedConn is a connection after the handshake.
+type establishedConn struct {
+	fd        int
+	tls       *tls.Conn // nil: plain
+	transport *tlsTransport
+	early     []byte // bytes received after the handshake
 }
 
 // Refusal is a response to an upgrade request other than 101.
@@ -44,46 +44,46 @@ func (r *Refusal) Error() string {
 }
 
 // dial opens one connection, up to and including the handshake.
-func (t *target) dial(ctx context.Context, from netip.Addr, token string, since []byte) (*opened, error) {
+func (t *target) dial(ctx context.Context, localAddr netip.Addr, token string, resumeFrom []byte) (*establishedConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	dialer := net.Dialer{KeepAlive: -1}
-	if from.IsValid() {
-		dialer.LocalAddr = &net.TCPAddr{IP: from.AsSlice()}
+	if localAddr.IsValid() {
+		dialer.LocalAddr = &net.TCPAddr{IP: localAddr.AsSlice()}
 	}
-	plain, err := dialer.DialContext(ctx, "tcp", t.address)
+	tcpConn, err := dialer.DialContext(ctx, "tcp", t.address)
 	if err != nil {
 		return nil, err
 	}
-	defer plain.Close() // the duplicate descriptor stays open
-	stop := context.AfterFunc(ctx, func() { _ = plain.SetDeadline(time.Unix(1, 0)) })
+	defer tcpConn.Close() // the duplicate descriptor stays open
+	stop := context.AfterFunc(ctx, func() { _ = tcpConn.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
 
-	o := &opened{fd: -1}
-	conn := plain
+	o := &establishedConn{fd: -1}
+	conn := tcpConn
 	if t.tls != nil {
-		o.wire = &wire{conn: plain}
-		o.tls = tls.Client(o.wire, t.tls)
+		o.transport = &tlsTransport{conn: tcpConn}
+		o.tls = tls.Client(o.transport, t.tls)
 		if err := o.tls.HandshakeContext(ctx); err != nil {
 			return nil, fmt.Errorf("TLS handshake: %w", err)
 		}
 		conn = o.tls
 	}
-	if o.early, err = t.upgrade(conn, token, since); err != nil {
+	if o.early, err = t.upgrade(conn, token, resumeFrom); err != nil {
 		return nil, err
 	}
-	if o.fd, err = takeOver(plain); err != nil {
+	if o.fd, err = dupSocket(tcpConn); err != nil {
 		return nil, fmt.Errorf("taking the connection over: %w", err)
 	}
-	if o.wire != nil {
-		o.wire.conn, o.wire.fd = nil, o.fd
+	if o.transport != nil {
+		o.transport.conn, o.transport.fd = nil, o.fd
 	}
 	return o, nil
 }
 
-// takeOver returns a duplicate descriptor of the connection's socket that the Go runtime does not
+// dupSocket returns a duplicate descriptor of the connection's socket that the Go runtime does not
 // manage. It is non-blocking, because that flag belongs to the socket.
-func takeOver(c net.Conn) (fd int, err error) {
+func dupSocket(c net.Conn) (fd int, err error) {
 	raw, err := c.(syscall.Conn).SyscallConn()
 	if err != nil {
 		return -1, err
@@ -96,14 +96,14 @@ func takeOver(c net.Conn) (fd int, err error) {
 const acceptSuffix = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 // upgrade performs the WebSocket handshake.
-func (t *target) upgrade(conn net.Conn, token string, since []byte) (early []byte, err error) {
+func (t *target) upgrade(conn net.Conn, token string, resumeFrom []byte) (early []byte, err error) {
 	nonce := make([]byte, 16)
 	_, _ = rand.Read(nonce) // never fails
 	key := base64.StdEncoding.EncodeToString(nonce)
-	if _, err := conn.Write(t.request(key, token, since)); err != nil {
+	if _, err := conn.Write(t.request(key, token, resumeFrom)); err != nil {
 		return nil, fmt.Errorf("asking for the upgrade: %w", err)
 	}
-	reader := bufio.NewReaderSize(conn, maxKept)
+	reader := bufio.NewReaderSize(conn, maxIdleBuffer)
 	response, err := http.ReadResponse(reader, &http.Request{Method: http.MethodGet})
 	if err != nil {
 		return nil, fmt.Errorf("reading the upgrade's answer: %w", err)
@@ -120,13 +120,13 @@ func (t *target) upgrade(conn net.Conn, token string, since []byte) (early []byt
 	return bytes.Clone(early), err
 }
 
-func (t *target) request(key, token string, since []byte) []byte {
+func (t *target) request(key, token string, resumeFrom []byte) []byte {
 	query := t.query.Encode()
-	if len(since) > 0 {
+	if len(resumeFrom) > 0 {
 		if query != "" {
 			query += "&"
 		}
-		query += "since=" + url.QueryEscape(string(since))
+		query += "since=" + url.QueryEscape(string(resumeFrom))
 	}
 	path := t.path
 	if query != "" {

@@ -14,7 +14,7 @@
 // decryption, a copy, and for each connection its state and a buffer that grows to the largest
 // record (at most 16 KiB) and that crypto/tls never releases.
 //
-// It counts and leaves the verdict to its caller. It neither logs in nor publishes, and imports
+// It counts; its caller evaluates the counts. It neither logs in nor publishes, and imports
 // only leaf packages of Trunkline. It needs Linux.
 //
 // Goroutines: Workers for each Load, one for each connection attempt (at most Dialers) and one

@@ -64,12 +64,12 @@ func transcript(wire []byte, piece func(left int) int) (said []string, err error
 		b := append(bytes.Clone(c.partial), wire[:n]...)
 		wire = wire[n:]
 		var rest []byte
-		rest, _, err = r.take(c, b)
-		c.keep(rest)
+		rest, _, err = r.receive(c, b)
+		c.keepPartial(rest)
 	}
 	t := &r.tally
 	return append(said, fmt.Sprintf("%d events, %d bytes, %d lost, %d late, %d again, %d foreign, proven %v, since %s",
-		t.Deliveries, t.Bytes, t.Lost, t.Disordered, t.Duplicated, t.Foreign, c.proven, c.since)), err
+		t.Deliveries, t.Bytes, t.Lost, t.Disordered, t.Duplicated, t.Foreign, c.gotProbe, c.resumeFrom)), err
 }
 
 func sameText(a, b error) bool {
@@ -145,7 +145,7 @@ func BenchmarkReceive(b *testing.B) {
 	b.SetBytes(int64(len(wire)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := r.take(c, wire); err != nil {
+		if _, _, err := r.receive(c, wire); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -14,14 +14,14 @@ type Load struct {
 	workers []*worker
 	conns   []*conn
 
-	ctx     context.Context // ends with the load
-	cancel  context.CancelFunc
-	running sync.WaitGroup
-	slots   chan struct{} // held during a connection attempt
+	ctx       context.Context // ends with the load
+	cancel    context.CancelFunc
+	running   sync.WaitGroup
+	dialSlots chan struct{} // held during a connection attempt
 
-	mu       sync.Mutex
-	failed   error          // of a worker
-	refusals map[int]uint64 // refused upgrades by status; 0: no connection
+	mu         sync.Mutex
+	workerErrs error          // of a worker
+	refusals   map[int]uint64 // refused upgrades by status; 0: no connection
 }
 
 // New returns the subscribers, which Connect connects.
@@ -34,11 +34,11 @@ func New(cfg Config) (*Load, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load: %w", err)
 	}
-	l := &Load{cfg: cfg, target: target, slots: make(chan struct{}, cfg.Dialers), refusals: map[int]uint64{}}
+	l := &Load{cfg: cfg, target: target, dialSlots: make(chan struct{}, cfg.Dialers), refusals: map[int]uint64{}}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	for range cfg.Workers {
 		r := receiver{clock: cfg.Clock, resume: cfg.Resume, stamps: newStampReader(cfg.Run)}
-		w, err := newWorker(r, target.tls != nil, l.ended)
+		w, err := newWorker(r, target.tls != nil, l.handleDisconnect)
 		if err != nil {
 			l.Close()
 			return nil, fmt.Errorf("load: %w", err)
@@ -46,16 +46,16 @@ func New(cfg Config) (*Load, error) {
 		l.workers = append(l.workers, w)
 		l.running.Go(func() {
 			if err := w.run(); err != nil {
-				l.fail(err)
+				l.addError(err)
 			}
 		})
 	}
-	l.populate()
+	l.createSubscribers()
 	return l, nil
 }
 
-// populate creates the subscribers of all groups and distributes the stalled ones evenly.
-func (l *Load) populate() {
+// createSubscribers creates the subscribers of all groups and distributes the stalled ones evenly.
+func (l *Load) createSubscribers() {
 	for i := range l.cfg.Groups {
 		g := &l.cfg.Groups[i]
 		for range g.Sockets {
@@ -114,17 +114,17 @@ func (l *Load) Outstanding(published []uint64) (n uint64) {
 		w := l.worker(c)
 		w.mu.Lock()
 		for i := range c.checks {
-			n += c.checks[i].tail(published[c.group.First+i])
+			n += c.checks[i].outstanding(published[c.group.First+i])
 		}
 		w.mu.Unlock()
 	}
 	return n
 }
 
-func (l *Load) fail(err error) {
+func (l *Load) addError(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.failed = errors.Join(l.failed, err)
+	l.workerErrs = errors.Join(l.workerErrs, err)
 }
 
 // Close closes all connections and waits for all goroutines. It returns the errors of the
@@ -140,5 +140,5 @@ func (l *Load) Close() error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.failed
+	return l.workerErrs
 }

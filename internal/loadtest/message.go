@@ -9,17 +9,17 @@ var (
 	cursorField = []byte(`{"cursor":"`)
 )
 
-// searchWithin bounds the search for the id: messages of our server have it near the beginning.
-const searchWithin = 256
+// idSearchBytes bounds the search for the id: messages of our server have it near the beginning.
+const idSearchBytes = 256
 
 // idOf returns the id of a message, nil if it has none.
 func idOf(message []byte) []byte {
-	head := message[:min(len(message), searchWithin)]
-	at := bytes.Index(head, idField)
-	if at < 0 {
+	head := message[:min(len(message), idSearchBytes)]
+	start := bytes.Index(head, idField)
+	if start < 0 {
 		return nil
 	}
-	return untilQuote(head[at+len(idField):])
+	return untilQuote(head[start+len(idField):])
 }
 
 // cursorOf returns the cursor of a frame that has one in place of an event.

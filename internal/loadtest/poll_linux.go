@@ -12,8 +12,8 @@ type poller struct {
 	events         []unix.EpollEvent
 }
 
-// ready is a socket with data to read, or closed by the peer.
-type ready struct{ slot, visit int32 }
+// readySocket is a socket with data to read, or closed by the peer.
+type readySocket struct{ slot, connects int32 }
 
 // wakeSlot is the slot of the eventfd.
 const wakeSlot = -1
@@ -31,7 +31,7 @@ func newPoller() (p *poller, err error) {
 	if p.eventfd, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return nil, fmt.Errorf("making an eventfd: %w", err)
 	}
-	if err := p.add(p.eventfd, unix.EPOLLIN, ready{slot: wakeSlot}); err != nil {
+	if err := p.add(p.eventfd, unix.EPOLLIN, readySocket{slot: wakeSlot}); err != nil {
 		return nil, fmt.Errorf("watching the eventfd: %w", err)
 	}
 	return p, nil
@@ -39,34 +39,34 @@ func newPoller() (p *poller, err error) {
 
 // watch adds a socket to the poller. With reading, wait reports it for data, else only for its
 // end. Closing the socket removes it.
-func (p *poller) watch(fd int, reading bool, as ready) error {
+func (p *poller) watch(fd int, reading bool, id readySocket) error {
 	events := uint32(unix.EPOLLRDHUP)
 	if reading {
 		events |= unix.EPOLLIN
 	}
-	return p.add(fd, events, as)
+	return p.add(fd, events, id)
 }
 
-func (p *poller) add(fd int, events uint32, as ready) error {
-	return unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: as.slot, Pad: as.visit})
+func (p *poller) add(fd int, events uint32, id readySocket) error {
+	return unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: id.slot, Pad: id.connects})
 }
 
 // wait appends the ready sockets to into, none after wake.
-func (p *poller) wait(into []ready) ([]ready, error) {
+func (p *poller) wait(dst []readySocket) ([]readySocket, error) {
 	for {
 		n, err := unix.EpollWait(p.epoll, p.events, -1)
 		if err == unix.EINTR {
 			continue
 		}
 		if err != nil {
-			return into, fmt.Errorf("waiting for sockets: %w", err)
+			return dst, fmt.Errorf("waiting for sockets: %w", err)
 		}
 		for _, e := range p.events[:n] {
 			if e.Fd != wakeSlot {
-				into = append(into, ready{e.Fd, e.Pad})
+				dst = append(dst, readySocket{e.Fd, e.Pad})
 			}
 		}
-		return into, nil
+		return dst, nil
 	}
 }
 

@@ -13,10 +13,10 @@ type publisher struct {
 	source             *Source
 	number, publishers int
 	rate               float64
-	began              time.Time
+	startedAt          time.Time
 	next               int // event number; in the first round, also the number of its stream
 	batches            int // created batches, if they have a fixed size
-	memory             []byte
+	buffer             []byte
 }
 
 func (l *publisher) run(ctx context.Context) error {
@@ -32,21 +32,21 @@ func (l *publisher) run(ctx context.Context) error {
 			return nil
 		}
 		if s.cfg.Batch > 0 {
-			events = l.wholeBatch(events[:0], due)
+			events = l.fixedBatch(events[:0], due)
 		} else {
-			events = l.batch(events[:0])
+			events = l.dueBatch(events[:0])
 		}
-		before := time.Now()
+		startedAt := time.Now()
 		// Complete a batch that was begun: a part of it may be published.
 		if err := s.sink.Publish(context.WithoutCancel(ctx), events); err != nil {
 			return fmt.Errorf("publishing: %w", err)
 		}
-		took := time.Since(before)
+		ackTime := time.Since(startedAt)
 		for _, e := range events {
-			s.durable[e.Stream].Add(1)
+			s.durableCounts[e.Stream].Add(1)
 		}
 		s.mu.Lock()
-		s.ackTimes.Record(took)
+		s.ackTimes.Record(ackTime)
 		s.mu.Unlock()
 	}
 }
@@ -56,26 +56,26 @@ func (l *publisher) dueOf(number int) time.Time {
 	if l.rate == 0 {
 		return l.source.cfg.Clock.Now()
 	}
-	return l.began.Add(time.Duration(float64(number) / l.rate * float64(time.Second)))
+	return l.startedAt.Add(time.Duration(float64(number) / l.rate * float64(time.Second)))
 }
 
-// after returns the number of the publisher's next event after number.
-func (l *publisher) after(number int) int {
+// nextNumber returns the number of the publisher's next event after number.
+func (l *publisher) nextNumber(number int) int {
 	streams := len(l.source.cfg.Accounts)
 	for number++; number%streams%l.publishers != l.number; number++ {
 	}
 	return number
 }
 
-// batch returns the due events, at least one.
-func (l *publisher) batch(events []Event) []Event {
+// dueBatch returns the due events, at least one.
+func (l *publisher) dueBatch(events []Event) []Event {
 	s := l.source
-	l.memory = l.memory[:0]
-	if need := batchLimit * s.cfg.Size; cap(l.memory) == 0 {
-		l.memory = make([]byte, 0, min(need, 1<<20)+s.cfg.Size)
+	l.buffer = l.buffer[:0]
+	if need := defaultBatchLimit * s.cfg.Size; cap(l.buffer) == 0 {
+		l.buffer = make([]byte, 0, min(need, 1<<20)+s.cfg.Size)
 	}
 	now := s.cfg.Clock.Now()
-	for len(events) < batchLimit && cap(l.memory)-len(l.memory) >= s.cfg.Size {
+	for len(events) < defaultBatchLimit && cap(l.buffer)-len(l.buffer) >= s.cfg.Size {
 		due := l.dueOf(l.next)
 		if len(events) > 0 && due.After(now) {
 			break
@@ -89,12 +89,12 @@ func (l *publisher) batch(events []Event) []Event {
 func (l *publisher) event(due time.Time) Event {
 	s := l.source
 	stream := l.next % len(s.cfg.Accounts)
-	from := len(l.memory)
-	s.given[stream]++
-	event := s.event(l.memory, Stamp{stream, s.given[stream], due.UnixNano()})
-	l.memory = event.JSON
-	event.JSON = l.memory[from:]
-	l.next = l.after(l.next)
+	from := len(l.buffer)
+	s.lastSeq[stream]++
+	event := s.event(l.buffer, Stamp{stream, s.lastSeq[stream], due.UnixNano()})
+	l.buffer = event.JSON
+	event.JSON = l.buffer[from:]
+	l.next = l.nextNumber(l.next)
 	return event
 }
 
@@ -104,13 +104,13 @@ func (l *publisher) batchDue() time.Time {
 	return l.dueOf(batch * l.source.cfg.Batch)
 }
 
-// wholeBatch returns the configured number of events, all with the same due time.
-func (l *publisher) wholeBatch(events []Event, due time.Time) []Event {
+// fixedBatch returns the configured number of events, all with the same due time.
+func (l *publisher) fixedBatch(events []Event, due time.Time) []Event {
 	s := l.source
-	if need := s.cfg.Batch * s.cfg.Size; cap(l.memory) < need {
-		l.memory = make([]byte, 0, need)
+	if need := s.cfg.Batch * s.cfg.Size; cap(l.buffer) < need {
+		l.buffer = make([]byte, 0, need)
 	}
-	l.memory = l.memory[:0]
+	l.buffer = l.buffer[:0]
 	l.batches++
 	for range s.cfg.Batch {
 		events = append(events, l.event(due))

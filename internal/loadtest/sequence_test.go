@@ -27,17 +27,17 @@ func TestSequence(t *testing.T) {
 			var lost int64
 			var disordered, repeated uint64
 			for _, n := range c.numbers {
-				arrival, missing := s.see(n)
+				arrival, missing := s.record(n)
 				lost += missing
 				switch arrival {
-				case late:
+				case arrivedLate:
 					disordered++
-				case again:
+				case arrivedAgain:
 					repeated++
 				}
 			}
-			if lost != c.lost || disordered != c.disordered || repeated != c.repeated || s.tail(6) != c.behind {
-				t.Errorf("lost %d, disordered %d, repeated %d, behind %d", lost, disordered, repeated, s.tail(6))
+			if lost != c.lost || disordered != c.disordered || repeated != c.repeated || s.outstanding(6) != c.behind {
+				t.Errorf("lost %d, disordered %d, repeated %d, behind %d", lost, disordered, repeated, s.outstanding(6))
 			}
 		})
 	}
@@ -52,9 +52,9 @@ func TestSequenceFindsEveryFaultInAnyOrder(t *testing.T) {
 		got := map[uint64]bool{}
 		for range 150 {
 			n := 1 + random.Uint64N(total)
-			arrival, missing := s.see(n)
+			arrival, missing := s.record(n)
 			lost += missing
-			if (arrival == again) != got[n] {
+			if (arrival == arrivedAgain) != got[n] {
 				t.Fatalf("number %d: %v, though it was here: %v", n, arrival, got[n])
 			}
 			if !got[n] {
@@ -62,8 +62,8 @@ func TestSequenceFindsEveryFaultInAnyOrder(t *testing.T) {
 			}
 			got[n] = true
 		}
-		if lost+int64(s.tail(total)) != total-came {
-			t.Fatalf("lost %d and %d behind, want %d", lost, s.tail(total), total-came)
+		if lost+int64(s.outstanding(total)) != total-came {
+			t.Fatalf("lost %d and %d behind, want %d", lost, s.outstanding(total), total-came)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestSequenceIsBounded(t *testing.T) {
 	var s sequence
 	var lost int64
 	for n := uint64(2); n < 10*maxGaps; n += 2 {
-		_, missing := s.see(n)
+		_, missing := s.record(n)
 		lost += missing
 	}
 	if len(s.gaps) != maxGaps || lost != 5*maxGaps-1 {

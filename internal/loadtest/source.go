@@ -61,7 +61,7 @@ func (c *SourceConfig) Validate() error {
 	if len(c.Accounts) == 0 || len(c.Accounts) > MaxStreams {
 		return fmt.Errorf("from 1 to %d accounts are needed", MaxStreams)
 	}
-	if c.Clock.began.IsZero() {
+	if c.Clock.startedAt.IsZero() {
 		return errors.New("a clock is needed")
 	}
 	if c.Publishers < 0 || c.Batch < 0 || c.Batch > MaxBatch {
@@ -75,11 +75,10 @@ func (c *SourceConfig) Validate() error {
 	return nil
 }
 
-// maxPublishers and batchLimit are the defaults of the number of concurrent batches and of the
-// events per batch.
+// defaultPublishers is the number of concurrent batches, defaultBatchLimit that of the events per batch.
 const (
-	maxPublishers = 16
-	batchLimit    = 512
+	defaultPublishers = 16
+	defaultBatchLimit = 512
 )
 
 // MaxBatch is the highest number of events in a batch.
@@ -88,12 +87,12 @@ const MaxBatch = 10_000
 // Source publishes numbered events at a rate. It keeps its schedule: an event that a slow sink
 // delays is stamped with its due time, so that the latency includes the wait.
 type Source struct {
-	cfg     SourceConfig
-	sink    Sink
-	padding []byte
-	least   []int           // by stream: bytes of an event without padding
-	given   []uint64        // by stream: the last number, written by its publisher only
-	durable []atomic.Uint64 // by stream: number of durable events
+	cfg           SourceConfig
+	sink          Sink
+	padding       []byte
+	minSizes      []int           // by stream: bytes of an event without padding
+	lastSeq       []uint64        // by stream: the last number, written by its publisher only
+	durableCounts []atomic.Uint64 // by stream: number of durable events
 
 	mu       sync.Mutex
 	ackTimes Histogram
@@ -103,15 +102,15 @@ type Source struct {
 func NewSource(cfg SourceConfig, sink Sink) (*Source, error) {
 	cfg.Form = cfg.formOrDefault()
 	if cfg.Publishers == 0 {
-		cfg.Publishers = maxPublishers
+		cfg.Publishers = defaultPublishers
 	}
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("source: %w", err)
 	}
 	s := &Source{cfg: cfg, sink: sink,
-		given: make([]uint64, len(cfg.Accounts)), durable: make([]atomic.Uint64, len(cfg.Accounts))}
+		lastSeq: make([]uint64, len(cfg.Accounts)), durableCounts: make([]atomic.Uint64, len(cfg.Accounts))}
 	for _, account := range cfg.Accounts {
-		s.least = append(s.least, cfg.Form.Least(account))
+		s.minSizes = append(s.minSizes, cfg.Form.Least(account))
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	s.padding = make([]byte, cfg.Size)
@@ -123,9 +122,9 @@ func NewSource(cfg SourceConfig, sink Sink) (*Source, error) {
 
 // Published returns the number of acknowledged events of each stream.
 func (s *Source) Published() []uint64 {
-	counts := make([]uint64, len(s.durable))
+	counts := make([]uint64, len(s.durableCounts))
 	for i := range counts {
-		counts[i] = s.durable[i].Load()
+		counts[i] = s.durableCounts[i].Load()
 	}
 	return counts
 }
@@ -143,7 +142,7 @@ func (s *Source) Probe(ctx context.Context) error {
 	var events []Event
 	for stream := range s.cfg.Accounts {
 		events = append(events, s.event(nil, Stamp{Stream: stream, At: s.cfg.Clock.Now().UnixNano()}))
-		if len(events) == batchLimit || stream == len(s.cfg.Accounts)-1 {
+		if len(events) == defaultBatchLimit || stream == len(s.cfg.Accounts)-1 {
 			if err := s.sink.Publish(ctx, events); err != nil {
 				return fmt.Errorf("publishing a probe: %w", err)
 			}
@@ -162,14 +161,14 @@ func (s *Source) Run(ctx context.Context, rate float64) error {
 	}
 	group, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	began := s.cfg.Clock.Now()
+	startedAt := s.cfg.Clock.Now()
 	publishers := min(len(s.cfg.Accounts), s.cfg.Publishers)
 	var running sync.WaitGroup
 	var mu sync.Mutex
 	var failed error
 	for number := range publishers {
 		running.Go(func() {
-			l := &publisher{source: s, number: number, publishers: publishers, rate: rate, began: began, next: number}
+			l := &publisher{source: s, number: number, publishers: publishers, rate: rate, startedAt: startedAt, next: number}
 			if err := l.run(group); err != nil {
 				mu.Lock()
 				failed = errors.Join(failed, err)
@@ -185,7 +184,7 @@ func (s *Source) Run(ctx context.Context, rate float64) error {
 // event creates an event of exactly the configured size.
 func (s *Source) event(dst []byte, stamp Stamp) Event {
 	account := s.cfg.Accounts[stamp.Stream]
-	padding := s.cfg.Size - s.least[stamp.Stream]
+	padding := s.cfg.Size - s.minSizes[stamp.Stream]
 	return Event{stamp.Stream, stamp.Seq, s.cfg.Form(dst, stamp, s.cfg.Run, account, s.padding[:padding])}
 }
 

@@ -89,7 +89,7 @@ func TestSourceKeepsItsSchedule(t *testing.T) {
 					total += len(stamps)
 				}
 				// Events that become due during the last batch are not published.
-				if want := 2 * c.rate; float64(total) > want || float64(total) < want-c.rate*c.delay.Seconds()-float64(maxPublishers) {
+				if want := 2 * c.rate; float64(total) > want || float64(total) < want-c.rate*c.delay.Seconds()-float64(defaultPublishers) {
 					t.Errorf("%d events in 2 s at %v", total, c.rate)
 				}
 				if s.Acks().Max() != c.delay {
@@ -120,7 +120,7 @@ func TestSourceSendsWholeBatches(t *testing.T) {
 				for stream, stamps := range sink.stamps {
 					var c sequence
 					for _, stamp := range stamps {
-						if arrival, missing := c.see(stamp.Seq); arrival != inOrder || missing != 0 {
+						if arrival, missing := c.record(stamp.Seq); arrival != arrivedInOrder || missing != 0 {
 							t.Fatalf("stream %d: %+v", stream, stamps)
 						}
 						dues[time.Unix(0, stamp.At).Sub(began)]++
@@ -160,12 +160,12 @@ func TestSourceGoesOnCounting(t *testing.T) {
 			if stamp.Seq == 0 {
 				continue // the probe
 			}
-			if arrival, missing := c.see(stamp.Seq); arrival != inOrder || missing != 0 {
+			if arrival, missing := c.record(stamp.Seq); arrival != arrivedInOrder || missing != 0 {
 				t.Fatalf("%+v", sink.stamps[0])
 			}
 		}
-		if c.seen != s.Published()[0] || c.seen < 5 {
-			t.Errorf("%d received, %d published", c.seen, s.Published()[0])
+		if c.highest != s.Published()[0] || c.highest < 5 {
+			t.Errorf("%d received, %d published", c.highest, s.Published()[0])
 		}
 	})
 }

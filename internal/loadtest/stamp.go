@@ -36,7 +36,7 @@ func (s Stamp) Append(dst []byte, run string) []byte {
 // most messages of a run have the same layout.
 type stampReader struct {
 	marker []byte // name and run
-	at     int
+	offset int
 }
 
 func newStampReader(run string) stampReader {
@@ -51,29 +51,29 @@ func ReadStamp(run string, message []byte) (s Stamp, ok bool) {
 
 // read returns the stamp of a message; ok is false if it has none of this run.
 func (r *stampReader) read(message []byte) (s Stamp, ok bool) {
-	if !r.here(message) {
-		at := bytes.Index(message, r.marker)
-		if at < 0 || len(message) < at+stampLength {
+	if !r.atLastOffset(message) {
+		offset := bytes.Index(message, r.marker)
+		if offset < 0 || len(message) < offset+stampLength {
 			return Stamp{}, false
 		}
-		r.at = at
+		r.offset = offset
 	}
-	b := message[r.at+len(r.marker) : r.at+stampLength]
-	stream, ok1 := digits(b[:streamDigits])
-	seq, ok2 := digits(b[streamDigits+1 : streamDigits+1+seqDigits])
-	at, ok3 := digits(b[streamDigits+seqDigits+2 : len(b)-1])
+	b := message[r.offset+len(r.marker) : r.offset+stampLength]
+	stream, ok1 := parseDigits(b[:streamDigits])
+	seq, ok2 := parseDigits(b[streamDigits+1 : streamDigits+1+seqDigits])
+	at, ok3 := parseDigits(b[streamDigits+seqDigits+2 : len(b)-1])
 	if !ok1 || !ok2 || !ok3 || b[streamDigits] != '.' || b[streamDigits+1+seqDigits] != '.' || b[len(b)-1] != '"' {
 		return Stamp{}, false
 	}
 	return Stamp{int(stream), seq, int64(at)}, true
 }
 
-func (r *stampReader) here(message []byte) bool {
-	return len(message) >= r.at+stampLength && bytes.Equal(message[r.at:r.at+len(r.marker)], r.marker)
+func (r *stampReader) atLastOffset(message []byte) bool {
+	return len(message) >= r.offset+stampLength && bytes.Equal(message[r.offset:r.offset+len(r.marker)], r.marker)
 }
 
-// digits parses a number of at most 19 digits.
-func digits(b []byte) (n uint64, ok bool) {
+// parseDigits parses a number of at most 19 digits.
+func parseDigits(b []byte) (n uint64, ok bool) {
 	for _, c := range b {
 		d := c - '0'
 		if d > 9 {

@@ -48,7 +48,7 @@ func FuzzStamp(f *testing.F) {
 		if ok && !bytes.Contains(message, s.Append(nil, testRun)) {
 			t.Fatalf("%q does not hold %+v", message, s)
 		}
-		r.at = int(at) // any offset
+		r.offset = int(at) // any offset
 		if again, ok2 := r.read(message); ok && !ok2 && !bytes.Contains(message, again.Append(nil, testRun)) {
 			t.Fatalf("%q from %d: %+v", message, at, again)
 		}

@@ -53,7 +53,7 @@ func (t *Tally) add(o *Tally) {
 	}
 }
 
-func (t *Tally) ended(code int) {
+func (t *Tally) countClosed(code int) {
 	if t.Closed == nil {
 		t.Closed = map[int]int{}
 	}

@@ -21,8 +21,8 @@ type Trail struct {
 
 type trailStream struct {
 	sequence
-	home   int  // partition of the stream's first event
-	proven bool // an event or a probe was received
+	firstPartition int  // partition of the stream's first event
+	received       bool // an event or a probe was received
 }
 
 // TrailTally holds the counts of a trail.
@@ -60,44 +60,44 @@ func (t *Trail) See(partition int, source int64, value []byte) {
 		return
 	}
 	last, known := t.sources[partition]
-	twice := known && source >= 0 && source <= last
-	if source >= 0 && !twice {
+	repeated := known && source >= 0 && source <= last
+	if source >= 0 && !repeated {
 		t.sources[partition] = source
 	}
 	stream := &t.streams[stamp.Stream]
-	if !stream.proven {
-		stream.proven, stream.home = true, partition
+	if !stream.received {
+		stream.received, stream.firstPartition = true, partition
 		t.counts.Proven++
 	}
 	if stamp.Seq == 0 {
 		return
 	}
-	seen := PartitionTally{}
-	if partition != stream.home {
-		seen.Strayed++
+	counts := PartitionTally{}
+	if partition != stream.firstPartition {
+		counts.Strayed++
 	}
-	switch arrival, missing := stream.see(stamp.Seq); {
-	case arrival != again:
-		seen.Records++
-		seen.Missing = missing
-		if arrival == late {
-			seen.Disordered++
+	switch arrival, missing := stream.record(stamp.Seq); {
+	case arrival != arrivedAgain:
+		counts.Records++
+		counts.Missing = missing
+		if arrival == arrivedLate {
+			counts.Disordered++
 		}
 		t.counts.Bytes += uint64(len(value))
 		t.counts.Latency.Record(t.clock.Now().Sub(time.Unix(0, stamp.At)))
-	case twice:
-		seen.Repeated++
+	case repeated:
+		counts.Repeated++
 	default:
-		seen.Duplicated++
+		counts.Duplicated++
 	}
-	t.counts.count(partition, seen)
+	t.counts.count(partition, counts)
 }
 
 func (t *TrailTally) count(partition int, seen PartitionTally) {
 	t.PartitionTally.add(seen)
-	of := t.Partitions[partition]
-	of.add(seen)
-	t.Partitions[partition] = of
+	tally := t.Partitions[partition]
+	tally.add(seen)
+	t.Partitions[partition] = tally
 }
 
 func (p *PartitionTally) add(o PartitionTally) {
@@ -124,7 +124,7 @@ func (t *Trail) Outstanding(published []uint64) (n uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i := range t.streams {
-		n += t.streams[i].tail(published[i])
+		n += t.streams[i].outstanding(published[i])
 	}
 	return n
 }
@@ -137,15 +137,15 @@ func (t *Trail) Conclude(published []uint64) *TrailTally {
 	defer t.mu.Unlock()
 	for i := range t.streams {
 		stream := &t.streams[i]
-		left := stream.tail(published[i])
-		if left == 0 {
+		outstanding := stream.outstanding(published[i])
+		if outstanding == 0 {
 			continue
 		}
 		home := -1
-		if stream.proven {
-			home = stream.home
+		if stream.received {
+			home = stream.firstPartition
 		}
-		tally.count(home, PartitionTally{Missing: int64(left)})
+		tally.count(home, PartitionTally{Missing: int64(outstanding)})
 	}
 	return tally
 }

@@ -14,9 +14,9 @@ import (
 // MetricsUsage returns the CPU time and memory that a process reports on its metrics listener at
 // base + /metrics. With settled, it first makes the process collect its garbage, so that only
 // live memory is counted.
-func MetricsUsage(ctx context.Context, client *http.Client, base string, settled bool) (Usage, error) {
+func MetricsUsage(ctx context.Context, client *http.Client, base string, collectGarbage bool) (Usage, error) {
 	base = strings.TrimSuffix(strings.TrimRight(base, "/"), "/metrics")
-	if settled {
+	if collectGarbage {
 		// A heap profile with gc=1 starts with a collection. Two are needed to free objects with
 		// finalizers.
 		for range 2 {
@@ -45,14 +45,14 @@ func readMetrics(r io.Reader) (u Usage, err error) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
 		name, text, _ := strings.Cut(lines.Text(), " ")
-		var put func(float64)
+		var set func(float64)
 		switch name {
 		case "process_cpu_seconds_total":
-			put = func(v float64) { u.CPU = time.Duration(v * float64(time.Second)) }
+			set = func(v float64) { u.CPU = time.Duration(v * float64(time.Second)) }
 		case "process_resident_memory_bytes":
-			put = func(v float64) { u.RSS = int64(v) }
+			set = func(v float64) { u.RSS = int64(v) }
 		case "go_memstats_heap_inuse_bytes", "go_memstats_stack_inuse_bytes":
-			put = func(v float64) { u.Heap += int64(v) }
+			set = func(v float64) { u.Heap += int64(v) }
 		default:
 			continue
 		}
@@ -60,7 +60,7 @@ func readMetrics(r io.Reader) (u Usage, err error) {
 		if err != nil {
 			return Usage{}, fmt.Errorf("reading metric %s: %w", name, err)
 		}
-		put(value)
+		set(value)
 		found++
 	}
 	if err := lines.Err(); err != nil {

@@ -15,45 +15,45 @@ const readBytes = 256 << 10
 
 // worker reads many connections in one goroutine. All share its buffers.
 type worker struct {
-	poll *poller
-	lost func(c *conn, code int) // called with mu held for a connection that has ended
+	poll  *poller
+	onEnd func(c *conn, code int) // called with mu held for a connection that has ended
 
-	mu     sync.Mutex
-	conns  map[int32]*conn // by slot
-	r      receiver
-	plain  []byte
-	cipher []byte // TLS only
-	ending bool
+	mu         sync.Mutex
+	conns      map[int32]*conn // by slot
+	r          receiver
+	plaintext  []byte
+	ciphertext []byte // TLS only
+	stopping   bool
 }
 
-func newWorker(r receiver, secure bool, lost func(*conn, int)) (*worker, error) {
+func newWorker(r receiver, secure bool, onEnd func(*conn, int)) (*worker, error) {
 	poll, err := newPoller()
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{poll: poll, lost: lost, conns: map[int32]*conn{}, r: r, plain: make([]byte, readBytes)}
+	w := &worker{poll: poll, onEnd: onEnd, conns: map[int32]*conn{}, r: r, plaintext: make([]byte, readBytes)}
 	w.r.reply = w.reply
 	if secure {
-		w.cipher = make([]byte, readBytes)
+		w.ciphertext = make([]byte, readBytes)
 	}
 	return w, nil
 }
 
 // run reads until stop.
 func (w *worker) run() error {
-	var sockets []ready
+	var sockets []readySocket
 	for {
 		var err error
 		if sockets, err = w.poll.wait(sockets[:0]); err != nil {
 			return err
 		}
 		w.mu.Lock()
-		for _, at := range sockets {
-			if c := w.conns[at.slot]; c != nil && c.open && c.visit == at.visit {
-				w.serve(c)
+		for _, socket := range sockets {
+			if c := w.conns[socket.slot]; c != nil && c.open && c.connects == socket.connects {
+				w.readConn(c)
 			}
 		}
-		ending := w.ending
+		ending := w.stopping
 		w.mu.Unlock()
 		if ending {
 			return nil
@@ -62,56 +62,56 @@ func (w *worker) run() error {
 }
 
 // adopt takes over a connection after its handshake.
-func (w *worker) adopt(c *conn, o *opened) error {
+func (w *worker) adopt(c *conn, o *establishedConn) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.ending {
+	if w.stopping {
 		_ = unix.Close(o.fd)
 		return errors.New("ending")
 	}
-	c.visit++
-	if err := w.poll.watch(o.fd, !c.stalled, ready{int32(c.slot), c.visit}); err != nil {
+	c.connects++
+	if err := w.poll.watch(o.fd, !c.stalled, readySocket{int32(c.slot), c.connects}); err != nil {
 		_ = unix.Close(o.fd)
 		return fmt.Errorf("watching a socket: %w", err)
 	}
-	if c.visit > 1 {
-		c.resume()
+	if c.connects > 1 {
+		c.resetToCursor()
 		w.r.tally.Resumed++
 	}
-	c.open, c.fd, c.tls, c.wire, c.message = true, o.fd, o.tls, o.wire, nil
+	c.open, c.fd, c.tls, c.transport, c.message = true, o.fd, o.tls, o.transport, nil
 	c.partial = nil
 	w.conns[int32(c.slot)] = c
 	w.r.tally.Open++
 	if c.stalled {
 		return nil
 	}
-	err := w.frames(c, o.early)
+	err := w.handleFrames(c, o.early)
 	if err == nil && c.tls != nil {
-		err = w.records(c) // the handshake may have read ahead
+		err = w.readRecords(c) // the handshake may have read ahead
 	}
-	w.finish(c, err)
+	w.handleResult(c, err)
 	return nil
 }
 
-// finish closes a connection after an error.
-func (w *worker) finish(c *conn, err error) {
-	var closed *closing
+// handleResult closes the connection if reading it returned an error other than errNoData.
+func (w *worker) handleResult(c *conn, err error) {
+	var closed *closedByServer
 	switch {
-	case err == nil || err == errNothing:
+	case err == nil || err == errNoData:
 	case errors.As(err, &closed):
-		w.end(c, closed.code)
-	case isProtocol(err):
+		w.endConn(c, closed.code)
+	case isProtocolError(err):
 		w.r.tally.Misbehaved++
 		_ = w.reply(c, closeFrame(codeProtocol))
-		w.end(c, codeProtocol)
+		w.endConn(c, codeProtocol)
 	default:
-		w.end(c, wsframe.CodeAbnormal)
+		w.endConn(c, wsframe.CodeAbnormal)
 	}
 }
 
 const codeProtocol = 1002
 
-func isProtocol(err error) bool {
+func isProtocolError(err error) bool {
 	return errors.Is(err, wsframe.ErrReserved) || errors.Is(err, wsframe.ErrMasked) || errors.Is(err, wsframe.ErrControl) ||
 		errors.Is(err, errTooLarge) || errors.Is(err, errOrder)
 }
@@ -124,18 +124,18 @@ func (w *worker) reply(c *conn, frame []byte) error {
 	return writeAll(c.fd, frame)
 }
 
-func (w *worker) end(c *conn, code int) {
-	w.drop(c)
-	w.r.tally.ended(code)
+func (w *worker) endConn(c *conn, code int) {
+	w.closeConn(c)
+	w.r.tally.countClosed(code)
 	if c.stalled {
 		w.r.tally.StalledEnd++
 	}
-	w.lost(c, code)
+	w.onEnd(c, code)
 }
 
-func (w *worker) drop(c *conn) {
+func (w *worker) closeConn(c *conn) {
 	_ = unix.Close(c.fd) // also removes it from the poller
-	c.open, c.fd, c.tls, c.wire, c.partial, c.message = false, -1, nil, nil, nil, nil
+	c.open, c.fd, c.tls, c.transport, c.partial, c.message = false, -1, nil, nil, nil, nil
 	w.r.tally.Open--
 }
 
@@ -143,11 +143,11 @@ func (w *worker) drop(c *conn) {
 func (w *worker) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.ending = true
+	w.stopping = true
 	for _, c := range w.conns {
 		if c.open {
 			_ = w.reply(c, closeFrame(codeNormal)) // best effort
-			w.drop(c)
+			w.closeConn(c)
 		}
 	}
 	w.poll.wake()

@@ -23,12 +23,12 @@ const (
 // Handler passes records to another handler, and suppresses repeated warnings.
 type Handler struct {
 	inner  slog.Handler
-	counts *counts // shared with the results of WithAttrs and WithGroup
+	counts *warnings // shared with the results of WithAttrs and WithGroup
 }
 
 // New returns a handler that writes to inner.
 func New(inner slog.Handler) *Handler {
-	return &Handler{inner: inner, counts: &counts{lines: map[string]*line{}}}
+	return &Handler{inner: inner, counts: &warnings{byKey: map[string]*warningCount{}}}
 }
 
 // Enabled implements slog.Handler.
@@ -41,13 +41,13 @@ func (h *Handler) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level != slog.LevelWarn {
 		return h.inner.Handle(ctx, r)
 	}
-	held, due := h.counts.due(key(r), r.Time)
-	if !due {
+	suppressed, allowed := h.counts.allow(key(r), r.Time)
+	if !allowed {
 		return nil
 	}
-	if held > 0 {
+	if suppressed > 0 {
 		r = r.Clone()
-		r.AddAttrs(slog.Int("held_back", held))
+		r.AddAttrs(slog.Int("held_back", suppressed))
 	}
 	return h.inner.Handle(ctx, r)
 }
@@ -75,48 +75,48 @@ func (h *Handler) WithGroup(name string) slog.Handler {
 	return &Handler{h.inner.WithGroup(name), h.counts}
 }
 
-// counts holds the recent warnings, by key.
-type counts struct {
+// warnings holds the recent warnings, by key.
+type warnings struct {
 	mu    sync.Mutex
-	lines map[string]*line
+	byKey map[string]*warningCount
 }
 
-type line struct {
-	since  time.Time // start of the period
-	logged int       // written in the period
-	held   int       // suppressed since the last one written
+type warningCount struct {
+	periodStart time.Time // start of the period
+	logged      int       // written in the period
+	suppressed  int       // suppressed since the last one written
 }
 
-// most bounds the number of keys. Messages and routes are few constants.
-const most = 1000
+// maxKeys bounds the number of keys. Messages and routes are few constants.
+const maxKeys = 1000
 
-// due reports whether a warning may be written, and how many were suppressed since the
+// allow reports whether a warning may be written, and how many were suppressed since the
 // last one.
-func (c *counts) due(key string, now time.Time) (held int, due bool) {
+func (c *warnings) allow(key string, now time.Time) (suppressed int, due bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	l := c.lines[key]
+	l := c.byKey[key]
 	if l == nil {
-		if len(c.lines) >= most {
-			clear(c.lines)
+		if len(c.byKey) >= maxKeys {
+			clear(c.byKey)
 		}
-		l = &line{since: now}
-		c.lines[key] = l
+		l = &warningCount{periodStart: now}
+		c.byKey[key] = l
 	}
 	// A clock that was set back also starts a period.
-	if age := now.Sub(l.since); age >= Period || age < 0 {
+	if age := now.Sub(l.periodStart); age >= Period || age < 0 {
 		if l.logged < Burst || age >= 2*Period || age < 0 {
 			l.logged = 0
 		} else { // the fault lasts: one warning from now on
 			l.logged = Burst - 1
 		}
-		l.since = now
+		l.periodStart = now
 	}
 	if l.logged >= Burst {
-		l.held++
+		l.suppressed++
 		return 0, false
 	}
 	l.logged++
-	held, l.held = l.held, 0
-	return held, true
+	suppressed, l.suppressed = l.suppressed, 0
+	return suppressed, true
 }

@@ -68,11 +68,11 @@ func TestRoutesAreHeldBackApart(t *testing.T) {
 }
 
 func TestWhatIsRememberedIsBounded(t *testing.T) {
-	c := counts{lines: map[string]*line{}}
-	for i := range 3 * most {
-		c.due(fmt.Sprint(i), time.Time{})
+	c := warnings{byKey: map[string]*warningCount{}}
+	for i := range 3 * maxKeys {
+		c.allow(fmt.Sprint(i), time.Time{})
 	}
-	if len(c.lines) > most {
-		t.Errorf("%d messages are remembered", len(c.lines))
+	if len(c.byKey) > maxKeys {
+		t.Errorf("%d messages are remembered", len(c.byKey))
 	}
 }

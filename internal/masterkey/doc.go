@@ -8,7 +8,7 @@
 // running process follows the file: it checks the file's modification time before every
 // use. The embedded default creates the file at the first start, see Create.
 //
-// A sealed secret is bound to its place (table, account, version): moved elsewhere in
+// A sealed secret is bound to its location (table, account, version): moved elsewhere in
 // the database it cannot be unsealed.
 //
 // Table stores such secrets: it lists the keys they need and seals them again, in

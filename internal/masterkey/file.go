@@ -16,11 +16,11 @@ import (
 	"trunkline/internal/atomicfile"
 )
 
-const fileHead = "# Trunkline master keys, one a line. The last one seals, the others only open.\n" +
+const fileHeader = "# Trunkline master keys, one a line. The last one seals, the others only open.\n" +
 	"# Without this file the account keys in the database, and every recording sealed\n" +
 	"# under them, are lost. Keep a copy somewhere else.\n"
 
-var errFixed = errors.New("the master keys are a setting, not a file: add the new key at the end of " +
+var errKeysFromSetting = errors.New("the master keys are a setting, not a file: add the new key at the end of " +
 	"TRUNKLINE_MASTER_KEY, restart, and rotate again")
 
 // Create creates the key file with a first key if there is none. Call it after every
@@ -29,11 +29,11 @@ func (k *Keyring) Create() (created bool, err error) {
 	if k.file == "" {
 		return false, nil
 	}
-	err = k.change(func(lines []string) ([]string, error) {
+	err = k.editFile(func(lines []string) ([]string, error) {
 		if created = lines == nil; !created {
 			return lines, nil
 		}
-		return addKey([]string{strings.TrimSuffix(fileHead, "\n")})
+		return appendNewKey([]string{strings.TrimSuffix(fileHeader, "\n")})
 	})
 	return created, err
 }
@@ -41,9 +41,9 @@ func (k *Keyring) Create() (created bool, err error) {
 // AddKey adds a key to the file; it seals from now on.
 func (k *Keyring) AddKey() (id string, err error) {
 	if k.file == "" {
-		return "", errFixed
+		return "", errKeysFromSetting
 	}
-	if err := k.change(addKey); err != nil {
+	if err := k.editFile(appendNewKey); err != nil {
 		return "", err
 	}
 	return k.NewestID()
@@ -58,9 +58,9 @@ func (k *Keyring) RemoveUnused(inUse []string) error {
 	if err != nil {
 		return err
 	}
-	return k.change(func(lines []string) ([]string, error) {
+	return k.editFile(func(lines []string) ([]string, error) {
 		return slices.DeleteFunc(lines, func(line string) bool {
-			raw, err := decode(strings.TrimSpace(line))
+			raw, err := decodeKey(strings.TrimSpace(line))
 			if err != nil {
 				return false // a comment
 			}
@@ -70,7 +70,7 @@ func (k *Keyring) RemoveUnused(inUse []string) error {
 	})
 }
 
-func addKey(lines []string) ([]string, error) {
+func appendNewKey(lines []string) ([]string, error) {
 	raw := make([]byte, keySize)
 	defer clear(raw)
 	if _, err := rand.Read(raw); err != nil {
@@ -79,9 +79,9 @@ func addKey(lines []string) ([]string, error) {
 	return append(lines, base64.StdEncoding.EncodeToString(raw)), nil
 }
 
-// change rewrites the file's lines (nil: there is no file) while no other
+// editFile rewrites the file's lines (nil: there is no file) while no other
 // process does, and reads the keys again.
-func (k *Keyring) change(edit func(lines []string) ([]string, error)) error {
+func (k *Keyring) editFile(edit func(lines []string) ([]string, error)) error {
 	unlock, err := lockFolder(filepath.Dir(k.file))
 	if err != nil {
 		return err
@@ -91,18 +91,18 @@ func (k *Keyring) change(edit func(lines []string) ([]string, error)) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	before := strings.Join(lines, "\n")
+	oldContent := strings.Join(lines, "\n")
 	if lines, err = edit(lines); err != nil {
 		return err
 	}
-	if after := strings.Join(lines, "\n"); after != before {
-		if err := atomicfile.WriteBytes(k.file, 0o600, []byte(after+"\n")); err != nil {
+	if newContent := strings.Join(lines, "\n"); newContent != oldContent {
+		if err := atomicfile.WriteBytes(k.file, 0o600, []byte(newContent+"\n")); err != nil {
 			return fmt.Errorf("writing the key file: %w", err)
 		}
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.follow()
+	return k.reloadIfChanged()
 }
 
 func readLines(file string) ([]string, error) {
@@ -125,7 +125,7 @@ func readFile(file string) (ring, error) {
 			texts = append(texts, line)
 		}
 	}
-	keys, err := parse(texts)
+	keys, err := parseKeys(texts)
 	if err != nil {
 		return nil, fmt.Errorf("key file %s: %w", file, err)
 	}

@@ -18,9 +18,9 @@ const keySize = 32
 // A sealed secret: "mk1." ‖ id of the key ‖ "." ‖ base64url of nonce,
 // ciphertext and tag of AES-256-GCM.
 const (
-	sealedPrefix = "mk1."
-	idLabel      = "trunkline master key id 1"
-	placeLabel   = "trunkline sealed secret 1"
+	sealedPrefix        = "mk1."
+	idLabel             = "trunkline master key id 1"
+	associatedDataLabel = "trunkline sealed secret 1"
 )
 
 // key is one master key. Its bytes are kept only inside the cipher.
@@ -52,27 +52,27 @@ func KeyID(sealed string) string {
 	return id
 }
 
-func (k key) seal(secret []byte, place []string) string {
-	box := k.aead.Seal(nil, nil, secret, k.placeData(place))
+func (k key) seal(secret []byte, location []string) string {
+	box := k.aead.Seal(nil, nil, secret, k.associatedData(location))
 	return sealedPrefix + k.id + "." + base64.RawURLEncoding.EncodeToString(box)
 }
 
-func (k key) unseal(sealed string, place []string) ([]byte, error) {
+func (k key) unseal(sealed string, location []string) ([]byte, error) {
 	box, err := base64.RawURLEncoding.Strict().DecodeString(sealed[len(sealedPrefix)+len(k.id)+1:])
 	if err != nil {
 		return nil, fmt.Errorf("reading a sealed secret: %w", err)
 	}
-	secret, err := k.aead.Open(nil, nil, box, k.placeData(place))
+	secret, err := k.aead.Open(nil, nil, box, k.associatedData(location))
 	if err != nil {
 		return nil, errors.New("a sealed secret was altered or moved")
 	}
 	return secret, nil
 }
 
-// placeData joins the parts so that no two places give the same bytes.
-func (k key) placeData(place []string) []byte {
-	out := []byte(placeLabel + k.id)
-	for _, part := range place {
+// associatedData joins the parts so that no two locations give the same bytes.
+func (k key) associatedData(location []string) []byte {
+	out := []byte(associatedDataLabel + k.id)
+	for _, part := range location {
 		out = binary.BigEndian.AppendUint64(out, uint64(len(part)))
 		out = append(out, part...)
 	}
@@ -103,8 +103,8 @@ func fingerprint(raw []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// decode reads a key in hex or any base64. Errors do not contain the text.
-func decode(text string) ([]byte, error) {
+// decodeKey reads a key in hex or any base64. Errors do not contain the text.
+func decodeKey(text string) ([]byte, error) {
 	if raw, err := hex.DecodeString(text); err == nil && len(raw) == keySize {
 		return raw, nil
 	}
@@ -117,11 +117,11 @@ func decode(text string) ([]byte, error) {
 	return nil, errors.New("a master key is 32 bytes in base64 or hex")
 }
 
-// parse reads keys in their order; of a repeated key the last position counts.
-func parse(texts []string) (ring, error) {
+// parseKeys reads keys in their order; of a repeated key the last position counts.
+func parseKeys(texts []string) (ring, error) {
 	var keys ring
 	for i, text := range texts {
-		raw, err := decode(text)
+		raw, err := decodeKey(text)
 		if err != nil {
 			return nil, fmt.Errorf("master key %d of %d: %w", i+1, len(texts), err)
 		}
@@ -139,7 +139,7 @@ func parse(texts []string) (ring, error) {
 	return keys, nil
 }
 
-func splitValue(value string) []string {
+func splitKeys(value string) []string {
 	parts := strings.Split(value, ",")
 	for i := range parts {
 		parts[i] = strings.TrimSpace(parts[i])

@@ -18,7 +18,7 @@ type Keyring struct {
 
 	mu    sync.Mutex
 	ring  ring
-	stamp stamp // the file's when ring was read from it
+	stamp fileStamp // the file's when ring was read from it
 }
 
 // Open reads the keys. A file that does not exist yet gives an empty ring, which cannot
@@ -28,7 +28,7 @@ func Open(settings Settings) (*Keyring, error) {
 		return nil, err
 	}
 	if settings.Value != "" {
-		ring, err := parse(splitValue(string(settings.Value)))
+		ring, err := parseKeys(splitKeys(string(settings.Value)))
 		if err != nil {
 			return nil, err
 		}
@@ -38,7 +38,7 @@ func Open(settings Settings) (*Keyring, error) {
 		return nil, errors.New("master key: neither a key nor a file is set")
 	}
 	k := &Keyring{file: settings.File}
-	if err := k.follow(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := k.reloadIfChanged(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	return k, nil
@@ -71,23 +71,24 @@ func (k *Keyring) NewestID() (string, error) {
 	return ring.newest().id, nil
 }
 
-// Seal seals a secret for one place. Unseal needs every part of the same place.
-func (k *Keyring) Seal(secret []byte, place ...string) (string, error) {
+// Seal seals a secret for one location: table, account, version. Unseal needs every part
+// of the same location.
+func (k *Keyring) Seal(secret []byte, location ...string) (string, error) {
 	ring, err := k.current()
 	if err != nil {
 		return "", err
 	}
-	return ring.newest().seal(secret, place), nil
+	return ring.newest().seal(secret, location), nil
 }
 
-// Unseal opens a secret that Seal sealed for the same place.
-func (k *Keyring) Unseal(sealed string, place ...string) ([]byte, error) {
+// Unseal opens a secret that Seal sealed for the same location.
+func (k *Keyring) Unseal(sealed string, location ...string) ([]byte, error) {
 	id := KeyID(sealed)
 	key, ok := k.find(id)
 	if !ok {
 		return nil, fault.Internal(fmt.Errorf("master key %q is not there", id), "a sealed secret cannot be opened")
 	}
-	secret, err := key.unseal(sealed, place)
+	secret, err := key.unseal(sealed, location)
 	if err != nil {
 		return nil, fault.Internal(err, "a sealed secret cannot be opened")
 	}
@@ -100,7 +101,7 @@ func (k *Keyring) find(id string) (key, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	found, ok := k.ring.find(id)
-	if !ok && k.file != "" && k.follow() == nil {
+	if !ok && k.file != "" && k.reloadIfChanged() == nil {
 		found, ok = k.ring.find(id)
 	}
 	return found, ok
@@ -111,7 +112,7 @@ func (k *Keyring) current() (ring, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.file != "" {
-		if err := k.follow(); err != nil {
+		if err := k.reloadIfChanged(); err != nil {
 			return nil, fault.Unavailable(err, retryAfter, "the master key is not available")
 		}
 	}
@@ -123,29 +124,29 @@ func (k *Keyring) current() (ring, error) {
 
 const retryAfter = 5 * time.Second
 
-// stamp changes whenever the file is replaced.
-type stamp struct {
+// fileStamp changes whenever the file is replaced.
+type fileStamp struct {
 	time time.Time
 	size int64
 	info os.FileInfo
 }
 
-func (s stamp) same(info os.FileInfo) bool {
+func (s fileStamp) matches(info os.FileInfo) bool {
 	return s.info != nil && s.size == info.Size() && s.time.Equal(info.ModTime()) && os.SameFile(s.info, info)
 }
 
-func (k *Keyring) follow() error {
+func (k *Keyring) reloadIfChanged() error {
 	info, err := os.Stat(k.file)
 	if err != nil {
 		return fmt.Errorf("looking at the key file: %w", err)
 	}
-	if k.stamp.same(info) {
+	if k.stamp.matches(info) {
 		return nil
 	}
 	ring, err := readFile(k.file)
 	if err != nil {
 		return err
 	}
-	k.ring, k.stamp = ring, stamp{info.ModTime(), info.Size(), info}
+	k.ring, k.stamp = ring, fileStamp{info.ModTime(), info.Size(), info}
 	return nil
 }

@@ -205,7 +205,7 @@ func TestARunningRingFollowsTheFile(t *testing.T) {
 	if _, err := open(t, Settings{File: file}).Unseal(before); err == nil {
 		t.Error("the old key is still in the file")
 	}
-	if data, err := os.ReadFile(file); err != nil || !bytes.HasPrefix(data, []byte(fileHead)) {
+	if data, err := os.ReadFile(file); err != nil || !bytes.HasPrefix(data, []byte(fileHeader)) {
 		t.Errorf("the file's comment was lost: %v", err)
 	}
 }
@@ -312,7 +312,7 @@ func TestKeysOfASettingAreNotRotatedByUs(t *testing.T) {
 		one, two := hex.EncodeToString(randomKey()), hex.EncodeToString(randomKey())
 		k := open(t, Settings{Value: setting.Secret(one)})
 		r := &store{k: k, secrets: []string{seal(t, k, "a")}}
-		if _, err := Rotate(t.Context(), k, []SecretStore{r}, func(int, int) {}); !errors.Is(err, errFixed) {
+		if _, err := Rotate(t.Context(), k, []SecretStore{r}, func(int, int) {}); !errors.Is(err, errKeysFromSetting) {
 			t.Errorf("%v", err)
 		}
 		r.k = open(t, Settings{Value: setting.Secret(one + "," + two)})

@@ -22,12 +22,12 @@ type Rotation struct {
 	Resumed bool   // an unfinished rotation was finished; no key was created
 }
 
-// settle is longer than a running server takes from sealing a secret to committing it:
+// commitWait is longer than a running server takes from sealing a secret to committing it:
 // after it, a server that read the file just before its change has committed.
-const settle = 2 * time.Second
+const commitWait = 2 * time.Second
 
-// rounds bounds how often Rotate starts over because of a secret sealed late.
-const rounds = 5
+// maxResealRounds bounds how often Rotate starts over because of a secret sealed late.
+const maxResealRounds = 5
 
 // Rotate creates the next master key, seals every secret of the stores under it while
 // servers run, and then removes the old keys from the file. Keys from a setting are
@@ -38,20 +38,20 @@ func Rotate(ctx context.Context, k *Keyring, stores []SecretStore, progress func
 	if err != nil {
 		return Rotation{}, err
 	}
-	old, err := others(ctx, newest, stores)
+	old, err := oldKeysInUse(ctx, newest, stores)
 	if err != nil {
 		return Rotation{}, err
 	}
 	result := Rotation{ID: newest, Resumed: len(old) > 0}
 	if !result.Resumed {
 		if !k.FromFile() {
-			return Rotation{}, errFixed
+			return Rotation{}, errKeysFromSetting
 		}
 		if result.ID, err = k.AddKey(); err != nil {
 			return Rotation{}, err
 		}
 	}
-	for range rounds {
+	for range maxResealRounds {
 		for _, store := range stores {
 			if err := store.Reseal(ctx, progress); err != nil {
 				return result, fmt.Errorf("sealing under master key %s: %w", result.ID, err)
@@ -60,9 +60,9 @@ func Rotate(ctx context.Context, k *Keyring, stores []SecretStore, progress func
 		select {
 		case <-ctx.Done():
 			return result, ctx.Err()
-		case <-time.After(settle):
+		case <-time.After(commitWait):
 		}
-		if old, err = others(ctx, result.ID, stores); err != nil {
+		if old, err = oldKeysInUse(ctx, result.ID, stores); err != nil {
 			return result, err
 		}
 		if len(old) == 0 {
@@ -73,8 +73,8 @@ func Rotate(ctx context.Context, k *Keyring, stores []SecretStore, progress func
 		"that does not see the new key file?", old)
 }
 
-// others lists the keys in use besides newest.
-func others(ctx context.Context, newest string, stores []SecretStore) ([]string, error) {
+// oldKeysInUse lists the keys in use besides newest.
+func oldKeysInUse(ctx context.Context, newest string, stores []SecretStore) ([]string, error) {
 	var ids []string
 	for _, store := range stores {
 		used, err := store.MasterKeys(ctx)

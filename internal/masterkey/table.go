@@ -8,7 +8,7 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// Table is a SecretStore: a table with a sealed secret in each row. The secret's place
+// Table is a SecretStore: a table with a sealed secret in each row. The secret's location
 // is the table's name and the row's key. A column master_key_id has the ID of every
 // secret, and is empty if nothing is sealed. Names are trusted.
 type Table struct {
@@ -16,7 +16,7 @@ type Table struct {
 	Keys *Keyring
 
 	Name   string
-	Key    []string // the columns of the primary key, in the place's order; their values never change
+	Key    []string // the columns of the primary key, in the location's order; their values never change
 	Secret string   // the column of the sealed secret
 }
 
@@ -57,7 +57,7 @@ func (t Table) Reseal(ctx context.Context, progress func(done, total int)) error
 		if newest, err = t.Keys.NewestID(); err != nil {
 			return err
 		}
-		batch, err := t.others(ctx, newest, last)
+		batch, err := t.listRowsToReseal(ctx, newest, last)
 		if err != nil || len(batch) == 0 {
 			return err
 		}
@@ -77,31 +77,31 @@ type sealedRow struct {
 	sealed string
 }
 
-func (r sealedRow) place(table string) []string {
-	place := []string{table}
+func (r sealedRow) location(table string) []string {
+	location := []string{table}
 	for _, part := range r.key {
-		place = append(place, fmt.Sprint(part))
+		location = append(location, fmt.Sprint(part))
 	}
-	return place
+	return location
 }
 
-// others returns the next rows after last (nil: from the first), in the order of their
+// listRowsToReseal returns the next rows after last (nil: from the first), in the order of their
 // keys, that are sealed under another master key than newest.
-func (t Table) others(ctx context.Context, newest string, last []any) ([]sealedRow, error) {
+func (t Table) listRowsToReseal(ctx context.Context, newest string, last []any) ([]sealedRow, error) {
 	key := strings.Join(t.Key, ", ")
 	query, args := `SELECT `+key+`, `+t.Secret+` FROM `+t.Name+` WHERE master_key_id NOT IN ('', $1)`, []any{newest}
 	if last != nil {
-		query += ` AND (` + key + `) > (` + places(2, len(last)) + `)`
+		query += ` AND (` + key + `) > (` + placeholders(2, len(last)) + `)`
 		args = append(args, last...)
 	}
 	rows, err := t.DB.QueryContext(ctx, query+fmt.Sprintf(` ORDER BY %s LIMIT %d`, key, resealBatch), args...)
 	return sqldb.Collect(rows, err, "reading the secrets to seal anew", func(scan sqldb.ScanFunc) (sealedRow, error) {
 		row := sealedRow{key: make([]any, len(t.Key))}
-		into := make([]any, 0, len(t.Key)+1)
+		targets := make([]any, 0, len(t.Key)+1)
 		for i := range row.key {
-			into = append(into, &row.key[i])
+			targets = append(targets, &row.key[i])
 		}
-		err := scan(append(into, &row.sealed)...)
+		err := scan(append(targets, &row.sealed)...)
 		return row, err
 	})
 }
@@ -109,29 +109,29 @@ func (t Table) others(ctx context.Context, newest string, last []any) ([]sealedR
 // resealRow seals one row without a transaction: a secret that was replaced since it was
 // read is under the newest key already, and is not changed.
 func (t Table) resealRow(ctx context.Context, row sealedRow) error {
-	place := row.place(t.Name)
-	secret, err := t.Keys.Unseal(row.sealed, place...)
+	location := row.location(t.Name)
+	secret, err := t.Keys.Unseal(row.sealed, location...)
 	if err != nil {
-		return fmt.Errorf("the secret of %s: %w", strings.Join(place, " "), err)
+		return fmt.Errorf("the secret of %s: %w", strings.Join(location, " "), err)
 	}
 	defer clear(secret)
-	sealed, err := t.Keys.Seal(secret, place...)
+	sealed, err := t.Keys.Seal(secret, location...)
 	if err != nil {
 		return err
 	}
-	return t.DB.WithoutTx(ctx, func(to sqldb.Runner) error {
-		_, err := to.ExecContext(ctx, `UPDATE `+t.Name+` SET `+t.Secret+` = $1, master_key_id = $2 WHERE `+t.Secret+` = $3
-			AND (`+strings.Join(t.Key, ", ")+`) = (`+places(4, len(row.key))+`)`,
+	return t.DB.WithoutTx(ctx, func(runner sqldb.Runner) error {
+		_, err := runner.ExecContext(ctx, `UPDATE `+t.Name+` SET `+t.Secret+` = $1, master_key_id = $2 WHERE `+t.Secret+` = $3
+			AND (`+strings.Join(t.Key, ", ")+`) = (`+placeholders(4, len(row.key))+`)`,
 			append([]any{sealed, KeyID(sealed), row.sealed}, row.key...)...)
 		return sqldb.Wrap(err, "sealing a secret anew")
 	})
 }
 
-// places returns n placeholders that begin with $first.
-func places(first, n int) string {
-	all := make([]string, n)
-	for i := range all {
-		all[i] = fmt.Sprintf("$%d", first+i)
+// placeholders returns n placeholders that begin with $first.
+func placeholders(first, n int) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("$%d", first+i)
 	}
-	return strings.Join(all, ", ")
+	return strings.Join(list, ", ")
 }

@@ -104,7 +104,7 @@ func TestResealingGoesOnWhereItWasBrokenOff(t *testing.T) {
 
 func TestASecretReplacedMeanwhileIsLeftAlone(t *testing.T) {
 	onTables(t, 1, func(t *testing.T, table Table) {
-		old, err := table.others(t.Context(), "another", nil)
+		old, err := table.listRowsToReseal(t.Context(), "another", nil)
 		if err != nil || len(old) != 1 {
 			t.Fatal(old, err)
 		}

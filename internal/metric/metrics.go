@@ -73,8 +73,8 @@ func Share[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 		return c
 	}
 	err := reg.Register(c)
-	if before, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
-		return before.ExistingCollector.(C)
+	if registered, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		return registered.ExistingCollector.(C)
 	}
 	if err != nil {
 		panic(err) // a programming error, as in a Factory

@@ -21,9 +21,9 @@ const (
 	ClassReserved    Class = "reserved" // documentation, tests, protocols, future use
 )
 
-// special lists the networks that are not public, narrower ones before wider ones
+// specialNetworks lists the networks that are not public, narrower ones before wider ones
 // (IANA's special-purpose registries, and the clouds' documentation).
-var special = []struct {
+var specialNetworks = []struct {
 	network netip.Prefix
 	class   Class
 }{
@@ -77,7 +77,7 @@ func classOf(address netip.Addr) Class {
 	if !address.IsValid() {
 		return ClassUnknown
 	}
-	for _, s := range special {
+	for _, s := range specialNetworks {
 		if s.network.Contains(address) {
 			return s.class
 		}
@@ -85,23 +85,23 @@ func classOf(address netip.Addr) Class {
 	return ClassPublic
 }
 
-// embeddings are the IPv6 networks whose addresses contain an IPv4 address, with its
+// embeddingNetworks are the IPv6 networks whose addresses contain an IPv4 address, with its
 // offset in bytes.
-var embeddings = []struct {
+var embeddingNetworks = []struct {
 	network netip.Prefix
-	at      int
+	offset  int
 }{
 	{prefix("64:ff9b::/96"), 12}, // NAT64, RFC 6052
 	{prefix("2002::/16"), 2},     // 6to4, RFC 3056
 }
 
-// embedded returns the embedded IPv4 address, or an invalid one. Older forms are not
+// embeddedIPv4 returns the embedded IPv4 address, or an invalid one. Older forms are not
 // in use and are reserved; an IPv4-mapped address returns its IPv4 address.
-func embedded(address netip.Addr) netip.Addr {
-	for _, e := range embeddings {
+func embeddedIPv4(address netip.Addr) netip.Addr {
+	for _, e := range embeddingNetworks {
 		if e.network.Contains(address) {
 			bytes := address.As16()
-			return netip.AddrFrom4([4]byte(bytes[e.at : e.at+4]))
+			return netip.AddrFrom4([4]byte(bytes[e.offset : e.offset+4]))
 		}
 	}
 	return netip.Addr{}

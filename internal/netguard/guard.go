@@ -48,9 +48,9 @@ func (g Guard) control(network, address string, _ syscall.RawConn) error {
 // Check returns nil for an allowed address, else an *AddressError.
 func (g Guard) Check(address netip.Addr) error {
 	address = address.WithZone("").Unmap()
-	inner := embedded(address)
+	ipv4 := embeddedIPv4(address)
 	allowed := func(network netip.Prefix) bool {
-		return network.Contains(address) || inner.IsValid() && network.Contains(inner)
+		return network.Contains(address) || ipv4.IsValid() && network.Contains(ipv4)
 	}
 	class := classOf(address)
 	if slices.ContainsFunc(g.Allow, allowed) {
@@ -59,8 +59,8 @@ func (g Guard) Check(address netip.Addr) error {
 		}
 		return nil
 	}
-	if class == ClassPublic && inner.IsValid() {
-		class = classOf(inner)
+	if class == ClassPublic && ipv4.IsValid() {
+		class = classOf(ipv4)
 	}
 	if class == ClassPublic && g.LoopbackOnly {
 		class = ClassPlain

@@ -23,7 +23,7 @@ var (
 // Check returns an error code and description for an invalid URL, "" for a valid one.
 // With plain it also accepts a URL without TLS if the host is a loopback name or
 // address. Guard checks the resolved addresses at every connection.
-func (s Schemes) Check(address string, plain bool) (code, text string) {
+func (s Schemes) Check(address string, allowPlain bool) (code, text string) {
 	if len(address) > MaxURL {
 		return "too_long", "must have at most " + strconv.Itoa(MaxURL) + " bytes"
 	}
@@ -35,7 +35,7 @@ func (s Schemes) Check(address string, plain bool) (code, text string) {
 		return "invalid", "must be a URL" // the parser's error contains the input
 	}
 	switch {
-	case u.Scheme != s.Secure && (u.Scheme != s.Plain || !plain):
+	case u.Scheme != s.Secure && (u.Scheme != s.Plain || !allowPlain):
 		return "unsupported", "must begin with " + s.Secure + "://"
 	case u.Scheme == s.Plain && !loopbackHost(u.Hostname()):
 		return "unsupported", "must begin with " + s.Secure + "://: " + s.Plain + ":// is accepted for a loopback name or address only"

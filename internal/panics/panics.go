@@ -19,14 +19,14 @@ import (
 
 // Recoverer recovers panics. A nil Recoverer does not recover them.
 type Recoverer struct {
-	total *prometheus.CounterVec
-	log   *slog.Logger
-	lines rate.Sometimes // a packet that causes a panic may arrive fifty times a second
+	total    *prometheus.CounterVec
+	log      *slog.Logger
+	logLimit rate.Sometimes // a packet that causes a panic may arrive fifty times a second
 }
 
 // New returns a Recoverer. All Recoverers of one registry share the metric.
 func New(reg prometheus.Registerer, log *slog.Logger) *Recoverer {
-	return &Recoverer{total: newTotal(reg), log: log, lines: rate.Sometimes{First: 20, Interval: 10 * time.Second}}
+	return &Recoverer{total: newTotal(reg), log: log, logLimit: rate.Sometimes{First: 20, Interval: 10 * time.Second}}
 }
 
 // InitMetrics creates the metric's series for the places, so that the first panic in
@@ -64,7 +64,7 @@ func (r *Recoverer) Do(where string, f func()) (panicked bool) {
 // the panic.
 func (r *Recoverer) Report(where string, value any, attrs ...any) {
 	r.total.WithLabelValues(where).Inc()
-	r.lines.Do(func() {
+	r.logLimit.Do(func() {
 		attrs = append([]any{"where", where, "panic", fmt.Sprint(value)}, attrs...)
 		r.log.Error("panic recovered", append(attrs, "stack", string(debug.Stack()))...)
 	})

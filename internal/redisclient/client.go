@@ -19,13 +19,13 @@ const dialTimeout = 5 * time.Second
 // New returns a client of the Redis in s, which is not the embedded one. It does not
 // connect yet. Returns an error for invalid TLS files.
 func New(s Settings, log *slog.Logger) (redis.UniversalClient, error) {
-	secured, err := tlsclient.NewClient(s.TLS, "Redis", log)
+	tlsClient, err := tlsclient.NewClient(s.TLS, "Redis", log)
 	if err != nil {
 		return nil, fmt.Errorf("redis: %w", err)
 	}
 	options := &redis.UniversalOptions{
 		Username: s.Username, Password: string(s.Password), DB: s.DB,
-		Dialer: dialer(secured), ContextTimeoutEnabled: true,
+		Dialer: newDialer(tlsClient), ContextTimeoutEnabled: true,
 	}
 	kind := "server"
 	switch {
@@ -41,20 +41,20 @@ func New(s Settings, log *slog.Logger) (redis.UniversalClient, error) {
 	return redis.NewUniversalClient(options), nil
 }
 
-// dialer opens the connections to servers, nodes and Sentinels.
-func dialer(secured *tlsclient.Client) func(context.Context, string, string) (net.Conn, error) {
-	plain := &net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}
+// newDialer opens the connections to servers, nodes and Sentinels.
+func newDialer(tlsClient *tlsclient.Client) func(context.Context, string, string) (net.Conn, error) {
+	netDialer := &net.Dialer{Timeout: dialTimeout, KeepAlive: 15 * time.Second}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 		defer cancel()
-		conn, err := plain.DialContext(ctx, network, address)
+		conn, err := netDialer.DialContext(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
-		ready, err := secured.Secure(ctx, conn, address)
+		secured, err := tlsClient.Secure(ctx, conn, address)
 		if err != nil {
 			return nil, errors.Join(err, conn.Close())
 		}
-		return ready, nil
+		return secured, nil
 	}
 }

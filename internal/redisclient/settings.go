@@ -57,8 +57,8 @@ func (s Sentinel) Validate(c *setting.Check) {
 	for _, address := range s.Addresses {
 		c.Dialable("addresses", address)
 	}
-	named := len(s.Addresses) > 0
-	c.Must(!named || s.Master != "", "master", "%s needs it", c.Key("addresses"))
-	c.Must(named || s.Master == "" && s.Username == "" && s.Password == "", "addresses",
+	hasAddresses := len(s.Addresses) > 0
+	c.Must(!hasAddresses || s.Master != "", "master", "%s needs it", c.Key("addresses"))
+	c.Must(hasAddresses || s.Master == "" && s.Username == "" && s.Password == "", "addresses",
 		"%s, %s and %s need it", c.Key("master"), c.Key("username"), c.Key("password"))
 }

@@ -8,17 +8,17 @@ import (
 // CSVType is the media type of a CSV (RFC 4180).
 const CSVType = "text/csv; charset=utf-8; header=present"
 
-// csvChunk is the size in bytes of one write.
-const csvChunk = 32 << 10
+// csvWriteBytes is the size in bytes of one write.
+const csvWriteBytes = 32 << 10
 
-// WriteCSV writes header and the line that appendLine appends for each row of each. If
+// WriteCSV writes header, and a line by appendLine for each row that each yields. If
 // wrote is false, the error can still be sent as a response; if it is true, only closing
 // the connection shows that rows are missing.
-func WriteCSV[R any](w io.Writer, header string, appendLine func([]byte, R) []byte, each func(give func(R) error) error) (wrote bool, err error) {
-	text := append(make([]byte, 0, csvChunk+csvChunk/4), header...)
+func WriteCSV[R any](w io.Writer, header string, appendLine func([]byte, R) []byte, each func(yield func(R) error) error) (wrote bool, err error) {
+	text := append(make([]byte, 0, csvWriteBytes+csvWriteBytes/4), header...)
 	err = each(func(row R) error {
 		text = appendLine(text, row)
-		if len(text) < csvChunk {
+		if len(text) < csvWriteBytes {
 			return nil
 		}
 		wrote = true
@@ -35,43 +35,43 @@ func WriteCSV[R any](w io.Writer, header string, appendLine func([]byte, R) []by
 
 // AppendText appends a cell with text from outside. A spreadsheet runs a cell that
 // begins with "=" and others as a formula: such a text gets a leading "'".
-func AppendText(to []byte, text string) []byte {
+func AppendText(dst []byte, text string) []byte {
 	if text != "" && strings.IndexByte("=+-@\t\r", text[0]) >= 0 {
 		text = "'" + text
 	}
-	return AppendCell(to, text)
+	return AppendCell(dst, text)
 }
 
 // AppendNumber appends a cell with a phone number. A number of digits, "*" and "#",
 // optionally after a "+", is unchanged, unlike with AppendText.
-func AppendNumber(to []byte, text string) []byte {
+func AppendNumber(dst []byte, text string) []byte {
 	if digits := strings.TrimPrefix(text, "+"); digits != "" && strings.Trim(digits, "0123456789*#") == "" {
-		return AppendCell(to, text)
+		return AppendCell(dst, text)
 	}
-	return AppendText(to, text)
+	return AppendText(dst, text)
 }
 
 // AppendCell appends a cell unchanged, in quotes if it needs them or has leading or
 // trailing space, which some readers would remove.
-func AppendCell[T ~string | ~[]byte](to []byte, text T) []byte {
+func AppendCell[T ~string | ~[]byte](dst []byte, text T) []byte {
 	n := len(text)
 	if n == 0 {
-		return to
+		return dst
 	}
-	plain := text[0] != ' ' && text[n-1] != ' '
-	for i := 0; i < n && plain; i++ {
+	unquoted := text[0] != ' ' && text[n-1] != ' '
+	for i := 0; i < n && unquoted; i++ {
 		c := text[i]
-		plain = c != '"' && c != ',' && c != '\r' && c != '\n'
+		unquoted = c != '"' && c != ',' && c != '\r' && c != '\n'
 	}
-	if plain {
-		return append(to, text...)
+	if unquoted {
+		return append(dst, text...)
 	}
-	to = append(to, '"')
+	dst = append(dst, '"')
 	for i := range n {
 		if text[i] == '"' {
-			to = append(to, '"')
+			dst = append(dst, '"')
 		}
-		to = append(to, text[i])
+		dst = append(dst, text[i])
 	}
-	return append(to, '"')
+	return append(dst, '"')
 }

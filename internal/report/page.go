@@ -15,12 +15,12 @@ type Page[T any] struct {
 
 // StartKey returns the key of the page that begins at or after an element; elements are
 // ordered by time and id.
-func StartKey(at int64, id string) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(at, 10) + "." + id))
+func StartKey(timestamp int64, id string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(timestamp, 10) + "." + id))
 }
 
 // ParseStartKey parses a result of StartKey of at most maxBytes.
-func ParseStartKey(key string, maxBytes int) (at int64, id string, ok bool) {
+func ParseStartKey(key string, maxBytes int) (timestamp int64, id string, ok bool) {
 	if len(key) > maxBytes {
 		return 0, "", false
 	}
@@ -29,6 +29,6 @@ func ParseStartKey(key string, maxBytes int) (at int64, id string, ok bool) {
 		return 0, "", false
 	}
 	first, id, _ := strings.Cut(string(text), ".")
-	at, err = strconv.ParseInt(first, 10, 64)
-	return at, id, err == nil && id != "" && StartKey(at, id) == key
+	timestamp, err = strconv.ParseInt(first, 10, 64)
+	return timestamp, id, err == nil && id != "" && StartKey(timestamp, id) == key
 }

@@ -51,16 +51,16 @@ func (q *Query) Err() error {
 
 // Get returns the parameter, "" when it is absent.
 func (q *Query) Get(name string) string {
-	given := q.values[name]
+	values := q.values[name]
 	switch {
-	case len(given) == 0:
+	case len(values) == 0:
 		return ""
-	case len(given) > 1:
+	case len(values) > 1:
 		q.AddFault(name, "invalid", "must be given once")
-	case given[0] == "":
+	case values[0] == "":
 		q.AddFault(name, "required", "must not be empty")
 	default:
-		return given[0]
+		return values[0]
 	}
 	return ""
 }
@@ -99,11 +99,11 @@ func (q *Query) time(name string) int64 {
 }
 
 // Text returns a text of at most most bytes, to be matched exactly, without wildcards.
-func (q *Query) Text(name string, most int) string {
+func (q *Query) Text(name string, maxBytes int) string {
 	text := q.Get(name)
 	switch {
-	case len(text) > most:
-		q.AddFault(name, "too_long", fmt.Sprintf("must be at most %d bytes", most))
+	case len(text) > maxBytes:
+		q.AddFault(name, "too_long", fmt.Sprintf("must be at most %d bytes", maxBytes))
 	case !Storable(text):
 		q.AddFault(name, "invalid", "must be UTF-8 text")
 	}
@@ -135,15 +135,15 @@ func (q *Query) CSV(accept string) bool {
 	default:
 		q.AddFault("format", "unsupported", "must be csv or json")
 	}
-	return quality(accept, "text/csv") > quality(accept, "application/json")
+	return acceptQuality(accept, "text/csv") > acceptQuality(accept, "application/json")
 }
 
-// quality returns the q value of a type in an Accept header, else 0.
-func quality(accept, wanted string) float64 {
+// acceptQuality returns the q value of a type in an Accept header, else 0.
+func acceptQuality(accept, wanted string) float64 {
 	best := 0.0
 	for part := range strings.SplitSeq(accept, ",") {
-		named, params, err := mime.ParseMediaType(part)
-		if err != nil || named != wanted {
+		mediaType, params, err := mime.ParseMediaType(part)
+		if err != nil || mediaType != wanted {
 			continue
 		}
 		q := 1.0

@@ -36,9 +36,9 @@ func (b *Backoff) Started() bool { return b.bound != 0 }
 // Do calls do until it returns nil or an error that is not temporary, and returns
 // that. Before each wait it calls report with the error and the duration of the wait.
 // After the end of ctx it returns the error of ctx.
-func Do(ctx context.Context, b Backoff, temporary func(error) bool, report func(err error, wait time.Duration), do func() error) error {
+func Do(ctx context.Context, b Backoff, temporary func(error) bool, report func(err error, wait time.Duration), call func() error) error {
 	for {
-		err := do()
+		err := call()
 		switch {
 		case err == nil:
 			return nil

@@ -18,19 +18,19 @@ func (c *Checker) checkCertificate(certificate Certificate) {
 	}
 	end := loaded.Leaf.NotAfter
 	c.metrics.expiry.WithLabelValues(certificate.Setting).Set(float64(end.Unix()))
-	left := time.Until(end)
+	remaining := time.Until(end)
 	const advice = "replace the files, they are read again without a restart"
 	subject := "the certificate of " + certificate.Setting
-	if c.report(subject, left > 0) {
+	if c.recordHealth(subject, remaining > 0) {
 		c.log.Warn("the certificate has expired: "+advice, "setting", certificate.Setting, "file", certificate.File, "expired", end)
 	}
-	soon := subject + ", soon"
-	if left <= 0 || left >= expiryWarning {
-		delete(c.faults, soon)
+	expirySubject := subject + ", soon"
+	if remaining <= 0 || remaining >= expiryWarning {
+		delete(c.faults, expirySubject)
 		return
 	}
-	if c.faults[soon] == nil { // once, until it is replaced
-		c.faults[soon] = &fault{}
+	if c.faults[expirySubject] == nil { // once, until it is replaced
+		c.faults[expirySubject] = &lastingFault{}
 		c.log.Warn("the certificate expires soon: "+advice, "setting", certificate.Setting, "file", certificate.File, "expires", end)
 	}
 }

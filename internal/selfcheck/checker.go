@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	interval       = 5 * time.Second
+	checkInterval  = 5 * time.Second
 	answerTimeout  = 3 * time.Second // of one dependency
 	reportInterval = 30 * time.Second
 )
@@ -43,28 +43,28 @@ type Config struct {
 
 // Checker checks the objects of its Config.
 type Checker struct {
-	cfg     Config
-	metrics *metrics
-	log     *slog.Logger
-	began   time.Time
-	clock   stepDetector
-	faults  map[string]*fault // by subject
+	cfg       Config
+	metrics   *metrics
+	log       *slog.Logger
+	startedAt time.Time
+	clock     stepDetector
+	faults    map[string]*lastingFault // by subject
 }
 
-// fault is a fault that still lasts.
-type fault struct{ began, reported time.Time }
+// lastingFault is a fault that still lasts.
+type lastingFault struct{ since, lastReport time.Time }
 
 // New makes a Checker and registers its metrics.
 func New(cfg Config, registerer prometheus.Registerer, log *slog.Logger) *Checker {
 	m := newMetrics(registerer)
-	c := &Checker{cfg: cfg, metrics: m, log: log, began: time.Now(), faults: map[string]*fault{}}
+	c := &Checker{cfg: cfg, metrics: m, log: log, startedAt: time.Now(), faults: map[string]*lastingFault{}}
 	for _, d := range cfg.Dependencies { // assumed to be up until the first check
 		m.up.WithLabelValues(d.Name).Set(1)
 		if d.Clock != nil {
 			m.skew.WithLabelValues(d.Name).Set(0)
 		}
 	}
-	m.up.WithLabelValues(disk).Set(1)
+	m.up.WithLabelValues(diskSubject).Set(1)
 	c.checkCertificates()
 	return c
 }
@@ -72,7 +72,7 @@ func New(cfg Config, registerer prometheus.Registerer, log *slog.Logger) *Checke
 // Run checks everything, now and every five seconds, until ctx ends.
 func (c *Checker) Run(ctx context.Context) error {
 	c.check(ctx)
-	for range retry.Ticks(ctx, interval) {
+	for range retry.Ticks(ctx, checkInterval) {
 		c.check(ctx)
 	}
 	return nil
@@ -87,7 +87,7 @@ func (c *Checker) check(ctx context.Context) {
 	}
 	c.checkDisk()
 	c.checkCertificates()
-	c.checkClockStep(time.Now().Round(0), time.Since(c.began))
+	c.checkClockStep(time.Now().Round(0), time.Since(c.startedAt))
 }
 
 func (c *Checker) checkDependency(ctx context.Context, d Dependency) {
@@ -101,7 +101,7 @@ func (c *Checker) checkDependency(ctx context.Context, d Dependency) {
 	if d.Silent != nil && d.Silent() {
 		return
 	}
-	if c.report(d.Name, err == nil) {
+	if c.recordHealth(d.Name, err == nil) {
 		c.log.Warn(d.Name+" does not answer: "+Advice(err, d.Advice), "error", OneLine(err))
 	}
 	if err != nil || d.Clock == nil {
@@ -112,29 +112,29 @@ func (c *Checker) checkDependency(ctx context.Context, d Dependency) {
 		return // it has just answered: the next check reports it if it fails again
 	}
 	c.metrics.skew.WithLabelValues(d.Name).Set(ahead.Seconds())
-	if c.report("clock of "+d.Name, ahead.Abs() < skewLimit) {
+	if c.recordHealth("clock of "+d.Name, ahead.Abs() < skewLimit) {
 		c.log.Warn("clocks disagree: let time synchronisation run on this machine and on that of "+d.Name, "against", d.Name, "ahead", ahead)
 	}
 }
 
-// report stores whether subject is healthy and returns whether a log line about its
+// recordHealth stores whether subject is healthy and returns whether a log line about its
 // fault is due. It logs the end of a fault itself.
-func (c *Checker) report(subject string, healthy bool) (due bool) {
+func (c *Checker) recordHealth(subject string, healthy bool) (due bool) {
 	now := time.Now()
 	f := c.faults[subject]
 	switch {
 	case healthy && f != nil:
 		delete(c.faults, subject)
-		c.log.Info(subject+" has recovered", "after", now.Sub(f.began).Round(time.Millisecond))
+		c.log.Info(subject+" has recovered", "after", now.Sub(f.since).Round(time.Millisecond))
 		return false
 	case healthy:
 		return false
 	case f == nil:
-		f = &fault{began: now}
+		f = &lastingFault{since: now}
 		c.faults[subject] = f
-	case now.Sub(f.reported) < reportInterval:
+	case now.Sub(f.lastReport) < reportInterval:
 		return false
 	}
-	f.reported = now
+	f.lastReport = now
 	return true
 }

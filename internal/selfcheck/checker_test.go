@@ -108,8 +108,8 @@ func TestAClockThatIsSet(t *testing.T) {
 		by    time.Duration
 		lines int
 	}{{0, 0}, {0, 0}, {skewLimit - 1, 0}, {time.Hour, 1}, {0, 1}, {-3 * time.Second, 2}} {
-		wall = wall.Add(interval + step.by)
-		c.checkClockStep(wall, time.Duration(i)*interval)
+		wall = wall.Add(checkInterval + step.by)
+		c.checkClockStep(wall, time.Duration(i)*checkInterval)
 		if n := strings.Count(logged.String(), `msg="this machine's clock was set: let time synchronisation slew it"`); n != step.lines {
 			t.Errorf("set by %v, %d lines:\n%s", step.by, n, logged)
 		}

@@ -24,19 +24,19 @@ type stepDetector struct {
 	elapsed time.Duration
 }
 
-// step returns by how much the clock was set since the last call. elapsed is
+// observe returns the amount by which the clock was set since the last call. elapsed is
 // read from the monotonic clock.
-func (d *stepDetector) step(wall time.Time, elapsed time.Duration) (by time.Duration) {
+func (d *stepDetector) observe(wall time.Time, elapsed time.Duration) (change time.Duration) {
 	if !d.wall.IsZero() {
-		by = wall.Sub(d.wall) - (elapsed - d.elapsed)
+		change = wall.Sub(d.wall) - (elapsed - d.elapsed)
 	}
 	d.wall, d.elapsed = wall, elapsed
-	return by
+	return change
 }
 
 // checkClockStep logs a clock that was set by more than it drifts.
 func (c *Checker) checkClockStep(wall time.Time, elapsed time.Duration) {
-	if by := c.clock.step(wall, elapsed); by.Abs() >= skewLimit {
-		c.log.Warn("this machine's clock was set: let time synchronisation slew it", "by", by)
+	if change := c.clock.observe(wall, elapsed); change.Abs() >= skewLimit {
+		c.log.Warn("this machine's clock was set: let time synchronisation slew it", "by", change)
 	}
 }

@@ -29,7 +29,7 @@ func DiskFull(err error) bool {
 	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
 }
 
-const disk = "disk"
+const diskSubject = "disk"
 
 func (c *Checker) checkDisk() {
 	if c.cfg.DataDir == "" {
@@ -43,8 +43,8 @@ func (c *Checker) checkDisk() {
 			err = errors.New(space.String())
 		}
 	}
-	c.metrics.setUp(disk, err == nil)
-	if c.report(disk, err == nil) {
+	c.metrics.setUp(diskSubject, err == nil)
+	if c.recordHealth(diskSubject, err == nil) {
 		c.log.Warn("the disk is full: free space on the disk of data_dir, writing then resumes", "error", OneLine(err))
 	}
 }

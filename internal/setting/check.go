@@ -20,9 +20,9 @@ type Problem struct {
 
 func (p Problem) String() string {
 	text := p.Text
-	for _, before := range []string{p.Key, p.Where} {
-		if before != "" {
-			text = before + ": " + text
+	for _, prefix := range []string{p.Key, p.Where} {
+		if prefix != "" {
+			text = prefix + ": " + text
 		}
 	}
 	return text
@@ -48,7 +48,7 @@ type Group interface {
 // Validate returns the problems of a group of settings, nil for none. key is the
 // group's, as "fanout"; "" for the top level.
 func Validate(key string, g Group) error {
-	c := &Check{in: key, problems: new(Problems)}
+	c := &Check{groupKey: key, problems: new(Problems)}
 	g.Validate(c)
 	if len(*c.problems) == 0 {
 		return nil
@@ -59,7 +59,7 @@ func Validate(key string, g Group) error {
 // Check collects the problems of a group's values. Its methods take the name of
 // a setting within the group.
 type Check struct {
-	in       string // the group's key
+	groupKey string // the group's key
 	problems *Problems
 }
 
@@ -69,10 +69,10 @@ func (c *Check) Group(name string) *Check { return &Check{c.Key(name), c.problem
 
 // Key returns the whole key of a setting, for texts that name another one.
 func (c *Check) Key(name string) string {
-	if c.in == "" {
+	if c.groupKey == "" {
 		return name
 	}
-	return c.in + "." + name
+	return c.groupKey + "." + name
 }
 
 // Must adds a problem unless ok. Durations among args are printed without zero

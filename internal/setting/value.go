@@ -24,7 +24,7 @@ const (
 
 // Value parses and prints one setting in place.
 type Value struct {
-	at any // *string, *Secret, *URL, *bool, *int, *float64, *Bytes, *time.Duration, *[]string or *[]netip.Prefix
+	pointer any // *string, *Secret, *URL, *bool, *int, *float64, *Bytes, *time.Duration, *[]string or *[]netip.Prefix
 }
 
 // ValueOf returns the Value of the setting that pointer points to.
@@ -32,7 +32,7 @@ func ValueOf(pointer any) Value { return Value{pointer} }
 
 // Kind returns the form in which the value is written.
 func (v Value) Kind() Kind {
-	switch v.at.(type) {
+	switch v.pointer.(type) {
 	case *bool:
 		return Bool
 	case *int:
@@ -49,7 +49,7 @@ func (v Value) Kind() Kind {
 
 // Secret reports whether the value must not be shown, and may come from a file.
 func (v Value) Secret() bool {
-	switch v.at.(type) {
+	switch v.pointer.(type) {
 	case *Secret, *URL:
 		return true
 	}
@@ -58,7 +58,7 @@ func (v Value) Secret() bool {
 
 // List reports whether the value is a list.
 func (v Value) List() bool {
-	switch v.at.(type) {
+	switch v.pointer.(type) {
 	case *[]string, *[]netip.Prefix:
 		return true
 	}
@@ -83,59 +83,59 @@ func (v Value) SetText(text string) error {
 // Set sets the value from its items: exactly one unless it is a list. After an
 // error the value must not be used.
 func (v Value) Set(items []string) (err error) {
-	switch at := v.at.(type) {
+	switch p := v.pointer.(type) {
 	case *[]string:
-		*at = items
+		*p = items
 	case *[]netip.Prefix:
-		*at, err = parsePrefixes(items)
+		*p, err = parsePrefixes(items)
 	case *string:
-		*at = items[0]
+		*p = items[0]
 	case *Secret:
-		*at = Secret(items[0])
+		*p = Secret(items[0])
 	case *URL:
-		*at = URL(items[0])
+		*p = URL(items[0])
 	case *bool:
-		*at, err = parseBool(items[0])
+		*p, err = parseBool(items[0])
 	case *int:
-		*at, err = parse(items[0], strconv.Atoi, "want a whole number")
+		*p, err = parse(items[0], strconv.Atoi, "want a whole number")
 	case *float64:
-		*at, err = parse(items[0], parseFloat, "want a number such as 0.25")
+		*p, err = parse(items[0], parseFloat, "want a number such as 0.25")
 	case *Bytes:
-		*at, err = parseBytes(items[0])
+		*p, err = parseBytes(items[0])
 	case *time.Duration:
-		*at, err = parse(items[0], time.ParseDuration, "want a duration such as 20s, 5m or 24h")
+		*p, err = parse(items[0], time.ParseDuration, "want a duration such as 20s, 5m or 24h")
 	default:
-		err = fmt.Errorf("a setting cannot have the type %T", at)
+		err = fmt.Errorf("a setting cannot have the type %T", p)
 	}
 	return err
 }
 
 // Text returns the value in a form that SetText accepts, with secrets masked.
 func (v Value) Text() string {
-	switch at := v.at.(type) {
+	switch p := v.pointer.(type) {
 	case *string:
-		return *at
+		return *p
 	case *bool:
-		return strconv.FormatBool(*at)
+		return strconv.FormatBool(*p)
 	case *int:
-		return strconv.Itoa(*at)
+		return strconv.Itoa(*p)
 	case *float64:
-		return strconv.FormatFloat(*at, 'f', -1, 64)
+		return strconv.FormatFloat(*p, 'f', -1, 64)
 	case *time.Duration:
-		return FormatDuration(*at)
+		return FormatDuration(*p)
 	case fmt.Stringer: // *Secret, *URL, *Bytes
-		return at.String()
+		return p.String()
 	}
 	return strings.Join(v.Items(), ",")
 }
 
 // Items returns the items of a list.
 func (v Value) Items() (items []string) {
-	switch at := v.at.(type) {
+	switch p := v.pointer.(type) {
 	case *[]string:
-		return *at
+		return *p
 	case *[]netip.Prefix:
-		for _, prefix := range *at {
+		for _, prefix := range *p {
 			items = append(items, prefix.String())
 		}
 	}
@@ -156,10 +156,10 @@ func FormatDuration(d time.Duration) string {
 
 // parse replaces the error of a parser of the standard library, which names the
 // function, by a description of valid values.
-func parse[T any](text string, parser func(string) (T, error), want string) (value T, err error) {
+func parse[T any](text string, parser func(string) (T, error), validForm string) (value T, err error) {
 	if value, err = parser(text); err != nil {
 		var none T
-		return none, errors.New(want)
+		return none, errors.New(validForm)
 	}
 	return value, nil
 }

@@ -24,7 +24,7 @@ func (db *DB) BulkTx(ctx context.Context, fn func(*BulkTx) error) error {
 	if !db.isPostgres {
 		return db.Tx(ctx, func(tx *sql.Tx) error { return fn(&BulkTx{Tx: tx}) })
 	}
-	return repeat(ctx, func(ctx context.Context) (err error) {
+	return retryBusy(ctx, func(ctx context.Context) (err error) {
 		conn, err := db.Conn(ctx)
 		if err != nil {
 			return Wrap(err, "connecting to the database")
@@ -51,7 +51,7 @@ func (l *BulkTx) CopyIn(ctx context.Context, table string, columns []string, n i
 		return nil
 	}
 	if l.conn == nil {
-		return l.insert(ctx, table, columns, n, row)
+		return l.statement(ctx, table, columns, n, row)
 	}
 	return l.conn.Raw(func(driverConn any) error {
 		source := pgx.CopyFromSlice(n, func(i int) ([]any, error) { return row(i), nil })
@@ -60,14 +60,14 @@ func (l *BulkTx) CopyIn(ctx context.Context, table string, columns []string, n i
 	})
 }
 
-func (l *BulkTx) insert(ctx context.Context, table string, columns []string, n int, row func(i int) []any) error {
+func (l *BulkTx) statement(ctx context.Context, table string, columns []string, n int, row func(i int) []any) error {
 	quoted := make([]string, len(columns))
-	places := make([]string, len(columns))
+	placeholders := make([]string, len(columns))
 	for i, name := range columns {
-		quoted[i], places[i] = `"`+name+`"`, fmt.Sprintf("$%d", i+1)
+		quoted[i], placeholders[i] = `"`+name+`"`, fmt.Sprintf("$%d", i+1)
 	}
 	insert, err := l.PrepareContext(ctx, `INSERT INTO `+table+` (`+strings.Join(quoted, ", ")+
-		`) VALUES (`+strings.Join(places, ", ")+`)`)
+		`) VALUES (`+strings.Join(placeholders, ", ")+`)`)
 	if err != nil {
 		return err
 	}

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	attempts    = 12
+	maxAttempts = 12
 	firstWait   = 3 * time.Millisecond
-	longestWait = 350 * time.Millisecond
+	maxWait     = 350 * time.Millisecond
 )
 
-// repeat runs fn up to attempts times, while it fails because of a concurrent
+// retryBusy runs fn up to maxAttempts times, while it fails because of a concurrent
 // transaction.
-func repeat(ctx context.Context, fn func(context.Context) error) error {
-	wait := retry.Backoff{First: firstWait, Max: longestWait}
+func retryBusy(ctx context.Context, fn func(context.Context) error) error {
+	backoff := retry.Backoff{First: firstWait, Max: maxWait}
 	for attempt := 1; ; attempt++ {
 		err := fn(ctx)
-		if err == nil || !isBusy(err) || attempt == attempts || !wait.Wait(ctx) {
+		if err == nil || !isBusy(err) || attempt == maxAttempts || !backoff.Wait(ctx) {
 			return err
 		}
 	}
@@ -37,9 +37,9 @@ func isBusy(err error) bool {
 	return ok && postgresBusy(state)
 }
 
-// isSlow reports whether opening SQLite failed because of another process or a slow
+// isOpenRetriable reports whether opening SQLite failed because of another process or a slow
 // machine, and not because of the file's content.
-func isSlow(err error) bool {
+func isOpenRetriable(err error) bool {
 	if code, ok := sqliteCode(err); ok {
 		return sqliteBusy(code) || sqliteInterrupted(code)
 	}
@@ -56,37 +56,37 @@ func IsUniqueViolation(err error) bool {
 	return ok && state == stateUnique
 }
 
-// isNoText reports whether a parameter is text that the database does not store.
-func isNoText(err error) bool {
+// isInvalidText reports whether a parameter is text that the database does not store.
+func isInvalidText(err error) bool {
 	state, _ := postgresState(err)
-	return errors.Is(err, errText) || state == stateNoText
+	return errors.Is(err, errInvalidText) || state == stateInvalidText
 }
 
-// isAway reports whether the error is one of the database or the network, not of the
+// isUnavailable reports whether the error is one of the database or the network, not of the
 // statement: the same statement may succeed later.
-func isAway(err error) bool {
+func isUnavailable(err error) bool {
 	if code, ok := sqliteCode(err); ok {
-		return sqliteAway(code)
+		return sqliteUnavailable(code)
 	}
 	if state, ok := postgresState(err); ok {
-		return postgresAway(state)
+		return postgresUnavailable(state)
 	}
-	for _, away := range []error{
+	for _, unavailable := range []error{
 		context.Canceled, context.DeadlineExceeded, driver.ErrBadConn, sql.ErrConnDone,
 		sql.ErrTxDone, // the context ended: only that ends a transaction early
 		io.EOF, io.ErrUnexpectedEOF,
 	} {
-		if errors.Is(err, away) {
+		if errors.Is(err, unavailable) {
 			return true
 		}
 	}
 	return lostConnection(err)
 }
 
-// isDriver reports whether err came from the database and not from the caller of
+// isDatabaseError reports whether err came from the database and not from the caller of
 // a transaction.
-func isDriver(err error) bool {
-	_, lite := sqliteCode(err)
-	_, post := postgresState(err)
-	return lite || post || isAway(err)
+func isDatabaseError(err error) bool {
+	_, isSQLite := sqliteCode(err)
+	_, isPostgres := postgresState(err)
+	return isSQLite || isPostgres || isUnavailable(err)
 }

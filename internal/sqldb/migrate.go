@@ -29,18 +29,18 @@ func (db *DB) Migrate(ctx context.Context, component string, files fs.FS) error 
 	}
 	// PostgreSQL's default level, not Tx's: a serializable transaction would not see the
 	// changes of the previous holder of the lock.
-	var found int
-	err = repeat(ctx, func(ctx context.Context) error {
+	var oldVersion int
+	err = retryBusy(ctx, func(ctx context.Context) error {
 		return db.runTx(ctx, nil, func(tx *sql.Tx) (err error) {
-			found, err = db.applyMigrations(ctx, tx, component, migrations)
+			oldVersion, err = db.applyMigrations(ctx, tx, component, migrations)
 			return err
 		})
 	})
 	if err != nil {
 		return fmt.Errorf("migrating %s: %w", component, err)
 	}
-	if found > 0 && found < len(migrations) {
-		db.log.Info("database schema migrated", "component", component, "from", found, "to", len(migrations))
+	if oldVersion > 0 && oldVersion < len(migrations) {
+		db.log.Info("database schema migrated", "component", component, "from", oldVersion, "to", len(migrations))
 	}
 	return nil
 }
@@ -85,8 +85,8 @@ type migration struct {
 }
 
 var (
-	componentName = regexp.MustCompile(`^[a-z][a-z0-9_]{0,40}$`)
-	fileName      = regexp.MustCompile(`^([0-9]{4})_[a-z0-9_]+(?:\.(postgres|sqlite))?\.sql$`)
+	componentName     = regexp.MustCompile(`^[a-z][a-z0-9_]{0,40}$`)
+	migrationFileName = regexp.MustCompile(`^([0-9]{4})_[a-z0-9_]+(?:\.(postgres|sqlite))?\.sql$`)
 )
 
 const migrationsFolder = "migrations"
@@ -98,28 +98,28 @@ func (db *DB) readMigrations(files fs.FS) ([]migration, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the migrations: %w", err)
 	}
-	other := "postgres"
+	otherDatabase := "postgres"
 	if db.isPostgres {
-		other = "sqlite"
+		otherDatabase = "sqlite"
 	}
-	var found []migration
+	var migrations []migration
 	for _, entry := range entries { // ReadDir sorts by name
-		match := fileName.FindStringSubmatch(entry.Name())
+		match := migrationFileName.FindStringSubmatch(entry.Name())
 		if match == nil {
 			return nil, fmt.Errorf("%q is not named like a migration", entry.Name())
 		}
-		if match[2] == other {
+		if match[2] == otherDatabase {
 			continue
 		}
 		version, err := strconv.Atoi(match[1])
-		if err != nil || version != len(found)+1 {
-			return nil, fmt.Errorf("%q: want version %04d here", entry.Name(), len(found)+1)
+		if err != nil || version != len(migrations)+1 {
+			return nil, fmt.Errorf("%q: want version %04d here", entry.Name(), len(migrations)+1)
 		}
 		text, err := fs.ReadFile(files, migrationsFolder+"/"+entry.Name())
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", entry.Name(), err)
 		}
-		found = append(found, migration{version, entry.Name(), string(text)})
+		migrations = append(migrations, migration{version, entry.Name(), string(text)})
 	}
-	return found, nil
+	return migrations, nil
 }

@@ -19,7 +19,7 @@ import (
 // as another process does that turns it into it.
 func lockFile(t *testing.T, path string) (release func()) {
 	t.Helper()
-	if err := makeFile(path); err != nil {
+	if err := createFile(path); err != nil {
 		t.Fatal(err)
 	}
 	other, err := sql.Open("sqlite", path)
@@ -52,7 +52,7 @@ func TestOpeningWaitsForALockedSQLiteFile(t *testing.T) {
 	log := &testservice.Log{}
 	opened := make(chan error, 1)
 	go func() {
-		db, err := Open(t.Context(), Config{Path: path, Log: slog.New(slog.NewTextHandler(log, nil)), attempt: 50 * time.Millisecond})
+		db, err := Open(t.Context(), Config{Path: path, Log: slog.New(slog.NewTextHandler(log, nil)), attemptTimeout: 50 * time.Millisecond})
 		if err == nil {
 			err = db.Close()
 		}
@@ -79,7 +79,7 @@ func TestOpeningALockedFileEndsWithItsContext(t *testing.T) {
 	defer lockFile(t, path)()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err := Open(ctx, Config{Path: path, attempt: 20 * time.Millisecond})
+	_, err := Open(ctx, Config{Path: path, attemptTimeout: 20 * time.Millisecond})
 	if fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("got %v", err)
 	}

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	postgresConns     = 16 // a node's share of a server's usual 100
-	postgresIdle      = 16
-	postgresIdleTime  = 5 * time.Minute
-	postgresLifetime  = 30 * time.Minute // so that connections move after a failover or to a balancer's new target
-	postgresConnect   = 5 * time.Second
-	applicationName   = "trunkline"
-	idleInTransaction = "60000" // ms; releases the locks of a stuck node
+	postgresMaxConns       = 16 // a node's share of a server's usual 100
+	postgresMaxIdle        = 16
+	postgresMaxIdleTime    = 5 * time.Minute
+	postgresMaxLifetime    = 30 * time.Minute // so that connections move after a failover or to a balancer's new target
+	postgresConnectTimeout = 5 * time.Second
+	applicationName        = "trunkline"
+	idleInTransaction      = "60000" // ms; releases the locks of a stuck node
 )
 
 // parsePostgres parses the URL. Its error never contains the URL, which has a password.
@@ -37,15 +37,15 @@ func openPostgres(cfg Config) (*DB, error) {
 		return nil, err
 	}
 	if conn.ConnectTimeout == 0 {
-		conn.ConnectTimeout = postgresConnect
+		conn.ConnectTimeout = postgresConnectTimeout
 	}
 	setDefault(conn.RuntimeParams, "application_name", applicationName)
 	setDefault(conn.RuntimeParams, "idle_in_transaction_session_timeout", idleInTransaction)
 	pool := stdlib.OpenDB(*conn)
-	pool.SetMaxOpenConns(postgresConns)
-	pool.SetMaxIdleConns(postgresIdle)
-	pool.SetConnMaxIdleTime(postgresIdleTime)
-	pool.SetConnMaxLifetime(postgresLifetime)
+	pool.SetMaxOpenConns(postgresMaxConns)
+	pool.SetMaxIdleConns(postgresMaxIdle)
+	pool.SetConnMaxIdleTime(postgresMaxIdleTime)
+	pool.SetConnMaxLifetime(postgresMaxLifetime)
 	return &DB{DB: pool, isPostgres: true}, nil
 }
 
@@ -57,12 +57,12 @@ func setDefault(params map[string]string, name, value string) {
 
 // SQLSTATE codes and classes, from PostgreSQL's appendix A.
 const (
-	stateSerialization = "40001"
-	stateDeadlock      = "40P01"
-	stateUnique        = "23505"
-	stateNoText        = "22021" // NUL or invalid UTF-8
-	stateReadOnly      = "25006" // a standby answered: a failover is under way
-	stateNoLock        = "55P03"
+	stateSerialization    = "40001"
+	stateDeadlock         = "40P01"
+	stateUnique           = "23505"
+	stateInvalidText      = "22021" // NUL or invalid UTF-8
+	stateReadOnly         = "25006" // a standby answered: a failover is under way
+	stateLockNotAvailable = "55P03"
 )
 
 func postgresState(err error) (state string, ok bool) {
@@ -77,9 +77,9 @@ func postgresBusy(state string) bool {
 	return state == stateSerialization || state == stateDeadlock
 }
 
-func postgresAway(state string) bool {
+func postgresUnavailable(state string) bool {
 	switch state {
-	case stateReadOnly, stateNoLock:
+	case stateReadOnly, stateLockNotAvailable:
 		return true
 	}
 	switch state[:min(2, len(state))] {

@@ -21,7 +21,7 @@ type Config struct {
 
 	Log *slog.Logger // logs migrations and waits; nil: no log
 
-	attempt time.Duration // bounds one attempt to open; openAttempt
+	attemptTimeout time.Duration // bounds one attempt to open; default openAttemptTimeout
 }
 
 // Validate returns the errors of the configuration.
@@ -41,10 +41,10 @@ type DB struct {
 }
 
 const (
-	openAttempt = 10 * time.Second
+	openAttemptTimeout = 10 * time.Second
 	// SQLite is opened again for this long: another process may hold its lock,
 	// and a loaded disk may take longer than an attempt to answer.
-	openPatience = 2 * time.Minute
+	openTimeout = 2 * time.Minute
 )
 
 // Open opens the database and pings it, so that a wrong address is reported at once.
@@ -63,7 +63,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	if db.log = cfg.Log; db.log == nil {
 		db.log = slog.New(slog.DiscardHandler)
 	}
-	err = db.awaitOpen(ctx, cmp.Or(cfg.attempt, openAttempt))
+	err = db.awaitOpen(ctx, cmp.Or(cfg.attemptTimeout, openAttemptTimeout))
 	if code, ok := sqliteCode(err); ok && sqliteDamaged(code) {
 		return nil, errors.Join(fault.Permanent(fmt.Errorf("%s is damaged, or no database: restore it from a backup: %w", cfg.Path, err)), db.Close())
 	}
@@ -75,24 +75,24 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 
 // awaitOpen pings the database. It repeats this for SQLite while that is busy or does
 // not respond in time; for PostgreSQL the caller of Open retries, if at all.
-func (db *DB) awaitOpen(ctx context.Context, attempt time.Duration) error {
-	began := time.Now()
+func (db *DB) awaitOpen(ctx context.Context, attemptTimeout time.Duration) error {
+	startedAt := time.Now()
 	for {
-		err := db.tryOpen(ctx, attempt)
-		if err == nil || db.isPostgres || ctx.Err() != nil || !isSlow(err) || time.Since(began) > openPatience {
+		err := db.pingWithTimeout(ctx, attemptTimeout)
+		if err == nil || db.isPostgres || ctx.Err() != nil || !isOpenRetriable(err) || time.Since(startedAt) > openTimeout {
 			return err
 		}
 		db.log.Warn("sqlite is busy or its disk is slow, opening it again",
-			"waited", time.Since(began).Round(time.Millisecond), "error", err)
+			"waited", time.Since(startedAt).Round(time.Millisecond), "error", err)
 	}
 }
 
-func (db *DB) tryOpen(ctx context.Context, attempt time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, attempt)
+func (db *DB) pingWithTimeout(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	// Two processes that switch the same new file to WAL mode at once can get SQLITE_BUSY
 	// in spite of the busy timeout.
-	return repeat(ctx, db.PingContext)
+	return retryBusy(ctx, db.PingContext)
 }
 
 // Postgres reports whether this is PostgreSQL, for the few statements that differ
@@ -127,7 +127,7 @@ func (db *DB) Tx(ctx context.Context, fn func(*sql.Tx) error) error {
 	if db.isPostgres {
 		options = &sql.TxOptions{Isolation: sql.LevelSerializable}
 	}
-	return repeat(ctx, func(ctx context.Context) error { return db.runTx(ctx, options, fn) })
+	return retryBusy(ctx, func(ctx context.Context) error { return db.runTx(ctx, options, fn) })
 }
 
 func (db *DB) runTx(ctx context.Context, options *sql.TxOptions, fn func(*sql.Tx) error) error {
@@ -147,35 +147,35 @@ func (db *DB) runTx(ctx context.Context, options *sql.TxOptions, fn func(*sql.Tx
 // as it is.
 func asFault(err error) error {
 	var f *fault.Error
-	if !errors.As(err, &f) && isDriver(err) {
+	if !errors.As(err, &f) && isDatabaseError(err) {
 		return Wrap(err, "working in a transaction")
 	}
 	return err
 }
 
 // Wrap returns an error of the database with its kind: unavailable if the database is
-// unavailable or overloaded or the context ended, else internal. doing names the
+// unavailable or overloaded or the context ended, else internal. action names the
 // operation ("reading accounts"); a client of the service sees nothing else. An error
 // that has a kind keeps it. nil stays nil.
-func Wrap(err error, doing string) error {
+func Wrap(err error, action string) error {
 	if err == nil {
 		return nil
 	}
 	var f *fault.Error
 	if errors.As(err, &f) {
-		return fmt.Errorf("%s: %w", doing, err)
+		return fmt.Errorf("%s: %w", action, err)
 	}
-	if isAway(err) {
-		return fault.Unavailable(oneLine{err}, retryAfter, doing+" failed: the database is not available")
+	if isUnavailable(err) {
+		return fault.Unavailable(oneLineError{err}, retryAfter, action+" failed: the database is not available")
 	}
-	return fault.Internal(err, doing+" failed")
+	return fault.Internal(err, action+" failed")
 }
 
-// oneLine formats an error on one line: pgx writes a line for each address that it
+// oneLineError formats an error on one line: pgx writes a line for each address that it
 // tried.
-type oneLine struct{ error }
+type oneLineError struct{ error }
 
-func (e oneLine) Error() string { return strings.Join(strings.Fields(e.error.Error()), " ") }
-func (e oneLine) Unwrap() error { return e.error }
+func (e oneLineError) Error() string { return strings.Join(strings.Fields(e.error.Error()), " ") }
+func (e oneLineError) Unwrap() error { return e.error }
 
 const retryAfter = 2 * time.Second

@@ -19,20 +19,20 @@ const (
 	busyTimeout = 10 * time.Second
 	// Readers do not block each other or the writer; more connections than
 	// this only cost page caches.
-	sqliteConns = 8
+	sqliteMaxConns = 8
 )
 
 func openSQLite(cfg Config) (*DB, error) {
-	if err := makeFile(cfg.Path); err != nil {
+	if err := createFile(cfg.Path); err != nil {
 		return nil, err
 	}
 	connector, err := sqlite.NewConnector(sqliteDSN(cfg.Path))
 	if err != nil {
 		return nil, fmt.Errorf("opening the database: %w", err)
 	}
-	pool := sql.OpenDB(textChecked{connector})
-	pool.SetMaxOpenConns(sqliteConns)
-	pool.SetMaxIdleConns(sqliteConns)
+	pool := sql.OpenDB(textCheckingConnector{connector})
+	pool.SetMaxOpenConns(sqliteMaxConns)
+	pool.SetMaxIdleConns(sqliteMaxConns)
 	return &DB{DB: pool, writer: make(chan struct{}, 1)}, nil
 }
 
@@ -54,10 +54,10 @@ func sqliteDSN(path string) string {
 	return file.String()
 }
 
-// makeFile creates a missing database file that only its owner can read, because it has
+// createFile creates a missing database file that only its owner can read, because it has
 // keys. SQLite gives its other files the same mode. An existing file is never opened
 // here (see the package comment).
-func makeFile(path string) error {
+func createFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("making the database's folder: %w", err)
 	}
@@ -80,22 +80,22 @@ func sqliteCode(err error) (code int, ok bool) {
 	return e.Code(), true
 }
 
-const primaryCode = 0xff // the low byte of an extended result code
+const primaryCodeMask = 0xff // the low byte of an extended result code
 
 func sqliteBusy(code int) bool {
-	code &= primaryCode
+	code &= primaryCodeMask
 	return code == sqlite3.SQLITE_BUSY || code == sqlite3.SQLITE_LOCKED
 }
 
 // sqliteInterrupted reports whether the context of an attempt ended, or the attempt lost
 // a race for the WAL file's locks too often.
 func sqliteInterrupted(code int) bool {
-	code &= primaryCode
+	code &= primaryCodeMask
 	return code == sqlite3.SQLITE_INTERRUPT || code == sqlite3.SQLITE_PROTOCOL
 }
 
-func sqliteAway(code int) bool {
-	switch code & primaryCode {
+func sqliteUnavailable(code int) bool {
+	switch code & primaryCodeMask {
 	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN,
 		sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_INTERRUPT:
 		return true
@@ -104,7 +104,7 @@ func sqliteAway(code int) bool {
 }
 
 func sqliteDamaged(code int) bool {
-	code &= primaryCode
+	code &= primaryCodeMask
 	return code == sqlite3.SQLITE_NOTADB || code == sqlite3.SQLITE_CORRUPT
 }
 

@@ -9,21 +9,21 @@ import (
 	"unicode/utf8"
 )
 
-// textChecked connects to SQLite and refuses the text that PostgreSQL refuses: NUL and
+// textCheckingConnector connects to SQLite and refuses the text that PostgreSQL refuses: NUL and
 // invalid UTF-8. SQLite would store both.
-type textChecked struct{ driver.Connector }
+type textCheckingConnector struct{ driver.Connector }
 
 // Connect implements driver.Connector.
-func (c textChecked) Connect(ctx context.Context) (driver.Conn, error) {
+func (c textCheckingConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	full, ok := conn.(sqliteConn)
+	sqliteConnection, ok := conn.(sqliteConn)
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("the SQLite driver's %T lacks a method that database/sql needs", conn), conn.Close())
 	}
-	return textCheckedConn{full}, nil
+	return textCheckingConn{sqliteConnection}, nil
 }
 
 // sqliteConn is the set of driver interfaces that database/sql uses.
@@ -38,21 +38,21 @@ type sqliteConn interface {
 	driver.Validator
 }
 
-type textCheckedConn struct{ sqliteConn }
+type textCheckingConn struct{ sqliteConn }
 
-// errText is returned for a text parameter with NUL or invalid UTF-8. It does not
+// errInvalidText is returned for a text parameter with NUL or invalid UTF-8. It does not
 // contain the text.
-var errText = errors.New("a text parameter has a NUL byte or invalid UTF-8")
+var errInvalidText = errors.New("a text parameter has a NUL byte or invalid UTF-8")
 
 // CheckNamedValue implements driver.NamedValueChecker: database/sql calls it
 // for every parameter, also of prepared statements.
-func (textCheckedConn) CheckNamedValue(v *driver.NamedValue) error {
+func (textCheckingConn) CheckNamedValue(v *driver.NamedValue) error {
 	value, err := driver.DefaultParameterConverter.ConvertValue(v.Value)
 	if err != nil {
 		return err
 	}
 	if text, ok := value.(string); ok && (strings.IndexByte(text, 0) >= 0 || !utf8.ValidString(text)) {
-		return errText
+		return errInvalidText
 	}
 	v.Value = value
 	return nil

@@ -38,11 +38,11 @@ func (db *DB) ExecWithoutTx(ctx context.Context, statement string, args ...any) 
 }
 
 // Exec runs a statement and returns the number of rows that it changed.
-func Exec(ctx context.Context, to Execer, statement string, args ...any) (rows int, err error) {
-	result, err := to.ExecContext(ctx, statement, args...)
+func Exec(ctx context.Context, db Execer, statement string, args ...any) (rows int, err error) {
+	result, err := db.ExecContext(ctx, statement, args...)
 	if err != nil {
 		return 0, err
 	}
-	changed, err := result.RowsAffected()
-	return int(changed), err
+	affected, err := result.RowsAffected()
+	return int(affected), err
 }

@@ -34,17 +34,16 @@ type image struct {
 	probe func(context.Context) error
 }
 
-func dockerKafka(ctx context.Context, end end) (*service, error) {
+func dockerKafka(ctx context.Context, policy stopPolicy) (*service, error) {
 	ports, err := freeport.Find(1)
 	if err != nil {
 		return nil, err
 	}
 	// Clients reconnect to the advertised address, so the port must be the same inside and
 	// outside.
-	// inside and outside.
 	port := ports[0]
 	address := loopback(port)
-	return runImage(ctx, end, address, image{
+	return runImage(ctx, policy, address, image{
 		name: "apache/kafka:" + kafkaVersion(), port: port, host: port,
 		env: map[string]string{
 			"KAFKA_NODE_ID":                                  "1",
@@ -69,49 +68,49 @@ func dockerKafka(ctx context.Context, end end) (*service, error) {
 	})
 }
 
-func dockerRedis(ctx context.Context, end end) (*service, error) {
+func dockerRedis(ctx context.Context, policy stopPolicy) (*service, error) {
 	ports, err := freeport.Find(1)
 	if err != nil {
 		return nil, err
 	}
 	address := loopback(ports[0])
-	return runImage(ctx, end, address, image{
+	return runImage(ctx, policy, address, image{
 		name: "redis:7", port: 6379, host: ports[0],
 		probe: func(ctx context.Context) error { return pingRedis(ctx, address) },
 	})
 }
 
-func dockerRabbitMQ(ctx context.Context, end end) (*service, error) {
+func dockerRabbitMQ(ctx context.Context, policy stopPolicy) (*service, error) {
 	ports, err := freeport.Find(1)
 	if err != nil {
 		return nil, err
 	}
 	address := loopback(ports[0])
-	return runImage(ctx, end, rabbitMQURL(address), image{
+	return runImage(ctx, policy, rabbitMQURL(address), image{
 		name: "rabbitmq:3", port: 5672, host: ports[0],
 		probe: func(ctx context.Context) error { return probeAMQP(ctx, address) },
 	})
 }
 
-func dockerPostgres(ctx context.Context, end end) (*service, error) {
+func dockerPostgres(ctx context.Context, policy stopPolicy) (*service, error) {
 	ports, err := freeport.Find(1)
 	if err != nil {
 		return nil, err
 	}
-	at := postgresURL(loopback(ports[0]))
-	return runImage(ctx, end, at, image{
+	serverURL := postgresURL(loopback(ports[0]))
+	return runImage(ctx, policy, serverURL, image{
 		name: "postgres:15", port: 5432, host: ports[0],
 		env:   map[string]string{"POSTGRES_USER": postgresUser, "POSTGRES_DB": "postgres", "POSTGRES_HOST_AUTH_METHOD": "trust"},
 		args:  []string{"postgres", "-c", "fsync=off", "-c", "max_connections=200"},
-		probe: func(ctx context.Context) error { return execute(ctx, at, "SELECT 1") },
+		probe: func(ctx context.Context) error { return execute(ctx, serverURL, "SELECT 1") },
 	})
 }
 
-func runImage(ctx context.Context, end end, address string, img image) (*service, error) {
-	if err := engineAnswers(ctx, end); err != nil {
+func runImage(ctx context.Context, policy stopPolicy, address string, img image) (*service, error) {
+	if err := checkDockerEngine(ctx, policy); err != nil {
 		return nil, err
 	}
-	inside, err := network.ParsePort(strconv.Itoa(img.port))
+	containerPort, err := network.ParsePort(strconv.Itoa(img.port))
 	if err != nil {
 		return nil, fmt.Errorf("naming the port of %s: %w", img.name, err)
 	}
@@ -122,9 +121,9 @@ func runImage(ctx context.Context, end end, address string, img image) (*service
 		testcontainers.WithLogger(log.New(io.Discard, "", 0)),
 		testcontainers.WithEnv(img.env),
 		testcontainers.WithCmd(img.args...),
-		testcontainers.WithExposedPorts(inside.String()),
+		testcontainers.WithExposedPorts(containerPort.String()),
 		testcontainers.WithHostConfigModifier(func(host *container.HostConfig) {
-			host.PortBindings = network.PortMap{inside: {{
+			host.PortBindings = network.PortMap{containerPort: {{
 				HostIP: netip.AddrFrom4([4]byte{127, 0, 0, 1}), HostPort: strconv.Itoa(img.host),
 			}}}
 		}),
@@ -140,22 +139,22 @@ func runImage(ctx context.Context, end end, address string, img image) (*service
 	return &service{address: address, origin: img.name, stop: stop}, nil
 }
 
-// engineAnswers reports whether a Docker engine is available.
-func engineAnswers(ctx context.Context, end end) error {
-	if end == stopWithBinary && testcontainers.ReadConfig().RyukDisabled {
+// checkDockerEngine returns an error if no Docker engine is available.
+func checkDockerEngine(ctx context.Context, policy stopPolicy) error {
+	if policy == stopWithBinary && testcontainers.ReadConfig().RyukDisabled {
 		return errors.New("testcontainers' reaper is off, so nothing would end the container")
 	}
-	answer := make(chan error, 1)
+	result := make(chan error, 1)
 	go func() {
 		// the detection of the engine may not stop with its context
 		provider, err := testcontainers.NewDockerProvider()
 		if err == nil {
 			err = provider.Health(ctx)
 		}
-		answer <- err
+		result <- err
 	}()
 	select {
-	case err := <-answer:
+	case err := <-result:
 		if err != nil {
 			return fmt.Errorf("asking the engine: %w", err)
 		}

@@ -14,11 +14,11 @@ import (
 // create topics automatically; name them with Prefix.
 func Kafka(t testing.TB) []string {
 	t.Helper()
-	return strings.Split(use(t, sharedKafka).address, ",")
+	return strings.Split(openShared(t, sharedKafka).address, ",")
 }
 
 // localKafka starts a Kafka of one broker from the local install.
-func localKafka(ctx context.Context, _ end) (*service, error) {
+func localKafka(ctx context.Context, _ stopPolicy) (*service, error) {
 	home, err := findKafkaHome(ctx)
 	if err != nil {
 		return nil, err
@@ -29,7 +29,7 @@ func localKafka(ctx context.Context, _ end) (*service, error) {
 	}
 	brokers, err := startBrokers(ctx, home, dir, 1, "", nil)
 	stop := func() error {
-		return errors.Join(endBrokers(brokers), os.RemoveAll(dir))
+		return errors.Join(stopBrokers(brokers), os.RemoveAll(dir))
 	}
 	if err != nil {
 		return nil, errors.Join(err, stop())
@@ -42,8 +42,8 @@ func localKafka(ctx context.Context, _ end) (*service, error) {
 }
 
 // startBrokers also returns the prepared brokers if it fails, so that the caller can stop them.
-func startBrokers(ctx context.Context, home *kafkaHome, dir string, n int, scram string, with *managed) ([]*broker, error) {
-	brokers, err := newBrokers(ctx, home, dir, n, scram, with)
+func startBrokers(ctx context.Context, home *kafkaHome, dir string, n int, scram string, managedListeners *managed) ([]*broker, error) {
+	brokers, err := newBrokers(ctx, home, dir, n, scram, managedListeners)
 	if err != nil {
 		return brokers, err
 	}
@@ -52,14 +52,14 @@ func startBrokers(ctx context.Context, home *kafkaHome, dir string, n int, scram
 			return brokers, err
 		}
 	}
-	return brokers, inParallel(brokers, func(b *broker) error { return b.ready(ctx, n) })
+	return brokers, inParallel(brokers, func(b *broker) error { return b.awaitReady(ctx, n) })
 }
 
-func endBrokers(brokers []*broker) error {
+func stopBrokers(brokers []*broker) error {
 	return inParallel(brokers, func(b *broker) error {
 		if b == nil || b.proc == nil {
 			return nil
 		}
-		return b.proc.end()
+		return b.proc.stopAndWait()
 	})
 }

@@ -41,23 +41,23 @@ const tokenKey = "test"
 // OwnManagedKafka starts one broker for this test, from the local install.
 func OwnManagedKafka(t testing.TB) *ManagedKafka {
 	t.Helper()
-	skipShort(t)
+	skipIfShort(t)
 	home, err := findKafkaHome(t.Context())
-	had(t, err)
+	skipOrFail(t, err)
 	dir, err := newFolder("managed")
 	must(t, err)
 	var brokers []*broker
-	t.Cleanup(func() { must(t, errors.Join(endBrokers(brokers), os.RemoveAll(dir))) })
+	t.Cleanup(func() { must(t, errors.Join(stopBrokers(brokers), os.RemoveAll(dir))) })
 	ports, err := freeport.Find(2)
 	must(t, err)
 	kafka := &ManagedKafka{CA: NewCA(t), Mutual: loopback(ports[0]), Token: loopback(ports[1]), signer: newKey(t)}
-	with := &managed{ManagedKafka: kafka, KeyStore: filepath.Join(dir, "keystore.pem"), Keys: filepath.Join(dir, "jwks.json")}
+	listeners := &managed{ManagedKafka: kafka, KeyStore: filepath.Join(dir, "keystore.pem"), Keys: filepath.Join(dir, "jwks.json")}
 	certFile, keyFile := kafka.CA.Pair(t, "broker")
 	cert, err := os.ReadFile(certFile)
 	must(t, err)
 	key, err := os.ReadFile(keyFile)
 	must(t, err)
-	must(t, os.WriteFile(with.KeyStore, append(key, cert...), 0o600))
+	must(t, os.WriteFile(listeners.KeyStore, append(key, cert...), 0o600))
 	point, err := kafka.signer.PublicKey.Bytes() // 4, x, y
 	must(t, err)
 	keys, err := json.Marshal(map[string]any{"keys": []map[string]string{{
@@ -65,17 +65,17 @@ func OwnManagedKafka(t testing.TB) *ManagedKafka {
 		"x": base64.RawURLEncoding.EncodeToString(point[1:33]), "y": base64.RawURLEncoding.EncodeToString(point[33:]),
 	}}})
 	must(t, err)
-	must(t, os.WriteFile(with.Keys, keys, 0o600))
-	brokers, err = startBrokers(t.Context(), home, dir, 1, "", with)
+	must(t, os.WriteFile(listeners.Keys, keys, 0o600))
+	brokers, err = startBrokers(t.Context(), home, dir, 1, "", listeners)
 	must(t, err)
 	return kafka
 }
 
 // Sign returns a token for subject with the given lifetime.
-func (m *ManagedKafka) Sign(t testing.TB, subject string, life time.Duration) string {
+func (m *ManagedKafka) Sign(t testing.TB, subject string, lifetime time.Duration) string {
 	t.Helper()
 	token := jwt.NewWithClaims(jwt.SigningMethodES256, jwt.MapClaims{
-		"sub": subject, "aud": m.Audience(), "iat": time.Now().Unix(), "exp": time.Now().Add(life).Unix(),
+		"sub": subject, "aud": m.Audience(), "iat": time.Now().Unix(), "exp": time.Now().Add(lifetime).Unix(),
 	})
 	token.Header["kid"] = tokenKey
 	signed, err := token.SignedString(m.signer)

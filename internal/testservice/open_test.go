@@ -13,28 +13,28 @@ import (
 
 func TestTheFirstWayThatWorksIsTaken(t *testing.T) {
 	const variable = "TRUNKLINE_TEST_NOTHING"
-	works := func(name string) way {
-		return way{name, func(context.Context, end) (*service, error) { return &service{address: name}, nil }}
+	works := func(name string) startMethod {
+		return startMethod{name, func(context.Context, stopPolicy) (*service, error) { return &service{address: name}, nil }}
 	}
-	fails := func(name string, err error) way {
-		return way{name, func(context.Context, end) (*service, error) { return nil, err }}
+	fails := func(name string, err error) startMethod {
+		return startMethod{name, func(context.Context, stopPolicy) (*service, error) { return nil, err }}
 	}
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {
 		environment string
-		ways        []way
+		ways        []startMethod
 		want        string
 		skip        bool // unless CI is true
 	}{
-		"the environment before all":           {environment: "given", ways: []way{works("first")}, want: "given"},
-		"the first way":                        {ways: []way{works("first"), works("second")}, want: "first"},
-		"the second where the first fails":     {ways: []way{fails("first", broken), works("second")}, want: "second"},
-		"none, for want of an install":         {ways: []way{fails("first", broken), fails("second", errMissing)}, skip: true},
-		"none, though what is needed is there": {ways: []way{fails("first", broken), fails("second", broken)}},
+		"the environment before all":           {environment: "given", ways: []startMethod{works("first")}, want: "given"},
+		"the first way":                        {ways: []startMethod{works("first"), works("second")}, want: "first"},
+		"the second where the first fails":     {ways: []startMethod{fails("first", broken), works("second")}, want: "second"},
+		"none, for want of an install":         {ways: []startMethod{fails("first", broken), fails("second", errMissing)}, skip: true},
+		"none, though what is needed is there": {ways: []startMethod{fails("first", broken), fails("second", broken)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(variable, c.environment)
-			opened, err := kind{"nothing", variable, c.ways}.open(t.Context(), stopWithBinary)
+			opened, err := serviceKind{"nothing", variable, c.ways}.open(t.Context(), stopWithBinary)
 			if c.want != "" {
 				if err != nil || opened.address != c.want {
 					t.Fatalf("%+v, %v; want %s", opened, err, c.want)

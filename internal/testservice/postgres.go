@@ -22,39 +22,39 @@ import (
 
 const postgresUser = "trunkline"
 
-func localPostgres(ctx context.Context, _ end) (*service, error) {
-	return share(ctx, newPostgres, func(s *Server) string { return s.URL })
+func localPostgres(ctx context.Context, _ stopPolicy) (*service, error) {
+	return startShared(ctx, newPostgres, func(s *Server) string { return s.URL })
 }
 
 // Postgres returns the URL of a new database on a shared server. The database is dropped at the
 // end of the test.
 func Postgres(t testing.TB) string {
 	t.Helper()
-	server := use(t, sharedPostgres).address
+	server := openShared(t, sharedPostgres).address
 	name := strings.ReplaceAll(strings.TrimSuffix(Prefix(t), "-"), "-", "_")
 	must(t, execute(t.Context(), server, "CREATE DATABASE "+pgx.Identifier{name}.Sanitize()))
 	t.Cleanup(func() {
 		// the test's context has ended, so the drop has its own timeout
 		must(t, execute(context.Background(), server, "DROP DATABASE "+pgx.Identifier{name}.Sanitize()+" WITH (FORCE)"))
 	})
-	at, err := url.Parse(server)
+	databaseURL, err := url.Parse(server)
 	must(t, err)
-	at.Path = "/" + name
-	return at.String()
+	databaseURL.Path = "/" + name
+	return databaseURL.String()
 }
 
 // OwnPostgres starts a PostgreSQL for this test, with one empty database. After a kill and a
 // restart it has all committed data.
 func OwnPostgres(t testing.TB) *Server {
 	t.Helper()
-	return own(t, newPostgres)
+	return startOwn(t, newPostgres)
 }
 
 // DurablePostgres is OwnPostgres with every commit synced to disk, as in production: for
 // benchmarks.
 func DurablePostgres(t testing.TB) *Server {
 	t.Helper()
-	return own(t, func(ctx context.Context) (*Server, error) {
+	return startOwn(t, func(ctx context.Context) (*Server, error) {
 		server, err := newPostgres(ctx)
 		if err == nil {
 			args := &server.command.args
@@ -86,18 +86,18 @@ func newPostgres(ctx context.Context) (*Server, error) {
 	}
 	ports, err := freeport.Find(1)
 	if err == nil {
-		err = initialize(ctx, initdb, dir, account)
+		err = initPostgres(ctx, initdb, dir, account)
 	}
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	address := loopback(ports[0])
-	at := postgresURL(address)
+	serverURL := postgresURL(address)
 	return &Server{
-		Addr: address, URL: at, dir: dir, origin: postgres,
+		Addr: address, URL: serverURL, dir: dir, origin: postgres,
 		command: command{
 			name: "postgres", dir: dir, user: account,
-			stop: syscall.SIGQUIT, // fast, but releases the shared memory
+			stopSignal: syscall.SIGQUIT, // fast, but releases the shared memory
 			args: []string{
 				postgres, "-D", filepath.Join(dir, "data"), "-p", strconv.Itoa(ports[0]),
 				"-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories=" + dir,
@@ -105,11 +105,11 @@ func newPostgres(ctx context.Context) (*Server, error) {
 				noSync, noFullPages,
 			},
 		},
-		probe: func(ctx context.Context) error { return execute(ctx, at, "SELECT 1") },
+		probe: func(ctx context.Context) error { return execute(ctx, serverURL, "SELECT 1") },
 	}, nil
 }
 
-func initialize(ctx context.Context, initdb, dir string, account *syscall.Credential) error {
+func initPostgres(ctx context.Context, initdb, dir string, account *syscall.Credential) error {
 	cmd := exec.CommandContext(ctx, initdb, "-D", filepath.Join(dir, "data"),
 		"-U", postgresUser, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
 	cmd.Dir = dir
@@ -126,8 +126,8 @@ func initialize(ctx context.Context, initdb, dir string, account *syscall.Creden
 }
 
 func postgresURL(address string) string {
-	at := url.URL{Scheme: "postgres", User: url.User(postgresUser), Host: address, Path: "/postgres", RawQuery: "sslmode=disable"}
-	return at.String()
+	u := url.URL{Scheme: "postgres", User: url.User(postgresUser), Host: address, Path: "/postgres", RawQuery: "sslmode=disable"}
+	return u.String()
 }
 
 // postgresProgram finds a program of PostgreSQL in Debian's folders, the newest version first,

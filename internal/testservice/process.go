@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Goroutine is the function that waits for a shared server's process. It runs until the test
+// Goroutine names the function that waits for a shared server's process. It runs until the test
 // binary ends: checks for leaked goroutines must ignore it.
 const Goroutine = "trunkline/internal/testservice.(*process).run"
 
@@ -24,27 +24,27 @@ const (
 	pollInterval     = 20 * time.Millisecond
 	probeTimeout     = 10 * time.Second
 	statementTimeout = 20 * time.Second
-	tailBytes        = 2048
+	logTailBytes     = 2048
 )
 
 // process is one server process.
 type process struct {
-	name string
-	log  string // file with its stdout and stderr
-	stop syscall.Signal
-	cmd  *exec.Cmd
-	kin  *os.File      // read end of a pipe whose write end only the process and its children hold
-	done chan struct{} // closed when the process and its children have ended
+	name         string
+	log          string // file with its stdout and stderr
+	stopSignal   syscall.Signal
+	cmd          *exec.Cmd
+	childrenPipe *os.File      // read end of a pipe whose write end only the process and its children hold
+	done         chan struct{} // closed when the process and its children have ended
 }
 
 // command describes a process to launch.
 type command struct {
-	name string
-	dir  string // working folder, which also has the log
-	args []string
-	env  []string            // NAME=value, in addition to this process's
-	user *syscall.Credential // nil: this process's
-	stop syscall.Signal      // for an orderly end; the kernel also sends it when the parent thread ends
+	name       string
+	dir        string // working folder, which also has the log
+	args       []string
+	env        []string            // NAME=value, in addition to this process's
+	user       *syscall.Credential // nil: this process's
+	stopSignal syscall.Signal      // for an orderly end; the kernel also sends it when the parent thread ends
 }
 
 func launch(c command) (*process, error) {
@@ -55,22 +55,22 @@ func launch(c command) (*process, error) {
 	}
 	defer log.Close()
 
-	kin, held, err := os.Pipe()
+	kin, writeEnd, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("watching %s: %w", c.name, err)
 	}
-	defer held.Close()
+	defer writeEnd.Close()
 
 	cmd := exec.Command(c.args[0], c.args[1:]...)
-	cmd.ExtraFiles = []*os.File{held}
+	cmd.ExtraFiles = []*os.File{writeEnd}
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.dir, log, log
 	cmd.Env = append(cmd.Environ(), c.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Credential: c.user,
-		Pdeathsig:  c.stop,
+		Pdeathsig:  c.stopSignal,
 		Setpgid:    true, // a Ctrl-C of the terminal must not reach the server
 	}
-	p := &process{name: c.name, log: logPath, stop: c.stop, cmd: cmd, kin: kin, done: make(chan struct{})}
+	p := &process{name: c.name, log: logPath, stopSignal: c.stopSignal, cmd: cmd, childrenPipe: kin, done: make(chan struct{})}
 	started := make(chan error)
 	go p.run(started)
 	if err := <-started; err != nil {
@@ -86,14 +86,14 @@ func launch(c command) (*process, error) {
 func (p *process) run(started chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	defer p.kin.Close()
+	defer p.childrenPipe.Close()
 	err := p.cmd.Start()
 	started <- err
 	if err != nil {
 		return
 	}
 	_ = p.cmd.Wait() // the exit status of a killed server is of no use, unlike its log
-	_, _ = io.Copy(io.Discard, p.kin)
+	_, _ = io.Copy(io.Discard, p.childrenPipe)
 	close(p.done)
 }
 
@@ -115,9 +115,9 @@ func (p *process) kill() error {
 	return nil
 }
 
-// end sends the stop signal, kills the process after stopTimeout, and returns when it has ended.
-func (p *process) end() error {
-	if err := errors.Join(p.signal(syscall.SIGCONT), p.signal(p.stop)); err != nil {
+// stopAndWait sends the stop signal, kills the process after stopTimeout, and returns when it has ended.
+func (p *process) stopAndWait() error {
+	if err := errors.Join(p.signal(syscall.SIGCONT), p.signal(p.stopSignal)); err != nil {
 		return p.kill()
 	}
 	select {
@@ -134,7 +134,7 @@ func (p *process) await(ctx context.Context, probe func(context.Context) error) 
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if err := poll(ctx, p.done, probe); err != nil {
-		return fmt.Errorf("waiting for %s: %w; its log ends:\n%s", p.name, err, tail(p.log))
+		return fmt.Errorf("waiting for %s: %w; its log ends:\n%s", p.name, err, readTail(p.log))
 	}
 	return nil
 }
@@ -156,10 +156,10 @@ func poll(ctx context.Context, ended <-chan struct{}, probe func(context.Context
 	}
 }
 
-func tail(path string) []byte {
+func readTail(path string) []byte {
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return []byte(err.Error())
 	}
-	return bytes.TrimSpace(content[max(0, len(content)-tailBytes):])
+	return bytes.TrimSpace(content[max(0, len(content)-logTailBytes):])
 }

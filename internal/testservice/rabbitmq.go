@@ -25,11 +25,11 @@ import (
 // exchanges with Prefix.
 func RabbitMQ(t testing.TB) string {
 	t.Helper()
-	return use(t, sharedRabbitMQ).address
+	return openShared(t, sharedRabbitMQ).address
 }
 
-func localRabbitMQ(ctx context.Context, _ end) (*service, error) {
-	return share(ctx, func(context.Context) (*Server, error) { return newRabbitMQ(nil) }, func(s *Server) string { return s.URL })
+func localRabbitMQ(ctx context.Context, _ stopPolicy) (*service, error) {
+	return startShared(ctx, func(context.Context) (*Server, error) { return newRabbitMQ(nil) }, func(s *Server) string { return s.URL })
 }
 
 // RabbitMQUser is a user of an OwnRabbitMQ. The password is the name. The rights are
@@ -40,7 +40,7 @@ type RabbitMQUser struct{ Name, Configure, Write, Read string }
 // rights. After a kill and a restart it has its durable queues with their persistent messages.
 func OwnRabbitMQ(t testing.TB, users ...RabbitMQUser) *Server {
 	t.Helper()
-	return own(t, func(context.Context) (*Server, error) { return newRabbitMQ(users) })
+	return startOwn(t, func(context.Context) (*Server, error) { return newRabbitMQ(users) })
 }
 
 const rabbitMQScript = "/usr/lib/rabbitmq/bin/rabbitmq-server" // the one in PATH switches to its own user
@@ -62,18 +62,18 @@ func newRabbitMQ(users []RabbitMQUser) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	address, ofNodes, ofNames := loopback(ports[0]), strconv.Itoa(ports[1]), strconv.Itoa(ports[2])
+	address, distPort, epmdPort := loopback(ports[0]), strconv.Itoa(ports[1]), strconv.Itoa(ports[2])
 	return &Server{
 		Addr: address, URL: rabbitMQURL(address), dir: dir, origin: rabbitMQScript,
 		command: command{
-			name: "rabbitmq", dir: dir, stop: syscall.SIGKILL,
+			name: "rabbitmq", dir: dir, stopSignal: syscall.SIGKILL,
 			// It would start Erlang's name server, which outlives it.
-			args: []string{"/bin/sh", "-c", "setpriv --pdeathsig KILL epmd -port " + ofNames + " -address 127.0.0.1 & exec " + rabbitMQScript},
+			args: []string{"/bin/sh", "-c", "setpriv --pdeathsig KILL epmd -port " + epmdPort + " -address 127.0.0.1 & exec " + rabbitMQScript},
 			env: []string{
 				"HOME=" + dir, "RUNNING_UNDER_SYSTEMD=true", // exec the server in place of the script
 				"RABBITMQ_NODENAME=trunkline@localhost", "RABBITMQ_NODE_IP_ADDRESS=127.0.0.1",
-				"RABBITMQ_NODE_PORT=" + strconv.Itoa(ports[0]), "RABBITMQ_DIST_PORT=" + ofNodes,
-				"ERL_EPMD_PORT=" + ofNames, "ERL_EPMD_ADDRESS=127.0.0.1",
+				"RABBITMQ_NODE_PORT=" + strconv.Itoa(ports[0]), "RABBITMQ_DIST_PORT=" + distPort,
+				"ERL_EPMD_PORT=" + epmdPort, "ERL_EPMD_ADDRESS=127.0.0.1",
 				"RABBITMQ_MNESIA_BASE=" + filepath.Join(dir, "data"), "RABBITMQ_LOG_BASE=" + dir, "RABBITMQ_LOGS=-",
 				"RABBITMQ_CONF_ENV_FILE=/dev/null", "RABBITMQ_ADVANCED_CONFIG_FILE=" + filepath.Join(dir, "none"),
 				"RABBITMQ_CONFIG_FILE=" + filepath.Join(dir, "rabbitmq"), "RABBITMQ_ENABLED_PLUGINS_FILE=" + filepath.Join(dir, "plugins"),
@@ -107,11 +107,11 @@ func configureRabbitMQ(dir string, users []RabbitMQUser) error {
 		Permissions []permission        `json:"permissions"`
 	}
 	definitions.Vhosts = []map[string]string{{"name": "/"}}
-	const nothing = "^$"
+	const noPermission = "^$"
 	for _, u := range append(slices.Clone(users), RabbitMQUser{"guest", ".*", ".*", ".*"}) {
 		definitions.Users = append(definitions.Users, user{u.Name, rabbitMQHash(u.Name), "rabbit_password_hashing_sha256", []string{}})
 		definitions.Permissions = append(definitions.Permissions, permission{
-			u.Name, "/", cmp.Or(u.Configure, nothing), cmp.Or(u.Write, nothing), cmp.Or(u.Read, nothing),
+			u.Name, "/", cmp.Or(u.Configure, noPermission), cmp.Or(u.Write, noPermission), cmp.Or(u.Read, noPermission),
 		})
 	}
 	text, err := json.Marshal(definitions)

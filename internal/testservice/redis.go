@@ -19,18 +19,18 @@ import (
 // Redis returns the host:port of a shared Redis; name keys with Prefix, and never flush it.
 func Redis(t testing.TB) string {
 	t.Helper()
-	return use(t, sharedRedis).address
+	return openShared(t, sharedRedis).address
 }
 
-func localRedis(ctx context.Context, _ end) (*service, error) {
-	return share(ctx, func(context.Context) (*Server, error) { return newRedis() }, func(s *Server) string { return s.Addr })
+func localRedis(ctx context.Context, _ stopPolicy) (*service, error) {
+	return startShared(ctx, func(context.Context) (*Server, error) { return newRedis() }, func(s *Server) string { return s.Addr })
 }
 
 // OwnRedis starts a redis-server for this test. It is not persistent: empty after a kill and a
 // restart.
 func OwnRedis(t testing.TB) *Server {
 	t.Helper()
-	return own(t, func(context.Context) (*Server, error) { return newRedis() })
+	return startOwn(t, func(context.Context) (*Server, error) { return newRedis() })
 }
 
 // OwnSecureRedis starts a redis-server for this test, with further arguments. It requires TLS
@@ -38,7 +38,7 @@ func OwnRedis(t testing.TB) *Server {
 func OwnSecureRedis(t testing.TB, ca *CA, arguments ...string) *Server {
 	t.Helper()
 	cert, key := ca.Pair(t, "redis")
-	return own(t, func(context.Context) (*Server, error) {
+	return startOwn(t, func(context.Context) (*Server, error) {
 		server, err := newRedis(append([]string{"--user", "default", "off", "--user", "app", "on", ">secret", "~*", "&*", "+@all",
 			"--port", "0", "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", ca.File}, arguments...)...)
 		if err != nil {
@@ -78,7 +78,7 @@ func newRedis(arguments ...string) (*Server, error) {
 	return &Server{
 		Addr: address, URL: "redis://" + address, dir: dir,
 		origin: binary,
-		command: command{name: "redis", dir: dir, stop: syscall.SIGKILL, args: append([]string{
+		command: command{name: "redis", dir: dir, stopSignal: syscall.SIGKILL, args: append([]string{
 			binary, "--port", strconv.Itoa(ports[0]), "--bind", "127.0.0.1",
 			"--save", "", "--appendonly", "no", "--daemonize", "no",
 		}, arguments...)},
@@ -103,12 +103,12 @@ func pingRedis(ctx context.Context, address string) error {
 	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
 		return err
 	}
-	answer, err := bufio.NewReader(conn).ReadString('\n')
+	response, err := bufio.NewReader(conn).ReadString('\n')
 	if err != nil {
 		return err
 	}
-	if answer = strings.TrimSpace(answer); answer != "+PONG" {
-		return fmt.Errorf("it answers %q", answer)
+	if response = strings.TrimSpace(response); response != "+PONG" {
+		return fmt.Errorf("it answers %q", response)
 	}
 	return nil
 }

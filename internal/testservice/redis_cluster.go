@@ -18,11 +18,11 @@ import (
 // Prefix.
 func RedisCluster(t testing.TB) []string {
 	t.Helper()
-	return strings.Split(use(t, sharedCluster).address, ",")
+	return strings.Split(openShared(t, sharedCluster).address, ",")
 }
 
-func redisClusterKind() kind {
-	return kind{"redis cluster", "TRUNKLINE_TEST_REDIS_CLUSTER", []way{{"local install", localRedisCluster}}}
+func redisClusterKind() serviceKind {
+	return serviceKind{"redis cluster", "TRUNKLINE_TEST_REDIS_CLUSTER", []startMethod{{"local install", localRedisCluster}}}
 }
 
 const (
@@ -30,15 +30,15 @@ const (
 	clusterSlots = 16384
 )
 
-func localRedisCluster(ctx context.Context, _ end) (*service, error) {
+func localRedisCluster(ctx context.Context, _ stopPolicy) (*service, error) {
 	var servers []*Server
 	stop := func() error { return closeServers(servers) }
-	buses, err := freeport.Find(clusterNodes)
+	busPorts, err := freeport.Find(clusterNodes)
 	if err != nil {
 		return nil, err
 	}
 	var addresses []string
-	for _, bus := range buses {
+	for _, bus := range busPorts {
 		server, err := newRedis("--cluster-enabled", "yes", "--cluster-port", strconv.Itoa(bus))
 		if err == nil {
 			servers, addresses = append(servers, server), append(addresses, server.Addr)
@@ -49,7 +49,7 @@ func localRedisCluster(ctx context.Context, _ end) (*service, error) {
 		}
 	}
 	for i, server := range servers {
-		if err := joinCluster(ctx, server, i, servers[0].Addr, buses[0]); err != nil {
+		if err := joinCluster(ctx, server, i, servers[0].Addr, busPorts[0]); err != nil {
 			return nil, errors.Join(fmt.Errorf("making a Redis Cluster: %w", err), stop())
 		}
 	}
@@ -67,8 +67,8 @@ func joinCluster(ctx context.Context, server *Server, n int, first string, first
 	defer cancel()
 	client := redis.NewClient(&redis.Options{Addr: server.Addr})
 	defer client.Close()
-	const share = clusterSlots/clusterNodes + 1
-	if err := client.ClusterAddSlotsRange(ctx, n*share, min((n+1)*share, clusterSlots)-1).Err(); err != nil {
+	const slotsPerNode = clusterSlots/clusterNodes + 1
+	if err := client.ClusterAddSlotsRange(ctx, n*slotsPerNode, min((n+1)*slotsPerNode, clusterSlots)-1).Err(); err != nil {
 		return err
 	}
 	host, port, err := net.SplitHostPort(first)

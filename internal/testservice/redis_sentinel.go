@@ -29,11 +29,11 @@ const sentinels = 3
 // and to both servers.
 func OwnRedisSentinel(t testing.TB) *RedisSentinel {
 	t.Helper()
-	skipShort(t)
+	skipIfShort(t)
 	r := &RedisSentinel{Master: "main", Password: "of-redis", SentinelPassword: "of-sentinel"}
 	t.Cleanup(func() { must(t, closeServers(append(r.servers, r.sentinels...))) })
-	had(t, r.startServers(t.Context()))
-	had(t, r.startSentinels(t.Context()))
+	skipOrFail(t, r.startServers(t.Context()))
+	skipOrFail(t, r.startSentinels(t.Context()))
 	for _, sentinel := range r.sentinels {
 		must(t, sentinel.proc.await(t.Context(), func(ctx context.Context) error { return r.probe(ctx, sentinel.Addr) }))
 	}
@@ -72,7 +72,7 @@ func (r *RedisSentinel) startSentinels(ctx context.Context) error {
 			return err
 		}
 		r.sentinels, r.Addresses = append(r.sentinels, sentinel), append(r.Addresses, sentinel.Addr)
-		_, own, err := net.SplitHostPort(sentinel.Addr)
+		_, sentinelPort, err := net.SplitHostPort(sentinel.Addr)
 		if err != nil {
 			return err
 		}
@@ -84,7 +84,7 @@ sentinel sentinel-pass %[6]s
 sentinel monitor %[2]s %[3]s %[4]s 2
 sentinel auth-pass %[2]s %[5]s
 sentinel down-after-milliseconds %[2]s 60000
-`, own, r.Master, host, port, r.Password, r.SentinelPassword), 0o600); err != nil {
+`, sentinelPort, r.Master, host, port, r.Password, r.SentinelPassword), 0o600); err != nil {
 			return fmt.Errorf("writing the configuration of a Sentinel: %w", err)
 		}
 		sentinel.command.name, sentinel.command.args = "sentinel", []string{sentinel.origin, file, "--sentinel"}

@@ -26,26 +26,26 @@ const (
 
 const s3BuildTimeout = 8 * time.Minute // the first build compiles the server on a busy machine
 
-func s3Kind() kind {
-	return kind{"s3", "TRUNKLINE_TEST_S3", []way{{"built from .ci/s3", localS3}}}
+func s3Kind() serviceKind {
+	return serviceKind{"s3", "TRUNKLINE_TEST_S3", []startMethod{{"built from .ci/s3", localS3}}}
 }
 
-func localS3(ctx context.Context, _ end) (*service, error) {
-	return share(ctx, newS3, func(s *Server) string { return s.URL })
+func localS3(ctx context.Context, _ stopPolicy) (*service, error) {
+	return startShared(ctx, newS3, func(s *Server) string { return s.URL })
 }
 
 // S3 returns the s3://KEY:SECRET@host:port URL (with ?tls=false for plain HTTP) of a shared
 // S3-compatible server. Create a bucket named with Prefix.
 func S3(t testing.TB) string {
 	t.Helper()
-	return use(t, sharedS3).address
+	return openShared(t, sharedS3).address
 }
 
 // OwnS3 starts an S3-compatible server for this test. It keeps its objects across a kill and a
 // restart.
 func OwnS3(t testing.TB) *Server {
 	t.Helper()
-	return own(t, newS3)
+	return startOwn(t, newS3)
 }
 
 func newS3(ctx context.Context) (*Server, error) {
@@ -67,7 +67,7 @@ func newS3(ctx context.Context) (*Server, error) {
 		Addr: address, dir: dir, origin: binary,
 		URL: "s3://" + s3AccessKey + ":" + s3SecretEscaped + "@" + address + "?tls=false",
 		command: command{
-			name: "s3", dir: dir, stop: syscall.SIGKILL,
+			name: "s3", dir: dir, stopSignal: syscall.SIGKILL,
 			args: []string{binary, address, objects},
 			env:  []string{"S3_ACCESS_KEY=" + s3AccessKey, "S3_SECRET_KEY=" + s3SecretKey},
 		},
@@ -83,15 +83,15 @@ func probeS3(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	answer, err := http.DefaultClient.Do(request)
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(io.Discard, answer.Body)
-	if answer.StatusCode != http.StatusForbidden {
-		err = fmt.Errorf("it answers %s", answer.Status)
+	_, err = io.Copy(io.Discard, response.Body)
+	if response.StatusCode != http.StatusForbidden {
+		err = fmt.Errorf("it answers %s", response.Status)
 	}
-	return errors.Join(err, answer.Body.Close())
+	return errors.Join(err, response.Body.Close())
 }
 
 // buildS3 compiles the module .ci/s3 into the cache folder; if that is up to date, it takes a

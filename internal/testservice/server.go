@@ -54,27 +54,27 @@ func (s *Server) launch(ctx context.Context) error {
 
 // close stops the server and removes its data.
 func (s *Server) close() error {
-	var ended error
+	var stopErr error
 	if s.proc != nil {
-		ended = s.proc.end()
+		stopErr = s.proc.stopAndWait()
 	}
-	return errors.Join(ended, os.RemoveAll(s.dir))
+	return errors.Join(stopErr, os.RemoveAll(s.dir))
 }
 
-// own starts a server that ends with the test.
-func own(t testing.TB, make func(context.Context) (*Server, error)) *Server {
+// startOwn starts a server that ends with the test.
+func startOwn(t testing.TB, prepare func(context.Context) (*Server, error)) *Server {
 	t.Helper()
-	skipShort(t)
-	server, err := make(t.Context())
-	had(t, err)
+	skipIfShort(t)
+	server, err := prepare(t.Context())
+	skipOrFail(t, err)
 	t.Cleanup(func() { must(t, server.close()) })
 	must(t, server.launch(t.Context()))
 	return server
 }
 
-// share starts a server that all tests share.
-func share(ctx context.Context, make func(context.Context) (*Server, error), address func(*Server) string) (*service, error) {
-	server, err := make(ctx)
+// startShared starts a server that all tests share.
+func startShared(ctx context.Context, prepare func(context.Context) (*Server, error), address func(*Server) string) (*service, error) {
+	server, err := prepare(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ type Set struct {
 // is an error, and nothing is left running.
 func StartSet(ctx context.Context) (*Set, error) {
 	set := &Set{}
-	for _, kind := range []kind{kafkaKind(), redisKind(), redisClusterKind(), postgresKind(), rabbitMQKind()} {
+	for _, kind := range []serviceKind{kafkaKind(), redisKind(), redisClusterKind(), postgresKind(), rabbitMQKind()} {
 		opened, err := kind.open(ctx, stopByOwner)
 		if maySkip(err) {
 			fmt.Fprintf(os.Stderr, "testservice: GOING WITHOUT %s, tests that need it will be skipped: %v\n", kind.name, err)
@@ -40,5 +40,5 @@ func (s *Set) Environment() []string { return s.variables }
 
 // Stop ends what StartSet started.
 func (s *Set) Stop() error {
-	return inParallel(s.services, func(one *service) error { return one.stop() })
+	return inParallel(s.services, func(s *service) error { return s.stop() })
 }

@@ -18,40 +18,40 @@ type service struct {
 	stop    func() error
 }
 
-// kind is a service with the ways to start it, in the order of preference.
-type kind struct {
+// serviceKind is a service with the ways to start it, in the order of preference.
+type serviceKind struct {
 	name     string
 	variable string // with the address of a running one
-	ways     []way
+	methods  []startMethod
 }
 
-type way struct {
+type startMethod struct {
 	name  string
-	start func(context.Context, end) (*service, error)
+	start func(context.Context, stopPolicy) (*service, error)
 }
 
-// end selects when a started service is stopped.
-type end int
+// stopPolicy selects when a started service is stopped.
+type stopPolicy int
 
 const (
-	stopWithBinary end = iota // with the test binary
-	stopByOwner               // by the services command
+	stopWithBinary stopPolicy = iota // with the test binary
+	stopByOwner                      // by the services command
 )
 
-func kafkaKind() kind {
-	return kind{"kafka", "TRUNKLINE_TEST_KAFKA", []way{{"Docker", dockerKafka}, {"local install", localKafka}}}
+func kafkaKind() serviceKind {
+	return serviceKind{"kafka", "TRUNKLINE_TEST_KAFKA", []startMethod{{"Docker", dockerKafka}, {"local install", localKafka}}}
 }
 
-func redisKind() kind {
-	return kind{"redis", "TRUNKLINE_TEST_REDIS", []way{{"Docker", dockerRedis}, {"local install", localRedis}}}
+func redisKind() serviceKind {
+	return serviceKind{"redis", "TRUNKLINE_TEST_REDIS", []startMethod{{"Docker", dockerRedis}, {"local install", localRedis}}}
 }
 
-func postgresKind() kind {
-	return kind{"postgres", "TRUNKLINE_TEST_POSTGRES", []way{{"Docker", dockerPostgres}, {"local install", localPostgres}}}
+func postgresKind() serviceKind {
+	return serviceKind{"postgres", "TRUNKLINE_TEST_POSTGRES", []startMethod{{"Docker", dockerPostgres}, {"local install", localPostgres}}}
 }
 
-func rabbitMQKind() kind {
-	return kind{"rabbitmq", "TRUNKLINE_TEST_AMQP", []way{{"Docker", dockerRabbitMQ}, {"local install", localRabbitMQ}}}
+func rabbitMQKind() serviceKind {
+	return serviceKind{"rabbitmq", "TRUNKLINE_TEST_AMQP", []startMethod{{"Docker", dockerRabbitMQ}, {"local install", localRabbitMQ}}}
 }
 
 // The shared services live as long as the test binary, because its tests have no common end;
@@ -65,7 +65,7 @@ var (
 	sharedS3       = openOnce(s3Kind())
 )
 
-func openOnce(k kind) func() (*service, error) {
+func openOnce(k serviceKind) func() (*service, error) {
 	return sync.OnceValues(func() (*service, error) { return k.open(context.Background(), stopWithBinary) })
 }
 
@@ -74,44 +74,46 @@ func openOnce(k kind) func() (*service, error) {
 var errMissing = errors.New("missing")
 
 // open uses the first way that works, and logs which.
-func (k kind) open(ctx context.Context, end end) (*service, error) {
+func (k serviceKind) open(ctx context.Context, policy stopPolicy) (*service, error) {
 	if address := os.Getenv(k.variable); address != "" {
-		k.say("environment " + k.variable)
+		k.logChoice("environment " + k.variable)
 		return &service{address: address, stop: func() error { return nil }}, nil
 	}
-	var failed []error
-	for _, way := range k.ways {
-		opened, err := way.start(ctx, end)
+	var errs []error
+	for _, method := range k.methods {
+		opened, err := method.start(ctx, policy)
 		if err == nil {
-			k.say(way.name + " " + opened.origin)
+			k.logChoice(method.name + " " + opened.origin)
 			return opened, nil
 		}
-		failed = append(failed, fmt.Errorf("%s: %w", way.name, err))
+		errs = append(errs, fmt.Errorf("%s: %w", method.name, err))
 	}
-	return nil, fmt.Errorf("no %s, and no %s in the environment: %w", k.name, k.variable, errors.Join(failed...))
+	return nil, fmt.Errorf("no %s, and no %s in the environment: %w", k.name, k.variable, errors.Join(errs...))
 }
 
-func (k kind) say(how string) { fmt.Fprintf(os.Stderr, "testservice: %s: %s\n", k.name, how) }
+func (k serviceKind) logChoice(choice string) {
+	fmt.Fprintf(os.Stderr, "testservice: %s: %s\n", k.name, choice)
+}
 
-// skipShort skips a test that needs a service with -short, as in make check.
-func skipShort(t testing.TB) {
+// skipIfShort skips a test that needs a service with -short, as in make check.
+func skipIfShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("testservice: -short runs without services")
 	}
 }
 
-func use(t testing.TB, shared func() (*service, error)) *service {
+func openShared(t testing.TB, shared func() (*service, error)) *service {
 	t.Helper()
-	skipShort(t)
+	skipIfShort(t)
 	opened, err := shared()
-	had(t, err)
+	skipOrFail(t, err)
 	return opened
 }
 
-// had ends the test if there is an error: it skips it for a missing service without CI=true, else
+// skipOrFail ends the test if there is an error: it skips it for a missing service without CI=true, else
 // fails it.
-func had(t testing.TB, err error) {
+func skipOrFail(t testing.TB, err error) {
 	t.Helper()
 	if maySkip(err) {
 		fmt.Fprintf(os.Stderr, "testservice: SKIPPING %s: %v\n", t.Name(), err)
@@ -128,7 +130,7 @@ func maySkip(err error) bool {
 // hyphens, at most 50 characters.
 func Prefix(t testing.TB) string {
 	t.Helper()
-	const most = 40
+	const maxName = 40
 	name := strings.Map(func(r rune) rune {
 		switch {
 		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
@@ -138,5 +140,5 @@ func Prefix(t testing.TB) string {
 		}
 		return '-'
 	}, t.Name())
-	return name[:min(len(name), most)] + "-" + strings.ToLower(rand.Text()[:8]) + "-"
+	return name[:min(len(name), maxName)] + "-" + strings.ToLower(rand.Text()[:8]) + "-"
 }

@@ -169,7 +169,7 @@ func TestSweepRemovesOnlyFoldersOfProgramsThatAreGone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	sweep(parent)
+	removeStaleFolders(parent)
 	if _, err := os.Stat(dead); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s is still there (%v)", dead, err)
 	}

@@ -54,20 +54,20 @@ func (c Carrier) Extract(ctx context.Context) context.Context {
 }
 
 // AppendHeaders appends the trace context to a record's headers.
-func (c Carrier) AppendHeaders(to []kafka.Header) []kafka.Header {
+func (c Carrier) AppendHeaders(dst []kafka.Header) []kafka.Header {
 	if c.Parent != "" {
-		to = append(to, kafka.Header{Key: event.HeaderTrace, Value: []byte(c.Parent)})
+		dst = append(dst, kafka.Header{Key: event.HeaderTrace, Value: []byte(c.Parent)})
 	}
 	if c.State != "" && len(c.State) <= MaxState {
-		to = append(to, kafka.Header{Key: event.HeaderTraceState, Value: []byte(c.State)})
+		dst = append(dst, kafka.Header{Key: event.HeaderTraceState, Value: []byte(c.State)})
 	}
-	return to
+	return dst
 }
 
 // TraceID returns the id of ctx's trace, "" if it has none.
 func TraceID(ctx context.Context) string {
-	if in := trace.SpanContextFromContext(ctx); in.HasTraceID() {
-		return in.TraceID().String()
+	if spanContext := trace.SpanContextFromContext(ctx); spanContext.HasTraceID() {
+		return spanContext.TraceID().String()
 	}
 	return ""
 }

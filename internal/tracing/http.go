@@ -20,18 +20,18 @@ func (t *Tracer) StartServer(r *http.Request, method, route string) (*http.Reque
 	if r.TLS != nil {
 		scheme = "https"
 	}
-	name, about := method, []Attribute{semconv.URLScheme(scheme)}
+	name, attributes := method, []Attribute{semconv.URLScheme(scheme)}
 	if method == "" {
 		name = "HTTP"
-		about = append(about, semconv.HTTPRequestMethodOther)
+		attributes = append(attributes, semconv.HTTPRequestMethodOther)
 	} else {
-		about = append(about, semconv.HTTPRequestMethodKey.String(method))
+		attributes = append(attributes, semconv.HTTPRequestMethodKey.String(method))
 	}
 	if route != "" {
 		name += " " + route
-		about = append(about, semconv.HTTPRoute(route))
+		attributes = append(attributes, semconv.HTTPRoute(route))
 	}
-	ctx, span := t.begin(FromHTTP(r.Header).Extract(r.Context()), name, trace.SpanKindServer, about)
+	ctx, span := t.startSpan(FromHTTP(r.Header).Extract(r.Context()), name, trace.SpanKindServer, attributes)
 	return r.WithContext(ctx), span
 }
 

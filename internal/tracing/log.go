@@ -6,21 +6,21 @@ import (
 )
 
 // LogHandler adds trace_id to log lines within a trace.
-func LogHandler(next slog.Handler) slog.Handler { return spanHandler{next} }
+func LogHandler(next slog.Handler) slog.Handler { return traceIDHandler{next} }
 
-type spanHandler struct{ slog.Handler }
+type traceIDHandler struct{ slog.Handler }
 
-func (h spanHandler) Handle(ctx context.Context, line slog.Record) error {
+func (h traceIDHandler) Handle(ctx context.Context, line slog.Record) error {
 	if id := TraceID(ctx); id != "" {
 		line.AddAttrs(slog.String("trace_id", id))
 	}
 	return h.Handler.Handle(ctx, line)
 }
 
-func (h spanHandler) WithAttrs(attributes []slog.Attr) slog.Handler {
-	return spanHandler{h.Handler.WithAttrs(attributes)}
+func (h traceIDHandler) WithAttrs(attributes []slog.Attr) slog.Handler {
+	return traceIDHandler{h.Handler.WithAttrs(attributes)}
 }
 
-func (h spanHandler) WithGroup(name string) slog.Handler {
-	return spanHandler{h.Handler.WithGroup(name)}
+func (h traceIDHandler) WithGroup(name string) slog.Handler {
+	return traceIDHandler{h.Handler.WithGroup(name)}
 }

@@ -20,7 +20,7 @@ func (t *Tracer) StartSend(ctx context.Context, topic string, count int) (contex
 	if t == nil {
 		return ctx, Span{}
 	}
-	return t.begin(ctx, "send "+topic, trace.SpanKindProducer, []Attribute{
+	return t.startSpan(ctx, "send "+topic, trace.SpanKindProducer, []Attribute{
 		semconv.MessagingSystemKafka, semconv.MessagingOperationTypeSend, semconv.MessagingOperationName("send"),
 		semconv.MessagingDestinationName(topic), semconv.MessagingBatchMessageCount(count),
 	})
@@ -36,22 +36,22 @@ func (t *Tracer) StartRawRecord(r *kafka.Record, topic, group string) (Carrier, 
 	if parent := r.Header(event.HeaderTrace); parent != nil && !Sampled(parent) {
 		return Carrier{}, Span{}
 	}
-	return t.consume(FromRecord(r).Extract(context.Background()), r, "process", topic, group)
+	return t.startConsumer(FromRecord(r).Extract(context.Background()), r, "process", topic, group)
 }
 
 // StartProcess starts the span of processing a record of a sampled trace. For any other
 // record it returns the zero Span, without an allocation.
 func (t *Tracer) StartProcess(r *kafka.Record, topic, group string) Span {
-	return t.join(r, "process", topic, group)
+	return t.startIfSampled(r, "process", topic, group)
 }
 
 // StartDelivery is like Process for delivery to subscribers, which are not a consumer group:
 // each of them receives every event.
 func (t *Tracer) StartDelivery(r *kafka.Record, topic string) Span {
-	return t.join(r, "deliver", topic, "")
+	return t.startIfSampled(r, "deliver", topic, "")
 }
 
-func (t *Tracer) join(r *kafka.Record, doing, topic, group string) Span {
+func (t *Tracer) startIfSampled(r *kafka.Record, operation, topic, group string) Span {
 	if t == nil || !Sampled(r.Header(event.HeaderTrace)) {
 		return Span{}
 	}
@@ -59,20 +59,20 @@ func (t *Tracer) join(r *kafka.Record, doing, topic, group string) Span {
 	if TraceID(ctx) == "" { // malformed
 		return Span{}
 	}
-	_, span := t.consume(ctx, r, doing, topic, group)
+	_, span := t.startConsumer(ctx, r, operation, topic, group)
 	return span
 }
 
-func (t *Tracer) consume(ctx context.Context, r *kafka.Record, doing, topic, group string) (Carrier, Span) {
-	about := []Attribute{
-		semconv.MessagingSystemKafka, semconv.MessagingOperationTypeProcess, semconv.MessagingOperationName(doing),
+func (t *Tracer) startConsumer(ctx context.Context, r *kafka.Record, operation, topic, group string) (Carrier, Span) {
+	attributes := []Attribute{
+		semconv.MessagingSystemKafka, semconv.MessagingOperationTypeProcess, semconv.MessagingOperationName(operation),
 		semconv.MessagingDestinationName(topic), semconv.MessagingDestinationPartitionID(strconv.Itoa(r.Partition)),
 		semconv.MessagingKafkaOffset(int(r.Offset)),
 	}
 	if group != "" {
-		about = append(about, semconv.MessagingConsumerGroupName(group))
+		attributes = append(attributes, semconv.MessagingConsumerGroupName(group))
 	}
-	ctx, span := t.begin(ctx, doing+" "+topic, trace.SpanKindConsumer, about)
+	ctx, span := t.startSpan(ctx, operation+" "+topic, trace.SpanKindConsumer, attributes)
 	if !span.Sampled() {
 		return Carrier{}, Span{}
 	}

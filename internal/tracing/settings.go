@@ -53,7 +53,7 @@ func (s Settings) HeaderMap() (map[string]string, error) {
 			return nil, fmt.Errorf("header %d of it is not written NAME=VALUE with the value percent-encoded", i+1)
 		}
 		name = http.CanonicalHeaderKey(name)
-		if _, twice := headers[name]; twice {
+		if _, duplicate := headers[name]; duplicate {
 			return nil, fmt.Errorf("it has %s twice", name)
 		}
 		headers[name] = value

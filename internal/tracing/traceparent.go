@@ -15,7 +15,7 @@ func ValidTraceparent(s string) bool {
 	if len(s) != parentLength || s[:traceStart] != "00-" || s[spanStart-1] != '-' || s[flagStart-1] != '-' {
 		return false
 	}
-	return nonZeroHex(s[traceStart:spanStart-1]) && nonZeroHex(s[spanStart:flagStart-1]) && hex(s[flagStart:])
+	return isNonZeroHex(s[traceStart:spanStart-1]) && isNonZeroHex(s[spanStart:flagStart-1]) && isHex(s[flagStart:])
 }
 
 // Sampled reports, without allocating, whether a traceparent has the sampled flag. It
@@ -31,7 +31,7 @@ func Sampled(parent []byte) bool {
 	return flags&1 != 0
 }
 
-func hex(s string) bool {
+func isHex(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
 			return false
@@ -40,10 +40,10 @@ func hex(s string) bool {
 	return true
 }
 
-func nonZeroHex(s string) bool {
+func isNonZeroHex(s string) bool {
 	for i := range len(s) {
 		if s[i] != '0' {
-			return hex(s)
+			return isHex(s)
 		}
 	}
 	return false

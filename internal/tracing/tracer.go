@@ -38,20 +38,20 @@ func Account(id string) Attribute { return attribute.String("trunkline.account.i
 type Span struct{ span trace.Span }
 
 // Start starts a span below that of ctx.
-func (t *Tracer) Start(ctx context.Context, name string, about ...Attribute) (context.Context, Span) {
-	return t.begin(ctx, name, trace.SpanKindInternal, about)
+func (t *Tracer) Start(ctx context.Context, name string, attributes ...Attribute) (context.Context, Span) {
+	return t.startSpan(ctx, name, trace.SpanKindInternal, attributes)
 }
 
 // StartClient starts the span of a request to another service.
-func (t *Tracer) StartClient(ctx context.Context, name string, about ...Attribute) (context.Context, Span) {
-	return t.begin(ctx, name, trace.SpanKindClient, about)
+func (t *Tracer) StartClient(ctx context.Context, name string, attributes ...Attribute) (context.Context, Span) {
+	return t.startSpan(ctx, name, trace.SpanKindClient, attributes)
 }
 
-func (t *Tracer) begin(ctx context.Context, name string, kind trace.SpanKind, about []Attribute) (context.Context, Span) {
+func (t *Tracer) startSpan(ctx context.Context, name string, kind trace.SpanKind, attributes []Attribute) (context.Context, Span) {
 	if t == nil {
 		return ctx, Span{}
 	}
-	ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(about...))
+	ctx, span := t.tracer.Start(ctx, name, trace.WithSpanKind(kind), trace.WithAttributes(attributes...))
 	return ctx, Span{span}
 }
 
@@ -59,9 +59,9 @@ func (t *Tracer) begin(ctx context.Context, name string, kind trace.SpanKind, ab
 func (s Span) Sampled() bool { return s.span != nil && s.span.IsRecording() }
 
 // Set adds attributes to the span.
-func (s Span) Set(about ...Attribute) {
+func (s Span) Set(attributes ...Attribute) {
 	if s.span != nil {
-		s.span.SetAttributes(about...)
+		s.span.SetAttributes(attributes...)
 	}
 }
 

@@ -25,10 +25,10 @@ const (
 	Fin        = 0x80
 	Compressed = 0x40 // RSV1 (RFC 7692); AppendHeader takes it together with an opcode
 
-	reserved  = 0x70
-	masked    = 0x80
-	lengthIn2 = 126 // the length follows in 2 bytes
-	lengthIn8 = 127
+	reserved = 0x70
+	masked   = 0x80
+	length16 = 126 // the length follows in 2 bytes
+	length64 = 127
 )
 
 // Limits in bytes.
@@ -57,12 +57,12 @@ var (
 func AppendHeader(dst []byte, opcode byte, length int) []byte {
 	dst = append(dst, Fin|opcode)
 	switch {
-	case length < lengthIn2:
+	case length < length16:
 		return append(dst, byte(length))
 	case length < 1<<16:
-		return binary.BigEndian.AppendUint16(append(dst, lengthIn2), uint16(length))
+		return binary.BigEndian.AppendUint16(append(dst, length16), uint16(length))
 	default:
-		return binary.BigEndian.AppendUint64(append(dst, lengthIn8), uint64(length))
+		return binary.BigEndian.AppendUint64(append(dst, length64), uint64(length))
 	}
 }
 
@@ -87,24 +87,24 @@ func BeginClientFrame(b []byte) []byte { return append(b[:0], make([]byte, MaxCl
 
 // FinishClientFrame masks the payload in b, which begins with the room of BeginClientFrame, and writes the
 // header of a final frame in front of it. The frame starts at b[from].
-func FinishClientFrame(b []byte, opcode byte) (from int) {
+func FinishClientFrame(b []byte, opcode byte) (start int) {
 	payload := b[MaxClientHeader:]
-	var room [MaxClientHeader]byte
-	header := AppendHeader(room[:0], opcode, len(payload))
+	var buffer [MaxClientHeader]byte
+	header := AppendHeader(buffer[:0], opcode, len(payload))
 	header[1] |= masked
 	key := rand.Uint32() // math/rand/v2 is seeded randomly, so keys are unpredictable
 	header = binary.LittleEndian.AppendUint32(header, key)
-	mask(payload, key)
-	from = MaxClientHeader - len(header)
-	copy(b[from:], header)
-	return from
+	applyMask(payload, key)
+	start = MaxClientHeader - len(header)
+	copy(b[start:], header)
+	return start
 }
 
-// mask applies the key, whose bytes are in little-endian order.
-func mask(b []byte, key uint32) {
-	wide := uint64(key)<<32 | uint64(key)
+// applyMask applies the key, whose bytes are in little-endian order.
+func applyMask(b []byte, key uint32) {
+	key64 := uint64(key)<<32 | uint64(key)
 	for ; len(b) >= 8; b = b[8:] {
-		binary.LittleEndian.PutUint64(b, binary.LittleEndian.Uint64(b)^wide)
+		binary.LittleEndian.PutUint64(b, binary.LittleEndian.Uint64(b)^key64)
 	}
 	for i := range b {
 		b[i] ^= byte(key >> (8 * (i & 3)))
@@ -138,11 +138,11 @@ func ParseHeader(b []byte) (h Header, complete bool, err error) {
 		return h, false, ErrControl
 	}
 	switch b[1] {
-	case lengthIn2:
+	case length16:
 		if h.Size = 4; len(b) >= h.Size {
 			h.Length = uint64(binary.BigEndian.Uint16(b[2:]))
 		}
-	case lengthIn8:
+	case length64:
 		if h.Size = 10; len(b) >= h.Size {
 			h.Length = binary.BigEndian.Uint64(b[2:])
 		}

@@ -37,7 +37,7 @@ func open(t *testing.T, cfg Config) *Broker {
 func answers(t *testing.T, conn net.Conn) bool {
 	t.Helper()
 	defer conn.Close()
-	a := &asker{conn, func() bool { return true }}
+	a := &rawClient{conn, func() bool { return true }}
 	_, err := a.topics()
 	return err == nil
 }
@@ -229,7 +229,7 @@ func TestLogStaysWithinItsBytes(t *testing.T) {
 	if err := b.cluster.CreateTopic("small", 1, nil); err != nil {
 		t.Fatal(err)
 	}
-	a, err := b.newAsker(t.Context())
+	a, err := b.newRawClient(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func TestLogStaysWithinItsBytes(t *testing.T) {
 }
 
 // writeBatch produces one record of size bytes.
-func writeBatch(t *testing.T, a *asker, topic string, partition int32, size int) {
+func writeBatch(t *testing.T, a *rawClient, topic string, partition int32, size int) {
 	t.Helper()
 	rp := kmsg.NewProduceRequestTopicPartition()
 	rp.Partition, rp.Records = partition, oneRecord(size)
@@ -282,7 +282,7 @@ func writeBatch(t *testing.T, a *asker, topic string, partition int32, size int)
 	req := kmsg.NewPtrProduceRequest()
 	req.Acks, req.TimeoutMillis, req.Topics = -1, 1000, append(req.Topics, rt)
 	res := kmsg.NewPtrProduceResponse()
-	if err := a.ask(req, res); err != nil {
+	if err := a.request(req, res); err != nil {
 		t.Fatal(err)
 	}
 	if code := res.Topics[0].Partitions[0].ErrorCode; code != 0 {

@@ -18,8 +18,8 @@
 // trimmed records may reappear at the start of a partition. The broker ignores
 // LogAppendTime: the producer sets timestamps.
 //
-// Goroutines: kfake's, three of each listener's kind, and the trimmer, which also
-// compacts; Close ends them. While a partition is compacted, connections with
+// Goroutines: kfake's, one for each listener (unix socket, loopback port), and the
+// trimmer, which also compacts; Close ends them. While a partition is compacted, connections with
 // produce requests to it wait. At its size limit the broker deletes the oldest records,
 // read or not, of the largest partitions; on a full disk it rejects writes.
 package embedded

@@ -21,7 +21,7 @@ import (
 // tryWrite produces one small record and returns why it was not acknowledged.
 func tryWrite(t *testing.T, b *Broker, topic string) error {
 	t.Helper()
-	a, err := b.newAsker(t.Context())
+	a, err := b.newRawClient(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func tryWrite(t *testing.T, b *Broker, topic string) error {
 	req := kmsg.NewPtrProduceRequest()
 	req.Acks, req.TimeoutMillis, req.Topics = -1, 1000, append(req.Topics, rt)
 	res := kmsg.NewPtrProduceResponse()
-	if err := a.ask(req, res); err != nil {
+	if err := a.request(req, res); err != nil {
 		return err
 	}
 	return kerr.ErrorForCode(res.Topics[0].Partitions[0].ErrorCode)
@@ -98,7 +98,7 @@ func TestAFetchWaitsForTheSyncOfWhatItMayContain(t *testing.T) {
 	<-syncing // the batch is appended
 	fetched := make(chan error, 1)
 	go func() {
-		a, err := b.newAsker(t.Context())
+		a, err := b.newRawClient(t.Context())
 		if err != nil {
 			fetched <- err
 			return
@@ -127,7 +127,7 @@ func TestEverySegmentIsSynced(t *testing.T) {
 		synced[f.Name()] = true // one request at a time here
 		return nil
 	}
-	a, err := b.newAsker(t.Context())
+	a, err := b.newRawClient(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,21 +15,21 @@ import (
 // but unreadable until a restart. So if the first open has truncated a segment,
 // openAndRepair opens the log again.
 func (b *Broker) openAndRepair(open func() error) error {
-	before, err := fileSizes(b.logDir())
+	sizesBefore, err := fileSizes(b.logDir())
 	if err != nil {
 		return err
 	}
 	if err := open(); err != nil {
 		return err
 	}
-	after, err := fileSizes(b.logDir())
+	sizesAfter, err := fileSizes(b.logDir())
 	if err != nil {
 		b.cluster.Close()
 		return err
 	}
 	truncated := false
-	for path, size := range before {
-		if newSize, exists := after[path]; exists && newSize < size && filepath.Ext(path) == segmentSuffix {
+	for path, size := range sizesBefore {
+		if newSize, exists := sizesAfter[path]; exists && newSize < size && filepath.Ext(path) == segmentSuffix {
 			topic, partition := parsePartitionDir(filepath.Base(filepath.Dir(path)))
 			b.log.Error("embedded broker: log segment damaged and cut, its later records are lost",
 				"topic", topic, "partition", partition, "segment", path, "bytes", size-newSize)

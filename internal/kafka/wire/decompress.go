@@ -86,11 +86,11 @@ func (d *Decoder) decodeCompressedRecords(u *compressedBatch, from int64) error 
 		if d.Full() {
 			return nil
 		}
-		size, head, whole := recordLength(d.window[d.parsed:])
+		size, head, complete := recordLength(d.window[d.parsed:])
 		if size > maxDecompressedRecord {
 			return corruptError("a compressed record larger than 16 MiB")
 		}
-		if !whole {
+		if !complete {
 			hasRoom, err := d.fillWindow(u, head+size)
 			if err != nil {
 				return err
@@ -112,7 +112,7 @@ func (d *Decoder) decodeCompressedRecords(u *compressedBatch, from int64) error 
 
 // recordLength decodes the length prefix of a record. whole reports whether b has the
 // complete record; head is 0 if b does not even have the complete prefix.
-func recordLength(b []byte) (size, head int, whole bool) {
+func recordLength(b []byte) (size, head int, complete bool) {
 	v, n := binary.Varint(b)
 	if n < 0 || n > 0 && (v < 0 || v > maxDecompressedRecord) {
 		return maxDecompressedRecord + 1, 0, false
@@ -232,11 +232,11 @@ var xerialHeader = []byte{0x82, 'S', 'N', 'A', 'P', 'P', 'Y', 0}
 // snappyReader decompresses snappy, one block at a time; unframed content is one
 // block.
 type snappyReader struct {
-	content []byte
-	begun   bool
-	framed  bool
-	block   []byte // decompressed
-	unread  []byte // unread part of block
+	content       []byte
+	headerChecked bool
+	framed        bool
+	block         []byte // decompressed
+	unread        []byte // unread part of block
 }
 
 // Read implements io.Reader.
@@ -264,8 +264,8 @@ func (r *snappyReader) Read(p []byte) (int, error) {
 
 // next returns the next compressed block.
 func (r *snappyReader) next() ([]byte, error) {
-	if !r.begun {
-		r.begun = true
+	if !r.headerChecked {
+		r.headerChecked = true
 		if r.framed = len(r.content) >= 16 && bytes.HasPrefix(r.content, xerialHeader); r.framed {
 			r.content = r.content[16:]
 		}

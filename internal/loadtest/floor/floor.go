@@ -61,13 +61,13 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 		if err != nil {
 			return fmt.Errorf("accepting: %w", err)
 		}
-		s.wg.Go(func() { s.welcome(conn) })
+		s.wg.Go(func() { s.acceptClient(conn) })
 	}
 }
 
-// welcome performs the handshake and passes the socket to a writer. It closes the connection if
+// acceptClient performs the handshake and passes the socket to a writer. It closes the connection if
 // the handshake fails.
-func (s *Server) welcome(conn net.Conn) {
+func (s *Server) acceptClient(conn net.Conn) {
 	if s.cfg.TLS != nil {
 		conn = tls.Server(conn, s.cfg.TLS)
 	}

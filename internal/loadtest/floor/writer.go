@@ -8,18 +8,18 @@ import (
 )
 
 const (
-	maxWaiting = 4096     // frames queued for a writer before Send blocks
-	maxWrite   = 64 << 10 // bytes of one coalesced write, as in fanout
+	maxQueuedFrames = 4096     // frames queued for a writer before Send blocks
+	maxWrite        = 64 << 10 // bytes of one coalesced write, as in fanout
 )
 
 // writer writes to its part of the sockets.
 type writer struct {
 	coalesce bool
 	frames   chan frame
-	waiting  map[int][]byte // by stream: frames queued for one write
+	queued   map[int][]byte // by stream: frames queued for one write
 
 	mu      sync.Mutex
-	over    bool
+	closed  bool
 	sockets map[int][]net.Conn // by stream; a list is only ever appended to, or replaced
 }
 
@@ -29,13 +29,13 @@ type frame struct {
 }
 
 func newWriter(coalesce bool) *writer {
-	return &writer{coalesce: coalesce, frames: make(chan frame, maxWaiting), waiting: map[int][]byte{}, sockets: map[int][]net.Conn{}}
+	return &writer{coalesce: coalesce, frames: make(chan frame, maxQueuedFrames), queued: map[int][]byte{}, sockets: map[int][]net.Conn{}}
 }
 
 func (w *writer) add(stream int, socket net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.over {
+	if w.closed {
 		_ = socket.Close()
 		return
 	}
@@ -46,7 +46,7 @@ func (w *writer) add(stream int, socket net.Conn) {
 func (w *writer) closeAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.over = true
+	w.closed = true
 	for _, sockets := range w.sockets {
 		for _, socket := range sockets {
 			_ = socket.Close()
@@ -54,16 +54,16 @@ func (w *writer) closeAll() {
 	}
 }
 
-func (w *writer) remove(stream int, gone []net.Conn) {
+func (w *writer) remove(stream int, failed []net.Conn) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	left := make([]net.Conn, 0, len(w.sockets[stream]))
+	remaining := make([]net.Conn, 0, len(w.sockets[stream]))
 	for _, socket := range w.sockets[stream] {
-		if !slices.Contains(gone, socket) {
-			left = append(left, socket)
+		if !slices.Contains(failed, socket) {
+			remaining = append(remaining, socket)
 		}
 	}
-	w.sockets[stream] = left
+	w.sockets[stream] = remaining
 }
 
 func (w *writer) run(ctx context.Context) {
@@ -84,15 +84,15 @@ func (w *writer) run(ctx context.Context) {
 // gather writes a frame together with the queued ones.
 func (w *writer) gather(f frame) {
 	for ; ; f = <-w.frames {
-		w.waiting[f.stream] = append(w.waiting[f.stream], f.bytes...)
-		if len(w.waiting[f.stream]) >= maxWrite || len(w.frames) == 0 {
+		w.queued[f.stream] = append(w.queued[f.stream], f.bytes...)
+		if len(w.queued[f.stream]) >= maxWrite || len(w.frames) == 0 {
 			break
 		}
 	}
-	for stream, bytes := range w.waiting {
+	for stream, bytes := range w.queued {
 		if len(bytes) > 0 {
 			w.write(frame{stream: stream, bytes: bytes})
-			w.waiting[stream] = bytes[:0]
+			w.queued[stream] = bytes[:0]
 		}
 	}
 }
@@ -101,14 +101,14 @@ func (w *writer) write(f frame) {
 	w.mu.Lock()
 	sockets := w.sockets[f.stream]
 	w.mu.Unlock()
-	var gone []net.Conn
+	var failed []net.Conn
 	for _, socket := range sockets {
 		if _, err := socket.Write(f.bytes); err != nil {
 			_ = socket.Close()
-			gone = append(gone, socket)
+			failed = append(failed, socket)
 		}
 	}
-	if len(gone) > 0 {
-		w.remove(f.stream, gone)
+	if len(failed) > 0 {
+		w.remove(f.stream, failed)
 	}
 }

@@ -27,14 +27,14 @@ type Load struct {
 	operations  []Operation
 	connections int
 	pattern     []int // operation of request n, at index n modulo its length
-	numbers     []atomic.Uint64
+	nextNumbers []atomic.Uint64
 	counters    []counter
 
-	mu    sync.Mutex
-	began time.Time
-	rate  float64       // 0: closed loop
-	next  atomic.Uint64 // request number
-	begun atomic.Uint64 // requests sent so far
+	mu        sync.Mutex
+	startedAt time.Time
+	rate      float64       // 0: closed loop
+	next      atomic.Uint64 // request number
+	sent      atomic.Uint64 // requests sent so far
 }
 
 // New returns a load with a number of concurrent requests.
@@ -54,7 +54,7 @@ func New(operations []Operation, connections int) (*Load, error) {
 	}
 	return &Load{
 		operations: operations, connections: connections, pattern: interleave(operations, sum),
-		numbers: make([]atomic.Uint64, len(operations)), counters: make([]counter, len(operations)),
+		nextNumbers: make([]atomic.Uint64, len(operations)), counters: make([]counter, len(operations)),
 	}, nil
 }
 
@@ -79,13 +79,13 @@ func interleave(operations []Operation, sum int) []int {
 // as possible. It may be called again.
 func (l *Load) Run(ctx context.Context, rate float64) {
 	l.mu.Lock()
-	l.began, l.rate = time.Now(), rate
+	l.startedAt, l.rate = time.Now(), rate
 	l.next.Store(0)
-	l.begun.Store(0)
+	l.sent.Store(0)
 	l.mu.Unlock()
 	var running sync.WaitGroup
 	for range l.connections {
-		running.Go(func() { l.work(ctx, rate) })
+		running.Go(func() { l.sendRequests(ctx, rate) })
 	}
 	running.Wait()
 	l.mu.Lock()
@@ -93,21 +93,21 @@ func (l *Load) Run(ctx context.Context, rate float64) {
 	l.mu.Unlock()
 }
 
-func (l *Load) work(ctx context.Context, rate float64) {
+func (l *Load) sendRequests(ctx context.Context, rate float64) {
 	for {
 		n := l.next.Add(1) - 1
 		due := time.Now()
 		if rate > 0 {
-			due = l.began.Add(time.Duration(float64(n) / rate * float64(time.Second)))
+			due = l.startedAt.Add(time.Duration(float64(n) / rate * float64(time.Second)))
 			loadtest.SleepUntil(ctx, due)
 		}
 		if ctx.Err() != nil {
 			return
 		}
-		l.begun.Add(1)
+		l.sent.Add(1)
 		kind := l.pattern[n%uint64(len(l.pattern))]
 		// Requests that were sent are completed.
-		status, err := l.operations[kind].Do(context.WithoutCancel(ctx), l.numbers[kind].Add(1)-1)
+		status, err := l.operations[kind].Do(context.WithoutCancel(ctx), l.nextNumbers[kind].Add(1)-1)
 		l.counters[kind].count(time.Since(due), status, err)
 	}
 }
@@ -120,8 +120,8 @@ func (l *Load) Behind() uint64 {
 	if l.rate == 0 {
 		return 0
 	}
-	due, begun := uint64(time.Since(l.began).Seconds()*l.rate)+1, l.begun.Load()
-	return max(due, begun) - begun
+	due, sent := uint64(time.Since(l.startedAt).Seconds()*l.rate)+1, l.sent.Load()
+	return max(due, sent) - sent
 }
 
 // Tally returns the counts of responses so far, by the operation's name.

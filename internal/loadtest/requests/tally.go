@@ -22,7 +22,7 @@ type Tally struct {
 func (t *Tally) Since(earlier *Tally) *Tally {
 	return &Tally{
 		Requests: t.Requests - earlier.Requests, Failed: t.Failed - earlier.Failed,
-		Statuses: less(t.Statuses, earlier.Statuses), Errors: less(t.Errors, earlier.Errors),
+		Statuses: subtractCounts(t.Statuses, earlier.Statuses), Errors: subtractCounts(t.Errors, earlier.Errors),
 		Examples: t.Examples, Latency: *t.Latency.Since(&earlier.Latency),
 	}
 }
@@ -31,23 +31,23 @@ func (t *Tally) Since(earlier *Tally) *Tally {
 func (t *Tally) Add(o *Tally) {
 	t.Requests += o.Requests
 	t.Failed += o.Failed
-	t.Statuses = more(t.Statuses, o.Statuses)
-	t.Errors = more(t.Errors, o.Errors)
+	t.Statuses = addCounts(t.Statuses, o.Statuses)
+	t.Errors = addCounts(t.Errors, o.Errors)
 	t.Latency.Add(&o.Latency)
 }
 
-func less[K comparable](all, earlier map[K]uint64) map[K]uint64 {
-	left := map[K]uint64{}
+func subtractCounts[K comparable](all, earlier map[K]uint64) map[K]uint64 {
+	rest := map[K]uint64{}
 	for key, n := range all {
 		if n > earlier[key] {
-			left[key] = n - earlier[key]
+			rest[key] = n - earlier[key]
 		}
 	}
-	return left
+	return rest
 }
 
-func more[K comparable](one, other map[K]uint64) map[K]uint64 {
-	sum := maps.Clone(one)
+func addCounts[K comparable](counts, other map[K]uint64) map[K]uint64 {
+	sum := maps.Clone(counts)
 	if sum == nil {
 		sum = map[K]uint64{}
 	}

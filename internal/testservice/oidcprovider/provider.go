@@ -31,13 +31,13 @@ type Provider struct {
 	URL string           // the issuer
 	Now func() time.Time // clock of the tokens' iat and exp
 
-	mu       sync.Mutex
-	server   oidctest.Server
-	key      *ecdsa.PrivateKey
-	keyID    string
-	away     bool
-	requests map[string]int
-	codes    map[string]login
+	mu          sync.Mutex
+	server      oidctest.Server
+	key         *ecdsa.PrivateKey
+	keyID       string
+	unavailable bool
+	requests    map[string]int
+	codes       map[string]login
 }
 
 // login is an authorization whose code has not been exchanged yet.
@@ -71,40 +71,40 @@ func (p *Provider) Rotate(t testing.TB) {
 	p.server.PublicKeys = []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: p.keyID, Algorithm: oidc.ES256}}
 }
 
-// SetAway makes every request fail with 503, or ends that.
-func (p *Provider) SetAway(away bool) {
+// SetUnavailable makes every request fail with 503 until it is called with false.
+func (p *Provider) SetUnavailable(unavailable bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.away = away
+	p.unavailable = unavailable
 }
 
-// Asked returns the number of requests for a path.
-func (p *Provider) Asked(path string) int {
+// RequestCount returns the number of requests for a path.
+func (p *Provider) RequestCount(path string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.requests[path]
 }
 
-// Token returns a token for ClientID of the user u-1 of account demo, valid for an hour. claims
-// replace the default ones; a nil value removes a claim.
-func (p *Provider) Token(change map[string]any) string {
+// Token returns a token for ClientID of the user u-1 of account demo, valid for an hour. overrides
+// replaces default claims; a nil value removes a claim.
+func (p *Provider) Token(overrides map[string]any) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.sign(change)
+	return p.sign(overrides)
 }
 
-func (p *Provider) sign(change map[string]any) string {
+func (p *Provider) sign(overrides map[string]any) string {
 	now := p.Now()
 	claims := map[string]any{
 		"iss": p.URL, "aud": ClientID, "sub": "u-1", "account": "demo", "preferred_username": "carol",
 		"iat": now.Unix(), "exp": now.Add(time.Hour).Unix(),
 	}
-	maps.Copy(claims, change)
+	maps.Copy(claims, overrides)
 	maps.DeleteFunc(claims, func(_ string, value any) bool { return value == nil })
-	return oidctest.SignIDToken(p.key, p.keyID, oidc.ES256, text(claims))
+	return oidctest.SignIDToken(p.key, p.keyID, oidc.ES256, encodeClaims(claims))
 }
 
-func text(claims map[string]any) string {
+func encodeClaims(claims map[string]any) string {
 	encoded, err := json.Marshal(claims)
 	if err != nil {
 		panic(err) // cannot happen: claims of a test
@@ -114,28 +114,28 @@ func text(claims map[string]any) string {
 
 // Authorize logs a user in at the authorization URL of a redirect and returns the URL of the
 // redirect back. The ID token will have these claims, as in Token.
-func (p *Provider) Authorize(t testing.TB, address string, change map[string]any) *url.URL {
+func (p *Provider) Authorize(t testing.TB, address string, overrides map[string]any) *url.URL {
 	t.Helper()
-	asked, err := url.Parse(address)
+	authorizationURL, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := asked.Query()
+	q := authorizationURL.Query()
 	if q.Get("response_type") != "code" || q.Get("client_id") != ClientID || q.Get("code_challenge_method") != "S256" || q.Get("state") == "" {
 		t.Fatalf("unexpected request to the provider: %s", address)
 	}
-	back, err := url.Parse(q.Get("redirect_uri"))
+	redirect, err := url.Parse(q.Get("redirect_uri"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	claims := map[string]any{"nonce": q.Get("nonce")}
-	maps.Copy(claims, change)
+	maps.Copy(claims, overrides)
 	code := rand.Text()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.codes[code] = login{challenge: q.Get("code_challenge"), redirect: q.Get("redirect_uri"), claims: claims}
-	back.RawQuery = url.Values{"code": {code}, "state": {q.Get("state")}}.Encode()
-	return back
+	redirect.RawQuery = url.Values{"code": {code}, "state": {q.Get("state")}}.Encode()
+	return redirect
 }
 
 // ServeHTTP implements http.Handler.
@@ -144,7 +144,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer p.mu.Unlock()
 	p.requests[r.URL.Path]++
 	switch {
-	case p.away:
+	case p.unavailable:
 		http.Error(w, "away", http.StatusServiceUnavailable)
 	case r.URL.Path == "/token":
 		p.exchange(w, r)

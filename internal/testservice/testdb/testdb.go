@@ -11,7 +11,7 @@ import (
 )
 
 // OnBoth runs test as the subtests sqlite and postgres, each with its own database.
-func OnBoth(t *testing.T, test func(t *testing.T, at sqldb.Config)) {
+func OnBoth(t *testing.T, test func(t *testing.T, cfg sqldb.Config)) {
 	t.Run("sqlite", func(t *testing.T) { test(t, SQLite(t)) })
 	t.Run("postgres", func(t *testing.T) { test(t, sqldb.Config{URL: testservice.Postgres(t)}) })
 }
@@ -22,9 +22,9 @@ func SQLite(t testing.TB) sqldb.Config {
 }
 
 // Open opens a database, which is closed at the end of the test.
-func Open(t testing.TB, at sqldb.Config) *sqldb.DB {
+func Open(t testing.TB, cfg sqldb.Config) *sqldb.DB {
 	t.Helper()
-	db, err := sqldb.Open(context.Background(), at)
+	db, err := sqldb.Open(context.Background(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

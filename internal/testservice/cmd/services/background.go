@@ -32,7 +32,7 @@ const (
 // start starts `services serve` in the background, unless it is running, and returns when its
 // services answer.
 func start() error {
-	_, serving, err := server()
+	_, serving, err := servingPID()
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func serve() (err error) {
 
 // stop ends the serving process and returns when its services have ended.
 func stop() error {
-	pid, serving, err := server()
+	pid, serving, err := servingPID()
 	if err != nil || !serving {
 		return err
 	}
@@ -137,16 +137,16 @@ func stop() error {
 		return fmt.Errorf("ending the services: %w", err)
 	}
 	for end := time.Now().Add(stopTimeout); time.Now().Before(end); time.Sleep(pollInterval) {
-		if _, serving, err = server(); err != nil || !serving {
+		if _, serving, err = servingPID(); err != nil || !serving {
 			return err
 		}
 	}
 	return fmt.Errorf("the services (pid %d) have not ended after %v", pid, stopTimeout)
 }
 
-// server returns the pid of the serving process. It is alive if the file is locked: the pid alone
+// servingPID returns the pid of the serving process. It is alive if the file is locked: the pid alone
 // may have been reused.
-func server() (pid int, serving bool, err error) {
+func servingPID() (pid int, serving bool, err error) {
 	file, err := os.Open(pidFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, false, nil

@@ -23,7 +23,7 @@ import (
 const usage = "usage: services start | stop | run -- COMMAND [ARGUMENT…]"
 
 func main() {
-	code, err := work(os.Args[1:])
+	code, err := runCommand(os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "services:", err)
 		os.Exit(1)
@@ -31,7 +31,7 @@ func main() {
 	os.Exit(code)
 }
 
-func work(args []string) (code int, err error) {
+func runCommand(args []string) (code int, err error) {
 	switch {
 	case len(args) == 1 && args[0] == "start":
 		return 0, start()

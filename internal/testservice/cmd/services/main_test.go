@@ -31,12 +31,12 @@ func TestRunTellsTheCommandWhereServicesAreAndPassesItsCode(t *testing.T) {
 		"exit 7":     7,
 		"kill -9 $$": 128 + int(syscall.SIGKILL),
 	} {
-		code, err := work([]string{"run", "--", "sh", "-c", command})
+		code, err := runCommand([]string{"run", "--", "sh", "-c", command})
 		if err != nil || code != want {
 			t.Errorf("%s: code %d, %v; want %d", command, code, err, want)
 		}
 	}
-	if _, err := work([]string{"run", "--", "./no such program"}); err == nil {
+	if _, err := runCommand([]string{"run", "--", "./no such program"}); err == nil {
 		t.Error("a command that does not exist is no error")
 	}
 }
@@ -45,7 +45,7 @@ func TestRunPassesSIGTERMOn(t *testing.T) {
 	given(t)
 	// the command sends SIGTERM to its parent, this test, and ends only after a SIGTERM of its
 	// own
-	code, err := work([]string{"run", "--", "sh", "-c", "trap 'exit 5' TERM; kill -TERM $PPID; while :; do sleep 0.01; done"})
+	code, err := runCommand([]string{"run", "--", "sh", "-c", "trap 'exit 5' TERM; kill -TERM $PPID; while :; do sleep 0.01; done"})
 	if err != nil || code != 5 {
 		t.Fatalf("code %d, %v; want 5", code, err)
 	}
@@ -54,7 +54,7 @@ func TestRunPassesSIGTERMOn(t *testing.T) {
 func TestStartStaysUntilStop(t *testing.T) {
 	given(t)
 	for range 2 { // the second start finds the running process
-		if _, err := work([]string{"start"}); err != nil {
+		if _, err := runCommand([]string{"start"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -62,22 +62,22 @@ func TestStartStaysUntilStop(t *testing.T) {
 	if err != nil || !strings.Contains(string(lines), "TRUNKLINE_TEST_REDIS=given-REDIS\n") {
 		t.Fatalf("%s, %v", lines, err)
 	}
-	if _, serving, err := server(); err != nil || !serving {
+	if _, serving, err := servingPID(); err != nil || !serving {
 		t.Fatalf("serving %v, %v", serving, err)
 	}
 	for range 2 { // the second stop is a no-op
-		if _, err := work([]string{"stop"}); err != nil {
+		if _, err := runCommand([]string{"stop"}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, serving, err := server(); err != nil || serving {
+	if _, serving, err := servingPID(); err != nil || serving {
 		t.Fatalf("serving %v after stop, %v", serving, err)
 	}
 }
 
 func TestBadArgumentsAreRefused(t *testing.T) {
 	for _, args := range [][]string{nil, {"begin"}, {"run"}, {"run", "--"}, {"start", "more"}} {
-		if _, err := work(args); err == nil || err.Error() != usage {
+		if _, err := runCommand(args); err == nil || err.Error() != usage {
 			t.Errorf("%q: %v", args, err)
 		}
 	}

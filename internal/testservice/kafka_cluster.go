@@ -36,12 +36,12 @@ func SecureKafkaCluster(t testing.TB, n int) *Cluster {
 
 func newCluster(t testing.TB, n int, c *Cluster) *Cluster {
 	t.Helper()
-	skipShort(t)
+	skipIfShort(t)
 	home, err := findKafkaHome(t.Context())
-	had(t, err)
+	skipOrFail(t, err)
 	dir, err := newFolder("cluster")
 	must(t, err)
-	t.Cleanup(func() { must(t, errors.Join(endBrokers(c.members), os.RemoveAll(dir))) })
+	t.Cleanup(func() { must(t, errors.Join(stopBrokers(c.members), os.RemoveAll(dir))) })
 	scram := ""
 	if c.User != "" {
 		scram = fmt.Sprintf("SCRAM-SHA-512=[name=%s,password=%s]", c.User, c.Password)
@@ -70,7 +70,7 @@ func (c *Cluster) Kill(t testing.TB, i int) {
 // catching up.
 func (c *Cluster) Start(t testing.TB, i int) {
 	t.Helper()
-	must(t, c.members[i].start(t.Context()))
+	must(t, c.members[i].launchAndWait(t.Context()))
 }
 
 // Pause stops broker i (SIGSTOP): its connections stay open without answers.
@@ -116,9 +116,9 @@ func probeReplicas(ctx context.Context, address string) error {
 	return nil
 }
 
-func (b *broker) start(ctx context.Context) error {
+func (b *broker) launchAndWait(ctx context.Context) error {
 	if err := b.launch(); err != nil {
 		return err
 	}
-	return b.ready(ctx, 1)
+	return b.awaitReady(ctx, 1)
 }

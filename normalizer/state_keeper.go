@@ -14,23 +14,23 @@ import (
 // normalizer's own batches and of those of another one. Its methods do nothing on a
 // nil keeper.
 type stateKeeper struct {
-	w      *partitionWorker
-	state  *state.Partition
-	at     state.Position // the state is the fold of cc.evt up to here
-	newest *normalized    // newest event folded by catchUp
-	source event.Position // the highest of the folded events, see state.Position
-	raw    event.Position // the last raw record processed, see state.Position
-	writer *stateWriter
-	sizes  [len(stateKinds)]int // as included in the metric
+	w             *partitionWorker
+	state         *state.Partition
+	position      state.Position // the state is the fold of cc.evt up to here
+	newest        *normalizedRef // newest event folded by catchUp
+	highestSource event.Position // the highest of the folded events, see state.Position
+	lastRaw       event.Position // the last raw record processed, see state.Position
+	writer        *stateWriter
+	countedSizes  [len(stateKinds)]int // as included in the metric
 }
 
 var stateKinds = [...]state.Kind{state.Agent, state.Call, state.Device}
 
-// keepState rebuilds the state from cc.state and cc.evt and starts to write it. The
+// startState rebuilds the state from cc.state and cc.evt and starts to write it. The
 // returned context ends with ctx, or after a permanent write error; stop ends the
 // writing.
-func (w *partitionWorker) keepState(ctx context.Context) (_ context.Context, stop func(), err error) {
-	began := time.Now()
+func (w *partitionWorker) startState(ctx context.Context) (_ context.Context, stop func(), err error) {
+	startedAt := time.Now()
 	k := &stateKeeper{w: w, state: state.NewPartition()}
 	view, last, next, err := w.readState(ctx)
 	if err != nil {
@@ -39,14 +39,14 @@ func (w *partitionWorker) keepState(ctx context.Context) (_ context.Context, sto
 	k.state.Load(view)
 	k.writer = newStateWriter(w, view, last, next)
 	if position := view.Position(); position != nil {
-		k.at = *position
-		k.source, _ = position.Repeats() // zero if unknown
-		k.raw, _ = event.ParsePosition(position.SourcePosition)
+		k.position = *position
+		k.highestSource, _ = position.Repeats() // zero if unknown
+		k.lastRaw, _ = event.ParsePosition(position.SourcePosition)
 		err = w.retry(ctx, "checking the normalized log", func() error { return k.checkPosition(ctx) })
 	} else {
-		err = w.retry(ctx, "starting a state", func() error { return k.begin(ctx) })
+		err = w.retry(ctx, "starting a state", func() error { return k.initialize(ctx) })
 		if err == nil {
-			err = k.writer.add(ctx, nil, k.at)
+			err = k.writer.add(ctx, nil, k.position)
 		}
 	}
 	if err != nil {
@@ -63,15 +63,15 @@ func (w *partitionWorker) keepState(ctx context.Context) (_ context.Context, sto
 	stop = func() {
 		cancel(nil)
 		<-stopped
-		k.count(-1)
+		k.updateEntriesMetric(-1)
 	}
 	if err := k.catchUp(ctx); err != nil {
 		stop()
 		return nil, nil, err
 	}
-	k.count(1)
+	k.updateEntriesMetric(1)
 	w.state, w.batch.state = k, k.state
-	w.metrics.rebuild.Observe(time.Since(began).Seconds())
+	w.metrics.rebuild.Observe(time.Since(startedAt).Seconds())
 	return ctx, stop, nil
 }
 
@@ -79,7 +79,7 @@ func (w *partitionWorker) keepState(ctx context.Context) (_ context.Context, sto
 // last record.
 func (w *partitionWorker) readState(ctx context.Context) (view *state.View, last lastRecords, next int64, err error) {
 	err = w.retry(ctx, "reading the state", func() (err error) {
-		var foreign error
+		var parseErr error
 		reset := func() {
 			view, last = state.NewView(), lastRecords{entries: map[state.Key]state.Record{}}
 			view.KeepNumbers = true
@@ -87,65 +87,65 @@ func (w *partitionWorker) readState(ctx context.Context) (view *state.View, last
 		next, err = w.deps.Log.ScanCompacted(ctx, event.TopicState, w.Partition, 0, reset, func(r *kafka.Record) {
 			record, err := state.ParseRecord(string(r.Key), r.Value, r.Header(state.HeaderEventID))
 			if err != nil {
-				foreign = fmt.Errorf("offset %d: %w", r.Offset, err)
+				parseErr = fmt.Errorf("offset %d: %w", r.Offset, err)
 				return
 			}
 			view.Apply(record)
 			last.add(record)
 		})
-		if foreign != nil {
-			w.log.Error("records of another writer in the state topic", "topic", event.TopicState, "partition", w.Partition, "error", foreign)
+		if parseErr != nil {
+			w.log.Error("records of another writer in the state topic", "topic", event.TopicState, "partition", w.Partition, "error", parseErr)
 		}
 		return err
 	})
 	return view, last, next, err
 }
 
-// maxFirstFold bounds the events folded when cc.state is empty.
-const maxFirstFold = 1 << 20
+// maxInitialEvents bounds the events folded when cc.state is empty.
+const maxInitialEvents = 1 << 20
 
-// begin initializes an empty state at the first event of cc.evt with facts, at the
+// initialize initializes an empty state at the first event of cc.evt with facts, at the
 // first start with a state or after cc.state was lost. The state does not include
 // earlier events.
-func (k *stateKeeper) begin(ctx context.Context) error {
-	id, err := k.w.deps.Log.TopicID(ctx, k.w.out)
+func (k *stateKeeper) initialize(ctx context.Context) error {
+	id, err := k.w.deps.Log.TopicID(ctx, k.w.normalizedTopic)
 	if err != nil {
 		return err
 	}
-	first, end, err := k.w.deps.Log.Offsets(ctx, k.w.out, k.w.Partition)
+	first, end, err := k.w.deps.Log.Offsets(ctx, k.w.normalizedTopic, k.w.Partition)
 	if err != nil {
 		return err
 	}
 	// Messages without facts come first: they were written before facts existed.
-	low, high := max(first, end-maxFirstFold), end
+	low, high := max(first, end-maxInitialEvents), end
 	for low < high {
 		middle := low + (high-low)/2
-		has, err := k.hasFacts(ctx, middle, high)
+		hasFacts, err := k.hasFacts(ctx, middle, high)
 		if err != nil {
 			return err
 		}
-		if has {
+		if hasFacts {
 			high = middle
 		} else {
 			low = middle + 1
 		}
 	}
-	k.at = state.Position{Kind: state.PositionKind, Offset: low, LeaderEpoch: kafka.UnknownEpoch, TopicID: id.String()}
-	err = k.w.deps.Log.Scan(ctx, k.w.out, k.w.Partition, max(first, low-recentRecords), low, func(r *kafka.Record) {
+	k.position = state.Position{Kind: state.PositionKind, Offset: low, LeaderEpoch: kafka.UnknownEpoch, TopicID: id.String()}
+	err = k.w.deps.Log.Scan(ctx, k.w.normalizedTopic, k.w.Partition, max(first, low-recentRecords), low, func(r *kafka.Record) {
 		if id, err := event.MessageID(r.Value); err == nil {
-			k.at.EventID = max(k.at.EventID, id)
+			k.position.EventID = max(k.position.EventID, id)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	k.state.Start(k.at.EventID)
-	newest := k.at.EventID
+	k.state.Start(k.position.EventID)
+	newest := k.position.EventID
 	if newest == 0 && low > 0 && low < end { // the events before low are deleted
-		err = k.w.deps.Log.Scan(ctx, k.w.out, k.w.Partition, low, low+1, func(r *kafka.Record) { newest, _ = event.MessageID(r.Value) })
+		err = k.w.deps.Log.Scan(ctx, k.w.normalizedTopic, k.w.Partition, low, low+1, func(r *kafka.Record) { newest, _ = event.MessageID(r.Value) })
 	}
 	if newest != 0 {
-		k.at.Since = newest.Time().Unix()
+		k.position.Since = newest.Time().Unix()
 	}
 	return err
 }
@@ -153,7 +153,7 @@ func (k *stateKeeper) begin(ctx context.Context) error {
 // hasFacts reports whether the first message with an offset in [from, to) has facts.
 func (k *stateKeeper) hasFacts(ctx context.Context, from, to int64) (has bool, err error) {
 	found := false
-	err = k.w.deps.Log.Scan(ctx, k.w.out, k.w.Partition, from, min(to, from+recentRecords), func(r *kafka.Record) {
+	err = k.w.deps.Log.Scan(ctx, k.w.normalizedTopic, k.w.Partition, from, min(to, from+recentRecords), func(r *kafka.Record) {
 		if _, ok, err := event.MessageFacts(r.Value); err == nil && !found {
 			found, has = true, ok
 		}
@@ -166,28 +166,28 @@ func (k *stateKeeper) hasFacts(ctx context.Context, from, to int64) (has bool, e
 // or only in the state: their raw records, if they still exist, are normalized again
 // with the same ids and do not change the state.
 func (k *stateKeeper) checkPosition(ctx context.Context) error {
-	topicID, err := k.w.deps.Log.TopicID(ctx, k.w.out)
+	topicID, err := k.w.deps.Log.TopicID(ctx, k.w.normalizedTopic)
 	if err != nil {
 		return err
 	}
-	at := kafka.LogPosition{Offset: k.at.Offset, LeaderEpoch: k.at.LeaderEpoch}
-	if at.TopicID, err = kafka.ParseTopicID(k.at.TopicID); err != nil {
-		at.TopicID = topicID // written when topics had no ids
+	position := kafka.LogPosition{Offset: k.position.Offset, LeaderEpoch: k.position.LeaderEpoch}
+	if position.TopicID, err = kafka.ParseTopicID(k.position.TopicID); err != nil {
+		position.TopicID = topicID // written when topics had no ids
 	}
-	err = k.w.deps.Log.CheckPosition(ctx, k.w.out, k.w.Partition, at)
+	err = k.w.deps.Log.CheckPosition(ctx, k.w.normalizedTopic, k.w.Partition, position)
 	if gap, ok := kafka.PassableGap(err); ok {
-		k.w.log.Error("normalized log does not continue at the end of the state", "topic", k.w.out, "partition", k.w.Partition,
-			"kind", gap.Kind, "offset", at.Offset, "resume", gap.Resume, "error", gap)
-		k.at.Offset, k.at.LeaderEpoch, err = gap.Resume, kafka.UnknownEpoch, nil
+		k.w.log.Error("normalized log does not continue at the end of the state", "topic", k.w.normalizedTopic, "partition", k.w.Partition,
+			"kind", gap.Kind, "offset", position.Offset, "resume", gap.Resume, "error", gap)
+		k.position.Offset, k.position.LeaderEpoch, err = gap.Resume, kafka.UnknownEpoch, nil
 	}
-	k.at.TopicID = topicID.String()
+	k.position.TopicID = topicID.String()
 	return err
 }
 
-// followState folds the events written by another normalizer and, if that one is
+// catchUpState folds the events written by another normalizer and, if that one is
 // ahead, continues after them: so the state never includes a later event than the
 // worker has reached.
-func (w *partitionWorker) followState(ctx context.Context) error {
+func (w *partitionWorker) catchUpState(ctx context.Context) error {
 	if err := w.state.catchUp(ctx); err != nil || !w.state.isAhead() {
 		return err
 	}
@@ -202,9 +202,9 @@ func (k *stateKeeper) isAhead() bool {
 		k.newest.position.Compare(event.Position{Offset: k.w.next.Offset - 1, Generation: k.w.generation}) > 0
 }
 
-// foldRecords is the number of events after which catchUp passes the changes to the
+// maxFoldRecords is the number of events after which catchUp passes the changes to the
 // writer, small enough for one request.
-const foldRecords = 500
+const maxFoldRecords = 500
 
 // catchUp folds the events of cc.evt after the state's position.
 func (k *stateKeeper) catchUp(ctx context.Context) error {
@@ -213,15 +213,15 @@ func (k *stateKeeper) catchUp(ctx context.Context) error {
 	}
 	return k.w.retry(ctx, "folding events", func() error {
 		k.state.Reset()
-		_, next, err := k.w.deps.Log.Offsets(ctx, k.w.out, k.w.Partition)
-		for err == nil && k.at.Offset < next {
-			to := min(next, k.at.Offset+foldRecords)
+		_, next, err := k.w.deps.Log.Offsets(ctx, k.w.normalizedTopic, k.w.Partition)
+		for err == nil && k.position.Offset < next {
+			to := min(next, k.position.Offset+maxFoldRecords)
 			if err = k.fold(ctx, to); err != nil {
 				k.state.Reset()
 				return err
 			}
-			k.at.Offset = to
-			err = k.handOn(ctx)
+			k.position.Offset = to
+			err = k.passChanges(ctx)
 		}
 		return err
 	})
@@ -229,26 +229,26 @@ func (k *stateKeeper) catchUp(ctx context.Context) error {
 
 // fold folds the events from the state's position to before offset to.
 func (k *stateKeeper) fold(ctx context.Context, to int64) error {
-	var foreign error
-	err := k.w.deps.Log.Scan(ctx, k.w.out, k.w.Partition, k.at.Offset, to, func(r *kafka.Record) {
+	var parseErr error
+	err := k.w.deps.Log.Scan(ctx, k.w.normalizedTopic, k.w.Partition, k.position.Offset, to, func(r *kafka.Record) {
 		n, err := k.w.readNormalized(r)
 		if err == nil {
 			var e state.Event
 			if e, _, err = state.ParseEvent(r.Key, r.Value, r.Header(event.HeaderIdentity)); err == nil {
 				k.state.Fold(&e)
-				k.folded(n.position)
+				k.recordFolded(n.position)
 				if k.newest == nil || n.position.Compare(k.newest.position) > 0 {
 					k.newest = n
 				}
-				k.at.LeaderEpoch = r.LeaderEpoch
+				k.position.LeaderEpoch = r.LeaderEpoch
 			}
 		}
 		if err != nil {
-			foreign = fmt.Errorf("offset %d: %w", r.Offset, err)
+			parseErr = fmt.Errorf("offset %d: %w", r.Offset, err)
 		}
 	})
-	if foreign != nil {
-		k.w.log.Error("records of another writer in the normalized topic", "topic", k.w.out, "partition", k.w.Partition, "error", foreign)
+	if parseErr != nil {
+		k.w.log.Error("records of another writer in the normalized topic", "topic", k.w.normalizedTopic, "partition", k.w.Partition, "error", parseErr)
 	}
 	return err
 }
@@ -262,59 +262,59 @@ func (k *stateKeeper) commit(ctx context.Context, last event.Position, events []
 		return nil
 	}
 	if len(events) > 0 {
-		if next := k.at.Offset + int64(len(events)); written != (kafka.Appended{First: k.at.Offset, Next: next}) {
+		if next := k.position.Offset + int64(len(events)); written != (kafka.Appended{First: k.position.Offset, Next: next}) {
 			if err := k.catchUp(ctx); err != nil {
 				return err
 			}
 		} else {
-			k.at.Offset, k.at.LeaderEpoch = written.Next, kafka.UnknownEpoch
+			k.position.Offset, k.position.LeaderEpoch = written.Next, kafka.UnknownEpoch
 			position, err := event.ParsePosition(string(events[len(events)-1].Header(event.HeaderPosition)))
 			if err != nil {
 				return err
 			}
-			k.folded(position)
+			k.recordFolded(position)
 		}
 	}
-	k.processed(last)
-	return k.handOn(ctx)
+	k.recordProcessed(last)
+	return k.passChanges(ctx)
 }
 
-// folded records the source position of a folded event.
-func (k *stateKeeper) folded(position event.Position) {
-	if k.at.EventPosition == "" || position.Compare(k.source) > 0 {
-		k.source, k.at.EventPosition = position, position.String()
+// recordFolded records the source position of a folded event.
+func (k *stateKeeper) recordFolded(position event.Position) {
+	if k.position.EventPosition == "" || position.Compare(k.highestSource) > 0 {
+		k.highestSource, k.position.EventPosition = position, position.String()
 	}
-	k.processed(position)
+	k.recordProcessed(position)
 }
 
-// processed records that all raw records up to a position are events, dead letters or
+// recordProcessed records that all raw records up to a position are events, dead letters or
 // dropped.
-func (k *stateKeeper) processed(position event.Position) {
-	if k.at.SourcePosition == "" || position.Compare(k.raw) > 0 {
-		k.raw, k.at.SourcePosition = position, position.String()
+func (k *stateKeeper) recordProcessed(position event.Position) {
+	if k.position.SourcePosition == "" || position.Compare(k.lastRaw) > 0 {
+		k.lastRaw, k.position.SourcePosition = position, position.String()
 	}
 }
 
-// handOn passes the changes to the writer.
-func (k *stateKeeper) handOn(ctx context.Context) error {
-	k.at.EventID = k.state.Last()
+// passChanges passes the changes to the writer.
+func (k *stateKeeper) passChanges(ctx context.Context) error {
+	k.position.EventID = k.state.Last()
 	var changes []state.Change
 	k.state.Commit(func(c state.Change) { changes = append(changes, c) })
-	k.count(1)
-	return k.writer.add(ctx, changes, k.at)
+	k.updateEntriesMetric(1)
+	return k.writer.add(ctx, changes, k.position)
 }
 
-// count sets this partition's share of the entries metric: its sizes, or nothing if
+// updateEntriesMetric sets this partition's share of the entries metric: its sizes, or nothing if
 // sign is 0 or less.
-func (k *stateKeeper) count(sign int) {
+func (k *stateKeeper) updateEntriesMetric(sign int) {
 	for i, kind := range stateKinds {
 		size := 0
 		if sign > 0 {
 			size = k.state.Size(kind)
 		}
-		if size != k.sizes[i] {
-			k.w.metrics.stateEntries.WithLabelValues(string(kind)).Add(float64(size - k.sizes[i]))
-			k.sizes[i] = size
+		if size != k.countedSizes[i] {
+			k.w.metrics.stateEntries.WithLabelValues(string(kind)).Add(float64(size - k.countedSizes[i]))
+			k.countedSizes[i] = size
 		}
 	}
 }

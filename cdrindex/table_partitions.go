@@ -4,15 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
-	"trunkline/internal/retry"
 	"trunkline/internal/sqldb"
 )
-
-// partitionsAhead is the number of months for which partitions are created
-// ahead.
-const partitionsAhead = 2
 
 // createPartitions creates the missing partitions of months.
 func (x *Index) createPartitions(ctx context.Context, months []month) error {
@@ -96,43 +90,7 @@ func createPartition(ctx context.Context, tx *sqldb.BulkTx, m month) error {
 	return nil
 }
 
-// firstKept returns the first month within retention, 0 without retention.
-func (x *Index) firstKept(now time.Time) month {
-	if x.settings.RetentionMonths == 0 {
-		return 0
-	}
-	return monthOf(now.Unix()) - month(x.settings.RetentionMonths)
-}
-
-// deleteBefore deletes the calls that began before the first kept month.
-func (x *Index) deleteBefore(ctx context.Context, kept month) error {
-	tables := []string{callsTable, rowsTable}
-	if x.db.Postgres() {
-		tables = tables[:1]
-	}
-	err := x.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
-		for _, table := range tables {
-			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE started < $1`, kept.start()); err != nil {
-				return sqldb.Wrap(err, "dropping old calls")
-			}
-		}
-		return nil
-	})
-	if err != nil || !x.db.Postgres() {
-		return err
-	}
-	return x.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
-		if err := lockPartitions(ctx, tx); err != nil {
-			return err
-		}
-		existing, err := listPartitions(ctx, tx)
-		if err != nil {
-			return err
-		}
-		return x.dropPartitions(ctx, tx, slices.DeleteFunc(existing, func(m month) bool { return m >= kept }))
-	})
-}
-
+// dropPartitions drops the tables of months.
 func (x *Index) dropPartitions(ctx context.Context, tx *sqldb.BulkTx, months []month) error {
 	// Waiting for a long report would block all later ones: fail and retry later.
 	if _, err := tx.ExecContext(ctx, `SET LOCAL lock_timeout = '2s'`); err != nil {
@@ -143,47 +101,6 @@ func (x *Index) dropPartitions(ctx context.Context, tx *sqldb.BulkTx, months []m
 			return sqldb.Wrap(err, "dropping partitions")
 		}
 		x.log.Info("call records deleted, retention expired", "partition", m.partition())
-	}
-	return nil
-}
-
-// runRetention creates the tables of coming months and drops those whose retention has
-// ended, until ctx ends.
-func (x *Index) runRetention(ctx context.Context) {
-	const every = 10 * time.Minute
-	done := month(-1)
-	for {
-		wait := every
-		now, err := time.Now(), error(nil)
-		if current := monthOf(now.Unix()); current != done {
-			if err = x.maintainPartitions(ctx, now); err == nil {
-				done = current
-			}
-		}
-		if err != nil && ctx.Err() == nil {
-			wait = time.Minute / 2
-			x.metrics.errors.WithLabelValues(failedRetention).Inc()
-			x.log.Warn("call record retention failed", "error", err)
-		}
-		if !retry.Sleep(ctx, wait) {
-			return
-		}
-	}
-}
-
-// maintainPartitions creates the tables of this month and the next ones and drops
-// old ones.
-func (x *Index) maintainPartitions(ctx context.Context, now time.Time) error {
-	current := monthOf(now.Unix())
-	var months []month
-	for m := current; m <= current+partitionsAhead; m++ {
-		months = append(months, m)
-	}
-	if err := x.createPartitions(ctx, months); err != nil {
-		return err
-	}
-	if kept := x.firstKept(now); kept > 0 {
-		return x.deleteBefore(ctx, kept)
 	}
 	return nil
 }

@@ -12,8 +12,8 @@ const (
 	Internal       format.Kind = "internal"        // normalizing it panicked, or failed maxFailures times
 )
 
-var kinds = append(format.Kinds(), TooLarge, UnknownFormat, UnknownAccount, Unrecognised, NoAccount, Internal)
+var deadLetterKinds = append(format.Kinds(), TooLarge, UnknownFormat, UnknownAccount, Unrecognised, NoAccount, Internal)
 
-func rejectTooLarge() *format.Rejection {
+func tooLargeRejection() *format.Rejection {
 	return format.Rejectf(TooLarge, "its message is larger than the topic takes")
 }

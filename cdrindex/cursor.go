@@ -14,17 +14,17 @@ type cursor struct {
 	call    string
 }
 
-// newest is before all rows.
-var newest = cursor{started: math.MaxInt64}
+// startOfList is the cursor before all rows.
+var startOfList = cursor{started: math.MaxInt64}
 
-func after(row *event.CDR) cursor { return cursor{row.Timestamp, row.CallID} }
+func cursorAfter(row *event.CDR) cursor { return cursor{row.Timestamp, row.CallID} }
 
-func (c cursor) key() string { return report.StartKey(c.started, c.call) }
+func (c cursor) startKey() string { return report.StartKey(c.started, c.call) }
 
 // parseStartKey parses a result of key.
 func parseStartKey(key string) (c cursor, ok bool) {
 	if key == "" {
-		return newest, true
+		return startOfList, true
 	}
 	c.started, c.call, ok = report.ParseStartKey(key, 2*event.MaxCDRID)
 	return c, ok && c.started >= minStart && c.started < maxStart

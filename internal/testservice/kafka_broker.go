@@ -45,7 +45,7 @@ type brokerSettings struct {
 
 // newBrokers prepares n brokers of one cluster under dir, formatted but not started. scram, if
 // not empty, is the argument of add-scram.
-func newBrokers(ctx context.Context, home *kafkaHome, dir string, n int, scram string, with *managed) ([]*broker, error) {
+func newBrokers(ctx context.Context, home *kafkaHome, dir string, n int, scram string, managedListeners *managed) ([]*broker, error) {
 	ports, err := freeport.Find(3 * n)
 	if err != nil {
 		return nil, err
@@ -53,24 +53,24 @@ func newBrokers(ctx context.Context, home *kafkaHome, dir string, n int, scram s
 	voters := make([]string, n)
 	brokers := make([]*broker, n)
 	for i := range n {
-		own := ports[3*i:]
-		at := filepath.Join(dir, fmt.Sprintf("broker%d", i+1))
-		brokers[i] = &broker{home: home, dir: at, brokerSettings: brokerSettings{
-			Node: i + 1, Client: loopback(own[0]), Internal: loopback(own[1]), Controller: loopback(own[2]),
-			Data: filepath.Join(at, "data"), Replicas: min(n, 3), InSync: max(1, min(n, 3)-1), SASL: scram != "", Managed: with,
+		brokerPorts := ports[3*i:]
+		brokerDir := filepath.Join(dir, fmt.Sprintf("broker%d", i+1))
+		brokers[i] = &broker{home: home, dir: brokerDir, brokerSettings: brokerSettings{
+			Node: i + 1, Client: loopback(brokerPorts[0]), Internal: loopback(brokerPorts[1]), Controller: loopback(brokerPorts[2]),
+			Data: filepath.Join(brokerDir, "data"), Replicas: min(n, 3), InSync: max(1, min(n, 3)-1), SASL: scram != "", Managed: managedListeners,
 		}}
-		voters[i] = fmt.Sprintf("%d@%s", i+1, loopback(own[2]))
+		voters[i] = fmt.Sprintf("%d@%s", i+1, loopback(brokerPorts[2]))
 	}
 	id := make([]byte, 16)
 	rand.Read(id)
 	cluster := base64.RawURLEncoding.EncodeToString(id)
 	return brokers, inParallel(brokers, func(b *broker) error {
 		b.Voters = strings.Join(voters, ",")
-		return b.format(ctx, cluster, scram)
+		return b.formatStorage(ctx, cluster, scram)
 	})
 }
 
-func (b *broker) format(ctx context.Context, cluster, scram string) error {
+func (b *broker) formatStorage(ctx context.Context, cluster, scram string) error {
 	if err := os.MkdirAll(b.dir, 0o755); err != nil {
 		return fmt.Errorf("making the folder of a broker: %w", err)
 	}
@@ -85,7 +85,7 @@ func (b *broker) format(ctx context.Context, cluster, scram string) error {
 	if err := errors.Join(text.Execute(file, b.brokerSettings), file.Close()); err != nil {
 		return fmt.Errorf("writing the broker's settings: %w", err)
 	}
-	args := b.java("kafka.tools.StorageTool", "format", "--cluster-id="+cluster, "-c", b.properties())
+	args := b.javaCommand("kafka.tools.StorageTool", "format", "--cluster-id="+cluster, "-c", b.properties())
 	if scram != "" {
 		args = append(args, "--add-scram", scram)
 	}
@@ -97,7 +97,7 @@ func (b *broker) format(ctx context.Context, cluster, scram string) error {
 
 func (b *broker) properties() string { return filepath.Join(b.dir, "server.properties") }
 
-func (b *broker) java(class string, args ...string) []string {
+func (b *broker) javaCommand(class string, args ...string) []string {
 	all := []string{
 		"java", "-Xmx384m", "-Xms64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
 		"-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote", // saves a quarter of the start time; Maven has verified the jars
@@ -112,14 +112,14 @@ func (b *broker) java(class string, args ...string) []string {
 // launch starts the process and returns before it is ready.
 func (b *broker) launch() (err error) {
 	b.proc, err = launch(command{
-		name: "kafka", dir: b.dir, stop: syscall.SIGKILL, // its data is not needed afterwards
-		args: b.java("kafka.Kafka", b.properties()),
+		name: "kafka", dir: b.dir, stopSignal: syscall.SIGKILL, // its data is not needed afterwards
+		args: b.javaCommand("kafka.Kafka", b.properties()),
 	})
 	return err
 }
 
-// ready waits until the broker answers and lists n brokers, including itself.
-func (b *broker) ready(ctx context.Context, n int) error {
+// awaitReady waits until the broker answers and lists n brokers, including itself.
+func (b *broker) awaitReady(ctx context.Context, n int) error {
 	return b.proc.await(ctx, func(ctx context.Context) error { return probeKafka(ctx, b.Internal, b.Node, n) })
 }
 
@@ -134,29 +134,29 @@ func probeKafka(ctx context.Context, address string, node, n int) error {
 	if err := conn.SetDeadline(time.Now().Add(probeTimeout)); err != nil {
 		return err
 	}
-	known, err := conn.Brokers()
+	brokers, err := conn.Brokers()
 	if err != nil {
 		return err
 	}
-	self := slices.ContainsFunc(known, func(k kafka.Broker) bool { return k.ID == node })
-	if len(known) < n || !self {
-		return fmt.Errorf("it lists %d of %d brokers, itself included: %v", len(known), n, self)
+	listsItself := slices.ContainsFunc(brokers, func(k kafka.Broker) bool { return k.ID == node })
+	if len(brokers) < n || !listsItself {
+		return fmt.Errorf("it lists %d of %d brokers, itself included: %v", len(brokers), n, listsItself)
 	}
 	return nil
 }
 
 // inParallel calls work for each item and joins the errors.
-func inParallel[T any](each []T, work func(T) error) error {
-	failed := make([]error, len(each))
+func inParallel[T any](items []T, work func(T) error) error {
+	errs := make([]error, len(items))
 	done := make(chan struct{})
-	for i, one := range each {
+	for i, item := range items {
 		go func() {
-			failed[i] = work(one)
+			errs[i] = work(item)
 			done <- struct{}{}
 		}()
 	}
-	for range each {
+	for range items {
 		<-done
 	}
-	return errors.Join(failed...)
+	return errors.Join(errs...)
 }

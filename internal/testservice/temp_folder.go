@@ -15,7 +15,7 @@ const folderPrefix = "trunkline-test-"
 // newFolder creates a temporary folder, named after this process. If this test binary cannot
 // remove it, the next one does.
 func newFolder(service string) (string, error) {
-	sweep(os.TempDir())
+	removeStaleFolders(os.TempDir())
 	dir, err := os.MkdirTemp("", fmt.Sprintf("%s%d-%s-", folderPrefix, os.Getpid(), service))
 	if err != nil {
 		return "", fmt.Errorf("making a folder for %s: %w", service, err)
@@ -23,14 +23,14 @@ func newFolder(service string) (string, error) {
 	return dir, nil
 }
 
-// sweep removes the folders of ended processes. A reused pid, or a folder of another user, only
+// removeStaleFolders removes the folders of ended processes. A reused pid, or a folder of another user, only
 // delays that.
-func sweep(parent string) {
-	left, err := os.ReadDir(parent)
+func removeStaleFolders(parent string) {
+	entries, err := os.ReadDir(parent)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "testservice: looking for folders left behind: %v\n", err)
 	}
-	for _, entry := range left {
+	for _, entry := range entries {
 		rest, ours := strings.CutPrefix(entry.Name(), folderPrefix)
 		owner, _, _ := strings.Cut(rest, "-")
 		pid, err := strconv.Atoi(owner)

@@ -9,33 +9,33 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wire is the connection below crypto/tls. During the handshake it is the net.Conn; afterwards
+// tlsTransport is the connection below crypto/tls. During the handshake it is the net.Conn; afterwards
 // the worker feeds it the bytes that it has read, and Read returns a temporary error when they
 // are used up. crypto/tls can continue after such an error, which makes TLS possible without a
 // goroutine per connection.
-type wire struct {
-	conn net.Conn // of the handshake; nil afterwards
-	fd   int
-	feed []byte
-	over bool // feed has the last bytes of the connection
+type tlsTransport struct {
+	conn   net.Conn // of the handshake; nil afterwards
+	fd     int
+	unread []byte
+	eof    bool // unread has the last bytes of the connection
 }
 
-func (w *wire) Read(b []byte) (int, error) {
+func (w *tlsTransport) Read(b []byte) (int, error) {
 	switch {
 	case w.conn != nil:
 		return w.conn.Read(b)
-	case len(w.feed) > 0:
-		n := copy(b, w.feed)
-		w.feed = w.feed[n:]
+	case len(w.unread) > 0:
+		n := copy(b, w.unread)
+		w.unread = w.unread[n:]
 		return n, nil
-	case w.over:
+	case w.eof:
 		return 0, io.EOF
 	default:
 		return 0, os.ErrDeadlineExceeded // a net.Error that is temporary
 	}
 }
 
-func (w *wire) Write(b []byte) (int, error) {
+func (w *tlsTransport) Write(b []byte) (int, error) {
 	if w.conn != nil {
 		return w.conn.Write(b)
 	}
@@ -64,22 +64,22 @@ func writeAll(fd int, b []byte) error {
 
 // The other methods of net.Conn.
 
-func (w *wire) Close() error {
+func (w *tlsTransport) Close() error {
 	if w.conn != nil {
 		return w.conn.Close()
 	}
 	return nil // the worker closes the descriptor
 }
 
-func (w *wire) LocalAddr() net.Addr  { return w.conn.LocalAddr() }
-func (w *wire) RemoteAddr() net.Addr { return w.conn.RemoteAddr() }
+func (w *tlsTransport) LocalAddr() net.Addr  { return w.conn.LocalAddr() }
+func (w *tlsTransport) RemoteAddr() net.Addr { return w.conn.RemoteAddr() }
 
-func (w *wire) SetDeadline(t time.Time) error      { return w.deadline(t) }
-func (w *wire) SetReadDeadline(t time.Time) error  { return w.deadline(t) }
-func (w *wire) SetWriteDeadline(t time.Time) error { return w.deadline(t) }
+func (w *tlsTransport) SetDeadline(t time.Time) error      { return w.deadline(t) }
+func (w *tlsTransport) SetReadDeadline(t time.Time) error  { return w.deadline(t) }
+func (w *tlsTransport) SetWriteDeadline(t time.Time) error { return w.deadline(t) }
 
 // deadline sets the deadline of the handshake; later reads and writes never block.
-func (w *wire) deadline(t time.Time) error {
+func (w *tlsTransport) deadline(t time.Time) error {
 	if w.conn == nil {
 		return nil
 	}

@@ -7,17 +7,17 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// shape is the form of an event's message in one direction.
-type shape struct {
-	event      Event
-	extra      bool
-	mayBeEmpty bool     // no field is required: the object may be absent
-	fields     []string // members of its object
-	read       func(*Decoder) error
+// messageSchema describes an event's message in one direction.
+type messageSchema struct {
+	event        Event
+	extension    bool
+	optionalBody bool     // no field is required: the object may be absent
+	fields       []string // members of its object
+	decode       func(*Decoder) error
 }
 
-// requests has the messages that a provider may send.
-var requests = []shape{
+// providerMessages has the messages that a provider may send.
+var providerMessages = []messageSchema{
 	{EventMedia, false, false, []string{"payload"}, (*Decoder).readMedia},
 	{EventClear, true, true, nil, (*Decoder).readNothing},
 	{EventMark, true, false, []string{"name"}, (*Decoder).readMarkRequest},
@@ -26,8 +26,8 @@ var requests = []shape{
 	{EventDTMF, true, false, []string{"digit", "duration"}, (*Decoder).readDigit},
 }
 
-// statements has the messages that the service sends.
-var statements = []shape{
+// serviceMessages has the messages that the service sends.
+var serviceMessages = []messageSchema{
 	{EventMedia, false, false, []string{"payload"}, (*Decoder).readMedia},
 	{EventStart, false, false, []string{"callId", "otherLegCallId", "callerIdNumber", "calleeIdNumber", "accountId", "mediaFormat"}, (*Decoder).readStart},
 	{EventDTMF, false, false, []string{"callId", "otherLegCallId", "digit", "duration"}, (*Decoder).readDTMF},
@@ -37,33 +37,33 @@ var statements = []shape{
 	{EventTransfer, true, false, []string{"destination", "error"}, (*Decoder).readTransferRefused},
 }
 
-func find(known []shape, name []byte) *shape {
-	for i := range known {
-		if string(name) == string(known[i].event) {
-			return &known[i]
+func findSchema(schemas []messageSchema, name []byte) *messageSchema {
+	for i := range schemas {
+		if string(name) == string(schemas[i].event) {
+			return &schemas[i]
 		}
 	}
 	return nil
 }
 
-// only returns an error for members that the shape does not have, and for repeated ones.
-func (s *shape) only(raw, body jsonscan.Value) error {
-	whole := jsonscan.Value(bytes.TrimLeft(raw, " \t\r\n"))
-	if err := onlyMembers(whole, "the message", []string{"event", string(s.event)}); err != nil {
+// checkMembers returns an error for members that the schema does not have, and for repeated ones.
+func (s *messageSchema) checkMembers(raw, body jsonscan.Value) error {
+	message := jsonscan.Value(bytes.TrimLeft(raw, " \t\r\n"))
+	if err := checkOnlyMembers(message, "the message", []string{"event", string(s.event)}); err != nil {
 		return err
 	}
-	return onlyMembers(body, string(s.event), s.fields)
+	return checkOnlyMembers(body, string(s.event), s.fields)
 }
 
-func onlyMembers(object jsonscan.Value, where string, allowed []string) (err error) {
+func checkOnlyMembers(object jsonscan.Value, objectName string, allowed []string) (err error) {
 	var seen []string
 	object.Each(func(key []byte, _ jsonscan.Value) {
 		switch name := string(key); {
 		case err != nil:
 		case !slices.Contains(allowed, name):
-			err = newError(ProblemExtra, "%s has a member %q, which is not described", where, shorten(key))
+			err = newError(ProblemExtra, "%s has a member %q, which is not described", objectName, shorten(key))
 		case slices.Contains(seen, name):
-			err = newError(ProblemExtra, "%s has its member %q twice", where, name)
+			err = newError(ProblemExtra, "%s has its member %q twice", objectName, name)
 		default:
 			seen = append(seen, name)
 		}
@@ -73,6 +73,6 @@ func onlyMembers(object jsonscan.Value, where string, allowed []string) (err err
 
 // shorten shortens a name that a peer sent for use in an error.
 func shorten(name []byte) []byte {
-	const most = 40
-	return name[:min(len(name), most)]
+	const maxLength = 40
+	return name[:min(len(name), maxLength)]
 }

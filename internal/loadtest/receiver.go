@@ -18,16 +18,16 @@ type receiver struct {
 	reply  func(c *conn, frame []byte) error // sends a control frame
 }
 
-// closing is the error for a connection that the server ended with a close frame.
-type closing struct{ code int }
+// closedByServer is the error for a connection that the server ended with a close frame.
+type closedByServer struct{ code int }
 
-func (c *closing) Error() string { return fmt.Sprintf("closed with %d", c.code) }
+func (c *closedByServer) Error() string { return fmt.Sprintf("closed with %d", c.code) }
 
 var errOrder = errors.New("fragments out of order")
 
-// take processes all complete frames of b. It returns the rest and the known length of the frame
+// receive processes all complete frames of b. It returns the rest and the known length of the frame
 // at its beginning.
-func (r *receiver) take(c *conn, b []byte) (rest []byte, need int, err error) {
+func (r *receiver) receive(c *conn, b []byte) (rest []byte, need int, err error) {
 	now := r.clock.Now()
 	var last []byte // id
 	defer func() {
@@ -36,29 +36,29 @@ func (r *receiver) take(c *conn, b []byte) (rest []byte, need int, err error) {
 		}
 	}()
 	for {
-		f, size, whole, err := parseFrame(b)
-		if err != nil || !whole {
+		f, size, frameComplete, err := parseFrame(b)
+		if err != nil || !frameComplete {
 			return b, size, err
 		}
 		b = b[size:]
 		if f.IsControl() {
-			if err := r.answer(c, f); err != nil {
+			if err := r.handleControl(c, f); err != nil {
 				return b, 0, err
 			}
 			continue
 		}
-		message, whole, err := c.assemble(f)
+		message, frameComplete, err := c.assemble(f)
 		if err != nil {
 			return b, 0, err
 		}
-		if !whole {
+		if !frameComplete {
 			continue
 		}
 		if cursor, ok := cursorOf(message); ok && r.resume == ByCursor {
-			c.cover(cursor)
+			c.recordCursor(cursor)
 			continue
 		}
-		r.judge(c, message, now)
+		r.countMessage(c, message, now)
 		if r.resume == Never {
 			continue
 		}
@@ -69,7 +69,7 @@ func (r *receiver) take(c *conn, b []byte) (rest []byte, need int, err error) {
 }
 
 // assemble joins the fragments of a message.
-func (c *conn) assemble(f frame) (message []byte, whole bool, err error) {
+func (c *conn) assemble(f frame) (message []byte, complete bool, err error) {
 	first := f.Opcode != wsframe.Continuation
 	if first != (c.message == nil) {
 		return nil, false, errOrder
@@ -91,16 +91,16 @@ func (c *conn) assemble(f frame) (message []byte, whole bool, err error) {
 	return message, true, nil
 }
 
-// judge checks and counts a message.
-func (r *receiver) judge(c *conn, message []byte, now time.Time) {
+// countMessage checks and counts a message.
+func (r *receiver) countMessage(c *conn, message []byte, now time.Time) {
 	s, ok := r.stamps.read(message)
 	if !ok {
 		r.tally.Foreign++
 		return
 	}
-	proven := c.proven
-	c.check(s, r.resume, &r.tally)
-	if !proven && c.proven {
+	proven := c.gotProbe
+	c.checkEvent(s, r.resume, &r.tally)
+	if !proven && c.gotProbe {
 		r.tally.Proven++
 	}
 	if s.Seq > 0 {
@@ -109,8 +109,8 @@ func (r *receiver) judge(c *conn, message []byte, now time.Time) {
 	}
 }
 
-// answer processes a control frame.
-func (r *receiver) answer(c *conn, f frame) error {
+// handleControl processes a control frame.
+func (r *receiver) handleControl(c *conn, f frame) error {
 	switch f.Opcode {
 	case wsframe.Ping:
 		r.tally.Pings++
@@ -123,7 +123,7 @@ func (r *receiver) answer(c *conn, f frame) error {
 		}
 		// The server has sent its reason and need not read our reply.
 		_ = r.reply(c, closeFrame(answer))
-		return &closing{code}
+		return &closedByServer{code}
 	}
 	return nil // an unsolicited pong is allowed
 }

@@ -12,29 +12,28 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// asker asks the broker over a connection, request by request, as no client of ours
-// does.
-type asker struct {
+// rawClient sends requests over one connection, without retries or look-ups of leaders.
+type rawClient struct {
 	conn net.Conn
 	stop func() bool
 }
 
-// newAsker connects; the end of ctx breaks the connection.
-func (b *Broker) newAsker(ctx context.Context) (*asker, error) {
+// newRawClient opens a connection, which is closed at the end of ctx.
+func (b *Broker) newRawClient(ctx context.Context) (*rawClient, error) {
 	conn, err := b.listener.dial(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &asker{conn, context.AfterFunc(ctx, func() { conn.Close() })}, nil
+	return &rawClient{conn, context.AfterFunc(ctx, func() { conn.Close() })}, nil
 }
 
-func (a *asker) close() {
+func (a *rawClient) close() {
 	a.stop()
-	a.conn.Close() // nothing is under way
+	a.conn.Close() // no request is in progress
 }
 
-func (a *asker) ask(req kmsg.Request, res kmsg.Response) error {
-	const version = 4 // not flexible in what we ask
+func (a *rawClient) request(req kmsg.Request, res kmsg.Response) error {
+	const version = 4 // the requests used here are not flexible in it
 	req.SetVersion(version)
 	res.SetVersion(version)
 	if _, err := a.conn.Write(kmsg.NewRequestFormatter(kmsg.FormatterClientID("trunkline")).AppendRequest(nil, req, 0)); err != nil {
@@ -53,7 +52,7 @@ func (a *asker) ask(req kmsg.Request, res kmsg.Response) error {
 
 // offsetAt returns the first offset with a time at or after at, -1 when none
 // has.
-func (a *asker) offsetAt(topic string, partition int32, at time.Time) (int64, error) {
+func (a *rawClient) offsetAt(topic string, partition int32, at time.Time) (int64, error) {
 	p := kmsg.NewListOffsetsRequestTopicPartition()
 	p.Partition, p.Timestamp, p.CurrentLeaderEpoch = partition, at.UnixMilli(), -1
 	t := kmsg.NewListOffsetsRequestTopic()
@@ -61,7 +60,7 @@ func (a *asker) offsetAt(topic string, partition int32, at time.Time) (int64, er
 	req := kmsg.NewPtrListOffsetsRequest()
 	req.ReplicaID, req.Topics = -1, append(req.Topics, t)
 	res := kmsg.NewPtrListOffsetsResponse()
-	if err := a.ask(req, res); err != nil {
+	if err := a.request(req, res); err != nil {
 		return 0, err
 	}
 	if len(res.Topics) != 1 || len(res.Topics[0].Partitions) != 1 {
@@ -72,10 +71,10 @@ func (a *asker) offsetAt(topic string, partition int32, at time.Time) (int64, er
 }
 
 // topics lists all topics.
-func (a *asker) topics() ([]string, error) {
+func (a *rawClient) topics() ([]string, error) {
 	req := kmsg.NewPtrMetadataRequest() // no topics named: all
 	res := kmsg.NewPtrMetadataResponse()
-	if err := a.ask(req, res); err != nil {
+	if err := a.request(req, res); err != nil {
 		return nil, err
 	}
 	var names []string

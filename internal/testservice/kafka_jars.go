@@ -85,21 +85,21 @@ func jarVersion(home string) (string, error) {
 
 // downloadJars creates libs/ atomically.
 func downloadJars(ctx context.Context, home string) error {
-	work, err := os.MkdirTemp(home, "download-")
+	downloadDir, err := os.MkdirTemp(home, "download-")
 	if err != nil {
 		return fmt.Errorf("making a folder for the download: %w", err)
 	}
-	defer os.RemoveAll(work)
-	if err := os.WriteFile(filepath.Join(work, "pom.xml"), kafkaPOM, 0o644); err != nil {
+	defer os.RemoveAll(downloadDir)
+	if err := os.WriteFile(filepath.Join(downloadDir, "pom.xml"), kafkaPOM, 0o644); err != nil {
 		return fmt.Errorf("writing the pom: %w", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, jarsTimeout)
 	defer cancel()
 	fmt.Fprintf(os.Stderr, "testservice: getting Apache Kafka %s with Maven into %s\n", kafkaVersion(), home)
-	libs := filepath.Join(work, "libs")
+	libs := filepath.Join(downloadDir, "libs")
 	mvn := exec.CommandContext(ctx, "mvn", "-q", "-B", "dependency:copy-dependencies",
 		"-DincludeScope=runtime", "-DoutputDirectory="+libs, "-Dkafka.version="+kafkaVersion())
-	mvn.Dir = work
+	mvn.Dir = downloadDir
 	if output, err := mvn.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: getting the Kafka jars with Maven: %w: %s", errMissing, err, output)
 	}

@@ -8,22 +8,22 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// fields has the members of all messages' objects; values has their values in one of them.
-var fields = jsonscan.KeysOf("payload", "callId", "otherLegCallId", "callerIdNumber", "calleeIdNumber", "accountId", "mediaFormat",
+// bodyKeys has the members of all messages' objects; bodyValues has their values in one of them.
+var bodyKeys = jsonscan.KeysOf("payload", "callId", "otherLegCallId", "callerIdNumber", "calleeIdNumber", "accountId", "mediaFormat",
 	"encoding", "sampleRate", "digit", "duration", "reason", "name", "playedMs", "droppedMs", "destination", "error")
 
-type values [17]jsonscan.Value
+type bodyValues [17]jsonscan.Value
 
-// longestText is the largest length of a text field in bytes, far above that of any number, name or
+// maxTextBytes is the largest length of a text field in bytes, far above that of any number, name or
 // reason.
-const longestText = 1024
+const maxTextBytes = 1024
 
-// longest is the largest duration in a message.
-const longest = 24 * time.Hour
+// maxDuration is the largest duration in a message.
+const maxDuration = 24 * time.Hour
 
 // text decodes a string. An optional string that is absent is "".
-func (v *values) text(event Event, name string, required bool) (string, error) {
-	value := v[fields[name]]
+func (v *bodyValues) text(event Event, name string, required bool) (string, error) {
+	value := v[bodyKeys[name]]
 	if value == nil && !required {
 		return "", nil
 	}
@@ -31,15 +31,15 @@ func (v *values) text(event Event, name string, required bool) (string, error) {
 	if !ok {
 		return "", newError(ProblemField, "%s.%s is missing, or no string", event, name)
 	}
-	if len(text) > longestText {
-		return "", newError(ProblemField, "%s.%s has more than %d bytes", event, name, longestText)
+	if len(text) > maxTextBytes {
+		return "", newError(ProblemField, "%s.%s has more than %d bytes", event, name, maxTextBytes)
 	}
 	return string(text), nil
 }
 
-// texts decodes required strings.
-func (v *values) texts(event Event, into map[string]*string) error {
-	for name, target := range into {
+// requiredTexts decodes required strings.
+func (v *bodyValues) requiredTexts(event Event, targets map[string]*string) error {
+	for name, target := range targets {
 		text, err := v.text(event, name, true)
 		if err != nil {
 			return err
@@ -50,13 +50,13 @@ func (v *values) texts(event Event, into map[string]*string) error {
 }
 
 // milliseconds decodes a number of milliseconds. An optional number that is absent is 0.
-func (v *values) milliseconds(event Event, name string, required bool) (time.Duration, error) {
-	value := v[fields[name]]
+func (v *bodyValues) milliseconds(event Event, name string, required bool) (time.Duration, error) {
+	value := v[bodyKeys[name]]
 	if value == nil && !required {
 		return 0, nil
 	}
 	n, err := strconv.ParseFloat(string(value), 64)
-	if value.Kind() != jsonscan.Number || err != nil || n < 0 || n > float64(longest.Milliseconds()) {
+	if value.Kind() != jsonscan.Number || err != nil || n < 0 || n > float64(maxDuration.Milliseconds()) {
 		return 0, newError(ProblemField, "%s.%s is missing, or no number of milliseconds", event, name)
 	}
 	return time.Duration(n * float64(time.Millisecond)), nil
@@ -65,7 +65,7 @@ func (v *values) milliseconds(event Event, name string, required bool) (time.Dur
 func (d *Decoder) readNothing() error { return nil }
 
 func (d *Decoder) readMedia() error {
-	payload, ok := d.body[fields["payload"]].Text()
+	payload, ok := d.body[bodyKeys["payload"]].Text()
 	if !ok {
 		return newError(ProblemField, "media.payload is missing, or no string")
 	}
@@ -89,34 +89,34 @@ func (d *Decoder) readMedia() error {
 
 func (d *Decoder) readStart() error {
 	s := &d.message.Start
-	err := d.body.texts(EventStart, map[string]*string{
+	err := d.body.requiredTexts(EventStart, map[string]*string{
 		"callId": &s.CallID, "otherLegCallId": &s.OtherLegCallID, "accountId": &s.AccountID,
 		"callerIdNumber": &s.CallerIDNumber, "calleeIdNumber": &s.CalleeIDNumber,
 	})
 	if err != nil {
 		return err
 	}
-	format := d.body[fields["mediaFormat"]]
-	var inner values
-	if format.Kind() != jsonscan.Object || fields.Scan(format, inner[:]) != nil {
+	format := d.body[bodyKeys["mediaFormat"]]
+	var members bodyValues
+	if format.Kind() != jsonscan.Object || bodyKeys.Scan(format, members[:]) != nil {
 		return newError(ProblemField, "start.mediaFormat is missing, or no object")
 	}
 	if d.Strict {
-		if err := onlyMembers(format, "start.mediaFormat", []string{"encoding", "sampleRate"}); err != nil {
+		if err := checkOnlyMembers(format, "start.mediaFormat", []string{"encoding", "sampleRate"}); err != nil {
 			return err
 		}
 	}
-	encoding, _ := inner[fields["encoding"]].Text()
-	rate, err := strconv.ParseFloat(string(inner[fields["sampleRate"]]), 64)
+	encoding, _ := members[bodyKeys["encoding"]].Text()
+	rate, err := strconv.ParseFloat(string(members[bodyKeys["sampleRate"]]), 64)
 	var known bool
 	if s.Media, known = FormatOf(string(encoding)); !known || err != nil || rate != float64(s.Media.SampleRate) {
-		return newError(ProblemField, "start.mediaFormat is none of the formats there are")
+		return newError(ProblemField, "start.mediaFormat is not a supported format")
 	}
 	return nil
 }
 
 func (d *Decoder) readCall(event Event, call *Call) error {
-	return d.body.texts(event, map[string]*string{"callId": &call.CallID, "otherLegCallId": &call.OtherLegCallID})
+	return d.body.requiredTexts(event, map[string]*string{"callId": &call.CallID, "otherLegCallId": &call.OtherLegCallID})
 }
 
 func (d *Decoder) readDTMF() error {

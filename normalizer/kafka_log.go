@@ -26,7 +26,7 @@ type Log interface {
 	TopicID(ctx context.Context, topic string) (kafka.TopicID, error)
 	// CheckPosition returns *kafka.GapError if the records at a position were deleted
 	// or truncated, or the topic was recreated.
-	CheckPosition(ctx context.Context, topic string, partition int, at kafka.LogPosition) error
+	CheckPosition(ctx context.Context, topic string, partition int, position kafka.LogPosition) error
 	// Read reads a partition from a position on.
 	Read(topic string, partition int, from kafka.LogPosition) Reader
 }

@@ -1,0 +1,92 @@
+package cdrindex
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"trunkline/internal/retry"
+	"trunkline/internal/sqldb"
+)
+
+// partitionsAhead is the number of months for which partitions are created
+// ahead.
+const partitionsAhead = 2
+
+// firstRetained returns the first month within retention, 0 without retention.
+func (x *Index) firstRetained(now time.Time) month {
+	if x.settings.RetentionMonths == 0 {
+		return 0
+	}
+	return monthOf(now.Unix()) - month(x.settings.RetentionMonths)
+}
+
+// deleteBefore deletes the calls that began before the first kept month.
+func (x *Index) deleteBefore(ctx context.Context, firstKept month) error {
+	tables := []string{callsTable, rowsTable}
+	if x.db.Postgres() {
+		tables = tables[:1]
+	}
+	err := x.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
+		for _, table := range tables {
+			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE started < $1`, firstKept.start()); err != nil {
+				return sqldb.Wrap(err, "dropping old calls")
+			}
+		}
+		return nil
+	})
+	if err != nil || !x.db.Postgres() {
+		return err
+	}
+	return x.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
+		if err := lockPartitions(ctx, tx); err != nil {
+			return err
+		}
+		existing, err := listPartitions(ctx, tx)
+		if err != nil {
+			return err
+		}
+		return x.dropPartitions(ctx, tx, slices.DeleteFunc(existing, func(m month) bool { return m >= firstKept }))
+	})
+}
+
+// runRetention creates the tables of coming months and drops those whose retention has
+// ended, until ctx ends.
+func (x *Index) runRetention(ctx context.Context) {
+	const interval = 10 * time.Minute
+	maintained := month(-1)
+	for {
+		wait := interval
+		now, err := time.Now(), error(nil)
+		if current := monthOf(now.Unix()); current != maintained {
+			if err = x.maintainPartitions(ctx, now); err == nil {
+				maintained = current
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			wait = time.Minute / 2
+			x.metrics.errors.WithLabelValues(failedRetention).Inc()
+			x.log.Warn("call record retention failed", "error", err)
+		}
+		if !retry.Sleep(ctx, wait) {
+			return
+		}
+	}
+}
+
+// maintainPartitions creates the tables of this month and the next ones and drops
+// old ones.
+func (x *Index) maintainPartitions(ctx context.Context, now time.Time) error {
+	current := monthOf(now.Unix())
+	var months []month
+	for m := current; m <= current+partitionsAhead; m++ {
+		months = append(months, m)
+	}
+	if err := x.createPartitions(ctx, months); err != nil {
+		return err
+	}
+	if firstKept := x.firstRetained(now); firstKept > 0 {
+		return x.deleteBefore(ctx, firstKept)
+	}
+	return nil
+}
