@@ -14,10 +14,9 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// buildAdmission builds the limits of calls if calls are placed or AI providers can
-// transfer them.
+// buildAdmission builds the limits of calls for the roles that place calls or transfer them.
 func (a *App) buildAdmission() error {
-	if !a.has(settings.RoleOrigination) && !a.has(settings.RoleAISession) {
+	if !a.hasRole(settings.RoleOrigination) && !a.hasRole(settings.RoleAISession) {
 		return nil
 	}
 	plan, err := number.NewPlan(a.settings.Numbers)
@@ -32,7 +31,7 @@ func (a *App) buildAdmission() error {
 		Limiter: a.limiter, Slots: origination.NewRedisSlots(a.redis, a.settings.Redis.KeyPrefix), Audit: a.audit,
 		Metrics: a.registry, Log: a.log,
 	})
-	a.life.runs("call limits", a.admission.Run)
+	a.lifecycle.addRun("call limits", a.admission.Run)
 	return nil
 }
 
@@ -50,28 +49,28 @@ type phoneAdmission struct{ *origination.Admission }
 
 // Admit implements sipcall.Admission.
 func (p phoneAdmission) Admit(ctx context.Context, caller sip.User, from netip.Addr) (leave func(), err error) {
-	who := origination.Attempt{
+	attempt := origination.Attempt{
 		Door: origination.DoorSIP, CallID: uuid.NewString(), AccountID: caller.AccountID, UserID: caller.UserID,
 		Caller: audit.Caller{Actor: "sip:" + caller.Extension, Address: from.Unmap().String()},
 	}
-	if err := p.Count(ctx, who); err != nil {
+	if err := p.Count(ctx, attempt); err != nil {
 		return nil, err
 	}
-	if err := p.Enter(ctx, who); err != nil {
+	if err := p.Enter(ctx, attempt); err != nil {
 		return nil, err
 	}
-	return func() { p.Leave(who.CallID) }, nil
+	return func() { p.Leave(attempt.CallID) }, nil
 }
 
 // AdmitTransfer implements sipcall.Admission.
 func (p phoneAdmission) AdmitTransfer(ctx context.Context, caller sip.User, accountID, destination string) error {
-	who := origination.Attempt{Door: origination.DoorTransfer, AccountID: accountID}
+	attempt := origination.Attempt{Door: origination.DoorTransfer, AccountID: accountID}
 	if caller.UserID != "" {
-		who.AccountID, who.UserID = caller.AccountID, caller.UserID
-		who.Caller.Actor = "sip:" + caller.Extension
+		attempt.AccountID, attempt.UserID = caller.AccountID, caller.UserID
+		attempt.Caller.Actor = "sip:" + caller.Extension
 	}
-	if err := p.CheckDestination(ctx, who, destination); err != nil {
+	if err := p.CheckDestination(ctx, attempt, destination); err != nil {
 		return err
 	}
-	return p.Count(ctx, who)
+	return p.Count(ctx, attempt)
 }

@@ -11,7 +11,7 @@ import (
 
 // openProviders opens the accounts' AI providers, whose headers are secrets.
 func (a *App) openProviders(ctx context.Context) (err error) {
-	if !a.has(settings.RoleAPI) && !a.has(settings.RoleAISession) {
+	if !a.hasRole(settings.RoleAPI) && !a.hasRole(settings.RoleAISession) {
 		return nil
 	}
 	a.providers, err = aiprovider.New(ctx, a.settings.AIProvider, a.db, a.keys, a.audit, a.registry)
@@ -21,12 +21,12 @@ func (a *App) openProviders(ctx context.Context) (err error) {
 	return nil
 }
 
-// buildProviders adds them to the routes.
-func (a *App) buildProviders(deps *api.Deps) {
+// addProviderRoutes adds the AI providers to the routes.
+func (a *App) addProviderRoutes(deps *api.Deps) {
 	if a.providers != nil {
 		deps.AIOpener = a.providers
 	}
-	if a.has(settings.RoleAPI) {
+	if a.hasRole(settings.RoleAPI) {
 		deps.AIProviders = a.providers
 	}
 }

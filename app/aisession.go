@@ -16,9 +16,9 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// buildSessions builds the AI sessions and their ingresses.
-func (a *App) buildSessions(phones *phones, deps *api.Deps) (onSIP localcall.Destination, err error) {
-	if !a.has(settings.RoleAISession) {
+// buildAISessions builds the AI sessions and their ingresses.
+func (a *App) buildAISessions(phones *phones, deps *api.Deps) (onSIP localcall.Destination, err error) {
+	if !a.hasRole(settings.RoleAISession) {
 		return nil, nil
 	}
 	s := a.settings.AISession.Sessions
@@ -29,7 +29,7 @@ func (a *App) buildSessions(phones *phones, deps *api.Deps) (onSIP localcall.Des
 	}
 	sessions, err := aisession.New(s, aisession.Deps{
 		Providers:     a.providers,
-		Publisher:     ownEvents{a.newProducer("AI sessions' producer", kafka.ProducerConfig{}), "aisession", a.tracer},
+		Publisher:     ownEventPublisher{a.newProducer("AI sessions' producer", kafka.ProducerConfig{}), "aisession", a.tracer},
 		Announcements: aisession.NewRedisAnnouncements(a.redis, a.settings.Redis.KeyPrefix),
 		Leases:        aisession.NewRedisSessionLeases(a.redis, a.settings.Redis.KeyPrefix),
 		E164:          plan.E164,
@@ -39,7 +39,7 @@ func (a *App) buildSessions(phones *phones, deps *api.Deps) (onSIP localcall.Des
 		return nil, fmt.Errorf("AI sessions: %w", err)
 	}
 	if phones != nil {
-		calls := sipcall.New(sipcall.Deps{Sessions: sessions, Providers: a.providers, Ports: phones.ports, MayCall: a.sees,
+		calls := sipcall.New(sipcall.Deps{Sessions: sessions, Providers: a.providers, Ports: phones.ports, MayCall: a.canUseProvider,
 			Admission: phoneAdmission{a.admission}, Encryption: sip.Encryption(a.settings.SIP.Server.SRTP), Log: a.log})
 		phones.server.Handle(sipcall.Prefix, calls)
 		onSIP = calls
@@ -47,26 +47,26 @@ func (a *App) buildSessions(phones *phones, deps *api.Deps) (onSIP localcall.Des
 	if socket := a.settings.AISession.AudioSocket; socket.Listen != "" {
 		server, err := audiosocket.New(socket, sessions, a.log)
 		if err != nil {
-			return nil, taken("aisession.audiosocket_listen", err)
+			return nil, listenError("aisession.audiosocket_listen", err)
 		}
-		a.life.closes("AudioSocket listener", func(context.Context) error { return server.Close() })
-		// Registered before the sessions, so that it ends after them: it waits for its
+		a.lifecycle.addClose("AudioSocket listener", func(context.Context) error { return server.Close() })
+		// Registered before the sessions, so that it stops after them: it waits for its
 		// calls.
-		a.life.runs("AudioSocket", server.Run)
+		a.lifecycle.addRun("AudioSocket", server.Run)
 		a.log.Info("AudioSocket listening: accepts announced calls and those of audiosocket_secrets only, without TLS", "address", server.Addr().String())
 	}
-	a.life.runs("AI sessions", sessions.Run)
+	a.lifecycle.addRun("AI sessions", sessions.Run)
 	deps.AITester, deps.AIAnnouncer, deps.AIMedia = sessions, sessions, pcmsocket.New(sessions, a.log)
 	return onSIP, nil
 }
 
-// sees reports whether a caller's account can use a provider's account; "" is a trusted
-// network, which can use every account.
-func (a *App) sees(accountID, providerAccountID string) bool {
+// canUseProvider reports whether a caller's account can use the provider of an account. accountID
+// is "" for callers from a trusted network, which can use the providers of every account.
+func (a *App) canUseProvider(accountID, providerAccountID string) bool {
 	tree := a.identity.Tree()
 	if accountID == "" {
-		_, there := tree.Account(providerAccountID)
-		return there
+		_, ok := tree.Account(providerAccountID)
+		return ok
 	}
 	return tree.Contains(accountID, providerAccountID)
 }

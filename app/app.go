@@ -48,19 +48,19 @@ type Config struct {
 
 // App is one process of Trunkline.
 type App struct {
-	settings *settings.Settings
-	log      *slog.Logger
-	version  string
-	node     string // unique name of this process
-	registry *prometheus.Registry
-	life     *lifecycle
+	settings  *settings.Settings
+	log       *slog.Logger
+	version   string
+	node      string // unique name of this process
+	registry  *prometheus.Registry
+	lifecycle *lifecycle
 
 	db           *sqldb.DB
 	redis        redis.UniversalClient
 	cluster      *kafka.Cluster
 	audit        *audit.Log
 	keys         *masterkey.Keyring
-	configs      *encryption.Service // nil without the role api
+	encryption   *encryption.Service // nil without the role api
 	providers    *aiprovider.Service // nil without the roles api and aisession
 	webhooks     *webhook.Service    // nil without the role api
 	identity     *identity.Service
@@ -81,14 +81,14 @@ type App struct {
 // those it has opened.
 func New(ctx context.Context, cfg Config) (_ *App, err error) {
 	a := &App{settings: cfg.Settings, log: cfg.Log, version: cfg.Version, node: nodeName(), registry: prometheus.NewRegistry(), health: &health{}}
-	a.life = newLifecycle(cfg.Log)
+	a.lifecycle = newLifecycle(cfg.Log)
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, a.life.stop(context.WithoutCancel(ctx)))
+			err = errors.Join(err, a.lifecycle.closeAll(context.WithoutCancel(ctx)))
 		}
 	}()
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	registerProcess(a.registry, cfg.Version, a.health)
+	registerProcessMetrics(a.registry, cfg.Version, a.health)
 	if err := ensureDataDir(cfg.Settings.DataDir, cfg.Settings.DiskMinFree); err != nil {
 		return nil, err
 	}
@@ -107,13 +107,13 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 }
 
 // Run serves until ctx ends, then drains. It returns nil after a clean drain.
-func (a *App) Run(ctx context.Context) error { return a.life.run(ctx, a.settings.DrainTimeout) }
+func (a *App) Run(ctx context.Context) error { return a.lifecycle.run(ctx, a.settings.DrainTimeout) }
 
-func (a *App) has(role string) bool { return slices.Contains(a.settings.Roles, role) }
+func (a *App) hasRole(role string) bool { return slices.Contains(a.settings.Roles, role) }
 
 // openBackends opens Kafka, Redis and SQL; they are closed last.
 func (a *App) openBackends(ctx context.Context) error {
-	err := a.await(ctx, "the database", "check database.url, and that the server is up and lets us in", func(ctx context.Context) (err error) {
+	err := a.awaitBackend(ctx, "the database", "check database.url, and that the server is up and accepts our login", func(ctx context.Context) (err error) {
 		a.db, err = backend.Database(ctx, a.settings, a.log)
 		return err
 	}, func(err error) bool {
@@ -122,23 +122,23 @@ func (a *App) openBackends(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("database: %w", err)
 	}
-	a.life.closes("database", func(context.Context) error { return a.db.Close() })
+	a.lifecycle.addClose("database", func(context.Context) error { return a.db.Close() })
 	client, closeRedis, err := backend.Redis(a.settings, a.log)
 	if err != nil {
 		return fmt.Errorf("redis: %w", err)
 	}
 	a.redis = client
-	a.life.closes("redis", func(context.Context) error { return closeRedis() })
+	a.lifecycle.addClose("redis", func(context.Context) error { return closeRedis() })
 	cluster, closeKafka, err := backend.Kafka(ctx, a.settings, &backend.Liveness{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix}, a.registry, a.log)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return taken("kafka.embedded_listen", err)
+		return listenError("kafka.embedded_listen", err)
 	}
 	if err != nil {
 		return fmt.Errorf("kafka: %w", err)
 	}
 	a.cluster = cluster
 	a.health.broker.Store(cluster)
-	a.life.closes("kafka", func(context.Context) error { return closeKafka() })
+	a.lifecycle.addClose("kafka", func(context.Context) error { return closeKafka() })
 	return nil
 }
 
@@ -148,81 +148,81 @@ func (a *App) openIdentity(ctx context.Context) error {
 		return err
 	}
 	a.limiter = limiter
-	if a.identity, err = identity.New(ctx, identity.Config{Settings: a.settings.Auth, PartitionOf: a.partition}, a.db, a.keys, limiter, a.audit, a.registry, a.log); err != nil {
+	if a.identity, err = identity.New(ctx, identity.Config{Settings: a.settings.Auth, PartitionOf: a.accountPartition}, a.db, a.keys, limiter, a.audit, a.registry, a.log); err != nil {
 		return fmt.Errorf("identity: %w", err)
 	}
 	if err := a.requireIdentitySecrets(ctx); err != nil {
 		return fmt.Errorf("identity: %w", err)
 	}
-	if err := a.haveMasterKey(); err != nil {
+	if err := a.ensureMasterKey(); err != nil {
 		return fmt.Errorf("master keys: %w", err)
 	}
 	if err := a.prepareSigning(ctx); err != nil {
 		return fmt.Errorf("signing keys: %w", err)
 	}
-	a.life.runs("identity", a.identity.Run)
-	return a.seed(ctx)
+	a.lifecycle.addRun("identity", a.identity.Run)
+	return a.seedDirectory(ctx)
 }
 
 // buildRoles builds the components of the node's roles. They are connected here only.
 func (a *App) buildRoles(ctx context.Context) error {
 	deps := api.Deps{Auth: a.identity, Tracer: a.tracer}
-	a.life.runsFirst("topics", a.ensureTopics)
-	a.life.runs("partitions", a.followPartitions)
-	if a.has(settings.RoleStats) || a.has(settings.RoleAPI) {
+	a.lifecycle.addRunFirst("topics", a.ensureTopics)
+	a.lifecycle.addRun("partitions", a.followPartitions)
+	if a.hasRole(settings.RoleStats) || a.hasRole(settings.RoleAPI) {
 		a.queueConfigs = stats.NewQueueConfigs(a.cluster, a.newProducer("queue configuration's producer", kafka.ProducerConfig{}))
 	}
-	if a.has(settings.RoleNormalizer) {
+	if a.hasRole(settings.RoleNormalizer) {
 		producer := a.newProducer("normalizer's producer", kafka.ProducerConfig{})
 		n, err := normalizer.New(normalizer.Config{Settings: a.settings.Normalizer}, normalizer.Deps{
-			Log: normalizer.NewKafkaLog(a.cluster), Producer: producer, Accounts: accounts{a.identity}, Tracer: a.tracer,
+			Log: normalizer.NewKafkaLog(a.cluster), Producer: producer, Accounts: accountDirectory{a.identity}, Tracer: a.tracer,
 		}, a.registry, a.log)
 		if err != nil {
 			return err
 		}
-		a.life.runs("normalizer", n.Run)
+		a.lifecycle.addRun("normalizer", n.Run)
 	}
 	if err := a.buildFigures(ctx, &deps); err != nil {
 		return err
 	}
-	if a.has(settings.RoleStats) {
+	if a.hasRole(settings.RoleStats) {
 		producer := a.newProducer("stats' producer", kafka.ProducerConfig{})
 		processor, err := stats.New(a.settings.Stats, stats.Deps{
-			Log: stats.NewKafkaLog(a.cluster), Producer: producer, Accounts: accounts{a.identity}, Configs: a.queueConfigs, Rebuilds: a.figures.Rebuilds(),
+			Log: stats.NewKafkaLog(a.cluster), Producer: producer, Accounts: accountDirectory{a.identity}, Configs: a.queueConfigs, Rebuilds: a.figures.Rebuilds(),
 		}, a.registry, a.log)
 		if err != nil {
 			return err
 		}
-		a.life.runs("stats", processor.Run)
+		a.lifecycle.addRun("stats", processor.Run)
 	}
-	if a.has(settings.RoleFanout) {
+	if a.hasRole(settings.RoleFanout) {
 		if err := a.buildFanout(); err != nil {
 			return err
 		}
 		deps.Channel, deps.ChannelLogins = a.fanout, a.identity
 	}
-	if a.has(settings.RoleIngest) {
+	if a.hasRole(settings.RoleIngest) {
 		producer := a.newProducer("ingest's producer", kafka.ProducerConfig{})
 		in, err := ingest.New(ctx, a.settings.Ingest, ingest.Deps{
 			Formats:  registry.Lookup,
-			Accounts: accounts{a.identity}, Producer: producer, DB: a.db, Tracer: a.tracer,
+			Accounts: accountDirectory{a.identity}, Producer: producer, DB: a.db, Tracer: a.tracer,
 		}, a.registry, a.log)
 		if err != nil {
 			return err
 		}
-		a.life.runs("ingest", in.Run)
+		a.lifecycle.addRun("ingest", in.Run)
 		deps.Ingest = in
 		if err := a.buildFeeds(ctx); err != nil {
 			return err
 		}
 	}
-	if a.has(settings.RoleAPI) {
+	if a.hasRole(settings.RoleAPI) {
 		deps.Portal, deps.Directory = a.identity, a.identity
 		if err := a.buildRecordings(ctx, &deps); err != nil {
 			return err
 		}
 	}
-	a.buildProviders(&deps)
+	a.addProviderRoutes(&deps)
 	a.buildWebhooks(&deps)
 	a.buildExplain(&deps)
 	phones, err := a.buildSIP()
@@ -232,7 +232,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if err := a.buildAdmission(); err != nil {
 		return err
 	}
-	sessions, err := a.buildSessions(phones, &deps)
+	sessions, err := a.buildAISessions(phones, &deps)
 	if err != nil {
 		return err
 	}
@@ -256,12 +256,12 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.life.runsAtOnce("self-check", a.newSelfCheck().Run)
+	a.lifecycle.addRunAtOnce("self-check", a.newSelfCheck().Run)
 	return a.buildServer(handler)
 }
 
-// checkWired returns an error if a role of this process has no handler: a line of
-// buildRoles is missing or runs too late.
+// checkWired returns an error if a role of this process has no handler. It detects a missing or
+// misplaced line of buildRoles.
 func (a *App) checkWired(deps *api.Deps) error {
 	for role, wired := range map[string]bool{
 		settings.RoleIngest: deps.Ingest != nil,
@@ -270,7 +270,7 @@ func (a *App) checkWired(deps *api.Deps) error {
 			deps.AIProviders != nil && deps.AIOpener != nil && deps.Webhooks != nil && deps.Explain != nil,
 		settings.RoleAISession: deps.AITester != nil && deps.AIAnnouncer != nil && deps.AIMedia != nil && deps.AIOpener != nil,
 	} {
-		if a.has(role) && !wired {
+		if a.hasRole(role) && !wired {
 			return fmt.Errorf("role %s has no handler", role)
 		}
 	}
@@ -279,7 +279,7 @@ func (a *App) checkWired(deps *api.Deps) error {
 
 func (a *App) newProducer(name string, cfg kafka.ProducerConfig) *kafka.Producer {
 	p := a.cluster.NewProducer(cfg)
-	a.life.closes(name, p.Close)
+	a.lifecycle.addClose(name, p.Close)
 	return p
 }
 
@@ -303,16 +303,16 @@ func (a *App) buildFanout() error {
 	if err != nil {
 		return err
 	}
-	a.life.runs("fanout", a.fanout.Run)
+	a.lifecycle.addRun("fanout", a.fanout.Run)
 	return nil
 }
 
 // buildServer is called last, so that the public server is stopped first.
 func (a *App) buildServer(handler http.Handler) error {
-	a.life.serves("public listener", a.publicServer(handler))
+	a.lifecycle.addServer("public listener", a.publicServer(handler))
 	if a.fanout != nil {
-		a.life.drains("subscribers", a.fanout.Drain)
+		a.lifecycle.addDrain("subscribers", a.fanout.Drain)
 	}
-	a.life.drains("readiness", func(context.Context) { a.health.drain() })
+	a.lifecycle.addDrain("readiness", func(context.Context) { a.health.setDraining() })
 	return nil
 }

@@ -19,7 +19,7 @@ func (a *App) openAudit(ctx context.Context) (err error) {
 	if a.audit, err = audit.New(ctx, a.settings.Audit, audit.Deps{DB: a.db, Publisher: publisher, Metrics: a.registry, Log: a.log}); err != nil {
 		return fmt.Errorf("audit log: %w", err)
 	}
-	a.life.runsAtOnce("audit log", a.audit.Run)
+	a.lifecycle.addRunAtOnce("audit log", a.audit.Run)
 	return nil
 }
 

@@ -7,14 +7,14 @@ import (
 	"trunkline/fanout"
 )
 
-// peers exchanges questions between the nodes that have connections.
+// peers sends requests about events to the other nodes with connections, and receives theirs.
 func (a *App) peers() fanout.RedisPeers {
 	return fanout.RedisPeers{RedisPresence: &fanout.RedisPresence{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix}}
 }
 
 // buildExplain builds the explanations of events.
 func (a *App) buildExplain(deps *api.Deps) {
-	if !a.has(settings.RoleAPI) {
+	if !a.hasRole(settings.RoleAPI) {
 		return
 	}
 	deps.Explain = &explain.Service{

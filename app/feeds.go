@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// feedPlatforms has the constructors of the kinds of feeds that need only feed.Deps.
+// feedPlatforms has the constructors, by kind of feed, that need only feed.Deps.
 var feedPlatforms = map[string]feed.Constructor{
 	feed.KindAsterisk:   asterisk.New,
 	feed.KindFreeSWITCH: freeswitch.New,
@@ -50,7 +50,7 @@ func (a *App) buildFeeds(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.life.runsAtOnce("feeds", feeds.Run) // platforms are read while Kafka is unavailable
+	a.lifecycle.addRunAtOnce("feeds", feeds.Run) // platforms are read while Kafka is unavailable
 	return nil
 }
 

@@ -8,10 +8,9 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// health answers the probes. An unavailable backend does not make a node unready:
-// removing all nodes from the balancer would not help, and subscribers stay connected.
-// An embedded broker that cannot write to its disk does: only this node is affected,
-// until a restart.
+// health answers the probes. An unavailable backend does not make a node unready, because it
+// affects all nodes and subscribers stay connected. An embedded broker that cannot write to its
+// disk makes the node unready until a restart, because it affects this node only.
 type health struct {
 	started  atomic.Bool // the topics exist, consumers run
 	draining atomic.Bool
@@ -22,25 +21,25 @@ type health struct {
 	parts []readyPart // complete before the listeners start
 }
 
-// readyPart is a part that takes no requests until it is ready.
+// readyPart is a part that accepts no requests until it is ready.
 type readyPart struct {
 	name  string
 	ready func() bool
 }
 
-// awaits makes readiness depend on a part. It is called while the process is built.
-func (h *health) awaits(name string, ready func() bool) {
+// addReadyPart makes readiness depend on a part. It is called only before the listeners start.
+func (h *health) addReadyPart(name string, ready func() bool) {
 	h.parts = append(h.parts, readyPart{name, ready})
 }
 
-func (h *health) start()           { h.started.Store(true) }
-func (h *health) drain()           { h.draining.Store(true) }
-func (h *health) wait(what string) { h.waiting.Store(&what) }
+func (h *health) setStarted()               { h.started.Store(true) }
+func (h *health) setDraining()              { h.draining.Store(true) }
+func (h *health) setWaiting(backend string) { h.waiting.Store(&backend) }
 
-// unready returns the reason why the node should get no traffic, "" if it
+// unreadyReason returns the reason why the node should get no traffic, "" if it
 // should get traffic.
-func (h *health) unready() string {
-	what := h.waiting.Load()
+func (h *health) unreadyReason() string {
+	backend := h.waiting.Load()
 	switch {
 	case h.draining.Load():
 		return "draining"
@@ -53,17 +52,17 @@ func (h *health) unready() string {
 			}
 		}
 		return ""
-	case what == nil:
+	case backend == nil:
 		return "starting"
 	}
-	return "waiting for " + *what
+	return "waiting for " + *backend
 }
 
-func (h *health) live(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") }
+func (h *health) handleLive(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") }
 
-func (h *health) ready(w http.ResponseWriter, _ *http.Request) {
-	if why := h.unready(); why != "" {
-		http.Error(w, why, http.StatusServiceUnavailable)
+func (h *health) handleReady(w http.ResponseWriter, _ *http.Request) {
+	if reason := h.unreadyReason(); reason != "" {
+		http.Error(w, reason, http.StatusServiceUnavailable)
 		return
 	}
 	_, _ = fmt.Fprintln(w, "ok")

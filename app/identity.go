@@ -8,9 +8,9 @@ import (
 	"trunkline/identity"
 )
 
-// seed fills an empty directory: from the configured file, else, if demo_password is
-// set, with the demo account.
-func (a *App) seed(ctx context.Context) error {
+// seedDirectory fills an empty directory from directory_file or, without one, with the demo
+// account if demo_password is set.
+func (a *App) seedDirectory(ctx context.Context) error {
 	if file := a.settings.DirectoryFile; file != "" {
 		content, err := os.ReadFile(file)
 		if err != nil {
@@ -34,16 +34,16 @@ func (a *App) seed(ctx context.Context) error {
 	return nil
 }
 
-// accounts adapts the directory for the packages that ingest records.
-type accounts struct{ identity *identity.Service }
+// accountDirectory adapts the directory for the packages that ingest records.
+type accountDirectory struct{ identity *identity.Service }
 
-// Exists reports whether an account exists, also one created a moment ago.
-func (a accounts) Exists(ctx context.Context, id string) (bool, error) {
+// Exists reports whether an account exists. It also finds an account that was just created.
+func (a accountDirectory) Exists(ctx context.Context, id string) (bool, error) {
 	_, ok, err := a.identity.FindAccount(ctx, id)
 	return ok, err
 }
 
 // MayName reports whether the caller may send records of the account.
-func (a accounts) MayName(caller *identity.Principal, accountID string) bool {
+func (a accountDirectory) MayName(caller *identity.Principal, accountID string) bool {
 	return a.identity.Tree().Contains(caller.AccountID, accountID)
 }

@@ -29,7 +29,7 @@ var errNoSIP = errors.New("the driver sip needs sip.listen")
 
 // buildOrigination builds click to call with the configured platform.
 func (a *App) buildOrigination(ctx context.Context, phones *phones, sessions localcall.Destination, deps *api.Deps) error {
-	if !a.has(settings.RoleOrigination) {
+	if !a.hasRole(settings.RoleOrigination) {
 		return nil
 	}
 	s := a.settings.Origination
@@ -46,13 +46,13 @@ func (a *App) buildOrigination(ctx context.Context, phones *phones, sessions loc
 		Settings: s.Settings, Node: a.node, Alone: !a.db.Postgres(),
 	}, origination.Deps{
 		DB: a.db, Driver: driver, Users: a.identity, Admission: a.admission,
-		Publisher: callEvents{producer, a.tracer}, Audit: a.audit, Metrics: a.registry, Log: a.log, Tracer: a.tracer,
+		Publisher: callEventPublisher{producer, a.tracer}, Audit: a.audit, Metrics: a.registry, Log: a.log, Tracer: a.tracer,
 	})
 	if err != nil {
 		return fmt.Errorf("origination: %w", err)
 	}
-	a.life.runs("origination", calls.Run)
-	a.health.awaits("origination", calls.Ready)
+	a.lifecycle.addRun("origination", calls.Run)
+	a.health.addReadyPart("origination", calls.Ready)
 	deps.Calls = calls
 	return nil
 }
@@ -71,21 +71,22 @@ func (a *App) originationDriver(phones *phones, sessions localcall.Destination, 
 	case "kazoo":
 		return kazoo.New(kazoo.Config{Settings: s.Kazoo}, http.DefaultClient, a.log)
 	}
-	simulates := "all calls"
+	simulatedCalls := "all calls"
 	if s.Driver == "auto" && phones != nil {
-		simulates = "calls of users without a registered phone"
+		simulatedCalls = "calls of users without a registered phone"
 	}
-	a.log.Warn("call simulator on: no phone rings, call records and events are invented", "driver", s.Driver, "simulates", simulates)
-	simulated, err := simulator.New(simulator.Config{MaxCalls: s.MaxCalls}, platformRecords{producer, simulator.MediaServer}, a.registry, a.log)
+	a.log.Warn("call simulator on: no phone rings, call records and events are invented", "driver", s.Driver, "simulates", simulatedCalls)
+	simulatorDriver, err := simulator.New(simulator.Config{MaxCalls: s.MaxCalls}, platformPublisher{producer, simulator.MediaServer}, a.registry, a.log)
 	if err != nil || s.Driver == "simulator" || phones == nil {
-		return simulated, err
+		return simulatorDriver, err
 	}
-	rung, err := a.sipDriver(phones, sessions, producer)
-	return &origination.Auto{Phones: rung, Simulator: simulated, Registered: phones.server.Registered,
+	sipDriver, err := a.sipDriver(phones, sessions, producer)
+	return &origination.Auto{Phones: sipDriver, Simulator: simulatorDriver, Registered: phones.server.Registered,
 		Simulated: simulator.Simulated}, err
 }
 
-// sipDriver also takes the calls that phones and trunks make.
+// sipDriver returns the driver of Trunkline's own PBX, which also handles the calls from phones and
+// trunks.
 func (a *App) sipDriver(phones *phones, sessions localcall.Destination, producer *kafka.Producer) (*pbx.Driver, error) {
 	if phones == nil {
 		return nil, errNoSIP
@@ -96,31 +97,31 @@ func (a *App) sipDriver(phones *phones, sessions localcall.Destination, producer
 	}
 	driver, err := pbx.New(pbx.Config{
 		Settings: a.settings.SIP.Calls, MediaServer: name, Encryption: sip.Encryption(a.settings.SIP.Server.SRTP),
-	}, phones.server, phones.ports, phones.directory, sessions, a.admission, platformRecords{producer, "sip"}, a.registry, a.log)
+	}, phones.server, phones.ports, phones.directory, sessions, a.admission, platformPublisher{producer, "sip"}, a.registry, a.log)
 	if err != nil {
 		return nil, err
 	}
 	phones.server.Handle("", driver)
 	phones.server.AddRegistrationListener(driver)
-	a.life.runs("sip driver", driver.Run)
+	a.lifecycle.addRun("sip driver", driver.Run)
 	return driver, nil
 }
 
-// callEvents produces the progress of calls to the raw topic, from which it reaches the
+// callEventPublisher produces the progress of calls to the raw topic, from which it reaches the
 // channel.
-type callEvents struct {
+type callEventPublisher struct {
 	producer *kafka.Producer
 	tracer   *tracing.Tracer
 }
 
 // Publish implements origination.Publisher.
-func (e callEvents) Publish(ctx context.Context, events ...origination.Event) error {
+func (e callEventPublisher) Publish(ctx context.Context, events ...origination.Event) error {
 	records, spans := make([]kafka.Record, len(events)), make([]tracing.Span, len(events))
-	for i, one := range events {
-		records[i] = rawRecord(event.TopicRaw, event.FormatOwn, "origination", one.AccountID, one.Data)
-		if e.tracer != nil { // each belongs to the trace of its call
-			_, spans[i] = joined(one.Trace.Extract(ctx), e.tracer, &records[i])
-			spans[i].Set(tracing.Account(one.AccountID), tracing.Text("trunkline.call.state", string(one.State)))
+	for i, callEvent := range events {
+		records[i] = rawRecord(event.TopicRaw, event.FormatOwn, "origination", callEvent.AccountID, callEvent.Data)
+		if e.tracer != nil { // each span belongs to the trace of its call
+			_, spans[i] = startSendSpan(callEvent.Trace.Extract(ctx), e.tracer, &records[i])
+			spans[i].Set(tracing.Account(callEvent.AccountID), tracing.Text("trunkline.call.state", string(callEvent.State)))
 		}
 	}
 	err := e.producer.Produce(ctx, records...)
@@ -130,15 +131,15 @@ func (e callEvents) Publish(ctx context.Context, events ...origination.Event) er
 	return err
 }
 
-// platformRecords produces the call records of Trunkline's own phone platform to the raw
+// platformPublisher produces the call records of Trunkline's own phone platform to the raw
 // topics, like those of every platform.
-type platformRecords struct {
+type platformPublisher struct {
 	producer *kafka.Producer
 	source   string
 }
 
 // PublishCDR implements simulator.Records.
-func (p platformRecords) PublishCDR(ctx context.Context, accountID string, row event.CDR) error {
+func (p platformPublisher) PublishCDR(ctx context.Context, accountID string, row event.CDR) error {
 	value, err := json.Marshal(row)
 	if err != nil {
 		return fmt.Errorf("writing a call record: %w", err)
@@ -147,6 +148,6 @@ func (p platformRecords) PublishCDR(ctx context.Context, accountID string, row e
 }
 
 // PublishEvent implements simulator.Records.
-func (p platformRecords) PublishEvent(ctx context.Context, accountID string, data []byte) error {
+func (p platformPublisher) PublishEvent(ctx context.Context, accountID string, data []byte) error {
 	return p.producer.Produce(ctx, rawRecord(event.TopicRaw, "generic", p.source, accountID, data))
 }

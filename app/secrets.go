@@ -19,32 +19,31 @@ func (a *App) openSecrets(ctx context.Context) error {
 	if err := a.openProviders(ctx); err != nil {
 		return err
 	}
-	if !a.has(settings.RoleAPI) {
+	if !a.hasRole(settings.RoleAPI) {
 		return nil
 	}
-	if a.configs, err = encryption.New(ctx, a.db, a.keys, a.audit, a.registry); err != nil {
+	if a.encryption, err = encryption.New(ctx, a.db, a.keys, a.audit, a.registry); err != nil {
 		return fmt.Errorf("recording encryption: %w", err)
 	}
 	return a.openWebhooks(ctx)
 }
 
-// logsIn reports whether users log in at this process, which then signs tokens.
-func (a *App) logsIn() bool { return a.has(settings.RoleAPI) || a.has(settings.RoleFanout) }
+// hasLogins reports whether users log in at this process, so that it signs tokens.
+func (a *App) hasLogins() bool { return a.hasRole(settings.RoleAPI) || a.hasRole(settings.RoleFanout) }
 
-// requireIdentitySecrets returns an error if the master key is missing under which the
-// signing keys and the phones' passwords are sealed. The packages of openSecrets check
-// theirs themselves.
+// requireIdentitySecrets returns an error if the master key that seals the signing keys and the
+// phones' passwords is missing. The packages of openSecrets check theirs themselves.
 func (a *App) requireIdentitySecrets(ctx context.Context) error {
-	if !a.logsIn() && !a.has(settings.RoleOrigination) {
+	if !a.hasLogins() && !a.hasRole(settings.RoleOrigination) {
 		return nil
 	}
 	return a.identity.RequireSecrets(ctx)
 }
 
-// prepareSigning returns an error if users log in at this process and there is no master
-// key to seal the signing keys under.
+// prepareSigning prepares the keys that sign tokens, if users log in at this process. It returns
+// an error if there is no master key to seal them.
 func (a *App) prepareSigning(ctx context.Context) error {
-	if !a.logsIn() {
+	if !a.hasLogins() {
 		return nil
 	}
 	if _, err := a.keys.NewestID(); err != nil {
@@ -54,24 +53,24 @@ func (a *App) prepareSigning(ctx context.Context) error {
 	return a.identity.PrepareSigning(ctx)
 }
 
-// haveMasterKey creates the first master key if this process is the only user of the
+// ensureMasterKey creates the first master key if this process is the only user of the
 // database. It runs after every package has checked that no key is missing.
-func (a *App) haveMasterKey() error {
-	if !a.logsIn() || a.db.Postgres() { // the other nodes would not have a key created here
+func (a *App) ensureMasterKey() error {
+	if !a.hasLogins() || a.db.Postgres() { // the other nodes would not have a key created here
 		return nil
 	}
 	if file := a.settings.MasterKeys.File; file != "" {
-		// A configured file should have a key: a new key in its place would hide a mistake.
+		// A configured file without a key is an error: a new key would hide the mistake.
 		if _, err := a.keys.NewestID(); err != nil {
 			return fmt.Errorf("master_key_file %s: %w", file, err)
 		}
 		return nil
 	}
-	made, err := a.keys.Create()
+	created, err := a.keys.Create()
 	if err != nil {
 		return err
 	}
-	if made {
+	if created {
 		a.log.Info("master key created: without this file the accounts' keys are lost, keep a copy elsewhere",
 			"file", backend.MasterKeyFile(a.settings))
 	}

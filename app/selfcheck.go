@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"time"
@@ -10,8 +9,8 @@ import (
 	"trunkline/internal/selfcheck"
 )
 
-// newSelfCheck checks the backends, the disk of data_dir and the certificates
-// that this process presents.
+// newSelfCheck returns the checker of the backends, the disk of data_dir and the certificates that
+// this process presents.
 func (a *App) newSelfCheck() *selfcheck.Checker {
 	database := selfcheck.Dependency{Name: "database", Advice: "check the server, and database.url", Ping: a.db.PingContext}
 	if a.db.Postgres() {
@@ -23,12 +22,12 @@ func (a *App) newSelfCheck() *selfcheck.Checker {
 		redis.Clock = a.redisClock
 	}
 	kafka := selfcheck.Dependency{Name: "kafka", Advice: "check the cluster, and kafka.brokers", Ping: a.cluster.Ping, Clock: a.kafkaClock,
-		Silent: func() bool { return a.health.unready() != "" }} // during the start, await logs the backends
+		Silent: func() bool { return a.health.unreadyReason() != "" }} // during the start, awaitBackend logs the backends
 	var presented []selfcheck.Certificate
 	if a.certs != nil {
 		presented = append(presented, selfcheck.Certificate{Setting: a.certs.key, File: a.certs.certFile, Load: a.certs.current})
 	}
-	for _, p := range pairs(a.settings) {
+	for _, p := range certificatePairs(a.settings) {
 		if p.key != "tls.cert_file" {
 			presented = append(presented, selfcheck.Certificate{Setting: p.key, File: p.certFile, Load: p.load})
 		}
@@ -39,21 +38,21 @@ func (a *App) newSelfCheck() *selfcheck.Checker {
 }
 
 func (a *App) databaseClock(ctx context.Context) (ahead time.Duration, err error) {
-	var read time.Time
+	var serverTime time.Time
 	sent := time.Now()
-	if err := a.db.QueryRowContext(ctx, `SELECT clock_timestamp()`).Scan(&read); err != nil {
+	if err := a.db.QueryRowContext(ctx, `SELECT clock_timestamp()`).Scan(&serverTime); err != nil {
 		return 0, fmt.Errorf("reading the database's clock: %w", err)
 	}
-	return selfcheck.ClockOffset(sent, read, time.Now()), nil
+	return selfcheck.ClockOffset(sent, serverTime, time.Now()), nil
 }
 
 func (a *App) redisClock(ctx context.Context) (ahead time.Duration, err error) {
 	sent := time.Now()
-	read, err := a.redis.Time(ctx).Result()
+	serverTime, err := a.redis.Time(ctx).Result()
 	if err != nil {
 		return 0, fmt.Errorf("reading Redis's clock: %w", err)
 	}
-	return selfcheck.ClockOffset(sent, read, time.Now()), nil
+	return selfcheck.ClockOffset(sent, serverTime, time.Now()), nil
 }
 
 // kafkaClock compares our clock with the timestamps of this node's own records.
@@ -63,11 +62,4 @@ func (a *App) kafkaClock(context.Context) (ahead time.Duration, err error) {
 		return 0, errors.New("no broker has acknowledged a record yet")
 	}
 	return ahead, nil
-}
-
-// current reads the files again if they have changed, and returns the
-// certificate that is served.
-func (c *certificates) current() (*tls.Certificate, error) {
-	c.refresh()
-	return c.loaded.Load(), nil
 }

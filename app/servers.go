@@ -22,24 +22,24 @@ import (
 func (a *App) listen(context.Context) error {
 	public, err := net.Listen("tcp", a.settings.Listen)
 	if err != nil {
-		return taken("listen", err)
+		return listenError("listen", err)
 	}
-	a.life.closes("public address", func(context.Context) error { return closed(public) })
+	a.lifecycle.addClose("public address", func(context.Context) error { return closeListener(public) })
 	private, err := net.Listen("tcp", a.settings.MetricsListen)
 	if err != nil {
-		return taken("metrics_listen", err)
+		return listenError("metrics_listen", err)
 	}
-	a.life.closes("metrics address", func(context.Context) error { return closed(private) })
+	a.lifecycle.addClose("metrics address", func(context.Context) error { return closeListener(private) })
 	a.public, a.private = conn.NewListener(public), private
-	// Registered first, so that it stops last, and started now, so that the probes are
-	// answered while a backend is waited for.
-	a.life.serves("metrics listener", startServer(a.privateServer()))
+	// Registered first, so that it stops last, and started now, so that probes are answered
+	// while the process waits for a backend.
+	a.lifecycle.addServer("metrics listener", startServer(a.privateServer()))
 	return nil
 }
 
-// taken returns the error of an address that cannot be listened on, with advice. It
-// drops "listen tcp" and its wrapping, which add nothing to the setting's name.
-func taken(setting string, err error) error {
+// listenError returns the error of an address that cannot be listened on, with advice. It drops
+// the prefix "listen tcp".
+func listenError(setting string, err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Addr != nil {
 		err = fmt.Errorf("%s: %w", op.Addr, op.Err)
@@ -50,7 +50,8 @@ func taken(setting string, err error) error {
 	return fmt.Errorf("%s: %w (is another trunkline running? set %[1]s to another address)", setting, err)
 }
 
-func closed(l net.Listener) error {
+// closeListener closes l unless a server has closed it.
+func closeListener(l net.Listener) error {
 	if err := l.Close(); !errors.Is(err, net.ErrClosed) {
 		return err
 	}
@@ -140,8 +141,8 @@ func withHSTS(next http.Handler) http.Handler {
 func (a *App) privateServer() *httpServer {
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{Registry: a.registry}))
-	mux.HandleFunc("/livez", a.health.live)
-	mux.HandleFunc("/readyz", a.health.ready)
+	mux.HandleFunc("/livez", a.health.handleLive)
+	mux.HandleFunc("/readyz", a.health.handleReady)
 	if a.settings.Debug.PProf {
 		mux.HandleFunc("/debug/pprof/", pprof.Index)
 		mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)

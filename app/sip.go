@@ -29,17 +29,17 @@ type phones struct {
 	directory sip.Directory
 }
 
-// embeddedSIP is the default address for registering phones.
-const embeddedSIP = "127.0.0.1:5060"
+// defaultSIPListen is the default address for registering phones.
+const defaultSIPListen = "127.0.0.1:5060"
 
 // buildSIP opens the SIP server if the roles and settings need one.
 func (a *App) buildSIP() (*phones, error) {
 	s := a.settings.SIP.Server
-	listen, asked := s.Listen, s.Listen != ""
-	if !asked && len(a.settings.Kafka.Brokers) == 0 {
-		listen = embeddedSIP
+	listen, configured := s.Listen, s.Listen != ""
+	if !configured && len(a.settings.Kafka.Brokers) == 0 {
+		listen = defaultSIPListen
 	}
-	if listen == "" || listen == sip.Off || !a.has(settings.RoleOrigination) && !a.has(settings.RoleAISession) {
+	if listen == "" || listen == sip.Off || !a.hasRole(settings.RoleOrigination) && !a.hasRole(settings.RoleAISession) {
 		return nil, nil
 	}
 	bindings, err := sip.NewRedisBindings(a.redis, a.settings.Redis.KeyPrefix)
@@ -48,19 +48,19 @@ func (a *App) buildSIP() (*phones, error) {
 	}
 	directory := sipDirectory{identity: a.identity, defaultDomain: s.DefaultDomain}
 	s.Listen = listen
-	secure, dial, err := a.sipTLS()
+	listenTLS, dialTLS, err := a.sipTLS()
 	if err != nil {
 		return nil, err
 	}
 	server, err := sip.New(sip.Config{
-		Settings: s, TLS: secure, DialTLS: dial, Limits: sip.Limits{MaxCalls: 2 * a.settings.SIP.Calls.MaxCalls},
+		Settings: s, TLS: listenTLS, DialTLS: dialTLS, Limits: sip.Limits{MaxCalls: 2 * a.settings.SIP.Calls.MaxCalls},
 	}, directory, bindings, a.registry, a.log)
-	if !asked && errors.Is(err, syscall.EADDRINUSE) {
+	if !configured && errors.Is(err, syscall.EADDRINUSE) {
 		a.log.Warn("sip: the port is in use by another program, so phones cannot register: set sip.listen", "address", listen)
 		return nil, nil
 	}
 	if err != nil {
-		return nil, taken("sip.listen", err)
+		return nil, listenError("sip.listen", err)
 	}
 	ports, err := a.mediaPorts(server.Addr().Addr())
 	if err != nil {
@@ -71,20 +71,20 @@ func (a *App) buildSIP() (*phones, error) {
 	} else {
 		port.Close()
 	}
-	a.life.runs("sip", server.Run)
-	a.life.runs("registrations of deleted accounts", func(ctx context.Context) error {
-		a.removeRegistrations(ctx, bindings, removeEvery)
+	a.lifecycle.addRun("sip", server.Run)
+	a.lifecycle.addRun("registrations of deleted accounts", func(ctx context.Context) error {
+		a.removeRegistrations(ctx, bindings, removeInterval)
 		return nil
 	})
 	a.log.Info("sip: phones register here", "address", server.Addr().String(), "tls_port", server.TLSPort())
 	return &phones{server: server, ports: ports, directory: directory}, nil
 }
 
-// removeEvery is the interval at which registrations of deleted accounts are removed.
-const removeEvery = 30 * time.Second
+// removeInterval is the interval at which registrations of deleted accounts are removed.
+const removeInterval = 30 * time.Second
 
 // removeRegistrations removes the registrations of deleted accounts until ctx ends.
-func (a *App) removeRegistrations(ctx context.Context, bindings *sip.RedisBindings, every time.Duration) {
+func (a *App) removeRegistrations(ctx context.Context, bindings *sip.RedisBindings, interval time.Duration) {
 	for {
 		deleted, err := a.identity.ListDeletedAccounts(ctx)
 		if err == nil && len(deleted) > 0 {
@@ -93,39 +93,39 @@ func (a *App) removeRegistrations(ctx context.Context, bindings *sip.RedisBindin
 		if err != nil && ctx.Err() == nil {
 			a.log.WarnContext(ctx, "removing the registrations of deleted accounts failed, retrying", "error", err)
 		}
-		if !retry.Sleep(ctx, every) {
+		if !retry.Sleep(ctx, interval) {
 			return
 		}
 	}
 }
 
 // sipTLS returns the configurations of the TLS listener and of connections to the trunk; nil without TLS.
-func (a *App) sipTLS() (listen, dial *tls.Config, err error) {
+func (a *App) sipTLS() (listenTLS, dialTLS *tls.Config, err error) {
 	if a.settings.SIP.Server.TLSListen == "" {
 		return nil, nil, nil
 	}
-	listen = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: a.certs.get}
+	listenTLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: a.certs.get}
 	trunk := a.settings.SIP.Calls.Trunk
 	if trunk.Transport != "tls" {
-		return listen, nil, nil
+		return listenTLS, nil, nil
 	}
 	host, _, err := net.SplitHostPort(trunk.Address)
 	if err != nil {
 		host = trunk.Address // without a port
 	}
-	dial = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: strings.Trim(host, "[]")}
+	dialTLS = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: strings.Trim(host, "[]")}
 	if trunk.CAFile == "" {
-		return listen, dial, nil
+		return listenTLS, dialTLS, nil
 	}
 	text, err := os.ReadFile(trunk.CAFile)
 	if err != nil {
 		return nil, nil, fault.Permanent(fmt.Errorf("sip.trunk.ca_file: %w", err))
 	}
-	dial.RootCAs = x509.NewCertPool()
-	if !dial.RootCAs.AppendCertsFromPEM(text) {
+	dialTLS.RootCAs = x509.NewCertPool()
+	if !dialTLS.RootCAs.AppendCertsFromPEM(text) {
 		return nil, nil, fault.Permanent(errors.New("sip.trunk.ca_file: no certificate in PEM"))
 	}
-	return listen, dial, nil
+	return listenTLS, dialTLS, nil
 }
 
 func (a *App) mediaPorts(listen netip.Addr) (*rtp.Ports, error) {
@@ -148,7 +148,7 @@ type sipDirectory struct {
 func (d sipDirectory) SIPUser(ctx context.Context, domain, username string) (sip.User, error) {
 	account, ok := d.identity.Tree().ByDomain(domain)
 	if !ok {
-		if account, ok = d.fallback(); !ok {
+		if account, ok = d.defaultAccount(); !ok {
 			return sip.User{}, fault.NotFound("There is no phone of that name")
 		}
 	}
@@ -163,7 +163,7 @@ func (d sipDirectory) Authenticate(ctx context.Context, user sip.User, from neti
 	})
 }
 
-func (d sipDirectory) fallback() (identity.Account, bool) {
+func (d sipDirectory) defaultAccount() (identity.Account, bool) {
 	if d.defaultDomain != "" {
 		return d.identity.Tree().ByDomain(d.defaultDomain)
 	}

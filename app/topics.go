@@ -15,17 +15,17 @@ import (
 // ensureTopics creates and checks the topics, waiting for Kafka. Consumers and
 // readiness wait for it.
 func (a *App) ensureTopics(ctx context.Context) error {
-	a.health.wait("kafka")
+	a.health.setWaiting("kafka")
 	const advice = "check kafka.brokers, kafka.tls and kafka.sasl, and that the cluster is up"
 	retry := func(err error) bool { return !fault.IsPermanent(err) }
-	if err := a.await(ctx, "kafka", advice, a.tryTopics, retry); err != nil {
+	if err := a.awaitBackend(ctx, "kafka", advice, a.ensureTopicsOnce, retry); err != nil {
 		return err
 	}
-	a.health.start()
+	a.health.setStarted()
 	return nil
 }
 
-func (a *App) tryTopics(ctx context.Context) error {
+func (a *App) ensureTopicsOnce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	specs := backend.TopicSpecs(a.settings)
@@ -57,22 +57,22 @@ func (a *App) checkTopics(ctx context.Context, specs []kafka.TopicSpec) error {
 	if err != nil {
 		return err
 	}
-	var refused []error
+	var unsafe []error
 	for _, p := range problems {
 		if p.Unsafe && a.settings.Kafka.Strict {
-			refused = append(refused, errors.New(p.Message))
+			unsafe = append(unsafe, errors.New(p.Message))
 			continue
 		}
 		a.log.Warn("topic settings: "+p.Message, "topic", p.Topic, "unsafe", p.Unsafe)
 	}
-	if refused != nil {
-		return fault.Permanent(fmt.Errorf("kafka.strict: %w", errors.Join(refused...)))
+	if unsafe != nil {
+		return fault.Permanent(fmt.Errorf("kafka.strict: %w", errors.Join(unsafe...)))
 	}
 	return nil
 }
 
-// followPartitions adds partitions to the topics of results when their source topics get
-// more, while the process runs.
+// followPartitions adds partitions to derived topics when their source topics get more, while the
+// process runs.
 func (a *App) followPartitions(ctx context.Context) error {
 	if !a.settings.Kafka.CreateTopics {
 		return nil
@@ -80,8 +80,8 @@ func (a *App) followPartitions(ctx context.Context) error {
 	return a.cluster.FollowPartitions(ctx, backend.TopicSpecs(a.settings))
 }
 
-// partition returns the partition of an account's new events: the messages of
+// accountPartition returns the partition of an account's new events: the messages of
 // partition n of the raw topic are stored in partition n.
-func (a *App) partition(ctx context.Context, account string) (int, error) {
+func (a *App) accountPartition(ctx context.Context, account string) (int, error) {
 	return a.cluster.KeyPartition(ctx, event.TopicRaw, []byte(account))
 }

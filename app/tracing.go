@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/sdk/trace"
@@ -15,13 +16,14 @@ import (
 	"golang.org/x/time/rate"
 
 	"trunkline/internal/kafka"
+	"trunkline/internal/metric"
 	"trunkline/internal/tracing"
 )
 
 const (
-	spanQueue  = 8192            // spans waiting for the collector; further ones are dropped
-	flushLimit = 2 * time.Second // for waiting spans at the end
-	complain   = time.Minute     // between two log lines about an unavailable collector
+	maxQueuedSpans = 8192            // spans waiting for the collector; further ones are dropped
+	flushTimeout   = 2 * time.Second // for waiting spans at the end
+	warnInterval   = time.Minute     // between two log lines about an unavailable collector
 )
 
 // openTracing creates the tracer if the settings have a collector. An unreachable
@@ -42,27 +44,27 @@ func (a *App) openTracing(ctx context.Context, version string) error {
 	if len(headers) > 0 {
 		options = append(options, otlptracehttp.WithHeaders(headers))
 	}
-	sender, err := otlptracehttp.New(ctx, options...)
+	exporter, err := otlptracehttp.New(ctx, options...)
 	if err != nil {
 		return fmt.Errorf("tracing: %w", err)
 	}
 	counts := newSpanCounts(a.registry)
-	queue := &spanQueueing{counts: counts}
-	out := &spanSender{SpanExporter: sender, queue: queue, counts: counts, log: a.log, often: rate.Sometimes{First: 1, Interval: complain}}
-	queue.SpanProcessor = trace.NewBatchSpanProcessor(out, trace.WithMaxQueueSize(spanQueue))
+	queue := &queueLimiter{counts: counts}
+	out := &loggingExporter{SpanExporter: exporter, queue: queue, counts: counts, log: a.log, warnLimiter: rate.Sometimes{First: 1, Interval: warnInterval}}
+	queue.SpanProcessor = trace.NewBatchSpanProcessor(out, trace.WithMaxQueueSize(maxQueuedSpans))
 	provider := trace.NewTracerProvider(
-		trace.WithSpanProcessor(queue), trace.WithResource(a.process(ctx, version)),
+		trace.WithSpanProcessor(queue), trace.WithResource(a.processResource(ctx, version)),
 		trace.WithSampler(trace.ParentBased(trace.TraceIDRatioBased(a.settings.Tracing.Sample))),
 	)
-	a.life.closes("tracing", func(ctx context.Context) error {
-		// Also if the other parts have used up the drain timeout: their last spans are in
-		// here.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushLimit)
+	a.lifecycle.addClose("tracing", func(ctx context.Context) error {
+		// Also if the other parts have used up the drain timeout, because their last spans are
+		// waiting.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 		defer cancel()
 		if err := provider.Shutdown(ctx); err != nil {
 			a.log.Warn("sending the last spans failed", "error", err)
 		}
-		return sender.Shutdown(context.WithoutCancel(ctx)) // ends a running attempt
+		return exporter.Shutdown(context.WithoutCancel(ctx)) // ends a running attempt
 	})
 	a.tracer = tracing.New(provider)
 	a.log = slog.New(tracing.LogHandler(a.log.Handler()))
@@ -70,34 +72,34 @@ func (a *App) openTracing(ctx context.Context, version string) error {
 	return nil
 }
 
-// process returns the resource attributes of this process. OTEL_SERVICE_NAME and
+// processResource returns the resource attributes of this process. OTEL_SERVICE_NAME and
 // OTEL_RESOURCE_ATTRIBUTES override them.
-func (a *App) process(ctx context.Context, version string) *resource.Resource {
-	about := []tracing.Attribute{semconv.ServiceName("trunkline"), semconv.ServiceVersion(version)}
+func (a *App) processResource(ctx context.Context, version string) *resource.Resource {
+	attributes := []tracing.Attribute{semconv.ServiceName("trunkline"), semconv.ServiceVersion(version)}
 	if host, err := os.Hostname(); err == nil {
-		about = append(about, semconv.ServiceInstanceID(host))
+		attributes = append(attributes, semconv.ServiceInstanceID(host))
 	}
-	found, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(about...), resource.WithFromEnv())
+	found, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attributes...), resource.WithFromEnv())
 	if err != nil {
-		a.log.Warn("tracing: a part of OTEL_RESOURCE_ATTRIBUTES is left out", "error", err)
+		a.log.Warn("tracing: a part of OTEL_RESOURCE_ATTRIBUTES is invalid and ignored", "error", err)
 	}
 	return found
 }
 
-// spanQueueing bounds the waiting spans, and counts those that it drops: the SDK's own
-// queue, which is behind it, drops them without a count.
-type spanQueueing struct {
+// queueLimiter bounds the number of waiting spans and counts those that it drops. The SDK's own
+// queue drops spans without counting them.
+type queueLimiter struct {
 	trace.SpanProcessor
 	waiting atomic.Int64
 	counts  *spanCounts
 }
 
 // OnEnd implements trace.SpanProcessor.
-func (q *spanQueueing) OnEnd(span trace.ReadOnlySpan) {
+func (q *queueLimiter) OnEnd(span trace.ReadOnlySpan) {
 	if !span.SpanContext().IsSampled() {
 		return
 	}
-	if q.waiting.Add(1) > spanQueue {
+	if q.waiting.Add(1) > maxQueuedSpans {
 		q.waiting.Add(-1)
 		q.counts.dropped.Inc()
 		return
@@ -105,18 +107,18 @@ func (q *spanQueueing) OnEnd(span trace.ReadOnlySpan) {
 	q.SpanProcessor.OnEnd(span)
 }
 
-// spanSender counts and logs the results of sending spans. It returns no error, which
-// the SDK would print outside of our log.
-type spanSender struct {
+// loggingExporter counts and logs the results of sending spans. It returns no error, because the
+// SDK would print it to stderr.
+type loggingExporter struct {
 	trace.SpanExporter
-	queue  *spanQueueing
-	counts *spanCounts
-	log    *slog.Logger
-	often  rate.Sometimes
+	queue       *queueLimiter
+	counts      *spanCounts
+	log         *slog.Logger
+	warnLimiter rate.Sometimes
 }
 
 // ExportSpans implements trace.SpanExporter.
-func (s *spanSender) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) error {
+func (s *loggingExporter) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan) error {
 	err := s.SpanExporter.ExportSpans(ctx, spans)
 	s.queue.waiting.Add(-int64(len(spans)))
 	if err == nil {
@@ -124,16 +126,24 @@ func (s *spanSender) ExportSpans(ctx context.Context, spans []trace.ReadOnlySpan
 		return nil
 	}
 	s.counts.failed.Add(float64(len(spans)))
-	s.often.Do(func() { s.log.Warn("sending spans failed, spans lost", "spans", len(spans), "error", err) })
+	s.warnLimiter.Do(func() { s.log.Warn("sending spans failed, spans lost", "spans", len(spans), "error", err) })
 	return nil
 }
 
-// joined begins the span of sending one of Trunkline's own records, as a part of the
-// trace in ctx; the record carries the trace.
-func joined(ctx context.Context, tracer *tracing.Tracer, record *kafka.Record) (context.Context, tracing.Span) {
+// startSendSpan starts the span of sending one of Trunkline's own records, as a child of the span
+// in ctx, and adds the trace context to the record's headers.
+func startSendSpan(ctx context.Context, tracer *tracing.Tracer, record *kafka.Record) (context.Context, tracing.Span) {
 	ctx, span := tracer.StartSend(ctx, record.Topic, 1)
 	if tracer != nil {
 		record.Headers = tracing.FromContext(ctx).AppendHeaders(record.Headers)
 	}
 	return ctx, span
+}
+
+// spanCounts count the spans by outcome.
+type spanCounts struct{ sent, failed, dropped prometheus.Counter }
+
+func newSpanCounts(reg prometheus.Registerer) *spanCounts {
+	spans := metric.With(reg).CounterVec("trunkline_tracing_spans_total", "Spans of sampled traces, by result: sent, failed (the collector did not accept them), dropped (the queue was full). Only with tracing on.", "result")
+	return &spanCounts{spans.WithLabelValues("sent"), spans.WithLabelValues("failed"), spans.WithLabelValues("dropped")}
 }

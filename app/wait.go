@@ -9,20 +9,19 @@ import (
 )
 
 const (
-	waitRetry  = 2 * time.Second
-	waitReport = 30 * time.Second // between log lines
+	awaitRetryInterval = 2 * time.Second
+	awaitLogInterval   = 30 * time.Second // between log lines
 )
 
-// await calls try until it succeeds or returns an error that is not temporary. While it
-// waits, a log line every half minute names the backend and the advice, and readiness
-// names the backend.
-func (a *App) await(ctx context.Context, what, advice string, try func(context.Context) error, temporary func(error) bool) error {
+// awaitBackend calls try until it succeeds or returns an error that is not temporary. While it
+// waits, it logs the backend and the advice every awaitLogInterval, and readiness names the backend.
+func (a *App) awaitBackend(ctx context.Context, backend, advice string, try func(context.Context) error, temporary func(error) bool) error {
 	var began, reported time.Time
 	for {
 		err := try(ctx)
 		if err == nil {
 			if !began.IsZero() {
-				a.log.Info(what+" is available", "after", time.Since(began).Round(time.Millisecond))
+				a.log.Info(backend+" is available", "after", time.Since(began).Round(time.Millisecond))
 			}
 			return nil
 		}
@@ -36,12 +35,12 @@ func (a *App) await(ctx context.Context, what, advice string, try func(context.C
 		if began.IsZero() {
 			began = now
 		}
-		a.health.wait(what)
-		if reported.IsZero() || now.Sub(reported) >= waitReport {
+		a.health.setWaiting(backend)
+		if reported.IsZero() || now.Sub(reported) >= awaitLogInterval {
 			reported = now
-			a.log.Warn("waiting for "+what+": "+selfcheck.Advice(err, advice), "error", selfcheck.OneLine(err))
+			a.log.Warn("waiting for "+backend+": "+selfcheck.Advice(err, advice), "error", selfcheck.OneLine(err))
 		}
-		if !retry.Sleep(ctx, waitRetry) {
+		if !retry.Sleep(ctx, awaitRetryInterval) {
 			return ctx.Err()
 		}
 	}

@@ -23,7 +23,7 @@ func TestWaitingIsLoggedEveryHalfMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, output := waiting()
 		began := time.Now()
-		err := a.await(t.Context(), "it", "check it", func(context.Context) error {
+		err := a.awaitBackend(t.Context(), "it", "check it", func(context.Context) error {
 			if time.Since(began) < 70*time.Second {
 				return fault.Unavailable(errors.New("not\nyet"), 0, "away")
 			}
@@ -33,8 +33,8 @@ func TestWaitingIsLoggedEveryHalfMinute(t *testing.T) {
 		if n := strings.Count(text, `msg="waiting for it: check it" error="away: not yet"`); err != nil || n != 3 {
 			t.Errorf("%v, logged %d times:\n%s", err, n, text)
 		}
-		if !strings.Contains(text, `msg="it is available" after=1m10s`) || a.health.unready() != "waiting for it" {
-			t.Errorf("%s: %s", a.health.unready(), text)
+		if !strings.Contains(text, `msg="it is available" after=1m10s`) || a.health.unreadyReason() != "waiting for it" {
+			t.Errorf("%s: %s", a.health.unreadyReason(), text)
 		}
 	})
 }
@@ -46,12 +46,12 @@ func TestWaitingEndsWithItsContextAndWithALastingError(t *testing.T) {
 		defer cancel()
 		away := func(context.Context) error { return fault.Unavailable(nil, 0, "away") }
 		always := func(error) bool { return true }
-		if err := a.await(ctx, "it", "check it", away, always); !errors.Is(err, context.DeadlineExceeded) {
+		if err := a.awaitBackend(ctx, "it", "check it", away, always); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 		output.Reset()
 		wrong := errors.New("wrong for good")
-		if err := a.await(t.Context(), "it", "check it", func(context.Context) error { return wrong }, func(error) bool { return false }); !errors.Is(err, wrong) || output.Len() > 0 {
+		if err := a.awaitBackend(t.Context(), "it", "check it", func(context.Context) error { return wrong }, func(error) bool { return false }); !errors.Is(err, wrong) || output.Len() > 0 {
 			t.Errorf("%v: %s", err, output)
 		}
 	})
@@ -60,16 +60,16 @@ func TestWaitingEndsWithItsContextAndWithALastingError(t *testing.T) {
 func TestReadiness(t *testing.T) {
 	h := &health{}
 	origination := false
-	h.awaits("origination", func() bool { return origination })
+	h.addReadyPart("origination", func() bool { return origination })
 	for _, step := range []struct {
 		do   func()
 		want string
 	}{
-		{func() {}, "starting"}, {func() { h.wait("the database") }, "waiting for the database"},
-		{func() { h.wait("kafka") }, "waiting for kafka"}, {h.start, "starting: origination"}, {func() { origination = true }, ""}, {h.drain, "draining"},
+		{func() {}, "starting"}, {func() { h.setWaiting("the database") }, "waiting for the database"},
+		{func() { h.setWaiting("kafka") }, "waiting for kafka"}, {h.setStarted, "starting: origination"}, {func() { origination = true }, ""}, {h.setDraining, "draining"},
 	} {
 		step.do()
-		if got := h.unready(); got != step.want {
+		if got := h.unreadyReason(); got != step.want {
 			t.Errorf("%q, want %q", got, step.want)
 		}
 	}

@@ -31,10 +31,10 @@ func (f webhookFilters) CheckFilter(ctx context.Context, accountID string, filte
 
 // buildWebhooks adds the webhooks to the routes, and builds their delivery.
 func (a *App) buildWebhooks(deps *api.Deps) {
-	if !a.has(settings.RoleAPI) {
+	if !a.hasRole(settings.RoleAPI) {
 		return
 	}
 	deliverer := webhook.NewDeliverer(a.webhooks, webhook.DelivererConfig{Accounts: a.identity, Version: a.version}, a.registry, a.log)
-	a.life.runs("webhooks", deliverer.Run)
+	a.lifecycle.addRun("webhooks", deliverer.Run)
 	deps.Webhooks, a.purged.Webhooks = a.webhooks, a.webhooks
 }

@@ -94,7 +94,7 @@ func TestOneServerOnADataDirectoryAndCommandsBesideIt(t *testing.T) {
 	if made, err := os.ReadDir(s.DataDir); err != nil || len(made) > 0 {
 		t.Errorf("made %v, %v", made, err)
 	}
-	alone, closeAlone, err := KafkaBeside(t.Context(), s, log)
+	alone, closeAlone, err := SharedKafka(t.Context(), s, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func TestOneServerOnADataDirectoryAndCommandsBesideIt(t *testing.T) {
 	if _, _, err := Kafka(t.Context(), s, nil, prometheus.NewRegistry(), log); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("a second server: %v", err)
 	}
-	beside, closeBeside, err := KafkaBeside(t.Context(), s, log)
+	beside, closeBeside, err := SharedKafka(t.Context(), s, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,23 +28,23 @@ func Database(ctx context.Context, s *settings.Settings, log *slog.Logger) (*sql
 	return db, nil
 }
 
-// ExistingDatabase is Database for commands that must not make an SQLite file.
+// ExistingDatabase is Database for commands that must not create an SQLite file.
 func ExistingDatabase(ctx context.Context, s *settings.Settings, log *slog.Logger) (*sqldb.DB, error) {
 	if s.Database.URL == "" && !exists(databaseFile(s)) {
-		return nil, noData(s, "database")
+		return nil, noDataError(s, "database")
 	}
 	return Database(ctx, s, log)
 }
 
 func databaseFile(s *settings.Settings) string { return filepath.Join(s.DataDir, "trunkline.db") }
 
-// exists reports whether there is a file or directory. Where that cannot be known,
-// opening it tells the error.
+// exists reports whether there is a file or directory at path. It returns true if that cannot be
+// determined; opening it then returns the error.
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-func noData(s *settings.Settings, part string) error {
+func noDataError(s *settings.Settings, part string) error {
 	return fault.NotFound("data_dir %s has no embedded %s: set data_dir to the directory of a server", s.DataDir, part)
 }

@@ -15,39 +15,38 @@ import (
 // embeddedRedis is a Redis in this process, without a port: only this process can use
 // it.
 type embeddedRedis struct {
-	redis  *miniredis.Miniredis
-	server *server.Server
-	stop   chan struct{}
-	ended  chan struct{}
+	redis      *miniredis.Miniredis
+	server     *server.Server
+	stopped    chan struct{}
+	clockEnded chan struct{}
 }
 
-// redisTick is the largest delay of a key's expiry in the embedded Redis.
-const redisTick = 250 * time.Millisecond
+// redisClockInterval is the largest delay of a key's expiry in the embedded Redis.
+const redisClockInterval = 250 * time.Millisecond
 
 func startEmbeddedRedis() (*embeddedRedis, error) {
 	redis := miniredis.NewMiniRedis()
-	first, err := redis.Dial() // the first one starts the server, without a listener
+	conn, err := redis.Dial() // the first Dial starts the server, without a listener
 	if err != nil {
 		return nil, fmt.Errorf("starting the embedded redis: %w", err)
 	}
-	if err := first.Close(); err != nil {
+	if err := conn.Close(); err != nil {
 		return nil, fmt.Errorf("starting the embedded redis: %w", err)
 	}
-	e := &embeddedRedis{redis: redis, server: redis.Server(), stop: make(chan struct{}), ended: make(chan struct{})}
+	e := &embeddedRedis{redis: redis, server: redis.Server(), stopped: make(chan struct{}), clockEnded: make(chan struct{})}
 	go e.expireKeys()
 	return e, nil
 }
 
-// expireKeys advances the clock of miniredis, which has no clock of its own to expire
-// keys.
+// expireKeys advances the clock of miniredis, which expires keys only when told the time.
 func (e *embeddedRedis) expireKeys() {
-	defer close(e.ended)
-	tick := time.NewTicker(redisTick)
+	defer close(e.clockEnded)
+	tick := time.NewTicker(redisClockInterval)
 	defer tick.Stop()
 	last := time.Now()
 	for {
 		select {
-		case <-e.stop:
+		case <-e.stopped:
 			return
 		case now := <-tick.C:
 			e.redis.FastForward(now.Sub(last))
@@ -57,33 +56,33 @@ func (e *embeddedRedis) expireKeys() {
 }
 
 func (e *embeddedRedis) close() {
-	close(e.stop)
-	<-e.ended
+	close(e.stopped)
+	<-e.clockEnded
 	e.redis.Close()
 }
 
 // dial connects over a pair of sockets. miniredis's own Dial has an unbuffered pipe, on
 // which a long pipeline and its first responses block each other.
 func (e *embeddedRedis) dial(context.Context, string, string) (net.Conn, error) {
-	ends, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	sockets, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the embedded redis: %w", err)
 	}
-	ours, err := socketConn(ends[0])
+	client, err := socketConn(sockets[0])
 	if err != nil {
-		_ = syscall.Close(ends[1]) // nothing was written to it
+		_ = syscall.Close(sockets[1]) // nothing was written to it
 		return nil, err
 	}
-	theirs, err := socketConn(ends[1])
+	peer, err := socketConn(sockets[1])
 	if err != nil {
-		_ = ours.Close()
+		_ = client.Close()
 		return nil, err
 	}
-	e.server.ServeConn(theirs)
-	return ours, nil
+	e.server.ServeConn(peer)
+	return client, nil
 }
 
-// socketConn takes over a socket; net makes a copy of it.
+// socketConn returns a connection for a socket, which it closes: net.FileConn duplicates it.
 func socketConn(socket int) (net.Conn, error) {
 	file := os.NewFile(uintptr(socket), "embedded redis")
 	defer file.Close()

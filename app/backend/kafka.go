@@ -25,7 +25,7 @@ import (
 func Kafka(ctx context.Context, s *settings.Settings, liveness kafka.Liveness, reg prometheus.Registerer, log *slog.Logger) (
 	cluster *kafka.Cluster, close func() error, err error) {
 	if len(s.Kafka.Brokers) > 0 {
-		return named(ctx, s, liveness, reg, log)
+		return configuredKafka(ctx, s, liveness, reg, log)
 	}
 	broker, err := openBroker(s, reg, log)
 	if err != nil {
@@ -52,9 +52,9 @@ func TopicSpecs(s *settings.Settings) []kafka.TopicSpec {
 	return specs
 }
 
-// KafkaBeside is Kafka for a command that runs beside a server: if the broker is
-// embedded and a server runs on the data directory, the command uses the server's.
-func KafkaBeside(ctx context.Context, s *settings.Settings, log *slog.Logger) (
+// SharedKafka is Kafka for a command that may run while a server runs: if the broker is
+// embedded and a server runs on the data directory, the command uses the server's broker.
+func SharedKafka(ctx context.Context, s *settings.Settings, log *slog.Logger) (
 	cluster *kafka.Cluster, close func() error, err error) {
 	reg := prometheus.NewRegistry()
 	cluster, close, err = Kafka(ctx, s, nil, reg, log)
@@ -75,13 +75,13 @@ func KafkaBeside(ctx context.Context, s *settings.Settings, log *slog.Logger) (
 	}, nil
 }
 
-// ExistingKafka is KafkaBeside for commands that must not make a broker's files.
+// ExistingKafka is SharedKafka for commands that must not create the files of a broker.
 func ExistingKafka(ctx context.Context, s *settings.Settings, log *slog.Logger) (
 	cluster *kafka.Cluster, close func() error, err error) {
 	if !KafkaExists(s) {
-		return nil, nil, noData(s, "broker")
+		return nil, nil, noDataError(s, "broker")
 	}
-	return KafkaBeside(ctx, s, log)
+	return SharedKafka(ctx, s, log)
 }
 
 // KafkaExists reports whether ExistingKafka has a Kafka to open: brokers are configured, or the data
@@ -92,19 +92,19 @@ func KafkaExists(s *settings.Settings) bool { return len(s.Kafka.Brokers) > 0 ||
 func awaitBroker(ctx context.Context, cluster *kafka.Cluster) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	wait := retry.Backoff{First: 50 * time.Millisecond, Max: 500 * time.Millisecond}
+	backoff := retry.Backoff{First: 50 * time.Millisecond, Max: 500 * time.Millisecond}
 	for {
 		err := cluster.Ping(ctx)
 		if err == nil {
 			return nil
 		}
-		if !wait.Wait(ctx) {
+		if !backoff.Wait(ctx) {
 			return err
 		}
 	}
 }
 
-func named(ctx context.Context, s *settings.Settings, liveness kafka.Liveness, reg prometheus.Registerer, log *slog.Logger) (
+func configuredKafka(ctx context.Context, s *settings.Settings, liveness kafka.Liveness, reg prometheus.Registerer, log *slog.Logger) (
 	*kafka.Cluster, func() error, error) {
 	cluster, err := kafka.Open(ctx, kafka.Config{Settings: s.Kafka.Settings, Liveness: liveness}, reg, log)
 	if err != nil {

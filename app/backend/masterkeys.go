@@ -10,12 +10,12 @@ import (
 
 // MasterKeys returns the keys that seal secrets in the database.
 func MasterKeys(s *settings.Settings) (*masterkey.Keyring, error) {
-	where := s.MasterKeys
-	if where.Value == "" {
-		where.File = MasterKeyFile(s)
+	cfg := s.MasterKeys
+	if cfg.Value == "" {
+		cfg.File = MasterKeyFile(s)
 	}
-	keys, err := masterkey.Open(where)
-	return keys, fault.Permanent(err) // a key that cannot be read now cannot be read later
+	keys, err := masterkey.Open(cfg)
+	return keys, fault.Permanent(err) // reading again would fail too
 }
 
 // MasterKeyFile returns the path of the file with the master keys, used when

@@ -18,7 +18,7 @@ import (
 	"trunkline/webhook"
 )
 
-// Purged are the packages with data of accounts.
+// Purged has the services whose data of a deleted account is purged.
 type Purged struct {
 	Recordings *recording.Service
 	Encryption *encryption.Service
@@ -32,7 +32,7 @@ type Purged struct {
 }
 
 // Purge returns the job that purges deleted accounts.
-func Purge(ctx context.Context, s *settings.Settings, db *sqldb.DB, directory *identity.Service, of Purged, log *slog.Logger) (*identity.Purge, error) {
+func Purge(ctx context.Context, s *settings.Settings, db *sqldb.DB, directory *identity.Service, purged Purged, log *slog.Logger) (*identity.Purge, error) {
 	calls, err := origination.NewPurger(ctx, db)
 	if err != nil {
 		return nil, err
@@ -42,17 +42,17 @@ func Purge(ctx context.Context, s *settings.Settings, db *sqldb.DB, directory *i
 		return nil, err
 	}
 	purgers := []identity.Purger{
-		{Kind: "recordings", Purge: of.Recordings.PurgeAccount},
-		{Kind: "recording keys", Purge: of.Encryption.PurgeAccount},
-		{Kind: "AI providers", Purge: of.Providers.PurgeAccount},
-		{Kind: "webhooks", Purge: of.Webhooks.PurgeAccount},
-		{Kind: "call records", Purge: of.Index.PurgeAccount},
-		{Kind: "figures", Purge: of.Figures.PurgeAccount},
+		{Kind: "recordings", Purge: purged.Recordings.PurgeAccount},
+		{Kind: "recording keys", Purge: purged.Encryption.PurgeAccount},
+		{Kind: "AI providers", Purge: purged.Providers.PurgeAccount},
+		{Kind: "webhooks", Purge: purged.Webhooks.PurgeAccount},
+		{Kind: "call records", Purge: purged.Index.PurgeAccount},
+		{Kind: "figures", Purge: purged.Figures.PurgeAccount},
 		{Kind: "calls", Purge: calls.PurgeAccount},
 		{Kind: "Idempotency-Keys of ingest", Purge: ingested.PurgeAccount},
 	}
-	if of.QueueConfigs != nil {
-		purgers = append(purgers, identity.Purger{Kind: "configuration of queues", Purge: of.QueueConfigs.PurgeAccount})
+	if purged.QueueConfigs != nil {
+		purgers = append(purgers, identity.Purger{Kind: "configuration of queues", Purge: purged.QueueConfigs.PurgeAccount})
 	}
 	return identity.NewPurge(directory, s.Account, purgers, log), nil
 }

@@ -8,10 +8,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// RedisLog sends the Redis client's own log lines, which it would write to stderr, a few
-// for each connection attempt, to log at debug level: the callers of Redis log its
-// failures once. It applies to the whole process, and is called before any client is
-// created.
+// RedisLog sends the Redis client's own log lines to log at debug level. By default the client
+// writes several lines to stderr for each connection attempt; callers of Redis log its failures
+// once. It applies to the whole process and must be called before a client is created.
 func RedisLog(log *slog.Logger) { redis.SetLogger(redisLogger{log}) }
 
 type redisLogger struct{ log *slog.Logger }

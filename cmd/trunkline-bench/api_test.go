@@ -70,10 +70,10 @@ func TestBenchAPIOnTheWholeProgram(t *testing.T) {
 		t.Errorf("stderr %s", errs)
 	}
 
-	w.Must("account", "create", "Own", "--id", "own", "--domain", "own.example")
-	w.In = "correct horse battery"
-	w.Must("user", "create", "boss", "--account", "own", "--role", "admin", "--password-stdin")
-	w.Vars = append(w.Vars, cli.EnvPassword+"=correct horse battery")
+	w.MustRun("account", "create", "Own", "--id", "own", "--domain", "own.example")
+	w.Stdin = "correct horse battery"
+	w.MustRun("user", "create", "boss", "--account", "own", "--role", "admin", "--password-stdin")
+	w.Environ = append(w.Environ, cli.EnvPassword+"=correct horse battery")
 	own := []string{"--username", "boss", "--domain", "own.example", "--account", "own", "--rate", "0", "--connections", "3", "--warmup", "0", "--duration", "1s"}
 	r, code, errs = benchmarkAPI(w, t.Context(), append(own, "--mix", "encryption-get,token")...)
 	if code != cli.ExitOK || r.Loop != "closed" || r.Requests == 0 || r.Failed != 0 || r.Operations[askToken].Requests == 0 {
@@ -83,7 +83,7 @@ func TestBenchAPIOnTheWholeProgram(t *testing.T) {
 		t.Errorf("without call records: exits with %d: %s", code, errs)
 	}
 	var accounts []struct{ ID string }
-	w.List(&accounts, "account", "list", "--json")
+	w.MustJSON(&accounts, "account", "list", "--json")
 	for _, a := range accounts {
 		if strings.HasPrefix(a.ID, "bench-") {
 			t.Errorf("left is %+v", a)
@@ -261,9 +261,9 @@ func TestBenchAPISaysWhatIsMissing(t *testing.T) {
 		"--duration must be above 0":         {"--duration", "0"},
 		"--username needs --domain":          {"--username", "u"},
 	} {
-		w.Fails(cli.ExitUsage, want, append([]string{"api"}, args...)...)
+		w.MustFail(cli.ExitUsage, want, append([]string{"api"}, args...)...)
 	}
-	w.Fails(cli.ExitFailed, "no Trunkline answers at http://127.0.0.1:1", "api", "--url", "http://127.0.0.1:1")
+	w.MustFail(cli.ExitFailed, "no Trunkline answers at http://127.0.0.1:1", "api", "--url", "http://127.0.0.1:1")
 	for want, p := range map[string]*portal{
 		"the call is not on the simulator": newPortal(t, 3600, statsAnswer),
 		"--duration must be shorter":       newPortal(t, 10, statsAnswer),

@@ -16,7 +16,7 @@ func (b *bench) trust() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := cli.Trust(s, b.insecure, b.ca)
+	config, err := cli.ClientTLS(s, b.insecure, b.ca)
 	if err != nil {
 		return nil, cli.UsageError(err)
 	}

@@ -158,7 +158,7 @@ func TestBenchReportsWhatItSaw(t *testing.T) {
 		t.Errorf("usage %+v, %d logins", r.Usage, c.logins)
 	}
 	var accounts []any
-	if w.List(&accounts, "account", "list", "--json"); len(accounts) != 0 {
+	if w.MustJSON(&accounts, "account", "list", "--json"); len(accounts) != 0 {
 		t.Errorf("left are %+v", accounts)
 	}
 }
@@ -233,12 +233,12 @@ func TestBenchWithoutKafkaPublishesOverHTTP(t *testing.T) {
 func TestBenchWithAnAccountThatIsThere(t *testing.T) {
 	t.Parallel()
 	c, w := newRelay(t), newEnv(t)
-	w.Vars = []string{cli.EnvPassword + "=secret"}
+	w.Environ = []string{cli.EnvPassword + "=secret"}
 	args := []string{"--url", c.URL, "--username", "u", "--domain", "d", "--account", "a,b", "--subscribers", "4", "--rate", "100", "--duration", "300ms"}
 	if _, code, errs := benchmarkFanout(w, t.Context(), args...); code != cli.ExitUsage || !strings.Contains(errs, "needs an API key in "+cli.EnvAPIKey) {
 		t.Errorf("without a key: exit code %d, stderr %s", code, errs)
 	}
-	w.Vars = append(w.Vars, cli.EnvAPIKey+"=k")
+	w.Environ = append(w.Environ, cli.EnvAPIKey+"=k")
 	r, code, errs := benchmarkFanout(w, t.Context(), args...)
 	if code != cli.ExitOK || r.Accounts != 2 || r.Published == 0 || r.Deliveries == 0 || c.keys["k"] == 0 || len(c.keys) != 1 {
 		t.Errorf("exits with %d, keys %v: %+v\n%s", code, c.keys, r, errs)
@@ -408,7 +408,7 @@ func TestBenchSaysWhatIsMissing(t *testing.T) {
 		"--url must be":                      {"--url", "ws://x"},
 		"--duration must be":                 {"--duration", "0"},
 	} {
-		w.Fails(cli.ExitUsage, want, append([]string{"fanout"}, args...)...)
+		w.MustFail(cli.ExitUsage, want, append([]string{"fanout"}, args...)...)
 	}
 	web := httptest.NewServer(http.NotFoundHandler())
 	defer web.Close()

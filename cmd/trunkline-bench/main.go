@@ -11,5 +11,5 @@ import (
 func main() {
 	p := &cli.Program{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Environ()}
 	root := p.Root("trunkline-bench", "Measure a running Trunkline", commands(p)...)
-	os.Exit(p.Run(cli.UntilSignal(), root, os.Args[1:]))
+	os.Exit(p.Run(cli.SignalContext(), root, os.Args[1:]))
 }

@@ -61,7 +61,7 @@ func TestBenchPipelineOnTheWholeProgram(t *testing.T) {
 		t.Errorf("as fast as it goes: exits with %d: %+v\n%s", code, r, errs)
 	}
 	var accounts []struct{ ID string }
-	w.List(&accounts, "account", "list", "--json")
+	w.MustJSON(&accounts, "account", "list", "--json")
 	for _, a := range accounts {
 		if strings.HasPrefix(a.ID, "bench-") {
 			t.Errorf("left is %+v", a)
@@ -303,6 +303,6 @@ func TestBenchPipelineSaysWhatIsMissing(t *testing.T) {
 		if args == nil {
 			code = cli.ExitFailed
 		}
-		w.Fails(code, want, append([]string{"pipeline"}, args...)...)
+		w.MustFail(code, want, append([]string{"pipeline"}, args...)...)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"trunkline/internal/cli"
 )
 
-// healthPatience is the timeout of the readiness request.
-const healthPatience = 3 * time.Second
+// healthTimeout is the timeout of the readiness request.
+const healthTimeout = 3 * time.Second
 
 // healthCommand returns the command for health checks in containers, which have neither a shell
 // nor curl.
@@ -30,13 +30,13 @@ func healthCommand(p *cli.Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return ready(cmd.Context(), p.Out, s.MetricsListen)
+			return checkReady(cmd.Context(), p.Out, s.MetricsListen)
 		},
 	}
 }
 
-// ready requests the readiness of the server at the address and prints its response.
-func ready(ctx context.Context, out io.Writer, listen string) error {
+// checkReady requests the readiness of the server at the address and prints its response.
+func checkReady(ctx context.Context, out io.Writer, listen string) error {
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
 		return fmt.Errorf("metrics_listen: %w", err)
@@ -44,7 +44,7 @@ func ready(ctx context.Context, out io.Writer, listen string) error {
 	if address, err := netip.ParseAddr(host); host == "" || err == nil && address.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	ctx, cancel := context.WithTimeout(ctx, healthPatience)
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(host, port)+"/readyz", nil)
 	if err != nil {

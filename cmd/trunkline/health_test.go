@@ -23,14 +23,14 @@ func TestHealth(t *testing.T) {
 	address := strings.TrimPrefix(server.URL, "http://")
 	w := newEnv(t)
 	for _, listen := range []string{address, strings.Replace(address, "127.0.0.1", "", 1), strings.Replace(address, "127.0.0.1", "0.0.0.0", 1)} {
-		w.Vars = []string{"TRUNKLINE_METRICS_LISTEN=" + listen}
+		w.Environ = []string{"TRUNKLINE_METRICS_LISTEN=" + listen}
 		status.Store(http.StatusOK)
-		if out := w.Must("health"); out != "so it is\n" {
+		if out := w.MustRun("health"); out != "so it is\n" {
 			t.Errorf("%s: a ready server's answer is %q", listen, out)
 		}
 		status.Store(http.StatusServiceUnavailable)
-		w.Fails(cli.ExitFailed, "not ready: so it is", "health")
+		w.MustFail(cli.ExitFailed, "not ready: so it is", "health")
 	}
 	server.Close()
-	w.Fails(cli.ExitFailed, "asking for readiness", "health")
+	w.MustFail(cli.ExitFailed, "asking for readiness", "health")
 }

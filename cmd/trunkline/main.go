@@ -29,10 +29,10 @@ import (
 func main() {
 	p := &cli.Program{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Environ()}
 	root := p.Root("trunkline", "Receive contact-center events, store them on Kafka, and push them over WebSocket and SSE", commands(p, serve)...)
-	os.Exit(p.Run(cli.UntilSignal(), root, os.Args[1:]))
+	os.Exit(p.Run(cli.SignalContext(), root, os.Args[1:]))
 }
 
-func commands(p *cli.Program, serve server) []*cobra.Command {
+func commands(p *cli.Program, serve runServer) []*cobra.Command {
 	return []*cobra.Command{
 		serveCommand(p, serve), configCommand(p), versionCommand(p), healthCommand(p),
 		directory.AccountCommand(p), directory.UserCommand(p), directory.APIKeyCommand(p),

@@ -24,7 +24,7 @@ func newEnv(t *testing.T) *clitest.Env {
 
 func TestWrongUsage(t *testing.T) {
 	w := newEnv(t)
-	w.Vars = []string{"HOME=" + t.TempDir()}
+	w.Environ = []string{"HOME=" + t.TempDir()}
 	for _, c := range []struct {
 		want string
 		args []string
@@ -54,7 +54,7 @@ func TestWrongUsage(t *testing.T) {
 		{"--rate must be above 0", []string{"demo", "--rate", "0"}},
 		{"--url must be https://host:port", []string{"demo", "--url", "https://u:p@x"}},
 	} {
-		w.Fails(cli.ExitUsage, c.want, c.args...)
+		w.MustFail(cli.ExitUsage, c.want, c.args...)
 	}
 }
 
@@ -64,7 +64,7 @@ func TestConfigCheck(t *testing.T) {
 	if err := os.WriteFile(file, []byte("listen: \":1\"\nredis:\n  address: r:6379\n  password: hush\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.Vars = []string{"TRUNKLINE_PORT=tcp://1", "TRUNKLINE_PASSWORD=x", "TRUNKLINE_METRICS_LISTEN=:2"}
+	w.Environ = []string{"TRUNKLINE_PORT=tcp://1", "TRUNKLINE_PASSWORD=x", "TRUNKLINE_METRICS_LISTEN=:2"}
 	code, out, errs := w.Run("config", "check", "--config", file, "--drain_timeout", "5s")
 	if code != cli.ExitOK || errs != "trunkline: warning: TRUNKLINE_PORT is not a setting\n" {
 		t.Errorf("exit code %d, stderr %q", code, errs)
@@ -77,7 +77,7 @@ func TestConfigCheck(t *testing.T) {
 	if err := os.WriteFile(file, []byte("\nlstn: x\ndrain_timeout: soon\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.Vars = nil
+	w.Environ = nil
 	code, out, errs = w.Run("config", "check", "--config", file)
 	want := "trunkline: " + file + ":2: lstn: unknown key\n" +
 		"trunkline: " + file + ":3: drain_timeout: want a duration such as 20s, 5m or 24h\n"
@@ -88,26 +88,26 @@ func TestConfigCheck(t *testing.T) {
 
 func TestServe(t *testing.T) {
 	w := newEnv(t)
-	w.Vars = []string{"TRUNKLINE_PORT=tcp://1", "TRUNKLINE_LOG_FORMAT=json"}
+	w.Environ = []string{"TRUNKLINE_PORT=tcp://1", "TRUNKLINE_LOG_FORMAT=json"}
 	code, _, errs := w.Run("serve")
 	if code != cli.ExitFailed || !strings.Contains(errs, `"name":"TRUNKLINE_PORT"`) || !strings.Contains(errs, "trunkline: served\n") {
 		t.Errorf("exit code %d, stderr %q", code, errs)
 	}
-	w.Fails(cli.ExitUsage, "roles: want ingest, ", "serve", "--roles", "boss")
+	w.MustFail(cli.ExitUsage, "roles: want ingest, ", "serve", "--roles", "boss")
 }
 
 func TestHelpShowsTheSettingsWhereTheyMatter(t *testing.T) {
 	w := newEnv(t)
-	if help := w.Must("serve", "--help"); !strings.Contains(help, "--kafka.brokers list") {
+	if help := w.MustRun("serve", "--help"); !strings.Contains(help, "--kafka.brokers list") {
 		t.Error(help)
 	}
-	if help := w.Must("user", "list", "--help"); strings.Contains(help, "--kafka.brokers") || !strings.Contains(help, "--data_dir") {
+	if help := w.MustRun("user", "list", "--help"); strings.Contains(help, "--kafka.brokers") || !strings.Contains(help, "--data_dir") {
 		t.Error(help)
 	}
 }
 
 func TestVersion(t *testing.T) {
-	out := newEnv(t).Must("version")
+	out := newEnv(t).MustRun("version")
 	if lines := strings.Split(out, "\n"); len(lines) != 4 || !strings.HasPrefix(lines[0], "trunkline ") ||
 		!strings.HasPrefix(lines[1], "commit ") || !strings.HasPrefix(lines[2], "go1.") {
 		t.Errorf("prints %q", out)

@@ -13,17 +13,17 @@ import (
 	"trunkline/internal/cli"
 )
 
-// server runs the app with these settings until ctx ends.
-type server func(ctx context.Context, s *settings.Settings, log *slog.Logger) error
+// runServer runs the app with the settings until ctx ends.
+type runServer func(ctx context.Context, s *settings.Settings, log *slog.Logger) error
 
-func serveCommand(p *cli.Program, serve server) *cobra.Command {
+func serveCommand(p *cli.Program, serve runServer) *cobra.Command {
 	return cli.ShowSettings(&cobra.Command{
 		Use:   "serve",
 		Short: "Run the server, in all roles unless --roles picks some",
 		Long: `Run the server, in all roles unless --roles picks some.
 
 SIGTERM or SIGINT drains it: readiness fails first, consumers finish, subscribers
-are asked to reconnect. A second signal ends it at once.`,
+are disconnected so that they reconnect elsewhere. A second signal ends it at once.`,
 		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, unknown, err := p.SettingsAndUnknown()

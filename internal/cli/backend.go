@@ -34,8 +34,8 @@ type Stores struct {
 	Webhooks   *webhook.Service
 }
 
-// WithStores runs work on the database of the settings, beside running servers
-// or without one. Servers follow within a second.
+// WithStores runs work on the database of the settings, with or without running servers.
+// Running servers apply changes within a second.
 func (p *Program) WithStores(ctx context.Context, work func(Stores) error) error {
 	return p.withDatabase(ctx, backend.ExistingDatabase, func(stores Stores) (err error) {
 		if stores.Encryption, err = encryption.New(ctx, stores.DB, stores.Keys, stores.Audit, prometheus.NewRegistry()); err != nil {
@@ -58,7 +58,7 @@ func (p *Program) WithDirectory(ctx context.Context, work func(*identity.Service
 	return p.withDatabase(ctx, backend.ExistingDatabase, func(stores Stores) error { return work(stores.Directory) })
 }
 
-// WithNewDirectory is WithDirectory, and makes the database where none exists.
+// WithNewDirectory is WithDirectory, and creates the database if it does not exist.
 func (p *Program) WithNewDirectory(ctx context.Context, work func(*identity.Service) error) error {
 	return p.withDatabase(ctx, backend.Database, func(stores Stores) error { return work(stores.Directory) })
 }
@@ -95,15 +95,15 @@ func (p *Program) withDatabase(ctx context.Context, open openDatabase, work func
 	return work(Stores{Settings: s, DB: db, Audit: auditLog, Keys: keys, Directory: directory})
 }
 
-// WithKafka runs work on the Kafka of the settings. An embedded broker is that of the running
-// server or, without a server, one on its files; the files are not made.
+// WithKafka runs work on the Kafka of the settings. If the broker is embedded, work uses the one
+// in the running server, or without a server opens its files; it does not create them.
 func (p *Program) WithKafka(ctx context.Context, work func(*settings.Settings, *kafka.Cluster) error) error {
 	return p.runOnKafka(ctx, backend.ExistingKafka, work)
 }
 
-// WithNewKafka is WithKafka, and makes the embedded broker where none exists.
+// WithNewKafka is WithKafka, and creates the embedded broker if it does not exist.
 func (p *Program) WithNewKafka(ctx context.Context, work func(*settings.Settings, *kafka.Cluster) error) error {
-	return p.runOnKafka(ctx, backend.KafkaBeside, work)
+	return p.runOnKafka(ctx, backend.SharedKafka, work)
 }
 
 type openKafka func(context.Context, *settings.Settings, *slog.Logger) (*kafka.Cluster, func() error, error)

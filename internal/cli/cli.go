@@ -23,8 +23,8 @@ const (
 	ExitUsage  = 2 // wrong command line, settings or data: correct them first
 )
 
-// Program is the environment of a command: arguments, streams and settings. Tests create their
-// own.
+// Program is the process as commands see it: streams, environment and settings. Tests create
+// their own.
 type Program struct {
 	In       io.Reader
 	Out, Err io.Writer
@@ -72,7 +72,7 @@ func (p *Program) Run(ctx context.Context, root *cobra.Command, args []string) i
 	if err == nil {
 		return ExitOK
 	}
-	for line := range strings.SplitSeq(describe(err), "\n") {
+	for line := range strings.SplitSeq(errorText(err), "\n") {
 		p.Printf("%s", line)
 	}
 	var usage *commandLineError
@@ -88,8 +88,8 @@ func (p *Program) Printf(format string, args ...any) {
 	fmt.Fprintf(p.Err, p.name+": "+format+"\n", args...)
 }
 
-// describe formats an error together with the fields that it names.
-func describe(err error) string {
+// errorText returns the text of err, with the field errors that it does not contain yet.
+func errorText(err error) string {
 	text := err.Error()
 	var f *fault.Error
 	if errors.As(err, &f) {
@@ -114,16 +114,16 @@ func Group(use, short string, members ...*cobra.Command) *cobra.Command {
 			}
 		}
 		if len(args) > 0 {
-			return commandFault(cmd, "has no command %q: want one of %s", args[0], strings.Join(names, ", "))
+			return commandErrorf(cmd, "has no command %q: want one of %s", args[0], strings.Join(names, ", "))
 		}
-		return commandFault(cmd, "needs a command, one of %s; see %s --help", strings.Join(names, ", "), cmd.CommandPath())
+		return commandErrorf(cmd, "needs a command, one of %s; see %s --help", strings.Join(names, ", "), cmd.CommandPath())
 	}
 	return command
 }
 
-// commandFault formats a fault of the command line after the command's name. The
-// program's name is before every error.
-func commandFault(cmd *cobra.Command, format string, args ...any) error {
+// commandErrorf returns a usage error that begins with the command's name. Run prints the
+// program's name before it.
+func commandErrorf(cmd *cobra.Command, format string, args ...any) error {
 	path := strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name())
 	return Usagef("%s", strings.TrimSpace(path+" "+fmt.Sprintf(format, args...)))
 }
@@ -143,18 +143,18 @@ func ExactArgs(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < len(names):
-			return commandFault(cmd, "needs %s", strings.Join(names[len(args):], " and "))
+			return commandErrorf(cmd, "needs %s", strings.Join(names[len(args):], " and "))
 		case len(args) > len(names):
-			return commandFault(cmd, "does not take %q", args[len(names)])
+			return commandErrorf(cmd, "does not take %q", args[len(names)])
 		}
 		return nil
 	}
 }
 
-// AtMostOneArg refuses more than one argument.
+// AtMostOneArg allows one argument or none.
 func AtMostOneArg(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return commandFault(cmd, "does not take %q", args[1])
+		return commandErrorf(cmd, "does not take %q", args[1])
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func AtMostOneArg(cmd *cobra.Command, args []string) error {
 func RequireFlags(cmd *cobra.Command, names ...string) error {
 	for _, name := range names {
 		if cmd.Flags().Lookup(name).Value.String() == "" {
-			return commandFault(cmd, "needs --%s", name)
+			return commandErrorf(cmd, "needs --%s", name)
 		}
 	}
 	return nil

@@ -11,16 +11,16 @@ import (
 
 // ServerFlags are the flags of a command that calls a server's HTTP API.
 type ServerFlags struct {
-	program    *Program
-	server, ca string
-	insecure   bool
+	program  *Program
+	url, ca  string
+	insecure bool
 }
 
 // ServerFlags registers --url, --ca and --insecure.
 func (p *Program) ServerFlags(flags *pflag.FlagSet) *ServerFlags {
 	f := &ServerFlags{program: p}
-	flags.StringVar(&f.server, "url", "", "URL of the server; empty: this machine, with the port in the settings")
-	flags.StringVar(&f.ca, "ca", "", "file with certificates to trust beside the system's, PEM")
+	flags.StringVar(&f.url, "url", "", "URL of the server; empty: this machine, with the port in the settings")
+	flags.StringVar(&f.ca, "ca", "", "file with certificates to trust in addition to the system's, PEM")
 	flags.BoolVar(&f.insecure, "insecure", false, "accept any certificate; for tests only")
 	return f
 }
@@ -31,7 +31,7 @@ func (f *ServerFlags) URL() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	address := strings.TrimRight(f.server, "/")
+	address := strings.TrimRight(f.url, "/")
 	if address == "" {
 		address = ServerURL(s)
 	}
@@ -60,7 +60,7 @@ func (f *ServerFlags) Client() (*http.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	tlsConfig, err := TrustFiles(insecure, files...)
+	tlsConfig, err := ClientTLSFromFiles(insecure, files...)
 	if err != nil {
 		return nil, UsageError(err)
 	}

@@ -27,10 +27,10 @@ func ServerURL(s *settings.Settings) string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
-// Trust returns the TLS configuration of a client: the certificates of the flags and, once it
+// ClientTLS returns the TLS configuration of a client: the certificates of the flags and, once it
 // exists, the certificate that a server on the data directory has generated.
-func Trust(s *settings.Settings, insecure bool, ca string) (*tls.Config, error) {
-	return TrustFiles(insecure, trustedFiles(s, ca)...)
+func ClientTLS(s *settings.Settings, insecure bool, ca string) (*tls.Config, error) {
+	return ClientTLSFromFiles(insecure, trustedFiles(s, ca)...)
 }
 
 func trustedFiles(s *settings.Settings, ca string) (files []string) {
@@ -44,9 +44,9 @@ func trustedFiles(s *settings.Settings, ca string) (files []string) {
 	return files
 }
 
-// TrustFiles returns the TLS configuration of a client that trusts the certificates in the PEM
+// ClientTLSFromFiles returns the TLS configuration of a client that trusts the certificates in the PEM
 // files and the system's, or any certificate if insecure is true.
-func TrustFiles(insecure bool, files ...string) (*tls.Config, error) {
+func ClientTLSFromFiles(insecure bool, files ...string) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecure}
 	if len(files) == 0 {
 		return config, nil

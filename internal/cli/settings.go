@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/logthrottle"
 )
 
-// Environment variables of commands that are not settings.
+// Environment variables that commands read and that are not settings.
 const (
 	EnvPassword = "TRUNKLINE_PASSWORD" // of login and listen
 	EnvAPIKey   = "TRUNKLINE_API_KEY"  // of demo and cdr import
@@ -26,7 +26,7 @@ func (p *Program) Settings() (*settings.Settings, error) {
 	return s, err
 }
 
-// SettingsAndUnknown also returns the TRUNKLINE_ variables that are no setting.
+// SettingsAndUnknown also returns the names of TRUNKLINE_ variables that are not settings.
 func (p *Program) SettingsAndUnknown() (s *settings.Settings, unknown []string, err error) {
 	return settings.Load(settings.Source{
 		File: p.config, Env: p.Env, Flags: p.flags,

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// UntilSignal returns a context that the first SIGINT or SIGTERM cancels. A second signal ends
+// SignalContext returns a context that the first SIGINT or SIGTERM cancels. A second signal ends
 // the process.
-func UntilSignal() context.Context {
+func SignalContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(envSignals) == "" {
 		os.Exit(m.Run())
 	}
-	ctx := cli.UntilSignal()
+	ctx := cli.SignalContext()
 	fmt.Println("waiting")
 	<-ctx.Done()
 	fmt.Println("draining")

@@ -34,7 +34,7 @@ func List[T any](w io.Writer, asJSON bool, rows []T, header []string, cells func
 
 // JSONListFlag registers --json of a command that calls List.
 func JSONListFlag(flags *pflag.FlagSet) (asJSON *bool) {
-	return flags.Bool("json", false, "as one JSON array")
+	return flags.Bool("json", false, "print a JSON array")
 }
 
 // JSONLine writes v as JSON on a line of its own.

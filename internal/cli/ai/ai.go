@@ -1,5 +1,5 @@
-// Package ai has the commands ai check, which tests an AI provider, and ai echo, a provider
-// that returns the audio.
+// Package ai has the commands ai check, which tests an AI provider, and ai echo, which runs a
+// provider that returns the audio.
 package ai
 
 import (

@@ -98,7 +98,7 @@ func TestTheCheckOverTLS(t *testing.T) {
 		t.Errorf("exit code %d, %v\n%s%s", code, err, out, errs)
 	}
 	code, out, errs = checked(t, address, "--duration", "500ms")
-	if code != cli.ExitFailed || !strings.Contains(out, "fail  connection") || !strings.Contains(errs, "1 of 1 points failed") {
+	if code != cli.ExitFailed || !strings.Contains(out, "fail  connection") || !strings.Contains(errs, "1 of 1 checks failed") {
 		t.Errorf("a certificate of nobody's: exit code %d\n%s%s", code, out, errs)
 	}
 	if code, out, _ := checked(t, address, "--duration", "500ms", "--insecure"); code != cli.ExitOK {

@@ -15,7 +15,7 @@ import (
 	"trunkline/internal/cli/ai/aicheck"
 )
 
-// checkFlags holds the flags of check that are not in its Config.
+// checkFlags holds the flags of ai check that are not in aicheck.Config.
 type checkFlags struct {
 	format   string
 	headers  []string
@@ -30,16 +30,16 @@ func aiCheck(p *cli.Program) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "check ADDRESS",
 		Short: "Check an AI provider against the protocol and report each result",
-		Long: `Check an AI provider: connect as the service does, run a session with a tone and
-two key presses, hang up, and print one line for each check: pass, warn (the service
+		Long: `Check an AI provider: connect as Trunkline does, run a session with a tone and
+two key presses, hang up, and print one line for each check: pass, warn (Trunkline
 tolerates it) or fail (calls are affected). The exit code is 1 when a check fails.
 
-ADDRESS is wss://… or ws://…. The service's rules for addresses and headers of
+ADDRESS is wss://… or ws://…. Trunkline's rules for addresses and headers of
 providers are not checked here.`,
 		Args: cli.ExactArgs("ADDRESS"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg.URL = args[0]
-			if err := opts.into(&cfg); err != nil {
+			if err := opts.apply(&cfg); err != nil {
 				return err
 			}
 			report, err := aicheck.Run(cmd.Context(), cfg)
@@ -50,7 +50,7 @@ providers are not checked here.`,
 				return err
 			}
 			if n := report.Failed(); n > 0 {
-				return fmt.Errorf("%d of %d points failed", n, len(report.Points))
+				return fmt.Errorf("%d of %d checks failed", n, len(report.Points))
 			}
 			return nil
 		},
@@ -59,15 +59,15 @@ providers are not checked here.`,
 	flags.StringVar(&opts.format, "format", aiprotocol.PCM16, "the provider's audioFormat: pcm16, g711_ulaw or opus (silence, no tone)")
 	flags.StringArrayVar(&opts.headers, "header", nil, "header to send on connection, 'Name: value'; may be repeated")
 	flags.BoolVar(&cfg.Extensions, "extensions", false, "also check the extensions (the provider is configured with extensions: true)")
-	flags.DurationVar(&cfg.Duration, "duration", 3*time.Second, "how long the tone lasts")
+	flags.DurationVar(&cfg.Duration, "duration", 3*time.Second, "duration of the tone")
 	flags.BoolVar(&opts.asJSON, "json", false, "print the report as JSON")
 	flags.BoolVar(&opts.insecure, "insecure", false, "accept any certificate; for tests only")
 	flags.StringVar(&opts.ca, "ca", "", "file with CA certificates to trust in addition to the system's, PEM")
 	return command
 }
 
-// into completes the check's configuration. Its errors are usage errors.
-func (f checkFlags) into(cfg *aicheck.Config) (err error) {
+// apply copies the flags to cfg and validates it. Its errors are usage errors.
+func (f checkFlags) apply(cfg *aicheck.Config) (err error) {
 	cfg.Format, _ = aiprotocol.FormatOf(f.format)
 	cfg.Header = http.Header{}
 	for _, line := range f.headers {
@@ -81,7 +81,7 @@ func (f checkFlags) into(cfg *aicheck.Config) (err error) {
 	if f.ca != "" {
 		files = []string{f.ca}
 	}
-	if cfg.TLS, err = cli.TrustFiles(f.insecure, files...); err != nil {
+	if cfg.TLS, err = cli.ClientTLSFromFiles(f.insecure, files...); err != nil {
 		return cli.UsageError(err)
 	}
 	if f.format != cfg.Format.Encoding {

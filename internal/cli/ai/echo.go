@@ -44,7 +44,7 @@ loopback, and only when ai_provider.allow_networks contains it (127.0.0.0/8).`,
 			if _, err := fmt.Fprintf(p.Out, "listening on %s://%s\n", scheme, listener.Addr()); err != nil {
 				return errors.Join(fmt.Errorf("printing: %w", err), listener.Close())
 			}
-			return echo(p, cmd.Context(), listener, opts)
+			return serveEcho(p, cmd.Context(), listener, opts)
 		},
 	}
 	flags := command.Flags()
@@ -54,8 +54,8 @@ loopback, and only when ai_provider.allow_networks contains it (127.0.0.0/8).`,
 	return command
 }
 
-// echo serves sessions until ctx ends.
-func echo(p *cli.Program, ctx context.Context, listener net.Listener, opts echoFlags) error {
+// serveEcho serves sessions until ctx ends.
+func serveEcho(p *cli.Program, ctx context.Context, listener net.Listener, opts echoFlags) error {
 	provider := aiecho.New(p.Out)
 	server := &http.Server{Handler: provider, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(p.Err, "trunkline: ", 0)}
 	ended := make(chan error, 1)

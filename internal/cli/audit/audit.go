@@ -22,14 +22,14 @@ func verify(p *cli.Program) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "verify",
 		Short: "Check that no entry of the audit log was changed or is missing",
-		Long: `Check the hash of every entry of the audit log, beside a running server or
-without one. It exits with 0 when all are as they were written, or with 1 and the
-first entry that was changed or is missing. Entries that were deleted when their
+		Long: `Check the hash of every entry of the audit log, with or without a running server.
+The exit code is 0 when all are as they were written; otherwise 1, and the first
+entry that was changed or is missing is printed. Entries that were deleted when their
 retention ended are not missing.
 
-The chain has no secret: whoever may write to the database can compute it anew.
+The chain has no secret: an attacker who can write to the database can recompute it.
 --head compares it with a head that was noted elsewhere: the server logs one a
-minute (msg="audit chain"), and this command prints the present one.`,
+minute (msg="audit chain"), and this command prints the current one.`,
 		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			known, err := parseHead(head)

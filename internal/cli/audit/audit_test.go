@@ -20,23 +20,23 @@ func TestVerify(t *testing.T) {
 		program = p
 		return []*cobra.Command{Command(p), directory.AccountCommand(p), directory.UserCommand(p)}
 	})
-	w.Must("account", "create", "acme", "--domain", "acme.example", "--id", "acme")
-	if out := w.Must("audit", "verify"); !strings.HasPrefix(out, "entries 1 to 0 are as they were written, 1 are not chained yet\n") {
+	w.MustRun("account", "create", "acme", "--domain", "acme.example", "--id", "acme")
+	if out := w.MustRun("audit", "verify"); !strings.HasPrefix(out, "entries 1 to 0 are as they were written, 1 are not chained yet\n") {
 		t.Errorf("without a server verify prints %q", out)
 	}
 	s := w.Serve(func(s *settings.Settings) { s.DemoPassword = "" })
 	var head string
 	for {
-		out := w.Must("audit", "verify")
+		out := w.MustRun("audit", "verify")
 		if strings.HasPrefix(out, "entries 1 to 1 are as they were written, 0 ") {
 			_, head, _ = strings.Cut(strings.TrimSpace(out), "head ")
 			break
 		}
 		retry.Sleep(t.Context(), 100e6)
 	}
-	w.Must("user", "create", "alice", "--account", "acme")
-	w.Must("audit", "verify", "--head", head)
-	w.Fails(cli.ExitUsage, "--head is SEQ:HASH", "audit", "verify", "--head", "1")
+	w.MustRun("user", "create", "alice", "--account", "acme")
+	w.MustRun("audit", "verify", "--head", head)
+	w.MustFail(cli.ExitUsage, "--head is SEQ:HASH", "audit", "verify", "--head", "1")
 
 	db, err := backend.Database(t.Context(), s, program.ToolLog())
 	if err != nil {
@@ -50,5 +50,5 @@ func TestVerify(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), `UPDATE audit_entries SET actor = 'cli:someone-else' WHERE seq = 1`); err != nil {
 		t.Fatal(err)
 	}
-	w.Fails(cli.ExitFailed, "entry 1 (id ", "audit", "verify")
+	w.MustFail(cli.ExitFailed, "entry 1 (id ", "audit", "verify")
 }

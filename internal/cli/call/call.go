@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	pollEvery   = 250 * time.Millisecond
-	recordWait  = 15 * time.Second // for the call record, after the end
-	hangupWait  = 10 * time.Second // for the end, after Ctrl-C
-	stateEnded  = "ended"
-	stateBridge = "bridged"
+	pollInterval  = 250 * time.Millisecond
+	recordTimeout = 15 * time.Second // for the call record, after the end of the call
+	hangupTimeout = 10 * time.Second // for the end of the call, after Ctrl-C
+	stateEnded    = "ended"
+	stateBridged  = "bridged"
 )
 
-// progress is the response of GET /api/v2/calls/{id}.
-type progress struct {
+// callProgress is the response of GET /api/v2/calls/{id}.
+type callProgress struct {
 	ID      string `json:"origination_call_id"`
 	State   string `json:"state"`
 	Cause   string `json:"cause,omitempty"`
@@ -39,9 +39,9 @@ type progress struct {
 	} `json:"history"`
 }
 
-func (c progress) bridged() bool {
+func (c callProgress) bridged() bool {
 	for _, h := range c.History {
-		if h.State == stateBridge {
+		if h.State == stateBridged {
 			return true
 		}
 	}
@@ -72,39 +72,39 @@ func run(ctx context.Context, p *cli.Program, s *portal.Session, destination str
 	if err != nil {
 		return fmt.Errorf("calling %s: %w", destination, err)
 	}
-	var placed progress
+	var placed callProgress
 	if err := json.Unmarshal(body, &placed); err != nil || placed.ID == "" {
 		return errors.New("the response has no origination_call_id: is it a Trunkline server?")
 	}
-	show := func(progress) {}
+	show := func(callProgress) {}
 	if !asJSON {
-		show = printer(p, placed.ID)
+		show = newStatePrinter(p, placed.ID)
 	}
-	end, err := follow(ctx, s, placed.ID, show)
+	final, err := follow(ctx, s, placed.ID, show)
 	if ctx.Err() != nil {
-		end, err = hangUp(context.WithoutCancel(ctx), s, placed.ID, show)
+		final, err = hangUp(context.WithoutCancel(ctx), s, placed.ID, show)
 	}
 	if err != nil {
-		return fmt.Errorf("following call %s: %w", placed.ID, err)
+		return fmt.Errorf("reading the progress of call %s: %w", placed.ID, err)
 	}
-	record, err := awaitRecord(context.WithoutCancel(ctx), s, end)
+	record, err := awaitRecord(context.WithoutCancel(ctx), s, final)
 	if err != nil {
-		return fmt.Errorf("looking up the record of call %s: %w", end.ID, err)
+		return fmt.Errorf("looking up the record of call %s: %w", final.ID, err)
 	}
-	if err := printEnd(p, end, record, asJSON); err != nil {
+	if err := printEnd(p, final, record, asJSON); err != nil {
 		return err
 	}
-	if !end.bridged() {
-		return fmt.Errorf("the call ended with %s before the two parties were connected", end.Cause)
+	if !final.bridged() {
+		return fmt.Errorf("the call ended with %s before the two parties were connected", final.Cause)
 	}
 	return nil
 }
 
-// printer returns a function that prints new states of the call.
-func printer(p *cli.Program, id string) func(progress) {
+// newStatePrinter returns a function that prints new states of the call.
+func newStatePrinter(p *cli.Program, id string) func(callProgress) {
 	fmt.Fprintf(p.Out, "call %s\n", id)
 	shown := 0
-	return func(c progress) {
+	return func(c callProgress) {
 		for ; shown < len(c.History); shown++ {
 			h := c.History[shown]
 			line := time.UnixMilli(int64(h.At*1000)).Format("15:04:05.000") + "  " + h.State
@@ -118,9 +118,9 @@ func printer(p *cli.Program, id string) func(progress) {
 
 // follow polls the progress until the call or ctx has ended. It retries while the server
 // restarts.
-func follow(ctx context.Context, s *portal.Session, id string, show func(progress)) (progress, error) {
+func follow(ctx context.Context, s *portal.Session, id string, show func(callProgress)) (callProgress, error) {
 	for {
-		c, err := find(ctx, s, id)
+		c, err := findCall(ctx, s, id)
 		if err == nil {
 			if show(c); c.State == stateEnded {
 				return c, nil
@@ -128,13 +128,13 @@ func follow(ctx context.Context, s *portal.Session, id string, show func(progres
 		} else if status := (*cli.HTTPError)(nil); errors.As(err, &status) && status.Status < http.StatusInternalServerError {
 			return c, err
 		}
-		if !retry.Sleep(ctx, pollEvery) {
+		if !retry.Sleep(ctx, pollInterval) {
 			return c, ctx.Err()
 		}
 	}
 }
 
-func find(ctx context.Context, s *portal.Session, id string) (c progress, err error) {
+func findCall(ctx context.Context, s *portal.Session, id string) (c callProgress, err error) {
 	body, err := s.Call(ctx, http.MethodGet, "/api/v2/calls/"+url.PathEscape(id), http.StatusOK)
 	if err != nil {
 		return c, err
@@ -143,50 +143,50 @@ func find(ctx context.Context, s *portal.Session, id string) (c progress, err er
 }
 
 // hangUp cancels the call and follows it to its end.
-func hangUp(ctx context.Context, s *portal.Session, id string, show func(progress)) (progress, error) {
-	ctx, cancel := context.WithTimeout(ctx, hangupWait)
+func hangUp(ctx context.Context, s *portal.Session, id string, show func(callProgress)) (callProgress, error) {
+	ctx, cancel := context.WithTimeout(ctx, hangupTimeout)
 	defer cancel()
 	_, err := s.Call(ctx, http.MethodDelete, "/api/v2/calls/"+url.PathEscape(id), http.StatusAccepted)
 	if status := (*cli.HTTPError)(nil); errors.As(err, &status) && status.Status == http.StatusConflict {
 		err = nil // the call has ended meanwhile
 	}
 	if err != nil {
-		return progress{}, fmt.Errorf("ending it: %w", err)
+		return callProgress{}, fmt.Errorf("hanging up: %w", err)
 	}
 	return follow(ctx, s, id, show)
 }
 
-// awaitRecord returns the call record, nil if there is none within recordWait.
-func awaitRecord(ctx context.Context, s *portal.Session, end progress) (json.RawMessage, error) {
-	ctx, cancel := context.WithTimeout(ctx, recordWait)
+// awaitRecord returns the call record, nil if there is none within recordTimeout.
+func awaitRecord(ctx context.Context, s *portal.Session, final callProgress) (json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
 	began := time.Now()
-	if len(end.History) > 0 {
-		began = time.Unix(int64(end.History[0].At), 0)
+	if len(final.History) > 0 {
+		began = time.Unix(int64(final.History[0].At), 0)
 	}
 	for {
-		record, err := cdr.Find(ctx, s, end.ID, began.Add(-time.Minute), time.Now().Add(time.Minute))
+		record, err := cdr.Find(ctx, s, final.ID, began.Add(-time.Minute), time.Now().Add(time.Minute))
 		if status := (*cli.HTTPError)(nil); !errors.As(err, &status) || status.Status != http.StatusNotFound {
 			if ctx.Err() != nil {
 				return nil, nil
 			}
 			return record, err
 		}
-		if !retry.Sleep(ctx, pollEvery) {
+		if !retry.Sleep(ctx, pollInterval) {
 			return nil, nil
 		}
 	}
 }
 
-func printEnd(p *cli.Program, end progress, record json.RawMessage, asJSON bool) error {
+func printEnd(p *cli.Program, final callProgress, record json.RawMessage, asJSON bool) error {
 	if asJSON {
 		return cli.JSONLine(p.Out, struct {
-			progress
+			callProgress
 			Record json.RawMessage `json:"record,omitempty"`
-		}{end, record})
+		}{final, record})
 	}
 	if record == nil {
-		p.Printf("there is no call record yet; trunkline cdr find %s shows it later", end.ID)
+		p.Printf("there is no call record yet; trunkline cdr find %s shows it later", final.ID)
 		return nil
 	}
 	fields, err := cdr.Fields(record)

@@ -26,7 +26,7 @@ func newEnv(t *testing.T) *clitest.Env {
 	e := clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
 		return []*cobra.Command{portal.LoginCommand(p), portal.LogoutCommand(p), call.Command(p), cdr.Command(p)}
 	})
-	e.Vars = []string{"HOME=" + t.TempDir()}
+	e.Environ = []string{"HOME=" + t.TempDir()}
 	return e
 }
 
@@ -34,22 +34,22 @@ func newEnv(t *testing.T) *clitest.Env {
 // logout.
 func TestLoginCallFindExportLogout(t *testing.T) {
 	e := newEnv(t)
-	e.Fails(cli.ExitUsage, "run trunkline login", "call", "1002")
+	e.MustFail(cli.ExitUsage, "run trunkline login", "call", "1002")
 	e.Serve(func(s *settings.Settings) { s.DemoPassword, s.Origination.Driver = password, "simulator" })
-	e.Fails(cli.ExitUsage, "TRUNKLINE_PASSWORD", "login", "--username", "alice", "--domain", "demo.local")
-	e.In = "wrong"
-	e.Fails(cli.ExitFailed, "401", "login", "--username", "alice", "--domain", "demo.local", "--password-stdin")
-	e.In = ""
-	e.Vars = append(e.Vars, "TRUNKLINE_PASSWORD="+password)
-	if out := e.Must("login", "--username", "alice", "--domain", "demo.local"); !strings.Contains(out, "as alice of account demo") {
+	e.MustFail(cli.ExitUsage, "TRUNKLINE_PASSWORD", "login", "--username", "alice", "--domain", "demo.local")
+	e.Stdin = "wrong"
+	e.MustFail(cli.ExitFailed, "401", "login", "--username", "alice", "--domain", "demo.local", "--password-stdin")
+	e.Stdin = ""
+	e.Environ = append(e.Environ, "TRUNKLINE_PASSWORD="+password)
+	if out := e.MustRun("login", "--username", "alice", "--domain", "demo.local"); !strings.Contains(out, "as alice of account demo") {
 		t.Errorf("login prints %q", out)
 	}
-	file := filepath.Join(e.Vars[0][len("HOME="):], ".config", "trunkline", "login.json")
+	file := filepath.Join(e.Environ[0][len("HOME="):], ".config", "trunkline", "login.json")
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%s: %v %v", file, info, err)
 	}
 
-	out := e.Must("call", "1002")
+	out := e.MustRun("call", "1002")
 	for _, want := range []string{"ringing_user", "user_answered", "bridged", "ended  NORMAL_CLEARING", "hangup_cause", "media_server"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("call prints no %q:\n%s", want, out)
@@ -68,14 +68,14 @@ func TestLoginCallFindExportLogout(t *testing.T) {
 		t.Errorf("a busy destination: exit code %d, %q, %q, %v", code, out, errs, err)
 	}
 
-	if out := e.Must("cdr", "find", busy.ID); !strings.Contains(out, "USER_BUSY") || strings.Count(out, "\n") != 2 {
+	if out := e.MustRun("cdr", "find", busy.ID); !strings.Contains(out, "USER_BUSY") || strings.Count(out, "\n") != 2 {
 		t.Errorf("cdr find of one call prints %q", out)
 	}
-	e.Fails(cli.ExitFailed, "404", "cdr", "find", "sim-nothing")
-	e.Fails(cli.ExitUsage, "--since", "cdr", "find", "--since", "yesterday")
-	e.Fails(cli.ExitUsage, "before", "cdr", "find", "--since", "1h", "--until", "2h")
+	e.MustFail(cli.ExitFailed, "404", "cdr", "find", "sim-nothing")
+	e.MustFail(cli.ExitUsage, "--since", "cdr", "find", "--since", "yesterday")
+	e.MustFail(cli.ExitUsage, "before", "cdr", "find", "--since", "1h", "--until", "2h")
 	var rows []map[string]any
-	for line := range strings.Lines(e.Must("cdr", "find", "--since", "1h", "--json", "--limit", "0")) {
+	for line := range strings.Lines(e.MustRun("cdr", "find", "--since", "1h", "--json", "--limit", "0")) {
 		var row map[string]any
 		if err := json.Unmarshal([]byte(line), &row); err != nil {
 			t.Fatal(err)
@@ -83,7 +83,7 @@ func TestLoginCallFindExportLogout(t *testing.T) {
 		rows = append(rows, row)
 	}
 	csvFile := filepath.Join(t.TempDir(), "calls.csv")
-	e.Must("cdr", "export", "--since", "1h", "--output", csvFile)
+	e.MustRun("cdr", "export", "--since", "1h", "--output", csvFile)
 	text, err := os.ReadFile(csvFile)
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestLoginCallFindExportLogout(t *testing.T) {
 	if err != nil || len(records) != len(rows)+1 || len(rows) < 2 {
 		t.Errorf("%d rows found, %d exported with the header: %v", len(rows), len(records), err)
 	}
-	if stdout := e.Must("cdr", "export", "--since", "1h", "--to", "9901"); strings.Count(stdout, "\n") < 2 || !strings.Contains(stdout, "USER_BUSY") {
+	if stdout := e.MustRun("cdr", "export", "--since", "1h", "--to", "9901"); strings.Count(stdout, "\n") < 2 || !strings.Contains(stdout, "USER_BUSY") {
 		t.Errorf("the export of one destination is %q", stdout)
 	}
 
@@ -107,7 +107,7 @@ func TestLoginCallFindExportLogout(t *testing.T) {
 	}
 	commands.Wait()
 
-	e.Must("logout")
+	e.MustRun("logout")
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("after logout: %v", err)
 	}

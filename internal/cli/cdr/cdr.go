@@ -26,8 +26,8 @@ func Command(p *cli.Program) *cobra.Command {
 func cdrReindex(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "reindex",
-		Short: "Write the rows of all call records that Kafka holds again",
-		Long: "Write the rows of all call records that the topic cdr holds again, beside a running server or without one.\n" +
+		Short: "Rewrite the rows of all call records in Kafka",
+		Long: "Rewrite the rows of all call records on the topic cdr, with or without a running server.\n" +
 			"Reports and indexers continue meanwhile. Rows of calls that the topic no longer holds stay as they are.",
 		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -51,7 +51,7 @@ func reindex(p *cli.Program, ctx context.Context, s *settings.Settings, cluster 
 	var done cdrindex.Progress
 	switch _, err = cluster.Partitions(ctx, event.TopicCDR); {
 	case err == nil:
-		done, err = index.Reindex(ctx, cdrindex.NewKafkaTopic(cluster), showProgress(p))
+		done, err = index.Reindex(ctx, cdrindex.NewKafkaTopic(cluster), progressPrinter(p))
 	case fault.KindOf(err) == fault.KindNotFound: // no server has run yet
 		err = nil
 	}
@@ -62,17 +62,17 @@ func reindex(p *cli.Program, ctx context.Context, s *settings.Settings, cluster 
 	return err
 }
 
-// showProgress prints the progress, once a second.
-func showProgress(p *cli.Program) func(cdrindex.Progress) {
-	const every = time.Second
+// progressPrinter prints the progress, once a second.
+func progressPrinter(p *cli.Program) func(cdrindex.Progress) {
+	const interval = time.Second
 	began := time.Now()
 	printed := began
-	return func(at cdrindex.Progress) {
-		if time.Since(printed) < every {
+	return func(progress cdrindex.Progress) {
+		if time.Since(printed) < interval {
 			return
 		}
 		printed = time.Now()
 		fmt.Fprintf(p.Err, "trunkline: partition %d of %d, %d of %d records (%d%%), %.0f a second\n",
-			at.Partition+1, at.Partitions, at.Done, at.Total, 100*at.Done/at.Total, float64(at.Done)/time.Since(began).Seconds())
+			progress.Partition+1, progress.Partitions, progress.Done, progress.Total, 100*progress.Done/progress.Total, float64(progress.Done)/time.Since(began).Seconds())
 	}
 }

@@ -32,7 +32,7 @@ func newEnv(t *testing.T) *clitest.Env {
 func reindexed(w *clitest.Env, s *settings.Settings, cluster *kafka.Cluster) string {
 	w.T.Helper()
 	var out, errs bytes.Buffer
-	p := &cli.Program{In: strings.NewReader(""), Out: &out, Err: &errs, Env: w.Vars}
+	p := &cli.Program{In: strings.NewReader(""), Out: &out, Err: &errs, Env: w.Environ}
 	if err := reindex(p, w.T.Context(), s, cluster); err != nil {
 		w.T.Fatal(err)
 	}

@@ -29,13 +29,13 @@ With --output the file is written atomically: it appears when it is complete.`,
 		if err != nil {
 			return err
 		}
-		write := func(w io.Writer) error { return export(cmd.Context(), p, s, pathReports+"?"+values.Encode(), w) }
+		write := func(w io.Writer) error { return export(cmd.Context(), p, s, reportsPath+"?"+values.Encode(), w) }
 		if output == "" {
 			return write(p.Out)
 		}
 		return atomicfile.Write(output, 0o600, write)
 	})
-	q.flags(command, "30d")
+	q.registerFlags(command, "30d")
 	command.Flags().StringVar(&output, "output", "", "write to this file instead of stdout")
 	return command
 }
@@ -46,7 +46,7 @@ func export(ctx context.Context, p *cli.Program, s *portal.Session, path string,
 		return fmt.Errorf("exporting call records: %w", err)
 	}
 	defer response.Body.Close()
-	n, err := io.Copy(io.MultiWriter(w, &progressWriter{p: p, reported: time.Now()}), response.Body)
+	n, err := io.Copy(io.MultiWriter(w, &progressWriter{p: p, reportedAt: time.Now()}), response.Body)
 	if err != nil {
 		return fmt.Errorf("exporting call records: stopped after %d bytes: %w", n, err)
 	}
@@ -55,16 +55,16 @@ func export(ctx context.Context, p *cli.Program, s *portal.Session, path string,
 
 // progressWriter counts bytes and prints the count on stderr once a second.
 type progressWriter struct {
-	p        *cli.Program
-	n        int64
-	reported time.Time
+	p          *cli.Program
+	written    int64
+	reportedAt time.Time
 }
 
 func (w *progressWriter) Write(part []byte) (int, error) {
-	w.n += int64(len(part))
-	if time.Since(w.reported) >= time.Second {
-		w.reported = time.Now()
-		w.p.Printf("%.1f MiB", float64(w.n)/(1<<20))
+	w.written += int64(len(part))
+	if time.Since(w.reportedAt) >= time.Second {
+		w.reportedAt = time.Now()
+		w.p.Printf("%.1f MiB", float64(w.written)/(1<<20))
 	}
 	return len(part), nil
 }

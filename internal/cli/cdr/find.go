@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	pathReports = "/api/v2/reports/cdrs"
-	idRange     = 400*24*time.Hour - time.Hour // of a look-up by id without --since; the API allows 400 days
-	maxPage     = 1000
+	reportsPath   = "/api/v2/reports/cdrs"
+	idSearchRange = 400*24*time.Hour - time.Hour // of a look-up by id without --since; the API allows 400 days
+	maxPage       = 1000
 )
 
 // search holds the flags of find and export.
@@ -29,10 +29,10 @@ type search struct {
 	limit                           int
 }
 
-func (q *search) flags(command *cobra.Command, since string) {
+func (q *search) registerFlags(command *cobra.Command, since string) {
 	flags := command.Flags()
 	flags.StringVar(&q.since, "since", since, "calls that started since: a duration such as 12h or 3d, or a time")
-	flags.StringVar(&q.until, "until", "0s", "and until then")
+	flags.StringVar(&q.until, "until", "0s", "calls that started until: a duration before now, or a time")
 	flags.StringVar(&q.from, "from", "", "only calls from this number")
 	flags.StringVar(&q.to, "to", "", "only calls to this number")
 	flags.StringVar(&q.callID, "call", "", "only the leg with this call id")
@@ -41,11 +41,11 @@ func (q *search) flags(command *cobra.Command, since string) {
 
 // query returns the URL parameters of a request.
 func (q *search) query(now time.Time) (url.Values, error) {
-	since, until, err := q.times(now)
+	since, until, err := q.timeRange(now)
 	if err != nil {
 		return nil, err
 	}
-	values := dates(since, until)
+	values := dateParams(since, until)
 	for name, value := range map[string]string{"from": q.from, "to": q.to, "call_id": q.callID, "interaction_id": q.interactionID} {
 		if value != "" {
 			values.Set(name, value)
@@ -54,7 +54,7 @@ func (q *search) query(now time.Time) (url.Values, error) {
 	return values, nil
 }
 
-func (q *search) times(now time.Time) (since, until time.Time, err error) {
+func (q *search) timeRange(now time.Time) (since, until time.Time, err error) {
 	if since, err = cli.ParseTime("since", q.since, now); err != nil {
 		return since, until, err
 	}
@@ -67,7 +67,7 @@ func (q *search) times(now time.Time) (since, until time.Time, err error) {
 	return since, until, nil
 }
 
-func dates(since, until time.Time) url.Values {
+func dateParams(since, until time.Time) url.Values {
 	return url.Values{
 		"startDate": {strconv.FormatInt(since.Unix(), 10)}, "endDate": {strconv.FormatInt(until.Unix(), 10)},
 	}
@@ -84,22 +84,22 @@ call by the id that click to call returned.`,
 		Args: cli.AtMostOneArg,
 	}, func(cmd *cobra.Command, s *portal.Session, args []string) error {
 		if len(args) == 1 {
-			return showOne(cmd, p, s, args[0], q, asJSON)
+			return findOne(cmd, p, s, args[0], q, asJSON)
 		}
-		return showPages(cmd.Context(), p, s, q, asJSON)
+		return findPages(cmd.Context(), p, s, q, asJSON)
 	})
-	q.flags(command, "24h")
-	command.Flags().IntVar(&q.limit, "limit", 50, "at most so many; 0: all")
+	q.registerFlags(command, "24h")
+	command.Flags().IntVar(&q.limit, "limit", 50, "maximum number of records; 0: all")
 	command.Flags().BoolVar(&asJSON, "json", false, "print each record as a JSON object on a line")
 	return command
 }
 
-func showOne(cmd *cobra.Command, p *cli.Program, s *portal.Session, id string, q search, asJSON bool) error {
+func findOne(cmd *cobra.Command, p *cli.Program, s *portal.Session, id string, q search, asJSON bool) error {
 	now := time.Now()
-	since, until := now.Add(-idRange), now.Add(time.Hour)
+	since, until := now.Add(-idSearchRange), now.Add(time.Hour)
 	if cmd.Flags().Changed("since") || cmd.Flags().Changed("until") {
 		var err error
-		if since, until, err = q.times(now); err != nil {
+		if since, until, err = q.timeRange(now); err != nil {
 			return err
 		}
 	}
@@ -113,15 +113,15 @@ func showOne(cmd *cobra.Command, p *cli.Program, s *portal.Session, id string, q
 	return printTable(p, []json.RawMessage{row})
 }
 
-// Find returns the record of the call that click to call returned this id for. A 404 is a
+// Find returns the record of the call with the id that click to call returned. A 404 is a
 // *cli.HTTPError.
 func Find(ctx context.Context, s *portal.Session, originationCallID string, since, until time.Time) (json.RawMessage, error) {
-	values := dates(since, until)
+	values := dateParams(since, until)
 	values.Set("origination_call_id", originationCallID)
-	return s.Call(ctx, http.MethodGet, pathReports+"?"+values.Encode(), http.StatusOK)
+	return s.Call(ctx, http.MethodGet, reportsPath+"?"+values.Encode(), http.StatusOK)
 }
 
-func showPages(ctx context.Context, p *cli.Program, s *portal.Session, q search, asJSON bool) error {
+func findPages(ctx context.Context, p *cli.Program, s *portal.Session, q search, asJSON bool) error {
 	values, err := q.query(time.Now())
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func showPages(ctx context.Context, p *cli.Program, s *portal.Session, q search,
 			size = min(size, q.limit-found)
 		}
 		values.Set("page_size", strconv.Itoa(size))
-		body, err := s.Call(ctx, http.MethodGet, pathReports+"?"+values.Encode(), http.StatusOK)
+		body, err := s.Call(ctx, http.MethodGet, reportsPath+"?"+values.Encode(), http.StatusOK)
 		if err != nil {
 			return fmt.Errorf("finding call records: %w", err)
 		}

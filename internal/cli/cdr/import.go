@@ -25,17 +25,17 @@ import (
 const (
 	importSuffix  = ".cdr.json" // of the files that mod_json_cdr writes
 	importWorkers = 8
-	firstRetry    = 250 * time.Millisecond
-	lastRetry     = 10 * time.Second
+	minRetryWait  = 250 * time.Millisecond
+	maxRetryWait  = 10 * time.Second
 )
 
 // importer sends files of mod_json_cdr to a server.
 type importer struct {
-	p      *cli.Program
-	server *cli.ServerFlags
-	apiKey string
-	delete bool
-	wait   time.Duration
+	p            *cli.Program
+	server       *cli.ServerFlags
+	apiKey       string
+	deleteStored bool
+	retryTimeout time.Duration
 
 	url    string
 	client *http.Client
@@ -47,9 +47,9 @@ func cdrImport(p *cli.Program) *cobra.Command {
 		Use:   "import DIR",
 		Short: "Send the call records that FreeSWITCH could not post",
 		Long: `Send the call records that FreeSWITCH could not post: the files *` + importSuffix + ` below
-DIR, the err-log-dir of mod_json_cdr, whatever its parameter encode says.
+DIR, the err-log-dir of mod_json_cdr, with any value of its parameter encode.
 
-It may be repeated: a file that was stored within 24 hours is not stored again,
+The command may be repeated: a file that was stored within 24 hours is not stored again,
 and a call record that is stored twice is one row of the reports. Files stay
 where they are unless --delete is given.
 
@@ -68,14 +68,14 @@ The API key is ` + cli.EnvAPIKey + `, or --api-key.`,
 	flags := command.Flags()
 	i.server = p.ServerFlags(flags)
 	flags.StringVar(&i.apiKey, "api-key", "", "key of the account; better "+cli.EnvAPIKey)
-	flags.BoolVar(&i.delete, "delete", false, "delete each file once the server has stored it")
-	flags.DurationVar(&i.wait, "wait", time.Minute, "how long to try a file while the server is away or busy")
+	flags.BoolVar(&i.deleteStored, "delete", false, "delete each file once the server has stored it")
+	flags.DurationVar(&i.retryTimeout, "wait", time.Minute, "how long to retry a file while the server is unreachable or busy")
 	return command
 }
 
-// imported counts files by outcome.
-type imported struct {
-	fresh, repeated, refused int
+// importCounts counts files by outcome.
+type importCounts struct {
+	stored, repeated, refused int
 }
 
 func (i *importer) run(ctx context.Context, dir string) (err error) {
@@ -90,14 +90,14 @@ func (i *importer) run(ctx context.Context, dir string) (err error) {
 	if err != nil {
 		return cli.UsageError(err)
 	}
-	done, err := i.sendAll(ctx, files)
-	fmt.Fprintf(i.p.Out, "%d new, %d imported before, %d refused\n", done.fresh, done.repeated, done.refused)
+	counts, err := i.sendAll(ctx, files)
+	fmt.Fprintf(i.p.Out, "%d new, %d imported before, %d refused\n", counts.stored, counts.repeated, counts.refused)
 	if err != nil {
 		return fmt.Errorf("stopped after %d of %d files; repeat the command to continue: %w",
-			done.fresh+done.repeated+done.refused, len(files), err)
+			counts.stored+counts.repeated+counts.refused, len(files), err)
 	}
-	if done.refused > 0 {
-		return fmt.Errorf("%d files were refused and are still in %s", done.refused, dir)
+	if counts.refused > 0 {
+		return fmt.Errorf("%d files were refused and are still in %s", counts.refused, dir)
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func recordFiles(dir string) (files []string, err error) {
 
 // sendAll sends several files at a time until all are sent, or one fails for a reason that would
 // stop the others too.
-func (i *importer) sendAll(ctx context.Context, files []string) (done imported, err error) {
+func (i *importer) sendAll(ctx context.Context, files []string) (counts importCounts, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	progress := i.p.Progress("files")
@@ -130,16 +130,16 @@ func (i *importer) sendAll(ctx context.Context, files []string) (done imported, 
 				mu.Lock()
 				switch refusal := (*cli.HTTPError)(nil); {
 				case err == nil && replayed:
-					done.repeated++
+					counts.repeated++
 				case err == nil:
-					done.fresh++
-				case errors.As(err, &refusal) && isRecordsFault(refusal.Status):
-					done.refused++
+					counts.stored++
+				case errors.As(err, &refusal) && isRecordError(refusal.Status):
+					counts.refused++
 					i.p.Printf("%s: %v", file, err)
 				default:
 					cancel(fmt.Errorf("%s: %w", file, err))
 				}
-				progress.Report(done.fresh+done.repeated+done.refused, len(files))
+				progress.Report(counts.stored+counts.repeated+counts.refused, len(files))
 				mu.Unlock()
 			}
 		})
@@ -154,12 +154,12 @@ func (i *importer) sendAll(ctx context.Context, files []string) (done imported, 
 	}
 	close(next)
 	workers.Wait()
-	return done, context.Cause(ctx)
+	return counts, context.Cause(ctx)
 }
 
-// isRecordsFault reports whether a status concerns one record only, so that others may still be
+// isRecordError reports whether a status concerns one record only, so that others may still be
 // accepted.
-func isRecordsFault(status int) bool {
+func isRecordError(status int) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusConflict, http.StatusRequestEntityTooLarge:
 		return true
@@ -167,14 +167,14 @@ func isRecordsFault(status int) bool {
 	return false
 }
 
-// send sends one file until it is stored, refused, or i.wait has passed.
+// send sends one file until it is stored, refused, or i.retryTimeout has passed.
 func (i *importer) send(ctx context.Context, file string) (replayed bool, err error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
 		return false, err
 	}
 	began := time.Now()
-	backoff := retry.Backoff{First: firstRetry, Max: lastRetry}
+	backoff := retry.Backoff{First: minRetryWait, Max: maxRetryWait}
 	for {
 		replayed, err = i.post(ctx, file, content)
 		if err == nil {
@@ -188,11 +188,11 @@ func (i *importer) send(ctx context.Context, file string) (replayed bool, err er
 			}
 			wait = max(wait, refusal.RetryAfter)
 		}
-		if time.Since(began)+wait > i.wait || !retry.Sleep(ctx, wait) {
+		if time.Since(began)+wait > i.retryTimeout || !retry.Sleep(ctx, wait) {
 			return false, err
 		}
 	}
-	if i.delete {
+	if i.deleteStored {
 		return replayed, os.Remove(file)
 	}
 	return replayed, nil

@@ -69,8 +69,8 @@ func writeFile(t *testing.T, name, content string) {
 func TestImportIntoAServer(t *testing.T) {
 	w := newImportEnv(t)
 	s := w.Serve()
-	account := strings.TrimSpace(w.Must("account", "create", "acme", "--domain", "acme.local"))
-	w.Vars = append(w.Vars, cli.EnvAPIKey+"="+strings.TrimSpace(w.Must("apikey", "create", "--account", account)))
+	account := strings.TrimSpace(w.MustRun("account", "create", "acme", "--domain", "acme.local"))
+	w.Environ = append(w.Environ, cli.EnvAPIKey+"="+strings.TrimSpace(w.MustRun("apikey", "create", "--account", account)))
 	dir, uuids := errLogDir(t)
 	if len(uuids) != 4 {
 		t.Fatalf("%d captured legs", len(uuids))
@@ -85,7 +85,7 @@ func TestImportIntoAServer(t *testing.T) {
 			t.Fatalf("exit code %d, stdout %q, stderr %q", code, out, errs)
 		}
 	}
-	if out := w.Must("cdr", "import", dir); out != "0 new, 4 imported before, 0 refused\n" {
+	if out := w.MustRun("cdr", "import", dir); out != "0 new, 4 imported before, 0 refused\n" {
 		t.Errorf("repeated it prints %q", out)
 	}
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
@@ -103,9 +103,9 @@ func TestImportIntoAServer(t *testing.T) {
 	if left, err := recordFiles(dir); err != nil || len(left) != 1 || !strings.HasSuffix(left[0], "broken.cdr.json") {
 		t.Errorf("left are %q, %v", left, err)
 	}
-	w.Vars = w.Vars[:len(w.Vars)-1]
-	w.Fails(cli.ExitUsage, "needs an API key", "cdr", "import", dir)
-	w.Fails(cli.ExitUsage, "no such file", "cdr", "import", "--api-key", "x", filepath.Join(dir, "nowhere"))
+	w.Environ = w.Environ[:len(w.Environ)-1]
+	w.MustFail(cli.ExitUsage, "needs an API key", "cdr", "import", dir)
+	w.MustFail(cli.ExitUsage, "no such file", "cdr", "import", "--api-key", "x", filepath.Join(dir, "nowhere"))
 }
 
 // Import retries at a busy server; at an unreachable one it ends with advice.
@@ -122,7 +122,7 @@ func TestImportWaitsForTheServer(t *testing.T) {
 	defer server.Close()
 	dir, _ := errLogDir(t)
 	w := newImportEnv(t)
-	if out := w.Must("cdr", "import", "--api-key", "k", "--url", server.URL, dir); out != "4 new, 0 imported before, 0 refused\n" {
+	if out := w.MustRun("cdr", "import", "--api-key", "k", "--url", server.URL, dir); out != "4 new, 0 imported before, 0 refused\n" {
 		t.Errorf("prints %q", out)
 	}
 	server.Close()

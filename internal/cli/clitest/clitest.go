@@ -16,10 +16,10 @@ import (
 
 // Env runs command lines on one data directory.
 type Env struct {
-	T    *testing.T
-	Dir  string   // data directory
-	Vars []string // environment, NAME=value
-	In   string   // stdin
+	T       *testing.T
+	Dir     string   // data directory
+	Environ []string // environment, NAME=value
+	Stdin   string   // stdin
 
 	name     string
 	commands func(*cli.Program) []*cobra.Command
@@ -40,13 +40,13 @@ func (e *Env) Run(args ...string) (code int, out, errs string) {
 func (e *Env) RunContext(ctx context.Context, args ...string) (code int, out, errs string) {
 	e.T.Helper()
 	var stdout, stderr bytes.Buffer
-	p := &cli.Program{In: strings.NewReader(e.In), Out: &stdout, Err: &stderr, Env: e.Vars}
+	p := &cli.Program{In: strings.NewReader(e.Stdin), Out: &stdout, Err: &stderr, Env: e.Environ}
 	code = p.Run(ctx, p.Root(e.name, "", e.commands(p)...), append(args, "--data-dir", e.Dir))
 	return code, stdout.String(), stderr.String()
 }
 
-// Must returns the output of a command line, which must succeed.
-func (e *Env) Must(args ...string) string {
+// MustRun returns the output of a command line, which must succeed.
+func (e *Env) MustRun(args ...string) string {
 	e.T.Helper()
 	code, out, errs := e.Run(args...)
 	if code != cli.ExitOK {
@@ -55,9 +55,9 @@ func (e *Env) Must(args ...string) string {
 	return out
 }
 
-// Fails runs a command line, which must fail with an exit code and a single line on stderr that
+// MustFail runs a command line, which must fail with an exit code and a single line on stderr that
 // contains want.
-func (e *Env) Fails(code int, want string, args ...string) {
+func (e *Env) MustFail(code int, want string, args ...string) {
 	e.T.Helper()
 	got, out, errs := e.Run(args...)
 	if got != code || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 || out != "" {
@@ -65,10 +65,10 @@ func (e *Env) Fails(code int, want string, args ...string) {
 	}
 }
 
-// List runs a command line and decodes the JSON that it prints.
-func (e *Env) List(into any, args ...string) {
+// MustJSON runs a command line and decodes the JSON that it prints.
+func (e *Env) MustJSON(into any, args ...string) {
 	e.T.Helper()
-	if err := json.Unmarshal([]byte(e.Must(args...)), into); err != nil {
+	if err := json.Unmarshal([]byte(e.MustRun(args...)), into); err != nil {
 		e.T.Fatal(err)
 	}
 }

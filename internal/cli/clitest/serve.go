@@ -45,7 +45,7 @@ func (e *Env) Serve(change ...func(*settings.Settings)) *settings.Settings {
 			e.T.Errorf("the server ends with %v", err)
 		}
 	})
-	e.Vars = append(e.Vars, "TRUNKLINE_LISTEN="+s.Listen)
+	e.Environ = append(e.Environ, "TRUNKLINE_LISTEN="+s.Listen)
 	e.awaitReady("http://" + s.MetricsListen + "/readyz")
 	return s
 }
@@ -72,7 +72,7 @@ func (e *Env) awaitReady(url string) {
 // OpenKafka opens Kafka as a running server does.
 func (e *Env) OpenKafka() *kafka.Cluster {
 	e.T.Helper()
-	s, _, err := settings.Load(settings.Source{Env: e.Vars})
+	s, _, err := settings.Load(settings.Source{Env: e.Environ})
 	if err != nil {
 		e.T.Fatal(err)
 	}

@@ -21,11 +21,11 @@ func Command(p *cli.Program) *cobra.Command {
 
 // letter is one dead letter. Its record is valid until the next read.
 type letter struct {
-	record *kafka.Record
-	at     event.Position // in cc.dead
+	record   *kafka.Record
+	position event.Position // in cc.dead
 }
 
-func letterOf(record *kafka.Record) letter {
+func newLetter(record *kafka.Record) letter {
 	return letter{record, event.Position{Partition: record.Partition, Offset: record.Offset}}
 }
 
@@ -53,7 +53,7 @@ func scan(ctx context.Context, cluster *kafka.Cluster, partition int, from, to i
 	visit func(records []kafka.Record) error) error {
 	for from < to {
 		reader := cluster.NewReader(event.TopicDead, partition, from)
-		err := scanWith(ctx, reader, to, visit)
+		err := scanReader(ctx, reader, to, visit)
 		reader.Close()
 		gap, ok := errors.AsType[*kafka.GapError](err)
 		if !ok || gap.Kind != kafka.GapExpired {
@@ -64,7 +64,7 @@ func scan(ctx context.Context, cluster *kafka.Cluster, partition int, from, to i
 	return nil
 }
 
-func scanWith(ctx context.Context, reader *kafka.Reader, to int64, visit func([]kafka.Record) error) error {
+func scanReader(ctx context.Context, reader *kafka.Reader, to int64, visit func([]kafka.Record) error) error {
 	for reader.Next() < to {
 		records, err := reader.Read(ctx)
 		if err != nil {

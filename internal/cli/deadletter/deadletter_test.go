@@ -30,7 +30,7 @@ func onEachKafka(t *testing.T, test func(t *testing.T, w *clitest.Env)) {
 	t.Run("kafka", func(t *testing.T) {
 		w := newEnv(t)
 		brokers := testservice.Kafka(t)
-		w.Vars = []string{
+		w.Environ = []string{
 			"TRUNKLINE_KAFKA_BROKERS=" + strings.Join(brokers, ","), "TRUNKLINE_KAFKA_TOPIC_PREFIX=" + testservice.Prefix(t),
 		}
 		test(t, w)
@@ -120,15 +120,15 @@ func expect(w *clitest.Env, cluster *kafka.Cluster, topic string, want ...string
 
 func TestDeadlettersBeforeThereAreTopics(t *testing.T) {
 	w := newEnv(t)
-	w.Fails(cli.ExitFailed, "data_dir "+w.Dir+" has no embedded broker", "deadletter", "list")
+	w.MustFail(cli.ExitFailed, "data_dir "+w.Dir+" has no embedded broker", "deadletter", "list")
 	w.OpenKafka()
-	if out := w.Must("deadletter", "list"); strings.Count(out, "\n") != 1 {
+	if out := w.MustRun("deadletter", "list"); strings.Count(out, "\n") != 1 {
 		t.Errorf("deadletter list prints %q", out)
 	}
-	if out := w.Must("deadletter", "retry", "--all"); out != "0 sent back\n" {
+	if out := w.MustRun("deadletter", "retry", "--all"); out != "0 sent back\n" {
 		t.Errorf("deadletter retry prints %q", out)
 	}
-	w.Fails(cli.ExitFailed, "there is no dead letter at 0:0", "deadletter", "retry", "0:0")
+	w.MustFail(cli.ExitFailed, "there is no dead letter at 0:0", "deadletter", "retry", "0:0")
 }
 
 func TestDeadletterList(t *testing.T) { onEachKafka(t, checkDeadletterList) }
@@ -138,7 +138,7 @@ func checkDeadletterList(t *testing.T, w *clitest.Env) {
 	positions := func(args ...string) string {
 		t.Helper()
 		var found []string
-		for line := range strings.Lines(w.Must(append([]string{"deadletter", "list", "--json"}, args...)...)) {
+		for line := range strings.Lines(w.MustRun(append([]string{"deadletter", "list", "--json"}, args...)...)) {
 			var row letterRow
 			if err := json.Unmarshal([]byte(line), &row); err != nil {
 				t.Fatal(err)
@@ -158,12 +158,12 @@ func checkDeadletterList(t *testing.T, w *clitest.Env) {
 			t.Errorf("list %q gives %s, want %s", args, got, want)
 		}
 	}
-	out := w.Must("deadletter", "list", "--limit", "1", "--kind", "invalid")
+	out := w.MustRun("deadletter", "list", "--limit", "1", "--kind", "invalid")
 	want := "1:1       " + died.UTC().Format("2006-01-02T15:04:05") + ".003Z  cc.raw  invalid  it was [2Jbad  7\n"
 	if lines := strings.SplitAfter(out, "\n"); len(lines) != 3 || lines[1] != want {
 		t.Errorf("list prints %q, want %q", out, want)
 	}
-	out = w.Must("deadletter", "list", "--json", "--limit", "1")
+	out = w.MustRun("deadletter", "list", "--json", "--limit", "1")
 	for _, part := range []string{`"value":{"n":5}`, `"key":"demo"`, `"original_offset":"7"`, `"size":7`} {
 		if !strings.Contains(out, part) {
 			t.Errorf("%s is not in %s", part, out)
@@ -176,11 +176,11 @@ func TestDeadletterRetryOfPositions(t *testing.T) { onEachKafka(t, checkDeadlett
 func checkDeadletterRetryOfPositions(t *testing.T, w *clitest.Env) {
 	cluster := w.OpenKafka()
 	bury(t, cluster)
-	w.Fails(cli.ExitFailed, "there is no dead letter at 0:3", "deadletter", "retry", "0:0", "0:3")
-	w.Fails(cli.ExitFailed, "there is no dead letter at 2:0", "deadletter", "retry", "0:0", "2:0")
-	w.Fails(cli.ExitFailed, `the dead letter at 0:2 came from "cdr.raw", not from cc.raw`, "deadletter", "retry", "0:0", "0:2", "--topic", "cc.raw")
+	w.MustFail(cli.ExitFailed, "there is no dead letter at 0:3", "deadletter", "retry", "0:0", "0:3")
+	w.MustFail(cli.ExitFailed, "there is no dead letter at 2:0", "deadletter", "retry", "0:0", "2:0")
+	w.MustFail(cli.ExitFailed, `the dead letter at 0:2 came from "cdr.raw", not from cc.raw`, "deadletter", "retry", "0:0", "0:2", "--topic", "cc.raw")
 	expect(w, cluster, event.TopicRaw)
-	if out := w.Must("deadletter", "retry", "0:0", "1:1", "0:2"); out != "3 sent back\n" {
+	if out := w.MustRun("deadletter", "retry", "0:0", "1:1", "0:2"); out != "3 sent back\n" {
 		t.Errorf("retry prints %q", out)
 	}
 	expect(w, cluster, event.TopicRaw, `{"n":0}`, `{"n":3}`)
@@ -202,12 +202,12 @@ func checkDeadletterRetryAllSendsEachOnce(t *testing.T, w *clitest.Env) {
 		{nil, "4 sent back\n"},
 		{nil, "0 sent back\n"},
 	} {
-		if out := w.Must(append([]string{"deadletter", "retry", "--all"}, step.args...)...); out != step.want {
+		if out := w.MustRun(append([]string{"deadletter", "retry", "--all"}, step.args...)...); out != step.want {
 			t.Errorf("retry --all %q prints %q, want %q", step.args, out, step.want)
 		}
 	}
 	produce(t, cluster, dead(6, event.TopicRaw, "invalid"))
-	if out := w.Must("deadletter", "retry", "--all"); out != "1 sent back\n" {
+	if out := w.MustRun("deadletter", "retry", "--all"); out != "1 sent back\n" {
 		t.Errorf("retry --all prints %q", out)
 	}
 	expect(w, cluster, event.TopicRaw, `{"n":0}`, `{"n":1}`, `{"n":2}`, `{"n":3}`, `{"n":6}`)
@@ -222,7 +222,7 @@ func TestDeadletterValuesOfEveryKind(t *testing.T) {
 	} {
 		record := dead(0, event.TopicRaw, "invalid")
 		record.Value = []byte(value)
-		text, err := json.Marshal(letterOf(&record).row(true))
+		text, err := json.Marshal(newLetter(&record).row(true))
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%q is shown as %s, %v", value, text, err)
 		}

@@ -20,7 +20,7 @@ import (
 // letterFilter selects dead letters.
 type letterFilter struct{ topic, kind string }
 
-func (f letterFilter) admits(l letter) bool {
+func (f letterFilter) matches(l letter) bool {
 	return (f.topic == "" || f.topic == l.topic()) && (f.kind == "" || f.kind == l.kind())
 }
 
@@ -30,7 +30,7 @@ func deadletterList(p *cli.Program) *cobra.Command {
 	var asJSON bool
 	command := &cobra.Command{
 		Use:   "list",
-		Short: "List the newest dead letters in order of time",
+		Short: "List the newest dead letters in chronological order",
 		Args:  cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 1 {
@@ -42,21 +42,21 @@ func deadletterList(p *cli.Program) *cobra.Command {
 					return err
 				}
 				if asJSON {
-					return printLetters(p, rows)
+					return printJSON(p, rows)
 				}
-				return tableLetters(p, rows)
+				return printTable(p, rows)
 			})
 		},
 	}
 	command.Flags().StringVar(&filter.topic, "topic", "", "only those from this topic")
 	command.Flags().StringVar(&filter.kind, "kind", "", "only those of this kind of error")
 	command.Flags().IntVar(&limit, "limit", 100, "maximum number of dead letters")
-	command.Flags().BoolVar(&asJSON, "json", false, "one JSON object a line, with value and headers")
+	command.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line, with value and headers")
 	return command
 }
 
-// letterRow is a dead letter as --json shows it; its value is JSON if it is valid JSON, else
-// text, else base64.
+// letterRow is a dead letter as --json shows it. Its value is JSON if it is valid JSON, text if
+// it is valid UTF-8, or base64.
 type letterRow struct {
 	Position string            `json:"position"`
 	Time     string            `json:"time"`
@@ -69,12 +69,12 @@ type letterRow struct {
 	Value    any               `json:"value,omitempty"`
 	Base64   string            `json:"value_base64,omitempty"`
 
-	at time.Time
+	time time.Time
 }
 
-// newestLetters reads all dead letters and keeps the newest, by time; values and headers only on
-// request.
-func newestLetters(ctx context.Context, cluster *kafka.Cluster, filter letterFilter, limit int, whole bool) ([]letterRow, error) {
+// newestLetters reads all dead letters and returns the newest in chronological order, with values
+// and headers if withPayload is set.
+func newestLetters(ctx context.Context, cluster *kafka.Cluster, filter letterFilter, limit int, withPayload bool) ([]letterRow, error) {
 	partitions, err := deadPartitions(ctx, cluster)
 	if err != nil {
 		return nil, err
@@ -87,11 +87,11 @@ func newestLetters(ctx context.Context, cluster *kafka.Cluster, filter letterFil
 		}
 		err = scan(ctx, cluster, n, first, next, func(records []kafka.Record) error {
 			for i := range records {
-				if l := letterOf(&records[i]); filter.admits(l) {
-					kept = append(kept, l.row(whole))
+				if l := newLetter(&records[i]); filter.matches(l) {
+					kept = append(kept, l.row(withPayload))
 				}
 				if len(kept) >= 2*limit {
-					kept = newest(kept, limit)
+					kept = sortNewest(kept, limit)
 				}
 			}
 			return nil
@@ -100,22 +100,22 @@ func newestLetters(ctx context.Context, cluster *kafka.Cluster, filter letterFil
 			return nil, err
 		}
 	}
-	return newest(kept, limit), nil
+	return sortNewest(kept, limit), nil
 }
 
-func newest(rows []letterRow, limit int) []letterRow {
-	slices.SortStableFunc(rows, func(a, b letterRow) int { return a.at.Compare(b.at) })
+func sortNewest(rows []letterRow, limit int) []letterRow {
+	slices.SortStableFunc(rows, func(a, b letterRow) int { return a.time.Compare(b.time) })
 	kept := rows[max(0, len(rows)-limit):]
 	return append(rows[:0], kept...)
 }
 
-func (l letter) row(whole bool) letterRow {
+func (l letter) row(withPayload bool) letterRow {
 	row := letterRow{
-		Position: l.at.String(), Time: l.record.Time.UTC().Format(time.RFC3339Nano), at: l.record.Time,
+		Position: l.position.String(), Time: l.record.Time.UTC().Format(time.RFC3339Nano), time: l.record.Time,
 		Topic: l.topic(), Kind: l.kind(), Reason: l.reason(),
 		Size: len(l.record.Value),
 	}
-	if !whole {
+	if !withPayload {
 		return row
 	}
 	row.Key = string(l.record.Key)
@@ -134,7 +134,7 @@ func (l letter) row(whole bool) letterRow {
 	return row
 }
 
-func printLetters(p *cli.Program, rows []letterRow) error {
+func printJSON(p *cli.Program, rows []letterRow) error {
 	for _, row := range rows {
 		if err := cli.JSONLine(p.Out, row); err != nil {
 			return err
@@ -143,11 +143,11 @@ func printLetters(p *cli.Program, rows []letterRow) error {
 	return nil
 }
 
-func tableLetters(p *cli.Program, rows []letterRow) error {
+func printTable(p *cli.Program, rows []letterRow) error {
 	cells := make([][]string, len(rows))
 	for i, row := range rows {
 		cells[i] = []string{
-			row.Position, row.at.UTC().Format("2006-01-02T15:04:05.000Z"),
+			row.Position, row.time.UTC().Format("2006-01-02T15:04:05.000Z"),
 			cli.OrDash(cli.Printable(row.Topic)), cli.OrDash(cli.Printable(row.Kind)), cli.OrDash(cli.Printable(row.Reason)), strconv.Itoa(row.Size),
 		}
 	}

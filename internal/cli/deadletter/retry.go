@@ -16,10 +16,10 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// retriable are the topics that dead letters can be sent back to: those that the normalizer
+// retryTopics are the topics that dead letters can be sent back to: those that the normalizer
 // reads. Records of the other topics contain its ids and positions, which no other program may
 // write.
-var retriable = []string{event.TopicRaw, event.TopicCDRRaw}
+var retryTopics = []string{event.TopicRaw, event.TopicCDRRaw}
 
 // errorHeaders are the headers that mark a record as a dead letter.
 var errorHeaders = []string{
@@ -35,8 +35,8 @@ func deadletterRetry(p *cli.Program) *cobra.Command {
 		Short: "Send dead letters back to their original topics",
 		Long: `Send dead letters back to their original topics.
 
-With --all, those that no retry --all has sent yet. With positions, as deadletter
-list shows them, exactly those, whether sent before or not.`,
+With --all, send those that no retry --all has sent yet. With positions, as
+deadletter list shows them, send exactly those, even if they were sent before.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			topics, positions, err := parseRetryArgs(topic, all, args)
@@ -47,24 +47,24 @@ list shows them, exactly those, whether sent before or not.`,
 				r := &retry{p: p, cluster: cluster, producer: cluster.NewProducer(kafka.ProducerConfig{}), topics: topics}
 				defer func() { err = errors.Join(err, r.close()) }()
 				if all {
-					return r.all(cmd.Context())
+					return r.retryAll(cmd.Context())
 				}
-				return r.positions(cmd.Context(), positions)
+				return r.retryPositions(cmd.Context(), positions)
 			})
 		},
 	}
-	command.Flags().StringVar(&topic, "topic", "", "only those from this topic: "+strings.Join(retriable, " or "))
+	command.Flags().StringVar(&topic, "topic", "", "only those from this topic: "+strings.Join(retryTopics, " or "))
 	command.Flags().BoolVar(&all, "all", false, "all dead letters that were not retried yet")
 	return command
 }
 
 func parseRetryArgs(topic string, all bool, args []string) (topics []string, positions []event.Position, err error) {
-	topics = retriable
+	topics = retryTopics
 	if topic != "" {
 		topics = []string{topic}
 	}
-	if !slices.Contains(retriable, topics[0]) {
-		return nil, nil, cli.Usagef("--topic is %s, not %q", strings.Join(retriable, " or "), topic)
+	if !slices.Contains(retryTopics, topics[0]) {
+		return nil, nil, cli.Usagef("--topic is %s, not %q", strings.Join(retryTopics, " or "), topic)
 	}
 	if all == (len(args) > 0) {
 		return nil, nil, cli.Usagef("name positions, as deadletter list shows them, or --all")
@@ -84,7 +84,7 @@ type retry struct {
 	p        *cli.Program
 	cluster  *kafka.Cluster
 	producer *kafka.Producer
-	topics   []string // that letters must have come from
+	topics   []string // original topics of the letters to send
 }
 
 func (r *retry) close() error {
@@ -93,15 +93,15 @@ func (r *retry) close() error {
 	return r.producer.Close(ctx)
 }
 
-// positions sends exactly the letters at the positions, or none if one does not exist.
-func (r *retry) positions(ctx context.Context, positions []event.Position) error {
+// retryPositions sends exactly the letters at the positions, or none if one does not exist.
+func (r *retry) retryPositions(ctx context.Context, positions []event.Position) error {
 	records := make([]kafka.Record, 0, len(positions))
 	for _, position := range positions {
 		l, err := r.find(ctx, position)
 		if err != nil {
 			return err
 		}
-		records = append(records, l.original())
+		records = append(records, l.originalRecord())
 	}
 	if err := r.producer.Produce(ctx, records...); err != nil {
 		return fmt.Errorf("sending dead letters back: %w", err)
@@ -141,16 +141,16 @@ func (r *retry) find(ctx context.Context, position event.Position) (letter, erro
 		return letter{}, err
 	case found == nil:
 		return letter{}, missing
-	case !slices.Contains(r.topics, letterOf(found).topic()):
+	case !slices.Contains(r.topics, newLetter(found).topic()):
 		return letter{}, fmt.Errorf("the dead letter at %s came from %q, not from %s",
-			position, letterOf(found).topic(), strings.Join(r.topics, " or "))
+			position, newLetter(found).topic(), strings.Join(r.topics, " or "))
 	}
-	return letterOf(found), nil
+	return newLetter(found), nil
 }
 
-// original returns the record without its dead letter headers. Kafka gives it a new time, so its
+// originalRecord returns the record without its dead letter headers. Kafka gives it a new time, so its
 // event gets a new id; its key assigns it to its account's partition.
-func (l letter) original() kafka.Record {
+func (l letter) originalRecord() kafka.Record {
 	headers := make([]kafka.Header, 0, len(l.record.Headers))
 	for _, header := range l.record.Headers {
 		if !slices.Contains(errorHeaders, header.Key) {

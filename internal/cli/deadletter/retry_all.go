@@ -14,9 +14,9 @@ import (
 // of others.
 func retryGroup(topic string) string { return "trunkline-deadletter-" + topic }
 
-// all sends every letter that no earlier retry of all has sent. Concurrent commands share the
+// retryAll sends every letter that no earlier retry of all has sent. Concurrent commands share the
 // partitions as members of a group.
-func (r *retry) all(ctx context.Context) error {
+func (r *retry) retryAll(ctx context.Context) error {
 	partitions, err := deadPartitions(ctx, r.cluster)
 	if err != nil {
 		return err
@@ -29,7 +29,7 @@ func (r *retry) all(ctx context.Context) error {
 	}
 	sent := 0
 	for _, topic := range r.topics {
-		n, err := r.topic(ctx, topic, ends)
+		n, err := r.retryTopic(ctx, topic, ends)
 		sent += n
 		if err != nil {
 			return fmt.Errorf("%d sent back, then: %w", sent, err)
@@ -39,96 +39,96 @@ func (r *retry) all(ctx context.Context) error {
 	return nil
 }
 
-// topic sends the letters of one original topic before the offsets ends.
-func (r *retry) topic(ctx context.Context, topic string, ends []int64) (sent int, err error) {
-	run := &topicRetry{retry: r, name: topic, ends: ends, left: make(map[int]bool)}
+// retryTopic sends the letters of one original topic before the offsets ends.
+func (r *retry) retryTopic(ctx context.Context, topic string, ends []int64) (sent int, err error) {
+	run := &topicRetry{retry: r, topic: topic, ends: ends, remaining: make(map[int]bool)}
 	for n, end := range ends {
 		if end > 0 {
-			run.left[n] = true
+			run.remaining[n] = true
 		}
 	}
-	if len(run.left) == 0 {
+	if len(run.remaining) == 0 {
 		return 0, nil
 	}
-	ctx, run.finish = context.WithCancelCause(ctx)
-	defer run.finish(nil)
+	ctx, run.cancel = context.WithCancelCause(ctx)
+	defer run.cancel(nil)
 	group := kafka.GroupConfig{Group: retryGroup(topic), Topics: []string{event.TopicDead}}
 	err = r.cluster.RunGroup(ctx, group, run.retryPartition)
-	if cause := context.Cause(ctx); err == nil && cause != errDone {
+	if cause := context.Cause(ctx); err == nil && cause != errAllSent {
 		err = cause
 	}
 	return run.sent, err
 }
 
-// errDone ends a group that has no letters left.
-var errDone = fmt.Errorf("all dead letters are sent back")
+// errAllSent is the cause that ends the group when no letters are left.
+var errAllSent = fmt.Errorf("all dead letters are sent back")
 
-// topicRetry is one run over the letters of one original topic.
+// topicRetry sends the letters of one original topic.
 type topicRetry struct {
 	*retry
-	name   string
+	topic  string
 	ends   []int64
-	finish context.CancelCauseFunc
+	cancel context.CancelCauseFunc
 
-	mu   sync.Mutex
-	left map[int]bool // partitions that are not done
-	sent int
+	mu        sync.Mutex
+	remaining map[int]bool // partitions with letters that are not sent
+	sent      int
 }
 
 // retryPartition sends one partition's letters and then waits until the group ends: the group
 // would restart a function that returns.
-func (t *topicRetry) retryPartition(ctx context.Context, lane *kafka.Assignment) error {
-	if lane.Partition < len(t.ends) {
-		if err := t.send(ctx, lane); err != nil {
+func (t *topicRetry) retryPartition(ctx context.Context, assignment *kafka.Assignment) error {
+	if assignment.Partition < len(t.ends) {
+		if err := t.send(ctx, assignment); err != nil {
 			if ctx.Err() == nil { // otherwise the partition was revoked
-				t.finish(err)
+				t.cancel(err)
 			}
 			return err
 		}
-		t.done(lane.Partition)
+		t.finishPartition(assignment.Partition)
 	}
 	<-ctx.Done()
 	return nil
 }
 
-func (t *topicRetry) send(ctx context.Context, lane *kafka.Assignment) error {
-	first, _, err := t.cluster.Offsets(ctx, event.TopicDead, lane.Partition)
+func (t *topicRetry) send(ctx context.Context, assignment *kafka.Assignment) error {
+	first, _, err := t.cluster.Offsets(ctx, event.TopicDead, assignment.Partition)
 	if err != nil {
 		return err
 	}
-	if next, ok := lane.Committed(); ok {
+	if next, ok := assignment.Committed(); ok {
 		first = max(first, next)
 	}
-	return scan(ctx, t.cluster, lane.Partition, first, t.ends[lane.Partition], func(records []kafka.Record) error {
-		var back []kafka.Record
+	return scan(ctx, t.cluster, assignment.Partition, first, t.ends[assignment.Partition], func(records []kafka.Record) error {
+		var originals []kafka.Record
 		for i := range records {
-			if l := letterOf(&records[i]); l.topic() == t.name {
-				back = append(back, l.original())
+			if l := newLetter(&records[i]); l.topic() == t.topic {
+				originals = append(originals, l.originalRecord())
 			}
 		}
-		if err := t.producer.Produce(ctx, back...); err != nil {
+		if err := t.producer.Produce(ctx, originals...); err != nil {
 			return fmt.Errorf("sending dead letters back: %w", err)
 		}
-		lane.Commit(records[len(records)-1].Offset + 1)
-		t.count(lane.Partition, len(back))
+		assignment.Commit(records[len(records)-1].Offset + 1)
+		t.addSent(assignment.Partition, len(originals))
 		return nil
 	})
 }
 
-func (t *topicRetry) count(partition, n int) {
+func (t *topicRetry) addSent(partition, n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sent += n
 	if n > 0 {
-		fmt.Fprintf(t.p.Err, "%s: %d sent back from partition %d\n", t.name, n, partition)
+		fmt.Fprintf(t.p.Err, "%s: %d sent back from partition %d\n", t.topic, n, partition)
 	}
 }
 
-func (t *topicRetry) done(partition int) {
+func (t *topicRetry) finishPartition(partition int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.left, partition)
-	if len(t.left) == 0 {
-		t.finish(errDone)
+	delete(t.remaining, partition)
+	if len(t.remaining) == 0 {
+		t.cancel(errAllSent)
 	}
 }

@@ -36,7 +36,7 @@ func Command(p *cli.Program) *cobra.Command {
 		Long: `Send demonstration traffic to a running server until stopped: a small contact
 center, posted to the public ingest like any other source's events.
 
-The API key is ` + cli.EnvAPIKey + `, or --api-key; without one a key is made in the
+The API key is ` + cli.EnvAPIKey + `, or --api-key; without one, a key is created in the
 database of the settings, and deleted at the end.`,
 		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -54,7 +54,7 @@ database of the settings, and deleted at the end.`,
 	flags.StringVar(&d.account, "account", "demo", cli.AccountUsage+" whose contact center it is")
 	flags.StringVar(&d.apiKey, "api-key", "", "key of the account; better "+cli.EnvAPIKey)
 	flags.Float64Var(&d.rate, "rate", 3, "events per second")
-	flags.Uint64Var(&d.seed, "seed", 1, "decides what happens")
+	flags.Uint64Var(&d.seed, "seed", 1, "seed of the simulation")
 	flags.IntVar(&d.count, "count", 0, "stop after this number of events; 0: no limit")
 	flags.DurationVar(&d.wait, "wait", time.Minute, "how long to wait for the server")
 	return command
@@ -70,11 +70,11 @@ func (d *demo) run(ctx context.Context) (err error) {
 	defer d.client.CloseIdleConnections()
 	account := d.account
 	if d.apiKey == "" {
-		forget, err := d.makeKey(ctx, &account)
+		deleteKey, err := d.createKey(ctx, &account)
 		if err != nil {
 			return err
 		}
-		defer forget()
+		defer deleteKey()
 	}
 	d.p.Printf("sending %v events/s for account %s to %s; stop with Ctrl-C", d.rate, account, d.url)
 	d.p.Printf("see them with: trunkline listen --url %s --username alice --domain demo.local", d.url)
@@ -84,9 +84,9 @@ func (d *demo) run(ctx context.Context) (err error) {
 	return err
 }
 
-// makeKey creates an API key in the server's database and replaces the account's name with its
-// id. forget deletes the key.
-func (d *demo) makeKey(ctx context.Context, account *string) (forget func(), err error) {
+// createKey creates an API key in the server's database and replaces the account's name with its
+// id. deleteKey deletes the key.
+func (d *demo) createKey(ctx context.Context, account *string) (deleteKey func(), err error) {
 	var made identity.APIKey
 	err = d.p.WithDirectory(ctx, func(directory *identity.Service) (err error) {
 		d.apiKey, made, err = directory.CreateAPIKey(ctx, identity.NewAPIKey{
@@ -95,7 +95,7 @@ func (d *demo) makeKey(ctx context.Context, account *string) (forget func(), err
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("making an API key for account %s: %w", *account, err)
+		return nil, fmt.Errorf("creating an API key for account %s: %w", *account, err)
 	}
 	*account = made.AccountID
 	return func() {
@@ -105,7 +105,7 @@ func (d *demo) makeKey(ctx context.Context, account *string) (forget func(), err
 			return directory.DeleteAPIKey(ctx, made.ID, "")
 		})
 		if err != nil {
-			d.p.Printf("API key %s is left: %v", made.ID, err)
+			d.p.Printf("deleting API key %s failed: %v", made.ID, err)
 		}
 	}, nil
 }

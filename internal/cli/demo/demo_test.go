@@ -108,7 +108,7 @@ func TestDemoStopsWhenItIsRefused(t *testing.T) {
 
 func TestDemoMakesItsKeyAndDeletesIt(t *testing.T) {
 	w := newEnv(t)
-	w.Must("account", "create", "demo", "--domain", "demo.local", "--id", "demo")
+	w.MustRun("account", "create", "demo", "--domain", "demo.local", "--id", "demo")
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	door := &ingest{onPost: func(n int) {
@@ -126,7 +126,7 @@ func TestDemoMakesItsKeyAndDeletesIt(t *testing.T) {
 		t.Errorf("posted with %q", door.keys)
 	}
 	var keys []any
-	if w.List(&keys, "apikey", "list", "--json"); len(keys) != 0 {
+	if w.MustJSON(&keys, "apikey", "list", "--json"); len(keys) != 0 {
 		t.Errorf("left are %+v", keys)
 	}
 }
@@ -156,7 +156,7 @@ func TestDemoWithoutItsAccount(t *testing.T) {
 	defer web.Close()
 	w := newEnv(t)
 	code, _, errs := w.Run("demo", "--url", web.URL)
-	if code != cli.ExitFailed || !strings.Contains(errs, "making an API key for account demo: ") {
+	if code != cli.ExitFailed || !strings.Contains(errs, "creating an API key for account demo: ") {
 		t.Errorf("exit code %d, stderr %s", code, strconv.Quote(errs))
 	}
 }

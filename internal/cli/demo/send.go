@@ -19,7 +19,7 @@ func (d *demo) awaitServer(ctx context.Context) (up bool, err error) {
 		if d.client, err = d.server.Client(); err != nil {
 			return false, err
 		}
-		if err = d.healthy(ctx); err == nil {
+		if err = d.checkHealth(ctx); err == nil {
 			return true, nil
 		}
 		d.client.CloseIdleConnections()
@@ -35,7 +35,7 @@ func (d *demo) awaitServer(ctx context.Context) (up bool, err error) {
 	}
 }
 
-func (d *demo) healthy(ctx context.Context) error {
+func (d *demo) checkHealth(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url+"/api/v2/cc_events_channel/health", nil)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (d *demo) send(ctx context.Context, account string) (sent int, err error) {
 	tick := time.NewTicker(time.Duration(float64(time.Second) / d.rate))
 	defer tick.Stop()
 	for d.count == 0 || sent < d.count {
-		if err := d.deliver(ctx, center.Next(time.Now())); err != nil || ctx.Err() != nil {
+		if err := d.postWithRetry(ctx, center.Next(time.Now())); err != nil || ctx.Err() != nil {
 			return sent, err
 		}
 		sent++
@@ -75,29 +75,29 @@ func (d *demo) send(ctx context.Context, account string) (sent int, err error) {
 	return sent, nil
 }
 
-// keyGrace is the time for which the server may not have a new key.
+// keyGrace is the time within which a server learns of a new API key: until then it answers 401.
 const keyGrace = 5 * time.Second
 
-// deliver sends one event until it is accepted or permanently refused, or ctx ends.
-func (d *demo) deliver(ctx context.Context, e callcenter.Event) error {
+// postWithRetry posts one event until it is accepted or permanently refused, or ctx ends.
+func (d *demo) postWithRetry(ctx context.Context, e callcenter.Event) error {
 	began, backoff := time.Now(), retry.Backoff{First: 250 * time.Millisecond, Max: 10 * time.Second}
 	for {
 		err := d.post(ctx, e)
 		if err == nil || ctx.Err() != nil {
 			return nil
 		}
-		after := backoff.Next()
+		delay := backoff.Next()
 		if refused := (*cli.HTTPError)(nil); errors.As(err, &refused) {
-			young := refused.Status == http.StatusUnauthorized && time.Since(began) < keyGrace
-			if refused.Status < 500 && refused.Status != http.StatusTooManyRequests && !young {
+			keyIsNew := refused.Status == http.StatusUnauthorized && time.Since(began) < keyGrace
+			if refused.Status < 500 && refused.Status != http.StatusTooManyRequests && !keyIsNew {
 				return fmt.Errorf("the server refused a %s event: %w", e.Format, err)
 			}
-			after = max(after, refused.RetryAfter)
+			delay = max(delay, refused.RetryAfter)
 		}
-		if after > time.Second {
-			d.p.Printf("%v; again in %s", err, after)
+		if delay > time.Second {
+			d.p.Printf("%v; retrying in %s", err, delay)
 		}
-		if !retry.Sleep(ctx, after) {
+		if !retry.Sleep(ctx, delay) {
 			return nil
 		}
 	}

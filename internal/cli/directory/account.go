@@ -30,7 +30,7 @@ func accountCreate(p *cli.Program) *cobra.Command {
 	var account identity.NewAccount
 	command := &cobra.Command{
 		Use:   "create NAME --domain D",
-		Short: "Make an account and print its id",
+		Short: "Create an account and print its id",
 		Args:  cli.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := cli.RequireFlags(cmd, "domain"); err != nil {
@@ -49,8 +49,8 @@ func accountCreate(p *cli.Program) *cobra.Command {
 	}
 	command.Flags().StringVar(&account.Domain, "domain", "", "domain that its users log in with")
 	command.Flags().StringVar(&account.Parent, "parent", "", cli.AccountUsage+" above it")
-	command.Flags().StringVar(&account.TimeZone, "time-zone", "", "IANA time zone of its reports, as Europe/Berlin; empty: UTC")
-	command.Flags().StringVar(&account.ID, "id", "", "its id; empty: made")
+	command.Flags().StringVar(&account.TimeZone, "time-zone", "", "IANA time zone of its reports, such as Europe/Berlin; empty: UTC")
+	command.Flags().StringVar(&account.ID, "id", "", "its id; empty: generated")
 	return command
 }
 
@@ -67,16 +67,16 @@ type accountRow struct {
 func accountList(p *cli.Program) *cobra.Command {
 	command := &cobra.Command{Use: "list", Short: "List the accounts", Args: cli.ExactArgs()}
 	asJSON := cli.JSONListFlag(command.Flags())
-	return onDirectory(p, command, func(ctx context.Context, d *identity.Service, _ []string) error {
+	return runOnDirectory(p, command, func(ctx context.Context, d *identity.Service, _ []string) error {
 		accounts, err := d.ListAccounts(ctx)
 		if err != nil {
 			return err
 		}
-		rows := views(accounts, func(a identity.Account) accountRow {
+		rows := mapSlice(accounts, func(a identity.Account) accountRow {
 			return accountRow{a.ID, a.Name, a.Domain, a.ParentID, a.TimeZone, a.CreatedAt.Unix()}
 		})
 		return cli.List(p.Out, *asJSON, rows, []string{"ID", "NAME", "DOMAIN", "PARENT", "CREATED"}, func(a accountRow) []string {
-			return []string{a.ID, a.Name, a.Domain, cli.OrDash(a.ParentID), day(a.CreatedAt)}
+			return []string{a.ID, a.Name, a.Domain, cli.OrDash(a.ParentID), formatDay(a.CreatedAt)}
 		})
 	})
 }
@@ -119,35 +119,35 @@ func purge(p *cli.Program, ctx context.Context, stores cli.Stores, id string) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, closeStore()) }()
-	of := backend.Purged{Encryption: stores.Encryption, Providers: stores.Providers, Webhooks: stores.Webhooks}
-	of.Recordings, err = recording.New(ctx, recording.Settings{}, recording.Deps{
+	purged := backend.Purged{Encryption: stores.Encryption, Providers: stores.Providers, Webhooks: stores.Webhooks}
+	purged.Recordings, err = recording.New(ctx, recording.Settings{}, recording.Deps{
 		DB: stores.DB, Store: store, Keys: stores.Encryption, Audit: stores.Audit, Metrics: prometheus.NewRegistry(), Log: p.ToolLog(),
 	})
 	if err != nil {
 		return err
 	}
-	if of.Index, err = cdrindex.New(ctx, stores.Settings.CDR, stores.DB, prometheus.NewRegistry(), p.ToolLog()); err != nil {
+	if purged.Index, err = cdrindex.New(ctx, stores.Settings.CDR, stores.DB, prometheus.NewRegistry(), p.ToolLog()); err != nil {
 		return err
 	}
-	of.Figures, err = figures.New(ctx, stores.Settings.Stats.Retention, stores.DB, prometheus.NewRegistry(), p.ToolLog())
+	purged.Figures, err = figures.New(ctx, stores.Settings.Stats.Retention, stores.DB, prometheus.NewRegistry(), p.ToolLog())
 	if err != nil {
 		return err
 	}
 	if !backend.KafkaExists(stores.Settings) { // no server has run: no queue has a configuration
-		return purgeNow(p, ctx, stores, of, id)
+		return purgeNow(p, ctx, stores, purged, id)
 	}
 	return p.WithKafka(ctx, func(_ *settings.Settings, cluster *kafka.Cluster) (err error) {
 		producer := cluster.NewProducer(kafka.ProducerConfig{})
 		defer func() { err = errors.Join(err, producer.Close(context.WithoutCancel(ctx))) }()
 		if _, err := cluster.Partitions(ctx, event.TopicQueues); fault.KindOf(err) != fault.KindNotFound { // the topic exists once a server has run
-			of.QueueConfigs = stats.NewQueueConfigs(cluster, producer)
+			purged.QueueConfigs = stats.NewQueueConfigs(cluster, producer)
 		}
-		return purgeNow(p, ctx, stores, of, id)
+		return purgeNow(p, ctx, stores, purged, id)
 	})
 }
 
-func purgeNow(p *cli.Program, ctx context.Context, stores cli.Stores, of backend.Purged, id string) error {
-	purge, err := backend.Purge(ctx, stores.Settings, stores.DB, stores.Directory, of, p.ToolLog())
+func purgeNow(p *cli.Program, ctx context.Context, stores cli.Stores, purged backend.Purged, id string) error {
+	purge, err := backend.Purge(ctx, stores.Settings, stores.DB, stores.Directory, purged, p.ToolLog())
 	if err != nil {
 		return err
 	}

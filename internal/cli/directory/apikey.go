@@ -23,7 +23,7 @@ func apikeyCreate(p *cli.Program) *cobra.Command {
 	var expires string
 	command := &cobra.Command{
 		Use:   "create --account ACCOUNT",
-		Short: "Make an API key and print it: it is not shown again",
+		Short: "Create an API key and print it: it is not shown again",
 		Example: `  trunkline apikey create --account acme --name pbx --scope ingest
   trunkline apikey create --account acme --name wallboard --scope subscribe,read --expires 90d`,
 		Args: cli.ExactArgs(),
@@ -35,11 +35,11 @@ func apikeyCreate(p *cli.Program) *cobra.Command {
 				key.Scopes = toScopes(scopes)
 			}
 			if expires != "" {
-				life, err := parseLife(expires)
+				lifetime, err := parseLifetime(expires)
 				if err != nil {
 					return cli.Usagef("--expires: %w", err)
 				}
-				key.ExpiresAt = time.Now().Add(life)
+				key.ExpiresAt = time.Now().Add(lifetime)
 			}
 			return p.WithDirectory(cmd.Context(), func(directory *identity.Service) error {
 				made, _, err := directory.CreateAPIKey(cmd.Context(), key)
@@ -52,10 +52,10 @@ func apikeyCreate(p *cli.Program) *cobra.Command {
 		},
 	}
 	command.Flags().StringVar(&key.Account, "account", "", cli.AccountUsage)
-	command.Flags().StringVar(&key.Name, "name", "", "what it is for")
-	command.Flags().StringSliceVar(&scopes, "scope", names(identity.DefaultScopes()),
-		"rights, comma-separated, of "+strings.Join(names(identity.Scopes()), ", "))
-	command.Flags().StringVar(&expires, "expires", "", "life, such as 12h or 90d; empty: it does not expire")
+	command.Flags().StringVar(&key.Name, "name", "", "purpose of the key")
+	command.Flags().StringSliceVar(&scopes, "scope", scopeNames(identity.DefaultScopes()),
+		"rights, comma-separated, of "+strings.Join(scopeNames(identity.Scopes()), ", "))
+	command.Flags().StringVar(&expires, "expires", "", "lifetime, such as 12h or 90d; empty: it does not expire")
 	return command
 }
 
@@ -67,7 +67,7 @@ func toScopes(names []string) []identity.Scope {
 	return scopes
 }
 
-func names(scopes []identity.Scope) []string {
+func scopeNames(scopes []identity.Scope) []string {
 	names := make([]string, len(scopes))
 	for i, scope := range scopes {
 		names[i] = string(scope)
@@ -75,24 +75,24 @@ func names(scopes []identity.Scope) []string {
 	return names
 }
 
-const maxLifeDays = 100 * 366
+const maxLifetimeDays = 100 * 366
 
-// parseLife parses how long a key is valid: a number of days with d, or a Go duration. The error
+// parseLifetime parses the lifetime of a key: a number of days with d, or a Go duration. The error
 // is a text for the user.
-func parseLife(text string) (time.Duration, error) {
-	life, err := time.ParseDuration(text)
+func parseLifetime(text string) (time.Duration, error) {
+	lifetime, err := time.ParseDuration(text)
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		var n int
 		n, err = strconv.Atoi(days)
-		if n > maxLifeDays {
-			return 0, fmt.Errorf("%q is more than %d days", text, maxLifeDays)
+		if n > maxLifetimeDays {
+			return 0, fmt.Errorf("%q is more than %d days", text, maxLifetimeDays)
 		}
-		life = time.Duration(n) * 24 * time.Hour
+		lifetime = time.Duration(n) * 24 * time.Hour
 	}
-	if err != nil || life <= 0 {
-		return 0, fmt.Errorf("%q is not a life such as 12h or 90d", text)
+	if err != nil || lifetime <= 0 {
+		return 0, fmt.Errorf("%q is not a lifetime such as 12h or 90d", text)
 	}
-	return life, nil
+	return lifetime, nil
 }
 
 // apikeyRow is an API key as --json shows it.
@@ -106,7 +106,7 @@ type apikeyRow struct {
 }
 
 func apikeyList(p *cli.Program) *cobra.Command {
-	return listOfAccounts(p, &cobra.Command{Use: "list", Short: "List the API keys of an account, or of all, by id"}, (*identity.Service).ListAPIKeys,
+	return listByAccount(p, &cobra.Command{Use: "list", Short: "List the API keys of an account, or of all, by id"}, (*identity.Service).ListAPIKeys,
 		func(k identity.APIKey) apikeyRow {
 			row := apikeyRow{ID: k.ID, AccountID: k.AccountID, Name: k.Name, Scopes: k.Scopes, CreatedAt: k.CreatedAt.Unix()}
 			if !k.ExpiresAt.IsZero() {
@@ -116,14 +116,14 @@ func apikeyList(p *cli.Program) *cobra.Command {
 		}, []string{"ID", "ACCOUNT", "NAME", "SCOPES", "EXPIRES", "CREATED"}, func(k apikeyRow) []string {
 			expires := "never"
 			if k.ExpiresAt != 0 {
-				expires = day(k.ExpiresAt)
+				expires = formatDay(k.ExpiresAt)
 			}
-			return []string{k.ID, k.AccountID, cli.OrDash(k.Name), strings.Join(names(k.Scopes), ","), expires, day(k.CreatedAt)}
+			return []string{k.ID, k.AccountID, cli.OrDash(k.Name), strings.Join(scopeNames(k.Scopes), ","), expires, formatDay(k.CreatedAt)}
 		})
 }
 
 func apikeyDelete(p *cli.Program) *cobra.Command {
-	return onDirectory(p, &cobra.Command{Use: "delete ID", Short: "Delete an API key", Args: cli.ExactArgs("ID")},
+	return runOnDirectory(p, &cobra.Command{Use: "delete ID", Short: "Delete an API key", Args: cli.ExactArgs("ID")},
 		func(ctx context.Context, d *identity.Service, args []string) error {
 			if err := d.DeleteAPIKey(ctx, args[0], ""); err != nil {
 				return fmt.Errorf("deleting API key %s: %w", args[0], err)

@@ -16,12 +16,12 @@ func deviceCommand(p *cli.Program) *cobra.Command {
 
 func deviceCreate(p *cli.Program) *cobra.Command {
 	var name string
-	command := onUser(p, &cobra.Command{
+	command := runOnUser(p, &cobra.Command{
 		Use:   "create USERNAME --account ACCOUNT",
-		Short: "Make a password for a phone and print it: it is not shown again",
-		Long: `Make a password for a phone of a user and print it: it is not shown again. The
-phone registers with the user's extension as user name. The password is of no
-use at the portal, and is valid as long as the user keeps the extension.`,
+		Short: "Create a password for a phone and print it: it is not shown again",
+		Long: `Create a password for a phone of a user and print it: it is not shown again. The
+phone registers with the user's extension as user name. The password is not
+valid at the portal, and is valid as long as the user keeps the extension.`,
 	}, func(ctx context.Context, d *identity.Service, account, username string) error {
 		password, _, err := d.CreateDevice(ctx, account, username, name)
 		if err != nil {
@@ -45,20 +45,20 @@ type deviceRow struct {
 func deviceList(p *cli.Program) *cobra.Command {
 	command := &cobra.Command{Use: "list USERNAME --account ACCOUNT", Short: "List the devices of a user"}
 	asJSON := cli.JSONListFlag(command.Flags())
-	return onUser(p, command, func(ctx context.Context, directory *identity.Service, account, username string) error {
+	return runOnUser(p, command, func(ctx context.Context, directory *identity.Service, account, username string) error {
 		devices, err := directory.ListDevices(ctx, account, username)
 		if err != nil {
 			return fmt.Errorf("listing the devices of %s: %w", username, err)
 		}
-		rows := views(devices, func(d identity.Device) deviceRow { return deviceRow{d.ID, d.UserID, d.Name, d.CreatedAt.Unix()} })
+		rows := mapSlice(devices, func(d identity.Device) deviceRow { return deviceRow{d.ID, d.UserID, d.Name, d.CreatedAt.Unix()} })
 		return cli.List(p.Out, *asJSON, rows, []string{"ID", "NAME", "CREATED"}, func(d deviceRow) []string {
-			return []string{d.ID, cli.OrDash(d.Name), day(d.CreatedAt)}
+			return []string{d.ID, cli.OrDash(d.Name), formatDay(d.CreatedAt)}
 		})
 	})
 }
 
 func deviceDelete(p *cli.Program) *cobra.Command {
-	return onDirectory(p, &cobra.Command{
+	return runOnDirectory(p, &cobra.Command{
 		Use:   "delete ID",
 		Short: "End the password of a device; a registration lasts until it expires",
 		Args:  cli.ExactArgs("ID"),

@@ -10,8 +10,8 @@ import (
 	"trunkline/internal/cli"
 )
 
-// onDirectory completes a command that runs on the directory, with the required flags.
-func onDirectory(p *cli.Program, command *cobra.Command, run func(ctx context.Context, d *identity.Service, args []string) error, required ...string) *cobra.Command {
+// runOnDirectory completes a command that runs on the directory, with the required flags.
+func runOnDirectory(p *cli.Program, command *cobra.Command, run func(ctx context.Context, d *identity.Service, args []string) error, required ...string) *cobra.Command {
 	command.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := cli.RequireFlags(cmd, required...); err != nil {
 			return err
@@ -21,49 +21,50 @@ func onDirectory(p *cli.Program, command *cobra.Command, run func(ctx context.Co
 	return command
 }
 
-// onUser completes a command about USERNAME of --account.
-func onUser(p *cli.Program, command *cobra.Command, run func(ctx context.Context, d *identity.Service, account, username string) error) *cobra.Command {
+// runOnUser completes a command about USERNAME of --account.
+func runOnUser(p *cli.Program, command *cobra.Command, run func(ctx context.Context, d *identity.Service, account, username string) error) *cobra.Command {
 	account := command.Flags().String("account", "", cli.AccountUsage)
 	command.Args = cli.ExactArgs("USERNAME")
-	return onDirectory(p, command, func(ctx context.Context, d *identity.Service, args []string) error {
+	return runOnDirectory(p, command, func(ctx context.Context, d *identity.Service, args []string) error {
 		return run(ctx, d, *account, args[0])
 	}, "account")
 }
 
-// listOfAccounts completes a command that prints the result of list for --account, or for every
+// listByAccount completes a command that prints the result of list for --account, or for every
 // account without it. view returns a row for --json.
-func listOfAccounts[T, R any](p *cli.Program, command *cobra.Command, list func(d *identity.Service, ctx context.Context, account string) ([]T, error),
+func listByAccount[T, R any](p *cli.Program, command *cobra.Command, list func(d *identity.Service, ctx context.Context, account string) ([]T, error),
 	view func(T) R, header []string, cells func(R) []string) *cobra.Command {
 	account, asJSON := command.Flags().String("account", "", cli.AccountUsage), cli.JSONListFlag(command.Flags())
 	command.Args = cli.ExactArgs()
-	return onDirectory(p, command, func(ctx context.Context, d *identity.Service, _ []string) error {
+	return runOnDirectory(p, command, func(ctx context.Context, d *identity.Service, _ []string) error {
 		refs := []string{*account}
 		if *account == "" {
 			accounts, err := d.ListAccounts(ctx)
 			if err != nil {
 				return err
 			}
-			refs = views(accounts, func(a identity.Account) string { return a.ID })
+			refs = mapSlice(accounts, func(a identity.Account) string { return a.ID })
 		}
 		var all []T
 		for _, ref := range refs {
-			some, err := list(d, ctx, ref)
+			items, err := list(d, ctx, ref)
 			if err != nil {
 				return err
 			}
-			all = append(all, some...)
+			all = append(all, items...)
 		}
-		return cli.List(p.Out, *asJSON, views(all, view), header, cells)
+		return cli.List(p.Out, *asJSON, mapSlice(all, view), header, cells)
 	})
 }
 
-func views[T, R any](list []T, view func(T) R) []R {
+// mapSlice returns the results of view for each item.
+func mapSlice[T, R any](list []T, view func(T) R) []R {
 	rows := make([]R, len(list))
-	for i, one := range list {
-		rows[i] = view(one)
+	for i, item := range list {
+		rows[i] = view(item)
 	}
 	return rows
 }
 
-// day returns the day of Unix seconds, in UTC.
-func day(seconds int64) string { return time.Unix(seconds, 0).UTC().Format(time.DateOnly) }
+// formatDay returns the day of Unix seconds, in UTC.
+func formatDay(seconds int64) string { return time.Unix(seconds, 0).UTC().Format(time.DateOnly) }

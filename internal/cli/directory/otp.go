@@ -16,9 +16,9 @@ func otpCommand(p *cli.Program) *cobra.Command {
 }
 
 func otpEnrol(p *cli.Program) *cobra.Command {
-	return onUser(p, &cobra.Command{
+	return runOnUser(p, &cobra.Command{
 		Use:   "enrol USERNAME --account ACCOUNT",
-		Short: "Set up one-time passwords for a user: print the authenticator's URI and, one a line, recovery codes, all shown once",
+		Short: "Set up one-time passwords for a user: print the authenticator's URI and, one per line, recovery codes, all shown once",
 	}, func(ctx context.Context, d *identity.Service, account, username string) error {
 		enrolment, codes, err := d.EnrolOTP(ctx, account, username)
 		if err != nil {
@@ -30,7 +30,7 @@ func otpEnrol(p *cli.Program) *cobra.Command {
 }
 
 func otpDelete(p *cli.Program) *cobra.Command {
-	return onUser(p, &cobra.Command{
+	return runOnUser(p, &cobra.Command{
 		Use:   "delete USERNAME --account ACCOUNT",
 		Short: "Remove the one-time passwords and recovery codes of a user",
 	}, func(ctx context.Context, d *identity.Service, account, username string) error {

@@ -64,18 +64,18 @@ func insertRow(t *testing.T, db *sqldb.DB, table, account string) {
 func TestDeletingAnAccountNowPurgesEveryTable(t *testing.T) {
 	w := newEnv(t)
 	for _, id := range []string{"gone", "stays"} {
-		w.Must("account", "create", id, "--domain", id+".example", "--id", id)
-		w.Must("user", "create", "alice", "--account", id, "--presence-id", "1001")
-		w.Must("apikey", "create", "--account", id)
+		w.MustRun("account", "create", id, "--domain", id+".example", "--id", id)
+		w.MustRun("user", "create", "alice", "--account", id, "--presence-id", "1001")
+		w.MustRun("apikey", "create", "--account", id)
 	}
-	w.Must("account", "create", "first", "--domain", "first.example", "--id", "first")
-	w.Must("account", "delete", "first", "--now") // creates all tables
-	w.Must("account", "delete", "first", "--now")
+	w.MustRun("account", "create", "first", "--domain", "first.example", "--id", "first")
+	w.MustRun("account", "delete", "first", "--now") // creates all tables
+	w.MustRun("account", "delete", "first", "--now")
 	if _, err := os.Stat(filepath.Join(w.Dir, "broker")); !os.IsNotExist(err) {
 		t.Errorf("an embedded broker was made: %v", err)
 	}
-	w.Fails(cli.ExitFailed, "ids are not given again", "account", "create", "again", "--domain", "again.example", "--id", "first")
-	w.Fails(cli.ExitFailed, "There is no deleted account", "account", "delete", "nobody", "--now")
+	w.MustFail(cli.ExitFailed, "ids are not given again", "account", "create", "again", "--domain", "again.example", "--id", "first")
+	w.MustFail(cli.ExitFailed, "There is no deleted account", "account", "delete", "nobody", "--now")
 
 	s := settings.Default()
 	s.DataDir = w.Dir
@@ -109,7 +109,7 @@ func TestDeletingAnAccountNowPurgesEveryTable(t *testing.T) {
 	if len(tables) < 8 {
 		t.Errorf("tables are %q", tables)
 	}
-	w.Must("account", "delete", "gone", "--now")
+	w.MustRun("account", "delete", "gone", "--now")
 	for _, table := range tables {
 		if n := count(table, "gone"); n > 0 {
 			t.Errorf("%s still has %d rows", table, n)
@@ -132,9 +132,9 @@ func TestDeletingAnAccountNowPurgesTheConfigurationOfItsQueues(t *testing.T) {
 	w := newEnv(t)
 	s := w.Serve()
 	for _, id := range []string{"gone", "stays"} {
-		w.Must("account", "create", id, "--domain", id+".example", "--id", id)
+		w.MustRun("account", "create", id, "--domain", id+".example", "--id", id)
 	}
-	cluster, closeKafka, err := backend.KafkaBeside(t.Context(), s, (&cli.Program{Err: os.Stderr}).ToolLog())
+	cluster, closeKafka, err := backend.SharedKafka(t.Context(), s, (&cli.Program{Err: os.Stderr}).ToolLog())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestDeletingAnAccountNowPurgesTheConfigurationOfItsQueues(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.Must("account", "delete", "gone", "--now")
+	w.MustRun("account", "delete", "gone", "--now")
 	left := map[string]bool{} // keys that have a value
 	_, err = cluster.ScanCompacted(t.Context(), event.TopicQueues, 0, 0, func() { clear(left) }, func(r *kafka.Record) {
 		if left[string(r.Key)] = true; r.Value == nil {

@@ -16,16 +16,16 @@ func SigningKeyCommand(p *cli.Program) *cobra.Command {
 
 func signingkeyRotate(p *cli.Program) *cobra.Command {
 	var now bool
-	command := onDirectory(p, &cobra.Command{
+	command := runOnDirectory(p, &cobra.Command{
 		Use:   "rotate [--now]",
-		Short: "Make a key that signs tokens from now on, and print its id",
-		Long: `Make a key that signs tokens from now on, and print its id. Running servers
+		Short: "Create a key that signs tokens from now on, and print its id",
+		Long: `Create a key that signs tokens from now on, and print its id. Running servers
 follow within a second.
 
 Without --now, tokens of the earlier keys stay valid until they expire. With it,
 the earlier keys and all refresh tokens are deleted: everyone has to log in
-again, and open sockets are closed with 4003. Use it when a copy of the database
-and of the master key may be in other hands.`,
+again, and open sockets are closed with 4003. Use it when someone may have copied the
+database and the master key.`,
 		Args: cli.ExactArgs(),
 	}, func(ctx context.Context, d *identity.Service, _ []string) error {
 		id, err := d.RotateSigningKey(ctx, now)

@@ -21,7 +21,7 @@ func userCreate(p *cli.Program) *cobra.Command {
 	var fromStdin bool
 	command := &cobra.Command{
 		Use:   "create USERNAME --account ACCOUNT",
-		Short: "Make a user and print its id; a password that is not given is generated and printed on stderr",
+		Short: "Create a user and print its id; a password that is not given is generated and printed on stderr",
 		Args:  cli.ExactArgs("USERNAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := cli.RequireFlags(cmd, "account"); err != nil {
@@ -73,11 +73,11 @@ type userRow struct {
 }
 
 func userList(p *cli.Program) *cobra.Command {
-	return listOfAccounts(p, &cobra.Command{Use: "list", Short: "List the users of an account, or of all"}, (*identity.Service).ListUsers,
+	return listByAccount(p, &cobra.Command{Use: "list", Short: "List the users of an account, or of all"}, (*identity.Service).ListUsers,
 		func(u identity.User) userRow {
 			return userRow{u.ID, u.AccountID, u.Username, u.Role, u.PresenceID, u.CreatedAt.Unix()}
 		}, []string{"ID", "ACCOUNT", "USERNAME", "ROLE", "PRESENCE", "CREATED"}, func(u userRow) []string {
-			return []string{u.ID, u.AccountID, u.Username, string(u.Role), cli.OrDash(u.PresenceID), day(u.CreatedAt)}
+			return []string{u.ID, u.AccountID, u.Username, string(u.Role), cli.OrDash(u.PresenceID), formatDay(u.CreatedAt)}
 		})
 }
 
@@ -115,7 +115,7 @@ func userPassword(p *cli.Program) *cobra.Command {
 }
 
 func userDelete(p *cli.Program) *cobra.Command {
-	return onUser(p, &cobra.Command{
+	return runOnUser(p, &cobra.Command{
 		Use:   "delete USERNAME --account ACCOUNT",
 		Short: "Delete a user and end the user's tokens",
 	}, func(ctx context.Context, d *identity.Service, account, username string) error {

@@ -1,5 +1,5 @@
-// Package explain has the command explain, which shows why an event did or did not
-// reach its clients.
+// Package explain has the command explain, which shows why an event reached, or did not reach,
+// each client and webhook.
 package explain
 
 import (
@@ -16,21 +16,21 @@ import (
 	"trunkline/internal/cli/portal"
 )
 
-// request holds the flags and arguments of explain.
-type request struct {
+// explainFlags holds the flags and arguments of explain.
+type explainFlags struct {
 	client, user string
 	all, asJSON  bool
 }
 
 // Command returns the command explain.
 func Command(p *cli.Program) *cobra.Command {
-	var r request
+	var r explainFlags
 	command := &cobra.Command{
 		Use:   "explain EVENT_ID",
 		Short: "Show why an event did or did not reach each client and webhook",
-		Long: `Show, as an administrator who is logged in with trunkline login, what an event was
-made from, and what became of it at each connection of the events channel on every
-node and at each webhook. Connections whose user may not see the event's account
+		Long: `Show, as an administrator who is logged in with trunkline login, the source
+of an event, and its outcome at each connection of the events channel on every node
+and at each webhook. Connections whose user may not see the event's account
 are counted, and listed with --client, --user or --all.
 
 The exit code is 0 when the event was explained, 1 when there is no such event in
@@ -56,7 +56,7 @@ the log or the server did not answer.`,
 	return command
 }
 
-func run(ctx context.Context, p *cli.Program, s *portal.Session, id string, r request) error {
+func run(ctx context.Context, p *cli.Program, s *portal.Session, id string, r explainFlags) error {
 	query := url.Values{}
 	for name, value := range map[string]string{"client": r.client, "user": r.user} {
 		if value != "" {

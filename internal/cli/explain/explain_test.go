@@ -24,15 +24,15 @@ func TestExplain(t *testing.T) {
 	e := clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
 		return []*cobra.Command{portal.LoginCommand(p), explain.Command(p)}
 	})
-	e.Vars = []string{"HOME=" + t.TempDir(), "TRUNKLINE_PASSWORD=" + password}
+	e.Environ = []string{"HOME=" + t.TempDir(), "TRUNKLINE_PASSWORD=" + password}
 	none := event.FirstID(time.Now(), 0).String()
-	e.Fails(cli.ExitUsage, "not an event id", "explain", "yesterday")
-	e.Fails(cli.ExitUsage, "run trunkline login", "explain", none)
+	e.MustFail(cli.ExitUsage, "not an event id", "explain", "yesterday")
+	e.MustFail(cli.ExitUsage, "run trunkline login", "explain", none)
 	e.Serve(func(s *settings.Settings) { s.DemoPassword, s.Kafka.Partitions = password, 1 })
-	e.Must("login", "--username", "bob", "--domain", "demo.local")
-	e.Fails(cli.ExitFailed, "403", "explain", none)
-	e.Must("login", "--username", "admin", "--domain", "demo.local")
-	e.Fails(cli.ExitFailed, "404", "explain", none)
+	e.MustRun("login", "--username", "bob", "--domain", "demo.local")
+	e.MustFail(cli.ExitFailed, "403", "explain", none)
+	e.MustRun("login", "--username", "admin", "--domain", "demo.local")
+	e.MustFail(cli.ExitFailed, "404", "explain", none)
 
 	id := produce(e)
 	code, out, errs := e.Run("explain", id)
@@ -44,7 +44,7 @@ func TestExplain(t *testing.T) {
 			t.Errorf("exit code %d, no %q in:\n%s%s", code, want, out, errs)
 		}
 	}
-	if !strings.Contains(errs, "no connection is known") {
+	if !strings.Contains(errs, "no connection: none is open") {
 		t.Errorf("stderr %q", errs)
 	}
 	var got struct {
@@ -54,7 +54,7 @@ func TestExplain(t *testing.T) {
 		Connections []any
 		Complete    bool
 	}
-	if out := e.Must("explain", id, "--json", "--user", "bob"); json.Unmarshal([]byte(out), &got) != nil || strings.Count(out, "\n") != 1 ||
+	if out := e.MustRun("explain", id, "--json", "--user", "bob"); json.Unmarshal([]byte(out), &got) != nil || strings.Count(out, "\n") != 1 ||
 		got.Event.Message.ID != id || got.Connections == nil || !got.Complete {
 		t.Errorf("--json prints %s", out)
 	}
@@ -63,7 +63,7 @@ func TestExplain(t *testing.T) {
 // produce produces an agent login to cc.raw and returns the id of its event.
 func produce(e *clitest.Env) (id string) {
 	e.T.Helper()
-	err := (&cli.Program{Env: append(e.Vars, "TRUNKLINE_DATA_DIR="+e.Dir)}).WithKafka(e.T.Context(), func(_ *settings.Settings, cluster *kafka.Cluster) error {
+	err := (&cli.Program{Env: append(e.Environ, "TRUNKLINE_DATA_DIR="+e.Dir)}).WithKafka(e.T.Context(), func(_ *settings.Settings, cluster *kafka.Cluster) error {
 		producer := cluster.NewProducer(kafka.ProducerConfig{})
 		err := producer.Produce(e.T.Context(), kafka.Record{Topic: event.TopicRaw, Partition: 0, Key: []byte("demo"), Value: []byte(`{"type":"AGENT_LOGIN","data":{"agent_id":"1001"}}`),
 			Headers: []kafka.Header{{Key: event.HeaderFormat, Value: []byte("generic")}, {Key: event.HeaderSource, Value: []byte("test")}}})

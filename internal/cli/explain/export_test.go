@@ -12,5 +12,5 @@ func Why(body []byte) string {
 	if err := json.Unmarshal(body, &c); err != nil {
 		return err.Error()
 	}
-	return why(&c)
+	return connectionReason(&c)
 }

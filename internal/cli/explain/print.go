@@ -57,8 +57,8 @@ type webhook struct {
 	NextTryAt  float64                  `json:"next_try_at"`
 }
 
-func (e *explanation) print(p *cli.Program, r request) error {
-	for _, line := range e.source() {
+func (e *explanation) print(p *cli.Program, r explainFlags) error {
+	for _, line := range e.sourceLines() {
 		fmt.Fprintln(p.Out, cli.Printable(line))
 	}
 	var rows [][]string
@@ -69,7 +69,7 @@ func (e *explanation) print(p *cli.Program, r request) error {
 			hidden++
 			continue
 		}
-		rows = append(rows, cells(c.ID, cli.OrDash(cmp.Or(c.Username, c.UserID, c.KeyID)), c.AccountID, c.Node, clock(c.ConnectedAt), string(c.Outcome), why(c)))
+		rows = append(rows, printableCells(c.ID, cli.OrDash(cmp.Or(c.Username, c.UserID, c.KeyID)), c.AccountID, c.Node, formatSeconds(c.ConnectedAt), string(c.Outcome), connectionReason(c)))
 	}
 	if len(rows) > 0 {
 		fmt.Fprintln(p.Out)
@@ -81,42 +81,42 @@ func (e *explanation) print(p *cli.Program, r request) error {
 		rows = nil
 		for i := range e.Webhooks {
 			w := &e.Webhooks[i]
-			rows = append(rows, cells(w.ID, w.URL, w.Outcome, w.why()))
+			rows = append(rows, printableCells(w.ID, w.URL, w.Outcome, w.reason()))
 		}
 		fmt.Fprintln(p.Out)
 		if err := cli.Table(p.Out, []string{"WEBHOOK", "URL", "OUTCOME", "WHY"}, rows); err != nil {
 			return err
 		}
 	}
-	e.note(p, hidden)
+	e.printNotes(p, hidden)
 	return nil
 }
 
-// note writes information that the tables do not have to stderr.
-func (e *explanation) note(p *cli.Program, hidden int) {
+// printNotes writes the counts and the missing nodes to stderr.
+func (e *explanation) printNotes(p *cli.Program, hidden int) {
 	total := 0
 	for _, n := range e.Counts {
 		total += n
 	}
 	switch {
 	case total == 0:
-		p.Printf("no connection is known: none is open, and none has ended that a node remembers")
+		p.Printf("no connection: none is open, and no node remembers one that has ended")
 	case total > len(e.Connections):
-		p.Printf("%d of %d connections are listed; --client or --user narrow it", len(e.Connections), total)
+		p.Printf("%d of %d connections are listed; filter them with --client or --user", len(e.Connections), total)
 	}
 	if hidden > 0 {
-		p.Printf("%d connections may not see account %s; --all lists them", hidden, e.Event.AccountID)
+		p.Printf("%d connections have no access to account %s; --all lists them", hidden, e.Event.AccountID)
 	}
 	if !e.Complete {
 		p.Printf("not all nodes have answered: %s", cli.OrDash(strings.Join(e.Missing, ", ")))
 	}
 }
 
-// source describes the raw record of the event, a line for each part.
-func (e *explanation) source() []string {
+// sourceLines describes the raw record of the event, a line for each part.
+func (e *explanation) sourceLines() []string {
 	raw := "deleted, or the log was cut"
 	if e.Raw.Available {
-		raw = "received " + date(e.Raw.At) + ", key " + cli.OrDash(e.Raw.Key) + ", source " + cli.OrDash(e.Raw.Headers["source"])
+		raw = "received " + formatMillis(e.Raw.At) + ", key " + cli.OrDash(e.Raw.Key) + ", source " + cli.OrDash(e.Raw.Headers["source"])
 	}
 	lines := []string{
 		fmt.Sprintf("event    %s  %s, cc.evt %s", e.Event.ID, e.Event.Message.Type, e.Event.Position),
@@ -138,16 +138,16 @@ func (e *explanation) source() []string {
 	return lines
 }
 
-// why returns the reasons for the outcome at a connection.
-func why(c *fanout.Connection) string {
+// connectionReason returns the reasons for the outcome at a connection.
+func connectionReason(c *fanout.Connection) string {
 	last := ""
 	if c.LastEventID != 0 {
 		last = ", last event " + c.LastEventID.String()
 	}
-	ended := fmt.Sprintf("ended %s with %d %s%s", date(c.EndedAt), c.Code, c.Reason, last)
+	ended := fmt.Sprintf("ended %s with %d %s%s", formatMillis(c.EndedAt), c.Code, c.Reason, last)
 	switch c.Outcome {
 	case fanout.OutcomeFiltered:
-		return filter(c.FilteredBy)
+		return mismatchText(c.FilteredBy)
 	case fanout.OutcomeNotVisible:
 		return "its user sees account " + c.AccountID + " and those below"
 	case fanout.OutcomeConnectedLater:
@@ -155,7 +155,7 @@ func why(c *fanout.Connection) string {
 	case fanout.OutcomeResumedLater:
 		return "resumed after " + c.ResumedFrom
 	case fanout.OutcomeRefused:
-		return fmt.Sprintf("resume after %s refused with %d at %s: %s", c.ResumedFrom, c.Code, date(c.EndedAt), c.Reason)
+		return fmt.Sprintf("resume after %s refused with %d at %s: %s", c.ResumedFrom, c.Code, formatMillis(c.EndedAt), c.Reason)
 	case fanout.OutcomeDropped:
 		return "it waited in the queue; " + ended
 	case fanout.OutcomeDisconnected:
@@ -166,7 +166,7 @@ func why(c *fanout.Connection) string {
 		parts = append(parts, "resumed after "+c.ResumedFrom)
 	}
 	if c.QueuedAt != 0 {
-		parts = append(parts, "queued "+date(c.QueuedAt))
+		parts = append(parts, "queued "+formatMillis(c.QueuedAt))
 	}
 	if c.EndedAt != 0 {
 		parts = append(parts, ended)
@@ -174,19 +174,19 @@ func why(c *fanout.Connection) string {
 	return cli.OrDash(strings.Join(parts, "; "))
 }
 
-func (w *webhook) why() string {
+func (w *webhook) reason() string {
 	switch {
 	case w.FilteredBy != nil:
-		return filter(w.FilteredBy)
+		return mismatchText(w.FilteredBy)
 	case w.Failures > 0 && w.NextTryAt > 0:
-		return fmt.Sprintf("%d failures, next try %s: %s", w.Failures, date(w.NextTryAt), w.LastError)
+		return fmt.Sprintf("%d failures, next try %s: %s", w.Failures, formatMillis(w.NextTryAt), w.LastError)
 	case w.Failures > 0:
 		return fmt.Sprintf("%d failures: %s", w.Failures, w.LastError)
 	}
 	return "-"
 }
 
-func filter(r *identity.FilterMismatch) string {
+func mismatchText(r *identity.FilterMismatch) string {
 	if r == nil {
 		return "-"
 	}
@@ -200,15 +200,15 @@ func filter(r *identity.FilterMismatch) string {
 	return r.Field + " is " + strings.Join(r.Admits, ", ") + more
 }
 
-func cells(texts ...string) []string {
+func printableCells(texts ...string) []string {
 	for i := range texts {
 		texts[i] = cli.Printable(texts[i])
 	}
 	return texts
 }
 
-func date(seconds float64) string { return timeOf(seconds).Format("2006-01-02 15:04:05.000") }
+func formatMillis(seconds float64) string { return toTime(seconds).Format("2006-01-02 15:04:05.000") }
 
-func clock(seconds float64) string { return timeOf(seconds).Format(time.DateTime) }
+func formatSeconds(seconds float64) string { return toTime(seconds).Format(time.DateTime) }
 
-func timeOf(seconds float64) time.Time { return time.UnixMilli(int64(seconds*1000 + 0.5)) }
+func toTime(seconds float64) time.Time { return time.UnixMilli(int64(seconds*1000 + 0.5)) }

@@ -22,15 +22,15 @@ func check(p *cli.Program) *cobra.Command {
 	var wait time.Duration
 	command := &cobra.Command{
 		Use:   "check NAME",
-		Short: "Connect to a feed's platform, and show what it would read and one event",
+		Short: "Connect to a feed's platform, and show the subscription, the state and one event",
 		Args:  cli.ExactArgs("NAME"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.WithStores(cmd.Context(), func(stores cli.Stores) error {
-				at := slices.IndexFunc(stores.Settings.Feeds, func(c feed.Config) bool { return c.Name == args[0] })
-				if at < 0 {
+				index := slices.IndexFunc(stores.Settings.Feeds, func(c feed.Config) bool { return c.Name == args[0] })
+				if index < 0 {
 					return cli.Usagef("there is no feed %q in the settings", args[0])
 				}
-				cfg := stores.Settings.Feeds[at]
+				cfg := stores.Settings.Feeds[index]
 				cfg.SyncAccounts = false // a check has no side effects
 				platform, err := app.FeedPlatform(stores.Directory)(cfg, feed.Deps{
 					Accounts: feed.NewAccounts(cfg, app.FeedDirectory{Identity: stores.Directory}), Metrics: prometheus.NewRegistry(), Log: p.ToolLog(),
@@ -46,8 +46,8 @@ func check(p *cli.Program) *cobra.Command {
 	return command
 }
 
-// checkPlatform connects and prints the subscription, the state and an event. Its error includes
-// the advice on a refusal.
+// checkPlatform connects and prints the subscription, the state and an event. The error of a
+// refusal includes the advice.
 func checkPlatform(ctx context.Context, out io.Writer, cfg feed.Config, platform feed.Platform, wait time.Duration) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -60,12 +60,12 @@ func checkPlatform(ctx context.Context, out io.Writer, cfg feed.Config, platform
 	defer func() { err = errors.Join(err, session.Close()) }()
 	fmt.Fprintf(out, "%s: connected and logged in\n", cfg.Name)
 	fmt.Fprintf(out, "subscription: %s\n", strings.Join(platform.Subscription(), ", "))
-	asking, stop := context.WithTimeout(ctx, wait)
-	defer stop()
-	answered := make(chan error, 1)
-	go func() { answered <- printSnapshot(asking, out, session) }()
-	event, err := firstEvent(asking, session)
-	if failed := <-answered; failed != nil {
+	waitCtx, cancelWait := context.WithTimeout(ctx, wait)
+	defer cancelWait()
+	snapshotDone := make(chan error, 1)
+	go func() { snapshotDone <- printSnapshot(waitCtx, out, session) }()
+	event, err := firstEvent(waitCtx, session)
+	if failed := <-snapshotDone; failed != nil {
 		return withAdvice(failed)
 	}
 	switch {
@@ -81,7 +81,7 @@ func checkPlatform(ctx context.Context, out io.Writer, cfg feed.Config, platform
 	}
 	fmt.Fprintf(out, "first event: format %s, account %s\n%s\n", event.Format, account, event.Value)
 	if cfg.Redundancy > 1 && !event.Identity.Valid() {
-		return fmt.Errorf("redundancy: %d needs events that the platform numbers, and this one has no number: set redundancy: 1; one node at a time reads, and a resync corrects what it missed", cfg.Redundancy)
+		return fmt.Errorf("redundancy: %d needs events that the platform numbers, and this event has no number: set redundancy: 1; one node at a time reads, and a resync corrects missed events", cfg.Redundancy)
 	}
 	return nil
 }

@@ -21,24 +21,24 @@ func list(p *cli.Program) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			all, err := store.List(cmd.Context())
+			statuses, err := store.List(cmd.Context())
 			if err != nil {
 				return err
 			}
 			header := []string{"FEED", "KIND", "NODE", "STATE", "CONNECTED", "LAST EVENT", "EVENTS", "SPOOL", "UNSENT", "HOLES", "RESYNCED", "DROPPED", "ERROR"}
 			now := time.Now()
-			return cli.List(p.Out, *asJSON, all, header, func(s feed.Status) []string { return row(s, now) })
+			return cli.List(p.Out, *asJSON, statuses, header, func(s feed.Status) []string { return statusCells(s, now) })
 		})
 	}
 	return command
 }
 
-func row(s feed.Status, now time.Time) []string {
-	ago := func(at int64) string {
-		if at == 0 {
+func statusCells(s feed.Status, now time.Time) []string {
+	ago := func(seconds int64) string {
+		if seconds == 0 {
 			return "-"
 		}
-		return setting.FormatDuration(max(0, now.Sub(time.Unix(at, 0)).Round(time.Second)))
+		return setting.FormatDuration(max(0, now.Sub(time.Unix(seconds, 0)).Round(time.Second)))
 	}
 	return []string{
 		s.Name, s.Kind, s.Node, string(s.State), ago(s.ConnectedAt), ago(s.LastEventAt), strconv.FormatUint(s.Events, 10),

@@ -36,7 +36,7 @@ trunkline login, or of --username.
 
 With --username the password is read from ` + cli.EnvPassword + `, or from the first line of
 stdin with --password-stdin, and the self-signed certificate of a server in
---data_dir is trusted. After a break listen resumes, and prints nothing
+--data_dir is trusted. After a lost connection listen resumes, and prints no message
 twice.`,
 		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -62,8 +62,8 @@ twice.`,
 	flags.StringVar(&f.options.Since, "since", "", "begin at a time (10m, 2026-11-22T09:00Z), after an event id or cursor, or with the earliest event there is")
 	flags.BoolVar(&f.asJSON, "json", false, "print the messages unchanged, as JSON")
 	flags.BoolVar(&f.insecure, "insecure", false, "accept any certificate; for tests only")
-	flags.StringVar(&f.ca, "ca", "", "file with certificates to trust beside the system's, PEM")
-	flags.StringVar(&f.pathSet, "path-set", "api", "api or ws: which of the two sets of endpoints")
+	flags.StringVar(&f.ca, "ca", "", "file with certificates to trust in addition to the system's, PEM")
+	flags.StringVar(&f.pathSet, "path-set", "api", "endpoints to use: api or ws")
 	return command
 }
 
@@ -87,7 +87,7 @@ func (f *listenFlags) connect(p *cli.Program) (*trunkline.Client, error) {
 	return client, nil
 }
 
-// useSession takes server and token from the saved login.
+// useSession sets the server and the token of the saved login.
 func (f *listenFlags) useSession(p *cli.Program) error {
 	session, err := portal.Open(p)
 	if err != nil {
@@ -111,7 +111,7 @@ func (f *listenFlags) usePassword(p *cli.Program) (err error) {
 	if err != nil {
 		return err
 	}
-	if f.client.TLS, err = cli.Trust(s, f.insecure, f.ca); err != nil {
+	if f.client.TLS, err = cli.ClientTLS(s, f.insecure, f.ca); err != nil {
 		return cli.UsageError(err)
 	}
 	if f.client.URL == "" {
@@ -120,17 +120,18 @@ func (f *listenFlags) usePassword(p *cli.Program) (err error) {
 	return nil
 }
 
-// run subscribes from --since on.
+// run listens from --since on. If the log no longer has the events of that time, it begins with
+// the earliest.
 func (f *listenFlags) run(ctx context.Context, p *cli.Program, client *trunkline.Client) error {
 	if f.options.Since == "" || f.options.Since == sinceEarliest || strings.HasPrefix(f.options.Since, "cc_evt_") {
 		return f.listen(ctx, p, client, "", f.options.Since)
 	}
-	at, err := cli.ParseTime("since", f.options.Since, time.Now())
+	start, err := cli.ParseTime("since", f.options.Since, time.Now())
 	if err != nil {
 		return fmt.Errorf("%w; or an event id, a cursor, or %s", err, sinceEarliest)
 	}
-	from := event.FirstID(at, 0).String()
-	shown := at.Format(time.DateTime)
+	from := event.FirstID(start, 0).String()
+	shown := start.Format(time.DateTime)
 	f.options.Since = from
 	if err = f.listen(ctx, p, client, from, shown); errors.Is(err, trunkline.ErrPositionGone) {
 		f.options.Since = sinceEarliest // the log begins after --since
@@ -146,7 +147,7 @@ func (f *listenFlags) listen(ctx context.Context, p *cli.Program, client *trunkl
 	f.options.Status = func(s trunkline.Status) {
 		text := "connected, listening"
 		if s.Err != nil {
-			text = fmt.Sprintf("%v; again in %s", s.Err, s.RetryIn.Round(10*time.Millisecond))
+			text = fmt.Sprintf("%v; retrying in %s", s.Err, s.RetryIn.Round(10*time.Millisecond))
 		} else if since != "" {
 			id, _, _ := strings.Cut(since, ".") // a cursor's event id, without its positions
 			text = "connected, resuming from " + id
@@ -160,9 +161,9 @@ func (f *listenFlags) listen(ctx context.Context, p *cli.Program, client *trunkl
 		if since = item.Event.Cursor; item.Event.ID < from {
 			continue
 		}
-		line := readable(item.Event.JSON)
+		line := textLine(item.Event.JSON)
 		if f.asJSON {
-			line = oneLine(item.Event.JSON)
+			line = compactJSON(item.Event.JSON)
 		}
 		if _, err := p.Out.Write(append(line, '\n')); err != nil {
 			return fmt.Errorf("printing an event: %w", err)

@@ -57,7 +57,7 @@ func listens(w *clitest.Env, url string, more ...string) (code int, out, errs st
 	w.T.Helper()
 	ctx, cancel := context.WithTimeout(w.T.Context(), time.Minute)
 	defer cancel()
-	w.Vars = []string{"TRUNKLINE_PASSWORD=pw"}
+	w.Environ = []string{"TRUNKLINE_PASSWORD=pw"}
 	args := append([]string{"listen", "--url", url, "--username", "alice", "--domain", "demo.local", "--path-set", "ws"}, more...)
 	return w.RunContext(ctx, args...)
 }
@@ -118,9 +118,9 @@ func TestListenTrustsTheServerOfTheDataDirectory(t *testing.T) {
 
 func TestListenRefusesWhatCannotWork(t *testing.T) {
 	w := newEnv(t)
-	w.Vars = []string{"TRUNKLINE_PASSWORD=pw"}
-	w.Fails(cli.ExitUsage, "the URL must be https://host:port", "listen", "--username", "u", "--domain", "d", "--url", "wss://x")
-	w.Fails(cli.ExitUsage, `the path set must be api or ws, got "both"`, "listen", "--username", "u", "--domain", "d", "--path-set", "both")
+	w.Environ = []string{"TRUNKLINE_PASSWORD=pw"}
+	w.MustFail(cli.ExitUsage, "the URL must be https://host:port", "listen", "--username", "u", "--domain", "d", "--url", "wss://x")
+	w.MustFail(cli.ExitUsage, `the path set must be api or ws, got "both"`, "listen", "--username", "u", "--domain", "d", "--path-set", "both")
 }
 
 func TestServerURL(t *testing.T) {
@@ -145,7 +145,7 @@ func FuzzReadable(f *testing.F) {
 		f.Add([]byte(message))
 	}
 	f.Fuzz(func(t *testing.T, message []byte) {
-		if line := readable(message); strings.ContainsAny(string(line), "\r\n") && string(line) != string(message) {
+		if line := textLine(message); strings.ContainsAny(string(line), "\r\n") && string(line) != string(message) {
 			t.Errorf("%q became %q", message, line)
 		}
 	})

@@ -10,8 +10,8 @@ import (
 	"trunkline/internal/cli"
 )
 
-// oneLine returns a message without line breaks, which the source's bytes in data may contain.
-func oneLine(message []byte) []byte {
+// compactJSON returns a message without line breaks, which the source's bytes in data may contain.
+func compactJSON(message []byte) []byte {
 	if !bytes.ContainsAny(message, "\r\n") {
 		return message
 	}
@@ -22,9 +22,9 @@ func oneLine(message []byte) []byte {
 	return line.Bytes()
 }
 
-// readable returns a message as one line of text: time, fact name or else type, account, and
-// facts. A message without facts shows only its queue.
-func readable(message []byte) []byte {
+// textLine returns a message as one line of text: time, fact name (or type, if it has none),
+// account and facts. A message without facts shows only its queue.
+func textLine(message []byte) []byte {
 	var m struct {
 		Type      string `json:"type"`
 		AccountID string `json:"account_id"`
@@ -35,26 +35,26 @@ func readable(message []byte) []byte {
 		} `json:"metadata"`
 	}
 	if json.Unmarshal(message, &m) != nil {
-		return oneLine(message) // not a Trunkline message: unchanged
+		return compactJSON(message) // not a Trunkline message: unchanged
 	}
 	f := &m.Metadata.Facts
-	what := string(f.Name)
-	if what == "" || f.Name == event.NameOther {
-		what = m.Type
+	name := string(f.Name)
+	if name == "" || f.Name == event.NameOther {
+		name = m.Type
 	}
 	queue := f.QueueID
 	if queue == "" {
 		queue = m.Metadata.QueueID
 	}
-	before := string(f.PreviousState)
+	previous := string(f.PreviousState)
 	if f.PreviousState == f.State {
-		before = ""
+		previous = ""
 	}
-	words := []string{time.Unix(m.Timestamp, 0).Format(time.TimeOnly), what, m.AccountID}
+	words := []string{time.Unix(m.Timestamp, 0).Format(time.TimeOnly), name, m.AccountID}
 	for _, field := range [...]struct{ name, text string }{
 		{"agent", f.AgentID}, {"agent_name", f.AgentName}, {"queue", queue}, {"call", f.CallID}, {"origination_call", f.OriginationCallID},
 		{"caller", f.Caller}, {"callee", f.Callee}, {"state", string(f.State)}, {"reason", f.Reason},
-		{"before", before}, {"wait", duration(f.WaitMS)}, {"talk", duration(f.TalkMS)},
+		{"before", previous}, {"wait", formatDuration(f.WaitMS)}, {"talk", formatDuration(f.TalkMS)},
 	} {
 		if field.text != "" {
 			words = append(words, field.name+"="+field.text)
@@ -63,8 +63,8 @@ func readable(message []byte) []byte {
 	return []byte(cli.Printable(strings.Join(words, "  ")))
 }
 
-// duration formats milliseconds as 1m5s; "" if unknown.
-func duration(ms event.Millis) string {
+// formatDuration formats milliseconds as 1m5s; "" if unknown.
+func formatDuration(ms event.Millis) string {
 	if !ms.Known {
 		return ""
 	}

@@ -17,8 +17,8 @@ func Command(p *cli.Program) *cobra.Command {
 func masterkeyRotate(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rotate",
-		Short: "Make the next master key and seal every secret under it",
-		Long: `Make the next master key, seal every secret in the database under it, and remove
+		Short: "Create the next master key and seal every secret under it",
+		Long: `Create the next master key, seal every secret in the database under it, and remove
 the old keys from the key file. Running servers read the new key. If the command
 is interrupted, run it again: it continues.
 
@@ -27,7 +27,7 @@ restart the nodes, then run this command: it seals everything under the last key
 		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.WithStores(cmd.Context(), func(stores cli.Stores) error {
-				progress := p.Progress("secrets sealed anew")
+				progress := p.Progress("secrets resealed")
 				secrets := append(stores.Directory.Secrets(), stores.Encryption.Secrets(), stores.Providers.Secrets(), stores.Webhooks.Secrets())
 				done, err := masterkey.Rotate(cmd.Context(), stores.Keys, secrets, progress.Report)
 				if err != nil {
@@ -35,7 +35,7 @@ restart the nodes, then run this command: it seals everything under the last key
 				}
 				text := "everything is sealed under master key %s\n"
 				if done.Resumed {
-					text = "a rotation begun before is finished: " + text
+					text = "an interrupted rotation is finished: " + text
 				}
 				_, err = fmt.Fprintf(p.Out, text, done.ID)
 				return err

@@ -14,23 +14,23 @@ import (
 	"trunkline/internal/cli"
 )
 
-// file is the file of the saved login.
-type file struct{ path string }
+// loginFile is the file of the saved login.
+type loginFile struct{ path string }
 
-// fileOf returns the file of the user that runs the command.
-func fileOf(p *cli.Program) (file, error) {
+// findLoginFile returns the login file of the user that runs the command.
+func findLoginFile(p *cli.Program) (loginFile, error) {
 	dir := p.Getenv("XDG_CONFIG_HOME")
 	if dir == "" {
 		home := p.Getenv("HOME")
 		if home == "" {
-			return file{}, cli.Usagef("neither XDG_CONFIG_HOME nor HOME is set: there is no place for the login")
+			return loginFile{}, cli.Usagef("neither XDG_CONFIG_HOME nor HOME is set: the login cannot be saved")
 		}
 		dir = filepath.Join(home, ".config")
 	}
-	return file{filepath.Join(dir, "trunkline", "login.json")}, nil
+	return loginFile{filepath.Join(dir, "trunkline", "login.json")}, nil
 }
 
-func (f file) read() (l login, err error) {
+func (f loginFile) read() (l login, err error) {
 	text, err := os.ReadFile(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return l, errNoLogin
@@ -44,7 +44,7 @@ func (f file) read() (l login, err error) {
 	return l, nil
 }
 
-func (f file) write(l login) error {
+func (f loginFile) write(l login) error {
 	text, err := json.MarshalIndent(l, "", "  ")
 	if err == nil {
 		err = atomicfile.WriteBytes(f.path, 0o600, append(text, '\n'))
@@ -57,8 +57,8 @@ func (f file) write(l login) error {
 
 // update changes the saved login under a lock against other commands. If change returns an error,
 // the login stays unchanged.
-func (f file) update(change func(*login) error) error {
-	return f.locked(func() error {
+func (f loginFile) update(change func(*login) error) error {
+	return f.withLock(func() error {
 		l, err := f.read()
 		if err != nil {
 			return err
@@ -70,10 +70,10 @@ func (f file) update(change func(*login) error) error {
 	})
 }
 
-// locked runs work while it holds the lock file beside the login.
-func (f file) locked(work func() error) (err error) {
+// withLock runs work while it holds the lock file next to the login file.
+func (f loginFile) withLock(work func() error) (err error) {
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
-		return fmt.Errorf("making the directory of the login: %w", err)
+		return fmt.Errorf("creating the directory of the login: %w", err)
 	}
 	lock, err := os.OpenFile(f.path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -86,7 +86,7 @@ func (f file) locked(work func() error) (err error) {
 	return work()
 }
 
-func (f file) remove() error {
+func (f loginFile) remove() error {
 	if err := os.Remove(f.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing the login: %w", err)
 	}

@@ -42,7 +42,7 @@ revokes and removes them. A session that is not used for 30 days ends.`,
 			if c.Password, err = p.Password("login", fromStdin); err != nil {
 				return err
 			}
-			return newLogin(cmd.Context(), p, server, c)
+			return logIn(cmd.Context(), p, server, c)
 		},
 	}
 	flags := command.Flags()
@@ -54,8 +54,8 @@ revokes and removes them. A session that is not used for 30 days ends.`,
 	return command
 }
 
-func newLogin(ctx context.Context, p *cli.Program, server *cli.ServerFlags, c credentials) error {
-	f, err := fileOf(p)
+func logIn(ctx context.Context, p *cli.Program, server *cli.ServerFlags, c credentials) error {
+	f, err := findLoginFile(p)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func newLogin(ctx context.Context, p *cli.Program, server *cli.ServerFlags, c cr
 		}
 		l.CAFiles = append(l.CAFiles, absolute)
 	}
-	tlsConfig, err := cli.TrustFiles(l.Insecure, l.CAFiles...)
+	tlsConfig, err := cli.ClientTLSFromFiles(l.Insecure, l.CAFiles...)
 	if err != nil {
 		return cli.UsageError(err)
 	}
@@ -85,8 +85,8 @@ func newLogin(ctx context.Context, p *cli.Program, server *cli.ServerFlags, c cr
 	if err != nil {
 		return fmt.Errorf("logging in at %s: %w", l.URL, err)
 	}
-	l.set(t, time.Now())
-	if err := f.locked(func() error { return f.write(l) }); err != nil {
+	l.setTokens(t, time.Now())
+	if err := f.withLock(func() error { return f.write(l) }); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(p.Out, "logged in at %s as %s of account %s\n", l.URL, l.Username, l.AccountID)
@@ -103,6 +103,6 @@ func LogoutCommand(p *cli.Program) *cobra.Command {
 		if _, err := s.Call(cmd.Context(), http.MethodPost, "/ucp/v2/logout", http.StatusNoContent); err != nil {
 			return fmt.Errorf("revoking the session at %s, which is kept: %w", s.login.URL, err)
 		}
-		return s.file.locked(s.file.remove)
+		return s.file.withLock(s.file.remove)
 	})
 }

@@ -23,7 +23,7 @@ import (
 	"trunkline/internal/cli"
 )
 
-// renewBefore is how long before its end an access token is renewed.
+// renewBefore is how long before its expiry an access token is renewed.
 const renewBefore = time.Minute
 
 // renewTimeout is the timeout of a renewal. An interrupt does not cancel it.
@@ -34,9 +34,9 @@ const headerTimeout = time.Minute
 
 // Session calls a server as the user of the saved login.
 type Session struct {
-	file      file
+	file      loginFile
 	login     login
-	trust     *tls.Config
+	tlsConfig *tls.Config
 	client    *http.Client
 	accountID string // header X-Account-ID; "": the user's own
 }
@@ -64,7 +64,7 @@ type tokens struct {
 	ExpiresIn    int64  `json:"expires_in"` // seconds
 }
 
-func (l *login) set(t tokens, now time.Time) {
+func (l *login) setTokens(t tokens, now time.Time) {
 	l.AccountID, l.AccessToken, l.RefreshToken = t.User.AccountID, t.AccessToken, t.RefreshToken
 	l.ExpiresAt = now.Unix() + t.ExpiresIn
 }
@@ -73,7 +73,7 @@ var errNoLogin = cli.Usagef("there is no login: run trunkline login --username U
 
 // Open reads the saved login. Without one it returns a usage error.
 func Open(p *cli.Program) (*Session, error) {
-	f, err := fileOf(p)
+	f, err := findLoginFile(p)
 	if err != nil {
 		return nil, err
 	}
@@ -81,11 +81,11 @@ func Open(p *cli.Program) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	tlsConfig, err := cli.TrustFiles(l.Insecure, l.CAFiles...)
+	tlsConfig, err := cli.ClientTLSFromFiles(l.Insecure, l.CAFiles...)
 	if err != nil {
 		return nil, cli.UsageError(err)
 	}
-	return &Session{file: f, login: l, trust: tlsConfig, client: newClient(tlsConfig)}, nil
+	return &Session{file: f, login: l, tlsConfig: tlsConfig, client: newClient(tlsConfig)}, nil
 }
 
 // WithSession completes a command that uses the saved login.
@@ -121,7 +121,7 @@ func newClient(tlsConfig *tls.Config) *http.Client {
 func (s *Session) Close() { s.client.CloseIdleConnections() }
 
 // TLS returns the configuration for the server's certificate.
-func (s *Session) TLS() *tls.Config { return s.trust }
+func (s *Session) TLS() *tls.Config { return s.tlsConfig }
 
 // URL returns the server's address, without a slash at its end.
 func (s *Session) URL() string { return s.login.URL }
@@ -129,32 +129,32 @@ func (s *Session) URL() string { return s.login.URL }
 // AccessToken returns an access token of the portal that is valid for at least another minute. It
 // renews the saved one if necessary.
 func (s *Session) AccessToken(ctx context.Context) (string, error) {
-	if fresh(s.login) {
+	if hasValidToken(s.login) {
 		return s.login.AccessToken, nil
 	}
 	err := s.file.update(func(l *login) error {
-		if fresh(*l) { // another command has renewed it
+		if hasValidToken(*l) { // another command has renewed it
 			s.login = *l
 			return nil
 		}
 		// Once the server has used up the refresh token, the new tokens must be saved.
-		renewal, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTimeout)
+		renewCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), renewTimeout)
 		defer cancel()
-		t, err := requestTokens(renewal, s.client, l.URL+"/ucp/v2/login/refresh", map[string]string{"refresh_token": l.RefreshToken})
+		t, err := requestTokens(renewCtx, s.client, l.URL+"/ucp/v2/login/refresh", map[string]string{"refresh_token": l.RefreshToken})
 		if status := (*cli.HTTPError)(nil); errors.As(err, &status) && status.Status == http.StatusUnauthorized {
 			return cli.Usagef("the login has ended: run trunkline login again")
 		}
 		if err != nil {
 			return fmt.Errorf("renewing the login: %w", err)
 		}
-		l.set(t, time.Now())
+		l.setTokens(t, time.Now())
 		s.login = *l
 		return nil
 	})
 	return s.login.AccessToken, err
 }
 
-func fresh(l login) bool { return time.Until(time.Unix(l.ExpiresAt, 0)) > renewBefore }
+func hasValidToken(l login) bool { return time.Until(time.Unix(l.ExpiresAt, 0)) > renewBefore }
 
 // requestTokens posts a login or a refresh.
 func requestTokens(ctx context.Context, client *http.Client, url string, body any) (t tokens, err error) {

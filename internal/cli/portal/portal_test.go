@@ -23,7 +23,7 @@ func TestAnInterruptDoesNotLoseARenewal(t *testing.T) {
 	}))
 	defer server.Close()
 	home := t.TempDir()
-	saved := file{filepath.Join(home, "trunkline", "login.json")}
+	saved := loginFile{filepath.Join(home, "trunkline", "login.json")}
 	if err := os.MkdirAll(filepath.Dir(saved.path), 0o700); err != nil {
 		t.Fatal(err)
 	}

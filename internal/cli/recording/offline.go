@@ -12,7 +12,7 @@ import (
 	"trunkline/recording"
 )
 
-const outputUsage = "file to write, whole or not at all; empty: stdout"
+const outputUsage = "file to write, atomically; empty: stdout"
 
 func recordingOpen(p *cli.Program) *cobra.Command {
 	var keys keyFlags
@@ -26,17 +26,17 @@ func recordingOpen(p *cli.Program) *cobra.Command {
 stdout is authenticated, but it is complete only if the exit code is 0.` + fileUsage,
 		Args: cli.ExactArgs("FILE"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			with, err := keys.read(p)
+			keyAndSalt, err := keys.read(p)
 			if err != nil {
 				return err
 			}
 			return convert(p, "opening", args[0], output, func(w io.Writer, r io.Reader) error {
-				_, err := with.Open(w, r)
+				_, err := keyAndSalt.Open(w, r)
 				return err
 			})
 		},
 	}
-	keys.add(command.Flags())
+	keys.register(command.Flags())
 	command.Flags().StringVar(&output, "output", "", outputUsage)
 	return command
 }
@@ -44,7 +44,7 @@ stdout is authenticated, but it is complete only if the exit code is 0.` + fileU
 func recordingSeal(p *cli.Program) *cobra.Command {
 	var keys keyFlags
 	var output string
-	var as recording.SealParams
+	var header recording.SealParams
 	command := &cobra.Command{
 		Use:   "seal FILE --account ID --recording ID",
 		Short: "Seal audio as the service does",
@@ -54,28 +54,28 @@ func recordingSeal(p *cli.Program) *cobra.Command {
 			if err := cli.RequireFlags(cmd, "account", "recording"); err != nil {
 				return err
 			}
-			with, err := keys.read(p)
+			keyAndSalt, err := keys.read(p)
 			if err != nil {
 				return err
 			}
-			if as.Created = time.Now(); as.KeyID == "" {
-				as.KeyID = encryption.KeyID(as.AccountID)
+			if header.Created = time.Now(); header.KeyID == "" {
+				header.KeyID = encryption.KeyID(header.AccountID)
 			}
 			return convert(p, "sealing", args[0], output, func(w io.Writer, r io.Reader) error {
-				_, err := with.Seal(w, r, as)
+				_, err := keyAndSalt.Seal(w, r, header)
 				return err
 			})
 		},
 	}
-	keys.add(command.Flags())
+	keys.register(command.Flags())
 	flags := command.Flags()
 	flags.StringVar(&output, "output", "", outputUsage)
-	flags.StringVar(&as.AccountID, "account", "", "id of the account it belongs to")
-	flags.StringVar(&as.RecordingID, "recording", "", "its id")
-	flags.StringVar(&as.Algorithm, "algorithm", encryption.AES256GCM, encryption.AES256GCM+" or "+encryption.AES256CBC)
-	flags.StringVar(&as.ContentType, "content-type", "audio/x-wav", "content type of the audio")
-	flags.StringVar(&as.KeyID, "key-id", "", "id of the key; empty: the account's")
-	flags.Uint32Var(&as.KeyVersion, "key-version", 1, "version of the key")
+	flags.StringVar(&header.AccountID, "account", "", "id of the account it belongs to")
+	flags.StringVar(&header.RecordingID, "recording", "", "its id")
+	flags.StringVar(&header.Algorithm, "algorithm", encryption.AES256GCM, encryption.AES256GCM+" or "+encryption.AES256CBC)
+	flags.StringVar(&header.ContentType, "content-type", "audio/x-wav", "content type of the audio")
+	flags.StringVar(&header.KeyID, "key-id", "", "id of the key; empty: the account's")
+	flags.Uint32Var(&header.KeyVersion, "key-version", 1, "version of the key")
 	return command
 }
 

@@ -29,36 +29,36 @@ type keyFlags struct {
 	key, keyFile, salt, saltFile string
 }
 
-func (k *keyFlags) add(flags *pflag.FlagSet) {
+func (k *keyFlags) register(flags *pflag.FlagSet) {
 	name := strings.TrimSuffix(k.prefix, "-")
 	for _, f := range []struct {
-		at    *string
+		value *string
 		name  string
 		usage string
 	}{
-		{&k.key, "key", "key, as the configuration has it (seen by every user of the machine: better --" + k.prefix + "key-file or " + k.env("key") + ")"},
+		{&k.key, "key", "key, as in the configuration (visible to every user of the machine: prefer --" + k.prefix + "key-file or " + k.envName("key") + ")"},
 		{&k.keyFile, "key-file", "file with the key"},
-		{&k.salt, "salt", "salt, as the configuration has it, or " + k.env("salt")},
+		{&k.salt, "salt", "salt, as in the configuration, or " + k.envName("salt")},
 		{&k.saltFile, "salt-file", "file with the salt"},
 	} {
-		flags.StringVar(f.at, k.prefix+f.name, "", strings.TrimSpace(name+" "+f.usage))
+		flags.StringVar(f.value, k.prefix+f.name, "", strings.TrimSpace(name+" "+f.usage))
 	}
 }
 
-// env returns the environment variable of the key or the salt.
-func (k *keyFlags) env(what string) string {
+// envName returns the environment variable of the key or the salt.
+func (k *keyFlags) envName(what string) string {
 	return cli.EnvRecording + strings.ToUpper(strings.ReplaceAll(k.prefix, "-", "_")+what)
 }
 
 func (k *keyFlags) read(p *cli.Program) (o recording.Offline, err error) {
-	if o.Key, err = k.secret(p, "key", k.key, k.keyFile); err != nil {
+	if o.Key, err = k.readSecret(p, "key", k.key, k.keyFile); err != nil {
 		return o, err
 	}
-	o.Salt, err = k.secret(p, "salt", k.salt, k.saltFile)
+	o.Salt, err = k.readSecret(p, "salt", k.salt, k.saltFile)
 	return o, err
 }
 
-func (k *keyFlags) secret(p *cli.Program, what, value, file string) (string, error) {
+func (k *keyFlags) readSecret(p *cli.Program, what, value, file string) (string, error) {
 	switch {
 	case value != "" && file != "":
 		return "", cli.Usagef("give --%s%s or --%[1]s%[2]s-file, not both", k.prefix, what)
@@ -71,10 +71,10 @@ func (k *keyFlags) secret(p *cli.Program, what, value, file string) (string, err
 		}
 		value = strings.TrimSuffix(strings.TrimSuffix(string(content), "\n"), "\r")
 	default:
-		value = p.Getenv(k.env(what))
+		value = p.Getenv(k.envName(what))
 	}
 	if value == "" {
-		return "", cli.Usagef("the %s%s is missing: give --%[1]s%[2]s or --%[1]s%[2]s-file, or set %[3]s", k.prefix, what, k.env(what))
+		return "", cli.Usagef("the %s%s is missing: give --%[1]s%[2]s or --%[1]s%[2]s-file, or set %[3]s", k.prefix, what, k.envName(what))
 	}
 	return value, nil
 }
@@ -88,7 +88,7 @@ func openInput(p *cli.Program, name string) (io.ReadCloser, error) {
 }
 
 // convert passes FILE through work to the output.
-func convert(p *cli.Program, doing, file, output string, work func(io.Writer, io.Reader) error) error {
+func convert(p *cli.Program, operation, file, output string, work func(io.Writer, io.Reader) error) error {
 	in, err := openInput(p, file)
 	if err != nil {
 		return err
@@ -100,7 +100,7 @@ func convert(p *cli.Program, doing, file, output string, work func(io.Writer, io
 		err = atomicfile.Write(output, 0o600, func(w io.Writer) error { return work(w, in) })
 	}
 	if err != nil {
-		return fmt.Errorf("%s %s: %w", doing, file, err)
+		return fmt.Errorf("%s %s: %w", operation, file, err)
 	}
 	return nil
 }

@@ -58,48 +58,48 @@ func TestRecordingsOffline(t *testing.T) {
 	audio := strings.Repeat("the caller said something private. ", 4000)
 	call := file(w, "call.wav", audio)
 	sealed, opened, moved := filepath.Join(w.Dir, "call.trkrec"), filepath.Join(w.Dir, "opened.wav"), filepath.Join(w.Dir, "moved.trkrec")
-	w.Must("recording", "seal", call, "--account", "acme-call-center", "--recording", "call-1", "--key", recordingKey,
+	w.MustRun("recording", "seal", call, "--account", "acme-call-center", "--recording", "call-1", "--key", recordingKey,
 		"--salt", recordingSalt, "--algorithm", "AES-256-CBC", "--output", sealed)
 	if text := content(w, "call.trkrec"); strings.Contains(text, "private") {
 		t.Error("it can be read")
 	}
 	var inspection recording.Inspection
-	w.List(&inspection, "recording", "inspect", sealed)
+	w.MustJSON(&inspection, "recording", "inspect", sealed)
 	if inspection.AccountID != "acme-call-center" || inspection.RecordingID != "call-1" || inspection.KeyID != "key_auto_acme-cal" || inspection.KeyVersion != 1 || inspection.Algorithm != "AES-256-CBC" {
 		t.Errorf("%+v", inspection)
 	}
 	keys := []string{"--key-file", file(w, "key", recordingKey+"\n"), "--salt-file", file(w, "salt", recordingSalt)}
-	if out := w.Must(append([]string{"recording", "open", sealed}, keys...)...); out != audio {
+	if out := w.MustRun(append([]string{"recording", "open", sealed}, keys...)...); out != audio {
 		t.Errorf("%d bytes on stdout", len(out))
 	}
-	w.Vars = []string{"TRUNKLINE_RECORDING_KEY=" + recordingKey, "TRUNKLINE_RECORDING_SALT=" + recordingSalt}
-	w.Must("recording", "open", sealed, "--output", opened)
+	w.Environ = []string{"TRUNKLINE_RECORDING_KEY=" + recordingKey, "TRUNKLINE_RECORDING_SALT=" + recordingSalt}
+	w.MustRun("recording", "open", sealed, "--output", opened)
 	if content(w, "opened.wav") != audio {
 		t.Error("another audio")
 	}
-	w.Must("recording", "reseal", sealed, "--new-key", "another key, that came after the first", "--new-salt", "s", "--output", moved)
-	w.List(&inspection, "recording", "inspect", moved)
+	w.MustRun("recording", "reseal", sealed, "--new-key", "another key, that came after the first", "--new-salt", "s", "--output", moved)
+	w.MustJSON(&inspection, "recording", "inspect", moved)
 	if inspection.KeyVersion != 2 || inspection.KeyID != "key_auto_acme-cal" {
 		t.Errorf("moved: %+v", inspection)
 	}
-	w.Fails(cli.ExitFailed, "opening "+moved+": not the salt", "recording", "open", moved)
-	w.In = content(w, "moved.trkrec")
-	if out := w.Must("recording", "open", "-", "--key", "another key, that came after the first", "--salt", "s"); out != audio {
+	w.MustFail(cli.ExitFailed, "opening "+moved+": not the salt", "recording", "open", moved)
+	w.Stdin = content(w, "moved.trkrec")
+	if out := w.MustRun("recording", "open", "-", "--key", "another key, that came after the first", "--salt", "s"); out != audio {
 		t.Errorf("from stdin come %d bytes", len(out))
 	}
-	w.Fails(cli.ExitFailed, "not the key", "recording", "open", sealed, "--key", "a wrong key")
+	w.MustFail(cli.ExitFailed, "not the key", "recording", "open", sealed, "--key", "a wrong key")
 
 	// A command that fails leaves the output unchanged and no other file.
 	file(w, "cut.trkrec", content(w, "call.trkrec")[:70_000])
 	file(w, "opened.wav", "as it was")
-	w.Fails(cli.ExitFailed, "chunk 1: ", "recording", "open", filepath.Join(w.Dir, "cut.trkrec"), "--output", opened)
+	w.MustFail(cli.ExitFailed, "chunk 1: ", "recording", "open", filepath.Join(w.Dir, "cut.trkrec"), "--output", opened)
 	if content(w, "opened.wav") != "as it was" {
 		t.Error("the output was changed")
 	}
 	if beside, err := filepath.Glob(filepath.Join(w.Dir, ".*")); err != nil || len(beside) != 0 {
 		t.Errorf("left: %v, %v", beside, err)
 	}
-	w.Fails(cli.ExitFailed, "opening "+call+": not a sealed recording", "recording", "open", call)
+	w.MustFail(cli.ExitFailed, "opening "+call+": not a sealed recording", "recording", "open", call)
 }
 
 func TestRecordingsWrongUsage(t *testing.T) {
@@ -118,12 +118,12 @@ func TestRecordingsWrongUsage(t *testing.T) {
 		{"--account is for the service's recordings", []string{"recording", "reseal", "f", "--account", "a"}},
 		{"masterkey needs a command, one of rotate", []string{"masterkey"}},
 	} {
-		w.Fails(cli.ExitUsage, c.want, c.args...)
+		w.MustFail(cli.ExitUsage, c.want, c.args...)
 	}
-	w.Fails(cli.ExitFailed, "no such file", "recording", "open", filepath.Join(w.Dir, "none"), "--key", "k", "--salt", "s")
-	w.Must("account", "create", "head", "--domain", "head.example")
-	w.Fails(cli.ExitFailed, "there is no account nobody", "recording", "reseal", "--account", "nobody")
-	w.Fails(cli.ExitFailed, "the master key is not available", "masterkey", "rotate")
+	w.MustFail(cli.ExitFailed, "no such file", "recording", "open", filepath.Join(w.Dir, "none"), "--key", "k", "--salt", "s")
+	w.MustRun("account", "create", "head", "--domain", "head.example")
+	w.MustFail(cli.ExitFailed, "there is no account nobody", "recording", "reseal", "--account", "nobody")
+	w.MustFail(cli.ExitFailed, "the master key is not available", "masterkey", "rotate")
 }
 
 // service opens the recordings of a server on the clitest.Env's data directory.
@@ -161,7 +161,7 @@ func check(t *testing.T, err error) {
 
 func TestKeysAreRotatedAndRecordingsMovedBesideAServer(t *testing.T) {
 	w := newEnv(t)
-	w.Must("account", "create", "Acme", "--id", "acme", "--domain", "acme.test")
+	w.MustRun("account", "create", "Acme", "--id", "acme", "--domain", "acme.test")
 	configs, recordings := service(w)
 	rotate := func(key string) {
 		_, err := configs.Update(t.Context(), "acme", encryption.Change{Enabled: true, Key: &key}, "")
@@ -174,13 +174,13 @@ func TestKeysAreRotatedAndRecordingsMovedBesideAServer(t *testing.T) {
 	rotate("the second key of the recordings, later on")
 
 	before := content(w, "master.key")
-	if out := w.Must("masterkey", "rotate"); !strings.HasPrefix(out, "everything is sealed under master key ") {
+	if out := w.MustRun("masterkey", "rotate"); !strings.HasPrefix(out, "everything is sealed under master key ") {
 		t.Errorf("masterkey rotate prints %q", out)
 	}
 	if after := content(w, "master.key"); after == before || strings.Count(after, "\n") != strings.Count(before, "\n") {
 		t.Error("the key file has not changed, or has both keys")
 	}
-	if out := w.Must("recording", "reseal", "--account", "acme.test"); out != "1 recordings moved to the newest key\n" {
+	if out := w.MustRun("recording", "reseal", "--account", "acme.test"); out != "1 recordings moved to the newest key\n" {
 		t.Errorf("recording reseal prints %q", out)
 	}
 	// The running server uses the new key.
@@ -195,5 +195,5 @@ func TestKeysAreRotatedAndRecordingsMovedBesideAServer(t *testing.T) {
 		t.Errorf("%q, %+v", got, metadata)
 	}
 	check(t, os.Remove(filepath.Join(w.Dir, "master.key")))
-	w.Fails(cli.ExitUsage, "set TRUNKLINE_MASTER_KEY or bring back its key file", "recording", "reseal")
+	w.MustFail(cli.ExitUsage, "set TRUNKLINE_MASTER_KEY or bring back its key file", "recording", "reseal")
 }

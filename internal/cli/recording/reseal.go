@@ -31,7 +31,7 @@ func recordingReseal(p *cli.Program) *cobra.Command {
 		Use:   "reseal [FILE]",
 		Short: "Move the service's sealed recordings to their accounts' newest keys, or one file to another key",
 		Long: `Without FILE: move every sealed recording of the service, or of one account, to
-what the account's configuration says now, the newest key and its algorithm.
+the newest key and the algorithm of the account's current configuration.
 Servers may run meanwhile. If it is interrupted, run it again: it continues with
 the remaining recordings. Plain recordings stay plain.
 
@@ -51,8 +51,8 @@ salts. Its body stays as it is.` + fileUsage,
 	}
 	flags := command.Flags()
 	flags.StringVar(&options.account, "account", "", cli.AccountUsage+"; empty: all")
-	options.old.add(flags)
-	options.new.add(flags)
+	options.old.register(flags)
+	options.new.register(flags)
 	flags.StringVar(&options.newKeyID, "new-key-id", "", "id of the new key; empty: the old one's")
 	flags.Uint32Var(&options.newVersion, "new-key-version", 0, "version of the new key; 0: the one after the old one's")
 	flags.StringVar(&options.output, "output", "", outputUsage)
@@ -91,8 +91,8 @@ func resealStored(p *cli.Program, ctx context.Context, account string) error {
 			return err
 		}
 		progress := p.Progress("recordings")
-		done, err := recordings.Reseal(ctx, account, func(at recording.Progress) {
-			progress.Report(at.Done+at.Failed, at.Total)
+		done, err := recordings.Reseal(ctx, account, func(resealed recording.Progress) {
+			progress.Report(resealed.Done+resealed.Failed, resealed.Total)
 		})
 		if err != nil {
 			return fmt.Errorf("after %d of %d recordings: %w", done.Done+done.Failed, done.Total, err)

@@ -33,18 +33,18 @@ func statsRebuild(p *cli.Program) *cobra.Command {
 		Short: "Recompute the figures from the events in Kafka",
 		Long: `Recompute the figures from the events on cc.evt, and replace those that differ, in servers with
 the role stats, which continue meanwhile. Figures of intervals that began before --from, or whose
-events Kafka no longer holds, stay as they are. The command shows the progress; when it is ended
-the servers continue, and it shows the progress again when it is restarted.`,
+events Kafka no longer holds, stay as they are. The command shows the progress; if it is interrupted,
+the servers continue; run it again to see the progress.`,
 		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var at time.Time
+			var start time.Time
 			if from != "" {
 				var err error
-				if at, err = cli.ParseTime("from", from, time.Now()); err != nil {
+				if start, err = cli.ParseTime("from", from, time.Now()); err != nil {
 					return err
 				}
 			}
-			return rebuild(p, cmd.Context(), at)
+			return rebuild(p, cmd.Context(), start)
 		},
 	}
 	command.Flags().StringVar(&from, "from", "", "only intervals that begin at this time or later: a duration before now, a time, or Unix seconds")
@@ -73,40 +73,40 @@ func rebuild(p *cli.Program, ctx context.Context, from time.Time) (err error) {
 		return err
 	}
 	if len(open) == 0 {
-		var wanted []stats.Rebuild
+		var rebuilds []stats.Rebuild
 		err := p.WithKafka(ctx, func(_ *settings.Settings, cluster *kafka.Cluster) (err error) {
 			partitions, err := cluster.Partitions(ctx, event.TopicEvents)
 			if err != nil {
 				return err
 			}
-			wanted, err = plan(ctx, stats.NewKafkaLog(cluster), partitions, from)
+			rebuilds, err = planRebuilds(ctx, stats.NewKafkaLog(cluster), partitions, from)
 			return err
 		})
 		if err != nil {
 			return err
 		}
-		if err := requests.Create(ctx, wanted); err != nil {
+		if err := requests.Create(ctx, rebuilds); err != nil {
 			return err
 		}
-	} else if err := sameFrom(open, from); err != nil {
+	} else if err := checkSameStart(open, from); err != nil {
 		return err
 	}
 	return follow(p, ctx, requests)
 }
 
-// sameFrom returns an error if the open rebuilds begin at another time.
-func sameFrom(open []stats.Rebuild, from time.Time) error {
-	for _, one := range open {
-		if !from.IsZero() && one.From != from.Unix() {
-			return fmt.Errorf("figures from %s on are folded again already: wait for the end, or leave out --from to see the progress", utc(one.From))
+// checkSameStart returns an error if an open rebuild begins at another time than from.
+func checkSameStart(open []stats.Rebuild, from time.Time) error {
+	for _, r := range open {
+		if !from.IsZero() && r.From != from.Unix() {
+			return fmt.Errorf("a rebuild from %s on is already running: wait for its end, or omit --from to see its progress", formatUTC(r.From))
 		}
 	}
 	return nil
 }
 
-// plan returns the rebuilds of all partitions that have events. It refuses a time before the
+// planRebuilds returns the rebuilds of all partitions that have events. It refuses a time before the
 // first from which the figures can be rebuilt exactly.
-func plan(ctx context.Context, log stats.Log, partitions int, from time.Time) (wanted []stats.Rebuild, err error) {
+func planRebuilds(ctx context.Context, log stats.Log, partitions int, from time.Time) (rebuilds []stats.Rebuild, err error) {
 	id := uuid.NewString()
 	var earliest int64
 	for partition := range partitions {
@@ -117,21 +117,21 @@ func plan(ctx context.Context, log stats.Log, partitions int, from time.Time) (w
 		if start.Time.IsZero() {
 			continue
 		}
-		one := stats.Rebuild{ID: id, Partition: partition, From: start.Earliest(), Total: start.Next - start.First}
-		if earliest = max(earliest, one.From); !from.IsZero() {
-			one.From = from.Unix()
+		r := stats.Rebuild{ID: id, Partition: partition, From: start.Earliest(), Total: start.Next - start.First}
+		if earliest = max(earliest, r.From); !from.IsZero() {
+			r.From = from.Unix()
 		}
-		wanted = append(wanted, one)
+		rebuilds = append(rebuilds, r)
 	}
 	switch {
-	case len(wanted) == 0:
-		return nil, errors.New("the topic cc.evt has no events: there is nothing to fold")
+	case len(rebuilds) == 0:
+		return nil, errors.New("the topic cc.evt has no events: there is nothing to rebuild")
 	case !from.IsZero() && from.Unix() < earliest:
-		return nil, fmt.Errorf("the topic cc.evt no longer has all events that figures before %s are made from: give --from %[1]s or later, or none for all that can be folded", utc(earliest))
+		return nil, fmt.Errorf("the topic cc.evt no longer has all events that figures before %s are computed from: give --from %[1]s or later, or omit --from to rebuild all that can be", formatUTC(earliest))
 	case earliest > time.Now().Unix():
-		return nil, fmt.Errorf("the topic cc.evt no longer has all events that figures before %s are made from: try again then", utc(earliest))
+		return nil, fmt.Errorf("the topic cc.evt no longer has all events that figures before %s are computed from: try again then", formatUTC(earliest))
 	}
-	return wanted, nil
+	return rebuilds, nil
 }
 
 // noticeAfter is the time after which follow reports that no server has begun.
@@ -139,7 +139,7 @@ const noticeAfter = 10 * time.Second
 
 // follow prints the progress of the rebuilds until all have ended.
 func follow(p *cli.Program, ctx context.Context, requests *figures.Rebuilds) error {
-	progress, began, noticed := p.Progress("events folded"), time.Now(), false
+	progress, began, noticed := p.Progress("events processed"), time.Now(), false
 	for {
 		list, err := requests.List(ctx)
 		if err != nil {
@@ -147,27 +147,27 @@ func follow(p *cli.Program, ctx context.Context, requests *figures.Rebuilds) err
 		}
 		var folded, total int64
 		open, failed := 0, []string{}
-		for _, one := range list {
-			folded, total = folded+one.Folded, total+one.Total
-			switch one.State {
+		for _, r := range list {
+			folded, total = folded+r.Folded, total+r.Total
+			switch r.State {
 			case stats.RebuildOpen:
 				open++
 			case stats.RebuildFailed:
-				failed = append(failed, fmt.Sprintf("partition %d: %s", one.Partition, one.Message))
+				failed = append(failed, fmt.Sprintf("partition %d: %s", r.Partition, r.Message))
 			}
 		}
 		switch {
 		case open > 0:
 		case len(failed) > 0:
-			return errors.New("figures not folded again: " + strings.Join(failed, "; "))
+			return errors.New("figures not rebuilt: " + strings.Join(failed, "; "))
 		default:
-			_, err := fmt.Fprintf(p.Out, "%d events of %d partitions folded again\n", folded, len(list))
+			_, err := fmt.Fprintf(p.Out, "figures rebuilt from %d events of %d partitions\n", folded, len(list))
 			return err
 		}
 		progress.Report(int(folded), int(max(total, folded+1)))
 		if folded == 0 && !noticed && time.Since(began) > noticeAfter {
 			noticed = true
-			p.Printf("no server with the role stats has begun yet; the request stays until one does")
+			p.Printf("no server with the role stats has begun yet; the request stays open until one does")
 		}
 		if !retry.Sleep(ctx, 200*time.Millisecond) {
 			return ctx.Err()
@@ -175,4 +175,4 @@ func follow(p *cli.Program, ctx context.Context, requests *figures.Rebuilds) err
 	}
 }
 
-func utc(seconds int64) string { return time.Unix(seconds, 0).UTC().Format(time.RFC3339) }
+func formatUTC(seconds int64) string { return time.Unix(seconds, 0).UTC().Format(time.RFC3339) }

@@ -29,14 +29,14 @@ func toolLog() (p *cli.Program) { return &cli.Program{Err: os.Stderr} }
 func TestRebuildWithoutEvents(t *testing.T) {
 	w := newEnv(t)
 	w.Serve()
-	w.Fails(cli.ExitFailed, "no events", "stats", "rebuild")
-	w.Fails(cli.ExitUsage, "--from is", "stats", "rebuild", "--from", "yesterday")
+	w.MustFail(cli.ExitFailed, "no events", "stats", "rebuild")
+	w.MustFail(cli.ExitUsage, "--from is", "stats", "rebuild", "--from", "yesterday")
 }
 
 func TestRebuildBesideAServerGivesTheSameReport(t *testing.T) {
 	w := newEnv(t)
 	s := w.Serve()
-	cluster, closeKafka, err := backend.KafkaBeside(t.Context(), s, toolLog().ToolLog())
+	cluster, closeKafka, err := backend.SharedKafka(t.Context(), s, toolLog().ToolLog())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,14 +88,14 @@ func TestRebuildBesideAServerGivesTheSameReport(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), `UPDATE figures_queues SET offered = 7`); err != nil {
 		t.Fatal(err)
 	}
-	if out := w.Must("stats", "rebuild", "--from", "7d"); out != fmt.Sprintf("%d events of 1 partitions folded again\n", calls) {
+	if out := w.MustRun("stats", "rebuild", "--from", "7d"); out != fmt.Sprintf("figures rebuilt from %d events of 1 partitions\n", calls) {
 		t.Errorf("it prints %q", out)
 	}
 	awaitOffered()
 	if err := store.Rebuilds().Create(t.Context(), []stats.Rebuild{{ID: "other", Partition: 99, From: 900}}); err != nil {
 		t.Fatal(err)
 	}
-	w.Fails(cli.ExitFailed, "1970-01-01T00:15:00Z", "stats", "rebuild", "--from", "1d")
+	w.MustFail(cli.ExitFailed, "1970-01-01T00:15:00Z", "stats", "rebuild", "--from", "1d")
 }
 
 // trimmedLog is a log whose first records were deleted.
@@ -120,11 +120,11 @@ func (oneEvent) Close() {}
 
 func TestATimeBeforeTheLogsBeginningIsRefused(t *testing.T) {
 	earliest := time.Date(2026, 11, 21, 9, 15, 0, 0, time.UTC)
-	if _, err := plan(t.Context(), trimmedLog{}, 2, earliest.Add(-time.Second)); err == nil || !strings.Contains(err.Error(), "give --from 2026-11-21T09:15:00Z or later") {
+	if _, err := planRebuilds(t.Context(), trimmedLog{}, 2, earliest.Add(-time.Second)); err == nil || !strings.Contains(err.Error(), "give --from 2026-11-21T09:15:00Z or later") {
 		t.Errorf("%v", err)
 	}
 	for _, from := range []time.Time{earliest, {}} {
-		wanted, err := plan(t.Context(), trimmedLog{}, 2, from)
+		wanted, err := planRebuilds(t.Context(), trimmedLog{}, 2, from)
 		if err != nil || len(wanted) != 2 || wanted[1].Partition != 1 || wanted[1].From != earliest.Unix() || wanted[1].Total != 2 {
 			t.Errorf("%+v, %v", wanted, err)
 		}

@@ -76,10 +76,10 @@ func topicRows(ctx context.Context, cluster *kafka.Cluster, specs []kafka.TopicS
 // countRecords returns the number of offsets in a partition's log. It retries for some seconds
 // while the leader is being elected, as after the creation of a topic.
 func countRecords(ctx context.Context, cluster *kafka.Cluster, topic string, partition int) (int64, error) {
-	wait := retry.Backoff{First: 100 * time.Millisecond, Max: time.Second}
-	for giveUp := time.Now().Add(electionTimeout); ; {
+	backoff := retry.Backoff{First: 100 * time.Millisecond, Max: time.Second}
+	for deadline := time.Now().Add(electionTimeout); ; {
 		first, next, err := cluster.Offsets(ctx, topic, partition)
-		if err == nil || fault.KindOf(err) != fault.KindUnavailable || time.Now().After(giveUp) || !wait.Wait(ctx) {
+		if err == nil || fault.KindOf(err) != fault.KindUnavailable || time.Now().After(deadline) || !backoff.Wait(ctx) {
 			return next - first, err
 		}
 	}
@@ -90,7 +90,7 @@ const electionTimeout = 10 * time.Second
 func topicsCreate(p *cli.Program) *cobra.Command {
 	return &cobra.Command{
 		Use:   "create",
-		Short: "Make the topics that are missing",
+		Short: "Create the missing topics",
 		Args:  cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.WithNewKafka(cmd.Context(), func(s *settings.Settings, cluster *kafka.Cluster) error {

@@ -17,20 +17,20 @@ func newEnv(t *testing.T) *clitest.Env {
 
 func TestTopicsWithoutAServer(t *testing.T) {
 	w := newEnv(t)
-	w.Fails(cli.ExitFailed, "data_dir "+w.Dir+" has no embedded broker", "topics", "list")
-	w.Must("topics", "create", "--kafka.partitions", "3")
-	w.Must("topics", "create")
+	w.MustFail(cli.ExitFailed, "data_dir "+w.Dir+" has no embedded broker", "topics", "list")
+	w.MustRun("topics", "create", "--kafka.partitions", "3")
+	w.MustRun("topics", "create")
 	var topics []topicRow
-	w.List(&topics, "topics", "list", "--json")
+	w.MustJSON(&topics, "topics", "list", "--json")
 	specified := len(kafka.Specs(3))
 	if len(topics) != specified || topics[0] != (topicRow{"cc.raw", 3, 1, 0}) {
 		t.Errorf("topics list gives %+v", topics)
 	}
-	if out := w.Must("topics", "list"); !strings.HasPrefix(out, "TOPIC ") || strings.Count(out, "\n") != specified+1 {
+	if out := w.MustRun("topics", "list"); !strings.HasPrefix(out, "TOPIC ") || strings.Count(out, "\n") != specified+1 {
 		t.Errorf("topics list prints %q", out)
 	}
-	w.Must("topics", "create", "--audit.topic")
-	w.List(&topics, "topics", "list", "--json", "--audit.topic")
+	w.MustRun("topics", "create", "--audit.topic")
+	w.MustJSON(&topics, "topics", "list", "--json", "--audit.topic")
 	if len(topics) != specified+1 || topics[specified] != (topicRow{"audit", 1, 1, 0}) {
 		t.Errorf("with the audit topic, topics list gives %+v", topics)
 	}

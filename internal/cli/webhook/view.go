@@ -36,7 +36,7 @@ type hook struct {
 	UpdatedAt int64  `json:"updated_at"`
 }
 
-func read(answer []byte) (h hook, err error) {
+func decodeHook(answer []byte) (h hook, err error) {
 	if err := json.Unmarshal(answer, &h); err != nil {
 		return hook{}, fmt.Errorf("reading a webhook: %w", err)
 	}
@@ -48,7 +48,7 @@ func printHook(p *cli.Program, answer []byte, asJSON bool) error {
 	if asJSON {
 		return cli.JSONLine(p.Out, json.RawMessage(answer))
 	}
-	h, err := read(answer)
+	h, err := decodeHook(answer)
 	if err != nil {
 		return err
 	}
@@ -58,8 +58,8 @@ func printHook(p *cli.Program, answer []byte, asJSON bool) error {
 	}
 	lines = append(lines, [][2]string{
 		{"status", h.Status}, {"failures", strconv.Itoa(h.Failures)}, {"last error", h.LastError},
-		{"failed", timeText(h.FailedAt)}, {"next try", timeText(h.NextTryAt)}, {"paused", timeText(h.PausedAt)},
-		{"created", timeText(h.CreatedAt)}, {"updated", timeText(h.UpdatedAt)},
+		{"failed", formatTime(h.FailedAt)}, {"next try", formatTime(h.NextTryAt)}, {"paused", formatTime(h.PausedAt)},
+		{"created", formatTime(h.CreatedAt)}, {"updated", formatTime(h.UpdatedAt)},
 	}...)
 	for _, line := range lines {
 		if line[1] == "" {
@@ -72,7 +72,7 @@ func printHook(p *cli.Program, answer []byte, asJSON bool) error {
 	return nil
 }
 
-func timeText(seconds int64) string {
+func formatTime(seconds int64) string {
 	if seconds == 0 {
 		return ""
 	}
@@ -81,7 +81,7 @@ func timeText(seconds int64) string {
 
 // configFlags are the flags of a webhook's configuration, except the URL.
 type configFlags struct {
-	given     config
+	values    config
 	fromStdin bool
 }
 
@@ -102,23 +102,23 @@ func filterFlags(f *identity.Filter) []filterFlag {
 }
 
 func (f *configFlags) register(flags *pflag.FlagSet) {
-	for _, flag := range filterFlags(&f.given.Filters) {
+	for _, flag := range filterFlags(&f.values.Filters) {
 		flags.StringSliceVar(flag.values, flag.name, nil, flag.usage)
 	}
-	flags.StringVar(&f.given.Format, "format", "", "trunkline (default) or cloudevents")
+	flags.StringVar(&f.values.Format, "format", "", "trunkline (default) or cloudevents")
 	flags.BoolVar(&f.fromStdin, "secret-stdin", false, "read the signing secret from the first line of stdin")
 }
 
 // apply copies the given flags to c.
 func (f *configFlags) apply(p *cli.Program, flags *pflag.FlagSet, c *config) (err error) {
-	given := filterFlags(&f.given.Filters)
+	given := filterFlags(&f.values.Filters)
 	for i, flag := range filterFlags(&c.Filters) {
 		if flags.Changed(flag.name) {
 			*flag.values = *given[i].values
 		}
 	}
-	if f.given.Format != "" {
-		c.Format = f.given.Format
+	if f.values.Format != "" {
+		c.Format = f.values.Format
 	}
 	if f.fromStdin {
 		c.Secret, err = cli.ReadSecret(p.In, "secret")

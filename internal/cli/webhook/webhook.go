@@ -21,32 +21,32 @@ func Command(p *cli.Program) *cobra.Command {
 	return cli.Group("webhook", "The webhooks of an account", create(p), list(p), show(p), update(p), remove(p), retry(p))
 }
 
-const path = "/api/v2/webhooks"
+const webhooksPath = "/api/v2/webhooks"
 
-func pathOf(id string) string { return path + "/" + url.PathEscape(id) }
+func webhookPath(id string) string { return webhooksPath + "/" + url.PathEscape(id) }
 
 func create(p *cli.Program) *cobra.Command {
 	var f configFlags
 	var asJSON bool
 	c := portal.WithAccount(p, &cobra.Command{
 		Use:   "create URL",
-		Short: "Make a webhook and print its id; a secret that is not given is made and printed on stderr",
+		Short: "Create a webhook and print its id; without --secret-stdin a secret is generated and printed on stderr",
 		Example: `  trunkline webhook create https://crm.example.com/trunkline --queue sales --name 'queue.*'
   trunkline webhook create https://crm.example.com/trunkline --format cloudevents --json`,
 		Args: cli.ExactArgs("URL"),
 	}, func(cmd *cobra.Command, s *portal.Session, args []string) error {
-		made := config{URL: args[0]}
-		if err := f.apply(p, cmd.Flags(), &made); err != nil {
+		created := config{URL: args[0]}
+		if err := f.apply(p, cmd.Flags(), &created); err != nil {
 			return err
 		}
-		_, answer, err := s.Do(cmd.Context(), portal.Request{Method: http.MethodPost, Path: path, Body: made, Want: http.StatusCreated})
+		_, answer, err := s.Do(cmd.Context(), portal.Request{Method: http.MethodPost, Path: webhooksPath, Body: created, Want: http.StatusCreated})
 		if err != nil {
 			return fmt.Errorf("creating a webhook: %w", err)
 		}
 		if asJSON {
 			return cli.JSONLine(p.Out, json.RawMessage(answer))
 		}
-		h, err := read(answer)
+		h, err := decodeHook(answer)
 		if err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func create(p *cli.Program) *cobra.Command {
 		return err
 	})
 	f.register(c.Flags())
-	c.Flags().BoolVar(&asJSON, "json", false, "print the webhook as a JSON object on a line, with a secret that was made")
+	c.Flags().BoolVar(&asJSON, "json", false, "print the webhook as a JSON object on a line, with a generated secret")
 	return c
 }
 
@@ -66,7 +66,7 @@ func list(p *cli.Program) *cobra.Command {
 	c := portal.WithAccount(p, &cobra.Command{Use: "list", Short: "List the webhooks, the oldest first", Args: cli.ExactArgs()},
 		func(cmd *cobra.Command, s *portal.Session, _ []string) error {
 			// One page holds the maximum number of webhooks of an account.
-			answer, err := s.Call(cmd.Context(), http.MethodGet, path+"?page_size=1000", http.StatusOK)
+			answer, err := s.Call(cmd.Context(), http.MethodGet, webhooksPath+"?page_size=1000", http.StatusOK)
 			if err != nil {
 				return fmt.Errorf("listing webhooks: %w", err)
 			}
@@ -77,14 +77,14 @@ func list(p *cli.Program) *cobra.Command {
 				return fmt.Errorf("reading the list of webhooks: %w", err)
 			}
 			var rows [][]string
-			for _, one := range page.Data {
+			for _, item := range page.Data {
 				if asJSON {
-					if err := cli.JSONLine(p.Out, one); err != nil {
+					if err := cli.JSONLine(p.Out, item); err != nil {
 						return err
 					}
 					continue
 				}
-				h, err := read(one)
+				h, err := decodeHook(item)
 				if err != nil {
 					return err
 				}
@@ -103,7 +103,7 @@ func show(p *cli.Program) *cobra.Command {
 	var asJSON bool
 	c := portal.WithAccount(p, &cobra.Command{Use: "show ID", Short: "Show a webhook and the state of its delivery", Args: cli.ExactArgs("ID")},
 		func(cmd *cobra.Command, s *portal.Session, args []string) error {
-			answer, err := s.Call(cmd.Context(), http.MethodGet, pathOf(args[0]), http.StatusOK)
+			answer, err := s.Call(cmd.Context(), http.MethodGet, webhookPath(args[0]), http.StatusOK)
 			if err != nil {
 				return fmt.Errorf("reading webhook %s: %w", args[0], err)
 			}
@@ -119,17 +119,18 @@ func update(p *cli.Program) *cobra.Command {
 	var address string
 	c := portal.WithAccount(p, &cobra.Command{
 		Use:   "update ID",
-		Short: "Change what the flags name, and print the webhook",
-		Long: `Change what the flags name, and print the webhook. A filter is replaced as a whole,
-and removed by an empty value: --queue ''. Delivery continues at its position.`,
+		Short: "Change the fields of the given flags, and print the webhook",
+		Long: `Change the fields of the given flags, and print the webhook. A filter is replaced
+as a whole, and removed by an empty value: --queue ''. Delivery continues at its
+position.`,
 		Args: cli.ExactArgs("ID"),
 	}, func(cmd *cobra.Command, s *portal.Session, args []string) error {
 		fail := func(err error) error { return fmt.Errorf("changing webhook %s: %w", args[0], err) }
-		tag, answer, err := s.Do(cmd.Context(), portal.Request{Method: http.MethodGet, Path: pathOf(args[0]), Want: http.StatusOK})
+		etag, answer, err := s.Do(cmd.Context(), portal.Request{Method: http.MethodGet, Path: webhookPath(args[0]), Want: http.StatusOK})
 		if err != nil {
 			return fail(err)
 		}
-		h, err := read(answer)
+		h, err := decodeHook(answer)
 		if err != nil {
 			return err
 		}
@@ -139,7 +140,7 @@ and removed by an empty value: --queue ''. Delivery continues at its position.`,
 		if err := f.apply(p, cmd.Flags(), &h.config); err != nil {
 			return err
 		}
-		_, answer, err = s.Do(cmd.Context(), portal.Request{Method: http.MethodPut, Path: pathOf(args[0]), Body: h.config, IfMatch: tag, Want: http.StatusOK})
+		_, answer, err = s.Do(cmd.Context(), portal.Request{Method: http.MethodPut, Path: webhookPath(args[0]), Body: h.config, IfMatch: etag, Want: http.StatusOK})
 		if err != nil {
 			return fail(err)
 		}
@@ -154,7 +155,7 @@ and removed by an empty value: --queue ''. Delivery continues at its position.`,
 func remove(p *cli.Program) *cobra.Command {
 	return portal.WithAccount(p, &cobra.Command{Use: "delete ID", Short: "Delete a webhook", Args: cli.ExactArgs("ID")},
 		func(cmd *cobra.Command, s *portal.Session, args []string) error {
-			if _, err := s.Call(cmd.Context(), http.MethodDelete, pathOf(args[0]), http.StatusNoContent); err != nil {
+			if _, err := s.Call(cmd.Context(), http.MethodDelete, webhookPath(args[0]), http.StatusNoContent); err != nil {
 				return fmt.Errorf("deleting webhook %s: %w", args[0], err)
 			}
 			return nil
@@ -176,7 +177,7 @@ func retry(p *cli.Program) *cobra.Command {
 			}
 			body["since"] = since
 		}
-		_, answer, err := s.Do(cmd.Context(), portal.Request{Method: http.MethodPost, Path: pathOf(args[0]) + "/retry", Body: body, Want: http.StatusOK})
+		_, answer, err := s.Do(cmd.Context(), portal.Request{Method: http.MethodPost, Path: webhookPath(args[0]) + "/retry", Body: body, Want: http.StatusOK})
 		if err != nil {
 			return fmt.Errorf("retrying webhook %s: %w", args[0], err)
 		}

@@ -11,15 +11,15 @@ import (
 	"trunkline/internal/aiprotocol"
 )
 
-// Times of a check.
+// Timeouts and pauses of a check.
 const (
-	connectTimeout = 10 * time.Second
-	writeTimeout   = 10 * time.Second
-	listenBefore   = 300 * time.Millisecond // before start, when the provider must be silent
-	closeTimeout   = 5 * time.Second
+	connectTimeout     = 10 * time.Second
+	writeTimeout       = 10 * time.Second
+	silenceBeforeStart = 300 * time.Millisecond // the provider must not send before start
+	closeTimeout       = 5 * time.Second
 )
 
-// maxMessage is the largest message, in bytes, that the service accepts.
+// maxMessage is the size of the largest message, in bytes, that Trunkline accepts.
 const maxMessage = 1 << 20
 
 // session is the session under test.
@@ -28,16 +28,16 @@ type session struct {
 	conn   *websocket.Conn
 	call   aiprotocol.Call
 
-	started  atomic.Bool
-	asked    atomic.Bool   // the provider has requested the end of the call (extension)
-	ended    chan struct{} // closed at the end of the connection
-	received received      // owned by the reader until ended is closed
-	replies  chan []byte   // messages to send in answer to received ones
+	started         atomic.Bool
+	hangupRequested atomic.Bool   // by the provider (extension)
+	ended           chan struct{} // closed at the end of the connection
+	received        received      // owned by the reader until ended is closed
+	replies         chan []byte   // messages to send in answer to received ones
 
-	begun   time.Time // start
-	pinged  time.Time
-	hungUp  bool  // hangup was sent: the end of the connection is expected
-	failure error // error of a write
+	startedAt time.Time // when start was sent
+	pingedAt  time.Time
+	hungUp    bool // hangup was sent: the end of the connection is expected
+	writeErr  error
 }
 
 // Run holds one session and returns the report. It returns an error only for a check that was
@@ -56,15 +56,15 @@ func Run(ctx context.Context, config Config) (*Report, error) {
 		return report, nil
 	}
 	defer func() { _ = conn.Close() }() // closed before, or lost
-	report.add("connection", Pass, "open after %v%s", rounded(took), security(conn))
+	report.add("connection", Pass, "open after %v%s", roundDuration(took), tlsSuffix(conn))
 	s := &session{
 		config: config, conn: conn, call: aiprotocol.Call{CallID: uuid.NewString()},
 		ended: make(chan struct{}), replies: make(chan []byte, 16), received: received{events: map[aiprotocol.Event]int{}},
 	}
 	conn.SetReadLimit(maxMessage)
-	conn.SetPongHandler(func(string) error { s.received.pong = time.Now(); return nil })
+	conn.SetPongHandler(func(string) error { s.received.pongAt = time.Now(); return nil })
 	go s.readMessages()
-	s.failure = s.runSession(ctx)
+	s.writeErr = s.runSession(ctx)
 	s.disconnect()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -77,36 +77,36 @@ func Run(ctx context.Context, config Config) (*Report, error) {
 // runSession sends the messages of a whole session, up to the hangup. It returns early if the
 // provider closes the connection.
 func (s *session) runSession(ctx context.Context) error {
-	if !s.wait(ctx, time.Now().Add(listenBefore)) {
+	if !s.sleepUntil(ctx, time.Now().Add(silenceBeforeStart)) {
 		return nil
 	}
-	s.begun = time.Now()
+	s.startedAt = time.Now()
 	s.started.Store(true)
-	err := s.say(aiprotocol.AppendStart(nil, aiprotocol.Start{
+	err := s.send(aiprotocol.AppendStart(nil, aiprotocol.Start{
 		Call: s.call, CallerIDNumber: "+15550100001", CalleeIDNumber: "+15550100002", AccountID: "check", Media: s.config.Format,
 	}))
 	if err != nil {
 		return err
 	}
 	frames := int(s.config.Duration / aiprotocol.Frame)
-	for n := 0; n < frames && !s.asked.Load(); n++ {
-		if !s.wait(ctx, s.begun.Add(time.Duration(n)*aiprotocol.Frame)) {
+	for n := 0; n < frames && !s.hangupRequested.Load(); n++ {
+		if !s.sleepUntil(ctx, s.startedAt.Add(time.Duration(n)*aiprotocol.Frame)) {
 			return nil
 		}
-		if err := s.step(n, frames); err != nil {
+		if err := s.sendFrame(n, frames); err != nil {
 			return err
 		}
 	}
-	err = s.say(aiprotocol.AppendHangup(nil, aiprotocol.Hangup{Call: s.call, Reason: aiprotocol.NormalClearing}))
+	err = s.send(aiprotocol.AppendHangup(nil, aiprotocol.Hangup{Call: s.call, Reason: aiprotocol.NormalClearing}))
 	s.hungUp = err == nil
 	return err
 }
 
-// step sends one audio frame and the other messages that are due with it.
-func (s *session) step(n, frames int) error {
+// sendFrame sends one audio frame and the other messages that are due with it.
+func (s *session) sendFrame(n, frames int) error {
 	switch n {
 	case frames / 4:
-		s.pinged = time.Now()
+		s.pingedAt = time.Now()
 		if err := s.conn.WriteControl(websocket.PingMessage, []byte("check"), time.Now().Add(writeTimeout)); err != nil {
 			return err
 		}
@@ -115,27 +115,27 @@ func (s *session) step(n, frames int) error {
 		if n == frames/2 {
 			press.Digit, press.Duration = "#", 0 // a DTMF event with unknown duration
 		}
-		if err := s.say(aiprotocol.AppendDTMF(nil, press)); err != nil {
+		if err := s.send(aiprotocol.AppendDTMF(nil, press)); err != nil {
 			return err
 		}
 	}
 	select {
 	case reply := <-s.replies:
-		if err := s.say(reply); err != nil {
+		if err := s.send(reply); err != nil {
 			return err
 		}
 	default:
 	}
-	return s.say(aiprotocol.AppendMedia(nil, frame(s.config.Format, n)))
+	return s.send(aiprotocol.AppendMedia(nil, toneFrame(s.config.Format, n)))
 }
 
-// react answers messages of the extensions as the service does, as if all audio were played at
+// replyTo answers messages of the extensions as the service does, as if all audio were played at
 // once.
-func (s *session) react(m *aiprotocol.Message) {
+func (s *session) replyTo(m *aiprotocol.Message) {
 	var reply []byte
 	switch m.Event {
 	case aiprotocol.EventHangup:
-		s.asked.Store(true)
+		s.hangupRequested.Store(true)
 		return
 	case aiprotocol.EventClear:
 		reply = aiprotocol.AppendCleared(nil, aiprotocol.Cleared{Played: s.received.audio})
@@ -150,15 +150,15 @@ func (s *session) react(m *aiprotocol.Message) {
 	}
 }
 
-func (s *session) say(message []byte) error {
+func (s *session) send(message []byte) error {
 	if err := s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
 	return s.conn.WriteMessage(websocket.TextMessage, message)
 }
 
-// wait returns false once the connection has ended.
-func (s *session) wait(ctx context.Context, until time.Time) bool {
+// sleepUntil returns false once the connection has ended.
+func (s *session) sleepUntil(ctx context.Context, until time.Time) bool {
 	select {
 	case <-s.ended:
 		return false

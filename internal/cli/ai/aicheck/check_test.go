@@ -204,7 +204,7 @@ func TestPacketLengths(t *testing.T) {
 		"\x80": 2500 * time.Microsecond, "\xfb\x03": 60 * time.Millisecond,
 		"": 0, "\xfb": 0, "\xfb\x00": 0, "\xfb\x07": 0,
 	} {
-		got, err := packetLength([]byte(packet))
+		got, err := opusDuration([]byte(packet))
 		if got != want || (err == nil) != (want > 0) {
 			t.Errorf("%x: %v, %v, want %v", packet, got, err, want)
 		}
@@ -217,7 +217,7 @@ func TestTheTone(t *testing.T) {
 	pcm, _ := aiprotocol.FormatOf(aiprotocol.PCM16)
 	var samples []float64
 	for n := range 50 {
-		f := frame(pcm, n)
+		f := toneFrame(pcm, n)
 		if len(f) != pcm.FrameBytes() {
 			t.Fatalf("a frame of %d bytes", len(f))
 		}

@@ -16,24 +16,25 @@ func connect(ctx context.Context, config Config) (*websocket.Conn, time.Duration
 	began := time.Now()
 	conn, response, err := dialer.DialContext(ctx, config.URL, config.Header)
 	if errors.Is(err, websocket.ErrBadHandshake) && response != nil {
-		err = fmt.Errorf("the handshake is answered with %s, want 101 and the headers of RFC 6455", response.Status)
+		err = fmt.Errorf("the server answered the handshake with %s; expected 101 and the headers of RFC 6455", response.Status)
 		if location := response.Header.Get("Location"); location != "" {
-			err = fmt.Errorf("%w; the service follows no redirect", err)
+			err = fmt.Errorf("%w; Trunkline does not follow redirects", err)
 		}
 	}
 	return conn, time.Since(began), err
 }
 
-// security returns the TLS version and cipher suite of the connection.
-func security(conn *websocket.Conn) string {
-	secured, ok := conn.NetConn().(*tls.Conn)
+// tlsSuffix returns the TLS version, or a note that the connection has no TLS, as the end of a
+// report line.
+func tlsSuffix(conn *websocket.Conn) string {
+	tlsConn, ok := conn.NetConn().(*tls.Conn)
 	if !ok {
-		return ", without TLS: the service connects so only to networks that its operator allows"
+		return ", without TLS: allowed only to networks that the operator has permitted"
 	}
-	return ", " + tls.VersionName(secured.ConnectionState().Version)
+	return ", " + tls.VersionName(tlsConn.ConnectionState().Version)
 }
 
-func rounded(d time.Duration) time.Duration {
+func roundDuration(d time.Duration) time.Duration {
 	switch {
 	case d > time.Second:
 		return d.Round(10 * time.Millisecond)

@@ -1,8 +1,8 @@
-// Package aicheck tests an AI provider: it connects as the service does, holds one session with a
-// tone and a few keys, and judges the received messages.
+// Package aicheck tests an AI provider: it connects as the server does, runs one session with a
+// tone and a few key presses, and checks the received messages.
 //
-// If this is your first change, read check.go (the session), receive.go (what it records of the
-// messages) and judge.go (the report).
+// If this is your first change, read check.go (the session), receive.go (the record of the
+// received messages) and judge.go (the report).
 //
 // Addresses and headers are not restricted, because the operator sets them. It checks the
 // protocol and not the conversation: a provider that does not answer a tone gets a warning, not a

@@ -12,31 +12,31 @@ import (
 
 // received records the messages of a provider.
 type received struct {
-	messages int // text frames
-	binary   int
-	early    int // frames before start
-	events   map[aiprotocol.Event]int
+	messages    int // text frames
+	binary      int
+	beforeStart int // frames before start
+	events      map[aiprotocol.Event]int
 
-	odd      []string // tolerated by the service: the message counts, or is ignored
-	wrong    []string // malformed for the service, which drops it
-	badAudio []string
+	tolerated []string // Trunkline accepts or ignores the message
+	malformed []string // Trunkline drops the message
+	badAudio  []string
 
-	chunks         int
-	least, longest int           // bytes of a chunk
-	ragged         int           // chunks that are not a whole number of frames
-	audio          time.Duration // of all chunks
-	first, last    time.Time     // chunk
-	ahead          time.Duration // most audio that was received but not playable yet
+	chunks             int
+	minBytes, maxBytes int           // bytes of a chunk
+	partialChunks      int           // chunks that are not a whole number of frames
+	audio              time.Duration // of all chunks
+	firstAt, lastAt    time.Time     // chunk
+	maxAhead           time.Duration // largest amount of received audio that could not be played yet
 
-	pong time.Time
-	err  error // that ended the connection
+	pongAt  time.Time
+	readErr error // the error that ended the connection
 }
 
-// kinds bounds the number of different faults that are kept.
-const kinds = 5
+// maxFaults is the maximum number of different faults in each list of the report.
+const maxFaults = 5
 
-func note(faults []string, text string) []string {
-	if len(faults) < kinds && !slices.Contains(faults, text) {
+func appendFault(faults []string, text string) []string {
+	if len(faults) < maxFaults && !slices.Contains(faults, text) {
 		faults = append(faults, text)
 	}
 	return faults
@@ -50,11 +50,11 @@ func (s *session) readMessages() {
 	for {
 		kind, raw, err := s.conn.ReadMessage()
 		if err != nil {
-			s.received.err = err
+			s.received.readErr = err
 			return
 		}
 		if !s.started.Load() {
-			s.received.early++
+			s.received.beforeStart++
 		}
 		if kind != websocket.TextMessage {
 			s.received.binary++
@@ -63,51 +63,51 @@ func (s *session) readMessages() {
 		s.received.messages++
 		message, err := strict.FromProvider(raw)
 		if err != nil {
-			if message = s.received.fault(&lenient, raw, err); message == nil {
+			if message = s.received.decodeLenient(&lenient, raw, err); message == nil {
 				continue
 			}
 		}
-		s.received.take(s.config.Format, message)
-		s.react(message)
+		s.received.record(s.config.Format, message)
+		s.replyTo(message)
 	}
 }
 
-// fault records the strict decoder's error and returns the message as the service decodes it, nil
-// if the service drops it.
-func (h *received) fault(lenient *aiprotocol.Decoder, raw []byte, strictly error) *aiprotocol.Message {
+// decodeLenient records the strict decoder's error and returns the message as Trunkline decodes
+// it, nil if Trunkline drops it.
+func (h *received) decodeLenient(lenient *aiprotocol.Decoder, raw []byte, strictErr error) *aiprotocol.Message {
 	message, err := lenient.FromProvider(raw)
 	var problem *aiprotocol.Error
 	switch {
 	case err == nil:
-		h.odd = note(h.odd, strictly.Error())
+		h.tolerated = appendFault(h.tolerated, strictErr.Error())
 	case errors.As(err, &problem) && problem.Problem == aiprotocol.ProblemUnknown:
-		h.odd = note(h.odd, err.Error()+", and is ignored")
+		h.tolerated = appendFault(h.tolerated, err.Error()+", and is ignored")
 	default:
-		h.wrong = note(h.wrong, err.Error())
+		h.malformed = appendFault(h.malformed, err.Error())
 	}
 	return message
 }
 
-func (h *received) take(format aiprotocol.Format, m *aiprotocol.Message) {
+func (h *received) record(format aiprotocol.Format, m *aiprotocol.Message) {
 	h.events[m.Event]++
 	if m.Event != aiprotocol.EventMedia {
 		return
 	}
 	now, size := time.Now(), len(m.Audio)
 	if h.chunks == 0 {
-		h.first, h.least = now, size
+		h.firstAt, h.minBytes = now, size
 	}
 	h.chunks++
-	h.last = now
-	h.least, h.longest = min(h.least, size), max(h.longest, size)
-	lasts, err := length(format, m.Audio)
+	h.lastAt = now
+	h.minBytes, h.maxBytes = min(h.minBytes, size), max(h.maxBytes, size)
+	duration, err := audioDuration(format, m.Audio)
 	if err != nil {
-		h.badAudio = note(h.badAudio, err.Error())
+		h.badAudio = appendFault(h.badAudio, err.Error())
 		return
 	}
-	if lasts == 0 || lasts%aiprotocol.Frame != 0 {
-		h.ragged++
+	if duration == 0 || duration%aiprotocol.Frame != 0 {
+		h.partialChunks++
 	}
-	h.audio += lasts
-	h.ahead = max(h.ahead, h.audio-now.Sub(h.first))
+	h.audio += duration
+	h.maxAhead = max(h.maxAhead, h.audio-now.Sub(h.firstAt))
 }

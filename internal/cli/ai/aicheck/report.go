@@ -3,18 +3,18 @@ package aicheck
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
-	"unicode"
+
+	"trunkline/internal/cli"
 )
 
-// Result is the outcome of one check.
+// Result is the result of one check.
 type Result string
 
 // The results.
 const (
 	Pass Result = "pass"
-	Warn Result = "warn" // tolerated by the service
+	Warn Result = "warn" // Trunkline tolerates it
 	Fail Result = "fail" // impairs calls
 )
 
@@ -34,7 +34,7 @@ type Report struct {
 }
 
 func (r *Report) add(name string, result Result, format string, args ...any) {
-	r.Points = append(r.Points, Point{name, result, printable(fmt.Sprintf(format, args...))})
+	r.Points = append(r.Points, Point{name, result, cli.Printable(fmt.Sprintf(format, args...))})
 }
 
 // Failed counts the points that failed.
@@ -50,7 +50,7 @@ func (r *Report) Failed() (n int) {
 // Print writes the report as text, a line per point.
 func (r *Report) Print(w io.Writer) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s, %s\n", printable(r.URL), r.Format)
+	fmt.Fprintf(&text, "%s, %s\n", cli.Printable(r.URL), r.Format)
 	for _, p := range r.Points {
 		fmt.Fprintf(&text, "%s  %-14s %s\n", p.Result, p.Name, p.Detail)
 	}
@@ -60,15 +60,3 @@ func (r *Report) Print(w io.Writer) error {
 	}
 	return nil
 }
-
-// printable replaces control characters of a peer's text, which could move the terminal's cursor.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, text)
-}
-
-func number(n int) string { return strconv.Itoa(n) }

@@ -15,16 +15,16 @@ const (
 // opusSilence is one 20 ms packet of encoded silence; a tone would need an encoder.
 var opusSilence = []byte{0xf8, 0xff, 0xfe}
 
-// frame returns the n-th frame of the tone.
-func frame(f aiprotocol.Format, n int) []byte {
+// toneFrame returns the n-th frame of the tone.
+func toneFrame(f aiprotocol.Format, n int) []byte {
 	if f.Encoding == aiprotocol.Opus {
 		return opusSilence
 	}
 	samples := f.SampleRate * int(aiprotocol.Frame.Milliseconds()) / 1000
 	audio := make([]byte, 0, f.FrameBytes())
 	for i := range samples {
-		at := float64(n*samples+i) / float64(f.SampleRate)
-		sample := int16(toneLevel * math.Sin(2*math.Pi*toneHertz*at))
+		seconds := float64(n*samples+i) / float64(f.SampleRate)
+		sample := int16(toneLevel * math.Sin(2*math.Pi*toneHertz*seconds))
 		if f.Encoding == aiprotocol.PCM16 {
 			audio = binary.LittleEndian.AppendUint16(audio, uint16(sample))
 		} else {

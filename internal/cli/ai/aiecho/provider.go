@@ -12,11 +12,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode"
 
 	"github.com/gorilla/websocket"
 
 	"trunkline/internal/aiprotocol"
+	"trunkline/internal/cli"
 )
 
 const (
@@ -26,86 +26,76 @@ const (
 
 // Provider serves the sessions of its callers.
 type Provider struct {
-	lines    *log.Logger
-	sessions atomic.Int64
+	logger     *log.Logger
+	lastNumber atomic.Int64
 
-	ending context.Context
-	end    context.CancelFunc
-	open   sync.WaitGroup
+	sessionsCtx    context.Context
+	cancelSessions context.CancelFunc
+	openSessions   sync.WaitGroup
 }
 
 // New returns a provider that prints received messages to out, a line each.
 func New(out io.Writer) *Provider {
-	p := &Provider{lines: log.New(out, "", log.Ltime)}
-	p.ending, p.end = context.WithCancel(context.Background())
+	p := &Provider{logger: log.New(out, "", log.Ltime)}
+	p.sessionsCtx, p.cancelSessions = context.WithCancel(context.Background())
 	return p
 }
 
 // Close ends every session (1001) and waits for them.
 func (p *Provider) Close() {
-	p.end()
-	p.open.Wait()
+	p.cancelSessions()
+	p.openSessions.Wait()
 }
 
 // ServeHTTP serves one session, on any path.
 func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p.open.Add(1)
-	defer p.open.Done()
+	p.openSessions.Add(1)
+	defer p.openSessions.Done()
 	upgrader := websocket.Upgrader{CheckOrigin: func(*http.Request) bool { return true }} // any origin: it has no secrets
 	conn, err := upgrader.Upgrade(w, r, nil)
 	if err != nil {
-		p.lines.Printf("refused: a request that opens no WebSocket")
+		p.logger.Printf("refused a request without a WebSocket upgrade")
 		return
 	}
 	defer func() { _ = conn.Close() }() // closed before, or lost
-	stop := context.AfterFunc(p.ending, func() {
-		bye := websocket.FormatCloseMessage(websocket.CloseGoingAway, "the provider ends")
+	cancelClose := context.AfterFunc(p.sessionsCtx, func() {
+		bye := websocket.FormatCloseMessage(websocket.CloseGoingAway, "the provider stops")
 		_ = conn.WriteControl(websocket.CloseMessage, bye, time.Now().Add(time.Second))
 		_ = conn.SetReadDeadline(time.Now()) // ends the session's reading
 	})
-	defer stop()
+	defer cancelClose()
 	conn.SetReadLimit(maxMessage)
-	s := &session{conn: conn, decoder: aiprotocol.Decoder{Extensions: true, Strict: true}, seen: map[aiprotocol.Event]int{}}
+	s := &session{conn: conn, decoder: aiprotocol.Decoder{Extensions: true, Strict: true}, received: map[aiprotocol.Event]int{}}
 	s.printf = func(format string, args ...any) {
-		p.lines.Printf("session %d: %s", s.number, printable(fmt.Sprintf(format, args...)))
+		p.logger.Printf("session %d: %s", s.number, cli.Printable(fmt.Sprintf(format, args...)))
 	}
-	s.number = p.sessions.Add(1)
-	s.printf("open, %s%s", printable(r.URL.Path), headersOf(r.Header))
-	s.printf("closed, %s: %s", ending(s.run()), s.counts())
+	s.number = p.lastNumber.Add(1)
+	s.printf("open, %s%s", cli.Printable(r.URL.Path), headerNames(r.Header))
+	s.printf("closed, %s: %s", closeText(s.run()), s.counts())
 }
 
-// usual are the headers of every client.
-var usual = []string{"Connection", "Upgrade", "User-Agent", "Sec-Websocket-Key", "Sec-Websocket-Version", "Sec-Websocket-Extensions"}
+// standardHeaders are the handshake headers that every WebSocket client sends.
+var standardHeaders = []string{"Connection", "Upgrade", "User-Agent", "Sec-Websocket-Key", "Sec-Websocket-Version", "Sec-Websocket-Extensions"}
 
-// headersOf returns the names of the configured headers, never their values, which are secrets.
-func headersOf(h http.Header) string {
+// headerNames returns the names of the configured headers, never their values, which are secrets.
+func headerNames(h http.Header) string {
 	var names []string
 	for name := range h {
-		if !slices.Contains(usual, name) {
+		if !slices.Contains(standardHeaders, name) {
 			names = append(names, name)
 		}
 	}
 	if len(names) == 0 {
-		return ", no headers of a configuration"
+		return ", no configured headers"
 	}
 	slices.Sort(names)
 	return ", with the headers " + strings.Join(names, ", ")
 }
 
-func ending(err error) string {
+func closeText(err error) string {
 	var closed *websocket.CloseError
 	if errors.As(err, &closed) {
 		return fmt.Sprintf("%d %s", closed.Code, closed.Text)
 	}
-	return "broken off (" + err.Error() + ")"
-}
-
-// printable replaces control characters of a peer's text, which could move the terminal's cursor.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, text)
+	return "connection lost (" + err.Error() + ")"
 }

@@ -20,11 +20,11 @@ type session struct {
 	decoder aiprotocol.Decoder
 	printf  func(format string, args ...any)
 
-	seen       map[aiprotocol.Event]int
-	violations int // messages outside the protocol
-	bytes      int // of audio
-	reportedAt time.Time
-	answer     []byte
+	received    map[aiprotocol.Event]int
+	violations  int // messages outside the protocol
+	audioBytes  int // of audio
+	reportedAt  time.Time
+	writeBuffer []byte
 }
 
 // run answers until the connection ends and prints how it ended.
@@ -44,8 +44,8 @@ func (s *session) run() error {
 			s.printViolation("%v", err)
 			continue
 		}
-		s.seen[message.Event]++
-		if err := s.take(message); err != nil {
+		s.received[message.Event]++
+		if err := s.handle(message); err != nil {
 			return err
 		}
 	}
@@ -56,20 +56,20 @@ const maxViolations = 20
 
 func (s *session) printViolation(format string, args ...any) {
 	if s.violations++; s.violations <= maxViolations {
-		s.printf("NOT OF THE PROTOCOL: "+format, args...)
+		s.printf("PROTOCOL VIOLATION: "+format, args...)
 	}
 }
 
-func (s *session) take(m *aiprotocol.Message) error {
-	if first := s.seen[aiprotocol.EventStart]; m.Event != aiprotocol.EventStart && first == 0 {
+func (s *session) handle(m *aiprotocol.Message) error {
+	if first := s.received[aiprotocol.EventStart]; m.Event != aiprotocol.EventStart && first == 0 {
 		s.printViolation("%s before start", m.Event)
 	}
-	if s.seen[aiprotocol.EventHangup] > 0 && m.Event != aiprotocol.EventHangup {
+	if s.received[aiprotocol.EventHangup] > 0 && m.Event != aiprotocol.EventHangup {
 		s.printViolation("%s after hangup", m.Event)
 	}
 	switch m.Event {
 	case aiprotocol.EventStart:
-		if s.seen[m.Event] > 1 {
+		if s.received[m.Event] > 1 {
 			s.printViolation("a second start")
 		}
 		c := m.Start
@@ -90,16 +90,16 @@ func (s *session) take(m *aiprotocol.Message) error {
 }
 
 func (s *session) echo(audio []byte) error {
-	s.bytes += len(audio)
+	s.audioBytes += len(audio)
 	if time.Since(s.reportedAt) >= audioInterval {
 		s.reportedAt = time.Now()
-		s.printf("media, %d messages, %d bytes so far", s.seen[aiprotocol.EventMedia], s.bytes)
+		s.printf("media, %d messages, %d bytes so far", s.received[aiprotocol.EventMedia], s.audioBytes)
 	}
-	s.answer = aiprotocol.AppendMedia(s.answer[:0], audio)
+	s.writeBuffer = aiprotocol.AppendMedia(s.writeBuffer[:0], audio)
 	if err := s.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
-	return s.conn.WriteMessage(websocket.TextMessage, s.answer)
+	return s.conn.WriteMessage(websocket.TextMessage, s.writeBuffer)
 }
 
 func durationText(d time.Duration) string {
@@ -115,7 +115,7 @@ func (s *session) counts() string {
 	var words []string
 	for _, event := range []aiprotocol.Event{aiprotocol.EventStart, aiprotocol.EventMedia, aiprotocol.EventDTMF,
 		aiprotocol.EventHangup, aiprotocol.EventMark, aiprotocol.EventCleared} {
-		if n := s.seen[event]; n > 0 || event == aiprotocol.EventStart || event == aiprotocol.EventMedia {
+		if n := s.received[event]; n > 0 || event == aiprotocol.EventStart || event == aiprotocol.EventMedia {
 			words = append(words, fmt.Sprintf("%d %s", n, event))
 		}
 	}

@@ -38,7 +38,7 @@ func (a *agent) email() string {
 
 type queue struct {
 	id      string
-	speaks  dialect
+	dialect dialect
 	waiting []*call
 }
 
@@ -47,12 +47,12 @@ type call struct {
 	name, number                     string
 	queue                            *queue
 	member                           int
-	joined, called, answered         time.Time
-	history                          []step
+	joinedAt, offeredAt, answeredAt  time.Time
+	history                          []historyEntry
 }
 
-// step is one entry of a call's history.
-type step struct {
+// historyEntry is one entry of a call's history.
+type historyEntry struct {
 	Type      string `json:"type"`
 	Ext       string `json:"ext"`
 	Event     string `json:"event"`
@@ -75,7 +75,7 @@ type Center struct {
 
 // New returns a contact center of the account, with all agents logged out.
 func New(account string, seed uint64) *Center {
-	support, sales := &queue{id: "support", speaks: service{}}, &queue{id: "sales", speaks: freeswitch{}}
+	support, sales := &queue{id: "support", dialect: service{}}, &queue{id: "sales", dialect: freeswitch{}}
 	c := &Center{account: account, random: rand.New(rand.NewPCG(seed, 1)), queues: []*queue{support, sales}}
 	for _, a := range []agent{
 		{first: "Ada", last: "Brandt", ext: "2001", queue: support},
@@ -95,18 +95,18 @@ func New(account string, seed uint64) *Center {
 func (c *Center) Next(now time.Time) Event {
 	c.now = now
 	for len(c.pending) == 0 {
-		c.happen()
+		c.applyRandomEvent()
 	}
 	e := c.pending[0]
 	c.pending = c.pending[1:]
 	return e
 }
 
-// emit appends an event; data consists of strings, numbers and the like.
+// emit appends an event. data must be encodable as JSON.
 func (c *Center) emit(format string, data any) {
 	text, err := json.Marshal(data)
 	if err != nil {
-		return // cannot fail: see the types above
+		return // does not happen: data has only strings, numbers, lists and maps
 	}
 	c.pending = append(c.pending, Event{format, text})
 }

@@ -87,7 +87,7 @@ type callEvent struct {
 		Number string `json:"customer_callerid_number"`
 		UUID   string `json:"customer_uuid"`
 	} `json:"customer_info"`
-	History []step `json:"history"`
+	History []historyEntry `json:"history"`
 }
 
 func (e callEvent) complete() bool {

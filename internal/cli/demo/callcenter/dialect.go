@@ -1,32 +1,32 @@
 package callcenter
 
-// moment is a step of a call.
-type moment string
+// callProgress is a step of a call.
+type callProgress string
 
 const (
-	entered     moment = "entered"
-	offered     moment = "offered"
-	answered    moment = "answered"
-	missed      moment = "missed"
-	transferred moment = "transferred"
-	ended       moment = "ended"
-	abandoned   moment = "abandoned"
+	entered     callProgress = "entered"
+	offered     callProgress = "offered"
+	answered    callProgress = "answered"
+	missed      callProgress = "missed"
+	transferred callProgress = "transferred"
+	ended       callProgress = "ended"
+	abandoned   callProgress = "abandoned"
 )
 
-// attendance is an agent's change of status.
-type attendance string
+// statusChange is an agent's change of status.
+type statusChange string
 
 const (
-	arrives attendance = "arrives"
-	leaves  attendance = "leaves"
-	pauses  attendance = "pauses"
-	resumes attendance = "resumes"
+	arrives statusChange = "arrives"
+	leaves  statusChange = "leaves"
+	pauses  statusChange = "pauses"
+	resumes statusChange = "resumes"
 )
 
-// dialect formats events as one source does.
+// dialect formats events as one kind of source does.
 type dialect interface {
-	call(c *Center, k *call, a *agent, m moment) // a may be nil
-	state(c *Center, a *agent)
-	status(c *Center, a *agent, what attendance)
-	transferred(c *Center, from, to *agent, k *call)
+	emitCall(c *Center, k *call, a *agent, m callProgress) // a may be nil
+	emitState(c *Center, a *agent)
+	emitStatus(c *Center, a *agent, change statusChange)
+	emitTransfer(c *Center, from, to *agent, k *call)
 }

@@ -5,23 +5,23 @@ import "fmt"
 // choice is a possible next event with its weight.
 type choice struct {
 	weight int
-	do     func()
+	apply  func()
 }
 
-// happen applies one of the possible events, chosen by weight.
-func (c *Center) happen() {
+// applyRandomEvent applies one of the possible events, chosen by weight.
+func (c *Center) applyRandomEvent() {
 	var choices []choice
-	could := func(weight int, do func()) { choices = append(choices, choice{weight, do}) }
+	addChoice := func(weight int, do func()) { choices = append(choices, choice{weight, do}) }
 	for _, q := range c.queues {
 		if len(q.waiting) < 3 {
-			could(4, func() { c.enter(q) })
+			addChoice(4, func() { c.enqueueCall(q) })
 		}
 		if len(q.waiting) > 0 {
-			could(1, func() { c.abandon(q) })
+			addChoice(1, func() { c.abandon(q) })
 		}
 	}
 	for _, a := range c.agents {
-		c.couldDo(a, could)
+		c.addAgentChoices(a, addChoice)
 	}
 	total := 0
 	for _, choice := range choices {
@@ -30,42 +30,42 @@ func (c *Center) happen() {
 	n := c.random.IntN(total) // never 0: a queue is always open
 	for _, choice := range choices {
 		if n -= choice.weight; n < 0 {
-			choice.do()
+			choice.apply()
 			return
 		}
 	}
 }
 
-// couldDo appends the possible events of an agent.
-func (c *Center) couldDo(a *agent, could func(weight int, do func())) {
+// addAgentChoices appends the possible events of an agent.
+func (c *Center) addAgentChoices(a *agent, addChoice func(weight int, do func())) {
 	switch a.state {
 	case loggedOut:
-		could(6, func() { c.login(a) })
+		addChoice(6, func() { c.login(a) })
 	case idle:
 		if len(a.queue.waiting) > 0 {
-			could(20, func() { c.offer(a) })
+			addChoice(20, func() { c.offer(a) })
 		}
-		could(1, func() { c.pause(a) })
+		addChoice(1, func() { c.pause(a) })
 		if a.handled > 12 {
-			could(1, func() { c.logout(a) })
+			addChoice(1, func() { c.logout(a) })
 		}
 	case ringing:
-		could(18, func() { c.answer(a) })
-		could(2, func() { c.miss(a) })
+		addChoice(18, func() { c.answer(a) })
+		addChoice(2, func() { c.miss(a) })
 	case onCall:
-		could(5, func() { c.end(a) })
-		if other := c.free(a); other != nil {
-			could(1, func() { c.transfer(a, other) })
+		addChoice(5, func() { c.end(a) })
+		if other := c.findIdleAgent(a); other != nil {
+			addChoice(1, func() { c.transfer(a, other) })
 		}
 	case wrapUp:
-		could(8, func() { c.become(a, idle) })
+		addChoice(8, func() { c.setState(a, idle) })
 	case onBreak:
-		could(3, func() { c.resume(a) })
+		addChoice(3, func() { c.resume(a) })
 	}
 }
 
-// free returns another idle agent of the same queue, nil if there is none.
-func (c *Center) free(a *agent) *agent {
+// findIdleAgent returns another idle agent of the same queue, nil if there is none.
+func (c *Center) findIdleAgent(a *agent) *agent {
 	for _, other := range c.agents {
 		if other != a && other.queue == a.queue && other.state == idle {
 			return other
@@ -74,97 +74,97 @@ func (c *Center) free(a *agent) *agent {
 	return nil
 }
 
-func (c *Center) become(a *agent, s state) {
+func (c *Center) setState(a *agent, s state) {
 	a.state = s
-	a.queue.speaks.state(c, a)
+	a.queue.dialect.emitState(c, a)
 }
 
 func (c *Center) login(a *agent) {
 	a.handled = 0
-	a.queue.speaks.status(c, a, arrives)
-	c.become(a, idle)
+	a.queue.dialect.emitStatus(c, a, arrives)
+	c.setState(a, idle)
 }
 
 func (c *Center) logout(a *agent) {
 	a.state = loggedOut
-	a.queue.speaks.status(c, a, leaves)
+	a.queue.dialect.emitStatus(c, a, leaves)
 }
 
 func (c *Center) pause(a *agent) {
 	a.state = onBreak
-	a.queue.speaks.status(c, a, pauses)
+	a.queue.dialect.emitStatus(c, a, pauses)
 }
 
 func (c *Center) resume(a *agent) {
-	a.queue.speaks.status(c, a, resumes)
-	c.become(a, idle)
+	a.queue.dialect.emitStatus(c, a, resumes)
+	c.setState(a, idle)
 }
 
 var callers = []string{"Noor", "Mateo", "Ingrid", "Kwame", "Yuki", "Farah", "Luca", "Sofia", "Tomas", "Zoe"}
 
-func (c *Center) enter(q *queue) {
+func (c *Center) enqueueCall(q *queue) {
 	c.members++
 	k := &call{
 		id: c.uuid(), bridge: c.uuid(), conference: c.uuid(), customer: c.uuid(), queue: q, member: c.members,
-		name:   callers[c.random.IntN(len(callers))],
-		number: fmt.Sprintf("+1202555%04d", 100+c.random.IntN(100)), // numbers reserved for fiction
-		joined: c.now,
+		name:     callers[c.random.IntN(len(callers))],
+		number:   fmt.Sprintf("+1202555%04d", 100+c.random.IntN(100)), // numbers reserved for fiction
+		joinedAt: c.now,
 	}
 	q.waiting = append(q.waiting, k)
-	c.progress(k, nil, entered)
+	c.addStep(k, nil, entered)
 }
 
 func (c *Center) abandon(q *queue) {
 	k := q.waiting[len(q.waiting)-1]
 	q.waiting = q.waiting[:len(q.waiting)-1]
-	c.progress(k, nil, abandoned)
+	c.addStep(k, nil, abandoned)
 }
 
 func (c *Center) offer(a *agent) {
 	a.call = a.queue.waiting[0]
 	a.queue.waiting = a.queue.waiting[1:]
-	a.call.called = c.now
-	c.become(a, ringing)
-	c.progress(a.call, a, offered)
+	a.call.offeredAt = c.now
+	c.setState(a, ringing)
+	c.addStep(a.call, a, offered)
 }
 
 func (c *Center) answer(a *agent) {
-	a.call.answered = c.now
-	c.progress(a.call, a, answered)
-	c.become(a, onCall)
+	a.call.answeredAt = c.now
+	c.addStep(a.call, a, answered)
+	c.setState(a, onCall)
 }
 
 func (c *Center) miss(a *agent) {
 	k := a.call
 	a.call = nil
-	c.progress(k, a, missed)
+	c.addStep(k, a, missed)
 	a.queue.waiting = append([]*call{k}, a.queue.waiting...)
-	c.become(a, idle)
+	c.setState(a, idle)
 }
 
 func (c *Center) transfer(a, to *agent) {
 	k := a.call
 	a.call, to.call = nil, k
-	c.progress(k, to, transferred)
-	a.queue.speaks.transferred(c, a, to, k)
-	c.become(a, wrapUp)
-	c.become(to, onCall)
+	c.addStep(k, to, transferred)
+	a.queue.dialect.emitTransfer(c, a, to, k)
+	c.setState(a, wrapUp)
+	c.setState(to, onCall)
 }
 
 func (c *Center) end(a *agent) {
 	k := a.call
 	a.call = nil
 	a.handled++
-	c.progress(k, a, ended)
-	c.become(a, wrapUp)
+	c.addStep(k, a, ended)
+	c.setState(a, wrapUp)
 }
 
-// progress produces a step of a call; the agent may be nil.
-func (c *Center) progress(k *call, a *agent, m moment) {
-	s := step{Type: "queue", Ext: k.queue.id, Event: string(m)}
+// addStep adds a step to a call's history and emits its event. The agent may be nil.
+func (c *Center) addStep(k *call, a *agent, m callProgress) {
+	s := historyEntry{Type: "queue", Ext: k.queue.id, Event: string(m)}
 	if a != nil {
-		s = step{"agent", a.ext, string(m), a.email(), a.first, a.last}
+		s = historyEntry{"agent", a.ext, string(m), a.email(), a.first, a.last}
 	}
 	k.history = append(k.history, s)
-	k.queue.speaks.call(c, k, a, m)
+	k.queue.dialect.emitCall(c, k, a, m)
 }

@@ -11,71 +11,71 @@ type freeswitch struct{}
 
 const switchDomain = "pbx.example.com"
 
-func (f freeswitch) call(c *Center, k *call, a *agent, m moment) {
-	keys := map[string]string{
-		"CC-Queue":               f.queue(k.queue),
+func (f freeswitch) emitCall(c *Center, k *call, a *agent, m callProgress) {
+	headers := map[string]string{
+		"CC-Queue":               f.queueName(k.queue),
 		"CC-Member-UUID":         k.customer,
 		"CC-Member-Session-UUID": k.id,
 		"CC-Member-CID-Name":     k.name,
 		"CC-Member-CID-Number":   k.number,
 	}
 	if a != nil {
-		keys["CC-Agent"], keys["CC-Agent-Type"], keys["CC-Agent-System"] = f.agent(a), "callback", "single_box"
+		headers["CC-Agent"], headers["CC-Agent-Type"], headers["CC-Agent-System"] = f.agentName(a), "callback", "single_box"
 	}
 	switch m {
 	case entered:
-		keys["CC-Action"] = "member-queue-start"
+		headers["CC-Action"] = "member-queue-start"
 	case offered:
-		keys["CC-Action"] = "agent-offering"
+		headers["CC-Action"] = "agent-offering"
 	case missed:
-		keys["CC-Action"], keys["CC-Hangup-Cause"] = "bridge-agent-fail", "NO_ANSWER"
-		keys["CC-Agent-Called-Time"], keys["CC-Agent-Aborted-Time"] = seconds(k.called), seconds(c.now)
+		headers["CC-Action"], headers["CC-Hangup-Cause"] = "bridge-agent-fail", "NO_ANSWER"
+		headers["CC-Agent-Called-Time"], headers["CC-Agent-Aborted-Time"] = unixSeconds(k.offeredAt), unixSeconds(c.now)
 	case answered, transferred:
-		keys["CC-Action"], keys["CC-Agent-UUID"] = "bridge-agent-start", k.bridge
-		keys["CC-Agent-Called-Time"], keys["CC-Agent-Answered-Time"] = seconds(k.called), seconds(k.answered)
-		keys["CC-Member-Joined-Time"] = seconds(k.joined)
+		headers["CC-Action"], headers["CC-Agent-UUID"] = "bridge-agent-start", k.bridge
+		headers["CC-Agent-Called-Time"], headers["CC-Agent-Answered-Time"] = unixSeconds(k.offeredAt), unixSeconds(k.answeredAt)
+		headers["CC-Member-Joined-Time"] = unixSeconds(k.joinedAt)
 	case abandoned:
-		f.over(c, k, keys, "Cancel", "BREAK_OUT")
+		f.setQueueEnd(c, k, headers, "Cancel", "BREAK_OUT")
 	case ended:
-		f.over(c, k, keys, "Terminated", "NONE")
-		keys["CC-Hangup-Cause"] = "NORMAL_CLEARING"
+		f.setQueueEnd(c, k, headers, "Terminated", "NONE")
+		headers["CC-Hangup-Cause"] = "NORMAL_CLEARING"
 	}
-	f.emit(c, keys)
+	f.emit(c, headers)
 }
 
-func (freeswitch) over(c *Center, k *call, keys map[string]string, cause, reason string) {
-	keys["CC-Action"], keys["CC-Cause"], keys["CC-Cancel-Reason"] = "member-queue-end", cause, reason
-	keys["CC-Member-Joined-Time"], keys["CC-Member-Leaving-Time"] = seconds(k.joined), seconds(c.now)
+func (freeswitch) setQueueEnd(c *Center, k *call, headers map[string]string, cause, reason string) {
+	headers["CC-Action"], headers["CC-Cause"], headers["CC-Cancel-Reason"] = "member-queue-end", cause, reason
+	headers["CC-Member-Joined-Time"], headers["CC-Member-Leaving-Time"] = unixSeconds(k.joinedAt), unixSeconds(c.now)
 }
 
 var agentStates = map[state]string{
 	idle: "Waiting", ringing: "Receiving", onCall: "In a queue call", wrapUp: "Idle",
 }
 
-func (f freeswitch) state(c *Center, a *agent) {
+func (f freeswitch) emitState(c *Center, a *agent) {
 	f.emit(c, map[string]string{
-		"CC-Action": "agent-state-change", "CC-Agent": f.agent(a), "CC-Agent-State": agentStates[a.state],
+		"CC-Action": "agent-state-change", "CC-Agent": f.agentName(a), "CC-Agent-State": agentStates[a.state],
 	})
 }
 
-var agentStatuses = map[attendance]string{
+var agentStatuses = map[statusChange]string{
 	arrives: "Available", leaves: "Logged Out", pauses: "On Break", resumes: "Available",
 }
 
-func (f freeswitch) status(c *Center, a *agent, what attendance) {
+func (f freeswitch) emitStatus(c *Center, a *agent, change statusChange) {
 	f.emit(c, map[string]string{
-		"CC-Action": "agent-status-change", "CC-Agent": f.agent(a), "CC-Agent-Status": agentStatuses[what],
+		"CC-Action": "agent-status-change", "CC-Agent": f.agentName(a), "CC-Agent-Status": agentStatuses[change],
 	})
 }
 
-// transferred produces no event: mod_callcenter has none for a transfer, except for the new
+// emitTransfer produces no event: mod_callcenter has none for a transfer, except for the new
 // bridge.
-func (freeswitch) transferred(*Center, *agent, *agent, *call) {}
+func (freeswitch) emitTransfer(*Center, *agent, *agent, *call) {}
 
-func (freeswitch) queue(q *queue) string { return q.id + "@" + switchDomain }
-func (freeswitch) agent(a *agent) string { return a.ext + "@" + switchDomain }
+func (freeswitch) queueName(q *queue) string { return q.id + "@" + switchDomain }
+func (freeswitch) agentName(a *agent) string { return a.ext + "@" + switchDomain }
 
-func (freeswitch) emit(c *Center, keys map[string]string) {
+func (freeswitch) emit(c *Center, headers map[string]string) {
 	c.sequence++
 	for key, value := range map[string]string{
 		"Event-Name":           "CUSTOM",
@@ -86,9 +86,9 @@ func (freeswitch) emit(c *Center, keys map[string]string) {
 		"Event-Date-Timestamp": strconv.FormatInt(c.now.UnixMicro(), 10),
 		"Event-Sequence":       strconv.Itoa(c.sequence),
 	} {
-		keys[key] = value
+		headers[key] = value
 	}
-	c.emit("freeswitch.callcenter", keys)
+	c.emit("freeswitch.callcenter", headers)
 }
 
-func seconds(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
+func unixSeconds(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }

@@ -8,12 +8,12 @@ type service struct{}
 // object is a JSON object; its keys are marshalled sorted.
 type object = map[string]any
 
-var channelEvents = map[moment]string{
+var channelEvents = map[callProgress]string{
 	entered: "CHANNEL_CREATE", offered: "CHANNEL_PROGRESS", answered: "CHANNEL_ANSWER", missed: "CHANNEL_UNBRIDGE",
 	transferred: "CHANNEL_BRIDGE", ended: "CHANNEL_DESTROY", abandoned: "CHANNEL_DESTROY",
 }
 
-func (service) call(c *Center, k *call, _ *agent, m moment) {
+func (service) emitCall(c *Center, k *call, _ *agent, m callProgress) {
 	c.emit("svc.cc", object{
 		"Account-ID": c.account,
 		"Queue-ID":   k.queue.id,
@@ -37,7 +37,7 @@ func (service) call(c *Center, k *call, _ *agent, m moment) {
 	})
 }
 
-func (service) state(c *Center, a *agent) {
+func (service) emitState(c *Center, a *agent) {
 	data := object{
 		"Account-ID": c.account, "Queue-ID": a.queue.id, "Type": event.AgentState,
 		"Agent-ID": a.ext, "Agent-State": a.state,
@@ -49,27 +49,27 @@ func (service) state(c *Center, a *agent) {
 	c.emit("svc.cc", data)
 }
 
-var attendanceTypes = map[attendance]event.Type{
+var statusChangeTypes = map[statusChange]event.Type{
 	arrives: event.AgentLogin, leaves: event.AgentLogout, pauses: event.AgentBreakStart, resumes: event.AgentBreakEnd,
 }
 
-func (service) status(c *Center, a *agent, what attendance) {
+func (service) emitStatus(c *Center, a *agent, change statusChange) {
 	data := object{"agent_id": a.ext, "queue_id": a.queue.id, "email": a.email()}
-	switch what {
+	switch change {
 	case pauses:
 		data["reason"] = []string{"coffee", "lunch", "training"}[c.random.IntN(3)]
 	case leaves:
 		data["handled_calls"] = a.handled
 	}
-	c.generic(attendanceTypes[what], data)
+	c.emitGeneric(statusChangeTypes[change], data)
 }
 
-func (service) transferred(c *Center, from, to *agent, k *call) {
-	c.generic(event.AgentTransfer, object{
+func (service) emitTransfer(c *Center, from, to *agent, k *call) {
+	c.emitGeneric(event.AgentTransfer, object{
 		"agent_id": from.ext, "to_agent_id": to.ext, "queue_id": k.queue.id, "call_id": k.id,
 	})
 }
 
-func (c *Center) generic(t event.Type, data object) {
+func (c *Center) emitGeneric(t event.Type, data object) {
 	c.emit("generic", object{"type": t, "account_id": c.account, "timestamp": c.now.Unix(), "data": data})
 }

@@ -12,11 +12,11 @@ var (
 	errNoPacket   = errors.New("no opus packet")
 )
 
-// length returns the playing time of a chunk of audio.
-func length(f aiprotocol.Format, audio []byte) (time.Duration, error) {
+// audioDuration returns the duration of a chunk of audio.
+func audioDuration(f aiprotocol.Format, audio []byte) (time.Duration, error) {
 	switch f.Encoding {
 	case aiprotocol.Opus:
-		return packetLength(audio)
+		return opusDuration(audio)
 	case aiprotocol.PCM16:
 		if len(audio)%2 != 0 {
 			return 0, errHalfSample
@@ -25,20 +25,20 @@ func length(f aiprotocol.Format, audio []byte) (time.Duration, error) {
 	return time.Duration(len(audio)) * aiprotocol.Frame / time.Duration(f.FrameBytes()), nil
 }
 
-// packetLength returns the duration that an opus packet declares (RFC 6716, 3.1).
-func packetLength(packet []byte) (time.Duration, error) {
-	const longest = 120 * time.Millisecond
+// opusDuration returns the duration that an opus packet declares (RFC 6716, 3.1).
+func opusDuration(packet []byte) (time.Duration, error) {
+	const maxDuration = 120 * time.Millisecond
 	if len(packet) == 0 {
 		return 0, errNoPacket
 	}
-	var one time.Duration
+	var frameDuration time.Duration
 	switch config := packet[0] >> 3; {
 	case config < 12: // SILK
-		one = []time.Duration{10, 20, 40, 60}[config%4] * time.Millisecond
+		frameDuration = []time.Duration{10, 20, 40, 60}[config%4] * time.Millisecond
 	case config < 16: // hybrid
-		one = []time.Duration{10, 20}[config%2] * time.Millisecond
+		frameDuration = []time.Duration{10, 20}[config%2] * time.Millisecond
 	default: // CELT
-		one = 2500 * time.Microsecond << (config % 4)
+		frameDuration = 2500 * time.Microsecond << (config % 4)
 	}
 	count := 1
 	switch code := packet[0] & 3; {
@@ -49,7 +49,7 @@ func packetLength(packet []byte) (time.Duration, error) {
 	case code != 0:
 		count = 2
 	}
-	if total := one * time.Duration(count); count > 0 && total <= longest {
+	if total := frameDuration * time.Duration(count); count > 0 && total <= maxDuration {
 		return total, nil
 	}
 	return 0, errNoPacket

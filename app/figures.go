@@ -1,0 +1,52 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"trunkline/api"
+	"trunkline/config/settings"
+	"trunkline/fanout"
+	"trunkline/stats/figures"
+)
+
+// buildFigures builds the store of figures for the roles that write and read them.
+func (a *App) buildFigures(ctx context.Context, deps *api.Deps) error {
+	if !a.hasRole(settings.RoleStats) && !a.hasRole(settings.RoleAPI) && !a.hasRole(settings.RoleFanout) {
+		return nil
+	}
+	store, err := figures.New(ctx, a.settings.Stats.Retention, a.db, a.registry, a.log)
+	if err != nil {
+		return fmt.Errorf("figures: %w", err)
+	}
+	if a.hasRole(settings.RoleStats) {
+		a.lifecycle.addRun("figures", figures.NewIndexer(store, a.cluster).Run)
+	}
+	if a.hasRole(settings.RoleAPI) {
+		deps.Figures, a.purged.Figures = store, store
+		deps.QueueConfigs, a.purged.QueueConfigs = a.queueConfigs, a.queueConfigs
+	}
+	a.figures = store
+	return nil
+}
+
+// queueFigures implements fanout.QueueFigures, for snapshots.
+type queueFigures struct{ *figures.Store }
+
+// QueuesSince implements fanout.QueueFigures.
+func (q queueFigures) QueuesSince(ctx context.Context, accounts []string, since int64) ([]fanout.QueueToday, error) {
+	rows, err := q.Store.QueuesSince(ctx, accounts, since)
+	all := make([]fanout.QueueToday, 0, len(rows))
+	for _, r := range rows {
+		today := fanout.QueueToday{AccountID: r.AccountID, QueueID: r.ID,
+			Offered: r.Figure("offered"), Answered: r.Figure("answered"), Abandoned: r.Figure("abandoned")}
+		if level, ok := r.QueueRow().ServiceLevel(); ok {
+			today.ServiceLevel = &level
+		}
+		if level, ok := r.QueueRow().ServiceLevelStrict(); ok {
+			today.ServiceLevelStrict = &level
+		}
+		all = append(all, today)
+	}
+	return all, err
+}

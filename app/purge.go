@@ -1,0 +1,22 @@
+package app
+
+import (
+	"context"
+	"fmt"
+
+	"trunkline/app/backend"
+	"trunkline/config/settings"
+)
+
+// buildPurge builds the job that purges deleted accounts.
+func (a *App) buildPurge(ctx context.Context) error {
+	if !a.hasRole(settings.RoleAPI) {
+		return nil
+	}
+	purge, err := backend.Purge(ctx, a.settings, a.db, a.identity, a.purged, a.log)
+	if err != nil {
+		return fmt.Errorf("purge of deleted accounts: %w", err)
+	}
+	a.lifecycle.addRun("purge of deleted accounts", purge.Run)
+	return nil
+}
