@@ -19,3 +19,11 @@ func boolGauge(b bool) float64 {
 	}
 	return 0
 }
+
+// spanCounts count the spans by outcome.
+type spanCounts struct{ sent, failed, dropped prometheus.Counter }
+
+func newSpanCounts(reg prometheus.Registerer) *spanCounts {
+	spans := metric.With(reg).CounterVec("trunkline_tracing_spans_total", "Spans of sampled traces, by result: sent, failed (the collector did not accept them), dropped (the queue was full). Only with tracing on.", "result")
+	return &spanCounts{spans.WithLabelValues("sent"), spans.WithLabelValues("failed"), spans.WithLabelValues("dropped")}
+}

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	"go.opentelemetry.io/otel/sdk/trace"
@@ -16,7 +15,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"trunkline/internal/kafka"
-	"trunkline/internal/metric"
 	"trunkline/internal/tracing"
 )
 
@@ -138,12 +136,4 @@ func startSendSpan(ctx context.Context, tracer *tracing.Tracer, record *kafka.Re
 		record.Headers = tracing.FromContext(ctx).AppendHeaders(record.Headers)
 	}
 	return ctx, span
-}
-
-// spanCounts count the spans by outcome.
-type spanCounts struct{ sent, failed, dropped prometheus.Counter }
-
-func newSpanCounts(reg prometheus.Registerer) *spanCounts {
-	spans := metric.With(reg).CounterVec("trunkline_tracing_spans_total", "Spans of sampled traces, by result: sent, failed (the collector did not accept them), dropped (the queue was full). Only with tracing on.", "result")
-	return &spanCounts{spans.WithLabelValues("sent"), spans.WithLabelValues("failed"), spans.WithLabelValues("dropped")}
 }

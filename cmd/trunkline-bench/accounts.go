@@ -17,22 +17,22 @@ type benchAccounts struct {
 	root                       string // account of the user; "" if the run did not create it
 	ids                        []string
 	username, password, domain string
-	forget                     func() // deletes the accounts
+	delete                     func() // deletes the accounts
 }
 
-// accountsFor returns the accounts of a run: those named on the command line, or new ones that it
+// openAccounts returns the accounts of a run: those named on the command line, or new ones that it
 // creates in the server's database, with a user of the given role.
-func (b *bench) accountsFor(ctx context.Context, run string, role identity.Role) (*benchAccounts, error) {
+func (b *bench) openAccounts(ctx context.Context, run string, role identity.Role) (*benchAccounts, error) {
 	if b.username != "" {
 		password := b.p.Getenv(cli.EnvPassword)
 		if password == "" {
 			return nil, cli.Usagef("--username needs its password in %s", cli.EnvPassword)
 		}
-		return &benchAccounts{ids: b.accountIDs, username: b.username, password: password, domain: b.domain, forget: func() {}}, nil
+		return &benchAccounts{ids: b.accountIDs, username: b.username, password: password, domain: b.domain, delete: func() {}}, nil
 	}
 	root := rootAccount(run)
 	a := &benchAccounts{root: root, username: "bench", password: rand.Text(), domain: root + ".invalid"}
-	a.forget = func() { b.forget(ctx, root) }
+	a.delete = func() { b.deleteAccounts(ctx, root) }
 	err := b.p.WithNewDirectory(ctx, func(directory *identity.Service) error {
 		if _, err := directory.CreateAccount(ctx, identity.NewAccount{ID: root, Name: root, Domain: a.domain}); err != nil {
 			return err
@@ -51,18 +51,18 @@ func (b *bench) accountsFor(ctx context.Context, run string, role identity.Role)
 		return err
 	})
 	if err != nil {
-		a.forget()
+		a.delete()
 		return nil, fmt.Errorf("making the accounts of the run: %w", err)
 	}
-	if !retry.Sleep(ctx, followWithin) {
-		a.forget()
+	if !retry.Sleep(ctx, accountPropagation) {
+		a.delete()
 		return nil, ctx.Err()
 	}
 	return a, nil
 }
 
-// followWithin is the time in which servers apply a change of the database: a second.
-const followWithin = 1200 * time.Millisecond
+// accountPropagation is the time in which servers apply a change of the database: a second.
+const accountPropagation = 1200 * time.Millisecond
 
 func rootAccount(run string) string { return "bench-" + strings.ToLower(run) }
 
@@ -80,14 +80,14 @@ func (b *bench) longestAccount() string {
 }
 
 // reportLeftovers prints which data of the run's own accounts remains on the server.
-func (b *bench) reportLeftovers(a *benchAccounts, what string) {
+func (b *bench) reportLeftovers(a *benchAccounts, leftovers string) {
 	if a.root != "" {
-		b.say("account %s and those below it are deleted; left are %s", a.root, what)
+		b.printf("account %s and those below it are deleted; left are %s", a.root, leftovers)
 	}
 }
 
-// forget deletes the run's accounts, including partly created ones.
-func (b *bench) forget(ctx context.Context, root string) {
+// deleteAccounts deletes the run's accounts, including partly created ones.
+func (b *bench) deleteAccounts(ctx context.Context, root string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
 	err := b.p.WithDirectory(ctx, func(directory *identity.Service) error {
@@ -112,6 +112,6 @@ func (b *bench) forget(ctx context.Context, root string) {
 		return err
 	})
 	if err != nil {
-		b.say("account %s is left: %v", root, err)
+		b.printf("account %s is left: %v", root, err)
 	}
 }

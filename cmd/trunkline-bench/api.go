@@ -13,14 +13,14 @@ type apiBench struct {
 	bench
 
 	mix                         string
-	shares                      map[string]int // parsed --mix
+	weights                     map[string]int // parsed --mix
 	connections, users, records int
 }
 
 // errRequestsFailed ends the command after the report has listed the failures.
 var errRequestsFailed = errors.New("requests failed: see the report")
 
-func benchAPI(p *cli.Program) *cobra.Command {
+func apiCommand(p *cli.Program) *cobra.Command {
 	b := apiBench{bench: bench{p: p}}
 	command := &cobra.Command{
 		Use:   "api",

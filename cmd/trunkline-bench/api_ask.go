@@ -21,58 +21,58 @@ const (
 	callPath       = "/ucp/v2/c2c/1002" // an extension that the simulator answers
 )
 
-// simulated is the prefix of the ids of simulated calls.
-const simulated = "sim-"
+// simulatedPrefix is the prefix of the ids of simulated calls.
+const simulatedPrefix = "sim-"
 
 // operation returns the request with the given name.
 func (r *apiRun) operation(name string) func(ctx context.Context, n uint64) (int, error) {
 	account := func(n uint64) string { return r.accounts.ids[n%uint64(len(r.accounts.ids))] }
 	switch name {
-	case askLogin:
+	case opLogin:
 		body, _ := json.Marshal(r.accounts.credentials()) // strings always marshal
 		return func(ctx context.Context, _ uint64) (int, error) {
-			return r.ask(ctx, http.MethodPost, portalLogin, "", "", body, http.StatusOK, holds(`"access_token":"`))
+			return r.send(ctx, http.MethodPost, portalLogin, "", "", body, http.StatusOK, responseContains(`"access_token":"`))
 		}
-	case askToken:
+	case opToken:
 		return func(ctx context.Context, _ uint64) (int, error) {
-			return r.ask(ctx, http.MethodGet, channelPath+"/stats", r.token, "", nil, http.StatusOK, holds(`"total_connections":`))
+			return r.send(ctx, http.MethodGet, channelPath+"/stats", r.token, "", nil, http.StatusOK, responseContains(`"total_connections":`))
 		}
-	case askEncryption:
+	case opEncryptionGet:
 		return func(ctx context.Context, n uint64) (int, error) {
-			return r.ask(ctx, http.MethodGet, encryptionPath, r.token, account(n), nil, http.StatusOK, holds(`"success":true`))
+			return r.send(ctx, http.MethodGet, encryptionPath, r.token, account(n), nil, http.StatusOK, responseContains(`"success":true`))
 		}
-	case changeEncryption:
+	case opEncryptionPut:
 		body := []byte(`{"enabled":true}`)
 		return func(ctx context.Context, n uint64) (int, error) {
-			return r.ask(ctx, http.MethodPut, encryptionPath, r.token, account(n), body, http.StatusOK, holds(`"key_version":1`))
+			return r.send(ctx, http.MethodPut, encryptionPath, r.token, account(n), body, http.StatusOK, responseContains(`"key_version":1`))
 		}
-	case placeCall:
+	case opCall:
 		return func(ctx context.Context, n uint64) (int, error) {
 			caller := r.callers[n%uint64(len(r.callers))]
-			return r.ask(ctx, http.MethodPost, callPath, caller, "", nil, http.StatusCreated, simulatedOnly)
+			return r.send(ctx, http.MethodPost, callPath, caller, "", nil, http.StatusCreated, checkSimulated)
 		}
-	case lookUp:
+	case opLookup:
 		return func(ctx context.Context, n uint64) (int, error) {
 			call := r.calls[n%uint64(len(r.calls))]
-			request, err := newLookup(ctx, r.url, r.token, call.account, call.origination, call.at)
+			request, err := newLookupRequest(ctx, r.url, r.token, call.account, call.originationID, call.time)
 			if err != nil {
 				return 0, err
 			}
-			return r.answer(request, http.StatusOK, holds(call.origination))
+			return r.do(request, http.StatusOK, responseContains(call.originationID))
 		}
 	default: // askReport
 		return func(ctx context.Context, n uint64) (int, error) {
-			request, err := newReport(ctx, r.url, r.token, account(n), time.Now().Add(-24*time.Hour), 50)
+			request, err := newReportPageRequest(ctx, r.url, r.token, account(n), time.Now().Add(-24*time.Hour), 50)
 			if err != nil {
 				return 0, err
 			}
-			return r.answer(request, http.StatusOK, holds(`"data":[`))
+			return r.do(request, http.StatusOK, responseContains(`"data":[`))
 		}
 	}
 }
 
-// holds returns a check that the response contains a text.
-func holds(text string) func([]byte) error {
+// responseContains returns a check that the response contains a text.
+func responseContains(text string) func([]byte) error {
 	want := []byte(text)
 	return func(body []byte) error {
 		if !bytes.Contains(body, want) {
@@ -82,14 +82,14 @@ func holds(text string) func([]byte) error {
 	}
 }
 
-func simulatedOnly(body []byte) error {
-	if !bytes.Contains(body, []byte(`"origination_call_id":"`+simulated)) {
+func checkSimulated(body []byte) error {
+	if !bytes.Contains(body, []byte(`"origination_call_id":"`+simulatedPrefix)) {
 		return fmt.Errorf("the call is not on the simulator: the server's origination.driver must be simulator, or auto")
 	}
 	return nil
 }
 
-func (r *apiRun) ask(ctx context.Context, method, path, token, account string, body []byte, want int, check func([]byte) error) (int, error) {
+func (r *apiRun) send(ctx context.Context, method, path, token, account string, body []byte, want int, check func([]byte) error) (int, error) {
 	request, err := http.NewRequestWithContext(ctx, method, r.url+path, bytes.NewReader(body))
 	if err != nil {
 		return 0, err
@@ -103,11 +103,11 @@ func (r *apiRun) ask(ctx context.Context, method, path, token, account string, b
 	if account != "" {
 		request.Header.Set("X-Account-ID", account)
 	}
-	return r.answer(request, want, check)
+	return r.do(request, want, check)
 }
 
-// answer sends the request and returns an error for any response but the expected one.
-func (r *apiRun) answer(request *http.Request, want int, check func([]byte) error) (status int, err error) {
+// do sends the request and returns an error for any response but the expected one.
+func (r *apiRun) do(request *http.Request, want int, check func([]byte) error) (status int, err error) {
 	response, err := r.client.Do(request)
 	if err != nil {
 		return 0, err
@@ -118,7 +118,7 @@ func (r *apiRun) answer(request *http.Request, want int, check func([]byte) erro
 		return 0, fmt.Errorf("reading the answer: %w", err)
 	}
 	if response.StatusCode != want {
-		return response.StatusCode, &requests.Unexpected{Status: response.StatusCode, Text: messageOf(body)}
+		return response.StatusCode, &requests.Unexpected{Status: response.StatusCode, Text: errorMessage(body)}
 	}
 	if err := check(body); err != nil {
 		return response.StatusCode, &requests.Unexpected{Status: response.StatusCode, Text: err.Error()}
@@ -126,8 +126,8 @@ func (r *apiRun) answer(request *http.Request, want int, check func([]byte) erro
 	return response.StatusCode, nil
 }
 
-// messageOf returns the message of an error response.
-func messageOf(body []byte) string {
+// errorMessage returns the message of an error response.
+func errorMessage(body []byte) string {
 	var e struct {
 		Message string `json:"message"`
 	}
@@ -137,8 +137,8 @@ func messageOf(body []byte) string {
 	return cli.Printable(strings.TrimSpace(string(body[:min(len(body), 200)])))
 }
 
-// newReport returns a request for a page of the account's call records.
-func newReport(ctx context.Context, base, token, account string, since time.Time, size int) (*http.Request, error) {
+// newReportPageRequest returns a request for a page of the account's call records.
+func newReportPageRequest(ctx context.Context, base, token, account string, since time.Time, size int) (*http.Request, error) {
 	query := url.Values{
 		"startDate": {strconv.FormatInt(since.Unix(), 10)}, "endDate": {strconv.FormatInt(time.Now().Unix(), 10)},
 		"page_size": {strconv.Itoa(size)},

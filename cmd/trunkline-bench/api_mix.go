@@ -12,22 +12,24 @@ import (
 
 // The operations.
 const (
-	askLogin         = "login"
-	askToken         = "token"
-	askEncryption    = "encryption-get"
-	changeEncryption = "encryption-put"
-	placeCall        = "call"
-	lookUp           = "lookup"
-	askReport        = "report"
+	opLogin         = "login"
+	opToken         = "token"
+	opEncryptionGet = "encryption-get"
+	opEncryptionPut = "encryption-put"
+	opCall          = "call"
+	opLookup        = "lookup"
+	opReport        = "report"
 )
 
-var everyOperation = []string{askLogin, askToken, askEncryption, changeEncryption, placeCall, lookUp, askReport}
+var allOperations = []string{opLogin, opToken, opEncryptionGet, opEncryptionPut, opCall, opLookup, opReport}
 
 // defaultMix resembles the requests of a contact center's tools.
 const defaultMix = "login=1,token=30,encryption-get=10,encryption-put=1,call=3,lookup=45,report=10"
 
-// needsOurs returns the operations that need accounts created by the run.
-func needsOurs(operation string) bool { return operation == placeCall || operation == changeEncryption }
+// needsOwnAccounts returns the operations that need accounts created by the run.
+func needsOwnAccounts(operation string) bool {
+	return operation == opCall || operation == opEncryptionPut
+}
 
 // parseMix parses the operations and their weights.
 func (b *apiBench) parseMix() error {
@@ -35,12 +37,12 @@ func (b *apiBench) parseMix() error {
 	if text == "" {
 		text = defaultMix
 	}
-	b.shares = map[string]int{}
+	b.weights = map[string]int{}
 	sum := 0
 	for part := range strings.SplitSeq(text, ",") {
 		name, share, hasShare := strings.Cut(strings.TrimSpace(part), "=")
-		if !slices.Contains(everyOperation, name) {
-			return cli.Usagef("--mix has an unknown operation %q: choose from %s", name, strings.Join(everyOperation, ", "))
+		if !slices.Contains(allOperations, name) {
+			return cli.Usagef("--mix has an unknown operation %q: choose from %s", name, strings.Join(allOperations, ", "))
 		}
 		weight := 1
 		if hasShare {
@@ -49,10 +51,10 @@ func (b *apiBench) parseMix() error {
 				return cli.Usagef("--mix: the share of %s is from 1 to %d, not %q", name, requests.MaxWeight, share)
 			}
 		}
-		if _, twice := b.shares[name]; twice {
+		if _, repeated := b.weights[name]; repeated {
 			return cli.Usagef("--mix names %s twice", name)
 		}
-		b.shares[name] = weight
+		b.weights[name] = weight
 		sum += weight
 	}
 	if sum > requests.MaxWeight {
@@ -61,25 +63,25 @@ func (b *apiBench) parseMix() error {
 	if b.username == "" {
 		return nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(b.shares)) {
-		if needsOurs(name) && b.mix != "" {
+	for _, name := range slices.Sorted(maps.Keys(b.weights)) {
+		if needsOwnAccounts(name) && b.mix != "" {
 			return cli.Usagef("--mix: %s is only for accounts that are made: leave --username away", name)
 		}
-		if needsOurs(name) {
-			delete(b.shares, name)
+		if needsOwnAccounts(name) {
+			delete(b.weights, name)
 		}
 	}
 	return nil
 }
 
-// has reports whether the mix contains the operation.
-func (b *apiBench) has(operation string) bool { return b.shares[operation] > 0 }
+// hasOperation reports whether the mix contains the operation.
+func (b *apiBench) hasOperation(operation string) bool { return b.weights[operation] > 0 }
 
 // share returns the operation's fraction of all requests, 0 to 1.
 func (b *apiBench) share(operation string) float64 {
 	sum := 0
-	for _, weight := range b.shares {
+	for _, weight := range b.weights {
 		sum += weight
 	}
-	return float64(b.shares[operation]) / float64(sum)
+	return float64(b.weights[operation]) / float64(sum)
 }

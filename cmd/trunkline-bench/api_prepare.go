@@ -17,30 +17,30 @@ import (
 	"trunkline/internal/retry"
 )
 
-// makeCallers creates users with an extension and logs them in.
-func (r *apiRun) makeCallers(ctx context.Context) error {
+// createCallers creates users with an extension and logs them in.
+func (r *apiRun) createCallers(ctx context.Context) error {
 	s, err := r.p.Settings()
 	if err != nil {
 		return err
 	}
 	n := r.callersNeeded(s.Origination.UserPerMinute)
-	if most := s.Origination.AccountCalls; most > 0 && r.share(placeCall) > 0 {
-		r.say("origination.account_calls is %d: above about %.0f calls a second the server refuses more; set it to 0 to measure them",
-			most, float64(most)/simulatedCall.Seconds())
+	if maxCalls := s.Origination.AccountCalls; maxCalls > 0 && r.share(opCall) > 0 {
+		r.printf("origination.account_calls is %d: above about %.0f calls a second the server refuses more; set it to 0 to measure them",
+			maxCalls, float64(maxCalls)/simulatedCallDuration.Seconds())
 	}
-	made := 0
+	created := 0
 	err = r.p.WithDirectory(ctx, func(directory *identity.Service) error {
-		for last := time.Now(); made < n; made++ {
+		for last := time.Now(); created < n; created++ {
 			_, err := directory.CreateUser(ctx, identity.NewUser{
-				Account: r.accounts.root, Username: callerName(made), Password: r.accounts.password,
-				Role: identity.RoleUser, PresenceID: strconv.Itoa(firstExtension + made),
+				Account: r.accounts.root, Username: callerName(created), Password: r.accounts.password,
+				Role: identity.RoleUser, PresenceID: strconv.Itoa(firstExtension + created),
 			})
 			if err != nil {
 				return err
 			}
 			if time.Since(last) > time.Second {
 				last = time.Now()
-				r.say("made %d of %d users", made+1, n)
+				r.printf("made %d of %d users", created+1, n)
 			}
 		}
 		return nil
@@ -48,15 +48,15 @@ func (r *apiRun) makeCallers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.atEnd.add(func() { retry.Sleep(context.WithoutCancel(ctx), simulatedCall) }) // their records name the account
-	retry.Sleep(ctx, followWithin)
+	r.cleanup.add(func() { retry.Sleep(context.WithoutCancel(ctx), simulatedCallDuration) }) // their records name the account
+	retry.Sleep(ctx, accountPropagation)
 	return r.loginCallers(ctx, n)
 }
 
 const firstExtension = 10_000
 
-// simulatedCall is the time until a simulated call has ended and its records are stored.
-const simulatedCall = 4 * time.Second
+// simulatedCallDuration is the time until a simulated call has ended and its records are stored.
+const simulatedCallDuration = 4 * time.Second
 
 func callerName(i int) string { return fmt.Sprintf("caller-%d", i+1) }
 
@@ -70,7 +70,7 @@ func (r *apiRun) loginCallers(ctx context.Context, n int) error {
 			for i := worker; i < n && errs[worker] == nil; i += len(errs) {
 				who := r.accounts.credentials()
 				who.Username = callerName(i)
-				var got granted
+				var got tokenResponse
 				got, errs[worker] = login(ctx, r.client, r.url+portalLogin, who)
 				r.callers[i] = got.AccessToken
 			}
@@ -84,17 +84,17 @@ func (a *benchAccounts) credentials() credentials {
 	return credentials{Username: a.username, Password: a.password, Domain: a.domain}
 }
 
-// makeCalls posts call records to look up and waits until the report returns them. In accounts
+// createCallRecords posts call records to look up and waits until the report returns them. In accounts
 // that the run did not create, it uses the existing records.
-func (r *apiRun) makeCalls(ctx context.Context) error {
+func (r *apiRun) createCallRecords(ctx context.Context) error {
 	if r.username != "" {
-		return r.findCalls(ctx)
+		return r.findCallRecords(ctx)
 	}
 	sink, err := r.httpSink(ctx, r.client, r.accounts)
 	if err != nil {
 		return err
 	}
-	sink.format = callRecordsIn.format
+	sink.format = rawCallRecords.format
 	var events []loadtest.Event
 	for i := range r.records {
 		stream := i % len(r.accounts.ids)
@@ -103,7 +103,7 @@ func (r *apiRun) makeCalls(ctx context.Context) error {
 		stamp.At = at.UnixNano()
 		account := r.accounts.ids[stream]
 		events = append(events, loadtest.Event{JSON: loadtest.CallRecord(nil, stamp, r.run, account, nil)})
-		r.calls = append(r.calls, knownCall{account, loadtest.CallID(r.run, stream, stamp.Seq), at})
+		r.calls = append(r.calls, callRecord{account, loadtest.CallID(r.run, stream, stamp.Seq), at})
 		if len(events) == 500 || i == r.records-1 {
 			if err := sink.Publish(ctx, events); err != nil {
 				return fmt.Errorf("posting call records to look up: %w", err)
@@ -112,21 +112,21 @@ func (r *apiRun) makeCalls(ctx context.Context) error {
 		}
 	}
 	for i := max(0, len(r.calls)-len(r.accounts.ids)); i < len(r.calls); i++ { // the last of each account
-		if err := r.awaitCall(ctx, uint64(i)); err != nil {
+		if err := r.awaitCallRecord(ctx, uint64(i)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *apiRun) awaitCall(ctx context.Context, i uint64) error {
-	look := r.operation(lookUp)
+func (r *apiRun) awaitCallRecord(ctx context.Context, i uint64) error {
+	lookup := r.operation(opLookup)
 	for began := time.Now(); ; {
-		status, err := look(ctx, i)
+		status, err := lookup(ctx, i)
 		if err == nil {
 			return nil
 		}
-		if status != http.StatusNotFound || time.Since(began) > proveWithin {
+		if status != http.StatusNotFound || time.Since(began) > firstEventTimeout {
 			return fmt.Errorf("a call record that was posted does not come into the reports: %w: "+
 				"has the server the roles normalizer, cdrindex and api?", err)
 		}
@@ -136,11 +136,11 @@ func (r *apiRun) awaitCall(ctx context.Context, i uint64) error {
 	}
 }
 
-// findCalls finds calls with an origination id in the last month.
-func (r *apiRun) findCalls(ctx context.Context) error {
+// findCallRecords finds calls with an origination id in the last month.
+func (r *apiRun) findCallRecords(ctx context.Context) error {
 	const month = 30 * 24 * time.Hour
 	for _, account := range r.accounts.ids {
-		request, err := newReport(ctx, r.url, r.token, account, time.Now().Add(-month), 1000)
+		request, err := newReportPageRequest(ctx, r.url, r.token, account, time.Now().Add(-month), 1000)
 		if err != nil {
 			return err
 		}
@@ -156,11 +156,11 @@ func (r *apiRun) findCalls(ctx context.Context) error {
 		}
 		for _, row := range page.Data {
 			if row.OriginationCallID != "" {
-				r.calls = append(r.calls, knownCall{account, row.OriginationCallID, time.Unix(row.Timestamp, 0)})
+				r.calls = append(r.calls, callRecord{account, row.OriginationCallID, time.Unix(row.Timestamp, 0)})
 			}
 		}
 	}
-	if len(r.calls) == 0 && r.has(lookUp) {
+	if len(r.calls) == 0 && r.hasOperation(opLookup) {
 		return errors.New("--mix: there is nothing for lookup: the accounts have no call records with an origination id in the last 30 days")
 	}
 	return nil

@@ -54,10 +54,10 @@ type apiStep struct {
 	LatencyMS         latencies `json:"latency_ms"`
 }
 
-func operationOf(t *requests.Tally, seconds float64) operationReport {
+func newOperationReport(t *requests.Tally, seconds float64) operationReport {
 	o := operationReport{
 		Requests: t.Requests, GoodPerSecond: float64(t.Requests-t.Failed) / seconds, Failed: t.Failed,
-		LatencyMS: latenciesOf(&t.Latency), Statuses: t.Statuses, Errors: t.Errors, Examples: map[string]string{},
+		LatencyMS: newLatencies(&t.Latency), Statuses: t.Statuses, Errors: t.Errors, Examples: map[string]string{},
 	}
 	for name := range t.Errors {
 		o.Examples[name] = t.Examples[name]
@@ -103,10 +103,10 @@ func (r *apiReport) write(w io.Writer) error {
 
 func (o operationReport) rows(name string) [][]string {
 	good := "good"
-	if name == placeCall {
+	if name == opCall {
 		good = "accepted"
 	}
-	rows := [][]string{{name, fmt.Sprintf("%.0f %s a second, %v; %s", o.GoodPerSecond, good, o.LatencyMS, counts(o.Statuses))}}
+	rows := [][]string{{name, fmt.Sprintf("%.0f %s a second, %v; %s", o.GoodPerSecond, good, o.LatencyMS, formatCounts(o.Statuses))}}
 	for _, kind := range slices.Sorted(maps.Keys(o.Errors)) {
 		rows = append(rows, []string{"  " + kind, fmt.Sprintf("%d, such as: %s", o.Errors[kind], cli.Printable(o.Examples[kind]))})
 	}

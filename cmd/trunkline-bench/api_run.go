@@ -23,16 +23,16 @@ type apiRun struct {
 	accounts *benchAccounts
 	token    string   // of the administrator
 	callers  []string // their tokens
-	calls    []knownCall
+	calls    []callRecord
 	load     *requests.Load
 	report   apiReport
-	atEnd    endings
+	cleanup  cleanups
 }
 
-// knownCall is a call record that can be looked up.
-type knownCall struct {
-	account, origination string
-	at                   time.Time
+// callRecord is a call record that can be looked up.
+type callRecord struct {
+	account, originationID string
+	time                   time.Time
 }
 
 // run executes a run. Once the measurement has begun, it returns a report even after an error.
@@ -41,7 +41,7 @@ func (b *apiBench) run(ctx context.Context) error {
 		return err
 	}
 	r := &apiRun{apiBench: b, run: rand.Text()[:loadtest.RunLength]}
-	defer r.atEnd.run()
+	defer r.cleanup.run()
 	if err := r.prepare(ctx); err != nil {
 		return unlessInterrupted(ctx, err)
 	}
@@ -53,7 +53,7 @@ func (b *apiBench) run(ctx context.Context) error {
 // prepare creates what the run needs, and sends each operation once: an operation that
 // fails is not measured.
 func (r *apiRun) prepare(ctx context.Context) (err error) {
-	if r.client, err = r.connectionsClient(r.connections); err != nil {
+	if r.client, err = r.clientWithConnections(r.connections); err != nil {
 		return err
 	}
 	observing, err := r.bench.client() // its own connections
@@ -61,41 +61,41 @@ func (r *apiRun) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	r.observer = observer{pids: r.pids, metrics: r.metrics, client: observing}
-	if err := r.awake(ctx, r.client); err != nil {
+	if err := r.checkServer(ctx, r.client); err != nil {
 		return err
 	}
-	if r.accounts, err = r.accountsFor(ctx, r.run, identity.RoleAdmin); err != nil {
+	if r.accounts, err = r.openAccounts(ctx, r.run, identity.RoleAdmin); err != nil {
 		return err
 	}
-	r.atEnd.add(r.accounts.forget)
-	r.atEnd.add(func() {
+	r.cleanup.add(r.accounts.delete)
+	r.cleanup.add(func() {
 		r.reportLeftovers(r.accounts, "the run's call records, on the topics and in the reports, and its recording encryption")
 	})
 	if err := r.login(ctx); err != nil {
 		return err
 	}
-	if r.has(placeCall) {
-		if err := r.makeCallers(ctx); err != nil {
+	if r.hasOperation(opCall) {
+		if err := r.createCallers(ctx); err != nil {
 			return fmt.Errorf("creating users for the calls: %w", err)
 		}
 	}
-	if r.has(lookUp) || r.has(askReport) {
-		if err := r.makeCalls(ctx); err != nil {
+	if r.hasOperation(opLookup) || r.hasOperation(opReport) {
+		if err := r.createCallRecords(ctx); err != nil {
 			return err
 		}
 	}
 	var operations []requests.Operation
-	for _, name := range everyOperation {
-		if r.has(name) {
-			operations = append(operations, requests.Operation{Name: name, Weight: r.shares[name], Do: r.operation(name)})
+	for _, name := range allOperations {
+		if r.hasOperation(name) {
+			operations = append(operations, requests.Operation{Name: name, Weight: r.weights[name], Do: r.operation(name)})
 		}
 	}
-	if err := r.prove(ctx, operations); err != nil {
+	if err := r.checkOperations(ctx, operations); err != nil {
 		return err
 	}
 	r.report = apiReport{
 		Scenario: "api", Transport: scheme(r.url), Loop: "open", Rate: r.rate, Connections: r.connections,
-		Mix: r.shares, Accounts: len(r.accounts.ids), Users: len(r.callers),
+		Mix: r.weights, Accounts: len(r.accounts.ids), Users: len(r.callers),
 	}
 	if r.rate == 0 {
 		r.report.Loop = "closed"
@@ -117,8 +117,8 @@ func (r *apiRun) login(ctx context.Context) error {
 	return nil
 }
 
-// prove sends each operation once.
-func (r *apiRun) prove(ctx context.Context, operations []requests.Operation) error {
+// checkOperations sends each operation once.
+func (r *apiRun) checkOperations(ctx context.Context, operations []requests.Operation) error {
 	for _, o := range operations {
 		_, err := o.Do(ctx, 0)
 		if ctx.Err() != nil {
@@ -151,5 +151,5 @@ func (r *apiRun) callersNeeded(perMinute int) int {
 		return 200
 	}
 	seconds := min(r.warmup+r.duration, time.Minute).Seconds()
-	return min(int(r.rate*r.share(placeCall)*seconds)/perMinute+2, maxCallers)
+	return min(int(r.rate*r.share(opCall)*seconds)/perMinute+2, maxCallers)
 }

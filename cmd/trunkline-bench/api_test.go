@@ -44,12 +44,12 @@ func TestBenchAPIOnTheWholeProgram(t *testing.T) {
 	w.Serve(func(s *settings.Settings) {
 		s.Origination.Driver, s.Origination.UserCalls = "simulator", 0
 	})
-	statuses := map[string]int{askLogin: 200, askToken: 200, askEncryption: 200, changeEncryption: 200, placeCall: 201, lookUp: 200, askReport: 200}
+	statuses := map[string]int{opLogin: 200, opToken: 200, opEncryptionGet: 200, opEncryptionPut: 200, opCall: 201, opLookup: 200, opReport: 200}
 	var r apiReport
 	var code int
 	var errs string
 	for duration, complete := 2*time.Second, false; !complete; duration *= 2 { // a slow machine needs longer
-		r, code, errs = benchmarkAPI(w, t.Context(), "--mix", strings.Join(everyOperation, ","), "--rate", "20",
+		r, code, errs = benchmarkAPI(w, t.Context(), "--mix", strings.Join(allOperations, ","), "--rate", "20",
 			"--accounts", "3", "--records", "30", "--warmup", "100ms", "--duration", duration.String(), "--server-pid", strconv.Itoa(os.Getpid()))
 		if code != cli.ExitOK || r.Failed != 0 || r.Loop != "open" || r.Usage == nil || r.Interrupted {
 			t.Fatalf("exits with %d: %+v\n%s", code, r, errs)
@@ -76,7 +76,7 @@ func TestBenchAPIOnTheWholeProgram(t *testing.T) {
 	w.Environ = append(w.Environ, cli.EnvPassword+"=correct horse battery")
 	own := []string{"--username", "boss", "--domain", "own.example", "--account", "own", "--rate", "0", "--connections", "3", "--warmup", "0", "--duration", "1s"}
 	r, code, errs = benchmarkAPI(w, t.Context(), append(own, "--mix", "encryption-get,token")...)
-	if code != cli.ExitOK || r.Loop != "closed" || r.Requests == 0 || r.Failed != 0 || r.Operations[askToken].Requests == 0 {
+	if code != cli.ExitOK || r.Loop != "closed" || r.Requests == 0 || r.Failed != 0 || r.Operations[opToken].Requests == 0 {
 		t.Errorf("with an account of the server's: exits with %d: %+v\n%s", code, r, errs)
 	}
 	if _, code, errs = benchmarkAPI(w, t.Context(), append(own, "--mix", "lookup")...); code != cli.ExitFailed || !strings.Contains(errs, "--mix: there is nothing for lookup") {
@@ -117,7 +117,7 @@ func newPortal(t *testing.T, expiresIn int, token http.HandlerFunc) *portal {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /openapi.yaml", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("POST "+portalLogin, func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(granted{AccessToken: "t", ExpiresIn: int64(expiresIn)})
+		_ = json.NewEncoder(w).Encode(tokenResponse{AccessToken: "t", ExpiresIn: int64(expiresIn)})
 	})
 	mux.HandleFunc("GET "+channelPath+"/stats", func(w http.ResponseWriter, r *http.Request) {
 		p.asked.Add(1)
@@ -160,7 +160,7 @@ func TestBenchAPINamesWhatFails(t *testing.T) {
 		}
 	})
 	r, code, errs := benchmarkAPI(newEnv(t), ctx, "--url", p.URL, "--mix", "token", "--rate", "200", "--connections", "1", "--warmup", "0", "--duration", "1h")
-	o := r.Operations[askToken]
+	o := r.Operations[opToken]
 	if code != cli.ExitFailed || !strings.Contains(errs, errRequestsFailed.Error()) {
 		t.Fatalf("exits with %d: %+v\n%s", code, r, errs)
 	}
@@ -232,7 +232,7 @@ func TestBenchAPIClimbs(t *testing.T) {
 func TestBenchAPIReportForPeople(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	r := apiReport{Loop: "open", Rate: 7, Behind: 3, Operations: map[string]operationReport{placeCall: {
+	r := apiReport{Loop: "open", Rate: 7, Behind: 3, Operations: map[string]operationReport{opCall: {
 		Statuses: map[int]uint64{201: 5, 429: 2}, Errors: map[string]uint64{"status 429": 2}, Examples: map[string]string{"status 429": "429 Too many"},
 	}}, Climb: []apiStep{{Rate: 9}}, Usage: &windowUsage{Cores: .5}, Interrupted: true}
 	if err := r.write(&out); err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 func commands(p *cli.Program) []*cobra.Command {
-	return []*cobra.Command{benchFanout(p), benchFleet(p), benchPipeline(p), benchAPI(p), benchFloor(p)} // floor is hidden: fanout --floor starts it
+	return []*cobra.Command{fanoutCommand(p), fleetCommand(p), pipelineCommand(p), apiCommand(p), floorCommand(p)} // floor is hidden: fanout --floor starts it
 }
 
 // bench holds the flags of all scenarios.
@@ -36,7 +36,7 @@ type bench struct {
 	asJSON  bool
 }
 
-func (b *bench) say(format string, args ...any) {
+func (b *bench) printf(format string, args ...any) {
 	b.p.Printf(format, args...)
 }
 

@@ -10,8 +10,8 @@ import (
 	"trunkline/internal/cli"
 )
 
-// trust returns the TLS configuration of the run.
-func (b *bench) trust() (*tls.Config, error) {
+// tlsConfig returns the TLS configuration of the run.
+func (b *bench) tlsConfig() (*tls.Config, error) {
 	s, err := b.p.Settings()
 	if err != nil {
 		return nil, err
@@ -25,16 +25,16 @@ func (b *bench) trust() (*tls.Config, error) {
 
 // client returns the HTTP client for all requests except subscriber sockets.
 func (b *bench) client() (*http.Client, error) {
-	config, err := b.trust()
+	config, err := b.tlsConfig()
 	if err != nil {
 		return nil, err
 	}
 	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, ForceAttemptHTTP2: true}
-	return &http.Client{Transport: transport, Timeout: answerWithin}, nil
+	return &http.Client{Transport: transport, Timeout: requestTimeout}, nil
 }
 
-// awake returns an error unless a Trunkline answers, before the run creates anything.
-func (b *bench) awake(ctx context.Context, client *http.Client) error {
+// checkServer returns an error unless a Trunkline answers, before the run creates anything.
+func (b *bench) checkServer(ctx context.Context, client *http.Client) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+"/openapi.yaml", nil)
 	if err != nil {
 		return err
@@ -45,13 +45,13 @@ func (b *bench) awake(ctx context.Context, client *http.Client) error {
 	return nil
 }
 
-// answerWithin is the timeout of one request.
-const answerWithin = 30 * time.Second
+// requestTimeout is the timeout of one request.
+const requestTimeout = 30 * time.Second
 
-// connectionsClient returns a client of a fixed number of HTTP/1.1 connections, each with one
+// clientWithConnections returns a client of a fixed number of HTTP/1.1 connections, each with one
 // request at a time.
-func (b *bench) connectionsClient(connections int) (*http.Client, error) {
-	config, err := b.trust()
+func (b *bench) clientWithConnections(connections int) (*http.Client, error) {
+	config, err := b.tlsConfig()
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func (b *bench) connectionsClient(connections int) (*http.Client, error) {
 		config = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	config.NextProtos = []string{"http/1.1"}
-	return &http.Client{Timeout: answerWithin, Transport: &http.Transport{
+	return &http.Client{Timeout: requestTimeout, Transport: &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: config,
 		MaxConnsPerHost: connections, MaxIdleConns: connections, MaxIdleConnsPerHost: connections,
 	}}, nil

@@ -14,8 +14,8 @@ const climbFactor = 1.15
 // milliseconds and whether nothing failed; climb calls keep for each step that succeeded, the
 // last time for the highest rate.
 func climb(ctx context.Context, rate float64, limit time.Duration,
-	step func(ctx context.Context, rate float64) (p99 float64, ok bool, err error), keep func()) error {
-	kept, failures := false, 0
+	step func(ctx context.Context, rate float64) (p99 float64, ok bool, err error), saveStep func()) error {
+	saved, failures := false, 0
 	for ctx.Err() == nil && failures < 2 && rate <= maxRate {
 		p99, ok, err := step(ctx, rate)
 		if err != nil {
@@ -25,11 +25,11 @@ func climb(ctx context.Context, rate float64, limit time.Duration,
 			failures++
 			continue
 		}
-		keep()
-		kept, failures = true, 0
+		saveStep()
+		saved, failures = true, 0
 		rate *= climbFactor
 	}
-	if !kept && ctx.Err() == nil {
+	if !saved && ctx.Err() == nil {
 		return errors.New("p99 is above the limit at the first rate, or requests fail: begin with a lower --rate")
 	}
 	return nil

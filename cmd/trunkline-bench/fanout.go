@@ -19,19 +19,19 @@ type fanoutBench struct {
 	everyAccount         bool
 	ramp                 float64
 	idle                 time.Duration
-	stall                string
+	stallShare           string
 	stalled              float64 // fraction of subscribers, --stall
 	resume               string
 	floor                string
 
-	self func(args ...string) (*exec.Cmd, error) // runs this program, for a floor
+	selfCommand func(args ...string) (*exec.Cmd, error) // runs this program, for a floor
 }
 
-// errFaults ends the command after the report has listed the faults.
-var errFaults = errors.New("events were lost, repeated or out of order: see the report")
+// errFanoutFaults ends the command after the report has listed the faults.
+var errFanoutFaults = errors.New("events were lost, repeated or out of order: see the report")
 
-func benchFanout(p *cli.Program) *cobra.Command {
-	b := fanoutBench{bench: bench{p: p}, self: ourselves}
+func fanoutCommand(p *cli.Program) *cobra.Command {
+	b := fanoutBench{bench: bench{p: p}, selfCommand: newSelfCommand}
 	command := &cobra.Command{
 		Use:   "fanout",
 		Short: "Open many subscribers, publish at a rate, and report latency, CPU and memory",
@@ -73,7 +73,7 @@ func (b *fanoutBench) addFlags(command *cobra.Command) {
 	flags.BoolVar(&b.everyAccount, "every-account", false, "each subscriber sees all accounts")
 	flags.DurationVar(&b.idle, "idle", 0, "before publishing, measure idle connections this long")
 	flags.Float64Var(&b.ramp, "ramp", 0, "new connections per second; 0: as fast as possible")
-	flags.StringVar(&b.stall, "stall", "0%", "share of the subscribers that do not read")
+	flags.StringVar(&b.stallShare, "stall", "0%", "share of the subscribers that do not read")
 	flags.StringVar(&b.resume, "resume", string(loadtest.Never), "how subscribers resume after a close by the server: never, id or cursor")
 	flags.IntVar(&b.workers, "workers", 0, "goroutines that read; 0: half the processors")
 	flags.StringVar(&b.through, "through", "auto", "how events are published: kafka, http, or auto")

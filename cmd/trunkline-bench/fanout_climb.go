@@ -6,7 +6,7 @@ import "context"
 func (r *fanoutRun) climbUp(ctx context.Context) error {
 	best := r.report
 	err := climb(ctx, r.rate, r.climb, func(ctx context.Context, rate float64) (p99 float64, ok bool, err error) {
-		if err := r.window(ctx, rate); err != nil {
+		if err := r.measureRate(ctx, rate); err != nil {
 			return 0, false, err
 		}
 		r.drain() // a step must not include the backlog of the previous one

@@ -29,10 +29,10 @@ func (r *fanoutRun) connect(ctx context.Context) error {
 	took := time.Since(began).Seconds()
 	r.report.Connected = r.load.Tally().Open
 	r.report.ConnectSeconds, r.report.ConnectionsPerSecond = took, float64(r.report.Connected)/took
-	if r.observer.blind() || r.report.Connected == 0 {
+	if r.observer.disabled() || r.report.Connected == 0 {
 		return nil
 	}
-	shaken, err := r.observer.usage(ctx, false)
+	afterConnect, err := r.observer.usage(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -40,16 +40,16 @@ func (r *fanoutRun) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rest, err := r.observer.usage(ctx, true)
+	settled, err := r.observer.usage(ctx, true)
 	if err != nil {
 		return err
 	}
 	n := float64(r.report.Connected)
 	r.report.Usage = &serverUsage{
-		RSSBytesBefore: before.RSS, RSSBytesConnected: rest.RSS, RSSBytesEnd: rest.RSS,
-		RSSBytesPerConnection:     float64(rest.RSS-before.RSS) / n,
-		GoBytesPerConnection:      float64(rest.Heap-before.Heap) / n,
-		ConnectCPUMicroseconds:    float64((shaken.CPU - atStart.CPU).Microseconds()) / n,
+		RSSBytesBefore: before.RSS, RSSBytesConnected: settled.RSS, RSSBytesEnd: settled.RSS,
+		RSSBytesPerConnection:     float64(settled.RSS-before.RSS) / n,
+		GoBytesPerConnection:      float64(settled.Heap-before.Heap) / n,
+		ConnectCPUMicroseconds:    float64((afterConnect.CPU - atStart.CPU).Microseconds()) / n,
 		IdleCPUMicrosecondsPerSec: (idle - idleBefore) / n,
 		BaseCPUMicrosecondsPerSec: idleBefore,
 	}
@@ -59,7 +59,7 @@ func (r *fanoutRun) connect(ctx context.Context) error {
 // idleCPU returns the server's CPU time per second without traffic, in microseconds; 0 if it is
 // not measured.
 func (r *fanoutRun) idleCPU(ctx context.Context) (float64, error) {
-	if r.idle == 0 || r.observer.blind() || !retry.Sleep(ctx, min(r.idle, 2*time.Second)) { // until pending work has ended
+	if r.idle == 0 || r.observer.disabled() || !retry.Sleep(ctx, min(r.idle, 2*time.Second)) { // until pending work has ended
 		return 0, nil
 	}
 	before, err := r.observer.usage(ctx, false)

@@ -24,12 +24,12 @@ import (
 	"trunkline/internal/loadtest/floor"
 )
 
-// benchFloor returns the command of the process that fanout --floor measures. It prints its
+// floorCommand returns the command of the process that fanout --floor measures. It prints its
 // address, reads messages from stdin, each preceded by its length and stream, and sends each to
 // every socket of the stream.
-func benchFloor(p *cli.Program) *cobra.Command {
+func floorCommand(p *cli.Program) *cobra.Command {
 	var cfg floor.Config
-	var secure bool
+	var useTLS bool
 	var sockets uint64
 	command := &cobra.Command{
 		Use:    "floor",
@@ -40,7 +40,7 @@ func benchFloor(p *cli.Program) *cobra.Command {
 			if err := loadtest.RaiseFileLimit(sockets + spareFiles); err != nil {
 				return err
 			}
-			if secure {
+			if useTLS {
 				if cfg.TLS, err = floor.SelfSigned(); err != nil {
 					return err
 				}
@@ -50,7 +50,7 @@ func benchFloor(p *cli.Program) *cobra.Command {
 	}
 	command.Flags().BoolVar(&cfg.Coalesce, "coalesce", false, "write all queued frames at once")
 	command.Flags().IntVar(&cfg.Writers, "writers", runtime.GOMAXPROCS(0), "goroutines that write")
-	command.Flags().BoolVar(&secure, "secure", false, "use TLS")
+	command.Flags().BoolVar(&useTLS, "secure", false, "use TLS")
 	command.Flags().Uint64Var(&sockets, "sockets", 1000, "number of sockets to allow for")
 	return command
 }
@@ -66,21 +66,21 @@ func serveFloor(p *cli.Program, ctx context.Context, cfg floor.Config) error {
 	}
 	fmt.Fprintln(p.Out, listener.Addr())
 	ctx, cancel := context.WithCancel(ctx)
-	var served error
+	var serveErr error
 	var serving sync.WaitGroup
-	serving.Go(func() { served = server.Serve(ctx, listener) })
-	err = relay(ctx, server, bufio.NewReaderSize(p.In, 1<<20))
+	serving.Go(func() { serveErr = server.Serve(ctx, listener) })
+	err = relayMessages(ctx, server, bufio.NewReaderSize(p.In, 1<<20))
 	cancel()
 	serving.Wait()
-	return errors.Join(err, served)
+	return errors.Join(err, serveErr)
 }
 
-// floorHead is the size of the header before a message, in bytes: its length and stream.
-const floorHead = 8
+// floorHeaderBytes is the size of the header before a message, in bytes: its length and stream.
+const floorHeaderBytes = 8
 
-// relay sends messages until the input ends.
-func relay(ctx context.Context, server *floor.Server, in io.Reader) error {
-	var head [floorHead]byte
+// relayMessages sends messages until the input ends.
+func relayMessages(ctx context.Context, server *floor.Server, in io.Reader) error {
+	var head [floorHeaderBytes]byte
 	for {
 		if _, err := io.ReadFull(in, head[:]); errors.Is(err, io.EOF) {
 			return nil
@@ -108,8 +108,8 @@ type floorProcess struct {
 	buffer []byte
 }
 
-// ourselves returns a command that runs this program with other arguments.
-func ourselves(args ...string) (*exec.Cmd, error) {
+// newSelfCommand returns a command that runs this program with other arguments.
+func newSelfCommand(args ...string) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -120,15 +120,15 @@ func ourselves(args ...string) (*exec.Cmd, error) {
 // startFloor starts the baseline server in its own process, so that its CPU time is measured
 // separately.
 func (b *fanoutBench) startFloor() (*floorProcess, error) {
-	secure := strings.HasPrefix(b.url, "https:")
-	command, err := b.self("floor", "--sockets", strconv.Itoa(b.subscribers),
-		"--coalesce="+strconv.FormatBool(b.floor == floorCoalesced), "--secure="+strconv.FormatBool(secure))
+	useTLS := strings.HasPrefix(b.url, "https:")
+	command, err := b.selfCommand("floor", "--sockets", strconv.Itoa(b.subscribers),
+		"--coalesce="+strconv.FormatBool(b.floor == floorCoalesced), "--secure="+strconv.FormatBool(useTLS))
 	if err != nil {
 		return nil, fmt.Errorf("starting a floor: %w", err)
 	}
 	command.Stderr = b.p.Err
 	f := &floorProcess{command: command, url: "http://"}
-	if secure {
+	if useTLS {
 		f.url = "https://"
 	}
 	if f.in, err = command.StdinPipe(); err != nil {
@@ -164,10 +164,10 @@ func (f *floorProcess) Publish(_ context.Context, events []loadtest.Event) error
 			ID: f.last, Type: event.AgentPerform, AccountID: floorAccount, Timestamp: now.Unix(), Data: e.JSON,
 			Metadata: event.Metadata{Source: "bench", OriginalFormat: "generic", ProcessedAt: now.Unix()},
 		}
-		at := len(f.buffer)
-		f.buffer = message.Append(append(f.buffer, make([]byte, floorHead)...))
-		binary.BigEndian.PutUint32(f.buffer[at:], uint32(len(f.buffer)-at-floorHead))
-		binary.BigEndian.PutUint32(f.buffer[at+4:], uint32(e.Stream))
+		start := len(f.buffer)
+		f.buffer = message.Append(append(f.buffer, make([]byte, floorHeaderBytes)...))
+		binary.BigEndian.PutUint32(f.buffer[start:], uint32(len(f.buffer)-start-floorHeaderBytes))
+		binary.BigEndian.PutUint32(f.buffer[start+4:], uint32(e.Stream))
 	}
 	_, err := f.in.Write(f.buffer)
 	return err

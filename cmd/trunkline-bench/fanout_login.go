@@ -14,11 +14,11 @@ func (b *fanoutBench) groups(ctx context.Context, client *http.Client, a *benchA
 		token, err := b.channelLogin(ctx, client, a, a.ids)
 		return []loadtest.Group{{Token: token, Sockets: b.subscribers, Streams: len(a.ids)}}, err
 	}
-	return b.split(len(a.ids), func(i int) (string, error) { return b.channelLogin(ctx, client, a, a.ids[i:i+1]) })
+	return b.splitSubscribers(len(a.ids), func(i int) (string, error) { return b.channelLogin(ctx, client, a, a.ids[i:i+1]) })
 }
 
-// split divides the subscribers among the accounts and logs in for each account.
-func (b *fanoutBench) split(accounts int, token func(account int) (string, error)) ([]loadtest.Group, error) {
+// splitSubscribers divides the subscribers among the accounts and logs in for each account.
+func (b *fanoutBench) splitSubscribers(accounts int, token func(account int) (string, error)) ([]loadtest.Group, error) {
 	var groups []loadtest.Group
 	for i := range accounts {
 		token, err := token(i)

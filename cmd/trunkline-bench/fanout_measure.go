@@ -24,24 +24,24 @@ func (r *fanoutRun) measure(ctx context.Context) (err error) {
 	if err := r.connect(ctx); err != nil {
 		return err
 	}
-	if err := r.prove(ctx); err != nil || ctx.Err() != nil {
+	if err := r.awaitFirstEvents(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
 	if r.climb > 0 {
 		err = r.climbUp(ctx)
 	} else {
-		err = r.window(ctx, r.rate)
+		err = r.measureRate(ctx, r.rate)
 	}
-	r.conclude()
+	r.reportTotals()
 	return err
 }
 
-// proveWithin bounds the wait for the first events: servers first load new accounts, and the
+// firstEventTimeout bounds the wait for the first events: servers first load new accounts, and the
 // normalizer is assigned its partitions.
-const proveWithin = 30 * time.Second
+const firstEventTimeout = 30 * time.Second
 
-// prove publishes until every reading subscriber has received an event.
-func (r *fanoutRun) prove(ctx context.Context) error {
+// awaitFirstEvents publishes until every reading subscriber has received an event.
+func (r *fanoutRun) awaitFirstEvents(ctx context.Context) error {
 	_, reading := r.load.Subscribers()
 	for began := time.Now(); ctx.Err() == nil; {
 		if err := r.source.Probe(ctx); err != nil && ctx.Err() == nil {
@@ -53,16 +53,16 @@ func (r *fanoutRun) prove(ctx context.Context) error {
 			}
 			retry.Sleep(ctx, 50*time.Millisecond)
 		}
-		if time.Since(began) > proveWithin {
+		if time.Since(began) > firstEventTimeout {
 			return fmt.Errorf("of %d subscribers %d got nothing within %s: is there a normalizer, and do the settings name the server's Kafka?",
-				reading, reading-r.load.Tally().Proven, proveWithin)
+				reading, reading-r.load.Tally().Proven, firstEventTimeout)
 		}
 	}
 	return nil
 }
 
-// publishing publishes at a rate until the returned function is called.
-func (r *fanoutRun) publishing(ctx context.Context, rate float64) (stop func() error) {
+// startPublishing publishes at a rate until the returned function is called.
+func (r *fanoutRun) startPublishing(ctx context.Context, rate float64) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var err error
 	var running sync.WaitGroup
@@ -74,48 +74,48 @@ func (r *fanoutRun) publishing(ctx context.Context, rate float64) (stop func() e
 	}
 }
 
-// window publishes at one rate and reports the time after the warm-up.
-func (r *fanoutRun) window(ctx context.Context, rate float64) error {
-	stop := r.publishing(ctx, rate)
-	err := measured(ctx, r.warmup, r.duration, r.look, r.compare)
+// measureRate publishes at one rate and reports the time after the warm-up.
+func (r *fanoutRun) measureRate(ctx context.Context, rate float64) error {
+	stop := r.startPublishing(ctx, rate)
+	err := measureWindow(ctx, r.warmup, r.duration, r.readCounters, r.reportDifference)
 	return errors.Join(err, stop())
 }
 
-// fanoutMoment holds all counters at one time.
-type fanoutMoment struct {
-	at        time.Time
+// fanoutCounters holds all counters at one time.
+type fanoutCounters struct {
+	time      time.Time
 	tally     *loadtest.Tally
 	published uint64
 	acks      *loadtest.Histogram
 	server    loadtest.Usage
-	own       loadtest.Usage
+	loader    loadtest.Usage
 }
 
-func (r *fanoutRun) look(ctx context.Context) (m fanoutMoment, err error) {
+func (r *fanoutRun) readCounters(ctx context.Context) (m fanoutCounters, err error) {
 	if m.server, err = r.observer.usage(ctx, false); err != nil {
 		return m, err
 	}
-	if m.own, err = loadtest.OwnUsage(); err != nil {
+	if m.loader, err = loadtest.OwnUsage(); err != nil {
 		return m, err
 	}
-	m.at, m.tally, m.acks = time.Now(), r.load.Tally(), r.source.Acks()
+	m.time, m.tally, m.acks = time.Now(), r.load.Tally(), r.source.Acks()
 	for _, n := range r.source.Published() {
 		m.published += n
 	}
 	return m, nil
 }
 
-// compare reports the differences between two moments.
-func (r *fanoutRun) compare(from, to fanoutMoment) {
-	report, seconds := &r.report, to.at.Sub(from.at).Seconds()
+// reportDifference reports the differences between two moments.
+func (r *fanoutRun) reportDifference(from, to fanoutCounters) {
+	report, seconds := &r.report, to.time.Sub(from.time).Seconds()
 	report.MeasuredSeconds = seconds
 	report.Published = to.published - from.published
 	report.PublishedPerSecond = float64(report.Published) / seconds
-	report.PublishMS = latenciesOf(to.acks.Since(from.acks))
+	report.PublishMS = newLatencies(to.acks.Since(from.acks))
 	report.Deliveries = to.tally.Deliveries - from.tally.Deliveries
 	report.DeliveriesPerSecond = float64(report.Deliveries) / seconds
-	report.LatencyMS = latenciesOf(to.tally.Latency.Since(&from.tally.Latency))
-	report.LoaderCPUSeconds = (to.own.CPU - from.own.CPU).Seconds()
+	report.LatencyMS = newLatencies(to.tally.Latency.Since(&from.tally.Latency))
+	report.LoaderCPUSeconds = (to.loader.CPU - from.loader.CPU).Seconds()
 	if report.Deliveries > 0 {
 		report.MessageBytes = float64(to.tally.Bytes-from.tally.Bytes) / float64(report.Deliveries)
 	}
@@ -130,8 +130,8 @@ func (r *fanoutRun) compare(from, to fanoutMoment) {
 	}
 }
 
-// quietFor is the time without events after which missing ones count as lost.
-const quietFor = 3 * time.Second
+// drainTimeout is the time without events after which missing ones count as lost.
+const drainTimeout = 3 * time.Second
 
 // drain waits for outstanding events and returns the number of lost ones.
 func (r *fanoutRun) drain() (left uint64) {
@@ -142,14 +142,14 @@ func (r *fanoutRun) drain() (left uint64) {
 			last, moved = tally.Deliveries, time.Now()
 		}
 		left = r.load.Outstanding(published)
-		if left == 0 && tally.Lost == 0 || time.Since(moved) > quietFor {
+		if left == 0 && tally.Lost == 0 || time.Since(moved) > drainTimeout {
 			return left
 		}
 	}
 }
 
-// conclude reports the totals of every subscriber over the whole run.
-func (r *fanoutRun) conclude() {
+// reportTotals reports the totals of every subscriber over the whole run.
+func (r *fanoutRun) reportTotals() {
 	began := time.Now()
 	left := r.drain()
 	report, tally := &r.report, r.load.Tally()

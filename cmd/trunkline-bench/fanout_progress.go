@@ -11,14 +11,14 @@ func (r *fanoutRun) showProgress() (stop func()) {
 	last := r.load.Tally()
 	return everySecond(func(elapsed, since time.Duration) {
 		now := r.load.Tally()
-		r.sayProgress(elapsed, now, last, since)
+		r.printProgress(elapsed, now, last, since)
 		last = now
 	})
 }
 
-func (r *fanoutRun) sayProgress(elapsed time.Duration, now, last *loadtest.Tally, since time.Duration) {
+func (r *fanoutRun) printProgress(elapsed time.Duration, now, last *loadtest.Tally, since time.Duration) {
 	recent := now.Latency.Since(&last.Latency)
-	r.say("%3.0fs  connected %d of %d, %.0f deliveries/s, p99 %.1f ms, faults %d", elapsed.Seconds(), now.Open, r.subscribers,
+	r.printf("%3.0fs  connected %d of %d, %.0f deliveries/s, p99 %.1f ms, faults %d", elapsed.Seconds(), now.Open, r.subscribers,
 		float64(now.Deliveries-last.Deliveries)/since.Seconds(), ms(recent.Quantile(.99)),
 		now.Lost+int64(now.Duplicated+now.Disordered+now.Misbehaved))
 }

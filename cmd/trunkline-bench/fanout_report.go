@@ -71,7 +71,7 @@ type serverUsage struct {
 // fault returns an error unless every subscriber received every event once and in order.
 func (r *fanoutReport) fault() error {
 	if r.Lost != 0 || r.Duplicated != 0 || r.Disordered != 0 || r.Misbehaved != 0 {
-		return errFaults
+		return errFanoutFaults
 	}
 	return nil
 }
@@ -94,7 +94,7 @@ func (r *fanoutReport) write(w io.Writer) error {
 		rows = append(rows, []string{"stalled", fmt.Sprintf("%d, the server ended %d", r.Stalled, r.StalledClosed)})
 	}
 	if len(r.Closed)+len(r.Refused) > 0 {
-		rows = append(rows, []string{"ended", "closed " + counts(r.Closed) + "; refused " + counts(r.Refused)})
+		rows = append(rows, []string{"ended", "closed " + formatCounts(r.Closed) + "; refused " + formatCounts(r.Refused)})
 	}
 	for _, step := range r.Climb {
 		rows = append(rows, []string{"climb", fmt.Sprintf("%.0f events/s: %.0f deliveries/s, %v", step.Rate, step.DeliveriesPerSecond, step.LatencyMS)})

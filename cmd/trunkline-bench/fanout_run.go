@@ -22,7 +22,7 @@ type fanoutRun struct {
 	source   *loadtest.Source
 	observer observer
 	report   fanoutReport
-	atEnd    endings
+	cleanup  cleanups
 }
 
 // run executes a run. Once the subscribers are connected, it returns a report even after an
@@ -32,7 +32,7 @@ func (b *fanoutBench) run(ctx context.Context) error {
 		return err
 	}
 	r := &fanoutRun{fanoutBench: b}
-	defer r.atEnd.run()
+	defer r.cleanup.run()
 	if err := r.prepare(ctx); err != nil {
 		return unlessInterrupted(ctx, err)
 	}
@@ -51,11 +51,11 @@ func (r *fanoutRun) prepare(ctx context.Context) error {
 	}
 	r.observer = observer{pids: r.pids, metrics: r.metrics, client: client}
 	r.report = fanoutReport{Server: "trunkline", Subscribers: r.subscribers, Accounts: r.accounts, Rate: r.rate, EventBytes: r.size}
-	accounts, sink, groups, err := r.parties(ctx, client, run)
+	accounts, sink, groups, err := r.openSubscribersAndSink(ctx, client, run)
 	if err != nil {
 		return err
 	}
-	tlsConfig, err := r.trust()
+	tlsConfig, err := r.tlsConfig()
 	if err != nil {
 		return err
 	}
@@ -71,36 +71,36 @@ func (r *fanoutRun) prepare(ctx context.Context) error {
 	return err
 }
 
-// parties returns the accounts, the sink of their events, and the subscribers.
-func (r *fanoutRun) parties(ctx context.Context, client *http.Client, run string) (
+// openSubscribersAndSink returns the accounts, the sink of their events, and the subscribers.
+func (r *fanoutRun) openSubscribersAndSink(ctx context.Context, client *http.Client, run string) (
 	accounts []string, sink loadtest.Sink, groups []loadtest.Group, err error) {
 	if r.floor != "" {
 		process, err := r.startFloor()
 		if err != nil {
 			return nil, nil, nil, err
 		}
-		r.atEnd.add(func() {
+		r.cleanup.add(func() {
 			if err := process.stop(); err != nil {
-				r.say("the floor: %v", err)
+				r.printf("the floor: %v", err)
 			}
 		})
 		r.url, r.insecure, r.report.Server = process.url, true, "floor, "+r.floor
 		r.observer = observer{pids: []int{process.command.Process.Pid}}
-		groups, err = r.split(r.accounts, func(i int) (string, error) { return strconv.Itoa(i), nil })
+		groups, err = r.splitSubscribers(r.accounts, func(i int) (string, error) { return strconv.Itoa(i), nil })
 		return slices.Repeat([]string{floorAccount}, r.accounts), process, groups, err
 	}
-	made, err := r.accountsFor(ctx, run, identity.RoleUser)
+	made, err := r.openAccounts(ctx, run, identity.RoleUser)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	r.atEnd.add(made.forget)
+	r.cleanup.add(made.delete)
 	if groups, err = r.groups(ctx, client, made); err != nil {
 		return nil, nil, nil, err
 	}
-	sink, closeSink, err := r.sinkFor(ctx, client, made)
+	sink, closeSink, err := r.newSink(ctx, client, made)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	r.atEnd.add(closeSink)
+	r.cleanup.add(closeSink)
 	return made.ids, sink, groups, nil
 }

@@ -352,8 +352,8 @@ func TestBenchFloors(t *testing.T) {
 			var out bytes.Buffer
 			b := &fanoutBench{bench: bench{p: &cli.Program{Out: &out, Err: t.Output()}, url: url, asJSON: true,
 				accounts: 2, rate: 400, size: 1024, duration: 300 * time.Millisecond, through: throughAuto}, floor: floor, subscribers: 20,
-				stall: "0%", resume: "never",
-				self: func(args ...string) (*exec.Cmd, error) {
+				stallShare: "0%", resume: "never",
+				selfCommand: func(args ...string) (*exec.Cmd, error) {
 					command := exec.Command(os.Args[0], append([]string{"-test.run=^TestFloorProcess$", "--"}, args...)...)
 					command.Env = append(os.Environ(), envFloor+"=1")
 					return command, nil

@@ -16,9 +16,9 @@ const (
 )
 
 func (b *fanoutBench) validate() error {
-	share, err := strconv.ParseFloat(strings.TrimSuffix(b.stall, "%"), 64)
-	if err != nil || share < 0 || share > 100 || !strings.HasSuffix(b.stall, "%") {
-		return cli.Usagef("--stall is a share such as 5%%, not %q", b.stall)
+	share, err := strconv.ParseFloat(strings.TrimSuffix(b.stallShare, "%"), 64)
+	if err != nil || share < 0 || share > 100 || !strings.HasSuffix(b.stallShare, "%") {
+		return cli.Usagef("--stall is a share such as 5%%, not %q", b.stallShare)
 	}
 	b.stalled = share / 100
 	if b.workers == 0 {

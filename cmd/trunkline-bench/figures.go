@@ -19,7 +19,7 @@ type latencies struct {
 	Max  float64 `json:"max"`
 }
 
-func latenciesOf(h *loadtest.Histogram) latencies {
+func newLatencies(h *loadtest.Histogram) latencies {
 	return latencies{ms(h.Quantile(.5)), ms(h.Quantile(.9)), ms(h.Quantile(.99)), ms(h.Quantile(.999)), ms(h.Max())}
 }
 
@@ -31,18 +31,18 @@ func (l latencies) String() string {
 
 func mb(bytes int64) float64 { return float64(bytes) / (1 << 20) }
 
-// counts formats counters with their labels.
-func counts[N int | uint64](by map[int]N) string {
-	if len(by) == 0 {
+// formatCounts formats counters with their labels.
+func formatCounts[N int | uint64](counters map[int]N) string {
+	if len(counters) == 0 {
 		return "none"
 	}
 	var parts []string
-	for _, key := range slices.Sorted(maps.Keys(by)) {
+	for _, key := range slices.Sorted(maps.Keys(counters)) {
 		if key == 0 {
-			parts = append(parts, fmt.Sprintf("%d without an answer", by[key]))
+			parts = append(parts, fmt.Sprintf("%d without an answer", counters[key]))
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%d with %d", by[key], key))
+		parts = append(parts, fmt.Sprintf("%d with %d", counters[key], key))
 	}
 	return strings.Join(parts, ", ")
 }

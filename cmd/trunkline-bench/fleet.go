@@ -30,7 +30,7 @@ const (
 	maxFleetSockets = 20000
 )
 
-func benchFleet(p *cli.Program) *cobra.Command {
+func fleetCommand(p *cli.Program) *cobra.Command {
 	b := fleetBench{p: p}
 	command := &cobra.Command{
 		Use:   "fleet",
@@ -73,7 +73,7 @@ is what these received.`,
 }
 
 func (b *fleetBench) validate() error {
-	switch least := loadtest.MinEventSize(b.load("").longestAccount()); {
+	switch minSize := loadtest.MinEventSize(b.fanoutFlags("").longestAccount()); {
 	case b.nodes < 1 || b.nodes > maxFleetNodes:
 		return cli.Usagef("--nodes must be from 1 to %d, is %d", maxFleetNodes, b.nodes)
 	case b.accounts < 1 || b.sockets < 1 || b.accounts*b.sockets > maxFleetSockets:
@@ -82,8 +82,8 @@ func (b *fleetBench) validate() error {
 		return cli.Usagef("--partitions must be from 1 to 1024, is %d", b.partitions)
 	case !(b.rate > 0 && b.rate <= maxRate):
 		return cli.Usagef("--rate must be above 0 and at most %.0f, is %v", maxRate, b.rate)
-	case b.size < least || b.size > maxEventBytes:
-		return cli.Usagef("--size must be from %d to %d, is %d", least, maxEventBytes, b.size)
+	case b.size < minSize || b.size > maxEventBytes:
+		return cli.Usagef("--size must be from %d to %d, is %d", minSize, maxEventBytes, b.size)
 	case b.warmup < 0 || b.duration <= 0:
 		return cli.Usagef("--warmup must not be below 0, and --duration must be above it")
 	}
@@ -114,8 +114,8 @@ func (b *fleetBench) validate() error {
 	return nil
 }
 
-// load returns the flags of the fanout scenario at a URL.
-func (b *fleetBench) load(url string) *fanoutBench {
+// fanoutFlags returns the flags of the fanout scenario at a URL.
+func (b *fleetBench) fanoutFlags(url string) *fanoutBench {
 	return &fanoutBench{
 		bench: bench{
 			p: b.p, url: url, rate: b.rate, warmup: b.warmup, duration: b.duration,

@@ -25,12 +25,12 @@ import (
 
 // fleetProcess is one process of a run.
 type fleetProcess struct {
-	name   string
-	ofSide bool // ends with its side, not with the run
-	cmd    *exec.Cmd
-	node   balancer.Node // addresses of a Trunkline process
-	log    string        // file
-	ended  chan struct{}
+	name          string
+	stopsWithSide bool // ends with its side, not with the run
+	cmd           *exec.Cmd
+	node          balancer.Node // addresses of a Trunkline process
+	log           string        // file
+	ended         chan struct{}
 }
 
 // fleetHost starts the processes of a run in a directory of its own.
@@ -42,12 +42,12 @@ type fleetHost struct {
 }
 
 const (
-	startWithin = 2 * time.Minute
-	endWithin   = 20 * time.Second
+	startTimeout = 2 * time.Minute
+	stopTimeout  = 20 * time.Second
 )
 
-// addresses returns unused loopback addresses.
-func addresses(n int) ([]string, error) {
+// freeAddresses returns unused loopback addresses.
+func freeAddresses(n int) ([]string, error) {
 	var found []string
 	for range n {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -60,13 +60,13 @@ func addresses(n int) ([]string, error) {
 	return found, nil
 }
 
-// open starts the processes that both sides share: Redis, the broker and the normalizer.
-func (h *fleetHost) open(ctx context.Context) error {
+// startShared starts the processes that both sides share: Redis, the broker and the normalizer.
+func (h *fleetHost) startShared(ctx context.Context) error {
 	s, err := h.p.Settings()
 	if err != nil {
 		return err
 	}
-	free, err := addresses(2)
+	free, err := freeAddresses(2)
 	if err != nil {
 		return err
 	}
@@ -97,23 +97,23 @@ func (h *fleetHost) open(ctx context.Context) error {
 
 // startNode starts a Trunkline process and waits until it is ready.
 func (h *fleetHost) startNode(ctx context.Context, name, roles string, ofSide bool, settings ...string) (*fleetProcess, error) {
-	free, err := addresses(2)
+	free, err := freeAddresses(2)
 	if err != nil {
 		return nil, err
 	}
-	p := &fleetProcess{name: name, node: balancer.Node{Public: free[0], Metrics: free[1]}, ofSide: ofSide}
+	p := &fleetProcess{name: name, node: balancer.Node{Public: free[0], Metrics: free[1]}, stopsWithSide: ofSide}
 	env := append(slices.Clone(h.env), settings...)
 	env = append(env, "TRUNKLINE_ROLES="+roles, "TRUNKLINE_LISTEN="+free[0], "TRUNKLINE_METRICS_LISTEN="+free[1],
 		"TRUNKLINE_DATA_DIR="+filepath.Join(h.dir, fmt.Sprintf("%s-%d", name, len(h.processes))), "TRUNKLINE_FANOUT_DRAIN_SPREAD=0s")
 	if err := h.start(p, env, h.program, "serve"); err != nil {
 		return nil, err
 	}
-	return p, h.awaitAnswer(ctx, p, "http://"+p.node.Metrics+"/readyz")
+	return p, h.awaitReady(ctx, p, "http://"+p.node.Metrics+"/readyz")
 }
 
 // startBalancer starts HAProxy in front of the nodes and returns its URL.
 func (h *fleetHost) startBalancer(ctx context.Context, nodes []*fleetProcess) (string, error) {
-	free, err := addresses(1)
+	free, err := freeAddresses(1)
 	if err != nil {
 		return "", err
 	}
@@ -129,11 +129,11 @@ func (h *fleetHost) startBalancer(ctx context.Context, nodes []*fleetProcess) (s
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		return "", err
 	}
-	p, url := &fleetProcess{name: "balancer", ofSide: true}, "http://"+free[0]
+	p, url := &fleetProcess{name: "balancer", stopsWithSide: true}, "http://"+free[0]
 	if err := h.start(p, h.env, h.haproxy, "-f", file); err != nil {
 		return "", err
 	}
-	return url, h.awaitAnswer(ctx, p, url+channelPath+"/health")
+	return url, h.awaitReady(ctx, p, url+channelPath+"/health")
 }
 
 // start starts a process. The kernel ends it when the thread that forked it ends, so one
@@ -167,11 +167,11 @@ func (h *fleetHost) start(p *fleetProcess, env []string, path string, args ...st
 	return nil
 }
 
-// awaitAnswer waits until a URL of a process answers 200.
-func (h *fleetHost) awaitAnswer(ctx context.Context, p *fleetProcess, url string) error {
+// awaitReady waits until a URL of a process answers 200.
+func (h *fleetHost) awaitReady(ctx context.Context, p *fleetProcess, url string) error {
 	client := &http.Client{Timeout: 5 * time.Second}
 	for began := time.Now(); ; {
-		err := h.ask(ctx, client, url)
+		err := h.get(ctx, client, url)
 		if err == nil {
 			return nil
 		}
@@ -180,13 +180,13 @@ func (h *fleetHost) awaitAnswer(ctx context.Context, p *fleetProcess, url string
 			return fmt.Errorf("%s has ended: %s", p.name, p.lastLines())
 		default:
 		}
-		if time.Since(began) > startWithin || !retry.Sleep(ctx, 100*time.Millisecond) {
+		if time.Since(began) > startTimeout || !retry.Sleep(ctx, 100*time.Millisecond) {
 			return fmt.Errorf("%s is not ready: %w: %s", p.name, err, p.lastLines())
 		}
 	}
 }
 
-func (h *fleetHost) ask(ctx context.Context, client *http.Client, url string) error {
+func (h *fleetHost) get(ctx context.Context, client *http.Client, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
@@ -204,20 +204,20 @@ func (p *fleetProcess) lastLines() string {
 	return string(text[max(0, len(text)-2<<10):])
 }
 
-// end ends the processes, those of a side or all, the last started first.
-func (h *fleetHost) end(all bool) error {
+// stop ends the processes, those of a side or all, the last started first.
+func (h *fleetHost) stop(all bool) error {
 	var errs []error
 	kept := h.processes[:0:0]
 	for _, p := range slices.Backward(h.processes) {
-		if !all && !p.ofSide {
+		if !all && !p.stopsWithSide {
 			kept = append(kept, p)
 			continue
 		}
 		_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
 		select {
 		case <-p.ended:
-		case <-time.After(endWithin):
-			errs = append(errs, fmt.Errorf("%s did not end within %s and was killed", p.name, endWithin))
+		case <-time.After(stopTimeout):
+			errs = append(errs, fmt.Errorf("%s did not end within %s and was killed", p.name, stopTimeout))
 			_ = p.cmd.Process.Kill()
 			<-p.ended
 		}

@@ -51,9 +51,9 @@ type fleetUsage struct {
 	PartitionsFollowed float64 `json:"partitions_followed,omitempty"`
 }
 
-// compare reports what the processes used between two moments; received is the number
+// setUsage reports what the processes used between two moments; received is the number
 // of bytes that subscribers received.
-func (s *fleetSide) compare(processes []*fleetProcess, from, to []processUsage, run *fanoutReport, received float64) {
+func (s *fleetSide) setUsage(processes []*fleetProcess, from, to []processUsage, run *fanoutReport, received float64) {
 	events, deliveries := max(1, float64(run.Published)), max(1, float64(run.Deliveries))
 	queued := 0.
 	for i := range processes {
@@ -63,7 +63,7 @@ func (s *fleetSide) compare(processes []*fleetProcess, from, to []processUsage, 
 		used := (to[i].CPU - from[i].CPU).Seconds()
 		d := fleetUsage{
 			Name: p.name, CPUSeconds: used, CPUPerEvent: used / events * 1e6, CPUPerDelivery: used / deliveries * 1e6,
-			BytesIn: to[i].in - from[i].in, BytesOut: to[i].out - from[i].out, RSSBytes: to[i].RSS, PartitionsFollowed: to[i].followed,
+			BytesIn: to[i].readBytes - from[i].readBytes, BytesOut: to[i].writtenBytes - from[i].writtenBytes, RSSBytes: to[i].RSS, PartitionsFollowed: to[i].followedPartitions,
 		}
 		// The kernel does not count bytes sent to subscribers as written.
 		switch {
@@ -75,10 +75,10 @@ func (s *fleetSide) compare(processes []*fleetProcess, from, to []processUsage, 
 		d.BytesPerDelivery = (d.BytesIn + d.BytesOut) / deliveries
 		s.Processes = append(s.Processes, d)
 		s.AllCPUPerDelivery += d.CPUPerDelivery
-		s.StoredBytes += to[i].stored - from[i].stored
+		s.StoredBytes += to[i].producedBytes - from[i].producedBytes
 		if strings.HasPrefix(p.name, "node-") {
 			s.NodesCPUPerDelivery += d.CPUPerDelivery
-			s.ToNodesBytes += to[i].consumed - from[i].consumed
+			s.ToNodesBytes += to[i].consumedBytes - from[i].consumedBytes
 		}
 	}
 	if s.StoredBytes > 0 {
@@ -86,7 +86,7 @@ func (s *fleetSide) compare(processes []*fleetProcess, from, to []processUsage, 
 	}
 }
 
-func (r *fleetReport) compare() {
+func (r *fleetReport) setRatio() {
 	if r.One.NodesCPUPerDelivery > 0 {
 		r.NodesCPURatio = r.Fleet.NodesCPUPerDelivery / r.One.NodesCPUPerDelivery
 	}

@@ -24,24 +24,24 @@ func (b *fleetBench) run(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	h := &fleetHost{fleetBench: b, dir: dir}
-	defer func() { err = errors.Join(err, h.end(true)) }()
-	if err := h.open(ctx); err != nil {
+	defer func() { err = errors.Join(err, h.stop(true)) }()
+	if err := h.startShared(ctx); err != nil {
 		return unlessInterrupted(ctx, err)
 	}
 	report := fleetReport{Accounts: b.accounts, Sockets: b.sockets, Rate: b.rate, EventBytes: b.size, Partitions: b.partitions}
-	if report.One, err = h.side(ctx, 1); err == nil && ctx.Err() == nil {
-		report.Fleet, err = h.side(ctx, b.nodes)
+	if report.One, err = h.measureSide(ctx, 1); err == nil && ctx.Err() == nil {
+		report.Fleet, err = h.measureSide(ctx, b.nodes)
 	}
 	report.Interrupted = ctx.Err() != nil
 	report.LoadAverage = loadAverage()
-	report.compare()
+	report.setRatio()
 	printer := bench{p: b.p, asJSON: b.asJSON}
 	return printer.printReport(&report, err)
 }
 
-// side starts a number of nodes and a balancer, measures them and stops them.
-func (h *fleetHost) side(ctx context.Context, nodes int) (side fleetSide, err error) {
-	defer func() { err = errors.Join(err, h.end(false)) }()
+// measureSide starts a number of nodes and a balancer, measures them and stops them.
+func (h *fleetHost) measureSide(ctx context.Context, nodes int) (side fleetSide, err error) {
+	defer func() { err = errors.Join(err, h.stop(false)) }()
 	side.Nodes = nodes
 	var fanout []*fleetProcess
 	for range nodes {
@@ -55,12 +55,12 @@ func (h *fleetHost) side(ctx context.Context, nodes int) (side fleetSide, err er
 	if err != nil {
 		return side, err
 	}
-	flags := h.load(url)
+	flags := h.fanoutFlags(url)
 	if err := loadtest.RaiseFileLimit(uint64(flags.subscribers) + spareFiles); err != nil {
 		return side, err
 	}
 	r := &fanoutRun{fanoutBench: flags}
-	defer r.atEnd.run()
+	defer r.cleanup.run()
 	if err := r.prepare(ctx); err != nil {
 		return side, err
 	}
@@ -70,39 +70,39 @@ func (h *fleetHost) side(ctx context.Context, nodes int) (side fleetSide, err er
 	if err := r.connect(ctx); err != nil {
 		return side, err
 	}
-	if err := r.prove(ctx); err != nil || ctx.Err() != nil {
+	if err := r.awaitFirstEvents(ctx); err != nil || ctx.Err() != nil {
 		return side, err
 	}
-	publishing := r.publishing(ctx, h.rate)
-	look := func(ctx context.Context) (m fleetMoment, err error) {
-		if m.fanoutMoment, err = r.look(ctx); err == nil {
+	publishing := r.startPublishing(ctx, h.rate)
+	readCounters := func(ctx context.Context) (m fleetCounters, err error) {
+		if m.fanoutCounters, err = r.readCounters(ctx); err == nil {
 			m.processes, err = h.usages(ctx)
 		}
 		return m, err
 	}
-	err = measured(ctx, h.warmup, h.duration, look, func(from, to fleetMoment) {
-		r.compare(from.fanoutMoment, to.fanoutMoment)
-		side.compare(h.processes, from.processes, to.processes, &r.report, float64(to.tally.Bytes-from.tally.Bytes))
+	err = measureWindow(ctx, h.warmup, h.duration, readCounters, func(from, to fleetCounters) {
+		r.reportDifference(from.fanoutCounters, to.fanoutCounters)
+		side.setUsage(h.processes, from.processes, to.processes, &r.report, float64(to.tally.Bytes-from.tally.Bytes))
 	})
 	err = errors.Join(err, publishing())
-	r.conclude()
+	r.reportTotals()
 	side.Run = r.report
 	return side, err
 }
 
-// fleetMoment holds all counters at one time.
-type fleetMoment struct {
-	fanoutMoment
+// fleetCounters holds all counters at one time.
+type fleetCounters struct {
+	fanoutCounters
 	processes []processUsage // in the order of fleetHost.processes
 }
 
 // processUsage holds the CPU time and bytes that a process has used since its start.
 type processUsage struct {
 	loadtest.Usage
-	in, out          float64 // bytes of its read and write calls, except those sent to subscribers
-	stored, consumed float64 // bytes of cc.evt that it has produced and consumed
-	deliveries       float64 // events that it has queued
-	followed         float64 // partitions that it follows now
+	readBytes, writtenBytes      float64 // bytes of its read and write calls, except those sent to subscribers
+	producedBytes, consumedBytes float64 // bytes of cc.evt that it has produced and consumed
+	deliveries                   float64 // events that it has queued
+	followedPartitions           float64 // partitions that it follows now
 }
 
 func (h *fleetHost) usages(ctx context.Context) ([]processUsage, error) {
@@ -125,7 +125,7 @@ func (p *fleetProcess) usage(ctx context.Context) (u processUsage, err error) {
 	if err != nil {
 		return u, err
 	}
-	if _, err := fmt.Sscanf(string(text), "rchar: %f\nwchar: %f", &u.in, &u.out); err != nil {
+	if _, err := fmt.Sscanf(string(text), "rchar: %f\nwchar: %f", &u.readBytes, &u.writtenBytes); err != nil {
 		return u, fmt.Errorf("reading the bytes of process %d: %w", p.cmd.Process.Pid, err)
 	}
 	if p.node.Metrics == "" {
@@ -135,19 +135,19 @@ func (p *fleetProcess) usage(ctx context.Context) (u processUsage, err error) {
 	if err != nil {
 		return u, err
 	}
-	text, err = cli.Fetch(&http.Client{Timeout: answerWithin}, request, http.StatusOK)
+	text, err = cli.Fetch(&http.Client{Timeout: requestTimeout}, request, http.StatusOK)
 	if err != nil {
 		return u, err
 	}
-	u.stored = metric(text, `trunkline_kafka_produced_bytes_total{topic="`+event.TopicEvents+`"}`)
-	u.consumed = metric(text, `trunkline_kafka_consumed_bytes_total{topic="`+event.TopicEvents+`"}`)
-	u.deliveries = metric(text, "trunkline_fanout_deliveries_total")
-	u.followed = metric(text, "trunkline_fanout_partitions_followed")
+	u.producedBytes = seriesValue(text, `trunkline_kafka_produced_bytes_total{topic="`+event.TopicEvents+`"}`)
+	u.consumedBytes = seriesValue(text, `trunkline_kafka_consumed_bytes_total{topic="`+event.TopicEvents+`"}`)
+	u.deliveries = seriesValue(text, "trunkline_fanout_deliveries_total")
+	u.followedPartitions = seriesValue(text, "trunkline_fanout_partitions_followed")
 	return u, nil
 }
 
-// metric returns the value of a series in the Prometheus text format; 0 if it is missing.
-func metric(text []byte, series string) float64 {
+// seriesValue returns the value of a series in the Prometheus text format; 0 if it is missing.
+func seriesValue(text []byte, series string) float64 {
 	lines := bufio.NewScanner(bytes.NewReader(text))
 	for lines.Scan() {
 		if value, ok := strings.CutPrefix(lines.Text(), series+" "); ok {

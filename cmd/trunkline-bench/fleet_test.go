@@ -33,14 +33,14 @@ func TestFleetReportsEachProcess(t *testing.T) {
 	before := make([]processUsage, len(processes))
 	cpu := func(d time.Duration) loadtest.Usage { return loadtest.Usage{CPU: d} }
 	after := []processUsage{
-		{Usage: cpu(time.Second), in: 1000, out: 1000, stored: 1000},
-		{Usage: cpu(2 * time.Second), in: 700, consumed: 700, deliveries: 3000, followed: 5},
-		{Usage: cpu(time.Second), in: 400, consumed: 400, deliveries: 1000, followed: 3},
+		{Usage: cpu(time.Second), readBytes: 1000, writtenBytes: 1000, producedBytes: 1000},
+		{Usage: cpu(2 * time.Second), readBytes: 700, consumedBytes: 700, deliveries: 3000, followedPartitions: 5},
+		{Usage: cpu(time.Second), readBytes: 400, consumedBytes: 400, deliveries: 1000, followedPartitions: 3},
 		{Usage: cpu(time.Second)},
 	}
 	run := fanoutReport{Published: 1000, Deliveries: 4000}
 	side := fleetSide{Nodes: 2, Run: run}
-	side.compare(processes, before, after, &run, 8000)
+	side.setUsage(processes, before, after, &run, 8000)
 	if side.NodesCPUPerDelivery != 750 || side.AllCPUPerDelivery != 1250 || side.ToNodesRatio != 1.1 {
 		t.Errorf("nodes %v, all %v a delivery, events %v times", side.NodesCPUPerDelivery, side.AllCPUPerDelivery, side.ToNodesRatio)
 	}
@@ -48,7 +48,7 @@ func TestFleetReportsEachProcess(t *testing.T) {
 		t.Errorf("the first node: %+v", node)
 	}
 	report := fleetReport{One: side, Fleet: side}
-	report.compare()
+	report.setRatio()
 	var out bytes.Buffer
 	if err := report.write(&out); err != nil || report.NodesCPURatio != 1 || report.fault() != nil {
 		t.Errorf("ratio %v, %v, %v", report.NodesCPURatio, err, report.fault())
@@ -68,7 +68,7 @@ func TestMetricFindsASeries(t *testing.T) {
 	t.Parallel()
 	text := []byte("# TYPE a counter\na{topic=\"x\"} 7\na{topic=\"y\"} 1.5e+06\nab 3\n")
 	for series, want := range map[string]float64{`a{topic="y"}`: 1.5e6, "ab": 3, "a": 0} {
-		if got := metric(text, series); got != want {
+		if got := seriesValue(text, series); got != want {
 			t.Errorf("%s is %v, want %v", series, got, want)
 		}
 	}

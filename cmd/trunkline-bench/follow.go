@@ -17,8 +17,8 @@ type follower struct {
 	ctx     context.Context
 	running sync.WaitGroup
 
-	mu     sync.Mutex
-	failed error
+	mu      sync.Mutex
+	readErr error
 }
 
 func newFollower(ctx context.Context, cluster *kafka.Cluster) *follower {
@@ -29,7 +29,7 @@ func newFollower(ctx context.Context, cluster *kafka.Cluster) *follower {
 
 // follow passes every new record of a topic to see: in order within a partition, concurrently
 // across partitions.
-func (f *follower) follow(ctx context.Context, topic string, see func(*kafka.Record)) error {
+func (f *follower) follow(ctx context.Context, topic string, handle func(*kafka.Record)) error {
 	partitions, err := f.cluster.Partitions(ctx, topic)
 	if err != nil {
 		return fmt.Errorf("following %s: %w", topic, err)
@@ -39,12 +39,12 @@ func (f *follower) follow(ctx context.Context, topic string, see func(*kafka.Rec
 		if err != nil {
 			return fmt.Errorf("following %s: %w", topic, err)
 		}
-		f.running.Go(func() { f.read(topic, partition, next, see) })
+		f.running.Go(func() { f.read(topic, partition, next, handle) })
 	}
 	return nil
 }
 
-func (f *follower) read(topic string, partition int, from int64, see func(*kafka.Record)) {
+func (f *follower) read(topic string, partition int, from int64, handle func(*kafka.Record)) {
 	reader := f.cluster.NewReader(topic, partition, from)
 	defer reader.Close()
 	for {
@@ -54,12 +54,12 @@ func (f *follower) read(topic string, partition int, from int64, see func(*kafka
 		}
 		if err != nil {
 			f.mu.Lock()
-			f.failed = errors.Join(f.failed, fmt.Errorf("following %s: %w", topic, err))
+			f.readErr = errors.Join(f.readErr, fmt.Errorf("following %s: %w", topic, err))
 			f.mu.Unlock()
 			return
 		}
 		for i := range records {
-			see(&records[i])
+			handle(&records[i])
 		}
 	}
 }
@@ -68,7 +68,7 @@ func (f *follower) read(topic string, partition int, from int64, see func(*kafka
 func (f *follower) err() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.failed
+	return f.readErr
 }
 
 func (f *follower) close() {
@@ -76,8 +76,8 @@ func (f *follower) close() {
 	f.running.Wait()
 }
 
-// sourceOf returns the offset of a record's source, negative if the record has none.
-func sourceOf(record *kafka.Record) int64 {
+// sourceOffset returns the offset of a record's source, negative if the record has none.
+func sourceOffset(record *kafka.Record) int64 {
 	position, err := event.ParsePosition(string(record.Header(event.HeaderPosition)))
 	if err != nil {
 		return -1

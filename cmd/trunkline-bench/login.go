@@ -25,17 +25,17 @@ type credentials struct {
 	AccountIDs []string `json:"account_ids,omitempty"` // events channel only
 }
 
-type granted struct {
+type tokenResponse struct {
 	AccessToken string `json:"access_token"`
 	ExpiresIn   int64  `json:"expires_in"` // seconds
 }
 
 // login obtains a token. It retries a few times, counted in the caller's failures, while the
 // server does not have the new accounts yet.
-func login(ctx context.Context, client *http.Client, url string, who credentials) (got granted, err error) {
+func login(ctx context.Context, client *http.Client, url string, user credentials) (response tokenResponse, err error) {
 	for range 4 {
-		if got, err = loginOnce(ctx, client, url, who); err == nil {
-			return got, nil
+		if response, err = loginOnce(ctx, client, url, user); err == nil {
+			return response, nil
 		}
 		var refused *cli.HTTPError
 		if !errors.As(err, &refused) || refused.Status != http.StatusUnauthorized && refused.Status != http.StatusBadRequest {
@@ -45,16 +45,16 @@ func login(ctx context.Context, client *http.Client, url string, who credentials
 			break
 		}
 	}
-	return granted{}, fmt.Errorf("logging in as %s of %s: %w", who.Username, who.Domain, err)
+	return tokenResponse{}, fmt.Errorf("logging in as %s of %s: %w", user.Username, user.Domain, err)
 }
 
-func loginOnce(ctx context.Context, client *http.Client, url string, who credentials) (got granted, err error) {
-	text, err := cli.PostJSON(ctx, client, url, who)
+func loginOnce(ctx context.Context, client *http.Client, url string, user credentials) (response tokenResponse, err error) {
+	text, err := cli.PostJSON(ctx, client, url, user)
 	if err != nil {
-		return got, err
+		return response, err
 	}
-	if err := json.Unmarshal(text, &got); err != nil || got.AccessToken == "" {
-		return got, errors.New("the answer holds no access_token")
+	if err := json.Unmarshal(text, &response); err != nil || response.AccessToken == "" {
+		return response, errors.New("the answer holds no access_token")
 	}
-	return got, nil
+	return response, nil
 }

@@ -10,21 +10,21 @@ import (
 	"trunkline/internal/retry"
 )
 
-// measured observes a run after the warm-up and again after duration, and compares both
+// measureWindow observes a run after the warm-up and again after duration, and compares both
 // observations.
-func measured[M any](ctx context.Context, warmup, duration time.Duration,
-	look func(context.Context) (M, error), compare func(from, to M)) error {
+func measureWindow[M any](ctx context.Context, warmup, duration time.Duration,
+	read func(context.Context) (M, error), report func(from, to M)) error {
 	retry.Sleep(ctx, warmup)
-	from, err := look(ctx)
+	from, err := read(ctx)
 	if err != nil {
 		return err
 	}
 	retry.Sleep(ctx, duration)
-	to, err := look(ctx)
+	to, err := read(ctx)
 	if err != nil {
 		return err
 	}
-	compare(from, to)
+	report(from, to)
 	return nil
 }
 
@@ -35,7 +35,7 @@ type observer struct {
 	client  *http.Client
 }
 
-func (o *observer) blind() bool { return len(o.pids) == 0 && len(o.metrics) == 0 }
+func (o *observer) disabled() bool { return len(o.pids) == 0 && len(o.metrics) == 0 }
 
 // usage returns the sum over all processes of the server. CPU and resident memory come from the
 // kernel where available, the Go heap from the process. With settled, Go processes collect their
@@ -72,10 +72,10 @@ type windowUsage struct {
 	RSSBytesEnd          int64   `json:"rss_bytes_end"`
 }
 
-// between returns the usage between two observations, per given number of records or requests;
+// usageBetween returns the usage between two observations, per given number of records or requests;
 // nil if no process is observed.
-func (o *observer) between(from, to loadtest.Usage, seconds float64, n uint64) *windowUsage {
-	if o.blind() {
+func (o *observer) usageBetween(from, to loadtest.Usage, seconds float64, n uint64) *windowUsage {
+	if o.disabled() {
 		return nil
 	}
 	used := (to.CPU - from.CPU).Seconds()
@@ -87,12 +87,12 @@ func (o *observer) between(from, to loadtest.Usage, seconds float64, n uint64) *
 }
 
 // rows returns the rows of the report; what is the unit of "per million".
-func (u *windowUsage) rows(what string) [][]string {
+func (u *windowUsage) rows(unit string) [][]string {
 	if u == nil {
 		return nil
 	}
 	return [][]string{
-		{"server CPU", fmt.Sprintf("%.2f s, %.2f cores, %.1f s per million %s", u.CPUSeconds, u.Cores, u.CPUSecondsPerMillion, what)},
+		{"server CPU", fmt.Sprintf("%.2f s, %.2f cores, %.1f s per million %s", u.CPUSeconds, u.Cores, u.CPUSecondsPerMillion, unit)},
 		{"server memory", fmt.Sprintf("%.1f MB before, %.1f MB at the end", mb(u.RSSBytesBefore), mb(u.RSSBytesEnd))},
 	}
 }

@@ -23,7 +23,7 @@ type pipelineBench struct {
 // errPipelineFaults ends the command after the report has listed the faults.
 var errPipelineFaults = errors.New("records were lost, repeated, out of order or dead-lettered: see the report")
 
-func benchPipeline(p *cli.Program) *cobra.Command {
+func pipelineCommand(p *cli.Program) *cobra.Command {
 	b := pipelineBench{bench: bench{p: p}}
 	command := &cobra.Command{
 		Use:   "pipeline",

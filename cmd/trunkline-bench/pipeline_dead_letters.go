@@ -25,7 +25,7 @@ func newDeadLetters(run string) *deadLetters {
 	return &deadLetters{run: run, kinds: map[string]map[string]uint64{}, probes: map[string]uint64{}}
 }
 
-func (d *deadLetters) see(record *kafka.Record) {
+func (d *deadLetters) add(record *kafka.Record) {
 	stamp, ok := loadtest.ReadStamp(d.run, record.Value)
 	if !ok {
 		return
@@ -43,29 +43,29 @@ func (d *deadLetters) see(record *kafka.Record) {
 	d.kinds[topic][kind]++
 }
 
-// of returns the number of dead letters of a raw topic, by kind.
-func (d *deadLetters) of(topic string) map[string]uint64 {
+// byKind returns the number of dead letters of a raw topic, by kind.
+func (d *deadLetters) byKind(topic string) map[string]uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return maps.Clone(d.kinds[topic])
 }
 
-func sum(counts map[string]uint64) (n uint64) {
+func sumCounts(counts map[string]uint64) (n uint64) {
 	for _, count := range counts {
 		n += count
 	}
 	return n
 }
 
-// ofProbes returns the number of dead letters of probes, by kind.
-func (d *deadLetters) ofProbes() map[string]uint64 {
+// probesByKind returns the number of dead letters of probes, by kind.
+func (d *deadLetters) probesByKind() map[string]uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return maps.Clone(d.probes)
 }
 
-// kinds formats counts by kind.
-func kinds(counts map[string]uint64) string {
+// formatKinds formats counts by kind.
+func formatKinds(counts map[string]uint64) string {
 	if len(counts) == 0 {
 		return "none"
 	}

@@ -21,22 +21,22 @@ const reportPath = "/api/v2/reports/cdrs"
 // acknowledged one.
 type lookups struct {
 	loadtest.Sink // destination of the call records
-	of            *pipelineRun
+	pipeline      *pipelineRun
 	accounts      []string
-	who           credentials
+	credentials   credentials
 	token         string
-	newest        chan sample // capacity 1
+	newest        chan ackedRecord // capacity 1
 
-	mu       sync.Mutex
-	found    loadtest.Histogram
-	notFound int
+	mu         sync.Mutex
+	foundAfter loadtest.Histogram
+	notFound   int
 }
 
-// sample is an acknowledged call record.
-type sample struct {
-	stream int
-	seq    uint64
-	at     time.Time
+// ackedRecord is an acknowledged call record.
+type ackedRecord struct {
+	stream  int
+	seq     uint64
+	ackedAt time.Time
 }
 
 // lookupReport is the result of the look-ups. FoundMS counts from the acknowledgement; its
@@ -48,17 +48,17 @@ type lookupReport struct {
 }
 
 const (
-	lookupEvery  = 5 * time.Millisecond
-	lookupWithin = 10 * time.Second
+	lookupInterval = 5 * time.Millisecond
+	lookupTimeout  = 10 * time.Second
 )
 
 func newLookups(r *pipelineRun, a *benchAccounts, sink loadtest.Sink) *lookups {
-	return &lookups{Sink: sink, of: r, accounts: a.ids, newest: make(chan sample, 1),
-		who: a.credentials()}
+	return &lookups{Sink: sink, pipeline: r, accounts: a.ids, newest: make(chan ackedRecord, 1),
+		credentials: a.credentials()}
 }
 
 func (l *lookups) login(ctx context.Context) error {
-	got, err := login(ctx, l.of.client, l.of.url+portalLogin, l.who)
+	got, err := login(ctx, l.pipeline.client, l.pipeline.url+portalLogin, l.credentials)
 	l.token = got.AccessToken
 	return err
 }
@@ -66,11 +66,11 @@ func (l *lookups) login(ctx context.Context) error {
 // Publish publishes the events and stores the last one as the newest sample.
 func (l *lookups) Publish(ctx context.Context, events []loadtest.Event) error {
 	last := events[len(events)-1]
-	taken := sample{stream: last.Stream, seq: last.Seq} // copied first: the source reuses the events' memory
+	taken := ackedRecord{stream: last.Stream, seq: last.Seq} // copied first: the source reuses the events' memory
 	if err := l.Sink.Publish(ctx, events); err != nil || taken.seq == 0 {
 		return err
 	}
-	taken.at = time.Now()
+	taken.ackedAt = time.Now()
 	select {
 	case <-l.newest:
 	default:
@@ -89,28 +89,28 @@ func (l *lookups) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case s := <-l.newest:
-			if err := l.await(context.WithoutCancel(ctx), s); err != nil {
+			if err := l.awaitRecord(context.WithoutCancel(ctx), s); err != nil {
 				return fmt.Errorf("looking up a call record: %w", err)
 			}
 		}
 	}
 }
 
-// await repeats the request until the report has the record.
-func (l *lookups) await(ctx context.Context, s sample) error {
-	id := loadtest.CallID(l.of.run, s.stream, s.seq)
+// awaitRecord repeats the request until the report has the record.
+func (l *lookups) awaitRecord(ctx context.Context, s ackedRecord) error {
+	id := loadtest.CallID(l.pipeline.run, s.stream, s.seq)
 	for {
-		request, err := newLookup(ctx, l.of.url, l.token, l.accounts[s.stream], id, s.at)
+		request, err := newLookupRequest(ctx, l.pipeline.url, l.token, l.accounts[s.stream], id, s.ackedAt)
 		if err != nil {
 			return err
 		}
-		_, err = cli.Fetch(l.of.client, request, http.StatusOK)
-		took := time.Since(s.at)
+		_, err = cli.Fetch(l.pipeline.client, request, http.StatusOK)
+		took := time.Since(s.ackedAt)
 		var refused *cli.HTTPError
 		switch {
 		case err == nil:
 			l.mu.Lock()
-			l.found.Record(took)
+			l.foundAfter.Record(took)
 			l.mu.Unlock()
 			return nil
 		case errors.As(err, &refused) && refused.Status == http.StatusUnauthorized: // the token has expired
@@ -119,25 +119,25 @@ func (l *lookups) await(ctx context.Context, s sample) error {
 			}
 		case refused == nil || refused.Status != http.StatusNotFound:
 			return err
-		case took > lookupWithin:
+		case took > lookupTimeout:
 			l.mu.Lock()
 			l.notFound++
 			l.mu.Unlock()
 			return nil
 		}
-		retry.Sleep(ctx, lookupEvery)
+		retry.Sleep(ctx, lookupInterval)
 	}
 }
 
 func (l *lookups) report() *lookupReport {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return &lookupReport{Found: l.found.Count(), NotFound: l.notFound, FoundMS: latenciesOf(&l.found)}
+	return &lookupReport{Found: l.foundAfter.Count(), NotFound: l.notFound, FoundMS: newLatencies(&l.foundAfter)}
 }
 
-// newLookup returns a request for the call record with an origination id, of a call at about the
+// newLookupRequest returns a request for the call record with an origination id, of a call at about the
 // given time.
-func newLookup(ctx context.Context, base, token, account, id string, at time.Time) (*http.Request, error) {
+func newLookupRequest(ctx context.Context, base, token, account, id string, at time.Time) (*http.Request, error) {
 	query := url.Values{
 		"startDate": {strconv.FormatInt(at.Add(-time.Hour).Unix(), 10)}, "endDate": {strconv.FormatInt(at.Add(time.Hour).Unix(), 10)},
 	}

@@ -9,12 +9,12 @@ import (
 	"trunkline/internal/retry"
 )
 
-// prove sends until every stream of every flow has produced a record.
-func (r *pipelineRun) prove(ctx context.Context) error {
+// awaitFirstRecords sends until every stream of every flow has produced a record.
+func (r *pipelineRun) awaitFirstRecords(ctx context.Context) error {
 	for began := time.Now(); ctx.Err() == nil; {
 		missing := ""
 		for _, f := range r.flows() {
-			if f.trail.Tally().Proven == r.accounts {
+			if f.tracker.Tally().Proven == r.accounts {
 				continue
 			}
 			if err := f.source.Probe(ctx); err != nil && ctx.Err() == nil {
@@ -26,25 +26,25 @@ func (r *pipelineRun) prove(ctx context.Context) error {
 			return nil
 		}
 		for range 20 {
-			if r.proven() || !retry.Sleep(ctx, 50*time.Millisecond) {
+			if r.allProven() || !retry.Sleep(ctx, 50*time.Millisecond) {
 				break
 			}
 		}
 		if err := r.follower.err(); err != nil {
 			return err
 		}
-		if time.Since(began) > proveWithin && !r.proven() {
+		if time.Since(began) > firstEventTimeout && !r.allProven() {
 			return fmt.Errorf("nothing has come out of some of %d accounts' records on %s within %s (dead letters: %s): "+
 				"is there a normalizer, and do the settings name the server's Kafka?",
-				r.accounts, missing, proveWithin, kinds(r.dead.ofProbes()))
+				r.accounts, missing, firstEventTimeout, formatKinds(r.deadLetters.probesByKind()))
 		}
 	}
 	return ctx.Err()
 }
 
-func (r *pipelineRun) proven() bool {
+func (r *pipelineRun) allProven() bool {
 	for _, f := range r.flows() {
-		if f.trail.Tally().Proven < r.accounts {
+		if f.tracker.Tally().Proven < r.accounts {
 			return false
 		}
 	}
@@ -56,7 +56,7 @@ func (r *pipelineRun) proven() bool {
 func (r *pipelineRun) measure(ctx context.Context) (err error) {
 	defer r.showProgress()()
 	if r.lookups != nil {
-		stop := runUntil(ctx, r.lookups.run)
+		stop := startUntil(ctx, r.lookups.run)
 		defer func() {
 			err = errors.Join(err, stop())
 			r.report.Reports = r.lookups.report()
@@ -65,16 +65,16 @@ func (r *pipelineRun) measure(ctx context.Context) (err error) {
 	if r.climb > 0 {
 		err = r.climbUp(ctx)
 	} else {
-		err = r.window(ctx, r.rate)
+		err = r.measureRate(ctx, r.rate)
 	}
-	r.conclude()
+	r.reportTotals()
 	return errors.Join(err, r.follower.err())
 }
 
 func (r *pipelineRun) climbUp(ctx context.Context) error {
 	best := r.report
 	err := climb(ctx, r.rate, r.climb, func(ctx context.Context, rate float64) (p99 float64, ok bool, err error) {
-		if err := r.window(ctx, rate); err != nil {
+		if err := r.measureRate(ctx, rate); err != nil {
 			return 0, false, err
 		}
 		r.drain() // a step must not include the backlog of the previous one
@@ -90,13 +90,13 @@ func (r *pipelineRun) climbUp(ctx context.Context) error {
 	return err
 }
 
-// window sends at one rate and reports the time after the warm-up. It ends early when sending
+// measureRate sends at one rate and reports the time after the warm-up. It ends early when sending
 // fails permanently.
-func (r *pipelineRun) window(ctx context.Context, rate float64) error {
+func (r *pipelineRun) measureRate(ctx context.Context, rate float64) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	send := func(f *flow, rate float64) (stop func() error) {
-		return runUntil(ctx, func(ctx context.Context) error {
+	startFlow := func(f *flow, rate float64) (stop func() error) {
+		return startUntil(ctx, func(ctx context.Context) error {
 			err := f.source.Run(ctx, rate)
 			if err != nil {
 				cancel()
@@ -104,11 +104,11 @@ func (r *pipelineRun) window(ctx context.Context, rate float64) error {
 			return err
 		})
 	}
-	stops := []func() error{send(r.events, rate)}
+	stops := []func() error{startFlow(r.events, rate)}
 	if r.calls != nil {
-		stops = append(stops, send(r.calls, r.callRecords))
+		stops = append(stops, startFlow(r.calls, r.callRecords))
 	}
-	err := measured(ctx, r.warmup, r.duration, r.look, r.compare)
+	err := measureWindow(ctx, r.warmup, r.duration, r.readCounters, r.reportDifference)
 	cancel()
 	for _, stop := range stops {
 		err = errors.Join(err, stop())
@@ -121,9 +121,9 @@ func (r *pipelineRun) drain() {
 	for last, moved := uint64(0), time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		seen, missing := uint64(0), int64(0)
 		for _, f := range r.flows() {
-			tally := f.trail.Tally()
+			tally := f.tracker.Tally()
 			seen += tally.Records
-			missing += tally.Missing + int64(f.trail.Outstanding(f.source.Published())) - int64(sum(r.dead.of(f.topic)))
+			missing += tally.Missing + int64(f.tracker.Outstanding(f.source.Published())) - int64(sumCounts(r.deadLetters.byKind(f.topic)))
 		}
 		if seen != last {
 			last, moved = seen, time.Now()
@@ -134,26 +134,26 @@ func (r *pipelineRun) drain() {
 	}
 }
 
-// conclude reports the totals of the whole run.
-func (r *pipelineRun) conclude() {
+// reportTotals reports the totals of the whole run.
+func (r *pipelineRun) reportTotals() {
 	began := time.Now()
 	r.drain()
 	r.report.DrainSeconds = time.Since(began).Seconds()
-	r.events.conclude(&r.report.Events, r.dead)
+	r.events.reportTotals(&r.report.Events, r.deadLetters)
 	if r.calls != nil {
 		if r.report.CallRecords == nil {
 			r.report.CallRecords = &flowReport{}
 		}
-		r.calls.conclude(r.report.CallRecords, r.dead)
+		r.calls.reportTotals(r.report.CallRecords, r.deadLetters)
 	}
 }
 
-func (f *flow) conclude(report *flowReport, dead *deadLetters) {
-	tally := f.trail.Conclude(f.source.Published())
+func (f *flow) reportTotals(report *flowReport, dead *deadLetters) {
+	tally := f.tracker.Conclude(f.source.Published())
 	report.WholeRun, report.Partitions = tally.PartitionTally, tally.Partitions
-	report.DeadLetters = dead.of(f.topic)
-	report.Lost = max(tally.Missing-int64(sum(report.DeadLetters)), 0)
+	report.DeadLetters = dead.byKind(f.topic)
+	report.Lost = max(tally.Missing-int64(sumCounts(report.DeadLetters)), 0)
 	if f.http != nil {
-		report.BusyAnswers = f.http.busy.Load()
+		report.BusyAnswers = f.http.overloadResponses.Load()
 	}
 }

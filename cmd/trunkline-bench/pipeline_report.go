@@ -82,14 +82,14 @@ func (r *pipelineReport) write(w io.Writer) error {
 		offered = fmt.Sprintf("%.0f events a second", r.Rate)
 	}
 	rows := [][]string{{"offered", fmt.Sprintf("%s of %d bytes through %s, %d a post, %d accounts, %d connections",
-		offered, r.EventBytes, r.way(), r.Batch, r.Accounts, r.Connections)}}
+		offered, r.EventBytes, r.transportName(), r.Batch, r.Accounts, r.Connections)}}
 	rows = append(rows, r.Events.rows("events", r.MeasuredSeconds)...)
 	if r.CallRecords != nil {
 		rows = append(rows, r.CallRecords.rows("call records", r.MeasuredSeconds)...)
 	}
 	if r.Reports != nil {
 		rows = append(rows, []string{"in the reports", fmt.Sprintf("%d looked up, there after %v; %d not within %s",
-			r.Reports.Found, r.Reports.FoundMS, r.Reports.NotFound, lookupWithin)})
+			r.Reports.Found, r.Reports.FoundMS, r.Reports.NotFound, lookupTimeout)})
 	}
 	for _, step := range r.Climb {
 		rows = append(rows, []string{"climb", fmt.Sprintf("%.0f events/s: %.0f in, %.0f out, %v",
@@ -103,7 +103,7 @@ func (r *pipelineReport) write(w io.Writer) error {
 	return cli.Table(w, rows[0], rows[1:])
 }
 
-func (r *pipelineReport) way() string {
+func (r *pipelineReport) transportName() string {
 	if r.Through == throughHTTP {
 		return r.Transport
 	}
@@ -118,7 +118,7 @@ func (f *flowReport) rows(what string, seconds float64) [][]string {
 			f.Records, f.RecordBytes, f.RecordsPerSecond, f.Backlog)},
 		{what + " latency", f.LatencyMS.String()},
 		{what + " faults", fmt.Sprintf("%d lost, %d duplicated, %d disordered, %d in another partition; %d repeated from the same source; dead letters: %s",
-			f.Lost, f.WholeRun.Duplicated, f.WholeRun.Disordered, f.WholeRun.Strayed, f.WholeRun.Repeated, kinds(f.DeadLetters))},
+			f.Lost, f.WholeRun.Duplicated, f.WholeRun.Disordered, f.WholeRun.Strayed, f.WholeRun.Repeated, formatKinds(f.DeadLetters))},
 	}
 	for _, partition := range slices.Sorted(maps.Keys(f.Partitions)) {
 		p := f.Partitions[partition]

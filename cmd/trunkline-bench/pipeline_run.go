@@ -16,17 +16,17 @@ import (
 // pipelineRun is the state of one run.
 type pipelineRun struct {
 	*pipelineBench
-	run      string
-	clock    loadtest.Clock
-	client   *http.Client
-	observer observer
-	follower *follower
-	dead     *deadLetters
-	events   *flow
-	calls    *flow    // nil without call records
-	lookups  *lookups // nil without --reports
-	report   pipelineReport
-	atEnd    endings
+	run         string
+	clock       loadtest.Clock
+	client      *http.Client
+	observer    observer
+	follower    *follower
+	deadLetters *deadLetters
+	events      *flow
+	calls       *flow    // nil without call records
+	lookups     *lookups // nil without --reports
+	report      pipelineReport
+	cleanup     cleanups
 }
 
 // spareConnections is the number of connections for other requests than posts: look-ups, metrics.
@@ -34,20 +34,20 @@ const spareConnections = 4
 
 // flow is one kind of record on its way through the server.
 type flow struct {
-	topic  string // raw topic
-	source *loadtest.Source
-	trail  *loadtest.Trail
-	http   *httpSink // nil if records go directly to the topic
+	topic   string // raw topic
+	source  *loadtest.Source
+	tracker *loadtest.Trail
+	http    *httpSink // nil if records go directly to the topic
 }
 
 // run executes a run. Once the measurement has begun, it returns a report even after an error.
 func (b *pipelineBench) run(ctx context.Context) error {
 	r := &pipelineRun{pipelineBench: b, run: rand.Text()[:loadtest.RunLength], clock: loadtest.NewClock()}
-	defer r.atEnd.run()
+	defer r.cleanup.run()
 	if err := r.prepare(ctx); err != nil {
 		return unlessInterrupted(ctx, err)
 	}
-	if err := r.prove(ctx); err != nil {
+	if err := r.awaitFirstRecords(ctx); err != nil {
 		return unlessInterrupted(ctx, err)
 	}
 	err := r.measure(ctx)
@@ -57,43 +57,43 @@ func (b *pipelineBench) run(ctx context.Context) error {
 
 // prepare creates the accounts, the credentials, and the readers of the normalized topics.
 func (r *pipelineRun) prepare(ctx context.Context) (err error) {
-	if r.client, err = r.connectionsClient(2*r.connections + spareConnections); err != nil {
+	if r.client, err = r.clientWithConnections(2*r.connections + spareConnections); err != nil {
 		return err
 	}
 	r.observer = observer{pids: r.pids, metrics: r.metrics, client: r.client}
-	cluster, closeKafka, err := r.serversKafka(ctx)
+	cluster, closeKafka, err := r.openServerKafka(ctx)
 	if err != nil {
 		return fmt.Errorf("pipeline follows the server's topics, and its Kafka does not answer: %w: "+
 			"give the server's --kafka.brokers, or the --data_dir of a server with an embedded broker", err)
 	}
-	r.atEnd.add(func() {
+	r.cleanup.add(func() {
 		if err := closeKafka(); err != nil {
-			r.say("closing Kafka: %v", err)
+			r.printf("closing Kafka: %v", err)
 		}
 	})
 	if r.through == throughHTTP || r.reports {
-		if err := r.awake(ctx, r.client); err != nil {
+		if err := r.checkServer(ctx, r.client); err != nil {
 			return err
 		}
 	}
-	accounts, err := r.accountsFor(ctx, r.run, identity.RoleUser)
+	accounts, err := r.openAccounts(ctx, r.run, identity.RoleUser)
 	if err != nil {
 		return err
 	}
-	r.atEnd.add(accounts.forget)
-	r.atEnd.add(func() {
+	r.cleanup.add(accounts.delete)
+	r.cleanup.add(func() {
 		r.reportLeftovers(accounts, "the run's events and call records, on the topics and in the reports")
 	})
-	r.follower, r.dead = newFollower(ctx, cluster), newDeadLetters(r.run)
-	r.atEnd.add(r.follower.close)
-	if err := r.follower.follow(ctx, event.TopicDead, r.dead.see); err != nil {
+	r.follower, r.deadLetters = newFollower(ctx, cluster), newDeadLetters(r.run)
+	r.cleanup.add(r.follower.close)
+	if err := r.follower.follow(ctx, event.TopicDead, r.deadLetters.add); err != nil {
 		return err
 	}
-	if r.events, err = r.flow(ctx, cluster, accounts, eventsIn, event.TopicEvents, nil); err != nil {
+	if r.events, err = r.newFlow(ctx, cluster, accounts, rawEvents, event.TopicEvents, nil); err != nil {
 		return err
 	}
 	if r.callRecords > 0 {
-		if r.calls, err = r.flow(ctx, cluster, accounts, callRecordsIn, event.TopicCDR, loadtest.CallRecord); err != nil {
+		if r.calls, err = r.newFlow(ctx, cluster, accounts, rawCallRecords, event.TopicCDR, loadtest.CallRecord); err != nil {
 			return err
 		}
 	}
@@ -104,9 +104,9 @@ func (r *pipelineRun) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// flow returns a flow and starts to follow its output topic.
-func (r *pipelineRun) flow(ctx context.Context, cluster *kafka.Cluster, a *benchAccounts, in way, out string, form loadtest.Form) (*flow, error) {
-	f := &flow{topic: in.topic, trail: loadtest.NewTrail(r.run, len(a.ids), r.clock)}
+// newFlow returns a flow and starts to follow its output topic.
+func (r *pipelineRun) newFlow(ctx context.Context, cluster *kafka.Cluster, a *benchAccounts, in destination, out string, form loadtest.Form) (*flow, error) {
+	f := &flow{topic: in.topic, tracker: loadtest.NewTrail(r.run, len(a.ids), r.clock)}
 	var sink loadtest.Sink
 	if r.through == throughHTTP {
 		made, err := r.httpSink(ctx, r.client, a)
@@ -116,8 +116,8 @@ func (r *pipelineRun) flow(ctx context.Context, cluster *kafka.Cluster, a *bench
 		made.format = in.format
 		f.http, sink = made, made
 	} else {
-		made := &kafkaSink{producer: cluster.NewProducer(kafka.ProducerConfig{}), accounts: a.ids, goesTo: in}
-		r.atEnd.add(func() { made.close(ctx, &r.bench) })
+		made := &kafkaSink{producer: cluster.NewProducer(kafka.ProducerConfig{}), accounts: a.ids, destination: in}
+		r.cleanup.add(func() { made.close(ctx, &r.bench) })
 		sink = made
 	}
 	cfg := loadtest.SourceConfig{
@@ -141,7 +141,7 @@ func (r *pipelineRun) flow(ctx context.Context, cluster *kafka.Cluster, a *bench
 		return nil, err
 	}
 	return f, r.follower.follow(ctx, out, func(record *kafka.Record) {
-		f.trail.See(record.Partition, sourceOf(record), record.Value)
+		f.tracker.See(record.Partition, sourceOffset(record), record.Value)
 	})
 }
 

@@ -8,14 +8,14 @@ import (
 	"trunkline/internal/cli"
 )
 
-// findings is the report of a run.
-type findings interface {
+// runReport is the report of a run.
+type runReport interface {
 	write(w io.Writer) error // as text
 	fault() error            // the faults of the server; nil: none
 }
 
 // printReport prints a report, also that of a failed run. err is the error that ended the run.
-func (b *bench) printReport(r findings, err error) error {
+func (b *bench) printReport(r runReport, err error) error {
 	if b.asJSON {
 		err = errors.Join(err, cli.JSONLine(b.p.Out, r))
 	} else {
@@ -35,19 +35,19 @@ func unlessInterrupted(ctx context.Context, err error) error {
 	return err
 }
 
-// endings are the cleanup functions of a run, called in reverse order.
-type endings []func()
+// cleanups are the cleanup functions of a run, called in reverse order.
+type cleanups []func()
 
-func (e *endings) add(end func()) { *e = append(*e, end) }
+func (e *cleanups) add(end func()) { *e = append(*e, end) }
 
-func (e *endings) run() {
+func (e *cleanups) run() {
 	for i := len(*e) - 1; i >= 0; i-- {
 		(*e)[i]()
 	}
 }
 
-// runUntil runs work until the returned function is called, which returns work's error.
-func runUntil(ctx context.Context, work func(context.Context) error) (stop func() error) {
+// startUntil runs work until the returned function is called, which returns work's error.
+func startUntil(ctx context.Context, work func(context.Context) error) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- work(ctx) }()

@@ -23,34 +23,34 @@ import (
 	"trunkline/internal/retry"
 )
 
-// sinkFor returns the sink of the run's events and the function that closes it.
-func (b *bench) sinkFor(ctx context.Context, client *http.Client, a *benchAccounts) (loadtest.Sink, func(), error) {
+// newSink returns the sink of the run's events and the function that closes it.
+func (b *bench) newSink(ctx context.Context, client *http.Client, a *benchAccounts) (loadtest.Sink, func(), error) {
 	if b.through == throughHTTP {
 		sink, err := b.httpSink(ctx, client, a)
 		return sink, func() {}, err
 	}
-	cluster, closeKafka, err := b.serversKafka(ctx)
+	cluster, closeKafka, err := b.openServerKafka(ctx)
 	if err != nil && b.through == throughKafka {
 		return nil, nil, err
 	}
 	if err != nil {
-		b.say("%v: publishing over HTTP", err)
+		b.printf("%v: publishing over HTTP", err)
 		sink, err := b.httpSink(ctx, client, a)
 		return sink, func() {}, err
 	}
-	sink := &kafkaSink{producer: cluster.NewProducer(kafka.ProducerConfig{}), accounts: a.ids, goesTo: eventsIn}
+	sink := &kafkaSink{producer: cluster.NewProducer(kafka.ProducerConfig{}), accounts: a.ids, destination: rawEvents}
 	return sink, func() {
 		sink.close(ctx, b)
 		if err := closeKafka(); err != nil {
-			b.say("closing Kafka: %v", err)
+			b.printf("closing Kafka: %v", err)
 		}
 	}, nil
 }
 
-// serversKafka returns the Kafka that the server uses: the one in the settings, or the broker
+// openServerKafka returns the Kafka that the server uses: the one in the settings, or the broker
 // embedded in the server that runs on the data directory. It never starts a broker of its own,
 // which would have no accounts.
-func (b *bench) serversKafka(ctx context.Context) (*kafka.Cluster, func() error, error) {
+func (b *bench) openServerKafka(ctx context.Context) (*kafka.Cluster, func() error, error) {
 	s, err := b.p.Settings()
 	if err != nil {
 		return nil, nil, err
@@ -86,38 +86,38 @@ func (b *bench) openKafka(ctx context.Context, s *settings.Settings) (*kafka.Clu
 	}, nil
 }
 
-// way is the sink of a run's records.
-type way struct{ topic, format string }
+// destination is the sink of a run's records.
+type destination struct{ topic, format string }
 
 // The ways to publish records.
 var (
-	eventsIn      = way{event.TopicRaw, "generic"}
-	callRecordsIn = way{event.TopicCDRRaw, "svc.cdr"}
+	rawEvents      = destination{event.TopicRaw, "generic"}
+	rawCallRecords = destination{event.TopicCDRRaw, "svc.cdr"}
 )
 
 // kafkaSink publishes to Kafka directly, as a source with Kafka access does.
 type kafkaSink struct {
-	producer *kafka.Producer
-	accounts []string
-	goesTo   way
+	producer    *kafka.Producer
+	accounts    []string
+	destination destination
 }
 
 func (k *kafkaSink) close(ctx context.Context, b *bench) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := k.producer.Close(ctx); err != nil {
-		b.say("closing the producer: %v", err)
+		b.printf("closing the producer: %v", err)
 	}
 }
 
 func (k *kafkaSink) Publish(ctx context.Context, events []loadtest.Event) error {
 	headers := []kafka.Header{
-		{Key: event.HeaderFormat, Value: []byte(k.goesTo.format)}, {Key: event.HeaderSource, Value: []byte("bench")},
+		{Key: event.HeaderFormat, Value: []byte(k.destination.format)}, {Key: event.HeaderSource, Value: []byte("bench")},
 	}
 	records := make([]kafka.Record, len(events))
 	for i, e := range events {
 		records[i] = kafka.Record{
-			Topic: k.goesTo.topic, Partition: kafka.AnyPartition,
+			Topic: k.destination.topic, Partition: kafka.AnyPartition,
 			Key: []byte(k.accounts[e.Stream]), Value: e.JSON, Headers: headers,
 		}
 	}
@@ -142,16 +142,16 @@ func (b *bench) httpSink(ctx context.Context, client *http.Client, a *benchAccou
 		if err != nil {
 			return nil, fmt.Errorf("making an API key: %w", err)
 		}
-		retry.Sleep(ctx, followWithin)
+		retry.Sleep(ctx, accountPropagation)
 	}
-	return &httpSink{url: b.url, key: key, http: client, format: eventsIn.format}, nil
+	return &httpSink{url: b.url, key: key, client: client, format: rawEvents.format}, nil
 }
 
 type httpSink struct {
-	url, key string
-	http     *http.Client
-	format   string
-	busy     atomic.Uint64 // responses of overload (429, 503)
+	url, key          string
+	client            *http.Client
+	format            string
+	overloadResponses atomic.Uint64 // responses of overload (429, 503)
 }
 
 // Publish sends the events in one body and repeats it while the server is
@@ -169,7 +169,7 @@ func (h *httpSink) Publish(ctx context.Context, events []loadtest.Event) error {
 			refused.Status != http.StatusTooManyRequests && refused.Status != http.StatusServiceUnavailable {
 			return err
 		}
-		h.busy.Add(1)
+		h.overloadResponses.Add(1)
 		if !retry.Sleep(ctx, max(refused.RetryAfter, 50*time.Millisecond)) {
 			return ctx.Err()
 		}
@@ -183,6 +183,6 @@ func (h *httpSink) postLines(ctx context.Context, lines []byte) error {
 	}
 	request.Header.Set("Content-Type", "application/x-ndjson")
 	request.Header.Set("X-API-Key", h.key)
-	_, err = cli.Fetch(h.http, request, http.StatusAccepted)
+	_, err = cli.Fetch(h.client, request, http.StatusAccepted)
 	return err
 }

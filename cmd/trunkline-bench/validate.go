@@ -20,10 +20,10 @@ const maxRate = 1e6
 
 // validateShared checks the flags of addFlags and completes the URL. unpaced allows --rate 0,
 // which means without a pause.
-func (b *bench) validateShared(unpaced bool) error {
+func (b *bench) validateShared(allowUnpaced bool) error {
 	switch {
-	case b.rate < 0 || b.rate == 0 && !unpaced || !(b.rate <= maxRate):
-		least := map[bool]string{true: "at least", false: "above"}[unpaced]
+	case b.rate < 0 || b.rate == 0 && !allowUnpaced || !(b.rate <= maxRate):
+		least := map[bool]string{true: "at least", false: "above"}[allowUnpaced]
 		return cli.Usagef("--rate must be %s 0 and at most %.0f, is %v", least, maxRate, b.rate)
 	case b.duration <= 0:
 		return cli.Usagef("--duration must be above 0, is %v", b.duration)
@@ -44,7 +44,7 @@ func (b *bench) validateShared(unpaced bool) error {
 			return cli.Usagef("--metrics is such as http://127.0.0.1:9464, not %q", base)
 		}
 	}
-	return b.wholeURL()
+	return b.completeURL()
 }
 
 // maxEventBytes is the size of the largest record, in bytes.
@@ -71,19 +71,19 @@ func (b *bench) validateEvents() error {
 	if err := b.validateAccounts(); err != nil {
 		return err
 	}
-	switch least := loadtest.MinEventSize(b.longestAccount()); {
+	switch minSize := loadtest.MinEventSize(b.longestAccount()); {
 	case b.username == "" && b.apiKey != "":
 		return cli.Usagef("--api-key needs --username")
 	case b.size > maxEventBytes:
 		return cli.Usagef("--size must be at most %d, is %d", maxEventBytes, b.size)
-	case b.size < least:
-		return cli.Usagef("--size must be at least %d, is %d", least, b.size)
+	case b.size < minSize:
+		return cli.Usagef("--size must be at least %d, is %d", minSize, b.size)
 	}
 	return nil
 }
 
-// wholeURL completes the server's URL.
-func (b *bench) wholeURL() error {
+// completeURL completes the server's URL.
+func (b *bench) completeURL() error {
 	s, err := b.p.Settings()
 	if err != nil {
 		return err

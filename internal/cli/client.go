@@ -11,15 +11,15 @@ import (
 
 // ServerFlags are the flags of a command that calls a server's HTTP API.
 type ServerFlags struct {
-	program  *Program
-	url, ca  string
-	insecure bool
+	program       *Program
+	serverURL, ca string
+	insecure      bool
 }
 
 // ServerFlags registers --url, --ca and --insecure.
 func (p *Program) ServerFlags(flags *pflag.FlagSet) *ServerFlags {
 	f := &ServerFlags{program: p}
-	flags.StringVar(&f.url, "url", "", "URL of the server; empty: this machine, with the port in the settings")
+	flags.StringVar(&f.serverURL, "url", "", "URL of the server; empty: this machine, with the port in the settings")
 	flags.StringVar(&f.ca, "ca", "", "file with certificates to trust in addition to the system's, PEM")
 	flags.BoolVar(&f.insecure, "insecure", false, "accept any certificate; for tests only")
 	return f
@@ -31,7 +31,7 @@ func (f *ServerFlags) URL() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	address := strings.TrimRight(f.url, "/")
+	address := strings.TrimRight(f.serverURL, "/")
 	if address == "" {
 		address = ServerURL(s)
 	}

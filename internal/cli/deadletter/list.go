@@ -69,7 +69,7 @@ type letterRow struct {
 	Value    any               `json:"value,omitempty"`
 	Base64   string            `json:"value_base64,omitempty"`
 
-	time time.Time
+	recordedAt time.Time
 }
 
 // newestLetters reads all dead letters and returns the newest in chronological order, with values
@@ -104,14 +104,14 @@ func newestLetters(ctx context.Context, cluster *kafka.Cluster, filter letterFil
 }
 
 func sortNewest(rows []letterRow, limit int) []letterRow {
-	slices.SortStableFunc(rows, func(a, b letterRow) int { return a.time.Compare(b.time) })
+	slices.SortStableFunc(rows, func(a, b letterRow) int { return a.recordedAt.Compare(b.recordedAt) })
 	kept := rows[max(0, len(rows)-limit):]
 	return append(rows[:0], kept...)
 }
 
 func (l letter) row(withPayload bool) letterRow {
 	row := letterRow{
-		Position: l.position.String(), Time: l.record.Time.UTC().Format(time.RFC3339Nano), time: l.record.Time,
+		Position: l.position.String(), Time: l.record.Time.UTC().Format(time.RFC3339Nano), recordedAt: l.record.Time,
 		Topic: l.topic(), Kind: l.kind(), Reason: l.reason(),
 		Size: len(l.record.Value),
 	}
@@ -147,7 +147,7 @@ func printTable(p *cli.Program, rows []letterRow) error {
 	cells := make([][]string, len(rows))
 	for i, row := range rows {
 		cells[i] = []string{
-			row.Position, row.time.UTC().Format("2006-01-02T15:04:05.000Z"),
+			row.Position, row.recordedAt.UTC().Format("2006-01-02T15:04:05.000Z"),
 			cli.OrDash(cli.Printable(row.Topic)), cli.OrDash(cli.Printable(row.Kind)), cli.OrDash(cli.Printable(row.Reason)), strconv.Itoa(row.Size),
 		}
 	}

@@ -42,7 +42,7 @@ revokes and removes them. A session that is not used for 30 days ends.`,
 			if c.Password, err = p.Password("login", fromStdin); err != nil {
 				return err
 			}
-			return logIn(cmd.Context(), p, server, c)
+			return createLogin(cmd.Context(), p, server, c)
 		},
 	}
 	flags := command.Flags()
@@ -54,7 +54,7 @@ revokes and removes them. A session that is not used for 30 days ends.`,
 	return command
 }
 
-func logIn(ctx context.Context, p *cli.Program, server *cli.ServerFlags, c credentials) error {
+func createLogin(ctx context.Context, p *cli.Program, server *cli.ServerFlags, c credentials) error {
 	f, err := findLoginFile(p)
 	if err != nil {
 		return err
