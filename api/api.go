@@ -12,30 +12,30 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// Deps are the packages that the routes call. All but Auth may be nil: their routes
-// are then left out.
+// Deps are the packages that the routes call. All but Auth may be nil; the API then has no
+// routes for them.
 type Deps struct {
 	Auth          Authenticator
 	Portal        Portal
 	Directory     Directory
 	Ingest        Ingest
 	Channel       Channel
-	ChannelLogins ChannelLogins // with Channel
+	ChannelLogins ChannelLogins // required with Channel
 	Encryption    Encryption
 	Recordings    Recordings
-	Reports       Reports // with Audit
+	Reports       Reports // requires Audit
 	Figures       FigureReports
-	QueueConfigs  QueueConfigs // with Audit
+	QueueConfigs  QueueConfigs // requires Audit
 	Audit         AuditLog
 	Calls         Calls
 	Webhooks      Webhooks
 	Explain       Explain
 	AIProviders   AIProviders
-	AIOpener      AIProviderOpener // with AITester, AIAnnouncer or AIMedia
+	AIOpener      AIProviderOpener // required with AITester, AIAnnouncer or AIMedia
 	AITester      SessionTester
 	AIAnnouncer   SessionAnnouncer
 	AIMedia       MediaSocket
-	Tracer        *tracing.Tracer // nil: tracing is off
+	Tracer        *tracing.Tracer // nil if tracing is off
 }
 
 // API handles the requests of the public listener.
@@ -49,7 +49,7 @@ type API struct {
 	echo    *echo.Echo
 }
 
-// New makes the API.
+// New returns the API with the routes of deps.
 func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) (*API, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err

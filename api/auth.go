@@ -28,7 +28,8 @@ type credentials struct {
 	key   string // X-API-Key, or the password of Authorization: Basic
 }
 
-// requestCredentials reads the credentials of a request. It refuses more than one.
+// requestCredentials returns the credentials of a request. Returns
+// fault.KindUnauthenticated if there is more than one or the header is malformed.
 func requestCredentials(r *http.Request) (credentials, error) {
 	authorization, keys := r.Header.Values("Authorization"), r.Header.Values("X-API-Key")
 	if len(authorization)+len(keys) > 1 {
@@ -50,8 +51,7 @@ func requestCredentials(r *http.Request) (credentials, error) {
 	return credentials{token: strings.TrimSpace(token)}, nil
 }
 
-// hasPassword reports whether the body of a login has one of the fields of a login
-// with a password.
+// hasPassword reports whether a login's body has username, password or domain.
 func hasPassword(body *object) bool {
 	return body.Has("username") || body.Has("password") || body.Has("domain")
 }
@@ -93,8 +93,8 @@ func (a auth) authenticateKey(c echo.Context) (*identity.Principal, error) {
 	return a.authenticateKeyText(c, sent.key)
 }
 
-// authorized returns a handler that calls find for the caller, an account or another
-// object of a request, and passes the result to handle.
+// authorized returns a handler that passes the result of find to handle. find authenticates
+// and authorizes the request, and returns the caller, the account or another object.
 func authorized[T any](find func(echo.Context) (T, error), handle func(echo.Context, T) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		found, err := find(c)
@@ -107,7 +107,8 @@ func authorized[T any](find func(echo.Context) (T, error), handle func(echo.Cont
 
 const contextScope = "scope"
 
-// withScope sets the scope that API keys need for the route; "": it takes none.
+// withScope sets the scope that an API key needs for the route; "" if the route accepts no
+// API key.
 func withScope(scope identity.Scope, next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		c.Set(contextScope, scope)
@@ -115,7 +116,8 @@ func withScope(scope identity.Scope, next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// authenticateKeyText returns the principal of an API key that has the route's scope.
+// authenticateKeyText returns the principal of the API key. Returns fault.KindForbidden if
+// the key does not have the route's scope.
 func (a auth) authenticateKeyText(c echo.Context, key string) (*identity.Principal, error) {
 	p, err := a.identity.AuthenticateKey(c.Request().Context(), key)
 	if err != nil {
@@ -139,6 +141,7 @@ func (a auth) authenticateAny(c echo.Context) (*identity.Principal, error) {
 	return a.authenticateUser(c)
 }
 
+// requireAdmin returns fault.KindForbidden for a caller who is not an administrator.
 func requireAdmin(caller *identity.Principal) error {
 	if caller.Role != identity.RoleAdmin {
 		return fault.Forbidden("This is for administrators")
@@ -146,7 +149,7 @@ func requireAdmin(caller *identity.Principal) error {
 	return nil
 }
 
-// authenticateAnyAdmin returns the administrator of the request's token, or its API key.
+// authenticateAnyAdmin is authenticateAny for administrators and API keys.
 func (a auth) authenticateAnyAdmin(c echo.Context) (*identity.Principal, error) {
 	caller, err := a.authenticateAny(c)
 	if err != nil {
@@ -155,9 +158,9 @@ func (a auth) authenticateAnyAdmin(c echo.Context) (*identity.Principal, error) 
 	return caller, requireAdmin(caller)
 }
 
-// authenticateAdmin authenticates an administrator's token and returns the account
-// of X-Account-ID. A missing X-Account-ID is refused first, then a token, then an
-// account that the caller cannot see, then a plain user.
+// authenticateAdmin authenticates an administrator's token and returns the account of
+// X-Account-ID. It checks, in this order, that X-Account-ID is sent, that the token is
+// valid, that the caller can access the account, and that the caller is an administrator.
 func (a auth) authenticateAdmin(c echo.Context) (identity.Account, error) {
 	if _, err := accountID(c); err != nil {
 		return identity.Account{}, err
@@ -173,7 +176,7 @@ func (a auth) authenticateAdmin(c echo.Context) (identity.Account, error) {
 	return account, requireAdmin(caller)
 }
 
-// accountID returns X-Account-ID.
+// accountID returns X-Account-ID, or fault.KindInvalid if it is absent.
 func accountID(c echo.Context) (string, error) {
 	id := c.Request().Header.Get("X-Account-ID")
 	if id == "" {
@@ -183,7 +186,7 @@ func accountID(c echo.Context) (string, error) {
 }
 
 // authenticateAccount authenticates a token or a key, and returns the account of
-// X-Account-ID, or the caller's own when it is absent.
+// X-Account-ID, or the caller's own if it is absent.
 func (a auth) authenticateAccount(c echo.Context) (identity.Account, error) {
 	caller, err := a.authenticateAny(c)
 	if err != nil {
@@ -192,7 +195,7 @@ func (a auth) authenticateAccount(c echo.Context) (identity.Account, error) {
 	return a.namedOrOwnAccount(c, caller)
 }
 
-// authenticateAccountAdmin is authenticateAccount of an administrator or a key.
+// authenticateAccountAdmin is authenticateAccount for administrators and API keys.
 func (a auth) authenticateAccountAdmin(c echo.Context) (identity.Account, error) {
 	account, err := a.authenticateAccount(c)
 	if err != nil {
@@ -201,8 +204,8 @@ func (a auth) authenticateAccountAdmin(c echo.Context) (identity.Account, error)
 	return account, requireAdmin(callerOf(c))
 }
 
-// namedOrOwnAccount returns the account of X-Account-ID, or the caller's own when it
-// is absent.
+// namedOrOwnAccount returns the account of X-Account-ID, or the caller's own if it is
+// absent.
 func (a auth) namedOrOwnAccount(c echo.Context, caller *identity.Principal) (identity.Account, error) {
 	if _, err := accountID(c); err == nil {
 		return a.namedAccount(c, caller)
@@ -240,8 +243,8 @@ const (
 	contextCaller  = "caller"
 )
 
-// rememberCaller keeps the caller for handlers and the audit log, and the caller's
-// account for the access log.
+// rememberCaller stores the caller in the context, for handlers and the audit log, and the
+// caller's account for the access log.
 func rememberCaller(c echo.Context, p *identity.Principal) *identity.Principal {
 	c.Set(contextAccount, p.AccountID)
 	c.Set(contextCaller, p)
@@ -250,12 +253,13 @@ func rememberCaller(c echo.Context, p *identity.Principal) *identity.Principal {
 	return p
 }
 
-// callerOf returns the caller of a request that was authenticated.
+// callerOf returns the caller that rememberCaller stored, nil if there is none.
 func callerOf(c echo.Context) *identity.Principal {
 	caller, _ := c.Get(contextCaller).(*identity.Principal)
 	return caller
 }
 
+// callerAccount returns the account for the access log, "" if the request has no caller.
 func callerAccount(c echo.Context) string {
 	account, _ := c.Get(contextAccount).(string)
 	return account

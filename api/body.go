@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	maxBodyBytes = 1 << 20 // bytes of a JSON body
-	maxDepth     = 100     // arrays and objects within each other
+	maxBodyBytes = 1 << 20 // of JSON
+	maxDepth     = 100     // of nested arrays and objects
 )
 
 const invalidBody = "Invalid request body"
 
-// decode reads the request's body, which must be one JSON object of at most maxJSON
-// bytes without repeated names.
+// decode reads and parses the request's body, which must be one JSON object of at most
+// maxBodyBytes without repeated names.
 func decode(c echo.Context) (*object, error) {
 	r := c.Request()
 	if err := checkContentType(r.Header); err != nil {
@@ -48,7 +48,7 @@ func decode(c echo.Context) (*object, error) {
 	return parse(body)
 }
 
-// decodeRaw is decode for a package that parses the members itself.
+// decodeRaw is decode for a handler that passes the members to another package's parser.
 func decodeRaw(c echo.Context) (map[string]json.RawMessage, error) {
 	body, err := decode(c)
 	if err != nil {
@@ -57,7 +57,8 @@ func decodeRaw(c echo.Context) (map[string]json.RawMessage, error) {
 	return body.Raw()
 }
 
-// checkContentType accepts a Content-Type of JSON in UTF-8, or none.
+// checkContentType returns fault.KindUnsupported for a Content-Type other than JSON in
+// UTF-8. The header may be absent.
 func checkContentType(header http.Header) error {
 	if err := checkEncoding(header); err != nil {
 		return err
@@ -74,6 +75,7 @@ func checkContentType(header http.Header) error {
 	return nil
 }
 
+// checkEncoding returns fault.KindUnsupported for a Content-Encoding other than identity.
 func checkEncoding(header http.Header) error {
 	if encoding := header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return fault.New(fault.KindUnsupported, "The Content-Encoding must be absent")
@@ -98,7 +100,8 @@ func parse(body []byte) (*object, error) {
 	return newObject(members), nil
 }
 
-// syntaxError returns the parser's own faults; any other error is bad syntax.
+// syntaxError returns a fault of the parser unchanged, and fault.KindInvalid for an error of
+// the JSON decoder.
 func syntaxError(err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) {
@@ -107,8 +110,8 @@ func syntaxError(err error) error {
 	return &fault.Error{Kind: fault.KindInvalid, Message: "The body is not JSON", Cause: err}
 }
 
-// parser builds a value from tokens. Unlike Unmarshal it refuses repeated names and
-// deep nesting.
+// parser builds a value from JSON tokens. Unlike json.Unmarshal it refuses repeated names
+// and more than maxDepth levels.
 type parser struct{ *json.Decoder }
 
 func (p parser) value(depth int) (any, error) {
@@ -149,7 +152,7 @@ func (p parser) object(depth int) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		name, _ := token.(string) // the decoder returns nothing else here
+		name, _ := token.(string) // the decoder returns only strings here
 		if _, repeated := members[name]; repeated {
 			return nil, fault.InvalidField(name, "repeated", invalidBody)
 		}

@@ -12,13 +12,12 @@ import (
 type Config struct {
 	Settings
 	// RequestTimeout bounds an ordinary request; ingest, recordings and the events
-	// channel have limits of their own. 30 s when zero.
+	// channel have other bounds. Default: 30 s.
 	RequestTimeout time.Duration
-	// StallTimeout ends the upload or download of a recording whose client has
-	// not sent or read anything for between half of it and all of it. 1 min when
-	// zero.
+	// StallTimeout ends the upload or download of a recording whose client has not sent
+	// or read anything for at least half of it and at most all of it. Default: 1 min.
 	StallTimeout time.Duration
-	// Board is the live board, with the pages under /docs; nil leaves them out.
+	// Board serves the live board and the pages under /docs; nil if there are none.
 	Board http.Handler
 }
 
@@ -32,7 +31,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate returns an error for settings that cannot work.
+// Validate returns an error for invalid settings.
 func (c Config) Validate() error {
 	if c.RequestTimeout < 0 {
 		return errors.New("api: RequestTimeout is negative")

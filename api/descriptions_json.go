@@ -12,7 +12,8 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// serveFileAsJSON serves a description as JSON, for clients that do not read YAML.
+// serveFileAsJSON serves a YAML description converted to JSON, for clients that do not read
+// YAML.
 func serveFileAsJSON(name string) echo.HandlerFunc {
 	convert := sync.OnceValues(func() ([]byte, error) {
 		text, err := descriptions.ReadFile(name)
@@ -24,14 +25,14 @@ func serveFileAsJSON(name string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		text, err := convert()
 		if err != nil {
-			return fmt.Errorf("turning %s into JSON: %w", name, err)
+			return fmt.Errorf("converting %s to JSON: %w", name, err)
 		}
 		allowCaching(c)
 		return writeBytes(c, http.StatusOK, "application/json", text)
 	}
 }
 
-// yamlToJSON converts YAML to JSON and keeps the order of members.
+// yamlToJSON converts YAML to JSON. It keeps the order of members.
 func yamlToJSON(text []byte) ([]byte, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
@@ -62,7 +63,8 @@ func writeNode(out *bytes.Buffer, n *yaml.Node) error {
 	return writeValue(out, value)
 }
 
-// writeNodes writes elements (step 1) or members (step 2) between marks.
+// writeNodes writes elements (step 1) or members (step 2). punctuation has the opening
+// bracket, the separator and the closing bracket.
 func writeNodes(out *bytes.Buffer, nodes []*yaml.Node, step int, punctuation string) error {
 	out.WriteByte(punctuation[0])
 	for i := 0; i < len(nodes); i += step {

@@ -13,13 +13,13 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Kinds that exist in HTTP only.
+// Kinds of errors that exist in HTTP only.
 const (
-	kindMethod       fault.Kind = "method" // the path exists and does not support the method
+	kindMethod       fault.Kind = "method" // the path does not support the method
 	kindClientClosed fault.Kind = "left"   // the client closed the connection before the response
 )
 
-// statusClientClosed is nginx's "client closed request".
+// statusClientClosed is the status "client closed request" of nginx.
 const statusClientClosed = 499
 
 // statuses maps kinds of error to HTTP statuses.
@@ -44,15 +44,15 @@ var statuses = map[fault.Kind]int{
 	fault.KindUnavailable:     http.StatusServiceUnavailable,
 }
 
-// failure is the body of every error.
+// failure is the body of every error response.
 type failure struct {
 	Success bool          `json:"success"`
 	Message string        `json:"message"`
 	Errors  []fault.Field `json:"errors,omitempty"`
 }
 
-// writeError writes the response to a request that failed. The cause of a fault is
-// logged, never sent.
+// writeError writes the response to a failed request. The cause of a fault is logged and
+// never sent.
 func (a *API) writeError(c echo.Context, err error) {
 	f := toFault(err)
 	if errors.Is(c.Request().Context().Err(), context.Canceled) {
@@ -75,8 +75,8 @@ func (a *API) writeError(c echo.Context, err error) {
 	}
 }
 
-// logFailure logs internal errors and unavailable dependencies. Overload has no
-// Cause; the package that refuses a request logs it.
+// logFailure logs internal errors and unavailable dependencies. It does not log overload,
+// which has no Cause: the package that refuses the request logs it.
 func (a *API) logFailure(c echo.Context, status int, f *fault.Error, err error) {
 	level := slog.LevelWarn
 	switch {
@@ -89,13 +89,14 @@ func (a *API) logFailure(c echo.Context, status int, f *fault.Error, err error) 
 		"request_id", requestID(c), "route", routeLabel(c), "kind", f.Kind, "error", err)
 }
 
-// retrySeconds rounds up: a client that returned early would be refused again.
+// retrySeconds rounds d up to seconds, at least 1, because a client that retries too early
+// would be refused again.
 func retrySeconds(d time.Duration) int64 {
 	return max(1, int64((d+time.Second-1)/time.Second))
 }
 
-// toFault returns the fault in err, or makes one for an error of the router, a
-// timeout or any other error.
+// toFault returns the fault in err, or converts an error of the router, a timeout or any
+// other error to one.
 func toFault(err error) *fault.Error {
 	var f *fault.Error
 	var routing *echo.HTTPError

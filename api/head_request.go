@@ -8,15 +8,15 @@ import (
 // headRequestKey marks a request that arrived as HEAD.
 type headRequestKey struct{}
 
-// headAsGet turns a HEAD request into a GET for the router.
+// headAsGet returns a HEAD request as a GET, for the router.
 func headAsGet(r *http.Request) *http.Request {
 	get := r.WithContext(context.WithValue(r.Context(), headRequestKey{}, true))
 	get.Method = http.MethodGet
 	return get
 }
 
-// restoreHead returns the request with its original method, so that a handler can skip
-// a body that is not sent.
+// restoreHead returns a request of headAsGet as a HEAD again, so that a handler can omit
+// the body, and any other request unchanged.
 func restoreHead(r *http.Request) *http.Request {
 	if r.Context().Value(headRequestKey{}) == nil {
 		return r

@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/report"
 )
 
-// requirement is the requirement of a member.
+// requirement states whether a member must be present.
 type requirement bool
 
 const (
@@ -31,10 +31,10 @@ const (
 //		return err
 //	}
 //
-// A member that is never read is unknown, which is an error too.
+// Err adds an error for each member that was not read: it is unknown.
 type object struct {
 	members map[string]any
-	path    string // of the object within the body, "" or ending in "."
+	path    string // of the object in the body, "" or ending in "."
 	faults  *[]fault.Field
 	nested  []*object
 }
@@ -47,7 +47,7 @@ func (o *object) fault(name, code, message string) {
 	*o.faults = append(*o.faults, fault.Field{Field: o.path + name, Code: code, Message: message})
 }
 
-// takeMember removes and returns a member.
+// takeMember removes a member and returns it.
 func (o *object) takeMember(name string, need requirement) (any, bool) {
 	v, ok := o.members[name]
 	delete(o.members, name)
@@ -57,8 +57,8 @@ func (o *object) takeMember(name string, need requirement) (any, bool) {
 	return v, ok
 }
 
-// typedMember returns a member of type T. Another type, null included, is an error and the
-// zero T.
+// typedMember returns a member of type T. For another type, including null, it adds an
+// error and returns the zero T.
 func typedMember[T any](o *object, name string, need requirement, want string) T {
 	var zero T
 	v, ok := o.takeMember(name, need)
@@ -73,8 +73,8 @@ func typedMember[T any](o *object, name string, need requirement, want string) T
 	return t
 }
 
-// Has reports whether the member is present, for members whose absence differs from
-// zero. Call it before reading the member.
+// Has reports whether the member is present and was not read yet, for members whose absence
+// differs from the zero value.
 func (o *object) Has(name string) bool {
 	_, ok := o.members[name]
 	return ok
@@ -121,8 +121,7 @@ func (o *object) Strings(name string, need requirement) []string {
 	return all
 }
 
-// Object reads an object within this one. It is never nil: an absent one has no
-// members.
+// Object reads a nested object. It is never nil: an absent one has no members.
 func (o *object) Object(name string, need requirement) *object {
 	inner := &object{
 		members: typedMember[map[string]any](o, name, need, "an object"),
@@ -149,7 +148,7 @@ func (o *object) Objects(name string, need requirement) (all []*object) {
 	return all
 }
 
-// Raw returns the members as JSON, for a package that parses them itself.
+// Raw returns the members as JSON, for another package's parser.
 func (o *object) Raw() (map[string]json.RawMessage, error) {
 	members := make(map[string]json.RawMessage, len(o.members))
 	for name, value := range o.members {
@@ -163,7 +162,7 @@ func (o *object) Raw() (map[string]json.RawMessage, error) {
 	return members, nil
 }
 
-// Err returns the errors of the members, or nil.
+// Err returns the errors of the members as fault.KindInvalid, or nil.
 func (o *object) Err(message string) error {
 	o.addUnknownFaults()
 	if len(*o.faults) == 0 {
@@ -181,7 +180,8 @@ func (o *object) addUnknownFaults() {
 	}
 }
 
-// readOnly reads a member that must be absent or equal to the stored value.
+// readOnly reads a member that must be absent or equal to the stored value, a string or
+// int64.
 func (o *object) readOnly(name string, stored any) {
 	if !o.Has(name) {
 		return

@@ -15,7 +15,7 @@ type metrics struct {
 	requests  *prometheus.CounterVec   // by route, method, status class
 	seconds   *prometheus.HistogramVec // by route, method
 	inFlight  prometheus.Gauge
-	longLived map[string]bool // routes whose duration is not measured
+	longLived map[string]bool // paths of routes whose duration is not measured
 }
 
 var statusClasses = []string{"1xx", "2xx", "3xx", "4xx", "5xx"}
@@ -59,8 +59,8 @@ func statusClass(status int) string { return strconv.Itoa(status/100) + "xx" }
 
 const unknownMethod = "other"
 
-// methodLabel returns the request's method as a metric label: methods that clients
-// invent are unknownMethod.
+// methodLabel returns the request's method as a metric label, or unknownMethod for a method
+// that no route has, so that clients cannot create labels.
 func methodLabel(c echo.Context) string {
 	switch m := c.Request().Method; m {
 	case http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions:

@@ -18,16 +18,17 @@ import (
 	"trunkline/internal/tracing"
 )
 
-// Middleware, outermost first: request id, span (with tracing on), access log,
-// metrics, security headers, error response, slashes, parameters. The error response is written
-// inside of access log and metrics, so that these see the status that the client
-// gets.
+// Middleware, outermost first: request id, span (if tracing is on), access log, metrics,
+// security headers, error response, slashes, parameters. The error response is written
+// inside of access log and metrics, so that these record the status that the client
+// receives.
 
 const headerRequestID = "X-Request-ID"
 
 func requestID(c echo.Context) string { return c.Response().Header().Get(headerRequestID) }
 
-// withRequestID keeps the client's X-Request-ID when it is valid, else makes one.
+// withRequestID copies a valid X-Request-ID of the request to the response, or generates
+// one.
 func (a *API) withRequestID(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		id := c.Request().Header.Get(headerRequestID)
@@ -39,6 +40,7 @@ func (a *API) withRequestID(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
+// safeID reports whether a client's request id can be logged and returned.
 func safeID(id string) bool {
 	if len(id) < 1 || len(id) > 128 {
 		return false
@@ -54,8 +56,8 @@ func safeID(id string) bool {
 	return true
 }
 
-// withSpan starts a span in the client's trace, or in a new one. Middleware outside
-// of it sees the request without the span.
+// withSpan starts a span in the client's trace, or in a new one. The request of middleware
+// outside of it has no span.
 func (a *API) withSpan(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		method := methodLabel(c)
@@ -105,9 +107,10 @@ func (a *API) withErrorResponse(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// panicPlace is the place of panics in handlers.
+// panicPlace is the metric label of panics in handlers.
 const panicPlace = "api_request"
 
+// callRecovered calls next and returns a panic as an error.
 func (a *API) callRecovered(c echo.Context, next echo.HandlerFunc) (err error) {
 	defer func() {
 		switch p := recover(); p {
@@ -165,8 +168,8 @@ func (a *API) withTimeout(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// clientAddress returns the extractor of the client's address: the connection's, or
-// that of X-Forwarded-For where trusted proxies sent it.
+// clientAddress returns the extractor of the client's address, which is that of the
+// connection or, behind trusted proxies, that of X-Forwarded-For.
 func clientAddress(proxies []netip.Prefix) echo.IPExtractor {
 	if len(proxies) == 0 {
 		return echo.ExtractIPDirect()
@@ -182,7 +185,7 @@ func clientAddress(proxies []netip.Prefix) echo.IPExtractor {
 	return echo.ExtractIPFromXFFHeader(trust...)
 }
 
-// routeLabel returns the pattern of the route: a bounded label without parameters.
+// routeLabel returns the path pattern of the route, without values of parameters.
 func routeLabel(c echo.Context) string {
 	if path := c.Path(); path != "" {
 		return path
@@ -192,8 +195,8 @@ func routeLabel(c echo.Context) string {
 
 const unmatched = "unmatched"
 
-// withAccessLog logs each request, at debug level when it succeeded. The query, the
-// headers and path parameters are never logged: they can be tokens or phone numbers.
+// withAccessLog logs each request, successful ones at debug level. It never logs the query,
+// the headers and path parameters, which can be tokens or phone numbers.
 func (a *API) withAccessLog(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		start := time.Now()

@@ -10,11 +10,11 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Uploads and downloads of recordings have no total limit. A deadline that moves with
-// each read or write ends those whose client stalls.
+// Uploads and downloads of recordings have no total time limit. A deadline that each read
+// or write extends ends those whose client stalls.
 
-// deadline is a connection's read or write deadline. Errors of setting it are
-// ignored: such a connection fails on its own.
+// deadline is a connection's read or write deadline. Errors of setting it are ignored,
+// because reads and writes of such a connection fail, too.
 type deadline struct {
 	set          func(time.Time) error
 	stallTimeout time.Duration
@@ -25,7 +25,7 @@ func newReadDeadline(c echo.Context, stallTimeout time.Duration) *deadline {
 	return &deadline{set: http.NewResponseController(c.Response().Writer).SetReadDeadline, stallTimeout: stallTimeout}
 }
 
-// extend sets the deadline to at least half of stall from now.
+// extend ensures that the deadline is at least half of stallTimeout from now.
 func (d *deadline) extend() {
 	if now := time.Now(); d.until.Sub(now) < d.stallTimeout/2 {
 		d.until = now.Add(d.stallTimeout)
@@ -48,18 +48,18 @@ func (u *uploadReader) Read(p []byte) (int, error) {
 	u.deadline.extend()
 	n, err := u.body.Read(p)
 	if err != nil {
-		u.deadline.remove() // the remaining work does not depend on the client
+		u.deadline.remove() // the rest of the request does not depend on the client
 	}
 	return n, err
 }
 
-// audioWriter receives what http.ServeContent writes. It withholds error responses,
-// whose body finish replaces.
+// audioWriter is the ResponseWriter for http.ServeContent. It discards error responses of
+// http.ServeContent; finish returns an error in their place.
 type audioWriter struct {
 	http.ResponseWriter
 	control     *http.ResponseController
 	deadline    *deadline
-	errorStatus int // status
+	errorStatus int // status of a discarded error response, else 0
 }
 
 func newAudioWriter(c echo.Context, stallTimeout time.Duration) *audioWriter {
@@ -84,8 +84,8 @@ func (p *audioWriter) Write(b []byte) (int, error) {
 	return p.ResponseWriter.Write(b)
 }
 
-// finish flushes the response, removes the deadline for the next one of the
-// connection, and returns a withheld error response as a fault.
+// finish flushes the response and removes the deadline, which would apply to the next
+// response of the connection. It returns a discarded error response as a fault.
 func (p *audioWriter) finish() error {
 	switch p.errorStatus {
 	case 0:
@@ -102,7 +102,8 @@ func (p *audioWriter) finish() error {
 	}
 }
 
-// withNoStore sets a header that http.ServeContent removes from error responses.
+// withNoStore restores the header Cache-Control, which http.ServeContent removes from error
+// responses, and returns f.
 func (p *audioWriter) withNoStore(f *fault.Error) error {
 	p.Header().Set("Cache-Control", "no-store")
 	return f

@@ -32,13 +32,13 @@ func writeBytes(c echo.Context, status int, contentType string, data []byte) err
 	return err
 }
 
-// allowCaching lets clients cache a response that is the same for all callers; the default
-// is no-store.
+// allowCaching lets clients cache the response, which must be the same for all callers. The
+// default is no-store.
 func allowCaching(c echo.Context) {
 	c.Response().Header().Set("Cache-Control", "public, max-age=300")
 }
 
-// respond sends body as JSON, unless there is an error.
+// respond sends body as JSON if err is nil, and returns err otherwise.
 func respond(c echo.Context, status int, body any, err error) error {
 	if err != nil {
 		return err
@@ -46,7 +46,7 @@ func respond(c echo.Context, status int, body any, err error) error {
 	return writeJSON(c, status, body)
 }
 
-// noContent sends a response without a body, unless there is an error.
+// noContent sends a response without a body if err is nil, and returns err otherwise.
 func noContent(c echo.Context, err error) error {
 	if err == nil {
 		c.Response().WriteHeader(http.StatusNoContent)
@@ -54,8 +54,8 @@ func noContent(c echo.Context, err error) error {
 	return err
 }
 
-// writePage sends the page of a list that the query asks for, in the order of the
-// keys, which are unique.
+// writePage sends the page of a list that the query selects with page_size and start_key.
+// The order is that of the keys, which must be unique. view returns an item's JSON.
 func writePage[T, U any](c echo.Context, list []T, key func(T) string, view func(T) U) error {
 	q := report.NewQuery(c.QueryParams())
 	page := report.Page[U]{Data: []U{}, PageSize: q.PageSize()}
@@ -80,7 +80,7 @@ func writePage[T, U any](c echo.Context, list []T, key func(T) string, view func
 	return writeJSON(c, http.StatusOK, page)
 }
 
-// respondTagged is respond with the body's entity tag. A GET is answered with 304 if its
+// respondTagged is respond with the body's entity tag. The response to a GET is 304 if its
 // If-None-Match has the tag.
 func respondTagged(c echo.Context, status int, tag string, body any, err error) error {
 	if err != nil {

@@ -13,15 +13,17 @@ import (
 type route struct {
 	method, path string
 	handle       echo.HandlerFunc
-	// scope is required of an API key; "": no API key is accepted.
+	// scope is the scope that an API key needs; "" if no API key is accepted.
 	scope identity.Scope
-	// noTimeout: RequestTimeout does not apply; the handler has its own limits.
+	// noTimeout is true if the handler bounds its duration and RequestTimeout does not
+	// apply.
 	noTimeout bool
-	// longLived: the client ends it, so its duration is not measured.
+	// longLived is true if the client decides when the request ends. RequestTimeout does
+	// not apply and the duration is not measured.
 	longLived bool
 }
 
-// The two identical path sets of the events channel.
+// Prefixes of the two identical sets of paths of the events channel.
 const (
 	channelAPI    = "/api/v2/cc_events_channel"
 	channelSocket = "/ws/v1/cc_events"

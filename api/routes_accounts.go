@@ -10,12 +10,12 @@ import (
 	"trunkline/internal/report"
 )
 
-// accountView is an account as a caller sees it.
+// accountView is the JSON of an account in responses.
 type accountView struct {
 	ID        string `json:"id"`
 	Name      string `json:"name"`
 	Domain    string `json:"domain"`
-	ParentID  string `json:"parent_id,omitempty"` // absent of the caller's own
+	ParentID  string `json:"parent_id,omitempty"` // absent from the caller's own account
 	TimeZone  string `json:"time_zone,omitempty"` // IANA name; absent: UTC
 	CreatedAt int64  `json:"created_at"`          // Unix seconds
 }
@@ -60,7 +60,7 @@ func (r directoryRoutes) createAccount(c echo.Context, caller *identity.Principa
 	return respondCreated(c, accountsPath+"/"+created.ID, created.ETag(), viewAccount(caller, created), err)
 }
 
-// checkParent adds a fault if the caller cannot access the parent.
+// checkParent adds a fault to body if the caller cannot access the account parent.
 func (r directoryRoutes) checkParent(c echo.Context, body *object, parent string) {
 	if !r.auth.identity.Tree().Contains(callerOf(c).AccountID, parent) {
 		body.fault("parent_id", "unknown_account", "is not an account")
@@ -96,8 +96,8 @@ func (r directoryRoutes) updateAccount(c echo.Context, account identity.Account)
 	return respondTagged(c, http.StatusOK, stored.ETag(), viewAccount(callerOf(c), stored), err)
 }
 
-// deleteAccount deletes an account without accounts below it; with purge=now its
-// data too, without waiting.
+// deleteAccount deletes an account that has no accounts below it. With purge=now its data
+// is deleted without waiting for the end of its retention.
 func (r directoryRoutes) deleteAccount(c echo.Context, account identity.Account) error {
 	if account.ID == callerOf(c).AccountID {
 		return errOwnObject("Your own account cannot be deleted")

@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// AIProviders stores the accounts' AI providers. Its results contain no secrets.
+// AIProviders stores the accounts' AI providers. Its results have no secrets.
 type AIProviders interface {
 	AIProviderChanges
 	Find(ctx context.Context, accountID, id string) (aiprovider.Document, error)
@@ -31,8 +31,8 @@ type AIProviderOpener interface {
 	Open(ctx context.Context, id string) (aiprovider.Provider, error)
 }
 
-// SessionTester opens a session with a provider, sends it a tone and reports what
-// happened. An error means that no session was tried.
+// SessionTester opens a session with a provider, sends it a tone and returns a report. An
+// error means that it did not try to open a session.
 type SessionTester interface {
 	Test(ctx context.Context, p aiprovider.Provider) (aiprovider.TestReport, error)
 }

@@ -16,7 +16,7 @@ import (
 	"trunkline/internal/wsframe"
 )
 
-// SessionAnnouncer registers a call before it arrives.
+// SessionAnnouncer stores the account and provider of a call before the call arrives.
 type SessionAnnouncer interface {
 	Announce(ctx context.Context, a aiprovider.Announcement) error
 }
@@ -66,14 +66,14 @@ func readAnnouncement(body *object) (aiprovider.Announcement, error) {
 		CallerIDNumber: body.callText("callerIdNumber"),
 		CalleeIDNumber: body.callText("calleeIdNumber"),
 	}
-	// Parse accepts other forms too, which would not match the call.
+	// uuid.Parse also accepts other forms, which would not match the UUID of the call.
 	if id, err := uuid.Parse(a.UUID); a.UUID != "" && (err != nil || id.String() != a.UUID) {
 		body.fault("uuid", "invalid", "must be a UUID such as 6f1c0a6e-5f0e-4c1b-9f5c-de0c5a2f7d2a")
 	}
 	return a, body.Err(invalidBody)
 }
 
-const maxCallText = 128 // Unicode characters of a call's id or number
+const maxCallText = 128 // Unicode characters in a call's id or number
 
 // callText reads an optional id or number of a call.
 func (o *object) callText(name string) string {
@@ -103,8 +103,8 @@ func (r aiSessionRoutes) socket(c echo.Context, caller *identity.Principal) erro
 	return nil
 }
 
-// mediaCaller authenticates the caller of a media socket. A media server that cannot
-// set headers sends its token or API key in the query.
+// mediaCaller authenticates the caller of a media socket. A media server that cannot set
+// headers sends its token or API key in the parameter token of the query.
 func (r aiSessionRoutes) mediaCaller(c echo.Context) (*identity.Principal, error) {
 	sent, err := requestCredentials(c.Request())
 	if err != nil {
@@ -128,8 +128,8 @@ func (r aiSessionRoutes) mediaCaller(c echo.Context) (*identity.Principal, error
 	return rememberCaller(c, caller), nil
 }
 
-// provider returns the provider of a call. Returns fault.KindNotFound if the caller
-// cannot access its account, or if X-Account-ID has another account.
+// provider returns the provider with the id. Returns fault.KindNotFound if the caller
+// cannot access its account, or if X-Account-ID is another account.
 func (r aiSessionRoutes) provider(c echo.Context, caller *identity.Principal, id string) (aiprovider.Provider, error) {
 	provider, err := r.providers.Open(c.Request().Context(), id)
 	if err != nil {

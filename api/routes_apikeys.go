@@ -11,7 +11,8 @@ import (
 	"trunkline/internal/fault"
 )
 
-// keyView is an API key; the key itself is shown once.
+// keyView is the JSON of an API key in responses. Only the response to its creation has the
+// key itself.
 type keyView struct {
 	ID        string           `json:"id"`
 	AccountID string           `json:"account_id"`
@@ -30,8 +31,9 @@ func viewKey(k identity.APIKey) keyView {
 	return view
 }
 
-// pathKey returns the key of the path, which must belong to an account that the caller can
-// access, and to that of X-Account-ID if it is sent.
+// pathKey authenticates the caller and returns the key in the path. Returns
+// fault.KindNotFound if the caller cannot access its account, or if X-Account-ID is another
+// account.
 func (r directoryRoutes) pathKey(c echo.Context) (identity.APIKey, error) {
 	caller, err := r.auth.authenticateAnyAdmin(c)
 	if err != nil {
@@ -46,7 +48,8 @@ func (r directoryRoutes) pathKey(c echo.Context) (identity.APIKey, error) {
 	return key, err
 }
 
-// keysAccount returns the account of X-Account-ID, or the caller's own.
+// keysAccount authenticates the caller and returns the account of X-Account-ID, or the
+// caller's own if it is absent.
 func (r directoryRoutes) keysAccount(c echo.Context) (identity.Account, error) {
 	caller, err := r.auth.authenticateAnyAdmin(c)
 	if err != nil {
@@ -63,7 +66,7 @@ func (r directoryRoutes) listKeys(c echo.Context, account identity.Account) erro
 	return writePage(c, keys, func(k identity.APIKey) string { return fmt.Sprintf("%020d.%s", k.CreatedAt.UnixMilli(), k.ID) }, viewKey)
 }
 
-// readKey reads the members that can be changed. Absent scopes are nil.
+// readKey reads the members name and scopes. Absent scopes are nil.
 func readKey(body *object, needScopes requirement) (name string, scopes []identity.Scope) {
 	name = body.String("name", optional)
 	if body.Has("scopes") || needScopes == required {

@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/report"
 )
 
-// AuditLog records what callers do, and lists it.
+// AuditLog records the actions of callers and lists them.
 type AuditLog interface {
 	Entry(ctx context.Context, action audit.Action, accountID, target string) audit.Entry
 	Record(ctx context.Context, entries ...audit.Entry) error
@@ -32,7 +32,7 @@ func (r auditRoutes) list(c echo.Context, account identity.Account) error {
 	return respond(c, http.StatusOK, page, err)
 }
 
-// parseAuditFilter reads the query. Its error names every parameter that is wrong.
+// parseAuditFilter parses the query. Its error names every invalid parameter.
 func parseAuditFilter(values url.Values) (audit.Filter, error) {
 	q := report.NewQuery(values)
 	f := audit.Filter{Actor: q.Get("actor"), Action: audit.Action(q.Get("action")), PageSize: q.PageSize(), StartKey: q.Get("start_key")}

@@ -10,7 +10,7 @@ import (
 	"trunkline/origination"
 )
 
-// Calls places and follows calls (click to call).
+// Calls places, reads and cancels calls (click to call).
 type Calls interface {
 	Originate(ctx context.Context, caller *identity.Principal, destination, idempotencyKey string) (callID string, err error)
 	Get(ctx context.Context, caller *identity.Principal, callID string) (*origination.Call, error)
@@ -22,8 +22,8 @@ type callRoutes struct {
 	auth  auth
 }
 
-// originate rings the caller's phone. An API key is authenticated and then refused by
-// Calls, since it has no extension.
+// originate places a call that rings the caller's phone first. Calls refuses an API key,
+// which has no extension.
 func (r callRoutes) originate(c echo.Context, caller *identity.Principal) error {
 	callID, err := r.calls.Originate(c.Request().Context(), caller, c.Param("destination"), c.Request().Header.Get("Idempotency-Key"))
 	return respond(c, http.StatusCreated, struct {

@@ -19,7 +19,7 @@ type Channel interface {
 	Snapshot(ctx context.Context, caller *identity.Principal) (*fanout.Snapshot, error)
 }
 
-// Subscriptions authenticates and serves subscribers. An error means that the request
+// Subscriptions authenticates and serves subscribers. If it returns an error, the request
 // was refused and nothing was written.
 type Subscriptions interface {
 	ServeWebSocket(w http.ResponseWriter, r fanout.Request) error
@@ -60,8 +60,9 @@ func (r channelRoutes) login(c echo.Context) error {
 	}{token, seconds(expiresIn)}, err)
 }
 
-// chooseLogin returns the login with the credentials of the request: those in the body,
-// or else a token of the OpenID Connect provider, a portal token or an API key.
+// chooseLogin returns the login for the credentials of the request: username and password
+// in the body, or else a token of the OpenID Connect provider, a portal token or an API
+// key.
 func (r channelRoutes) chooseLogin(c echo.Context, body *object) (login func(identity.Filter) (token string, expiresIn time.Duration, err error), err error) {
 	header := c.Request().Header
 	if hasPassword(body) || header.Get("Authorization") == "" && header.Get("X-API-Key") == "" {
@@ -124,7 +125,7 @@ func (r channelRoutes) snapshot(c echo.Context, caller *identity.Principal) erro
 	return respond(c, http.StatusOK, snapshot, err)
 }
 
-// routes returns one path set of the events channel.
+// routes returns one set of paths of the events channel.
 func (c channelRoutes) routes(prefix, socket string) []route {
 	return []route{
 		{method: http.MethodPost, path: prefix + "/login", handle: c.login, scope: identity.ScopeSubscribe},

@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// descriptions are served unchanged.
+// descriptions has the descriptions of the API as files.
 //
 //go:embed openapi.yaml asyncapi.yaml schemas/*.json
 var descriptions embed.FS

@@ -18,7 +18,7 @@ type Directory interface {
 	KeyDirectory
 }
 
-// AccountDirectory changes accounts; auth has their tree.
+// AccountDirectory changes accounts. Authenticator reads them.
 type AccountDirectory interface {
 	CreateAccount(ctx context.Context, n identity.NewAccount) (identity.Account, error)
 	UpdateAccount(ctx context.Context, id string, u identity.AccountUpdate) (identity.Account, error)
@@ -58,8 +58,8 @@ const (
 	keysPath     = "/api/v2/apikeys"
 )
 
-// directoryRoutes are for administrators and API keys with the scope admin, who see
-// their account and those below it.
+// directoryRoutes are for administrators and API keys with the scope admin. They apply to
+// the caller's account and those below it.
 type directoryRoutes struct {
 	directory Directory
 	auth      auth
@@ -101,7 +101,8 @@ func (r directoryRoutes) routes() []route {
 	return routes
 }
 
-// pathAccount returns the account of the path if the caller can access it.
+// pathAccount authenticates the caller and returns the account in the path. Returns
+// fault.KindNotFound if the caller cannot access it.
 func (r directoryRoutes) pathAccount(c echo.Context) (identity.Account, error) {
 	caller, err := r.auth.authenticateAnyAdmin(c)
 	if err != nil {
@@ -110,7 +111,8 @@ func (r directoryRoutes) pathAccount(c echo.Context) (identity.Account, error) {
 	return r.auth.visibleAccount(caller, c.Param("id"))
 }
 
-// errOwnObject returns the error of a change of the caller's own account, user or key.
+// errOwnObject returns the error for a change that callers may not apply to their own
+// account, user or key.
 func errOwnObject(message string) error {
 	return fault.Conflict("%s: ask another administrator", message)
 }

@@ -11,8 +11,8 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Encryption stores the accounts' recording-encryption configurations. Its results
-// contain secrets.
+// Encryption stores the accounts' recording-encryption configurations. Its results have
+// secrets.
 type Encryption interface {
 	Find(ctx context.Context, accountID string) (*encryption.Result, error)
 	Update(ctx context.Context, accountID string, change encryption.Change, ifMatch string) (*encryption.Result, error)
@@ -44,7 +44,7 @@ func configOrEmpty(config *encryption.Document) any {
 
 func (r encryptionRoutes) put(c echo.Context) error {
 	if _, err := accountID(c); err != nil {
-		return err // keeps its own message
+		return err // with its own message, not that of updateError
 	}
 	answer, err := r.update(c)
 	if err != nil {
@@ -73,7 +73,7 @@ func (r encryptionRoutes) update(c echo.Context) (*encryption.Result, error) {
 	return r.encryption.Update(c.Request().Context(), account.ID, change, c.Request().Header.Get("If-Match"))
 }
 
-// updateError gives the errors of an update the message that clients expect. A
+// updateError returns the error of an update with the message that clients expect. A
 // message about the whole body becomes an entry of errors.
 func updateError(err error) error {
 	f := toFault(err)

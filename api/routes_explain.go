@@ -49,8 +49,8 @@ func (r explainRoutes) get(c echo.Context, caller *identity.Principal) error {
 	return writeJSON(c, http.StatusOK, viewExplanation(e))
 }
 
-// explanationView is an explanation. Times are Unix seconds with a fraction; absent if
-// not known.
+// explanationView is the JSON of an explanation. Times are Unix seconds with a fraction,
+// absent if unknown.
 type explanationView struct {
 	Event struct {
 		ID        event.ID        `json:"id"`
@@ -104,7 +104,7 @@ type explainedHookView struct {
 
 type nodeView struct {
 	Node  string  `json:"node"`
-	Since float64 `json:"since"` // start of the node's records of ended connections
+	Since float64 `json:"since"` // from this time on the node knows ended connections
 }
 
 func viewExplanation(e *explain.Explanation) (v explanationView) {

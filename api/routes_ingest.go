@@ -11,7 +11,7 @@ import (
 	"trunkline/ingest"
 )
 
-// Ingest stores bodies of events and call records.
+// Ingest durably stores the events or call records in a request's body.
 type Ingest interface {
 	Accept(ctx context.Context, r ingest.Request) (ingest.Result, error)
 }

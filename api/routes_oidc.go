@@ -25,12 +25,12 @@ type ProviderLogins interface {
 	FinishOIDC(ctx context.Context, flow oidc.Flow, code, address string) (*identity.Session, error)
 }
 
-// oidcRoutes are the login of the board at the provider, by code flow. The browser
-// keeps all of its state in cookies, so that any node can continue it:
+// oidcRoutes are the login of the board at the provider, by code flow. All state is in
+// cookies of the browser, so that any node can continue it:
 //
-//	start     the board's link: cookieFlow, and on to the provider
-//	callback  back from the provider: exchanges the code, makes a session; cookieResult, and on to the board
-//	session   the board asks for the session's tokens
+//	start     sets cookieFlow and redirects to the provider
+//	callback  the provider redirects to it; exchanges the code, creates a session, sets cookieResult and redirects to the board
+//	session   returns the session's tokens to the board
 //
 // The cookies' prefix __Host- keeps other hosts of the domain from setting them.
 type oidcRoutes struct{ portal Portal }
@@ -40,7 +40,7 @@ const (
 	cookieResult    = "__Host-trunkline_login"
 	flowCookieTTL   = 10 * time.Minute
 	resultCookieTTL = 2 * time.Minute
-	boardLoginPath  = "/?login=oidc" // the board with a result to ask for
+	boardLoginPath  = "/?login=oidc" // the board then requests the result from session
 )
 
 func (r oidcRoutes) routes() []route {
@@ -52,8 +52,8 @@ func (r oidcRoutes) routes() []route {
 	}
 }
 
-// loginResult is how a login at the provider ended: a session, which is taken by its
-// refresh token and so once, or an error.
+// loginResult is the result of a login at the provider: the refresh token of a session,
+// which can be used once, or an error.
 type loginResult struct {
 	RefreshToken string     `json:"refresh_token,omitempty"`
 	Kind         fault.Kind `json:"kind,omitempty"`
@@ -82,8 +82,7 @@ func (r oidcRoutes) start(c echo.Context) error {
 	return redirect(c, address)
 }
 
-// errNoFlow means that another browser began the login, or this one more than 10
-// minutes ago.
+// errNoFlow is returned if the browser has no cookieFlow with the state of the redirect.
 var errNoFlow = fault.Unauthenticated("The login was not begun in this browser, or more than 10 minutes ago: log in again")
 
 func (r oidcRoutes) callback(c echo.Context) error {
@@ -103,8 +102,8 @@ func (r oidcRoutes) callback(c echo.Context) error {
 
 var errorCode = regexp.MustCompile(`^[a-z_]{1,40}$`)
 
-// errNoCode returns the error of a provider that sent no code. It shows code only if
-// that is an error code of RFC 6749.
+// errNoCode returns the error for a redirect without an authorization code. It contains
+// code only if that is an error code as in RFC 6749.
 func errNoCode(code string) error {
 	if !errorCode.MatchString(code) {
 		code = "no code"
@@ -112,7 +111,8 @@ func errNoCode(code string) error {
 	return fault.Unauthenticated("The provider ended the login: " + code)
 }
 
-// redirectToBoard sends the browser to the board, which asks for the result.
+// redirectToBoard stores the result of the login in cookieResult and redirects the browser
+// to the board.
 func redirectToBoard(c echo.Context, session *identity.Session, err error) error {
 	var result loginResult
 	if err != nil {
@@ -149,8 +149,8 @@ func redirect(c echo.Context, address string) error {
 	return nil
 }
 
-// setCookie stores a value in the browser, for requests that this host's pages and
-// links to it make. It is not secret from the browser's user.
+// setCookie stores a value in a cookie, which the browser sends with requests of this
+// host's pages and when it follows links to this host. The browser's user can read it.
 func setCookie(c echo.Context, name string, value any, ttl time.Duration) error {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -163,8 +163,8 @@ func setCookie(c echo.Context, name string, value any, ttl time.Duration) error 
 	return nil
 }
 
-// readAndDeleteCookie reads a value of setCookie and deletes it in the browser. ok is false if
-// there is none.
+// readAndDeleteCookie reads a value of setCookie and deletes the cookie in the browser. ok
+// is false if there is none.
 func readAndDeleteCookie(c echo.Context, name string, value any) (ok bool) {
 	cookie, err := c.Cookie(name)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"trunkline/identity"
 )
 
-// Portal issues, renews and revokes the tokens of everything but the events channel.
+// Portal issues, renews and revokes all tokens except those of the events channel.
 type Portal interface {
 	Login(ctx context.Context, c identity.Credentials) (*identity.Session, error)
 	ProviderLogins
@@ -72,7 +72,7 @@ func (p portalRoutes) login(c echo.Context) error {
 	return writeSession(c, s)
 }
 
-// readCredentials reads the members common to both logins.
+// readCredentials reads the members of a login with a password.
 func readCredentials(body *object, c echo.Context) identity.Credentials {
 	return identity.Credentials{
 		Username: body.String("username", required),
@@ -131,8 +131,8 @@ func (p portalRoutes) changePassword(c echo.Context, caller *identity.Principal)
 	return noContent(c, p.portal.ChangePassword(c.Request().Context(), caller, current, next, c.RealIP()))
 }
 
-// enrolOTP begins an enrolment, confirmOTP ends it. Both take credentials and no
-// token: a user that must enrol first gets none.
+// enrolOTP begins an enrolment, confirmOTP ends it. Both require credentials and no token,
+// because a user who must enrol gets no token before.
 func (p portalRoutes) enrolOTP(c echo.Context) error {
 	credentials, err := decodeCredentials(c)
 	if err != nil {
@@ -167,7 +167,7 @@ func decodeCredentials(c echo.Context) (identity.Credentials, error) {
 
 const loginRulesPath = "/api/v2/config/login"
 
-// loginRules are those of an account; admin_otp is optional or required.
+// loginRules are the login rules of an account. AdminOTP is "optional" or "required".
 type loginRules struct {
 	AdminOTP string `json:"admin_otp"`
 }

@@ -35,8 +35,8 @@ type recordingRoutes struct {
 	stallTimeout time.Duration
 }
 
-// account returns the account of X-Account-ID. It may be absent for an API key, whose
-// own account is then returned.
+// account authenticates the caller and returns the account of X-Account-ID. If an API key
+// omits the header, it returns the key's own account.
 func (r recordingRoutes) account(c echo.Context) (identity.Account, error) {
 	caller, err := r.auth.authenticateAny(c)
 	if err != nil {
@@ -77,7 +77,7 @@ func (r recordingRoutes) download(c echo.Context, account identity.Account) erro
 	if err != nil {
 		return err
 	}
-	defer func() { _ = audio.Close() }() // only read
+	defer func() { _ = audio.Close() }() // opened for reading only
 	header := c.Response().Header()
 	header.Set("Content-Type", audio.ContentType)
 	header.Set("ETag", `"`+audio.Digest+`"`)
@@ -90,7 +90,7 @@ func (r recordingRoutes) download(c echo.Context, account identity.Account) erro
 	return errors.Join(content.err, writer.finish())
 }
 
-// errorReader keeps the error of reading, which http.ServeContent does not return.
+// errorReader stores the error of a read, because http.ServeContent does not return it.
 type errorReader struct {
 	io.ReadSeeker
 	err error

@@ -23,7 +23,7 @@ type Reports interface {
 	WriteCSV(ctx context.Context, f cdrindex.Filter, w io.Writer) (wrote bool, err error)
 }
 
-// FigureReports adds up the figures of queues and agents.
+// FigureReports computes the figures of queues and agents.
 type FigureReports interface {
 	List(ctx context.Context, f figures.Filter) (*figures.Page, error)
 	WriteCSV(ctx context.Context, f figures.Filter, w io.Writer) (wrote bool, err error)
@@ -57,7 +57,7 @@ func (r reportRoutes) respondJSON(c echo.Context, f cdrindex.Filter) error {
 	return respond(c, http.StatusOK, page, err)
 }
 
-// export streams the whole range as CSV, without a time limit, after the audit entry is
+// export sends the whole range as CSV, without a time limit, after the audit entry is
 // durable.
 func (r reportRoutes) export(c echo.Context, f cdrindex.Filter) error {
 	ctx := c.Request().Context()
@@ -67,7 +67,7 @@ func (r reportRoutes) export(c echo.Context, f cdrindex.Filter) error {
 	return writeCSV(c, "cdrs.csv", func(w io.Writer) (bool, error) { return r.reports.WriteCSV(ctx, f, w) })
 }
 
-// writeCSV responds with the CSV that write writes, as a file to save.
+// writeCSV responds with the CSV that write writes, as an attachment with the name file.
 func writeCSV(c echo.Context, file string, write func(io.Writer) (wrote bool, err error)) error {
 	c.Response().Header().Set("Content-Type", report.CSVType)
 	c.Response().Header().Set("Content-Disposition", `attachment; filename="`+file+`"`)

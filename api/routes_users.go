@@ -12,7 +12,8 @@ import (
 	"trunkline/internal/fault"
 )
 
-// userView is a user of an account. A generated password is shown once.
+// userView is the JSON of a user in responses. Only the response to its creation has a
+// generated password.
 type userView struct {
 	userFields
 	OIDCSubject string `json:"oidc_subject,omitempty"`
@@ -27,7 +28,8 @@ func viewUser(u identity.User) userView {
 // userPath returns the path of a user.
 func userPath(u identity.User) string { return accountsPath + "/" + u.AccountID + "/users/" + u.ID }
 
-// pathUser returns the user of the path.
+// pathUser authenticates the caller and returns the user in the path. Returns
+// fault.KindNotFound if the caller cannot access it.
 func (r directoryRoutes) pathUser(c echo.Context) (identity.User, error) {
 	account, err := r.pathAccount(c)
 	if err != nil {
@@ -75,7 +77,7 @@ func (r directoryRoutes) getUser(c echo.Context, found identity.User) error {
 	return respondTagged(c, http.StatusOK, found.ETag(), viewUser(found), nil)
 }
 
-// updateUser changes role, extension and, if one is sent, the password.
+// updateUser changes the role, the extension and, if the body has one, the password.
 func (r directoryRoutes) updateUser(c echo.Context, found identity.User) error {
 	body, err := decode(c)
 	if err != nil {
@@ -111,7 +113,7 @@ func (r directoryRoutes) deleteUser(c echo.Context, found identity.User) error {
 	return noContent(c, r.directory.DeleteUserByID(c.Request().Context(), found.ID, c.Request().Header.Get("If-Match")))
 }
 
-// enrolOTP creates one-time passwords for a user, without a code to confirm them.
+// enrolOTP creates a one-time password secret for a user, which needs no confirmation.
 func (r directoryRoutes) enrolOTP(c echo.Context, found identity.User) error {
 	enrolment, codes, err := r.directory.EnrolOTP(c.Request().Context(), found.AccountID, found.Username)
 	return respond(c, http.StatusCreated, struct {
@@ -125,7 +127,8 @@ func (r directoryRoutes) deleteOTP(c echo.Context, found identity.User) error {
 	return noContent(c, r.directory.DeleteOTP(c.Request().Context(), found.AccountID, found.Username))
 }
 
-// deviceView is a phone's password, which is shown once.
+// deviceView is the JSON of a device in responses. Only the response to its creation has
+// the password.
 type deviceView struct {
 	ID        string `json:"id"`
 	UserID    string `json:"user_id"`

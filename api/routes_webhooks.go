@@ -48,14 +48,15 @@ func (r webhookRoutes) routes() []route {
 	}
 }
 
-// webhookView is a webhook; a secret that was made here is shown once.
+// webhookView is the JSON of a webhook in responses. Only the response to its creation has
+// a generated secret.
 type webhookView struct {
 	ID        string          `json:"id"`
 	AccountID string          `json:"account_id"`
 	URL       string          `json:"url"`
 	Filters   identity.Filter `json:"filters"`
 	Format    webhook.Format  `json:"format"`
-	CreatedAt int64           `json:"created_at"` // Unix seconds, as all times
+	CreatedAt int64           `json:"created_at"` // Unix seconds, like all times
 	UpdatedAt int64           `json:"updated_at"`
 	Status    webhook.Status  `json:"status"`
 	Failures  int             `json:"failures"`
@@ -108,7 +109,7 @@ func (r webhookRoutes) get(c echo.Context, account identity.Account) error {
 	if err != nil {
 		return err
 	}
-	// Without 304: the tag does not change with the state of the delivery.
+	// Never 304, because the tag does not change with the state of the delivery.
 	c.Response().Header().Set("ETag", found.ETag())
 	return writeJSON(c, http.StatusOK, viewWebhook(found))
 }
@@ -140,7 +141,7 @@ func (r webhookRoutes) delete(c echo.Context, account identity.Account) error {
 	return noContent(c, r.webhooks.Delete(c.Request().Context(), account.ID, c.Param("id"), c.Request().Header.Get("If-Match")))
 }
 
-// retry accepts no body as an empty object.
+// retry accepts a request without a body like one with an empty object.
 func (r webhookRoutes) retry(c echo.Context, account identity.Account) error {
 	since, err := readSince(c)
 	if err != nil {

@@ -12,17 +12,17 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// ChainEntry is an entry of the chain. In JSON it is a record of the topic audit.
+// ChainEntry is an entry of the chain. Its JSON is a record of the topic audit.
 type ChainEntry struct {
 	Entry
 	Seq  int64  `json:"seq"`  // 1, 2, 3, …
-	Prev string `json:"prev"` // the hash of entry Seq-1; "" of the first
+	Prev string `json:"prev"` // hash of entry Seq-1; "" for the first
 	Hash string `json:"hash"`
 }
 
 // computeHash returns the hash of the entry: SHA-256, in hexadecimal, of the texts seq,
-// prev, id, at (Unix milliseconds), account_id, actor, address, action, target
-// and outcome, each written as its length in bytes, a colon and itself.
+// prev, id, at (Unix milliseconds), account_id, actor, address, action, target and
+// outcome, each preceded by its length in bytes and a colon.
 func (c *ChainEntry) computeHash() string {
 	var text []byte
 	for _, field := range []string{
@@ -41,7 +41,7 @@ func (c *ChainEntry) computeHash() string {
 type head struct {
 	seq        int64
 	hash       string
-	prunedSeq  int64 // of the newest entry that retention deleted
+	prunedSeq  int64 // number of the newest entry that retention deleted
 	prunedHash string
 }
 
@@ -75,7 +75,7 @@ func scanEntry(scan sqldb.ScanFunc, extra ...any) (Entry, error) {
 
 const (
 	chainBatch = 1000 // entries chained in one transaction
-	maxBatches = 100  // of one call of Chain, so that it does not starve the rest of Run
+	maxBatches = 100  // in one call of ChainPending or publishChain, so that Run does its other work too
 )
 
 var chainColumns = []string{"seq", "id", "at", "account_id", "actor", "address", "action", "target", "outcome", "prev", "hash"}
@@ -143,7 +143,7 @@ func (l *Log) chainBatch(ctx context.Context) (chained []ChainEntry, err error) 
 	return chained, err
 }
 
-// entriesAfter returns the entries of the chain that follow seq.
+// entriesAfter returns up to limit entries of the chain after the number seq.
 func (l *Log) entriesAfter(ctx context.Context, seq int64, limit int) ([]ChainEntry, error) {
 	rows, err := l.db.QueryContext(ctx, `SELECT `+entryColumns+`, seq, prev, hash FROM audit_entries
 		WHERE seq > $1 ORDER BY seq LIMIT $2`, seq, limit)

@@ -7,11 +7,11 @@
 //
 // # Guarantees
 //
-// An action that grants or changes something (a login, a read of a key, a new user) is
-// recorded or does not happen: a change inserts its entry in its own transaction
-// (Insert); other actions wait until the entry is durable (Record) and are refused if it
-// is not. A refusal (a wrong password) or an end is reported (Report): it happens even
-// if the database is unavailable. Every entry is a line of the log either way, and
+// An action that grants or changes something (a login, a read of a key, a new user) does
+// not happen unless it is recorded: a change inserts its entry in its own transaction
+// (Tx, Insert), and other actions wait until the entry is durable (Record) and are refused
+// if it is not. Refusals (a wrong password) and ends are reported (Report): they happen
+// even if the database is unavailable. In both cases every entry is a line of the log, and
 // trunkline_audit_failures_total counts the entries that could not be stored in the
 // database.
 //
@@ -26,16 +26,16 @@
 // hash before it (chain.go). Verify checks all of it, from the newest entry that
 // retention has deleted.
 //
-// The chain has no secret: anyone with write access to the tables can recompute it from
-// any entry on. Copies of its heads outside of the database reveal that: Run logs the
-// head of the chain (msg="audit chain"), and the topic has every entry with its hash.
+// The hashes are not keyed: anyone with write access to the tables can recompute them from
+// any entry on. Copies of the chain's heads outside of the database reveal that: Run logs
+// the head (msg="audit chain"), and the topic has every entry with its hash.
 //
-// # Goroutines, and when it is full
+// # Goroutines and bounds
 //
 // Run is one goroutine, ended by its context: it extends the chain, publishes and
-// prunes. One more stores queued entries, many in one statement, and ends when the queue
-// is empty. At most maxQueued reported entries wait; more are in the log only and
-// counted as failures. Recorded entries wait in their caller's goroutine.
+// prunes. Another one stores queued entries, many in one statement, and ends when the
+// queue is empty. At most maxQueued reported entries wait; further ones are only logged,
+// and counted as failures. Callers of Record wait.
 //
 // Log.mu is held for a few assignments; no function is called while it is held.
 package audit

@@ -68,19 +68,19 @@ var actions = []Action{
 	SigningKeyRotate,
 }
 
-// OutcomeOK is the outcome of a successful action. Others name the reason, in a word
-// such as wrong_password.
+// OutcomeOK is the outcome of a successful action. Other outcomes are the reason of a
+// failure, such as wrong_password.
 const OutcomeOK = "ok"
 
 // Entry is one line of the audit log.
 type Entry struct {
 	ID        string `json:"id"`
 	At        Moment `json:"at"`
-	AccountID string `json:"account_id"` // "": of no account
-	Actor     string `json:"actor"`      // user:<id>, apikey:<id>, cli:<system user> or sip:<extension>; "": unknown
-	Address   string `json:"address"`    // IP address; "": local
+	AccountID string `json:"account_id"` // "" if the entry has no account
+	Actor     string `json:"actor"`      // user:<id>, apikey:<id>, cli:<system user> or sip:<extension>; "" if unknown
+	Address   string `json:"address"`    // IP address; "" for a local action
 	Action    Action `json:"action"`
-	Target    string `json:"target"` // kind:id; "": none
+	Target    string `json:"target"` // kind:id; may be ""
 	Outcome   string `json:"outcome"`
 }
 
@@ -101,8 +101,8 @@ type Caller struct {
 	Address string
 }
 
-// CommandCaller returns the caller for the process's own actions: the system user that
-// runs it.
+// CommandCaller returns the caller for actions of a management command: the system user
+// that runs it.
 func CommandCaller() Caller {
 	name := strconv.Itoa(os.Getuid()) // if the system has no such user, as in a container
 	if current, err := user.Current(); err == nil && current.Username != "" {
@@ -113,19 +113,19 @@ func CommandCaller() Caller {
 
 type callerKey struct{}
 
-// WithCaller returns a context for the work of a request by caller.
+// WithCaller returns a context with the caller of a request.
 func WithCaller(ctx context.Context, caller Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, caller)
 }
 
-// CallerOf returns the caller of WithCaller, else a zero one.
+// CallerOf returns the caller that WithCaller set, or a zero Caller.
 func CallerOf(ctx context.Context) Caller {
 	caller, _ := ctx.Value(callerKey{}).(Caller)
 	return caller
 }
 
-// Entry returns an entry of the context's caller with the current time and the outcome
-// ok, for the caller to change.
+// Entry returns an entry with the context's caller, the current time and OutcomeOK. It is
+// not stored.
 func (l *Log) Entry(ctx context.Context, action Action, accountID, target string) Entry {
 	caller := CallerOf(ctx)
 	return Entry{
@@ -134,7 +134,8 @@ func (l *Log) Entry(ctx context.Context, action Action, accountID, target string
 	}
 }
 
-// isCLI reports whether a management command made the entry: its log is not kept.
+// isCLI reports whether a management command created the entry. The log lines of commands
+// are not collected, so a server logs such an entry when it adds it to the chain.
 func (e *Entry) isCLI() bool { return strings.HasPrefix(e.Actor, actorCLI) }
 
 const actorCLI = "cli:"

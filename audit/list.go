@@ -18,18 +18,18 @@ type Filter struct {
 	Actor      string
 	Action     Action
 
-	PageSize int    // 0: report.DefaultPage
-	StartKey string // a page's NextStartKey; "": the newest
+	PageSize int    // 0 for report.DefaultPage
+	StartKey string // NextStartKey of another page; "" for the newest entries
 }
 
 // Page is one page of a filter's entries, newest first.
 type Page = report.Page[Entry]
 
-// KnownAction reports whether action is a defined one.
+// KnownAction reports whether action is a defined action.
 func KnownAction(action Action) bool { return slices.Contains(actions, action) }
 
-// List returns a page of the chain's entries. An entry is listed about a tenth of a
-// second after it was recorded.
+// List returns a page of the chain's entries. Entries are in the chain about 0.1 s after
+// they are recorded.
 func (l *Log) List(ctx context.Context, f Filter) (*Page, error) {
 	size := f.PageSize
 	if size == 0 {

@@ -16,7 +16,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Publisher writes the entries of the chain to the topic, in their order. A nil error
+// Publisher writes entries of the chain to the topic audit, in their order. A nil error
 // means that they are durable.
 type Publisher interface {
 	Publish(ctx context.Context, entries []ChainEntry) error
@@ -25,10 +25,10 @@ type Publisher interface {
 // Deps are the dependencies of a Log.
 type Deps struct {
 	DB        *sqldb.DB
-	Publisher Publisher // nil: no topic
+	Publisher Publisher // nil if the topic is off
 	Metrics   prometheus.Registerer
 	Log       *slog.Logger
-	Now       func() time.Time // nil: time.Now
+	Now       func() time.Time // nil for time.Now
 }
 
 // Log is the audit log. It is safe for concurrent use.
@@ -39,14 +39,14 @@ type Log struct {
 	publisher     Publisher
 	metrics       *metrics
 	log           *slog.Logger
-	wake          chan struct{} // holds at most one: entries are pending
+	wake          chan struct{} // signals that entries are pending; capacity 1
 	recentReports recentReports
 	storers       sync.WaitGroup // goroutines of storeQueued
 
 	mu            sync.Mutex
 	queue         []entryGroup
 	queuedReports int  // entries in queue without a waiting caller
-	isStoring     bool // a goroutine stores, and continues until the queue is empty
+	isStoring     bool // storeQueued runs
 }
 
 // New migrates the tables. Run extends the chain; without it entries are pending until
@@ -72,9 +72,9 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Log, error) {
 
 const (
 	pollInterval    = time.Second            // for entries that other processes inserted
-	gatherTime      = 100 * time.Millisecond // entries recorded meanwhile enter the chain together
+	gatherTime      = 100 * time.Millisecond // delay after the first pending entry, so that several are chained in one transaction
 	pruneInterval   = time.Hour
-	headLogInterval = time.Minute // between log lines
+	headLogInterval = time.Minute // minimum time between log lines with the head
 )
 
 // Run extends the chain, publishes it and deletes entries older than the retention,
@@ -119,8 +119,8 @@ func (l *Log) Run(ctx context.Context) error {
 
 const drainTimeout = 5 * time.Second
 
-// drain stores the queue and chains it. Entries that it cannot chain in time are
-// pending for the next process.
+// drain waits until the queue is stored and chains it. Entries that it cannot chain within
+// drainTimeout stay pending for another process.
 func (l *Log) drain() error {
 	l.storers.Wait() // bounded by storeTimeout
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
@@ -137,8 +137,8 @@ type loggedHead struct {
 	at  time.Time
 }
 
-// logHead writes the head of the chain to the log if it has moved, at most once a
-// minute: a chain that was recomputed does not have the logged hash at that number.
+// logHead logs the head of the chain if it has changed, at most once per headLogInterval.
+// A chain that was recomputed does not have the logged hash at that number.
 func (l *Log) logHead(ctx context.Context, last *loggedHead) error {
 	if time.Since(last.at) < headLogInterval {
 		return nil

@@ -8,11 +8,11 @@ import (
 
 const (
 	pruneBatch      = 5000 // entries deleted in one transaction
-	maxPruneBatches = 200  // transactions of one call
+	maxPruneBatches = 200  // transactions in one call of Prune
 )
 
-// Prune deletes the oldest entries of the chain whose retention has ended. The chain
-// then begins with the entry after the last one deleted, whose hash is stored.
+// Prune deletes the oldest entries of the chain whose retention has ended. It stores the
+// hash of the last deleted entry, at which Verify begins.
 func (l *Log) Prune(ctx context.Context) error {
 	before := l.now().Add(-l.retention).UnixMilli()
 	for range maxPruneBatches {
@@ -27,8 +27,8 @@ func (l *Log) Prune(ctx context.Context) error {
 	return nil
 }
 
-// pruneBatch deletes entries up to the first that has not expired. The chain is in the
-// order of time, except for entries recorded within moments of each other.
+// pruneBatch deletes entries up to the first that has not expired. The chain is ordered by
+// time, except for entries recorded at almost the same time.
 func (l *Log) pruneBatch(ctx context.Context, before int64) (n int64, err error) {
 	err = l.db.BulkTx(ctx, func(tx *sqldb.BulkTx) error {
 		h, err := lockHead(ctx, tx)

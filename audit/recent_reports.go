@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// recentReports has the entries reported within the last minute.
+// recentReports has the times of the last reports of ReportOnce.
 type recentReports struct {
 	mu           sync.Mutex
 	lastReported map[reportKey]time.Time
@@ -18,10 +18,11 @@ type reportKey struct {
 
 const (
 	repeatInterval   = time.Minute
-	maxRecentReports = 10_000 // above, all are deleted
+	maxRecentReports = 10_000 // above it, all are deleted
 )
 
-// add reports whether e is not a repeat.
+// add returns false if e repeats an entry within repeatInterval. Otherwise it stores the
+// time of e and returns true.
 func (r *recentReports) add(e Entry, now time.Time) bool {
 	key := reportKey{e.Actor, e.Address, e.Target, e.Action}
 	r.mu.Lock()

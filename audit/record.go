@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	maxQueued    = 10_000 // reported entries that wait
+	maxQueued    = 10_000 // reported entries in the queue
 	maxStored    = 200    // entries in one statement
 	storeTimeout = 10 * time.Second
 )
 
-// entryGroup is a group of entries on its way to the database.
+// entryGroup has the queued entries of one call of Record or Report.
 type entryGroup struct {
 	entries []Entry
-	done    chan error // of capacity 1; nil: no caller waits
+	done    chan error // capacity 1; nil if no caller waits
 }
 
-// Record stores entries and returns when they are durable. An error means that
-// the recorded action must not happen. Entries of many callers are stored together.
+// Record stores entries and returns when they are durable. If it returns an error, the
+// caller must not perform the action. Entries of many callers are stored together.
 func (l *Log) Record(ctx context.Context, entries ...Entry) error {
 	entries = cleanAll(entries)
 	done := make(chan error, 1)
@@ -37,8 +37,8 @@ func (l *Log) Record(ctx context.Context, entries ...Entry) error {
 	return err
 }
 
-// Report stores entries without waiting. It is for events that happen whether or not
-// they can be recorded: refusals, and ends.
+// Report stores entries without waiting. It is for events that happen even if they cannot
+// be recorded, such as refusals and ends.
 func (l *Log) Report(ctx context.Context, entries ...Entry) {
 	entries = cleanAll(entries)
 	l.logEntries(ctx, true, entries)
@@ -47,8 +47,8 @@ func (l *Log) Report(ctx context.Context, entries ...Entry) {
 	}
 }
 
-// ReportOnce is Report, at most once a minute for the same actor, address, action and
-// target: for events that a client can cause without limit.
+// ReportOnce is Report, at most once per repeatInterval for the same actor, address,
+// action and target. It is for events that a client can cause without limit.
 func (l *Log) ReportOnce(ctx context.Context, e Entry) {
 	if l.recentReports.add(e, l.now()) {
 		l.Report(ctx, e)
@@ -56,7 +56,7 @@ func (l *Log) ReportOnce(ctx context.Context, e Entry) {
 }
 
 // Tx runs fn in a transaction of begin (DB.Tx or DB.Load), which also stores the entry:
-// the action with its entry, or neither. fn may complete the entry.
+// the action with its entry, or neither. fn may set fields of the entry.
 func Tx[T sqldb.Runner](ctx context.Context, l *Log, runTx func(context.Context, func(T) error) error, entry *Entry, fn func(T) error) error {
 	err := runTx(ctx, func(tx T) error {
 		if err := fn(tx); err != nil {
@@ -70,8 +70,8 @@ func Tx[T sqldb.Runner](ctx context.Context, l *Log, runTx func(context.Context,
 	return err
 }
 
-// Insert is Tx for several entries, or for entries that depend on data read in the
-// transaction. After the commit, call AfterCommit with them.
+// Insert stores entries in the caller's transaction, for actions with several entries.
+// After the commit the caller must call AfterCommit with them.
 func (l *Log) Insert(ctx context.Context, tx sqldb.Runner, entries ...Entry) error {
 	for len(entries) > 0 {
 		n := min(len(entries), maxStored)
@@ -84,7 +84,7 @@ func (l *Log) Insert(ctx context.Context, tx sqldb.Runner, entries ...Entry) err
 	return nil
 }
 
-// AfterCommit writes inserted entries to the log.
+// AfterCommit logs entries that Insert has stored, and wakes Run.
 func (l *Log) AfterCommit(ctx context.Context, entries ...Entry) {
 	l.logEntries(ctx, true, cleanAll(entries))
 	l.wakeChain()
@@ -98,8 +98,8 @@ func cleanAll(entries []Entry) []Entry {
 	return cleaned
 }
 
-// logEntries writes the entries' log lines. Lines of management commands are written by the
-// node that chains the entries.
+// logEntries counts the entries and writes their log lines, except those of management
+// commands, which the node that adds the entries to the chain logs.
 func (l *Log) logEntries(ctx context.Context, stored bool, entries []Entry) {
 	for _, e := range entries {
 		l.metrics.entries.WithLabelValues(string(e.Action)).Inc()
@@ -148,7 +148,7 @@ func (l *Log) storeQueued() {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), storeTimeout)
 		err := l.db.WithoutTx(ctx, func(db sqldb.Runner) error {
-			for rest := entries; len(rest) > 0; { // several statements only if one caller has many entries
+			for rest := entries; len(rest) > 0; { // more than one statement only if one caller has many entries
 				n := min(len(rest), maxStored)
 				if err := insert(ctx, db, rest[:n]); err != nil {
 					return err
@@ -171,7 +171,8 @@ func (l *Log) storeQueued() {
 	}
 }
 
-// takeQueued returns groups with about maxStored entries in total.
+// takeQueued removes groups with about maxStored entries in total from the queue, and
+// returns them with their entries.
 func (l *Log) takeQueued() (batch []entryGroup, entries []Entry) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,8 +14,8 @@ const (
 	publishLease = 30 * time.Second
 )
 
-// publishChain publishes the entries of the chain that are not on the topic. A lease
-// ensures that one node at a time publishes; if the node dies in between, another
+// publishChain publishes the entries of the chain that are not on the topic yet. A lease
+// ensures that one node at a time publishes. If that node fails in between, another one
 // publishes some entries again.
 func (l *Log) publishChain(ctx context.Context) error {
 	for range maxBatches {
@@ -39,8 +39,8 @@ func (l *Log) publishChain(ctx context.Context) error {
 	return nil
 }
 
-// acquireTopicLease takes the lease. It returns the number of the newest published entry, and
-// whether this node has the lease.
+// acquireTopicLease acquires the lease of the topic if there are entries to publish. It
+// returns the number of the newest published entry, and whether it acquired the lease.
 func (l *Log) acquireTopicLease(ctx context.Context) (seq int64, acquired bool, err error) {
 	now := l.now()
 	var newest int64

@@ -7,17 +7,17 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// Verification describes a chain without changes.
+// Verification is the result of Verify for an unchanged chain.
 type Verification struct {
-	First, Last int64  // numbers of its entries; Last is First-1 when there are none
-	Hash        string // of the last: the head of the chain
+	First, Last int64  // numbers of the first and last entry; Last is First-1 if there are none
+	Hash        string // of the last entry: the head of the chain
 	Pending     int    // entries that are not in the chain yet
 }
 
 // BrokenError reports the first entry that was changed or is missing.
 type BrokenError struct {
 	Seq     int64
-	ID      string // "" of a missing one
+	ID      string // "" for a missing entry
 	Missing bool
 }
 
@@ -28,7 +28,7 @@ func (b *BrokenError) Error() string {
 	return fmt.Sprintf("entry %d (id %s) was changed", b.Seq, b.ID)
 }
 
-// KnownHead is an earlier head of the chain, kept outside of the database.
+// KnownHead is an earlier head of the chain that was stored outside of the database.
 type KnownHead struct {
 	Seq  int64
 	Hash string
@@ -37,8 +37,9 @@ type KnownHead struct {
 const verifyBatch = 2000
 
 // Verify reads the whole chain and checks every hash. It returns a *BrokenError for the
-// first entry that was changed, or that differs from known (zero: not compared). It
-// checks the entries up to the head at its start; entries can be added meanwhile.
+// first entry that was changed or is missing, or that differs from known (zero for no
+// comparison). It checks the entries up to the head at its start; entries can be added
+// meanwhile.
 func (l *Log) Verify(ctx context.Context, known KnownHead, progress func(done, total int)) (Verification, error) {
 	head, err := l.readHead(ctx)
 	if err != nil {
@@ -52,7 +53,7 @@ func (l *Log) Verify(ctx context.Context, known KnownHead, progress func(done, t
 			return Verification{}, err
 		}
 		if len(batch) == 0 || batch[0].Seq != previous.seq+1 {
-			// Retention may have deleted it meanwhile.
+			// Prune may have deleted the entry meanwhile.
 			current, err := l.readHead(ctx)
 			if err != nil {
 				return Verification{}, err
@@ -86,23 +87,23 @@ func (l *Log) Verify(ctx context.Context, known KnownHead, progress func(done, t
 	return v, sqldb.Wrap(err, "counting pending audit entries")
 }
 
-// chainLink is the entry of the chain before the next one to check.
+// chainLink is the last entry that was checked.
 type chainLink struct {
 	seq  int64
 	hash string
-	id   string // "" of one that retention deleted
+	id   string // "" for an entry that retention deleted
 }
 
 func (h *head) lastPruned() chainLink { return chainLink{seq: h.prunedSeq, hash: h.prunedHash} }
 
-// checkFollows checks that c is the entry after at, and moves at to it.
+// checkFollows checks that c is the entry after previous, and sets previous to c.
 func (c *ChainEntry) checkFollows(previous *chainLink, known KnownHead) error {
 	switch {
 	case c.Seq != previous.seq+1:
 		return &BrokenError{Seq: previous.seq + 1, Missing: true}
 	case c.Prev != previous.hash && previous.seq > 0 && c.computeHash() == c.Hash:
-		// c is whole and names another entry before it: that one was replaced,
-		// with its hash.
+		// c is unchanged and has the hash of another previous entry: the previous entry was
+		// replaced, including its hash.
 		return &BrokenError{Seq: previous.seq, ID: previous.id}
 	case c.Prev != previous.hash, c.computeHash() != c.Hash, known.Seq == c.Seq && known.Hash != c.Hash:
 		return &BrokenError{Seq: c.Seq, ID: c.ID}

@@ -8,7 +8,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// storedEvent is the event recording.stored. It has no secrets.
+// storedEvent is the event recording.stored. It contains no secrets.
 type storedEvent struct {
 	Event       string `json:"event"`
 	AccountID   string `json:"account_id"`
@@ -19,9 +19,9 @@ type storedEvent struct {
 	ContentType string `json:"content_type"`
 }
 
-// announce publishes recording.stored for recordings that are not announced yet. A node
-// takes a lease on them, so that two nodes do not announce the same one; if the node
-// fails, the next holder of the lease announces them.
+// announce publishes recording.stored for recordings that are not announced yet. It
+// acquires a lease on them, so that two nodes do not announce the same one. If this node
+// fails, another one announces them after the lease.
 func (s *Service) announce(ctx context.Context) error {
 	for {
 		leased, err := s.rows.leaseUnannounced(ctx, time.Now(), announceLease, announceBatch)

@@ -6,12 +6,12 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// purgePageSize bounds one step of PurgeAccount.
+// purgePageSize is the maximum number of recordings that one PurgeAccount deletes.
 const purgePageSize = 100
 
-// PurgeAccount deletes some of the recordings of a deleted account and returns their
-// number; 0: none is left. It deletes the object before the row, so that no object is
-// left without a row.
+// PurgeAccount deletes up to purgePageSize recordings of a deleted account and returns
+// their number, 0 if none is left. It deletes the object before the row, so that no object
+// is left without a row.
 func (s *Service) PurgeAccount(ctx context.Context, accountID string) (n int, err error) {
 	page, err := s.rows.list(ctx, `WHERE account_id = $1 ORDER BY recording_id LIMIT $2`, accountID, purgePageSize)
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *Service) Delete(ctx context.Context, accountID, recordingID string) err
 		return err
 	}
 	if err := s.backend.Delete(ctx, r.object); err != nil {
-		// It cannot be reached any more, and Sweep deletes it.
+		// Without a row the object cannot be read any more, and Sweep deletes it.
 		s.log.WarnContext(ctx, "deleting a recording's object failed", "object", r.object, "error", err)
 	}
 	return nil

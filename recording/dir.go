@@ -15,21 +15,21 @@ import (
 	"trunkline/internal/fault"
 )
 
-// Dir is a Store in a directory: a folder for each account, a file for each object. A
-// file with its final name is complete: it is written under another name, synced, and
-// renamed.
+// Dir is a Store in a directory, with a folder for each account and a file for each
+// object. A file is written under a temporary name in unfinishedDir, synced, and renamed,
+// so a file with its final name is complete.
 type Dir struct{ root *os.Root }
 
 const (
-	unfinishedDir = ".unfinished" // the folder of files being written
-	unfinishedAge = time.Hour     // without a write, after which their writer counts as crashed
+	unfinishedDir = ".unfinished" // folder of files that are being written
+	unfinishedAge = time.Hour     // time since the last write after which the writer is considered crashed
 )
 
 // OpenDir opens the store, creates its directory if missing, and removes the files of
 // crashed writers.
 func OpenDir(dir string) (*Dir, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("making the recordings' directory: %w", err)
+		return nil, fmt.Errorf("creating the recordings' directory: %w", err)
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -45,11 +45,11 @@ func OpenDir(dir string) (*Dir, error) {
 // Close closes the directory.
 func (d *Dir) Close() error { return d.root.Close() }
 
-// RemoveUnfinished removes unfinished files, except those written to after before: a command or
-// another server may be writing them.
+// RemoveUnfinished removes unfinished files that were last written before the time. A
+// command or another server may be writing newer ones.
 func (d *Dir) RemoveUnfinished(_ context.Context, before time.Time) error {
 	if err := d.root.Mkdir(unfinishedDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("making a folder for files being written: %w", err)
+		return fmt.Errorf("creating the folder for unfinished recordings: %w", err)
 	}
 	entries, err := fs.ReadDir(d.root.FS(), unfinishedDir)
 	if err != nil {
@@ -61,7 +61,7 @@ func (d *Dir) RemoveUnfinished(_ context.Context, before time.Time) error {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("looking at an unfinished recording: %w", err)
+			return fmt.Errorf("reading the properties of an unfinished recording: %w", err)
 		}
 		if info.ModTime().After(before) {
 			continue
@@ -78,15 +78,15 @@ func (d *Dir) Put(_ context.Context, name string, write func(io.Writer) error) (
 	tempName := path.Join(unfinishedDir, rand.Text())
 	f, err := d.root.OpenFile(tempName, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return 0, fileError(err, "making a recording's file")
+		return 0, fileError(err, "creating a recording's file")
 	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, ignoreMissing(d.root.Remove(tempName)))
 		}
 	}()
-	// The deferred Remove works on an open file too; Close here only adds to
-	// an error there already is.
+	// The deferred Remove works on an open file, too; an error of Close is only added to
+	// the error of write.
 	if err := write(f); err != nil {
 		return 0, errors.Join(fileError(err, "writing a recording"), f.Close())
 	}
@@ -98,7 +98,7 @@ func (d *Dir) Put(_ context.Context, name string, write func(io.Writer) error) (
 		return 0, err
 	}
 	if err := d.root.Rename(tempName, name); err != nil {
-		return 0, fileError(err, "naming a recording's file")
+		return 0, fileError(err, "renaming a recording's file")
 	}
 	return info.Size(), fileError(d.syncFolder(path.Dir(name)), "syncing the account's folder")
 }
@@ -108,7 +108,7 @@ func (d *Dir) createFolder(folder string) error {
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}
-	return fileError(errors.Join(err, d.syncFolder(".")), "making the account's folder")
+	return fileError(errors.Join(err, d.syncFolder(".")), "creating the account's folder")
 }
 
 func (d *Dir) syncFolder(folder string) error {
@@ -153,7 +153,7 @@ func (d *Dir) List(ctx context.Context, each func(name string, modified time.Tim
 			return nil
 		}
 		if err != nil {
-			return fileError(err, "looking at a recording's file")
+			return fileError(err, "reading the properties of a recording's file")
 		}
 		return each(name, info.ModTime())
 	})
@@ -166,8 +166,8 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// fileError returns a file system's error with its kind; an error that has a kind keeps
-// it.
+// fileError returns an error of the file system with a fault kind. It keeps the kind of an
+// error that has one.
 func fileError(err error, operation string) error {
 	var f *fault.Error
 	switch {
@@ -176,7 +176,7 @@ func fileError(err error, operation string) error {
 	case errors.As(err, &f):
 		return fmt.Errorf("%s: %w", operation, err)
 	case errors.Is(err, fs.ErrNotExist):
-		return &fault.Error{Kind: fault.KindNotFound, Message: "the recording's file is not there", Cause: err}
+		return &fault.Error{Kind: fault.KindNotFound, Message: "the recording's file is missing", Cause: err}
 	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
 		return fault.Unavailable(err, retryAfter, "the store of recordings is full")
 	}

@@ -1,6 +1,6 @@
-// Package recording stores call recordings: sealed or plain, as the configuration of
-// their account says; if that cannot be read, an upload is refused. Package
-// recording/envelope defines the bytes of a sealed recording.
+// Package recording stores call recordings, sealed or plain according to the configuration
+// of their account. If the configuration cannot be read, an upload is refused. Package
+// recording/envelope defines the format of a sealed recording.
 //
 // If this is your first change, read upload.go and read.go; rows.go is all the SQL. A
 // recording is an object in a store (a directory or an S3-compatible bucket; complete or
@@ -8,8 +8,8 @@
 // deleted before it, so that a crash can leave only an object without a row, which Sweep
 // removes a day later.
 //
-// A recording that should be sealed is never stored in plain: the upload gets 503, and
-// trunkline_recording_refused_total counts it. No byte is released before it is
+// A recording that should be sealed and cannot be is never stored in plain: the upload gets
+// 503, and trunkline_recording_refused_total counts it. No byte is released before it is
 // authenticated, and the audio of a stored recording never changes. Package api decides
 // which callers may read.
 //

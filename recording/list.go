@@ -13,8 +13,8 @@ import (
 // Page is one page of an account's recordings, newest first.
 type Page = report.Page[Metadata]
 
-// List returns the page of at most pageSize (0: report.DefaultPage) recordings that
-// begins at startKey, a page's NextStartKey ("": the newest).
+// List returns a page of at most pageSize recordings (0 for report.DefaultPage). It begins
+// at startKey, the NextStartKey of another page, or at the newest recording for "".
 func (s *Service) List(ctx context.Context, accountID string, pageSize int, startKey string) (*Page, error) {
 	if pageSize == 0 {
 		pageSize = report.DefaultPage

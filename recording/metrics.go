@@ -26,7 +26,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
-// Storage forms of a recording, as metric labels.
+// Forms in which a recording is stored, as metric labels.
 const (
 	keptSealed = "sealed"
 	keptPlain  = "plain"

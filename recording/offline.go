@@ -11,8 +11,8 @@ import (
 	"trunkline/recording/envelope"
 )
 
-// Offline opens and seals recordings with an account's key and salt only, without
-// database and service. The commands `trunkline recording` use it.
+// Offline opens and seals recordings with an account's key and salt, without database and
+// service. The commands `trunkline recording` use it.
 type Offline struct{ Key, Salt string }
 
 func (o Offline) deriveRoot(h *envelope.Header) (*envelope.Root, error) {
@@ -31,7 +31,7 @@ func (o Offline) Open(dst io.Writer, src io.Reader) (*Inspection, error) {
 
 // SealParams identifies the recording that Seal seals.
 type SealParams struct {
-	Algorithm   string // "": AES-256-GCM
+	Algorithm   string // "" for AES-256-GCM
 	AccountID   string
 	RecordingID string
 	ContentType string
@@ -64,9 +64,9 @@ func (o Offline) Seal(dst io.Writer, src io.Reader, params SealParams) (*Inspect
 	return newInspection(h, size), nil
 }
 
-// Reseal writes the sealed recording in src to dst under the key of to, with the id
-// keyID ("": the same) and the version keyVersion (0: the next). The body is not
-// changed.
+// Reseal writes the sealed recording in src to dst, sealed under the key of target with
+// the id keyID ("" for the same id) and the version keyVersion (0 for the next). It does
+// not change the body.
 func (o Offline) Reseal(dst io.Writer, src io.Reader, target Offline, keyID string, keyVersion uint32) (*Inspection, error) {
 	var header bytes.Buffer
 	old, err := envelope.Inspect(io.TeeReader(src, &header))
@@ -110,7 +110,7 @@ type Inspection struct {
 	Iterations  uint32 `json:"iterations"`
 	ContentType string `json:"content_type"`
 	CreatedAt   int64  `json:"created_at"`     // Unix seconds
-	Size        int64  `json:"size,omitempty"` // of the audio, if it was read
+	Size        int64  `json:"size,omitempty"` // bytes of audio, if it was read
 }
 
 // Inspect reads a sealed recording's header without a key and without authentication.

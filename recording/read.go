@@ -16,7 +16,7 @@ import (
 	"trunkline/recording/envelope"
 )
 
-// Audio reads any part of an opened recording. Close it.
+// Audio reads any part of an opened recording. The caller must close it.
 type Audio struct {
 	Metadata
 	io.ReadSeeker
@@ -35,10 +35,10 @@ func (s *Service) Metadata(ctx context.Context, accountID, recordingID string) (
 	return &r.Metadata, nil
 }
 
-// Open opens a recording, sealed under any version of the key. Before it returns, it
-// authenticates the end of a sealed recording and compares all of a plain one with its
-// digest; each other part of a sealed one is authenticated before it is read. The audit
-// entry is durable before a byte can be read.
+// Open opens a recording, sealed under any version of the key or plain. It authenticates
+// the end of a sealed recording, whose other parts are authenticated when they are read,
+// and compares the digest of a plain one. The audit entry is durable before a byte can be
+// read.
 func (s *Service) Open(ctx context.Context, accountID, recordingID string) (*Audio, error) {
 	ctx, span := s.tracer.Start(ctx, "recording open", tracing.Account(accountID))
 	audio, err := s.openUnaudited(ctx, accountID, recordingID)
@@ -68,8 +68,8 @@ func (s *Service) openUnaudited(ctx context.Context, accountID, recordingID stri
 	return audio, nil
 }
 
-// findObject finds a recording's row and opens its object. If Reseal has just replaced the
-// object, it opens the new one.
+// findObject finds a recording's row and opens its object. If Reseal replaces the object
+// in between, findObject opens the new one.
 func (s *Service) findObject(ctx context.Context, accountID, recordingID string) (*row, io.ReadSeekCloser, error) {
 	var previous string
 	for {
@@ -113,8 +113,8 @@ func (s *Service) newAudio(ctx context.Context, r *row, object io.ReadSeekCloser
 }
 
 // checkDigest reads the whole object of a plain recording, compares it with the
-// recording's digest, and seeks to its beginning. So no byte of a changed recording is
-// released, even for a request of a part; each read costs one more read of the object.
+// recording's digest, and seeks to its beginning. So no byte of an altered recording is
+// released, even for a request of a part. Each Open therefore reads the object once more.
 func (s *Service) checkDigest(ctx context.Context, r *row, object io.ReadSeeker) error {
 	if _, err := object.Seek(0, io.SeekStart); err != nil {
 		return fault.Internal(err, "reading the recording failed")
@@ -122,7 +122,7 @@ func (s *Service) checkDigest(ctx context.Context, r *row, object io.ReadSeeker)
 	digest := sha256.New()
 	for {
 		if err := ctx.Err(); err != nil { // the client has disconnected
-			return fault.Unavailable(err, retryAfter, "reading the recording was broken off")
+			return fault.Unavailable(err, retryAfter, "reading the recording was interrupted")
 		}
 		_, err := io.CopyN(digest, object, 1<<20)
 		if errors.Is(err, io.EOF) {
@@ -141,18 +141,18 @@ func (s *Service) checkDigest(ctx context.Context, r *row, object io.ReadSeeker)
 	return nil
 }
 
-// formatDigest returns a recording's digest as it is stored.
+// formatDigest returns the digest in the form of Metadata.Digest.
 func formatDigest(h hash.Hash) string { return "sha256:" + hex.EncodeToString(h.Sum(nil)) }
 
 func (r *row) expected() envelope.Expected {
 	return envelope.Expected{AccountID: r.AccountID, RecordingID: r.RecordingID}
 }
 
-// errNotStoredObject is returned for an authentic recording of the same account and id that is not
-// the stored one, such as one that was deleted and stored again.
+// errNotStoredObject is returned for an authentic recording with the same account and id
+// that is not the stored one, such as one that was deleted before.
 var errNotStoredObject = errors.New("the object is not the one that was stored")
 
-// rootFinder returns the function that finds the key of an object of r.
+// rootFinder returns the function that finds the root for an object of r.
 func (s *Service) rootFinder(ctx context.Context, r *row) envelope.RootFinder {
 	return func(h *envelope.Header) (*envelope.Root, error) {
 		if base64.StdEncoding.EncodeToString(h.Salt[:]) != r.Salt || int64(h.KeyVersion) != r.KeyVersion || h.KeyID != r.KeyID {
@@ -166,8 +166,8 @@ func (s *Service) rootFinder(ctx context.Context, r *row) envelope.RootFinder {
 	}
 }
 
-// openError returns an error with a kind as it is, an error of the key or the database;
-// any other is damage of the recording.
+// openError wraps an error that has a kind, which comes from the key store or the
+// database. Any other error means that the recording is damaged.
 func (s *Service) openError(r *row, err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) {
@@ -182,7 +182,7 @@ func (s *Service) reportDamage(r *row, err error) error {
 	return fault.Internal(err, "the recording is damaged")
 }
 
-// damageReporter reports damage that is found during playback.
+// damageReporter is a reader that reports damage of a sealed recording.
 type damageReporter struct {
 	sealed  *envelope.Reader
 	service *Service

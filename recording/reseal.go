@@ -12,15 +12,15 @@ import (
 	"trunkline/recording/envelope"
 )
 
-// Progress counts the recordings that Reseal has re-encrypted, those that failed, and
-// all.
+// Progress has the numbers of recordings that Reseal has re-encrypted, that failed, and
+// that it has to re-encrypt in total.
 type Progress struct{ Done, Failed, Total int }
 
 // Reseal re-encrypts sealed recordings with the current key and algorithm of their
 // account's configuration: those of one account, or of all for "". If only the key
 // differs, the header is replaced and the body copied. Plain recordings stay plain. A
-// recording that fails does not change and is counted. Reseal may run while servers
-// run, and may be interrupted and run again at any time.
+// recording that fails is counted and not changed. Reseal may run while servers run, and
+// may be interrupted and repeated at any time.
 func (s *Service) Reseal(ctx context.Context, accountID string, progress func(Progress)) (Progress, error) {
 	var p Progress
 	accounts, err := s.rows.sealedAccounts(ctx, accountID)
@@ -80,14 +80,14 @@ func (s *Service) resealAccount(ctx context.Context, account string, current enc
 	}
 }
 
-// resealRecording writes the recording's new object beside the old one, updates the row
-// to name it, and only then deletes the old one.
+// resealRecording writes a new object of the recording, updates the row to refer to it,
+// and then deletes the old object.
 func (s *Service) resealRecording(ctx context.Context, r *row, target *sealer) error {
 	object, err := s.backend.Open(ctx, r.object)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = object.Close() }() // only read
+	defer func() { _ = object.Close() }() // opened for reading only
 	updated := *r
 	updated.object = objectName(r.AccountID, r.RecordingID, true)
 	updated.StoredSize, err = s.backend.Put(ctx, updated.object, func(w io.Writer) error {

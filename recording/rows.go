@@ -88,8 +88,8 @@ func (t rows) delete(ctx context.Context, accountID, recordingID string) (r *row
 	return r, err
 }
 
-// replaceObject makes the row refer to another object, with another key. It returns
-// false if the row was deleted or refers to another object than from.
+// replaceObject updates the row to refer to another object and its key. It returns false
+// if the row was deleted or refers to another object than from.
 func (t rows) replaceObject(ctx context.Context, from, to *row) (replaced bool, err error) {
 	rows, err := t.db.ExecWithoutTx(ctx, `UPDATE recordings SET key_id = $1, key_version = $2, algorithm = $3, salt = $4,
 		stored_size = $5, object = $6 WHERE account_id = $7 AND recording_id = $8 AND object = $9`,
@@ -97,8 +97,8 @@ func (t rows) replaceObject(ctx context.Context, from, to *row) (replaced bool, 
 	return rows == 1, sqldb.Wrap(err, "replacing a recording's object")
 }
 
-// sealedAccounts returns the accounts that have sealed recordings: only, or all of them
-// for "".
+// sealedAccounts returns the accounts that have sealed recordings: only accountID, or all
+// of them for "".
 func (t rows) sealedAccounts(ctx context.Context, accountID string) ([]string, error) {
 	found, err := t.db.QueryContext(ctx, `SELECT DISTINCT account_id FROM recordings
 		WHERE encrypted AND ($1 = '' OR account_id = $1) ORDER BY account_id`, accountID)
@@ -119,8 +119,8 @@ func (t rows) list(ctx context.Context, query string, args ...any) ([]*row, erro
 	return sqldb.Collect(found, err, "listing recordings", scanRow)
 }
 
-// leaseUnannounced leases up to limit recordings that are not announced, so that other nodes do not
-// announce them until lease has passed.
+// leaseUnannounced leases up to limit recordings that are not announced, so that other
+// nodes do not announce them before the lease has expired.
 func (t rows) leaseUnannounced(ctx context.Context, now time.Time, lease time.Duration, limit int) (leased []*row, err error) {
 	err = t.db.WithoutTx(ctx, func(tx sqldb.Runner) error {
 		result, err := tx.QueryContext(ctx, `UPDATE recordings SET announce_after = $1 WHERE announce_after <= $2
@@ -136,5 +136,5 @@ func (t rows) leaseUnannounced(ctx context.Context, now time.Time, lease time.Du
 func (t rows) markAnnounced(ctx context.Context, r *row) error {
 	_, err := t.db.ExecWithoutTx(ctx, `UPDATE recordings SET announce_after = NULL
 		WHERE account_id = $1 AND recording_id = $2 AND created_at = $3`, r.AccountID, r.RecordingID, r.createdAt)
-	return sqldb.Wrap(err, "noting that a recording was announced")
+	return sqldb.Wrap(err, "storing that a recording was announced")
 }

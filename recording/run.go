@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	announceInterval = 5 * time.Second  // interval of announcing recordings left over by a crash
-	announceLease    = 30 * time.Second // after which the announcement is retried
-	announceBatch    = 50               // recordings claimed at once
+	announceInterval = 5 * time.Second  // for recordings that were not announced because of a crash
+	announceLease    = 30 * time.Second // time after which an announcement is retried
+	announceBatch    = 50               // recordings leased at once
 	sweepInterval    = 6 * time.Hour
 	orphanAge        = 24 * time.Hour
 )

@@ -39,8 +39,8 @@ type Deps struct {
 	Audit     *audit.Log
 	Metrics   prometheus.Registerer
 	Log       *slog.Logger
-	Tracer    *tracing.Tracer // nil: tracing is off
-	CheckDisk func() error    // returns an error if there is too little free space for uploads; nil: not checked
+	Tracer    *tracing.Tracer // nil if tracing is off
+	CheckDisk func() error    // returns an error if there is too little free space for uploads; nil for no check
 }
 
 // Service stores recordings. It is safe for concurrent use.
@@ -56,7 +56,7 @@ type Service struct {
 	metrics        *metrics
 	log            *slog.Logger
 	tracer         *tracing.Tracer
-	wakeAnnouncer  chan struct{} // wakes the announcer; holds at most one
+	wakeAnnouncer  chan struct{} // wakes Run to announce recordings; capacity 1
 }
 
 // maxCachedRoots is the number of derived roots kept in memory: 25 KB for all.
@@ -84,11 +84,10 @@ func New(ctx context.Context, settings Settings, deps Deps) (*Service, error) {
 	}, nil
 }
 
-// auditTarget names a recording in the audit log.
+// auditTarget returns a recording as the target of an audit entry.
 func auditTarget(recordingID string) string { return "recording:" + recordingID }
 
-// Metadata describes a stored recording. A plain one has no key fields, algorithm and
-// salt.
+// Metadata describes a stored recording. A plain one has no key fields, algorithm or salt.
 type Metadata struct {
 	RecordingID string `json:"recording_id"`
 	AccountID   string `json:"account_id"`
@@ -100,6 +99,6 @@ type Metadata struct {
 	Size        int64  `json:"size"`           // bytes of audio
 	StoredSize  int64  `json:"stored_size"`    // bytes in the store
 	Digest      string `json:"digest"`         // of the audio: sha256: and hex
-	ContentType string `json:"content_type"`   // as it was sent
+	ContentType string `json:"content_type"`   // of the upload
 	CreatedAt   int64  `json:"created_at"`     // Unix seconds
 }

@@ -22,18 +22,18 @@ import (
 type S3Config struct {
 	Endpoint  string // host or host:port
 	Plain     bool   // no TLS
-	Region    string // "": the server is asked for it
+	Region    string // "" to request it from the server
 	AccessKey string
 	SecretKey string
 	Bucket    string // must exist
-	Prefix    string // before every name, "" or ending in a slash
-	SpoolDir  string // for recordings being uploaded; "": the system's temporary directory
+	Prefix    string // of every object name; "" or ending in a slash
+	SpoolDir  string // for recordings being uploaded; "" for the system's temporary directory
 }
 
 var errS3URL = errors.New("want s3://KEY:SECRET@host:port/bucket, with ?tls=false or &region=… where needed")
 
-// ParseS3URL parses s3://KEY:SECRET@host:port/bucket/prefix?tls=true&region=R. Its
-// errors never contain text, which has a secret.
+// ParseS3URL parses s3://KEY:SECRET@host:port/bucket/prefix?tls=true&region=R. Its error
+// never contains a part of text, which has a secret.
 func ParseS3URL(text string) (S3Config, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "s3" || u.Host == "" || u.User == nil || u.Fragment != "" {
@@ -61,25 +61,25 @@ func ParseS3URL(text string) (S3Config, error) {
 	return cfg, nil
 }
 
-// S3 is a Store in a bucket. A recording is spooled to an unnamed file (sealed, if it is
-// to be sealed) before the upload, because the upload needs its length; an object
-// appears when all of it has arrived.
+// S3 is a Store in a bucket. A recording is spooled to an unnamed file, sealed if required,
+// before the upload, because the upload needs its length. An object becomes visible when
+// its upload is complete.
 type S3 struct {
 	cfg          S3Config
 	client       *minio.Client
-	uploadClient *minio.Client // without retries of its own: see send
+	uploadClient *minio.Client // without retries; upload retries instead
 	partSize     uint64
 }
 
 const (
-	s3PartSize   = 16 << 20 // 10,000 of them are the longest recording: 156 GiB
+	s3PartSize   = 16 << 20 // bytes; S3 allows 10,000 parts, so a recording has at most 156 GiB
 	s3Threads    = 2        // parts uploaded at once
 	s3Retries    = 4
-	s3RetryDelay = 200 * time.Millisecond // before the second attempt of an upload, doubled before each further one
+	s3RetryDelay = 200 * time.Millisecond // before the second attempt of an upload; doubled before each further one
 )
 
-// NewS3 returns the store. It sends no request: a server that is unavailable now may be
-// available later.
+// NewS3 returns the store. It sends no request, so that it works while the server is
+// unavailable.
 func NewS3(cfg S3Config) (*S3, error) {
 	options := minio.Options{
 		Creds:  credentials.NewStaticV4(cfg.AccessKey, cfg.SecretKey, ""),
@@ -101,7 +101,7 @@ func NewS3(cfg S3Config) (*S3, error) {
 func (s *S3) Put(ctx context.Context, name string, write func(io.Writer) error) (size int64, err error) {
 	spool, err := s.createSpool()
 	if err != nil {
-		return 0, fileError(err, "making a recording's spool file")
+		return 0, fileError(err, "creating a recording's spool file")
 	}
 	defer func() { _ = spool.Close() }() // it has no name: closing deletes it
 	if err := write(spool); err != nil {
@@ -113,9 +113,9 @@ func (s *S3) Put(ctx context.Context, name string, write func(io.Writer) error) 
 	return size, s.upload(ctx, name, spool, size)
 }
 
-// upload repeats failed uploads in place of the client: the client would rewind the reader
-// of a request that was answered early and may still be reading, and store the mixture.
-// Here every attempt has a reader of its own.
+// upload retries failed uploads instead of the client. After an early response the client
+// would rewind the reader while the failed request may still be reading from it, and could
+// store mixed content. Here every attempt has its own reader.
 func (s *S3) upload(ctx context.Context, name string, spool io.ReaderAt, size int64) error {
 	wait := retry.Backoff{First: s3RetryDelay, Max: time.Minute}
 	for try := 1; ; try++ {
@@ -134,7 +134,8 @@ func (s *S3) upload(ctx context.Context, name string, spool io.ReaderAt, size in
 	}
 }
 
-// createSpool returns an unnamed file, which disappears when the process ends in any way.
+// createSpool returns an unnamed file, which the system deletes when it is closed or the
+// process ends.
 func (s *S3) createSpool() (*os.File, error) {
 	f, err := os.CreateTemp(s.cfg.SpoolDir, ".recording-*") // mode 0600
 	if err != nil {
@@ -178,7 +179,7 @@ func (s *S3) List(ctx context.Context, each func(name string, modified time.Time
 // RemoveUnfinished aborts multipart uploads that began before the time and never finished. They are
 // not visible as objects, but use space.
 func (s *S3) RemoveUnfinished(ctx context.Context, before time.Time) error {
-	ctx, cancel := context.WithCancel(ctx) // ends the listing when we return early
+	ctx, cancel := context.WithCancel(ctx) // ends the listing if the loop returns early
 	defer cancel()
 	core := minio.Core{Client: s.client}
 	for upload := range s.client.ListIncompleteUploads(ctx, s.cfg.Bucket, s.cfg.Prefix, true) {
@@ -198,7 +199,7 @@ func (s *S3) RemoveUnfinished(ctx context.Context, before time.Time) error {
 	return nil
 }
 
-// s3Error returns an error of the server, or of the connection to it, with its kind.
+// s3Error returns an error of the server, or of the connection to it, with a fault kind.
 func s3Error(err error, operation string) error {
 	var f *fault.Error
 	var response minio.ErrorResponse
@@ -211,7 +212,7 @@ func s3Error(err error, operation string) error {
 		response.StatusCode == http.StatusTooManyRequests:
 		return fault.Unavailable(err, retryAfter, operation+" failed: the store is not available")
 	case response.Code == minio.NoSuchKey:
-		return &fault.Error{Kind: fault.KindNotFound, Message: "the recording's object is not there", Cause: err}
+		return &fault.Error{Kind: fault.KindNotFound, Message: "the recording's object is missing", Cause: err}
 	}
 	return fault.Internal(err, operation+" failed")
 }

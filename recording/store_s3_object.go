@@ -8,10 +8,10 @@ import (
 	"github.com/minio/minio-go/v7"
 )
 
-// s3Object reads an object in windows, one request for each: a small one after a seek,
-// because the first reads are of a header and of a last chunk, and larger ones while
-// reading continues. So a seek wastes little, and a client that pauses does not keep a
-// request open for long.
+// s3Object reads an object in windows, with one request for each: a small one after a
+// seek, because the first reads are those of a header and of the last chunk, and larger
+// ones while reading continues. So a seek wastes little, and a client that pauses does not
+// keep a request open for long.
 type s3Object struct {
 	ctx   context.Context
 	store *S3
@@ -53,9 +53,9 @@ func (o *s3Object) Read(p []byte) (int, error) {
 	return n, s3Error(err, "reading a recording")
 }
 
-// errShortResponse is not an end of file: a failure of the store must not be taken for a truncated
-// recording.
-var errShortResponse = errors.New("the store's answer ends too early")
+// errShortResponse replaces the end of file of a truncated response, which would otherwise
+// be taken for the end of a truncated recording.
+var errShortResponse = errors.New("the store's response is truncated")
 
 // openWindow requests the next window.
 func (o *s3Object) openWindow() error {
@@ -78,6 +78,7 @@ func (o *s3Object) openWindow() error {
 	return nil
 }
 
+// closeBody ends the current request, if any.
 func (o *s3Object) closeBody() error {
 	if o.body == nil {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// unfinishedRemover is a store in which a crash can leave more than objects.
+// unfinishedRemover is a Store in which a crash can leave unfinished uploads.
 type unfinishedRemover interface {
 	// RemoveUnfinished removes unfinished uploads that began before the time.
 	RemoveUnfinished(ctx context.Context, before time.Time) error
@@ -24,7 +24,7 @@ func (s *Service) Sweep(ctx context.Context, before time.Time) error {
 			return nil
 		}
 		if !objectPattern.MatchString(name) {
-			return nil // not ours
+			return nil // not an object of a recording
 		}
 		if referenced, err := s.rows.isReferenced(ctx, name); referenced || err != nil {
 			return err

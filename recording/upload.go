@@ -44,8 +44,8 @@ func (u *Upload) validate() error {
 	return nil
 }
 
-// Store stores a new recording: sealed if the account's configuration says so. If it
-// cannot be sealed then, it is not stored.
+// Store stores a new recording, sealed if the account's configuration requires it. A
+// recording that must be sealed and cannot be is not stored.
 func (s *Service) Store(ctx context.Context, u Upload) (*Metadata, error) {
 	ctx, span := s.tracer.Start(ctx, "recording store", tracing.Account(u.AccountID))
 	stored, err := s.storeUpload(ctx, u)
@@ -63,7 +63,7 @@ func (s *Service) storeUpload(ctx context.Context, u Upload) (*Metadata, error) 
 	if err := s.requireFreeSpace(); err != nil {
 		return nil, err
 	}
-	// An early check saves the upload; the row's primary key decides.
+	// This check avoids the upload; the primary key of the row detects concurrent uploads.
 	if taken, err := s.rows.exists(ctx, u.AccountID, u.RecordingID); err != nil {
 		return nil, err
 	} else if taken {
@@ -95,7 +95,7 @@ func (s *Service) storeUpload(ctx context.Context, u Upload) (*Metadata, error) 
 	return &row.Metadata, nil
 }
 
-// requireFreeSpace returns fault.KindUnavailable when there is too little free space.
+// requireFreeSpace returns fault.KindUnavailable if there is too little free space.
 func (s *Service) requireFreeSpace() error {
 	if err := s.checkFreeSpace(); err != nil {
 		return fault.Unavailable(err, retryAfter, "there is too little free disk space for recordings")
@@ -105,7 +105,8 @@ func (s *Service) requireFreeSpace() error {
 
 func conflict(id string) error { return fault.Conflict("there is a recording %s already", id) }
 
-// currentSealer returns nil if the account's recordings are stored plain.
+// currentSealer returns a sealer with the account's current key, nil if the account's
+// recordings are stored plain.
 func (s *Service) currentSealer(ctx context.Context, accountID string) (*sealer, error) {
 	current, err := s.keys.Current(ctx, accountID)
 	if err != nil {
@@ -117,7 +118,7 @@ func (s *Service) currentSealer(ctx context.Context, accountID string) (*sealer,
 	return s.newSealer(current)
 }
 
-// sealer seals under one key; wipe it after use.
+// sealer has the algorithm and key for new recordings. Wipe its root after use.
 type sealer struct {
 	suite envelope.Suite
 	key   envelope.Key
@@ -172,15 +173,15 @@ func (s *Service) writeObject(ctx context.Context, u *Upload, sealer *sealer) (*
 	return r, nil
 }
 
-// setKeyFields copies the key's fields from a header.
+// setKeyFields copies the fields of the key from a header.
 func (r *row) setKeyFields(h *envelope.Header) {
 	r.KeyID, r.KeyVersion, r.Algorithm = h.KeyID, int64(h.KeyVersion), h.Suite.String()
 	r.Salt = base64.StdEncoding.EncodeToString(h.Salt[:])
 }
 
-// objectName returns a name that is new for every object, so that no object is ever
-// overwritten. It begins with account and recording id, for people who search the store.
-// An account's folder never begins with a dot: those names are reserved for the store.
+// objectName returns a unique name, so that no object is ever overwritten. It begins with
+// account and recording id, for people who search the store. An account's folder never
+// begins with a dot: the store reserves such names.
 func objectName(accountID, recordingID string, sealed bool) string {
 	if accountID[0] == '.' {
 		accountID = "_" + accountID
@@ -194,8 +195,8 @@ func objectName(accountID, recordingID string, sealed bool) string {
 
 var objectPattern = regexp.MustCompile(`^[^/.][^/]*/[^/.][^/]*\.[a-z2-7]{16}\.(audio|trkrec)$`)
 
-// bodyReader reads an upload's body: it counts and digests bytes, enforces the limit, and
-// keeps errors of the body apart from those of the store.
+// bodyReader reads an upload's body. It counts and digests the bytes, enforces the limit,
+// and stores an error of the body, to distinguish it from errors of the store.
 type bodyReader struct {
 	body   io.Reader
 	limit  int64
@@ -204,11 +205,11 @@ type bodyReader struct {
 	err    error
 
 	checkFreeSpace func() error
-	checkedSize    int64 // size at the last checkDisk
+	checkedSize    int64 // size at the last checkFreeSpace
 }
 
-// diskCheckInterval is the number of bytes of an upload between two checks of the
-// free space.
+// diskCheckInterval is the number of bytes of an upload between two checks of the free
+// space.
 const diskCheckInterval = 8 << 20
 
 func (s *bodyReader) Read(p []byte) (int, error) {

@@ -28,13 +28,13 @@ func New(t testing.TB, db *sqldb.DB) *audit.Log {
 	return l
 }
 
-// CallerContext returns the test's context with a caller.
+// CallerContext returns the test's context with a caller that has the actor.
 func CallerContext(t testing.TB, actor string) context.Context {
 	return audit.WithCaller(t.Context(), audit.Caller{Actor: actor, Address: "192.0.2.9"})
 }
 
-// Entries returns the account's entries with the prefix as "action actor target
-// outcome", sorted.
+// Entries returns the account's entries as lines "action actor target outcome" that begin
+// with the prefix, sorted.
 func Entries(t testing.TB, l *audit.Log, account, prefix string) (lines []string) {
 	t.Helper()
 	if err := l.ChainPending(t.Context()); err != nil {
@@ -54,8 +54,8 @@ func Entries(t testing.TB, l *audit.Log, account, prefix string) (lines []string
 	return lines
 }
 
-// Await waits until the account has n entries with the prefix: those of Report are
-// stored asynchronously.
+// Await waits until the account has n entries with the prefix, because Report stores
+// entries asynchronously.
 func Await(t testing.TB, l *audit.Log, account, prefix string, n int) []string {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {

@@ -1,11 +1,11 @@
 package aiprovider
 
-// Mask replaces every header's value in responses. A request that sends it back keeps
-// the stored value, unless it changes the origin of the address.
+// Mask replaces every header's value in responses. A request with Mask as a value keeps
+// the stored value, unless it changes the origin of the URL.
 const Mask = "********"
 
-// Document is a provider as in requests and responses. Fields that were never sent are
-// absent from responses.
+// Document is a provider in requests and responses. Optional fields that were never set
+// are absent.
 type Document struct {
 	ID         string    `json:"id"`
 	Name       string    `json:"name"`
@@ -15,19 +15,19 @@ type Document struct {
 	Fallback   Fallback  `json:"fallback,omitempty"`
 }
 
-// Media is a document's audio.
+// Media is the audio format of a provider.
 type Media struct {
 	AudioFormat string `json:"audioFormat"`
 	SampleRate  int    `json:"sampleRate"` // Hz
 }
 
-// WebSocket is a document's connection.
+// WebSocket has the URL of a provider and the headers of the handshake.
 type WebSocket struct {
 	URL     string            `json:"url"`
-	Headers map[string]string `json:"headers,omitzero"` // nil: not sent
+	Headers map[string]string `json:"headers,omitzero"` // nil if absent
 }
 
-// masked returns d as in a response.
+// masked returns d with Mask in place of the headers' values.
 func (d Document) masked() Document {
 	if d.WebSocket.Headers == nil {
 		return d

@@ -21,15 +21,15 @@ const (
 	maxHeaderBytes = 12 << 10 // names and values together
 )
 
-// reservedHeaders are the headers that the handshake sets itself, or that define how its bytes are
-// read (RFC 9110, RFC 9112; RFC 6455, 4.1), lower case. Origin is not among them: only
-// browsers send it.
+// reservedHeaders are the headers that the handshake sets, or that control the connection
+// or the framing of the request (RFC 9110, RFC 9112; RFC 6455, 4.1), in lower case. Origin
+// is not among them, because only browsers send it.
 var reservedHeaders = []string{
 	"connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "proxy-authenticate",
 	"proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
 }
 
-// parseHeaders reads the object of header names and values.
+// parseHeaders parses an object of header names and values.
 func (p *parser) parseHeaders() map[string]string {
 	if len(p.members) > maxHeaders {
 		p.objectFault(codeTooMany, "must be at most %d headers", maxHeaders)
@@ -65,15 +65,15 @@ func (p *parser) checkHeaderName(name string, seen map[string]bool) {
 	case !httpguts.ValidHeaderFieldName(name):
 		p.fault(shorten(name), codeInvalid, "is not the name of a header")
 	case slices.Contains(reservedHeaders, lower), strings.HasPrefix(lower, "sec-websocket-"):
-		p.fault(name, codeReserved, "belongs to the handshake")
+		p.fault(name, codeReserved, "is reserved for the handshake")
 	case seen[lower]:
-		p.fault(name, codeRepeated, "is there in another spelling too")
+		p.fault(name, codeRepeated, "is repeated in another spelling")
 	}
 	seen[lower] = true
 }
 
-// checkHeaderValue returns the fault of an invalid value, "" if it is valid. The text
-// never contains the value.
+// checkHeaderValue returns the code and message of an invalid value, "" if it is valid.
+// The message never contains the value.
 func checkHeaderValue(value string) (code, text string) {
 	switch {
 	case len(value) > maxHeaderValue:
@@ -86,8 +86,8 @@ func checkHeaderValue(value string) (code, text string) {
 	return "", ""
 }
 
-// restoreMasked replaces each mask by the stored value. It returns a fault for a mask
-// without a stored value. The case of names is ignored.
+// restoreMasked replaces each mask by the stored value of the header. It returns a fault
+// for a mask without a stored value. The case of names is ignored.
 func (d *Document) restoreMasked(stored map[string]string) []fault.Field {
 	var faults []fault.Field
 	for _, name := range slices.Sorted(maps.Keys(d.WebSocket.Headers)) {

@@ -27,10 +27,11 @@ const (
 	codeUnknown     = "unknown"
 )
 
-// parser takes the known members out of an object and collects the faults.
+// parser removes the members that it reads from an object and collects the faults. The
+// members that remain are unknown.
 type parser struct {
 	members map[string]json.RawMessage
-	path    string // of the object within the body: "" or ending in "."
+	path    string // of the object in the body, "" or ending in "."
 	faults  *[]fault.Field
 }
 
@@ -47,8 +48,8 @@ func (p *parser) objectFault(code, format string, args ...any) {
 	*p.faults = append(*p.faults, fault.Field{Field: strings.TrimSuffix(p.path, "."), Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
-// optional decodes one member; nil if it was not sent or has another type, which is a fault.
-// JSON's null has no valid type.
+// optional decodes a member. It returns nil if the member is absent, or adds a fault and
+// returns nil if it has another type or is null.
 func optional[T any](p *parser, name, want string) *T {
 	raw, sent := p.members[name]
 	delete(p.members, name)
@@ -63,7 +64,7 @@ func optional[T any](p *parser, name, want string) *T {
 	return &value
 }
 
-// required is take for a required member.
+// required is optional for a required member.
 func required[T any](p *parser, name, want string) *T {
 	if _, sent := p.members[name]; !sent {
 		p.fault(name, codeRequired, "is required")
@@ -71,8 +72,8 @@ func required[T any](p *parser, name, want string) *T {
 	return optional[T](p, name, want)
 }
 
-// object reads a member that is an object. It is never nil: an absent or invalid one has
-// no members.
+// object returns a parser of a member that is an object. It is never nil; that of an
+// absent or invalid member has no members.
 func (p *parser) object(name string) (inner *parser, sent bool) {
 	members := optional[map[string]json.RawMessage](p, name, "an object")
 	inner = &parser{path: p.path + name + ".", faults: p.faults}
@@ -82,8 +83,8 @@ func (p *parser) object(name string) (inner *parser, sent bool) {
 	return inner, members != nil
 }
 
-// requiredObject is object for a required member; read is called only if the member is an
-// object.
+// requiredObject calls read with the parser of a required object, unless the member is
+// absent or invalid.
 func (p *parser) requiredObject(name string, read func(inner *parser)) {
 	if _, sent := p.members[name]; !sent {
 		p.fault(name, codeRequired, "is required")
@@ -94,8 +95,7 @@ func (p *parser) requiredObject(name string, read func(inner *parser)) {
 	}
 }
 
-// Bounds of the unknown members that a response repeats: their number, and the length of
-// a name.
+// Bounds of the unknown members in a response: their number, and the characters of a name.
 const (
 	maxShown     = 16
 	maxShownName = 64

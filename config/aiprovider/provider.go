@@ -10,7 +10,7 @@ type Fallback string
 // The fallbacks.
 const (
 	FallbackHangup Fallback = "hangup" // end the call
-	FallbackReturn Fallback = "return" // return it to its origin
+	FallbackReturn Fallback = "return" // return the call to its origin
 )
 
 // Provider is one provider with its headers unsealed, for a connection to it. Never log
@@ -26,7 +26,7 @@ type Provider struct {
 	Fallback   Fallback // never ""
 }
 
-// String leaves out the secrets, for logs and messages.
+// String returns the ids only, so that logs and messages have no secrets.
 func (p Provider) String() string { return "AI provider " + p.ID + " of account " + p.AccountID }
 
 // GoString is String for %#v.
@@ -37,9 +37,9 @@ func (p Provider) GoString() string { return p.String() }
 type Announcement struct {
 	AccountID  string
 	ProviderID string
-	UUID       string // in its usual form, lower case
+	UUID       string // in its canonical form, lower case
 
-	// Fields of the session's start message; "" if not announced.
+	// Fields of the session's start message; may be "".
 	CallID         string
 	OtherLegCallID string
 	CallerIDNumber string

@@ -11,10 +11,10 @@ import (
 	"trunkline/internal/fault"
 )
 
-const tableName = "ai_providers" // part of every sealed secret's place
+const tableName = "ai_providers" // authenticated with every sealed secret
 
-// seal returns the row of a document. Without header values nothing is sealed, and no
-// master key is needed.
+// seal returns the row of a document, with its headers sealed. A document without headers
+// needs no master key.
 func (s *Service) seal(accountID string, d Document) (row, error) {
 	r := row{
 		id: d.ID, accountID: accountID, name: d.Name, audioFormat: d.Media.AudioFormat, url: d.WebSocket.URL,
@@ -43,7 +43,7 @@ func (s *Service) seal(accountID string, d Document) (row, error) {
 	return r, err
 }
 
-// unseal unseals a provider's headers; nil if it has none.
+// unseal returns a provider's headers, nil if it has none.
 func (s *Service) unseal(r row) (map[string]string, error) {
 	if r.sealedHeaders == "" {
 		return nil, nil
@@ -54,15 +54,16 @@ func (s *Service) unseal(r row) (map[string]string, error) {
 	}
 	defer clear(secret)
 	var headers map[string]string
-	if json.Unmarshal(secret, &headers) != nil { // the error could contain a part of them
+	if json.Unmarshal(secret, &headers) != nil { // the error could contain a part of a secret
 		return nil, damaged(fmt.Errorf("headers of AI provider %s are no object", r.id))
 	}
 	return headers, nil
 }
 
-// restoreHeaders returns the sent headers with stored values in place of masks. Values that
-// were stored for another origin are not used: they are secrets of that host. Without a
-// mask nothing is unsealed, so that lost values can be replaced.
+// restoreHeaders returns the sent document with stored values in place of masks. It does
+// not use values that were stored for another origin, because they are secrets of that
+// host. Without a mask it unseals nothing, so that a provider whose secret cannot be
+// unsealed can be replaced.
 func (s *Service) restoreHeaders(sent Document, old row) (Document, error) {
 	if !slices.Contains(slices.Collect(maps.Values(sent.WebSocket.Headers)), Mask) {
 		return sent, nil
@@ -81,7 +82,7 @@ func (s *Service) restoreHeaders(sent Document, old row) (Document, error) {
 	return sent, nil
 }
 
-// document returns the row as in a response. It needs no master key.
+// document returns the row as a masked document. It needs no master key.
 func (r row) document() (Document, error) {
 	format, ok := aiprotocol.FormatOf(r.audioFormat)
 	if !ok {

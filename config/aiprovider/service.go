@@ -45,7 +45,7 @@ func (s *Service) Secrets() masterkey.Table {
 	return masterkey.Table{DB: s.db, Keys: s.keys, Name: tableName, Key: []string{"account_id", "id"}, Secret: "sealed"}
 }
 
-// maxProviders bounds an account's list.
+// maxProviders is the maximum number of providers of an account.
 const maxProviders = 1000
 
 // Create creates a provider of the account from a request's body, and writes an audit
@@ -79,8 +79,8 @@ func (s *Service) Create(ctx context.Context, accountID string, body map[string]
 	return d.masked(), nil
 }
 
-// Update replaces a provider with a request's body. A header whose value is the mask
-// keeps the stored value. Returns fault.KindInvalid for such a header if the address has
+// Update replaces a provider by that of a request's body. A header whose value is Mask
+// keeps the stored value. Returns fault.KindInvalid for such a header if the URL has
 // another origin (scheme, host, port) than the stored one.
 func (s *Service) Update(ctx context.Context, accountID, id string, body map[string]json.RawMessage) (Document, error) {
 	sent, err := parseBody(body, id, s.settings.allowsPlain())
@@ -161,7 +161,7 @@ func (s *Service) Delete(ctx context.Context, accountID, id string) error {
 	return nil
 }
 
-// auditTarget names a provider in the audit log.
+// auditTarget returns a provider as the target of an audit entry.
 func auditTarget(id string) string { return "ai_provider:" + id }
 
 func notFound() error { return fault.NotFound("AI provider not found") }

@@ -17,7 +17,7 @@ func (s Settings) Validate(c *setting.Check) {
 	netguard.ValidateNetworks(c, "allow_networks", s.AllowNetworks)
 }
 
-// allowsPlain reports whether addresses may be without TLS: a development setting.
+// allowsPlain reports whether URLs may be without TLS, which is meant for development.
 func (s Settings) allowsPlain() bool {
 	return netguard.AllowsLoopback(s.AllowNetworks)
 }

@@ -56,10 +56,9 @@ func update(ctx context.Context, e sqldb.Execer, r row) error {
 }
 
 func remove(ctx context.Context, e sqldb.Execer, accountID, id string) error {
-	const doing = "deleting an AI provider"
 	n, err := sqldb.Exec(ctx, e, `DELETE FROM ai_providers WHERE id = $1 AND account_id = $2`, id, accountID)
 	if err == nil && n == 0 {
 		return notFound()
 	}
-	return sqldb.Wrap(err, doing)
+	return sqldb.Wrap(err, "deleting an AI provider")
 }

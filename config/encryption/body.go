@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// UpdateFailed is the message of every refused PUT (specification, "Messages
+// UpdateFailed is the message of the error for every refused PUT (specification, "Messages
 // seen").
 const UpdateFailed = "Failed to update encryption configuration"
 
@@ -22,21 +22,21 @@ const (
 	AES256CBC = "AES-256-CBC"
 )
 
-// Lengths of key and salt, in Unicode characters. docs/api.md sets only the
-// first; the limit keeps a history of many versions within a JSON body.
+// Lengths of key and salt, in Unicode characters. docs/api.md sets only minKey; maxText
+// lets many versions fit into the JSON of a response.
 const (
 	minKey  = 32
 	maxText = 1024
 )
 
-// Change is the body of a valid PUT. A nil field was not sent.
+// Change is the body of a valid PUT. A nil field is absent from the body.
 type Change struct {
 	Enabled   bool
 	Algorithm *string
 	Key       *string
 	Salt      *string
 
-	// Read-only: accepted if equal to the stored value.
+	// Read-only fields: accepted if equal to the stored value.
 	KeyVersion      *int64
 	KeyID           *string
 	HistoricalKeys  map[string]string
@@ -55,8 +55,8 @@ const (
 	codeUnknown     = "unknown"
 )
 
-// ParseChange reads and checks a PUT's body, a JSON object decoded one level deep. The
-// error is a fault.Invalid that names every invalid field.
+// ParseChange parses a PUT's body, a JSON object decoded one level deep. The error is
+// fault.KindInvalid and names every invalid field.
 func ParseChange(body map[string]json.RawMessage) (Change, error) {
 	p := parser{body: body}
 	var c Change
@@ -82,10 +82,10 @@ func ParseChange(body map[string]json.RawMessage) (Change, error) {
 	return c, nil
 }
 
-// parser takes the known fields out of a body and collects the faults.
+// parser reads the known fields of a body and collects the faults.
 type parser struct {
 	body   map[string]json.RawMessage
-	known  []string
+	known  []string // fields that were read
 	faults []fault.Field
 }
 
@@ -93,8 +93,8 @@ func (p *parser) fault(name, code, format string, args ...any) {
 	p.faults = append(p.faults, fault.Field{Field: name, Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
-// optional decodes one field; nil if it was not sent or has another type. JSON's null has
-// no valid type.
+// optional decodes a field. It returns nil if the field is absent, or adds a fault and
+// returns nil if it has another type or is null.
 func optional[T any](p *parser, name, want string) *T {
 	p.known = append(p.known, name)
 	raw, sent := p.body[name]
@@ -109,7 +109,7 @@ func optional[T any](p *parser, name, want string) *T {
 	return &value
 }
 
-// integer accepts the JSON forms of a whole number: 2, 2.0, 2e0.
+// integer decodes a whole number, in any form of JSON: 2, 2.0, 2e0.
 func (p *parser) integer(name string) *int64 {
 	number := optional[json.Number](p, name, "an integer")
 	if number == nil {
@@ -125,7 +125,7 @@ func (p *parser) integer(name string) *int64 {
 	return &n
 }
 
-// object decodes an object of strings; nil when it was not sent.
+// object decodes an object of strings, nil if it is absent or invalid.
 func (p *parser) object(name string) map[string]string {
 	values := optional[map[string]*string](p, name, "an object of strings")
 	if values == nil {
@@ -178,8 +178,7 @@ func (p *parser) checkSalt(salt *string) {
 	}
 }
 
-// Bounds of the unknown fields that a response repeats: their number, and the length of
-// a name.
+// Bounds of the unknown fields in a response: their number, and the characters of a name.
 const (
 	maxShown     = 16
 	maxShownName = 64

@@ -2,15 +2,15 @@
 // (specification, area A): whether new recordings are sealed, with which algorithm,
 // under which version of which key and salt, and all earlier versions.
 //
-// If this is your first change, read state.go (the table of transitions, pure) and
+// If this is your first change, read state.go (the table of transitions, without I/O) and
 // body.go (the valid bodies of a PUT).
 //
 // Package api decides which callers may read and change a configuration. Keys are never
 // deleted while their account exists, keys and salts are stored only sealed under a
 // master key, and a read returns only after its audit entry is written.
 //
-// One goroutine reads for all waiting callers and writes their audit entries; it ends
-// when no caller waits. Changes of one account queue on a lock of the process; between
-// processes the stored revision decides, and a writer that finds another revision than
-// it has read starts over.
+// One goroutine (readCombiner) reads for all waiting callers and writes their audit
+// entries; it ends when no caller waits. A lock serializes the changes of one account in
+// the process. The stored revision detects a concurrent change by another process, after
+// which the change is computed again.
 package encryption

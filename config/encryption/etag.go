@@ -9,8 +9,8 @@ import (
 
 func etag(revision int64) string { return `"` + strconv.FormatInt(revision, 10) + `"` }
 
-// matchesIfMatch evaluates an If-Match header; * does not match a configuration that was
-// never made.
+// matchesIfMatch reports whether an If-Match header matches. * does not match an account
+// without a configuration.
 func matchesIfMatch(ifMatch string, s *state) bool {
 	if strings.TrimSpace(ifMatch) == "*" {
 		return s.exists

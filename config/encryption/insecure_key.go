@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Values that are refused as a key; defaultSalt is refused as a salt.
+// Values that are refused as a key; defaultSalt is also refused as a salt.
 const defaultSalt = "default_salt"
 
 var insecureValues = []string{"default_encrypted_key", "default", "test", defaultSalt}
 
 // normalize removes differences that do not make a value more secure: case and surrounding
-// space.
+// white space.
 func normalize(value string) string { return strings.ToLower(strings.TrimSpace(value)) }
 
 // isInsecureKey reports whether a key is a known default, one repeated character, a
@@ -19,14 +19,14 @@ func normalize(value string) string { return strings.ToLower(strings.TrimSpace(v
 func isInsecureKey(key string) bool {
 	chars := []rune(normalize(key))
 	if len(chars) == 0 {
-		return key != "" // only space: one repeated character
+		return key != "" // only white space
 	}
 	unit := chars[:period(chars)]
 	isDefault := slices.Contains(insecureValues, string(chars)) || slices.Contains(insecureValues, string(unit))
 	return isDefault || isRun(unit, 1) || isRun(unit, -1)
 }
 
-// period returns the length of the shortest prefix whose repetition gives chars; the
+// period returns the length of the shortest prefix of which chars is a repetition; the
 // last repetition may be incomplete.
 func period(chars []rune) int {
 	// border[i] is the length of the longest proper prefix of chars[:i+1] that is also its
@@ -44,7 +44,7 @@ func period(chars []rune) int {
 	return len(chars) - border[len(border)-1]
 }
 
-// alphabets are the sequences of isRun; they wrap at their end.
+// alphabets are the sequences that isRun recognizes; the first character follows the last.
 var alphabets = []string{"0123456789", "abcdefghijklmnopqrstuvwxyz", "0123456789abcdef", "0123456789abcdefghijklmnopqrstuvwxyz"}
 
 // isRun reports whether every character is the one before it plus step, by code point or
@@ -62,6 +62,7 @@ func isRun(chars []rune, step int) bool {
 	})
 }
 
+// allPairs reports whether next returns true for each pair of adjacent characters.
 func allPairs(chars []rune, next func(a, b rune) bool) bool {
 	for i := 1; i < len(chars); i++ {
 		if !next(chars[i-1], chars[i]) {

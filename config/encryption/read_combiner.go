@@ -9,17 +9,17 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// readCombiner combines concurrent reads into one statement for all their accounts: with a
-// statement for each, the statements would be most of the cost of a read.
+// readCombiner combines concurrent reads into one statement for all their accounts, because
+// the statement is most of the cost of a read.
 type readCombiner struct {
-	// load returns the current configurations of the accounts.
+	// load returns the stored configurations of the accounts.
 	load func(ctx context.Context, accountIDs []string) (map[string]readResult, error)
 	// writeAudit makes entries of the audit log durable.
 	writeAudit func(context.Context, ...audit.Entry) error
 
 	mu      sync.Mutex
 	waiting []pendingRead
-	running bool // a goroutine reads, and continues until no caller waits
+	running bool // the goroutine runBatches runs
 }
 
 type pendingRead struct {
@@ -38,8 +38,8 @@ const (
 	readTimeout  = 30 * time.Second
 )
 
-// read returns the configuration of the entry's account, read after the call of get, once
-// the entry, completed with the key's version, is in the audit log.
+// read returns the configuration of the entry's account, not older than the call. It
+// returns after the entry, with the key's version as target, is in the audit log.
 func (r *readCombiner) read(ctx context.Context, entry audit.Entry) (*state, error) {
 	pending := pendingRead{entry, make(chan readResult, 1)}
 	r.mu.Lock()
@@ -57,6 +57,7 @@ func (r *readCombiner) read(ctx context.Context, entry audit.Entry) (*state, err
 	}
 }
 
+// runBatches reads for the waiting callers until none waits.
 func (r *readCombiner) runBatches() {
 	for {
 		r.mu.Lock()
@@ -72,6 +73,7 @@ func (r *readCombiner) runBatches() {
 	}
 }
 
+// finishBatch reads a batch and sends the results to its callers.
 func (r *readCombiner) finishBatch(batch []pendingRead) {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
@@ -85,8 +87,8 @@ func (r *readCombiner) finishBatch(batch []pendingRead) {
 	}
 }
 
-// readBatch returns a result for every account, and writes the audit entries of the
-// callers that get a configuration.
+// readBatch returns a result for every account of a batch, and writes the audit entries of
+// the reads that succeeded.
 func (r *readCombiner) readBatch(ctx context.Context, batch []pendingRead) (map[string]readResult, error) {
 	ids := make([]string, len(batch))
 	for i, pending := range batch {

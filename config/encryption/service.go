@@ -54,9 +54,9 @@ func (s *Service) Secrets() masterkey.Table {
 	return masterkey.Table{DB: s.db, Keys: s.keys, Name: keysTable, Key: []string{"account_id", "version"}, Secret: "sealed"}
 }
 
-// Result is the result of GET and PUT.
+// Result is the result of Find and Update.
 type Result struct {
-	Config *Document // nil: never configured
+	Config *Document // nil if the account was never configured
 	ETag   string
 }
 
@@ -97,8 +97,8 @@ func (s *Service) Update(ctx context.Context, accountID string, c Change, ifMatc
 	return newResult(next), nil
 }
 
-// changeAndSave reads, computes and writes, and starts over if another writer has written in
-// between.
+// changeAndSave reads the configuration, applies the change and saves the result. It starts
+// over if the stored configuration has changed in between.
 func (s *Service) changeAndSave(ctx context.Context, accountID string, c Change, ifMatch string) (old, next *state, err error) {
 	entry := s.audit.Entry(ctx, audit.EncryptionUpdate, accountID, "")
 	for saved := false; !saved; {
@@ -120,8 +120,8 @@ func (s *Service) changeAndSave(ctx context.Context, accountID string, c Change,
 	return old, next, nil
 }
 
-// updateFault returns errors of the caller's request unchanged; a failure of the store
-// becomes a 500 with the message of docs/api.md.
+// updateFault returns errors of the request unchanged. It replaces any other error by
+// fault.KindInternal with the message of docs/api.md.
 func updateFault(err error) error {
 	switch fault.KindOf(err) {
 	case fault.KindInvalid, fault.KindPrecondition:
@@ -138,23 +138,23 @@ type Key struct {
 	Salt    string
 }
 
-// String leaves out the secrets, for logs and messages.
+// String returns the id only, so that logs and messages have no secrets.
 func (k Key) String() string { return k.ID + " (not shown)" }
 
 // GoString is String for %#v.
 func (k Key) GoString() string { return k.String() }
 
-// Sealing is the account's current choice for new recordings. The key is the newest one;
-// it is empty if there never was one.
+// Sealing has the algorithm and key with which new recordings of an account are sealed.
+// The key is the newest one, or empty if there never was one.
 type Sealing struct {
 	Enabled   bool // seal new recordings
 	Algorithm string
 	Key       Key
 }
 
-// Current returns how to store a new recording of the account. Store it only if the
-// error is nil and either Enabled is false or the key is complete. For an account that
-// was never configured it is the zero Sealing.
+// Current returns the Sealing for a new recording of the account, the zero Sealing if the
+// account was never configured. The recording may be stored only if the error is nil and
+// either Enabled is false or the key is complete.
 func (s *Service) Current(ctx context.Context, accountID string) (Sealing, error) {
 	var out Sealing
 	var version int64
@@ -178,7 +178,7 @@ func (s *Service) Current(ctx context.Context, accountID string) (Sealing, error
 	return out, err
 }
 
-// Key returns the key of one version, to open what was sealed under it.
+// Key returns one version of the key, to open recordings that were sealed under it.
 func (s *Service) Key(ctx context.Context, accountID string, version int64) (Key, error) {
 	var sealed string
 	row := s.db.QueryRowContext(ctx, `SELECT sealed FROM encryption_keys WHERE account_id = $1 AND version = $2`, accountID, version)

@@ -11,14 +11,14 @@ import (
 	"trunkline/internal/fault"
 )
 
-// keySalt is one version's key and salt, as sent or generated.
+// keySalt is one version of the key and salt, as in the request or generated.
 type keySalt struct{ key, salt string }
 
 // state is an account's configuration. pairs[v-1] is version v and the last one
 // is current; it is empty until the configuration is first enabled.
 type state struct {
 	accountID string
-	exists    bool // false: never configured
+	exists    bool // false if the account was never configured
 	enabled   bool
 	algorithm string
 	revision  int64
@@ -37,7 +37,7 @@ func (s *state) current() (keySalt, bool) {
 	return s.versions[len(s.versions)-1], true
 }
 
-// keyID returns KeyID, which never changes: a key is found by key id and version.
+// keyID returns KeyID, "" if there is no key yet.
 func (s *state) keyID() string {
 	if len(s.versions) == 0 {
 		return ""
@@ -45,14 +45,14 @@ func (s *state) keyID() string {
 	return KeyID(s.accountID)
 }
 
-// KeyID returns the id of the account's keys, of every version.
+// KeyID returns the id of the account's key, which is the same for all its versions.
 func KeyID(accountID string) string {
 	prefix := []rune(accountID)
 	return "key_auto_" + string(prefix[:min(len(prefix), 8)])
 }
 
-// apply returns the next state by the specification's table of transitions, with the
-// open cells as in the contract. It does not modify s.
+// apply returns the next state according to the specification's table of transitions; the
+// contract defines its open cells. It does not modify s.
 func (s *state) apply(c Change) (*state, error) {
 	if faults := s.readOnlyFaults(c); len(faults) > 0 {
 		return nil, fault.Invalid(UpdateFailed, faults...)
@@ -64,7 +64,7 @@ func (s *state) apply(c Change) (*state, error) {
 		next.algorithm = *c.Algorithm
 	}
 	if !c.Enabled {
-		return &next, nil // key and salt in the request are ignored
+		return &next, nil // ignores key and salt of the request
 	}
 	if next.algorithm == "" {
 		next.algorithm = AES256GCM
@@ -87,27 +87,28 @@ func (s *state) apply(c Change) (*state, error) {
 	return &next, nil
 }
 
-// generateMissing generates the key or salt that was neither sent nor stored.
+// generateMissing generates the key and the salt if they are neither in the request nor
+// stored.
 func (p *keySalt) generateMissing() error {
 	var secret [32]byte
 	defer clear(secret[:])
 	if p.key == "" {
 		if _, err := rand.Read(secret[:]); err != nil {
-			return fmt.Errorf("making a key: %w", err)
+			return fmt.Errorf("generating a key: %w", err)
 		}
 		p.key = hex.EncodeToString(secret[:])
 	}
 	if p.salt == "" {
 		if _, err := rand.Read(secret[:16]); err != nil {
-			return fmt.Errorf("making a salt: %w", err)
+			return fmt.Errorf("generating a salt: %w", err)
 		}
 		p.salt = base64.StdEncoding.EncodeToString(secret[:16])
 	}
 	return nil
 }
 
-// readOnlyFaults returns the faults of read-only fields that were sent and differ from the
-// stored ones.
+// readOnlyFaults returns a fault for each read-only field of the request that differs from
+// the stored one.
 func (s *state) readOnlyFaults(c Change) (faults []fault.Field) {
 	doc := s.document()
 	check := func(name string, sent, same bool) {
@@ -135,7 +136,7 @@ type Document struct {
 	HistoricalSalts map[string]string `json:"historical_salts"`
 }
 
-// String leaves out the secrets, for logs and messages.
+// String returns a text without the secrets, for logs and messages.
 func (d *Document) String() string { return "encryption configuration (not shown)" }
 
 // GoString is String for %#v.

@@ -16,7 +16,7 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-const keysTable = "encryption_keys" // part of every sealed secret's place
+const keysTable = "encryption_keys" // authenticated with every sealed key
 
 // load reads an account's configuration with every version of its keys.
 func (s *Service) load(ctx context.Context, q sqldb.Runner, accountID string) (*state, error) {
@@ -27,9 +27,8 @@ func (s *Service) load(ctx context.Context, q sqldb.Runner, accountID string) (*
 	return all[accountID].state, all[accountID].err
 }
 
-// loadAll reads the configurations of up to readersAtOnce accounts in one statement,
-// which is one consistent read. A damaged configuration is an error of its own account
-// only.
+// loadAll reads the configurations of up to maxReadBatch accounts in one statement, and
+// thus consistently. A damaged configuration is an error of its own account only.
 func (s *Service) loadAll(ctx context.Context, q sqldb.Runner, accountIDs []string) (_ map[string]readResult, err error) {
 	const operation = "reading the encryption configuration"
 	rows, err := q.QueryContext(ctx, `SELECT c.account_id, c.enabled, c.algorithm, c.key_version, c.revision, k.version, k.sealed
@@ -78,8 +77,8 @@ func (s *Service) loadAll(ctx context.Context, q sqldb.Runner, accountIDs []stri
 	return all, nil
 }
 
-// placeholderCount rounds n up to a number of accounts for which there is a statement, so that few
-// statements have to be prepared.
+// placeholderCount rounds a number of accounts up to one of three numbers of placeholders,
+// so that few statements have to be prepared.
 func placeholderCount(n int) int {
 	for _, size := range []int{1, 8} {
 		if n <= size {
@@ -97,8 +96,8 @@ func placeholders(n int) string {
 	return string(list)
 }
 
-// placeholderArgs returns the arguments of a statement's places; the places left over repeat an
-// id.
+// placeholderArgs returns the arguments of a statement's placeholders. It repeats the last
+// id for the placeholders that remain.
 func placeholderArgs(ids []string) []any {
 	args := make([]any, placeholderCount(len(ids)))
 	for i := range args {
@@ -107,8 +106,8 @@ func placeholderArgs(ids []string) []any {
 	return args
 }
 
-// save writes the difference of old and next, and the audit entry. It saves nothing if
-// the stored revision is no longer that of old.
+// save writes next, its new key if there is one, and the audit entry. It writes nothing
+// and returns false if the stored revision is no longer that of old.
 func (s *Service) save(ctx context.Context, entry audit.Entry, old, next *state) (saved bool, err error) {
 	err = s.readCommittedTx(ctx, func(tx *sql.Tx) error {
 		now := time.Now().UnixMilli()
@@ -141,9 +140,9 @@ func (s *Service) saveKey(ctx context.Context, tx *sql.Tx, next *state, now int6
 	return sqldb.Wrap(err, "writing the encryption key")
 }
 
-// readCommittedTx runs a transaction that need not be serializable: PostgreSQL would abort
-// many of those, of unrelated accounts that share a page. The revision detects a
-// concurrent change.
+// readCommittedTx runs write in a transaction that is not serializable on PostgreSQL,
+// which would abort many serializable transactions of unrelated accounts that share a
+// page. The revision detects concurrent changes of an account.
 func (s *Service) readCommittedTx(ctx context.Context, write func(*sql.Tx) error) error {
 	if !s.db.Postgres() {
 		return s.db.Tx(ctx, write)
@@ -159,8 +158,8 @@ func (s *Service) readCommittedTx(ctx context.Context, write func(*sql.Tx) error
 	return sqldb.Wrap(tx.Commit(), "committing a change")
 }
 
-// A pair is stored as base64(key):base64(salt), sealed for its table, account and
-// version.
+// seal returns the stored form of a key and salt: base64(key):base64(salt), sealed for
+// their table, account and version.
 func (s *Service) seal(accountID string, version int64, p keySalt) (string, error) {
 	text := base64.StdEncoding.AppendEncode(nil, []byte(p.key))
 	text = append(text, ':')

@@ -9,11 +9,11 @@ import (
 	"trunkline/internal/setting"
 )
 
-// readEnv sets the settings of TRUNKLINE_* variables. An empty variable sets nothing,
-// because compose files pass on unset variables as empty ones. A secret may instead come
-// from the file in its variable with _FILE. It returns the other names that begin with
-// TRUNKLINE_, except those in ignore. The variable of a list of groups has the whole
-// list as JSON.
+// readEnv sets the settings of TRUNKLINE_* variables. It ignores an empty variable, because
+// compose files pass unset variables as empty ones. The value of a secret may be in a file
+// that the variable with the suffix _FILE names. The variable of a list of groups has the
+// whole list as JSON. readEnv returns the other names that begin with TRUNKLINE_, except
+// those in ignore.
 func (g *group) readEnv(environ, ignore []string) (unknown []string, problems setting.Problems) {
 	values := make(map[string]string)
 	for _, entry := range environ {
@@ -72,12 +72,13 @@ func (g *group) readEnv(environ, ignore []string) (unknown []string, problems se
 	return unknown, problems
 }
 
-// hasEnvName reports whether a setting has that variable: the variable of a setting with a
-// name in …_file, such as master_key_file, is its own and not the file of a secret.
+// hasEnvName reports whether the variable is that of a setting. The variable of a setting
+// whose name ends in _file, such as master_key_file, does not name the file of a secret.
 func hasEnvName(leaves []leaf, name string) bool {
 	return slices.ContainsFunc(leaves, func(l leaf) bool { return l.envName() == name })
 }
 
+// setFromFile sets a secret to the content of a file, without surrounding white space.
 func (l leaf) setFromFile(file string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {

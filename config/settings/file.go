@@ -12,16 +12,14 @@ import (
 	"trunkline/internal/setting"
 )
 
-// readYAML sets the settings in the YAML text. Problems have the key and line. It walks
-// the nodes instead of decoding into a struct, so that one pass finds all unknown keys,
-// repeated keys and wrong types, and values are read by the same parser as variables and
-// flags.
+// readYAML sets the settings in the YAML text of the file name. It walks the nodes instead
+// of decoding into a struct, so that one pass finds all unknown keys, repeated keys and
+// wrong types, and the same parser reads values as for variables and flags.
 func (g *group) readYAML(name string, text []byte) setting.Problems {
 	return readDocument(name, text, func(r *fileReader, node *yaml.Node) { r.readGroup(g, node) })
 }
 
-// readYAML replaces the list by the one that the text has: YAML, or JSON, which is
-// YAML too.
+// readYAML replaces the list by that in the text, which is YAML or JSON.
 func (l *list) readYAML(name string, text []byte) setting.Problems {
 	return readDocument(name, text, func(r *fileReader, node *yaml.Node) { r.readList(l, node) })
 }
@@ -43,6 +41,7 @@ func readDocument(name string, text []byte, read func(*fileReader, *yaml.Node)) 
 	return reader.problems
 }
 
+// fileReader sets settings from YAML nodes and collects the problems.
 type fileReader struct {
 	name     string
 	problems setting.Problems
@@ -55,7 +54,7 @@ func (r *fileReader) addProblem(node *yaml.Node, key, format string, args ...any
 }
 
 func (r *fileReader) readGroup(g *group, node *yaml.Node) {
-	if node.Tag == "!!null" { // every key under it is commented out
+	if node.Tag == "!!null" { // all keys under it are commented out
 		return
 	}
 	if node.Kind != yaml.MappingNode {
@@ -89,7 +88,7 @@ func (r *fileReader) readGroup(g *group, node *yaml.Node) {
 	}
 }
 
-// readList reads the items of a list of groups in place of those that it has.
+// readList replaces the items of a list of groups by those of the node.
 func (r *fileReader) readList(l *list, node *yaml.Node) {
 	if node.Tag == "!!null" {
 		return
@@ -104,8 +103,9 @@ func (r *fileReader) readList(l *list, node *yaml.Node) {
 	}
 }
 
-// fileSecret returns the secret for a key with _file within an item of a list, where a
-// secret has no variable of its own; nil for other keys.
+// fileSecret returns the secret of an item of a list whose file the key with the suffix
+// _file names, nil for other keys. Only secrets in lists have such a key, because they
+// have no variable.
 func (g *group) fileSecret(key string) *leaf {
 	name, ok := strings.CutSuffix(key, "_file")
 	if m, known := g.find(name); ok && known && strings.HasSuffix(g.name, "]") && m.leaf != nil && m.leaf.Secret() {
@@ -150,8 +150,8 @@ func (r *fileReader) readLeaf(l *leaf, node *yaml.Node) {
 	}
 }
 
-// checkType returns an error if a scalar of this YAML type cannot be the leaf's value, or
-// an item of it. set parses the text.
+// checkType returns an error if the node's YAML type does not fit the leaf, or the items of
+// the leaf. Set parses the text.
 func (l *leaf) checkType(node *yaml.Node) error {
 	want, tags := "text", []string{"!!str"}
 	switch l.Kind() {
@@ -176,6 +176,7 @@ func (l *leaf) checkType(node *yaml.Node) error {
 	return err
 }
 
+// describeNode returns the kind of a node for an error text.
 func describeNode(node *yaml.Node) string {
 	switch node.Kind {
 	case yaml.MappingNode:

@@ -8,8 +8,8 @@ import (
 	"trunkline/internal/setting"
 )
 
-// AddFlags adds a flag for every setting to flags: its name is the key, and a key with
-// underscores can also be written with dashes. Load reads them.
+// AddFlags adds a flag for every setting to flags. Its name is the key; underscores can
+// also be written as dashes. Load reads the flags.
 func AddFlags(flags *pflag.FlagSet) {
 	known := make(map[string]bool)
 	for _, l := range newTree(Default()).leaves() {
@@ -36,8 +36,7 @@ func AddFlags(flags *pflag.FlagSet) {
 	})
 }
 
-// readFlags sets the values of the flags. Their texts were validated when they were
-// parsed.
+// readFlags sets the settings of the flags that are set.
 func (g *group) readFlags(flags *pflag.FlagSet) (problems setting.Problems) {
 	for _, l := range g.leaves() {
 		flag := flags.Lookup(l.key)
@@ -56,8 +55,8 @@ func (g *group) readFlags(flags *pflag.FlagSet) (problems setting.Problems) {
 	return problems
 }
 
-// flagValue keeps a flag's text until Load, because the file and the environment are
-// read first. A list may be given over several flags.
+// flagValue implements pflag.Value. It keeps a flag's text until Load, which reads the file
+// and the environment first. A list can be set by several flags.
 type flagValue struct {
 	leaf  leaf
 	text  string
@@ -77,7 +76,7 @@ func (v *flagValue) Set(text string) error {
 
 func (v *flagValue) String() string { return v.text }
 
-// Type returns the value's type in the help of the flag.
+// Type returns the type that the help of the flag shows.
 func (v *flagValue) Type() string {
 	switch v.leaf.Kind() {
 	case setting.Bool:

@@ -11,13 +11,13 @@ import (
 // Source holds the inputs of the settings: file, environment and flags.
 type Source struct {
 	File      string         // YAML file; "" for none
-	Env       []string       // as os.Environ gives it
-	IgnoreEnv []string       // known TRUNKLINE_* variables that are not settings
-	Flags     *pflag.FlagSet // with the flags of AddFlags, parsed; nil for none
+	Env       []string       // result of os.Environ
+	IgnoreEnv []string       // TRUNKLINE_* variables that are not settings, not to be reported as unknown
+	Flags     *pflag.FlagSet // parsed, with the flags of AddFlags; nil for none
 }
 
-// Load reads and validates the settings. unknown has the names of TRUNKLINE_* variables
-// that are not settings: for a warning, not an error. The error is setting.Problems.
+// Load reads and validates the settings. unknown has the names of other TRUNKLINE_*
+// variables, for a warning. The error is setting.Problems.
 func Load(src Source) (s *Settings, unknown []string, err error) {
 	s = Default()
 	g := newTree(s)
@@ -33,7 +33,7 @@ func Load(src Source) (s *Settings, unknown []string, err error) {
 	if len(problems) > 0 {
 		return nil, unknown, problems
 	}
-	// Only now: values that could not be read would fail the validation too.
+	// Values that could not be read would cause further errors here.
 	if err := setting.Validate("", s); err != nil {
 		return nil, unknown, err
 	}

@@ -9,8 +9,8 @@ import (
 	"trunkline/internal/setting"
 )
 
-// Print writes the settings as YAML, each below a comment that describes it, with
-// secrets masked. A file of the output sets the same values, except the masked ones.
+// Print writes the settings as YAML, each with a comment that describes it, with secrets
+// masked. The output is a valid settings file with the same values, except the secrets.
 func (s *Settings) Print(w io.Writer) error {
 	encoder := yaml.NewEncoder(w)
 	encoder.SetIndent(2)

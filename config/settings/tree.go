@@ -8,10 +8,10 @@ import (
 	"trunkline/internal/setting"
 )
 
-// envPrefix begins the name of every variable.
+// envPrefix is the prefix of all environment variables.
 const envPrefix = "TRUNKLINE_"
 
-// leaf is one setting: its key, its documentation and its value in a Settings.
+// leaf is one setting: its key, its documentation and a pointer to its value in a Settings.
 type leaf struct {
 	key, doc string
 	setting.Value
@@ -22,14 +22,13 @@ func (l leaf) envName() string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(l.key, ".", "_"))
 }
 
-// group is a struct of settings; the name of the outermost is "".
+// group is a struct of settings. The name of the outermost group is "".
 type group struct {
 	name    string
 	members []member
 }
 
-// member is an entry of a group under one name: a leaf, a further group or a list
-// of groups.
+// member is a named member of a group: a leaf, a group or a list of groups.
 type member struct {
 	name  string
 	leaf  *leaf
@@ -43,7 +42,7 @@ type list struct {
 	items    reflect.Value // the slice of structs
 }
 
-// envName returns the variable with the whole list as JSON.
+// envName returns the environment variable, which has the whole list as JSON.
 func (l *list) envName() string { return leaf{key: l.key}.envName() }
 
 // appendItem appends an item with its defaults and returns it as a group.
@@ -60,8 +59,8 @@ func (l *list) item(i int) *group {
 	return newGroup(fmt.Sprintf("%s[%d].", l.key, i), l.items.Index(i))
 }
 
-// newTree returns s as groups and leaves with pointers into s, in the order of the structs;
-// the leaves of a group precede its subgroups.
+// newTree returns the tree of the settings in s: groups and leaves with pointers into s, in
+// the order of the structs, but with the leaves of a group before its subgroups.
 func newTree(s *Settings) *group {
 	return newGroup("", reflect.ValueOf(s).Elem())
 }
@@ -113,7 +112,7 @@ func structFields(v reflect.Value) func(yield func(field) bool) {
 	}
 }
 
-// find returns the member called name.
+// find returns the member with the name.
 func (g *group) find(name string) (member, bool) {
 	for _, m := range g.members {
 		if m.name == name {

@@ -8,8 +8,8 @@ import (
 	"trunkline/internal/setting"
 )
 
-// Validate implements setting.Group: it checks the settings of no other package, then
-// the groups in their order.
+// Validate implements setting.Group. It checks the settings that belong to package app,
+// and then the groups in their order.
 func (s *Settings) Validate(c *setting.Check) {
 	c.HostPort("listen", s.Listen)
 	c.HostPort("metrics_listen", s.MetricsListen)
@@ -26,8 +26,8 @@ func (s *Settings) Validate(c *setting.Check) {
 	feed.ValidateConfigs(c, "feeds", s.Feeds)
 }
 
-// validateGroups checks the groups within v, a struct of settings. A group that
-// is a setting.Group checks all that is within it.
+// validateGroups validates the groups in v, a struct of settings. A group that implements
+// setting.Group validates everything in it.
 func validateGroups(v reflect.Value, c *setting.Check) {
 	for field := range structFields(v) {
 		if field.value.Kind() != reflect.Struct {

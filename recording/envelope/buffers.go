@@ -2,10 +2,10 @@ package envelope
 
 import "sync"
 
-// buffers are the memory of one stream: one chunk of audio and one sealed chunk, each
-// with a byte to look ahead. They are reused, because clearing 128 KiB for every stream
-// would cost as much as sealing the first chunks of a short recording; the audio is
-// wiped before they are released.
+// buffers are the buffers of one stream: one chunk of audio and one sealed chunk, each
+// with a byte to look ahead. They are pooled, because clearing 128 KiB for every stream
+// would cost as much as sealing the first chunks of a short recording. release wipes the
+// audio.
 type buffers struct {
 	plain  [ChunkSize + maxOverhead]byte
 	sealed [ChunkSize + maxOverhead + 1]byte

@@ -12,7 +12,7 @@ import (
 )
 
 // cbcCipher is suite AES256CBC, encrypt-then-MAC: IV (16) ‖ CBC ciphertext of the chunk
-// with PKCS #7 padding ‖ HMAC-SHA-256 (32) of place ‖ IV ‖ ciphertext. The MAC is
+// with PKCS #7 padding ‖ HMAC-SHA-256 (32) of chunkAAD ‖ IV ‖ ciphertext. The MAC is
 // checked before decryption, so there is no padding oracle.
 type cbcCipher struct {
 	block cipher.Block
@@ -48,7 +48,7 @@ func (c *cbcCipher) seal(dst, plain []byte, aad *chunkAAD) ([]byte, error) {
 	sealed := slices.Grow(dst, len(plain)+cbcOverhead)[:len(dst)+blockSize+fullBlocksLen+blockSize]
 	chunk := sealed[len(dst):]
 	if _, err := rand.Read(chunk[:blockSize]); err != nil {
-		return nil, fmt.Errorf("making an IV: %w", err)
+		return nil, fmt.Errorf("generating an IV: %w", err)
 	}
 	mode := cipher.NewCBCEncrypter(c.block, chunk[:blockSize])
 	mode.CryptBlocks(chunk[blockSize:], plain[:fullBlocksLen])
@@ -76,8 +76,8 @@ func (c *cbcCipher) open(dst, sealed []byte, aad *chunkAAD) ([]byte, bool) {
 	plain := out[len(dst):]
 	cipher.NewCBCDecrypter(c.block, body[:blockSize]).CryptBlocks(plain, ciphertext)
 
-	// The chunk is authentic, so bad padding is a fault of the writer, not an attack; it
-	// is refused all the same.
+	// The chunk is authentic, so bad padding is an error of the writer and not an attack.
+	// It is refused nevertheless.
 	pad := int(plain[len(plain)-1])
 	if pad == 0 || pad > blockSize {
 		clear(plain)
@@ -92,7 +92,7 @@ func (c *cbcCipher) open(dst, sealed []byte, aad *chunkAAD) ([]byte, bool) {
 	return out[:len(out)-pad], true
 }
 
-// tag is valid until the next call.
+// tag returns the MAC of a chunk. It is valid until the next call.
 func (c *cbcCipher) tag(body []byte, aad *chunkAAD) []byte {
 	c.mac.Reset()
 	c.mac.Write(aad[:])

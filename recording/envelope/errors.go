@@ -6,7 +6,7 @@ import (
 )
 
 // Errors of sealed recordings. Every error of this package matches one of them with
-// errors.Is, or is the error of the given reader or writer.
+// errors.Is, or an error of the caller's reader or writer.
 var (
 	ErrFormat    = errors.New("not a sealed recording")
 	ErrVersion   = errors.New("sealed in an unsupported version of the format")
@@ -21,11 +21,11 @@ var (
 	ErrParams    = errors.New("cannot be sealed")
 )
 
-// ChunkError reports the refused chunk, counted from 0. Every byte before that
-// chunk was authentic; none of it or after it was released.
+// ChunkError reports the chunk that was refused. All audio before that chunk is authentic;
+// none of it or after it was released.
 type ChunkError struct {
-	Index uint64
-	Err   error // ErrAltered, ErrTruncated or ErrTrailing
+	Index uint64 // from 0
+	Err   error  // ErrAltered, ErrTruncated or ErrTrailing
 }
 
 func (e *ChunkError) Error() string { return fmt.Sprintf("chunk %d: %v", e.Index, e.Err) }

@@ -49,19 +49,19 @@ const (
 	maxKeyID       = 128
 )
 
-// The names a header may hold.
+// Patterns of the texts in a header.
 var (
 	idPattern          = regexp.MustCompile(`^[A-Za-z0-9_.-]+$`)
 	contentTypePattern = regexp.MustCompile(`^[\x20-\x7e]*$`)
 )
 
-// ValidID reports whether s can be a recording's id: 1 to 128 of A-Z a-z 0-9 _ . -
-// and no dot in front.
+// ValidID reports whether s can be a recording's id: 1 to 128 characters of A-Z a-z 0-9 _
+// . - that do not begin with a dot.
 func ValidID(s string) bool {
 	return len(s) <= maxRecording && idPattern.MatchString(s) && s[0] != '.'
 }
 
-// ValidContentType reports whether a header can hold s: at most 127 printable
+// ValidContentType reports whether s can be a header's content type: at most 127 printable
 // ASCII characters.
 func ValidContentType(s string) bool {
 	return len(s) <= maxContentType && contentTypePattern.MatchString(s)
@@ -89,7 +89,7 @@ func (h *Header) validate() error {
 	return nil
 }
 
-// Len returns the length of the header in bytes: where the first chunk begins.
+// Len returns the length of the header in bytes, which is the offset of the first chunk.
 func (h *Header) Len() int64 {
 	return int64(coreFixedSize + len(h.AccountID) + len(h.RecordingID) + len(h.ContentType) +
 		keyBlockFixedSize + len(h.KeyID) + digestSize)
@@ -109,8 +109,8 @@ func (h *Header) appendCore(dst []byte) []byte {
 
 func (h *Header) coreDigest() [digestSize]byte { return sha256.Sum256(h.appendCore(nil)) }
 
-// appendKeyFields appends the key block's fields that stand before the box;
-// after holds those that follow it.
+// appendKeyFields returns dst with the key block's fields before the wrapped key, and the
+// fields after it.
 func (h *Header) appendKeyFields(dst []byte) (before, after []byte) {
 	dst = append(dst, kdfPBKDF2)
 	dst = binary.BigEndian.AppendUint32(dst, h.Iterations)
@@ -120,9 +120,9 @@ func (h *Header) appendKeyFields(dst []byte) (before, after []byte) {
 	return dst, append([]byte{byte(len(h.KeyID))}, h.KeyID...)
 }
 
-// encode returns the whole header. The checksum at its end needs no key: it
-// distinguishes damage from a wrong key, and does not protect against
-// deliberate changes; the box and the commitment do.
+// encode returns the whole header. The checksum at its end, which needs no key,
+// distinguishes damage from a wrong key. It does not protect against deliberate changes;
+// the wrapped key and the commitment do.
 func (h *Header) encode() []byte {
 	out, after := h.appendKeyFields(h.appendCore(make([]byte, 0, h.Len())))
 	out = append(out, h.wrappedKey[:]...)
@@ -191,13 +191,14 @@ func Inspect(r io.Reader) (*Header, error) {
 	return h, nil
 }
 
-// headerReader keeps the bytes it reads; after a failure it returns nil.
+// headerReader reads a header in parts and stores all bytes that it has read.
 type headerReader struct {
 	r        io.Reader
 	consumed []byte
 	err      error
 }
 
+// next returns the next n bytes, nil after an error.
 func (r *headerReader) next(n int) []byte {
 	if r.err != nil {
 		return nil
@@ -210,7 +211,7 @@ func (r *headerReader) next(n int) []byte {
 	return r.consumed[start:]
 }
 
-// readError returns the reader's own error, or that of a truncated file.
+// readError returns the error of the reader, or truncated if the file ended.
 func (r *headerReader) readError(truncated error) error {
 	if r.err == nil || r.err == io.EOF || r.err == io.ErrUnexpectedEOF {
 		return truncated

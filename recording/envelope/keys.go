@@ -44,12 +44,12 @@ func subkey(dek *[keySize]byte, label string) (key [keySize]byte, err error) {
 	return key, nil
 }
 
-// wrapKey fills the key block's own salt, fingerprint and box: dek sealed under a
-// key derived from root. The box is bound to the core and to every other field
-// of the key block.
+// wrapKey sets the key block's salt, fingerprint and wrapped key: dek sealed under a key
+// derived from root. The core and all other fields of the key block are authenticated
+// with the wrapped key.
 func (h *Header) wrapKey(dek *[keySize]byte, root *Root) error {
 	if _, err := rand.Read(h.Salt[:]); err != nil {
-		return fmt.Errorf("making a salt: %w", err)
+		return fmt.Errorf("generating a salt: %w", err)
 	}
 	h.Iterations = root.iterations
 	h.saltFingerprint = root.fingerprint(&h.Salt)
@@ -89,16 +89,16 @@ func (h *Header) unwrapKey(root *Root) (*[keySize]byte, error) {
 	return &dek, nil
 }
 
-// wrappedKeyAAD returns the additional authenticated data of the data key.
+// wrappedKeyAAD returns the additional authenticated data of the wrapped data key.
 func (h *Header) wrappedKeyAAD() []byte {
 	digest := h.coreDigest()
 	before, after := h.appendKeyFields(nil)
 	return slices.Concat(digest[:], before, after)
 }
 
-// fingerprint distinguishes a wrong salt from a wrong key. Keyed with the
-// recording's own salt, it does not show which recordings share an account
-// salt.
+// fingerprint returns a keyed hash of the account's salt, which distinguishes a wrong salt
+// from a wrong key. Its key is the recording's salt, so that it does not reveal which
+// recordings have the same account salt.
 func (r *Root) fingerprint(recordingSalt *[saltSize]byte) (fingerprint [fingerprintSize]byte) {
 	mac := hmac.New(sha256.New, recordingSalt[:])
 	mac.Write(r.salt[:])
@@ -106,7 +106,7 @@ func (r *Root) fingerprint(recordingSalt *[saltSize]byte) (fingerprint [fingerpr
 	return fingerprint
 }
 
-// setKey creates a new key block that holds dek under key.
+// setKey replaces the key block by one with dek wrapped under key.
 func (h *Header) setKey(dek *[keySize]byte, key Key) error {
 	if key.Root == nil {
 		return fmt.Errorf("%w: no key", ErrParams)

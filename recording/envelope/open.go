@@ -5,14 +5,15 @@ import (
 	"io"
 )
 
-// Expected has the expected account and recording; an empty field is not checked.
+// Expected has the account and recording that a header must have; an empty field is not
+// checked.
 type Expected struct{ AccountID, RecordingID string }
 
-// RootFinder finds the root for the key id and version in a header. It is called once, with
-// a header that is not authenticated yet; the root is wiped after use.
+// RootFinder returns the root for the key id and version in a header. It is called once,
+// with a header that is not authenticated yet. The caller wipes the root after use.
 type RootFinder func(*Header) (*Root, error)
 
-// openKey checks a header and returns its recording's data key.
+// openKey checks the account and recording of a header and returns the data key.
 func (h *Header) openKey(want Expected, rootOf RootFinder) (*[keySize]byte, error) {
 	if want.AccountID != "" && want.AccountID != h.AccountID {
 		return nil, ErrAccount
@@ -62,8 +63,8 @@ func Open(dst io.Writer, src io.Reader, want Expected, rootOf RootFinder) (h *He
 	return h, w.size, w.err
 }
 
-// openingWriter opens the chunks that are written to it and writes their audio to
-// dst, as Writer does for sealing.
+// openingWriter opens the chunks that are written to it and writes their audio to dst. It
+// is the counterpart of Writer.
 type openingWriter struct {
 	dst io.Writer
 	*opener
@@ -73,7 +74,7 @@ type openingWriter struct {
 	err     error // the first failure
 
 	*buffers
-	buffered int // bytes in sealed: up to a full chunk waits until more follows
+	buffered int // bytes in sealed: up to a full chunk, which may be the last
 }
 
 // Write implements io.Writer. It opens whole chunks without copying them first.

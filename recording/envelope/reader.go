@@ -6,9 +6,8 @@ import (
 	"io"
 )
 
-// Reader is the audio of a sealed recording as an io.ReadSeeker: it reads and opens only
-// the chunks of the parts that are read. It holds one chunk. It is not safe for
-// concurrent use.
+// Reader is the audio of a sealed recording as an io.ReadSeeker. It reads and opens only
+// the chunks that it needs and buffers one of them. It is not safe for concurrent use.
 type Reader struct {
 	parsedHeader *Header
 	opener       *opener
@@ -32,7 +31,7 @@ func NewReader(src io.ReadSeeker, want Expected, rootOf RootFinder) (*Reader, er
 		return nil, fmt.Errorf("finding the recording's length: %w", err)
 	}
 	if _, err := src.Seek(0, io.SeekStart); err != nil {
-		return nil, fmt.Errorf("going to the recording's start: %w", err)
+		return nil, fmt.Errorf("seeking to the recording's start: %w", err)
 	}
 	h, err := Inspect(src)
 	if err != nil {
@@ -65,7 +64,7 @@ func (r *Reader) Header() *Header { return r.parsedHeader }
 // Size returns the length of the audio in bytes.
 func (r *Reader) Size() int64 { return r.audioSize }
 
-// Close wipes the audio held; src stays open.
+// Close wipes the buffered audio. It does not close src.
 func (r *Reader) Close() error {
 	if r.buffers != nil {
 		r.buffers.release()
@@ -76,7 +75,7 @@ func (r *Reader) Close() error {
 
 var errClosed = errors.New("the recording is closed")
 
-// loadChunk reads and opens the chunk unless it is the one held.
+// loadChunk reads and opens the chunk, unless it is buffered.
 func (r *Reader) loadChunk(index uint64) error {
 	if len(r.audio) > 0 && r.heldChunk == index {
 		return nil
@@ -88,7 +87,7 @@ func (r *Reader) loadChunk(index uint64) error {
 	fullLen := ChunkSize + r.opener.overhead()
 	if r.srcChunk != index {
 		if _, err := r.src.Seek(r.parsedHeader.Len()+int64(index)*int64(fullLen), io.SeekStart); err != nil {
-			return fmt.Errorf("going to chunk %d: %w", index, err)
+			return fmt.Errorf("seeking to chunk %d: %w", index, err)
 		}
 	}
 	sealed := r.buffers.sealed[:fullLen]
@@ -111,7 +110,7 @@ func (r *Reader) loadChunk(index uint64) error {
 	return nil
 }
 
-// audioAtPos returns the authenticated rest of the chunk at the position.
+// audioAtPos returns the audio from the position to the end of its chunk, authenticated.
 func (r *Reader) audioAtPos() ([]byte, error) {
 	if r.pos >= r.audioSize {
 		return nil, io.EOF
@@ -136,7 +135,7 @@ func (r *Reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// WriteTo implements io.WriterTo: the rest of the audio without a copy.
+// WriteTo implements io.WriterTo. It writes the rest of the audio without copying it.
 func (r *Reader) WriteTo(w io.Writer) (written int64, err error) {
 	for {
 		audio, err := r.audioAtPos()

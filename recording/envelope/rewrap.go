@@ -5,12 +5,12 @@ import (
 	"io"
 )
 
-// Rewrap writes the sealed recording in src to dst with a new key block: the same body,
-// which key opens. The body is copied unopened: earlier damage is still detected when it
-// is opened.
+// Rewrap writes the sealed recording in src to dst with a new key block, so that key opens
+// it. The body is copied without being opened; damage of it is detected when the result is
+// opened.
 //
-// It does not protect against a person who has the old header and its key: they have
-// this recording's data key. Only opening and sealing again does.
+// It does not protect against a person who has the old header and its key, because these
+// give the recording's data key, which does not change. Open and Seal do.
 func Rewrap(dst io.Writer, src io.Reader, want Expected, rootOf RootFinder, key Key) (*Header, error) {
 	h, err := Inspect(src)
 	if err != nil {

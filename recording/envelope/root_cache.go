@@ -9,17 +9,17 @@ import (
 	"sync"
 )
 
-// RootCache caches the last used roots, so that a key is stretched once and not for every
-// recording. Concurrent callers of the same new root share the work. RootCache that leave
-// the cache are wiped.
+// RootCache caches the most recently used roots, so that a key is stretched once and not
+// for every recording. Concurrent callers of the same new root share the derivation. Roots
+// that leave the cache are wiped.
 type RootCache struct {
 	maxRoots int
-	nameKey  [keySize]byte // makes the names of cached roots useless outside this process
+	nameKey  [keySize]byte // random, so that cache keys are useless outside this process
 
 	mu       sync.Mutex
 	useCount uint64
 	cached   map[cacheKey]*cachedRoot
-	deriving map[cacheKey]chan struct{} // closed when done, with or without an error
+	deriving map[cacheKey]chan struct{} // closed when the derivation has ended, with or without an error
 }
 
 type cacheKey [digestSize]byte
@@ -36,7 +36,7 @@ func NewRootCache(limit int) (*RootCache, error) {
 	}
 	c := &RootCache{maxRoots: limit, cached: make(map[cacheKey]*cachedRoot), deriving: make(map[cacheKey]chan struct{})}
 	if _, err := rand.Read(c.nameKey[:]); err != nil {
-		return nil, fmt.Errorf("making the cache's key: %w", err)
+		return nil, fmt.Errorf("generating the cache's key: %w", err)
 	}
 	return c, nil
 }
@@ -59,8 +59,8 @@ func (c *RootCache) Root(key, salt string, iterations uint32) (*Root, error) {
 	}
 }
 
-// findOrStart returns the cached root, or the channel of the goroutine that derives it, or a
-// new channel: then the caller derives it.
+// findOrStart returns the cached root, or a channel that is closed when another goroutine
+// has derived it, or done, with which the caller must derive the root and call store.
 func (c *RootCache) findOrStart(name cacheKey) (root *Root, deriving <-chan struct{}, done chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,8 +93,8 @@ func (c *RootCache) store(name cacheKey, root *Root, done chan struct{}) {
 	c.cached[name] = &cachedRoot{root: *root, lastUse: c.useCount}
 }
 
-// evictOldest scans all roots: it runs once per stretching, which costs ten thousand
-// times more.
+// evictOldest removes the least recently used root. It scans all roots, because it runs
+// once per derivation, which costs ten thousand times more.
 func (c *RootCache) evictOldest() {
 	var oldest cacheKey
 	least := c.useCount + 1

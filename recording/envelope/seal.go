@@ -14,7 +14,7 @@ type Key struct {
 	Root    *Root
 }
 
-// Params describes the recording and the key to seal it under. Times are kept in
+// Params describes the recording and the key to seal it under. Created is truncated to
 // milliseconds.
 type Params struct {
 	Suite       Suite
@@ -42,9 +42,8 @@ func Seal(dst io.Writer, src io.Reader, p Params) (h *Header, size int64, err er
 	return w.header, w.size, nil
 }
 
-// Writer seals the audio written to it, for audio that arrives as a stream. The
-// recording is complete after Close has returned nil. It holds one chunk and is not safe
-// for concurrent use.
+// Writer seals the audio written to it. The recording is complete after Close has returned
+// nil. It buffers one chunk and is not safe for concurrent use.
 type Writer struct {
 	dst    io.Writer
 	header *Header
@@ -54,8 +53,8 @@ type Writer struct {
 	size   int64
 	err    error // the first failure; every later call returns it
 
-	// A chunk is sealed only after it is known whether it is the last, so up to one full
-	// chunk waits; ReadFrom reads one byte more to find out.
+	// A chunk is sealed only when it is known whether it is the last, so up to one full
+	// chunk is buffered; ReadFrom reads one byte more to detect the end.
 	*buffers // nil when closed
 	buffered int
 }
@@ -69,7 +68,7 @@ func NewWriter(dst io.Writer, p Params) (*Writer, error) {
 	var dek [keySize]byte
 	defer clear(dek[:])
 	if _, err := rand.Read(dek[:]); err != nil {
-		return nil, fmt.Errorf("making a data key: %w", err)
+		return nil, fmt.Errorf("generating a data key: %w", err)
 	}
 	var err error
 	if h.commitment, err = subkey(&dek, labelCommit); err != nil {
@@ -137,7 +136,7 @@ func (w *Writer) Close() error {
 	return w.finish(w.err)
 }
 
-// finish ends the writer and returns err.
+// finish releases the buffers, makes all later calls fail, and returns err.
 func (w *Writer) finish(err error) error {
 	if w.err == nil {
 		w.err = fmt.Errorf("%w: the recording is closed", ErrParams)

@@ -10,8 +10,8 @@ import (
 // G.711 too much.
 const ChunkSize = 64 << 10
 
-// maxChunks keeps the random nonces of one file key far from their bound of
-// 2^32 (NIST SP 800-38D, 8.3): 256 TiB of audio.
+// maxChunks is the maximum number of chunks of a recording, 256 TiB of audio: the bound on
+// random nonces under one key (NIST SP 800-38D, 8.3).
 const maxChunks = 1 << 32
 
 // Suite is the algorithm that protects the body of a recording.
@@ -45,12 +45,12 @@ func ParseSuite(algorithm string) (Suite, bool) {
 	return 0, false
 }
 
-// chunkCipher protects single chunks under one recording's keys. Both methods
+// chunkCipher seals and opens single chunks under one recording's keys. Both methods
 // append to dst, which must not overlap their input.
 type chunkCipher interface {
 	seal(dst, plain []byte, aad *chunkAAD) ([]byte, error)
 	open(dst, sealed []byte, aad *chunkAAD) (plain []byte, ok bool)
-	overhead() int     // bytes a full chunk grows by
+	overhead() int     // bytes that sealing adds to a full chunk
 	minSealedLen() int // bytes of the shortest sealed chunk
 }
 
@@ -64,8 +64,8 @@ func (s Suite) newCipher(dek *[keySize]byte) (chunkCipher, error) {
 	return nil, fmt.Errorf("%w: %v", ErrVersion, s)
 }
 
-// chunkAAD is the position of a chunk, authenticated with it: SHA-256 of the core
-// (which recording), the chunk's index, and whether it is the last.
+// chunkAAD is the additional authenticated data of a chunk: SHA-256 of the core, which
+// identifies the recording, the chunk's index, and 1 if it is the last, else 0.
 type chunkAAD [digestSize + 8 + 1]byte
 
 func newChunkAAD(core [digestSize]byte) *chunkAAD {
@@ -74,6 +74,7 @@ func newChunkAAD(core [digestSize]byte) *chunkAAD {
 	return &p
 }
 
+// forChunk sets the index and the finality of a chunk, and returns p.
 func (p *chunkAAD) forChunk(index uint64, final bool) *chunkAAD {
 	binary.BigEndian.PutUint64(p[digestSize:], index)
 	p[digestSize+8] = 0
@@ -83,7 +84,7 @@ func (p *chunkAAD) forChunk(index uint64, final bool) *chunkAAD {
 	return p
 }
 
-// opener opens the chunks of one recording and returns the cause of a refusal.
+// opener opens the chunks of one recording.
 type opener struct {
 	chunkCipher
 	aad *chunkAAD
@@ -97,8 +98,8 @@ func (o *opener) openChunk(dst, sealed []byte, index uint64, final bool) ([]byte
 	if !ok {
 		return nil, &ChunkError{index, o.diagnose(dst, sealed, index, final)}
 	}
-	// All chunks but the last are full, and a last one after others is not empty: there is
-	// only one division of the same audio.
+	// All chunks but the last must be full, and a last one after others must not be empty,
+	// so that the same audio has only one division into chunks.
 	if n := len(plain); n > ChunkSize || !final && n != ChunkSize || final && n == 0 && index > 0 {
 		clear(plain)
 		return nil, &ChunkError{index, ErrAltered}
@@ -106,8 +107,8 @@ func (o *opener) openChunk(dst, sealed []byte, index uint64, final bool) ([]byte
 	return plain, nil
 }
 
-// diagnose distinguishes a recording that lost or gained whole chunks from an
-// altered chunk: then the chunk is authentic with the other finality.
+// diagnose returns the cause of a refused chunk. If it is authentic with the other
+// finality, whole chunks were removed or appended; otherwise the chunk was altered.
 func (o *opener) diagnose(dst, sealed []byte, index uint64, final bool) error {
 	plain, ok := o.open(dst, sealed, o.aad.forChunk(index, !final))
 	clear(plain)
