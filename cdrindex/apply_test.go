@@ -29,7 +29,7 @@ func TestARowComesBackAsItWas(t *testing.T) {
 			CustomChannelVars: []byte(`{"a":[1]}`), RecordingID: "r", MediaServer: "m",
 		}
 		bare := event.CDR{ID: "x", AccountID: "acme", CallID: "c2", InteractionID: "i2", Timestamp: november + 1}
-		store(t, x, full, bare)
+		storeRows(t, x, full, bare)
 		page, err := x.List(t.Context(), Filter{Account: "acme", Start: november, End: december})
 		if err != nil {
 			t.Fatal(err)
@@ -70,7 +70,7 @@ func TestTheNewestRecordIsTheRow(t *testing.T) {
 							row.HangupCause = v.cause
 							records = append(records, record(row, v.partition, int64(v.offset)))
 						}
-						put(t, x, again, records...)
+						applyRecords(t, x, again, records...)
 					}
 					page, err := x.List(t.Context(), Filter{Account: account, End: endOfTime})
 					if err != nil {
@@ -95,7 +95,7 @@ func TestAReindexWritesRowsThatAreThere(t *testing.T) {
 			again bool
 			want  outcome
 		}{{false, outcome{rows: 1}}, {false, outcome{older: 1}}, {true, outcome{rows: 1}}} {
-			if did := put(t, x, step.again, r); did != step.want {
+			if did := applyRecords(t, x, step.again, r); did != step.want {
 				t.Errorf("again %v: %+v, want %+v", step.again, did, step.want)
 			}
 		}
@@ -107,11 +107,11 @@ func TestAReindexWritesRowsThatAreThere(t *testing.T) {
 
 func TestTheSameCallIDInTwoAccountsIsTwoRows(t *testing.T) {
 	onBoth(t, func(t *testing.T, x *Index) {
-		store(t, x, call("acme", "c", november), call("zeta", "c", november))
+		storeRows(t, x, call("acme", "c", november), call("zeta", "c", november))
 		for _, account := range []string{"acme", "zeta"} {
-			sameIDs(t, listed(t, x, Filter{Account: account, Start: november, End: november}), "c")
+			checkIDs(t, listCallIDs(t, x, Filter{Account: account, Start: november, End: november}), "c")
 		}
-		sameIDs(t, listed(t, x, Filter{Account: "acm", Start: 0, End: endOfTime}))
+		checkIDs(t, listCallIDs(t, x, Filter{Account: "acm", Start: 0, End: endOfTime}))
 	})
 }
 
@@ -130,7 +130,7 @@ func TestWritersThatMeetAtACall(t *testing.T) {
 						row.HangupCause = name("v%d", v)
 						records = append(records, record(row, 0, int64(v*calls+c)))
 					}
-					put(t, x, v%2 == 0, records...)
+					applyRecords(t, x, v%2 == 0, records...)
 				}
 			})
 		}
@@ -232,7 +232,7 @@ func TestRetentionDropsWholeMonths(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			db := at(t)
-			store(t, openIndex(t, Settings{}, db), call("acme", "now", month(0)), call("acme", "m2", month(2)),
+			storeRows(t, openIndex(t, Settings{}, db), call("acme", "now", month(0)), call("acme", "m2", month(2)),
 				call("acme", "m3", month(3)), call("acme", "m30", month(30)))
 			x := openIndex(t, Settings{RetentionMonths: 2}, db)
 			all := Filter{Account: "acme", End: endOfTime}
@@ -240,18 +240,18 @@ func TestRetentionDropsWholeMonths(t *testing.T) {
 				if err := x.maintainPartitions(t.Context(), now); err != nil {
 					t.Fatal(err)
 				}
-				sameIDs(t, listed(t, x, all), "now", "m2")
+				checkIDs(t, listCallIDs(t, x, all), "now", "m2")
 				if n := count(t, x, callsTable); n != 2 {
 					t.Errorf("%d calls are known", n)
 				}
 			}
-			if did := put(t, x, false, record(call("acme", "m3", month(3)), 0, 9)); did != (outcome{expired: 1}) {
+			if did := applyRecords(t, x, false, record(call("acme", "m3", month(3)), 0, 9)); did != (outcome{expired: 1}) {
 				t.Errorf("what is too old: %+v", did)
 			}
-			if did := put(t, x, false, record(call("acme", "m2", month(4)), 0, 10)); did != (outcome{expired: 1}) {
+			if did := applyRecords(t, x, false, record(call("acme", "m2", month(4)), 0, 10)); did != (outcome{expired: 1}) {
 				t.Errorf("what became too old: %+v", did)
 			}
-			sameIDs(t, listed(t, x, all), "now")
+			checkIDs(t, listCallIDs(t, x, all), "now")
 		})
 	}
 }

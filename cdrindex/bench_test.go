@@ -48,14 +48,14 @@ const (
 
 var genFirst = monthOf(time.Date(2024, 12, 1, 0, 0, 0, 0, time.UTC).Unix())
 
-// table is a generated table in a schema of its own.
-type table struct {
+// benchTable is a generated table in a schema of its own.
+type benchTable struct {
 	*Index
 	perMonth int
 	random   *rand.Rand
 }
 
-func generate(b *testing.B, server, schema string, total int) *table {
+func generate(b *testing.B, server, schema string, total int) *benchTable {
 	b.Helper()
 	x := openIndex(b, Settings{}, sqldb.Config{URL: server + "&maintenance_work_mem=256MB&search_path=" + schema})
 	ctx := context.Background()
@@ -82,11 +82,11 @@ func generate(b *testing.B, server, schema string, total int) *table {
 			rowsTable, m.partition(), m.start(), (m + 1).start()))
 		exec(`ANALYZE ` + m.partition())
 	}
-	return &table{x, perMonth, rand.New(rand.NewPCG(1, 2))}
+	return &benchTable{x, perMonth, rand.New(rand.NewPCG(1, 2))}
 }
 
 // click is a click to call of some month: its account, start and id.
-func (t *table) click() (account string, started int64, id string) {
+func (t *benchTable) click() (account string, started int64, id string) {
 	m := genFirst + month(t.random.IntN(genMonths))
 	i := t.random.IntN(t.perMonth/genEach) * genEach
 	length := (m + 1).start() - m.start() - 3600
@@ -120,7 +120,7 @@ func percentiles(b *testing.B, n int, asked map[string]func()) {
 func BenchmarkReports(b *testing.B) {
 	server := testservice.OwnPostgres(b).URL
 	began := time.Now()
-	tables := map[string]*table{"1M": nil}
+	tables := map[string]*benchTable{"1M": nil}
 	if n := rowsWanted(b); n != million {
 		tables[fmt.Sprintf("%dM", n/million)] = nil
 	}
@@ -136,7 +136,7 @@ func BenchmarkReports(b *testing.B) {
 		tables[name] = generate(b, server, `"t`+name+`"`, total)
 	}
 	b.Logf("made in %s", time.Since(began).Round(time.Second))
-	bench := func(name string, n int, question func(t *table) error) {
+	bench := func(name string, n int, question func(t *benchTable) error) {
 		b.Run(name, func(b *testing.B) {
 			asked := map[string]func(){}
 			for name, t := range tables {
@@ -152,13 +152,13 @@ func BenchmarkReports(b *testing.B) {
 	ctx := context.Background()
 	for _, days := range []int64{1, 31, 400} {
 		span := days * 24 * 3600 / 2
-		bench(fmt.Sprintf("Lookup/%d_days", days), 3000, func(t *table) error {
+		bench(fmt.Sprintf("Lookup/%d_days", days), 3000, func(t *benchTable) error {
 			account, started, id := t.click()
 			_, err := t.Find(ctx, account, started-span, started+span, id)
 			return err
 		})
 	}
-	bench("Lookup/not_found_31_days", 3000, func(t *table) error {
+	bench("Lookup/not_found_31_days", 3000, func(t *benchTable) error {
 		account, started, id := t.click()
 		if _, err := t.Find(ctx, account, started-15*86400, started+15*86400, id+"x"); fault.KindOf(err) != fault.KindNotFound {
 			return fmt.Errorf("got %w", err)
@@ -170,7 +170,7 @@ func BenchmarkReports(b *testing.B) {
 	}
 	whole := Filter{Account: "account-7", Start: genFirst.start(), End: genFirst.start() + report.MaxRange, PageSize: report.MaxPage}
 	for name, depth := range map[string]float64{"first": 1, "deep": 0.3} {
-		bench("Page/1000_rows_"+name, 200, func(t *table) error {
+		bench("Page/1000_rows_"+name, 200, func(t *benchTable) error {
 			f := whole
 			f.StartKey = cursor{whole.Start + int64(float64(report.MaxRange)*depth) - t.random.Int64N(1000), "0"}.startKey()
 			page, err := t.List(ctx, f)
@@ -180,7 +180,7 @@ func BenchmarkReports(b *testing.B) {
 			return err
 		})
 	}
-	bench("Page/50_rows_of_one_number", 500, func(t *table) error {
+	bench("Page/50_rows_of_one_number", 500, func(t *benchTable) error {
 		f := whole
 		f.PageSize, f.To = 0, "1"+strconv.Itoa(3_000_000_000+t.random.IntN(1_000_000))
 		_, err := t.List(ctx, f)
@@ -188,7 +188,7 @@ func BenchmarkReports(b *testing.B) {
 	})
 }
 
-func explain(b *testing.B, t *table) {
+func explain(b *testing.B, t *benchTable) {
 	account, started, id := t.click()
 	rows, err := t.db.QueryContext(context.Background(), `EXPLAIN (ANALYZE, BUFFERS) `+selectRow+` WHERE account_id = $1
 		AND origination_call_id = $2 AND lookup_rank IS NOT NULL AND started BETWEEN $3 AND $4

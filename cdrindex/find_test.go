@@ -29,7 +29,7 @@ func TestFindReturnsTheLegToTheDestination(t *testing.T) {
 	other := leg("g", func(r *event.CDR) { r.CustomSIPHeaders = []byte(`{"svc_call_type":"other"}`) })
 	onBoth(t, func(t *testing.T, x *Index) {
 		find := func() (event.CDR, error) { return x.Find(t.Context(), "acme", november, november+60, "oc") }
-		store(t, x, phone)
+		storeRows(t, x, phone)
 		_, err := find()
 		wantKind(t, err, fault.KindNotFound)
 		// The switch itself may be the destination (a queue, a conference, an announcement):
@@ -38,7 +38,7 @@ func TestFindReturnsTheLegToTheDestination(t *testing.T) {
 			add  event.CDR
 			want string
 		}{{loopbackA, "a"}, {loopbackB, "b"}, {plain, "d"}, {other, "d"}, {answered, "e"}, {marked, "f"}} {
-			put(t, x, false, record(step.add, 0, int64(10+offset)))
+			applyRecords(t, x, false, record(step.add, 0, int64(10+offset)))
 			if row, err := find(); err != nil || row.CallID != step.want {
 				t.Errorf("with %s: got %q, %v", step.add.CallID, row.CallID, err)
 			}
@@ -71,7 +71,7 @@ func TestACallAtAMonthsEdgeIsFoundFromBothSides(t *testing.T) {
 	before := call("acme", "before", december-90)
 	before.EndedTime = december - 1
 	onBoth(t, func(t *testing.T, x *Index) {
-		store(t, x, edge, long, within, touching, before, call("acme", "plain", december-20), call("zeta", "edge", december-30))
+		storeRows(t, x, edge, long, within, touching, before, call("acme", "plain", december-20), call("zeta", "edge", december-30))
 		for name, c := range map[string]struct {
 			start, end int64
 			want       []string
@@ -87,7 +87,7 @@ func TestACallAtAMonthsEdgeIsFoundFromBothSides(t *testing.T) {
 		} {
 			f := Filter{Account: "acme", Start: c.start, End: c.end}
 			for _, f.PageSize = range []int{50, 1, 2} {
-				sameIDs(t, listed(t, x, f), append([]string{}, c.want...)...)
+				checkIDs(t, listCallIDs(t, x, f), append([]string{}, c.want...)...)
 			}
 			f.CallID = "edge"
 			var want []string
@@ -96,7 +96,7 @@ func TestACallAtAMonthsEdgeIsFoundFromBothSides(t *testing.T) {
 					want = append(want, id)
 				}
 			}
-			sameIDs(t, listed(t, x, f), append([]string{}, want...)...)
+			checkIDs(t, listCallIDs(t, x, f), append([]string{}, want...)...)
 			row, err := x.Find(t.Context(), "acme", c.start, c.end, "oc")
 			if (err == nil) != (len(want) == 1) || err == nil && row.CallID != "edge" {
 				t.Errorf("%s: found %q, %v", name, row.CallID, err)
@@ -105,7 +105,7 @@ func TestACallAtAMonthsEdgeIsFoundFromBothSides(t *testing.T) {
 		// A later version ends in the month it began.
 		shorter := edge
 		shorter.EndedTime = december - 5
-		put(t, x, false, record(shorter, 0, 100))
-		sameIDs(t, listed(t, x, Filter{Account: "acme", Start: december + 30, End: december + 30}))
+		applyRecords(t, x, false, record(shorter, 0, 100))
+		checkIDs(t, listCallIDs(t, x, Filter{Account: "acme", Start: december + 30, End: december + 30}))
 	})
 }

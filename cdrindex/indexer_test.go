@@ -12,7 +12,7 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
-func indexedTo(t testing.TB, x *Index, partition int) int64 {
+func indexedOffset(t testing.TB, x *Index, partition int) int64 {
 	t.Helper()
 	var next int64
 	err := x.db.QueryRowContext(context.Background(), `SELECT COALESCE(MAX(next), 0) FROM cdrindex_offsets
@@ -48,11 +48,11 @@ func TestIndexersThatOverlapLeaveOneRowOfEachCall(t *testing.T) {
 			}
 		}
 		for range 3 {
-			defer run(t, x, topic)()
+			defer startIndexer(t, x, topic)()
 		}
 		for p := range partitions {
 			_, end, _ := topic.Offsets(t.Context(), p)
-			until(t, "the topic's end", func() bool { return indexedTo(t, x, p) == end })
+			waitUntil(t, "the topic's end", func() bool { return indexedOffset(t, x, p) == end })
 		}
 		got := 0
 		for p := range partitions {
@@ -83,12 +83,12 @@ func TestARecordThatIsNoRowCostsOnlyItself(t *testing.T) {
 		}
 		topic.add(row, 0, int64(i))
 	}
-	defer run(t, x, topic)()
-	until(t, "all are done", func() bool { return indexedTo(t, x, 0) == 100 })
+	defer startIndexer(t, x, topic)()
+	waitUntil(t, "all are done", func() bool { return indexedOffset(t, x, 0) == 100 })
 	if n := count(t, x, rowsTable); n != 99 {
 		t.Errorf("%d rows", n)
 	}
-	until(t, "it is counted", func() bool { return testutil.ToFloat64(x.metrics.records.WithLabelValues(resultInvalid)) == 1 })
+	waitUntil(t, "it is counted", func() bool { return testutil.ToFloat64(x.metrics.records.WithLabelValues(resultInvalid)) == 1 })
 }
 
 func TestAHoleInTheTopicIsSaidAndPassed(t *testing.T) {
@@ -97,8 +97,8 @@ func TestAHoleInTheTopicIsSaidAndPassed(t *testing.T) {
 	for i := range 10 {
 		topic.add(call("acme", name("a%d", i), november), 0, int64(i))
 	}
-	stop := run(t, x, topic)
-	until(t, "the first ten", func() bool { return indexedTo(t, x, 0) == 10 })
+	stop := startIndexer(t, x, topic)
+	waitUntil(t, "the first ten", func() bool { return indexedOffset(t, x, 0) == 10 })
 	stop()
 	topic.first[0] = 25 // records 10 to 24 were written and deleted
 	topic.logs[0] = nil
@@ -106,8 +106,8 @@ func TestAHoleInTheTopicIsSaidAndPassed(t *testing.T) {
 		topic.add(call("acme", name("b%d", i), november), 0, int64(25+i))
 	}
 	topic.damage = &kafka.GapError{Kind: kafka.GapDamaged, Offset: 30, Resume: 32}
-	stop = run(t, x, topic)
-	until(t, "the rest", func() bool { return indexedTo(t, x, 0) == 35 })
+	stop = startIndexer(t, x, topic)
+	waitUntil(t, "the rest", func() bool { return indexedOffset(t, x, 0) == 35 })
 	stop()
 	if n := count(t, x, rowsTable); n != 18 {
 		t.Errorf("%d rows", n)
@@ -126,14 +126,14 @@ func TestATopicMadeAnewIsReadFromItsBeginning(t *testing.T) {
 		for i := range 10 {
 			topic.add(row, 0, int64(i))
 		}
-		stop := run(t, x, topic)
-		until(t, "the first ten", func() bool { return indexedTo(t, x, 0) == 10 })
+		stop := startIndexer(t, x, topic)
+		waitUntil(t, "the first ten", func() bool { return indexedOffset(t, x, 0) == 10 })
 		stop()
 		topic.logs[0], topic.id = nil, kafka.TopicID{2}
 		row.HangupCause = "NEW"
 		topic.add(row, 0, 0)
-		defer run(t, x, topic)()
-		until(t, "the new topic's end", func() bool { return indexedTo(t, x, 0) == 1 })
+		defer startIndexer(t, x, topic)()
+		waitUntil(t, "the new topic's end", func() bool { return indexedOffset(t, x, 0) == 1 })
 		page, err := x.List(t.Context(), Filter{Account: "acme", End: endOfTime})
 		if err != nil || len(page.Data) != 1 || page.Data[0].HangupCause != "NEW" {
 			t.Errorf("got %+v, %v", page, err)
@@ -151,8 +151,8 @@ func TestATopicThatLostItsEndIsReadFromThere(t *testing.T) {
 				for i := range 20 {
 					topic.add(call("acme", name("a%d", i), november), 0, int64(i))
 				}
-				stop := run(t, x, topic)
-				until(t, "the first records", func() bool { return indexedTo(t, x, 0) == 20 })
+				stop := startIndexer(t, x, topic)
+				waitUntil(t, "the first records", func() bool { return indexedOffset(t, x, 0) == 20 })
 				if !running {
 					stop()
 				}
@@ -166,10 +166,10 @@ func TestATopicThatLostItsEndIsReadFromThere(t *testing.T) {
 				if running {
 					defer stop()
 				} else {
-					defer run(t, x, topic)()
+					defer startIndexer(t, x, topic)()
 				}
-				until(t, "the end", func() bool { return indexedTo(t, x, 0) == 40 && count(t, x, rowsTable) == 50 })
-				until(t, "it is counted", func() bool {
+				waitUntil(t, "the end", func() bool { return indexedOffset(t, x, 0) == 40 && count(t, x, rowsTable) == 50 })
+				waitUntil(t, "it is counted", func() bool {
 					return testutil.ToFloat64(x.metrics.restarts.WithLabelValues(string(kafka.GapTruncated))) == 1
 				})
 			})
@@ -183,13 +183,13 @@ func TestARecordOfALaterGenerationIsNewer(t *testing.T) {
 	onBoth(t, func(t *testing.T, x *Index) {
 		old, newer := record(call("acme", "c", november), 0, 100), record(call("acme", "c", november+1), 0, 50)
 		newer.Headers = []kafka.Header{{Key: event.HeaderPosition, Value: []byte(event.Position{Offset: 50, Generation: 1}.String())}}
-		if did := put(t, x, false, old); did.rows != 1 {
+		if did := applyRecords(t, x, false, old); did.rows != 1 {
 			t.Fatalf("%+v", did)
 		}
-		if did := put(t, x, false, newer); did.rows != 1 {
+		if did := applyRecords(t, x, false, newer); did.rows != 1 {
 			t.Errorf("the newer one: %+v", did)
 		}
-		if did := put(t, x, false, old); did.older != 1 {
+		if did := applyRecords(t, x, false, old); did.older != 1 {
 			t.Errorf("the older one again: %+v", did)
 		}
 	})
@@ -198,13 +198,13 @@ func TestARecordOfALaterGenerationIsNewer(t *testing.T) {
 func TestReindexWritesWhatIsMissingAndRemovesNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, x *Index) {
 		topic := newMemory(2)
-		store(t, x, call("acme", "gone from the topic", november))
+		storeRows(t, x, call("acme", "gone from the topic", november))
 		for i := range 50 {
 			topic.add(call("acme", name("c%d", i), november), i%2, int64(i))
 		}
-		stop := run(t, x, topic)
+		stop := startIndexer(t, x, topic)
 		defer stop()
-		until(t, "the end", func() bool { return indexedTo(t, x, 0) == 25 && indexedTo(t, x, 1) == 25 })
+		waitUntil(t, "the end", func() bool { return indexedOffset(t, x, 0) == 25 && indexedOffset(t, x, 1) == 25 })
 		// Possible actions of an operator.
 		for _, statement := range []string{
 			`DELETE FROM ` + rowsTable + ` WHERE call_id = 'c1'`,
@@ -226,7 +226,7 @@ func TestReindexWritesWhatIsMissingAndRemovesNothing(t *testing.T) {
 		if err != nil || done != last || done.Done != 50 || done.Rows != 50 {
 			t.Errorf("%+v, last told %+v, %v", done, last, err)
 		}
-		ids := listed(t, x, Filter{Account: "acme", End: endOfTime})
+		ids := listCallIDs(t, x, Filter{Account: "acme", End: endOfTime})
 		if len(ids) != 51 {
 			t.Errorf("%d rows", len(ids))
 		}

@@ -40,11 +40,11 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// everyPartition assigns all partitions to every member: a group would wait for a killed
+// allPartitions assigns all partitions to every member: a group would wait for a killed
 // member's session timeout.
-type everyPartition struct{ Topic }
+type allPartitions struct{ Topic }
 
-func (t everyPartition) Work(ctx context.Context, work func(context.Context, int, func(int64)) error) error {
+func (t allPartitions) Work(ctx context.Context, work func(context.Context, int, func(int64)) error) error {
 	n, err := t.Partitions(ctx)
 	var workers sync.WaitGroup
 	for p := range n {
@@ -63,7 +63,7 @@ func (t everyPartition) Work(ctx context.Context, work func(context.Context, int
 
 func indexForever(at []string) error {
 	ctx := context.Background()
-	c, err := kafka.Open(ctx, kafka.Config{Settings: kafka.DefaultSettings(at[:1]...)}, prometheus.NewRegistry(), quiet())
+	c, err := kafka.Open(ctx, kafka.Config{Settings: kafka.DefaultSettings(at[:1]...)}, prometheus.NewRegistry(), discardLog())
 	if err != nil {
 		return err
 	}
@@ -73,9 +73,9 @@ func indexForever(at []string) error {
 			time.Sleep(50 * time.Millisecond)
 			continue
 		}
-		x, err := New(ctx, Settings{}, db, prometheus.NewRegistry(), quiet())
+		x, err := New(ctx, Settings{}, db, prometheus.NewRegistry(), discardLog())
 		if err == nil {
-			return NewIndexer(x, everyPartition{NewKafkaTopic(c)}, nil).Run(ctx)
+			return NewIndexer(x, allPartitions{NewKafkaTopic(c)}, nil).Run(ctx)
 		}
 		_ = db.Close()
 	}
@@ -192,12 +192,12 @@ func TestKilledIndexersLeaveExactlyTheRows(t *testing.T) {
 				}
 				time.Sleep(20 * time.Millisecond)
 			}
-			exactlyTheCalls(t, x, partitions, calls)
+			checkCalls(t, x, partitions, calls)
 		})
 	}
 }
 
-func exactlyTheCalls(t *testing.T, x *Index, partitions, calls int) {
+func checkCalls(t *testing.T, x *Index, partitions, calls int) {
 	t.Helper()
 	if rows, known := count(t, x, rowsTable), count(t, x, callsTable); rows != calls || known != calls {
 		t.Errorf("%d rows and %d calls, want %d", rows, known, calls)

@@ -21,7 +21,7 @@ func TestListFiltersExactly(t *testing.T) {
 	onBoth(t, func(t *testing.T, x *Index) {
 		same := call("acme", "c2", november+2)
 		same.InteractionID = "i-c1"
-		store(t, x, call("acme", "c1", november), odd, same, call("zeta", "c1", november))
+		storeRows(t, x, call("acme", "c1", november), odd, same, call("zeta", "c1", november))
 		all := Filter{Account: "acme", Start: november, End: december}
 		for name, c := range map[string]struct {
 			change func(*Filter)
@@ -43,7 +43,7 @@ func TestListFiltersExactly(t *testing.T) {
 		} {
 			f := all
 			c.change(&f)
-			got := listed(t, x, f)
+			got := listCallIDs(t, x, f)
 			if !slices.Equal(got, append([]string{}, c.want...)) {
 				t.Errorf("%s: got %q, want %q", name, got, c.want)
 			}
@@ -63,7 +63,7 @@ func TestPagingIsStableWhileRowsArrive(t *testing.T) {
 			want[id] = true
 			rows = append(rows, call("acme", id, november+int64(random.IntN(8))))
 		}
-		store(t, x, rows...)
+		storeRows(t, x, rows...)
 		f := Filter{Account: "acme", Start: november, End: november + 100, PageSize: 7}
 		seen := map[string]bool{}
 		var last event.CDR
@@ -87,7 +87,7 @@ func TestPagingIsStableWhileRowsArrive(t *testing.T) {
 			}
 			for range 3 {
 				offset++
-				put(t, x, false, record(call("acme", name("later-%d", random.IntN(1000)), november+int64(random.IntN(9))), 0, offset))
+				applyRecords(t, x, false, record(call("acme", name("later-%d", random.IntN(1000)), november+int64(random.IntN(9))), 0, offset))
 			}
 		}
 		for id := range want {
@@ -131,7 +131,7 @@ func TestCSVIsExact(t *testing.T) {
 		for i := range 4500 { // some batches
 			rows = append(rows, call("acme", name("c%04d", i), november+1+int64(i)))
 		}
-		store(t, x, rows...)
+		storeRows(t, x, rows...)
 		var out bytes.Buffer
 		if wrote, err := x.WriteCSV(t.Context(), Filter{Account: "acme", Start: november, End: december}, &out); err != nil || !wrote {
 			t.Fatal(err)
@@ -292,7 +292,7 @@ func TestPurgingAnAccountDeletesItsRows(t *testing.T) {
 		for i := range purgeBatchRows + 10 {
 			rows = append(rows, call("gone", name("c%04d", i), november+int64(i)*1000)) // over months
 		}
-		store(t, x, rows...)
+		storeRows(t, x, rows...)
 		for _, want := range []int{2 * purgeBatchRows, 20, 0} {
 			if n, err := x.PurgeAccount(t.Context(), "gone"); n != want || err != nil {
 				t.Errorf("purged %d, %v; want %d", n, err, want)

@@ -31,7 +31,7 @@ func startPipeline(t *testing.T, x *Index) (post func(account, format string, va
 	c := kafkatest.OpenEmbedded(t, 4)
 	producer := c.NewProducer(kafka.ProducerConfig{})
 	n, err := normalizer.New(normalizer.Config{Topics: []string{event.TopicCDRRaw}},
-		normalizer.Deps{Log: normalizer.NewKafkaLog(c), Producer: producer, Accounts: anyAccount{}}, prometheus.NewRegistry(), quiet())
+		normalizer.Deps{Log: normalizer.NewKafkaLog(c), Producer: producer, Accounts: anyAccount{}}, prometheus.NewRegistry(), discardLog())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func startPipeline(t *testing.T, x *Index) (post func(account, format string, va
 			t.Error(err)
 		}
 	})
-	stop := run(t, x, NewKafkaTopic(c))
+	stop := startIndexer(t, x, NewKafkaTopic(c))
 	t.Cleanup(func() {
 		stop()
 		cancel()
@@ -61,8 +61,8 @@ func startPipeline(t *testing.T, x *Index) (post func(account, format string, va
 	}
 }
 
-// captured are the call records that FreeSWITCH wrote (shared/samples).
-func captured(t *testing.T, scene string) [][]byte {
+// readCapture are the call records that FreeSWITCH wrote (shared/samples).
+func readCapture(t *testing.T, scene string) [][]byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "format", "freeswitch", "testdata", "freeswitch.json_cdr", scene+".in.jsonl"))
 	if err != nil {
@@ -87,7 +87,7 @@ func TestACapturedCallIsFound(t *testing.T) {
 			placed      = 1795169718
 		)
 		for _, scene := range []string{"c2c-nobowout", "callcenter", "simple"} {
-			for _, record := range captured(t, scene) {
+			for _, record := range readCapture(t, scene) {
 				post("acme", "freeswitch.json_cdr", record)
 				post("acme", "freeswitch.json_cdr", record) // a retry of mod_json_cdr
 			}
@@ -95,8 +95,8 @@ func TestACapturedCallIsFound(t *testing.T) {
 		post("acme", "freeswitch.json_cdr", []byte(`{"variables":{}}`))
 		post("zeta", "svc.cdr", []byte(`{"call_id":"z","timestamp":1795169718}`))
 		all := Filter{Account: "acme", Start: placed - 60, End: placed + 60}
-		until(t, "the last record's row", func() bool { return len(listed(t, x, Filter{Account: "zeta", End: endOfTime})) == 1 })
-		until(t, "all rows", func() bool { return len(listed(t, x, all)) == 8 })
+		waitUntil(t, "the last record's row", func() bool { return len(listCallIDs(t, x, Filter{Account: "zeta", End: endOfTime})) == 1 })
+		waitUntil(t, "all rows", func() bool { return len(listCallIDs(t, x, all)) == 8 })
 
 		row, err := x.Find(t.Context(), "acme", placed-60, placed+60, oc)
 		if err != nil || row.CallID != destination || row.To != "1002" || row.AnsweredTime == 0 || row.DurationSeconds == nil {
@@ -106,7 +106,7 @@ func TestACapturedCallIsFound(t *testing.T) {
 		wantKind(t, err, fault.KindNotFound)
 		legs := all
 		legs.InteractionID = row.InteractionID
-		sameIDs(t, listed(t, x, legs), "c91d5c98-2686-43fd-8edd-5e54801af321", "93505f3f-3700-434c-807b-bb6ecead4738",
+		checkIDs(t, listCallIDs(t, x, legs), "c91d5c98-2686-43fd-8edd-5e54801af321", "93505f3f-3700-434c-807b-bb6ecead4738",
 			destination, "0079da6c-35c4-4394-bd1c-205a1dd7efa9")
 		var out bytes.Buffer
 		if _, err := x.WriteCSV(t.Context(), all, &out); err != nil {
@@ -121,7 +121,7 @@ func TestACapturedCallIsFound(t *testing.T) {
 		for n := 2; n < 10 && fastest > 2*time.Second; n++ { // a slow machine may be late sometimes
 			began := time.Now()
 			post("zeta", "svc.cdr", fmt.Appendf(nil, `{"call_id":"z%d","timestamp":1795169719}`, n))
-			until(t, "another row", func() bool { return len(listed(t, x, Filter{Account: "zeta", End: endOfTime})) == n })
+			waitUntil(t, "another row", func() bool { return len(listCallIDs(t, x, Filter{Account: "zeta", End: endOfTime})) == n })
 			fastest = min(fastest, time.Since(began))
 		}
 		if fastest > 2*time.Second {
@@ -134,7 +134,7 @@ func TestACapturedCallIsFound(t *testing.T) {
 func TestACapturedCallAtAMonthsEdge(t *testing.T) {
 	onBoth(t, func(t *testing.T, x *Index) {
 		post := startPipeline(t, x)
-		for _, record := range captured(t, "c2c-nobowout") {
+		for _, record := range readCapture(t, "c2c-nobowout") {
 			text := strings.NewReplacer("1795169718", "1793491199", "1795169721", "1793491202", "1795169716", "1793491198",
 				"1795169717", "1793491198", "1795169719", "1793491200", "1795169720", "1793491201").Replace(string(record))
 			post("acme", "freeswitch.json_cdr", []byte(text))
@@ -142,7 +142,7 @@ func TestACapturedCallAtAMonthsEdge(t *testing.T) {
 		october := Filter{Account: "acme", Start: november - 31*24*3600, End: november - 1}
 		next := Filter{Account: "acme", Start: november, End: december - 1}
 		for _, f := range []Filter{october, next} {
-			until(t, "all legs", func() bool { return len(listed(t, x, f)) == 4 })
+			waitUntil(t, "all legs", func() bool { return len(listCallIDs(t, x, f)) == 4 })
 			row, err := x.Find(t.Context(), "acme", f.Start, f.End, "oc-38935054-8f29-47aa-959d-5d073dec3c8e")
 			if err != nil || row.CallID != "04673e0b-4f5f-43dc-977a-23a07ee336c0" {
 				t.Errorf("found %+v, %v", row, err)

@@ -28,7 +28,7 @@ var (
 
 const endOfTime = 253_402_300_799 // the last second of year 9999
 
-func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+func discardLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // onBoth runs test on SQLite and on PostgreSQL.
 func onBoth(t *testing.T, test func(t *testing.T, x *Index)) {
@@ -38,7 +38,7 @@ func onBoth(t *testing.T, test func(t *testing.T, x *Index)) {
 func openIndex(t testing.TB, cfg Settings, at sqldb.Config) *Index {
 	t.Helper()
 	db := testdb.Open(t, at)
-	x, err := New(context.Background(), cfg, db, prometheus.NewRegistry(), quiet())
+	x, err := New(context.Background(), cfg, db, prometheus.NewRegistry(), discardLog())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,8 +67,8 @@ func record(row event.CDR, partition int, offset int64) kafka.Record {
 	}
 }
 
-// put applies the records in one batch, as a reindex does when again is set.
-func put(t testing.TB, x *Index, again bool, records ...kafka.Record) outcome {
+// applyRecords applies the records in one batch, as a reindex does when again is set.
+func applyRecords(t testing.TB, x *Index, again bool, records ...kafka.Record) outcome {
 	t.Helper()
 	b := batch{overwrite: again}
 	for i := range records {
@@ -85,18 +85,18 @@ func put(t testing.TB, x *Index, again bool, records ...kafka.Record) outcome {
 	return did
 }
 
-// store puts rows at positions of their own.
-func store(t testing.TB, x *Index, rows ...event.CDR) {
+// storeRows puts rows at positions of their own.
+func storeRows(t testing.TB, x *Index, rows ...event.CDR) {
 	t.Helper()
 	var records []kafka.Record
 	for i, row := range rows {
 		records = append(records, record(row, 0, int64(i)))
 	}
-	put(t, x, true, records...)
+	applyRecords(t, x, true, records...)
 }
 
-// listed are the call ids of all the filter's rows, page by page.
-func listed(t testing.TB, x *Index, f Filter) []string {
+// listCallIDs are the call ids of all the filter's rows, page by page.
+func listCallIDs(t testing.TB, x *Index, f Filter) []string {
 	t.Helper()
 	ids := []string{}
 	for {
@@ -114,7 +114,7 @@ func listed(t testing.TB, x *Index, f Filter) []string {
 	}
 }
 
-func sameIDs(t testing.TB, got []string, want ...string) {
+func checkIDs(t testing.TB, got []string, want ...string) {
 	t.Helper()
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -130,8 +130,8 @@ func count(t testing.TB, x *Index, table string) (n int) {
 	return n
 }
 
-// until waits for the result of another goroutine.
-func until(t testing.TB, what string, done func() bool) {
+// waitUntil waits for the result of another goroutine.
+func waitUntil(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -155,9 +155,9 @@ func wantKind(t testing.TB, err error, kind fault.Kind, fields ...string) {
 	}
 }
 
-// memory is a topic in memory whose group assigns every partition to every member: the
+// memoryTopic is a topic in memory whose group assigns every partition to every member: the
 // worst possible overlap.
-type memory struct {
+type memoryTopic struct {
 	mu      sync.Mutex
 	logs    [][]kafka.Record
 	first   []int64
@@ -168,14 +168,14 @@ type memory struct {
 	most    int // records of one Read
 }
 
-func newMemory(partitions int) *memory {
-	return &memory{
+func newMemory(partitions int) *memoryTopic {
+	return &memoryTopic{
 		id: kafka.TopicID{1}, logs: make([][]kafka.Record, partitions), first: make([]int64, partitions), changed: make(chan struct{}), most: 10,
 	}
 }
 
 // add appends the row, made of the raw record at an offset.
-func (m *memory) add(row event.CDR, partition int, source int64) {
+func (m *memoryTopic) add(row event.CDR, partition int, source int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r := record(row, partition, source)
@@ -186,7 +186,7 @@ func (m *memory) add(row event.CDR, partition int, source int64) {
 	m.changed = make(chan struct{})
 }
 
-func (m *memory) Work(ctx context.Context, work func(context.Context, int, func(int64)) error) error {
+func (m *memoryTopic) Work(ctx context.Context, work func(context.Context, int, func(int64)) error) error {
 	var group sync.WaitGroup
 	for p := range m.logs {
 		group.Go(func() {
@@ -199,32 +199,32 @@ func (m *memory) Work(ctx context.Context, work func(context.Context, int, func(
 	return nil
 }
 
-func (m *memory) Partitions(context.Context) (int, error) { return len(m.logs), nil }
+func (m *memoryTopic) Partitions(context.Context) (int, error) { return len(m.logs), nil }
 
-func (m *memory) Offsets(_ context.Context, p int) (first, next int64, err error) {
+func (m *memoryTopic) Offsets(_ context.Context, p int) (first, next int64, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.first[p], m.first[p] + int64(len(m.logs[p])), nil
 }
 
-func (m *memory) TopicID(context.Context) (kafka.TopicID, error) {
+func (m *memoryTopic) TopicID(context.Context) (kafka.TopicID, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.id, nil
 }
 
-func (m *memory) CheckPosition(_ context.Context, p int, at kafka.LogPosition) error {
+func (m *memoryTopic) CheckPosition(_ context.Context, p int, at kafka.LogPosition) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return kafkatest.Partition{Topic: event.TopicCDR, TopicID: m.id, Number: p, First: m.first[p], Records: m.logs[p]}.CheckPosition(at)
 }
 
-func (m *memory) Read(p int, from kafka.LogPosition) Reader {
+func (m *memoryTopic) Read(p int, from kafka.LogPosition) Reader {
 	return &memoryReader{m: m, p: p, next: from.Offset}
 }
 
 type memoryReader struct {
-	m         *memory
+	m         *memoryTopic
 	p         int
 	next, end int64
 }
@@ -267,8 +267,8 @@ func (r *memoryReader) try() ([]kafka.Record, chan struct{}, error) {
 	return records, r.m.changed, nil
 }
 
-// run runs an indexer until the returned function is called.
-func run(t testing.TB, x *Index, topic Topic) (stop func()) {
+// startIndexer runs an indexer until the returned function is called.
+func startIndexer(t testing.TB, x *Index, topic Topic) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {

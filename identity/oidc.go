@@ -118,7 +118,7 @@ func (s *Service) authenticateByProvider(ctx context.Context, audience Audience,
 // forbiddenClaim returns the error for an authenticated user whose claim forbids the
 // login.
 func forbiddenClaim(claim, code, message string) error {
-	return fault.OfField(fault.KindForbidden, claim, code, message)
+	return fault.NewField(fault.KindForbidden, claim, code, message)
 }
 
 // findOrCreateProviderUser returns the user of an identity, with the role and extension of

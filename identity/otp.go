@@ -29,9 +29,9 @@ const (
 )
 
 var (
-	errOTPRequired = fault.OfField(fault.KindUnauthenticated, "otp", codeRequired, "A one-time password is required")
-	errOTPWrong    = fault.OfField(fault.KindUnauthenticated, "otp", "wrong", "Wrong one-time password")
-	errOTPEnrol    = fault.OfField(fault.KindForbidden, "otp", "enrolment_required", "The account requires administrators to set up one-time passwords")
+	errOTPRequired = fault.NewField(fault.KindUnauthenticated, "otp", codeRequired, "A one-time password is required")
+	errOTPWrong    = fault.NewField(fault.KindUnauthenticated, "otp", "wrong", "Wrong one-time password")
+	errOTPEnrol    = fault.NewField(fault.KindForbidden, "otp", "enrolment_required", "The account requires administrators to set up one-time passwords")
 )
 
 // otpSecret is a row of identity_otp.

@@ -79,9 +79,9 @@ func BenchmarkNormalize(b *testing.B) {
 	b.Run("recognised/kazoo.acdc", func(b *testing.B) { benchmarkBatch(b, event.TopicRaw, nil, benchRecord(b, "kazoo.acdc")) })
 }
 
-// stories returns the events of calls that enter a queue, are offered to an agent,
+// benchEvents returns the events of calls that enter a queue, are offered to an agent,
 // answered and ended: every one changes the call, three of four an agent.
-func stories(n int) [][]byte {
+func benchEvents(n int) [][]byte {
 	values := make([][]byte, n)
 	for i := range values {
 		event := []string{"entered", "offered", "answered", "hangup"}[i/50%4]
@@ -92,7 +92,7 @@ func stories(n int) [][]byte {
 }
 
 func benchmarkStates(b *testing.B) {
-	values := stories(20_000)
+	values := benchEvents(20_000)
 	w, at := testBatch(event.TopicRaw, 3), 0
 	w.state = state.NewPartition()
 	records := make([]kafka.Record, 200)

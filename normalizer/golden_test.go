@@ -35,15 +35,15 @@ func recordedAt(topic string) time.Time {
 	return testRecorded
 }
 
-// everybody but "nobody" has an account.
-type everybody struct{}
+// allAccounts but "nobody" has an account.
+type allAccounts struct{}
 
-func (everybody) Exists(_ context.Context, id string) (bool, error) { return id != "nobody", nil }
+func (allAccounts) Exists(_ context.Context, id string) (bool, error) { return id != "nobody", nil }
 
 func testBatch(topic string, partition int) *batch {
 	recoverer := panics.New(prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	b := &batch{
-		route: routes[topic], partition: partition, accounts: everybody{},
+		route: routes[topic], partition: partition, accounts: allAccounts{},
 		maxRecordBytes: kafka.MaxRecordBytes, panics: recoverer, counts: newCounts(),
 	}
 	b.reset(0)
@@ -148,7 +148,7 @@ func TestGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			sameLines(t, in, got.Bytes(), want)
+			compareLines(t, in, got.Bytes(), want)
 		})
 	}
 	for _, f := range registry.Formats() {
@@ -158,7 +158,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-func sameLines(t *testing.T, in, got, want []byte) {
+func compareLines(t *testing.T, in, got, want []byte) {
 	t.Helper()
 	ins, gots, wants := bytes.Split(in, []byte("\n")), bytes.Split(got, []byte("\n")), bytes.Split(want, []byte("\n"))
 	if len(gots) != len(wants) {

@@ -43,13 +43,13 @@ func capturedStream(t *testing.T) []kafka.Record {
 			}
 			r := rawEvent(0, testRecorded, "acme")
 			r.Value, r.Headers[0].Value = bytes.TrimSpace(line), []byte(format)
-			all = append(all, identified(r, event.Identity{Run: said.Run, Number: number}))
+			all = append(all, withIdentity(r, event.Identity{Run: said.Run, Number: number}))
 		}
 	}
 	return all
 }
 
-func identified(r kafka.Record, i event.Identity) kafka.Record {
+func withIdentity(r kafka.Record, i event.Identity) kafka.Record {
 	r.Headers = append(slices.Clip(r.Headers), kafka.Header{Key: event.HeaderIdentity, Value: []byte(i.String())})
 	return r
 }
@@ -151,7 +151,7 @@ func TestOnlyAnIdentityMakesARepeat(t *testing.T) {
 	r := rawEvent(3, testRecorded, "acme")
 	records := []kafka.Record{r, r}
 	for _, header := range []string{"", "x", "x/y", "/1", "x/18446744073709551616"} {
-		bad := identified(r, event.Identity{})
+		bad := withIdentity(r, event.Identity{})
 		bad.Headers[1].Value = []byte(header)
 		records = append(records, bad, bad)
 	}
@@ -174,7 +174,7 @@ func TestRepeatsAreDroppedAndThePositionMovesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, began := newFakeKafka(1), time.Now()
 		send := func(account string, number uint64) {
-			k.append(identified(rawEvent(0, testRecorded.Add(time.Since(began)), account), event.Identity{Run: "r", Number: number}))
+			k.append(withIdentity(rawEvent(0, testRecorded.Add(time.Since(began)), account), event.Identity{Run: "r", Number: number}))
 			time.Sleep(2 * time.Second)
 		}
 		n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)

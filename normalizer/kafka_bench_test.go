@@ -37,10 +37,10 @@ func BenchmarkPipeline(b *testing.B) {
 			for b.Loop() {
 				b.StopTimer()
 				k := kafkatest.OpenEmbedded(b, partitions)
-				p := fill(b, k, partitions, total, c.values...)
+				p := produceRawRecords(b, k, partitions, total, c.values...)
 				b.StartTimer()
 				stop := work(b, k, p)
-				reached(b, k, event.TopicEvents, partitions, total)
+				awaitRecords(b, k, event.TopicEvents, partitions, total)
 				b.StopTimer()
 				stop()
 				b.StartTimer()

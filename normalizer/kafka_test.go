@@ -44,7 +44,7 @@ func startNormalizer(t testing.TB, c *kafka.Cluster, producer *kafka.Producer) (
 	}
 }
 
-func fill(t testing.TB, c *kafka.Cluster, partitions, total int, values ...[]byte) *kafka.Producer {
+func produceRawRecords(t testing.TB, c *kafka.Cluster, partitions, total int, values ...[]byte) *kafka.Producer {
 	t.Helper()
 	p := c.NewProducer(kafka.ProducerConfig{})
 	t.Cleanup(func() { _ = p.Close(context.Background()) })
@@ -64,8 +64,8 @@ func fill(t testing.TB, c *kafka.Cluster, partitions, total int, values ...[]byt
 	return p
 }
 
-// reached waits until topic holds total records.
-func reached(t testing.TB, c *kafka.Cluster, topic string, partitions, total int) {
+// awaitRecords waits until topic holds total records.
+func awaitRecords(t testing.TB, c *kafka.Cluster, topic string, partitions, total int) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(2 * time.Millisecond) {
 		var have int64
@@ -94,14 +94,14 @@ func TestOnABroker(t *testing.T) {
 	const partitions, each = 4, 500
 	value := []byte(`{"Account-ID":"acme","Type":"svc_cc_queue_on_call_event"}`)
 	c := kafkatest.OpenEmbedded(t, partitions)
-	producer := fill(t, c, partitions, partitions*each, value)
+	producer := produceRawRecords(t, c, partitions, partitions*each, value)
 	stop1, stop2 := startNormalizer(t, c, producer), startNormalizer(t, c, producer)
-	reached(t, c, event.TopicEvents, partitions, partitions*each)
+	awaitRecords(t, c, event.TopicEvents, partitions, partitions*each)
 	stop1()
 	stop2()
-	fill(t, c, partitions, partitions*each, value)
+	produceRawRecords(t, c, partitions, partitions*each, value)
 	stop := startNormalizer(t, c, producer)
-	reached(t, c, event.TopicEvents, partitions, 2*partitions*each)
+	awaitRecords(t, c, event.TopicEvents, partitions, 2*partitions*each)
 	stop()
 	for p := range partitions {
 		checkTopic(t, c, p, 2*each)
@@ -146,28 +146,28 @@ func TestTheStateOnABroker(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts a broker")
 	}
-	t.Run("embedded", func(t *testing.T) { stateOn(t, kafkatest.OpenEmbedded(t, 2)) })
+	t.Run("embedded", func(t *testing.T) { checkStates(t, kafkatest.OpenEmbedded(t, 2)) })
 	t.Run("apache", func(t *testing.T) {
 		settings := kafka.DefaultSettings(testservice.Kafka(t)...)
 		settings.TopicPrefix = testservice.Prefix(t)
-		stateOn(t, kafkatest.Open(t, kafka.Config{Settings: settings}, 2))
+		checkStates(t, kafkatest.Open(t, kafka.Config{Settings: settings}, 2))
 	})
 }
 
-func stateOn(t *testing.T, c *kafka.Cluster) {
+func checkStates(t *testing.T, c *kafka.Cluster) {
 	const partitions, each = 2, 400
 	var values [][]byte
 	for i := range each {
 		kind := []event.Type{event.AgentLogin, event.AgentCallStart, event.AgentCallEnd, event.AgentBreakStart, event.AgentLogout}[i%5]
 		values = append(values, fmt.Appendf(nil, `{"Account-ID":"acme","Type":"%s","Agent-ID":"%d","Call-ID":"c%d"}`, kind, i%7, i%11))
 	}
-	producer := fill(t, c, partitions, partitions*each, values...)
+	producer := produceRawRecords(t, c, partitions, partitions*each, values...)
 	for round := 1; round <= 3; round++ {
 		stop := startNormalizer(t, c, producer)
-		reached(t, c, event.TopicEvents, partitions, round*partitions*each)
+		awaitRecords(t, c, event.TopicEvents, partitions, round*partitions*each)
 		if round < 3 { // it may not have written its last changes
 			stop()
-			fill(t, c, partitions, partitions*each, values...)
+			produceRawRecords(t, c, partitions, partitions*each, values...)
 			continue
 		}
 		for p := range partitions {

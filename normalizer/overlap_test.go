@@ -43,7 +43,7 @@ func TestOverlapRestartsAndFailuresChangeNoIDAndLoseNothing(t *testing.T) {
 					stops[i]()
 					stops[i] = start(newTestNormalizer(t, k, accounts, event.TopicRaw))
 				}
-				k.calm()
+				k.stopFailing()
 				time.Sleep(time.Hour)
 				for _, stop := range stops {
 					stop()
@@ -96,7 +96,7 @@ func unreliableKafka(partitions int, seed uint64) (*fakeKafka, *atomic.Bool) {
 	return k, new(atomic.Bool)
 }
 
-func (k *fakeKafka) calm() {
+func (k *fakeKafka) stopFailing() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.keep = func(old, next int64) int64 { return max(old, next) }

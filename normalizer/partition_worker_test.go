@@ -24,8 +24,8 @@ import (
 
 var acmeOnly = accountsFunc(func(id string) (bool, error) { return id == "acme", nil })
 
-// settle runs n until nothing more happens.
-func settle(n *Normalizer) {
+// runUntilIdle runs n until nothing more happens.
+func runUntilIdle(n *Normalizer) {
 	stop := start(n)
 	time.Sleep(time.Minute)
 	stop()
@@ -50,7 +50,7 @@ func TestRecordsThatRetentionTookAreSaidAndCounted(t *testing.T) {
 		k.committed[event.TopicRaw+"0"] = 90
 		k.append(rawEvent(0, time.Now(), "acme"))
 		n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
-		settle(n)
+		runUntilIdle(n)
 		if at := offsets(t, k.all(event.TopicEvents, 0)); len(at) != 1 || at[0] != 100 {
 			t.Errorf("positions %v", at)
 		}
@@ -69,7 +69,7 @@ func TestDamagedRecordsAreSkippedSaidAndCounted(t *testing.T) {
 			k.append(rawEvent(0, time.Now(), "acme"))
 		}
 		n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
-		settle(n)
+		runUntilIdle(n)
 		if at := fmt.Sprint(offsets(t, k.all(event.TopicEvents, 0))); at != "[0 1 4 5]" {
 			t.Errorf("positions %v", at)
 		}
@@ -102,7 +102,7 @@ func TestARecordItsTopicRefusesIsADeadLetterAlone(t *testing.T) {
 			k.append(r)
 		}
 		n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
-		settle(n)
+		runUntilIdle(n)
 		if at := offsets(t, k.all(event.TopicEvents, 0)); len(at) != 19 {
 			t.Errorf("positions %v", at)
 		}
@@ -246,7 +246,7 @@ func TestAPartitionStartsBehindAForeignRecord(t *testing.T) {
 		k := newFakeKafka(1)
 		k.append(kafka.Record{Topic: event.TopicEvents, Value: []byte("hello")})
 		k.append(rawEvent(0, time.Now(), "acme"))
-		settle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
+		runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
 		if got := k.all(event.TopicEvents, 0); len(got) != 2 || string(got[1].Header(event.HeaderPosition)) != "0:0" {
 			t.Errorf("got %v", got)
 		}
@@ -261,7 +261,7 @@ func TestCallRecordsTakeTheSameWay(t *testing.T) {
 			k.append(kafka.Record{Topic: event.TopicCDRRaw, Time: now, Key: []byte("acme"),
 				Value: fmt.Appendf(nil, `{"call_id":"c%d","timestamp":%d}`, i, now.Unix()-int64(i%2)*1e9)})
 		}
-		settle(newTestNormalizer(t, k, acmeOnly))
+		runUntilIdle(newTestNormalizer(t, k, acmeOnly))
 		if at := fmt.Sprint(offsets(t, k.all(event.TopicCDR, 0))); at != "[0 2 4]" {
 			t.Errorf("positions %v", at)
 		}
@@ -269,7 +269,7 @@ func TestCallRecordsTakeTheSameWay(t *testing.T) {
 			t.Errorf("dead letters %v", dead)
 		}
 		k.append(kafka.Record{Topic: event.TopicCDRRaw, Time: now, Key: []byte("acme"), Value: fmt.Appendf(nil, `{"call_id":"c5","timestamp":%d}`, now.Unix())})
-		settle(newTestNormalizer(t, k, acmeOnly, event.TopicCDRRaw))
+		runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicCDRRaw))
 		if at := fmt.Sprint(offsets(t, k.all(event.TopicCDR, 0))); at != "[0 2 4 5]" {
 			t.Errorf("after a restart: positions %v", at)
 		}

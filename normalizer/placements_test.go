@@ -12,9 +12,9 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// placed returns the partitions that cc.accounts names for each account; "" is the
+// placements returns the partitions that cc.accounts names for each account; "" is the
 // account of complete partitions.
-func (k *fakeKafka) placed(t *testing.T) map[string][]int {
+func (k *fakeKafka) placements(t *testing.T) map[string][]int {
 	t.Helper()
 	all := map[string][]int{}
 	for _, r := range k.all(event.TopicAccounts, 0) {
@@ -39,7 +39,7 @@ func TestNoEventIsInAPartitionThatItsAccountIsNotNamedFor(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	k.onProduce = func(records []kafka.Record) (int, error) {
 		if records[0].Topic == event.TopicEvents {
-			placed := k.placed(t)
+			placed := k.placements(t)
 			for i := range records {
 				if !slices.Contains(placed[string(records[i].Key)], records[i].Partition) {
 					t.Errorf("an event of %s in partition %d, which is not named", records[i].Key, records[i].Partition)
@@ -53,7 +53,7 @@ func TestNoEventIsInAPartitionThatItsAccountIsNotNamedFor(t *testing.T) {
 	}
 	known := accountsFunc(func(string) (bool, error) { return true, nil })
 	stops := []func(){start(newTestNormalizer(t, k, known, event.TopicRaw)), start(newTestNormalizer(t, k, known, event.TopicRaw))}
-	want := map[string][]int{"": rising(partitions)}
+	want := map[string][]int{"": numbersTo(partitions)}
 	for i := range events {
 		account, p := fmt.Sprint("account", random.IntN(accounts)), random.IntN(partitions)
 		if !slices.Contains(want[account], p) {
@@ -67,9 +67,9 @@ func TestNoEventIsInAPartitionThatItsAccountIsNotNamedFor(t *testing.T) {
 			stops[n] = start(newTestNormalizer(t, k, known, event.TopicRaw))
 		}
 	}
-	for deadline := time.Now().Add(time.Minute); !maps.EqualFunc(k.placed(t), want, slices.Equal[[]int]); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !maps.EqualFunc(k.placements(t), want, slices.Equal[[]int]); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("placed %v, want %v", k.placed(t), want)
+			t.Fatalf("placed %v, want %v", k.placements(t), want)
 		}
 	}
 	for _, stop := range stops {
@@ -77,7 +77,7 @@ func TestNoEventIsInAPartitionThatItsAccountIsNotNamedFor(t *testing.T) {
 	}
 }
 
-func rising(n int) (all []int) {
+func numbersTo(n int) (all []int) {
 	for i := range n {
 		all = append(all, i)
 	}
@@ -98,14 +98,14 @@ func TestThePastOfAPartitionIsNotClaimed(t *testing.T) {
 	k.recreate(event.TopicAccounts)
 	stop = start(newTestNormalizer(t, k, known, event.TopicRaw))
 	defer stop()
-	await(t, func() bool { return len(k.all(event.TopicAccounts, 0)) > 0 && k.placed(t)[""] != nil })
+	await(t, func() bool { return len(k.all(event.TopicAccounts, 0)) > 0 && k.placements(t)[""] != nil })
 	for _, r := range k.all(event.TopicAccounts, 0) {
 		if p, _ := event.ParsePlacement(r.Key, r.Value); p.AccountID == "" && p.Offset != 2 {
 			t.Errorf("complete from %d on, want 2", p.Offset)
 		}
 	}
 	k.append(rawEvent(0, time.UnixMilli(1_795_000_000_500), "kiosk"))
-	await(t, func() bool { return k.placed(t)["kiosk"] != nil })
+	await(t, func() bool { return k.placements(t)["kiosk"] != nil })
 }
 
 func await(t *testing.T, ok func() bool) {

@@ -101,7 +101,7 @@ func TestARecordThatFailsAFewTimesIsNormalized(t *testing.T) {
 			return true, nil
 		})
 		k.append(rawEvent(0, time.Now(), "acme"))
-		settle(newTestNormalizer(t, k, accounts, event.TopicRaw))
+		runUntilIdle(newTestNormalizer(t, k, accounts, event.TopicRaw))
 		if at := fmt.Sprint(offsets(t, k.all(event.TopicEvents, 0))); at != "[0]" || len(k.all(event.TopicDead, 0)) != 0 {
 			t.Errorf("positions %v, %d dead letters", at, len(k.all(event.TopicDead, 0)))
 		}

@@ -13,8 +13,8 @@ import (
 	"trunkline/internal/testservice"
 )
 
-// createRawAgain deletes cc.raw, and creates it once it is gone.
-func createRawAgain(t *testing.T, c *kafka.Cluster, brokers []string, prefix string) {
+// recreateRawTopic deletes cc.raw, and creates it once it is gone.
+func recreateRawTopic(t *testing.T, c *kafka.Cluster, brokers []string, prefix string) {
 	t.Helper()
 	client := &kafkago.Client{Addr: kafkago.TCP(brokers...)}
 	res, err := client.DeleteTopics(t.Context(), &kafkago.DeleteTopicsRequest{Topics: []string{prefix + event.TopicRaw}})
@@ -67,7 +67,7 @@ func TestRawTopicCreatedAgainOnApacheKafka(t *testing.T) {
 			if !running {
 				stop()
 			}
-			createRawAgain(t, c, brokers, prefix)
+			recreateRawTopic(t, c, brokers, prefix)
 			produceRaw(t, producer(), before, before+after)
 			if !running {
 				stop = startNormalizer(t, c, own)

@@ -18,8 +18,8 @@ import (
 // ids begin to tell the time.
 func today() time.Time { return time.Now().AddDate(26, 0, 0) }
 
-// numbered returns a raw record that differs from every other.
-func numbered(n int) kafka.Record {
+// numberedRecord returns a raw record that differs from every other.
+func numberedRecord(n int) kafka.Record {
 	r := rawEvent(0, today(), "acme")
 	r.Value = fmt.Appendf(nil, `{"Account-ID":"acme","Type":"svc_cc_queue_on_call_event","n":%d}`, n)
 	return r
@@ -99,7 +99,7 @@ func TestARawLogThatWasCut(t *testing.T) {
 				n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
 				stop := start(n)
 				for i := range 200 {
-					k.append(numbered(i))
+					k.append(numberedRecord(i))
 				}
 				time.Sleep(time.Minute)
 				if !c.running {
@@ -107,7 +107,7 @@ func TestARawLogThatWasCut(t *testing.T) {
 				}
 				c.cut(k)
 				for i := range c.more {
-					k.append(numbered(1000 + i))
+					k.append(numberedRecord(1000 + i))
 				}
 				if !c.running {
 					stop = start(n)
@@ -126,7 +126,7 @@ func TestARawLogThatWasCut(t *testing.T) {
 					t.Errorf("%v counted", got)
 				}
 				// The next takeover finds nothing to do.
-				settle(n)
+				runUntilIdle(n)
 				if got := len(k.all(event.TopicEvents, 0)); got != 200+c.more {
 					t.Errorf("%d events after another takeover", got)
 				}
@@ -152,7 +152,7 @@ func TestARawLogThatIsCutAgainAndAgain(t *testing.T) {
 				for range 30 {
 					cut := false
 					for range 1 + random.IntN(60) {
-						r := numbered(n)
+						r := numberedRecord(n)
 						if random.IntN(5) == 0 {
 							r = rawEvent(0, today(), "nobody")
 						}
@@ -177,8 +177,8 @@ func TestARawLogThatIsCutAgainAndAgain(t *testing.T) {
 						second = run()
 					}
 				}
-				k.calm()
-				k.append(numbered(n)) // a position of the last generation
+				k.stopFailing()
+				k.append(numberedRecord(n)) // a position of the last generation
 				time.Sleep(time.Hour)
 				first()
 				second()
@@ -210,15 +210,15 @@ func TestATakeoverGoesOnWhereTheNormalizedLogEnds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k := newFakeKafka(1)
 				for i := range 600 {
-					k.append(numbered(i))
+					k.append(numberedRecord(i))
 				}
-				settle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
+				runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
 				before := k.all(event.TopicEvents, 0)
 				if next, _ := (&fakeProgress{k, event.TopicRaw + "0"}).Committed(); next != 600 || len(before) != 600 {
 					t.Fatalf("committed %d, %d events", next, len(before))
 				}
 				k.truncate(event.TopicEvents, 0, end)
-				settle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
+				runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
 				after := k.all(event.TopicEvents, 0)
 				if len(after) != 600 {
 					t.Fatalf("%d events came back to", len(after))
@@ -242,20 +242,20 @@ func TestATakeoverWritesNoDeadLetterAgain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k := newFakeKafka(1)
 				for i := range events {
-					k.append(numbered(i))
+					k.append(numberedRecord(i))
 				}
 				for range 100 {
 					k.append(rawEvent(0, today(), "nobody"))
 				}
 				for range 3 {
 					n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
-					settle(n)
+					runUntilIdle(n)
 					if got := len(k.all(event.TopicDead, 0)); got != 100 {
 						t.Fatalf("%d dead letters", got)
 					}
 				}
 				k.append(rawEvent(0, today(), "nobody"))
-				settle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
+				runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
 				if got := len(k.all(event.TopicDead, 0)); got != 101 {
 					t.Errorf("%d dead letters after one more", got)
 				}
@@ -269,9 +269,9 @@ func TestATakeoverGoesOnBehindTheNewestPosition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newFakeKafka(1)
 		for i := range 500 {
-			k.append(numbered(i))
+			k.append(numberedRecord(i))
 		}
-		settle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
+		runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
 		late := k.all(event.TopicEvents, 0)[200:450]
 		for _, r := range late {
 			k.append(r)
@@ -279,21 +279,21 @@ func TestATakeoverGoesOnBehindTheNewestPosition(t *testing.T) {
 		k.append(kafka.Record{Topic: event.TopicEvents, Value: []byte("of another writer")})
 		size := len(k.all(event.TopicEvents, 0))
 		n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
-		settle(n)
+		runUntilIdle(n)
 		if got := len(k.all(event.TopicEvents, 0)); got != size {
 			t.Errorf("%d events were written again", got-size)
 		}
-		k.append(numbered(500))
-		settle(n)
-		numbers, positions := delivered(t, without(k, "of another writer"))
+		k.append(numberedRecord(500))
+		runUntilIdle(n)
+		numbers, positions := delivered(t, copyWithout(k, "of another writer"))
 		if len(numbers) != 501 || positions[500] != "0:500" {
 			t.Errorf("%d events, the last at %s", len(numbers), positions[len(positions)-1])
 		}
 	})
 }
 
-// without is k less the records of that value in cc.evt.
-func without(k *fakeKafka, value string) *fakeKafka {
+// copyWithout is k less the records of that value in cc.evt.
+func copyWithout(k *fakeKafka, value string) *fakeKafka {
 	c := newFakeKafka(1)
 	for _, r := range k.all(event.TopicEvents, 0) {
 		if string(r.Value) != value {

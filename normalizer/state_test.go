@@ -22,8 +22,8 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// toldRecord returns a raw record of the generic format.
-func toldRecord(t event.Type, data string) kafka.Record {
+// eventRecord returns a raw record of the generic format.
+func eventRecord(t event.Type, data string) kafka.Record {
 	r := rawEvent(0, today(), "acme")
 	r.Value = fmt.Appendf(nil, `{"type":"%s","account_id":"acme","data":%s}`, t, data)
 	r.Headers[0].Value = []byte("generic")
@@ -38,13 +38,13 @@ func randomRecord(random *rand.Rand) kafka.Record {
 		event.AgentCallStart, event.AgentCallEnd, event.AgentQueueJoin, event.AgentQueueLeave, event.AgentTransfer, event.QueueCall, event.QueueCall}
 	word := []string{"entered", "offered", "answered", "missed", "abandoned", "hangup"}[random.IntN(6)]
 	status := []string{"available", "break", "offline", "talking", "after_call"}[random.IntN(5)]
-	r := toldRecord(types[random.IntN(len(types))], fmt.Sprintf(`{"agent_id":"%d","call_id":"c%d","queue_id":"q","event":"%s","state":"%s","to_agent_id":"%d"}`,
+	r := eventRecord(types[random.IntN(len(types))], fmt.Sprintf(`{"agent_id":"%d","call_id":"c%d","queue_id":"q","event":"%s","state":"%s","to_agent_id":"%d"}`,
 		agent, call, word, status, (agent+1)%6))
 	if random.IntN(10) == 0 {
 		r.Value = []byte(`{"type":"AGENT_DANCE"}`)
 	}
 	if random.IntN(2) == 0 { // one of 600: a copy of another one, now and then
-		r = identified(r, event.Identity{Run: []string{"r", "s"}[random.IntN(2)], Number: uint64(random.IntN(300)) * 100})
+		r = withIdentity(r, event.Identity{Run: []string{"r", "s"}[random.IntN(2)], Number: uint64(random.IntN(300)) * 100})
 	}
 	return r
 }
@@ -179,7 +179,7 @@ func TestOverlapRestartsAndFailuresChangeNeitherFactsNorState(t *testing.T) {
 					quiet.append(r)
 					k.append(r)
 				}
-				settle(newTestNormalizer(t, quiet, acmeOnly, event.TopicRaw))
+				runUntilIdle(newTestNormalizer(t, quiet, acmeOnly, event.TopicRaw))
 				want := map[string]string{}
 				for _, r := range quiet.all(event.TopicEvents, 0) {
 					want[string(r.Value[:40])] = factsOf(&r)
@@ -197,7 +197,7 @@ func TestOverlapRestartsAndFailuresChangeNeitherFactsNorState(t *testing.T) {
 				}
 				stateAway.Store(false)
 				stops[1]()
-				k.calm()
+				k.stopFailing()
 				time.Sleep(time.Hour)
 				stops[0]()
 				seen := map[string]bool{}
@@ -247,14 +247,14 @@ func TestTheOwnerCorrectsWhatALateNormalizerWrote(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				k := newFakeKafka(1)
-				k.append(toldRecord(event.AgentLogin, `{"agent_id":"7"}`))
-				k.append(toldRecord(event.AgentLogin, `{"agent_id":"8"}`))
-				settle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
+				k.append(eventRecord(event.AgentLogin, `{"agent_id":"7"}`))
+				k.append(eventRecord(event.AgentLogin, `{"agent_id":"8"}`))
+				runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
 				late := k.all(event.TopicState, 0) // both at work
 				n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
 				stop := start(n)
-				k.append(toldRecord(event.AgentLogout, `{"agent_id":"7"}`))
-				k.append(toldRecord(event.AgentCallStart, `{"agent_id":"9","call_id":"c"}`))
+				k.append(eventRecord(event.AgentLogout, `{"agent_id":"7"}`))
+				k.append(eventRecord(event.AgentCallStart, `{"agent_id":"9","call_id":"c"}`))
 				time.Sleep(5 * time.Second)
 				k.append(late...)
 				k.append(kafka.Record{Topic: event.TopicState, Key: []byte("acme|agent|9"), Headers: []kafka.Header{
@@ -266,7 +266,7 @@ func TestTheOwnerCorrectsWhatALateNormalizerWrote(t *testing.T) {
 					t.Error("a reader takes what was written late")
 				}
 				if busy {
-					k.append(toldRecord(event.AgentLogin, `{"agent_id":"10"}`))
+					k.append(eventRecord(event.AgentLogin, `{"agent_id":"10"}`))
 					time.Sleep(5 * time.Second)
 				} else {
 					time.Sleep(kafka.GroupOverlap)
@@ -292,11 +292,11 @@ func TestALostStateTopicIsWrittenAgain(t *testing.T) {
 		k := newFakeKafka(1)
 		stop := start(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
 		for i := range 20 {
-			k.append(toldRecord(event.AgentLogin, fmt.Sprintf(`{"agent_id":"%d"}`, i)))
+			k.append(eventRecord(event.AgentLogin, fmt.Sprintf(`{"agent_id":"%d"}`, i)))
 			time.Sleep(time.Second)
 		}
 		k.truncate(event.TopicState, 0, 7)
-		k.append(toldRecord(event.AgentLogin, `{"agent_id":"20"}`))
+		k.append(eventRecord(event.AgentLogin, `{"agent_id":"20"}`))
 		time.Sleep(time.Second)
 		checkState(t, k)
 		stop()
@@ -308,10 +308,10 @@ func TestAStateBeginsAtTheEndOfEventsWithoutFacts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newFakeKafka(1)
 		for i := range 10 {
-			k.append(toldRecord(event.AgentLogin, fmt.Sprintf(`{"agent_id":"%d"}`, i)))
+			k.append(eventRecord(event.AgentLogin, fmt.Sprintf(`{"agent_id":"%d"}`, i)))
 			time.Sleep(time.Second)
 		}
-		settle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
+		runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
 		k.recreate(event.TopicState)
 		withFacts := regexp.MustCompile(`,"facts":.*\}\}$`)
 		for i := range k.logs[event.TopicEvents][0] {
@@ -322,14 +322,14 @@ func TestAStateBeginsAtTheEndOfEventsWithoutFacts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		settle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
+		runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
 		got, position := compactedState(t, k)
 		if got != "" || position == nil || position.Offset != 10 || position.EventID != newest || position.Since != newest.Time().Unix() {
 			t.Fatalf("it begins with %q at %+v", got, position)
 		}
 		since := position.Since
-		k.append(toldRecord(event.AgentBreakStart, `{"agent_id":"3"}`))
-		settle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
+		k.append(eventRecord(event.AgentBreakStart, `{"agent_id":"3"}`))
+		runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicRaw))
 		got, position = compactedState(t, k)
 		if strings.Count(got, "\n") != 1 || !strings.Contains(got, `"id":"3"`) || position.Since != since || position.Offset != 11 {
 			t.Errorf("it goes on with %s at %+v", got, position)
@@ -362,7 +362,7 @@ func checkSession(t *testing.T, format, file, story string) {
 			r.Value, r.Headers[0].Value = bytes.TrimSpace(line), []byte(format)
 			k.append(r)
 		}
-		settle(newTestNormalizer(t, k, accountsFunc(func(string) (bool, error) { return true, nil }), event.TopicRaw))
+		runUntilIdle(newTestNormalizer(t, k, accountsFunc(func(string) (bool, error) { return true, nil }), event.TopicRaw))
 		var got []string
 		for _, r := range k.all(event.TopicEvents, 0) {
 			m, ok, err := event.MessageFacts(r.Value)
@@ -511,7 +511,7 @@ func TestABatchOfStateIsOneProduceRequest(t *testing.T) {
 	long := strings.Repeat("q", 250)
 	records := make([]kafka.Record, 3000)
 	for i := range records {
-		records[i] = toldRecord(event.AgentLogin, fmt.Sprintf(`{"agent_id":"%04d%s"}`, i, long))
+		records[i] = eventRecord(event.AgentLogin, fmt.Sprintf(`{"agent_id":"%04d%s"}`, i, long))
 		records[i].Time = testRecorded
 	}
 	taken := 0
@@ -540,8 +540,8 @@ func TestADeadLetterLeavesTheStateAsItWas(t *testing.T) {
 	b := testBatch(event.TopicRaw, 3)
 	b.state = state.NewPartition()
 	b.maxRecordBytes = 2000
-	big := toldRecord(event.AgentLogin, `{"agent_id":"1","x":"`+strings.Repeat("y", 1800)+`"}`)
-	small := toldRecord(event.AgentLogin, `{"agent_id":"2"}`)
+	big := eventRecord(event.AgentLogin, `{"agent_id":"1","x":"`+strings.Repeat("y", 1800)+`"}`)
+	small := eventRecord(event.AgentLogin, `{"agent_id":"2"}`)
 	for _, r := range []*kafka.Record{&big, &small} {
 		r.Time = testRecorded
 	}

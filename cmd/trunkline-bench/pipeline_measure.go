@@ -149,7 +149,7 @@ func (r *pipelineRun) reportTotals() {
 }
 
 func (f *flow) reportTotals(report *flowReport, dead *deadLetters) {
-	tally := f.tracker.Conclude(f.source.Published())
+	tally := f.tracker.FinalTally(f.source.Published())
 	report.WholeRun, report.Partitions = tally.PartitionTally, tally.Partitions
 	report.DeadLetters = dead.byKind(f.topic)
 	report.Lost = max(tally.Missing-int64(sumCounts(report.DeadLetters)), 0)

@@ -36,7 +36,7 @@ const spareConnections = 4
 type flow struct {
 	topic   string // raw topic
 	source  *loadtest.Source
-	tracker *loadtest.Trail
+	tracker *loadtest.TopicChecker
 	http    *httpSink // nil if records go directly to the topic
 }
 
@@ -105,8 +105,8 @@ func (r *pipelineRun) prepare(ctx context.Context) (err error) {
 }
 
 // newFlow returns a flow and starts to follow its output topic.
-func (r *pipelineRun) newFlow(ctx context.Context, cluster *kafka.Cluster, a *benchAccounts, in destination, out string, form loadtest.Form) (*flow, error) {
-	f := &flow{topic: in.topic, tracker: loadtest.NewTrail(r.run, len(a.ids), r.clock)}
+func (r *pipelineRun) newFlow(ctx context.Context, cluster *kafka.Cluster, a *benchAccounts, in destination, out string, encode loadtest.EventEncoder) (*flow, error) {
+	f := &flow{topic: in.topic, tracker: loadtest.NewTopicChecker(r.run, len(a.ids), r.clock)}
 	var sink loadtest.Sink
 	if r.through == throughHTTP {
 		made, err := r.httpSink(ctx, r.client, a)
@@ -121,15 +121,15 @@ func (r *pipelineRun) newFlow(ctx context.Context, cluster *kafka.Cluster, a *be
 		sink = made
 	}
 	cfg := loadtest.SourceConfig{
-		Run: r.run, Accounts: a.ids, Size: r.size, Clock: r.clock, Form: form, Publishers: r.connections, Batch: r.batch,
+		Run: r.run, Accounts: a.ids, Size: r.size, Clock: r.clock, Encode: encode, Publishers: r.connections, Batch: r.batch,
 	}
-	if form != nil {
+	if encode != nil {
 		cfg.Batch = 1 // a PBX posts each call record by itself
 		for _, id := range a.ids {
-			cfg.Size = max(cfg.Size, form.Least(id))
+			cfg.Size = max(cfg.Size, encode.MinSize(id))
 		}
 	}
-	if form != nil && r.reports {
+	if encode != nil && r.reports {
 		r.lookups = newLookups(r, a, sink)
 		if err := r.lookups.login(ctx); err != nil {
 			return nil, err
@@ -141,7 +141,7 @@ func (r *pipelineRun) newFlow(ctx context.Context, cluster *kafka.Cluster, a *be
 		return nil, err
 	}
 	return f, r.follower.follow(ctx, out, func(record *kafka.Record) {
-		f.tracker.See(record.Partition, sourceOffset(record), record.Value)
+		f.tracker.Record(record.Partition, sourceOffset(record), record.Value)
 	})
 }
 

@@ -18,7 +18,7 @@ type pipelineCounters struct {
 type flowCounters struct {
 	sent  uint64
 	acks  *loadtest.Histogram
-	tally *loadtest.TrailTally
+	tally *loadtest.TopicTally
 }
 
 func (r *pipelineRun) readCounters(ctx context.Context) (m pipelineCounters, err error) {

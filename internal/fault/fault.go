@@ -71,11 +71,11 @@ func Invalid(message string, fields ...Field) *Error {
 
 // InvalidField returns an error of KindInvalid for one field.
 func InvalidField(field, code, message string) *Error {
-	return OfField(KindInvalid, field, code, message)
+	return NewField(KindInvalid, field, code, message)
 }
 
-// OfField returns an error of the kind for one field.
-func OfField(kind Kind, field, code, message string) *Error {
+// NewField returns an error of the kind for one field.
+func NewField(kind Kind, field, code, message string) *Error {
 	return &Error{Kind: kind, Message: message, Fields: []Field{{field, code, message}}}
 }
 

@@ -14,7 +14,7 @@ import (
 // sent together in the next one.
 type lookupBatcher[Q comparable, A any] struct {
 	// send sends one request. Its error applies to all queries.
-	send func(ctx context.Context, questions []Q) (map[Q]lookupResult[A], error)
+	send func(ctx context.Context, queries []Q) (map[Q]lookupResult[A], error)
 
 	mu         sync.Mutex
 	waiting    map[Q]*pendingLookup[A]
@@ -109,7 +109,7 @@ func (l *lookupBatcher[Q, A]) run() {
 
 // brokerLookups holds a lookupBatcher per broker.
 type brokerLookups[Q comparable, A any] struct {
-	send     func(ctx context.Context, address string, questions []Q) (map[Q]lookupResult[A], error)
+	send     func(ctx context.Context, address string, queries []Q) (map[Q]lookupResult[A], error)
 	mu       sync.Mutex
 	byBroker map[string]*lookupBatcher[Q, A]
 }
@@ -118,8 +118,8 @@ func (b *brokerLookups[Q, A]) get(ctx context.Context, address string, question 
 	b.mu.Lock()
 	l := b.byBroker[address]
 	if l == nil {
-		l = &lookupBatcher[Q, A]{send: func(ctx context.Context, questions []Q) (map[Q]lookupResult[A], error) {
-			return b.send(ctx, address, questions)
+		l = &lookupBatcher[Q, A]{send: func(ctx context.Context, queries []Q) (map[Q]lookupResult[A], error) {
+			return b.send(ctx, address, queries)
 		}}
 		if b.byBroker == nil {
 			b.byBroker = map[string]*lookupBatcher[Q, A]{}

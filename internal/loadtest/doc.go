@@ -1,5 +1,5 @@
 // Package loadtest generates the load that Trunkline is measured with: many cheap WebSocket
-// subscribers that check the received events, a source of numbered events, and a Trail that
+// subscribers that check the received events, a source of numbered events, and a TopicChecker that
 // checks the events of a topic. Package requests sends requests to an HTTP API.
 //
 // A subscriber is a socket, a few hundred bytes and no goroutine: one worker waits for many

@@ -38,7 +38,7 @@ func TestSubscribersSeeEveryFault(t *testing.T) {
 			t.Run(c.name, func(t *testing.T) {
 				s := newServer(t, secure, func(p *peer) {
 					p.send(events(c.numbers...)...)
-					p.stay()
+					p.discardInput()
 				})
 				const sockets = 20
 				l := connect(t, s.config(func(cfg *Config) { cfg.Groups[0].Sockets, cfg.Workers = sockets, 2 }))
@@ -47,7 +47,7 @@ func TestSubscribersSeeEveryFault(t *testing.T) {
 				each.Lost /= sockets
 				each.Disordered /= sockets
 				each.Duplicated /= sockets
-				if got := say(&each); !strings.Contains(got, c.want) || tally.Faultless() != (c.name == "none") {
+				if got := describeTally(&each); !strings.Contains(got, c.want) || tally.Faultless() != (c.name == "none") {
 					t.Error(got)
 				}
 				if tally.Proven != sockets || tally.Open != sockets || tally.Latency.Count() != tally.Deliveries {
@@ -80,12 +80,12 @@ func TestFramesInPiecesAndManyInOneWrite(t *testing.T) {
 				p.send(wire[:n])
 				wire = wire[n:]
 			}
-			p.stay()
+			p.discardInput()
 		})
 		l := connect(t, s.config(nil))
 		tally := await(t, l, "all events", func(t *Tally) bool { return t.Deliveries == count+1 })
 		if !tally.Faultless() || tally.Foreign != 0 {
-			t.Error(say(tally))
+			t.Error(describeTally(tally))
 		}
 	})
 }
@@ -107,7 +107,7 @@ func TestPingsAreAnsweredAndClosesToo(t *testing.T) {
 			t.Errorf("answers %q and %q", pong, bye)
 		}
 		if tally.Pings != 1 || tally.Open != 0 {
-			t.Errorf("%d pings, %s", tally.Pings, say(tally))
+			t.Errorf("%d pings, %s", tally.Pings, describeTally(tally))
 		}
 	})
 }
@@ -135,12 +135,12 @@ func TestBreachesOfTheProtocolAreFaults(t *testing.T) {
 	} {
 		s := newServer(t, false, func(p *peer) {
 			p.send(wire)
-			p.stay()
+			p.discardInput()
 		})
 		l := connect(t, s.config(func(cfg *Config) { cfg.Resume = ByID }))
 		tally := await(t, l, name, func(t *Tally) bool { return t.Closed[codeProtocol] == 1 })
 		if tally.Faultless() || tally.Misbehaved != 1 {
-			t.Errorf("%s: %s", name, say(tally))
+			t.Errorf("%s: %s", name, describeTally(tally))
 		}
 	}
 }
@@ -185,7 +185,7 @@ func TestResume(t *testing.T) {
 						}
 						p.send(events(n)...)
 					}
-					p.stay()
+					p.discardInput()
 					return
 				}
 				p.send(events(1, 2)...)
@@ -198,7 +198,7 @@ func TestResume(t *testing.T) {
 			l := connect(t, s.config(func(cfg *Config) { cfg.Resume, cfg.Groups[0].Streams = c.resume, c.streams }))
 			events := slices.DeleteFunc(slices.Clone(c.second), func(n uint64) bool { return n == 0 })
 			tally := await(t, l, "the second visit", func(t *Tally) bool { return t.Deliveries == uint64(3+len(events)) })
-			if got := say(tally); !strings.Contains(got, c.want) || tally.Foreign != 0 {
+			if got := describeTally(tally); !strings.Contains(got, c.want) || tally.Foreign != 0 {
 				t.Error(got)
 			}
 			if countOf(s, c.asked) != 1 {
@@ -222,12 +222,12 @@ func TestStalledSubscribersDoNotRead(t *testing.T) {
 	const sockets = 40
 	s := newServer(t, false, func(p *peer) {
 		p.send(events(1)...)
-		p.stay()
+		p.discardInput()
 	})
 	l := connect(t, s.config(func(cfg *Config) { cfg.Groups[0].Sockets, cfg.Stalled = sockets, .05 }))
 	tally := await(t, l, "the others", func(t *Tally) bool { return t.Deliveries == sockets-2 })
 	if all, reading := l.Subscribers(); all != sockets || reading != sockets-2 || tally.Stalled != 2 || tally.Open != sockets {
-		t.Errorf("%d of %d read, %d stalled, %s", reading, all, tally.Stalled, say(tally))
+		t.Errorf("%d of %d read, %d stalled, %s", reading, all, tally.Stalled, describeTally(tally))
 	}
 	if n := l.Outstanding([]uint64{1}); n != 0 {
 		t.Errorf("%d outstanding", n)
@@ -241,12 +241,12 @@ func TestTheEndOfAStalledSubscriberIsSeen(t *testing.T) {
 	l := connect(t, s.config(func(cfg *Config) { cfg.Stalled = 1 }))
 	tally := await(t, l, "the end", func(t *Tally) bool { return t.StalledEnd == 1 })
 	if tally.Deliveries != 0 || tally.Open != 0 {
-		t.Error(say(tally))
+		t.Error(describeTally(tally))
 	}
 }
 
 func TestABusyServerIsTriedAgainAndARefusalIsAnError(t *testing.T) {
-	s := newServer(t, false, (*peer).stay)
+	s := newServer(t, false, (*peer).discardInput)
 	s.refuse = []int{503, 429, 500}
 	l := connect(t, s.config(nil))
 	if refused := l.Refused(); refused[503] != 1 || refused[429] != 1 || refused[500] != 1 {
@@ -281,7 +281,7 @@ func TestServerThatIsNotThere(t *testing.T) {
 }
 
 func TestStrangersAreNotTrusted(t *testing.T) {
-	s := newServer(t, true, (*peer).stay)
+	s := newServer(t, true, (*peer).discardInput)
 	l, err := New(s.config(func(cfg *Config) { cfg.TLS = nil }))
 	if err != nil {
 		t.Fatal(err)
@@ -293,7 +293,7 @@ func TestStrangersAreNotTrusted(t *testing.T) {
 }
 
 func TestRampAndSources(t *testing.T) {
-	s := newServer(t, false, (*peer).stay)
+	s := newServer(t, false, (*peer).discardInput)
 	began := time.Now()
 	l := connect(t, s.config(func(cfg *Config) {
 		cfg.Groups[0].Sockets, cfg.Ramp = 21, 200
@@ -310,10 +310,10 @@ func TestRampAndSources(t *testing.T) {
 func TestNoDescriptorIsLeft(t *testing.T) {
 	s := newServer(t, true, func(p *peer) {
 		if p.visit%2 == 0 {
-			p.stay()
+			p.discardInput()
 		}
 	})
-	before := descriptors(t)
+	before := countDescriptors(t)
 	l, err := New(s.config(func(cfg *Config) { cfg.Groups[0].Sockets, cfg.Resume = 30, ByID }))
 	if err != nil {
 		t.Fatal(err)
@@ -328,14 +328,14 @@ func TestNoDescriptorIsLeft(t *testing.T) {
 	if open := l.Tally().Open; open != 0 {
 		t.Errorf("%d connections are left", open)
 	}
-	for began := time.Now(); descriptors(t) > before; time.Sleep(time.Millisecond) { // the server closes its end later
+	for began := time.Now(); countDescriptors(t) > before; time.Sleep(time.Millisecond) { // the server closes its end later
 		if time.Since(began) > time.Minute {
-			t.Fatalf("%d descriptors, %d before", descriptors(t), before)
+			t.Fatalf("%d descriptors, %d before", countDescriptors(t), before)
 		}
 	}
 }
 
-func descriptors(t *testing.T) int {
+func countDescriptors(t *testing.T) int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {

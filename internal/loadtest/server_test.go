@@ -33,8 +33,8 @@ func (p *peer) send(frames ...[]byte) {
 	}
 }
 
-// stay reads until the client disconnects.
-func (p *peer) stay() { _, _ = io.Copy(io.Discard, p.in) }
+// discardInput reads until the client disconnects.
+func (p *peer) discardInput() { _, _ = io.Copy(io.Discard, p.in) }
 
 // read returns a client's frame.
 func (p *peer) read() (op byte, payload []byte) {
@@ -137,12 +137,12 @@ func await(t *testing.T, l *Load, what string, met func(*Tally) bool) *Tally {
 		if tally := l.Tally(); met(tally) {
 			return tally
 		} else if time.Since(began) > time.Minute {
-			t.Fatalf("%s: not reached: %s", what, say(tally))
+			t.Fatalf("%s: not reached: %s", what, describeTally(tally))
 		}
 	}
 }
 
-func say(t *Tally) string {
+func describeTally(t *Tally) string {
 	return fmt.Sprintf("open %d, delivered %d, lost %d, disordered %d, duplicated %d, repeated %d, resumed %d, closed %v, foreign %d",
 		t.Open, t.Deliveries, t.Lost, t.Disordered, t.Duplicated, t.Repeated, t.Resumed, t.Closed, t.Foreign)
 }

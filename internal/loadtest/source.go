@@ -22,8 +22,8 @@ type Sink interface {
 	Publish(ctx context.Context, events []Event) error
 }
 
-// Form appends an event with its stamp and padding; padding adds exactly its own length.
-type Form func(dst []byte, s Stamp, run, account string, padding []byte) []byte
+// EventEncoder appends an event with its stamp and padding; padding adds exactly its own length.
+type EventEncoder func(dst []byte, s Stamp, run, account string, padding []byte) []byte
 
 // SourceConfig configures a Source. Zero values are allowed, except for Run, Accounts, Size and
 // Clock.
@@ -32,25 +32,25 @@ type SourceConfig struct {
 	Accounts   []string // one stream for each
 	Size       int      // bytes of an event
 	Clock      Clock
-	Form       Form // nil: GenericEvent
-	Publishers int  // concurrent batches, at most one per account; 0: 16
-	Batch      int  // events per batch, due together; 0: all that are due after the previous batch
+	Encode     EventEncoder // nil: GenericEvent
+	Publishers int          // concurrent batches, at most one per account; 0: 16
+	Batch      int          // events per batch, due together; 0: all that are due after the previous batch
 }
 
 // MinEventSize returns the size of the smallest generic event with an account id.
-func MinEventSize(account string) int { return Form(GenericEvent).Least(account) }
+func MinEventSize(account string) int { return EventEncoder(GenericEvent).MinSize(account) }
 
-// Least returns the size of the smallest event with an account id, in bytes.
-func (f Form) Least(account string) int {
+// MinSize returns the size of the smallest event with an account id, in bytes.
+func (f EventEncoder) MinSize(account string) int {
 	const now = 2e18 // Unix seconds have ten digits till 2286
 	return len(f(nil, Stamp{At: now}, "12345678", account, nil))
 }
 
-func (c *SourceConfig) formOrDefault() Form {
-	if c.Form == nil {
+func (c *SourceConfig) encoderOrDefault() EventEncoder {
+	if c.Encode == nil {
 		return GenericEvent
 	}
-	return c.Form
+	return c.Encode
 }
 
 // Validate returns the errors of the configuration.
@@ -68,7 +68,7 @@ func (c *SourceConfig) Validate() error {
 		return fmt.Errorf("a source has publishers, and batches of at most %d events", MaxBatch)
 	}
 	for _, account := range c.Accounts {
-		if least := c.formOrDefault().Least(account); c.Size < least {
+		if least := c.encoderOrDefault().MinSize(account); c.Size < least {
 			return fmt.Errorf("events of account %s have at least %d bytes", account, least)
 		}
 	}
@@ -100,7 +100,7 @@ type Source struct {
 
 // NewSource returns a source.
 func NewSource(cfg SourceConfig, sink Sink) (*Source, error) {
-	cfg.Form = cfg.formOrDefault()
+	cfg.Encode = cfg.encoderOrDefault()
 	if cfg.Publishers == 0 {
 		cfg.Publishers = defaultPublishers
 	}
@@ -110,7 +110,7 @@ func NewSource(cfg SourceConfig, sink Sink) (*Source, error) {
 	s := &Source{cfg: cfg, sink: sink,
 		lastSeq: make([]uint64, len(cfg.Accounts)), durableCounts: make([]atomic.Uint64, len(cfg.Accounts))}
 	for _, account := range cfg.Accounts {
-		s.minSizes = append(s.minSizes, cfg.Form.Least(account))
+		s.minSizes = append(s.minSizes, cfg.Encode.MinSize(account))
 	}
 	random := rand.New(rand.NewPCG(1, 2))
 	s.padding = make([]byte, cfg.Size)
@@ -185,10 +185,10 @@ func (s *Source) Run(ctx context.Context, rate float64) error {
 func (s *Source) event(dst []byte, stamp Stamp) Event {
 	account := s.cfg.Accounts[stamp.Stream]
 	padding := s.cfg.Size - s.minSizes[stamp.Stream]
-	return Event{stamp.Stream, stamp.Seq, s.cfg.Form(dst, stamp, s.cfg.Run, account, s.padding[:padding])}
+	return Event{stamp.Stream, stamp.Seq, s.cfg.Encode(dst, stamp, s.cfg.Run, account, s.padding[:padding])}
 }
 
-// GenericEvent returns the Form of a generic event.
+// GenericEvent is the EventEncoder of generic events.
 func GenericEvent(dst []byte, s Stamp, run, account string, padding []byte) []byte {
 	dst = append(dst, `{"type":"AGENT_PERFORMANCE","account_id":"`...)
 	dst = append(dst, account...) // ids need no escaping (docs/api.md)

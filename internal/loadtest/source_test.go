@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// notebook is a sink that records the events.
-type notebook struct {
+// recordingSink is a sink that records the events.
+type recordingSink struct {
 	delay time.Duration
 	fails error
 	run   string
@@ -22,7 +22,7 @@ type notebook struct {
 	bad    []string
 }
 
-func (n *notebook) Publish(_ context.Context, events []Event) error {
+func (n *recordingSink) Publish(_ context.Context, events []Event) error {
 	time.Sleep(n.delay)
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -39,7 +39,7 @@ func (n *notebook) Publish(_ context.Context, events []Event) error {
 }
 
 // publish runs a source for some time on a test clock.
-func publish(t *testing.T, accounts int, rate float64, for_ time.Duration, sink *notebook) (*Source, error) {
+func publish(t *testing.T, accounts int, rate float64, for_ time.Duration, sink *recordingSink) (*Source, error) {
 	t.Helper()
 	sink.run, sink.stamps, sink.sizes = testRun, map[int][]Stamp{}, map[int]bool{}
 	cfg := SourceConfig{Run: testRun, Size: 400, Clock: NewClock()}
@@ -69,7 +69,7 @@ func TestSourceKeepsItsSchedule(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				sink := &notebook{delay: c.delay}
+				sink := &recordingSink{delay: c.delay}
 				began := time.Now()
 				s, err := publish(t, c.accounts, c.rate, 2*time.Second-time.Microsecond, sink)
 				if err != nil || len(sink.bad) > 0 || len(sink.sizes) != 1 || !sink.sizes[400] {
@@ -104,8 +104,8 @@ func TestSourceSendsWholeBatches(t *testing.T) {
 	for name, rate := range map[string]float64{"paced": 100, "as fast as it goes": 0} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				sink := &notebook{delay: 10 * time.Millisecond, run: testRun, stamps: map[int][]Stamp{}, sizes: map[int]bool{}}
-				cfg := SourceConfig{Run: testRun, Accounts: []string{"a", "b", "c"}, Size: 700, Clock: NewClock(), Publishers: 2, Batch: 5, Form: CallRecord}
+				sink := &recordingSink{delay: 10 * time.Millisecond, run: testRun, stamps: map[int][]Stamp{}, sizes: map[int]bool{}}
+				cfg := SourceConfig{Run: testRun, Accounts: []string{"a", "b", "c"}, Size: 700, Clock: NewClock(), Publishers: 2, Batch: 5, Encode: CallRecord}
 				s, err := NewSource(cfg, sink)
 				if err != nil {
 					t.Fatal(err)
@@ -145,7 +145,7 @@ func TestSourceSendsWholeBatches(t *testing.T) {
 
 func TestSourceGoesOnCounting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sink := &notebook{}
+		sink := &recordingSink{}
 		s, err := publish(t, 2, 100, 50*time.Millisecond, sink)
 		if err != nil {
 			t.Fatal(err)
@@ -173,7 +173,7 @@ func TestSourceGoesOnCounting(t *testing.T) {
 func TestSourceEndsWithItsSinksError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		full := errors.New("disk full")
-		s, err := publish(t, 3, 100, time.Hour, &notebook{fails: full})
+		s, err := publish(t, 3, 100, time.Hour, &recordingSink{fails: full})
 		if !errors.Is(err, full) || s.Published()[0] != 0 {
 			t.Errorf("%v, published %v", err, s.Published())
 		}
@@ -182,7 +182,7 @@ func TestSourceEndsWithItsSinksError(t *testing.T) {
 
 func TestSourceNeedsARate(t *testing.T) {
 	for _, rate := range []float64{-1, 0} { // 0 is valid only with a batch size
-		if _, err := publish(t, 1, rate, time.Second, &notebook{}); err == nil {
+		if _, err := publish(t, 1, rate, time.Second, &recordingSink{}); err == nil {
 			t.Errorf("%v was taken", rate)
 		}
 	}
@@ -195,7 +195,7 @@ func TestSourceConfigIsValidated(t *testing.T) {
 		"clock":      func(c *SourceConfig) { c.Clock = Clock{} },
 		"publishers": func(c *SourceConfig) { c.Publishers = -1 },
 		"batch":      func(c *SourceConfig) { c.Batch = MaxBatch + 1 },
-		"form":       func(c *SourceConfig) { c.Form = CallRecord }, // whose records exceed Size
+		"encode":     func(c *SourceConfig) { c.Encode = CallRecord }, // whose records exceed Size
 	} {
 		cfg := SourceConfig{Run: testRun, Accounts: []string{"a"}, Size: MinEventSize("a"), Clock: NewClock()}
 		if err := cfg.Validate(); err != nil {

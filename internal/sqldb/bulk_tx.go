@@ -51,7 +51,7 @@ func (l *BulkTx) CopyIn(ctx context.Context, table string, columns []string, n i
 		return nil
 	}
 	if l.conn == nil {
-		return l.statement(ctx, table, columns, n, row)
+		return l.insertRows(ctx, table, columns, n, row)
 	}
 	return l.conn.Raw(func(driverConn any) error {
 		source := pgx.CopyFromSlice(n, func(i int) ([]any, error) { return row(i), nil })
@@ -60,20 +60,21 @@ func (l *BulkTx) CopyIn(ctx context.Context, table string, columns []string, n i
 	})
 }
 
-func (l *BulkTx) statement(ctx context.Context, table string, columns []string, n int, row func(i int) []any) error {
+// insertRows is CopyIn on SQLite.
+func (l *BulkTx) insertRows(ctx context.Context, table string, columns []string, n int, row func(i int) []any) error {
 	quoted := make([]string, len(columns))
 	placeholders := make([]string, len(columns))
 	for i, name := range columns {
 		quoted[i], placeholders[i] = `"`+name+`"`, fmt.Sprintf("$%d", i+1)
 	}
-	insert, err := l.PrepareContext(ctx, `INSERT INTO `+table+` (`+strings.Join(quoted, ", ")+
+	statement, err := l.PrepareContext(ctx, `INSERT INTO `+table+` (`+strings.Join(quoted, ", ")+
 		`) VALUES (`+strings.Join(placeholders, ", ")+`)`)
 	if err != nil {
 		return err
 	}
-	defer insert.Close()
+	defer statement.Close()
 	for i := range n {
-		if _, err := insert.ExecContext(ctx, row(i)...); err != nil {
+		if _, err := statement.ExecContext(ctx, row(i)...); err != nil {
 			return err
 		}
 	}

@@ -36,7 +36,6 @@ type Config struct {
 const (
 	defaultTrimEvery = 10 * time.Second
 	segmentBytes     = 4 << 20
-	prepareTimeout   = 30 * time.Second
 	closeTimeout     = 10 * time.Second
 	socketName       = "broker.sock"
 	lockName         = "broker.lock"
@@ -107,7 +106,7 @@ func Open(cfg Config, log *slog.Logger) (*Broker, error) {
 	if b.client, err = kafka.Open(ctx, kafka.Config{Settings: kafka.DefaultSettings(Address), Dial: b.dialInternal}, nil, log); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
-	if err := b.prepare(); err != nil {
+	if err := b.raiseEpochs(ctx); err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
 	b.trimming.Go(func() { b.runTrimmer(ctx) })
@@ -151,13 +150,6 @@ func (b *Broker) open() error {
 		return errors.Join(err, listener.Close())
 	}
 	return nil
-}
-
-// prepare runs the steps that must precede the first client.
-func (b *Broker) prepare() error {
-	ctx, cancel := context.WithTimeout(context.Background(), prepareTimeout)
-	defer cancel()
-	return b.raiseEpochs(ctx)
 }
 
 // Dial connects to the broker; use it as kafka.Config.Dial.

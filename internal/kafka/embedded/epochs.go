@@ -8,11 +8,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"trunkline/internal/atomicfile"
 )
 
-const epochsName = "epochs.json"
+const (
+	epochsName   = "epochs.json"
+	raiseTimeout = 30 * time.Second
+)
 
 // epochs holds the newest leader epoch that each partition ever had, by topic id in
 // hexadecimal.
@@ -24,6 +28,8 @@ type epochs map[string]map[int32]int32
 // restart only if the log ends where it did, so they are also stored here. Call it
 // before any records are written.
 func (b *Broker) raiseEpochs(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, raiseTimeout)
+	defer cancel()
 	topics, err := b.client.Topics(ctx)
 	if err != nil {
 		return err

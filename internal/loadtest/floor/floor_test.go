@@ -59,7 +59,7 @@ func TestFloorsReachEverySocketInOrder(t *testing.T) {
 					t.Fatal(err)
 				}
 				const messages, sockets = 3000, 50
-				prove(t, s, l, sockets)
+				awaitProbes(t, s, l, sockets)
 				for seq := uint64(1); seq <= messages; seq++ {
 					for stream := range 2 {
 						stamp := loadtest.Stamp{Stream: stream, Seq: seq, At: time.Now().UnixNano()}
@@ -82,9 +82,9 @@ func TestFloorsReachEverySocketInOrder(t *testing.T) {
 	}
 }
 
-// prove sends probes until every socket has received one: the client completes a handshake
+// awaitProbes sends probes until every socket has received one: the client completes a handshake
 // slightly before the floor does.
-func prove(t *testing.T, s *Server, l *loadtest.Load, sockets int) {
+func awaitProbes(t *testing.T, s *Server, l *loadtest.Load, sockets int) {
 	t.Helper()
 	for began := time.Now(); l.Tally().Proven < sockets; time.Sleep(5 * time.Millisecond) {
 		for stream := range 2 {

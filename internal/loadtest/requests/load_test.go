@@ -36,7 +36,7 @@ func runFor(t *testing.T, l *Load, rate float64, d time.Duration) {
 	l.Run(ctx, rate)
 }
 
-func one(t *testing.T, do func(context.Context, uint64) (int, error), connections int) *Load {
+func newLoad(t *testing.T, do func(context.Context, uint64) (int, error), connections int) *Load {
 	t.Helper()
 	l, err := New([]Operation{{"one", 1, do}}, connections)
 	if err != nil {
@@ -50,7 +50,7 @@ func one(t *testing.T, do func(context.Context, uint64) (int, error), connection
 func TestOpenLoopDoesNotOmitWhatWaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stops := &server{takes: time.Millisecond, stopAt: 5 * time.Second, stopTo: 6 * time.Second, began: time.Now()}
-		l := one(t, stops.do, 4)
+		l := newLoad(t, stops.do, 4)
 		runFor(t, l, 100, 10*time.Second-time.Nanosecond)
 		got := l.Tally()["one"]
 		if got.Requests != 1000 || got.Failed != 0 || got.Statuses[200] != 1000 {
@@ -67,7 +67,7 @@ func TestOpenLoopDoesNotOmitWhatWaited(t *testing.T) {
 
 func TestClosedLoopAsksAgainWhenAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := one(t, (&server{takes: 10 * time.Millisecond}).do, 4)
+		l := newLoad(t, (&server{takes: 10 * time.Millisecond}).do, 4)
 		runFor(t, l, 0, time.Second-time.Nanosecond)
 		if got := l.Tally()["one"]; got.Requests != 400 || got.Latency.Max() != 10*time.Millisecond || l.Behind() != 0 {
 			t.Errorf("%d requests, max %s", got.Requests, got.Latency.Max())
@@ -77,7 +77,7 @@ func TestClosedLoopAsksAgainWhenAnswered(t *testing.T) {
 
 func TestBehindTellsWhatCouldNotBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := one(t, (&server{takes: time.Hour}).do, 4)
+		l := newLoad(t, (&server{takes: time.Hour}).do, 4)
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { l.Run(ctx, 100) })
@@ -136,7 +136,7 @@ func TestFailuresHaveNames(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		answers := []error{nil, &Unexpected{503, "first"}, &Unexpected{503, "second"}, io.EOF}
-		l := one(t, func(_ context.Context, n uint64) (int, error) {
+		l := newLoad(t, func(_ context.Context, n uint64) (int, error) {
 			time.Sleep(time.Second)
 			var refused *Unexpected
 			if err := answers[n]; errors.As(err, &refused) {

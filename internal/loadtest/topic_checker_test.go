@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-const trailRun = "TRAILRUN"
+const checkerRun = "CHECKRUN"
 
-// trailRecord returns the value of a record on the topic.
-func trailRecord(clock Clock, stream int, seq uint64) []byte {
+// checkedRecord returns the value of a record on the topic.
+func checkedRecord(clock Clock, stream int, seq uint64) []byte {
 	at := clock.Now().Add(-time.Second).UnixNano()
-	return GenericEvent(nil, Stamp{Stream: stream, Seq: seq, At: at}, trailRun, "a", nil)
+	return GenericEvent(nil, Stamp{Stream: stream, Seq: seq, At: at}, checkerRun, "a", nil)
 }
 
-func TestTrailFindsFaults(t *testing.T) {
+func TestTopicCheckerFindsFaults(t *testing.T) {
 	type record struct {
 		partition int
 		source    int64
@@ -37,11 +37,11 @@ func TestTrailFindsFaults(t *testing.T) {
 		"another partition":     {[]record{{0, 1, 0, 1}, {5, 2, 0, 2}}, []uint64{2, 0}, PartitionTally{Records: 2, Strayed: 1}, 5},
 	} {
 		clock := NewClock()
-		trail := NewTrail(trailRun, 2, clock)
+		checker := NewTopicChecker(checkerRun, 2, clock)
 		for _, r := range c.records {
-			trail.See(r.partition, r.source, trailRecord(clock, r.stream, r.seq))
+			checker.Record(r.partition, r.source, checkedRecord(clock, r.stream, r.seq))
 		}
-		got := trail.Conclude(c.published)
+		got := checker.FinalTally(c.published)
 		if got.PartitionTally != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got.PartitionTally, c.want)
 		}
@@ -57,14 +57,14 @@ func TestTrailFindsFaults(t *testing.T) {
 	}
 }
 
-func TestTrailCountsProbesAndOtherRunsNowhere(t *testing.T) {
+func TestTopicCheckerIgnoresProbesAndOtherRuns(t *testing.T) {
 	clock := NewClock()
-	trail := NewTrail(trailRun, 2, clock)
-	trail.See(0, 1, trailRecord(clock, 1, 0))
-	trail.See(0, 2, GenericEvent(nil, Stamp{Seq: 1}, "OTHERRUN", "a", nil))
-	trail.See(0, 3, trailRecord(clock, 2, 1)) // an unknown stream
-	trail.See(0, 4, []byte(`{"id":"x"}`))
-	if got := trail.Tally(); got.Proven != 1 || got.PartitionTally != (PartitionTally{}) || trail.Outstanding([]uint64{0, 2}) != 2 {
+	checker := NewTopicChecker(checkerRun, 2, clock)
+	checker.Record(0, 1, checkedRecord(clock, 1, 0))
+	checker.Record(0, 2, GenericEvent(nil, Stamp{Seq: 1}, "OTHERRUN", "a", nil))
+	checker.Record(0, 3, checkedRecord(clock, 2, 1)) // an unknown stream
+	checker.Record(0, 4, []byte(`{"id":"x"}`))
+	if got := checker.Tally(); got.Proven != 1 || got.PartitionTally != (PartitionTally{}) || checker.Outstanding([]uint64{0, 2}) != 2 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// Trail checks a run's records on a topic: each event of each stream once, in order, in one
+// TopicChecker checks a run's records on a topic: each event of each stream once, in order, in one
 // partition. It is safe for concurrent use; the records of a partition must be passed in the
 // order of their offsets.
-type Trail struct {
+type TopicChecker struct {
 	clock Clock
 
 	mu      sync.Mutex
 	stamps  stampReader
-	streams []trailStream
+	streams []checkedStream
 	sources map[int]int64 // by partition: the last record's source
-	counts  TrailTally
+	counts  TopicTally
 }
 
-type trailStream struct {
+type checkedStream struct {
 	sequence
 	firstPartition int  // partition of the stream's first event
 	received       bool // an event or a probe was received
 }
 
-// TrailTally holds the counts of a trail.
-type TrailTally struct {
+// TopicTally holds the counts of a TopicChecker.
+type TopicTally struct {
 	PartitionTally
 	Partitions map[int]PartitionTally
 	Proven     int    // streams with at least one event or probe
@@ -44,15 +44,15 @@ type PartitionTally struct {
 	Strayed    uint64 `json:"strayed"`    // received in another partition than the stream's first
 }
 
-// NewTrail returns a trail for a run with a number of streams.
-func NewTrail(run string, streams int, clock Clock) *Trail {
-	return &Trail{clock: clock, stamps: newStampReader(run), streams: make([]trailStream, streams),
-		sources: map[int]int64{}, counts: TrailTally{Partitions: map[int]PartitionTally{}}}
+// NewTopicChecker returns a checker for a run with a number of streams.
+func NewTopicChecker(run string, streams int, clock Clock) *TopicChecker {
+	return &TopicChecker{clock: clock, stamps: newStampReader(run), streams: make([]checkedStream, streams),
+		sources: map[int]int64{}, counts: TopicTally{Partitions: map[int]PartitionTally{}}}
 }
 
-// See processes the next record of a partition. source is the offset of its raw record, negative
+// Record processes the next record of a partition. source is the offset of its raw record, negative
 // if unknown.
-func (t *Trail) See(partition int, source int64, value []byte) {
+func (t *TopicChecker) Record(partition int, source int64, value []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	stamp, ok := t.stamps.read(value)
@@ -93,7 +93,7 @@ func (t *Trail) See(partition int, source int64, value []byte) {
 	t.counts.count(partition, counts)
 }
 
-func (t *TrailTally) count(partition int, seen PartitionTally) {
+func (t *TopicTally) count(partition int, seen PartitionTally) {
 	t.PartitionTally.add(seen)
 	tally := t.Partitions[partition]
 	tally.add(seen)
@@ -110,7 +110,7 @@ func (p *PartitionTally) add(o PartitionTally) {
 }
 
 // Tally returns the counts so far.
-func (t *Trail) Tally() *TrailTally {
+func (t *TopicChecker) Tally() *TopicTally {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	tally := t.counts
@@ -120,7 +120,7 @@ func (t *Trail) Tally() *TrailTally {
 
 // Outstanding returns the number of published events that were not received yet, counted per
 // stream; gaps are not included.
-func (t *Trail) Outstanding(published []uint64) (n uint64) {
+func (t *TopicChecker) Outstanding(published []uint64) (n uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i := range t.streams {
@@ -129,9 +129,9 @@ func (t *Trail) Outstanding(published []uint64) (n uint64) {
 	return n
 }
 
-// Conclude returns the final tally: outstanding events count as missing in their stream's
+// FinalTally returns the final tally: outstanding events count as missing in their stream's
 // partition, or in partition -1 if nothing of the stream was received.
-func (t *Trail) Conclude(published []uint64) *TrailTally {
+func (t *TopicChecker) FinalTally(published []uint64) *TopicTally {
 	tally := t.Tally()
 	t.mu.Lock()
 	defer t.mu.Unlock()
