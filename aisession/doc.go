@@ -5,9 +5,9 @@
 // If this is your first change, read call.go (the interface of an ingress),
 // session.go (a session's life) and tick.go (the work of every 20 ms).
 //
-//	call ─ReceiveAudio─▶ jitter ─▶ path ─┐        ┌─▶ outbox ─▶ socket ─▶ provider
-//	                              ├─ tick ─┤
-//	call ◀─Play── path ◀─ playout ┘        └── reader ◀─ socket ◀─ provider
+//	call ─ReceiveAudio─▶ jitter buffer ─▶ transcoder ─┐        ┌─▶ outbox ─▶ socket ─▶ provider
+//	                                                  ├─ tick ─┤
+//	call ◀─Play─── transcoder ◀─── playout ◀──────────┘        └── reader ◀─ socket ◀─ provider
 //
 // A tick runs every 20 ms on absolute deadlines. It reads what the provider has sent, passes one frame
 // of it, or silence, to the call, and one frame of the caller's audio, with losses concealed, to the
@@ -39,7 +39,7 @@
 //     seconds, and the connection fails when nothing can be written for
 //     writeTimeout.
 //   - A provider that sends more than Settings.PlayoutLimit ahead: the newest audio
-//     is dropped. At most readATick bytes are read per tick; TCP flow control
+//     is dropped. At most maxTickBytes are read per tick; TCP flow control
 //     holds back the rest.
 //   - Invalid messages of a provider: above a rate, reading pauses (read_throttle.go).
 //   - audio.JitterBuffer drops the oldest of a caller's packets.
@@ -47,8 +47,8 @@
 //
 // # Lock order
 //
-// Session.ticking, wheel.mu, playout.mu, outbox.mu, link.mu, Service.mu. None of
-// them is held while another is taken, except Session.ticking, which may be held
-// while any other is taken. Fields of a link and a socket without a lock are used
-// by the ticks only.
+// Session.tickMu, wheel.mu, playout.mu, outbox.mu, providerConn.mu, Service.mu. None of
+// them is held while another is taken, except Session.tickMu, which may be held
+// while any other is taken. Fields of a providerConn and a nonblockingConn without a lock
+// are used by the ticks only.
 package aisession

@@ -21,12 +21,12 @@ const (
 )
 
 // handleExtension handles a message of a provider that opted in to extensions.
-func (s *Session) handleExtension(l *link, m *aiprotocol.Message) {
+func (s *Session) handleExtension(c *providerConn, m *aiprotocol.Message) {
 	switch m.Event {
 	case aiprotocol.EventClear:
 		cleared := s.playout.clear()
 		s.sendMarks()
-		l.queueText(func(b []byte) []byte { return aiprotocol.AppendCleared(b, cleared) })
+		c.queueText(func(b []byte) []byte { return aiprotocol.AppendCleared(b, cleared) })
 	case aiprotocol.EventMark:
 		if !s.playout.addMark(m.Mark.Name) {
 			s.service.metrics.malformed.WithLabelValues(problemMarks).Inc()
@@ -87,7 +87,7 @@ func (s *Session) sendTransferRefused(destination string, err error) {
 	if f := fault.As(err); f.Kind != fault.KindInternal {
 		message = f.Message
 	}
-	if l := s.link.Load(); l != nil {
-		l.queueText(func(b []byte) []byte { return aiprotocol.AppendTransferRefused(b, destination, message) })
+	if c := s.connection.Load(); c != nil {
+		c.queueText(func(b []byte) []byte { return aiprotocol.AppendTransferRefused(b, destination, message) })
 	}
 }

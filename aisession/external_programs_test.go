@@ -20,8 +20,8 @@ import (
 	"trunkline/telephony/audio"
 )
 
-// lacking skips where a program is missing, but not in CI.
-func lacking(t *testing.T, what string) {
+// skipOrFail skips where a program is missing, but not in CI.
+func skipOrFail(t *testing.T, what string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
 		t.Fatal(what)
@@ -42,14 +42,14 @@ type foreignReport struct {
 
 func startPython(t *testing.T) *foreignProvider {
 	t.Helper()
-	return startForeign(t, "python3", "testdata/provider.py")
+	return startForeignProvider(t, "python3", "testdata/provider.py")
 }
 
-func startForeign(t *testing.T, interpreter, script string) *foreignProvider {
+func startForeignProvider(t *testing.T, interpreter, script string) *foreignProvider {
 	t.Helper()
 	program, err := exec.LookPath(interpreter)
 	if err != nil {
-		lacking(t, interpreter+" is not installed")
+		skipOrFail(t, interpreter+" is not installed")
 	}
 	cmd := exec.Command(program, script)
 	cmd.Stderr = os.Stderr
@@ -97,7 +97,7 @@ func TestAProviderInPython(t *testing.T) {
 
 func TestAProviderInNode(t *testing.T) {
 	t.Parallel()
-	talkTo(t, startForeign(t, "node", "testdata/provider.js"))
+	talkTo(t, startForeignProvider(t, "node", "testdata/provider.js"))
 }
 
 // talkTo has a session of each format with a provider.
@@ -105,7 +105,7 @@ func talkTo(t *testing.T, p *foreignProvider) {
 	h := open(t, aisession.DefaultSettings(), nil)
 	for _, encoding := range []string{"g711_ulaw", "pcm16", "opus"} {
 		run := h.start(request(p.account(encoding), ulaw))
-		hearsTone(t, ulaw, 4, func() [][]byte { return packetsOf(run.phone.sound()) })
+		hearsTone(t, ulaw, 4, func() [][]byte { return packetsOf(run.phone.playedAudio()) })
 		run.ReceiveDTMF('#', 100*time.Millisecond)
 		pressed := run.phone.frames()
 		until(t, "a little more", func() bool { return run.phone.frames() > pressed+20 })
@@ -127,11 +127,11 @@ func TestARealPhone(t *testing.T) {
 	if os.Getenv(mark) == "" {
 		for _, program := range []string{"baresip", "unshare", "ip", "python3"} {
 			if _, err := exec.LookPath(program); err != nil {
-				lacking(t, program+" is not installed")
+				skipOrFail(t, program+" is not installed")
 			}
 		}
 		if out, err := exec.Command("unshare", "-n", "true").CombinedOutput(); err != nil {
-			lacking(t, "no network namespace can be made: "+string(out))
+			skipOrFail(t, "no network namespace can be made: "+string(out))
 		}
 		t.Parallel() // it is another process that works
 		again := exec.Command("unshare", "-n", "sh", "-c", `ip link set lo up && exec "$0" "$@"`, os.Args[0], "-test.run=^TestARealPhone$", "-test.v")
@@ -146,7 +146,7 @@ func TestARealPhone(t *testing.T) {
 		t.Run(c.codec+" to "+c.encoding, func(t *testing.T) {
 			p := startPython(t)
 			h := open(t, aisession.DefaultSettings(), nil)
-			h.known = map[string]aiprovider.Provider{"prov1": p.account(c.encoding)}
+			h.providers = map[string]aiprovider.Provider{"prov1": p.account(c.encoding)}
 			server := startSIP(t, 30000, sipHandler(h))
 			phone := startBaresip(t, 5100+10*i, c.codec)
 			phone.command("dial", fmt.Sprintf("sip:ai-prov1@%s", server.Addr()))
@@ -290,7 +290,7 @@ func (b *baresip) wait(kind string) {
 	}
 }
 
-// hears checks that the phone heard its own tone.
+// hears checks that the phone received its own tone.
 func (b *baresip) hears(t *testing.T) {
 	t.Helper()
 	var files []string

@@ -18,20 +18,20 @@ import (
 // A provider written from the specification alone: it accepts the four events and their fields, and
 // reports every deviation as an error.
 
-type heardMessage struct {
+type receivedMessage struct {
 	event string
 	at    time.Time
 	body  json.RawMessage
 	audio []byte // of media
 }
 
-// visit is one connection to the provider.
-type visit struct {
+// providerVisit is one connection to the provider.
+type providerVisit struct {
 	*websocket.Conn
 	header http.Header
 
 	mu       sync.Mutex
-	messages []heardMessage
+	messages []receivedMessage
 	faults   []string
 	closed   int // the close code; 0: none came
 	writing  sync.Mutex
@@ -44,17 +44,17 @@ type provider struct {
 	t      *testing.T
 	server *httptest.Server
 	frame  int // bytes of a media message; 0: any
-	visits chan *visit
-	behave func(*visit)
+	visits chan *providerVisit
+	behave func(*providerVisit)
 	stall  chan struct{} // nothing is read until it is closed; nil: at once
 
-	mu     sync.Mutex
-	refuse int // HTTP status of the next handshakes; 0: none
-	extras bool
+	mu         sync.Mutex
+	refuse     int // HTTP status of the next handshakes; 0: none
+	extensions bool
 }
 
-func startProvider(t *testing.T, frame int, behave func(*visit)) *provider {
-	p := &provider{t: t, frame: frame, behave: behave, visits: make(chan *visit, 64)}
+func startProvider(t *testing.T, frame int, behave func(*providerVisit)) *provider {
+	p := &provider{t: t, frame: frame, behave: behave, visits: make(chan *providerVisit, 64)}
 	p.server = httptest.NewTLSServer(p)
 	t.Cleanup(p.server.Close)
 	return p
@@ -64,7 +64,7 @@ func (p *provider) url() string {
 	return "wss" + strings.TrimPrefix(p.server.URL, "https") + "/session"
 }
 
-func (p *provider) refuses(status int) {
+func (p *provider) setRefusal(status int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refuse = status
@@ -83,7 +83,7 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	v := &visit{Conn: conn, header: r.Header, done: make(chan struct{})}
+	v := &providerVisit{Conn: conn, header: r.Header, done: make(chan struct{})}
 	p.visits <- v
 	var behaving sync.WaitGroup
 	defer behaving.Wait()
@@ -95,11 +95,11 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.stall != nil {
 		<-p.stall
 	}
-	v.read(p.frame, p.extras)
+	v.read(p.frame, p.extensions)
 }
 
 // visit waits for the next connection.
-func (p *provider) visit() *visit {
+func (p *provider) visit() *providerVisit {
 	p.t.Helper()
 	select {
 	case v := <-p.visits:
@@ -110,7 +110,7 @@ func (p *provider) visit() *visit {
 	}
 }
 
-func (v *visit) read(frame int, extras bool) {
+func (v *providerVisit) read(frame int, extras bool) {
 	for {
 		kind, raw, err := v.ReadMessage()
 		if err != nil {
@@ -125,19 +125,19 @@ func (v *visit) read(frame int, extras bool) {
 		if kind != websocket.TextMessage {
 			v.fault("a frame that is no text")
 		}
-		v.take(raw, frame, extras)
+		v.checkMessage(raw, frame, extras)
 		v.mu.Unlock()
 	}
 }
 
-func (v *visit) fault(format string, args ...any) {
+func (v *providerVisit) fault(format string, args ...any) {
 	if len(v.faults) < 10 {
 		v.faults = append(v.faults, fmt.Sprintf(format, args...))
 	}
 }
 
-// take checks one message.
-func (v *visit) take(raw []byte, frame int, extras bool) {
+// checkMessage checks one message.
+func (v *providerVisit) checkMessage(raw []byte, frame int, extras bool) {
 	var message map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &message); err != nil {
 		v.fault("no JSON object: %.80q", raw)
@@ -148,7 +148,7 @@ func (v *visit) take(raw []byte, frame int, extras bool) {
 		v.fault("no event: %.80q", raw)
 		return
 	}
-	m := heardMessage{event: event, at: time.Now(), body: message[event]}
+	m := receivedMessage{event: event, at: time.Now(), body: message[event]}
 	if len(message) != 2 || m.body == nil {
 		v.fault("members beside event and its object: %.120q", raw)
 		return
@@ -167,7 +167,7 @@ func (v *visit) take(raw []byte, frame int, extras bool) {
 				SampleRate *float64 `json:"sampleRate"`
 			} `json:"mediaFormat"`
 		}
-		v.strictly(m.body, &start)
+		v.decodeStrict(m.body, &start)
 		if start.CallID == nil || start.OtherLegCallID == nil || start.CallerIDNumber == nil || start.CalleeIDNumber == nil ||
 			start.AccountID == nil || start.MediaFormat == nil || start.MediaFormat.Encoding == nil || start.MediaFormat.SampleRate == nil {
 			v.fault("start lacks a field: %s", m.body)
@@ -178,7 +178,7 @@ func (v *visit) take(raw []byte, frame int, extras bool) {
 		var media struct {
 			Payload *string `json:"payload"`
 		}
-		v.strictly(m.body, &media)
+		v.decodeStrict(m.body, &media)
 		if media.Payload == nil {
 			v.fault("media lacks a payload")
 			break
@@ -195,7 +195,7 @@ func (v *visit) take(raw []byte, frame int, extras bool) {
 			Digit          *string  `json:"digit"`
 			Duration       *float64 `json:"duration"`
 		}
-		v.strictly(m.body, &dtmf)
+		v.decodeStrict(m.body, &dtmf)
 		if dtmf.CallID == nil || dtmf.OtherLegCallID == nil || dtmf.Digit == nil || len(*dtmf.Digit) != 1 || !strings.Contains("0123456789*#ABCD", *dtmf.Digit) {
 			v.fault("dtmf: %s", m.body)
 		}
@@ -205,7 +205,7 @@ func (v *visit) take(raw []byte, frame int, extras bool) {
 			OtherLegCallID *string `json:"otherLegCallId"`
 			Reason         *string `json:"reason"`
 		}
-		v.strictly(m.body, &hangup)
+		v.decodeStrict(m.body, &hangup)
 		if hangup.CallID == nil || hangup.OtherLegCallID == nil {
 			v.fault("hangup lacks a field: %s", m.body)
 		}
@@ -219,7 +219,7 @@ func (v *visit) take(raw []byte, frame int, extras bool) {
 	v.messages = append(v.messages, m)
 }
 
-func (v *visit) checkOrder(event string) {
+func (v *providerVisit) checkOrder(event string) {
 	n := len(v.messages)
 	switch {
 	case event == "start" && n > 0:
@@ -231,7 +231,7 @@ func (v *visit) checkOrder(event string) {
 	}
 }
 
-func (v *visit) strictly(raw []byte, into any) {
+func (v *providerVisit) decodeStrict(raw []byte, into any) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {
@@ -239,31 +239,31 @@ func (v *visit) strictly(raw []byte, into any) {
 	}
 }
 
-// say sends a message.
-func (v *visit) say(text string) error {
+// send sends a message.
+func (v *providerVisit) send(text string) error {
 	v.writing.Lock()
 	defer v.writing.Unlock()
 	return v.WriteMessage(websocket.TextMessage, []byte(text))
 }
 
-func (v *visit) sayAudio(audio []byte) error {
-	return v.say(`{"event":"media","media":{"payload":"` + base64.StdEncoding.EncodeToString(audio) + `"}}`)
+func (v *providerVisit) sendAudio(audio []byte) error {
+	return v.send(`{"event":"media","media":{"payload":"` + base64.StdEncoding.EncodeToString(audio) + `"}}`)
 }
 
-// heard returns the messages so far.
-func (v *visit) heard() []heardMessage {
+// received returns the messages so far.
+func (v *providerVisit) received() []receivedMessage {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return append([]heardMessage(nil), v.messages...)
+	return append([]receivedMessage(nil), v.messages...)
 }
 
 // waitFor waits until n messages of an event have come and gives the last.
-func (v *visit) waitFor(t *testing.T, event string, n int) heardMessage {
+func (v *providerVisit) waitFor(t *testing.T, event string, n int) receivedMessage {
 	t.Helper()
-	var last heardMessage
+	var last receivedMessage
 	until(t, fmt.Sprintf("%d %s messages", n, event), func() bool {
 		count := 0
-		for _, m := range v.heard() {
+		for _, m := range v.received() {
 			if m.event == event {
 				count++
 				last = m
@@ -274,8 +274,8 @@ func (v *visit) waitFor(t *testing.T, event string, n int) heardMessage {
 	return last
 }
 
-// ended waits for the connection's end and checks its messages.
-func (v *visit) ended(t *testing.T) []heardMessage {
+// waitEnd waits for the connection's end and checks its messages.
+func (v *providerVisit) waitEnd(t *testing.T) []receivedMessage {
 	t.Helper()
 	select {
 	case <-v.done:
@@ -290,10 +290,10 @@ func (v *visit) ended(t *testing.T) []heardMessage {
 	return v.messages
 }
 
-// farewell is ended for a session that ends as it should.
-func (v *visit) farewell(t *testing.T, reason string) []heardMessage {
+// waitHangup waits for the end of a session and checks that its last message is a hangup with the reason.
+func (v *providerVisit) waitHangup(t *testing.T, reason string) []receivedMessage {
 	t.Helper()
-	messages := v.ended(t)
+	messages := v.waitEnd(t)
 	last := messages[len(messages)-1]
 	var hangup struct {
 		Reason string `json:"reason"`

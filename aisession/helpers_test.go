@@ -44,19 +44,19 @@ func TestMain(m *testing.M) {
 // testEnv is a running service.
 type testEnv struct {
 	*aisession.Service
-	t        *testing.T
-	registry *prometheus.Registry
-	events   *events
-	known    map[string]aiprovider.Provider
-	allow    []netip.Prefix
-	redis    *miniredis.Miniredis
-	stop     context.CancelFunc
-	stopped  chan struct{}
+	t         *testing.T
+	registry  *prometheus.Registry
+	events    *events
+	providers map[string]aiprovider.Provider
+	allow     []netip.Prefix
+	redis     *miniredis.Miniredis
+	stop      context.CancelFunc
+	stopped   chan struct{}
 }
 
 // Open implements aisession.Providers.
 func (h *testEnv) provider(id string) (aiprovider.Provider, error) {
-	if p, ok := h.known[id]; ok {
+	if p, ok := h.providers[id]; ok {
 		return p, nil
 	}
 	return aiprovider.Provider{}, fault.NotFound("AI provider not found")
@@ -100,14 +100,14 @@ func (e *events) all() []map[string]any {
 
 var loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 
-// changed returns the default settings with a change.
-func changed(change func(*aisession.Settings)) aisession.Settings {
+// settingsWith returns the default settings with a change.
+func settingsWith(change func(*aisession.Settings)) aisession.Settings {
 	s := aisession.DefaultSettings()
 	change(&s)
 	return s
 }
 
-// open makes a house whose providers' certificate is p's.
+// open starts a service that trusts the certificate of p.
 func open(t *testing.T, cfg aisession.Settings, p *provider) *testEnv {
 	t.Helper()
 	h := &testEnv{t: t, registry: prometheus.NewRegistry(), events: &events{}, allow: loopback, stopped: make(chan struct{})}
@@ -126,8 +126,8 @@ func open(t *testing.T, cfg aisession.Settings, p *provider) *testEnv {
 	service, err := aisession.New(cfg, aisession.Deps{
 		Providers: envProviders{h}, Publisher: h.events, TLS: &tls.Config{RootCAs: authorities, ServerName: "example.com"},
 		Announcements: aisession.NewRedisAnnouncements(client, "test:"), Leases: aisession.NewRedisSessionLeases(client, "test:"),
-		E164:    plan.E164,
-		Metrics: h.registry, Log: slog.New(slog.DiscardHandler),
+		FormatE164: plan.E164,
+		Metrics:    h.registry, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -198,15 +198,15 @@ type phone struct {
 	encode  *audio.Transcoder
 	session *aisession.Session
 
-	mu       sync.Mutex
-	heard    []byte // frames, as they came
-	at       []time.Time
-	sizes    []int
-	pressed  []byte
-	to       []string
-	refuse   bool // transfers
-	endings  []aisession.Ending
-	released chan struct{}
+	mu        sync.Mutex
+	audio     []byte // frames, as they came
+	playedAt  []time.Time
+	sizes     []int
+	pressed   []byte
+	transfers []string
+	refuse    bool // transfers
+	endings   []aisession.Ending
+	released  chan struct{}
 }
 
 func newPhone(t *testing.T, format audio.Format) *phone {
@@ -221,9 +221,9 @@ func newPhone(t *testing.T, format audio.Format) *phone {
 func (p *phone) Play(frame []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.heard = append(p.heard, frame...)
+	p.audio = append(p.audio, frame...)
 	p.sizes = append(p.sizes, len(frame))
-	p.at = append(p.at, time.Now())
+	p.playedAt = append(p.playedAt, time.Now())
 }
 
 func (p *phone) SendDTMF(_ context.Context, digit byte, _ time.Duration) error {
@@ -236,7 +236,7 @@ func (p *phone) SendDTMF(_ context.Context, digit byte, _ time.Duration) error {
 func (p *phone) Transfer(_ context.Context, to string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.to = append(p.to, to)
+	p.transfers = append(p.transfers, to)
 	if p.refuse {
 		return fault.New(fault.KindRefused, "nobody is there")
 	}
@@ -256,10 +256,10 @@ func (p *phone) frames() int {
 	return len(p.sizes)
 }
 
-func (p *phone) sound() []byte {
+func (p *phone) playedAudio() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return append([]byte(nil), p.heard...)
+	return append([]byte(nil), p.audio...)
 }
 
 // talk sends 20 ms of a tone each 20 ms until ctx ends.
@@ -306,15 +306,15 @@ func request(p aiprovider.Provider, format audio.Format) aisession.Request {
 	}
 }
 
-// running is a session under way with a caller that talks.
-type running struct {
+// runningSession is a session under way with a caller that talks.
+type runningSession struct {
 	*aisession.Session
-	phone *phone
-	done  chan aisession.Ending
-	quiet context.CancelFunc
+	phone       *phone
+	done        chan aisession.Ending
+	stopTalking context.CancelFunc
 }
 
-func (h *testEnv) start(r aisession.Request) *running {
+func (h *testEnv) start(r aisession.Request) *runningSession {
 	h.t.Helper()
 	session, err := h.Open(context.Background(), r)
 	if err != nil {
@@ -323,7 +323,7 @@ func (h *testEnv) start(r aisession.Request) *running {
 	p := newPhone(h.t, r.Format)
 	p.session = session
 	ctx, quiet := context.WithCancel(context.Background())
-	run := &running{session, p, make(chan aisession.Ending, 1), quiet}
+	run := &runningSession{session, p, make(chan aisession.Ending, 1), quiet}
 	talking := make(chan struct{})
 	go func() {
 		defer close(talking)
@@ -338,18 +338,18 @@ func (h *testEnv) start(r aisession.Request) *running {
 }
 
 // end hangs up and waits.
-func (r *running) end(t *testing.T, cause string) aisession.Ending {
+func (r *runningSession) end(t *testing.T, cause string) aisession.Ending {
 	t.Helper()
 	r.CallEnded(cause)
 	return r.wait(t)
 }
 
-func (r *running) wait(t *testing.T) aisession.Ending {
+func (r *runningSession) wait(t *testing.T) aisession.Ending {
 	t.Helper()
 	select {
 	case e := <-r.done:
 		r.done <- e
-		r.quiet()
+		r.stopTalking()
 		if n := len(r.phone.endings); n > 1 || n == 0 && e.Reason != aisession.Transferred {
 			t.Errorf("the call was released %d times", n)
 		}

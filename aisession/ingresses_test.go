@@ -26,12 +26,12 @@ import (
 	"trunkline/telephony/audio"
 )
 
-// echoing sends every frame of audio back.
-func echoing(v *visit) {
+// echoAudio sends every frame of audio back.
+func echoAudio(v *providerVisit) {
 	for sent := 0; ; {
-		heard := v.heard()
+		heard := v.received()
 		for ; sent < len(heard); sent++ {
-			if heard[sent].event == "media" && v.sayAudio(heard[sent].audio) != nil {
+			if heard[sent].event == "media" && v.sendAudio(heard[sent].audio) != nil {
 				return
 			}
 		}
@@ -89,7 +89,7 @@ func TestRefusedHandshakesOfMedia(t *testing.T) {
 }
 
 func TestACallByMediaWebSocket(t *testing.T) {
-	p := startProvider(t, 960, echoing)
+	p := startProvider(t, 960, echoAudio)
 	h := open(t, aisession.DefaultSettings(), p)
 	ws := mediaSocket(t, h, account(p, "pcm16"))
 	if err := ws.WriteMessage(websocket.TextMessage, []byte(`{"callId":"c1","otherLegCallId":"o1","callerIdNumber":"+4930","calleeIdNumber":"7","sampleRate":16000,"more":1}`)); err != nil {
@@ -131,7 +131,7 @@ func TestACallByMediaWebSocket(t *testing.T) {
 		t.Errorf("dtmf: %s", press.body)
 	}
 	_ = ws.WriteControl(websocket.CloseMessage, websocket.FormatCloseMessage(1000, ""), time.Now().Add(time.Second))
-	messages := v.farewell(t, "NORMAL_CLEARING")
+	messages := v.waitHangup(t, "NORMAL_CLEARING")
 	if !strings.Contains(string(messages[0].body), `"callId":"c1","otherLegCallId":"o1","callerIdNumber":"+4930","calleeIdNumber":"7"`) {
 		t.Errorf("start: %s", messages[0].body)
 	}
@@ -151,22 +151,22 @@ func TestAMediaWebSocketIsToldHowItEnds(t *testing.T) {
 		{name: "the provider hangs up", giveUp: patience, first: hello, code: 1000, reason: "hangup USER_BUSY"},
 		{name: "the provider is lost and the call handed back", giveUp: time.Second, first: hello, code: 1000, reason: "return", setup: func(p *provider, with *aiprovider.Provider) {
 			with.Fallback = aiprovider.FallbackReturn
-			p.behave = func(v *visit) { p.refuses(503); _ = v.NetConn().Close() }
+			p.behave = func(v *providerVisit) { p.setRefusal(503); _ = v.NetConn().Close() }
 		}},
-		{name: "the provider is away", giveUp: 300 * time.Millisecond, first: hello, code: 1013, reason: "status 503", setup: func(p *provider, _ *aiprovider.Provider) { p.refuses(503) }},
-		{name: "the provider refuses", giveUp: patience, first: hello, code: 1011, reason: "status 401", setup: func(p *provider, _ *aiprovider.Provider) { p.refuses(401) }},
+		{name: "the provider is away", giveUp: 300 * time.Millisecond, first: hello, code: 1013, reason: "status 503", setup: func(p *provider, _ *aiprovider.Provider) { p.setRefusal(503) }},
+		{name: "the provider refuses", giveUp: patience, first: hello, code: 1011, reason: "status 401", setup: func(p *provider, _ *aiprovider.Provider) { p.setRefusal(401) }},
 		{name: "a first frame without a call", giveUp: patience, first: `{}`, code: 1008, reason: "callId"},
 		{name: "a first frame of audio", giveUp: patience, first: "xx", binary: true, code: 1003, reason: "JSON"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			p := startProvider(t, 160, func(v *visit) { _ = v.say(`{"event":"hangup","hangup":{"reason":"USER_BUSY"}}`) })
+			p := startProvider(t, 160, func(v *providerVisit) { _ = v.send(`{"event":"hangup","hangup":{"reason":"USER_BUSY"}}`) })
 			with := account(p, "g711_ulaw")
 			with.Extensions = true
 			if c.setup != nil {
 				c.setup(p, &with)
 			}
-			h := open(t, changed(func(s *aisession.Settings) { s.GiveUp = c.giveUp }), p)
+			h := open(t, settingsWith(func(s *aisession.Settings) { s.GiveUp = c.giveUp }), p)
 			ws := mediaSocket(t, h, with)
 			kind := websocket.TextMessage
 			if c.binary {
@@ -202,7 +202,7 @@ func TestACallThatEndsBeforeItsProviderIsReached(t *testing.T) {
 			return func() { _ = ws.Close() }
 		},
 		aisession.IngressAudioSocket: func(t *testing.T, h *testEnv, with aiprovider.Provider) func() {
-			announced(t, h, with)
+			announceCall(t, h, with)
 			a := dialAudioSocket(t, h)
 			id := uuid.MustParse(callUUID)
 			_ = a.send(0x01, id[:])
@@ -212,8 +212,8 @@ func TestACallThatEndsBeforeItsProviderIsReached(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			p := startProvider(t, 160, nil)
-			p.refuses(503)
-			h := open(t, changed(func(s *aisession.Settings) { s.GiveUp = time.Hour }), p)
+			p.setRefusal(503)
+			h := open(t, settingsWith(func(s *aisession.Settings) { s.GiveUp = time.Hour }), p)
 			hangUp := begin(t, h, account(p, "g711_ulaw"))
 			active := func() float64 { return h.metric("trunkline_aisession_active", "ingress", way) }
 			until(t, "an attempt to connect", func() bool { return h.metric("trunkline_aisession_connect_failures_total") > 0 })
@@ -317,9 +317,9 @@ func (a *asterisk) read() (kind byte, payload []byte, err error) {
 
 const callUUID = "6d1a2b3c-0000-4000-8000-00000000abcd"
 
-func announced(t *testing.T, h *testEnv, with aiprovider.Provider) {
+func announceCall(t *testing.T, h *testEnv, with aiprovider.Provider) {
 	t.Helper()
-	h.known = map[string]aiprovider.Provider{with.ID: with}
+	h.providers = map[string]aiprovider.Provider{with.ID: with}
 	a := aiprovider.Announcement{AccountID: with.AccountID, ProviderID: with.ID, UUID: callUUID, CallerIDNumber: "+4930", CalleeIDNumber: "7"}
 	if err := h.Announce(t.Context(), a); err != nil {
 		t.Fatal(err)
@@ -333,9 +333,9 @@ func TestACallByAudioSocket(t *testing.T) {
 	}{"8 kHz": {0x10, 8000}, "16 kHz": {0x12, 16000}, "48 kHz": {0x16, 48000}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := startProvider(t, 960, echoing)
+			p := startProvider(t, 960, echoAudio)
 			h := open(t, aisession.DefaultSettings(), p)
-			announced(t, h, account(p, "pcm16"))
+			announceCall(t, h, account(p, "pcm16"))
 			tone := samples(c.rate, 20*time.Second) // before the call: its first audio must not be late
 			a := dialAudioSocket(t, h)
 			id := uuid.MustParse(callUUID)
@@ -359,7 +359,7 @@ func TestACallByAudioSocket(t *testing.T) {
 				t.Errorf("dtmf: %s", press.body)
 			}
 			_ = a.send(0x00, nil)
-			v.farewell(t, "NORMAL_CLEARING")
+			v.waitHangup(t, "NORMAL_CLEARING")
 		})
 	}
 }
@@ -368,9 +368,9 @@ func TestACallByAudioSocket(t *testing.T) {
 // silent; then 16 kHz come, and later 8 kHz again.
 func TestAnAudioSocketChangesItsRate(t *testing.T) {
 	t.Parallel()
-	p := startProvider(t, 960, echoing)
+	p := startProvider(t, 960, echoAudio)
 	h := open(t, aisession.DefaultSettings(), p)
-	announced(t, h, account(p, "pcm16"))
+	announceCall(t, h, account(p, "pcm16"))
 	a := dialAudioSocket(t, h)
 	id := uuid.MustParse(callUUID)
 	_ = a.send(0x01, id[:])
@@ -398,19 +398,19 @@ func TestAnAudioSocketChangesItsRate(t *testing.T) {
 		silent()
 	}
 	_ = a.send(0x00, nil)
-	v.farewell(t, "NORMAL_CLEARING")
+	v.waitHangup(t, "NORMAL_CLEARING")
 }
 
 var rateOf = map[byte]int{0x10: 8000, 0x12: 16000}
 
 // TestAnAudioSocketCannotTransfer: the provider receives the refusal.
 func TestAnAudioSocketCannotTransfer(t *testing.T) {
-	p := startProvider(t, 160, func(v *visit) { _ = v.say(`{"event":"transfer","transfer":{"destination":"1002"}}`) })
-	p.extras = true
+	p := startProvider(t, 160, func(v *providerVisit) { _ = v.send(`{"event":"transfer","transfer":{"destination":"1002"}}`) })
+	p.extensions = true
 	h := open(t, aisession.DefaultSettings(), p)
 	with := account(p, "g711_ulaw")
 	with.Extensions = true
-	announced(t, h, with)
+	announceCall(t, h, with)
 	a := dialAudioSocket(t, h)
 	id := uuid.MustParse(callUUID)
 	_ = a.send(0x01, id[:])
@@ -420,7 +420,7 @@ func TestAnAudioSocketCannotTransfer(t *testing.T) {
 	}
 	v.waitFor(t, "media", 5)
 	_ = a.send(0x00, nil)
-	v.farewell(t, "NORMAL_CLEARING")
+	v.waitHangup(t, "NORMAL_CLEARING")
 }
 
 func TestAnAudioSocketThatIsRefused(t *testing.T) {
@@ -448,11 +448,11 @@ func TestAnAudioSocketThatIsRefused(t *testing.T) {
 }
 
 func TestAnAudioSocketHearsThatTheProviderHangsUp(t *testing.T) {
-	p := startProvider(t, 160, func(v *visit) { _ = v.say(`{"event":"hangup","hangup":{}}`) })
+	p := startProvider(t, 160, func(v *providerVisit) { _ = v.send(`{"event":"hangup","hangup":{}}`) })
 	h := open(t, aisession.DefaultSettings(), p)
 	with := account(p, "g711_ulaw")
 	with.Extensions = true
-	announced(t, h, with)
+	announceCall(t, h, with)
 	a := dialAudioSocket(t, h)
 	id := uuid.MustParse(callUUID)
 	_ = a.send(0x01, id[:])
@@ -465,5 +465,5 @@ func TestAnAudioSocketHearsThatTheProviderHangsUp(t *testing.T) {
 			break
 		}
 	}
-	p.visit().farewell(t, "NORMAL_CLEARING")
+	p.visit().waitHangup(t, "NORMAL_CLEARING")
 }

@@ -37,8 +37,8 @@ func (wouldBlockError) Temporary() bool { return true }
 const closedFD = -1
 
 // detach removes the connection from Go's poller.
-func (s *nonblockingConn) detach() error {
-	conn, ok := s.Conn.(syscall.Conn)
+func (c *nonblockingConn) detach() error {
+	conn, ok := c.Conn.(syscall.Conn)
 	if !ok {
 		return errors.New("the provider's connection is not a socket")
 	}
@@ -47,92 +47,92 @@ func (s *nonblockingConn) detach() error {
 		return fmt.Errorf("detaching the provider's socket: %w", err)
 	}
 	var failed error
-	err = raw.Control(func(fd uintptr) { s.fd, failed = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
+	err = raw.Control(func(fd uintptr) { c.fd, failed = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) })
 	if err = errors.Join(err, failed); err != nil {
 		return fmt.Errorf("detaching the provider's socket: %w", err)
 	}
-	err = s.Conn.Close() // fd is a duplicate descriptor of the same connection
-	s.Conn = nil
+	err = c.Conn.Close() // fd is a duplicate descriptor of the same connection
+	c.Conn = nil
 	return err
 }
 
 // Read implements net.Conn.
-func (s *nonblockingConn) Read(b []byte) (int, error) {
+func (c *nonblockingConn) Read(b []byte) (int, error) {
 	switch {
-	case s.Conn != nil:
-		return s.Conn.Read(b)
-	case s.fd == closedFD:
+	case c.Conn != nil:
+		return c.Conn.Read(b)
+	case c.fd == closedFD:
 		return 0, net.ErrClosed
-	case s.drained:
+	case c.drained:
 		return 0, errWouldBlock
 	}
-	n, err := rawio.Read(s.fd, b)
+	n, err := rawio.Read(c.fd, b)
 	switch {
 	case err == unix.EAGAIN:
-		s.drained = true
+		c.drained = true
 		return 0, errWouldBlock
 	case err != nil:
 		return 0, err
 	case n == 0 && len(b) > 0:
 		return 0, io.EOF
 	}
-	s.drained = n < len(b)
+	c.drained = n < len(b)
 	return n, nil
 }
 
 // Write implements net.Conn. It keeps bytes that the kernel does not accept for flush.
-func (s *nonblockingConn) Write(b []byte) (int, error) {
-	if s.Conn != nil {
-		return s.Conn.Write(b)
+func (c *nonblockingConn) Write(b []byte) (int, error) {
+	if c.Conn != nil {
+		return c.Conn.Write(b)
 	}
-	if s.fd == closedFD {
+	if c.fd == closedFD {
 		return 0, net.ErrClosed
 	}
-	if len(s.pending) > 0 {
-		s.pending = append(s.pending, b...)
+	if len(c.pending) > 0 {
+		c.pending = append(c.pending, b...)
 		return len(b), nil
 	}
-	n, err := rawio.Write(s.fd, b)
+	n, err := rawio.Write(c.fd, b)
 	if err != nil && err != unix.EAGAIN {
 		return 0, err
 	}
-	s.pending = append(s.pending, b[n:]...)
+	c.pending = append(c.pending, b[n:]...)
 	return len(b), nil
 }
 
 // flush writes kept bytes. wrote reports whether the kernel accepted any.
-func (s *nonblockingConn) flush() (wrote bool, err error) {
-	if len(s.pending) == 0 {
+func (c *nonblockingConn) flush() (wrote bool, err error) {
+	if len(c.pending) == 0 {
 		return false, nil
 	}
-	n, err := rawio.Write(s.fd, s.pending)
+	n, err := rawio.Write(c.fd, c.pending)
 	if err != nil {
 		if err == unix.EAGAIN {
 			err = nil
 		}
 		return false, err
 	}
-	s.pending = s.pending[:copy(s.pending, s.pending[n:])]
+	c.pending = c.pending[:copy(c.pending, c.pending[n:])]
 	return true, nil
 }
 
 // SetWriteDeadline implements net.Conn. crypto/tls calls it before its close alert.
-func (s *nonblockingConn) SetWriteDeadline(t time.Time) error {
-	if s.Conn != nil {
-		return s.Conn.SetWriteDeadline(t)
+func (c *nonblockingConn) SetWriteDeadline(t time.Time) error {
+	if c.Conn != nil {
+		return c.Conn.SetWriteDeadline(t)
 	}
 	return nil
 }
 
 // Close implements net.Conn.
-func (s *nonblockingConn) Close() error {
-	if s.Conn != nil {
-		return s.Conn.Close()
+func (c *nonblockingConn) Close() error {
+	if c.Conn != nil {
+		return c.Conn.Close()
 	}
-	if s.fd == closedFD {
+	if c.fd == closedFD {
 		return net.ErrClosed
 	}
-	fd := s.fd
-	s.fd = closedFD
+	fd := c.fd
+	c.fd = closedFD
 	return unix.Close(fd)
 }

@@ -82,7 +82,7 @@ func (p *pacer) run(ctx context.Context) {
 // sessions, else the least loaded one.
 func (p *pacer) assign(s *Session) {
 	s.schedule = schedule{slot: -1, shortestWait: audio.FrameDuration, watchedPackets: minWatched}
-	cost := int64(s.cost())
+	cost := int64(s.tickCost())
 	s.schedule.wheel = p.wheels[0]
 	for _, w := range p.wheels {
 		if w.load.Load() < s.schedule.wheel.load.Load() {
@@ -101,7 +101,7 @@ func (p *pacer) assign(s *Session) {
 // release removes a session from its wheel permanently.
 func (p *pacer) release(s *Session) {
 	p.stopTicks(s)
-	s.schedule.wheel.load.Add(-int64(s.cost()))
+	s.schedule.wheel.load.Add(-int64(s.tickCost()))
 }
 
 // startTicks starts a session's ticks if they have not started.

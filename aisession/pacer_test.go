@@ -21,18 +21,18 @@ import (
 
 // These tests run on a clock of their own, without sockets.
 
-type nothing struct{}
+type emptyDeps struct{}
 
-func (nothing) Open(context.Context, string) (aiprovider.Provider, error) {
+func (emptyDeps) Open(context.Context, string) (aiprovider.Provider, error) {
 	return aiprovider.Provider{}, nil
 }
-func (nothing) Guard(aiprovider.Provider) netguard.Guard      { return netguard.Guard{} }
-func (nothing) Publish(context.Context, string, []byte) error { return nil }
+func (emptyDeps) Guard(aiprovider.Provider) netguard.Guard      { return netguard.Guard{} }
+func (emptyDeps) Publish(context.Context, string, []byte) error { return nil }
 
-func quietService(t testing.TB) *Service {
+func newIdleService(t testing.TB) *Service {
 	t.Helper()
 	s, err := New(DefaultSettings(), Deps{
-		Providers: nothing{}, Publisher: nothing{}, Announcements: &RedisAnnouncements{}, Leases: &RedisSessionLeases{},
+		Providers: emptyDeps{}, Publisher: emptyDeps{}, Announcements: &RedisAnnouncements{}, Leases: &RedisSessionLeases{},
 		Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -42,7 +42,7 @@ func quietService(t testing.TB) *Service {
 	return s
 }
 
-func quietSession(t testing.TB, s *Service, encoding string) *Session {
+func newIdleSession(t testing.TB, s *Service, encoding string) *Session {
 	t.Helper()
 	format, _ := aiprotocol.FormatOf(encoding)
 	session, err := s.newSession(Request{
@@ -56,8 +56,8 @@ func quietSession(t testing.TB, s *Service, encoding string) *Session {
 	return session
 }
 
-// turning turns the wheels until stop, which waits for them.
-func turning(s *Service) (stop func()) {
+// runPacer turns the wheels until stop, which waits for them.
+func runPacer(s *Service) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { s.pacer.run(ctx) })
@@ -67,11 +67,11 @@ func turning(s *Service) (stop func()) {
 	}
 }
 
-// quietLink is a connection on which nothing comes and all goes.
-func quietLink(s *Session) *link {
-	l := newLink(s, idle{}, &nonblockingConn{fd: closedFD})
-	s.link.Store(l)
-	return l
+// idleConnection returns a connection that receives nothing and accepts all writes.
+func idleConnection(s *Session) *providerConn {
+	c := newProviderConn(s, idle{}, &nonblockingConn{fd: closedFD})
+	s.connection.Store(c)
+	return c
 }
 
 type idle struct{ net.Conn }
@@ -79,7 +79,7 @@ type idle struct{ net.Conn }
 func (idle) Read([]byte) (int, error)    { return 0, errWouldBlock }
 func (idle) Write(b []byte) (int, error) { return len(b), nil }
 
-// player notes when it is played to.
+// player records the times of its frames.
 type player struct {
 	probe
 	playing sync.Mutex
@@ -87,7 +87,7 @@ type player struct {
 	loud    []bool
 }
 
-// since are the times of the last frames, up to three.
+// since returns the times of the last frames, at most three.
 func (p *player) since() []time.Time {
 	p.playing.Lock()
 	defer p.playing.Unlock()
@@ -103,13 +103,13 @@ func (p *player) Play(frame []byte) {
 
 func TestFramesComeEvery20msWhateverHappens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := quietService(t)
-		stop := turning(s)
+		s := newIdleService(t)
+		stop := runPacer(s)
 		var sessions []*Session
 		var players []*player
 		for i := range 40 {
 			time.Sleep(time.Duration(i%7) * 3 * time.Millisecond)
-			session, p := quietSession(t, s, "g711_ulaw"), &player{}
+			session, p := newIdleSession(t, s, "g711_ulaw"), &player{}
 			session.attachCall(p)
 			sessions, players = append(sessions, session), append(players, p)
 		}
@@ -134,10 +134,10 @@ func TestFramesComeEvery20msWhateverHappens(t *testing.T) {
 
 func TestATickComesSoonAfterTheCallersPacket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := quietService(t)
-		stop := turning(s)
+		s := newIdleService(t)
+		stop := runPacer(s)
 		time.Sleep(7300 * time.Microsecond)
-		session, p := quietSession(t, s, "g711_ulaw"), &player{}
+		session, p := newIdleSession(t, s, "g711_ulaw"), &player{}
 		session.attachCall(p)
 		time.Sleep(1013700 * time.Microsecond)
 		var worst time.Duration
@@ -168,12 +168,12 @@ func TestATickComesSoonAfterTheCallersPacket(t *testing.T) {
 
 func TestABurstLastsAsLongAsItsAudio(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := quietService(t)
-		stop := turning(s)
-		session, p := quietSession(t, s, "g711_ulaw"), &player{}
+		s := newIdleService(t)
+		stop := runPacer(s)
+		session, p := newIdleSession(t, s, "g711_ulaw"), &player{}
 		session.attachCall(p)
 		time.Sleep(time.Second)
-		if dropped := session.playout.put(make([]byte, 8000*30), time.Now()); dropped != 0 {
+		if dropped := session.playout.putAudio(make([]byte, 8000*30), time.Now()); dropped != 0 {
 			t.Errorf("%v were dropped", dropped)
 		}
 		time.Sleep(time.Minute)
@@ -217,10 +217,10 @@ func TestBackOffIsShortAtFirstAndBounded(t *testing.T) {
 
 func TestNothingIsAllocatedForATick(t *testing.T) {
 	for _, encoding := range []string{"g711_ulaw", "pcm16"} {
-		s := quietService(t)
-		session := quietSession(t, s, encoding)
+		s := newIdleService(t)
+		session := newIdleSession(t, s, encoding)
 		session.call = silent{}
-		l := quietLink(session)
+		l := idleConnection(session)
 		message := aiprotocol.AppendMedia(nil, make([]byte, session.request.Provider.Format.FrameBytes()))
 		wire := serverFrame(wsframe.Text, true, message)
 		packet, n, now := make([]byte, 160), uint32(0), time.Now()
@@ -252,9 +252,9 @@ func (silent) Release(Ending)                                      {}
 
 func TestTicksFollowACallersClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := quietService(t)
-		stop := turning(s)
-		session, p := quietSession(t, s, "g711_ulaw"), &player{}
+		s := newIdleService(t)
+		stop := runPacer(s)
+		session, p := newIdleSession(t, s, "g711_ulaw"), &player{}
 		session.attachCall(p)
 		n := uint32(0)
 		send := func(packets int, every time.Duration) (worst time.Duration) {
@@ -311,9 +311,9 @@ func TestTicksComeSoonAgainAfterALatePacket(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				s := quietService(t)
-				stop := turning(s)
-				session, p := quietSession(t, s, "g711_ulaw"), &player{}
+				s := newIdleService(t)
+				stop := runPacer(s)
+				session, p := newIdleSession(t, s, "g711_ulaw"), &player{}
 				session.attachCall(p)
 				began, wait := time.Now(), time.Duration(0)
 				for n := range c.packets {
@@ -346,7 +346,7 @@ func TestTicksComeSoonAgainAfterALatePacket(t *testing.T) {
 }
 
 func TestSessionsShareAWheelWhileItHasRoom(t *testing.T) {
-	s := quietService(t)
+	s := newIdleService(t)
 	s.pacer = newPacer(3, time.Now(), time.Sleep)
 	var sessions []*Session
 	loads := func() (all [3]int64) {
@@ -356,13 +356,13 @@ func TestSessionsShareAWheelWhileItHasRoom(t *testing.T) {
 		return all
 	}
 	for range 150 {
-		sessions = append(sessions, quietSession(t, s, "g711_ulaw"))
+		sessions = append(sessions, newIdleSession(t, s, "g711_ulaw"))
 	}
 	if got := loads(); got != [3]int64{150, 0, 0} {
 		t.Errorf("150 sessions: %v", got)
 	}
 	for range 75 {
-		sessions = append(sessions, quietSession(t, s, "opus"))
+		sessions = append(sessions, newIdleSession(t, s, "opus"))
 	}
 	if got := loads(); got[0] < wheelCapacity-opusCost || got[1] < wheelCapacity-opusCost || got[2] < wheelCapacity-opusCost || got[0]+got[1]+got[2] != 750 {
 		t.Errorf("with 75 of opus: %v", got)

@@ -23,7 +23,7 @@ func (faultyCall) Play([]byte) { panic("the call failed") }
 
 // Sessions share the goroutines of their ticks: a panic in one ends that session only.
 func TestAPanicEndsOneSession(t *testing.T) {
-	p := startProvider(t, 160, echoing)
+	p := startProvider(t, 160, echoAudio)
 	h := open(t, aisession.DefaultSettings(), p)
 	good := h.start(request(account(p, "g711_ulaw"), ulaw))
 	bad, err := h.Open(context.Background(), request(account(p, "g711_ulaw"), ulaw))
@@ -53,14 +53,14 @@ func (faultyEnding) Release(aisession.Ending) { panic("the release failed") }
 
 // A panic in a call's ingress, or in the call's own methods, ends that session, and its place is free.
 func TestAPanicOfAnIngressEndsItsSession(t *testing.T) {
-	p := startProvider(t, 160, echoing)
-	h := open(t, changed(func(s *aisession.Settings) { s.MaxSessions = 1 }), p)
+	p := startProvider(t, 160, echoAudio)
+	h := open(t, settingsWith(func(s *aisession.Settings) { s.MaxSessions = 1 }), p)
 	for range 2 {
 		s, err := h.Open(context.Background(), request(account(p, "g711_ulaw"), ulaw))
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Protect(func() { panic("a reader failed") })
+		s.RunRecovered(func() { panic("a reader failed") })
 		if e := s.Run(context.Background(), faultyEnding{newPhone(t, ulaw)}); e.Reason != aisession.InternalError {
 			t.Errorf("ended with %+v", e)
 		}
@@ -87,9 +87,9 @@ func (f *faultySessions) TakeAnnouncement(ctx context.Context, id uuid.UUID) (ai
 }
 
 func TestAPanicEndsOneAudioSocket(t *testing.T) {
-	p := startProvider(t, 960, echoing)
+	p := startProvider(t, 960, echoAudio)
 	h := open(t, aisession.DefaultSettings(), p)
-	announced(t, h, account(p, "pcm16"))
+	announceCall(t, h, account(p, "pcm16"))
 	first := dialAudioSocketOf(t, &faultySessions{testEnv: h})
 	id := uuid.MustParse(callUUID)
 	_ = first.send(0x01, id[:])
@@ -104,10 +104,10 @@ func TestAPanicEndsOneAudioSocket(t *testing.T) {
 // A dialplan that has a provider's secret needs no announcement; its UUID is accepted once.
 func TestACallOfADialplan(t *testing.T) {
 	const secret = "0123456789abcdef"
-	p := startProvider(t, 960, echoing)
+	p := startProvider(t, 960, echoAudio)
 	with := account(p, "pcm16")
-	h := open(t, changed(func(s *aisession.Settings) { s.DialplanSecrets = setting.Secret(with.ID + "=" + secret) }), p)
-	h.known = map[string]aiprovider.Provider{with.ID: with}
+	h := open(t, settingsWith(func(s *aisession.Settings) { s.DialplanSecrets = setting.Secret(with.ID + "=" + secret) }), p)
+	h.providers = map[string]aiprovider.Provider{with.ID: with}
 	digits := strconv.FormatInt(time.Now().Unix(), 10) + "654321"
 	sum := sha1.Sum([]byte(secret + digits))
 	id := uuid.MustParse(digits + hex.EncodeToString(sum[:])[:16])

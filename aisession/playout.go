@@ -12,9 +12,9 @@ import (
 // playout is the queue of provider audio to be played. It splits pieces of any size into frames.
 // Positions are samples of the format's clock since the session's start.
 type playout struct {
-	format audio.Format
-	limit  uint64        // largest number of queued samples
-	lead   time.Duration // audio to queue before playback starts
+	format     audio.Format
+	limit      uint64        // largest number of queued samples
+	startDelay time.Duration // audio to queue before playback starts
 
 	mu                      sync.Mutex
 	bytes                   []byte // samples, or opus packets each after its length
@@ -24,7 +24,7 @@ type playout struct {
 	marks                   []mark
 	playing                 bool
 	oldestArrival           time.Time // arrival of the oldest queued audio
-	hasNewAudio             bool      // audio has arrived since the last take
+	hasNewAudio             bool      // audio has arrived since the last takeAudio
 	emptiedAt               time.Time // when it last ran empty; zero if never
 }
 
@@ -42,13 +42,13 @@ const (
 
 func newPlayout(format audio.Format, s Settings) *playout {
 	return &playout{
-		format: format, lead: max(s.PlayoutLead, 0),
+		format: format, startDelay: max(s.PlayoutLead, 0),
 		limit: uint64(s.PlayoutLimit) * uint64(format.Rate) / uint64(time.Second),
 	}
 }
 
-// put appends a piece of audio and returns the duration for which there was no room.
-func (p *playout) put(piece []byte, now time.Time) (dropped time.Duration) {
+// putAudio appends a piece of audio and returns the duration for which there was no room.
+func (p *playout) putAudio(piece []byte, now time.Time) (dropped time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.empty() {
@@ -86,7 +86,7 @@ func (p *playout) putPacket(packet []byte) (dropped time.Duration) {
 func (p *playout) empty() bool      { return p.receivedEnd == p.nextSample }
 func (p *playout) sampleBytes() int { return p.format.FrameBytes() / audio.FrameSamples(p.format.Rate) }
 
-// playoutTransitions has the transitions that a take observed.
+// playoutTransitions has the transitions that a takeAudio observed.
 type playoutTransitions struct {
 	started  bool // playback began after silence
 	afterGap bool // and the silence was shorter than gap
@@ -108,7 +108,7 @@ func (p *playout) takeAudio(into []byte, want int, now time.Time) (piece []byte,
 	}
 	waits := p.receivedEnd - p.nextSample
 	if !p.playing {
-		if p.format.Duration(int(waits)) < p.lead && now.Sub(p.oldestArrival) < p.lead {
+		if p.format.Duration(int(waits)) < p.startDelay && now.Sub(p.oldestArrival) < p.startDelay {
 			return into, t
 		}
 		p.playing, t.started = true, true

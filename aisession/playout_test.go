@@ -39,7 +39,7 @@ func TestPiecesOfAnySizeBecomeFrames(t *testing.T) {
 		p, now := newPlayout(pcm, Settings{PlayoutLimit: time.Minute, PlayoutLead: 40 * time.Millisecond}), time.Now()
 		want := count(48000, 0)
 		for rest := want; len(rest) > 0; rest = rest[min(size, len(rest)):] {
-			p.put(rest[:min(size, len(rest))], now)
+			p.putAudio(rest[:min(size, len(rest))], now)
 		}
 		got, frames := playAll(p, &now, 480)
 		if !bytes.Equal(got, want) || frames != 50 {
@@ -50,12 +50,12 @@ func TestPiecesOfAnySizeBecomeFrames(t *testing.T) {
 
 func TestTheEndOfAnUtteranceIsPlayedThoughItIsNoFrame(t *testing.T) {
 	p, now := newPlayout(pcm, Settings{PlayoutLimit: time.Minute}), time.Now()
-	p.put(count(1001, 0), now) // a frame, 20 samples, and half of one
+	p.putAudio(count(1001, 0), now) // a frame, 20 samples, and half of one
 	got, _ := playAll(p, &now, 480)
 	if len(got) != 1000 {
 		t.Errorf("%d bytes were played", len(got))
 	}
-	p.put(count(959, 1001&0xff), now) // the other half and the rest of a frame
+	p.putAudio(count(959, 1001&0xff), now) // the other half and the rest of a frame
 	if got, _ = playAll(p, &now, 480); len(got) != 960 || got[0] != byte(1000&0xff) {
 		t.Errorf("%d bytes were played, the first %d", len(got), got[0])
 	}
@@ -64,14 +64,14 @@ func TestTheEndOfAnUtteranceIsPlayedThoughItIsNoFrame(t *testing.T) {
 func TestTheLeadIsWaitedForButNotLongerThanItself(t *testing.T) {
 	lead := 60 * time.Millisecond
 	p, begun := newPlayout(pcm, Settings{PlayoutLimit: time.Minute, PlayoutLead: lead}), time.Now()
-	p.put(count(960, 0), begun)
+	p.putAudio(count(960, 0), begun)
 	if piece, _ := p.takeAudio(nil, 480, begun.Add(20*time.Millisecond)); len(piece) != 0 {
 		t.Error("played before the lead was there")
 	}
 	if piece, turn := p.takeAudio(nil, 480, begun.Add(lead)); len(piece) != 960 || !turn.started || turn.afterGap || !turn.ended {
 		t.Errorf("%d bytes, %+v", len(piece), turn)
 	}
-	p.put(count(4800, 0), begun.Add(lead+20*time.Millisecond))
+	p.putAudio(count(4800, 0), begun.Add(lead+20*time.Millisecond))
 	if piece, turn := p.takeAudio(nil, 480, begun.Add(lead+40*time.Millisecond)); len(piece) != 960 || !turn.afterGap {
 		t.Errorf("a hole: %d bytes, %+v", len(piece), turn)
 	}
@@ -81,10 +81,10 @@ func TestMoreThanTheLimitIsDropped(t *testing.T) {
 	for _, format := range []audio.Format{pcm, {Encoding: audio.ULaw, Rate: 8000}} {
 		p, now := newPlayout(format, Settings{PlayoutLimit: time.Second}), time.Now()
 		whole := format.FrameBytes() * 50
-		if dropped := p.put(make([]byte, whole*3), now); dropped != 2*time.Second {
+		if dropped := p.putAudio(make([]byte, whole*3), now); dropped != 2*time.Second {
 			t.Errorf("%v: %v were dropped", format, dropped)
 		}
-		if dropped := p.put(make([]byte, format.FrameBytes()), now); dropped != audio.FrameDuration {
+		if dropped := p.putAudio(make([]byte, format.FrameBytes()), now); dropped != audio.FrameDuration {
 			t.Errorf("%v: %v of a frame were dropped", format, dropped)
 		}
 	}
@@ -96,7 +96,7 @@ func TestMarksAndClears(t *testing.T) {
 	if m, ok := p.nextMark(); !ok || m.Name != "at once" || m.Played != 0 {
 		t.Errorf("%+v, %v", m, ok)
 	}
-	p.put(count(96000, 0), now) // 2 s
+	p.putAudio(count(96000, 0), now) // 2 s
 	p.addMark("later")
 	for range 50 {
 		now = now.Add(20 * time.Millisecond)
@@ -111,7 +111,7 @@ func TestMarksAndClears(t *testing.T) {
 	if m, ok := p.nextMark(); !ok || m.Name != "later" || m.Played != time.Second {
 		t.Errorf("%+v, %v", m, ok)
 	}
-	p.put(count(48000, 0), now)
+	p.putAudio(count(48000, 0), now)
 	playAll(p, &now, 480)
 	if c := p.clear(); c.Played != 2*time.Second || c.Dropped != 0 {
 		t.Errorf("%+v", c)
@@ -126,13 +126,13 @@ func TestMarksAndClears(t *testing.T) {
 
 func TestAnHourOfAudioLeavesNoMemoryBehind(t *testing.T) {
 	p, now := newPlayout(pcm, Settings{PlayoutLimit: 5 * time.Minute}), time.Now()
-	p.put(make([]byte, 48000*60), now)
+	p.putAudio(make([]byte, 48000*60), now)
 	playAll(p, &now, 480)
 	if cap(p.bytes) > maxKeptBytes {
 		t.Errorf("%d bytes are kept", cap(p.bytes))
 	}
 	for range 1000 { // a stream that is never quite empty
-		p.put(make([]byte, 960), now)
+		p.putAudio(make([]byte, 960), now)
 		now = now.Add(20 * time.Millisecond)
 		p.takeAudio(nil, 400, now)
 	}
@@ -159,7 +159,7 @@ func FuzzPlayout(f *testing.F) {
 			}
 			piece := count(int(step)*9, len(in))
 			room := 4800 - (len(in) - len(out)) // what fits; half samples make no difference
-			if p.put(piece, now); len(piece) > room {
+			if p.putAudio(piece, now); len(piece) > room {
 				return // what was dropped is another test's
 			}
 			in = append(in, piece...)

@@ -28,9 +28,9 @@ const (
 	closedNormal    = websocket.CloseNormalClosure
 )
 
-// link is one connection to a provider, which the provider sees as one session. Outgoing messages wait
+// providerConn is one connection to a provider, which the provider sees as one session. Outgoing messages wait
 // in the outbox; the session's ticks write them and read the provider's messages.
-type link struct {
+type providerConn struct {
 	conn        net.Conn // TLS connection, or sock itself
 	sock        *nonblockingConn
 	outbox      *outbox
@@ -51,68 +51,68 @@ type link struct {
 }
 
 // connect opens a connection and sends the start message.
-func (s *Session) connect(ctx context.Context) (*link, error) {
+func (s *Session) connect(ctx context.Context) (*providerConn, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.service.settings.ConnectTimeout)
 	defer cancel()
 	conn, sock, early, err := s.dialProvider(ctx)
 	if err != nil {
 		return nil, err
 	}
-	l := newLink(s, conn, sock)
-	l.queueText(func(b []byte) []byte { return aiprotocol.AppendStart(b, s.startMessage()) })
-	l.write(l.connectedAt)
-	l.earlyBytes = early
-	return l, nil
+	c := newProviderConn(s, conn, sock)
+	c.queueText(func(b []byte) []byte { return aiprotocol.AppendStart(b, s.startMessage()) })
+	c.write(c.connectedAt)
+	c.earlyBytes = early
+	return c, nil
 }
 
-func newLink(s *Session, conn net.Conn, sock *nonblockingConn) *link {
-	l := &link{conn: conn, sock: sock, outbox: newOutbox(), connectedAt: time.Now(), lost: make(chan struct{})}
-	l.reader = newProviderReader(s, l)
-	return l
+func newProviderConn(s *Session, conn net.Conn, sock *nonblockingConn) *providerConn {
+	c := &providerConn{conn: conn, sock: sock, outbox: newOutbox(), connectedAt: time.Now(), lost: make(chan struct{})}
+	c.reader = newProviderReader(s, c)
+	return c
 }
 
 // queueText queues a message other than audio and reports whether there was room.
-func (l *link) queueText(appendTo func([]byte) []byte) bool {
-	b := appendTo(wsframe.BeginClientFrame(l.outbox.getBuffer()))
-	return l.outbox.put(frame{buffer: b, start: wsframe.FinishClientFrame(b, wsframe.Text)}) == 0
+func (c *providerConn) queueText(appendTo func([]byte) []byte) bool {
+	b := appendTo(wsframe.BeginClientFrame(c.outbox.getBuffer()))
+	return c.outbox.put(frame{buffer: b, start: wsframe.FinishClientFrame(b, wsframe.Text)}) == 0
 }
 
 // queueAudio queues a media message and returns how many frames of audio were dropped for it.
-func (l *link) queueAudio(payload []byte) (dropped int) {
-	b := aiprotocol.AppendMedia(wsframe.BeginClientFrame(l.outbox.getBuffer()), payload)
-	return l.outbox.put(frame{buffer: b, start: wsframe.FinishClientFrame(b, wsframe.Text), isAudio: true})
+func (c *providerConn) queueAudio(payload []byte) (dropped int) {
+	b := aiprotocol.AppendMedia(wsframe.BeginClientFrame(c.outbox.getBuffer()), payload)
+	return c.outbox.put(frame{buffer: b, start: wsframe.FinishClientFrame(b, wsframe.Text), isAudio: true})
 }
 
-func (l *link) queueFrame(opcode byte, payload []byte, last bool) {
-	b := append(wsframe.BeginClientFrame(l.outbox.getBuffer()), payload...)
-	l.outbox.put(frame{buffer: b, start: wsframe.FinishClientFrame(b, opcode), isClose: last})
+func (c *providerConn) queueFrame(opcode byte, payload []byte, last bool) {
+	b := append(wsframe.BeginClientFrame(c.outbox.getBuffer()), payload...)
+	c.outbox.put(frame{buffer: b, start: wsframe.FinishClientFrame(b, opcode), isClose: last})
 }
 
 // queuePong queues the response to a ping.
-func (l *link) queuePong(data []byte) { l.queueFrame(wsframe.Pong, data, false) }
+func (c *providerConn) queuePong(data []byte) { c.queueFrame(wsframe.Pong, data, false) }
 
 // queueClose queues the close frame. Nothing is sent after it.
-func (l *link) queueClose() {
-	l.mu.Lock()
-	l.closing = true
-	l.mu.Unlock()
-	l.queueFrame(wsframe.Close, websocket.FormatCloseMessage(closedNormal, ""), true)
+func (c *providerConn) queueClose() {
+	c.mu.Lock()
+	c.closing = true
+	c.mu.Unlock()
+	c.queueFrame(wsframe.Close, websocket.FormatCloseMessage(closedNormal, ""), true)
 }
 
 // read reads the bytes that have arrived since the last tick. buffer is used during the call only.
-func (l *link) read(buffer []byte, now time.Time) {
-	l.sock.drained = false
-	if early := l.earlyBytes; len(early) > 0 {
-		l.earlyBytes = nil
-		l.handleBytes(early, now)
+func (c *providerConn) read(buffer []byte, now time.Time) {
+	c.sock.drained = false
+	if early := c.earlyBytes; len(early) > 0 {
+		c.earlyBytes = nil
+		c.handleBytes(early, now)
 	}
 	for bytes, records := 0, 0; bytes < maxTickBytes && records < maxTickRecords; records++ {
-		if l.closed || l.reader.throttle.blocked(now) {
+		if c.closed || c.reader.throttle.blocked(now) {
 			return
 		}
-		n, err := l.conn.Read(buffer)
+		n, err := c.conn.Read(buffer)
 		if n > 0 {
-			l.handleBytes(buffer[:n], now)
+			c.handleBytes(buffer[:n], now)
 			bytes += n
 		}
 		switch {
@@ -120,91 +120,91 @@ func (l *link) read(buffer []byte, now time.Time) {
 		case errors.Is(err, errWouldBlock):
 			return
 		default:
-			l.fail(fmt.Errorf("reading from the provider: %w", err))
+			c.fail(fmt.Errorf("reading from the provider: %w", err))
 			return
 		}
 	}
 }
 
 // handleBytes handles received bytes.
-func (l *link) handleBytes(b []byte, now time.Time) {
-	l.reader.now = now
-	err := l.assembler.write(b, l.reader)
+func (c *providerConn) handleBytes(b []byte, now time.Time) {
+	c.reader.now = now
+	err := c.assembler.write(b, c.reader)
 	if err == nil {
 		return
 	}
 	var gone *websocket.CloseError
 	switch {
 	case errors.As(err, &gone):
-		l.writeClose(websocket.CloseNormalClosure)
-		l.write(now) // send our close frame, if it is queued
+		c.writeClose(websocket.CloseNormalClosure)
+		c.write(now) // send our close frame, if it is queued
 	case errors.Is(err, websocket.ErrReadLimit):
-		l.writeClose(websocket.CloseMessageTooBig)
+		c.writeClose(websocket.CloseMessageTooBig)
 	default:
-		l.writeClose(websocket.CloseProtocolError)
+		c.writeClose(websocket.CloseProtocolError)
 	}
-	l.fail(err)
+	c.fail(err)
 }
 
 // writeClose sends a close frame at once, unless one was sent, and drops queued frames.
-func (l *link) writeClose(code int) {
-	if l.outbox.close() {
+func (c *providerConn) writeClose(code int) {
+	if c.outbox.close() {
 		b := append(wsframe.BeginClientFrame(nil), websocket.FormatCloseMessage(code, "")...)
 		from := wsframe.FinishClientFrame(b, wsframe.Close)
-		_, _ = l.conn.Write(b[from:]) // best effort: the provider may have closed already
+		_, _ = c.conn.Write(b[from:]) // best effort: the provider may have closed already
 	}
 }
 
 // write writes queued frames, as much as the kernel accepts without blocking.
-func (l *link) write(now time.Time) {
-	if l.closed {
+func (c *providerConn) write(now time.Time) {
+	if c.closed {
 		return
 	}
-	wrote, err := l.sock.flush()
-	for err == nil && len(l.sock.pending) == 0 {
-		f, waiting := l.outbox.pop()
+	wrote, err := c.sock.flush()
+	for err == nil && len(c.sock.pending) == 0 {
+		f, waiting := c.outbox.pop()
 		if !waiting {
 			break
 		}
-		_, err = l.conn.Write(f.bytes())
+		_, err = c.conn.Write(f.bytes())
 		wrote = true
 		if f.isClose {
-			l.closeDeadline = now.Add(closeTimeout)
+			c.closeDeadline = now.Add(closeTimeout)
 		}
-		l.outbox.recycle(f)
+		c.outbox.recycle(f)
 	}
 	switch {
 	case err != nil:
-		l.fail(fmt.Errorf("writing to the provider: %w", err))
-	case len(l.sock.pending) == 0:
-		l.blockedSince = time.Time{}
-	case wrote || l.blockedSince.IsZero():
-		l.blockedSince = now
-	case now.Sub(l.blockedSince) > writeTimeout:
-		l.fail(errors.New("the provider does not read"))
+		c.fail(fmt.Errorf("writing to the provider: %w", err))
+	case len(c.sock.pending) == 0:
+		c.blockedSince = time.Time{}
+	case wrote || c.blockedSince.IsZero():
+		c.blockedSince = now
+	case now.Sub(c.blockedSince) > writeTimeout:
+		c.fail(errors.New("the provider does not read"))
 	}
-	if !l.closeDeadline.IsZero() && now.After(l.closeDeadline) {
-		l.fail(nil) // the provider did not send its close frame
+	if !c.closeDeadline.IsZero() && now.After(c.closeDeadline) {
+		c.fail(nil) // the provider did not send its close frame
 	}
 }
 
 // fail ends the connection. The first reason is kept.
-func (l *link) fail(err error) {
-	if l.closed {
+func (c *providerConn) fail(err error) {
+	if c.closed {
 		return
 	}
-	l.closed = true
-	l.mu.Lock()
-	if !l.closing {
-		l.err = err
+	c.closed = true
+	c.mu.Lock()
+	if !c.closing {
+		c.err = err
 	}
-	l.mu.Unlock()
-	_ = l.conn.Close()
-	close(l.lost)
+	c.mu.Unlock()
+	_ = c.conn.Close()
+	close(c.lost)
 }
 
-func (l *link) lossError() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.err
+func (c *providerConn) lossError() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
 }

@@ -79,7 +79,7 @@ func TestAProviderThatSpeaksWithItsAnswer(t *testing.T) {
 			with.URL = "ws://" + listener.Addr().String()
 			run := h.start(request(with, ulaw))
 			until(t, "the audio to be played", func() bool {
-				return strings.Contains(string(run.phone.sound()), strings.Repeat("\x00", 1600))
+				return strings.Contains(string(run.phone.playedAudio()), strings.Repeat("\x00", 1600))
 			})
 			run.end(t, "")
 			if size := <-closed; size != len(websocket.FormatCloseMessage(1000, "")) {

@@ -40,18 +40,18 @@ func TestWhatAProviderSendsWrong(t *testing.T) {
 			if c.binary {
 				kind = websocket.BinaryMessage
 			}
-			p := startProvider(t, 160, func(v *visit) {
+			p := startProvider(t, 160, func(v *providerVisit) {
 				_ = v.WriteMessage(kind, []byte(c.message))
-				_ = v.sayAudio(make([]byte, 1600))
+				_ = v.sendAudio(make([]byte, 1600))
 			})
 			h := open(t, aisession.DefaultSettings(), p)
 			run := h.start(request(account(p, "g711_ulaw"), ulaw))
 			v := p.visit()
 			until(t, "what follows to be played", func() bool {
-				return strings.Contains(string(run.phone.sound()), strings.Repeat("\x00", 1600))
+				return strings.Contains(string(run.phone.playedAudio()), strings.Repeat("\x00", 1600))
 			})
 			run.end(t, "")
-			v.farewell(t, "NORMAL_CLEARING")
+			v.waitHangup(t, "NORMAL_CLEARING")
 			if h.metric("trunkline_aisession_ignored_messages_total", "problem", c.problem) != 1 {
 				t.Error("it was not counted")
 			}
@@ -63,7 +63,7 @@ func TestAMessageOverTheLimitEndsTheSession(t *testing.T) {
 	for fallback, back := range map[aiprovider.Fallback]bool{aiprovider.FallbackHangup: false, aiprovider.FallbackReturn: true} {
 		t.Run(string(fallback), func(t *testing.T) {
 			t.Parallel()
-			p := startProvider(t, 160, func(v *visit) {
+			p := startProvider(t, 160, func(v *providerVisit) {
 				v.writing.Lock()
 				defer v.writing.Unlock()
 				w, err := v.NextWriter(websocket.TextMessage)
@@ -79,7 +79,7 @@ func TestAMessageOverTheLimitEndsTheSession(t *testing.T) {
 				t.Errorf("ended: %+v", e)
 			}
 			v := p.visit()
-			v.ended(t)
+			v.waitEnd(t)
 			if v.closed != websocket.CloseMessageTooBig {
 				t.Errorf("closed with %d, want 1009", v.closed)
 			}
@@ -95,8 +95,8 @@ func TestAFloodOfNonsenseIsReadSlowly(t *testing.T) {
 		t.Skip("takes seconds of audio")
 	}
 	t.Parallel()
-	p := startProvider(t, 160, func(v *visit) {
-		for v.say(`{"event":"nonsense"}`) == nil {
+	p := startProvider(t, 160, func(v *providerVisit) {
+		for v.send(`{"event":"nonsense"}`) == nil {
 		}
 	})
 	h := open(t, aisession.DefaultSettings(), p)
@@ -107,7 +107,7 @@ func TestAFloodOfNonsenseIsReadSlowly(t *testing.T) {
 	if e := run.end(t, ""); e.Reason != aisession.CallerHungUp {
 		t.Errorf("ended: %+v", e)
 	}
-	v.farewell(t, "NORMAL_CLEARING")
+	v.waitHangup(t, "NORMAL_CLEARING")
 	if got := h.metric("trunkline_aisession_ignored_messages_total", "problem", "unknown_event"); got < 1000 || got > 2500 {
 		t.Errorf("%g messages were read in two seconds", got)
 	}
@@ -118,19 +118,19 @@ func TestAFloodOfNonsenseIsReadSlowly(t *testing.T) {
 
 func TestAProviderThatSendsHoursKeepsToTheLimit(t *testing.T) {
 	t.Parallel()
-	p := startProvider(t, 160, func(v *visit) {
+	p := startProvider(t, 160, func(v *providerVisit) {
 		for range 100 {
-			_ = v.sayAudio(make([]byte, 8000)) // a second each
+			_ = v.sendAudio(make([]byte, 8000)) // a second each
 		}
 	})
-	h := open(t, changed(func(s *aisession.Settings) { s.PlayoutLimit = 10 * time.Second }), p)
+	h := open(t, settingsWith(func(s *aisession.Settings) { s.PlayoutLimit = 10 * time.Second }), p)
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
 	until(t, "what is too much to be dropped", func() bool {
 		got := h.metric("trunkline_aisession_overrun_seconds_total")
 		return got > 88 && got < 91
 	})
 	run.end(t, "")
-	p.visit().farewell(t, "NORMAL_CLEARING")
+	p.visit().waitHangup(t, "NORMAL_CLEARING")
 }
 
 // TestAProviderThatDoesNotRead drops the oldest audio; the call continues.
@@ -150,7 +150,7 @@ func TestAProviderThatDoesNotRead(t *testing.T) {
 	frames := func() int {
 		run.phone.mu.Lock()
 		defer run.phone.mu.Unlock()
-		return len(run.phone.at)
+		return len(run.phone.playedAt)
 	}
 	before := frames()
 	until(t, "the call to receive more audio", func() bool { return frames() >= before+20 })
@@ -204,7 +204,7 @@ func TestProvidersThatCannotBeReached(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := startProvider(t, 0, nil)
-			p.refuses(c.status)
+			p.setRefusal(c.status)
 			known := p
 			if c.bad {
 				known = nil
@@ -213,7 +213,7 @@ func TestProvidersThatCannotBeReached(t *testing.T) {
 			if c.words == "did not answer in time" {
 				limit = 300 * time.Millisecond
 			}
-			h := open(t, changed(func(s *aisession.Settings) {
+			h := open(t, settingsWith(func(s *aisession.Settings) {
 				s.ConnectTimeout = limit
 				s.GiveUp = limit + 500*time.Millisecond
 			}), known)
@@ -251,7 +251,7 @@ func err2(err error) string {
 }
 
 func TestATestOfAProviderWithMalformedFrames(t *testing.T) {
-	p := startProvider(t, 160, func(v *visit) {
+	p := startProvider(t, 160, func(v *providerVisit) {
 		v.writing.Lock()
 		defer v.writing.Unlock()
 		_, _ = v.NetConn().Write([]byte{0xc1, 0}) // compressed, though that was not agreed
@@ -264,7 +264,7 @@ func TestATestOfAProviderWithMalformedFrames(t *testing.T) {
 }
 
 func TestATestOfAProviderThatCloses(t *testing.T) {
-	p := startProvider(t, 160, func(v *visit) {
+	p := startProvider(t, 160, func(v *providerVisit) {
 		time.Sleep(50 * time.Millisecond)
 		v.writing.Lock()
 		defer v.writing.Unlock()

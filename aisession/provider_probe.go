@@ -40,7 +40,7 @@ func (s *Service) Test(ctx context.Context, p aiprovider.Provider) (aiprovider.T
 	}
 	connected := time.Since(begun)
 	call.session = session
-	firstLink := session.link.Load()
+	firstLink := session.connection.Load()
 	toneCtx, stop := context.WithCancel(ctx)
 	defer stop()
 	var toneSender sync.WaitGroup

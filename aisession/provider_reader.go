@@ -10,14 +10,14 @@ import (
 // providerReader handles the messages of one connection within the session's ticks.
 type providerReader struct {
 	session  *Session
-	link     *link
+	conn     *providerConn
 	now      time.Time // the tick's deadline
 	decoder  aiprotocol.Decoder
 	throttle readThrottle
 }
 
-func newProviderReader(s *Session, l *link) *providerReader {
-	return &providerReader{session: s, link: l, decoder: aiprotocol.Decoder{Extensions: s.request.Provider.Extensions}}
+func newProviderReader(s *Session, c *providerConn) *providerReader {
+	return &providerReader{session: s, conn: c, decoder: aiprotocol.Decoder{Extensions: s.request.Provider.Extensions}}
 }
 
 // handleBinary counts a binary frame as malformed.
@@ -26,7 +26,7 @@ func (r *providerReader) handleBinary() { r.countMalformed(problemBinary, 0) }
 // handlePing queues the response to a ping.
 func (r *providerReader) handlePing(data []byte) {
 	r.throttle.charge(1, r.now)
-	r.link.queuePong(data)
+	r.conn.queuePong(data)
 }
 
 // handleText handles a message. Its bytes are valid during the call.
@@ -46,13 +46,13 @@ func (r *providerReader) handleText(message []byte) {
 		return
 	}
 	r.throttle.charge(1, r.now) // a provider needs few extension messages
-	r.session.handleExtension(r.link, m)
+	r.session.handleExtension(r.conn, m)
 }
 
 func (r *providerReader) handleMedia(piece []byte) {
 	s, now := r.session, r.now
 	if !s.firstAudioReceived.Load() && s.firstAudioReceived.CompareAndSwap(false, true) {
-		s.service.metrics.firstAudio.Observe(now.Sub(r.link.connectedAt).Seconds())
+		s.service.metrics.firstAudio.Observe(now.Sub(r.conn.connectedAt).Seconds())
 	}
 	s.lastAudioTime.Store(now.UnixNano())
 	if len(piece) == 0 {
@@ -62,7 +62,7 @@ func (r *providerReader) handleMedia(piece []byte) {
 	if len(piece) < minAudioBytes {
 		r.throttle.charge(smallAudioCost, r.now)
 	}
-	if dropped := s.playout.put(piece, now); dropped > 0 {
+	if dropped := s.playout.putAudio(piece, now); dropped > 0 {
 		s.service.metrics.overruns.Add(dropped.Seconds())
 		r.throttle.charge(1, r.now)
 	}

@@ -14,11 +14,11 @@ func FuzzProviderMessage(f *testing.F) {
 	f.Add([]byte(`{"event":"transfer","transfer":{"destination":"1"}}`))
 	f.Add([]byte(`{"event":"dtmf","dtmf":{"digit":"5","duration":100}}`))
 	f.Add([]byte(`{"event":"hangup","hangup":{"reason":"X"}}`))
-	service := quietService(f)
+	service := newIdleService(f)
 	f.Fuzz(func(t *testing.T, message []byte) {
-		session := quietSession(t, service, aiprotocol.ULaw)
+		session := newIdleSession(t, service, aiprotocol.ULaw)
 		session.request.Provider.Extensions = true
-		quietLink(session).reader.handleText(message)
+		idleConnection(session).reader.handleText(message)
 		session.call = silent{}
 		for range 3 {
 			session.tick(session.opened, nil)

@@ -28,12 +28,12 @@ type outage struct {
 
 // recordLoss records the loss of a connection. If it was stable a new outage begins, otherwise the current
 // one continues.
-func (o *outage) recordLoss(l *link) {
+func (o *outage) recordLoss(c *providerConn) {
 	now := time.Now()
-	if o.since.IsZero() || l != nil && now.Sub(l.connectedAt) > stableAfter {
+	if o.since.IsZero() || c != nil && now.Sub(c.connectedAt) > stableAfter {
 		o.since, o.attempted = now, false
-	} else if l != nil {
-		o.since = o.since.Add(now.Sub(l.connectedAt))
+	} else if c != nil {
+		o.since = o.since.Add(now.Sub(c.connectedAt))
 	}
 }
 
@@ -65,10 +65,10 @@ func (s *Session) establish(ctx context.Context, o *outage) error {
 	err := errors.New("the provider was unavailable for too long")
 	for o.waitForRetry(ctx) {
 		try, done := context.WithTimeout(ctx, o.remaining())
-		var l *link
+		var c *providerConn
 		before := err
-		if s.service.panics.Do(placeTick, func() { l, err = s.connectInSpan(try) }) {
-			l, err = nil, errConnectPanicked
+		if s.service.panics.Do(placeTick, func() { c, err = s.connectInSpan(try) }) {
+			c, err = nil, errConnectPanicked
 		}
 		if handshakeErr := (*handshakeError)(nil); err != nil && try.Err() != nil && errors.As(before, &handshakeErr) {
 			err = before // the attempt had no time left: return the earlier error
@@ -76,7 +76,7 @@ func (s *Session) establish(ctx context.Context, o *outage) error {
 		done()
 		if err == nil {
 			s.recordSent(aiprotocol.EventStart)
-			s.setLink(l)
+			s.setConnection(c)
 			return nil
 		}
 		s.service.metrics.connectFailures.Inc()
@@ -89,18 +89,18 @@ func (s *Session) establish(ctx context.Context, o *outage) error {
 
 var errConnectPanicked = errors.New("connecting to the provider panicked")
 
-// setLink makes the ticks use a connection.
-func (s *Session) setLink(l *link) {
+// setConnection makes the ticks use a connection.
+func (s *Session) setConnection(c *providerConn) {
 	s.firstAudioReceived.Store(false)
 	s.lastAudioTime.Store(time.Now().UnixNano())
 	s.playout.restart()
-	s.link.Store(l)
+	s.connection.Store(c)
 	s.service.pacer.startTicks(s, time.Now())
 }
 
 // reconnect replaces a lost connection or ends the session. The caller hears silence meanwhile.
-func (s *Session) reconnect(ctx context.Context, lost *link, o *outage) {
-	s.link.CompareAndSwap(lost, nil)
+func (s *Session) reconnect(ctx context.Context, lost *providerConn, o *outage) {
+	s.connection.CompareAndSwap(lost, nil)
 	s.playout.restart()
 	cause := lost.lossError()
 	s.log.InfoContext(ctx, "connection to the AI provider lost", "reason", adminMessage(cause))

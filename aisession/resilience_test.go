@@ -17,11 +17,11 @@ import (
 )
 
 func TestALostProviderIsFoundAgain(t *testing.T) {
-	for name, lose := range map[string]func(*visit){
-		"closes half-way": func(v *visit) {
+	for name, lose := range map[string]func(*providerVisit){
+		"closes half-way": func(v *providerVisit) {
 			_ = v.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseGoingAway, ""))
 		},
-		"breaks": func(v *visit) { _ = v.NetConn().Close() },
+		"breaks": func(v *providerVisit) { _ = v.NetConn().Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -30,7 +30,7 @@ func TestALostProviderIsFoundAgain(t *testing.T) {
 			run := h.start(request(account(p, "g711_ulaw"), ulaw))
 			first := p.visit()
 			first.waitFor(t, "media", 10)
-			_ = first.sayAudio(make([]byte, 16000))
+			_ = first.sendAudio(make([]byte, 16000))
 			until(t, "the provider to be heard", func() bool { return run.phone.frames() > 12 })
 			first.writing.Lock()
 			lose(first)
@@ -38,7 +38,7 @@ func TestALostProviderIsFoundAgain(t *testing.T) {
 			second := p.visit() // TestBackOffIsShortAtFirstAndBounded shows the times of the attempts
 			frames := run.phone.frames()
 			second.waitFor(t, "media", 20)
-			sound := run.phone.sound()[(frames+4)*160:]
+			sound := run.phone.playedAudio()[(frames+4)*160:]
 			for _, b := range sound {
 				if b != 0xff {
 					t.Error("audio of the lost connection was played")
@@ -46,7 +46,7 @@ func TestALostProviderIsFoundAgain(t *testing.T) {
 				}
 			}
 			run.end(t, "")
-			messages := second.farewell(t, "NORMAL_CLEARING")
+			messages := second.waitHangup(t, "NORMAL_CLEARING")
 			if messages[0].event != "start" {
 				t.Error("no start on the second connection")
 			}
@@ -63,7 +63,7 @@ func TestAProviderThatStaysAwayIsGivenUp(t *testing.T) {
 			t.Run(string(fallback)+" "+string(reason), func(t *testing.T) {
 				t.Parallel()
 				p := startProvider(t, 160, nil)
-				h := open(t, changed(func(s *aisession.Settings) {
+				h := open(t, settingsWith(func(s *aisession.Settings) {
 					s.GiveUp = patience
 					if reason == aisession.ProviderLost {
 						s.GiveUp = 700 * time.Millisecond
@@ -74,7 +74,7 @@ func TestAProviderThatStaysAwayIsGivenUp(t *testing.T) {
 				run := h.start(request(with, ulaw))
 				v := p.visit()
 				v.waitFor(t, "media", 3)
-				p.refuses(status)
+				p.setRefusal(status)
 				_ = v.NetConn().Close()
 				lost := time.Now()
 				if e := run.wait(t); e.Reason != reason || e.ReturnToDialplan != back {
@@ -89,8 +89,8 @@ func TestAProviderThatStaysAwayIsGivenUp(t *testing.T) {
 }
 
 func TestAProviderThatFlapsIsGivenUp(t *testing.T) {
-	p := startProvider(t, 160, func(v *visit) { _ = v.NetConn().Close() })
-	h := open(t, changed(func(s *aisession.Settings) { s.GiveUp = time.Second }), p)
+	p := startProvider(t, 160, func(v *providerVisit) { _ = v.NetConn().Close() })
+	h := open(t, settingsWith(func(s *aisession.Settings) { s.GiveUp = time.Second }), p)
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
 	if e := run.wait(t); e.Reason != aisession.ProviderLost {
 		t.Errorf("ended: %+v", e)
@@ -102,11 +102,11 @@ func TestAProviderThatFlapsIsGivenUp(t *testing.T) {
 
 func TestACallThatEndsWhileTheProviderIsAway(t *testing.T) {
 	p := startProvider(t, 160, nil)
-	h := open(t, changed(func(s *aisession.Settings) { s.GiveUp = 10 * patience }), p)
+	h := open(t, settingsWith(func(s *aisession.Settings) { s.GiveUp = 10 * patience }), p)
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
 	v := p.visit()
 	v.waitFor(t, "media", 3)
-	p.refuses(503)
+	p.setRefusal(503)
 	_ = v.NetConn().Close()
 	until(t, "the loss to be noticed", func() bool { return h.metric("trunkline_aisession_connect_failures_total") > 0 })
 	if e := run.end(t, "NORMAL_CLEARING"); e.Reason != aisession.CallerHungUp {
@@ -115,20 +115,20 @@ func TestACallThatEndsWhileTheProviderIsAway(t *testing.T) {
 }
 
 func TestASilentProviderIsGivenUpWhereThatIsSet(t *testing.T) {
-	p := startProvider(t, 160, func(v *visit) { _ = v.sayAudio(make([]byte, 4000)) })
-	h := open(t, changed(func(s *aisession.Settings) { s.SilenceTimeout = 300 * time.Millisecond }), p)
+	p := startProvider(t, 160, func(v *providerVisit) { _ = v.sendAudio(make([]byte, 4000)) })
+	h := open(t, settingsWith(func(s *aisession.Settings) { s.SilenceTimeout = 300 * time.Millisecond }), p)
 	begun := time.Now()
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
 	if e := run.wait(t); e.Reason != aisession.ProviderSilent || time.Since(begun) < 300*time.Millisecond {
 		t.Errorf("ended: %+v after %v", e, time.Since(begun))
 	}
-	p.visit().farewell(t, "NORMAL_CLEARING")
+	p.visit().waitHangup(t, "NORMAL_CLEARING")
 }
 
 func TestADrainLetsSessionsFinish(t *testing.T) {
 	t.Parallel() // it waits for most of DrainLimit
 	p := startProvider(t, 160, nil)
-	h := open(t, changed(func(s *aisession.Settings) { s.DrainLimit = 4 * time.Second }), p)
+	h := open(t, settingsWith(func(s *aisession.Settings) { s.DrainLimit = 4 * time.Second }), p)
 	short, long := h.start(request(account(p, "g711_ulaw"), ulaw)), h.start(request(account(p, "g711_ulaw"), ulaw))
 	one, two := p.visit(), p.visit()
 	one.waitFor(t, "media", 3)
@@ -148,8 +148,8 @@ func TestADrainLetsSessionsFinish(t *testing.T) {
 		t.Errorf("the second ended: %+v", e)
 	}
 	<-h.stopped
-	one.farewell(t, "NORMAL_CLEARING")
-	two.farewell(t, "NORMAL_CLEARING")
+	one.waitHangup(t, "NORMAL_CLEARING")
+	two.waitHangup(t, "NORMAL_CLEARING")
 	if got := len(h.events.all()); got < 4 || got%2 != 0 {
 		t.Errorf("%d events were published before the end", got)
 	}
@@ -162,7 +162,7 @@ func TestLimitsByDefault(t *testing.T) {
 		t.Errorf("a node has %d sessions", n)
 	}
 	p := startProvider(t, 160, nil)
-	p.visits = make(chan *visit, 100)
+	p.visits = make(chan *providerVisit, 100)
 	h := open(t, aisession.DefaultSettings(), p)
 	var closing sync.WaitGroup
 	defer closing.Wait()
@@ -183,8 +183,8 @@ func TestLimitsByDefault(t *testing.T) {
 
 func TestLimits(t *testing.T) {
 	for name, cfg := range map[string]aisession.Settings{
-		"node":    changed(func(s *aisession.Settings) { s.MaxSessions = 1 }),
-		"account": changed(func(s *aisession.Settings) { s.MaxPerAccount = 1 }),
+		"node":    settingsWith(func(s *aisession.Settings) { s.MaxSessions = 1 }),
+		"account": settingsWith(func(s *aisession.Settings) { s.MaxPerAccount = 1 }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -222,14 +222,14 @@ func TestACallThatDoesNotComeAbout(t *testing.T) {
 		t.Fatal(err)
 	}
 	session.Close("ORIGINATOR_CANCEL")
-	if messages := p.visit().farewell(t, "ORIGINATOR_CANCEL"); len(messages) != 2 {
+	if messages := p.visit().waitHangup(t, "ORIGINATOR_CANCEL"); len(messages) != 2 {
 		t.Errorf("%d messages", len(messages))
 	}
 }
 
 func TestAnnouncements(t *testing.T) {
 	h := open(t, aisession.DefaultSettings(), nil)
-	h.known = map[string]aiprovider.Provider{"prov1": {ID: "prov1", AccountID: "demo"}, "theirs": {ID: "theirs", AccountID: "other"}}
+	h.providers = map[string]aiprovider.Provider{"prov1": {ID: "prov1", AccountID: "demo"}, "theirs": {ID: "theirs", AccountID: "other"}}
 	const id = "6d1a2b3c-0000-4000-8000-00000000abcd"
 	a := aiprovider.Announcement{AccountID: "demo", ProviderID: "prov1", UUID: id, CallID: "c", CallerIDNumber: "+49301"}
 	if err := h.Announce(t.Context(), a); err != nil {
@@ -260,7 +260,7 @@ func TestAnnouncements(t *testing.T) {
 
 func TestCallsGoOnWithoutRedisAndKafka(t *testing.T) {
 	p := startProvider(t, 160, nil)
-	h := open(t, changed(func(s *aisession.Settings) { s.MaxPerAccount = 1 }), p)
+	h := open(t, settingsWith(func(s *aisession.Settings) { s.MaxPerAccount = 1 }), p)
 	h.redis.Close()
 	h.events.mu.Lock()
 	h.events.fail = true

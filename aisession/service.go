@@ -124,7 +124,7 @@ func (s *Service) admitAndConnect(ctx context.Context, session *Session) error {
 	o := outage{retryLimit: s.settings.GiveUp}
 	o.recordLoss(nil)
 	if err := session.establish(ctx, &o); err != nil {
-		s.remove(session)
+		s.removeSession(session)
 		reason := refusedProvider
 		if ctx.Err() != nil {
 			reason = refusedHungUp
@@ -176,14 +176,14 @@ func (s *Service) admit(ctx context.Context, session *Session) error {
 		return fault.Limited(time.Second, "too many AI sessions on this node")
 	}
 	if err := s.acquireLease(ctx, session); err != nil {
-		s.remove(session)
+		s.removeSession(session)
 		return err
 	}
 	return nil
 }
 
-// remove removes a session and releases its lease.
-func (s *Service) remove(session *Session) {
+// removeSession removes a session and releases its lease.
+func (s *Service) removeSession(session *Session) {
 	s.releaseLease(session)
 	s.pacer.release(session)
 	s.mu.Lock()
@@ -203,5 +203,5 @@ func (s *Service) completeSession(session *Session) {
 	s.metrics.ended.WithLabelValues(string(session.ending.Reason)).Inc()
 	s.reportState(session, stateEnded, session.ending.Reason)
 	session.endSpan()
-	s.remove(session)
+	s.removeSession(session)
 }

@@ -31,7 +31,7 @@ type Session struct {
 	toCall      *audio.Transcoder
 	schedule    schedule // used by the pacer
 
-	link atomic.Pointer[link] // nil while there is no connection
+	connection atomic.Pointer[providerConn] // nil while there is no connection
 
 	endOnce            sync.Once
 	endSignal          chan struct{} // closed after ending is set
@@ -57,7 +57,7 @@ func (s *Session) Provider() aiprovider.Provider { return s.request.Provider }
 func (s *Session) startMessage() aiprotocol.Start {
 	r := &s.request
 	caller, callee := r.Caller, r.Callee
-	if e164 := s.service.deps.E164; e164 != nil {
+	if e164 := s.service.deps.FormatE164; e164 != nil {
 		caller, callee = e164(r.Provider.AccountID, caller), e164(r.Provider.AccountID, callee)
 	}
 	return aiprotocol.Start{
@@ -77,14 +77,14 @@ func (s *Session) ReceiveAudio(timestamp uint32, payload []byte) {
 // ReceiveDTMF passes a digit from the caller to the provider.
 func (s *Session) ReceiveDTMF(digit byte, duration time.Duration) {
 	dtmf := aiprotocol.DTMF{Call: s.request.Call, Digit: string(digit), Duration: duration}
-	if l := s.link.Load(); l != nil && aiprotocol.IsDigit(dtmf.Digit) {
-		if !l.queueText(func(b []byte) []byte { return aiprotocol.AppendDTMF(b, dtmf) }) {
+	if c := s.connection.Load(); c != nil && aiprotocol.IsDigit(dtmf.Digit) {
+		if !c.queueText(func(b []byte) []byte { return aiprotocol.AppendDTMF(b, dtmf) }) {
 			s.service.metrics.dropped.control.Inc()
 		}
 	}
 }
 
-// CallEnded ends the session because the call has ended. cause is converted with Cause.
+// CallEnded ends the session because the call has ended. cause is converted with NormalizeHangupCause.
 func (s *Session) CallEnded(cause string) {
 	s.end(Ending{Reason: CallerHungUp, Cause: NormalizeHangupCause(cause)})
 }
@@ -130,13 +130,13 @@ func (s *Session) Run(ctx context.Context, call Call) Ending {
 func (s *Session) serveCall(ctx context.Context, call Call, requesting *sync.WaitGroup) {
 	s.attachCall(call)
 	if s.request.Provider.Extensions {
-		requesting.Go(func() { s.Protect(func() { s.runRequests(ctx, call) }) })
+		requesting.Go(func() { s.RunRecovered(func() { s.runRequests(ctx, call) }) })
 	}
 	silence, stop := s.newSilenceTicker()
 	defer stop()
 	o := outage{retryLimit: s.service.settings.GiveUp}
 	for {
-		l, lost := s.currentLink()
+		c, lost := s.currentConnection()
 		select {
 		case <-s.endSignal:
 			return
@@ -145,15 +145,15 @@ func (s *Session) serveCall(ctx context.Context, call Call, requesting *sync.Wai
 		case <-silence:
 			s.checkSilence()
 		case <-lost:
-			s.reconnect(ctx, l, &o)
+			s.reconnect(ctx, c, &o)
 		}
 	}
 }
 
-// currentLink returns the current connection and a channel that is closed when it is lost.
-func (s *Session) currentLink() (*link, <-chan struct{}) {
-	if l := s.link.Load(); l != nil {
-		return l, l.lost
+// currentConnection returns the current connection and a channel that is closed when it is lost.
+func (s *Session) currentConnection() (*providerConn, <-chan struct{}) {
+	if c := s.connection.Load(); c != nil {
+		return c, c.lost
 	}
 	return nil, nil
 }
@@ -189,14 +189,14 @@ func (s *Session) Close(cause string) {
 
 // hangUpProvider sends hangup, closes the connection, and waits until both are written.
 func (s *Session) hangUpProvider() {
-	if l := s.link.Load(); l != nil {
+	if c := s.connection.Load(); c != nil {
 		reason := s.ending.Cause
-		l.queueText(func(b []byte) []byte {
+		c.queueText(func(b []byte) []byte {
 			return aiprotocol.AppendHangup(b, aiprotocol.Hangup{Call: s.request.Call, Reason: reason})
 		})
 		s.recordSent(aiprotocol.EventHangup)
-		l.queueClose()
-		<-l.lost
+		c.queueClose()
+		<-c.lost
 	}
 	s.service.completeSession(s)
 }

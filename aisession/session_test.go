@@ -45,8 +45,8 @@ func hearsTone(t *testing.T, format audio.Format, least float64, sofar func() []
 }
 
 // audio is the audio of media messages.
-func (v *visit) audio() (packets [][]byte) {
-	for _, m := range v.heard() {
+func (v *providerVisit) audio() (packets [][]byte) {
+	for _, m := range v.received() {
 		if m.event == "media" {
 			packets = append(packets, m.audio)
 		}
@@ -122,7 +122,7 @@ func TestASessionIsStartMediaHangupClose(t *testing.T) {
 				if e := run.end(t, "USER_BUSY"); e.Reason != aisession.CallerHungUp || e.ReturnToDialplan {
 					t.Errorf("ended: %+v", e)
 				}
-				messages := v.farewell(t, "USER_BUSY")
+				messages := v.waitHangup(t, "USER_BUSY")
 				want := fmt.Sprintf(`{"callId":"call-1","otherLegCallId":"","callerIdNumber":"+4930123456","calleeIdNumber":"ai-prov1","accountId":"demo","mediaFormat":{"encoding":"%s","sampleRate":%d}}`,
 					encoding, account(p, encoding).Format.SampleRate)
 				if string(messages[0].body) != want {
@@ -142,7 +142,7 @@ func TestABurstIsPlayedAtItsPace(t *testing.T) {
 		t.Run(encoding, func(t *testing.T) {
 			t.Parallel()
 			format := audio.Format{Encoding: audio.Encoding(encoding), Rate: map[string]int{"pcm16": 24000, "g711_ulaw": 8000, "opus": 48000}[encoding]}
-			p := startProvider(t, 0, func(v *visit) {
+			p := startProvider(t, 0, func(v *providerVisit) {
 				source, _ := audio.NewTranscoder(audio.Format{Encoding: audio.PCM16, Rate: 48000}, format)
 				var whole []byte
 				raw := make([]byte, 0, 1920)
@@ -155,7 +155,7 @@ func TestABurstIsPlayedAtItsPace(t *testing.T) {
 					_ = source.Decode(raw)
 					packet, _ := source.EncodeFrame(nil)
 					if encoding == "opus" {
-						_ = v.sayAudio(packet)
+						_ = v.sendAudio(packet)
 					}
 					whole = append(whole, packet...)
 				}
@@ -164,7 +164,7 @@ func TestABurstIsPlayedAtItsPace(t *testing.T) {
 				}
 				for piece := 1; len(whole) > 0; piece = piece*3%1009 + 1 { // any sizes, odd ones too
 					n := min(piece, len(whole))
-					_ = v.sayAudio(whole[:n])
+					_ = v.sendAudio(whole[:n])
 					whole = whole[n:]
 				}
 			})
@@ -172,7 +172,7 @@ func TestABurstIsPlayedAtItsPace(t *testing.T) {
 			run := h.start(request(account(p, encoding), ulaw))
 			v := p.visit()
 			loud := func() (n int) {
-				for _, packet := range packetsOf(run.phone.sound()) {
+				for _, packet := range packetsOf(run.phone.playedAudio()) {
 					if bytes.Count(packet, []byte{0xff}) < 80 { // else silence
 						n++
 					}
@@ -183,8 +183,8 @@ func TestABurstIsPlayedAtItsPace(t *testing.T) {
 			played := run.phone.frames()
 			until(t, "what follows it", func() bool { return run.phone.frames() > played+20 })
 			run.end(t, "")
-			v.farewell(t, "NORMAL_CLEARING")
-			packets := packetsOf(run.phone.sound())
+			v.waitHangup(t, "NORMAL_CLEARING")
+			packets := packetsOf(run.phone.playedAudio())
 			least := 30.0
 			if encoding == "opus" {
 				least = 8
@@ -201,7 +201,7 @@ func TestABurstIsPlayedAtItsPace(t *testing.T) {
 
 func TestAProviderHearsItselfWhenItEchoes(t *testing.T) {
 	p := startProvider(t, 160, nil)
-	p.behave = func(v *visit) {
+	p.behave = func(v *providerVisit) {
 		sent := 0
 		for {
 			select {
@@ -209,9 +209,9 @@ func TestAProviderHearsItselfWhenItEchoes(t *testing.T) {
 				return
 			case <-time.After(5 * time.Millisecond):
 			}
-			for _, m := range v.heard()[min(sent, len(v.heard())):] {
+			for _, m := range v.received()[min(sent, len(v.received())):] {
 				sent++
-				if m.event == "media" && v.sayAudio(m.audio) != nil {
+				if m.event == "media" && v.sendAudio(m.audio) != nil {
 					return
 				}
 			}
@@ -220,9 +220,9 @@ func TestAProviderHearsItselfWhenItEchoes(t *testing.T) {
 	h := open(t, aisession.DefaultSettings(), p)
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
 	v := p.visit()
-	hearsTone(t, ulaw, 25, func() [][]byte { return packetsOf(run.phone.sound()) })
+	hearsTone(t, ulaw, 25, func() [][]byte { return packetsOf(run.phone.playedAudio()) })
 	run.end(t, "")
-	v.farewell(t, "NORMAL_CLEARING")
+	v.waitHangup(t, "NORMAL_CLEARING")
 	if h.metric("trunkline_aisession_first_audio_seconds") != 1 {
 		t.Error("the time to the first audio was not measured")
 	}
@@ -253,9 +253,9 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 	const audioMs = 20_000
 	// behave sends audio, and its events when the caller has heard the beginning. It waits for the
 	// answers if there must be some.
-	behave := func(heard <-chan struct{}, answered bool) func(*visit) {
-		return func(v *visit) {
-			_ = v.sayAudio(make([]byte, 8*audioMs))
+	behave := func(heard <-chan struct{}, answered bool) func(*providerVisit) {
+		return func(v *providerVisit) {
+			_ = v.sendAudio(make([]byte, 8*audioMs))
 			select {
 			case <-heard:
 			case <-v.done:
@@ -268,9 +268,9 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 				{`{"event":"clear","clear":{}}`, "cleared"}, {`{"event":"mark","mark":{"name":"now"}}`, `"now"`},
 				{`{"event":"transfer","transfer":{"destination":"1002"}}`, "transfer"}, {`{"event":"hangup","hangup":{"reason":"USER_BUSY"}}`, ""},
 			} {
-				_ = v.say(m.text)
-				come := func(h heardMessage) bool { return h.event == m.answer || strings.Contains(string(h.body), m.answer) }
-				for answered && m.answer != "" && !slices.ContainsFunc(v.heard(), come) {
+				_ = v.send(m.text)
+				come := func(h receivedMessage) bool { return h.event == m.answer || strings.Contains(string(h.body), m.answer) }
+				for answered && m.answer != "" && !slices.ContainsFunc(v.received(), come) {
 					select {
 					case <-v.done:
 						return
@@ -280,8 +280,8 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 			}
 		}
 	}
-	hears := func(t *testing.T, run *running) {
-		until(t, "200 ms of audio", func() bool { return bytes.Count(run.phone.sound(), []byte{0}) >= 1600 })
+	hears := func(t *testing.T, run *runningSession) {
+		until(t, "200 ms of audio", func() bool { return bytes.Count(run.phone.playedAudio(), []byte{0}) >= 1600 })
 	}
 	t.Run("not opted in", func(t *testing.T) {
 		t.Parallel()
@@ -297,12 +297,12 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 		})
 		v.waitFor(t, "media", 20) // the session continues
 		run.end(t, "")
-		for _, m := range v.farewell(t, "NORMAL_CLEARING") {
+		for _, m := range v.waitHangup(t, "NORMAL_CLEARING") {
 			if m.event != "start" && m.event != "media" && m.event != "hangup" {
 				t.Errorf("got %s", m.event)
 			}
 		}
-		if len(run.phone.pressed) > 0 || len(run.phone.to) > 0 {
+		if len(run.phone.pressed) > 0 || len(run.phone.transfers) > 0 {
 			t.Error("the provider had its way with the call")
 		}
 		if got := h.metric("trunkline_aisession_ignored_messages_total", "problem", "unknown_event"); got != 6 {
@@ -313,7 +313,7 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 		t.Parallel()
 		heard := make(chan struct{})
 		p := startProvider(t, 160, behave(heard, true))
-		p.extras = true
+		p.extensions = true
 		h := open(t, aisession.DefaultSettings(), p)
 		with := account(p, "g711_ulaw")
 		with.Extensions = true
@@ -329,7 +329,7 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 			t.Errorf("ended: %+v", e)
 		}
 		var said []string
-		for _, m := range v.farewell(t, "USER_BUSY") {
+		for _, m := range v.waitHangup(t, "USER_BUSY") {
 			if m.event == "media" {
 				continue
 			}
@@ -357,13 +357,13 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 		if fmt.Sprint(said) != "[start mark cleared mark transfer hangup]" {
 			t.Errorf("said %v", said)
 		}
-		if string(run.phone.pressed) != "7" || fmt.Sprint(run.phone.to) != "[1002]" {
-			t.Errorf("pressed %q, transferred to %v", run.phone.pressed, run.phone.to)
+		if string(run.phone.pressed) != "7" || fmt.Sprint(run.phone.transfers) != "[1002]" {
+			t.Errorf("pressed %q, transferred to %v", run.phone.pressed, run.phone.transfers)
 		}
 	})
 	t.Run("a transfer that works ends the session", func(t *testing.T) {
 		t.Parallel()
-		p := startProvider(t, 160, func(v *visit) { _ = v.say(`{"event":"transfer","transfer":{"destination":"1002"}}`) })
+		p := startProvider(t, 160, func(v *providerVisit) { _ = v.send(`{"event":"transfer","transfer":{"destination":"1002"}}`) })
 		h := open(t, aisession.DefaultSettings(), p)
 		with := account(p, "g711_ulaw")
 		with.Extensions = true
@@ -371,7 +371,7 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 		if e := run.wait(t); e.Reason != aisession.Transferred {
 			t.Errorf("ended: %+v", e)
 		}
-		p.visit().farewell(t, "NORMAL_CLEARING")
+		p.visit().waitHangup(t, "NORMAL_CLEARING")
 		if len(run.phone.endings) != 0 {
 			t.Error("a call that was handed on was released")
 		}
@@ -380,9 +380,9 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 
 func TestALongTestOfAProvider(t *testing.T) {
 	p := startProvider(t, 160, nil)
-	p.behave = func(v *visit) {
+	p.behave = func(v *providerVisit) {
 		time.Sleep(100 * time.Millisecond)
-		_ = v.sayAudio(make([]byte, 160))
+		_ = v.sendAudio(make([]byte, 160))
 	}
 	h := open(t, aisession.DefaultSettings(), p)
 	report, err := h.Test(t.Context(), account(p, "g711_ulaw"))
@@ -392,7 +392,7 @@ func TestALongTestOfAProvider(t *testing.T) {
 	if !report.OK || report.ConnectMS <= 0 || report.Error != "" || fmt.Sprint(report.Events) != "[start media media hangup]" {
 		t.Errorf("report: %+v", report)
 	}
-	p.visit().farewell(t, "NORMAL_CLEARING")
+	p.visit().waitHangup(t, "NORMAL_CLEARING")
 	if len(h.events.all()) != 0 {
 		t.Error("a test was published on the channel")
 	}

@@ -228,12 +228,12 @@ func TestACallBySIP(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			p := startProvider(t, map[string]int{"g711_ulaw": 160, "pcm16": 960}[c.encoding], echoing)
-			p.extras = true
+			p := startProvider(t, map[string]int{"g711_ulaw": 160, "pcm16": 960}[c.encoding], echoAudio)
+			p.extensions = true
 			h := open(t, aisession.DefaultSettings(), p)
 			with := account(p, c.encoding)
 			with.Extensions = true
-			h.known = map[string]aiprovider.Provider{"prov1": with}
+			h.providers = map[string]aiprovider.Provider{"prov1": with}
 			server, client := startSIP(t, uint16(20000+200*i), sipHandler(h)), startSIP(t, uint16(20100+200*i), nil)
 			phone, err := client.call(t, server, "ai-prov1", c.codec)
 			if err != nil {
@@ -255,12 +255,12 @@ func TestACallBySIP(t *testing.T) {
 			if want := fmt.Sprintf(`{"callId":%q,"otherLegCallId":"","digit":"8","duration":180}`, phone.leg.CallID()); string(press.body) != want {
 				t.Errorf("dtmf: %s, want %s", press.body, want)
 			}
-			if err := v.say(`{"event":"dtmf","dtmf":{"digit":"3","duration":100}}`); err != nil {
+			if err := v.send(`{"event":"dtmf","dtmf":{"digit":"3","duration":100}}`); err != nil {
 				t.Fatal(err)
 			}
 			until(t, "the provider's key", func() bool { phone.mu.Lock(); defer phone.mu.Unlock(); return string(phone.pressed) == "3" })
 			phone.leg.Hangup(sip.NormalClearing)
-			messages := v.farewell(t, "NORMAL_CLEARING")
+			messages := v.waitHangup(t, "NORMAL_CLEARING")
 			presses := 0
 			for _, m := range messages {
 				if m.event == "dtmf" {
@@ -283,7 +283,7 @@ func TestASIPCallThatIsRefused(t *testing.T) {
 		codec      sip.Codec
 	}{
 		{name: "no such provider", user: "ai-other", status: 404, codec: sip.PCMU()},
-		{name: "over the node's limit", user: "ai-prov1", status: 503, cfg: changed(func(s *aisession.Settings) { s.MaxSessions = 1 }), codec: sip.PCMU()},
+		{name: "over the node's limit", user: "ai-prov1", status: 503, cfg: settingsWith(func(s *aisession.Settings) { s.MaxSessions = 1 }), codec: sip.PCMU()},
 		{name: "the provider is away", user: "ai-prov1", status: 503, refuse: 503, codec: sip.PCMU()},
 		{name: "the provider refuses", user: "ai-prov1", status: 502, refuse: 401, codec: sip.PCMU()},
 		{name: "no codec in common", user: "ai-prov1", status: 488, codec: sip.Codec{Name: "G729", PayloadType: 18, Clock: 8000, Channels: 1}},
@@ -291,7 +291,7 @@ func TestASIPCallThatIsRefused(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := startProvider(t, 0, nil)
-			p.refuses(c.refuse)
+			p.setRefusal(c.refuse)
 			if c.cfg == (aisession.Settings{}) {
 				c.cfg = aisession.DefaultSettings()
 			}
@@ -300,7 +300,7 @@ func TestASIPCallThatIsRefused(t *testing.T) {
 			}
 			h := open(t, c.cfg, p)
 			with := account(p, "g711_ulaw")
-			h.known = map[string]aiprovider.Provider{"prov1": with}
+			h.providers = map[string]aiprovider.Provider{"prov1": with}
 			if c.cfg.MaxSessions == 1 { // it is taken
 				session, err := h.Open(t.Context(), request(with, ulaw))
 				if err != nil {
@@ -322,19 +322,19 @@ func TestASIPCallEndsAsTheProviderWishes(t *testing.T) {
 	for i, c := range []struct {
 		name   string
 		cause  sip.Cause
-		behave func(*provider) func(*visit)
+		behave func(*provider) func(*providerVisit)
 	}{
-		{"hung up", sip.UserBusy, func(*provider) func(*visit) {
-			return func(v *visit) { _ = v.say(`{"event":"hangup","hangup":{"reason":"USER_BUSY"}}`) }
+		{"hung up", sip.UserBusy, func(*provider) func(*providerVisit) {
+			return func(v *providerVisit) { _ = v.send(`{"event":"hangup","hangup":{"reason":"USER_BUSY"}}`) }
 		}},
-		{"hung up without an object", sip.NormalClearing, func(*provider) func(*visit) {
-			return func(v *visit) { _ = v.say(`{"event":"hangup"}`) }
+		{"hung up without an object", sip.NormalClearing, func(*provider) func(*providerVisit) {
+			return func(v *providerVisit) { _ = v.send(`{"event":"hangup"}`) }
 		}},
-		{"hung up with a name that is no cause", sip.NormalClearing, func(*provider) func(*visit) {
-			return func(v *visit) { _ = v.say(`{"event":"hangup","hangup":{"reason":"WHATEVER"}}`) }
+		{"hung up with a name that is no cause", sip.NormalClearing, func(*provider) func(*providerVisit) {
+			return func(v *providerVisit) { _ = v.send(`{"event":"hangup","hangup":{"reason":"WHATEVER"}}`) }
 		}},
-		{"handed back when the provider is lost", sip.NormalTemporaryFailure, func(p *provider) func(*visit) {
-			return func(v *visit) { p.refuses(403); _ = v.NetConn().Close() }
+		{"handed back when the provider is lost", sip.NormalTemporaryFailure, func(p *provider) func(*providerVisit) {
+			return func(v *providerVisit) { p.setRefusal(403); _ = v.NetConn().Close() }
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -344,7 +344,7 @@ func TestASIPCallEndsAsTheProviderWishes(t *testing.T) {
 			h := open(t, aisession.DefaultSettings(), p)
 			with := account(p, "g711_ulaw")
 			with.Extensions, with.Fallback = true, aiprovider.FallbackReturn
-			h.known = map[string]aiprovider.Provider{"prov1": with}
+			h.providers = map[string]aiprovider.Provider{"prov1": with}
 			server, client := startSIP(t, uint16(24000+200*i), sipHandler(h)), startSIP(t, uint16(24100+200*i), nil)
 			phone, err := client.call(t, server, "ai-prov1", sip.PCMU())
 			if err != nil {
@@ -384,7 +384,7 @@ func TestTheNumberDialledIsTold(t *testing.T) {
 			t.Parallel()
 			p := startProvider(t, 160, nil)
 			h := open(t, aisession.DefaultSettings(), p)
-			h.known = map[string]aiprovider.Provider{"prov1": account(p, "g711_ulaw")}
+			h.providers = map[string]aiprovider.Provider{"prov1": account(p, "g711_ulaw")}
 			server, client := startSIP(t, uint16(28000+200*i), sipHandler(h)), startSIP(t, uint16(28100+200*i), nil)
 			phone, err := client.dial(t, server, "ai-prov1", c.change, sip.PCMU())
 			if err != nil {
@@ -400,9 +400,9 @@ func TestTheNumberDialledIsTold(t *testing.T) {
 }
 
 func TestAPhoneMovesDuringTheCall(t *testing.T) {
-	p := startProvider(t, 160, echoing)
+	p := startProvider(t, 160, echoAudio)
 	h := open(t, aisession.DefaultSettings(), p)
-	h.known = map[string]aiprovider.Provider{"prov1": account(p, "g711_ulaw")}
+	h.providers = map[string]aiprovider.Provider{"prov1": account(p, "g711_ulaw")}
 	server, client := startSIP(t, 26000, sipHandler(h)), startSIP(t, 26100, nil)
 	phone, err := client.call(t, server, "ai-prov1", sip.PCMU())
 	if err != nil {
@@ -426,16 +426,16 @@ func TestAPhoneMovesDuringTheCall(t *testing.T) {
 	port.SetRemote(answer.Address, answer.Address.Addr())
 	until(t, "audio at the new port", func() bool { return len(moved.heard()) > 20 })
 	phone.leg.Hangup(sip.UserBusy)
-	p.visit().farewell(t, "USER_BUSY")
+	p.visit().waitHangup(t, "USER_BUSY")
 }
 
 // TestACallThatIsConnectedAlready hands a caller's media to a session, as click
 // to call to a provider does.
 func TestACallThatIsConnectedAlready(t *testing.T) {
-	p := startProvider(t, 160, echoing)
+	p := startProvider(t, 160, echoAudio)
 	h := open(t, aisession.DefaultSettings(), p)
 	provider := account(p, "g711_ulaw")
-	h.known = map[string]aiprovider.Provider{"prov1": provider}
+	h.providers = map[string]aiprovider.Provider{"prov1": provider}
 	ports, err := rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 31600, MaxPort: 31640}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -472,7 +472,7 @@ func TestACallThatIsConnectedAlready(t *testing.T) {
 	if taken.Cause() != sip.NormalClearing {
 		t.Errorf("ended with %s", taken.Cause())
 	}
-	v.farewell(t, "NORMAL_CLEARING")
+	v.waitHangup(t, "NORMAL_CLEARING")
 }
 
 // connected is a phone, and the port that its media comes to.

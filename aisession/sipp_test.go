@@ -19,7 +19,7 @@ func sipp(t *testing.T, server *userAgent, scenario string, arguments ...string)
 	t.Helper()
 	program, err := exec.LookPath("sipp")
 	if err != nil {
-		lacking(t, "sipp is not installed")
+		skipOrFail(t, "sipp is not installed")
 	}
 	path, err := filepath.Abs("testdata/" + scenario)
 	if err != nil {
@@ -49,15 +49,15 @@ func TestManyCallsBySipp(t *testing.T) {
 		t.Skip("calls in real time are left out in short runs")
 	}
 	if os.Geteuid() != 0 {
-		lacking(t, "sipp plays audio by a raw socket, which only root may have")
+		skipOrFail(t, "sipp plays audio by a raw socket, which only root may have")
 	}
 	const (
 		calls   = 20
 		packets = calls * (66 + 10) // of load.xml: 30 ms each in 2 s, and those of a key
 	)
-	p := startForeign(t, "node", "testdata/provider.js")
+	p := startForeignProvider(t, "node", "testdata/provider.js")
 	h := open(t, aisession.DefaultSettings(), nil)
-	h.known = map[string]aiprovider.Provider{"prov1": p.account("g711_ulaw")}
+	h.providers = map[string]aiprovider.Provider{"prov1": p.account("g711_ulaw")}
 	server := startSIP(t, 26000, sipHandler(h))
 	settled := func() bool {
 		return h.metric("trunkline_aisession_active", "ingress", "sip") == 0 && server.portsInUse(t) == 0
@@ -102,29 +102,29 @@ func TestAPBXIsAskedToTransfer(t *testing.T) {
 	} {
 		t.Run(scenario, func(t *testing.T) {
 			p := startProvider(t, 160, nil)
-			p.extras = true
-			p.behave = func(v *visit) {
-				_ = v.say(`{"event":"transfer","transfer":{"destination":"+88216123456"}}`)
+			p.extensions = true
+			p.behave = func(v *providerVisit) {
+				_ = v.send(`{"event":"transfer","transfer":{"destination":"+88216123456"}}`)
 				if m := v.waitFor(t, "transfer", 1); string(m.body) != `{"destination":"+88216123456","error":"International numbers may not be called"}` {
 					t.Errorf("told %s", m.body)
 				}
-				_ = v.say(`{"event":"transfer","transfer":{"destination":"1002"}}`)
+				_ = v.send(`{"event":"transfer","transfer":{"destination":"1002"}}`)
 				if scenario == "decline.xml" {
 					if m := v.waitFor(t, "transfer", 2); string(m.body) != `{"destination":"1002","error":"the transfer failed with CALL_REJECTED"}` {
 						t.Errorf("told %s", m.body)
 					}
 					v.waitFor(t, "media", 20) // the call goes on
-					_ = v.say(`{"event":"hangup","hangup":{}}`)
+					_ = v.send(`{"event":"hangup","hangup":{}}`)
 				}
 			}
 			h := open(t, aisession.DefaultSettings(), p)
 			with := account(p, "g711_ulaw")
 			with.Extensions = true
-			h.known = map[string]aiprovider.Provider{"prov1": with}
+			h.providers = map[string]aiprovider.Provider{"prov1": with}
 			server := startSIP(t, 27000, sipHandler(h))
 			sipp(t, server, scenario, "-m", "1")
 			var said []string
-			for _, m := range p.visit().farewell(t, "NORMAL_CLEARING") {
+			for _, m := range p.visit().waitHangup(t, "NORMAL_CLEARING") {
 				if m.event != "media" {
 					said = append(said, m.event)
 				}

@@ -17,7 +17,7 @@ const (
 	opusCost    = 8
 )
 
-func (s *Session) cost() int {
+func (s *Session) tickCost() int {
 	if s.request.Format.Encoding == audio.Opus || s.request.Provider.Format.Encoding == aiprotocol.Opus {
 		return opusCost
 	}
@@ -39,29 +39,29 @@ const (
 	placeIngress = "ai_ingress"
 )
 
-// Protect runs a part of the ingress that serves the session. A panic in it ends the session.
-func (s *Session) Protect(f func()) {
+// RunRecovered runs a part of the ingress that serves the session. A panic in it ends the session.
+func (s *Session) RunRecovered(f func()) {
 	if s.service.panics.Do(placeIngress, f) {
 		s.endWithFallback(InternalError)
 	}
 }
 
-// Protect runs a part of an ingress that has no session yet. A panic in it is counted and logged.
-func (s *Service) Protect(f func()) { s.panics.Do(placeIngress, f) }
+// RunRecovered runs a part of an ingress that has no session yet. A panic in it is counted and logged.
+func (s *Service) RunRecovered(f func()) { s.panics.Do(placeIngress, f) }
 
 func (s *Session) tickOnce(now time.Time, buffer []byte) {
 	s.tickMu.Lock()
 	defer s.tickMu.Unlock()
-	l := s.link.Load()
-	if l != nil {
-		l.read(buffer, now)
+	c := s.connection.Load()
+	if c != nil {
+		c.read(buffer, now)
 	}
 	if s.call != nil {
 		s.tickToCall(now)
 		s.tickToProvider(now)
 	}
-	if l != nil {
-		l.write(now)
+	if c != nil {
+		c.write(now)
 	}
 }
 
@@ -77,12 +77,12 @@ func (s *Session) tickToProvider(now time.Time) {
 	}
 	frame, err := s.toProvider.EncodeFrame(s.frame[:0])
 	s.frame = frame[:0]
-	l := s.link.Load()
+	c := s.connection.Load()
 	switch {
 	case err != nil:
 		s.service.metrics.dropped.undecodable.Inc()
-	case l != nil:
-		if dropped := l.queueAudio(frame); dropped > 0 {
+	case c != nil:
+		if dropped := c.queueAudio(frame); dropped > 0 {
 			s.service.metrics.dropped.toProvider.Add(float64(dropped))
 		}
 		s.recordSent(aiprotocol.EventMedia)
@@ -132,8 +132,8 @@ func (s *Session) sendMarks() {
 		if !reached {
 			return
 		}
-		if l := s.link.Load(); l != nil {
-			l.queueText(func(b []byte) []byte { return aiprotocol.AppendMark(b, mark) })
+		if c := s.connection.Load(); c != nil {
+			c.queueText(func(b []byte) []byte { return aiprotocol.AppendMark(b, mark) })
 		}
 	}
 }

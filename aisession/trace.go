@@ -27,7 +27,7 @@ func (s *Session) endSpan() {
 }
 
 // connectInSpan calls connect in a span. The trace context is not sent to the provider.
-func (s *Session) connectInSpan(ctx context.Context) (*link, error) {
+func (s *Session) connectInSpan(ctx context.Context) (*providerConn, error) {
 	tracer := s.service.deps.Tracer
 	if tracer == nil {
 		return s.connect(ctx)

@@ -32,7 +32,7 @@ func (a *App) buildAISessions(phones *phones, deps *api.Deps) (onSIP localcall.D
 		Publisher:     ownEventPublisher{a.newProducer("AI sessions' producer", kafka.ProducerConfig{}), "aisession", a.tracer},
 		Announcements: aisession.NewRedisAnnouncements(a.redis, a.settings.Redis.KeyPrefix),
 		Leases:        aisession.NewRedisSessionLeases(a.redis, a.settings.Redis.KeyPrefix),
-		E164:          plan.E164,
+		FormatE164:    plan.E164,
 		Metrics:       a.registry, Log: a.log, Tracer: a.tracer,
 	})
 	if err != nil {

@@ -24,8 +24,8 @@ import (
 type Sessions interface {
 	TakeAnnouncement(ctx context.Context, id uuid.UUID) (aiprovider.Announcement, aiprovider.Provider, error)
 	Open(ctx context.Context, r aisession.Request) (*aisession.Session, error)
-	// Protect recovers a panic in f.
-	Protect(f func())
+	// RunRecovered recovers a panic in f.
+	RunRecovered(f func())
 }
 
 // Server accepts connections from Asterisk.
@@ -100,7 +100,7 @@ func (s *Server) admit(ctx context.Context, conn net.Conn) {
 	s.calls.Go(func() {
 		defer func() { <-s.slots }()
 		defer func() { _ = conn.Close() }()
-		s.sessions.Protect(func() { s.serveOrRefuse(ctx, conn) })
+		s.sessions.RunRecovered(func() { s.serveOrRefuse(ctx, conn) })
 	})
 }
 
@@ -138,7 +138,7 @@ func (s *Server) serve(ctx context.Context, conn net.Conn) error {
 	reading := make(chan struct{})
 	go func() {
 		defer close(reading)
-		c.ReadMessages(s.sessions.Protect, func() bool { return c.handleNext(r) })
+		c.ReadMessages(s.sessions.RunRecovered, func() bool { return c.handleNext(r) })
 	}()
 	err = s.serveSession(ctx, opening, c, newRequest(announced, provider, id, rates[kind]))
 	c.sender.Close()

@@ -19,8 +19,8 @@ import (
 // Sessions opens AI sessions.
 type Sessions interface {
 	Open(ctx context.Context, r aisession.Request) (*aisession.Session, error)
-	// Protect recovers a panic in f.
-	Protect(f func())
+	// RunRecovered recovers a panic in f.
+	RunRecovered(f func())
 }
 
 // Ingress serves the WebSocket.
@@ -113,7 +113,7 @@ func (i *Ingress) serve(ctx context.Context, ws *websocket.Conn, p aiprovider.Pr
 	reading := make(chan struct{})
 	go func() {
 		defer close(reading)
-		c.ReadMessages(i.sessions.Protect, c.handleNext)
+		c.ReadMessages(i.sessions.RunRecovered, c.handleNext)
 	}()
 	code, reason = i.serveSession(ctx, opening, c, h.request(p))
 	c.sender.Close()

@@ -74,7 +74,7 @@ func (c *call) Release(e aisession.Ending) {
 		return
 	}
 	cause := sip.Cause(e.Cause)
-	if !cause.Known() { // the provider chooses the cause
+	if !cause.IsKnown() { // the provider chooses the cause
 		cause = sip.NormalClearing
 	}
 	c.hangup(cause)

@@ -17,10 +17,10 @@ type localSession struct {
 }
 
 // Done implements localcall.Session.
-func (t *localSession) Done() <-chan struct{} { return t.endSignal }
+func (s *localSession) Done() <-chan struct{} { return s.endSignal }
 
 // Cause implements localcall.Session.
-func (t *localSession) Cause() sip.Cause { return t.endCause }
+func (s *localSession) Cause() sip.Cause { return s.endCause }
 
 // Connect implements localcall.Destination. It opens a session for a call to a provider's address. The
 // error is fault.NotFound if the address has no provider that the caller may see.
@@ -50,7 +50,7 @@ func (h *Handler) Connect(ctx context.Context, l localcall.Call) (localcall.Sess
 		defer close(t.endSignal)
 		defer l.Port.SetReceiver(nil)
 		defer hungUp()
-		session.Protect(func() {
+		session.RunRecovered(func() {
 			session.Run(context.WithoutCancel(ctx), &call{
 				media: m, hangup: func(cause sip.Cause) { t.endCause = cause }, dialTransfer: l.Transfer,
 			})

@@ -22,38 +22,38 @@ func NewPendingSession(cancel context.CancelFunc) *PendingSession {
 
 // SetSession sets the session. Then the caller must check the context of Service.Open: it has ended if the
 // call was hung up before.
-func (o *PendingSession) SetSession(s *aisession.Session) { o.current.Store(s) }
+func (p *PendingSession) SetSession(s *aisession.Session) { p.current.Store(s) }
 
 // Session returns the session, nil before SetSession.
-func (o *PendingSession) Session() *aisession.Session { return o.current.Load() }
+func (p *PendingSession) Session() *aisession.Session { return p.current.Load() }
 
 // CallEnded cancels Service.Open and ends the session because the call has ended.
-func (o *PendingSession) CallEnded() {
-	o.cancel()
-	if s := o.Session(); s != nil {
+func (p *PendingSession) CallEnded() {
+	p.cancel()
+	if s := p.Session(); s != nil {
 		s.CallEnded(aiprotocol.NormalClearing)
 	}
 }
 
 // ReceiveAudio implements Session.
-func (o *PendingSession) ReceiveAudio(timestamp uint32, payload []byte) {
-	if s := o.Session(); s != nil {
+func (p *PendingSession) ReceiveAudio(timestamp uint32, payload []byte) {
+	if s := p.Session(); s != nil {
 		s.ReceiveAudio(timestamp, payload)
 	}
 }
 
 // ReadMessages calls next until it returns false, which means that the call has ended. protect recovers a panic
 // before the session is open; a later one ends the session.
-func (o *PendingSession) ReadMessages(protect func(func()), next func() bool) {
-	defer o.CallEnded()
+func (p *PendingSession) ReadMessages(protect func(func()), next func() bool) {
+	defer p.CallEnded()
 	more := true
 	protect(func() {
-		for more && o.Session() == nil {
+		for more && p.Session() == nil {
 			more = next()
 		}
 	})
-	if s := o.Session(); s != nil && more {
-		s.Protect(func() {
+	if s := p.Session(); s != nil && more {
+		s.RunRecovered(func() {
 			for next() {
 			}
 		})

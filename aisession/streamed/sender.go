@@ -28,19 +28,19 @@ func NewSender(write func(frame []byte) error, failed func()) *Sender {
 	return o
 }
 
-func (o *Sender) run(failed func()) {
-	defer close(o.writerDone)
+func (s *Sender) run(failed func()) {
+	defer close(s.writerDone)
 	for {
 		select {
-		case <-o.closing:
+		case <-s.closing:
 			return
-		case frame := <-o.queue:
-			if o.write(frame) != nil {
+		case frame := <-s.queue:
+			if s.write(frame) != nil {
 				failed()
 				return
 			}
 			select {
-			case o.free <- frame:
+			case s.free <- frame:
 			default:
 			}
 		}
@@ -48,9 +48,9 @@ func (o *Sender) run(failed func()) {
 }
 
 // Buffer returns memory for a frame to be put.
-func (o *Sender) Buffer() []byte {
+func (s *Sender) Buffer() []byte {
 	select {
-	case b := <-o.free:
+	case b := <-s.free:
 		return b[:0]
 	default:
 		return nil
@@ -58,22 +58,22 @@ func (o *Sender) Buffer() []byte {
 }
 
 // Put queues a frame and takes ownership of it. It is for one goroutine at a time.
-func (o *Sender) Put(frame []byte) {
+func (s *Sender) Put(frame []byte) {
 	for {
 		select {
-		case o.queue <- frame:
+		case s.queue <- frame:
 			return
 		default:
 		}
 		select {
-		case <-o.queue: // drop the oldest
+		case <-s.queue: // drop the oldest
 		default:
 		}
 	}
 }
 
 // Close ends the writer and waits for it. Queued frames are not written.
-func (o *Sender) Close() {
-	o.once.Do(func() { close(o.closing) })
-	<-o.writerDone
+func (s *Sender) Close() {
+	s.once.Do(func() { close(s.closing) })
+	<-s.writerDone
 }

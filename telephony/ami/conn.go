@@ -130,22 +130,22 @@ type pingingReader struct {
 	ping     func() error
 }
 
-func (s *pingingReader) Read(b []byte) (int, error) {
-	if s.interval == 0 {
-		return s.net.Read(b)
+func (r *pingingReader) Read(b []byte) (int, error) {
+	if r.interval == 0 {
+		return r.net.Read(b)
 	}
 	for pinged := false; ; pinged = true {
-		if err := s.net.SetReadDeadline(time.Now().Add(s.interval)); err != nil {
+		if err := r.net.SetReadDeadline(time.Now().Add(r.interval)); err != nil {
 			return 0, err
 		}
-		n, err := s.net.Read(b)
+		n, err := r.net.Read(b)
 		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 			return n, err
 		}
 		if pinged {
 			return 0, ErrSilent
 		}
-		if err := s.ping(); err != nil {
+		if err := r.ping(); err != nil {
 			return 0, err
 		}
 	}

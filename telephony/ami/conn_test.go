@@ -31,12 +31,12 @@ func TestDialReturnsTheReasonOfAFailure(t *testing.T) {
 			a, _ := p.action()
 			p.answer(a, "Response: Error", "Message: Authentication failed")
 		}, ErrDenied},
-		"not a manager interface": {func(p *peer) { p.Say("HTTP/1.1 400 Bad Request\r\n\r\n"); p.Hold() }, ErrMalformed},
-		"endless banner":          {func(p *peer) { p.Say("%s", strings.Repeat("x", 1<<20)); p.Hold() }, ErrMalformed},
+		"not a manager interface": {func(p *peer) { p.Writef("HTTP/1.1 400 Bad Request\r\n\r\n"); p.WaitClosed() }, ErrMalformed},
+		"endless banner":          {func(p *peer) { p.Writef("%s", strings.Repeat("x", 1<<20)); p.WaitClosed() }, ErrMalformed},
 		"closes":                  {func(p *peer) {}, io.EOF},
 		"closes after the banner": {func(p *peer) { p.banner() }, io.EOF},
-		"sends nothing":           {func(p *peer) { p.Hold() }, context.DeadlineExceeded},
-		"does not answer":         {func(p *peer) { p.banner(); p.Hold() }, context.DeadlineExceeded},
+		"sends nothing":           {func(p *peer) { p.WaitClosed() }, context.DeadlineExceeded},
+		"does not answer":         {func(p *peer) { p.banner(); p.WaitClosed() }, context.DeadlineExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := Config{Address: serve(t, test.play), DialTimeout: conntest.Patience}
@@ -68,11 +68,11 @@ func TestTLS(t *testing.T) {
 	certificates.AddCert(server.Certificate())
 	address := serveTLS(t, &tls.Config{Certificates: server.TLS.Certificates}, func(p *peer) {
 		p.login()
-		p.Hold()
+		p.WaitClosed()
 	})
 	dial(t, Config{Address: address, TLS: &tls.Config{RootCAs: certificates}})
 
-	address = serveTLS(t, &tls.Config{Certificates: server.TLS.Certificates}, func(p *peer) { p.Hold() })
+	address = serveTLS(t, &tls.Config{Certificates: server.TLS.Certificates}, func(p *peer) { p.WaitClosed() })
 	_, err := newClient(t, Config{Address: address, TLS: &tls.Config{}}).Dial(t.Context())
 	var unknown x509.UnknownAuthorityError
 	if !errors.As(err, &unknown) {
@@ -86,14 +86,14 @@ func TestConnReturnsTheReasonOfItsEnd(t *testing.T) {
 		want error
 	}{
 		"closed":              {func(p *peer) {}, io.EOF},
-		"closed in a message": {func(p *peer) { p.Say("Event: Hangup\r\nUni") }, io.ErrUnexpectedEOF},
-		"endless line":        {func(p *peer) { p.Say("%s", strings.Repeat("x", 1<<20)); p.Hold() }, ErrTooLarge},
-		"endless message":     {func(p *peer) { p.Say("%s", strings.Repeat("a: b\r\n", 1<<16)); p.Hold() }, ErrTooLarge},
-		"endless blanks":      {func(p *peer) { p.Say("%s", strings.Repeat("\r\n", 1<<20)); p.Hold() }, ErrTooLarge},
+		"closed in a message": {func(p *peer) { p.Writef("Event: Hangup\r\nUni") }, io.ErrUnexpectedEOF},
+		"endless line":        {func(p *peer) { p.Writef("%s", strings.Repeat("x", 1<<20)); p.WaitClosed() }, ErrTooLarge},
+		"endless message":     {func(p *peer) { p.Writef("%s", strings.Repeat("a: b\r\n", 1<<16)); p.WaitClosed() }, ErrTooLarge},
+		"endless blanks":      {func(p *peer) { p.Writef("%s", strings.Repeat("\r\n", 1<<20)); p.WaitClosed() }, ErrTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := dial(t, Config{Address: afterLogin(t, test.play), MaxMessage: 64 << 10})
-			if err := conntest.Ended(t, c.Conn); !errors.Is(err, test.want) {
+			if err := conntest.WaitEnd(t, c.Conn); !errors.Is(err, test.want) {
 				t.Fatalf("got %v, want %v", err, test.want)
 			}
 			if _, err := c.Do(t.Context(), Action{Name: "Ping"}); !errors.Is(err, test.want) {
@@ -119,7 +119,7 @@ func TestCaptureArrivesSlowlyAndIsCut(t *testing.T) {
 			p.Write(data[at:min(at+step, len(data))])
 		}
 	})})
-	if err := conntest.Ended(t, c.Conn); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if err := conntest.WaitEnd(t, c.Conn); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Fatalf("got %v", err)
 	}
 	if got := c.Take(); !reflect.DeepEqual(got, want) {
@@ -130,11 +130,11 @@ func TestCaptureArrivesSlowlyAndIsCut(t *testing.T) {
 func TestSlowConsumerEndsTheConnection(t *testing.T) {
 	c := dial(t, Config{QueueEvents: 100, Address: afterLogin(t, func(p *peer) {
 		for i := range 1000 {
-			p.Say("Event: X\r\nN: %d\r\n\r\n", i)
+			p.Writef("Event: X\r\nN: %d\r\n\r\n", i)
 		}
-		p.Hold()
+		p.WaitClosed()
 	})})
-	if err := conntest.Ended(t, c.Conn); !errors.Is(err, ErrSlow) {
+	if err := conntest.WaitEnd(t, c.Conn); !errors.Is(err, ErrSlow) {
 		t.Fatalf("got %v", err)
 	}
 	events := c.Take()
@@ -161,11 +161,11 @@ func TestResponsesOutOfOrderGoToTheirActions(t *testing.T) {
 		}
 		for i := len(asked) - 1; i >= 0; i-- {
 			if i%3 == 0 {
-				p.Say("Event: X\r\n\r\n")
+				p.Writef("Event: X\r\n\r\n")
 			}
 			p.answer(asked[i], "Response: Success", "Value: "+asked[i].Get("Variable"))
 		}
-		p.Hold()
+		p.WaitClosed()
 	})})
 	var waiting sync.WaitGroup
 	for i := range all {
@@ -193,8 +193,8 @@ func TestLateResponseAnswersNoOtherAction(t *testing.T) {
 		p.answer(list, "Response: Success", "EventList: start")
 		p.answer(list, "Event: QueueMember")
 		p.answer(list, "Event: QueueStatusComplete", "EventList: Complete")
-		p.Say("Event: Last\r\n\r\n")
-		p.Hold()
+		p.Writef("Event: Last\r\n\r\n")
+		p.WaitClosed()
 	})})
 	if _, err := c.Do(t.Context(), Action{Name: "Slow"}); !errors.Is(err, ErrTimeout) {
 		t.Fatalf("got %v", err)
@@ -205,7 +205,7 @@ func TestLateResponseAnswersNoOtherAction(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	close(release)
-	if events := conntest.Take(t, c.Conn, 1); len(events) != 1 || events[0].Name() != "Last" {
+	if events := conntest.TakeEvents(t, c.Conn, 1); len(events) != 1 || events[0].Name() != "Last" {
 		t.Fatalf("%d events", len(events))
 	}
 	if c.Err() != nil || len(c.waiters) != 0 {
@@ -221,7 +221,7 @@ func TestListCollectsItsEventsAmongOthers(t *testing.T) {
 			return
 		}
 		text := strings.ReplaceAll(string(data), "ActionID: a2\r\n", "ActionID: "+a.Get("ActionID")+"\r\n")
-		p.Say("%s", strings.ReplaceAll(text, "\r\n\r\nEvent: QueueMember\r\n", "\r\n\r\nEvent: Hangup\r\n\r\nEvent: QueueMember\r\n"))
+		p.Writef("%s", strings.ReplaceAll(text, "\r\n\r\nEvent: QueueMember\r\n", "\r\n\r\nEvent: Hangup\r\n\r\nEvent: QueueMember\r\n"))
 		a, _ = p.action()
 		p.answer(a, "Response: Error", "Message: No such queue")
 		a, _ = p.action()
@@ -233,7 +233,7 @@ func TestListCollectsItsEventsAmongOthers(t *testing.T) {
 		for range 100 {
 			p.answer(a, "Event: QueueMember", "Name: "+strings.Repeat("x", 1000))
 		}
-		p.Hold()
+		p.WaitClosed()
 	}), MaxMessage: 8 << 10, MaxList: 50 << 10})
 	items, err := c.List(t.Context(), "QueueStatus")
 	if err != nil {
@@ -265,12 +265,12 @@ func TestOriginateResponseIsAnEvent(t *testing.T) {
 		a, _ := p.action()
 		p.answer(a, "Response: Success", "Message: Originate successfully queued")
 		p.answer(a, "Event: OriginateResponse", "Response: Failure")
-		p.Hold()
+		p.WaitClosed()
 	})})
 	if _, err := c.Do(t.Context(), Action{Name: "Originate", ID: "call-1"}); err != nil {
 		t.Fatal(err)
 	}
-	if e := conntest.Take(t, c.Conn, 1)[0]; e.Name() != "OriginateResponse" || e.Get("ActionID") != "call-1" {
+	if e := conntest.TakeEvents(t, c.Conn, 1)[0]; e.Name() != "OriginateResponse" || e.Get("ActionID") != "call-1" {
 		t.Errorf("got %v", e.Fields)
 	}
 }
@@ -284,12 +284,12 @@ func TestSilentPeerIsPinged(t *testing.T) {
 			}
 			p.answer(a, "Response: Success", "Ping: Pong")
 		}
-		p.Say("Event: AfterThree\r\n\r\n")
-		p.Hold()
+		p.Writef("Event: AfterThree\r\n\r\n")
+		p.WaitClosed()
 	}
 	for interval := 20 * time.Millisecond; ; interval *= 4 {
 		c := dial(t, Config{PingInterval: interval, Address: afterLogin(t, peer)})
-		if err := conntest.Ended(t, c.Conn); !errors.Is(err, ErrSilent) {
+		if err := conntest.WaitEnd(t, c.Conn); !errors.Is(err, ErrSilent) {
 			t.Fatalf("got %v", err)
 		}
 		events := c.Take()
@@ -303,7 +303,7 @@ func TestSilentPeerIsPinged(t *testing.T) {
 }
 
 func TestActionsThatAreNotSent(t *testing.T) {
-	c := dial(t, Config{Address: afterLogin(t, func(p *peer) { p.Hold() }), MaxPending: 2, ActionTimeout: conntest.Patience})
+	c := dial(t, Config{Address: afterLogin(t, func(p *peer) { p.WaitClosed() }), MaxPending: 2, ActionTimeout: conntest.Patience})
 	for _, text := range []string{"a\nb", "a\rb", "a\x00b"} {
 		for _, a := range []Action{{Name: text}, {Name: "X", ID: text}, {Name: "X", Fields: []Field{{"K", text}}}, {Name: "X", Fields: []Field{{text, "v"}}}} {
 			if _, err := c.Do(t.Context(), a); !errors.Is(err, ErrAction) {
@@ -345,7 +345,7 @@ func TestActionIDIsUsedOnceAtATime(t *testing.T) {
 			}
 			p.answer(a, "Response: Success")
 		}
-		p.Hold()
+		p.WaitClosed()
 	})})
 	done := make(chan error, 1)
 	go func() {

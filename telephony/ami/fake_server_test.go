@@ -25,17 +25,17 @@ func (p *peer) action() (*Message, error) { return readMessage(p.In, 1<<20) }
 
 // answer writes a message with the action's id after its first line.
 func (p *peer) answer(a *Message, first string, lines ...string) {
-	p.Say("%s\r\nActionID: %s\r\n%s\r\n", first, a.Get("ActionID"), strings.Join(append(lines, ""), "\r\n"))
+	p.Writef("%s\r\nActionID: %s\r\n%s\r\n", first, a.Get("ActionID"), strings.Join(append(lines, ""), "\r\n"))
 }
 
-func (p *peer) banner() { p.Say("Asterisk Call Manager/13.0.0\r\n") }
+func (p *peer) banner() { p.Writef("Asterisk Call Manager/13.0.0\r\n") }
 
 // login lets the client in.
 func (p *peer) login() bool {
 	p.banner()
 	a, err := p.action()
 	if err != nil || a.Get("Action") != "Login" || a.Get("Username") != "feed" || a.Get("Secret") != secret {
-		p.Say("Response: Error\r\nActionID: %s\r\nMessage: Authentication failed\r\n\r\n", a.Get("ActionID"))
+		p.Writef("Response: Error\r\nActionID: %s\r\nMessage: Authentication failed\r\n\r\n", a.Get("ActionID"))
 		return false
 	}
 	p.answer(a, "Response: Success", "Message: Authentication accepted")

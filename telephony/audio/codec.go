@@ -59,14 +59,14 @@ type statelessDecoder struct {
 }
 
 // Decode implements Decoder.
-func (w *statelessDecoder) Decode(pcm []int16, packet []byte) ([]int16, error) {
+func (d *statelessDecoder) Decode(pcm []int16, packet []byte) ([]int16, error) {
 	begin := len(pcm)
-	pcm = w.decodeSamples(pcm, packet)
-	w.lossConcealer.recordDecoded(pcm[begin:])
+	pcm = d.decodeSamples(pcm, packet)
+	d.lossConcealer.recordDecoded(pcm[begin:])
 	return pcm, nil
 }
 
 // Conceal implements Decoder.
-func (w *statelessDecoder) Conceal(pcm []int16, n int) []int16 {
-	return w.lossConcealer.conceal(pcm, n)
+func (d *statelessDecoder) Conceal(pcm []int16, n int) []int16 {
+	return d.lossConcealer.conceal(pcm, n)
 }

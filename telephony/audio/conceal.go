@@ -25,16 +25,16 @@ func newConcealer(rate int) *concealer {
 func (c *concealer) recordDecoded(pcm []int16) {
 	if c.concealed > 0 && len(pcm) > 0 {
 		n := min(len(pcm), cap(c.blend))
-		c.blend = c.fill(c.blend[:0], n)
+		c.blend = c.appendConcealment(c.blend[:0], n)
 		for i, old := range c.blend {
 			pcm[i] = int16((int(pcm[i])*(i+1) + int(old)*(n-i-1)) / n)
 		}
 		c.concealed = 0
 	}
-	c.remember(pcm)
+	c.recordHistory(pcm)
 }
 
-func (c *concealer) remember(pcm []int16) {
+func (c *concealer) recordHistory(pcm []int16) {
 	if len(pcm) >= len(c.history) {
 		copy(c.history, pcm[len(pcm)-len(c.history):])
 		return
@@ -51,12 +51,12 @@ func (c *concealer) conceal(pcm []int16, n int) []int16 {
 		c.position = 0
 	}
 	begin := len(pcm)
-	pcm = c.fill(pcm, n)
-	c.remember(pcm[begin:])
+	pcm = c.appendConcealment(pcm, n)
+	c.recordHistory(pcm[begin:])
 	return pcm
 }
 
-func (c *concealer) fill(pcm []int16, n int) []int16 {
+func (c *concealer) appendConcealment(pcm []int16, n int) []int16 {
 	full, silent := c.rate/100, c.rate*60/1000
 	for range n {
 		var s int

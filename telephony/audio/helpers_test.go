@@ -16,9 +16,9 @@ func tone(hz float64, rate, n int, amplitude float64) []int16 {
 	return pcm
 }
 
-// fitted finds the sine of hz that is in pcm: its amplitude, and how far it
+// fitTone finds the sine of hz that is in pcm: its amplitude, and how far it
 // stands out from all else, in dB.
-func fitted(pcm []int16, hz float64, rate int) (amplitude, snr float64) {
+func fitTone(pcm []int16, hz float64, rate int) (amplitude, snr float64) {
 	var sin, cos, energy float64
 	for i, s := range pcm {
 		phase := 2 * math.Pi * hz * float64(i) / float64(rate)
@@ -36,8 +36,8 @@ func fitted(pcm []int16, hz float64, rate int) (amplitude, snr float64) {
 	return amplitude, 10 * math.Log10(amplitude*amplitude/2/(energy/n))
 }
 
-// tool finds a program of Debian's; CI must have it.
-func tool(t *testing.T, name string) string {
+// findTool finds a program of Debian's; CI must have it.
+func findTool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {

@@ -57,7 +57,7 @@ func decodedByOpusTools(t *testing.T, from Format, _ string) {
 	if len(heard) < 90000 {
 		t.Fatalf("opusdec gave %d samples", len(heard))
 	}
-	amplitude, snr := fitted(heard[24000:72000], 440, 48000)
+	amplitude, snr := fitTone(heard[24000:72000], 440, 48000)
 	if amplitude < 8000 || amplitude > 10000 || snr < 10 {
 		t.Errorf("amplitude %.0f, signal to noise %.1f dB", amplitude, snr)
 	}

@@ -29,7 +29,7 @@ func TestResamplingKeepsTelephoneSpeechClean(t *testing.T) {
 						t.Fatalf("a frame of %d samples became %d, want %d", n, len(out)-before, FrameSamples(r[1]))
 					}
 				}
-				got, snr := fitted(out[len(out)/10:len(out)/10+len(out)/2], hz, r[1])
+				got, snr := fitTone(out[len(out)/10:len(out)/10+len(out)/2], hz, r[1])
 				if snr < 80 {
 					t.Errorf("signal to noise %.1f dB, want 80", snr)
 				}

@@ -61,63 +61,63 @@ func opusRateFor(rate int) int {
 }
 
 // Decode decodes a packet. It conceals a packet that cannot be decoded and returns the error.
-func (p *Transcoder) Decode(packet []byte) error {
-	pcm, err := p.decoder.Decode(p.decoded[:0], packet)
+func (t *Transcoder) Decode(packet []byte) error {
+	pcm, err := t.decoder.Decode(t.decoded[:0], packet)
 	if err != nil {
-		p.Conceal(p.from.Samples(packet))
+		t.Conceal(t.from.Samples(packet))
 		return err
 	}
-	p.resample(pcm)
+	t.resample(pcm)
 	return nil
 }
 
 // Conceal conceals a number of samples of the incoming format's clock.
-func (p *Transcoder) Conceal(samples int) {
-	p.resample(p.decoder.Conceal(p.decoded[:0], samples*p.inRate/p.from.Rate))
+func (t *Transcoder) Conceal(samples int) {
+	t.resample(t.decoder.Conceal(t.decoded[:0], samples*t.inRate/t.from.Rate))
 }
 
 // AddSilence adds a number of silent samples of the incoming format's clock, for audio that was never
 // sent.
-func (p *Transcoder) AddSilence(samples int) {
-	pcm := p.decoded[:0]
-	for range samples * p.inRate / p.from.Rate {
+func (t *Transcoder) AddSilence(samples int) {
+	pcm := t.decoded[:0]
+	for range samples * t.inRate / t.from.Rate {
 		pcm = append(pcm, 0)
 	}
-	p.resample(pcm)
+	t.resample(pcm)
 }
 
-func (p *Transcoder) resample(pcm []int16) {
-	p.decoded = pcm[:0]
-	if p.resampler == nil {
-		p.resampled = append(p.resampled, pcm...)
+func (t *Transcoder) resample(pcm []int16) {
+	t.decoded = pcm[:0]
+	if t.resampler == nil {
+		t.resampled = append(t.resampled, pcm...)
 		return
 	}
-	p.resampled = p.resampler.Process(p.resampled, pcm)
+	t.resampled = t.resampler.Process(t.resampled, pcm)
 }
 
 // SamplesNeeded returns the number of samples of the incoming clock that are missing for a complete frame.
-func (p *Transcoder) SamplesNeeded() int {
-	short := FrameSamples(p.outRate) - len(p.resampled)
+func (t *Transcoder) SamplesNeeded() int {
+	short := FrameSamples(t.outRate) - len(t.resampled)
 	if short <= 0 {
 		return 0
 	}
-	return (short*p.from.Rate + p.outRate - 1) / p.outRate
+	return (short*t.from.Rate + t.outRate - 1) / t.outRate
 }
 
 // EncodeFrame appends one encoded frame to packet. It may be called only when SamplesNeeded returns 0.
-func (p *Transcoder) EncodeFrame(packet []byte) ([]byte, error) {
-	n := FrameSamples(p.outRate)
-	if len(p.resampled) < n {
-		return packet, fmt.Errorf("audio: frame needs %d samples, %d available", n, len(p.resampled))
+func (t *Transcoder) EncodeFrame(packet []byte) ([]byte, error) {
+	n := FrameSamples(t.outRate)
+	if len(t.resampled) < n {
+		return packet, fmt.Errorf("audio: frame needs %d samples, %d available", n, len(t.resampled))
 	}
-	p.lastLevel = loudness(p.resampled[:n])
-	packet, err := p.encoder.Encode(packet, p.resampled[:n])
-	p.resampled = p.resampled[:copy(p.resampled, p.resampled[n:])]
+	t.lastLevel = loudness(t.resampled[:n])
+	packet, err := t.encoder.Encode(packet, t.resampled[:n])
+	t.resampled = t.resampled[:copy(t.resampled, t.resampled[n:])]
 	return packet, err
 }
 
 // Level returns the loudness of the last frame.
-func (p *Transcoder) Level() Level { return p.lastLevel }
+func (t *Transcoder) Level() Level { return t.lastLevel }
 
 func loudness(pcm []int16) Level {
 	var sum int

@@ -61,7 +61,7 @@ func TestEveryFormatBecomesEveryOther(t *testing.T) {
 		for _, to := range formats {
 			t.Run(fmt.Sprintf("%v to %v", from, to), func(t *testing.T) {
 				heard := through(t, from, to, 440)
-				amplitude, snr := fitted(heard[len(heard)/4:len(heard)*3/4], 440, to.Rate)
+				amplitude, snr := fitTone(heard[len(heard)/4:len(heard)*3/4], 440, to.Rate)
 				least := 80.0
 				switch {
 				case from.Encoding == Opus || to.Encoding == Opus:
@@ -199,15 +199,15 @@ func FuzzOpusPacket(f *testing.F) {
 }
 
 func TestOpusIsWhatOthersDecode(t *testing.T) {
-	ffmpeg := tool(t, "ffmpeg")
-	tool(t, "opusdec")
+	ffmpeg := findTool(t, "ffmpeg")
+	findTool(t, "opusdec")
 	for _, from := range []Format{{ULaw, 8000}, {PCM16, 24000}} {
 		t.Run(fmt.Sprint(from), func(t *testing.T) { decodedByOpusTools(t, from, ffmpeg) })
 	}
 }
 
 func TestOpusOfOthersIsDecoded(t *testing.T) {
-	packets := encodedByFFmpeg(t, tool(t, "ffmpeg"))
+	packets := encodedByFFmpeg(t, findTool(t, "ffmpeg"))
 	for _, to := range []Format{{PCM16, 8000}, {PCM16, 24000}, {PCM16, 48000}} {
 		path, _ := NewTranscoder(Format{Opus, 48000}, to)
 		var heard []int16
@@ -223,7 +223,7 @@ func TestOpusOfOthersIsDecoded(t *testing.T) {
 				heard = pcm16Codec{}.decode(heard, raw)
 			}
 		}
-		amplitude, snr := fitted(heard[len(heard)/2:len(heard)*3/4], 440, to.Rate)
+		amplitude, snr := fitTone(heard[len(heard)/2:len(heard)*3/4], 440, to.Rate)
 		if amplitude < 8000 || amplitude > 10000 || snr < 20 {
 			t.Errorf("at %d Hz: amplitude %.0f, signal to noise %.1f dB", to.Rate, amplitude, snr)
 		}

@@ -15,13 +15,13 @@ func TestRawEventsAreTheBytesThatCame(t *testing.T) {
 	address := serve(t, func(p *peer) {
 		p.login()
 		for _, body := range bodies {
-			p.Say("Content-Length: %d\nContent-Type: text/event-json\n\n%s", len(body), body)
+			p.Writef("Content-Length: %d\nContent-Type: text/event-json\n\n%s", len(body), body)
 		}
 		p.event("Event-Name: plain\n\n")
-		p.Hold()
+		p.WaitClosed()
 	})
 	c := dial(t, Config{Address: address, Raw: true})
-	events := conntest.Take(t, c.Conn, len(bodies)+1)
+	events := conntest.TakeEvents(t, c.Conn, len(bodies)+1)
 	for i, body := range bodies {
 		if got := string(events[i].Raw()); got != body {
 			t.Errorf("event %d is %q, want %q", i, got, body)
@@ -45,7 +45,7 @@ func TestDialWithTLS(t *testing.T) {
 			address := serve(t, func(p *peer) {
 				p.Peer = conntest.NewPeer(tls.Server(p.Conn, certificates.TLS))
 				if p.login() {
-					p.Hold()
+					p.WaitClosed()
 				}
 			})
 			client := newClient(t, Config{Address: address, TLS: &tls.Config{RootCAs: test.roots}})

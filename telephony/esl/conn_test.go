@@ -18,16 +18,16 @@ func TestDialSaysWhyItFailed(t *testing.T) {
 		play func(*peer)
 		want error
 	}{
-		"wrong password": {func(p *peer) { p.Say("Content-Type: auth/request\n\n"); p.command(); p.reply("-ERR invalid") }, ErrDenied},
+		"wrong password": {func(p *peer) { p.Writef("Content-Type: auth/request\n\n"); p.command(); p.reply("-ERR invalid") }, ErrDenied},
 		"access list": {func(p *peer) {
-			p.Say("Content-Type: text/rude-rejection\nContent-Length: 24\n\nAccess Denied, go away.\n")
+			p.Writef("Content-Type: text/rude-rejection\nContent-Length: 24\n\nAccess Denied, go away.\n")
 		}, ErrRejected},
-		"goodbye":      {func(p *peer) { p.Say("Content-Type: text/disconnect-notice\n\n") }, ErrDisconnect},
-		"not a switch": {func(p *peer) { p.Say("HTTP/1.1 400 Bad Request\r\n\r\n") }, ErrMalformed},
+		"goodbye":      {func(p *peer) { p.Writef("Content-Type: text/disconnect-notice\n\n") }, ErrDisconnect},
+		"not a switch": {func(p *peer) { p.Writef("HTTP/1.1 400 Bad Request\r\n\r\n") }, ErrMalformed},
 		"no auth":      {func(p *peer) { p.output("hello") }, ErrMalformed},
 		"closes":       {func(p *peer) {}, io.EOF},
-		"half a word":  {func(p *peer) { p.Say("Content-Type: au") }, io.ErrUnexpectedEOF},
-		"says nothing": {func(p *peer) { p.Hold() }, context.DeadlineExceeded},
+		"half a word":  {func(p *peer) { p.Writef("Content-Type: au") }, io.ErrUnexpectedEOF},
+		"says nothing": {func(p *peer) { p.WaitClosed() }, context.DeadlineExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := Config{Address: serve(t, test.play), DialTimeout: conntest.Patience}
@@ -55,22 +55,22 @@ func TestConnSaysWhyItEnded(t *testing.T) {
 		play func(*peer)
 		want error
 	}{
-		"goodbye":                {func(p *peer) { p.Say("Content-Type: text/disconnect-notice\nContent-Length: 4\n\nbye\n") }, ErrDisconnect},
+		"goodbye":                {func(p *peer) { p.Writef("Content-Type: text/disconnect-notice\nContent-Length: 4\n\nbye\n") }, ErrDisconnect},
 		"closed":                 {func(p *peer) {}, io.EOF},
-		"closed in a header":     {func(p *peer) { p.Say("Content-Length: 12\nConte") }, io.ErrUnexpectedEOF},
-		"closed in a body":       {func(p *peer) { p.Say("Content-Type: api/response\nContent-Length: 12\n\nhal") }, io.ErrUnexpectedEOF},
-		"garbage":                {func(p *peer) { p.Say("\x00\xff\xfe garbage\n\n") }, ErrMalformed},
-		"endless line":           {func(p *peer) { p.Say("%s", strings.Repeat("x", 1<<20)); p.Hold() }, ErrTooLarge},
-		"endless headers":        {func(p *peer) { p.Say("%s", strings.Repeat("a: b\n", 1<<16)); p.Hold() }, ErrTooLarge},
-		"endless blank lines":    {func(p *peer) { p.Say("%s", strings.Repeat("\n", 1<<20)); p.Hold() }, ErrTooLarge},
-		"huge body":              {func(p *peer) { p.Say("Content-Type: api/response\nContent-Length: 99999999\n\n"); p.Hold() }, ErrTooLarge},
-		"length overflows":       {func(p *peer) { p.Say("Content-Type: api/response\nContent-Length: 99999999999999999999999\n\n") }, ErrTooLarge},
-		"negative length":        {func(p *peer) { p.Say("Content-Type: api/response\nContent-Length: -1\n\n") }, ErrMalformed},
-		"no content type":        {func(p *peer) { p.Say("Content-Length: 1\n\nx") }, ErrMalformed},
-		"unknown content type":   {func(p *peer) { p.Say("Content-Type: text/event-xml\nContent-Length: 1\n\nx") }, ErrMalformed},
+		"closed in a header":     {func(p *peer) { p.Writef("Content-Length: 12\nConte") }, io.ErrUnexpectedEOF},
+		"closed in a body":       {func(p *peer) { p.Writef("Content-Type: api/response\nContent-Length: 12\n\nhal") }, io.ErrUnexpectedEOF},
+		"garbage":                {func(p *peer) { p.Writef("\x00\xff\xfe garbage\n\n") }, ErrMalformed},
+		"endless line":           {func(p *peer) { p.Writef("%s", strings.Repeat("x", 1<<20)); p.WaitClosed() }, ErrTooLarge},
+		"endless headers":        {func(p *peer) { p.Writef("%s", strings.Repeat("a: b\n", 1<<16)); p.WaitClosed() }, ErrTooLarge},
+		"endless blank lines":    {func(p *peer) { p.Writef("%s", strings.Repeat("\n", 1<<20)); p.WaitClosed() }, ErrTooLarge},
+		"huge body":              {func(p *peer) { p.Writef("Content-Type: api/response\nContent-Length: 99999999\n\n"); p.WaitClosed() }, ErrTooLarge},
+		"length overflows":       {func(p *peer) { p.Writef("Content-Type: api/response\nContent-Length: 99999999999999999999999\n\n") }, ErrTooLarge},
+		"negative length":        {func(p *peer) { p.Writef("Content-Type: api/response\nContent-Length: -1\n\n") }, ErrMalformed},
+		"no content type":        {func(p *peer) { p.Writef("Content-Length: 1\n\nx") }, ErrMalformed},
+		"unknown content type":   {func(p *peer) { p.Writef("Content-Type: text/event-xml\nContent-Length: 1\n\nx") }, ErrMalformed},
 		"reply to nothing":       {func(p *peer) { p.reply("+OK") }, ErrMalformed},
 		"event without a name":   {func(p *peer) { p.event("Core-UUID: 1\n\n") }, ErrMalformed},
-		"event that is not JSON": {func(p *peer) { p.Say("Content-Type: text/event-json\nContent-Length: 5\n\n{\"a\":") }, ErrMalformed},
+		"event that is not JSON": {func(p *peer) { p.Writef("Content-Type: text/event-json\nContent-Length: 5\n\n{\"a\":") }, ErrMalformed},
 		"event body too long":    {func(p *peer) { p.event("Event-Name: X\nContent-Length: 9\n\nshort") }, ErrMalformed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestConnSaysWhyItEnded(t *testing.T) {
 				}
 			})
 			c := dial(t, Config{Address: address, MaxMessage: 64 << 10})
-			if err := conntest.Ended(t, c.Conn); !errors.Is(err, test.want) {
+			if err := conntest.WaitEnd(t, c.Conn); !errors.Is(err, test.want) {
 				t.Fatalf("got %v, want %v", err, test.want)
 			}
 			if _, err := c.API(t.Context(), "status"); !errors.Is(err, test.want) {
@@ -96,10 +96,10 @@ func TestSlowConsumerLosesTheConnectionNotTheMemory(t *testing.T) {
 		for i := range 1000 {
 			p.event(fmt.Sprintf("Event-Name: X\nEvent-Sequence: %d\n\n", i))
 		}
-		p.Hold()
+		p.WaitClosed()
 	})
 	c := dial(t, Config{Address: address, QueueEvents: 100})
-	if err := conntest.Ended(t, c.Conn); !errors.Is(err, ErrSlow) {
+	if err := conntest.WaitEnd(t, c.Conn); !errors.Is(err, ErrSlow) {
 		t.Fatalf("got %v", err)
 	}
 	events := c.Take()
@@ -241,7 +241,7 @@ func TestRefusals(t *testing.T) {
 		p.output("+OK\n")
 		p.command()
 		p.output("out of step")
-		p.Hold()
+		p.WaitClosed()
 	})
 	c := dial(t, Config{Address: address})
 	for _, want := range []string{"-ERR No such channel!", "-USAGE: <uuid> [cause]", "-ERR permission denied"} {
@@ -261,13 +261,13 @@ func TestRefusals(t *testing.T) {
 	if err := c.Background(t.Context(), "originate", "j"); !errors.Is(err, ErrMalformed) {
 		t.Fatalf("an api/response to bgapi: %v", err)
 	}
-	if err := conntest.Ended(t, c.Conn); !errors.Is(err, ErrMalformed) {
+	if err := conntest.WaitEnd(t, c.Conn); !errors.Is(err, ErrMalformed) {
 		t.Fatalf("replies out of step did not end the connection: %v", err)
 	}
 }
 
 func TestCommandsThatAreNotSent(t *testing.T) {
-	address := serve(t, func(p *peer) { p.login(); p.Hold() })
+	address := serve(t, func(p *peer) { p.login(); p.WaitClosed() })
 	c := dial(t, Config{Address: address, MaxPending: 2, CommandTimeout: 10 * time.Millisecond})
 	for _, command := range []string{"a\nb", "a\rb", "a\x00b"} {
 		if _, err := c.API(t.Context(), command); !errors.Is(err, ErrCommand) {
@@ -286,7 +286,7 @@ func TestCommandsThatAreNotSent(t *testing.T) {
 
 func TestCloseEndsWaitingCommands(t *testing.T) {
 	asked := make(chan struct{})
-	address := serve(t, func(p *peer) { p.login(); p.command(); close(asked); p.Hold() })
+	address := serve(t, func(p *peer) { p.login(); p.command(); close(asked); p.WaitClosed() })
 	c := dial(t, Config{Address: address})
 	go func() { <-asked; c.Close() }()
 	if _, err := c.API(t.Context(), "status"); !errors.Is(err, ErrClosed) {

@@ -34,23 +34,23 @@ func (p *peer) command() (string, error) {
 	}
 }
 
-func (p *peer) reply(text string) { p.Say("Content-Type: command/reply\nReply-Text: %s\n\n", text) }
+func (p *peer) reply(text string) { p.Writef("Content-Type: command/reply\nReply-Text: %s\n\n", text) }
 
 func (p *peer) output(text string) {
-	p.Say("Content-Type: api/response\nContent-Length: %d\n\n%s", len(text), text)
+	p.Writef("Content-Type: api/response\nContent-Length: %d\n\n%s", len(text), text)
 }
 
 func (p *peer) event(body string) {
-	p.Say("Content-Length: %d\nContent-Type: text/event-plain\n\n%s", len(body), body)
+	p.Writef("Content-Length: %d\nContent-Type: text/event-plain\n\n%s", len(body), body)
 }
 
 // login lets the client in.
 func (p *peer) login() bool {
-	p.Say("Content-Type: auth/request\n\n")
+	p.Writef("Content-Type: auth/request\n\n")
 	command, err := p.command()
 	if err != nil || command != "auth "+password {
 		p.reply("-ERR invalid")
-		p.Say("Content-Type: text/disconnect-notice\nContent-Length: 5\n\nbye.\n")
+		p.Writef("Content-Type: text/disconnect-notice\nContent-Length: 5\n\nbye.\n")
 		return false
 	}
 	p.reply("+OK accepted")

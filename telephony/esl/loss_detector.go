@@ -23,56 +23,56 @@ type LossDetector struct {
 
 // Record records the number of an event that arrived and returns how many earlier events are now known
 // to be lost.
-func (s *LossDetector) Record(n uint64) (lost uint64) {
-	if !s.started {
+func (d *LossDetector) Record(n uint64) (lost uint64) {
+	if !d.started {
 		// Earlier events may still arrive, so counting starts here.
-		s.started, s.next = true, n
+		d.started, d.next = true, n
 	}
-	if n < s.next {
+	if n < d.next {
 		return 0
 	}
-	if n-s.next >= 2*reorderWindow {
-		lost = s.skipTo(n - reorderWindow + 1)
+	if n-d.next >= 2*reorderWindow {
+		lost = d.skipTo(n - reorderWindow + 1)
 	}
-	for n-s.next >= reorderWindow {
-		lost += s.classifyNext()
+	for n-d.next >= reorderWindow {
+		lost += d.classifyNext()
 	}
-	s.seen[n%reorderWindow] = true
-	for s.seen[s.next%reorderWindow] {
-		s.classifyNext()
+	d.seen[n%reorderWindow] = true
+	for d.seen[d.next%reorderWindow] {
+		d.classifyNext()
 	}
 	return lost
 }
 
 // classifyNext classifies the event numbered next as lost or not.
-func (s *LossDetector) classifyNext() (lost uint64) {
-	arrived := &s.seen[s.next%reorderWindow]
-	s.next++
+func (d *LossDetector) classifyNext() (lost uint64) {
+	arrived := &d.seen[d.next%reorderWindow]
+	d.next++
 	if *arrived {
-		*arrived, s.missing = false, 0
+		*arrived, d.missing = false, 0
 		return 0
 	}
-	s.missing++
+	d.missing++
 	switch {
-	case s.missing == maxUnsentRun+1:
-		return s.missing
-	case s.missing > maxUnsentRun:
+	case d.missing == maxUnsentRun+1:
+		return d.missing
+	case d.missing > maxUnsentRun:
 		return 1
 	}
 	return 0
 }
 
 // skipTo classifies all numbers below first, which is beyond the window.
-func (s *LossDetector) skipTo(first uint64) (lost uint64) {
+func (d *LossDetector) skipTo(first uint64) (lost uint64) {
 	for range reorderWindow {
-		lost += s.classifyNext()
+		lost += d.classifyNext()
 	}
-	beyond := first - s.next
-	if s.missing <= maxUnsentRun {
-		beyond += s.missing
+	beyond := first - d.next
+	if d.missing <= maxUnsentRun {
+		beyond += d.missing
 	}
-	s.next, s.missing = first, s.missing+first-s.next
-	if s.missing <= maxUnsentRun {
+	d.next, d.missing = first, d.missing+first-d.next
+	if d.missing <= maxUnsentRun {
 		return lost
 	}
 	return lost + beyond

@@ -211,12 +211,12 @@ func (b *baresip) hears(other, own float64) {
 const toneOfRinging = 425
 
 // phones starts two, registered.
-func phones(t *testing.T, w *world, answer string) (a, b *baresip) {
+func phones(t *testing.T, w *testEnv, answer string) (a, b *baresip) {
 	t.Helper()
 	return registered(t, w, 5071, "1001", "auto", hzA, "pcmu", "udp"), registered(t, w, 5081, "1002", answer, hzB, "pcmu", "udp")
 }
 
-func registered(t *testing.T, w *world, port int, user, answer string, hz float64, codecs, transport string) *baresip {
+func registered(t *testing.T, w *testEnv, port int, user, answer string, hz float64, codecs, transport string) *baresip {
 	t.Helper()
 	b := newBaresip(t, port, user, answer, hz, codecs, transport)
 	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -231,7 +231,7 @@ func registered(t *testing.T, w *world, port int, user, answer string, hz float6
 }
 
 // until waits for a state and ignores earlier ones.
-func (w *world) until(state origination.State) origination.Progress {
+func (w *testEnv) until(state origination.State) origination.Progress {
 	w.t.Helper()
 	for limit := time.After(patience); ; {
 		select {
@@ -253,7 +253,7 @@ func TestRealPhones(t *testing.T) {
 		return
 	}
 	t.Run("each hears the other, the owner hangs up", func(t *testing.T) {
-		w := newWorldAt(t, "127.0.0.1:5060", nil)
+		w := newTestEnvAt(t, "127.0.0.1:5060", nil)
 		a, b := phones(t, w, "auto")
 		began := time.Now()
 		w.originate("1002")
@@ -264,13 +264,13 @@ func TestRealPhones(t *testing.T) {
 		b.wait("CALL_CLOSED")
 		a.hears(hzB, hzA)
 		b.hears(hzA, hzB)
-		owner, _, destination := w.rows()
+		owner, _, destination := w.callRecords()
 		if len(owner) != 1 || len(destination) != 1 || *destination[0].BillingSeconds < 3 || float64(*destination[0].BillingSeconds) > time.Since(began).Seconds()+1 {
 			t.Errorf("records: %+v %+v", owner, destination)
 		}
 	})
 	t.Run("the destination hangs up", func(t *testing.T) {
-		w := newWorldAt(t, "127.0.0.1:5060", nil)
+		w := newTestEnvAt(t, "127.0.0.1:5060", nil)
 		a, b := phones(t, w, "auto")
 		w.originate("1002")
 		w.until(origination.Bridged)
@@ -281,7 +281,7 @@ func TestRealPhones(t *testing.T) {
 		a.wait("CALL_CLOSED")
 	})
 	t.Run("the destination rejects", func(t *testing.T) {
-		w := newWorldAt(t, "127.0.0.1:5060", nil)
+		w := newTestEnvAt(t, "127.0.0.1:5060", nil)
 		a, b := phones(t, w, "manual")
 		w.originate("1002")
 		b.wait("CALL_INCOMING")
@@ -292,7 +292,7 @@ func TestRealPhones(t *testing.T) {
 		a.wait("CALL_CLOSED")
 	})
 	t.Run("the destination does not answer", func(t *testing.T) {
-		w := newWorldAt(t, "127.0.0.1:5060", nil)
+		w := newTestEnvAt(t, "127.0.0.1:5060", nil)
 		_, b := phones(t, w, "manual")
 		w.originate("1002")
 		b.wait("CALL_INCOMING")
@@ -303,7 +303,7 @@ func TestRealPhones(t *testing.T) {
 		b.wait("CALL_CLOSED")
 	})
 	t.Run("over TCP", func(t *testing.T) {
-		w := newWorldAt(t, "127.0.0.1:5060", nil)
+		w := newTestEnvAt(t, "127.0.0.1:5060", nil)
 		a := registered(t, w, 5071, "1001", "auto", hzA, "pcmu", "tcp")
 		b := registered(t, w, 5081, "1002", "auto", hzB, "pcmu", "tcp")
 		w.originate("1002")
@@ -313,7 +313,7 @@ func TestRealPhones(t *testing.T) {
 		a.wait("CALL_CLOSED")
 	})
 	t.Run("a phone calls a phone, in two laws of G.711", func(t *testing.T) {
-		w := newWorldAt(t, "127.0.0.1:5060", nil)
+		w := newTestEnvAt(t, "127.0.0.1:5060", nil)
 		a := registered(t, w, 5071, "1001", "auto", hzA, "pcma", "udp")
 		b := registered(t, w, 5081, "1002", "auto", hzB, "pcmu", "udp")
 		a.command("dial", "sip:1002@127.0.0.1")

@@ -18,7 +18,7 @@ import (
 // phones are in this process and share its CPU.
 func BenchmarkSetup(b *testing.B) {
 	const atOnce = 20
-	w := newWorld(b, func(c *pbx.Config) { c.MaxCalls = 1000 }, nil)
+	w := newTestEnv(b, func(c *pbx.Config) { c.MaxCalls = 1000 }, nil)
 	owner, destination := w.phone("1001"), w.phone("1002")
 	over := make(chan struct{})
 	var drained sync.WaitGroup

@@ -33,7 +33,7 @@ func newCall(d *Driver, accountID, interactionID string) *call {
 // cancelledCall is the cancellation cause of a call's context.
 type cancelledCall struct{ cause sip.Cause }
 
-func (s cancelledCall) Error() string { return "the call was stopped with " + string(s.cause) }
+func (c cancelledCall) Error() string { return "the call was stopped with " + string(c.cause) }
 
 // cancelWithCause ends the call with a cause. The first cause is kept.
 func (c *call) cancelWithCause(cause sip.Cause) { c.cancel(cancelledCall{cause}) }
@@ -71,7 +71,7 @@ func (c *call) originationID() string {
 	return c.id
 }
 
-func (c *call) report(state origination.State, cause sip.Cause) {
+func (c *call) reportProgress(state origination.State, cause sip.Cause) {
 	if c.order == nil {
 		return
 	}
@@ -86,7 +86,7 @@ func (c *call) finish(cause sip.Cause) {
 	}
 	c.driver.metrics.ended.WithLabelValues(string(cause), bridged).Inc()
 	c.cancel(nil)
-	c.report(origination.Ended, cause)
+	c.reportProgress(origination.Ended, cause)
 	c.driver.removeCall(c)
 }
 

@@ -37,7 +37,7 @@ func (c *call) connectLocal(ctx context.Context, b *bridge, owner, loopback *cdr
 	t.setAnswered()
 	c.bridged = true
 	owner.row.OtherLegCallID, loopback.answeredAt = t.row.CallID, t.answeredAt
-	c.report(origination.Bridged, "")
+	c.reportProgress(origination.Bridged, "")
 	var cause sip.Cause
 	select {
 	case <-b.near.leg.Done():
@@ -72,7 +72,7 @@ func (t *transfer) dial(ctx context.Context, destination string) error {
 	if strings.HasPrefix(destination, localPrefix) {
 		return fault.New(fault.KindUnsupported, "a call cannot be transferred to an AI provider")
 	}
-	who := c.attempt(origination.DoorTransfer)
+	who := c.newAttempt(origination.DoorTransfer)
 	if err := d.admission.Count(ctx, who); err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ import (
 )
 
 func TestPhoneCallsPhone(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newTestEnv(t, nil, nil)
 	a, b := w.phone("1001"), w.phone("1002")
 	alice := a.Dial("1002", a.Media().SDP("sendrecv", 0))
 	if alice.Answer.StatusCode != 200 {
@@ -37,8 +37,8 @@ func TestPhoneCallsPhone(t *testing.T) {
 	if got := bob.Invite.From().Address.User; got != "1001" {
 		t.Errorf("called by %s", got)
 	}
-	a.Media().Speak(0, 0x11, 20)
-	b.Media().Speak(0, 0x22, 20)
+	a.Media().SendPackets(0, 0x11, 20)
+	b.Media().SendPackets(0, 0x22, 20)
 	b.Media().WaitReceived(0, 0x11, 18)
 	a.Media().WaitReceived(0, 0x22, 18)
 	bob.Bye()
@@ -71,7 +71,7 @@ func TestPhoneCallsWhatCannotBeReached(t *testing.T) {
 		"without a codec in common": {"1002", func(c *siptest.Call) { c.Reply(c.Invite, 200, c.Phone.Media().SDP("sendrecv", 0, 107)) }, 488},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil, nil)
+			w := newTestEnv(t, nil, nil)
 			a, b := w.phone("1001"), w.phone("1002")
 			b.OnCall(c.answer)
 			if got := a.Dial(c.user, a.Media().SDP("sendrecv", 0)).Answer.StatusCode; got != c.want {
@@ -82,13 +82,13 @@ func TestPhoneCallsWhatCannotBeReached(t *testing.T) {
 }
 
 func TestCallerGivesUp(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newTestEnv(t, nil, nil)
 	a, b := w.phone("1001"), w.phone("1002")
 	b.OnCall(func(c *siptest.Call) { c.Reply(c.Invite, 180, "") })
-	alice := a.Start("1002", a.Media().SDP("sendrecv", 0))
+	alice := a.SendInvite("1002", a.Media().SDP("sendrecv", 0))
 	bob := b.WaitCall()
 	alice.Cancel()
-	if r := alice.Finish(); r.StatusCode != 487 {
+	if r := alice.WaitFinal(); r.StatusCode != 487 {
 		t.Errorf("cancelled with %d", r.StatusCode)
 	}
 	bob.WaitCancel()
@@ -101,7 +101,7 @@ func TestCallerGivesUp(t *testing.T) {
 }
 
 func TestHold(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newTestEnv(t, nil, nil)
 	alice, bob := talk(w)
 	alice.WaitAck()
 	bob.WaitAck()
@@ -110,8 +110,8 @@ func TestHold(t *testing.T) {
 	if !strings.Contains(string(r.Body()), "a=recvonly") {
 		t.Errorf("a hold was answered %s", r.Body())
 	}
-	b.Speak(0, 0x33, 10)
-	a.Speak(0, 0x44, 10) // music
+	b.SendPackets(0, 0x33, 10)
+	a.SendPackets(0, 0x44, 10) // music
 	b.WaitReceived(0, 0x44, 10)
 	if n := a.Received(0, 0x33); n != 0 {
 		t.Errorf("the holding side received %d packets", n)
@@ -122,47 +122,47 @@ func TestHold(t *testing.T) {
 	if r := alice.Send("INVITE", "", a.SDP("sendrecv", 0)); !strings.Contains(string(r.Body()), "a=sendrecv") {
 		t.Errorf("the end of a hold was answered %s", r.Body())
 	}
-	b.Speak(0, 0x55, 10)
+	b.SendPackets(0, 0x55, 10)
 	a.WaitReceived(0, 0x55, 10)
 }
 
 func TestCodecChange(t *testing.T) {
 	t.Run("to the other law, which is turned", func(t *testing.T) {
-		w := newWorld(t, nil, nil)
+		w := newTestEnv(t, nil, nil)
 		alice, bob := talk(w)
 		r := alice.Send("INVITE", "", alice.Phone.Media().SDP("sendrecv", 0, 8))
 		if !strings.Contains(string(r.Body()), "AVP 8 ") {
 			t.Fatalf("answered %s", r.Body())
 		}
 		silence := g711.ALaw().EncodeSample(0)
-		alice.Phone.Media().Speak(8, silence, 10)
+		alice.Phone.Media().SendPackets(8, silence, 10)
 		bob.Phone.Media().WaitReceived(0, g711.ALawToULaw()[silence], 10)
 	})
 	t.Run("to what only the other side can change to", func(t *testing.T) {
-		w := newWorld(t, nil, nil)
+		w := newTestEnv(t, nil, nil)
 		alice, bob := talk(w)
 		bob.OnOffer(func(*sipmsg.Request) (string, int) { return bob.Phone.Media().SDP("sendrecv", 0, 107), 200 })
 		r := alice.Send("INVITE", "", alice.Phone.Media().SDP("sendrecv", 0, 109))
 		if !strings.Contains(string(r.Body()), "a=rtpmap:109 opus/48000/2") {
 			t.Fatalf("answered %s", r.Body())
 		}
-		alice.Phone.Media().Speak(109, 0x66, 10)
+		alice.Phone.Media().SendPackets(109, 0x66, 10)
 		bob.Phone.Media().WaitReceived(107, 0x66, 10)
 	})
 	t.Run("to what the other side refuses", func(t *testing.T) {
-		w := newWorld(t, nil, nil)
+		w := newTestEnv(t, nil, nil)
 		alice, bob := talk(w)
 		bob.OnOffer(func(*sipmsg.Request) (string, int) { return "", 488 })
 		if r := alice.Send("INVITE", "", alice.Phone.Media().SDP("sendrecv", 0, 109)); r.StatusCode != 488 {
 			t.Errorf("answered %d", r.StatusCode)
 		}
-		alice.Phone.Media().Speak(0, 0x77, 10)
+		alice.Phone.Media().SendPackets(0, 0x77, 10)
 		bob.Phone.Media().WaitReceived(0, 0x77, 10)
 	})
 }
 
 func TestOwnerIsAskedToChangeCodec(t *testing.T) {
-	w := newWorld(t, func(c *pbx.Config) { c.Codecs = []sip.Codec{sip.Opus(), sip.PCMU()} }, nil)
+	w := newTestEnv(t, func(c *pbx.Config) { c.Codecs = []sip.Codec{sip.Opus(), sip.PCMU()} }, nil)
 	a, b := w.phone("1001"), w.phone("1002")
 	a.OnCall(func(c *siptest.Call) {
 		c.OnOffer(func(*sipmsg.Request) (string, int) { return a.Media().SDP("sendrecv", 0, 0), 200 })
@@ -171,16 +171,16 @@ func TestOwnerIsAskedToChangeCodec(t *testing.T) {
 	b.OnCall(func(c *siptest.Call) { c.Accept(0) })
 	w.originate("1002")
 	w.until(origination.Bridged)
-	a.Media().Speak(0, 0x11, 10)
+	a.Media().SendPackets(0, 0x11, 10)
 	b.Media().WaitReceived(0, 0x11, 10)
 }
 
 func TestTrunk(t *testing.T) {
 	trunk := siptest.NewPhone(t, "127.0.0.1:9", "trunk", "127.0.0.1", "")
-	w := newWorld(t, func(c *pbx.Config) {
+	w := newTestEnv(t, func(c *pbx.Config) {
 		c.Trunk = pbx.Trunk{Address: trunk.Addr(), Transport: "udp", Username: "us", Password: "secret", CallerID: "+4930", StripPrefix: "0"}
 	}, nil)
-	trunk.Talk(w.server.Addr().String())
+	trunk.SetServer(w.server.Addr().String())
 	trunk.OnCall(func(c *siptest.Call) {
 		if c.Invite.GetHeader("Proxy-Authorization") == nil {
 			c.ReplyWith(c.Invite, 407, "Proxy-Authenticate: Digest realm=\"r\", nonce=\"n\", qop=\"auth\"\r\n", "")
@@ -200,7 +200,7 @@ func TestTrunk(t *testing.T) {
 	if bye := call.WaitBye(); bye == nil {
 		t.Error("no BYE")
 	}
-	_, _, destination := w.rows()
+	_, _, destination := w.callRecords()
 	if len(destination) != 1 || destination[0].To != "0891234" || destination[0].From != "+4930" || destination[0].PresenceID != "" {
 		t.Errorf("records: %+v", destination)
 	}
@@ -210,8 +210,8 @@ func TestPhonesDialByTheTrunkWhatTheirAccountMay(t *testing.T) {
 	trunk := siptest.NewPhone(t, "127.0.0.1:9", "trunk", "127.0.0.1", "")
 	rules, err := origination.ParseRules(origination.RuleTexts{AccountAllow: []string{account + "=^110$"}})
 	must(t, err)
-	w := newLimitedWorld(t, origination.AdmissionConfig{Rules: rules}, func(c *pbx.Config) { c.Trunk.Address = trunk.Addr() }, nil)
-	trunk.Talk(w.server.Addr().String())
+	w := newLimitedTestEnv(t, origination.AdmissionConfig{Rules: rules}, func(c *pbx.Config) { c.Trunk.Address = trunk.Addr() }, nil)
+	trunk.SetServer(w.server.Addr().String())
 	a := w.phone("1001")
 	if got := a.Dial("0900666", a.Media().SDP("sendrecv", 0)).Answer.StatusCode; got != 403 {
 		t.Errorf("a number that is denied: answered %d", got)
@@ -237,9 +237,9 @@ func TestTollFraudByAPhone(t *testing.T) {
 	trunk := siptest.NewPhone(t, "127.0.0.1:9", "trunk", "127.0.0.1", "")
 	premium, err := origination.ParsePremium([]string{"known"})
 	must(t, err)
-	w := newLimitedWorld(t, origination.AdmissionConfig{Numbers: germanNumbers(t), Premium: premium, PerMinute: 30, UserCalls: 5},
+	w := newLimitedTestEnv(t, origination.AdmissionConfig{Numbers: germanNumbers(t), Premium: premium, PerMinute: 30, UserCalls: 5},
 		func(c *pbx.Config) { c.Trunk.Address = trunk.Addr() }, nil)
-	trunk.Talk(w.server.Addr().String())
+	trunk.SetServer(w.server.Addr().String())
 	a := w.phone("1001")
 	for i := range 20 {
 		for _, to := range []string{fmt.Sprintf("+8821612345%02d", i), "0015551230001", "*31%230088216123456"} {
@@ -263,7 +263,7 @@ func TestTollFraudByAPhone(t *testing.T) {
 
 // TestAPhonesCallsAtOnce: the third call of a user is refused until one ends.
 func TestAPhonesCallsAtOnce(t *testing.T) {
-	w := newLimitedWorld(t, origination.AdmissionConfig{UserCalls: 2}, nil, nil)
+	w := newLimitedTestEnv(t, origination.AdmissionConfig{UserCalls: 2}, nil, nil)
 	a, b := w.phone("1001"), w.phone("1002")
 	dial := func() *siptest.Call { return a.Dial("1002", a.Media().SDP("sendrecv", 0)) }
 	first, second := dial(), dial()
@@ -286,9 +286,9 @@ func TestAProvidersTransferObeysTheLimits(t *testing.T) {
 	trunk := siptest.NewPhone(t, "127.0.0.1:9", "trunk", "127.0.0.1", "")
 	h := &handing{session: session{endSignal: make(chan struct{})}, to: make(chan string), errs: make(chan error)}
 	defer close(h.to)
-	w := newLimitedWorld(t, origination.AdmissionConfig{Numbers: germanNumbers(t), PerMinute: 3},
+	w := newLimitedTestEnv(t, origination.AdmissionConfig{Numbers: germanNumbers(t), PerMinute: 3},
 		func(c *pbx.Config) { c.Trunk.Address = trunk.Addr() }, h)
-	trunk.Talk(w.server.Addr().String())
+	trunk.SetServer(w.server.Addr().String())
 	a := w.phone("1001")
 	w.originate("ai-7")
 	w.until(origination.Bridged)
@@ -307,7 +307,7 @@ func TestAProvidersTransferObeysTheLimits(t *testing.T) {
 		t.Errorf("%v transfers were refused", n)
 	}
 	alice.Bye()
-	w.ended(sip.NormalClearing)
+	w.waitEnded(sip.NormalClearing)
 	select {
 	case call := <-trunk.Calls():
 		t.Errorf("the trunk was asked for %s", call.Invite.Recipient.User)
@@ -316,7 +316,7 @@ func TestAProvidersTransferObeysTheLimits(t *testing.T) {
 }
 
 // refused returns how many calls were refused.
-func (w *world) refused(door, reason string) float64 {
+func (w *testEnv) refused(door, reason string) float64 {
 	w.t.Helper()
 	families, err := w.reg.Gather()
 	must(w.t, err)
@@ -365,18 +365,18 @@ func (s *session) Cause() sip.Cause { return sip.NormalClearing }
 
 func TestLocalDestination(t *testing.T) {
 	s := &session{heard: make(chan byte, 1), endSignal: make(chan struct{})}
-	w := newWorld(t, nil, s)
+	w := newTestEnv(t, nil, s)
 	a := w.phone("1001")
 	w.originate("ai-7")
 	w.until(origination.Bridged)
 	alice := a.WaitCall()
-	a.Media().Speak(0, 0x11, 5)
+	a.Media().SendPackets(0, 0x11, 5)
 	if got := <-s.heard; got != 0x11 || s.taken.Destination != "ai-7" || s.taken.OtherLegCallID != alice.CallID || s.taken.Negotiated.Codecs[0].Name != "PCMU" {
 		t.Errorf("heard %#x in %+v", got, s.taken)
 	}
 	alice.WaitBye()
-	w.ended(sip.NormalClearing)
-	_, loopback, destination := w.rows()
+	w.waitEnded(sip.NormalClearing)
+	_, loopback, destination := w.callRecords()
 	if len(loopback) != 1 || len(destination) != 1 || destination[0].To != "ai-7" || destination[0].CallID != s.taken.CallID {
 		t.Errorf("records: %+v %+v", loopback, destination)
 	}
@@ -405,7 +405,7 @@ func (h *handing) Connect(ctx context.Context, call localcall.Call) (localcall.S
 
 func TestLocalDestinationHandsTheCallOn(t *testing.T) {
 	h := &handing{session: session{endSignal: make(chan struct{})}, to: make(chan string), errs: make(chan error)}
-	w := newWorld(t, nil, h)
+	w := newTestEnv(t, nil, h)
 	a, b := w.phone("1001"), w.phone("1002")
 	b.OnCall(func(c *siptest.Call) { c.Reply(c.Invite, 486, "") })
 	w.originate("ai-7")
@@ -429,13 +429,13 @@ func TestLocalDestinationHandsTheCallOn(t *testing.T) {
 	}
 	bob := b.WaitCall()
 	bob.WaitAck()
-	a.Media().Speak(0, 0x11, 20)
-	b.Media().Speak(0, 0x22, 20)
+	a.Media().SendPackets(0, 0x11, 20)
+	b.Media().SendPackets(0, 0x22, 20)
 	b.Media().WaitReceived(0, 0x11, 18)
 	a.Media().WaitReceived(0, 0x22, 18)
 	bob.Bye()
 	alice.WaitBye()
-	w.ended(sip.NormalClearing)
+	w.waitEnded(sip.NormalClearing)
 	w.stop()
 	last := w.records.rows[len(w.records.rows)-1]
 	for _, row := range w.records.rows {
@@ -449,7 +449,7 @@ func TestLocalDestinationHandsTheCallOn(t *testing.T) {
 }
 
 func TestLocalDestinationThatIsNotThere(t *testing.T) {
-	w := newWorld(t, nil, &session{refuse: fault.NotFound("no such provider")})
+	w := newTestEnv(t, nil, &session{refuse: fault.NotFound("no such provider")})
 	w.phone("1001")
 	w.originate("ai-7")
 	for p := range w.steps {
@@ -463,7 +463,7 @@ func TestLocalDestinationThatIsNotThere(t *testing.T) {
 }
 
 func TestCrashedCallsEnd(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newTestEnv(t, nil, nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan origination.Progress, 1)
 	go func() {
@@ -493,7 +493,7 @@ func (f *failing) PublishCDR(ctx context.Context, accountID string, row event.CD
 }
 
 func TestRecordsAreTriedAgain(t *testing.T) {
-	w := newWorldOf(t, &failing{left: 2})
+	w := newTestEnvWithPublisher(t, &failing{left: 2})
 	b := w.phone("1002")
 	w.originate("1002") // the owner has no phone
 	w.until(origination.Ended)
@@ -502,13 +502,13 @@ func TestRecordsAreTriedAgain(t *testing.T) {
 	if n := len(w.records.rows); n != 1 {
 		t.Errorf("%d records", n)
 	}
-	if got := w.types(); got["AGENT_DEVICE_REGISTER"] != 1 || got["AGENT_DEVICE_UNREGISTER"] != 1 {
+	if got := w.eventCounts(); got["AGENT_DEVICE_REGISTER"] != 1 || got["AGENT_DEVICE_UNREGISTER"] != 1 {
 		t.Errorf("events: %v", got)
 	}
 }
 
 func TestTrustedNetworkCallsUsersOnly(t *testing.T) {
-	w := newWorldAt(t, "127.0.0.1:0", []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
+	w := newTestEnvAt(t, "127.0.0.1:0", []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")})
 	b := w.phone("1002")
 	pbx := siptest.NewPhone(t, w.server.Addr().String(), "4930", domain, "")
 	if r := pbx.Dial("0891234", pbx.Media().SDP("sendrecv", 0)).Answer; r.StatusCode != 404 {

@@ -83,7 +83,7 @@ func (d *Driver) Originate(_ context.Context, order origination.Order) (originat
 	if err := d.addCall(c); err != nil {
 		return origination.Placed{}, err
 	}
-	c.report(origination.Accepted, "")
+	c.reportProgress(origination.Accepted, "")
 	go c.originate()
 	return origination.Placed{CallID: order.ID}, nil
 }

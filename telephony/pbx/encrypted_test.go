@@ -15,9 +15,9 @@ import (
 )
 
 // newEncryptedWorld listens for TLS too.
-func newEncryptedWorld(t *testing.T, encryption sip.Encryption, dial *tls.Config, trunk pbx.Trunk) *world {
+func newEncryptedWorld(t *testing.T, encryption sip.Encryption, dial *tls.Config, trunk pbx.Trunk) *testEnv {
 	t.Helper()
-	return build(t, sip.Config{
+	return newTestEnvWithConfig(t, sip.Config{
 		Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:5060", TLSListen: "127.0.0.1:5061"},
 		TLS:      testAuthority().listen(t), DialTLS: dial,
 	}, func(c *pbx.Config) {
@@ -156,13 +156,13 @@ func startKamailio(t *testing.T) {
 
 func TestATrunkOverTLS(t *testing.T) {
 	if _, err := os.Stat(kamailioModules + "tls.so"); err != nil {
-		lacking(t, "kamailio-tls-modules is not installed")
+		skipOrFail(t, "kamailio-tls-modules is not installed")
 	}
 	if !inNamespace(t, "baresip", "kamailio") {
 		return
 	}
 	const number = "4930123"
-	start := func(t *testing.T, encryption sip.Encryption, dial *tls.Config, far string) (w *world, phone, outside *baresip) {
+	start := func(t *testing.T, encryption sip.Encryption, dial *tls.Config, far string) (w *testEnv, phone, outside *baresip) {
 		w = newEncryptedWorld(t, sip.EncryptionOptional, dial, pbx.Trunk{Address: "127.0.0.1:5161", Transport: "tls", SRTP: string(encryption)})
 		startKamailio(t)
 		phone = registered(t, w, 5071, "1001", "auto", hzA, "pcmu;mediaenc=srtp-mand", "tls")
@@ -185,7 +185,7 @@ func TestATrunkOverTLS(t *testing.T) {
 		})
 	}
 	t.Run("the trunk's certificate is of another authority", func(t *testing.T) {
-		_, phone, outside := start(t, sip.EncryptionOptional, newAuthority().dial(), "pcmu")
+		_, phone, outside := start(t, sip.EncryptionOptional, newTestCA().dial(), "pcmu")
 		phone.command("dial", "sip:"+number+"@127.0.0.1;transport=tls")
 		phone.wait("CALL_CLOSED")
 		for {

@@ -78,8 +78,8 @@ func (r *records) PublishEvent(_ context.Context, _ string, data []byte) error {
 	return nil
 }
 
-// world is a server, a driver and their output.
-type world struct {
+// testEnv has a running SIP server and driver, and their output.
+type testEnv struct {
 	t       testing.TB
 	server  *sip.Server
 	driver  *pbx.Driver
@@ -90,49 +90,49 @@ type world struct {
 	stop    func()
 }
 
-func newWorld(t testing.TB, change func(*pbx.Config), local localcall.Destination) *world {
+func newTestEnv(t testing.TB, change func(*pbx.Config), local localcall.Destination) *testEnv {
 	t.Helper()
-	return build(t, sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0"}, Limits: sip.Limits{PerAddress: 100_000, Requests: 100_000}}, change, local)
+	return newTestEnvWithConfig(t, sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0"}, Limits: sip.Limits{PerAddress: 100_000, Requests: 100_000}}, change, local)
 }
 
-// newWorldAt listens where phones from Debian look for it; trusted may call
+// newTestEnvAt listens where phones from Debian look for it; trusted may call
 // as trunks do.
-func newWorldAt(t testing.TB, listen string, trusted []netip.Prefix) *world {
+func newTestEnvAt(t testing.TB, listen string, trusted []netip.Prefix) *testEnv {
 	t.Helper()
-	return build(t, sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: listen, TrustedNetworks: trusted}}, nil, nil)
+	return newTestEnvWithConfig(t, sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: listen, TrustedNetworks: trusted}}, nil, nil)
 }
 
-// newWorldOf publishes through f.
-func newWorldOf(t testing.TB, f *failing) *world {
+// newTestEnvWithPublisher publishes through f.
+func newTestEnvWithPublisher(t testing.TB, f *failing) *testEnv {
 	t.Helper()
 	config := sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0"}}
-	return buildOn(t, config, origination.AdmissionConfig{}, nil, nil, f, &f.records)
+	return buildTestEnv(t, config, origination.AdmissionConfig{}, nil, nil, f, &f.records)
 }
 
-// newLimitedWorld has limits of calls.
-func newLimitedWorld(t testing.TB, limits origination.AdmissionConfig, change func(*pbx.Config), local localcall.Destination) *world {
+// newLimitedTestEnv has limits of calls.
+func newLimitedTestEnv(t testing.TB, limits origination.AdmissionConfig, change func(*pbx.Config), local localcall.Destination) *testEnv {
 	t.Helper()
 	r := &records{}
 	config := sip.Config{
 		Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0"},
 		Limits:   sip.Limits{PerAddress: 10_000, Requests: 10_000},
 	}
-	return buildOn(t, config, limits, change, local, r, r)
+	return buildTestEnv(t, config, limits, change, local, r, r)
 }
 
-func build(t testing.TB, config sip.Config, change func(*pbx.Config), local localcall.Destination) *world {
+func newTestEnvWithConfig(t testing.TB, config sip.Config, change func(*pbx.Config), local localcall.Destination) *testEnv {
 	t.Helper()
 	r := &records{}
-	return buildOn(t, config, origination.AdmissionConfig{}, change, local, r, r)
+	return buildTestEnv(t, config, origination.AdmissionConfig{}, change, local, r, r)
 }
 
-func buildOn(
+func buildTestEnv(
 	t testing.TB, config sip.Config, limits origination.AdmissionConfig, change func(*pbx.Config), local localcall.Destination,
 	publish pbx.Records, kept *records,
-) *world {
+) *testEnv {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
-	w := &world{t: t, records: kept, reg: prometheus.NewRegistry(), steps: make(chan origination.Progress, 10_000)}
+	w := &testEnv{t: t, records: kept, reg: prometheus.NewRegistry(), steps: make(chan origination.Progress, 10_000)}
 	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
 	t.Cleanup(func() { _ = client.Close() })
 	bindings, err := sip.NewRedisBindings(client, "test:")
@@ -162,7 +162,7 @@ func must(t testing.TB, err error) {
 }
 
 // run starts the parts; stop ends them as app would, the driver first.
-func (w *world) run() {
+func (w *testEnv) run() {
 	driverCtx, stopDriver := context.WithCancel(context.Background())
 	serverCtx, stopServer := context.WithCancel(context.Background())
 	var driver, server sync.WaitGroup
@@ -186,13 +186,13 @@ func (w *world) run() {
 		driver.Wait()
 		stopServer()
 		server.Wait()
-		w.noneLeft()
+		w.checkNothingOpen()
 	})
 	w.t.Cleanup(w.stop)
 }
 
-// noneLeft checks that no port, leg or call is held.
-func (w *world) noneLeft() {
+// checkNothingOpen checks that no port, leg or call is held.
+func (w *testEnv) checkNothingOpen() {
 	w.t.Helper()
 	for _, name := range []string{"trunkline_rtp_ports_in_use", "trunkline_sip_legs", "trunkline_origination_sip_calls"} {
 		if n := w.gauge(name); n != 0 {
@@ -201,7 +201,7 @@ func (w *world) noneLeft() {
 	}
 }
 
-func (w *world) gauge(name string) float64 {
+func (w *testEnv) gauge(name string) float64 {
 	families, err := w.reg.Gather()
 	must(w.t, err)
 	for _, f := range families {
@@ -214,7 +214,7 @@ func (w *world) gauge(name string) float64 {
 }
 
 // phone is a registered phone.
-func (w *world) phone(user string) *siptest.Phone {
+func (w *testEnv) phone(user string) *siptest.Phone {
 	w.t.Helper()
 	p := siptest.NewPhone(w.t, w.server.Addr().String(), user, domain, user)
 	w.t.Cleanup(w.stop) // before the phone goes
@@ -224,7 +224,7 @@ func (w *world) phone(user string) *siptest.Phone {
 	return p
 }
 
-func (w *world) originate(destination string) {
+func (w *testEnv) originate(destination string) {
 	w.t.Helper()
 	_, err := w.driver.Originate(context.Background(), order("call-1", destination))
 	must(w.t, err)
@@ -236,8 +236,8 @@ func order(id, destination string) origination.Order {
 	}
 }
 
-// step waits for the next step.
-func (w *world) step(state origination.State) origination.Progress {
+// waitState waits for the next step.
+func (w *testEnv) waitState(state origination.State) origination.Progress {
 	w.t.Helper()
 	select {
 	case p := <-w.steps:
@@ -251,16 +251,16 @@ func (w *world) step(state origination.State) origination.Progress {
 	return origination.Progress{}
 }
 
-func (w *world) ended(cause sip.Cause) {
+func (w *testEnv) waitEnded(cause sip.Cause) {
 	w.t.Helper()
-	if p := w.step(origination.Ended); p.Cause != string(cause) {
+	if p := w.waitState(origination.Ended); p.Cause != string(cause) {
 		w.t.Errorf("the call ended with %s, want %s", p.Cause, cause)
 	}
 }
 
-// rows stops the world and returns its records: the owner's legs, the loopback
+// callRecords stops the server and returns its call records: the owner's legs, the loopback
 // leg, and the destination's.
-func (w *world) rows() (owner, loopback, destination []event.CDR) {
+func (w *testEnv) callRecords() (owner, loopback, destination []event.CDR) {
 	w.t.Helper()
 	w.stop()
 	w.records.mu.Lock()
@@ -283,8 +283,8 @@ func (w *world) rows() (owner, loopback, destination []event.CDR) {
 	return owner, loopback, destination
 }
 
-// types are the types of the events of calls.
-func (w *world) types() map[string]int {
+// eventCounts are the types of the events of calls.
+func (w *testEnv) eventCounts() map[string]int {
 	w.records.mu.Lock()
 	defer w.records.mu.Unlock()
 	counted := map[string]int{}

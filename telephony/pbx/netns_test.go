@@ -21,7 +21,7 @@ func inNamespace(t *testing.T, programs ...string) bool {
 	}
 	for _, program := range append(programs, "unshare", "ip") {
 		if _, err := exec.LookPath(program); err != nil {
-			lacking(t, program+" is not installed")
+			skipOrFail(t, program+" is not installed")
 		}
 	}
 	flags := []string{"-n"}
@@ -29,7 +29,7 @@ func inNamespace(t *testing.T, programs ...string) bool {
 		flags = []string{"-rn"}
 	}
 	if output, err := exec.Command("unshare", append(flags, "true")...).CombinedOutput(); err != nil {
-		lacking(t, "no network namespace can be made: "+string(output))
+		skipOrFail(t, "no network namespace can be made: "+string(output))
 	}
 	run := append(flags, "sh", "-c", `ip link set lo up && exec "$0" "$@"`, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=120s")
 	again := exec.Command("unshare", run...)
@@ -46,8 +46,8 @@ func inNamespace(t *testing.T, programs ...string) bool {
 	return false
 }
 
-// lacking skips, but not where everything must run.
-func lacking(t *testing.T, what string) {
+// skipOrFail skips, but not where everything must run.
+func skipOrFail(t *testing.T, what string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
 		t.Fatal(what)

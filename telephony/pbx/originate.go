@@ -44,12 +44,12 @@ func (c *call) placeClickToCall() sip.Cause {
 	defer b.endRingTone(false)
 	cdr, err := d.ring(c.ctx, ringGroup{
 		bridge: b, side: a, codecs: d.config.Codecs, phones: phones, timeout: d.config.RingUser,
-		onRing: func() { c.report(origination.RingingUser, "") },
+		onRing: func() { c.reportProgress(origination.RingingUser, "") },
 	})
 	if err != nil {
 		return causeOf(c.ctx, err)
 	}
-	c.report(origination.UserAnswered, "")
+	c.reportProgress(origination.UserAnswered, "")
 	cause := c.connectDestination(b, cdr)
 	a.leg.Hangup(cause)
 	cdr.publish(a.leg.Cause())
@@ -69,7 +69,7 @@ func (c *call) recordUnplaced(owner sip.User, numbers parties, cause sip.Cause) 
 func (c *call) connectDestination(b *bridge, owner *cdrBuilder) sip.Cause {
 	ctx, cancel := contextWithLeg(c.ctx, b.near.leg)
 	defer cancel()
-	c.report(origination.Dialling, "")
+	c.reportProgress(origination.Dialling, "")
 	loopback := c.newCDR(sip.NewCallID(), outbound, parties{c.order.Extension, c.order.Destination})
 	loopback.setOriginationID()
 	loopback.row.OtherLegCallID = owner.row.CallID
@@ -84,8 +84,8 @@ func (c *call) connectDestination(b *bridge, owner *cdrBuilder) sip.Cause {
 	return cause
 }
 
-// attempt returns the origination.Attempt of the order, for Admission.
-func (c *call) attempt(door origination.Door) origination.Attempt {
+// newAttempt returns the origination.Attempt of the order, for Admission.
+func (c *call) newAttempt(door origination.Door) origination.Attempt {
 	return origination.Attempt{Door: door, CallID: c.id, AccountID: c.accountID, UserID: c.order.UserID}
 }
 
@@ -93,7 +93,7 @@ func (c *call) attempt(door origination.Door) origination.Attempt {
 func (c *call) dialDestination(ctx context.Context, b *bridge, owner, loopback *cdrBuilder) sip.Cause {
 	d := c.driver
 	phones, err := c.findPhones(ctx, caller{
-		user: c.order.Extension, domain: c.order.Domain, attempt: c.attempt(origination.DoorREST),
+		user: c.order.Extension, domain: c.order.Domain, attempt: c.newAttempt(origination.DoorREST),
 	}, c.order.Destination)
 	if err != nil {
 		return c.recordUndialled(causeOf(ctx, err))
@@ -122,7 +122,7 @@ func (c *call) dialDestination(ctx context.Context, b *bridge, owner, loopback *
 	cause := c.bridgeSides(ctx, b, far, func() {
 		owner.row.OtherLegCallID = cdr.row.CallID
 		loopback.answeredAt = cdr.answeredAt
-		c.report(origination.Bridged, "")
+		c.reportProgress(origination.Bridged, "")
 	})
 	far.leg.Hangup(cause)
 	cdr.publish(far.leg.Cause())

@@ -14,26 +14,26 @@ import (
 )
 
 // talk brings a click to call from 1001 to 1002 up.
-func talk(w *world) (alice, bob *siptest.Call) {
+func talk(w *testEnv) (alice, bob *siptest.Call) {
 	w.t.Helper()
 	a, b := w.phone("1001"), w.phone("1002")
 	w.originate("1002")
-	w.step(origination.Accepted)
+	w.waitState(origination.Accepted)
 	alice = a.WaitCall()
 	bob = b.WaitCall()
 	for _, state := range []origination.State{origination.RingingUser, origination.UserAnswered, origination.Dialling, origination.Bridged} {
-		w.step(state)
+		w.waitState(state)
 	}
 	return alice, bob
 }
 
 func TestClickToCall(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newTestEnv(t, nil, nil)
 	alice, bob := talk(w)
 	alice.WaitAck()
 	bob.WaitAck()
-	alice.Phone.Media().Speak(0, 0x11, 50)
-	bob.Phone.Media().Speak(0, 0x22, 50)
+	alice.Phone.Media().SendPackets(0, 0x11, 50)
+	bob.Phone.Media().SendPackets(0, 0x22, 50)
 	bob.Phone.Media().WaitReceived(0, 0x11, 45)
 	alice.Phone.Media().WaitReceived(0, 0x22, 45)
 	if n := alice.Phone.Media().Sources(); n != 1 {
@@ -52,9 +52,9 @@ func TestClickToCall(t *testing.T) {
 	if reason := bye.GetHeader("Reason").Value(); !strings.Contains(reason, "cause=16") {
 		t.Errorf("the destination's BYE has the reason %q", reason)
 	}
-	w.ended(sip.NormalClearing)
+	w.waitEnded(sip.NormalClearing)
 
-	owner, loopback, destination := w.rows()
+	owner, loopback, destination := w.callRecords()
 	if len(owner) != 1 || len(loopback) != 1 || len(destination) != 1 {
 		t.Fatalf("records: %d of the owner, %d loopback, %d of the destination", len(owner), len(loopback), len(destination))
 	}
@@ -67,18 +67,18 @@ func TestClickToCall(t *testing.T) {
 	if from := owner[0]; from.PresenceID != "1001" || from.CustomSIPHeaders != nil || from.OtherLegCallID != to.CallID || from.CallID != alice.CallID || from.HangupCause != "NORMAL_CLEARING" {
 		t.Errorf("the owner's record: %+v", from)
 	}
-	if got := w.types(); got["AGENT_CALL_START"] != 2 || got["AGENT_CALL_END"] != 2 || got["AGENT_DEVICE_REGISTER"] != 2 {
+	if got := w.eventCounts(); got["AGENT_CALL_START"] != 2 || got["AGENT_CALL_END"] != 2 || got["AGENT_DEVICE_REGISTER"] != 2 {
 		t.Errorf("events: %v", got)
 	}
 }
 
 func TestDestinationHangsUp(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newTestEnv(t, nil, nil)
 	alice, bob := talk(w)
 	bob.WaitAck()
 	bob.Send("BYE", "Reason: Q.850;cause=31\r\n", "")
 	alice.WaitBye()
-	w.ended(sip.NormalClearing)
+	w.waitEnded(sip.NormalClearing)
 }
 
 func TestNotAnswered(t *testing.T) {
@@ -111,7 +111,7 @@ func TestNotAnswered(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, c.change, nil)
+			w := newTestEnv(t, c.change, nil)
 			a, b := w.phone("1001"), w.phone("1002")
 			a.OnCall(c.owner)
 			b.OnCall(c.destination)
@@ -125,7 +125,7 @@ func TestNotAnswered(t *testing.T) {
 			if p.Cause != string(c.want) {
 				t.Errorf("the call ended with %s, want %s", p.Cause, c.want)
 			}
-			owner, loopback, destination := w.rows()
+			owner, loopback, destination := w.callRecords()
 			if len(owner) != 1 || owner[0].HangupCause != string(c.want) {
 				t.Errorf("the owner's records: %+v", owner)
 			}
@@ -146,22 +146,22 @@ func TestNotAnswered(t *testing.T) {
 }
 
 func TestOwnerWithoutPhone(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newTestEnv(t, nil, nil)
 	b := w.phone("1002")
 	w.originate("1002")
-	w.step(origination.Accepted)
-	w.ended(sip.SubscriberAbsent)
+	w.waitState(origination.Accepted)
+	w.waitEnded(sip.SubscriberAbsent)
 	if len(b.Calls()) != 0 {
 		t.Error("the destination was dialled")
 	}
-	owner, _, destination := w.rows()
+	owner, _, destination := w.callRecords()
 	if len(owner) != 1 || owner[0].HangupCause != "SUBSCRIBER_ABSENT" || len(destination) != 0 {
 		t.Errorf("records: %+v %+v", owner, destination)
 	}
 }
 
 func TestOwnerHangsUpWhileItRings(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newTestEnv(t, nil, nil)
 	a, b := w.phone("1001"), w.phone("1002")
 	rings := make(chan struct{})
 	b.OnCall(func(c *siptest.Call) { c.Reply(c.Invite, 180, ""); close(rings) })
@@ -173,10 +173,10 @@ func TestOwnerHangsUpWhileItRings(t *testing.T) {
 	alice.Bye()
 	bob.WaitCancel()
 	for _, state := range []origination.State{origination.Accepted, origination.RingingUser, origination.UserAnswered, origination.Dialling} {
-		w.step(state)
+		w.waitState(state)
 	}
-	w.ended(sip.OriginatorCancel)
-	_, _, destination := w.rows()
+	w.waitEnded(sip.OriginatorCancel)
+	_, _, destination := w.callRecords()
 	if len(destination) != 1 || destination[0].HangupCause != "ORIGINATOR_CANCEL" || destination[0].RingingSeconds == nil {
 		t.Errorf("the destination's records: %+v", destination)
 	}
@@ -184,27 +184,27 @@ func TestOwnerHangsUpWhileItRings(t *testing.T) {
 
 func TestCancel(t *testing.T) {
 	t.Run("while the owner's phone rings", func(t *testing.T) {
-		w := newWorld(t, nil, nil)
+		w := newTestEnv(t, nil, nil)
 		a := w.phone("1001")
 		a.OnCall(func(c *siptest.Call) { c.Reply(c.Invite, 180, "") })
 		w.originate("1002")
 		alice := a.WaitCall()
-		w.step(origination.Accepted)
-		w.step(origination.RingingUser)
+		w.waitState(origination.Accepted)
+		w.waitState(origination.RingingUser)
 		must(t, w.driver.Cancel(context.Background(), "call-1"))
 		alice.WaitCancel()
-		w.ended(sip.OriginatorCancel)
+		w.waitEnded(sip.OriginatorCancel)
 	})
 	t.Run("while they talk", func(t *testing.T) {
-		w := newWorld(t, nil, nil)
+		w := newTestEnv(t, nil, nil)
 		alice, bob := talk(w)
 		must(t, w.driver.Cancel(context.Background(), "call-1"))
 		alice.WaitBye()
 		bob.WaitBye()
-		w.ended(sip.OriginatorCancel)
+		w.waitEnded(sip.OriginatorCancel)
 	})
 	t.Run("of a call that is not there", func(t *testing.T) {
-		w := newWorld(t, nil, nil)
+		w := newTestEnv(t, nil, nil)
 		if err := w.driver.Cancel(context.Background(), "call-1"); fault.KindOf(err) != fault.KindNotFound {
 			t.Errorf("cancelling got %v", err)
 		}
@@ -212,7 +212,7 @@ func TestCancel(t *testing.T) {
 }
 
 func TestFirstOfSeveralPhonesWins(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newTestEnv(t, nil, nil)
 	a, slow, fast := w.phone("1001"), w.phone("1002"), w.phone("1002")
 	slow.OnCall(func(c *siptest.Call) { c.Reply(c.Invite, 180, "") })
 	w.originate("1002")
@@ -225,10 +225,10 @@ func TestFirstOfSeveralPhonesWins(t *testing.T) {
 			t.Fatalf("the call ended with %s", p.Cause)
 		}
 	}
-	if got := lost.Cancelled().GetHeader("Reason").Value(); !strings.Contains(got, "SIP;cause=200") {
+	if got := lost.ReceivedCancel().GetHeader("Reason").Value(); !strings.Contains(got, "SIP;cause=200") {
 		t.Errorf("the other phone received the reason %s", got)
 	}
-	_, loopback, destination := w.rows()
+	_, loopback, destination := w.callRecords()
 	shown, raced := 0, 0
 	for _, row := range destination {
 		if row.CustomSIPHeaders != nil && row.AnsweredTime > 0 {
@@ -244,15 +244,15 @@ func TestFirstOfSeveralPhonesWins(t *testing.T) {
 }
 
 func TestShutDownEndsCalls(t *testing.T) {
-	w := newWorld(t, nil, nil)
+	w := newTestEnv(t, nil, nil)
 	alice, bob := talk(w)
 	w.stop()
 	alice.WaitBye()
 	if reason := bob.WaitBye().GetHeader("Reason").Value(); !strings.Contains(reason, "cause=41") {
 		t.Errorf("the BYE has the reason %q", reason)
 	}
-	w.ended(sip.NormalTemporaryFailure)
-	owner, _, destination := w.rows()
+	w.waitEnded(sip.NormalTemporaryFailure)
+	owner, _, destination := w.callRecords()
 	if len(owner) != 1 || len(destination) != 1 {
 		t.Errorf("records after the end: %+v %+v", owner, destination)
 	}

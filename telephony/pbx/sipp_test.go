@@ -33,7 +33,7 @@ func TestHoldBySipp(t *testing.T) {
 	if !inNamespace(t, "baresip", "sipp") {
 		return
 	}
-	w := newWorldAt(t, "127.0.0.1:5060", []netip.Prefix{netip.MustParsePrefix("127.0.0.66/32")})
+	w := newTestEnvAt(t, "127.0.0.1:5060", []netip.Prefix{netip.MustParsePrefix("127.0.0.66/32")})
 	registered(t, w, 5081, "1002", "auto", hzB, "pcmu", "udp")
 	scenario, err := filepath.Abs("testdata/hold.xml")
 	must(t, err)
@@ -47,7 +47,7 @@ func TestFloodBySipp(t *testing.T) {
 	if !inNamespace(t, "baresip", "sipp") {
 		return
 	}
-	w := newWorldAt(t, "127.0.0.1:5060", nil)
+	w := newTestEnvAt(t, "127.0.0.1:5060", nil)
 	a, b := phones(t, w, "auto")
 	before := runtime.NumGoroutine()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -76,7 +76,7 @@ func TestFloodBySipp(t *testing.T) {
 }
 
 // flooded is how many messages were dropped.
-func (w *world) flooded() (n int) {
+func (w *testEnv) flooded() (n int) {
 	families, err := w.reg.Gather()
 	must(w.t, err)
 	for _, f := range families {

@@ -17,16 +17,16 @@ import (
 	"time"
 )
 
-// authority issues certificates for loopback.
-type authority struct {
+// testCA issues certificates for loopback.
+type testCA struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 	pem         []byte
 }
 
-var testAuthority = sync.OnceValue(newAuthority)
+var testAuthority = sync.OnceValue(newTestCA)
 
-func newAuthority() *authority {
+func newTestCA() *testCA {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		panic(err)
@@ -43,11 +43,11 @@ func newAuthority() *authority {
 	if err != nil {
 		panic(err)
 	}
-	return &authority{certificate: certificate, key: key, pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})}
+	return &testCA{certificate: certificate, key: key, pem: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})}
 }
 
 // issue writes a certificate for 127.0.0.1 and its key to two files.
-func (a *authority) issue(t *testing.T) (certFile, keyFile string) {
+func (a *testCA) issue(t *testing.T) (certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
@@ -67,15 +67,15 @@ func (a *authority) issue(t *testing.T) (certFile, keyFile string) {
 }
 
 // listen returns the configuration of a TLS server.
-func (a *authority) listen(t *testing.T) *tls.Config {
+func (a *testCA) listen(t *testing.T) *tls.Config {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(a.issue(t))
 	must(t, err)
 	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{pair}}
 }
 
-// dial returns the configuration of a TLS client that trusts the authority only.
-func (a *authority) dial() *tls.Config {
+// dial returns the configuration of a TLS client that trusts the CA only.
+func (a *testCA) dial() *tls.Config {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.certificate)
 	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, ServerName: "127.0.0.1"}

@@ -121,7 +121,7 @@ func (s *Stream) SendDTMF(ctx context.Context, digit byte, duration time.Duratio
 	defer s.endPress(timestamp, duration)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	clock := s.format.eventsRate()
+	clock := s.format.eventClockRate()
 	total, step, start := min(max(ticks(duration, clock), 1), 0xFFFF), ticks(s.format.Frame, clock), time.Now()
 	for packets := 0; ; packets++ {
 		select {

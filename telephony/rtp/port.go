@@ -117,7 +117,7 @@ func (p *Port) SetKeys(keys srtp.Keys) error {
 }
 
 // SetHold stops or resumes sending, for a peer that does not want to receive.
-func (p *Port) SetHold(held bool) { p.sender.hold(held) }
+func (p *Port) SetHold(held bool) { p.sender.setHeld(held) }
 
 // SetReceiver makes r receive the port's packets; nil drops them. When it returns, the previous receiver
 // is no longer running.
@@ -134,7 +134,7 @@ func (p *Port) Close() {
 		if err := p.ports.readers.remove(p); err != nil {
 			p.ports.log.Warn("closing a media port failed", "error", err)
 		}
-		p.ports.release(p.local.Port())
+		p.ports.releasePort(p.local.Port())
 	})
 }
 
@@ -209,6 +209,6 @@ func (p *Port) latchPeer(from netip.AddrPort) bool {
 		return false
 	}
 	p.peer.latched = from
-	p.sender.latch(from)
+	p.sender.setRemote(from)
 	return true
 }

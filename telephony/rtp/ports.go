@@ -106,7 +106,7 @@ func (p *Ports) tryOpen(number uint16) (*Port, error) {
 	return newPort(p, socket, netip.AddrPortFrom(p.config.Advertise, number))
 }
 
-func (p *Ports) release(number uint16) {
+func (p *Ports) releasePort(number uint16) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.free = append(p.free, number)

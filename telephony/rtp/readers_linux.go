@@ -37,7 +37,7 @@ func (r *readers) add(p *Port) error {
 		least, r.loops = l, append(r.loops, l)
 	}
 	if err := least.add(p); err != nil {
-		r.endIfEmpty(least)
+		r.stopIfEmpty(least)
 		return err
 	}
 	p.socket.loop = least
@@ -53,12 +53,12 @@ func (r *readers) remove(p *Port) error {
 	err := p.closeSocket()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.endIfEmpty(l)
+	r.stopIfEmpty(l)
 	return err
 }
 
-// endIfEmpty ends a loop without ports. The caller holds mu.
-func (r *readers) endIfEmpty(l *epollLoop) {
+// stopIfEmpty ends a loop without ports. The caller holds mu.
+func (r *readers) stopIfEmpty(l *epollLoop) {
 	if i := slices.Index(r.loops, l); i >= 0 && l.size() == 0 {
 		r.loops = slices.Delete(r.loops, i, i+1)
 		l.stop()

@@ -61,9 +61,9 @@ func (s *sender) setSDPAddress(remote netip.AddrPort, known bool) {
 	}
 }
 
-// latch sets the address that media is sent to from the peer's source address. It has no effect while
+// setRemote sets the address that media is sent to from the peer's source address. It has no effect while
 // the peer's SDP asked for no media.
-func (s *sender) latch(remote netip.AddrPort) {
+func (s *sender) setRemote(remote netip.AddrPort) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sdp.IsValid() {
@@ -71,7 +71,7 @@ func (s *sender) latch(remote netip.AddrPort) {
 	}
 }
 
-func (s *sender) hold(held bool) {
+func (s *sender) setHeld(held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held = held

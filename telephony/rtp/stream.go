@@ -19,9 +19,9 @@ type Format struct {
 	EventsClock uint32
 }
 
-func (f Format) samples() uint32 { return ticks(f.Frame, f.Clock) }
+func (f Format) frameSamples() uint32 { return ticks(f.Frame, f.Clock) }
 
-func (f Format) eventsRate() uint32 {
+func (f Format) eventClockRate() uint32 {
 	if f.EventsClock == 0 {
 		return f.Clock
 	}
@@ -68,7 +68,7 @@ func (s *Stream) Send(payload []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	timestamp := s.timestamp
-	s.timestamp += s.format.samples()
+	s.timestamp += s.format.frameSamples()
 	if s.sendingDTMF || len(payload) == 0 {
 		s.inSilence = true
 		return nil
@@ -118,6 +118,6 @@ const maxCatchUp = 200 * time.Millisecond
 func (s *Stream) skipFrames(frames uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.timestamp += frames * s.format.samples()
+	s.timestamp += frames * s.format.frameSamples()
 	s.inSilence = true
 }

@@ -20,7 +20,7 @@ func message(method, body, more string) string {
 
 // exchange sends text count times, waits for an answer if there must be one, and returns the bytes sent
 // and received.
-func exchange(t *testing.T, w *world, text string, count int, answered bool) (in, out, answers int) {
+func exchange(t *testing.T, w *testEnv, text string, count int, answered bool) (in, out, answers int) {
 	t.Helper()
 	conn, err := net.Dial("udp", w.server.Addr().String())
 	must(t, err)
@@ -50,7 +50,7 @@ func exchange(t *testing.T, w *world, text string, count int, answered bool) (in
 }
 
 func TestAnUnprovenSenderGetsLessThanItSends(t *testing.T) {
-	w := newWorld(t, sip.Config{}, nil)
+	w := newTestEnv(t, sip.Config{}, nil)
 	phones := "Max-Forwards: 70\r\nContact: <sip:1001-0x55d0c8c0@127.0.0.1:5071;transport=udp>;expires=60\r\nUser-Agent: baresip v1.0.0 (x86_64/linux)\r\n" +
 		"Allow: INVITE,ACK,BYE,CANCEL,OPTIONS,NOTIFY,SUBSCRIBE,INFO,MESSAGE,REFER\r\nSupported: gruu,outbound,path\r\n"
 	for name, c := range map[string]struct {
@@ -85,7 +85,7 @@ func TestAnUnprovenSenderGetsLessThanItSends(t *testing.T) {
 }
 
 func TestAPhoneThatHasAuthenticatedGetsWholeAnswers(t *testing.T) {
-	w := newWorld(t, sip.Config{}, nil)
+	w := newTestEnv(t, sip.Config{}, nil)
 	p := w.phone("1001", "1001")
 	status(t, p.Register(300), 200)
 	r := raw(p, "OPTIONS", "sip:"+domain, "")

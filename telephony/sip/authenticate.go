@@ -53,12 +53,12 @@ func (s *Server) authenticate(ctx context.Context, r *sipmsg.Request, tx *sipmsg
 	}
 	given, ok := credentials(r, expected.challenge.credentialsHeader, user.Domain)
 	if !ok {
-		s.challenge(r, tx, expected, user.Domain, false)
+		s.sendChallenge(r, tx, expected, user.Domain, false)
 		return User{}, false
 	}
 	from, now := expected.source.Addr(), time.Now()
 	if !s.nonces.valid(given.Nonce, from, now) {
-		s.challenge(r, tx, expected, user.Domain, true)
+		s.sendChallenge(r, tx, expected, user.Domain, true)
 		return User{}, false
 	}
 	s.markProven(r) // it has our nonce
@@ -79,7 +79,7 @@ func (s *Server) authenticate(ctx context.Context, r *sipmsg.Request, tx *sipmsg
 		return User{}, false
 	}
 	if !s.nonces.recordUse(given.Nonce, given.Nc, now) {
-		s.challenge(r, tx, expected, user.Domain, true)
+		s.sendChallenge(r, tx, expected, user.Domain, true)
 		return User{}, false
 	}
 	return user, true
@@ -90,10 +90,10 @@ func (s *Server) rejectUnavailable(r *sipmsg.Request, tx *sipmsg.ServerTx, what 
 	s.replyAndTerminate(tx, r, status{503, "Service Unavailable"}, sipmsg.NewHeader("Retry-After", "5"))
 }
 
-// challenge answers with a challenge for each algorithm. stale makes the phone retry with the same
+// sendChallenge answers with a challenge for each algorithm. stale makes the phone retry with the same
 // password, because its nonce is not valid. The values are short, because the response must be shorter
 // than the request (guard.maySend): MD5 is the algorithm of a challenge that names none.
-func (s *Server) challenge(r *sipmsg.Request, tx *sipmsg.ServerTx, expected expectedCredentials, realm string, stale bool) {
+func (s *Server) sendChallenge(r *sipmsg.Request, tx *sipmsg.ServerTx, expected expectedCredentials, realm string, stale bool) {
 	nonce := s.nonces.issue(expected.source.Addr(), time.Now())
 	asks := make([]sipmsg.Header, 0, len(s.config.DigestAlgorithms))
 	for _, algorithm := range s.config.DigestAlgorithms {

@@ -100,15 +100,15 @@ func CauseOfStatus(code int) Cause {
 	return CallRejected
 }
 
-func (c Cause) status() status {
+func (c Cause) sipStatus() status {
 	if s, ok := statusByCause[c]; ok {
 		return s
 	}
 	return status{480, "Temporarily Unavailable"}
 }
 
-// Known reports whether c is one of the causes above.
-func (c Cause) Known() bool {
+// IsKnown reports whether c is one of the causes above.
+func (c Cause) IsKnown() bool {
 	_, known := q850Numbers[c]
 	return known
 }
@@ -121,8 +121,8 @@ func (c Cause) Q850() int {
 	return q850Numbers[Interworking]
 }
 
-// reason returns c as the value of a Reason header (RFC 3326).
-func (c Cause) reason() string { return fmt.Sprintf(`Q.850;cause=%d;text="%s"`, c.Q850(), c) }
+// reasonHeader returns c as the value of a Reason header (RFC 3326).
+func (c Cause) reasonHeader() string { return fmt.Sprintf(`Q.850;cause=%d;text="%s"`, c.Q850(), c) }
 
 var (
 	reasonCause = regexp.MustCompile(`(?i)^\s*Q\.850\s*;(?:.*;)?\s*cause\s*=\s*(\d{1,3})`)

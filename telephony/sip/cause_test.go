@@ -29,7 +29,7 @@ func TestCauses(t *testing.T) {
 		}
 	}
 	for cause := range q850Numbers {
-		if got := causeOfReason(cause.reason()); got != cause {
+		if got := causeOfReason(cause.reasonHeader()); got != cause {
 			t.Errorf("%s came back as %s", cause, got)
 		}
 	}

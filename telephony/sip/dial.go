@@ -118,12 +118,12 @@ func (s *Server) dialOnce(ctx context.Context, call OutgoingCall) (*Leg, error) 
 				return nil, fmt.Errorf("answering a challenge: %w", err)
 			}
 		default:
-			return nil, &Failure{Status: answer.StatusCode, Cause: callCause(answer)}
+			return nil, &Failure{Status: answer.StatusCode, Cause: causeOfResponse(answer)}
 		}
 	}
 }
 
-func callCause(answer *sipmsg.Response) Cause {
+func causeOfResponse(answer *sipmsg.Response) Cause {
 	if reason := answer.GetHeader("Reason"); reason != nil {
 		if cause := causeOfReason(reason.Value()); cause != NormalClearing {
 			return cause

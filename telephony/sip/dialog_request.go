@@ -83,7 +83,7 @@ func (l *Leg) sendBye(cause Cause) {
 	l.mu.Lock()
 	r := l.newRequest(sipmsg.BYE, l.nextSequence())
 	l.mu.Unlock()
-	r.AppendHeader(sipmsg.NewHeader("Reason", cause.reason()))
+	r.AppendHeader(sipmsg.NewHeader("Reason", cause.reasonHeader()))
 	answer, err := l.server.transact(l.server.transactionCtx, r)
 	if err == nil && isChallenge(answer) && l.password != "" {
 		if r, err = l.server.authorize(r, answer, l.username, l.password); err == nil {

@@ -62,8 +62,8 @@ func hasMandatoryHeaders(r *sipmsg.Request) bool {
 	return r.CSeq().MethodName == r.Method && (tag != "" || r.Method == sipmsg.CANCEL) && r.Recipient.Host != ""
 }
 
-// respond returns a response to r. tag is the local tag of a dialog; "" generates one.
-func respond(r *sipmsg.Request, as status, tag string) *sipmsg.Response {
+// newResponse returns a response to r. tag is the local tag of a dialog; "" generates one.
+func newResponse(r *sipmsg.Request, as status, tag string) *sipmsg.Response {
 	response := sipmsg.NewResponseFromRequest(r, as.code, as.reason, nil)
 	if to := response.To(); tag != "" && to != nil && as.code != 100 {
 		to.Params.Add("tag", tag)
@@ -71,8 +71,8 @@ func respond(r *sipmsg.Request, as status, tag string) *sipmsg.Response {
 	return response
 }
 
-// send sends a response and counts it.
-func (s *Server) send(tx *sipmsg.ServerTx, response *sipmsg.Response) error {
+// sendResponse sends a response and counts it.
+func (s *Server) sendResponse(tx *sipmsg.ServerTx, response *sipmsg.Response) error {
 	if err := tx.Respond(response); err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (s *Server) reply(tx *sipmsg.ServerTx, r *sipmsg.Request, as status, header
 	if to := r.To(); to != nil && !to.Params.Has("tag") {
 		tag = sipmsg.GenerateTagN(shortTagLength)
 	}
-	response := respond(r, as, tag)
+	response := newResponse(r, as, tag)
 	proven := s.isProven(r)
 	if proven || as.code == 405 {
 		response.AppendHeader(sipmsg.NewHeader("Allow", allowedMethods))
@@ -129,7 +129,7 @@ func (s *Server) reply(tx *sipmsg.ServerTx, r *sipmsg.Request, as status, header
 	for _, h := range headers {
 		response.AppendHeader(h)
 	}
-	if err := s.send(tx, response); err != nil {
+	if err := s.sendResponse(tx, response); err != nil {
 		s.log.Debug("sending a response failed", "status", as.code, "error", err)
 	}
 }
@@ -264,7 +264,7 @@ func (s *Server) serveInvite(r *sipmsg.Request, tx *sipmsg.ServerTx, caller User
 		s.releaseLeg()
 		return
 	}
-	if err := s.send(tx, respond(r, status{100, "Trying"}, "")); err != nil {
+	if err := s.sendResponse(tx, newResponse(r, status{100, "Trying"}, "")); err != nil {
 		s.log.Debug("INVITE transaction ended before it was handled", "error", err)
 	}
 	defer invite.close()

@@ -37,18 +37,18 @@ func (e Encryption) ForTransport(transport string) (Encryption, error) {
 }
 
 // SetEncryption sets the encryption of the leg. It must be called before the first offer or answer.
-func (l *Negotiator) SetEncryption(e Encryption) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.encryption = e
+func (n *Negotiator) SetEncryption(e Encryption) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.encryption = e
 }
 
 // suiteKey returns the leg's own key of a suite, which stays the same. The caller holds mu.
-func (l *Negotiator) suiteKey(suite srtp.Suite) srtp.Key {
-	k, found := l.keys[suite]
+func (n *Negotiator) suiteKey(suite srtp.Suite) srtp.Key {
+	k, found := n.keys[suite]
 	if !found {
 		k = srtp.NewKey(suite)
-		l.keys[suite] = k
+		n.keys[suite] = k
 	}
 	return k
 }
@@ -61,50 +61,50 @@ type mediaEncryption struct {
 
 // offerEncryption returns the encryption of an offer. Once SRTP is agreed it stays: an offer then has the agreed
 // suite and profile only.
-func (l *Negotiator) offerEncryption() mediaEncryption {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (n *Negotiator) offerEncryption() mediaEncryption {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	suites := srtp.Suites()
-	offer := mediaEncryption{secure: l.encryption == EncryptionRequired}
+	offer := mediaEncryption{secure: n.encryption == EncryptionRequired}
 	switch {
-	case l.agreed.suite != "":
-		suites, offer.secure = []srtp.Suite{l.agreed.suite}, l.agreed.secure
-	case l.encryption != EncryptionOptional && l.encryption != EncryptionRequired:
+	case n.agreed.suite != "":
+		suites, offer.secure = []srtp.Suite{n.agreed.suite}, n.agreed.secure
+	case n.encryption != EncryptionOptional && n.encryption != EncryptionRequired:
 		return mediaEncryption{}
 	}
 	for i, suite := range suites {
-		offer.crypto = append(offer.crypto, srtp.Attribute{Tag: i + 1, Key: l.suiteKey(suite)})
+		offer.crypto = append(offer.crypto, srtp.Attribute{Tag: i + 1, Key: n.suiteKey(suite)})
 	}
 	return offer
 }
 
 // answerEncryption returns the encryption of the answer to an offer, and the keys. The error is
 // fault.KindUnsupported if the two sides cannot agree.
-func (l *Negotiator) answerEncryption(offer *Session) (mediaEncryption, srtp.Keys, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	off := l.encryption != EncryptionOptional && l.encryption != EncryptionRequired
+func (n *Negotiator) answerEncryption(offer *Session) (mediaEncryption, srtp.Keys, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	off := n.encryption != EncryptionOptional && n.encryption != EncryptionRequired
 	switch {
 	case len(offer.Crypto) > 0 && !off:
 		theirs := offer.Crypto[0]
-		ours := l.suiteKey(theirs.Key.Suite())
-		l.agreed.suite, l.agreed.secure = theirs.Key.Suite(), offer.Secure
+		ours := n.suiteKey(theirs.Key.Suite())
+		n.agreed.suite, n.agreed.secure = theirs.Key.Suite(), offer.Secure
 		return mediaEncryption{offer.Secure, []srtp.Attribute{{Tag: theirs.Tag, Key: ours}}}, srtp.Keys{Send: ours, Receive: theirs.Key}, nil
 	case offer.Secure:
 		return mediaEncryption{}, srtp.Keys{}, fault.New(fault.KindUnsupported, "encrypted media is not available on this leg")
 	}
-	return mediaEncryption{}, srtp.Keys{}, l.checkPlainAllowed()
+	return mediaEncryption{}, srtp.Keys{}, n.checkPlainAllowed()
 }
 
 // acceptEncryption returns the keys that an answer to our offer agrees on. The error is fault.KindUnsupported if
 // the answer does not fit the offer.
-func (l *Negotiator) acceptEncryption(offer, answer *Session) (srtp.Keys, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (n *Negotiator) acceptEncryption(offer, answer *Session) (srtp.Keys, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	for _, theirs := range answer.Crypto {
 		for _, ours := range offer.Crypto {
 			if ours.Tag == theirs.Tag && ours.Key.Suite() == theirs.Key.Suite() {
-				l.agreed.suite, l.agreed.secure = ours.Key.Suite(), offer.Secure
+				n.agreed.suite, n.agreed.secure = ours.Key.Suite(), offer.Secure
 				return srtp.Keys{Send: ours.Key, Receive: theirs.Key}, nil
 			}
 		}
@@ -112,13 +112,13 @@ func (l *Negotiator) acceptEncryption(offer, answer *Session) (srtp.Keys, error)
 	if answer.Secure || offer.Secure {
 		return srtp.Keys{}, fault.New(fault.KindUnsupported, "the answer has no key for its encrypted media")
 	}
-	return srtp.Keys{}, l.checkPlainAllowed()
+	return srtp.Keys{}, n.checkPlainAllowed()
 }
 
 // checkPlainAllowed returns an error if the leg must not have plain media: encryption is required, or was agreed
 // before. The caller holds mu.
-func (l *Negotiator) checkPlainAllowed() error {
-	if l.encryption == EncryptionRequired || l.agreed.suite != "" {
+func (n *Negotiator) checkPlainAllowed() error {
+	if n.encryption == EncryptionRequired || n.agreed.suite != "" {
 		return fault.New(fault.KindUnsupported, "this leg's media must be encrypted")
 	}
 	return nil

@@ -49,9 +49,9 @@ func (f *forger) send(text string) {
 	}
 }
 
-type noUsers struct{}
+type emptyDirectory struct{}
 
-func (noUsers) SIPUser(context.Context, string, string) (User, error) {
+func (emptyDirectory) SIPUser(context.Context, string, string) (User, error) {
 	return User{}, fault.NotFound("no such user")
 }
 
@@ -71,7 +71,7 @@ func startForged(t testing.TB, config Config, reg *prometheus.Registry, prepare 
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(config, noUsers{}, bindings, reg, slog.New(slog.DiscardHandler))
+	s, err := New(config, emptyDirectory{}, bindings, reg, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func startForged(t testing.TB, config Config, reg *prometheus.Registry, prepare 
 	return s
 }
 
-func (noUsers) Authenticate(context.Context, User, netip.Addr, func(HA1) bool) error {
+func (emptyDirectory) Authenticate(context.Context, User, netip.Addr, func(HA1) bool) error {
 	return fault.Unauthenticated("no such user")
 }
 

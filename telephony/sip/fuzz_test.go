@@ -34,8 +34,8 @@ func FuzzRequest(f *testing.F) {
 		unsupportedExtension(r)
 		causeOfReason(headerValue(r, "Reason"))
 		l := &Leg{}
-		l.acceptSessionTimer(r, respond(r, status{200, "OK"}, "tag"))
-		_ = respond(r, status{400, "Bad Request"}, "").String()
+		l.acceptSessionTimer(r, newResponse(r, status{200, "OK"}, "tag"))
+		_ = newResponse(r, status{400, "Bad Request"}, "").String()
 	})
 }
 

@@ -25,13 +25,13 @@ type guard struct {
 	provenFor time.Duration // how long an address counts as proven
 
 	mu        sync.Mutex
-	sources   map[netip.Prefix]*source // by the prefixes of addressprefix
+	sources   map[netip.Prefix]*sourceState // by the prefixes of addressprefix
 	lastSweep time.Time
 	// proven has the UDP addresses that receive our messages, with the time until which that is valid.
 	proven map[netip.AddrPort]time.Time
 }
 
-type source struct {
+type sourceState struct {
 	limiter *rate.Limiter
 	credits credits // of the address while it is unproven
 	seen    time.Time
@@ -52,7 +52,7 @@ func newGuard(config Config, b *branchSigner, m *metrics) *guard {
 	return &guard{
 		seed: maphash.MakeSeed(), limits: limits, trusted: config.TrustedNetworks, branches: b, metrics: m, provenFor: maxExpires + registrationGrace,
 		overall: rate.NewLimiter(rate.Limit(limits.Requests), int(burstOverLimit*limits.Requests)),
-		sources: map[netip.Prefix]*source{}, proven: map[netip.AddrPort]time.Time{},
+		sources: map[netip.Prefix]*sourceState{}, proven: map[netip.AddrPort]time.Time{},
 	}
 }
 
@@ -87,7 +87,7 @@ func (g *guard) admitDatagram(from netip.AddrPort, data []byte) bool {
 }
 
 // findSource returns the state of an address that has sent something, or nil. The caller holds mu.
-func (g *guard) findSource(addr netip.Addr) *source {
+func (g *guard) findSource(addr netip.Addr) *sourceState {
 	host, _ := addressprefix.OfIP(addr)
 	if s := g.sources[host]; s != nil {
 		return s
@@ -205,15 +205,15 @@ func (g *guard) admitSource(addr netip.Addr, now time.Time) bool {
 	host, site := addressprefix.OfIP(addr)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.sweep(now)
+	g.removeIdleSources(now)
 	if !g.getSource(host, 1, now).limiter.AllowN(now, 1) {
 		return false
 	}
 	return !site.IsValid() || g.getSource(site, addressprefix.SiteFactor, now).limiter.AllowN(now, 1)
 }
 
-// sweep removes the idle sources. The caller holds mu.
-func (g *guard) sweep(now time.Time) {
+// removeIdleSources removes the idle sources. The caller holds mu.
+func (g *guard) removeIdleSources(now time.Time) {
 	if now.Sub(g.lastSweep) <= sourceIdle {
 		return
 	}
@@ -230,7 +230,7 @@ var overflowNetwork netip.Prefix
 
 // getSource returns the state of a network, whose limit is factor times that of an address. The caller holds
 // mu.
-func (g *guard) getSource(network netip.Prefix, factor int, now time.Time) *source {
+func (g *guard) getSource(network netip.Prefix, factor int, now time.Time) *sourceState {
 	s := g.sources[network]
 	if s == nil && len(g.sources) >= maxSources {
 		network, factor = overflowNetwork, 1
@@ -238,7 +238,7 @@ func (g *guard) getSource(network netip.Prefix, factor int, now time.Time) *sour
 	}
 	if s == nil {
 		limit := float64(factor) * g.limits.PerAddress
-		s = &source{limiter: rate.NewLimiter(rate.Limit(limit), int(burstOverLimit*limit))}
+		s = &sourceState{limiter: rate.NewLimiter(rate.Limit(limit), int(burstOverLimit*limit))}
 		g.sources[network] = s
 	}
 	s.seen = now

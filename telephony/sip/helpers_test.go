@@ -73,50 +73,50 @@ func (d *directory) failed(user string) int {
 	return d.failures[user]
 }
 
-// devices records the notifications.
-type devices struct {
+// recordedRegistrations records the notifications.
+type recordedRegistrations struct {
 	mu       sync.Mutex
 	notified []string
 }
 
-func (d *devices) DeviceRegistered(b sip.Binding) { d.notify(b.Extension + " came") }
+func (d *recordedRegistrations) DeviceRegistered(b sip.Binding) { d.notify(b.Extension + " came") }
 
-func (d *devices) DeviceUnregistered(b sip.Binding, reason sip.UnregisterReason) {
+func (d *recordedRegistrations) DeviceUnregistered(b sip.Binding, reason sip.UnregisterReason) {
 	d.notify(b.Extension + " " + string(reason))
 }
 
-func (d *devices) notify(what string) {
+func (d *recordedRegistrations) notify(what string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.notified = append(d.notified, what)
 }
 
-func (d *devices) all() []string {
+func (d *recordedRegistrations) all() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return append([]string(nil), d.notified...)
 }
 
-type world struct {
+type testEnv struct {
 	t       testing.TB
 	users   *directory
 	server  *sip.Server
 	reg     *prometheus.Registry
-	devices *devices
+	devices *recordedRegistrations
 	invites chan *sip.Invite
 	stop    func()
 }
 
 // ServeInvite is sip.Handler's: the test answers; the handler stays until the
 // caller gives up or the server ends.
-func (w *world) ServeInvite(ctx context.Context, i *sip.Invite) {
+func (w *testEnv) ServeInvite(ctx context.Context, i *sip.Invite) {
 	w.invites <- i
 	<-ctx.Done()
 }
 
-func trusting() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} }
+func trustLoopback() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} }
 
-func newWorld(t testing.TB, config sip.Config, bindings sip.Bindings) *world {
+func newTestEnv(t testing.TB, config sip.Config, bindings sip.Bindings) *testEnv {
 	t.Helper()
 	if bindings == nil {
 		bindings, _ = redisBindings(t)
@@ -125,7 +125,7 @@ func newWorld(t testing.TB, config sip.Config, bindings sip.Bindings) *world {
 	if config.DigestAlgorithms == nil {
 		config.DigestAlgorithms = sip.DefaultSettings().DigestAlgorithms
 	}
-	w := &world{t: t, users: newDirectory(), reg: prometheus.NewRegistry(), devices: &devices{}, invites: make(chan *sip.Invite, 100)}
+	w := &testEnv{t: t, users: newDirectory(), reg: prometheus.NewRegistry(), devices: &recordedRegistrations{}, invites: make(chan *sip.Invite, 100)}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	var err error
 	w.server, err = sip.New(config, w.users, bindings, w.reg, log)
@@ -151,7 +151,7 @@ func newWorld(t testing.TB, config sip.Config, bindings sip.Bindings) *world {
 }
 
 // metric is a metric's value, of one label's value where it has labels.
-func (w *world) metric(name, label string) float64 {
+func (w *testEnv) metric(name, label string) float64 {
 	w.t.Helper()
 	families, err := w.reg.Gather()
 	must(w.t, err)
@@ -173,14 +173,14 @@ func (w *world) metric(name, label string) float64 {
 	return total
 }
 
-func (w *world) phone(user, password string) *siptest.Phone {
+func (w *testEnv) phone(user, password string) *siptest.Phone {
 	w.t.Helper()
 	p := siptest.NewPhone(w.t, w.server.Addr().String(), user, domain, password)
 	w.t.Cleanup(w.stop) // before the phone goes
 	return p
 }
 
-func (w *world) invite() *sip.Invite {
+func (w *testEnv) invite() *sip.Invite {
 	w.t.Helper()
 	select {
 	case i := <-w.invites:

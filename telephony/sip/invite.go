@@ -87,7 +87,7 @@ func (i *Invite) Ring() error {
 	if i.finalSent {
 		return fault.Conflict("the call has been answered")
 	}
-	return i.server.send(i.tx, i.newResponse(status{180, "Ringing"}))
+	return i.server.sendResponse(i.tx, i.newResponse(status{180, "Ringing"}))
 }
 
 // Answer accepts the call. onOffer answers the caller's later offers; nil refuses them. The error is
@@ -114,8 +114,8 @@ func (i *Invite) Reject(cause Cause) error {
 		return fault.Conflict("the call has been answered")
 	}
 	i.finalSent = true
-	response := i.newResponse(cause.status())
-	response.AppendHeader(sipmsg.NewHeader("Reason", cause.reason()))
+	response := i.newResponse(cause.sipStatus())
+	response.AppendHeader(sipmsg.NewHeader("Reason", cause.reasonHeader()))
 	i.server.metrics.countSetup(cause)
-	return i.server.send(i.tx, response)
+	return i.server.sendResponse(i.tx, response)
 }

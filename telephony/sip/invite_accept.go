@@ -10,8 +10,8 @@ import (
 
 // newResponse returns a response to the INVITE with the local tag.
 func (i *Invite) newResponse(as status) *sipmsg.Response {
-	r := respond(i.request, as, i.tag)
-	contact := i.server.contact(i.request.Recipient.User, i.request.Transport())
+	r := newResponse(i.request, as, i.tag)
+	contact := i.server.contactHeader(i.request.Recipient.User, i.request.Transport())
 	r.AppendHeader(&contact)
 	r.AppendHeader(sipmsg.NewHeader("Allow", allowedMethods))
 	r.AppendHeader(sipmsg.NewHeader("Supported", supportedOption))
@@ -30,12 +30,12 @@ func (i *Invite) accept(answer *Session, onOffer OfferFunc) (*Leg, error) {
 		i.finalSent = true
 		refusal := i.newResponse(status{422, "Session Interval Too Small"})
 		refusal.AppendHeader(sipmsg.NewHeader("Min-SE", minSEValue()))
-		return nil, &fault.Error{Kind: fault.KindConflict, Message: "the caller wants too short a session timer", Cause: i.server.send(i.tx, refusal)}
+		return nil, &fault.Error{Kind: fault.KindConflict, Message: "the caller wants too short a session timer", Cause: i.server.sendResponse(i.tx, refusal)}
 	}
 	i.server.addDialog(leg) // before the 200: its ACK may arrive at once
 	leg.retransmitUntilAck(i.tx, response)
 	i.accepted.Store(true)
-	if err := i.server.send(i.tx, response); err != nil {
+	if err := i.server.sendResponse(i.tx, response); err != nil {
 		i.finalSent, i.ownedByLeg = true, true // the leg now releases the call's capacity
 		leg.endByPeer(OriginatorCancel)
 		return nil, &fault.Error{Kind: fault.KindConflict, Message: "the caller gave up", Cause: err}
@@ -83,7 +83,7 @@ func (i *Invite) close() {
 	}
 	i.finalSent = true
 	cause := NormalTemporaryFailure
-	if err := i.server.send(i.tx, i.newResponse(cause.status())); err != nil {
+	if err := i.server.sendResponse(i.tx, i.newResponse(cause.sipStatus())); err != nil {
 		cause = OriginatorCancel // the stack has answered the caller
 	}
 	i.server.metrics.countSetup(cause)

@@ -30,7 +30,7 @@ func answer(t *testing.T, i *sip.Invite) (*sip.Leg, *sip.Negotiator) {
 }
 
 // up brings a call from a trusted phone up.
-func up(t *testing.T, w *world) (*siptest.Call, *sip.Leg) {
+func up(t *testing.T, w *testEnv) (*siptest.Call, *sip.Leg) {
 	t.Helper()
 	p := w.phone("1001", "1001")
 	ready := make(chan *siptest.Call)
@@ -44,7 +44,7 @@ func up(t *testing.T, w *world) (*siptest.Call, *sip.Leg) {
 }
 
 func TestIncomingCall(t *testing.T) {
-	w := newWorld(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trusting()}}, nil)
+	w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}}, nil)
 	c, leg := up(t, w)
 	if got := string(c.Answer.Body()); !strings.Contains(got, "RTP/AVP 0 101") {
 		t.Errorf("answered %s", got)
@@ -58,7 +58,7 @@ func TestIncomingCall(t *testing.T) {
 }
 
 func TestHangup(t *testing.T) {
-	w := newWorld(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trusting()}}, nil)
+	w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}}, nil)
 	c, leg := up(t, w)
 	leg.Hangup(sip.UserBusy)
 	leg.Hangup(sip.NormalClearing)
@@ -69,7 +69,7 @@ func TestHangup(t *testing.T) {
 }
 
 func TestOffersOfThePeer(t *testing.T) {
-	w := newWorld(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trusting()}}, nil)
+	w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}}, nil)
 	c, _ := up(t, w)
 	m := c.Phone.Media()
 	for _, change := range []struct {
@@ -102,7 +102,7 @@ func TestOffersOfThePeer(t *testing.T) {
 }
 
 func TestOurOffer(t *testing.T) {
-	w := newWorld(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trusting()}}, nil)
+	w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}}, nil)
 	c, leg := up(t, w)
 	local := sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20002"), sip.AllCodecs())
 	got, err := leg.Reinvite(t.Context(), local.Offer(sip.PCMA()))
@@ -127,7 +127,7 @@ func TestOurOffer(t *testing.T) {
 }
 
 func TestGlare(t *testing.T) {
-	w := newWorld(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trusting()}}, nil)
+	w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}}, nil)
 	c, leg := up(t, w)
 	theirs := make(chan *sipmsg.Response, 1)
 	offers := make(chan int, 9)
@@ -136,7 +136,7 @@ func TestGlare(t *testing.T) {
 		if len(offers) > 1 {
 			return c.Phone.Media().SDP("sendrecv", 0), 200
 		}
-		theirs <- c.Phone.Final(c.Offer(c.Phone.Media().SDP("sendonly", 0)))
+		theirs <- c.Phone.WaitFinal(c.Offer(c.Phone.Media().SDP("sendonly", 0)))
 		return "", 491
 	})
 	local := sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20002"), sip.AllCodecs())
@@ -149,30 +149,30 @@ func TestGlare(t *testing.T) {
 }
 
 func TestAnswerIsRepeatedUntilAcknowledged(t *testing.T) {
-	w := newWorld(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trusting()}}, nil)
+	w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}}, nil)
 	p := w.phone("1001", "1001")
 	_, responses := p.Request("INVITE", "sip:ai-1@"+domain, "<sip:1001@x>;tag=1", "<sip:ai-1@x>", "unacked", 1, "", p.Media().SDP("sendrecv", 0))
 	leg, _ := answer(t, w.invite())
-	first, second := p.Final(responses), p.Final(responses)
+	first, second := p.WaitFinal(responses), p.WaitFinal(responses)
 	if first.StatusCode != 200 || second.StatusCode != 200 {
 		t.Errorf("answered %d and %d", first.StatusCode, second.StatusCode)
 	}
 	tag, _ := first.To().Params.Get("tag")
 	_, bye := p.Request("BYE", "sip:ai-1@"+domain, "<sip:1001@x>;tag=1", "<sip:ai-1@x>;tag="+tag, "unacked", 2, "", "")
-	status(t, p.Final(bye), 200)
+	status(t, p.WaitFinal(bye), 200)
 	<-leg.Done()
 }
 
 func TestCallerGivesUp(t *testing.T) {
-	w := newWorld(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trusting()}}, nil)
+	w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}}, nil)
 	p := w.phone("1001", "1001")
 	started := make(chan *siptest.Call)
-	go func() { started <- p.Start("ai-1", p.Media().SDP("sendrecv", 0)) }()
+	go func() { started <- p.SendInvite("ai-1", p.Media().SDP("sendrecv", 0)) }()
 	i := w.invite()
 	must(t, i.Ring())
 	c := <-started
 	c.Cancel()
-	status(t, c.Finish(), 487)
+	status(t, c.WaitFinal(), 487)
 	session, _, err := sip.NewNegotiator(netip.MustParseAddrPort("127.0.0.1:20000"), sip.AllCodecs()).Answer(i.Offer())
 	must(t, err)
 	if _, err := i.Answer(session, nil); fault.KindOf(err) != fault.KindConflict {
@@ -181,7 +181,7 @@ func TestCallerGivesUp(t *testing.T) {
 }
 
 func TestReject(t *testing.T) {
-	w := newWorld(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trusting()}}, nil)
+	w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}}, nil)
 	p := w.phone("1001", "1001")
 	started := make(chan *siptest.Call)
 	go func() { started <- p.Dial("ai-1", p.Media().SDP("sendrecv", 0)) }()
@@ -194,7 +194,7 @@ func TestReject(t *testing.T) {
 }
 
 func TestInvitesRefused(t *testing.T) {
-	w := newWorld(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trusting()}}, nil)
+	w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}}, nil)
 	p := w.phone("1001", "1001")
 	sdp := p.Media().SDP("sendrecv", 0)
 	for name, c := range map[string]struct {
@@ -216,7 +216,7 @@ func TestInvitesRefused(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if r := p.Final(responses); r.StatusCode != c.want {
+		if r := p.WaitFinal(responses); r.StatusCode != c.want {
 			t.Errorf("%s got %d, want %d", name, r.StatusCode, c.want)
 		}
 	}
@@ -230,12 +230,12 @@ func TestSessionTimer(t *testing.T) {
 		t.Skip("waits for timers")
 	}
 	t.Run("asked by the caller", func(t *testing.T) {
-		w := newWorld(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trusting()}}, nil)
+		w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}}, nil)
 		p := w.phone("1001", "1001")
 		_, responses := p.Request("INVITE", "sip:ai-1@"+domain, "<sip:1001@x>;tag=1", "<sip:ai-1@x>", "timed", 1,
 			"Session-Expires: 1800\r\nSupported: timer\r\n", p.Media().SDP("sendrecv", 0))
 		leg, _ := answer(t, w.invite())
-		r := p.Final(responses)
+		r := p.WaitFinal(responses)
 		if got := r.GetHeader("Session-Expires"); got == nil || got.Value() != "1800;refresher=uac" || r.GetHeader("Require") == nil {
 			t.Errorf("answered %s", r)
 		}
@@ -244,7 +244,7 @@ func TestSessionTimer(t *testing.T) {
 		leg.Hangup(sip.NormalClearing)
 	})
 	t.Run("asked by the called, we refresh", func(t *testing.T) {
-		w := newWorld(t, sip.Config{}, nil)
+		w := newTestEnv(t, sip.Config{}, nil)
 		p := w.phone("1001", "1001")
 		refreshed := make(chan *sipmsg.Request, 1)
 		p.OnCall(func(c *siptest.Call) {
@@ -263,7 +263,7 @@ func TestSessionTimer(t *testing.T) {
 		leg.Hangup(sip.NormalClearing)
 	})
 	t.Run("a peer that does not refresh has gone", func(t *testing.T) {
-		w := newWorld(t, sip.Config{}, nil)
+		w := newTestEnv(t, sip.Config{}, nil)
 		p := w.phone("1001", "1001")
 		p.OnCall(func(c *siptest.Call) {
 			c.ReplyWith(c.Invite, 200, "Session-Expires: 2;refresher=uas\r\n", p.Media().SDP("sendrecv", 0))
@@ -281,7 +281,7 @@ func TestSessionTimer(t *testing.T) {
 }
 
 // dial calls a phone.
-func dial(t *testing.T, w *world, p *siptest.Phone) *sip.Leg {
+func dial(t *testing.T, w *testEnv, p *siptest.Phone) *sip.Leg {
 	t.Helper()
 	status(t, p.Register(300), 200)
 	found, err := w.server.Contacts(t.Context(), "acme", p.User)
@@ -295,9 +295,9 @@ func dial(t *testing.T, w *world, p *siptest.Phone) *sip.Leg {
 }
 
 func TestSecondPhoneBehindAProxyIsSentAway(t *testing.T) {
-	w := newWorld(t, sip.Config{}, nil)
+	w := newTestEnv(t, sip.Config{}, nil)
 	p := w.phone("1001", "1001")
-	p.OnCall(func(c *siptest.Call) { c.Accept(); c.WaitAck(); c.AnswerAgain() })
+	p.OnCall(func(c *siptest.Call) { c.Accept(); c.WaitAck(); c.AnswerAsSecondPhone() })
 	leg := dial(t, w, p)
 	c := p.WaitCall()
 	c.WaitBye() // of the second dialog
@@ -310,7 +310,7 @@ func TestSecondPhoneBehindAProxyIsSentAway(t *testing.T) {
 }
 
 func TestAnswerThatCrossesACancel(t *testing.T) {
-	w := newWorld(t, sip.Config{}, nil)
+	w := newTestEnv(t, sip.Config{}, nil)
 	p := w.phone("1001", "1001")
 	p.OnCall(func(*siptest.Call) {}) // no provisional answer: no CANCEL may be sent
 	status(t, p.Register(300), 200)
@@ -335,7 +335,7 @@ func TestAnswerThatCrossesACancel(t *testing.T) {
 }
 
 func TestCallsOfPhones(t *testing.T) {
-	w := newWorld(t, sip.Config{}, nil)
+	w := newTestEnv(t, sip.Config{}, nil)
 	registered := w.phone("1001", "1001")
 	sdp := registered.Media().SDP("sendrecv", 0)
 	stranger := w.phone("1002", "1002")

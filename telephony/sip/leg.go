@@ -132,12 +132,12 @@ func (l *Leg) markEnded(cause Cause) bool {
 func (l *Leg) removeDialog() {
 	s := l.server
 	s.mu.Lock()
-	delete(s.dialogs, l.key())
+	delete(s.dialogs, l.dialogKey())
 	s.mu.Unlock()
 	s.releaseLeg()
 }
 
-func (l *Leg) key() string {
+func (l *Leg) dialogKey() string {
 	return dialogKey(l.dialogCallID, l.local.Params.GetOr("tag", ""), l.remote.Params.GetOr("tag", ""))
 }
 

@@ -16,7 +16,7 @@ import (
 const options = "OPTIONS sip:x SIP/2.0\r\nVia: SIP/2.0/TCP 127.0.0.1:5;branch=z9hG4bK%d\r\nFrom: <sip:a@b>;tag=1\r\nTo: <sip:x>\r\nCall-ID: tcp\r\nCSeq: %d OPTIONS\r\nContent-Length: 0\r\n\r\n"
 
 func TestOverTCP(t *testing.T) {
-	w := newWorld(t, sip.Config{}, nil)
+	w := newTestEnv(t, sip.Config{}, nil)
 	conn, err := net.Dial("tcp", w.server.Addr().String())
 	must(t, err)
 	defer conn.Close()
@@ -38,7 +38,7 @@ func TestOverTCP(t *testing.T) {
 }
 
 func TestConnectionsAreBounded(t *testing.T) {
-	w := newWorld(t, sip.Config{Limits: sip.Limits{MaxConnections: 20}}, nil) // two for one address
+	w := newTestEnv(t, sip.Config{Limits: sip.Limits{MaxConnections: 20}}, nil) // two for one address
 	for range 3 {
 		conn, err := net.Dial("tcp", w.server.Addr().String())
 		must(t, err)
@@ -48,7 +48,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 }
 
 func TestFloodFromOneAddress(t *testing.T) {
-	w := newWorld(t, sip.Config{Limits: sip.Limits{PerAddress: 20}}, nil)
+	w := newTestEnv(t, sip.Config{Limits: sip.Limits{PerAddress: 20}}, nil)
 	p := w.phone("1001", "1001")
 	for i := range 500 {
 		p.Write(fmt.Sprintf("INVITE sip:ai-1@x SIP/2.0\r\nVia: SIP/2.0/UDP 127.0.0.1:9;branch=z9hG4bKf%d\r\nFrom: <sip:a@b>;tag=1\r\nTo: <sip:x>\r\nCall-ID: f%d\r\nCSeq: 1 INVITE\r\nContent-Length: 0\r\n\r\n", i, i))
@@ -59,7 +59,7 @@ func TestFloodFromOneAddress(t *testing.T) {
 }
 
 func TestFloodOfAll(t *testing.T) {
-	w := newWorld(t, sip.Config{Limits: sip.Limits{PerAddress: 10_000, Requests: 20}}, nil)
+	w := newTestEnv(t, sip.Config{Limits: sip.Limits{PerAddress: 10_000, Requests: 20}}, nil)
 	p := w.phone("1001", "1001")
 	for range 200 {
 		p.Write("OPTIONS x\r\n\r\n")
@@ -68,7 +68,7 @@ func TestFloodOfAll(t *testing.T) {
 }
 
 func TestTooManyCalls(t *testing.T) {
-	w := newWorld(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trusting()}, Limits: sip.Limits{MaxCalls: 1}}, nil)
+	w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}, Limits: sip.Limits{MaxCalls: 1}}, nil)
 	c, leg := up(t, w)
 	p := w.phone("1002", "1002")
 	refused := p.Dial("ai-1", p.Media().SDP("sendrecv", 0))
@@ -85,7 +85,7 @@ func TestTooManyCalls(t *testing.T) {
 }
 
 // udpFrom is a socket at another loopback address, as another host would have.
-func udpFrom(t *testing.T, w *world, address string) *net.UDPConn {
+func udpFrom(t *testing.T, w *testEnv, address string) *net.UDPConn {
 	t.Helper()
 	conn, err := net.DialUDP("udp4", &net.UDPAddr{IP: net.ParseIP(address)}, net.UDPAddrFromAddrPort(w.server.Addr()))
 	must(t, err)
@@ -136,7 +136,7 @@ func challengeIn(t *testing.T, answer string) string {
 // source address but does not receive there, can neither use its own nonce there nor learn whether a
 // password is correct.
 func TestForgedDatagramsCountAgainstNobody(t *testing.T) {
-	w := newWorld(t, sip.Config{}, nil)
+	w := newTestEnv(t, sip.Config{}, nil)
 	attacker, victim := udpFrom(t, w, "127.0.0.2"), udpFrom(t, w, "127.0.0.1")
 	p := w.phone("1001", "1001") // makes the proofs
 	uri := "sip:" + domain
@@ -145,7 +145,7 @@ func TestForgedDatagramsCountAgainstNobody(t *testing.T) {
 	for range 2 * maxFailures {
 		for _, password := range []string{"wrong", "1001"} {
 			p.Password = password
-			answer := register(t, victim, "Authorization: "+p.Proof(nonce, "REGISTER", uri)+"\r\n") // as if forged
+			answer := register(t, victim, "Authorization: "+p.Authorization(nonce, "REGISTER", uri)+"\r\n") // as if forged
 			status, _, _ := strings.Cut(answer, "\r\n")
 			_, stale, _ := strings.Cut(challengeIn(t, answer), "qop=")
 			answers[status+stale] = true
@@ -164,14 +164,14 @@ func TestForgedDatagramsCountAgainstNobody(t *testing.T) {
 // TestGuessesLockNoRegisteredPhone: guesses from an address of the attacker's
 // own are counted and then refused; the phone continues.
 func TestGuessesLockNoRegisteredPhone(t *testing.T) {
-	w := newWorld(t, sip.Config{}, nil)
+	w := newTestEnv(t, sip.Config{}, nil)
 	p := w.phone("1001", "1001")
 	status(t, p.Register(300), 200)
 	attacker := udpFrom(t, w, "127.0.0.2")
 	guesser := w.phone("1001", "wrong")
 	for range 2 * maxFailures {
 		nonce := challengeIn(t, register(t, attacker, ""))
-		answer := register(t, attacker, "Authorization: "+guesser.Proof(nonce, "REGISTER", "sip:"+domain)+"\r\n")
+		answer := register(t, attacker, "Authorization: "+guesser.Authorization(nonce, "REGISTER", "sip:"+domain)+"\r\n")
 		if !strings.HasPrefix(answer, "SIP/2.0 403") {
 			t.Errorf("a guess got %s", answer)
 		}
@@ -181,19 +181,19 @@ func TestGuessesLockNoRegisteredPhone(t *testing.T) {
 	}
 	guesser.Password = "1001"
 	nonce := challengeIn(t, register(t, attacker, ""))
-	if answer := register(t, attacker, "Authorization: "+guesser.Proof(nonce, "REGISTER", "sip:"+domain)+"\r\n"); !strings.HasPrefix(answer, "SIP/2.0 403") {
+	if answer := register(t, attacker, "Authorization: "+guesser.Authorization(nonce, "REGISTER", "sip:"+domain)+"\r\n"); !strings.HasPrefix(answer, "SIP/2.0 403") {
 		t.Errorf("the right guess above the limit got %s", answer)
 	}
 	status(t, p.Register(300), 200)
 }
 
 func TestExpiredNoncesGiveNoOracle(t *testing.T) {
-	w := newWorld(t, sip.Config{NonceLifetime: time.Nanosecond}, nil)
+	w := newTestEnv(t, sip.Config{NonceLifetime: time.Nanosecond}, nil)
 	conn, p := udpFrom(t, w, "127.0.0.1"), w.phone("1001", "1001")
 	nonce := challengeIn(t, register(t, conn, ""))
 	for _, password := range []string{"wrong", "1001"} {
 		p.Password = password
-		answer := register(t, conn, "Authorization: "+p.Proof(nonce, "REGISTER", "sip:"+domain)+"\r\n")
+		answer := register(t, conn, "Authorization: "+p.Authorization(nonce, "REGISTER", "sip:"+domain)+"\r\n")
 		if !strings.HasPrefix(answer, "SIP/2.0 401") || !strings.Contains(answer, "stale=true") {
 			t.Errorf("password %s with an expired nonce got %s", password, answer)
 		}
@@ -201,7 +201,7 @@ func TestExpiredNoncesGiveNoOracle(t *testing.T) {
 }
 
 func TestDigestWithSHA256(t *testing.T) {
-	w := newWorld(t, sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"sha-256", "md5"}}}, nil)
+	w := newTestEnv(t, sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"sha-256", "md5"}}}, nil)
 	answer := register(t, udpFrom(t, w, "127.0.0.1"), "")
 	if first := challengeIn(t, answer); !strings.Contains(first, "algorithm=SHA-256") || strings.Count(answer, "WWW-Authenticate") != 2 {
 		t.Errorf("asked with %s", answer)
@@ -213,7 +213,7 @@ func TestDigestWithSHA256(t *testing.T) {
 // TestGarbage sends messages with bytes changed, cut and doubled; the server
 // lives, and a fixed seed makes a failure one that comes again.
 func TestGarbage(t *testing.T) {
-	w := newWorld(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trusting()}}, nil)
+	w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}}, nil)
 	p, err := net.Dial("udp", w.server.Addr().String())
 	must(t, err)
 	defer p.Close()

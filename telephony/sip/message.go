@@ -30,7 +30,7 @@ const (
 func (s *Server) newRequest(method sipmsg.RequestMethod, uri sipmsg.Uri, transport string) *sipmsg.Request {
 	r := sipmsg.NewRequest(method, uri)
 	via := &sipmsg.ViaHeader{
-		ProtocolName: "SIP", ProtocolVersion: "2.0", Transport: transport, Host: s.advertisedHost, Port: s.portOf(transport),
+		ProtocolName: "SIP", ProtocolVersion: "2.0", Transport: transport, Host: s.advertisedHost, Port: s.advertisedPortOf(transport),
 	}
 	via.Params.Add("branch", s.branches.newBranch())
 	via.Params.Add("rport", "")
@@ -70,8 +70,8 @@ func setSession(m sipmsg.Message, session *Session) error {
 	return nil
 }
 
-func (s *Server) contact(user, transport string) sipmsg.ContactHeader {
-	c := sipmsg.ContactHeader{Address: sipmsg.Uri{Scheme: "sip", User: user, Host: s.advertisedHost, Port: s.portOf(transport)}}
+func (s *Server) contactHeader(user, transport string) sipmsg.ContactHeader {
+	c := sipmsg.ContactHeader{Address: sipmsg.Uri{Scheme: "sip", User: user, Host: s.advertisedHost, Port: s.advertisedPortOf(transport)}}
 	if transport != transportUDP {
 		c.Address.UriParams.Add("transport", strings.ToLower(transport))
 	}
@@ -85,8 +85,8 @@ const (
 	transportTLS = "TLS"
 )
 
-// portOf returns the announced port of a transport.
-func (s *Server) portOf(transport string) int {
+// advertisedPortOf returns the announced port of a transport.
+func (s *Server) advertisedPortOf(transport string) int {
 	if transport == transportTLS {
 		return s.advertisedTLSPort
 	}
@@ -108,7 +108,7 @@ func (s *Server) newInvite(call OutgoingCall) (*sipmsg.Request, error) {
 	from.Params.Add("tag", sipmsg.GenerateTagN(16))
 	to := sipmsg.ToHeader{DisplayName: sanitizeHeader(call.To.Name), Address: partyURI(call.To, uri.Host)}
 	addDialogHeaders(r, cmp.Or(call.CallID, NewCallID()), from, to, 1)
-	contact := s.contact(call.From.User, network)
+	contact := s.contactHeader(call.From.User, network)
 	r.AppendHeader(&contact)
 	r.AppendHeader(sipmsg.NewHeader("Allow", allowedMethods))
 	r.AppendHeader(sipmsg.NewHeader("Supported", supportedOption))
@@ -157,7 +157,7 @@ func newCancel(invite *sipmsg.Request, cause Cause) *sipmsg.Request {
 	r.AppendHeader(&hops)
 	sipmsg.CopyHeaders("Route", invite, r)
 	addDialogHeaders(r, invite.CallID().Value(), cloneFrom(invite), *invite.To(), invite.CSeq().SeqNo)
-	reason := cause.reason()
+	reason := cause.reasonHeader()
 	if cause == LoseRace {
 		reason = `SIP;cause=200;text="Call completed elsewhere"` // RFC 3326, section 1: prevents a missed-call entry
 	}

@@ -58,18 +58,18 @@ func NewNegotiator(address netip.AddrPort, codecs []Codec) *Negotiator {
 
 // Offer returns an offer with the given codecs, or with all codecs of l. Codecs keep their payload
 // types.
-func (l *Negotiator) Offer(codecs ...Codec) *Session {
+func (n *Negotiator) Offer(codecs ...Codec) *Session {
 	if len(codecs) == 0 {
-		codecs = l.codecs
+		codecs = n.codecs
 	}
-	return l.newSession(withEvents(codecs), SendRecv, l.offerEncryption(), 0, nil)
+	return n.newSession(withTelephoneEvents(codecs), SendRecv, n.offerEncryption(), 0, nil)
 }
 
-// withEvents appends telephone-event for each clock.
-func withEvents(codecs []Codec) []Codec {
+// withTelephoneEvents appends telephone-event for each clock.
+func withTelephoneEvents(codecs []Codec) []Codec {
 	all := slices.Clone(codecs)
 	for _, c := range codecs {
-		if _, found := find(all, TelephoneEvent(c.Clock)); !found {
+		if _, found := findCodec(all, TelephoneEvent(c.Clock)); !found {
 			all = append(all, TelephoneEvent(c.Clock))
 		}
 	}
@@ -78,12 +78,12 @@ func withEvents(codecs []Codec) []Codec {
 
 // Answer returns the answer to an offer, with one codec: the first of prefer, then of the offer's
 // order, that both sides have. The error is fault.KindUnsupported if there is none.
-func (l *Negotiator) Answer(offer *Session, prefer ...Codec) (*Session, NegotiatedMedia, error) {
-	chosen, ok := l.choose(offer, prefer)
+func (n *Negotiator) Answer(offer *Session, prefer ...Codec) (*Session, NegotiatedMedia, error) {
+	chosen, ok := n.chooseCodec(offer, prefer)
 	if !ok {
 		return nil, NegotiatedMedia{}, fault.New(fault.KindUnsupported, "the two sides have no common codec")
 	}
-	answer, keys, err := l.answerEncryption(offer)
+	answer, keys, err := n.answerEncryption(offer)
 	if err != nil {
 		return nil, NegotiatedMedia{}, err
 	}
@@ -93,17 +93,17 @@ func (l *Negotiator) Answer(offer *Session, prefer ...Codec) (*Session, Negotiat
 		RemoteAddr: offer.Address, PeerSends: offer.Direction.Sends(), PeerReceives: offer.Direction.Receives(),
 	}
 	codecs := []Codec{chosen}
-	if events, ok := offer.events(chosen.Clock); ok {
+	if events, ok := offer.telephoneEvent(chosen.Clock); ok {
 		agreed.TelephoneEvent = NegotiatedCodec{Codec: events, SendType: events.PayloadType, ReceiveType: events.PayloadType}
 		codecs = append(codecs, events)
 	}
-	return l.newSession(codecs, offer.Direction.answer(), answer, offer.audioIndex, offer.rejected), agreed, nil
+	return n.newSession(codecs, offer.Direction.answerDirection(), answer, offer.audioIndex, offer.rejected), agreed, nil
 }
 
-func (l *Negotiator) choose(offer *Session, prefer []Codec) (Codec, bool) {
+func (n *Negotiator) chooseCodec(offer *Session, prefer []Codec) (Codec, bool) {
 	for _, wanted := range slices.Concat(prefer, offer.Codecs) {
-		ours, known := find(l.codecs, wanted)
-		theirs, offered := find(offer.Codecs, wanted)
+		ours, known := findCodec(n.codecs, wanted)
+		theirs, offered := findCodec(offer.Codecs, wanted)
 		if known && offered {
 			theirs.Parameters = ours.Parameters
 			return theirs, true
@@ -112,9 +112,9 @@ func (l *Negotiator) choose(offer *Session, prefer []Codec) (Codec, bool) {
 	return Codec{}, false
 }
 
-// events returns the telephone-event with the given clock in Hz, or else any.
-func (s *Session) events(clock uint32) (Codec, bool) {
-	if c, ok := find(s.Codecs, TelephoneEvent(clock)); ok {
+// telephoneEvent returns the telephone-event with the given clock in Hz, or else any.
+func (s *Session) telephoneEvent(clock uint32) (Codec, bool) {
+	if c, ok := findCodec(s.Codecs, TelephoneEvent(clock)); ok {
 		return c, true
 	}
 	i := slices.IndexFunc(s.Codecs, Codec.IsTelephoneEvent)
@@ -125,10 +125,10 @@ func (s *Session) events(clock uint32) (Codec, bool) {
 }
 
 // AcceptAnswer applies the answer to an offer of l.
-func (l *Negotiator) AcceptAnswer(offer, answer *Session) (NegotiatedMedia, error) {
+func (n *Negotiator) AcceptAnswer(offer, answer *Session) (NegotiatedMedia, error) {
 	agreed := NegotiatedMedia{RemoteAddr: answer.Address, PeerSends: answer.Direction.Sends(), PeerReceives: answer.Direction.Receives()}
 	for _, theirs := range answer.Codecs {
-		if ours, ok := find(offer.Codecs, theirs); ok && !theirs.IsTelephoneEvent() {
+		if ours, ok := findCodec(offer.Codecs, theirs); ok && !theirs.IsTelephoneEvent() {
 			agreed.Codecs = append(agreed.Codecs, NegotiatedCodec{Codec: ours, SendType: theirs.PayloadType, ReceiveType: ours.PayloadType})
 		}
 	}
@@ -136,11 +136,11 @@ func (l *Negotiator) AcceptAnswer(offer, answer *Session) (NegotiatedMedia, erro
 		return NegotiatedMedia{}, fault.New(fault.KindUnsupported, "the answer has no codec of the offer")
 	}
 	var err error
-	if agreed.Keys, err = l.acceptEncryption(offer, answer); err != nil {
+	if agreed.Keys, err = n.acceptEncryption(offer, answer); err != nil {
 		return NegotiatedMedia{}, err
 	}
-	if theirs, ok := answer.events(agreed.Codecs[0].Clock); ok {
-		if ours, ok := find(offer.Codecs, theirs); ok {
+	if theirs, ok := answer.telephoneEvent(agreed.Codecs[0].Clock); ok {
+		if ours, ok := findCodec(offer.Codecs, theirs); ok {
 			agreed.TelephoneEvent = NegotiatedCodec{Codec: ours, SendType: theirs.PayloadType, ReceiveType: ours.PayloadType}
 		}
 	}
@@ -149,16 +149,16 @@ func (l *Negotiator) AcceptAnswer(offer, answer *Session) (NegotiatedMedia, erro
 
 // newSession returns the next description. Its version increases when it differs from the last one (RFC
 // 3264, section 8).
-func (l *Negotiator) newSession(codecs []Codec, direction Direction, encryption mediaEncryption, audio int, others []rejectedMedia) *Session {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (n *Negotiator) newSession(codecs []Codec, direction Direction, encryption mediaEncryption, audio int, others []rejectedMedia) *Session {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	next := Session{
-		ID: l.lastSent.ID, Version: l.lastSent.Version, Address: l.address, Codecs: codecs,
+		ID: n.lastSent.ID, Version: n.lastSent.Version, Address: n.address, Codecs: codecs,
 		Direction: direction, PacketTime: packetTime, Secure: encryption.secure, Crypto: encryption.crypto, audioIndex: audio, rejected: others,
 	}
-	if l.lastSent.Codecs != nil && (direction != l.lastSent.Direction || !slices.Equal(codecs, l.lastSent.Codecs) || !slices.Equal(next.Crypto, l.lastSent.Crypto)) {
+	if n.lastSent.Codecs != nil && (direction != n.lastSent.Direction || !slices.Equal(codecs, n.lastSent.Codecs) || !slices.Equal(next.Crypto, n.lastSent.Crypto)) {
 		next.Version++
 	}
-	l.lastSent = next
+	n.lastSent = next
 	return &next
 }

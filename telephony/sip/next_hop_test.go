@@ -15,8 +15,8 @@ import (
 	"trunkline/telephony/sip/siptest"
 )
 
-// bystander counts the datagrams to an address that must receive none.
-func bystander(t *testing.T) (addr string, came *atomic.Int64) {
+// startBystander counts the datagrams to an address that must receive none.
+func startBystander(t *testing.T) (addr string, came *atomic.Int64) {
 	t.Helper()
 	conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	must(t, err)
@@ -39,8 +39,8 @@ func bystander(t *testing.T) (addr string, came *atomic.Int64) {
 
 // Requests to a trunk are sent to its address, regardless of its Contact and Record-Route.
 func TestRecordRouteNeverBeatsTheFixedDestination(t *testing.T) {
-	w := newWorld(t, sip.Config{}, nil)
-	elsewhere, came := bystander(t)
+	w := newTestEnv(t, sip.Config{}, nil)
+	elsewhere, came := startBystander(t)
 	trunk := w.phone("trunk", "x")
 	trunk.OnCall(func(c *siptest.Call) {
 		body := trunk.Media().SDP("sendrecv", 0)
@@ -81,8 +81,8 @@ func TestRequestsOfATrustedCallStayInTrustedNetworks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trusting()}}, nil)
-			elsewhere, came := bystander(t)
+			w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}}, nil)
+			elsewhere, came := startBystander(t)
 			_, port, _ := net.SplitHostPort(elsewhere)
 			header := strings.NewReplacer("%s", elsewhere, "%[2]s", port, "%[3]s", "").Replace(c.header)
 			p := w.phone("pbx", "x")
@@ -109,8 +109,8 @@ func TestRequestsOfATrustedCallStayInTrustedNetworks(t *testing.T) {
 
 // A phone's requests go to its registered address.
 func TestAPhonesRecordRouteIsNotFollowed(t *testing.T) {
-	w := newWorld(t, sip.Config{}, nil)
-	elsewhere, came := bystander(t)
+	w := newTestEnv(t, sip.Config{}, nil)
+	elsewhere, came := startBystander(t)
 	p := w.phone("1001", "1001")
 	status(t, p.Register(300), 200)
 	p.OnCall(func(c *siptest.Call) {

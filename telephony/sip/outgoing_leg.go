@@ -61,7 +61,7 @@ func (s *Server) newOutgoingLeg(invite *sipmsg.Request, answer *sipmsg.Response,
 func (s *Server) addDialog(leg *Leg) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.dialogs[leg.key()] = leg
+	s.dialogs[leg.dialogKey()] = leg
 }
 
 // endUnwantedDialog acknowledges and ends an unwanted dialog: the answer to a cancelled call, or a second

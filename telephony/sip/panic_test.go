@@ -37,10 +37,10 @@ func (f faulty) ServeInvite(ctx context.Context, i *sip.Invite) {
 // A panic loses one call or message: the server continues.
 func TestAPanicCostsOneCallOrMessage(t *testing.T) {
 	f := faulty{directory: &directory{}, invites: make(chan *sip.Invite, 1)}
-	w := &world{t: t, reg: prometheus.NewRegistry(), devices: &devices{}, invites: f.invites}
+	w := &testEnv{t: t, reg: prometheus.NewRegistry(), devices: &recordedRegistrations{}, invites: f.invites}
 	bindings, _ := redisBindings(t)
 	var err error
-	w.server, err = sip.New(sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0", TrustedNetworks: trusting()}}, f, bindings, w.reg, slog.New(slog.DiscardHandler))
+	w.server, err = sip.New(sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0", TrustedNetworks: trustLoopback()}}, f, bindings, w.reg, slog.New(slog.DiscardHandler))
 	must(t, err)
 	w.server.Handle("", f)
 	ctx, cancel := context.WithCancel(context.Background())

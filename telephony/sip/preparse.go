@@ -25,17 +25,17 @@ func newPreparser(p *panics.Recoverer, m *metrics) *preparser {
 }
 
 // checkDatagram reports whether the stack can handle a datagram.
-func (i *preparser) checkDatagram(data []byte) bool {
+func (p *preparser) checkDatagram(data []byte) bool {
 	ok := false
-	i.panics.Do(placeParse, func() {
-		m, err := i.parser.ParseSIP(data)
+	p.panics.Do(placeParse, func() {
+		m, err := p.parser.ParseSIP(data)
 		if err == nil {
 			exerciseStack(m)
 			ok = true
 		}
 	})
 	if !ok {
-		i.metrics.malformed.Inc()
+		p.metrics.malformed.Inc()
 	}
 	return ok
 }
@@ -47,8 +47,8 @@ type streamPreparser struct {
 	incomplete bool // the last message is incomplete
 }
 
-func (i *preparser) newStream() *streamPreparser {
-	return &streamPreparser{preparser: i, parser: i.parser.NewSIPStream()}
+func (p *preparser) newStream() *streamPreparser {
+	return &streamPreparser{preparser: p, parser: p.parser.NewSIPStream()}
 }
 
 // check reports whether the stack can handle the next bytes.
@@ -80,14 +80,14 @@ const maxPartialStreams = 1024
 // checkOutbound parses the bytes that the stack reads from a connection that it has opened itself, to a
 // trunk or a phone. It is not notified of the end of such a connection, so it stores state only for an
 // incomplete message.
-func (i *preparser) checkOutbound(local, remote string, data []byte) error {
+func (p *preparser) checkOutbound(local, remote string, data []byte) error {
 	key := local + " " + remote
-	i.mu.Lock()
-	s := i.partialStreams[key]
-	delete(i.partialStreams, key)
-	i.mu.Unlock()
+	p.mu.Lock()
+	s := p.partialStreams[key]
+	delete(p.partialStreams, key)
+	p.mu.Unlock()
 	if s == nil {
-		s = i.newStream()
+		s = p.newStream()
 	}
 	if !s.check(data) {
 		return errMalformedStream
@@ -95,12 +95,12 @@ func (i *preparser) checkOutbound(local, remote string, data []byte) error {
 	if !s.incomplete {
 		return nil
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if len(i.partialStreams) >= maxPartialStreams {
-		clear(i.partialStreams) // mostly of connections that have ended
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.partialStreams) >= maxPartialStreams {
+		clear(p.partialStreams) // mostly of connections that have ended
 	}
-	i.partialStreams[key] = s
+	p.partialStreams[key] = s
 	return nil
 }
 

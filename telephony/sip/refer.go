@@ -116,7 +116,7 @@ func (l *Leg) sendRefer(ctx context.Context, r *sipmsg.Request) error {
 	case answer.IsSuccess():
 		return nil
 	}
-	return &Failure{Status: answer.StatusCode, Cause: callCause(answer)}
+	return &Failure{Status: answer.StatusCode, Cause: causeOfResponse(answer)}
 }
 
 // handleNotify handles a NOTIFY with the progress of our REFER. It may arrive before the response to the

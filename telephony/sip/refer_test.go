@@ -67,7 +67,7 @@ func TestRefer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trusting()}}, nil)
+			w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}}, nil)
 			call, leg := up(t, w)
 			done := make(chan error, 1)
 			go func() { done <- leg.Refer(t.Context(), "1002") }()
@@ -96,7 +96,7 @@ func TestRefer(t *testing.T) {
 }
 
 func TestReferSaysWhoIsToBeCalled(t *testing.T) {
-	w := newWorld(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trusting()}}, nil)
+	w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}}, nil)
 	call, leg := up(t, w)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -124,7 +124,7 @@ func TestReferSaysWhoIsToBeCalled(t *testing.T) {
 }
 
 func TestReferOfACallThatEndsMeanwhile(t *testing.T) {
-	w := newWorld(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trusting()}}, nil)
+	w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}}, nil)
 	call, leg := up(t, w)
 	done := make(chan error, 1)
 	go func() { done <- leg.Refer(t.Context(), "1002") }()
@@ -141,7 +141,7 @@ func TestReferOfACallThatEndsMeanwhile(t *testing.T) {
 }
 
 func TestRequestsOfThePeerThatAreNotServed(t *testing.T) {
-	w := newWorld(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trusting()}}, nil)
+	w := newTestEnv(t, sip.Config{Settings: sip.Settings{TrustedNetworks: trustLoopback()}}, nil)
 	call, leg := up(t, w)
 	if got := call.Send("REFER", "Refer-To: <sip:1002@127.0.0.1>\r\n", "").StatusCode; got != 603 {
 		t.Errorf("a REFER is answered %d", got)
@@ -153,7 +153,7 @@ func TestRequestsOfThePeerThatAreNotServed(t *testing.T) {
 		t.Errorf("an INFO is answered %d", got.StatusCode)
 	}
 	for _, method := range []string{"REFER", "NOTIFY"} {
-		if got := call.Phone.Bare(method, "sip:ai-1@127.0.0.1", "").StatusCode; got != 481 {
+		if got := call.Phone.RequestWithoutContact(method, "sip:ai-1@127.0.0.1", "").StatusCode; got != 481 {
 			t.Errorf("a %s of no call is answered %d", method, got)
 		}
 	}

@@ -21,7 +21,7 @@ func status(t *testing.T, r *sipmsg.Response, want int) {
 }
 
 func TestRegister(t *testing.T) {
-	w := newWorld(t, sip.Config{}, nil)
+	w := newTestEnv(t, sip.Config{}, nil)
 	p := w.phone("1001", "1001")
 	r := p.Register(300)
 	status(t, r, 200)
@@ -53,15 +53,15 @@ func TestRegister(t *testing.T) {
 }
 
 func TestUnregisterAll(t *testing.T) {
-	w := newWorld(t, sip.Config{}, nil)
+	w := newTestEnv(t, sip.Config{}, nil)
 	p, q := w.phone("1001", "1001"), w.phone("1001", "1001")
 	status(t, p.Register(300), 200)
 	status(t, q.Register(300), 200)
 	uri := "sip:" + domain
-	send := func(headers string) *sipmsg.Response { return p.Bare("REGISTER", uri, headers) }
+	send := func(headers string) *sipmsg.Response { return p.RequestWithoutContact("REGISTER", uri, headers) }
 	challenge := send("").GetHeader("WWW-Authenticate").Value()
 	proven := func(headers string) *sipmsg.Response {
-		return send(headers + "Authorization: " + p.Proof(challenge, "REGISTER", uri) + "\r\n")
+		return send(headers + "Authorization: " + p.Authorization(challenge, "REGISTER", uri) + "\r\n")
 	}
 	status(t, proven("Contact: *\r\nExpires: 300\r\n"), 400)
 	status(t, proven("Contact: *\r\nContact: <sip:x@y>\r\nExpires: 0\r\n"), 400)
@@ -80,13 +80,13 @@ func raw(p *siptest.Phone, method, uri, headers string) *sipmsg.Response {
 	aor := fmt.Sprintf("<sip:%s@%s>", p.User, p.Domain)
 	rawCount++
 	_, responses := p.Request(method, uri, aor+";tag=raw", aor, fmt.Sprint("raw-", rawCount), 1, headers, "")
-	return p.Final(responses)
+	return p.WaitFinal(responses)
 }
 
 var rawCount int
 
 func TestWhoMayNotRegister(t *testing.T) {
-	w := newWorld(t, sip.Config{}, nil)
+	w := newTestEnv(t, sip.Config{}, nil)
 	status(t, w.phone("1001", "wrong").Register(300), 403)
 	nobody := w.phone("nobody", "x")
 	first := raw(nobody, "REGISTER", "sip:"+domain, "")
@@ -100,20 +100,20 @@ func TestWhoMayNotRegister(t *testing.T) {
 }
 
 func TestProofs(t *testing.T) {
-	w := newWorld(t, sip.Config{}, nil)
+	w := newTestEnv(t, sip.Config{}, nil)
 	p := w.phone("1001", "1001")
 	uri := "sip:" + domain
 	challenge := raw(p, "REGISTER", uri, "").GetHeader("WWW-Authenticate").Value()
-	proof := "Authorization: " + p.Proof(challenge, "REGISTER", uri) + "\r\n"
+	proof := "Authorization: " + p.Authorization(challenge, "REGISTER", uri) + "\r\n"
 	status(t, raw(p, "REGISTER", uri, proof), 200)
 	replayed := raw(p, "REGISTER", uri, proof)
 	status(t, replayed, 401)
-	status(t, raw(p, "REGISTER", uri, "Authorization: "+p.Proof(challenge, "REGISTER", uri)+"\r\n"), 200)
+	status(t, raw(p, "REGISTER", uri, "Authorization: "+p.Authorization(challenge, "REGISTER", uri)+"\r\n"), 200)
 	for name, c := range map[string]string{
-		"of another method":   p.Proof(challenge, "INVITE", uri),
-		"of another user":     strings.Replace(p.Proof(challenge, "REGISTER", uri), `username="1001"`, `username="1002"`, 1),
-		"without qop":         strings.Replace(p.Proof(challenge, "REGISTER", uri), "qop=auth, ", "", 1),
-		"of another algorith": strings.Replace(p.Proof(challenge, "REGISTER", uri), "algorithm=MD5", "algorithm=SHA-256", 1),
+		"of another method":   p.Authorization(challenge, "INVITE", uri),
+		"of another user":     strings.Replace(p.Authorization(challenge, "REGISTER", uri), `username="1001"`, `username="1002"`, 1),
+		"without qop":         strings.Replace(p.Authorization(challenge, "REGISTER", uri), "qop=auth, ", "", 1),
+		"of another algorith": strings.Replace(p.Authorization(challenge, "REGISTER", uri), "algorithm=MD5", "algorithm=SHA-256", 1),
 	} {
 		if r := raw(p, "REGISTER", uri, "Authorization: "+c+"\r\n"); r.StatusCode != 403 {
 			t.Errorf("a proof %s got %d", name, r.StatusCode)
@@ -125,18 +125,18 @@ func TestProofs(t *testing.T) {
 }
 
 func TestNoncesGrowOld(t *testing.T) {
-	w := newWorld(t, sip.Config{NonceLifetime: 300 * time.Millisecond, Limits: sip.Limits{PerAddress: 1000}}, nil) // it asks all the time
+	w := newTestEnv(t, sip.Config{NonceLifetime: 300 * time.Millisecond, Limits: sip.Limits{PerAddress: 1000}}, nil) // it asks all the time
 	p := w.phone("1001", "1001")
 	uri := "sip:" + domain
 	challenge := raw(p, "REGISTER", uri, "").GetHeader("WWW-Authenticate").Value()
 	eventually(t, "the nonce has grown old", func() bool {
-		r := raw(p, "REGISTER", uri, "Authorization: "+p.Proof(challenge, "REGISTER", uri)+"\r\n")
+		r := raw(p, "REGISTER", uri, "Authorization: "+p.Authorization(challenge, "REGISTER", uri)+"\r\n")
 		return r.StatusCode == 401 && strings.Contains(r.GetHeader("WWW-Authenticate").Value(), "stale=true")
 	})
 }
 
 func TestExpiryIsTold(t *testing.T) {
-	w := newWorld(t, sip.Config{MinExpires: time.Second}, nil)
+	w := newTestEnv(t, sip.Config{MinExpires: time.Second}, nil)
 	status(t, w.phone("1001", "1001").Register(1), 200)
 	eventually(t, "the phone's expiry is told", func() bool {
 		return slices.Equal(w.devices.all(), []string{"1001 came", "1001 expired"})
@@ -144,7 +144,7 @@ func TestExpiryIsTold(t *testing.T) {
 }
 
 func TestOnePhoneTooMany(t *testing.T) {
-	w := newWorld(t, sip.Config{Limits: sip.Limits{MaxContacts: 2}}, nil)
+	w := newTestEnv(t, sip.Config{Limits: sip.Limits{MaxContacts: 2}}, nil)
 	for range 3 {
 		status(t, w.phone("1001", "1001").Register(300), 200)
 	}
@@ -159,7 +159,7 @@ func TestOnePhoneTooMany(t *testing.T) {
 
 func TestRegistrationsAway(t *testing.T) {
 	bindings, redis := redisBindings(t)
-	w := newWorld(t, sip.Config{}, bindings)
+	w := newTestEnv(t, sip.Config{}, bindings)
 	p := w.phone("1001", "1001")
 	status(t, p.Register(300), 200)
 	redis.SetError("down")

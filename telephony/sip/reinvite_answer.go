@@ -17,7 +17,7 @@ func (s *Server) handleReinvite(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 		return
 	}
 	s.background.Go(func() {
-		if err := s.send(tx, respond(r, status{100, "Trying"}, "")); err != nil {
+		if err := s.sendResponse(tx, newResponse(r, status{100, "Trying"}, "")); err != nil {
 			s.log.Debug("re-INVITE transaction ended before it was handled", "error", err)
 		}
 		leg.answerInvite(r, tx)
@@ -86,7 +86,7 @@ func (l *Leg) answerInvite(r *sipmsg.Request, tx *sipmsg.ServerTx) {
 }
 
 func (l *Leg) sendResponse(tx *sipmsg.ServerTx, response *sipmsg.Response) {
-	if err := l.server.send(tx, response); err != nil {
+	if err := l.server.sendResponse(tx, response); err != nil {
 		l.server.log.Debug("sending a response failed", "error", err)
 		l.stopRetransmission()
 	}
@@ -124,12 +124,12 @@ func (l *Leg) answerOffer(body []byte) (*Session, error) {
 // refreshResponse returns the response to a request that refreshes the dialog, with the session that session
 // returns.
 func (l *Leg) refreshResponse(r *sipmsg.Request, session func() (*Session, error)) *sipmsg.Response {
-	response := respond(r, status{200, "OK"}, "")
+	response := newResponse(r, status{200, "OK"}, "")
 	response.AppendHeader(l.contact.Clone())
 	response.AppendHeader(sipmsg.NewHeader("Allow", allowedMethods))
 	response.AppendHeader(sipmsg.NewHeader("Supported", supportedOption))
 	if l.acceptSessionTimer(r, response) {
-		refusal := respond(r, status{422, "Session Interval Too Small"}, "")
+		refusal := newResponse(r, status{422, "Session Interval Too Small"}, "")
 		refusal.AppendHeader(sipmsg.NewHeader("Min-SE", minSEValue()))
 		return refusal
 	}
@@ -141,7 +141,7 @@ func (l *Leg) refreshResponse(r *sipmsg.Request, session func() (*Session, error
 	}
 	if err != nil {
 		l.server.log.Debug("re-INVITE offer refused", "error", err)
-		return respond(r, status{488, "Not Acceptable Here"}, "")
+		return newResponse(r, status{488, "Not Acceptable Here"}, "")
 	}
 	l.mu.Lock()
 	l.refreshTarget(r.Contact())

@@ -137,7 +137,7 @@ func (l *Leg) handleReinviteResponse(tx *sipmsg.ClientTx, request *sipmsg.Reques
 		l.Hangup(NormalTemporaryFailure)
 		return nil, &Failure{Status: answer.StatusCode, Cause: NormalTemporaryFailure}
 	case !answer.IsSuccess():
-		return nil, &Failure{Status: answer.StatusCode, Cause: callCause(answer)}
+		return nil, &Failure{Status: answer.StatusCode, Cause: causeOfResponse(answer)}
 	}
 	l.mu.Lock()
 	l.refreshTarget(answer.Contact())

@@ -30,8 +30,8 @@ func (d Direction) Sends() bool { return d == SendRecv || d == SendOnly }
 // Receives reports whether the describing side wants to receive.
 func (d Direction) Receives() bool { return d == SendRecv || d == RecvOnly }
 
-// answer returns the other side's direction that allows as much media as d does.
-func (d Direction) answer() Direction {
+// answerDirection returns the other side's direction that allows as much media as d does.
+func (d Direction) answerDirection() Direction {
 	switch d {
 	case SendOnly:
 		return RecvOnly

@@ -95,7 +95,7 @@ func New(config Config, users Authenticator, bindings Bindings, reg prometheus.R
 	if err != nil {
 		return nil, err
 	}
-	if s.advertisedHost, s.advertisedPort, err = s.config.advertised(s.boundAddr); err == nil {
+	if s.advertisedHost, s.advertisedPort, err = s.config.advertisedAddr(s.boundAddr); err == nil {
 		err = s.listenTLS()
 	}
 	if err != nil {
@@ -159,16 +159,16 @@ func (s *Server) closeListeners() error {
 	return err
 }
 
-// newStack creates the SIP stack. Its transactions receive a message after udpSocket.received.
+// newStack creates the SIP stack. Its transactions receive a message after udpSocket.setSource.
 func (s *Server) newStack() {
 	stackLog := slog.New(stackLogger{metrics: s.metrics, log: s.log})
 	s.transport = sipmsg.NewTransportLayer(net.DefaultResolver, sipmsg.NewParser(), s.config.DialTLS,
 		sipmsg.WithTransportLayerLogger(stackLog), sipmsg.WithTransportLayerReadFilter(s.filterOutboundRead))
-	s.transport.OnMessage(s.udp.received)
+	s.transport.OnMessage(s.udp.setSource)
 	address := s.udp.LocalAddr().String()
 	socket := &sipmsg.UDPConnection{PacketConn: s.udp, PacketAddr: address, Listener: true}
 	s.transport.Pool("udp").Add(address, socket) // Register the socket now: calls may be placed before the stack starts reading it.
-	s.udp.peers = peers{connections: s.transport.Pool("udp"), socket: socket, max: maxPeers, minAge: minPeerAge, metrics: s.metrics}
+	s.udp.peers = recentPeers{connections: s.transport.Pool("udp"), socket: socket, max: maxPeers, minAge: minPeerAge, metrics: s.metrics}
 	s.transactions = sipmsg.NewTransactionLayer(s.transport,
 		sipmsg.WithTransactionLayerLogger(stackLog),
 		sipmsg.WithTransactionLayerUnhandledResponseHandler(func(*sipmsg.Response) { s.metrics.strayResponses.Inc() }),

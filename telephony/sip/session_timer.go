@@ -77,14 +77,14 @@ func (l *Leg) startSessionTimer() {
 		return
 	}
 	if l.isRefresher {
-		l.sessionTimer = time.AfterFunc(l.sessionInterval/2, func() { l.server.background.Go(l.refresh) })
+		l.sessionTimer = time.AfterFunc(l.sessionInterval/2, func() { l.server.background.Go(l.refreshSession) })
 		return
 	}
 	l.sessionTimer = time.AfterFunc(l.sessionInterval-min(32*time.Second, l.sessionInterval/3), func() { l.Hangup(RecoveryOnTimerExpire) })
 }
 
-// refresh sends a refresh and detects a peer that is gone.
-func (l *Leg) refresh() {
+// refreshSession sends a refresh and detects a peer that is gone.
+func (l *Leg) refreshSession() {
 	if l.canUpdate {
 		l.refreshByUpdate()
 		return

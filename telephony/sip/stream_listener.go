@@ -50,30 +50,30 @@ func (s *Server) newStreamListener(l net.Listener, secure *tls.Config) *streamLi
 }
 
 // Accept implements net.Listener. It closes connections above the limits at once.
-func (c *streamListener) Accept() (net.Conn, error) {
+func (l *streamListener) Accept() (net.Conn, error) {
 	for {
-		conn, err := c.Listener.Accept()
+		conn, err := l.Listener.Accept()
 		if err != nil {
 			return nil, err
 		}
-		accepted := &streamConn{Conn: conn, listener: c, remoteIP: remoteIP(conn), preparser: c.preparser.newStream()}
-		if c.tls != nil {
-			accepted.Conn = tls.Server(conn, c.tls)
+		accepted := &streamConn{Conn: conn, listener: l, remoteIP: remoteIP(conn), preparser: l.preparser.newStream()}
+		if l.tls != nil {
+			accepted.Conn = tls.Server(conn, l.tls)
 		}
-		if c.admit(accepted) {
+		if l.admit(accepted) {
 			return accepted, nil
 		}
-		c.metrics.countFlood(floodConnections)
+		l.metrics.countFlood(floodConnections)
 		_ = conn.Close() // not returned to the caller yet
 	}
 }
 
 // Close implements net.Listener. It also closes all connections.
-func (c *streamListener) Close() error {
-	err := c.Listener.Close()
-	c.mu.Lock()
-	open := slices.Collect(maps.Keys(c.open))
-	c.mu.Unlock()
+func (l *streamListener) Close() error {
+	err := l.Listener.Close()
+	l.mu.Lock()
+	open := slices.Collect(maps.Keys(l.open))
+	l.mu.Unlock()
 	for _, conn := range open {
 		err = errors.Join(err, conn.Close())
 	}
@@ -88,30 +88,30 @@ func remoteIP(conn net.Conn) netip.Addr {
 	return remote.Addr().Unmap()
 }
 
-func (c *streamListener) admit(conn *streamConn) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	limit := max(c.max/perAddressDivisor, 1)
+func (l *streamListener) admit(conn *streamConn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	limit := max(l.max/perAddressDivisor, 1)
 	host, site := addressprefix.OfIP(conn.remoteIP)
-	if len(c.open) >= c.max || c.perNetwork[host] >= limit || site.IsValid() && c.perNetwork[site] >= addressprefix.SiteFactor*limit {
+	if len(l.open) >= l.max || l.perNetwork[host] >= limit || site.IsValid() && l.perNetwork[site] >= addressprefix.SiteFactor*limit {
 		return false
 	}
-	c.open[conn] = struct{}{}
-	c.perNetwork[host]++
+	l.open[conn] = struct{}{}
+	l.perNetwork[host]++
 	if site.IsValid() {
-		c.perNetwork[site]++
+		l.perNetwork[site]++
 	}
 	return true
 }
 
-func (c *streamListener) remove(conn *streamConn) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.open, conn)
+func (l *streamListener) remove(conn *streamConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.open, conn)
 	host, site := addressprefix.OfIP(conn.remoteIP)
 	for _, network := range []netip.Prefix{host, site} { // IPv4 has no site, and no count for it
-		if c.perNetwork[network]--; c.perNetwork[network] <= 0 {
-			delete(c.perNetwork, network)
+		if l.perNetwork[network]--; l.perNetwork[network] <= 0 {
+			delete(l.perNetwork, network)
 		}
 	}
 }

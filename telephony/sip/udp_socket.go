@@ -16,7 +16,7 @@ import (
 // forged source addresses:
 //
 //   - The stack stores each source address for as long as the socket is open. It therefore gets one
-//     constant address, and udpSocket itself stores the newest addresses (peers).
+//     constant address, and udpSocket itself stores the newest addresses (recentPeers).
 //   - A response is sent to an address that has not proven that it receives our messages only up to
 //     three quarters of the bytes received from there (guard.maySend).
 type udpSocket struct {
@@ -27,7 +27,7 @@ type udpSocket struct {
 
 	// Used by the reading goroutine only.
 	source netip.AddrPort // of the datagram that the stack is handling
-	peers  peers
+	peers  recentPeers
 }
 
 // constantAddr is the address that the stack sees for all peers.
@@ -41,45 +41,45 @@ var errUDPAddress = errors.New("sip: not a UDP address")
 
 // ReadFrom implements net.PacketConn. It returns the next datagram that is within the limits and that
 // the stack can handle.
-func (d *udpSocket) ReadFrom(b []byte) (int, net.Addr, error) {
+func (u *udpSocket) ReadFrom(b []byte) (int, net.Addr, error) {
 	for {
-		n, from, err := d.ReadFromUDPAddrPort(b)
+		n, from, err := u.ReadFromUDPAddrPort(b)
 		if errors.Is(err, net.ErrClosed) {
 			return 0, nil, err
 		}
 		if err != nil {
-			d.log.Warn("reading a SIP datagram failed", "error", err)
+			u.log.Warn("reading a SIP datagram failed", "error", err)
 			time.Sleep(time.Millisecond) // the error may repeat
 			continue
 		}
 		from = netip.AddrPortFrom(from.Addr().Unmap(), from.Port())
-		if !d.guard.admitDatagram(from, b[:n]) || isKeepAlive(b[:n]) || !d.preparser.checkDatagram(b[:n]) || !d.peers.add(from) {
+		if !u.guard.admitDatagram(from, b[:n]) || isKeepAlive(b[:n]) || !u.preparser.checkDatagram(b[:n]) || !u.peers.add(from) {
 			continue
 		}
-		d.source = from
+		u.source = from
 		return n, constantAddr{}, nil
 	}
 }
 
 // WriteTo implements net.PacketConn. It drops responses above the limit for an unproven address.
-func (d *udpSocket) WriteTo(b []byte, to net.Addr) (int, error) {
+func (u *udpSocket) WriteTo(b []byte, to net.Addr) (int, error) {
 	udp, ok := to.(*net.UDPAddr)
 	if !ok {
 		return 0, errUDPAddress
 	}
 	remote := udp.AddrPort()
 	remote = netip.AddrPortFrom(remote.Addr().Unmap(), remote.Port())
-	if isResponse(b) && !d.guard.maySend(remote, len(b)) {
+	if isResponse(b) && !u.guard.maySend(remote, len(b)) {
 		return len(b), nil
 	}
-	return d.WriteToUDPAddrPort(b, remote)
+	return u.WriteToUDPAddrPort(b, remote)
 }
 
-// received sets the source of a message to its real one and makes the stack find the socket by it. The
+// setSource sets the source of a message to its real one and makes the stack find the socket by it. The
 // stack calls it with each message before its transactions see the message.
-func (d *udpSocket) received(m sipmsg.Message) {
+func (u *udpSocket) setSource(m sipmsg.Message) {
 	if m.Transport() == "UDP" {
-		m.SetSource(d.source.String())
+		m.SetSource(u.source.String())
 	}
 }
 
@@ -96,10 +96,10 @@ const (
 	minPeerAge = time.Second
 )
 
-// peers adds addresses to the stack's connections and removes the oldest. It has two generations: the
+// recentPeers adds addresses to the stack's connections and removes the oldest. It has two generations: the
 // older is removed when the newer is full. A full generation that is younger than minAge rejects new
 // addresses. It is for one goroutine.
-type peers struct {
+type recentPeers struct {
 	connections *sipmsg.ConnectionPool
 	socket      sipmsg.Connection // the one that all addresses have
 	max         int
@@ -111,7 +111,7 @@ type peers struct {
 }
 
 // add adds an address or renews it. It returns false at the limit.
-func (p *peers) add(addr netip.AddrPort) bool {
+func (p *recentPeers) add(addr netip.AddrPort) bool {
 	if _, has := p.newer[addr]; has {
 		return true
 	}
@@ -134,7 +134,7 @@ func (p *peers) add(addr netip.AddrPort) bool {
 	return true
 }
 
-func (p *peers) rotate() {
+func (p *recentPeers) rotate() {
 	for addr := range p.older {
 		p.connections.Delete(addr.String())
 	}

@@ -51,14 +51,14 @@ type Peer struct {
 // NewPeer returns the server's end of a connection.
 func NewPeer(nc net.Conn) Peer { return Peer{nc, bufio.NewReader(nc)} }
 
-// Say writes a text.
-func (p Peer) Say(format string, args ...any) { fmt.Fprintf(p, format, args...) }
+// Writef writes a text.
+func (p Peer) Writef(format string, args ...any) { fmt.Fprintf(p, format, args...) }
 
-// Hold waits until the client has closed the connection.
-func (p Peer) Hold() { io.Copy(io.Discard, p.In) }
+// WaitClosed waits until the client has closed the connection.
+func (p Peer) WaitClosed() { io.Copy(io.Discard, p.In) }
 
-// Ended waits for the end of a connection and returns the reason.
-func Ended[E any](t testing.TB, c *eventconn.Conn[E]) error {
+// WaitEnd waits for the end of a connection and returns the reason.
+func WaitEnd[E any](t testing.TB, c *eventconn.Conn[E]) error {
 	t.Helper()
 	select {
 	case <-c.Done():
@@ -69,8 +69,8 @@ func Ended[E any](t testing.TB, c *eventconn.Conn[E]) error {
 	}
 }
 
-// Take waits for n events and returns all that have arrived.
-func Take[E any](t testing.TB, c *eventconn.Conn[E], n int) []E {
+// TakeEvents waits for n events and returns all that have arrived.
+func TakeEvents[E any](t testing.TB, c *eventconn.Conn[E], n int) []E {
 	t.Helper()
 	var events []E
 	for timeout := time.After(Patience); len(events) < n; {

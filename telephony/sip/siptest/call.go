@@ -27,7 +27,7 @@ type Call struct {
 	cancelReceived chan struct{}
 	ended          chan struct{}
 	byeReceived    *sipmsg.Request
-	stop           *sipmsg.Request
+	cancelMessage  *sipmsg.Request
 	offerHandler   func(r *sipmsg.Request) (body string, status int)
 }
 
@@ -46,12 +46,12 @@ func (c *Call) OnOffer(f func(r *sipmsg.Request) (body string, status int)) {
 	c.offerHandler = f
 }
 
-// take handles a received request.
-func (p *Phone) take(r *sipmsg.Request) {
+// handleRequest handles a received request.
+func (p *Phone) handleRequest(r *sipmsg.Request) {
 	callID := r.CallID().Value()
 	p.mu.Lock()
 	c := p.dialogs[callID]
-	fresh := r.Method == sipmsg.INVITE && (c == nil || isAgain(r, c.Invite))
+	fresh := r.Method == sipmsg.INVITE && (c == nil || isAuthenticatedRetry(r, c.Invite))
 	if fresh {
 		c = newCall(p, callID)
 		c.Invite = r
@@ -61,7 +61,7 @@ func (p *Phone) take(r *sipmsg.Request) {
 	p.mu.Unlock()
 	switch {
 	case fresh:
-		c.local = r.To().Value() + ";tag=" + p.unique()
+		c.local = r.To().Value() + ";tag=" + p.uniqueID()
 		c.remote = r.From().Value()
 		c.target = r.Contact().Address.String()
 		p.received <- c
@@ -74,33 +74,33 @@ func (p *Phone) take(r *sipmsg.Request) {
 	case c == nil:
 		return // of a call that the test no longer uses
 	default:
-		c.take(r)
+		c.handleRequest(r)
 	}
 }
 
-// isAgain reports whether an INVITE repeats an earlier one with credentials.
-func isAgain(r, earlier *sipmsg.Request) bool {
+// isAuthenticatedRetry reports whether an INVITE repeats an earlier one with credentials.
+func isAuthenticatedRetry(r, earlier *sipmsg.Request) bool {
 	tag, _ := r.To().Params.Get("tag")
 	return tag == "" && earlier != nil && r.CSeq().SeqNo > earlier.CSeq().SeqNo
 }
 
-func (c *Call) take(r *sipmsg.Request) {
+func (c *Call) handleRequest(r *sipmsg.Request) {
 	switch r.Method {
 	case sipmsg.ACK:
-		once(c, c.acked)
+		closeOnce(c, c.acked)
 	case sipmsg.CANCEL:
 		c.mu.Lock()
-		c.stop = r
+		c.cancelMessage = r
 		c.mu.Unlock()
 		c.Reply(r, 200, "")
 		c.Reply(c.Invite, 487, "")
-		once(c, c.cancelReceived)
+		closeOnce(c, c.cancelReceived)
 	case sipmsg.BYE:
 		c.mu.Lock()
 		c.byeReceived = r
 		c.mu.Unlock()
 		c.Reply(r, 200, "")
-		once(c, c.ended)
+		closeOnce(c, c.ended)
 	case sipmsg.REFER:
 		select {
 		case c.referred <- r:
@@ -123,7 +123,7 @@ func (c *Call) take(r *sipmsg.Request) {
 	}
 }
 
-func once(c *Call, channel chan struct{}) {
+func closeOnce(c *Call, channel chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	select {
@@ -136,10 +136,10 @@ func once(c *Call, channel chan struct{}) {
 // Reply answers a request of the call.
 func (c *Call) Reply(r *sipmsg.Request, status int, body string) { c.ReplyWith(r, status, "", body) }
 
-// AnswerAgain answers an incoming call a second time, as another phone behind a forking proxy would.
-func (c *Call) AnswerAgain() {
+// AnswerAsSecondPhone answers an incoming call a second time, as another phone behind a forking proxy would.
+func (c *Call) AnswerAsSecondPhone() {
 	first := c.local
-	c.local = c.Invite.To().Value() + ";tag=" + c.Phone.unique()
+	c.local = c.Invite.To().Value() + ";tag=" + c.Phone.uniqueID()
 	c.Accept()
 	c.local = first
 }
@@ -170,24 +170,24 @@ func (c *Call) ReplyWith(r *sipmsg.Request, status int, headers, body string) {
 
 // Accept answers an incoming call with the phone's codecs.
 func (c *Call) Accept(payloadTypes ...int) {
-	c.Phone.audio.Follow(string(c.Invite.Body()))
+	c.Phone.audio.SetRemoteFromSDP(string(c.Invite.Body()))
 	c.Reply(c.Invite, 200, c.Phone.audio.SDP("sendrecv", 0, payloadTypes...))
 }
 
 // Dial calls a user and returns the call with its final response. It sends the ACK of a 2xx.
 func (p *Phone) Dial(user string, body string) *Call {
 	p.t.Helper()
-	c := p.Start(user, body)
-	c.Finish()
+	c := p.SendInvite(user, body)
+	c.WaitFinal()
 	return c
 }
 
-// Start sends an INVITE and answers its challenge.
-func (p *Phone) Start(user, body string) *Call {
+// SendInvite sends an INVITE and answers its challenge.
+func (p *Phone) SendInvite(user, body string) *Call {
 	p.t.Helper()
-	c := newCall(p, "call-"+p.unique())
+	c := newCall(p, "call-"+p.uniqueID())
 	uri := fmt.Sprintf("sip:%s@%s", user, p.Domain)
-	c.local = fmt.Sprintf("<sip:%s@%s>;tag=%s", p.User, p.Domain, p.unique())
+	c.local = fmt.Sprintf("<sip:%s@%s>;tag=%s", p.User, p.Domain, p.uniqueID())
 	c.remote, c.target = "<"+uri+">", uri
 	p.mu.Lock()
 	p.dialogs[c.CallID] = c
@@ -200,7 +200,7 @@ func (p *Phone) Start(user, body string) *Call {
 			switch {
 			case r.StatusCode == 407:
 				c.ack(r, c.branch)
-				proof := p.Proof(r.GetHeader("Proxy-Authenticate").Value(), "INVITE", uri)
+				proof := p.Authorization(r.GetHeader("Proxy-Authenticate").Value(), "INVITE", uri)
 				c.sequence++
 				c.branch, responses = p.Request("INVITE", uri, c.local, c.remote, c.CallID, c.sequence, "Proxy-Authorization: "+proof+"\r\n", body)
 			case r.StatusCode >= 180:
@@ -213,15 +213,15 @@ func (p *Phone) Start(user, body string) *Call {
 	}
 }
 
-// Finish waits for the final response.
-func (c *Call) Finish() *sipmsg.Response {
+// WaitFinal waits for the final response.
+func (c *Call) WaitFinal() *sipmsg.Response {
 	p := c.Phone
 	p.t.Helper()
 	if c.Answer.IsProvisional() {
 		p.mu.Lock()
 		responses := p.waiting[c.branch+"INVITE"].responses
 		p.mu.Unlock()
-		c.Answer = p.Final(responses)
+		c.Answer = p.WaitFinal(responses)
 	}
 	c.remote = c.Answer.To().Value()
 	if !c.Answer.IsSuccess() {
@@ -229,18 +229,18 @@ func (c *Call) Finish() *sipmsg.Response {
 		return c.Answer
 	}
 	c.target = c.Answer.Contact().Address.String()
-	p.audio.Follow(string(c.Answer.Body()))
-	c.ack(c.Answer, "z9hG4bK"+p.unique())
+	p.audio.SetRemoteFromSDP(string(c.Answer.Body()))
+	c.ack(c.Answer, "z9hG4bK"+p.uniqueID())
 	return c.Answer
 }
 
 func (c *Call) ack(r *sipmsg.Response, branch string) {
-	c.Phone.Write(c.Phone.text("ACK", c.target, branch, c.local, r.To().Value(), c.CallID, c.sequence, "", ""))
+	c.Phone.Write(c.Phone.formatRequest("ACK", c.target, branch, c.local, r.To().Value(), c.CallID, c.sequence, "", ""))
 }
 
 // Cancel sends a CANCEL.
 func (c *Call) Cancel() {
-	c.Phone.Write(c.Phone.text("CANCEL", c.target, c.branch, c.local, c.remote, c.CallID, c.sequence, "", ""))
+	c.Phone.Write(c.Phone.formatRequest("CANCEL", c.target, c.branch, c.local, c.remote, c.CallID, c.sequence, "", ""))
 }
 
 // Send sends a request within the dialog and returns its final response. It acknowledges a 2xx to
@@ -252,12 +252,12 @@ func (c *Call) Send(method, headers, body string) *sipmsg.Response {
 	sequence := c.sequence
 	c.mu.Unlock()
 	branch, responses := c.Phone.Request(method, c.target, c.local, c.remote, c.CallID, sequence, headers, body)
-	r := c.Phone.Final(responses)
+	r := c.Phone.WaitFinal(responses)
 	if method == "INVITE" {
 		if r.IsSuccess() {
-			branch = "z9hG4bK" + c.Phone.unique()
+			branch = "z9hG4bK" + c.Phone.uniqueID()
 		}
-		c.Phone.Write(c.Phone.text("ACK", c.target, branch, c.local, c.remote, c.CallID, sequence, "", ""))
+		c.Phone.Write(c.Phone.formatRequest("ACK", c.target, branch, c.local, c.remote, c.CallID, sequence, "", ""))
 	}
 	return r
 }
@@ -284,11 +284,11 @@ func (c *Call) WaitAck() { c.wait(c.acked, "ACK") }
 // WaitCancel waits for the caller's CANCEL.
 func (c *Call) WaitCancel() { c.Phone.t.Helper(); c.wait(c.cancelReceived, "CANCEL") }
 
-// Cancelled returns the received CANCEL.
-func (c *Call) Cancelled() *sipmsg.Request {
+// ReceivedCancel returns the received CANCEL.
+func (c *Call) ReceivedCancel() *sipmsg.Request {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.stop
+	return c.cancelMessage
 }
 
 // WaitBye waits for the peer's BYE and returns it.

@@ -90,8 +90,8 @@ var (
 	mediaHost = regexp.MustCompile(`c=IN IP4 ([\d.]+)`)
 )
 
-// Follow sends to the media address of a session description.
-func (m *Media) Follow(sdp string) {
+// SetRemoteFromSDP sends to the media address of a session description.
+func (m *Media) SetRemoteFromSDP(sdp string) {
 	port, host := mediaPort.FindStringSubmatch(sdp), mediaHost.FindStringSubmatch(sdp)
 	if port == nil || host == nil {
 		m.t.Errorf("no audio in the description %q", sdp)
@@ -107,15 +107,15 @@ func (m *Media) Follow(sdp string) {
 	m.target = remote
 }
 
-// Remote returns the address that media is sent to.
-func (m *Media) Remote() *net.UDPAddr {
+// RemoteAddr returns the address that media is sent to.
+func (m *Media) RemoteAddr() *net.UDPAddr {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.target
 }
 
-// Speak sends n packets filled with voice, 5 ms apart.
-func (m *Media) Speak(payloadType uint8, voice byte, n int) {
+// SendPackets sends n packets filled with voice, 5 ms apart.
+func (m *Media) SendPackets(payloadType uint8, voice byte, n int) {
 	payload := make([]byte, 160)
 	for i := range payload {
 		payload[i] = voice
@@ -129,7 +129,7 @@ func (m *Media) Speak(payloadType uint8, voice byte, n int) {
 			m.t.Errorf("writing RTP: %v", err)
 			return
 		}
-		if _, err := m.conn.WriteToUDP(b, m.Remote()); err != nil {
+		if _, err := m.conn.WriteToUDP(b, m.RemoteAddr()); err != nil {
 			m.t.Errorf("sending RTP: %v", err)
 			return
 		}

@@ -109,8 +109,8 @@ func (p *Phone) WaitCall() *Call {
 // Addr returns the local address.
 func (p *Phone) Addr() string { return p.conn.LocalAddr().String() }
 
-// Talk changes the server's address.
-func (p *Phone) Talk(server string) {
+// SetServer changes the server's address.
+func (p *Phone) SetServer(server string) {
 	remote, err := net.ResolveUDPAddr("udp4", server)
 	if err != nil {
 		p.t.Fatalf("the server's address: %v", err)
@@ -120,7 +120,7 @@ func (p *Phone) Talk(server string) {
 	p.server = remote
 }
 
-func (p *Phone) unique() string {
+func (p *Phone) uniqueID() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.number++
@@ -166,20 +166,20 @@ func (p *Phone) read() {
 				waiting.responses <- m
 			}
 		case *sipmsg.Request:
-			p.take(m)
+			p.handleRequest(m)
 		}
 	}
 }
 
 // Request sends a request and returns the channel of its responses.
 func (p *Phone) Request(method, uri, from, to, callID string, sequence int, headers, body string) (branch string, responses <-chan *sipmsg.Response) {
-	branch = "z9hG4bK" + p.unique()
-	return branch, p.ask(method, branch, p.text(method, uri, branch, from, to, callID, sequence, headers, body))
+	branch = "z9hG4bK" + p.uniqueID()
+	return branch, p.sendUntilAnswered(method, branch, p.formatRequest(method, uri, branch, from, to, callID, sequence, headers, body))
 }
 
-// ask sends a request, retransmits it until there is a response (RFC 3261, section 17.1), and returns
+// sendUntilAnswered sends a request, retransmits it until there is a response (RFC 3261, section 17.1), and returns
 // the channel of its responses.
-func (p *Phone) ask(method, branch, text string) <-chan *sipmsg.Response {
+func (p *Phone) sendUntilAnswered(method, branch, text string) <-chan *sipmsg.Response {
 	one := pending{responses: make(chan *sipmsg.Response, 32), answered: make(chan struct{})}
 	p.mu.Lock()
 	p.waiting[branch+method] = one
@@ -200,13 +200,13 @@ func (p *Phone) ask(method, branch, text string) <-chan *sipmsg.Response {
 	return one.responses
 }
 
-// Bare sends a request from and to the phone's own address, without a Contact, and returns its final
+// RequestWithoutContact sends a request from and to the phone's own address, without a Contact, and returns its final
 // response.
-func (p *Phone) Bare(method, uri, headers string) *sipmsg.Response {
+func (p *Phone) RequestWithoutContact(method, uri, headers string) *sipmsg.Response {
 	p.t.Helper()
-	branch := "z9hG4bK" + p.unique()
+	branch := "z9hG4bK" + p.uniqueID()
 	aor := fmt.Sprintf("<sip:%s@%s>", p.User, p.Domain)
-	return p.Final(p.ask(method, branch, fmt.Sprintf("%s %s SIP/2.0\r\nVia: SIP/2.0/UDP %s;branch=%s;rport\r\nFrom: %s;tag=bare\r\nTo: %s\r\nCall-ID: %s\r\nCSeq: 1 %s\r\n%sContent-Length: 0\r\n\r\n",
+	return p.WaitFinal(p.sendUntilAnswered(method, branch, fmt.Sprintf("%s %s SIP/2.0\r\nVia: SIP/2.0/UDP %s;branch=%s;rport\r\nFrom: %s;tag=bare\r\nTo: %s\r\nCall-ID: %s\r\nCSeq: 1 %s\r\n%sContent-Length: 0\r\n\r\n",
 		method, uri, p.Addr(), branch, aor, aor, branch, method, headers)))
 }
 
@@ -216,7 +216,7 @@ const features = "User-Agent: siptest/1.0 (a phone for tests)\r\n" +
 	"Allow: INVITE, ACK, CANCEL, BYE, OPTIONS, NOTIFY, REFER, UPDATE, INFO, MESSAGE, SUBSCRIBE\r\n" +
 	"Supported: replaces, timer, path, gruu, outbound\r\n"
 
-func (p *Phone) text(method, uri, branch, from, to, callID string, sequence int, headers, body string) string {
+func (p *Phone) formatRequest(method, uri, branch, from, to, callID string, sequence int, headers, body string) string {
 	if body != "" {
 		headers += "Content-Type: application/sdp\r\n"
 	}
@@ -227,8 +227,8 @@ func (p *Phone) text(method, uri, branch, from, to, callID string, sequence int,
 		method, uri, p.Addr(), branch, from, to, callID, sequence, method, p.User, p.Addr(), headers, len(body), body)
 }
 
-// Final waits for a final response.
-func (p *Phone) Final(responses <-chan *sipmsg.Response) *sipmsg.Response {
+// WaitFinal waits for a final response.
+func (p *Phone) WaitFinal(responses <-chan *sipmsg.Response) *sipmsg.Response {
 	p.t.Helper()
 	for {
 		select {
@@ -247,7 +247,7 @@ func (p *Phone) Final(responses <-chan *sipmsg.Response) *sipmsg.Response {
 func (p *Phone) Register(expires int) *sipmsg.Response {
 	p.t.Helper()
 	aor := fmt.Sprintf("<sip:%s@%s>", p.User, p.Domain)
-	callID, tag := "reg-"+p.Addr(), ";tag="+p.unique()
+	callID, tag := "reg-"+p.Addr(), ";tag="+p.uniqueID()
 	for attempt, authorization := 0, ""; ; attempt++ {
 		p.mu.Lock()
 		p.number++
@@ -255,18 +255,18 @@ func (p *Phone) Register(expires int) *sipmsg.Response {
 		p.mu.Unlock()
 		_, responses := p.Request("REGISTER", "sip:"+p.Domain, aor+tag, aor, callID, sequence,
 			fmt.Sprintf("Expires: %d\r\n%s", expires, authorization), "")
-		r := p.Final(responses)
+		r := p.WaitFinal(responses)
 		if r.StatusCode != 401 || attempt == 2 {
 			return r
 		}
-		authorization = "Authorization: " + p.Proof(r.GetHeader("WWW-Authenticate").Value(), "REGISTER", "sip:"+p.Domain) + "\r\n"
+		authorization = "Authorization: " + p.Authorization(r.GetHeader("WWW-Authenticate").Value(), "REGISTER", "sip:"+p.Domain) + "\r\n"
 	}
 }
 
 var challengePart = regexp.MustCompile(`(\w+)="([^"]*)"`)
 
-// Proof returns the Authorization value for a challenge.
-func (p *Phone) Proof(challenge, method, uri string) string {
+// Authorization returns the Authorization value for a challenge.
+func (p *Phone) Authorization(challenge, method, uri string) string {
 	parts := map[string]string{}
 	for _, part := range challengePart.FindAllStringSubmatch(challenge, -1) {
 		parts[part[1]] = part[2]
@@ -277,9 +277,9 @@ func (p *Phone) Proof(challenge, method, uri string) string {
 	}
 	nc := fmt.Sprintf("%08x", p.count)
 	p.mu.Unlock()
-	algorithm, digest := "MD5", hash
+	algorithm, digest := "MD5", md5Hash
 	if strings.Contains(challenge, "algorithm=SHA-256") {
-		algorithm, digest = "SHA-256", strongHash
+		algorithm, digest = "SHA-256", sha256Hash
 	}
 	ha1 := digest(p.User, parts["realm"], p.Password)
 	response := digest(ha1, parts["nonce"], nc, "c0ffee", "auth", digest(method, uri))
@@ -289,15 +289,15 @@ func (p *Phone) Proof(challenge, method, uri string) string {
 
 // HA1 returns the digest hashes of a password.
 func HA1(user, realm, password string) sip.HA1 {
-	return sip.HA1{MD5: hash(user, realm, password), SHA256: strongHash(user, realm, password)}
+	return sip.HA1{MD5: md5Hash(user, realm, password), SHA256: sha256Hash(user, realm, password)}
 }
 
-func hash(parts ...string) string {
+func md5Hash(parts ...string) string {
 	sum := md5.Sum([]byte(strings.Join(parts, ":")))
 	return hex.EncodeToString(sum[:])
 }
 
-func strongHash(parts ...string) string {
+func sha256Hash(parts ...string) string {
 	sum := sha256.Sum256([]byte(strings.Join(parts, ":")))
 	return hex.EncodeToString(sum[:])
 }
