@@ -52,7 +52,7 @@ func (b *bench) openAccounts(ctx context.Context, run string, role identity.Role
 	})
 	if err != nil {
 		a.delete()
-		return nil, fmt.Errorf("making the accounts of the run: %w", err)
+		return nil, fmt.Errorf("creating the accounts of the run: %w", err)
 	}
 	if !retry.Sleep(ctx, accountPropagation) {
 		a.delete()
@@ -61,14 +61,14 @@ func (b *bench) openAccounts(ctx context.Context, run string, role identity.Role
 	return a, nil
 }
 
-// accountPropagation is the time in which servers apply a change of the database: a second.
+// accountPropagation is the time until servers have applied a change of the database: about a second.
 const accountPropagation = 1200 * time.Millisecond
 
 func rootAccount(run string) string { return "bench-" + strings.ToLower(run) }
 
 func childAccount(run string, i int) string { return fmt.Sprintf("%s-%d", rootAccount(run), i+1) }
 
-// longestAccount returns an account's id, of the length of the longest of the run's ids.
+// longestAccount returns an account id as long as the longest of the run.
 func (b *bench) longestAccount() string {
 	longest := childAccount(strings.Repeat("x", 8), b.accounts)
 	for _, id := range b.accountIDs {
@@ -82,7 +82,7 @@ func (b *bench) longestAccount() string {
 // reportLeftovers prints which data of the run's own accounts remains on the server.
 func (b *bench) reportLeftovers(a *benchAccounts, leftovers string) {
 	if a.root != "" {
-		b.printf("account %s and those below it are deleted; left are %s", a.root, leftovers)
+		b.printf("account %s and those below it are deleted; these remain: %s", a.root, leftovers)
 	}
 }
 
@@ -112,6 +112,6 @@ func (b *bench) deleteAccounts(ctx context.Context, root string) {
 		return err
 	})
 	if err != nil {
-		b.printf("account %s is left: %v", root, err)
+		b.printf("deleting account %s failed: %v", root, err)
 	}
 }

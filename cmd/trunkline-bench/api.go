@@ -31,21 +31,22 @@ func apiCommand(p *cli.Program) *cobra.Command {
   login           the portal login, with a password
   token           list the connections to the events channel: mostly a token check
   encryption-get  an account's recording encryption
-  encryption-put  the same, switched on again; its key stays
+  encryption-put  enable it again; the key does not change
   call            click to call, on the simulator only; counted when accepted
   lookup          a call record by its origination id
   report          a page of 50 call records
 
 With a --rate the load is open-loop: latency is measured from the time a request
-was due, so delays behind a slow response count too. With --rate 0 it is
-closed-loop: each of the --connections sends its next request after a response. Exit code 1 means that requests
-failed. --climb 50ms finds the highest rate whose p99 stays below.
+was due, so it includes delays behind slow responses. With --rate 0 it is
+closed-loop: each of the --connections sends its next request after a response.
+Exit code 1 means that requests failed. --climb 50ms finds the highest rate with a
+p99 below 50 ms.
 
-Without --username, accounts with an administrator, users who call and call
-records are made, through the database of the settings and the public ingest;
-accounts and users are deleted at the end. With --username, an administrator's,
-nothing is made, and call and encryption-put are left out: they would ring
-phones and change keys.`,
+Without --username, the run creates accounts, an administrator, users and call
+records through the database of the settings and the public ingest, and deletes
+the accounts and users at the end. With the --username of an administrator it
+creates nothing and omits call and encryption-put, which would ring phones and
+change keys.`,
 		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := b.validate(); err != nil {
@@ -55,7 +56,7 @@ phones and change keys.`,
 		},
 	}
 	flags := command.Flags()
-	b.addFlags(flags, 0, "requests per second, all operations together; 0: as fast as they are answered")
+	b.addFlags(flags, 0, "requests per second, all operations together; 0: as fast as the server responds")
 	b.addAccountFlags(flags, 10, "number of accounts to use in turn")
 	flags.StringVar(&b.mix, "mix", "", "operations and their weights, such as lookup or lookup=9,report=1; empty: "+defaultMix)
 	flags.IntVar(&b.connections, "connections", 32, "connections, which is the number of concurrent requests")

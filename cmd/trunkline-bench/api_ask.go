@@ -76,7 +76,7 @@ func responseContains(text string) func([]byte) error {
 	want := []byte(text)
 	return func(body []byte) error {
 		if !bytes.Contains(body, want) {
-			return fmt.Errorf("the answer does not hold %s", text)
+			return fmt.Errorf("the response does not contain %s", text)
 		}
 		return nil
 	}
@@ -115,7 +115,7 @@ func (r *apiRun) do(request *http.Request, want int, check func([]byte) error) (
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
 	if err != nil {
-		return 0, fmt.Errorf("reading the answer: %w", err)
+		return 0, fmt.Errorf("reading the response: %w", err)
 	}
 	if response.StatusCode != want {
 		return response.StatusCode, &requests.Unexpected{Status: response.StatusCode, Text: errorMessage(body)}

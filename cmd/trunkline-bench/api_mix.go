@@ -26,7 +26,7 @@ var allOperations = []string{opLogin, opToken, opEncryptionGet, opEncryptionPut,
 // defaultMix resembles the requests of a contact center's tools.
 const defaultMix = "login=1,token=30,encryption-get=10,encryption-put=1,call=3,lookup=45,report=10"
 
-// needsOwnAccounts returns the operations that need accounts created by the run.
+// needsOwnAccounts reports whether the operation needs accounts created by the run.
 func needsOwnAccounts(operation string) bool {
 	return operation == opCall || operation == opEncryptionPut
 }
@@ -65,7 +65,7 @@ func (b *apiBench) parseMix() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(b.weights)) {
 		if needsOwnAccounts(name) && b.mix != "" {
-			return cli.Usagef("--mix: %s is only for accounts that are made: leave --username away", name)
+			return cli.Usagef("--mix: %s is only for accounts created by the run: omit --username", name)
 		}
 		if needsOwnAccounts(name) {
 			delete(b.weights, name)

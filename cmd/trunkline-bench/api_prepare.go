@@ -40,7 +40,7 @@ func (r *apiRun) createCallers(ctx context.Context) error {
 			}
 			if time.Since(last) > time.Second {
 				last = time.Now()
-				r.printf("made %d of %d users", created+1, n)
+				r.printf("created %d of %d users", created+1, n)
 			}
 		}
 		return nil
@@ -127,8 +127,8 @@ func (r *apiRun) awaitCallRecord(ctx context.Context, i uint64) error {
 			return nil
 		}
 		if status != http.StatusNotFound || time.Since(began) > firstEventTimeout {
-			return fmt.Errorf("a call record that was posted does not come into the reports: %w: "+
-				"has the server the roles normalizer, cdrindex and api?", err)
+			return fmt.Errorf("a posted call record does not appear in the reports: %w: "+
+				"does the server have the roles normalizer, cdrindex and api?", err)
 		}
 		if !retry.Sleep(ctx, 100*time.Millisecond) {
 			return ctx.Err()
@@ -161,7 +161,7 @@ func (r *apiRun) findCallRecords(ctx context.Context) error {
 		}
 	}
 	if len(r.calls) == 0 && r.hasOperation(opLookup) {
-		return errors.New("--mix: there is nothing for lookup: the accounts have no call records with an origination id in the last 30 days")
+		return errors.New("--mix: lookup has nothing to find: the accounts have no call records with an origination id in the last 30 days")
 	}
 	return nil
 }

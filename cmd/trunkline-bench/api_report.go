@@ -76,7 +76,7 @@ func (r *apiReport) fault() error {
 func (r *apiReport) write(w io.Writer) error {
 	offered := fmt.Sprintf("%.0f requests a second, due or not", r.Rate)
 	if r.Rate == 0 {
-		offered = "each connection asks again when answered"
+		offered = "each connection sends its next request after a response"
 	}
 	rows := [][]string{
 		{"offered", fmt.Sprintf("%s, %d connections, %s", offered, r.Connections, r.Transport)},
@@ -84,7 +84,7 @@ func (r *apiReport) write(w io.Writer) error {
 		{"latency", r.LatencyMS.String()},
 	}
 	if r.Behind > 0 {
-		rows = append(rows, []string{"behind", fmt.Sprintf("%d were due at the end, and waited for a connection", r.Behind)})
+		rows = append(rows, []string{"behind", fmt.Sprintf("%d were due at the end and waited for a connection", r.Behind)})
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Operations)) {
 		rows = append(rows, r.Operations[name].rows(name)...)

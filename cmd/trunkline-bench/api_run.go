@@ -50,8 +50,8 @@ func (b *apiBench) run(ctx context.Context) error {
 	return b.printReport(&r.report, err)
 }
 
-// prepare creates what the run needs, and sends each operation once: an operation that
-// fails is not measured.
+// prepare creates the accounts, users and records of the run and sends each operation once. It
+// returns an error if one fails.
 func (r *apiRun) prepare(ctx context.Context) (err error) {
 	if r.client, err = r.clientWithConnections(r.connections); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (r *apiRun) prepare(ctx context.Context) (err error) {
 func (r *apiRun) login(ctx context.Context) error {
 	got, err := login(ctx, r.client, r.url+portalLogin, r.accounts.credentials())
 	if err != nil {
-		return fmt.Errorf("%w: is the server at %s of the role api, and do the settings name its database?", err, r.url)
+		return fmt.Errorf("%w: does the server at %s have the role api, and do the settings name its database?", err, r.url)
 	}
 	r.token = got.AccessToken
 	if lasts := time.Duration(got.ExpiresIn) * time.Second; r.warmup+r.duration > lasts {
@@ -117,7 +117,7 @@ func (r *apiRun) login(ctx context.Context) error {
 	return nil
 }
 
-// checkOperations sends each operation once.
+// checkOperations sends each operation once and returns the first error.
 func (r *apiRun) checkOperations(ctx context.Context, operations []requests.Operation) error {
 	for _, o := range operations {
 		_, err := o.Do(ctx, 0)
@@ -127,7 +127,7 @@ func (r *apiRun) checkOperations(ctx context.Context, operations []requests.Oper
 		var answer *requests.Unexpected
 		switch {
 		case errors.As(err, &answer) && answer.Status == http.StatusNotFound:
-			return fmt.Errorf("the server at %s is not ready for %s: %w: has it the role, or leave it out of --mix", r.url, o.Name, err)
+			return fmt.Errorf("the server at %s is not ready for %s: %w: does it have the role? Else omit the operation from --mix", r.url, o.Name, err)
 		case err != nil:
 			return fmt.Errorf("the server at %s is not ready for %s: %w", r.url, o.Name, err)
 		}

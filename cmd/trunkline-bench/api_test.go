@@ -66,7 +66,7 @@ func TestBenchAPIOnTheWholeProgram(t *testing.T) {
 			t.Fatalf("operations without requests: %+v", r.Operations)
 		}
 	}
-	if !strings.Contains(errs, "requests/s") || !strings.Contains(errs, "are deleted; left are") {
+	if !strings.Contains(errs, "requests/s") || !strings.Contains(errs, "are deleted; these remain: ") {
 		t.Errorf("stderr %s", errs)
 	}
 
@@ -79,7 +79,7 @@ func TestBenchAPIOnTheWholeProgram(t *testing.T) {
 	if code != cli.ExitOK || r.Loop != "closed" || r.Requests == 0 || r.Failed != 0 || r.Operations[opToken].Requests == 0 {
 		t.Errorf("with an account of the server's: exits with %d: %+v\n%s", code, r, errs)
 	}
-	if _, code, errs = benchmarkAPI(w, t.Context(), append(own, "--mix", "lookup")...); code != cli.ExitFailed || !strings.Contains(errs, "--mix: there is nothing for lookup") {
+	if _, code, errs = benchmarkAPI(w, t.Context(), append(own, "--mix", "lookup")...); code != cli.ExitFailed || !strings.Contains(errs, "--mix: lookup has nothing to find") {
 		t.Errorf("without call records: exits with %d: %s", code, errs)
 	}
 	var accounts []struct{ ID string }

@@ -43,13 +43,13 @@ func (b *bench) printf(format string, args ...any) {
 // addFlags adds the flags of all scenarios; rate is the unit of --rate.
 func (b *bench) addFlags(flags *pflag.FlagSet, rate float64, rateUsage string) {
 	flags.StringVar(&b.url, "url", "", "URL of the server; empty: this machine, with the port in the settings")
-	flags.StringVar(&b.ca, "ca", "", "file with certificates to trust beside the system's, PEM")
+	flags.StringVar(&b.ca, "ca", "", "file with certificates to trust in addition to the system's, PEM")
 	flags.BoolVar(&b.insecure, "insecure", false, "accept any certificate; for tests only")
 	flags.Float64Var(&b.rate, "rate", rate, rateUsage)
 	flags.DurationVar(&b.warmup, "warmup", 2*time.Second, "duration of the load before the measurement")
 	flags.DurationVar(&b.duration, "duration", 20*time.Second, "measure this long")
 	flags.DurationVar(&b.climb, "climb", 0, "from --rate, raise the rate until p99 is above this; each step takes --duration")
-	flags.StringVar(&b.username, "username", "", "user of the server, with "+cli.EnvPassword+"; empty: made")
+	flags.StringVar(&b.username, "username", "", "user of the server, with "+cli.EnvPassword+"; empty: created")
 	flags.StringVar(&b.domain, "domain", "", "with --username, domain of the user's account")
 	flags.IntSliceVar(&b.pids, "server-pid", nil, "processes of the server on this machine, whose CPU and memory are reported")
 	flags.StringSliceVar(&b.metrics, "metrics", nil, "metrics listeners of the server, such as http://127.0.0.1:9464, for the same")

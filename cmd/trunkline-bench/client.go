@@ -33,7 +33,8 @@ func (b *bench) client() (*http.Client, error) {
 	return &http.Client{Transport: transport, Timeout: requestTimeout}, nil
 }
 
-// checkServer returns an error unless a Trunkline answers, before the run creates anything.
+// checkServer returns an error unless a Trunkline server responds. It is called before the run
+// creates anything.
 func (b *bench) checkServer(ctx context.Context, client *http.Client) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url+"/openapi.yaml", nil)
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 // climbFactor is the ratio of one step of a climb to the step before.
 const climbFactor = 1.15
 
-// climb measures at rising rates until p99 exceeds the limit or step reports a failure, twice at
-// the same rate, since other load on the machine may disturb one. step returns the p99 latency in
-// milliseconds and whether nothing failed; climb calls keep for each step that succeeded, the
-// last time for the highest rate.
+// climb measures at rising rates until p99 exceeds the limit or step reports a failure twice at
+// the same rate (other load on the machine may disturb one measurement). step returns the p99
+// latency in milliseconds and whether all requests succeeded. climb calls saveStep after each
+// successful step, so that the last call is for the highest rate.
 func climb(ctx context.Context, rate float64, limit time.Duration,
 	step func(ctx context.Context, rate float64) (p99 float64, ok bool, err error), saveStep func()) error {
 	saved, failures := false, 0
@@ -30,7 +30,7 @@ func climb(ctx context.Context, rate float64, limit time.Duration,
 		rate *= climbFactor
 	}
 	if !saved && ctx.Err() == nil {
-		return errors.New("p99 is above the limit at the first rate, or requests fail: begin with a lower --rate")
+		return errors.New("p99 is above the limit at the first rate, or requests fail: start with a lower --rate")
 	}
 	return nil
 }

@@ -41,8 +41,8 @@ Subscribers check every event: exit code 1 means that events were lost, came
 twice or out of order. Latency is from the time an event was due to the time a
 subscriber has read it.
 
-Without --username, accounts and a user are made in the database of the
-settings, and deleted at the end. Events go to Kafka (that of the settings, or
+Without --username, the run creates accounts and a user in the database of the
+settings, and deletes them at the end. Events go to Kafka (that of the settings, or
 of the server on --data-dir), or else to the public ingest.
 Run it on the server's machine, or on one that has the same settings.
 All connections are of one user and one address: the server needs

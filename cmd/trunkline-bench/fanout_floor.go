@@ -75,7 +75,7 @@ func serveFloor(p *cli.Program, ctx context.Context, cfg floor.Config) error {
 	return errors.Join(err, serveErr)
 }
 
-// floorHeaderBytes is the size of the header before a message, in bytes: its length and stream.
+// floorHeaderBytes is the size of a message's header: length and stream, uint32 each.
 const floorHeaderBytes = 8
 
 // relayMessages sends messages until the input ends.
@@ -143,7 +143,7 @@ func (b *fanoutBench) startFloor() (*floorProcess, error) {
 	}
 	address, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("starting a floor: it does not say where it is: %w", err), f.stop())
+		return nil, errors.Join(fmt.Errorf("starting a floor: it prints no address: %w", err), f.stop())
 	}
 	f.url += strings.TrimSpace(address)
 	return f, nil

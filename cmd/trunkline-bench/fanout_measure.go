@@ -54,14 +54,14 @@ func (r *fanoutRun) awaitFirstEvents(ctx context.Context) error {
 			retry.Sleep(ctx, 50*time.Millisecond)
 		}
 		if time.Since(began) > firstEventTimeout {
-			return fmt.Errorf("of %d subscribers %d got nothing within %s: is there a normalizer, and do the settings name the server's Kafka?",
+			return fmt.Errorf("%d subscribers: %d received no event within %s: is there a normalizer, and do the settings name the server's Kafka?",
 				reading, reading-r.load.Tally().Proven, firstEventTimeout)
 		}
 	}
 	return nil
 }
 
-// startPublishing publishes at a rate until the returned function is called.
+// startPublishing publishes at a rate until the returned function is called, which returns the error.
 func (r *fanoutRun) startPublishing(ctx context.Context, rate float64) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var err error

@@ -328,7 +328,7 @@ func TestBenchClimbsUntilItIsTooSlow(t *testing.T) {
 func TestBenchThatClimbsFromTooHigh(t *testing.T) {
 	t.Parallel()
 	args := []string{"--url", newRelay(t).URL, "--subscribers", "5", "--duration", "200ms", "--warmup", "0", "--climb", "1ns"}
-	if _, code, errs := benchmarkFanout(newEnv(t), t.Context(), args...); code != cli.ExitFailed || !strings.Contains(errs, "begin with a lower --rate") {
+	if _, code, errs := benchmarkFanout(newEnv(t), t.Context(), args...); code != cli.ExitFailed || !strings.Contains(errs, "start with a lower --rate") {
 		t.Errorf("exit code %d, stderr %s", code, errs)
 	}
 }

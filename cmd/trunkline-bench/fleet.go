@@ -34,15 +34,15 @@ func fleetCommand(p *cli.Program) *cobra.Command {
 	b := fleetBench{p: p}
 	command := &cobra.Command{
 		Use:   "fleet",
-		Short: "Start several fanout nodes behind a balancer, and one, and compare what they cost",
-		Long: `Start several fanout nodes behind a balancer, and one, and compare what they cost.
+		Short: "Compare the CPU and traffic of several fanout nodes behind a balancer with those of one",
+		Long: `Compare the CPU and traffic of several fanout nodes behind a balancer with those of one.
 
 Each process listens on loopback and is ended at the end: a broker (the embedded
 one, in a process of its own), Redis, a normalizer, HAProxy with the configuration
 that compose runs, and the fanout nodes, first one, then --nodes of them. Each time
 the same load is published, and the CPU and bytes of every process are reported,
 per event and per delivery. Subscribers check every event: exit code 1 means that
-events were lost, came twice or out of order.
+events were lost, repeated or out of order.
 
 It needs redis-server and haproxy, and in database.url an empty PostgreSQL database,
 whose accounts it deletes again. Bytes are those of the processes' read and write
@@ -65,7 +65,7 @@ is what these received.`,
 	flags.IntVar(&b.size, "size", 1024, "bytes of an event as it is published")
 	flags.DurationVar(&b.warmup, "warmup", 3*time.Second, "duration of the load before the measurement")
 	flags.DurationVar(&b.duration, "duration", 20*time.Second, "measure this long")
-	flags.StringVar(&b.program, "trunkline", "", "path of trunkline; empty: beside this program, else from PATH")
+	flags.StringVar(&b.program, "trunkline", "", "path of trunkline; empty: in the directory of this program, else from PATH")
 	flags.StringVar(&b.haproxy, "haproxy", "haproxy", "path of HAProxy, 2.6 or later")
 	flags.StringVar(&b.redis, "redis-server", "redis-server", "path of Redis")
 	flags.BoolVar(&b.asJSON, "json", false, "report as one JSON object")

@@ -51,8 +51,8 @@ type fleetUsage struct {
 	PartitionsFollowed float64 `json:"partitions_followed,omitempty"`
 }
 
-// setUsage reports what the processes used between two moments; received is the number
-// of bytes that subscribers received.
+// setUsage sets the usage of the processes between two readings; received is the number of bytes
+// that subscribers received.
 func (s *fleetSide) setUsage(processes []*fleetProcess, from, to []processUsage, run *fanoutReport, received float64) {
 	events, deliveries := max(1, float64(run.Published)), max(1, float64(run.Deliveries))
 	queued := 0.

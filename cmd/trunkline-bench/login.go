@@ -30,8 +30,8 @@ type tokenResponse struct {
 	ExpiresIn   int64  `json:"expires_in"` // seconds
 }
 
-// login obtains a token. It retries a few times, counted in the caller's failures, while the
-// server does not have the new accounts yet.
+// login obtains a token. It retries up to three times while the server does not have the new
+// accounts yet.
 func login(ctx context.Context, client *http.Client, url string, user credentials) (response tokenResponse, err error) {
 	for range 4 {
 		if response, err = loginOnce(ctx, client, url, user); err == nil {
@@ -54,7 +54,7 @@ func loginOnce(ctx context.Context, client *http.Client, url string, user creden
 		return response, err
 	}
 	if err := json.Unmarshal(text, &response); err != nil || response.AccessToken == "" {
-		return response, errors.New("the answer holds no access_token")
+		return response, errors.New("the response has no access_token")
 	}
 	return response, nil
 }

@@ -1,5 +1,5 @@
-// Command trunkline-bench measures a running Trunkline: fanout, pipeline and
-// API. It also contains the baselines that docs/benchmarks.md compares with.
+// Command trunkline-bench measures a running Trunkline: fanout, pipeline and API. It also contains
+// the baseline servers of docs/benchmarks.md.
 package main
 
 import (

@@ -32,14 +32,14 @@ func pipelineCommand(p *cli.Program) *cobra.Command {
 
 Events enter over the public ingest, or go straight to cc.raw, in batches; each
 is then looked for on cc.evt. Latency is from the time a batch was due to the
-time its record was read there. Exit code 1 means that records were lost, came
-twice, out of order, or are dead letters. With --call-records, call records
+time its record was read there. Exit code 1 means that records were lost,
+repeated, out of order, or are dead letters. With --call-records, call records
 take the same way to the cdr topic, and with --reports some of them are looked
 up until the report API has them.
 
 --rate 0 sends as fast as the server accepts: the result is the throughput of
 ingest and of the normalized topic, and latency is that of the backlog. --climb 200ms
-finds the highest rate whose p99 stays below.
+finds the highest rate with a p99 below 200 ms.
 
 It reads Kafka: that of the settings, or of the server on --data-dir. Without
 --username, accounts are made in the database of the settings, and deleted at
@@ -58,9 +58,9 @@ the end. The events and call records stay, on the topics and in the reports.`,
 	flags.StringVar(&b.through, "through", throughHTTP, "how events are published: http, or kafka to write to the raw topics directly")
 	flags.IntVar(&b.batch, "batch", 10, "events per POST")
 	flags.IntVar(&b.connections, "connections", 16, "concurrent POSTs; no more than --accounts")
-	flags.Float64Var(&b.callRecords, "call-records", 0, "call records per second, beside the events; 0: none")
+	flags.Float64Var(&b.callRecords, "call-records", 0, "call records per second, in addition to the events; 0: none")
 	flags.BoolVar(&b.reports, "reports", false, "with --call-records, look some of them up until the report API has them")
-	flags.DurationVar(&b.wait, "wait", 10*time.Second, "at the end, how long no event may arrive before the missing ones count as lost")
+	flags.DurationVar(&b.wait, "wait", 10*time.Second, "at the end, time without an event after which missing ones count as lost")
 	return cli.ShowSettings(command)
 }
 

@@ -34,7 +34,7 @@ func (r *pipelineRun) awaitFirstRecords(ctx context.Context) error {
 			return err
 		}
 		if time.Since(began) > firstEventTimeout && !r.allProven() {
-			return fmt.Errorf("nothing has come out of some of %d accounts' records on %s within %s (dead letters: %s): "+
+			return fmt.Errorf("no normalized records of some of the %d accounts on %s within %s (dead letters: %s): "+
 				"is there a normalizer, and do the settings name the server's Kafka?",
 				r.accounts, missing, firstEventTimeout, formatKinds(r.deadLetters.probesByKind()))
 		}

@@ -63,7 +63,7 @@ func (r *pipelineRun) prepare(ctx context.Context) (err error) {
 	r.observer = observer{pids: r.pids, metrics: r.metrics, client: r.client}
 	cluster, closeKafka, err := r.openServerKafka(ctx)
 	if err != nil {
-		return fmt.Errorf("pipeline follows the server's topics, and its Kafka does not answer: %w: "+
+		return fmt.Errorf("pipeline reads the server's topics, but its Kafka does not answer: %w: "+
 			"give the server's --kafka.brokers, or the --data_dir of a server with an embedded broker", err)
 	}
 	r.cleanup.add(func() {

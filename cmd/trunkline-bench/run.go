@@ -27,7 +27,7 @@ func (b *bench) printReport(r runReport, err error) error {
 	return err
 }
 
-// unlessInterrupted returns err, or after an interrupt an error that says so.
+// unlessInterrupted returns err, or an error that reports the interrupt if ctx has ended.
 func unlessInterrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errors.New("interrupted before anything was measured")

@@ -140,7 +140,7 @@ func (b *bench) httpSink(ctx context.Context, client *http.Client, a *benchAccou
 			return err
 		})
 		if err != nil {
-			return nil, fmt.Errorf("making an API key: %w", err)
+			return nil, fmt.Errorf("creating an API key: %w", err)
 		}
 		retry.Sleep(ctx, accountPropagation)
 	}

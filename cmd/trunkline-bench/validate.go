@@ -18,8 +18,8 @@ const (
 // maxRate is the highest --rate, per second.
 const maxRate = 1e6
 
-// validateShared checks the flags of addFlags and completes the URL. unpaced allows --rate 0,
-// which means without a pause.
+// validateShared checks the flags of addFlags and completes the URL. allowUnpaced allows --rate 0,
+// as fast as possible.
 func (b *bench) validateShared(allowUnpaced bool) error {
 	switch {
 	case b.rate < 0 || b.rate == 0 && !allowUnpaced || !(b.rate <= maxRate):
