@@ -26,10 +26,10 @@ func TestArtifacts(t *testing.T) {
 		}
 		Components []struct{ Name, Version, PURL string }
 	}
-	if err := json.Unmarshal(contents(t, filepath.Join(release, "trunkline.cdx.json")), &bom); err != nil {
+	if err := json.Unmarshal(readFile(t, filepath.Join(release, "trunkline.cdx.json")), &bom); err != nil {
 		t.Fatal(err)
 	}
-	if bom.Format != "CycloneDX" || bom.Metadata.Component.Name != "trunkline" || bom.Metadata.Component.Version != built {
+	if bom.Format != "CycloneDX" || bom.Metadata.Component.Name != "trunkline" || bom.Metadata.Component.Version != testVersion {
 		t.Errorf("%s of %+v", bom.Format, bom.Metadata.Component)
 	}
 	listed := map[string]string{}
@@ -54,16 +54,16 @@ func TestArtifacts(t *testing.T) {
 	if listed["std"] != strings.TrimPrefix(info.GoVersion, "go") || len(listed) != len(info.Deps)+1 {
 		t.Errorf("%d components for %d modules, std %q", len(listed), len(info.Deps), listed["std"])
 	}
-	sums := strings.Fields(string(contents(t, filepath.Join(release, "SHA256SUMS"))))
+	sums := strings.Fields(string(readFile(t, filepath.Join(release, "SHA256SUMS"))))
 	if len(sums) != 4 {
 		t.Fatalf("checksums %q", sums)
 	}
 	for i := 0; i < len(sums); i += 2 {
-		if sum := sha256.Sum256(contents(t, filepath.Join(release, sums[i+1]))); hex.EncodeToString(sum[:]) != sums[i] {
+		if sum := sha256.Sum256(readFile(t, filepath.Join(release, sums[i+1]))); hex.EncodeToString(sum[:]) != sums[i] {
 			t.Errorf("the checksum of %s is wrong", sums[i+1])
 		}
 	}
-	if string(contents(t, "../bin/image/trunkline")) != string(contents(t, program(t))) {
+	if string(readFile(t, "../bin/image/trunkline")) != string(readFile(t, program(t))) {
 		t.Error("the image holds another program")
 	}
 }
@@ -71,7 +71,7 @@ func TestArtifacts(t *testing.T) {
 // TestForeignImagesHaveDigests covers all images except compose's, which are covered in
 // .ci/chart/compose.
 func TestForeignImagesHaveDigests(t *testing.T) {
-	text := string(contents(t, "Dockerfile"))
+	text := string(readFile(t, "Dockerfile"))
 	stages := map[string]bool{"scratch": true}
 	for _, m := range regexp.MustCompile(`(?m)^FROM (\S+)(?: AS (\S+))?$`).FindAllStringSubmatch(text, -1) {
 		if !stages[m[1]] && m[1] != "${GO_IMAGE}" {
@@ -87,10 +87,10 @@ func TestForeignImagesHaveDigests(t *testing.T) {
 // TestVulnerabilitiesThatAreNotCheckedAreSaid checks that .ci/run reports a missing vulnerability
 // database, and fails if one is required.
 func TestVulnerabilitiesThatAreNotCheckedAreSaid(t *testing.T) {
-	if !strings.Contains(string(contents(t, "../.ci/run")), "\n.ci/vuln\n") {
+	if !strings.Contains(string(readFile(t, "../.ci/run")), "\n.ci/vuln\n") {
 		t.Error(".ci/run does not look for vulnerabilities")
 	}
-	tool(t, "curl")
+	lookTool(t, "curl")
 	for required, fails := range map[string]bool{"": false, "true": true} {
 		cmd := exec.CommandContext(t.Context(), "../.ci/vuln")
 		cmd.Env = append(environment(), "GOVULNDB=http://"+freeport.Address(t), "VULN_REQUIRED="+required)
@@ -101,7 +101,7 @@ func TestVulnerabilitiesThatAreNotCheckedAreSaid(t *testing.T) {
 	}
 }
 
-func contents(t *testing.T, file string) []byte {
+func readFile(t *testing.T, file string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {

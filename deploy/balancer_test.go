@@ -20,7 +20,7 @@ import (
 // valid, except for names and files that exist only in the containers.
 func TestToolsTakeTheirFiles(t *testing.T) {
 	t.Run("haproxy", func(t *testing.T) {
-		haproxy := tool(t, "haproxy")
+		haproxy := lookTool(t, "haproxy")
 		config := filepath.Join(t.TempDir(), "haproxy.cfg")
 		text, err := os.ReadFile("balancer/haproxy.cfg")
 		if err != nil {
@@ -29,19 +29,19 @@ func TestToolsTakeTheirFiles(t *testing.T) {
 		if err := os.WriteFile(config, []byte(strings.Replace(string(text), " ssl crt /run/secrets/tls", "", 1)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		must(t, haproxy, "-c", "-f", config)
+		mustRun(t, haproxy, "-c", "-f", config)
 	})
 	t.Run("prometheus", func(t *testing.T) {
-		must(t, tool(t, "promtool"), "check", "config", "--syntax-only", "compose/prometheus.yaml")
+		mustRun(t, lookTool(t, "promtool"), "check", "config", "--syntax-only", "compose/prometheus.yaml")
 	})
 }
 
 // TestANodeEndsBehindTheBalancer stops a fanout node behind HAProxy with compose's configuration,
 // changed only in addresses and TLS. The node drains and ends; no request meanwhile is refused.
 func TestANodeEndsBehindTheBalancer(t *testing.T) {
-	haproxy := tool(t, "haproxy")
+	haproxy := lookTool(t, "haproxy")
 	first, second := serve(t, "TRUNKLINE_TLS_MODE=off"), serve(t, "TRUNKLINE_TLS_MODE=off")
-	address := balance(t, haproxy, first, second)
+	address := startBalancer(t, haproxy, first, second)
 
 	// One connection per request, so that the balancer chooses a node for each.
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
@@ -50,22 +50,22 @@ func TestANodeEndsBehindTheBalancer(t *testing.T) {
 		return err
 	}
 	eventually(t, "the balancer", ask)
-	asked := 0
-	still := func(what string) {
+	requests := 0
+	mustAnswer := func(what string) {
 		t.Helper()
 		if err := ask(); err != nil {
-			t.Fatalf("request %d, %s: %v", asked, what, err)
+			t.Fatalf("request %d, %s: %v", requests, what, err)
 		}
-		asked++
+		requests++
 	}
 	for range 20 {
-		still("both there")
+		mustAnswer("both there")
 	}
 	if err := first.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	for running := true; running; {
-		still("one draining")
+		mustAnswer("one draining")
 		select {
 		case <-first.ended:
 			running = false
@@ -73,13 +73,13 @@ func TestANodeEndsBehindTheBalancer(t *testing.T) {
 		}
 	}
 	for range 100 {
-		still("one gone")
+		mustAnswer("one gone")
 	}
-	t.Logf("%d requests, none refused", asked)
+	t.Logf("%d requests, none refused", requests)
 }
 
-// balance starts HAProxy with compose's configuration, changed only in addresses and TLS.
-func balance(t *testing.T, haproxy string, first, second server) (address string) {
+// startBalancer starts HAProxy with compose's configuration, changed only in addresses and TLS.
+func startBalancer(t *testing.T, haproxy string, first, second server) (address string) {
 	t.Helper()
 	address = freeport.Address(t)
 	config, err := balancer.Local{Listen: address, Fanout: []balancer.Node{
@@ -92,7 +92,7 @@ func balance(t *testing.T, haproxy string, first, second server) (address string
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	beside(t, os.Environ(), haproxy, "-f", file)
+	startChild(t, os.Environ(), haproxy, "-f", file)
 	return address
 }
 
@@ -100,9 +100,9 @@ func balance(t *testing.T, haproxy string, first, second server) (address string
 // which the server trusts, so that the server would accept any address added to the forwarding
 // chain.
 func TestNobodyForgesAnAddressThroughTheBalancer(t *testing.T) {
-	haproxy := tool(t, "haproxy")
+	haproxy := lookTool(t, "haproxy")
 	node := serve(t, "TRUNKLINE_TLS_MODE=off", "TRUNKLINE_TRUSTED_PROXIES=127.0.0.1")
-	address := balance(t, haproxy, node, node)
+	address := startBalancer(t, haproxy, node, node)
 	eventually(t, "the balancer", func() error {
 		_, err := get(http.DefaultClient, "http://"+address+"/ws/v1/cc_events/health")
 		return err

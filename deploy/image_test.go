@@ -12,14 +12,14 @@ import (
 // TestImage builds the image as make image does and runs it as in production: as an unprivileged
 // user, with a volume as its only writable folder, without capabilities and shell.
 func TestImage(t *testing.T) {
-	docker := engine(t)
+	docker := dockerEngine(t)
 	program(t)
-	must(t, "make", "-C", "..", "-o", "artifacts", "image", "VERSION="+built) // -o: the artifacts exist already
-	if said := docker(t, "run", "--rm", "--network", "none", "trunkline:"+built, "version"); !strings.HasPrefix(said, "trunkline "+built+"\ncommit ") {
+	mustRun(t, "make", "-C", "..", "-o", "artifacts", "image", "VERSION="+testVersion) // -o: the artifacts exist already
+	if said := docker(t, "run", "--rm", "--network", "none", "trunkline:"+testVersion, "version"); !strings.HasPrefix(said, "trunkline "+testVersion+"\ncommit ") {
 		t.Errorf("the image's version is %q", said)
 	}
 	id := strings.TrimSpace(docker(t, "run", "--detach", "--network", "none", "--read-only", "--cap-drop", "ALL",
-		"--security-opt", "no-new-privileges", "--health-interval", "1s", "--env", "TRUNKLINE_DEMO_PASSWORD="+password, "trunkline:"+built))
+		"--security-opt", "no-new-privileges", "--health-interval", "1s", "--env", "TRUNKLINE_DEMO_PASSWORD="+password, "trunkline:"+testVersion))
 	t.Cleanup(func() { docker(t, "rm", "--force", "--volumes", id) })
 	inspect := func(field string) string { return strings.TrimSpace(docker(t, "inspect", "--format", field, id)) }
 	eventually(t, "the container to be healthy", func() error {
@@ -40,9 +40,9 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// engine returns a running Docker engine, or starts one; docker runs its client. Not every
+// dockerEngine returns a running Docker engine, or starts one; docker runs its client. Not every
 // machine permits that.
-func engine(t *testing.T) (docker func(t *testing.T, args ...string) string) {
+func dockerEngine(t *testing.T) (docker func(t *testing.T, args ...string) string) {
 	t.Helper()
 	client, err := exec.LookPath("docker")
 	if err != nil {
@@ -70,7 +70,7 @@ func engine(t *testing.T) (docker func(t *testing.T, args ...string) string) {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket := "unix://" + filepath.Join(dir, "sock")
 	t.Setenv("DOCKER_HOST", socket)
-	daemonRuns := beside(t, os.Environ(), daemon, "--host", socket, "--data-root", filepath.Join(dir, "data"), "--exec-root", filepath.Join(dir, "exec"),
+	daemonRuns := startChild(t, os.Environ(), daemon, "--host", socket, "--data-root", filepath.Join(dir, "data"), "--exec-root", filepath.Join(dir, "exec"),
 		"--pidfile", filepath.Join(dir, "pid"), "--storage-driver", "vfs", "--bridge", "none", "--iptables=false")
 	eventually(t, "the Docker engine", func() error {
 		select {

@@ -30,20 +30,20 @@ func TestAllThatIsAskedForExists(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if err := all.read(text); err != nil {
+			if err := all.addScrape(text); err != nil {
 				return err
 			}
 		}
-		return compare(all, queries)
+		return checkQueries(all, queries)
 	})
 }
 
-// compare reports the parts of the queries that do not exist.
-func compare(all series, queries []asked) error {
+// checkQueries reports the parts of the queries that do not exist.
+func checkQueries(all series, queries []query) error {
 	var missing []string
 	for _, q := range queries {
-		for _, what := range all.lacks(q.expr) {
-			missing = append(missing, fmt.Sprintf("%s asks for %s: %s", q.by, what, q.expr))
+		for _, what := range all.missing(q.expr) {
+			missing = append(missing, fmt.Sprintf("%s asks for %s: %s", q.source, what, q.expr))
 		}
 	}
 	if len(missing) > 0 {

@@ -31,12 +31,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// built is the version of the artifacts.
-const built = "v0-test"
+// testVersion is the version of the artifacts.
+const testVersion = "v0-test"
 
 // artifacts runs make artifacts, once for all tests.
 var artifacts = sync.OnceValue(func() error {
-	cmd := exec.Command("make", "-C", "..", "artifacts", "VERSION="+built)
+	cmd := exec.Command("make", "-C", "..", "artifacts", "VERSION="+testVersion)
 	cmd.Env = environment()
 	output, err := cmd.CombinedOutput()
 	if err != nil {
@@ -65,8 +65,8 @@ func environment(settings ...string) []string {
 	return append(env, settings...)
 }
 
-// tool returns the path of an operator's tool.
-func tool(t testing.TB, name string) string {
+// lookTool returns the path of an operator's tool.
+func lookTool(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -78,8 +78,8 @@ func tool(t testing.TB, name string) string {
 	return path
 }
 
-// must runs a tool, which must succeed.
-func must(t testing.TB, name string, args ...string) string {
+// mustRun runs a tool, which must succeed.
+func mustRun(t testing.TB, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Env = environment()
@@ -90,10 +90,10 @@ func must(t testing.TB, name string, args ...string) string {
 	return string(output)
 }
 
-// beside runs a program until the test ends and logs its output if the test fails. The kernel
+// startChild runs a program until the test ends and logs its output if the test fails. The kernel
 // ends the program when the thread that forked it ends, so one goroutine stays locked to that
 // thread.
-func beside(t testing.TB, env []string, name string, args ...string) child {
+func startChild(t testing.TB, env []string, name string, args ...string) child {
 	t.Helper()
 	var said bytes.Buffer
 	cmd := exec.Command(name, args...)
@@ -182,7 +182,7 @@ func serve(t testing.TB, settings ...string) server {
 		"TRUNKLINE_LISTEN=" + s.public, "TRUNKLINE_METRICS_LISTEN=" + s.metrics, "TRUNKLINE_DATA_DIR=" + s.data,
 		"TRUNKLINE_DEMO_PASSWORD=" + password, "TRUNKLINE_SIP_LISTEN=" + freeport.Address(t),
 	}, settings...)...)
-	s.child = beside(t, s.settings, program(t), "serve")
+	s.child = startChild(t, s.settings, program(t), "serve")
 	eventually(t, "trunkline to be ready", func() error {
 		select {
 		case <-s.ended:

@@ -21,9 +21,9 @@ import (
 	"trunkline/internal/freeport"
 )
 
-// quiet lists metrics that have no data after the demonstration and visit, with the reason. An
-// unnecessary entry fails the test.
-var quiet = map[string]string{
+// metricsWithoutData lists metrics that have no data after the demonstration and useMoreFeatures,
+// with what they need. An unnecessary entry fails the test.
+var metricsWithoutData = map[string]string{
 	"trunkline_aisession_first_audio_seconds_bucket": "a call to an AI provider",
 	"trunkline_aisession_turn_gap_seconds_bucket":    "a call to an AI provider",
 
@@ -56,19 +56,19 @@ var quiet = map[string]string{
 // with classic histograms, which are the default, and once with native ones. Every panel must
 // have data, every rule be evaluated, and no alert fire.
 func TestPrometheus(t *testing.T) {
-	prometheus := tool(t, "prometheus")
+	prometheus := lookTool(t, "prometheus")
 	s := serve(t, "TRUNKLINE_ORIGINATION_DRIVER=auto", "TRUNKLINE_STATS_MAX_LABEL_SETS=100")
-	beside(t, s.settings, program(t), "demo", "--rate", "50")
-	beside(t, append(s.settings, "TRUNKLINE_PASSWORD="+password), program(t),
+	startChild(t, s.settings, program(t), "demo", "--rate", "50")
+	startChild(t, append(s.settings, "TRUNKLINE_PASSWORD="+password), program(t),
 		"listen", "--username", "alice", "--domain", "demo.local", "--json")
-	both := map[string]prom{
-		"classic histograms": scrape(t, prometheus, s.metrics),
-		"native histograms":  scrape(t, prometheus, s.metrics, "--enable-feature=native-histograms"),
+	both := map[string]prometheusServer{
+		"classic histograms": startPrometheus(t, prometheus, s.metrics),
+		"native histograms":  startPrometheus(t, prometheus, s.metrics, "--enable-feature=native-histograms"),
 	}
 	for name, p := range both {
 		eventually(t, "a first scrape, "+name, func() error { return p.expectData("trunkline_build_info") })
 	}
-	visit(t, s) // an increase is visible only after an earlier scrape of the series
+	useMoreFeatures(t, s) // an increase is visible only after an earlier scrape of the series
 	for name, p := range both {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -78,9 +78,9 @@ func TestPrometheus(t *testing.T) {
 	}
 }
 
-// visit does what the demonstration lacks: a portal login, a click to call, a report, a
-// recording.
-func visit(t *testing.T, s server) {
+// useMoreFeatures uses features that the demonstration does not: a portal login, a click to call, a
+// report, a recording.
+func useMoreFeatures(t *testing.T, s server) {
 	t.Helper()
 	pem, err := os.ReadFile(filepath.Join(s.data, "tls", "cert.pem"))
 	if err != nil {
@@ -133,10 +133,10 @@ func visit(t *testing.T, s server) {
 	ask(http.MethodPut, "/api/v2/recordings/visit", login("admin"), strings.NewReader("audio"), nil)
 }
 
-// prom is a running Prometheus.
-type prom struct{ url string }
+// prometheusServer is a running Prometheus.
+type prometheusServer struct{ url string }
 
-func scrape(t *testing.T, program, target string, flags ...string) prom {
+func startPrometheus(t *testing.T, program, target string, flags ...string) prometheusServer {
 	t.Helper()
 	dir := t.TempDir()
 	rules, err := filepath.Abs(rulesFile)
@@ -153,14 +153,14 @@ scrape_configs: [{job_name: trunkline, static_configs: [{targets: [%q]}]}]
 		t.Fatal(err)
 	}
 	address := freeport.Address(t)
-	beside(t, os.Environ(), program, append([]string{
+	startChild(t, os.Environ(), program, append([]string{
 		"--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(dir, "data"),
 		"--web.listen-address=" + address, "--log.level=warn",
 	}, flags...)...)
-	return prom{"http://" + address}
+	return prometheusServer{"http://" + address}
 }
 
-func (p prom) get(path string, answer any) error {
+func (p prometheusServer) get(path string, answer any) error {
 	text, err := get(http.DefaultClient, p.url+path)
 	if err != nil {
 		return err
@@ -168,22 +168,22 @@ func (p prom) get(path string, answer any) error {
 	return json.Unmarshal([]byte(text), answer)
 }
 
-// checkPanels waits until every query except the quiet ones has returned data once.
-func (p prom) checkPanels(t *testing.T, queries []asked) {
+// checkPanels waits until every query has returned data once, except those of metricsWithoutData.
+func (p prometheusServer) checkPanels(t *testing.T, queries []query) {
 	t.Helper()
 	waiting := queries
 	eventually(t, "data in every panel", func() error {
-		var still, missing []asked
+		var still, missing []query
 		for _, q := range waiting {
 			has, err := p.hasData(q.expr)
 			if err != nil {
-				return fmt.Errorf("%s: %s: %w", q.by, q.expr, err)
+				return fmt.Errorf("%s: %s: %w", q.source, q.expr, err)
 			}
 			if has {
 				continue
 			}
 			still = append(still, q)
-			if q.about(quiet) == nil {
+			if q.metricsIn(metricsWithoutData) == nil {
 				missing = append(missing, q)
 			}
 		}
@@ -194,20 +194,20 @@ func (p prom) checkPanels(t *testing.T, queries []asked) {
 	})
 	needed := map[string]bool{}
 	for _, q := range waiting {
-		for _, metric := range q.about(quiet) {
+		for _, metric := range q.metricsIn(metricsWithoutData) {
 			needed[metric] = true
 		}
 	}
-	for metric := range quiet {
+	for metric := range metricsWithoutData {
 		if !needed[metric] {
 			t.Errorf("%s has data, or no query uses it: remove it from the list", metric)
 		}
 	}
 }
 
-// about returns the entries of metrics for the metrics of a query.
-func (q asked) about(metrics map[string]string) (found []string) {
-	asked, err := usesOf(q.expr)
+// metricsIn returns the entries of metrics for the metrics of a query.
+func (q query) metricsIn(metrics map[string]string) (found []string) {
+	asked, err := parseNames(q.expr)
 	if err != nil {
 		return nil // Prometheus reports the error
 	}
@@ -219,7 +219,7 @@ func (q asked) about(metrics map[string]string) (found []string) {
 	return found
 }
 
-func (p prom) expectData(expr string) error {
+func (p prometheusServer) expectData(expr string) error {
 	has, err := p.hasData(expr)
 	if err == nil && !has {
 		err = errors.New("no data")
@@ -227,7 +227,7 @@ func (p prom) expectData(expr string) error {
 	return err
 }
 
-func (p prom) hasData(expr string) (bool, error) {
+func (p prometheusServer) hasData(expr string) (bool, error) {
 	var answer struct {
 		Data struct {
 			Result []struct {
@@ -251,7 +251,7 @@ func (p prom) hasData(expr string) (bool, error) {
 	return false, nil
 }
 
-func (p prom) checkRules() error {
+func (p prometheusServer) checkRules() error {
 	var answer struct {
 		Data struct {
 			Groups []struct {

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// uses lists the metrics, labels and values in an expression.
-type uses struct {
+// nameUses lists the metrics, labels and values in an expression.
+type nameUses struct {
 	selectors []selector
 	grouping  []string // labels of by, on and the like
 }
@@ -24,42 +24,42 @@ type selector struct {
 
 type matcher struct{ label, op, value string }
 
-// usesOf parses an expression of PromQL for its names; Prometheus checks its validity.
-func usesOf(expr string) (uses, error) {
-	r := reader{rest: expr}
+// parseNames parses an expression of PromQL for its names; Prometheus checks its validity.
+func parseNames(expr string) (nameUses, error) {
+	r := tokenReader{rest: expr}
 	for {
 		switch token := r.next(); {
 		case token == "":
-			return r.found, nil
+			return r.uses, nil
 		case token == "{":
-			return r.found, fmt.Errorf("a selector without a metric's name before %q", r.rest)
+			return r.uses, fmt.Errorf("a selector without a metric's name before %q", r.rest)
 		case token == "[":
 			for token != "]" && token != "" {
 				token = r.next()
 			}
 		case grouping[token]:
 			if strings.HasPrefix(strings.TrimSpace(r.rest), "(") {
-				r.found.grouping = append(r.found.grouping, r.labels()...)
+				r.uses.grouping = append(r.uses.grouping, r.labels()...)
 			}
-		case !name.MatchString(token) || words[token] || r.called():
+		case !name.MatchString(token) || operators[token] || r.isCall():
 		default:
 			s := selector{metric: token}
 			if strings.HasPrefix(strings.TrimSpace(r.rest), "{") {
 				s.matchers = r.matchers()
 			}
-			r.found.selectors = append(r.found.selectors, s)
+			r.uses.selectors = append(r.uses.selectors, s)
 		}
 	}
 }
 
 var (
-	token    = regexp.MustCompile(`^(?:[a-zA-Z_:][a-zA-Z0-9_:]*|[0-9][0-9a-zA-Z.]*|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|#[^\n]*|[=!]~|!=|==|[<>]=)`)
-	name     = regexp.MustCompile(`^[a-zA-Z_:]`)
-	grouping = set("by without on ignoring group_left group_right")
-	words    = set("and or unless bool offset inf nan atan2")
+	token     = regexp.MustCompile(`^(?:[a-zA-Z_:][a-zA-Z0-9_:]*|[0-9][0-9a-zA-Z.]*|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|#[^\n]*|[=!]~|!=|==|[<>]=)`)
+	name      = regexp.MustCompile(`^[a-zA-Z_:]`)
+	grouping  = wordSet("by without on ignoring group_left group_right")
+	operators = wordSet("and or unless bool offset inf nan atan2")
 )
 
-func set(words string) map[string]bool {
+func wordSet(words string) map[string]bool {
 	out := map[string]bool{}
 	for word := range strings.FieldsSeq(words) {
 		out[word] = true
@@ -67,13 +67,13 @@ func set(words string) map[string]bool {
 	return out
 }
 
-type reader struct {
-	rest  string
-	found uses
+type tokenReader struct {
+	rest string
+	uses nameUses
 }
 
 // next returns the next token; "" is the end.
-func (r *reader) next() string {
+func (r *tokenReader) next() string {
 	for {
 		r.rest = strings.TrimLeft(r.rest, " \t\r\n")
 		if r.rest == "" {
@@ -91,15 +91,15 @@ func (r *reader) next() string {
 	}
 }
 
-// called reports whether the preceding name is a function or an aggregation.
-func (r *reader) called() bool {
-	after := reader{rest: r.rest}
+// isCall reports whether the preceding name is a function or an aggregation.
+func (r *tokenReader) isCall() bool {
+	after := tokenReader{rest: r.rest}
 	next := after.next()
 	return next == "(" || next == "by" || next == "without"
 }
 
 // labels parses a list in parentheses.
-func (r *reader) labels() (labels []string) {
+func (r *tokenReader) labels() (labels []string) {
 	for token := r.next(); token != ")" && token != ""; token = r.next() {
 		if name.MatchString(token) {
 			labels = append(labels, token)
@@ -109,7 +109,7 @@ func (r *reader) labels() (labels []string) {
 }
 
 // matchers parses the content of braces.
-func (r *reader) matchers() (out []matcher) {
+func (r *tokenReader) matchers() (out []matcher) {
 	for token := r.next(); token != "}" && token != ""; token = r.next() {
 		if name.MatchString(token) {
 			m := matcher{label: token, op: r.next()}
@@ -122,7 +122,7 @@ func (r *reader) matchers() (out []matcher) {
 }
 
 func TestUses(t *testing.T) {
-	for expr, want := range map[string]uses{
+	for expr, want := range map[string]nameUses{
 		`up`: {selectors: []selector{{metric: "up"}}},
 		`sum by (a, b) (rate(x_total{c="1",d=~"2|3"}[5m]))`: {
 			[]selector{{"x_total", []matcher{{"c", "=", "1"}, {"d", "=~", "2|3"}}}}, []string{"a", "b"}},
@@ -132,11 +132,11 @@ func TestUses(t *testing.T) {
 		`histogram_quantile(0.99, sum by (le) (rate(h[1h])))`: {[]selector{{metric: "h"}}, []string{"le"}},
 		`x offset 5m == bool 1`:                               {selectors: []selector{{metric: "x"}}},
 	} {
-		if got, err := usesOf(expr); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := parseNames(expr); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v; want %+v", expr, got, err, want)
 		}
 	}
-	if got, err := usesOf(`sum({a="b"})`); err == nil {
+	if got, err := parseNames(`sum({a="b"})`); err == nil {
 		t.Errorf("a selector without a name is taken as %+v", got)
 	}
 }
@@ -144,8 +144,8 @@ func TestUses(t *testing.T) {
 // series holds the series of one scrape: by metric and label, the values.
 type series map[string]map[string]map[string]bool
 
-// read adds a scrape in the text format.
-func (all series) read(exposition string) error {
+// addScrape adds a scrape in the text format.
+func (all series) addScrape(exposition string) error {
 	for line := range strings.Lines(exposition) {
 		if comment := strings.Fields(line); comment[0] == "#" {
 			if comment[1] == "TYPE" && comment[3] == "histogram" {
@@ -153,7 +153,7 @@ func (all series) read(exposition string) error {
 			}
 			continue
 		}
-		found, err := usesOf(line[:strings.LastIndexByte(line, ' ')])
+		found, err := parseNames(line[:strings.LastIndexByte(line, ' ')])
 		if err != nil || len(found.selectors) != 1 {
 			return fmt.Errorf("no series: %q: %w", line, err)
 		}
@@ -178,10 +178,10 @@ func (all series) add(s selector) {
 	}
 }
 
-// lacks returns the parts of an expression that a scrape does not have. The labels job and
+// missing returns the parts of an expression that a scrape does not have. The labels job and
 // instance always exist, because Prometheus adds them.
-func (all series) lacks(expr string) (missing []string) {
-	asked, err := usesOf(expr)
+func (all series) missing(expr string) (missing []string) {
+	asked, err := parseNames(expr)
 	if err != nil {
 		return []string{err.Error()}
 	}

@@ -12,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// asked is one query of a dashboard or an alert.
-type asked struct{ by, expr string }
+// query is one query of a dashboard or an alert.
+type query struct{ source, expr string }
 
 type dashboard struct {
 	UID, Title string
@@ -55,12 +55,12 @@ func dashboards(t testing.TB) (all []dashboard) {
 var variables = strings.NewReplacer("$__rate_interval", "15s", "$job", ".+", "$instance", ".+")
 
 // panelQueries returns the queries of all panels.
-func panelQueries(t testing.TB) (all []asked) {
+func panelQueries(t testing.TB) (all []query) {
 	t.Helper()
 	for _, d := range dashboards(t) {
 		for _, p := range d.Panels {
 			for _, target := range p.Targets {
-				all = append(all, asked{d.Title + ": " + p.Title, variables.Replace(target.Expr)})
+				all = append(all, query{d.Title + ": " + p.Title, variables.Replace(target.Expr)})
 			}
 		}
 	}
@@ -68,15 +68,15 @@ func panelQueries(t testing.TB) (all []asked) {
 }
 
 // otherQueries returns the queries of annotations and alerts, most of which have no data.
-func otherQueries(t testing.TB) (all []asked) {
+func otherQueries(t testing.TB) (all []query) {
 	t.Helper()
 	for _, d := range dashboards(t) {
 		for _, a := range d.Annotations.List {
-			all = append(all, asked{d.Title + ": " + a.Name, variables.Replace(a.Expr)})
+			all = append(all, query{d.Title + ": " + a.Name, variables.Replace(a.Expr)})
 		}
 	}
 	for _, r := range rules(t) {
-		all = append(all, asked{"alert " + r.Alert, r.Expr})
+		all = append(all, query{"alert " + r.Alert, r.Expr})
 	}
 	return all
 }
@@ -206,7 +206,7 @@ func alertTests(t *testing.T) []string {
 }
 
 func TestPromtool(t *testing.T) {
-	promtool := tool(t, "promtool")
-	must(t, promtool, "check", "rules", rulesFile)
-	must(t, promtool, append([]string{"test", "rules"}, alertTests(t)...)...)
+	promtool := lookTool(t, "promtool")
+	mustRun(t, promtool, "check", "rules", rulesFile)
+	mustRun(t, promtool, append([]string{"test", "rules"}, alertTests(t)...)...)
 }

@@ -11,7 +11,7 @@ import (
 
 // TestExampleSettings checks the settings file that make install installs.
 func TestExampleSettings(t *testing.T) {
-	said := must(t, program(t), "config", "check", "--config", "trunkline.example.yaml")
+	said := mustRun(t, program(t), "config", "check", "--config", "trunkline.example.yaml")
 	if !strings.Contains(said, "data_dir: /var/lib/trunkline") || strings.Contains(said, "warning") {
 		t.Errorf("config check prints %s", said)
 	}
@@ -20,7 +20,7 @@ func TestExampleSettings(t *testing.T) {
 // TestInstall installs into a folder and verifies the unit with systemd.
 func TestInstall(t *testing.T) {
 	root := t.TempDir()
-	must(t, tool(t, "make"), "-C", "..", "install", "DESTDIR="+root, "PREFIX=/usr")
+	mustRun(t, lookTool(t, "make"), "-C", "..", "install", "DESTDIR="+root, "PREFIX=/usr")
 	for _, file := range []string{
 		"usr/bin/trunkline", "usr/lib/systemd/system/trunkline.service", "usr/lib/sysusers.d/trunkline.conf",
 		"usr/lib/tmpfiles.d/trunkline.conf", "etc/trunkline/trunkline.yaml", "etc/trunkline/environment",
@@ -41,20 +41,20 @@ func TestInstall(t *testing.T) {
 	if err := os.WriteFile(settings, []byte("log: {level: debug}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	must(t, tool(t, "make"), "-C", "..", "install", "DESTDIR="+root, "PREFIX=/usr")
+	mustRun(t, lookTool(t, "make"), "-C", "..", "install", "DESTDIR="+root, "PREFIX=/usr")
 	if kept, err := os.ReadFile(settings); err != nil || string(kept) != "log: {level: debug}\n" {
 		t.Errorf("installing again writes over the settings: %s %v", kept, err)
 	}
-	analyze := tool(t, "systemd-analyze")
+	analyze := lookTool(t, "systemd-analyze")
 	// systemd looks for the program of ExecStart.
 	here := strings.ReplaceAll(string(text), "/usr/bin/trunkline", filepath.Join(root, "usr/bin/trunkline"))
 	if err := os.WriteFile(unit, []byte(here), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if said := must(t, analyze, "verify", "--man=no", unit); strings.Contains(said, unit) {
+	if said := mustRun(t, analyze, "verify", "--man=no", unit); strings.Contains(said, unit) {
 		t.Errorf("systemd-analyze verify: %s", said)
 	}
-	said := must(t, analyze, "security", "--offline=true", "--no-pager", unit)
+	said := mustRun(t, analyze, "security", "--offline=true", "--no-pager", unit)
 	level := regexp.MustCompile(`exposure level for trunkline.service: ([0-9.]+)`).FindStringSubmatch(said)
 	if level == nil {
 		t.Fatalf("systemd-analyze security: %s", said)

@@ -17,7 +17,7 @@ func (n *node) createProvider(t *testing.T, format string, rate int, address str
 	for name, value := range n.dialler(t, "admin").header {
 		header[name] = value
 	}
-	a := n.ask(t, http.MethodPost, "/api/v2/config/ai_providers", header, fmt.Sprintf(
+	a := n.mustCall(t, http.MethodPost, "/api/v2/config/ai_providers", header, fmt.Sprintf(
 		`{"name":"echo","media":{"audioFormat":%q,"sampleRate":%d},"websocket":{"url":%q,"headers":{"Authorization":"Bearer s3cret"}}}`,
 		format, rate, address))
 	var made struct {
@@ -26,7 +26,7 @@ func (n *node) createProvider(t *testing.T, format string, rate int, address str
 	if err := json.Unmarshal(a.body, &made); err != nil || a.status != http.StatusCreated || strings.Contains(string(a.body), "s3cret") {
 		t.Fatalf("configuring a provider: %v", a)
 	}
-	a = n.ask(t, http.MethodPost, "/api/v2/config/ai_providers/"+made.ID+"/test", header, "")
+	a = n.mustCall(t, http.MethodPost, "/api/v2/config/ai_providers/"+made.ID+"/test", header, "")
 	var report struct {
 		OK     bool     `json:"ok"`
 		Events []string `json:"events"`
@@ -79,12 +79,12 @@ func TestAIProviderWithARealPhone(t *testing.T) {
 	call := d.dial(t, "ai-"+id)
 	d.await(t, call, "bridged")
 	awaitSessions(t, states, 3)
-	if a := d.ask(t, http.MethodDelete, "/api/v2/calls/"+call, d.header, ""); a.status != http.StatusAccepted {
+	if a := d.mustCall(t, http.MethodDelete, "/api/v2/calls/"+call, d.header, ""); a.status != http.StatusAccepted {
 		t.Errorf("cancelling: %v", a)
 	}
 	d.await(t, call, "ended")
 	awaitSessions(t, states, 4)
-	row, _ := d.found(t, call, 3)
+	row, _ := d.findRecord(t, call, 3)
 	if row.To != "ai-"+id {
 		t.Errorf("the record: %+v", row)
 	}

@@ -22,7 +22,7 @@ import (
 // testBadBodies posts a series of bad bodies, each between good records.
 func (c *cluster) testBadBodies(t *testing.T) {
 	w := c.account(t, "bodies", "demo")
-	n := c.other()
+	n := c.otherNode()
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, w)})
 	key := c.ingest.cli(t, "apikey", "create", "--account", "bodies")
 	c.awaitKey(t, key)
@@ -52,7 +52,7 @@ func (c *cluster) testBadBodies(t *testing.T) {
 		{"an unknown key", "tk_" + strings.Repeat("A", 43), "svc.cc", typeJSON, good, 401},
 	}
 	for i, b := range bad {
-		c.ingest.send(t, key, "svc.cc", typeJSON, record("bodies", i), 1)
+		c.ingest.postAccepted(t, key, "svc.cc", typeJSON, record("bodies", i), 1)
 		a := c.ingest.post(t, b.key, b.format, b.contentType, b.body)
 		var said struct {
 			Success *bool  `json:"success"`
@@ -65,7 +65,7 @@ func (c *cluster) testBadBodies(t *testing.T) {
 			t.Errorf("%s: %s, want %d", b.name, a, b.status)
 		}
 	}
-	c.ingest.send(t, key, "svc.cc", typeJSON, record("bodies", len(bad)), 1)
+	c.ingest.postAccepted(t, key, "svc.cc", typeJSON, record("bodies", len(bad)), 1)
 	c.gzipped(t, key, len(bad)+1)
 	if got := numbers(t, s.awaitCount(t, len(bad)+2)); !slices.Equal(got, sequence(0, len(bad)+2)) {
 		t.Errorf("the neighbours are %v", got)
@@ -91,7 +91,7 @@ func (c *cluster) gzipped(t *testing.T, key string, number int) {
 	for body, want := range map[string]int{
 		strings.Repeat(pack(strings.Repeat(" ", 1<<20)), 64): 413, pack(record("bodies", number))[:20]: 400, pack(record("bodies", number)): 202,
 	} {
-		if a := c.ingest.ask(t, http.MethodPost, "/api/v2/ingest/svc.cc", header, body); a.status != want {
+		if a := c.ingest.mustCall(t, http.MethodPost, "/api/v2/ingest/svc.cc", header, body); a.status != want {
 			t.Errorf("%d bytes packed: %s, want %d", len(body), a, want)
 		}
 	}
@@ -101,7 +101,7 @@ func (c *cluster) gzipped(t *testing.T, key string, number int) {
 // partition.
 func (c *cluster) testPoison(t *testing.T) {
 	w := c.account(t, "poison", "demo")
-	n := c.other()
+	n := c.otherNode()
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, w)})
 	format := func(name string) []kafka.Header { return []kafka.Header{{Key: "format", Value: []byte(name)}} }
 	poison := []kafka.Record{
@@ -136,7 +136,7 @@ func (c *cluster) testPoison(t *testing.T) {
 }
 
 func (c *cluster) testForgedTokens(t *testing.T) {
-	n := c.other()
+	n := c.otherNode()
 	good := n.login(t, apiPaths, user("alice"))
 	var claims jwt.MapClaims
 	parsed, _, err := jwt.NewParser().ParseUnverified(good, &claims)
@@ -184,12 +184,12 @@ func (c *cluster) testForgedTokens(t *testing.T) {
 	} {
 		for _, ask := range []subscription{{paths: apiPaths}, {paths: wsPaths, query: true}, {paths: apiPaths, sse: true}} {
 			ask.token = token
-			a := n.refuses(t, ask, http.StatusUnauthorized)
+			a := n.mustRefuse(t, ask, http.StatusUnauthorized)
 			if a.header != nil && !strings.HasPrefix(a.header.Get("WWW-Authenticate"), "Bearer") {
 				t.Errorf("%s: WWW-Authenticate is %q", name, a.header.Get("WWW-Authenticate"))
 			}
 		}
-		if a := n.ask(t, http.MethodGet, apiPaths.stats, bearer(token), ""); a.status != http.StatusUnauthorized {
+		if a := n.mustCall(t, http.MethodGet, apiPaths.stats, bearer(token), ""); a.status != http.StatusUnauthorized {
 			t.Errorf("stats with %s: %s", name, a)
 		}
 	}
@@ -210,5 +210,5 @@ func TestExpiredToken(t *testing.T) {
 		t.Errorf("closed with %d", code)
 	}
 	t.Logf("an open socket outlived its login by %v", time.Since(opened))
-	n.refuses(t, subscription{paths: wsPaths, token: token}, http.StatusUnauthorized)
+	n.mustRefuse(t, subscription{paths: wsPaths, token: token}, http.StatusUnauthorized)
 }

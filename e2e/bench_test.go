@@ -21,14 +21,14 @@ import (
 // with -benchtime 10s.
 func BenchmarkIngestToSubscriber(b *testing.B) {
 	b.Run("embedded", func(b *testing.B) { measureLatency(b, embeddedCluster(b)) })
-	b.Run("real", func(b *testing.B) { measureLatency(b, oneRealNode(b)) })
+	b.Run("real", func(b *testing.B) { measureLatency(b, singleNodeCluster(b)) })
 }
 
-// oneRealNode is a node with all roles on real Kafka, Redis and PostgreSQL.
-func oneRealNode(t testing.TB) *cluster {
+// singleNodeCluster is a node with all roles on real Kafka, Redis and PostgreSQL.
+func singleNodeCluster(t testing.TB) *cluster {
 	t.Helper()
-	settings, prefix := realSettings(t)
-	return newCluster(t, nil, prefix, newNode(t, "node", with(settings, "TRUNKLINE_LOG_LEVEL", "warn")))
+	settings, prefix := backendSettings(t)
+	return newCluster(t, nil, prefix, newNode(t, "node", withSettings(settings, "TRUNKLINE_LOG_LEVEL", "warn")))
 }
 
 const (
@@ -73,7 +73,7 @@ func measureLatency(b *testing.B, c *cluster) {
 		if sockets[i], err = (subscription{paths: apiPaths, token: token}).connect(b.Context(), n); err != nil {
 			b.Fatal(err)
 		}
-		listening.Go(func() { took[i] = listenTo(sockets[i].(*socket), &watch, &arrived) })
+		listening.Go(func() { took[i] = recordArrivals(sockets[i].(*socket), &watch, &arrived) })
 	}
 	work, failed := make(chan struct{}, 1024), make(chan error, benchPosters)
 	var posting sync.WaitGroup
@@ -132,8 +132,8 @@ func measureLatency(b *testing.B, c *cluster) {
 	b.ReportMetric(rate, "events/s")
 }
 
-// listenTo records the time of each counted event until the socket is closed.
-func listenTo(s *socket, watch *stopwatch, arrived *atomic.Int64) (took []time.Duration) {
+// recordArrivals records the time of each counted event until the socket is closed.
+func recordArrivals(s *socket, watch *stopwatch, arrived *atomic.Int64) (took []time.Duration) {
 	key := []byte(`"n":`)
 	for {
 		_, text, err := s.conn.ReadMessage()

@@ -26,7 +26,7 @@ func TestBoardOverManyAccounts(t *testing.T) {
 	sent := 0
 	send := func() { // a few events for each account
 		for _, account := range accounts {
-			c.ingest.send(t, c.key, "svc.cc", "application/x-ndjson", batch(account, sent, sent+2), 2)
+			c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch(account, sent, sent+2), 2)
 			sent += 2
 		}
 	}
@@ -36,19 +36,19 @@ func TestBoardOverManyAccounts(t *testing.T) {
 	began := time.Now()
 	for range 5 {
 		send()
-		b.cable.become(severed)
+		b.cable.setState(severed)
 		send()
-		b.cable.become(plugged)
-		b.live(t)
+		b.cable.setState(plugged)
+		b.awaitLive(t)
 		send()
 	}
-	b.until(t, "the token to expire", "document.getElementById('login').open")
+	b.awaitTrue(t, "the token to expire", "document.getElementById('login').open")
 	t.Logf("the token expired after %v", time.Since(began))
 	send()
-	b.until(t, "the password prompt", "document.activeElement?.id === 'login-password'")
-	b.write(t, password)
+	b.awaitTrue(t, "the password prompt", "document.activeElement?.id === 'login-password'")
+	b.typeText(t, password)
 	b.press(t, "Enter")
-	b.live(t)
+	b.awaitLive(t)
 	send()
 
 	want := []string{}
@@ -58,9 +58,9 @@ func TestBoardOverManyAccounts(t *testing.T) {
 		want = append(want, e.ID)
 	}
 	slices.Sort(want)
-	b.until(t, "all events", fmt.Sprintf("document.getElementById('feed-count').textContent.startsWith('%d ')", sent))
-	if got := b.shown(t); !slices.Equal(got, want) {
-		t.Errorf("the board showed %d events of %d:\nnot shown %v\ntwice %v", len(got), len(want), without(want, got), without(got, want))
+	b.awaitTrue(t, "all events", fmt.Sprintf("document.getElementById('feed-count').textContent.startsWith('%d ')", sent))
+	if got := b.recordedIDs(t); !slices.Equal(got, want) {
+		t.Errorf("the board showed %d events of %d:\nnot shown %v\ntwice %v", len(got), len(want), subtract(want, got), subtract(got, want))
 	}
-	b.wellBehaved(t)
+	b.checkPage(t)
 }

@@ -32,9 +32,9 @@ func TestBoardFigures(t *testing.T) {
 	n := c.nodes[0]
 	b := n.newBoard(t)
 	b.login(t, "alice")
-	b.do(t, "location.hash = '#figures'", nil)
-	b.until(t, "that there are no figures", "!document.getElementById('figures-empty').hidden && document.getElementById('figures-page').innerText.includes('No agent was logged in today')")
-	b.look(t, "figures-empty", 1440, 900, "light")
+	b.mustEval(t, "location.hash = '#figures'", nil)
+	b.awaitTrue(t, "that there are no figures", "!document.getElementById('figures-empty').hidden && document.getElementById('figures-page').innerText.includes('No agent was logged in today')")
+	b.screenshot(t, "figures-empty", 1440, 900, "light")
 
 	// Calls of two hours, or of today so far: 12 on support, of which 8 are answered in time and
 	// 2 late; 4 on sales, of which one is abandoned.
@@ -69,44 +69,44 @@ func TestBoardFigures(t *testing.T) {
 	if a := n.post(t, c.key, "generic", typeJSON, body); a.status != http.StatusAccepted {
 		t.Fatalf("ingest answers %s", a)
 	}
-	b.until(t, "today's figures", `document.getElementById('day-offered').textContent === '16' && document.getElementById('day-answered').textContent === '13' &&
+	b.awaitTrue(t, "today's figures", `document.getElementById('day-offered').textContent === '16' && document.getElementById('day-answered').textContent === '13' &&
 		document.getElementById('day-abandoned').textContent === '3' && document.getElementById('day-level').textContent === '69 %'`)
-	b.until(t, "both queues and three agents", "document.querySelectorAll('#queue-rows tr').length === 2 && document.querySelectorAll('#agent-rows tr').length === 3")
-	b.look(t, "figures-light", 1440, 1100, "light")
-	b.look(t, "figures-dark", 1440, 1100, "dark")
-	b.look(t, "figures-phone", 390, 844, "light")
+	b.awaitTrue(t, "both queues and three agents", "document.querySelectorAll('#queue-rows tr').length === 2 && document.querySelectorAll('#agent-rows tr').length === 3")
+	b.screenshot(t, "figures-light", 1440, 1100, "light")
+	b.screenshot(t, "figures-dark", 1440, 1100, "dark")
+	b.screenshot(t, "figures-phone", 390, 844, "light")
 	b.call(t, "Emulation.clearDeviceMetricsOverride", nil, nil)
 
-	controls, bad := b.unnamed(t)
+	controls, bad := b.unnamedControls(t)
 	if len(bad) > 0 || controls == 0 {
 		t.Errorf("of %d controls these have no name: %v", controls, bad)
 	}
 	var wide bool
-	if b.do(t, "document.documentElement.scrollWidth > innerWidth", &wide); wide {
+	if b.mustEval(t, "document.documentElement.scrollWidth > innerWidth", &wide); wide {
 		t.Error("wider than its window")
 	}
 
 	// The plot as text, by keyboard, and as a table.
-	b.until(t, "the plot's summary", "document.querySelector('#calls-plot svg').getAttribute('aria-label').includes('16 offered, 13 answered, 3 abandoned')")
-	b.do(t, "document.querySelector('#calls-plot svg').focus()", nil)
+	b.awaitTrue(t, "the plot's summary", "document.querySelector('#calls-plot svg').getAttribute('aria-label').includes('16 offered, 13 answered, 3 abandoned')")
+	b.mustEval(t, "document.querySelector('#calls-plot svg').focus()", nil)
 	b.press(t, "Home")
-	b.until(t, "the first interval", "/ offered, .* answered, .* service level/.test(document.querySelector('#calls-plot .readout').textContent)")
-	b.do(t, "document.querySelector('#calls-numbers summary').click()", nil)
-	b.until(t, "the numbers", "[...document.querySelectorAll('#calls-table tbody tr')].reduce((sum, tr) => sum + Number(tr.children[1].textContent), 0) === 16")
+	b.awaitTrue(t, "the first interval", "/ offered, .* answered, .* service level/.test(document.querySelector('#calls-plot .readout').textContent)")
+	b.mustEval(t, "document.querySelector('#calls-numbers summary').click()", nil)
+	b.awaitTrue(t, "the numbers", "[...document.querySelectorAll('#calls-table tbody tr')].reduce((sum, tr) => sum + Number(tr.children[1].textContent), 0) === 16")
 
 	// A single queue, by hour.
-	b.do(t, `{ const queue = document.getElementById('figures-queue'); queue.value = 'sales'; queue.dispatchEvent(new Event('change', { bubbles: true }));
+	b.mustEval(t, `{ const queue = document.getElementById('figures-queue'); queue.value = 'sales'; queue.dispatchEvent(new Event('change', { bubbles: true }));
 		const interval = document.getElementById('figures-interval'); interval.value = '3600'; interval.dispatchEvent(new Event('change', { bubbles: true })); }`, nil)
-	b.until(t, "the figures of sales", "document.getElementById('day-offered').textContent === '4' && document.querySelectorAll('#calls-plot .column').length <= 25")
+	b.awaitTrue(t, "the figures of sales", "document.getElementById('day-offered').textContent === '4' && document.querySelectorAll('#calls-plot .column').length <= 25")
 
 	// The server stops and starts again.
-	b.cable.become(severed)
-	b.until(t, "the error", "!document.getElementById('figures-error').hidden && document.getElementById('day-offered').textContent === '4'")
-	b.look(t, "figures-error", 1440, 900, "dark")
-	b.cable.become(plugged)
-	b.do(t, "document.getElementById('figures-retry').click()", nil)
-	b.until(t, "figures again", "document.getElementById('figures-error').hidden")
-	b.do(t, "location.hash = '#floor'", nil)
-	b.live(t)
-	b.wellBehaved(t)
+	b.cable.setState(severed)
+	b.awaitTrue(t, "the error", "!document.getElementById('figures-error').hidden && document.getElementById('day-offered').textContent === '4'")
+	b.screenshot(t, "figures-error", 1440, 900, "dark")
+	b.cable.setState(plugged)
+	b.mustEval(t, "document.getElementById('figures-retry').click()", nil)
+	b.awaitTrue(t, "figures again", "document.getElementById('figures-error').hidden")
+	b.mustEval(t, "location.hash = '#floor'", nil)
+	b.awaitLive(t)
+	b.checkPage(t)
 }

@@ -26,7 +26,7 @@ var everyType = []string{
 // playDemo sends demonstration traffic until the test ends or stop is called.
 func (n *node) playDemo(t *testing.T, key string, rate int) (stop func()) {
 	t.Helper()
-	f := startForeign(t, with(n.settings, "TRUNKLINE_API_KEY", key), program(t), "demo", "--url", n.url, "--rate", strconv.Itoa(rate))
+	f := startForeign(t, withSettings(n.settings, "TRUNKLINE_API_KEY", key), program(t), "demo", "--url", n.url, "--rate", strconv.Itoa(rate))
 	return func() {
 		if err := f.child.process.Signal(syscall.SIGINT); err != nil {
 			t.Fatal(err)
@@ -53,39 +53,39 @@ func (n *node) newBoard(t *testing.T) *board {
 // login logs in with the keyboard only, from the current focus.
 func (b *board) login(t *testing.T, name string) {
 	t.Helper()
-	b.until(t, "the login", "document.activeElement?.id === 'login-username'")
-	b.write(t, name)
+	b.awaitTrue(t, "the login", "document.activeElement?.id === 'login-username'")
+	b.typeText(t, name)
 	b.press(t, "Tab")
-	b.write(t, password)
+	b.typeText(t, password)
 	b.press(t, "Tab")
-	b.write(t, "demo.local")
+	b.typeText(t, "demo.local")
 	b.press(t, "Enter")
-	b.live(t)
+	b.awaitLive(t)
 }
 
-func (b *board) live(t *testing.T) {
+func (b *board) awaitLive(t *testing.T) {
 	t.Helper()
-	b.until(t, "the board to be live", "document.getElementById('phase').textContent === 'Live'")
+	b.awaitTrue(t, "the board to be live", "document.getElementById('phase').textContent === 'Live'")
 }
 
-func (b *board) lost(t *testing.T) {
+func (b *board) awaitDisconnected(t *testing.T) {
 	t.Helper()
-	b.until(t, "the board to notice", "document.getElementById('phase').textContent !== 'Live'")
+	b.awaitTrue(t, "the board to notice", "document.getElementById('phase').textContent !== 'Live'")
 }
 
 // record stores the id of every event that the board displays, in the order of display.
 func (b *board) record(t *testing.T) {
 	t.Helper()
-	b.do(t, `globalThis.shown = [], void new MutationObserver((changes) => {
+	b.mustEval(t, `globalThis.shown = [], void new MutationObserver((changes) => {
 		for (const { addedNodes } of changes) for (const { key } of addedNodes) shown.push(key);
 	}).observe(document.getElementById("feed"), { childList: true })`, nil)
 }
 
-// shown returns the recorded ids, sorted: ids of one account rise.
-func (b *board) shown(t *testing.T) []string {
+// recordedIDs returns the recorded ids, sorted: ids of one account rise.
+func (b *board) recordedIDs(t *testing.T) []string {
 	t.Helper()
 	var list []string
-	b.do(t, "shown", &list)
+	b.mustEval(t, "shown", &list)
 	slices.Sort(list)
 	return list
 }
@@ -96,8 +96,8 @@ const floorShown = `[
 	...[...document.querySelectorAll("#calls tr")].map((tr) => ["call", tr.querySelector("td.id").title, tr.dataset.tone, tr.children[1].title, tr.children[2].title].join(" ")),
 ].sort()`
 
-// floorNow returns the same summary of the server's snapshot.
-func (n *node) floorNow(t *testing.T, token string) []string {
+// floorSnapshot returns the same summary of the server's snapshot.
+func (n *node) floorSnapshot(t *testing.T, token string) []string {
 	t.Helper()
 	var s struct {
 		Agents []struct {
@@ -110,7 +110,7 @@ func (n *node) floorNow(t *testing.T, token string) []string {
 			State string
 		}
 	}
-	a := n.ask(t, http.MethodGet, "/ws/v1/cc_events/snapshot", bearer(token), "")
+	a := n.mustCall(t, http.MethodGet, "/ws/v1/cc_events/snapshot", bearer(token), "")
 	if err := json.Unmarshal(a.body, &s); err != nil || a.status != http.StatusOK {
 		t.Fatalf("snapshot: %s %v", a, err)
 	}
@@ -139,82 +139,82 @@ func TestBoard(t *testing.T) {
 	b := n.newBoard(t)
 	b.record(t)
 	b.login(t, "alice")
-	b.until(t, "agents, and events", "document.querySelector('#agents li') && document.querySelector('#feed li')")
-	b.look(t, "board", 1440, 900, "light")
+	b.awaitTrue(t, "agents, and events", "document.querySelector('#agents li') && document.querySelector('#feed li')")
+	b.screenshot(t, "board", 1440, 900, "light")
 
 	b.testDetails(t)
 	b.testCall(t)
-	b.do(t, "location.hash = '#floor'", nil)
+	b.mustEval(t, "location.hash = '#floor'", nil)
 
 	for _, loss := range []struct {
 		name string
 		lose func()
 	}{
 		{"the cable is pulled", func() {
-			b.cable.become(pulled)
-			b.lost(t)
+			b.cable.setState(pulled)
+			b.awaitDisconnected(t)
 			reference.awaitCount(t, len(reference.events())+20) // during the disconnect
-			b.look(t, "board-cable-pulled", 1440, 900, "light")
-			b.cable.become(plugged)
+			b.screenshot(t, "board-cable-pulled", 1440, 900, "light")
+			b.cable.setState(plugged)
 		}},
 		{"connections are cut, twice", func() {
 			for range 2 {
-				b.cable.become(severed)
-				b.lost(t)
-				b.cable.become(plugged)
-				b.live(t)
+				b.cable.setState(severed)
+				b.awaitDisconnected(t)
+				b.cable.setState(plugged)
+				b.awaitLive(t)
 			}
 		}},
 		{"the browser is offline", func() {
-			b.offline(t, true)
-			b.cable.become(severed) // Chromium's emulation does not affect open WebSockets
-			b.lost(t)
+			b.setOffline(t, true)
+			b.cable.setState(severed) // Chromium's emulation does not affect open WebSockets
+			b.awaitDisconnected(t)
 			reference.awaitCount(t, len(reference.events())+2)
-			b.cable.become(plugged)
-			b.offline(t, false)
+			b.cable.setState(plugged)
+			b.setOffline(t, false)
 		}},
 		{"the server restarts", func() {
 			n.signal(t, syscall.SIGTERM)
 			if code, ok := n.exit(patience); !ok || code != 0 {
 				t.Fatalf("exit %d, %v", code, ok)
 			}
-			b.lost(t)
+			b.awaitDisconnected(t)
 			n.start(t)
 		}},
 		{"WebSockets do not pass any more", func() {
 			// Chromium's own blocking does not affect WebSockets.
-			b.do(t, `globalThis.RealSocket = WebSocket; globalThis.WebSocket = class {
+			b.mustEval(t, `globalThis.RealSocket = WebSocket; globalThis.WebSocket = class {
 				constructor() { setTimeout(() => this.onclose?.({ code: 1006 })); }
 				close() {}
 			}`, nil)
-			b.cable.become(severed)
-			b.lost(t)
-			b.cable.become(plugged)
-			b.until(t, "an event stream", "document.getElementById('transport').textContent === 'event stream'")
-			b.do(t, "void (globalThis.WebSocket = RealSocket)", nil)
-			b.cable.become(severed)
-			b.lost(t)
-			b.cable.become(plugged)
-			b.until(t, "a WebSocket again", "document.getElementById('transport').textContent === 'WebSocket'")
+			b.cable.setState(severed)
+			b.awaitDisconnected(t)
+			b.cable.setState(plugged)
+			b.awaitTrue(t, "an event stream", "document.getElementById('transport').textContent === 'event stream'")
+			b.mustEval(t, "void (globalThis.WebSocket = RealSocket)", nil)
+			b.cable.setState(severed)
+			b.awaitDisconnected(t)
+			b.cable.setState(plugged)
+			b.awaitTrue(t, "a WebSocket again", "document.getElementById('transport').textContent === 'WebSocket'")
 		}},
 	} {
-		t.Logf("%s, after %s", loss.name, reference.last())
+		t.Logf("%s, after %s", loss.name, reference.lastID())
 		loss.lose()
-		b.live(t)
-		b.look(t, "board-after-"+strings.ReplaceAll(loss.name, " ", "-"), 1440, 900, "light")
-		t.Logf("%s: back at %s", loss.name, reference.last())
+		b.awaitLive(t)
+		b.screenshot(t, "board-after-"+strings.ReplaceAll(loss.name, " ", "-"), 1440, 900, "light")
+		t.Logf("%s: back at %s", loss.name, reference.lastID())
 	}
 	b.testNothingLost(t, n, reference, stopDemo, token)
-	b.wellBehaved(t)
+	b.checkPage(t)
 }
 
-func (b *board) offline(t *testing.T, yes bool) {
+func (b *board) setOffline(t *testing.T, yes bool) {
 	t.Helper()
 	b.call(t, "Network.emulateNetworkConditions", map[string]any{"offline": yes, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}, nil)
 }
 
-// last returns the id of the last event.
-func (s *subscriber) last() string {
+// lastID returns the id of the last event.
+func (s *subscriber) lastID() string {
 	all := s.events()
 	return all[len(all)-1].ID
 }
@@ -226,9 +226,9 @@ func (b *board) testNothingLost(t *testing.T, n *node, reference *subscriber, st
 	stopDemo()
 	var last, before string
 	eventually(t, "board and reference to be at the same event", func() error {
-		last = reference.last()
+		last = reference.lastID()
 		var shown string // the feed is drawn with the next frame, later than the last id
-		if b.do(t, "document.getElementById('feed').firstElementChild?.key ?? ''", &shown); shown != last || shown != before {
+		if b.mustEval(t, "document.getElementById('feed').firstElementChild?.key ?? ''", &shown); shown != last || shown != before {
 			before = shown
 			return fmt.Errorf("the board shows %s as the newest event, the reference is at %s", shown, last)
 		}
@@ -242,25 +242,25 @@ func (b *board) testNothingLost(t *testing.T, n *node, reference *subscriber, st
 	want := slices.DeleteFunc(ids(reference.events()), func(id string) bool { return id <= from })
 	slices.Sort(want)
 	want = slices.Compact(want)
-	got := b.shown(t)
+	got := b.recordedIDs(t)
 	if !slices.Equal(got, want) {
-		t.Errorf("the board showed %d events, the reference got %d after %s:\nnot shown %v\nnot to be shown, or twice %v", len(got), len(want), from, without(want, got), without(got, want))
+		t.Errorf("the board showed %d events, the reference got %d after %s:\nnot shown %v\nnot to be shown, or twice %v", len(got), len(want), from, subtract(want, got), subtract(got, want))
 	}
 	var count string
-	b.do(t, "document.getElementById('feed-count').textContent", &count)
+	b.mustEval(t, "document.getElementById('feed-count').textContent", &count)
 	if !strings.HasPrefix(count, strconv.Itoa(len(want))+" ") {
 		t.Errorf("the board counts %q of %d events", count, len(want))
 	}
 	var floor []string
-	b.do(t, floorShown, &floor)
-	if now := n.floorNow(t, token); !slices.Equal(floor, now) || len(now) == 0 {
+	b.mustEval(t, floorShown, &floor)
+	if now := n.floorSnapshot(t, token); !slices.Equal(floor, now) || len(now) == 0 {
 		t.Errorf("the board's floor\n%s\nthe server's\n%s", strings.Join(floor, "\n"), strings.Join(now, "\n"))
 	}
 	t.Logf("%d events, each once; %d on the floor", len(want), len(floor))
 }
 
-// without returns the elements of a that occur less often in b.
-func without(a, b []string) (left []string) {
+// subtract returns the elements of a that occur less often in b.
+func subtract(a, b []string) (left []string) {
 	counts := map[string]int{}
 	for _, one := range b {
 		counts[one]++
@@ -276,66 +276,66 @@ func without(a, b []string) (left []string) {
 // testDetails opens an event with the keyboard.
 func (b *board) testDetails(t *testing.T) {
 	t.Helper()
-	b.do(t, "document.getElementById('feed').focus()", nil)
+	b.mustEval(t, "document.getElementById('feed').focus()", nil)
 	b.press(t, "ArrowDown")
 	b.press(t, "Enter")
-	b.until(t, "the event's JSON", `(() => {
+	b.awaitTrue(t, "the event's JSON", `(() => {
 		const open = document.querySelector('#feed .entry[aria-expanded="true"]');
 		const pre = open && document.getElementById(open.getAttribute("aria-controls")).querySelector("pre");
 		return pre && JSON.parse(pre.textContent).id === open.parentElement.key;
 	})()`)
 	b.press(t, "Enter")
-	b.until(t, "it to be closed", `!document.querySelector('#feed .entry[aria-expanded="true"]')`)
+	b.awaitTrue(t, "it to be closed", `!document.querySelector('#feed .entry[aria-expanded="true"]')`)
 }
 
 // testExplain opens an event and its explanation, which must list the board's own connection.
 func (b *board) testExplain(t *testing.T) {
 	t.Helper()
-	b.do(t, "document.getElementById('feed-pause').click()", nil) // so that the event stays on the page
-	b.do(t, "document.querySelector('#feed .entry').click()", nil)
-	b.until(t, "the button", "[...document.querySelectorAll('#feed .details:not([hidden]) button')].some((button) => button.textContent === 'Explain')")
-	b.do(t, "[...document.querySelectorAll('#feed .details:not([hidden]) button')].find((button) => button.textContent === 'Explain').click()", nil)
-	b.until(t, "the explanation", `(() => {
+	b.mustEval(t, "document.getElementById('feed-pause').click()", nil) // so that the event stays on the page
+	b.mustEval(t, "document.querySelector('#feed .entry').click()", nil)
+	b.awaitTrue(t, "the button", "[...document.querySelectorAll('#feed .details:not([hidden]) button')].some((button) => button.textContent === 'Explain')")
+	b.mustEval(t, "[...document.querySelectorAll('#feed .details:not([hidden]) button')].find((button) => button.textContent === 'Explain').click()", nil)
+	b.awaitTrue(t, "the explanation", `(() => {
 		const row = document.querySelector("#feed .details:not([hidden]) tbody tr");
 		return row && [row.children[0].textContent, row.children[3].textContent].join() === "admin,Delivered";
 	})()`)
-	b.do(t, "document.querySelector('#feed .entry[aria-expanded=\"true\"]').click()", nil)
-	b.do(t, "document.getElementById('feed-pause').click()", nil)
+	b.mustEval(t, "document.querySelector('#feed .entry[aria-expanded=\"true\"]').click()", nil)
+	b.mustEval(t, "document.getElementById('feed-pause').click()", nil)
 }
 
 // testCall calls an extension with the keyboard, follows the call to its end and looks up its
 // record.
 func (b *board) testCall(t *testing.T) {
 	t.Helper()
-	b.do(t, "location.hash = '#phone'", nil)
-	b.until(t, "the phone", "!document.getElementById('phone').hidden")
-	b.do(t, "document.getElementById('dial-number').focus()", nil)
-	b.write(t, "1002")
+	b.mustEval(t, "location.hash = '#phone'", nil)
+	b.awaitTrue(t, "the phone", "!document.getElementById('phone').hidden")
+	b.mustEval(t, "document.getElementById('dial-number').focus()", nil)
+	b.typeText(t, "1002")
 	b.press(t, "Enter")
-	b.until(t, "the call to be connected and to end", "document.querySelector('.steps [data-state=\"ended\"]')")
+	b.awaitTrue(t, "the call to be connected and to end", "document.querySelector('.steps [data-state=\"ended\"]')")
 	var states []string
-	b.do(t, `[...document.querySelectorAll(".steps li")].map((li) => li.dataset.state)`, &states)
+	b.mustEval(t, `[...document.querySelectorAll(".steps li")].map((li) => li.dataset.state)`, &states)
 	if want := []string{"accepted", "ringing_user", "user_answered", "dialling", "bridged", "ended"}; !slices.Equal(states, want) {
 		t.Errorf("the call went %v", states)
 	}
 	eventually(t, "its record", func() error { // within 2 s
-		b.do(t, `[...document.querySelectorAll(".card button")].find((button) => button.textContent === "Look it up").click()`, nil)
-		b.until(t, "an answer", "document.getElementById('lookup-output').textContent !== ''")
+		b.mustEval(t, `[...document.querySelectorAll(".card button")].find((button) => button.textContent === "Look it up").click()`, nil)
+		b.awaitTrue(t, "an answer", "document.getElementById('lookup-output').textContent !== ''")
 		var text string
-		b.do(t, "document.getElementById('lookup-result').innerText", &text)
+		b.mustEval(t, "document.getElementById('lookup-result').innerText", &text)
 		if !strings.Contains(text, "NORMAL_CLEARING") || !strings.Contains(text, "1002") {
 			return fmt.Errorf("it shows %q", text)
 		}
 		return nil
 	})
-	b.look(t, "board-phone-view", 1440, 900, "light")
+	b.screenshot(t, "board-phone-view", 1440, 900, "light")
 
-	b.do(t, "document.getElementById('dial-number').value = '', document.getElementById('dial-number').focus()", nil)
-	b.write(t, "9903") // rings for 3 s
+	b.mustEval(t, "document.getElementById('dial-number').value = '', document.getElementById('dial-number').focus()", nil)
+	b.typeText(t, "9903") // rings for 3 s
 	b.press(t, "Enter")
-	b.until(t, "the second call to ring", `document.querySelector("#dial-calls li:first-child[aria-label='Call to 9903'] [data-state='dialling']")`)
-	b.do(t, `[...document.querySelectorAll("#dial-calls > li:first-child button")].find((button) => button.textContent === "Hang up").click()`, nil)
-	b.until(t, "it to be cancelled", `document.querySelector("#dial-calls > li:first-child [data-state='ended']")?.textContent.includes("ORIGINATOR_CANCEL")`)
+	b.awaitTrue(t, "the second call to ring", `document.querySelector("#dial-calls li:first-child[aria-label='Call to 9903'] [data-state='dialling']")`)
+	b.mustEval(t, `[...document.querySelectorAll("#dial-calls > li:first-child button")].find((button) => button.textContent === "Hang up").click()`, nil)
+	b.awaitTrue(t, "it to be cancelled", `document.querySelector("#dial-calls > li:first-child [data-state='ended']")?.textContent.includes("ORIGINATOR_CANCEL")`)
 }
 
 // TestBoardPages checks every page: names of all controls, reloading, the administrator's part,
@@ -346,38 +346,38 @@ func TestBoardPages(t *testing.T) {
 	n := c.nodes[0]
 	n.playDemo(t, c.key, 5)
 	b := n.newBoard(t)
-	b.until(t, "the login", "document.getElementById('login').open")
+	b.awaitTrue(t, "the login", "document.getElementById('login').open")
 	check := func(what string) {
 		t.Helper()
-		controls, bad := b.unnamed(t)
+		controls, bad := b.unnamedControls(t)
 		if len(bad) > 0 || controls == 0 {
 			t.Errorf("%s: of %d controls these have no name: %v", what, controls, bad)
 		}
 		var wide bool
-		if b.do(t, "document.documentElement.scrollWidth > innerWidth", &wide); wide {
+		if b.mustEval(t, "document.documentElement.scrollWidth > innerWidth", &wide); wide {
 			t.Errorf("%s: wider than its window", what)
 		}
 	}
 	check("login")
 	b.testWrongPassword(t)
 	b.login(t, "admin")
-	b.until(t, "agents, and events", "document.querySelectorAll('#agents li').length > 2 && document.querySelectorAll('#feed li').length > 20")
+	b.awaitTrue(t, "agents, and events", "document.querySelectorAll('#agents li').length > 2 && document.querySelectorAll('#feed li').length > 20")
 	check("floor")
-	b.look(t, "board-dark", 1440, 900, "dark")
-	b.look(t, "board-phone", 390, 844, "light")
+	b.screenshot(t, "board-dark", 1440, 900, "dark")
+	b.screenshot(t, "board-phone", 390, 844, "light")
 
 	b.testExplain(t)
 	check("explanation")
 	b.testStrangersText(t, c)
 	b.call(t, "Page.reload", nil, nil)
-	b.until(t, "the page to be loaded again", "document.readyState === 'complete' && document.getElementById('phase')")
-	b.live(t) // without a new login
+	b.awaitTrue(t, "the page to be loaded again", "document.readyState === 'complete' && document.getElementById('phase')")
+	b.awaitLive(t) // without a new login
 
-	b.do(t, "location.hash = '#wall'", nil)
-	b.until(t, "the wall", "document.body.dataset.view === 'wall'")
-	b.look(t, "board-wall", 1920, 1080, "dark")
+	b.mustEval(t, "location.hash = '#wall'", nil)
+	b.awaitTrue(t, "the wall", "document.body.dataset.view === 'wall'")
+	b.screenshot(t, "board-wall", 1920, 1080, "dark")
 	b.press(t, "Escape")
-	b.until(t, "the floor", "document.body.dataset.view === 'floor'")
+	b.awaitTrue(t, "the floor", "document.body.dataset.view === 'floor'")
 	b.call(t, "Emulation.clearDeviceMetricsOverride", nil, nil)
 
 	b.testAdministration(t, n)
@@ -385,10 +385,10 @@ func TestBoardPages(t *testing.T) {
 	b.testDescriptions(t, check)
 
 	b.open(t, b.url+"/")
-	b.live(t)
-	b.do(t, "document.getElementById('logout').click()", nil)
-	b.until(t, "the login, with nothing kept", "sessionStorage.length === 0 && document.getElementById('login')?.open && !document.querySelector('#agents li')")
-	b.wellBehaved(t)
+	b.awaitLive(t)
+	b.mustEval(t, "document.getElementById('logout').click()", nil)
+	b.awaitTrue(t, "the login, with nothing kept", "sessionStorage.length === 0 && document.getElementById('login')?.open && !document.querySelector('#agents li')")
+	b.checkPage(t)
 }
 
 // TestBoardSetsUpOneTimePasswords logs in as an administrator whose account requires one-time
@@ -400,62 +400,62 @@ func TestBoardSetsUpOneTimePasswords(t *testing.T) {
 		Access string `json:"access_token"`
 	}
 	login := `{"username":"admin","password":"` + password + `","domain":"demo.local"}`
-	if a := n.ask(t, http.MethodPost, "/ucp/v2/login", nil, login); json.Unmarshal(a.body, &token) != nil {
+	if a := n.mustCall(t, http.MethodPost, "/ucp/v2/login", nil, login); json.Unmarshal(a.body, &token) != nil {
 		t.Fatalf("%s", a)
 	}
 	header := bearer(token.Access)
 	header["X-Account-ID"] = "demo"
-	if a := n.ask(t, http.MethodPut, "/api/v2/config/login", header, `{"admin_otp":"required"}`); a.status != http.StatusOK {
+	if a := n.mustCall(t, http.MethodPut, "/api/v2/config/login", header, `{"admin_otp":"required"}`); a.status != http.StatusOK {
 		t.Fatalf("%s", a)
 	}
 	b := n.newBoard(t)
 	fill := `for (const [name, value] of [["username", "admin"], ["password", ` + quote(password) + `], ["domain", "demo.local"]]) document.getElementById("login-" + name).value = value;
 		document.getElementById("login-form").requestSubmit()`
-	b.until(t, "the login", "document.activeElement?.id === 'login-username'")
-	b.do(t, fill, nil)
-	b.until(t, "the key", "document.activeElement?.id === 'enrol-code' && document.getElementById('login-form').hidden")
-	if controls, bad := b.unnamed(t); len(bad) > 0 || controls == 0 {
+	b.awaitTrue(t, "the login", "document.activeElement?.id === 'login-username'")
+	b.mustEval(t, fill, nil)
+	b.awaitTrue(t, "the key", "document.activeElement?.id === 'enrol-code' && document.getElementById('login-form').hidden")
+	if controls, bad := b.unnamedControls(t); len(bad) > 0 || controls == 0 {
 		t.Errorf("of %d controls these have no name: %v", controls, bad)
 	}
-	b.look(t, "board-enrol", 390, 844, "light")
+	b.screenshot(t, "board-enrol", 390, 844, "light")
 	var secret, uri string
-	b.do(t, `document.getElementById("enrol-secret").textContent.replaceAll(" ", "")`, &secret)
-	b.do(t, `document.getElementById("enrol-link").href`, &uri)
+	b.mustEval(t, `document.getElementById("enrol-secret").textContent.replaceAll(" ", "")`, &secret)
+	b.mustEval(t, `document.getElementById("enrol-link").href`, &uri)
 	if !strings.HasPrefix(uri, "otpauth://totp/") || !strings.Contains(uri, "secret="+secret) {
 		t.Errorf("the key %s is linked as %s", secret, uri)
 	}
-	b.write(t, "000000")
+	b.typeText(t, "000000")
 	b.press(t, "Enter")
-	b.until(t, "the refusal", "document.getElementById('enrol-output').textContent !== ''")
-	b.do(t, `document.getElementById("enrol-code").value = ""; document.getElementById("enrol-code").focus()`, nil)
-	b.write(t, code(t, secret, 0))
+	b.awaitTrue(t, "the refusal", "document.getElementById('enrol-output').textContent !== ''")
+	b.mustEval(t, `document.getElementById("enrol-code").value = ""; document.getElementById("enrol-code").focus()`, nil)
+	b.typeText(t, totpCode(t, secret, 0))
 	b.press(t, "Enter")
-	b.until(t, "the recovery codes", "document.querySelectorAll('#recovery-codes li').length === 10")
+	b.awaitTrue(t, "the recovery codes", "document.querySelectorAll('#recovery-codes li').length === 10")
 	var recovery string
-	b.do(t, `document.querySelector("#recovery-codes code").textContent`, &recovery)
+	b.mustEval(t, `document.querySelector("#recovery-codes code").textContent`, &recovery)
 	b.press(t, "Enter")
-	b.until(t, "the login", "document.activeElement?.id === 'login-otp' && !document.getElementById('login-form').hidden")
+	b.awaitTrue(t, "the login", "document.activeElement?.id === 'login-otp' && !document.getElementById('login-form').hidden")
 	var left bool
-	if b.do(t, "document.documentElement.outerHTML.includes("+quote(recovery)+") || document.documentElement.outerHTML.includes("+quote(secret)+")", &left); left {
+	if b.mustEval(t, "document.documentElement.outerHTML.includes("+quote(recovery)+") || document.documentElement.outerHTML.includes("+quote(secret)+")", &left); left {
 		t.Error("the secret is still in the page")
 	}
-	b.write(t, recovery)
+	b.typeText(t, recovery)
 	b.press(t, "Enter")
-	b.live(t)
+	b.awaitLive(t)
 
 	// The next login requires a code. The app's next code is accepted one step early.
-	b.do(t, "document.getElementById('logout').click()", nil)
-	b.until(t, "the login", "sessionStorage.length === 0 && document.activeElement?.id?.startsWith('login-') && document.getElementById('login-otp-label').hidden")
-	b.do(t, fill, nil)
-	b.until(t, "the question for a code", "document.activeElement?.id === 'login-otp'")
-	b.write(t, code(t, secret, 30*time.Second))
+	b.mustEval(t, "document.getElementById('logout').click()", nil)
+	b.awaitTrue(t, "the login", "sessionStorage.length === 0 && document.activeElement?.id?.startsWith('login-') && document.getElementById('login-otp-label').hidden")
+	b.mustEval(t, fill, nil)
+	b.awaitTrue(t, "the question for a code", "document.activeElement?.id === 'login-otp'")
+	b.typeText(t, totpCode(t, secret, 30*time.Second))
 	b.press(t, "Enter")
-	b.live(t)
-	b.wellBehaved(t)
+	b.awaitLive(t)
+	b.checkPage(t)
 }
 
-// code returns the one-time password of a secret at an offset from now.
-func code(t *testing.T, secret string, later time.Duration) string {
+// totpCode returns the one-time password of a secret at an offset from now.
+func totpCode(t *testing.T, secret string, later time.Duration) string {
 	t.Helper()
 	code, err := totp.GenerateCode(secret, time.Now().Add(later))
 	if err != nil {
@@ -466,29 +466,29 @@ func code(t *testing.T, secret string, later time.Duration) string {
 
 func (b *board) testWrongPassword(t *testing.T) {
 	t.Helper()
-	b.until(t, "the login", "document.activeElement?.id === 'login-username'")
-	b.do(t, `for (const [name, value] of [["username", "admin"], ["password", "wrong"], ["domain", "demo.local"]]) document.getElementById("login-" + name).value = value;
+	b.awaitTrue(t, "the login", "document.activeElement?.id === 'login-username'")
+	b.mustEval(t, `for (const [name, value] of [["username", "admin"], ["password", "wrong"], ["domain", "demo.local"]]) document.getElementById("login-" + name).value = value;
 		document.getElementById("login-form").requestSubmit()`, nil)
-	b.until(t, "the refusal", "document.getElementById('login-output').textContent !== ''")
-	b.do(t, `document.getElementById("login-form").reset(); document.getElementById("login-username").focus()`, nil)
+	b.awaitTrue(t, "the refusal", "document.getElementById('login-output').textContent !== ''")
+	b.mustEval(t, `document.getElementById("login-form").reset(); document.getElementById("login-username").focus()`, nil)
 }
 
 // testStrangersText checks that the text of an event is displayed as text, not as HTML.
 func (b *board) testStrangersText(t *testing.T, c *cluster) {
 	t.Helper()
 	const evil = `<img src=x onerror="globalThis.harmed=true"><script>harmed=true</script>`
-	c.ingest.send(t, c.key, "generic", typeJSON, `{"type":"AGENT_LOGIN","data":{"agent_id":`+quote(evil)+`,"state":`+quote(evil)+`}}`, 1)
-	b.until(t, "the agent", `[...document.querySelectorAll("#agents .name")].some((name) => name.textContent === `+quote(evil)+`)`)
-	b.do(t, `document.getElementById("feed-text").value = "onerror"; void document.getElementById("feed-text").dispatchEvent(new Event("input"))`, nil)
-	b.until(t, "the event alone", "document.querySelectorAll('#feed li').length === 1")
-	b.do(t, "document.querySelector('#feed .entry').click()", nil)
-	b.until(t, "its details", "document.querySelector('#feed pre')")
+	c.ingest.postAccepted(t, c.key, "generic", typeJSON, `{"type":"AGENT_LOGIN","data":{"agent_id":`+quote(evil)+`,"state":`+quote(evil)+`}}`, 1)
+	b.awaitTrue(t, "the agent", `[...document.querySelectorAll("#agents .name")].some((name) => name.textContent === `+quote(evil)+`)`)
+	b.mustEval(t, `document.getElementById("feed-text").value = "onerror"; void document.getElementById("feed-text").dispatchEvent(new Event("input"))`, nil)
+	b.awaitTrue(t, "the event alone", "document.querySelectorAll('#feed li').length === 1")
+	b.mustEval(t, "document.querySelector('#feed .entry').click()", nil)
+	b.awaitTrue(t, "its details", "document.querySelector('#feed pre')")
 	var harmed bool
-	if b.do(t, "Boolean(globalThis.harmed) || document.querySelectorAll('main img, main script').length > 0", &harmed); harmed {
+	if b.mustEval(t, "Boolean(globalThis.harmed) || document.querySelectorAll('main img, main script').length > 0", &harmed); harmed {
 		t.Error("an event's text became HTML")
 	}
-	c.ingest.send(t, c.key, "generic", typeJSON, `{"type":"AGENT_LOGOUT","data":{"agent_id":`+quote(evil)+`}}`, 1)
-	b.do(t, `document.getElementById("feed-text").value = ""; void document.getElementById("feed-text").dispatchEvent(new Event("input"))`, nil)
+	c.ingest.postAccepted(t, c.key, "generic", typeJSON, `{"type":"AGENT_LOGOUT","data":{"agent_id":`+quote(evil)+`}}`, 1)
+	b.mustEval(t, `document.getElementById("feed-text").value = ""; void document.getElementById("feed-text").dispatchEvent(new Event("input"))`, nil)
 }
 
 func (b *board) testAdministration(t *testing.T, n *node) {
@@ -496,39 +496,39 @@ func (b *board) testAdministration(t *testing.T, n *node) {
 	var login struct {
 		Token string `json:"access_token"`
 	}
-	a := n.ask(t, http.MethodPost, "/ucp/v2/login", nil, `{"username":"admin","password":"`+password+`","domain":"demo.local"}`)
+	a := n.mustCall(t, http.MethodPost, "/ucp/v2/login", nil, `{"username":"admin","password":"`+password+`","domain":"demo.local"}`)
 	if err := json.Unmarshal(a.body, &login); err != nil {
 		t.Fatalf("%s: %v", a, err)
 	}
 	const key = "a key of at least 32 characters, for a test"
 	header := bearer(login.Token)
 	header["X-Account-ID"] = "demo"
-	if a := n.ask(t, http.MethodPut, "/api/v2/config/call_recording_encryption", header, `{"enabled":true,"key":"`+key+`"}`); a.status != http.StatusOK {
+	if a := n.mustCall(t, http.MethodPut, "/api/v2/config/call_recording_encryption", header, `{"enabled":true,"key":"`+key+`"}`); a.status != http.StatusOK {
 		t.Fatalf("%s", a)
 	}
 	// Chromium resolves no names here: the provider's check must fail and show the reason.
 	provider := `{"name":"Echo","media":{"audioFormat":"g711_ulaw","sampleRate":8000},"websocket":{"url":"wss://127.0.0.1:1/","headers":{"Authorization":"Bearer hidden"}}}`
-	if a := n.ask(t, http.MethodPost, "/api/v2/config/ai_providers", header, provider); a.status != http.StatusCreated {
+	if a := n.mustCall(t, http.MethodPost, "/api/v2/config/ai_providers", header, provider); a.status != http.StatusCreated {
 		t.Fatalf("%s", a)
 	}
-	b.do(t, "location.hash = '#admin'", nil)
-	b.until(t, "the administrator's part", "!document.getElementById('admin').hidden")
-	b.do(t, "document.getElementById('seal-read').click()", nil)
-	b.until(t, "the configuration, masked", "document.querySelectorAll('#seal-result .secret').length === 2")
+	b.mustEval(t, "location.hash = '#admin'", nil)
+	b.awaitTrue(t, "the administrator's part", "!document.getElementById('admin').hidden")
+	b.mustEval(t, "document.getElementById('seal-read').click()", nil)
+	b.awaitTrue(t, "the configuration, masked", "document.querySelectorAll('#seal-result .secret').length === 2")
 	shows := "document.documentElement.outerHTML.includes(" + quote(key) + ")"
 	var there bool
-	if b.do(t, shows, &there); there {
+	if b.mustEval(t, shows, &there); there {
 		t.Error("the key is in the page before it is requested")
 	}
-	b.do(t, `document.querySelector('#seal-result button[aria-label="Show key"]').click()`, nil)
-	b.until(t, "the key", shows)
-	b.do(t, "document.getElementById('ai-read').click()", nil)
-	b.until(t, "the provider", "document.querySelector('#ai-result .card')")
-	b.do(t, `document.querySelector('#ai-result button[aria-label="Test Echo"]').click()`, nil)
-	b.until(t, "why it does not work", "document.querySelector('#ai-result .output').textContent.startsWith('Failed')")
+	b.mustEval(t, `document.querySelector('#seal-result button[aria-label="Show key"]').click()`, nil)
+	b.awaitTrue(t, "the key", shows)
+	b.mustEval(t, "document.getElementById('ai-read').click()", nil)
+	b.awaitTrue(t, "the provider", "document.querySelector('#ai-result .card')")
+	b.mustEval(t, `document.querySelector('#ai-result button[aria-label="Test Echo"]').click()`, nil)
+	b.awaitTrue(t, "why it does not work", "document.querySelector('#ai-result .output').textContent.startsWith('Failed')")
 	b.testDirectory(t, n)
-	b.do(t, "location.hash = '#floor'", nil)
-	b.until(t, "the key to be gone", "!("+shows+")")
+	b.mustEval(t, "location.hash = '#floor'", nil)
+	b.awaitTrue(t, "the key to be gone", "!("+shows+")")
 }
 
 // testDirectory creates an account, a user in it who logs in, and a key that logs in to the
@@ -538,20 +538,20 @@ func (b *board) testDirectory(t *testing.T, n *node) {
 	fill := func(form string, fields map[string]string) {
 		t.Helper()
 		for name, value := range fields {
-			b.do(t, "document.getElementById("+quote(form)+").elements.namedItem("+quote(name)+").value = "+quote(value), nil)
+			b.mustEval(t, "document.getElementById("+quote(form)+").elements.namedItem("+quote(name)+").value = "+quote(value), nil)
 		}
-		b.do(t, "document.getElementById("+quote(form)+").requestSubmit()", nil)
+		b.mustEval(t, "document.getElementById("+quote(form)+").requestSubmit()", nil)
 	}
 	press := func(name string) {
 		t.Helper()
-		b.until(t, name, "document.querySelector('#admin button[aria-label="+quote(name)+"]')")
-		b.do(t, "document.querySelector('#admin button[aria-label="+quote(name)+"]').click()", nil)
+		b.awaitTrue(t, name, "document.querySelector('#admin button[aria-label="+quote(name)+"]')")
+		b.mustEval(t, "document.querySelector('#admin button[aria-label="+quote(name)+"]').click()", nil)
 	}
 	secret := func(list string) (text string) {
 		t.Helper()
 		at := "document.querySelector('#" + list + " .once code')"
-		b.until(t, "a secret of "+list, at)
-		b.do(t, at+".textContent", &text)
+		b.awaitTrue(t, "a secret of "+list, at)
+		b.mustEval(t, at+".textContent", &text)
 		return text
 	}
 	fill("accounts-form", map[string]string{"name": "Board Branch", "domain": "board-branch.test"})
@@ -559,7 +559,7 @@ func (b *board) testDirectory(t *testing.T, n *node) {
 	fill("users-form", map[string]string{"username": "anna", "presence_id": "7001"})
 	made := secret("users-result")
 	login := func(secret string) answer {
-		return n.ask(t, http.MethodPost, "/ucp/v2/login", nil, `{"username":"anna","password":"`+secret+`","domain":"board-branch.test"}`)
+		return n.mustCall(t, http.MethodPost, "/ucp/v2/login", nil, `{"username":"anna","password":"`+secret+`","domain":"board-branch.test"}`)
 	}
 	if a := login(made); a.status != http.StatusOK || !strings.Contains(string(a.body), `"role":"user"`) {
 		t.Errorf("a user made on the board: %s", a)
@@ -567,55 +567,55 @@ func (b *board) testDirectory(t *testing.T, n *node) {
 	press("Make anna an administrator")
 	press("Make anna a user") // in the updated list
 	press("Make anna an administrator")
-	b.until(t, "the role", "document.querySelector('#admin button[aria-label=\"Make anna a user\"]')")
+	b.awaitTrue(t, "the role", "document.querySelector('#admin button[aria-label=\"Make anna a user\"]')")
 	press("New password for anna")
 	made = secret("users-result")
 	if a := login(made); a.status != http.StatusOK || !strings.Contains(string(a.body), `"role":"admin"`) {
 		t.Errorf("a user with a new password and role: %s", a)
 	}
 	press("Phone password for anna")
-	b.until(t, "the phone's password", "document.getElementById('users-result').textContent.includes('Phone password of anna, shown once')")
+	b.awaitTrue(t, "the phone's password", "document.getElementById('users-result').textContent.includes('Phone password of anna, shown once')")
 	press("Phones of anna")
-	b.until(t, "the phone", "document.querySelector('#users-result .phones')?.textContent.includes('made on the board')")
+	b.awaitTrue(t, "the phone", "document.querySelector('#users-result .phones')?.textContent.includes('made on the board')")
 	press("One-time passwords for anna")
-	b.until(t, "the recovery codes", "document.getElementById('users-result').textContent.includes('Recovery codes of anna, shown once')")
+	b.awaitTrue(t, "the recovery codes", "document.getElementById('users-result').textContent.includes('Recovery codes of anna, shown once')")
 	if a := login(made); a.status != http.StatusUnauthorized {
 		t.Errorf("a login without the one-time password: %s", a)
 	}
 	press("Remove one-time passwords of anna")
-	b.until(t, "the passwords to be gone", "document.getElementById('users-output').textContent === 'anna has no one-time passwords.'")
+	b.awaitTrue(t, "the passwords to be gone", "document.getElementById('users-output').textContent === 'anna has no one-time passwords.'")
 	if a := login(made); a.status != http.StatusOK {
 		t.Errorf("a login after the one-time passwords: %s", a)
 	}
 	fill("keys-form", map[string]string{"name": "wall", "days": "90"})
-	if a := n.ask(t, http.MethodPost, apiPaths.login, map[string]string{"X-API-Key": secret("keys-result")}, `{}`); a.status != http.StatusOK {
+	if a := n.mustCall(t, http.MethodPost, apiPaths.login, map[string]string{"X-API-Key": secret("keys-result")}, `{}`); a.status != http.StatusOK {
 		t.Errorf("a key made on the board: %s", a)
 	}
-	b.do(t, "document.getElementById('accounts-read').click()", nil)
+	b.mustEval(t, "document.getElementById('accounts-read').click()", nil)
 	press("Login rule of Board Branch")
-	b.until(t, "the rule", "document.querySelector('#accounts-result .rule select')?.value === 'optional'")
+	b.awaitTrue(t, "the rule", "document.querySelector('#accounts-result .rule select')?.value === 'optional'")
 	press("Delete Board Branch")
-	b.until(t, "the question", "document.querySelector('#accounts-result button[aria-label=\"Press again to delete Board Branch\"]')")
+	b.awaitTrue(t, "the question", "document.querySelector('#accounts-result button[aria-label=\"Press again to delete Board Branch\"]')")
 	press("Press again to delete Board Branch")
-	b.until(t, "the account to be gone", "!document.getElementById('accounts-result').textContent.includes('Board Branch')")
+	b.awaitTrue(t, "the account to be gone", "!document.getElementById('accounts-result').textContent.includes('Board Branch')")
 	if a := login(made); a.status != http.StatusUnauthorized {
 		t.Errorf("a user of a deleted account: %s", a)
 	}
-	b.do(t, "document.getElementById('admin-account').value = ''", nil)
+	b.mustEval(t, "document.getElementById('admin-account').value = ''", nil)
 }
 
 func (b *board) testDescriptions(t *testing.T, check func(string)) {
 	t.Helper()
 	for path, want := range map[string]string{"/docs": "/ucp/v2/c2c/{destination}", "/docs/events": "cc_evt_1795169706190966784"} {
 		b.open(t, b.url+path)
-		b.until(t, path+" to be read", "document.querySelectorAll('.operation').length > 5")
+		b.awaitTrue(t, path+" to be read", "document.querySelectorAll('.operation').length > 5")
 		var text string
-		b.do(t, "document.getElementById('content').textContent", &text)
+		b.mustEval(t, "document.getElementById('content').textContent", &text)
 		if !strings.Contains(text, want) || strings.Contains(text, "is not here") || strings.Contains(text, "undefined") || strings.Contains(text, "[object") {
 			t.Errorf("%s does not show %s, or shows what it should not", path, want)
 		}
 		check(path)
-		b.look(t, "docs"+strings.ReplaceAll(strings.TrimPrefix(path, "/docs"), "/", "-"), 1440, 900, "light")
+		b.screenshot(t, "docs"+strings.ReplaceAll(strings.TrimPrefix(path, "/docs"), "/", "-"), 1440, 900, "light")
 	}
 }
 
@@ -627,7 +627,7 @@ func TestEventSource(t *testing.T) {
 	n := c.nodes[0]
 	token := n.login(t, apiPaths, user("bob"))
 	b := n.newBoard(t)
-	b.do(t, `new Promise((open) => {
+	b.mustEval(t, `new Promise((open) => {
 		globalThis.got = [], globalThis.opened = 0;
 		const events = new EventSource(`+quote(apiPaths.stream+"?token="+token)+`);
 		events.onopen = () => { opened++; open(); };
@@ -636,21 +636,21 @@ func TestEventSource(t *testing.T) {
 	reference := follow(t, subscription{paths: apiPaths, token: token, cursor: true, since: "earliest"}, n)
 	const each, cuts = 50, 3
 	for i := range cuts + 1 {
-		c.ingest.send(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", i*each, (i+1)*each), each)
+		c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", i*each, (i+1)*each), each)
 		if i == cuts {
 			break
 		}
-		b.until(t, "some events", fmt.Sprintf("got.length > %d", i*each))
-		b.cable.become(severed)
-		c.ingest.send(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", 1000+i*each, 1000+(i+1)*each), each)
-		b.cable.become(plugged)
-		b.until(t, "EventSource to be back", fmt.Sprintf("opened > %d", i+1))
+		b.awaitTrue(t, "some events", fmt.Sprintf("got.length > %d", i*each))
+		b.cable.setState(severed)
+		c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", 1000+i*each, 1000+(i+1)*each), each)
+		b.cable.setState(plugged)
+		b.awaitTrue(t, "EventSource to be back", fmt.Sprintf("opened > %d", i+1))
 	}
 	want := ids(reference.awaitCount(t, (2*cuts+1)*each)) // its connection never breaks
-	b.until(t, "all events", fmt.Sprintf("got.length >= %d", len(want)))
+	b.awaitTrue(t, "all events", fmt.Sprintf("got.length >= %d", len(want)))
 	var got []string
-	b.do(t, "got", &got)
+	b.mustEval(t, "got", &got)
 	if !slices.Equal(got, want) {
-		t.Errorf("EventSource got %d events, the reference %d\nmissing %v\ntoo many %v", len(got), len(want), without(want, got), without(got, want))
+		t.Errorf("EventSource got %d events, the reference %d\nmissing %v\ntoo many %v", len(got), len(want), subtract(want, got), subtract(got, want))
 	}
 }

@@ -42,18 +42,18 @@ func newCable(t testing.TB, server string) *cable {
 			if err != nil {
 				return
 			}
-			working.Go(func() { c.carry(near) })
+			working.Go(func() { c.forward(near) })
 		}
 	})
 	t.Cleanup(func() {
 		_ = listener.Close()
-		c.become(severed)
+		c.setState(severed)
 		working.Wait()
 	})
 	return c
 }
 
-func (c *cable) become(s cableState) {
+func (c *cable) setState(s cableState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.state = s
@@ -66,8 +66,8 @@ func (c *cable) become(s cableState) {
 	c.moves.Broadcast()
 }
 
-// passes waits while the cable is pulled and reports whether the connection still exists.
-func (c *cable) passes() bool {
+// canPass waits while the cable is pulled and reports whether the connection still exists.
+func (c *cable) canPass() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.state == pulled {
@@ -76,7 +76,7 @@ func (c *cable) passes() bool {
 	return c.state == plugged
 }
 
-func (c *cable) keep(conn net.Conn) (forget func()) {
+func (c *cable) track(conn net.Conn) (forget func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.conns[conn] = struct{}{}
@@ -88,16 +88,16 @@ func (c *cable) keep(conn net.Conn) (forget func()) {
 	}
 }
 
-func (c *cable) carry(near net.Conn) {
-	defer c.keep(near)()
-	if !c.passes() {
+func (c *cable) forward(near net.Conn) {
+	defer c.track(near)()
+	if !c.canPass() {
 		return
 	}
 	far, err := net.Dial("tcp4", c.server)
 	if err != nil {
 		return // like a port without a listener
 	}
-	defer c.keep(far)()
+	defer c.track(far)()
 	var both sync.WaitGroup
 	for _, way := range [][2]net.Conn{{near, far}, {far, near}} {
 		both.Go(func() {
@@ -113,7 +113,7 @@ func (c *cable) copy(to, from net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
-		if !c.passes() {
+		if !c.canPass() {
 			return
 		}
 		if _, lost := to.Write(buffer[:n]); lost != nil || err != nil {

@@ -23,7 +23,7 @@ func (n *node) dialler(t testing.TB, username string) *dialler {
 	t.Helper()
 	var session portalSession
 	body := fmt.Sprintf(`{"username":%q,"password":%q,"domain":"demo.local"}`, username, password)
-	a := n.ask(t, http.MethodPost, "/ucp/v2/login", map[string]string{"Content-Type": typeJSON}, body)
+	a := n.mustCall(t, http.MethodPost, "/ucp/v2/login", map[string]string{"Content-Type": typeJSON}, body)
 	if err := json.Unmarshal(a.body, &session); err != nil || a.status != http.StatusOK {
 		t.Fatalf("logging %s in: %v", username, a)
 	}
@@ -33,7 +33,7 @@ func (n *node) dialler(t testing.TB, username string) *dialler {
 // dial requests a call, which must be accepted.
 func (d *dialler) dial(t testing.TB, destination string) (id string) {
 	t.Helper()
-	a := d.ask(t, http.MethodPost, "/ucp/v2/c2c/"+url.PathEscape(destination), d.header, "")
+	a := d.mustCall(t, http.MethodPost, "/ucp/v2/c2c/"+url.PathEscape(destination), d.header, "")
 	var got struct {
 		ID string `json:"origination_call_id"`
 	}
@@ -63,7 +63,7 @@ func (p callProgress) states() (states []string) {
 func (d *dialler) await(t testing.TB, id, state string) (p callProgress) {
 	t.Helper()
 	eventually(t, "the call to be "+state, func() error {
-		a := d.ask(t, http.MethodGet, "/api/v2/calls/"+id, d.header, "")
+		a := d.mustCall(t, http.MethodGet, "/api/v2/calls/"+id, d.header, "")
 		if err := json.Unmarshal(a.body, &p); err != nil || a.status != http.StatusOK {
 			t.Fatalf("progress: %v", a)
 		}
@@ -93,16 +93,16 @@ func (d *dialler) report(t testing.TB, filter string, into any) error {
 	t.Helper()
 	now := time.Now().Unix()
 	path := fmt.Sprintf("/api/v2/reports/cdrs?startDate=%d&endDate=%d&%s", now-600, now+1, filter)
-	a := d.ask(t, http.MethodGet, path, d.header, "")
+	a := d.mustCall(t, http.MethodGet, path, d.header, "")
 	if a.status != http.StatusOK {
 		return errors.New(a.String())
 	}
 	return json.Unmarshal(a.body, into)
 }
 
-// found returns the call's record, by its origination_call_id, and all legs of its interaction,
+// findRecord returns the call's record, by its origination_call_id, and all legs of its interaction,
 // once there are that many.
-func (d *dialler) found(t testing.TB, id string, legs int) (row callRecord, all []callRecord) {
+func (d *dialler) findRecord(t testing.TB, id string, legs int) (row callRecord, all []callRecord) {
 	t.Helper()
 	within(t, patience, "the record of the call", func() error {
 		if err := d.report(t, "origination_call_id="+id, &row); err != nil {
@@ -192,7 +192,7 @@ func TestClickToCall(t *testing.T) {
 	if !slices.Equal(p.states(), wholeCall) || p.Cause != "NORMAL_CLEARING" {
 		t.Errorf("progress %v, %s", p.states(), p.Cause)
 	}
-	row, all := d.found(t, id, 3)
+	row, all := d.findRecord(t, id, 3)
 	checkRecords(t, id, "+4930123456", "1001", row, all)
 	if row.HangupCause != "NORMAL_CLEARING" || row.AnsweredTime == 0 {
 		t.Errorf("the record found: %+v", row)
@@ -220,7 +220,7 @@ func TestClickToCall(t *testing.T) {
 		}
 	}
 	cancelled := d.dial(t, "1002")
-	if a := d.ask(t, http.MethodDelete, "/api/v2/calls/"+cancelled, d.header, ""); a.status != http.StatusAccepted {
+	if a := d.mustCall(t, http.MethodDelete, "/api/v2/calls/"+cancelled, d.header, ""); a.status != http.StatusAccepted {
 		t.Errorf("cancelling: %v", a)
 	}
 	if p := d.await(t, cancelled, "ended"); p.Cause != "ORIGINATOR_CANCEL" {
@@ -228,13 +228,13 @@ func TestClickToCall(t *testing.T) {
 	}
 	key := n.cli(t, "apikey", "create", "--account", "demo")
 	eventually(t, "the key to be refused", func() error {
-		a := n.ask(t, http.MethodPost, "/ucp/v2/c2c/1002", map[string]string{"X-API-Key": key}, "")
+		a := n.mustCall(t, http.MethodPost, "/ucp/v2/c2c/1002", map[string]string{"X-API-Key": key}, "")
 		if a.status != http.StatusForbidden {
 			return errors.New(a.String())
 		}
 		return nil
 	})
-	if a := n.ask(t, http.MethodPost, "/ucp/v2/c2c/1002", n.dialler(t, "admin").header, ""); a.status != http.StatusUnprocessableEntity {
+	if a := n.mustCall(t, http.MethodPost, "/ucp/v2/c2c/1002", n.dialler(t, "admin").header, ""); a.status != http.StatusUnprocessableEntity {
 		t.Errorf("a user without an extension: %v", a)
 	}
 }

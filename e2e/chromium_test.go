@@ -38,13 +38,13 @@ func newPage(t *testing.T) *page {
 	t.Helper()
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {
-		missing(t, "chromium is not installed")
+		skipMissingTool(t, "chromium is not installed")
 	}
 	profile := t.TempDir()
 	cmd := exec.Command(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 		"--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update", "--disable-sync",
 		"--force-color-profile=srgb", "--ignore-certificate-errors", "--remote-debugging-port=0", "--user-data-dir="+profile, "about:blank")
-	browser, err := launch(cmd)
+	browser, err := startChild(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,16 +189,16 @@ func (p *page) eval(t testing.TB, expression string, to any) error {
 	return json.Unmarshal(got.Result.Value, to)
 }
 
-// do evaluates an expression, which must succeed.
-func (p *page) do(t testing.TB, expression string, to any) {
+// mustEval evaluates an expression, which must succeed.
+func (p *page) mustEval(t testing.TB, expression string, to any) {
 	t.Helper()
 	if err := p.eval(t, expression, to); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// until waits until an expression is true.
-func (p *page) until(t testing.TB, what, expression string) {
+// awaitTrue waits until an expression is true.
+func (p *page) awaitTrue(t testing.TB, what, expression string) {
 	t.Helper()
 	eventually(t, what, func() error {
 		var yes bool
@@ -214,11 +214,11 @@ func (p *page) until(t testing.TB, what, expression string) {
 func (p *page) open(t testing.TB, url string) {
 	t.Helper()
 	p.call(t, "Page.navigate", map[string]any{"url": url}, nil)
-	p.until(t, url+" to be loaded", "document.readyState === 'complete' && location.href.startsWith("+quote(url)+")")
+	p.awaitTrue(t, url+" to be loaded", "document.readyState === 'complete' && location.href.startsWith("+quote(url)+")")
 }
 
-// write types text into the focused element.
-func (p *page) write(t testing.TB, text string) {
+// typeText types text into the focused element.
+func (p *page) typeText(t testing.TB, text string) {
 	t.Helper()
 	p.call(t, "Input.insertText", map[string]any{"text": text}, nil)
 }
@@ -236,8 +236,8 @@ func (p *page) press(t testing.TB, key string) {
 	p.call(t, "Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key, "code": key, "windowsVirtualKeyCode": keyCodes[key]}, nil)
 }
 
-// look takes a screenshot if the variable TRUNKLINE_SCREENSHOTS names a folder for it.
-func (p *page) look(t testing.TB, name string, width, height int, scheme string) {
+// screenshot takes a screenshot if the variable TRUNKLINE_SCREENSHOTS names a folder for it.
+func (p *page) screenshot(t testing.TB, name string, width, height int, scheme string) {
 	t.Helper()
 	folder := os.Getenv("TRUNKLINE_SCREENSHOTS")
 	if folder == "" {
@@ -245,7 +245,7 @@ func (p *page) look(t testing.TB, name string, width, height int, scheme string)
 	}
 	p.call(t, "Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}, nil)
 	p.call(t, "Emulation.setEmulatedMedia", map[string]any{"features": []map[string]string{{"name": "prefers-color-scheme", "value": scheme}}}, nil)
-	p.do(t, "new Promise((done) => setTimeout(done, 700))", nil)
+	p.mustEval(t, "new Promise((done) => setTimeout(done, 700))", nil)
 	var shot struct{ Data string }
 	p.call(t, "Page.captureScreenshot", map[string]any{"format": "png"}, &shot)
 	data, err := base64.StdEncoding.DecodeString(shot.Data)
@@ -257,8 +257,8 @@ func (p *page) look(t testing.TB, name string, width, height int, scheme string)
 	}
 }
 
-// wellBehaved fails the test if the page had errors.
-func (p *page) wellBehaved(t testing.TB) {
+// checkPage fails the test if the page had errors.
+func (p *page) checkPage(t testing.TB) {
 	t.Helper()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -267,8 +267,8 @@ func (p *page) wellBehaved(t testing.TB) {
 	}
 }
 
-// unnamed returns the controls without an accessible name.
-func (p *page) unnamed(t testing.TB) (controls int, bad []string) {
+// unnamedControls returns the controls without an accessible name.
+func (p *page) unnamedControls(t testing.TB) (controls int, bad []string) {
 	t.Helper()
 	var tree struct {
 		Nodes []struct {

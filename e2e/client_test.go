@@ -72,8 +72,8 @@ func (n *node) call(ctx context.Context, method, path string, header map[string]
 	return answer{response.StatusCode, response.Header, text}, err
 }
 
-// ask is call for a request that must get a response.
-func (n *node) ask(t testing.TB, method, path string, header map[string]string, body string) answer {
+// mustCall is call for a request that must get a response.
+func (n *node) mustCall(t testing.TB, method, path string, header map[string]string, body string) answer {
 	t.Helper()
 	a, err := n.call(t.Context(), method, path, header, body)
 	if err != nil {
@@ -87,13 +87,13 @@ const typeJSON = "application/json"
 // post sends a body to the ingest endpoint of a format.
 func (n *node) post(t testing.TB, key, format, contentType, body string) answer {
 	t.Helper()
-	return n.ask(t, http.MethodPost, "/api/v2/ingest/"+format,
+	return n.mustCall(t, http.MethodPost, "/api/v2/ingest/"+format,
 		map[string]string{"X-API-Key": key, "Content-Type": contentType}, body)
 }
 
-// send posts a body, which must be accepted with the given number of records. The node may not
+// postAccepted posts a body, which must be accepted with the given number of records. The node may not
 // have a new account for up to a second.
-func (n *node) send(t testing.TB, key, format, contentType, body string, records int) {
+func (n *node) postAccepted(t testing.TB, key, format, contentType, body string, records int) {
 	t.Helper()
 	want := fmt.Sprintf(`{"accepted":%d}`, records)
 	within(t, patience, "a body to be accepted", func() error {
@@ -109,7 +109,7 @@ func (n *node) send(t testing.TB, key, format, contentType, body string, records
 }
 
 // the user of the channel's login, and the filters.
-type who struct {
+type credentials struct {
 	Username   string   `json:"username"`
 	Password   string   `json:"password"`
 	Domain     string   `json:"domain"`
@@ -119,22 +119,24 @@ type who struct {
 
 const password = "only-for-tests-42"
 
-func user(name string) who { return who{Username: name, Password: password, Domain: "demo.local"} }
+func user(name string) credentials {
+	return credentials{Username: name, Password: password, Domain: "demo.local"}
+}
 
-func (w who) accounts(ids ...string) who { w.AccountIDs = ids; return w }
-func (w who) types(names ...string) who  { w.EventTypes = names; return w }
+func (w credentials) accounts(ids ...string) credentials { w.AccountIDs = ids; return w }
+func (w credentials) types(names ...string) credentials  { w.EventTypes = names; return w }
 
-func (n *node) tryLogin(t testing.TB, p paths, w who) answer {
+func (n *node) tryLogin(t testing.TB, p paths, w credentials) answer {
 	t.Helper()
 	body, err := json.Marshal(w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return n.ask(t, http.MethodPost, p.login, map[string]string{"Content-Type": typeJSON}, string(body))
+	return n.mustCall(t, http.MethodPost, p.login, map[string]string{"Content-Type": typeJSON}, string(body))
 }
 
 // login returns a token of the channel.
-func (n *node) login(t testing.TB, p paths, w who) (token string) {
+func (n *node) login(t testing.TB, p paths, w credentials) (token string) {
 	t.Helper()
 	a := n.tryLogin(t, p, w)
 	var got struct {
@@ -198,7 +200,7 @@ func (n *node) awaitHealth(t testing.TB, status string, total int, limit time.Du
 // read requests a JSON response with exactly the fields of to.
 func (n *node) read(t testing.TB, path string, header map[string]string, to any) {
 	t.Helper()
-	a := n.ask(t, http.MethodGet, path, header, "")
+	a := n.mustCall(t, http.MethodGet, path, header, "")
 	decoder := json.NewDecoder(bytes.NewReader(a.body))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(to); err != nil || a.status != http.StatusOK {

@@ -57,7 +57,7 @@ func (l *libraries) start(t *testing.T, language string, s conformance.Settings)
 	}
 	cmd := conformance.Command(language, "../clients/conformance", driver)
 	if cmd == nil {
-		missing(t, "the tools of the driver of "+language+" are not installed")
+		skipMissingTool(t, "the tools of the driver of "+language+" are not installed")
 		return nil
 	}
 	cmd.Env = append(os.Environ(), "NODE_EXTRA_CA_CERTS="+s.CA)
@@ -105,7 +105,7 @@ func (l *libraries) send(t *testing.T, events, size int) {
 		fmt.Fprintf(&body, `{"Account-ID":%q,"Type":"svc_cc_queue_on_call_event","Queue-ID":"support","n":%d,"pad":%q}`+"\n", l.account, l.sent, pad)
 		l.sent++
 	}
-	l.ingest.send(t, l.key, "svc.cc", "application/x-ndjson", body.String(), events)
+	l.ingest.postAccepted(t, l.key, "svc.cc", "application/x-ndjson", body.String(), events)
 }
 
 // await waits until enough returns true for the lines of each driver.
@@ -122,8 +122,8 @@ func (l *libraries) await(t *testing.T, what string, enough func([]conformance.L
 	return all
 }
 
-// do sends a command to all drivers.
-func (l *libraries) do(t *testing.T, command string) {
+// sendCommand sends a command to all drivers.
+func (l *libraries) sendCommand(t *testing.T, command string) {
 	t.Helper()
 	for language, d := range l.drivers {
 		if err := d.Do(command); err != nil {
@@ -164,8 +164,8 @@ func driverEnded(lines []conformance.Line) bool {
 	return len(lines) > 0 && lines[len(lines)-1].Kind == "end"
 }
 
-// complete fails the test unless each driver received all events once, in the same order.
-func (l *libraries) complete(t *testing.T, all map[string][]conformance.Line) {
+// checkComplete fails the test unless each driver received all events once, in the same order.
+func (l *libraries) checkComplete(t *testing.T, all map[string][]conformance.Line) {
 	t.Helper()
 	want := conformance.IDs(all["go"])
 	for language, lines := range all {
@@ -195,14 +195,14 @@ func TestClientsUnderKills(t *testing.T) {
 		l.send(t, each, 0)
 	}
 	l.await(t, "events", delivered(l.sent))
-	l.do(t, "stop")
+	l.sendCommand(t, "stop")
 	all := l.await(t, "its end", driverEnded)
 	l.send(t, each, 0)
 	l.startAll(t, l.asks, stores)
 	for language, lines := range l.await(t, "the events after its restart", delivered(each)) {
 		all[language] = append(all[language], lines...)
 	}
-	l.complete(t, all)
+	l.checkComplete(t, all)
 	for language, lines := range all {
 		if n := len(conformance.Of(lines, "snapshot")); n != 1 {
 			t.Errorf("%s took %d snapshots", language, n)
@@ -225,12 +225,12 @@ func TestClientsWhoseTokensExpire(t *testing.T) {
 	l.startPaused(t)
 	eventually(t, "the connections to be closed", func() error { return l.closed(4001) })
 	l.send(t, 40, 0)
-	l.do(t, "resume")
+	l.sendCommand(t, "resume")
 	for times := 2; times <= 4; times++ {
 		l.await(t, "another token", connected(times))
 		l.send(t, 10, 0)
 	}
-	l.complete(t, l.await(t, "all events", delivered(l.sent)))
+	l.checkComplete(t, l.await(t, "all events", delivered(l.sent)))
 
 	const life = 8 * time.Second
 	asks := l.asks
@@ -238,7 +238,7 @@ func TestClientsWhoseTokensExpire(t *testing.T) {
 	asks.APIKey = l.node.cli(t, "apikey", "create", "--account", l.account, "--scope", "subscribe", "--expires", life.String())
 	created := time.Now()
 	eventually(t, "the key to be known", func() error {
-		a := l.node.ask(t, http.MethodPost, apiPaths.login, map[string]string{"X-API-Key": asks.APIKey}, `{}`)
+		a := l.node.mustCall(t, http.MethodPost, apiPaths.login, map[string]string{"X-API-Key": asks.APIKey}, `{}`)
 		if a.status != http.StatusOK && time.Since(created) < life { // not the fault of a slow machine
 			return fmt.Errorf("%s", a)
 		}
@@ -265,9 +265,9 @@ func TestClientsThatReadSlowly(t *testing.T) {
 		return l.closed(4008)
 	})
 	t.Logf("%d events until then", l.sent)
-	l.do(t, "resume")
+	l.sendCommand(t, "resume")
 	l.send(t, 1, 0)
-	l.complete(t, l.await(t, "all events", delivered(l.sent)))
+	l.checkComplete(t, l.await(t, "all events", delivered(l.sent)))
 }
 
 // TestWallboard opens the page of clients/js in a browser and kills the server twice.
@@ -282,7 +282,7 @@ func TestWallboard(t *testing.T) {
 	}
 	cmd := exec.Command(tool(t, "node"), "../clients/js/serve.mjs", n.url, port)
 	cmd.Env = append(os.Environ(), "NODE_EXTRA_CA_CERTS="+filepath.Join(n.dir, "tls", "cert.pem"))
-	pages, err := launch(cmd)
+	pages, err := startChild(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,31 +301,31 @@ func TestWallboard(t *testing.T) {
 	p.open(t, "http://"+address+"/wallboard.html")
 	login := func(agent int) {
 		body := fmt.Sprintf(`{"type":"AGENT_LOGIN","account_id":"demo","data":{"agent_id":"%d"}}`, agent)
-		c.ingest.send(t, c.key, "generic", typeJSON, body, 1)
+		c.ingest.postAccepted(t, c.key, "generic", typeJSON, body, 1)
 	}
 	shows := func(agents ...int) {
 		t.Helper()
 		for _, agent := range agents {
-			p.until(t, fmt.Sprintf("agent %d", agent), fmt.Sprintf(`document.getElementById("agents").innerText.includes("%d: available since")`, agent))
+			p.awaitTrue(t, fmt.Sprintf("agent %d", agent), fmt.Sprintf(`document.getElementById("agents").innerText.includes("%d: available since")`, agent))
 		}
 	}
 	login(2001) // before the snapshot
-	p.do(t, `{ const form = document.getElementById("login"); form.password.value = `+quote(password)+`; form.requestSubmit(); }`, nil)
-	p.until(t, "the connection", `document.getElementById("connection").innerText === "connected"`)
+	p.mustEval(t, `{ const form = document.getElementById("login"); form.password.value = `+quote(password)+`; form.requestSubmit(); }`, nil)
+	p.awaitTrue(t, "the connection", `document.getElementById("connection").innerText === "connected"`)
 	shows(2001)
 	for agent := 2010; agent <= 2020; agent += 10 {
 		login(agent) // may arrive late
 		n.kill(t)
-		p.until(t, "the page to notice", `document.getElementById("connection").innerText !== "connected"`)
+		p.awaitTrue(t, "the page to notice", `document.getElementById("connection").innerText !== "connected"`)
 		n.start(t)
 		login(agent + 1)
 		shows(2001, agent, agent+1)
 	}
-	p.look(t, "wallboard", 800, 400, "light")
+	p.screenshot(t, "wallboard", 800, 400, "light")
 	var rows int
-	p.do(t, `document.querySelectorAll("#agents li").length`, &rows)
+	p.mustEval(t, `document.querySelectorAll("#agents li").length`, &rows)
 	if rows != 5 {
 		t.Errorf("the page shows %d agents, want 5", rows)
 	}
-	p.wellBehaved(t)
+	p.checkPage(t)
 }

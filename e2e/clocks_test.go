@@ -17,13 +17,13 @@ func testClocks(t *testing.T, p *messageTable) {
 	n := newNode(t, "an hour behind", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_REDIS_ADDRESS": redis.Addr()})
 	n.start(t)
 	r := p.row(t, "clocks disagree")
-	n.awaitSays(t, r)
-	if said := n.says(t, r); said != 1 {
+	n.awaitMessage(t, r)
+	if said := n.countMessages(t, r); said != 1 {
 		t.Errorf("logged %d times", said)
 	}
 	// Tokens do not depend on Redis's clock.
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice"))})
 	defer s.close()
 	redis.SetTime(time.Time{}) // the machine's clock from now on
-	eventually(t, "the clocks to agree", func() error { return n.metric(`trunkline_clock_skew_seconds{against="redis"}`, "0") })
+	eventually(t, "the clocks to agree", func() error { return n.checkMetric(`trunkline_clock_skew_seconds{against="redis"}`, "0") })
 }

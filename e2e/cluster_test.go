@@ -31,7 +31,7 @@ func newCluster(t testing.TB, brokers []string, prefix string, nodes ...*node) *
 	t.Helper()
 	c := &cluster{nodes: nodes, ingest: nodes[0], channel: nodes, brokers: brokers, prefix: prefix}
 	for _, n := range nodes {
-		n.launch(t)
+		n.startProcess(t)
 	}
 	for _, n := range nodes {
 		n.awaitReady(t)
@@ -41,15 +41,15 @@ func newCluster(t testing.TB, brokers []string, prefix string, nodes ...*node) *
 	return c
 }
 
-// other returns a second node of the channel, or the first one if it is the only one.
-func (c *cluster) other() *node { return c.channel[len(c.channel)-1] }
+// otherNode returns a second node of the channel, or the first one if it is the only one.
+func (c *cluster) otherNode() *node { return c.channel[len(c.channel)-1] }
 
 // embeddedCluster starts one node on the embedded backends, with simulated calls and further
 // settings.
 func embeddedCluster(t testing.TB, more ...string) *cluster {
 	t.Helper()
 	broker := freeport.Address(t)
-	n := newNode(t, "embedded", with(map[string]string{
+	n := newNode(t, "embedded", withSettings(map[string]string{
 		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_EMBEDDED_LISTEN": broker, "TRUNKLINE_ORIGINATION_DRIVER": "auto", "TRUNKLINE_ORIGINATION_INTERNATIONAL": "allow",
 	}, more...))
 	return newCluster(t, []string{broker}, "", n)
@@ -58,8 +58,8 @@ func embeddedCluster(t testing.TB, more ...string) *cluster {
 // masterKey is the master key of nodes that share a database.
 var masterKey = strings.Repeat("0f1e2d3c", 8)
 
-// realSettings returns settings of nodes on shared Kafka, Redis and PostgreSQL.
-func realSettings(t testing.TB) (settings map[string]string, prefix string) {
+// backendSettings returns settings of nodes on shared Kafka, Redis and PostgreSQL.
+func backendSettings(t testing.TB) (settings map[string]string, prefix string) {
 	t.Helper()
 	prefix = testservice.Prefix(t)
 	return map[string]string{
@@ -70,8 +70,8 @@ func realSettings(t testing.TB) (settings map[string]string, prefix string) {
 	}, prefix
 }
 
-// with returns the settings with further ones.
-func with(settings map[string]string, more ...string) map[string]string {
+// withSettings returns the settings with further ones.
+func withSettings(settings map[string]string, more ...string) map[string]string {
 	joined := map[string]string{}
 	for name, value := range settings {
 		joined[name] = value
@@ -82,25 +82,25 @@ func with(settings map[string]string, more ...string) map[string]string {
 	return joined
 }
 
-// apartCluster starts one node for ingest and two for the channel, on real Kafka, Redis and
+// splitRolesCluster starts one node for ingest and two for the channel, on real Kafka, Redis and
 // PostgreSQL, with further settings.
-func apartCluster(t testing.TB, more ...string) *cluster {
+func splitRolesCluster(t testing.TB, more ...string) *cluster {
 	t.Helper()
-	settings, prefix := realSettings(t)
-	settings = with(settings, more...)
+	settings, prefix := backendSettings(t)
+	settings = withSettings(settings, more...)
 	c := newCluster(t, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix,
-		newNode(t, "ingest", with(settings, "TRUNKLINE_ROLES", "ingest,normalizer,api")),
-		newNode(t, "fanout 1", with(settings, "TRUNKLINE_ROLES", "fanout,api")),
-		newNode(t, "fanout 2", with(settings, "TRUNKLINE_ROLES", "fanout,api")),
+		newNode(t, "ingest", withSettings(settings, "TRUNKLINE_ROLES", "ingest,normalizer,api")),
+		newNode(t, "fanout 1", withSettings(settings, "TRUNKLINE_ROLES", "fanout,api")),
+		newNode(t, "fanout 2", withSettings(settings, "TRUNKLINE_ROLES", "fanout,api")),
 	)
 	c.channel = c.nodes[1:]
 	return c
 }
 
-// togetherCluster starts two nodes with all roles, on the same backends.
-func togetherCluster(t testing.TB) *cluster {
+// allRolesCluster starts two nodes with all roles, on the same backends.
+func allRolesCluster(t testing.TB) *cluster {
 	t.Helper()
-	settings, prefix := realSettings(t)
+	settings, prefix := backendSettings(t)
 	return newCluster(t, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix,
 		newNode(t, "node 1", settings), newNode(t, "node 2", settings))
 }

@@ -47,7 +47,7 @@ func newCollector(t testing.TB) *collector {
 		if err != nil || r.Method != http.MethodPost || r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/x-protobuf" {
 			t.Errorf("%s %s, %s: %v", r.Method, r.URL, r.Header.Get("Content-Type"), err)
 		}
-		c.take(r.Header, &request)
+		c.store(r.Header, &request)
 		w.Header().Set("Content-Type", "application/x-protobuf")
 	}))
 	c.url = server.URL
@@ -55,7 +55,7 @@ func newCollector(t testing.TB) *collector {
 	return c
 }
 
-func (c *collector) take(header http.Header, request *collectorpb.ExportTraceServiceRequest) {
+func (c *collector) store(header http.Header, request *collectorpb.ExportTraceServiceRequest) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.requests = append(c.requests, header)
@@ -88,8 +88,8 @@ func text(v *commonpb.AnyValue) string {
 	return v.String()
 }
 
-// sofar returns all received spans.
-func (c *collector) sofar() []span {
+// receivedSpans returns all received spans.
+func (c *collector) receivedSpans() []span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.spans)
@@ -97,7 +97,7 @@ func (c *collector) sofar() []span {
 
 // find returns the first span that matches.
 func (c *collector) find(suits func(span) bool) (span, bool) {
-	all := c.sofar()
+	all := c.receivedSpans()
 	at := slices.IndexFunc(all, suits)
 	if at < 0 {
 		return span{}, false
@@ -123,7 +123,7 @@ func (c *collector) await(t testing.TB, trace, parent, name string) span {
 // String formats the received spans.
 func (c *collector) String() string {
 	var b strings.Builder
-	for _, s := range c.sofar() {
+	for _, s := range c.receivedSpans() {
 		fmt.Fprintf(&b, "%s %s<-%s %s %v\n", s.trace, s.id, s.parent, s.name, s.about)
 	}
 	return b.String()

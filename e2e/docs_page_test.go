@@ -31,8 +31,8 @@ const (
 
 func (b block) text() string { return strings.Join(b.lines, "\n") + "\n" }
 
-// does reports whether the block can be tested.
-func (b block) does() error {
+// checkTestable reports whether the block can be tested.
+func (b block) checkTestable() error {
 	for _, prefix := range []string{noteNotRun, notePrinted, noteChecked} {
 		if rest, ok := strings.CutPrefix(b.note, prefix); ok && strings.TrimSpace(rest) != "" {
 			return nil
@@ -41,10 +41,10 @@ func (b block) does() error {
 	switch {
 	case b.note != "" && b.note != noteInterrupt:
 		return fmt.Errorf("unknown note %q; %s", b.note, noteHelp)
-	case b.language == "sh" || b.language == "console" || b.program():
+	case b.language == "sh" || b.language == "console" || b.isProgram():
 		return nil
 	case b.language == "json" && b.note == "":
-		return b.parses()
+		return b.checkJSON()
 	}
 	return fmt.Errorf("no test runs or checks this block of %q: make it sh, console, js, python, go or json, or %s", b.language, noteHelp)
 }
@@ -60,17 +60,17 @@ var languages = map[string]struct {
 	"go":     {"go build -o bin/example ", "SSL_CERT_FILE=data/tls/cert.pem bin/example ", ".go", regexp.MustCompile(`^package `), regexp.MustCompile(`fmt\.Println\(.*\) +// (.+)$`)},
 }
 
-func (b block) program() bool {
+func (b block) isProgram() bool {
 	_, ok := languages[b.language]
 	return ok
 }
 
-// begins reports whether the block begins a program; otherwise it continues the program of the
+// startsProgram reports whether the block begins a program; otherwise it continues the program of the
 // preceding blocks.
-func (b block) begins() bool { return languages[b.language].begins.MatchString(b.lines[0]) }
+func (b block) startsProgram() bool { return languages[b.language].begins.MatchString(b.lines[0]) }
 
-// parses checks that the text is JSON, or has JSON on each line.
-func (b block) parses() error {
+// checkJSON checks that the text is JSON, or has JSON on each line.
+func (b block) checkJSON() error {
 	if json.Valid([]byte(b.text())) {
 		return nil
 	}
@@ -87,8 +87,8 @@ var (
 	fencePattern = regexp.MustCompile("^( *)```(\\S*)\\s*$")
 )
 
-// blocksOf parses a page. It reports every block that no test would run.
-func blocksOf(text string) ([]block, error) {
+// parseBlocks parses a page. It reports every block that no test would run.
+func parseBlocks(text string) ([]block, error) {
 	var blocks []block
 	var faults []error
 	note, indent, within := "", "", false
@@ -102,7 +102,7 @@ func blocksOf(text string) ([]block, error) {
 			within = false
 			if b := blocks[len(blocks)-1]; len(b.lines) == 0 {
 				faults = append(faults, fmt.Errorf(":%d: an empty block", b.line))
-			} else if err := b.does(); err != nil {
+			} else if err := b.checkTestable(); err != nil {
 				faults = append(faults, fmt.Errorf(":%d: %w", b.line, err))
 			}
 		case within:
@@ -129,9 +129,9 @@ type command struct {
 	output []string
 }
 
-// commandsOf parses a console block: "$ " begins a command, which continues while the shell would
+// parseCommands parses a console block: "$ " begins a command, which continues while the shell would
 // ask for more input; the rest is output.
-func commandsOf(b block) ([]command, error) {
+func parseCommands(b block) ([]command, error) {
 	var commands []command
 	whole := true
 	for i, line := range b.lines {
@@ -158,8 +158,8 @@ func commandsOf(b block) ([]command, error) {
 	return commands, nil
 }
 
-// printed returns the output that the program's comments announce.
-func (b block) printed() []string {
+// expectedOutput returns the output that the program's comments announce.
+func (b block) expectedOutput() []string {
 	var lines []string
 	for _, line := range b.lines {
 		if found := languages[b.language].prints.FindStringSubmatch(line); found != nil {

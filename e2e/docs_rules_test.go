@@ -25,7 +25,7 @@ func TestDocumentBlocks(t *testing.T) {
 		{"one that does not end", "```sh\ntrue\n", "does not end"},
 		{"in a list", "- so:\n\n  ```sh\n  true\n  ```\n", ""},
 	} {
-		_, err := blocksOf(c.page)
+		_, err := parseBlocks(c.page)
 		if c.fault == "" && err != nil || c.fault != "" && (err == nil || !strings.Contains(err.Error(), c.fault)) {
 			t.Errorf("%s: %v, want %q", c.name, err, c.fault)
 		}
@@ -34,7 +34,7 @@ func TestDocumentBlocks(t *testing.T) {
 
 func TestDocumentCommands(t *testing.T) {
 	t.Parallel()
-	got, err := commandsOf(block{line: 7, lines: strings.Split(`$ echo "a
+	got, err := parseCommands(block{line: 7, lines: strings.Split(`$ echo "a
 b" \
     c
 a
@@ -52,7 +52,7 @@ $ true`, "\n")})
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 	for _, lines := range [][]string{{"ls"}, {`$ echo "a`}} {
-		if _, err := commandsOf(block{lines: lines}); err == nil {
+		if _, err := parseCommands(block{lines: lines}); err == nil {
 			t.Errorf("%q is taken", lines)
 		}
 	}
@@ -84,7 +84,7 @@ func TestDocumentShapes(t *testing.T) {
 		if c.shown != "" {
 			shown = strings.Split(c.shown, "\n")
 		}
-		err := differ(shown, strings.Split(c.came, "\n"), false)
+		err := compareOutput(shown, strings.Split(c.came, "\n"), false)
 		if (err == nil) != c.same {
 			t.Errorf("%q and %q: %v", c.shown, c.came, err)
 		}

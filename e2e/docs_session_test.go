@@ -62,17 +62,17 @@ func (s *session) block(b block) (line int, err error) {
 	switch b.language {
 	case "sh":
 		if b.note == noteInterrupt {
-			return b.line, s.until(command{text: strings.TrimSpace(b.text())})
+			return b.line, s.runUntilShown(command{text: strings.TrimSpace(b.text())})
 		}
 		return b.line, s.command(command{text: b.text(), output: []string{elided}}, true)
 	case "console":
-		commands, err := commandsOf(b)
+		commands, err := parseCommands(b)
 		if err != nil {
 			return b.line, err
 		}
 		for i, c := range commands {
 			if b.note == noteInterrupt && i == len(commands)-1 {
-				return c.line, s.until(c)
+				return c.line, s.runUntilShown(c)
 			}
 			asked := i+1 < len(commands) && commands[i+1].text == "echo $?"
 			if err := s.command(c, !asked); err != nil {
@@ -80,7 +80,7 @@ func (s *session) block(b block) (line int, err error) {
 			}
 		}
 	default:
-		if b.program() {
+		if b.isProgram() {
 			return s.appendToProgram(b)
 		}
 	}
@@ -96,7 +96,7 @@ func (s *session) command(c command, mustSucceed bool) error {
 	if mustSucceed && code != 0 {
 		return fmt.Errorf("exit code %d, output\n\t%s", code, strings.Join(answer.lines(), "\n\t"))
 	}
-	compare := func() error { return differ(c.output, answer.lines(), s.shell.beside) }
+	compare := func() error { return compareOutput(c.output, answer.lines(), s.shell.beside) }
 	if err = compare(); err != nil && s.shell.beside { // background programs may print later
 		for began := time.Now(); err != nil && time.Since(began) < patience; err = compare() {
 			time.Sleep(20 * time.Millisecond)
@@ -105,17 +105,17 @@ func (s *session) command(c command, mustSucceed bool) error {
 	return err
 }
 
-// until runs a command that does not end until it has printed the page's output.
-func (s *session) until(c command) error {
+// runUntilShown runs a command that does not end until it has printed the page's output.
+func (s *session) runUntilShown(c command) error {
 	if len(c.output) == 0 {
 		return fmt.Errorf("a command that runs until Ctrl-C must have output on the page")
 	}
-	return s.shell.runUntil(s.here.Replace(c.text), func(lines []string) error { return differ(c.output, lines, true) })
+	return s.shell.runUntil(s.here.Replace(c.text), func(lines []string) error { return compareOutput(c.output, lines, true) })
 }
 
 // appendToProgram appends a block to the current program of its language.
 func (s *session) appendToProgram(b block) (line int, err error) {
-	if b.begins() {
+	if b.startsProgram() {
 		if line, err := s.finish(b.language); err != nil {
 			return line, fmt.Errorf("the program that begins here: %w", err)
 		}
@@ -129,7 +129,7 @@ func (s *session) appendToProgram(b block) (line int, err error) {
 		p.lines = append(p.lines, "")
 	}
 	p.lines = append(p.lines, b.lines...)
-	p.printed = append(p.printed, b.printed()...)
+	p.printed = append(p.printed, b.expectedOutput()...)
 	p.interrupt = p.interrupt || b.note == noteInterrupt
 	return b.line, nil
 }
@@ -152,7 +152,7 @@ func (s *session) finish(language string) (line int, err error) {
 	}
 	run := command{text: languages[language].run + file, output: p.printed}
 	if p.interrupt {
-		return p.line, s.until(run)
+		return p.line, s.runUntilShown(run)
 	}
 	run.output = append(run.output, elided) // lines without a comment may print too
 	return p.line, s.command(run, true)

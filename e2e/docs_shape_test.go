@@ -22,8 +22,8 @@ var varying = []struct {
 
 var small = regexp.MustCompile(`^[\d]{1,5}$`)
 
-// shape returns a line with placeholders for its variable parts.
-func shape(line string) string {
+// lineShape returns a line with placeholders for its variable parts.
+func lineShape(line string) string {
 	for _, v := range varying {
 		line = v.pattern.ReplaceAllStringFunc(line, func(found string) string {
 			if small.MatchString(found) {
@@ -51,17 +51,17 @@ func statements(lines []string) []string {
 
 const elided = "…"
 
-// differ returns the difference between the output and that of the page, in which "…" stands for
+// compareOutput returns the difference between the output and that of the page, in which "…" stands for
 // any text, and on a line of its own for any lines. The order of lines may differ, because two
 // programs may print at the same time.
-func differ(shown, came []string, moreIsFine bool) error {
+func compareOutput(shown, came []string, moreIsFine bool) error {
 	left := statements(came)
 	for _, line := range statements(shown) {
 		if line == elided {
 			moreIsFine = true
 			continue
 		}
-		parts := strings.Split(shape(line), elided)
+		parts := strings.Split(lineShape(line), elided)
 		for i := range parts {
 			parts[i] = regexp.QuoteMeta(parts[i])
 		}
@@ -69,7 +69,7 @@ func differ(shown, came []string, moreIsFine bool) error {
 		if err != nil {
 			return err
 		}
-		at := slices.IndexFunc(left, func(one string) bool { return pattern.MatchString(shape(one)) })
+		at := slices.IndexFunc(left, func(one string) bool { return pattern.MatchString(lineShape(one)) })
 		if at < 0 {
 			return fmt.Errorf("the page shows\n\t%s\nand no line of these is like it:\n\t%s", line, strings.Join(left, "\n\t"))
 		}

@@ -33,7 +33,7 @@ func newShell(t *testing.T, dir string, settings map[string]string) *shell {
 	cmd.WaitDelay = time.Second // a program that outlives the shell keeps its output open
 	var err error
 	if s.typed, err = cmd.StdinPipe(); err == nil {
-		s.child, err = launch(cmd)
+		s.child, err = startChild(cmd)
 	}
 	if err != nil {
 		t.Fatal(err)

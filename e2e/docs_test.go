@@ -29,7 +29,7 @@ func TestDocuments(t *testing.T) {
 		page := strings.TrimPrefix(file, "../")
 		t.Run(filepath.Base(page), func(t *testing.T) {
 			t.Parallel()
-			blocks, err := blocksOf(readFile(t, file))
+			blocks, err := parseBlocks(readFile(t, file))
 			if err != nil {
 				t.Fatalf("%s%v", page, strings.ReplaceAll(err.Error(), "\n:", "\n"+page+":"))
 			}
@@ -47,7 +47,7 @@ const testDatabase = "TEST_DATABASE"
 func settingsOf(t *testing.T, page string) map[string]string {
 	switch page {
 	case "docs/topics.md":
-		settings, _ := realSettings(t)
+		settings, _ := backendSettings(t)
 		delete(settings, "TRUNKLINE_DIRECTORY_FILE")
 		delete(settings, "TRUNKLINE_MASTER_KEY")                // the pages rotate the key in the file
 		delete(settings, "TRUNKLINE_DATABASE_URL")              // the server creates the demo account in SQLite
@@ -72,7 +72,7 @@ func newSession(t *testing.T, page string, blocks []block) *session {
 	dir := repository(t)
 	ports := freeport.Addresses(t, 3)
 	echo, broker, phones := ports[0], ports[1], ports[2]
-	settings := with(settingsOf(t, page),
+	settings := withSettings(settingsOf(t, page),
 		"TRUNKLINE_DATA_DIR", filepath.Join(dir, "data"), "TRUNKLINE_DEMO_PASSWORD", password,
 		"TRUNKLINE_SIP_LISTEN", phones, "TRUNKLINE_AI_PROVIDER_ALLOW_NETWORKS", "127.0.0.0/8",
 		"TRUNKLINE_ORIGINATION_DRIVER", "auto", "TRUNKLINE_ORIGINATION_INTERNATIONAL", "allow",
@@ -104,7 +104,7 @@ func newSession(t *testing.T, page string, blocks []block) *session {
 	if os.Getuid() != 0 {
 		here = append(here, "unshare -n ", "unshare -rn ")
 	}
-	mine := with(n.settings, "TRUNKLINE_PASSWORD", password, "XDG_CONFIG_HOME", t.TempDir(), "PATH", filepath.Join(pythonFolder(t), "bin")+":"+os.Getenv("PATH"))
+	mine := withSettings(n.settings, "TRUNKLINE_PASSWORD", password, "XDG_CONFIG_HOME", t.TempDir(), "PATH", filepath.Join(pythonFolder(t), "bin")+":"+os.Getenv("PATH"))
 	delete(mine, "TRUNKLINE_DEMO_PASSWORD")
 	return &session{
 		page: page, blocks: blocks, dir: dir, shell: newShell(t, dir, mine), programs: map[string]*written{},

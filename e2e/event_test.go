@@ -24,14 +24,14 @@ func (c *cluster) awaitKey(t testing.TB, key string) {
 }
 
 // account creates an account below demo, with a user agent, and waits until all nodes have both.
-func (c *cluster) account(t testing.TB, id, parent string) who {
+func (c *cluster) account(t testing.TB, id, parent string) credentials {
 	t.Helper()
 	domain := id + ".test"
 	if got := c.ingest.cli(t, "account", "create", id, "--id", id, "--domain", domain, "--parent", parent); got != id {
 		t.Fatalf("account create prints %q", got)
 	}
 	c.ingest.cliWith(t, password+"\n", "user", "create", "agent", "--account", id, "--password-stdin")
-	w := who{Username: "agent", Password: password, Domain: domain}
+	w := credentials{Username: "agent", Password: password, Domain: domain}
 	for _, n := range c.channel {
 		eventually(t, "a new user to log in", func() error {
 			if a := n.tryLogin(t, apiPaths, w); a.status != http.StatusOK {
@@ -91,9 +91,9 @@ func (c *cluster) testEventArrives(t *testing.T) {
 		"{\n  \"Account-ID\": \"arrives\",\n  \"Type\": \"svc_cc_queue_on_agent_state_event\",\r\n  \"n\": 2\n}",
 	}
 	before := time.Now().Unix()
-	c.ingest.send(t, c.key, "svc.cc", typeJSON, records[0], 1)
-	c.ingest.send(t, c.key, "svc.cc", typeJSON, "["+records[1]+","+records[2]+"]", 2)
-	c.ingest.send(t, c.key, "svc.cc", "application/x-ndjson", record(account, 3)+"\n"+record(account, 4)+"\n", 2)
+	c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, records[0], 1)
+	c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, "["+records[1]+","+records[2]+"]", 2)
+	c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", record(account, 3)+"\n"+record(account, 4)+"\n", 2)
 	records = append(records, record(account, 3), record(account, 4))
 
 	first := all[0].awaitCount(t, len(records))

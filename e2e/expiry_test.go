@@ -64,8 +64,8 @@ func (c certificate) write(t *testing.T) {
 	}
 }
 
-// shown returns the expiry time of the certificate that a node presents.
-func (n *node) shown(t *testing.T) time.Time {
+// certificateExpiry returns the expiry time of the certificate that a node presents.
+func (n *node) certificateExpiry(t *testing.T) time.Time {
 	t.Helper()
 	conn, err := tls.Dial("tcp", n.address, &tls.Config{InsecureSkipVerify: true}) // only to read the certificate
 	if err != nil {
@@ -83,16 +83,16 @@ func testCertificates(t *testing.T, p *messageTable) {
 		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_TLS_CERT_FILE": c.certFile, "TRUNKLINE_TLS_KEY_FILE": c.keyFile,
 	})
 	const series = `trunkline_certificate_expiry_timestamp_seconds{certificate="tls.cert_file"}`
-	n.launch(t)
-	n.awaitSays(t, p.row(t, "the certificate has expired"))
-	eventually(t, "readiness", func() error { return n.metric("trunkline_ready", "1") })
+	n.startProcess(t)
+	n.awaitMessage(t, p.row(t, "the certificate has expired"))
+	eventually(t, "readiness", func() error { return n.checkMetric("trunkline_ready", "1") })
 	awaitShown := func(c certificate) {
 		t.Helper()
 		eventually(t, "the files to be read again", func() error {
-			if got := n.shown(t); !got.Equal(c.expires) {
+			if got := n.certificateExpiry(t); !got.Equal(c.expires) {
 				return fmt.Errorf("one that expires %v is shown, not %v", got, c.expires)
 			}
-			return n.metric(series, strconv.FormatFloat(float64(c.expires.Unix()), 'g', -1, 64))
+			return n.checkMetric(series, strconv.FormatFloat(float64(c.expires.Unix()), 'g', -1, 64))
 		})
 	}
 	awaitShown(c)
@@ -103,14 +103,14 @@ func testCertificates(t *testing.T, p *messageTable) {
 	if err := os.WriteFile(c.certFile, []byte("half a cert"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	n.awaitSays(t, p.row(t, "the changed certificate cannot be used"))
+	n.awaitMessage(t, p.row(t, "the changed certificate cannot be used"))
 	awaitShown(c)
 	c.expires = c.expires.Add(-50 * day)
 	c.write(t)
-	n.awaitSays(t, p.row(t, "the certificate expires soon"))
+	n.awaitMessage(t, p.row(t, "the certificate expires soon"))
 	awaitShown(c)
 	for _, part := range []string{"the certificate has expired", "the changed certificate", "the certificate expires soon"} {
-		if said := n.says(t, p.row(t, part)); said != 1 {
+		if said := n.countMessages(t, p.row(t, part)); said != 1 {
 			t.Errorf("%q is logged %d times", part, said)
 		}
 	}
@@ -152,10 +152,10 @@ func testOthersCertificates(t *testing.T, p *messageTable) {
 	n := newNode(t, "kafka's expired", map[string]string{
 		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_BROKERS": expiredServer(t, plain), "TRUNKLINE_KAFKA_TLS_ENABLED": "true",
 	})
-	n.launch(t)
+	n.startProcess(t)
 	expired := p.row(t, "waiting for kafka: its certificate has expired")
-	n.awaitSays(t, expired)
-	n.endsWhileItWaits(t)
+	n.awaitMessage(t, expired)
+	n.mustStopWhileWaiting(t)
 
 	of := func(part string) *row { // the row covers the other services in its text
 		return &row{line: part, pattern: regexpOf(part + ": its certificate has expired or is not valid yet")}
@@ -169,28 +169,28 @@ func testOthersCertificates(t *testing.T, p *messageTable) {
 			return err
 		}) + "/d?sslmode=verify-full",
 	})
-	n.launch(t)
-	n.awaitSays(t, of("waiting for the database"))
-	n.endsWhileItWaits(t)
+	n.startProcess(t)
+	n.awaitMessage(t, of("waiting for the database"))
+	n.mustStopWhileWaiting(t)
 
 	n = newNode(t, "redis' expired", map[string]string{
 		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_REDIS_ADDRESS": expiredServer(t, plain), "TRUNKLINE_REDIS_TLS_ENABLED": "true",
 		"TRUNKLINE_AI_PROVIDER_ALLOW_NETWORKS": "127.0.0.0/8",
 	})
 	n.start(t)
-	n.awaitSays(t, of("redis does not answer"))
+	n.awaitMessage(t, of("redis does not answer"))
 
 	header := map[string]string{"X-Account-ID": "demo", "Content-Type": typeJSON}
 	for name, value := range n.dialler(t, "admin").header {
 		header[name] = value
 	}
-	a := n.ask(t, "POST", "/api/v2/config/ai_providers", header, `{"name":"x","media":{"audioFormat":"pcm16","sampleRate":24000},
+	a := n.mustCall(t, "POST", "/api/v2/config/ai_providers", header, `{"name":"x","media":{"audioFormat":"pcm16","sampleRate":24000},
 		"websocket":{"url":"wss://`+expiredServer(t, plain)+`/"}}`)
 	var made struct{ ID string }
 	if err := json.Unmarshal(a.body, &made); err != nil || a.status != 201 {
 		t.Fatalf("configuring a provider: %s", a)
 	}
-	a = n.ask(t, "POST", "/api/v2/config/ai_providers/"+made.ID+"/test", header, "")
+	a = n.mustCall(t, "POST", "/api/v2/config/ai_providers/"+made.ID+"/test", header, "")
 	var report struct {
 		OK    bool
 		Error string

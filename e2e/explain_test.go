@@ -23,7 +23,7 @@ type explanation struct {
 func (n *node) awaitExplanation(t *testing.T, token, id string, enough func(explanation) bool) (e explanation) {
 	t.Helper()
 	eventually(t, n.name+" to explain "+id, func() error {
-		a := n.ask(t, http.MethodGet, "/api/v2/events/"+id+"/explain", bearer(token), "")
+		a := n.mustCall(t, http.MethodGet, "/api/v2/events/"+id+"/explain", bearer(token), "")
 		e = explanation{}
 		if err := json.Unmarshal(a.body, &e); err != nil || a.status != http.StatusOK || !enough(e) {
 			return fmt.Errorf("%s %v", a, err)
@@ -46,11 +46,11 @@ func (e explanation) outcomes() (all map[string]int) {
 // of all nodes. The explanation lists a killed node as missing.
 func TestExplainOverSeveralNodes(t *testing.T) {
 	t.Parallel()
-	c := apartCluster(t)
+	c := splitRolesCluster(t)
 	first, second := c.channel[0], c.channel[1]
 	var portal portalSession
 	eventually(t, "the login", func() error {
-		a := c.ingest.ask(t, http.MethodPost, "/ucp/v2/login", nil, `{"username":"admin","password":"`+password+`","domain":"demo.local"}`)
+		a := c.ingest.mustCall(t, http.MethodPost, "/ucp/v2/login", nil, `{"username":"admin","password":"`+password+`","domain":"demo.local"}`)
 		if err := json.Unmarshal(a.body, &portal); err != nil || portal.AccessToken == "" {
 			return fmt.Errorf("%s %v", a, err)
 		}
@@ -60,7 +60,7 @@ func TestExplainOverSeveralNodes(t *testing.T) {
 	alice := first.subscribe(t, subscription{paths: apiPaths, token: token, cursor: true})
 	second.subscribe(t, subscription{paths: apiPaths, token: second.login(t, apiPaths, user("bob").types("AGENT_LOGOUT"))})
 	post := func() {
-		c.ingest.send(t, c.key, "generic", "application/json", `{"type":"AGENT_LOGIN","data":{"agent_id":"7001"}}`, 1)
+		c.ingest.postAccepted(t, c.key, "generic", "application/json", `{"type":"AGENT_LOGIN","data":{"agent_id":"7001"}}`, 1)
 	}
 	post()
 	id := alice.awaitCount(t, 1)[0].ID
@@ -72,7 +72,7 @@ func TestExplainOverSeveralNodes(t *testing.T) {
 			t.Errorf("%s: %+v", n.name, e)
 		}
 	}
-	if a := c.ingest.ask(t, http.MethodGet, "/api/v2/events/"+id+"/explain", bearer(token), ""); a.status != http.StatusForbidden {
+	if a := c.ingest.mustCall(t, http.MethodGet, "/api/v2/events/"+id+"/explain", bearer(token), ""); a.status != http.StatusForbidden {
 		t.Errorf("a user's channel token: %s", a)
 	}
 

@@ -58,7 +58,7 @@ func (s *scriptedSwitch) start(t testing.TB) {
 			s.mu.Lock()
 			s.all[nc] = true
 			s.mu.Unlock()
-			go s.talk(nc)
+			go s.serveConn(nc)
 		}
 	}()
 }
@@ -81,8 +81,8 @@ func (s *scriptedSwitch) setAgent(status string) {
 	s.agent = status
 }
 
-// talk logs a client in and answers its commands until it disconnects.
-func (s *scriptedSwitch) talk(nc net.Conn) {
+// serveConn logs a client in and answers its commands until it disconnects.
+func (s *scriptedSwitch) serveConn(nc net.Conn) {
 	defer func() {
 		s.mu.Lock()
 		delete(s.peers, nc)
@@ -151,8 +151,8 @@ var (
 	sequences = regexp.MustCompile(`"Event-Sequence":"([0-9]+)"`)
 )
 
-// session returns the events of the captured call center session, with new call ids each time.
-func (s *scriptedSwitch) session(t testing.TB) (events []string) {
+// newSessionEvents returns the events of the captured call center session, with new call ids each time.
+func (s *scriptedSwitch) newSessionEvents(t testing.TB) (events []string) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()

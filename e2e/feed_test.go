@@ -53,7 +53,7 @@ func (n *node) awaitFeeds(t testing.TB, connected int) []feedStatus {
 			}
 		}
 		// The row of a killed node remains for some seconds.
-		if count < connected || n.metric(`trunkline_feed_connected{feed="pbx",kind="freeswitch"}`, "1") != nil {
+		if count < connected || n.checkMetric(`trunkline_feed_connected{feed="pbx",kind="freeswitch"}`, "1") != nil {
 			return fmt.Errorf("%s", text)
 		}
 		return nil
@@ -61,8 +61,8 @@ func (n *node) awaitFeeds(t testing.TB, connected int) []feedStatus {
 	return all
 }
 
-// fromPlatform returns the data of the events, without corrections from a resync.
-func fromPlatform(s *subscriber) (data []string) {
+// platformEvents returns the data of the events, without corrections from a resync.
+func platformEvents(s *subscriber) (data []string) {
 	for _, e := range s.events() {
 		if !bytes.HasPrefix(e.Data, []byte(`{"resync":`)) {
 			data = append(data, string(e.Data))
@@ -71,18 +71,18 @@ func fromPlatform(s *subscriber) (data []string) {
 	return data
 }
 
-// awaitSaid waits until the subscriber has received every event that the switch sent, and checks
+// awaitDelivered waits until the subscriber has received every event that the switch sent, and checks
 // that each came once and in order.
-func (s *scriptedSwitch) awaitSaid(t testing.TB, sub *subscriber) {
+func (s *scriptedSwitch) awaitDelivered(t testing.TB, sub *subscriber) {
 	t.Helper()
 	want := s.history()
-	sub.await(t, "the events of the switch", func([]event) bool { return len(fromPlatform(sub)) >= len(want) })
+	sub.await(t, "the events of the switch", func([]event) bool { return len(platformEvents(sub)) >= len(want) })
 	s.check(t, sub)
 }
 
 func (s *scriptedSwitch) check(t testing.TB, sub *subscriber) {
 	t.Helper()
-	want, got := s.history(), fromPlatform(sub)
+	want, got := s.history(), platformEvents(sub)
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || got[i] != want[i] {
 			sequence := func(of []string) string {
@@ -102,7 +102,7 @@ func (s *scriptedSwitch) check(t testing.TB, sub *subscriber) {
 func (n *node) awaitAgent(t testing.TB, token, state string) {
 	t.Helper()
 	eventually(t, "the snapshot to have the agent "+state, func() error {
-		a := n.ask(t, http.MethodGet, "/api/v2/cc_events_channel/snapshot", bearer(token), "")
+		a := n.mustCall(t, http.MethodGet, "/api/v2/cc_events_channel/snapshot", bearer(token), "")
 		var snapshot struct {
 			Agents []struct {
 				ID    string `json:"agent_id"`
@@ -135,8 +135,8 @@ func TestAFreeSWITCHFeed(t *testing.T) {
 	sub := follow(t, subscription{paths: apiPaths, token: token}, n)
 	first := n.awaitFeeds(t, 1)
 
-	pbx.send(pbx.session(t)...)
-	pbx.awaitSaid(t, sub)
+	pbx.send(pbx.newSessionEvents(t)...)
+	pbx.awaitDelivered(t, sub)
 	n.awaitAgent(t, token, "") // the agent has logged out
 	var names []string
 	for _, text := range sub.texts() {
@@ -180,49 +180,49 @@ func TestAFreeSWITCHFeed(t *testing.T) {
 			t.Errorf("feed check prints\n%s\nwithout %q", check, want)
 		}
 	}
-	wrong := run(t, with(n.settings, "TRUNKLINE_FEEDS", pbx.feed(t, "wrong", 1)), "", "feed", "check", "pbx")
+	wrong := run(t, withSettings(n.settings, "TRUNKLINE_FEEDS", pbx.feed(t, "wrong", 1)), "", "feed", "check", "pbx")
 	if wrong.code == 0 || !strings.Contains(wrong.err, "event_socket.conf.xml") || strings.Contains(wrong.err, switchPassword) {
 		t.Errorf("feed check with a wrong password ends with %d: %s", wrong.code, wrong.err)
 	}
 
 	// kill -9 during a call, which ends before the feed reads again.
-	session := pbx.session(t)
+	session := pbx.newSessionEvents(t)
 	half := len(session) / 2
 	pbx.send(session[:half]...)
 	read := len(pbx.history())
 	eventually(t, "the events to be read", func() error {
-		return n.metric(`trunkline_feed_events_total{feed="pbx",kind="freeswitch"}`, fmt.Sprint(read))
+		return n.checkMetric(`trunkline_feed_events_total{feed="pbx",kind="freeswitch"}`, fmt.Sprint(read))
 	})
 	n.kill(t)
 	pbx.setAgent("On Break")
 	n.start(t)
 	n.awaitFeeds(t, 1)
 	n.awaitAgent(t, token, "break")
-	pbx.send(pbx.session(t)...)
-	pbx.awaitSaid(t, sub)
+	pbx.send(pbx.newSessionEvents(t)...)
+	pbx.awaitDelivered(t, sub)
 
 	// The switch is restarted during a call.
-	session = pbx.session(t)
+	session = pbx.newSessionEvents(t)
 	pbx.send(session[:half]...)
-	pbx.awaitSaid(t, sub)
+	pbx.awaitDelivered(t, sub)
 	pbx.stop()
 	pbx.setAgent("Available")
 	pbx.start(t)
 	n.awaitFeeds(t, 1)
 	n.awaitAgent(t, token, "available")
-	pbx.send(pbx.session(t)...)
-	pbx.awaitSaid(t, sub)
+	pbx.send(pbx.newSessionEvents(t)...)
+	pbx.awaitDelivered(t, sub)
 }
 
 // Two nodes read one switch: each event arrives once, whichever node is killed.
 func TestTwoNodesReadOneSwitch(t *testing.T) {
 	t.Parallel()
 	pbx := newSwitch(t)
-	settings, _ := realSettings(t)
-	settings = with(settings, "TRUNKLINE_KAFKA_PARTITIONS", "2", "TRUNKLINE_FEEDS", pbx.feed(t, switchPassword, 2))
+	settings, _ := backendSettings(t)
+	settings = withSettings(settings, "TRUNKLINE_KAFKA_PARTITIONS", "2", "TRUNKLINE_FEEDS", pbx.feed(t, switchPassword, 2))
 	nodes := []*node{newNode(t, "node 1", settings), newNode(t, "node 2", settings)}
 	for _, n := range nodes {
-		n.launch(t)
+		n.startProcess(t)
 	}
 	for _, n := range nodes {
 		n.awaitReady(t)
@@ -230,17 +230,17 @@ func TestTwoNodesReadOneSwitch(t *testing.T) {
 	}
 	sub := follow(t, subscription{paths: apiPaths, token: nodes[0].login(t, apiPaths, user("admin"))}, nodes[1], nodes[0])
 	for _, n := range nodes {
-		session := pbx.session(t)
+		session := pbx.newSessionEvents(t)
 		half := len(session) / 2
 		pbx.send(session[:half]...)
 		n.kill(t)
 		pbx.send(session[half:]...)
-		pbx.awaitSaid(t, sub)
+		pbx.awaitDelivered(t, sub)
 		n.start(t)
 		n.awaitFeeds(t, 2)
 	}
-	pbx.send(pbx.session(t)...)
-	pbx.awaitSaid(t, sub)
+	pbx.send(pbx.newSessionEvents(t)...)
+	pbx.awaitDelivered(t, sub)
 }
 
 // Events published by Kazoo arrive.
@@ -272,7 +272,7 @@ func TestAKazooFeed(t *testing.T) {
 	n.start(t)
 	sub := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("admin"))})
 	eventually(t, "the feed to be connected", func() error {
-		return n.metric(`trunkline_feed_connected{feed="`+name+`",kind="kazoo"}`, "1")
+		return n.checkMetric(`trunkline_feed_connected{feed="`+name+`",kind="kazoo"}`, "1")
 	})
 	const calls = 20
 	for i := range calls {

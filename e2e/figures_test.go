@@ -47,7 +47,7 @@ func TestFiguresOfASnapshot(t *testing.T) {
 		return nil
 	}
 	eventually(t, "today's service level in the snapshot", func() error {
-		a := n.ask(t, http.MethodGet, "/api/v2/cc_events_channel/snapshot", bearer(token), "")
+		a := n.mustCall(t, http.MethodGet, "/api/v2/cc_events_channel/snapshot", bearer(token), "")
 		var snapshot struct{ Queues []figures }
 		if err := json.Unmarshal(a.body, &snapshot); a.status != http.StatusOK || err != nil {
 			return fmt.Errorf("%s %v", a, err)
@@ -61,7 +61,7 @@ func TestFiguresOfASnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := fmt.Sprintf("/api/v2/reports/queues?startDate=%d&endDate=%d&interval=86400", midnight.Unix(), midnight.Unix()+86399)
-	a := n.ask(t, http.MethodGet, path, bearer(portal.AccessToken), "")
+	a := n.mustCall(t, http.MethodGet, path, bearer(portal.AccessToken), "")
 	var page struct{ Data []figures }
 	if err := json.Unmarshal(a.body, &page); a.status != http.StatusOK || err != nil {
 		t.Fatalf("%s %v", a, err)

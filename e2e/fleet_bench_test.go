@@ -28,7 +28,7 @@ func TestFleetIsMeasured(t *testing.T) {
 	cmd.Env = environment(map[string]string{"TRUNKLINE_DATABASE_URL": testservice.Postgres(t)})
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	c, err := launch(cmd)
+	c, err := startChild(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}

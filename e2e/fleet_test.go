@@ -54,7 +54,7 @@ func balance(t testing.TB, change func(config string) string, nodes ...*node) *n
 	defer output.Close()
 	cmd := exec.Command(haproxy, "-f", file)
 	cmd.Stdout, cmd.Stderr = output, output
-	child, err := launch(cmd)
+	child, err := startChild(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,8 +94,8 @@ func (n *node) value(metric string) (sum float64, err error) {
 	return sum, err
 }
 
-// admitting returns the running node that admits a subscriber.
-func admitting(t testing.TB, through *node, ask subscription, nodes ...*node) (*node, error) {
+// admittingNode returns the running node that admits a subscriber.
+func admittingNode(t testing.TB, through *node, ask subscription, nodes ...*node) (*node, error) {
 	t.Helper()
 	const opened = "trunkline_fanout_opened_total"
 	before := map[*node]float64{}
@@ -127,10 +127,10 @@ func admitting(t testing.TB, through *node, ask subscription, nodes ...*node) (*
 // the others and moves none between them; and that the accounts of a killed node return to it.
 func TestAccountsMeetBehindTheBalancer(t *testing.T) {
 	t.Parallel()
-	settings, prefix := realSettings(t)
-	settings = with(settings, "TRUNKLINE_KAFKA_PARTITIONS", "16")
-	first, second := newNode(t, "first", settings), newNode(t, "second", with(settings, "TRUNKLINE_ROLES", "fanout"))
-	added := newNode(t, "added", with(settings, "TRUNKLINE_ROLES", "fanout"))
+	settings, prefix := backendSettings(t)
+	settings = withSettings(settings, "TRUNKLINE_KAFKA_PARTITIONS", "16")
+	first, second := newNode(t, "first", settings), newNode(t, "second", withSettings(settings, "TRUNKLINE_ROLES", "fanout"))
+	added := newNode(t, "added", withSettings(settings, "TRUNKLINE_ROLES", "fanout"))
 	c := newCluster(t, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix, first, second)
 	nodes := []*node{first, second, added}
 	// The limit of a node's share could move the third of three subscribers to another node.
@@ -170,7 +170,7 @@ func TestAccountsMeetBehindTheBalancer(t *testing.T) {
 		at := map[string]*node{}
 		for id, subscriptions := range asks {
 			for _, ask := range subscriptions {
-				n, err := admitting(t, b, ask, nodes...)
+				n, err := admittingNode(t, b, ask, nodes...)
 				if err != nil {
 					return nil, err
 				}
@@ -187,7 +187,7 @@ func TestAccountsMeetBehindTheBalancer(t *testing.T) {
 		before, err = homes()
 		return err
 	})
-	if sizes := sizesOf(before); sizes["first"] == 0 || sizes["second"] == 0 {
+	if sizes := countByNode(before); sizes["first"] == 0 || sizes["second"] == 0 {
 		t.Fatalf("accounts by node: %v", sizes)
 	}
 
@@ -202,8 +202,8 @@ func TestAccountsMeetBehindTheBalancer(t *testing.T) {
 				return fmt.Errorf("%s went from %s to %s", id, before[id].name, n.name)
 			}
 		}
-		t.Logf("accounts by node: %v, then %v", sizesOf(before), sizesOf(after))
-		if sizesOf(after)["added"] == 0 {
+		t.Logf("accounts by node: %v, then %v", countByNode(before), countByNode(after))
+		if countByNode(after)["added"] == 0 {
 			return errors.New("it takes none")
 		}
 		return nil
@@ -213,13 +213,13 @@ func TestAccountsMeetBehindTheBalancer(t *testing.T) {
 	eventually(t, "the accounts to go back", func() error {
 		after, err := homes()
 		if err == nil && !maps.Equal(after, before) {
-			err = fmt.Errorf("accounts by node: %v", sizesOf(after))
+			err = fmt.Errorf("accounts by node: %v", countByNode(after))
 		}
 		return err
 	})
 }
 
-func sizesOf(homes map[string]*node) map[string]int {
+func countByNode(homes map[string]*node) map[string]int {
 	sizes := map[string]int{}
 	for _, n := range homes {
 		sizes[n.name]++
@@ -232,9 +232,9 @@ func sizesOf(homes map[string]*node) map[string]int {
 // event.
 func TestAnAddedNodeGetsConnections(t *testing.T) {
 	t.Parallel()
-	settings, prefix := realSettings(t)
-	settings = with(settings, "TRUNKLINE_FANOUT_REBALANCE_TIME", "15s", "TRUNKLINE_KAFKA_PARTITIONS", "16")
-	first, added := newNode(t, "first", settings), newNode(t, "added", with(settings, "TRUNKLINE_ROLES", "fanout"))
+	settings, prefix := backendSettings(t)
+	settings = withSettings(settings, "TRUNKLINE_FANOUT_REBALANCE_TIME", "15s", "TRUNKLINE_KAFKA_PARTITIONS", "16")
+	first, added := newNode(t, "first", settings), newNode(t, "added", withSettings(settings, "TRUNKLINE_ROLES", "fanout"))
 	c := newCluster(t, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix, first)
 	b := balance(t, nil, first, added)
 

@@ -39,7 +39,7 @@ func TestForeignClients(t *testing.T) {
 				f.await(t, "to be connected", func(_, said []string) bool {
 					return strings.Contains(strings.Join(said, "\n"), "connected")
 				})
-				c.ingest.send(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", 0, 20), 20)
+				c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", 0, 20), 20)
 				f.awaitNumbers(t, sequence(0, 20))
 				n.signal(t, syscall.SIGTERM)
 				if code, ok := n.exit(patience); !ok || code != 0 {
@@ -47,7 +47,7 @@ func TestForeignClients(t *testing.T) {
 				}
 				n.start(t)
 				// The client may still be disconnected: it receives the event after resuming.
-				c.ingest.send(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", 20, 40), 20)
+				c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", 20, 40), 20)
 				f.awaitNumbers(t, sequence(0, 40))
 				_, said := f.lines()
 				if !strings.Contains(strings.Join(said, "\n"), "1012") {
@@ -63,7 +63,7 @@ func TestForeignClients(t *testing.T) {
 func (c *cluster) testCurl(t *testing.T, cert string) {
 	path, err := exec.LookPath("curl")
 	if err != nil {
-		missing(t, "curl is not installed")
+		skipMissingTool(t, "curl is not installed")
 	}
 	n := c.nodes[0]
 	token := n.login(t, wsPaths, user("bob"))
@@ -113,8 +113,8 @@ func (o *output) Write(p []byte) (int, error) {
 	return o.text.Write(p)
 }
 
-// whole returns the complete lines.
-func (o *output) whole() []string {
+// completeLines returns the complete lines.
+func (o *output) completeLines() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	list := strings.Split(o.text.String(), "\n")
@@ -127,7 +127,7 @@ func startForeign(t *testing.T, settings map[string]string, args ...string) *for
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = environment(settings), &f.out, &f.errs
 	var err error
-	if f.child, err = launch(cmd); err != nil {
+	if f.child, err = startChild(cmd); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -136,13 +136,13 @@ func startForeign(t *testing.T, settings map[string]string, args ...string) *for
 			<-f.child.exited
 		}
 		if t.Failed() {
-			t.Logf("stderr of %s:\n%s", args[0], strings.Join(f.errs.whole(), "\n"))
+			t.Logf("stderr of %s:\n%s", args[0], strings.Join(f.errs.completeLines(), "\n"))
 		}
 	})
 	return f
 }
 
-func (f *foreign) lines() (out, said []string) { return f.out.whole(), f.errs.whole() }
+func (f *foreign) lines() (out, said []string) { return f.out.completeLines(), f.errs.completeLines() }
 
 func (f *foreign) await(t *testing.T, what string, enough func(out, said []string) bool) {
 	t.Helper()

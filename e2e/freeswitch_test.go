@@ -68,13 +68,13 @@ func (c *cluster) testFreeSWITCH(t *testing.T) {
 			w := c.account(t, account, "demo")
 			key := c.ingest.cli(t, "apikey", "create", "--account", account)
 			c.awaitKey(t, key)
-			s := c.other().subscribe(t, subscription{paths: wsPaths, token: c.other().login(t, wsPaths, w)})
+			s := c.otherNode().subscribe(t, subscription{paths: wsPaths, token: c.otherNode().login(t, wsPaths, w)})
 			body := readFile(t, captured[session.name])
 			want := lines(body)
 			if session.name == "plain" {
 				want = lines(readFile(t, captured["simple"])) // the same session
 			}
-			c.ingest.send(t, key, session.format, session.contentType, body, len(want))
+			c.ingest.postAccepted(t, key, session.format, session.contentType, body, len(want))
 			got := s.awaitCount(t, len(want))
 			if unique := slices.Compact(slices.Sorted(slices.Values(ids(got)))); len(got) != len(want) || len(unique) != len(want) {
 				t.Fatalf("%d events, %d ids, for %d records", len(got), len(unique), len(want))
@@ -146,7 +146,7 @@ func (c *cluster) testCallRecords(t *testing.T) {
 			if i%2 == 1 {
 				contentType, body = "application/x-www-form-urlencoded", "cdr="+url.QueryEscape(text)
 			}
-			c.ingest.send(t, c.key, "freeswitch.json_cdr?uuid=a_"+uuid, contentType, body, 1)
+			c.ingest.postAccepted(t, c.key, "freeswitch.json_cdr?uuid=a_"+uuid, contentType, body, 1)
 			want[uuid] = contentType
 		}
 	}

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// onItsOwnMounts runs the calling test again in a new mount namespace and reports whether this is
+// inMountNamespace runs the calling test again in a new mount namespace and reports whether this is
 // that run: its mounts end with it.
-func onItsOwnMounts(t *testing.T) bool {
+func inMountNamespace(t *testing.T) bool {
 	t.Helper()
 	const mark = "TEST_MOUNTS"
 	if os.Getenv(mark) == t.Name() {
@@ -29,7 +29,7 @@ func onItsOwnMounts(t *testing.T) bool {
 	}
 	try := append(flags, "mount", "-t", "tmpfs", "none", "/mnt")
 	if out, err := exec.Command("unshare", try...).CombinedOutput(); err != nil {
-		missing(t, "no mount namespace can be made: "+string(out))
+		skipMissingTool(t, "no mount namespace can be made: "+string(out))
 	}
 	again := exec.Command("unshare", append(flags, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=5m")...)
 	again.Env = append(os.Environ(), mark+"="+t.Name())
@@ -57,9 +57,9 @@ func smallDisk(t *testing.T, mebibytes int) (dir string) {
 	return dir
 }
 
-// fill writes until the disk is full and then frees left bytes, so that some writes succeed and
+// fillDisk writes until the disk is full and then frees left bytes, so that some writes succeed and
 // others are cut short.
-func fill(t *testing.T, dir string, left int64) (empty func()) {
+func fillDisk(t *testing.T, dir string, left int64) (empty func()) {
 	t.Helper()
 	name := filepath.Join(dir, "fill")
 	f, err := os.Create(name)
@@ -94,7 +94,7 @@ func fill(t *testing.T, dir string, left int64) (empty func()) {
 // restart.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	if !onItsOwnMounts(t) {
+	if !inMountNamespace(t) {
 		return
 	}
 	p := readMessageTable(t)
@@ -113,11 +113,11 @@ func TestFullDisk(t *testing.T) {
 	said := p.row(t, "the disk is full: free space")
 	sound := strings.Repeat("audio ", 200<<10)
 	record := func(id, body string) answer {
-		return n.ask(t, http.MethodPut, "/api/v2/recordings/"+id, map[string]string{"X-API-Key": c.key}, body)
+		return n.mustCall(t, http.MethodPut, "/api/v2/recordings/"+id, map[string]string{"X-API-Key": c.key}, body)
 	}
 	stored := map[string]bool{}
 	for round, left := range []int64{0, 200 << 10} {
-		empty := fill(t, disk, left)
+		empty := fillDisk(t, disk, left)
 		for what, try := range map[string]func() answer{
 			"a body": func() answer {
 				return n.post(t, c.key, "svc.cc", typeJSON, `{"Account-ID":"demo","Type":"AGENT_LOGIN","poster":"one","n":1,"pad":"`+strings.Repeat("x", 300<<10)+`"}`)
@@ -135,17 +135,17 @@ func TestFullDisk(t *testing.T) {
 				return nil
 			})
 		}
-		n.awaitSays(t, said)
+		n.awaitMessage(t, said)
 		if left == 0 {
 			eventually(t, "what the database lacks", func() error {
 				n.portalTry(t)
-				if p.row(t, "database or disk is full").count(readFile(t, n.log)) == 0 {
+				if p.row(t, "database or disk is full").countMatches(readFile(t, n.log)) == 0 {
 					return errors.New("not logged")
 				}
 				return nil
 			})
 		}
-		eventually(t, "the metric", func() error { return n.metric(`trunkline_dependency_up{dependency="disk"}`, "0") })
+		eventually(t, "the metric", func() error { return n.checkMetric(`trunkline_dependency_up{dependency="disk"}`, "0") })
 		if status, text, err := n.probe("/readyz"); err != nil || status != http.StatusOK {
 			t.Errorf("/readyz on a full disk: %d %s %v", status, text, err)
 		}
@@ -168,15 +168,15 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("a recording when there is room again: %s", a)
 		}
 		stored[id] = true
-		eventually(t, "the metric", func() error { return n.metric(`trunkline_dependency_up{dependency="disk"}`, "1") })
+		eventually(t, "the metric", func() error { return n.checkMetric(`trunkline_dependency_up{dependency="disk"}`, "1") })
 	}
 	l.stop()
-	live, again := distinct(l.awaitAll(t, stays, ""))
-	if again != 0 || stays.over() != nil {
-		t.Errorf("%d events repeated; the socket ended with %v", again, stays.over())
+	live, again := dropRepeats(l.awaitAll(t, stays, ""))
+	if again != 0 || stays.endError() != nil {
+		t.Errorf("%d events repeated; the socket ended with %v", again, stays.endError())
 	}
 	text := readFile(t, n.log)
-	if n := said.count(text); n > 6 {
+	if n := said.countMatches(text); n > 6 {
 		t.Errorf("the full disk is logged %d times", n)
 	}
 	if warnings := strings.Count(text, "level=WARN"); warnings > 100 {
@@ -186,11 +186,11 @@ func TestFullDisk(t *testing.T) {
 	n.kill(t)
 	n.start(t)
 	replay := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice")), since: "earliest"})
-	if all, again := distinct(l.awaitAll(t, replay, "")); len(all) < len(live) || again != 0 {
+	if all, again := dropRepeats(l.awaitAll(t, replay, "")); len(all) < len(live) || again != 0 {
 		t.Errorf("%d events, %d of them again, after a kill; there were %d", len(all), again, len(live))
 	}
 	for id := range stored {
-		a := n.ask(t, http.MethodGet, "/api/v2/recordings/"+id, map[string]string{"X-API-Key": c.key}, "")
+		a := n.mustCall(t, http.MethodGet, "/api/v2/recordings/"+id, map[string]string{"X-API-Key": c.key}, "")
 		if a.status != http.StatusOK || string(a.body) != sound {
 			t.Errorf("%s: %d, %d bytes", id, a.status, len(a.body))
 		}
@@ -198,11 +198,11 @@ func TestFullDisk(t *testing.T) {
 
 	// The server does not start on a full disk, and starts once there is space.
 	n.stop(t)
-	empty := fill(t, disk, 0)
-	p.ends(t, "data_dir: the disk of", n.settings)
+	empty := fillDisk(t, disk, 0)
+	p.mustExit(t, "data_dir: the disk of", n.settings)
 	empty()
-	empty = fill(t, disk, 1100<<10) // of 64 MiB: under 2 %
-	p.ends(t, "MiB are free on the disk of", n.settings)
+	empty = fillDisk(t, disk, 1100<<10) // of 64 MiB: under 2 %
+	p.mustExit(t, "MiB are free on the disk of", n.settings)
 	empty()
 	n.start(t)
 	l.awaitAll(t, n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice")), since: "earliest"}), "")

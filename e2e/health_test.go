@@ -9,8 +9,8 @@ import (
 func (c *cluster) testHealthAndStats(t *testing.T) {
 	w := c.account(t, "counted", "demo")
 	c.account(t, "uncounted", "demo")
-	first, second := c.channel[0], c.other()
-	c.settle(t)
+	first, second := c.channel[0], c.otherNode()
+	c.awaitNoClients(t)
 	token := first.login(t, apiPaths, w)
 	began := time.Now().Unix()
 	open := []*subscriber{
@@ -43,11 +43,11 @@ func (c *cluster) testHealthAndStats(t *testing.T) {
 	for _, s := range open {
 		s.close()
 	}
-	c.settle(t)
+	c.awaitNoClients(t)
 }
 
-// settle waits until there are no connections.
-func (c *cluster) settle(t testing.TB) {
+// awaitNoClients waits until there are no connections.
+func (c *cluster) awaitNoClients(t testing.TB) {
 	t.Helper()
 	for _, n := range c.channel {
 		n.awaitHealth(t, "ok", 0, patience)

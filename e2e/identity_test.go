@@ -24,9 +24,9 @@ func (c *cluster) testLogins(t *testing.T) {
 	if portal.User["username"] != "alice" || portal.User["presence_id"] != "1001" || portal.User["account_id"] != "demo" {
 		t.Errorf("user %v", portal.User)
 	}
-	n := c.other()
-	n.refuses(t, subscription{paths: wsPaths, token: portal.AccessToken}, http.StatusForbidden)
-	n.refuses(t, subscription{paths: apiPaths, token: portal.AccessToken, sse: true}, http.StatusForbidden)
+	n := c.otherNode()
+	n.mustRefuse(t, subscription{paths: wsPaths, token: portal.AccessToken}, http.StatusForbidden)
+	n.mustRefuse(t, subscription{paths: apiPaths, token: portal.AccessToken, sse: true}, http.StatusForbidden)
 	wrong := user("alice")
 	wrong.Password = "wrong"
 	if a := n.tryLogin(t, wsPaths, wrong); a.status != http.StatusUnauthorized {
@@ -34,7 +34,7 @@ func (c *cluster) testLogins(t *testing.T) {
 	}
 	// A token of one node and path set is valid at the others.
 	token := c.channel[0].login(t, apiPaths, user("bob"))
-	c.other().subscribe(t, subscription{paths: wsPaths, token: token}).close()
+	c.otherNode().subscribe(t, subscription{paths: wsPaths, token: token}).close()
 }
 
 // portalSession is the response of the portal login.
@@ -45,13 +45,13 @@ type portalSession struct {
 	ExpiresIn    int64          `json:"expires_in"`
 }
 
-func (c *cluster) portalLogin(t testing.TB, w who) portalSession {
+func (c *cluster) portalLogin(t testing.TB, w credentials) portalSession {
 	t.Helper()
 	body, err := json.Marshal(w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := c.ingest.ask(t, http.MethodPost, "/ucp/v2/login", map[string]string{"Content-Type": typeJSON}, string(body))
+	a := c.ingest.mustCall(t, http.MethodPost, "/ucp/v2/login", map[string]string{"Content-Type": typeJSON}, string(body))
 	var s portalSession
 	if err := json.Unmarshal(a.body, &s); err != nil || a.status != http.StatusOK || s.AccessToken == "" {
 		t.Fatalf("portal login answers %s", a)
@@ -64,8 +64,8 @@ func (c *cluster) testFilters(t *testing.T) {
 	c.account(t, "filters-east", "filters")
 	c.account(t, "filters-west", "filters")
 	c.account(t, "stranger", "demo")
-	n := c.other()
-	listen := func(w who) *subscriber {
+	n := c.otherNode()
+	listen := func(w credentials) *subscriber {
 		return n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, wsPaths, w)})
 	}
 	all, east, logins := listen(w), listen(w.accounts("filters-east")), listen(w.types("AGENT_LOGIN", "AGENT_LOGOUT"))
@@ -78,14 +78,14 @@ func (c *cluster) testFilters(t *testing.T) {
 		{"filters", "svc_cc_queue_on_call_event"}, {"stranger", "svc_cc_queue_on_call_event"},
 	}
 	for i, p := range posted {
-		c.ingest.send(t, c.key, "svc.cc", typeJSON, fmt.Sprintf(`{"Account-ID":%q,"Type":%q,"n":%d}`, p.account, p.kind, i), 1)
+		c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, fmt.Sprintf(`{"Account-ID":%q,"Type":%q,"n":%d}`, p.account, p.kind, i), 1)
 	}
 	// Once the subscriber of all accounts has received everything, one more event in each account
 	// shows that no other event is on its way.
 	whole.awaitCount(t, len(posted))
 	for i, account := range []string{"filters", "filters-east", "filters-west", "stranger"} {
 		for j, kind := range []string{"AGENT_LOGIN", "svc_cc_queue_on_call_event"} {
-			c.ingest.send(t, c.key, "svc.cc", typeJSON, fmt.Sprintf(`{"Account-ID":%q,"Type":%q,"n":%d}`, account, kind, 100+10*i+j), 1)
+			c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, fmt.Sprintf(`{"Account-ID":%q,"Type":%q,"n":%d}`, account, kind, 100+10*i+j), 1)
 		}
 	}
 	for _, want := range []struct {
@@ -104,7 +104,7 @@ func (c *cluster) testFilters(t *testing.T) {
 			t.Errorf("%s: got %v, want %v", want.name, got, want.n)
 		}
 	}
-	for name, bad := range map[string]who{
+	for name, bad := range map[string]credentials{
 		"an account that is not below": w.accounts("stranger"), "an account that is not": w.accounts("nowhere"),
 		"the parent": w.accounts("demo"), "an unknown type": w.types("AGENT_LOGIN", "NOPE"),
 	} {
@@ -116,7 +116,7 @@ func (c *cluster) testFilters(t *testing.T) {
 
 func (c *cluster) testCommandsBeside(t *testing.T) {
 	w := c.account(t, "beside", "demo")
-	n := c.other()
+	n := c.otherNode()
 	token := n.login(t, apiPaths, w)
 	s := n.subscribe(t, subscription{paths: apiPaths, token: token})
 
@@ -152,8 +152,8 @@ func (c *cluster) testCommandsBeside(t *testing.T) {
 		}
 		return nil
 	})
-	n.refuses(t, subscription{paths: wsPaths, token: token}, http.StatusUnauthorized)
-	n.refuses(t, subscription{paths: wsPaths, token: token, sse: true}, http.StatusUnauthorized)
+	n.mustRefuse(t, subscription{paths: wsPaths, token: token}, http.StatusUnauthorized)
+	n.mustRefuse(t, subscription{paths: wsPaths, token: token, sse: true}, http.StatusUnauthorized)
 	if a := n.tryLogin(t, apiPaths, w); a.status != http.StatusUnauthorized {
 		t.Errorf("a deleted user's login: %s", a)
 	}

@@ -17,14 +17,14 @@ func TestKilledUnderLoadEmbedded(t *testing.T) {
 
 func TestKilledUnderLoadRealRolesApart(t *testing.T) {
 	t.Parallel()
-	c := apartCluster(t, "TRUNKLINE_KAFKA_PARTITIONS", manyPartitions)
+	c := splitRolesCluster(t, "TRUNKLINE_KAFKA_PARTITIONS", manyPartitions)
 	ingest, one, two := c.nodes[0], c.nodes[1], c.nodes[2]
 	c.killUnderLoad(t, []*node{ingest}, []*node{one}, []*node{ingest, two})
 }
 
 func TestKilledUnderLoadRealTogether(t *testing.T) {
 	t.Parallel()
-	c := togetherCluster(t)
+	c := allRolesCluster(t)
 	c.killUnderLoad(t, c.nodes[:1], c.nodes[1:], c.nodes[:1])
 }
 
@@ -51,22 +51,22 @@ func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 	first.close()
 
 	streams := follow(t, subscription{paths: wsPaths, token: token, sse: true, header: true, since: "earliest"}, c.channel...)
-	cursors := follow(t, subscription{paths: wsPaths, token: token, cursor: true, since: "earliest"}, c.other(), c.channel[0])
+	cursors := follow(t, subscription{paths: wsPaths, token: token, cursor: true, since: "earliest"}, c.otherNode(), c.channel[0])
 	oneByID := follow(t, subscription{paths: apiPaths, token: one, since: "earliest"}, c.channel...)
 	followers := []*subscriber{streams, cursors, oneByID}
 
-	known := map[string]posted{begun.ID: origin(t, begun)} // by id, as first received
+	known := map[string]posted{begun.ID: postOf(t, begun)} // by id, as first received
 	for round, killed := range rounds {
 		l.awaitMore(t, 30)
 		for _, n := range killed {
 			n.kill(t)
 		}
 		for _, s := range followers {
-			c.remember(t, known, s.events())
+			c.checkAndStore(t, known, s.events())
 		}
 		before := streams.events()
 		for _, n := range killed {
-			n.launch(t)
+			n.startProcess(t)
 		}
 		for _, n := range killed {
 			n.awaitReady(t)
@@ -86,14 +86,14 @@ func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 	// the stream of one account has neither.
 	checkOrder(t, "the event stream", l.awaitAll(t, streams, ""))
 	checkOrder(t, "the one account", l.awaitAll(t, oneByID, "load-a"))
-	withCursors, again := distinct(l.awaitAll(t, cursors, ""))
+	withCursors, again := dropRepeats(l.awaitAll(t, cursors, ""))
 	checkOrder(t, "the socket with cursors", withCursors)
 
 	for _, n := range c.channel {
 		replay := n.subscribe(t, subscription{paths: apiPaths, token: token, since: "earliest", cursor: true})
 		all := l.awaitAll(t, replay, "")
 		checkOrder(t, "a replay on "+n.name, all)
-		c.remember(t, known, all)
+		c.checkAndStore(t, known, all)
 		if len(known) != len(all) {
 			t.Errorf("a replay on %s has %d events, %d were seen", n.name, len(all), len(known))
 		}
@@ -106,11 +106,11 @@ func (c *cluster) killUnderLoad(t *testing.T, rounds ...[]*node) {
 		acked, sent, len(known), streams.breaks, cursors.breaks, oneByID.breaks, again)
 }
 
-// remember stores the event of each id, which must not change.
-func (c *cluster) remember(t *testing.T, known map[string]posted, events []event) {
+// checkAndStore stores the event of each id, which must not change.
+func (c *cluster) checkAndStore(t *testing.T, known map[string]posted, events []event) {
 	t.Helper()
 	for _, e := range events {
-		from := origin(t, e)
+		from := postOf(t, e)
 		if was, ok := known[e.ID]; ok && was != from {
 			t.Errorf("%s was %+v, now it is %+v", e.ID, was, from)
 		}

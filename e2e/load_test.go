@@ -94,7 +94,7 @@ type posted struct {
 	N      int    `json:"n"`
 }
 
-func origin(t testing.TB, e event) posted {
+func postOf(t testing.TB, e event) posted {
 	t.Helper()
 	var p posted
 	if err := json.Unmarshal(e.Data, &p); err != nil || p.Poster == "" {
@@ -118,7 +118,7 @@ func (l *load) awaitAll(t testing.TB, s *subscriber, account string) []event {
 	seen := 0
 	return s.await(t, fmt.Sprintf("all %d acknowledged records", len(missing)), func(got []event) bool {
 		for _, e := range got[seen:] {
-			delete(missing, origin(t, e))
+			delete(missing, postOf(t, e))
 		}
 		seen = len(got)
 		return len(missing) == 0
@@ -131,7 +131,7 @@ func checkOrder(t testing.TB, who string, events []event) {
 	t.Helper()
 	lastID, lastN := map[string]string{}, map[string]int{}
 	for _, e := range events {
-		from := origin(t, e)
+		from := postOf(t, e)
 		if e.ID <= lastID[e.AccountID] {
 			t.Errorf("%s: in %s, %s comes after %s", who, e.AccountID, e.ID, lastID[e.AccountID])
 		}
@@ -142,8 +142,8 @@ func checkOrder(t testing.TB, who string, events []event) {
 	}
 }
 
-// distinct removes repeated events and returns their number.
-func distinct(events []event) (kept []event, again int) {
+// dropRepeats removes repeated events and returns their number.
+func dropRepeats(events []event) (kept []event, again int) {
 	seen := map[string]bool{}
 	for _, e := range events {
 		if seen[e.ID] {

@@ -29,10 +29,10 @@ func TestManagedServices(t *testing.T) {
 	c := newCluster(t, []string{kafka.Token}, "", n)
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice"))})
 	n.awaitHealth(t, "ok", 1, patience)
-	n.send(t, c.key, "svc.cc", typeJSON, record("demo", 0), 1)
+	n.postAccepted(t, c.key, "svc.cc", typeJSON, record("demo", 0), 1)
 	s.awaitCount(t, 1)
 	for range 10 { // one script counts failed logins in several keys
-		n.tryLogin(t, apiPaths, who{Username: "bob", Password: "wrong", Domain: "demo.local"})
+		n.tryLogin(t, apiPaths, credentials{Username: "bob", Password: "wrong", Domain: "demo.local"})
 	}
 	if a := n.tryLogin(t, apiPaths, user("bob")); a.status != http.StatusTooManyRequests {
 		t.Errorf("a login after ten that failed: %s", a)

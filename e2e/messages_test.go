@@ -85,8 +85,8 @@ func (p *messageTable) row(t testing.TB, part string) *row {
 	return found[0]
 }
 
-// count returns the number of log lines that match the row.
-func (r *row) count(said string) (n int) {
+// countMatches returns the number of log lines that match the row.
+func (r *row) countMatches(said string) (n int) {
 	for line := range strings.Lines(said) {
 		// slog quotes a message and escapes its content.
 		if r.pattern.MatchString(strings.ReplaceAll(line, `\"`, `"`)) {
@@ -96,8 +96,8 @@ func (r *row) count(said string) (n int) {
 	return n
 }
 
-// ends checks that a start fails with the row's exit code and no other message.
-func (p *messageTable) ends(t *testing.T, part string, settings map[string]string, args ...string) {
+// mustExit checks that a start fails with the row's exit code and no other message.
+func (p *messageTable) mustExit(t *testing.T, part string, settings map[string]string, args ...string) {
 	t.Helper()
 	r := p.row(t, part)
 	want := map[string]int{"exit 1": 1, "exit 2": 2}[r.then[:min(len(r.then), len("exit 1"))]]
@@ -108,16 +108,16 @@ func (p *messageTable) ends(t *testing.T, part string, settings map[string]strin
 			said = append(said, line)
 		}
 	}
-	if done.code != want || len(said) != 1 || r.count(said[0]) != 1 {
+	if done.code != want || len(said) != 1 || r.countMatches(said[0]) != 1 {
 		t.Errorf("exit %d, and %d lines:\n%s\nwant %s and\n%s", done.code, len(said), strings.Join(said, ""), r.then, r.line)
 	}
 }
 
-// awaitSays waits for the row's message in a running node's log.
-func (n *node) awaitSays(t testing.TB, r *row) {
+// awaitMessage waits for the row's message in a running node's log.
+func (n *node) awaitMessage(t testing.TB, r *row) {
 	t.Helper()
 	eventually(t, n.name+" to say "+r.line, func() error {
-		if r.count(readFile(t, n.log)) == 0 {
+		if r.countMatches(readFile(t, n.log)) == 0 {
 			return os.ErrNotExist
 		}
 		return nil

@@ -94,11 +94,11 @@ func (n *node) close(t testing.TB) {
 // start starts the process, and waits until it is ready.
 func (n *node) start(t testing.TB) {
 	t.Helper()
-	n.launch(t)
+	n.startProcess(t)
 	n.awaitReady(t)
 }
 
-func (n *node) launch(t testing.TB) {
+func (n *node) startProcess(t testing.TB) {
 	t.Helper()
 	log, err := os.OpenFile(n.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
@@ -108,7 +108,7 @@ func (n *node) launch(t testing.TB) {
 	cmd := exec.Command(program(t), "serve")
 	cmd.Env, cmd.Dir = environment(n.settings), filepath.Dir(n.log)
 	cmd.Stdout, cmd.Stderr = log, log
-	if n.child, err = launch(cmd); err != nil {
+	if n.child, err = startChild(cmd); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -125,12 +125,12 @@ func (n *node) awaitReady(t testing.TB) {
 		}
 		return err
 	})
-	n.trust(t)
+	n.trustCertificate(t)
 }
 
-// trust creates the client that trusts the node's self-signed certificate, which stays the same
+// trustCertificate creates the client that trusts the node's self-signed certificate, which stays the same
 // across restarts.
-func (n *node) trust(t testing.TB) {
+func (n *node) trustCertificate(t testing.TB) {
 	t.Helper()
 	if n.web != nil {
 		n.web.CloseIdleConnections()

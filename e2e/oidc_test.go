@@ -91,9 +91,9 @@ func TestOIDCProvider(t *testing.T) {
 
 	b := newPage(t)
 	b.open(t, n.url+"/")
-	b.until(t, "the link to the provider", "!document.getElementById('login-provider').hidden")
-	b.do(t, "document.querySelector('#login-provider a').click()", nil)
-	b.until(t, "what the provider's absence means", "document.getElementById('login-why')?.textContent.includes('auth.oidc.issuer') && location.search === ''")
+	b.awaitTrue(t, "the link to the provider", "!document.getElementById('login-provider').hidden")
+	b.mustEval(t, "document.querySelector('#login-provider a').click()", nil)
+	b.awaitTrue(t, "what the provider's absence means", "document.getElementById('login-why')?.textContent.includes('auth.oidc.issuer') && location.search === ''")
 
 	p := startProvider(t, packages, issuer, redirect)
 	idToken, accessToken := p.tokens(t, "root")
@@ -101,7 +101,7 @@ func TestOIDCProvider(t *testing.T) {
 		User struct{ Username, Role string }
 		Life int `json:"expires_in"`
 	}) {
-		a := n.ask(t, http.MethodPost, path, with(bearer(token), "Content-Type", typeJSON), `{}`)
+		a := n.mustCall(t, http.MethodPost, path, withSettings(bearer(token), "Content-Type", typeJSON), `{}`)
 		if a.status == http.StatusOK {
 			if err := json.Unmarshal(a.body, &got); err != nil {
 				t.Fatal(err)
@@ -123,24 +123,24 @@ func TestOIDCProvider(t *testing.T) {
 	}
 
 	b.testSubject(t)
-	b.do(t, "document.querySelector('#login-provider a').click()", nil)
-	b.until(t, "the provider's page", "document.querySelector('input[name=login]')")
-	b.do(t, "document.querySelector('input[name=login]').focus()", nil)
-	b.write(t, "carol")
+	b.mustEval(t, "document.querySelector('#login-provider a').click()", nil)
+	b.awaitTrue(t, "the provider's page", "document.querySelector('input[name=login]')")
+	b.mustEval(t, "document.querySelector('input[name=login]').focus()", nil)
+	b.typeText(t, "carol")
 	b.press(t, "Tab")
-	b.write(t, "any")
+	b.typeText(t, "any")
 	b.press(t, "Enter")
-	b.until(t, "the board again", "location.href.startsWith("+quote(n.url+"/")+") && document.readyState === 'complete'")
-	b.until(t, "the board to be live", "document.getElementById('phase')?.textContent === 'Live'")
+	b.awaitTrue(t, "the board again", "location.href.startsWith("+quote(n.url+"/")+") && document.readyState === 'complete'")
+	b.awaitTrue(t, "the board to be live", "document.getElementById('phase')?.textContent === 'Live'")
 	var shown string
-	b.do(t, "document.getElementById('who').textContent + ' ' + location.pathname + location.search", &shown)
+	b.mustEval(t, "document.getElementById('who').textContent + ' ' + location.pathname + location.search", &shown)
 	if shown != "carol.jones · demo /" { // the user with the token's subject, not with its name
 		t.Errorf("the board shows %q", shown)
 	}
-	b.until(t, "carol's extension", "document.getElementById('dial-hint').textContent.includes('1007')")
+	b.awaitTrue(t, "carol's extension", "document.getElementById('dial-hint').textContent.includes('1007')")
 	b.call(t, "Page.reload", nil, nil) // the session is kept in the tab, as after a password login
-	b.until(t, "the board to be live again", "document.getElementById('phase')?.textContent === 'Live'")
-	b.wellBehaved(t)
+	b.awaitTrue(t, "the board to be live again", "document.getElementById('phase')?.textContent === 'Live'")
+	b.checkPage(t)
 	if log := readFile(t, n.log); strings.Contains(log, accessToken) {
 		t.Error("the provider's token is in the log")
 	}
@@ -149,19 +149,19 @@ func TestOIDCProvider(t *testing.T) {
 // testSubject creates a user with the subject carol on the board, as an administrator.
 func (p *page) testSubject(t *testing.T) {
 	t.Helper()
-	p.do(t, `for (const [name, value] of [["username", "admin"], ["password", `+quote(password)+`], ["domain", "demo.local"]]) document.getElementById("login-" + name).value = value;
+	p.mustEval(t, `for (const [name, value] of [["username", "admin"], ["password", `+quote(password)+`], ["domain", "demo.local"]]) document.getElementById("login-" + name).value = value;
 		document.getElementById("login-form").requestSubmit()`, nil)
-	p.until(t, "the board to be live", "document.getElementById('phase')?.textContent === 'Live'")
-	p.do(t, "location.hash = '#admin'", nil)
-	p.until(t, "the field of the subject", "!document.getElementById('users-subject').hidden")
-	p.do(t, `(() => {
+	p.awaitTrue(t, "the board to be live", "document.getElementById('phase')?.textContent === 'Live'")
+	p.mustEval(t, "location.hash = '#admin'", nil)
+	p.awaitTrue(t, "the field of the subject", "!document.getElementById('users-subject').hidden")
+	p.mustEval(t, `(() => {
 		const form = document.getElementById("users-form");
 		form.elements.username.value = "carol.jones";
 		form.elements.oidc_subject.value = "carol";
 		form.requestSubmit();
 	})()`, nil)
-	p.until(t, "the user", `[...document.querySelectorAll("#users-result .card")].some((card) =>
+	p.awaitTrue(t, "the user", `[...document.querySelectorAll("#users-result .card")].some((card) =>
 		card.querySelector("h3").textContent === "carol.jones" && card.textContent.includes("Subjectcarol") && !card.textContent.includes("password"))`)
-	p.do(t, "document.getElementById('logout').click()", nil)
-	p.until(t, "the link to the provider", "document.getElementById('login').open && !document.getElementById('login-provider').hidden")
+	p.mustEval(t, "document.getElementById('logout').click()", nil)
+	p.awaitTrue(t, "the link to the provider", "document.getElementById('login').open && !document.getElementById('login-provider').hidden")
 }

@@ -15,7 +15,7 @@ import (
 // which is killed.
 func TestKilledNodesConnectionsDisappear(t *testing.T) {
 	t.Parallel()
-	c := togetherCluster(t)
+	c := allRolesCluster(t)
 	dies, stays := c.nodes[0], c.nodes[1]
 	token := stays.login(t, apiPaths, user("alice"))
 	for range 3 {
@@ -41,7 +41,7 @@ func TestKilledNodesConnectionsDisappear(t *testing.T) {
 func TestRedisAway(t *testing.T) {
 	t.Parallel()
 	redis := testservice.OwnRedis(t)
-	settings, prefix := realSettings(t)
+	settings, prefix := backendSettings(t)
 	settings["TRUNKLINE_REDIS_ADDRESS"] = redis.Addr
 	c := newCluster(t, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix,
 		newNode(t, "node 1", settings), newNode(t, "node 2", settings))
@@ -53,7 +53,7 @@ func TestRedisAway(t *testing.T) {
 	for _, n := range c.nodes {
 		n.awaitHealth(t, "ok", 2, patience)
 	}
-	c.ingest.send(t, c.key, "svc.cc", typeJSON, record("demo", 0), 1)
+	c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, record("demo", 0), 1)
 	for _, s := range open {
 		s.awaitCount(t, 1)
 	}
@@ -68,7 +68,7 @@ func TestRedisAway(t *testing.T) {
 			n.subscribe(t, subscription{paths: wsPaths, token: token}),
 			n.subscribe(t, subscription{paths: wsPaths, token: token, since: id, sse: true}))
 	}
-	c.ingest.send(t, c.key, "svc.cc", typeJSON, record("demo", 1), 1)
+	c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, record("demo", 1), 1)
 	for i, s := range open {
 		got := numbers(t, s.await(t, "the event", func(got []event) bool { return len(got) > 0 && number(t, got[len(got)-1]) == 1 }))
 		if i < 2 && !slices.Equal(got, []int{0, 1}) || i >= 2 && !slices.Equal(got, []int{1}) {
@@ -83,7 +83,7 @@ func TestRedisAway(t *testing.T) {
 	for _, n := range c.nodes {
 		n.awaitHealth(t, "ok", len(open), patience)
 	}
-	c.ingest.send(t, c.key, "svc.cc", typeJSON, record("demo", 2), 1)
+	c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, record("demo", 2), 1)
 	for _, s := range open {
 		s.await(t, "the event after", func(got []event) bool { return number(t, got[len(got)-1]) == 2 })
 	}
@@ -136,8 +136,8 @@ func TestKafkaAway(t *testing.T) {
 	l.awaitMore(t, 20)
 	l.stop()
 	got := l.awaitAll(t, stays, "")
-	if _, again := distinct(got); again != 0 || stays.over() != nil {
-		t.Errorf("%d events repeated; the socket ended with %v", again, stays.over())
+	if _, again := dropRepeats(got); again != 0 || stays.endError() != nil {
+		t.Errorf("%d events repeated; the socket ended with %v", again, stays.endError())
 	}
 	t.Logf("%d events on one socket through it all", len(got))
 }

@@ -97,7 +97,7 @@ func installed(t *testing.T, packages func() (string, error)) string {
 	t.Helper()
 	dir, err := packages()
 	if err != nil {
-		missing(t, err.Error())
+		skipMissingTool(t, err.Error())
 	}
 	return dir
 }

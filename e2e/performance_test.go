@@ -19,7 +19,7 @@ func TestAgentPerformanceIsSentOnceEmbedded(t *testing.T) {
 
 func TestAgentPerformanceIsSentOnceReal(t *testing.T) {
 	t.Parallel()
-	c := togetherCluster(t)
+	c := allRolesCluster(t)
 	c.testAgentPerformance(t, c.nodes...)
 }
 
@@ -42,22 +42,22 @@ func (c *cluster) testAgentPerformance(t *testing.T, killed ...*node) {
 				first.Add(2*time.Minute).Unix(), round, agent))
 		}
 		before := asked.events()
-		c.ingest.send(t, c.key, "generic", typeJSON, "["+strings.Join(records, ",")+"]", len(records))
+		c.ingest.postAccepted(t, c.key, "generic", typeJSON, "["+strings.Join(records, ",")+"]", len(records))
 		asked.await(t, "new messages", func(got []event) bool { // intervals are being closed
-			kept, _ := distinct(got)
-			known, _ := distinct(before)
+			kept, _ := dropRepeats(got)
+			known, _ := dropRepeats(before)
 			return len(kept) > len(known)
 		})
 		t.Logf("round %d: messages after %v", round+1, time.Since(begun).Round(time.Millisecond))
 		n := killed[round%len(killed)]
 		n.kill(t)
-		n.launch(t)
+		n.startProcess(t)
 		n.awaitReady(t)
 	}
 	t.Logf("restarted after %v", time.Since(begun).Round(time.Millisecond))
 	over := time.Now().Add(-time.Minute)
 	// Figures of later events follow.
-	c.ingest.send(t, c.key, "generic", typeJSON, `{"type":"AGENT_LOGIN","data":{"agent_id":"last"}}`, 1)
+	c.ingest.postAccepted(t, c.key, "generic", typeJSON, `{"type":"AGENT_LOGIN","data":{"agent_id":"last"}}`, 1)
 	want := map[performance]bool{}
 	for round := range rounds {
 		for agent := range agents {
@@ -71,7 +71,7 @@ func (c *cluster) testAgentPerformance(t *testing.T, killed ...*node) {
 		}
 	}
 	asked.await(t, fmt.Sprintf("%d messages", len(want)), func(got []event) bool {
-		kept, _ := distinct(got) // a follower may receive the events after its cursor again
+		kept, _ := dropRepeats(got) // a follower may receive the events after its cursor again
 		return len(kept) >= len(want)
 	})
 	t.Logf("all messages after %v", time.Since(begun).Round(time.Millisecond))
@@ -79,7 +79,7 @@ func (c *cluster) testAgentPerformance(t *testing.T, killed ...*node) {
 		return len(got) > 0 && strings.Contains(string(got[len(got)-1].Data), `"last"`)
 	})
 	ids := map[performance]string{}
-	received, _ := distinct(asked.events())
+	received, _ := dropRepeats(asked.events())
 	for _, e := range received {
 		row := agentRow(t, e)
 		if e.Type != "AGENT_PERFORMANCE" || e.Metadata.OriginalFormat != "trunkline.performance" || row.IntervalStart+row.IntervalSeconds != e.Timestamp {

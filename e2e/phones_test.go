@@ -31,7 +31,7 @@ func inNamespace(t *testing.T) bool {
 		flags = []string{"-rn"}
 	}
 	if out, err := exec.Command("unshare", append(flags, "true")...).CombinedOutput(); err != nil {
-		missing(t, "no network namespace can be made: "+string(out))
+		skipMissingTool(t, "no network namespace can be made: "+string(out))
 	}
 	again := exec.Command("unshare", append(flags, "sh", "-c", `ip link set lo up && exec "$0" "$@"`,
 		os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=5m")...)
@@ -172,7 +172,7 @@ func TestClickToCallRingsRealPhones(t *testing.T) {
 	if !slices.Equal(p.states(), wholeCall) || p.Cause != "NORMAL_CLEARING" {
 		t.Errorf("progress %v, %s", p.states(), p.Cause)
 	}
-	row, all := d.found(t, id, 3)
+	row, all := d.findRecord(t, id, 3)
 	checkRecords(t, id, "1002", "1001", row, all)
 	if row.BillingSeconds < 3 || row.BillingSeconds > 30 {
 		t.Errorf("billed %d s", row.BillingSeconds)

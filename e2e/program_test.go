@@ -82,9 +82,9 @@ type child struct {
 	code    int // once exited is closed; -1: a signal ended it
 }
 
-// launch starts cmd. The kernel kills it when the thread that forked it ends, so one goroutine
+// startChild starts cmd. The kernel kills it when the thread that forked it ends, so one goroutine
 // stays locked to that thread and waits.
-func launch(cmd *exec.Cmd) (*child, error) {
+func startChild(cmd *exec.Cmd) (*child, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	c := &child{exited: make(chan struct{})}
 	started := make(chan error)
@@ -125,7 +125,7 @@ func run(t testing.TB, settings map[string]string, stdin string, args ...string)
 	cmd := exec.Command(program(t), args...)
 	var out, errs bytes.Buffer
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = environment(settings), strings.NewReader(stdin), &out, &errs
-	c, err := launch(cmd)
+	c, err := startChild(cmd)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func (c *cluster) produce(t testing.TB, records ...kafka.Record) {
 
 func (c *cluster) testRawTopic(t *testing.T) {
 	w := c.account(t, "raw", "demo")
-	n := c.other()
+	n := c.otherNode()
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, w)})
 	values := []struct{ value, format, kind string }{
 		{`{"Account-ID":"raw","Type":"svc_cc_queue_on_call_event","Queue-ID":"q"}`, "svc.cc", "svc_cc_queue_on_call_event"},
@@ -62,10 +62,10 @@ func (c *cluster) testRawTopic(t *testing.T) {
 func (c *cluster) testKcat(t *testing.T) {
 	path, err := exec.LookPath("kcat")
 	if err != nil {
-		missing(t, "kcat is not installed")
+		skipMissingTool(t, "kcat is not installed")
 	}
 	w := c.account(t, "kcat", "demo")
-	n := c.other()
+	n := c.otherNode()
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, w)})
 	want := readFile(t, captured["callcenter"])
 	cmd := exec.CommandContext(t.Context(), path, "-P", "-b", c.brokers[0], "-t", c.prefix+"cc.raw", "-k", "kcat",
@@ -83,8 +83,8 @@ func (c *cluster) testKcat(t *testing.T) {
 	}
 }
 
-// missing skips a test that needs a missing program, with a message; in CI it fails the test.
-func missing(t testing.TB, what string) {
+// skipMissingTool skips a test that needs a missing program, with a message; in CI it fails the test.
+func skipMissingTool(t testing.TB, what string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
 		t.Fatal(what)
@@ -145,7 +145,7 @@ func (c *cluster) testDeadLetters(t *testing.T) {
 		t.Errorf("dead letter %+v", l)
 	}
 	w := c.account(t, "late", "demo")
-	n := c.other()
+	n := c.otherNode()
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, w)})
 	if said := c.ingest.cli(t, "deadletter", "retry", l.Position); said != "1 sent back" {
 		t.Errorf("deadletter retry prints %q", said)

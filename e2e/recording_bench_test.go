@@ -37,11 +37,11 @@ func BenchmarkRecordingEncryption(b *testing.B) {
 			}
 		}
 	}
-	b.Run("get", func(b *testing.B) { l.flatOut(b, l.get) })
-	b.Run("get at 2500 a second", func(b *testing.B) { l.paced(b, 2500, l.get) })
-	b.Run("put", func(b *testing.B) { l.flatOut(b, l.put) })
-	b.Run("put at 250 a second", func(b *testing.B) { l.paced(b, 250, l.put) })
-	b.Run("rotate", func(b *testing.B) { l.flatOut(b, l.rotate) }) // last: histories grow
+	b.Run("get", func(b *testing.B) { l.runUnpaced(b, l.get) })
+	b.Run("get at 2500 a second", func(b *testing.B) { l.runPaced(b, 2500, l.get) })
+	b.Run("put", func(b *testing.B) { l.runUnpaced(b, l.put) })
+	b.Run("put at 250 a second", func(b *testing.B) { l.runPaced(b, 250, l.put) })
+	b.Run("rotate", func(b *testing.B) { l.runUnpaced(b, l.rotate) }) // last: histories grow
 }
 
 const (
@@ -88,24 +88,24 @@ func newConfigLoad(b *testing.B, n *node) *configLoad {
 	return l
 }
 
-func (l *configLoad) get(i int64) error { return l.ask(http.MethodGet, i, "") }
+func (l *configLoad) get(i int64) error { return l.request(http.MethodGet, i, "") }
 
 // put changes only the last author.
-func (l *configLoad) put(i int64) error { return l.ask(http.MethodPut, i, `{"enabled":true}`) }
+func (l *configLoad) put(i int64) error { return l.request(http.MethodPut, i, `{"enabled":true}`) }
 
 // rotate creates the account's next version.
 func (l *configLoad) rotate(i int64) error {
-	return l.ask(http.MethodPut, i, fmt.Sprintf(`{"enabled":true,"key":"key number %d of a benchmark, long enough"}`, l.serial.Add(1)))
+	return l.request(http.MethodPut, i, fmt.Sprintf(`{"enabled":true,"key":"key number %d of a benchmark, long enough"}`, l.serial.Add(1)))
 }
 
-func (l *configLoad) ask(method string, i int64, body string) error {
+func (l *configLoad) request(method string, i int64, body string) error {
 	client := <-l.clients
 	defer func() { l.clients <- client }()
 	return client.ask(method+" /api/v2/config/call_recording_encryption HTTP/1.1\r\nAuthorization: Bearer "+l.token+
 		"\r\nX-Account-ID: a"+strconv.FormatInt(i%benchAccounts, 10)+"\r\n", body)
 }
 
-func (l *configLoad) flatOut(b *testing.B, work func(int64) error) {
+func (l *configLoad) runUnpaced(b *testing.B, work func(int64) error) {
 	defer l.usage(b)()
 	var next atomic.Int64
 	var wg sync.WaitGroup
@@ -142,7 +142,7 @@ func (l *configLoad) usage(b *testing.B) (report func()) {
 	}
 }
 
-func (l *configLoad) paced(b *testing.B, perSecond int, work func(int64) error) {
+func (l *configLoad) runPaced(b *testing.B, perSecond int, work func(int64) error) {
 	took := make([]time.Duration, b.N)
 	began, pace := time.Now(), time.Second/time.Duration(perSecond)
 	var next atomic.Int64

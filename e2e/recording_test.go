@@ -43,7 +43,7 @@ func tool(t *testing.T, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
 	if err != nil {
-		missing(t, name+" is not installed")
+		skipMissingTool(t, name+" is not installed")
 	}
 	return path
 }
@@ -95,12 +95,12 @@ func (r *recorder) configure(t *testing.T, body string) (c encryptionConfig) {
 	return c
 }
 
-func (r *recorder) at(id string) string { return r.url + "/api/v2/recordings/" + id }
+func (r *recorder) recordingURL(id string) string { return r.url + "/api/v2/recordings/" + id }
 
 // play downloads a recording, or a part of it.
 func (r *recorder) play(t *testing.T, id string, args ...string) []byte {
 	t.Helper()
-	return r.curl(t, append(args, "-H", "X-API-Key: "+r.key, r.at(id))...)
+	return r.curl(t, append(args, "-H", "X-API-Key: "+r.key, r.recordingURL(id))...)
 }
 
 type recordingMetadata struct {
@@ -167,7 +167,7 @@ func TestRecordings(t *testing.T) {
 	listener := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice").types("AGENT_CUSTOM_EVENT"))})
 
 	first := r.configure(t, `{"enabled":true}`)
-	r.curl(t, "-T", file, "-H", "X-API-Key: "+r.key, "-H", "Content-Type: audio/x-wav", r.at("call-1"))
+	r.curl(t, "-T", file, "-H", "X-API-Key: "+r.key, "-H", "Content-Type: audio/x-wav", r.recordingURL("call-1"))
 	sealed := r.object(t, "call-1")
 	mustHideAudio(t, sealed, file)
 	r.mustSayStored(t, listener, first)
@@ -175,7 +175,7 @@ func TestRecordings(t *testing.T) {
 	r.configure(t, `{"enabled":true,"key":"the second key, which nobody will guess"}`)
 	second := r.configure(t, `{"enabled":true,"salt":"the third salt","algorithm":"AES-256-CBC"}`)
 	r.configure(t, `{"enabled":false}`)
-	r.curl(t, "-T", file, "-H", "X-API-Key: "+r.key, r.at("plain"))
+	r.curl(t, "-T", file, "-H", "X-API-Key: "+r.key, r.recordingURL("plain"))
 	r.mustPlay(t, "call-1", audio)
 	r.mustPlay(t, "plain", audio)
 	if m := r.metadata(t, "call-1"); m.KeyVersion != 1 || !m.Encrypted || m.Type != "audio/x-wav" || m.Size != int64(len(audio)) || m.StoredSize <= m.Size {
@@ -242,7 +242,7 @@ func (r *recorder) mustOpenOffline(t *testing.T, file string, audio []byte, key,
 	}
 	python := tool(t, "python3")
 	if out, err := exec.Command(python, "-c", "import cryptography").CombinedOutput(); err != nil {
-		missing(t, fmt.Sprintf("python3 has no package cryptography: %s", out))
+		skipMissingTool(t, fmt.Sprintf("python3 has no package cryptography: %s", out))
 	}
 	printed(t, python, "../recording/reader/trunkrec.py", "open", file, opened, "--key", key, "--salt", salt)
 	if readFile(t, opened) != string(audio) {
@@ -290,12 +290,12 @@ func TestRecordingsSurviveCrashes(t *testing.T) {
 	r := newRecorder(t, n)
 	file, audio := makeCall(t)
 	r.configure(t, `{"enabled":true}`)
-	r.curl(t, "-T", file, "-H", "X-API-Key: "+r.key, r.at("whole"))
+	r.curl(t, "-T", file, "-H", "X-API-Key: "+r.key, r.recordingURL("whole"))
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	slow := exec.CommandContext(ctx, r.curlPath, "-sS", "--cacert", filepath.Join(r.dir, "tls", "cert.pem"), "--limit-rate", "100k",
-		"-T", file, "-H", "X-API-Key: "+r.key, r.at("half"))
+		"-T", file, "-H", "X-API-Key: "+r.key, r.recordingURL("half"))
 	if err := slow.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -323,11 +323,11 @@ func TestRecordingsSurviveCrashes(t *testing.T) {
 	left, _ := unfinished()
 	mustHideAudio(t, left, file)
 	n.start(t)
-	if a := n.ask(t, http.MethodGet, "/api/v2/recordings/half", map[string]string{"X-API-Key": r.key}, ""); a.status != http.StatusNotFound {
+	if a := n.mustCall(t, http.MethodGet, "/api/v2/recordings/half", map[string]string{"X-API-Key": r.key}, ""); a.status != http.StatusNotFound {
 		t.Errorf("the half recording: %s", a)
 	}
 	r.mustPlay(t, "whole", audio)
-	r.curl(t, "-T", file, "-H", "X-API-Key: "+r.key, r.at("half"))
+	r.curl(t, "-T", file, "-H", "X-API-Key: "+r.key, r.recordingURL("half"))
 	r.mustPlay(t, "half", audio)
 
 	n.kill(t)
@@ -335,7 +335,7 @@ func TestRecordingsSurviveCrashes(t *testing.T) {
 	if err := os.Rename(key, key+".away"); err != nil {
 		t.Fatal(err)
 	}
-	n.launch(t)
+	n.startProcess(t)
 	if code, ok := n.exit(patience); !ok || code != 2 {
 		t.Errorf("without its master key it ends with %d (%v)", code, ok)
 	}

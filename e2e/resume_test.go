@@ -29,7 +29,7 @@ func sequence(from, to int) []int {
 func (c *cluster) testResume(t *testing.T) {
 	const half, whole = 60, 120
 	w := c.account(t, "resume", "demo")
-	first, second := c.channel[0], c.other()
+	first, second := c.channel[0], c.otherNode()
 	token := first.login(t, apiPaths, w)
 	ways := []struct {
 		name string
@@ -45,7 +45,7 @@ func (c *cluster) testResume(t *testing.T) {
 	for i, way := range ways {
 		before[i] = first.subscribe(t, way.ask)
 	}
-	c.ingest.send(t, c.key, "svc.cc", "application/x-ndjson", batch("resume", 0, half), half)
+	c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("resume", 0, half), half)
 	for i, s := range before {
 		s.awaitCount(t, half)
 		if s.ask.cursor { // cursors follow the events
@@ -63,15 +63,15 @@ func (c *cluster) testResume(t *testing.T) {
 		}
 		s.close()
 	}
-	c.ingest.send(t, c.key, "svc.cc", "application/x-ndjson", batch("resume", half, whole-1), whole-1-half)
+	c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("resume", half, whole-1), whole-1-half)
 	for i, way := range ways {
-		way.ask.since = before[i].at()
+		way.ask.since = before[i].position()
 		s := second.subscribe(t, way.ask)
 		s.awaitCount(t, whole-1-half)
 		before[i] = s
 	}
 	middle := before[0].events()[10].ID
-	c.ingest.send(t, c.key, "svc.cc", typeJSON, record("resume", whole-1), 1)
+	c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, record("resume", whole-1), 1)
 	for i, way := range ways {
 		if got := numbers(t, before[i].awaitCount(t, whole-half)); !slices.Equal(got, sequence(half, whole)) {
 			t.Errorf("resumed with %s: got %v", way.name, got)
@@ -89,12 +89,12 @@ func (c *cluster) testResume(t *testing.T) {
 
 func (c *cluster) testRefusedPlaces(t *testing.T) {
 	w := c.account(t, "places", "demo")
-	n := c.other()
+	n := c.otherNode()
 	token := n.login(t, apiPaths, w)
 	s := n.subscribe(t, subscription{paths: apiPaths, token: token, sse: true})
-	c.ingest.send(t, c.key, "svc.cc", typeJSON, record("places", 0), 1)
+	c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, record("places", 0), 1)
 	s.awaitCount(t, 1)
-	id, cursor := s.events()[0].ID, s.at()
+	id, cursor := s.events()[0].ID, s.position()
 	for _, bad := range []struct {
 		since  string
 		status int
@@ -108,13 +108,13 @@ func (c *cluster) testRefusedPlaces(t *testing.T) {
 			{paths: apiPaths}, {paths: wsPaths, header: true}, {paths: wsPaths, sse: true}, {paths: apiPaths, sse: true, header: true},
 		} {
 			ask.token, ask.since = token, bad.since
-			n.refuses(t, ask, bad.status)
+			n.mustRefuse(t, ask, bad.status)
 		}
 	}
 	for _, good := range []string{id, cursor, "earliest"} {
 		n.subscribe(t, subscription{paths: apiPaths, token: token, since: good}).close()
 	}
-	if a := n.ask(t, http.MethodGet, apiPaths.socket, bearer(token), ""); a.status != http.StatusUpgradeRequired {
+	if a := n.mustCall(t, http.MethodGet, apiPaths.socket, bearer(token), ""); a.status != http.StatusUpgradeRequired {
 		t.Errorf("no upgrade: %s", a)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"trunkline/internal/testservice"
 )
 
-// age downgrades a database to the first schema of identity.
-func age(t *testing.T, db *sqldb.DB) {
+// downgradeSchema downgrades a database to the first schema of identity.
+func downgradeSchema(t *testing.T, db *sqldb.DB) {
 	t.Helper()
 	for _, statement := range []string{
 		`DROP TABLE identity_address_keys`, `DROP TABLE identity_filters`, `DROP TABLE identity_deleted_accounts`,
@@ -40,8 +40,8 @@ func version(t *testing.T, db *sqldb.DB) (v int) {
 	return v
 }
 
-// ahead migrates the database as a newer program would, runs test, and undoes the migration.
-func ahead(t *testing.T, db *sqldb.DB, test func()) {
+// withNewerSchema migrates the database as a newer program would, runs test, and undoes the migration.
+func withNewerSchema(t *testing.T, db *sqldb.DB, test func()) {
 	t.Helper()
 	if _, err := db.ExecContext(t.Context(), `INSERT INTO identity_schema (version, name, applied_at) VALUES (99, 'later', 1)`); err != nil {
 		t.Fatal(err)
@@ -70,15 +70,15 @@ func testSchemasSQLite(t *testing.T, p *messageTable) {
 	db := openDatabase(t, sqldb.Config{Path: filepath.Join(n.dir, "trunkline.db")})
 	latest := version(t, db)
 	const newer = "the database has schema version"
-	ahead(t, db, func() {
-		p.ends(t, newer, n.settings)
-		if done := run(t, n.settings, "", "account", "list"); done.code != 2 || p.row(t, newer).count(done.err) != 1 {
+	withNewerSchema(t, db, func() {
+		p.mustExit(t, newer, n.settings)
+		if done := run(t, n.settings, "", "account", "list"); done.code != 2 || p.row(t, newer).countMatches(done.err) != 1 {
 			t.Errorf("a command: exit %d after %s", done.code, done.err)
 		}
 	})
-	age(t, db)
+	downgradeSchema(t, db)
 	n.start(t)
-	n.awaitSays(t, p.row(t, "database schema migrated"))
+	n.awaitMessage(t, p.row(t, "database schema migrated"))
 	n.login(t, apiPaths, user("alice"))
 	if got := version(t, db); got != latest {
 		t.Errorf("it has version %d", got)
@@ -99,10 +99,10 @@ func testSchemasPostgres(t *testing.T, p *messageTable) {
 	nodes[0].stop(t)
 	db := openDatabase(t, sqldb.Config{URL: url})
 	latest := version(t, db)
-	ahead(t, db, func() { p.ends(t, "the database has schema version", nodes[0].settings) })
+	withNewerSchema(t, db, func() { p.mustExit(t, "the database has schema version", nodes[0].settings) })
 
 	// A lock on a table that the migration refers to blocks it half-way.
-	age(t, db)
+	downgradeSchema(t, db)
 	locked, err := db.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -116,11 +116,11 @@ func testSchemasPostgres(t *testing.T, p *messageTable) {
 	if _, err := locked.ExecContext(t.Context(), `LOCK TABLE identity_users IN ACCESS EXCLUSIVE MODE`); err != nil {
 		t.Fatal(err)
 	}
-	nodes[0].launch(t)
+	nodes[0].startProcess(t)
 	awaitBlocked(t, db, 1)
 	nodes[0].kill(t)
 	for _, n := range nodes[1:] {
-		n.launch(t)
+		n.startProcess(t)
 	}
 	// Another node holds the lock on the schema, or the session of the killed one does.
 	awaitBlocked(t, db, 2)
@@ -128,7 +128,7 @@ func testSchemasPostgres(t *testing.T, p *messageTable) {
 	migrated := 0
 	for _, n := range nodes[1:] {
 		n.awaitReady(t)
-		migrated += p.row(t, "database schema migrated").count(readFile(t, n.log))
+		migrated += p.row(t, "database schema migrated").countMatches(readFile(t, n.log))
 		n.login(t, apiPaths, user("alice"))
 	}
 	// The session of the killed node may have committed.

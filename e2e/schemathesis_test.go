@@ -36,7 +36,7 @@ func TestSchemathesis(t *testing.T) {
 		Token string `json:"access_token"`
 	}
 	eventually(t, "the user to be known", func() error {
-		a := n.ask(t, http.MethodPost, "/ucp/v2/login", nil, `{"username":"lead","password":"`+password+`","domain":"tested.local"}`)
+		a := n.mustCall(t, http.MethodPost, "/ucp/v2/login", nil, `{"username":"lead","password":"`+password+`","domain":"tested.local"}`)
 		if err := json.Unmarshal(a.body, &session); err != nil || a.status != http.StatusOK {
 			return fmt.Errorf("%s", a)
 		}
@@ -84,7 +84,7 @@ func TestSchemathesis(t *testing.T) {
 			_, summary, _ := strings.Cut(string(output), "= SUMMARY =")
 			t.Log(summary)
 			for _, c := range run.credentials { // they must have stayed valid until the end
-				if a := n.ask(t, http.MethodGet, c.path, c.headers, ""); a.status != http.StatusOK {
+				if a := n.mustCall(t, http.MethodGet, c.path, c.headers, ""); a.status != http.StatusOK {
 					t.Errorf("%s after all requests: %s", c.path, a)
 				}
 			}

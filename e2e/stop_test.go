@@ -69,7 +69,7 @@ func TestShutdownEmbedded(t *testing.T) {
 	l.stop()
 	checkOrder(t, "a stream through a shutdown", l.awaitAll(t, byEvents, ""))
 	// Subscribers that were asked to reconnect miss no event either.
-	back := n.subscribe(t, subscription{paths: wsPaths, token: token, since: open[0].at()})
+	back := n.subscribe(t, subscription{paths: wsPaths, token: token, since: open[0].position()})
 	whole := append(open[0].events(), back.awaitCount(t, len(byEvents.events())-len(open[0].events())-missedBefore(byEvents, open[0]))...)
 	checkOrder(t, "a socket that came back", whole)
 }
@@ -89,7 +89,7 @@ func missedBefore(all, s *subscriber) int {
 // TestShutdownReal stops one of two nodes: its followers continue on the other.
 func TestShutdownReal(t *testing.T) {
 	t.Parallel()
-	c := togetherCluster(t)
+	c := allRolesCluster(t)
 	stopped, stays := c.nodes[0], c.nodes[1]
 	token := stays.login(t, apiPaths, user("alice"))
 	l := begin(t, &poster{name: "p", account: "demo", key: c.key, node: stays, every: 10 * time.Millisecond})
@@ -105,7 +105,7 @@ func TestShutdownReal(t *testing.T) {
 	s.awaitCount(t, len(s.events())+1)
 	t.Logf("events flow %v after a node has left", time.Since(left).Round(time.Millisecond))
 	l.stop()
-	kept, _ := distinct(l.awaitAll(t, s, ""))
+	kept, _ := dropRepeats(l.awaitAll(t, s, ""))
 	checkOrder(t, "who went on at the other node", kept)
 }
 
@@ -126,7 +126,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 		}
 		return nil
 	})
-	n.refuses(t, subscription{paths: apiPaths, token: token}, http.StatusServiceUnavailable)
+	n.mustRefuse(t, subscription{paths: apiPaths, token: token}, http.StatusServiceUnavailable)
 	n.signal(t, syscall.SIGTERM)
 	if code, ok := n.exit(patience); !ok || code != 1 {
 		t.Errorf("exit %d, %v after the second signal", code, ok)
@@ -169,7 +169,7 @@ func TestRefusesToStart(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			own := newNode(t, c.name, map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
-			settings := with(own.settings, append([]string{"TRUNKLINE_LOG_LEVEL", "error"}, c.settings...)...)
+			settings := withSettings(own.settings, append([]string{"TRUNKLINE_LOG_LEVEL", "error"}, c.settings...)...)
 			done := run(t, settings, "", "serve")
 			said := lines(done.err)
 			foreign := slices.ContainsFunc(said, func(line string) bool { return !strings.HasPrefix(line, "trunkline: ") })
@@ -208,7 +208,7 @@ func TestALostMasterKeyStopsTheStart(t *testing.T) {
 	if err := os.Rename(key, key+".lost"); err != nil {
 		t.Fatal(err)
 	}
-	done := run(t, with(n.settings, "TRUNKLINE_LOG_LEVEL", "error"), "", "serve")
+	done := run(t, withSettings(n.settings, "TRUNKLINE_LOG_LEVEL", "error"), "", "serve")
 	if done.code != 2 || !strings.Contains(done.err, "identity: ") || !strings.Contains(done.err, "TRUNKLINE_MASTER_KEY") {
 		t.Errorf("exit code %d, stderr %s", done.code, done.err)
 	}

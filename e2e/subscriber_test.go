@@ -84,30 +84,30 @@ func (s *subscriber) run(ctx context.Context, c connection) {
 	for turn := 1; ; {
 		err := s.read(ctx, c)
 		for c = nil; c == nil && s.follows && ctx.Err() == nil; turn++ {
-			c, err = s.again(ctx, s.nodes[turn%len(s.nodes)])
+			c, err = s.reconnect(ctx, s.nodes[turn%len(s.nodes)])
 			if turned := (*refused)(nil); errors.As(err, &turned) && turned.status != http.StatusServiceUnavailable {
 				break
 			}
 		}
 		if c == nil {
-			s.change(func() { s.ended = err })
+			s.update(func() { s.ended = err })
 			return
 		}
 	}
 }
 
-// again reconnects after a pause and resumes.
-func (s *subscriber) again(ctx context.Context, n *node) (connection, error) {
+// reconnect reconnects after a pause and resumes.
+func (s *subscriber) reconnect(ctx context.Context, n *node) (connection, error) {
 	select {
 	case <-time.After(50 * time.Millisecond):
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	ask := s.ask
-	s.change(func() { ask.since = s.place })
+	s.update(func() { ask.since = s.place })
 	c, err := ask.connect(ctx, n)
 	if err == nil {
-		s.change(func() { s.breaks++ })
+		s.update(func() { s.breaks++ })
 	}
 	return c, err
 }
@@ -127,7 +127,7 @@ func (s *subscriber) read(ctx context.Context, c connection) error {
 				return fmt.Errorf("a message is no event: %w", err)
 			}
 		}
-		s.change(func() {
+		s.update(func() {
 			if f.text != nil {
 				s.got, s.raw = append(s.got, e), append(s.raw, f.text)
 			}
@@ -142,7 +142,7 @@ func (s *subscriber) read(ctx context.Context, c connection) error {
 	}
 }
 
-func (s *subscriber) change(how func()) {
+func (s *subscriber) update(how func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	how()
@@ -150,8 +150,8 @@ func (s *subscriber) change(how func()) {
 	s.changed = make(chan struct{})
 }
 
-// over returns the reason why the subscriber has ended, nil while it is active.
-func (s *subscriber) over() error {
+// endError returns the reason why the subscriber has ended, nil while it is active.
+func (s *subscriber) endError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.ended
@@ -172,7 +172,7 @@ func (s *subscriber) texts() [][]byte {
 	return slices.Clip(s.raw)
 }
 
-func (s *subscriber) at() string {
+func (s *subscriber) position() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.place
@@ -220,8 +220,8 @@ func (s *subscriber) awaitEnd(t testing.TB) (code int, reason string) {
 	return closed.Code, closed.Text
 }
 
-// refuses opens a channel, which must be refused.
-func (n *node) refuses(t testing.TB, ask subscription, status int) answer {
+// mustRefuse opens a channel, which must be refused.
+func (n *node) mustRefuse(t testing.TB, ask subscription, status int) answer {
 	t.Helper()
 	c, err := ask.connect(t.Context(), n)
 	if err == nil {

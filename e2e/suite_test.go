@@ -17,7 +17,7 @@ func TestEmbedded(t *testing.T) {
 
 func TestRealRolesApart(t *testing.T) {
 	t.Parallel()
-	suite(t, apartCluster(t, "TRUNKLINE_KAFKA_PARTITIONS", manyPartitions))
+	suite(t, splitRolesCluster(t, "TRUNKLINE_KAFKA_PARTITIONS", manyPartitions))
 }
 
 // suite holds the tests that run on every backend. Its cases share one cluster, as users do; each

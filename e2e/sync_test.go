@@ -28,11 +28,11 @@ func TestAFailingSyncIsNoAcknowledgement(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, "failing disk", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_INGEST_PRODUCE_TIMEOUT": "2s"})
 	c := newCluster(t, nil, "", n)
-	n.send(t, c.key, "generic", typeJSON, `{"account_id":"demo","name":"before"}`, 1)
+	n.postAccepted(t, c.key, "generic", typeJSON, `{"account_id":"demo","name":"before"}`, 1)
 	n.failSyncs(t)
 	within(t, patience, "the broker to notice", func() error {
 		n.post(t, c.key, "generic", typeJSON, `{"account_id":"demo","name":"when"}`)
-		return n.metric("trunkline_embedded_broker_writable", "0")
+		return n.checkMetric("trunkline_embedded_broker_writable", "0")
 	})
 	for range 10 {
 		if a := n.post(t, c.key, "generic", typeJSON, `{"account_id":"demo","name":"after"}`); a.status != http.StatusServiceUnavailable {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// normalized returns the number of records that the node has normalized.
-func (n *node) normalized() (records float64, err error) {
+// normalizedRecords returns the number of records that the node has normalized.
+func (n *node) normalizedRecords() (records float64, err error) {
 	_, text, err := n.probe("/metrics")
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "trunkline_normalizer_records_total{") {
@@ -28,11 +28,11 @@ func (n *node) normalized() (records float64, err error) {
 // docs/operations.md has the figure.
 func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
 	t.Parallel()
-	settings, prefix := realSettings(t)
-	settings = with(settings, "TRUNKLINE_KAFKA_PARTITIONS", "6")
-	killed := newNode(t, "killed", with(settings, "TRUNKLINE_ROLES", "normalizer"))
+	settings, prefix := backendSettings(t)
+	settings = withSettings(settings, "TRUNKLINE_KAFKA_PARTITIONS", "6")
+	killed := newNode(t, "killed", withSettings(settings, "TRUNKLINE_ROLES", "normalizer"))
 	c := newCluster(t, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix,
-		newNode(t, "survivor", with(settings, "TRUNKLINE_ROLES", "ingest,normalizer,fanout,api")))
+		newNode(t, "survivor", withSettings(settings, "TRUNKLINE_ROLES", "ingest,normalizer,fanout,api")))
 	const accounts = 12
 	posters := make([]*poster, accounts)
 	for i := range posters {
@@ -55,7 +55,7 @@ func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
 		seen := 0
 		s.await(t, "an event of each account", func(got []event) bool {
 			for _, e := range got[seen:] {
-				if o := origin(t, e); o.N >= from[e.AccountID] {
+				if o := postOf(t, e); o.N >= from[e.AccountID] {
 					delete(missing, e.AccountID)
 				}
 			}
@@ -74,15 +74,15 @@ func TestAKilledNormalizerIsReplacedSoon(t *testing.T) {
 	}
 	var took []time.Duration
 	for range 3 {
-		killed.launch(t)
+		killed.startProcess(t)
 		killed.awaitReady(t)
 		eventually(t, "both to normalize", func() error {
-			before, err := killed.normalized()
+			before, err := killed.normalizedRecords()
 			if err != nil {
 				return err
 			}
 			time.Sleep(300 * time.Millisecond) // some posts in between
-			if now, err := killed.normalized(); err != nil || now <= before {
+			if now, err := killed.normalizedRecords(); err != nil || now <= before {
 				return fmt.Errorf("%v records, then %v, %v", before, now, err)
 			}
 			return nil

@@ -39,7 +39,7 @@ func tracedCluster(t testing.TB, address, sample string) *cluster {
 // postTraced posts an event of the demo account as part of a trace.
 func (c *cluster) postTraced(t testing.TB, traceparent string, number int) {
 	t.Helper()
-	a := c.ingest.ask(t, http.MethodPost, "/api/v2/ingest/svc.cc", map[string]string{
+	a := c.ingest.mustCall(t, http.MethodPost, "/api/v2/ingest/svc.cc", map[string]string{
 		"X-API-Key": c.key, "Content-Type": typeJSON, "traceparent": traceparent, "tracestate": "vendor=1,other=2",
 	}, record("demo", number))
 	if a.status != http.StatusAccepted {
@@ -116,7 +116,7 @@ func TestTracing(t *testing.T) {
 	t.Run("a call record", func(t *testing.T) {
 		const trace = "11111111111111111111111111111111"
 		row := lines(readFile(t, "../format/freeswitch/testdata/freeswitch.json_cdr/simple.in.jsonl"))[0]
-		a := n.ask(t, http.MethodPost, "/api/v2/ingest/freeswitch.json_cdr", map[string]string{"X-API-Key": c.key, "Content-Type": typeJSON,
+		a := n.mustCall(t, http.MethodPost, "/api/v2/ingest/freeswitch.json_cdr", map[string]string{"X-API-Key": c.key, "Content-Type": typeJSON,
 			"traceparent": "00-" + trace + "-" + clientSpan + "-01"}, row)
 		if a.status != http.StatusAccepted {
 			t.Fatal(a)
@@ -130,7 +130,7 @@ func TestTracing(t *testing.T) {
 	})
 	t.Run("a dead letter", func(t *testing.T) {
 		const trace = "22222222222222222222222222222222"
-		a := n.ask(t, http.MethodPost, "/api/v2/ingest/svc.cc", map[string]string{"X-API-Key": c.key, "Content-Type": typeJSON,
+		a := n.mustCall(t, http.MethodPost, "/api/v2/ingest/svc.cc", map[string]string{"X-API-Key": c.key, "Content-Type": typeJSON,
 			"traceparent": "00-" + trace + "-" + clientSpan + "-01"}, `{"Account-ID":7}`)
 		if a.status != http.StatusAccepted {
 			t.Fatal(a)
@@ -156,7 +156,7 @@ func TestTracing(t *testing.T) {
 		var states []string
 		eventually(t, "progress, delivered", func() error {
 			states = nil
-			for _, s := range out.sofar() {
+			for _, s := range out.receivedSpans() {
 				if s.parent == originate.id && s.name == "send cc.raw" {
 					process := out.await(t, request.trace, s.id, "process cc.raw")
 					out.await(t, request.trace, process.id, "deliver cc.evt")
@@ -168,7 +168,7 @@ func TestTracing(t *testing.T) {
 			}
 			return nil
 		})
-		for _, s := range out.sofar() {
+		for _, s := range out.receivedSpans() {
 			if strings.Contains(fmt.Sprint(s), "431234567") {
 				t.Errorf("a phone number is sent: %+v", s)
 			}
@@ -180,10 +180,10 @@ func TestTracing(t *testing.T) {
 		for name, value := range n.dialler(t, "admin").header {
 			header[name] = value
 		}
-		if a := n.ask(t, http.MethodPut, "/api/v2/recordings/traced", header, "not really audio"); a.status != http.StatusCreated {
+		if a := n.mustCall(t, http.MethodPut, "/api/v2/recordings/traced", header, "not really audio"); a.status != http.StatusCreated {
 			t.Fatal(a)
 		}
-		if a := n.ask(t, http.MethodGet, "/api/v2/recordings/traced", header, ""); a.status != http.StatusOK {
+		if a := n.mustCall(t, http.MethodGet, "/api/v2/recordings/traced", header, ""); a.status != http.StatusOK {
 			t.Fatal(a)
 		}
 		put := out.await(t, trace, clientSpan, "PUT /api/v2/recordings/:recording_id")
@@ -218,7 +218,7 @@ func TestTracing(t *testing.T) {
 			t.Errorf("the collector gets %v", header)
 		}
 	}
-	for _, s := range out.sofar() {
+	for _, s := range out.receivedSpans() {
 		for _, secret := range []string{token, c.key, password, "s3cret", "c0llector"} {
 			if strings.Contains(fmt.Sprint(s), secret) {
 				t.Errorf("a secret is sent: %+v", s)
@@ -247,12 +247,12 @@ func TestTracingOfTheClientsOnly(t *testing.T) {
 	if code, ok := c.ingest.exit(patience); !ok || code != 0 {
 		t.Fatal(code, ok)
 	}
-	for _, s := range out.sofar() {
+	for _, s := range out.receivedSpans() {
 		if s.trace != clientTrace {
 			t.Errorf("unexpected span %+v", s)
 		}
 	}
-	if got := len(out.sofar()); got != 4 {
+	if got := len(out.receivedSpans()); got != 4 {
 		t.Errorf("%d spans, want 4:\n%s", got, out)
 	}
 }

@@ -24,12 +24,12 @@ func (n *node) awaitUnready(t *testing.T, why string) {
 		if status, text, err := n.probe("/readyz"); err != nil || status != http.StatusServiceUnavailable || text != why {
 			return fmt.Errorf("/readyz: %d %s %v", status, text, err)
 		}
-		return n.metric("trunkline_ready", "0")
+		return n.checkMetric("trunkline_ready", "0")
 	})
 }
 
-// metric reports whether a series of the node has a value.
-func (n *node) metric(series, value string) error {
+// checkMetric reports whether a series of the node has a value.
+func (n *node) checkMetric(series, value string) error {
 	_, text, err := n.probe("/metrics")
 	if err != nil {
 		return err
@@ -45,9 +45,9 @@ func (n *node) metric(series, value string) error {
 	return fmt.Errorf("there is no %s", series)
 }
 
-// endsWhileItWaits stops a node that is not ready: it must end soon, with code 0 and without an
+// mustStopWhileWaiting stops a node that is not ready: it must end soon, with code 0 and without an
 // error message.
-func (n *node) endsWhileItWaits(t *testing.T) {
+func (n *node) mustStopWhileWaiting(t *testing.T) {
 	t.Helper()
 	began := time.Now()
 	n.signal(t, syscall.SIGTERM)
@@ -57,22 +57,22 @@ func (n *node) endsWhileItWaits(t *testing.T) {
 	}
 }
 
-// says returns how often a node has logged a row's message.
-func (n *node) says(t *testing.T, r *row) int { return r.count(readFile(t, n.log)) }
+// countMessages returns how often a node has logged a row's message.
+func (n *node) countMessages(t *testing.T, r *row) int { return r.countMatches(readFile(t, n.log)) }
 
 func testKafkaAwayAtStart(t *testing.T, p *messageTable) {
 	r := p.row(t, "waiting for kafka: check")
 	n := newNode(t, "without kafka", map[string]string{
 		"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_KAFKA_BROKERS": freeport.Address(t),
 	})
-	n.launch(t)
-	n.awaitSays(t, r)
+	n.startProcess(t)
+	n.awaitMessage(t, r)
 	n.awaitUnready(t, "waiting for kafka")
-	if err := n.metric(`trunkline_dependency_up{dependency="kafka"}`, "0"); err != nil {
-		eventually(t, "the watch", func() error { return n.metric(`trunkline_dependency_up{dependency="kafka"}`, "0") })
+	if err := n.checkMetric(`trunkline_dependency_up{dependency="kafka"}`, "0"); err != nil {
+		eventually(t, "the watch", func() error { return n.checkMetric(`trunkline_dependency_up{dependency="kafka"}`, "0") })
 	}
-	n.endsWhileItWaits(t)
-	if said := n.says(t, r); said != 1 {
+	n.mustStopWhileWaiting(t)
+	if said := n.countMessages(t, r); said != 1 {
 		t.Errorf("logged %d times", said)
 	}
 }
@@ -88,7 +88,7 @@ func testKafkaGoesAway(t *testing.T, p *messageTable) {
 	c := newCluster(t, []string{broker}, "", n)
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice"))})
 	has.kill(t)
-	n.awaitSays(t, p.row(t, "kafka does not answer"))
+	n.awaitMessage(t, p.row(t, "kafka does not answer"))
 	if status, text, err := n.probe("/readyz"); err != nil || status != http.StatusOK {
 		t.Errorf("/readyz with Kafka away: %d %s %v", status, text, err)
 	}
@@ -111,17 +111,17 @@ func testRedisAwayAtStart(t *testing.T, p *messageTable) {
 	redis.Kill(t)
 	n := newNode(t, "without redis", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_REDIS_ADDRESS": redis.Addr})
 	n.start(t)
-	n.awaitSays(t, r)
+	n.awaitMessage(t, r)
 	n.login(t, apiPaths, user("alice"))
 	n.awaitHealth(t, "degraded", 0, patience)
-	if err := n.metric(`trunkline_dependency_up{dependency="redis"}`, "0"); err != nil {
+	if err := n.checkMetric(`trunkline_dependency_up{dependency="redis"}`, "0"); err != nil {
 		t.Error(err)
 	}
 	redis.Start(t)
 	n.awaitHealth(t, "ok", 0, patience)
-	eventually(t, "the watch", func() error { return n.metric(`trunkline_dependency_up{dependency="redis"}`, "1") })
+	eventually(t, "the watch", func() error { return n.checkMetric(`trunkline_dependency_up{dependency="redis"}`, "1") })
 	text := readFile(t, n.log)
-	if said := r.count(text); said != 1 {
+	if said := r.countMatches(text); said != 1 {
 		t.Errorf("logged %d times", said)
 	}
 	// Further messages must not be logged at every attempt.
@@ -140,27 +140,27 @@ func TestDatabaseAway(t *testing.T) {
 	postgres.Kill(t)
 
 	given := newNode(t, "told to end", settings)
-	given.launch(t)
-	given.awaitSays(t, waiting)
+	given.startProcess(t)
+	given.awaitMessage(t, waiting)
 	given.awaitUnready(t, "waiting for the database")
-	given.endsWhileItWaits(t)
-	if said := given.says(t, waiting); said != 1 {
+	given.mustStopWhileWaiting(t)
+	if said := given.countMessages(t, waiting); said != 1 {
 		t.Errorf("logged %d times", said)
 	}
 
 	n := newNode(t, "waits", settings)
-	n.launch(t)
-	n.awaitSays(t, waiting)
+	n.startProcess(t)
+	n.awaitMessage(t, waiting)
 	postgres.Start(t)
 	n.awaitReady(t)
 	n.login(t, apiPaths, user("alice"))
-	if err := n.metric("trunkline_ready", "1"); err != nil {
+	if err := n.checkMetric("trunkline_ready", "1"); err != nil {
 		t.Error(err)
 	}
 
 	postgres.Kill(t)
-	n.awaitSays(t, gone)
-	if err := n.metric(`trunkline_dependency_up{dependency="database"}`, "0"); err != nil {
+	n.awaitMessage(t, gone)
+	if err := n.checkMetric(`trunkline_dependency_up{dependency="database"}`, "0"); err != nil {
 		t.Error(err)
 	}
 	if status, text, err := n.probe("/readyz"); err != nil || status != http.StatusOK {
@@ -202,6 +202,6 @@ func TestDatabaseAway(t *testing.T) {
 // portalTry logs in to the portal, which stores a session.
 func (n *node) portalTry(t *testing.T) answer {
 	t.Helper()
-	return n.ask(t, http.MethodPost, "/ucp/v2/login", map[string]string{"Content-Type": typeJSON},
+	return n.mustCall(t, http.MethodPost, "/ucp/v2/login", map[string]string{"Content-Type": typeJSON},
 		`{"username":"alice","password":"`+password+`","domain":"demo.local"}`)
 }

@@ -77,7 +77,7 @@ func (n *node) createHook(t *testing.T, url string) (made hook) {
 	key := n.cli(t, "apikey", "create", "--account", "demo", "--scope", "admin")
 	var created answer
 	eventually(t, "the key to work", func() error {
-		created = n.ask(t, http.MethodPost, "/api/v2/webhooks", map[string]string{"X-API-Key": key}, `{"url":"`+url+`"}`)
+		created = n.mustCall(t, http.MethodPost, "/api/v2/webhooks", map[string]string{"X-API-Key": key}, `{"url":"`+url+`"}`)
 		if created.status != http.StatusCreated {
 			return fmt.Errorf("%s", created)
 		}
@@ -93,11 +93,11 @@ func (n *node) createHook(t *testing.T, url string) (made hook) {
 // accounts arrive: each event is delivered, in order per account.
 func TestAKilledNodesWebhooksGoOn(t *testing.T) {
 	t.Parallel()
-	settings, prefix := realSettings(t)
-	settings = with(settings, "TRUNKLINE_KAFKA_PARTITIONS", "6", "TRUNKLINE_WEBHOOK_ALLOW_NETWORKS", "127.0.0.0/8")
-	killed := newNode(t, "killed", with(settings, "TRUNKLINE_ROLES", "api"))
+	settings, prefix := backendSettings(t)
+	settings = withSettings(settings, "TRUNKLINE_KAFKA_PARTITIONS", "6", "TRUNKLINE_WEBHOOK_ALLOW_NETWORKS", "127.0.0.0/8")
+	killed := newNode(t, "killed", withSettings(settings, "TRUNKLINE_ROLES", "api"))
 	c := newCluster(t, strings.Split(settings["TRUNKLINE_KAFKA_BROKERS"], ","), prefix,
-		newNode(t, "survivor", with(settings, "TRUNKLINE_ROLES", "ingest,normalizer,fanout,api")))
+		newNode(t, "survivor", withSettings(settings, "TRUNKLINE_ROLES", "ingest,normalizer,fanout,api")))
 	received := &hookReceiver{}
 	receiver := httptest.NewServer(received)
 	t.Cleanup(receiver.Close)
@@ -111,7 +111,7 @@ func TestAKilledNodesWebhooksGoOn(t *testing.T) {
 	s := c.ingest.subscribe(t, subscription{paths: apiPaths, token: c.ingest.login(t, apiPaths, user("alice")), sse: true})
 	l := begin(t, posters...)
 	for range 2 {
-		killed.launch(t)
+		killed.startProcess(t)
 		killed.awaitReady(t)
 		eventually(t, "the node to deliver", func() error {
 			_, text, err := killed.probe("/metrics")
@@ -179,7 +179,7 @@ func TestWebhooksAreVerifiedByOthers(t *testing.T) {
 	made := n.createHook(t, receiver.URL)
 	const events = 5
 	for i := range events {
-		n.send(t, c.key, "svc.cc", "application/json", record("demo", i), 1)
+		n.postAccepted(t, c.key, "svc.cc", "application/json", record("demo", i), 1)
 	}
 	eventually(t, "the events at the webhook", func() error {
 		if got := len(received.ids(t)); got < events {

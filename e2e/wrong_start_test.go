@@ -18,7 +18,7 @@ import (
 func standalone(t *testing.T, more ...string) map[string]string {
 	t.Helper()
 	ports := freeport.Addresses(t, 3)
-	return with(map[string]string{
+	return withSettings(map[string]string{
 		"TRUNKLINE_DATA_DIR": filepath.Join(t.TempDir(), "data"), "TRUNKLINE_DEMO_PASSWORD": password,
 		"TRUNKLINE_LISTEN": ports[0], "TRUNKLINE_METRICS_LISTEN": ports[1], "TRUNKLINE_SIP_LISTEN": ports[2],
 	}, more...)
@@ -35,9 +35,9 @@ func file(t *testing.T, name, text string) string {
 }
 
 func testWrongSettings(t *testing.T, p *messageTable) {
-	p.ends(t, "listen: want host:port", standalone(t, "TRUNKLINE_LISTEN", "nope"))
-	p.ends(t, "unknown key", standalone(t), "--config", file(t, "t.yaml", "lstn: x\n"))
-	p.ends(t, "_FILE: redis.password: cannot be read", standalone(t, "TRUNKLINE_REDIS_PASSWORD_FILE", "/absent/secret"))
+	p.mustExit(t, "listen: want host:port", standalone(t, "TRUNKLINE_LISTEN", "nope"))
+	p.mustExit(t, "unknown key", standalone(t), "--config", file(t, "t.yaml", "lstn: x\n"))
+	p.mustExit(t, "_FILE: redis.password: cannot be read", standalone(t, "TRUNKLINE_REDIS_PASSWORD_FILE", "/absent/secret"))
 
 	// All errors are reported at once, a line each.
 	done := run(t, standalone(t, "TRUNKLINE_LISTEN", "nope", "TRUNKLINE_ROLES", "boss", "TRUNKLINE_LOG_LEVEL", "loud"), "", "serve")
@@ -47,14 +47,14 @@ func testWrongSettings(t *testing.T, p *messageTable) {
 
 	n := newNode(t, "unknown variable", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password, "TRUNKLINE_PORT_80_TCP": "tcp://10.0.0.1"})
 	n.start(t)
-	n.awaitSays(t, p.row(t, "unknown TRUNKLINE_ variable"))
+	n.awaitMessage(t, p.row(t, "unknown TRUNKLINE_ variable"))
 }
 
 func testMissingFiles(t *testing.T, p *messageTable) {
-	p.ends(t, "kafka.tls.ca_file: open", standalone(t,
+	p.mustExit(t, "kafka.tls.ca_file: open", standalone(t,
 		"TRUNKLINE_KAFKA_BROKERS", "127.0.0.1:1", "TRUNKLINE_KAFKA_TLS_ENABLED", "true", "TRUNKLINE_KAFKA_TLS_CA_FILE", "/absent/ca.pem"))
 	one, other := newCertificate(t, day), newCertificate(t, day)
-	p.ends(t, "private key does not match", standalone(t, "TRUNKLINE_TLS_CERT_FILE", one.certFile, "TRUNKLINE_TLS_KEY_FILE", other.keyFile))
+	p.mustExit(t, "private key does not match", standalone(t, "TRUNKLINE_TLS_CERT_FILE", one.certFile, "TRUNKLINE_TLS_KEY_FILE", other.keyFile))
 
 	settings := standalone(t, "TRUNKLINE_REDIS_ADDRESS", "127.0.0.1:1", "TRUNKLINE_REDIS_TLS_ENABLED", "true",
 		"TRUNKLINE_REDIS_TLS_CA_FILE", file(t, "ca.pem", "no certificate"), "TRUNKLINE_DIRECTORY_FILE", "/absent/directory.yaml",
@@ -71,7 +71,7 @@ func testMissingFiles(t *testing.T, p *messageTable) {
 }
 
 func testMasterKeys(t *testing.T, p *messageTable) {
-	p.ends(t, "a master key is 32 bytes", standalone(t, "TRUNKLINE_MASTER_KEY", "short"))
+	p.mustExit(t, "a master key is 32 bytes", standalone(t, "TRUNKLINE_MASTER_KEY", "short"))
 
 	n := newNode(t, "sealed", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 	n.start(t)
@@ -81,7 +81,7 @@ func testMasterKeys(t *testing.T, p *messageTable) {
 	}
 	const path = "/api/v2/config/ai_providers"
 	provider := `{"name":"x","media":{"audioFormat":"pcm16","sampleRate":24000},"websocket":{"url":"wss://ai.example/","headers":{"Authorization":"s3cret"}}}`
-	if a := n.ask(t, "POST", path, header, provider); a.status != 201 {
+	if a := n.mustCall(t, "POST", path, header, provider); a.status != 201 {
 		t.Fatalf("configuring a provider: %s", a)
 	}
 	n.signal(t, syscall.SIGTERM)
@@ -92,7 +92,7 @@ func testMasterKeys(t *testing.T, p *messageTable) {
 	if err := os.Rename(kept, kept+".away"); err != nil {
 		t.Fatal(err)
 	}
-	p.ends(t, "secrets in the database are sealed", n.settings)
+	p.mustExit(t, "secrets in the database are sealed", n.settings)
 	if _, err := os.Stat(kept); err == nil {
 		t.Error("a new key was made in the place of the lost one")
 	}
@@ -100,7 +100,7 @@ func testMasterKeys(t *testing.T, p *messageTable) {
 		t.Fatal(err)
 	}
 	n.start(t)
-	if a := n.ask(t, "GET", path, header, ""); a.status != 200 || !strings.Contains(string(a.body), `"name":"x"`) {
+	if a := n.mustCall(t, "GET", path, header, ""); a.status != 200 || !strings.Contains(string(a.body), `"name":"x"`) {
 		t.Errorf("with the key brought back: %s", a)
 	}
 }
@@ -112,7 +112,7 @@ func testPortsTaken(t *testing.T, p *messageTable) {
 	}
 	defer taken.Close()
 	address := taken.Addr().String()
-	p.ends(t, "bind: address already in use", standalone(t, "TRUNKLINE_LISTEN", address))
+	p.mustExit(t, "bind: address already in use", standalone(t, "TRUNKLINE_LISTEN", address))
 	for _, setting := range []string{"metrics_listen", "sip.listen", "kafka.embedded_listen", "aisession.audiosocket_listen"} {
 		name := "TRUNKLINE_" + strings.ToUpper(strings.ReplaceAll(setting, ".", "_"))
 		done := run(t, standalone(t, name, address, "TRUNKLINE_LOG_LEVEL", "error"), "", "serve")
@@ -134,7 +134,7 @@ func testSIPPortTaken(t *testing.T, p *messageTable) {
 		n.start(t)
 		eventually(t, "whether the port is in use", func() error {
 			text := readFile(t, n.log)
-			freed = said.count(text) == 0
+			freed = said.countMatches(text) == 0
 			if freed && (err == nil || !strings.Contains(text, "sip: phones register here")) {
 				return errors.New("not logged")
 			}
@@ -165,22 +165,22 @@ func testMediaPortsTaken(t *testing.T, p *messageTable) {
 	n := newNode(t, "without media", standalone(t, "TRUNKLINE_SIP_RTP_PORTS", ports))
 	n.probes = "http://" + n.settings["TRUNKLINE_METRICS_LISTEN"]
 	n.start(t)
-	n.awaitSays(t, p.row(t, "no media port can be opened"))
+	n.awaitMessage(t, p.row(t, "no media port can be opened"))
 }
 
 func testDataDirectory(t *testing.T, p *messageTable) {
-	p.ends(t, "name a directory that this user may write to", standalone(t, "TRUNKLINE_DATA_DIR", filepath.Join(file(t, "file", ""), "data")))
+	p.mustExit(t, "name a directory that this user may write to", standalone(t, "TRUNKLINE_DATA_DIR", filepath.Join(file(t, "file", ""), "data")))
 
 	n := newNode(t, "owner", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 	n.start(t)
-	p.ends(t, "another trunkline uses this data directory", standalone(t, "TRUNKLINE_DATA_DIR", n.dir))
+	p.mustExit(t, "another trunkline uses this data directory", standalone(t, "TRUNKLINE_DATA_DIR", n.dir))
 	n.login(t, apiPaths, user("alice")) // the first node is unaffected
 
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "trunkline.db"), []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.ends(t, "is damaged, or no database", standalone(t, "TRUNKLINE_DATA_DIR", dir))
+	p.mustExit(t, "is damaged, or no database", standalone(t, "TRUNKLINE_DATA_DIR", dir))
 }
 
 // openDatabase opens a node's database while the node may run.
