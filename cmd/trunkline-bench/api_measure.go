@@ -65,7 +65,7 @@ func (r *apiRun) readCounters(ctx context.Context) (m apiCounters, err error) {
 	return m, nil
 }
 
-// reportDifference reports the differences between two moments.
+// reportDifference reports the differences between two readings of the counters.
 func (r *apiRun) reportDifference(from, to apiCounters) {
 	report, seconds := &r.report, to.time.Sub(from.time).Seconds()
 	report.MeasuredSeconds, report.Behind = seconds, to.behind

@@ -28,7 +28,7 @@ func newEnv(t *testing.T) *clitest.Env {
 	})
 }
 
-// benchAPI runs api on the data directory.
+// benchmarkAPI runs api on the data directory.
 func benchmarkAPI(w *clitest.Env, ctx context.Context, args ...string) (report apiReport, code int, errs string) {
 	w.T.Helper()
 	code, out, errs := w.RunContext(ctx, append([]string{"api", "--json"}, args...)...)

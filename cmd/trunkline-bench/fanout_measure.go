@@ -105,7 +105,7 @@ func (r *fanoutRun) readCounters(ctx context.Context) (m fanoutCounters, err err
 	return m, nil
 }
 
-// reportDifference reports the differences between two moments.
+// reportDifference reports the differences between two readings of the counters.
 func (r *fanoutRun) reportDifference(from, to fanoutCounters) {
 	report, seconds := &r.report, to.time.Sub(from.time).Seconds()
 	report.MeasuredSeconds = seconds

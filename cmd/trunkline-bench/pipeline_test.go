@@ -25,7 +25,7 @@ import (
 	"trunkline/internal/loadtest"
 )
 
-// pipeline runs pipeline on the data directory.
+// benchmarkPipeline runs pipeline on the data directory.
 func benchmarkPipeline(w *clitest.Env, ctx context.Context, args ...string) (report pipelineReport, code int, errs string) {
 	w.T.Helper()
 	code, out, errs := w.RunContext(ctx, append([]string{"pipeline", "--json"}, args...)...)

@@ -60,7 +60,7 @@ func (r *apiRun) operation(name string) func(ctx context.Context, n uint64) (int
 			}
 			return r.do(request, http.StatusOK, responseContains(call.originationID))
 		}
-	default: // askReport
+	default: // opReport
 		return func(ctx context.Context, n uint64) (int, error) {
 			request, err := newReportPageRequest(ctx, r.url, r.token, account(n), time.Now().Add(-24*time.Hour), 50)
 			if err != nil {

@@ -43,7 +43,7 @@ func (f *flow) readCounters() flowCounters {
 	return m
 }
 
-// reportDifference reports the differences between two moments.
+// reportDifference reports the differences between two readings of the counters.
 func (r *pipelineRun) reportDifference(from, to pipelineCounters) {
 	report, seconds := &r.report, to.time.Sub(from.time).Seconds()
 	report.MeasuredSeconds = seconds
