@@ -10,20 +10,20 @@
 //
 // static/ by purpose:
 //
-//	main, views              create the board; show one of its views
-//	session, http            the user's tokens, also of a login at the OpenID Connect provider, and requests with them
-//	enrol                    one-time passwords of an administrator, before the login
-//	link, place, endings     the channel's connection: resume, back-off, fallback
-//	sse, clock, light        event streams; the server's time; the displayed connection state
-//	floor, fold              states of agents and calls from facts (as event/state)
-//	wanted                   the filters of the events channel
-//	agents, calls, feed      their display
-//	pulse, spark             rates and latency, and their charts
-//	figures, sums, plot      figures of queues and agents: loading, formulas, charts
-//	dial, lookup             click to call, call records
-//	admin, directory         administration: recording keys and AI providers; accounts, users, keys
-//	dom, show, kinds         page elements and formats; the event types
-//	docs…, schema, markdown  the pages under /docs
+//	main, views                                      create the board; show one of its views
+//	session, http                                    the user's tokens, also of a login at the OpenID Connect provider, and requests with them
+//	enrolment                                        one-time passwords of an administrator, before the login
+//	channel_connection, channel_position, reconnect  the channel's connection: resume, back-off, fallback
+//	sse, clock, connection_status                    event streams; the server's time; the displayed connection state
+//	floor, fold                                      states of agents and calls from facts (as event/state)
+//	filter_form                                      the filters of the events channel
+//	agents, calls, event_list                        their display
+//	event_rates, sparkline                           rates and latency, and their charts
+//	figures, formulas, plot                          figures of queues and agents: loading, formulas, charts
+//	dial, call_records                               click to call, call records
+//	admin, directory                                 administration: recording keys and AI providers; accounts, users, keys
+//	dom, format, event_types                         page elements and formats; the event types
+//	docs…, schema, markdown                          the pages under /docs
 //
 // jstest/ holds the modules' unit tests, which Node runs (js_test.go).
 //

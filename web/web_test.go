@@ -189,11 +189,11 @@ func TestKindsAreTheTypes(t *testing.T) {
 		want = append(want, string(kind))
 	}
 	var got []string
-	for _, found := range regexp.MustCompile(`(?m)^  "([^"]+)",$`).FindAllStringSubmatch(sources(t, ".js")["kinds.js"], -1) {
+	for _, found := range regexp.MustCompile(`(?m)^  "([^"]+)",$`).FindAllStringSubmatch(sources(t, ".js")["event_types.js"], -1) {
 		got = append(got, found[1])
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("kinds.js has %v\nthe types are %v", got, want)
+		t.Errorf("event_types.js has %v\nthe types are %v", got, want)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestPagesAreWhole(t *testing.T) {
 	ids := regexp.MustCompile(` id="([^"]+)"`)
 	asked := regexp.MustCompile(`byID\("([^"]+)"\)`)
 	for page, scripts := range map[string][]string{
-		"board.html": {"main.js", "light.js", "enrol.js"}, "docs.html": {},
+		"board.html": {"main.js", "connection_status.js", "enrolment.js"}, "docs.html": {},
 	} {
 		text := sources(t, ".html")[page]
 		seen := map[string]bool{}

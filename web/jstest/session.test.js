@@ -51,7 +51,7 @@ test("a token that is refused is refreshed once, by however many ask", async (t)
   await session.login("alice", "p", "demo.local");
   rules.push((path, init) => path === "/x" && init.headers.Authorization === "Bearer a1"
     ? Response.json({ message: "expired" }, { status: 401 }) : undefined);
-  const answers = await Promise.all([session.ask("/x"), session.ask("/x"), session.ask("/x")]);
+  const answers = await Promise.all([session.request("/x"), session.request("/x"), session.request("/x")]);
   assert.deepEqual(answers.map(({ token }) => token), ["Bearer a2", "Bearer a2", "Bearer a2"]);
   assert.equal(asked.filter(({ path }) => path.endsWith("/refresh")).length, 1);
 });
@@ -62,7 +62,7 @@ test("a reloaded page whose token has expired asks for a login", async (t) => {
   await new Session(new Clock(), place).login("alice", "p", "demo.local");
   const tokens = JSON.parse(place.kept.values().next().value);
   place.setItem("trunkline.session", JSON.stringify({ ...tokens, portalUntil: 1 }));
-  await assert.rejects(new Session(new Clock(), place).ask("/x"), /Log in again/);
+  await assert.rejects(new Session(new Clock(), place).request("/x"), /Log in again/);
 });
 
 test("logging out forgets at once, also when the server is away", async (t) => {

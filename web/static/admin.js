@@ -2,7 +2,7 @@
  * For administrators: the encryption of an account's recordings, and its AI
  * providers. The key and the salt are in the page only while this view is open.
  */
-import { busy, copyButton, el, setText } from "./dom.js";
+import { runAction, copyButton, el, setText } from "./dom.js";
 
 const mask = "••••••••••••••••";
 
@@ -17,8 +17,8 @@ export class Admin {
   constructor(session, parts) {
     this.#session = session;
     this.#parts = parts;
-    parts.seal.addEventListener("click", () => busy(parts.seal, parts.sealOutput, () => this.#encryption()));
-    parts.list.addEventListener("click", () => busy(parts.list, parts.listOutput, () => this.#providers()));
+    parts.seal.addEventListener("click", () => runAction(parts.seal, parts.sealOutput, () => this.#encryption()));
+    parts.list.addEventListener("click", () => runAction(parts.list, parts.listOutput, () => this.#providers()));
     parts.account.addEventListener("input", () => this.leave());
   }
 
@@ -31,7 +31,7 @@ export class Admin {
   get #account() { return this.#parts.account.value.trim() || this.#session.user?.account_id || ""; }
 
   async #encryption() {
-    const { config } = await this.#session.ask("/api/v2/config/call_recording_encryption", { account: this.#account });
+    const { config } = await this.#session.request("/api/v2/config/call_recording_encryption", { account: this.#account });
     const facts = el("dl", { class: "facts" });
     const fact = (/** @type {string} */ name, /** @type {any} */ ...value) => facts.append(el("dt", {}, name), el("dd", {}, ...value));
     fact("Recordings", config.enabled === undefined ? "not encrypted (never configured)" : config.enabled ? "sealed" : "not encrypted");
@@ -50,19 +50,19 @@ export class Admin {
   }
 
   async #providers() {
-    const { data } = await this.#session.ask("/api/v2/config/ai_providers", { account: this.#account });
+    const { data } = await this.#session.request("/api/v2/config/ai_providers", { account: this.#account });
     this.#parts.listResult.replaceChildren(...data.map((/** @type {any} */ p) => this.#provider(p, this.#account)));
     setText(this.#parts.listOutput, data.length === 1 ? "1 provider." : data.length ? `${data.length} providers.` : "This account has no AI provider.");
   }
 
   #provider(/** @type {any} */ p, /** @type {string} */ account) {
     const output = el("p", { class: "output", role: "status" });
-    const test = el("button", { type: "button", class: "quiet", "aria-label": `Test ${p.name}`, onclick: () => busy(test, output, async () => {
+    const test = el("button", { type: "button", class: "quiet", "aria-label": `Test ${p.name}`, onclick: () => runAction(test, output, async () => {
       setText(output, "Connecting…");
       const path = `/api/v2/config/ai_providers/${encodeURIComponent(p.id)}/test`;
-      const result = await this.#session.ask(path, { method: "POST", account, patience: 60_000 });
+      const result = await this.#session.request(path, { method: "POST", account, timeout: 60_000 });
       output.classList.toggle("bad", !result.ok);
-      setText(output, result.ok ? `Works: connected in ${Math.round(result.connect_ms)} ms; ${tally(result.events)}` : `Failed: ${result.error ?? "no reason given"}`);
+      setText(output, result.ok ? `Works: connected in ${Math.round(result.connect_ms)} ms; ${eventCounts(result.events)}` : `Failed: ${result.error ?? "no reason given"}`);
     }) }, "Test");
     return el("li", { class: "card" }, el("h3", {}, p.name), el("dl", { class: "facts" },
       ...[["Address", p.websocket?.url], ["Audio", `${p.media?.audioFormat}, ${p.media?.sampleRate} Hz`],
@@ -73,7 +73,7 @@ export class Admin {
 }
 
 /** "start, 49 media, hangup" */
-function tally(/** @type {string[]} */ events) {
+function eventCounts(/** @type {string[]} */ events) {
   /** @type {Map<string, number>} */
   const counts = new Map();
   for (const name of events) counts.set(name, (counts.get(name) ?? 0) + 1);

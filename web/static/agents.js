@@ -1,10 +1,10 @@
 /** The logged-in agents: one tile each, in a stable order, and a counter for each state. */
-import { el, setText, sync } from "./dom.js";
-import { duration, local } from "./show.js";
+import { el, setText, syncChildren } from "./dom.js";
+import { duration, userPart } from "./format.js";
 
 /** @typedef {import("./floor.js").Agent} Agent */
 
-const shown = 300; // tiles at most
+const maxTiles = 300; // tiles at most
 /** @type {Record<string, string>} */
 const names = { available: "Available", ringing: "Ringing", talking: "On a call", wrap_up: "After call", break: "On break", other: "Other" };
 
@@ -23,16 +23,16 @@ export class Agents {
   /** @param {Agent[]} agents @param {number} now ms @param {boolean} several accounts */
   show(agents, now, several) {
     this.#list = agents.sort((a, b) => a.account.localeCompare(b.account) || a.id.localeCompare(b.id, undefined, { numeric: true }));
-    sync(this.#tiles, this.#list.slice(0, shown), (a) => `${a.account}\n${a.id}`, make, (tile, a) => {
+    syncChildren(this.#tiles, this.#list.slice(0, maxTiles), (a) => `${a.account}\n${a.id}`, make, (tile, a) => {
       tile.dataset.tone = stateOf(a);
-      setText(tile.parts.name, a.name || local(a.id));
+      setText(tile.parts.name, a.name || userPart(a.id));
       tile.parts.name.title = a.id;
       setText(tile.parts.state, [names[stateOf(a)], a.reason].filter(Boolean).join(" · "));
       setText(tile.parts.account, several ? a.account : "");
       tile.since = a.since;
     });
     this.#empty.hidden = agents.length > 0;
-    setText(this.#more, agents.length > shown ? `and ${agents.length - shown} more` : "");
+    setText(this.#more, agents.length > maxTiles ? `and ${agents.length - maxTiles} more` : "");
     /** @type {Map<string, number>} */
     const counts = new Map();
     for (const a of agents) counts.set(stateOf(a), (counts.get(stateOf(a)) ?? 0) + 1);
@@ -63,7 +63,7 @@ function make() {
 function stateOf(/** @type {Agent} */ { state }) { return Object.hasOwn(names, state) ? state : "other"; }
 
 /** The counters, one for each state. */
-export function counters() {
+export function stateCounters() {
   return Object.entries(names).map(([state, name]) =>
     el("li", { "data-tone": state }, el("b", {}, "0"), " ", el("span", {}, name)));
 }

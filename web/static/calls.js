@@ -1,11 +1,11 @@
 /** Active calls, longest in their state first, and the waiting calls of each queue. */
-import { el, setText, sync } from "./dom.js";
-import { duration, local, short } from "./show.js";
+import { el, setText, syncChildren } from "./dom.js";
+import { duration, userPart, shorten } from "./format.js";
 
 /** @typedef {import("./floor.js").Call} Call */
 
-const shown = 100; // rows
-const mostQueues = 24;
+const maxRows = 100; // rows
+const maxQueues = 24;
 /** @type {Record<string, {name: string, rank: number}>} */
 const states = {
   waiting: { name: "Waiting", rank: 0 }, ringing: { name: "Ringing", rank: 1 }, talking: { name: "Talking", rank: 2 }, held: { name: "Held", rank: 2 },
@@ -32,19 +32,19 @@ export class Calls {
    */
   show(calls, queues, now, several) {
     const list = calls.sort((a, b) => rank(a) - rank(b) || a.since - b.since || a.id.localeCompare(b.id));
-    sync(this.#rows, list.slice(0, shown), (c) => `${c.account}\n${c.id}`, makeRow, (row, c) => {
+    syncChildren(this.#rows, list.slice(0, maxRows), (c) => `${c.account}\n${c.id}`, makeRow, (row, c) => {
       row.dataset.tone = c.state;
       setText(row.parts.state, states[c.state]?.name ?? c.state);
-      setText(row.parts.queue, local(c.queue) || "–");
+      setText(row.parts.queue, userPart(c.queue) || "–");
       row.parts.queue.title = c.queue;
-      setText(row.parts.agent, local(c.agent) || "–");
+      setText(row.parts.agent, userPart(c.agent) || "–");
       row.parts.agent.title = c.agent;
-      setText(row.parts.id, several ? `${c.account} ${short(c.id)}` : short(c.id));
+      setText(row.parts.id, several ? `${c.account} ${shorten(c.id)}` : shorten(c.id));
       row.parts.id.title = c.id;
       row.since = c.since;
     });
     this.#empty.hidden = calls.length > 0;
-    setText(this.#more, calls.length > shown ? `and ${calls.length - shown} more` : "");
+    setText(this.#more, calls.length > maxRows ? `and ${calls.length - maxRows} more` : "");
     this.#showQueues(calls, queues);
     this.tick(now);
   }
@@ -52,7 +52,7 @@ export class Calls {
   #showQueues(/** @type {Call[]} */ calls, /** @type {{account: string, queue: string}[]} */ also) {
     /** @type {Map<string, {id: string, waiting: number, live: number, since: number}>} */
     const queues = new Map();
-    for (const c of [...also, ...calls]) if (c.queue && this.#known.size < mostQueues) this.#known.set(queueKey(c), c.queue);
+    for (const c of [...also, ...calls]) if (c.queue && this.#known.size < maxQueues) this.#known.set(queueKey(c), c.queue);
     for (const [key, id] of this.#known) queues.set(key, { id, waiting: 0, live: 0, since: Infinity });
     for (const c of calls) {
       const q = queues.get(queueKey(c));
@@ -64,8 +64,8 @@ export class Calls {
       }
     }
     const list = [...queues].sort(([a], [b]) => a.localeCompare(b));
-    sync(this.#queues, list, ([key]) => key, makeQueue, (item, [, q]) => {
-      setText(item.parts.name, local(q.id));
+    syncChildren(this.#queues, list, ([key]) => key, makeQueue, (item, [, q]) => {
+      setText(item.parts.name, userPart(q.id));
       setText(item.parts.waiting, q.waiting);
       setText(item.parts.live, q.live);
       item.since = q.since;

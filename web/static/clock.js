@@ -3,8 +3,8 @@
  * offset of the browser's clock. While the offset may be zero, the browser's clock is used.
  */
 export class Clock {
-  #least = -Infinity; // bounds of the server's time minus the browser's, ms
-  #most = Infinity;
+  #minOffset = -Infinity; // bounds of the server's time minus the browser's, ms
+  #maxOffset = Infinity;
 
   /**
    * @param {number} second the server's time, Unix seconds
@@ -13,18 +13,18 @@ export class Clock {
    */
   observe(second, sent, received) {
     if (!Number.isFinite(second) || received - sent > 10_000) return;
-    const least = second * 1000 - received, most = (second + 1) * 1000 - sent;
-    if (least > this.#most || most < this.#least) { // one of the clocks was set
-      this.#least = least;
-      this.#most = most;
+    const minOffset = second * 1000 - received, maxOffset = (second + 1) * 1000 - sent;
+    if (minOffset > this.#maxOffset || maxOffset < this.#minOffset) { // one of the clocks was set
+      this.#minOffset = minOffset;
+      this.#maxOffset = maxOffset;
       return;
     }
-    this.#least = Math.max(this.#least, least);
-    this.#most = Math.min(this.#most, most);
+    this.#minOffset = Math.max(this.#minOffset, minOffset);
+    this.#maxOffset = Math.min(this.#maxOffset, maxOffset);
   }
 
   /** Offset of the server's clock, ms; positive: it is ahead. */
-  get offset() { return Math.max(Math.min(0, this.#most), this.#least); }
+  get offset() { return Math.max(Math.min(0, this.#maxOffset), this.#minOffset); }
 
   /** The server's time, ms. */
   now() { return Date.now() + this.offset; }

@@ -3,9 +3,9 @@
  * and API keys. Passwords and keys are shown once, and are in the page only while
  * this view is open.
  */
-import { busy, copyButton, el, setText } from "./dom.js";
-import { ask } from "./http.js";
-import { date } from "./show.js";
+import { runAction, copyButton, el, setText } from "./dom.js";
+import { request } from "./http.js";
+import { date } from "./format.js";
 
 const accountsPath = "/api/v2/accounts", keysPath = "/api/v2/apikeys";
 const sizeOfPage = 200;
@@ -34,7 +34,7 @@ export class Directory {
 
   /** Shows the subject's field if the server has an OpenID Connect provider. */
   async enter() {
-    const { enabled } = await ask("/auth/oidc").catch(() => ({ enabled: false })); // on failure, users with a password can still be created
+    const { enabled } = await request("/auth/oidc").catch(() => ({ enabled: false })); // on failure, users with a password can still be created
     this.#subject.hidden = !enabled;
   }
 
@@ -52,10 +52,10 @@ export class Directory {
 
   /** @param {Panel} panel @param {() => Promise<void>} list @param {(fields: FormData) => Promise<any>} create */
   #connect({ form, list: button, create: submit, output, result }, list, create) {
-    button.addEventListener("click", () => busy(button, output, list));
+    button.addEventListener("click", () => runAction(button, output, list));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      busy(submit, output, async () => {
+      runAction(submit, output, async () => {
         const shown = await create(new FormData(form));
         form.reset();
         await list();
@@ -70,7 +70,7 @@ export class Directory {
     let next = "";
     do {
       const query = new URLSearchParams({ page_size: String(sizeOfPage), ...(next && { start_key: next }) });
-      const page = await this.#session.ask(`${path}?${query}`, { account });
+      const page = await this.#session.request(`${path}?${query}`, { account });
       items.push(...page.data);
       next = page.next_start_key ?? "";
     } while (next);
@@ -99,9 +99,9 @@ export class Directory {
   /** Shows whether an account's administrators need one-time passwords, with a button to change it. @param {Panel} panel @param {any} account @param {HTMLElement} card */
   async #showLoginRule(panel, account, card) {
     const path = "/api/v2/config/login";
-    const { admin_otp } = await this.#session.ask(path, { account: account.id });
-    const rule = el("select", { onchange: () => busy(rule, panel.output, async () => {
-      await this.#session.ask(path, { method: "PUT", account: account.id, body: { admin_otp: rule.value } });
+    const { admin_otp } = await this.#session.request(path, { account: account.id });
+    const rule = el("select", { onchange: () => runAction(rule, panel.output, async () => {
+      await this.#session.request(path, { method: "PUT", account: account.id, body: { admin_otp: rule.value } });
       setText(panel.output, `Login rule of ${account.name}: ${rule.value}.`);
     }) }, el("option", { value: "optional" }, "optional"), el("option", { value: "required" }, "required"));
     rule.value = admin_otp;
@@ -110,7 +110,7 @@ export class Directory {
   }
 
   #createAccount(/** @type {FormData} */ fields) {
-    return this.#session.ask(accountsPath, { method: "POST", body: { name: fields.get("name"), domain: fields.get("domain"), parent_id: this.#id, time_zone: fields.get("time_zone") } }).then(() => undefined);
+    return this.#session.request(accountsPath, { method: "POST", body: { name: fields.get("name"), domain: fields.get("domain"), parent_id: this.#id, time_zone: fields.get("time_zone") } }).then(() => undefined);
   }
 
   #listUsers() {
@@ -118,8 +118,8 @@ export class Directory {
     return this.#list(panel, this.#users, "user", (u) => {
       const path = `${this.#users}/${encodeURIComponent(u.id)}`;
       const put = async (/** @type {object} */ change) => {
-        const { role, presence_id } = await this.#session.ask(path); // the list may be out of date
-        await this.#session.ask(path, { method: "PUT", body: { role, presence_id, ...change } });
+        const { role, presence_id } = await this.#session.request(path); // the list may be out of date
+        await this.#session.request(path, { method: "PUT", body: { role, presence_id, ...change } });
       };
       const other = u.role === "admin" ? "user" : "admin";
       const card = this.#card(u.username, [["Role", u.role], ["Extension", u.presence_id], ["Subject", u.oidc_subject], ["Id", u.id]], [
@@ -133,16 +133,16 @@ export class Directory {
           card.append(secret(`Password of ${u.username}`, password));
         }),
         u.presence_id && this.#button(panel, `Phone password for ${u.username}`, "Phone password", async () => {
-          const device = await this.#session.ask(`${path}/devices`, { method: "POST", body: { name: "made on the board" } });
+          const device = await this.#session.request(`${path}/devices`, { method: "POST", body: { name: "made on the board" } });
           card.append(secret(`Phone password of ${u.username}`, device.password));
         }),
         this.#button(panel, `Phones of ${u.username}`, "Phones", () => this.#listPhones(panel, u, path, card)),
         !u.oidc_subject && this.#button(panel, `One-time passwords for ${u.username}`, "One-time passwords", async () => {
-          const { uri, recovery_codes } = await this.#session.ask(`${path}/otp`, { method: "POST" });
+          const { uri, recovery_codes } = await this.#session.request(`${path}/otp`, { method: "POST" });
           card.append(secret(`One-time passwords of ${u.username}`, uri), secret(`Recovery codes of ${u.username}`, recovery_codes.join(" ")));
         }),
         !u.oidc_subject && this.#button(panel, `Remove one-time passwords of ${u.username}`, "Remove one-time passwords", async () => {
-          await this.#session.ask(`${path}/otp`, { method: "DELETE" });
+          await this.#session.request(`${path}/otp`, { method: "DELETE" });
           setText(panel.output, `${u.username} has no one-time passwords.`);
         }),
         this.#remove(panel, u.username, path, () => this.#listUsers()),
@@ -153,7 +153,7 @@ export class Directory {
 
   /** @param {Panel} panel @param {any} user @param {string} path @param {HTMLElement} card */
   async #listPhones(panel, user, path, card) {
-    const { data } = await this.#session.ask(`${path}/devices`); // a page holds the maximum number of devices
+    const { data } = await this.#session.request(`${path}/devices`); // a page holds the maximum number of devices
     card.querySelector(".phones")?.remove();
     card.append(el("ul", { class: "phones" }, ...data.map((/** @type {any} */ phone) => el("li", {}, `${phone.name || phone.id}, ${date(phone.created_at)} `,
       this.#remove(panel, `phone ${phone.id}`, `${path}/devices/${encodeURIComponent(phone.id)}`, () => this.#listPhones(panel, user, path, card))))));
@@ -161,7 +161,7 @@ export class Directory {
   }
 
   async #createUser(/** @type {FormData} */ fields) {
-    const made = await this.#session.ask(this.#users, { method: "POST", body: newUser(fields) });
+    const made = await this.#session.request(this.#users, { method: "POST", body: newUser(fields) });
     return made.password && el("li", { class: "card" }, secret(`Password of ${made.username}`, made.password));
   }
 
@@ -174,7 +174,7 @@ export class Directory {
 
   async #createKey(/** @type {FormData} */ fields) {
     const days = Number(fields.get("days"));
-    const made = await this.#session.ask(keysPath, { method: "POST", account: this.#id, body: {
+    const made = await this.#session.request(keysPath, { method: "POST", account: this.#id, body: {
       name: fields.get("name"), scopes: fields.getAll("scope"), ...(days && { expires_at: Math.floor(Date.now() / 1000) + days * 86400 }),
     } });
     return el("li", { class: "card" }, secret(`Key ${made.name || made.id}`, made.key));
@@ -189,7 +189,7 @@ export class Directory {
 
   /** @param {Panel} panel @param {string} name @param {string} label @param {() => Promise<void>} action */
   #button(panel, name, label, action) {
-    const button = el("button", { type: "button", class: "quiet", "aria-label": name, onclick: () => busy(button, panel.output, action) }, label);
+    const button = el("button", { type: "button", class: "quiet", "aria-label": name, onclick: () => runAction(button, panel.output, action) }, label);
     return button;
   }
 
@@ -201,7 +201,7 @@ export class Directory {
         button.setAttribute("aria-label", `Press again to delete ${name}`);
         return;
       }
-      await this.#session.ask(path, { method: "DELETE" });
+      await this.#session.request(path, { method: "DELETE" });
       await list();
     });
     button.addEventListener("blur", () => {

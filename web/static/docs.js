@@ -7,9 +7,9 @@ import { byID, el } from "./dom.js";
 const events = location.pathname === "/docs/events";
 
 async function read(/** @type {string} */ path) {
-  const answer = await fetch(path, { credentials: "omit" });
-  if (!answer.ok) throw new Error(`${path} is answered with ${answer.status}`);
-  return answer.json();
+  const response = await fetch(path, { credentials: "omit" });
+  if (!response.ok) throw new Error(`${path} answered with ${response.status}`);
+  return response.json();
 }
 
 /** Loads the schema files that a description refers to, directly or indirectly. */
@@ -17,21 +17,21 @@ async function schemas(/** @type {any} */ root) {
   /** @type {Map<string, any>} */
   const files = new Map();
   const names = (/** @type {unknown} */ value) => [...JSON.stringify(value).matchAll(/"\$ref":"(?:schemas\/)?([\w.-]+\.json)/g)].map(([, name]) => name);
-  for (let wanted = names(root); wanted.length;) {
-    const fresh = [...new Set(wanted)].filter((name) => !files.has(name));
-    const found = await Promise.all(fresh.map((name) => read(`/schemas/${name}`)));
-    fresh.forEach((name, i) => files.set(name, rooted(found[i], name)));
-    wanted = found.flatMap(names).filter((name) => !files.has(name));
+  for (let pending = names(root); pending.length;) {
+    const unread = [...new Set(pending)].filter((name) => !files.has(name));
+    const found = await Promise.all(unread.map((name) => read(`/schemas/${name}`)));
+    unread.forEach((name, i) => files.set(name, withAbsoluteRefs(found[i], name)));
+    pending = found.flatMap(names).filter((name) => !files.has(name));
   }
   return files;
 }
 
 /** The schema file with absolute instead of internal references, so that they resolve from anywhere. */
-function rooted(/** @type {any} */ schema, /** @type {string} */ name) {
+function withAbsoluteRefs(/** @type {any} */ schema, /** @type {string} */ name) {
   return JSON.parse(JSON.stringify(schema).replaceAll('"$ref":"#', `"$ref":"${name}#`));
 }
 
-async function show() {
+async function render() {
   byID(events ? "to-events" : "to-api").setAttribute("aria-current", "page");
   const root = await read(events ? "/asyncapi.json" : "/openapi.json");
   const doc = new Document(root, events ? await schemas(root) : undefined);
@@ -43,6 +43,6 @@ async function show() {
   if (location.hash) document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();
 }
 
-show().catch((error) => {
+render().catch((error) => {
   byID("content").replaceChildren(el("p", { class: "output bad", role: "alert" }, `The description could not be read: ${error.message}`));
 });

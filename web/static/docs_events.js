@@ -30,7 +30,7 @@ function channelView(/** @type {Document} */ doc, /** @type {string} */ key, /**
     ...Object.entries(channel.parameters ?? {}).flatMap(([name, p]) => [el("h4", {}, name), ...blocks(/** @type {any} */ (p).description ?? "")]),
     ws?.query && el("h4", {}, "Query"), ws?.query && schemaView(doc, ws.query),
     ws?.headers && el("h4", {}, "Headers"), ws?.headers && schemaView(doc, ws.headers),
-    el("h4", {}, "Messages"), ...Object.values(channel.messages ?? {}).map((ref) => messageView(doc, doc.at(ref))));
+    el("h4", {}, "Messages"), ...Object.values(channel.messages ?? {}).map((ref) => messageView(doc, doc.resolve(ref))));
 }
 
 function messageView(/** @type {Document} */ doc, /** @type {any} */ message) {

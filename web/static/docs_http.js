@@ -14,7 +14,7 @@ const methods = ["get", "put", "post", "delete", "patch"];
 export function openAPI(/** @type {Document} */ doc) {
   const { info, tags, paths } = doc.root;
   const operations = Object.entries(paths).flatMap(([path, ref]) => {
-    const item = doc.at(ref);
+    const item = doc.resolve(ref);
     return methods.filter((method) => item[method]).map((method) => ({ path, method, item, operation: item[method] }));
   });
   const intro = group("About", "about", [], [el("h1", {}, `${info.title} HTTP API`), ...blocks(info.description ?? ""),
@@ -24,12 +24,12 @@ export function openAPI(/** @type {Document} */ doc) {
     const summaries = own.map(({ operation }) => operation.summary);
     const label = (/** @type {any} */ { operation, path }) => // the channel's endpoints exist under two paths
       summaries.filter((one) => one === operation.summary).length > 1 ? `${operation.summary}: ${path}` : operation.summary ?? path;
-    const entries = own.map((one) => ({ id: idOf(one), label: label(one), view: operationView(doc, one) }));
+    const entries = own.map((one) => ({ id: operationID(one), label: label(one), view: operationView(doc, one) }));
     return group(tag.name, slug(tag.name), entries, [el("h2", {}, tag.name), ...blocks(tag.description ?? ""), ...entries.map(({ view }) => view)]);
   }), securityGroup(doc)];
 }
 
-function idOf(/** @type {any} */ { path, method }) { return slug(`${method} ${path}`); }
+function operationID(/** @type {any} */ { path, method }) { return slug(`${method} ${path}`); }
 
 export function slug(/** @type {string} */ text) { return text.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-").replaceAll(/^-|-$/g, ""); }
 
@@ -40,15 +40,15 @@ export function group(/** @type {string} */ title, /** @type {string} */ id, /**
 
 function operationView(/** @type {Document} */ doc, /** @type {any} */ one) {
   const { path, method, item, operation } = one;
-  const parameters = [...item.parameters ?? [], ...operation.parameters ?? []].map((p) => doc.at(p));
-  const body = doc.at(operation.requestBody);
-  return el("article", { id: idOf(one), class: "panel operation" },
+  const parameters = [...item.parameters ?? [], ...operation.parameters ?? []].map((p) => doc.resolve(p));
+  const body = doc.resolve(operation.requestBody);
+  return el("article", { id: operationID(one), class: "panel operation" },
     el("h3", {}, operation.summary ?? path),
     el("p", { class: "line" }, el("span", { class: "method", "data-method": method }, method.toUpperCase()), " ", el("code", {}, path)),
     ...blocks(operation.description ?? ""), security(operation.security ?? doc.root.security),
     parameters.length > 0 && parameterTable(doc, parameters),
     body && el("h4", {}, "Body"), ...contentViews(doc, body?.content),
-    el("h4", {}, "Responses"), ...Object.entries(operation.responses ?? {}).map(([status, ref]) => answerView(doc, status, ref)));
+    el("h4", {}, "Responses"), ...Object.entries(operation.responses ?? {}).map(([status, ref]) => responseView(doc, status, ref)));
 }
 
 function security(/** @type {any[]|undefined} */ ways) {
@@ -81,8 +81,8 @@ export function exampleView(/** @type {[string, unknown]} */ [name, value]) {
   return el("figure", {}, el("figcaption", {}, name), el("pre", { tabindex: "0" }, text));
 }
 
-function answerView(/** @type {Document} */ doc, /** @type {string} */ status, /** @type {any} */ ref) {
-  const answer = doc.at(ref);
+function responseView(/** @type {Document} */ doc, /** @type {string} */ status, /** @type {any} */ ref) {
+  const answer = doc.resolve(ref);
   const headers = Object.entries(answer.headers ?? {});
   return el("details", { class: "answer" },
     el("summary", {}, el("b", { "data-status": status[0] }, status), " ", ...inline((answer.description ?? "").replaceAll(/\s+/g, " ").trim())),

@@ -45,44 +45,44 @@ export function setText(/** @type {Element} */ element, /** @type {string|number
  * @template T
  * @param {Element} parent
  * @param {T[]} list
- * @param {(one: T) => string} key
- * @param {(one: T) => any} make
- * @param {(element: any, one: T) => void} update
+ * @param {(item: T) => string} key
+ * @param {(item: T) => any} make
+ * @param {(element: any, item: T) => void} update
  */
-export function sync(parent, list, key, make, update) {
+export function syncChildren(parent, list, key, make, update) {
   /** @type {Map<string, any>} */
   const old = new Map([...parent.children].map((child) => [/** @type {any} */ (child).key, child]));
-  let at = parent.firstElementChild;
-  for (const one of list) {
-    const name = key(one);
+  let next = parent.firstElementChild;
+  for (const item of list) {
+    const name = key(item);
     let element = old.get(name);
     old.delete(name);
     if (!element) {
-      element = make(one);
+      element = make(item);
       element.key = name;
     }
-    update(element, one);
-    if (element === at) at = element.nextElementSibling;
-    else parent.insertBefore(element, at);
+    update(element, item);
+    if (element === next) next = element.nextElementSibling;
+    else parent.insertBefore(element, next);
   }
   for (const gone of old.values()) gone.remove();
 }
 
-const pace = 100; // ms between two updates
+const minFrameInterval = 100; // ms between two updates
 
-/** Runs work with the next frame, at most every pace ms; once a second in a hidden tab. */
-export function framed(/** @type {() => void} */ work) {
-  let asked = false, last = 0;
+/** Runs work with the next frame, at most every minFrameInterval ms; once a second in a hidden tab. */
+export function oncePerFrame(/** @type {() => void} */ work) {
+  let scheduled = false, last = 0;
   const run = () => {
-    asked = false;
+    scheduled = false;
     last = Date.now();
     work();
   };
   return () => {
-    if (asked) return;
-    asked = true;
+    if (scheduled) return;
+    scheduled = true;
     if (document.hidden) setTimeout(run, 1000);
-    else setTimeout(() => requestAnimationFrame(run), Math.max(0, last + pace - Date.now()));
+    else setTimeout(() => requestAnimationFrame(run), Math.max(0, last + minFrameInterval - Date.now()));
   };
 }
 
@@ -107,7 +107,7 @@ export function copyButton(/** @type {string} */ label, /** @type {() => string}
  * @param {Element} output shows the error
  * @param {() => Promise<void>} action
  */
-export async function busy(button, output, action) {
+export async function runAction(button, output, action) {
   if (button.getAttribute("aria-disabled") === "true") return;
   button.setAttribute("aria-disabled", "true");
   setText(output, "");

@@ -2,8 +2,8 @@
  * The floor: the agents at work and the active calls. It starts with the server's snapshot and
  * folds the facts of each later event into it (fold.js).
  */
-import { afterCall, agentAfter, bounded, callAfter, factsOf, free, givesCall, keepsCall, onCall, subjectOf } from "./fold.js";
-import { timeOf } from "./place.js";
+import { nextStateAfterCall, nextAgentState, boundedText, nextCallState, factsOf, stateAfterCall, assignsCall, continuesCall, onCall, factSubject } from "./fold.js";
+import { eventTime } from "./channel_position.js";
 
 /**
  * lastEvent is the time of the entry's last event, ms. entered is the time when a call entered
@@ -17,7 +17,7 @@ import { timeOf } from "./place.js";
 const hour = 3600e3;
 const agentAge = 31 * 24 * hour, callAge = 24 * hour; // entries are removed after this time without an event
 const endedAge = hour / 4; // a late event must not bring a call back
-const most = 20_000; // maximum number of agents, and of calls; the entry with the oldest event is removed
+const maxEntries = 20_000; // maximum number of agents, and of calls; the entry with the oldest event is removed
 
 /** Whether an agent is at work, or a call has not ended. */
 const isLive = (/** @type {{state: string}} */ { state }) => state !== "" && state !== "offline" && state !== "ended";
@@ -34,14 +34,14 @@ class Entries extends Map {
     const key = `${value.account}\n${value.id}`;
     this.delete(key);
     this.set(key, value);
-    if (this.size > most) this.delete(/** @type {string} */ (this.keys().next().value));
+    if (this.size > maxEntries) this.delete(/** @type {string} */ (this.keys().next().value));
   }
 }
 
 export class Floor {
   /** @type {Entries<Agent>} */ #agents = new Entries();
   /** @type {Entries<Call>} */ #calls = new Entries();
-  #swept = 0; // time of the last forget, ms
+  #forgotAt = 0; // time of the last forget, ms
   /** Queues of the snapshot, also those without a call. @type {{account: string, queue: string}[]} */ queues = [];
 
   /** @returns {Agent[]} */
@@ -78,9 +78,9 @@ export class Floor {
    * @param {{id: string, account_id: string, timestamp: number, metadata: any}} message
    */
   apply(message) {
-    const f = factsOf(message), lastEvent = timeOf(message.id);
-    if (!f || subjectOf(f) === "") return;
-    if (lastEvent - this.#swept >= 60_000) this.forget(lastEvent);
+    const f = factsOf(message), lastEvent = eventTime(message.id);
+    if (!f || factSubject(f) === "") return;
+    if (lastEvent - this.#forgotAt >= 60_000) this.forget(lastEvent);
     const call = this.#calls.find(message.account_id, f.call_id);
     this.#foldAgent(message.account_id, message.timestamp, lastEvent, f, call);
     this.#foldCall(message.account_id, message.timestamp, lastEvent, f, call);
@@ -88,7 +88,7 @@ export class Floor {
 
   /** Removes entries whose last event is too long before now, ms. */
   forget(/** @type {number} */ now) {
-    this.#swept = now;
+    this.#forgotAt = now;
     for (const [key, { lastEvent }] of this.#agents) if (now - lastEvent >= agentAge) this.#agents.delete(key);
     for (const [key, { lastEvent, state }] of this.#calls) {
       if (now - lastEvent >= (state === "ended" ? endedAge : callAge)) this.#calls.delete(key);
@@ -96,40 +96,40 @@ export class Floor {
   }
 
   #foldAgent(/** @type {string} */ account, /** @type {number} */ at, /** @type {number} */ lastEvent, /** @type {Facts} */ f, /** @type {Call|undefined} */ call) {
-    const id = bounded(f.agent_id), was = this.#agents.find(account, id), state = agentAfter(f, was, call);
+    const id = boundedText(f.agent_id), was = this.#agents.find(account, id), state = nextAgentState(f, was, call);
     if (!id || !was && !state && f.name !== "agent.queue_join") return;
-    const agent = { account, id, name: "", state, reason: "", call: "", since: at, ...was, afterCall: afterCall(f, was, state), lastEvent };
+    const agent = { account, id, name: "", state, reason: "", call: "", since: at, ...was, afterCall: nextStateAfterCall(f, was, state), lastEvent };
     if (agent.state !== state) [agent.state, agent.since, agent.reason] = [state, at, ""];
-    if (subjectOf(f) === "agent" && f.state) agent.reason = bounded(f.reason);
-    agent.name = bounded(f.agent_name) || agent.name;
+    if (factSubject(f) === "agent" && f.state) agent.reason = boundedText(f.reason);
+    agent.name = boundedText(f.agent_name) || agent.name;
     const onlyRings = was?.state === "talking" && (f.name === "queue.call_offered" || f.name === "call.ringing");
-    if (!onCall(state)) agent.call = keepsCall(f, was, state) ? agent.call : "";
-    else if (f.call_id && (agent.call === "" || subjectOf(f) === "agent" || givesCall(f) && !onlyRings)) agent.call = bounded(f.call_id);
+    if (!onCall(state)) agent.call = continuesCall(f, was, state) ? agent.call : "";
+    else if (f.call_id && (agent.call === "" || factSubject(f) === "agent" || assignsCall(f) && !onlyRings)) agent.call = boundedText(f.call_id);
     this.#agents.put(agent);
   }
 
   #foldCall(/** @type {string} */ account, /** @type {number} */ at, /** @type {number} */ lastEvent, /** @type {Facts} */ f, /** @type {Call|undefined} */ was) {
-    const id = bounded(f.call_id), state = callAfter(f, was);
+    const id = boundedText(f.call_id), state = nextCallState(f, was);
     if (!id || !state) return;
     const before = was?.state === "ended" && state !== "ended" ? undefined : was; // a new call with the same id
     const call = { account, id, queue: "", agent: "", caller: "", state, since: at, entered: 0, ...before, lastEvent };
     if (call.state !== state) [call.state, call.since] = [state, at];
     if (f.name === "queue.call_entered" && (!call.entered || before?.state === "talking" || before?.state === "held")) call.entered = at;
-    call.queue = bounded(f.queue_id) || call.queue;
-    call.caller = bounded(f.caller) || call.caller;
+    call.queue = boundedText(f.queue_id) || call.queue;
+    call.caller = boundedText(f.caller) || call.caller;
     if (state === "waiting") call.agent = "";
-    else if (state === "ended") call.agent ||= f.name === "queue.call_abandoned" ? "" : bounded(f.agent_id);
-    else if (givesCall(f) && !(f.name === "queue.call_offered" && state !== "ringing")) {
-      this.#free(account, call, f, at, lastEvent);
-      call.agent = bounded(f.agent_id);
+    else if (state === "ended") call.agent ||= f.name === "queue.call_abandoned" ? "" : boundedText(f.agent_id);
+    else if (assignsCall(f) && !(f.name === "queue.call_offered" && state !== "ringing")) {
+      this.#freeRingingAgent(account, call, f, at, lastEvent);
+      call.agent = boundedText(f.agent_id);
     }
     this.#calls.put(call);
   }
 
-  /** Sets an agent available again whose phone rang for the call when another agent answered. */
-  #free(/** @type {string} */ account, /** @type {Call} */ call, /** @type {Facts} */ f, /** @type {number} */ at, /** @type {number} */ lastEvent) {
-    const rang = this.#agents.find(account, call.agent);
-    if (!rang || call.state !== "talking" || rang.id === f.agent_id || rang.state !== "ringing" || rang.call !== call.id) return;
-    this.#agents.put({ ...rang, state: free(rang), since: at, reason: "", call: "", afterCall: "", lastEvent });
+  /** Sets an agent available again whose phone was ringing for the call when another agent answered. */
+  #freeRingingAgent(/** @type {string} */ account, /** @type {Call} */ call, /** @type {Facts} */ f, /** @type {number} */ at, /** @type {number} */ lastEvent) {
+    const ringing = this.#agents.find(account, call.agent);
+    if (!ringing || call.state !== "talking" || ringing.id === f.agent_id || ringing.state !== "ringing" || ringing.call !== call.id) return;
+    this.#agents.put({ ...ringing, state: stateAfterCall(ringing), since: at, reason: "", call: "", afterCall: "", lastEvent });
   }
 }

@@ -31,7 +31,7 @@ export function factsOf(/** @type {any} */ message) {
 }
 
 /** The subject of the event: an agent's state, a call's, or neither. @returns {"agent"|"call"|""} */
-export function subjectOf(/** @type {Facts} */ f) {
+export function factSubject(/** @type {Facts} */ f) {
   const [kind] = f.name.split(".");
   if (kind === "agent") return "agent";
   if (kind === "device") return "";
@@ -46,7 +46,7 @@ const agentOnly = new Set(["offline", "available", "wrap_up", "break", "other"])
 const callOnly = new Set(["waiting", "ringing", "talking", "held", "ended"]);
 
 /** The state of an agent after its call: available or another. */
-export function free(/** @type {Agent|undefined} */ agent) { return agent?.afterCall || "available"; }
+export function stateAfterCall(/** @type {Agent|undefined} */ agent) { return agent?.afterCall || "available"; }
 
 /**
  * The state of the event's agent after the end of its call; "": available. state is the agent's
@@ -55,7 +55,7 @@ export function free(/** @type {Agent|undefined} */ agent) { return agent?.after
  * @param {Agent|undefined} agent before the event
  * @param {string} state
  */
-export function afterCall(f, agent, state) {
+export function nextStateAfterCall(f, agent, state) {
   const before = agent?.state ?? "", busy = onCall(before);
   if (!onCall(state) && !(state === "wrap_up" && (busy || before === "wrap_up")) || f.name === "agent.login" || f.name === "agent.break_end") return "";
   if (busy || state === "wrap_up") return agent?.afterCall ?? "";
@@ -69,7 +69,7 @@ export function afterCall(f, agent, state) {
  * @param {Agent|undefined} agent before the event
  * @param {string} state
  */
-export function keepsCall(f, agent, state) {
+export function continuesCall(f, agent, state) {
   if (!agent?.call || state !== "offline" && state !== "break") return false;
   switch (f.name) {
     case "agent.login": case "agent.break_end": case "agent.state": return false;
@@ -85,7 +85,7 @@ export function keepsCall(f, agent, state) {
  * @param {Agent|undefined} agent before the event
  * @param {Call|undefined} call before the event
  */
-export function agentAfter(f, agent, call) {
+export function nextAgentState(f, agent, call) {
   const before = agent?.state ?? "", state = f.state ?? "";
   switch (f.name) {
     case "agent.logout": return "offline";
@@ -94,20 +94,20 @@ export function agentAfter(f, agent, call) {
     case "agent.queue_join": case "agent.queue_leave": case "agent.state": return state || before;
     case "agent.no_answer":
       if (agentOnly.has(state)) return state;
-      return before === "ringing" ? free(agent) : before;
+      return before === "ringing" ? stateAfterCall(agent) : before;
     case "queue.call_offered": case "call.ringing": return before === "talking" ? before : "ringing";
     case "queue.call_answered": case "call.answered": case "call.bridged": return "talking";
     case "call.transferred": return call && call.agent !== f.agent_id ? "talking" : before; // transferred to this agent
     case "queue.call_abandoned": case "queue.call_ended": case "call.ended": case "conference.left":
       if (f.name === "conference.left" && state !== "ended") return before;
       if (agentOnly.has(state)) return state;
-      return agent && onCall(before) && (agent.call === "" || agent.call === f.call_id) ? free(agent) : before;
+      return agent && onCall(before) && (agent.call === "" || agent.call === f.call_id) ? stateAfterCall(agent) : before;
   }
   return before;
 }
 
 /** Whether the event begins a new call with the id of an ended one. */
-export function reopens(/** @type {Facts} */ f) {
+export function beginsNewCall(/** @type {Facts} */ f) {
   return f.name === "queue.call_entered" || f.name === "call.created" || f.name === "call.answered" && Boolean(f.agent_id);
 }
 
@@ -116,11 +116,11 @@ export function reopens(/** @type {Facts} */ f) {
  * @param {Facts} f
  * @param {Call|undefined} call before the event
  */
-export function callAfter(f, call) {
-  let before = call?.state ?? (subjectOf(f) === "call" ? f.previous_state ?? "" : "");
+export function nextCallState(f, call) {
+  let before = call?.state ?? (factSubject(f) === "call" ? f.previous_state ?? "" : "");
   let queue = call?.queue ?? (before && f.queue_id);
   if (before === "ended") {
-    if (!reopens(f)) return "ended";
+    if (!beginsNewCall(f)) return "ended";
     before = queue = "";
   }
   const talking = before === "talking" || before === "held", queued = !talking && Boolean(queue);
@@ -138,12 +138,12 @@ export function callAfter(f, call) {
     case "queue.call_abandoned": case "queue.call_ended": return "ended";
     case "call.transferred": case "call.dtmf": return before;
   }
-  if (subjectOf(f) === "agent") return before;
+  if (factSubject(f) === "agent") return before;
   return before && callOnly.has(f.state ?? "") ? f.state ?? "" : before;
 }
 
 /** Whether the event assigns its call to its agent. */
-export function givesCall(/** @type {Facts} */ f) {
+export function assignsCall(/** @type {Facts} */ f) {
   return Boolean(f.agent_id) && ["queue.call_offered", "queue.call_answered", "call.ringing", "call.answered", "call.bridged",
     "call.transferred"].includes(f.name);
 }
@@ -152,7 +152,7 @@ const maxText = 256; // bytes; entries with longer ids are not folded, longer te
 const utf8 = new TextEncoder();
 
 /** The text, or "" if it is missing or too long. */
-export function bounded(/** @type {string|undefined} */ text) {
+export function boundedText(/** @type {string|undefined} */ text) {
   if (!text || text.length > maxText || text.length * 3 > maxText && utf8.encode(text).length > maxText) return "";
   return text;
 }

@@ -1,64 +1,64 @@
 /**
  * Requests to the server of this page. A response without success is thrown as
- * Refused, with the server's message.
+ * RequestError, with the server's message.
  */
 
-export class Refused extends Error {
+export class RequestError extends Error {
   /**
    * @param {number} status 0: no response
    * @param {string} message
    * @param {{field: string, code: string, message: string}[]} fields
-   * @param {number} after milliseconds of Retry-After, else 0
+   * @param {number} retryAfter milliseconds of Retry-After, else 0
    */
-  constructor(status, message, fields = [], after = 0) {
+  constructor(status, message, fields = [], retryAfter = 0) {
     const details = fields.map(({ field, message }) => `${field} ${message}`).join("; ");
     super(details ? `${message}: ${details}` : message);
     this.status = status;
     this.fields = fields;
-    this.after = after;
+    this.retryAfter = retryAfter;
   }
 }
 
 /**
- * @typedef {object} Question
+ * @typedef {object} RequestOptions
  * @property {string} [method]
  * @property {string} [token]
  * @property {string} [account] for X-Account-ID
  * @property {unknown} [body] sent as JSON
  * @property {Record<string, string>} [headers]
- * @property {number} [patience] ms
- * @property {import("./clock.js").Clock} [clock] learns the server's time
- * @property {boolean} [cookies] sends and takes those of this server
+ * @property {number} [timeout] ms
+ * @property {import("./clock.js").Clock} [clock] is set to the server's time
+ * @property {boolean} [cookies] sends and accepts the cookies of this server
  */
 
-/** @returns {Promise<any>} the answer's JSON, undefined when it has no body */
-export async function ask(/** @type {string} */ path, /** @type {Question} */ question = {}) {
-  const { method = "GET", token, account, body, patience = 20_000, clock } = question;
+/** @returns {Promise<any>} the response's JSON; undefined without a body */
+export async function request(/** @type {string} */ path, /** @type {RequestOptions} */ options = {}) {
+  const { method = "GET", token, account, body, timeout = 20_000, clock } = options;
   /** @type {Record<string, string>} */
-  const headers = { Accept: "application/json", ...question.headers };
+  const headers = { Accept: "application/json", ...options.headers };
   if (token) headers.Authorization = `Bearer ${token}`;
   if (account) headers["X-Account-ID"] = account;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   const sent = Date.now();
-  let answer, text;
+  let response, text;
   try {
-    answer = await fetch(path, {
-      method, headers, cache: "no-store", credentials: question.cookies ? "same-origin" : "omit", redirect: "error",
-      body: body === undefined ? undefined : JSON.stringify(body), signal: AbortSignal.timeout(patience),
+    response = await fetch(path, {
+      method, headers, cache: "no-store", credentials: options.cookies ? "same-origin" : "omit", redirect: "error",
+      body: body === undefined ? undefined : JSON.stringify(body), signal: AbortSignal.timeout(timeout),
     });
-    clock?.observe(Date.parse(answer.headers.get("Date") ?? "") / 1000, sent, Date.now());
-    text = await answer.text();
+    clock?.observe(Date.parse(response.headers.get("Date") ?? "") / 1000, sent, Date.now());
+    text = await response.text();
   } catch {
-    throw new Refused(0, "The server does not answer");
+    throw new RequestError(0, "The server does not answer");
   }
   const content = parsed(text);
-  if (answer.ok) return content;
-  throw new Refused(answer.status, content?.message ?? `The server answered ${answer.status}`, content?.errors, retryAfter(answer));
+  if (response.ok) return content;
+  throw new RequestError(response.status, content?.message ?? `The server answered ${response.status}`, content?.errors, retryAfterOf(response));
 }
 
 /** Milliseconds of Retry-After, 0 without it. */
-export function retryAfter(/** @type {Response} */ answer) {
-  return 1000 * (Number(answer.headers.get("Retry-After")) || 0);
+export function retryAfterOf(/** @type {Response} */ response) {
+  return 1000 * (Number(response.headers.get("Retry-After")) || 0);
 }
 
 /** @returns {any} */

@@ -1,55 +1,55 @@
 /** Creates the parts of the board and connects them. */
 import { Admin } from "./admin.js";
-import { Agents, counters } from "./agents.js";
+import { Agents, stateCounters } from "./agents.js";
 import { Calls, isTalking, isWaiting } from "./calls.js";
 import { Clock } from "./clock.js";
 import { Dial } from "./dial.js";
 import { Directory } from "./directory.js";
-import { busy, byID, el, framed, setText } from "./dom.js";
+import { runAction, byID, el, oncePerFrame, setText } from "./dom.js";
 import { Explain } from "./explain.js";
-import { Feed } from "./feed.js";
+import { EventList } from "./event_list.js";
 import { Figures } from "./figures.js";
 import { Floor } from "./floor.js";
-import { Enrolment, enrolmentRequired } from "./enrol.js";
+import { Enrolment, isEnrolmentRequired } from "./enrolment.js";
 import { factsOf } from "./fold.js";
-import { ask, Refused } from "./http.js";
-import { kinds } from "./kinds.js";
-import { Light } from "./light.js";
-import { Link } from "./link.js";
-import { LookUp } from "./lookup.js";
-import { Place, timeOf } from "./place.js";
-import { Pulse } from "./pulse.js";
+import { request, RequestError } from "./http.js";
+import { eventTypes } from "./event_types.js";
+import { ConnectionStatus } from "./connection_status.js";
+import { ChannelConnection } from "./channel_connection.js";
+import { CallRecordSearch } from "./call_records.js";
+import { ChannelPosition, eventTime } from "./channel_position.js";
+import { EventRates } from "./event_rates.js";
 import { Session } from "./session.js";
-import { kind, milliseconds, rate } from "./show.js";
-import { Spark } from "./spark.js";
+import { typeName, milliseconds, rate } from "./format.js";
+import { Sparkline } from "./sparkline.js";
 import { Views } from "./views.js";
-import { Wanted } from "./wanted.js";
+import { FilterForm } from "./filter_form.js";
 
-const clock = new Clock(), session = new Session(clock), floor = new Floor(), pulse = new Pulse();
-const light = new Light();
+const clock = new Clock(), session = new Session(clock), floor = new Floor(), eventRates = new EventRates();
+const connectionStatus = new ConnectionStatus();
 
 const agents = new Agents({ tiles: byID("agents"), counts: byID("agent-counts"), empty: byID("agents-empty"), more: byID("agents-more") });
 const calls = new Calls({ rows: byID("calls"), queues: byID("queues"), empty: byID("calls-empty"), more: byID("calls-more") });
 byID("agent-counts").append(...counters());
 
-const offer = (/** @type {string} */ number) => {
+const offerNumber = (/** @type {string} */ number) => {
   views.go("phone");
   dial.offer(number);
 };
 const explain = new Explain(session);
-const feed = new Feed({
+const eventList = new EventList({
   list: byID("feed"), account: byID("feed-account"), type: byID("feed-type"), text: byID("feed-text"),
   pause: byID("feed-pause"), clear: byID("feed-clear"), count: byID("feed-count"), empty: byID("feed-empty"),
-}, offer, (id) => explain.parts(id));
-byID("feed-type").append(...kinds.map((type) => el("option", { value: type }, kind(type))));
+}, offerNumber, (id) => explain.controls(id));
+byID("feed-type").append(...eventTypes.map((type) => el("option", { value: type }, typeName(type))));
 
-const lookUp = new LookUp(session, {
+const callRecordSearch = new CallRecordSearch(session, {
   form: byID("lookup"), button: byID("lookup-go"), output: byID("lookup-output"), result: byID("lookup-result"),
-}, offer);
+}, offerNumber);
 const dial = new Dial(session, {
   form: byID("dial"), number: byID("dial-number"), button: byID("dial-go"), output: byID("dial-output"),
   list: byID("dial-calls"), status: byID("dial-status"),
-}, (id) => lookUp.find(id));
+}, (id) => callRecordSearch.find(id));
 const admin = new Admin(session, {
   account: byID("admin-account"), seal: byID("seal-read"), sealOutput: byID("seal-output"), sealResult: byID("seal-result"),
   list: byID("ai-read"), listOutput: byID("ai-output"), listResult: byID("ai-result"),
@@ -70,64 +70,64 @@ const views = new Views((view, before) => {
 });
 
 // Draws the floor at most once per frame, its durations once a second.
-const several = () => feed.accounts.size > 1;
-const draw = framed(() => {
+const severalAccounts = () => eventList.accounts.size > 1;
+const draw = oncePerFrame(() => {
   const list = floor.calls;
-  agents.show(floor.agents, clock.now(), several());
-  calls.show(list, floor.queues, clock.now(), several());
+  agents.show(floor.agents, clock.now(), severalAccounts());
+  calls.show(list, floor.queues, clock.now(), severalAccounts());
   setText(byID("waiting-now"), list.filter(isWaiting).length);
   setText(byID("talking-now"), list.filter((c) => c.agent !== "" && isTalking(c)).length);
 });
 
-const rates = new Spark(byID("rate-chart")), delays = new Spark(byID("delay-chart"));
+const rates = new Sparkline(byID("rate-chart")), delays = new Sparkline(byID("delay-chart"));
 function tick() {
-  const now = clock.now(), { rate: perSecond, median, p95 } = pulse.recent(now);
+  const now = clock.now(), { rate: perSecond, median, p95 } = eventRates.recent(now);
   agents.tick(now);
   calls.tick(now);
   setText(byID("rate-now"), rate(perSecond));
   setText(byID("delay-now"), milliseconds(median));
   setText(byID("delay-p95"), Number.isFinite(p95) ? `95 % within ${milliseconds(p95)}` : "\u00a0");
-  rates.draw(pulse.rates(now), 2);
-  delays.draw(pulse.delays(now), 50);
-  light.tick();
+  rates.draw(eventRates.rates(now), 2);
+  delays.draw(eventRates.delays(now), 50);
+  connectionStatus.tick();
 }
 setInterval(tick, 1000);
 setInterval(() => { floor.forget(clock.now()); draw(); }, 60_000);
 
-const link = new Link(new Place(), clock, {
+const channel = new ChannelConnection(new ChannelPosition(), clock, {
   snapshot(snapshot) {
     floor.start(snapshot);
     draw();
   },
   message(message, text) {
-    const live = link.state.phase === "live", now = clock.now();
-    pulse.beat(now, live ? now - timeOf(message.id) : NaN);
+    const live = channel.state.phase === "live", now = clock.now();
+    eventRates.count(now, live ? now - eventTime(message.id) : NaN);
     floor.apply(message);
-    feed.add(message, text);
+    eventList.add(message, text);
     if (factsOf(message)?.name === "call.progress") dial.progress(message.data);
     draw();
   },
   state(state) {
-    light.show(state);
-    if (state.phase === "login") askLogin(state.why);
+    connectionStatus.show(state);
+    if (state.phase === "login") askLogin(state.reason);
   },
 });
-addEventListener("online", () => link.nudge());
-addEventListener("offline", () => link.nudge());
-document.addEventListener("visibilitychange", () => { if (!document.hidden) link.nudge(); });
-byID("reconnect").addEventListener("click", () => link.nudge());
+addEventListener("online", () => channel.retryNow());
+addEventListener("offline", () => channel.retryNow());
+document.addEventListener("visibilitychange", () => { if (!document.hidden) channel.retryNow(); });
+byID("reconnect").addEventListener("click", () => channel.retryNow());
 
 // New filters need a new token; all displayed data restarts with it.
-const wanted = new Wanted({
+const filterForm = new FilterForm({
   form: byID("wanted"), button: byID("wanted-go"), output: byID("wanted-output"),
   fields: { queue_ids: byID("wanted-queues"), agent_ids: byID("wanted-agents"), call_ids: byID("wanted-calls"), names: byID("wanted-names") },
 }, async (filters) => {
   await session.subscribe(filters);
   calls.forgetQueues();
   floor.start(null);
-  feed.clear();
+  eventList.clear();
   draw();
-  link.restart(session.channel);
+  channel.restart(session.channel);
 });
 
 // Login and logout.
@@ -146,8 +146,8 @@ function askOTP() {
   byID("login-otp").value = "";
   byID("login-otp").focus();
 }
-function askLogin(/** @type {string} */ why = "") {
-  setText(byID("login-why"), why);
+function askLogin(/** @type {string} */ reason = "") {
+  setText(byID("login-why"), reason);
   if (session.domain) byID("login-domain").value = session.domain;
   if (session.user) byID("login-username").value = session.user.username;
   if (!dialog.open) dialog.showModal();
@@ -156,27 +156,27 @@ function askLogin(/** @type {string} */ why = "") {
 }
 /** Shows the OpenID Connect login if the server has a provider. */
 function showProvider() {
-  ask("/auth/oidc").then(({ login }) => { byID("login-provider").hidden = !login; }, () => {}); // on failure, the password login remains
+  request("/auth/oidc").then(({ login }) => { byID("login-provider").hidden = !login; }, () => {}); // on failure, the password login remains
 }
 dialog.addEventListener("cancel", (/** @type {Event} */ event) => {
-  if (!link.state.transport) event.preventDefault(); // before the login the board has nothing to show
+  if (!channel.state.transport) event.preventDefault(); // before the login the board has nothing to show
 });
 session.expired = askLogin;
 loginForm.addEventListener("submit", (/** @type {Event} */ event) => {
   event.preventDefault();
-  busy(byID("login-go"), byID("login-output"), async () => {
+  runAction(byID("login-go"), byID("login-output"), async () => {
     const [username, password, domain] = ["username", "password", "domain"].map((name) => byID(`login-${name}`).value);
     const before = session.user?.id;
     try {
       await session.login(username.trim(), password, domain.trim(), byID("login-otp").value.trim());
     } catch (error) {
-      if (enrolmentRequired(error)) {
+      if (isEnrolmentRequired(error)) {
         await enrolment.begin(username.trim(), password, domain.trim());
         loginForm.hidden = true;
         byID("enrol-code").focus();
         return;
       }
-      if (error instanceof Refused && error.fields.some(({ field }) => field === "otp")) askOTP();
+      if (error instanceof RequestError && error.fields.some(({ field }) => field === "otp")) askOTP();
       throw error;
     }
     byID("login-password").value = byID("login-otp").value = "";
@@ -187,7 +187,7 @@ loginForm.addEventListener("submit", (/** @type {Event} */ event) => {
   });
 });
 byID("logout").addEventListener("click", async () => {
-  link.stop();
+  channel.stop();
   await session.logout();
   location.reload(); // removes all data from the page
 });
@@ -197,14 +197,14 @@ function begin() {
   if (!user) return askLogin();
   document.body.classList.add("in");
   setText(byID("who"), `${user.username} · ${user.account_id}`);
-  wanted.show(session.filters);
+  filterForm.show(session.filters);
   byID("admin-account").placeholder = user.account_id;
   views.allow("admin", user.role === "admin");
   byID("figures-account").placeholder = user.account_id;
   figures.show(views.view === "figures");
   setText(byID("dial-hint"), user.presence_id ? `Your phone with extension ${user.presence_id} rings first.`
     : "Your user has no extension, which click to call needs.");
-  link.run(session.channel);
+  channel.run(session.channel);
 }
 draw();
 tick();

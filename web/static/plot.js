@@ -1,6 +1,6 @@
 /** Bars over time, which the arrow keys and the pointer select one by one. */
 import { el, setText, svg } from "./dom.js";
-import { roundUp } from "./sums.js";
+import { roundUp } from "./formulas.js";
 
 const height = 220, left = 40, bottom = 22, top = 8;
 const hourSeconds = 3600;
@@ -15,7 +15,7 @@ const hourSeconds = 3600;
 export class Plot {
   #svg; #readout; #label;
   /** @type {Bar[]} */ #bars = [];
-  #chosen = -1;
+  #selected = -1;
 
   /**
    * @param {Element} host
@@ -25,9 +25,9 @@ export class Plot {
   constructor(host, title, parts) {
     this.#label = title;
     this.#svg = svg("svg", { height, role: "img", class: "plot", tabindex: "0",
-      onkeydown: (/** @type {KeyboardEvent} */ event) => this.#key(event),
-      onpointermove: (/** @type {PointerEvent} */ event) => this.#point(event),
-      onpointerleave: () => this.#choose(-1), onblur: () => this.#choose(-1) });
+      onkeydown: (/** @type {KeyboardEvent} */ event) => this.#selectByKey(event),
+      onpointermove: (/** @type {PointerEvent} */ event) => this.#selectByPointer(event),
+      onpointerleave: () => this.#select(-1), onblur: () => this.#select(-1) });
     this.#readout = el("p", { class: "readout", role: "status" });
     this.tones = parts.map(({ tone }) => tone);
     const legend = el("ul", { class: "legend" }, ...parts.map(({ name, tone }) => el("li", { "data-part": tone }, name)));
@@ -37,7 +37,7 @@ export class Plot {
   /** @param {Bar[]} bars @param {string} summary for those who do not see the plot */
   draw(bars, summary) {
     this.#bars = bars;
-    if (this.#chosen >= bars.length) this.#chosen = -1;
+    if (this.#selected >= bars.length) this.#selected = -1;
     this.#svg.setAttribute("aria-label", `${this.#label}. ${summary}`);
     const width = Math.max(300, this.#svg.clientWidth); // one unit is one pixel, so that text keeps its size
     this.#svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
@@ -60,12 +60,12 @@ export class Plot {
       });
       const label = start % hourSeconds === 0 && i - labelled >= every;
       if (label) labelled = i;
-      return svg("g", { class: "column", "data-chosen": i === this.#chosen },
+      return svg("g", { class: "column", "data-chosen": i === this.#selected },
         svg("rect", { class: "hit", x: x.toFixed(1), width: step.toFixed(1), y: top, height: height - bottom - top }),
         ...rects, label && svg("text", { class: "axis", x: x.toFixed(1), y: height - 5 }, clock(start)));
     });
     this.#svg.replaceChildren(...grid, ...columns);
-    this.#say();
+    this.#showText();
   }
 
   /** The values of the bars as a table. @returns {any} */
@@ -74,28 +74,28 @@ export class Plot {
       el("tbody", {}, ...this.#bars.map((bar) => el("tr", {}, ...cells(bar).map((cell, i) => i === 0 ? el("th", { scope: "row" }, cell) : el("td", {}, cell))))));
   }
 
-  #key(/** @type {KeyboardEvent} */ event) {
-    const last = this.#bars.length - 1, at = this.#chosen;
+  #selectByKey(/** @type {KeyboardEvent} */ event) {
+    const last = this.#bars.length - 1, at = this.#selected;
     const to = { ArrowLeft: at < 0 ? last : Math.max(0, at - 1), ArrowRight: Math.min(last, at + 1), Home: 0, End: last, Escape: -1 }[event.key];
     if (to === undefined) return;
     event.preventDefault();
-    this.#choose(to);
+    this.#select(to);
   }
 
-  #point(/** @type {PointerEvent} */ event) {
+  #selectByPointer(/** @type {PointerEvent} */ event) {
     const columns = [...this.#svg.querySelectorAll(".column")];
-    this.#choose(columns.indexOf(/** @type {Element} */ (event.target).closest(".column") ?? columns[-1]));
+    this.#select(columns.indexOf(/** @type {Element} */ (event.target).closest(".column") ?? columns[-1]));
   }
 
-  #choose(/** @type {number} */ i) {
-    if (i === this.#chosen) return;
+  #select(/** @type {number} */ i) {
+    if (i === this.#selected) return;
     this.#svg.querySelector("[data-chosen]")?.removeAttribute("data-chosen");
-    this.#chosen = i;
+    this.#selected = i;
     this.#svg.querySelectorAll(".column")[i]?.setAttribute("data-chosen", "");
-    this.#say();
+    this.#showText();
   }
 
-  #say() { setText(this.#readout, this.#bars[this.#chosen]?.text ?? "Point at a bar, or use the arrow keys, for its numbers."); }
+  #showText() { setText(this.#readout, this.#bars[this.#selected]?.text ?? "Point at a bar, or use the arrow keys, for its numbers."); }
 }
 
 const total = (/** @type {Bar} */ { values }) => values.reduce((sum, v) => sum + v, 0);
@@ -106,7 +106,7 @@ const time = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-di
 export function clock(/** @type {number} */ seconds) { return time.format(seconds * 1000); }
 
 /** A bar of shares of a whole, for a table cell. */
-export function shares(/** @type {{tone: string, part: number}[]} */ parts, /** @type {string} */ label) {
+export function shareBar(/** @type {{tone: string, part: number}[]} */ parts, /** @type {string} */ label) {
   const whole = parts.reduce((sum, { part }) => sum + part, 0) || 1;
   let x = 0;
   return svg("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none", class: "shares", role: "img", "aria-label": label },

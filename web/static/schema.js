@@ -17,10 +17,10 @@ export class Document {
   get root() { return this.#root; }
 
   /**
-   * Returns the object, or the one that it refers to; members beside a reference override it.
+   * Returns the object, or the one that it refers to; members next to a reference override it.
    * @returns {any}
    */
-  at(/** @type {any} */ value, /** @type {any} */ root = this.#root) {
+  resolve(/** @type {any} */ value, /** @type {any} */ root = this.#root) {
     for (let hops = 0; value && typeof value.$ref === "string" && hops < 20; hops++) {
       const { $ref, ...beside } = value;
       const [file, pointer = ""] = $ref.split("#");
@@ -34,32 +34,32 @@ export class Document {
   }
 }
 
-const deepest = 7;
+const maxDepth = 7;
 
 /** A schema as a tree. @returns {HTMLElement} */
 export function schemaView(/** @type {Document} */ doc, /** @type {Schema} */ schema) {
-  const s = doc.at(schema);
-  return el("div", { class: "schema" }, head(doc, "", s, false), inside(doc, s, 0));
+  const s = doc.resolve(schema);
+  return el("div", { class: "schema" }, memberLine(doc, "", s, false), memberList(doc, s, 0));
 }
 
 /** @returns {HTMLElement} one line: name, type, required or not, limits, description */
-function head(/** @type {Document} */ doc, /** @type {string} */ name, /** @type {Schema} */ s, /** @type {boolean} */ required) {
+function memberLine(/** @type {Document} */ doc, /** @type {string} */ name, /** @type {Schema} */ s, /** @type {boolean} */ required) {
   return el("div", { class: "member" }, name && el("code", { class: "name" }, name), " ", el("span", { class: "type" }, typeOf(doc, s)),
     required && el("span", { class: "required" }, "required"), ...limits(s).map((limit) => el("span", { class: "limit" }, limit)),
     s.description && el("span", { class: "what" }, ...inline(String(s.description).replaceAll(/\s+/g, " ").trim())));
 }
 
 /** The members of an object, an array or alternatives. */
-function inside(/** @type {Document} */ doc, /** @type {Schema} */ s, /** @type {number} */ depth) {
-  if (depth > deepest) return null;
+function memberList(/** @type {Document} */ doc, /** @type {Schema} */ s, /** @type {number} */ depth) {
+  if (depth > maxDepth) return null;
   const list = el("ul", { class: "members" });
   const add = (/** @type {string} */ name, /** @type {Schema} */ schema, required = false) => {
-    const member = doc.at(schema);
-    list.append(el("li", {}, head(doc, name, member, required), inside(doc, member, depth + 1)));
+    const member = doc.resolve(schema);
+    list.append(el("li", {}, memberLine(doc, name, member, required), memberList(doc, member, depth + 1)));
   };
   for (const [name, member] of Object.entries(s.properties ?? {})) add(name, member, s.required?.includes(name));
   if (s.additionalProperties && typeof s.additionalProperties === "object") add("(any name)", s.additionalProperties);
-  const item = doc.at(s.items);
+  const item = doc.resolve(s.items);
   if (item && (item.properties || item.oneOf || item.description)) add("(each)", item);
   for (const [word, choices] of [["one of", s.oneOf], ["any of", s.anyOf]]) {
     if (!s.properties) for (const choice of choices ?? []) add(word, choice);
@@ -74,7 +74,7 @@ function typeOf(/** @type {Document} */ doc, /** @type {Schema} */ s) {
   if (s.oneOf && !s.type) return "one of";
   const type = Array.isArray(s.type) ? s.type.join(" | ") : s.type ?? (s.properties ? "object" : "any");
   if (type !== "array") return s.format ? `${type}, ${s.format}` : type;
-  return `array of ${typeOf(doc, doc.at(s.items) ?? {})}`;
+  return `array of ${typeOf(doc, doc.resolve(s.items) ?? {})}`;
 }
 
 function limits(/** @type {Schema} */ s) {

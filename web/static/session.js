@@ -8,10 +8,10 @@
  * end both sessions. The password is not stored. The Content-Security-Policy of
  * web.go protects the tokens: only scripts of this server run in the page.
  */
-import { ask, Refused } from "./http.js";
-import { kinds } from "./kinds.js";
+import { request, RequestError } from "./http.js";
+import { eventTypes } from "./event_types.js";
 
-const kept = "trunkline.session";
+const storageKey = "trunkline.session";
 
 /**
  * @typedef {{id: string, account_id: string, username: string, presence_id: string, role: "user"|"admin"}} User
@@ -26,7 +26,7 @@ export class Session {
   /** @type {ReturnType<typeof setTimeout>|undefined} */ #timer;
   #clock;
   #storage;
-  /** Called when the user must log in again. @type {(why: string) => void} */ expired = () => {};
+  /** Called when the user must log in again. @type {(reason: string) => void} */ expired = () => {};
 
   /**
    * @param {import("./clock.js").Clock} clock
@@ -36,9 +36,9 @@ export class Session {
     this.#clock = clock;
     this.#storage = storage;
     try {
-      this.#tokens = JSON.parse(storage.getItem(kept) ?? "null");
+      this.#tokens = JSON.parse(storage.getItem(storageKey) ?? "null");
     } catch {
-      storage.removeItem(kept);
+      storage.removeItem(storageKey);
     }
   }
 
@@ -61,9 +61,9 @@ export class Session {
     await this.#begin(await this.#post("/ucp/v2/login", { username, password, domain, ...(otp && { otp }) }), domain);
   }
 
-  /** Takes over the session of a login at the OpenID Connect provider, after the redirect back. */
+  /** Uses the session of a login at the OpenID Connect provider, after the redirect back. */
   async loginAtProvider() {
-    await this.#begin(await ask("/auth/oidc/session", { method: "POST", cookies: true, clock: this.#clock }), "");
+    await this.#begin(await request("/auth/oidc/session", { method: "POST", cookies: true, clock: this.#clock }), "");
   }
 
   /**
@@ -73,19 +73,19 @@ export class Session {
   async #begin(portal, domain) {
     // The channel's token is exchanged for the portal's, so that a logout ends both.
     const filters = portal.user.id === this.user?.id ? this.filters : {};
-    const channel = await ask("/ws/v1/cc_events/login", {
-      method: "POST", token: portal.access_token, body: { event_types: kinds, ...filters }, clock: this.#clock,
+    const channel = await request("/ws/v1/cc_events/login", {
+      method: "POST", token: portal.access_token, body: { event_types: eventTypes, ...filters }, clock: this.#clock,
     });
     this.#tokens = { user: portal.user, domain, portal: "", portalUntil: 0, channel: channel.access_token, filters };
-    this.#take(portal);
+    this.#setTokens(portal);
   }
 
   /** Replaces the channel's token by one with these filters. */
   async subscribe(/** @type {Filters} */ filters) {
-    const { access_token: channel } = await this.ask("/ws/v1/cc_events/login", { method: "POST", body: { event_types: kinds, ...filters } });
+    const { access_token: channel } = await this.request("/ws/v1/cc_events/login", { method: "POST", body: { event_types: eventTypes, ...filters } });
     if (!this.#tokens) return; // logged out meanwhile
     Object.assign(this.#tokens, { channel, filters });
-    this.#storage.setItem(kept, JSON.stringify(this.#tokens));
+    this.#storage.setItem(storageKey, JSON.stringify(this.#tokens));
   }
 
   /** Ends the session in the browser, and on the server if it is reachable. */
@@ -94,24 +94,24 @@ export class Session {
     this.#forget();
     if (!token) return;
     try {
-      await ask("/ucp/v2/logout", { method: "POST", token, patience: 5000 });
+      await request("/ucp/v2/logout", { method: "POST", token, timeout: 5000 });
     } catch (error) {
-      if (!(error instanceof Refused)) throw error; // the token expires within the hour
+      if (!(error instanceof RequestError)) throw error; // the token expires within the hour
     }
   }
 
   /**
    * Sends a request with the user's token.
    * @param {string} path
-   * @param {import("./http.js").Question} question
+   * @param {import("./http.js").RequestOptions} options
    */
-  async ask(path, question = {}) {
+  async request(path, options = {}) {
     const token = await this.#portalToken();
     try {
-      return await ask(path, { ...question, token, clock: this.#clock });
+      return await request(path, { ...options, token, clock: this.#clock });
     } catch (error) {
-      if (!(error instanceof Refused) || error.status !== 401 || !this.#refreshToken) throw error;
-      return ask(path, { ...question, token: await this.#refresh(), clock: this.#clock });
+      if (!(error instanceof RequestError) || error.status !== 401 || !this.#refreshToken) throw error;
+      return request(path, { ...options, token: await this.#refresh(), clock: this.#clock });
     }
   }
 
@@ -119,7 +119,7 @@ export class Session {
     if (this.#tokens && Date.now() < this.#tokens.portalUntil) return this.#tokens.portal;
     if (this.#refreshToken) return this.#refresh();
     this.expired("Log in again to do this. Events continue.");
-    throw new Refused(401, "Log in again to do this");
+    throw new RequestError(401, "Log in again to do this");
   }
 
   /** Refreshes once at a time, because a refresh token can be used once. */
@@ -131,9 +131,9 @@ export class Session {
   async #exchange() {
     const refresh_token = this.#refreshToken;
     try {
-      this.#take(await this.#post("/ucp/v2/login/refresh", { refresh_token }));
+      this.#setTokens(await this.#post("/ucp/v2/login/refresh", { refresh_token }));
     } catch (error) {
-      if (error instanceof Refused && error.status === 401) {
+      if (error instanceof RequestError && error.status === 401) {
         this.#refreshToken = "";
         this.expired("Your session has ended");
       }
@@ -142,25 +142,25 @@ export class Session {
     return this.#tokens?.portal ?? "";
   }
 
-  /** @param {{access_token: string, refresh_token: string, expires_in: number}} pair */
-  #take(pair) {
+  /** @param {{access_token: string, refresh_token: string, expires_in: number}} tokens */
+  #setTokens(tokens) {
     if (!this.#tokens) return; // logged out meanwhile
-    const lasts = pair.expires_in * 1000;
-    Object.assign(this.#tokens, { portal: pair.access_token, portalUntil: Date.now() + lasts * 0.95 });
-    this.#refreshToken = pair.refresh_token;
-    this.#storage.setItem(kept, JSON.stringify(this.#tokens));
+    const lifetime = tokens.expires_in * 1000;
+    Object.assign(this.#tokens, { portal: tokens.access_token, portalUntil: Date.now() + lifetime * 0.95 });
+    this.#refreshToken = tokens.refresh_token;
+    this.#storage.setItem(storageKey, JSON.stringify(this.#tokens));
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.#refresh().catch(() => {}), Math.min(lasts * 0.8, 2 ** 31 - 1)); // a failure is retried by the next request
+    this.#timer = setTimeout(() => this.#refresh().catch(() => {}), Math.min(lifetime * 0.8, 2 ** 31 - 1)); // a failure is retried by the next request
   }
 
   #forget() {
     clearTimeout(this.#timer);
     this.#tokens = null;
     this.#refreshToken = "";
-    this.#storage.removeItem(kept);
+    this.#storage.removeItem(storageKey);
   }
 
   #post(/** @type {string} */ path, /** @type {unknown} */ body) {
-    return ask(path, { method: "POST", body, clock: this.#clock });
+    return request(path, { method: "POST", body, clock: this.#clock });
   }
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { averageWait, current, handlingTime, occupancy, others, restOf, roundUp, series, serviceLevel, sum } from "../static/sums.js";
+import { averageWait, rowsAt, handlingTime, occupancy, otherCalls, otherTime, roundUp, sumByInterval, serviceLevel, sum } from "../static/formulas.js";
 
 // The first interval of stats/day_test.go.
 const row = {
@@ -12,10 +12,10 @@ test("the formulas are those of docs/figures.md", () => {
   assert.equal(serviceLevel(row), 0.5);
   assert.equal(averageWait(row), 26000);
   assert.equal(handlingTime(row), 275000);
-  assert.equal(others(row), 0);
+  assert.equal(otherCalls(row), 0);
   const agent = { logged_in_ms: 900000, available_ms: 300000, talking_ms: 120000, wrap_up_ms: 30000, break_ms: 400000 };
   assert.equal(occupancy(agent), 150000 / 450000);
-  assert.equal(restOf(agent), 50000);
+  assert.equal(otherTime(agent), 50000);
 });
 
 test("without calls or time there is no share", () => {
@@ -34,12 +34,12 @@ test("a sum has the counts added, and the highest longest wait", () => {
 test("only the row of the day that goes on is today's", () => {
   const day = (start) => ({ interval_start: start, interval_seconds: 86400 });
   const now = (1795132800 + 3600) * 1000; // an hour after a midnight
-  assert.deepEqual(current([day(1795132800), day(1795132800 - 86400)], now), [day(1795132800)]);
+  assert.deepEqual(rowsAt([day(1795132800), day(1795132800 - 86400)], now), [day(1795132800)]);
 });
 
 test("a series has every interval, with all queues added up", () => {
   const later = { ...row, interval_start: row.interval_start + 1800 };
-  const all = series([row, { ...row, queue_id: "sales" }, later], row.interval_start - 900, 900, (row.interval_start + 1900) * 1000);
+  const all = sumByInterval([row, { ...row, queue_id: "sales" }, later], row.interval_start - 900, 900, (row.interval_start + 1900) * 1000);
   assert.deepEqual(all.map(({ interval_start, offered }) => [interval_start - row.interval_start, offered]), [[-900, 0], [0, 6], [900, 0], [1800, 3]]);
 });
 

@@ -2,13 +2,13 @@
 import { factsOf } from "./fold.js";
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
-const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 
 /** 14:03:09 */
 export function time(/** @type {number} */ ms) { return Number.isFinite(ms) ? clock.format(ms) : ""; }
 
 /** Date and time. */
-export function date(/** @type {number} */ seconds) { return Number.isFinite(seconds) ? full.format(seconds * 1000) : ""; }
+export function date(/** @type {number} */ seconds) { return Number.isFinite(seconds) ? dateTime.format(seconds * 1000) : ""; }
 
 /** 0:07, 12:40, 3:05:00 */
 export function duration(/** @type {number} */ seconds) {
@@ -30,43 +30,43 @@ export function rate(/** @type {number} */ n) {
 }
 
 /** The beginning of a long id. */
-export function short(/** @type {string} */ id) { return id.length > 13 ? `${id.slice(0, 8)}…` : id; }
+export function shorten(/** @type {string} */ id) { return id.length > 13 ? `${id.slice(0, 8)}…` : id; }
 
 /** The part before the @ and a domain: 1002 of 1002@pbx.example.com. */
-export function local(/** @type {string} */ id) { return id.replace(/@[\w.:-]+$/, "") || id; }
+export function userPart(/** @type {string} */ id) { return id.replace(/@[\w.:-]+$/, "") || id; }
 
 /** A word of a type, name or state for display: Wrap up, Queue call answered. */
-export function word(/** @type {string} */ text) {
-  const plain = text.replaceAll(/[._-]/g, " ");
-  return plain.charAt(0).toUpperCase() + plain.slice(1);
+export function displayText(/** @type {string} */ text) {
+  const words = text.replaceAll(/[._-]/g, " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 /** The short name of an event: its fact name, else its type. Queue call answered, Agent login, Call progress. */
-export function kindOf(/** @type {any} */ message) {
+export function eventName(/** @type {any} */ message) {
   const name = factsOf(message)?.name ?? "other";
-  return name === "other" ? kind(message.type) : word(name);
+  return name === "other" ? typeName(message.type) : displayText(name);
 }
 
-export function kind(/** @type {string} */ type) {
+export function typeName(/** @type {string} */ type) {
   if (type === "svc_cc_queue_on_call_event") return "Queue call";
   if (type === "svc_cc_queue_on_agent_state_event") return "Agent state";
-  return word(type.replace(/^AGENT_/, "").toLowerCase());
+  return displayText(type.replace(/^AGENT_/, "").toLowerCase());
 }
 
 /** A one-line summary of an event; only its queue if it has no facts. */
 export function summary(/** @type {any} */ message) {
   const f = factsOf(message);
-  if (!f) return local(message.metadata?.queue_id ?? "");
-  const agent = f.agent_name || local(f.agent_id ?? "");
+  if (!f) return userPart(message.metadata?.queue_id ?? "");
+  const agent = f.agent_name || userPart(f.agent_id ?? "");
   return [
-    agent && `agent ${agent}`, local(f.queue_id ?? ""), f.state && word(f.state).toLowerCase(), f.reason,
+    agent && `agent ${agent}`, userPart(f.queue_id ?? ""), f.state && displayText(f.state).toLowerCase(), f.reason,
     f.wait_ms !== undefined && `waited ${duration(f.wait_ms / 1000)}`, f.talk_ms !== undefined && `talked ${duration(f.talk_ms / 1000)}`,
-    f.call_id && short(f.call_id),
+    f.call_id && shorten(f.call_id),
   ].filter(Boolean).join(" · ");
 }
 
 /** The numbers in an event that a user can call. @returns {string[]} */
-export function numbersIn(/** @type {any} */ message) {
+export function callableNumbers(/** @type {any} */ message) {
   const f = factsOf(message);
   return [...new Set([f?.caller, f?.callee])].filter((number) => number !== undefined && /^\+?\d{2,20}$/.test(number));
 }

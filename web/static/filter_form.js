@@ -1,9 +1,9 @@
 /** The form for the filters of the events channel: a list of ids or names in each field. */
-import { busy } from "./dom.js";
+import { runAction } from "./dom.js";
 
 /** @typedef {import("./session.js").Filters} Filters */
 
-export class Wanted {
+export class FilterForm {
   #fields;
 
   /**
@@ -14,12 +14,12 @@ export class Wanted {
     this.#fields = fields;
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      busy(button, output, () => apply(this.#filters()));
+      runAction(button, output, () => apply(this.#filters()));
     });
     form.addEventListener("reset", (event) => {
       event.preventDefault();
       this.show({});
-      busy(button, output, () => apply({}));
+      runAction(button, output, () => apply({}));
     });
   }
 
@@ -34,7 +34,7 @@ export class Wanted {
     /** @type {Filters} */
     const filters = {};
     for (const name of this.#names()) {
-      const list = listOf(this.#fields[name].value);
+      const list = splitList(this.#fields[name].value);
       if (list.length > 0) filters[name] = list;
     }
     return filters;
@@ -42,6 +42,6 @@ export class Wanted {
 }
 
 /** The parts of a comma-separated list, without duplicates. */
-export function listOf(/** @type {string} */ text) {
+export function splitList(/** @type {string} */ text) {
   return [...new Set(text.split(",").map((part) => part.trim()).filter((part) => part !== ""))];
 }

@@ -2,7 +2,7 @@
  * The event types. The board lists all of them at login, because Trunkline's own events are sent
  * only to subscribers whose filter contains AGENT_CUSTOM_EVENT.
  */
-export const kinds = [
+export const eventTypes = [
   "svc_cc_queue_on_call_event",
   "svc_cc_queue_on_agent_state_event",
   "AGENT_LOGIN",

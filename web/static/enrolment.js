@@ -3,14 +3,14 @@
  * them, before the login. The secret and the recovery codes are in the page only
  * while they are shown.
  */
-import { busy, copyButton, el, setText } from "./dom.js";
-import { ask, Refused } from "./http.js";
+import { runAction, copyButton, el, setText } from "./dom.js";
+import { request, RequestError } from "./http.js";
 
 const path = "/ucp/v2/otp";
 
 /** Reports whether a login was refused because one-time passwords have to be set up first. */
-export function enrolmentRequired(/** @type {unknown} */ error) {
-  return error instanceof Refused && error.fields.some(({ field, code }) => field === "otp" && code === "enrolment_required");
+export function isEnrolmentRequired(/** @type {unknown} */ error) {
+  return error instanceof RequestError && error.fields.some(({ field, code }) => field === "otp" && code === "enrolment_required");
 }
 
 export class Enrolment {
@@ -29,7 +29,7 @@ export class Enrolment {
     parts.codesCopy.append(copyButton("Copy codes", () => this.#codes.join("\n")));
     parts.form.addEventListener("submit", (event) => {
       event.preventDefault();
-      busy(parts.button, parts.output, () => this.#confirm());
+      runAction(parts.button, parts.output, () => this.#confirm());
     });
     parts.done.addEventListener("click", () => {
       this.leave();
@@ -46,7 +46,7 @@ export class Enrolment {
   async begin(username, password, domain) {
     this.leave();
     const credentials = { username, password, domain };
-    const { secret, uri } = await ask(path, { method: "POST", body: credentials });
+    const { secret, uri } = await request(path, { method: "POST", body: credentials });
     this.#credentials = credentials;
     setText(this.#parts.secret, secret.match(/.{1,4}/g).join(" "));
     this.#parts.link.href = uri;
@@ -55,7 +55,7 @@ export class Enrolment {
 
   async #confirm() {
     const otp = this.#parts.code.value.trim();
-    const { recovery_codes: codes } = await ask(path, { method: "PUT", body: { ...this.#credentials, otp } });
+    const { recovery_codes: codes } = await request(path, { method: "PUT", body: { ...this.#credentials, otp } });
     this.leave();
     this.#codes = codes;
     this.#parts.codes.append(...codes.map((/** @type {string} */ code) => el("li", {}, el("code", {}, code))));

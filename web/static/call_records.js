@@ -1,6 +1,6 @@
 /** Call records: one by its origination id, or those of a time range. */
-import { busy, copyButton, el, setText } from "./dom.js";
-import { date, duration, short } from "./show.js";
+import { runAction, copyButton, el, setText } from "./dom.js";
+import { date, duration, shorten } from "./format.js";
 
 /** The order of a record's fields; others follow them. */
 const order = ["origination_call_id", "call_id", "interaction_id", "direction", "from", "to", "caller_id_name", "caller_id_number",
@@ -8,7 +8,7 @@ const order = ["origination_call_id", "call_id", "interaction_id", "direction", 
   "ringing_seconds", "hangup_cause", "presence_id", "other_leg_call_id", "recording_id", "media_server", "account_id", "id"];
 const times = new Set(["timestamp", "answered_time", "ended_time"]);
 
-export class LookUp {
+export class CallRecordSearch {
   #session; #parts; #dial;
 
   /**
@@ -20,10 +20,10 @@ export class LookUp {
     this.#session = session;
     this.#parts = parts;
     this.#dial = dial;
-    this.#today();
+    this.#setDefaultRange();
     parts.form.addEventListener("submit", (event) => {
       event.preventDefault();
-      busy(parts.button, parts.output, () => this.#ask());
+      runAction(parts.button, parts.output, () => this.#search());
     });
   }
 
@@ -31,21 +31,21 @@ export class LookUp {
   find(/** @type {string} */ id) {
     this.#field("by").value = "origination_call_id";
     this.#field("value").value = id;
-    this.#today();
+    this.#setDefaultRange();
     this.#parts.form.requestSubmit();
     this.#field("value").focus();
   }
 
-  #today() {
+  #setDefaultRange() {
     const now = new Date();
-    this.#field("from").value = local(new Date(now.getTime() - 24 * 3600e3));
-    this.#field("until").value = local(new Date(now.getTime() + 3600e3));
+    this.#field("from").value = datetimeLocal(new Date(now.getTime() - 24 * 3600e3));
+    this.#field("until").value = datetimeLocal(new Date(now.getTime() + 3600e3));
   }
 
   /** @returns {HTMLInputElement} */
   #field(/** @type {string} */ name) { return /** @type {any} */ (this.#parts.form.elements.namedItem(name)); }
 
-  async #ask() {
+  async #search() {
     const start = Date.parse(this.#field("from").value) / 1000, end = Date.parse(this.#field("until").value) / 1000;
     if (!Number.isFinite(start) || !Number.isFinite(end)) throw new Error("Enter both ends of the range");
     const query = new URLSearchParams({ startDate: String(Math.floor(start)), endDate: String(Math.floor(end)) });
@@ -53,7 +53,7 @@ export class LookUp {
     if (value) query.set(this.#field("by").value, value);
     this.#parts.result.replaceChildren();
     const account = this.#field("account").value.trim() || undefined;
-    const found = await this.#session.ask(`/api/v2/reports/cdrs?${query}`, { account });
+    const found = await this.#session.request(`/api/v2/reports/cdrs?${query}`, { account });
     if (Array.isArray(found.data)) this.#list(found, query, account);
     else {
       this.#parts.result.append(this.#record(found));
@@ -73,8 +73,8 @@ export class LookUp {
       if (next_start_key) query.set("start_key", next_start_key);
       setText(this.#parts.output, rows.children.length ? `${rows.children.length} calls${next_start_key ? ", and more" : ""}.` : "No calls in this range.");
     };
-    more.addEventListener("click", () => busy(more, this.#parts.output, async () =>
-      add(await this.#session.ask(`/api/v2/reports/cdrs?${query}`, { account }))));
+    more.addEventListener("click", () => runAction(more, this.#parts.output, async () =>
+      add(await this.#session.request(`/api/v2/reports/cdrs?${query}`, { account }))));
     if (page.data.length) this.#parts.result.append(scroll, more);
     add(page);
   }
@@ -100,7 +100,7 @@ export class LookUp {
       return typeof v === "object" ? JSON.stringify(v) : String(v);
     };
     const numbers = [...new Set([row.from, row.to].filter((n) => typeof n === "string" && /^\+?\d{2,20}$/.test(n)))];
-    return el("section", { class: "record", tabindex: "-1", "aria-label": `Call ${short(row.call_id ?? "")}` },
+    return el("section", { class: "record", tabindex: "-1", "aria-label": `Call ${shorten(row.call_id ?? "")}` },
       el("dl", { class: "facts" }, ...names.flatMap((name) => [el("dt", {}, name), el("dd", {}, value(name))])),
       el("p", { class: "actions" }, copyButton("Copy JSON", () => JSON.stringify(row)),
         ...numbers.map((number) => el("button", { type: "button", class: "quiet", onclick: () => this.#dial(number) }, `Call ${number}`))));
@@ -108,6 +108,6 @@ export class LookUp {
 }
 
 /** Formats a time for an input of the type datetime-local. */
-function local(/** @type {Date} */ at) {
+function datetimeLocal(/** @type {Date} */ at) {
   return new Date(at.getTime() - at.getTimezoneOffset() * 60e3).toISOString().slice(0, 16);
 }

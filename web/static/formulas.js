@@ -9,7 +9,7 @@ const counts = ["offered", "answered", "abandoned", "abandoned_short", "answered
   "wait_ms_total", "abandon_wait_ms_total", "talk_ms_total", "hold_ms_total", "wrap_up_ms_total"];
 
 /** The rows whose interval contains now. @returns {Row[]} */
-export function current(/** @type {Row[]} */ rows, /** @type {number} */ now) {
+export function rowsAt(/** @type {Row[]} */ rows, /** @type {number} */ now) {
   return rows.filter((row) => row.interval_start * 1000 <= now && now < (row.interval_start + row.interval_seconds) * 1000);
 }
 
@@ -25,28 +25,28 @@ export function sum(/** @type {Row[]} */ rows) {
   return total;
 }
 
-const part = (/** @type {number} */ n, /** @type {number} */ of) => of > 0 ? n / of : NaN;
+const fraction = (/** @type {number} */ n, /** @type {number} */ total) => total > 0 ? n / total : NaN;
 
 /** The fraction answered in time, without short abandons; NaN: no calls count. */
-export function serviceLevel(/** @type {Row} */ row) { return part(row.answered_within, row.offered - row.abandoned_short); }
+export function serviceLevel(/** @type {Row} */ row) { return fraction(row.answered_within, row.offered - row.abandoned_short); }
 
 /** Mean wait of answered calls, ms; NaN: none. */
-export function averageWait(/** @type {Row} */ row) { return part(row.wait_ms_total, row.answered); }
+export function averageWait(/** @type {Row} */ row) { return fraction(row.wait_ms_total, row.answered); }
 
 /** Mean handling time of answered calls, ms; NaN: none. */
-export function handlingTime(/** @type {Row} */ row) { return part(row.talk_ms_total + row.wrap_up_ms_total, row.answered); }
+export function handlingTime(/** @type {Row} */ row) { return fraction(row.talk_ms_total + row.wrap_up_ms_total, row.answered); }
 
 /** Calls neither answered nor abandoned: waiting, or ended otherwise. */
-export function others(/** @type {Row} */ row) { return Math.max(0, row.offered - row.answered - row.abandoned); }
+export function otherCalls(/** @type {Row} */ row) { return Math.max(0, row.offered - row.answered - row.abandoned); }
 
 /** Talking and wrap-up time as a fraction of that plus available time; NaN: none. */
 export function occupancy(/** @type {Row} */ row) {
   const busy = row.talking_ms + row.wrap_up_ms;
-  return part(busy, busy + row.available_ms);
+  return fraction(busy, busy + row.available_ms);
 }
 
 /** The rest of an agent's time: ringing and other states, ms. */
-export function restOf(/** @type {Row} */ row) {
+export function otherTime(/** @type {Row} */ row) {
   return Math.max(0, row.logged_in_ms - row.available_ms - row.talking_ms - row.wrap_up_ms - row.break_ms);
 }
 
@@ -58,7 +58,7 @@ export function restOf(/** @type {Row} */ row) {
  * @param {number} now ms
  * @returns {Row[]}
  */
-export function series(rows, start, seconds, now) {
+export function sumByInterval(rows, start, seconds, now) {
   /** @type {Map<number, Row[]>} */
   const at = new Map();
   for (const row of rows) {

@@ -1,21 +1,21 @@
 /** Shows the state of the connection, as text and colour. */
 import { byID, copyButton, setText } from "./dom.js";
-import { duration, time } from "./show.js";
+import { duration, time } from "./format.js";
 
-/** @typedef {import("./link.js").State} State */
+/** @typedef {import("./channel_connection.js").State} State */
 
-const names = {
+const phaseTexts = {
   snapshot: "Loading the snapshot", connecting: "Connecting", "catching up": "Catching up", live: "Live",
   waiting: "Not connected", login: "Logged out", stopped: "Stopped",
 };
 
 /** Texts for screen readers, the same for all connection attempts. @type {Record<State["phase"], string>} */
-const aloud = {
+const screenReaderTexts = {
   snapshot: "Not connected yet", connecting: "Not connected", "catching up": "Connected, catching up", live: "Live",
   waiting: "Not connected", login: "Logged out", stopped: "Stopped",
 };
 
-export class Light {
+export class ConnectionStatus {
   /** @type {?State} */ #state = null;
 
   constructor() {
@@ -24,29 +24,29 @@ export class Light {
   }
 
   show(/** @type {State} */ state) {
-    const was = this.#state;
+    const before = this.#state;
     this.#state = state;
     byID("light").dataset.phase = state.phase;
-    setText(byID("phase"), names[state.phase]);
-    setText(byID("phase-status"), aloud[state.phase]);
+    setText(byID("phase"), phaseTexts[state.phase]);
+    setText(byID("phase-status"), screenReaderTexts[state.phase]);
     byID("reconnect").hidden = state.phase !== "waiting";
     setText(byID("transport"), state.transport || "–");
-    setText(byID("breaks"), state.breaks);
-    if (was?.phase === "catching up" && state.phase === "live") this.#back(state);
-    if (state.phase === "stopped" && state.why) this.#notice(state.why, "bad");
+    setText(byID("breaks"), state.disconnects);
+    if (before?.phase === "catching up" && state.phase === "live") this.#noticeReconnect(state);
+    if (state.phase === "stopped" && state.reason) this.#notice(state.reason, "bad");
     this.tick();
   }
 
   /** Shows the length of the disconnect and the number of replayed events. */
-  #back(/** @type {State} */ { away, caughtUp, gap }) {
-    const lasted = away < 1000 ? "a moment" : duration(away / 1000);
+  #noticeReconnect(/** @type {State} */ { disconnectedFor, replayed, gap }) {
+    const lasted = disconnectedFor < 1000 ? "a moment" : duration(disconnectedFor / 1000);
     if (gap) return this.#notice(`Reconnected after ${lasted}. Events since the disconnect were no longer available: some were missed, and the floor was loaded again.`, "bad");
-    this.#notice(`Reconnected after ${lasted}. ${caughtUp === 0 ? "There were no events meanwhile" : `${caughtUp} event${caughtUp === 1 ? " was" : "s were"} replayed`}; none was missed.`, "good");
+    this.#notice(`Reconnected after ${lasted}. ${replayed === 0 ? "There were no events meanwhile" : `${replayed} event${replayed === 1 ? " was" : "s were"} replayed`}; none was missed.`, "good");
   }
 
-  #notice(/** @type {string} */ text, /** @type {"good"|"bad"} */ how) {
+  #notice(/** @type {string} */ text, /** @type {"good"|"bad"} */ tone) {
     const notice = byID("notice");
-    notice.dataset.how = how;
+    notice.dataset.how = tone;
     setText(byID("notice-text"), `${time(Date.now())}  ${text}`);
     notice.hidden = false;
   }
@@ -61,8 +61,8 @@ export class Light {
     const lost = state.lostAt ? ` · ${duration((Date.now() - state.lostAt) / 1000)}` : "";
     /** @type {Partial<Record<State["phase"], string>>} */
     const details = {
-      waiting: `${state.why}. Retry in ${left} s${lost}`, connecting: state.why ? `${state.why}${lost}` : "",
-      "catching up": `${state.caughtUp} events`, stopped: state.why, login: state.why,
+      waiting: `${state.reason}. Retry in ${left} s${lost}`, connecting: state.reason ? `${state.reason}${lost}` : "",
+      "catching up": `${state.replayed} events`, stopped: state.reason, login: state.reason,
     };
     setText(byID("phase-detail"), details[state.phase] ?? "");
   }
