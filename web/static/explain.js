@@ -15,7 +15,7 @@ export class Explain {
     const output = el("p", { class: "output", role: "status" }), result = el("div");
     const button = el("button", { type: "button", class: "quiet", onclick: () => runAction(button, output, async () => {
       const explanation = await this.#session.request(`/api/v2/events/${encodeURIComponent(id)}/explain`);
-      result.replaceChildren(...shown(explanation));
+      result.replaceChildren(...explanationNodes(explanation));
       setText(output, noteText(explanation));
     }) }, "Explain");
     return [el("p", { class: "actions" }, button), output, result];

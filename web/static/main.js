@@ -30,7 +30,7 @@ const connectionStatus = new ConnectionStatus();
 
 const agents = new Agents({ tiles: byID("agents"), counts: byID("agent-counts"), empty: byID("agents-empty"), more: byID("agents-more") });
 const calls = new Calls({ rows: byID("calls"), queues: byID("queues"), empty: byID("calls-empty"), more: byID("calls-more") });
-byID("agent-counts").append(...counters());
+byID("agent-counts").append(...stateCounters());
 
 const offerNumber = (/** @type {string} */ number) => {
   views.go("phone");
