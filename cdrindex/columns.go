@@ -74,7 +74,7 @@ func nullable(n *int64) any {
 type scanner struct {
 	row     event.CDR
 	objects []sql.RawBytes // of the row's objects, in their order
-	targets []any          // of Scan, where row and objects lie
+	targets []any          // arguments of Scan: pointers into row and objects
 }
 
 func newScanner() *scanner {

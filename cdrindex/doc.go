@@ -9,7 +9,7 @@
 // cdrindex_rows has the rows; in PostgreSQL it is partitioned by the month (UTC)
 // in which a call began. cdrindex_calls has for each call the month of its row
 // and the raw record that it came from, so that a call has one row although an
-// older version of it may lie in another month. cdrindex_offsets has the offset
+// older version of it may be in another month. cdrindex_offsets has the offset
 // up to which each partition of the topic is indexed. A batch changes all three
 // in one transaction, so that they agree after any crash.
 //
@@ -41,7 +41,7 @@
 //
 // # Goroutines, and when it is full
 //
-// Indexer.Run has one goroutine for each partition it is given and one that
+// Indexer.Run has one goroutine for each assigned partition and one that
 // creates partitions of the table ahead and drops old ones; all end with its
 // context. A partition's goroutine holds one batch (maxBatchRows, or 16 MiB
 // of records); at most maxConcurrentBatches of them write at the same time. While the database

@@ -18,7 +18,7 @@ type Indexer struct {
 	writers chan struct{}   // semaphore of concurrent batch writes
 }
 
-// NewIndexer makes an indexer. It does nothing before Run. Without a tracer there
+// NewIndexer creates an indexer. It does nothing before Run. Without a tracer there
 // are no spans.
 func NewIndexer(index *Index, topic Topic, trace *tracing.Tracer) *Indexer {
 	return &Indexer{Index: index, topic: topic, tracer: trace, writers: make(chan struct{}, maxConcurrentBatches)}

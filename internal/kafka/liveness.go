@@ -125,8 +125,8 @@ func (g *group) removeMember(ctx context.Context, member string) error {
 }
 
 func (c *Cluster) removeMember(ctx context.Context, group, member string) error {
-	client, done := c.newAdminClient()
-	defer done()
+	client, closeClient := c.newAdminClient()
+	defer closeClient()
 	res, err := client.LeaveGroup(ctx, &kafkago.LeaveGroupRequest{GroupID: group, Members: []kafkago.LeaveGroupRequestMember{{ID: member}}})
 	if err != nil {
 		return err

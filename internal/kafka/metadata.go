@@ -31,8 +31,8 @@ func (c *Cluster) Topics(ctx context.Context) ([]TopicInfo, error) {
 	}
 	var infos []TopicInfo
 	for _, t := range m.topics {
-		base, ours := strings.CutPrefix(t.name, c.cfg.TopicPrefix)
-		if !ours || t.internal || t.err != nil {
+		base, hasPrefix := strings.CutPrefix(t.name, c.cfg.TopicPrefix)
+		if !hasPrefix || t.internal || t.err != nil {
 			continue
 		}
 		infos = append(infos, TopicInfo{base, len(t.leaders), t.replicas})

@@ -42,11 +42,11 @@ func (c *Cluster) ScanCompacted(ctx context.Context, topic string, partition int
 }
 
 func (c *Cluster) scanRange(ctx context.Context, cfg ReaderConfig, from, to int64, each func(*Record)) error {
-	open := func(offset int64) *Reader {
+	openAt := func(offset int64) *Reader {
 		cfg.From = LogPosition{Offset: offset, LeaderEpoch: UnknownEpoch}
 		return c.OpenReader(cfg)
 	}
-	r := open(from)
+	r := openAt(from)
 	defer func() { r.Close() }()
 	for r.nextOffset < to {
 		records, err := r.readBatches(ctx)
@@ -58,7 +58,7 @@ func (c *Cluster) scanRange(ctx context.Context, cfg ReaderConfig, from, to int6
 				return nil
 			}
 			r.Close()
-			r = open(gap.Resume)
+			r = openAt(gap.Resume)
 			continue
 		}
 		if err != nil {

@@ -107,8 +107,8 @@ func (c *Cluster) topicConfigs(ctx context.Context, topics []string) (map[string
 			ConfigNames: []string{configTimestampType, configMaxBytes, configMinInSync, configCleanupPolicy, configUncleanElection},
 		})
 	}
-	client, done := c.newAdminClient()
-	defer done()
+	client, closeClient := c.newAdminClient()
+	defer closeClient()
 	res, err := client.DescribeConfigs(ctx, req)
 	if err != nil {
 		return nil, err

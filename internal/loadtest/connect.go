@@ -71,7 +71,7 @@ func isPermanent(err error) bool {
 		errors.As(err, &certErr)
 }
 
-// open makes one attempt.
+// open makes one attempt to connect.
 func (l *Load) open(ctx context.Context, c *conn) error {
 	var localAddr netip.Addr
 	if n := len(l.cfg.Sources); n > 0 {

@@ -29,7 +29,7 @@ type establishedConn struct {
 	fd        int
 	tls       *tls.Conn // nil: plain
 	transport *tlsTransport
-	early     []byte // bytes received after the handshake
+	buffered  []byte // bytes received after the handshake
 }
 
 // Refusal is a response to an upgrade request other than 101.
@@ -69,7 +69,7 @@ func (t *target) dial(ctx context.Context, localAddr netip.Addr, token string, r
 		}
 		conn = o.tls
 	}
-	if o.early, err = t.upgrade(conn, token, resumeFrom); err != nil {
+	if o.buffered, err = t.upgrade(conn, token, resumeFrom); err != nil {
 		return nil, err
 	}
 	if o.fd, err = dupSocket(tcpConn); err != nil {
@@ -88,7 +88,7 @@ func dupSocket(c net.Conn) (fd int, err error) {
 	if err != nil {
 		return -1, err
 	}
-	controlErr := raw.Control(func(old uintptr) { fd, err = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0) })
+	controlErr := raw.Control(func(socket uintptr) { fd, err = unix.FcntlInt(socket, unix.F_DUPFD_CLOEXEC, 0) })
 	return fd, errors.Join(controlErr, err)
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // MetricsUsage returns the CPU time and memory that a process reports on its metrics listener at
-// base + /metrics. With settled, it first makes the process collect its garbage, so that only
+// base + /metrics. With collectGarbage, the process first collects its garbage, so that only
 // live memory is counted.
 func MetricsUsage(ctx context.Context, client *http.Client, base string, collectGarbage bool) (Usage, error) {
 	base = strings.TrimSuffix(strings.TrimRight(base, "/"), "/metrics")

@@ -85,7 +85,7 @@ func (w *worker) adopt(c *conn, o *establishedConn) error {
 	if c.stalled {
 		return nil
 	}
-	err := w.handleFrames(c, o.early)
+	err := w.handleFrames(c, o.buffered)
 	if err == nil && c.tls != nil {
 		err = w.readRecords(c) // the handshake may have read ahead
 	}

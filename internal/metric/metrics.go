@@ -18,32 +18,32 @@ type Factory struct{ promauto.Factory }
 // With returns a Factory that registers in reg, which may be nil.
 func With(reg prometheus.Registerer) Factory { return Factory{promauto.With(reg)} }
 
-// Counter makes a counter.
+// Counter creates a counter.
 func (f Factory) Counter(name, help string) prometheus.Counter {
 	return f.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 }
 
-// CounterVec makes counters with labels.
+// CounterVec creates counters with labels.
 func (f Factory) CounterVec(name, help string, labels ...string) *prometheus.CounterVec {
 	return f.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 }
 
-// Gauge makes a gauge.
+// Gauge creates a gauge.
 func (f Factory) Gauge(name, help string) prometheus.Gauge {
 	return f.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 }
 
-// GaugeFunc makes a gauge whose value is computed at each scrape.
+// GaugeFunc creates a gauge whose value is computed at each scrape.
 func (f Factory) GaugeFunc(name, help string, value func() float64) {
 	f.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
 }
 
-// GaugeVec makes gauges with labels.
+// GaugeVec creates gauges with labels.
 func (f Factory) GaugeVec(name, help string, labels ...string) *prometheus.GaugeVec {
 	return f.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
 }
 
-// Histogram makes a histogram with the upper bounds of its buckets.
+// Histogram creates a histogram with the upper bounds of its buckets.
 func (f Factory) Histogram(name, help string, buckets ...float64) prometheus.Histogram {
 	return f.NewHistogram(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets})
 }

@@ -54,7 +54,7 @@ type Checker struct {
 // lastingFault is a fault that still lasts.
 type lastingFault struct{ since, lastReport time.Time }
 
-// New makes a Checker and registers its metrics.
+// New creates a Checker and registers its metrics.
 func New(cfg Config, registerer prometheus.Registerer, log *slog.Logger) *Checker {
 	m := newMetrics(registerer)
 	c := &Checker{cfg: cfg, metrics: m, log: log, startedAt: time.Now(), faults: map[string]*lastingFault{}}

@@ -1,4 +1,4 @@
-// Package testservice gives tests a real Apache Kafka, Redis, PostgreSQL and
+// Package testservice provides tests with a real Apache Kafka, Redis, PostgreSQL and
 // RabbitMQ, and a real S3-compatible store.
 // Only _test files and its own services command import it.
 //

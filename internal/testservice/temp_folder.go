@@ -31,10 +31,10 @@ func removeStaleFolders(parent string) {
 		fmt.Fprintf(os.Stderr, "testservice: looking for folders left behind: %v\n", err)
 	}
 	for _, entry := range entries {
-		rest, ours := strings.CutPrefix(entry.Name(), folderPrefix)
+		rest, hasPrefix := strings.CutPrefix(entry.Name(), folderPrefix)
 		owner, _, _ := strings.Cut(rest, "-")
 		pid, err := strconv.Atoi(owner)
-		if !ours || err != nil || !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+		if !hasPrefix || err != nil || !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
 			continue
 		}
 		if err := os.RemoveAll(filepath.Join(parent, entry.Name())); err != nil {

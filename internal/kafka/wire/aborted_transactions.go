@@ -14,8 +14,8 @@ type AbortedTransaction struct {
 
 // abortedTransactions tracks which batches belong to aborted transactions.
 type abortedTransactions struct {
-	pending []AbortedTransaction // ordered by first offset
-	open    map[int64]bool       // by producer id
+	pending       []AbortedTransaction // ordered by first offset
+	openProducers map[int64]bool       // by producer id
 }
 
 // SetAborted sets the aborted transactions of a new response.
@@ -28,10 +28,10 @@ func (d *Decoder) SetAborted(list []AbortedTransaction) {
 // marker or part of an aborted transaction.
 func (a *abortedTransactions) skips(h *batchHeader, content []byte) (bool, error) {
 	for len(a.pending) > 0 && a.pending[0].FirstOffset <= h.last {
-		if a.open == nil {
-			a.open = map[int64]bool{}
+		if a.openProducers == nil {
+			a.openProducers = map[int64]bool{}
 		}
-		a.open[a.pending[0].Producer] = true
+		a.openProducers[a.pending[0].Producer] = true
 		a.pending = a.pending[1:]
 	}
 	if h.attributes&attrControl != 0 {
@@ -44,9 +44,9 @@ func (a *abortedTransactions) skips(h *batchHeader, content []byte) (bool, error
 		key.Int16() // version
 		const abort = 0
 		if kind := key.Int16(); kind == abort && !r.Bad && !key.Bad {
-			delete(a.open, h.producer)
+			delete(a.openProducers, h.producer)
 		}
 		return true, nil
 	}
-	return h.attributes&attrTransactional != 0 && a.open[h.producer], nil
+	return h.attributes&attrTransactional != 0 && a.openProducers[h.producer], nil
 }
