@@ -15,7 +15,7 @@
 // Fold.timers, which is total.
 //
 // An event counts at the time reported by its source, unless that is more than
-// state.MaxAhead after its id. Events whose interval ended more than
+// state.MaxClockSkew after its id. Events whose interval ended more than
 // Settings.LateEvents ago are dropped and counted in a metric.
 //
 // The states of agents are those of cc.state (state.AgentAfter). The time in a
@@ -41,7 +41,7 @@
 // contain the interval from which they are in force (QueueConfigs). A change is in force
 // configLead after it was written at the earliest. The fold of an event waits until
 // cc.queues was read to its end no earlier than configAge before the event's id, and a
-// row begins at most state.MaxAhead after that id: so all thresholds in force for the row have
+// row begins at most state.MaxClockSkew after that id: so all thresholds in force for the row have
 // been read, whenever it is folded, if clocks differ by less than a minute. The log
 // keeps all versions.
 //

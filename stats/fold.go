@@ -93,7 +93,7 @@ func (f *Fold) Apply(e *state.Event) {
 	if !Counts(e.Facts.Name) {
 		return
 	}
-	at := e.Millis()
+	at := e.EffectiveMillis()
 	c := f.findCall(e)
 	another := c != nil && c.Agent != e.Facts.AgentID
 	f.foldCall(e, c, at)

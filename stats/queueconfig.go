@@ -37,10 +37,10 @@ const (
 	maxConfigQueues = 5000
 	// configLead is the minimum time from a change to the start of the first interval
 	// for which it is in force. configAge is how much older than an event the
-	// configurations used for its fold may be. A row begins at most state.MaxAhead after the
+	// configurations used for its fold may be. A row begins at most state.MaxClockSkew after the
 	// event that creates it, so the configurations in force for it are known as long
 	// as clocks differ by less than the remaining minute.
-	configLead = state.MaxAhead + 2*configAge
+	configLead = state.MaxClockSkew + 2*configAge
 	configAge  = time.Minute
 	// configGrid divides the starts of intervals of every length.
 	configGrid = 15 * time.Minute

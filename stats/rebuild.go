@@ -181,7 +181,7 @@ func (r *rebuildRun) settle(e *state.Event) {
 	}
 	k := newKey(kindOpenAgent, e.Account, e.Facts.AgentID, 0)
 	if _, ok := r.settled[k]; !ok {
-		r.settled[k] = max(e.Millis(), e.ID.Milli())
+		r.settled[k] = max(e.EffectiveMillis(), e.ID.Milli())
 	}
 }
 

@@ -22,13 +22,13 @@ func (p *Partition) complete(e *Event) (agent, call *Entry) {
 		}
 		completeAgent(f, agent, busyWith)
 	case aboutCall:
-		after := callAfter(f, call)
+		after := nextCallState(f, call)
 		if f.State == "" {
 			f.State = after
 		}
 		if call != nil {
 			previous(f, call)
-			durations(f, call, after, e.Millis())
+			durations(f, call, after, e.EffectiveMillis())
 		}
 	}
 	return agent, call

@@ -23,7 +23,7 @@
 // offline after 7 days without an event, other agents after 31 days, calls and
 // devices after 24 hours. At most maxPerAccount entries of a kind are kept for an
 // account; beyond that the entry whose last event is oldest is deleted. At most
-// forgetAtOnce entries are deleted with one event. Ids over maxText bytes are not
+// maxExpirePerEvent entries are deleted with one event. Ids over maxText bytes are not
 // folded; longer texts are omitted.
 //
 // An entry is written again when an event changes more than its event id, or

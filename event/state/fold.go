@@ -59,7 +59,7 @@ func (p *Partition) Apply(e *Event) {
 	p.foldFacts(e, agent, call)
 }
 
-// Fold folds the facts of the next event, which its message already has completed.
+// Fold folds the next event, whose message already contains the completed facts.
 func (p *Partition) Fold(e *Event) {
 	if e.ID <= p.lastFolded {
 		return
@@ -108,7 +108,7 @@ func subjectOf(f *event.Facts) subject {
 }
 
 // lookup returns the entry before the current event, nil: none. It ignores expired
-// entries that are not deleted yet, see forgetAtOnce.
+// entries that are not deleted yet, see maxExpirePerEvent.
 func (p *Partition) lookup(account string, kind Kind, id string) *Entry {
 	if id == "" {
 		return nil
@@ -120,20 +120,20 @@ func (p *Partition) lookup(account string, kind Kind, id string) *Entry {
 	return e
 }
 
-// MaxAhead is how far the clock of a source may be ahead of the log's. An event further
-// ahead counts at the time of its id.
-const MaxAhead = 5 * time.Minute
+// MaxClockSkew is the maximum by which an event's time may exceed the time of its id.
+// Above it, the id's time is used.
+const MaxClockSkew = 5 * time.Minute
 
-// Millis returns the time at which the event counts, in Unix milliseconds.
-func (e *Event) Millis() int64 {
-	return e.notAhead(cmp.Or(e.Facts.TimestampMS, e.Timestamp*1000))
+// EffectiveMillis returns the time at which the event counts, in Unix milliseconds.
+func (e *Event) EffectiveMillis() int64 {
+	return e.clampToLog(cmp.Or(e.Facts.TimestampMS, e.Timestamp*1000))
 }
 
 // since returns the time from which an entry has the event's state, in Unix seconds.
-func (e *Event) since() int64 { return e.notAhead(e.Timestamp*1000) / 1000 }
+func (e *Event) since() int64 { return e.clampToLog(e.Timestamp*1000) / 1000 }
 
-func (e *Event) notAhead(millis int64) int64 {
-	if logged := e.ID.Milli(); millis > logged+MaxAhead.Milliseconds() {
+func (e *Event) clampToLog(millis int64) int64 {
+	if logged := e.ID.Milli(); millis > logged+MaxClockSkew.Milliseconds() {
 		return logged
 	}
 	return millis
@@ -156,10 +156,10 @@ func (p *Partition) foldFacts(e *Event, agent, call *Entry) {
 	}
 }
 
-// begin returns the entry for the event to change: a copy of before (nil: none) with
+// copyOrNew returns the entry for the event to change: a copy of before (nil: none) with
 // the event's source. Trunkline's own events about a call keep the entry's source,
 // which is a platform.
-func (e *Event) begin(kind Kind, id string, before *Entry) (next Entry) {
+func (e *Event) copyOrNew(kind Kind, id string, before *Entry) (next Entry) {
 	if before != nil {
 		next = *before
 	} else {
@@ -167,13 +167,13 @@ func (e *Event) begin(kind Kind, id string, before *Entry) (next Entry) {
 			Facts: event.Facts{Name: e.Facts.Name, TimestampMS: e.Facts.TimestampMS}}
 	}
 	if e.Facts.Name != event.NameCallProgress {
-		next.Source = bounded(e.Source)
+		next.Source = emptyIfTooLong(e.Source)
 	}
 	return next
 }
 
-// enter sets the entry's state after the event.
-func (e *Event) enter(entry *Entry, s event.State) {
+// setState sets the entry's state after the event.
+func (e *Event) setState(entry *Entry, s event.State) {
 	if entry.State == s {
 		return
 	}
@@ -194,20 +194,20 @@ func (p *Partition) foldAgent(e *Event, agent, call *Entry) {
 	if agent == nil && after.State == "" && f.Name != event.NameAgentQueueJoin || agent != nil && agent.EventID >= e.ID {
 		return
 	}
-	next := e.begin(Agent, f.AgentID, agent)
+	next := e.copyOrNew(Agent, f.AgentID, agent)
 	next.AgentID = f.AgentID
-	e.enter(&next, after.State)
+	e.setState(&next, after.State)
 	next.AfterCall = after.AfterCall
 	if subjectOf(f) == aboutAgent && f.State != "" {
-		next.Reason = bounded(f.Reason)
+		next.Reason = emptyIfTooLong(f.Reason)
 	}
-	keep(&next.AgentName, f.AgentName)
+	setUnlessEmpty(&next.AgentName, f.AgentName)
 	switch {
 	case onCall(after.State):
-		if f.CallID != "" && (next.CallID == "" || subjectOf(f) == aboutAgent || callIsAgents(f) && takesCall(f, agent)) {
-			next.CallID, next.Caller, next.Callee = bounded(f.CallID), bounded(f.Caller), bounded(f.Callee)
-			next.InteractionID, next.OriginationCallID = bounded(f.InteractionID), bounded(f.OriginationCallID)
-			keep(&next.QueueID, f.QueueID)
+		if f.CallID != "" && (next.CallID == "" || subjectOf(f) == aboutAgent || assignsCallToAgent(f) && replacesCurrentCall(f, agent)) {
+			next.CallID, next.Caller, next.Callee = emptyIfTooLong(f.CallID), emptyIfTooLong(f.Caller), emptyIfTooLong(f.Callee)
+			next.InteractionID, next.OriginationCallID = emptyIfTooLong(f.InteractionID), emptyIfTooLong(f.OriginationCallID)
+			setUnlessEmpty(&next.QueueID, f.QueueID)
 		}
 	case agent.agentState().KeepsCall(f, after.State):
 	default:
@@ -215,21 +215,21 @@ func (p *Partition) foldAgent(e *Event, agent, call *Entry) {
 	}
 	switch f.Name {
 	case event.NameAgentQueueJoin, event.NameAgentLogin:
-		next.Queues = join(next.Queues, f.QueueID)
+		next.Queues = addQueue(next.Queues, f.QueueID)
 	case event.NameAgentQueueLeave, event.NameAgentLogout:
-		next.Queues = leave(next.Queues, f.QueueID)
+		next.Queues = removeQueue(next.Queues, f.QueueID)
 	}
 	p.put(&next, agent, e.ID)
 }
 
-// takesCall reports whether the agent leaves its current call for the event's call. A
+// replacesCurrentCall reports whether the event's call replaces the agent's current call. A
 // call that only rings while the agent talks does not replace the current one.
-func takesCall(f *event.Facts, agent *Entry) bool {
+func replacesCurrentCall(f *event.Facts, agent *Entry) bool {
 	return agent == nil || agent.State != event.Talking || f.Name != event.NameQueueCallOffered && f.Name != event.NameCallRinging
 }
 
-// callIsAgents reports whether the event assigns the call to its agent.
-func callIsAgents(f *event.Facts) bool {
+// assignsCallToAgent reports whether the event assigns the call to its agent.
+func assignsCallToAgent(f *event.Facts) bool {
 	switch f.Name {
 	case event.NameQueueCallOffered, event.NameQueueCallAnswered, event.NameCallRinging, event.NameCallAnswered, event.NameCallBridged,
 		event.NameCallTransferred:
@@ -238,8 +238,8 @@ func callIsAgents(f *event.Facts) bool {
 	return false
 }
 
-// join and leave return new slices, because entries are immutable.
-func join(queues []string, queue string) []string {
+// addQueue and removeQueue return new slices, because entries are immutable.
+func addQueue(queues []string, queue string) []string {
 	at, in := slices.BinarySearch(queues, queue)
 	if in || queue == "" || len(queue) > maxText || len(queues) == maxQueues {
 		return queues
@@ -247,7 +247,7 @@ func join(queues []string, queue string) []string {
 	return slices.Insert(slices.Clone(queues), at, queue)
 }
 
-func leave(queues []string, queue string) []string {
+func removeQueue(queues []string, queue string) []string {
 	at, in := slices.BinarySearch(queues, queue)
 	if !in {
 		return queues
@@ -261,29 +261,29 @@ func leave(queues []string, queue string) []string {
 // foldCall updates the event's call. call is its entry before the event.
 func (p *Partition) foldCall(e *Event, call *Entry) {
 	f := &e.Facts
-	after := callAfter(f, call)
+	after := nextCallState(f, call)
 	if after == "" || call != nil && call.EventID >= e.ID {
 		return
 	}
 	before := call
 	if call != nil && call.State == event.Ended && after != event.Ended {
-		call = nil // starts anew
+		call = nil // start a new call
 	}
-	next := e.begin(Call, f.CallID, call)
+	next := e.copyOrNew(Call, f.CallID, call)
 	next.CallID = f.CallID
-	now, had := e.Millis(), next.State
-	e.enter(&next, after)
+	now, oldState := e.EffectiveMillis(), next.State
+	e.setState(&next, after)
 	if subjectOf(f) == aboutCall {
-		keep(&next.Reason, f.Reason)
+		setUnlessEmpty(&next.Reason, f.Reason)
 	}
-	keep(&next.QueueID, f.QueueID)
-	keep(&next.Caller, f.Caller)
-	keep(&next.Callee, f.Callee)
-	keep(&next.InteractionID, f.InteractionID)
-	keep(&next.OriginationCallID, f.OriginationCallID)
+	setUnlessEmpty(&next.QueueID, f.QueueID)
+	setUnlessEmpty(&next.Caller, f.Caller)
+	setUnlessEmpty(&next.Callee, f.Callee)
+	setUnlessEmpty(&next.InteractionID, f.InteractionID)
+	setUnlessEmpty(&next.OriginationCallID, f.OriginationCallID)
 	p.foldCallAgent(e, &next)
 	switch {
-	case f.Name == event.NameQueueCallEntered && (next.EnteredMS == 0 || had == event.Talking || had == event.Held):
+	case f.Name == event.NameQueueCallEntered && (next.EnteredMS == 0 || oldState == event.Talking || oldState == event.Held):
 		next.EnteredMS, next.AnsweredMS, next.WaitMS = now, 0, event.Millis{}
 	case after == event.Talking && next.AnsweredMS == 0:
 		next.AnsweredMS = now
@@ -297,8 +297,8 @@ func (p *Partition) foldCall(e *Event, call *Entry) {
 	p.put(&next, before, e.ID)
 }
 
-// foldCallAgent sets the agent of the call. An agent whose phone rang for it while
-// another one answered becomes available.
+// foldCallAgent sets the call's agent. If another agent answers, the agent whose phone
+// was ringing becomes available.
 func (p *Partition) foldCallAgent(e *Event, call *Entry) {
 	f := &e.Facts
 	switch {
@@ -306,13 +306,13 @@ func (p *Partition) foldCallAgent(e *Event, call *Entry) {
 		call.AgentID, call.AgentName = "", ""
 	case call.State == event.Ended:
 		if call.AgentID == "" && f.Name != event.NameQueueCallAbandoned {
-			call.AgentID, call.AgentName = bounded(f.AgentID), bounded(f.AgentName)
+			call.AgentID, call.AgentName = emptyIfTooLong(f.AgentID), emptyIfTooLong(f.AgentName)
 		}
-	case callIsAgents(f) && !(f.Name == event.NameQueueCallOffered && call.State != event.Ringing):
+	case assignsCallToAgent(f) && !(f.Name == event.NameQueueCallOffered && call.State != event.Ringing):
 		if call.State == event.Talking && call.AgentID != f.AgentID {
 			p.stopRinging(e, call)
 		}
-		call.AgentID, call.AgentName = bounded(f.AgentID), bounded(f.AgentName)
+		call.AgentID, call.AgentName = emptyIfTooLong(f.AgentID), emptyIfTooLong(f.AgentName)
 	}
 }
 
@@ -323,8 +323,8 @@ func (p *Partition) stopRinging(e *Event, call *Entry) {
 	if rang == nil || rang.State != event.Ringing || rang.CallID != call.ID {
 		return
 	}
-	free := e.begin(Agent, rang.ID, rang)
-	e.enter(&free, rang.agentState().Free())
+	free := e.copyOrNew(Agent, rang.ID, rang)
+	e.setState(&free, rang.agentState().Free())
 	free.AfterCall = ""
 	free.CallID, free.Caller, free.Callee, free.InteractionID, free.OriginationCallID = "", "", "", "", ""
 	p.put(&free, rang, e.ID)
@@ -346,25 +346,25 @@ func (p *Partition) foldDevice(e *Event) {
 			return
 		}
 	}
-	next := e.begin(Device, name, device)
-	e.enter(&next, state)
-	keep(&next.Reason, f.Reason)
-	keep(&next.AgentID, f.AgentID)
-	keep(&next.AgentName, f.AgentName)
-	keep(&next.Caller, f.Caller)
-	keep(&next.Callee, f.Callee)
+	next := e.copyOrNew(Device, name, device)
+	e.setState(&next, state)
+	setUnlessEmpty(&next.Reason, f.Reason)
+	setUnlessEmpty(&next.AgentID, f.AgentID)
+	setUnlessEmpty(&next.AgentName, f.AgentName)
+	setUnlessEmpty(&next.Caller, f.Caller)
+	setUnlessEmpty(&next.Callee, f.Callee)
 	p.put(&next, device, e.ID)
 }
 
-// keep replaces a text by a newer one, unless that is empty.
-func keep(text *string, newer string) {
-	if newer = bounded(newer); newer != "" {
+// setUnlessEmpty replaces a text by a newer one, unless that is empty.
+func setUnlessEmpty(text *string, newer string) {
+	if newer = emptyIfTooLong(newer); newer != "" {
 		*text = newer
 	}
 }
 
-// bounded returns a text, or "" if it is longer than maxText.
-func bounded(text string) string {
+// emptyIfTooLong returns a text, or "" if it is longer than maxText.
+func emptyIfTooLong(text string) string {
 	if len(text) > maxText {
 		return ""
 	}

@@ -59,7 +59,7 @@ func TestWhatExpiresAtOnceIsForgottenEventByEvent(t *testing.T) {
 		p.play(event.Facts{Name: event.NameOther})
 		forgotten := 0
 		p.Commit(func(Change) { forgotten++ })
-		if want := min(left, forgetAtOnce); forgotten != want {
+		if want := min(left, maxExpirePerEvent); forgotten != want {
 			t.Fatalf("%d entries were forgotten with one event, %d are left", forgotten, left)
 		}
 		left -= forgotten

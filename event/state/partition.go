@@ -11,10 +11,10 @@ import (
 const (
 	// maxPerAccount bounds the entries of one kind, account and partition.
 	maxPerAccount = 1 << 15
-	// forgetAtOnce bounds the entries that expire with one event. It is more than an
+	// maxExpirePerEvent bounds the entries that expire with one event. It is more than an
 	// event can add, so that after a quiet time the expired entries are deleted soon,
 	// in batches that fit in a request.
-	forgetAtOnce = 8
+	maxExpirePerEvent = 8
 )
 
 // Partition keeps the state of one partition while its events are normalized. It can
@@ -328,7 +328,7 @@ func (p *Partition) advance(id event.ID) {
 	forgotten := 0
 	for i := range p.classes {
 		oldest, age := &p.classes[i], event.ID(classAges[i])
-		for n := oldest.inClass.after; n != oldest && n.value.lastEvent()+age <= id && forgotten < forgetAtOnce; n = oldest.inClass.after {
+		for n := oldest.inClass.after; n != oldest && n.value.lastEvent()+age <= id && forgotten < maxExpirePerEvent; n = oldest.inClass.after {
 			p.set(n.key, nil, id)
 			forgotten++
 		}

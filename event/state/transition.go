@@ -138,9 +138,9 @@ func reopens(f *event.Facts) bool {
 	return f.Name == event.NameQueueCallEntered || f.Name == event.NameCallCreated || f.Name == event.NameCallAnswered && f.AgentID != ""
 }
 
-// callAfter returns the state of the event's call after it; "" if unknown. call is its
+// nextCallState returns the state of the event's call after it; "" if unknown. call is its
 // entry before, nil: none.
-func callAfter(f *event.Facts, call *Entry) event.State {
+func nextCallState(f *event.Facts, call *Entry) event.State {
 	var before event.State
 	if call != nil {
 		before = call.State
