@@ -18,7 +18,7 @@ const (
 	count     = "short"
 	perSecond = "cps"
 	seconds   = "s"
-	octets    = "bytes"
+	bytesUnit = "bytes"
 	bytesRate = "Bps"
 	share     = "percentunit"
 )

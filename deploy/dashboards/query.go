@@ -39,8 +39,8 @@ func quantile(q, histogram string, by ...string) string {
 	return fmt.Sprintf("histogram_quantile(%s, sum by (%s) (rate(%s_bucket%s[R]))) or %s", q, group, name, selector, native)
 }
 
-// heat returns the query of a heat map, for a histogram with classic buckets.
-func heat(title, histogram, about string) panel {
+// heatmap returns the query of a heat map, for a histogram with classic buckets.
+func heatmap(title, histogram, about string) panel {
 	return panel{kind: "heatmap", title: title, about: about, unit: seconds, width: pageWidth, height: 9, queries: []query{{
 		fmt.Sprintf("sum by (le) (increase(%s_bucket{S}[R])) or (sum(increase(%[1]s{S}[R])) unless on () sum(%[1]s_bucket{S}))", histogram),
 		"{{le}}",
@@ -73,7 +73,7 @@ func gauge(name string, by ...string) query {
 	return q
 }
 
-func named(legend string, q query) query {
+func withLegend(legend string, q query) query {
 	q.legend = legend
 	return q
 }
