@@ -15,17 +15,17 @@ import (
 // resuming use. It is immutable and shared by every subscriber and the ring.
 type frame struct {
 	conn.Frame
-	repeat  bool // its source record is in an earlier frame of the partition
-	part    uint16
-	epoch   int32 // leader epoch of the record
-	class   event.TypeSet
-	name    event.NameSet // of the facts: one bit
-	account string
-	ids     factIDs
-	id      event.ID
-	offset  int64            // in cc.evt
-	source  int64            // event.Position.Packed of the raw record, -1 when unknown
-	packed  *compressedFrame // the frame compressed; nil: compression is off
+	repeat     bool // its source record is in an earlier frame of the partition
+	partition  uint16
+	epoch      int32 // leader epoch of the record
+	class      event.TypeSet
+	name       event.NameSet // of the facts: one bit
+	account    string
+	ids        factIDs
+	id         event.ID
+	offset     int64            // in cc.evt
+	source     int64            // event.Position.Packed of the raw record, -1 when unknown
+	compressed *compressedFrame // the frame compressed; nil: compression is off
 }
 
 // factIDs holds the agent, queue and call ids of a message's facts in one string; ""
@@ -95,12 +95,12 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 			continue
 		}
 		f := frame{
-			Frame:  b.AppendMessage(int64(id), r.Value),
-			part:   uint16(r.Partition),
-			epoch:  r.LeaderEpoch,
-			id:     id,
-			offset: r.Offset,
-			source: -1,
+			Frame:     b.AppendMessage(int64(id), r.Value),
+			partition: uint16(r.Partition),
+			epoch:     r.LeaderEpoch,
+			id:        id,
+			offset:    r.Offset,
+			source:    -1,
 		}
 		var typ, format, name, agent, queue, call []byte
 		for j := range r.Headers {
@@ -126,7 +126,7 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 			}
 		}
 		if compress {
-			f.packed = &packs[i]
+			f.compressed = &packs[i]
 		}
 		f.class = event.ClassOf(event.Type(typ), string(format))
 		f.name = event.NameBit(name)
@@ -135,7 +135,7 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 	}
 	b.Held = batchBytes + b.Cap() + cap(b.frames)*frameBytes + ids.Cap()
 	if compress {
-		b.Held += b.Cap() + cap(b.frames)*(packedBytes+conn.BlockBytes+conn.FrameBytes) // at most, with every frame compressed
+		b.Held += b.Cap() + cap(b.frames)*(compressedFrameBytes+conn.BlockBytes+conn.FrameBytes) // at most, with every frame compressed
 	}
 	return b, bad
 }

@@ -39,7 +39,7 @@ type sinkTransport struct{ webSocket }
 
 func (*sinkTransport) flush(s *subscriber, _ []byte) {
 	s.mu.Lock()
-	s.written(s.queue.Waiting())
+	s.advanceQueue(s.queue.Waiting())
 	s.state = idle
 	s.mu.Unlock()
 }
@@ -57,7 +57,7 @@ func newTestStream(t testing.TB, cfg Config) *partitionStream {
 	t.Cleanup(f.cancelRun)
 	s := f.newStream(0, 0, time.Time{})
 	f.follower.followed[0] = &followedPartition{references: math.MaxInt}
-	f.follower.publish(0, s)
+	f.follower.setStream(0, s)
 	return s
 }
 
@@ -65,7 +65,7 @@ func benchStream(b *testing.B, subscribers int, account func(int) string) *parti
 	stream := newTestStream(b, Config{Settings: Settings{RingBytes: 8 << 20}})
 	f := stream.f
 	for i := range subscribers {
-		s := &subscriber{limit: 1 << 20, transport: &sinkTransport{}, connected: time.Now()}
+		s := &subscriber{queueLimit: 1 << 20, transport: &sinkTransport{}, connected: time.Now()}
 		s.filter.Store(&filter{root: account(i), accounts: map[string]struct{}{account(i): {}}, types: event.EveryType, names: event.EveryName})
 		s.interest.follows.add(0)
 		f.index.add(s)
@@ -76,7 +76,7 @@ func benchStream(b *testing.B, subscribers int, account func(int) string) *parti
 // deliverAll gives a stream the same records again and again, as new ones.
 func deliverAll(b *testing.B, s *partitionStream, records []kafka.Record) {
 	for b.Loop() {
-		s.live = startAt(0)
+		s.live = positionAt(0)
 		s.deliver(b.Context(), records)
 	}
 	perEvent := float64(b.Elapsed().Nanoseconds()) / float64(b.N*len(records))
@@ -106,11 +106,11 @@ func BenchmarkReplayFromRing(b *testing.B) {
 	of := func(int) string { return "root" }
 	s := benchStream(b, 0, of)
 	s.deliver(b.Context(), benchRecords(4000, of))
-	sub := &subscriber{limit: 1 << 20, transport: &sinkTransport{}, connected: time.Now()}
+	sub := &subscriber{queueLimit: 1 << 20, transport: &sinkTransport{}, connected: time.Now()}
 	sub.filter.Store(&filter{root: "root", types: event.EveryType, names: event.EveryName})
 	for b.Loop() {
-		r := s.f.newReplay(sub, []start{{position: startAt(0)}}, false)
-		if _, err := r.round(b.Context()); err != nil || r.sent != 4000 {
+		r := s.f.newReplay(sub, []start{{position: positionAt(0)}}, false)
+		if _, err := r.runRound(b.Context()); err != nil || r.sent != 4000 {
 			b.Fatal(r.sent, err)
 		}
 	}

@@ -80,10 +80,10 @@ func (f *Fanout) upgradeWebSocket(w http.ResponseWriter, req Request) error {
 // admission is an accepted subscriber with its start positions.
 type admission struct {
 	*subscriber
-	starts   []start             // in what the subscriber follows; nil: live from now on
-	others   []partitionPosition // positions of its cursor in other partitions
-	earliest bool                // replay the whole log
-	gapCount int64               // value of Fanout.gapCount before the starts were looked up
+	starts         []start             // in what the subscriber follows; nil: live from now on
+	otherPositions []partitionPosition // positions of its cursor in other partitions
+	earliest       bool                // replay the whole log
+	gapCount       int64               // value of Fanout.gapCount before the starts were looked up
 }
 
 // admit authenticates and checks a subscription and finds its start positions. On
@@ -105,34 +105,34 @@ func (f *Fanout) admit(req Request, since string, cursor bool) (*admission, erro
 	if s == nil {
 		return nil, fault.Forbidden("the token's accounts are not accessible any more")
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), handshakeWait)
+	ctx, cancel := context.WithTimeout(r.Context(), handshakeTimeout)
 	defer cancel()
 	if err := f.acquireLease(ctx, s); err != nil {
 		return nil, err
 	}
 	a := &admission{subscriber: s}
-	if err := f.position(ctx, a, since); err != nil {
-		f.noteRefusal(a, req, err)
+	if err := f.findStarts(ctx, a, since); err != nil {
+		f.recordRefusal(a, req, err)
 		f.releaseLeases(context.WithoutCancel(ctx), []*subscriber{s})
-		return nil, unavailable(err)
+		return nil, asUnavailable(err)
 	}
 	return a, nil
 }
 
-// position chooses and acquires the partitions of a subscriber and finds its start in
+// findStarts chooses and acquires the partitions of a subscriber and finds its start in
 // each of them.
-func (f *Fanout) position(ctx context.Context, a *admission, since string) error {
+func (f *Fanout) findStarts(ctx context.Context, a *admission, since string) error {
 	at, err := parseResume(since)
 	if err != nil {
 		return err
 	}
-	a.session.resumed = resumed{after: at.id, earliest: at.earliest, asked: at.resumes()}
-	if err := f.placements.await(ctx); err != nil {
+	a.session.resumed = resumed{after: at.id, earliest: at.earliest, requested: at.resumes()}
+	if err := f.placements.awaitLoaded(ctx); err != nil {
 		return err
 	}
 	a.gapCount = f.gapCount.Load()
 	in, flt := &a.interest, a.filter.Load()
-	if err := f.knowPartitions(ctx, at); err != nil {
+	if err := f.ensurePartitionsKnown(ctx, at); err != nil {
 		return err
 	}
 	in.follows, in.partitions = f.placements.partitionsOf(flt, f.directory.Tree())
@@ -150,7 +150,7 @@ func (f *Fanout) position(ctx context.Context, a *admission, since string) error
 	}
 	for _, p := range at.positions {
 		if !in.follows.has(p.partition) {
-			a.others = append(a.others, p)
+			a.otherPositions = append(a.otherPositions, p)
 		}
 	}
 	return nil
@@ -165,7 +165,7 @@ func (f *Fanout) newSubscriber(principal *identity.Principal, address string, cu
 	}
 	now := time.Now()
 	s := &subscriber{id: uuid.NewString(), principal: principal, address: address,
-		connected: now, limit: int(f.cfg.QueueBytes)}
+		connected: now, queueLimit: int(f.cfg.QueueBytes)}
 	s.filter.Store(filter)
 	s.lastSeen.Store(now.Unix())
 	s.lastPong.Store(now.Unix())
@@ -175,9 +175,9 @@ func (f *Fanout) newSubscriber(principal *identity.Principal, address string, cu
 	return s
 }
 
-// unavailable converts an error without a kind, such as a Kafka error, to
+// asUnavailable converts an error without a kind, such as a Kafka error, to
 // fault.KindUnavailable, so that the client retries.
-func unavailable(err error) error {
+func asUnavailable(err error) error {
 	if k := fault.KindOf(err); k != fault.KindInternal {
 		return err
 	}

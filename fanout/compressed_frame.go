@@ -17,7 +17,7 @@ type compressedFrame struct {
 	frame *conn.Frame
 }
 
-const packedBytes = int(unsafe.Sizeof(compressedFrame{}))
+const compressedFrameBytes = int(unsafe.Sizeof(compressedFrame{}))
 
 var deflaters = sync.Pool{New: func() any {
 	w, _ := flate.NewWriter(nil, flate.BestSpeed) // an error is impossible: the level is valid

@@ -43,8 +43,8 @@ func TestCompressionWhereConfiguredAndOffered(t *testing.T) {
 func TestACompressedFrameIsSmallerAndMadeOnce(t *testing.T) {
 	b, _ := newBatch(benchRecords(1, func(int) string { return "root" }), &interner{}, true)
 	m := &b.frames[0]
-	small := m.packed.get(m)
-	if small != m.packed.get(m) || len(small.Wire) >= len(m.Wire)/2 || small.ID != m.ID {
+	small := m.compressed.get(m)
+	if small != m.compressed.get(m) || len(small.Wire) >= len(m.Wire)/2 || small.ID != m.ID {
 		t.Errorf("%d bytes of %d", len(small.Wire), len(m.Wire))
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"trunkline/internal/setting"
 )
 
-const handshakeWait = 5 * time.Second // for Kafka look-ups before an upgrade
+const handshakeTimeout = 5 * time.Second // for Kafka look-ups before an upgrade
 
 // Config holds the settings and the values set by package app.
 type Config struct {

@@ -208,7 +208,7 @@ func TestCursorIsValidWhilePartitionsAreAdded(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	// A broker may know less than the node that the client comes from.
-	ahead := cursorOf(logID{1}, id, []position{{1, 0, 0}, {2, 2, 0}, startAt(0)})
+	ahead := cursorOf(logID{1}, id, []position{{1, 0, 0}, {2, 2, 0}, positionAt(0)})
 	if _, response, err := n.tryDial(token, "since="+ahead); err == nil || response.StatusCode != 503 {
 		t.Errorf("partitions that nobody here knows: %v", response)
 	}
@@ -389,7 +389,7 @@ func TestBusyNeighbourDoesNotAgeACursor(t *testing.T) {
 			log.mu.Lock()
 			end := int64(len(log.partitions[0]))
 			log.mu.Unlock()
-			_, known := n.seen.accountsBetween(0, 1, end)
+			_, known := n.partitionAccounts.accountsBetween(0, 1, end)
 			return known
 		})
 	}

@@ -23,8 +23,8 @@ type position struct {
 // unknownEpoch is the value of position.epoch for an unknown leader epoch.
 const unknownEpoch = -1
 
-// startAt returns the position at an offset, with source and epoch unknown.
-func startAt(offset int64) position { return position{offset, -1, unknownEpoch} }
+// positionAt returns the position at an offset, with source and epoch unknown.
+func positionAt(offset int64) position { return position{offset, -1, unknownEpoch} }
 
 // partitionPosition is a position and its partition.
 type partitionPosition struct {
@@ -46,17 +46,17 @@ type cursorTracker struct {
 // stopped following.
 type trackedPosition struct {
 	partitionPosition
-	left time.Time // when it stopped following the partition; zero: it follows it
+	leftAt time.Time // when it stopped following the partition; zero: it follows it
 }
 
-// leftFor is how long a position is kept after a subscriber has stopped following the
+// leftRetention is how long a position is kept after a subscriber has stopped following the
 // partition: it may follow it again as soon as this node has received a delayed
 // account tree or placement.
-const leftFor = time.Minute
+const leftRetention = time.Minute
 
-// delivered records an event that was put on the subscriber's queue.
-func (t *cursorTracker) delivered(m *frame) {
-	t.advance(int(m.part), position{m.offset + 1, m.source, m.epoch})
+// recordDelivered records an event that was put on the subscriber's queue.
+func (t *cursorTracker) recordDelivered(m *frame) {
+	t.advance(int(m.partition), position{m.offset + 1, m.source, m.epoch})
 	t.lastID = m.id
 	t.dirty = true
 }
@@ -80,36 +80,36 @@ func (t *cursorTracker) advance(partition int, to position) {
 }
 
 // join starts to track a partition at a position, or at the position kept by leave if
-// that is younger than leftFor, and returns the one chosen.
+// that is younger than leftRetention, and returns the one chosen.
 func (t *cursorTracker) join(partition int, at position, now time.Time) position {
 	i, found := t.find(partition)
 	switch {
 	case !found:
 		t.positions = slices.Insert(t.positions, i, trackedPosition{partitionPosition: partitionPosition{partition, at}})
-	case !t.positions[i].left.IsZero() && now.Sub(t.positions[i].left) >= leftFor:
+	case !t.positions[i].leftAt.IsZero() && now.Sub(t.positions[i].leftAt) >= leftRetention:
 		t.positions[i].position = at
 	}
-	t.positions[i].left = time.Time{}
+	t.positions[i].leftAt = time.Time{}
 	return t.positions[i].position
 }
 
-// leave keeps a partition's position, if there is one, for leftFor.
+// leave keeps a partition's position, if there is one, for leftRetention.
 func (t *cursorTracker) leave(partition int, now time.Time) {
 	if i, found := t.find(partition); found {
-		t.positions[i].left = now
+		t.positions[i].leftAt = now
 	}
 }
 
 // cursor encodes the last event's id and the positions.
 func (t *cursorTracker) cursor() string {
 	t.positions = slices.DeleteFunc(t.positions, func(p trackedPosition) bool {
-		return !p.left.IsZero() && time.Since(p.left) >= leftFor
+		return !p.leftAt.IsZero() && time.Since(p.leftAt) >= leftRetention
 	})
 	c := newCursor(t.logID, t.partitions)
 	for i := range t.positions {
 		c.add(t.positions[i].partitionPosition)
 	}
-	return c.text(t.lastID)
+	return c.encode(t.lastID)
 }
 
 // logID is the first 8 bytes of the topic id that Kafka assigned when the topic
@@ -164,13 +164,13 @@ func (c *cursorWriter) add(p partitionPosition) {
 	c.raw = binary.AppendVarint(c.raw, p.position.next-p.source)
 }
 
-func (c *cursorWriter) text(last event.ID) string {
+func (c *cursorWriter) encode(last event.ID) string {
 	return last.String() + "." + base64.RawURLEncoding.EncodeToString(c.raw)
 }
 
 var (
-	errCursor      = errors.New("not an event id or a cursor")
-	errNewerCursor = errors.New("the cursor is of a newer version")
+	errInvalidCursor = errors.New("not an event id or a cursor")
+	errNewerCursor   = errors.New("the cursor is of a newer version")
 )
 
 // resumePoint is a decoded value of since: an event id, or a cursor if positions is
@@ -212,7 +212,7 @@ func parseSince(s string) (resumePoint, error) {
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(tail)
 	if err != nil || len(raw) == 0 {
-		return resumePoint{}, errCursor
+		return resumePoint{}, errInvalidCursor
 	}
 	if raw[0] > cursorV3 && raw[0] <= cursorReserved {
 		return resumePoint{}, errNewerCursor
@@ -220,7 +220,7 @@ func parseSince(s string) (resumePoint, error) {
 	r := cursorReader{raw: raw[1:], epoch: unknownEpoch}
 	if raw[0] != cursorV1 {
 		if len(r.raw) < len(at.log) {
-			return resumePoint{}, errCursor
+			return resumePoint{}, errInvalidCursor
 		}
 		r.raw = r.raw[copy(at.log[:], r.raw):]
 	}
@@ -233,8 +233,8 @@ func parseSince(s string) (resumePoint, error) {
 		at.partitions = int(r.uvarint(event.MaxPartitions))
 		at.positions = r.positions(r.afterDistance, r.positionV2)
 	}
-	if r.bad || len(at.positions) == 0 {
-		return resumePoint{}, errCursor
+	if r.invalid || len(at.positions) == 0 {
+		return resumePoint{}, errInvalidCursor
 	}
 	at.partitions = max(at.partitions, at.positions[len(at.positions)-1].partition+1)
 	return at, nil
@@ -242,18 +242,18 @@ func parseSince(s string) (resumePoint, error) {
 
 // cursorReader decodes the positions of a cursor.
 type cursorReader struct {
-	raw   []byte
-	next  int // partition after the last
-	epoch int32
-	bad   bool
+	raw     []byte
+	next    int // partition after the last
+	epoch   int32
+	invalid bool
 }
 
 func (r *cursorReader) positions(partition func() int, one func() position) []partitionPosition {
 	var all []partitionPosition
-	for len(r.raw) > 0 && !r.bad {
+	for len(r.raw) > 0 && !r.invalid {
 		p := partition()
 		if p >= event.MaxPartitions {
-			r.bad = true
+			r.invalid = true
 			break
 		}
 		r.next = p + 1
@@ -284,7 +284,7 @@ func (r *cursorReader) positionV2() position {
 func (r *cursorReader) uvarint(most uint64) uint64 {
 	v, n := binary.Uvarint(r.raw)
 	if n <= 0 || v > most {
-		r.bad, r.raw = true, nil
+		r.invalid, r.raw = true, nil
 		return 0
 	}
 	r.raw = r.raw[n:]
@@ -294,7 +294,7 @@ func (r *cursorReader) uvarint(most uint64) uint64 {
 func (r *cursorReader) distance(next int64) int64 {
 	v, n := binary.Varint(r.raw)
 	if n <= 0 || v > next+1 || v < -1<<62 {
-		r.bad, r.raw = true, nil
+		r.invalid, r.raw = true, nil
 		return 0
 	}
 	r.raw = r.raw[n:]

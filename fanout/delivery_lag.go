@@ -2,6 +2,7 @@ package fanout
 
 import (
 	"bytes"
+	"context"
 	"strconv"
 	"sync"
 	"time"
@@ -11,38 +12,38 @@ import (
 // Nodes share the result: it bounds the age of events in other partitions that a
 // client which resumes by id may not have received.
 type deliveryLag struct {
-	mu      sync.Mutex
-	reader  Reader
-	current time.Time     // when everything in the log was last delivered; initially when the stream was created
-	worst   time.Duration // longest time from normalization to delivery
+	mu         sync.Mutex
+	reader     Reader
+	caughtUpAt time.Time     // when everything in the log was last delivered; initially when the stream was created
+	worst      time.Duration // longest time from normalization to delivery
 }
 
-// readFrom sets the reader that supplies Idle.
-func (l *deliveryLag) readFrom(r Reader) {
+// setReader sets the reader that supplies Idle.
+func (l *deliveryLag) setReader(r Reader) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.reader = r
 }
 
-// delivered records that records read at read were delivered; the first of them was
+// recordDelivered records that records read at read were delivered; the first of them was
 // normalized at made, if known. all: the log had no more records.
-func (l *deliveryLag) delivered(made time.Time, known bool, read time.Time, all bool) {
+func (l *deliveryLag) recordDelivered(made time.Time, known bool, read time.Time, all bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if all && read.After(l.current) {
-		l.current = read
+	if all && read.After(l.caughtUpAt) {
+		l.caughtUpAt = read
 	}
 	if known {
 		l.worst = max(l.worst, time.Since(made))
 	}
 }
 
-// take returns the longest lag since the last call: of a record, or the time since the
+// takeWorst returns the longest lag since the last call: of a record, or the time since the
 // stream last reached the end of the log.
-func (l *deliveryLag) take(now time.Time) time.Duration {
+func (l *deliveryLag) takeWorst(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	current := l.current
+	current := l.caughtUpAt
 	if l.reader != nil {
 		if idle := l.reader.Idle(); idle.After(current) {
 			current = idle
@@ -51,6 +52,36 @@ func (l *deliveryLag) take(now time.Time) time.Duration {
 	worst := max(l.worst, now.Sub(current))
 	l.worst = 0
 	return worst
+}
+
+// reportDeliveryLag stores this node's delivery lag for the other nodes.
+func (f *Fanout) reportDeliveryLag(ctx context.Context, now time.Time) {
+	streams := f.follower.list()
+	if len(streams) == 0 {
+		return
+	}
+	worst := max(f.placements.lag.takeWorst(now), f.placements.countLag.takeWorst(now), f.joinLag.takeWorst(now))
+	for _, s := range streams {
+		worst = max(worst, s.lag.takeWorst(now))
+	}
+	hour := now.Truncate(time.Hour)
+	if !hour.Equal(f.worstLag.hour) {
+		f.worstLag.hour, f.worstLag.lag = hour, 0
+	}
+	if f.worstLag.lag = max(f.worstLag.lag, worst); f.worstLag.lag == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
+	defer cancel()
+	if err := f.presence.ReportLag(ctx, f.cfg.NodeID, hour, f.worstLag.lag); err != nil {
+		f.metrics.presence.WithLabelValues("failed").Inc()
+	}
+}
+
+// hourlyLag is the worst delivery lag of this node in the current hour.
+type hourlyLag struct {
+	hour time.Time
+	lag  time.Duration
 }
 
 var processedField = []byte(`"processed_at":`)

@@ -91,7 +91,7 @@ func (f *Fanout) explain(q *Question) NodeAnswer {
 	tree := f.directory.Tree()
 	known := make(map[string]bool)
 	add := func(id string, p *identity.Principal, describe func(*Connection)) {
-		if known[id] || !q.isAbout(id, p, tree) {
+		if known[id] || !q.selects(id, p, tree) {
 			return
 		}
 		known[id] = true
@@ -112,19 +112,19 @@ func (f *Fanout) explain(q *Question) NodeAnswer {
 	for _, p := range past {
 		add(p.id, p.principal, func(c *Connection) { p.describe(q, c) })
 	}
-	a.Connections = mostImportant(a.Connections)
+	a.Connections = sortAndLimit(a.Connections)
 	return a
 }
 
-// isAbout reports whether the question selects a connection and the caller has access
+// selects reports whether the question selects a connection and the caller has access
 // to it.
-func (q *Question) isAbout(id string, p *identity.Principal, tree *identity.Tree) bool {
+func (q *Question) selects(id string, p *identity.Principal, tree *identity.Tree) bool {
 	return tree.Contains(q.Root, p.AccountID) && (q.Client == "" || q.Client == id) &&
 		(q.User == "" || q.User == p.UserID || q.User == p.Username || q.User == p.KeyID)
 }
 
-// mostImportant returns the first MaxListed connections.
-func mostImportant(all []Connection) []Connection {
+// sortAndLimit returns the first MaxListed connections.
+func sortAndLimit(all []Connection) []Connection {
 	slices.SortFunc(all, func(a, b Connection) int {
 		return cmp.Or(cmp.Compare(slices.Index(outcomeOrder, a.Outcome), slices.Index(outcomeOrder, b.Outcome)),
 			cmp.Compare(b.ConnectedAt, a.ConnectedAt), cmp.Compare(a.ID, b.ID))
@@ -142,7 +142,7 @@ func (f *Fanout) describe(s *subscriber, q *Question, c *Connection) {
 		if s.closing != nil {
 			d = s.closing.Disconnect
 		}
-		s.past(d).describe(q, c)
+		s.endedSession(d).describe(q, c)
 		return
 	}
 	c.Transport, c.ConnectedAt = s.transportName(), unixSeconds(s.connected)
@@ -163,10 +163,10 @@ func (f *Fanout) describe(s *subscriber, q *Question, c *Connection) {
 // caller holds mu.
 func (s *subscriber) outcome(q *Question, st *partitionStream) Outcome {
 	partition := q.EventID.Partition()
-	begin, begun := offsetIn(s.session.begins, partition)
+	begin, begun := offsetIn(s.session.firstOffsets, partition)
 	switch {
 	case begun && q.Offset < begin:
-		return s.session.later()
+		return s.session.outcomeBeforeFirst()
 	case s.queue.Contains(int64(q.EventID)):
 		return OutcomeQueued
 	case !begun || !s.interest.follows.has(partition) || st == nil:
@@ -183,7 +183,7 @@ func (s *subscriber) outcome(q *Question, st *partitionStream) Outcome {
 // the cursor, or to the last id of a replay of a single partition.
 func (s *subscriber) hasReplayed(q *Question) bool {
 	if s.tracker == nil {
-		return len(s.session.begins) == 1 && q.EventID <= s.lastID
+		return len(s.session.firstOffsets) == 1 && q.EventID <= s.lastID
 	}
 	i, found := s.tracker.find(q.EventID.Partition())
 	return found && q.Offset < s.tracker.positions[i].next
@@ -201,18 +201,18 @@ func (p *pastSession) describe(q *Question, c *Connection) {
 
 // outcome returns the outcome of an event that the filter selects.
 func (p *pastSession) outcome(q *Question) Outcome {
-	begin, begun := offsetIn(p.begins, q.EventID.Partition())
+	begin, begun := offsetIn(p.firstOffsets, q.EventID.Partition())
 	reached, known := offsetIn(p.end.reached, q.EventID.Partition())
 	switch {
 	case p.refused && q.EventID > p.resumed.after:
 		return OutcomeRefused
 	case p.refused || begun && q.Offset < begin:
-		return p.later()
+		return p.outcomeBeforeFirst()
 	case q.EventID == p.lastID:
 		return OutcomeDelivered
-	case known && q.Offset < reached && p.end.dropped(q.EventID):
+	case known && q.Offset < reached && p.end.wasDropped(q.EventID):
 		return OutcomeDropped
-	case known && q.Offset < reached, !known && begun && q.EventID < p.lastID && !p.end.dropped(q.EventID):
+	case known && q.Offset < reached, !known && begun && q.EventID < p.lastID && !p.end.wasDropped(q.EventID):
 		return OutcomeDelivered
 	}
 	return OutcomeDisconnected
@@ -264,8 +264,8 @@ type Explainer struct {
 	Log   *slog.Logger
 }
 
-// peersWait is how long Explain waits for answers of other nodes.
-const peersWait = 700 * time.Millisecond
+// peersTimeout is how long Explain waits for answers of other nodes.
+const peersTimeout = 700 * time.Millisecond
 
 // Explain asks all nodes about an event. Without Redis the report is not complete.
 func (e Explainer) Explain(ctx context.Context, q Question) Report {
@@ -275,7 +275,7 @@ func (e Explainer) Explain(ctx context.Context, q Question) Report {
 		node = e.Local.cfg.NodeID
 		answers = append(answers, e.Local.explain(&q))
 	}
-	ctx, cancel := context.WithTimeout(ctx, peersWait)
+	ctx, cancel := context.WithTimeout(ctx, peersTimeout)
 	defer cancel()
 	others, missing, err := e.Peers.Ask(ctx, node, q)
 	if err != nil {
@@ -291,6 +291,6 @@ func (e Explainer) Explain(ctx context.Context, q Question) Report {
 		a.Connections = nil
 		r.Nodes = append(r.Nodes, a)
 	}
-	r.Connections = mostImportant(r.Connections)
+	r.Connections = sortAndLimit(r.Connections)
 	return r
 }

@@ -220,7 +220,7 @@ func TestPastSessionsAreBounded(t *testing.T) {
 	var r pastSessions
 	add := func(i int, filter identity.Filter) {
 		s := session{}
-		s.ending().at = time.Unix(int64(i), 0)
+		s.ensureEnd().at = time.Unix(int64(i), 0)
 		r.add(&pastSession{session: s, id: fmt.Sprint(i), principal: &identity.Principal{Filter: filter}})
 	}
 	for i := range maxPastSessions + 3 {

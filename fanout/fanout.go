@@ -58,7 +58,7 @@ type Fanout struct {
 	index               *index
 	history             *history
 	lookups             *offsetLookup
-	seen                seenAccounts
+	partitionAccounts   partitionAccounts
 	currentLog          atomic.Pointer[logID]
 	gapCount            atomic.Int64 // gaps found in the log by the live streams
 	writers             *conn.Writers[*subscriber]
@@ -102,7 +102,7 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 	f.runContext, f.cancelRun = context.WithCancel(context.Background())
 	f.history = newHistory(f.log, cfg.HistoryBytes, cfg.Compression, f.metrics, f.ensureAccountsLoaded)
 	f.lookups = &offsetLookup{log: f.log}
-	f.writers = conn.NewWriters(runtime.GOMAXPROCS(0), cfg.GatherWindow, f.flushed)
+	f.writers = conn.NewWriters(runtime.GOMAXPROCS(0), cfg.GatherWindow, f.afterFlush)
 	f.ringShare.Store(int64(cfg.RingBytes))
 	f.follower = newFollower(f)
 	f.placements = newPlacements(f)
@@ -118,7 +118,7 @@ func (f *Fanout) Run(ctx context.Context) error {
 	for range f.writers.Count() {
 		running.Go(func() { f.writers.Run(f.runContext) })
 	}
-	for _, work := range []func(context.Context){f.sweep, f.followPermissions, f.publishPresence, f.rebalance, f.placements.run, f.placements.grow, f.answerPeers} {
+	for _, work := range []func(context.Context){f.sweep, f.followPermissions, f.publishPresence, f.rebalance, f.placements.run, f.placements.detectGrowth, f.answerPeers} {
 		running.Go(func() { work(f.runContext) })
 	}
 	<-ctx.Done()
@@ -157,7 +157,7 @@ func (f *Fanout) register(a *admission) {
 		}
 		tree = now // applyPermissions may have applied tree before the older one
 	}
-	f.checkLog(s)
+	f.checkLogID(s)
 	if a.gapCount != f.gapCount.Load() {
 		f.disconnect(s, DisconnectEventsLost)
 	}
@@ -185,12 +185,12 @@ func (f *Fanout) addToIndex(a *admission) {
 				s.tracker.advance(p, f.follower.stream(p).live)
 			}
 		}
-		for _, other := range a.others {
+		for _, other := range a.otherPositions {
 			s.tracker.advance(other.partition, other.position)
 			s.tracker.leave(other.partition, time.Now())
 		}
 	}
-	f.beginSession(a)
+	f.recordFirstOffsets(a)
 	s.interest.registered = true
 	f.index.insert(s)
 }
@@ -217,13 +217,13 @@ func (f *Fanout) startTask(work func()) bool {
 	return true
 }
 
-// closeWait bounds the write of a close frame to a full socket.
-const closeWait = 5 * time.Second
+// closeTimeout bounds the write of a close frame to a full socket.
+const closeTimeout = 5 * time.Second
 
 // disconnect closes a subscriber with a close frame and removes it from the
 // connection counts.
 func (f *Fanout) disconnect(s *subscriber, d conn.Disconnect) {
-	first, wake := s.close(d, time.Now().Add(closeWait))
+	first, wake := s.close(d, time.Now().Add(closeTimeout))
 	if !first {
 		return
 	}
@@ -249,7 +249,7 @@ func (f *Fanout) remove(s *subscriber, d conn.Disconnect) {
 	if s.closing != nil {
 		d = s.closing.Disconnect
 	}
-	past := s.past(d)
+	past := s.endedSession(d)
 	s.mu.Unlock()
 	f.pastSessions.add(past)
 	f.metrics.closed.WithLabelValues(codeLabel(d.Code)).Inc()
@@ -273,9 +273,9 @@ func (f *Fanout) removeFromIndex(s *subscriber) (followed partitionSet) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f.index.delete(s)
-	f.reach(s)
+	f.recordReached(s)
 	followed = s.interest.follows
-	s.interest = interest{removed: true, joining: s.interest.joining}
+	s.interest = interest{removed: true, joinRunning: s.interest.joinRunning}
 	return followed
 }
 
@@ -286,7 +286,7 @@ func (f *Fanout) livePositions() (live []position) {
 	defer f.index.mu.Unlock()
 	for _, st := range f.follower.list() {
 		for len(live) < st.partition {
-			live = append(live, startAt(-1))
+			live = append(live, positionAt(-1))
 		}
 		live = append(live, st.live)
 	}
@@ -305,9 +305,9 @@ func (f *Fanout) ensureAccountsLoaded(ctx context.Context, b *batch) {
 	}
 }
 
-// flushed observes the delivery latency of the last subscriber in a group that a
+// afterFlush observes the delivery latency of the last subscriber in a group that a
 // writer has flushed.
-func (f *Fanout) flushed(group []*subscriber) {
+func (f *Fanout) afterFlush(group []*subscriber) {
 	f.traces.flushed(group)
 	s := group[len(group)-1]
 	s.mu.Lock()

@@ -30,9 +30,9 @@ type followedPartition struct {
 	references int
 	ready      chan struct{} // closed when the start has succeeded or failed
 	err        error         // error of the start; valid once ready is closed
-	stop       context.CancelFunc
+	cancel     context.CancelFunc
 	stopped    chan struct{} // closed when the stream has ended
-	idle       *time.Timer   // stops the stream; nil: the partition has references
+	idleTimer  *time.Timer   // stops the stream; nil: the partition has references
 }
 
 func newFollower(f *Fanout) *follower {
@@ -76,15 +76,15 @@ func (w *follower) acquire(ctx context.Context, set partitionSet) error {
 			starting = append(starting, p)
 		}
 		e.references++
-		if e.idle != nil {
-			e.idle.Stop()
-			e.idle = nil
+		if e.idleTimer != nil {
+			e.idleTimer.Stop()
+			e.idleTimer = nil
 		}
 		acquired[p] = e
 	}
 	w.mu.Unlock()
-	if len(starting) > 0 && !w.f.startTask(func() { w.start(starting) }) {
-		w.failed(starting, errClosing)
+	if len(starting) > 0 && !w.f.startTask(func() { w.startStreams(starting) }) {
+		w.failStarts(starting, errClosing)
 	}
 	var failed error
 	for _, e := range acquired {
@@ -123,7 +123,7 @@ func (w *follower) release(set partitionSet) {
 // after the last one. The caller holds mu.
 func (w *follower) dereference(partition int, e *followedPartition) {
 	if e.references--; e.references == 0 && !w.closed {
-		e.idle = time.AfterFunc(w.f.cfg.StreamLinger, func() { w.stopIdle(partition, e) })
+		e.idleTimer = time.AfterFunc(w.f.cfg.StreamLinger, func() { w.stopIdle(partition, e) })
 	}
 }
 
@@ -137,21 +137,21 @@ func (w *follower) stopIdle(partition int, e *followedPartition) {
 		return
 	}
 	delete(w.followed, partition)
-	w.publish(partition, nil)
-	e.stop()
+	w.setStream(partition, nil)
+	e.cancel()
 	w.mu.Unlock()
 	<-e.stopped
-	w.f.forget(partition)
+	w.f.dropCachedPartition(partition)
 }
 
-// forget drops the cached data of a partition that the node does not read.
-func (f *Fanout) forget(partition int) {
+// dropCachedPartition drops the cached data of a partition that the node does not read.
+func (f *Fanout) dropCachedPartition(partition int) {
 	f.history.forget(partition)
-	f.seen.forget(partition)
+	f.partitionAccounts.forget(partition)
 }
 
-// publish sets the stream of a partition; nil means none. The caller holds mu.
-func (w *follower) publish(partition int, s *partitionStream) {
+// setStream sets the stream of a partition; nil means none. The caller holds mu.
+func (w *follower) setStream(partition int, s *partitionStream) {
 	var streams []*partitionStream
 	if have := w.streams.Load(); have != nil {
 		streams = append(streams, *have...)
@@ -171,24 +171,24 @@ func (w *follower) close() {
 	w.mu.Lock()
 	w.closed = true
 	for _, e := range w.followed {
-		if e.idle != nil {
-			e.idle.Stop()
+		if e.idleTimer != nil {
+			e.idleTimer.Stop()
 		}
-		if e.stop != nil {
-			e.stop()
+		if e.cancel != nil {
+			e.cancel()
 		}
 	}
 	w.mu.Unlock()
 	w.running.Wait()
 }
 
-// start looks up the ends of partitions and runs their streams from there.
-func (w *follower) start(partitions []int) {
-	ctx, cancel := context.WithTimeout(w.f.runContext, handshakeWait)
+// startStreams looks up the ends of partitions and runs their streams from there.
+func (w *follower) startStreams(partitions []int) {
+	ctx, cancel := context.WithTimeout(w.f.runContext, handshakeTimeout)
 	defer cancel()
 	if len(w.list()) == 0 { // no stream has followed the log since the last look-up
-		if err := w.f.identifyLog(ctx); err != nil {
-			w.failed(partitions, err)
+		if err := w.f.lookUpLogID(ctx); err != nil {
+			w.failStarts(partitions, err)
 			return
 		}
 	}
@@ -197,13 +197,13 @@ func (w *follower) start(partitions []int) {
 	all.SetLimit(maxConcurrentLookups)
 	for _, p := range partitions {
 		all.Go(func() error {
-			w.f.forget(p)
+			w.f.dropCachedPartition(p)
 			s, err := w.f.openStream(ctx, p)
 			if err != nil {
-				w.failed([]int{p}, err)
+				w.failStarts([]int{p}, err)
 				return nil
 			}
-			w.run(s)
+			w.runStream(s)
 			return nil
 		})
 	}
@@ -212,35 +212,35 @@ func (w *follower) start(partitions []int) {
 
 var errClosing = errors.New("the node is shutting down")
 
-// failed ends the start of partitions with an error. The next acquire retries.
-func (w *follower) failed(partitions []int, err error) {
+// failStarts ends the start of partitions with an error. The next acquire retries.
+func (w *follower) failStarts(partitions []int, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range partitions {
-		w.fail(p, err)
+		w.failStart(p, err)
 	}
 }
 
-func (w *follower) fail(partition int, err error) {
+func (w *follower) failStart(partition int, err error) {
 	e := w.followed[partition]
 	delete(w.followed, partition)
 	e.err = err
 	close(e.ready)
 }
 
-// run runs a stream.
-func (w *follower) run(s *partitionStream) {
+// runStream runs a stream.
+func (w *follower) runStream(s *partitionStream) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	e := w.followed[s.partition]
 	if w.closed {
 		s.reader.Close()
-		w.fail(s.partition, errClosing)
+		w.failStart(s.partition, errClosing)
 		return
 	}
 	ctx, stop := context.WithCancel(w.f.runContext)
-	e.stop, e.stopped = stop, make(chan struct{})
-	w.publish(s.partition, s) // before it delivers anything: see replay.goLive
+	e.cancel, e.stopped = stop, make(chan struct{})
+	w.setStream(s.partition, s) // before it delivers anything: see replay.goLive
 	w.running.Go(func() {
 		defer close(e.stopped)
 		s.run(ctx)

@@ -23,7 +23,7 @@ type history struct {
 	limit     int64
 	compress  bool
 	metrics   *metrics
-	loaded    func(context.Context, *batch) // called for each chunk before it is shared
+	onLoad    func(context.Context, *batch) // called for each chunk before it is shared
 	fillSlots chan struct{}                 // bounds the concurrent reads
 
 	mu         sync.Mutex
@@ -31,7 +31,7 @@ type history struct {
 	lru        list.List // of filled *chunk, last used first
 	bytes      int64     // held by used
 	users      int
-	expiry     *time.Timer // drops all chunks; set while no replay runs
+	dropTimer  *time.Timer // drops all chunks; set while no replay runs
 }
 
 // partitionHistory holds the chunks and known gaps of one partition.
@@ -49,7 +49,7 @@ type chunk struct {
 	bytes      int64
 	err        error
 	ready      chan struct{}
-	filled     *list.Element // in lru; nil while it is being read
+	lruElement *list.Element // in lru; nil while it is being read
 }
 
 const (
@@ -58,8 +58,8 @@ const (
 	chunkAlign = 32
 	// maxHistoryFills bounds the chunks that are read at the same time.
 	maxHistoryFills = 8
-	// historyWait bounds the reading of one chunk; a replay retries after it.
-	historyWait = 10 * time.Second
+	// historyReadTimeout bounds the reading of one chunk; a replay retries after it.
+	historyReadTimeout = 10 * time.Second
 	// historyLinger is how long chunks are kept after the last replay.
 	historyLinger = 5 * time.Second
 	// maxKnownGaps bounds the gaps stored per partition.
@@ -67,7 +67,7 @@ const (
 )
 
 func newHistory(log Log, limit int64, compress bool, m *metrics, loaded func(context.Context, *batch)) *history {
-	return &history{log: log, limit: limit, compress: compress, metrics: m, loaded: loaded,
+	return &history{log: log, limit: limit, compress: compress, metrics: m, onLoad: loaded,
 		fillSlots: make(chan struct{}, maxHistoryFills), partitions: make(map[int]*partitionHistory)}
 }
 
@@ -76,9 +76,9 @@ func (h *history) acquire() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.users++
-	if h.expiry != nil {
-		h.expiry.Stop()
-		h.expiry = nil
+	if h.dropTimer != nil {
+		h.dropTimer.Stop()
+		h.dropTimer = nil
 	}
 }
 
@@ -86,7 +86,7 @@ func (h *history) release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.users--; h.users == 0 && h.lru.Len() > 0 {
-		h.expiry = time.AfterFunc(historyLinger, h.expire)
+		h.dropTimer = time.AfterFunc(historyLinger, h.expire)
 	}
 }
 
@@ -94,7 +94,7 @@ func (h *history) expire() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.users == 0 {
-		h.drop()
+		h.dropAll()
 	}
 }
 
@@ -102,15 +102,15 @@ func (h *history) expire() {
 func (h *history) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.expiry != nil {
-		h.expiry.Stop()
-		h.expiry = nil
+	if h.dropTimer != nil {
+		h.dropTimer.Stop()
+		h.dropTimer = nil
 	}
-	h.drop()
+	h.dropAll()
 }
 
-// drop removes all chunks. Chunks whose read is in progress are not kept afterwards.
-func (h *history) drop() {
+// dropAll removes all chunks. Chunks whose read is in progress are not kept afterwards.
+func (h *history) dropAll() {
 	for _, p := range h.partitions {
 		p.chunks = nil
 	}
@@ -173,8 +173,8 @@ func (h *history) claim(partition int, offset int64) (c *chunk, mine bool) {
 	if i > 0 {
 		c := p.chunks[i-1]
 		if offset < c.upTo {
-			if c.filled != nil {
-				h.lru.MoveToFront(c.filled)
+			if c.lruElement != nil {
+				h.lru.MoveToFront(c.lruElement)
 			}
 			return c, false
 		}
@@ -207,7 +207,7 @@ func (h *history) partition(partition int) *partitionHistory {
 func (h *history) fill(ctx context.Context, c *chunk, asked int64, log kafka.TopicID) {
 	// The read continues when ctx is canceled, since other replays wait for this chunk
 	// too.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), historyWait)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), historyReadTimeout)
 	defer cancel()
 	from := kafka.LogPosition{TopicID: log, Offset: c.from, LeaderEpoch: kafka.UnknownEpoch}
 	b, err := h.load(ctx, c.partition, from, c.upTo)
@@ -240,7 +240,7 @@ func (h *history) fill(ctx context.Context, c *chunk, asked int64, log kafka.Top
 	if i < 0 { // it was dropped during the read
 		return
 	}
-	c.filled = h.lru.PushFront(c)
+	c.lruElement = h.lru.PushFront(c)
 	h.bytes += c.bytes
 	for h.bytes > h.limit && h.lru.Len() > 1 {
 		h.evict(h.lru.Back().Value.(*chunk))
@@ -249,7 +249,7 @@ func (h *history) fill(ctx context.Context, c *chunk, asked int64, log kafka.Top
 }
 
 func (h *history) evict(c *chunk) {
-	h.lru.Remove(c.filled)
+	h.lru.Remove(c.lruElement)
 	h.bytes -= c.bytes
 	p := h.partitions[c.partition]
 	if i := slices.Index(p.chunks, c); i >= 0 {
@@ -282,7 +282,7 @@ func (h *history) load(ctx context.Context, partition int, from kafka.LogPositio
 	}
 	b, _ := newBatch(records[:n], &interner{}, h.compress)
 	b.start = from.Offset
-	h.loaded(ctx, b)
+	h.onLoad(ctx, b)
 	return b, nil
 }
 
@@ -323,8 +323,8 @@ func (h *history) forget(partition int) {
 		return
 	}
 	for _, c := range p.chunks {
-		if c.filled != nil {
-			h.lru.Remove(c.filled)
+		if c.lruElement != nil {
+			h.lru.Remove(c.lruElement)
 			h.bytes -= c.bytes
 		}
 	}

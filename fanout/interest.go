@@ -14,26 +14,26 @@ import (
 // interest holds the partitions of one subscriber. Writers hold index.mu (for writing)
 // and the subscriber's lock; readers hold either.
 type interest struct {
-	follows    partitionSet        // partitions whose events it receives
-	registered bool                // it is in the index and has references to the partitions that it follows
-	removed    bool                // it was removed from the index, or before it was added; it has no references any more
-	partitions int                 // number of partitions of cc.evt when follows was chosen
-	past       partitionSet        // followed until it disconnects: see pastPartitions
-	pending    map[int]pendingJoin // partitions to follow soon
-	joining    bool                // a task runs for pending
-	joined     []start             // followed since the last takeJoined of the running replay
+	follows     partitionSet        // partitions whose events it receives
+	registered  bool                // it is in the index and has references to the partitions that it follows
+	removed     bool                // it was removed from the index, or before it was added; it has no references any more
+	partitions  int                 // number of partitions of cc.evt when follows was chosen
+	past        partitionSet        // followed until it disconnects: see pastPartitions
+	pending     map[int]pendingJoin // partitions to follow soon
+	joinRunning bool                // a task runs for pending
+	joined      []start             // followed since the last takeJoined of the running replay
 }
 
 // pendingJoin is a partition that became relevant to a connected subscriber.
 type pendingJoin struct {
-	from    int64     // offset to start at; math.MaxInt64: noticed alone decides
-	noticed time.Time // start joinRewind before it, if that is earlier; zero: at the offset
+	from      int64     // offset to start at; math.MaxInt64: noticed alone decides
+	noticedAt time.Time // start joinRewind before it, if that is earlier; zero: at the offset
 }
 
-// with returns the join that includes the events of both.
-func (j pendingJoin) with(other pendingJoin) pendingJoin {
-	if j.noticed.IsZero() || !other.noticed.IsZero() && other.noticed.Before(j.noticed) {
-		j.noticed = other.noticed
+// merge returns the join that includes the events of both.
+func (j pendingJoin) merge(other pendingJoin) pendingJoin {
+	if j.noticedAt.IsZero() || !other.noticedAt.IsZero() && other.noticedAt.Before(j.noticedAt) {
+		j.noticedAt = other.noticedAt
 	}
 	j.from = min(j.from, other.from)
 	return j
@@ -59,12 +59,12 @@ func (s *subscriber) follows(partition int) bool {
 // no event, since no event of that partition was visible before.
 const joinRewind = 10 * time.Second
 
-// noticePlacements makes connected subscribers follow the partitions in which accounts
+// joinPlacements makes connected subscribers follow the partitions in which accounts
 // visible to them have their first events.
-func (f *Fanout) noticePlacements(ctx context.Context, added []newPlacement) {
+func (f *Fanout) joinPlacements(ctx context.Context, added []newPlacement) {
 	for i := range added {
 		f.loadAccount(ctx, added[i].AccountID)
-		if _, err := f.placements.atLeast(ctx, added[i].Partition+1); err != nil && ctx.Err() == nil {
+		if _, err := f.placements.ensureCount(ctx, added[i].Partition+1); err != nil && ctx.Err() == nil {
 			f.logger.Warn("counting partitions failed", "error", err)
 		}
 	}
@@ -74,7 +74,7 @@ func (f *Fanout) noticePlacements(ctx context.Context, added []newPlacement) {
 	for i := range added {
 		p := &added[i]
 		f.index.each(p.AccountID, tree.Path(p.AccountID), func(s *subscriber) {
-			f.pend(s, p.Partition, pendingJoin{from: p.Offset}, p.at)
+			f.addPendingJoin(s, p.Partition, pendingJoin{from: p.Offset}, p.at)
 		})
 	}
 }
@@ -90,9 +90,9 @@ func (f *Fanout) loadAccount(ctx context.Context, account string) {
 	}
 }
 
-// pend adds a partition to those that a subscriber will follow soon; the subscriber
+// addPendingJoin adds a partition to those that a subscriber will follow soon; the subscriber
 // may lack its events since that time. The caller holds index.mu for writing.
-func (f *Fanout) pend(s *subscriber, partition int, j pendingJoin, since time.Time) {
+func (f *Fanout) addPendingJoin(s *subscriber, partition int, j pendingJoin, since time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	in := &s.interest
@@ -100,18 +100,18 @@ func (f *Fanout) pend(s *subscriber, partition int, j pendingJoin, since time.Ti
 		return
 	}
 	if before, ok := in.pending[partition]; ok {
-		j = j.with(before)
+		j = j.merge(before)
 	}
 	if in.pending == nil {
 		in.pending = make(map[int]pendingJoin)
 	}
 	in.pending[partition] = j
-	if s.tracker != nil && j.noticed.IsZero() {
-		s.tracker.join(partition, startAt(j.from), time.Now())
+	if s.tracker != nil && j.noticedAt.IsZero() {
+		s.tracker.join(partition, positionAt(j.from), time.Now())
 	}
 	f.joinLag.begin(s, since)
-	if !in.joining {
-		in.joining = f.startTask(func() { f.runJoins(f.runContext, s) })
+	if !in.joinRunning {
+		in.joinRunning = f.startTask(func() { f.runJoins(f.runContext, s) })
 	}
 }
 
@@ -143,7 +143,7 @@ func (f *Fanout) pendingJoins(s *subscriber) map[int]pendingJoin {
 		maps.Copy(pending, in.pending)
 	}
 	if len(pending) == 0 {
-		in.joining = false
+		in.joinRunning = false
 		f.joinLag.end(s)
 	}
 	return pending
@@ -165,11 +165,11 @@ func (f *Fanout) join(ctx context.Context, s *subscriber, pending map[int]pendin
 	from := make(map[int]int64, len(pending))
 	for p, j := range pending {
 		from[p] = j.from
-		if j.noticed.IsZero() {
+		if j.noticedAt.IsZero() {
 			continue
 		}
-		back := j.noticed.Add(-joinRewind)
-		offset, err := f.rewindTo(ctx, f.follower.stream(p), rewind{back, back, true})
+		back := j.noticedAt.Add(-joinRewind)
+		offset, err := f.rewindOffset(ctx, f.follower.stream(p), rewind{back, back, true})
 		if err != nil {
 			f.follower.release(set)
 			return err
@@ -177,7 +177,7 @@ func (f *Fanout) join(ctx context.Context, s *subscriber, pending map[int]pendin
 		from[p] = min(from[p], offset)
 	}
 	r, unused := f.commitJoins(s, from)
-	f.checkLog(s)
+	f.checkLogID(s)
 	f.follower.release(unused)
 	if r != nil {
 		f.catchUp(ctx, r)
@@ -204,11 +204,11 @@ func (f *Fanout) commitJoins(s *subscriber, from map[int]int64) (r *replay, unus
 		}
 		delete(in.pending, p)
 		in.follows.add(p)
-		at := startAt(min(offset, j.from))
+		at := positionAt(min(offset, j.from))
 		if s.tracker != nil {
 			at = s.tracker.join(p, at, time.Now())
 		}
-		s.session.begin(p, at.next)
+		s.session.recordFirstOffset(p, at.next)
 		starts = append(starts, start{partition: p, position: at})
 	}
 	if len(starts) == 0 {
@@ -248,9 +248,9 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 			continue
 		}
 		if p >= in.partitions { // it had no events when follows was chosen
-			f.pend(s, p, pendingJoin{}, f.placements.grewAfter())
+			f.addPendingJoin(s, p, pendingJoin{}, f.placements.timeBeforeGrowth())
 		} else {
-			f.pend(s, p, pendingJoin{from: math.MaxInt64, noticed: now}, now)
+			f.addPendingJoin(s, p, pendingJoin{from: math.MaxInt64, noticedAt: now}, now)
 		}
 	}
 	s.mu.Lock()
@@ -326,8 +326,8 @@ func (l *joinLag) end(s *subscriber) {
 	}
 }
 
-// take returns the longest lag since the last call.
-func (l *joinLag) take(now time.Time) time.Duration {
+// takeWorst returns the longest lag since the last call.
+func (l *joinLag) takeWorst(now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	worst := l.worst

@@ -70,7 +70,7 @@ func TestPartitionSet(t *testing.T) {
 func TestPartitionsOfAFilter(t *testing.T) {
 	tree := newDirectory().tree
 	a := newPlacements(nil)
-	a.recount(64)
+	a.setCount(64)
 	place := func(account string, partitions ...int) {
 		for _, p := range partitions {
 			a.add(event.Placement{AccountID: account, Partition: p}, time.Now())
@@ -101,7 +101,7 @@ func TestPartitionsOfAFilter(t *testing.T) {
 	tree = identity.NewTree(identity.Account{ID: "shop", Name: "shop", Domain: "shop"},
 		identity.Account{ID: "other", Name: "other", Domain: "other", ParentID: "shop"})
 	check("another tree", shop, set(key("shop"), key("other"), 13))
-	a.recount(100)
+	a.setCount(100)
 	want := set(key("shop"), key("other"), 13)
 	for p := 64; p < 100; p++ {
 		want.add(p)
@@ -151,9 +151,9 @@ func TestANodeFollowsWhatItsSubscribersMaySee(t *testing.T) {
 	_ = other.ws.Close()
 	want("nobody")
 	eventually(t, "nothing is kept", func() bool {
-		n.seen.mu.Lock()
-		defer n.seen.mu.Unlock()
-		return len(n.seen.partitions) == 0
+		n.partitionAccounts.mu.Lock()
+		defer n.partitionAccounts.mu.Unlock()
+		return len(n.partitionAccounts.partitions) == 0
 	})
 }
 
@@ -264,7 +264,7 @@ func TestASubscriberThatIsDisconnectedBeforeItIsIndexedFollowsNothing(t *testing
 		t.Error("it is in the index")
 	}
 	n.index.mu.Unlock()
-	if lag := n.joinLag.take(time.Now()); lag > 0 {
+	if lag := n.joinLag.takeWorst(time.Now()); lag > 0 {
 		t.Errorf("it lacks events since %s ago", lag)
 	}
 	eventually(t, "nothing is followed", func() bool { return n.followed() == nil })
@@ -303,7 +303,7 @@ func TestADelayedJoinBeginsWhenTheAccountWasNoticed(t *testing.T) {
 			identity.Account{ID: "other", Name: "other", Domain: "other", ParentID: "shop"})
 	})
 	for _, at := range []time.Time{noticed.Add(time.Minute), noticed} {
-		n.pend(n.members.all()[0], partition, pendingJoin{from: math.MaxInt64, noticed: at}, at)
+		n.addPendingJoin(n.members.all()[0], partition, pendingJoin{from: math.MaxInt64, noticedAt: at}, at)
 	}
 	n.index.mu.Unlock()
 	if got := sub.numbers(3); !slices.Equal(got, []int{1, 2, 3}) {
@@ -358,20 +358,20 @@ func TestSizeOfACursor(t *testing.T) {
 func TestATrackerForgetsAPartitionThatWasLeftLongAgo(t *testing.T) {
 	now := time.Now()
 	tracker := cursorTracker{partitions: 8}
-	tracker.advance(1, startAt(10))
-	tracker.advance(2, startAt(20))
+	tracker.advance(1, positionAt(10))
+	tracker.advance(2, positionAt(20))
 	tracker.leave(1, now)
-	tracker.leave(2, now.Add(-leftFor))
+	tracker.leave(2, now.Add(-leftRetention))
 	tracker.leave(3, now)
 	at, err := parseSince(tracker.cursor())
 	if err != nil || !slices.Equal(at.positions, []partitionPosition{{1, position{10, -1, unknownEpoch}}}) {
 		t.Errorf("positions %v: %v", at.positions, err)
 	}
-	if got := tracker.join(1, startAt(5), now); got.next != 10 {
+	if got := tracker.join(1, positionAt(5), now); got.next != 10 {
 		t.Errorf("back at once: from %d", got.next)
 	}
-	tracker.leave(1, now.Add(-leftFor))
-	if got := tracker.join(1, startAt(50), now); got.next != 50 {
+	tracker.leave(1, now.Add(-leftRetention))
+	if got := tracker.join(1, positionAt(50), now); got.next != 50 {
 		t.Errorf("back after long: from %d", got.next)
 	}
 }
@@ -458,7 +458,7 @@ func TestAnUpdateLosesNothing(t *testing.T) {
 	token := directory.token("kiosk", nil, nil)
 	positions := make([]position, 4)
 	for p := range positions {
-		positions[p] = startAt(0)
+		positions[p] = positionAt(0)
 	}
 	positions[own] = position{1, 1, 0}
 	live := n.dial(t, token, "")

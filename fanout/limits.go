@@ -15,12 +15,12 @@ import (
 type Limits interface {
 	// Acquire acquires the lease in every scope or in none. It returns the kind of the
 	// first full scope; with replace, it evicts the oldest connections instead.
-	Acquire(ctx context.Context, node string, s ConnectionLease, replace bool) (full string, err error)
+	Acquire(ctx context.Context, node string, lease ConnectionLease, replace bool) (fullScope string, err error)
 	// Renew renews the leases of a node's connections and returns the ids of its
 	// connections that were evicted since the last call.
-	Renew(ctx context.Context, node string, seats []ConnectionLease) (evicted []string, err error)
+	Renew(ctx context.Context, node string, leases []ConnectionLease) (evicted []string, err error)
 	// Release releases leases.
-	Release(ctx context.Context, node string, seats []ConnectionLease) error
+	Release(ctx context.Context, node string, leases []ConnectionLease) error
 }
 
 // ConnectionLease is the lease of one connection in its scopes.
@@ -64,19 +64,19 @@ func (f *Fanout) connectionLease(s *subscriber) ConnectionLease {
 // acquireLease applies the connection limits. It returns fault.KindLimited when a
 // limit is reached. While Redis is unavailable, limits are not applied.
 func (f *Fanout) acquireLease(ctx context.Context, s *subscriber) error {
-	seat := f.connectionLease(s)
-	if len(seat.Scopes) == 0 {
+	lease := f.connectionLease(s)
+	if len(lease.Scopes) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, presenceWait)
+	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
 	defer cancel()
-	full, err := f.limits.Acquire(ctx, f.cfg.NodeID, seat, f.cfg.OnLimit == replaceOldest)
+	fullScope, err := f.limits.Acquire(ctx, f.cfg.NodeID, lease, f.cfg.OnLimit == replaceOldest)
 	if err != nil {
 		f.metrics.presence.WithLabelValues("failed").Inc()
 		return nil
 	}
-	if full != "" {
-		return fault.Limited(f.cfg.PingInterval, "too many connections of this "+full)
+	if fullScope != "" {
+		return fault.Limited(f.cfg.PingInterval, "too many connections of this "+fullScope)
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func (f *Fanout) releaseLeases(ctx context.Context, left []*subscriber) {
 	if !f.limited() || len(left) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, presenceWait)
+	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
 	defer cancel()
 	if err := f.limits.Release(ctx, f.cfg.NodeID, f.connectionLeases(left)); err != nil {
 		f.metrics.presence.WithLabelValues("failed").Inc()
@@ -104,13 +104,13 @@ func (f *Fanout) renewLeases(ctx context.Context, renew bool) {
 		return
 	}
 	here := f.members.all()
-	var seats []ConnectionLease
+	var leases []ConnectionLease
 	if renew {
-		seats = f.connectionLeases(here)
+		leases = f.connectionLeases(here)
 	}
-	ctx, cancel := context.WithTimeout(ctx, presenceWait)
+	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
 	defer cancel()
-	evicted, err := f.limits.Renew(ctx, f.cfg.NodeID, seats)
+	evicted, err := f.limits.Renew(ctx, f.cfg.NodeID, leases)
 	if err != nil {
 		f.metrics.presence.WithLabelValues("failed").Inc()
 		return
@@ -122,10 +122,10 @@ func (f *Fanout) renewLeases(ctx context.Context, renew bool) {
 	}
 }
 
-func (f *Fanout) connectionLeases(of []*subscriber) []ConnectionLease {
-	seats := make([]ConnectionLease, len(of))
-	for i, s := range of {
-		seats[i] = f.connectionLease(s)
+func (f *Fanout) connectionLeases(subscribers []*subscriber) []ConnectionLease {
+	leases := make([]ConnectionLease, len(subscribers))
+	for i, s := range subscribers {
+		leases[i] = f.connectionLease(s)
 	}
-	return seats
+	return leases
 }

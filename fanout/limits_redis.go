@@ -30,36 +30,36 @@ func NewRedisLimits(client redis.UniversalClient, prefix string) *RedisLimits {
 // leaseDuration is the time from a renewal to the expiry.
 const leaseDuration = nodeTTL
 
-// scope returns the key of a scope. All scopes share one hash tag, because the script
+// scopeKey returns the key of a scope. All scopes share one hash tag, because the script
 // uses several keys.
-func (l *RedisLimits) scope(name string) string { return l.prefix + "{fanout:seats}:" + name }
-func (l *RedisLimits) evictions(node string) string {
+func (l *RedisLimits) scopeKey(name string) string { return l.prefix + "{fanout:seats}:" + name }
+func (l *RedisLimits) evictionsKey(node string) string {
 	return l.prefix + "{fanout:seats}:evicted:" + node
 }
 
-func leaseMember(node string, s ConnectionLease) string {
-	return node + "|" + s.ID + "|" + strconv.FormatInt(s.Since.UnixMilli(), 10)
+func leaseMember(node string, lease ConnectionLease) string {
+	return node + "|" + lease.ID + "|" + strconv.FormatInt(lease.Since.UnixMilli(), 10)
 }
 
 // Acquire implements Limits.
-func (l *RedisLimits) Acquire(ctx context.Context, node string, s ConnectionLease, replace bool) (full string, err error) {
+func (l *RedisLimits) Acquire(ctx context.Context, node string, lease ConnectionLease, replace bool) (fullScope string, err error) {
 	now := time.Now()
 	flag := 0
 	if replace {
 		flag = 1
 	}
-	keys := make([]string, len(s.Scopes))
-	args := []any{now.UnixMilli(), now.Add(leaseDuration).UnixMilli(), leaseMember(node, s), flag}
-	for i, scope := range s.Scopes {
-		keys[i] = l.scope(scope.Name)
+	keys := make([]string, len(lease.Scopes))
+	args := []any{now.UnixMilli(), now.Add(leaseDuration).UnixMilli(), leaseMember(node, lease), flag}
+	for i, scope := range lease.Scopes {
+		keys[i] = l.scopeKey(scope.Name)
 		args = append(args, scope.Max)
 	}
 	result, err := l.acquireScript.Run(ctx, l.client, keys, args...).Slice()
 	if err != nil {
 		return "", fmt.Errorf("acquiring a connection lease: %w", err)
 	}
-	if at, ok := result[0].(int64); ok && at > 0 {
-		kind, _, _ := strings.Cut(s.Scopes[at-1].Name, ":")
+	if full, ok := result[0].(int64); ok && full > 0 {
+		kind, _, _ := strings.Cut(lease.Scopes[full-1].Name, ":")
 		return kind, nil
 	}
 	return "", l.notifyEvicted(ctx, result[1:])
@@ -74,8 +74,8 @@ func (l *RedisLimits) notifyEvicted(ctx context.Context, members []any) error {
 		name, _ := m.(string)
 		node, rest, _ := strings.Cut(name, "|")
 		id, _, _ := strings.Cut(rest, "|")
-		pipe.RPush(ctx, l.evictions(node), id)
-		pipe.PExpire(ctx, l.evictions(node), leaseDuration)
+		pipe.RPush(ctx, l.evictionsKey(node), id)
+		pipe.PExpire(ctx, l.evictionsKey(node), leaseDuration)
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
 		return fmt.Errorf("evicting connections: %w", err)
@@ -84,10 +84,10 @@ func (l *RedisLimits) notifyEvicted(ctx context.Context, members []any) error {
 }
 
 // Renew implements Limits. It also restores leases that Redis has lost.
-func (l *RedisLimits) Renew(ctx context.Context, node string, seats []ConnectionLease) (evicted []string, err error) {
+func (l *RedisLimits) Renew(ctx context.Context, node string, leases []ConnectionLease) (evicted []string, err error) {
 	pipe := l.client.Pipeline()
-	list := pipe.LRange(ctx, l.evictions(node), 0, -1)
-	pipe.Del(ctx, l.evictions(node))
+	list := pipe.LRange(ctx, l.evictionsKey(node), 0, -1)
+	pipe.Del(ctx, l.evictionsKey(node))
 	if _, err := pipe.Exec(ctx); err != nil {
 		return nil, fmt.Errorf("renewing connection leases: %w", err)
 	}
@@ -97,34 +97,34 @@ func (l *RedisLimits) Renew(ctx context.Context, node string, seats []Connection
 		gone[id] = true
 	}
 	until := time.Now().Add(leaseDuration)
-	return evicted, l.forEachScope(ctx, seats, func(pipe redis.Pipeliner, key string, s ConnectionLease) {
-		if !gone[s.ID] {
-			pipe.ZAdd(ctx, key, redis.Z{Score: float64(until.UnixMilli()), Member: leaseMember(node, s)})
+	return evicted, l.forEachScope(ctx, leases, func(pipe redis.Pipeliner, key string, lease ConnectionLease) {
+		if !gone[lease.ID] {
+			pipe.ZAdd(ctx, key, redis.Z{Score: float64(until.UnixMilli()), Member: leaseMember(node, lease)})
 			pipe.PExpire(ctx, key, leaseDuration)
 		}
 	})
 }
 
 // Release implements Limits.
-func (l *RedisLimits) Release(ctx context.Context, node string, seats []ConnectionLease) error {
-	return l.forEachScope(ctx, seats, func(pipe redis.Pipeliner, key string, s ConnectionLease) {
-		pipe.ZRem(ctx, key, leaseMember(node, s))
+func (l *RedisLimits) Release(ctx context.Context, node string, leases []ConnectionLease) error {
+	return l.forEachScope(ctx, leases, func(pipe redis.Pipeliner, key string, lease ConnectionLease) {
+		pipe.ZRem(ctx, key, leaseMember(node, lease))
 	})
 }
 
-func (l *RedisLimits) forEachScope(ctx context.Context, seats []ConnectionLease, do func(redis.Pipeliner, string, ConnectionLease)) error {
-	for len(seats) > 0 {
-		n := min(len(seats), redisFields)
+func (l *RedisLimits) forEachScope(ctx context.Context, leases []ConnectionLease, do func(redis.Pipeliner, string, ConnectionLease)) error {
+	for len(leases) > 0 {
+		n := min(len(leases), maxRedisBatch)
 		pipe := l.client.Pipeline()
-		for _, s := range seats[:n] {
-			for _, scope := range s.Scopes {
-				do(pipe, l.scope(scope.Name), s)
+		for _, lease := range leases[:n] {
+			for _, scope := range lease.Scopes {
+				do(pipe, l.scopeKey(scope.Name), lease)
 			}
 		}
 		if _, err := pipe.Exec(ctx); err != nil {
 			return fmt.Errorf("updating connection leases: %w", err)
 		}
-		seats = seats[n:]
+		leases = leases[n:]
 	}
 	return nil
 }

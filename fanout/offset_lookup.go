@@ -20,10 +20,10 @@ type offsetLookup struct {
 	log    Log
 	flight singleflight.Group
 
-	mu      sync.Mutex
-	cleared int // number of calls of clear
-	answers map[string]offsetAnswer
-	swept   int // answers left after the last removal of expired ones
+	mu         sync.Mutex
+	generation int // number of calls of clear
+	answers    map[string]offsetAnswer
+	swept      int // answers left after the last removal of expired ones
 }
 
 type offsetAnswer struct {
@@ -39,20 +39,20 @@ const (
 	timeTTL   = time.Minute
 )
 
-// lookupWait bounds one look-up, which continues after its first caller has returned.
-const lookupWait = 5 * time.Second
+// lookupTimeout bounds one look-up, which continues after its first caller has returned.
+const lookupTimeout = 5 * time.Second
 
 // bounds returns the first offset of a partition and the offset of its next record, at
-// most boundsLife old.
+// most boundsTTL old.
 func (l *offsetLookup) bounds(ctx context.Context, partition int) (first, next int64, err error) {
-	return l.lookUp(ctx, "bounds", partition, 0, boundsTTL, func(ctx context.Context) (int64, int64, error) {
+	return l.cachedLookup(ctx, "bounds", partition, 0, boundsTTL, func(ctx context.Context) (int64, int64, error) {
 		return l.log.Offsets(ctx, event.TopicEvents, partition)
 	})
 }
 
-// at returns the offset of the first record whose timestamp is at or after t.
-func (l *offsetLookup) at(ctx context.Context, partition int, t time.Time) (int64, error) {
-	offset, _, err := l.lookUp(ctx, "at", partition, t.UnixMilli(), timeTTL, func(ctx context.Context) (int64, int64, error) {
+// atTime returns the offset of the first record whose timestamp is at or after t.
+func (l *offsetLookup) atTime(ctx context.Context, partition int, t time.Time) (int64, error) {
+	offset, _, err := l.cachedLookup(ctx, "at", partition, t.UnixMilli(), timeTTL, func(ctx context.Context) (int64, int64, error) {
 		offset, err := l.log.OffsetAt(ctx, event.TopicEvents, partition, t)
 		return offset, 0, err
 	})
@@ -62,7 +62,7 @@ func (l *offsetLookup) at(ctx context.Context, partition int, t time.Time) (int6
 // epochEnd returns the offset after the last record of a leader epoch; -1 when
 // the log has no record of it.
 func (l *offsetLookup) epochEnd(ctx context.Context, partition int, epoch int32) (int64, error) {
-	end, _, err := l.lookUp(ctx, "epoch", partition, int64(epoch), epochTTL, func(ctx context.Context) (int64, int64, error) {
+	end, _, err := l.cachedLookup(ctx, "epoch", partition, int64(epoch), epochTTL, func(ctx context.Context) (int64, int64, error) {
 		end, err := l.log.EpochEnd(ctx, event.TopicEvents, partition, epoch)
 		if err == nil && end.LeaderEpoch != epoch {
 			end.Offset = -1
@@ -74,7 +74,7 @@ func (l *offsetLookup) epochEnd(ctx context.Context, partition int, epoch int32)
 
 // normalizedBefore returns when the record before offset was normalized. ok is false when there is no such record or it has no processed_at.
 func (l *offsetLookup) normalizedBefore(ctx context.Context, partition int, offset int64) (at time.Time, ok bool, err error) {
-	seconds, known, err := l.lookUp(ctx, "before", partition, offset, timeTTL, func(ctx context.Context) (int64, int64, error) {
+	seconds, known, err := l.cachedLookup(ctx, "before", partition, offset, timeTTL, func(ctx context.Context) (int64, int64, error) {
 		if offset == 0 {
 			return 0, 0, nil
 		}
@@ -96,7 +96,7 @@ func (l *offsetLookup) normalizedBefore(ctx context.Context, partition int, offs
 	return time.Unix(seconds, 0), known == 1, err
 }
 
-func (l *offsetLookup) lookUp(ctx context.Context, question string, partition int, of int64, life time.Duration,
+func (l *offsetLookup) cachedLookup(ctx context.Context, question string, partition int, of int64, life time.Duration,
 	answer func(context.Context) (a, b int64, err error)) (a, b int64, err error) {
 	key := question + "/" + strconv.Itoa(partition) + "/" + strconv.FormatInt(of, 10)
 	kept, ok, cleared := l.cached(key)
@@ -104,7 +104,7 @@ func (l *offsetLookup) lookUp(ctx context.Context, question string, partition in
 		return kept.first, kept.second, nil
 	}
 	done := l.flight.DoChan(strconv.Itoa(cleared)+"/"+key, func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupWait)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookupTimeout)
 		defer cancel()
 		a, b, err := answer(ctx)
 		if err != nil {
@@ -127,7 +127,7 @@ func (l *offsetLookup) cached(key string) (kept offsetAnswer, ok bool, cleared i
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	kept, ok = l.answers[key]
-	return kept, ok && time.Now().Before(kept.expires), l.cleared
+	return kept, ok && time.Now().Before(kept.expires), l.generation
 }
 
 // cache stores an answer, unless clear was called since its question. It removes
@@ -135,7 +135,7 @@ func (l *offsetLookup) cached(key string) (kept offsetAnswer, ok bool, cleared i
 func (l *offsetLookup) cache(key string, answer offsetAnswer, cleared int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if cleared != l.cleared {
+	if cleared != l.generation {
 		return
 	}
 	if l.answers == nil {
@@ -160,15 +160,15 @@ func (l *offsetLookup) clear() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.answers, l.swept = nil, 0
-	l.cleared++
+	l.generation++
 }
 
 // maxConcurrentLookups bounds the concurrent look-ups of one client.
 const maxConcurrentLookups = 16
 
-// forEach calls look for every start, several at a time, and returns the first
+// forEachStart calls look for every start, several at a time, and returns the first
 // error.
-func forEach(ctx context.Context, starts []*start, look func(context.Context, *start) error) error {
+func forEachStart(ctx context.Context, starts []*start, look func(context.Context, *start) error) error {
 	if len(starts) == 0 {
 		return nil
 	}

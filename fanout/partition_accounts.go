@@ -8,36 +8,36 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// seenAccounts records which accounts had events in which partition, so that a
-// client is not refused for deleted records of other accounts. The partition
-// streams fill it.
-type seenAccounts struct {
+// partitionAccounts records which accounts had events in which partition, so that a
+// resume is not rejected when the deleted records belong to other accounts. The
+// partition streams fill it.
+type partitionAccounts struct {
 	mu         sync.Mutex
-	partitions map[int]*seenPartition
+	partitions map[int]*accountOffsets
 }
 
-// seenPartition covers the offsets in [from, next) completely.
-type seenPartition struct {
+// accountOffsets covers the offsets in [from, next) completely.
+type accountOffsets struct {
 	from, next int64
 	last       map[string]*int64 // offset of each account's newest event
 }
 
-// maxSeen bounds the accounts stored per partition. When it is exceeded, the record of
+// maxPartitionAccounts bounds the accounts stored per partition. When it is exceeded, the record of
 // the partition starts again.
-const maxSeen = 1 << 16
+const maxPartitionAccounts = 1 << 16
 
 // record adds consecutive records that start at offset from.
-func (s *seenAccounts) record(partition int, from int64, records []kafka.Record) {
+func (s *partitionAccounts) record(partition int, from int64, records []kafka.Record) {
 	if len(records) == 0 {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.partitions[partition]
-	if p == nil || p.next != from || len(p.last) >= maxSeen {
-		p = &seenPartition{from: from, last: make(map[string]*int64)}
+	if p == nil || p.next != from || len(p.last) >= maxPartitionAccounts {
+		p = &accountOffsets{from: from, last: make(map[string]*int64)}
 		if s.partitions == nil {
-			s.partitions = make(map[int]*seenPartition)
+			s.partitions = make(map[int]*accountOffsets)
 		}
 		s.partitions[partition] = p
 	}
@@ -54,7 +54,7 @@ func (s *seenAccounts) record(partition int, from int64, records []kafka.Record)
 }
 
 // forget removes the data of a partition that is no longer read.
-func (s *seenAccounts) forget(partition int) {
+func (s *partitionAccounts) forget(partition int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.partitions, partition)
@@ -63,7 +63,7 @@ func (s *seenAccounts) forget(partition int) {
 // accountsBetween returns the accounts that had events at or after from; known is
 // false if other accounts may have had events before to. For a partition whose past is
 // unknown it returns all accounts seen there.
-func (s *seenAccounts) accountsBetween(partition int, from, to int64) (accounts []string, known bool) {
+func (s *partitionAccounts) accountsBetween(partition int, from, to int64) (accounts []string, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.partitions[partition]
@@ -79,31 +79,31 @@ func (s *seenAccounts) accountsBetween(partition int, from, to int64) (accounts 
 	return accounts, known
 }
 
-// mayNeed reports whether deleted records in [from, to) of a partition may have been
-// of the filter's accounts. If no stream has read them, an account may have events in
-// the partitions of its key, for the number of partitions now and then, and in every
-// partition where it was seen.
-func (f *Fanout) mayNeed(flt *filter, partition int, from, to int64, partitionsThen int) bool {
+// gapMayAffect reports whether deleted records in [from, to) may belong to the filter's
+// accounts. If no stream has read the range, it assumes that an account has events in
+// the partitions of its key, for the old and current partition counts, and wherever it
+// was seen.
+func (f *Fanout) gapMayAffect(filter *filter, partition int, from, to int64, oldPartitionCount int) bool {
 	tree := f.directory.Tree()
-	accounts, known := f.seen.accountsBetween(partition, from, to)
+	accounts, known := f.partitionAccounts.accountsBetween(partition, from, to)
 	for _, account := range accounts {
-		if flt.matchesAccount(account, tree) {
+		if filter.matchesAccount(account, tree) {
 			return true
 		}
 	}
 	if known {
 		return false
 	}
-	if flt.accounts != nil {
-		for account := range flt.accounts {
-			if f.placements.mayHold(account, partition, partitionsThen) {
+	if filter.accounts != nil {
+		for account := range filter.accounts {
+			if f.placements.mayHaveRecords(account, partition, oldPartitionCount) {
 				return true
 			}
 		}
 		return false
 	}
 	for path := range tree.Paths() {
-		if slices.Contains(path, flt.root) && f.placements.mayHold(path[0], partition, partitionsThen) {
+		if slices.Contains(path, filter.root) && f.placements.mayHaveRecords(path[0], partition, oldPartitionCount) {
 			return true
 		}
 	}

@@ -25,10 +25,10 @@ type partitionStream struct {
 	// or mu.
 	live position
 
-	mu       sync.Mutex    // taken after index.mu; no lock is taken while it is held
-	topicID  kafka.TopicID // of the log that was read; zero: nothing was read
-	ring     ring
-	original time.Time // no record before the ring has an id from this time on; zero: unknown
+	mu          sync.Mutex    // taken after index.mu; no lock is taken while it is held
+	topicID     kafka.TopicID // of the log that was read; zero: nothing was read
+	ring        ring
+	uniqueSince time.Time // no record before the ring has an id from this time on; zero: unknown
 
 	lag deliveryLag
 }
@@ -48,15 +48,15 @@ type firstRead struct {
 // newStream returns a stream that follows partition from next, the end of the log at
 // the time began. The stream has no reader yet.
 func (f *Fanout) newStream(partition int, next int64, began time.Time) *partitionStream {
-	s := &partitionStream{f: f, partition: partition, live: startAt(next), lag: deliveryLag{current: time.Now()}}
+	s := &partitionStream{f: f, partition: partition, live: positionAt(next), lag: deliveryLag{caughtUpAt: time.Now()}}
 	s.ring.reset(next, began)
 	return s
 }
 
-// openWait is how long openStream waits for the record before the start of the stream.
+// firstReadTimeout is how long openStream waits for the record before the start of the stream.
 // If the log ends with a transaction marker, that read returns nothing until the next
 // record.
-const openWait = time.Second
+const firstReadTimeout = time.Second
 
 // openStream returns a stream that follows the partition from the current end of the
 // log. Its reader has already read the record before, so it has the leader epoch and
@@ -71,7 +71,7 @@ func (f *Fanout) openStream(ctx context.Context, partition int) (*partitionStrea
 		}
 		s := f.newStream(partition, next, began)
 		s.reader = f.log.Reader(event.TopicEvents, partition, atOffset(max(first, next-1)))
-		s.lag.readFrom(s.reader)
+		s.lag.setReader(s.reader)
 		if first == next || s.readFirst(ctx) {
 			return s, nil
 		}
@@ -83,13 +83,13 @@ func (f *Fanout) openStream(ctx context.Context, partition int) (*partitionStrea
 // readFirst performs the first read. It returns false if the log has changed since its
 // end was looked up.
 func (s *partitionStream) readFirst(ctx context.Context) bool {
-	within, cancel := context.WithTimeout(ctx, openWait)
+	within, cancel := context.WithTimeout(ctx, firstReadTimeout)
 	defer cancel()
 	records, err := s.reader.Read(within)
 	if err != nil && within.Err() != nil {
 		return true
 	}
-	s.first = firstRead{true, s.noteRead(records), err}
+	s.first = firstRead{true, s.setLogAndSkipOld(records), err}
 	gap, ok := errors.AsType[*kafka.GapError](err)
 	return !ok || !gap.Restarted() && gap.Kind != kafka.GapExpired
 }
@@ -113,12 +113,12 @@ func (s *partitionStream) run(ctx context.Context) {
 			return
 		}
 		if gap, ok := errors.AsType[*kafka.GapError](err); ok {
-			s.passGap(ctx, gap)
+			s.skipGap(ctx, gap)
 			s.reader.Close()
 			from := gap.Position()
 			from.TopicID = s.topicID // the topic may be recreated before the next read
 			s.reader = s.f.log.Reader(event.TopicEvents, s.partition, from)
-			s.lag.readFrom(s.reader)
+			s.lag.setReader(s.reader)
 			continue
 		}
 		if err != nil { // continue with the same reader, which has the epoch of the last record
@@ -128,24 +128,24 @@ func (s *partitionStream) run(ctx context.Context) {
 			continue
 		}
 		read := time.Now()
-		if records = s.noteRead(records); len(records) > 0 {
+		if records = s.setLogAndSkipOld(records); len(records) > 0 {
 			s.deliver(ctx, records)
 			made, known := processedAt(records[0].Value)
-			s.lag.delivered(made, known, read, s.reader.Lag() == 0)
+			s.lag.recordDelivered(made, known, read, s.reader.Lag() == 0)
 		}
 	}
 }
 
-// noteRead records the log that records were read from, and drops records before the
+// setLogAndSkipOld records the log that records were read from, and drops records before the
 // stream's position.
-func (s *partitionStream) noteRead(records []kafka.Record) []kafka.Record {
+func (s *partitionStream) setLogAndSkipOld(records []kafka.Record) []kafka.Record {
 	if id := s.reader.Position().TopicID; id != s.topicID {
 		s.mu.Lock()
 		s.topicID = id
 		s.mu.Unlock()
-		current := shortID(id)
+		current := shortLogID(id)
 		s.f.currentLog.Store(&current)
-		s.f.checkFollowers(s.partition)
+		s.f.checkLogIDs(s.partition)
 	}
 	return s.skipOld(records)
 }
@@ -165,16 +165,16 @@ func (s *partitionStream) skipOld(records []kafka.Record) []kafka.Record {
 	if p, err := event.ParsePosition(string(before.Header(event.HeaderPosition))); err == nil {
 		at.source = max(at.source, p.Packed())
 	}
-	s.noteEpoch(at.epoch)
+	s.dropCacheOnNewEpoch(at.epoch)
 	s.setLive(at)
 	return records[n:]
 }
 
-// noteEpoch drops cached look-ups and history of the partition before the position
+// dropCacheOnNewEpoch drops cached look-ups and history of the partition before the position
 // enters another leader epoch: nothing else reveals that the log was truncated beyond
 // the position while this node was behind. It does the same if the epoch of the
 // position is unknown.
-func (s *partitionStream) noteEpoch(epoch int32) {
+func (s *partitionStream) dropCacheOnNewEpoch(epoch int32) {
 	if epoch != s.live.epoch {
 		s.f.history.forget(s.partition)
 		s.f.lookups.clear()
@@ -189,10 +189,10 @@ func (s *partitionStream) setLive(at position) {
 	s.live = at
 }
 
-// passGap moves the stream's position behind a gap in the log and disconnects the
+// skipGap moves the stream's position behind a gap in the log and disconnects the
 // partition's subscribers: their resume then tells them whether the events they missed
 // are still in the log.
-func (s *partitionStream) passGap(ctx context.Context, gap *kafka.GapError) {
+func (s *partitionStream) skipGap(ctx context.Context, gap *kafka.GapError) {
 	s.f.logger.Error("gap in the event log",
 		"partition", s.partition, "kind", gap.Kind, "offset", gap.Offset, "resume", gap.Resume, "error", gap)
 	s.f.metrics.streamErrors.WithLabelValues("hole").Inc()
@@ -205,11 +205,11 @@ func (s *partitionStream) passGap(ctx context.Context, gap *kafka.GapError) {
 		s.topicID = kafka.TopicID{}
 	}
 	s.ring.reset(gap.Resume, time.Time{})
-	s.original = time.Time{}
+	s.uniqueSince = time.Time{}
 	s.mu.Unlock()
 	if gap.Restarted() {
 		s.f.currentLog.Store(nil) // unknown is better than wrong
-		if err := s.f.identifyLog(ctx); err != nil && ctx.Err() == nil {
+		if err := s.f.lookUpLogID(ctx); err != nil && ctx.Err() == nil {
 			s.f.logger.Warn("topic id lookup failed, cursors without log id", "error", err)
 		}
 	}
@@ -224,17 +224,17 @@ func (s *partitionStream) passGap(ctx context.Context, gap *kafka.GapError) {
 
 // deliver delivers records to the live subscribers that match.
 func (s *partitionStream) deliver(ctx context.Context, records []kafka.Record) {
-	sampled := s.f.traces.begin(records)
+	sampled := s.f.traces.startSpans(records)
 	b, bad := newBatch(records, &s.strings, s.f.cfg.Compression)
 	if bad > 0 {
 		s.f.metrics.streamErrors.WithLabelValues("not_a_message").Add(float64(bad))
 		s.f.logger.Warn("records without an event id skipped", "partition", s.partition, "count", bad, "before_offset", b.end)
 	}
 	s.f.ensureAccountsLoaded(ctx, b)
-	s.f.seen.record(s.partition, s.live.next, records)
+	s.f.partitionAccounts.record(s.partition, s.live.next, records)
 	b.markRepeats(s.live.source)
 	if last := len(b.frames) - 1; last >= 0 {
-		s.noteEpoch(b.frames[last].epoch)
+		s.dropCacheOnNewEpoch(b.frames[last].epoch)
 	}
 	b.read = time.Now()
 	s.mu.Lock()
@@ -251,7 +251,7 @@ func (s *partitionStream) deliver(ctx context.Context, records []kafka.Record) {
 		if to < len(b.frames) {
 			next = b.frames[to].offset
 		}
-		r := s.round(b.frames[from:to], next, sampled)
+		r := s.deliverRound(b.frames[from:to], next, sampled)
 		s.f.writers.Schedule(ctx, r.needWriter)
 		for _, sub := range r.slow {
 			s.f.disconnect(sub, DisconnectTooSlow)
@@ -267,16 +267,15 @@ func (s *partitionStream) deliver(ctx context.Context, records []kafka.Record) {
 	s.f.metrics.events.Add(float64(len(b.frames)))
 }
 
-// round lists the subscribers that need further work after a round of
-// deliveries.
-type round struct {
+// roundResult lists the subscribers that need further work after deliverRound.
+type roundResult struct {
 	needWriter    []*subscriber // were idle: pass them to the writers
 	backPressured []*subscriber // queue full: wait for the writers
 	slow          []*subscriber // queue and socket full: disconnect them
 }
 
-// round delivers frames and moves the stream's position to next.
-func (s *partitionStream) round(frames []frame, next int64, sampled tracedEvents) (r round) {
+// deliverRound delivers frames and moves the stream's position to next.
+func (s *partitionStream) deliverRound(frames []frame, next int64, sampled tracedEvents) (r roundResult) {
 	x := s.f.index
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -322,9 +321,9 @@ func (s *partitionStream) liveOffset() int64 {
 	return s.live.next
 }
 
-// delivered returns the position up to which events were delivered to live
+// deliveredPosition returns the position up to which events were delivered to live
 // subscribers, in the log that they were read from.
-func (s *partitionStream) delivered() kafka.LogPosition {
+func (s *partitionStream) deliveredPosition() kafka.LogPosition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return kafka.LogPosition{TopicID: s.topicID, Offset: s.live.next, LeaderEpoch: s.live.epoch}
@@ -337,10 +336,10 @@ func (s *partitionStream) readAt(offset int64) (at time.Time, ok bool) {
 	return s.ring.readAt(offset)
 }
 
-// recent returns the frames from offset on of one batch in the ring, and the offset up
+// ringFrames returns the frames from offset on of one batch in the ring, and the offset up
 // to which they are complete. ok is false when the ring does not have the offset.
-func (s *partitionStream) recent(offset int64) (frames []frame, upTo int64, ok bool) {
+func (s *partitionStream) ringFrames(offset int64) (frames []frame, upTo int64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ring.at(offset)
+	return s.ring.framesFrom(offset)
 }

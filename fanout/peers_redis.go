@@ -69,7 +69,7 @@ func (p RedisPeers) Ask(ctx context.Context, node string, q Question) (answers [
 func subscribed(ctx context.Context, s *redis.PubSub) error {
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		deadline = time.Now().Add(presenceWait)
+		deadline = time.Now().Add(presenceTimeout)
 	}
 	_, err := s.ReceiveTimeout(ctx, time.Until(deadline))
 	return err
@@ -103,7 +103,7 @@ func (p RedisPeers) Answer(ctx context.Context, node string, answer func(*Questi
 // reply publishes an answer. If that fails, the asking node reports this node as
 // missing.
 func (p RedisPeers) reply(ctx context.Context, to string, text []byte) {
-	ctx, cancel := context.WithTimeout(ctx, presenceWait)
+	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
 	defer cancel()
 	_ = p.Client.Publish(ctx, to, text).Err()
 }

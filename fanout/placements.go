@@ -21,20 +21,20 @@ import (
 type placements struct {
 	f *Fanout
 
-	mu       sync.Mutex
-	loaded   bool // cc.accounts has been read to its end
-	reader   Reader
-	asked    time.Time        // when the reader last requested records
-	lag      deliveryLag      // of cc.accounts
-	countLag deliveryLag      // measures for how long added partitions may be unknown
-	count    int              // partitions of cc.evt
-	counted  time.Time        // when they were last counted
-	grew     time.Time        // the last count before partitions were added
-	accounts map[string][]int // partitions that cc.accounts names
-	complete map[int]completion
-	unknown  partitionSet             // the partitions that are not complete
-	tree     *identity.Tree           // the tree from which below was computed
-	below    map[string]*partitionSet // by account: the partitions of the accounts below it
+	mu                  sync.Mutex
+	loaded              bool // cc.accounts has been read to its end
+	reader              Reader
+	requestedAt         time.Time        // when the reader last requested records
+	lag                 deliveryLag      // of cc.accounts
+	countLag            deliveryLag      // measures for how long added partitions may be unknown
+	count               int              // partitions of cc.evt
+	counted             time.Time        // when they were last counted
+	countedBeforeGrowth time.Time        // the last count before partitions were added
+	accounts            map[string][]int // partitions that cc.accounts names
+	complete            map[int]completion
+	incomplete          partitionSet             // the partitions that are not complete
+	tree                *identity.Tree           // the tree from which below was computed
+	below               map[string]*partitionSet // by account: the partitions of the accounts below it
 }
 
 // completion is the offset from which all accounts of a partition are named.
@@ -44,7 +44,7 @@ type completion struct {
 }
 
 func newPlacements(f *Fanout) *placements {
-	a := &placements{f: f, lag: deliveryLag{current: time.Now()}, countLag: deliveryLag{current: time.Now()}}
+	a := &placements{f: f, lag: deliveryLag{caughtUpAt: time.Now()}, countLag: deliveryLag{caughtUpAt: time.Now()}}
 	a.reset()
 	return a
 }
@@ -53,15 +53,15 @@ func newPlacements(f *Fanout) *placements {
 func (a *placements) reset() {
 	a.accounts, a.complete = make(map[string][]int), make(map[int]completion)
 	a.loaded = false
-	a.recount(a.count)
+	a.setCount(a.count)
 }
 
-// recount sets the number of partitions. The caller holds mu.
-func (a *placements) recount(count int) {
-	a.count, a.tree, a.unknown = count, nil, partitionSet{}
+// setCount sets the number of partitions. The caller holds mu.
+func (a *placements) setCount(count int) {
+	a.count, a.tree, a.incomplete = count, nil, partitionSet{}
 	for p := range count {
 		if _, ok := a.complete[p]; !ok {
-			a.unknown.add(p)
+			a.incomplete.add(p)
 		}
 	}
 }
@@ -71,25 +71,25 @@ func (a *placements) recount(count int) {
 func (a *placements) partitionsOf(f *filter, tree *identity.Tree) (set partitionSet, count int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	set = a.unknown
+	set = a.incomplete
 	if f.accounts != nil {
 		for account := range f.accounts {
-			a.addTo(&set, account)
+			a.addPartitionsOf(&set, account)
 		}
 		return set, a.count
 	}
 	if a.tree != tree {
-		a.build(tree)
+		a.buildBelow(tree)
 	}
-	a.addTo(&set, f.root)
+	a.addPartitionsOf(&set, f.root)
 	if below := a.below[f.root]; below != nil {
 		set = set.union(*below)
 	}
 	return set, a.count
 }
 
-// addTo adds the partitions of one account. The caller holds mu.
-func (a *placements) addTo(set *partitionSet, account string) {
+// addPartitionsOf adds the partitions of one account. The caller holds mu.
+func (a *placements) addPartitionsOf(set *partitionSet, account string) {
 	if a.count > 0 {
 		set.add(kafka.PartitionOf([]byte(account), a.count))
 	}
@@ -100,19 +100,19 @@ func (a *placements) addTo(set *partitionSet, account string) {
 	}
 }
 
-// build computes below. The caller holds mu.
-func (a *placements) build(tree *identity.Tree) {
+// buildBelow computes below. The caller holds mu.
+func (a *placements) buildBelow(tree *identity.Tree) {
 	a.tree, a.below = tree, make(map[string]*partitionSet)
 	for path := range tree.Paths() {
 		var own partitionSet
-		a.addTo(&own, path[0])
+		a.addPartitionsOf(&own, path[0])
 		for _, ancestor := range path[1:] {
-			a.widen(ancestor, own)
+			a.addBelow(ancestor, own)
 		}
 	}
 }
 
-func (a *placements) widen(ancestor string, by partitionSet) {
+func (a *placements) addBelow(ancestor string, by partitionSet) {
 	set := a.below[ancestor]
 	if set == nil {
 		set = &partitionSet{}
@@ -121,9 +121,9 @@ func (a *placements) widen(ancestor string, by partitionSet) {
 	*set = set.union(by)
 }
 
-// mayHold reports whether a partition may have records of the account when the topic
+// mayHaveRecords reports whether a partition may have records of the account when the topic
 // has, or had, one of the given numbers of partitions or the current one.
-func (a *placements) mayHold(account string, partition int, counts ...int) bool {
+func (a *placements) mayHaveRecords(account string, partition int, counts ...int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, n := range append(counts, a.count) {
@@ -156,8 +156,8 @@ func (a *placements) completeFrom(partition int) int64 {
 	return a.complete[partition].offset
 }
 
-// await waits until cc.accounts has been read completely.
-func (a *placements) await(ctx context.Context) error {
+// awaitLoaded waits until cc.accounts has been read completely.
+func (a *placements) awaitLoaded(ctx context.Context) error {
 	for !a.isLoaded() {
 		if !retry.Sleep(ctx, 5*time.Millisecond) {
 			return fault.Unavailable(nil, time.Second, "the partitions of the accounts are not known yet, retry")
@@ -174,27 +174,27 @@ const emptyEnd = 2 * time.Second
 func (a *placements) isLoaded() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.loaded && a.reader != nil && a.reader.Idle().Sub(a.asked) > emptyEnd {
+	if !a.loaded && a.reader != nil && a.reader.Idle().Sub(a.requestedAt) > emptyEnd {
 		a.loaded = true // the end of the topic has no records
 	}
 	return a.loaded
 }
 
-// atLeast returns the number of partitions. If fewer than n are known, it counts them
+// ensureCount returns the number of partitions. If fewer than n are known, it counts them
 // again.
-func (a *placements) atLeast(ctx context.Context, n int) (int, error) {
+func (a *placements) ensureCount(ctx context.Context, n int) (int, error) {
 	a.mu.Lock()
 	count := a.count
 	a.mu.Unlock()
 	if count >= n {
 		return count, nil
 	}
-	return a.recountNow(ctx)
+	return a.countPartitions(ctx)
 }
 
-// recountNow requests the number of partitions from Kafka and returns it. Subscribers
+// countPartitions requests the number of partitions from Kafka and returns it. Subscribers
 // start to follow added partitions.
-func (a *placements) recountNow(ctx context.Context) (count int, err error) {
+func (a *placements) countPartitions(ctx context.Context) (count int, err error) {
 	asked := time.Now()
 	now, err := a.f.log.Partitions(ctx, event.TopicEvents)
 	if err != nil {
@@ -203,15 +203,15 @@ func (a *placements) recountNow(ctx context.Context) (count int, err error) {
 	a.mu.Lock()
 	before := a.count
 	if now > before {
-		a.grew = a.counted
-		a.recount(now)
+		a.countedBeforeGrowth = a.counted
+		a.setCount(now)
 	}
 	if asked.After(a.counted) {
 		a.counted = asked
 	}
 	count = a.count
 	a.mu.Unlock()
-	defer a.countLag.delivered(time.Time{}, false, asked, true) // after subscribers were assigned the added partitions
+	defer a.countLag.recordDelivered(time.Time{}, false, asked, true) // after subscribers were assigned the added partitions
 	if before > 0 && count > before {
 		a.f.logger.Info("partitions added", "from", before, "to", count)
 		a.f.reconcileAll()
@@ -219,21 +219,21 @@ func (a *placements) recountNow(ctx context.Context) (count int, err error) {
 	return count, nil
 }
 
-// grewAfter returns a time before the last addition of partitions.
-func (a *placements) grewAfter() time.Time {
+// timeBeforeGrowth returns a time before the last addition of partitions.
+func (a *placements) timeBeforeGrowth() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.grew
+	return a.countedBeforeGrowth
 }
 
 // growthInterval is the time between counts of the partitions. A resume by id rewinds
 // by the same time.
 const growthInterval = time.Second
 
-// grow detects added partitions.
-func (a *placements) grow(ctx context.Context) {
+// detectGrowth detects added partitions.
+func (a *placements) detectGrowth(ctx context.Context) {
 	for retry.Sleep(ctx, growthInterval) {
-		if _, err := a.recountNow(ctx); err != nil && ctx.Err() == nil {
+		if _, err := a.countPartitions(ctx); err != nil && ctx.Err() == nil {
 			a.f.logger.Warn("counting partitions failed", "error", err)
 		}
 	}
@@ -253,7 +253,7 @@ func (a *placements) run(ctx context.Context) {
 // follow reads until a read fails. At a gap in the log it reads the topic again from
 // its beginning.
 func (a *placements) follow(ctx context.Context) error {
-	if _, err := a.atLeast(ctx, 1); err != nil {
+	if _, err := a.ensureCount(ctx, 1); err != nil {
 		return err
 	}
 	first, next, err := a.f.log.Offsets(ctx, event.TopicAccounts, 0)
@@ -262,10 +262,10 @@ func (a *placements) follow(ctx context.Context) error {
 	}
 	reader := a.f.log.CompactedReader(event.TopicAccounts, 0, first)
 	defer reader.Close()
-	a.begin(reader, first == next)
+	a.startReading(reader, first == next)
 	for {
 		a.mu.Lock()
-		a.asked = time.Now()
+		a.requestedAt = time.Now()
 		a.mu.Unlock()
 		records, err := reader.Read(ctx)
 		if gap, ok := errors.AsType[*kafka.GapError](err); ok {
@@ -280,12 +280,12 @@ func (a *placements) follow(ctx context.Context) error {
 	}
 }
 
-func (a *placements) begin(r Reader, empty bool) {
+func (a *placements) startReading(r Reader, empty bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.reset()
-	a.reader, a.loaded, a.asked = r, empty, time.Now()
-	a.lag.readFrom(r)
+	a.reader, a.loaded, a.requestedAt = r, empty, time.Now()
+	a.lag.setReader(r)
 }
 
 // apply applies records that were read at read; all: the topic had no more records.
@@ -305,13 +305,13 @@ func (a *placements) apply(ctx context.Context, records []kafka.Record, read tim
 			added = append(added, newPlacement{p, records[i].Time})
 		}
 	}
-	a.lag.delivered(records[0].Time, true, read, all)
+	a.lag.recordDelivered(records[0].Time, true, read, all)
 	a.mu.Lock()
 	live := a.loaded
 	a.loaded = a.loaded || all
 	a.mu.Unlock()
 	if live {
-		a.f.noticePlacements(ctx, added)
+		a.f.joinPlacements(ctx, added)
 	}
 	if live && completed || !live && all {
 		a.f.reconcileAll()
@@ -332,7 +332,7 @@ func (a *placements) add(p event.Placement, at time.Time) (changed bool) {
 	if p.AccountID == "" {
 		_, known := a.complete[p.Partition]
 		a.complete[p.Partition] = completion{p.Offset, at}
-		a.unknown.remove(p.Partition)
+		a.incomplete.remove(p.Partition)
 		return !known
 	}
 	if slices.Contains(a.accounts[p.AccountID], p.Partition) {
@@ -344,7 +344,7 @@ func (a *placements) add(p event.Placement, at time.Time) (changed bool) {
 		own.add(p.Partition)
 		if path := a.tree.Path(p.AccountID); len(path) > 1 {
 			for _, ancestor := range path[1:] {
-				a.widen(ancestor, own)
+				a.addBelow(ancestor, own)
 			}
 		}
 	}

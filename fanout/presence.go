@@ -19,9 +19,9 @@ type Client struct {
 // node expire when it stops publishing.
 type Presence interface {
 	// Publish updates a node's connections and extends their expiry; with
-	// whole, changed replaces all of them. It returns the number stored for the
+	// replaceAll, changed replaces all of them. It returns the number stored for the
 	// node.
-	Publish(ctx context.Context, node string, changed []Client, left []string, whole bool) (total int, err error)
+	Publish(ctx context.Context, node string, changed []Client, removed []string, replaceAll bool) (total int, err error)
 	// Others returns the number of other nodes and of their connections. Both may be
 	// up to summaryTTL old.
 	Others(ctx context.Context, node string) (nodes, connections int, err error)
@@ -39,7 +39,7 @@ type Presence interface {
 
 const (
 	presenceInterval = 500 * time.Millisecond
-	presenceWait     = time.Second
+	presenceTimeout  = time.Second
 	renewEvery       = 10 // leases are renewed every renewEvery intervals
 	summaryTTL       = 400 * time.Millisecond
 )
@@ -53,7 +53,7 @@ func (f *Fanout) publishPresence(ctx context.Context) {
 	for turn := 0; ; turn++ {
 		select {
 		case <-ctx.Done():
-			leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), presenceWait)
+			leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), presenceTimeout)
 			defer cancel()
 			_ = f.presence.Leave(leave, f.cfg.NodeID)
 			return
@@ -84,12 +84,12 @@ func (f *Fanout) publish(ctx context.Context, v *presenceState, left []*subscrib
 	all := f.members.all()
 	var changed []Client
 	for _, s := range all {
-		if c := s.client(); v.publishAll || c.LastPing != s.published {
-			s.published = c.LastPing
+		if c := s.client(); v.publishAll || c.LastPing != s.publishedPong {
+			s.publishedPong = c.LastPing
 			changed = append(changed, c)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, presenceWait)
+	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
 	defer cancel()
 	total, err := f.presence.Publish(ctx, f.cfg.NodeID, changed, ids, v.publishAll)
 	if err != nil {
@@ -153,7 +153,7 @@ func (f *Fanout) Health(context.Context) (Status, int) {
 
 // Stats lists the connections of the accounts that the caller has access to.
 func (f *Fanout) Stats(ctx context.Context, caller *identity.Principal) []Client {
-	ctx, cancel := context.WithTimeout(ctx, presenceWait)
+	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
 	defer cancel()
 	clients, err := f.presence.Clients(ctx, f.cfg.NodeID)
 	if err != nil {

@@ -26,19 +26,19 @@ const nodeTTL = 15 * time.Second
 func (p *RedisPresence) nodes() string            { return p.Prefix + "fanout:nodes" }
 func (p *RedisPresence) conns(node string) string { return p.Prefix + "fanout:conns:{" + node + "}" }
 
-// redisFields is the maximum number of fields per command, so that a node with many
+// maxRedisBatch is the maximum number of fields per command, so that a node with many
 // connections does not block Redis.
-const redisFields = 500
+const maxRedisBatch = 500
 
 // Publish implements Presence.
-func (p *RedisPresence) Publish(ctx context.Context, node string, changed []Client, left []string, whole bool) (total int, err error) {
+func (p *RedisPresence) Publish(ctx context.Context, node string, changed []Client, removed []string, replaceAll bool) (total int, err error) {
 	key := p.conns(node)
 	pipe := p.Client.Pipeline()
-	if whole {
+	if replaceAll {
 		pipe.Del(ctx, key)
 	}
 	for len(changed) > 0 {
-		n := min(len(changed), redisFields)
+		n := min(len(changed), maxRedisBatch)
 		fields := make([]any, 0, 2*n)
 		for _, c := range changed[:n] {
 			value, err := json.Marshal(c)
@@ -50,10 +50,10 @@ func (p *RedisPresence) Publish(ctx context.Context, node string, changed []Clie
 		pipe.HSet(ctx, key, fields...)
 		changed = changed[n:]
 	}
-	for len(left) > 0 {
-		n := min(len(left), redisFields)
-		pipe.HDel(ctx, key, left[:n]...)
-		left = left[n:]
+	for len(removed) > 0 {
+		n := min(len(removed), maxRedisBatch)
+		pipe.HDel(ctx, key, removed[:n]...)
+		removed = removed[n:]
 	}
 	count := pipe.HLen(ctx, key)
 	pipe.PExpire(ctx, key, nodeTTL)

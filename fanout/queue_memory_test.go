@@ -17,7 +17,7 @@ func (*blockedTransport) flush(*subscriber, []byte) {}
 
 // blockedSubscriber sees one account and cannot be written to.
 func blockedSubscriber(f *Fanout, account string) *subscriber {
-	s := &subscriber{limit: int(f.cfg.QueueBytes), transport: &blockedTransport{}, state: blocked, connected: time.Now(),
+	s := &subscriber{queueLimit: int(f.cfg.QueueBytes), transport: &blockedTransport{}, state: blocked, connected: time.Now(),
 		principal: &identity.Principal{AccountID: account, ExpiresAt: time.Now().Add(time.Hour)}}
 	s.lastSeen.Store(time.Now().Unix())
 	s.filter.Store(&filter{root: account, accounts: map[string]struct{}{account: {}}, types: event.EveryType, names: event.EveryName})
@@ -44,7 +44,7 @@ func heapInUse() uint64 {
 func deliverSparse(t *testing.T, s *partitionStream, batches, distance int, account func(int) string) {
 	t.Helper()
 	for range batches {
-		s.live = startAt(0)
+		s.live = positionAt(0)
 		s.deliver(t.Context(), benchRecords(1000, func(i int) string {
 			if i%distance == 0 {
 				return account(i / distance)

@@ -34,7 +34,7 @@ func (f *Fanout) rebalance(ctx context.Context) {
 		}
 		c := clusterSize{nodes: 1 + int(f.otherNodes.Load()), here: f.members.count(), others: int(f.otherConnections.Load())}
 		began := !r.active()
-		moving := r.next(time.Now(), c, f.members.all)
+		moving := r.nextToDisconnect(time.Now(), c, f.members.all)
 		if began && r.active() {
 			f.logger.Info("rebalance started", "nodes", c.nodes, "connections", c.here, "excess", c.excess(0))
 		}
@@ -63,26 +63,26 @@ type rebalancer struct {
 	period time.Duration // of a round, from the addition of the node
 	nodes  int           // value in the last call of next; 0: none
 
-	due     time.Time     // of the next round; zero: none
-	began   time.Time     // of the present round
-	size    int           // connections at its beginning
-	taken   int           // connections taken from waiting in this round
-	account string        // account of the last connection taken
-	waiting []*subscriber // connections of the round, ordered by account; empty: no round
+	due       time.Time     // of the next round; zero: none
+	startedAt time.Time     // of the present round
+	size      int           // connections at its beginning
+	taken     int           // connections taken from waiting in this round
+	account   string        // account of the last connection taken
+	waiting   []*subscriber // connections of the round, ordered by account; empty: no round
 }
 
 func (r *rebalancer) active() bool { return len(r.waiting) > 0 }
 
-// settle returns the time between the addition of a node and the round, within which
+// settleTime returns the time between the addition of a node and the round, within which
 // balancers detect the node.
-func (r *rebalancer) settle() time.Duration { return r.period / 10 }
+func (r *rebalancer) settleTime() time.Duration { return r.period / 10 }
 
-// next returns the connections to disconnect now; list returns all connections.
-func (r *rebalancer) next(now time.Time, c clusterSize, list func() []*subscriber) []*subscriber {
+// nextToDisconnect returns the connections to disconnect now; list returns all connections.
+func (r *rebalancer) nextToDisconnect(now time.Time, c clusterSize, list func() []*subscriber) []*subscriber {
 	if r.nodes != 0 && c.nodes > r.nodes {
-		r.due = now.Add(r.settle())
+		r.due = now.Add(r.settleTime())
 		if r.active() {
-			r.due = r.began.Add(r.period)
+			r.due = r.startedAt.Add(r.period)
 		}
 	}
 	r.nodes = c.nodes
@@ -94,11 +94,11 @@ func (r *rebalancer) next(now time.Time, c clusterSize, list func() []*subscribe
 		if c.excess(rebalanceAbove) <= 0 {
 			return nil
 		}
-		r.waiting, r.began, r.taken, r.account = byAccount(list()), now, 0, ""
+		r.waiting, r.startedAt, r.taken, r.account = groupByAccount(list()), now, 0, ""
 		r.size = len(r.waiting)
 	}
-	pace := float64(r.size) / float64(r.period-r.settle())
-	allowed := int(pace*float64(now.Sub(r.began))) - r.taken
+	pace := float64(r.size) / float64(r.period-r.settleTime())
+	allowed := int(pace*float64(now.Sub(r.startedAt))) - r.taken
 	excess := c.excess(rebalanceUntil)
 	var moving []*subscriber
 	for ; r.active() && allowed > 0; r.taken++ {
@@ -110,7 +110,7 @@ func (r *rebalancer) next(now time.Time, c clusterSize, list func() []*subscribe
 			break
 		}
 		r.waiting, r.account = r.waiting[1:], account
-		if s.gone() {
+		if s.isDisconnected() {
 			continue
 		}
 		moving = append(moving, s)
@@ -120,8 +120,8 @@ func (r *rebalancer) next(now time.Time, c clusterSize, list func() []*subscribe
 	return moving
 }
 
-// byAccount groups the subscribers by account, in arbitrary order of accounts.
-func byAccount(all []*subscriber) []*subscriber {
+// groupByAccount groups the subscribers by account, in arbitrary order of accounts.
+func groupByAccount(all []*subscriber) []*subscriber {
 	accounts := map[string][]*subscriber{}
 	for _, s := range all {
 		account := s.principal.ChannelAccount()

@@ -42,7 +42,7 @@ func (n *fleetNode) run(from time.Time, during time.Duration, nodes int, others 
 		if at.Sub(second) >= time.Second {
 			second, inSecond = at, 0
 		}
-		for _, s := range n.next(at, clusterSize{nodes, len(n.here), *others}, n.list) {
+		for _, s := range n.nextToDisconnect(at, clusterSize{nodes, len(n.here), *others}, n.list) {
 			inSecond++
 			all++
 			if goes(s) {

@@ -165,13 +165,13 @@ func TestLimitsHoldAcrossNodes(t *testing.T) {
 		if evicted, _ := l.Renew(t.Context(), "two", nil); len(evicted) != 0 {
 			t.Errorf("evicted twice: %v", evicted)
 		}
-		if n := client.ZCard(t.Context(), l.scope("user:u")).Val(); n != 2 {
+		if n := client.ZCard(t.Context(), l.scopeKey("user:u")).Val(); n != 2 {
 			t.Errorf("user has %d places", n)
 		}
 		if err := l.Release(t.Context(), "two", []ConnectionLease{seat("2", "u", 3)}); err != nil { // as its node does
 			t.Fatal(err)
 		}
-		client.Del(t.Context(), l.scope("user:u")) // Redis began anew
+		client.Del(t.Context(), l.scopeKey("user:u")) // Redis began anew
 		if _, err := l.Renew(t.Context(), "one", []ConnectionLease{seat("1", "u", 9), seat("4", "u", 10)}); err != nil {
 			t.Fatal(err)
 		}

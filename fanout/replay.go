@@ -58,8 +58,8 @@ type replaySource struct {
 	filterVersion int      // replay.filterVersion when the filter admitted head
 }
 
-// errGone ends a replay whose subscriber has disconnected.
-var errGone = errors.New("subscriber has left")
+// errDisconnected ends a replay whose subscriber has disconnected.
+var errDisconnected = errors.New("subscriber has left")
 
 // errNotInRing ends an attempt to deliver from the ring alone.
 var errNotInRing = errors.New("not in the ring")
@@ -68,8 +68,8 @@ const (
 	// aheadPause is the interval of checks while a client's position is ahead of this
 	// node.
 	aheadPause = 20 * time.Millisecond
-	// lastOffsets bounds the offsets delivered while the streams are stopped.
-	lastOffsets = 256
+	// maxGoLiveOffsets bounds the offsets delivered while the streams are stopped.
+	maxGoLiveOffsets = 256
 	// refreshEvery is the number of events between reads of the filter.
 	refreshEvery = 64
 )
@@ -78,13 +78,13 @@ const (
 // running.
 func (f *Fanout) newReplay(sub *subscriber, starts []start, skipGaps bool) *replay {
 	r := &replay{f: f, sub: sub, skipGaps: skipGaps}
-	r.add(starts)
+	r.addSources(starts)
 	r.refresh()
 	return r
 }
 
-// add adds sources. A stream has ended only if the subscriber has disconnected.
-func (r *replay) add(starts []start) {
+// addSources adds sources. A stream has ended only if the subscriber has disconnected.
+func (r *replay) addSources(starts []start) {
 	for _, s := range starts {
 		if stream := r.f.follower.stream(s.partition); stream != nil {
 			r.sources = append(r.sources, &replaySource{stream: stream, at: s.position, after: s.after, ahead: s.ahead})
@@ -98,7 +98,7 @@ func (r *replay) takeJoined() {
 	joined := r.sub.interest.joined
 	r.sub.interest.joined = nil
 	r.sub.mu.Unlock()
-	r.add(joined)
+	r.addSources(joined)
 }
 
 // catchUp runs the replay until the subscriber is live or disconnected.
@@ -109,7 +109,7 @@ func (f *Fanout) catchUp(ctx context.Context, r *replay) {
 	defer f.history.release()
 	defer func() { f.metrics.replayed.Add(float64(r.sent)) }()
 	for {
-		advanced, err := r.round(ctx)
+		advanced, err := r.runRound(ctx)
 		if err == nil {
 			var live bool
 			if live, err = r.goLive(ctx); live {
@@ -117,9 +117,9 @@ func (f *Fanout) catchUp(ctx context.Context, r *replay) {
 				return
 			}
 		}
-		r.release()
+		r.releaseFrames()
 		switch {
-		case r.sub.gone() || ctx.Err() != nil:
+		case r.sub.isDisconnected() || ctx.Err() != nil:
 			return
 		case err == nil && !advanced: // the node that sent the position was ahead of this one
 			retry.Sleep(ctx, aheadPause)
@@ -149,15 +149,15 @@ func (r *replay) disconnectAtGap(err error) bool {
 	return true
 }
 
-// round delivers, ordered by id, all events up to the current positions of the
+// runRound delivers, ordered by id, all events up to the current positions of the
 // streams. advanced reports whether there were any to read.
-func (r *replay) round(ctx context.Context) (advanced bool, err error) {
+func (r *replay) runRound(ctx context.Context) (advanced bool, err error) {
 	r.takeJoined()
 	r.refresh()
 	for _, s := range r.sources {
-		s.bound = s.stream.delivered()
+		s.bound = s.stream.deliveredPosition()
 		if s.ahead && s.at.next <= s.bound.Offset {
-			if err := r.arrive(ctx, s); err != nil {
+			if err := r.checkArrival(ctx, s); err != nil {
 				return false, err
 			}
 		}
@@ -168,7 +168,7 @@ func (r *replay) round(ctx context.Context) (advanced bool, err error) {
 	}
 	r.refresh() // again: what is below the bounds may be of an account made meanwhile
 	err = r.merge(ctx, r.load, true)
-	r.flush(ctx)
+	r.schedule(ctx)
 	r.trackPositions()
 	return true, err
 }
@@ -181,9 +181,9 @@ func (r *replay) partitions() int {
 	return r.sub.interest.partitions
 }
 
-// arrive checks a position that was ahead of the stream. It returns *kafka.GapError if
+// checkArrival checks a position that was ahead of the stream. It returns *kafka.GapError if
 // the log was truncated before the position since.
-func (r *replay) arrive(ctx context.Context, s *replaySource) error {
+func (r *replay) checkArrival(ctx context.Context, s *replaySource) error {
 	at, err := r.f.checkPosition(ctx, s.stream.partition, s.at, r.filter, r.partitions())
 	if fault.KindOf(err) == fault.KindGone {
 		return &kafka.GapError{Topic: event.TopicEvents, Partition: s.stream.partition, Kind: kafka.GapTruncated,
@@ -200,7 +200,7 @@ func (r *replay) arrive(ctx context.Context, s *replaySource) error {
 func (r *replay) merge(ctx context.Context, load func(context.Context, *replaySource) error, wait bool) error {
 	r.pending = r.pending[:0]
 	for _, s := range r.sources {
-		found, err := r.seek(ctx, s, load)
+		found, err := r.seekNext(ctx, s, load)
 		if err != nil {
 			return err
 		}
@@ -209,7 +209,7 @@ func (r *replay) merge(ctx context.Context, load func(context.Context, *replaySo
 		}
 	}
 	for i := len(r.pending)/2 - 1; i >= 0; i-- {
-		r.sift(i)
+		r.siftDown(i)
 	}
 	for len(r.pending) > 0 {
 		s, next := r.pending[0], r.secondHead()
@@ -220,7 +220,7 @@ func (r *replay) merge(ctx context.Context, load func(context.Context, *replaySo
 					return err
 				}
 			} // the frames were released while it waited: find the same one again
-			if found, err = r.seek(ctx, s, load); err != nil {
+			if found, err = r.seekNext(ctx, s, load); err != nil {
 				return err
 			}
 		}
@@ -230,7 +230,7 @@ func (r *replay) merge(ctx context.Context, load func(context.Context, *replaySo
 			r.pending = r.pending[:last]
 		}
 		if len(r.pending) > 1 {
-			r.sift(0)
+			r.siftDown(0)
 		}
 	}
 	return nil
@@ -245,8 +245,8 @@ func (r *replay) secondHead() event.ID {
 	return next
 }
 
-// sift moves a source down the heap to its place.
-func (r *replay) sift(i int) {
+// siftDown moves a source down the heap to its place.
+func (r *replay) siftDown(i int) {
 	for {
 		low := i
 		for child := 2*i + 1; child <= 2*i+2 && child < len(r.pending); child++ {
@@ -262,9 +262,9 @@ func (r *replay) sift(i int) {
 	}
 }
 
-// seek moves the source to the subscriber's next message. found is false if there is
+// seekNext moves the source to the subscriber's next message. found is false if there is
 // none below the bound.
-func (r *replay) seek(ctx context.Context, s *replaySource, load func(context.Context, *replaySource) error) (found bool, err error) {
+func (r *replay) seekNext(ctx context.Context, s *replaySource, load func(context.Context, *replaySource) error) (found bool, err error) {
 	for s.at.next < s.bound.Offset {
 		if s.at.next >= s.upTo {
 			if err := load(ctx, s); err != nil {
@@ -300,7 +300,7 @@ func (s *replaySource) advancePast(m *frame) {
 // load reads the frames at the source's position, from the ring or from history.
 func (r *replay) load(ctx context.Context, s *replaySource) (err error) {
 	var ok bool
-	if s.frames, s.upTo, ok = s.stream.recent(s.at.next); ok {
+	if s.frames, s.upTo, ok = s.stream.ringFrames(s.at.next); ok {
 		return nil
 	}
 	r.releaseOthers(s)
@@ -321,9 +321,9 @@ func (r *replay) load(ctx context.Context, s *replaySource) (err error) {
 func (r *replay) maySkipGap(s *replaySource, gap *kafka.GapError) bool {
 	switch gap.Kind {
 	case kafka.GapDamaged, kafka.GapMissing:
-		return r.skipGaps || !r.f.mayNeed(r.filter, s.stream.partition, gap.Offset, gap.Resume, r.partitions())
+		return r.skipGaps || !r.f.gapMayAffect(r.filter, s.stream.partition, gap.Offset, gap.Resume, r.partitions())
 	case kafka.GapExpired:
-		return !r.f.mayNeed(r.filter, s.stream.partition, gap.Offset, gap.Resume, r.partitions())
+		return !r.f.gapMayAffect(r.filter, s.stream.partition, gap.Offset, gap.Resume, r.partitions())
 	}
 	return false
 }
@@ -331,7 +331,7 @@ func (r *replay) maySkipGap(s *replaySource, gap *kafka.GapError) bool {
 // loadRecent reads the frames at the source's position without waiting.
 func (r *replay) loadRecent(_ context.Context, s *replaySource) error {
 	var ok bool
-	if s.frames, s.upTo, ok = s.stream.recent(s.at.next); !ok {
+	if s.frames, s.upTo, ok = s.stream.ringFrames(s.at.next); !ok {
 		return errNotInRing
 	}
 	return nil
@@ -362,8 +362,8 @@ func (r *replay) deliver(ctx context.Context, s *replaySource, wait bool) error 
 	}
 	if r.sent%refreshEvery == 0 {
 		r.refresh()
-		if r.sub.gone() {
-			return errGone
+		if r.sub.isDisconnected() {
+			return errDisconnected
 		}
 	}
 	return nil
@@ -372,8 +372,8 @@ func (r *replay) deliver(ctx context.Context, s *replaySource, wait bool) error 
 // waitForSpace waits until the client's queue is half empty.
 func (r *replay) waitForSpace(ctx context.Context) error {
 	for room := r.sub.spaceAvailable(false); room != nil; room = r.sub.spaceAvailable(false) {
-		r.flush(ctx)
-		r.release()
+		r.schedule(ctx)
+		r.releaseFrames()
 		select {
 		case <-room:
 		case <-ctx.Done():
@@ -387,8 +387,8 @@ func (r *replay) waitForSpace(ctx context.Context) error {
 // errTooSlow ends a replay of a client whose queue and socket are full.
 var errTooSlow = errors.New("subscriber is too slow")
 
-// flush passes the subscriber to a writer if an event was pushed.
-func (r *replay) flush(ctx context.Context) {
+// schedule passes the subscriber to a writer if an event was pushed.
+func (r *replay) schedule(ctx context.Context) {
 	if r.needsWriter {
 		r.f.scheduleNow(ctx, r.sub)
 		r.needsWriter = false
@@ -417,8 +417,8 @@ func (r *replay) refresh() {
 	}
 }
 
-// release drops references to frames before a wait.
-func (r *replay) release() { r.releaseOthers(nil) }
+// releaseFrames drops references to frames before a wait.
+func (r *replay) releaseFrames() { r.releaseOthers(nil) }
 
 func (r *replay) releaseOthers(but *replaySource) {
 	for _, s := range r.sources {
@@ -429,10 +429,10 @@ func (r *replay) releaseOthers(but *replaySource) {
 }
 
 // goLive makes the subscriber live in all partitions if it has reached the live
-// positions. It delivers up to lastOffsets messages of the ring while index.mu stops
+// positions. It delivers up to maxGoLiveOffsets messages of the ring while index.mu stops
 // the streams.
 func (r *replay) goLive(ctx context.Context) (live bool, err error) {
-	defer r.flush(ctx)
+	defer r.schedule(ctx)
 	defer func() {
 		if errors.Is(err, errTooSlow) {
 			r.f.disconnect(r.sub, DisconnectTooSlow)
@@ -451,7 +451,7 @@ func (r *replay) goLive(ctx context.Context) (live bool, err error) {
 		}
 		left += s.bound.Offset - s.at.next
 	}
-	if left > lastOffsets {
+	if left > maxGoLiveOffsets {
 		return false, nil
 	}
 	if left > 0 {

@@ -34,9 +34,9 @@ func parseResume(since string) (at resumePoint, err error) {
 	return at, nil
 }
 
-// knowPartitions counts the partitions again if a position is in an unknown one. It
+// ensurePartitionsKnown counts the partitions again if a position is in an unknown one. It
 // returns fault.KindGone for a position that cannot come from this cluster.
-func (f *Fanout) knowPartitions(ctx context.Context, at resumePoint) error {
+func (f *Fanout) ensurePartitionsKnown(ctx context.Context, at resumePoint) error {
 	if at.positions == nil && at.id == 0 {
 		return nil
 	}
@@ -44,20 +44,20 @@ func (f *Fanout) knowPartitions(ctx context.Context, at resumePoint) error {
 	if at.positions == nil {
 		need = at.id.Partition() + 1
 	}
-	count, err := f.placements.atLeast(ctx, need)
+	count, err := f.placements.ensureCount(ctx, need)
 	switch {
 	case err != nil || need <= count:
 		return err
 	case at.positions == nil:
-		return gone("no such event in this cluster")
+		return goneError("no such event in this cluster")
 	}
-	if err := f.identifyLog(ctx); err != nil {
+	if err := f.lookUpLogID(ctx); err != nil {
 		return err
 	}
 	if at.log != (logID{}) && at.log == f.logID() {
 		return fault.Unavailable(nil, time.Second, "new partitions are not known here yet, retry")
 	}
-	return gone("the cursor is of another cluster")
+	return goneError("the cursor is of another cluster")
 }
 
 // pastPartitions returns the partitions that a client reads from an offset before
@@ -95,53 +95,53 @@ func (f *Fanout) resumeStarts(ctx context.Context, at resumePoint, set partition
 	}
 	switch {
 	case at.earliest:
-		return starts, f.earliest(ctx, pointers(starts))
+		return starts, f.startFromEarliest(ctx, startPointers(starts))
 	case at.positions != nil:
-		return starts, f.fromCursor(ctx, at, starts, flt)
+		return starts, f.startFromCursor(ctx, at, starts, flt)
 	}
-	return starts, f.fromID(ctx, at.id, starts, flt)
+	return starts, f.startFromID(ctx, at.id, starts, flt)
 }
 
-func (f *Fanout) earliest(ctx context.Context, starts []*start) error {
-	return forEach(ctx, starts, func(ctx context.Context, s *start) error {
+func (f *Fanout) startFromEarliest(ctx context.Context, starts []*start) error {
+	return forEachStart(ctx, starts, func(ctx context.Context, s *start) error {
 		first, _, err := f.lookups.bounds(ctx, s.partition)
-		s.position = startAt(first)
+		s.position = positionAt(first)
 		return err
 	})
 }
 
-func pointers(starts []start) (all []*start) {
+func startPointers(starts []start) (all []*start) {
 	for i := range starts {
 		all = append(all, &starts[i])
 	}
 	return all
 }
 
-// fromCursor sets the cursor's positions. A partition that was added after the cursor
+// startFromCursor sets the cursor's positions. A partition that was added after the cursor
 // starts at offset 0. A partition missing in the cursor was not followed when the
 // cursor was made: none of its events were sent, and it starts before the cursor's
 // event by the largest possible lag of any node.
-func (f *Fanout) fromCursor(ctx context.Context, at resumePoint, starts []start, flt *filter) error {
+func (f *Fanout) startFromCursor(ctx context.Context, at resumePoint, starts []start, flt *filter) error {
 	if current := f.logID(); at.log != (logID{}) && current != (logID{}) && at.log != current {
-		return gone("the cursor is of another log")
+		return goneError("the cursor is of another log")
 	}
 	var check, others []*start
 	for i := range starts {
 		s := &starts[i]
 		var ok bool
 		if s.position, ok = at.position(s.partition); !ok {
-			s.position = startAt(0)
+			s.position = positionAt(0)
 			if s.partition < at.partitions {
 				others = append(others, s)
 				continue
 			}
 		}
-		if st := f.follower.stream(s.partition); !st.holds(s.position) {
+		if st := f.follower.stream(s.partition); !st.ringHolds(s.position) {
 			check = append(check, s)
 			s.ahead = s.next > st.liveOffset() // set before the position is checked
 		}
 	}
-	err := forEach(ctx, check, func(ctx context.Context, s *start) (err error) {
+	err := forEachStart(ctx, check, func(ctx context.Context, s *start) (err error) {
 		s.position, err = f.checkPosition(ctx, s.partition, s.position, flt, at.partitions)
 		return err
 	})
@@ -149,7 +149,7 @@ func (f *Fanout) fromCursor(ctx context.Context, at resumePoint, starts []start,
 	case err != nil:
 		return err
 	case at.id == 0: // cursor of a snapshot without any event
-		err = f.earliest(ctx, others)
+		err = f.startFromEarliest(ctx, others)
 	case len(others) > 0:
 		sent := at.id.Time().Add(-f.resumeRewind(ctx, at.id.Time()))
 		err = f.rewindAll(ctx, others, rewind{sent, sent, true})
@@ -157,23 +157,23 @@ func (f *Fanout) fromCursor(ctx context.Context, at resumePoint, starts []start,
 	if err != nil {
 		return err
 	}
-	return f.refuseDamage(starts, flt)
+	return f.rejectDamagedStarts(starts, flt)
 }
 
 // rewindAll sets the starts to a rewind.
 func (f *Fanout) rewindAll(ctx context.Context, starts []*start, back rewind) error {
 	var ask []*start
 	for _, s := range starts {
-		offset, ok := f.follower.stream(s.partition).rewindTo(back)
-		if s.position = startAt(offset); !ok {
+		offset, ok := f.follower.stream(s.partition).ringOffset(back)
+		if s.position = positionAt(offset); !ok {
 			ask = append(ask, s)
 		}
 	}
-	return forEach(ctx, ask, func(ctx context.Context, s *start) error {
+	return forEachStart(ctx, ask, func(ctx context.Context, s *start) error {
 		st := f.follower.stream(s.partition)
 		read := st.liveOffset() // the log may be truncated beyond it before this node has read it
-		offset, err := f.rewindTo(ctx, st, back)
-		s.position = startAt(min(offset, read))
+		offset, err := f.rewindOffset(ctx, st, back)
+		s.position = positionAt(min(offset, read))
 		return err
 	})
 }
@@ -181,7 +181,7 @@ func (f *Fanout) rewindAll(ctx context.Context, starts []*start, back rewind) er
 // checkPosition validates a cursor's position against the log and returns the start.
 // Deleted records are skipped if none was of the filter's accounts; otherwise it
 // returns fault.KindGone.
-func (f *Fanout) checkPosition(ctx context.Context, partition int, at position, flt *filter, partitionsThen int) (position, error) {
+func (f *Fanout) checkPosition(ctx context.Context, partition int, at position, flt *filter, oldPartitionCount int) (position, error) {
 	first, next, err := f.lookups.bounds(ctx, partition)
 	if err == nil && at.next > next { // the position is of a node that has read more than the answer includes
 		first, next, err = f.log.Offsets(ctx, event.TopicEvents, partition)
@@ -191,10 +191,10 @@ func (f *Fanout) checkPosition(ctx context.Context, partition int, at position, 
 	}
 	switch {
 	case at.next > next:
-		return at, gone("the events after this cursor are not in the log")
+		return at, goneError("the events after this cursor are not in the log")
 	case at.next < first:
-		if f.mayNeed(flt, partition, at.next, first, partitionsThen) {
-			return at, gone("the events after this cursor are not in the log any more")
+		if f.gapMayAffect(flt, partition, at.next, first, oldPartitionCount) {
+			return at, goneError("the events after this cursor are not in the log any more")
 		}
 		return position{first, at.source, unknownEpoch}, nil
 	case at.epoch == unknownEpoch || at.next == first:
@@ -213,27 +213,27 @@ func (f *Fanout) checkPosition(ctx context.Context, partition int, at position, 
 		return at, err
 	}
 	if end < at.next {
-		return at, gone("the log was cut before this cursor")
+		return at, goneError("the log was cut before this cursor")
 	}
 	return at, nil
 }
 
-// refuseDamage refuses positions before records known to be damaged, except in
+// rejectDamagedStarts refuses positions before records known to be damaged, except in
 // partitions without any of the filter's accounts.
-func (f *Fanout) refuseDamage(starts []start, flt *filter) error {
+func (f *Fanout) rejectDamagedStarts(starts []start, flt *filter) error {
 	for i := range starts {
 		s := &starts[i]
 		gap := f.history.gapAfter(s.partition, s.next, f.follower.stream(s.partition).liveOffset())
-		if gap != nil && f.mayNeed(flt, s.partition, gap.Offset, gap.Resume, 0) {
-			return gone("events after this position are damaged")
+		if gap != nil && f.gapMayAffect(flt, s.partition, gap.Offset, gap.Resume, 0) {
+			return goneError("events after this position are damaged")
 		}
 	}
 	return nil
 }
 
-// fromID continues after the event in its own partition. The other partitions start
+// startFromID continues after the event in its own partition. The other partitions start
 // earlier by the largest possible lag of any node at the time it sent the event.
-func (f *Fanout) fromID(ctx context.Context, id event.ID, starts []start, flt *filter) error {
+func (f *Fanout) startFromID(ctx context.Context, id event.ID, starts []start, flt *filter) error {
 	own := f.follower.stream(id.Partition()) // nil: no longer followed
 	m, err := f.findEvent(ctx, id, own)
 	if err != nil {
@@ -253,7 +253,7 @@ func (f *Fanout) fromID(ctx context.Context, id event.ID, starts []start, flt *f
 			return err
 		}
 	}
-	return f.refuseDamage(starts, flt)
+	return f.rejectDamagedStarts(starts, flt)
 }
 
 // findEvent looks up an event in its partition, whose stream may be nil. It returns
@@ -261,15 +261,15 @@ func (f *Fanout) fromID(ctx context.Context, id event.ID, starts []start, flt *f
 func (f *Fanout) findEvent(ctx context.Context, id event.ID, st *partitionStream) (m *frame, err error) {
 	if st != nil {
 		var original bool
-		if m, original = st.recall(id); original {
+		if m, original = st.findInRing(id); original {
 			return m, nil
 		}
 	}
-	offset, err := f.lookups.at(ctx, id.Partition(), time.UnixMilli(id.Milli()))
+	offset, err := f.lookups.atTime(ctx, id.Partition(), time.UnixMilli(id.Milli()))
 	if err != nil {
 		return nil, err
 	}
-	if m != nil && st.startsAfter(offset, id) {
+	if m != nil && st.recordFirstOffset(offset, id) {
 		return m, nil
 	}
 	// Cached bounds may be older than the event.
@@ -280,7 +280,7 @@ func (f *Fanout) findEvent(ctx context.Context, id event.ID, st *partitionStream
 	for offset < next {
 		frames, upTo, err := f.history.read(ctx, id.Partition(), offset, atOffset(next))
 		if _, ok := errors.AsType[*kafka.GapError](err); ok {
-			return nil, gone("no such event in the log")
+			return nil, goneError("no such event in the log")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("looking for the event: %w", err)
@@ -291,19 +291,19 @@ func (f *Fanout) findEvent(ctx context.Context, id event.ID, st *partitionStream
 				return &found, nil
 			}
 			if frames[i].id > id {
-				return nil, gone("no such event in the log")
+				return nil, goneError("no such event in the log")
 			}
 		}
 		offset = upTo
 	}
-	return nil, gone("no such event in the log")
+	return nil, goneError("no such event in the log")
 }
 
-// recall finds an event in the ring. original is false if an earlier record, already
+// findInRing finds an event in the ring. original is false if an earlier record, already
 // dropped from the ring, may have had the same id.
-func (s *partitionStream) recall(id event.ID) (m *frame, original bool) {
+func (s *partitionStream) findInRing(id event.ID) (m *frame, original bool) {
 	s.mu.Lock()
-	batches, from := append([]*batch(nil), s.ring.batches...), s.original
+	batches, from := append([]*batch(nil), s.ring.batches...), s.uniqueSince
 	s.mu.Unlock()
 	for _, b := range batches {
 		if b.newest < id {
@@ -318,25 +318,25 @@ func (s *partitionStream) recall(id event.ID) (m *frame, original bool) {
 	return nil, false
 }
 
-// startsAfter records that the first record at or after the id's time has the offset.
+// recordFirstOffset records that the first record at or after the id's time has the offset.
 // It reports whether the offset is in the ring: then no earlier record has this id or
 // a later one.
-func (s *partitionStream) startsAfter(offset int64, id event.ID) bool {
+func (s *partitionStream) recordFirstOffset(offset int64, id event.ID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if offset < s.ring.first() {
 		return false
 	}
-	if t := time.UnixMilli(id.Milli()); s.original.IsZero() || t.Before(s.original) {
-		s.original = t
+	if t := time.UnixMilli(id.Milli()); s.uniqueSince.IsZero() || t.Before(s.uniqueSince) {
+		s.uniqueSince = t
 	}
 	return true
 }
 
-// holds reports whether the ring has all records from the position on, and the record
+// ringHolds reports whether the ring has all records from the position on, and the record
 // before it if the position's leader epoch is known. Then no request to Kafka is
 // needed, which matters when thousands of clients reconnect at once.
-func (s *partitionStream) holds(at position) bool {
+func (s *partitionStream) ringHolds(at position) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if at.next < s.ring.first() || at.next > s.ring.next {
@@ -349,7 +349,7 @@ func (s *partitionStream) holds(at position) bool {
 	return ok && epoch == at.epoch
 }
 
-func gone(message string) error { return fault.New(fault.KindGone, "%s", message) }
+func goneError(message string) error { return fault.New(fault.KindGone, "%s", message) }
 
 // logID returns the id of the log as of the last look-up; zero: unknown.
 func (f *Fanout) logID() logID {
@@ -359,37 +359,37 @@ func (f *Fanout) logID() logID {
 	return logID{}
 }
 
-func shortID(full kafka.TopicID) (id logID) {
+func shortLogID(full kafka.TopicID) (id logID) {
 	copy(id[:], full[:])
 	return id
 }
 
-// checkLog disconnects a subscriber whose cursor is of another log than its streams
+// checkLogID disconnects a subscriber whose cursor is of another log than its streams
 // read: a stream may detect later than others that the topic was recreated, and its
 // positions must not get into a cursor of the new log.
-func (f *Fanout) checkLog(s *subscriber) {
-	if !s.sameLog(f.follower) {
+func (f *Fanout) checkLogID(s *subscriber) {
+	if !s.hasSameLogID(f.follower) {
 		f.disconnect(s, DisconnectEventsLost)
 	}
 }
 
-// checkFollowers calls checkLog for the subscribers of a partition.
-func (f *Fanout) checkFollowers(partition int) {
+// checkLogIDs calls checkLogID for the subscribers of a partition.
+func (f *Fanout) checkLogIDs(partition int) {
 	for _, s := range f.members.all() {
 		if s.follows(partition) {
-			f.checkLog(s)
+			f.checkLogID(s)
 		}
 	}
 }
 
-func (s *subscriber) sameLog(streams *follower) bool {
+func (s *subscriber) hasSameLogID(streams *follower) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tracker == nil {
 		return true
 	}
 	for p := range s.interest.follows.all() {
-		switch id := shortID(streams.stream(p).delivered().TopicID); {
+		switch id := shortLogID(streams.stream(p).deliveredPosition().TopicID); {
 		case id == logID{}:
 		case s.tracker.logID == logID{}:
 			s.tracker.logID = id
@@ -407,13 +407,13 @@ func (id logID) matches(text string) bool {
 	return id == logID{} || err != nil || id == logID(full[:len(id)])
 }
 
-// identifyLog looks up the log's id.
-func (f *Fanout) identifyLog(ctx context.Context) error {
+// lookUpLogID looks up the log's id.
+func (f *Fanout) lookUpLogID(ctx context.Context) error {
 	full, err := f.log.TopicID(ctx, event.TopicEvents)
 	if err != nil {
 		return fmt.Errorf("identifying the log: %w", err)
 	}
-	id := shortID(full)
+	id := shortLogID(full)
 	f.currentLog.Store(&id)
 	return nil
 }

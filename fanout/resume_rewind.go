@@ -8,60 +8,30 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// unknownRewind is the least rewind when the delivery lag is unknown; clockSkew
-// covers differences of clocks and the interval of reports.
+// minRewindUnknownLag is the minimum rewind when the delivery lag is unknown; clockSkew
+// allows for clock differences and the report interval.
 const (
-	unknownRewind = 60 * time.Second
-	clockSkew     = 5 * time.Second
-	// maxRewind bounds a lag that a node reports, so that sums with it are times.
+	minRewindUnknownLag = 60 * time.Second
+	clockSkew           = 5 * time.Second
+	// maxRewind caps reported lags, so that adding one to a time cannot overflow.
 	maxRewind = 10 * 365 * 24 * time.Hour
 )
 
-// reportDeliveryLag stores this node's delivery lag for the other nodes.
-func (f *Fanout) reportDeliveryLag(ctx context.Context, now time.Time) {
-	streams := f.follower.list()
-	if len(streams) == 0 {
-		return
-	}
-	worst := max(f.placements.lag.take(now), f.placements.countLag.take(now), f.joinLag.take(now))
-	for _, s := range streams {
-		worst = max(worst, s.lag.take(now))
-	}
-	hour := now.Truncate(time.Hour)
-	if !hour.Equal(f.worstLag.hour) {
-		f.worstLag.hour, f.worstLag.lag = hour, 0
-	}
-	if f.worstLag.lag = max(f.worstLag.lag, worst); f.worstLag.lag == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, presenceWait)
-	defer cancel()
-	if err := f.presence.ReportLag(ctx, f.cfg.NodeID, hour, f.worstLag.lag); err != nil {
-		f.metrics.presence.WithLabelValues("failed").Inc()
-	}
-}
-
-// hourlyLag is the worst delivery lag of this node in the current hour.
-type hourlyLag struct {
-	hour time.Time
-	lag  time.Duration
-}
-
-// resumeRewind returns the largest possible lag of any node in any partition since it
-// sent an event of that time.
+// resumeRewind returns the longest delivery lag of any node since the given time, plus
+// clockSkew.
 func (f *Fanout) resumeRewind(ctx context.Context, since time.Time) time.Duration {
-	ctx, cancel := context.WithTimeout(ctx, presenceWait)
+	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
 	defer cancel()
 	lag, known, err := f.presence.Lag(ctx, since, time.Now())
 	lag = min(lag, maxRewind)
 	if err != nil || !known {
-		return max(unknownRewind, lag+clockSkew)
+		return max(minRewindUnknownLag, lag+clockSkew)
 	}
 	return lag + clockSkew
 }
 
-// rewind holds the times from which a client that resumes by id replays the
-// other partitions: from the first message received, or normalized, after them.
+// rewind holds the two start times for the other partitions when a client resumes by
+// id. Replay starts at the first message received or normalized after them.
 // An id has the time of receipt; a message may have been normalized much later.
 type rewind struct {
 	received   time.Time
@@ -81,14 +51,14 @@ func (r rewind) covers(normalized time.Time, known bool) bool {
 	return !known || !r.known || normalized.Before(r.normalized)
 }
 
-// rewindTo finds the start in the log. Clients that reconnect at the same time share
+// rewindOffset finds the start in the log. Clients that reconnect at the same time share
 // its look-ups: the time is rounded down, more for old events than for new ones.
-func (f *Fanout) rewindTo(ctx context.Context, st *partitionStream, to rewind) (int64, error) {
+func (f *Fanout) rewindOffset(ctx context.Context, st *partitionStream, to rewind) (int64, error) {
 	step := time.Second
 	for age := time.Since(to.received); step < age/32; {
 		step *= 2
 	}
-	offset, err := f.lookups.at(ctx, st.partition, to.received.Truncate(step))
+	offset, err := f.lookups.atTime(ctx, st.partition, to.received.Truncate(step))
 	if err != nil {
 		return 0, err
 	}
@@ -100,11 +70,11 @@ func (f *Fanout) rewindTo(ctx context.Context, st *partitionStream, to rewind) (
 	if err != nil {
 		return 0, err
 	}
-	return f.rewindOver(ctx, st, to, offset, first, max(next, st.liveOffset()))
+	return f.rewindPastLate(ctx, st, to, offset, first, max(next, st.liveOffset()))
 }
 
-// rewindOver moves an offset back over messages that were normalized late.
-func (f *Fanout) rewindOver(ctx context.Context, st *partitionStream, to rewind, offset, first, end int64) (int64, error) {
+// rewindPastLate moves an offset back over messages that were normalized late.
+func (f *Fanout) rewindPastLate(ctx context.Context, st *partitionStream, to rewind, offset, first, end int64) (int64, error) {
 	const step = 256
 	for offset > first {
 		from := max(first, offset-step)
@@ -133,9 +103,10 @@ func (f *Fanout) rewindOver(ctx context.Context, st *partitionStream, to rewind,
 	return offset, nil
 }
 
-// rewindTo finds the start in the ring, if the ring has it: after a message that was
-// received, and normalized, before the times, or at the beginning of the stream.
-func (s *partitionStream) rewindTo(to rewind) (offset int64, ok bool) {
+// ringOffset finds the start offset in the ring: after a message that was received and
+// normalized before the times, or at the beginning of the stream. ok is false if the
+// ring does not reach back far enough.
+func (s *partitionStream) ringOffset(to rewind) (offset int64, ok bool) {
 	if !to.known {
 		return 0, false
 	}

@@ -251,12 +251,12 @@ func TestCursorOfAnotherClusterIsGone(t *testing.T) {
 			return err != nil && response.StatusCode == 410
 		})
 	}
-	refused("more partitions", logID{}, startAt(0), startAt(0))
+	refused("more partitions", logID{}, positionAt(0), positionAt(0))
 	refused("beyond the end", logID{1}, position{2, 1, 0})
 	refused("another life", logID{2}, position{1, 0, 0})
 	log.put(0, "root", event.QueueCall, 1, 2)
 	log.trim(0, 2)
-	refused("before the log", logID{1}, startAt(0))
+	refused("before the log", logID{1}, positionAt(0))
 }
 
 func TestCursorOfANewerVersionIsForAnotherNode(t *testing.T) {
@@ -292,7 +292,7 @@ func cursorText(at resumePoint) string {
 	for _, p := range at.positions {
 		c.add(p)
 	}
-	return c.text(at.id)
+	return c.encode(at.id)
 }
 
 func FuzzParseSince(f *testing.F) {

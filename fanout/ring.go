@@ -47,9 +47,9 @@ func (r *ring) first() int64 {
 	return r.batches[0].frames[0].offset
 }
 
-// at returns the frames from offset on of the batch that holds it, and the offset
+// framesFrom returns the frames from offset on of the batch that holds it, and the offset
 // after the batch. ok is false when offset is not in the ring.
-func (r *ring) at(offset int64) (frames []frame, upTo int64, ok bool) {
+func (r *ring) framesFrom(offset int64) (frames []frame, upTo int64, ok bool) {
 	if offset < r.first() || offset >= r.next {
 		return nil, 0, false
 	}

@@ -17,17 +17,17 @@ import (
 // (explain.go). It changes when a connection begins, joins a partition, becomes live
 // and ends, never with an event. The subscriber's lock guards it.
 type session struct {
-	resumed   resumed
-	begins    []partitionOffset // the first offset offered to it, by partition
-	liveSince time.Time         // zero: its replay is not finished
-	end       *sessionEnd       // nil: not ended
+	resumed      resumed
+	firstOffsets []partitionOffset // the first offset offered to it, by partition
+	liveSince    time.Time         // zero: its replay is not finished
+	end          *sessionEnd       // nil: not ended
 }
 
 // resumed is the position from which a connection requested a resume; zero: none.
 type resumed struct {
-	after    event.ID // 0: earliest, or a cursor from before the first event
-	earliest bool
-	asked    bool
+	after     event.ID // 0: earliest, or a cursor from before the first event
+	earliest  bool
+	requested bool
 }
 
 func (r resumed) String() string {
@@ -52,39 +52,40 @@ func offsetIn(all []partitionOffset, partition int) (offset int64, ok bool) {
 	return 0, false
 }
 
-// begin records that a partition is offered to the connection from an offset on.
-func (s *session) begin(partition int, offset int64) {
-	for i := range s.begins {
-		if b := &s.begins[i]; b.partition == partition { // it follows the partition again
+// recordFirstOffset records that a partition is offered to the connection from an offset on.
+func (s *session) recordFirstOffset(partition int, offset int64) {
+	for i := range s.firstOffsets {
+		if b := &s.firstOffsets[i]; b.partition == partition { // it follows the partition again
 			b.offset = min(b.offset, offset)
 			return
 		}
 	}
-	s.begins = append(s.begins, partitionOffset{partition, offset})
+	s.firstOffsets = append(s.firstOffsets, partitionOffset{partition, offset})
 }
 
-// beginSession records the offsets from which a subscriber receives events. The caller
+// recordFirstOffsets records the offsets from which a subscriber receives events. The caller
 // holds index.mu for writing.
-func (f *Fanout) beginSession(a *admission) {
+func (f *Fanout) recordFirstOffsets(a *admission) {
 	s := a.subscriber
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.session.begins = make([]partitionOffset, 0, max(len(a.starts), 1))
+	s.session.firstOffsets = make([]partitionOffset, 0, max(len(a.starts), 1))
 	for _, start := range a.starts {
-		s.session.begin(start.partition, start.next)
+		s.session.recordFirstOffset(start.partition, start.next)
 	}
 	if a.starts != nil {
 		return
 	}
 	s.session.liveSince = time.Now()
 	for p := range s.interest.follows.all() {
-		s.session.begin(p, f.follower.stream(p).live.next)
+		s.session.recordFirstOffset(p, f.follower.stream(p).live.next)
 	}
 }
 
-// later returns the outcome of an event before the first one of the connection.
-func (s *session) later() Outcome {
-	if s.resumed.asked {
+// outcomeBeforeFirst returns the outcome of an event before the first one offered to the
+// connection.
+func (s *session) outcomeBeforeFirst() Outcome {
+	if s.resumed.requested {
 		return OutcomeResumedLater
 	}
 	return OutcomeConnectedLater
@@ -97,23 +98,23 @@ type sessionEnd struct {
 	unsent  []event.ID        // the first unsent message of each partition
 }
 
-// ending returns the end of the session and creates it if necessary.
-func (s *session) ending() *sessionEnd {
+// ensureEnd returns the end of the session and creates it if necessary.
+func (s *session) ensureEnd() *sessionEnd {
 	if s.end == nil {
 		s.end = &sessionEnd{at: time.Now()}
 	}
 	return s.end
 }
 
-// drop records the waiting messages of a queue that is about to be dropped.
-func (e *sessionEnd) drop(q *conn.Queue) {
+// recordDropped records the waiting messages of a queue that is about to be dropped.
+func (e *sessionEnd) recordDropped(q *conn.Queue) {
 	for id := range q.IDs() {
-		e.miss(event.ID(id))
+		e.recordUnsent(event.ID(id))
 	}
 }
 
-// miss records an unsent message. Messages of a partition must be passed in order.
-func (e *sessionEnd) miss(id event.ID) {
+// recordUnsent records an unsent message. Messages of a partition must be passed in order.
+func (e *sessionEnd) recordUnsent(id event.ID) {
 	for i, first := range e.unsent {
 		if first.Partition() == id.Partition() {
 			e.unsent[i] = min(first, id)
@@ -123,14 +124,14 @@ func (e *sessionEnd) miss(id event.ID) {
 	e.unsent = append(e.unsent, id)
 }
 
-func (e *sessionEnd) dropped(id event.ID) bool {
+func (e *sessionEnd) wasDropped(id event.ID) bool {
 	return slices.ContainsFunc(e.unsent, func(first event.ID) bool { return first.Partition() == id.Partition() && first <= id })
 }
 
-// reach records the offsets up to which a subscriber was offered events, when it
+// recordReached records the offsets up to which a subscriber was offered events, when it
 // leaves the index. The caller holds index.mu for writing and the subscriber's lock.
-func (f *Fanout) reach(s *subscriber) {
-	end := s.session.ending()
+func (f *Fanout) recordReached(s *subscriber) {
+	end := s.session.ensureEnd()
 	switch {
 	case !s.interest.registered:
 	case !s.replaying.Load():
@@ -157,11 +158,11 @@ type pastSession struct {
 	refused    bool
 }
 
-// past returns the session of a connection that has ended. The result shares no
+// endedSession returns the session of a connection that has ended. The result shares no
 // mutable data: a replay may still be running. Events that the replay misses from now
 // on are after the recorded positions. The caller holds mu.
-func (s *subscriber) past(d conn.Disconnect) *pastSession {
-	end := *s.session.ending()
+func (s *subscriber) endedSession(d conn.Disconnect) *pastSession {
+	end := *s.session.ensureEnd()
 	end.unsent = slices.Clone(end.unsent)
 	session := s.session
 	session.end = &end
@@ -169,9 +170,9 @@ func (s *subscriber) past(d conn.Disconnect) *pastSession {
 		lastID: s.lastID, disconnect: d}
 }
 
-// noteRefusal records a resume that was refused because the log no longer has its
+// recordRefusal records a resume that was refused because the log no longer has its
 // position.
-func (f *Fanout) noteRefusal(a *admission, req Request, err error) {
+func (f *Fanout) recordRefusal(a *admission, req Request, err error) {
 	if fault.KindOf(err) != fault.KindGone {
 		return
 	}
@@ -179,14 +180,14 @@ func (f *Fanout) noteRefusal(a *admission, req Request, err error) {
 	if wsframe.IsHandshake(req.HTTP) {
 		transport = transportWebSocket
 	}
-	s.session.ending()
+	s.session.ensureEnd()
 	f.pastSessions.add(&pastSession{session: s.session, id: s.id, principal: s.principal, transport: transport, connected: s.connected,
 		disconnect: conn.Disconnect{Code: http.StatusGone, Reason: err.Error()}, refused: true})
 }
 
 // bytes estimates the memory of a session.
 func (p *pastSession) bytes() int {
-	size := 512 + 16*(len(p.begins)+len(p.end.reached)) + 8*len(p.end.unsent)
+	size := 512 + 16*(len(p.firstOffsets)+len(p.end.reached)) + 8*len(p.end.unsent)
 	filter := &p.principal.Filter
 	for _, list := range [...][]string{filter.AccountIDs, filter.EventTypes, filter.QueueIDs, filter.AgentIDs, filter.CallIDs, filter.Names} {
 		for _, entry := range list {

@@ -74,8 +74,8 @@ const (
 	// less than clockSkew, so that a resume by event_id replays all events missing in
 	// the snapshot.
 	maxSnapshotAge = 2 * time.Second
-	// snapshotWait bounds the wait for the state to be read.
-	snapshotWait = 5 * time.Second
+	// snapshotTimeout bounds the wait for the state to be read.
+	snapshotTimeout = 5 * time.Second
 )
 
 // Snapshot returns the agents, calls and queues of the principal's accounts that match
@@ -86,16 +86,16 @@ func (f *Fanout) Snapshot(ctx context.Context, p *identity.Principal) (*Snapshot
 	if filter == nil {
 		return nil, fault.Forbidden("the token's accounts are not accessible any more")
 	}
-	ctx, cancel := context.WithTimeout(ctx, snapshotWait)
+	ctx, cancel := context.WithTimeout(ctx, snapshotTimeout)
 	defer cancel()
-	if err := f.placements.await(ctx); err != nil {
+	if err := f.placements.awaitLoaded(ctx); err != nil {
 		return nil, err
 	}
 	for {
 		// Get the partitions before reading the state: partitions added later are not
 		// in it.
 		set, _ := f.placements.partitionsOf(filter, f.directory.Tree())
-		views, partitions, err := f.states.ask(ctx, set, time.Now())
+		views, partitions, err := f.states.viewsOf(ctx, set, time.Now())
 		if err != nil {
 			return nil, fault.Unavailable(err, time.Second, "the snapshot cannot be made, retry")
 		}
@@ -135,7 +135,7 @@ func (f *Fanout) mergeViews(views []*stateView, partitions int, filter *filter, 
 	if last != 0 {
 		s.EventID = last.String()
 	}
-	s.Cursor = cursor.text(last)
+	s.Cursor = cursor.encode(last)
 	s.fill(merged, filter)
 	return s
 }

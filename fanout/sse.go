@@ -67,8 +67,8 @@ func (f *Fanout) openEventStream(w http.ResponseWriter, req Request) (*admission
 // serve writes queued frames until the client or the subscriber has disconnected.
 func (t *eventStream) serve(f *Fanout, s *subscriber, w http.ResponseWriter, r *http.Request) {
 	defer func() {
-		<-t.done                                               // close has interrupted a write in progress
-		_ = t.http.SetWriteDeadline(time.Now().Add(closeWait)) // for the last chunk
+		<-t.done                                                  // close has interrupted a write in progress
+		_ = t.http.SetWriteDeadline(time.Now().Add(closeTimeout)) // for the last chunk
 	}()
 	var scratch []byte
 	for {
@@ -91,8 +91,8 @@ func (t *eventStream) serve(f *Fanout, s *subscriber, w http.ResponseWriter, r *
 }
 
 const (
-	streamBytes = 16 << 10
-	streamWait  = 60 * time.Second // a client that accepts no data for this long is disconnected
+	streamBytes        = 16 << 10
+	streamWriteTimeout = 60 * time.Second // a client that accepts no data for this long is disconnected
 )
 
 // send writes until the queue is empty. It returns false when the connection has
@@ -113,7 +113,7 @@ func (t *eventStream) send(s *subscriber, w http.ResponseWriter, scratch []byte)
 		}
 		waiting := s.queue.Gather(scratch, streamBytes)
 		t.writing = time.Now()
-		_ = t.http.SetWriteDeadline(t.writing.Add(streamWait))
+		_ = t.http.SetWriteDeadline(t.writing.Add(streamWriteTimeout))
 		s.mu.Unlock()
 		n, err := w.Write(waiting)
 		if err == nil {
@@ -122,7 +122,7 @@ func (t *eventStream) send(s *subscriber, w http.ResponseWriter, scratch []byte)
 		s.mu.Lock()
 		t.writing = time.Time{}
 		if s.state != closed {
-			s.written(n)
+			s.advanceQueue(n)
 		}
 		s.mu.Unlock()
 		if err != nil {

@@ -31,10 +31,10 @@ const (
 	entryBytes = 1 << 10
 )
 
-// ask returns, in order, the views of those of the partitions that cc.state has, in
+// viewsOf returns, in order, the views of those of the partitions that cc.state has, in
 // their current state of reading, and the number of partitions of cc.state. The first
 // call starts reading them.
-func (w *states) ask(ctx context.Context, set partitionSet, now time.Time) (views []*stateView, partitions int, err error) {
+func (w *states) viewsOf(ctx context.Context, set partitionSet, now time.Time) (views []*stateView, partitions int, err error) {
 	partitions, err = w.f.log.Partitions(ctx, event.TopicState)
 	if err != nil {
 		return nil, 0, err
@@ -53,7 +53,7 @@ func (w *states) ask(ctx context.Context, set partitionSet, now time.Time) (view
 			v = &stateView{f: w.f, partition: p}
 			w.views[p] = v
 		}
-		v.asked = now
+		v.requestedAt = now
 		views = append(views, v)
 	}
 	if !w.running {
@@ -70,17 +70,17 @@ var errStateTooLarge = errors.New("the state of the accounts needs more memory t
 func (w *states) run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	for w.sweep(ctx, &running) {
+	for w.startAndStopViews(ctx, &running) {
 		retry.Sleep(ctx, 100*time.Millisecond)
 	}
 }
 
-// sweep starts views that are not running and stops views without recent snapshots. It
+// startAndStopViews starts views that are not running and stops views without recent snapshots. It
 // returns false when none is left.
-func (w *states) sweep(ctx context.Context, running *sync.WaitGroup) bool {
+func (w *states) startAndStopViews(ctx context.Context, running *sync.WaitGroup) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	entries := w.measure()
+	entries := w.countEntries()
 	tooLarge := int64(entries)*entryBytes > int64(w.f.cfg.SnapshotBytes)
 	if tooLarge {
 		w.tooLarge = time.Now()
@@ -88,14 +88,14 @@ func (w *states) sweep(ctx context.Context, running *sync.WaitGroup) bool {
 			"fanout.snapshot_bytes", w.f.cfg.SnapshotBytes)
 	}
 	for p, v := range w.views {
-		if ctx.Err() != nil || tooLarge || time.Since(v.asked) > stateLinger {
+		if ctx.Err() != nil || tooLarge || time.Since(v.requestedAt) > stateLinger {
 			delete(w.views, p)
-			if v.stop != nil {
-				v.stop()
+			if v.cancel != nil {
+				v.cancel()
 			}
-		} else if v.stop == nil {
+		} else if v.cancel == nil {
 			var following context.Context
-			following, v.stop = context.WithCancel(ctx)
+			following, v.cancel = context.WithCancel(ctx)
 			running.Go(func() { v.run(following) })
 		}
 	}
@@ -106,8 +106,8 @@ func (w *states) sweep(ctx context.Context, running *sync.WaitGroup) bool {
 	return w.running
 }
 
-// measure returns the number of entries, and sets the metrics. The caller holds mu.
-func (w *states) measure() (entries int) {
+// countEntries returns the number of entries, and sets the metrics. The caller holds mu.
+func (w *states) countEntries() (entries int) {
 	var agents, calls int
 	var lag int64
 	for _, v := range w.views {
@@ -124,10 +124,10 @@ func (w *states) measure() (entries int) {
 
 // stateView keeps the state of one partition.
 type stateView struct {
-	f         *Fanout
-	partition int
-	asked     time.Time          // time of the last snapshot; guarded by states.mu
-	stop      context.CancelFunc // nil: not started; guarded by states.mu
+	f           *Fanout
+	partition   int
+	requestedAt time.Time          // time of the last snapshot; guarded by states.mu
+	cancel      context.CancelFunc // nil: not started; guarded by states.mu
 
 	mu         sync.Mutex
 	view       *state.View
@@ -140,7 +140,7 @@ type stateView struct {
 func (v *stateView) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := v.follow(ctx); err != nil && ctx.Err() == nil {
-			v.f.snapshotFailed("reading the state", err)
+			v.f.recordSnapshotError("reading the state", err)
 			retry.Sleep(ctx, time.Second)
 		}
 	}
@@ -159,12 +159,12 @@ func (v *stateView) follow(ctx context.Context) error {
 	}
 	reader := v.f.log.CompactedReader(event.TopicState, v.partition, first)
 	defer reader.Close()
-	v.begin(reader)
-	defer v.end()
+	v.startReading(reader)
+	defer v.stopReading()
 	for {
 		records, err := reader.Read(ctx)
 		if gap, ok := errors.AsType[*kafka.GapError](err); ok {
-			v.f.snapshotFailed("reading the state", gap)
+			v.f.recordSnapshotError("reading the state", gap)
 			return nil
 		}
 		if err != nil {
@@ -178,13 +178,13 @@ func (v *stateView) follow(ctx context.Context) error {
 	}
 }
 
-func (v *stateView) begin(r Reader) {
+func (v *stateView) startReading(r Reader) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.view, v.reader, v.caughtUpAt = state.NewView(), r, time.Time{}
 }
 
-func (v *stateView) end() {
+func (v *stateView) stopReading() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.reader = nil
@@ -197,7 +197,7 @@ func (v *stateView) apply(ctx context.Context, records []kafka.Record, read time
 		r := &records[i]
 		record, err := state.ParseRecord(string(r.Key), r.Value, r.Header(state.HeaderEventID))
 		if err != nil {
-			v.f.snapshotFailed("reading a record of the state", err)
+			v.f.recordSnapshotError("reading a record of the state", err)
 			continue
 		}
 		parsed = append(parsed, record)
@@ -239,13 +239,13 @@ func (f *Fanout) loadStateAccounts(ctx context.Context, records []state.Record) 
 			continue
 		}
 		if _, _, err := f.directory.FindAccount(ctx, asked); err != nil && ctx.Err() == nil {
-			f.snapshotFailed("looking up an account", err)
+			f.recordSnapshotError("looking up an account", err)
 		}
 		tree = f.directory.Tree()
 	}
 }
 
-func (f *Fanout) snapshotFailed(doing string, err error) {
+func (f *Fanout) recordSnapshotError(doing string, err error) {
 	f.logger.Warn("snapshot update failed", "doing", doing, "error", err)
 	f.metrics.streamErrors.WithLabelValues("snapshot").Inc()
 }

@@ -16,8 +16,8 @@ import (
 type subscriber struct {
 	// The fields that every delivery uses, from here to interest.follows, occupy three
 	// cache lines: at high rates none of them is cached.
-	transport transport
-	limit     int // bytes of memory that the queue may keep
+	transport  transport
+	queueLimit int // bytes of memory that the queue may keep
 
 	// replaying is true until the subscriber is live: until then only its replay
 	// delivers events. It changes to false with index.mu held for writing.
@@ -33,14 +33,14 @@ type subscriber struct {
 	interest   interest
 	session    session // for explanations
 
-	id        string
-	principal *identity.Principal
-	address   string
-	connected time.Time
-	filter    atomic.Pointer[filter]
-	slots     []indexSlot // guarded by index.mu
-	pingAt    time.Time   // used by the sweeper only
-	published int64       // lastPong as stored in the shared presence, 0: none; used by publishPresence only
+	id            string
+	principal     *identity.Principal
+	address       string
+	connected     time.Time
+	filter        atomic.Pointer[filter]
+	slots         []indexSlot // guarded by index.mu
+	pingAt        time.Time   // used by the sweeper only
+	publishedPong int64       // lastPong as stored in the shared presence, 0: none; used by publishPresence only
 
 	lastSeen atomic.Int64 // Unix seconds of the last frame received
 	lastPong atomic.Int64 // Unix seconds; initially the time of the connect
@@ -92,8 +92,8 @@ const (
 // closing is the end of a subscriber that has been disconnected.
 type closing struct {
 	conn.Disconnect
-	queued bool      // its frame is in the queue
-	by     time.Time // when the connection is closed, even if the frame was not sent
+	frameQueued bool      // its frame is in the queue
+	deadline    time.Time // when the connection is closed, even if the frame was not sent
 }
 
 // pushResult is the result of a push.
@@ -119,35 +119,35 @@ func (s *subscriber) pushReplayed(m *frame) (p pushResult, room bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p = s.pushLocked(m)
-	return p, s.queue.Waiting() <= s.limit/2
+	return p, s.queue.Waiting() <= s.queueLimit/2
 }
 
 func (s *subscriber) pushLocked(m *frame) pushResult {
 	if s.closing != nil || s.state == closed {
-		s.session.ending().miss(m.id)
+		s.session.ensureEnd().recordUnsent(m.id)
 		return pushQueued
 	}
-	full := s.queue.Waiting() > s.limit || s.state == blocked && !s.replaying.Load() && s.overLimit() // replays use spaceAvailable instead
+	full := s.queue.Waiting() > s.queueLimit || s.state == blocked && !s.replaying.Load() && s.overLimit() // replays use spaceAvailable instead
 	if full && s.transport.stuck(s) {
 		return pushRefused
 	}
 	if s.tracker != nil {
-		s.tracker.delivered(m)
+		s.tracker.recordDelivered(m)
 	}
 	s.queue.Push(s.transport.message(m, s.tracker))
 	if full {
 		return pushBackPressure
 	}
-	return s.wake()
+	return s.schedule()
 }
 
 // overLimit reports whether the queue keeps more memory than its limit. Near the limit
 // it first copies frames out of their batches.
 func (s *subscriber) overLimit() bool {
-	if s.queue.Held() > s.limit-s.limit/4 {
+	if s.queue.Held() > s.queueLimit-s.queueLimit/4 {
 		s.queue.Tidy()
 	}
-	return s.queue.Held() > s.limit
+	return s.queue.Held() > s.queueLimit
 }
 
 // pushControl puts a frame that is not an event on the queue.
@@ -158,13 +158,13 @@ func (s *subscriber) pushControl(m *conn.Frame) pushResult {
 		return pushQueued
 	}
 	s.queue.Push(m)
-	return s.wake()
+	return s.schedule()
 }
 
 // pushCursor puts a cursor on the queue if events were delivered since the last one.
-// marks are the streams' positions by partition; for a live subscriber they may be
+// live are the streams' positions by partition; for a live subscriber they may be
 // ahead of the last event delivered to it.
-func (s *subscriber) pushCursor(marks []position) pushResult {
+func (s *subscriber) pushCursor(live []position) pushResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tracker == nil || !s.tracker.dirty || s.closing != nil || s.state == closed {
@@ -172,8 +172,8 @@ func (s *subscriber) pushCursor(marks []position) pushResult {
 	}
 	if !s.replaying.Load() {
 		for p := range s.interest.follows.all() {
-			if p < len(marks) && marks[p].next >= 0 {
-				s.tracker.advance(p, marks[p])
+			if p < len(live) && live[p].next >= 0 {
+				s.tracker.advance(p, live[p])
 			}
 		}
 	}
@@ -183,10 +183,10 @@ func (s *subscriber) pushCursor(marks []position) pushResult {
 	}
 	s.tracker.dirty = false
 	s.queue.Push(m)
-	return s.wake()
+	return s.schedule()
 }
 
-func (s *subscriber) wake() pushResult {
+func (s *subscriber) schedule() pushResult {
 	if s.state != idle {
 		return pushQueued
 	}
@@ -194,32 +194,32 @@ func (s *subscriber) wake() pushResult {
 	return pushNeedsWriter
 }
 
-// close disconnects the subscriber; its connection is closed at the time by at the
-// latest. wake: the caller must pass it to a writer.
+// close disconnects the subscriber; its connection is closed at the deadline by at
+// the latest. wake: the caller must pass it to a writer.
 func (s *subscriber) close(d conn.Disconnect, by time.Time) (first, wake bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing != nil || s.state == closed {
 		return false, false
 	}
-	s.closing = &closing{Disconnect: d, by: by}
-	end := s.session.ending()
+	s.closing = &closing{Disconnect: d, deadline: by}
+	end := s.session.ensureEnd()
 	if s.state == blocked { // the waiter only sends the first frame, and may wait until by
-		end.drop(&s.queue)
+		end.recordDropped(&s.queue)
 		s.queue.DropTail()
 	}
 	s.signalSpace()
-	return true, s.wake() == pushNeedsWriter
+	return true, s.schedule() == pushNeedsWriter
 }
 
 // queueClosing replaces the queued frames by the close frame of a disconnected
 // subscriber. Only the owner of the queue calls it, with mu held and no write in
 // progress.
 func (s *subscriber) queueClosing() {
-	if s.closing == nil || s.closing.queued {
+	if s.closing == nil || s.closing.frameQueued {
 		return
 	}
-	s.session.ending().drop(&s.queue)
+	s.session.ensureEnd().recordDropped(&s.queue)
 	if unfinished := s.queue.Drop(); unfinished != 0 {
 		s.lastID = event.ID(unfinished)
 	}
@@ -231,17 +231,17 @@ func (s *subscriber) queueClosing() {
 		d.Reason += "last event " + s.lastID.String()
 	}
 	s.queue.Push(s.transport.closing(d))
-	s.closing.queued = true
+	s.closing.frameQueued = true
 }
 
-// written removes n written bytes from the queue. The caller holds mu.
-func (s *subscriber) written(n int) {
+// advanceQueue removes n written bytes from the queue. The caller holds mu.
+func (s *subscriber) advanceQueue(n int) {
 	if n > 0 {
 		if last := s.queue.Advance(n); last != 0 {
 			s.lastID = event.ID(last)
 		}
 	}
-	if s.queue.Waiting() <= s.limit/2 {
+	if s.queue.Waiting() <= s.queueLimit/2 {
 		s.signalSpace()
 	}
 }
@@ -254,12 +254,12 @@ func (s *subscriber) signalSpace() {
 }
 
 // spaceAvailable returns nil if more events may be pushed, or else a channel that is
-// closed when it should be called again. With impatient it also returns nil for a full
-// socket.
-func (s *subscriber) spaceAvailable(impatient bool) <-chan struct{} {
+// closed when it should be called again. With orFullSocket it also returns nil for a
+// full socket.
+func (s *subscriber) spaceAvailable(orFullSocket bool) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.queue.Waiting() <= s.limit/2 && !(s.state == blocked && s.overLimit()) || s.closing != nil || s.state == closed || impatient && s.transport.stuck(s) {
+	if s.queue.Waiting() <= s.queueLimit/2 && !(s.state == blocked && s.overLimit()) || s.closing != nil || s.state == closed || orFullSocket && s.transport.stuck(s) {
 		return nil
 	}
 	if s.spaceFreed == nil {
@@ -277,19 +277,19 @@ func (s *subscriber) markClosed() (first bool) {
 		return false
 	}
 	s.state = closed
-	s.session.ending().drop(&s.queue)
+	s.session.ensureEnd().recordDropped(&s.queue)
 	s.queue.Clear()
 	s.signalSpace()
 	return true
 }
 
-func (s *subscriber) gone() bool {
+func (s *subscriber) isDisconnected() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.closing != nil || s.state == closed
 }
 
-// deliveryState reports whether the subscriber is gone, or else whether the event
+// deliveryState reports whether the subscriber is disconnected, or else whether the event
 // was written. A server-sent event counts as written once the subscriber was
 // flushed, because its HTTP handler then writes the whole queue.
 func (s *subscriber) deliveryState(id event.ID) (gone, written bool) {

@@ -23,9 +23,9 @@ func (f *Fanout) sweep(ctx context.Context) {
 func (f *Fanout) sweepOnce(ctx context.Context, now time.Time) {
 	for _, s := range f.members.listDisconnecting() {
 		s.mu.Lock()
-		late := s.closing != nil && now.After(s.closing.by)
+		overdue := s.closing != nil && now.After(s.closing.deadline)
 		s.mu.Unlock()
-		if late {
+		if overdue {
 			f.remove(s, DisconnectBroken)
 		}
 	}

@@ -28,17 +28,17 @@ type QueueToday struct {
 }
 
 const (
-	// todayAge is the maximum age of a snapshot's figures, in addition to the delay
+	// todayMaxAge is the maximum age of a snapshot's figures, in addition to the delay
 	// until they are in the database.
-	todayAge = time.Second
-	// todayWait bounds a snapshot's wait for figures; after that it has none.
-	todayWait = time.Second
-	// todayPause is the time after a failure without further queries.
-	todayPause = 5 * time.Second
+	todayMaxAge = time.Second
+	// todayTimeout bounds a snapshot's wait for figures; after that it has none.
+	todayTimeout = time.Second
+	// todayRetryDelay is the time after a failure without further queries.
+	todayRetryDelay = 5 * time.Second
 )
 
 // today caches the figures of today of accounts with recent snapshots. The lock is
-// held during a database query, at most todayWait, so that concurrent callers use its
+// held during a database query, at most todayTimeout, so that concurrent callers use its
 // result.
 type today struct {
 	source QueueFigures // nil: no figures
@@ -65,12 +65,12 @@ func (t *today) queues(ctx context.Context, accounts []identity.Account, now tim
 	stale := map[int64][]string{} // by midnight
 	for _, a := range accounts {
 		midnight := midnightOf(now, a.Location())
-		if known, ok := t.accounts[a.ID]; !ok || known.midnight != midnight || now.Sub(known.read) >= todayAge {
+		if known, ok := t.accounts[a.ID]; !ok || known.midnight != midnight || now.Sub(known.read) >= todayMaxAge {
 			stale[midnight] = append(stale[midnight], a.ID)
 		}
 	}
-	if now.Sub(t.failed) >= todayPause {
-		if err = t.read(ctx, stale, now); err != nil {
+	if now.Sub(t.failed) >= todayRetryDelay {
+		if err = t.queryFigures(ctx, stale, now); err != nil {
 			t.failed = now
 		}
 	}
@@ -82,10 +82,10 @@ func (t *today) queues(ctx context.Context, accounts []identity.Account, now tim
 	return all, err
 }
 
-// read queries the figures of accounts, by midnight, and removes accounts without
+// queryFigures queries the figures of accounts, by midnight, and removes accounts without
 // recent requests. The caller holds mu.
-func (t *today) read(ctx context.Context, stale map[int64][]string, now time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, todayWait)
+func (t *today) queryFigures(ctx context.Context, stale map[int64][]string, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, todayTimeout)
 	defer cancel()
 	for id, known := range t.accounts {
 		if now.Sub(known.read) > stateLinger {
@@ -137,7 +137,7 @@ func (f *Fanout) addToday(ctx context.Context, s *Snapshot, filter *filter) {
 	}
 	figures, err := f.today.queues(ctx, accounts, time.Now())
 	if err != nil {
-		f.snapshotFailed("reading today's figures", err)
+		f.recordSnapshotError("reading today's figures", err)
 	}
 	s.addFigures(figures, filter)
 }

@@ -49,10 +49,10 @@ func TestTodayBeginsAtMidnightOfTheAccount(t *testing.T) {
 	if got := read(now); len(got) != 2 || got[0].QueueID != "sales" || got[1].QueueID != "support" || !slices.Equal(source.asked, midnights) {
 		t.Errorf("%+v, asked from %v", got, source.asked)
 	}
-	if read(now.Add(todayAge / 2)); len(source.asked) != 2 {
+	if read(now.Add(todayMaxAge / 2)); len(source.asked) != 2 {
 		t.Errorf("asked again at once: %v", source.asked)
 	}
-	if read(now.Add(todayAge)); len(source.asked) != 4 {
+	if read(now.Add(todayMaxAge)); len(source.asked) != 4 {
 		t.Errorf("asked %d times", len(source.asked))
 	}
 
@@ -63,7 +63,7 @@ func TestTodayBeginsAtMidnightOfTheAccount(t *testing.T) {
 		t.Errorf("%+v %v", got, err)
 	}
 	asked := len(source.asked)
-	if got, err := figures.queues(t.Context(), accounts, later.Add(todayPause/2)); err != nil || len(got) != 2 || len(source.asked) != asked {
+	if got, err := figures.queues(t.Context(), accounts, later.Add(todayRetryDelay/2)); err != nil || len(got) != 2 || len(source.asked) != asked {
 		t.Errorf("%+v %v, asked %d times more", got, err, len(source.asked)-asked)
 	}
 	if got, _ := figures.queues(t.Context(), accounts, later.Add(24*time.Hour)); len(got) != 0 {

@@ -14,8 +14,8 @@ import (
 // traces records one span per node for each event of a sampled trace, from the read to
 // the last socket write.
 type traces struct {
-	tracer *tracing.Tracer // nil disables tracing
-	open   atomic.Int64    // len(waiting), usually 0; lets flushed return early
+	tracer       *tracing.Tracer // nil disables tracing
+	waitingCount atomic.Int64    // len(waiting), usually 0; lets flushed return early
 
 	mu      sync.Mutex                     // after index.mu, before subscriber.mu
 	waiting map[*subscriber][]*tracedEvent // traced events still queued, by subscriber
@@ -38,8 +38,8 @@ type tracedEvent struct {
 // traceTimeout is how long a span stays open for slow sockets.
 const traceTimeout = 10 * time.Second
 
-// begin begins spans for records just read. Usually none is sampled.
-func (t *traces) begin(records []kafka.Record) (found tracedEvents) {
+// startSpans begins spans for records just read. Usually none is sampled.
+func (t *traces) startSpans(records []kafka.Record) (found tracedEvents) {
 	if t.tracer == nil {
 		return nil
 	}
@@ -83,7 +83,7 @@ func (t *traces) push(e *tracedEvent, m *frame, s *subscriber) pushResult {
 	e.matched++
 	e.pending[s] = struct{}{}
 	t.waiting[s] = append(t.waiting[s], e)
-	t.open.Store(int64(len(t.waiting)))
+	t.waitingCount.Store(int64(len(t.waiting)))
 	return s.push(m)
 }
 
@@ -106,7 +106,7 @@ func (t *traces) dispatched(events tracedEvents) {
 
 // flushed updates the spans of subscribers after a writer has flushed them.
 func (t *traces) flushed(group []*subscriber) {
-	if t.open.Load() == 0 {
+	if t.waitingCount.Load() == 0 {
 		return
 	}
 	t.mu.Lock()
@@ -123,7 +123,7 @@ func (t *traces) setWaiting(s *subscriber, events []*tracedEvent) {
 	if t.waiting[s] = events; len(events) == 0 {
 		delete(t.waiting, s)
 	}
-	t.open.Store(int64(len(t.waiting)))
+	t.waitingCount.Store(int64(len(t.waiting)))
 }
 
 // expire ends a span that was not written to all subscribers within traceTimeout.

@@ -58,14 +58,14 @@ func said(span trace.ReadOnlySpan) string {
 func TestOneSpanForAllSubscribersUntilTheLastIsWritten(t *testing.T) {
 	traces, seen := newTraces()
 	records := tracedRecords("", sampledParent, sampledParent[:54]+"0")
-	found := traces.begin(records)
+	found := traces.startSpans(records)
 	if len(found) != 1 || found[0].offset != 1 {
 		t.Fatalf("%d traced events", len(found))
 	}
 	b, _ := newBatch(records, &interner{}, false)
-	quick := &subscriber{limit: 1 << 20, transport: &sinkTransport{}}
-	slow := &subscriber{limit: 1 << 20, transport: &sinkTransport{}}
-	gone := &subscriber{limit: 1 << 20, transport: &sinkTransport{}, state: closed}
+	quick := &subscriber{queueLimit: 1 << 20, transport: &sinkTransport{}}
+	slow := &subscriber{queueLimit: 1 << 20, transport: &sinkTransport{}}
+	gone := &subscriber{queueLimit: 1 << 20, transport: &sinkTransport{}, state: closed}
 	pushAll(traces, found, b, quick, slow, gone)
 	quick.transport.flush(quick, nil)
 	traces.flushed([]*subscriber{quick, slow, gone}) // slow's socket took nothing yet
@@ -75,7 +75,7 @@ func TestOneSpanForAllSubscribersUntilTheLastIsWritten(t *testing.T) {
 	slow.transport.flush(slow, nil)
 	traces.flushed([]*subscriber{slow})
 	ended := seen.Ended()
-	if len(ended) != 1 || said(ended[0]) != "2 of 3" || traces.open.Load() != 0 || len(traces.waiting) != 0 {
+	if len(ended) != 1 || said(ended[0]) != "2 of 3" || traces.waitingCount.Load() != 0 || len(traces.waiting) != 0 {
 		t.Errorf("%d spans, %d wait", len(ended), len(traces.waiting))
 	}
 }
@@ -83,9 +83,9 @@ func TestOneSpanForAllSubscribersUntilTheLastIsWritten(t *testing.T) {
 func TestSpanDoesNotWaitForAFullSocketForEver(t *testing.T) {
 	traces, seen := newTraces()
 	records := tracedRecords(sampledParent, sampledParent)
-	found := traces.begin(records)
+	found := traces.startSpans(records)
 	b, _ := newBatch(records, &interner{}, false)
-	stuck := &subscriber{limit: 1 << 20, transport: &sinkTransport{}}
+	stuck := &subscriber{queueLimit: 1 << 20, transport: &sinkTransport{}}
 	pushAll(traces, found, b, stuck)
 	for _, e := range found {
 		e.timeout.Stop()
@@ -95,14 +95,14 @@ func TestSpanDoesNotWaitForAFullSocketForEver(t *testing.T) {
 	stuck.transport.flush(stuck, nil)
 	traces.flushed([]*subscriber{stuck})
 	ended := seen.Ended()
-	if len(ended) != 2 || said(ended[0]) != "0 of 1" || len(traces.waiting) != 0 || traces.open.Load() != 0 {
+	if len(ended) != 2 || said(ended[0]) != "0 of 1" || len(traces.waiting) != 0 || traces.waitingCount.Load() != 0 {
 		t.Errorf("%d spans, %d wait", len(ended), len(traces.waiting))
 	}
 }
 
 func TestEventForNobodyIsASpanToo(t *testing.T) {
 	traces, seen := newTraces()
-	found := traces.begin(tracedRecords(sampledParent))
+	found := traces.startSpans(tracedRecords(sampledParent))
 	traces.dispatched(found)
 	if ended := seen.Ended(); len(ended) != 1 || said(ended[0]) != "0 of 0" {
 		t.Errorf("%d spans", len(ended))
@@ -115,11 +115,11 @@ func TestUntracedEventsAllocateNothing(t *testing.T) {
 	on, _ := newTraces()
 	records := tracedRecords("", sampledParent[:54]+"0")
 	b, _ := newBatch(records, &interner{}, false)
-	s := &subscriber{limit: 1 << 20, transport: &sinkTransport{}}
+	s := &subscriber{queueLimit: 1 << 20, transport: &sinkTransport{}}
 	group := []*subscriber{s}
 	for name, traces := range map[string]*traces{"off": {}, "on": on} {
 		allocations := testing.AllocsPerRun(100, func() {
-			found := traces.begin(records)
+			found := traces.startSpans(records)
 			pushAll(traces, found, b, s)
 			s.transport.flush(s, nil)
 			traces.flushed(group)

@@ -21,8 +21,8 @@ type webSocket struct {
 }
 
 func (t *webSocket) message(m *frame, _ *cursorTracker) *conn.Frame {
-	if m.packed != nil && t.compress.Load() {
-		return m.packed.get(m)
+	if m.compressed != nil && t.compress.Load() {
+		return m.compressed.get(m)
 	}
 	return &m.Frame
 }
@@ -84,7 +84,7 @@ func (t *webSocket) flush(s *subscriber, scratch []byte) {
 		if s.state == closed {
 			break
 		}
-		s.written(n)
+		s.advanceQueue(n)
 		if !full && err == nil {
 			continue
 		}
@@ -94,7 +94,7 @@ func (t *webSocket) flush(s *subscriber, scratch []byte) {
 			s.signalSpace()
 		}
 		s.mu.Unlock()
-		if err != nil || !t.f.startTask(func() { t.wait(s) }) {
+		if err != nil || !t.f.startTask(func() { t.awaitWritable(s) }) {
 			t.f.remove(s, DisconnectBroken)
 		}
 		return
@@ -102,9 +102,9 @@ func (t *webSocket) flush(s *subscriber, scratch []byte) {
 	s.mu.Unlock()
 }
 
-// wait blocks until the socket has room again. Only subscribers with a full socket
+// awaitWritable blocks until the socket has room again. Only subscribers with a full socket
 // have such a goroutine.
-func (t *webSocket) wait(s *subscriber) {
+func (t *webSocket) awaitWritable(s *subscriber) {
 	s.mu.Lock()
 	if s.state == closed {
 		s.mu.Unlock()
@@ -124,7 +124,7 @@ func (t *webSocket) wait(s *subscriber) {
 		return
 	}
 	s.queue.SetSpilled(t.conn.Spilled())
-	s.written(n)
+	s.advanceQueue(n)
 	s.state = scheduled
 	s.mu.Unlock()
 	if err != nil {
@@ -134,17 +134,17 @@ func (t *webSocket) wait(s *subscriber) {
 	t.f.scheduleNow(t.f.runContext, s)
 }
 
-// drainWait bounds the reading of input after a close frame was written, so that a TCP
+// peerCloseTimeout bounds the reading of input after a close frame was written, so that a TCP
 // reset does not discard the frame.
-const drainWait = time.Second
+const peerCloseTimeout = time.Second
 
 // awaitPeerClose waits a moment for the peer's close frame, unless it has already
 // arrived.
 func (t *webSocket) awaitPeerClose(s *subscriber) {
 	s.mu.Lock()
 	done := t.peerClosed
-	if by := time.Now().Add(drainWait); by.Before(s.closing.by) {
-		s.closing.by = by
+	if by := time.Now().Add(peerCloseTimeout); by.Before(s.closing.deadline) {
+		s.closing.deadline = by
 	}
 	s.mu.Unlock()
 	if done {
@@ -184,19 +184,19 @@ func (t *webSocket) read(s *subscriber) {
 			}
 		},
 	})
-	t.ended(s, err)
+	t.handleReadError(s, err)
 }
 
-// ended disconnects a subscriber whose peer has closed or broken the connection, or
+// handleReadError disconnects a subscriber whose peer has closed or broken the connection, or
 // violated the protocol.
-func (t *webSocket) ended(s *subscriber, err error) {
+func (t *webSocket) handleReadError(s *subscriber, err error) {
 	code, peerClosed := conn.PeerClose(err)
 	switch {
 	case peerClosed:
 		s.mu.Lock()
 		t.peerClosed = true
 		s.mu.Unlock()
-		if !s.gone() { // the peer closed first: echo its code, RFC 6455 5.5.1
+		if !s.isDisconnected() { // the peer closed first: echo its code, RFC 6455 5.5.1
 			t.f.disconnect(s, conn.Disconnect{Code: code})
 			t.conn.Discard() // until awaitPeerClose or the sweeper closes the connection
 		}
