@@ -38,11 +38,11 @@ func (b *fanoutBench) validate() error {
 		return cli.Usagef("--workers must be above 0, is %d", b.workers)
 	case b.through != throughAuto && b.through != throughKafka && b.through != throughHTTP:
 		return cli.Usagef("--through is auto, kafka or http, not %q", b.through)
-	case resume != loadtest.Never && resume != loadtest.ByID && resume != loadtest.ByCursor:
+	case resume != loadtest.ResumeNever && resume != loadtest.ResumeByID && resume != loadtest.ResumeByCursor:
 		return cli.Usagef("--resume is never, id or cursor, not %q", b.resume)
 	case b.floor != "" && b.floor != floorPlain && b.floor != floorCoalesced:
 		return cli.Usagef("--floor is plain or coalesced, not %q", b.floor)
-	case b.floor != "" && (b.everyAccount || b.stalled > 0 || resume != loadtest.Never):
+	case b.floor != "" && (b.everyAccount || b.stalled > 0 || resume != loadtest.ResumeNever):
 		return cli.Usagef("a floor has subscribers of one account each, which read and do not resume")
 	}
 	return b.validateShared(false)

@@ -121,6 +121,6 @@ func (b *fleetBench) fanoutFlags(url string) *fanoutBench {
 			p: b.p, url: url, rate: b.rate, warmup: b.warmup, duration: b.duration,
 			accounts: b.accounts, size: b.size, through: throughKafka,
 		},
-		subscribers: b.accounts * b.sockets, workers: max(runtime.NumCPU()/2, 1), resume: string(loadtest.Never),
+		subscribers: b.accounts * b.sockets, workers: max(runtime.NumCPU()/2, 1), resume: string(loadtest.ResumeNever),
 	}
 }

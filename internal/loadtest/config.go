@@ -16,9 +16,9 @@ type Resume string
 
 // The ways to resume.
 const (
-	Never    Resume = "never"
-	ByID     Resume = "id"     // with the id of the last event
-	ByCursor Resume = "cursor" // with the last cursor; the subscriber requests cursors
+	ResumeNever    Resume = "never"
+	ResumeByID     Resume = "id"     // with the id of the last event
+	ResumeByCursor Resume = "cursor" // with the last cursor; the subscriber requests cursors
 )
 
 // Group is a set of subscribers that share a token.
@@ -59,8 +59,8 @@ func (c *Config) Validate() error {
 		return errors.New("ramp, dialers, workers and pause cannot be negative")
 	case c.Stalled < 0 || c.Stalled > 1:
 		return errors.New("the stalled share must be from 0 to 1")
-	case c.Resume != Never && c.Resume != ByID && c.Resume != ByCursor && c.Resume != "":
-		return fmt.Errorf("resume must be %s, %s or %s, not %q", Never, ByID, ByCursor, c.Resume)
+	case c.Resume != ResumeNever && c.Resume != ResumeByID && c.Resume != ResumeByCursor && c.Resume != "":
+		return fmt.Errorf("resume must be %s, %s or %s, not %q", ResumeNever, ResumeByID, ResumeByCursor, c.Resume)
 	}
 	for _, g := range c.Groups {
 		if g.Sockets < 1 || g.First < 0 || g.Streams < 0 || g.First+g.Streams > MaxStreams {
@@ -81,7 +81,7 @@ func (c *Config) setDefaults() {
 		c.Workers = 1
 	}
 	if c.Resume == "" {
-		c.Resume = Never
+		c.Resume = ResumeNever
 	}
 	if c.Pause == 0 {
 		c.Pause = time.Second
@@ -110,7 +110,7 @@ func newTarget(c *Config) (*target, error) {
 	if t.path == "" {
 		t.path = "/"
 	}
-	if c.Resume == ByCursor {
+	if c.Resume == ResumeByCursor {
 		t.query.Set("cursor", "true")
 	}
 	if secure {

@@ -64,7 +64,7 @@ func (c *conn) mayRepeat(stream int, n uint64, resume Resume) bool {
 	switch {
 	case !c.resumed:
 		return false
-	case resume == ByCursor:
+	case resume == ResumeByCursor:
 		return n > c.checks[stream].covered
 	default:
 		return len(c.checks) > 1

@@ -101,7 +101,7 @@ func (l *Load) countRefusal(err error) {
 
 // handleDisconnect handles a connection that the server has ended.
 func (l *Load) handleDisconnect(c *conn, code int) {
-	if l.cfg.Resume == Never || c.stalled || l.ctx.Err() != nil || !mayReconnect(code) {
+	if l.cfg.Resume == ResumeNever || c.stalled || l.ctx.Err() != nil || !mayReconnect(code) {
 		return
 	}
 	l.running.Go(func() { l.reconnect(c) })

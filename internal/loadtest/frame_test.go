@@ -53,7 +53,7 @@ func TestParseFrameLimitsTheSize(t *testing.T) {
 
 // transcript returns a receiver's results for bytes received in pieces.
 func transcript(wire []byte, piece func(left int) int) (said []string, err error) {
-	r := receiver{clock: NewClock(), resume: ByID, stamps: newStampReader(testRun)}
+	r := receiver{clock: NewClock(), resume: ResumeByID, stamps: newStampReader(testRun)}
 	r.reply = func(_ *conn, frame []byte) error {
 		said = append(said, fmt.Sprintf("answer %x", frame[0]))
 		return nil
@@ -134,7 +134,7 @@ func FuzzReceive(f *testing.F) {
 }
 
 func BenchmarkReceive(b *testing.B) {
-	r := receiver{clock: NewClock(), resume: ByID, stamps: newStampReader(testRun)}
+	r := receiver{clock: NewClock(), resume: ResumeByID, stamps: newStampReader(testRun)}
 	c := &conn{group: &Group{Streams: 1}, checks: make([]sequence, 1)}
 	padding := string(bytes.Repeat([]byte("x"), 900))
 	var wire []byte

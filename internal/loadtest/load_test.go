@@ -137,7 +137,7 @@ func TestBreachesOfTheProtocolAreFaults(t *testing.T) {
 			p.send(wire)
 			p.discardInput()
 		})
-		l := connect(t, s.config(func(cfg *Config) { cfg.Resume = ByID }))
+		l := connect(t, s.config(func(cfg *Config) { cfg.Resume = ResumeByID }))
 		tally := await(t, l, name, func(t *Tally) bool { return t.Closed[codeProtocol] == 1 })
 		if tally.Faultless() || tally.Misbehaved != 1 {
 			t.Errorf("%s: %s", name, describeTally(tally))
@@ -156,23 +156,23 @@ func TestResume(t *testing.T) {
 		asked   string   // of the second upgrade request
 		want    string
 	}{
-		{"by id after a restart", ByID, 1, func(p *peer) { p.send(serverCloseFrame(1012)) }, []uint64{4},
+		{"by id after a restart", ResumeByID, 1, func(p *peer) { p.send(serverCloseFrame(1012)) }, []uint64{4},
 			"since=cc_evt_0000000000000000003", "lost 0, disordered 0, duplicated 0, repeated 0, resumed 1, closed map[1012:1]"},
-		{"by id after a break", ByID, 1, func(*peer) {}, []uint64{4},
+		{"by id after a break", ResumeByID, 1, func(*peer) {}, []uint64{4},
 			"since=cc_evt_0000000000000000003", "lost 0, disordered 0, duplicated 0, repeated 0, resumed 1, closed map[1006:1]"},
-		{"by id, one account: a repeat is a fault", ByID, 1, func(*peer) {}, []uint64{3, 4},
+		{"by id, one account: a repeat is a fault", ResumeByID, 1, func(*peer) {}, []uint64{3, 4},
 			"since=cc_evt_0000000000000000003", "lost 0, disordered 0, duplicated 1, repeated 0"},
-		{"by id, many accounts: a repeat is allowed", ByID, 2, func(*peer) {}, []uint64{2, 3, 4},
+		{"by id, many accounts: a repeat is allowed", ResumeByID, 2, func(*peer) {}, []uint64{2, 3, 4},
 			"since=cc_evt_0000000000000000003", "lost 0, disordered 0, duplicated 0, repeated 2"},
-		{"a gap is a gap", ByID, 2, func(*peer) {}, []uint64{5},
+		{"a gap is a gap", ResumeByID, 2, func(*peer) {}, []uint64{5},
 			"since=cc_evt_0000000000000000003", "lost 1, disordered 0"},
-		{"by cursor: what came after it comes again", ByCursor, 2, func(*peer) {}, []uint64{3, 4},
+		{"by cursor: what came after it comes again", ResumeByCursor, 2, func(*peer) {}, []uint64{3, 4},
 			"cursor=true&since=cc_evt_9.0-1", "lost 0, disordered 0, duplicated 0, repeated 1"},
-		{"by cursor: what it covers must not", ByCursor, 2, func(*peer) {}, []uint64{2, 3, 4},
+		{"by cursor: what it covers must not", ResumeByCursor, 2, func(*peer) {}, []uint64{2, 3, 4},
 			"cursor=true&since=cc_evt_9.0-1", "lost 0, disordered 0, duplicated 1, repeated 1"},
-		{"by cursor: the next one covers only what came before it", ByCursor, 2, func(*peer) {}, []uint64{0, 3, 0, 4},
+		{"by cursor: the next one covers only what came before it", ResumeByCursor, 2, func(*peer) {}, []uint64{0, 3, 0, 4},
 			"cursor=true&since=cc_evt_9.0-1", "lost 0, disordered 0, duplicated 0, repeated 1"},
-		{"by cursor: and that it does", ByCursor, 2, func(*peer) {}, []uint64{3, 0, 3, 4},
+		{"by cursor: and that it does", ResumeByCursor, 2, func(*peer) {}, []uint64{3, 0, 3, 4},
 			"cursor=true&since=cc_evt_9.0-1", "lost 0, disordered 0, duplicated 1, repeated 1"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestResume(t *testing.T) {
 					return
 				}
 				p.send(events(1, 2)...)
-				if c.resume == ByCursor {
+				if c.resume == ResumeByCursor {
 					p.send(cursor)
 				}
 				p.send(events(3)...)
@@ -210,7 +210,7 @@ func TestResume(t *testing.T) {
 
 func TestSomeClosesAreForGood(t *testing.T) {
 	s := newServer(t, false, func(p *peer) { p.send(serverCloseFrame(4003)) })
-	l := connect(t, s.config(func(cfg *Config) { cfg.Resume = ByID }))
+	l := connect(t, s.config(func(cfg *Config) { cfg.Resume = ResumeByID }))
 	await(t, l, "the close", func(t *Tally) bool { return t.Closed[4003] == 1 })
 	time.Sleep(20 * time.Millisecond) // Pause is one millisecond
 	if n := countOf(s, ""); n != 1 {
@@ -314,7 +314,7 @@ func TestNoDescriptorIsLeft(t *testing.T) {
 		}
 	})
 	before := countDescriptors(t)
-	l, err := New(s.config(func(cfg *Config) { cfg.Groups[0].Sockets, cfg.Resume = 30, ByID }))
+	l, err := New(s.config(func(cfg *Config) { cfg.Groups[0].Sockets, cfg.Resume = 30, ResumeByID }))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,12 +54,12 @@ func (r *receiver) receive(c *conn, b []byte) (rest []byte, need int, err error)
 		if !frameComplete {
 			continue
 		}
-		if cursor, ok := cursorOf(message); ok && r.resume == ByCursor {
+		if cursor, ok := cursorOf(message); ok && r.resume == ResumeByCursor {
 			c.recordCursor(cursor)
 			continue
 		}
 		r.countMessage(c, message, now)
-		if r.resume == Never {
+		if r.resume == ResumeNever {
 			continue
 		}
 		if id := idOf(message); id != nil {
