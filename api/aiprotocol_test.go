@@ -38,10 +38,10 @@ func TestMessagesToAndFromAProviderAreWhatTheirSchemasSay(t *testing.T) {
 	toProvider, fromProvider := protocol()
 	strict := aiprotocol.Decoder{Extensions: true, Strict: true}
 	for name, text := range toProvider {
-		agree(t, name, text, strict.ToProvider)
+		checkSameVerdict(t, name, text, strict.ToProvider)
 	}
 	for name, text := range fromProvider {
-		agree(t, name, text, strict.FromProvider)
+		checkSameVerdict(t, name, text, strict.FromProvider)
 	}
 	least := aiprotocol.AppendHangup(nil, aiprotocol.Hangup{})
 	if err := validateText(t, schema(t, "ai_hangup.json"), least); err != nil {
@@ -49,9 +49,9 @@ func TestMessagesToAndFromAProviderAreWhatTheirSchemasSay(t *testing.T) {
 	}
 }
 
-// agree holds a message, and what becomes of it when a part is spoilt, to its
-// schema and to the strict decoder: they take and refuse the same.
-func agree(t *testing.T, name string, text []byte, read func([]byte) (*aiprotocol.Message, error)) {
+// checkSameVerdict checks that the schema and the strict decoder both accept a message, and
+// that they agree on its altered versions.
+func checkSameVerdict(t *testing.T, name string, text []byte, read func([]byte) (*aiprotocol.Message, error)) {
 	t.Helper()
 	s := schema(t, name+".json")
 	if err := validateText(t, s, text); err != nil {

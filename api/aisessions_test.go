@@ -142,7 +142,7 @@ func TestACallsSocketIsHandedOver(t *testing.T) {
 		t.Errorf("%d, served %v", answer.StatusCode, e.ai.served)
 	}
 	// The server does not wait for hijacked connections.
-	eventually(t, func() bool { return strings.Contains(e.log.String(), "status=101") })
+	waitFor(t, func() bool { return strings.Contains(e.log.String(), "status=101") })
 	for line := range strings.Lines(e.log.String()) {
 		if strings.Contains(line, e.key) || strings.Contains(line, "msg=request ") && strings.Contains(line, id) {
 			t.Errorf("logged %s", line)

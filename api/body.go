@@ -68,8 +68,8 @@ func checkContentType(header http.Header) error {
 		return nil
 	}
 	media, params, err := mime.ParseMediaType(contentType)
-	charset, named := params["charset"]
-	if err != nil || media != "application/json" || named && !strings.EqualFold(charset, "utf-8") {
+	charset, hasCharset := params["charset"]
+	if err != nil || media != "application/json" || hasCharset && !strings.EqualFold(charset, "utf-8") {
 		return fault.New(fault.KindUnsupported, "The Content-Type must be application/json")
 	}
 	return nil

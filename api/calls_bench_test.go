@@ -17,11 +17,11 @@ import (
 	"trunkline/origination/simulator"
 )
 
-// noKafka takes a platform's records and keeps nothing.
-type noKafka struct{}
+// discardProducer discards records.
+type discardProducer struct{}
 
-func (noKafka) PublishCDR(context.Context, string, event.CDR) error { return nil }
-func (noKafka) PublishEvent(context.Context, string, []byte) error  { return nil }
+func (discardProducer) PublishCDR(context.Context, string, event.CDR) error { return nil }
+func (discardProducer) PublishEvent(context.Context, string, []byte) error  { return nil }
 
 const offered = 1000 // originations a second
 
@@ -31,11 +31,11 @@ const offered = 1000 // originations a second
 func BenchmarkClickToCall(b *testing.B) {
 	e := newEnv(b)
 	log := slog.New(slog.DiscardHandler)
-	platform, err := simulator.New(simulator.Config{MaxCalls: 1 << 20}, noKafka{}, prometheus.NewRegistry(), log)
+	platform, err := simulator.New(simulator.Config{MaxCalls: 1 << 20}, discardProducer{}, prometheus.NewRegistry(), log)
 	must(b, err)
 	admission := origination.NewAdmission(origination.AdmissionConfig{}, origination.AdmissionDeps{Metrics: prometheus.NewRegistry(), Log: log})
 	calls, err := origination.New(b.Context(), origination.Config{Settings: origination.Settings{MaxCalls: 1 << 20, Retention: time.Hour}, Node: "bench"}, origination.Deps{
-		DB: e.db, Driver: platform, Users: e.identity, Admission: admission, Publisher: noChannel{}, Audit: e.audit,
+		DB: e.db, Driver: platform, Users: e.identity, Admission: admission, Publisher: discardEvents{}, Audit: e.audit,
 		Metrics: prometheus.NewRegistry(), Log: log,
 	})
 	must(b, err)

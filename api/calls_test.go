@@ -18,7 +18,7 @@ import (
 // addCalls adds the real click to call over fake phones.
 func (e *env) addCalls(deps *Deps, log *slog.Logger) {
 	e.t.Helper()
-	e.phones = &phones{followed: make(chan struct{})}
+	e.phones = &fakePlatform{followed: make(chan struct{})}
 	rules, err := origination.ParseRules(origination.RuleTexts{Deny: []string{`^\+1900`}})
 	must(e.t, err)
 	plan, err := number.NewPlan(number.Settings{Country: "AT"})
@@ -26,7 +26,7 @@ func (e *env) addCalls(deps *Deps, log *slog.Logger) {
 	admission := origination.NewAdmission(origination.AdmissionConfig{Rules: rules, Numbers: plan, PerMinute: 30, UserCalls: 20},
 		origination.AdmissionDeps{Limiter: identity.NewMemoryLimiter(), Audit: e.audit, Metrics: e.registry, Log: log})
 	calls, err := origination.New(e.t.Context(), origination.Config{Settings: origination.DefaultSettings(), Node: "n", Alone: true}, origination.Deps{
-		DB: e.db, Driver: e.phones, Users: e.identity, Admission: admission, Publisher: noChannel{}, Audit: e.audit,
+		DB: e.db, Driver: e.phones, Users: e.identity, Admission: admission, Publisher: discardEvents{}, Audit: e.audit,
 		Metrics: e.registry, Log: log,
 	})
 	must(e.t, err)
@@ -43,12 +43,12 @@ func (e *env) addCalls(deps *Deps, log *slog.Logger) {
 	deps.Calls = calls
 }
 
-type noChannel struct{}
+type discardEvents struct{}
 
-func (noChannel) Publish(context.Context, ...origination.Event) error { return nil }
+func (discardEvents) Publish(context.Context, ...origination.Event) error { return nil }
 
-// phones is a fake platform that records its requests.
-type phones struct {
+// fakePlatform is a fake platform that records its requests.
+type fakePlatform struct {
 	followed chan struct{}
 	report   func(origination.Progress)
 
@@ -57,7 +57,7 @@ type phones struct {
 	refuse error
 }
 
-func (p *phones) Originate(_ context.Context, order origination.Order) (origination.Placed, error) {
+func (p *fakePlatform) Originate(_ context.Context, order origination.Order) (origination.Placed, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.refuse != nil {
@@ -67,19 +67,19 @@ func (p *phones) Originate(_ context.Context, order origination.Order) (originat
 	return origination.Placed{CallID: order.ID}, nil
 }
 
-func (p *phones) Cancel(_ context.Context, callID string) error {
+func (p *fakePlatform) Cancel(_ context.Context, callID string) error {
 	p.report(origination.Progress{CallID: callID, State: origination.Ended, Cause: origination.CauseCancelled})
 	return nil
 }
 
-func (p *phones) Follow(ctx context.Context, _ []origination.Open, report func(origination.Progress)) error {
+func (p *fakePlatform) Follow(ctx context.Context, _ []origination.Open, report func(origination.Progress)) error {
 	p.report = report
 	close(p.followed)
 	<-ctx.Done()
 	return nil
 }
 
-func (p *phones) last() origination.Order {
+func (p *fakePlatform) last() origination.Order {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.orders[len(p.orders)-1]
@@ -87,13 +87,13 @@ func (p *phones) last() origination.Order {
 
 const c2c, callsPath = "/ucp/v2/c2c/", "/api/v2/calls/"
 
-type placed struct {
+type createdCall struct {
 	CallID string `json:"origination_call_id"`
 }
 
 func (e *env) call(h header, destination string) (id string) {
 	e.t.Helper()
-	var answer placed
+	var answer createdCall
 	e.want(201, "POST", c2c+destination, h, "", &answer)
 	return answer.CallID
 }
@@ -200,14 +200,14 @@ func TestProgressAndCancel(t *testing.T) {
 	id := e.call(alice, "1002")
 	e.phones.report(origination.Progress{CallID: id, State: origination.RingingUser, At: time.UnixMilli(4_795_169_706_120)})
 	var call struct {
-		placed
+		createdCall
 		State, Cause string
 		History      []struct {
 			State string
 			At    float64
 		}
 	}
-	eventually(t, func() bool {
+	waitFor(t, func() bool {
 		e.want(200, "GET", callsPath+id, bob, "", &call)
 		return call.State == "ringing_user"
 	})
@@ -223,7 +223,7 @@ func TestProgressAndCancel(t *testing.T) {
 	if w := e.want(202, "DELETE", callsPath+id, alice, "", nil); w.Body.Len() != 0 {
 		t.Errorf("body %s", w.Body)
 	}
-	eventually(t, func() bool {
+	waitFor(t, func() bool {
 		e.want(200, "GET", callsPath+id, bob, "", &call)
 		return call.State == "ended"
 	})

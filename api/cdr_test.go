@@ -118,7 +118,7 @@ func TestReports(t *testing.T) {
 	found.CustomSIPHeaders = json.RawMessage(`{"svc_call_type":"clicktocall"}`)
 	e.cdr.put(leg("demo", "a-leg", 1), found, leg("demo", "c-leg", 7), leg("stranger", "x", 2), leg("sub", "s-leg", 2))
 	alice := bearer(e.login("alice").AccessToken)
-	eventually(t, func() bool {
+	waitFor(t, func() bool {
 		var page cdrindex.Page
 		e.want(200, "GET", cdrReport(""), alice, "", &page)
 		return len(page.Data) == 3
@@ -179,7 +179,7 @@ func TestReportRefusals(t *testing.T) {
 	}
 }
 
-func eventually(t *testing.T, ok func() bool) {
+func waitFor(t *testing.T, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {

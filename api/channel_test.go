@@ -207,7 +207,7 @@ func TestSocketOverARealConnection(t *testing.T) {
 	}
 	// The handler continues after the greeting, and the server does not wait for hijacked
 	// connections.
-	eventually(t, func() bool { return strings.Contains(e.log.String(), "route=/ws/v1/cc_events ") })
+	waitFor(t, func() bool { return strings.Contains(e.log.String(), "route=/ws/v1/cc_events ") })
 	server.Close()
 	if got := e.channel.requests[0]; got.Address != "192.0.2.7" || got.HTTP.URL.Query().Get("token") != "sesame" {
 		t.Errorf("%+v", got)

@@ -25,8 +25,8 @@ func (e *env) manager(account string) header {
 func (e *env) etag(path string, h header) string {
 	e.t.Helper()
 	tag := e.want(200, "GET", path, h, "", nil).Header().Get("ETag")
-	e.want(200, "GET", path, with(h, "If-None-Match", `"another"`), "", nil)
-	w := e.want(304, "GET", path, with(h, "If-None-Match", `"another", W/`+tag), "", nil)
+	e.want(200, "GET", path, withHeader(h, "If-None-Match", `"another"`), "", nil)
+	w := e.want(304, "GET", path, withHeader(h, "If-None-Match", `"another", W/`+tag), "", nil)
 	if w.Body.Len() != 0 || w.Header().Get("ETag") != tag || w.Header().Get("Content-Type") != "" {
 		e.t.Errorf("304 with %v %s", w.Header(), w.Body)
 	}
@@ -51,11 +51,11 @@ func TestAccountsOverHTTP(t *testing.T) {
 	if tag != w.Header().Get("ETag") {
 		t.Errorf("ETag %s, then %s", w.Header().Get("ETag"), tag)
 	}
-	e.want(200, "PUT", path, with(admin, "If-Match", tag), `{"id":"`+made.ID+`","name":"Office","domain":"branch.example","parent_id":"sub"}`, &made)
+	e.want(200, "PUT", path, withHeader(admin, "If-Match", tag), `{"id":"`+made.ID+`","name":"Office","domain":"branch.example","parent_id":"sub"}`, &made)
 	if made.Name != "Office" || made.ParentID != "sub" {
 		t.Errorf("%+v", made)
 	}
-	e.want(412, "PUT", path, with(admin, "If-Match", tag), `{"name":"Branch","domain":"branch.example"}`, nil)
+	e.want(412, "PUT", path, withHeader(admin, "If-Match", tag), `{"name":"Branch","domain":"branch.example"}`, nil)
 	e.want(200, "PUT", path, admin, `{"name":"Branch","domain":"branch.example"}`, &made)
 	if made.ParentID != "sub" || made.TimeZone != "Europe/Berlin" {
 		t.Errorf("absent fields change the account: %+v", made)
@@ -88,8 +88,8 @@ func TestAccountsOverHTTP(t *testing.T) {
 	e.want(409, "DELETE", accountsPath+"/demo", admin, "", nil)
 	e.want(409, "DELETE", accountsPath+"/sub", admin, "", nil) // it has an account below it
 	e.want(400, "DELETE", path+"?purge=later", admin, "", nil)
-	e.want(412, "DELETE", path+"?purge=now", with(admin, "If-Match", tag), "", nil)
-	e.want(204, "DELETE", path+"?purge=now", with(admin, "If-Match", e.etag(path, admin)), "", nil)
+	e.want(412, "DELETE", path+"?purge=now", withHeader(admin, "If-Match", tag), "", nil)
+	e.want(204, "DELETE", path+"?purge=now", withHeader(admin, "If-Match", e.etag(path, admin)), "", nil)
 	e.want(404, "DELETE", path, admin, "", nil)
 	e.want(204, "DELETE", accountsPath+"/sub", admin, "", nil)
 	for account, want := range map[string]string{"demo": "account.create user:", "sub": "account.update user:"} {
@@ -157,8 +157,8 @@ func TestUsersAndPhonesOverHTTP(t *testing.T) {
 	e.want(204, "DELETE", path+"/otp", admin, "", nil)
 
 	tag := w.Header().Get("ETag")
-	e.want(200, "PUT", path, with(admin, "If-Match", tag), `{"role":"admin","presence_id":"2002","password":"a long new password"}`, nil)
-	e.want(412, "PUT", path, with(admin, "If-Match", tag), `{"role":"user"}`, nil)
+	e.want(200, "PUT", path, withHeader(admin, "If-Match", tag), `{"role":"admin","presence_id":"2002","password":"a long new password"}`, nil)
+	e.want(412, "PUT", path, withHeader(admin, "If-Match", tag), `{"role":"user"}`, nil)
 	login(401, made.Password)
 	login(200, "a long new password")
 	e.want(409, "PUT", path, admin, `{"role":"user","presence_id":"1001"}`, nil)
@@ -173,8 +173,8 @@ func TestUsersAndPhonesOverHTTP(t *testing.T) {
 	e.want(409, "DELETE", myself, admin, "", nil)
 	e.want(409, "PUT", myself, admin, `{"role":"user"}`, nil)
 	e.want(200, "PUT", myself, admin, `{"role":"admin"}`, nil)
-	e.want(412, "DELETE", path, with(admin, "If-Match", tag), "", nil)
-	e.want(204, "DELETE", path, with(admin, "If-Match", e.etag(path, admin)), "", nil)
+	e.want(412, "DELETE", path, withHeader(admin, "If-Match", tag), "", nil)
+	e.want(204, "DELETE", path, withHeader(admin, "If-Match", e.etag(path, admin)), "", nil)
 	e.want(404, "GET", path, admin, "", nil)
 	if got := audittest.Entries(t, e.audit, "demo", "user.delete user:"+session.User.ID+" user:"+made.ID); len(got) != 1 {
 		t.Errorf("the audit log has %q", got)
@@ -199,11 +199,11 @@ func TestAPIKeysOverHTTP(t *testing.T) {
 	}
 	tag := w.Header().Get("ETag")
 	var changed keyView
-	e.want(200, "PUT", path, with(admin, "If-Match", tag), `{"name":"sales","scopes":["read"],"expires_at":`+strconv.FormatInt(end, 10)+`}`, &changed)
+	e.want(200, "PUT", path, withHeader(admin, "If-Match", tag), `{"name":"sales","scopes":["read"],"expires_at":`+strconv.FormatInt(end, 10)+`}`, &changed)
 	if changed.Name != "sales" || changed.ExpiresAt != end {
 		t.Errorf("%+v", changed)
 	}
-	e.want(412, "PUT", path, with(admin, "If-Match", tag), `{"scopes":["read"]}`, nil)
+	e.want(412, "PUT", path, withHeader(admin, "If-Match", tag), `{"scopes":["read"]}`, nil)
 	e.want(403, "POST", channelAPI+"/login", key, `{}`, nil)
 	e.want(200, "PUT", path, admin, `{"scopes":["read"]}`, &changed)
 	if changed.ExpiresAt != end {
@@ -219,8 +219,8 @@ func TestAPIKeysOverHTTP(t *testing.T) {
 	e.want(200, "PUT", path, admin, `{"scopes":["read"],"expires_at":`+strconv.FormatInt(end, 10)+`}`, nil) // as it was read
 	e.want(200, "PUT", path, admin, `{"scopes":["read"],"expires_at":0}`, nil)
 	e.want(200, "GET", reportPath+today(), key, "", nil)
-	e.want(412, "DELETE", path, with(admin, "If-Match", tag), "", nil)
-	e.want(204, "DELETE", path, with(admin, "If-Match", e.etag(path, admin)), "", nil)
+	e.want(412, "DELETE", path, withHeader(admin, "If-Match", tag), "", nil)
+	e.want(204, "DELETE", path, withHeader(admin, "If-Match", e.etag(path, admin)), "", nil)
 	e.want(401, "GET", reportPath+today(), key, "", nil)
 	e.want(404, "DELETE", path, admin, "", nil)
 
@@ -231,11 +231,11 @@ func TestAPIKeysOverHTTP(t *testing.T) {
 	its := keysPath + "/" + keys.Data[slices.IndexFunc(keys.Data, func(k keyView) bool { return slices.Equal(k.Scopes, []identity.Scope{"admin"}) })].ID
 	e.want(409, "DELETE", its, manager, "", nil)
 	e.want(409, "PUT", its, manager, `{"scopes":["read"]}`, nil)
-	e.want(201, "POST", keysPath, with(manager, "X-Account-ID", "sub"), `{}`, &made)
+	e.want(201, "POST", keysPath, withHeader(manager, "X-Account-ID", "sub"), `{}`, &made)
 	if made.AccountID != "sub" || !slices.Equal(made.Scopes, identity.DefaultScopes()) {
 		t.Errorf("%+v", made)
 	}
-	e.want(404, "GET", keysPath+"/"+made.ID, with(manager, "X-Account-ID", "demo"), "", nil)
+	e.want(404, "GET", keysPath+"/"+made.ID, withHeader(manager, "X-Account-ID", "demo"), "", nil)
 	e.want(200, "GET", keysPath+"/"+made.ID, manager, "", nil)
 }
 
@@ -293,8 +293,8 @@ func TestTheDirectoryIsClosedToOthers(t *testing.T) {
 			}
 		}
 	}
-	e.want(404, "GET", keysPath, with(sub, "X-Account-ID", "demo"), "", nil)
-	e.want(404, "POST", keysPath, with(sub, "X-Account-ID", "stranger"), `{}`, nil)
+	e.want(404, "GET", keysPath, withHeader(sub, "X-Account-ID", "demo"), "", nil)
+	e.want(404, "POST", keysPath, withHeader(sub, "X-Account-ID", "stranger"), `{}`, nil)
 	e.want(400, "POST", accountsPath, sub, `{"name":"X","domain":"x.example","parent_id":"demo"}`, nil)
 	var page report.Page[accountView]
 	if e.want(200, "GET", accountsPath, sub, "", &page); len(page.Data) != 1 || page.Data[0].ID != "sub" || page.Data[0].ParentID != "" {

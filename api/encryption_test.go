@@ -24,7 +24,7 @@ func (e *env) of(user, account string) header {
 	return h
 }
 
-func with(h header, name, value string) header {
+func withHeader(h header, name, value string) header {
 	more := header{name: value}
 	for n, v := range h {
 		if n != name {
@@ -59,11 +59,11 @@ func TestEncryptionConfiguration(t *testing.T) {
 		t.Errorf("ETag %s, then %s", tag, got)
 	}
 	_, config, _ := strings.Cut(strings.TrimSuffix(whole.Body.String(), "}"), `"config":`)
-	e.want(200, "PUT", encryptionPath, with(admin, "If-Match", tag), strings.Replace(config, "true", "false", 1), &a)
+	e.want(200, "PUT", encryptionPath, withHeader(admin, "If-Match", tag), strings.Replace(config, "true", "false", 1), &a)
 	if a.Config["enabled"] != false || a.Config["key"] != key || a.Config["key_version"] != 2.0 {
 		t.Errorf("disabled: %+v", a)
 	}
-	e.want(412, "PUT", encryptionPath, with(admin, "If-Match", tag), `{"enabled":true}`, nil)
+	e.want(412, "PUT", encryptionPath, withHeader(admin, "If-Match", tag), `{"enabled":true}`, nil)
 	if log := e.log.String(); strings.Contains(log, "ünïcode") || strings.Contains(log, made.(string)) {
 		t.Error("the log shows a key")
 	}
@@ -84,14 +84,14 @@ func TestWhoMayConfigureEncryption(t *testing.T) {
 		{"no account, and nothing else", nil, 400, noAccount, noAccount},
 		{"an account, and no token", header{"X-Account-ID": "demo"}, 401, "A token is required", "A token is required"},
 		{"an API key alone", header{"X-Account-ID": "demo", "X-API-Key": e.key}, 401, "A token is required", "A token is required"},
-		{"a token and an API key", with(admin, "X-API-Key", e.key), 401, "Send one credential only", "Send one credential only"},
+		{"a token and an API key", withHeader(admin, "X-API-Key", e.key), 401, "Send one credential only", "Send one credential only"},
 		{"a forged token", header{"X-Account-ID": "demo", "Authorization": "Bearer x.y.z"}, 401, "The token is not valid", "The token is not valid"},
-		{"a channel token", with(bearer(e.eventsToken("admin")), "X-Account-ID", "demo"), 403, "The token is for another purpose", failed},
-		{"no such account", with(admin, "X-Account-ID", "nowhere"), 404, "Account not found", failed},
-		{"an account beside", with(admin, "X-Account-ID", "stranger"), 404, "Account not found", failed},
-		{"not seen comes before not allowed", with(alice, "X-Account-ID", "stranger"), 404, "Account not found", failed},
+		{"a channel token", withHeader(bearer(e.eventsToken("admin")), "X-Account-ID", "demo"), 403, "The token is for another purpose", failed},
+		{"no such account", withHeader(admin, "X-Account-ID", "nowhere"), 404, "Account not found", failed},
+		{"an account beside", withHeader(admin, "X-Account-ID", "stranger"), 404, "Account not found", failed},
+		{"not seen comes before not allowed", withHeader(alice, "X-Account-ID", "stranger"), 404, "Account not found", failed},
 		{"no administrator", alice, 403, "This is for administrators", failed},
-		{"an account below", with(admin, "X-Account-ID", "sub"), 200, "", ""},
+		{"an account below", withHeader(admin, "X-Account-ID", "sub"), 200, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e.t = t
@@ -146,7 +146,7 @@ func TestRefusedConfigurationsChangeNothing(t *testing.T) {
 			t.Errorf("%s: %v, %q", body, got, a.Message)
 		}
 	}
-	e.want(415, "PUT", encryptionPath, with(admin, "Content-Type", "text/plain"), `{"enabled":true}`, nil)
+	e.want(415, "PUT", encryptionPath, withHeader(admin, "Content-Type", "text/plain"), `{"enabled":true}`, nil)
 	e.want(413, "PUT", encryptionPath, admin, `{"enabled":true,"key":"`+strings.Repeat("k", maxBodyBytes)+`"}`, nil)
 	e.want(405, http.MethodPost, encryptionPath, admin, `{"enabled":true}`, nil)
 	if after := e.want(200, "GET", encryptionPath, admin, "", nil).Body.String(); after != before {

@@ -40,7 +40,7 @@ type env struct {
 	explain  *fakeExplain
 	db       *sqldb.DB
 	cdr      *cdrTopic
-	phones   *phones
+	phones   *fakePlatform
 	ai       *fakeSessions
 	store    string // directory of the recordings
 	log      *testservice.Log
@@ -82,7 +82,7 @@ func newEnvWith(t testing.TB, auth identity.Settings, change ...func(*Config, *D
 	e.seed()
 	in, err := ingest.New(t.Context(), ingest.DefaultSettings(), ingest.Deps{
 		Formats:  registry.Lookup,
-		Accounts: tree{e.identity},
+		Accounts: accountsOf{e.identity},
 		Producer: e.kafka, DB: db,
 	}, e.registry, log)
 	must(t, err)
@@ -171,9 +171,9 @@ func (e *env) eventsToken(user string) string {
 	return s.AccessToken
 }
 
-type tree struct{ identity *identity.Service }
+type accountsOf struct{ identity *identity.Service }
 
-func (t tree) MayName(p *identity.Principal, account string) bool {
+func (t accountsOf) MayName(p *identity.Principal, account string) bool {
 	return t.identity.Tree().Contains(p.AccountID, account)
 }
 

@@ -126,7 +126,7 @@ func TestFiguresOfADayOfTheAccountsTimeZone(t *testing.T) {
 	alice := bearer(e.login("alice").AccessToken)
 	var utc, tokyo figuresPage
 	e.want(200, "GET", figuresReport("queues", "&interval=86400"), alice, "", &utc)
-	eventually(t, func() bool { // the directory follows
+	waitFor(t, func() bool { // the directory follows
 		w := e.do("GET", figuresReport("queues", "&interval=86400"), header{"Authorization": alice["Authorization"], "X-Account-ID": "tokyo"}, "")
 		return w.Code == 200 && json.Unmarshal(w.Body.Bytes(), &tokyo) == nil
 	})

@@ -204,12 +204,12 @@ func (o *object) expiry(name string) *time.Time {
 	if !o.Has(name) {
 		return nil
 	}
-	at := time.Time{}
+	expiry := time.Time{}
 	switch seconds := o.Int(name, optional); {
 	case seconds < 0 || seconds > report.EndOfTime:
 		o.fault(name, "out_of_range", "must be Unix seconds, of a year up to 9999")
 	case seconds > 0:
-		at = time.Unix(seconds, 0)
+		expiry = time.Unix(seconds, 0)
 	}
-	return &at
+	return &expiry
 }

@@ -10,7 +10,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-func object1(t *testing.T, text string) *object {
+func parseObject(t *testing.T, text string) *object {
 	t.Helper()
 	o, err := parse([]byte(text))
 	must(t, err)
@@ -18,7 +18,7 @@ func object1(t *testing.T, text string) *object {
 }
 
 func TestObjectReadsEveryKind(t *testing.T) {
-	o := object1(t, `{"s":"x","b":true,"n":-7,"l":["a","b"],"o":{"p":{"q":"deep"}}}`)
+	o := parseObject(t, `{"s":"x","b":true,"n":-7,"l":["a","b"],"o":{"p":{"q":"deep"}}}`)
 	if !o.Has("s") || o.Has("z") {
 		t.Error("Has")
 	}
@@ -37,7 +37,7 @@ func TestObjectReadsEveryKind(t *testing.T) {
 }
 
 func TestObjectGathersEveryFault(t *testing.T) {
-	o := object1(t, `{"b":"true","n":1.5,"huge":99999999999999999999,"l":{"a":1},"o":{"q":null,"extra":1},"p":[],"more":0}`)
+	o := parseObject(t, `{"b":"true","n":1.5,"huge":99999999999999999999,"l":{"a":1},"o":{"q":null,"extra":1},"p":[],"more":0}`)
 	typedMember[bool](o, "b", required, "a boolean")
 	o.Int("n", required)
 	o.Int("huge", optional)

@@ -17,9 +17,9 @@ import (
 	"trunkline/recording"
 )
 
-// overNetwork runs test against a server that gives a whole request little time,
-// and a stalled client so much, over both HTTPs.
-func overNetwork(t *testing.T, stall time.Duration, test func(t *testing.T, e *env, server *httptest.Server)) {
+// onEachHTTPVersion runs test over HTTP/1.1 and HTTP/2, against a server with a short
+// ReadTimeout and the StallTimeout stall.
+func onEachHTTPVersion(t *testing.T, stall time.Duration, test func(t *testing.T, e *env, server *httptest.Server)) {
 	for _, version := range []string{"HTTP/1.1", "HTTP/2"} {
 		t.Run(version, func(t *testing.T) {
 			e := newEnv(t, func(c *Config, _ *Deps) { c.StallTimeout = stall })
@@ -40,13 +40,13 @@ func (e *env) send(server *httptest.Server, method, path string, body io.Reader)
 	return server.Client().Do(r)
 }
 
-// drops gives a drop after each pause.
-type drops struct {
+// slowReader returns the text "drop" n times, each after a pause.
+type slowReader struct {
 	n     int
 	pause time.Duration
 }
 
-func (d *drops) Read(p []byte) (int, error) {
+func (d *slowReader) Read(p []byte) (int, error) {
 	if d.n == 0 {
 		return 0, io.EOF
 	}
@@ -59,8 +59,8 @@ func TestARecordingMayTakeItsTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("sends a body slowly")
 	}
-	overNetwork(t, time.Minute, func(t *testing.T, e *env, server *httptest.Server) {
-		answer, err := e.send(server, "PUT", recordingsPath+"/slow", &drops{12, 150 * time.Millisecond})
+	onEachHTTPVersion(t, time.Minute, func(t *testing.T, e *env, server *httptest.Server) {
+		answer, err := e.send(server, "PUT", recordingsPath+"/slow", &slowReader{12, 150 * time.Millisecond})
 		must(t, err)
 		var stored recording.Metadata
 		must(t, json.NewDecoder(answer.Body).Decode(&stored))
@@ -69,7 +69,7 @@ func TestARecordingMayTakeItsTime(t *testing.T) {
 			t.Errorf("%d, %+v", answer.StatusCode, stored)
 		}
 
-		audio := speech(24 << 20)
+		audio := testAudio(24 << 20)
 		answer, err = e.send(server, "PUT", recordingsPath+"/long", strings.NewReader(audio))
 		must(t, err)
 		must(t, answer.Body.Close())
@@ -103,14 +103,14 @@ func TestARecordingMayTakeItsTime(t *testing.T) {
 	})
 }
 
-// stalls after its first bytes, until it is closed.
-type never struct {
+// stallingReader returns first and then blocks until it is closed.
+type stallingReader struct {
 	first string
 	done  chan struct{}
 	once  sync.Once
 }
 
-func (s *never) Read(p []byte) (int, error) {
+func (s *stallingReader) Read(p []byte) (int, error) {
 	if n := copy(p, s.first); n > 0 {
 		s.first = s.first[n:]
 		return n, nil
@@ -119,14 +119,14 @@ func (s *never) Read(p []byte) (int, error) {
 	return 0, io.EOF
 }
 
-func (s *never) Close() error {
+func (s *stallingReader) Close() error {
 	s.once.Do(func() { close(s.done) })
 	return nil
 }
 
 func TestAClientThatStopsIsGivenUp(t *testing.T) {
-	overNetwork(t, 400*time.Millisecond, func(t *testing.T, e *env, server *httptest.Server) {
-		body := &never{first: "some", done: make(chan struct{})}
+	onEachHTTPVersion(t, 400*time.Millisecond, func(t *testing.T, e *env, server *httptest.Server) {
+		body := &stallingReader{first: "some", done: make(chan struct{})}
 		ended := make(chan int, 1)
 		go func() {
 			status := 0 // the connection went before the answer

@@ -23,7 +23,7 @@ func (e *env) addRecordings(deps *Deps, log *slog.Logger) {
 	must(e.t, err)
 	e.t.Cleanup(func() { _ = store.Close() })
 	recordings, err := recording.New(e.t.Context(), recording.Settings{MaxBytes: maxRecording}, recording.Deps{
-		DB: e.db, Store: store, Keys: configs, Publisher: nobody{}, Audit: e.audit, Metrics: e.registry, Log: log,
+		DB: e.db, Store: store, Keys: configs, Publisher: discardPublisher{}, Audit: e.audit, Metrics: e.registry, Log: log,
 	})
 	must(e.t, err)
 	deps.Encryption, deps.Recordings = configs, recordings
@@ -31,10 +31,10 @@ func (e *env) addRecordings(deps *Deps, log *slog.Logger) {
 
 const maxRecording = 25 << 20
 
-// nothing reads the published events: the package's Run does not run here.
-type nobody struct{}
+// discardPublisher discards events.
+type discardPublisher struct{}
 
-func (nobody) Publish(context.Context, string, []byte) error { return nil }
+func (discardPublisher) Publish(context.Context, string, []byte) error { return nil }
 
 // counter is a counter without labels.
 func (e *env) counter(name string) float64 {

@@ -18,15 +18,17 @@ import (
 
 const recordingsPath = "/api/v2/recordings"
 
-// speech is audio in which a reader would find words.
-func speech(n int) string { return strings.Repeat("the caller said something private. ", n/35+1)[:n] }
+// testAudio is audio in which a reader would find words.
+func testAudio(n int) string {
+	return strings.Repeat("the caller said something private. ", n/35+1)[:n]
+}
 
 func (e *env) recorder() header { return header{"X-API-Key": e.key, "Content-Type": "audio/x-wav"} }
 
 func TestARecordingsLife(t *testing.T) {
 	e := newEnv(t)
 	admin, key := e.of("admin", "demo"), e.recorder()
-	audio := speech(200_000)
+	audio := testAudio(200_000)
 	for i, sealed := range []bool{false, true} {
 		e.want(200, "PUT", encryptionPath, admin, fmt.Sprintf(`{"enabled":%v}`, sealed), nil)
 		id := fmt.Sprintf("call-%d.wav", i)
@@ -73,7 +75,7 @@ func TestARecordingsLife(t *testing.T) {
 func TestPartsOfARecording(t *testing.T) {
 	e := newEnv(t)
 	e.want(200, "PUT", encryptionPath, e.of("admin", "demo"), `{"enabled":true}`, nil)
-	key, one, audio := e.recorder(), recordingsPath+"/call", speech(200_000)
+	key, one, audio := e.recorder(), recordingsPath+"/call", testAudio(200_000)
 	e.want(201, "PUT", one, key, audio, nil)
 	tag := e.want(200, "HEAD", one, key, "", nil).Header().Get("ETag")
 	for asked, want := range map[string]string{
@@ -83,26 +85,26 @@ func TestPartsOfARecording(t *testing.T) {
 		"bytes=-10":             audio[199990:],
 		"bytes=131072-99999999": audio[131072:],
 	} {
-		w := e.want(206, "GET", one, with(key, "Range", asked), "", nil)
+		w := e.want(206, "GET", one, withHeader(key, "Range", asked), "", nil)
 		if w.Body.String() != want || !strings.HasSuffix(w.Header().Get("Content-Range"), "/200000") {
 			t.Errorf("%s: %d bytes, %v", asked, w.Body.Len(), w.Header())
 		}
 	}
-	several := e.want(206, "GET", one, with(key, "Range", "bytes=0-9,100000-100009"), "", nil)
+	several := e.want(206, "GET", one, withHeader(key, "Range", "bytes=0-9,100000-100009"), "", nil)
 	if !strings.HasPrefix(several.Header().Get("Content-Type"), "multipart/byteranges") || !strings.Contains(several.Body.String(), audio[100000:100010]) {
 		t.Errorf("two ranges: %v %q", several.Header(), several.Body)
 	}
 	for _, asked := range []string{"bytes=200000-", "bytes=x-y", "bytes=5-1"} {
-		w := e.want(416, "GET", one, with(key, "Range", asked), "", nil)
+		w := e.want(416, "GET", one, withHeader(key, "Range", asked), "", nil)
 		if w.Header().Get("Cache-Control") != "no-store" || strings.Contains(w.Body.String(), "private") {
 			t.Errorf("%s: %v", asked, w.Header())
 		}
 	}
-	e.want(304, "GET", one, with(key, "If-None-Match", tag), "", nil)
-	e.want(412, "GET", one, with(key, "If-Match", `"another"`), "", nil)
-	changed := with(with(key, "Range", "bytes=0-9"), "If-Range", `"another"`)
+	e.want(304, "GET", one, withHeader(key, "If-None-Match", tag), "", nil)
+	e.want(412, "GET", one, withHeader(key, "If-Match", `"another"`), "", nil)
+	changed := withHeader(withHeader(key, "Range", "bytes=0-9"), "If-Range", `"another"`)
 	e.want(200, "GET", one, changed, "", nil)
-	e.want(206, "GET", one, with(changed, "If-Range", tag), "", nil)
+	e.want(206, "GET", one, withHeader(changed, "If-Range", tag), "", nil)
 }
 
 func TestWhoMayHaveRecordings(t *testing.T) {
@@ -120,11 +122,11 @@ func TestWhoMayHaveRecordings(t *testing.T) {
 		{"a wrong key", header{"X-API-Key": "tk_wrong"}, 401},
 		{"a token without the account", bearer(e.login("admin").AccessToken), 400},
 		{"no administrator", alice, 403},
-		{"a channel token", with(bearer(e.eventsToken("admin")), "X-Account-ID", "demo"), 403},
-		{"an account beside", with(key, "X-Account-ID", "stranger"), 404},
-		{"an account that is not", with(admin, "X-Account-ID", "nowhere"), 404},
+		{"a channel token", withHeader(bearer(e.eventsToken("admin")), "X-Account-ID", "demo"), 403},
+		{"an account beside", withHeader(key, "X-Account-ID", "stranger"), 404},
+		{"an account that is not", withHeader(admin, "X-Account-ID", "nowhere"), 404},
 		{"a key", key, 200},
-		{"a key that names its account", with(key, "X-Account-ID", "demo"), 200},
+		{"a key that names its account", withHeader(key, "X-Account-ID", "demo"), 200},
 		{"a key as password", header{"Authorization": basic.Header.Get("Authorization")}, 200},
 		{"an administrator", admin, 200},
 	} {
@@ -142,7 +144,7 @@ func TestWhoMayHaveRecordings(t *testing.T) {
 	e.t = t
 	// Recording ids are unique per account; a key can access the accounts below its own,
 	// not those above.
-	sub := with(key, "X-Account-ID", "sub")
+	sub := withHeader(key, "X-Account-ID", "sub")
 	e.want(404, "GET", recordingsPath+"/call", sub, "", nil)
 	e.want(201, "PUT", recordingsPath+"/call", sub, "of sub", nil)
 	if w := e.want(200, "GET", recordingsPath+"/call", key, "", nil); w.Body.String() != "audio" {
@@ -165,16 +167,16 @@ func TestRefusedRecordings(t *testing.T) {
 			e.want(404, method, recordingsPath+"/"+id, key, "", nil)
 		}
 	}
-	e.want(400, "PUT", recordingsPath+"/a", with(key, "Content-Type", "audio/"+strings.Repeat("x", 200)), "audio", nil)
-	e.want(400, "PUT", recordingsPath+"/a", with(key, "Content-Range", "bytes 0-4/10"), "audio", nil)
-	e.want(415, "PUT", recordingsPath+"/a", with(key, "Content-Encoding", "gzip"), "audio", nil)
+	e.want(400, "PUT", recordingsPath+"/a", withHeader(key, "Content-Type", "audio/"+strings.Repeat("x", 200)), "audio", nil)
+	e.want(400, "PUT", recordingsPath+"/a", withHeader(key, "Content-Range", "bytes 0-4/10"), "audio", nil)
+	e.want(415, "PUT", recordingsPath+"/a", withHeader(key, "Content-Encoding", "gzip"), "audio", nil)
 	e.want(413, "PUT", recordingsPath+"/a", key, strings.Repeat("x", maxRecording+1), nil)
 	e.want(404, "PUT", recordingsPath+"/a/b", key, "audio", nil)
 	for _, query := range []string{"page_size=0", "page_size=-1", "page_size=1001", "page_size=x", "start_key=x", "start_key=%00"} {
 		e.want(400, "GET", recordingsPath+"?"+query, key, "", nil)
 	}
 
-	r := httptest.NewRequest("PUT", recordingsPath+"/broken", io.MultiReader(strings.NewReader(speech(100_000)), iotest.ErrReader(io.ErrUnexpectedEOF)))
+	r := httptest.NewRequest("PUT", recordingsPath+"/broken", io.MultiReader(strings.NewReader(testAudio(100_000)), iotest.ErrReader(io.ErrUnexpectedEOF)))
 	r.Header.Set("X-API-Key", e.key)
 	w := httptest.NewRecorder()
 	if e.api.ServeHTTP(w, r); w.Code != 400 {
@@ -190,7 +192,7 @@ func TestADamagedRecordingIsBrokenOff(t *testing.T) {
 	e := newEnv(t)
 	key, one := e.recorder(), recordingsPath+"/call"
 	e.want(200, "PUT", encryptionPath, e.of("admin", "demo"), `{"enabled":true}`, nil)
-	e.want(201, "PUT", one, key, speech(300_000), nil)
+	e.want(201, "PUT", one, key, testAudio(300_000), nil)
 	files, err := filepath.Glob(filepath.Join(e.store, "demo", "*.trkrec"))
 	must(t, err)
 	sealed, err := os.ReadFile(files[0])
@@ -220,7 +222,7 @@ func TestADamagedRecordingIsBrokenOff(t *testing.T) {
 		if part == "bytes=131072-" {
 			from = 131072
 		}
-		if whole := part == "bytes=0-65535"; whole != (err == nil) || !strings.HasPrefix(speech(300_000)[from:], string(got)) || from+len(got) > 131072 {
+		if whole := part == "bytes=0-65535"; whole != (err == nil) || !strings.HasPrefix(testAudio(300_000)[from:], string(got)) || from+len(got) > 131072 {
 			t.Errorf("%s: %d bytes, %v", part, len(got), err)
 		}
 	}

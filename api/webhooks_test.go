@@ -50,13 +50,13 @@ func TestAWebhooksLifeOverHTTP(t *testing.T) {
 	tag := w.Header().Get("ETag")
 	for _, method := range []string{"GET", "PUT"} {
 		got = webhookView{}
-		w := e.want(200, method, one, with(h, "If-Match", tag), map[string]string{"PUT": `{"url":"https://crm.example.com/other"}`}[method], &got)
+		w := e.want(200, method, one, withHeader(h, "If-Match", tag), map[string]string{"PUT": `{"url":"https://crm.example.com/other"}`}[method], &got)
 		if strings.Contains(w.Body.String(), "secret") {
 			t.Errorf("%s shows the secret: %s", method, w.Body)
 		}
 	}
 	for method, body := range map[string]string{"PUT": webhookBody, "DELETE": ""} {
-		e.want(412, method, one, with(h, "If-Match", tag), body, nil)
+		e.want(412, method, one, withHeader(h, "If-Match", tag), body, nil)
 	}
 	whole := e.want(200, "GET", one, h, "", nil).Body.String()
 	whole = strings.Replace(whole, `"failures":0`, `"failures":3,"last_error":"x","failed_at":1,"next_try_at":2,"paused_at":3`, 1) // meanwhile a delivery failed
@@ -80,7 +80,7 @@ func TestAWebhooksLifeOverHTTP(t *testing.T) {
 	e.want(400, "POST", one+"/retry", h, `{"from":"x"}`, nil)
 	e.want(410, "POST", one+"/retry", h, `{"since":"`+event.FirstID(time.Now(), 0).String()+`"}`, nil)
 	tag = e.want(200, "GET", one, h, "", nil).Header().Get("ETag")
-	e.want(204, "DELETE", one, with(h, "If-Match", tag), "", nil)
+	e.want(204, "DELETE", one, withHeader(h, "If-Match", tag), "", nil)
 	for _, request := range [][3]string{{"GET", one}, {"PUT", one, webhookBody}, {"DELETE", one}, {"POST", one + "/retry"}} {
 		e.want(404, request[0], request[1], h, request[2], nil)
 	}

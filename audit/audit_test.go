@@ -196,14 +196,14 @@ func TestOldEntriesAreDeletedAndTheRestStillVerifies(t *testing.T) {
 	})
 }
 
-// topic collects published entries, and fails on request.
-type topic struct {
+// fakeTopic collects published entries, and fails on request.
+type fakeTopic struct {
 	mu      sync.Mutex
 	fail    error
 	entries []ChainEntry
 }
 
-func (p *topic) Publish(_ context.Context, entries []ChainEntry) error {
+func (p *fakeTopic) Publish(_ context.Context, entries []ChainEntry) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.fail != nil {
@@ -213,7 +213,7 @@ func (p *topic) Publish(_ context.Context, entries []ChainEntry) error {
 	return nil
 }
 
-func (p *topic) seqs() (all []int64) {
+func (p *fakeTopic) seqs() (all []int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, e := range p.entries {
@@ -224,14 +224,14 @@ func (p *topic) seqs() (all []int64) {
 
 func TestTheTopicHasTheChain(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
-		p := &topic{fail: errors.New("Kafka is away")}
+		p := &fakeTopic{fail: errors.New("Kafka is away")}
 		onTopic := func(_ *Settings, d *Deps) { d.Publisher = p }
 		nodes := []*node{newNode(t, at, onTopic), newNode(t, at, onTopic)}
 		for _, n := range nodes {
 			n.run(t)
 		}
 		check(t, nodes[0].Record(t.Context(), nodes[0].login("a"), nodes[0].login("b")))
-		eventually(t, "the chain grows while Kafka is away", func() bool {
+		waitFor(t, "the chain grows while Kafka is away", func() bool {
 			h, err := nodes[0].readHead(t.Context())
 			return err == nil && h.seq == 2
 		})
@@ -239,7 +239,7 @@ func TestTheTopicHasTheChain(t *testing.T) {
 		p.fail = nil
 		p.mu.Unlock()
 		check(t, nodes[1].Record(t.Context(), nodes[1].login("c")))
-		eventually(t, "all on the topic", func() bool { return slices.Equal(p.seqs(), []int64{1, 2, 3}) })
+		waitFor(t, "all on the topic", func() bool { return slices.Equal(p.seqs(), []int64{1, 2, 3}) })
 	})
 }
 
@@ -335,7 +335,7 @@ func TestWithoutTheTableRecordsAreRefusedAndReportsLogged(t *testing.T) {
 		if !strings.Contains(n.logged.String(), "action=login_failed target=api outcome=wrong_password\n") {
 			t.Errorf("logged %s", n.logged)
 		}
-		eventually(t, "both counted", func() bool { return testutil.ToFloat64(n.metrics.failures) == 2 })
+		waitFor(t, "both counted", func() bool { return testutil.ToFloat64(n.metrics.failures) == 2 })
 	})
 }
 
@@ -354,7 +354,7 @@ func TestRepeatsAreReportedOnceAMinute(t *testing.T) {
 	now = now.Add(time.Minute)
 	other.ID = sqldb.NewID()
 	n.ReportOnce(t.Context(), other)
-	eventually(t, "stored", func() bool {
+	waitFor(t, "stored", func() bool {
 		v, err := n.verify(t)
 		return err == nil && v.Last == 3
 	})

@@ -80,8 +80,8 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// eventually waits until is returns true.
-func eventually(t testing.TB, what string, is func() bool) {
+// waitFor waits until is returns true.
+func waitFor(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if is() {

@@ -108,11 +108,11 @@ func (s *Service) UpdateAccount(ctx context.Context, id string, u AccountUpdate)
 	var account Account
 	entry := s.audit.Entry(ctx, audit.AccountUpdate, "", "account:"+id)
 	err := s.auditedChange(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
-		all, err := listAccounts(ctx, tx)
+		accounts, err := listAccounts(ctx, tx)
 		if err != nil {
 			return err
 		}
-		tree, _ := buildTree(all)
+		tree, _ := buildTree(accounts)
 		var found bool
 		if account, found = tree.Account(id); !found {
 			return fault.NotFound("There is no account %s", quote(id))

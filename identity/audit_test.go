@@ -33,7 +33,7 @@ func (s *service) entries(t testing.TB, account string) (lines []string) {
 func (s *service) reported(t testing.TB, account string, action audit.Action, n int) []string {
 	t.Helper()
 	var found []string
-	within(t, fmt.Sprintf("%d entries %s", n, action), func() bool {
+	waitFor(t, fmt.Sprintf("%d entries %s", n, action), func() bool {
 		found = nil
 		for _, line := range s.entries(t, account) {
 			if strings.HasPrefix(line, string(action)+" ") {
@@ -47,7 +47,7 @@ func (s *service) reported(t testing.TB, account string, action audit.Action, n 
 
 func TestEveryChangeIsAudited(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
-		s := start(t, db, Config{})
+		s := startService(t, db, Config{})
 		ctx := audit.WithCaller(t.Context(), audit.Caller{Actor: "user:admin", Address: "192.0.2.9"})
 		must(s.CreateAccount(ctx, NewAccount{ID: "a", Name: "a", Domain: "a"}))(t)
 		must(s.CreateAccount(ctx, NewAccount{ID: "below", Name: "below", Domain: "below", Parent: "a"}))(t)
@@ -88,7 +88,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 
 func TestEveryLoginIsAudited(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
-		s := start(t, db, Config{}).demo(t)
+		s := startService(t, db, Config{}).demo(t)
 		session := s.mustLogin(t, "alice")
 		alice := session.User.ID
 		if _, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), Filter{}); err != nil {
@@ -130,7 +130,7 @@ func TestEveryLoginIsAudited(t *testing.T) {
 }
 
 func TestALockedLoginIsAuditedOnceAMinute(t *testing.T) {
-	s := start(t, testdb.SQLite(t), Config{}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
 	wrong := demoLogin("alice")
 	wrong.Password = "a wrong password"
 	for range failuresPerUser + 20 {
@@ -142,7 +142,7 @@ func TestALockedLoginIsAuditedOnceAMinute(t *testing.T) {
 
 func TestALoginThatCannotBeAuditedIsRefused(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
-		s := start(t, db, Config{}).demo(t)
+		s := startService(t, db, Config{}).demo(t)
 		if _, err := s.db.ExecContext(t.Context(), `DROP TABLE audit_pending`); err != nil {
 			t.Fatal(err)
 		}

@@ -73,7 +73,7 @@ func (s *service) demoPhones(t *testing.T) (devicePassword string) {
 
 func TestAPhoneAuthenticatesWithADevicePassword(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
-		s := start(t, db, Config{})
+		s := startService(t, db, Config{})
 		first := s.demoPhones(t)
 		second, d, err := s.CreateDevice(t.Context(), "demo.local", "Alice", "desk phone")
 		if err != nil || len(second) < 26 || first == second {
@@ -137,7 +137,7 @@ func TestAPhoneAuthenticatesWithADevicePassword(t *testing.T) {
 }
 
 func TestPhone(t *testing.T) {
-	s := start(t, testdb.SQLite(t), Config{})
+	s := startService(t, testdb.SQLite(t), Config{})
 	s.demoPhones(t)
 	p, err := s.FindPhone(t.Context(), "Demo.local", "1001")
 	if err != nil || p.AccountID != "demo" || p.Domain != "demo.local" || p.Extension != "1001" {
@@ -154,7 +154,7 @@ func TestPhone(t *testing.T) {
 	}
 }
 
-func portalPasswords(rule string) Config {
+func configWithPortalPasswords(rule string) Config {
 	s := DefaultSettings()
 	s.SIPPortalPassword = rule
 	return Config{Settings: s}
@@ -164,7 +164,7 @@ func TestPortalPasswordsOfPhones(t *testing.T) {
 	for rule, accepted := range map[string]bool{RefusePortalPassword: false, WarnPortalPassword: true, AllowPortalPassword: true} {
 		t.Run(string(rule), func(t *testing.T) {
 			testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
-				s := start(t, db, portalPasswords(rule))
+				s := startService(t, db, configWithPortalPasswords(rule))
 				s.demoPhones(t)
 				if err := s.phone(t, demoPassword, "192.0.2.1"); (err == nil) != accepted {
 					t.Errorf("got %v", err)
@@ -175,14 +175,14 @@ func TestPortalPasswordsOfPhones(t *testing.T) {
 			})
 		})
 	}
-	if err := setting.Validate("auth", portalPasswords("perhaps").Settings); err == nil {
+	if err := setting.Validate("auth", configWithPortalPasswords("perhaps").Settings); err == nil {
 		t.Error("an unknown rule is accepted")
 	}
 }
 
 func TestPortalHA1IsStoredAtTheNextLogin(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
-		s := start(t, db, portalPasswords(AllowPortalPassword))
+		s := startService(t, db, configWithPortalPasswords(AllowPortalPassword))
 		shared := s.keyring
 		s.keyring = noKeys(t)
 		if _, err := s.SeedDemo(t.Context(), demoPassword); err != nil {
@@ -208,7 +208,7 @@ func TestPortalHA1IsStoredAtTheNextLogin(t *testing.T) {
 
 func TestDevicesFollowTheMasterKey(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
-		s := start(t, db, portalPasswords(AllowPortalPassword))
+		s := startService(t, db, configWithPortalPasswords(AllowPortalPassword))
 		keys := testKeys(t)
 		s.keyring = keys
 		device := s.demoPhones(t)
@@ -240,7 +240,7 @@ func TestDevicesFollowTheMasterKey(t *testing.T) {
 // count.
 func TestFailuresCountWhateverTheDoor(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
-		s := start(t, db, Config{})
+		s := startService(t, db, Config{})
 		device := s.demoPhones(t)
 		bobs, _, err := s.CreateDevice(t.Context(), "demo", "bob", "")
 		if err != nil {
@@ -280,7 +280,7 @@ func TestFailuresCountWhateverTheDoor(t *testing.T) {
 }
 
 func TestGuessesAtOnceDoNotPassTheLimit(t *testing.T) {
-	s := start(t, testdb.SQLite(t), Config{})
+	s := startService(t, testdb.SQLite(t), Config{})
 	s.demoPhones(t)
 	guesses := make(chan bool, 200)
 	for range cap(guesses) {
@@ -306,7 +306,7 @@ func TestGuessesAtOnceDoNotPassTheLimit(t *testing.T) {
 func TestLockoutIsNoWeapon(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		c := newClock()
-		s := start(t, db, Config{Now: c.now})
+		s := startService(t, db, Config{Now: c.now})
 		device := s.demoPhones(t)
 		const office, home, v6 = "192.0.2.1", "198.51.100.7", "2001:db8::1"
 		if err := s.phone(t, device, office); err != nil {
@@ -356,7 +356,7 @@ func TestLockoutIsNoWeapon(t *testing.T) {
 func TestKnownAddressesAreBoundedAndHashed(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		c := newClock()
-		s := start(t, db, Config{Now: c.now})
+		s := startService(t, db, Config{Now: c.now})
 		device := s.demoPhones(t)
 		for i := range maxAddressesPerUser + 5 {
 			c.add(time.Minute)
@@ -377,7 +377,7 @@ func TestKnownAddressesAreBoundedAndHashed(t *testing.T) {
 		if s.addresses.contains(t.Context(), newAttempt("demo.local", "bob", "192.0.2.24")) {
 			t.Error("alice's address is known as bob's")
 		}
-		other := start(t, db, Config{Now: c.now}) // another node
+		other := startService(t, db, Config{Now: c.now}) // another node
 		if !other.addresses.contains(t.Context(), newAttempt("demo.local", "alice", "192.0.2.24")) {
 			t.Error("the address is not known on another node")
 		}
@@ -388,7 +388,7 @@ func TestKnownAddressesAreBoundedAndHashed(t *testing.T) {
 // would reveal the addresses of users.
 func TestHashesOfKnownAddressesNeedTheMasterKey(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
-		s := start(t, db, Config{}).demo(t)
+		s := startService(t, db, Config{}).demo(t)
 		s.mustLogin(t, "alice")
 		a := demoLogin("alice").attempt()
 		var hash, secret string
@@ -405,7 +405,7 @@ func TestHashesOfKnownAddressesNeedTheMasterKey(t *testing.T) {
 		if _, err := testKeys(t).Unseal(secret, addressKeyTable, addressKeyID); err == nil {
 			t.Error("another master key opens the key of the hashes")
 		}
-		elsewhere := start(t, sqldb.Config{Path: filepath.Join(t.TempDir(), "other.db")}, Config{}).demo(t)
+		elsewhere := startService(t, sqldb.Config{Path: filepath.Join(t.TempDir(), "other.db")}, Config{}).demo(t)
 		elsewhere.mustLogin(t, "alice")
 		var other string
 		if err := elsewhere.db.QueryRowContext(t.Context(), `SELECT hash FROM identity_known_addresses`).Scan(&other); err != nil || other == hash {
@@ -418,7 +418,7 @@ func TestHashesOfKnownAddressesNeedTheMasterKey(t *testing.T) {
 func TestAPasswordWithoutItsCodeMakesNoAddressKnown(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		c := newClock()
-		s := start(t, db, Config{Now: c.now}).demo(t)
+		s := startService(t, db, Config{Now: c.now}).demo(t)
 		enrolment, _, err := s.EnrolOTP(t.Context(), "demo", "admin")
 		if err != nil {
 			t.Fatal(err)

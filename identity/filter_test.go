@@ -16,8 +16,8 @@ import (
 // another node must find the filter of the token.
 func TestLongFiltersAreStoredAndTokensStayShort(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		a := start(t, cfg, Config{}).demo(t)
-		b := start(t, cfg, Config{})
+		a := startService(t, cfg, Config{}).demo(t)
+		b := startService(t, cfg, Config{})
 		var f Filter
 		for i := range maxFilterIDs {
 			f.QueueIDs = append(f.QueueIDs, fmt.Sprintf("%0*d", MaxFilterID, i))
@@ -48,7 +48,7 @@ func TestLongFiltersAreStoredAndTokensStayShort(t *testing.T) {
 
 func TestStoredFiltersAreDeletedAfterTheirTokens(t *testing.T) {
 	now := time.Now()
-	s := start(t, testdb.SQLite(t), Config{Now: func() time.Time { return now }}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{Now: func() time.Time { return now }}).demo(t)
 	f := Filter{CallIDs: []string{strings.Repeat("c", MaxFilterID)}}
 	for i := range 20 {
 		f.CallIDs = append(f.CallIDs, fmt.Sprint(strings.Repeat("c", 200), i))

@@ -21,10 +21,10 @@ import (
 
 func redisLimiter(t *testing.T, address string) *RedisLimiter {
 	t.Helper()
-	return limiterOn(t, redis.NewClient(&redis.Options{Addr: address, ContextTimeoutEnabled: true}))
+	return newLimiterOn(t, redis.NewClient(&redis.Options{Addr: address, ContextTimeoutEnabled: true}))
 }
 
-func limiterOn(t *testing.T, client redis.UniversalClient) *RedisLimiter {
+func newLimiterOn(t *testing.T, client redis.UniversalClient) *RedisLimiter {
 	t.Helper()
 	t.Cleanup(func() {
 		if err := client.Close(); err != nil {
@@ -34,8 +34,8 @@ func limiterOn(t *testing.T, client redis.UniversalClient) *RedisLimiter {
 	return must(NewRedisLimiter(client, "test:", prometheus.NewRegistry(), slog.New(slog.DiscardHandler)))(t)
 }
 
-// onEachLimiter runs test with every limiter; pass advances the time.
-func onEachLimiter(t *testing.T, test func(t *testing.T, l Limiter, pass func(time.Duration))) {
+// forEachLimiter runs test with every limiter; pass advances the time.
+func forEachLimiter(t *testing.T, test func(t *testing.T, l Limiter, pass func(time.Duration))) {
 	t.Run("memory", func(t *testing.T) {
 		c, l := newClock(), NewMemoryLimiter()
 		l.now = c.now
@@ -50,19 +50,19 @@ func onEachLimiter(t *testing.T, test func(t *testing.T, l Limiter, pass func(ti
 	})
 	t.Run("redis cluster", func(t *testing.T) {
 		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: testservice.RedisCluster(t), ContextTimeoutEnabled: true})
-		test(t, limiterOn(t, client), func(d time.Duration) { time.Sleep(d) })
+		test(t, newLimiterOn(t, client), func(d time.Duration) { time.Sleep(d) })
 	})
 }
 
 const window = 400 * time.Millisecond // with real Redis the test sleeps that long
 
-func limitOf(t *testing.T, name string, most int) Limit {
+func newLimit(t *testing.T, name string, most int) Limit {
 	return Limit{Subject: subjectHash(t.Name()+time.Now().String(), name), Max: most, Window: window}
 }
 
 func TestLimiterCountsFailuresWithinAWindow(t *testing.T) {
-	onEachLimiter(t, func(t *testing.T, l Limiter, pass func(time.Duration)) {
-		ctx, limit := t.Context(), limitOf(t, "a", 3)
+	forEachLimiter(t, func(t *testing.T, l Limiter, pass func(time.Duration)) {
+		ctx, limit := t.Context(), newLimit(t, "a", 3)
 		limit.Window = time.Minute
 		for i := range 3 {
 			if wait := l.Wait(ctx, limit); wait != 0 {
@@ -81,7 +81,7 @@ func TestLimiterCountsFailuresWithinAWindow(t *testing.T) {
 			t.Fatalf("one too many: wait %s", wait)
 		}
 
-		limit = limitOf(t, "b", 1)
+		limit = newLimit(t, "b", 1)
 		l.Fail(ctx, limit)
 		pass(window / 2)
 		l.Wait(ctx, limit) // does not extend the window
@@ -96,9 +96,9 @@ func TestLimiterCountsFailuresWithinAWindow(t *testing.T) {
 }
 
 func TestLimiterTakesTheWorstOfSeveral(t *testing.T) {
-	onEachLimiter(t, func(t *testing.T, l Limiter, _ func(time.Duration)) {
-		ctx, user, address := t.Context(), limitOf(t, "user", 1), limitOf(t, "address", 2)
-		other, third := limitOf(t, "other", 1), limitOf(t, "third", 1)
+	forEachLimiter(t, func(t *testing.T, l Limiter, _ func(time.Duration)) {
+		ctx, user, address := t.Context(), newLimit(t, "user", 1), newLimit(t, "address", 2)
+		other, third := newLimit(t, "other", 1), newLimit(t, "third", 1)
 		for _, limit := range []*Limit{&user, &address, &other, &third} {
 			limit.Window = time.Minute
 		}
@@ -114,8 +114,8 @@ func TestLimiterTakesTheWorstOfSeveral(t *testing.T) {
 }
 
 func TestLimiterIsExactWhenManyFailAtOnce(t *testing.T) {
-	onEachLimiter(t, func(t *testing.T, l Limiter, _ func(time.Duration)) {
-		limit := limitOf(t, "a", 10)
+	forEachLimiter(t, func(t *testing.T, l Limiter, _ func(time.Duration)) {
+		limit := newLimit(t, "a", 10)
 		limit.Window = time.Minute
 		var within atomic.Int32
 		var group sync.WaitGroup
@@ -135,7 +135,7 @@ func TestLimiterIsExactWhenManyFailAtOnce(t *testing.T) {
 
 func TestRedisLimitersShareTheirCounts(t *testing.T) {
 	address := testservice.Redis(t)
-	a, b, limit := redisLimiter(t, address), redisLimiter(t, address), limitOf(t, "a", 1)
+	a, b, limit := redisLimiter(t, address), redisLimiter(t, address), newLimit(t, "a", 1)
 	limit.Window = time.Minute
 	a.Fail(t.Context(), limit)
 	if b.Wait(t.Context(), limit) == 0 {
@@ -185,7 +185,7 @@ func TestLimiterComesBackToRedis(t *testing.T) {
 	server.SetError("LOADING")
 	l.Fail(t.Context(), limit)
 	server.SetError("")
-	within(t, "half a second after its rest it counts in Redis", func() bool {
+	waitFor(t, "half a second after its rest it counts in Redis", func() bool {
 		l.skipRedisUntil.Store(0)
 		return l.Fail(t.Context(), limit) == 0 // Redis has no counts, memory would refuse
 	})

@@ -20,7 +20,7 @@ import (
 
 func TestLoginAnswersAUserAndTokens(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		s := start(t, cfg, Config{}).demo(t)
+		s := startService(t, cfg, Config{}).demo(t)
 		c := demoLogin("ALICE")
 		c.Domain = "Demo.Local"
 		session := must(s.Login(t.Context(), c))(t)
@@ -47,7 +47,7 @@ func TestLoginAnswersAUserAndTokens(t *testing.T) {
 
 func TestWrongLoginsAnswerTheSame(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		s := start(t, cfg, Config{}).demo(t)
+		s := startService(t, cfg, Config{}).demo(t)
 		for name, change := range map[string]func(*Credentials){
 			"password":        func(c *Credentials) { c.Password = "Correct horse" },
 			"long password":   func(c *Credentials) { c.Password = strings.Repeat("x", 1<<20) },
@@ -73,7 +73,7 @@ func TestWrongLoginsAnswerTheSame(t *testing.T) {
 }
 
 func TestLoginNamesMissingFields(t *testing.T) {
-	s := start(t, testdb.SQLite(t), Config{})
+	s := startService(t, testdb.SQLite(t), Config{})
 	_, err := s.Login(t.Context(), Credentials{Username: "alice"})
 	f := fault.As(err)
 	if f.Kind != fault.KindInvalid || len(f.Fields) != 2 ||
@@ -83,7 +83,7 @@ func TestLoginNamesMissingFields(t *testing.T) {
 }
 
 func TestTenthFailedLoginIsTheLastAndSuccessesDoNotCount(t *testing.T) {
-	s := start(t, testdb.SQLite(t), Config{}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
 	wrong := demoLogin("alice")
 	wrong.Password = "guess"
 	for range 3 * failuresPerUser {
@@ -106,7 +106,7 @@ func TestTenthFailedLoginIsTheLastAndSuccessesDoNotCount(t *testing.T) {
 }
 
 func TestHundredFailuresFromAnAddressBlockIt(t *testing.T) {
-	s := start(t, testdb.SQLite(t), Config{}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
 	for i := range failuresPerAddress {
 		c := Credentials{Username: strings.Repeat("x", i+1), Password: "x", Domain: "x", Address: "2001:db8::1"}
 		_, err := s.Login(t.Context(), c)
@@ -135,7 +135,7 @@ func TestHundredFailuresFromAnAddressBlockIt(t *testing.T) {
 }
 
 func TestGuessesAtOnceGetNoMoreThanTheLimit(t *testing.T) {
-	s := start(t, testdb.SQLite(t), Config{}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
 	wrong := demoLogin("alice")
 	wrong.Password = "guess"
 	var mu sync.Mutex
@@ -158,25 +158,25 @@ func TestGuessesAtOnceGetNoMoreThanTheLimit(t *testing.T) {
 // countingLimiter counts the calls of Wait.
 type countingLimiter struct {
 	*MemoryLimiter
-	asked chan struct{}
+	waits chan struct{}
 }
 
 func (l *countingLimiter) Wait(ctx context.Context, limits ...Limit) time.Duration {
 	wait := l.MemoryLimiter.Wait(ctx, limits...)
-	l.asked <- struct{}{}
+	l.waits <- struct{}{}
 	return wait
 }
 
 func TestALoginThatQueuedWhileTheLimitWasUsedUpIsRefused(t *testing.T) {
 	limiter := &countingLimiter{NewMemoryLimiter(), make(chan struct{}, 10)}
-	s := startOn(t, testdb.Open(t, testdb.SQLite(t)), Config{HashSlots: 1}, limiter).demo(t)
+	s := startServiceOn(t, testdb.Open(t, testdb.SQLite(t)), Config{HashSlots: 1}, limiter).demo(t)
 	done := must(s.passwords.acquireSlot(t.Context()))(t)
 	answer := make(chan error)
 	go func() {
 		_, err := s.Login(t.Context(), demoLogin("alice"))
 		answer <- err
 	}()
-	<-limiter.asked // it has passed the limiter and waits for a slot
+	<-limiter.waits // it has passed the limiter and waits for a slot
 	for range failuresPerUser {
 		limiter.Fail(t.Context(), demoLogin("alice").attempt().limits()...)
 	}
@@ -187,7 +187,7 @@ func TestALoginThatQueuedWhileTheLimitWasUsedUpIsRefused(t *testing.T) {
 // An unknown user costs as much as a known one: a hash with the same parameters and
 // length. A comparison of times would depend on the machine.
 func TestAnUnknownUserCostsAsMuchAsAKnownOne(t *testing.T) {
-	s := start(t, testdb.SQLite(t), Config{}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
 	cost := func(c Credentials) string {
 		_, stored, err := s.findUserByLogin(t.Context(), c)
 		if err != nil {
@@ -209,13 +209,13 @@ func TestAnUnknownUserCostsAsMuchAsAKnownOne(t *testing.T) {
 	}
 }
 
-// lateLimiter refuses nothing before the hash, as for guesses that all begin at once.
-type lateLimiter struct{ *MemoryLimiter }
+// onlyFailLimiter never limits in Wait, as if all attempts began at the same time.
+type onlyFailLimiter struct{ *MemoryLimiter }
 
-func (lateLimiter) Wait(context.Context, ...Limit) time.Duration { return 0 }
+func (onlyFailLimiter) Wait(context.Context, ...Limit) time.Duration { return 0 }
 
 func TestAFailureBeyondTheLimitAnswersLimited(t *testing.T) {
-	s := startOn(t, testdb.Open(t, testdb.SQLite(t)), Config{}, lateLimiter{NewMemoryLimiter()}).demo(t)
+	s := startServiceOn(t, testdb.Open(t, testdb.SQLite(t)), Config{}, onlyFailLimiter{NewMemoryLimiter()}).demo(t)
 	wrong := demoLogin("alice")
 	wrong.Password = "guess"
 	for i := range 2 * failuresPerUser {
@@ -229,7 +229,7 @@ func TestAFailureBeyondTheLimitAnswersLimited(t *testing.T) {
 }
 
 func TestALoginThatFindsNoHashSlotGivesUpWithItsContext(t *testing.T) {
-	s := start(t, testdb.SQLite(t), Config{HashSlots: 1}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{HashSlots: 1}).demo(t)
 	done := must(s.passwords.acquireSlot(t.Context()))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
@@ -241,7 +241,7 @@ func TestALoginThatFindsNoHashSlotGivesUpWithItsContext(t *testing.T) {
 
 func TestEventsLoginCarriesItsFilters(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		s := start(t, cfg, Config{}).demo(t)
+		s := startService(t, cfg, Config{}).demo(t)
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "sub", Name: "sub", Domain: "sub.local", Parent: "demo"}))(t)
 		token, expires, err := s.EventsLogin(t.Context(), demoLogin("alice"), Filter{
 			AccountIDs: []string{"sub", "demo", "sub"}, EventTypes: []string{"AGENT_LOGIN", "AGENT_LOGIN"},
@@ -272,7 +272,7 @@ func TestEventsLoginCarriesItsFilters(t *testing.T) {
 func TestChannelTokensSayWhereTheyBelong(t *testing.T) {
 	var kafka error
 	partition := func(_ context.Context, account string) (int, error) { return len(account), kafka }
-	s := start(t, testdb.SQLite(t), Config{PartitionOf: partition}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{PartitionOf: partition}).demo(t)
 	must(s.CreateAccount(t.Context(), NewAccount{ID: "sub", Name: "sub", Domain: "sub.local", Parent: "demo"}))(t)
 	header := func(user string, accounts ...string) map[string]any {
 		t.Helper()
@@ -309,7 +309,7 @@ func TestChannelTokensSayWhereTheyBelong(t *testing.T) {
 }
 
 func TestEventsLoginNamesWhatItRefuses(t *testing.T) {
-	s := start(t, testdb.SQLite(t), Config{}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
 	must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other.local"}))(t)
 	_, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), Filter{
 		AccountIDs: []string{"demo", "other", "nowhere", ""}, EventTypes: []string{"AGENT_LOGIN", "agent_login"},
@@ -345,7 +345,7 @@ func TestEventsLoginTakesAtMostTwoHundredAccounts(t *testing.T) {
 		yaml.WriteString(", {id: " + id + ", name: " + id + ", domain: " + id + ".local, parent: root}")
 	}
 	yaml.WriteString("]\nusers: [{account: root, username: u, password: " + password + "}]")
-	big := start(t, testdb.SQLite(t), Config{})
+	big := startService(t, testdb.SQLite(t), Config{})
 	if err := big.Seed(t.Context(), []byte(yaml.String())); err != nil {
 		t.Fatal(err)
 	}
@@ -365,7 +365,7 @@ func TestEventsLoginTakesAtMostTwoHundredAccounts(t *testing.T) {
 
 func TestLoginWhileTheDatabaseIsAwayIsUnavailableAndNoFailure(t *testing.T) {
 	db := testdb.Open(t, testdb.SQLite(t))
-	s := startOn(t, db, Config{}, NewMemoryLimiter()).demo(t)
+	s := startServiceOn(t, db, Config{}, NewMemoryLimiter()).demo(t)
 	token := s.mustLogin(t, "alice").AccessToken
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -18,7 +18,7 @@ import (
 
 func TestAccountsFormATree(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		s := start(t, cfg, Config{})
+		s := startService(t, cfg, Config{})
 		root := must(s.CreateAccount(t.Context(), NewAccount{Name: "Röot", Domain: "Root.Local"}))(t)
 		if len(root.ID) != 32 || root.Domain != "root.local" {
 			t.Errorf("root %+v", root)
@@ -84,7 +84,7 @@ func TestATreeLeavesOutRingsAndOrphans(t *testing.T) {
 
 func TestAnAccountsRefsAreItsOwn(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		s := start(t, cfg, Config{})
+		s := startService(t, cfg, Config{})
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "a", Name: "b", Domain: "c.local"}))(t)
 		for name, n := range map[string]NewAccount{
 			"id":             {ID: "a", Name: "x", Domain: "x.local"},
@@ -102,7 +102,7 @@ func TestAnAccountsRefsAreItsOwn(t *testing.T) {
 }
 
 func TestBadAccountsAndUsersAreRefusedFieldByField(t *testing.T) {
-	s := start(t, testdb.SQLite(t), Config{}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
 	long := strings.Repeat("x", 300)
 	account := func(id, name, domain, parent string) error {
 		_, err := s.CreateAccount(t.Context(), NewAccount{ID: id, Name: name, Domain: domain, Parent: parent})
@@ -143,7 +143,7 @@ func TestBadAccountsAndUsersAreRefusedFieldByField(t *testing.T) {
 
 func TestUsersOfAnAccount(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		s := start(t, cfg, Config{}).demo(t)
+		s := startService(t, cfg, Config{}).demo(t)
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other.local"}))(t)
 		_, err := s.CreateUser(t.Context(), NewUser{Account: "demo", Username: "ALICE", Password: password})
 		wantKind(t, "the name in another case", err, fault.KindConflict)
@@ -188,7 +188,7 @@ func TestUsersOfAnAccount(t *testing.T) {
 func TestAPIKeysHaveScopesAndExpire(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		at := newClock()
-		s := start(t, cfg, Config{Now: at.now}).demo(t)
+		s := startService(t, cfg, Config{Now: at.now}).demo(t)
 		plain, _, err := s.CreateAPIKey(t.Context(), NewAPIKey{Account: "demo"})
 		if err != nil {
 			t.Fatal(err)
@@ -240,9 +240,9 @@ func TestAPIKeysHaveScopesAndExpire(t *testing.T) {
 // TestKeysOfEarlierVersionsKeepTheirRights stores a key as before migration 0009.
 func TestKeysOfEarlierVersionsKeepTheirRights(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		s := start(t, cfg, Config{}).demo(t)
+		s := startService(t, cfg, Config{}).demo(t)
 		key := keyPrefix + newSecret()
-		execAsChange(t, s, `INSERT INTO identity_api_keys (id, account_id, name, hash, created_at)
+		execInChange(t, s, `INSERT INTO identity_api_keys (id, account_id, name, hash, created_at)
 			VALUES ('old', 'demo', '', $1, 1)`, hashSecret(key))
 		p := must(s.AuthenticateKey(t.Context(), key))(t)
 		if !slices.Equal(p.Scopes, DefaultScopes()) {
@@ -253,7 +253,7 @@ func TestKeysOfEarlierVersionsKeepTheirRights(t *testing.T) {
 
 func TestAPIKeys(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		s := start(t, cfg, Config{}).demo(t)
+		s := startService(t, cfg, Config{}).demo(t)
 		key, made, err := s.CreateAPIKey(t.Context(), NewAPIKey{Account: "demo.local", Name: "switch"})
 		if err != nil {
 			t.Fatal(err)
@@ -307,7 +307,7 @@ func TestAPIKeys(t *testing.T) {
 
 func TestSQLInAnyFieldIsOnlyText(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		s := start(t, cfg, Config{}).demo(t)
+		s := startService(t, cfg, Config{}).demo(t)
 		for _, text := range []string{
 			`'; DROP TABLE identity_users; --`, `" OR 1=1 --`, `$1`, `%`, `\'`, `a'||'b`, `x) UNION SELECT seed FROM identity_signing_keys --`,
 		} {
@@ -343,7 +343,7 @@ func TestSQLInAnyFieldIsOnlyText(t *testing.T) {
 }
 
 func TestJWKSIsWhatTokensAreCheckedWith(t *testing.T) {
-	s := start(t, testdb.SQLite(t), Config{})
+	s := startService(t, testdb.SQLite(t), Config{})
 	var set struct {
 		Keys []map[string]string
 	}
@@ -365,7 +365,7 @@ func TestJWKSIsWhatTokensAreCheckedWith(t *testing.T) {
 
 func TestAnAccountIsRenamedAndMoved(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		s := start(t, cfg, Config{})
+		s := startService(t, cfg, Config{})
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "a", Name: "A", Domain: "a.local"}))(t)
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "b", Name: "B", Domain: "b.local"}))(t)
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "c", Name: "C", Domain: "c.local", Parent: "a"}))(t)
@@ -405,8 +405,8 @@ func TestAnAccountIsRenamedAndMoved(t *testing.T) {
 func TestAChannelTokenEndsWithTheKeyItWasMadeFrom(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		at := newClock()
-		s := start(t, cfg, Config{Now: at.now}).demo(t)
-		other := start(t, cfg, Config{Now: at.now})
+		s := startService(t, cfg, Config{Now: at.now}).demo(t)
+		other := startService(t, cfg, Config{Now: at.now})
 		other.run(t)
 		subscribe := func(n NewAPIKey) (*Principal, APIKey) {
 			t.Helper()
@@ -439,11 +439,11 @@ func TestAChannelTokenEndsWithTheKeyItWasMadeFrom(t *testing.T) {
 		if err := s.DeleteAPIKey(t.Context(), made.ID, ""); err != nil {
 			t.Fatal(err)
 		}
-		within(t, "the token of a deleted key ends", func() bool { return fault.KindOf(other.CheckPrincipal(open)) == fault.KindForbidden })
+		waitFor(t, "the token of a deleted key ends", func() bool { return fault.KindOf(other.CheckPrincipal(open)) == fault.KindForbidden })
 
 		open, made = subscribe(NewAPIKey{})
-		execAsChange(t, s, `UPDATE identity_api_keys SET scopes = 'read' WHERE id = $1`, made.ID)
-		within(t, "the token of a key without the scope ends", func() bool { return fault.KindOf(other.CheckPrincipal(open)) == fault.KindForbidden })
+		execInChange(t, s, `UPDATE identity_api_keys SET scopes = 'read' WHERE id = $1`, made.ID)
+		waitFor(t, "the token of a key without the scope ends", func() bool { return fault.KindOf(other.CheckPrincipal(open)) == fault.KindForbidden })
 
 		open, _ = subscribe(NewAPIKey{ExpiresAt: at.now().Add(time.Hour)})
 		if !open.ExpiresAt.Equal(at.now().Add(time.Hour)) {
@@ -452,8 +452,8 @@ func TestAChannelTokenEndsWithTheKeyItWasMadeFrom(t *testing.T) {
 
 		// A key with a changed expiry: Changed fires at the new expiry.
 		open, made = subscribe(NewAPIKey{})
-		execAsChange(t, s, `UPDATE identity_api_keys SET expires_at = $2 WHERE id = $1`, made.ID, at.now().Add(time.Minute).UnixMilli())
-		within(t, "the new end is followed", func() bool { return len(other.directory.Load().keyExpiries) == 2 })
+		execInChange(t, s, `UPDATE identity_api_keys SET expires_at = $2 WHERE id = $1`, made.ID, at.now().Add(time.Minute).UnixMilli())
+		waitFor(t, "the new end is followed", func() bool { return len(other.directory.Load().keyExpiries) == 2 })
 		if err := other.CheckPrincipal(open); err != nil {
 			t.Error(err)
 		}
@@ -477,8 +477,8 @@ func TestAChannelTokenEndsWithTheKeyItWasMadeFrom(t *testing.T) {
 	})
 }
 
-// execAsChange runs a statement as a change of the directory.
-func execAsChange(t *testing.T, s *service, statement string, args ...any) {
+// execInChange runs a statement as a change of the directory.
+func execInChange(t *testing.T, s *service, statement string, args ...any) {
 	t.Helper()
 	err := s.change(t.Context(), changeDirectory, func(tx *sql.Tx, _ int64) error {
 		_, err := tx.ExecContext(t.Context(), statement, args...)
@@ -505,7 +505,7 @@ func TestExpiriesBetweenTwoLooks(t *testing.T) {
 
 func TestUpdatingAUser(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		s := start(t, cfg, Config{}).demo(t)
+		s := startService(t, cfg, Config{}).demo(t)
 		session := s.mustLogin(t, "alice")
 		alice := s.mustAuthenticate(t, session.AccessToken)
 		user := must(s.FindUser(t.Context(), alice.UserID))(t)
@@ -560,7 +560,7 @@ func TestUpdatingAUser(t *testing.T) {
 func TestUpdatingAnAPIKey(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		at := newClock()
-		s := start(t, cfg, Config{Now: at.now}).demo(t)
+		s := startService(t, cfg, Config{Now: at.now}).demo(t)
 		key, made, err := s.CreateAPIKey(t.Context(), NewAPIKey{Account: "demo", Name: "a", ExpiresAt: at.now().Add(time.Hour)})
 		if err != nil {
 			t.Fatal(err)
@@ -590,7 +590,7 @@ func TestUpdatingAnAPIKey(t *testing.T) {
 
 func TestAnAccountIsDeletedWithItsPurge(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		s := start(t, cfg, Config{})
+		s := startService(t, cfg, Config{})
 		for _, name := range []string{"soon", "later"} {
 			must(s.CreateAccount(t.Context(), NewAccount{ID: name, Name: name, Domain: name}))(t)
 		}

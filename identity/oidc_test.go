@@ -38,7 +38,7 @@ func claimsWith(name string, value any) map[string]any {
 func TestAProvidersTokenLogsIn(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		p, at := oidcprovider.Start(t), newClock()
-		s := start(t, db, withProvider(p, at.now)).demo(t)
+		s := startService(t, db, withProvider(p, at.now)).demo(t)
 		token := p.Token(claimsWith("", nil))
 		if !s.IsProviderToken(token) || s.IsProviderToken(s.mustLogin(t, "alice").AccessToken) || s.IsProviderToken("word") {
 			t.Error("a token's issuer is wrong")
@@ -88,7 +88,7 @@ func TestAProvidersTokenLogsIn(t *testing.T) {
 func TestTokensEndWithTheProvidersToken(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		p, at := oidcprovider.Start(t), newClock()
-		s := start(t, db, withProvider(p, at.now)).demo(t)
+		s := startService(t, db, withProvider(p, at.now)).demo(t)
 		expires := at.now().Add(10 * time.Minute)
 		token := p.Token(claimsWith("exp", expires.Unix()))
 		channel, life, err := s.EventsLoginByToken(t.Context(), token, from, Filter{})
@@ -122,7 +122,7 @@ func TestTokensEndWithTheProvidersToken(t *testing.T) {
 
 func TestABrowsersLoginIsASessionAsAfterAPassword(t *testing.T) {
 	p, at := oidcprovider.Start(t), newClock()
-	s := start(t, testdb.SQLite(t), withProvider(p, at.now)).demo(t)
+	s := startService(t, testdb.SQLite(t), withProvider(p, at.now)).demo(t)
 	flow, address, err := s.BeginOIDC(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func TestABrowsersLoginIsASessionAsAfterAPassword(t *testing.T) {
 func TestAnAuthenticUserWhoMayNotLogIn(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		p, at := oidcprovider.Start(t), newClock()
-		s := start(t, db, withProvider(p, at.now)).demo(t)
+		s := startService(t, db, withProvider(p, at.now)).demo(t)
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other"}))(t)
 		carol := must(s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), from))(t).User
 		dave := func(name string, value any) map[string]any {
@@ -211,7 +211,7 @@ func TestAnAuthenticUserWhoMayNotLogIn(t *testing.T) {
 
 func TestAnAccountThatRequiresASecondFactor(t *testing.T) {
 	p, at := oidcprovider.Start(t), newClock()
-	s := start(t, testdb.SQLite(t), withProvider(p, at.now)).demo(t)
+	s := startService(t, testdb.SQLite(t), withProvider(p, at.now)).demo(t)
 	if err := s.RequireOTP(t.Context(), "demo", true); err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func TestAnAccountThatRequiresASecondFactor(t *testing.T) {
 
 func TestRefusedTokensCountAgainstTheAddressOnly(t *testing.T) {
 	p, at := oidcprovider.Start(t), newClock()
-	s := start(t, testdb.SQLite(t), withProvider(p, at.now)).demo(t)
+	s := startService(t, testdb.SQLite(t), withProvider(p, at.now)).demo(t)
 	wrong := p.Token(claimsWith("aud", "another"))
 	for range failuresPerAddress {
 		_, err := s.LoginByToken(t.Context(), wrong, from)
@@ -242,7 +242,7 @@ func TestFirstLoginsAtOnceMakeOneUser(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		p, at := oidcprovider.Start(t), newClock()
 		cfg := withProvider(p, at.now)
-		nodes := []*service{start(t, db, cfg).demo(t), start(t, db, cfg)}
+		nodes := []*service{startService(t, db, cfg).demo(t), startService(t, db, cfg)}
 		token := p.Token(claimsWith("", nil))
 		var group sync.WaitGroup
 		var mu sync.Mutex
@@ -267,7 +267,7 @@ func TestFirstLoginsAtOnceMakeOneUser(t *testing.T) {
 }
 
 func TestWithoutAProviderTokensAreNothing(t *testing.T) {
-	s := start(t, testdb.SQLite(t), Config{}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
 	p := oidcprovider.Start(t)
 	token := p.Token(nil)
 	if s.IsProviderToken(token) || s.CanBeginOIDC() {

@@ -24,7 +24,7 @@ func TestOneTimePasswords(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		c := newClock()
 		keys := testKeys(t)
-		s := startWith(t, testdb.Open(t, cfg), Config{Now: c.now}, NewMemoryLimiter(), keys).demo(t)
+		s := startServiceWithKeys(t, testdb.Open(t, cfg), Config{Now: c.now}, NewMemoryLimiter(), keys).demo(t)
 		with := func(otp string) Credentials {
 			login := demoLogin("admin")
 			login.OTP = otp
@@ -110,7 +110,7 @@ func TestOneTimePasswords(t *testing.T) {
 func TestAnAccountRequiresOneTimePasswordsOfItsAdministrators(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		c := newClock()
-		s := start(t, cfg, Config{Now: c.now}).demo(t)
+		s := startService(t, cfg, Config{Now: c.now}).demo(t)
 		if err := s.RequireOTP(t.Context(), "demo", true); err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 const nextPassword = "another long password"
 
 func TestNewPasswordsAreLongOrUncommon(t *testing.T) {
-	s := start(t, testdb.SQLite(t), Config{}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
 	for password, code := range map[string]string{
 		"":                        codeRequired,
 		"seven77":                 codeTooShort,
@@ -36,7 +36,7 @@ func TestNewPasswordsAreLongOrUncommon(t *testing.T) {
 			t.Errorf("%.20q: %q, want %q (%v)", password, got, code, err)
 		}
 	}
-	err := start(t, testdb.SQLite(t), Config{}).Seed(t.Context(), []byte(`
+	err := startService(t, testdb.SQLite(t), Config{}).Seed(t.Context(), []byte(`
 accounts: [{id: a, name: a, domain: a.local}]
 users: [{account: a, username: u, password: password1}]`))
 	if err == nil || fault.As(err).Fields[0].Field != "users[0].password" {
@@ -48,19 +48,19 @@ accounts: [{id: a, name: a, domain: a.local}]
 users: [{account: a, username: u, password: old}]`)); err != nil {
 		t.Error(err)
 	}
-	_, err = start(t, testdb.SQLite(t), Config{}).SeedDemo(t.Context(), "demo")
+	_, err = startService(t, testdb.SQLite(t), Config{}).SeedDemo(t.Context(), "demo")
 	wantKind(t, "a weak demo password", err, fault.KindInvalid)
 }
 
 func TestAChangedPasswordEndsTheOtherSessions(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		s := start(t, cfg, portalPasswords(AllowPortalPassword)).demo(t)
+		s := startService(t, cfg, configWithPortalPasswords(AllowPortalPassword)).demo(t)
 		phone := func(password string) error {
 			return s.AuthenticatePhone(t.Context(), "demo.local", "1001", "192.0.2.8", func(secret HA1) bool {
 				return secret.MD5 == newHA1("1001", "demo.local", password).MD5
 			})
 		}
-		other := start(t, cfg, Config{})
+		other := startService(t, cfg, Config{})
 		other.run(t)
 		mine, theirs, bobs := s.mustLogin(t, "alice"), s.mustLogin(t, "alice"), s.mustLogin(t, "bob")
 		channel, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), Filter{})
@@ -86,7 +86,7 @@ func TestAChangedPasswordEndsTheOtherSessions(t *testing.T) {
 		}
 		_, err = s.Refresh(t.Context(), theirs.RefreshToken)
 		wantKind(t, "another session's refresh token", err, fault.KindUnauthenticated)
-		within(t, "an open session of another node ends", func() bool { return fault.KindOf(other.CheckPrincipal(open)) == fault.KindForbidden })
+		waitFor(t, "an open session of another node ends", func() bool { return fault.KindOf(other.CheckPrincipal(open)) == fault.KindForbidden })
 
 		for _, token := range []string{mine.AccessToken, exchanged, bobs.AccessToken} {
 			other.mustAuthenticate(t, token)
@@ -120,7 +120,7 @@ func TestAChangedPasswordEndsTheOtherSessions(t *testing.T) {
 }
 
 func TestGuessesAtTheCurrentPasswordAreFailedLogins(t *testing.T) {
-	s := start(t, testdb.SQLite(t), Config{}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
 	p := s.mustAuthenticate(t, s.mustLogin(t, "alice").AccessToken)
 	for range failuresPerUser {
 		err := s.ChangePassword(t.Context(), p, "a wrong password", nextPassword, "192.0.2.7")
@@ -137,7 +137,7 @@ func TestGuessesAtTheCurrentPasswordAreFailedLogins(t *testing.T) {
 func TestAChannelTokenEndsWithTheSessionItWasExchangedFor(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		c := newClock()
-		s := start(t, cfg, Config{Now: c.now}).demo(t)
+		s := startService(t, cfg, Config{Now: c.now}).demo(t)
 		session := s.mustLogin(t, "alice")
 		p := s.mustAuthenticate(t, session.AccessToken)
 		exchange := func() (*Principal, error) {

@@ -16,8 +16,8 @@ import (
 
 func TestNodesSeeEachOthersChangesWithinASecond(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		a := start(t, cfg, Config{}).demo(t)
-		b := start(t, cfg, Config{})
+		a := startService(t, cfg, Config{}).demo(t)
+		b := startService(t, cfg, Config{})
 		b.run(t)
 		aliceToken := a.mustLogin(t, "alice").AccessToken
 		alice := must(b.Authenticate(t.Context(), aliceToken))(t)
@@ -32,12 +32,12 @@ func TestNodesSeeEachOthersChangesWithinASecond(t *testing.T) {
 		follows := func(what string, is func() bool) {
 			t.Helper()
 			begun := time.Now()
-			within(t, what, is)
+			waitFor(t, what, is)
 			fastest = min(fastest, time.Since(begun))
 		}
 		changed := b.Changed()
 		must(a.CreateAccount(t.Context(), NewAccount{ID: "sub", Name: "sub", Domain: "sub.local", Parent: "demo"}))(t)
-		within(t, "an account is made", func() bool { return b.Tree().Contains("demo", "sub") })
+		waitFor(t, "an account is made", func() bool { return b.Tree().Contains("demo", "sub") })
 		select {
 		case <-changed:
 		case <-time.After(patience):
@@ -71,8 +71,8 @@ func TestNodesSeeEachOthersChangesWithinASecond(t *testing.T) {
 // not running here.
 func TestWhatANodeDoesNotKnowMakesItLook(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		b := start(t, cfg, Config{})
-		a := start(t, cfg, Config{}).demo(t)
+		b := startService(t, cfg, Config{})
+		a := startService(t, cfg, Config{}).demo(t)
 		key, _, err := a.CreateAPIKey(t.Context(), NewAPIKey{Account: "demo"})
 		if err != nil {
 			t.Fatal(err)
@@ -92,7 +92,7 @@ func TestWhatANodeDoesNotKnowMakesItLook(t *testing.T) {
 }
 
 func TestForgedKeysAndTokensDoNotHammerTheDatabase(t *testing.T) {
-	s := start(t, testdb.SQLite(t), Config{}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
 	before := s.pollCount.Load()
 	for range 50 * earlyPollsPerSecond {
 		_, err := s.AuthenticateKey(t.Context(), keyPrefix+newSecret())
@@ -111,7 +111,7 @@ func TestNodesThatStartAtOnceAgreeOnOneKeyAndOneSeed(t *testing.T) {
 		var group sync.WaitGroup
 		for i := range nodes {
 			group.Go(func() {
-				nodes[i] = start(t, cfg, Config{})
+				nodes[i] = startService(t, cfg, Config{})
 				seeded, err := nodes[i].SeedDemo(t.Context(), password)
 				if err != nil {
 					t.Error(err)
@@ -140,7 +140,7 @@ func TestNodesThatStartAtOnceAgreeOnOneKeyAndOneSeed(t *testing.T) {
 
 func TestManyChangesAtOnceAllHappen(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		nodes := []*service{start(t, cfg, Config{}).demo(t), start(t, cfg, Config{})}
+		nodes := []*service{startService(t, cfg, Config{}).demo(t), startService(t, cfg, Config{})}
 		var group sync.WaitGroup
 		for i := range 30 {
 			group.Go(func() {
@@ -159,11 +159,11 @@ func TestManyChangesAtOnceAllHappen(t *testing.T) {
 func TestMemoryServesWhileTheDatabaseIsAwayAndFollowsOnItsReturn(t *testing.T) {
 	server := testservice.OwnPostgres(t)
 	cfg := sqldb.Config{URL: server.URL}
-	s := start(t, cfg, Config{}).demo(t)
+	s := startService(t, cfg, Config{}).demo(t)
 	s.run(t)
 	token := s.mustLogin(t, "alice").AccessToken
 	server.Kill(t)
-	within(t, "the log says that it is away", func() bool {
+	waitFor(t, "the log says that it is away", func() bool {
 		return strings.Contains(s.logged.String(), "following database changes failed")
 	})
 	s.mustAuthenticate(t, token)
@@ -175,7 +175,7 @@ func TestMemoryServesWhileTheDatabaseIsAwayAndFollowsOnItsReturn(t *testing.T) {
 	wantKind(t, "an unknown key", err, fault.KindUnauthenticated)
 
 	server.Start(t)
-	must(start(t, cfg, Config{}).CreateAccount(t.Context(), NewAccount{ID: "x", Name: "x", Domain: "x.local"}))(t)
+	must(startService(t, cfg, Config{}).CreateAccount(t.Context(), NewAccount{ID: "x", Name: "x", Domain: "x.local"}))(t)
 	for end := time.Now().Add(2*maxPollInterval + patience); s.Tree().Path("x") == nil; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("the change was never seen")
@@ -187,7 +187,7 @@ func TestMemoryServesWhileTheDatabaseIsAwayAndFollowsOnItsReturn(t *testing.T) {
 }
 
 func TestADatabaseFromABackupIsFollowed(t *testing.T) {
-	s := start(t, testdb.SQLite(t), Config{}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
 	for range 3 {
 		if err := s.Logout(t.Context(), s.mustAuthenticate(t, s.mustLogin(t, "alice").AccessToken)); err != nil {
 			t.Fatal(err)
@@ -214,7 +214,7 @@ func TestSigningKeysRotate(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		const day = 24 * time.Hour
 		c := newClock()
-		s := start(t, cfg, Config{Now: c.now}).demo(t)
+		s := startService(t, cfg, Config{Now: c.now}).demo(t)
 		kids := func() (ids []string) {
 			for _, key := range s.directory.Load().signingKeys {
 				ids = append(ids, key.id)
@@ -258,7 +258,7 @@ func TestSigningKeysRotate(t *testing.T) {
 		if slices.Contains(kids(), first[0]) || !slices.Contains(kids(), both[1]) {
 			t.Errorf("kept %v", kids())
 		}
-		again := start(t, cfg, Config{Now: c.now})
+		again := startService(t, cfg, Config{Now: c.now})
 		if string(again.JWKS()) != string(s.JWKS()) {
 			t.Error("another node publishes other keys")
 		}
@@ -268,7 +268,7 @@ func TestSigningKeysRotate(t *testing.T) {
 func TestNodesThatRotateAtOnceMakeOneKey(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		c := newClock()
-		nodes := []*service{start(t, cfg, Config{Now: c.now}), start(t, cfg, Config{Now: c.now}), start(t, cfg, Config{Now: c.now})}
+		nodes := []*service{startService(t, cfg, Config{Now: c.now}), startService(t, cfg, Config{Now: c.now}), startService(t, cfg, Config{Now: c.now})}
 		c.add(29 * 24 * time.Hour)
 		var group sync.WaitGroup
 		for _, n := range nodes {
@@ -287,7 +287,7 @@ func TestNodesThatRotateAtOnceMakeOneKey(t *testing.T) {
 
 func TestANodeThatSleptSignsOnAndPublishesFirst(t *testing.T) {
 	c := newClock()
-	s := start(t, testdb.SQLite(t), Config{Now: c.now}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{Now: c.now}).demo(t)
 	c.add(365 * 24 * time.Hour)
 	if err := s.runMaintenance(t.Context()); err != nil {
 		t.Fatal(err)

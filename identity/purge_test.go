@@ -14,13 +14,13 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
-// kept is the data of accounts in a package.
-type kept struct {
+// fakeAccountData is a Purger with a number of objects for each account.
+type fakeAccountData struct {
 	left map[string]int
 	fail error // after one part
 }
 
-func (k *kept) purge(_ context.Context, id string) (int, error) {
+func (k *fakeAccountData) purge(_ context.Context, id string) (int, error) {
 	if k.left[id] == 0 {
 		return 0, nil
 	}
@@ -34,10 +34,10 @@ func (k *kept) purge(_ context.Context, id string) (int, error) {
 func TestADeletedAccountIsPurgedAfterAWhileAndItsIDIsNeverGivenAgain(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		clock := newClock()
-		s := start(t, db, Config{Now: clock.now}).demo(t)
+		s := startService(t, db, Config{Now: clock.now}).demo(t)
 		session := s.mustLogin(t, "alice")
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other"}))(t)
-		recordings, rows := &kept{left: map[string]int{"demo": 3, "other": 2}}, &kept{left: map[string]int{"demo": 2}}
+		recordings, rows := &fakeAccountData{left: map[string]int{"demo": 3, "other": 2}}, &fakeAccountData{left: map[string]int{"demo": 2}}
 		purge := NewPurge(s.Service, AccountSettings{PurgeAfter: 30 * 24 * time.Hour},
 			[]Purger{{"recordings", recordings.purge}, {"rows", rows.purge}}, slog.New(slog.DiscardHandler))
 		due := func() {
@@ -102,8 +102,8 @@ func TestADeletedAccountIsPurgedAfterAWhileAndItsIDIsNeverGivenAgain(t *testing.
 
 func TestAPurgeNowContinuesAfterAKill(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
-		s := start(t, db, Config{}).demo(t)
-		recordings := &kept{left: map[string]int{"demo": 5}, fail: errors.New("killed here")}
+		s := startService(t, db, Config{}).demo(t)
+		recordings := &fakeAccountData{left: map[string]int{"demo": 5}, fail: errors.New("killed here")}
 		purge := NewPurge(s.Service, DefaultAccountSettings(), []Purger{{"recordings", recordings.purge}}, slog.New(slog.DiscardHandler))
 		wantKind(t, "an account that exists", purge.PurgeNow(t.Context(), "demo"), fault.KindNotFound)
 		if err := s.remove(t.Context(), "demo"); err != nil {

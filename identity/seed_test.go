@@ -21,7 +21,7 @@ users:
 
 func TestSeedStoresADirectoryOnce(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		s := start(t, cfg, Config{})
+		s := startService(t, cfg, Config{})
 		for range 2 {
 			if err := s.Seed(t.Context(), []byte(directoryYAML)); err != nil {
 				t.Fatal(err)
@@ -49,7 +49,7 @@ func TestSeedStoresADirectoryOnce(t *testing.T) {
 }
 
 func TestSeedRefusesTheWholeFile(t *testing.T) {
-	s := start(t, testdb.SQLite(t), Config{})
+	s := startService(t, testdb.SQLite(t), Config{})
 	const good = "accounts: [{id: a, name: a, domain: a.local}]\n"
 	for name, c := range map[string]struct{ yaml, want string }{
 		"empty":             {"", "it is empty"},
@@ -99,7 +99,7 @@ func TestSeedRefusesTheWholeFile(t *testing.T) {
 }
 
 func FuzzDirectoryFile(f *testing.F) {
-	s := start(f, testdb.SQLite(f), Config{})
+	s := startService(f, testdb.SQLite(f), Config{})
 	f.Add([]byte(directoryYAML))
 	f.Add([]byte("accounts: [{id: &a x, name: *a, domain: *a, parent: *a}]"))
 	f.Add([]byte("accounts: [{id: a, name: b, domain: b}, {id: b}]"))

@@ -13,7 +13,7 @@ import (
 
 func TestRefreshGivesANewPairOnce(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		s := start(t, cfg, Config{}).demo(t)
+		s := startService(t, cfg, Config{}).demo(t)
 		first := s.mustLogin(t, "alice")
 		second := must(s.Refresh(t.Context(), first.RefreshToken))(t)
 		if second.User != first.User || second.RefreshToken == first.RefreshToken || second.ExpiresIn != time.Hour {
@@ -29,7 +29,7 @@ func TestRefreshGivesANewPairOnce(t *testing.T) {
 
 func TestAUsedRefreshTokenRevokesItsFamilyAndNoOther(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		s := start(t, cfg, Config{}).demo(t)
+		s := startService(t, cfg, Config{}).demo(t)
 		other := s.mustLogin(t, "alice")
 		first := s.mustLogin(t, "alice")
 		second := must(s.Refresh(t.Context(), first.RefreshToken))(t)
@@ -51,7 +51,7 @@ func TestAUsedRefreshTokenRevokesItsFamilyAndNoOther(t *testing.T) {
 
 func TestOfManyRefreshesAtOnceExactlyOneWins(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		nodes := []*service{start(t, cfg, Config{}).demo(t), start(t, cfg, Config{})}
+		nodes := []*service{startService(t, cfg, Config{}).demo(t), startService(t, cfg, Config{})}
 		for range 5 {
 			first := nodes[0].mustLogin(t, "alice")
 			var mu sync.Mutex
@@ -75,7 +75,7 @@ func TestOfManyRefreshesAtOnceExactlyOneWins(t *testing.T) {
 
 func TestRefreshRefuses(t *testing.T) {
 	c := newClock()
-	s := start(t, testdb.SQLite(t), Config{Now: c.now, Settings: Settings{AccessTTL: time.Hour, RefreshTTL: 2 * time.Hour, EventsTTL: time.Hour, SIPPortalPassword: RefusePortalPassword}}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{Now: c.now, Settings: Settings{AccessTTL: time.Hour, RefreshTTL: 2 * time.Hour, EventsTTL: time.Hour, SIPPortalPassword: RefusePortalPassword}}).demo(t)
 	expired := s.mustLogin(t, "alice").RefreshToken
 	c.add(2 * time.Hour)
 	loggedOut := s.mustLogin(t, "alice")
@@ -98,7 +98,7 @@ func TestRefreshRefuses(t *testing.T) {
 
 func TestSecretsAreNeitherStoredNorLogged(t *testing.T) {
 	cfg := testdb.SQLite(t)
-	s := start(t, cfg, Config{}).demo(t)
+	s := startService(t, cfg, Config{}).demo(t)
 	session := s.mustLogin(t, "alice")
 	session = must(s.Refresh(t.Context(), session.RefreshToken))(t)
 	key, _, err := s.CreateAPIKey(t.Context(), NewAPIKey{Account: "demo", Name: "k"})
@@ -128,7 +128,7 @@ func TestSecretsAreNeitherStoredNorLogged(t *testing.T) {
 func TestPurgeKeepsWhatStillMatters(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		c := newClock()
-		s := start(t, cfg, Config{Now: c.now}).demo(t)
+		s := startService(t, cfg, Config{Now: c.now}).demo(t)
 		count := func(table string) (n int) {
 			t.Helper()
 			if err := s.db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM `+table).Scan(&n); err != nil {

@@ -30,7 +30,7 @@ func (s *service) storedSeeds(t testing.TB) []string {
 
 func TestACopyOfTheDatabaseSignsNoTokens(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		s := start(t, cfg, Config{}).demo(t)
+		s := startService(t, cfg, Config{}).demo(t)
 		for _, seed := range s.storedSeeds(t) {
 			if plain, err := base64.StdEncoding.DecodeString(seed); err == nil && len(plain) == ed25519.SeedSize {
 				t.Error("a signing seed is stored in plain text")
@@ -44,7 +44,7 @@ func TestACopyOfTheDatabaseSignsNoTokens(t *testing.T) {
 
 func TestPlainSigningKeysAreSealedAtTheNextStart(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		s := start(t, cfg, Config{}).demo(t)
+		s := startService(t, cfg, Config{}).demo(t)
 		seed := make([]byte, ed25519.SeedSize)
 		rand.Read(seed)
 		id := sqldb.NewID()
@@ -61,7 +61,7 @@ func TestPlainSigningKeysAreSealedAtTheNextStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		token := s.mustLogin(t, "alice").AccessToken
-		again := start(t, cfg, Config{})
+		again := startService(t, cfg, Config{})
 		if seeds := again.storedSeeds(t); slices.Contains(seeds, base64.StdEncoding.EncodeToString(seed)) {
 			t.Error("the seed is still stored in plain text")
 		}
@@ -82,9 +82,9 @@ func TestPlainSigningKeysAreSealedAtTheNextStart(t *testing.T) {
 
 func TestWithoutTheMasterKeyTokensAreCheckedButNotMade(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		s := start(t, cfg, Config{}).demo(t)
+		s := startService(t, cfg, Config{}).demo(t)
 		token := s.mustLogin(t, "alice").AccessToken
-		without := startWith(t, testdb.Open(t, cfg), Config{}, NewMemoryLimiter(), noKeys(t))
+		without := startServiceWithKeys(t, testdb.Open(t, cfg), Config{}, NewMemoryLimiter(), noKeys(t))
 		without.mustAuthenticate(t, token)
 		_, err := without.Login(t.Context(), demoLogin("alice"))
 		wantKind(t, "a login", err, fault.KindUnavailable)
@@ -107,7 +107,7 @@ func TestWithoutTheMasterKeyTokensAreCheckedButNotMade(t *testing.T) {
 func TestSigningKeysFollowTheMasterKey(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		keys := testKeys(t)
-		s := startWith(t, testdb.Open(t, cfg), Config{}, NewMemoryLimiter(), keys).demo(t)
+		s := startServiceWithKeys(t, testdb.Open(t, cfg), Config{}, NewMemoryLimiter(), keys).demo(t)
 		token := s.mustLogin(t, "alice").AccessToken
 		before := s.storedSeeds(t)
 		done, err := masterkey.Rotate(t.Context(), keys, s.Secrets(), func(int, int) {})
@@ -120,13 +120,13 @@ func TestSigningKeysFollowTheMasterKey(t *testing.T) {
 			}
 		}
 		s.mustLogin(t, "alice")
-		again := startWith(t, testdb.Open(t, cfg), Config{}, NewMemoryLimiter(), keys)
+		again := startServiceWithKeys(t, testdb.Open(t, cfg), Config{}, NewMemoryLimiter(), keys)
 		again.mustAuthenticate(t, token)
 		again.mustLogin(t, "alice")
 	})
 }
 
-func kidOf(t testing.TB, token string) string {
+func keyIDOf(t testing.TB, token string) string {
 	t.Helper()
 	parsed, _, err := jwt.NewParser().ParseUnverified(token, &claims{})
 	if err != nil {
@@ -137,15 +137,15 @@ func kidOf(t testing.TB, token string) string {
 
 func TestARotatedSigningKeySignsAtOnceOnEveryNode(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		a := start(t, cfg, Config{}).demo(t)
-		b := start(t, cfg, Config{})
+		a := startService(t, cfg, Config{}).demo(t)
+		b := startService(t, cfg, Config{})
 		b.run(t)
 		old := a.mustLogin(t, "alice")
 		id := must(a.RotateSigningKey(t.Context(), false))(t)
-		if kid := kidOf(t, a.mustLogin(t, "alice").AccessToken); kid != id {
+		if kid := keyIDOf(t, a.mustLogin(t, "alice").AccessToken); kid != id {
 			t.Errorf("%s signs, want %s", kid, id)
 		}
-		within(t, "the other node signs with it", func() bool { return kidOf(t, b.mustLogin(t, "alice").AccessToken) == id })
+		waitFor(t, "the other node signs with it", func() bool { return keyIDOf(t, b.mustLogin(t, "alice").AccessToken) == id })
 		b.mustAuthenticate(t, old.AccessToken)
 		must(b.Refresh(t.Context(), old.RefreshToken))(t)
 	})
@@ -154,12 +154,12 @@ func TestARotatedSigningKeySignsAtOnceOnEveryNode(t *testing.T) {
 func TestRotatingNowEndsEveryToken(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		c := newClock()
-		a := start(t, cfg, Config{Now: c.now}).demo(t)
+		a := startService(t, cfg, Config{Now: c.now}).demo(t)
 		c.add(29 * 24 * time.Hour) // the next key is published
 		if err := a.runMaintenance(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		b := start(t, cfg, Config{Now: c.now})
+		b := startService(t, cfg, Config{Now: c.now})
 		b.run(t)
 		session := a.mustLogin(t, "alice")
 		channel, _, err := a.EventsLogin(t.Context(), demoLogin("alice"), Filter{})
@@ -189,14 +189,14 @@ func TestRotatingNowEndsEveryToken(t *testing.T) {
 func TestARotationBehindTheClockThatMadeTheKeySignsAtOnce(t *testing.T) {
 	c := newClock()
 	cfg := testdb.SQLite(t)
-	start(t, cfg, Config{Now: c.now}).demo(t)
+	startService(t, cfg, Config{Now: c.now}).demo(t)
 	c.add(-time.Hour)
-	s := start(t, cfg, Config{Now: c.now})
+	s := startService(t, cfg, Config{Now: c.now})
 	old := s.mustLogin(t, "alice").AccessToken
 	id := must(s.RotateSigningKey(t.Context(), false))(t)
 	s.mustAuthenticate(t, old)
 	c.add(time.Hour + time.Second)
-	if kid := kidOf(t, s.mustLogin(t, "alice").AccessToken); kid != id {
+	if kid := keyIDOf(t, s.mustLogin(t, "alice").AccessToken); kid != id {
 		t.Errorf("%s signs, want %s", kid, id)
 	}
 }
@@ -204,8 +204,8 @@ func TestARotationBehindTheClockThatMadeTheKeySignsAtOnce(t *testing.T) {
 // The other node does not run Run here, and early polls are off.
 func TestANewUsersTokenWorksAtOnceOnAnotherNode(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		a := start(t, cfg, Config{}).demo(t)
-		b := start(t, cfg, Config{})
+		a := startService(t, cfg, Config{}).demo(t)
+		b := startService(t, cfg, Config{})
 		b.earlyPollLimiter.SetLimit(0)
 		b.earlyPollLimiter.SetBurst(0)
 		must(a.CreateUser(t.Context(), NewUser{Account: "demo", Username: "carol", Password: password}))(t)
@@ -214,7 +214,7 @@ func TestANewUsersTokenWorksAtOnceOnAnotherNode(t *testing.T) {
 }
 
 func TestTokensOfUnknownUsersDoNotHammerTheDatabase(t *testing.T) {
-	s := start(t, testdb.SQLite(t), Config{}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
 	s.userLookupLimiter.SetLimit(0) // one second's look-ups for the whole test
 	var tokens []string
 	for range 50 * userLookupsPerSecond {

@@ -41,7 +41,7 @@ func (c *clock) add(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-func cheap(c Config) Config {
+func withCheapHashes(c Config) Config {
 	if c.Settings == (Settings{}) {
 		c.Settings = DefaultSettings()
 	}
@@ -49,18 +49,18 @@ func cheap(c Config) Config {
 	return c
 }
 
-// start returns a node with a pool of its own, like another process.
-func start(t testing.TB, db sqldb.Config, cfg Config) *service {
+// startService returns a node with a pool of its own, like another process.
+func startService(t testing.TB, db sqldb.Config, cfg Config) *service {
 	t.Helper()
-	return startOn(t, testdb.Open(t, db), cfg, NewMemoryLimiter())
+	return startServiceOn(t, testdb.Open(t, db), cfg, NewMemoryLimiter())
 }
 
-func startOn(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter) *service {
+func startServiceOn(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter) *service {
 	t.Helper()
-	return startWith(t, db, cfg, limiter, sharedKeys(t))
+	return startServiceWithKeys(t, db, cfg, limiter, sharedKeys(t))
 }
 
-func startWith(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter, keys *masterkey.Keyring) *service {
+func startServiceWithKeys(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter, keys *masterkey.Keyring) *service {
 	t.Helper()
 	return must(newService(t, db, cfg, limiter, keys))(t)
 }
@@ -72,7 +72,7 @@ func newService(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter, keys *m
 	if err != nil {
 		return nil, err
 	}
-	s, err := New(t.Context(), cheap(cfg), db, keys, limiter, audited, prometheus.NewRegistry(), logger)
+	s, err := New(t.Context(), withCheapHashes(cfg), db, keys, limiter, audited, prometheus.NewRegistry(), logger)
 	return &service{s, log, audited}, err
 }
 
@@ -141,8 +141,8 @@ func wantKind(t testing.TB, what string, err error, kind fault.Kind) {
 	}
 }
 
-// within waits until is returns true.
-func within(t testing.TB, what string, is func() bool) {
+// waitFor waits until is returns true.
+func waitFor(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if is() {

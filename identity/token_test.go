@@ -31,7 +31,7 @@ func payload(t testing.TB, token string) map[string]any {
 
 func TestTokensHaveTheContractsClaims(t *testing.T) {
 	c := newClock()
-	s := start(t, testdb.SQLite(t), Config{Now: c.now}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{Now: c.now}).demo(t)
 	session := s.mustLogin(t, "admin")
 	got := payload(t, session.AccessToken)
 	id := session.User.ID
@@ -59,7 +59,7 @@ func TestTokensHaveTheContractsClaims(t *testing.T) {
 }
 
 func TestTokenIsRefused(t *testing.T) {
-	s := start(t, testdb.SQLite(t), Config{}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
 	must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other.local"}))(t)
 	session := s.mustLogin(t, "alice")
 	good := session.AccessToken
@@ -149,7 +149,7 @@ func TestTokenIsRefused(t *testing.T) {
 }
 
 func TestAudiencesAreNotInterchangeable(t *testing.T) {
-	s := start(t, testdb.SQLite(t), Config{}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
 	api := s.mustLogin(t, "alice").AccessToken
 	events, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), Filter{})
 	if err != nil {
@@ -168,7 +168,7 @@ func TestAudiencesAreNotInterchangeable(t *testing.T) {
 
 func TestTokensExpireToTheSecond(t *testing.T) {
 	c := newClock()
-	s := start(t, testdb.SQLite(t), Config{Now: c.now, Settings: Settings{AccessTTL: time.Minute, RefreshTTL: time.Hour, EventsTTL: time.Hour, SIPPortalPassword: RefusePortalPassword}}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{Now: c.now, Settings: Settings{AccessTTL: time.Minute, RefreshTTL: time.Hour, EventsTTL: time.Hour, SIPPortalPassword: RefusePortalPassword}}).demo(t)
 	token := s.mustLogin(t, "alice").AccessToken
 	c.add(59 * time.Second)
 	p := s.mustAuthenticate(t, token)
@@ -180,7 +180,7 @@ func TestTokensExpireToTheSecond(t *testing.T) {
 
 func TestRevokedAndGonePrincipalsAreForbiddenByValidAndUnknownToAuthenticate(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		s := start(t, cfg, Config{}).demo(t)
+		s := startService(t, cfg, Config{}).demo(t)
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "sub", Name: "sub", Domain: "sub.local", Parent: "demo"}))(t)
 		must(s.CreateUser(t.Context(), NewUser{Account: "sub", Username: "eve", Password: password}))(t)
 		for name, end := range map[string]func(p *Principal) error{
@@ -218,7 +218,7 @@ func TestRevokedAndGonePrincipalsAreForbiddenByValidAndUnknownToAuthenticate(t *
 
 func TestAnAccountMadeAnewDoesNotReviveItsTokens(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		s := start(t, cfg, Config{}).demo(t)
+		s := startService(t, cfg, Config{}).demo(t)
 		token := s.mustLogin(t, "alice").AccessToken
 		if err := s.remove(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
@@ -232,7 +232,7 @@ func TestAnAccountMadeAnewDoesNotReviveItsTokens(t *testing.T) {
 }
 
 func TestLogoutOfAChannelTokenEndsItAlone(t *testing.T) {
-	s := start(t, testdb.SQLite(t), Config{}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
 	var principals []*Principal
 	for range 2 {
 		token, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), Filter{})
@@ -286,7 +286,7 @@ func FuzzAuthenticate(f *testing.F) {
 }
 
 func TestACheckedTokenIsForgottenWithItsKey(t *testing.T) {
-	s := start(t, testdb.SQLite(t), Config{})
+	s := startService(t, testdb.SQLite(t), Config{})
 	if _, err := s.SeedDemo(t.Context(), password); err != nil {
 		t.Fatal(err)
 	}

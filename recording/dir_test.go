@@ -61,17 +61,17 @@ func TestOpenDirRemovesOnlyAbandonedFiles(t *testing.T) {
 	if _, err := os.Stat(old); err == nil {
 		t.Error("the abandoned file is still there")
 	}
-	check2(t)(os.Stat(fresh))
+	checkError(t)(os.Stat(fresh))
 }
 
 // A process killed in the middle of an upload leaves no visible object and, of a sealed
 // recording, no plain text.
 func TestACrashLeavesNoHalfObjectAndNoPlaintext(t *testing.T) {
 	if os.Getenv("RECORDING_CRASH_DB") != "" {
-		crash(t)
+		runCrashingChild(t)
 		return
 	}
-	h := newHouse(t, Settings{}, sqldb.Config{Path: filepath.Join(t.TempDir(), "t.db")})
+	h := newEnv(t, Settings{}, sqldb.Config{Path: filepath.Join(t.TempDir(), "t.db")})
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 	sealing := must(h.config.Current(t.Context(), "acme"))(t)
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestACrashLeaves")
@@ -79,7 +79,7 @@ func TestACrashLeavesNoHalfObjectAndNoPlaintext(t *testing.T) {
 	out := must(child.StdoutPipe())(t)
 	check(t, child.Start())
 	line := make([]byte, 7)
-	check2(t)(io.ReadFull(out, line))
+	checkError(t)(io.ReadFull(out, line))
 	check(t, child.Process.Kill())
 	if child.Wait() == nil || string(line) != "halfway" {
 		t.Fatalf("the child said %q", line)
@@ -95,10 +95,11 @@ func TestACrashLeavesNoHalfObjectAndNoPlaintext(t *testing.T) {
 	if _, err := h.play("acme", "call-1"); fault.KindOf(err) != fault.KindNotFound {
 		t.Error(err)
 	}
-	check2(t)(h.upload("acme", "call-1", speech(100)))
+	checkError(t)(h.upload("acme", "call-1", testAudio(100)))
 }
 
-// fixedKeys is the child's configuration: the parent has the database.
+// fixedKeys is the encryption configuration of the child process, which has no access to
+// the parent's database.
 type fixedKeys struct{ encryption.Sealing }
 
 func (k fixedKeys) Current(context.Context, string) (encryption.Sealing, error) {
@@ -108,18 +109,18 @@ func (k fixedKeys) Key(context.Context, string, int64) (encryption.Key, error) {
 	return k.Sealing.Key, nil
 }
 
-func crash(t *testing.T) {
-	h := newHouse(t, Settings{}, testdb.SQLite(t))
+func runCrashingChild(t *testing.T) {
+	h := newEnv(t, Settings{}, testdb.SQLite(t))
 	key, salt, _ := strings.Cut(os.Getenv("RECORDING_CRASH_KEY"), " ")
 	h.Service.keys = fixedKeys{encryption.Sealing{Enabled: true, Algorithm: encryption.AES256GCM,
 		Key: encryption.Key{ID: "key_auto_acme", Version: 1, Key: key, Salt: salt}}}
 	if at := os.Getenv("RECORDING_CRASH_S3"); at != "" {
 		h.Service.backend = crashingS3(t, at)
-		_, err := h.upload("acme", "call-1", speech(12<<20))
+		_, err := h.upload("acme", "call-1", testAudio(12<<20))
 		t.Fatal("not killed", err)
 	}
 	h.Service.backend = must(OpenDir(os.Getenv("RECORDING_CRASH_DB")))(t)
-	body := io.MultiReader(bytes.NewReader(speech(2<<20)), readerFunc(func([]byte) (int, error) {
+	body := io.MultiReader(bytes.NewReader(testAudio(2<<20)), readerFunc(func([]byte) (int, error) {
 		fmt.Print("halfway")
 		select {}
 	}))

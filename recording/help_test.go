@@ -26,38 +26,38 @@ const (
 	secondKey = "the second key of this account, long enough"
 )
 
-// house is a recording service with its real dependencies.
-type house struct {
+// env is a recording service with its real dependencies.
+type env struct {
 	*Service
 	audited *audit.Log
 	config  *encryption.Service
-	keys    *switchedKeys
+	keys    *failingKeys
 	dir     string // of the store
-	events  *events
+	events  *fakePublisher
 }
 
-// switchedKeys are the real keys until they are switched off.
-type switchedKeys struct {
+// failingKeys are the keys of Service, or fail with off if that is set.
+type failingKeys struct {
 	*encryption.Service
 	off error
 }
 
-func (k *switchedKeys) Current(ctx context.Context, accountID string) (encryption.Sealing, error) {
+func (k *failingKeys) Current(ctx context.Context, accountID string) (encryption.Sealing, error) {
 	if k.off != nil {
 		return encryption.Sealing{}, k.off
 	}
 	return k.Service.Current(ctx, accountID)
 }
 
-// events keeps the published events.
-type events struct {
+// fakePublisher keeps the published events.
+type fakePublisher struct {
 	mu   sync.Mutex
 	sent []string
 	fail error
 	more chan struct{} // one for each event
 }
 
-func (e *events) Publish(_ context.Context, _ string, data []byte) error {
+func (e *fakePublisher) Publish(_ context.Context, _ string, data []byte) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.fail != nil {
@@ -68,24 +68,24 @@ func (e *events) Publish(_ context.Context, _ string, data []byte) error {
 	return nil
 }
 
-func onBoth(t *testing.T, test func(t *testing.T, h *house)) {
-	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) { test(t, newHouse(t, Settings{}, at)) })
+func onEachDatabase(t *testing.T, test func(t *testing.T, h *env)) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) { test(t, newEnv(t, Settings{}, at)) })
 }
 
-func newHouse(t testing.TB, cfg Settings, at sqldb.Config) *house {
+func newEnv(t testing.TB, cfg Settings, at sqldb.Config) *env {
 	t.Helper()
 	ctx := context.Background()
 	db := testdb.Open(t, at)
 	ring := must(masterkey.Open(masterkey.Settings{File: filepath.Join(t.TempDir(), "master.key")}))(t)
 	must(ring.Create())(t)
 	audited := audittest.New(t, db)
-	h := &house{
+	h := &env{
 		audited: audited,
 		config:  must(encryption.New(ctx, db, ring, audited, prometheus.NewRegistry()))(t),
 		dir:     filepath.Join(t.TempDir(), "recordings"),
-		events:  &events{more: make(chan struct{}, 1000)},
+		events:  &fakePublisher{more: make(chan struct{}, 1000)},
 	}
-	h.keys = &switchedKeys{Service: h.config}
+	h.keys = &failingKeys{Service: h.config}
 	store := must(OpenDir(h.dir))(t)
 	t.Cleanup(func() { check(t, store.Close()) })
 	h.Service = must(New(ctx, cfg, Deps{
@@ -122,7 +122,7 @@ func check(t testing.TB, err error) {
 }
 
 // configure sends a change, with a fixed salt so that roots are shared.
-func (h *house) configure(t testing.TB, account string, c encryption.Change) {
+func (h *env) configure(t testing.TB, account string, c encryption.Change) {
 	t.Helper()
 	if c.Salt == nil {
 		c.Salt = new("the salt of all tests")
@@ -130,11 +130,11 @@ func (h *house) configure(t testing.TB, account string, c encryption.Change) {
 	must(h.config.Update(context.Background(), account, c, ""))(t)
 }
 
-func (h *house) upload(account, id string, audio []byte) (*Metadata, error) {
+func (h *env) upload(account, id string, audio []byte) (*Metadata, error) {
 	return h.Store(context.Background(), Upload{AccountID: account, RecordingID: id, ContentType: "audio/x-wav", Body: bytes.NewReader(audio)})
 }
 
-func (h *house) play(account, id string) (audio []byte, err error) {
+func (h *env) play(account, id string) (audio []byte, err error) {
 	a, err := h.Open(context.Background(), account, id)
 	if err != nil {
 		return nil, err
@@ -144,12 +144,12 @@ func (h *house) play(account, id string) (audio []byte, err error) {
 }
 
 // objects lists the files in the store, unfinished ones included.
-func (h *house) objects(t testing.TB) []string {
+func (h *env) objects(t testing.TB) []string {
 	t.Helper()
 	return must(filepath.Glob(filepath.Join(h.dir, "*", "*")))(t)
 }
 
-// speech is audio in which a reader would find words.
-func speech(n int) []byte {
+// testAudio is audio in which a reader would find words.
+func testAudio(n int) []byte {
 	return bytes.Repeat([]byte("the caller said something private. "), n/35+1)[:n]
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func TestResealMovesOldRecordingsWhileTheyArePlayed(t *testing.T) {
-	onBoth(t, func(t *testing.T, h *house) {
+	onEachDatabase(t, func(t *testing.T, h *env) {
 		want := map[string][]byte{}
 		for i, c := range []encryption.Change{
 			{Enabled: true, Key: new(firstKey), Algorithm: new(encryption.AES256GCM)},
@@ -26,8 +26,8 @@ func TestResealMovesOldRecordingsWhileTheyArePlayed(t *testing.T) {
 		} {
 			h.configure(t, "acme", c)
 			id := fmt.Sprintf("call-%d", i)
-			want[id] = speech(70_000 * i)
-			check2(t)(h.upload("acme", id, want[id]))
+			want[id] = testAudio(70_000 * i)
+			checkError(t)(h.upload("acme", id, want[id]))
 		}
 		h.configure(t, "acme", encryption.Change{Enabled: false}) // old ones move all the same
 
@@ -73,10 +73,10 @@ func TestResealMovesOldRecordingsWhileTheyArePlayed(t *testing.T) {
 }
 
 func TestResealLeavesWhatItCannotMove(t *testing.T) {
-	h := newHouse(t, Settings{}, testdb.SQLite(t))
+	h := newEnv(t, Settings{}, testdb.SQLite(t))
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 	for i := range 3 {
-		check2(t)(h.upload("acme", fmt.Sprintf("call-%d", i), speech(100)))
+		checkError(t)(h.upload("acme", fmt.Sprintf("call-%d", i), testAudio(100)))
 	}
 	var bad string
 	for _, file := range h.objects(t) {
@@ -84,7 +84,7 @@ func TestResealLeavesWhatItCannotMove(t *testing.T) {
 			bad = file
 		}
 	}
-	edit(t, bad, func(b []byte) []byte { b[60] ^= 1; return b })
+	editFile(t, bad, func(b []byte) []byte { b[60] ^= 1; return b })
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(secondKey)})
 	got, err := h.Reseal(t.Context(), "", func(Progress) {})
 	if fault.KindOf(err) != fault.KindInternal || got != (Progress{Done: 2, Failed: 1, Total: 3}) {
@@ -96,11 +96,11 @@ func TestResealLeavesWhatItCannotMove(t *testing.T) {
 }
 
 func TestOfflineOpensWhatTheServiceSealed(t *testing.T) {
-	h := newHouse(t, Settings{}, testdb.SQLite(t))
+	h := newEnv(t, Settings{}, testdb.SQLite(t))
 	first, second := Offline{firstKey, "salt one"}, Offline{secondKey, "salt two"}
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: &first.Key, Salt: &first.Salt})
-	audio := speech(100_000)
-	check2(t)(h.upload("acme", "call-1", audio))
+	audio := testAudio(100_000)
+	checkError(t)(h.upload("acme", "call-1", audio))
 	file := must(os.ReadFile(h.objects(t)[0]))(t)
 
 	var out bytes.Buffer

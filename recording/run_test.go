@@ -14,7 +14,7 @@ import (
 )
 
 func TestStoredRecordingsAreAnnounced(t *testing.T) {
-	onBoth(t, func(t *testing.T, h *house) {
+	onEachDatabase(t, func(t *testing.T, h *env) {
 		h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -27,7 +27,7 @@ func TestStoredRecordingsAreAnnounced(t *testing.T) {
 		}
 		const n = 20
 		for i := range n {
-			check2(t)(h.upload("acme", fmt.Sprintf("call-%d", i), speech(10)))
+			checkError(t)(h.upload("acme", fmt.Sprintf("call-%d", i), testAudio(10)))
 		}
 		for range n {
 			select {
@@ -54,8 +54,8 @@ func TestStoredRecordingsAreAnnounced(t *testing.T) {
 }
 
 func TestAnAnnouncementThatFailedIsMadeAgain(t *testing.T) {
-	h := newHouse(t, Settings{}, testdb.SQLite(t))
-	check2(t)(h.upload("acme", "call-1", speech(10)))
+	h := newEnv(t, Settings{}, testdb.SQLite(t))
+	checkError(t)(h.upload("acme", "call-1", testAudio(10)))
 	h.events.fail = errors.New("kafka is away")
 	if err := h.announce(t.Context()); !errors.Is(err, h.events.fail) {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestAnAnnouncementThatFailedIsMadeAgain(t *testing.T) {
 		t.Error("announced while another node may be doing it")
 	}
 	// After the end of the lease.
-	check2(t)(h.rows.db.ExecContext(t.Context(), `UPDATE recordings SET announce_after = announce_after - $1`, announceLease.Milliseconds()+1))
+	checkError(t)(h.rows.db.ExecContext(t.Context(), `UPDATE recordings SET announce_after = announce_after - $1`, announceLease.Milliseconds()+1))
 	check(t, h.announce(t.Context()))
 	check(t, h.announce(t.Context()))
 	if len(h.events.sent) != 1 {

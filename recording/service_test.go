@@ -28,10 +28,10 @@ import (
 )
 
 func TestARecordingLiesAsItsAccountSays(t *testing.T) {
-	onBoth(t, func(t *testing.T, h *house) {
+	onEachDatabase(t, func(t *testing.T, h *env) {
 		h.configure(t, "sealing", encryption.Change{Enabled: true, Key: new(firstKey), Algorithm: new(encryption.AES256CBC)})
 		h.configure(t, "plain", encryption.Change{Enabled: false})
-		audio := speech(200_000)
+		audio := testAudio(200_000)
 		for account, sealed := range map[string]bool{"sealing": true, "plain": false, "never": false} {
 			m, err := h.upload(account, "call-1", audio)
 			check(t, err)
@@ -59,15 +59,15 @@ func TestARecordingLiesAsItsAccountSays(t *testing.T) {
 }
 
 func TestEveryOldRecordingOpensAfterRotations(t *testing.T) {
-	onBoth(t, func(t *testing.T, h *house) {
+	onEachDatabase(t, func(t *testing.T, h *env) {
 		algorithms := []string{encryption.AES256GCM, encryption.AES256CBC}
 		want := map[string][]byte{}
 		for i := range 6 {
 			h.configure(t, "acme", encryption.Change{Enabled: i%5 != 4, Algorithm: &algorithms[i%2],
 				Key: new(fmt.Sprintf("rotation number %d of this account's key", i))})
 			id := fmt.Sprintf("call-%d", i)
-			want[id] = speech(1000 * i)
-			check2(t)(h.upload("acme", id, want[id]))
+			want[id] = testAudio(1000 * i)
+			checkError(t)(h.upload("acme", id, want[id]))
 		}
 		h.configure(t, "acme", encryption.Change{Enabled: false})
 		for id, audio := range want {
@@ -78,15 +78,15 @@ func TestEveryOldRecordingOpensAfterRotations(t *testing.T) {
 	})
 }
 
-func check2(t testing.TB) func(any, error) {
+func checkError(t testing.TB) func(any, error) {
 	return func(_ any, err error) { t.Helper(); check(t, err) }
 }
 
 func TestPlaybackServesRanges(t *testing.T) {
-	h := newHouse(t, Settings{}, testdb.SQLite(t))
+	h := newEnv(t, Settings{}, testdb.SQLite(t))
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
-	audio := speech(300_000)
-	check2(t)(h.upload("acme", "call-1", audio))
+	audio := testAudio(300_000)
+	checkError(t)(h.upload("acme", "call-1", audio))
 	a := must(h.Open(t.Context(), "acme", "call-1"))(t)
 	defer func() { check(t, a.Close()) }()
 	for range 30 {
@@ -103,10 +103,10 @@ func TestPlaybackServesRanges(t *testing.T) {
 }
 
 func TestNothingIsStoredInPlainThatShouldBeSealed(t *testing.T) {
-	onBoth(t, func(t *testing.T, h *house) {
+	onEachDatabase(t, func(t *testing.T, h *env) {
 		h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 		h.keys.off = errors.New("the master key is away")
-		_, err := h.upload("acme", "call-1", speech(100))
+		_, err := h.upload("acme", "call-1", testAudio(100))
 		if f := fault.As(err); f.Kind != fault.KindUnavailable || f.RetryAfter <= 0 || strings.Contains(f.Message, "master") {
 			t.Errorf("%v", err)
 		}
@@ -114,14 +114,14 @@ func TestNothingIsStoredInPlainThatShouldBeSealed(t *testing.T) {
 			t.Errorf("counted %v, stored %v", n, h.objects(t))
 		}
 		h.keys.off = nil
-		check2(t)(h.upload("acme", "call-1", speech(100)))
+		checkError(t)(h.upload("acme", "call-1", testAudio(100)))
 	})
 }
 
 func TestUploadRefusals(t *testing.T) {
-	h := newHouse(t, Settings{MaxBytes: 1000}, testdb.SQLite(t))
-	check2(t)(h.upload("acme", "taken", speech(10)))
-	broken := io.MultiReader(bytes.NewReader(speech(500)), iotest.ErrReader(io.ErrUnexpectedEOF))
+	h := newEnv(t, Settings{MaxBytes: 1000}, testdb.SQLite(t))
+	checkError(t)(h.upload("acme", "taken", testAudio(10)))
+	broken := io.MultiReader(bytes.NewReader(testAudio(500)), iotest.ErrReader(io.ErrUnexpectedEOF))
 	for _, c := range []struct {
 		name string
 		u    Upload
@@ -133,7 +133,7 @@ func TestUploadRefusals(t *testing.T) {
 		{"a hidden name", Upload{RecordingID: ".unfinished", Body: strings.NewReader("x")}, fault.KindInvalid},
 		{"an endless id", Upload{RecordingID: strings.Repeat("a", 129), Body: strings.NewReader("x")}, fault.KindInvalid},
 		{"an odd content type", Upload{RecordingID: "b", ContentType: "a\nb", Body: strings.NewReader("x")}, fault.KindInvalid},
-		{"too large", Upload{RecordingID: "b", Body: bytes.NewReader(speech(1001))}, fault.KindTooLarge},
+		{"too large", Upload{RecordingID: "b", Body: bytes.NewReader(testAudio(1001))}, fault.KindTooLarge},
 		{"a caller who hangs up", Upload{RecordingID: "b", Body: broken}, fault.KindInvalid},
 	} {
 		c.u.AccountID = "acme"
@@ -144,18 +144,18 @@ func TestUploadRefusals(t *testing.T) {
 	if objects := h.objects(t); len(objects) != 1 {
 		t.Errorf("left behind: %v", objects)
 	}
-	check2(t)(h.upload("acme", "exactly", speech(1000)))
-	check2(t)(h.upload("another", "taken", speech(10))) // ids are an account's own
+	checkError(t)(h.upload("acme", "exactly", testAudio(1000)))
+	checkError(t)(h.upload("another", "taken", testAudio(10))) // ids are an account's own
 }
 
 func TestOneOfManyUploadsOfAnIDWins(t *testing.T) {
-	onBoth(t, func(t *testing.T, h *house) {
+	onEachDatabase(t, func(t *testing.T, h *env) {
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		stored, refused := 0, 0
 		for range 8 {
 			wg.Go(func() {
-				_, err := h.upload("acme", "call-1", speech(50_000))
+				_, err := h.upload("acme", "call-1", testAudio(50_000))
 				mu.Lock()
 				defer mu.Unlock()
 				switch fault.KindOf(err) {
@@ -176,34 +176,34 @@ func TestOneOfManyUploadsOfAnIDWins(t *testing.T) {
 }
 
 func TestAnAlteredObjectIsNotPlayed(t *testing.T) {
-	alter := map[string]func(t *testing.T, h *house, file string){
-		"a byte of the last chunk": func(t *testing.T, h *house, file string) {
-			edit(t, file, func(b []byte) []byte { b[len(b)-50] ^= 1; return b })
+	alter := map[string]func(t *testing.T, h *env, file string){
+		"a byte of the last chunk": func(t *testing.T, h *env, file string) {
+			editFile(t, file, func(b []byte) []byte { b[len(b)-50] ^= 1; return b })
 		},
-		"a byte of the first chunk": func(t *testing.T, h *house, file string) {
-			edit(t, file, func(b []byte) []byte { b[1000] ^= 1; return b })
+		"a byte of the first chunk": func(t *testing.T, h *env, file string) {
+			editFile(t, file, func(b []byte) []byte { b[1000] ^= 1; return b })
 		},
-		"cut short": func(t *testing.T, h *house, file string) {
-			edit(t, file, func(b []byte) []byte { return b[:len(b)-70_000] })
+		"cut short": func(t *testing.T, h *env, file string) {
+			editFile(t, file, func(b []byte) []byte { return b[:len(b)-70_000] })
 		},
-		"emptied": func(t *testing.T, h *house, file string) { edit(t, file, func([]byte) []byte { return nil }) },
-		"gone":    func(t *testing.T, h *house, file string) { check(t, os.Remove(file)) },
-		"another recording's": func(t *testing.T, h *house, file string) {
-			check2(t)(h.upload("acme", "call-2", speech(200_000)))
-			edit(t, file, func([]byte) []byte { return must(os.ReadFile(other(t, h, file)))(t) })
+		"emptied": func(t *testing.T, h *env, file string) { editFile(t, file, func([]byte) []byte { return nil }) },
+		"gone":    func(t *testing.T, h *env, file string) { check(t, os.Remove(file)) },
+		"another recording's": func(t *testing.T, h *env, file string) {
+			checkError(t)(h.upload("acme", "call-2", testAudio(200_000)))
+			editFile(t, file, func([]byte) []byte { return must(os.ReadFile(otherObject(t, h, file)))(t) })
 		},
-		"an earlier one of that id": func(t *testing.T, h *house, file string) {
+		"an earlier one of that id": func(t *testing.T, h *env, file string) {
 			before := must(os.ReadFile(file))(t)
 			check(t, h.Delete(t.Context(), "acme", "call-1"))
-			check2(t)(h.upload("acme", "call-1", speech(100)))
-			edit(t, h.objects(t)[0], func([]byte) []byte { return before })
+			checkError(t)(h.upload("acme", "call-1", testAudio(100)))
+			editFile(t, h.objects(t)[0], func([]byte) []byte { return before })
 		},
 	}
 	for name, change := range alter {
 		t.Run(name, func(t *testing.T) {
-			h := newHouse(t, Settings{}, testdb.SQLite(t))
+			h := newEnv(t, Settings{}, testdb.SQLite(t))
 			h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
-			check2(t)(h.upload("acme", "call-1", speech(200_000)))
+			checkError(t)(h.upload("acme", "call-1", testAudio(200_000)))
 			change(t, h, h.objects(t)[0])
 			got, err := h.play("acme", "call-1")
 			if f := fault.As(err); err == nil || f.Kind != fault.KindInternal || f.Message != "the recording is damaged" || len(got) != 0 {
@@ -216,12 +216,12 @@ func TestAnAlteredObjectIsNotPlayed(t *testing.T) {
 	}
 }
 
-func edit(t *testing.T, file string, change func([]byte) []byte) {
+func editFile(t *testing.T, file string, change func([]byte) []byte) {
 	t.Helper()
 	check(t, os.WriteFile(file, change(must(os.ReadFile(file))(t)), 0o600))
 }
 
-func other(t *testing.T, h *house, file string) string {
+func otherObject(t *testing.T, h *env, file string) string {
 	for _, object := range h.objects(t) {
 		if object != file {
 			return object
@@ -232,11 +232,11 @@ func other(t *testing.T, h *house, file string) string {
 }
 
 func TestListGivesEveryRecordingOnceNewestFirst(t *testing.T) {
-	onBoth(t, func(t *testing.T, h *house) {
+	onEachDatabase(t, func(t *testing.T, h *env) {
 		for i := range 25 {
-			check2(t)(h.upload("acme", fmt.Sprintf("call-%02d", i), speech(i)))
+			checkError(t)(h.upload("acme", fmt.Sprintf("call-%02d", i), testAudio(i)))
 		}
-		check2(t)(h.upload("other", "call-99", speech(1)))
+		checkError(t)(h.upload("other", "call-99", testAudio(1)))
 		seen := map[string]bool{}
 		var at int64 = 1 << 60
 		start, pages := "", 0
@@ -271,8 +271,8 @@ func TestListGivesEveryRecordingOnceNewestFirst(t *testing.T) {
 }
 
 func TestADeletedRecordingIsGone(t *testing.T) {
-	onBoth(t, func(t *testing.T, h *house) {
-		check2(t)(h.upload("acme", "call-1", speech(10)))
+	onEachDatabase(t, func(t *testing.T, h *env) {
+		checkError(t)(h.upload("acme", "call-1", testAudio(10)))
 		if err := h.Delete(t.Context(), "other", "call-1"); fault.KindOf(err) != fault.KindNotFound {
 			t.Errorf("another account's: %v", err)
 		}
@@ -283,14 +283,14 @@ func TestADeletedRecordingIsGone(t *testing.T) {
 		if err := h.Delete(t.Context(), "acme", "call-1"); fault.KindOf(err) != fault.KindNotFound {
 			t.Errorf("twice: %v", err)
 		}
-		check2(t)(h.upload("acme", "call-1", speech(10)))
+		checkError(t)(h.upload("acme", "call-1", testAudio(10)))
 	})
 }
 
 func TestSweepTakesOnlyWhatNoRowNames(t *testing.T) {
-	h := newHouse(t, Settings{}, testdb.SQLite(t))
-	check2(t)(h.upload("acme", "call-1", speech(10)))
-	check2(t)(h.upload(".dots", "call-1", speech(10)))
+	h := newEnv(t, Settings{}, testdb.SQLite(t))
+	checkError(t)(h.upload("acme", "call-1", testAudio(10)))
+	checkError(t)(h.upload(".dots", "call-1", testAudio(10)))
 	orphan := h.dir + "/acme/call-1.abcdefghijklmnop.trkrec"
 	strange := h.dir + "/acme/notes.txt"
 	for _, file := range []string{orphan, strange} {
@@ -310,9 +310,9 @@ func TestSweepTakesOnlyWhatNoRowNames(t *testing.T) {
 }
 
 func TestWithoutADatabaseNothingIsClaimedToBeStored(t *testing.T) {
-	h := newHouse(t, Settings{}, testdb.SQLite(t))
-	check2(t)(h.rows.db.ExecContext(t.Context(), `DROP TABLE recordings`))
-	if _, err := h.upload("acme", "call-1", speech(10)); err == nil {
+	h := newEnv(t, Settings{}, testdb.SQLite(t))
+	checkError(t)(h.rows.db.ExecContext(t.Context(), `DROP TABLE recordings`))
+	if _, err := h.upload("acme", "call-1", testAudio(10)); err == nil {
 		t.Error("stored")
 	}
 	if err := setting.Validate("recordings", Settings{MaxBytes: -1}); err == nil {
@@ -325,10 +325,10 @@ func TestWithoutADatabaseNothingIsClaimedToBeStored(t *testing.T) {
 }
 
 func TestStoringReadingAndDeletingARecordingIsAudited(t *testing.T) {
-	onBoth(t, func(t *testing.T, h *house) {
+	onEachDatabase(t, func(t *testing.T, h *env) {
 		ctx := audittest.CallerContext(t, "apikey:k")
 		upload := func(id string) error {
-			_, err := h.Store(ctx, Upload{AccountID: "acme", RecordingID: id, Body: bytes.NewReader(speech(1000))})
+			_, err := h.Store(ctx, Upload{AccountID: "acme", RecordingID: id, Body: bytes.NewReader(testAudio(1000))})
 			return err
 		}
 		check(t, upload("call-1"))
@@ -367,8 +367,8 @@ func TestStoringReadingAndDeletingARecordingIsAudited(t *testing.T) {
 }
 
 func TestAPlainRecordingIsCheckedAgainstItsDigest(t *testing.T) {
-	onBoth(t, func(t *testing.T, h *house) {
-		audio := speech(3 << 20)
+	onEachDatabase(t, func(t *testing.T, h *env) {
+		audio := testAudio(3 << 20)
 		must(h.upload("plain", "call-1", audio))(t)
 		file := h.objects(t)[0]
 		for _, at := range []int{0, 1 << 20, len(audio) - 1} {
@@ -390,7 +390,7 @@ func TestAPlainRecordingIsCheckedAgainstItsDigest(t *testing.T) {
 }
 
 func TestPurgingAnAccountDeletesItsRecordings(t *testing.T) {
-	onBoth(t, func(t *testing.T, h *house) {
+	onEachDatabase(t, func(t *testing.T, h *env) {
 		for i := range purgePageSize + 5 {
 			must(h.upload("gone", fmt.Sprint("call-", i), []byte("audio")))(t)
 		}
@@ -409,7 +409,7 @@ func TestPurgingAnAccountDeletesItsRecordings(t *testing.T) {
 // Too little free space refuses an upload before its body is read, and interrupts one
 // that is being read.
 func TestUploadsNeedFreeDisk(t *testing.T) {
-	h := newHouse(t, DefaultSettings(), testdb.SQLite(t))
+	h := newEnv(t, DefaultSettings(), testdb.SQLite(t))
 	var room error
 	checks := 0
 	h.checkFreeSpace = func() error { checks++; return room }
@@ -421,7 +421,7 @@ func TestUploadsNeedFreeDisk(t *testing.T) {
 		}
 	}
 	room = errors.New("1 of 100 MiB are free")
-	refused("at-once", speech(10))
+	refused("at-once", testAudio(10))
 	room, checks = nil, 0
 	h.checkFreeSpace = func() error {
 		if checks++; checks > 1 {
@@ -429,9 +429,9 @@ func TestUploadsNeedFreeDisk(t *testing.T) {
 		}
 		return nil
 	}
-	refused("while-it-comes", speech(diskCheckInterval+1<<20))
+	refused("while-it-comes", testAudio(diskCheckInterval+1<<20))
 	h.checkFreeSpace = func() error { return nil }
-	if _, err := h.upload("acme", "while-it-comes", speech(10)); err != nil {
+	if _, err := h.upload("acme", "while-it-comes", testAudio(10)); err != nil {
 		t.Errorf("with room again: %v", err)
 	}
 }

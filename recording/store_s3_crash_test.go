@@ -15,10 +15,10 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
-// sealingHouse keeps acme's recordings sealed in the bucket.
-func sealingHouse(t *testing.T, b *bucket) *house {
+// newSealingEnv returns an environment that stores acme's recordings sealed in the bucket.
+func newSealingEnv(t *testing.T, b *bucket) *env {
 	t.Helper()
-	h := newHouse(t, Settings{}, testdb.SQLite(t))
+	h := newEnv(t, Settings{}, testdb.SQLite(t))
 	h.backend = b.store(t)
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 	return h
@@ -26,10 +26,10 @@ func sealingHouse(t *testing.T, b *bucket) *house {
 
 // checkNothingOf checks that nothing of call-1 remains in the bucket after a sweep, and
 // that the recording can then be stored.
-func (h *house) checkNothingOf(t *testing.T, b *bucket) {
+func (h *env) checkNothingOf(t *testing.T, b *bucket) {
 	t.Helper()
 	s := h.backend.(*S3)
-	if all := names(t, s); len(all) != 0 {
+	if all := listNames(t, s); len(all) != 0 {
 		t.Errorf("objects are left: %v", all)
 	}
 	if _, err := h.play("acme", "call-1"); fault.KindOf(err) != fault.KindNotFound {
@@ -44,8 +44,8 @@ func (h *house) checkNothingOf(t *testing.T, b *bucket) {
 	if b.plain.Load() {
 		t.Error("something was sent in plain")
 	}
-	audio := speech(7 << 20)
-	check2(t)(h.upload("acme", "call-1", audio))
+	audio := testAudio(7 << 20)
+	checkError(t)(h.upload("acme", "call-1", audio))
 	if got := must(h.play("acme", "call-1"))(t); string(got) != string(audio) {
 		t.Error("stored again, it is another")
 	}
@@ -53,8 +53,8 @@ func (h *house) checkNothingOf(t *testing.T, b *bucket) {
 
 func TestAnS3ServerKilledInTheMiddleLeavesNoHalfObject(t *testing.T) {
 	server := testservice.OwnS3(t)
-	b := realBucket(t, server.URL)
-	h := sealingHouse(t, b)
+	b := newRealBucket(t, server.URL)
+	h := newSealingEnv(t, b)
 	var once sync.Once
 	b.atPart.Store(new(func(n int64) bool {
 		if n == 2 { // one has arrived
@@ -62,10 +62,10 @@ func TestAnS3ServerKilledInTheMiddleLeavesNoHalfObject(t *testing.T) {
 		}
 		return false
 	}))
-	if _, err := h.upload("acme", "call-1", speech(12<<20)); fault.KindOf(err) != fault.KindUnavailable {
+	if _, err := h.upload("acme", "call-1", testAudio(12<<20)); fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("stored on a server that is gone: %v", err)
 	}
-	if _, err := h.upload("acme", "call-2", speech(10)); fault.KindOf(err) != fault.KindUnavailable {
+	if _, err := h.upload("acme", "call-2", testAudio(10)); fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("stored on a server that is gone: %v", err)
 	}
 	server.Start(t)
@@ -73,8 +73,8 @@ func TestAnS3ServerKilledInTheMiddleLeavesNoHalfObject(t *testing.T) {
 }
 
 func TestACrashInTheMiddleOfAnS3UploadLeavesNoHalfObjectAndNoPlaintext(t *testing.T) {
-	onBuckets(t, func(t *testing.T, b *bucket) {
-		h := sealingHouse(t, b)
+	onEachBucket(t, func(t *testing.T, b *bucket) {
+		h := newSealingEnv(t, b)
 		sealing := must(h.config.Current(t.Context(), "acme"))(t)
 		spool := t.TempDir()
 		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestACrashLeaves")
@@ -117,17 +117,17 @@ func crashingS3(t *testing.T, at string) *S3 {
 // The signature includes the audio: an attacker on a connection without TLS cannot
 // change it unseen.
 func TestAnUploadAlteredOnItsWayIsRefused(t *testing.T) {
-	b := realBucket(t, testservice.S3(t))
+	b := newRealBucket(t, testservice.S3(t))
 	s := b.store(t)
 	b.alter.Store(true)
 	for _, size := range []int{1000, 6 << 20} {
-		_, err := s.Put(t.Context(), "acme/a", writing(speech(size)))
+		_, err := s.Put(t.Context(), "acme/a", writeContent(testAudio(size)))
 		if err == nil {
 			t.Errorf("%d bytes: it was stored", size)
 		}
 	}
 	b.alter.Store(false)
-	if all := names(t, s); len(all) != 0 {
+	if all := listNames(t, s); len(all) != 0 {
 		t.Errorf("left: %v", all)
 	}
 }
@@ -135,11 +135,11 @@ func TestAnUploadAlteredOnItsWayIsRefused(t *testing.T) {
 // If the server responds while a part is still being sent, a retry could read the same
 // part twice at once.
 func TestAPartThatFailsOnceIsSentAgainWhole(t *testing.T) {
-	onBuckets(t, func(t *testing.T, b *bucket) {
-		h := sealingHouse(t, b)
+	onEachBucket(t, func(t *testing.T, b *bucket) {
+		h := newSealingEnv(t, b)
 		b.atPart.Store(new(func(n int64) bool { return n <= 2 }))
-		audio := speech(12 << 20)
-		check2(t)(h.upload("acme", "call-1", audio))
+		audio := testAudio(12 << 20)
+		checkError(t)(h.upload("acme", "call-1", audio))
 		if got := must(h.play("acme", "call-1"))(t); string(got) != string(audio) {
 			t.Error("another one was stored")
 		}

@@ -44,14 +44,14 @@ type bucket struct {
 	atPart atomic.Pointer[func(n int64) (refuse bool)] // called before the n-th part is forwarded
 }
 
-// onBuckets runs a test on a real S3 server and on a small one in the process.
-func onBuckets(t *testing.T, test func(t *testing.T, b *bucket)) {
-	t.Run("real", func(t *testing.T) { test(t, realBucket(t, testservice.S3(t))) })
-	t.Run("in process", func(t *testing.T) { test(t, smallBucket(t)) })
+// onEachBucket runs a test on a real S3 server and on a small one in the process.
+func onEachBucket(t *testing.T, test func(t *testing.T, b *bucket)) {
+	t.Run("real", func(t *testing.T) { test(t, newRealBucket(t, testservice.S3(t))) })
+	t.Run("in process", func(t *testing.T) { test(t, newFakeBucket(t)) })
 }
 
-// realBucket creates a bucket on the server of an s3:// URL, for this test.
-func realBucket(t testing.TB, server string) *bucket {
+// newRealBucket creates a bucket on the server of an s3:// URL, for this test.
+func newRealBucket(t testing.TB, server string) *bucket {
 	t.Helper()
 	at := must(url.Parse(server))(t)
 	secret, _ := at.User.Password()
@@ -62,7 +62,7 @@ func realBucket(t testing.TB, server string) *bucket {
 		Creds: credentials.NewStaticV4(b.access, b.secret, ""), Secure: secure, Region: b.region,
 	}))(t)
 	check(t, direct.MakeBucket(t.Context(), b.name, minio.MakeBucketOptions{Region: b.region}))
-	t.Cleanup(func() { empty(t, direct, b.name) })
+	t.Cleanup(func() { emptyBucket(t, direct, b.name) })
 	target := &url.URL{Scheme: "http", Host: at.Host}
 	if secure {
 		target.Scheme = "https"
@@ -77,8 +77,8 @@ func realBucket(t testing.TB, server string) *bucket {
 	return b
 }
 
-// empty removes a bucket with all its objects.
-func empty(t testing.TB, client *minio.Client, bucket string) {
+// emptyBucket removes a bucket with all its objects.
+func emptyBucket(t testing.TB, client *minio.Client, bucket string) {
 	ctx := context.Background() // the test's has ended
 	for object := range client.ListObjectsIter(ctx, bucket, minio.ListObjectsOptions{Recursive: true}) {
 		check(t, errors.Join(object.Err, client.RemoveObject(ctx, bucket, object.Key, minio.RemoveObjectOptions{})))
@@ -89,8 +89,8 @@ func empty(t testing.TB, client *minio.Client, bucket string) {
 	check(t, client.RemoveBucket(ctx, bucket))
 }
 
-// smallBucket checks signatures as a real one does.
-func smallBucket(t testing.TB) *bucket {
+// newFakeBucket returns a bucket of a server in this process that checks signatures.
+func newFakeBucket(t testing.TB) *bucket {
 	t.Helper()
 	b := &bucket{name: "calls", region: "eu-1", access: "access", secret: "the/secret+of=the bucket"}
 	memory := s3mem.New()
@@ -127,19 +127,19 @@ func (b *bucket) serve(t testing.TB, handler http.Handler) {
 				return
 			}
 		}
-		r.Body = &watched{r.Body, b}
-		handler.ServeHTTP(&counted{w, &b.served}, r)
+		r.Body = &watchedBody{r.Body, b}
+		handler.ServeHTTP(&countingWriter{w, &b.served}, r)
 	}))
 	t.Cleanup(b.Close)
 }
 
-// watched is a request's body on its way through the proxy.
-type watched struct {
+// watchedBody is a request's body on its way through the proxy.
+type watchedBody struct {
 	io.ReadCloser
 	b *bucket
 }
 
-func (w *watched) Read(p []byte) (int, error) {
+func (w *watchedBody) Read(p []byte) (int, error) {
 	n, err := w.ReadCloser.Read(p)
 	if bytes.Contains(p[:n], []byte("private")) {
 		w.b.plain.Store(true)
@@ -150,18 +150,18 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, err
 }
 
-type counted struct {
+type countingWriter struct {
 	http.ResponseWriter
 	n *atomic.Int64
 }
 
-func (c *counted) Write(p []byte) (int, error) {
+func (c *countingWriter) Write(p []byte) (int, error) {
 	c.n.Add(int64(len(p)))
 	return c.ResponseWriter.Write(p)
 }
 
 // Unwrap lets the proxy flush.
-func (c *counted) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+func (c *countingWriter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 func (b *bucket) url(secret string) string {
 	return "s3://" + b.access + ":" + strings.NewReplacer("/", "%2F", "+", "%2B", "=", "%3D", " ", "%20").Replace(secret) +
@@ -198,10 +198,10 @@ func TestParseS3URL(t *testing.T) {
 }
 
 func TestALongObjectGoesInParts(t *testing.T) {
-	onBuckets(t, func(t *testing.T, b *bucket) {
+	onEachBucket(t, func(t *testing.T, b *bucket) {
 		s := b.store(t)
-		content := bytes.Repeat(speech(1<<20), 12)
-		put(t, s, "acme/long", content)
+		content := bytes.Repeat(testAudio(1<<20), 12)
+		putObject(t, s, "acme/long", content)
 		if n := b.parts.Load(); n != 3 {
 			t.Errorf("%d parts", n)
 		}
@@ -214,17 +214,17 @@ func TestALongObjectGoesInParts(t *testing.T) {
 }
 
 func TestPlayingAPartReadsLittleMore(t *testing.T) {
-	onBuckets(t, func(t *testing.T, b *bucket) {
-		h := newHouse(t, Settings{}, testdb.SQLite(t))
+	onEachBucket(t, func(t *testing.T, b *bucket) {
+		h := newEnv(t, Settings{}, testdb.SQLite(t))
 		h.backend = b.store(t)
 		h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
-		audio := speech(8 << 20)
-		check2(t)(h.upload("acme", "call", audio))
+		audio := testAudio(8 << 20)
+		checkError(t)(h.upload("acme", "call", audio))
 		b.served.Store(0)
 		a := must(h.Open(t.Context(), "acme", "call"))(t)
-		check2(t)(a.Seek(5<<20, io.SeekStart))
+		checkError(t)(a.Seek(5<<20, io.SeekStart))
 		got := make([]byte, 1000)
-		check2(t)(io.ReadFull(a, got))
+		checkError(t)(io.ReadFull(a, got))
 		check(t, a.Close())
 		if !bytes.Equal(got, audio[5<<20:][:1000]) {
 			t.Error("another part")
@@ -237,20 +237,20 @@ func TestPlayingAPartReadsLittleMore(t *testing.T) {
 		}
 		// Ten seconds later in life: another key, then swept.
 		h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(secondKey)})
-		check2(t)(h.Reseal(t.Context(), "", func(Progress) {}))
+		checkError(t)(h.Reseal(t.Context(), "", func(Progress) {}))
 		check(t, h.Sweep(t.Context(), time.Now().Add(time.Hour)))
 		if whole := must(h.play("acme", "call"))(t); !bytes.Equal(whole, audio) {
 			t.Error("after resealing it is another")
 		}
 		check(t, h.Delete(t.Context(), "acme", "call"))
-		if all := names(t, h.backend); len(all) != 0 {
+		if all := listNames(t, h.backend); len(all) != 0 {
 			t.Errorf("left: %v", all)
 		}
 	})
 }
 
 func TestUploadsThatWereNeverFinishedAreEnded(t *testing.T) {
-	onBuckets(t, func(t *testing.T, b *bucket) {
+	onEachBucket(t, func(t *testing.T, b *bucket) {
 		s := b.store(t)
 		check(t, s.RemoveUnfinished(t.Context(), time.Now().Add(time.Hour)))
 		core := minio.Core{Client: s.client}
@@ -262,7 +262,7 @@ func TestUploadsThatWereNeverFinishedAreEnded(t *testing.T) {
 			return n
 		}
 		for _, name := range []string{"of/ours/acme/a", "of/others/b"} { // as a server that died leaves behind
-			check2(t)(core.NewMultipartUpload(t.Context(), s.cfg.Bucket, name, minio.PutObjectOptions{}))
+			checkError(t)(core.NewMultipartUpload(t.Context(), s.cfg.Bucket, name, minio.PutObjectOptions{}))
 		}
 		check(t, s.RemoveUnfinished(t.Context(), time.Now().Add(-time.Hour)))
 		if n := begun(); n != 2 {
@@ -276,7 +276,7 @@ func TestUploadsThatWereNeverFinishedAreEnded(t *testing.T) {
 }
 
 func TestAnUploadThatIsBrokenOffLeavesNoObject(t *testing.T) {
-	onBuckets(t, func(t *testing.T, b *bucket) {
+	onEachBucket(t, func(t *testing.T, b *bucket) {
 		s := b.store(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		_, err := s.Put(ctx, "acme/a", func(w io.Writer) error {
@@ -287,7 +287,7 @@ func TestAnUploadThatIsBrokenOffLeavesNoObject(t *testing.T) {
 		if !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
-		if all := names(t, s); len(all) != 0 {
+		if all := listNames(t, s); len(all) != 0 {
 			t.Errorf("left: %v", all)
 		}
 		if spooled := must(os.ReadDir(s.cfg.SpoolDir))(t); len(spooled) != 0 {
@@ -297,11 +297,11 @@ func TestAnUploadThatIsBrokenOffLeavesNoObject(t *testing.T) {
 }
 
 func TestAStoreThatIsAwayIsNoDamage(t *testing.T) {
-	onBuckets(t, func(t *testing.T, b *bucket) {
-		h := newHouse(t, Settings{}, testdb.SQLite(t))
+	onEachBucket(t, func(t *testing.T, b *bucket) {
+		h := newEnv(t, Settings{}, testdb.SQLite(t))
 		s := b.store(t)
 		h.backend = s
-		check2(t)(h.upload("acme", "call", speech(3*minWindow)))
+		checkError(t)(h.upload("acme", "call", testAudio(3*minWindow)))
 		a := must(h.Open(t.Context(), "acme", "call"))(t)
 		b.broken.Store(true)
 		if _, err := a.Read(make([]byte, 10)); fault.KindOf(err) != fault.KindUnavailable {
@@ -310,18 +310,18 @@ func TestAStoreThatIsAwayIsNoDamage(t *testing.T) {
 		if _, err := h.Open(t.Context(), "acme", "call"); fault.KindOf(err) != fault.KindUnavailable {
 			t.Errorf("opening: %v", err)
 		}
-		if _, err := h.upload("acme", "other", speech(10)); fault.KindOf(err) != fault.KindUnavailable {
+		if _, err := h.upload("acme", "other", testAudio(10)); fault.KindOf(err) != fault.KindUnavailable {
 			t.Errorf("storing: %v", err)
 		}
 		check(t, a.Close())
 		b.broken.Store(false)
 		s.cfg.Bucket = "nobodys"
-		if _, err := h.upload("acme", "other", speech(10)); fault.KindOf(err) != fault.KindInternal {
+		if _, err := h.upload("acme", "other", testAudio(10)); fault.KindOf(err) != fault.KindInternal {
 			t.Errorf("storing in a bucket that is not there: %v", err)
 		}
 		wrong := must(ParseS3URL(b.url("wrong")))(t)
 		h.backend = must(NewS3(wrong))(t)
-		if _, err := h.upload("acme", "other", speech(10)); fault.KindOf(err) != fault.KindInternal {
+		if _, err := h.upload("acme", "other", testAudio(10)); fault.KindOf(err) != fault.KindInternal {
 			t.Errorf("storing with a wrong secret: %v", err)
 		}
 	})

@@ -10,29 +10,29 @@ import (
 	"trunkline/internal/fault"
 )
 
-// onStores runs a test on every kind of store.
-func onStores(t *testing.T, test func(t *testing.T, s Store)) {
+// onEachStore runs a test on every kind of store.
+func onEachStore(t *testing.T, test func(t *testing.T, s Store)) {
 	t.Run("directory", func(t *testing.T) {
 		d := must(OpenDir(t.TempDir()))(t)
 		t.Cleanup(func() { check(t, d.Close()) })
 		test(t, d)
 	})
-	t.Run("S3", func(t *testing.T) { onBuckets(t, func(t *testing.T, b *bucket) { test(t, b.store(t)) }) })
+	t.Run("S3", func(t *testing.T) { onEachBucket(t, func(t *testing.T, b *bucket) { test(t, b.store(t)) }) })
 }
 
-func put(t *testing.T, s Store, name string, content []byte) {
+func putObject(t *testing.T, s Store, name string, content []byte) {
 	t.Helper()
-	size, err := s.Put(t.Context(), name, writing(content))
+	size, err := s.Put(t.Context(), name, writeContent(content))
 	if err != nil || size != int64(len(content)) {
 		t.Fatalf("put %s: %d, %v", name, size, err)
 	}
 }
 
-func writing(content []byte) func(io.Writer) error {
+func writeContent(content []byte) func(io.Writer) error {
 	return func(w io.Writer) error { _, err := w.Write(content); return err }
 }
 
-func names(t *testing.T, s Store) (all []string) {
+func listNames(t *testing.T, s Store) (all []string) {
 	t.Helper()
 	check(t, s.List(t.Context(), func(name string, modified time.Time) error {
 		if age := time.Since(modified); age < -time.Minute || age > time.Minute {
@@ -45,10 +45,10 @@ func names(t *testing.T, s Store) (all []string) {
 }
 
 func TestAnObjectIsWholeOrAbsent(t *testing.T) {
-	onStores(t, func(t *testing.T, s Store) {
+	onEachStore(t, func(t *testing.T, s Store) {
 		broken := errors.New("broken")
 		_, err := s.Put(t.Context(), "acme/a", func(w io.Writer) error {
-			check2(t)(w.Write(speech(1000)))
+			checkError(t)(w.Write(testAudio(1000)))
 			return broken
 		})
 		if !errors.Is(err, broken) {
@@ -57,12 +57,12 @@ func TestAnObjectIsWholeOrAbsent(t *testing.T) {
 		if _, err := s.Open(t.Context(), "acme/a"); fault.KindOf(err) != fault.KindNotFound {
 			t.Errorf("a broken one is there: %v", err)
 		}
-		if left := names(t, s); len(left) != 0 {
+		if left := listNames(t, s); len(left) != 0 {
 			t.Errorf("left behind: %v", left)
 		}
-		put(t, s, "acme/a", speech(1000))
-		put(t, s, "other/b", nil)
-		if all := names(t, s); len(all) != 2 {
+		putObject(t, s, "acme/a", testAudio(1000))
+		putObject(t, s, "other/b", nil)
+		if all := listNames(t, s); len(all) != 2 {
 			t.Errorf("listed %v", all)
 		}
 		stop := errors.New("stop")
@@ -71,7 +71,7 @@ func TestAnObjectIsWholeOrAbsent(t *testing.T) {
 		}
 		check(t, s.Delete(t.Context(), "acme/a"))
 		check(t, s.Delete(t.Context(), "acme/a"))
-		if all := names(t, s); len(all) != 1 || all[0] != "other/b" {
+		if all := listNames(t, s); len(all) != 1 || all[0] != "other/b" {
 			t.Errorf("listed %v", all)
 		}
 	})
@@ -82,9 +82,9 @@ func TestAnObjectIsReadAtAnyPlace(t *testing.T) {
 	for i := range content {
 		content[i] = byte(i * i >> 8)
 	}
-	onStores(t, func(t *testing.T, s Store) {
-		put(t, s, "acme/a", content)
-		put(t, s, "acme/empty", nil)
+	onEachStore(t, func(t *testing.T, s Store) {
+		putObject(t, s, "acme/a", content)
+		putObject(t, s, "acme/empty", nil)
 		object := must(s.Open(t.Context(), "acme/a"))(t)
 		defer func() { check(t, object.Close()) }()
 		size := int64(len(content))

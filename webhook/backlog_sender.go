@@ -41,14 +41,14 @@ func (w *partitionWorker) startSending(b *backlog) {
 func (w *partitionWorker) sendBacklog(ctx context.Context, b *backlog) {
 	backoff := partitionBackoff
 	for {
-		d, more := w.nextDelivery(b)
+		d, hasOlder := w.nextDelivery(b)
 		switch {
 		case d != nil:
 			if !w.attempt(ctx, b, d) {
 				w.endSending(b)
 				return
 			}
-		case !more:
+		case !hasOlder:
 			return
 		default:
 			err := w.readOlder(ctx, b)
@@ -67,10 +67,10 @@ func (w *partitionWorker) sendBacklog(ctx context.Context, b *backlog) {
 	}
 }
 
-// nextDelivery returns the first message of the queue. If the queue is empty, more is true
+// nextDelivery returns the first message of the queue. If the queue is empty, hasOlder is true
 // if messages must be read from Kafka; otherwise the backlog follows the reader from now
 // on, and its sender goroutine ends.
-func (w *partitionWorker) nextDelivery(b *backlog) (d *delivery, more bool) {
+func (w *partitionWorker) nextDelivery(b *backlog) (d *delivery, hasOlder bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(b.queue) > 0 {

@@ -46,7 +46,7 @@ func TestSignaturesAreThoseOfStandardWebhooks(t *testing.T) {
 
 func TestEventsAreSignedAndInOrder(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
-		e := newEnv(t, at, quickly(), 3)
+		e := newEnv(t, at, fastSettings(), 3)
 		all, sales, cloud := e.newTarget(nil), e.newTarget(nil), e.newTarget(nil)
 		e.topic.put(0, "shop", entered, `{"n":"before the webhook"}`)
 		made, secret, err := e.service.Create(t.Context(), "root", Config{URL: all.url})
@@ -94,7 +94,7 @@ func TestEventsAreSignedAndInOrder(t *testing.T) {
 }
 
 func TestASlowReceiverDelaysNobody(t *testing.T) {
-	e := newEnv(t, testdb.SQLite(t), quickly(), 1)
+	e := newEnv(t, testdb.SQLite(t), fastSettings(), 1)
 	release := make(chan struct{})
 	slow := e.newTarget(func(w http.ResponseWriter, _ *http.Request) { <-release })
 	t.Cleanup(sync.OnceFunc(func() {
@@ -150,8 +150,8 @@ func TestReceiversThatHarmNobody(t *testing.T) {
 			}
 		}},
 	}
-	e := newEnv(t, testdb.SQLite(t), quickly(), 1)
-	targets, made := map[string]*target{}, map[string]Webhook{}
+	e := newEnv(t, testdb.SQLite(t), fastSettings(), 1)
+	targets, made := map[string]*testReceiver{}, map[string]Webhook{}
 	for name, c := range cases {
 		targets[name] = e.newTarget(c.handle)
 		made[name] = e.create(Config{URL: targets[name].url})
@@ -176,7 +176,7 @@ func TestReceiversThatHarmNobody(t *testing.T) {
 }
 
 func TestAddressesThatMayNotBeReached(t *testing.T) {
-	settings := quickly()
+	settings := fastSettings()
 	settings.AllowNetworks = nil
 	e := newEnv(t, testdb.SQLite(t), settings, 1)
 	target := e.newTarget(nil)
@@ -187,7 +187,7 @@ func TestAddressesThatMayNotBeReached(t *testing.T) {
 	if !strings.Contains(w.LastError, "not public (loopback), and webhook.allow_networks does not have it") || len(target.requests()) > 0 {
 		t.Errorf("paused for %q after %d requests", w.LastError, len(target.requests()))
 	}
-	until(t, "the metric of paused webhooks is 1", func() bool {
+	waitFor(t, "the metric of paused webhooks is 1", func() bool {
 		metrics, err := testutil.GatherAndCount(reg, "trunkline_webhook_paused")
 		return err == nil && metrics == 1 && strings.Contains(e.log.String(), `msg="webhook paused" webhook=`+made.ID)
 	})
@@ -195,7 +195,7 @@ func TestAddressesThatMayNotBeReached(t *testing.T) {
 
 func TestAPausedWebhookGoesOnWithARetry(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
-		e := newEnv(t, at, quickly(), 2)
+		e := newEnv(t, at, fastSettings(), 2)
 		target, other := e.newTarget(respond(http.StatusServiceUnavailable)), e.newTarget(nil)
 		made := e.create(Config{URL: target.url})
 		e.create(Config{URL: other.url})
@@ -232,7 +232,7 @@ func TestAPausedWebhookGoesOnWithARetry(t *testing.T) {
 		before = len(target.requests())
 		_, err = e.service.Retry(t.Context(), "root", made.ID, want[7])
 		must(t, err)
-		until(t, "later events come again", func() bool { return len(target.requests()) >= before+len(want)-8 })
+		waitFor(t, "later events come again", func() bool { return len(target.requests()) >= before+len(want)-8 })
 		stop()
 		for _, r := range target.requests()[before:] {
 			if id, _ := event.ParseID(r.id); id <= want[7] {
@@ -253,7 +253,7 @@ func TestAPausedWebhookGoesOnWithARetry(t *testing.T) {
 
 func TestStatus410PausesAtOnce(t *testing.T) {
 	e := newEnv(t, testdb.SQLite(t), DefaultSettings(), 1)
-	e.settings = quickly()
+	e.settings = fastSettings()
 	e.service.settings.AllowNetworks = e.settings.AllowNetworks // with the ordinary back-off
 	target := e.newTarget(respond(http.StatusGone))
 	made := e.create(Config{URL: target.url})
@@ -268,7 +268,7 @@ func TestStatus410PausesAtOnce(t *testing.T) {
 // the first one has not noticed.
 func TestTwoOwnersOfAPartition(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
-		e := newEnv(t, at, quickly(), 2)
+		e := newEnv(t, at, fastSettings(), 2)
 		target := e.newTarget(nil)
 		e.create(Config{URL: target.url})
 		var want []event.ID
@@ -282,7 +282,7 @@ func TestTwoOwnersOfAPartition(t *testing.T) {
 		target.await(t, want)
 		e.deliver()
 		var last time.Time
-		until(t, "a node finds that it was replaced", func() bool {
+		waitFor(t, "a node finds that it was replaced", func() bool {
 			if time.Since(last) > checkpointInterval/4 { // positions are stored when they move
 				put()
 				last = time.Now()
@@ -297,7 +297,7 @@ func TestTwoOwnersOfAPartition(t *testing.T) {
 // TestPositionsThatRetentionDeletes: the undelivered events of a paused webhook are
 // lost, logged and counted.
 func TestPositionsThatRetentionDeletes(t *testing.T) {
-	e := newEnv(t, testdb.SQLite(t), quickly(), 1)
+	e := newEnv(t, testdb.SQLite(t), fastSettings(), 1)
 	target := e.newTarget(respond(http.StatusGone))
 	made := e.create(Config{URL: target.url})
 	reg, _ := e.deliver()
@@ -307,7 +307,7 @@ func TestPositionsThatRetentionDeletes(t *testing.T) {
 	for range 5 {
 		e.topic.put(0, "shop", entered, `{}`)
 	}
-	until(t, "the position of the webhook is stored", func() bool {
+	waitFor(t, "the position of the webhook is stored", func() bool {
 		rows, err := listPositions(t.Context(), e.db, 0)
 		at, _, err2 := findPartition(t.Context(), e.db, 0)
 		return err == nil && err2 == nil && rows[made.ID].next == 0 && at.next.Offset == 6
@@ -316,11 +316,11 @@ func TestPositionsThatRetentionDeletes(t *testing.T) {
 	target.answer(nil)
 	_, err := e.service.Retry(t.Context(), "root", made.ID, 0)
 	must(t, err)
-	until(t, "the loss is counted", func() bool {
-		return strings.Contains(e.log.String(), "events lost") && gathered(t, reg, "trunkline_webhook_lost_records_total") == 6
+	waitFor(t, "the loss is counted", func() bool {
+		return strings.Contains(e.log.String(), "events lost") && metricValue(t, reg, "trunkline_webhook_lost_records_total") == 6
 	})
 	last := e.topic.put(0, "shop", entered, `{}`)
-	until(t, "the next event is received", func() bool {
+	waitFor(t, "the next event is received", func() bool {
 		got := target.requests()[first:]
 		return len(got) == 1 && got[0].id == last.String()
 	})

@@ -2,8 +2,8 @@
 // choose (docs/webhooks.md): signed as Standard Webhooks says, at least once, in order
 // per account.
 //
-// If this is your first change, read manage.go, then partition_worker.go, backlog_sender.go and
-// receiver.go.
+// If this is your first change, read manage.go, then partition_worker.go,
+// backlog_sender.go and receiver.go.
 //
 // # How it works
 //
@@ -23,10 +23,10 @@
 // the next worker of the partition resumes there, so events of up to a second are
 // delivered again, with their ids. A worker that was replaced finds another version at its
 // next checkpoint and starts again with takeOver. A new webhook has a row with the end of
-// every partition. A
-// retry from an event id replaces the rows and increments webhooks.seek, the generation
-// of the positions; rows of earlier generations are not written any more. A partition
-// that is added later has no row and begins with its first record.
+// every partition. A retry from an event id replaces the rows and increments
+// webhooks.seek, the generation of the positions; rows of earlier generations are not
+// written any more. A partition that is added later has no row and begins with its first
+// record.
 //
 // # Failures
 //

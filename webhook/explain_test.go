@@ -13,7 +13,7 @@ import (
 
 func TestExplainTellsWhatBecameOfAnEventAtEachWebhook(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
-		e := newEnv(t, at, quickly(), 1)
+		e := newEnv(t, at, fastSettings(), 1)
 		before := e.topic.put(0, "shop", entered, `{}`)
 		works, fails := e.newTarget(nil), e.newTarget(respond(500))
 		delivered := e.create(Config{URL: works.url})
@@ -45,7 +45,7 @@ func TestExplainTellsWhatBecameOfAnEventAtEachWebhook(t *testing.T) {
 		e.awaitStatus(paused.ID, StatusPaused)
 		want := map[string]EventOutcome{"delivered": OutcomeDelivered, "paused": OutcomePaused, "filtered": OutcomeFiltered, "waits": OutcomeDelivered}
 		var got map[string]EventOutcome
-		until(t, "the checkpoint", func() bool { got = explain(after, 1, "root"); return maps.Equal(got, want) })
+		waitFor(t, "the checkpoint", func() bool { got = explain(after, 1, "root"); return maps.Equal(got, want) })
 		later := map[string]EventOutcome{"delivered": OutcomeCreatedLater, "paused": OutcomeCreatedLater, "filtered": OutcomeFiltered, "waits": OutcomeCreatedLater}
 		if got := explain(before, 0, "root"); !maps.Equal(got, later) {
 			t.Errorf("an event from before: %v", got)

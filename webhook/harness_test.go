@@ -160,9 +160,9 @@ type env struct {
 	roots    *x509.CertPool
 }
 
-// quickly are settings whose back-off takes milliseconds; servers of the test may be
-// reached.
-func quickly() Settings {
+// fastSettings returns settings with a back-off of milliseconds and with loopback among the
+// allowed networks.
+func fastSettings() Settings {
 	s := DefaultSettings()
 	s.AllowNetworks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 	s.FirstWait, s.LongestWait, s.Timeout = time.Millisecond, 4*time.Millisecond, time.Minute // a busy machine is slow
@@ -231,33 +231,33 @@ func (e *env) find(id string) Webhook {
 // awaitStatus waits until the webhook has a status.
 func (e *env) awaitStatus(id string, status Status) (w Webhook) {
 	e.t.Helper()
-	until(e.t, fmt.Sprintf("webhook is %s", status), func() bool {
+	waitFor(e.t, fmt.Sprintf("webhook is %s", status), func() bool {
 		w = e.find(id)
 		return w.Status == status
 	})
 	return w
 }
 
-// received is one request that a target got.
-type received struct {
+// receivedRequest is one request that a target got.
+type receivedRequest struct {
 	header http.Header
 	body   string
 	id     string // webhook-id
 }
 
-// target is a receiver.
-type target struct {
+// testReceiver is a receiver.
+type testReceiver struct {
 	url string
 
 	mu     sync.Mutex
-	got    []received
+	got    []receivedRequest
 	handle http.HandlerFunc // nil: 204
 }
 
 // newTarget starts a receiver with TLS that the deliverers trust.
-func (e *env) newTarget(handle http.HandlerFunc) *target {
+func (e *env) newTarget(handle http.HandlerFunc) *testReceiver {
 	e.t.Helper()
-	target := &target{handle: handle}
+	target := &testReceiver{handle: handle}
 	server := httptest.NewUnstartedServer(target)
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	server.StartTLS()
@@ -267,13 +267,13 @@ func (e *env) newTarget(handle http.HandlerFunc) *target {
 	return target
 }
 
-func (r *target) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+func (r *testReceiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
 		return
 	}
 	r.mu.Lock()
-	r.got = append(r.got, received{request.Header.Clone(), string(body), request.Header.Get("webhook-id")})
+	r.got = append(r.got, receivedRequest{request.Header.Clone(), string(body), request.Header.Get("webhook-id")})
 	handle := r.handle
 	r.mu.Unlock()
 	if handle == nil {
@@ -284,20 +284,20 @@ func (r *target) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 }
 
 // answer changes what the target does.
-func (r *target) answer(handle http.HandlerFunc) {
+func (r *testReceiver) answer(handle http.HandlerFunc) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.handle = handle
 }
 
-func (r *target) requests() []received {
+func (r *testReceiver) requests() []receivedRequest {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.got)
 }
 
 // ids returns the ids received, each once, in the order of their first request.
-func (r *target) ids() (ids []string) {
+func (r *testReceiver) ids() (ids []string) {
 	seen := map[string]bool{}
 	for _, one := range r.requests() {
 		if !seen[one.id] {
@@ -309,10 +309,10 @@ func (r *target) ids() (ids []string) {
 
 // await waits until all events were received and checks their order: of each
 // partition, as all are put in order of their ids.
-func (r *target) await(t *testing.T, want []event.ID) {
+func (r *testReceiver) await(t *testing.T, want []event.ID) {
 	t.Helper()
 	var got []string
-	until(t, fmt.Sprintf("%d events received", len(want)), func() bool {
+	waitFor(t, fmt.Sprintf("%d events received", len(want)), func() bool {
 		got = r.ids()
 		return len(got) >= len(want)
 	})
@@ -345,8 +345,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// until waits for something that another goroutine brings about.
-func until(t testing.TB, what string, done func() bool) {
+// waitFor waits until done returns true.
+func waitFor(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {

@@ -105,11 +105,11 @@ func (s *Service) Find(ctx context.Context, accountID, id string) (Webhook, erro
 // List returns the webhooks of the account, the oldest first.
 func (s *Service) List(ctx context.Context, accountID string) ([]Webhook, error) {
 	rows, err := list(ctx, s.db, accountID)
-	all := make([]Webhook, len(rows))
+	webhooks := make([]Webhook, len(rows))
 	for i := range rows {
-		all[i] = rows[i].Webhook
+		webhooks[i] = rows[i].Webhook
 	}
-	return all, err
+	return webhooks, err
 }
 
 // Delete deletes a webhook of the account. ifMatch is that of Update.

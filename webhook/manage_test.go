@@ -16,8 +16,8 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
-// gathered returns the value of a metric without labels.
-func gathered(t testing.TB, reg *prometheus.Registry, name string) float64 {
+// metricValue returns the value of a metric without labels.
+func metricValue(t testing.TB, reg *prometheus.Registry, name string) float64 {
 	t.Helper()
 	families, err := reg.Gather()
 	must(t, err)
@@ -133,7 +133,7 @@ func TestInvalidWebhooksAreRefused(t *testing.T) {
 
 // TestADeletedAccountGetsNoMoreEvents: the webhook is purged later.
 func TestADeletedAccountGetsNoMoreEvents(t *testing.T) {
-	e := newEnv(t, testdb.SQLite(t), quickly(), 1)
+	e := newEnv(t, testdb.SQLite(t), fastSettings(), 1)
 	ours, theirs := e.newTarget(nil), e.newTarget(nil)
 	e.create(Config{URL: ours.url})
 	_, _, err := e.service.Create(t.Context(), "kiosk", Config{URL: theirs.url})
@@ -144,7 +144,7 @@ func TestADeletedAccountGetsNoMoreEvents(t *testing.T) {
 	_, err = e.identity.DeleteAccount(t.Context(), "kiosk", "")
 	must(t, err)
 	want = append(want, e.topic.put(0, "kiosk", entered, `{}`), e.topic.put(0, "shop", entered, `{}`))
-	until(t, "the last event is received", func() bool { return slices.Contains(ours.ids(), want[2].String()) })
+	waitFor(t, "the last event is received", func() bool { return slices.Contains(ours.ids(), want[2].String()) })
 	if got := theirs.ids(); len(got) != 1 {
 		t.Errorf("the deleted account's webhook got %v", got)
 	}

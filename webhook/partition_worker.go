@@ -220,9 +220,9 @@ func (w *partitionWorker) dispatch(records []kafka.Record, tail kafka.LogPositio
 func (w *partitionWorker) shutDown(ctx context.Context, cancelSending context.CancelFunc) {
 	cancelSending()
 	w.mu.Lock()
-	all := slices.Collect(maps.Values(w.backlogs))
+	backlogs := slices.Collect(maps.Values(w.backlogs))
 	w.mu.Unlock()
-	waitForSenders(all)
+	waitForSenders(backlogs)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	_ = w.checkpoint(ctx) // logs its error; events delivered since the last one are delivered again

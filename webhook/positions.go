@@ -46,7 +46,7 @@ func upsertPositions(ctx context.Context, tx sqldb.Runner, id string, generation
 // listPositions returns the positions in a partition, by webhook.
 func listPositions(ctx context.Context, q sqldb.Runner, partition int) (map[string]position, error) {
 	rows, err := q.QueryContext(ctx, `SELECT webhook_id, seek, next, last_id FROM webhook_positions WHERE topic_partition = $1`, partition)
-	all, err := sqldb.Collect(rows, err, "reading webhooks' positions", func(scan sqldb.ScanFunc) (position, error) {
+	positions, err := sqldb.Collect(rows, err, "reading webhooks' positions", func(scan sqldb.ScanFunc) (position, error) {
 		p := position{partition: partition}
 		err := scan(&p.webhook, &p.generation, &p.next, (*int64)(&p.lastID))
 		return p, err
@@ -54,8 +54,8 @@ func listPositions(ctx context.Context, q sqldb.Runner, partition int) (map[stri
 	if err != nil {
 		return nil, err
 	}
-	byWebhook := make(map[string]position, len(all))
-	for _, p := range all {
+	byWebhook := make(map[string]position, len(positions))
+	for _, p := range positions {
 		byWebhook[p.webhook] = p
 	}
 	return byWebhook, nil

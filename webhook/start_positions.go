@@ -21,7 +21,7 @@ func endPositions(ctx context.Context, topic Topic) ([]position, error) {
 // positionsAfter returns positions from which all events with an id above id are read.
 // Returns fault.KindGone if the event was never in the topic or was deleted by retention.
 func positionsAfter(ctx context.Context, topic Topic, id event.ID) ([]position, error) {
-	all, err := fillPositions(ctx, topic, func(ctx context.Context, p *position) (err error) {
+	positions, err := fillPositions(ctx, topic, func(ctx context.Context, p *position) (err error) {
 		p.lastID = id
 		p.next, err = topic.OffsetAt(ctx, p.partition, time.UnixMilli(id.Milli()))
 		return err
@@ -29,10 +29,10 @@ func positionsAfter(ctx context.Context, topic Topic, id event.ID) ([]position, 
 	if err != nil {
 		return nil, err
 	}
-	if id.Partition() >= len(all) {
+	if id.Partition() >= len(positions) {
 		return nil, noSuchEvent()
 	}
-	return all, checkEvent(ctx, topic, id, all[id.Partition()].next)
+	return positions, checkEvent(ctx, topic, id, positions[id.Partition()].next)
 }
 
 // checkEvent returns fault.KindGone if the event is not in its partition at or after the
@@ -74,11 +74,11 @@ func fillPositions(ctx context.Context, topic Topic, fill func(context.Context, 
 	if err != nil {
 		return nil, err
 	}
-	all, errs := make([]position, n), make([]error, n)
+	positions, errs := make([]position, n), make([]error, n)
 	var calls sync.WaitGroup
-	for i := range all {
-		all[i].partition = i
-		calls.Go(func() { errs[i] = fill(ctx, &all[i]) })
+	for i := range positions {
+		positions[i].partition = i
+		calls.Go(func() { errs[i] = fill(ctx, &positions[i]) })
 	}
 	calls.Wait()
 	for _, err := range errs {
@@ -86,5 +86,5 @@ func fillPositions(ctx context.Context, topic Topic, fill func(context.Context, 
 			return nil, err
 		}
 	}
-	return all, nil
+	return positions, nil
 }

@@ -26,8 +26,8 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
-// onBoth runs a test on SQLite and on PostgreSQL.
-func onBoth(t *testing.T, test func(t *testing.T, db *sqldb.DB)) {
+// onEachDatabase runs a test on SQLite and on PostgreSQL.
+func onEachDatabase(t *testing.T, test func(t *testing.T, db *sqldb.DB)) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) { test(t, testdb.Open(t, at)) })
 }
 
@@ -70,7 +70,7 @@ func create(t testing.TB, s *Service, account, body string) Document {
 }
 
 func TestAProvidersLife(t *testing.T) {
-	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		ctx := audittest.CallerContext(t, who)
 		s := service(t, db, fileKeys(t))
 		made := create(t, s, "acme", whole)
@@ -113,8 +113,8 @@ func TestAProvidersLife(t *testing.T) {
 			t.Error(err)
 		}
 		for name, err := range map[string]error{
-			"GET": second2(s.Find(ctx, "acme", made.ID)), "open": second2(s.Open(ctx, made.ID)),
-			"PUT": second2(s.Update(ctx, "acme", made.ID, members(t, whole))), "DELETE": s.Delete(ctx, "acme", made.ID),
+			"GET": errorOf(s.Find(ctx, "acme", made.ID)), "open": errorOf(s.Open(ctx, made.ID)),
+			"PUT": errorOf(s.Update(ctx, "acme", made.ID, members(t, whole))), "DELETE": s.Delete(ctx, "acme", made.ID),
 		} {
 			if fault.KindOf(err) != fault.KindNotFound {
 				t.Errorf("%s of what is gone: %v", name, err)
@@ -133,16 +133,16 @@ func TestAProvidersLife(t *testing.T) {
 	})
 }
 
-func second2[T any](_ T, err error) error { return err }
+func errorOf[T any](_ T, err error) error { return err }
 
 func TestAnotherAccountsProviderDoesNotExist(t *testing.T) {
-	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		ctx := audittest.CallerContext(t, who)
 		s := service(t, db, fileKeys(t))
 		made := create(t, s, "acme", whole)
 		for name, err := range map[string]error{
-			"GET": second2(s.Find(ctx, "other", made.ID)), "DELETE": s.Delete(ctx, "other", made.ID),
-			"PUT": second2(s.Update(ctx, "other", made.ID, members(t, whole))),
+			"GET": errorOf(s.Find(ctx, "other", made.ID)), "DELETE": s.Delete(ctx, "other", made.ID),
+			"PUT": errorOf(s.Update(ctx, "other", made.ID, members(t, whole))),
 		} {
 			if fault.KindOf(err) != fault.KindNotFound {
 				t.Errorf("%s: %v", name, err)
@@ -158,7 +158,7 @@ func TestAnotherAccountsProviderDoesNotExist(t *testing.T) {
 }
 
 func TestAMaskStandsOnlyForWhatIsStored(t *testing.T) {
-	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		ctx := audittest.CallerContext(t, who)
 		s := service(t, db, fileKeys(t))
 		made := create(t, s, "acme", whole)
@@ -187,7 +187,7 @@ func TestAMaskStandsOnlyForWhatIsStored(t *testing.T) {
 }
 
 func TestWithoutAMasterKey(t *testing.T) {
-	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		ctx := audittest.CallerContext(t, who)
 		bare := strings.Replace(whole, `,"headers":{"Authorization":"Bearer abc","X-Tenant":"7"}`, ``, 1)
 		s := service(t, db, noKeys(t))
@@ -211,7 +211,7 @@ func TestWithoutAMasterKey(t *testing.T) {
 }
 
 func TestHeadersAreSealedForTheirProvider(t *testing.T) {
-	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		ctx := audittest.CallerContext(t, who)
 		s := service(t, db, fileKeys(t))
 		mine, theirs := create(t, s, "acme", whole), create(t, s, "other", whole)
@@ -232,7 +232,7 @@ func TestHeadersAreSealedForTheirProvider(t *testing.T) {
 }
 
 func TestRotationSealsEverythingAnew(t *testing.T) {
-	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		ctx := audittest.CallerContext(t, who)
 		keys := fileKeys(t)
 		s := service(t, db, keys)
@@ -258,7 +258,7 @@ func TestRotationSealsEverythingAnew(t *testing.T) {
 }
 
 func TestConcurrentChangesAreWholeOnes(t *testing.T) {
-	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		keys := fileKeys(t)
 		nodes := []*Service{service(t, db, keys), service(t, db, keys)}
 		made := create(t, nodes[0], "acme", whole)
@@ -328,7 +328,7 @@ func TestWhenWSIsAccepted(t *testing.T) {
 }
 
 func TestTheOldAuditTableIsTakenOver(t *testing.T) {
-	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		first, err := migrations.ReadFile("migrations/0001_aiprovider.sql")
 		if err != nil {
 			t.Fatal(err)
@@ -349,7 +349,7 @@ func TestTheOldAuditTableIsTakenOver(t *testing.T) {
 }
 
 func TestStoredHeadersAreNotSentToAnotherOrigin(t *testing.T) {
-	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		ctx := audittest.CallerContext(t, who)
 		s := service(t, db, fileKeys(t))
 		masked := strings.NewReplacer("Bearer abc", Mask, `"7"`, `"`+Mask+`"`).Replace(whole)

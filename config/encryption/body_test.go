@@ -25,11 +25,11 @@ func parse(t *testing.T, body string) (Change, []string) {
 	if err == nil {
 		return c, nil
 	}
-	return c, faultsOf(t, err)
+	return c, faultTexts(t, err)
 }
 
-// faultsOf lists a refusal's fields as "field code".
-func faultsOf(t *testing.T, err error) (faults []string) {
+// faultTexts lists a refusal's fields as "field code".
+func faultTexts(t *testing.T, err error) (faults []string) {
 	t.Helper()
 	var f *fault.Error
 	if !errors.As(err, &f) || f.Kind != fault.KindInvalid || f.Message != UpdateFailed {

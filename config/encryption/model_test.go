@@ -160,7 +160,7 @@ func TestReadOnlyFieldsAreEchoedOrRefused(t *testing.T) {
 		_, err := c.state.apply(c.change)
 		var got []string
 		if err != nil {
-			got = faultsOf(t, err)
+			got = faultTexts(t, err)
 		}
 		if fmt.Sprint(got) != fmt.Sprint(c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)

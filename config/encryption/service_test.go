@@ -23,8 +23,8 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
-// onBoth runs a test on SQLite and on PostgreSQL.
-func onBoth(t *testing.T, test func(t *testing.T, db *sqldb.DB)) {
+// onEachDatabase runs a test on SQLite and on PostgreSQL.
+func onEachDatabase(t *testing.T, test func(t *testing.T, db *sqldb.DB)) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) { test(t, testdb.Open(t, at)) })
 }
 
@@ -59,7 +59,7 @@ func put(t *testing.T, s *Service, account string, c Change) *Document {
 }
 
 func TestStoredSequencesFollowTheTable(t *testing.T) {
-	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		s := service(t, db, fileKeys(t))
 		for seed := range uint64(4) {
 			r, m := rand.New(rand.NewPCG(seed, 7)), newModel()
@@ -98,7 +98,7 @@ func TestStoredSequencesFollowTheTable(t *testing.T) {
 // Many writers of one account on two nodes: every PUT succeeds, each new key gets a
 // version of its own, and none is lost.
 func TestConcurrentPutsLoseNoKey(t *testing.T) {
-	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		keys := fileKeys(t)
 		nodes := []*Service{service(t, db, keys), service(t, db, keys)}
 		const writers, each = 6, 5
@@ -141,7 +141,7 @@ func TestConcurrentPutsLoseNoKey(t *testing.T) {
 }
 
 func TestIfMatchGuardsAgainstALostUpdate(t *testing.T) {
-	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		s := service(t, db, fileKeys(t))
 		try := func(ifMatch string, want fault.Kind) *Result {
 			t.Helper()
@@ -168,7 +168,7 @@ func TestIfMatchGuardsAgainstALostUpdate(t *testing.T) {
 }
 
 func TestARefusedPutChangesNothing(t *testing.T) {
-	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		s := service(t, db, fileKeys(t))
 		put(t, s, "acme", Change{Enabled: true, Key: new(goodKey)})
 		before, err := s.Find(audittest.CallerContext(t, "user:u1"), "acme")
@@ -176,7 +176,7 @@ func TestARefusedPutChangesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = s.Update(audittest.CallerContext(t, "user:u1"), "acme", Change{Enabled: true, Key: new(otherKey), KeyVersion: new(int64(7))}, "")
-		if got := faultsOf(t, err); len(got) != 1 || got[0] != "key_version read_only" {
+		if got := faultTexts(t, err); len(got) != 1 || got[0] != "key_version read_only" {
 			t.Error(got)
 		}
 		after, err := s.Find(audittest.CallerContext(t, "user:u1"), "acme")
@@ -187,7 +187,7 @@ func TestARefusedPutChangesNothing(t *testing.T) {
 }
 
 func TestSecretsLieSealedAndReadersAreLogged(t *testing.T) {
-	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		s := service(t, db, fileKeys(t))
 		put(t, s, "acme", Change{Enabled: true, Key: new(goodKey), Salt: new("a salt to look for")})
 		var wg sync.WaitGroup
@@ -253,7 +253,7 @@ func TestNothingOfTheDatabaseFileShowsAKey(t *testing.T) {
 }
 
 func TestTheMasterKeyRotatesUnderWriters(t *testing.T) {
-	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		dir := t.TempDir()
 		cfg := masterkey.Settings{File: filepath.Join(dir, "master.key")}
 		open := func() *masterkey.Keyring {
@@ -313,7 +313,7 @@ func TestTheMasterKeyRotatesUnderWriters(t *testing.T) {
 }
 
 func TestStartingWithoutTheMasterKeyIsRefused(t *testing.T) {
-	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		put(t, service(t, db, fileKeys(t)), "acme", Change{Enabled: true})
 		missing, err := masterkey.Open(masterkey.Settings{File: filepath.Join(t.TempDir(), "master.key")})
 		if err != nil {
@@ -348,7 +348,7 @@ func TestAStoreThatFailsAnswersWithTheSpecificationsMessage(t *testing.T) {
 }
 
 func TestReadsAtTheSameTimeAreAllLogged(t *testing.T) {
-	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		s := service(t, db, fileKeys(t))
 		const readers, each = 40, 5
 		var wg sync.WaitGroup
@@ -372,7 +372,7 @@ func TestReadsAtTheSameTimeAreAllLogged(t *testing.T) {
 // Accounts share pages of the tables, so serializable transactions on PostgreSQL would
 // abort each other.
 func TestManyAccountsChangeAtOnce(t *testing.T) {
-	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		keys := fileKeys(t)
 		nodes := []*Service{service(t, db, keys), service(t, db, keys)}
 		var wg sync.WaitGroup
@@ -410,7 +410,7 @@ func TestAReadThatCannotBeLoggedIsRefused(t *testing.T) {
 }
 
 func TestTheOldAuditTableIsTakenOver(t *testing.T) {
-	onBoth(t, func(t *testing.T, db *sqldb.DB) {
+	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		first, err := migrations.ReadFile("migrations/0001_encryption.sql")
 		if err != nil {
 			t.Fatal(err)

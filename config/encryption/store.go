@@ -38,9 +38,9 @@ func (s *Service) loadAll(ctx context.Context, q sqldb.Runner, accountIDs []stri
 		return nil, sqldb.Wrap(err, operation)
 	}
 	defer func() { err = errors.Join(err, sqldb.Wrap(rows.Close(), operation)) }()
-	all := make(map[string]readResult, len(accountIDs))
+	results := make(map[string]readResult, len(accountIDs))
 	for _, id := range accountIDs {
-		all[id] = readResult{state: &state{accountID: id}}
+		results[id] = readResult{state: &state{accountID: id}}
 	}
 	wantVersions := make(map[string]int64, len(accountIDs))
 	for rows.Next() {
@@ -52,15 +52,15 @@ func (s *Service) loadAll(ctx context.Context, q sqldb.Runner, accountIDs []stri
 		if err := rows.Scan(&id, &row.enabled, &row.algorithm, &wantVersion, &row.revision, &version, &sealed); err != nil {
 			return nil, sqldb.Wrap(err, operation)
 		}
-		st := all[id].state
+		st := results[id].state
 		st.exists, st.enabled, st.algorithm, st.revision = true, row.enabled, row.algorithm, row.revision
 		wantVersions[id] = wantVersion
-		if !version.Valid || all[id].err != nil {
+		if !version.Valid || results[id].err != nil {
 			continue
 		}
 		p, err := s.unseal(id, version.Int64, sealed.String)
 		if err != nil {
-			all[id] = readResult{st, err}
+			results[id] = readResult{st, err}
 			continue
 		}
 		st.versions = append(st.versions, p)
@@ -68,13 +68,13 @@ func (s *Service) loadAll(ctx context.Context, q sqldb.Runner, accountIDs []stri
 	if err := rows.Err(); err != nil {
 		return nil, sqldb.Wrap(err, operation)
 	}
-	for id, result := range all {
+	for id, result := range results {
 		if result.err == nil && result.version() != wantVersions[id] {
 			err := fmt.Errorf("%d key versions, want %d", result.version(), wantVersions[id])
-			all[id] = readResult{result.state, fault.Internal(err, "the encryption configuration is damaged")}
+			results[id] = readResult{result.state, fault.Internal(err, "the encryption configuration is damaged")}
 		}
 	}
-	return all, nil
+	return results, nil
 }
 
 // placeholderCount rounds a number of accounts up to one of three numbers of placeholders,

@@ -23,10 +23,10 @@ const benchSize = 4 << 20
 // against primitives that find their input in memory; seekable, which has to
 // read it through an io.ReadSeeker, against primitives that read it too.
 func BenchmarkAgainstBare(b *testing.B) {
-	audio := noise(benchSize)
+	audio := randomAudio(benchSize)
 	for _, suite := range []Suite{AES256GCM, AES256CBC} {
 		params := testParams(suite)
-		whole := sealed(b, audio, params)
+		whole := sealAudio(b, audio, params)
 		bareSeal, bareOpen, bareRead := barePrimitives(b, suite)
 		for _, c := range []struct {
 			name       string
@@ -37,11 +37,11 @@ func BenchmarkAgainstBare(b *testing.B) {
 				return err
 			}},
 			{"open", bareOpen, func() error {
-				_, _, err := Open(io.Discard, bytes.NewReader(whole), Expected{}, testRootOf)
+				_, _, err := Open(io.Discard, bytes.NewReader(whole), Expected{}, testRootFinder)
 				return err
 			}},
 			{"seekable", bareRead, func() error {
-				r, err := NewReader(bytes.NewReader(whole), Expected{}, testRootOf)
+				r, err := NewReader(bytes.NewReader(whole), Expected{}, testRootFinder)
 				if err != nil {
 					return err
 				}
@@ -86,7 +86,7 @@ func barePrimitives(b *testing.B, suite Suite) (seal, open, read func() error) {
 	}
 	// Half a page apart: buffers at the same place of a page would slow the
 	// bare loop down for reasons that have nothing to do with the cipher.
-	in, out := noise(benchSize), make([]byte, ChunkSize+64+2048)[2048:]
+	in, out := randomAudio(benchSize), make([]byte, ChunkSize+64+2048)[2048:]
 	var sealChunk, openChunk func(chunk []byte) error
 	sealedIn, sealedChunk := in, ChunkSize
 	if suite == AES256GCM {

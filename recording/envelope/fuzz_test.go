@@ -10,7 +10,7 @@ import (
 // bound, and an accepted header is written back byte for byte.
 func FuzzInspect(f *testing.F) {
 	for _, suite := range suites {
-		f.Add(sealed(f, []byte("audio"), testParams(suite)))
+		f.Add(sealAudio(f, []byte("audio"), testParams(suite)))
 	}
 	f.Add([]byte(magic))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -29,10 +29,10 @@ func FuzzInspect(f *testing.F) {
 // If a part of a recording is replaced by arbitrary bytes, only sealed audio is
 // released, and only the original recording is opened to its end.
 func FuzzOpen(f *testing.F) {
-	audio := noise(2*ChunkSize + 1000)
+	audio := randomAudio(2*ChunkSize + 1000)
 	var whole [2][]byte
 	for i, suite := range suites {
-		whole[i] = sealed(f, audio, testParams(suite))
+		whole[i] = sealAudio(f, audio, testParams(suite))
 	}
 	f.Add(false, uint32(0), uint32(0), []byte{})
 	f.Add(true, uint32(400), uint32(1), []byte{1})
@@ -47,11 +47,11 @@ func FuzzOpen(f *testing.F) {
 		bad := append(append(bytes.Clone(good[:from]), insert...), good[to:]...)
 
 		var out bytes.Buffer
-		_, _, err := Open(&out, bytes.NewReader(bad), Expected{}, testRootOf)
+		_, _, err := Open(&out, bytes.NewReader(bad), Expected{}, testRootFinder)
 		if !bytes.HasPrefix(audio, out.Bytes()) {
 			t.Fatal("released what was never sealed")
 		}
-		r, seekErr := NewReader(bytes.NewReader(bad), Expected{}, testRootOf)
+		r, seekErr := NewReader(bytes.NewReader(bad), Expected{}, testRootFinder)
 		if seekErr == nil {
 			_, seekErr = io.Copy(io.Discard, r)
 		}

@@ -23,7 +23,7 @@ var testRoot = sync.OnceValue(func() Root {
 	return *r
 })
 
-func testRootOf(*Header) (*Root, error) {
+func testRootFinder(*Header) (*Root, error) {
 	r := testRoot()
 	return &r, nil
 }
@@ -38,8 +38,8 @@ func testParams(suite Suite) Params {
 	}
 }
 
-// noise is n bytes that differ everywhere, so that swapped chunks show.
-func noise(n int) []byte {
+// randomAudio is n bytes that differ everywhere, so that swapped chunks show.
+func randomAudio(n int) []byte {
 	out := make([]byte, n)
 	x := uint32(n) + 2463534242
 	for i := range out {
@@ -51,7 +51,7 @@ func noise(n int) []byte {
 	return out
 }
 
-func sealed(t testing.TB, audio []byte, p Params) []byte {
+func sealAudio(t testing.TB, audio []byte, p Params) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	_, size, err := Seal(&out, bytes.NewReader(audio), p)

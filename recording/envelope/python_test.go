@@ -34,8 +34,8 @@ func TestPythonOpensWhatGoSealed(t *testing.T) {
 	file, output := filepath.Join(dir, "sealed"), filepath.Join(dir, "audio")
 	for _, suite := range suites {
 		for _, n := range []int{0, 16, 2*ChunkSize + 17} {
-			audio := noise(n)
-			whole := sealed(t, audio, testParams(suite))
+			audio := randomAudio(n)
+			whole := sealAudio(t, audio, testParams(suite))
 			write(t, file, whole)
 			if out, err := run("open", file, output, "--key", testKey, "--salt", testSalt); err != nil {
 				t.Fatalf("%v, %d bytes: %v\n%s", suite, n, err, out)
@@ -60,14 +60,14 @@ func TestGoOpensWhatPythonSealed(t *testing.T) {
 	file, output := filepath.Join(dir, "audio"), filepath.Join(dir, "sealed")
 	for _, suite := range suites {
 		for _, n := range []int{0, 16, 2*ChunkSize + 17} {
-			audio := noise(n)
+			audio := randomAudio(n)
 			write(t, file, audio)
 			if out, err := run("seal", file, output, "--key", testKey, "--salt", testSalt, "--suite", strconv.Itoa(int(suite)),
 				"--account", "acme", "--recording", "rec-1", "--content-type", "audio/ogg", "--key-id", "key_auto_acme", "--key-version", "2"); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			var got bytes.Buffer
-			h, _, err := Open(&got, bytes.NewReader(read(t, output)), Expected{"acme", "rec-1"}, testRootOf)
+			h, _, err := Open(&got, bytes.NewReader(read(t, output)), Expected{"acme", "rec-1"}, testRootFinder)
 			if err != nil || !bytes.Equal(got.Bytes(), audio) {
 				t.Fatalf("%v, %d bytes: %v", suite, n, err)
 			}

@@ -21,17 +21,17 @@ var lengths = []int{
 	2*ChunkSize - 1, 2 * ChunkSize, 2*ChunkSize + 1, 5*ChunkSize + 12345,
 }
 
-func eachLength(t *testing.T, test func(t *testing.T, suite Suite, audio []byte)) {
+func onEachLength(t *testing.T, test func(t *testing.T, suite Suite, audio []byte)) {
 	for _, suite := range suites {
 		for _, n := range lengths {
-			t.Run(fmt.Sprintf("%v/%d", suite, n), func(t *testing.T) { test(t, suite, noise(n)) })
+			t.Run(fmt.Sprintf("%v/%d", suite, n), func(t *testing.T) { test(t, suite, randomAudio(n)) })
 		}
 	}
 }
 
 func TestOpenReturnsWhatWasSealed(t *testing.T) {
-	eachLength(t, func(t *testing.T, suite Suite, audio []byte) {
-		whole := sealed(t, audio, testParams(suite))
+	onEachLength(t, func(t *testing.T, suite Suite, audio []byte) {
+		whole := sealAudio(t, audio, testParams(suite))
 		if len(audio) > 15 && bytes.Contains(whole, audio[:16]) {
 			t.Error("audio lies in the sealed recording in plain")
 		}
@@ -41,7 +41,7 @@ func TestOpenReturnsWhatWasSealed(t *testing.T) {
 		if len(whole) < 3*ChunkSize {
 			src = iotest.OneByteReader(src)
 		}
-		h, size, err := Open(&got, src, Expected{AccountID: "acme", RecordingID: "call-7.leg_b"}, testRootOf)
+		h, size, err := Open(&got, src, Expected{AccountID: "acme", RecordingID: "call-7.leg_b"}, testRootFinder)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,8 +56,8 @@ func TestOpenReturnsWhatWasSealed(t *testing.T) {
 }
 
 func TestHowItIsWrittenDoesNotChangeTheChunks(t *testing.T) {
-	eachLength(t, func(t *testing.T, suite Suite, audio []byte) {
-		want := len(sealed(t, audio, testParams(suite)))
+	onEachLength(t, func(t *testing.T, suite Suite, audio []byte) {
+		want := len(sealAudio(t, audio, testParams(suite)))
 		for name, write := range map[string]func(*Writer) error{
 			"at once": func(w *Writer) error { _, err := w.Write(audio); return err },
 			"in odd pieces": func(w *Writer) error {
@@ -90,7 +90,7 @@ func TestHowItIsWrittenDoesNotChangeTheChunks(t *testing.T) {
 			if out.Len() != want {
 				t.Errorf("%s: %d bytes sealed, want %d", name, out.Len(), want)
 			}
-			if _, _, err := Open(&back, &out, Expected{}, testRootOf); err != nil || !bytes.Equal(back.Bytes(), audio) {
+			if _, _, err := Open(&back, &out, Expected{}, testRootFinder); err != nil || !bytes.Equal(back.Bytes(), audio) {
 				t.Errorf("%s: came back differently: %v", name, err)
 			}
 			if _, err := w.Write([]byte("more")); err == nil {
@@ -101,8 +101,8 @@ func TestHowItIsWrittenDoesNotChangeTheChunks(t *testing.T) {
 }
 
 func TestReaderPlaysAnyPart(t *testing.T) {
-	eachLength(t, func(t *testing.T, suite Suite, audio []byte) {
-		r, err := NewReader(bytes.NewReader(sealed(t, audio, testParams(suite))), Expected{}, testRootOf)
+	onEachLength(t, func(t *testing.T, suite Suite, audio []byte) {
+		r, err := NewReader(bytes.NewReader(sealAudio(t, audio, testParams(suite))), Expected{}, testRootFinder)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,16 +174,16 @@ func TestSealRefusesWhatAHeaderCannotHold(t *testing.T) {
 func TestSealStopsAtTheFirstError(t *testing.T) {
 	broken := errors.New("broken")
 	for _, after := range []int{0, 100, ChunkSize, 3 * ChunkSize} {
-		src := io.MultiReader(bytes.NewReader(noise(after)), iotest.ErrReader(broken))
+		src := io.MultiReader(bytes.NewReader(randomAudio(after)), iotest.ErrReader(broken))
 		var out bytes.Buffer
 		if _, _, err := Seal(&out, src, testParams(AES256GCM)); !errors.Is(err, broken) {
 			t.Errorf("source broken after %d: %v", after, err)
 		}
-		if _, _, err := Open(io.Discard, &out, Expected{}, testRootOf); !errors.Is(err, ErrTruncated) {
+		if _, _, err := Open(io.Discard, &out, Expected{}, testRootFinder); !errors.Is(err, ErrTruncated) {
 			t.Errorf("what was written before the break: %v", err)
 		}
 	}
-	_, _, err := Seal(&fullDisk{room: 2 * ChunkSize, err: broken}, bytes.NewReader(noise(9*ChunkSize)), testParams(AES256CBC))
+	_, _, err := Seal(&fullDisk{room: 2 * ChunkSize, err: broken}, bytes.NewReader(randomAudio(9*ChunkSize)), testParams(AES256CBC))
 	if !errors.Is(err, broken) {
 		t.Errorf("full disk: %v", err)
 	}
@@ -213,7 +213,7 @@ func TestMemoryIsConstant(t *testing.T) {
 		var before, after runtime.MemStats
 		testRoot()
 		runtime.ReadMemStats(&before)
-		_, size, err := Open(io.Discard, pr, Expected{}, testRootOf)
+		_, size, err := Open(io.Discard, pr, Expected{}, testRootFinder)
 		runtime.ReadMemStats(&after)
 		if err != nil || size != long {
 			t.Fatalf("%v: %d bytes, %v", suite, size, err)

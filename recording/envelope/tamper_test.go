@@ -10,33 +10,33 @@ import (
 	"testing"
 )
 
-// refused opens a bad recording both ways, checks that each returns one of the expected
+// wantRefused opens a bad recording both ways, checks that each returns one of the expected
 // errors, and that the released audio is an authentic beginning that ends before the
 // refused chunk.
-func refused(t *testing.T, name string, bad, audio []byte, want ...error) {
+func wantRefused(t *testing.T, name string, bad, audio []byte, want ...error) {
 	t.Helper()
 	is := func(err error) bool {
 		return slices.ContainsFunc(want, func(w error) bool { return errors.Is(err, w) })
 	}
 	var out bytes.Buffer
-	_, _, err := Open(&out, bytes.NewReader(bad), Expected{}, testRootOf)
+	_, _, err := Open(&out, bytes.NewReader(bad), Expected{}, testRootFinder)
 	if !is(err) {
 		t.Errorf("%s: stream: %v, want %v", name, err, want)
 	}
-	released(t, name, out.Bytes(), audio, err)
+	wantReleased(t, name, out.Bytes(), audio, err)
 
 	out.Reset()
-	r, err := NewReader(bytes.NewReader(bad), Expected{}, testRootOf)
+	r, err := NewReader(bytes.NewReader(bad), Expected{}, testRootFinder)
 	if err == nil {
 		_, err = r.WriteTo(&out)
 	}
 	if !is(err) {
 		t.Errorf("%s: reader: %v, want %v", name, err, want)
 	}
-	released(t, name, out.Bytes(), audio, err)
+	wantReleased(t, name, out.Bytes(), audio, err)
 }
 
-func released(t *testing.T, name string, got, audio []byte, err error) {
+func wantReleased(t *testing.T, name string, got, audio []byte, err error) {
 	t.Helper()
 	limit := 0
 	var chunk *ChunkError
@@ -51,8 +51,8 @@ func released(t *testing.T, name string, got, audio []byte, err error) {
 func TestEveryTruncationIsRefused(t *testing.T) {
 	for _, suite := range suites {
 		for _, n := range []int{0, 100, ChunkSize, 2*ChunkSize + 100} {
-			audio := noise(n)
-			whole := sealed(t, audio, testParams(suite))
+			audio := randomAudio(n)
+			whole := sealAudio(t, audio, testParams(suite))
 			head := int(testHeader(t, whole).Len())
 			full := ChunkSize + chunkOverhead(t, suite)
 			for cut := range whole {
@@ -60,7 +60,7 @@ func TestEveryTruncationIsRefused(t *testing.T) {
 				if cut > head+100 && inner > 70 && inner < full-70 && cut < len(whole)-70 {
 					continue // the middle of a chunk is like its neighbours
 				}
-				refused(t, fmt.Sprintf("%v, %d bytes cut to %d of %d", suite, n, cut, len(whole)),
+				wantRefused(t, fmt.Sprintf("%v, %d bytes cut to %d of %d", suite, n, cut, len(whole)),
 					whole[:cut], audio, ErrFormat, ErrTruncated, ErrAltered)
 			}
 		}
@@ -69,68 +69,68 @@ func TestEveryTruncationIsRefused(t *testing.T) {
 
 func TestLostChunksAreToldFromAlteredOnes(t *testing.T) {
 	for _, suite := range suites {
-		audio := noise(3 * ChunkSize)
-		whole := sealed(t, audio, testParams(suite))
+		audio := randomAudio(3 * ChunkSize)
+		whole := sealAudio(t, audio, testParams(suite))
 		head, full := int(testHeader(t, whole).Len()), ChunkSize+chunkOverhead(t, suite)
 		chunk := func(i int) []byte { return whole[head+i*full : head+(i+1)*full] }
 
-		refused(t, "last chunk lost", whole[:head+2*full], audio, ErrTruncated)
-		refused(t, "all chunks lost", whole[:head], audio, ErrTruncated)
-		refused(t, "a chunk repeated at the end", slices.Concat(whole, chunk(2)), audio, ErrTrailing, ErrAltered)
-		refused(t, "a byte appended", append(slices.Clone(whole), 0), audio, ErrTrailing, ErrTruncated)
-		refused(t, "two chunks swapped", slices.Concat(whole[:head], chunk(1), chunk(0), chunk(2)), audio, ErrAltered)
-		refused(t, "a chunk left out", slices.Concat(whole[:head], chunk(0), chunk(2)), audio, ErrAltered)
-		refused(t, "the first chunk left out", slices.Concat(whole[:head], chunk(1), chunk(2)), audio, ErrAltered)
+		wantRefused(t, "last chunk lost", whole[:head+2*full], audio, ErrTruncated)
+		wantRefused(t, "all chunks lost", whole[:head], audio, ErrTruncated)
+		wantRefused(t, "a chunk repeated at the end", slices.Concat(whole, chunk(2)), audio, ErrTrailing, ErrAltered)
+		wantRefused(t, "a byte appended", append(slices.Clone(whole), 0), audio, ErrTrailing, ErrTruncated)
+		wantRefused(t, "two chunks swapped", slices.Concat(whole[:head], chunk(1), chunk(0), chunk(2)), audio, ErrAltered)
+		wantRefused(t, "a chunk left out", slices.Concat(whole[:head], chunk(0), chunk(2)), audio, ErrAltered)
+		wantRefused(t, "the first chunk left out", slices.Concat(whole[:head], chunk(1), chunk(2)), audio, ErrAltered)
 	}
 }
 
 func TestEveryFlippedBitOfTheHeaderIsRefused(t *testing.T) {
 	for _, suite := range suites {
-		audio := noise(1000)
-		whole := sealed(t, audio, testParams(suite))
+		audio := randomAudio(1000)
+		whole := sealAudio(t, audio, testParams(suite))
 		head := int(testHeader(t, whole).Len())
 		for bit := range head * 8 {
 			bad := slices.Clone(whole)
 			bad[bit/8] ^= 1 << (bit % 8)
-			refused(t, fmt.Sprintf("%v, bit %d", suite, bit), bad, audio, ErrFormat, ErrVersion, ErrHeader, ErrTruncated)
+			wantRefused(t, fmt.Sprintf("%v, bit %d", suite, bit), bad, audio, ErrFormat, ErrVersion, ErrHeader, ErrTruncated)
 
 			// The same with a corrected checksum.
-			mended := mendChecksum(bad, head)
+			mended := fixChecksum(bad, head)
 			if bit >= (head-digestSize)*8 {
 				continue
 			}
-			refused(t, fmt.Sprintf("%v, bit %d, checksum mended", suite, bit), mended, audio,
+			wantRefused(t, fmt.Sprintf("%v, bit %d, checksum mended", suite, bit), mended, audio,
 				ErrFormat, ErrVersion, ErrHeader, ErrTruncated, ErrSalt, ErrKey)
 		}
 	}
 }
 
-func mendChecksum(whole []byte, head int) []byte {
+func fixChecksum(whole []byte, head int) []byte {
 	sum := sha256.Sum256(whole[:head-digestSize])
 	return slices.Concat(whole[:head-digestSize], sum[:], whole[head:])
 }
 
 func TestEveryFlippedBitOfAChunkIsRefused(t *testing.T) {
 	for _, suite := range suites {
-		audio := noise(300)
-		whole := sealed(t, audio, testParams(suite))
+		audio := randomAudio(300)
+		whole := sealAudio(t, audio, testParams(suite))
 		for bit := int(testHeader(t, whole).Len()) * 8; bit < len(whole)*8; bit++ {
 			bad := slices.Clone(whole)
 			bad[bit/8] ^= 1 << (bit % 8)
-			refused(t, fmt.Sprintf("%v, bit %d", suite, bit), bad, audio, ErrAltered)
+			wantRefused(t, fmt.Sprintf("%v, bit %d", suite, bit), bad, audio, ErrAltered)
 		}
 	}
 }
 
 func TestAnAlteredChunkLeavesTheOthersPlayable(t *testing.T) {
 	for _, suite := range suites {
-		audio := noise(3*ChunkSize + 50)
-		whole := sealed(t, audio, testParams(suite))
+		audio := randomAudio(3*ChunkSize + 50)
+		whole := sealAudio(t, audio, testParams(suite))
 		head, full := int(testHeader(t, whole).Len()), ChunkSize+chunkOverhead(t, suite)
 		whole[head+full+777] ^= 1
-		refused(t, "chunk 1", whole, audio, ErrAltered)
+		wantRefused(t, "chunk 1", whole, audio, ErrAltered)
 
-		r, err := NewReader(bytes.NewReader(whole), Expected{}, testRootOf)
+		r, err := NewReader(bytes.NewReader(whole), Expected{}, testRootFinder)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,30 +154,30 @@ func TestAnAlteredChunkLeavesTheOthersPlayable(t *testing.T) {
 
 func TestSplicesAreRefused(t *testing.T) {
 	for _, suite := range suites {
-		audio := noise(2*ChunkSize + 9)
+		audio := randomAudio(2*ChunkSize + 9)
 		params := testParams(suite)
-		one, two := sealed(t, audio, params), sealed(t, audio, params)
+		one, two := sealAudio(t, audio, params), sealAudio(t, audio, params)
 		params.RecordingID = "call-8.leg_b"
-		three := sealed(t, audio, params)
+		three := sealAudio(t, audio, params)
 		head, full := int(testHeader(t, one).Len()), ChunkSize+chunkOverhead(t, suite)
 		core := coreFixedSize + len("acme") + len("call-7.leg_b") + len("audio/x-wav")
 
-		refused(t, "the body of a twin", slices.Concat(one[:head], two[head:]), audio, ErrAltered)
-		refused(t, "a chunk of a twin", slices.Concat(one[:head+full], two[head+full:]), audio, ErrAltered)
-		refused(t, "the body of another", slices.Concat(one[:head], three[head:]), audio, ErrAltered)
-		refused(t, "the core of another", mendChecksum(slices.Concat(three[:core], one[core:]), head), audio, ErrKey)
-		refused(t, "the key block of another", mendChecksum(slices.Concat(one[:core], three[core:head], one[head:]), head), audio, ErrKey)
+		wantRefused(t, "the body of a twin", slices.Concat(one[:head], two[head:]), audio, ErrAltered)
+		wantRefused(t, "a chunk of a twin", slices.Concat(one[:head+full], two[head+full:]), audio, ErrAltered)
+		wantRefused(t, "the body of another", slices.Concat(one[:head], three[head:]), audio, ErrAltered)
+		wantRefused(t, "the core of another", fixChecksum(slices.Concat(three[:core], one[core:]), head), audio, ErrKey)
+		wantRefused(t, "the key block of another", fixChecksum(slices.Concat(one[:core], three[core:head], one[head:]), head), audio, ErrKey)
 	}
 }
 
 func TestTheSuiteCannotBeDowngraded(t *testing.T) {
-	whole := sealed(t, noise(500), testParams(AES256GCM))
+	whole := sealAudio(t, randomAudio(500), testParams(AES256GCM))
 	whole[len(magic)+1] = byte(AES256CBC)
-	refused(t, "suite changed", mendChecksum(whole, int(testHeader(t, sealed(t, nil, testParams(AES256GCM))).Len())), nil, ErrKey)
+	wantRefused(t, "suite changed", fixChecksum(whole, int(testHeader(t, sealAudio(t, nil, testParams(AES256GCM))).Len())), nil, ErrKey)
 }
 
 func TestOpenSaysWhatIsWrong(t *testing.T) {
-	whole := sealed(t, []byte("audio"), testParams(AES256GCM))
+	whole := sealAudio(t, []byte("audio"), testParams(AES256GCM))
 	otherKey, err := NewRoot(testKey+"x", testSalt, Iterations)
 	if err != nil {
 		t.Fatal(err)
@@ -196,8 +196,8 @@ func TestOpenSaysWhatIsWrong(t *testing.T) {
 		rootOf RootFinder
 		err    error
 	}{
-		{"another account", Expected{AccountID: "other"}, testRootOf, ErrAccount},
-		{"another recording", Expected{RecordingID: "call-8"}, testRootOf, ErrRecording},
+		{"another account", Expected{AccountID: "other"}, testRootFinder, ErrAccount},
+		{"another recording", Expected{RecordingID: "call-8"}, testRootFinder, ErrRecording},
 		{"another key", Expected{}, rootOf(otherKey), ErrKey},
 		{"another salt", Expected{}, rootOf(otherSalt), ErrSalt},
 		{"no key", Expected{}, func(*Header) (*Root, error) { return nil, gone }, gone},
@@ -220,11 +220,11 @@ func TestRewrapMovesARecordingToAnotherKey(t *testing.T) {
 	}
 	nextOf := func(*Header) (*Root, error) { c := *next; return &c, nil }
 	for _, suite := range suites {
-		audio := noise(ChunkSize + 99)
-		before := sealed(t, audio, testParams(suite))
+		audio := randomAudio(ChunkSize + 99)
+		before := sealAudio(t, audio, testParams(suite))
 		var after bytes.Buffer
 		old := testHeader(t, before)
-		h, err := Rewrap(&after, bytes.NewReader(before), Expected{AccountID: "acme"}, testRootOf, Key{"key_auto_acme", 4, next})
+		h, err := Rewrap(&after, bytes.NewReader(before), Expected{AccountID: "acme"}, testRootFinder, Key{"key_auto_acme", 4, next})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -238,8 +238,8 @@ func TestRewrapMovesARecordingToAnotherKey(t *testing.T) {
 		if _, _, err := Open(&got, bytes.NewReader(after.Bytes()), Expected{}, nextOf); err != nil || !bytes.Equal(got.Bytes(), audio) {
 			t.Errorf("under the new key: %v", err)
 		}
-		refused(t, "under the old key", after.Bytes(), nil, ErrKey)
-		if _, err := Rewrap(io.Discard, bytes.NewReader(before), Expected{AccountID: "other"}, testRootOf, Key{"k", 4, next}); !errors.Is(err, ErrAccount) {
+		wantRefused(t, "under the old key", after.Bytes(), nil, ErrKey)
+		if _, err := Rewrap(io.Discard, bytes.NewReader(before), Expected{AccountID: "other"}, testRootFinder, Key{"k", 4, next}); !errors.Is(err, ErrAccount) {
 			t.Errorf("another account's: %v", err)
 		}
 	}

@@ -60,7 +60,7 @@ func makeVector(t *testing.T, file string, whole []byte) vector {
 		label, mac = labelCBC, hexKey(t, dek, labelMAC)
 	}
 	var audio bytes.Buffer
-	if _, _, err := Open(&audio, bytes.NewReader(whole), Expected{}, testRootOf); err != nil {
+	if _, _, err := Open(&audio, bytes.NewReader(whole), Expected{}, testRootFinder); err != nil {
 		t.Fatal(err)
 	}
 	sum, core := sha256.Sum256(audio.Bytes()), h.coreDigest()
@@ -105,7 +105,7 @@ func TestVectors(t *testing.T) {
 			t.Errorf("%s:\n got %+v\nwant %+v", want.File, got, want)
 		}
 		var audio bytes.Buffer
-		if _, _, err := Open(&audio, bytes.NewReader(whole), Expected{}, testRootOf); err != nil || !bytes.Equal(audio.Bytes(), noise(want.AudioLength)) {
+		if _, _, err := Open(&audio, bytes.NewReader(whole), Expected{}, testRootFinder); err != nil || !bytes.Equal(audio.Bytes(), randomAudio(want.AudioLength)) {
 			t.Errorf("%s: %v", want.File, err)
 		}
 	}
@@ -117,7 +117,7 @@ func writeVectors(t *testing.T, list string) {
 	for _, suite := range suites {
 		for _, n := range []int{0, 5, ChunkSize + 3} {
 			name := fmt.Sprintf("%s-%d.trkrec", strings.ToLower(suite.String()), n)
-			whole := sealed(t, noise(n), testParams(suite))
+			whole := sealAudio(t, randomAudio(n), testParams(suite))
 			write(t, filepath.Join("testdata", name), whole)
 			file.Vectors = append(file.Vectors, makeVector(t, name, whole))
 		}
