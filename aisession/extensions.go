@@ -29,7 +29,7 @@ func (s *Session) handleExtension(c *providerConn, m *aiprotocol.Message) {
 		c.queueText(func(b []byte) []byte { return aiprotocol.AppendCleared(b, cleared) })
 	case aiprotocol.EventMark:
 		if !s.playout.addMark(m.Mark.Name) {
-			s.service.metrics.malformed.WithLabelValues(problemMarks).Inc()
+			s.service.metrics.ignoredMessages.WithLabelValues(problemMarks).Inc()
 		}
 	case aiprotocol.EventHangup:
 		s.end(Ending{Reason: ProviderHungUp, Cause: NormalizeHangupCause(m.Hangup.Reason)})
@@ -44,7 +44,7 @@ func (s *Session) queueRequest(r providerRequest) {
 	select {
 	case s.requests <- r:
 	default:
-		s.service.metrics.malformed.WithLabelValues(problemRequests).Inc()
+		s.service.metrics.ignoredMessages.WithLabelValues(problemRequests).Inc()
 	}
 }
 

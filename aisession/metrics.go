@@ -21,18 +21,18 @@ type metrics struct {
 	refused         *prometheus.CounterVec
 	ended           *prometheus.CounterVec
 	firstAudio      prometheus.Histogram
-	turnGap         prometheus.Histogram
+	responseDelay   prometheus.Histogram
 	underruns       prometheus.Counter
 	overruns        prometheus.Counter
 	reconnects      prometheus.Counter
 	connectFailures prometheus.Counter
-	malformed       *prometheus.CounterVec
-	dropped         dropped
+	ignoredMessages *prometheus.CounterVec
+	dropped         dropCounters
 	rejectedUUIDs   prometheus.Counter
 }
 
-// dropped counts lost audio, messages and events.
-type dropped struct{ toProvider, control, undecodable, late, overrun, events prometheus.Counter }
+// dropCounters counts lost audio, messages and events.
+type dropCounters struct{ toProvider, control, undecodable, late, overrun, events prometheus.Counter }
 
 // Reasons for which Open refuses a session.
 const (
@@ -52,16 +52,16 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		refused:         f.CounterVec("trunkline_aisession_refused_total", "Sessions refused, by reason.", "reason"),
 		ended:           f.CounterVec("trunkline_aisession_ended_total", "Sessions ended, by reason.", "reason"),
 		firstAudio:      f.Histogram("trunkline_aisession_first_audio_seconds", "Time from the start message of a connection to the provider's first audio.", buckets...),
-		turnGap:         f.Histogram("trunkline_aisession_turn_gap_seconds", "Time from the end of the caller's speech to the playing of the provider's answer.", buckets...),
+		responseDelay:   f.Histogram("trunkline_aisession_turn_gap_seconds", "Time from the end of the caller's speech to the playing of the provider's answer.", buckets...),
 		underruns:       f.Counter("trunkline_aisession_underruns_total", "Gaps of less than 200 ms in a provider's audio, which arrived late."),
 		overruns:        f.Counter("trunkline_aisession_overrun_seconds_total", "Audio of providers dropped because the playout buffer was full."),
 		reconnects:      f.Counter("trunkline_aisession_reconnects_total", "Reconnections to providers."),
 		connectFailures: f.Counter("trunkline_aisession_connect_failures_total", "Failed attempts to connect to a provider."),
-		malformed:       f.CounterVec("trunkline_aisession_ignored_messages_total", "Messages of providers ignored, by problem.", "problem"),
+		ignoredMessages: f.CounterVec("trunkline_aisession_ignored_messages_total", "Messages of providers ignored, by problem.", "problem"),
 		rejectedUUIDs:   f.Counter("trunkline_aisession_unannounced_total", "AudioSocket connections refused because the call was not announced, or the UUID of its dialplan was invalid, expired or used before."),
 	}
 	droppedFrames := f.CounterVec("trunkline_aisession_dropped_total", "Frames, packets and messages dropped, by kind.", "kind")
-	m.dropped = dropped{
+	m.dropped = dropCounters{
 		toProvider:  droppedFrames.WithLabelValues("frame_to_provider"), // the provider does not read
 		control:     droppedFrames.WithLabelValues("message_to_provider"),
 		undecodable: droppedFrames.WithLabelValues("undecodable"),
@@ -75,7 +75,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	metric.Init(m.refused, refusedNode, refusedAccount, refusedDraining, refusedProvider, refusedHungUp)
 	metric.Init(m.ended, EndReasons()...)
-	metric.Init(m.malformed, aiprotocol.Problems()...)
-	metric.Init(m.malformed, problemBinary, problemEmpty, problemMarks, problemRequests)
+	metric.Init(m.ignoredMessages, aiprotocol.Problems()...)
+	metric.Init(m.ignoredMessages, problemBinary, problemEmpty, problemMarks, problemRequests)
 	return m
 }

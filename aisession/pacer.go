@@ -19,7 +19,7 @@ const (
 	slotsPerFrame = int(audio.FrameDuration / slotTime)
 	// jitterMargin is the shortest delay from a caller's packet to its tick. It absorbs that much jitter.
 	jitterMargin = 1500 * time.Microsecond
-	// wheelCapacity is the load up to which a wheel takes all sessions: half a core.
+	// wheelCapacity is the load up to which new sessions are assigned to a wheel before the next one: half a core.
 	wheelCapacity = 200
 	// maxPacketDelay is the delay of a packet after its tick up to which the ticks are moved back to wait for
 	// such packets. The jitter buffer absorbs longer delays.

@@ -20,7 +20,7 @@ type playout struct {
 	bytes                   []byte // samples, or opus packets each after its length
 	head                    int    // offset of the first queued byte
 	receivedEnd, nextSample uint64 // positions of the end of received audio and of the next sample to play
-	played                  uint64 // samples played; less than out after a clear
+	played                  uint64 // samples played; less than nextSample after a clear
 	marks                   []mark
 	playing                 bool
 	oldestArrival           time.Time // arrival of the oldest queued audio
@@ -89,7 +89,7 @@ func (p *playout) sampleBytes() int { return p.format.FrameBytes() / audio.Frame
 // playoutTransitions has the transitions that a takeAudio observed.
 type playoutTransitions struct {
 	started  bool // playback began after silence
-	afterGap bool // and the silence was shorter than gap
+	afterGap bool // and the silence was shorter than maxGap
 	ended    bool // the queue ran empty
 }
 
@@ -101,7 +101,7 @@ const maxGap = 200 * time.Millisecond
 func (p *playout) takeAudio(into []byte, want int, now time.Time) (piece []byte, t playoutTransitions) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	fresh := p.hasNewAudio
+	hasNewAudio := p.hasNewAudio
 	p.hasNewAudio = false
 	if p.empty() {
 		return into, t
@@ -119,7 +119,7 @@ func (p *playout) takeAudio(into []byte, want int, now time.Time) (piece []byte,
 		n := lengthSize + int(binary.BigEndian.Uint16(p.bytes[p.head:]))
 		into = append(into, p.bytes[p.head+lengthSize:p.head+n]...)
 		p.advance(n, uint64(p.format.Samples(into)))
-	case waits < uint64(want) && fresh:
+	case waits < uint64(want) && hasNewAudio:
 		return into, t // the rest of the frame may still arrive
 	default:
 		samples := min(waits, uint64(want))

@@ -32,7 +32,7 @@ const (
 // in the outbox; the session's ticks write them and read the provider's messages.
 type providerConn struct {
 	conn        net.Conn // TLS connection, or sock itself
-	sock        *nonblockingConn
+	socket      *nonblockingConn
 	outbox      *outbox
 	assembler   messageAssembler
 	reader      *providerReader
@@ -66,7 +66,7 @@ func (s *Session) connect(ctx context.Context) (*providerConn, error) {
 }
 
 func newProviderConn(s *Session, conn net.Conn, sock *nonblockingConn) *providerConn {
-	c := &providerConn{conn: conn, sock: sock, outbox: newOutbox(), connectedAt: time.Now(), lost: make(chan struct{})}
+	c := &providerConn{conn: conn, socket: sock, outbox: newOutbox(), connectedAt: time.Now(), lost: make(chan struct{})}
 	c.reader = newProviderReader(s, c)
 	return c
 }
@@ -101,7 +101,7 @@ func (c *providerConn) queueClose() {
 
 // read reads the bytes that have arrived since the last tick. buffer is used during the call only.
 func (c *providerConn) read(buffer []byte, now time.Time) {
-	c.sock.drained = false
+	c.socket.drained = false
 	if early := c.earlyBytes; len(early) > 0 {
 		c.earlyBytes = nil
 		c.handleBytes(early, now)
@@ -160,8 +160,8 @@ func (c *providerConn) write(now time.Time) {
 	if c.closed {
 		return
 	}
-	wrote, err := c.sock.flush()
-	for err == nil && len(c.sock.pending) == 0 {
+	wrote, err := c.socket.flush()
+	for err == nil && len(c.socket.pending) == 0 {
 		f, waiting := c.outbox.pop()
 		if !waiting {
 			break
@@ -176,7 +176,7 @@ func (c *providerConn) write(now time.Time) {
 	switch {
 	case err != nil:
 		c.fail(fmt.Errorf("writing to the provider: %w", err))
-	case len(c.sock.pending) == 0:
+	case len(c.socket.pending) == 0:
 		c.blockedSince = time.Time{}
 	case wrote || c.blockedSince.IsZero():
 		c.blockedSince = now

@@ -63,7 +63,7 @@ func (s *Session) dialProvider(ctx context.Context) (conn net.Conn, sock *nonblo
 		_ = sock.Close()
 		return nil, nil, nil, err
 	}
-	return upgrade.Conn, sock, upgrade.extra, nil
+	return upgrade.Conn, sock, upgrade.bytesAfterHeader, nil
 }
 
 // tlsHandshake makes the TLS handshake. A nil base uses the system's CAs.
@@ -86,9 +86,9 @@ func tlsHandshake(ctx context.Context, conn net.Conn, address string, base *tls.
 // upgradeConn is a connection that delivers no bytes beyond the handshake response.
 type upgradeConn struct {
 	net.Conn
-	received   []byte // response bytes so far
-	headerDone bool
-	extra      []byte // bytes after the header
+	received         []byte // response bytes so far
+	headerDone       bool
+	bytesAfterHeader []byte // bytes after the header
 }
 
 const maxResponseHeader = 64 << 10 // bytes
@@ -99,13 +99,13 @@ func (u *upgradeConn) Read(b []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n, err := u.Conn.Read(b)
-	before := len(u.received)
+	receivedBefore := len(u.received)
 	if u.received = append(u.received, b[:n]...); len(u.received) > maxResponseHeader {
 		return 0, fmt.Errorf("the provider's answer has more than %d bytes", maxResponseHeader)
 	}
 	if end := endOfHeader(u.received); end > 0 && bytes.HasPrefix(u.received, []byte("HTTP/1.1 101")) {
-		u.extra, u.headerDone = u.received[end:], true
-		return end - before, nil
+		u.bytesAfterHeader, u.headerDone = u.received[end:], true
+		return end - receivedBefore, nil
 	}
 	return n, err
 }

@@ -69,6 +69,6 @@ func (r *providerReader) handleMedia(piece []byte) {
 }
 
 func (r *providerReader) countMalformed(problem string, size int) {
-	r.session.service.metrics.malformed.WithLabelValues(problem).Inc()
+	r.session.service.metrics.ignoredMessages.WithLabelValues(problem).Inc()
 	r.throttle.charge(1+float64(size>>10), r.now)
 }

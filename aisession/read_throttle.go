@@ -6,9 +6,9 @@ import "time"
 // they take no CPU time from other calls. TCP flow control then slows the sender. Audio that is played
 // is not counted unless it comes in pieces under minAudioBytes.
 type readThrottle struct {
-	debt     float64
-	updated  time.Time
-	resumeAt time.Time // reading resumes at this time
+	excessMessages float64
+	updated        time.Time
+	resumeAt       time.Time // reading resumes at this time
 }
 
 const (
@@ -20,11 +20,11 @@ const (
 
 // charge counts non-audio messages and delays reading above the limit.
 func (t *readThrottle) charge(cost float64, now time.Time) {
-	t.debt = max(0, t.debt-now.Sub(t.updated).Seconds()*throttleRate) + cost
+	t.excessMessages = max(0, t.excessMessages-now.Sub(t.updated).Seconds()*throttleRate) + cost
 	t.updated = now
-	if t.debt > throttleBurst {
-		t.debt = min(t.debt, 2*throttleBurst)
-		t.resumeAt = now.Add(time.Duration((t.debt - throttleBurst) / throttleRate * float64(time.Second)))
+	if t.excessMessages > throttleBurst {
+		t.excessMessages = min(t.excessMessages, 2*throttleBurst)
+		t.resumeAt = now.Add(time.Duration((t.excessMessages - throttleBurst) / throttleRate * float64(time.Second)))
 	}
 }
 

@@ -22,7 +22,7 @@ type outage struct {
 	retryLimit time.Duration
 	since      time.Time // zero while connected
 
-	attempted bool // an attempt was made since then
+	attempted bool // an attempt was made in this outage
 	backoff   retry.Backoff
 }
 
@@ -66,12 +66,12 @@ func (s *Session) establish(ctx context.Context, o *outage) error {
 	for o.waitForRetry(ctx) {
 		try, done := context.WithTimeout(ctx, o.remaining())
 		var c *providerConn
-		before := err
+		lastErr := err
 		if s.service.panics.Do(placeTick, func() { c, err = s.connectInSpan(try) }) {
 			c, err = nil, errConnectPanicked
 		}
-		if handshakeErr := (*handshakeError)(nil); err != nil && try.Err() != nil && errors.As(before, &handshakeErr) {
-			err = before // the attempt had no time left: return the earlier error
+		if handshakeErr := (*handshakeError)(nil); err != nil && try.Err() != nil && errors.As(lastErr, &handshakeErr) {
+			err = lastErr // the attempt had no time left: return the earlier error
 		}
 		done()
 		if err == nil {

@@ -32,7 +32,7 @@ type Service struct {
 	mu       sync.Mutex
 	sessions map[string]*Session // by id, including those being opened
 	draining bool
-	empty    chan struct{} // closed when draining and no session is left
+	allEnded chan struct{} // closed when draining and no session is left
 }
 
 // New returns a Service that opens sessions while Run runs.
@@ -52,7 +52,7 @@ func New(settings Settings, deps Deps) (*Service, error) {
 	return &Service{
 		panics: recoverer, settings: settings, deps: deps, dialplanSecrets: secrets, metrics: newMetrics(deps.Metrics), log: deps.Log,
 		pacer: newPacer(runtime.GOMAXPROCS(0), time.Now(), sleepFor), events: make(chan sessionEvent, maxEvents),
-		sessions: make(map[string]*Session), empty: make(chan struct{}),
+		sessions: make(map[string]*Session), allEnded: make(chan struct{}),
 	}, nil
 }
 
@@ -76,20 +76,20 @@ func (s *Service) drain() {
 	s.mu.Lock()
 	s.draining = true
 	if len(s.sessions) == 0 {
-		close(s.empty)
+		close(s.allEnded)
 	}
 	s.mu.Unlock()
 	timer := time.NewTimer(s.settings.DrainLimit)
 	defer timer.Stop()
 	select {
-	case <-s.empty:
+	case <-s.allEnded:
 	case <-timer.C:
 		s.mu.Lock()
 		for _, session := range s.sessions {
 			session.end(Ending{Reason: Drained, Cause: aiprotocol.NormalClearing})
 		}
 		s.mu.Unlock()
-		<-s.empty
+		<-s.allEnded
 	}
 }
 
@@ -191,7 +191,7 @@ func (s *Service) removeSession(session *Session) {
 	delete(s.sessions, session.sessionID)
 	s.metrics.active.WithLabelValues(session.request.Ingress).Dec()
 	if s.draining && len(s.sessions) == 0 {
-		close(s.empty)
+		close(s.allEnded)
 	}
 }
 

@@ -41,11 +41,11 @@ type Session struct {
 	firstAudioReceived atomic.Bool  // the provider's first audio has arrived
 	lastAudioTime      atomic.Int64 // Unix nanoseconds of the provider's last audio, or of the start message
 
-	tickMu         sync.Mutex // guards the following fields and the paths
+	tickMu         sync.Mutex // guards the following fields and the transcoders
 	call           Call       // nil before and after Run
 	scratch        []byte     // buffer of a packet
 	frame          []byte     // buffer of an outgoing frame
-	lastSpeechTime time.Time  // when the caller was last loud
+	lastSpeechTime time.Time  // when the caller last spoke
 }
 
 // ID returns the session's unique id.

@@ -120,7 +120,7 @@ func (s *Session) observeTransitions(t playoutTransitions, now time.Time) {
 	case t.started && t.afterGap:
 		s.service.metrics.underruns.Inc()
 	case t.started && !s.lastSpeechTime.IsZero():
-		s.service.metrics.turnGap.Observe(now.Sub(s.lastSpeechTime).Seconds())
+		s.service.metrics.responseDelay.Observe(now.Sub(s.lastSpeechTime).Seconds())
 		s.lastSpeechTime = time.Time{}
 	}
 }

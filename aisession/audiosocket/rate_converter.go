@@ -6,7 +6,7 @@ import "trunkline/telephony/audio"
 // each message and expects audio at the newest one.
 type rateConverter struct {
 	kind                  byte
-	toSession, toAsterisk *audio.Transcoder // in is used by the reader, out by the session's ticks
+	toSession, toAsterisk *audio.Transcoder // toSession is used by the reader, toAsterisk by the session's ticks
 	sessionFrame          []byte
 	asteriskFrame         []byte
 }

@@ -155,6 +155,6 @@ func closeReason(err error) (code int, reason string) {
 	default:
 		code = websocket.CloseInternalServerErr
 	}
-	const most = 120 // a close frame has room for 123 bytes
-	return code, f.Message[:min(len(f.Message), most)]
+	const maxReason = 120 // a close frame has room for 123 bytes
+	return code, f.Message[:min(len(f.Message), maxReason)]
 }

@@ -21,7 +21,7 @@ type media struct {
 	// allowedHosts returns the allowed RTP source addresses for an SDP address. It is nil if the PBX sets the
 	// remote address.
 	allowedHosts func(described netip.Addr) []netip.Addr
-	local        *sip.Negotiator
+	negotiator   *sip.Negotiator
 	codec        sip.Codec
 	format       audio.Format
 	session      *aisession.Session // set before the first packet
@@ -45,9 +45,9 @@ func negotiate(port *rtp.Port, invite *sip.Invite, encoding string, encryption s
 	if err != nil {
 		return nil, nil, err
 	}
-	m := &media{port: port, allowedHosts: invite.MediaHosts, local: sip.NewNegotiator(port.Addr(), sip.AllCodecs())}
-	m.local.SetEncryption(encryption)
-	answer, agreed, err := m.local.Answer(offer, preferredCodecs(encoding)...)
+	m := &media{port: port, allowedHosts: invite.MediaHosts, negotiator: sip.NewNegotiator(port.Addr(), sip.AllCodecs())}
+	m.negotiator.SetEncryption(encryption)
+	answer, agreed, err := m.negotiator.Answer(offer, preferredCodecs(encoding)...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -88,8 +88,8 @@ func (m *media) apply(agreed sip.NegotiatedMedia) error {
 		audioType: format.ReceiveType, eventType: agreed.TelephoneEvent.ReceiveType,
 		dtmf: &rtp.DTMFReceiver{Clock: agreed.TelephoneEvent.Clock},
 	}
-	if before := m.parameters.Load(); before != nil && before.dtmf.Clock == next.dtmf.Clock {
-		next.dtmf = before.dtmf // keeps the record of reported digits
+	if previous := m.parameters.Load(); previous != nil && previous.dtmf.Clock == next.dtmf.Clock {
+		next.dtmf = previous.dtmf // keeps the record of reported digits
 	}
 	m.parameters.Store(next)
 	if m.allowedHosts != nil {
@@ -104,7 +104,7 @@ func (m *media) apply(agreed sip.NegotiatedMedia) error {
 
 // answerReinvite answers an offer that the peer makes during the call, such as a hold or another address.
 func (m *media) answerReinvite(_ context.Context, offer *sip.Session) (*sip.Session, error) {
-	answer, agreed, err := m.local.Answer(offer, m.codec)
+	answer, agreed, err := m.negotiator.Answer(offer, m.codec)
 	if err != nil {
 		return nil, err
 	}

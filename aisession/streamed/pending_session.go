@@ -46,13 +46,13 @@ func (p *PendingSession) ReceiveAudio(timestamp uint32, payload []byte) {
 // before the session is open; a later one ends the session.
 func (p *PendingSession) ReadMessages(protect func(func()), next func() bool) {
 	defer p.CallEnded()
-	more := true
+	connected := true
 	protect(func() {
-		for more && p.Session() == nil {
-			more = next()
+		for connected && p.Session() == nil {
+			connected = next()
 		}
 	})
-	if s := p.Session(); s != nil && more {
+	if s := p.Session(); s != nil && connected {
 		s.RunRecovered(func() {
 			for next() {
 			}

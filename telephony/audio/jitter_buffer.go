@@ -81,29 +81,29 @@ func (j *JitterBuffer) Put(timestamp uint32, payload []byte) (missed bool) {
 	if !j.admit(timestamp) {
 		return false
 	}
-	at := len(j.queue)
-	for at > 0 && timestampDiff(j.queue[at-1].timestamp, timestamp) > 0 {
-		at--
+	index := len(j.queue)
+	for index > 0 && timestampDiff(j.queue[index-1].timestamp, timestamp) > 0 {
+		index--
 	}
-	if at > 0 && timestampDiff(timestamp, j.queue[at-1].timestamp) < j.queue[at-1].samples ||
-		at < len(j.queue) && timestampDiff(j.queue[at].timestamp, timestamp) < samples {
+	if index > 0 && timestampDiff(timestamp, j.queue[index-1].timestamp) < j.queue[index-1].samples ||
+		index < len(j.queue) && timestampDiff(j.queue[index].timestamp, timestamp) < samples {
 		j.counters.Repeated++
 		return false
 	}
 	if len(j.queue) == maxPackets {
-		if at == 0 {
+		if index == 0 {
 			j.counters.Overrun++
 			return false
 		}
 		j.recycle(j.popFirst())
 		j.counters.Overrun++
-		at--
+		index--
 		j.nextTimestamp = j.queue[0].timestamp
 	}
 	j.counters.Packets++
 	j.queue = append(j.queue, packet{})
-	copy(j.queue[at+1:], j.queue[at:])
-	j.queue[at] = packet{timestamp, samples, append(j.getBuffer(), payload...)}
+	copy(j.queue[index+1:], j.queue[index:])
+	j.queue[index] = packet{timestamp, samples, append(j.getBuffer(), payload...)}
 	return behind > 0 && behind <= FrameSamples(j.format.Rate) && len(j.queue) == 1
 }
 
@@ -125,22 +125,22 @@ func timestampDiff(a, b uint32) int { return int(int32(a - b)) }
 // admit reports whether a packet is in time. It moves the play-out clock if that loses less audio than
 // dropping the packet.
 func (j *JitterBuffer) admit(timestamp uint32) bool {
-	most := int(maxDelay * time.Duration(j.format.Rate) / time.Second)
+	maxDelaySamples := int(maxDelay * time.Duration(j.format.Rate) / time.Second)
 	early := timestampDiff(timestamp, j.nextTimestamp)
 	switch {
 	case early >= 0:
 		j.consecutiveLate = 0
-		if early > clockJumpFactor*most { // the sender's clock has changed: drop what the old one timed
+		if early > clockJumpFactor*maxDelaySamples { // the sender's clock has changed: drop what the old one timed
 			for len(j.queue) > 0 {
 				j.recycle(j.popFirst())
 				j.counters.Overrun++
 			}
 		}
-		if len(j.queue) == 0 && (early > most || !j.timeBased) {
+		if len(j.queue) == 0 && (early > maxDelaySamples || !j.timeBased) {
 			j.nextTimestamp = timestamp // the gap is too long to wait for
 		}
 		return true
-	case timestampDiff(timestamp, j.playedEnd) >= 0 && -early <= most:
+	case timestampDiff(timestamp, j.playedEnd) >= 0 && -early <= maxDelaySamples:
 		j.consecutiveLate = 0
 		j.nextTimestamp = timestamp
 		if j.hasSkipped {

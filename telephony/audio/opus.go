@@ -76,13 +76,13 @@ func (d *opusDecoder) Decode(pcm []int16, packet []byte) ([]int16, error) {
 // Conceal implements Decoder with opus's own loss concealment.
 func (d *opusDecoder) Conceal(pcm []int16, n int) []int16 {
 	for n > 0 {
-		got, err := d.decoder.DecodeInt16(nil, d.scratch[:min(len(d.scratch), FrameSamples(d.rate))])
-		if err != nil || got == 0 {
+		decoded, err := d.decoder.DecodeInt16(nil, d.scratch[:min(len(d.scratch), FrameSamples(d.rate))])
+		if err != nil || decoded == 0 {
 			return append(pcm, d.zeros(n)...)
 		}
-		got = min(got, n)
-		pcm = append(pcm, d.scratch[:got]...)
-		n -= got
+		decoded = min(decoded, n)
+		pcm = append(pcm, d.scratch[:decoded]...)
+		n -= decoded
 	}
 	return pcm
 }

@@ -64,19 +64,19 @@ func (r *Resampler) Process(out, in []int16) []int16 {
 			r.trailingZeros = 0
 		}
 	}
-	at := 0 // oldest input sample of the next output sample
-	for at+r.taps <= len(r.history) {
-		if r.trailingZeros >= len(r.history)-at {
+	start := 0 // oldest input sample of the next output sample
+	for start+r.taps <= len(r.history) {
+		if r.trailingZeros >= len(r.history)-start {
 			out = append(out, 0)
 		} else {
-			out = append(out, roundToInt16(dot(r.phases[r.phase], r.history[at:at+r.taps])))
+			out = append(out, roundToInt16(dot(r.phases[r.phase], r.history[start:start+r.taps])))
 		}
 		r.phase += r.down
-		at += r.phase / r.up
+		start += r.phase / r.up
 		r.phase %= r.up
 	}
 	// Drop the samples before the filter's window.
-	kept := copy(r.history, r.history[at:])
+	kept := copy(r.history, r.history[start:])
 	r.history = r.history[:kept]
 	return out
 }

@@ -18,7 +18,7 @@ type LossDetector struct {
 	started bool
 	next    uint64              // all numbers below have been classified
 	missing uint64              // length of the run of missing numbers directly before next
-	seen    [reorderWindow]bool // seen[n%window], for n from next to next+window-1
+	seen    [reorderWindow]bool // seen[n%reorderWindow], for n from next to next+reorderWindow-1
 }
 
 // Record records the number of an event that arrived and returns how many earlier events are now known

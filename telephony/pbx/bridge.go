@@ -24,7 +24,7 @@ type bridge struct {
 func (b *bridge) setLeg(s *side, local *sip.Negotiator, leg *sip.Leg, agreed sip.NegotiatedMedia) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s.local, s.leg = local, leg
+	s.negotiator, s.leg = local, leg
 	b.call.addLeg(leg)
 	return s.apply(agreed)
 }
@@ -97,12 +97,12 @@ func (b *bridge) startRelay() {
 
 // reinvite re-invites a side with a codec.
 func reinvite(ctx context.Context, s *side, codec sip.Codec) error {
-	offer := s.local.Offer(codec)
+	offer := s.negotiator.Offer(codec)
 	answer, err := s.leg.Reinvite(ctx, offer)
 	if err != nil {
 		return err
 	}
-	agreed, err := s.local.AcceptAnswer(offer, answer)
+	agreed, err := s.negotiator.AcceptAnswer(offer, answer)
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,7 @@ func wholeSeconds(from, to time.Time) int64 { return max(to.Unix()-from.Unix(), 
 
 // publishAgentEvent queues an event if the leg is a user's. It has no agent_id: a user with a phone
 // need not be an agent of the contact center.
-func (b *cdrBuilder) publishAgentEvent(kind event.Type, at time.Time, more map[string]any) {
+func (b *cdrBuilder) publishAgentEvent(kind event.Type, at time.Time, extraFields map[string]any) {
 	if b.user.UserID == "" {
 		return
 	}
@@ -107,6 +107,6 @@ func (b *cdrBuilder) publishAgentEvent(kind event.Type, at time.Time, more map[s
 	if id := b.call.originationID(); id != "" {
 		data["origination_call_id"] = id
 	}
-	maps.Copy(data, more)
+	maps.Copy(data, extraFields)
 	b.call.driver.outbox.putEvent(b.call.id, b.row.AccountID, string(kind), at, data)
 }

@@ -76,7 +76,7 @@ func (t *transfer) dial(ctx context.Context, destination string) error {
 	if err := d.admission.Count(ctx, who); err != nil {
 		return err
 	}
-	phones, err := c.findPhones(ctx, caller{user: c.order.Extension, domain: c.order.Domain, attempt: who}, destination)
+	phones, err := c.findPhones(ctx, callingParty{user: c.order.Extension, domain: c.order.Domain, attempt: who}, destination)
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 // ServeInvite implements sip.Handler: an ordinary call from a phone or a trunk.
 func (d *Driver) ServeInvite(ctx context.Context, invite *sip.Invite) {
 	from := invite.Caller()
-	by := caller{user: from.Extension, name: invite.From().Name, domain: from.Domain}
+	by := callingParty{user: from.Extension, name: invite.From().Name, domain: from.Domain}
 	if from.UserID == "" {
 		callee, err := d.directory.SIPUser(ctx, invite.Domain(), invite.User())
 		if err != nil {
@@ -51,11 +51,11 @@ func (d *Driver) ServeInvite(ctx context.Context, invite *sip.Invite) {
 }
 
 // admit counts a phone's call.
-func (d *Driver) admit(ctx context.Context, who origination.Attempt) error {
-	if err := d.admission.Count(ctx, who); err != nil {
+func (d *Driver) admit(ctx context.Context, attempt origination.Attempt) error {
+	if err := d.admission.Count(ctx, attempt); err != nil {
 		return err
 	}
-	return d.admission.Enter(ctx, who)
+	return d.admission.Enter(ctx, attempt)
 }
 
 func lookupCause(err error) sip.Cause {
@@ -73,7 +73,7 @@ func (d *Driver) reject(invite *sip.Invite, cause sip.Cause) sip.Cause {
 }
 
 // connectIncoming connects a call. It returns the cause when the call has ended.
-func (c *call) connectIncoming(invite *sip.Invite, by caller, cdr *cdrBuilder) sip.Cause {
+func (c *call) connectIncoming(invite *sip.Invite, caller callingParty, cdr *cdrBuilder) sip.Cause {
 	d := c.driver
 	encryption, err := d.config.Encryption.ForTransport(invite.Transport())
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *call) connectIncoming(invite *sip.Invite, by caller, cdr *cdrBuilder) s
 	if len(offered) == 0 {
 		return d.reject(invite, sip.IncompatibleDestination)
 	}
-	phones, err := c.findPhones(c.ctx, by, invite.User())
+	phones, err := c.findPhones(c.ctx, caller, invite.User())
 	if err != nil {
 		return d.reject(invite, causeOf(c.ctx, err))
 	}
@@ -98,8 +98,8 @@ func (c *call) connectIncoming(invite *sip.Invite, by caller, cdr *cdrBuilder) s
 	}
 	defer near.port.Close()
 	defer far.port.Close()
-	near.local = sip.NewNegotiator(near.port.Addr(), d.config.Codecs)
-	near.local.SetEncryption(encryption)
+	near.negotiator = sip.NewNegotiator(near.port.Addr(), d.config.Codecs)
+	near.negotiator.SetEncryption(encryption)
 	b := &bridge{tones: &d.tones, call: c, near: near}
 	reached, err := d.ring(c.ctx, ringGroup{
 		bridge: b, side: far, codecs: withOtherLaw(offered), phones: phones, timeout: d.config.RingDestination,
@@ -123,7 +123,7 @@ func (c *call) connectIncoming(invite *sip.Invite, by caller, cdr *cdrBuilder) s
 // the two.
 func (c *call) answerCaller(invite *sip.Invite, b *bridge, far *side, cdr, reached *cdrBuilder) sip.Cause {
 	near := b.near
-	answer, agreed, err := near.local.Answer(invite.Offer(), withOtherLaw(codecsOf(far.agreed.Codecs))...)
+	answer, agreed, err := near.negotiator.Answer(invite.Offer(), withOtherLaw(codecsOf(far.agreed.Codecs))...)
 	if err != nil || !canRelay(agreed.Codecs[0].Codec, far.codec()) {
 		return c.driver.reject(invite, sip.IncompatibleDestination)
 	}
@@ -133,7 +133,7 @@ func (c *call) answerCaller(invite *sip.Invite, b *bridge, far *side, cdr, reach
 	if err != nil {
 		return sip.OriginatorCancel
 	}
-	if err := b.setLeg(near, near.local, leg, agreed); err != nil {
+	if err := b.setLeg(near, near.negotiator, leg, agreed); err != nil {
 		c.driver.log.Error("answering a caller failed", "error", err)
 		leg.Hangup(sip.IncompatibleDestination)
 		return sip.IncompatibleDestination

@@ -23,7 +23,7 @@ func (c *call) runRecovered(f func() sip.Cause) sip.Cause {
 func (c *call) placeClickToCall() sip.Cause {
 	d, order := c.driver, c.order
 	owner := sip.User{AccountID: c.accountID, Domain: order.Domain, UserID: order.UserID, Extension: order.Extension}
-	by := caller{user: order.Destination, domain: order.Domain}
+	by := callingParty{user: order.Destination, domain: order.Domain}
 	numbers := parties{from: order.Destination, to: order.Extension}
 	phones, err := c.registeredPhones(c.ctx, owner, by, numbers)
 	if err != nil || len(phones) == 0 {
@@ -92,7 +92,7 @@ func (c *call) newAttempt(door origination.Door) origination.Attempt {
 // dialDestination calls the destination's phones and connects the one that answers.
 func (c *call) dialDestination(ctx context.Context, b *bridge, owner, loopback *cdrBuilder) sip.Cause {
 	d := c.driver
-	phones, err := c.findPhones(ctx, caller{
+	phones, err := c.findPhones(ctx, callingParty{
 		user: c.order.Extension, domain: c.order.Domain, attempt: c.newAttempt(origination.DoorREST),
 	}, c.order.Destination)
 	if err != nil {

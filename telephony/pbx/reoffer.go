@@ -17,7 +17,7 @@ func (b *bridge) answerOffer(ctx context.Context, s *side, offer *sip.Session) (
 	if s.leg == nil || other != nil && other.leg == nil {
 		return nil, fault.Conflict("the call is not connected yet")
 	}
-	answer, agreed, err := s.local.Answer(offer, b.preferredCodecs(s)...)
+	answer, agreed, err := s.negotiator.Answer(offer, b.preferredCodecs(s)...)
 	if err != nil {
 		return nil, err
 	}

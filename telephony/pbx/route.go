@@ -12,8 +12,8 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// caller is the calling party of a destination.
-type caller struct {
+// callingParty is the calling party of a destination.
+type callingParty struct {
 	user   string // the extension, or the trunk's caller number
 	name   string
 	domain string // the account's
@@ -24,12 +24,12 @@ type caller struct {
 
 // findPhones returns the phones of a destination, each with a cdrBuilder. The error is a *sip.Failure with
 // the cause if there are none.
-func (c *call) findPhones(ctx context.Context, by caller, destination string) ([]phone, error) {
+func (c *call) findPhones(ctx context.Context, caller callingParty, destination string) ([]phone, error) {
 	d := c.driver
-	user, err := d.directory.SIPUser(ctx, by.domain, destination)
+	user, err := d.directory.SIPUser(ctx, caller.domain, destination)
 	switch {
 	case err == nil && user.AccountID == c.accountID:
-		phones, err := c.registeredPhones(ctx, user, by, parties{by.user, destination})
+		phones, err := c.registeredPhones(ctx, user, caller, parties{caller.user, destination})
 		if err != nil {
 			d.log.Warn("looking up a destination's phones failed", "error", err)
 			return nil, &sip.Failure{Cause: sip.NormalTemporaryFailure}
@@ -41,17 +41,17 @@ func (c *call) findPhones(ctx context.Context, by caller, destination string) ([
 	case err != nil && fault.KindOf(err) != fault.KindNotFound:
 		d.log.Warn("looking up a destination failed", "error", err)
 		return nil, &sip.Failure{Cause: sip.NormalTemporaryFailure}
-	case d.config.Trunk.Address == "" || by.fromTrunk:
+	case d.config.Trunk.Address == "" || caller.fromTrunk:
 		return nil, &sip.Failure{Cause: sip.UnallocatedNumber}
 	}
-	if d.admission.CheckDestination(ctx, by.attempt, destination) != nil {
+	if d.admission.CheckDestination(ctx, caller.attempt, destination) != nil {
 		return nil, &sip.Failure{Cause: sip.FacilityRejected} // 403
 	}
-	return []phone{c.trunkPhone(by, destination)}, nil
+	return []phone{c.trunkPhone(caller, destination)}, nil
 }
 
 // registeredPhones returns a user's registered phones.
-func (c *call) registeredPhones(ctx context.Context, user sip.User, by caller, p parties) ([]phone, error) {
+func (c *call) registeredPhones(ctx context.Context, user sip.User, caller callingParty, p parties) ([]phone, error) {
 	bindings, err := c.driver.server.Contacts(ctx, user.AccountID, user.Extension)
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (c *call) registeredPhones(ctx context.Context, user sip.User, by caller, p
 		t.setUser(user)
 		phones = append(phones, phone{cdr: t, encryption: c.driver.config.Encryption, OutgoingCall: sip.OutgoingCall{
 			Target: b.Target(), CallID: callID,
-			From: sip.Party{Name: by.name, User: by.user, Host: by.domain},
+			From: sip.Party{Name: caller.name, User: caller.user, Host: caller.domain},
 			To:   sip.Party{User: user.Extension, Host: user.Domain},
 		}})
 	}
@@ -71,9 +71,9 @@ func (c *call) registeredPhones(ctx context.Context, user sip.User, by caller, p
 }
 
 // trunkPhone returns the trunk as a target for a number.
-func (c *call) trunkPhone(by caller, number string) phone {
+func (c *call) trunkPhone(caller callingParty, number string) phone {
 	t := c.driver.config.Trunk
-	shown := cmp.Or(t.CallerID, by.user)
+	shown := cmp.Or(t.CallerID, caller.user)
 	host, port, err := net.SplitHostPort(t.Address)
 	if err != nil {
 		host, port = t.Address, strconv.Itoa(sip.DefaultPort(t.Transport))
@@ -86,7 +86,7 @@ func (c *call) trunkPhone(by caller, number string) phone {
 			Destination: net.JoinHostPort(strings.Trim(host, "[]"), port),
 		},
 		CallID: callID,
-		From:   sip.Party{Name: by.name, User: shown, Host: c.driver.server.Host()},
+		From:   sip.Party{Name: caller.name, User: shown, Host: c.driver.server.Host()},
 		To:     sip.Party{User: dialled, Host: host}, Username: t.Username, Password: string(t.Password),
 	}}
 }

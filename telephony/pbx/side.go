@@ -10,10 +10,10 @@ import (
 
 // side is one end of a call: its signalling and its media.
 type side struct {
-	port   *rtp.Port
-	local  *sip.Negotiator // nil until a phone has answered that was dialled for the side
-	leg    *sip.Leg        // nil until it is answered
-	agreed sip.NegotiatedMedia
+	port       *rtp.Port
+	negotiator *sip.Negotiator // nil until a phone has answered that was dialled for the side
+	leg        *sip.Leg        // nil until it is answered
+	agreed     sip.NegotiatedMedia
 }
 
 func (d *Driver) newSide() (*side, error) {

@@ -35,8 +35,8 @@ func newTone(law *g711.Law) (t tone) {
 	for i := range t.silence {
 		t.silence[i] = law.EncodeSample(0)
 		for frame := range t.frames {
-			at := float64(frame*frameSize + i)
-			t.frames[frame][i] = law.EncodeSample(int16(toneLevel * math.Sin(2*math.Pi*toneHz*at/8000)))
+			sample := float64(frame*frameSize + i)
+			t.frames[frame][i] = law.EncodeSample(int16(toneLevel * math.Sin(2*math.Pi*toneHz*sample/8000)))
 		}
 	}
 	return t

@@ -25,8 +25,8 @@ func (l *Leg) retransmitUntilAck(tx *sipmsg.ServerTx, response *sipmsg.Response)
 		timeout := time.NewTimer(64 * t1)
 		defer timeout.Stop()
 		interval := t1
-		again := time.NewTimer(interval)
-		defer again.Stop()
+		retransmit := time.NewTimer(interval)
+		defer retransmit.Stop()
 		for {
 			select {
 			case <-u.acked:
@@ -34,12 +34,12 @@ func (l *Leg) retransmitUntilAck(tx *sipmsg.ServerTx, response *sipmsg.Response)
 			case ack := <-tx.Acks(): // from a peer that sends the ACK with the INVITE's branch
 				l.ackReceived(u.sequence, ack.Body())
 				return
-			case <-again.C:
+			case <-retransmit.C:
 				if err := tx.Respond(response); err != nil {
 					l.server.log.Debug("retransmitting a final response failed", "error", err)
 				}
 				interval = min(2*interval, t2)
-				again.Reset(interval)
+				retransmit.Reset(interval)
 			case <-timeout.C:
 				l.ackReceived(u.sequence, nil)
 				l.Hangup(RecoveryOnTimerExpire)

@@ -85,8 +85,8 @@ func (s *Server) authenticate(ctx context.Context, r *sipmsg.Request, tx *sipmsg
 	return user, true
 }
 
-func (s *Server) rejectUnavailable(r *sipmsg.Request, tx *sipmsg.ServerTx, what string, err error) {
-	s.log.Warn(what, "error", err)
+func (s *Server) rejectUnavailable(r *sipmsg.Request, tx *sipmsg.ServerTx, message string, err error) {
+	s.log.Warn(message, "error", err)
 	s.replyAndTerminate(tx, r, status{503, "Service Unavailable"}, sipmsg.NewHeader("Retry-After", "5"))
 }
 
@@ -95,7 +95,7 @@ func (s *Server) rejectUnavailable(r *sipmsg.Request, tx *sipmsg.ServerTx, what 
 // than the request (guard.maySend): MD5 is the algorithm of a challenge that names none.
 func (s *Server) sendChallenge(r *sipmsg.Request, tx *sipmsg.ServerTx, expected expectedCredentials, realm string, stale bool) {
 	nonce := s.nonces.issue(expected.source.Addr(), time.Now())
-	asks := make([]sipmsg.Header, 0, len(s.config.DigestAlgorithms))
+	challenges := make([]sipmsg.Header, 0, len(s.config.DigestAlgorithms))
 	for _, algorithm := range s.config.DigestAlgorithms {
 		// A header for each (RFC 8760); some phones fail on an algorithm that they do not know.
 		algorithm = strings.ToUpper(algorithm)
@@ -106,9 +106,9 @@ func (s *Server) sendChallenge(r *sipmsg.Request, tx *sipmsg.ServerTx, expected 
 		if stale {
 			value += ",stale=true"
 		}
-		asks = append(asks, sipmsg.NewHeader(expected.challenge.challengeHeader, value))
+		challenges = append(challenges, sipmsg.NewHeader(expected.challenge.challengeHeader, value))
 	}
-	s.replyAndTerminate(tx, r, expected.challenge.status, asks...)
+	s.replyAndTerminate(tx, r, expected.challenge.status, challenges...)
 }
 
 // credentials returns the request's credentials for a realm.

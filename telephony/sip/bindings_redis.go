@@ -57,13 +57,13 @@ func (r *RedisBindings) key(a AOR) string {
 
 // List implements Bindings.
 func (r *RedisBindings) List(ctx context.Context, aor AOR) ([]Binding, error) {
-	all, err := r.client.HGetAll(ctx, r.key(aor)).Result()
+	fields, err := r.client.HGetAll(ctx, r.key(aor)).Result()
 	if err != nil {
 		return nil, wrapUnavailable(err, "reading a user's phones")
 	}
 	now := time.Now()
-	bindings := make([]Binding, 0, len(all))
-	for _, text := range all {
+	bindings := make([]Binding, 0, len(fields))
+	for _, text := range fields {
 		var b Binding
 		if err := json.Unmarshal([]byte(text), &b); err != nil {
 			return nil, fmt.Errorf("reading a phone's registration: %w", err)
@@ -126,19 +126,19 @@ func (r *RedisBindings) RemoveAccounts(ctx context.Context, accountIDs []string)
 		if score {
 			continue // members and scores alternate
 		}
-		var at expiryMember
-		if err := json.Unmarshal([]byte(members.Val()), &at); err != nil {
+		var member expiryMember
+		if err := json.Unmarshal([]byte(members.Val()), &member); err != nil {
 			return 0, fmt.Errorf("reading a phone's registration: %w", err)
 		}
-		if accountSet[at.AccountID] {
-			found = append(found, at)
+		if accountSet[member.AccountID] {
+			found = append(found, member)
 		}
 	}
 	if err := members.Err(); err != nil {
 		return 0, wrapUnavailable(err, "listing registrations")
 	}
-	for _, at := range found {
-		existed, err := r.Remove(ctx, Binding{AOR: at.AOR, Contact: at.Contact})
+	for _, member := range found {
+		existed, err := r.Remove(ctx, Binding{AOR: member.AOR, Contact: member.Contact})
 		if err != nil {
 			return removed, err
 		}

@@ -26,10 +26,10 @@ func (s *Server) authorize(request *sipmsg.Request, challenge *sipmsg.Response, 
 	if err != nil {
 		return nil, fmt.Errorf("answering a challenge: %w", err)
 	}
-	again := request.Clone()
-	again.RemoveHeader(reply)
-	again.AppendHeader(sipmsg.NewHeader(reply, credentials.String()))
-	again.Via().Params.Add("branch", s.branches.newBranch())
-	again.CSeq().SeqNo++
-	return again, nil
+	retry := request.Clone()
+	retry.RemoveHeader(reply)
+	retry.AppendHeader(sipmsg.NewHeader(reply, credentials.String()))
+	retry.Via().Params.Add("branch", s.branches.newBranch())
+	retry.CSeq().SeqNo++
+	return retry, nil
 }

@@ -12,7 +12,7 @@ import (
 // is the only user of the leg.
 func (l *Leg) newRequest(method sipmsg.RequestMethod, sequence uint32) *sipmsg.Request {
 	r := l.server.newRequest(method, l.target, l.transport)
-	from, to := l.local, l.remote
+	from, to := l.localAddress, l.remoteAddress
 	from.Params, to.Params = from.Params.Clone(), to.Params.Clone()
 	addDialogHeaders(r, l.dialogCallID, from, to, sequence)
 	for _, route := range l.routeSet {
@@ -55,11 +55,11 @@ func (l *Leg) newAck(invite *sipmsg.Request) *sipmsg.Request {
 
 // sendAcks sends an ACK for the 2xx and for each of its retransmissions that isOurs accepts.
 func (l *Leg) sendAcks(tx *sipmsg.ClientTx, ack *sipmsg.Request, isOurs func(*sipmsg.Response) bool) {
-	again := ack.Clone() // sending modifies a request, and retransmissions may overlap
+	template := ack.Clone() // sending modifies a request, and retransmissions may overlap
 	tx.OnRetransmission(func(r *sipmsg.Response) {
 		defer l.server.panics.Recover(placeCall)
 		if isOurs(r) {
-			l.writeAck(again.Clone())
+			l.writeAck(template.Clone())
 		}
 	})
 	l.writeAck(ack)

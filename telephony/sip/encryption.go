@@ -83,9 +83,9 @@ func (n *Negotiator) offerEncryption() mediaEncryption {
 func (n *Negotiator) answerEncryption(offer *Session) (mediaEncryption, srtp.Keys, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	off := n.encryption != EncryptionOptional && n.encryption != EncryptionRequired
+	disabled := n.encryption != EncryptionOptional && n.encryption != EncryptionRequired
 	switch {
-	case len(offer.Crypto) > 0 && !off:
+	case len(offer.Crypto) > 0 && !disabled:
 		theirs := offer.Crypto[0]
 		ours := n.suiteKey(theirs.Key.Suite())
 		n.agreed.suite, n.agreed.secure = theirs.Key.Suite(), offer.Secure

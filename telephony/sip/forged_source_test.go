@@ -148,7 +148,7 @@ func newProbe(t testing.TB) *net.UDPConn {
 
 func TestForgedDatagramsLeaveMemoryFlat(t *testing.T) {
 	const peers, count = 512, 20_000
-	s := newForged(t, func(s *Server) { s.udp.peers.max, s.udp.peers.minAge = peers, 10*time.Millisecond })
+	s := newForged(t, func(s *Server) { s.udp.peers.maxAddresses, s.udp.peers.minAge = peers, 10*time.Millisecond })
 	f, probe := newForger(t, s.Addr()), newProbe(t)
 	kinds := []string{forgedOptions, fmt.Sprintf(forgedAnswer, "z9hG4bKunknown"), fmt.Sprintf(forgedAnswer, s.branches.newBranch())}
 	f.flood(s, probe, 2000, kinds...)

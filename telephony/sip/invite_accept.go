@@ -50,7 +50,7 @@ func (i *Invite) accept(answer *Session, onOffer OfferFunc) (*Leg, error) {
 func (i *Invite) newLeg(response *sipmsg.Response, onOffer OfferFunc) *Leg {
 	from, to := i.request.From(), response.To()
 	leg := &Leg{
-		server: i.server, dialogCallID: i.CallID(), local: to.AsFrom(), remote: from.AsTo(), contact: *response.Contact(),
+		server: i.server, dialogCallID: i.CallID(), localAddress: to.AsFrom(), remoteAddress: from.AsTo(), contact: *response.Contact(),
 		transport: i.request.Transport(), peerAddr: i.peerAddr, onOffer: onOffer, remoteSequence: i.request.CSeq().SeqNo,
 		endSignal: make(chan struct{}), canUpdate: listsToken(i.request, "UPDATE", "Allow"),
 	}

@@ -18,15 +18,15 @@ type OfferFunc func(ctx context.Context, offer *Session) (*Session, error)
 // Leg is an established dialog with a peer. Its methods may be called from any goroutine, and only
 // Reinvite and Refer block.
 type Leg struct {
-	server       *Server
-	dialogCallID string
-	local        sipmsg.FromHeader // local address and tag
-	remote       sipmsg.ToHeader   // remote address and tag
-	contact      sipmsg.ContactHeader
-	outgoing     bool // this server placed the call and chose the Call-ID
-	routeSet     []string
-	transport    string // UDP, TCP or TLS
-	peerIsPhone  bool   // the peer is a registered phone
+	server        *Server
+	dialogCallID  string
+	localAddress  sipmsg.FromHeader // local address and tag
+	remoteAddress sipmsg.ToHeader   // remote address and tag
+	contact       sipmsg.ContactHeader
+	outgoing      bool // this server placed the call and chose the Call-ID
+	routeSet      []string
+	transport     string // UDP, TCP or TLS
+	peerIsPhone   bool   // the peer is a registered phone
 	// destination is the host:port that requests are sent to, regardless of the peer's Contact and
 	// Record-Route: a phone's registered address, or the trunk. "" uses these headers (nextHop).
 	destination        string
@@ -138,7 +138,7 @@ func (l *Leg) removeDialog() {
 }
 
 func (l *Leg) dialogKey() string {
-	return dialogKey(l.dialogCallID, l.local.Params.GetOr("tag", ""), l.remote.Params.GetOr("tag", ""))
+	return dialogKey(l.dialogCallID, l.localAddress.Params.GetOr("tag", ""), l.remoteAddress.Params.GetOr("tag", ""))
 }
 
 func dialogKey(callID, localTag, remoteTag string) string {

@@ -99,16 +99,16 @@ func (s *Server) newInvite(call OutgoingCall) (*sipmsg.Request, error) {
 	if err := sipmsg.ParseUri(call.Target.URI, &uri); err != nil {
 		return nil, &fault.Error{Kind: fault.KindInvalid, Message: "the address to call cannot be read", Cause: err}
 	}
-	network := strings.ToUpper(cmp.Or(call.Target.Transport, uri.UriParams.GetOr("transport", "UDP")))
-	if network != transportUDP && network != transportTCP && network != transportTLS {
+	transport := strings.ToUpper(cmp.Or(call.Target.Transport, uri.UriParams.GetOr("transport", "UDP")))
+	if transport != transportUDP && transport != transportTCP && transport != transportTLS {
 		return nil, fault.New(fault.KindUnsupported, "the transport of the address to call is not supported")
 	}
-	r := s.newRequest(sipmsg.INVITE, uri, network)
+	r := s.newRequest(sipmsg.INVITE, uri, transport)
 	from := sipmsg.FromHeader{DisplayName: sanitizeHeader(call.From.Name), Address: partyURI(call.From, s.advertisedHost)}
 	from.Params.Add("tag", sipmsg.GenerateTagN(16))
 	to := sipmsg.ToHeader{DisplayName: sanitizeHeader(call.To.Name), Address: partyURI(call.To, uri.Host)}
 	addDialogHeaders(r, cmp.Or(call.CallID, NewCallID()), from, to, 1)
-	contact := s.contactHeader(call.From.User, network)
+	contact := s.contactHeader(call.From.User, transport)
 	r.AppendHeader(&contact)
 	r.AppendHeader(sipmsg.NewHeader("Allow", allowedMethods))
 	r.AppendHeader(sipmsg.NewHeader("Supported", supportedOption))

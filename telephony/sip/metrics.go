@@ -23,7 +23,7 @@ const (
 type metrics struct {
 	bindings       *prometheus.CounterVec // by event
 	requests       *prometheus.CounterVec // by method and status class
-	floods         *prometheus.CounterVec // by reason
+	floodDrops     *prometheus.CounterVec // by reason
 	setups         *prometheus.CounterVec // by cause
 	calls          prometheus.Gauge
 	malformed      prometheus.Counter
@@ -37,7 +37,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	m := &metrics{
 		bindings:       f.CounterVec("trunkline_sip_registrations_total", "Registrations of phones, by event.", "event"),
 		requests:       f.CounterVec("trunkline_sip_requests_total", "Requests answered, by method and class of the final answer.", "method", "class"),
-		floods:         f.CounterVec("trunkline_sip_flood_dropped_total", "Messages, calls and connections dropped or refused by flood protection, by limit.", "limit"),
+		floodDrops:     f.CounterVec("trunkline_sip_flood_dropped_total", "Messages, calls and connections dropped or refused by flood protection, by limit.", "limit"),
 		setups:         f.CounterVec("trunkline_sip_setups_total", "Calls placed and received, by cause; NORMAL_CLEARING is an answered call.", "cause"),
 		calls:          f.Gauge("trunkline_sip_legs", "Call legs being set up or connected."),
 		malformed:      f.Counter("trunkline_sip_malformed_total", "Messages that are not SIP or lack a mandatory header."),
@@ -46,14 +46,14 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	}
 	metric.Init(m.bindings, "registered", "refreshed")
 	metric.Init(m.bindings, UnregisteredByDevice, UnregisteredExpired, UnregisteredReplaced)
-	metric.Init(m.floods, floodAddress, floodOverall, floodFailures, floodCalls, floodConnections, floodSources, floodUnproven)
+	metric.Init(m.floodDrops, floodAddress, floodOverall, floodFailures, floodCalls, floodConnections, floodSources, floodUnproven)
 	for cause := range q850Numbers {
 		m.setups.WithLabelValues(string(cause))
 	}
 	return m
 }
 
-func (m *metrics) countFlood(limit string) { m.floods.WithLabelValues(limit).Inc() }
+func (m *metrics) countFlood(limit string) { m.floodDrops.WithLabelValues(limit).Inc() }
 
 func (m *metrics) countSetup(cause Cause) { m.setups.WithLabelValues(string(cause)).Inc() }
 

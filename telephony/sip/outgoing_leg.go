@@ -35,7 +35,7 @@ func (s *Server) handleAnswer(tx *sipmsg.ClientTx, invite *sipmsg.Request, answe
 // newOutgoingLeg returns the dialog that a 2xx to our INVITE establishes (RFC 3261, section 12.1.2).
 func (s *Server) newOutgoingLeg(invite *sipmsg.Request, answer *sipmsg.Response, call OutgoingCall) *Leg {
 	leg := &Leg{
-		server: s, dialogCallID: invite.CallID().Value(), local: cloneFrom(invite), remote: *answer.To(),
+		server: s, dialogCallID: invite.CallID().Value(), localAddress: cloneFrom(invite), remoteAddress: *answer.To(),
 		outgoing: true, contact: *invite.Contact(), transport: invite.Transport(), destination: call.Target.Destination,
 		onOffer: call.OnOffer, username: call.Username, password: call.Password,
 		localSequence: invite.CSeq().SeqNo, target: invite.Recipient, endSignal: make(chan struct{}),

@@ -67,7 +67,7 @@ func (l *Leg) beginRefer(user string) (*sipmsg.Request, <-chan int, error) {
 	r := l.newRequest(sipmsg.REFER, l.nextSequence())
 	r.AppendHeader(l.contact.Clone())
 	r.AppendHeader(sipmsg.NewHeader("Refer-To", "<sip:"+EscapeUser(user)+"@"+l.referHost()+">"))
-	r.AppendHeader(sipmsg.NewHeader("Referred-By", "<"+l.local.Address.String()+">"))
+	r.AppendHeader(sipmsg.NewHeader("Referred-By", "<"+l.localAddress.Address.String()+">"))
 	l.referStatus = make(chan int, 16)
 	return r, l.referStatus, nil
 }
@@ -75,7 +75,7 @@ func (l *Leg) beginRefer(user string) (*sipmsg.Request, <-chan int, error) {
 // referHost returns the host at which the peer reaches other users. The caller holds mu.
 func (l *Leg) referHost() string {
 	if l.peerIsPhone {
-		return l.remote.Address.Host // its own domain
+		return l.remoteAddress.Address.Host // its own domain
 	}
 	if l.target.Port > 0 {
 		return net.JoinHostPort(strings.Trim(l.target.Host, "[]"), strconv.Itoa(l.target.Port))
@@ -152,14 +152,14 @@ func (l *Leg) readNotify(r *sipmsg.Request) (status, func()) {
 	}
 	code, err := parseSipfrag(r.Body())
 	state, _, _ := strings.Cut(headerValue(r, "Subscription-State"), ";")
-	over := strings.EqualFold(strings.TrimSpace(state), "terminated")
+	terminated := strings.EqualFold(strings.TrimSpace(state), "terminated")
 	switch {
-	case err != nil && !over:
+	case err != nil && !terminated:
 		return status{400, "Bad Request"}, nothing
-	case over && code < 200:
+	case terminated && code < 200:
 		code = 480 // the subscription ended without a final result
 	}
-	return status{200, "OK"}, func() { l.reportReferStatus(outcome, code, over) }
+	return status{200, "OK"}, func() { l.reportReferStatus(outcome, code, terminated) }
 }
 
 // reportReferStatus passes the status of a NOTIFY to the REFER that reads outcome.
@@ -185,11 +185,11 @@ func (l *Leg) reportReferStatus(outcome chan int, code int, final bool) {
 // parseSipfrag parses the status of a message/sipfrag body (RFC 3420).
 func parseSipfrag(body []byte) (int, error) {
 	line, _, _ := strings.Cut(string(body[:min(len(body), maxStatusLine)]), "\n")
-	words := strings.Fields(line)
-	if len(words) < 2 || !strings.HasPrefix(words[0], "SIP/") {
+	fields := strings.Fields(line)
+	if len(fields) < 2 || !strings.HasPrefix(fields[0], "SIP/") {
 		return 0, fmt.Errorf("sip: NOTIFY without a status")
 	}
-	code, err := strconv.Atoi(words[1])
+	code, err := strconv.Atoi(fields[1])
 	if err != nil || code < 100 || code > 699 {
 		return 0, fmt.Errorf("sip: NOTIFY without a status")
 	}

@@ -53,9 +53,9 @@ func (s *Server) handleRegister(ctx context.Context, r *sipmsg.Request, tx *sipm
 	s.reply(tx, r, status{200, "OK"}, headers...)
 }
 
-// changes is the content of a REGISTER: contacts to register or, with a zero Expires, to remove; all
+// registerChanges is the content of a REGISTER: contacts to register or, with a zero Expires, to remove; all
 // of them for "*".
-type changes struct {
+type registerChanges struct {
 	contacts  []Binding
 	removeAll bool
 	callID    string
@@ -64,9 +64,9 @@ type changes struct {
 
 const maxContact = 512
 
-func (s *Server) readContacts(r *sipmsg.Request, user User, source netip.AddrPort) (changes, status) {
+func (s *Server) readContacts(r *sipmsg.Request, user User, source netip.AddrPort) (registerChanges, status) {
 	now := time.Now()
-	requested := changes{callID: r.CallID().Value(), sequence: r.CSeq().SeqNo}
+	requested := registerChanges{callID: r.CallID().Value(), sequence: r.CSeq().SeqNo}
 	defaultExpires, hasDefault := parseSeconds(headerValue(r, "Expires"))
 	for _, h := range r.GetHeaders("Contact") {
 		contact, ok := h.(*sipmsg.ContactHeader)
@@ -111,7 +111,7 @@ func (s *Server) readContacts(r *sipmsg.Request, user User, source netip.AddrPor
 func truncate(text string) string { return text[:min(len(text), 128)] }
 
 // applyChanges applies the changes and returns the resulting bindings.
-func (s *Server) applyChanges(ctx context.Context, aor AOR, requested changes) ([]Binding, status, error) {
+func (s *Server) applyChanges(ctx context.Context, aor AOR, requested registerChanges) ([]Binding, status, error) {
 	current, err := s.bindings.List(ctx, aor)
 	if err != nil {
 		return nil, status{}, err
@@ -198,12 +198,12 @@ func (s *Server) sweepExpired(ctx context.Context) {
 	failing := false
 	for now := range retry.Ticks(ctx, sweepInterval) {
 		s.panics.Do(placeRequest, func() {
-			gone, err := s.bindings.Expire(ctx, now)
+			expired, err := s.bindings.Expire(ctx, now)
 			if err != nil && !failing && ctx.Err() == nil {
 				s.log.Warn("listing registrations failed", "error", err)
 			}
 			failing = err != nil
-			for _, b := range gone {
+			for _, b := range expired {
 				s.reportUnregistered(b, UnregisteredExpired)
 			}
 		})

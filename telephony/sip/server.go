@@ -168,7 +168,7 @@ func (s *Server) newStack() {
 	address := s.udp.LocalAddr().String()
 	socket := &sipmsg.UDPConnection{PacketConn: s.udp, PacketAddr: address, Listener: true}
 	s.transport.Pool("udp").Add(address, socket) // Register the socket now: calls may be placed before the stack starts reading it.
-	s.udp.peers = recentPeers{connections: s.transport.Pool("udp"), socket: socket, max: maxPeers, minAge: minPeerAge, metrics: s.metrics}
+	s.udp.peers = recentPeers{connections: s.transport.Pool("udp"), socket: socket, maxAddresses: maxPeers, minAge: minPeerAge, metrics: s.metrics}
 	s.transactions = sipmsg.NewTransactionLayer(s.transport,
 		sipmsg.WithTransactionLayerLogger(stackLog),
 		sipmsg.WithTransactionLayerUnhandledResponseHandler(func(*sipmsg.Response) { s.metrics.strayResponses.Inc() }),

@@ -18,12 +18,12 @@ import (
 // bytes read from them.
 type streamListener struct {
 	net.Listener
-	tls         *tls.Config // nil for TCP
-	max         int
-	readTimeout time.Duration
-	guard       *guard
-	preparser   *preparser
-	metrics     *metrics
+	tls            *tls.Config // nil for TCP
+	maxConnections int
+	readTimeout    time.Duration
+	guard          *guard
+	preparser      *preparser
+	metrics        *metrics
 
 	mu         sync.Mutex
 	open       map[*streamConn]struct{}
@@ -44,7 +44,7 @@ const perAddressDivisor = 10
 
 func (s *Server) newStreamListener(l net.Listener, secure *tls.Config) *streamListener {
 	return &streamListener{
-		Listener: l, tls: secure, max: s.config.Limits.MaxConnections, readTimeout: maxExpires + registrationGrace,
+		Listener: l, tls: secure, maxConnections: s.config.Limits.MaxConnections, readTimeout: maxExpires + registrationGrace,
 		guard: s.guard, preparser: s.preparser, metrics: s.metrics, open: map[*streamConn]struct{}{}, perNetwork: map[netip.Prefix]int{},
 	}
 }
@@ -91,9 +91,9 @@ func remoteIP(conn net.Conn) netip.Addr {
 func (l *streamListener) admit(conn *streamConn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	limit := max(l.max/perAddressDivisor, 1)
+	limit := max(l.maxConnections/perAddressDivisor, 1)
 	host, site := addressprefix.OfIP(conn.remoteIP)
-	if len(l.open) >= l.max || l.perNetwork[host] >= limit || site.IsValid() && l.perNetwork[site] >= addressprefix.SiteFactor*limit {
+	if len(l.open) >= l.maxConnections || l.perNetwork[host] >= limit || site.IsValid() && l.perNetwork[site] >= addressprefix.SiteFactor*limit {
 		return false
 	}
 	l.open[conn] = struct{}{}
@@ -121,7 +121,7 @@ type streamConn struct {
 	listener  *streamListener
 	remoteIP  netip.Addr
 	preparser *streamPreparser
-	once      sync.Once
+	closeOnce sync.Once
 }
 
 var errMalformedStream = errors.New("sip: malformed SIP stream")
@@ -173,7 +173,7 @@ func (c *streamConn) Write(b []byte) (int, error) {
 
 // Close implements net.Conn. It may be called more than once.
 func (c *streamConn) Close() (err error) {
-	c.once.Do(func() {
+	c.closeOnce.Do(func() {
 		c.listener.remove(c)
 		err = c.Conn.Close()
 	})

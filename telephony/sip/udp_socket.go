@@ -100,11 +100,11 @@ const (
 // older is removed when the newer is full. A full generation that is younger than minAge rejects new
 // addresses. It is for one goroutine.
 type recentPeers struct {
-	connections *sipmsg.ConnectionPool
-	socket      sipmsg.Connection // the one that all addresses have
-	max         int
-	minAge      time.Duration // minPeerAge, except in tests
-	metrics     *metrics
+	connections  *sipmsg.ConnectionPool
+	socket       sipmsg.Connection // the one that all addresses have
+	maxAddresses int
+	minAge       time.Duration // minPeerAge, except in tests
+	metrics      *metrics
 
 	newer, older map[netip.AddrPort]struct{}
 	newerSince   time.Time // of newer
@@ -112,10 +112,10 @@ type recentPeers struct {
 
 // add adds an address or renews it. It returns false at the limit.
 func (p *recentPeers) add(addr netip.AddrPort) bool {
-	if _, has := p.newer[addr]; has {
+	if _, found := p.newer[addr]; found {
 		return true
 	}
-	if len(p.newer) >= p.max/2 {
+	if len(p.newer) >= p.maxAddresses/2 {
 		if time.Since(p.newerSince) < p.minAge {
 			p.metrics.countFlood(floodSources)
 			return false
