@@ -27,8 +27,6 @@ const (
 	maxControlFrames = 256 // frames other than audio
 )
 
-func newOutbox() *outbox { return &outbox{} }
-
 // getBuffer returns memory for a frame to be put.
 func (o *outbox) getBuffer() []byte {
 	o.mu.Lock()

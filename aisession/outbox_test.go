@@ -3,7 +3,7 @@ package aisession
 import "testing"
 
 func TestTheOutboxDropsTheOldestAudioAndNothingElse(t *testing.T) {
-	o := newOutbox()
+	o := &outbox{}
 	put := func(name byte, audio bool) int {
 		return o.put(frame{buffer: append(o.getBuffer()[:0], name), isAudio: audio})
 	}

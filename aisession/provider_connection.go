@@ -25,7 +25,6 @@ const (
 	maxTickRecords  = 256              // TLS records read per tick, however small
 	handshakeBuffer = 16               // gorilla's buffers are not used after the handshake
 	maxKeptMessage  = 64 << 10         // bytes of memory kept between messages
-	closedNormal    = websocket.CloseNormalClosure
 )
 
 // providerConn is one connection to a provider, which the provider sees as one session. Outgoing messages wait
@@ -66,7 +65,7 @@ func (s *Session) connect(ctx context.Context) (*providerConn, error) {
 }
 
 func newProviderConn(s *Session, conn net.Conn, sock *nonblockingConn) *providerConn {
-	c := &providerConn{conn: conn, socket: sock, outbox: newOutbox(), connectedAt: time.Now(), lost: make(chan struct{})}
+	c := &providerConn{conn: conn, socket: sock, outbox: &outbox{}, connectedAt: time.Now(), lost: make(chan struct{})}
 	c.reader = newProviderReader(s, c)
 	return c
 }
@@ -96,7 +95,7 @@ func (c *providerConn) queueClose() {
 	c.mu.Lock()
 	c.closing = true
 	c.mu.Unlock()
-	c.queueFrame(wsframe.Close, websocket.FormatCloseMessage(closedNormal, ""), true)
+	c.queueFrame(wsframe.Close, websocket.FormatCloseMessage(websocket.CloseNormalClosure, ""), true)
 }
 
 // read reads the bytes that have arrived since the last tick. buffer is used during the call only.

@@ -136,13 +136,13 @@ func (p *platform) Exists(context.Context, *ami.Conn, []string) (bool, error) { 
 func (p *platform) Explain(err error) (failure eventdriver.Failure, advice string) {
 	var refusal *ami.Refusal
 	switch {
-	case errors.Is(err, ami.ErrDenied):
+	case errors.Is(err, ami.ErrLoginDenied):
 		return eventdriver.LoginDenied, "compare origination.asterisk.username and .secret with the user's section in manager.conf, and its permit and deny with this address"
 	case errors.As(err, &refusal) && strings.Contains(strings.ToLower(refusal.Message), "permission"):
 		return eventdriver.Refused, "the user's section in manager.conf needs read = call and write = originate,call,reporting"
 	case errors.As(err, &refusal):
 		return eventdriver.Refused, ""
-	case errors.Is(err, ami.ErrBusy), errors.Is(err, ami.ErrAction), errors.Is(err, ami.ErrDuplicate):
+	case errors.Is(err, ami.ErrBusy), errors.Is(err, ami.ErrInvalidAction), errors.Is(err, ami.ErrDuplicateID):
 		return eventdriver.NotSent, ""
 	}
 	return eventdriver.Unanswered, ""

@@ -83,13 +83,13 @@ func (p *platform) HangUp(ctx context.Context, s *session, channel string) error
 func (p *platform) Explain(err error) (failure eventdriver.Failure, advice string) {
 	var refusal *esl.Refusal
 	switch {
-	case errors.Is(err, esl.ErrDenied):
+	case errors.Is(err, esl.ErrLoginDenied):
 		return eventdriver.LoginDenied, "compare origination.freeswitch.user and .password with event_socket.conf.xml"
 	case errors.Is(err, esl.ErrRejected):
 		return eventdriver.LoginDenied, "apply-inbound-acl in event_socket.conf.xml must include this address"
 	case errors.As(err, &refusal):
 		return eventdriver.Refused, ""
-	case errors.Is(err, esl.ErrBusy), errors.Is(err, esl.ErrCommand):
+	case errors.Is(err, esl.ErrBusy), errors.Is(err, esl.ErrInvalidCommand):
 		return eventdriver.NotSent, ""
 	}
 	return eventdriver.Unanswered, ""

@@ -30,7 +30,7 @@ func (d *Driver) ask(ctx context.Context, method, path string, data, into any) e
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, crossbar.ErrKey), errors.Is(err, crossbar.Unauthorized):
+	case errors.Is(err, crossbar.ErrKeyRefused), errors.Is(err, crossbar.Unauthorized):
 		return fault.New(fault.KindRefused, "The platform rejects our credentials")
 	case errors.Is(err, crossbar.NotFound):
 		return errNotThere

@@ -70,8 +70,8 @@ func (c *Conn) roundTrip(ctx context.Context, a Action, list bool) actionResult 
 		}
 	}
 	var refusal *Refusal
-	c.client.conn.CountRequest(o.err, errors.As(o.err, &refusal) || errors.Is(o.err, ErrAction) || errors.Is(o.err, ErrDuplicate) ||
-		errors.Is(o.err, ErrList) || errors.Is(o.err, ErrListSize))
+	c.client.conn.CountRequest(o.err, errors.As(o.err, &refusal) || errors.Is(o.err, ErrInvalidAction) || errors.Is(o.err, ErrDuplicateID) ||
+		errors.Is(o.err, ErrListCancelled) || errors.Is(o.err, ErrListTooLarge))
 	return o
 }
 
@@ -84,7 +84,7 @@ func (c *Conn) enqueue(id string, w *waiter) error {
 	case len(c.waiters) >= c.client.cfg.MaxPending:
 		return ErrBusy
 	case c.waiters[id] != nil:
-		return ErrDuplicate
+		return ErrDuplicateID
 	}
 	c.waiters[id] = w
 	return nil
@@ -114,7 +114,7 @@ func (a Action) encode() (string, error) {
 	var b strings.Builder
 	for _, f := range append([]Field{{"Action", a.Name}, {"ActionID", a.ID}}, a.Fields...) {
 		if strings.ContainsAny(f.Key, lineBreaks+":") || strings.ContainsAny(f.Value, lineBreaks) {
-			return "", ErrAction
+			return "", ErrInvalidAction
 		}
 		b.WriteString(f.Key + ": " + f.Value + "\r\n")
 	}

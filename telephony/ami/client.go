@@ -68,7 +68,7 @@ func (c *Conn) login(ctx context.Context) error {
 	cfg := &c.client.cfg
 	_, err := c.Do(ctx, Action{Name: "Login", Fields: []Field{{"Username", cfg.Username}, {"Events", cfg.Events}, {"Secret", cfg.Secret}}})
 	if refusal, ok := errors.AsType[*Refusal](err); ok {
-		return fmt.Errorf("%w: %s", ErrDenied, refusal.Message)
+		return fmt.Errorf("%w: %s", ErrLoginDenied, refusal.Message)
 	}
 	return err
 }

@@ -96,11 +96,11 @@ func (c *Conn) addToList(id string, m *Message) bool {
 	w.bytes += m.memory()
 	switch {
 	case strings.EqualFold(m.Get("EventList"), "Cancelled"):
-		c.finishAction(id, actionResult{err: ErrList})
+		c.finishAction(id, actionResult{err: ErrListCancelled})
 	case m.endsList():
 		c.finishAction(id, actionResult{items: w.items})
 	case w.bytes > c.client.cfg.MaxList:
-		c.finishAction(id, actionResult{err: ErrListSize})
+		c.finishAction(id, actionResult{err: ErrListTooLarge})
 	default:
 		w.items = append(w.items, m)
 		w.notify()
@@ -143,7 +143,7 @@ func (r *pingingReader) Read(b []byte) (int, error) {
 			return n, err
 		}
 		if pinged {
-			return 0, ErrSilent
+			return 0, ErrPingTimeout
 		}
 		if err := r.ping(); err != nil {
 			return 0, err

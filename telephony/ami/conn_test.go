@@ -30,7 +30,7 @@ func TestDialReturnsTheReasonOfAFailure(t *testing.T) {
 			p.banner()
 			a, _ := p.action()
 			p.answer(a, "Response: Error", "Message: Authentication failed")
-		}, ErrDenied},
+		}, ErrLoginDenied},
 		"not a manager interface": {func(p *peer) { p.Writef("HTTP/1.1 400 Bad Request\r\n\r\n"); p.WaitClosed() }, ErrMalformed},
 		"endless banner":          {func(p *peer) { p.Writef("%s", strings.Repeat("x", 1<<20)); p.WaitClosed() }, ErrMalformed},
 		"closes":                  {func(p *peer) {}, io.EOF},
@@ -134,7 +134,7 @@ func TestSlowConsumerEndsTheConnection(t *testing.T) {
 		}
 		p.WaitClosed()
 	})})
-	if err := conntest.WaitEnd(t, c.Conn); !errors.Is(err, ErrSlow) {
+	if err := conntest.WaitEnd(t, c.Conn); !errors.Is(err, ErrQueueFull) {
 		t.Fatalf("got %v", err)
 	}
 	events := c.Take()
@@ -251,10 +251,10 @@ func TestListCollectsItsEventsAmongOthers(t *testing.T) {
 	if _, err := c.List(t.Context(), "QueueStatus", Field{"Queue", "x"}); !errors.As(err, &refusal) || refusal.Message != "No such queue" {
 		t.Errorf("an error: %v", err)
 	}
-	if _, err := c.List(t.Context(), "QueueStatus"); !errors.Is(err, ErrList) {
+	if _, err := c.List(t.Context(), "QueueStatus"); !errors.Is(err, ErrListCancelled) {
 		t.Errorf("a cancelled list: %v", err)
 	}
-	if _, err := c.List(t.Context(), "QueueStatus"); !errors.Is(err, ErrListSize) {
+	if _, err := c.List(t.Context(), "QueueStatus"); !errors.Is(err, ErrListTooLarge) {
 		t.Errorf("a list above the limit: %v", err)
 	}
 }
@@ -289,7 +289,7 @@ func TestSilentPeerIsPinged(t *testing.T) {
 	}
 	for interval := 20 * time.Millisecond; ; interval *= 4 {
 		c := dial(t, Config{PingInterval: interval, Address: afterLogin(t, peer)})
-		if err := conntest.WaitEnd(t, c.Conn); !errors.Is(err, ErrSilent) {
+		if err := conntest.WaitEnd(t, c.Conn); !errors.Is(err, ErrPingTimeout) {
 			t.Fatalf("got %v", err)
 		}
 		events := c.Take()
@@ -306,7 +306,7 @@ func TestActionsThatAreNotSent(t *testing.T) {
 	c := dial(t, Config{Address: afterLogin(t, func(p *peer) { p.WaitClosed() }), MaxPending: 2, ActionTimeout: conntest.Patience})
 	for _, text := range []string{"a\nb", "a\rb", "a\x00b"} {
 		for _, a := range []Action{{Name: text}, {Name: "X", ID: text}, {Name: "X", Fields: []Field{{"K", text}}}, {Name: "X", Fields: []Field{{text, "v"}}}} {
-			if _, err := c.Do(t.Context(), a); !errors.Is(err, ErrAction) {
+			if _, err := c.Do(t.Context(), a); !errors.Is(err, ErrInvalidAction) {
 				t.Errorf("%q: %v", a, err)
 			}
 		}
@@ -353,7 +353,7 @@ func TestActionIDIsUsedOnceAtATime(t *testing.T) {
 		done <- err
 	}()
 	<-asked
-	if _, err := c.Do(t.Context(), Action{Name: "X", ID: "same"}); !errors.Is(err, ErrDuplicate) {
+	if _, err := c.Do(t.Context(), Action{Name: "X", ID: "same"}); !errors.Is(err, ErrDuplicateID) {
 		t.Errorf("got %v", err)
 	}
 	close(release)

@@ -30,7 +30,7 @@
 // # Limits
 //
 // A message above MaxMessage ends the connection with ErrTooLarge, events above QueueEvents or
-// QueueBytes with ErrSlow. Larger queues would only move the loss to Asterisk, which closes the
+// QueueBytes with ErrQueueFull. Larger queues would only move the loss to Asterisk, which closes the
 // connection of a client that does not read. An action above MaxPending is refused, and a list above
 // MaxList fails.
 //

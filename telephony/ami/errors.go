@@ -9,22 +9,22 @@ import (
 // Reasons for which a connection could not be made or has ended. Conn.Err wraps one of these or
 // returns the network error.
 var (
-	ErrDenied    = errors.New("manager interface: login refused")
-	ErrMalformed = errors.New("manager interface: malformed message")
-	ErrTooLarge  = errors.New("manager interface: message larger than the limit")
-	ErrSlow      = errors.New("manager interface: event queue full")
-	ErrSilent    = errors.New("manager interface: no answer to a ping")
-	ErrClosed    = errors.New("manager interface: connection closed")
+	ErrLoginDenied = errors.New("manager interface: login refused")
+	ErrMalformed   = errors.New("manager interface: malformed message")
+	ErrTooLarge    = errors.New("manager interface: message larger than the limit")
+	ErrQueueFull   = errors.New("manager interface: event queue full")
+	ErrPingTimeout = errors.New("manager interface: no answer to a ping")
+	ErrClosed      = errors.New("manager interface: connection closed")
 )
 
 // Reasons for which an action failed while its connection stays open.
 var (
-	ErrTimeout   = errors.New("manager interface: timeout waiting for a response")
-	ErrBusy      = errors.New("manager interface: too many actions without a response")
-	ErrAction    = errors.New("manager interface: action contains a line break or a zero byte")
-	ErrDuplicate = errors.New("manager interface: an action with this id waits for its response")
-	ErrListSize  = errors.New("manager interface: list larger than the limit")
-	ErrList      = errors.New("manager interface: list cancelled by Asterisk")
+	ErrTimeout       = errors.New("manager interface: timeout waiting for a response")
+	ErrBusy          = errors.New("manager interface: too many actions without a response")
+	ErrInvalidAction = errors.New("manager interface: action contains a line break or a zero byte")
+	ErrDuplicateID   = errors.New("manager interface: an action with this id waits for its response")
+	ErrListTooLarge  = errors.New("manager interface: list larger than the limit")
+	ErrListCancelled = errors.New("manager interface: list cancelled by Asterisk")
 )
 
 // Refusal is a response of Asterisk with the value Error.
@@ -35,9 +35,9 @@ type Refusal struct {
 func (r *Refusal) Error() string { return "manager interface: " + r.Message }
 
 var connErrors = eventconn.Errors{
-	Malformed: ErrMalformed, Slow: ErrSlow, Closed: ErrClosed, Timeout: ErrTimeout, Busy: ErrBusy,
+	Malformed: ErrMalformed, QueueFull: ErrQueueFull, Closed: ErrClosed, Timeout: ErrTimeout, Busy: ErrBusy,
 	Labels: map[string]error{
-		"denied": ErrDenied, "malformed": ErrMalformed, "too_large": ErrTooLarge,
-		"slow": ErrSlow, "silent": ErrSilent, "closed": ErrClosed,
+		"denied": ErrLoginDenied, "malformed": ErrMalformed, "too_large": ErrTooLarge,
+		"slow": ErrQueueFull, "silent": ErrPingTimeout, "closed": ErrClosed,
 	},
 }

@@ -1,6 +1,7 @@
 package audio
 
 import (
+	"math"
 	"sync"
 	"time"
 )
@@ -59,10 +60,8 @@ const (
 // NewJitterBuffer returns a jitter buffer for packets of the format. timeBased means that timestamps measure
 // time, as in RTP; otherwise they count the samples sent.
 func NewJitterBuffer(format Format, timeBased bool) *JitterBuffer {
-	return &JitterBuffer{format: format, timeBased: timeBased, queue: make([]packet, 0, maxPackets), minWaiting: unsetWaiting, windowLength: shortWindow}
+	return &JitterBuffer{format: format, timeBased: timeBased, queue: make([]packet, 0, maxPackets), minWaiting: math.MaxInt, windowLength: shortWindow}
 }
-
-const unsetWaiting = int(^uint(0) >> 1)
 
 // Put adds a packet and copies its payload. missed reports that the packet was too late for the last
 // Next but is in time for the following one; the caller may then call Skip to drop it.
@@ -201,7 +200,7 @@ func (j *JitterBuffer) reduceDelay() {
 		j.recycle(j.popFirst())
 		j.hasSkipped = true
 	}
-	j.windowFrames, j.minWaiting = 0, unsetWaiting
+	j.windowFrames, j.minWaiting = 0, math.MaxInt
 }
 
 func (j *JitterBuffer) popFirst() packet {
@@ -232,7 +231,7 @@ func (j *JitterBuffer) Reset() {
 		j.recycle(j.popFirst())
 	}
 	j.started = false
-	j.windowFrames, j.minWaiting, j.consecutiveLate = 0, unsetWaiting, 0
+	j.windowFrames, j.minWaiting, j.consecutiveLate = 0, math.MaxInt, 0
 }
 
 // Stats returns the counters.

@@ -20,8 +20,8 @@ import (
 const maxResponse = 64 << 20 // bytes
 
 var (
-	// ErrKey is wrapped by the error of a refused login.
-	ErrKey = errors.New("API key refused by Crossbar")
+	// ErrKeyRefused is wrapped by the error of a refused login.
+	ErrKeyRefused = errors.New("API key refused by Crossbar")
 	// ErrUnreadable is wrapped by the error of a successful request whose response cannot be parsed,
 	// logins excepted.
 	ErrUnreadable = errors.New("unreadable answer of Crossbar")
@@ -73,7 +73,7 @@ type envelope struct {
 }
 
 // Do sends data, if it is not nil, and decodes the response's data into into, if that is not nil. It
-// replaces an expired token once. The error is a StatusError, ErrKey, ErrUnreadable, or that of the
+// replaces an expired token once. The error is a StatusError, ErrKeyRefused, ErrUnreadable, or that of the
 // connection.
 func (c *Client) Do(ctx context.Context, method, path string, data, into any) error {
 	token, _, err := c.login(ctx, "")
@@ -116,11 +116,11 @@ func (c *Client) login(ctx context.Context, old string) (token, account string, 
 	var status StatusError
 	switch {
 	case errors.As(err, &status) && (status == Unauthorized || status == http.StatusForbidden || status == NotFound):
-		return "", "", fmt.Errorf("logging in to Crossbar: %w", ErrKey)
+		return "", "", fmt.Errorf("logging in to Crossbar: %w", ErrKeyRefused)
 	case errors.Is(err, ErrUnreadable): // not wrapped: the caller's request was not sent
 		return "", "", fmt.Errorf("logging in to Crossbar: %v", err)
 	case err == nil && answer.Token == "":
-		return "", "", fmt.Errorf("logging in to Crossbar: %w: no token in the answer", ErrKey)
+		return "", "", fmt.Errorf("logging in to Crossbar: %w: no token in the answer", ErrKeyRefused)
 	case err != nil:
 		return "", "", fmt.Errorf("logging in to Crossbar: %w", err)
 	}

@@ -37,7 +37,7 @@ func TestErrorsOfALogin(t *testing.T) {
 			}))
 			defer server.Close()
 			err := New(server.URL, "key", time.Minute, server.Client()).Get(t.Context(), AccountPath("a"), nil)
-			if err == nil || errors.Is(err, ErrKey) != c.key {
+			if err == nil || errors.Is(err, ErrKeyRefused) != c.key {
 				t.Errorf("refused key: want %v, got %v", c.key, err)
 			}
 			if errors.Is(err, ErrUnreadable) {

@@ -62,7 +62,7 @@ func (c *Client) login(out io.Writer, in *bufio.Reader) error {
 		return err
 	}
 	if !strings.HasPrefix(reply.headers.get("Reply-Text"), "+OK") {
-		return ErrDenied
+		return ErrLoginDenied
 	}
 	return nil
 }

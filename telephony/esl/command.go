@@ -97,7 +97,7 @@ func (c *Conn) finishCommand(err error) error {
 		eventconn.End(c.Conn, err)
 	}
 	var refusal *Refusal
-	c.client.conn.CountRequest(err, errors.As(err, &refusal) || errors.Is(err, ErrCommand))
+	c.client.conn.CountRequest(err, errors.As(err, &refusal) || errors.Is(err, ErrInvalidCommand))
 	return err
 }
 
@@ -115,7 +115,7 @@ func (c *Conn) roundTrip(ctx context.Context, lines ...string) (frame, error) {
 func (c *Conn) send(lines ...string) (reply chan frame, err error) {
 	for _, line := range lines {
 		if strings.ContainsAny(line, "\r\n\x00") {
-			return nil, ErrCommand
+			return nil, ErrInvalidCommand
 		}
 	}
 	c.writing.Lock()

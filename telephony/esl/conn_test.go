@@ -18,7 +18,7 @@ func TestDialSaysWhyItFailed(t *testing.T) {
 		play func(*peer)
 		want error
 	}{
-		"wrong password": {func(p *peer) { p.Writef("Content-Type: auth/request\n\n"); p.command(); p.reply("-ERR invalid") }, ErrDenied},
+		"wrong password": {func(p *peer) { p.Writef("Content-Type: auth/request\n\n"); p.command(); p.reply("-ERR invalid") }, ErrLoginDenied},
 		"access list": {func(p *peer) {
 			p.Writef("Content-Type: text/rude-rejection\nContent-Length: 24\n\nAccess Denied, go away.\n")
 		}, ErrRejected},
@@ -99,7 +99,7 @@ func TestSlowConsumerLosesTheConnectionNotTheMemory(t *testing.T) {
 		p.WaitClosed()
 	})
 	c := dial(t, Config{Address: address, QueueEvents: 100})
-	if err := conntest.WaitEnd(t, c.Conn); !errors.Is(err, ErrSlow) {
+	if err := conntest.WaitEnd(t, c.Conn); !errors.Is(err, ErrQueueFull) {
 		t.Fatalf("got %v", err)
 	}
 	events := c.Take()
@@ -270,11 +270,11 @@ func TestCommandsThatAreNotSent(t *testing.T) {
 	address := serve(t, func(p *peer) { p.login(); p.WaitClosed() })
 	c := dial(t, Config{Address: address, MaxPending: 2, CommandTimeout: 10 * time.Millisecond})
 	for _, command := range []string{"a\nb", "a\rb", "a\x00b"} {
-		if _, err := c.API(t.Context(), command); !errors.Is(err, ErrCommand) {
+		if _, err := c.API(t.Context(), command); !errors.Is(err, ErrInvalidCommand) {
 			t.Errorf("%q: %v", command, err)
 		}
 	}
-	if err := c.Background(t.Context(), "originate", "job\n\nexit"); !errors.Is(err, ErrCommand) {
+	if err := c.Background(t.Context(), "originate", "job\n\nexit"); !errors.Is(err, ErrInvalidCommand) {
 		t.Errorf("a job with a line break: %v", err)
 	}
 	for _, want := range []error{ErrTimeout, ErrTimeout, ErrBusy} {

@@ -22,7 +22,7 @@
 // # Limits
 //
 // A message above MaxMessage ends the connection with ErrTooLarge, events above QueueEvents or
-// QueueBytes with ErrSlow. Larger queues would only move the loss to the switch, which drops events
+// QueueBytes with ErrQueueFull. Larger queues would only move the loss to the switch, which drops events
 // for a client that does not read, and then the listener. A command above MaxPending is refused.
 //
 // # Lock order

@@ -48,9 +48,9 @@ func (c *Config) readerPlace() string { return c.Protocol + " reader" }
 
 // Errors are the protocol's errors.
 type Errors struct {
-	Malformed, Slow, Closed error            // end a connection
-	Timeout, Busy           error            // of a request; the connection stays open
-	Labels                  map[string]error // all that end a connection, by their metric label
+	Malformed, QueueFull, Closed error            // end a connection
+	Timeout, Busy                error            // of a request; the connection stays open
+	Labels                       map[string]error // all that end a connection, by their metric label
 }
 
 // Dial connects and calls handshake, whose reads and writes fail after the end of ctx. It counts failed

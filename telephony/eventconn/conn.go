@@ -92,11 +92,11 @@ func End[E any](c *Conn[E], reason error) {
 	c.cfg.countEnd(reason)
 }
 
-// Put counts an event and queues it. The error is Errors.Slow if there is no room.
+// Put counts an event and queues it. The error is Errors.QueueFull if there is no room.
 func Put[E any](c *Conn[E], e E) error {
 	c.cfg.Metrics.Events.Inc()
 	if !c.queue.Put(e) {
-		return c.cfg.Errors.Slow
+		return c.cfg.Errors.QueueFull
 	}
 	return nil
 }

@@ -165,7 +165,7 @@ func (p *platform) dialError(err error) error {
 	)
 	advice := ""
 	switch {
-	case errors.Is(err, ami.ErrDenied):
+	case errors.Is(err, ami.ErrLoginDenied):
 		advice = fmt.Sprintf("manager.conf: [%s] with this secret, and permit = with the address of this node (deny and acl too); then: asterisk -rx 'manager reload'", p.cfg.Username)
 	case errors.As(err, &authority):
 		advice = "tls.ca_file: the certificate of the authority that signed tlscertfile of manager.conf"

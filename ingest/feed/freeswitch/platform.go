@@ -119,10 +119,10 @@ func (p *platform) refusal(err error) error {
 	var notTLS tls.RecordHeaderError
 	advice := ""
 	switch {
-	case errors.Is(err, esl.ErrDenied) && p.user != "":
+	case errors.Is(err, esl.ErrLoginDenied) && p.user != "":
 		advice = "set user to user@domain and password to the user's esl-password in the directory " +
 			"(<param name=\"esl-password\" value=\"…\"/>), then reloadxml on the switch"
-	case errors.Is(err, esl.ErrDenied):
+	case errors.Is(err, esl.ErrLoginDenied):
 		advice = "set password to that of event_socket.conf.xml (<param name=\"password\" value=\"…\"/>); " +
 			"after a change there: reload mod_event_socket"
 	case errors.Is(err, esl.ErrRejected):

@@ -36,7 +36,7 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 		return feed.Snapshot{Notes: []string{"crossbar_url is not set: agents, calls and registrations cannot be compared after a break"}}, nil
 	}
 	accounts, err := accountsBelow(ctx, c)
-	if errors.Is(err, crossbar.ErrKey) {
+	if errors.Is(err, crossbar.ErrKeyRefused) {
 		return feed.Snapshot{Notes: []string{"Crossbar refuses crossbar_api_key: it is api_key of GET /v2/accounts/ACCOUNT/api_key"}}, nil
 	}
 	if err != nil {
