@@ -3,7 +3,7 @@
 // audiosocket and pcmsocket.
 //
 // If this is your first change, read call.go (the interface of an ingress),
-// session.go (a session's life) and tick.go (the work of every 20 ms).
+// session.go (a session from Open to its end) and tick.go (the work of every 20 ms).
 //
 //	call ─ReceiveAudio─▶ jitter buffer ─▶ transcoder ─┐        ┌─▶ outbox ─▶ socket ─▶ provider
 //	                                                  ├─ tick ─┤

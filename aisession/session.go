@@ -14,7 +14,7 @@ import (
 )
 
 // Session carries one call's audio to and from one provider, over one connection at a time. The call's
-// ingress uses ReceiveAudio, ReceiveDTMF and HungUp; they never block and may be called from any
+// ingress uses ReceiveAudio, ReceiveDTMF and CallEnded; they never block and may be called from any
 // goroutine, also after the session has ended.
 type Session struct {
 	service   *Service

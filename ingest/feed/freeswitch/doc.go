@@ -12,7 +12,7 @@
 // Event-Sequence numbers all events of the switch, including those that are not subscribed to, so that
 // gaps are normal, and events arrive out of this order. A session detects a hole
 //
-//   - with "ALL" in events, if more than 32 consecutive numbers are missing (esl.Sequence);
+//   - with "ALL" in events, if more than 32 consecutive numbers are missing (esl.LossDetector);
 //   - if HEARTBEATs are missing between two others.
 //
 // The switch drops events of a connection only when 100,000 wait for a client that does not read, and
