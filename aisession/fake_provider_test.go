@@ -15,7 +15,7 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// A provider written from the specification alone: it accepts the four events and their fields, and
+// A provider written from docs/ai.md alone: it accepts the four events and their fields, and
 // reports every deviation as an error.
 
 type receivedMessage struct {
@@ -211,10 +211,10 @@ func (v *providerVisit) checkMessage(raw []byte, frame int, extras bool) {
 		}
 	case "mark", "cleared", "transfer":
 		if !extras {
-			v.fault("an event that is not the specification's: %s", event)
+			v.fault("an unknown event: %s", event)
 		}
 	default:
-		v.fault("an event that is not the specification's: %s", event)
+		v.fault("an unknown event: %s", event)
 	}
 	v.messages = append(v.messages, m)
 }

@@ -124,7 +124,7 @@ func (d *dialler) findRecord(t testing.TB, id string, legs int) (row callRecord,
 	return row, all
 }
 
-// checkRecords checks the records of a click to call against the specification.
+// checkRecords checks the records of a click to call against docs/calls.md.
 func checkRecords(t testing.TB, id, destination, owner string, row callRecord, all []callRecord) {
 	t.Helper()
 	if row.OriginationCallID != id || row.To != destination || row.CustomSIPHeaders["svc_call_type"] != "clicktocall" ||

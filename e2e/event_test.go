@@ -43,7 +43,7 @@ func (c *cluster) account(t testing.TB, id, parent string) credentials {
 	return w
 }
 
-// record returns a numbered record in the format of the specification.
+// record returns a numbered record in the format svc.cc.
 func record(account string, n int) string {
 	return fmt.Sprintf(`{"Account-ID":%q,"Type":"svc_cc_queue_on_call_event","Queue-ID":"support","n":%d}`, account, n)
 }

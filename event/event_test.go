@@ -141,7 +141,7 @@ func TestMessageIsJSONWithDataByteForByte(t *testing.T) {
 func TestSetOf(t *testing.T) {
 	every, _, _ := SetOf(nil)
 	if every&Own != 0 || every&ClassOf(Custom, "svc.cc") == 0 {
-		t.Error("without event_types: every type of the specification, not our own events")
+		t.Error("without event_types: every type, not our own events")
 	}
 	custom, _, _ := SetOf([]string{string(Custom)})
 	if custom&ClassOf(Custom, FormatOwn) == 0 || custom&ClassOf(QueueCall, "svc.cc") != 0 {

@@ -1,9 +1,9 @@
 package event
 
-// Type is an event type of the specification's section "Events channel types".
+// Type is an event type. docs/channel.md lists them.
 type Type string
 
-// The types listed in docs/channel.md. Every message has one of them.
+// Every message has one of these types.
 const (
 	QueueCall       Type = "svc_cc_queue_on_call_event"
 	AgentState      Type = "svc_cc_queue_on_agent_state_event"

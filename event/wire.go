@@ -56,8 +56,7 @@ const FormatOwn = "trunkline.event"
 // stats: an agent's row of cc.stats. The HTTP ingest does not accept it.
 const FormatPerformance = "trunkline.performance"
 
-// Message is one event as sent to subscribers (specification, "Events channel
-// message").
+// Message is one event as sent to subscribers. docs/channel.md describes its fields.
 type Message struct {
 	ID        ID
 	Type      Type

@@ -6,7 +6,7 @@ import (
 )
 
 // ContactCenterKeys numbers, from slot first on, the members for agents and calls of
-// sources that use the specification's own types (svc.cc, generic). Such a source
+// sources that use Trunkline's event types (svc.cc, generic). Such a source
 // chooses its spelling, Dash-Case or snake_case, and its words for states.
 func ContactCenterKeys(first int) jsonscan.Keys {
 	keys := BothSpellings(
@@ -104,7 +104,7 @@ func AddContactCenter(t event.Type, f []jsonscan.Value, facts *event.Facts) {
 	}
 }
 
-// addCallEvent adds the facts of the specification's call event. The word for the
+// addCallEvent adds the facts of a call event. The word for the
 // call's step is the CDR's event, or else the last one of its history, which also
 // names the agent.
 func addCallEvent(f []jsonscan.Value, facts *event.Facts) {

@@ -1,4 +1,4 @@
-// An AI provider made from the specification alone, with nothing but what Node
+// An AI provider made from docs/ai.md alone, with nothing but what Node
 // brings: it faults every message that is not exactly one of the four, in their
 // order, and sends the audio back. It prints its address, then a line of JSON
 // for each session: {"events": [...], "faults": [...], "media": n, "close": code}.
@@ -73,7 +73,7 @@ class Session {
     try { message = JSON.parse(text); } catch { return this.fault(`no JSON: ${text.slice(0, 80)}`); }
     const event = message?.event;
     const shape = Object.hasOwn(shapes, event) ? shapes[event] : undefined;
-    if (!shape || !only(message, ['event', event])) return this.fault(`not of the specification: ${text.slice(0, 80)}`);
+    if (!shape || !only(message, ['event', event])) return this.fault(`not as in docs/ai.md: ${text.slice(0, 80)}`);
     const body = message[event];
     const given = Object.keys(shape).filter((name) => name in Object(body) || !(optional[event] || []).includes(name));
     if (!only(body, given)) return this.fault(`the fields of ${event}: ${text.slice(0, 200)}`);

@@ -1,5 +1,5 @@
-"""An AI provider made from the specification alone, with nothing but Python's
-standard library: it faults whatever is not exactly the specification's, and
+"""An AI provider made from docs/ai.md alone, with nothing but Python's
+standard library: it reports every deviation from it and
 sends the audio back. It prints its address, then a line of JSON for each
 session: {"events": [...], "faults": [...], "media": n, "close": code}.
 """
@@ -39,7 +39,7 @@ class Session:
         except (ValueError, KeyError, TypeError):
             return self.fault("no message: %r" % raw[:80])
         if set(message) != {"event", event} or event not in FIELDS:
-            return self.fault("not of the specification: %r" % raw[:80])
+            return self.fault("not as in docs/ai.md: %r" % raw[:80])
         if (event == "start") != (not self.events):
             self.fault("%s in the wrong place" % event)
         if "hangup" in self.events:

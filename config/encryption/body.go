@@ -12,8 +12,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-// UpdateFailed is the message of the error for every refused PUT (specification, "Messages
-// seen").
+// UpdateFailed is the message of the error for every refused PUT. Clients compare it.
 const UpdateFailed = "Failed to update encryption configuration"
 
 // Valid algorithms of a configuration.

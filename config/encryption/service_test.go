@@ -327,7 +327,7 @@ func TestStartingWithoutTheMasterKeyIsRefused(t *testing.T) {
 	})
 }
 
-func TestAStoreThatFailsAnswersWithTheSpecificationsMessage(t *testing.T) {
+func TestAStoreThatFailsAnswersWithUpdateFailed(t *testing.T) {
 	db := testdb.Open(t, testdb.SQLite(t))
 	s := service(t, db, fileKeys(t))
 	if _, err := db.ExecContext(t.Context(), `DROP TABLE encryption_keys`); err != nil {

@@ -51,8 +51,8 @@ func KeyID(accountID string) string {
 	return "key_auto_" + string(prefix[:min(len(prefix), 8)])
 }
 
-// apply returns the next state according to the specification's table of transitions; the
-// contract defines its open cells. It does not modify s.
+// apply returns the next state, by the table of transitions in docs/api.md, Recording
+// encryption. It does not modify s.
 func (s *state) apply(c Change) (*state, error) {
 	if faults := s.readOnlyFaults(c); len(faults) > 0 {
 		return nil, fault.Invalid(UpdateFailed, faults...)

@@ -87,7 +87,7 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 
 // originationCallID returns the id of a click to call. A channel whose own id
 // begins with it is the one that rang the user's phone, whose row must not have it
-// (specification, "CDR row").
+// (docs/calls.md).
 func originationCallID(f *format.Fields, row *event.CDR, leg string) string {
 	id := text(f[cdrOrigination])
 	if id == "" {

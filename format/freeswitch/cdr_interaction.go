@@ -83,7 +83,7 @@ func (l *legIDs) interactionID() string {
 var originationVariables = []string{"origination_call_id", "sip_origination_call_uuid"}
 
 // originationCallID returns the id that the click-to-call request returned. The leg
-// that rings the user's own phone must not have it (specification, "CDR row"); if the
+// that rings the user's own phone must not have it (docs/calls.md); if the
 // variable was set on that leg too, the leg is identified by the same id in its dial
 // string.
 func (l *leg) originationCallID() string {

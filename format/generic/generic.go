@@ -30,7 +30,7 @@ var events = format.Format{
 		}
 		e := format.Event{Type: event.Type(name)}
 		if !e.Type.Known() {
-			return format.Event{}, format.Rejectf(format.UnknownType, "type: not one of the specification's event types")
+			return format.Event{}, format.Rejectf(format.UnknownType, "type: not one of the event types in docs/channel.md")
 		}
 		if e.Facts.TimestampMS, err = format.StrictTimestamp(f[genericTime], "timestamp"); err != nil {
 			return format.Event{}, err

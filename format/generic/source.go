@@ -1,5 +1,5 @@
-// Package generic has the format for sources that already use the
-// specification's event types: {type, account_id?, timestamp?, queue_id?, data?}.
+// Package generic has the format for sources that already use the event types of
+// docs/channel.md: {type, account_id?, timestamp?, queue_id?, data?}.
 package generic
 
 import (

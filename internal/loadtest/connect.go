@@ -107,7 +107,8 @@ func (l *Load) handleDisconnect(c *conn, code int) {
 	l.running.Go(func() { l.reconnect(c) })
 }
 
-// mayReconnect reports whether a client may reconnect after a close code (contract, section C).
+// mayReconnect reports whether a client may reconnect after a close code (docs/channel.md, How
+// connections end).
 func mayReconnect(code int) bool {
 	switch code {
 	case 1008, codeProtocol, 4001, 4003, 4009:
