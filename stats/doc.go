@@ -11,7 +11,7 @@
 // with an id at or below the last folded one are ignored, so repeats change nothing.
 // The fold reads no clock: changes by time alone (an entry expires, an agent without an
 // event gets the time of the interval that has ended) happen with the first event whose
-// id is late enough, at most dueAtOnce entries with each event, in the order of
+// id is late enough, at most maxDuePerEvent entries with each event, in the order of
 // Fold.timers, which is total.
 //
 // An event counts at the time reported by its source, unless that is more than

@@ -28,8 +28,8 @@ const (
 
 var kinds = [...]string{kindQueue: "queue", kindAgent: "agent", kindOpenCall: "open_call", kindOpenAgent: "open_agent", kindOpenInterval: "open_interval"}
 
-// ofInterval reports whether keys of the kind contain an interval.
-func (k kind) ofInterval() bool { return k == kindQueue || k == kindAgent || k == kindOpenInterval }
+// hasInterval reports whether keys of the kind contain an interval.
+func (k kind) hasInterval() bool { return k == kindQueue || k == kindAgent || k == kindOpenInterval }
 
 // key identifies an entry. Its texts are interned, since all rows of a queue share
 // them.
@@ -49,7 +49,7 @@ func newKey(k kind, account, id string, start int64) key {
 // <account>|open_agent|<id>. An account has no "|"; an id may.
 func (k key) String() string {
 	text := k.account.Value() + "|" + kinds[k.kind] + "|" + k.id.Value()
-	if k.kind.ofInterval() {
+	if k.kind.hasInterval() {
 		text += "|" + strconv.FormatInt(k.start, 10)
 	}
 	return text
@@ -63,7 +63,7 @@ func parseKey(s string) (key, error) {
 		return key{}, fmt.Errorf("%q is not a key of the figures", s)
 	}
 	var start int64
-	if kind(k).ofInterval() {
+	if kind(k).hasInterval() {
 		at := strings.LastIndexByte(id, '|')
 		if at < 0 {
 			return key{}, fmt.Errorf("%q has no interval", s)
@@ -90,9 +90,9 @@ type entry interface {
 // header holds the fields common to all entries. They are not in the values of
 // records.
 type header struct {
-	key   key
-	due   event.ID // the id at which the entry expires or time is added to it
-	place int      // index in Fold.timers
+	key        key
+	due        event.ID // the id at which the entry expires or time is added to it
+	timerIndex int      // index in Fold.timers
 }
 
 func (h *header) base() *header { return h }
@@ -153,7 +153,7 @@ func ratio(part, whole int64) (float64, bool) {
 }
 
 // call is one pass of a call through a queue: the value of a record with the kind
-// open_call. It is kept for endedAge after its end.
+// open_call. It is kept for endedCallExpiry after its end.
 type call struct {
 	header
 
@@ -261,9 +261,9 @@ var errInterval = errors.New("a row of another interval length")
 func (f *Fold) encode(e entry) []byte {
 	switch e := e.(type) {
 	case *QueueRow:
-		return e.Append(make([]byte, 0, 512), f.seconds())
+		return e.Append(make([]byte, 0, 512), f.intervalSeconds())
 	case *AgentRow:
-		return e.Append(make([]byte, 0, 384), f.seconds())
+		return e.Append(make([]byte, 0, 384), f.intervalSeconds())
 	}
 	value, err := json.Marshal(e) // marshalling texts and numbers cannot fail
 	if err != nil {
@@ -294,7 +294,7 @@ func (f *Fold) decode(k key, value []byte) (entry, error) {
 		if err := json.Unmarshal(value, &row); err != nil {
 			return nil, fmt.Errorf("reading a row: %w", err)
 		}
-		if row.Seconds != f.seconds() {
+		if row.Seconds != f.intervalSeconds() {
 			return nil, errInterval
 		}
 	}

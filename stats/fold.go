@@ -14,17 +14,17 @@ const (
 	// maxText bounds ids and texts of entries, in bytes, as in cc.state.
 	maxText = 256
 	// maxReasons bounds the reasons of breaks in one row; more count as "other".
-	maxReasons  = 16
-	maxReason   = 64 // bytes; a longer one counts as "other"
-	otherReason = "other"
-	// dueAtOnce bounds the entries that one event expires or adds time to: small
+	maxReasons     = 16
+	maxReasonBytes = 64 // bytes; a longer one counts as "other"
+	otherReason    = "other"
+	// maxDuePerEvent bounds the entries that one event expires or adds time to: small
 	// enough for one request, and more than an event can create.
-	dueAtOnce = 64
+	maxDuePerEvent = 64
 
-	callAge    = 24 * time.Hour // as in cc.state
-	agentAge   = 31 * 24 * time.Hour
-	endedAge   = 15 * time.Minute // a call that has ended
-	closeAfter = time.Minute      // delay after the end of an interval before the time of agents without an event is added
+	callExpiry      = 24 * time.Hour // as in cc.state
+	agentExpiryAge  = 31 * 24 * time.Hour
+	endedCallExpiry = 15 * time.Minute // a call that has ended
+	closeAfter      = time.Minute      // delay after the end of an interval before the time of agents without an event is added
 )
 
 // Thresholds are the limits for a queue's service level. A row keeps those in force at
@@ -61,7 +61,7 @@ type Fold struct {
 	tooLate    int64 // events too late for their interval
 
 	performances []Performance // created since TakePerformances
-	expired      func(entry)   // called before an expired entry is deleted; nil: not called
+	onExpire     func(entry)   // called before an expired entry is deleted; nil: not called
 }
 
 type interaction struct{ account, id unique.Handle[string] }
@@ -121,46 +121,46 @@ func (f *Fold) Advance(id event.ID) {
 		return
 	}
 	f.lastFolded = id
-	for n := 0; n < dueAtOnce && len(f.timers) > 0 && f.timers[0].base().due <= id; n++ {
+	for n := 0; n < maxDuePerEvent && len(f.timers) > 0 && f.timers[0].base().due <= id; n++ {
 		switch e := f.timers[0].(type) {
 		case *agent:
-			if f.expires(e) <= id {
+			if f.agentExpiry(e) <= id {
 				f.remove(e)
 				continue
 			}
-			edge := f.floor(e.CreditedMS) + f.seconds()
-			f.credit(e, e.State, e.Reason, e.CreditedMS, edge*1000, 1)
+			edge := f.intervalStart(e.CreditedMS) + f.intervalSeconds()
+			f.addTime(e, e.State, e.Reason, e.CreditedMS, edge*1000, 1)
 			e.CreditedMS = edge * 1000
-			f.touch(e)
+			f.recordChange(e)
 		case *openInterval:
-			f.complete(e)
+			f.completeInterval(e)
 		default:
-			if f.expired != nil {
-				f.expired(e)
+			if f.onExpire != nil {
+				f.onExpire(e)
 			}
 			f.remove(e)
 		}
 	}
 }
 
-func (f *Fold) seconds() int64 { return int64(f.rules.Interval / time.Second) }
+func (f *Fold) intervalSeconds() int64 { return int64(f.rules.Interval / time.Second) }
 
-// floor returns the start of the interval that contains a time, in Unix seconds.
-func (f *Fold) floor(millis int64) int64 {
+// intervalStart returns the start of the interval that contains a time, in Unix seconds.
+func (f *Fold) intervalStart(millis int64) int64 {
 	seconds := millis / 1000
-	return seconds - seconds%f.seconds()
+	return seconds - seconds%f.intervalSeconds()
 }
 
 // rowDue returns the id at which a row expires.
 func (f *Fold) rowDue(start int64) event.ID {
-	return event.ID((start+f.seconds())*int64(time.Second)) + event.ID(f.rules.Late)
+	return event.ID((start+f.intervalSeconds())*int64(time.Second)) + event.ID(f.rules.Late)
 }
 
 // queueRow returns the row of a queue's interval, nil if it accepts no more events.
 func (f *Fold) queueRow(account, queue unique.Handle[string], start int64) *QueueRow {
 	k := key{account, queue, start, kindQueue}
 	if e, ok := f.entries[k]; ok {
-		f.mark(k)
+		f.markDirty(k)
 		return e.(*QueueRow)
 	}
 	if f.rowDue(start) <= f.lastFolded {
@@ -176,7 +176,7 @@ func (f *Fold) queueRow(account, queue unique.Handle[string], start int64) *Queu
 func (f *Fold) agentRow(account, id unique.Handle[string], start int64) *AgentRow {
 	k := key{account, id, start, kindAgent}
 	if e, ok := f.entries[k]; ok {
-		f.mark(k)
+		f.markDirty(k)
 		return e.(*AgentRow)
 	}
 	if f.rowDue(start) <= f.lastFolded {
@@ -184,48 +184,48 @@ func (f *Fold) agentRow(account, id unique.Handle[string], start int64) *AgentRo
 	}
 	r := &AgentRow{header: header{key: k}}
 	f.add(r)
-	f.openRow(r)
+	f.openIntervalOf(r)
 	return r
 }
 
-// expires returns the id at which an agent without an event expires. A logged-out
+// agentExpiry returns the id at which an agent without an event expires. A logged-out
 // agent is kept while late events about the time before the logout may arrive.
-func (f *Fold) expires(a *agent) event.ID {
-	if a.away() {
+func (f *Fold) agentExpiry(a *agent) event.ID {
+	if a.isLoggedOut() {
 		return event.ID(a.Seen) + event.ID(f.rules.Late)
 	}
-	return event.ID(a.Seen) + event.ID(agentAge)
+	return event.ID(a.Seen) + event.ID(agentExpiryAge)
 }
 
-// away reports whether no time is counted for the agent.
-func (a *agent) away() bool { return a.State == "" || a.State == event.Offline }
+// isLoggedOut reports whether no time is counted for the agent.
+func (a *agent) isLoggedOut() bool { return a.State == "" || a.State == event.Offline }
 
 // dueOf returns the id at which an entry is due without an event.
 func (f *Fold) dueOf(e entry) event.ID {
 	switch e := e.(type) {
 	case *call:
 		if e.EndedMS != 0 {
-			return event.ID(e.Seen) + event.ID(endedAge)
+			return event.ID(e.Seen) + event.ID(endedCallExpiry)
 		}
-		return event.ID(e.Seen) + event.ID(callAge)
+		return event.ID(e.Seen) + event.ID(callExpiry)
 	case *agent:
-		if e.away() {
-			return f.expires(e)
+		if e.isLoggedOut() {
+			return f.agentExpiry(e)
 		}
-		return min(f.expires(e), f.closes(f.floor(e.CreditedMS)))
+		return min(f.agentExpiry(e), f.intervalDue(f.intervalStart(e.CreditedMS)))
 	case *openInterval:
-		return f.closes(e.key.start)
+		return f.intervalDue(e.key.start)
 	}
 	return f.rowDue(e.base().key.start)
 }
 
 // add adds an entry created by the last event.
 func (f *Fold) add(e entry) {
-	f.attach(e)
-	f.mark(e.base().key)
+	f.insert(e)
+	f.markDirty(e.base().key)
 }
 
-func (f *Fold) attach(e entry) {
+func (f *Fold) insert(e entry) {
 	h := e.base()
 	h.due = f.dueOf(e)
 	f.entries[h.key] = e
@@ -237,8 +237,8 @@ func (f *Fold) attach(e entry) {
 	}
 }
 
-// newest returns the call of an interaction that entered its queue last, nil: none.
-func (f *Fold) newest(of interaction) (newest *call) {
+// newestCall returns the call of an interaction that entered its queue last, nil: none.
+func (f *Fold) newestCall(of interaction) (newest *call) {
 	for _, c := range f.calls[of] {
 		if newest == nil || cmp.Or(cmp.Compare(c.EnteredMS, newest.EnteredMS), c.key.compare(newest.key)) > 0 {
 			newest = c
@@ -251,14 +251,14 @@ func (c *call) interactionKey() interaction {
 	return interaction{c.key.account, unique.Make(c.Interaction)}
 }
 
-// touch records that the last event has changed the entry of a call or agent.
-func (f *Fold) touch(e entry) {
+// recordChange records that the last event has changed the entry of a call or agent.
+func (f *Fold) recordChange(e entry) {
 	e.base().due = f.dueOf(e)
-	f.timers.moved(e)
-	f.mark(e.base().key)
+	f.timers.fix(e)
+	f.markDirty(e.base().key)
 }
 
-func (f *Fold) mark(k key) {
+func (f *Fold) markDirty(k key) {
 	const members = 420 // and framing
 	if _, ok := f.dirty[k]; !ok {
 		f.bytes += members + 2*(len(k.account.Value())+len(k.id.Value()))
@@ -271,7 +271,7 @@ func (f *Fold) remove(e entry) {
 	f.timers.remove(e)
 	delete(f.entries, h.key)
 	f.counts[h.key.kind]--
-	f.mark(h.key)
+	f.markDirty(h.key)
 	if c, ok := e.(*call); ok && c.Interaction != "" {
 		at := c.interactionKey()
 		if left := slices.DeleteFunc(f.calls[at], func(o *call) bool { return o == c }); len(left) > 0 {
@@ -282,8 +282,8 @@ func (f *Fold) remove(e entry) {
 	}
 }
 
-// bounded returns a text, or "" if it is longer than maxText.
-func bounded(text string) string {
+// emptyIfTooLong returns a text, or "" if it is longer than maxText.
+func emptyIfTooLong(text string) string {
 	if len(text) > maxText {
 		return ""
 	}
@@ -357,7 +357,7 @@ func (f *Fold) Load(values map[string][]byte, last event.ID) (foreign []string) 
 		}
 	}
 	for _, e := range loaded {
-		f.attach(e)
+		f.insert(e)
 	}
 	slices.Sort(foreign)
 	return foreign

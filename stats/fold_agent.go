@@ -32,19 +32,19 @@ func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
 		f.add(a)
 	}
 	if step && (a.Step != facts.Name || a.StepCall != facts.CallID) {
-		f.count(a, facts.Name, at)
-		a.Step, a.StepCall = facts.Name, bounded(facts.CallID)
+		f.countStep(a, facts.Name, at)
+		a.Step, a.StepCall = facts.Name, emptyIfTooLong(facts.CallID)
 	}
 	reason := a.reasonAfter(facts, after)
 	if after != a.State || reason != a.Reason {
-		f.change(a, after, reason, at)
+		f.setAgentState(a, after, reason, at)
 	}
 	a.AfterCall = next.AfterCall
 	if !before.KeepsCall(facts, after) {
-		a.takeCall(f, facts, ofAnother)
+		a.updateCurrentCall(f, facts, ofAnother)
 	}
 	a.Seen = int64(e.ID)
-	f.touch(a)
+	f.recordChange(a)
 }
 
 // reasonAfter returns the reason of a break after an event.
@@ -53,15 +53,15 @@ func (a *agent) reasonAfter(facts *event.Facts, after event.State) string {
 	case after != event.Break:
 		return ""
 	case facts.State == event.Break && facts.Reason != "" || facts.Name == event.NameAgentBreakStart && facts.Reason != "":
-		return bounded(facts.Reason)
+		return emptyIfTooLong(facts.Reason)
 	case a.State == event.Break:
 		return a.Reason
 	}
 	return ""
 }
 
-// takeCall sets the agent's current call, as cc.state does.
-func (a *agent) takeCall(f *Fold, facts *event.Facts, ofAnother bool) {
+// updateCurrentCall sets the agent's current call, as cc.state does.
+func (a *agent) updateCurrentCall(f *Fold, facts *event.Facts, ofAnother bool) {
 	if a.State != event.Ringing && a.State != event.Talking {
 		a.Busy = ""
 		return
@@ -69,27 +69,27 @@ func (a *agent) takeCall(f *Fold, facts *event.Facts, ofAnother bool) {
 	switch facts.Name {
 	case event.NameQueueCallOffered, event.NameCallRinging:
 		if a.State == event.Ringing {
-			a.Busy = bounded(facts.CallID)
+			a.Busy = emptyIfTooLong(facts.CallID)
 		}
 	case event.NameQueueCallAnswered:
-		a.Busy = bounded(facts.CallID)
+		a.Busy = emptyIfTooLong(facts.CallID)
 		if c, ok := f.entries[key{a.key.account, unique.Make(facts.CallID), 0, kindOpenCall}].(*call); ok {
-			a.Queue, a.QueueStart = c.Queue, f.floor(c.EnteredMS)
+			a.Queue, a.QueueStart = c.Queue, f.intervalStart(c.EnteredMS)
 		}
 	case event.NameCallAnswered, event.NameCallBridged, event.NameCallTransferred:
 		if facts.CallID != "" {
-			a.Busy = bounded(facts.CallID)
+			a.Busy = emptyIfTooLong(facts.CallID)
 		}
 	default:
 		if a.Busy == "" && !ofAnother {
-			a.Busy = bounded(facts.CallID)
+			a.Busy = emptyIfTooLong(facts.CallID)
 		}
 	}
 }
 
-// count counts a step of a queue's call for the agent.
-func (f *Fold) count(a *agent, step event.Name, at int64) {
-	r := f.agentRow(a.key.account, a.key.id, f.floor(at))
+// countStep counts a step of a queue's call for the agent.
+func (f *Fold) countStep(a *agent, step event.Name, at int64) {
+	r := f.agentRow(a.key.account, a.key.id, f.intervalStart(at))
 	if r == nil {
 		f.tooLate++
 		return
@@ -104,37 +104,37 @@ func (f *Fold) count(a *agent, step event.Name, at int64) {
 	}
 }
 
-// change sets the agent's state from a time on. A time before the start of the current
+// setAgentState sets the agent's state from a time on. A time before the start of the current
 // state is replaced by that start, so that no time counts twice when a clock is set
 // back. Time that is already counted up to the end of an interval moves to the new
 // state.
-func (f *Fold) change(a *agent, next event.State, reason string, at int64) {
+func (f *Fold) setAgentState(a *agent, next event.State, reason string, at int64) {
 	at = max(at, a.SinceMS)
 	counted := max(at, a.CreditedMS)
-	if a.away() {
+	if a.isLoggedOut() {
 		counted = at
 	} else if at >= a.CreditedMS {
-		f.credit(a, a.State, a.Reason, a.CreditedMS, at, 1)
+		f.addTime(a, a.State, a.Reason, a.CreditedMS, at, 1)
 	} else {
-		f.credit(a, a.State, a.Reason, at, a.CreditedMS, -1)
+		f.addTime(a, a.State, a.Reason, at, a.CreditedMS, -1)
 	}
 	if a.State == event.WrapUp || next == event.Talking || next == event.Offline { // the wrap-up of the call is over
 		defer func() { a.Queue, a.QueueStart = "", 0 }()
 	}
-	f.credit(a, next, reason, at, counted, 1)
+	f.addTime(a, next, reason, at, counted, 1)
 	a.State, a.Reason, a.SinceMS, a.CreditedMS = next, reason, at, counted
 }
 
-// credit adds the time between two times to the rows of the agent, or subtracts it
+// addTime adds the time between two times to the rows of the agent, or subtracts it
 // with sign -1. The time is split at interval boundaries.
-func (f *Fold) credit(a *agent, s event.State, reason string, from, to, sign int64) {
+func (f *Fold) addTime(a *agent, s event.State, reason string, from, to, sign int64) {
 	if s == "" || s == event.Offline {
 		return
 	}
 	var wrapUp int64
 	for from < to {
-		start := f.floor(from)
-		until := min(to, (start+f.seconds())*1000)
+		start := f.intervalStart(from)
+		until := min(to, (start+f.intervalSeconds())*1000)
 		if r := f.agentRow(a.key.account, a.key.id, start); r != nil {
 			r.add(s, reason, sign*(until-from))
 		}
@@ -172,7 +172,7 @@ func (r *AgentRow) addReason(reason string, ms int64) {
 	if reason == "" {
 		return
 	}
-	if len(reason) > maxReason {
+	if len(reason) > maxReasonBytes {
 		reason = otherReason
 	}
 	if r.BreakMSByReason == nil {

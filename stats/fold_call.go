@@ -20,7 +20,7 @@ func (f *Fold) findCall(e *state.Event) *call {
 	switch facts.Name {
 	case event.NameCallHeld, event.NameCallResumed, event.NameCallTransferred:
 		if facts.InteractionID != "" {
-			return f.newest(interaction{account, unique.Make(facts.InteractionID)})
+			return f.newestCall(interaction{account, unique.Make(facts.InteractionID)})
 		}
 	}
 	return nil
@@ -37,11 +37,11 @@ func (f *Fold) foldCall(e *state.Event, c *call, at int64) {
 	}
 	switch facts.Name {
 	case event.NameQueueCallEntered:
-		f.enter(e, c, at)
+		f.enterQueue(e, c, at)
 		return
 	case event.NameQueueCallAnswered, event.NameQueueCallAbandoned:
 		if c == nil && facts.WaitMS.Known { // its entry was not reported, or is before the start of the log
-			c = f.begin(e, at-facts.WaitMS.Value)
+			c = f.addCall(e, at-facts.WaitMS.Value)
 		}
 	}
 	if c == nil {
@@ -51,7 +51,7 @@ func (f *Fold) foldCall(e *state.Event, c *call, at int64) {
 	switch facts.Name {
 	case event.NameQueueCallOffered:
 		if c.AnsweredMS == 0 && c.EndedMS == 0 && facts.AgentID != "" {
-			c.Agent = bounded(facts.AgentID)
+			c.Agent = emptyIfTooLong(facts.AgentID)
 		}
 	case event.NameQueueCallAnswered:
 		f.answer(e, c, at)
@@ -78,7 +78,7 @@ func (f *Fold) foldCall(e *state.Event, c *call, at int64) {
 		return
 	}
 	c.Seen = int64(e.ID)
-	f.touch(c)
+	f.recordChange(c)
 }
 
 func isQueueCall(name event.Name) bool {
@@ -93,16 +93,16 @@ func (c *call) talking() bool { return c.AnsweredMS != 0 && c.EndedMS == 0 }
 
 // row returns the row that counts the call, nil if the row accepts no more events.
 func (f *Fold) row(c *call) *QueueRow {
-	r := f.queueRow(c.key.account, unique.Make(c.Queue), f.floor(c.EnteredMS))
+	r := f.queueRow(c.key.account, unique.Make(c.Queue), f.intervalStart(c.EnteredMS))
 	if r == nil {
 		f.tooLate++
 	}
 	return r
 }
 
-// enter begins a pass of a call through a queue, unless the event repeats the start of
+// enterQueue begins a pass of a call through a queue, unless the event repeats the start of
 // the current one. c is the previous pass, nil: none.
-func (f *Fold) enter(e *state.Event, c *call, at int64) {
+func (f *Fold) enterQueue(e *state.Event, c *call, at int64) {
 	queue := e.Facts.QueueID
 	if queue == "" || len(queue) > maxText || e.Facts.CallID == "" || len(e.Facts.CallID) > maxText {
 		return
@@ -118,19 +118,19 @@ func (f *Fold) enter(e *state.Event, c *call, at int64) {
 			f.transfer(c)
 		}
 	}
-	f.begin(e, at)
+	f.addCall(e, at)
 }
 
-// begin creates the entry of a call that entered its queue at entered, and counts it
+// addCall creates the entry of a call that entered its queue at entered, and counts it
 // as offered. It returns nil if the event names no queue or call, or if the interval
 // accepts no more events.
-func (f *Fold) begin(e *state.Event, entered int64) *call {
+func (f *Fold) addCall(e *state.Event, entered int64) *call {
 	facts := &e.Facts
 	if facts.QueueID == "" || len(facts.QueueID) > maxText || facts.CallID == "" || len(facts.CallID) > maxText {
 		return nil
 	}
 	c := &call{header: header{key: newKey(kindOpenCall, e.Account, facts.CallID, 0)},
-		Queue: unique.Make(facts.QueueID).Value(), Interaction: bounded(facts.InteractionID), EnteredMS: entered, Seen: int64(e.ID)}
+		Queue: unique.Make(facts.QueueID).Value(), Interaction: emptyIfTooLong(facts.InteractionID), EnteredMS: entered, Seen: int64(e.ID)}
 	r := f.row(c)
 	if r == nil {
 		return nil
@@ -143,8 +143,8 @@ func (f *Fold) begin(e *state.Event, entered int64) *call {
 	return c
 }
 
-// wait returns how long a call had waited at the time at.
-func (c *call) wait(facts *event.Facts, at int64) int64 {
+// waitMS returns how long a call had waited at the time at.
+func (c *call) waitMS(facts *event.Facts, at int64) int64 {
 	if facts.WaitMS.Known {
 		return facts.WaitMS.Value
 	}
@@ -155,7 +155,7 @@ func (f *Fold) answer(e *state.Event, c *call, at int64) {
 	if c.EndedMS == 0 || c.AnsweredMS == 0 {
 		f.stopRinging(e, c, at)
 		if e.Facts.AgentID != "" {
-			c.Agent = bounded(e.Facts.AgentID)
+			c.Agent = emptyIfTooLong(e.Facts.AgentID)
 		}
 	}
 	if c.AnsweredMS != 0 || c.Abandoned {
@@ -166,7 +166,7 @@ func (f *Fold) answer(e *state.Event, c *call, at int64) {
 	if r == nil {
 		return
 	}
-	wait := c.wait(&e.Facts, at)
+	wait := c.waitMS(&e.Facts, at)
 	r.Answered++
 	r.WaitMS += wait
 	r.WaitMSMax = max(r.WaitMSMax, wait)
@@ -191,7 +191,7 @@ func (f *Fold) abandon(e *state.Event, c *call, at int64) {
 	if r == nil {
 		return
 	}
-	wait := c.wait(&e.Facts, c.EndedMS)
+	wait := c.waitMS(&e.Facts, c.EndedMS)
 	r.Abandoned++
 	r.AbandonWaitMS += wait
 	r.WaitMSMax = max(r.WaitMSMax, wait)
@@ -207,7 +207,7 @@ func (f *Fold) finish(e *state.Event, c *call, at int64) {
 	}
 	f.resume(c, at)
 	c.EndedMS = at
-	f.touch(c)
+	f.recordChange(c)
 	if c.AnsweredMS == 0 {
 		return
 	}
@@ -240,7 +240,7 @@ func (f *Fold) transfer(c *call) {
 	if r := f.row(c); r != nil {
 		r.Transferred++
 	}
-	f.touch(c)
+	f.recordChange(c)
 }
 
 // stopRinging makes the agent whose phone rang for the call available after another
@@ -253,7 +253,7 @@ func (f *Fold) stopRinging(e *state.Event, c *call, at int64) {
 	if !ok || rang.State != event.Ringing || rang.Busy != e.Facts.CallID {
 		return
 	}
-	f.change(rang, state.AgentState{AfterCall: rang.AfterCall}.Free(), "", at)
+	f.setAgentState(rang, state.AgentState{AfterCall: rang.AfterCall}.Free(), "", at)
 	rang.AfterCall, rang.Busy, rang.Seen = "", "", int64(e.ID)
-	f.touch(rang)
+	f.recordChange(rang)
 }

@@ -105,7 +105,7 @@ func (s *script) fold() *Fold {
 
 func (f *Fold) queue(t *testing.T, queue, clock string) QueueRow {
 	t.Helper()
-	e, ok := f.entries[newKey(kindQueue, account, queue, f.floor(clockTime(clock).UnixMilli()))]
+	e, ok := f.entries[newKey(kindQueue, account, queue, f.intervalStart(clockTime(clock).UnixMilli()))]
 	if !ok {
 		return QueueRow{}
 	}
@@ -118,7 +118,7 @@ func (f *Fold) queue(t *testing.T, queue, clock string) QueueRow {
 }
 
 func (f *Fold) agent(id, clock string) AgentRow {
-	e, ok := f.entries[newKey(kindAgent, account, id, f.floor(clockTime(clock).UnixMilli()))]
+	e, ok := f.entries[newKey(kindAgent, account, id, f.intervalStart(clockTime(clock).UnixMilli()))]
 	if !ok {
 		return AgentRow{}
 	}

@@ -26,7 +26,7 @@ const (
 func (w *worker) writeMessages(ctx context.Context, messages ...Performance) error {
 	records := make([]kafka.Record, 0, len(messages))
 	for _, m := range messages {
-		end := time.Unix(int64(m.Identity.Number+1)*w.fold.seconds(), 0)
+		end := time.Unix(int64(m.Identity.Number+1)*w.fold.intervalSeconds(), 0)
 		if time.Since(end) > messageAge {
 			continue
 		}
@@ -79,7 +79,7 @@ func (w *worker) writeOverdue(ctx context.Context, idle time.Time) error {
 	if w.overdue.last != last {
 		w.overdue = overdue{last: last}
 	}
-	e := w.fold.overdue(by, w.overdue.made)
+	e := w.fold.nextOverdue(by, w.overdue.made)
 	if e == nil {
 		return nil
 	}

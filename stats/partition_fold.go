@@ -17,24 +17,24 @@ type partitionFold struct {
 	*Processor
 	partition int
 	fold      *Fold
-	at        state.Position // the fold includes cc.evt up to here
+	position  state.Position // the fold includes cc.evt up to here
 }
 
-// begin sets the position to the beginning of cc.evt.
-func (w *partitionFold) begin(ctx context.Context) error {
+// seekToBeginning sets the position to the beginning of cc.evt.
+func (w *partitionFold) seekToBeginning(ctx context.Context) error {
 	id, err := w.deps.Log.TopicID(ctx, event.TopicEvents)
 	if err != nil {
 		return err
 	}
 	first, _, err := w.deps.Log.Offsets(ctx, event.TopicEvents, w.partition)
-	w.at = state.Position{Kind: state.PositionKind, Offset: first, LeaderEpoch: kafka.UnknownEpoch, TopicID: id.String()}
+	w.position = state.Position{Kind: state.PositionKind, Offset: first, LeaderEpoch: kafka.UnknownEpoch, TopicID: id.String()}
 	return err
 }
 
 // logPosition returns the position in cc.evt.
 func (w *partitionFold) logPosition() kafka.LogPosition {
-	at := kafka.LogPosition{Offset: w.at.Offset, LeaderEpoch: w.at.LeaderEpoch}
-	if id, err := kafka.ParseTopicID(w.at.TopicID); err == nil { // else written when topics had no ids
+	at := kafka.LogPosition{Offset: w.position.Offset, LeaderEpoch: w.position.LeaderEpoch}
+	if id, err := kafka.ParseTopicID(w.position.TopicID); err == nil { // else written when topics had no ids
 		at.TopicID = id
 	}
 	return at
@@ -43,7 +43,7 @@ func (w *partitionFold) logPosition() kafka.LogPosition {
 // foldRecord folds the next record of cc.evt. First it reads the configurations of
 // queues that may be in force for new rows of the record.
 func (w *partitionFold) foldRecord(ctx context.Context, r *kafka.Record) error {
-	w.at.Offset, w.at.LeaderEpoch = r.Offset+1, r.LeaderEpoch
+	w.position.Offset, w.position.LeaderEpoch = r.Offset+1, r.LeaderEpoch
 	w.metrics.events.Inc()
 	if !Counts(event.Name(r.Header(event.HeaderName))) {
 		id, err := event.MessageID(r.Value)
@@ -59,7 +59,7 @@ func (w *partitionFold) foldRecord(ctx context.Context, r *kafka.Record) error {
 		w.reportInvalid(r, err)
 		return nil
 	}
-	if !w.deps.Configs.knows(e.ID.Time()) {
+	if !w.deps.Configs.isCurrentFor(e.ID.Time()) {
 		err := w.retry(ctx, "reading the configurations of queues", func() error { return w.deps.Configs.refresh(ctx) })
 		if err != nil {
 			return err
@@ -74,7 +74,7 @@ func (w *partitionFold) reportInvalid(r *kafka.Record, err error) {
 	w.log.Error("invalid record in the normalized topic", "topic", event.TopicEvents, "partition", w.partition, "offset", r.Offset, "error", err)
 }
 
-func (w *partitionFold) record(r Record) kafka.Record {
+func (w *partitionFold) newRecord(r Record) kafka.Record {
 	return kafka.Record{Topic: event.TopicStats, Partition: w.partition, Key: []byte(r.Key), Value: r.Value,
 		Headers: []kafka.Header{{Key: state.HeaderEventID, Value: r.EventID.Append(nil)}}}
 }

@@ -33,8 +33,8 @@ func (f *Fold) TakePerformances() []Performance {
 	return due
 }
 
-// complete ends an open interval and creates the message of its row.
-func (f *Fold) complete(o *openInterval) {
+// completeInterval ends an open interval and creates the message of its row.
+func (f *Fold) completeInterval(o *openInterval) {
 	if r, ok := f.entries[o.rowKey()].(*AgentRow); ok {
 		f.performances = append(f.performances, f.performanceOf(r))
 	}
@@ -51,12 +51,12 @@ func (f *Fold) performanceOf(r *AgentRow) Performance {
 	account := r.key.account.Value()
 	agent := sha256.Sum256([]byte(account + "|" + r.key.id.Value())) // an id may be longer than a run, or not ASCII
 	run := "stats-" + f.rules.Interval.String() + "-" + hex.EncodeToString(agent[:16])
-	return Performance{Account: account, Row: f.encode(r), Identity: event.Identity{Run: run, Number: uint64(r.key.start / f.seconds())}}
+	return Performance{Account: account, Row: f.encode(r), Identity: event.Identity{Run: run, Number: uint64(r.key.start / f.intervalSeconds())}}
 }
 
-// overdue returns the entry whose message an event with the id by would trigger first,
+// nextOverdue returns the entry whose message an event with the id by would trigger first,
 // among those after behind in the order of the timers; nil: none.
-func (f *Fold) overdue(by event.ID, behind *header) (first entry) {
+func (f *Fold) nextOverdue(by event.ID, behind *header) (first entry) {
 	if len(f.timers) == 0 || f.timers[0].base().due > by {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (f *Fold) overdue(by event.ID, behind *header) (first entry) {
 		switch e := e.(type) {
 		case *openInterval:
 		case *agent:
-			if e.away() || f.expires(e) <= by {
+			if e.isLoggedOut() || f.agentExpiry(e) <= by {
 				continue
 			}
 		default:
@@ -78,17 +78,17 @@ func (f *Fold) overdue(by event.ID, behind *header) (first entry) {
 	return first
 }
 
-// preview returns the message of an entry returned by overdue, without changing the
+// preview returns the message of an entry returned by nextOverdue, without changing the
 // fold.
 func (f *Fold) preview(of entry) Performance {
 	k := of.base().key
 	if a, ok := of.(*agent); ok {
-		k.start = f.floor(a.CreditedMS)
+		k.start = f.intervalStart(a.CreditedMS)
 	}
 	k.kind = kindAgent
 	r := f.copyOfRow(k)
-	if a, ok := f.entries[key{k.account, k.id, 0, kindOpenAgent}].(*agent); ok && !a.away() {
-		end := (k.start + f.seconds()) * 1000
+	if a, ok := f.entries[key{k.account, k.id, 0, kindOpenAgent}].(*agent); ok && !a.isLoggedOut() {
+		end := (k.start + f.intervalSeconds()) * 1000
 		r.add(a.State, a.Reason, max(0, end-max(a.CreditedMS, k.start*1000)))
 	}
 	return f.performanceOf(r)
@@ -105,14 +105,14 @@ func (f *Fold) copyOfRow(k key) *AgentRow {
 	return &c
 }
 
-// openRow adds the open interval of a new row.
-func (f *Fold) openRow(r *AgentRow) {
+// openIntervalOf adds the open interval of a new row.
+func (f *Fold) openIntervalOf(r *AgentRow) {
 	k := r.key
 	k.kind = kindOpenInterval
 	f.add(&openInterval{header: header{key: k}, Seen: int64(f.lastFolded)})
 }
 
-// closes returns the id from which the interval that begins at start is closed.
-func (f *Fold) closes(start int64) event.ID {
-	return event.ID((start+f.seconds())*int64(time.Second)) + event.ID(closeAfter)
+// intervalDue returns the id from which the interval that begins at start is closed.
+func (f *Fold) intervalDue(start int64) event.ID {
+	return event.ID((start+f.intervalSeconds())*int64(time.Second)) + event.ID(closeAfter)
 }

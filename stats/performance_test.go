@@ -75,7 +75,7 @@ func TestAQuietPartitionsFirstMessageIsThatOfTheFold(t *testing.T) {
 		for i := range events {
 			if i > 0 && events[i].ID > events[i-1].ID+event.ID(time.Minute) {
 				previewed, by := messages{}, events[i].ID
-				for e := f.overdue(by, nil); e != nil; e = f.overdue(by, e.base()) {
+				for e := f.nextOverdue(by, nil); e != nil; e = f.nextOverdue(by, e.base()) {
 					p := f.preview(e)
 					previewed.add(t, p.Identity.String(), string(p.Row))
 				}
@@ -250,7 +250,7 @@ func TestAgentsOfADeletedAccountHaveNoMessages(t *testing.T) {
 		t.Errorf("messages %v", got)
 	}
 	w.deps.Accounts = everyAccount{}
-	again := &worker{partitionFold: partitionFold{Processor: w.Processor, fold: NewFold(w.rules), at: w.at}, commit: w.commit, oldest: w.oldest, next: w.next}
+	again := &worker{partitionFold: partitionFold{Processor: w.Processor, fold: NewFold(w.rules), position: w.position}, commit: w.commit, oldest: w.oldest, next: w.next}
 	again.foldAll(t, s.events)
 	for identity, row := range readMessages(t, c) {
 		if !strings.HasPrefix(identity, "stats-15m0s-") || !strings.Contains(row, `"agent_id":"a1"`) {

@@ -95,7 +95,7 @@ func dayOf(t time.Time) int64 {
 // queueDay sums the rows of k's queue that begin on a day.
 func (f *Fold) queueDay(k key, day int64) queueDay {
 	d := queueDay{day: day}
-	for k.start = day; k.start < day+secondsPerDay; k.start += f.seconds() {
+	for k.start = day; k.start < day+secondsPerDay; k.start += f.intervalSeconds() {
 		if r, ok := f.entries[k].(*QueueRow); ok {
 			d.add(queueDay{0, r.Offered, r.Answered, r.Abandoned, r.AbandonedShort, r.AnsweredWithin, r.WaitMS, r.AbandonWaitMS})
 		}
@@ -143,21 +143,21 @@ func (m *queueMetrics) byLabels(now time.Time) map[queueID]*queueNow {
 			at(id).add(d)
 		}
 		for _, c := range p.waiting {
-			at(c.queue).wait(c.enteredMS)
+			at(c.queue).addWaiting(c.enteredMS)
 		}
 	}
-	return m.limit(queues)
+	return m.limitLabelSets(queues)
 }
 
-func (q *queueNow) wait(enteredMS int64) {
+func (q *queueNow) addWaiting(enteredMS int64) {
 	if q.waiting == 0 || enteredMS < q.enteredMS {
 		q.enteredMS = enteredMS
 	}
 	q.waiting++
 }
 
-// limit assigns label sets to queues. The caller holds mu.
-func (m *queueMetrics) limit(queues map[queueID]*queueNow) map[queueID]*queueNow {
+// limitLabelSets assigns label sets to queues. The caller holds mu.
+func (m *queueMetrics) limitLabelSets(queues map[queueID]*queueNow) map[queueID]*queueNow {
 	for id := range m.own {
 		if queues[id] == nil {
 			delete(m.own, id)
@@ -184,7 +184,7 @@ func (m *queueMetrics) limit(queues map[queueID]*queueNow) map[queueID]*queueNow
 		delete(queues, id)
 		shared.add(q.queueDay)
 		if q.waiting > 0 {
-			shared.wait(q.enteredMS)
+			shared.addWaiting(q.enteredMS)
 			shared.waiting += q.waiting - 1
 		}
 	}

@@ -181,10 +181,10 @@ func (c *QueueConfigs) latest(account string) *configVersion {
 	return &configVersion{AccountID: account, QueueConfig: DefaultQueueConfig()}
 }
 
-// knows reports whether the configurations needed to fold events up to a time have
+// isCurrentFor reports whether the configurations needed to fold events up to a time have
 // been read. For events ahead of this node's clock it requires a read within the last
 // second.
-func (c *QueueConfigs) knows(at time.Time) bool {
+func (c *QueueConfigs) isCurrentFor(at time.Time) bool {
 	read := time.UnixMilli(c.readAt.Load())
 	return !read.Before(at.Add(-configAge)) || time.Since(read) < time.Second
 }

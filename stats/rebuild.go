@@ -17,7 +17,7 @@ import (
 
 // rebuildRun folds a partition of cc.evt again from its beginning, beside the worker,
 // in its own goroutine, until it has caught up. Then the worker continues with the new
-// fold instead of its own (worker.replace). Rows that expire in the meantime are
+// fold instead of its own (worker.replaceFold). Rows that expire in the meantime are
 // written at once, each with its tombstone and without a position, so that a later
 // takeover reads nothing of them.
 type rebuildRun struct {
@@ -26,12 +26,12 @@ type rebuildRun struct {
 	start   LogStart
 	asOf    event.ID // the last folded event of the worker at the start of the rebuild
 	target  atomic.Int64
-	settled map[key]int64 // keys of agents: the time from which their state is known, Unix milliseconds; unused if the log is whole
+	settled map[key]int64 // keys of agents: the time from which their state is known, Unix milliseconds; unused if the log is complete
 
-	ended        []Record // expired rows, not written yet
-	endedBytes   int
-	ofNobody     map[string]bool // accounts: whether they are deleted
-	reportedLast time.Time
+	expiredRows     []Record // expired rows, not written yet
+	expiredBytes    int
+	deletedAccounts map[string]bool // accounts: whether they are deleted
+	reportedLast    time.Time
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -49,7 +49,7 @@ func (w *worker) stepRebuild(ctx context.Context) error {
 		}
 		return nil
 	}
-	w.rebuild.target.Store(w.at.Offset)
+	w.rebuild.target.Store(w.position.Offset)
 	select {
 	case <-w.rebuild.done:
 	default:
@@ -61,7 +61,7 @@ func (w *worker) stepRebuild(ctx context.Context) error {
 		err = w.catchUp(ctx, r)
 	}
 	if err == nil {
-		if err := w.replace(ctx, r); err != nil {
+		if err := w.replaceFold(ctx, r); err != nil {
 			return err // an error of the worker: the next worker starts the rebuild again
 		}
 	}
@@ -83,10 +83,10 @@ func (w *worker) startRebuild(ctx context.Context, request Rebuild) error {
 		return err
 	}
 	within, cancel := context.WithCancel(ctx)
-	r := &rebuildRun{partitionFold: partitionFold{Processor: w.Processor, partition: w.partition, fold: NewFold(w.rules)}, request: request, asOf: w.at.EventID,
-		settled: map[key]int64{}, ofNobody: map[string]bool{}, cancel: cancel, done: make(chan struct{})}
-	r.fold.expired = r.keepEnded
-	r.target.Store(w.at.Offset)
+	r := &rebuildRun{partitionFold: partitionFold{Processor: w.Processor, partition: w.partition, fold: NewFold(w.rules)}, request: request, asOf: w.position.EventID,
+		settled: map[key]int64{}, deletedAccounts: map[string]bool{}, cancel: cancel, done: make(chan struct{})}
+	r.fold.onExpire = r.keepExpired
+	r.target.Store(w.position.Offset)
 	w.rebuild = r
 	w.log.Info("figures are folded again", "partition", w.partition, "from", time.Unix(request.From, 0).UTC())
 	go func() {
@@ -114,22 +114,22 @@ func (r *rebuildRun) run(ctx context.Context) (err error) {
 		return fmt.Errorf("the log begins later than when this was asked for: only figures from %s on can be folded again",
 			time.Unix(earliest, 0).UTC().Format(time.RFC3339))
 	}
-	if err := r.retry(ctx, "starting figures", func() error { return r.begin(ctx) }); err != nil {
+	if err := r.retry(ctx, "starting figures", func() error { return r.seekToBeginning(ctx) }); err != nil {
 		return err
 	}
-	for r.at.Offset < r.target.Load() {
+	for r.position.Offset < r.target.Load() {
 		if err := r.foldTo(ctx, r.target.Load()); err != nil {
 			return err
 		}
 	}
-	return r.writeEnded(ctx)
+	return r.writeExpired(ctx)
 }
 
 // foldTo folds the events before offset end.
 func (r *rebuildRun) foldTo(ctx context.Context, end int64) error {
 	reader := r.deps.Log.Read(r.partition, r.logPosition())
 	defer reader.Close()
-	for r.at.Offset < end {
+	for r.position.Offset < end {
 		var records []kafka.Record
 		err := r.retry(ctx, "reading the log", func() (err error) {
 			records, err = reader.Read(ctx)
@@ -142,7 +142,7 @@ func (r *rebuildRun) foldTo(ctx context.Context, end int64) error {
 			if records[i].Offset >= end {
 				return nil
 			}
-			if err := r.foldOne(ctx, &records[i]); err != nil {
+			if err := r.foldAndDiscard(ctx, &records[i]); err != nil {
 				return err
 			}
 		}
@@ -151,25 +151,25 @@ func (r *rebuildRun) foldTo(ctx context.Context, end int64) error {
 	return nil
 }
 
-func (r *rebuildRun) foldOne(ctx context.Context, record *kafka.Record) error {
-	if !r.start.whole() && Counts(event.Name(record.Header(event.HeaderName))) {
+func (r *rebuildRun) foldAndDiscard(ctx context.Context, record *kafka.Record) error {
+	if !r.start.isComplete() && Counts(event.Name(record.Header(event.HeaderName))) {
 		if e, _, err := state.ParseEvent(record.Key, record.Value, nil); err == nil {
-			r.settle(&e)
+			r.recordSettled(&e)
 		}
 	}
 	if err := r.foldRecord(ctx, record); err != nil {
 		return err
 	}
 	r.fold.discard()
-	if r.endedBytes >= flushBytes {
-		return r.writeEnded(ctx)
+	if r.expiredBytes >= flushBytes {
+		return r.writeExpired(ctx)
 	}
 	return nil
 }
 
-// settle records that the event determines its agent's state, whatever that was
+// recordSettled records that the event determines its agent's state, whatever that was
 // before.
-func (r *rebuildRun) settle(e *state.Event) {
+func (r *rebuildRun) recordSettled(e *state.Event) {
 	switch e.Facts.Name {
 	case event.NameAgentLogin, event.NameAgentLogout, event.NameAgentBreakStart, event.NameAgentBreakEnd:
 	case event.NameAgentState:
@@ -185,57 +185,57 @@ func (r *rebuildRun) settle(e *state.Event) {
 	}
 }
 
-// exact reports whether the rebuild has all events of an entry, so that its values
+// isExact reports whether the rebuild has all events of an entry, so that its values
 // replace the worker's: rows and calls from the requested time on, and agents from the
 // first event that determines their state.
-func (r *rebuildRun) exact(e entry) bool {
+func (r *rebuildRun) isExact(e entry) bool {
 	k := e.base().key
 	switch e := e.(type) {
 	case *QueueRow:
 		return k.start >= r.request.From
 	case *call:
-		return r.start.whole() || e.EnteredMS >= r.request.From*1000
+		return r.start.isComplete() || e.EnteredMS >= r.request.From*1000
 	}
 	agentKey := key{k.account, k.id, 0, kindOpenAgent}
 	since, known := r.settled[agentKey]
-	known = known || r.start.whole()
+	known = known || r.start.isComplete()
 	if k.kind == kindOpenAgent {
 		return known
 	}
 	return known && k.start >= r.request.From && k.start*1000 >= since
 }
 
-// keepEnded keeps an expired entry for writeEnded.
-func (r *rebuildRun) keepEnded(e entry) {
+// keepExpired keeps an expired entry for writeExpired.
+func (r *rebuildRun) keepExpired(e entry) {
 	k := e.base().key
-	if k.kind == kindOpenCall || !r.exact(e) {
+	if k.kind == kindOpenCall || !r.isExact(e) {
 		return
 	}
 	ended := Record{Key: k.String(), Value: r.fold.encode(e), EventID: max(r.asOf, r.fold.Last())} // not below the id of the record that it replaces
-	r.ended = append(r.ended, ended)
-	r.endedBytes += 2*len(ended.Key) + len(ended.Value) + 128
+	r.expiredRows = append(r.expiredRows, ended)
+	r.expiredBytes += 2*len(ended.Key) + len(ended.Value) + 128
 }
 
-// writeEnded writes the expired rows, except those of deleted accounts.
-func (r *rebuildRun) writeEnded(ctx context.Context) error {
+// writeExpired writes the expired rows, except those of deleted accounts.
+func (r *rebuildRun) writeExpired(ctx context.Context) error {
 	var records []kafka.Record
-	for _, row := range r.ended {
+	for _, row := range r.expiredRows {
 		k, err := parseKey(row.Key)
 		if err != nil {
 			return err
 		}
 		account := k.account.Value()
-		nobody, known := r.ofNobody[account]
+		nobody, known := r.deletedAccounts[account]
 		if !known {
 			exists, err := r.deps.Accounts.Exists(ctx, account)
 			nobody = err == nil && !exists
-			r.ofNobody[account] = nobody
+			r.deletedAccounts[account] = nobody
 		}
 		if !nobody {
-			records = append(records, r.record(row), r.record(Record{Key: row.Key, EventID: row.EventID}))
+			records = append(records, r.newRecord(row), r.newRecord(Record{Key: row.Key, EventID: row.EventID}))
 		}
 	}
-	r.ended, r.endedBytes = nil, 0
+	r.expiredRows, r.expiredBytes = nil, 0
 	if len(records) == 0 {
 		return nil
 	}
@@ -246,11 +246,11 @@ func (r *rebuildRun) writeEnded(ctx context.Context) error {
 }
 
 func (r *rebuildRun) reportProgress(end int64) {
-	if time.Since(r.reportedLast) < rebuildsEvery {
+	if time.Since(r.reportedLast) < rebuildPollInterval {
 		return
 	}
 	r.reportedLast = time.Now()
-	r.request.Folded, r.request.Total = r.at.Offset-r.start.First, end-r.start.First
+	r.request.Folded, r.request.Total = r.position.Offset-r.start.First, end-r.start.First
 	r.rebuilds.report(r.request)
 }
 
@@ -259,23 +259,23 @@ func (w *worker) catchUp(ctx context.Context, r *rebuildRun) error {
 	const longest = time.Minute // so that the figures are not delayed for longer
 	within, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
-	if err := r.foldTo(within, w.at.Offset); err != nil {
+	if err := r.foldTo(within, w.position.Offset); err != nil {
 		return err
 	}
-	if err := r.writeEnded(within); err != nil {
+	if err := r.writeExpired(within); err != nil {
 		return err
 	}
-	if r.at.Offset != w.at.Offset || r.fold.Last() != w.fold.Last() {
+	if r.position.Offset != w.position.Offset || r.fold.Last() != w.fold.Last() {
 		return errors.New("the log has lost events that the figures have")
 	}
-	r.request.Folded, r.request.Total = r.at.Offset-r.start.First, r.at.Offset-r.start.First
+	r.request.Folded, r.request.Total = r.position.Offset-r.start.First, r.position.Offset-r.start.First
 	return nil
 }
 
-// replace makes the fold of a rebuild the worker's, and writes the differences, and
+// replaceFold makes the fold of a rebuild the worker's, and writes the differences, and
 // all rows for readers that have lost some. Entries for which the rebuild is not exact
 // remain unchanged.
-func (w *worker) replace(ctx context.Context, r *rebuildRun) error {
+func (w *worker) replaceFold(ctx context.Context, r *rebuildRun) error {
 	if err := w.flush(ctx); err != nil { // so that the fold equals the topic
 		return err
 	}
@@ -284,16 +284,16 @@ func (w *worker) replace(ctx context.Context, r *rebuildRun) error {
 		before[k] = w.fold.encode(e)
 	}
 	for _, e := range slices.Collect(maps.Values(r.fold.entries)) {
-		if !r.exact(e) {
+		if !r.isExact(e) {
 			r.fold.remove(e)
 		}
 	}
 	for k, e := range w.fold.entries {
-		if _, ok := r.fold.entries[k]; !ok && !r.exact(e) {
-			r.fold.attach(e)
+		if _, ok := r.fold.entries[k]; !ok && !r.isExact(e) {
+			r.fold.insert(e)
 		}
 	}
-	r.fold.expired = nil
+	r.fold.onExpire = nil
 	r.fold.discard()
 	w.fold, w.ignored = r.fold, r.fold.Ignored()
 	w.metrics.queues.drop(w.partition)
@@ -326,13 +326,13 @@ func (w *worker) writeReplaced(ctx context.Context, r *rebuildRun, before map[ke
 			value = w.fold.encode(e)
 		}
 		same := bytes.Equal(before[k], value)
-		if isRow := k.kind == kindQueue || k.kind == kindAgent; same && !(isRow && r.exact(e)) {
+		if isRow := k.kind == kindQueue || k.kind == kindAgent; same && !(isRow && r.isExact(e)) {
 			continue
 		}
 		if !same {
 			changed++
 		}
-		record := w.record(Record{Key: k.String(), Value: value, EventID: w.at.EventID})
+		record := w.newRecord(Record{Key: k.String(), Value: value, EventID: w.position.EventID})
 		records, size = append(records, record), size+len(record.Key)+len(record.Value)+64
 		if size >= flushBytes {
 			if err := w.write(ctx, records); err != nil {

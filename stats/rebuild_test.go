@@ -102,13 +102,13 @@ func damage(t testing.TB, c *kafka.Cluster) {
 	var records []kafka.Record
 	wrong := func(key, value string) {
 		value = strings.NewReplacer(`_ms":`, `_ms":1`, `offered":`, `offered":7`).Replace(value)
-		records = append(records, w.record(Record{Key: key, Value: []byte(value), EventID: w.at.EventID}))
+		records = append(records, w.newRecord(Record{Key: key, Value: []byte(value), EventID: w.position.EventID}))
 	}
 	live, _ := readFigures(t, c)
 	for key, value := range readRows(t, c) {
 		wrong(key, value)
 		if _, ok := live[key]; !ok {
-			records = append(records, w.record(Record{Key: key, EventID: w.at.EventID}))
+			records = append(records, w.newRecord(Record{Key: key, EventID: w.position.EventID}))
 		}
 	}
 	for key, value := range live {
@@ -285,7 +285,7 @@ func TestARebuildLeavesWhatTheLogNoLongerHolds(t *testing.T) {
 	wrong := []string{"acme|queue|sales|" + unix("2+10:00:00"), "acme|agent|stays|" + unix("2+11:15:00"), "acme|agent|stays|" + unix("2+10:30:00")}
 	for _, key := range wrong {
 		value := bytes.ReplaceAll([]byte(live[key]), []byte(`answered":`), []byte(`answered":7`))
-		records = append(records, w.record(Record{Key: key, Value: value, EventID: w.at.EventID}))
+		records = append(records, w.newRecord(Record{Key: key, Value: value, EventID: w.position.EventID}))
 	}
 	if _, err := w.produce(t.Context(), records); err != nil {
 		t.Fatal(err)

@@ -66,20 +66,20 @@ func FindLogStart(ctx context.Context, log Log, partition int) (LogStart, error)
 	return LogStart{First: first, Next: next, Time: id.Time()}, nil
 }
 
-// whole reports whether no event of the partition was deleted.
-func (s LogStart) whole() bool { return s.First == 0 }
+// isComplete reports whether no event of the partition was deleted.
+func (s LogStart) isComplete() bool { return s.First == 0 }
 
 // Earliest returns the start of the first interval, Unix seconds, that can be folded
 // again exactly: 0 if the log is whole. If the start of the log was deleted, it is
-// callAge later, when all calls of unknown origin have expired.
+// callExpiry later, when all calls of unknown origin have expired.
 func (s LogStart) Earliest() int64 {
-	if s.whole() || s.Time.IsZero() {
+	if s.isComplete() || s.Time.IsZero() {
 		return 0
 	}
-	return s.Time.Add(callAge + configGrid - time.Nanosecond).Truncate(configGrid).Unix()
+	return s.Time.Add(callExpiry + configGrid - time.Nanosecond).Truncate(configGrid).Unix()
 }
 
-const rebuildsEvery = time.Second
+const rebuildPollInterval = time.Second
 
 // rebuildRequests passes requests to the partitions' workers and stores their
 // progress, so that no worker waits for the database. It is safe for concurrent use.
@@ -87,41 +87,41 @@ type rebuildRequests struct {
 	store Rebuilds
 	log   *slog.Logger
 
-	mu   sync.Mutex
-	open map[int]Rebuild // as stored, by partition
-	news map[int]Rebuild // progress not stored yet
+	mu         sync.Mutex
+	open       map[int]Rebuild // as stored, by partition
+	unreported map[int]Rebuild // progress not stored yet
 }
 
 // run reads requests and stores progress until ctx ends.
 func (r *rebuildRequests) run(ctx context.Context) {
 	for {
-		if err := r.exchange(ctx); err != nil && ctx.Err() == nil {
+		if err := r.synchronize(ctx); err != nil && ctx.Err() == nil {
 			r.log.Warn("requests to fold figures again cannot be read", "error", err)
 		}
-		if !retry.Sleep(ctx, rebuildsEvery) {
+		if !retry.Sleep(ctx, rebuildPollInterval) {
 			return
 		}
 	}
 }
 
-// exchange stores progress, then reads the requests.
-func (r *rebuildRequests) exchange(ctx context.Context) error {
+// synchronize stores progress, then reads the requests.
+func (r *rebuildRequests) synchronize(ctx context.Context) error {
 	r.mu.Lock()
-	news := r.news
-	r.news = map[int]Rebuild{}
+	unreported := r.unreported
+	r.unreported = map[int]Rebuild{}
 	r.mu.Unlock()
-	for partition, one := range news {
-		if err := r.store.Update(ctx, one); err != nil {
+	for partition, rebuild := range unreported {
+		if err := r.store.Update(ctx, rebuild); err != nil {
 			r.mu.Lock()
-			for p, one := range news {
-				if _, newer := r.news[p]; !newer {
-					r.news[p] = one
+			for p, rebuild := range unreported {
+				if _, newer := r.unreported[p]; !newer {
+					r.unreported[p] = rebuild
 				}
 			}
 			r.mu.Unlock()
 			return err
 		}
-		delete(news, partition)
+		delete(unreported, partition)
 	}
 	list, err := r.store.ListOpen(ctx)
 	if err != nil {
@@ -130,9 +130,9 @@ func (r *rebuildRequests) exchange(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.open = map[int]Rebuild{}
-	for _, one := range list {
-		if ended, ok := r.news[one.Partition]; !ok || ended.ID != one.ID || ended.State == RebuildOpen {
-			r.open[one.Partition] = one
+	for _, rebuild := range list {
+		if ended, ok := r.unreported[rebuild.Partition]; !ok || ended.ID != rebuild.ID || ended.State == RebuildOpen {
+			r.open[rebuild.Partition] = rebuild
 		}
 	}
 	return nil
@@ -142,19 +142,19 @@ func (r *rebuildRequests) exchange(ctx context.Context) error {
 func (r *rebuildRequests) find(partition int) (Rebuild, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	one, ok := r.open[partition]
-	return one, ok
+	rebuild, ok := r.open[partition]
+	return rebuild, ok
 }
 
 // report records the progress of a rebuild.
-func (r *rebuildRequests) report(one Rebuild) {
+func (r *rebuildRequests) report(rebuild Rebuild) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.news == nil {
-		r.news = map[int]Rebuild{}
+	if r.unreported == nil {
+		r.unreported = map[int]Rebuild{}
 	}
-	r.news[one.Partition] = one
-	if one.State != RebuildOpen && r.open[one.Partition].ID == one.ID {
-		delete(r.open, one.Partition)
+	r.unreported[rebuild.Partition] = rebuild
+	if rebuild.State != RebuildOpen && r.open[rebuild.Partition].ID == rebuild.ID {
+		delete(r.open, rebuild.Partition)
 	}
 }

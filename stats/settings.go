@@ -26,7 +26,7 @@ func DefaultSettings() Settings {
 func (s Settings) Validate(c *setting.Check) {
 	c.Must(s.Interval == time.Minute || s.Interval == 5*time.Minute || s.Interval == 15*time.Minute, "interval",
 		"must be 1m, 5m or 15m, is %s", s.Interval)
-	c.Must(s.LateEvents >= callAge && s.LateEvents <= agentAge, "late_events", "must be %s to %s, is %s", callAge, agentAge, s.LateEvents)
+	c.Must(s.LateEvents >= callExpiry && s.LateEvents <= agentExpiryAge, "late_events", "must be %s to %s, is %s", callExpiry, agentExpiryAge, s.LateEvents)
 	c.Must(s.MaxLabelSets >= 0 && s.MaxLabelSets <= maxLabelSets, "max_label_sets", "must be 0 to %d, is %d", maxLabelSets, s.MaxLabelSets)
 	c.Must(s.Retention == 0 || s.Retention >= s.LateEvents, "retention", "must be 0 or at least stats.late_events, is %s", s.Retention)
 }

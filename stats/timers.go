@@ -22,13 +22,13 @@ func before(a, b *header) bool {
 
 func (t timers) Swap(i, j int) {
 	t[i], t[j] = t[j], t[i]
-	t[i].base().place, t[j].base().place = i, j
+	t[i].base().timerIndex, t[j].base().timerIndex = i, j
 }
 
 // Push implements heap.Interface.
 func (t *timers) Push(e any) {
 	added := e.(entry)
-	added.base().place = len(*t)
+	added.base().timerIndex = len(*t)
 	*t = append(*t, added)
 }
 
@@ -42,5 +42,5 @@ func (t *timers) Pop() any {
 }
 
 func (t *timers) add(e entry)    { heap.Push(t, e) }
-func (t *timers) remove(e entry) { heap.Remove(t, e.base().place) }
-func (t *timers) moved(e entry)  { heap.Fix(t, e.base().place) }
+func (t *timers) remove(e entry) { heap.Remove(t, e.base().timerIndex) }
+func (t *timers) fix(e entry)    { heap.Fix(t, e.base().timerIndex) }

@@ -21,8 +21,8 @@ const (
 	// gatherTime is the minimum time between batches, unless flushBytes have changed:
 	// under load a row changes many times within it and is written once.
 	gatherTime = 200 * time.Millisecond
-	// positionEvery is the time between batches with a position alone.
-	positionEvery = 10 * time.Second
+	// positionInterval is the time between batches with a position alone.
+	positionInterval = 10 * time.Second
 )
 
 // worker computes the figures of one partition, in one goroutine.
@@ -31,14 +31,14 @@ type worker struct {
 	commit func(next int64)
 	oldest *atomic.Int64 // time of the oldest event not written yet, 0: none
 
-	next    int64 // offset in cc.stats after the last known record
-	wrote   time.Time
-	moved   bool      // at is not written yet
-	checkAt time.Time // when to check for records of another processor; zero: done
-	ignored int64     // value of Fold.Ignored included in the metric
-	sizes   [len(kinds)]int
-	overdue overdue
-	rebuild *rebuildRun // nil: none is running
+	next          int64 // offset in cc.stats after the last known record
+	lastWriteAt   time.Time
+	positionDirty bool      // at is not written yet
+	repairDueAt   time.Time // when to check for records of another processor; zero: done
+	ignored       int64     // value of Fold.Ignored included in the metric
+	sizes         [len(kinds)]int
+	overdue       overdue
+	rebuild       *rebuildRun // nil: none is running
 }
 
 // errBehind is returned if another processor has written figures of later events.
@@ -56,7 +56,7 @@ func (w *worker) process(ctx context.Context) error {
 		if !ok || ctx.Err() != nil {
 			return err
 		}
-		if err := w.skip(ctx, gap); err != nil {
+		if err := w.skipGap(ctx, gap); err != nil {
 			return err
 		}
 	}
@@ -78,12 +78,12 @@ func (w *worker) load(ctx context.Context) error {
 		w.log.Error("records of another writer in the topic of figures", "topic", event.TopicStats, "partition", w.partition, "error", v.foreign)
 	}
 	w.fold = NewFold(w.rules)
-	w.wrote, w.checkAt = time.Now(), time.Now().Add(kafka.GroupOverlap)
+	w.lastWriteAt, w.repairDueAt = time.Now(), time.Now().Add(kafka.GroupOverlap)
 	if v.position == nil {
-		err = w.retry(ctx, "starting figures", func() error { return w.begin(ctx) })
+		err = w.retry(ctx, "starting figures", func() error { return w.seekToBeginning(ctx) })
 	} else {
-		w.at = *v.position
-		if foreign := w.fold.Load(v.live(), w.at.EventID); len(foreign) > 0 {
+		w.position = *v.position
+		if foreign := w.fold.Load(v.live(), w.position.EventID); len(foreign) > 0 {
 			w.log.Warn("figures not taken over: of another interval length, or unknown", "partition", w.partition, "records", len(foreign), "first", foreign[0])
 		}
 		err = w.checkPosition(ctx)
@@ -102,23 +102,23 @@ func (w *worker) checkPosition(ctx context.Context) error {
 		return w.deps.Log.CheckPosition(ctx, event.TopicEvents, w.partition, w.logPosition())
 	})
 	if gap, ok := kafka.PassableGap(err); ok {
-		return w.skip(ctx, gap)
+		return w.skipGap(ctx, gap)
 	}
 	return err
 }
 
-// skip continues after a gap in cc.evt. Events that are written again there, with the
+// skipGap continues after a gap in cc.evt. Events that are written again there, with the
 // same ids, change nothing.
-func (w *worker) skip(ctx context.Context, gap *kafka.GapError) error {
+func (w *worker) skipGap(ctx context.Context, gap *kafka.GapError) error {
 	w.log.Error("events lost from the normalized log", "topic", event.TopicEvents, "partition", w.partition, "kind", gap.Kind,
-		"folded", w.at.Offset, "resume", gap.Resume, "error", gap)
+		"folded", w.position.Offset, "resume", gap.Resume, "error", gap)
 	w.metrics.lost.Add(float64(gap.Lost()))
 	return w.retry(ctx, "going on behind a gap", func() error {
 		id, err := w.deps.Log.TopicID(ctx, event.TopicEvents)
 		if err != nil {
 			return err
 		}
-		w.at.Offset, w.at.LeaderEpoch, w.at.TopicID, w.moved = gap.Resume, kafka.UnknownEpoch, id.String(), true
+		w.position.Offset, w.position.LeaderEpoch, w.position.TopicID, w.positionDirty = gap.Resume, kafka.UnknownEpoch, id.String(), true
 		return nil
 	})
 }
@@ -129,7 +129,7 @@ func (w *worker) read(ctx context.Context) error {
 	defer reader.Close()
 	backoff := partitionBackoff
 	for {
-		records, err := w.await(ctx, reader)
+		records, err := w.readUntilWriteDue(ctx, reader)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -147,7 +147,7 @@ func (w *worker) read(ctx context.Context) error {
 			if w.oldest.Load() == 0 {
 				w.oldest.Store(records[i].Time.UnixMilli())
 			}
-			w.moved = true
+			w.positionDirty = true
 			if err := w.foldRecord(ctx, &records[i]); err != nil {
 				return err
 			}
@@ -172,23 +172,23 @@ func (w *worker) read(ctx context.Context) error {
 	}
 }
 
-// await reads the next records, or returns none when a write is due.
-func (w *worker) await(ctx context.Context, reader Reader) ([]kafka.Record, error) {
-	until := w.wrote.Add(positionEvery)
+// readUntilWriteDue reads the next records, or returns none when a write is due.
+func (w *worker) readUntilWriteDue(ctx context.Context, reader Reader) ([]kafka.Record, error) {
+	until := w.lastWriteAt.Add(positionInterval)
 	switch {
 	case w.fold.Changed() > 0:
-		until = w.wrote.Add(gatherTime)
-	case !w.moved:
-		until = time.Now().Add(positionEvery)
+		until = w.lastWriteAt.Add(gatherTime)
+	case !w.positionDirty:
+		until = time.Now().Add(positionInterval)
 	}
-	if !w.checkAt.IsZero() && w.checkAt.Before(until) {
-		until = w.checkAt
+	if !w.repairDueAt.IsZero() && w.repairDueAt.Before(until) {
+		until = w.repairDueAt
 	}
 	if at := w.overdueAt(time.Now()); at.Before(until) {
 		until = at
 	}
 	if w.rebuilds != nil { // check for requests, and for the end of the running rebuild
-		if at := time.Now().Add(rebuildsEvery); at.Before(until) {
+		if at := time.Now().Add(rebuildPollInterval); at.Before(until) {
 			until = at
 		}
 	}
@@ -203,16 +203,16 @@ func (w *worker) await(ctx context.Context, reader Reader) ([]kafka.Record, erro
 
 // writeDue writes the records and positions that are due.
 func (w *worker) writeDue(ctx context.Context) error {
-	since := time.Since(w.wrote)
-	if w.fold.Changed() > 0 && since >= gatherTime || w.moved && since >= positionEvery {
+	since := time.Since(w.lastWriteAt)
+	if w.fold.Changed() > 0 && since >= gatherTime || w.positionDirty && since >= positionInterval {
 		if err := w.flush(ctx); err != nil {
 			return err
 		}
 	}
-	if w.checkAt.IsZero() || time.Now().Before(w.checkAt) {
+	if w.repairDueAt.IsZero() || time.Now().Before(w.repairDueAt) {
 		return nil
 	}
-	w.checkAt = time.Time{}
+	w.repairDueAt = time.Time{}
 	if err := w.flush(ctx); err != nil { // so that the fold equals the topic
 		return err
 	}
@@ -224,16 +224,16 @@ func (w *worker) flush(ctx context.Context) error {
 	if err := w.writeMessages(ctx, w.fold.TakePerformances()...); err != nil { // before the position, which covers them
 		return err
 	}
-	w.at.EventID = w.fold.Last()
+	w.position.EventID = w.fold.Last()
 	w.metrics.queues.update(w.partition, w.fold, maps.Keys(w.fold.dirty))
 	var records []kafka.Record
-	w.fold.Flush(func(r Record) { records = append(records, w.record(r)) })
+	w.fold.Flush(func(r Record) { records = append(records, w.newRecord(r)) })
 	if err := w.write(ctx, records); err != nil {
 		return err
 	}
-	w.moved = false
+	w.positionDirty = false
 	w.oldest.Store(0)
-	w.commit(w.at.Offset)
+	w.commit(w.position.Offset)
 	w.countEntries(true)
 	w.metrics.late.Add(float64(w.fold.Ignored() - w.ignored))
 	w.ignored = w.fold.Ignored()
@@ -255,12 +255,12 @@ func (w *worker) write(ctx context.Context, records []kafka.Record) error {
 }
 
 func (w *worker) produce(ctx context.Context, records []kafka.Record) (written kafka.Appended, err error) {
-	records = append(records, kafka.Record{Topic: event.TopicStats, Partition: w.partition, Key: []byte(state.PositionKey), Value: w.at.Append(nil)})
+	records = append(records, kafka.Record{Topic: event.TopicStats, Partition: w.partition, Key: []byte(state.PositionKey), Value: w.position.Append(nil)})
 	err = w.retry(ctx, "writing figures", func() (err error) {
 		written, err = w.deps.Producer.ProduceWithOffsets(ctx, records...)
 		return err
 	})
-	w.wrote = time.Now()
+	w.lastWriteAt = time.Now()
 	w.metrics.batches.Inc()
 	w.metrics.records.Add(float64(len(records)))
 	return written, err
@@ -273,7 +273,7 @@ func (w *worker) produce(ctx context.Context, records []kafka.Record) (written k
 func (w *worker) repair(ctx context.Context) error {
 	last := map[string][]byte{}
 	behind := false
-	end, err := w.scan(ctx, w.next, last, &behind)
+	end, err := w.scanLastRecords(ctx, w.next, last, &behind)
 	if err == nil && end < w.next {
 		w.log.Error("figures topic truncated, its records are written again", "topic", event.TopicStats, "partition", w.partition,
 			"written", w.next, "end", end)
@@ -303,7 +303,7 @@ func (w *worker) repair(ctx context.Context) error {
 		if bytes.Equal(own, value) && (own == nil) == (value == nil) {
 			continue
 		}
-		records = append(records, w.record(Record{Key: key, Value: own, EventID: w.at.EventID}))
+		records = append(records, w.newRecord(Record{Key: key, Value: own, EventID: w.position.EventID}))
 		w.metrics.repairs.Inc()
 		if size += len(key) + len(own) + 64; size >= flushBytes {
 			if err := write(); err != nil {
@@ -317,8 +317,8 @@ func (w *worker) repair(ctx context.Context) error {
 	return write()
 }
 
-// scan reads the last record of each key from an offset on.
-func (w *worker) scan(ctx context.Context, from int64, last map[string][]byte, behind *bool) (end int64, err error) {
+// scanLastRecords reads the last record of each key from an offset on.
+func (w *worker) scanLastRecords(ctx context.Context, from int64, last map[string][]byte, behind *bool) (end int64, err error) {
 	err = w.retry(ctx, "checking the figures", func() (err error) {
 		reset := func() { clear(last); *behind = false }
 		end, err = w.deps.Log.ScanCompacted(ctx, event.TopicStats, w.partition, from, reset, func(r *kafka.Record) {
@@ -326,7 +326,7 @@ func (w *worker) scan(ctx context.Context, from int64, last map[string][]byte, b
 				last[string(r.Key)] = append([]byte(nil), r.Value...)
 				return
 			}
-			if p, err := state.ParseRecord(state.PositionKey, r.Value, nil); err == nil && p.Position.EventID > w.at.EventID {
+			if p, err := state.ParseRecord(state.PositionKey, r.Value, nil); err == nil && p.Position.EventID > w.position.EventID {
 				*behind = true
 			}
 		})
