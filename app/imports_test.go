@@ -23,7 +23,8 @@ const module = "trunkline/"
 // steps are our packages, lowest first. An entry is a folder and all below it;
 // it imports entries of lower steps only.
 var steps = [][]string{
-	{"deploy/balancer", "event", "internal/atomicfile", "internal/fault", "internal/freeport", "internal/jsonscan", "internal/lag", "internal/metric", "internal/retry", "internal/setting", "internal/wsframe"},
+	{"internal/fault"},
+	{"deploy/balancer", "event", "internal/atomicfile", "internal/freeport", "internal/jsonscan", "internal/lag", "internal/metric", "internal/retry", "internal/setting", "internal/wsframe"},
 	{"internal/entitytag", "internal/report", "internal/sqldb", "internal/tlsclient"},
 	{"internal/addressprefix", "internal/aiprotocol", "internal/kafka", "internal/loadtest", "internal/logthrottle", "internal/masterkey", "internal/netguard", "internal/panics", "internal/rawio", "internal/redisclient", "internal/selfcheck", "internal/testservice"},
 	{"internal/tracing", "telephony/eventconn", "telephony/g711", "telephony/srtp", "clients"},

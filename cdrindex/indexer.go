@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
+	"trunkline/internal/retry"
 	"trunkline/internal/tracing"
 )
 
@@ -43,6 +45,10 @@ func (i *Indexer) runPartition(ctx context.Context, partition int, commit func(n
 	oldest, untrack := i.metrics.lag.Track(partition)
 	defer untrack()
 	w := &partitionWorker{Indexer: i, partition: partition, commit: commit, oldest: oldest}
+	w.retry = retry.WhileUnavailable(func(action string, err error, wait time.Duration) {
+		w.metrics.countRetry(action)
+		w.log.Warn("partition processing paused", "doing", action, "partition", partition, "wait", wait, "error", err)
+	})
 	for {
 		err := w.processRecords(ctx)
 		switch {

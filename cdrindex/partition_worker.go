@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
-	"time"
 
-	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 	"trunkline/internal/retry"
 	"trunkline/internal/sqldb"
@@ -19,6 +17,7 @@ type partitionWorker struct {
 	commit    func(next int64)
 	oldest    *atomic.Int64 // Unix milliseconds, of the oldest record not stored yet; 0 if there is none
 	position  indexPosition // everything before it is in the database
+	retry     retry.Func
 }
 
 // processRecords indexes new records, from the position in the database on.
@@ -141,15 +140,3 @@ func (w *partitionWorker) storeBatch(ctx context.Context, g *batchReader) error 
 }
 
 const actionRead = "reading"
-
-// partitionBackoff is the pause of a worker before a retry.
-var partitionBackoff = retry.Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}
-
-// retry repeats call, with growing pauses, while it returns fault.KindUnavailable. It
-// returns the error of ctx when ctx ends.
-func (w *partitionWorker) retry(ctx context.Context, action string, call func() error) error {
-	return retry.Do(ctx, partitionBackoff, fault.IsUnavailable, func(err error, wait time.Duration) {
-		w.metrics.countRetry(action)
-		w.log.Warn("partition processing paused", "doing", action, "partition", w.partition, "wait", wait, "error", err)
-	}, call)
-}

@@ -10,6 +10,7 @@ import (
 	"trunkline/format"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
+	"trunkline/internal/retry"
 )
 
 // partitionWorker normalizes one raw partition, in one goroutine.
@@ -17,6 +18,7 @@ type partitionWorker struct {
 	*Normalizer
 	*route
 	Assignment
+	retry retry.Func
 
 	next              kafka.LogPosition // in the raw log, after the last record processed
 	generation        int               // of the raw log, see event.Position
@@ -41,6 +43,10 @@ func (n *Normalizer) runPartition(ctx context.Context, assigned Assignment) (err
 		maxRecordBytes: n.cfg.MaxRecordBytes, cloudEvents: n.cfg.CloudEvents, panics: n.panics, counts: newCounts(),
 		traces: traces{tracer: n.deps.Tracer, group: n.cfg.Group},
 	}}
+	w.retry = retry.WhileUnavailable(func(action string, err error, wait time.Duration) {
+		w.metrics.retries.Inc()
+		w.log.Warn("partition processing paused", "doing", action, "topic", w.rawTopic, "partition", w.Partition, "wait", wait, "error", err)
+	})
 	if r.hasEventIDs { // first, so that takeOver finds no event before the state's last
 		var stopState func()
 		if ctx, stopState, err = w.startState(ctx); err != nil {

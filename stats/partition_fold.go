@@ -2,12 +2,10 @@ package stats
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"trunkline/event"
 	"trunkline/event/state"
-	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 	"trunkline/internal/retry"
 )
@@ -18,6 +16,15 @@ type partitionFold struct {
 	partition int
 	fold      *Fold
 	position  state.Position // the fold includes cc.evt up to here
+	retry     retry.Func
+}
+
+func (p *Processor) newPartitionFold(partition int) partitionFold {
+	return partitionFold{Processor: p, partition: partition, fold: NewFold(p.rules),
+		retry: retry.WhileUnavailable(func(action string, err error, wait time.Duration) {
+			p.metrics.retries.Inc()
+			p.log.Warn("partition processing paused", "doing", action, "partition", partition, "wait", wait, "error", err)
+		})}
 }
 
 // seekToBeginning sets the position to the beginning of cc.evt.
@@ -77,20 +84,4 @@ func (w *partitionFold) reportInvalid(r *kafka.Record, err error) {
 func (w *partitionFold) newRecord(r Record) kafka.Record {
 	return kafka.Record{Topic: event.TopicStats, Partition: w.partition, Key: []byte(r.Key), Value: r.Value,
 		Headers: []kafka.Header{{Key: state.HeaderEventID, Value: r.EventID.Append(nil)}}}
-}
-
-// partitionBackoff is the pause of a worker before a retry.
-var partitionBackoff = retry.Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}
-
-// retry calls do until it returns no fault.KindUnavailable, with increasing pauses. It
-// returns the error of ctx when ctx ends.
-func (w *partitionFold) retry(ctx context.Context, doing string, do func() error) error {
-	err := retry.Do(ctx, partitionBackoff, fault.IsUnavailable, func(err error, wait time.Duration) {
-		w.metrics.retries.Inc()
-		w.log.Warn("partition processing paused", "doing", doing, "partition", w.partition, "wait", wait, "error", err)
-	}, do)
-	if err != nil && ctx.Err() == nil {
-		return fmt.Errorf("%s: %w", doing, err)
-	}
-	return err
 }

@@ -250,7 +250,8 @@ func TestAgentsOfADeletedAccountHaveNoMessages(t *testing.T) {
 		t.Errorf("messages %v", got)
 	}
 	w.deps.Accounts = everyAccount{}
-	again := &worker{partitionFold: partitionFold{Processor: w.Processor, fold: NewFold(w.rules), position: w.position}, commit: w.commit, oldest: w.oldest, next: w.next}
+	again := &worker{partitionFold: w.newPartitionFold(0), commit: w.commit, oldest: w.oldest, next: w.next}
+	again.position = w.position
 	again.foldAll(t, s.events)
 	for identity, row := range readMessages(t, c) {
 		if !strings.HasPrefix(identity, "stats-15m0s-") || !strings.Contains(row, `"agent_id":"a1"`) {

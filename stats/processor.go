@@ -74,7 +74,7 @@ func (p *Processor) runPartition(ctx context.Context, partition int, commit func
 	defer done()
 	defer p.metrics.queues.drop(partition)
 	for {
-		w := &worker{partitionFold: partitionFold{Processor: p, partition: partition}, commit: commit, oldest: oldest}
+		w := &worker{partitionFold: p.newPartitionFold(partition), commit: commit, oldest: oldest}
 		err := w.process(ctx)
 		w.countEntries(false)
 		switch {

@@ -166,7 +166,7 @@ func newWorker(t testing.TB, c *kafka.Cluster) *worker {
 	}
 	oldest, done := p.metrics.lag.Track(0)
 	t.Cleanup(done)
-	w := &worker{partitionFold: partitionFold{Processor: p}, commit: func(int64) {}, oldest: oldest}
+	w := &worker{partitionFold: p.newPartitionFold(0), commit: func(int64) {}, oldest: oldest}
 	if err := w.load(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func (w *worker) startRebuild(ctx context.Context, request Rebuild) error {
 		return err
 	}
 	within, cancel := context.WithCancel(ctx)
-	r := &rebuildRun{partitionFold: partitionFold{Processor: w.Processor, partition: w.partition, fold: NewFold(w.rules)}, request: request, asOf: w.position.EventID,
+	r := &rebuildRun{partitionFold: w.newPartitionFold(w.partition), request: request, asOf: w.position.EventID,
 		settled: map[key]int64{}, deletedAccounts: map[string]bool{}, cancel: cancel, done: make(chan struct{})}
 	r.fold.onExpire = r.keepExpired
 	r.target.Store(w.position.Offset)

@@ -12,6 +12,7 @@ import (
 	"trunkline/event/state"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
+	"trunkline/internal/retry"
 )
 
 const (
@@ -77,7 +78,6 @@ func (w *worker) load(ctx context.Context) error {
 	if v.foreign != nil {
 		w.log.Error("records of another writer in the topic of figures", "topic", event.TopicStats, "partition", w.partition, "error", v.foreign)
 	}
-	w.fold = NewFold(w.rules)
 	w.lastWriteAt, w.repairDueAt = time.Now(), time.Now().Add(kafka.GroupOverlap)
 	if v.position == nil {
 		err = w.retry(ctx, "starting figures", func() error { return w.seekToBeginning(ctx) })
@@ -127,7 +127,7 @@ func (w *worker) skipGap(ctx context.Context, gap *kafka.GapError) error {
 func (w *worker) read(ctx context.Context) error {
 	reader := w.deps.Log.Read(w.partition, w.logPosition())
 	defer reader.Close()
-	backoff := partitionBackoff
+	backoff := retry.BackendBackoff
 	for {
 		records, err := w.readUntilWriteDue(ctx, reader)
 		switch {
@@ -340,7 +340,7 @@ func (w *worker) scanLastRecords(ctx context.Context, from int64, last map[strin
 func (w *worker) countEntries(held bool) {
 	for i, kind := range kinds {
 		size := 0
-		if held && w.fold != nil {
+		if held {
 			size = w.fold.counts[i]
 		}
 		w.metrics.entries.WithLabelValues(kind).Add(float64(size - w.sizes[i]))

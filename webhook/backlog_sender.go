@@ -8,6 +8,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/internal/kafka"
+	"trunkline/internal/retry"
 	"trunkline/internal/sqldb"
 )
 
@@ -39,7 +40,7 @@ func (w *partitionWorker) startSending(b *backlog) {
 // sendBacklog sends the messages of a backlog until none is left, ctx ends or the webhook
 // is paused.
 func (w *partitionWorker) sendBacklog(ctx context.Context, b *backlog) {
-	backoff := partitionBackoff
+	backoff := retry.BackendBackoff
 	for {
 		d, hasOlder := w.nextDelivery(b)
 		switch {

@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"trunkline/internal/retry"
 )
 
 // maxScans is the maximum number of backlogs of a node that read from Kafka at a time.
@@ -61,6 +64,9 @@ func (d *Deliverer) Run(ctx context.Context) error {
 // error occurs; then the group restarts it.
 func (d *Deliverer) runPartition(ctx context.Context, partition int, commit func(next int64)) error {
 	w := &partitionWorker{Deliverer: d, partition: partition, commit: commit}
+	w.retry = retry.WhileUnavailable(func(action string, err error, wait time.Duration) {
+		w.log.Warn("delivery of webhooks waits", "doing", action, "partition", partition, "wait", wait, "error", err)
+	})
 	for {
 		err := w.run(ctx)
 		switch {

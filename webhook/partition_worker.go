@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"trunkline/event"
-	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 	"trunkline/internal/retry"
 )
@@ -29,15 +28,13 @@ const (
 	shutdownTimeout = 3 * time.Second
 )
 
-// partitionBackoff has the waits between the retries of a worker.
-var partitionBackoff = retry.Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}
-
 // partitionWorker delivers the events of one partition. One goroutine reads and
 // matches; each backlog has one that sends.
 type partitionWorker struct {
 	*Deliverer
 	partition int
 	commit    func(next int64)
+	retry     retry.Func
 
 	// Used by the reading goroutine only:
 	hooks             *hooks
@@ -258,12 +255,4 @@ func (w *partitionWorker) skipGap(ctx context.Context, gap *kafka.GapError) erro
 func (w *partitionWorker) reportGap(gap *kafka.GapError) {
 	w.log.Error("events lost from the normalized log before they were read for webhooks", "partition", w.partition, "kind", gap.Kind, "resume", gap.Resume, "error", gap)
 	w.metrics.lost.Add(float64(gap.Lost()))
-}
-
-// retry calls fn until its error is not fault.KindUnavailable, with growing waits. It
-// returns the error of ctx if ctx ends.
-func (w *partitionWorker) retry(ctx context.Context, operation string, fn func() error) error {
-	return retry.Do(ctx, partitionBackoff, fault.IsUnavailable, func(err error, wait time.Duration) {
-		w.log.Warn("delivery of webhooks waits", "doing", operation, "partition", w.partition, "wait", wait, "error", err)
-	}, fn)
 }

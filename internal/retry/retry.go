@@ -5,9 +5,12 @@ package retry
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"math/rand/v2"
 	"time"
+
+	"trunkline/internal/fault"
 )
 
 // Backoff computes growing waits. It is not safe for concurrent use.
@@ -33,24 +36,35 @@ func (b *Backoff) Reset() { b.bound = 0 }
 // Started reports whether Next was called since the last Reset.
 func (b *Backoff) Started() bool { return b.bound != 0 }
 
-// Do calls do until it returns nil or an error that is not temporary, and returns
-// that. Before each wait it calls report with the error and the duration of the wait.
-// After the end of ctx it returns the error of ctx.
-func Do(ctx context.Context, b Backoff, temporary func(error) bool, report func(err error, wait time.Duration), call func() error) error {
-	for {
-		err := call()
-		switch {
-		case err == nil:
-			return nil
-		case ctx.Err() != nil:
-			return ctx.Err()
-		case !temporary(err):
-			return err
-		}
-		wait := b.Next()
-		report(err, wait)
-		if !Sleep(ctx, wait) {
-			return ctx.Err()
+// BackendBackoff has the waits of a worker whose backend, Kafka or a database, is
+// unavailable.
+var BackendBackoff = Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}
+
+// Func calls call until it returns nil or an error other than fault.KindUnavailable. It
+// returns that error, prefixed with action, which says what call does. After the end of
+// ctx it returns the error of ctx.
+type Func func(ctx context.Context, action string, call func() error) error
+
+// WhileUnavailable returns a Func with the waits of BackendBackoff. It calls report
+// before each of them.
+func WhileUnavailable(report func(action string, err error, wait time.Duration)) Func {
+	return func(ctx context.Context, action string, call func() error) error {
+		backoff := BackendBackoff
+		for {
+			err := call()
+			switch {
+			case err == nil:
+				return nil
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case !fault.IsUnavailable(err):
+				return fmt.Errorf("%s: %w", action, err)
+			}
+			wait := backoff.Next()
+			report(action, err, wait)
+			if !Sleep(ctx, wait) {
+				return ctx.Err()
+			}
 		}
 	}
 }

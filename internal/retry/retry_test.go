@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"trunkline/internal/fault"
 )
 
 func TestWaitsDoubleWithinTheirBounds(t *testing.T) {
@@ -45,37 +47,38 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestDoTriesAgainAfterTemporaryErrors(t *testing.T) {
-	temporary, permanent := errors.New("temporary"), errors.New("permanent")
-	isTemporary := func(err error) bool { return err == temporary }
-	backoff := Backoff{First: time.Second, Max: time.Second}
+func TestCallsAreRepeatedWhileABackendIsUnavailable(t *testing.T) {
+	unavailable, permanent := fault.Unavailable(nil, 0, "unavailable"), errors.New("permanent")
 	for name, c := range map[string]struct {
 		results []error
 		want    error
 	}{
 		"at once":                  {[]error{nil}, nil},
-		"after two":                {[]error{temporary, temporary, nil}, nil},
-		"an error that is no such": {[]error{temporary, permanent}, permanent},
+		"after two":                {[]error{unavailable, unavailable, nil}, nil},
+		"an error of another kind": {[]error{unavailable, permanent}, permanent},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			calls, reports := 0, 0
-			err := Do(t.Context(), backoff, isTemporary, func(err error, wait time.Duration) {
-				if reports++; err != temporary || wait <= 0 {
-					t.Errorf("%s: reported %v, %v", name, err, wait)
+			err := WhileUnavailable(func(action string, err error, wait time.Duration) {
+				if reports++; action != "reading" || err != unavailable || wait <= 0 {
+					t.Errorf("%s: reported %s, %v, %v", name, action, err, wait)
 				}
-			}, func() error {
+			})(t.Context(), "reading", func() error {
 				calls++
 				return c.results[calls-1]
 			})
-			if err != c.want || calls != len(c.results) || reports != calls-1 {
+			if !errors.Is(err, c.want) || calls != len(c.results) || reports != calls-1 {
 				t.Errorf("%s: %v after %d calls, %d reports", name, err, calls, reports)
+			}
+			if err != nil && err.Error() != "reading: permanent" {
+				t.Errorf("%s: error %q", name, err)
 			}
 		})
 	}
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		err := Do(ctx, backoff, isTemporary, func(error, time.Duration) {}, func() error { return temporary })
+		err := WhileUnavailable(func(string, error, time.Duration) {})(ctx, "reading", func() error { return unavailable })
 		if err != context.DeadlineExceeded {
 			t.Errorf("after the context's end: %v", err)
 		}

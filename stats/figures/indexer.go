@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"trunkline/event"
-	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 	"trunkline/internal/retry"
 	"trunkline/internal/sqldb"
@@ -24,9 +23,6 @@ const (
 	// times within it is written once.
 	gatherTime = 300 * time.Millisecond
 )
-
-// partitionBackoff is the pause of a worker before a retry.
-var partitionBackoff = retry.Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}
 
 // Indexer writes the rows of cc.stats to the database. Several may run concurrently.
 type Indexer struct {
@@ -61,6 +57,10 @@ func (i *Indexer) Run(ctx context.Context) error {
 // the group restarts it.
 func (i *Indexer) runPartition(ctx context.Context, partition int, commit func(next int64)) error {
 	w := &worker{Indexer: i, partition: partition, commit: commit}
+	w.retry = retry.WhileUnavailable(func(action string, err error, wait time.Duration) {
+		w.metrics.retries.Inc()
+		w.log.Warn("storing figures paused", "doing", action, "partition", partition, "wait", wait, "error", err)
+	})
 	for {
 		err := w.process(ctx)
 		gap, passable := kafka.PassableGap(err)
@@ -86,6 +86,7 @@ type worker struct {
 	partition int
 	commit    func(next int64)
 	at        kafka.LogPosition // all earlier rows are in the database
+	retry     retry.Func
 }
 
 // process stores new rows, starting at the offset in the database.
@@ -171,13 +172,4 @@ func (w *worker) store(ctx context.Context, entries []entry, to kafka.LogPositio
 	w.at = to
 	w.commit(to.Offset)
 	return nil
-}
-
-// retry calls do until it returns no fault.KindUnavailable, with increasing pauses. It
-// returns the error of ctx when ctx ends.
-func (w *worker) retry(ctx context.Context, doing string, do func() error) error {
-	return retry.Do(ctx, partitionBackoff, fault.IsUnavailable, func(err error, wait time.Duration) {
-		w.metrics.retries.Inc()
-		w.log.Warn("storing figures paused", "doing", doing, "partition", w.partition, "wait", wait, "error", err)
-	}, do)
 }
