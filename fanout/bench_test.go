@@ -52,9 +52,9 @@ func newTestStream(t testing.TB, cfg Config) *partitionStream {
 		t.Fatal(err)
 	}
 	for range f.writers.Count() {
-		go f.writers.Run(f.runContext)
+		go f.writers.Run(f.tasks.ctx)
 	}
-	t.Cleanup(f.cancelRun)
+	t.Cleanup(f.tasks.end)
 	s := f.newStream(0, 0, time.Time{})
 	f.follower.followed[0] = &followedPartition{references: math.MaxInt}
 	f.follower.setStream(0, s)
@@ -158,8 +158,8 @@ func BenchmarkFirstSnapshot(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.StopTimer()
-		f.cancelRun()
-		f.tasks.Wait()
+		f.tasks.end()
+		f.tasks.wait()
 		b.StartTimer()
 	}
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/snapshot")

@@ -69,7 +69,7 @@ func (f *Fanout) upgradeWebSocket(w http.ResponseWriter, req Request) error {
 	}
 	t.attach(ws)
 	f.metrics.opened.WithLabelValues(transportWebSocket).Inc()
-	if !f.startTask(func() { t.read(s.subscriber) }) {
+	if !f.tasks.start(func() { t.read(s.subscriber) }) {
 		f.remove(s.subscriber, DisconnectBroken)
 		return nil
 	}

@@ -73,18 +73,13 @@ type Fanout struct {
 	states              *states
 	today               today
 	draining            atomic.Bool
-	handshakes          atomic.Int64   // handshakes in progress
-	presenceUnavailable atomic.Bool    // the last presence update failed
-	sweeps              uint64         // used by sweepOnce only
-	otherNodes          atomic.Int64   // refreshed with otherConnections
-	otherConnections    atomic.Int64   // connections of the other nodes, refreshed every presenceInterval
-	worstLag            hourlyLag      // used by publishPresence only
-	tasks               sync.WaitGroup // readers, socket waiters and replays; see startTask
-	endMu               sync.RWMutex   // guards ended: startTask takes it for reading
-	ended               bool
-
-	runContext context.Context // canceled when Run returns; created by New
-	cancelRun  context.CancelFunc
+	handshakes          atomic.Int64 // handshakes in progress
+	presenceUnavailable atomic.Bool  // the last presence update failed
+	sweeps              uint64       // used by sweepOnce only
+	otherNodes          atomic.Int64 // refreshed with otherConnections
+	otherConnections    atomic.Int64 // connections of the other nodes, refreshed every presenceInterval
+	worstLag            hourlyLag    // used by publishPresence only
+	tasks               *tasks
 }
 
 // New validates the settings and creates a Fanout. It starts no goroutine.
@@ -99,14 +94,17 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 		index: newIndex(), members: newMembers(), traces: traces{tracer: deps.Tracer},
 		pastSessions: pastSessions{since: time.Now()},
 	}
-	f.runContext, f.cancelRun = context.WithCancel(context.Background())
+	f.tasks = newTasks()
 	f.history = newHistory(f.log, cfg.HistoryBytes, cfg.Compression, f.metrics, f.ensureAccountsLoaded)
 	f.lookups = &offsetLookup{log: f.log}
 	f.writers = conn.NewWriters(runtime.GOMAXPROCS(0), cfg.GatherWindow, f.afterFlush)
 	f.ringShare.Store(int64(cfg.RingBytes))
-	f.follower = newFollower(f)
-	f.placements = newPlacements(f)
-	f.states = &states{f: f, views: make(map[int]*stateView)}
+	f.follower = newFollower(f, f.tasks, cfg.StreamLinger)
+	f.placements = newPlacements(f.log, f, f.metrics, f.logger)
+	f.states = &states{
+		log: f.log, directory: f.directory, tasks: f.tasks, maxBytes: cfg.SnapshotBytes, metrics: f.metrics, logger: f.logger,
+		views: make(map[int]*stateView),
+	}
 	f.today = today{source: deps.Figures, accounts: map[string]accountToday{}}
 	return f, nil
 }
@@ -116,23 +114,20 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 func (f *Fanout) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	for range f.writers.Count() {
-		running.Go(func() { f.writers.Run(f.runContext) })
+		running.Go(func() { f.writers.Run(f.tasks.ctx) })
 	}
 	for _, work := range []func(context.Context){f.sweep, f.followPermissions, f.publishPresence, f.rebalance, f.placements.run, f.placements.detectGrowth, f.answerPeers} {
-		running.Go(func() { work(f.runContext) })
+		running.Go(func() { work(f.tasks.ctx) })
 	}
 	<-ctx.Done()
 	f.draining.Store(true)
 	f.follower.close()
-	f.endMu.Lock()
-	f.ended = true
-	f.endMu.Unlock()
-	f.cancelRun()
+	f.tasks.end()
 	for _, s := range append(f.members.all(), f.members.listDisconnecting()...) {
 		f.remove(s, DisconnectBroken)
 	}
 	running.Wait()
-	f.tasks.Wait()
+	f.tasks.wait()
 	f.history.close()
 	return nil
 }
@@ -198,23 +193,11 @@ func (f *Fanout) addToIndex(a *admission) {
 // startDelivery schedules the first write and starts the replay, if the subscriber has
 // one.
 func (f *Fanout) startDelivery(a *admission) {
-	f.scheduleNow(f.runContext, a.subscriber)
+	f.scheduleNow(f.tasks.ctx, a.subscriber)
 	if a.starts != nil {
 		r := f.newReplay(a.subscriber, a.starts, a.earliest)
-		f.startTask(func() { f.catchUp(f.runContext, r) })
+		f.tasks.start(func() { f.catchUp(f.tasks.ctx, r) })
 	}
-}
-
-// startTask runs work in a goroutine that Run waits for. It returns false,
-// without starting it, when Run is ending.
-func (f *Fanout) startTask(work func()) bool {
-	f.endMu.RLock()
-	defer f.endMu.RUnlock()
-	if f.ended {
-		return false
-	}
-	f.tasks.Go(work)
-	return true
 }
 
 // closeTimeout bounds the write of a close frame to a full socket.
@@ -229,7 +212,7 @@ func (f *Fanout) disconnect(s *subscriber, d conn.Disconnect) {
 	}
 	f.unregister(s)
 	if wake {
-		f.scheduleNow(f.runContext, s)
+		f.scheduleNow(f.tasks.ctx, s)
 	}
 }
 

@@ -13,9 +13,11 @@ import (
 )
 
 // follower runs the stream of each partition in which a subscriber of this node may
-// have events, and stops it Config.StreamLinger after the last of them has left.
+// have events, and stops it some time after the last of them has left.
 type follower struct {
-	f *Fanout
+	source streamSource
+	tasks  *tasks
+	linger time.Duration // how long a stream runs without subscribers
 
 	streams atomic.Pointer[[]*partitionStream] // by partition; nil: not running
 	running sync.WaitGroup
@@ -35,8 +37,20 @@ type followedPartition struct {
 	idleTimer  *time.Timer   // stops the stream; nil: the partition has references
 }
 
-func newFollower(f *Fanout) *follower {
-	return &follower{f: f, followed: make(map[int]*followedPartition)}
+// streamSource opens the streams of partitions.
+type streamSource interface {
+	// prepareStreams is called before streams are opened. first: no stream has followed
+	// the log since the last call.
+	prepareStreams(ctx context.Context, first bool) error
+	openStream(ctx context.Context, partition int) (*partitionStream, error)
+	// dropCachedPartition drops the cached data of a partition that is not followed.
+	dropCachedPartition(partition int)
+	// setRunningStreams is called when the number of running streams has changed.
+	setRunningStreams(n int)
+}
+
+func newFollower(source streamSource, t *tasks, linger time.Duration) *follower {
+	return &follower{source: source, tasks: t, linger: linger, followed: make(map[int]*followedPartition)}
 }
 
 // stream returns the stream of a partition, nil if none runs.
@@ -83,7 +97,7 @@ func (w *follower) acquire(ctx context.Context, set partitionSet) error {
 		acquired[p] = e
 	}
 	w.mu.Unlock()
-	if len(starting) > 0 && !w.f.startTask(func() { w.startStreams(starting) }) {
+	if len(starting) > 0 && !w.tasks.start(func() { w.startStreams(starting) }) {
 		w.failStarts(starting, errClosing)
 	}
 	var failed error
@@ -119,11 +133,11 @@ func (w *follower) release(set partitionSet) {
 	}
 }
 
-// dereference removes a reference to a partition. The stream ends Config.StreamLinger
-// after the last one. The caller holds mu.
+// dereference removes a reference to a partition. The stream ends linger after the last
+// one. The caller holds mu.
 func (w *follower) dereference(partition int, e *followedPartition) {
 	if e.references--; e.references == 0 && !w.closed {
-		e.idleTimer = time.AfterFunc(w.f.cfg.StreamLinger, func() { w.stopIdle(partition, e) })
+		e.idleTimer = time.AfterFunc(w.linger, func() { w.stopIdle(partition, e) })
 	}
 }
 
@@ -141,13 +155,7 @@ func (w *follower) stopIdle(partition int, e *followedPartition) {
 	e.cancel()
 	w.mu.Unlock()
 	<-e.stopped
-	w.f.dropCachedPartition(partition)
-}
-
-// dropCachedPartition drops the cached data of a partition that the node does not read.
-func (f *Fanout) dropCachedPartition(partition int) {
-	f.history.forget(partition)
-	f.partitionAccounts.forget(partition)
+	w.source.dropCachedPartition(partition)
 }
 
 // setStream sets the stream of a partition; nil means none. The caller holds mu.
@@ -161,9 +169,7 @@ func (w *follower) setStream(partition int, s *partitionStream) {
 	}
 	streams[partition] = s
 	w.streams.Store(&streams)
-	running := len(w.list())
-	w.f.ringShare.Store(int64(w.f.cfg.RingBytes) / int64(max(running, 1)))
-	w.f.metrics.streams.Set(float64(running))
+	w.source.setRunningStreams(len(w.list()))
 }
 
 // close stops the streams when the node ends.
@@ -184,21 +190,18 @@ func (w *follower) close() {
 
 // startStreams looks up the ends of partitions and runs their streams from there.
 func (w *follower) startStreams(partitions []int) {
-	ctx, cancel := context.WithTimeout(w.f.runContext, handshakeTimeout)
+	ctx, cancel := context.WithTimeout(w.tasks.ctx, handshakeTimeout)
 	defer cancel()
-	if len(w.list()) == 0 { // no stream has followed the log since the last look-up
-		if err := w.f.lookUpLogID(ctx); err != nil {
-			w.failStarts(partitions, err)
-			return
-		}
+	if err := w.source.prepareStreams(ctx, len(w.list()) == 0); err != nil {
+		w.failStarts(partitions, err)
+		return
 	}
-	w.f.lookups.clear() // they may be outdated: no stream has followed these partitions since
 	var all errgroup.Group
 	all.SetLimit(maxConcurrentLookups)
 	for _, p := range partitions {
 		all.Go(func() error {
-			w.f.dropCachedPartition(p)
-			s, err := w.f.openStream(ctx, p)
+			w.source.dropCachedPartition(p)
+			s, err := w.source.openStream(ctx, p)
 			if err != nil {
 				w.failStarts([]int{p}, err)
 				return nil
@@ -238,7 +241,7 @@ func (w *follower) runStream(s *partitionStream) {
 		w.failStart(s.partition, errClosing)
 		return
 	}
-	ctx, stop := context.WithCancel(w.f.runContext)
+	ctx, stop := context.WithCancel(w.tasks.ctx)
 	e.cancel, e.stopped = stop, make(chan struct{})
 	w.setStream(s.partition, s) // before it delivers anything: see replay.goLive
 	w.running.Go(func() {

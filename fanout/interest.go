@@ -111,7 +111,7 @@ func (f *Fanout) addPendingJoin(s *subscriber, partition int, j pendingJoin, sin
 	}
 	f.joinLag.begin(s, since)
 	if !in.joinRunning {
-		in.joinRunning = f.startTask(func() { f.runJoins(f.runContext, s) })
+		in.joinRunning = f.tasks.start(func() { f.runJoins(f.tasks.ctx, s) })
 	}
 }
 

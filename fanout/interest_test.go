@@ -69,7 +69,7 @@ func TestPartitionSet(t *testing.T) {
 
 func TestPartitionsOfAFilter(t *testing.T) {
 	tree := newDirectory().tree
-	a := newPlacements(nil)
+	a := newPlacements(nil, nil, nil, nil)
 	a.setCount(64)
 	place := func(account string, partitions ...int) {
 		for _, p := range partitions {

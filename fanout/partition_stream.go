@@ -58,6 +58,30 @@ func (f *Fanout) newStream(partition int, next int64, began time.Time) *partitio
 // record.
 const firstReadTimeout = time.Second
 
+// prepareStreams implements streamSource.
+func (f *Fanout) prepareStreams(ctx context.Context, first bool) error {
+	if first {
+		if err := f.lookUpLogID(ctx); err != nil {
+			return err
+		}
+	}
+	f.lookups.clear() // they may be outdated: no stream has followed these partitions since
+	return nil
+}
+
+// dropCachedPartition implements streamSource.
+func (f *Fanout) dropCachedPartition(partition int) {
+	f.history.forget(partition)
+	f.partitionAccounts.forget(partition)
+}
+
+// setRunningStreams implements streamSource. It divides Config.RingBytes among the
+// streams.
+func (f *Fanout) setRunningStreams(n int) {
+	f.ringShare.Store(int64(f.cfg.RingBytes) / int64(max(n, 1)))
+	f.metrics.streams.Set(float64(n))
+}
+
 // openStream returns a stream that follows the partition from the current end of the
 // log. Its reader has already read the record before, so it has the leader epoch and
 // detects a truncation from now on: the stream continues exactly the log that replays

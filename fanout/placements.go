@@ -3,6 +3,7 @@ package fanout
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -19,7 +20,10 @@ import (
 // reads completely and follows. A partition that cc.accounts does not mark as complete
 // may contain events of every account.
 type placements struct {
-	f *Fanout
+	log      Log
+	listener placementListener
+	metrics  *metrics
+	logger   *slog.Logger
 
 	mu                  sync.Mutex
 	loaded              bool // cc.accounts has been read to its end
@@ -43,8 +47,17 @@ type completion struct {
 	at     time.Time
 }
 
-func newPlacements(f *Fanout) *placements {
-	a := &placements{f: f, lag: deliveryLag{caughtUpAt: time.Now()}, countLag: deliveryLag{caughtUpAt: time.Now()}}
+// placementListener is notified of changes after the first complete read.
+type placementListener interface {
+	// joinPlacements starts to follow added placements for the subscribers that need them.
+	joinPlacements(ctx context.Context, added []newPlacement)
+	// reconcileAll compares the partitions that all subscribers follow with those that
+	// they need.
+	reconcileAll()
+}
+
+func newPlacements(log Log, listener placementListener, m *metrics, logger *slog.Logger) *placements {
+	a := &placements{log: log, listener: listener, metrics: m, logger: logger, lag: deliveryLag{caughtUpAt: time.Now()}, countLag: deliveryLag{caughtUpAt: time.Now()}}
 	a.reset()
 	return a
 }
@@ -196,7 +209,7 @@ func (a *placements) ensureCount(ctx context.Context, n int) (int, error) {
 // start to follow added partitions.
 func (a *placements) countPartitions(ctx context.Context) (count int, err error) {
 	asked := time.Now()
-	now, err := a.f.log.Partitions(ctx, event.TopicEvents)
+	now, err := a.log.Partitions(ctx, event.TopicEvents)
 	if err != nil {
 		return 0, err
 	}
@@ -213,8 +226,8 @@ func (a *placements) countPartitions(ctx context.Context) (count int, err error)
 	a.mu.Unlock()
 	defer a.countLag.recordDelivered(time.Time{}, false, asked, true) // after subscribers were assigned the added partitions
 	if before > 0 && count > before {
-		a.f.logger.Info("partitions added", "from", before, "to", count)
-		a.f.reconcileAll()
+		a.logger.Info("partitions added", "from", before, "to", count)
+		a.listener.reconcileAll()
 	}
 	return count, nil
 }
@@ -234,7 +247,7 @@ const growthInterval = time.Second
 func (a *placements) detectGrowth(ctx context.Context) {
 	for retry.Sleep(ctx, growthInterval) {
 		if _, err := a.countPartitions(ctx); err != nil && ctx.Err() == nil {
-			a.f.logger.Warn("counting partitions failed", "error", err)
+			a.logger.Warn("counting partitions failed", "error", err)
 		}
 	}
 }
@@ -243,8 +256,8 @@ func (a *placements) detectGrowth(ctx context.Context) {
 func (a *placements) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := a.follow(ctx); err != nil && ctx.Err() == nil {
-			a.f.logger.Warn("reading the partitions of accounts failed", "error", err)
-			a.f.metrics.streamErrors.WithLabelValues("accounts").Inc()
+			a.logger.Warn("reading the partitions of accounts failed", "error", err)
+			a.metrics.streamErrors.WithLabelValues("accounts").Inc()
 			retry.Sleep(ctx, time.Second)
 		}
 	}
@@ -256,11 +269,11 @@ func (a *placements) follow(ctx context.Context) error {
 	if _, err := a.ensureCount(ctx, 1); err != nil {
 		return err
 	}
-	first, next, err := a.f.log.Offsets(ctx, event.TopicAccounts, 0)
+	first, next, err := a.log.Offsets(ctx, event.TopicAccounts, 0)
 	if err != nil {
 		return err
 	}
-	reader := a.f.log.CompactedReader(event.TopicAccounts, 0, first)
+	reader := a.log.CompactedReader(event.TopicAccounts, 0, first)
 	defer reader.Close()
 	a.startReading(reader, first == next)
 	for {
@@ -269,8 +282,8 @@ func (a *placements) follow(ctx context.Context) error {
 		a.mu.Unlock()
 		records, err := reader.Read(ctx)
 		if gap, ok := errors.AsType[*kafka.GapError](err); ok {
-			a.f.logger.Error("gap in the partitions of accounts, read again", "kind", gap.Kind, "error", gap)
-			a.f.metrics.streamErrors.WithLabelValues("accounts").Inc()
+			a.logger.Error("gap in the partitions of accounts, read again", "kind", gap.Kind, "error", gap)
+			a.metrics.streamErrors.WithLabelValues("accounts").Inc()
 			return nil
 		}
 		if err != nil {
@@ -295,7 +308,7 @@ func (a *placements) apply(ctx context.Context, records []kafka.Record, read tim
 	for i := range records {
 		p, err := event.ParsePlacement(records[i].Key, records[i].Value)
 		if err != nil {
-			a.f.logger.Warn("record of another writer in the partitions of accounts", "offset", records[i].Offset, "error", err)
+			a.logger.Warn("record of another writer in the partitions of accounts", "offset", records[i].Offset, "error", err)
 			continue
 		}
 		switch changed := a.add(p, records[i].Time); {
@@ -311,10 +324,10 @@ func (a *placements) apply(ctx context.Context, records []kafka.Record, read tim
 	a.loaded = a.loaded || all
 	a.mu.Unlock()
 	if live {
-		a.f.joinPlacements(ctx, added)
+		a.listener.joinPlacements(ctx, added)
 	}
 	if live && completed || !live && all {
-		a.f.reconcileAll()
+		a.listener.reconcileAll()
 	}
 }
 

@@ -151,7 +151,7 @@ func (v *stateView) merge(now time.Time, filter *filter, into map[state.Key]*sta
 	}
 	// Get the tree while holding the view's lock: then it has every account of the
 	// view.
-	tree := v.f.directory.Tree()
+	tree := v.states.directory.Tree()
 	v.view.Each(func(account string) bool { return filter.matchesAccount(account, tree) }, now, func(e *state.Entry) {
 		key := e.Key()
 		if known := into[key]; known == nil || known.EventID < e.EventID {

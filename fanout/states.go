@@ -3,6 +3,7 @@ package fanout
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -10,12 +11,18 @@ import (
 	"trunkline/event/state"
 	"trunkline/internal/kafka"
 	"trunkline/internal/retry"
+	"trunkline/internal/setting"
 )
 
 // states follows the partitions of cc.state that snapshots need: each from its first
 // snapshot until stateLinger after the last one.
 type states struct {
-	f *Fanout
+	log       Log
+	directory Directory
+	tasks     *tasks
+	maxBytes  setting.Bytes // memory limit of all views
+	metrics   *metrics
+	logger    *slog.Logger
 
 	mu       sync.Mutex
 	running  bool
@@ -35,7 +42,7 @@ const (
 // their current state of reading, and the number of partitions of cc.state. The first
 // call starts reading them.
 func (w *states) viewsOf(ctx context.Context, set partitionSet, now time.Time) (views []*stateView, partitions int, err error) {
-	partitions, err = w.f.log.Partitions(ctx, event.TopicState)
+	partitions, err = w.log.Partitions(ctx, event.TopicState)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -50,14 +57,14 @@ func (w *states) viewsOf(ctx context.Context, set partitionSet, now time.Time) (
 		}
 		v := w.views[p]
 		if v == nil {
-			v = &stateView{f: w.f, partition: p}
+			v = &stateView{states: w, partition: p}
 			w.views[p] = v
 		}
 		v.requestedAt = now
 		views = append(views, v)
 	}
 	if !w.running {
-		if w.running = w.f.startTask(func() { w.run(w.f.runContext) }); !w.running {
+		if w.running = w.tasks.start(func() { w.run(w.tasks.ctx) }); !w.running {
 			return nil, 0, errClosing
 		}
 	}
@@ -81,11 +88,11 @@ func (w *states) startAndStopViews(ctx context.Context, running *sync.WaitGroup)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	entries := w.countEntries()
-	tooLarge := int64(entries)*entryBytes > int64(w.f.cfg.SnapshotBytes)
+	tooLarge := int64(entries)*entryBytes > int64(w.maxBytes)
 	if tooLarge {
 		w.tooLarge = time.Now()
-		w.f.logger.Error("snapshots stopped: the state needs too much memory", "entries", entries,
-			"fanout.snapshot_bytes", w.f.cfg.SnapshotBytes)
+		w.logger.Error("snapshots stopped: the state needs too much memory", "entries", entries,
+			"fanout.snapshot_bytes", w.maxBytes)
 	}
 	for p, v := range w.views {
 		if ctx.Err() != nil || tooLarge || time.Since(v.requestedAt) > stateLinger {
@@ -101,7 +108,7 @@ func (w *states) startAndStopViews(ctx context.Context, running *sync.WaitGroup)
 	}
 	if len(w.views) == 0 {
 		w.running = false
-		w.f.metrics.setSnapshotSizes(0, 0, 0)
+		w.metrics.setSnapshotSizes(0, 0, 0)
 	}
 	return w.running
 }
@@ -118,13 +125,13 @@ func (w *states) countEntries() (entries int) {
 		}
 		v.mu.Unlock()
 	}
-	w.f.metrics.setSnapshotSizes(agents, calls, lag)
+	w.metrics.setSnapshotSizes(agents, calls, lag)
 	return entries + agents + calls
 }
 
 // stateView keeps the state of one partition.
 type stateView struct {
-	f           *Fanout
+	states      *states
 	partition   int
 	requestedAt time.Time          // time of the last snapshot; guarded by states.mu
 	cancel      context.CancelFunc // nil: not started; guarded by states.mu
@@ -140,7 +147,7 @@ type stateView struct {
 func (v *stateView) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := v.follow(ctx); err != nil && ctx.Err() == nil {
-			v.f.recordSnapshotError("reading the state", err)
+			v.states.recordError("reading the state", err)
 			retry.Sleep(ctx, time.Second)
 		}
 	}
@@ -153,18 +160,18 @@ const statePause = 100 * time.Millisecond
 // follow reads until a read fails. At a gap in the log it reads the state again from
 // the beginning.
 func (v *stateView) follow(ctx context.Context) error {
-	first, _, err := v.f.log.Offsets(ctx, event.TopicState, v.partition)
+	first, _, err := v.states.log.Offsets(ctx, event.TopicState, v.partition)
 	if err != nil {
 		return err
 	}
-	reader := v.f.log.CompactedReader(event.TopicState, v.partition, first)
+	reader := v.states.log.CompactedReader(event.TopicState, v.partition, first)
 	defer reader.Close()
 	v.startReading(reader)
 	defer v.stopReading()
 	for {
 		records, err := reader.Read(ctx)
 		if gap, ok := errors.AsType[*kafka.GapError](err); ok {
-			v.f.recordSnapshotError("reading the state", gap)
+			v.states.recordError("reading the state", gap)
 			return nil
 		}
 		if err != nil {
@@ -197,12 +204,12 @@ func (v *stateView) apply(ctx context.Context, records []kafka.Record, read time
 		r := &records[i]
 		record, err := state.ParseRecord(string(r.Key), r.Value, r.Header(state.HeaderEventID))
 		if err != nil {
-			v.f.recordSnapshotError("reading a record of the state", err)
+			v.states.recordError("reading a record of the state", err)
 			continue
 		}
 		parsed = append(parsed, record)
 	}
-	v.f.loadStateAccounts(ctx, parsed)
+	v.states.loadAccounts(ctx, parsed)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, r := range parsed {
@@ -225,10 +232,10 @@ func (v *stateView) currentAsOf() time.Time {
 	return caught
 }
 
-// loadStateAccounts loads accounts that are missing in the tree, so that snapshots
-// include new accounts.
-func (f *Fanout) loadStateAccounts(ctx context.Context, records []state.Record) {
-	tree, asked := f.directory.Tree(), ""
+// loadAccounts loads accounts that are missing in the tree, so that snapshots include new
+// accounts.
+func (w *states) loadAccounts(ctx context.Context, records []state.Record) {
+	tree, asked := w.directory.Tree(), ""
 	for i := range records {
 		e := records[i].Entry
 		if e == nil || e.AccountID == asked {
@@ -238,14 +245,14 @@ func (f *Fanout) loadStateAccounts(ctx context.Context, records []state.Record) 
 		if _, ok := tree.Account(asked); ok {
 			continue
 		}
-		if _, _, err := f.directory.FindAccount(ctx, asked); err != nil && ctx.Err() == nil {
-			f.recordSnapshotError("looking up an account", err)
+		if _, _, err := w.directory.FindAccount(ctx, asked); err != nil && ctx.Err() == nil {
+			w.recordError("looking up an account", err)
 		}
-		tree = f.directory.Tree()
+		tree = w.directory.Tree()
 	}
 }
 
-func (f *Fanout) recordSnapshotError(doing string, err error) {
-	f.logger.Warn("snapshot update failed", "doing", doing, "error", err)
-	f.metrics.streamErrors.WithLabelValues("snapshot").Inc()
+func (w *states) recordError(doing string, err error) {
+	w.logger.Warn("snapshot update failed", "doing", doing, "error", err)
+	w.metrics.streamErrors.WithLabelValues("snapshot").Inc()
 }

@@ -137,7 +137,7 @@ func (f *Fanout) addToday(ctx context.Context, s *Snapshot, filter *filter) {
 	}
 	figures, err := f.today.queues(ctx, accounts, time.Now())
 	if err != nil {
-		f.recordSnapshotError("reading today's figures", err)
+		f.states.recordError("reading today's figures", err)
 	}
 	s.addFigures(figures, filter)
 }

@@ -94,7 +94,7 @@ func (t *webSocket) flush(s *subscriber, scratch []byte) {
 			s.signalSpace()
 		}
 		s.mu.Unlock()
-		if err != nil || !t.f.startTask(func() { t.awaitWritable(s) }) {
+		if err != nil || !t.f.tasks.start(func() { t.awaitWritable(s) }) {
 			t.f.remove(s, DisconnectBroken)
 		}
 		return
@@ -131,7 +131,7 @@ func (t *webSocket) awaitWritable(s *subscriber) {
 		t.f.remove(s, DisconnectBroken)
 		return
 	}
-	t.f.scheduleNow(t.f.runContext, s)
+	t.f.scheduleNow(t.f.tasks.ctx, s)
 }
 
 // peerCloseTimeout bounds the reading of input after a close frame was written, so that a TCP
@@ -171,7 +171,7 @@ func (t *webSocket) read(s *subscriber) {
 		Pong: func() { s.lastPong.Store(time.Now().Unix()) },
 		Ping: func(payload []byte) {
 			if s.pushControl(conn.NewPong(payload)) == pushNeedsWriter {
-				t.f.scheduleNow(t.f.runContext, s)
+				t.f.scheduleNow(t.f.tasks.ctx, s)
 			}
 		},
 		Data: func(bytes int) {
