@@ -52,7 +52,7 @@ func (f *Fanout) upgradeWebSocket(w http.ResponseWriter, req Request) error {
 	if err != nil {
 		return err
 	}
-	t := &webSocket{f: f}
+	t := &webSocket{owner: f, tasks: f.tasks}
 	s.transport = t
 	f.register(s)
 	ws, err := conn.Upgrade(w, r, f.cfg.Compression)
@@ -132,11 +132,11 @@ func (f *Fanout) findStarts(ctx context.Context, a *admission, since string) err
 	}
 	a.gapCount = f.gapCount.Load()
 	in, flt := &a.interest, a.filter.Load()
-	if err := f.ensurePartitionsKnown(ctx, at); err != nil {
+	if err := f.resumer.ensurePartitionsKnown(ctx, at); err != nil {
 		return err
 	}
 	in.follows, in.partitions = f.placements.partitionsOf(flt, f.directory.Tree())
-	if in.past, err = f.pastPartitions(ctx, at); err != nil {
+	if in.past, err = f.resumer.pastPartitions(ctx, at); err != nil {
 		return err
 	}
 	in.follows = in.follows.union(in.past)
@@ -144,7 +144,7 @@ func (f *Fanout) findStarts(ctx context.Context, a *admission, since string) err
 		return err
 	}
 	a.earliest = at.earliest
-	if a.starts, err = f.resumeStarts(ctx, at, in.follows, flt); err != nil {
+	if a.starts, err = f.resumer.resumeStarts(ctx, at, in.follows, flt); err != nil {
 		f.follower.release(in.follows)
 		return err
 	}

@@ -546,7 +546,7 @@ func TestIDIsFoundBehindTheBoundsThatWereLookedUp(t *testing.T) {
 		t.Fatal(next, err)
 	}
 	id := log.put(0, "root", event.QueueCall, 0)[0]
-	if m, err := n.findEvent(t.Context(), id, n.newStream(0, 0, time.Time{})); err != nil || m.id != id {
+	if m, err := n.resumer.findEvent(t.Context(), id, n.newStream(0, 0, time.Time{})); err != nil || m.id != id {
 		t.Errorf("%v", err)
 	}
 }

@@ -112,10 +112,6 @@ func (t *cursorTracker) cursor() string {
 	return c.encode(t.lastID)
 }
 
-// logID is the first 8 bytes of the topic id that Kafka assigned when the topic
-// was created. Zero: unknown.
-type logID [8]byte
-
 // The first byte of a cursor's binary part is its version. Version 1 has
 // neither log id nor leader epochs: its positions are checked against the
 // bounds of the log only. Versions 1 and 2 have a position of every partition.

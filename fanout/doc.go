@@ -22,6 +22,16 @@
 // merged by id over all partitions, until it has reached the live position of
 // every partition; then it becomes live in all partitions at once (replay.go).
 //
+// # Parts
+//
+// Fanout registers subscribers and delivers to them; partitionStream and replay are its
+// two sources of events. The other parts have only the dependencies that they name and
+// do not refer to Fanout: index, follower (which streams run), placements (which
+// partitions have an account's events), resumer (where a client that resumes
+// continues), history, states (snapshots), webSocket and eventStream, pastSessions,
+// tasks. follower, placements and webSocket call it through an interface of two to four
+// methods that they declare.
+//
 // # Goroutines and what stops them
 //
 //   - one stream for each partition while a subscriber follows it: the follower;

@@ -58,8 +58,9 @@ type Fanout struct {
 	index               *index
 	history             *history
 	lookups             *offsetLookup
-	partitionAccounts   partitionAccounts
-	currentLog          atomic.Pointer[logID]
+	partitionAccounts   *partitionAccounts
+	logIdentity         *logIdentity
+	resumer             *resumer
 	gapCount            atomic.Int64 // gaps found in the log by the live streams
 	writers             *conn.Writers[*subscriber]
 	follower            *follower
@@ -97,10 +98,16 @@ func New(cfg Config, deps Deps) (*Fanout, error) {
 	f.tasks = newTasks()
 	f.history = newHistory(f.log, cfg.HistoryBytes, cfg.Compression, f.metrics, f.ensureAccountsLoaded)
 	f.lookups = &offsetLookup{log: f.log}
+	f.logIdentity = &logIdentity{log: f.log}
+	f.partitionAccounts = &partitionAccounts{}
 	f.writers = conn.NewWriters(runtime.GOMAXPROCS(0), cfg.GatherWindow, f.afterFlush)
 	f.ringShare.Store(int64(cfg.RingBytes))
 	f.follower = newFollower(f, f.tasks, cfg.StreamLinger)
 	f.placements = newPlacements(f.log, f, f.metrics, f.logger)
+	f.resumer = &resumer{
+		log: f.log, logIdentity: f.logIdentity, lookups: f.lookups, history: f.history, follower: f.follower,
+		placements: f.placements, partitionAccounts: f.partitionAccounts, directory: f.directory, presence: f.presence,
+	}
 	f.states = &states{
 		log: f.log, directory: f.directory, tasks: f.tasks, maxBytes: cfg.SnapshotBytes, metrics: f.metrics, logger: f.logger,
 		views: make(map[int]*stateView),
@@ -171,7 +178,7 @@ func (f *Fanout) addToIndex(a *admission) {
 		return
 	}
 	if s.tracker != nil {
-		s.tracker.logID, s.tracker.partitions = f.logID(), s.interest.partitions
+		s.tracker.logID, s.tracker.partitions = f.logIdentity.id(), s.interest.partitions
 		for _, start := range a.starts {
 			s.tracker.advance(start.partition, start.position)
 		}

@@ -169,7 +169,7 @@ func (f *Fanout) join(ctx context.Context, s *subscriber, pending map[int]pendin
 			continue
 		}
 		back := j.noticedAt.Add(-joinRewind)
-		offset, err := f.rewindOffset(ctx, f.follower.stream(p), rewind{back, back, true})
+		offset, err := f.resumer.rewindOffset(ctx, f.follower.stream(p), rewind{back, back, true})
 		if err != nil {
 			f.follower.release(set)
 			return err

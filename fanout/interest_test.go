@@ -253,7 +253,7 @@ func TestASubscriberThatIsDisconnectedBeforeItIsIndexedFollowsNothing(t *testing
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.transport, a.state = &webSocket{f: n.Fanout}, scheduled
+	a.transport, a.state = &webSocket{owner: n.Fanout, tasks: n.Fanout.tasks}, scheduled
 	n.members.add(a.subscriber)
 	n.disconnect(a.subscriber, DisconnectEventsLost)
 	n.addToIndex(a)

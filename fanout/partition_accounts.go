@@ -83,9 +83,9 @@ func (s *partitionAccounts) accountsBetween(partition int, from, to int64) (acco
 // accounts. If no stream has read the range, it assumes that an account has events in
 // the partitions of its key, for the old and current partition counts, and wherever it
 // was seen.
-func (f *Fanout) gapMayAffect(filter *filter, partition int, from, to int64, oldPartitionCount int) bool {
-	tree := f.directory.Tree()
-	accounts, known := f.partitionAccounts.accountsBetween(partition, from, to)
+func (r *resumer) gapMayAffect(filter *filter, partition int, from, to int64, oldPartitionCount int) bool {
+	tree := r.directory.Tree()
+	accounts, known := r.partitionAccounts.accountsBetween(partition, from, to)
 	for _, account := range accounts {
 		if filter.matchesAccount(account, tree) {
 			return true
@@ -96,14 +96,14 @@ func (f *Fanout) gapMayAffect(filter *filter, partition int, from, to int64, old
 	}
 	if filter.accounts != nil {
 		for account := range filter.accounts {
-			if f.placements.mayHaveRecords(account, partition, oldPartitionCount) {
+			if r.placements.mayHaveRecords(account, partition, oldPartitionCount) {
 				return true
 			}
 		}
 		return false
 	}
 	for path := range tree.Paths() {
-		if slices.Contains(path, filter.root) && f.placements.mayHaveRecords(path[0], partition, oldPartitionCount) {
+		if slices.Contains(path, filter.root) && r.placements.mayHaveRecords(path[0], partition, oldPartitionCount) {
 			return true
 		}
 	}

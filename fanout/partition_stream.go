@@ -61,7 +61,7 @@ const firstReadTimeout = time.Second
 // prepareStreams implements streamSource.
 func (f *Fanout) prepareStreams(ctx context.Context, first bool) error {
 	if first {
-		if err := f.lookUpLogID(ctx); err != nil {
+		if err := f.logIdentity.lookUp(ctx); err != nil {
 			return err
 		}
 	}
@@ -168,7 +168,7 @@ func (s *partitionStream) setLogAndSkipOld(records []kafka.Record) []kafka.Recor
 		s.topicID = id
 		s.mu.Unlock()
 		current := shortLogID(id)
-		s.f.currentLog.Store(&current)
+		s.f.logIdentity.current.Store(&current)
 		s.f.checkLogIDs(s.partition)
 	}
 	return s.skipOld(records)
@@ -232,8 +232,8 @@ func (s *partitionStream) skipGap(ctx context.Context, gap *kafka.GapError) {
 	s.uniqueSince = time.Time{}
 	s.mu.Unlock()
 	if gap.Restarted() {
-		s.f.currentLog.Store(nil) // unknown is better than wrong
-		if err := s.f.lookUpLogID(ctx); err != nil && ctx.Err() == nil {
+		s.f.logIdentity.current.Store(nil) // unknown is better than wrong
+		if err := s.f.logIdentity.lookUp(ctx); err != nil && ctx.Err() == nil {
 			s.f.logger.Warn("topic id lookup failed, cursors without log id", "error", err)
 		}
 	}

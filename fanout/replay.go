@@ -184,7 +184,7 @@ func (r *replay) partitions() int {
 // checkArrival checks a position that was ahead of the stream. It returns *kafka.GapError if
 // the log was truncated before the position since.
 func (r *replay) checkArrival(ctx context.Context, s *replaySource) error {
-	at, err := r.f.checkPosition(ctx, s.stream.partition, s.at, r.filter, r.partitions())
+	at, err := r.f.resumer.checkPosition(ctx, s.stream.partition, s.at, r.filter, r.partitions())
 	if fault.KindOf(err) == fault.KindGone {
 		return &kafka.GapError{Topic: event.TopicEvents, Partition: s.stream.partition, Kind: kafka.GapTruncated,
 			Offset: s.at.next, Resume: s.bound.Offset, LeaderEpoch: kafka.UnknownEpoch}
@@ -321,9 +321,9 @@ func (r *replay) load(ctx context.Context, s *replaySource) (err error) {
 func (r *replay) maySkipGap(s *replaySource, gap *kafka.GapError) bool {
 	switch gap.Kind {
 	case kafka.GapDamaged, kafka.GapMissing:
-		return r.skipGaps || !r.f.gapMayAffect(r.filter, s.stream.partition, gap.Offset, gap.Resume, r.partitions())
+		return r.skipGaps || !r.f.resumer.gapMayAffect(r.filter, s.stream.partition, gap.Offset, gap.Resume, r.partitions())
 	case kafka.GapExpired:
-		return !r.f.gapMayAffect(r.filter, s.stream.partition, gap.Offset, gap.Resume, r.partitions())
+		return !r.f.resumer.gapMayAffect(r.filter, s.stream.partition, gap.Offset, gap.Resume, r.partitions())
 	}
 	return false
 }

@@ -14,6 +14,19 @@ import (
 // Earliest is the value of since that requests the whole log.
 const Earliest = "earliest"
 
+// resumer finds the positions from which a client that resumes continues.
+type resumer struct {
+	log               Log
+	logIdentity       *logIdentity
+	lookups           *offsetLookup
+	history           *history
+	follower          *follower
+	placements        *placements
+	partitionAccounts *partitionAccounts
+	directory         Directory
+	presence          Presence // has the delivery lag of the other nodes
+}
+
 // parseResume decodes since; "" is the zero value. It returns fault.KindInvalid for a
 // malformed value, and fault.KindUnavailable for a cursor of a newer version, which
 // another node may support.
@@ -36,7 +49,7 @@ func parseResume(since string) (at resumePoint, err error) {
 
 // ensurePartitionsKnown counts the partitions again if a position is in an unknown one. It
 // returns fault.KindGone for a position that cannot come from this cluster.
-func (f *Fanout) ensurePartitionsKnown(ctx context.Context, at resumePoint) error {
+func (r *resumer) ensurePartitionsKnown(ctx context.Context, at resumePoint) error {
 	if at.positions == nil && at.id == 0 {
 		return nil
 	}
@@ -44,17 +57,17 @@ func (f *Fanout) ensurePartitionsKnown(ctx context.Context, at resumePoint) erro
 	if at.positions == nil {
 		need = at.id.Partition() + 1
 	}
-	count, err := f.placements.ensureCount(ctx, need)
+	count, err := r.placements.ensureCount(ctx, need)
 	switch {
 	case err != nil || need <= count:
 		return err
 	case at.positions == nil:
 		return goneError("no such event in this cluster")
 	}
-	if err := f.lookUpLogID(ctx); err != nil {
+	if err := r.logIdentity.lookUp(ctx); err != nil {
 		return err
 	}
-	if at.log != (logID{}) && at.log == f.logID() {
+	if at.log != (logID{}) && at.log == r.logIdentity.id() {
 		return fault.Unavailable(nil, time.Second, "new partitions are not known here yet, retry")
 	}
 	return goneError("the cursor is of another cluster")
@@ -62,14 +75,14 @@ func (f *Fanout) ensurePartitionsKnown(ctx context.Context, at resumePoint) erro
 
 // pastPartitions returns the partitions that a client reads from an offset before
 // their completion: any account may have events in them.
-func (f *Fanout) pastPartitions(ctx context.Context, at resumePoint) (set partitionSet, err error) {
-	late := f.placements.completions()
+func (r *resumer) pastPartitions(ctx context.Context, at resumePoint) (set partitionSet, err error) {
+	late := r.placements.completions()
 	if len(late) == 0 || !at.resumes() {
 		return set, nil
 	}
 	var rewind time.Duration
 	if at.positions == nil && !at.earliest {
-		rewind = f.resumeRewind(ctx, at.id.Time())
+		rewind = r.resumeRewind(ctx, at.id.Time())
 	}
 	for p, complete := range late {
 		if at.positions == nil {
@@ -86,25 +99,25 @@ func (f *Fanout) pastPartitions(ctx context.Context, at resumePoint) (set partit
 // resumeStarts converts since to a start in each of the partitions, whose streams are
 // running. It returns fault.KindGone for a position that is not, or no longer, in the
 // log.
-func (f *Fanout) resumeStarts(ctx context.Context, at resumePoint, set partitionSet, flt *filter) ([]start, error) {
-	f.history.acquire()
-	defer f.history.release()
+func (r *resumer) resumeStarts(ctx context.Context, at resumePoint, set partitionSet, flt *filter) ([]start, error) {
+	r.history.acquire()
+	defer r.history.release()
 	starts := []start{}
 	for p := range set.all() {
 		starts = append(starts, start{partition: p})
 	}
 	switch {
 	case at.earliest:
-		return starts, f.startFromEarliest(ctx, startPointers(starts))
+		return starts, r.startFromEarliest(ctx, startPointers(starts))
 	case at.positions != nil:
-		return starts, f.startFromCursor(ctx, at, starts, flt)
+		return starts, r.startFromCursor(ctx, at, starts, flt)
 	}
-	return starts, f.startFromID(ctx, at.id, starts, flt)
+	return starts, r.startFromID(ctx, at.id, starts, flt)
 }
 
-func (f *Fanout) startFromEarliest(ctx context.Context, starts []*start) error {
+func (r *resumer) startFromEarliest(ctx context.Context, starts []*start) error {
 	return forEachStart(ctx, starts, func(ctx context.Context, s *start) error {
-		first, _, err := f.lookups.bounds(ctx, s.partition)
+		first, _, err := r.lookups.bounds(ctx, s.partition)
 		s.position = positionAt(first)
 		return err
 	})
@@ -121,8 +134,8 @@ func startPointers(starts []start) (all []*start) {
 // starts at offset 0. A partition missing in the cursor was not followed when the
 // cursor was made: none of its events were sent, and it starts before the cursor's
 // event by the largest possible lag of any node.
-func (f *Fanout) startFromCursor(ctx context.Context, at resumePoint, starts []start, flt *filter) error {
-	if current := f.logID(); at.log != (logID{}) && current != (logID{}) && at.log != current {
+func (r *resumer) startFromCursor(ctx context.Context, at resumePoint, starts []start, flt *filter) error {
+	if current := r.logIdentity.id(); at.log != (logID{}) && current != (logID{}) && at.log != current {
 		return goneError("the cursor is of another log")
 	}
 	var check, others []*start
@@ -136,43 +149,43 @@ func (f *Fanout) startFromCursor(ctx context.Context, at resumePoint, starts []s
 				continue
 			}
 		}
-		if st := f.follower.stream(s.partition); !st.ringHolds(s.position) {
+		if st := r.follower.stream(s.partition); !st.ringHolds(s.position) {
 			check = append(check, s)
 			s.ahead = s.next > st.liveOffset() // set before the position is checked
 		}
 	}
 	err := forEachStart(ctx, check, func(ctx context.Context, s *start) (err error) {
-		s.position, err = f.checkPosition(ctx, s.partition, s.position, flt, at.partitions)
+		s.position, err = r.checkPosition(ctx, s.partition, s.position, flt, at.partitions)
 		return err
 	})
 	switch {
 	case err != nil:
 		return err
 	case at.id == 0: // cursor of a snapshot without any event
-		err = f.startFromEarliest(ctx, others)
+		err = r.startFromEarliest(ctx, others)
 	case len(others) > 0:
-		sent := at.id.Time().Add(-f.resumeRewind(ctx, at.id.Time()))
-		err = f.rewindAll(ctx, others, rewind{sent, sent, true})
+		sent := at.id.Time().Add(-r.resumeRewind(ctx, at.id.Time()))
+		err = r.rewindAll(ctx, others, rewind{sent, sent, true})
 	}
 	if err != nil {
 		return err
 	}
-	return f.rejectDamagedStarts(starts, flt)
+	return r.rejectDamagedStarts(starts, flt)
 }
 
 // rewindAll sets the starts to a rewind.
-func (f *Fanout) rewindAll(ctx context.Context, starts []*start, back rewind) error {
+func (r *resumer) rewindAll(ctx context.Context, starts []*start, back rewind) error {
 	var ask []*start
 	for _, s := range starts {
-		offset, ok := f.follower.stream(s.partition).ringOffset(back)
+		offset, ok := r.follower.stream(s.partition).ringOffset(back)
 		if s.position = positionAt(offset); !ok {
 			ask = append(ask, s)
 		}
 	}
 	return forEachStart(ctx, ask, func(ctx context.Context, s *start) error {
-		st := f.follower.stream(s.partition)
+		st := r.follower.stream(s.partition)
 		read := st.liveOffset() // the log may be truncated beyond it before this node has read it
-		offset, err := f.rewindOffset(ctx, st, back)
+		offset, err := r.rewindOffset(ctx, st, back)
 		s.position = positionAt(min(offset, read))
 		return err
 	})
@@ -181,10 +194,10 @@ func (f *Fanout) rewindAll(ctx context.Context, starts []*start, back rewind) er
 // checkPosition validates a cursor's position against the log and returns the start.
 // Deleted records are skipped if none was of the filter's accounts; otherwise it
 // returns fault.KindGone.
-func (f *Fanout) checkPosition(ctx context.Context, partition int, at position, flt *filter, oldPartitionCount int) (position, error) {
-	first, next, err := f.lookups.bounds(ctx, partition)
+func (r *resumer) checkPosition(ctx context.Context, partition int, at position, flt *filter, oldPartitionCount int) (position, error) {
+	first, next, err := r.lookups.bounds(ctx, partition)
 	if err == nil && at.next > next { // the position is of a node that has read more than the answer includes
-		first, next, err = f.log.Offsets(ctx, event.TopicEvents, partition)
+		first, next, err = r.log.Offsets(ctx, event.TopicEvents, partition)
 	}
 	if err != nil {
 		return at, err
@@ -193,17 +206,17 @@ func (f *Fanout) checkPosition(ctx context.Context, partition int, at position, 
 	case at.next > next:
 		return at, goneError("the events after this cursor are not in the log")
 	case at.next < first:
-		if f.gapMayAffect(flt, partition, at.next, first, oldPartitionCount) {
+		if r.gapMayAffect(flt, partition, at.next, first, oldPartitionCount) {
 			return at, goneError("the events after this cursor are not in the log any more")
 		}
 		return position{first, at.source, unknownEpoch}, nil
 	case at.epoch == unknownEpoch || at.next == first:
 		return at, nil
 	}
-	end, err := f.lookups.epochEnd(ctx, partition, at.epoch)
+	end, err := r.lookups.epochEnd(ctx, partition, at.epoch)
 	if err == nil && end < at.next { // the epoch may have grown since the answer
 		var fresh kafka.EpochEnd
-		fresh, err = f.log.EpochEnd(ctx, event.TopicEvents, partition, at.epoch)
+		fresh, err = r.log.EpochEnd(ctx, event.TopicEvents, partition, at.epoch)
 		end = fresh.Offset
 		if fresh.LeaderEpoch != at.epoch {
 			end = -1
@@ -220,11 +233,11 @@ func (f *Fanout) checkPosition(ctx context.Context, partition int, at position, 
 
 // rejectDamagedStarts refuses positions before records known to be damaged, except in
 // partitions without any of the filter's accounts.
-func (f *Fanout) rejectDamagedStarts(starts []start, flt *filter) error {
+func (r *resumer) rejectDamagedStarts(starts []start, flt *filter) error {
 	for i := range starts {
 		s := &starts[i]
-		gap := f.history.gapAfter(s.partition, s.next, f.follower.stream(s.partition).liveOffset())
-		if gap != nil && f.gapMayAffect(flt, s.partition, gap.Offset, gap.Resume, 0) {
+		gap := r.history.gapAfter(s.partition, s.next, r.follower.stream(s.partition).liveOffset())
+		if gap != nil && r.gapMayAffect(flt, s.partition, gap.Offset, gap.Resume, 0) {
 			return goneError("events after this position are damaged")
 		}
 	}
@@ -233,9 +246,9 @@ func (f *Fanout) rejectDamagedStarts(starts []start, flt *filter) error {
 
 // startFromID continues after the event in its own partition. The other partitions start
 // earlier by the largest possible lag of any node at the time it sent the event.
-func (f *Fanout) startFromID(ctx context.Context, id event.ID, starts []start, flt *filter) error {
-	own := f.follower.stream(id.Partition()) // nil: no longer followed
-	m, err := f.findEvent(ctx, id, own)
+func (r *resumer) startFromID(ctx context.Context, id event.ID, starts []start, flt *filter) error {
+	own := r.follower.stream(id.Partition()) // nil: no longer followed
+	m, err := r.findEvent(ctx, id, own)
 	if err != nil {
 		return err
 	}
@@ -249,23 +262,23 @@ func (f *Fanout) startFromID(ctx context.Context, id event.ID, starts []start, f
 		}
 	}
 	if len(others) > 0 {
-		if err := f.rewindAll(ctx, others, f.newRewind(ctx, m)); err != nil {
+		if err := r.rewindAll(ctx, others, r.newRewind(ctx, m)); err != nil {
 			return err
 		}
 	}
-	return f.rejectDamagedStarts(starts, flt)
+	return r.rejectDamagedStarts(starts, flt)
 }
 
 // findEvent looks up an event in its partition, whose stream may be nil. It returns
 // fault.KindGone if the event is not there.
-func (f *Fanout) findEvent(ctx context.Context, id event.ID, st *partitionStream) (m *frame, err error) {
+func (r *resumer) findEvent(ctx context.Context, id event.ID, st *partitionStream) (m *frame, err error) {
 	if st != nil {
 		var original bool
 		if m, original = st.findInRing(id); original {
 			return m, nil
 		}
 	}
-	offset, err := f.lookups.atTime(ctx, id.Partition(), time.UnixMilli(id.Milli()))
+	offset, err := r.lookups.atTime(ctx, id.Partition(), time.UnixMilli(id.Milli()))
 	if err != nil {
 		return nil, err
 	}
@@ -273,12 +286,12 @@ func (f *Fanout) findEvent(ctx context.Context, id event.ID, st *partitionStream
 		return m, nil
 	}
 	// Cached bounds may be older than the event.
-	_, next, err := f.log.Offsets(ctx, event.TopicEvents, id.Partition())
+	_, next, err := r.log.Offsets(ctx, event.TopicEvents, id.Partition())
 	if err != nil {
 		return nil, err
 	}
 	for offset < next {
-		frames, upTo, err := f.history.read(ctx, id.Partition(), offset, atOffset(next))
+		frames, upTo, err := r.history.read(ctx, id.Partition(), offset, atOffset(next))
 		if _, ok := errors.AsType[*kafka.GapError](err); ok {
 			return nil, goneError("no such event in the log")
 		}
@@ -350,70 +363,3 @@ func (s *partitionStream) ringHolds(at position) bool {
 }
 
 func goneError(message string) error { return fault.New(fault.KindGone, "%s", message) }
-
-// logID returns the id of the log as of the last look-up; zero: unknown.
-func (f *Fanout) logID() logID {
-	if id := f.currentLog.Load(); id != nil {
-		return *id
-	}
-	return logID{}
-}
-
-func shortLogID(full kafka.TopicID) (id logID) {
-	copy(id[:], full[:])
-	return id
-}
-
-// checkLogID disconnects a subscriber whose cursor is of another log than its streams
-// read: a stream may detect later than others that the topic was recreated, and its
-// positions must not get into a cursor of the new log.
-func (f *Fanout) checkLogID(s *subscriber) {
-	if !s.hasSameLogID(f.follower) {
-		f.disconnect(s, DisconnectEventsLost)
-	}
-}
-
-// checkLogIDs calls checkLogID for the subscribers of a partition.
-func (f *Fanout) checkLogIDs(partition int) {
-	for _, s := range f.members.all() {
-		if s.follows(partition) {
-			f.checkLogID(s)
-		}
-	}
-}
-
-func (s *subscriber) hasSameLogID(streams *follower) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.tracker == nil {
-		return true
-	}
-	for p := range s.interest.follows.all() {
-		switch id := shortLogID(streams.stream(p).deliveredPosition().TopicID); {
-		case id == logID{}:
-		case s.tracker.logID == logID{}:
-			s.tracker.logID = id
-		case s.tracker.logID != id:
-			return false
-		}
-	}
-	return true
-}
-
-// matches reports whether id is the short form of the full topic id in text; an
-// unknown id matches all.
-func (id logID) matches(text string) bool {
-	full, err := kafka.ParseTopicID(text)
-	return id == logID{} || err != nil || id == logID(full[:len(id)])
-}
-
-// lookUpLogID looks up the log's id.
-func (f *Fanout) lookUpLogID(ctx context.Context) error {
-	full, err := f.log.TopicID(ctx, event.TopicEvents)
-	if err != nil {
-		return fmt.Errorf("identifying the log: %w", err)
-	}
-	id := shortLogID(full)
-	f.currentLog.Store(&id)
-	return nil
-}

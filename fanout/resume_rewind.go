@@ -19,10 +19,10 @@ const (
 
 // resumeRewind returns the longest delivery lag of any node since the given time, plus
 // clockSkew.
-func (f *Fanout) resumeRewind(ctx context.Context, since time.Time) time.Duration {
+func (r *resumer) resumeRewind(ctx context.Context, since time.Time) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, presenceTimeout)
 	defer cancel()
-	lag, known, err := f.presence.Lag(ctx, since, time.Now())
+	lag, known, err := r.presence.Lag(ctx, since, time.Now())
 	lag = min(lag, maxRewind)
 	if err != nil || !known {
 		return max(minRewindUnknownLag, lag+clockSkew)
@@ -39,8 +39,8 @@ type rewind struct {
 	known      bool // the event has a processed_at
 }
 
-func (f *Fanout) newRewind(ctx context.Context, m *frame) rewind {
-	by := f.resumeRewind(ctx, m.id.Time())
+func (r *resumer) newRewind(ctx context.Context, m *frame) rewind {
+	by := r.resumeRewind(ctx, m.id.Time())
 	at, ok := processedAt(m.Payload())
 	return rewind{m.id.Time().Add(-by), at.Add(-by), ok}
 }
@@ -53,34 +53,34 @@ func (r rewind) covers(normalized time.Time, known bool) bool {
 
 // rewindOffset finds the start in the log. Clients that reconnect at the same time share
 // its look-ups: the time is rounded down, more for old events than for new ones.
-func (f *Fanout) rewindOffset(ctx context.Context, st *partitionStream, to rewind) (int64, error) {
+func (r *resumer) rewindOffset(ctx context.Context, st *partitionStream, to rewind) (int64, error) {
 	step := time.Second
 	for age := time.Since(to.received); step < age/32; {
 		step *= 2
 	}
-	offset, err := f.lookups.atTime(ctx, st.partition, to.received.Truncate(step))
+	offset, err := r.lookups.atTime(ctx, st.partition, to.received.Truncate(step))
 	if err != nil {
 		return 0, err
 	}
-	at, known, err := f.lookups.normalizedBefore(ctx, st.partition, offset)
+	at, known, err := r.lookups.normalizedBefore(ctx, st.partition, offset)
 	if err != nil || to.covers(at, known) {
 		return offset, err
 	}
-	first, next, err := f.lookups.bounds(ctx, st.partition)
+	first, next, err := r.lookups.bounds(ctx, st.partition)
 	if err != nil {
 		return 0, err
 	}
-	return f.rewindPastLate(ctx, st, to, offset, first, max(next, st.liveOffset()))
+	return r.rewindPastLate(ctx, st, to, offset, first, max(next, st.liveOffset()))
 }
 
 // rewindPastLate moves an offset back over messages that were normalized late.
-func (f *Fanout) rewindPastLate(ctx context.Context, st *partitionStream, to rewind, offset, first, end int64) (int64, error) {
+func (r *resumer) rewindPastLate(ctx context.Context, st *partitionStream, to rewind, offset, first, end int64) (int64, error) {
 	const step = 256
 	for offset > first {
 		from := max(first, offset-step)
 		var before []frame
 		for next := from; next < offset; {
-			frames, upTo, err := f.history.read(ctx, st.partition, next, atOffset(end))
+			frames, upTo, err := r.history.read(ctx, st.partition, next, atOffset(end))
 			if _, ok := errors.AsType[*kafka.GapError](err); ok {
 				return offset, nil // no record before it is in the log
 			}

@@ -112,7 +112,7 @@ func (f *Fanout) Snapshot(ctx context.Context, p *identity.Principal) (*Snapshot
 // mergeViews merges the views of a filter's partitions one after the other; the cursor
 // has a position for each. It returns nil if one is behind.
 func (f *Fanout) mergeViews(views []*stateView, partitions int, filter *filter, now time.Time) *Snapshot {
-	log := f.logID()
+	log := f.logIdentity.id()
 	merged := make(map[state.Key]*state.Entry)
 	cursor := newCursor(log, partitions)
 	s := &Snapshot{Timestamp: now.Unix()}

@@ -1,6 +1,7 @@
 package fanout
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -9,9 +10,20 @@ import (
 	"trunkline/fanout/conn"
 )
 
+// transportOwner acts on the subscriber of a transport.
+type transportOwner interface {
+	// disconnect closes the subscriber with a close frame.
+	disconnect(s *subscriber, d conn.Disconnect)
+	// remove deletes the subscriber after its connection has ended.
+	remove(s *subscriber, d conn.Disconnect)
+	// scheduleNow passes the subscriber to a writer.
+	scheduleNow(ctx context.Context, s *subscriber)
+}
+
 // webSocket sends a subscriber's frames over a WebSocket.
 type webSocket struct {
-	f *Fanout
+	owner transportOwner
+	tasks *tasks
 
 	handshake  sync.Mutex // guards conn and isClosed until the handshake is complete
 	conn       *conn.WebSocket
@@ -94,8 +106,8 @@ func (t *webSocket) flush(s *subscriber, scratch []byte) {
 			s.signalSpace()
 		}
 		s.mu.Unlock()
-		if err != nil || !t.f.tasks.start(func() { t.awaitWritable(s) }) {
-			t.f.remove(s, DisconnectBroken)
+		if err != nil || !t.tasks.start(func() { t.awaitWritable(s) }) {
+			t.owner.remove(s, DisconnectBroken)
 		}
 		return
 	}
@@ -128,10 +140,10 @@ func (t *webSocket) awaitWritable(s *subscriber) {
 	s.state = scheduled
 	s.mu.Unlock()
 	if err != nil {
-		t.f.remove(s, DisconnectBroken)
+		t.owner.remove(s, DisconnectBroken)
 		return
 	}
-	t.f.scheduleNow(t.f.tasks.ctx, s)
+	t.owner.scheduleNow(t.tasks.ctx, s)
 }
 
 // peerCloseTimeout bounds the reading of input after a close frame was written, so that a TCP
@@ -148,7 +160,7 @@ func (t *webSocket) awaitPeerClose(s *subscriber) {
 	}
 	s.mu.Unlock()
 	if done {
-		t.f.remove(s, DisconnectNormal)
+		t.owner.remove(s, DisconnectNormal)
 	}
 }
 
@@ -171,7 +183,7 @@ func (t *webSocket) read(s *subscriber) {
 		Pong: func() { s.lastPong.Store(time.Now().Unix()) },
 		Ping: func(payload []byte) {
 			if s.pushControl(conn.NewPong(payload)) == pushNeedsWriter {
-				t.f.scheduleNow(t.f.tasks.ctx, s)
+				t.owner.scheduleNow(t.tasks.ctx, s)
 			}
 		},
 		Data: func(bytes int) {
@@ -180,7 +192,7 @@ func (t *webSocket) read(s *subscriber) {
 			}
 			messages, total = messages+1, total+bytes
 			if messages > peerMessages || total > peerMessageBytes {
-				t.f.disconnect(s, DisconnectClientMessages)
+				t.owner.disconnect(s, DisconnectClientMessages)
 			}
 		},
 	})
@@ -197,15 +209,15 @@ func (t *webSocket) handleReadError(s *subscriber, err error) {
 		t.peerClosed = true
 		s.mu.Unlock()
 		if !s.isDisconnected() { // the peer closed first: echo its code, RFC 6455 5.5.1
-			t.f.disconnect(s, conn.Disconnect{Code: code})
+			t.owner.disconnect(s, conn.Disconnect{Code: code})
 			t.conn.Discard() // until awaitPeerClose or the sweeper closes the connection
 		}
-		t.f.remove(s, DisconnectNormal)
+		t.owner.remove(s, DisconnectNormal)
 	case conn.Broken(err):
-		t.f.remove(s, DisconnectBroken)
+		t.owner.remove(s, DisconnectBroken)
 	default:
-		t.f.disconnect(s, DisconnectProtocolError)
+		t.owner.disconnect(s, DisconnectProtocolError)
 		t.conn.Discard()
-		t.f.remove(s, DisconnectProtocolError)
+		t.owner.remove(s, DisconnectProtocolError)
 	}
 }

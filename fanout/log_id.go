@@ -1,0 +1,95 @@
+package fanout
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+)
+
+// logID is the first 8 bytes of the topic id that Kafka assigned when the topic
+// was created. Zero: unknown.
+type logID [8]byte
+
+// logIdentity is the id of the log that the node's streams read.
+type logIdentity struct {
+	log     Log
+	current atomic.Pointer[logID]
+}
+
+// id returns the id as of the last look-up; zero: unknown.
+func (l *logIdentity) id() logID {
+	if id := l.current.Load(); id != nil {
+		return *id
+	}
+	return logID{}
+}
+
+// lookUp looks up the id.
+func (l *logIdentity) lookUp(ctx context.Context) error {
+	full, err := l.log.TopicID(ctx, event.TopicEvents)
+	if err != nil {
+		return fmt.Errorf("identifying the log: %w", err)
+	}
+	id := shortLogID(full)
+	l.current.Store(&id)
+	return nil
+}
+
+func (f *Fanout) logID() logID {
+	if id := f.logIdentity.current.Load(); id != nil {
+		return *id
+	}
+	return logID{}
+}
+
+// shortLogID returns the logID of a topic id.
+func shortLogID(full kafka.TopicID) (id logID) {
+	copy(id[:], full[:])
+	return id
+}
+
+// checkLogID disconnects a subscriber whose cursor is of another log than its streams
+// read: a stream may detect later than others that the topic was recreated, and its
+// positions must not get into a cursor of the new log.
+func (f *Fanout) checkLogID(s *subscriber) {
+	if !s.hasSameLogID(f.follower) {
+		f.disconnect(s, DisconnectEventsLost)
+	}
+}
+
+// checkLogIDs calls checkLogID for the subscribers of a partition.
+func (f *Fanout) checkLogIDs(partition int) {
+	for _, s := range f.members.all() {
+		if s.follows(partition) {
+			f.checkLogID(s)
+		}
+	}
+}
+
+func (s *subscriber) hasSameLogID(streams *follower) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tracker == nil {
+		return true
+	}
+	for p := range s.interest.follows.all() {
+		switch id := shortLogID(streams.stream(p).deliveredPosition().TopicID); {
+		case id == logID{}:
+		case s.tracker.logID == logID{}:
+			s.tracker.logID = id
+		case s.tracker.logID != id:
+			return false
+		}
+	}
+	return true
+}
+
+// matches reports whether id is the short form of the full topic id in text; an
+// unknown id matches all.
+func (id logID) matches(text string) bool {
+	full, err := kafka.ParseTopicID(text)
+	return id == logID{} || err != nil || id == logID(full[:len(id)])
+}
