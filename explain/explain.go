@@ -70,19 +70,19 @@ type Event struct {
 	Message  json.RawMessage // as subscribers get it
 }
 
-// noSuchEvent is also the error for an event that the caller cannot access.
-func noSuchEvent() error { return fault.NotFound("Event not found") }
+// errEventNotFound is also the error for an event that the caller cannot access.
+func errEventNotFound() error { return fault.NotFound("Event not found") }
 
 // Explain explains an event. Returns fault.KindNotFound if there is none or the caller
 // cannot access its account, fault.KindGone if the log begins after its id.
 func (s *Service) Explain(ctx context.Context, q Question) (*Explanation, error) {
-	record, err := s.find(ctx, q.ID)
+	record, err := s.findRecord(ctx, q.ID)
 	if err != nil {
 		return nil, err
 	}
 	message, tree := messageOf(record), s.Accounts.Tree()
 	if !tree.Contains(q.Root, message.AccountID) {
-		return nil, noSuchEvent()
+		return nil, errEventNotFound()
 	}
 	e := &Explanation{Explained: time.Now(), Event: Event{q.ID, event.Position{Partition: record.Partition, Offset: record.Offset}, record.Value}}
 	if err := s.readSource(ctx, record, &message, e); err != nil {
@@ -96,18 +96,18 @@ func (s *Service) Explain(ctx context.Context, q Question) (*Explanation, error)
 	return e, nil
 }
 
-// scanned is the number of records that are read at once to find one.
-const scanned = 64
+// scanBatchSize is the number of records that are read at once to find one.
+const scanBatchSize = 64
 
-// find returns the event's record of cc.evt: the first one with the id, since later
+// findRecord returns the event's record of cc.evt: the first one with the id, since later
 // ones are repeats.
-func (s *Service) find(ctx context.Context, id event.ID) (found *kafka.Record, err error) {
+func (s *Service) findRecord(ctx context.Context, id event.ID) (found *kafka.Record, err error) {
 	partitions, err := s.Log.Partitions(ctx, event.TopicEvents)
 	if err != nil {
 		return nil, err
 	}
 	if id.Partition() >= partitions {
-		return nil, noSuchEvent()
+		return nil, errEventNotFound()
 	}
 	first, next, err := s.Log.Offsets(ctx, event.TopicEvents, id.Partition())
 	if err != nil {
@@ -117,17 +117,17 @@ func (s *Service) find(ctx context.Context, id event.ID) (found *kafka.Record, e
 	if err != nil {
 		return nil, err
 	}
-	passed := false
-	for at := from; at < next && found == nil && !passed; at += scanned {
-		err := s.Log.Scan(ctx, event.TopicEvents, id.Partition(), at, min(at+scanned, next), func(r *kafka.Record) {
-			this, err := event.MessageID(r.Value)
+	pastID := false
+	for offset := from; offset < next && found == nil && !pastID; offset += scanBatchSize {
+		err := s.Log.Scan(ctx, event.TopicEvents, id.Partition(), offset, min(offset+scanBatchSize, next), func(r *kafka.Record) {
+			recordID, err := event.MessageID(r.Value)
 			if err != nil { // of another program
 				return
 			}
-			if this == id && found == nil {
+			if recordID == id && found == nil {
 				found = r.Clone()
 			}
-			passed = passed || this > id
+			pastID = pastID || recordID > id
 		})
 		if err != nil {
 			return nil, err
@@ -140,7 +140,7 @@ func (s *Service) find(ctx context.Context, id event.ID) (found *kafka.Record, e
 	case from <= first && first > 0:
 		return nil, fault.New(fault.KindGone, "The log does not reach back to this event")
 	}
-	return nil, noSuchEvent()
+	return nil, errEventNotFound()
 }
 
 // messageOf returns the fields of a record of cc.evt that filters match.

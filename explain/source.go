@@ -79,17 +79,17 @@ const (
 // readSource adds the raw record, format, account and origins of facts.
 func (s *Service) readSource(ctx context.Context, record *kafka.Record, m *identity.Message, e *Explanation) error {
 	e.Format, e.Account = Format{m.Format, FormatFromUnknown}, Account{m.AccountID, AccountFromUnknown}
-	data, facts := partsOf(record.Value)
+	data, facts := dataAndFacts(record.Value)
 	raw, err := s.readRaw(ctx, record, data, &e.Raw)
 	if err != nil {
 		return err
 	}
-	var told map[string]json.RawMessage // the facts in the raw record
+	var recordFacts map[string]json.RawMessage // the facts in the raw record
 	if raw != nil {
-		if read, named, ok := readAgain(raw, m.Format, e); ok {
-			told = members(read.Append(nil))
+		if rawFacts, namedAccount, ok := parseRaw(raw, m.Format, e); ok {
+			recordFacts = members(rawFacts.Append(nil))
 			e.Account.From = AccountFromKey
-			if named == m.AccountID && !strings.HasPrefix(e.Raw.Headers[event.HeaderSource], "feed:") {
+			if namedAccount == m.AccountID && !strings.HasPrefix(e.Raw.Headers[event.HeaderSource], "feed:") {
 				e.Account.From = AccountFromRecord
 			}
 		}
@@ -98,8 +98,8 @@ func (s *Service) readSource(ctx context.Context, record *kafka.Record, m *ident
 	for _, name := range slices.Sorted(maps.Keys(facts)) {
 		f := Fact{name, facts[name], FactFromUnknown}
 		switch {
-		case told == nil:
-		case bytes.Equal(told[name], f.Value):
+		case recordFacts == nil:
+		case bytes.Equal(recordFacts[name], f.Value):
 			f.From = FactFromRecord
 		default:
 			f.From = FactFromState
@@ -111,16 +111,16 @@ func (s *Service) readSource(ctx context.Context, record *kafka.Record, m *ident
 
 // readRaw reads the raw record, nil when it is not available.
 func (s *Service) readRaw(ctx context.Context, record *kafka.Record, data []byte, into *Raw) (raw *kafka.Record, err error) {
-	at, err := event.ParsePosition(string(record.Header(event.HeaderPosition)))
+	position, err := event.ParsePosition(string(record.Header(event.HeaderPosition)))
 	if err != nil {
 		return nil, nil // of another program
 	}
-	into.Position = at.String()
-	first, next, err := s.Log.Offsets(ctx, event.TopicRaw, at.Partition)
-	if err != nil || at.Offset < first || at.Offset >= next {
+	into.Position = position.String()
+	first, next, err := s.Log.Offsets(ctx, event.TopicRaw, position.Partition)
+	if err != nil || position.Offset < first || position.Offset >= next {
 		return nil, err
 	}
-	err = s.Log.Scan(ctx, event.TopicRaw, at.Partition, at.Offset, at.Offset+1, func(r *kafka.Record) {
+	err = s.Log.Scan(ctx, event.TopicRaw, position.Partition, position.Offset, position.Offset+1, func(r *kafka.Record) {
 		if bytes.Equal(r.Value, data) { // else the log was truncated and has another record there
 			raw = r.Clone()
 		}
@@ -136,10 +136,10 @@ func (s *Service) readRaw(ctx context.Context, record *kafka.Record, data []byte
 	return raw, nil
 }
 
-// readAgain parses the raw record like the normalizer. It returns the facts and the
+// parseRaw parses the raw record like the normalizer. It returns the facts and the
 // account in the record; ok is false if this version parses it in another format, or not
 // at all.
-func readAgain(raw *kafka.Record, name string, e *Explanation) (facts event.Facts, account string, ok bool) {
+func parseRaw(raw *kafka.Record, name string, e *Explanation) (facts event.Facts, account string, ok bool) {
 	f, known := registry.Lookup(name)
 	switch {
 	case raw.Header(event.HeaderFormat) != nil:
@@ -155,12 +155,12 @@ func readAgain(raw *kafka.Record, name string, e *Explanation) (facts event.Fact
 		return event.Facts{}, "", false
 	}
 	var fields format.Fields
-	read, err := f.ReadEvent(raw.Value, &fields)
-	return read.Facts, read.Account, err == nil
+	parsed, err := f.ReadEvent(raw.Value, &fields)
+	return parsed.Facts, parsed.Account, err == nil
 }
 
-// partsOf returns the data and the facts of a message.
-func partsOf(message []byte) (data []byte, facts map[string]json.RawMessage) {
+// dataAndFacts returns the data and the facts of a message.
+func dataAndFacts(message []byte) (data []byte, facts map[string]json.RawMessage) {
 	var m struct {
 		Data     json.RawMessage `json:"data"`
 		Metadata struct {
@@ -173,9 +173,9 @@ func partsOf(message []byte) (data []byte, facts map[string]json.RawMessage) {
 	return m.Data, members(m.Metadata.Facts)
 }
 
-func members(object []byte) (all map[string]json.RawMessage) {
-	if json.Unmarshal(object, &all) != nil {
+func members(object []byte) (values map[string]json.RawMessage) {
+	if json.Unmarshal(object, &values) != nil {
 		return nil
 	}
-	return all
+	return values
 }

@@ -15,13 +15,13 @@ type Calendar struct {
 }
 
 const (
-	oldest = 946_684_800  // 2000-01-01
-	ahead  = 24 * 60 * 60 // how far a switch's clock may be ahead of Kafka's
+	minTimestamp  = 946_684_800  // 2000-01-01
+	maxClockAhead = 24 * 60 * 60 // how far a switch's clock may be ahead of Kafka's
 )
 
 // Check returns s, or an error if no call can have this timestamp.
 func (c Calendar) Check(s int64, field string) (int64, error) {
-	if s < oldest || s > c.Recorded+ahead {
+	if s < minTimestamp || s > c.Recorded+maxClockAhead {
 		return 0, RejectRange(field)
 	}
 	return s, nil
@@ -30,7 +30,7 @@ func (c Calendar) Check(s int64, field string) (int64, error) {
 // UnixTime returns a call's timestamp in Unix seconds, from any unit that UnixSeconds
 // accepts; absent, null, "" and zero mean unknown, 0.
 func (c Calendar) UnixTime(v jsonscan.Value, field string) (int64, error) {
-	if unset(v) {
+	if isUnset(v) {
 		return 0, nil
 	}
 	n, ok := Integer(v)
@@ -46,7 +46,7 @@ func (c Calendar) UnixTime(v jsonscan.Value, field string) (int64, error) {
 
 // Start returns a required timestamp.
 func (c Calendar) Start(v jsonscan.Value, field string) (int64, error) {
-	if unset(v) {
+	if isUnset(v) {
 		return 0, RejectMissing(field)
 	}
 	s, err := c.UnixTime(v, field)
@@ -58,7 +58,7 @@ func (c Calendar) Start(v jsonscan.Value, field string) (int64, error) {
 
 // Seconds returns a duration, nil if unknown.
 func Seconds(v jsonscan.Value, field string) (*int64, error) {
-	if unset(v) {
+	if isUnset(v) {
 		return nil, nil
 	}
 	n, ok := Integer(v)
@@ -71,8 +71,8 @@ func Seconds(v jsonscan.Value, field string) (*int64, error) {
 	return &n, nil
 }
 
-// unset reports whether a foreign source omitted the field, or wrote null or "".
-func unset(v jsonscan.Value) bool {
+// isUnset reports whether a foreign source omitted the field, or wrote null or "".
+func isUnset(v jsonscan.Value) bool {
 	return v.Kind() == jsonscan.None || v.Kind() == jsonscan.Null || v.Is("")
 }
 

@@ -55,9 +55,9 @@ func AddContactCenter(t event.Type, f []jsonscan.Value, facts *event.Facts) {
 	facts.CallID, facts.Reason = Text(f[ccCall]), Text(f[ccReason])
 	facts.InteractionID, facts.OriginationCallID = Text(f[ccInteraction]), Text(f[ccOrigination])
 	facts.Caller, facts.Callee = Text(f[ccCaller]), Text(f[ccCallee])
-	state, status := AgentWord(word(f[ccState])), AgentWord(word(f[ccStatus]))
+	state, status := AgentWord(textBytes(f[ccState])), AgentWord(textBytes(f[ccStatus]))
 	agent := AgentState(state, status)
-	set := func(name event.Name, s, otherwise event.State) {
+	setNameAndState := func(name event.Name, s, otherwise event.State) {
 		if facts.Name, facts.State = name, s; s == "" {
 			facts.State = otherwise
 		}
@@ -67,35 +67,35 @@ func AddContactCenter(t event.Type, f []jsonscan.Value, facts *event.Facts) {
 		addCallEvent(f, facts)
 	case event.AgentState, event.AgentStatus:
 		if agent != "" {
-			set(event.NameAgentState, agent, "")
+			setNameAndState(event.NameAgentState, agent, "")
 		}
 	case event.AgentLogin:
-		set(event.NameAgentLogin, agent, event.Available)
+		setNameAndState(event.NameAgentLogin, agent, event.Available)
 	case event.AgentLogout:
-		set(event.NameAgentLogout, event.Offline, "")
+		setNameAndState(event.NameAgentLogout, event.Offline, "")
 	case event.AgentBreakStart:
-		set(event.NameAgentBreakStart, event.Break, "")
+		setNameAndState(event.NameAgentBreakStart, event.Break, "")
 	case event.AgentBreakEnd:
-		set(event.NameAgentBreakEnd, agent, event.Available)
+		setNameAndState(event.NameAgentBreakEnd, agent, event.Available)
 	case event.AgentQueueJoin:
-		set(event.NameAgentQueueJoin, agent, "")
+		setNameAndState(event.NameAgentQueueJoin, agent, "")
 	case event.AgentQueueLeave:
-		set(event.NameAgentQueueLeave, agent, "")
+		setNameAndState(event.NameAgentQueueLeave, agent, "")
 	case event.AgentCallStart:
-		set(event.NameCallAnswered, event.Talking, "")
+		setNameAndState(event.NameCallAnswered, event.Talking, "")
 	case event.AgentCallEnd: // the state is that of the agent after the call
-		set(event.NameCallEnded, agent, event.WrapUp)
+		setNameAndState(event.NameCallEnded, agent, event.WrapUp)
 	case event.AgentTransfer:
-		set(event.NameCallTransferred, "", "")
+		setNameAndState(event.NameCallTransferred, "", "")
 		if to := Text(f[ccToAgent]); to != "" { // the agent that has the call now
 			facts.AgentID, facts.AgentName = to, ""
 		}
 	case event.DeviceRegister:
-		set(event.NameDeviceRegistered, event.Registered, "")
+		setNameAndState(event.NameDeviceRegistered, event.Registered, "")
 	case event.DeviceGone:
-		set(event.NameDeviceUnregistered, event.Unregistered, "")
+		setNameAndState(event.NameDeviceUnregistered, event.Unregistered, "")
 	case event.AgentConference:
-		if w, ok := CallWordOf(word(f[ccEvent])); ok && (w.Name == event.NameConferenceJoined || w.Name == event.NameConferenceLeft) {
+		if w, ok := CallWordOf(textBytes(f[ccEvent])); ok && (w.Name == event.NameConferenceJoined || w.Name == event.NameConferenceLeft) {
 			facts.Name = w.Name
 		}
 	}
@@ -119,14 +119,14 @@ func addCallEvent(f []jsonscan.Value, facts *event.Facts) {
 	facts.Callee = FirstText(f[ccCallee], cdr[4])
 	known := setCallStep(facts, cdr[1], f[ccEvent], f[ccState])
 	if !known || facts.AgentID == "" && facts.State != event.Waiting {
-		var last [5]jsonscan.Value
-		historyKeys.ScanObject(f[ccHistory], last[:])
+		var lastEntry [5]jsonscan.Value
+		historyKeys.ScanObject(f[ccHistory], lastEntry[:])
 		if !known {
-			setCallStep(facts, last[2])
+			setCallStep(facts, lastEntry[2])
 		}
-		if facts.AgentID == "" && last[0].Is("agent") {
-			facts.AgentID = Text(last[1])
-			facts.AgentName = fullName(Text(last[3]), Text(last[4]))
+		if facts.AgentID == "" && lastEntry[0].Is("agent") {
+			facts.AgentID = Text(lastEntry[1])
+			facts.AgentName = fullName(Text(lastEntry[3]), Text(lastEntry[4]))
 		}
 	}
 	if facts.State == event.Waiting { // whichever agent it was offered to before
@@ -138,7 +138,7 @@ func addCallEvent(f []jsonscan.Value, facts *event.Facts) {
 // word for a call's step.
 func setCallStep(facts *event.Facts, values ...jsonscan.Value) (known bool) {
 	for _, v := range values {
-		if w, ok := CallWordOf(word(v)); ok {
+		if w, ok := CallWordOf(textBytes(v)); ok {
 			facts.Name, facts.State = w.Name, w.State
 			return true
 		}
@@ -146,7 +146,7 @@ func setCallStep(facts *event.Facts, values ...jsonscan.Value) (known bool) {
 	return false
 }
 
-func word(v jsonscan.Value) []byte {
+func textBytes(v jsonscan.Value) []byte {
 	text, _ := v.Text()
 	return text
 }

@@ -28,7 +28,7 @@ func Resync(name string) Format {
 			return StrictText(f[resyncAccount], "account_id")
 		},
 		Event: func(f *Fields) (Event, error) {
-			at, err := StrictTimestamp(f[resyncTime], "timestamp")
+			timestampMS, err := StrictTimestamp(f[resyncTime], "timestamp")
 			if err != nil {
 				return Event{}, err
 			}
@@ -36,8 +36,8 @@ func Resync(name string) Format {
 			if err != nil {
 				return Event{}, err
 			}
-			facts.Reason, facts.TimestampMS = event.ReasonResync, at
-			return Event{Type: TypeOf(facts.Name), Timestamp: at / 1000, Facts: facts}, nil
+			facts.Reason, facts.TimestampMS = event.ReasonResync, timestampMS
+			return Event{Type: TypeOf(facts.Name), Timestamp: timestampMS / 1000, Facts: facts}, nil
 		},
 	}
 }
@@ -75,7 +75,7 @@ func readFact(facts *event.Facts, key string, v jsonscan.Value) error {
 	}
 	state := func(to *event.State) error {
 		s, err := StrictText(v, field)
-		if *to = event.State(s); err == nil && !slices.Contains(states, *to) {
+		if *to = event.State(s); err == nil && !slices.Contains(eventStates, *to) {
 			return Rejectf(WrongType, "%s: not a state", field)
 		}
 		return err
@@ -89,7 +89,7 @@ func readFact(facts *event.Facts, key string, v jsonscan.Value) error {
 	switch key {
 	case "name":
 		name, err := StrictText(v, field)
-		if facts.Name = event.Name(name); err == nil && !slices.Contains(names, facts.Name) {
+		if facts.Name = event.Name(name); err == nil && !slices.Contains(eventNames, facts.Name) {
 			return Rejectf(WrongType, "%s: not a name of a fact", field)
 		}
 		return err
@@ -122,8 +122,8 @@ func readFact(facts *event.Facts, key string, v jsonscan.Value) error {
 }
 
 var (
-	names  = event.Names()
-	states = []event.State{
+	eventNames  = event.Names()
+	eventStates = []event.State{
 		event.Offline, event.Available, event.Ringing, event.Talking, event.WrapUp, event.Break, event.OtherState,
 		event.Waiting, event.Held, event.Ended, event.Registered, event.Unregistered,
 	}

@@ -14,8 +14,8 @@ type CallWord struct {
 // CallWordOf returns the meaning of a word, in any spelling; ok is false for unknown
 // words.
 func CallWordOf(word []byte) (w CallWord, ok bool) {
-	var buf [maxWord]byte
-	switch string(normalWord(&buf, word)) {
+	var buf [maxWordLen]byte
+	switch string(normalizeWord(&buf, word)) {
 	case "waiting", "call", "member_add", "create", "created", "join_queue", "channel_create", "entered", "queued",
 		"member_queue_start", "member_queue_resume":
 		return CallWord{event.NameQueueCallEntered, event.Waiting}, true
@@ -47,8 +47,8 @@ func CallWordOf(word []byte) (w CallWord, ok bool) {
 // AgentWord returns the state for a word, "" for an empty word and OtherState for an
 // unknown one.
 func AgentWord(word []byte) event.State {
-	var buf [maxWord]byte
-	switch string(normalWord(&buf, word)) {
+	var buf [maxWordLen]byte
+	switch string(normalizeWord(&buf, word)) {
 	case "":
 		return ""
 	case "logged_out", "loggedout", "logout", "offline":
@@ -88,13 +88,13 @@ func IsCanceled(reason string) bool {
 	return reason == "LOSE_RACE" || reason == "ORIGINATOR_CANCEL"
 }
 
-// maxWord is longer than every known word.
-const maxWord = 32
+// maxWordLen is longer than every known word.
+const maxWordLen = 32
 
-// normalWord returns the word in lower case with underscores, in buf. It returns a
+// normalizeWord returns the word in lower case with underscores, in buf. It returns a
 // longer one unchanged, since that is unknown.
-func normalWord(buf *[maxWord]byte, word []byte) []byte {
-	if len(word) > maxWord {
+func normalizeWord(buf *[maxWordLen]byte, word []byte) []byte {
+	if len(word) > maxWordLen {
 		return word
 	}
 	for i, c := range word {

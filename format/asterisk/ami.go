@@ -8,8 +8,8 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// ami is the format of an event of the manager interface (AMI).
-var ami = format.Format{
+// amiFormat is the format of an event of the manager interface (AMI).
+var amiFormat = format.Format{
 	Name: EventFormat, Topic: event.TopicRaw,
 	Keys: jsonscan.KeysOf(
 		"Event", "Account-ID", "Timestamp",
@@ -27,7 +27,7 @@ var ami = format.Format{
 	Account: account,
 	Event: func(f *format.Fields) (format.Event, error) {
 		e := readEvent(f, text(f[amiEvent]))
-		e.Facts.TimestampMS = format.FirstTimestamp(first(f[amiTime]))
+		e.Facts.TimestampMS = format.FirstTimestamp(firstValue(f[amiTime]))
 		e.Timestamp = e.Facts.TimestampMS / 1000
 		return e, nil
 	},
@@ -89,24 +89,24 @@ const (
 // a billing label that the dialplan may use for anything, and AccountID is a user of
 // the manager interface.
 func account(f *format.Fields) (string, error) {
-	return format.AccountText(first(f[amiAccount]), "Account-ID")
+	return format.AccountText(firstValue(f[amiAccount]), "Account-ID")
 }
 
 // readEvent parses an AMI event by its name.
 func readEvent(f *format.Fields, name string) format.Event {
 	switch {
 	case strings.HasPrefix(name, "QueueMember"):
-		return memberEvent(f, name)
+		return queueMemberEvent(f, name)
 	case strings.HasPrefix(name, "QueueCaller"), strings.HasPrefix(name, "Agent"):
-		return queueEvent(f, name)
+		return queueCallEvent(f, name)
 	}
 	switch name {
 	case "BlindTransfer", "AttendedTransfer":
 		return transferEvent(f)
 	case "ConfbridgeJoin":
-		return namedLeg(f, event.AgentConference, event.NameConferenceJoined, "")
+		return newLegEvent(f, event.AgentConference, event.NameConferenceJoined, "")
 	case "ConfbridgeLeave":
-		return namedLeg(f, event.AgentConference, event.NameConferenceLeft, "")
+		return newLegEvent(f, event.AgentConference, event.NameConferenceLeft, "")
 	case "ContactStatus", "PeerStatus":
 		return deviceEvent(f)
 	case "VarSet":
@@ -120,17 +120,17 @@ func legFacts(f *format.Fields) event.Facts {
 	facts := event.Facts{
 		CallID:            text(f[amiUniqueID]),
 		InteractionID:     text(f[amiLinkedID]),
-		OriginationCallID: variable(f[amiVariables], originationVariable),
+		OriginationCallID: channelVariable(f[amiVariables], originationVariablePrefix),
 		Caller:            text(f[amiCaller]),
 		Callee:            extension(f[amiExten]),
 	}
 	if facts.OriginationCallID == "" {
-		facts.OriginationCallID = placedCall(facts.InteractionID)
+		facts.OriginationCallID = originationIDOfLinkedID(facts.InteractionID)
 	}
 	return facts
 }
 
-func namedLeg(f *format.Fields, t event.Type, name event.Name, state event.State) format.Event {
+func newLegEvent(f *format.Fields, t event.Type, name event.Name, state event.State) format.Event {
 	facts := legFacts(f)
 	facts.Name, facts.State = name, state
 	return format.Event{Type: t, Facts: facts}
@@ -139,7 +139,7 @@ func namedLeg(f *format.Fields, t event.Type, name event.Name, state event.State
 // legEvent parses an AMI event about a channel. A dialled leg has its own events when
 // it rings and answers (Newstate), so Dial* events are mapped to NameOther.
 func legEvent(f *format.Fields, name string) format.Event {
-	e := namedLeg(f, event.Custom, event.NameOther, "")
+	e := newLegEvent(f, event.Custom, event.NameOther, "")
 	facts := &e.Facts
 	switch name {
 	case "Newchannel":
@@ -152,7 +152,7 @@ func legEvent(f *format.Fields, name string) format.Event {
 			facts.Name, facts.State = event.NameCallAnswered, event.Talking
 		}
 	case "BridgeEnter": // the second channel completes the connection
-		if n, ok := format.Integer(first(f[amiBridgeChannels])); ok && n >= 2 && text(f[amiBridgeType]) == "basic" {
+		if n, ok := format.Integer(firstValue(f[amiBridgeChannels])); ok && n >= 2 && text(f[amiBridgeType]) == "basic" {
 			facts.Name, facts.State = event.NameCallBridged, event.Talking
 		}
 	case "Hold":
@@ -169,7 +169,7 @@ func legEvent(f *format.Fields, name string) format.Event {
 		facts.Reason = text(f[amiDialStatus])
 		if id := text(f[amiDestUniqueID]); id != "" {
 			facts.CallID, facts.InteractionID = id, text(f[amiDestLinkedID])
-			facts.OriginationCallID = variable(f[amiDestVariables], originationVariable)
+			facts.OriginationCallID = channelVariable(f[amiDestVariables], originationVariablePrefix)
 			facts.Caller, facts.Callee = text(f[amiDestCaller]), extension(f[amiDestExten])
 		}
 	}
@@ -195,7 +195,7 @@ func transferEvent(f *format.Fields) format.Event {
 	if facts.Callee = text(f[amiExtension]); facts.Callee == "" {
 		facts.Callee = text(f[amiTargetCaller])
 	}
-	facts.OriginationCallID = variable(f[amiTransfereeVariables], originationVariable)
+	facts.OriginationCallID = channelVariable(f[amiTransfereeVariables], originationVariablePrefix)
 	if result := text(f[amiResult]); result == "Success" || result == "" {
 		facts.Name = event.NameCallTransferred
 	} else {
@@ -226,7 +226,7 @@ func deviceEvent(f *format.Fields) format.Event {
 // variableEvent parses a channel variable. Queue() sets QUEUESTATUS to the reason a
 // caller left the queue without an agent, after QueueCallerAbandon.
 func variableEvent(f *format.Fields) format.Event {
-	e := namedLeg(f, event.Custom, event.NameOther, "")
+	e := newLegEvent(f, event.Custom, event.NameOther, "")
 	if text(f[amiVariable]) != "QUEUESTATUS" {
 		return e
 	}

@@ -10,14 +10,14 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// cdr is the format of the Cdr event of the manager interface (cdr_manager.conf:
+// cdrFormat is the format of the Cdr event of the manager interface (cdr_manager.conf:
 // enabled = yes). Three members are there only where [mappings] in that file adds
 // them:
 //
 //	linkedid => Linkedid                         ties the legs of a call, and names a click to call
 //	sequence => Sequence                         several records may share a UniqueID
 //	origination_call_id => origination_call_id   set by the dialplan with CDR()
-var cdr = format.Format{
+var cdrFormat = format.Format{
 	Name: RecordFormat, Topic: event.TopicCDRRaw,
 	Keys: jsonscan.Keys{
 		"Account-ID": cdrAccount, "UniqueID": cdrUniqueID, "Linkedid": cdrLinkedID, "linkedid": cdrLinkedID, "LinkedID": cdrLinkedID,
@@ -27,7 +27,7 @@ var cdr = format.Format{
 		"Disposition": cdrDisposition, "UserField": cdrUserField,
 	},
 	Account: func(f *format.Fields) (string, error) {
-		return format.AccountText(first(f[cdrAccount]), "Account-ID")
+		return format.AccountText(firstValue(f[cdrAccount]), "Account-ID")
 	},
 	CDR: readRow,
 }
@@ -73,11 +73,11 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 		row.CallID += "-" + sequence
 	}
 	row.OriginationCallID = originationCallID(f, &row, leg)
-	row.CallerIDName, row.CallerIDNumber = callerID(text(f[cdrCallerID]))
+	row.CallerIDName, row.CallerIDNumber = splitCallerID(text(f[cdrCallerID]))
 	if row.CallerIDNumber == "" {
 		row.CallerIDNumber = row.From
 	}
-	row.CustomChannelVars = localSide(text(f[cdrChannel]))
+	row.CustomChannelVars = loopbackLeg(text(f[cdrChannel]))
 	if err := readTimes(f, &row, c); err != nil {
 		return row, err
 	}
@@ -91,9 +91,9 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 func originationCallID(f *format.Fields, row *event.CDR, leg string) string {
 	id := text(f[cdrOrigination])
 	if id == "" {
-		id, _ = strings.CutPrefix(text(f[cdrUserField]), originationVariable)
+		id, _ = strings.CutPrefix(text(f[cdrUserField]), originationVariablePrefix)
 		if id == text(f[cdrUserField]) {
-			id = placedCall(row.InteractionID)
+			id = originationIDOfLinkedID(row.InteractionID)
 		}
 	}
 	if id == "" || strings.HasPrefix(leg, id) {
@@ -102,8 +102,8 @@ func originationCallID(f *format.Fields, row *event.CDR, leg string) string {
 	return id
 }
 
-// callerID splits `"Name" <number>`.
-func callerID(s string) (name, number string) {
+// splitCallerID splits `"Name" <number>`.
+func splitCallerID(s string) (name, number string) {
 	name, number, ok := strings.Cut(s, "<")
 	if !ok {
 		return "", strings.TrimSpace(s)
@@ -111,9 +111,9 @@ func callerID(s string) (name, number string) {
 	return strings.Trim(strings.TrimSpace(name), `"`), strings.TrimSuffix(strings.TrimSpace(number), ">")
 }
 
-// localSide returns the side of a Local channel under the name that the other
+// loopbackLeg returns the side of a Local channel under the name that the other
 // formats have for the two sides of a loopback.
-func localSide(channel string) json.RawMessage {
+func loopbackLeg(channel string) json.RawMessage {
 	if strings.HasPrefix(channel, "Local/") {
 		switch {
 		case strings.HasSuffix(channel, ";1"):
@@ -140,14 +140,14 @@ func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) 
 	if row.EndedTime, err = localTime(f[cdrEnd], "EndTime", c); err != nil {
 		return err
 	}
-	if row.DurationSeconds, err = format.Seconds(first(f[cdrDuration]), "Duration"); err != nil {
+	if row.DurationSeconds, err = format.Seconds(firstValue(f[cdrDuration]), "Duration"); err != nil {
 		return err
 	}
-	if row.BillingSeconds, err = format.Seconds(first(f[cdrBillable]), "BillableSeconds"); err != nil {
+	if row.BillingSeconds, err = format.Seconds(firstValue(f[cdrBillable]), "BillableSeconds"); err != nil {
 		return err
 	}
 	if c.Zone != nil {
-		chooseTimes(row, c)
+		resolveLocalTimes(row, c)
 	}
 	if d := row.DurationSeconds; d != nil && row.EndedTime != 0 && row.EndedTime < row.Timestamp {
 		row.EndedTime = row.Timestamp + *d
@@ -161,21 +161,21 @@ func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) 
 	return nil
 }
 
-// lateRecord is how long before its end, by the switch's clock, the record of a call may reach Kafka.
-const lateRecord = 5 * 60 // seconds
+// maxClockSkew is how long before its end, by the switch's clock, the record of a call may reach Kafka.
+const maxClockSkew = 5 * 60 // seconds
 
-// chooseTimes chooses among the times that have a row's local times, of which there are two in the hour
+// resolveLocalTimes chooses among the times that have a row's local times, of which there are two in the hour
 // that the end of daylight saving time repeats: the start and end that match the duration best, and of
 // those the latest before the record was stored.
-func chooseTimes(row *event.CDR, c format.Calendar) {
-	type choice struct {
+func resolveLocalTimes(row *event.CDR, c format.Calendar) {
+	type candidate struct {
 		start, end, mismatch int64
 		future               bool
 	}
-	var best choice
+	var best candidate
 	for _, start := range sameLocalTimes(row.Timestamp, c.Zone) {
 		for _, end := range sameLocalTimes(row.EndedTime, c.Zone) {
-			next := choice{start: start, end: end, future: max(start, end) > c.Recorded+lateRecord}
+			next := candidate{start: start, end: end, future: max(start, end) > c.Recorded+maxClockSkew}
 			switch {
 			case end == 0: // unknown
 			case row.DurationSeconds != nil:
@@ -203,18 +203,18 @@ func sameLocalTimes(t int64, zone *time.Location) []int64 {
 	if t == 0 {
 		return times
 	}
-	at := time.Unix(t, 0).In(zone)
-	_, offset := at.Zone()
-	local := t + int64(offset)
-	begin, end := at.ZoneBounds()
+	local := time.Unix(t, 0).In(zone)
+	_, offset := local.Zone()
+	wallClock := t + int64(offset)
+	begin, end := local.ZoneBounds()
 	if !begin.IsZero() {
-		if _, before := begin.Add(-time.Second).Zone(); local-int64(before) < begin.Unix() {
-			times = append(times, local-int64(before))
+		if _, offsetBefore := begin.Add(-time.Second).Zone(); wallClock-int64(offsetBefore) < begin.Unix() {
+			times = append(times, wallClock-int64(offsetBefore))
 		}
 	}
 	if !end.IsZero() {
-		if _, after := end.Zone(); local-int64(after) >= end.Unix() {
-			times = append(times, local-int64(after))
+		if _, offsetAfter := end.Zone(); wallClock-int64(offsetAfter) >= end.Unix() {
+			times = append(times, wallClock-int64(offsetAfter))
 		}
 	}
 	return times

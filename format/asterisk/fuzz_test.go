@@ -28,7 +28,7 @@ func FuzzEvent(f *testing.F) {
 	seeds(f, "asterisk.ami")
 	f.Fuzz(func(t *testing.T, record []byte) {
 		var fields format.Fields
-		e, err := ami.ReadEvent(record, &fields)
+		e, err := amiFormat.ReadEvent(record, &fields)
 		if err != nil {
 			return
 		}
@@ -51,7 +51,7 @@ func FuzzRow(f *testing.F) {
 	f.Fuzz(func(t *testing.T, record []byte) {
 		var fields format.Fields
 		for _, zone := range []*time.Location{nil, berlin} {
-			row, err := cdr.ReadCDR(record, &fields, format.Calendar{Recorded: 1_795_432_000, Zone: zone})
+			row, err := cdrFormat.ReadCDR(record, &fields, format.Calendar{Recorded: 1_795_432_000, Zone: zone})
 			if err != nil {
 				continue
 			}
@@ -116,7 +116,7 @@ func TestLocalTimesAreReadInTheirZone(t *testing.T) {
 			record := `{"Event":"Cdr","UniqueID":"1.1","StartTime":"` + c.start + `","AnswerTime":"` + c.answer + `","EndTime":"` + c.end +
 				`","Duration":"` + c.duration + `","BillableSeconds":"` + c.billing + `"}`
 			var fields format.Fields
-			row, err := cdr.ReadCDR([]byte(record), &fields, calendar)
+			row, err := cdrFormat.ReadCDR([]byte(record), &fields, calendar)
 			var got [3]string
 			for i, at := range []int64{row.Timestamp, row.AnsweredTime, row.EndedTime} {
 				if at != 0 {

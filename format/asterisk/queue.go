@@ -8,9 +8,9 @@ import (
 	"trunkline/format"
 )
 
-// memberEvent parses an AMI event about a member of a queue. An agent in several queues
+// queueMemberEvent parses an AMI event about a member of a queue. An agent in several queues
 // has one for each.
-func memberEvent(f *format.Fields, name string) format.Event {
+func queueMemberEvent(f *format.Fields, name string) format.Event {
 	e := format.Event{Type: event.AgentState, Facts: event.Facts{
 		AgentID: text(f[amiInterface]), AgentName: text(f[amiMemberName]), QueueID: text(f[amiQueue]),
 	}}
@@ -63,10 +63,10 @@ type Member struct {
 func readMember(f *format.Fields) Member {
 	m := Member{
 		Interface: text(f[amiInterface]), Status: text(f[amiStatus]), InCall: text(f[amiInCall]) == "1",
-		Paused: text(f[amiPaused]) == "1", AtMS: format.FirstTimestamp(first(f[amiTime])),
+		Paused: text(f[amiPaused]) == "1", AtMS: format.FirstTimestamp(firstValue(f[amiTime])),
 	}
-	m.LastCall, _ = format.Integer(first(f[amiLastCall]))
-	m.WrapUpTime, _ = format.Integer(first(f[amiWrapUpTime]))
+	m.LastCall, _ = format.Integer(firstValue(f[amiLastCall]))
+	m.WrapUpTime, _ = format.Integer(firstValue(f[amiWrapUpTime]))
 	return m
 }
 
@@ -102,14 +102,14 @@ func (m *Member) State() event.State {
 	return device
 }
 
-// queueEvent parses an AMI event about a call in a queue, or an agent of
+// queueCallEvent parses an AMI event about a call in a queue, or an agent of
 // app_agent_pool. The call is the caller's channel.
-func queueEvent(f *format.Fields, name string) format.Event {
-	e := namedLeg(f, event.QueueCall, event.NameOther, "")
+func queueCallEvent(f *format.Fields, name string) format.Event {
+	e := newLegEvent(f, event.QueueCall, event.NameOther, "")
 	facts := &e.Facts
 	facts.QueueID = text(f[amiQueue])
 	facts.AgentID, facts.AgentName = text(f[amiInterface]), text(f[amiMemberName])
-	hold := format.MillisOfSeconds(first(f[amiHoldTime]))
+	hold := format.MillisOfSeconds(firstValue(f[amiHoldTime]))
 	switch name {
 	case "QueueCallerJoin":
 		facts.Name, facts.State = event.NameQueueCallEntered, event.Waiting
@@ -119,7 +119,7 @@ func queueEvent(f *format.Fields, name string) format.Event {
 		facts.Name, facts.State, facts.WaitMS = event.NameQueueCallAnswered, event.Talking, hold
 	case "AgentComplete":
 		facts.Name, facts.State, facts.WaitMS = event.NameQueueCallEnded, event.Ended, hold
-		facts.TalkMS = format.MillisOfSeconds(first(f[amiTalkTime]))
+		facts.TalkMS = format.MillisOfSeconds(firstValue(f[amiTalkTime]))
 		facts.Reason = text(f[amiReason]) // caller, agent or transfer
 	case "AgentRingNoAnswer", "AgentDump": // AgentDump: hung up before being connected
 		facts.Name = event.NameAgentNoAnswer
@@ -127,19 +127,19 @@ func queueEvent(f *format.Fields, name string) format.Event {
 		facts.Name, facts.State, facts.WaitMS = event.NameQueueCallAbandoned, event.Ended, hold
 	case "QueueCallerLeave": // another event reports whether the caller was connected, gave up or was sent on, if any does
 	case "AgentLogin":
-		return poolAgent(f, event.NameAgentLogin, event.Available)
+		return poolAgentEvent(f, event.NameAgentLogin, event.Available)
 	case "AgentLogoff":
-		return poolAgent(f, event.NameAgentLogout, event.Offline)
+		return poolAgentEvent(f, event.NameAgentLogout, event.Offline)
 	default: // AgentsComplete and other responses
 		e.Type = event.Custom
 	}
 	return e
 }
 
-// poolAgent parses the login or logout of an agent of app_agent_pool, who is on the
+// poolAgentEvent parses the login or logout of an agent of app_agent_pool, who is on the
 // line from one to the other.
-func poolAgent(f *format.Fields, name event.Name, state event.State) format.Event {
-	e := namedLeg(f, format.TypeOf(name), name, state)
+func poolAgentEvent(f *format.Fields, name event.Name, state event.State) format.Event {
+	e := newLegEvent(f, format.TypeOf(name), name, state)
 	e.Facts.AgentID, e.Facts.CallID, e.Facts.Caller, e.Facts.Callee = text(f[amiAgent]), "", "", ""
 	e.Facts.InteractionID, e.Facts.OriginationCallID = "", ""
 	return e

@@ -18,35 +18,35 @@ var resync = format.Resync(ResyncFormat)
 
 // Source lists the formats of Asterisk.
 var Source = format.Source{
-	Formats:       []*format.Format{&ami, &cdr, &resync},
+	Formats:       []*format.Format{&amiFormat, &cdrFormat, &resync},
 	RecogniseKeys: []string{"Event", "Privilege", "Uniqueid", "UniqueID", "Response", "ActionID", "resync"},
 	Recognise:     recognise,
 }
 
 const (
-	seenEvent = iota
-	seenPrivilege
-	seenLeg
-	seenRecordLeg
-	seenResponse
-	seenAction
-	seenResync
+	keyEvent = iota
+	keyPrivilege
+	keyChannel
+	keyCDRChannel
+	keyResponse
+	keyAction
+	keyResync
 )
 
 // recognise is sure of an event by Privilege, which every unsolicited event of the
 // manager interface has, or a channel's Uniqueid; Kazoo's conference events have
 // an Event too. A response to an action has an ActionID.
 func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error) {
-	named := r.Seen[seenEvent].Kind() == jsonscan.String
+	hasEventName := r.Seen[keyEvent].Kind() == jsonscan.String
 	switch {
 	case r.Topic == event.TopicCDRRaw:
-		if r.Seen[seenEvent].Is("Cdr") && r.Seen[seenRecordLeg] != nil {
-			return &cdr, format.Sure, nil
+		if r.Seen[keyEvent].Is("Cdr") && r.Seen[keyCDRChannel] != nil {
+			return &cdrFormat, format.Sure, nil
 		}
-	case named && (r.Seen[seenPrivilege] != nil || r.Seen[seenLeg] != nil),
-		r.Seen[seenAction] != nil && (named || r.Seen[seenResponse] != nil):
-		return &ami, format.Sure, nil
-	case r.Seen[seenResync].Is("asterisk"):
+	case hasEventName && (r.Seen[keyPrivilege] != nil || r.Seen[keyChannel] != nil),
+		r.Seen[keyAction] != nil && (hasEventName || r.Seen[keyResponse] != nil):
+		return &amiFormat, format.Sure, nil
+	case r.Seen[keyResync].Is("asterisk"):
 		return &resync, format.Sure, nil
 	}
 	return nil, format.Unlikely, nil

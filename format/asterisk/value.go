@@ -9,9 +9,9 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// first returns the value of a key, or the first value of a repeated key: a caller's
+// firstValue returns the value of a key, or the first value of a repeated key: a caller's
 // number may contain line breaks, so further occurrences may be text of the caller.
-func first(v jsonscan.Value) jsonscan.Value {
+func firstValue(v jsonscan.Value) jsonscan.Value {
 	if v.Kind() == jsonscan.Array {
 		return v.First()
 	}
@@ -20,7 +20,7 @@ func first(v jsonscan.Value) jsonscan.Value {
 
 // text returns a value, or "" for the texts that Asterisk uses for unknown values.
 func text(v jsonscan.Value) string {
-	switch s := format.Text(first(v)); s {
+	switch s := format.Text(firstValue(v)); s {
 	case "<unknown>", "<null>", "<none>":
 		return ""
 	default:
@@ -36,16 +36,16 @@ func extension(v jsonscan.Value) string {
 	return ""
 }
 
-// originationVariable is the channel variable with the id of a click to call.
-const originationVariable = "origination_call_id="
+// originationVariablePrefix is the channel variable with the id of a click to call.
+const originationVariablePrefix = "origination_call_id="
 
 // ownerSuffix ends the unique id of the channel that rang the user of a click to
 // call: package origination/asterisk makes it from the call's id, and Asterisk
 // gives it to all channels of the call as their Linkedid.
 const ownerSuffix = "-owner"
 
-// placedCall returns the id of the click to call that a Linkedid belongs to, or "".
-func placedCall(linkedID string) string {
+// originationIDOfLinkedID returns the id of the click to call that a Linkedid belongs to, or "".
+func originationIDOfLinkedID(linkedID string) string {
 	id, ok := strings.CutSuffix(linkedID, ownerSuffix)
 	if !ok || len(id) != len(uuid.UUID{}.String()) || uuid.Validate(id) != nil {
 		return ""
@@ -53,9 +53,9 @@ func placedCall(linkedID string) string {
 	return id
 }
 
-// variable returns the value of a channel variable in ChanVariable, which has one
+// channelVariable returns the value of a channel variable in ChanVariable, which has one
 // "name=value" for each variable that channelvars in manager.conf lists.
-func variable(v jsonscan.Value, prefix string) string {
+func channelVariable(v jsonscan.Value, prefix string) string {
 	switch v.Kind() {
 	case jsonscan.String:
 		value, ok := strings.CutPrefix(format.Text(v), prefix)
@@ -63,8 +63,8 @@ func variable(v jsonscan.Value, prefix string) string {
 			return value
 		}
 	case jsonscan.Array:
-		for rest := range v.Elements() {
-			if value, ok := strings.CutPrefix(format.Text(rest), prefix); ok {
+		for element := range v.Elements() {
+			if value, ok := strings.CutPrefix(format.Text(element), prefix); ok {
 				return value
 			}
 		}

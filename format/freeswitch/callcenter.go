@@ -7,8 +7,8 @@ import (
 	"trunkline/format"
 )
 
-// callcenter is the format of mod_callcenter's CUSTOM event callcenter::info.
-var callcenter = format.Format{
+// callcenterFormat is the format of mod_callcenter's CUSTOM event callcenter::info.
+var callcenterFormat = format.Format{
 	Name: "freeswitch.callcenter", Topic: event.TopicRaw, Encodings: plainEncoding, Keys: eventKeys,
 	Account: account, Event: readEvent,
 }
@@ -20,21 +20,21 @@ var callcenter = format.Format{
 // mod_callcenter's own headers.
 func readCallcenter(f *format.Fields, action string) format.Event {
 	e := format.Event{Type: event.Custom, Facts: event.Facts{
-		AgentID: decoded(f[fsAgent]), QueueID: firstOf(f, fsQueue, fsVariableQueue),
+		AgentID: decodeText(f[fsAgent]), QueueID: firstText(f, fsQueue, fsVariableQueue),
 	}}
 	switch action {
 	case "agent-status-change":
 		e.Type = event.AgentState
-		agentStatus(&e.Facts, decoded(f[fsAgentStatus]))
+		agentStatus(&e.Facts, decodeText(f[fsAgentStatus]))
 		return e
 	case "agent-state-change":
 		e.Type = event.AgentState
-		agentState(&e.Facts, decoded(f[fsAgentState]))
+		agentState(&e.Facts, decodeText(f[fsAgentState]))
 		return e
 	case "agent-max-no-answer":
 		// The following status and the failed attempt have their own events.
 		e.Type = event.AgentState
-		e.Facts.CallID = decoded(f[fsMember])
+		e.Facts.CallID = decodeText(f[fsMember])
 		return e
 	}
 	name := callcenterName(f, action)
@@ -44,15 +44,15 @@ func readCallcenter(f *format.Fields, action string) format.Event {
 	e.Type = event.QueueCall
 	facts := &e.Facts
 	facts.Name = name
-	facts.CallID = decoded(f[fsMember])
-	facts.Caller, facts.Callee = decoded(f[fsMemberNumber]), decoded(f[fsMemberDNIS])
+	facts.CallID = decodeText(f[fsMember])
+	facts.Caller, facts.Callee = decodeText(f[fsMemberNumber]), decodeText(f[fsMemberDNIS])
 	if facts.Callee == "" && strings.HasPrefix(action, "member-") {
-		facts.Callee = firstOf(f, fsRDNIS, fsDestination) // before a transfer to the queue, if any
+		facts.Callee = firstText(f, fsRDNIS, fsDestination) // before a transfer to the queue, if any
 	}
 	if facts.CallID != "" {
 		facts.InteractionID = interactionID(f)
 	}
-	facts.OriginationCallID = firstOf(f, fsOrigination, fsSIPOrigination)
+	facts.OriginationCallID = firstText(f, fsOrigination, fsSIPOrigination)
 	callcenterDetails(f, facts, action)
 	return e
 }
@@ -67,7 +67,7 @@ func callcenterName(f *format.Fields, action string) event.Name {
 	case "bridge-agent-start":
 		return event.NameQueueCallAnswered
 	case "bridge-agent-fail":
-		if format.IsCanceled(decoded(f[fsOriginateCause])) {
+		if format.IsCanceled(decodeText(f[fsOriginateCause])) {
 			return event.NameOther
 		}
 		return event.NameAgentNoAnswer
@@ -90,9 +90,9 @@ func abandoned(f *format.Fields) bool {
 	if !f[fsCause].Is("Cancel") {
 		return false // Terminated: after a conversation
 	}
-	switch decoded(f[fsCancelReason]) {
+	switch decodeText(f[fsCancelReason]) {
 	case "", "NONE", "BREAK_OUT":
-		state := decoded(f[fsAnswerState])
+		state := decodeText(f[fsAnswerState])
 		return state == "" || state == "hangup"
 	}
 	return false // TIMEOUT, NO_AGENT_TIMEOUT, EXIT_WITH_KEY
@@ -109,20 +109,20 @@ func callcenterDetails(f *format.Fields, facts *event.Facts, action string) {
 		facts.State = event.Talking
 		facts.WaitMS = format.Between(f[fsJoined], f[fsAnswered])
 	case event.NameQueueCallAbandoned:
-		facts.State, facts.Reason = event.Ended, decoded(f[fsCancelReason])
+		facts.State, facts.Reason = event.Ended, decodeText(f[fsCancelReason])
 		facts.WaitMS = format.Between(f[fsJoined], f[fsLeaving])
 	case event.NameQueueCallEnded:
 		facts.State = event.Ended
 		if f[fsCause].Is("Cancel") {
-			facts.Reason = decoded(f[fsCancelReason])
+			facts.Reason = decodeText(f[fsCancelReason])
 			facts.WaitMS = format.Between(f[fsJoined], f[fsLeaving])
 			return
 		}
-		facts.Reason = firstOf(f, fsHangupCause, fsOriginateCause)
+		facts.Reason = firstText(f, fsHangupCause, fsOriginateCause)
 		facts.WaitMS = format.Between(f[fsJoined], f[fsAnswered])
 		facts.TalkMS = format.Between(f[fsAnswered], f[fsLeaving])
 	default: // agent.no_answer, other
-		facts.Reason = decoded(f[fsOriginateCause])
+		facts.Reason = decodeText(f[fsOriginateCause])
 		if action == "bridge-agent-end" {
 			facts.TalkMS = format.Between(f[fsAnswered], f[fsTerminated])
 		}

@@ -6,9 +6,9 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// jsonCDR is the format of mod_json_cdr's records. Nearly all fields are read from
+// jsonCDRFormat is the format of mod_json_cdr's records. Nearly all fields are read from
 // their "variables", whose values are URL-encoded unless encode-values is false.
-var jsonCDR = format.Format{
+var jsonCDRFormat = format.Format{
 	Name: "freeswitch.json_cdr", Topic: event.TopicCDRRaw,
 	Encodings: map[string]format.Encoding{
 		"application/x-www-form-urlencoded":     {Split: splitForm, Copies: true},
@@ -46,32 +46,32 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 	}
 	leg := readLeg(f)
 	row := event.CDR{
-		CallID:            leg.get("uuid"),
+		CallID:            leg.text("uuid"),
 		OriginationCallID: leg.originationCallID(),
 		InteractionID:     leg.interactionID(),
-		Direction:         leg.get("direction"),
-		HangupCause:       leg.get("hangup_cause"),
-		PresenceID:        leg.get("presence_id"),
-		OtherLegCallID:    leg.get("bridge_uuid", "last_bridge_to", "signal_bond", "originating_leg_uuid"),
-		RecordingID:       leg.get("recording_id"),
-		MediaServer:       decoded(f[cdrSwitch]),
-		CustomSIPHeaders:  leg.collect(headerPrefix),
-		CustomChannelVars: leg.collect(kazooPrefix, "loopback_leg"),
+		Direction:         leg.text("direction"),
+		HangupCause:       leg.text("hangup_cause"),
+		PresenceID:        leg.text("presence_id"),
+		OtherLegCallID:    leg.text("bridge_uuid", "last_bridge_to", "signal_bond", "originating_leg_uuid"),
+		RecordingID:       leg.text("recording_id"),
+		MediaServer:       decodeText(f[cdrSwitch]),
+		CustomSIPHeaders:  leg.prefixedObject(headerPrefix),
+		CustomChannelVars: leg.prefixedObject(kazooPrefix, "loopback_leg"),
 	}
 	if row.CallID == "" {
 		return row, format.RejectMissing("variables.uuid")
 	}
-	leg.parties(&row)
-	if err := leg.times(&row, c); err != nil {
+	leg.setParties(&row)
+	if err := leg.readTimes(&row, c); err != nil {
 		return row, err
 	}
 	row.ID = format.RowID(row.Timestamp, row.CallID)
 	return row, nil
 }
 
-// times reads the row's timestamps. The ringing time is the time from the first
+// readTimes reads the row's timestamps. The ringing time is the time from the first
 // progress to the answer, or to the end of an unanswered call.
-func (l *leg) times(row *event.CDR, c format.Calendar) (err error) {
+func (l *leg) readTimes(row *event.CDR, c format.Calendar) (err error) {
 	if row.Timestamp, err = c.Start(l.value("start_epoch"), "variables.start_epoch"); err != nil {
 		return err
 	}
@@ -94,11 +94,11 @@ func (l *leg) times(row *event.CDR, c format.Calendar) (err error) {
 	if err != nil {
 		return err
 	}
-	stopped := row.AnsweredTime
-	if stopped == 0 {
-		stopped = row.EndedTime
+	ringingEnd := row.AnsweredTime
+	if ringingEnd == 0 {
+		ringingEnd = row.EndedTime
 	}
-	if ringing := stopped - progress; progress != 0 && stopped != 0 && ringing >= 0 {
+	if ringing := ringingEnd - progress; progress != 0 && ringingEnd != 0 && ringing >= 0 {
 		row.RingingSeconds = &ringing
 	}
 	return nil

@@ -22,30 +22,30 @@ import "strings"
 // limits (docs/calls.md).
 func (l *leg) interactionID() string {
 	ids := &legIDs{
-		given:       l.get("interaction_id", "ecallmgr_Call-Interaction-ID", "ecallmgr_Interaction-ID"),
-		origination: l.get(originationVariables...),
-		before:      l.get("cc_member_session_uuid", "loopback_from_uuid", "other_loopback_from_uuid"),
-		otherSide:   l.get("other_loopback_leg_uuid"),
-		loopback:    l.get("loopback_leg"),
-		direction:   l.get("direction"),
-		own:         l.get("uuid"),
-		callers:     [4]string{l.originator(), l.get("call_uuid"), l.get("originating_leg_uuid"), l.get("originator")},
+		fromSource:  l.text("interaction_id", "ecallmgr_Call-Interaction-ID", "ecallmgr_Interaction-ID"),
+		origination: l.text(originationVariables...),
+		firstLeg:    l.text("cc_member_session_uuid", "loopback_from_uuid", "other_loopback_from_uuid"),
+		otherSide:   l.text("other_loopback_leg_uuid"),
+		loopback:    l.text("loopback_leg"),
+		direction:   l.text("direction"),
+		ownUUID:     l.text("uuid"),
+		callers:     [4]string{l.originator(), l.text("call_uuid"), l.text("originating_leg_uuid"), l.text("originator")},
 	}
 	if ids.origination == "" {
-		ids.origination = l.dialled()
+		ids.origination = l.passedOnCallID()
 	}
 	return ids.interactionID()
 }
 
 // legIDs holds the ids in one leg's record or event that identify its call.
 type legIDs struct {
-	given       string // an id of the call given by the source
+	fromSource  string // an id of the call given by the source
 	origination string // the origination call id, of the leg itself or passed on by it
-	before      string // the leg that began the call, if a variable names it
+	firstLeg    string // the leg that began the call, if a variable names it
 	otherSide   string // of the loopback whose far side this leg is
 	loopback    string // "A" or "B" for the sides of a loopback
 	direction   string
-	own         string
+	ownUUID     string
 	// callers are legs that may have dialled this one, most certain first. After a
 	// loopback has bowed out, the first is the leg at the other end, while the last
 	// still is the loopback. call_uuid is second: a hangup of the other leg resets it
@@ -53,9 +53,9 @@ type legIDs struct {
 	callers [4]string
 }
 
-// known returns the id in one of the leg's variables, "" if none has it.
-func (l *legIDs) known() string {
-	for _, id := range [...]string{l.given, l.origination, l.before} {
+// fromVariables returns the id in one of the leg's variables, "" if none has it.
+func (l *legIDs) fromVariables() string {
+	for _, id := range [...]string{l.fromSource, l.origination, l.firstLeg} {
 		if id != "" {
 			return id
 		}
@@ -64,7 +64,7 @@ func (l *legIDs) known() string {
 }
 
 func (l *legIDs) interactionID() string {
-	if id := l.known(); id != "" {
+	if id := l.fromVariables(); id != "" {
 		return id
 	}
 	if l.loopback == "B" && l.otherSide != "" { // of a loopback that no leg dialled
@@ -72,12 +72,12 @@ func (l *legIDs) interactionID() string {
 	}
 	if l.loopback != "B" && l.direction == "outbound" {
 		for _, id := range l.callers {
-			if id != "" && id != l.own {
+			if id != "" && id != l.ownUUID {
 				return id
 			}
 		}
 	}
-	return l.own
+	return l.ownUUID
 }
 
 var originationVariables = []string{"origination_call_id", "sip_origination_call_uuid"}
@@ -87,24 +87,24 @@ var originationVariables = []string{"origination_call_id", "sip_origination_call
 // variable was set on that leg too, the leg is identified by the same id in its dial
 // string.
 func (l *leg) originationCallID() string {
-	id := l.get(originationVariables...)
-	if id != "" && id == l.dialled() && l.get("loopback_leg") == "" {
+	id := l.text(originationVariables...)
+	if id != "" && id == l.passedOnCallID() && l.text("loopback_leg") == "" {
 		return ""
 	}
 	return id
 }
 
-// dialled returns the origination call id that this leg passed on to the legs it
+// passedOnCallID returns the origination call id that this leg passed on to the legs it
 // dialled, "" if none.
-func (l *leg) dialled() string {
-	if id := dialledID(l.get("last_arg")); id != "" {
+func (l *leg) passedOnCallID() string {
+	if id := callIDInDialString(l.text("last_arg")); id != "" {
 		return id
 	}
-	return dialledID(string(l.appLog))
+	return callIDInDialString(string(l.appLog))
 }
 
-// dialledID returns the origination call id in a dial string.
-func dialledID(text string) string {
+// callIDInDialString returns the origination call id in a dial string.
+func callIDInDialString(text string) string {
 	for _, name := range originationVariables {
 		_, rest, ok := strings.Cut(text, name+"=")
 		if !ok {

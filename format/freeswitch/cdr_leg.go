@@ -12,11 +12,11 @@ import (
 
 // leg holds the parts of a mod_json_cdr record that are needed for a row.
 type leg struct {
-	values [maxVariables]jsonscan.Value  // of legVariables, by slot
-	extra  []variable                    // variables with a prefix
-	first  [profileFields]jsonscan.Value // the caller profile at the start
-	last   [profileFields]jsonscan.Value // the caller profile at the end
-	appLog jsonscan.Value                // the dialplan applications that were executed
+	values       [maxVariables]jsonscan.Value  // of legVariables, by slot
+	prefixed     []variable                    // variables with a prefix
+	firstProfile [profileFields]jsonscan.Value // the caller profile at the start
+	lastProfile  [profileFields]jsonscan.Value // the caller profile at the end
+	appLog       jsonscan.Value                // the dialplan applications that were executed
 }
 
 type variable struct {
@@ -71,15 +71,15 @@ func readLeg(f *format.Fields) *leg {
 		if slot, wanted := legVariables[string(key)]; wanted {
 			l.values[slot] = v
 		} else if bytes.HasPrefix(key, []byte(headerPrefix)) || bytes.HasPrefix(key, []byte(kazooPrefix)) {
-			l.extra = append(l.extra, variable{string(key), v})
+			l.prefixed = append(l.prefixed, variable{string(key), v})
 		}
 	})
 	newest, oldest := f[cdrCallflow].FirstAndLast()
-	readProfile(newest, l.last[:])
+	readProfile(newest, l.lastProfile[:])
 	if len(oldest) == 0 || &oldest[0] == &newest[0] {
-		l.first = l.last
+		l.firstProfile = l.lastProfile
 	} else {
-		readProfile(oldest, l.first[:])
+		readProfile(oldest, l.firstProfile[:])
 	}
 	return l
 }
@@ -88,29 +88,29 @@ func readLeg(f *format.Fields) *leg {
 // or was joined with this leg.
 func (l *leg) originator() string {
 	var profiles, uuid [1]jsonscan.Value
-	originatorKeys.ScanObject(l.last[profileOriginator], profiles[:])
+	originatorKeys.ScanObject(l.lastProfile[profileOriginator], profiles[:])
 	uuidKeys.ScanObject(profiles[0].First(), uuid[:])
-	return decoded(uuid[0])
+	return decodeText(uuid[0])
 }
 
-func readProfile(flow jsonscan.Value, got []jsonscan.Value) {
+func readProfile(flow jsonscan.Value, values []jsonscan.Value) {
 	var profile [1]jsonscan.Value
 	callflowKeys.ScanObject(flow, profile[:])
-	profileKeys.ScanObject(profile[0], got)
+	profileKeys.ScanObject(profile[0], values)
 }
 
 // value returns a variable of legVariables, nil if absent.
 func (l *leg) value(name string) jsonscan.Value {
 	slot, ok := legVariables[name]
 	if !ok {
-		return l.extraValue(name)
+		return l.prefixedValue(name)
 	}
 	return l.values[slot]
 }
 
-// extraValue returns a variable with a prefix.
-func (l *leg) extraValue(name string) (last jsonscan.Value) {
-	for _, v := range l.extra {
+// prefixedValue returns a variable with a prefix.
+func (l *leg) prefixedValue(name string) (last jsonscan.Value) {
+	for _, v := range l.prefixed {
 		if v.name == name {
 			last = v.value
 		}
@@ -118,91 +118,91 @@ func (l *leg) extraValue(name string) (last jsonscan.Value) {
 	return last
 }
 
-// get returns the first of the variables that is not empty.
-func (l *leg) get(names ...string) string {
+// text returns the first of the variables that is not empty.
+func (l *leg) text(names ...string) string {
 	for _, name := range names {
-		if s := decoded(l.value(name)); s != "" {
+		if s := decodeText(l.value(name)); s != "" {
 			return s
 		}
 	}
 	return ""
 }
 
-// parties sets the row's caller and callee at the start of the leg: transfers and
+// setParties sets the row's caller and callee at the start of the leg: transfers and
 // bridges overwrite the caller and the destination in later profiles.
-func (l *leg) parties(row *event.CDR) {
-	destination := decoded(l.first[profileDestination])
+func (l *leg) setParties(row *event.CDR) {
+	destination := decodeText(l.firstProfile[profileDestination])
 	if destination == "" {
-		destination = l.get("destination_number")
+		destination = l.text("destination_number")
 	}
-	row.To = l.extension(destination)
-	l.caller(row, destination)
-	row.CalleeIDName = decoded(l.last[profileCalleeName])
-	row.CalleeIDNumber = decoded(l.last[profileCalleeNumber])
-	if row.From = l.get("sip_from_user"); row.From == "" {
+	row.To = l.dialledNumber(destination)
+	l.setCaller(row, destination)
+	row.CalleeIDName = decodeText(l.lastProfile[profileCalleeName])
+	row.CalleeIDNumber = decodeText(l.lastProfile[profileCalleeNumber])
+	if row.From = l.text("sip_from_user"); row.From == "" {
 		row.From = row.CallerIDNumber
 	}
 }
 
-// extension returns the number dialled on the leg. The destination of a leg to a
+// dialledNumber returns the number dialled on the leg. The destination of a leg to a
 // registered phone is the phone's contact; the dialled number was the user's
 // extension: dialed_user, which a leg that dials others overwrites, while presence_id
 // keeps it.
-func (l *leg) extension(destination string) string {
-	dialedUser := l.get("dialed_user")
-	if dialedUser == "" || l.get("direction") != "outbound" || l.get("loopback_leg") != "" {
+func (l *leg) dialledNumber(destination string) string {
+	dialedUser := l.text("dialed_user")
+	if dialedUser == "" || l.text("direction") != "outbound" || l.text("loopback_leg") != "" {
 		return destination
 	}
-	user, domain, _ := strings.Cut(l.get("presence_id"), "@")
-	if user != "" && domain == l.get("dialed_domain") {
+	user, domain, _ := strings.Cut(l.text("presence_id"), "@")
+	if user != "" && domain == l.text("dialed_domain") {
 		return user
 	}
-	if l.get("originate_disposition") == "" || destination == "" { // it dialled no other leg
+	if l.text("originate_disposition") == "" || destination == "" { // it dialled no other leg
 		return dialedUser
 	}
 	return destination
 }
 
-// caller sets the caller's name and number. FreeSWITCH overwrites them with the
+// setCaller sets the caller's name and number. FreeSWITCH overwrites them with the
 // callee's on a leg that later dials, is parked and bridged (issue 2117), or is a
 // loopback's near side; ani then still has the caller's number, except for the legs of
 // a user who was called first, and the name is lost.
-func (l *leg) caller(row *event.CDR, destination string) {
-	name, number := l.get("caller_id_name"), l.get("caller_id_number")
+func (l *leg) setCaller(row *event.CDR, destination string) {
+	name, number := l.text("caller_id_name"), l.text("caller_id_number")
 	if name == "" {
-		name = decoded(l.first[profileName])
+		name = decodeText(l.firstProfile[profileName])
 	}
 	if number == "" {
-		number = decoded(l.first[profileNumber])
+		number = decodeText(l.firstProfile[profileNumber])
 	}
-	loopback := l.get("loopback_leg") != ""
-	overwritten := number != "" && (number == destination || number == l.get("sip_to_user") ||
-		loopback && number == l.get("last_sent_callee_id_number"))
+	loopback := l.text("loopback_leg") != ""
+	overwritten := number != "" && (number == destination || number == l.text("sip_to_user") ||
+		loopback && number == l.text("last_sent_callee_id_number"))
 	if !overwritten {
 		row.CallerIDName, row.CallerIDNumber = name, number
 		return
 	}
-	ani := decoded(l.first[profileANI])
+	ani := decodeText(l.firstProfile[profileANI])
 	switch {
-	case ani != "" && (ani != destination || l.get("direction") != "outbound"):
+	case ani != "" && (ani != destination || l.text("direction") != "outbound"):
 		row.CallerIDNumber = ani
 	case row.To == number: // they called themselves
 		row.CallerIDName, row.CallerIDNumber = name, number
 	}
 }
 
-// collect returns an object of the variables with a prefix, which is removed, and of
+// prefixedObject returns an object of the variables with a prefix, which is removed, and of
 // those in also; nil if there are none.
-func (l *leg) collect(prefix string, also ...string) json.RawMessage {
+func (l *leg) prefixedObject(prefix string, also ...string) json.RawMessage {
 	found := make(map[string]string)
-	for _, v := range l.extra {
+	for _, v := range l.prefixed {
 		if rest, ok := strings.CutPrefix(v.name, prefix); ok && rest != "" {
-			found[rest] = decoded(v.value)
+			found[rest] = decodeText(v.value)
 		}
 	}
 	for _, name := range also {
 		if v := l.value(name); v != nil {
-			found[name] = decoded(v)
+			found[name] = decodeText(v)
 		}
 	}
 	if len(found) == 0 {

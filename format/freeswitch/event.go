@@ -5,25 +5,25 @@ import (
 	"trunkline/format"
 )
 
-// events is the format of every other FreeSWITCH event. Channel events are
+// eventFormat is the format of every other FreeSWITCH event. Channel events are
 // AGENT_CUSTOM_EVENT, even if a channel variable names a queue (which is then in the
 // facts): they are events of the switch, not of the queue.
-var events = format.Format{
+var eventFormat = format.Format{
 	Name: "freeswitch.event", Topic: event.TopicRaw, Encodings: plainEncoding, Keys: eventKeys,
 	Account: account, Event: readEvent,
 }
 
-// readOther reads an event that is not mod_callcenter's.
-func readOther(f *format.Fields) format.Event {
-	name := decoded(f[fsName])
+// readGeneralEvent reads an event that is not mod_callcenter's.
+func readGeneralEvent(f *format.Fields) format.Event {
+	name := decodeText(f[fsName])
 	if name == "CUSTOM" {
-		return readCustom(f, decoded(f[fsSubclass]))
+		return readCustom(f, decodeText(f[fsSubclass]))
 	}
 	e := format.Event{Type: event.Custom, Facts: channelFacts(f)}
 	e.Facts.Name, e.Facts.State = channelName(name)
 	if e.Facts.Name == event.NameCallEnded {
-		e.Facts.Reason = decoded(f[fsHangupCause])
-		e.Facts.TalkMS = talked(f)
+		e.Facts.Reason = decodeText(f[fsHangupCause])
+		e.Facts.TalkMS = talkTime(f)
 	}
 	return e
 }
@@ -53,9 +53,9 @@ func channelName(name string) (event.Name, event.State) {
 	return event.NameOther, "" // CHANNEL_HANGUP, CHANNEL_DESTROY, CHANNEL_UNBRIDGE, …
 }
 
-// talked returns the time from the answer to the end of a leg, unknown if it was not
+// talkTime returns the time from the answer to the end of a leg, unknown if it was not
 // answered.
-func talked(f *format.Fields) event.Millis {
+func talkTime(f *format.Fields) event.Millis {
 	if ms, ok := format.Integer(f[fsBillMillis]); ok && ms > 0 {
 		return event.MillisOf(ms)
 	}
@@ -70,7 +70,7 @@ func readCustom(f *format.Fields, subclass string) format.Event {
 	switch subclass {
 	case "conference::maintenance":
 		e := format.Event{Type: event.AgentConference, Facts: channelFacts(f)}
-		switch decoded(f[fsConferenceAction]) {
+		switch decodeText(f[fsConferenceAction]) {
 		case "add-member":
 			e.Facts.Name = event.NameConferenceJoined
 		case "del-member":
@@ -78,13 +78,13 @@ func readCustom(f *format.Fields, subclass string) format.Event {
 		}
 		return e
 	case "sofia::transferor":
-		return format.Event{Type: event.AgentTransfer, Facts: transfer(f)}
+		return format.Event{Type: event.AgentTransfer, Facts: transferFacts(f)}
 	case "sofia::transferee": // the same transfer, reported by the other leg
 		return format.Event{Type: event.AgentTransfer, Facts: channelFacts(f)}
 	case "sofia::register":
-		return registration(f, event.NameDeviceRegistered, event.Registered)
+		return registrationEvent(f, event.NameDeviceRegistered, event.Registered)
 	case "sofia::unregister", "sofia::expire":
-		e := registration(f, event.NameDeviceUnregistered, event.Unregistered)
+		e := registrationEvent(f, event.NameDeviceUnregistered, event.Unregistered)
 		if subclass == "sofia::expire" {
 			e.Facts.Reason = "expire"
 		}
@@ -93,17 +93,17 @@ func readCustom(f *format.Fields, subclass string) format.Event {
 	return format.Event{Type: event.Custom, Facts: channelFacts(f)}
 }
 
-// transfer returns the facts of a transfer. The event is of the leg that transferred;
+// transferFacts returns the facts of a transfer. The event is of the leg that transferred;
 // the call is the leg connected to it.
-func transfer(f *format.Fields) event.Facts {
+func transferFacts(f *format.Fields) event.Facts {
 	facts := channelFacts(f)
 	facts.Name = event.NameCallTransferred
-	if leg := firstOf(f, fsTransferred, fsOtherLeg); leg != "" {
+	if leg := firstText(f, fsTransferred, fsOtherLeg); leg != "" {
 		facts.CallID = leg
 	}
 	return facts
 }
 
-func registration(f *format.Fields, name event.Name, state event.State) format.Event {
-	return format.Event{Type: format.TypeOf(name), Facts: event.Facts{Name: name, State: state, AgentID: device(f)}}
+func registrationEvent(f *format.Fields, name event.Name, state event.State) format.Event {
+	return format.Event{Type: format.TypeOf(name), Facts: event.Facts{Name: name, State: state, AgentID: addressOfRecord(f)}}
 }

@@ -20,16 +20,16 @@ func splitForm(body []byte, emit split.Sink) error {
 	if startsJSON(body) {
 		return split.JSON(body, emit)
 	}
-	field, at, err := cdrField(body)
+	field, offset, err := findCDRField(body)
 	if err != nil {
 		return err
 	}
-	if len(field) > maxEscape*split.MaxRecord {
-		return split.RecordTooLarge(at)
+	if len(field) > maxEscapeFactor*split.MaxRecord {
+		return split.RecordTooLarge(offset)
 	}
 	text, err := decodeField(string(field))
 	if err != nil {
-		return split.Malformed(at, "the field cdr is neither URL-encoded nor base64-encoded JSON")
+		return split.Malformed(offset, "the field cdr is neither URL-encoded nor base64-encoded JSON")
 	}
 	// Offsets in the decoded text say nothing about the body; its line does.
 	return split.WithLine(split.JSON(text, emit), text)
@@ -42,8 +42,8 @@ func startsJSON(text []byte) bool {
 	return len(text) > 0 && (text[0] == '{' || text[0] == '[')
 }
 
-// cdrField finds the only field cdr, still encoded, and its offset.
-func cdrField(body []byte) (field []byte, at int, err error) {
+// findCDRField finds the only field cdr, still encoded, and its offset.
+func findCDRField(body []byte) (field []byte, offset int, err error) {
 	found := false
 	for start := 0; start < len(body); {
 		end := len(body)
@@ -54,21 +54,21 @@ func cdrField(body []byte) (field []byte, at int, err error) {
 			if found {
 				return nil, 0, split.Malformed(start, "the field cdr is there twice")
 			}
-			field, at, found = value, end-len(value), true
+			field, offset, found = value, end-len(value), true
 		}
 		start = end + 1
 	}
 	if !found {
 		return nil, 0, split.Malformed(0, "the field cdr is missing")
 	}
-	return field, at, nil
+	return field, offset, nil
 }
 
 // decodeField returns the JSON text of the field cdr.
 func decodeField(field string) ([]byte, error) {
 	text, err := url.QueryUnescape(field)
 	if err == nil && startsJSON([]byte(text)) {
-		return escapeBare([]byte(text)), nil
+		return repairJSON([]byte(text)), nil
 	}
 	return decodeBase64(field)
 }
@@ -84,7 +84,7 @@ func decodeBase64(s string) ([]byte, error) {
 	return base64.RawStdEncoding.DecodeString(s)
 }
 
-// escapeBare percent-encodes the characters that cannot occur in a JSON string
+// repairJSON percent-encodes the characters that cannot occur in a JSON string
 // (quotes, backslashes, control characters, bytes that are not UTF-8), and percent
 // signs. It returns valid JSON unchanged.
 //
@@ -95,45 +95,45 @@ func decodeBase64(s string) ([]byte, error) {
 //
 // The encoding is ambiguous: a value that contains a quote, a comma and a quoted word
 // looks like the next member, and a backslash before an n like a JSON escape.
-func escapeBare(text []byte) []byte {
+func repairJSON(text []byte) []byte {
 	if split.JSON(text, func([]byte, int) error { return nil }) == nil {
 		return text
 	}
-	escaped := make([]byte, 0, len(text)+len(text)/8)
+	repaired := make([]byte, 0, len(text)+len(text)/8)
 	last := byte(0) // the last byte outside strings other than white space
-	for at := 0; at < len(text); {
-		if text[at] != '"' {
-			if c := text[at]; c > ' ' {
+	for pos := 0; pos < len(text); {
+		if text[pos] != '"' {
+			if c := text[pos]; c > ' ' {
 				last = c
 			}
-			escaped = append(escaped, text[at])
-			at++
+			repaired = append(repaired, text[pos])
+			pos++
 			continue
 		}
-		end := at + 1
+		end := pos + 1
 		if last == ':' {
 			end += valueLen(text[end:])
-			escaped = append(appendBareEscaped(append(escaped, '"'), text[at+1:end]), '"')
+			repaired = append(appendRepaired(append(repaired, '"'), text[pos+1:end]), '"')
 		} else { // names of members contain no quotes
 			if i := bytes.IndexByte(text[end:], '"'); i >= 0 {
 				end += i
 			} else {
 				end = len(text)
 			}
-			escaped = append(escaped, text[at:min(end+1, len(text))]...)
+			repaired = append(repaired, text[pos:min(end+1, len(text))]...)
 		}
 		last = '"'
-		at = end + 1
+		pos = end + 1
 	}
-	return escaped
+	return repaired
 }
 
 // valueLen returns the number of bytes of text, which follows an opening quote, before
 // the quote that closes the value.
 func valueLen(text []byte) int {
-	for at := 0; at < len(text); at++ {
-		if text[at] == '"' && endsValue(text[at+1:]) {
-			return at
+	for pos := 0; pos < len(text); pos++ {
+		if text[pos] == '"' && endsValue(text[pos+1:]) {
+			return pos
 		}
 	}
 	return len(text)
@@ -160,27 +160,27 @@ func endsValue(rest []byte) bool {
 	return quoted && i > 0 && bytes.HasPrefix(bytes.TrimLeft(name[i+1:], " \t\r\n"), []byte{':'})
 }
 
-// appendBareEscaped appends the content of a JSON string. It keeps JSON escapes.
-func appendBareEscaped(dst, value []byte) []byte {
+// appendRepaired appends the content of a JSON string. It keeps JSON escapes.
+func appendRepaired(dst, value []byte) []byte {
 	const hex = "0123456789ABCDEF"
-	for at := 0; at < len(value); {
+	for pos := 0; pos < len(value); {
 		size := 1
-		switch c := value[at]; {
-		case c == '\\' && split.EscapeLen(value[at+1:]) > 0:
-			size += split.EscapeLen(value[at+1:])
+		switch c := value[pos]; {
+		case c == '\\' && split.EscapeLen(value[pos+1:]) > 0:
+			size += split.EscapeLen(value[pos+1:])
 		case c >= utf8.RuneSelf:
-			if r, n := utf8.DecodeRune(value[at:]); r != utf8.RuneError || n > 1 {
+			if r, n := utf8.DecodeRune(value[pos:]); r != utf8.RuneError || n > 1 {
 				size = n
 				break
 			}
 			fallthrough
 		case c == '"', c == '\\', c == '%', c < ' ':
 			dst = append(dst, '%', hex[c>>4], hex[c&15])
-			at++
+			pos++
 			continue
 		}
-		dst = append(dst, value[at:at+size]...)
-		at += size
+		dst = append(dst, value[pos:pos+size]...)
+		pos += size
 	}
 	return dst
 }

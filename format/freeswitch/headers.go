@@ -115,20 +115,20 @@ func account(f *format.Fields) (string, error) {
 // two.
 func readEvent(f *format.Fields) (format.Event, error) {
 	var e format.Event
-	if action := decoded(f[fsAction]); action != "" {
+	if action := decodeText(f[fsAction]); action != "" {
 		e = readCallcenter(f, action)
 	} else {
-		e = readOther(f)
+		e = readGeneralEvent(f)
 	}
 	e.Facts.TimestampMS = format.FirstTimestamp(f[fsTime])
 	e.Timestamp = e.Facts.TimestampMS / 1000
 	return e, nil
 }
 
-// firstOf returns the first of the values that is not empty.
-func firstOf(f *format.Fields, slots ...int) string {
+// firstText returns the first of the values that is not empty.
+func firstText(f *format.Fields, slots ...int) string {
 	for _, slot := range slots {
-		if s := decoded(f[slot]); s != "" {
+		if s := decodeText(f[slot]); s != "" {
 			return s
 		}
 	}
@@ -139,41 +139,41 @@ func firstOf(f *format.Fields, slots ...int) string {
 // their call records (see legIDs).
 func interactionID(f *format.Fields) string {
 	ids := legIDs{
-		given:       firstOf(f, fsInteraction, fsKazooCallInteraction, fsKazooInteraction),
-		origination: firstOf(f, fsOrigination, fsSIPOrigination),
+		fromSource:  firstText(f, fsInteraction, fsKazooCallInteraction, fsKazooInteraction),
+		origination: firstText(f, fsOrigination, fsSIPOrigination),
 	}
-	if ids.given == "" && ids.origination == "" {
-		ids.origination = dialledID(decoded(f[fsLastArg]))
-		ids.before = firstOf(f, fsMemberSession, fsVariableSession, fsLoopbackFrom, fsOtherLoopbackFrom)
+	if ids.fromSource == "" && ids.origination == "" {
+		ids.origination = callIDInDialString(decodeText(f[fsLastArg]))
+		ids.firstLeg = firstText(f, fsMemberSession, fsVariableSession, fsLoopbackFrom, fsOtherLoopbackFrom)
 	}
-	if id := ids.known(); id != "" {
+	if id := ids.fromVariables(); id != "" {
 		return id
 	}
-	ids.otherSide, ids.loopback = firstOf(f, fsOtherLoopbackLeg), firstOf(f, fsLoopbackLeg)
-	ids.direction, ids.own = firstOf(f, fsDirection), firstOf(f, fsUUID)
+	ids.otherSide, ids.loopback = firstText(f, fsOtherLoopbackLeg), firstText(f, fsLoopbackLeg)
+	ids.direction, ids.ownUUID = firstText(f, fsDirection), firstText(f, fsUUID)
 	if f[fsOtherType].Is("originator") {
-		ids.callers[0] = firstOf(f, fsOtherLeg)
+		ids.callers[0] = firstText(f, fsOtherLeg)
 	}
-	ids.callers[1] = firstOf(f, fsVariableCallUUID, fsCallUUID)
-	ids.callers[2] = firstOf(f, fsOriginatingLeg)
-	ids.callers[3] = firstOf(f, fsOriginator)
+	ids.callers[1] = firstText(f, fsVariableCallUUID, fsCallUUID)
+	ids.callers[2] = firstText(f, fsOriginatingLeg)
+	ids.callers[3] = firstText(f, fsOriginator)
 	return ids.interactionID()
 }
 
 // originationCallID returns the id of a click to call, by the rule of
 // leg.originationCallID.
 func originationCallID(f *format.Fields) string {
-	id := firstOf(f, fsOrigination, fsSIPOrigination)
-	if id != "" && firstOf(f, fsLoopbackLeg) == "" && id == dialledID(decoded(f[fsLastArg])) {
+	id := firstText(f, fsOrigination, fsSIPOrigination)
+	if id != "" && firstText(f, fsLoopbackLeg) == "" && id == callIDInDialString(decodeText(f[fsLastArg])) {
 		return ""
 	}
 	return id
 }
 
-// device returns the address of record of a registration. register and unregister have
+// addressOfRecord returns the address of record of a registration. register and unregister have
 // it in from-user and from-host, expire in user and host.
-func device(f *format.Fields) string {
-	user, host := firstOf(f, fsFromUser, fsUser, fsUsername), firstOf(f, fsFromHost, fsHost, fsRealm)
+func addressOfRecord(f *format.Fields) string {
+	user, host := firstText(f, fsFromUser, fsUser, fsUsername), firstText(f, fsFromHost, fsHost, fsRealm)
 	if user == "" || host == "" || strings.Contains(user, "@") {
 		return user
 	}
@@ -183,17 +183,17 @@ func device(f *format.Fields) string {
 // channelFacts returns the facts common to all channel events.
 func channelFacts(f *format.Fields) event.Facts {
 	facts := event.Facts{
-		CallID:            firstOf(f, fsUUID),
-		AgentID:           firstOf(f, fsVariableAgent),
-		QueueID:           firstOf(f, fsVariableQueue),
+		CallID:            firstText(f, fsUUID),
+		AgentID:           firstText(f, fsVariableAgent),
+		QueueID:           firstText(f, fsVariableQueue),
 		OriginationCallID: originationCallID(f),
-		Caller:            firstOf(f, fsFirstCaller, fsCaller),
-		Callee:            firstOf(f, fsDestination),
+		Caller:            firstText(f, fsFirstCaller, fsCaller),
+		Callee:            firstText(f, fsDestination),
 	}
 	if facts.CallID != "" {
 		facts.InteractionID = interactionID(f)
 	}
-	if user := firstOf(f, fsDialedUser); user != "" && f[fsDirection].Is("outbound") && f[fsLoopbackLeg] == nil {
+	if user := firstText(f, fsDialedUser); user != "" && f[fsDirection].Is("outbound") && f[fsLoopbackLeg] == nil {
 		facts.Callee = user // the destination is the contact of the user's phone
 	}
 	return facts

@@ -13,15 +13,15 @@ import (
 
 // LiveKeys are the members of an event that a LiveReader reads.
 type LiveKeys struct {
-	keys     jsonscan.Keys
-	variable int // slot of the account variable, -1: none
-	billing  bool
+	keys           jsonscan.Keys
+	accountSlot    int // slot of the account variable, -1: none
+	useAccountcode bool
 }
 
 // NewLiveKeys returns the keys of a feed. accountVariable is the channel variable with
 // the account, "" for none; with useAccountcode, accountcode is such a name too.
 func NewLiveKeys(accountVariable string, useAccountcode bool) *LiveKeys {
-	l := &LiveKeys{keys: maps.Clone(eventKeys), variable: -1, billing: useAccountcode}
+	l := &LiveKeys{keys: maps.Clone(eventKeys), accountSlot: -1, useAccountcode: useAccountcode}
 	maps.Copy(l.keys, liveMembers)
 	if accountVariable == "" {
 		return l
@@ -32,7 +32,7 @@ func NewLiveKeys(accountVariable string, useAccountcode bool) *LiveKeys {
 		slot = liveAccountVariable
 		l.keys[name] = slot
 	}
-	l.variable = slot
+	l.accountSlot = slot
 	return l
 }
 
@@ -102,46 +102,46 @@ func (r *LiveReader) Read(record []byte) (LiveEvent, error) {
 		return LiveEvent{}, err
 	}
 	e := LiveEvent{
-		Format: events.Name, Name: decoded(f[fsName]), Run: decoded(f[liveCore]),
-		Number: unsigned(f[liveSequence]), Micros: int64(unsigned(f[fsTime])),
-		Channels: [3]string{decoded(f[fsUUID]), decoded(f[fsCallUUID]), decoded(f[fsOtherLeg])},
-		Session:  decoded(f[fsMemberSession]), BridgeFailed: f[liveBridged].Is("false"),
+		Format: eventFormat.Name, Name: decodeText(f[fsName]), Run: decodeText(f[liveCore]),
+		Number: parseUint(f[liveSequence]), Micros: int64(parseUint(f[fsTime])),
+		Channels: [3]string{decodeText(f[fsUUID]), decodeText(f[fsCallUUID]), decodeText(f[fsOtherLeg])},
+		Session:  decodeText(f[fsMemberSession]), BridgeFailed: f[liveBridged].Is("false"),
 	}
 	if f[fsAction] != nil {
-		e.Format = callcenter.Name
+		e.Format = callcenterFormat.Name
 	}
 	if e.Name == "API" {
-		e.Command = strings.TrimSpace(decoded(f[liveCommand]) + " " + decoded(f[liveCommandArgument]))
+		e.Command = strings.TrimSpace(decodeText(f[liveCommand]) + " " + decodeText(f[liveCommandArgument]))
 	}
 	e.Account, _ = account(f) // an account of the wrong type: the normalizer rejects the record
 	parsed, _ := readEvent(f) // never fails
 	e.Facts = parsed.Facts
-	e.Names = r.names(f, &e)
+	e.Names = r.accountNames(f, &e)
 	return e, nil
 }
 
-func unsigned(v jsonscan.Value) uint64 {
-	n, _ := strconv.ParseUint(decoded(v), 10, 63)
+func parseUint(v jsonscan.Value) uint64 {
+	n, _ := strconv.ParseUint(decodeText(v), 10, 63)
 	return n
 }
 
-// names returns the names that may map to an account. accountcode is a billing label
+// accountNames returns the names that may map to an account. accountcode is a billing label
 // unless a setting declares otherwise.
-func (r *LiveReader) names(f *format.Fields, e *LiveEvent) []string {
+func (r *LiveReader) accountNames(f *format.Fields, e *LiveEvent) []string {
 	var names nameList
 	facts := &e.Facts
-	if r.Keys.variable >= 0 {
-		names.add(decoded(f[r.Keys.variable]))
+	if r.Keys.accountSlot >= 0 {
+		names.add(decodeText(f[r.Keys.accountSlot]))
 	}
-	if r.Keys.billing {
-		names.add(decoded(f[liveAccountcode]))
+	if r.Keys.useAccountcode {
+		names.add(decodeText(f[liveAccountcode]))
 	}
-	names.add(e.Account, decoded(f[liveDomain]), decoded(f[liveSIPRealm]), domainOf(facts.QueueID), domainOf(facts.AgentID))
+	names.add(e.Account, decodeText(f[liveDomain]), decodeText(f[liveSIPRealm]), domainOf(facts.QueueID), domainOf(facts.AgentID))
 	if facts.CallID == "" { // mod_sofia's registrations have their domain in a separate header
-		names.add(firstOf(f, fsFromHost, fsHost, fsRealm))
+		names.add(firstText(f, fsFromHost, fsHost, fsRealm))
 	}
-	names.add(domainOf(decoded(f[livePresence])), decoded(f[liveDialedDomain]), decoded(f[liveConferenceDomain]),
-		domainOf(decoded(f[liveValetLot])), facts.QueueID, decoded(f[liveContext]))
+	names.add(domainOf(decodeText(f[livePresence])), decodeText(f[liveDialedDomain]), decodeText(f[liveConferenceDomain]),
+		domainOf(decodeText(f[liveValetLot])), facts.QueueID, decodeText(f[liveContext]))
 	return names
 }
 

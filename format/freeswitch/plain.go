@@ -19,16 +19,16 @@ func splitPlain(body []byte, emit split.Sink) error {
 		return err
 	}
 	p := plainParser{data: body}
-	for p.skipBlank(); p.at < len(body); p.skipBlank() {
-		start := p.at
-		headers, err := p.headers()
+	for p.skipBlank(); p.pos < len(body); p.skipBlank() {
+		start := p.pos
+		headers, err := p.readHeaders()
 		if err != nil {
 			return err
 		}
-		if envelope(headers) {
-			err = p.enveloped(start, headers, emit)
+		if isEnvelope(headers) {
+			err = p.emitEnveloped(start, headers, emit)
 		} else {
-			err = p.event(start, headers, emit)
+			err = p.emitEvent(start, headers, emit)
 		}
 		if err != nil {
 			return err
@@ -37,28 +37,28 @@ func splitPlain(body []byte, emit split.Sink) error {
 	return nil
 }
 
-// maxEscape is the factor by which URL-encoding can lengthen text.
-const maxEscape = 3
+// maxEscapeFactor is the factor by which URL-encoding can lengthen text.
+const maxEscapeFactor = 3
 
 // maxHeaders bounds the headers of a record, at `"a":"",` each.
 const maxHeaders = split.MaxRecord / 7
 
 type plainParser struct {
 	data []byte
-	at   int
+	pos  int
 }
 
 type plainHeader struct{ name, value string }
 
-// envelope reports whether headers are those of a frame of the socket: an event has a
+// isEnvelope reports whether headers are those of a frame of the socket: an event has a
 // name.
-func envelope(headers []plainHeader) bool {
-	_, named := find(headers, "Event-Name")
-	_, typed := find(headers, "Content-Type")
+func isEnvelope(headers []plainHeader) bool {
+	_, named := findHeader(headers, "Event-Name")
+	_, typed := findHeader(headers, "Content-Type")
 	return typed && !named
 }
 
-func find(headers []plainHeader, name string) (string, bool) {
+func findHeader(headers []plainHeader, name string) (string, bool) {
 	for _, h := range headers {
 		if strings.EqualFold(h.name, name) {
 			return h.value, true
@@ -67,50 +67,50 @@ func find(headers []plainHeader, name string) (string, bool) {
 	return "", false
 }
 
-// enveloped emits the event inside a frame with the given headers.
-func (p *plainParser) enveloped(start int, headers []plainHeader, emit split.Sink) error {
-	if kind, _ := find(headers, "Content-Type"); kind != "text/event-plain" {
+// emitEnveloped emits the event inside a frame with the given headers.
+func (p *plainParser) emitEnveloped(start int, headers []plainHeader, emit split.Sink) error {
+	if kind, _ := findHeader(headers, "Content-Type"); kind != "text/event-plain" {
 		return split.Malformed(start, "a frame of the event socket that is not text/event-plain")
 	}
-	content, err := p.content(start, headers)
+	content, err := p.readContent(start, headers)
 	if err != nil {
 		return err
 	}
-	end := p.at
-	inner := plainParser{data: p.data[:end], at: end - len(content)}
+	end := p.pos
+	inner := plainParser{data: p.data[:end], pos: end - len(content)}
 	inner.skipBlank()
-	at := inner.at
-	event, err := inner.headers()
+	eventStart := inner.pos
+	event, err := inner.readHeaders()
 	if err != nil {
 		return err
 	}
-	if err := inner.event(at, event, emit); err != nil {
+	if err := inner.emitEvent(eventStart, event, emit); err != nil {
 		return err
 	}
-	if inner.skipBlank(); inner.at < end {
-		return split.Malformed(inner.at, "something follows the event in its frame")
+	if inner.skipBlank(); inner.pos < end {
+		return split.Malformed(inner.pos, "something follows the event in its frame")
 	}
 	return nil
 }
 
-// event emits an event with the given headers, and the body that they announce.
-func (p *plainParser) event(start int, headers []plainHeader, emit split.Sink) error {
+// emitEvent emits an event with the given headers, and the body that they announce.
+func (p *plainParser) emitEvent(start int, headers []plainHeader, emit split.Sink) error {
 	if len(headers) == 0 {
 		return split.Malformed(start, "an event has no headers")
 	}
-	content, err := p.content(start, headers)
+	content, err := p.readContent(start, headers)
 	if err != nil {
 		return err
 	}
-	if p.at-start > maxEscape*split.MaxRecord {
+	if p.pos-start > maxEscapeFactor*split.MaxRecord {
 		return split.RecordTooLarge(start)
 	}
 	return emit(appendEvent(nil, headers, content), start)
 }
 
-// content reads the bytes announced by Content-Length, nil without one.
-func (p *plainParser) content(start int, headers []plainHeader) ([]byte, error) {
-	length, ok := find(headers, "Content-Length")
+// readContent reads the bytes announced by Content-Length, nil without one.
+func (p *plainParser) readContent(start int, headers []plainHeader) ([]byte, error) {
+	length, ok := findHeader(headers, "Content-Length")
 	if !ok {
 		return nil, nil
 	}
@@ -118,23 +118,23 @@ func (p *plainParser) content(start int, headers []plainHeader) ([]byte, error) 
 	if err != nil {
 		return nil, split.Malformed(start, "a Content-Length is not a number")
 	}
-	if int(n) > len(p.data)-p.at {
+	if int(n) > len(p.data)-p.pos {
 		return nil, split.Malformed(start, "the body ends before its Content-Length")
 	}
-	content := p.data[p.at : p.at+int(n)]
+	content := p.data[p.pos : p.pos+int(n)]
 	if !utf8.Valid(content) {
 		return nil, split.Malformed(start, "a Content-Length ends within a character")
 	}
-	p.at += int(n)
+	p.pos += int(n)
 	return content, nil
 }
 
-// headers reads lines of "Name: value" and the blank line that ends them.
-func (p *plainParser) headers() ([]plainHeader, error) {
+// readHeaders reads lines of "Name: value" and the blank line that ends them.
+func (p *plainParser) readHeaders() ([]plainHeader, error) {
 	var headers []plainHeader
-	for p.at < len(p.data) {
-		start := p.at
-		line := p.line()
+	for p.pos < len(p.data) {
+		start := p.pos
+		line := p.readLine()
 		if line == "" {
 			break
 		}
@@ -150,19 +150,19 @@ func (p *plainParser) headers() ([]plainHeader, error) {
 	return headers, nil
 }
 
-// line reads one line and its end, which is \n or \r\n.
-func (p *plainParser) line() string {
-	rest := p.data[p.at:]
+// readLine reads one line and its end, which is \n or \r\n.
+func (p *plainParser) readLine() string {
+	rest := p.data[p.pos:]
 	if i := bytes.IndexByte(rest, '\n'); i >= 0 {
 		rest = rest[:i]
-		p.at++
+		p.pos++
 	}
-	p.at += len(rest)
+	p.pos += len(rest)
 	return string(bytes.TrimSuffix(rest, []byte("\r")))
 }
 
 func (p *plainParser) skipBlank() {
-	for p.at < len(p.data) && (p.data[p.at] == '\n' || p.data[p.at] == '\r') {
-		p.at++
+	for p.pos < len(p.data) && (p.data[p.pos] == '\n' || p.data[p.pos] == '\r') {
+		p.pos++
 	}
 }

@@ -86,7 +86,7 @@ func TestSplitPlain(t *testing.T) {
 			"Line 4: the body ends before its Content-Length"},
 		{"invalid UTF-8", "A: b\nC: \xff\n", nil, "Line 2: not valid UTF-8"},
 		{"too many headers", strings.Repeat("a:\n", maxHeaders+1), nil, "Line 149797: a record is over 1 MiB"},
-		{"too large", "A: b\n\nB: " + strings.Repeat("x", maxEscape*split.MaxRecord), nil, "Line 3: a record is over 1 MiB"},
+		{"too large", "A: b\n\nB: " + strings.Repeat("x", maxEscapeFactor*split.MaxRecord), nil, "Line 3: a record is over 1 MiB"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, fault := collect(splitPlain, tc.body)

@@ -9,22 +9,22 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// resync is the format of a live feed's corrections.
-var resync = format.Resync("freeswitch.resync")
+// resyncFormat is the format of a live feed's corrections.
+var resyncFormat = format.Resync("freeswitch.resync")
 
 // Source lists the formats of FreeSWITCH.
 var Source = format.Source{
-	Formats:       []*format.Format{&callcenter, &events, &jsonCDR, &resync},
+	Formats:       []*format.Format{&callcenterFormat, &eventFormat, &jsonCDRFormat, &resyncFormat},
 	RecogniseKeys: []string{"Core-UUID", "Event-Name", "CC-Action", "variables", "resync"},
 	Recognise:     recognise,
 }
 
 const (
-	seenCore = iota
-	seenName
-	seenAction
-	seenVariables
-	seenResync
+	keyCore = iota
+	keyName
+	keyAction
+	keyVariables
+	keyResync
 )
 
 // recognise is sure of an event only by Core-UUID or CC-Action: Kazoo's events have an
@@ -32,23 +32,23 @@ const (
 func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error) {
 	switch {
 	case r.Topic == event.TopicCDRRaw:
-		if r.Seen[seenVariables].Kind() == jsonscan.Object {
-			return &jsonCDR, format.Sure, nil
+		if r.Seen[keyVariables].Kind() == jsonscan.Object {
+			return &jsonCDRFormat, format.Sure, nil
 		}
-	case r.Seen[seenResync].Is("freeswitch"):
-		return &resync, format.Sure, nil
-	case r.Seen[seenAction] != nil:
-		return &callcenter, format.Sure, nil
-	case r.Seen[seenName] != nil && r.Seen[seenCore] != nil:
-		return &events, format.Sure, nil
-	case r.Seen[seenName] != nil:
-		return &events, format.Likely, nil
+	case r.Seen[keyResync].Is("freeswitch"):
+		return &resyncFormat, format.Sure, nil
+	case r.Seen[keyAction] != nil:
+		return &callcenterFormat, format.Sure, nil
+	case r.Seen[keyName] != nil && r.Seen[keyCore] != nil:
+		return &eventFormat, format.Sure, nil
+	case r.Seen[keyName] != nil:
+		return &eventFormat, format.Likely, nil
 	}
 	return nil, format.Unlikely, nil
 }
 
-// decoded returns the text of a value, which may be URL-encoded.
-func decoded(v jsonscan.Value) string {
+// decodeText returns the text of a value, which may be URL-encoded.
+func decodeText(v jsonscan.Value) string {
 	text, _ := v.Text()
 	if bytes.IndexByte(text, '%') >= 0 {
 		return unescape(string(text))

@@ -8,13 +8,13 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// events is the format {type, account_id?, timestamp?, queue_id?, data?}. Members
+// eventFormat is the format {type, account_id?, timestamp?, queue_id?, data?}. Members
 // about agents and calls may be inside data or beside it.
-var events = format.Format{
+var eventFormat = format.Format{
 	Name: "generic", Topic: event.TopicRaw,
 	Keys: func() jsonscan.Keys {
 		keys := jsonscan.KeysOf("type", "account_id", "timestamp", "queue_id", "data")
-		maps.Copy(keys, contactCenter)
+		maps.Copy(keys, contactCenterKeys)
 		return keys
 	}(),
 	Account: func(f *format.Fields) (string, error) {
@@ -38,7 +38,7 @@ var events = format.Format{
 		e.Timestamp = e.Facts.TimestampMS / 1000
 		dataKeys.ScanObject(f[genericData], f[:])
 		e.Facts.QueueID = format.FirstText(f[genericQueue], f[genericDataQueue])
-		format.AddContactCenter(e.Type, f[genericFields:], &e.Facts)
+		format.AddContactCenter(e.Type, f[genericFirstSharedKey:], &e.Facts)
 		return e, nil
 	},
 }
@@ -50,13 +50,13 @@ const (
 	genericQueue
 	genericData
 	genericDataQueue
-	genericFields // the first of format.ContactCenterKeys
+	genericFirstSharedKey // the first of format.ContactCenterKeys
 )
 
 var (
-	contactCenter = format.ContactCenterKeys(genericFields)
-	dataKeys      = func() jsonscan.Keys {
-		keys := maps.Clone(contactCenter)
+	contactCenterKeys = format.ContactCenterKeys(genericFirstSharedKey)
+	dataKeys          = func() jsonscan.Keys {
+		keys := maps.Clone(contactCenterKeys)
 		keys["queue_id"], keys["Queue-ID"] = genericDataQueue, genericDataQueue
 		return keys
 	}()

@@ -9,11 +9,11 @@ import (
 
 // Source lists the one generic format.
 var Source = format.Source{
-	Formats:       []*format.Format{&events},
+	Formats:       []*format.Format{&eventFormat},
 	RecogniseKeys: []string{"type"},
 	Recognise: func(r *format.Unrecognised) (*format.Format, format.Confidence, error) {
 		if r.Topic == event.TopicRaw && event.Type(format.Text(r.Seen[0])).Known() {
-			return &events, format.Likely, nil
+			return &eventFormat, format.Likely, nil
 		}
 		return nil, format.Unlikely, nil
 	},

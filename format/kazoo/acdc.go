@@ -7,44 +7,44 @@ import (
 	"trunkline/format"
 )
 
-// acdc is the format of Kazoo's ACDc: call and agent statistics, agent commands,
+// acdcFormat is the format of Kazoo's ACDc: call and agent statistics, agent commands,
 // and the messages between its queues and agents. ACDc reports the same event
 // several times: a call that enters a queue is a member call, a member_add and the
 // statistic "waiting".
-var acdc = format.Format{
+var acdcFormat = format.Format{
 	Name: "kazoo.acdc", Topic: event.TopicRaw, Keys: eventKeys, Open: openEnvelope, Account: account,
 	Event: func(f *format.Fields) (format.Event, error) {
 		name := eventName(f)
-		e := eventFrom(f, event.Custom)
-		if at := statisticTimestamp(f, name); at != 0 {
-			e.Facts.TimestampMS, e.Timestamp = at, at/1000
+		e := newEvent(f, event.Custom)
+		if ms := statisticTimestamp(f, name); ms != 0 {
+			e.Facts.TimestampMS, e.Timestamp = ms, ms/1000
 		}
 		switch format.Text(f[kzCategory]) {
 		case "acdc_call_stat":
 			if name != "flush" { // a command to the statistics, about no call
 				e.Type = event.QueueCall
-				addQueueCall(f, &e.Facts)
-				callStatistic(f, &e.Facts, name)
+				addQueueCallFacts(f, &e.Facts)
+				setCallStatistic(f, &e.Facts, name)
 			}
 		case "acdc_status_stat":
 			e.Type = event.AgentState
-			agentStatus(f, &e.Facts, name)
+			setAgentStatus(f, &e.Facts, name)
 		case "agent":
-			e.Type = agentCommand(f, &e.Facts, name)
+			e.Type = setAgentCommand(f, &e.Facts, name)
 		case "member": // the caller in the queue
 			e.Type = event.QueueCall
-			addQueueCall(f, &e.Facts)
-			memberMessage(f, &e.Facts, name)
+			addQueueCallFacts(f, &e.Facts)
+			setMemberMessage(f, &e.Facts, name)
 		case "queue":
-			e.Type = queueMessage(f, &e.Facts, name)
+			e.Type = setQueueMessage(f, &e.Facts, name)
 		}
 		return e, nil
 	},
 }
 
-// callStatistic sets the facts of a call's step. The step has a duration if the
+// setCallStatistic sets the facts of a call's step. The step has a duration if the
 // statistic also has the timestamp of the step before it.
-func callStatistic(f *format.Fields, facts *event.Facts, name string) {
+func setCallStatistic(f *format.Fields, facts *event.Facts, name string) {
 	switch name {
 	case "waiting":
 		facts.Name, facts.State = event.NameQueueCallEntered, event.Waiting
@@ -54,7 +54,7 @@ func callStatistic(f *format.Fields, facts *event.Facts, name string) {
 			facts.Name = event.NameAgentNoAnswer
 		}
 	case "abandoned":
-		leftQueue(facts, format.Text(f[kzAbandonReason]))
+		setQueueExit(facts, format.Text(f[kzAbandonReason]))
 		facts.WaitMS = format.Between(f[kzEntered], f[kzAbandoned])
 	case "handled":
 		facts.Name, facts.State = event.NameQueueCallAnswered, event.Talking
@@ -67,19 +67,19 @@ func callStatistic(f *format.Fields, facts *event.Facts, name string) {
 	}
 }
 
-// leftQueue sets the facts of a call that left the queue before an agent answered.
+// setQueueExit sets the facts of a call that left the queue before an agent answered.
 // ACDc calls all of them abandoned; its reason distinguishes a caller who hung up from
 // one who was sent on.
-func leftQueue(facts *event.Facts, reason string) {
+func setQueueExit(facts *event.Facts, reason string) {
 	facts.Name, facts.State, facts.Reason = event.NameQueueCallEnded, event.Ended, reason
 	if reason == "" || reason == "member_hangup" {
 		facts.Name = event.NameQueueCallAbandoned
 	}
 }
 
-// agentStatus sets the facts of an agent's status. "ready" may follow a login, a
+// setAgentStatus sets the facts of an agent's status. "ready" may follow a login, a
 // break or a call; only the previous state distinguishes them.
-func agentStatus(f *format.Fields, facts *event.Facts, status string) {
+func setAgentStatus(f *format.Fields, facts *event.Facts, status string) {
 	facts.Name = event.NameAgentState
 	facts.CallID = format.Text(f[kzCall])
 	facts.Caller = format.Text(f[kzCaller])
@@ -112,23 +112,23 @@ func agentStatus(f *format.Fields, facts *event.Facts, status string) {
 // status does not determine it.
 func AgentState(status string) event.State {
 	var facts event.Facts
-	agentStatus(&format.Fields{}, &facts, status)
+	setAgentStatus(&format.Fields{}, &facts, status)
 	return facts.State
 }
 
-// agentCommand sets the facts of a command to an agent.
-func agentCommand(f *format.Fields, facts *event.Facts, name string) event.Type {
+// setAgentCommand sets the facts of a command to an agent.
+func setAgentCommand(f *format.Fields, facts *event.Facts, name string) event.Type {
 	switch name {
 	case "login":
-		agentStatus(f, facts, "logged_in")
+		setAgentStatus(f, facts, "logged_in")
 	case "logout":
-		agentStatus(f, facts, "logged_out")
+		setAgentStatus(f, facts, "logged_out")
 	case "pause":
-		agentStatus(f, facts, "paused")
+		setAgentStatus(f, facts, "paused")
 	case "resume":
-		agentStatus(f, facts, "resume")
+		setAgentStatus(f, facts, "resume")
 	case "end_wrapup":
-		agentStatus(f, facts, "ready")
+		setAgentStatus(f, facts, "ready")
 	case "login_queue":
 		facts.Name = event.NameAgentQueueJoin
 	case "logout_queue":
@@ -139,8 +139,8 @@ func agentCommand(f *format.Fields, facts *event.Facts, name string) event.Type 
 	return event.AgentState // other names have a type of their own
 }
 
-// memberMessage sets the facts of a message about the caller in the queue.
-func memberMessage(f *format.Fields, facts *event.Facts, name string) {
+// setMemberMessage sets the facts of a message about the caller in the queue.
+func setMemberMessage(f *format.Fields, facts *event.Facts, name string) {
 	switch name {
 	case "call":
 		facts.Name, facts.State = event.NameQueueCallEntered, event.Waiting
@@ -149,7 +149,7 @@ func memberMessage(f *format.Fields, facts *event.Facts, name string) {
 	case "connect_accepted", "call_success":
 		facts.Name, facts.State = event.NameQueueCallAnswered, event.Talking
 	case "call_cancel":
-		leftQueue(facts, format.Text(f[kzReason]))
+		setQueueExit(facts, format.Text(f[kzReason]))
 	case "call_fail", "call_failure":
 		facts.Name, facts.State = event.NameQueueCallEnded, event.Ended
 		facts.Reason = format.Text(f[kzFailureReason])
@@ -158,10 +158,10 @@ func memberMessage(f *format.Fields, facts *event.Facts, name string) {
 	}
 }
 
-// queueMessage sets the facts of a message of a queue. agent_change is the queue's
+// setQueueMessage sets the facts of a message of a queue. agent_change is the queue's
 // view of an agent: "available" means that it does nothing at the moment;
 // "unavailable" gives no reason.
-func queueMessage(f *format.Fields, facts *event.Facts, name string) event.Type {
+func setQueueMessage(f *format.Fields, facts *event.Facts, name string) event.Type {
 	switch {
 	case name == "agent_change":
 		switch format.Text(f[kzChange]) {
@@ -174,7 +174,7 @@ func queueMessage(f *format.Fields, facts *event.Facts, name string) event.Type 
 		}
 		return event.AgentState
 	case strings.HasPrefix(name, "member_"):
-		addQueueCall(f, facts)
+		addQueueCallFacts(f, facts)
 		if name == "member_add" {
 			facts.Name, facts.State = event.NameQueueCallEntered, event.Waiting
 		}

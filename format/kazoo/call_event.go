@@ -7,14 +7,14 @@ import (
 	"trunkline/format"
 )
 
-// callEvent is the format of Kazoo's call_event, the events of channels, and of
+// callEventFormat is the format of Kazoo's call_event, the events of channels, and of
 // its registrar's reg_success. The former are the switch's, not the queue's, so
 // most are AGENT_CUSTOM_EVENT.
-var callEvent = format.Format{
+var callEventFormat = format.Format{
 	Name: "kazoo.call_event", Topic: event.TopicRaw, Keys: eventKeys, Open: openEnvelope, Account: account,
 	Event: func(f *format.Fields) (format.Event, error) {
 		if isRegistration(f) {
-			return registration(f), nil
+			return registrationEvent(f), nil
 		}
 		return channelEvent(f, eventName(f)), nil
 	},
@@ -23,8 +23,8 @@ var callEvent = format.Format{
 // channelEvent parses the event of a channel: one of the bus, CHANNEL_…, or of a
 // webhook, channel_….
 func channelEvent(f *format.Fields, name string) format.Event {
-	e := eventFrom(f, event.Custom)
-	addLeg(f, &e.Facts)
+	e := newEvent(f, event.Custom)
+	addLegFacts(f, &e.Facts)
 	facts := &e.Facts
 	switch strings.ToUpper(name) {
 	case "CHANNEL_CREATE":
@@ -67,10 +67,10 @@ func isRegistration(f *format.Fields) bool {
 	return f[kzCategory].Is("directory") && f[kzName].Is("reg_success")
 }
 
-// registration parses a registration. Kazoo repeats it with each renewal and sends
+// registrationEvent parses a registration. Kazoo repeats it with each renewal and sends
 // no event that is read here when it expires.
-func registration(f *format.Fields) format.Event {
-	e := eventFrom(f, event.DeviceRegister)
+func registrationEvent(f *format.Fields) format.Event {
+	e := newEvent(f, event.DeviceRegister)
 	e.Facts.Name, e.Facts.State = event.NameDeviceRegistered, event.Registered
 	if e.Facts.AgentID = format.Text(f[kzUsername]); e.Facts.AgentID != "" && f[kzRealm] != nil {
 		e.Facts.AgentID += "@" + format.Text(f[kzRealm])

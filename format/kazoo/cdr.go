@@ -6,9 +6,9 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// cdr is the format of Kazoo's call record: the bus message (Dash-Case), the
+// cdrFormat is the format of Kazoo's call record: the bus message (Dash-Case), the
 // document and the webhook (snake_case).
-var cdr = format.Format{
+var cdrFormat = format.Format{
 	Name: "kazoo.cdr", Topic: event.TopicCDRRaw,
 	Keys: format.BothSpellings(
 		"Account-ID", "Custom-Channel-Vars", "Custom-SIP-Headers",
@@ -59,10 +59,10 @@ const (
 )
 
 var (
-	interactionKeys = format.BothSpellings("Call-Interaction-ID", "Interaction-ID")
-	callInteraction = format.BothSpellings("Id")
-	accountKeys     = format.BothSpellings("Account-ID")
-	recordingKeys   = format.BothSpellings("Media-Recording-ID")
+	interactionKeys     = format.BothSpellings("Call-Interaction-ID", "Interaction-ID")
+	callInteractionKeys = format.BothSpellings("Id")
+	accountKeys         = format.BothSpellings("Account-ID")
+	recordingKeys       = format.BothSpellings("Media-Recording-ID")
 )
 
 func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
@@ -102,9 +102,9 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 func interactionID(f *format.Fields, row *event.CDR) string {
 	var vars [2]jsonscan.Value
 	interactionKeys.ScanObject(f[kcVars], vars[:])
-	var inside [1]jsonscan.Value
-	callInteraction.ScanObject(f[kcCallInteraction], inside[:]) // an object in cdr.report
-	if id := format.FirstText(f[kcInteraction], f[kcCallInteraction], inside[0], vars[0], vars[1], f[kcOrigination], f[kcOriginatingLeg]); id != "" {
+	var interaction [1]jsonscan.Value
+	callInteractionKeys.ScanObject(f[kcCallInteraction], interaction[:]) // an object in cdr.report
+	if id := format.FirstText(f[kcInteraction], f[kcCallInteraction], interaction[0], vars[0], vars[1], f[kcOrigination], f[kcOriginatingLeg]); id != "" {
 		return id
 	}
 	if row.Direction == "outbound" && row.OtherLegCallID != "" {

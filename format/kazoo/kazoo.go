@@ -97,12 +97,12 @@ var channelVarKeys = func() jsonscan.Keys {
 // older {name, args: {…}}, and the channel variables. The envelope's name applies if
 // the event inside has none.
 func openEnvelope(keys jsonscan.Keys, f *format.Fields) error {
-	inside := f[kzArgs]
+	content := f[kzArgs]
 	if f[kzAction].Is("event") {
-		inside = f[kzData]
+		content = f[kzData]
 	}
-	if inside.Kind() == jsonscan.Object && f[kzCategory] == nil {
-		if err := keys.Scan(inside, f[:]); err != nil {
+	if content.Kind() == jsonscan.Object && f[kzCategory] == nil {
+		if err := keys.Scan(content, f[:]); err != nil {
 			return err
 		}
 	}
@@ -118,8 +118,8 @@ func account(f *format.Fields) (string, error) {
 	return format.AccountText(f[kzVarAccount], "Custom-Channel-Vars.Account-ID")
 }
 
-// eventFrom returns the fields common to all Kazoo events.
-func eventFrom(f *format.Fields, eventType event.Type) format.Event {
+// newEvent returns the fields common to all Kazoo events.
+func newEvent(f *format.Fields, eventType event.Type) format.Event {
 	e := format.Event{Type: eventType, Facts: event.Facts{
 		AgentID:     format.FirstText(f[kzAgent], f[kzRecipient], f[kzVarAgent]),
 		QueueID:     format.FirstText(f[kzQueue], f[kzJoinQueue], f[kzVarQueue]),
@@ -132,9 +132,9 @@ func eventFrom(f *format.Fields, eventType event.Type) format.Event {
 // eventName returns the event's own name, or else its envelope's.
 func eventName(f *format.Fields) string { return format.FirstText(f[kzName], f[kzEnvelopeName]) }
 
-// addLeg adds the facts of a leg: its id, its interaction and its parties. The
+// addLegFacts adds the facts of a leg: its id, its interaction and its parties. The
 // interaction is found as in a call record (see cdr.go).
-func addLeg(f *format.Fields, facts *event.Facts) {
+func addLegFacts(f *format.Fields, facts *event.Facts) {
 	facts.CallID = format.Text(f[kzCall])
 	facts.OriginationCallID = format.Text(f[kzOrigination])
 	facts.Caller, facts.Callee = format.Text(f[kzCaller]), format.Text(f[kzCallee])
@@ -155,10 +155,10 @@ func addLeg(f *format.Fields, facts *event.Facts) {
 // its queues and agents.
 var callKeys = format.BothSpellings("Call-ID", "Caller-ID-Number", "Callee-ID-Number")
 
-// addQueueCall adds the facts of a call in a queue, which Kazoo identifies by the id
+// addQueueCallFacts adds the facts of a call in a queue, which Kazoo identifies by the id
 // of the caller's leg.
-func addQueueCall(f *format.Fields, facts *event.Facts) {
-	addLeg(f, facts)
+func addQueueCallFacts(f *format.Fields, facts *event.Facts) {
+	addLegFacts(f, facts)
 	if facts.CallID != "" {
 		return
 	}

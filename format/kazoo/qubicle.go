@@ -7,29 +7,29 @@ import (
 	"trunkline/format"
 )
 
-// qubicle is the format of Kazoo's Qubicle: recipients (agents), sessions (calls
+// qubicleFormat is the format of Kazoo's Qubicle: recipients (agents), sessions (calls
 // in a queue) and queues. A queue's own events (created, synced) concern no call
 // and no agent.
-var qubicle = format.Format{
+var qubicleFormat = format.Format{
 	Name: "kazoo.qubicle", Topic: event.TopicRaw, Keys: eventKeys, Open: openEnvelope, Account: account,
 	Event: func(f *format.Fields) (format.Event, error) {
-		e := eventFrom(f, event.Custom)
+		e := newEvent(f, event.Custom)
 		switch strings.ReplaceAll(format.Text(f[kzCategory]), "_", "-") {
 		case "qubicle-recipient":
 			e.Type = event.AgentState
-			recipient(f, &e.Facts, eventName(f))
+			setRecipientFacts(f, &e.Facts, eventName(f))
 		case "qubicle-session":
 			e.Type = event.QueueCall
-			session(f, &e.Facts, eventName(f))
+			setSessionFacts(f, &e.Facts, eventName(f))
 		}
 		return e, nil
 	},
 }
 
-// recipient sets the facts of an agent, who is created by a login and deleted by
+// setRecipientFacts sets the facts of an agent, who is created by a login and deleted by
 // a logout. "ready" may follow a login or a break; only the previous state
 // distinguishes them.
-func recipient(f *format.Fields, facts *event.Facts, name string) {
+func setRecipientFacts(f *format.Fields, facts *event.Facts, name string) {
 	facts.AgentName = format.Text(f[kzUsername])
 	facts.Reason = format.Text(f[kzReason])
 	word, _ := f[kzState].Text()
@@ -49,9 +49,9 @@ func recipient(f *format.Fields, facts *event.Facts, name string) {
 	}
 }
 
-// session sets the facts of a call in a queue, whose id is the session's.
-func session(f *format.Fields, facts *event.Facts, name string) {
-	addQueueCall(f, facts)
+// setSessionFacts sets the facts of a call in a queue, whose id is the session's.
+func setSessionFacts(f *format.Fields, facts *event.Facts, name string) {
+	addQueueCallFacts(f, facts)
 	if id := format.Text(f[kzSession]); id != "" {
 		facts.CallID = id
 	}

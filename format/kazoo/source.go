@@ -8,27 +8,27 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// resync is the format of a live feed's corrections.
-var resync = format.Resync("kazoo.resync")
+// resyncFormat is the format of a live feed's corrections.
+var resyncFormat = format.Resync("kazoo.resync")
 
 // Source lists the formats of Kazoo.
 var Source = format.Source{
-	Formats:       []*format.Format{&qubicle, &acdc, &callEvent, &conference, &webhook, &cdr, &resync},
+	Formats:       []*format.Format{&qubicleFormat, &acdcFormat, &callEventFormat, &conferenceFormat, &webhookFormat, &cdrFormat, &resyncFormat},
 	RecogniseKeys: []string{"call_id", "Call-ID", "call_direction", "app_name", "resync"},
 	Recognise:     recognise,
 }
 
 const (
-	seenCall = iota
-	seenDashCall
-	seenDirection
-	seenApp
-	seenResync
+	keyCall = iota
+	keyDashCall
+	keyDirection
+	keyApp
+	keyResync
 )
 
 func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error) {
-	if r.Topic == event.TopicRaw && r.Seen[seenResync].Is("kazoo") {
-		return &resync, format.Sure, nil
+	if r.Topic == event.TopicRaw && r.Seen[keyResync].Is("kazoo") {
+		return &resyncFormat, format.Sure, nil
 	}
 	f, err := recogniseCDR(r.Seen), error(nil)
 	if r.Topic == event.TopicRaw {
@@ -45,49 +45,49 @@ func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error
 func OfMessage(message []byte, fields *format.Fields) (*format.Format, error) {
 	f, err := recogniseEvent(message, fields)
 	if f == nil && err == nil && fields[kzCategory].Is("cdr") {
-		f = &cdr
+		f = &cdrFormat
 	}
 	return f, err
 }
 
 // CallRecord is the format of a call record. It can also parse the event
 // CHANNEL_DESTROY.
-var CallRecord = &cdr
+var CallRecord = &cdrFormat
 
 func recogniseEvent(record []byte, f *format.Fields) (*format.Format, error) {
-	if err := webhook.Scan(record, f); err != nil { // all its events have the same keys
+	if err := webhookFormat.Scan(record, f); err != nil { // all its events have the same keys
 		return nil, err
 	}
 	switch category := format.Text(f[kzCategory]); category {
 	case "call_event":
-		return &callEvent, nil
+		return &callEventFormat, nil
 	case "directory":
 		if isRegistration(f) {
-			return &callEvent, nil
+			return &callEventFormat, nil
 		}
 	case "conference":
-		return &conference, nil
+		return &conferenceFormat, nil
 	case "agent", "queue", "member", "acdc_call_stat", "acdc_status_stat":
-		return &acdc, nil
+		return &acdcFormat, nil
 	default:
 		if strings.HasPrefix(category, "qubicle") {
-			return &qubicle, nil
+			return &qubicleFormat, nil
 		}
 	}
 	if f[kzName] == nil && strings.HasPrefix(format.Text(f[kzEnvelopeName]), "CHANNEL_") {
-		return &callEvent, nil
+		return &callEventFormat, nil
 	}
 	if f[kzHook] != nil || (f[kzCallState] != nil && f[kzQueue] != nil) {
-		return &webhook, nil
+		return &webhookFormat, nil
 	}
 	return nil, nil
 }
 
 // recogniseCDR recognises Kazoo's document by keys that Trunkline's own row does not
 // have; the two have many others in common.
-func recogniseCDR(seen []jsonscan.Value) *format.Format {
-	if seen[seenDashCall] != nil || seen[seenCall] != nil && (seen[seenDirection] != nil || seen[seenApp] != nil) {
-		return &cdr
+func recogniseCDR(values []jsonscan.Value) *format.Format {
+	if values[keyDashCall] != nil || values[keyCall] != nil && (values[keyDirection] != nil || values[keyApp] != nil) {
+		return &cdrFormat
 	}
 	return nil
 }

@@ -11,10 +11,10 @@ import (
 
 // Source lists the formats of Trunkline's own events. They are never recognised by a
 // record's keys, only by the format header.
-var Source = format.Source{Formats: []*format.Format{&events, &performance}}
+var Source = format.Source{Formats: []*format.Format{&eventFormat, &performanceFormat}}
 
-// events is {event, account_id, timestamp, …}.
-var events = format.Format{
+// eventFormat is {event, account_id, timestamp, …}.
+var eventFormat = format.Format{
 	Name: event.FormatOwn, Topic: event.TopicRaw, Internal: true,
 	Keys: jsonscan.KeysOf("event", "account_id", "timestamp", "origination_call_id", "state", "cause", "reason", "call_id"),
 	Account: func(f *format.Fields) (string, error) {
@@ -28,8 +28,8 @@ var events = format.Format{
 		if name == "" {
 			return format.Event{}, format.RejectMissing("event")
 		}
-		at, err := format.StrictTimestamp(f[ownTime], "timestamp")
-		return format.Event{Type: event.Custom, Timestamp: at / 1000, Facts: facts(f, event.Name(name), at)}, err
+		timestampMS, err := format.StrictTimestamp(f[ownTime], "timestamp")
+		return format.Event{Type: event.Custom, Timestamp: timestampMS / 1000, Facts: readFacts(f, event.Name(name), timestampMS)}, err
 	},
 }
 
@@ -44,11 +44,11 @@ const (
 	ownCall
 )
 
-// facts returns the facts of an event. An unknown name, which a later version may
+// readFacts returns the facts of an event. An unknown name, which a later version may
 // send, becomes "other".
-func facts(f *format.Fields, name event.Name, at int64) event.Facts {
+func readFacts(f *format.Fields, name event.Name, timestampMS int64) event.Facts {
 	facts := event.Facts{
-		Name: name, TimestampMS: at, OriginationCallID: format.Text(f[ownOrigination]),
+		Name: name, TimestampMS: timestampMS, OriginationCallID: format.Text(f[ownOrigination]),
 		CallID: format.Text(f[ownCall]), Reason: format.FirstText(f[ownCause], f[ownReason]),
 	}
 	switch name {

@@ -6,9 +6,9 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// performance is the row of an agent on cc.stats: {account_id, agent_id,
+// performanceFormat is the row of an agent on cc.stats: {account_id, agent_id,
 // interval_start, interval_seconds, …}. Its timestamp is the end of the interval.
-var performance = format.Format{
+var performanceFormat = format.Format{
 	Name: event.FormatPerformance, Topic: event.TopicRaw, Internal: true,
 	Keys: jsonscan.KeysOf("account_id", "agent_id", "interval_start", "interval_seconds"),
 	Account: func(f *format.Fields) (string, error) {

@@ -19,7 +19,7 @@ import (
 // confidence.
 var sources = []*format.Source{&freeswitch.Source, &asterisk.Source, &kazoo.Source, &svc.Source, &generic.Source, &own.Source}
 
-var registered, byName = func() ([]*format.Format, map[string]*format.Format) {
+var allFormats, byName = func() ([]*format.Format, map[string]*format.Format) {
 	var all []*format.Format
 	names := make(map[string]*format.Format)
 	for _, s := range sources {
@@ -33,7 +33,7 @@ var registered, byName = func() ([]*format.Format, map[string]*format.Format) {
 }()
 
 // Formats returns all formats, sorted by name.
-func Formats() []*format.Format { return append([]*format.Format(nil), registered...) }
+func Formats() []*format.Format { return append([]*format.Format(nil), allFormats...) }
 
 // Lookup returns the format of that name.
 func Lookup(name string) (f *format.Format, ok bool) {
@@ -47,7 +47,7 @@ var accountKeys = [...]string{"Account-ID", "account_id"}
 
 // topLevelKeys are the members that any source reads; slots has the index of each
 // source's members among them.
-var topLevelKeys, slots = func() (jsonscan.Keys, [][]int) {
+var topLevelKeys, sourceSlots = func() (jsonscan.Keys, [][]int) {
 	keys := make(jsonscan.Keys)
 	slot := func(name string) int {
 		if _, ok := keys[name]; !ok {
@@ -69,15 +69,15 @@ var topLevelKeys, slots = func() (jsonscan.Keys, [][]int) {
 
 // Scratch is memory that Recognise reuses.
 type Scratch struct {
-	top, seen, fields format.Fields
-	record            format.Unrecognised
+	topLevel, values, fields format.Fields
+	record                   format.Unrecognised
 }
 
 // Recognise returns the format of a record without a format header, by its keys. If
 // they identify none, f is nil and account is the account that the record names. The
 // error is a *format.Rejection.
 func Recognise(topic string, record []byte, scratch *Scratch) (f *format.Format, account string, err error) {
-	top := scratch.top[:len(topLevelKeys)]
+	top := scratch.topLevel[:len(topLevelKeys)]
 	clear(top)
 	if err := topLevelKeys.Scan(record, top); err != nil {
 		return nil, "", format.RejectScan(err)
@@ -88,9 +88,9 @@ func Recognise(topic string, record []byte, scratch *Scratch) (f *format.Format,
 		if s.Recognise == nil {
 			continue
 		}
-		scratch.record.Seen = scratch.seen[:len(slots[i])]
-		for n, slot := range slots[i] {
-			scratch.seen[n] = top[slot]
+		scratch.record.Seen = scratch.values[:len(sourceSlots[i])]
+		for n, slot := range sourceSlots[i] {
+			scratch.values[n] = top[slot]
 		}
 		found, confidence, err := s.Recognise(&scratch.record)
 		if err != nil {

@@ -10,53 +10,53 @@ func JSON(body []byte, emit Sink) error {
 	s := scanner{data: body}
 	var err error
 	switch first := s.skipSpace(); {
-	case s.at == len(body):
-		return Malformed(s.at, "the body is empty")
+	case s.pos == len(body):
+		return Malformed(s.pos, "the body is empty")
 	case first == '[':
-		err = s.elements(emit)
+		err = s.emitElements(emit)
 	default:
-		err = s.record(emit)
+		err = s.emitRecord(emit)
 	}
 	if err != nil {
 		return err
 	}
-	if s.skipSpace(); s.at < len(body) {
-		return s.fail("something follows the JSON value")
+	if s.skipSpace(); s.pos < len(body) {
+		return s.errorHere("something follows the JSON value")
 	}
 	return nil
 }
 
-// elements emits each element of an array of objects.
-func (s *scanner) elements(emit Sink) error {
-	s.at++ // [
+// emitElements emits each element of an array of objects.
+func (s *scanner) emitElements(emit Sink) error {
+	s.pos++ // [
 	if s.skipSpace() == ']' {
-		s.at++
+		s.pos++
 		return nil
 	}
 	for {
 		s.skipSpace()
-		if err := s.record(emit); err != nil {
+		if err := s.emitRecord(emit); err != nil {
 			return err
 		}
-		if more, err := s.another(']'); !more {
+		if more, err := s.skipCommaOrEnd(']'); !more {
 			return err
 		}
 	}
 }
 
-// record emits the object at the scanner's position.
-func (s *scanner) record(emit Sink) error {
-	start := s.at
+// emitRecord emits the object at the scanner's position.
+func (s *scanner) emitRecord(emit Sink) error {
+	start := s.pos
 	if start < len(s.data) && s.data[start] != '{' {
-		if err := s.value(MaxDepth); err != nil {
+		if err := s.skipValue(MaxDepth); err != nil {
 			return err
 		}
 		return Malformed(start, "a record must be a JSON object")
 	}
-	if err := s.value(MaxDepth); err != nil {
+	if err := s.skipValue(MaxDepth); err != nil {
 		return err
 	}
-	return emit(s.data[start:s.at:s.at], start)
+	return emit(s.data[start:s.pos:s.pos], start)
 }
 
 // NDJSON splits a body of one object per line; it skips blank lines.
@@ -69,13 +69,13 @@ func NDJSON(body []byte, emit Sink) error {
 		if i := bytes.IndexByte(body[start:], '\n'); i >= 0 {
 			end = start + i
 		}
-		s := scanner{data: body[:end], at: start}
-		if s.skipSpace(); s.at < end {
-			if err := s.record(emit); err != nil {
+		s := scanner{data: body[:end], pos: start}
+		if s.skipSpace(); s.pos < end {
+			if err := s.emitRecord(emit); err != nil {
 				return err
 			}
-			if s.skipSpace(); s.at < end {
-				return s.fail("something follows the JSON object")
+			if s.skipSpace(); s.pos < end {
+				return s.errorHere("something follows the JSON object")
 			}
 		}
 		start = end + 1

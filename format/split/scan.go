@@ -6,25 +6,25 @@ import "unicode/utf8"
 // are passed on unchanged.
 type scanner struct {
 	data []byte
-	at   int
+	pos  int
 }
 
-const endsEarly = "the JSON ends early"
+const unexpectedEnd = "the JSON ends early"
 
-// fail returns an error at the scanner's position, or at an early end.
-func (s *scanner) fail(reason string) error {
-	if s.at >= len(s.data) {
-		reason = endsEarly
+// errorHere returns an error at the scanner's position, or at an early end.
+func (s *scanner) errorHere(reason string) error {
+	if s.pos >= len(s.data) {
+		reason = unexpectedEnd
 	}
-	return Malformed(s.at, reason)
+	return Malformed(s.pos, reason)
 }
 
 // skipSpace moves to the next byte that is not white space and returns it, 0 at
 // the end (a zero byte is not valid JSON anywhere, so the two cannot be
 // confused).
 func (s *scanner) skipSpace() byte {
-	for ; s.at < len(s.data); s.at++ {
-		switch c := s.data[s.at]; c {
+	for ; s.pos < len(s.data); s.pos++ {
+		switch c := s.data[s.pos]; c {
 		case ' ', '\t', '\n', '\r':
 		default:
 			return c
@@ -33,94 +33,94 @@ func (s *scanner) skipSpace() byte {
 	return 0
 }
 
-// value moves past one value and the white space before it. depth is the number of
+// skipValue moves past one value and the white space before it. depth is the number of
 // arrays and objects that it may still open.
-func (s *scanner) value(depth int) error {
+func (s *scanner) skipValue(depth int) error {
 	switch s.skipSpace() {
 	case '{':
-		return s.object(depth)
+		return s.skipObject(depth)
 	case '[':
-		return s.array(depth)
+		return s.skipArray(depth)
 	case '"':
-		return s.text()
+		return s.skipString()
 	case 't':
-		return s.word("true")
+		return s.skipLiteral("true")
 	case 'f':
-		return s.word("false")
+		return s.skipLiteral("false")
 	case 'n':
-		return s.word("null")
+		return s.skipLiteral("null")
 	default:
-		return s.number()
+		return s.skipNumber()
 	}
 }
 
-func (s *scanner) object(depth int) error {
+func (s *scanner) skipObject(depth int) error {
 	if depth == 0 {
-		return s.fail("nested too deeply")
+		return s.errorHere("nested too deeply")
 	}
-	s.at++ // {
+	s.pos++ // {
 	if s.skipSpace() == '}' {
-		s.at++
+		s.pos++
 		return nil
 	}
 	for {
 		if s.skipSpace() != '"' {
-			return s.fail("a member's name is missing")
+			return s.errorHere("a member's name is missing")
 		}
-		if err := s.text(); err != nil {
+		if err := s.skipString(); err != nil {
 			return err
 		}
 		if s.skipSpace() != ':' {
-			return s.fail("a colon is missing")
+			return s.errorHere("a colon is missing")
 		}
-		s.at++
-		if err := s.value(depth - 1); err != nil {
+		s.pos++
+		if err := s.skipValue(depth - 1); err != nil {
 			return err
 		}
-		if more, err := s.another('}'); !more {
+		if more, err := s.skipCommaOrEnd('}'); !more {
 			return err
 		}
 	}
 }
 
-func (s *scanner) array(depth int) error {
+func (s *scanner) skipArray(depth int) error {
 	if depth == 0 {
-		return s.fail("nested too deeply")
+		return s.errorHere("nested too deeply")
 	}
-	s.at++ // [
+	s.pos++ // [
 	if s.skipSpace() == ']' {
-		s.at++
+		s.pos++
 		return nil
 	}
 	for {
-		if err := s.value(depth - 1); err != nil {
+		if err := s.skipValue(depth - 1); err != nil {
 			return err
 		}
-		if more, err := s.another(']'); !more {
+		if more, err := s.skipCommaOrEnd(']'); !more {
 			return err
 		}
 	}
 }
 
-// another moves past the comma before the next member, or the closing bracket.
-func (s *scanner) another(closing byte) (more bool, err error) {
+// skipCommaOrEnd moves past the comma before the next member, or the closing bracket.
+func (s *scanner) skipCommaOrEnd(closing byte) (more bool, err error) {
 	switch s.skipSpace() {
 	case ',':
-		s.at++
+		s.pos++
 		return true, nil
 	case closing:
-		s.at++
+		s.pos++
 		return false, nil
 	default:
-		return false, s.fail("a comma is missing")
+		return false, s.errorHere("a comma is missing")
 	}
 }
 
-func (s *scanner) word(word string) error {
-	if len(s.data)-s.at < len(word) || string(s.data[s.at:s.at+len(word)]) != word {
-		return s.fail("not a JSON value")
+func (s *scanner) skipLiteral(word string) error {
+	if len(s.data)-s.pos < len(word) || string(s.data[s.pos:s.pos+len(word)]) != word {
+		return s.errorHere("not a JSON value")
 	}
-	s.at += len(word)
+	s.pos += len(word)
 	return nil
 }
 

@@ -2,27 +2,27 @@ package split
 
 import "trunkline/internal/jsonscan"
 
-// text moves past a string, starting at its opening quote.
-func (s *scanner) text() error {
-	for i := s.at + 1; ; {
+// skipString moves past a string, starting at its opening quote.
+func (s *scanner) skipString() error {
+	for i := s.pos + 1; ; {
 		if i = jsonscan.IndexSpecial(s.data, i); i >= len(s.data) {
-			s.at = len(s.data)
-			return s.fail(endsEarly)
+			s.pos = len(s.data)
+			return s.errorHere(unexpectedEnd)
 		}
 		switch s.data[i] {
 		case '"':
-			s.at = i + 1
+			s.pos = i + 1
 			return nil
 		case '\\':
 			n := EscapeLen(s.data[i+1:])
 			if n == 0 {
-				s.at = i
-				return s.fail("a string has an unknown escape")
+				s.pos = i
+				return s.errorHere("a string has an unknown escape")
 			}
 			i += 1 + n
 		default:
-			s.at = i
-			return s.fail("a string has a control character")
+			s.pos = i
+			return s.errorHere("a string has a control character")
 		}
 	}
 }
@@ -63,24 +63,24 @@ func Unhex(c byte) int {
 	return -1
 }
 
-// number moves past a number: -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?
-func (s *scanner) number() error {
-	start := s.at
+// skipNumber moves past a number: -?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?
+func (s *scanner) skipNumber() error {
+	start := s.pos
 	s.accept("-")
 	switch {
 	case s.accept("0"):
-	case s.digits():
+	case s.skipDigits():
 	default:
-		s.at = start
-		return s.fail("not a JSON value")
+		s.pos = start
+		return s.errorHere("not a JSON value")
 	}
-	if s.accept(".") && !s.digits() {
-		return s.fail("a number has no digits after its point")
+	if s.accept(".") && !s.skipDigits() {
+		return s.errorHere("a number has no digits after its point")
 	}
 	if s.accept("eE") {
 		s.accept("+-")
-		if !s.digits() {
-			return s.fail("a number has no digits in its exponent")
+		if !s.skipDigits() {
+			return s.errorHere("a number has no digits in its exponent")
 		}
 	}
 	return nil
@@ -88,23 +88,23 @@ func (s *scanner) number() error {
 
 // accept moves past one byte that is in set.
 func (s *scanner) accept(set string) bool {
-	if s.at >= len(s.data) {
+	if s.pos >= len(s.data) {
 		return false
 	}
 	for i := range len(set) {
-		if s.data[s.at] == set[i] {
-			s.at++
+		if s.data[s.pos] == set[i] {
+			s.pos++
 			return true
 		}
 	}
 	return false
 }
 
-// digits moves past one or more digits.
-func (s *scanner) digits() bool {
-	start := s.at
-	for s.at < len(s.data) && '0' <= s.data[s.at] && s.data[s.at] <= '9' {
-		s.at++
+// skipDigits moves past one or more digits.
+func (s *scanner) skipDigits() bool {
+	start := s.pos
+	for s.pos < len(s.data) && '0' <= s.data[s.pos] && s.data[s.pos] <= '9' {
+		s.pos++
 	}
-	return s.at > start
+	return s.pos > start
 }

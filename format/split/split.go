@@ -26,7 +26,7 @@ type Splitter func(body []byte, emit Sink) error
 
 // Error reports the position of a malformed body and the reason.
 type Error struct {
-	at     int // offset in the body
+	offset int // offset in the body
 	kind   fault.Kind
 	reason string
 }
@@ -51,6 +51,6 @@ func WithLine(err error, text []byte) error {
 	if !errors.As(err, &split) {
 		return err
 	}
-	line := 1 + bytes.Count(text[:split.at], []byte("\n"))
+	line := 1 + bytes.Count(text[:split.offset], []byte("\n"))
 	return fault.New(split.kind, "Line %d: %s", line, split.reason)
 }

@@ -119,7 +119,7 @@ func FuzzJSON(f *testing.F) {
 			return nil
 		})
 		var split *Error
-		if err != nil && (!errors.As(err, &split) || split.at > len(body)) {
+		if err != nil && (!errors.As(err, &split) || split.offset > len(body)) {
 			t.Fatalf("error %v", err)
 		}
 		if err == nil && !json.Valid(body) {

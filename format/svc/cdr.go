@@ -8,9 +8,9 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// cdr is the format of the row itself: it is validated, and gets an id and an
+// cdrFormat is the format of the row itself: it is validated, and gets an id and an
 // interaction id if it has none. Unknown fields are dropped.
-var cdr = format.Format{
+var cdrFormat = format.Format{
 	Name: "svc.cdr", Topic: event.TopicCDRRaw,
 	Keys: func() jsonscan.Keys {
 		keys := make(jsonscan.Keys)

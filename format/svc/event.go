@@ -8,13 +8,13 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// contactCenter is the format of the contact-center event of docs/topics.md, which has
+// contactCenterFormat is the format of the contact-center event of docs/topics.md, which has
 // no timestamp.
-var contactCenter = format.Format{
+var contactCenterFormat = format.Format{
 	Name: "svc.cc", Topic: event.TopicRaw,
 	Keys: func() jsonscan.Keys {
 		keys := jsonscan.KeysOf("Account-ID", "Type", "Queue-ID")
-		maps.Copy(keys, format.ContactCenterKeys(svcFields))
+		maps.Copy(keys, format.ContactCenterKeys(svcFirstSharedKey))
 		return keys
 	}(),
 	Account: func(f *format.Fields) (string, error) {
@@ -32,7 +32,7 @@ var contactCenter = format.Format{
 		if e.Facts.QueueID, err = format.StrictText(f[svcQueue], "Queue-ID"); err != nil {
 			return e, err
 		}
-		format.AddContactCenter(e.Type, f[svcFields:], &e.Facts)
+		format.AddContactCenter(e.Type, f[svcFirstSharedKey:], &e.Facts)
 		return e, nil
 	},
 }
@@ -41,5 +41,5 @@ const (
 	svcAccount = iota
 	svcType
 	svcQueue
-	svcFields // the first of format.ContactCenterKeys
+	svcFirstSharedKey // the first of format.ContactCenterKeys
 )

@@ -10,27 +10,27 @@ import (
 
 // Source lists the formats of this package.
 var Source = format.Source{
-	Formats:       []*format.Format{&contactCenter, &cdr},
+	Formats:       []*format.Format{&contactCenterFormat, &cdrFormat},
 	RecogniseKeys: []string{"Account-ID", "Type", "call_id"},
 	Recognise:     recognise,
 }
 
 const (
-	seenAccount = iota
-	seenType
-	seenCall
+	keyAccount = iota
+	keyType
+	keyCall
 )
 
 func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error) {
 	if r.Topic == event.TopicCDRRaw {
-		if r.Seen[seenCall] != nil {
-			return &cdr, format.Likely, nil
+		if r.Seen[keyCall] != nil {
+			return &cdrFormat, format.Likely, nil
 		}
 		return nil, format.Unlikely, nil
 	}
-	name, isString := r.Seen[seenType].Text()
-	if isString && (r.Seen[seenAccount].Kind() == jsonscan.String || event.Type(name).Known()) {
-		return &contactCenter, format.Likely, nil
+	name, isString := r.Seen[keyType].Text()
+	if isString && (r.Seen[keyAccount].Kind() == jsonscan.String || event.Type(name).Known()) {
+		return &contactCenterFormat, format.Likely, nil
 	}
 	return nil, format.Unlikely, nil
 }
