@@ -2,7 +2,6 @@ package cdrindex
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 
 	"trunkline/internal/kafka"
@@ -71,28 +70,19 @@ func (w *partitionWorker) checkEpoch(ctx context.Context, epoch int32) error {
 	if w.position.next.LeaderEpoch == kafka.UnknownEpoch || w.position.next.LeaderEpoch == epoch {
 		return nil
 	}
+	return w.checkPosition(ctx)
+}
+
+// checkPosition checks that the topic continues at the position.
+func (w *partitionWorker) checkPosition(ctx context.Context) error {
 	return w.retry(ctx, actionRead, func() error { return w.topic.CheckPosition(ctx, w.partition, w.position.next) })
 }
 
 // handleGap moves the partition to where the topic continues if err is a gap at w.at. It
 // returns other errors.
 func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
-	readerGap, ok := errors.AsType[*kafka.GapError](err)
-	if !ok {
-		return err
-	}
-	// A reader has only an offset. Topic id and epoch make truncation detectable.
-	checkErr := w.retry(ctx, actionRead, func() error { return w.topic.CheckPosition(ctx, w.partition, w.position.next) })
-	gap, ok := errors.AsType[*kafka.GapError](checkErr)
-	switch {
-	case checkErr != nil && !ok:
-		return checkErr
-	case !ok && readerGap.Restarted():
-		return nil // no records are lost: the leader had not caught up
-	case !ok:
-		gap = readerGap
-	}
-	if _, ok := kafka.PassableGap(gap); !ok {
+	gap, err := kafka.ResolveGap(ctx, err, w.checkPosition)
+	if gap == nil {
 		return err
 	}
 	target := w.position

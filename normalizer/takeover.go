@@ -184,27 +184,15 @@ func (w *partitionWorker) checkNewEpoch(ctx context.Context) error {
 // handleGap moves the worker to where the raw log continues, if err is a gap at
 // w.next. It returns other errors.
 func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
-	readerGap, ok := errors.AsType[*kafka.GapError](err)
-	if !ok {
-		return err
-	}
-	// A reader has only an offset; topic id and epoch are needed to detect truncation.
-	checkErr := w.retry(ctx, "checking the raw log", func() error {
-		return w.deps.Log.CheckPosition(ctx, w.rawTopic, w.Partition, w.next)
+	gap, err := kafka.ResolveGap(ctx, err, func(ctx context.Context) error {
+		return w.retry(ctx, "checking the raw log", func() error {
+			return w.deps.Log.CheckPosition(ctx, w.rawTopic, w.Partition, w.next)
+		})
 	})
-	gap, ok := errors.AsType[*kafka.GapError](checkErr)
 	switch {
-	case checkErr != nil && !ok:
-		return checkErr
-	case !ok && readerGap.Restarted():
-		return nil // the log does continue: the leader had not caught up
-	case !ok:
-		gap = readerGap
-	}
-	if _, ok := kafka.PassableGap(gap); !ok {
+	case gap == nil:
 		return err
-	}
-	if gap.Restarted() {
+	case gap.Restarted():
 		return w.startGeneration(ctx, gap)
 	}
 	w.skipLost(gap)

@@ -79,6 +79,32 @@ func PassableGap(err error) (*GapError, bool) {
 	return gap, ok && (gap.Kind != GapDamaged || gap.Resume > gap.Offset)
 }
 
+// ResolveGap decides whether a consumer must skip records after reading from a position
+// failed with err. It returns the gap to skip; nil if the log does continue at the
+// position, since only the leader had not caught up; and err if it is not a passable gap.
+// check returns the result of CheckPosition for the consumer's position, whose topic id
+// and leader epoch may show a truncation that the reader did not see.
+func ResolveGap(ctx context.Context, err error, check func(context.Context) error) (*GapError, error) {
+	readerGap, ok := errors.AsType[*GapError](err)
+	if !ok {
+		return nil, err
+	}
+	checkErr := check(ctx)
+	gap, ok := errors.AsType[*GapError](checkErr)
+	switch {
+	case checkErr != nil && !ok:
+		return nil, checkErr
+	case !ok && readerGap.Restarted():
+		return nil, nil
+	case !ok:
+		gap = readerGap
+	}
+	if _, ok := PassableGap(gap); !ok {
+		return nil, err
+	}
+	return gap, nil
+}
+
 // OutOfRange returns the error of an offset outside the log, which has the offsets
 // from first to before next.
 func OutOfRange(topic string, partition int, offset, first, next int64) *GapError {
