@@ -136,7 +136,7 @@ func (p *benchPeerLoop) run() {
 				p.conns[conn] = &benchConn{}
 				p.watch(conn)
 			case p.phones[fd] != nil:
-				if _, at := receive(fd, buffer, control); at != 0 {
+				if _, at := readDatagram(fd, buffer, control); at != 0 {
 					phone := p.phones[fd]
 					if phone.last != 0 {
 						p.gaps = append(p.gaps, float64(at-phone.last)/1e6)
@@ -157,8 +157,8 @@ func (p *benchPeerLoop) run() {
 	}
 }
 
-// receive reads, and says when what was read had arrived; 0: it has not.
-func receive(fd int, buffer, control []byte) (n int, at int64) {
+// readDatagram reads, and says when what was read had arrived; 0: it has not.
+func readDatagram(fd int, buffer, control []byte) (n int, at int64) {
 	n, controls, _, _, err := unix.Recvmsg(fd, buffer, control, 0)
 	if err != nil || controls < 32 {
 		return max(n, 0), 0
@@ -196,7 +196,7 @@ const benchMedia = `{"event":"media","media":{"payload":"`
 
 // hear answers a handshake, and then sends every media message back.
 func (p *benchPeerLoop) hear(fd int, c *benchConn, buffer, control []byte) {
-	n, at := receive(fd, buffer, control)
+	n, at := readDatagram(fd, buffer, control)
 	if n == 0 {
 		_ = unix.Close(fd)
 		delete(p.conns, fd)

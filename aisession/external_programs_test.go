@@ -102,7 +102,7 @@ func TestAProviderInNode(t *testing.T) {
 
 // talkTo has a session of each format with a provider.
 func talkTo(t *testing.T, p *foreignProvider) {
-	h := open(t, aisession.DefaultSettings(), nil)
+	h := startService(t, aisession.DefaultSettings(), nil)
 	for _, encoding := range []string{"g711_ulaw", "pcm16", "opus"} {
 		run := h.start(request(p.account(encoding), ulaw))
 		hearsTone(t, ulaw, 4, func() [][]byte { return packetsOf(run.phone.playedAudio()) })
@@ -145,7 +145,7 @@ func TestARealPhone(t *testing.T) {
 	for i, c := range []struct{ codec, encoding string }{{"pcmu", "g711_ulaw"}, {"pcma", "pcm16"}, {"opus", "pcm16"}} {
 		t.Run(c.codec+" to "+c.encoding, func(t *testing.T) {
 			p := startPython(t)
-			h := open(t, aisession.DefaultSettings(), nil)
+			h := startService(t, aisession.DefaultSettings(), nil)
 			h.providers = map[string]aiprovider.Provider{"prov1": p.account(c.encoding)}
 			server := startSIP(t, 30000, sipHandler(h))
 			phone := startBaresip(t, 5100+10*i, c.codec)

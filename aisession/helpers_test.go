@@ -107,8 +107,8 @@ func settingsWith(change func(*aisession.Settings)) aisession.Settings {
 	return s
 }
 
-// open starts a service that trusts the certificate of p.
-func open(t *testing.T, cfg aisession.Settings, p *provider) *testEnv {
+// startService starts a service that trusts the certificate of p.
+func startService(t *testing.T, cfg aisession.Settings, p *provider) *testEnv {
 	t.Helper()
 	h := &testEnv{t: t, registry: prometheus.NewRegistry(), events: &events{}, allow: loopback, stopped: make(chan struct{})}
 	store := miniredis.RunT(t)

@@ -90,7 +90,7 @@ func TestRefusedHandshakesOfMedia(t *testing.T) {
 
 func TestACallByMediaWebSocket(t *testing.T) {
 	p := startProvider(t, 960, echoAudio)
-	h := open(t, aisession.DefaultSettings(), p)
+	h := startService(t, aisession.DefaultSettings(), p)
 	ws := mediaSocket(t, h, account(p, "pcm16"))
 	if err := ws.WriteMessage(websocket.TextMessage, []byte(`{"callId":"c1","otherLegCallId":"o1","callerIdNumber":"+4930","calleeIdNumber":"7","sampleRate":16000,"more":1}`)); err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestAMediaWebSocketIsToldHowItEnds(t *testing.T) {
 			if c.setup != nil {
 				c.setup(p, &with)
 			}
-			h := open(t, settingsWith(func(s *aisession.Settings) { s.GiveUp = c.giveUp }), p)
+			h := startService(t, settingsWith(func(s *aisession.Settings) { s.GiveUp = c.giveUp }), p)
 			ws := mediaSocket(t, h, with)
 			kind := websocket.TextMessage
 			if c.binary {
@@ -213,7 +213,7 @@ func TestACallThatEndsBeforeItsProviderIsReached(t *testing.T) {
 			t.Parallel()
 			p := startProvider(t, 160, nil)
 			p.setRefusal(503)
-			h := open(t, settingsWith(func(s *aisession.Settings) { s.GiveUp = time.Hour }), p)
+			h := startService(t, settingsWith(func(s *aisession.Settings) { s.GiveUp = time.Hour }), p)
 			hangUp := begin(t, h, account(p, "g711_ulaw"))
 			active := func() float64 { return h.metric("trunkline_aisession_active", "ingress", way) }
 			until(t, "an attempt to connect", func() bool { return h.metric("trunkline_aisession_connect_failures_total") > 0 })
@@ -334,7 +334,7 @@ func TestACallByAudioSocket(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := startProvider(t, 960, echoAudio)
-			h := open(t, aisession.DefaultSettings(), p)
+			h := startService(t, aisession.DefaultSettings(), p)
 			announceCall(t, h, account(p, "pcm16"))
 			tone := samples(c.rate, 20*time.Second) // before the call: its first audio must not be late
 			a := dialAudioSocket(t, h)
@@ -369,7 +369,7 @@ func TestACallByAudioSocket(t *testing.T) {
 func TestAnAudioSocketChangesItsRate(t *testing.T) {
 	t.Parallel()
 	p := startProvider(t, 960, echoAudio)
-	h := open(t, aisession.DefaultSettings(), p)
+	h := startService(t, aisession.DefaultSettings(), p)
 	announceCall(t, h, account(p, "pcm16"))
 	a := dialAudioSocket(t, h)
 	id := uuid.MustParse(callUUID)
@@ -407,7 +407,7 @@ var rateOf = map[byte]int{0x10: 8000, 0x12: 16000}
 func TestAnAudioSocketCannotTransfer(t *testing.T) {
 	p := startProvider(t, 160, func(v *providerVisit) { _ = v.send(`{"event":"transfer","transfer":{"destination":"1002"}}`) })
 	p.extensions = true
-	h := open(t, aisession.DefaultSettings(), p)
+	h := startService(t, aisession.DefaultSettings(), p)
 	with := account(p, "g711_ulaw")
 	with.Extensions = true
 	announceCall(t, h, with)
@@ -434,7 +434,7 @@ func TestAnAudioSocketThatIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h := open(t, aisession.DefaultSettings(), nil)
+			h := startService(t, aisession.DefaultSettings(), nil)
 			a := dialAudioSocket(t, h)
 			first(a)
 			if kind, _, err := a.read(); err == nil && kind != 0x00 {
@@ -449,7 +449,7 @@ func TestAnAudioSocketThatIsRefused(t *testing.T) {
 
 func TestAnAudioSocketHearsThatTheProviderHangsUp(t *testing.T) {
 	p := startProvider(t, 160, func(v *providerVisit) { _ = v.send(`{"event":"hangup","hangup":{}}`) })
-	h := open(t, aisession.DefaultSettings(), p)
+	h := startService(t, aisession.DefaultSettings(), p)
 	with := account(p, "g711_ulaw")
 	with.Extensions = true
 	announceCall(t, h, with)

@@ -39,8 +39,8 @@ func (o *outbox) getBuffer() []byte {
 	return make([]byte, 0, 512)
 }
 
-// put queues a frame and returns the number of frames dropped, counting f itself if it is rejected.
-func (o *outbox) put(f frame) (dropped int) {
+// enqueue queues a frame and returns the number of frames dropped, counting f itself if it is rejected.
+func (o *outbox) enqueue(f frame) (dropped int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {

@@ -5,7 +5,7 @@ import "testing"
 func TestTheOutboxDropsTheOldestAudioAndNothingElse(t *testing.T) {
 	o := &outbox{}
 	put := func(name byte, audio bool) int {
-		return o.put(frame{buffer: append(o.getBuffer()[:0], name), isAudio: audio})
+		return o.enqueue(frame{buffer: append(o.getBuffer()[:0], name), isAudio: audio})
 	}
 	put('s', false)
 	for i := range maxAudioFrames + 10 {
@@ -23,7 +23,7 @@ func TestTheOutboxDropsTheOldestAudioAndNothingElse(t *testing.T) {
 	if put('d', false) != 1 {
 		t.Error("messages without end wait")
 	}
-	o.put(frame{buffer: []byte{'c'}, isClose: true})
+	o.enqueue(frame{buffer: []byte{'c'}, isClose: true})
 	if put('x', true) != 1 {
 		t.Error("something comes after the last")
 	}

@@ -98,8 +98,8 @@ func (p *pacer) assign(s *Session) {
 	s.schedule.wheel.load.Add(cost)
 }
 
-// release removes a session from its wheel permanently.
-func (p *pacer) release(s *Session) {
+// unassign removes a session from its wheel permanently.
+func (p *pacer) unassign(s *Session) {
 	p.stopTicks(s)
 	s.schedule.wheel.load.Add(-int64(s.tickCost()))
 }

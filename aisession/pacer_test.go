@@ -368,7 +368,7 @@ func TestSessionsShareAWheelWhileItHasRoom(t *testing.T) {
 		t.Errorf("with 75 of opus: %v", got)
 	}
 	for _, session := range sessions {
-		s.pacer.release(session)
+		s.pacer.unassign(session)
 	}
 	if got := loads(); got != [3]int64{} {
 		t.Errorf("in the end: %v", got)

@@ -24,7 +24,7 @@ func (faultyCall) Play([]byte) { panic("the call failed") }
 // Sessions share the goroutines of their ticks: a panic in one ends that session only.
 func TestAPanicEndsOneSession(t *testing.T) {
 	p := startProvider(t, 160, echoAudio)
-	h := open(t, aisession.DefaultSettings(), p)
+	h := startService(t, aisession.DefaultSettings(), p)
 	good := h.start(request(account(p, "g711_ulaw"), ulaw))
 	bad, err := h.Open(context.Background(), request(account(p, "g711_ulaw"), ulaw))
 	if err != nil {
@@ -54,7 +54,7 @@ func (faultyEnding) Release(aisession.Ending) { panic("the release failed") }
 // A panic in a call's ingress, or in the call's own methods, ends that session, and its place is free.
 func TestAPanicOfAnIngressEndsItsSession(t *testing.T) {
 	p := startProvider(t, 160, echoAudio)
-	h := open(t, settingsWith(func(s *aisession.Settings) { s.MaxSessions = 1 }), p)
+	h := startService(t, settingsWith(func(s *aisession.Settings) { s.MaxSessions = 1 }), p)
 	for range 2 {
 		s, err := h.Open(context.Background(), request(account(p, "g711_ulaw"), ulaw))
 		if err != nil {
@@ -88,7 +88,7 @@ func (f *faultySessions) TakeAnnouncement(ctx context.Context, id uuid.UUID) (ai
 
 func TestAPanicEndsOneAudioSocket(t *testing.T) {
 	p := startProvider(t, 960, echoAudio)
-	h := open(t, aisession.DefaultSettings(), p)
+	h := startService(t, aisession.DefaultSettings(), p)
 	announceCall(t, h, account(p, "pcm16"))
 	first := dialAudioSocketOf(t, &faultySessions{testEnv: h})
 	id := uuid.MustParse(callUUID)
@@ -106,7 +106,7 @@ func TestACallOfADialplan(t *testing.T) {
 	const secret = "0123456789abcdef"
 	p := startProvider(t, 960, echoAudio)
 	with := account(p, "pcm16")
-	h := open(t, settingsWith(func(s *aisession.Settings) { s.DialplanSecrets = setting.Secret(with.ID + "=" + secret) }), p)
+	h := startService(t, settingsWith(func(s *aisession.Settings) { s.DialplanSecrets = setting.Secret(with.ID + "=" + secret) }), p)
 	h.providers = map[string]aiprovider.Provider{with.ID: with}
 	digits := strconv.FormatInt(time.Now().Unix(), 10) + "654321"
 	sum := sha1.Sum([]byte(secret + digits))

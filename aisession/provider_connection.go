@@ -73,18 +73,18 @@ func newProviderConn(s *Session, conn net.Conn, sock *nonblockingConn) *provider
 // queueText queues a message other than audio and reports whether there was room.
 func (c *providerConn) queueText(appendTo func([]byte) []byte) bool {
 	b := appendTo(wsframe.BeginClientFrame(c.outbox.getBuffer()))
-	return c.outbox.put(frame{buffer: b, start: wsframe.FinishClientFrame(b, wsframe.Text)}) == 0
+	return c.outbox.enqueue(frame{buffer: b, start: wsframe.FinishClientFrame(b, wsframe.Text)}) == 0
 }
 
 // queueAudio queues a media message and returns how many frames of audio were dropped for it.
 func (c *providerConn) queueAudio(payload []byte) (dropped int) {
 	b := aiprotocol.AppendMedia(wsframe.BeginClientFrame(c.outbox.getBuffer()), payload)
-	return c.outbox.put(frame{buffer: b, start: wsframe.FinishClientFrame(b, wsframe.Text), isAudio: true})
+	return c.outbox.enqueue(frame{buffer: b, start: wsframe.FinishClientFrame(b, wsframe.Text), isAudio: true})
 }
 
 func (c *providerConn) queueFrame(opcode byte, payload []byte, last bool) {
 	b := append(wsframe.BeginClientFrame(c.outbox.getBuffer()), payload...)
-	c.outbox.put(frame{buffer: b, start: wsframe.FinishClientFrame(b, opcode), isClose: last})
+	c.outbox.enqueue(frame{buffer: b, start: wsframe.FinishClientFrame(b, opcode), isClose: last})
 }
 
 // queuePong queues the response to a ping.

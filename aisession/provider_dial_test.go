@@ -74,7 +74,7 @@ func TestAProviderThatSpeaksWithItsAnswer(t *testing.T) {
 					}
 				}
 			}()
-			h := open(t, aisession.DefaultSettings(), nil)
+			h := startService(t, aisession.DefaultSettings(), nil)
 			with := account(startProvider(t, 0, nil), "g711_ulaw")
 			with.URL = "ws://" + listener.Addr().String()
 			run := h.start(request(with, ulaw))

@@ -44,7 +44,7 @@ func TestWhatAProviderSendsWrong(t *testing.T) {
 				_ = v.WriteMessage(kind, []byte(c.message))
 				_ = v.sendAudio(make([]byte, 1600))
 			})
-			h := open(t, aisession.DefaultSettings(), p)
+			h := startService(t, aisession.DefaultSettings(), p)
 			run := h.start(request(account(p, "g711_ulaw"), ulaw))
 			v := p.visit()
 			until(t, "what follows to be played", func() bool {
@@ -71,7 +71,7 @@ func TestAMessageOverTheLimitEndsTheSession(t *testing.T) {
 					_, err = w.Write(piece)
 				}
 			})
-			h := open(t, aisession.DefaultSettings(), p)
+			h := startService(t, aisession.DefaultSettings(), p)
 			with := account(p, "g711_ulaw")
 			with.Fallback = fallback
 			run := h.start(request(with, ulaw))
@@ -99,7 +99,7 @@ func TestAFloodOfNonsenseIsReadSlowly(t *testing.T) {
 		for v.send(`{"event":"nonsense"}`) == nil {
 		}
 	})
-	h := open(t, aisession.DefaultSettings(), p)
+	h := startService(t, aisession.DefaultSettings(), p)
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
 	v := p.visit()
 	v.waitFor(t, "media", 75)
@@ -123,7 +123,7 @@ func TestAProviderThatSendsHoursKeepsToTheLimit(t *testing.T) {
 			_ = v.sendAudio(make([]byte, 8000)) // a second each
 		}
 	})
-	h := open(t, settingsWith(func(s *aisession.Settings) { s.PlayoutLimit = 10 * time.Second }), p)
+	h := startService(t, settingsWith(func(s *aisession.Settings) { s.PlayoutLimit = 10 * time.Second }), p)
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
 	until(t, "what is too much to be dropped", func() bool {
 		got := h.metric("trunkline_aisession_overrun_seconds_total")
@@ -142,7 +142,7 @@ func TestAProviderThatDoesNotRead(t *testing.T) {
 	stall := make(chan struct{})
 	server := startProvider(t, 0, nil)
 	server.stall = stall
-	h := open(t, aisession.DefaultSettings(), server)
+	h := startService(t, aisession.DefaultSettings(), server)
 	run := h.start(request(account(server, "pcm16"), ulaw))
 	until(t, "audio to be dropped", func() bool {
 		return h.metric("trunkline_aisession_dropped_total", "kind", "frame_to_provider") > 20
@@ -213,7 +213,7 @@ func TestProvidersThatCannotBeReached(t *testing.T) {
 			if c.words == "did not answer in time" {
 				limit = 300 * time.Millisecond
 			}
-			h := open(t, settingsWith(func(s *aisession.Settings) {
+			h := startService(t, settingsWith(func(s *aisession.Settings) {
 				s.ConnectTimeout = limit
 				s.GiveUp = limit + 500*time.Millisecond
 			}), known)
@@ -256,7 +256,7 @@ func TestATestOfAProviderWithMalformedFrames(t *testing.T) {
 		defer v.writing.Unlock()
 		_, _ = v.NetConn().Write([]byte{0xc1, 0}) // compressed, though that was not agreed
 	})
-	h := open(t, aisession.DefaultSettings(), p)
+	h := startService(t, aisession.DefaultSettings(), p)
 	report, err := h.Test(t.Context(), account(p, "g711_ulaw"))
 	if err != nil || report.OK || !strings.Contains(report.Error, "frames are malformed") {
 		t.Errorf("Test: %+v, %v", report, err)
@@ -270,7 +270,7 @@ func TestATestOfAProviderThatCloses(t *testing.T) {
 		defer v.writing.Unlock()
 		_ = v.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(1011, "secret"))
 	})
-	h := open(t, aisession.DefaultSettings(), p)
+	h := startService(t, aisession.DefaultSettings(), p)
 	report, err := h.Test(context.Background(), account(p, "g711_ulaw"))
 	if err != nil || report.OK || !strings.Contains(report.Error, "code 1011") || len(p.visits) != 1 {
 		t.Errorf("Test: %+v, %v, %d connections", report, err, len(p.visits))

@@ -26,7 +26,7 @@ func TestALostProviderIsFoundAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := startProvider(t, 160, nil)
-			h := open(t, aisession.DefaultSettings(), p)
+			h := startService(t, aisession.DefaultSettings(), p)
 			run := h.start(request(account(p, "g711_ulaw"), ulaw))
 			first := p.visit()
 			first.waitFor(t, "media", 10)
@@ -63,7 +63,7 @@ func TestAProviderThatStaysAwayIsGivenUp(t *testing.T) {
 			t.Run(string(fallback)+" "+string(reason), func(t *testing.T) {
 				t.Parallel()
 				p := startProvider(t, 160, nil)
-				h := open(t, settingsWith(func(s *aisession.Settings) {
+				h := startService(t, settingsWith(func(s *aisession.Settings) {
 					s.GiveUp = patience
 					if reason == aisession.ProviderLost {
 						s.GiveUp = 700 * time.Millisecond
@@ -90,7 +90,7 @@ func TestAProviderThatStaysAwayIsGivenUp(t *testing.T) {
 
 func TestAProviderThatFlapsIsGivenUp(t *testing.T) {
 	p := startProvider(t, 160, func(v *providerVisit) { _ = v.NetConn().Close() })
-	h := open(t, settingsWith(func(s *aisession.Settings) { s.GiveUp = time.Second }), p)
+	h := startService(t, settingsWith(func(s *aisession.Settings) { s.GiveUp = time.Second }), p)
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
 	if e := run.wait(t); e.Reason != aisession.ProviderLost {
 		t.Errorf("ended: %+v", e)
@@ -102,7 +102,7 @@ func TestAProviderThatFlapsIsGivenUp(t *testing.T) {
 
 func TestACallThatEndsWhileTheProviderIsAway(t *testing.T) {
 	p := startProvider(t, 160, nil)
-	h := open(t, settingsWith(func(s *aisession.Settings) { s.GiveUp = 10 * patience }), p)
+	h := startService(t, settingsWith(func(s *aisession.Settings) { s.GiveUp = 10 * patience }), p)
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
 	v := p.visit()
 	v.waitFor(t, "media", 3)
@@ -116,7 +116,7 @@ func TestACallThatEndsWhileTheProviderIsAway(t *testing.T) {
 
 func TestASilentProviderIsGivenUpWhereThatIsSet(t *testing.T) {
 	p := startProvider(t, 160, func(v *providerVisit) { _ = v.sendAudio(make([]byte, 4000)) })
-	h := open(t, settingsWith(func(s *aisession.Settings) { s.SilenceTimeout = 300 * time.Millisecond }), p)
+	h := startService(t, settingsWith(func(s *aisession.Settings) { s.SilenceTimeout = 300 * time.Millisecond }), p)
 	begun := time.Now()
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
 	if e := run.wait(t); e.Reason != aisession.ProviderSilent || time.Since(begun) < 300*time.Millisecond {
@@ -128,7 +128,7 @@ func TestASilentProviderIsGivenUpWhereThatIsSet(t *testing.T) {
 func TestADrainLetsSessionsFinish(t *testing.T) {
 	t.Parallel() // it waits for most of DrainLimit
 	p := startProvider(t, 160, nil)
-	h := open(t, settingsWith(func(s *aisession.Settings) { s.DrainLimit = 4 * time.Second }), p)
+	h := startService(t, settingsWith(func(s *aisession.Settings) { s.DrainLimit = 4 * time.Second }), p)
 	short, long := h.start(request(account(p, "g711_ulaw"), ulaw)), h.start(request(account(p, "g711_ulaw"), ulaw))
 	one, two := p.visit(), p.visit()
 	one.waitFor(t, "media", 3)
@@ -163,7 +163,7 @@ func TestLimitsByDefault(t *testing.T) {
 	}
 	p := startProvider(t, 160, nil)
 	p.visits = make(chan *providerVisit, 100)
-	h := open(t, aisession.DefaultSettings(), p)
+	h := startService(t, aisession.DefaultSettings(), p)
 	var closing sync.WaitGroup
 	defer closing.Wait()
 	for i := range 100 {
@@ -189,7 +189,7 @@ func TestLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := startProvider(t, 160, nil)
-			h := open(t, cfg, p)
+			h := startService(t, cfg, p)
 			run := h.start(request(account(p, "g711_ulaw"), ulaw))
 			if _, err := h.Open(t.Context(), request(account(p, "g711_ulaw"), ulaw)); fault.KindOf(err) != fault.KindLimited {
 				t.Errorf("a second session: %v", err)
@@ -216,7 +216,7 @@ func TestLimits(t *testing.T) {
 
 func TestACallThatDoesNotComeAbout(t *testing.T) {
 	p := startProvider(t, 160, nil)
-	h := open(t, aisession.DefaultSettings(), p)
+	h := startService(t, aisession.DefaultSettings(), p)
 	session, err := h.Open(t.Context(), request(account(p, "g711_ulaw"), ulaw))
 	if err != nil {
 		t.Fatal(err)
@@ -228,7 +228,7 @@ func TestACallThatDoesNotComeAbout(t *testing.T) {
 }
 
 func TestAnnouncements(t *testing.T) {
-	h := open(t, aisession.DefaultSettings(), nil)
+	h := startService(t, aisession.DefaultSettings(), nil)
 	h.providers = map[string]aiprovider.Provider{"prov1": {ID: "prov1", AccountID: "demo"}, "theirs": {ID: "theirs", AccountID: "other"}}
 	const id = "6d1a2b3c-0000-4000-8000-00000000abcd"
 	a := aiprovider.Announcement{AccountID: "demo", ProviderID: "prov1", UUID: id, CallID: "c", CallerIDNumber: "+49301"}
@@ -260,7 +260,7 @@ func TestAnnouncements(t *testing.T) {
 
 func TestCallsGoOnWithoutRedisAndKafka(t *testing.T) {
 	p := startProvider(t, 160, nil)
-	h := open(t, settingsWith(func(s *aisession.Settings) { s.MaxPerAccount = 1 }), p)
+	h := startService(t, settingsWith(func(s *aisession.Settings) { s.MaxPerAccount = 1 }), p)
 	h.redis.Close()
 	h.events.mu.Lock()
 	h.events.fail = true

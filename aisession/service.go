@@ -185,7 +185,7 @@ func (s *Service) admit(ctx context.Context, session *Session) error {
 // removeSession removes a session and releases its lease.
 func (s *Service) removeSession(session *Session) {
 	s.releaseLease(session)
-	s.pacer.release(session)
+	s.pacer.unassign(session)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.sessions, session.sessionID)

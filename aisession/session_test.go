@@ -108,7 +108,7 @@ func TestASessionIsStartMediaHangupClose(t *testing.T) {
 				t.Parallel()
 				frame := map[string]int{"pcm16": 960, "g711_ulaw": 160}[encoding]
 				p := startProvider(t, frame, nil)
-				h := open(t, aisession.DefaultSettings(), p)
+				h := startService(t, aisession.DefaultSettings(), p)
 				run := h.start(request(account(p, encoding), format))
 				v := p.visit()
 				least := 30.0
@@ -168,7 +168,7 @@ func TestABurstIsPlayedAtItsPace(t *testing.T) {
 					whole = whole[n:]
 				}
 			})
-			h := open(t, aisession.DefaultSettings(), p)
+			h := startService(t, aisession.DefaultSettings(), p)
 			run := h.start(request(account(p, encoding), ulaw))
 			v := p.visit()
 			loud := func() (n int) {
@@ -217,7 +217,7 @@ func TestAProviderHearsItselfWhenItEchoes(t *testing.T) {
 			}
 		}
 	}
-	h := open(t, aisession.DefaultSettings(), p)
+	h := startService(t, aisession.DefaultSettings(), p)
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
 	v := p.visit()
 	hearsTone(t, ulaw, 25, func() [][]byte { return packetsOf(run.phone.playedAudio()) })
@@ -230,7 +230,7 @@ func TestAProviderHearsItselfWhenItEchoes(t *testing.T) {
 
 func TestEventsTellOfASession(t *testing.T) {
 	p := startProvider(t, 160, nil)
-	h := open(t, aisession.DefaultSettings(), p)
+	h := startService(t, aisession.DefaultSettings(), p)
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
 	p.visit().waitFor(t, "media", 1)
 	run.end(t, "")
@@ -287,7 +287,7 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 		t.Parallel()
 		heard := make(chan struct{})
 		p := startProvider(t, 160, behave(heard, false))
-		h := open(t, aisession.DefaultSettings(), p)
+		h := startService(t, aisession.DefaultSettings(), p)
 		run := h.start(request(account(p, "g711_ulaw"), ulaw))
 		v := p.visit()
 		hears(t, run)
@@ -314,7 +314,7 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 		heard := make(chan struct{})
 		p := startProvider(t, 160, behave(heard, true))
 		p.extensions = true
-		h := open(t, aisession.DefaultSettings(), p)
+		h := startService(t, aisession.DefaultSettings(), p)
 		with := account(p, "g711_ulaw")
 		with.Extensions = true
 		session := request(with, ulaw)
@@ -364,7 +364,7 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 	t.Run("a transfer that works ends the session", func(t *testing.T) {
 		t.Parallel()
 		p := startProvider(t, 160, func(v *providerVisit) { _ = v.send(`{"event":"transfer","transfer":{"destination":"1002"}}`) })
-		h := open(t, aisession.DefaultSettings(), p)
+		h := startService(t, aisession.DefaultSettings(), p)
 		with := account(p, "g711_ulaw")
 		with.Extensions = true
 		run := h.start(request(with, ulaw))
@@ -384,7 +384,7 @@ func TestALongTestOfAProvider(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		_ = v.sendAudio(make([]byte, 160))
 	}
-	h := open(t, aisession.DefaultSettings(), p)
+	h := startService(t, aisession.DefaultSettings(), p)
 	report, err := h.Test(t.Context(), account(p, "g711_ulaw"))
 	if err != nil {
 		t.Fatal(err)

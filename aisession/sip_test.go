@@ -230,7 +230,7 @@ func TestACallBySIP(t *testing.T) {
 			t.Parallel()
 			p := startProvider(t, map[string]int{"g711_ulaw": 160, "pcm16": 960}[c.encoding], echoAudio)
 			p.extensions = true
-			h := open(t, aisession.DefaultSettings(), p)
+			h := startService(t, aisession.DefaultSettings(), p)
 			with := account(p, c.encoding)
 			with.Extensions = true
 			h.providers = map[string]aiprovider.Provider{"prov1": with}
@@ -298,7 +298,7 @@ func TestASIPCallThatIsRefused(t *testing.T) {
 			if c.refuse == 503 {
 				c.cfg.GiveUp = 300 * time.Millisecond
 			}
-			h := open(t, c.cfg, p)
+			h := startService(t, c.cfg, p)
 			with := account(p, "g711_ulaw")
 			h.providers = map[string]aiprovider.Provider{"prov1": with}
 			if c.cfg.MaxSessions == 1 { // it is taken
@@ -341,7 +341,7 @@ func TestASIPCallEndsAsTheProviderWishes(t *testing.T) {
 			t.Parallel()
 			p := startProvider(t, 0, nil)
 			p.behave = c.behave(p)
-			h := open(t, aisession.DefaultSettings(), p)
+			h := startService(t, aisession.DefaultSettings(), p)
 			with := account(p, "g711_ulaw")
 			with.Extensions, with.Fallback = true, aiprovider.FallbackReturn
 			h.providers = map[string]aiprovider.Provider{"prov1": with}
@@ -383,7 +383,7 @@ func TestTheNumberDialledIsTold(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			p := startProvider(t, 160, nil)
-			h := open(t, aisession.DefaultSettings(), p)
+			h := startService(t, aisession.DefaultSettings(), p)
 			h.providers = map[string]aiprovider.Provider{"prov1": account(p, "g711_ulaw")}
 			server, client := startSIP(t, uint16(28000+200*i), sipHandler(h)), startSIP(t, uint16(28100+200*i), nil)
 			phone, err := client.dial(t, server, "ai-prov1", c.change, sip.PCMU())
@@ -401,7 +401,7 @@ func TestTheNumberDialledIsTold(t *testing.T) {
 
 func TestAPhoneMovesDuringTheCall(t *testing.T) {
 	p := startProvider(t, 160, echoAudio)
-	h := open(t, aisession.DefaultSettings(), p)
+	h := startService(t, aisession.DefaultSettings(), p)
 	h.providers = map[string]aiprovider.Provider{"prov1": account(p, "g711_ulaw")}
 	server, client := startSIP(t, 26000, sipHandler(h)), startSIP(t, 26100, nil)
 	phone, err := client.call(t, server, "ai-prov1", sip.PCMU())
@@ -433,7 +433,7 @@ func TestAPhoneMovesDuringTheCall(t *testing.T) {
 // to call to a provider does.
 func TestACallThatIsConnectedAlready(t *testing.T) {
 	p := startProvider(t, 160, echoAudio)
-	h := open(t, aisession.DefaultSettings(), p)
+	h := startService(t, aisession.DefaultSettings(), p)
 	provider := account(p, "g711_ulaw")
 	h.providers = map[string]aiprovider.Provider{"prov1": provider}
 	ports, err := rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 31600, MaxPort: 31640}, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))

@@ -56,7 +56,7 @@ func TestManyCallsBySipp(t *testing.T) {
 		packets = calls * (66 + 10) // of load.xml: 30 ms each in 2 s, and those of a key
 	)
 	p := startForeignProvider(t, "node", "testdata/provider.js")
-	h := open(t, aisession.DefaultSettings(), nil)
+	h := startService(t, aisession.DefaultSettings(), nil)
 	h.providers = map[string]aiprovider.Provider{"prov1": p.account("g711_ulaw")}
 	server := startSIP(t, 26000, sipHandler(h))
 	settled := func() bool {
@@ -117,7 +117,7 @@ func TestAPBXIsAskedToTransfer(t *testing.T) {
 					_ = v.send(`{"event":"hangup","hangup":{}}`)
 				}
 			}
-			h := open(t, aisession.DefaultSettings(), p)
+			h := startService(t, aisession.DefaultSettings(), p)
 			with := account(p, "g711_ulaw")
 			with.Extensions = true
 			h.providers = map[string]aiprovider.Provider{"prov1": with}

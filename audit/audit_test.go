@@ -23,8 +23,8 @@ import (
 func TestAnEntryIsARowAndALine(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		n := newNode(t, at)
-		e := n.login("u1")
-		n.record(t, e)
+		e := n.loginEntry("u1")
+		n.recordAndChain(t, e)
 		page, err := n.List(t.Context(), Filter{AccountID: "acme", End: time.Now().Unix() + 1})
 		check(t, err)
 		if len(page.Data) != 1 || page.Data[0].ID != e.ID || !page.Data[0].At.Equal(e.At.Time) ||
@@ -58,8 +58,8 @@ func TestNodesThatRecordAtOnceMakeOneChain(t *testing.T) {
 				for i := range each {
 					user := fmt.Sprintf("%d-%d", w, i)
 					if i%5 == 0 {
-						n.Report(t.Context(), n.login(user))
-					} else if err := n.Record(t.Context(), n.login(user)); err != nil {
+						n.Report(t.Context(), n.loginEntry(user))
+					} else if err := n.Record(t.Context(), n.loginEntry(user)); err != nil {
 						t.Error(err)
 					}
 				}
@@ -69,7 +69,7 @@ func TestNodesThatRecordAtOnceMakeOneChain(t *testing.T) {
 		wg.Go(func() {
 			for i := range each {
 				err := nodes[0].db.Tx(t.Context(), func(tx *sql.Tx) error {
-					return nodes[0].Insert(t.Context(), tx, nodes[0].login(fmt.Sprint("tx-", i)))
+					return nodes[0].Insert(t.Context(), tx, nodes[0].loginEntry(fmt.Sprint("tx-", i)))
 				})
 				if err != nil {
 					t.Error(err)
@@ -80,7 +80,7 @@ func TestNodesThatRecordAtOnceMakeOneChain(t *testing.T) {
 		for _, stop := range stops {
 			stop()
 		}
-		v, err := nodes[0].verify(t)
+		v, err := nodes[0].verifyLog(t)
 		check(t, err)
 		if v.First != 1 || v.Last != (writers+1)*each || v.Pending != 0 {
 			t.Errorf("verified %+v, want %d entries", v, (writers+1)*each)
@@ -118,13 +118,13 @@ func TestVerifyNamesTheFirstEntryThatWasChangedOrIsMissing(t *testing.T) {
 			testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 				n := newNode(t, at)
 				for i := range 10 {
-					n.record(t, n.login(fmt.Sprint(i)))
+					n.recordAndChain(t, n.loginEntry(fmt.Sprint(i)))
 				}
-				if v, err := n.verify(t); err != nil || v.Last != 10 {
+				if v, err := n.verifyLog(t); err != nil || v.Last != 10 {
 					t.Fatalf("unchanged: %+v, %v", v, err)
 				}
 				c.attack(t, n)
-				_, err := n.verify(t)
+				_, err := n.verifyLog(t)
 				var broken *BrokenError
 				if !errors.As(err, &broken) || broken.Seq != c.want.Seq || broken.Missing != c.want.Missing || !broken.Missing && broken.ID == "" {
 					t.Errorf("verify says %v, want %v", err, &c.want)
@@ -138,8 +138,8 @@ func TestVerifyNamesTheFirstEntryThatWasChangedOrIsMissing(t *testing.T) {
 // stored elsewhere reveals it.
 func TestARewrittenChainDiffersFromAKnownHead(t *testing.T) {
 	n := newNode(t, testdb.SQLite(t))
-	n.record(t, n.login("a"), n.login("b"), n.login("c"))
-	before, err := n.verify(t)
+	n.recordAndChain(t, n.loginEntry("a"), n.loginEntry("b"), n.loginEntry("c"))
+	before, err := n.verifyLog(t)
 	check(t, err)
 	entries, err := n.entriesAfter(t.Context(), 0, 10)
 	check(t, err)
@@ -151,7 +151,7 @@ func TestARewrittenChainDiffersFromAKnownHead(t *testing.T) {
 		n.exec(t, `UPDATE audit_entries SET address = $1, prev = $2, hash = $3 WHERE seq = $4`, c.Address, c.Prev, prev, c.Seq)
 	}
 	n.exec(t, `UPDATE audit_chain SET hash = $1`, prev)
-	if _, err := n.verify(t); err != nil {
+	if _, err := n.verifyLog(t); err != nil {
 		t.Fatalf("the rewrite is not whole: %v", err)
 	}
 	var broken *BrokenError
@@ -172,25 +172,25 @@ func TestOldEntriesAreDeletedAndTheRestStillVerifies(t *testing.T) {
 			s.Retention, d.Now = 24*time.Hour, func() time.Time { return now }
 		})
 		for i := range 6 {
-			n.record(t, n.login(fmt.Sprint(i)))
+			n.recordAndChain(t, n.loginEntry(fmt.Sprint(i)))
 			now = now.Add(10 * time.Hour)
 		}
 		check(t, n.Prune(t.Context()))
-		v, err := n.verify(t)
+		v, err := n.verifyLog(t)
 		if err != nil || v.First != 5 || v.Last != 6 {
 			t.Errorf("after pruning: %+v, %v", v, err)
 		}
 		now = now.Add(1000 * time.Hour)
 		check(t, n.Prune(t.Context()))
-		if v, err = n.verify(t); err != nil || v.First != 7 || v.Last != 6 {
+		if v, err = n.verifyLog(t); err != nil || v.First != 7 || v.Last != 6 {
 			t.Errorf("after pruning all: %+v, %v", v, err)
 		}
-		n.record(t, n.login("again"))
-		if v, err = n.verify(t); err != nil || v.First != 7 || v.Last != 7 {
+		n.recordAndChain(t, n.loginEntry("again"))
+		if v, err = n.verifyLog(t); err != nil || v.First != 7 || v.Last != 7 {
 			t.Errorf("after the next entry: %+v, %v", v, err)
 		}
 		n.exec(t, `UPDATE audit_chain SET pruned_seq = 7, pruned_hash = 'x', seq = 7`)
-		if _, err := n.verify(t); err == nil {
+		if _, err := n.verifyLog(t); err == nil {
 			t.Error("a beginning that was moved is not noticed")
 		}
 	})
@@ -230,7 +230,7 @@ func TestTheTopicHasTheChain(t *testing.T) {
 		for _, n := range nodes {
 			n.run(t)
 		}
-		check(t, nodes[0].Record(t.Context(), nodes[0].login("a"), nodes[0].login("b")))
+		check(t, nodes[0].Record(t.Context(), nodes[0].loginEntry("a"), nodes[0].loginEntry("b")))
 		waitFor(t, "the chain grows while Kafka is away", func() bool {
 			h, err := nodes[0].readHead(t.Context())
 			return err == nil && h.seq == 2
@@ -238,7 +238,7 @@ func TestTheTopicHasTheChain(t *testing.T) {
 		p.mu.Lock()
 		p.fail = nil
 		p.mu.Unlock()
-		check(t, nodes[1].Record(t.Context(), nodes[1].login("c")))
+		check(t, nodes[1].Record(t.Context(), nodes[1].loginEntry("c")))
 		waitFor(t, "all on the topic", func() bool { return slices.Equal(p.seqs(), []int64{1, 2, 3}) })
 	})
 }
@@ -249,14 +249,14 @@ func TestPagesShowEveryEntryOnce(t *testing.T) {
 		began := time.Now().Unix()
 		var made []string
 		for i := range 7 {
-			e := n.login(fmt.Sprint("u", i%2))
+			e := n.loginEntry(fmt.Sprint("u", i%2))
 			e.At = Moment{time.Unix(began, int64(i/2)*int64(time.Millisecond))} // several with the same time
 			made = append(made, e.ID)
-			n.record(t, e)
+			n.recordAndChain(t, e)
 		}
-		other := n.login("u0")
+		other := n.loginEntry("u0")
 		other.AccountID = "other"
-		n.record(t, other)
+		n.recordAndChain(t, other)
 		f := Filter{AccountID: "acme", Start: began, End: began, PageSize: 2}
 		var seen []string
 		for {
@@ -304,7 +304,7 @@ func TestAnEntryIsStoredWithItsChangeOrNotAtAll(t *testing.T) {
 		n := newNode(t, at)
 		refused := errors.New("refused")
 		err := n.db.Tx(t.Context(), func(tx *sql.Tx) error {
-			if err := n.Insert(t.Context(), tx, n.login("u")); err != nil {
+			if err := n.Insert(t.Context(), tx, n.loginEntry("u")); err != nil {
 				return err
 			}
 			return refused
@@ -313,7 +313,7 @@ func TestAnEntryIsStoredWithItsChangeOrNotAtAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		check(t, n.ChainPending(t.Context()))
-		if v, err := n.verify(t); err != nil || v.Last != 0 {
+		if v, err := n.verifyLog(t); err != nil || v.Last != 0 {
 			t.Errorf("a change that was rolled back is recorded: %+v, %v", v, err)
 		}
 	})
@@ -323,13 +323,13 @@ func TestWithoutTheTableRecordsAreRefusedAndReportsLogged(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		n := newNode(t, at)
 		n.exec(t, `DROP TABLE audit_pending`)
-		if err := n.Record(t.Context(), n.login("u")); err == nil {
+		if err := n.Record(t.Context(), n.loginEntry("u")); err == nil {
 			t.Error("recorded without a table")
 		}
 		if !strings.Contains(n.logged.String(), "outcome=ok stored=false") {
 			t.Errorf("logged %s", n.logged)
 		}
-		e := n.login("u")
+		e := n.loginEntry("u")
 		e.Action, e.Outcome = LoginFailed, "wrong_password"
 		n.Report(t.Context(), e)
 		if !strings.Contains(n.logged.String(), "action=login_failed target=api outcome=wrong_password\n") {
@@ -344,18 +344,18 @@ func TestRepeatsAreReportedOnceAMinute(t *testing.T) {
 	n := newNode(t, testdb.SQLite(t), func(_ *Settings, d *Deps) { d.Now = func() time.Time { return now } })
 	n.run(t)
 	for range 100 {
-		e := n.login("u")
+		e := n.loginEntry("u")
 		e.Action = LoginLocked
 		n.ReportOnce(t.Context(), e)
 	}
-	other := n.login("u")
+	other := n.loginEntry("u")
 	other.Action, other.Address = LoginLocked, "203.0.113.8"
 	n.ReportOnce(t.Context(), other)
 	now = now.Add(time.Minute)
 	other.ID = sqldb.NewID()
 	n.ReportOnce(t.Context(), other)
 	waitFor(t, "stored", func() bool {
-		v, err := n.verify(t)
+		v, err := n.verifyLog(t)
 		return err == nil && v.Last == 3
 	})
 	if got := strings.Count(n.logged.String(), "msg=audit "); got != 3 {
@@ -366,9 +366,9 @@ func TestRepeatsAreReportedOnceAMinute(t *testing.T) {
 func TestTextsAreBoundedAndPrintable(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		n := newNode(t, at)
-		e := n.login("u\x00\xff\n\x1b[2J" + strings.Repeat("é", 300))
-		n.record(t, e)
-		if v, err := n.verify(t); err != nil || v.Last != 1 {
+		e := n.loginEntry("u\x00\xff\n\x1b[2J" + strings.Repeat("é", 300))
+		n.recordAndChain(t, e)
+		if v, err := n.verifyLog(t); err != nil || v.Last != 1 {
 			t.Errorf("verified %+v, %v", v, err)
 		}
 		page, err := n.List(t.Context(), Filter{AccountID: "acme", End: time.Now().Unix() + 1})
@@ -402,14 +402,14 @@ func BenchmarkRecord(b *testing.B) {
 			b.SetParallelism(32)
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					if err := n.Record(context.Background(), n.login("u")); err != nil {
+					if err := n.Record(context.Background(), n.loginEntry("u")); err != nil {
 						b.Error(err)
 					}
 				}
 			})
 			stop() // everything is in the chain
 			b.StopTimer()
-			if v, err := n.verify(b); err != nil || v.Pending != 0 {
+			if v, err := n.verifyLog(b); err != nil || v.Pending != 0 {
 				b.Errorf("%+v, %v", v, err)
 			}
 		})

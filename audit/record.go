@@ -75,7 +75,7 @@ func Tx[T sqldb.Runner](ctx context.Context, l *Log, runTx func(context.Context,
 func (l *Log) Insert(ctx context.Context, tx sqldb.Runner, entries ...Entry) error {
 	for len(entries) > 0 {
 		n := min(len(entries), maxStored)
-		if err := insert(ctx, tx, cleanAll(entries[:n])); err != nil {
+		if err := insertPending(ctx, tx, cleanAll(entries[:n])); err != nil {
 			l.metrics.failures.Add(float64(n))
 			return err
 		}
@@ -150,7 +150,7 @@ func (l *Log) storeQueued() {
 		err := l.db.WithoutTx(ctx, func(db sqldb.Runner) error {
 			for rest := entries; len(rest) > 0; { // more than one statement only if one caller has many entries
 				n := min(len(rest), maxStored)
-				if err := insert(ctx, db, rest[:n]); err != nil {
+				if err := insertPending(ctx, db, rest[:n]); err != nil {
 					return err
 				}
 				rest = rest[n:]
@@ -197,8 +197,8 @@ func (l *Log) wakeChain() {
 	}
 }
 
-// insert stores up to maxStored entries as pending, in one statement.
-func insert(ctx context.Context, db sqldb.Runner, entries []Entry) error {
+// insertPending stores up to maxStored entries as pending, in one statement.
+func insertPending(ctx context.Context, db sqldb.Runner, entries []Entry) error {
 	const fields = 8
 	query := []byte(`INSERT INTO audit_pending (id, at, account_id, actor, address, action, target, outcome) VALUES `)
 	args := make([]any, 0, fields*len(entries))

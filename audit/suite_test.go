@@ -49,14 +49,14 @@ func (n *node) run(t testing.TB) (stop func()) {
 	return stop
 }
 
-// login is an entry of a login by a user of account acme.
-func (n *node) login(user string) Entry {
+// loginEntry is an entry of a login by a user of account acme.
+func (n *node) loginEntry(user string) Entry {
 	ctx := WithCaller(context.Background(), Caller{"user:" + user, "203.0.113.7"})
 	return n.Entry(ctx, Login, "acme", "api")
 }
 
-// record records entries and chains them.
-func (n *node) record(t testing.TB, entries ...Entry) {
+// recordAndChain records entries and chains them.
+func (n *node) recordAndChain(t testing.TB, entries ...Entry) {
 	t.Helper()
 	check(t, n.Record(t.Context(), entries...))
 	check(t, n.ChainPending(t.Context()))
@@ -68,7 +68,7 @@ func (n *node) exec(t testing.TB, statement string, args ...any) {
 	check(t, err)
 }
 
-func (n *node) verify(t testing.TB) (Verification, error) {
+func (n *node) verifyLog(t testing.TB) (Verification, error) {
 	t.Helper()
 	return n.Verify(t.Context(), KnownHead{}, func(int, int) {})
 }

@@ -62,8 +62,8 @@ func headers(pairs ...string) (all []kafka.Header) {
 	return all
 }
 
-// event adds a raw record and the message of it, as the normalizer makes it.
-func (l *topics) event(at time.Time, account, format, key, data string, facts event.Facts, raw ...string) event.ID {
+// addEvent adds a raw record and the message of it, as the normalizer makes it.
+func (l *topics) addEvent(at time.Time, account, format, key, data string, facts event.Facts, raw ...string) event.ID {
 	source := l.add(event.TopicRaw, kafka.Record{Partition: 1, Time: at, Key: []byte(key), Value: []byte(data), Headers: headers(raw...)})
 	id := event.NextID(0, at.UnixMilli(), 1)
 	if all := l.records[event.TopicEvents][1]; len(all) > 0 {
@@ -97,15 +97,15 @@ func (h hooks) Explain(_ context.Context, q webhook.Question, _ *identity.Tree) 
 	return []webhook.Explanation{{Outcome: webhook.OutcomeDelivered}}, nil
 }
 
-type accounts struct{}
+type fakeAccounts struct{}
 
-func (accounts) Tree() *identity.Tree {
+func (fakeAccounts) Tree() *identity.Tree {
 	return identity.NewTree(identity.Account{ID: "root"}, identity.Account{ID: "shop", ParentID: "root"}, identity.Account{ID: "other"})
 }
 
 func newService(log Log) (*Service, *others) {
 	o := &others{}
-	return &Service{Log: log, Connections: o, Webhooks: hooks{o}, Accounts: accounts{}}, o
+	return &Service{Log: log, Connections: o, Webhooks: hooks{o}, Accounts: fakeAccounts{}}, o
 }
 
 const login = `{"type":"AGENT_LOGIN","data":{"agent_id":"7"}}`
@@ -115,11 +115,11 @@ func TestExplainTellsWhatAnEventWasMadeFrom(t *testing.T) {
 	s, asked := newService(log)
 	at := time.UnixMilli(1_795_169_706_125)
 	loggedIn := event.Facts{Name: event.NameAgentLogin, AgentID: "7", AgentName: "Ann", State: event.Available, PreviousState: event.Offline, PreviousSince: 5}
-	byHeader := log.event(at, "shop", "generic", "shop", login, loggedIn, event.HeaderFormat, "generic", event.HeaderSource, "apikey:k")
-	byKeys := log.event(at, "shop", "svc.cc", "", `{"Account-ID":"shop","Type":"svc_cc_queue_on_agent_state_event","Agent-ID":"7","Agent-State":"available"}`,
+	byHeader := log.addEvent(at, "shop", "generic", "shop", login, loggedIn, event.HeaderFormat, "generic", event.HeaderSource, "apikey:k")
+	byKeys := log.addEvent(at, "shop", "svc.cc", "", `{"Account-ID":"shop","Type":"svc_cc_queue_on_agent_state_event","Agent-ID":"7","Agent-State":"available"}`,
 		event.Facts{Name: event.NameAgentLogin, AgentID: "7", State: event.Available})
-	foreign := log.event(at, "shop", "unknown", "", `{"account_id":"shop","x":1}`, event.Facts{Name: event.NameOther})
-	feed := log.event(at, "shop", "svc.cc", "shop", `{"Account-ID":"pbx.example","Type":"svc_cc_queue_on_agent_state_event"}`, event.Facts{Name: event.NameOther},
+	foreign := log.addEvent(at, "shop", "unknown", "", `{"account_id":"shop","x":1}`, event.Facts{Name: event.NameOther})
+	feed := log.addEvent(at, "shop", "svc.cc", "shop", `{"Account-ID":"pbx.example","Type":"svc_cc_queue_on_agent_state_event"}`, event.Facts{Name: event.NameOther},
 		event.HeaderFormat, "svc.cc", event.HeaderSource, "feed:pbx")
 
 	for _, c := range []struct {
@@ -169,7 +169,7 @@ func TestWhatIsNotExplained(t *testing.T) {
 	at := time.UnixMilli(1_795_169_706_125)
 	var ids []event.ID
 	for i := range 200 { // more than are read at once; most with the same time
-		ids = append(ids, log.event(at.Add(time.Duration(i/190)*time.Second), "shop", "generic", "shop", login, event.Facts{Name: event.NameAgentLogin}))
+		ids = append(ids, log.addEvent(at.Add(time.Duration(i/190)*time.Second), "shop", "generic", "shop", login, event.Facts{Name: event.NameAgentLogin}))
 	}
 	log.add(event.TopicEvents, kafka.Record{Partition: 1, Time: at.Add(time.Hour), Value: []byte(`{"id":"cc_evt_1795173306125000705"}no JSON`), Headers: headers(event.HeaderAccount, "shop")})
 	if e, err := s.Explain(t.Context(), Question{ID: ids[180], Root: "shop"}); err != nil || e.Event.Position.Offset != 180 {

@@ -108,7 +108,7 @@ func (s *Service) UpdateAccount(ctx context.Context, id string, u AccountUpdate)
 	var account Account
 	entry := s.audit.Entry(ctx, audit.AccountUpdate, "", "account:"+id)
 	err := s.auditedChange(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
-		accounts, err := listAccounts(ctx, tx)
+		accounts, err := selectAccounts(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -162,7 +162,7 @@ func insertAccount(ctx context.Context, tx *sql.Tx, a Account) error {
 
 // ListAccounts lists every account, by id.
 func (s *Service) ListAccounts(ctx context.Context) ([]Account, error) {
-	return listAccounts(ctx, s.db)
+	return selectAccounts(ctx, s.db)
 }
 
 // DeleteAccount deletes an account that has no accounts below it, its users and its API
@@ -193,7 +193,7 @@ func (s *Service) removeAccount(ctx context.Context, ref, ifMatch string, purgeN
 		if err := checkNoChildren(ctx, tx, account); err != nil {
 			return err
 		}
-		users, err := listUsers(ctx, tx, account.ID)
+		users, err := selectUsers(ctx, tx, account.ID)
 		if err != nil {
 			return err
 		}
@@ -242,7 +242,7 @@ func scanAccount(scan sqldb.ScanFunc) (Account, error) {
 	return a, err
 }
 
-func listAccounts(ctx context.Context, db sqldb.Runner) ([]Account, error) {
+func selectAccounts(ctx context.Context, db sqldb.Runner) ([]Account, error) {
 	rows, err := db.QueryContext(ctx, `SELECT `+accountColumns+` FROM identity_accounts ORDER BY id`)
 	return sqldb.Collect(rows, err, "reading accounts", scanAccount)
 }

@@ -20,9 +20,9 @@ const partitionTimeout = 200 * time.Millisecond
 
 // ChannelAccount returns the account of the events that the principal's channel token
 // selects: the only account of its filter, else the principal's own.
-func (p *Principal) ChannelAccount() string { return channelAccount(p.AccountID, p.Filter) }
+func (p *Principal) ChannelAccount() string { return selectedAccount(p.AccountID, p.Filter) }
 
-func channelAccount(ownAccount string, f Filter) string {
+func selectedAccount(ownAccount string, f Filter) string {
 	if len(f.AccountIDs) == 1 {
 		return f.AccountIDs[0]
 	}
@@ -33,7 +33,7 @@ func channelAccount(ownAccount string, f Filter) string {
 // ownAccount. It omits the partition if Kafka does not return it within
 // partitionTimeout.
 func (s *Service) affinityHeader(ctx context.Context, ownAccount string, f Filter) map[string]any {
-	account := channelAccount(ownAccount, f)
+	account := selectedAccount(ownAccount, f)
 	header := map[string]any{headerAccount: account}
 	if s.cfg.PartitionOf != nil {
 		ctx, cancel := context.WithTimeout(ctx, partitionTimeout)

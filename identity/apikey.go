@@ -123,10 +123,10 @@ func (s *Service) ListAPIKeys(ctx context.Context, accountRef string) ([]APIKey,
 
 // FindAPIKey returns the key with the id. Returns fault.KindNotFound if there is none.
 func (s *Service) FindAPIKey(ctx context.Context, id string) (APIKey, error) {
-	return findAPIKey(ctx, s.db, id)
+	return selectAPIKey(ctx, s.db, id)
 }
 
-func findAPIKey(ctx context.Context, db sqldb.Runner, id string) (APIKey, error) {
+func selectAPIKey(ctx context.Context, db sqldb.Runner, id string) (APIKey, error) {
 	row := db.QueryRowContext(ctx, `SELECT `+apiKeyColumns+` FROM identity_api_keys WHERE id = $1`, id)
 	return sqldb.Find(row, fault.NotFound("There is no API key %s", quote(id)), "reading an API key", func(scan sqldb.ScanFunc) (APIKey, error) { return scanAPIKey(scan) })
 }
@@ -145,7 +145,7 @@ func (s *Service) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate) (
 	var key APIKey
 	entry := s.audit.Entry(ctx, audit.APIKeyUpdate, "", "apikey:"+id)
 	err := s.auditedChange(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
-		old, err := findAPIKey(ctx, tx, id)
+		old, err := selectAPIKey(ctx, tx, id)
 		if err != nil {
 			return err
 		}
@@ -176,7 +176,7 @@ func (s *Service) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate) (
 func (s *Service) DeleteAPIKey(ctx context.Context, id, ifMatch string) error {
 	entry := s.audit.Entry(ctx, audit.APIKeyDelete, "", "apikey:"+id)
 	return s.auditedChange(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
-		key, err := findAPIKey(ctx, tx, id)
+		key, err := selectAPIKey(ctx, tx, id)
 		if err != nil {
 			return err
 		}

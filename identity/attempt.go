@@ -79,7 +79,7 @@ func (s *Service) countFailure(ctx context.Context, a attempt) error {
 // user has authenticated from this address before: failures from other addresses then do
 // not lock the user out. The limits of the address itself still apply.
 func (s *Service) isUserLimitWaived(ctx context.Context, a attempt) bool {
-	return a.network != "" && s.limiter.Wait(ctx, a.addressAndPairLimits()...) <= 0 && s.addresses.contains(ctx, a)
+	return a.network != "" && s.limiter.Wait(ctx, a.addressAndPairLimits()...) <= 0 && s.addresses.has(ctx, a)
 }
 
 func limitedError(wait time.Duration) error {

@@ -17,7 +17,7 @@ import (
 
 // entries waits for the recorded entries and returns those of the account, oldest first,
 // as "action actor target outcome".
-func (s *service) entries(t testing.TB, account string) (lines []string) {
+func (s *testService) entries(t testing.TB, account string) (lines []string) {
 	t.Helper()
 	must(0, s.audited.ChainPending(t.Context()))(t)
 	page := must(s.audited.List(t.Context(), audit.Filter{AccountID: account, End: time.Now().Add(time.Hour).Unix(), PageSize: report.MaxPage}))(t)
@@ -30,7 +30,7 @@ func (s *service) entries(t testing.TB, account string) (lines []string) {
 
 // reported waits until the account has n entries of the action, which are stored
 // asynchronously.
-func (s *service) reported(t testing.TB, account string, action audit.Action, n int) []string {
+func (s *testService) reported(t testing.TB, account string, action audit.Action, n int) []string {
 	t.Helper()
 	var found []string
 	waitFor(t, fmt.Sprintf("%d entries %s", n, action), func() bool {

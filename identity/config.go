@@ -47,7 +47,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-func (a Argon2) validate() error {
+func (a Argon2) check() error {
 	switch {
 	case a.MemoryKiB < 8*uint32(a.Lanes) || a.MemoryKiB > 1<<20:
 		return errors.New("argon2: memory is out of range")

@@ -44,14 +44,14 @@ func md5Hex(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// phone authenticates as alice's phone with a password, from an address.
-func (s *service) phone(t *testing.T, password, address string) error {
+// loginPhone authenticates as alice's phone with a password, from an address.
+func (s *testService) loginPhone(t *testing.T, password, address string) error {
 	t.Helper()
 	want := md5Hex("1001:demo.local:" + password)
 	return s.AuthenticatePhone(t.Context(), "demo.local", "1001", address, func(h HA1) bool { return h.MD5 == want })
 }
 
-func (s *service) portal(t *testing.T, password, address string) error {
+func (s *testService) portal(t *testing.T, password, address string) error {
 	t.Helper()
 	_, err := s.Login(t.Context(), Credentials{Username: "alice", Password: password, Domain: "demo.local", Address: address})
 	return err
@@ -59,7 +59,7 @@ func (s *service) portal(t *testing.T, password, address string) error {
 
 const demoPassword = "a demo password"
 
-func (s *service) demoPhones(t *testing.T) (devicePassword string) {
+func (s *testService) demoPhones(t *testing.T) (devicePassword string) {
 	t.Helper()
 	if _, err := s.SeedDemo(t.Context(), demoPassword); err != nil {
 		t.Fatal(err)
@@ -80,7 +80,7 @@ func TestAPhoneAuthenticatesWithADevicePassword(t *testing.T) {
 			t.Fatalf("%q and %q: %v", first, second, err)
 		}
 		for _, right := range []string{first, second} {
-			if err := s.phone(t, right, "192.0.2.1"); err != nil {
+			if err := s.loginPhone(t, right, "192.0.2.1"); err != nil {
 				t.Errorf("a device password: %v", err)
 			}
 		}
@@ -90,7 +90,7 @@ func TestAPhoneAuthenticatesWithADevicePassword(t *testing.T) {
 		}); err != nil {
 			t.Errorf("with SHA-256: %v", err)
 		}
-		wantKind(t, "the portal password", s.phone(t, demoPassword, "192.0.2.1"), fault.KindUnauthenticated)
+		wantKind(t, "the portal password", s.loginPhone(t, demoPassword, "192.0.2.1"), fault.KindUnauthenticated)
 		if logged := s.logged.String(); !strings.Contains(logged, "action=sip.register_failed") || !strings.Contains(logged, "actor=sip:1001 address=192.0.2.1") ||
 			!strings.Contains(logged, "action=device.create") {
 			t.Errorf("the audit log has %s", logged)
@@ -105,8 +105,8 @@ func TestAPhoneAuthenticatesWithADevicePassword(t *testing.T) {
 		if err := s.DeleteDevice(t.Context(), d.ID); err != nil {
 			t.Fatal(err)
 		}
-		wantKind(t, "a deleted device", s.phone(t, second, "192.0.2.1"), fault.KindUnauthenticated)
-		if err := s.phone(t, first, "192.0.2.1"); err != nil {
+		wantKind(t, "a deleted device", s.loginPhone(t, second, "192.0.2.1"), fault.KindUnauthenticated)
+		if err := s.loginPhone(t, first, "192.0.2.1"); err != nil {
 			t.Errorf("the other device: %v", err)
 		}
 		wantKind(t, "deleting it again", s.DeleteDevice(t.Context(), d.ID), fault.KindNotFound)
@@ -132,7 +132,7 @@ func TestAPhoneAuthenticatesWithADevicePassword(t *testing.T) {
 		if err := s.DeleteUser(t.Context(), "demo", "alice"); err != nil {
 			t.Fatal(err)
 		}
-		wantKind(t, "a deleted user", s.phone(t, first, "192.0.2.1"), fault.KindUnauthenticated)
+		wantKind(t, "a deleted user", s.loginPhone(t, first, "192.0.2.1"), fault.KindUnauthenticated)
 	})
 }
 
@@ -166,7 +166,7 @@ func TestPortalPasswordsOfPhones(t *testing.T) {
 			testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 				s := startService(t, db, configWithPortalPasswords(rule))
 				s.demoPhones(t)
-				if err := s.phone(t, demoPassword, "192.0.2.1"); (err == nil) != accepted {
+				if err := s.loginPhone(t, demoPassword, "192.0.2.1"); (err == nil) != accepted {
 					t.Errorf("got %v", err)
 				}
 				if warned := strings.Contains(s.logged.String(), "device password"); warned != (rule == WarnPortalPassword) {
@@ -190,17 +190,17 @@ func TestPortalHA1IsStoredAtTheNextLogin(t *testing.T) {
 		}
 		_, _, err := s.CreateDevice(t.Context(), "demo", "alice", "")
 		wantKind(t, "a device without a master key", err, fault.KindUnavailable)
-		wantKind(t, "without a master key", s.phone(t, demoPassword, ""), fault.KindUnauthenticated)
+		wantKind(t, "without a master key", s.loginPhone(t, demoPassword, ""), fault.KindUnauthenticated)
 		s.keyring, s.loaded = shared, revision{}
 		if err := s.poll(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		wantKind(t, "a wrong password", s.portal(t, "another password", ""), fault.KindUnauthenticated)
-		wantKind(t, "after a wrong password", s.phone(t, demoPassword, ""), fault.KindUnauthenticated)
+		wantKind(t, "after a wrong password", s.loginPhone(t, demoPassword, ""), fault.KindUnauthenticated)
 		if err := s.portal(t, demoPassword, ""); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.phone(t, demoPassword, ""); err != nil {
+		if err := s.loginPhone(t, demoPassword, ""); err != nil {
 			t.Error(err)
 		}
 	})
@@ -228,7 +228,7 @@ func TestDevicesFollowTheMasterKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, password := range []string{device, demoPassword} {
-			if err := s.phone(t, password, ""); err != nil {
+			if err := s.loginPhone(t, password, ""); err != nil {
 				t.Error(err)
 			}
 		}
@@ -258,7 +258,7 @@ func TestFailuresCountWhateverTheDoor(t *testing.T) {
 			var err error
 			switch i % 3 {
 			case 0:
-				err = s.phone(t, "wrong", address)
+				err = s.loginPhone(t, "wrong", address)
 			case 1:
 				err = s.portal(t, "wrong", address)
 			case 2:
@@ -273,7 +273,7 @@ func TestFailuresCountWhateverTheDoor(t *testing.T) {
 		if asked {
 			t.Error("a guess beyond the limit was compared")
 		}
-		wantKind(t, "the phone with the right password", s.phone(t, device, "192.0.2.66"), fault.KindLimited)
+		wantKind(t, "the phone with the right password", s.loginPhone(t, device, "192.0.2.66"), fault.KindLimited)
 		wantKind(t, "the portal", s.portal(t, demoPassword, "192.0.2.66"), fault.KindLimited)
 		bob()
 	})
@@ -309,7 +309,7 @@ func TestLockoutIsNoWeapon(t *testing.T) {
 		s := startService(t, db, Config{Now: c.now})
 		device := s.demoPhones(t)
 		const office, home, v6 = "192.0.2.1", "198.51.100.7", "2001:db8::1"
-		if err := s.phone(t, device, office); err != nil {
+		if err := s.loginPhone(t, device, office); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.portal(t, demoPassword, v6); err != nil {
@@ -322,13 +322,13 @@ func TestLockoutIsNoWeapon(t *testing.T) {
 		}
 		attack()
 		for range 3 {
-			if err := s.phone(t, device, office); err != nil {
+			if err := s.loginPhone(t, device, office); err != nil {
 				t.Errorf("the phone from its address: %v", err)
 			}
 			if err := s.portal(t, demoPassword, office); err != nil {
 				t.Errorf("the user from the phone's address: %v", err)
 			}
-			if err := s.phone(t, device, "2001:db8::2"); err != nil {
+			if err := s.loginPhone(t, device, "2001:db8::2"); err != nil {
 				t.Errorf("from the same IPv6 network: %v", err)
 			}
 		}
@@ -345,7 +345,7 @@ func TestLockoutIsNoWeapon(t *testing.T) {
 		if err := s.runMaintenance(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		wantKind(t, "30 days later", s.phone(t, device, "2001:db8::1"), fault.KindLimited)
+		wantKind(t, "30 days later", s.loginPhone(t, device, "2001:db8::1"), fault.KindLimited)
 		var rows int
 		if err := s.db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM identity_known_addresses`).Scan(&rows); err != nil || rows != 0 {
 			t.Errorf("%d addresses are stored: %v", rows, err)
@@ -360,7 +360,7 @@ func TestKnownAddressesAreBoundedAndHashed(t *testing.T) {
 		device := s.demoPhones(t)
 		for i := range maxAddressesPerUser + 5 {
 			c.add(time.Minute)
-			if err := s.phone(t, device, fmt.Sprintf("192.0.2.%d", i)); err != nil {
+			if err := s.loginPhone(t, device, fmt.Sprintf("192.0.2.%d", i)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -370,15 +370,15 @@ func TestKnownAddressesAreBoundedAndHashed(t *testing.T) {
 			t.Errorf("%d addresses: %v, %v", len(hashes), hashes, err)
 		}
 		for address, want := range map[string]bool{"192.0.2.0": false, "192.0.2.4": false, "192.0.2.5": true, "192.0.2.24": true} {
-			if got := s.addresses.contains(t.Context(), newAttempt("demo.local", "alice", address)); got != want {
+			if got := s.addresses.has(t.Context(), newAttempt("demo.local", "alice", address)); got != want {
 				t.Errorf("%s is known: %v", address, got)
 			}
 		}
-		if s.addresses.contains(t.Context(), newAttempt("demo.local", "bob", "192.0.2.24")) {
+		if s.addresses.has(t.Context(), newAttempt("demo.local", "bob", "192.0.2.24")) {
 			t.Error("alice's address is known as bob's")
 		}
 		other := startService(t, db, Config{Now: c.now}) // another node
-		if !other.addresses.contains(t.Context(), newAttempt("demo.local", "alice", "192.0.2.24")) {
+		if !other.addresses.has(t.Context(), newAttempt("demo.local", "alice", "192.0.2.24")) {
 			t.Error("the address is not known on another node")
 		}
 	})
@@ -425,7 +425,7 @@ func TestAPasswordWithoutItsCodeMakesNoAddressKnown(t *testing.T) {
 		}
 		login := demoLogin("admin")
 		login.Address = "203.0.113.9"
-		known := func() bool { return s.addresses.contains(t.Context(), login.attempt()) }
+		known := func() bool { return s.addresses.has(t.Context(), login.attempt()) }
 		for _, code := range []string{"", "000000"} {
 			login.OTP = code
 			if _, err := s.Login(t.Context(), login); err == nil {

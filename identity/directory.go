@@ -33,7 +33,7 @@ func (d *directory) keyExpiredBetween(after, until time.Time) bool {
 // readDirectory reads the directory from the database, without a transaction: a
 // concurrent change has a later revision, so the next poll reads it again.
 func (s *Service) readDirectory(ctx context.Context) (*directory, error) {
-	accounts, err := listAccounts(ctx, s.db)
+	accounts, err := selectAccounts(ctx, s.db)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (s *Service) readDirectory(ctx context.Context) (*directory, error) {
 	if d.signingKeys, err = s.readSigningKeys(ctx, s.db); err != nil {
 		return nil, err
 	}
-	if d.jwks, err = d.signingKeys.jwks(); err != nil {
+	if d.jwks, err = d.signingKeys.keySet(); err != nil {
 		return nil, err
 	}
 	return d, nil

@@ -86,16 +86,16 @@ func redactYAML(problem string) string {
 	return yamlQuoted.ReplaceAllString(problem, "…")
 }
 
-// seed has the accounts and users that the first start stores: accounts with parents
+// seedRows has the accounts and users that the first start stores: accounts with parents
 // before children, and users whose Account is an account's id.
-type seed struct {
+type seedRows struct {
 	accounts []Account
 	users    []NewUser
 }
 
 // buildSeed validates the whole file and returns the objects to store. Its error has all
 // problems of the file.
-func (s *Service) buildSeed(file *directoryFile) (*seed, error) {
+func (s *Service) buildSeed(file *directoryFile) (*seedRows, error) {
 	var bad problems
 	sorter := &accountSorter{indexByRef: make(map[string]int)}
 	for i, entry := range file.Accounts {
@@ -129,7 +129,7 @@ func (s *Service) buildSeed(file *directoryFile) (*seed, error) {
 	if err := bad.asError(badDirectory); err != nil {
 		return nil, err
 	}
-	return &seed{accounts: ordered, users: users}, nil
+	return &seedRows{accounts: ordered, users: users}, nil
 }
 
 // checkDuplicateUsers adds a problem for each user whose name or extension another user

@@ -41,8 +41,8 @@ func newKnownAddresses(db *sqldb.DB, keyring *masterkey.Keyring, now func() time
 	return &knownAddresses{db: db, keyring: keyring, now: now, log: log, lastWritten: newCache[string, time.Time](maxCachedAddresses)}
 }
 
-// hash returns the hash of the attempt's user and network.
-func (k *knownAddresses) hash(ctx context.Context, a attempt) (string, error) {
+// hashNetwork returns the hash of the attempt's user and network.
+func (k *knownAddresses) hashNetwork(ctx context.Context, a attempt) (string, error) {
 	k.mu.Lock()
 	key := k.hashKey
 	k.mu.Unlock()
@@ -82,11 +82,11 @@ func (k *knownAddresses) readKey(ctx context.Context) ([]byte, error) {
 	return k.keyring.Unseal(sealed, addressKeyTable, addressKeyID)
 }
 
-// contains reports whether the user has authenticated from the network within
+// has reports whether the user has authenticated from the network within
 // knownAddressTTL. While the database is unavailable it returns false.
-func (k *knownAddresses) contains(ctx context.Context, a attempt) bool {
+func (k *knownAddresses) has(ctx context.Context, a attempt) bool {
 	var found bool
-	hash, err := k.hash(ctx, a)
+	hash, err := k.hashNetwork(ctx, a)
 	if err == nil {
 		err = k.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM identity_known_addresses WHERE hash = $1 AND seen_at > $2)`,
 			hash, k.now().Add(-knownAddressTTL).UnixMilli()).Scan(&found)
@@ -103,7 +103,7 @@ func (k *knownAddresses) add(ctx context.Context, a attempt, userID string) {
 		return
 	}
 	now := k.now()
-	hash, err := k.hash(ctx, a)
+	hash, err := k.hashNetwork(ctx, a)
 	if err == nil && !k.claimWrite(hash, now) {
 		return
 	}

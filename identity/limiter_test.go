@@ -19,7 +19,7 @@ import (
 	"trunkline/internal/testservice"
 )
 
-func redisLimiter(t *testing.T, address string) *RedisLimiter {
+func openRedisLimiter(t *testing.T, address string) *RedisLimiter {
 	t.Helper()
 	return newLimiterOn(t, redis.NewClient(&redis.Options{Addr: address, ContextTimeoutEnabled: true}))
 }
@@ -43,10 +43,10 @@ func forEachLimiter(t *testing.T, test func(t *testing.T, l Limiter, pass func(t
 	})
 	t.Run("miniredis", func(t *testing.T) {
 		server := miniredis.RunT(t)
-		test(t, redisLimiter(t, server.Addr()), server.FastForward)
+		test(t, openRedisLimiter(t, server.Addr()), server.FastForward)
 	})
 	t.Run("redis", func(t *testing.T) {
-		test(t, redisLimiter(t, testservice.Redis(t)), func(d time.Duration) { time.Sleep(d) })
+		test(t, openRedisLimiter(t, testservice.Redis(t)), func(d time.Duration) { time.Sleep(d) })
 	})
 	t.Run("redis cluster", func(t *testing.T) {
 		client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: testservice.RedisCluster(t), ContextTimeoutEnabled: true})
@@ -135,7 +135,7 @@ func TestLimiterIsExactWhenManyFailAtOnce(t *testing.T) {
 
 func TestRedisLimitersShareTheirCounts(t *testing.T) {
 	address := testservice.Redis(t)
-	a, b, limit := redisLimiter(t, address), redisLimiter(t, address), newLimit(t, "a", 1)
+	a, b, limit := openRedisLimiter(t, address), openRedisLimiter(t, address), newLimit(t, "a", 1)
 	limit.Window = time.Minute
 	a.Fail(t.Context(), limit)
 	if b.Wait(t.Context(), limit) == 0 {
@@ -158,7 +158,7 @@ func TestLimitsHoldWhileRedisIsAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := testservice.OwnRedis(t)
-			l := redisLimiter(t, server.Addr)
+			l := openRedisLimiter(t, server.Addr)
 			limit := Limit{Subject: "a", Max: 3, Window: time.Minute}
 			l.Fail(t.Context(), limit)
 			away(t, server)
@@ -180,7 +180,7 @@ func TestLimitsHoldWhileRedisIsAway(t *testing.T) {
 
 func TestLimiterComesBackToRedis(t *testing.T) {
 	server := miniredis.RunT(t)
-	l := redisLimiter(t, server.Addr())
+	l := openRedisLimiter(t, server.Addr())
 	limit := Limit{Subject: "a", Max: 1, Window: time.Minute}
 	server.SetError("LOADING")
 	l.Fail(t.Context(), limit)

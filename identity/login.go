@@ -101,7 +101,7 @@ func (s *Service) authenticateUser(ctx context.Context, audience Audience, c Cre
 // checkCredentials checks username, domain and password and returns the user. If the user
 // exists, it is returned with an error, too.
 func (s *Service) checkCredentials(ctx context.Context, c Credentials) (User, error) {
-	if err := c.validate(); err != nil {
+	if err := c.check(); err != nil {
 		return User{}, err
 	}
 	a := c.attempt()
@@ -143,7 +143,7 @@ func (s *Service) checkPassword(ctx context.Context, a attempt, storedHash, pass
 	return matches, nil
 }
 
-func (c Credentials) validate() error {
+func (c Credentials) check() error {
 	var bad problems
 	for _, field := range []struct{ name, value string }{
 		{"username", c.Username}, {"password", c.Password}, {"domain", c.Domain},

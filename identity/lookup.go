@@ -17,7 +17,7 @@ func (s *Service) FindAccount(ctx context.Context, id string) (Account, bool, er
 	if account, ok := s.Tree().Account(id); ok {
 		return account, true, nil
 	}
-	if s.unknownAccounts.contains(id, s.now()) {
+	if s.unknownAccounts.has(id, s.now()) {
 		return Account{}, false, nil
 	}
 	var found int
@@ -43,7 +43,7 @@ const userLookupsPerSecond = 20
 // created the user, or the user does not exist.
 func (s *Service) lookupUser(ctx context.Context, id string) {
 	now := s.now()
-	if s.unknownUsers.contains(id, now) || !s.userLookupLimiter.Allow() {
+	if s.unknownUsers.has(id, now) || !s.userLookupLimiter.Allow() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
@@ -73,7 +73,7 @@ func newNegativeCache() negativeCache {
 	return negativeCache{newCache[string, time.Time](maxNegativeEntries)}
 }
 
-func (c negativeCache) contains(id string, now time.Time) bool {
+func (c negativeCache) has(id string, now time.Time) bool {
 	queriedAt, ok := c.find(id)
 	return ok && now.Sub(queriedAt) < negativeTTL
 }

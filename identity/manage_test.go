@@ -478,7 +478,7 @@ func TestAChannelTokenEndsWithTheKeyItWasMadeFrom(t *testing.T) {
 }
 
 // execInChange runs a statement as a change of the directory.
-func execInChange(t *testing.T, s *service, statement string, args ...any) {
+func execInChange(t *testing.T, s *testService, statement string, args ...any) {
 	t.Helper()
 	err := s.change(t.Context(), changeDirectory, func(tx *sql.Tx, _ int64) error {
 		_, err := tx.ExecContext(t.Context(), statement, args...)

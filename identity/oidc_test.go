@@ -242,7 +242,7 @@ func TestFirstLoginsAtOnceMakeOneUser(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		p, at := oidcprovider.Start(t), newClock()
 		cfg := withProvider(p, at.now)
-		nodes := []*service{startService(t, db, cfg).demo(t), startService(t, db, cfg)}
+		nodes := []*testService{startService(t, db, cfg).demo(t), startService(t, db, cfg)}
 		token := p.Token(claimsWith("", nil))
 		var group sync.WaitGroup
 		var mu sync.Mutex

@@ -103,7 +103,7 @@ func parseHash(stored string) (cost Argon2, salt, sum []byte, err error) {
 		return Argon2{}, nil, nil, errNotArgon2id
 	}
 	_, err = fmt.Sscanf(parts[3], costFormat, &cost.MemoryKiB, &cost.Passes, &cost.Lanes)
-	if err != nil || cost.String() != parts[3] || cost.validate() != nil {
+	if err != nil || cost.String() != parts[3] || cost.check() != nil {
 		return Argon2{}, nil, nil, errNotArgon2id
 	}
 	if salt, err = base64.RawStdEncoding.Strict().DecodeString(parts[4]); err != nil || len(salt) < 8 {

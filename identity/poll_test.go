@@ -105,7 +105,7 @@ func TestForgedKeysAndTokensDoNotHammerTheDatabase(t *testing.T) {
 
 func TestNodesThatStartAtOnceAgreeOnOneKeyAndOneSeed(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		nodes := make([]*service, 4)
+		nodes := make([]*testService, 4)
 		var mu sync.Mutex
 		seeds := 0
 		var group sync.WaitGroup
@@ -140,7 +140,7 @@ func TestNodesThatStartAtOnceAgreeOnOneKeyAndOneSeed(t *testing.T) {
 
 func TestManyChangesAtOnceAllHappen(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		nodes := []*service{startService(t, cfg, Config{}).demo(t), startService(t, cfg, Config{})}
+		nodes := []*testService{startService(t, cfg, Config{}).demo(t), startService(t, cfg, Config{})}
 		var group sync.WaitGroup
 		for i := range 30 {
 			group.Go(func() {
@@ -205,7 +205,7 @@ func TestADatabaseFromABackupIsFollowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.poll(t.Context()); err != nil || !s.revoked.contains("restored") {
+	if err := s.poll(t.Context()); err != nil || !s.revoked.has("restored") {
 		t.Errorf("not followed: %v", err)
 	}
 }
@@ -268,7 +268,7 @@ func TestSigningKeysRotate(t *testing.T) {
 func TestNodesThatRotateAtOnceMakeOneKey(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
 		c := newClock()
-		nodes := []*service{startService(t, cfg, Config{Now: c.now}), startService(t, cfg, Config{Now: c.now}), startService(t, cfg, Config{Now: c.now})}
+		nodes := []*testService{startService(t, cfg, Config{Now: c.now}), startService(t, cfg, Config{Now: c.now}), startService(t, cfg, Config{Now: c.now})}
 		c.add(29 * 24 * time.Hour)
 		var group sync.WaitGroup
 		for _, n := range nodes {

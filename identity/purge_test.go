@@ -20,7 +20,7 @@ type fakeAccountData struct {
 	fail error // after one part
 }
 
-func (k *fakeAccountData) purge(_ context.Context, id string) (int, error) {
+func (k *fakeAccountData) deletePart(_ context.Context, id string) (int, error) {
 	if k.left[id] == 0 {
 		return 0, nil
 	}
@@ -39,7 +39,7 @@ func TestADeletedAccountIsPurgedAfterAWhileAndItsIDIsNeverGivenAgain(t *testing.
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other"}))(t)
 		recordings, rows := &fakeAccountData{left: map[string]int{"demo": 3, "other": 2}}, &fakeAccountData{left: map[string]int{"demo": 2}}
 		purge := NewPurge(s.Service, AccountSettings{PurgeAfter: 30 * 24 * time.Hour},
-			[]Purger{{"recordings", recordings.purge}, {"rows", rows.purge}}, slog.New(slog.DiscardHandler))
+			[]Purger{{"recordings", recordings.deletePart}, {"rows", rows.deletePart}}, slog.New(slog.DiscardHandler))
 		due := func() {
 			t.Helper()
 			if err := purge.PurgeDue(t.Context()); err != nil {
@@ -104,7 +104,7 @@ func TestAPurgeNowContinuesAfterAKill(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		s := startService(t, db, Config{}).demo(t)
 		recordings := &fakeAccountData{left: map[string]int{"demo": 5}, fail: errors.New("killed here")}
-		purge := NewPurge(s.Service, DefaultAccountSettings(), []Purger{{"recordings", recordings.purge}}, slog.New(slog.DiscardHandler))
+		purge := NewPurge(s.Service, DefaultAccountSettings(), []Purger{{"recordings", recordings.deletePart}}, slog.New(slog.DiscardHandler))
 		wantKind(t, "an account that exists", purge.PurgeNow(t.Context(), "demo"), fault.KindNotFound)
 		if err := s.remove(t.Context(), "demo"); err != nil {
 			t.Fatal(err)

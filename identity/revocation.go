@@ -19,7 +19,7 @@ type revocations struct {
 	until map[string]int64 // Unix milliseconds after which the entry can be deleted
 }
 
-func (r *revocations) contains(id string) bool {
+func (r *revocations) has(id string) bool {
 	if id == "" {
 		return false
 	}

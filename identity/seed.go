@@ -40,11 +40,11 @@ func (s *Service) SeedDemo(ctx context.Context, password string) (seeded bool, e
 		return false, err
 	}
 	root := s.buildAccount(NewAccount{ID: account, Name: account, Domain: "demo.local"})
-	return s.storeSeed(ctx, &seed{accounts: []Account{root}, users: users})
+	return s.storeSeed(ctx, &seedRows{accounts: []Account{root}, users: users})
 }
 
 // storeSeed stores a seed if no account was ever created.
-func (s *Service) storeSeed(ctx context.Context, contents *seed) (stored bool, err error) {
+func (s *Service) storeSeed(ctx context.Context, contents *seedRows) (stored bool, err error) {
 	if empty, err := isEmpty(ctx, s.db); err != nil || !empty {
 		return false, err // without computing the hashes
 	}
@@ -91,7 +91,7 @@ func isEmpty(ctx context.Context, db sqldb.Runner) (bool, error) {
 }
 
 // insertSeed stores a seed and returns its audit entries.
-func (s *Service) insertSeed(ctx context.Context, tx *sql.Tx, rev int64, contents *seed, hashes []string) (entries []audit.Entry, err error) {
+func (s *Service) insertSeed(ctx context.Context, tx *sql.Tx, rev int64, contents *seedRows, hashes []string) (entries []audit.Entry, err error) {
 	for _, account := range contents.accounts {
 		if err := insertAccount(ctx, tx, account); err != nil {
 			return nil, err

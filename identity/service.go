@@ -60,7 +60,7 @@ func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets *masterkey.Keyri
 		return nil, errors.New("identity: no secrets, limiter or audit log")
 	}
 	cfg = cfg.withDefaults()
-	if err := errors.Join(setting.Validate("auth", cfg.Settings), cfg.Argon2.validate()); err != nil {
+	if err := errors.Join(setting.Validate("auth", cfg.Settings), cfg.Argon2.check()); err != nil {
 		return nil, err
 	}
 	if err := db.Migrate(ctx, "identity", migrations); err != nil {

@@ -51,7 +51,7 @@ func TestAUsedRefreshTokenRevokesItsFamilyAndNoOther(t *testing.T) {
 
 func TestOfManyRefreshesAtOnceExactlyOneWins(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
-		nodes := []*service{startService(t, cfg, Config{}).demo(t), startService(t, cfg, Config{})}
+		nodes := []*testService{startService(t, cfg, Config{}).demo(t), startService(t, cfg, Config{})}
 		for range 5 {
 			first := nodes[0].mustLogin(t, "alice")
 			var mu sync.Mutex
@@ -154,7 +154,7 @@ func TestPurgeKeepsWhatStillMatters(t *testing.T) {
 		if err := s.runMaintenance(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if n := count("identity_revocations"); n != 0 || s.revoked.contains(p.FamilyID) {
+		if n := count("identity_revocations"); n != 0 || s.revoked.has(p.FamilyID) {
 			t.Errorf("%d revocations after every token has expired", n)
 		}
 		if n := count("identity_refresh_tokens"); n != 1 {

@@ -76,8 +76,8 @@ func (keys signingKeys) retired(now time.Time) []string {
 	return ids
 }
 
-// jwks returns the JSON Web Key Set (RFC 7517, RFC 8037) of the public keys.
-func (keys signingKeys) jwks() ([]byte, error) {
+// keySet returns the JSON Web Key Set (RFC 7517, RFC 8037) of the public keys.
+func (keys signingKeys) keySet() ([]byte, error) {
 	type jwk struct {
 		Kty string `json:"kty"`
 		Crv string `json:"crv"`

@@ -19,7 +19,7 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
-func (s *service) storedSeeds(t testing.TB) []string {
+func (s *testService) storedSeeds(t testing.TB) []string {
 	t.Helper()
 	rows, err := s.db.QueryContext(t.Context(), `SELECT seed FROM identity_signing_keys`)
 	return must(sqldb.Collect(rows, err, "reading seeds", func(scan sqldb.ScanFunc) (seed string, err error) {

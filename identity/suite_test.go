@@ -50,22 +50,22 @@ func withCheapHashes(c Config) Config {
 }
 
 // startService returns a node with a pool of its own, like another process.
-func startService(t testing.TB, db sqldb.Config, cfg Config) *service {
+func startService(t testing.TB, db sqldb.Config, cfg Config) *testService {
 	t.Helper()
 	return startServiceOn(t, testdb.Open(t, db), cfg, NewMemoryLimiter())
 }
 
-func startServiceOn(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter) *service {
+func startServiceOn(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter) *testService {
 	t.Helper()
 	return startServiceWithKeys(t, db, cfg, limiter, sharedKeys(t))
 }
 
-func startServiceWithKeys(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter, keys *masterkey.Keyring) *service {
+func startServiceWithKeys(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter, keys *masterkey.Keyring) *testService {
 	t.Helper()
 	return must(newService(t, db, cfg, limiter, keys))(t)
 }
 
-func newService(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter, keys *masterkey.Keyring) (*service, error) {
+func newService(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter, keys *masterkey.Keyring) (*testService, error) {
 	log := &testservice.Log{}
 	logger := slog.New(slog.NewTextHandler(log, nil))
 	audited, err := audit.New(t.Context(), audit.Settings{}, audit.Deps{DB: db, Metrics: prometheus.NewRegistry(), Log: logger})
@@ -73,7 +73,7 @@ func newService(t testing.TB, db *sqldb.DB, cfg Config, limiter Limiter, keys *m
 		return nil, err
 	}
 	s, err := New(t.Context(), withCheapHashes(cfg), db, keys, limiter, audited, prometheus.NewRegistry(), logger)
-	return &service{s, log, audited}, err
+	return &testService{s, log, audited}, err
 }
 
 // sharedKeys returns a ring with the same key for all nodes of a test.
@@ -82,14 +82,14 @@ func sharedKeys(t testing.TB) *masterkey.Keyring {
 	return must(masterkey.Open(masterkey.Settings{Value: setting.Secret(strings.Repeat("0f1e2d3c", 8))}))(t)
 }
 
-type service struct {
+type testService struct {
 	*Service
 	logged  *testservice.Log
 	audited *audit.Log
 }
 
 // run follows changes until the test ends.
-func (s *service) run(t testing.TB) {
+func (s *testService) run(t testing.TB) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- s.Run(ctx) }()
@@ -101,7 +101,7 @@ func (s *service) run(t testing.TB) {
 	})
 }
 
-func (s *service) demo(t testing.TB) *service {
+func (s *testService) demo(t testing.TB) *testService {
 	t.Helper()
 	if seeded, err := s.SeedDemo(t.Context(), password); err != nil || !seeded {
 		t.Fatalf("seeded %v: %v", seeded, err)
@@ -113,12 +113,12 @@ func demoLogin(user string) Credentials {
 	return Credentials{Username: user, Password: password, Domain: "demo.local", Address: "192.0.2.1"}
 }
 
-func (s *service) mustLogin(t testing.TB, user string) *Session {
+func (s *testService) mustLogin(t testing.TB, user string) *Session {
 	t.Helper()
 	return must(s.Login(t.Context(), demoLogin(user)))(t)
 }
 
-func (s *service) mustAuthenticate(t testing.TB, token string) *Principal {
+func (s *testService) mustAuthenticate(t testing.TB, token string) *Principal {
 	t.Helper()
 	return must(s.Authenticate(t.Context(), token))(t)
 }
@@ -156,7 +156,7 @@ func waitFor(t testing.TB, what string, is func() bool) {
 const patience = time.Minute
 
 // remove deletes an account.
-func (s *service) remove(ctx context.Context, ref string) error {
+func (s *testService) remove(ctx context.Context, ref string) error {
 	_, err := s.DeleteAccount(ctx, ref, "")
 	return err
 }

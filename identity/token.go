@@ -86,11 +86,11 @@ func (s *Service) checkToken(ctx context.Context, token string, accept []Audienc
 			Kind: fault.KindUnauthenticated, Message: "The token is not valid", Cause: err,
 		}
 	}
-	p := c.principal()
+	p := c.toPrincipal()
 	if _, known := s.Tree().Account(p.AccountID); !known {
 		s.pollEarly(ctx) // another node may have just created it
 	}
-	if _, known := s.userStates.find(p.UserID); !known && p.KeyID == "" && !s.revoked.contains(p.UserID) {
+	if _, known := s.userStates.find(p.UserID); !known && p.KeyID == "" && !s.revoked.has(p.UserID) {
 		s.lookupUser(ctx, p.UserID)
 	}
 	if _, known := s.directory.Load().keysByID[p.KeyID]; !known && p.KeyID != "" {
@@ -118,12 +118,12 @@ func (s *Service) verify(ctx context.Context, token string) (*claims, error) {
 	}
 	verified := s.directory.Load().verifiedTokens
 	if c, ok := verified.find(token); ok {
-		return c, c.validate(s.cfg.Settings, s.cfg.Now())
+		return c, c.check(s.cfg.Settings, s.cfg.Now())
 	}
 	parser := jwt.NewParser(
 		jwt.WithValidMethods([]string{signingAlgorithm}),
 		jwt.WithStrictDecoding(),
-		jwt.WithoutClaimsValidation(), // claims.validate does it, without a leeway for exp
+		jwt.WithoutClaimsValidation(), // claims.check does it, without a leeway for exp
 	)
 	c := &claims{}
 	parsed, err := parser.ParseWithClaims(token, c, func(t *jwt.Token) (any, error) { return s.publicKey(ctx, t) })
@@ -132,7 +132,7 @@ func (s *Service) verify(ctx context.Context, token string) (*claims, error) {
 	}
 	c.signingKey, _ = parsed.Header["kid"].(string)
 	verified.put(token, c)
-	return c, c.validate(s.cfg.Settings, s.cfg.Now())
+	return c, c.check(s.cfg.Settings, s.cfg.Now())
 }
 
 // publicKey returns the public key with the key id of a token. For an id that is not in
@@ -153,9 +153,9 @@ func (s *Service) publicKey(ctx context.Context, token *jwt.Token) (any, error) 
 	return key.public, nil
 }
 
-// validate checks the claims. It refuses a lifetime longer than that of the token's
+// check checks the claims. It refuses a lifetime longer than that of the token's
 // audience: otherwise a token signed with a stolen key could outlive the key.
-func (c *claims) validate(s Settings, now time.Time) error {
+func (c *claims) check(s Settings, now time.Time) error {
 	latest := now.Add(issueLeeway)
 	switch {
 	case c.Issuer != issuer:
@@ -174,7 +174,7 @@ func (c *claims) validate(s Settings, now time.Time) error {
 	return nil
 }
 
-func (c *claims) principal() *Principal {
+func (c *claims) toPrincipal() *Principal {
 	p := &Principal{
 		UserID: c.Subject, Username: c.Username, AccountID: c.AccountID, Role: c.Role,
 		Audience: c.Audience, TokenID: c.ID, FamilyID: c.Family,
@@ -206,7 +206,7 @@ func (s *Service) CheckPrincipal(p *Principal) error {
 	if _, known := d.signingKeys.find(p.signingKey); !known {
 		return fault.Forbidden("The signing key was replaced")
 	}
-	if s.revoked.contains(p.TokenID) || s.revoked.contains(p.FamilyID) || s.revoked.contains(p.UserID) {
+	if s.revoked.has(p.TokenID) || s.revoked.has(p.FamilyID) || s.revoked.has(p.UserID) {
 		return fault.Forbidden("Access was revoked")
 	}
 	if p.KeyID != "" {

@@ -136,10 +136,10 @@ func (s *Service) ListUsers(ctx context.Context, accountRef string) ([]User, err
 	if err != nil {
 		return nil, err
 	}
-	return listUsers(ctx, s.db, account.ID)
+	return selectUsers(ctx, s.db, account.ID)
 }
 
-func listUsers(ctx context.Context, db sqldb.Runner, accountID string) ([]User, error) {
+func selectUsers(ctx context.Context, db sqldb.Runner, accountID string) ([]User, error) {
 	rows, err := db.QueryContext(ctx,
 		`SELECT `+userColumns+` FROM identity_users u WHERE u.account_id = $1 ORDER BY u.username_key`, accountID)
 	return sqldb.Collect(rows, err, "reading users", func(scan sqldb.ScanFunc) (User, error) { return scanUser(scan) })
@@ -192,7 +192,7 @@ func (s *Service) deleteUserFoundBy(ctx context.Context, find func(tx *sql.Tx) (
 	})
 }
 
-func findUser(ctx context.Context, db sqldb.Runner, accountID, username string) (User, error) {
+func selectUser(ctx context.Context, db sqldb.Runner, accountID, username string) (User, error) {
 	row := db.QueryRowContext(ctx, `SELECT `+userColumns+` FROM identity_users u
 		WHERE u.account_id = $1 AND u.username_key = $2`, accountID, strings.ToLower(username))
 	return findUserRow(row, fault.NotFound("There is no user %s in the account", quote(username)))
@@ -204,7 +204,7 @@ func resolveUser(ctx context.Context, db sqldb.Runner, accountRef, username stri
 	if err != nil {
 		return Account{}, User{}, err
 	}
-	user, err := findUser(ctx, db, account.ID, username)
+	user, err := selectUser(ctx, db, account.ID, username)
 	return account, user, err
 }
 

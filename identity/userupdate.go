@@ -38,7 +38,7 @@ func (s *Service) UpdateUser(ctx context.Context, id string, u UserUpdate) (User
 		if err := entitytag.Require(u.IfMatch, user.ETag()); err != nil {
 			return err
 		}
-		if err := updateUser(ctx, tx, rev, &user, u); err != nil {
+		if err := updateUserRow(ctx, tx, rev, &user, u); err != nil {
 			return err
 		}
 		if u.Password != nil {
@@ -74,8 +74,8 @@ func (s *Service) checkUserUpdate(ctx context.Context, u UserUpdate) (hash strin
 	return s.passwords.Hash(ctx, *u.Password)
 }
 
-// updateUser stores the new role and extension, and sets them in user.
-func updateUser(ctx context.Context, tx *sql.Tx, rev int64, user *User, u UserUpdate) error {
+// updateUserRow stores the new role and extension, and sets them in user.
+func updateUserRow(ctx context.Context, tx *sql.Tx, rev int64, user *User, u UserUpdate) error {
 	if u.PresenceID != user.PresenceID { // the hashes of the phones' passwords include it
 		for _, table := range []string{"identity_devices", "identity_device_passwords"} {
 			if _, err := tx.ExecContext(ctx, `DELETE FROM `+table+` WHERE user_id = $1`, user.ID); err != nil {

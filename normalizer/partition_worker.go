@@ -137,12 +137,12 @@ func (w *partitionWorker) processBatch(ctx context.Context, records []kafka.Reco
 		return w.splitBatch(ctx, records)
 	}
 	if err == nil {
-		err = w.state.commit(ctx, w.positionOf(&records[b.rawRecords-1]), b.events, written)
+		err = w.state.commitBatch(ctx, w.positionOf(&records[b.rawRecords-1]), b.events, written)
 	}
 	if err != nil {
 		return 0, err
 	}
-	w.commit(records[:b.rawRecords])
+	w.markProcessed(records[:b.rawRecords])
 	return b.rawRecords, nil
 }
 
@@ -211,15 +211,15 @@ func (w *partitionWorker) splitBatch(ctx context.Context, records []kafka.Record
 	if err := w.produceDeadLetters(ctx, w.batch.dead); err != nil {
 		return 0, err
 	}
-	if err := w.state.commit(ctx, w.positionOf(&records[0]), nil, kafka.Appended{}); err != nil {
+	if err := w.state.commitBatch(ctx, w.positionOf(&records[0]), nil, kafka.Appended{}); err != nil {
 		return 0, err
 	}
-	w.commit(records[:1])
+	w.markProcessed(records[:1])
 	return 1, nil
 }
 
-// commit marks records, whose results are durable, as processed.
-func (w *partitionWorker) commit(records []kafka.Record) {
+// markProcessed marks records, whose results are durable, as processed.
+func (w *partitionWorker) markProcessed(records []kafka.Record) {
 	last := &records[len(records)-1]
 	w.prevID = w.batch.lastID
 	w.batch.traces.end()
@@ -233,7 +233,7 @@ func (w *partitionWorker) commit(records []kafka.Record) {
 // produceDeadLetters writes dead letters durably. A dead letter that is too large for
 // cc.dead is written without its value; its headers identify the raw record.
 func (w *partitionWorker) produceDeadLetters(ctx context.Context, dead []kafka.Record) error {
-	err := w.produce(ctx, dead)
+	err := w.produceWithRetry(ctx, dead)
 	if fault.KindOf(err) != fault.KindTooLarge {
 		return err
 	}
@@ -248,7 +248,7 @@ func (w *partitionWorker) produceDeadLetters(ctx context.Context, dead []kafka.R
 	w.log.Error("dead letter too large for its topic, written without its value",
 		"topic", w.rawTopic, "partition", w.Partition, "bytes", len(dead[0].Value))
 	dead[0].Value = nil
-	return w.produce(ctx, dead)
+	return w.produceWithRetry(ctx, dead)
 }
 
 // produceEvents writes the events of a batch durably and returns their offsets in the
@@ -264,7 +264,7 @@ func (w *partitionWorker) produceEvents(ctx context.Context, events []kafka.Reco
 	return written, err
 }
 
-func (w *partitionWorker) produce(ctx context.Context, records []kafka.Record) error {
+func (w *partitionWorker) produceWithRetry(ctx context.Context, records []kafka.Record) error {
 	if len(records) == 0 {
 		return nil
 	}

@@ -31,7 +31,7 @@ func runUntilIdle(n *Normalizer) {
 	stop()
 }
 
-func offsets(t *testing.T, records []kafka.Record) (at []int64) {
+func recordOffsets(t *testing.T, records []kafka.Record) (at []int64) {
 	t.Helper()
 	for _, r := range records {
 		p, err := event.ParsePosition(string(r.Header(event.HeaderPosition)))
@@ -51,7 +51,7 @@ func TestRecordsThatRetentionTookAreSaidAndCounted(t *testing.T) {
 		k.append(rawEvent(0, time.Now(), "acme"))
 		n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
 		runUntilIdle(n)
-		if at := offsets(t, k.all(event.TopicEvents, 0)); len(at) != 1 || at[0] != 100 {
+		if at := recordOffsets(t, k.all(event.TopicEvents, 0)); len(at) != 1 || at[0] != 100 {
 			t.Errorf("positions %v", at)
 		}
 		if lost := testutil.ToFloat64(n.metrics.lost.WithLabelValues(event.TopicRaw)); lost != 10 {
@@ -70,7 +70,7 @@ func TestDamagedRecordsAreSkippedSaidAndCounted(t *testing.T) {
 		}
 		n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
 		runUntilIdle(n)
-		if at := fmt.Sprint(offsets(t, k.all(event.TopicEvents, 0))); at != "[0 1 4 5]" {
+		if at := fmt.Sprint(recordOffsets(t, k.all(event.TopicEvents, 0))); at != "[0 1 4 5]" {
 			t.Errorf("positions %v", at)
 		}
 		if lost := testutil.ToFloat64(n.metrics.lost.WithLabelValues(event.TopicRaw)); lost != 2 {
@@ -103,7 +103,7 @@ func TestARecordItsTopicRefusesIsADeadLetterAlone(t *testing.T) {
 		}
 		n := newTestNormalizer(t, k, acmeOnly, event.TopicRaw)
 		runUntilIdle(n)
-		if at := offsets(t, k.all(event.TopicEvents, 0)); len(at) != 19 {
+		if at := recordOffsets(t, k.all(event.TopicEvents, 0)); len(at) != 19 {
 			t.Errorf("positions %v", at)
 		}
 		dead := k.all(event.TopicDead, 0)
@@ -230,11 +230,11 @@ func TestAPartitionWaitsForTheAccountStore(t *testing.T) {
 		stop := start(newTestNormalizer(t, k, accounts, event.TopicRaw))
 		defer stop()
 		time.Sleep(10 * time.Second)
-		if at := fmt.Sprint(offsets(t, k.all(event.TopicEvents, 0))); at != "[0 1]" {
+		if at := fmt.Sprint(recordOffsets(t, k.all(event.TopicEvents, 0))); at != "[0 1]" {
 			t.Errorf("before: positions %v", at)
 		}
 		time.Sleep(20 * time.Second)
-		if at := fmt.Sprint(offsets(t, k.all(event.TopicEvents, 0))); at != "[0 1 2 3]" {
+		if at := fmt.Sprint(recordOffsets(t, k.all(event.TopicEvents, 0))); at != "[0 1 2 3]" {
 			t.Errorf("after: positions %v", at)
 		}
 	})
@@ -262,7 +262,7 @@ func TestCallRecordsTakeTheSameWay(t *testing.T) {
 				Value: fmt.Appendf(nil, `{"call_id":"c%d","timestamp":%d}`, i, now.Unix()-int64(i%2)*1e9)})
 		}
 		runUntilIdle(newTestNormalizer(t, k, acmeOnly))
-		if at := fmt.Sprint(offsets(t, k.all(event.TopicCDR, 0))); at != "[0 2 4]" {
+		if at := fmt.Sprint(recordOffsets(t, k.all(event.TopicCDR, 0))); at != "[0 2 4]" {
 			t.Errorf("positions %v", at)
 		}
 		if dead := k.all(event.TopicDead, 0); len(dead) != 2 || string(dead[0].Header(event.HeaderOrigTopic)) != event.TopicCDRRaw {
@@ -270,7 +270,7 @@ func TestCallRecordsTakeTheSameWay(t *testing.T) {
 		}
 		k.append(kafka.Record{Topic: event.TopicCDRRaw, Time: now, Key: []byte("acme"), Value: fmt.Appendf(nil, `{"call_id":"c5","timestamp":%d}`, now.Unix())})
 		runUntilIdle(newTestNormalizer(t, k, acmeOnly, event.TopicCDRRaw))
-		if at := fmt.Sprint(offsets(t, k.all(event.TopicCDR, 0))); at != "[0 2 4 5]" {
+		if at := fmt.Sprint(recordOffsets(t, k.all(event.TopicCDR, 0))); at != "[0 2 4 5]" {
 			t.Errorf("after a restart: positions %v", at)
 		}
 	})

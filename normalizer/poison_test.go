@@ -68,11 +68,11 @@ func TestARecordThatKeepsFailingIsADeadLetter(t *testing.T) {
 		stop := start(n)
 		defer stop()
 		time.Sleep(10 * time.Millisecond)
-		if at := fmt.Sprint(offsets(t, k.all(event.TopicEvents, 0))); at != "[0 1]" {
+		if at := fmt.Sprint(recordOffsets(t, k.all(event.TopicEvents, 0))); at != "[0 1]" {
 			t.Errorf("positions before the bad record: %v", at)
 		}
 		time.Sleep(time.Minute)
-		if at := fmt.Sprint(offsets(t, k.all(event.TopicEvents, 0))); at != "[0 1 3]" {
+		if at := fmt.Sprint(recordOffsets(t, k.all(event.TopicEvents, 0))); at != "[0 1 3]" {
 			t.Errorf("positions: %v", at)
 		}
 		dead := k.all(event.TopicDead, 0)
@@ -102,7 +102,7 @@ func TestARecordThatFailsAFewTimesIsNormalized(t *testing.T) {
 		})
 		k.append(rawEvent(0, time.Now(), "acme"))
 		runUntilIdle(newTestNormalizer(t, k, accounts, event.TopicRaw))
-		if at := fmt.Sprint(offsets(t, k.all(event.TopicEvents, 0))); at != "[0]" || len(k.all(event.TopicDead, 0)) != 0 {
+		if at := fmt.Sprint(recordOffsets(t, k.all(event.TopicEvents, 0))); at != "[0]" || len(k.all(event.TopicDead, 0)) != 0 {
 			t.Errorf("positions %v, %d dead letters", at, len(k.all(event.TopicDead, 0)))
 		}
 	})

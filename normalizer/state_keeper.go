@@ -42,7 +42,7 @@ func (w *partitionWorker) startState(ctx context.Context) (_ context.Context, st
 		k.position = *position
 		k.highestSource, _ = position.Repeats() // zero if unknown
 		k.lastRaw, _ = event.ParsePosition(position.SourcePosition)
-		err = w.retry(ctx, "checking the normalized log", func() error { return k.checkPosition(ctx) })
+		err = w.retry(ctx, "checking the normalized log", func() error { return k.skipLostEvents(ctx) })
 	} else {
 		err = w.retry(ctx, "starting a state", func() error { return k.initialize(ctx) })
 		if err == nil {
@@ -161,11 +161,11 @@ func (k *stateKeeper) hasFacts(ctx context.Context, from, to int64) (has bool, e
 	return has, err
 }
 
-// checkPosition moves the state to the continuation of cc.evt if the log does not
+// skipLostEvents moves the state to the continuation of cc.evt if the log does not
 // continue at the state's position. Events lost from cc.evt are missing in the state
 // or only in the state: their raw records, if they still exist, are normalized again
 // with the same ids and do not change the state.
-func (k *stateKeeper) checkPosition(ctx context.Context) error {
+func (k *stateKeeper) skipLostEvents(ctx context.Context) error {
 	topicID, err := k.w.deps.Log.TopicID(ctx, k.w.normalizedTopic)
 	if err != nil {
 		return err
@@ -253,11 +253,11 @@ func (k *stateKeeper) fold(ctx context.Context, to int64) error {
 	return err
 }
 
-// commit makes the state after a batch final. The batch ends with the raw record at
+// commitBatch makes the state after a batch final. The batch ends with the raw record at
 // last, and its events are durable. If they do not directly follow the folded events,
 // another normalizer has written events between them, or they were written twice: then
 // commit folds the log instead.
-func (k *stateKeeper) commit(ctx context.Context, last event.Position, events []kafka.Record, written kafka.Appended) error {
+func (k *stateKeeper) commitBatch(ctx context.Context, last event.Position, events []kafka.Record, written kafka.Appended) error {
 	if k == nil {
 		return nil
 	}

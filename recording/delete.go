@@ -13,7 +13,7 @@ const purgePageSize = 100
 // their number, 0 if none is left. It deletes the object before the row, so that no object
 // is left without a row.
 func (s *Service) PurgeAccount(ctx context.Context, accountID string) (n int, err error) {
-	page, err := s.rows.list(ctx, `WHERE account_id = $1 ORDER BY recording_id LIMIT $2`, accountID, purgePageSize)
+	page, err := s.rows.selectRows(ctx, `WHERE account_id = $1 ORDER BY recording_id LIMIT $2`, accountID, purgePageSize)
 	if err != nil {
 		return 0, err
 	}
@@ -38,7 +38,7 @@ func (t rows) deletePurged(ctx context.Context, r *row) error {
 
 // Delete deletes a recording.
 func (s *Service) Delete(ctx context.Context, accountID, recordingID string) error {
-	r, err := s.rows.delete(ctx, accountID, recordingID)
+	r, err := s.rows.deleteRow(ctx, accountID, recordingID)
 	if err != nil {
 		return err
 	}

@@ -95,7 +95,7 @@ func TestACrashLeavesNoHalfObjectAndNoPlaintext(t *testing.T) {
 	if _, err := h.play("acme", "call-1"); fault.KindOf(err) != fault.KindNotFound {
 		t.Error(err)
 	}
-	checkError(t)(h.upload("acme", "call-1", testAudio(100)))
+	checkError(t)(h.storeAudio("acme", "call-1", testAudio(100)))
 }
 
 // fixedKeys is the encryption configuration of the child process, which has no access to
@@ -116,7 +116,7 @@ func runCrashingChild(t *testing.T) {
 		Key: encryption.Key{ID: "key_auto_acme", Version: 1, Key: key, Salt: salt}}}
 	if at := os.Getenv("RECORDING_CRASH_S3"); at != "" {
 		h.Service.backend = crashingS3(t, at)
-		_, err := h.upload("acme", "call-1", testAudio(12<<20))
+		_, err := h.storeAudio("acme", "call-1", testAudio(12<<20))
 		t.Fatal("not killed", err)
 	}
 	h.Service.backend = must(OpenDir(os.Getenv("RECORDING_CRASH_DB")))(t)

@@ -130,7 +130,7 @@ func (h *env) configure(t testing.TB, account string, c encryption.Change) {
 	must(h.config.Update(context.Background(), account, c, ""))(t)
 }
 
-func (h *env) upload(account, id string, audio []byte) (*Metadata, error) {
+func (h *env) storeAudio(account, id string, audio []byte) (*Metadata, error) {
 	return h.Store(context.Background(), Upload{AccountID: account, RecordingID: id, ContentType: "audio/x-wav", Body: bytes.NewReader(audio)})
 }
 

@@ -26,7 +26,7 @@ func (s *Service) List(ctx context.Context, accountID string, pageSize int, star
 	if !ok {
 		return nil, fault.InvalidField("start_key", "invalid", "start_key must be a page's next_start_key")
 	}
-	found, err := s.rows.list(ctx, `WHERE account_id = $1 AND (created_at, recording_id) <= ($2, $3)
+	found, err := s.rows.selectRows(ctx, `WHERE account_id = $1 AND (created_at, recording_id) <= ($2, $3)
 		ORDER BY created_at DESC, recording_id DESC LIMIT $4`, accountID, from.createdAt, from.RecordingID, pageSize+1)
 	if err != nil {
 		return nil, err

@@ -58,7 +58,7 @@ func (s *Service) resealAccount(ctx context.Context, account string, current enc
 	}
 	defer target.key.Root.Wipe()
 	for after := ""; ; {
-		page, err := s.rows.list(ctx, `WHERE account_id = $1 AND recording_id > $2 AND encrypted
+		page, err := s.rows.selectRows(ctx, `WHERE account_id = $1 AND recording_id > $2 AND encrypted
 			AND (key_version <> $3 OR algorithm <> $4) ORDER BY recording_id LIMIT $5`,
 			account, after, current.Key.Version, current.Algorithm, resealPageSize)
 		if err != nil || len(page) == 0 {

@@ -27,7 +27,7 @@ func TestResealMovesOldRecordingsWhileTheyArePlayed(t *testing.T) {
 			h.configure(t, "acme", c)
 			id := fmt.Sprintf("call-%d", i)
 			want[id] = testAudio(70_000 * i)
-			checkError(t)(h.upload("acme", id, want[id]))
+			checkError(t)(h.storeAudio("acme", id, want[id]))
 		}
 		h.configure(t, "acme", encryption.Change{Enabled: false}) // old ones move all the same
 
@@ -76,7 +76,7 @@ func TestResealLeavesWhatItCannotMove(t *testing.T) {
 	h := newEnv(t, Settings{}, testdb.SQLite(t))
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 	for i := range 3 {
-		checkError(t)(h.upload("acme", fmt.Sprintf("call-%d", i), testAudio(100)))
+		checkError(t)(h.storeAudio("acme", fmt.Sprintf("call-%d", i), testAudio(100)))
 	}
 	var bad string
 	for _, file := range h.objects(t) {
@@ -100,7 +100,7 @@ func TestOfflineOpensWhatTheServiceSealed(t *testing.T) {
 	first, second := Offline{firstKey, "salt one"}, Offline{secondKey, "salt two"}
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: &first.Key, Salt: &first.Salt})
 	audio := testAudio(100_000)
-	checkError(t)(h.upload("acme", "call-1", audio))
+	checkError(t)(h.storeAudio("acme", "call-1", audio))
 	file := must(os.ReadFile(h.objects(t)[0]))(t)
 
 	var out bytes.Buffer

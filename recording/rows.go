@@ -77,8 +77,8 @@ func (t rows) isReferenced(ctx context.Context, object string) (referenced bool,
 	return referenced, sqldb.Wrap(err, "looking for an object's recording")
 }
 
-// delete deletes the row and returns it, with an entry of the audit log.
-func (t rows) delete(ctx context.Context, accountID, recordingID string) (r *row, err error) {
+// deleteRow deletes the row and returns it, with an entry of the audit log.
+func (t rows) deleteRow(ctx context.Context, accountID, recordingID string) (r *row, err error) {
 	entry := t.audit.Entry(ctx, audit.RecordingDelete, accountID, auditTarget(recordingID))
 	err = audit.Tx(ctx, t.audit, t.db.BulkTx, &entry, func(tx *sqldb.BulkTx) (err error) {
 		deleted := tx.QueryRowContext(ctx, `DELETE FROM recordings WHERE account_id = $1 AND recording_id = $2 RETURNING `+columns, accountID, recordingID)
@@ -113,8 +113,8 @@ func (t rows) countOutdated(ctx context.Context, account string, current encrypt
 	return n, sqldb.Wrap(err, "counting recordings with an old key or algorithm")
 }
 
-// list returns the rows of a query.
-func (t rows) list(ctx context.Context, query string, args ...any) ([]*row, error) {
+// selectRows returns the rows of a query.
+func (t rows) selectRows(ctx context.Context, query string, args ...any) ([]*row, error) {
 	found, err := t.db.QueryContext(ctx, `SELECT `+columns+` FROM recordings `+query, args...)
 	return sqldb.Collect(found, err, "listing recordings", scanRow)
 }

@@ -27,7 +27,7 @@ func TestStoredRecordingsAreAnnounced(t *testing.T) {
 		}
 		const n = 20
 		for i := range n {
-			checkError(t)(h.upload("acme", fmt.Sprintf("call-%d", i), testAudio(10)))
+			checkError(t)(h.storeAudio("acme", fmt.Sprintf("call-%d", i), testAudio(10)))
 		}
 		for range n {
 			select {
@@ -55,7 +55,7 @@ func TestStoredRecordingsAreAnnounced(t *testing.T) {
 
 func TestAnAnnouncementThatFailedIsMadeAgain(t *testing.T) {
 	h := newEnv(t, Settings{}, testdb.SQLite(t))
-	checkError(t)(h.upload("acme", "call-1", testAudio(10)))
+	checkError(t)(h.storeAudio("acme", "call-1", testAudio(10)))
 	h.events.fail = errors.New("kafka is away")
 	if err := h.announce(t.Context()); !errors.Is(err, h.events.fail) {
 		t.Fatal(err)

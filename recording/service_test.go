@@ -33,7 +33,7 @@ func TestARecordingLiesAsItsAccountSays(t *testing.T) {
 		h.configure(t, "plain", encryption.Change{Enabled: false})
 		audio := testAudio(200_000)
 		for account, sealed := range map[string]bool{"sealing": true, "plain": false, "never": false} {
-			m, err := h.upload(account, "call-1", audio)
+			m, err := h.storeAudio(account, "call-1", audio)
 			check(t, err)
 			if m.Encrypted != sealed || m.Size != 200_000 || (m.KeyVersion == 1) != sealed || (m.Salt != "") != sealed ||
 				m.ContentType != "audio/x-wav" || time.Since(time.Unix(m.CreatedAt, 0)) > time.Minute || !strings.HasPrefix(m.Digest, "sha256:") {
@@ -67,7 +67,7 @@ func TestEveryOldRecordingOpensAfterRotations(t *testing.T) {
 				Key: new(fmt.Sprintf("rotation number %d of this account's key", i))})
 			id := fmt.Sprintf("call-%d", i)
 			want[id] = testAudio(1000 * i)
-			checkError(t)(h.upload("acme", id, want[id]))
+			checkError(t)(h.storeAudio("acme", id, want[id]))
 		}
 		h.configure(t, "acme", encryption.Change{Enabled: false})
 		for id, audio := range want {
@@ -86,7 +86,7 @@ func TestPlaybackServesRanges(t *testing.T) {
 	h := newEnv(t, Settings{}, testdb.SQLite(t))
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 	audio := testAudio(300_000)
-	checkError(t)(h.upload("acme", "call-1", audio))
+	checkError(t)(h.storeAudio("acme", "call-1", audio))
 	a := must(h.Open(t.Context(), "acme", "call-1"))(t)
 	defer func() { check(t, a.Close()) }()
 	for range 30 {
@@ -106,7 +106,7 @@ func TestNothingIsStoredInPlainThatShouldBeSealed(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, h *env) {
 		h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 		h.keys.off = errors.New("the master key is away")
-		_, err := h.upload("acme", "call-1", testAudio(100))
+		_, err := h.storeAudio("acme", "call-1", testAudio(100))
 		if f := fault.As(err); f.Kind != fault.KindUnavailable || f.RetryAfter <= 0 || strings.Contains(f.Message, "master") {
 			t.Errorf("%v", err)
 		}
@@ -114,13 +114,13 @@ func TestNothingIsStoredInPlainThatShouldBeSealed(t *testing.T) {
 			t.Errorf("counted %v, stored %v", n, h.objects(t))
 		}
 		h.keys.off = nil
-		checkError(t)(h.upload("acme", "call-1", testAudio(100)))
+		checkError(t)(h.storeAudio("acme", "call-1", testAudio(100)))
 	})
 }
 
 func TestUploadRefusals(t *testing.T) {
 	h := newEnv(t, Settings{MaxBytes: 1000}, testdb.SQLite(t))
-	checkError(t)(h.upload("acme", "taken", testAudio(10)))
+	checkError(t)(h.storeAudio("acme", "taken", testAudio(10)))
 	broken := io.MultiReader(bytes.NewReader(testAudio(500)), iotest.ErrReader(io.ErrUnexpectedEOF))
 	for _, c := range []struct {
 		name string
@@ -144,8 +144,8 @@ func TestUploadRefusals(t *testing.T) {
 	if objects := h.objects(t); len(objects) != 1 {
 		t.Errorf("left behind: %v", objects)
 	}
-	checkError(t)(h.upload("acme", "exactly", testAudio(1000)))
-	checkError(t)(h.upload("another", "taken", testAudio(10))) // ids are an account's own
+	checkError(t)(h.storeAudio("acme", "exactly", testAudio(1000)))
+	checkError(t)(h.storeAudio("another", "taken", testAudio(10))) // ids are an account's own
 }
 
 func TestOneOfManyUploadsOfAnIDWins(t *testing.T) {
@@ -155,7 +155,7 @@ func TestOneOfManyUploadsOfAnIDWins(t *testing.T) {
 		stored, refused := 0, 0
 		for range 8 {
 			wg.Go(func() {
-				_, err := h.upload("acme", "call-1", testAudio(50_000))
+				_, err := h.storeAudio("acme", "call-1", testAudio(50_000))
 				mu.Lock()
 				defer mu.Unlock()
 				switch fault.KindOf(err) {
@@ -189,13 +189,13 @@ func TestAnAlteredObjectIsNotPlayed(t *testing.T) {
 		"emptied": func(t *testing.T, h *env, file string) { editFile(t, file, func([]byte) []byte { return nil }) },
 		"gone":    func(t *testing.T, h *env, file string) { check(t, os.Remove(file)) },
 		"another recording's": func(t *testing.T, h *env, file string) {
-			checkError(t)(h.upload("acme", "call-2", testAudio(200_000)))
+			checkError(t)(h.storeAudio("acme", "call-2", testAudio(200_000)))
 			editFile(t, file, func([]byte) []byte { return must(os.ReadFile(otherObject(t, h, file)))(t) })
 		},
 		"an earlier one of that id": func(t *testing.T, h *env, file string) {
 			before := must(os.ReadFile(file))(t)
 			check(t, h.Delete(t.Context(), "acme", "call-1"))
-			checkError(t)(h.upload("acme", "call-1", testAudio(100)))
+			checkError(t)(h.storeAudio("acme", "call-1", testAudio(100)))
 			editFile(t, h.objects(t)[0], func([]byte) []byte { return before })
 		},
 	}
@@ -203,7 +203,7 @@ func TestAnAlteredObjectIsNotPlayed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newEnv(t, Settings{}, testdb.SQLite(t))
 			h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
-			checkError(t)(h.upload("acme", "call-1", testAudio(200_000)))
+			checkError(t)(h.storeAudio("acme", "call-1", testAudio(200_000)))
 			change(t, h, h.objects(t)[0])
 			got, err := h.play("acme", "call-1")
 			if f := fault.As(err); err == nil || f.Kind != fault.KindInternal || f.Message != "the recording is damaged" || len(got) != 0 {
@@ -234,9 +234,9 @@ func otherObject(t *testing.T, h *env, file string) string {
 func TestListGivesEveryRecordingOnceNewestFirst(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, h *env) {
 		for i := range 25 {
-			checkError(t)(h.upload("acme", fmt.Sprintf("call-%02d", i), testAudio(i)))
+			checkError(t)(h.storeAudio("acme", fmt.Sprintf("call-%02d", i), testAudio(i)))
 		}
-		checkError(t)(h.upload("other", "call-99", testAudio(1)))
+		checkError(t)(h.storeAudio("other", "call-99", testAudio(1)))
 		seen := map[string]bool{}
 		var at int64 = 1 << 60
 		start, pages := "", 0
@@ -272,7 +272,7 @@ func TestListGivesEveryRecordingOnceNewestFirst(t *testing.T) {
 
 func TestADeletedRecordingIsGone(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, h *env) {
-		checkError(t)(h.upload("acme", "call-1", testAudio(10)))
+		checkError(t)(h.storeAudio("acme", "call-1", testAudio(10)))
 		if err := h.Delete(t.Context(), "other", "call-1"); fault.KindOf(err) != fault.KindNotFound {
 			t.Errorf("another account's: %v", err)
 		}
@@ -283,14 +283,14 @@ func TestADeletedRecordingIsGone(t *testing.T) {
 		if err := h.Delete(t.Context(), "acme", "call-1"); fault.KindOf(err) != fault.KindNotFound {
 			t.Errorf("twice: %v", err)
 		}
-		checkError(t)(h.upload("acme", "call-1", testAudio(10)))
+		checkError(t)(h.storeAudio("acme", "call-1", testAudio(10)))
 	})
 }
 
 func TestSweepTakesOnlyWhatNoRowNames(t *testing.T) {
 	h := newEnv(t, Settings{}, testdb.SQLite(t))
-	checkError(t)(h.upload("acme", "call-1", testAudio(10)))
-	checkError(t)(h.upload(".dots", "call-1", testAudio(10)))
+	checkError(t)(h.storeAudio("acme", "call-1", testAudio(10)))
+	checkError(t)(h.storeAudio(".dots", "call-1", testAudio(10)))
 	orphan := h.dir + "/acme/call-1.abcdefghijklmnop.trkrec"
 	strange := h.dir + "/acme/notes.txt"
 	for _, file := range []string{orphan, strange} {
@@ -312,7 +312,7 @@ func TestSweepTakesOnlyWhatNoRowNames(t *testing.T) {
 func TestWithoutADatabaseNothingIsClaimedToBeStored(t *testing.T) {
 	h := newEnv(t, Settings{}, testdb.SQLite(t))
 	checkError(t)(h.rows.db.ExecContext(t.Context(), `DROP TABLE recordings`))
-	if _, err := h.upload("acme", "call-1", testAudio(10)); err == nil {
+	if _, err := h.storeAudio("acme", "call-1", testAudio(10)); err == nil {
 		t.Error("stored")
 	}
 	if err := setting.Validate("recordings", Settings{MaxBytes: -1}); err == nil {
@@ -369,7 +369,7 @@ func TestStoringReadingAndDeletingARecordingIsAudited(t *testing.T) {
 func TestAPlainRecordingIsCheckedAgainstItsDigest(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, h *env) {
 		audio := testAudio(3 << 20)
-		must(h.upload("plain", "call-1", audio))(t)
+		must(h.storeAudio("plain", "call-1", audio))(t)
 		file := h.objects(t)[0]
 		for _, at := range []int{0, 1 << 20, len(audio) - 1} {
 			changed := bytes.Clone(audio)
@@ -392,9 +392,9 @@ func TestAPlainRecordingIsCheckedAgainstItsDigest(t *testing.T) {
 func TestPurgingAnAccountDeletesItsRecordings(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, h *env) {
 		for i := range purgePageSize + 5 {
-			must(h.upload("gone", fmt.Sprint("call-", i), []byte("audio")))(t)
+			must(h.storeAudio("gone", fmt.Sprint("call-", i), []byte("audio")))(t)
 		}
-		must(h.upload("stays", "call-1", []byte("audio")))(t)
+		must(h.storeAudio("stays", "call-1", []byte("audio")))(t)
 		for _, want := range []int{purgePageSize, 5, 0} {
 			if n, err := h.PurgeAccount(t.Context(), "gone"); n != want || err != nil {
 				t.Errorf("purged %d, %v; want %d", n, err, want)
@@ -415,7 +415,7 @@ func TestUploadsNeedFreeDisk(t *testing.T) {
 	h.checkFreeSpace = func() error { checks++; return room }
 	refused := func(id string, body []byte) {
 		t.Helper()
-		_, err := h.upload("acme", id, body)
+		_, err := h.storeAudio("acme", id, body)
 		if f := fault.As(err); f.Kind != fault.KindUnavailable || f.RetryAfter <= 0 || !strings.Contains(f.Message, "free disk space") {
 			t.Errorf("%s: %v", id, err)
 		}
@@ -431,7 +431,7 @@ func TestUploadsNeedFreeDisk(t *testing.T) {
 	}
 	refused("while-it-comes", testAudio(diskCheckInterval+1<<20))
 	h.checkFreeSpace = func() error { return nil }
-	if _, err := h.upload("acme", "while-it-comes", testAudio(10)); err != nil {
+	if _, err := h.storeAudio("acme", "while-it-comes", testAudio(10)); err != nil {
 		t.Errorf("with room again: %v", err)
 	}
 }

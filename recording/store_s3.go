@@ -67,7 +67,7 @@ func ParseS3URL(text string) (S3Config, error) {
 type S3 struct {
 	cfg          S3Config
 	client       *minio.Client
-	uploadClient *minio.Client // without retries; upload retries instead
+	uploadClient *minio.Client // without retries; uploadSpool retries instead
 	partSize     uint64
 }
 
@@ -110,13 +110,13 @@ func (s *S3) Put(ctx context.Context, name string, write func(io.Writer) error) 
 	if size, err = spool.Seek(0, io.SeekCurrent); err != nil {
 		return 0, fileError(err, "reading a recording's spool file")
 	}
-	return size, s.upload(ctx, name, spool, size)
+	return size, s.uploadSpool(ctx, name, spool, size)
 }
 
-// upload retries failed uploads instead of the client. After an early response the client
+// uploadSpool retries failed uploads instead of the client. After an early response the client
 // would rewind the reader while the failed request may still be reading from it, and could
 // store mixed content. Here every attempt has its own reader.
-func (s *S3) upload(ctx context.Context, name string, spool io.ReaderAt, size int64) error {
+func (s *S3) uploadSpool(ctx context.Context, name string, spool io.ReaderAt, size int64) error {
 	wait := retry.Backoff{First: s3RetryDelay, Max: time.Minute}
 	for try := 1; ; try++ {
 		_, err := s.uploadClient.PutObject(ctx, s.cfg.Bucket, s.cfg.Prefix+name, io.NewSectionReader(spool, 0, size), size, minio.PutObjectOptions{

@@ -19,7 +19,7 @@ import (
 func newSealingEnv(t *testing.T, b *bucket) *env {
 	t.Helper()
 	h := newEnv(t, Settings{}, testdb.SQLite(t))
-	h.backend = b.store(t)
+	h.backend = b.openStore(t)
 	h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 	return h
 }
@@ -45,7 +45,7 @@ func (h *env) checkNothingOf(t *testing.T, b *bucket) {
 		t.Error("something was sent in plain")
 	}
 	audio := testAudio(7 << 20)
-	checkError(t)(h.upload("acme", "call-1", audio))
+	checkError(t)(h.storeAudio("acme", "call-1", audio))
 	if got := must(h.play("acme", "call-1"))(t); string(got) != string(audio) {
 		t.Error("stored again, it is another")
 	}
@@ -62,10 +62,10 @@ func TestAnS3ServerKilledInTheMiddleLeavesNoHalfObject(t *testing.T) {
 		}
 		return false
 	}))
-	if _, err := h.upload("acme", "call-1", testAudio(12<<20)); fault.KindOf(err) != fault.KindUnavailable {
+	if _, err := h.storeAudio("acme", "call-1", testAudio(12<<20)); fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("stored on a server that is gone: %v", err)
 	}
-	if _, err := h.upload("acme", "call-2", testAudio(10)); fault.KindOf(err) != fault.KindUnavailable {
+	if _, err := h.storeAudio("acme", "call-2", testAudio(10)); fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("stored on a server that is gone: %v", err)
 	}
 	server.Start(t)
@@ -118,7 +118,7 @@ func crashingS3(t *testing.T, at string) *S3 {
 // change it unseen.
 func TestAnUploadAlteredOnItsWayIsRefused(t *testing.T) {
 	b := newRealBucket(t, testservice.S3(t))
-	s := b.store(t)
+	s := b.openStore(t)
 	b.alter.Store(true)
 	for _, size := range []int{1000, 6 << 20} {
 		_, err := s.Put(t.Context(), "acme/a", writeContent(testAudio(size)))
@@ -139,7 +139,7 @@ func TestAPartThatFailsOnceIsSentAgainWhole(t *testing.T) {
 		h := newSealingEnv(t, b)
 		b.atPart.Store(new(func(n int64) bool { return n <= 2 }))
 		audio := testAudio(12 << 20)
-		checkError(t)(h.upload("acme", "call-1", audio))
+		checkError(t)(h.storeAudio("acme", "call-1", audio))
 		if got := must(h.play("acme", "call-1"))(t); string(got) != string(audio) {
 			t.Error("another one was stored")
 		}

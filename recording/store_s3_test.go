@@ -168,7 +168,7 @@ func (b *bucket) url(secret string) string {
 		"@" + strings.TrimPrefix(b.URL, "http://") + "/" + b.name + "/of/ours?tls=false&region=" + b.region
 }
 
-func (b *bucket) store(t testing.TB) *S3 {
+func (b *bucket) openStore(t testing.TB) *S3 {
 	t.Helper()
 	cfg := must(ParseS3URL(b.url(b.secret)))(t)
 	cfg.SpoolDir = t.TempDir()
@@ -199,7 +199,7 @@ func TestParseS3URL(t *testing.T) {
 
 func TestALongObjectGoesInParts(t *testing.T) {
 	onEachBucket(t, func(t *testing.T, b *bucket) {
-		s := b.store(t)
+		s := b.openStore(t)
 		content := bytes.Repeat(testAudio(1<<20), 12)
 		putObject(t, s, "acme/long", content)
 		if n := b.parts.Load(); n != 3 {
@@ -216,10 +216,10 @@ func TestALongObjectGoesInParts(t *testing.T) {
 func TestPlayingAPartReadsLittleMore(t *testing.T) {
 	onEachBucket(t, func(t *testing.T, b *bucket) {
 		h := newEnv(t, Settings{}, testdb.SQLite(t))
-		h.backend = b.store(t)
+		h.backend = b.openStore(t)
 		h.configure(t, "acme", encryption.Change{Enabled: true, Key: new(firstKey)})
 		audio := testAudio(8 << 20)
-		checkError(t)(h.upload("acme", "call", audio))
+		checkError(t)(h.storeAudio("acme", "call", audio))
 		b.served.Store(0)
 		a := must(h.Open(t.Context(), "acme", "call"))(t)
 		checkError(t)(a.Seek(5<<20, io.SeekStart))
@@ -251,7 +251,7 @@ func TestPlayingAPartReadsLittleMore(t *testing.T) {
 
 func TestUploadsThatWereNeverFinishedAreEnded(t *testing.T) {
 	onEachBucket(t, func(t *testing.T, b *bucket) {
-		s := b.store(t)
+		s := b.openStore(t)
 		check(t, s.RemoveUnfinished(t.Context(), time.Now().Add(time.Hour)))
 		core := minio.Core{Client: s.client}
 		begun := func() int {
@@ -277,7 +277,7 @@ func TestUploadsThatWereNeverFinishedAreEnded(t *testing.T) {
 
 func TestAnUploadThatIsBrokenOffLeavesNoObject(t *testing.T) {
 	onEachBucket(t, func(t *testing.T, b *bucket) {
-		s := b.store(t)
+		s := b.openStore(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		_, err := s.Put(ctx, "acme/a", func(w io.Writer) error {
 			_, err := w.Write(make([]byte, 6<<20))
@@ -299,9 +299,9 @@ func TestAnUploadThatIsBrokenOffLeavesNoObject(t *testing.T) {
 func TestAStoreThatIsAwayIsNoDamage(t *testing.T) {
 	onEachBucket(t, func(t *testing.T, b *bucket) {
 		h := newEnv(t, Settings{}, testdb.SQLite(t))
-		s := b.store(t)
+		s := b.openStore(t)
 		h.backend = s
-		checkError(t)(h.upload("acme", "call", testAudio(3*minWindow)))
+		checkError(t)(h.storeAudio("acme", "call", testAudio(3*minWindow)))
 		a := must(h.Open(t.Context(), "acme", "call"))(t)
 		b.broken.Store(true)
 		if _, err := a.Read(make([]byte, 10)); fault.KindOf(err) != fault.KindUnavailable {
@@ -310,18 +310,18 @@ func TestAStoreThatIsAwayIsNoDamage(t *testing.T) {
 		if _, err := h.Open(t.Context(), "acme", "call"); fault.KindOf(err) != fault.KindUnavailable {
 			t.Errorf("opening: %v", err)
 		}
-		if _, err := h.upload("acme", "other", testAudio(10)); fault.KindOf(err) != fault.KindUnavailable {
+		if _, err := h.storeAudio("acme", "other", testAudio(10)); fault.KindOf(err) != fault.KindUnavailable {
 			t.Errorf("storing: %v", err)
 		}
 		check(t, a.Close())
 		b.broken.Store(false)
 		s.cfg.Bucket = "nobodys"
-		if _, err := h.upload("acme", "other", testAudio(10)); fault.KindOf(err) != fault.KindInternal {
+		if _, err := h.storeAudio("acme", "other", testAudio(10)); fault.KindOf(err) != fault.KindInternal {
 			t.Errorf("storing in a bucket that is not there: %v", err)
 		}
 		wrong := must(ParseS3URL(b.url("wrong")))(t)
 		h.backend = must(NewS3(wrong))(t)
-		if _, err := h.upload("acme", "other", testAudio(10)); fault.KindOf(err) != fault.KindInternal {
+		if _, err := h.storeAudio("acme", "other", testAudio(10)); fault.KindOf(err) != fault.KindInternal {
 			t.Errorf("storing with a wrong secret: %v", err)
 		}
 	})

@@ -17,7 +17,7 @@ func onEachStore(t *testing.T, test func(t *testing.T, s Store)) {
 		t.Cleanup(func() { check(t, d.Close()) })
 		test(t, d)
 	})
-	t.Run("S3", func(t *testing.T) { onEachBucket(t, func(t *testing.T, b *bucket) { test(t, b.store(t)) }) })
+	t.Run("S3", func(t *testing.T) { onEachBucket(t, func(t *testing.T, b *bucket) { test(t, b.openStore(t)) }) })
 }
 
 func putObject(t *testing.T, s Store, name string, content []byte) {

@@ -30,7 +30,7 @@ type Upload struct {
 
 const defaultContentType = "application/octet-stream"
 
-func (u *Upload) validate() error {
+func (u *Upload) check() error {
 	if !envelope.ValidID(u.RecordingID) {
 		return fault.InvalidField("recording_id", "invalid",
 			"a recording id has 1 to 128 characters of A-Z a-z 0-9 _ . - and no dot in front")
@@ -57,7 +57,7 @@ func (s *Service) Store(ctx context.Context, u Upload) (*Metadata, error) {
 }
 
 func (s *Service) storeUpload(ctx context.Context, u Upload) (*Metadata, error) {
-	if err := u.validate(); err != nil {
+	if err := u.check(); err != nil {
 		return nil, err
 	}
 	if err := s.requireFreeSpace(); err != nil {

@@ -241,7 +241,7 @@ func replayedDay(b *testing.B, c *kafka.Cluster, n int) (rows topic) {
 		if done++; len(events) < 10_000 && done < n {
 			return
 		}
-		produce(b, c, events)
+		produceEvents(b, c, events)
 		produced.Store(int64(done))
 		events = events[:0]
 		f.Flush(func(r Record) {

@@ -42,7 +42,7 @@ func handComputedDay() *script {
 
 func TestFiguresOfAHandComputedDay(t *testing.T) {
 	rows := topic{}
-	rows.flush(handComputedDay().fold())
+	rows.applyFlush(handComputedDay().foldEvents())
 	var got []string
 	for key, value := range rows {
 		if strings.Contains(key, "|queue|") || strings.Contains(key, "|agent|") {

@@ -156,8 +156,8 @@ func (f *Fold) rowDue(start int64) event.ID {
 	return event.ID((start+f.intervalSeconds())*int64(time.Second)) + event.ID(f.rules.Late)
 }
 
-// queueRow returns the row of a queue's interval, nil if it accepts no more events.
-func (f *Fold) queueRow(account, queue unique.Handle[string], start int64) *QueueRow {
+// openQueueRow returns the row of a queue's interval, nil if it accepts no more events.
+func (f *Fold) openQueueRow(account, queue unique.Handle[string], start int64) *QueueRow {
 	k := key{account, queue, start, kindQueue}
 	if e, ok := f.entries[k]; ok {
 		f.markDirty(k)
@@ -172,8 +172,8 @@ func (f *Fold) queueRow(account, queue unique.Handle[string], start int64) *Queu
 	return r
 }
 
-// agentRow returns the row of an agent's interval, nil if it accepts no more events.
-func (f *Fold) agentRow(account, id unique.Handle[string], start int64) *AgentRow {
+// openAgentRow returns the row of an agent's interval, nil if it accepts no more events.
+func (f *Fold) openAgentRow(account, id unique.Handle[string], start int64) *AgentRow {
 	k := key{account, id, start, kindAgent}
 	if e, ok := f.entries[k]; ok {
 		f.markDirty(k)
@@ -306,7 +306,7 @@ func (f *Fold) Flush(give func(Record)) {
 	}
 	slices.SortFunc(keys, key.compare)
 	for _, k := range keys {
-		give(f.record(k))
+		give(f.newRecord(k))
 	}
 	clear(f.dirty)
 	f.bytes = 0
@@ -318,7 +318,7 @@ func (f *Fold) discard() {
 	f.bytes, f.performances = 0, nil
 }
 
-func (f *Fold) record(k key) Record {
+func (f *Fold) newRecord(k key) Record {
 	r := Record{Key: k.String(), EventID: f.dirty[k]}
 	if e, ok := f.entries[k]; ok {
 		r.Value = f.encode(e)
@@ -326,8 +326,8 @@ func (f *Fold) record(k key) Record {
 	return r
 }
 
-// find returns the value of a record by its key, nil: none.
-func (f *Fold) find(text string) []byte {
+// recordValue returns the value of a record by its key, nil: none.
+func (f *Fold) recordValue(text string) []byte {
 	k, err := parseKey(text)
 	if err != nil {
 		return nil

@@ -89,7 +89,7 @@ func (a *agent) updateCurrentCall(f *Fold, facts *event.Facts, ofAnother bool) {
 
 // countStep counts a step of a queue's call for the agent.
 func (f *Fold) countStep(a *agent, step event.Name, at int64) {
-	r := f.agentRow(a.key.account, a.key.id, f.intervalStart(at))
+	r := f.openAgentRow(a.key.account, a.key.id, f.intervalStart(at))
 	if r == nil {
 		f.tooLate++
 		return
@@ -135,7 +135,7 @@ func (f *Fold) addTime(a *agent, s event.State, reason string, from, to, sign in
 	for from < to {
 		start := f.intervalStart(from)
 		until := min(to, (start+f.intervalSeconds())*1000)
-		if r := f.agentRow(a.key.account, a.key.id, start); r != nil {
+		if r := f.openAgentRow(a.key.account, a.key.id, start); r != nil {
 			r.add(s, reason, sign*(until-from))
 		}
 		if s == event.WrapUp && a.Queue != "" {
@@ -146,7 +146,7 @@ func (f *Fold) addTime(a *agent, s event.State, reason string, from, to, sign in
 	if wrapUp == 0 {
 		return
 	}
-	if r := f.queueRow(a.key.account, unique.Make(a.Queue), a.QueueStart); r != nil {
+	if r := f.openQueueRow(a.key.account, unique.Make(a.Queue), a.QueueStart); r != nil {
 		r.WrapUpMS += wrapUp
 	}
 }

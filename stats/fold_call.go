@@ -93,7 +93,7 @@ func (c *call) talking() bool { return c.AnsweredMS != 0 && c.EndedMS == 0 }
 
 // row returns the row that counts the call, nil if the row accepts no more events.
 func (f *Fold) row(c *call) *QueueRow {
-	r := f.queueRow(c.key.account, unique.Make(c.Queue), f.intervalStart(c.EnteredMS))
+	r := f.openQueueRow(c.key.account, unique.Make(c.Queue), f.intervalStart(c.EnteredMS))
 	if r == nil {
 		f.tooLate++
 	}

@@ -95,7 +95,7 @@ func agentState(agent string, s event.State) event.Facts {
 // tick is an event that says nothing about queues or agents.
 func tick() event.Facts { return event.Facts{Name: event.NameOther} }
 
-func (s *script) fold() *Fold {
+func (s *script) foldEvents() *Fold {
 	f := NewFold(testRules())
 	for i := range s.events {
 		f.Apply(&s.events[i])
@@ -140,7 +140,7 @@ func TestACallThatWaitsOverAnEdgeCountsWhereItEntered(t *testing.T) {
 	f := new(script).
 		at("09:14:50", entered("sales", "c1")).
 		at("09:15:20", answered("sales", "c1", "a1")).
-		at("09:20:20", ended("sales", "c1", "a1")).fold()
+		at("09:20:20", ended("sales", "c1", "a1")).foldEvents()
 	expect(t, "09:00", f.queue(t, "sales", "09:00:00"), QueueRow{Offered: 1, Answered: 1, WaitMS: 30_000, WaitMSMax: 30_000, TalkMS: 5 * minute})
 	expect(t, "09:15", f.queue(t, "sales", "09:15:00"), QueueRow{})
 	expect(t, "agent", f.agent("a1", "09:15:00").Answered, 1)
@@ -157,7 +157,7 @@ func TestACallTransferredBetweenQueuesIsOfferedInBoth(t *testing.T) {
 		at("09:03:40", ended("support", "c1", "a2")).
 		at("09:05:00", entered("sales", "c2")). // moved on while it waits
 		at("09:06:00", entered("support", "c2")).
-		at("09:06:10", abandoned("support", "c2")).fold()
+		at("09:06:10", abandoned("support", "c2")).foldEvents()
 	expect(t, "sales", f.queue(t, "sales", "09:00:00"), QueueRow{Offered: 2, Answered: 1, AnsweredWithin: 1, Transferred: 2,
 		WaitMS: 10_000, WaitMSMax: 10_000, TalkMS: minute})
 	expect(t, "support", f.queue(t, "support", "09:00:00"), QueueRow{Offered: 2, Answered: 1, Abandoned: 1,
@@ -177,7 +177,7 @@ func TestTheSwitchsTransferAndHoldAreFoundByInteraction(t *testing.T) {
 		at("09:02:00", of(event.NameCallTransferred, leg)).
 		at("09:02:00", of(event.NameCallTransferred, leg)).
 		at("09:02:00", of(event.NameCallHeld, leg)).
-		at("09:02:10", ended("sales", "member", "a1")).fold()
+		at("09:02:10", ended("sales", "member", "a1")).foldEvents()
 	expect(t, "sales", f.queue(t, "sales", "09:00:00"), QueueRow{Offered: 1, Answered: 1, AnsweredWithin: 1, Transferred: 1,
 		WaitMS: 10_000, WaitMSMax: 10_000, TalkMS: 2 * minute, HoldMS: 40_000})
 }
@@ -187,7 +187,7 @@ func TestShortAbandonsDoNotLowerTheServiceLevel(t *testing.T) {
 		at("09:00:00", entered("sales", "c1")).at("09:00:05", abandoned("sales", "c1")). // exactly the limit
 		at("09:01:00", entered("sales", "c2")).at("09:01:06", abandoned("sales", "c2")).
 		at("09:02:00", entered("sales", "c3")).at("09:02:20", answered("sales", "c3", "a1")). // exactly the limit
-		at("09:02:00", entered("sales", "c4")).at("09:02:21", answered("sales", "c4", "a2")).fold()
+		at("09:02:00", entered("sales", "c4")).at("09:02:21", answered("sales", "c4", "a2")).foldEvents()
 	row := f.queue(t, "sales", "09:00:00")
 	expect(t, "sales", row, QueueRow{Offered: 4, Answered: 2, Abandoned: 2, AbandonedShort: 1, AnsweredWithin: 1,
 		WaitMS: 41_000, WaitMSMax: 21_000, AbandonWaitMS: 11_000})
@@ -215,7 +215,7 @@ func TestACallOfferedToThreeAgentsAndAnsweredByTheFourth(t *testing.T) {
 	s.at("09:00:30", offered("sales", "c1", "a4")).at("09:00:33", answered("sales", "c1", "a4"))
 	s.at("09:02:33", ended("sales", "c1", "a4"))
 	s.at("09:16:00", tick())
-	f := s.fold()
+	f := s.foldEvents()
 	expect(t, "sales", f.queue(t, "sales", "09:00:00"), QueueRow{Offered: 1, Answered: 1, WaitMS: 33_000, WaitMSMax: 33_000, TalkMS: 2 * minute})
 	a1, a4 := f.agent("a1", "09:00:00"), f.agent("a4", "09:00:00")
 	expect(t, "a1", a1, AgentRow{LoggedInMS: 15 * minute, AvailableMS: 15*minute - 10_000, Offered: 1, NoAnswer: 1})
@@ -231,7 +231,7 @@ func TestAnAgentOnTwoQueuesHasOneRowAndItsWrapUpCountsForTheCallsQueue(t *testin
 		at("09:02:12", ended("sales", "c1", "a1")).at("09:02:12", agentState("a1", event.WrapUp)).at("09:02:42", agentState("a1", event.Available)).
 		at("09:03:00", entered("support", "c2")).at("09:03:10", offered("support", "c2", "a1")).at("09:03:15", answered("support", "c2", "a1")).
 		at("09:05:15", ended("support", "c2", "a1")).at("09:05:15", agentState("a1", event.WrapUp)).at("09:05:25", agentState("a1", event.Available)).
-		at("09:10:00", logout("a1")).fold()
+		at("09:10:00", logout("a1")).foldEvents()
 	expect(t, "sales", f.queue(t, "sales", "09:00:00"), QueueRow{Offered: 1, Answered: 1, AnsweredWithin: 1, WaitMS: 12_000, WaitMSMax: 12_000, TalkMS: minute, WrapUpMS: 30_000})
 	expect(t, "support", f.queue(t, "support", "09:00:00"), QueueRow{Offered: 1, Answered: 1, AnsweredWithin: 1, WaitMS: 15_000, WaitMSMax: 15_000, TalkMS: 2 * minute, WrapUpMS: 10_000})
 	expect(t, "a1", f.agent("a1", "09:00:00"), AgentRow{LoggedInMS: 10 * minute, AvailableMS: 10*minute - 3*minute - 40_000 - 7_000,
@@ -243,7 +243,7 @@ func TestABreakOverMidnightIsSplitAtTheEdges(t *testing.T) {
 		at("23:40:00", login("a1")).
 		at("23:50:00", onBreak("a1", "lunch")).
 		at("1+00:20:00", offBreak("a1")).
-		at("1+00:25:00", logout("a1")).fold()
+		at("1+00:25:00", logout("a1")).foldEvents()
 	lunch := func(ms int64) map[string]int64 { return map[string]int64{"lunch": ms} }
 	expect(t, "23:30", f.agent("a1", "23:30:00"), AgentRow{LoggedInMS: 5 * minute, AvailableMS: 5 * minute})
 	expect(t, "23:45", f.agent("a1", "23:45:00"), AgentRow{LoggedInMS: 15 * minute, AvailableMS: 5 * minute, BreakMS: 10 * minute, BreakMSByReason: lunch(10 * minute)})
@@ -257,7 +257,7 @@ func TestCallsOfASwitchThatDiedEndByResyncAndAreNotAbandoned(t *testing.T) {
 		at("09:00:00", entered("sales", "talks")).at("09:00:10", answered("sales", "talks", "a1")).
 		at("09:01:00", entered("sales", "waits")).
 		at("09:06:00", resync(ended("sales", "waits", ""))).
-		at("09:06:10", resync(ended("sales", "talks", ""))).fold()
+		at("09:06:10", resync(ended("sales", "talks", ""))).foldEvents()
 	expect(t, "sales", f.queue(t, "sales", "09:00:00"), QueueRow{Offered: 2, Answered: 1, AnsweredWithin: 1, WaitMS: 10_000, WaitMSMax: 10_000, TalkMS: 6 * minute})
 }
 
@@ -272,7 +272,7 @@ func TestEventsThatComeLateOrOutOfOrderCountInTheirOwnInterval(t *testing.T) {
 		late("09:12:00", "09:40:03", ended("sales", "c2", "a1")). // the end before the answer
 		late("09:10:20", "09:40:04", answered("sales", "c2", "a1")).
 		late("09:15:10", "09:40:05", waited). // its entering comes later
-		late("09:14:40", "09:40:06", entered("sales", "c3")).fold()
+		late("09:14:40", "09:40:06", entered("sales", "c3")).foldEvents()
 	expect(t, "sales", f.queue(t, "sales", "09:00:00"), QueueRow{Offered: 3, Answered: 1, AnsweredWithin: 1, Abandoned: 2,
 		WaitMS: 20_000, WaitMSMax: 30_000, AbandonWaitMS: 40_000, TalkMS: 100_000})
 	expect(t, "09:30", f.queue(t, "sales", "09:30:00"), QueueRow{})
@@ -283,7 +283,7 @@ func TestALateChangeOfStateMovesTimeThatWasCounted(t *testing.T) {
 		at("09:00:00", login("a1")).
 		at("09:16:30", tick()). // closes the interval
 		late("09:14:00", "09:17:00", onBreak("a1", "")).
-		at("09:20:00", logout("a1")).fold()
+		at("09:20:00", logout("a1")).foldEvents()
 	expect(t, "09:00", f.agent("a1", "09:00:00"), AgentRow{LoggedInMS: 15 * minute, AvailableMS: 14 * minute, BreakMS: minute})
 	expect(t, "09:15", f.agent("a1", "09:15:00"), AgentRow{LoggedInMS: 5 * minute, BreakMS: 5 * minute})
 }
@@ -296,7 +296,7 @@ func TestAClockSetBackCountsNoTimeTwice(t *testing.T) {
 		late("08:25:00", "09:25:00", onBreak("a1", "")).
 		late("08:30:00", "09:30:00", logout("a1")).
 		late("07:59:00", "09:31:00", entered("sales", "c1")).
-		late("07:58:00", "09:32:00", answered("sales", "c1", "a2")).fold() // and again
+		late("07:58:00", "09:32:00", answered("sales", "c1", "a2")).foldEvents() // and again
 	var total int64
 	for _, clock := range []string{"08:00:00", "08:15:00", "08:30:00", "08:45:00", "09:00:00", "09:15:00", "09:30:00"} {
 		row := f.agent("a1", clock)
@@ -322,13 +322,13 @@ func TestATimeBeforeTheCallEnteredIsTheEntry(t *testing.T) {
 		at("09:01:00", resumed).
 		at("09:02:00", ended("sales", "c1", "a1")).
 		at("09:03:00", entered("sales", "c2")).
-		late(old, "09:03:10", abandoned("sales", "c2")).fold()
+		late(old, "09:03:10", abandoned("sales", "c2")).foldEvents()
 	expect(t, "sales", f.queue(t, "sales", "09:00:00"), QueueRow{Offered: 2, Answered: 1, AnsweredWithin: 1, Abandoned: 1, AbandonedShort: 1,
 		TalkMS: 2 * minute, HoldMS: minute})
 }
 
 func TestAClockFarAheadIsNotBelieved(t *testing.T) {
-	f := new(script).late("3+09:00:00", "09:00:00", entered("sales", "c1")).fold()
+	f := new(script).late("3+09:00:00", "09:00:00", entered("sales", "c1")).foldEvents()
 	expect(t, "sales", f.queue(t, "sales", "09:00:00").Offered, 1)
 }
 
@@ -336,7 +336,7 @@ func TestWhatIsOverIsForgotten(t *testing.T) {
 	s := new(script).
 		at("09:00:00", login("a1")).at("09:00:00", entered("sales", "c1")).at("09:00:10", abandoned("sales", "c1")).
 		at("09:05:00", logout("a1")).at("09:06:00", entered("sales", "lost"))
-	f := s.fold()
+	f := s.foldEvents()
 	for range 100 {
 		s.at("4+09:00:00", tick())
 		f.Apply(&s.events[len(s.events)-1])
@@ -387,7 +387,7 @@ func randomDay(seed uint64, n int) []state.Event {
 // topic is the content of cc.stats.
 type topic map[string]string
 
-func (to topic) flush(f *Fold) {
+func (to topic) applyFlush(f *Fold) {
 	f.Flush(func(r Record) {
 		if to[r.Key] = string(r.Value); r.Value == nil {
 			delete(to, r.Key)
@@ -395,7 +395,7 @@ func (to topic) flush(f *Fold) {
 	})
 }
 
-func (to topic) load(last event.ID) *Fold {
+func (to topic) loadFold(last event.ID) *Fold {
 	values := map[string][]byte{}
 	for key, value := range to {
 		values[key] = []byte(value)
@@ -416,7 +416,7 @@ func TestAnyCutTakeoverAndRepeatGiveTheSameBytes(t *testing.T) {
 		for i := range events {
 			whole.Apply(&events[i])
 		}
-		want.flush(whole)
+		want.applyFlush(whole)
 
 		r := rand.New(rand.NewPCG(seed, 1))
 		got, f := topic{}, NewFold(testRules())
@@ -424,17 +424,17 @@ func TestAnyCutTakeoverAndRepeatGiveTheSameBytes(t *testing.T) {
 			f.Apply(&events[i])
 			switch r.IntN(60) {
 			case 0:
-				got.flush(f)
+				got.applyFlush(f)
 			case 1:
-				got.flush(f)
-				f = got.load(f.Last())
+				got.applyFlush(f)
+				f = got.loadFold(f.Last())
 			case 2: // repeats
 				for j := max(0, i-20); j <= i; j++ {
 					f.Apply(&events[j])
 				}
 			}
 		}
-		got.flush(f)
+		got.applyFlush(f)
 		if !maps.Equal(got, want) {
 			for key := range want {
 				if got[key] != want[key] {

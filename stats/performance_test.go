@@ -39,7 +39,7 @@ func TestEachAgentHasOneMessageAMinuteAfterItsInterval(t *testing.T) {
 		at("09:00:00", login("a1")).at("09:01:00", login("a2")).
 		at("09:10:00", logout("a2")).
 		at("09:15:59", tick())
-	f := s.fold()
+	f := s.foldEvents()
 	if early := f.TakePerformances(); len(early) > 0 {
 		t.Errorf("messages before the minute is over: %v", early)
 	}
@@ -122,12 +122,12 @@ func TestTakeoversMakeTheSameMessages(t *testing.T) {
 				if flushed < 0 {
 					f = NewFold(testRules())
 				} else {
-					f = stored.load(events[flushed].ID)
+					f = stored.loadFold(events[flushed].ID)
 				}
 				i = flushed
 			case 2, 3, 4:
 				got.take(t, f)
-				stored.flush(f)
+				stored.applyFlush(f)
 				flushed = i
 			}
 		}
@@ -192,7 +192,7 @@ func TestKilledProcessorsWriteEachMessage(t *testing.T) {
 	}
 	for from, n := 0, len(events)/6; from < len(events); from += n {
 		part := events[from:min(from+n, len(events))]
-		produce(t, c, part)
+		produceEvents(t, c, part)
 		stop := startWith(t, c, Deps{Log: busyLog{NewKafkaLog(c)}})
 		if from%(2*n) == 0 {
 			await(t, c, part)
@@ -279,7 +279,7 @@ func TestAQuietPartitionMakesItsMessages(t *testing.T) {
 		logins[i] = state.Event{ID: event.NextID(0, edge.Add(-time.Duration(10-i)*time.Minute).UnixMilli(), 0), Account: account,
 			Timestamp: edge.Add(-time.Duration(10-i) * time.Minute).Unix(), Facts: facts}
 	}
-	produce(t, c, logins)
+	produceEvents(t, c, logins)
 	stop := start(t, c)
 	deadline := time.Now().Add(60 * time.Second)
 	for len(readMessages(t, c)) == 0 {
@@ -291,7 +291,7 @@ func TestAQuietPartitionMakesItsMessages(t *testing.T) {
 	first := readMessages(t, c)
 	stop()
 	back := state.Event{ID: event.NextID(logins[2].ID, now.UnixMilli(), 0), Account: account, Timestamp: now.Unix(), Facts: tick()}
-	produce(t, c, []state.Event{back})
+	produceEvents(t, c, []state.Event{back})
 	start(t, c)
 	await(t, c, []state.Event{back})
 	all := readMessages(t, c)

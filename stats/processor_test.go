@@ -21,8 +21,8 @@ type everyAccount struct{}
 
 func (everyAccount) Exists(context.Context, string) (bool, error) { return true, nil }
 
-// produce writes events to partition 0 of cc.evt.
-func produce(t testing.TB, c *kafka.Cluster, events []state.Event) {
+// produceEvents writes events to partition 0 of cc.evt.
+func produceEvents(t testing.TB, c *kafka.Cluster, events []state.Event) {
 	t.Helper()
 	p := c.NewProducer(kafka.ProducerConfig{})
 	t.Cleanup(func() { _ = p.Close(context.Background()) })
@@ -73,7 +73,7 @@ func startWith(t testing.TB, c *kafka.Cluster, deps Deps) (stop func()) {
 func readFigures(t testing.TB, c *kafka.Cluster) (values topic, last event.ID) {
 	t.Helper()
 	var v *view
-	_, err := c.ScanCompacted(t.Context(), event.TopicStats, 0, 0, func() { v = newView() }, func(r *kafka.Record) { v.apply(r) })
+	_, err := c.ScanCompacted(t.Context(), event.TopicStats, 0, 0, func() { v = newView() }, func(r *kafka.Record) { v.applyRecord(r) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func folded(events []state.Event) topic {
 	for i := range events {
 		f.Apply(&events[i])
 	}
-	want.flush(f)
+	want.applyFlush(f)
 	return want
 }
 
@@ -133,7 +133,7 @@ func TestAProcessorThatTakesOverGivesTheSameBytes(t *testing.T) {
 	c, events := kafkatest.OpenEmbedded(t, 1), randomDay(1, 300)
 	events = append(events, lastEvent(events))
 	for _, part := range [][]state.Event{events[:100], events[100:200], events[200:]} {
-		produce(t, c, part)
+		produceEvents(t, c, part)
 		stop := start(t, c)
 		compare(t, await(t, c, part), folded(events[:indexAfter(events, part)]))
 		stop()
@@ -167,7 +167,7 @@ func newWorker(t testing.TB, c *kafka.Cluster) *worker {
 	oldest, done := p.metrics.lag.Track(0)
 	t.Cleanup(done)
 	w := &worker{partitionFold: p.newPartitionFold(0), commit: func(int64) {}, oldest: oldest}
-	if err := w.load(t.Context()); err != nil {
+	if err := w.loadFigures(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -178,7 +178,7 @@ func (w *worker) foldAll(t testing.TB, events []state.Event) {
 	for i := range events {
 		w.fold.Apply(&events[i])
 	}
-	if err := w.flush(t.Context()); err != nil {
+	if err := w.writeChanges(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -191,7 +191,7 @@ func TestWhatALateProcessorOverwritesIsWrittenAgain(t *testing.T) {
 	for i := range events[:100] {
 		late.fold.Apply(&events[i])
 	}
-	if err := late.flush(t.Context()); err != errBehind {
+	if err := late.writeChanges(t.Context()); err != errBehind {
 		t.Errorf("the late processor: %v, want that it is behind", err)
 	}
 	owner.foldAll(t, events[300:301])
@@ -219,12 +219,12 @@ func TestWhatALateProcessorOverwritesIsWrittenAgain(t *testing.T) {
 // A batch without its position is not shown.
 func TestABatchCountsAsAWhole(t *testing.T) {
 	v := newView()
-	v.apply(&kafka.Record{Key: []byte("acme|open_agent|a1"), Value: []byte(`{}`)})
+	v.applyRecord(&kafka.Record{Key: []byte("acme|open_agent|a1"), Value: []byte(`{}`)})
 	if len(v.live()) != 0 {
 		t.Error("a record counts before the position of its batch")
 	}
 	at := state.Position{Kind: state.PositionKind, EventID: event.NextID(0, day.UnixMilli(), 0)}
-	v.apply(&kafka.Record{Key: []byte(state.PositionKey), Value: at.Append(nil)})
+	v.applyRecord(&kafka.Record{Key: []byte(state.PositionKey), Value: at.Append(nil)})
 	if len(v.live()) != 1 || v.position == nil {
 		t.Error("a batch does not count with its position")
 	}

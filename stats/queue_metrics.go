@@ -49,9 +49,9 @@ func newQueueMetrics(limit int, log *slog.Logger) *queueMetrics {
 	return &queueMetrics{max: limit, log: log, now: time.Now, partitions: map[int]*partitionQueues{}, own: map[queueID]struct{}{}}
 }
 
-// update applies the changed entries of a partition. It does nothing when the metrics
+// applyChanges applies the changed entries of a partition. It does nothing when the metrics
 // are disabled.
-func (m *queueMetrics) update(partition int, f *Fold, changed iter.Seq[key]) {
+func (m *queueMetrics) applyChanges(partition int, f *Fold, changed iter.Seq[key]) {
 	if m.max == 0 {
 		return
 	}

@@ -50,9 +50,9 @@ func TestQueueMetricsAreTodaysFiguresAndTheCallsThatWait(t *testing.T) {
 		at("09:20:00", entered("sales", "c2")).at("09:20:30", answered("sales", "c2", "a1")).
 		at("09:40:00", entered("sales", "c3")).at("09:40:04", abandoned("sales", "c3")).
 		at("09:41:00", entered("sales", "c4")).
-		at("09:42:00", entered("sales", "c5")).fold()
+		at("09:42:00", entered("sales", "c5")).foldEvents()
 	m, _ := newTestQueueMetrics(10, "09:43:00")
-	m.update(0, f, maps.Keys(f.entries))
+	m.applyChanges(0, f, maps.Keys(f.entries))
 	m.expect(t, `
 abandoned_short_total{account="acme",queue="sales"} 1
 abandoned_short_total{account="other",queue="other"} 0
@@ -80,7 +80,7 @@ waiting{account="other",queue="other"} 0`)
 	for i := range s.events {
 		f.Apply(&s.events[i])
 	}
-	m.update(0, f, maps.Keys(f.dirty))
+	m.applyChanges(0, f, maps.Keys(f.dirty))
 	m.expect(t, `
 answered_total{account="acme",queue="sales"} 3
 answered_total{account="other",queue="other"} 0
@@ -94,9 +94,9 @@ waiting{account="other",queue="other"} 0`, "waiting", "longest_wait_seconds", "a
 
 func TestAQueueInTwoPartitionsIsAddedUp(t *testing.T) {
 	m, _ := newTestQueueMetrics(10, "09:43:00")
-	f := new(script).at("09:00:00", entered("sales", "c1")).fold()
+	f := new(script).at("09:00:00", entered("sales", "c1")).foldEvents()
 	for partition := range 2 {
-		m.update(partition, f, maps.Keys(f.entries))
+		m.applyChanges(partition, f, maps.Keys(f.entries))
 	}
 	m.expect(t, "offered_total{account=\"acme\",queue=\"sales\"} 2\noffered_total{account=\"other\",queue=\"other\"} 0", "offered_total")
 	m.drop(1)
@@ -111,10 +111,10 @@ func TestQueuesBeyondTheLimitShareALabelSet(t *testing.T) {
 		s.at("09:00:00", entered(fmt.Sprint("q", i), fmt.Sprint("c", i)))
 	}
 	s.at("09:00:00", entered("other", "c20"))
-	f := s.fold()
+	f := s.foldEvents()
 	m, log := newTestQueueMetrics(5, "09:01:00")
 	for range 3 {
-		m.update(0, f, maps.Keys(f.entries))
+		m.applyChanges(0, f, maps.Keys(f.entries))
 		if n := testutil.CollectAndCount(m, "trunkline_queue_offered_total"); n != 6 {
 			t.Errorf("%d label sets", n)
 		}
@@ -131,7 +131,7 @@ func TestQueuesBeyondTheLimitShareALabelSet(t *testing.T) {
 		t.Errorf("the log says %s", log)
 	}
 	off, _ := newTestQueueMetrics(0, "09:01:00")
-	off.update(0, f, maps.Keys(f.entries))
+	off.applyChanges(0, f, maps.Keys(f.entries))
 	if n := testutil.CollectAndCount(off); n != 0 {
 		t.Errorf("%d series with the metrics off", n)
 	}

@@ -141,10 +141,10 @@ func (c *QueueConfigs) refresh(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	began := time.Now()
-	end, err := c.log.ScanCompacted(ctx, event.TopicQueues, 0, c.next, func() {}, c.apply)
+	end, err := c.log.ScanCompacted(ctx, event.TopicQueues, 0, c.next, func() {}, c.applyRecord)
 	if err == nil && end < c.next { // the topic was recreated or truncated
 		clear(c.accounts)
-		end, err = c.log.ScanCompacted(ctx, event.TopicQueues, 0, 0, func() {}, c.apply)
+		end, err = c.log.ScanCompacted(ctx, event.TopicQueues, 0, 0, func() {}, c.applyRecord)
 	}
 	if err != nil {
 		return err
@@ -154,8 +154,8 @@ func (c *QueueConfigs) refresh(ctx context.Context) error {
 	return nil
 }
 
-// apply adds a record. A repeated record changes nothing.
-func (c *QueueConfigs) apply(r *kafka.Record) {
+// applyRecord adds a record. A repeated record changes nothing.
+func (c *QueueConfigs) applyRecord(r *kafka.Record) {
 	key := string(r.Key)
 	if r.Value == nil {
 		account, _, _ := strings.Cut(key, "|")
@@ -189,9 +189,9 @@ func (c *QueueConfigs) isCurrentFor(at time.Time) bool {
 	return !read.Before(at.Add(-configAge)) || time.Since(read) < time.Second
 }
 
-// thresholds returns the thresholds in force for the row of a queue whose interval
+// thresholdsAt returns the thresholds in force for the row of a queue whose interval
 // begins at start, Unix seconds.
-func (c *QueueConfigs) thresholds(account, queue string, start int64) Thresholds {
+func (c *QueueConfigs) thresholdsAt(account, queue string, start int64) Thresholds {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, v := range slices.Backward(c.accounts[account]) {
@@ -246,7 +246,7 @@ func (c *QueueConfigs) Update(ctx context.Context, account string, config QueueC
 			return "", fmt.Errorf("writing a configuration of queues: %w", err)
 		}
 		key := fmt.Sprintf("%s|%d|%s", account, v.Version, rand.Text())
-		if err := c.produce(ctx, kafka.Record{Key: []byte(key), Value: value}); err != nil {
+		if err := c.writeRecords(ctx, kafka.Record{Key: []byte(key), Value: value}); err != nil {
 			return "", err
 		}
 		if err := c.refresh(ctx); err != nil {
@@ -256,7 +256,7 @@ func (c *QueueConfigs) Update(ctx context.Context, account string, config QueueC
 			return v.tag(), nil
 		}
 		// Another request has written this version first.
-		if err := c.produce(ctx, kafka.Record{Key: []byte(key)}); err != nil {
+		if err := c.writeRecords(ctx, kafka.Record{Key: []byte(key)}); err != nil {
 			return "", err
 		}
 	}
@@ -270,7 +270,7 @@ func (c *QueueConfigs) has(account, key string) bool {
 	return slices.ContainsFunc(c.accounts[account], func(v *configVersion) bool { return v.key == key })
 }
 
-func (c *QueueConfigs) produce(ctx context.Context, records ...kafka.Record) error {
+func (c *QueueConfigs) writeRecords(ctx context.Context, records ...kafka.Record) error {
 	for i := range records {
 		records[i].Topic = event.TopicQueues
 	}
@@ -293,5 +293,5 @@ func (c *QueueConfigs) PurgeAccount(ctx context.Context, account string) (n int,
 	if len(tombstones) == 0 {
 		return 0, nil
 	}
-	return len(tombstones), c.produce(ctx, tombstones...)
+	return len(tombstones), c.writeRecords(ctx, tombstones...)
 }

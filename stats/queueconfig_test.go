@@ -48,7 +48,7 @@ func TestAConfigurationIsInForceFromAnIntervalOn(t *testing.T) {
 	}{
 		{"acme", "sales", from - 900, 20}, {"acme", "sales", from, 60}, {"acme", "support", from + 900, 30}, {"other", "sales", from, 20},
 	} {
-		if got := other.thresholds(want.account, want.queue, want.start); got.ServiceLevelSeconds != want.level {
+		if got := other.thresholdsAt(want.account, want.queue, want.start); got.ServiceLevelSeconds != want.level {
 			t.Errorf("%+v: %+v", want, got)
 		}
 	}
@@ -158,32 +158,32 @@ func TestThresholdsAreTheSameWheneverTheLogIsFolded(t *testing.T) {
 	}
 	fold := func(configs *QueueConfigs) topic {
 		rules := testRules()
-		rules.Thresholds = configs.thresholds
+		rules.Thresholds = configs.thresholdsAt
 		f, rows := NewFold(rules), topic{}
 		for i := range events {
 			f.Apply(&events[i])
 		}
-		rows.flush(f)
+		rows.applyFlush(f)
 		return rows
 	}
 	want := fold(configs)
 	levels := map[Thresholds]bool{}
 	for key := range want {
 		if k, err := parseKey(key); err == nil && k.kind == kindQueue {
-			levels[configs.thresholds(account, k.id.Value(), k.start)] = true
+			levels[configs.thresholdsAt(account, k.id.Value(), k.start)] = true
 		}
 	}
 	if len(levels) != 3 { // the defaults, that of q0 and that of q1
 		t.Fatalf("thresholds %v", levels)
 	}
-	produce(t, c, events[:20])
+	produceEvents(t, c, events[:20])
 	stop := start(t, c)
 	await(t, c, events[:20])
 	stop()
 	if _, err := configs.Update(t.Context(), account, configOf(50), ""); err != nil { // for later intervals
 		t.Fatal(err)
 	}
-	produce(t, c, events[20:])
+	produceEvents(t, c, events[20:])
 	start(t, c)
 	compare(t, await(t, c, events), fold(readConfigs(t, c)))
 }

@@ -44,7 +44,7 @@ func (w *worker) stepRebuild(ctx context.Context) error {
 		return nil
 	}
 	if w.rebuild == nil {
-		if request, ok := w.rebuilds.find(w.partition); ok {
+		if request, ok := w.rebuilds.requestedRebuild(w.partition); ok {
 			return w.startRebuild(ctx, request)
 		}
 		return nil
@@ -79,7 +79,7 @@ func (w *worker) stepRebuild(ctx context.Context) error {
 
 // startRebuild starts to fold the partition again.
 func (w *worker) startRebuild(ctx context.Context, request Rebuild) error {
-	if err := w.flush(ctx); err != nil { // so that asOf covers all records
+	if err := w.writeChanges(ctx); err != nil { // so that asOf covers all records
 		return err
 	}
 	within, cancel := context.WithCancel(ctx)
@@ -276,7 +276,7 @@ func (w *worker) catchUp(ctx context.Context, r *rebuildRun) error {
 // all rows for readers that have lost some. Entries for which the rebuild is not exact
 // remain unchanged.
 func (w *worker) replaceFold(ctx context.Context, r *rebuildRun) error {
-	if err := w.flush(ctx); err != nil { // so that the fold equals the topic
+	if err := w.writeChanges(ctx); err != nil { // so that the fold equals the topic
 		return err
 	}
 	before := make(map[key][]byte, len(w.fold.entries))
@@ -297,7 +297,7 @@ func (w *worker) replaceFold(ctx context.Context, r *rebuildRun) error {
 	r.fold.discard()
 	w.fold, w.ignored = r.fold, r.fold.Ignored()
 	w.metrics.queues.drop(w.partition)
-	w.metrics.queues.update(w.partition, w.fold, maps.Keys(w.fold.entries))
+	w.metrics.queues.applyChanges(w.partition, w.fold, maps.Keys(w.fold.entries))
 	w.countEntries(true)
 
 	changed, err := w.writeReplaced(ctx, r, before)

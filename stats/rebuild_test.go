@@ -117,7 +117,7 @@ func damage(t testing.TB, c *kafka.Cluster) {
 		}
 	}
 	for part := range slices.Chunk(records, 500) {
-		if _, err := w.produce(t.Context(), part); err != nil {
+		if _, err := w.writeWithRetry(t.Context(), part); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -126,7 +126,7 @@ func damage(t testing.TB, c *kafka.Cluster) {
 func TestARebuildGivesTheSameBytes(t *testing.T) {
 	t.Parallel()
 	c, events := kafkatest.OpenEmbedded(t, 1), twoDays(1, 400)
-	produce(t, c, events)
+	produceEvents(t, c, events)
 	stop := start(t, c)
 	live := await(t, c, events)
 	stop()
@@ -151,7 +151,7 @@ func TestARebuildGivesTheSameBytes(t *testing.T) {
 	for i := range more { // the processor continues from there
 		more[i].ID = events[len(events)-1].ID + event.ID((i+1)*event.MaxPartitions)
 	}
-	produce(t, c, more)
+	produceEvents(t, c, more)
 	compare(t, await(t, c, more), folded(append(slices.Clone(events), more...)))
 	stop()
 }
@@ -194,7 +194,7 @@ func TestARebuildThatIsInterruptedBeginsAgain(t *testing.T) {
 	}
 	t.Parallel()
 	c, events := kafkatest.OpenEmbedded(t, 1), twoDays(3, 300)
-	produce(t, c, events)
+	produceEvents(t, c, events)
 	stop := start(t, c)
 	live := await(t, c, events)
 	stop()
@@ -260,7 +260,7 @@ func TestARebuildLeavesWhatTheLogNoLongerHolds(t *testing.T) {
 		s.at("2+13:00:00", tick())
 	}
 	s.at("2+13:00:01", entered("sales", "c5"))
-	produce(t, c, s.events)
+	produceEvents(t, c, s.events)
 	stop := start(t, c)
 	live := await(t, c, s.events)
 	stop()
@@ -287,7 +287,7 @@ func TestARebuildLeavesWhatTheLogNoLongerHolds(t *testing.T) {
 		value := bytes.ReplaceAll([]byte(live[key]), []byte(`answered":`), []byte(`answered":7`))
 		records = append(records, w.newRecord(Record{Key: key, Value: value, EventID: w.position.EventID}))
 	}
-	if _, err := w.produce(t.Context(), records); err != nil {
+	if _, err := w.writeWithRetry(t.Context(), records); err != nil {
 		t.Fatal(err)
 	}
 	kept := readRows(t, c)[wrong[2]]

@@ -138,8 +138,8 @@ func (r *rebuildRequests) synchronize(ctx context.Context) error {
 	return nil
 }
 
-// find returns the rebuild requested for a partition.
-func (r *rebuildRequests) find(partition int) (Rebuild, bool) {
+// requestedRebuild returns the rebuild requested for a partition.
+func (r *rebuildRequests) requestedRebuild(partition int) (Rebuild, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	rebuild, ok := r.open[partition]

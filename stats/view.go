@@ -29,8 +29,8 @@ type stagedRecord struct {
 
 func newView() *view { return &view{values: map[string]stored{}} }
 
-// apply adds the next record. It keeps no reference to it.
-func (v *view) apply(r *kafka.Record) {
+// applyRecord adds the next record. It keeps no reference to it.
+func (v *view) applyRecord(r *kafka.Record) {
 	key := string(r.Key)
 	if key != state.PositionKey {
 		s := stagedRecord{key: key, stored: stored{value: append([]byte(nil), r.Value...)}}

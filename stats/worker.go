@@ -47,7 +47,7 @@ var errBehind = errors.New("another processor is ahead")
 
 // process folds new events, starting at the position on cc.stats.
 func (w *worker) process(ctx context.Context) error {
-	if err := w.load(ctx); err != nil {
+	if err := w.loadFigures(ctx); err != nil {
 		return err
 	}
 	defer w.stopRebuild()
@@ -63,13 +63,13 @@ func (w *worker) process(ctx context.Context) error {
 	}
 }
 
-// load reads the figures from cc.stats, and checks that cc.evt continues at their
+// loadFigures reads the figures from cc.stats, and checks that cc.evt continues at their
 // position.
-func (w *worker) load(ctx context.Context) error {
+func (w *worker) loadFigures(ctx context.Context) error {
 	began := time.Now()
 	var v *view
 	err := w.retry(ctx, "reading the figures", func() (err error) {
-		w.next, err = w.deps.Log.ScanCompacted(ctx, event.TopicStats, w.partition, 0, func() { v = newView() }, func(r *kafka.Record) { v.apply(r) })
+		w.next, err = w.deps.Log.ScanCompacted(ctx, event.TopicStats, w.partition, 0, func() { v = newView() }, func(r *kafka.Record) { v.applyRecord(r) })
 		return err
 	})
 	if err != nil {
@@ -86,18 +86,18 @@ func (w *worker) load(ctx context.Context) error {
 		if foreign := w.fold.Load(v.live(), w.position.EventID); len(foreign) > 0 {
 			w.log.Warn("figures not taken over: of another interval length, or unknown", "partition", w.partition, "records", len(foreign), "first", foreign[0])
 		}
-		err = w.checkPosition(ctx)
+		err = w.skipLostEvents(ctx)
 	}
 	w.metrics.queues.drop(w.partition)
-	w.metrics.queues.update(w.partition, w.fold, maps.Keys(w.fold.entries))
+	w.metrics.queues.applyChanges(w.partition, w.fold, maps.Keys(w.fold.entries))
 	w.countEntries(true)
 	w.metrics.load.Observe(time.Since(began).Seconds())
 	return err
 }
 
-// checkPosition moves the position to the continuation of cc.evt, if the log does not
+// skipLostEvents moves the position to the continuation of cc.evt, if the log does not
 // continue there.
-func (w *worker) checkPosition(ctx context.Context) error {
+func (w *worker) skipLostEvents(ctx context.Context) error {
 	err := w.retry(ctx, "checking the normalized log", func() error {
 		return w.deps.Log.CheckPosition(ctx, event.TopicEvents, w.partition, w.logPosition())
 	})
@@ -152,7 +152,7 @@ func (w *worker) read(ctx context.Context) error {
 				return err
 			}
 			if w.fold.ChangedBytes() >= flushBytes {
-				if err := w.flush(ctx); err != nil {
+				if err := w.writeChanges(ctx); err != nil {
 					return err
 				}
 			}
@@ -205,7 +205,7 @@ func (w *worker) readUntilWriteDue(ctx context.Context, reader Reader) ([]kafka.
 func (w *worker) writeDue(ctx context.Context) error {
 	since := time.Since(w.lastWriteAt)
 	if w.fold.Changed() > 0 && since >= gatherTime || w.positionDirty && since >= positionInterval {
-		if err := w.flush(ctx); err != nil {
+		if err := w.writeChanges(ctx); err != nil {
 			return err
 		}
 	}
@@ -213,19 +213,19 @@ func (w *worker) writeDue(ctx context.Context) error {
 		return nil
 	}
 	w.repairDueAt = time.Time{}
-	if err := w.flush(ctx); err != nil { // so that the fold equals the topic
+	if err := w.writeChanges(ctx); err != nil { // so that the fold equals the topic
 		return err
 	}
 	return w.repair(ctx)
 }
 
-// flush writes the changes durably, with the position, in one record batch.
-func (w *worker) flush(ctx context.Context) error {
+// writeChanges writes the changes durably, with the position, in one record batch.
+func (w *worker) writeChanges(ctx context.Context) error {
 	if err := w.writeMessages(ctx, w.fold.TakePerformances()...); err != nil { // before the position, which covers them
 		return err
 	}
 	w.position.EventID = w.fold.Last()
-	w.metrics.queues.update(w.partition, w.fold, maps.Keys(w.fold.dirty))
+	w.metrics.queues.applyChanges(w.partition, w.fold, maps.Keys(w.fold.dirty))
 	var records []kafka.Record
 	w.fold.Flush(func(r Record) { records = append(records, w.newRecord(r)) })
 	if err := w.write(ctx, records); err != nil {
@@ -243,7 +243,7 @@ func (w *worker) flush(ctx context.Context) error {
 // write writes records and the position after them. If their offsets do not directly
 // follow the last known record of the topic, another processor has written too.
 func (w *worker) write(ctx context.Context, records []kafka.Record) error {
-	written, err := w.produce(ctx, records)
+	written, err := w.writeWithRetry(ctx, records)
 	if err != nil {
 		return err
 	}
@@ -254,7 +254,7 @@ func (w *worker) write(ctx context.Context, records []kafka.Record) error {
 	return w.repair(ctx)
 }
 
-func (w *worker) produce(ctx context.Context, records []kafka.Record) (written kafka.Appended, err error) {
+func (w *worker) writeWithRetry(ctx context.Context, records []kafka.Record) (written kafka.Appended, err error) {
 	records = append(records, kafka.Record{Topic: event.TopicStats, Partition: w.partition, Key: []byte(state.PositionKey), Value: w.position.Append(nil)})
 	err = w.retry(ctx, "writing figures", func() (err error) {
 		written, err = w.deps.Producer.ProduceWithOffsets(ctx, records...)
@@ -291,7 +291,7 @@ func (w *worker) repair(ctx context.Context) error {
 	var records []kafka.Record
 	size := 0
 	write := func() error {
-		written, err := w.produce(ctx, records)
+		written, err := w.writeWithRetry(ctx, records)
 		if n := int64(len(records)) + 1; err == nil && written.First == w.next {
 			w.next += n
 		}
@@ -299,7 +299,7 @@ func (w *worker) repair(ctx context.Context) error {
 		return err
 	}
 	for key, value := range last {
-		own := w.fold.find(key)
+		own := w.fold.recordValue(key)
 		if bytes.Equal(own, value) && (own == nil) == (value == nil) {
 			continue
 		}

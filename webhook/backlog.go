@@ -38,7 +38,7 @@ type backlog struct {
 	lastReadID    event.ID // last event that was queued or not selected; events up to it are repeats
 	deliveredID   event.ID // all events up to it were delivered
 	isSending     bool
-	stored        *position // row in the database; nil if there is none
+	stored        *deliveryPosition // row in the database; nil if there is none
 }
 
 // resumeOffset returns the offset at which the webhook resumes after a crash. tail is the
@@ -53,9 +53,9 @@ func (b *backlog) resumeOffset(tail int64) int64 {
 	return b.readUpTo
 }
 
-// position returns the position of the backlog to store.
-func (b *backlog) position(partition int, tail int64) position {
-	return position{webhook: b.hook.ID, partition: partition, generation: b.hook.positionGeneration, next: b.resumeOffset(tail), lastID: b.deliveredID}
+// storedPosition returns the position of the backlog to store.
+func (b *backlog) storedPosition(partition int, tail int64) deliveryPosition {
+	return deliveryPosition{webhook: b.hook.ID, partition: partition, generation: b.hook.positionGeneration, next: b.resumeOffset(tail), lastID: b.deliveredID}
 }
 
 // isIdle reports whether the backlog can be removed: nothing is left to send and the

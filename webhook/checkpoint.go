@@ -30,7 +30,7 @@ func (w *partitionWorker) checkpoint(ctx context.Context) error {
 
 // collect returns the partition's position and the positions of backlogs that differ from
 // the stored ones. It removes idle backlogs and adds their rows to rowsToDelete.
-func (w *partitionWorker) collect() (current partitionPosition, behind []position) {
+func (w *partitionWorker) collect() (current partitionPosition, behind []deliveryPosition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	current = partitionPosition{next: w.tail, lastID: w.tailID, version: w.stored.version}
@@ -46,7 +46,7 @@ func (w *partitionWorker) collect() (current partitionPosition, behind []positio
 		if !b.hook.suspended {
 			count++
 		}
-		if pos := b.position(w.partition, current.next.Offset); b.stored == nil || *b.stored != pos {
+		if pos := b.storedPosition(w.partition, current.next.Offset); b.stored == nil || *b.stored != pos {
 			behind = append(behind, pos)
 		}
 	}
@@ -55,7 +55,7 @@ func (w *partitionWorker) collect() (current partitionPosition, behind []positio
 }
 
 // setStored sets backlog.stored after a checkpoint.
-func (w *partitionWorker) setStored(behind []position) {
+func (w *partitionWorker) setStored(behind []deliveryPosition) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, pos := range behind {

@@ -51,8 +51,8 @@ func TestEventsAreSignedAndInOrder(t *testing.T) {
 		e.topic.put(0, "shop", entered, `{"n":"before the webhook"}`)
 		made, secret, err := e.service.Create(t.Context(), "root", Config{URL: all.url})
 		must(t, err)
-		e.create(Config{URL: sales.url, Filters: identity.Filter{AccountIDs: []string{"shop"}, QueueIDs: []string{"sales"}, Names: []string{"queue.*"}}})
-		e.create(Config{URL: cloud.url, Format: FormatCloudEvents, Filters: identity.Filter{AccountIDs: []string{"kiosk"}}})
+		e.createWebhook(Config{URL: sales.url, Filters: identity.Filter{AccountIDs: []string{"shop"}, QueueIDs: []string{"sales"}, Names: []string{"queue.*"}}})
+		e.createWebhook(Config{URL: cloud.url, Format: FormatCloudEvents, Filters: identity.Filter{AccountIDs: []string{"kiosk"}}})
 		e.deliver()
 		var want, wantSales, wantCloud []event.ID
 		for i := range 40 {
@@ -87,7 +87,7 @@ func TestEventsAreSignedAndInOrder(t *testing.T) {
 			!strings.HasPrefix(first.header.Get("Content-Type"), "application/cloudevents+json") {
 			t.Errorf("not the CloudEvent: %+v %v", got, first.header)
 		}
-		if w := e.find(made.ID); w.Status != StatusActive || w.Failures != 0 {
+		if w := e.findWebhook(made.ID); w.Status != StatusActive || w.Failures != 0 {
 			t.Errorf("the webhook is %+v", w)
 		}
 	})
@@ -105,8 +105,8 @@ func TestASlowReceiverDelaysNobody(t *testing.T) {
 		}
 	}))
 	fast := e.newTarget(nil)
-	e.create(Config{URL: slow.url})
-	e.create(Config{URL: fast.url})
+	e.createWebhook(Config{URL: slow.url})
+	e.createWebhook(Config{URL: fast.url})
 	e.deliver()
 	var want []event.ID
 	data := `{"pad":"` + strings.Repeat("x", 4<<10) + `"}`
@@ -154,7 +154,7 @@ func TestReceiversThatHarmNobody(t *testing.T) {
 	targets, made := map[string]*testReceiver{}, map[string]Webhook{}
 	for name, c := range cases {
 		targets[name] = e.newTarget(c.handle)
-		made[name] = e.create(Config{URL: targets[name].url})
+		made[name] = e.createWebhook(Config{URL: targets[name].url})
 	}
 	e.deliver()
 	want := []event.ID{e.topic.put(0, "shop", entered, `{}`), e.topic.put(0, "shop", entered, `{}`)}
@@ -180,7 +180,7 @@ func TestAddressesThatMayNotBeReached(t *testing.T) {
 	settings.AllowNetworks = nil
 	e := newEnv(t, testdb.SQLite(t), settings, 1)
 	target := e.newTarget(nil)
-	made := e.create(Config{URL: strings.Replace(target.url, "127.0.0.1", "localhost", 1)})
+	made := e.createWebhook(Config{URL: strings.Replace(target.url, "127.0.0.1", "localhost", 1)})
 	reg, _ := e.deliver()
 	e.topic.put(0, "shop", entered, `{}`)
 	w := e.awaitStatus(made.ID, StatusPaused)
@@ -197,8 +197,8 @@ func TestAPausedWebhookGoesOnWithARetry(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		e := newEnv(t, at, fastSettings(), 2)
 		target, other := e.newTarget(respond(http.StatusServiceUnavailable)), e.newTarget(nil)
-		made := e.create(Config{URL: target.url})
-		e.create(Config{URL: other.url})
+		made := e.createWebhook(Config{URL: target.url})
+		e.createWebhook(Config{URL: other.url})
 		_, stop := e.deliver()
 		put := func(n int) (ids []event.ID) {
 			for i := range n {
@@ -225,7 +225,7 @@ func TestAPausedWebhookGoesOnWithARetry(t *testing.T) {
 		if first := target.requests()[before]; first.id != want[0].String() && first.id != want[1].String() {
 			t.Errorf("goes on with %s", first.id)
 		}
-		if w := e.find(made.ID); w.Status != StatusActive || w.LastError != "" {
+		if w := e.findWebhook(made.ID); w.Status != StatusActive || w.LastError != "" {
 			t.Errorf("after the retry: %+v", w)
 		}
 		// A retry from an event: only later events are delivered again.
@@ -256,7 +256,7 @@ func TestStatus410PausesAtOnce(t *testing.T) {
 	e.settings = fastSettings()
 	e.service.settings.AllowNetworks = e.settings.AllowNetworks // with the ordinary back-off
 	target := e.newTarget(respond(http.StatusGone))
-	made := e.create(Config{URL: target.url})
+	made := e.createWebhook(Config{URL: target.url})
 	e.deliver()
 	e.topic.put(0, "shop", entered, `{}`)
 	if w := e.awaitStatus(made.ID, StatusPaused); w.Failures != 1 || !strings.Contains(w.LastError, "410") {
@@ -270,7 +270,7 @@ func TestTwoOwnersOfAPartition(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		e := newEnv(t, at, fastSettings(), 2)
 		target := e.newTarget(nil)
-		e.create(Config{URL: target.url})
+		e.createWebhook(Config{URL: target.url})
 		var want []event.ID
 		put := func() {
 			for range 20 {
@@ -299,7 +299,7 @@ func TestTwoOwnersOfAPartition(t *testing.T) {
 func TestPositionsThatRetentionDeletes(t *testing.T) {
 	e := newEnv(t, testdb.SQLite(t), fastSettings(), 1)
 	target := e.newTarget(respond(http.StatusGone))
-	made := e.create(Config{URL: target.url})
+	made := e.createWebhook(Config{URL: target.url})
 	reg, _ := e.deliver()
 	e.topic.put(0, "shop", entered, `{}`)
 	e.awaitStatus(made.ID, StatusPaused)

@@ -59,7 +59,7 @@ func (s *Service) Explain(ctx context.Context, q Question, tree *identity.Tree) 
 		if !tree.Contains(q.Root, account) {
 			break
 		}
-		rows, err := list(ctx, s.db, account)
+		rows, err := selectRows(ctx, s.db, account)
 		if err != nil {
 			return nil, err
 		}

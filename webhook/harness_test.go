@@ -213,15 +213,15 @@ func (e *env) deliver() (reg *prometheus.Registry, stop func()) {
 	return reg, stop
 }
 
-// create makes a webhook of root, once the deliverers see it.
-func (e *env) create(c Config) Webhook {
+// createWebhook makes a webhook of root, once the deliverers see it.
+func (e *env) createWebhook(c Config) Webhook {
 	e.t.Helper()
 	made, _, err := e.service.Create(e.t.Context(), "root", c)
 	must(e.t, err)
 	return made
 }
 
-func (e *env) find(id string) Webhook {
+func (e *env) findWebhook(id string) Webhook {
 	e.t.Helper()
 	w, err := e.service.Find(e.t.Context(), "root", id)
 	must(e.t, err)
@@ -232,7 +232,7 @@ func (e *env) find(id string) Webhook {
 func (e *env) awaitStatus(id string, status Status) (w Webhook) {
 	e.t.Helper()
 	waitFor(e.t, fmt.Sprintf("webhook is %s", status), func() bool {
-		w = e.find(id)
+		w = e.findWebhook(id)
 		return w.Status == status
 	})
 	return w

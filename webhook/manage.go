@@ -46,7 +46,7 @@ func (s *Service) Create(ctx context.Context, accountID string, c Config) (creat
 		if n >= maxWebhooks {
 			return fault.Conflict("The account has %d webhooks already, the maximum", n)
 		}
-		if err := create(ctx, tx, r); err != nil {
+		if err := insertRow(ctx, tx, r); err != nil {
 			return err
 		}
 		return upsertPositions(ctx, tx, r.ID, r.positionGeneration, positions)
@@ -77,10 +77,10 @@ func (s *Service) Update(ctx context.Context, accountID, id string, c Config, if
 			}
 		}
 		r.URL, r.Filters, r.Format, r.UpdatedAt = c.URL, c.Filters, c.Format, nextUpdatedAt(r.UpdatedAt)
-		if err := update(ctx, tx, r); err != nil {
+		if err := updateRow(ctx, tx, r); err != nil {
 			return err
 		}
-		r, err = find(ctx, tx, accountID, id)
+		r, err = selectRow(ctx, tx, accountID, id)
 		return err
 	})
 	return r.Webhook, err
@@ -98,13 +98,13 @@ func nextUpdatedAt(last time.Time) time.Time {
 
 // Find returns a webhook of the account.
 func (s *Service) Find(ctx context.Context, accountID, id string) (Webhook, error) {
-	r, err := find(ctx, s.db, accountID, id)
+	r, err := selectRow(ctx, s.db, accountID, id)
 	return r.Webhook, err
 }
 
 // List returns the webhooks of the account, the oldest first.
 func (s *Service) List(ctx context.Context, accountID string) ([]Webhook, error) {
-	rows, err := list(ctx, s.db, accountID)
+	rows, err := selectRows(ctx, s.db, accountID)
 	webhooks := make([]Webhook, len(rows))
 	for i := range rows {
 		webhooks[i] = rows[i].Webhook
@@ -118,14 +118,14 @@ func (s *Service) Delete(ctx context.Context, accountID, id, ifMatch string) err
 		if _, err := findIfMatch(ctx, tx, accountID, id, ifMatch); err != nil {
 			return err
 		}
-		return remove(ctx, tx, id)
+		return deleteRow(ctx, tx, id)
 	})
 }
 
 // findIfMatch returns a webhook of the account. Returns fault.KindPrecondition if it does
 // not match ifMatch.
 func findIfMatch(ctx context.Context, tx sqldb.Runner, accountID, id, ifMatch string) (row, error) {
-	r, err := find(ctx, tx, accountID, id)
+	r, err := selectRow(ctx, tx, accountID, id)
 	if err != nil {
 		return row{}, err
 	}
@@ -140,7 +140,7 @@ func (s *Service) Retry(ctx context.Context, accountID, id string, since event.I
 	if _, err := s.Find(ctx, accountID, id); err != nil {
 		return Webhook{}, err
 	}
-	var positions []position
+	var positions []deliveryPosition
 	if since != 0 {
 		var err error
 		if positions, err = positionsAfter(ctx, s.topic, since); err != nil {
@@ -149,13 +149,13 @@ func (s *Service) Retry(ctx context.Context, accountID, id string, since event.I
 	}
 	var r row
 	err := s.change(ctx, audit.WebhookUpdate, accountID, id, func(tx *sql.Tx) (err error) {
-		if _, err := find(ctx, tx, accountID, id); err != nil {
+		if _, err := selectRow(ctx, tx, accountID, id); err != nil {
 			return err
 		}
 		if err := resetDelivery(ctx, tx, id, positions, since != 0); err != nil {
 			return err
 		}
-		r, err = find(ctx, tx, accountID, id)
+		r, err = selectRow(ctx, tx, accountID, id)
 		return err
 	})
 	return r.Webhook, err

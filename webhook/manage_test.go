@@ -45,7 +45,7 @@ func TestAWebhooksLife(t *testing.T) {
 		if err != nil || rows[made.ID].next != 1 {
 			t.Errorf("begins at %+v, %v", rows, err)
 		}
-		stored, err := find(ctx, e.db, "root", made.ID)
+		stored, err := selectRow(ctx, e.db, "root", made.ID)
 		must(t, err)
 		if strings.Contains(stored.sealedKey, strings.TrimPrefix(secret, "whsec_")) {
 			t.Error("the secret is stored as it is")
@@ -64,7 +64,7 @@ func TestAWebhooksLife(t *testing.T) {
 				}
 			}
 			tag = put.ETag()
-			changed, err := find(ctx, e.db, "root", made.ID)
+			changed, err := selectRow(ctx, e.db, "root", made.ID)
 			must(t, err)
 			key, err := openKey(e.keys, &changed)
 			if want := map[string]string{"": secret, own: own}[sent]; err != nil || formatSecret(key) != want || changed.Format != FormatCloudEvents {
@@ -124,7 +124,7 @@ func TestInvalidWebhooksAreRefused(t *testing.T) {
 		}
 	}
 	for range maxWebhooks {
-		e.create(Config{URL: "https://example.com"})
+		e.createWebhook(Config{URL: "https://example.com"})
 	}
 	if _, _, err := e.service.Create(t.Context(), "root", Config{URL: "https://example.com"}); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("one too many: %v", err)
@@ -135,7 +135,7 @@ func TestInvalidWebhooksAreRefused(t *testing.T) {
 func TestADeletedAccountGetsNoMoreEvents(t *testing.T) {
 	e := newEnv(t, testdb.SQLite(t), fastSettings(), 1)
 	ours, theirs := e.newTarget(nil), e.newTarget(nil)
-	e.create(Config{URL: ours.url})
+	e.createWebhook(Config{URL: ours.url})
 	_, _, err := e.service.Create(t.Context(), "kiosk", Config{URL: theirs.url})
 	must(t, err)
 	e.deliver()

@@ -40,10 +40,10 @@ type partitionWorker struct {
 	hooks             *hooks
 	stored            partitionPosition // of the last checkpoint
 	storedAt          time.Time
-	checkpointFailing bool            // the last checkpoint failed
-	rowsToDelete      []position      // for the next checkpoint
-	reportedBehind    int             // this partition's part of the metric trunkline_webhook_behind
-	sendCtx           context.Context // parent of the contexts of all senders
+	checkpointFailing bool               // the last checkpoint failed
+	rowsToDelete      []deliveryPosition // for the next checkpoint
+	reportedBehind    int                // this partition's part of the metric trunkline_webhook_behind
+	sendCtx           context.Context    // parent of the contexts of all senders
 
 	mu       sync.Mutex
 	tail     kafka.LogPosition // position before which all records were matched

@@ -10,8 +10,8 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// position is the position of a webhook in one partition of cc.evt.
-type position struct {
+// deliveryPosition is the position of a webhook in one partition of cc.evt.
+type deliveryPosition struct {
 	webhook    string
 	partition  int
 	generation int64    // row.positionGeneration of the webhook that it belongs to
@@ -31,7 +31,7 @@ type partitionPosition struct {
 var errFenced = errors.New("another node delivers the events of the partition")
 
 // upsertPositions inserts or replaces a webhook's positions.
-func upsertPositions(ctx context.Context, tx sqldb.Runner, id string, generation int64, positions []position) error {
+func upsertPositions(ctx context.Context, tx sqldb.Runner, id string, generation int64, positions []deliveryPosition) error {
 	for _, p := range positions {
 		_, err := tx.ExecContext(ctx, `INSERT INTO webhook_positions (topic_partition, webhook_id, seek, next, last_id) VALUES ($1, $2, $3, $4, $5)
 			ON CONFLICT (topic_partition, webhook_id) DO UPDATE SET seek = excluded.seek, next = excluded.next, last_id = excluded.last_id`,
@@ -44,17 +44,17 @@ func upsertPositions(ctx context.Context, tx sqldb.Runner, id string, generation
 }
 
 // listPositions returns the positions in a partition, by webhook.
-func listPositions(ctx context.Context, q sqldb.Runner, partition int) (map[string]position, error) {
+func listPositions(ctx context.Context, q sqldb.Runner, partition int) (map[string]deliveryPosition, error) {
 	rows, err := q.QueryContext(ctx, `SELECT webhook_id, seek, next, last_id FROM webhook_positions WHERE topic_partition = $1`, partition)
-	positions, err := sqldb.Collect(rows, err, "reading webhooks' positions", func(scan sqldb.ScanFunc) (position, error) {
-		p := position{partition: partition}
+	positions, err := sqldb.Collect(rows, err, "reading webhooks' positions", func(scan sqldb.ScanFunc) (deliveryPosition, error) {
+		p := deliveryPosition{partition: partition}
 		err := scan(&p.webhook, &p.generation, &p.next, (*int64)(&p.lastID))
 		return p, err
 	})
 	if err != nil {
 		return nil, err
 	}
-	byWebhook := make(map[string]position, len(positions))
+	byWebhook := make(map[string]deliveryPosition, len(positions))
 	for _, p := range positions {
 		byWebhook[p.webhook] = p
 	}
@@ -84,7 +84,7 @@ func fencePartition(ctx context.Context, tx sqldb.Runner, partition int, pos *pa
 // caughtUp and stores the positions behind. Positions of webhooks that were deleted or moved
 // by a retry meanwhile do not change. Returns errFenced if another node has taken over
 // the partition.
-func storeCheckpoint(ctx context.Context, tx sqldb.Runner, partition int, current partitionPosition, caughtUp, behind []position) error {
+func storeCheckpoint(ctx context.Context, tx sqldb.Runner, partition int, current partitionPosition, caughtUp, behind []deliveryPosition) error {
 	const operation = "storing webhooks' positions"
 	n, err := sqldb.Exec(ctx, tx, `UPDATE webhook_partitions SET next = $3, topic_id = $4, leader_epoch = $5, last_id = $6, version = version + 1
 		WHERE topic_partition = $1 AND version = $2`, partition, current.version, current.next.Offset, current.next.TopicID, current.next.LeaderEpoch, int64(current.lastID))

@@ -8,7 +8,7 @@ import (
 // retried ones start at the new position.
 func (w *partitionWorker) reconcile(ctx context.Context) error {
 	current := w.registry.current.Load()
-	var rows map[string]position
+	var rows map[string]deliveryPosition
 	err := w.retry(ctx, "reading positions", func() (err error) {
 		rows, err = listPositions(ctx, w.service.db, w.partition)
 		return err

@@ -62,7 +62,7 @@ func (r *registry) reload(ctx context.Context) error {
 		return nil
 	}
 	if revision != r.revision {
-		if r.rows, err = list(ctx, r.db, ""); err != nil {
+		if r.rows, err = selectRows(ctx, r.db, ""); err != nil {
 			return err
 		}
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // endPositions returns the end of every partition.
-func endPositions(ctx context.Context, topic Topic) ([]position, error) {
-	return fillPositions(ctx, topic, func(ctx context.Context, p *position) (err error) {
+func endPositions(ctx context.Context, topic Topic) ([]deliveryPosition, error) {
+	return fillPositions(ctx, topic, func(ctx context.Context, p *deliveryPosition) (err error) {
 		_, p.next, err = topic.Offsets(ctx, p.partition)
 		return err
 	})
@@ -20,8 +20,8 @@ func endPositions(ctx context.Context, topic Topic) ([]position, error) {
 
 // positionsAfter returns positions from which all events with an id above id are read.
 // Returns fault.KindGone if the event was never in the topic or was deleted by retention.
-func positionsAfter(ctx context.Context, topic Topic, id event.ID) ([]position, error) {
-	positions, err := fillPositions(ctx, topic, func(ctx context.Context, p *position) (err error) {
+func positionsAfter(ctx context.Context, topic Topic, id event.ID) ([]deliveryPosition, error) {
+	positions, err := fillPositions(ctx, topic, func(ctx context.Context, p *deliveryPosition) (err error) {
 		p.lastID = id
 		p.next, err = topic.OffsetAt(ctx, p.partition, time.UnixMilli(id.Milli()))
 		return err
@@ -69,12 +69,12 @@ func noSuchEvent() error { return fault.New(fault.KindGone, "no such event in th
 
 // fillPositions returns a position for each partition. It calls fill for all of them
 // concurrently.
-func fillPositions(ctx context.Context, topic Topic, fill func(context.Context, *position) error) ([]position, error) {
+func fillPositions(ctx context.Context, topic Topic, fill func(context.Context, *deliveryPosition) error) ([]deliveryPosition, error) {
 	n, err := topic.Partitions(ctx)
 	if err != nil {
 		return nil, err
 	}
-	positions, errs := make([]position, n), make([]error, n)
+	positions, errs := make([]deliveryPosition, n), make([]error, n)
 	var calls sync.WaitGroup
 	for i := range positions {
 		positions[i].partition = i

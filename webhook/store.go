@@ -64,20 +64,20 @@ func milliFromTime(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// find returns a webhook of the account.
-func find(ctx context.Context, q sqldb.Runner, accountID, id string) (row, error) {
+// selectRow returns a webhook of the account.
+func selectRow(ctx context.Context, q sqldb.Runner, accountID, id string) (row, error) {
 	found := q.QueryRowContext(ctx, `SELECT `+columns+` FROM webhooks WHERE id = $1 AND account_id = $2`, id, accountID)
 	return sqldb.Find(found, fault.NotFound("Webhook not found"), "reading a webhook", scanRow)
 }
 
-// list returns the webhooks of the account, the oldest first; of all accounts for "".
-func list(ctx context.Context, q sqldb.Runner, accountID string) ([]row, error) {
+// selectRows returns the webhooks of the account, the oldest first; of all accounts for "".
+func selectRows(ctx context.Context, q sqldb.Runner, accountID string) ([]row, error) {
 	rows, err := q.QueryContext(ctx, `SELECT `+columns+` FROM webhooks WHERE account_id = $1 OR $1 = '' ORDER BY created_at, id`, accountID)
 	return sqldb.Collect(rows, err, "reading the webhooks", scanRow)
 }
 
-// create stores a new webhook.
-func create(ctx context.Context, tx sqldb.Runner, r row) error {
+// insertRow stores a new webhook.
+func insertRow(ctx context.Context, tx sqldb.Runner, r row) error {
 	filters, err := json.Marshal(r.Filters)
 	if err != nil {
 		return fmt.Errorf("encoding filters: %w", err)
@@ -88,8 +88,8 @@ func create(ctx context.Context, tx sqldb.Runner, r row) error {
 	return sqldb.Wrap(err, "storing a webhook")
 }
 
-// update stores the config of a webhook and resets the back-off.
-func update(ctx context.Context, tx sqldb.Runner, r row) error {
+// updateRow stores the config of a webhook and resets the back-off.
+func updateRow(ctx context.Context, tx sqldb.Runner, r row) error {
 	filters, err := json.Marshal(r.Filters)
 	if err != nil {
 		return fmt.Errorf("encoding filters: %w", err)
@@ -100,15 +100,15 @@ func update(ctx context.Context, tx sqldb.Runner, r row) error {
 	return sqldb.Wrap(err, "storing a webhook")
 }
 
-// remove deletes a webhook with its positions.
-func remove(ctx context.Context, tx sqldb.Runner, id string) error {
+// deleteRow deletes a webhook with its positions.
+func deleteRow(ctx context.Context, tx sqldb.Runner, id string) error {
 	_, err := tx.ExecContext(ctx, `DELETE FROM webhooks WHERE id = $1`, id)
 	return sqldb.Wrap(err, "deleting a webhook")
 }
 
 // resetDelivery ends a pause and the back-off. If movePositions is true, it also replaces
 // the positions.
-func resetDelivery(ctx context.Context, tx sqldb.Runner, id string, positions []position, movePositions bool) error {
+func resetDelivery(ctx context.Context, tx sqldb.Runner, id string, positions []deliveryPosition, movePositions bool) error {
 	increment := 0
 	if movePositions {
 		increment = 1

@@ -25,7 +25,7 @@ func NewFrameSplitter(session Session, rate int) *FrameSplitter {
 func (f *FrameSplitter) Write(piece []byte) {
 	if len(f.oddByte) == 1 && len(piece) > 0 {
 		f.oddByte = append(f.oddByte, piece[0])
-		f.put(f.oddByte)
+		f.addSamples(f.oddByte)
 		f.oddByte, piece = f.oddByte[:0], piece[1:]
 	}
 	if len(piece)%2 == 1 {
@@ -34,12 +34,12 @@ func (f *FrameSplitter) Write(piece []byte) {
 	}
 	for len(piece) > 0 {
 		n := min(len(piece), f.frameBytes)
-		f.put(piece[:n])
+		f.addSamples(piece[:n])
 		piece = piece[n:]
 	}
 }
 
-func (f *FrameSplitter) put(samples []byte) {
+func (f *FrameSplitter) addSamples(samples []byte) {
 	f.session.ReceiveAudio(f.timestamp, samples)
 	f.timestamp += uint32(len(samples) / 2)
 }

@@ -107,8 +107,8 @@ func (c *Client) login(ctx context.Context, f Filters) (token string, life time.
 	return answer.AccessToken, time.Duration(answer.ExpiresIn) * time.Second, nil
 }
 
-// snapshot requests the current state.
-func (c *Client) snapshot(ctx context.Context, token string) (*Snapshot, error) {
+// fetchSnapshot requests the current state.
+func (c *Client) fetchSnapshot(ctx context.Context, token string) (*Snapshot, error) {
 	var s Snapshot
 	if err := c.readJSON(ctx, "snapshot", http.MethodGet, "/snapshot", bearer(token), nil, maxSnapshot, &s); err != nil {
 		return nil, err

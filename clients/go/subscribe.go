@@ -80,7 +80,7 @@ func (s *subscription) run(ctx context.Context) (err error) {
 		}
 		s.position = cmp.Or(s.saved, s.position)
 	}
-	defer func() { err = errors.Join(err, s.save(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, s.savePosition(context.WithoutCancel(ctx))) }()
 	for {
 		began := time.Now()
 		err := s.connect(ctx)
@@ -135,7 +135,7 @@ func (s *subscription) connect(ctx context.Context) error {
 		return err
 	}
 	if s.Snapshot && s.position == "" {
-		snapshot, err := s.client.snapshot(ctx, s.token)
+		snapshot, err := s.client.fetchSnapshot(ctx, s.token)
 		if err != nil {
 			return err
 		}
@@ -143,7 +143,7 @@ func (s *subscription) connect(ctx context.Context) error {
 			return errLoopEnded
 		}
 		s.position = snapshot.Cursor
-		if err := s.save(ctx); err != nil {
+		if err := s.savePosition(ctx); err != nil {
 			return err
 		}
 	}
@@ -203,7 +203,7 @@ func (s *subscription) read(ctx context.Context) error {
 			}
 		}
 		if len(events) > 0 {
-			if err := s.save(ctx); err != nil {
+			if err := s.savePosition(ctx); err != nil {
 				return err
 			}
 		}
@@ -257,7 +257,7 @@ type storeError struct{ err error }
 func (e *storeError) Error() string { return "saving the position: " + e.err.Error() }
 func (e *storeError) Unwrap() error { return e.err }
 
-func (s *subscription) save(ctx context.Context) error {
+func (s *subscription) savePosition(ctx context.Context) error {
 	if s.Store == nil || s.position == "" || s.position == s.saved {
 		return nil
 	}

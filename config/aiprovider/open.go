@@ -11,7 +11,7 @@ import (
 // Open returns a provider of any account with its headers unsealed, for a connection to
 // it. It costs one database query.
 func (s *Service) Open(ctx context.Context, id string) (Provider, error) {
-	r, err := find(ctx, s.db, id)
+	r, err := selectRow(ctx, s.db, id)
 	if err != nil {
 		return Provider{}, err
 	}

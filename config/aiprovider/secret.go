@@ -82,8 +82,8 @@ func (s *Service) restoreHeaders(sent Document, old row) (Document, error) {
 	return sent, nil
 }
 
-// document returns the row as a masked document. It needs no master key.
-func (r row) document() (Document, error) {
+// maskedDocument returns the row as a masked document. It needs no master key.
+func (r row) maskedDocument() (Document, error) {
 	format, ok := aiprotocol.FormatOf(r.audioFormat)
 	if !ok {
 		return Document{}, damaged(fmt.Errorf("AI provider %s has audio format %q", r.id, r.audioFormat))

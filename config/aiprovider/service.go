@@ -65,12 +65,12 @@ func (s *Service) Create(ctx context.Context, accountID string, body map[string]
 	}
 	entry := s.audit.Entry(ctx, audit.AIProviderCreate, accountID, auditTarget(d.ID))
 	err = audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
-		if n, err := count(ctx, tx, accountID); err != nil {
+		if n, err := countRows(ctx, tx, accountID); err != nil {
 			return err
 		} else if n >= maxProviders {
 			return fault.Conflict("The account has %d AI providers already, the maximum", n)
 		}
-		return insert(ctx, tx, r)
+		return insertRow(ctx, tx, r)
 	})
 	if err != nil {
 		return Document{}, err
@@ -100,7 +100,7 @@ func (s *Service) Update(ctx context.Context, accountID, id string, body map[str
 
 // updateInTx can run several times, so it does not modify sent.
 func (s *Service) updateInTx(ctx context.Context, tx *sql.Tx, accountID string, sent Document) error {
-	old, err := find(ctx, tx, sent.ID)
+	old, err := selectRow(ctx, tx, sent.ID)
 	if err != nil {
 		return err
 	}
@@ -115,31 +115,31 @@ func (s *Service) updateInTx(ctx context.Context, tx *sql.Tx, accountID string, 
 	if err != nil {
 		return err
 	}
-	return update(ctx, tx, r)
+	return updateRow(ctx, tx, r)
 }
 
 // Find returns one provider of the account, masked.
 func (s *Service) Find(ctx context.Context, accountID, id string) (Document, error) {
-	r, err := find(ctx, s.db, id)
+	r, err := selectRow(ctx, s.db, id)
 	if err != nil {
 		return Document{}, err
 	}
 	if r.accountID != accountID {
 		return Document{}, notFound()
 	}
-	return r.document()
+	return r.maskedDocument()
 }
 
 // List returns every provider of the account, masked, the oldest first. It is never
 // nil.
 func (s *Service) List(ctx context.Context, accountID string) ([]Document, error) {
-	rows, err := list(ctx, s.db, accountID)
+	rows, err := selectRows(ctx, s.db, accountID)
 	if err != nil {
 		return nil, err
 	}
 	documents := make([]Document, 0, len(rows))
 	for _, r := range rows {
-		d, err := r.document()
+		d, err := r.maskedDocument()
 		if err != nil {
 			return nil, err
 		}
@@ -152,7 +152,7 @@ func (s *Service) List(ctx context.Context, accountID string) ([]Document, error
 func (s *Service) Delete(ctx context.Context, accountID, id string) error {
 	entry := s.audit.Entry(ctx, audit.AIProviderDelete, accountID, auditTarget(id))
 	err := audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
-		return remove(ctx, tx, accountID, id)
+		return deleteRow(ctx, tx, accountID, id)
 	})
 	if err != nil {
 		return err

@@ -49,7 +49,7 @@ func fileKeys(t testing.TB) *masterkey.Keyring {
 	return k
 }
 
-func service(t testing.TB, db *sqldb.DB, keys *masterkey.Keyring) *Service {
+func openService(t testing.TB, db *sqldb.DB, keys *masterkey.Keyring) *Service {
 	t.Helper()
 	s, err := New(context.Background(), Settings{}, db, keys, audittest.New(t, db), prometheus.NewRegistry())
 	if err != nil {
@@ -60,7 +60,7 @@ func service(t testing.TB, db *sqldb.DB, keys *masterkey.Keyring) *Service {
 
 const who = "user:u1"
 
-func create(t testing.TB, s *Service, account, body string) Document {
+func createProvider(t testing.TB, s *Service, account, body string) Document {
 	t.Helper()
 	d, err := s.Create(audittest.CallerContext(t, who), account, members(t, body))
 	if err != nil {
@@ -72,8 +72,8 @@ func create(t testing.TB, s *Service, account, body string) Document {
 func TestAProvidersLife(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		ctx := audittest.CallerContext(t, who)
-		s := service(t, db, fileKeys(t))
-		made := create(t, s, "acme", whole)
+		s := openService(t, db, fileKeys(t))
+		made := createProvider(t, s, "acme", whole)
 		if len(made.ID) != 32 || !reflect.DeepEqual(made.WebSocket.Headers, map[string]string{"Authorization": Mask, "X-Tenant": Mask}) {
 			t.Errorf("made %#v", made.WebSocket.Headers)
 		}
@@ -104,7 +104,7 @@ func TestAProvidersLife(t *testing.T) {
 			t.Errorf("opened: %v %q, %v", p, p.Headers, err)
 		}
 
-		second := create(t, s, "acme", whole)
+		second := createProvider(t, s, "acme", whole)
 		all, err := s.List(ctx, "acme")
 		if err != nil || len(all) != 2 || all[0].ID != made.ID || all[1].ID != second.ID {
 			t.Errorf("listed %+v, %v", all, err)
@@ -138,8 +138,8 @@ func errorOf[T any](_ T, err error) error { return err }
 func TestAnotherAccountsProviderDoesNotExist(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		ctx := audittest.CallerContext(t, who)
-		s := service(t, db, fileKeys(t))
-		made := create(t, s, "acme", whole)
+		s := openService(t, db, fileKeys(t))
+		made := createProvider(t, s, "acme", whole)
 		for name, err := range map[string]error{
 			"GET": errorOf(s.Find(ctx, "other", made.ID)), "DELETE": s.Delete(ctx, "other", made.ID),
 			"PUT": errorOf(s.Update(ctx, "other", made.ID, members(t, whole))),
@@ -160,8 +160,8 @@ func TestAnotherAccountsProviderDoesNotExist(t *testing.T) {
 func TestAMaskStandsOnlyForWhatIsStored(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		ctx := audittest.CallerContext(t, who)
-		s := service(t, db, fileKeys(t))
-		made := create(t, s, "acme", whole)
+		s := openService(t, db, fileKeys(t))
+		made := createProvider(t, s, "acme", whole)
 		body := strings.Replace(whole, `"X-Tenant":"7"`, `"X-Other":"********"`, 1)
 		if _, err := s.Update(ctx, "acme", made.ID, members(t, body)); fmt.Sprint(codes(err)) != "[websocket.headers.X-Other masked]" {
 			t.Errorf("PUT: %v %v", err, codes(err))
@@ -190,8 +190,8 @@ func TestWithoutAMasterKey(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		ctx := audittest.CallerContext(t, who)
 		bare := strings.Replace(whole, `,"headers":{"Authorization":"Bearer abc","X-Tenant":"7"}`, ``, 1)
-		s := service(t, db, noKeys(t))
-		made := create(t, s, "acme", bare)
+		s := openService(t, db, noKeys(t))
+		made := createProvider(t, s, "acme", bare)
 		if p, err := s.Open(ctx, made.ID); err != nil || p.Headers != nil {
 			t.Errorf("without headers no key is needed: %v", err)
 		}
@@ -203,7 +203,7 @@ func TestWithoutAMasterKey(t *testing.T) {
 		}
 
 		keys := fileKeys(t)
-		create(t, service(t, db, keys), "acme", whole)
+		createProvider(t, openService(t, db, keys), "acme", whole)
 		if _, err := New(ctx, Settings{}, db, noKeys(t), audittest.New(t, db), prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), "TRUNKLINE_MASTER_KEY") {
 			t.Errorf("started without the key of what is sealed: %v", err)
 		}
@@ -213,8 +213,8 @@ func TestWithoutAMasterKey(t *testing.T) {
 func TestHeadersAreSealedForTheirProvider(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		ctx := audittest.CallerContext(t, who)
-		s := service(t, db, fileKeys(t))
-		mine, theirs := create(t, s, "acme", whole), create(t, s, "other", whole)
+		s := openService(t, db, fileKeys(t))
+		mine, theirs := createProvider(t, s, "acme", whole), createProvider(t, s, "other", whole)
 		var sealed string
 		if err := db.QueryRowContext(ctx, `SELECT sealed FROM ai_providers WHERE id = $1`, theirs.ID).Scan(&sealed); err != nil {
 			t.Fatal(err)
@@ -235,13 +235,13 @@ func TestRotationSealsEverythingAnew(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		ctx := audittest.CallerContext(t, who)
 		keys := fileKeys(t)
-		s := service(t, db, keys)
+		s := openService(t, db, keys)
 		var ids []string
 		for i := range 105 {
-			d := create(t, s, "acme", strings.Replace(whole, "Bearer abc", fmt.Sprint("Bearer ", i), 1))
+			d := createProvider(t, s, "acme", strings.Replace(whole, "Bearer abc", fmt.Sprint("Bearer ", i), 1))
 			ids = append(ids, d.ID)
 		}
-		create(t, s, "acme", strings.Replace(whole, `{"Authorization":"Bearer abc","X-Tenant":"7"}`, `{}`, 1))
+		createProvider(t, s, "acme", strings.Replace(whole, `{"Authorization":"Bearer abc","X-Tenant":"7"}`, `{}`, 1))
 		done, err := masterkey.Rotate(ctx, keys, []masterkey.SecretStore{s.Secrets()}, func(int, int) {})
 		if err != nil {
 			t.Fatal(err)
@@ -260,8 +260,8 @@ func TestRotationSealsEverythingAnew(t *testing.T) {
 func TestConcurrentChangesAreWholeOnes(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		keys := fileKeys(t)
-		nodes := []*Service{service(t, db, keys), service(t, db, keys)}
-		made := create(t, nodes[0], "acme", whole)
+		nodes := []*Service{openService(t, db, keys), openService(t, db, keys)}
+		made := createProvider(t, nodes[0], "acme", whole)
 		var wg sync.WaitGroup
 		for w := range 4 {
 			wg.Go(func() {
@@ -289,7 +289,7 @@ func TestAnAccountHasOnlySoMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	s := service(t, db, noKeys(t))
+	s := openService(t, db, noKeys(t))
 	_, err = db.ExecContext(t.Context(), `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1)
 		INSERT INTO ai_providers (id, account_id, name, audio_format, url, sealed, master_key_id, fallback, created_at, updated_at)
 		SELECT 'p' || i, 'acme', 'n', 'opus', 'wss://h', '', '', '', $2, $2 FROM n`, maxProviders, time.Now().UnixMilli())
@@ -300,7 +300,7 @@ func TestAnAccountHasOnlySoMany(t *testing.T) {
 	if _, err := s.Create(audittest.CallerContext(t, who), "acme", members(t, bare)); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("one more: %v", err)
 	}
-	create(t, s, "other", bare)
+	createProvider(t, s, "other", bare)
 }
 
 func TestNothingShowsASecret(t *testing.T) {
@@ -340,7 +340,7 @@ func TestTheOldAuditTableIsTakenOver(t *testing.T) {
 			VALUES (1, 'acme', 'user:u1', 'create', 'p'), (2, 'acme', 'user:u1', 'replace', 'p'), (3, 'acme', 'user:u2', 'delete', 'p')`); err != nil {
 			t.Fatal(err)
 		}
-		service(t, db, fileKeys(t))
+		openService(t, db, fileKeys(t))
 		want := []string{"ai_provider.create user:u1 ai_provider:p ok", "ai_provider.delete user:u2 ai_provider:p ok", "ai_provider.update user:u1 ai_provider:p ok"}
 		if got := audittest.Entries(t, audittest.New(t, db), "acme", ""); !slices.Equal(got, want) {
 			t.Errorf("audit log has %q, want %q", got, want)
@@ -351,13 +351,13 @@ func TestTheOldAuditTableIsTakenOver(t *testing.T) {
 func TestStoredHeadersAreNotSentToAnotherOrigin(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		ctx := audittest.CallerContext(t, who)
-		s := service(t, db, fileKeys(t))
+		s := openService(t, db, fileKeys(t))
 		masked := strings.NewReplacer("Bearer abc", Mask, `"7"`, `"`+Mask+`"`).Replace(whole)
 		for _, moved := range []string{
 			"wss://thief.example.com/voice", "wss://ai.example.com:8443/voice", "wss://ai.example.com./voice",
 			"wss://ai.example.com.thief.example/voice", "wss://ai.example.co/voice",
 		} {
-			made := create(t, s, "acme", whole)
+			made := createProvider(t, s, "acme", whole)
 			_, err := s.Update(ctx, "acme", made.ID, members(t, strings.Replace(masked, "wss://ai.example.com/voice", moved, 1)))
 			if got := fmt.Sprint(codes(err)); got != "[websocket.headers.Authorization masked websocket.headers.X-Tenant masked]" {
 				t.Errorf("%s: %v %s", moved, err, got)
@@ -371,7 +371,7 @@ func TestStoredHeadersAreNotSentToAnotherOrigin(t *testing.T) {
 			}
 		}
 		for _, same := range []string{"wss://ai.example.com/other?x=1", "wss://AI.example.com:443/voice"} {
-			made := create(t, s, "acme", whole)
+			made := createProvider(t, s, "acme", whole)
 			if _, err := s.Update(ctx, "acme", made.ID, members(t, strings.Replace(masked, "wss://ai.example.com/voice", same, 1))); err != nil {
 				t.Errorf("%s: %v %v", same, err, codes(err))
 			}

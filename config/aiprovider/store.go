@@ -26,36 +26,36 @@ func scanRow(scan sqldb.ScanFunc) (r row, err error) {
 	return r, err
 }
 
-func find(ctx context.Context, q sqldb.Runner, id string) (row, error) {
+func selectRow(ctx context.Context, q sqldb.Runner, id string) (row, error) {
 	found := q.QueryRowContext(ctx, `SELECT `+columns+` FROM ai_providers WHERE id = $1`, id)
 	return sqldb.Find(found, notFound(), "reading an AI provider", scanRow)
 }
 
-func list(ctx context.Context, q sqldb.Runner, accountID string) ([]row, error) {
+func selectRows(ctx context.Context, q sqldb.Runner, accountID string) ([]row, error) {
 	rows, err := q.QueryContext(ctx, `SELECT `+columns+` FROM ai_providers WHERE account_id = $1 ORDER BY created_at, id`, accountID)
 	return sqldb.Collect(rows, err, "reading the AI providers", scanRow)
 }
 
-func count(ctx context.Context, q sqldb.Runner, accountID string) (n int, err error) {
+func countRows(ctx context.Context, q sqldb.Runner, accountID string) (n int, err error) {
 	err = q.QueryRowContext(ctx, `SELECT COUNT(*) FROM ai_providers WHERE account_id = $1`, accountID).Scan(&n)
 	return n, sqldb.Wrap(err, "counting the AI providers")
 }
 
-func insert(ctx context.Context, e sqldb.Execer, r row) error {
+func insertRow(ctx context.Context, e sqldb.Execer, r row) error {
 	_, err := e.ExecContext(ctx, `INSERT INTO ai_providers (`+columns+`, master_key_id, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $11)`, r.id, r.accountID, r.name, r.audioFormat, r.url,
 		r.headerNames, r.sealedHeaders, r.extensions, r.fallback, masterkey.KeyID(r.sealedHeaders), time.Now().UnixMilli())
 	return sqldb.Wrap(err, "storing an AI provider")
 }
 
-func update(ctx context.Context, e sqldb.Execer, r row) error {
+func updateRow(ctx context.Context, e sqldb.Execer, r row) error {
 	_, err := e.ExecContext(ctx, `UPDATE ai_providers SET name = $1, audio_format = $2, url = $3, header_names = $4, sealed = $5,
 		master_key_id = $6, extensions = $7, fallback = $8, updated_at = $9 WHERE id = $10`, r.name, r.audioFormat, r.url,
 		r.headerNames, r.sealedHeaders, masterkey.KeyID(r.sealedHeaders), r.extensions, r.fallback, time.Now().UnixMilli(), r.id)
 	return sqldb.Wrap(err, "storing an AI provider")
 }
 
-func remove(ctx context.Context, e sqldb.Execer, accountID, id string) error {
+func deleteRow(ctx context.Context, e sqldb.Execer, accountID, id string) error {
 	n, err := sqldb.Exec(ctx, e, `DELETE FROM ai_providers WHERE id = $1 AND account_id = $2`, id, accountID)
 	if err == nil && n == 0 {
 		return notFound()

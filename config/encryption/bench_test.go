@@ -12,7 +12,7 @@ import (
 
 // Goals on PostgreSQL, two cores: 5,000 reads/s, 500 changes/s (issue 5).
 func BenchmarkPostgres(b *testing.B) {
-	s := service(b, testdb.Open(b, sqldb.Config{URL: testservice.Postgres(b)}), fileKeys(b))
+	s := openService(b, testdb.Open(b, sqldb.Config{URL: testservice.Postgres(b)}), fileKeys(b))
 	const accounts = 200
 	for i := range accounts {
 		for version := range 3 {

@@ -109,21 +109,21 @@ func TestEverySequenceOfPutsFollowsTheTable(t *testing.T) {
 		for step := range 40 {
 			c := randomChange(r, "")
 			if s.exists && r.IntN(3) == 0 { // GET, edit, PUT
-				d := s.document()
+				d := s.toDocument()
 				c.HistoricalKeys, c.HistoricalSalts = d.HistoricalKeys, d.HistoricalSalts
 				if d.KeyVersion > 0 {
 					c.KeyVersion, c.KeyID = &d.KeyVersion, &d.KeyID
 				}
 			}
-			before := s.document()
+			before := s.toDocument()
 			next, err := s.apply(c)
 			if err != nil {
 				t.Fatalf("seed %d, step %d: %v", seed, step, err)
 			}
-			if fmt.Sprintf("%+v", *before) != fmt.Sprintf("%+v", *s.document()) {
+			if fmt.Sprintf("%+v", *before) != fmt.Sprintf("%+v", *s.toDocument()) {
 				t.Fatalf("seed %d, step %d: apply changed the old state", seed, step)
 			}
-			if err := m.put(c, next.document()); err != nil {
+			if err := m.put(c, next.toDocument()); err != nil {
 				t.Fatalf("seed %d, step %d: %v", seed, step, err)
 			}
 			s = next

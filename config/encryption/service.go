@@ -63,7 +63,7 @@ type Result struct {
 func newResult(s *state) *Result {
 	a := &Result{ETag: etag(s.revision)}
 	if s.exists {
-		a.Config = s.document()
+		a.Config = s.toDocument()
 	}
 	return a
 }

@@ -40,7 +40,7 @@ func fileKeys(t testing.TB) *masterkey.Keyring {
 	return k
 }
 
-func service(t testing.TB, db *sqldb.DB, keys *masterkey.Keyring) *Service {
+func openService(t testing.TB, db *sqldb.DB, keys *masterkey.Keyring) *Service {
 	t.Helper()
 	s, err := New(context.Background(), db, keys, audittest.New(t, db), prometheus.NewRegistry())
 	if err != nil {
@@ -60,7 +60,7 @@ func put(t *testing.T, s *Service, account string, c Change) *Document {
 
 func TestStoredSequencesFollowTheTable(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
-		s := service(t, db, fileKeys(t))
+		s := openService(t, db, fileKeys(t))
 		for seed := range uint64(4) {
 			r, m := rand.New(rand.NewPCG(seed, 7)), newModel()
 			account := fmt.Sprintf("account-%d", seed)
@@ -100,7 +100,7 @@ func TestStoredSequencesFollowTheTable(t *testing.T) {
 func TestConcurrentPutsLoseNoKey(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		keys := fileKeys(t)
-		nodes := []*Service{service(t, db, keys), service(t, db, keys)}
+		nodes := []*Service{openService(t, db, keys), openService(t, db, keys)}
 		const writers, each = 6, 5
 		var mu sync.Mutex
 		got := map[int64]string{}
@@ -142,7 +142,7 @@ func TestConcurrentPutsLoseNoKey(t *testing.T) {
 
 func TestIfMatchGuardsAgainstALostUpdate(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
-		s := service(t, db, fileKeys(t))
+		s := openService(t, db, fileKeys(t))
 		try := func(ifMatch string, want fault.Kind) *Result {
 			t.Helper()
 			a, err := s.Update(audittest.CallerContext(t, "user:u1"), "acme", Change{Enabled: true}, ifMatch)
@@ -169,7 +169,7 @@ func TestIfMatchGuardsAgainstALostUpdate(t *testing.T) {
 
 func TestARefusedPutChangesNothing(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
-		s := service(t, db, fileKeys(t))
+		s := openService(t, db, fileKeys(t))
 		put(t, s, "acme", Change{Enabled: true, Key: new(goodKey)})
 		before, err := s.Find(audittest.CallerContext(t, "user:u1"), "acme")
 		if err != nil {
@@ -188,7 +188,7 @@ func TestARefusedPutChangesNothing(t *testing.T) {
 
 func TestSecretsLieSealedAndReadersAreLogged(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
-		s := service(t, db, fileKeys(t))
+		s := openService(t, db, fileKeys(t))
 		put(t, s, "acme", Change{Enabled: true, Key: new(goodKey), Salt: new("a salt to look for")})
 		var wg sync.WaitGroup
 		for i := range 100 {
@@ -227,7 +227,7 @@ func TestSecretsLieSealedAndReadersAreLogged(t *testing.T) {
 
 func TestNothingOfTheDatabaseFileShowsAKey(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "t.db")
-	s := service(t, testdb.Open(t, sqldb.Config{Path: file}), fileKeys(t))
+	s := openService(t, testdb.Open(t, sqldb.Config{Path: file}), fileKeys(t))
 	d := put(t, s, "acme", Change{Enabled: true})
 	put(t, s, "acme", Change{Enabled: true, Key: new(goodKey)})
 	raw, err := hex.DecodeString(d.Key)
@@ -267,7 +267,7 @@ func TestTheMasterKeyRotatesUnderWriters(t *testing.T) {
 		if _, err := serverKeys.Create(); err != nil {
 			t.Fatal(err)
 		}
-		server := service(t, db, serverKeys)
+		server := openService(t, db, serverKeys)
 		for i := range 250 {
 			put(t, server, fmt.Sprintf("account-%d", i), Change{Enabled: true})
 		}
@@ -293,7 +293,7 @@ func TestTheMasterKeyRotatesUnderWriters(t *testing.T) {
 		})
 		command := open()
 		var last, total int
-		got, err := masterkey.Rotate(t.Context(), command, []masterkey.SecretStore{service(t, db, command).Secrets()}, func(d, n int) { last, total = d, n })
+		got, err := masterkey.Rotate(t.Context(), command, []masterkey.SecretStore{openService(t, db, command).Secrets()}, func(d, n int) { last, total = d, n })
 		close(stop)
 		wg.Wait()
 		if err != nil || last < 250 && total < 250 {
@@ -303,7 +303,7 @@ func TestTheMasterKeyRotatesUnderWriters(t *testing.T) {
 		if err != nil || len(after) != 1 || after[0] != got.ID || after[0] == before[0] {
 			t.Fatalf("in use: %v, %v", after, err)
 		}
-		fresh := service(t, db, open()) // a server with only the new file
+		fresh := openService(t, db, open()) // a server with only the new file
 		for _, account := range []string{"account-0", "account-249", "busy"} {
 			if a, err := fresh.Find(audittest.CallerContext(t, "u"), account); err != nil || a.Config.Key == "" {
 				t.Errorf("%s: %v", account, err)
@@ -314,7 +314,7 @@ func TestTheMasterKeyRotatesUnderWriters(t *testing.T) {
 
 func TestStartingWithoutTheMasterKeyIsRefused(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
-		put(t, service(t, db, fileKeys(t)), "acme", Change{Enabled: true})
+		put(t, openService(t, db, fileKeys(t)), "acme", Change{Enabled: true})
 		missing, err := masterkey.Open(masterkey.Settings{File: filepath.Join(t.TempDir(), "master.key")})
 		if err != nil {
 			t.Fatal(err)
@@ -329,7 +329,7 @@ func TestStartingWithoutTheMasterKeyIsRefused(t *testing.T) {
 
 func TestAStoreThatFailsAnswersWithUpdateFailed(t *testing.T) {
 	db := testdb.Open(t, testdb.SQLite(t))
-	s := service(t, db, fileKeys(t))
+	s := openService(t, db, fileKeys(t))
 	if _, err := db.ExecContext(t.Context(), `DROP TABLE encryption_keys`); err != nil {
 		t.Fatal(err)
 	}
@@ -349,7 +349,7 @@ func TestAStoreThatFailsAnswersWithUpdateFailed(t *testing.T) {
 
 func TestReadsAtTheSameTimeAreAllLogged(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
-		s := service(t, db, fileKeys(t))
+		s := openService(t, db, fileKeys(t))
 		const readers, each = 40, 5
 		var wg sync.WaitGroup
 		for r := range readers {
@@ -374,7 +374,7 @@ func TestReadsAtTheSameTimeAreAllLogged(t *testing.T) {
 func TestManyAccountsChangeAtOnce(t *testing.T) {
 	onEachDatabase(t, func(t *testing.T, db *sqldb.DB) {
 		keys := fileKeys(t)
-		nodes := []*Service{service(t, db, keys), service(t, db, keys)}
+		nodes := []*Service{openService(t, db, keys), openService(t, db, keys)}
 		var wg sync.WaitGroup
 		for w := range 32 {
 			wg.Go(func() {
@@ -392,7 +392,7 @@ func TestManyAccountsChangeAtOnce(t *testing.T) {
 
 func TestAReadThatCannotBeLoggedIsRefused(t *testing.T) {
 	db := testdb.Open(t, testdb.SQLite(t))
-	s := service(t, db, fileKeys(t))
+	s := openService(t, db, fileKeys(t))
 	put(t, s, "acme", Change{Enabled: true})
 	if _, err := db.ExecContext(t.Context(), `DROP TABLE audit_pending`); err != nil {
 		t.Fatal(err)
@@ -422,7 +422,7 @@ func TestTheOldAuditTableIsTakenOver(t *testing.T) {
 			VALUES (1, 'acme', 'user:u1', 'change', 1, 1), (2, 'acme', 'user:u2', 'read', 1, 1)`); err != nil {
 			t.Fatal(err)
 		}
-		service(t, db, fileKeys(t))
+		openService(t, db, fileKeys(t))
 		want := []string{"encryption.read user:u2 key_version:1 ok", "encryption.update user:u1 key_version:1 ok"}
 		if got := audittest.Entries(t, audittest.New(t, db), "acme", ""); !slices.Equal(got, want) {
 			t.Errorf("audit log has %q, want %q", got, want)

@@ -30,15 +30,15 @@ func (s *state) version() int64 { return int64(len(s.versions)) }
 // auditTarget returns the version as an audit target; 0 is before the first.
 func (s *state) auditTarget() string { return "key_version:" + strconv.FormatInt(s.version(), 10) }
 
-func (s *state) current() (keySalt, bool) {
+func (s *state) currentKey() (keySalt, bool) {
 	if len(s.versions) == 0 {
 		return keySalt{}, false
 	}
 	return s.versions[len(s.versions)-1], true
 }
 
-// keyID returns KeyID, "" if there is no key yet.
-func (s *state) keyID() string {
+// currentKeyID returns KeyID, "" if there is no key yet.
+func (s *state) currentKeyID() string {
 	if len(s.versions) == 0 {
 		return ""
 	}
@@ -69,7 +69,7 @@ func (s *state) apply(c Change) (*state, error) {
 	if next.algorithm == "" {
 		next.algorithm = AES256GCM
 	}
-	old, stored := s.current()
+	old, stored := s.currentKey()
 	latest := old
 	if c.Key != nil {
 		latest.key = *c.Key
@@ -110,7 +110,7 @@ func (p *keySalt) generateMissing() error {
 // readOnlyFaults returns a fault for each read-only field of the request that differs from
 // the stored one.
 func (s *state) readOnlyFaults(c Change) (faults []fault.Field) {
-	doc := s.document()
+	doc := s.toDocument()
 	check := func(name string, sent, same bool) {
 		if sent && !same {
 			faults = append(faults, fault.Field{Field: name, Code: codeReadOnly,
@@ -142,12 +142,12 @@ func (d *Document) String() string { return "encryption configuration (not shown
 // GoString is String for %#v.
 func (d *Document) GoString() string { return d.String() }
 
-func (s *state) document() *Document {
+func (s *state) toDocument() *Document {
 	d := &Document{
-		Enabled: s.enabled, Algorithm: s.algorithm, KeyVersion: s.version(), KeyID: s.keyID(),
+		Enabled: s.enabled, Algorithm: s.algorithm, KeyVersion: s.version(), KeyID: s.currentKeyID(),
 		HistoricalKeys: map[string]string{}, HistoricalSalts: map[string]string{},
 	}
-	current, ok := s.current()
+	current, ok := s.currentKey()
 	if !ok {
 		return d
 	}

@@ -130,7 +130,7 @@ func (s *Service) save(ctx context.Context, entry audit.Entry, old, next *state)
 }
 
 func (s *Service) saveKey(ctx context.Context, tx *sql.Tx, next *state, now int64) error {
-	current, _ := next.current()
+	current, _ := next.currentKey()
 	sealed, err := s.seal(next.accountID, next.version(), current)
 	if err != nil {
 		return err

@@ -12,7 +12,7 @@ import (
 )
 
 //go:embed haproxy.cfg
-var haproxy string
+var haproxyConfig string
 
 // Node holds the addresses, host:port, of a node's public listener and of its metrics.
 type Node struct {
@@ -33,7 +33,7 @@ func (l Local) HAProxy() (string, error) {
 	for i, n := range l.Fanout {
 		fmt.Fprintf(&servers, "\tserver fanout-%d %s\n", i+1, l.server(n))
 	}
-	config := haproxy
+	config := haproxyConfig
 	for _, change := range []struct{ from, to string }{
 		{`bind :9443 ssl crt /run/secrets/tls.*`, "bind " + l.Listen},
 		{` resolvers docker init-addr.*`, ""},

@@ -93,7 +93,7 @@ func (d Dashboard) layout() []object {
 			if x+p.width > pageWidth {
 				x, y, height = 0, y+height, 0
 			}
-			one := p.json()
+			one := p.toObject()
 			one["id"] = id
 			one["gridPos"] = object{"x": x, "y": y, "w": p.width, "h": p.height}
 			out = append(out, one)

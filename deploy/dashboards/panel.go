@@ -53,7 +53,7 @@ func expand(expr string) string {
 	).Replace(expr)
 }
 
-func (p panel) json() object {
+func (p panel) toObject() object {
 	var targets []object
 	for i, q := range p.queries {
 		t := object{"refId": string(rune('A' + i)), "datasource": source, "expr": expand(q.expr), "legendFormat": q.legend}

@@ -49,7 +49,7 @@ func (f *ServerFlags) TrustedFiles() (files []string, insecure bool, err error) 
 	if err != nil {
 		return nil, false, err
 	}
-	return trustedFiles(s, f.ca), f.insecure, nil
+	return settingsFiles(s, f.ca), f.insecure, nil
 }
 
 // Client returns an HTTP client that trusts the certificates that the flags and the data

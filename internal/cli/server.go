@@ -30,10 +30,10 @@ func ServerURL(s *settings.Settings) string {
 // ClientTLS returns the TLS configuration of a client: the certificates of the flags and, once it
 // exists, the certificate that a server on the data directory has generated.
 func ClientTLS(s *settings.Settings, insecure bool, ca string) (*tls.Config, error) {
-	return ClientTLSFromFiles(insecure, trustedFiles(s, ca)...)
+	return ClientTLSFromFiles(insecure, settingsFiles(s, ca)...)
 }
 
-func trustedFiles(s *settings.Settings, ca string) (files []string) {
+func settingsFiles(s *settings.Settings, ca string) (files []string) {
 	if ca != "" {
 		files = append(files, ca)
 	}

@@ -40,8 +40,8 @@ var noSession = fetchSession{0, withoutSession}
 // closing returns the session of a request that closes s.
 func (s fetchSession) closing() fetchSession { return fetchSession{s.id, withoutSession} }
 
-// next returns the session of the request after a response that named id.
-func (s fetchSession) next(id int32) fetchSession {
+// following returns the session of the request after a response that named id.
+func (s fetchSession) following(id int32) fetchSession {
 	if s.epoch < 0 || id == 0 {
 		return noSession
 	}

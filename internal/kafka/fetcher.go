@@ -289,7 +289,7 @@ func (f *fetcher) distribute(response *sharedBuffer, err error, catchUp *catchUp
 		f.answeredRequests++
 		f.answeredAt = time.Now()
 		f.waiting = false
-		f.session = session.next(header.session)
+		f.session = session.following(header.session)
 		if err != nil {
 			f.session = session.closing()
 		}

@@ -45,7 +45,7 @@ func (g *group) watchMembers(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		ownID := g.memberID()
-		counts, err := g.report(ctx, liveness, name, ownID)
+		counts, err := g.reportAlive(ctx, liveness, name, ownID)
 		if ctx.Err() != nil {
 			break
 		}
@@ -74,7 +74,7 @@ func (g *group) watchMembers(ctx context.Context) {
 	}
 }
 
-func (g *group) report(ctx context.Context, liveness Liveness, name, ownID string) (map[string]int64, error) {
+func (g *group) reportAlive(ctx context.Context, liveness Liveness, name, ownID string) (map[string]int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	return liveness.Report(ctx, name, ownID)

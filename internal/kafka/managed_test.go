@@ -20,7 +20,7 @@ func TestManagedKafka(t *testing.T) {
 	kafka := testservice.OwnManagedKafka(t)
 	refused := func(t *testing.T, settings Settings) {
 		t.Helper()
-		if err := open(t, settings).Ping(t.Context()); err == nil {
+		if err := openCluster(t, settings).Ping(t.Context()); err == nil {
 			t.Error("let in")
 		}
 	}
@@ -64,7 +64,7 @@ func TestManagedKafka(t *testing.T) {
 		settings.TopicPrefix = "token."
 		settings.TLS = tlsclient.Settings{Enabled: true, CAFile: kafka.CA.File}
 		settings.SASL = credentials.Settings{Mechanism: "oauthbearer", OAuth: credentials.OAuth{TokenURL: endpoint.URL, ClientID: "trunkline", ClientSecret: "secret"}}
-		p := open(t, settings).NewProducer(ProducerConfig{DeliveryTimeout: 2 * time.Minute})
+		p := openCluster(t, settings).NewProducer(ProducerConfig{DeliveryTimeout: 2 * time.Minute})
 		for issued.Load() < 3 {
 			if err := p.Produce(t.Context(), Record{Topic: "t", Value: []byte("v")}); err != nil {
 				t.Fatal(err)

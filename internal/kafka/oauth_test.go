@@ -66,7 +66,7 @@ func tokenBroker(t *testing.T, accept func(message string) (life int64, refusal 
 	return settings
 }
 
-func open(t *testing.T, settings Settings) *Cluster {
+func openCluster(t *testing.T, settings Settings) *Cluster {
 	t.Helper()
 	c, err := Open(t.Context(), Config{Settings: settings}, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -94,7 +94,7 @@ func TestTheTokenFileAndExtensionsAreSent(t *testing.T) {
 	settings.SASL = credentials.Settings{Mechanism: "oauthbearer", OAuth: credentials.OAuth{
 		TokenFile: tokenFile(t, "first"), Extensions: []string{"logicalCluster=lkc-1", "identityPoolId=pool 2"},
 	}}
-	if err := open(t, settings).Ping(t.Context()); err != nil {
+	if err := openCluster(t, settings).Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := sent.Load("n,,\x01auth=Bearer first\x01logicalCluster=lkc-1\x01identityPoolId=pool 2\x01\x01"); !ok {
@@ -105,7 +105,7 @@ func TestTheTokenFileAndExtensionsAreSent(t *testing.T) {
 func TestARefusedTokenIsAnAuthenticationError(t *testing.T) {
 	settings := tokenBroker(t, func(string) (int64, string) { return 0, `{"status":"invalid_token","scope":"kafka"}` })
 	settings.SASL = credentials.Settings{Mechanism: "oauthbearer", OAuth: credentials.OAuth{TokenFile: tokenFile(t, "hush")}}
-	err := open(t, settings).Ping(t.Context())
+	err := openCluster(t, settings).Ping(t.Context())
 	if err == nil || strings.Contains(err.Error(), "hush") {
 		t.Fatalf("got %v", err)
 	}
@@ -246,7 +246,7 @@ func TestMSKLogin(t *testing.T) {
 		return 900_000, ""
 	})
 	settings.SASL = credentials.Settings{Mechanism: "aws-msk-iam", AWSRegion: region}
-	if err := open(t, settings).Ping(t.Context()); err != nil {
+	if err := openCluster(t, settings).Ping(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	message := <-messages

@@ -46,7 +46,7 @@ func (c *conn) checkEvent(s Stamp, resume Resume, t *Tally) {
 		return
 	}
 	t.Deliveries++
-	arrival, missing := c.checks[i].record(s.Seq)
+	arrival, missing := c.checks[i].observe(s.Seq)
 	t.Lost += missing
 	switch {
 	case arrival == arrivedLate:

@@ -89,7 +89,7 @@ func (l *Load) Tally() *Tally {
 	sum := &Tally{Closed: map[int]int{}}
 	for _, w := range l.workers {
 		w.mu.Lock()
-		sum.add(&w.r.tally)
+		sum.merge(&w.r.tally)
 		w.mu.Unlock()
 	}
 	return sum
@@ -114,7 +114,7 @@ func (l *Load) Outstanding(published []uint64) (n uint64) {
 		w := l.worker(c)
 		w.mu.Lock()
 		for i := range c.checks {
-			n += c.checks[i].outstanding(published[c.group.First+i])
+			n += c.checks[i].missingAtEnd(published[c.group.First+i])
 		}
 		w.mu.Unlock()
 	}

@@ -41,7 +41,7 @@ func TestSubscribersSeeEveryFault(t *testing.T) {
 					p.discardInput()
 				})
 				const sockets = 20
-				l := connect(t, s.config(func(cfg *Config) { cfg.Groups[0].Sockets, cfg.Workers = sockets, 2 }))
+				l := openLoad(t, s.loadConfig(func(cfg *Config) { cfg.Groups[0].Sockets, cfg.Workers = sockets, 2 }))
 				tally := await(t, l, "all events", func(t *Tally) bool { return t.Deliveries == uint64(sockets*len(c.numbers)) })
 				each := *tally
 				each.Lost /= sockets
@@ -82,7 +82,7 @@ func TestFramesInPiecesAndManyInOneWrite(t *testing.T) {
 			}
 			p.discardInput()
 		})
-		l := connect(t, s.config(nil))
+		l := openLoad(t, s.loadConfig(nil))
 		tally := await(t, l, "all events", func(t *Tally) bool { return t.Deliveries == count+1 })
 		if !tally.Faultless() || tally.Foreign != 0 {
 			t.Error(describeTally(tally))
@@ -101,7 +101,7 @@ func TestPingsAreAnsweredAndClosesToo(t *testing.T) {
 			op, payload = p.read()
 			answers <- fmt.Sprintf("%x %x", op, payload)
 		})
-		l := connect(t, s.config(nil))
+		l := openLoad(t, s.loadConfig(nil))
 		tally := await(t, l, "the close", func(t *Tally) bool { return t.Closed[4008] == 1 })
 		if pong, bye := <-answers, <-answers; pong != "8a hello" || bye != "88 0fa8" {
 			t.Errorf("answers %q and %q", pong, bye)
@@ -119,7 +119,7 @@ func TestOurOwnEndIsANormalClose(t *testing.T) {
 			op, payload := p.read()
 			said <- fmt.Sprintf("%x %x", op, payload)
 		})
-		l := connect(t, s.config(nil))
+		l := openLoad(t, s.loadConfig(nil))
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
@@ -137,7 +137,7 @@ func TestBreachesOfTheProtocolAreFaults(t *testing.T) {
 			p.send(wire)
 			p.discardInput()
 		})
-		l := connect(t, s.config(func(cfg *Config) { cfg.Resume = ResumeByID }))
+		l := openLoad(t, s.loadConfig(func(cfg *Config) { cfg.Resume = ResumeByID }))
 		tally := await(t, l, name, func(t *Tally) bool { return t.Closed[codeProtocol] == 1 })
 		if tally.Faultless() || tally.Misbehaved != 1 {
 			t.Errorf("%s: %s", name, describeTally(tally))
@@ -195,7 +195,7 @@ func TestResume(t *testing.T) {
 				p.send(events(3)...)
 				c.end(p)
 			})
-			l := connect(t, s.config(func(cfg *Config) { cfg.Resume, cfg.Groups[0].Streams = c.resume, c.streams }))
+			l := openLoad(t, s.loadConfig(func(cfg *Config) { cfg.Resume, cfg.Groups[0].Streams = c.resume, c.streams }))
 			events := slices.DeleteFunc(slices.Clone(c.second), func(n uint64) bool { return n == 0 })
 			tally := await(t, l, "the second visit", func(t *Tally) bool { return t.Deliveries == uint64(3+len(events)) })
 			if got := describeTally(tally); !strings.Contains(got, c.want) || tally.Foreign != 0 {
@@ -210,7 +210,7 @@ func TestResume(t *testing.T) {
 
 func TestSomeClosesAreForGood(t *testing.T) {
 	s := newServer(t, false, func(p *peer) { p.send(serverCloseFrame(4003)) })
-	l := connect(t, s.config(func(cfg *Config) { cfg.Resume = ResumeByID }))
+	l := openLoad(t, s.loadConfig(func(cfg *Config) { cfg.Resume = ResumeByID }))
 	await(t, l, "the close", func(t *Tally) bool { return t.Closed[4003] == 1 })
 	time.Sleep(20 * time.Millisecond) // Pause is one millisecond
 	if n := countOf(s, ""); n != 1 {
@@ -224,7 +224,7 @@ func TestStalledSubscribersDoNotRead(t *testing.T) {
 		p.send(events(1)...)
 		p.discardInput()
 	})
-	l := connect(t, s.config(func(cfg *Config) { cfg.Groups[0].Sockets, cfg.Stalled = sockets, .05 }))
+	l := openLoad(t, s.loadConfig(func(cfg *Config) { cfg.Groups[0].Sockets, cfg.Stalled = sockets, .05 }))
 	tally := await(t, l, "the others", func(t *Tally) bool { return t.Deliveries == sockets-2 })
 	if all, reading := l.Subscribers(); all != sockets || reading != sockets-2 || tally.Stalled != 2 || tally.Open != sockets {
 		t.Errorf("%d of %d read, %d stalled, %s", reading, all, tally.Stalled, describeTally(tally))
@@ -238,7 +238,7 @@ func TestStalledSubscribersDoNotRead(t *testing.T) {
 
 func TestTheEndOfAStalledSubscriberIsSeen(t *testing.T) {
 	s := newServer(t, false, func(p *peer) { p.send(events(1)...) })
-	l := connect(t, s.config(func(cfg *Config) { cfg.Stalled = 1 }))
+	l := openLoad(t, s.loadConfig(func(cfg *Config) { cfg.Stalled = 1 }))
 	tally := await(t, l, "the end", func(t *Tally) bool { return t.StalledEnd == 1 })
 	if tally.Deliveries != 0 || tally.Open != 0 {
 		t.Error(describeTally(tally))
@@ -248,12 +248,12 @@ func TestTheEndOfAStalledSubscriberIsSeen(t *testing.T) {
 func TestABusyServerIsTriedAgainAndARefusalIsAnError(t *testing.T) {
 	s := newServer(t, false, (*peer).discardInput)
 	s.refuse = []int{503, 429, 500}
-	l := connect(t, s.config(nil))
+	l := openLoad(t, s.loadConfig(nil))
 	if refused := l.Refused(); refused[503] != 1 || refused[429] != 1 || refused[500] != 1 {
 		t.Errorf("refused %v", refused)
 	}
 	s.refuse = []int{403}
-	l, err := New(s.config(nil))
+	l, err := New(s.loadConfig(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,7 +282,7 @@ func TestServerThatIsNotThere(t *testing.T) {
 
 func TestStrangersAreNotTrusted(t *testing.T) {
 	s := newServer(t, true, (*peer).discardInput)
-	l, err := New(s.config(func(cfg *Config) { cfg.TLS = nil }))
+	l, err := New(s.loadConfig(func(cfg *Config) { cfg.TLS = nil }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +295,7 @@ func TestStrangersAreNotTrusted(t *testing.T) {
 func TestRampAndSources(t *testing.T) {
 	s := newServer(t, false, (*peer).discardInput)
 	began := time.Now()
-	l := connect(t, s.config(func(cfg *Config) {
+	l := openLoad(t, s.loadConfig(func(cfg *Config) {
 		cfg.Groups[0].Sockets, cfg.Ramp = 21, 200
 		cfg.Sources = []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2")}
 	}))
@@ -314,7 +314,7 @@ func TestNoDescriptorIsLeft(t *testing.T) {
 		}
 	})
 	before := countDescriptors(t)
-	l, err := New(s.config(func(cfg *Config) { cfg.Groups[0].Sockets, cfg.Resume = 30, ResumeByID }))
+	l, err := New(s.loadConfig(func(cfg *Config) { cfg.Groups[0].Sockets, cfg.Resume = 30, ResumeByID }))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func newPoller() (p *poller, err error) {
 	if p.eventfd, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
 		return nil, fmt.Errorf("making an eventfd: %w", err)
 	}
-	if err := p.add(p.eventfd, unix.EPOLLIN, readySocket{slot: wakeSlot}); err != nil {
+	if err := p.register(p.eventfd, unix.EPOLLIN, readySocket{slot: wakeSlot}); err != nil {
 		return nil, fmt.Errorf("watching the eventfd: %w", err)
 	}
 	return p, nil
@@ -44,10 +44,10 @@ func (p *poller) watch(fd int, reading bool, id readySocket) error {
 	if reading {
 		events |= unix.EPOLLIN
 	}
-	return p.add(fd, events, id)
+	return p.register(fd, events, id)
 }
 
-func (p *poller) add(fd int, events uint32, id readySocket) error {
+func (p *poller) register(fd int, events uint32, id readySocket) error {
 	return unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: id.slot, Pad: id.connects})
 }
 

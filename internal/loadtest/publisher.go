@@ -80,18 +80,18 @@ func (l *publisher) dueBatch(events []Event) []Event {
 		if len(events) > 0 && due.After(now) {
 			break
 		}
-		events = append(events, l.event(due))
+		events = append(events, l.nextEvent(due))
 	}
 	return events
 }
 
-// event creates the publisher's next event.
-func (l *publisher) event(due time.Time) Event {
+// nextEvent creates the publisher's next event.
+func (l *publisher) nextEvent(due time.Time) Event {
 	s := l.source
 	stream := l.next % len(s.cfg.Accounts)
 	from := len(l.buffer)
 	s.lastSeq[stream]++
-	event := s.event(l.buffer, Stamp{stream, s.lastSeq[stream], due.UnixNano()})
+	event := s.newEvent(l.buffer, Stamp{stream, s.lastSeq[stream], due.UnixNano()})
 	l.buffer = event.JSON
 	event.JSON = l.buffer[from:]
 	l.next = l.nextNumber(l.next)
@@ -113,7 +113,7 @@ func (l *publisher) fixedBatch(events []Event, due time.Time) []Event {
 	l.buffer = l.buffer[:0]
 	l.batches++
 	for range s.cfg.Batch {
-		events = append(events, l.event(due))
+		events = append(events, l.nextEvent(due))
 	}
 	return events
 }

@@ -27,9 +27,9 @@ const (
 // lost, and count as again if they arrive.
 const maxGaps = 1024
 
-// record records the next number. missing is the number of events newly known to be missing,
+// observe records the next number. missing is the number of events newly known to be missing,
 // negative if one of them has arrived.
-func (s *sequence) record(n uint64) (a arrival, missing int64) {
+func (s *sequence) observe(n uint64) (a arrival, missing int64) {
 	s.last = n
 	switch {
 	case n == s.highest+1:
@@ -69,7 +69,7 @@ func (s *sequence) removeFromGaps(n uint64) bool {
 	return false
 }
 
-// outstanding returns the number of published numbers that are missing after the last one seen.
-func (s *sequence) outstanding(published uint64) uint64 {
+// missingAtEnd returns the number of published numbers that are missing after the last one seen.
+func (s *sequence) missingAtEnd(published uint64) uint64 {
 	return max(published, s.highest) - s.highest
 }

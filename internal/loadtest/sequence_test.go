@@ -27,7 +27,7 @@ func TestSequence(t *testing.T) {
 			var lost int64
 			var disordered, repeated uint64
 			for _, n := range c.numbers {
-				arrival, missing := s.record(n)
+				arrival, missing := s.observe(n)
 				lost += missing
 				switch arrival {
 				case arrivedLate:
@@ -36,8 +36,8 @@ func TestSequence(t *testing.T) {
 					repeated++
 				}
 			}
-			if lost != c.lost || disordered != c.disordered || repeated != c.repeated || s.outstanding(6) != c.behind {
-				t.Errorf("lost %d, disordered %d, repeated %d, behind %d", lost, disordered, repeated, s.outstanding(6))
+			if lost != c.lost || disordered != c.disordered || repeated != c.repeated || s.missingAtEnd(6) != c.behind {
+				t.Errorf("lost %d, disordered %d, repeated %d, behind %d", lost, disordered, repeated, s.missingAtEnd(6))
 			}
 		})
 	}
@@ -52,7 +52,7 @@ func TestSequenceFindsEveryFaultInAnyOrder(t *testing.T) {
 		got := map[uint64]bool{}
 		for range 150 {
 			n := 1 + random.Uint64N(total)
-			arrival, missing := s.record(n)
+			arrival, missing := s.observe(n)
 			lost += missing
 			if (arrival == arrivedAgain) != got[n] {
 				t.Fatalf("number %d: %v, though it was here: %v", n, arrival, got[n])
@@ -62,8 +62,8 @@ func TestSequenceFindsEveryFaultInAnyOrder(t *testing.T) {
 			}
 			got[n] = true
 		}
-		if lost+int64(s.outstanding(total)) != total-came {
-			t.Fatalf("lost %d and %d behind, want %d", lost, s.outstanding(total), total-came)
+		if lost+int64(s.missingAtEnd(total)) != total-came {
+			t.Fatalf("lost %d and %d behind, want %d", lost, s.missingAtEnd(total), total-came)
 		}
 	}
 }
@@ -72,7 +72,7 @@ func TestSequenceIsBounded(t *testing.T) {
 	var s sequence
 	var lost int64
 	for n := uint64(2); n < 10*maxGaps; n += 2 {
-		_, missing := s.record(n)
+		_, missing := s.observe(n)
 		lost += missing
 	}
 	if len(s.gaps) != maxGaps || lost != 5*maxGaps-1 {

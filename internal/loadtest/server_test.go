@@ -101,7 +101,7 @@ func (s *server) upgrade(w http.ResponseWriter, r *http.Request) {
 	s.serve(&peer{Conn: conn, in: rw.Reader, query: r.URL.RawQuery, visit: visit})
 }
 
-func (s *server) config(change func(*Config)) Config {
+func (s *server) loadConfig(change func(*Config)) Config {
 	cfg := Config{URL: s.URL + "/ws", Run: testRun, Groups: []Group{{Sockets: 1, Streams: 1}}, Pause: time.Millisecond}
 	if s.TLS != nil {
 		cfg.TLS = &tls.Config{RootCAs: s.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs}
@@ -112,8 +112,8 @@ func (s *server) config(change func(*Config)) Config {
 	return cfg
 }
 
-// connect opens a load, which ends with the test.
-func connect(t *testing.T, cfg Config) *Load {
+// openLoad opens a load, which ends with the test.
+func openLoad(t *testing.T, cfg Config) *Load {
 	t.Helper()
 	l, err := New(cfg)
 	if err != nil {

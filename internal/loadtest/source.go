@@ -141,7 +141,7 @@ func (s *Source) Acks() *Histogram {
 func (s *Source) Probe(ctx context.Context) error {
 	var events []Event
 	for stream := range s.cfg.Accounts {
-		events = append(events, s.event(nil, Stamp{Stream: stream, At: s.cfg.Clock.Now().UnixNano()}))
+		events = append(events, s.newEvent(nil, Stamp{Stream: stream, At: s.cfg.Clock.Now().UnixNano()}))
 		if len(events) == defaultBatchLimit || stream == len(s.cfg.Accounts)-1 {
 			if err := s.sink.Publish(ctx, events); err != nil {
 				return fmt.Errorf("publishing a probe: %w", err)
@@ -181,8 +181,8 @@ func (s *Source) Run(ctx context.Context, rate float64) error {
 	return failed
 }
 
-// event creates an event of exactly the configured size.
-func (s *Source) event(dst []byte, stamp Stamp) Event {
+// newEvent creates an event of exactly the configured size.
+func (s *Source) newEvent(dst []byte, stamp Stamp) Event {
 	account := s.cfg.Accounts[stamp.Stream]
 	padding := s.cfg.Size - s.minSizes[stamp.Stream]
 	return Event{stamp.Stream, stamp.Seq, s.cfg.Encode(dst, stamp, s.cfg.Run, account, s.padding[:padding])}

@@ -38,8 +38,8 @@ func (n *recordingSink) Publish(_ context.Context, events []Event) error {
 	return n.fails
 }
 
-// publish runs a source for some time on a test clock.
-func publish(t *testing.T, accounts int, rate float64, for_ time.Duration, sink *recordingSink) (*Source, error) {
+// runSource runs a source for some time on a test clock.
+func runSource(t *testing.T, accounts int, rate float64, for_ time.Duration, sink *recordingSink) (*Source, error) {
 	t.Helper()
 	sink.run, sink.stamps, sink.sizes = testRun, map[int][]Stamp{}, map[int]bool{}
 	cfg := SourceConfig{Run: testRun, Size: 400, Clock: NewClock()}
@@ -71,7 +71,7 @@ func TestSourceKeepsItsSchedule(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				sink := &recordingSink{delay: c.delay}
 				began := time.Now()
-				s, err := publish(t, c.accounts, c.rate, 2*time.Second-time.Microsecond, sink)
+				s, err := runSource(t, c.accounts, c.rate, 2*time.Second-time.Microsecond, sink)
 				if err != nil || len(sink.bad) > 0 || len(sink.sizes) != 1 || !sink.sizes[400] {
 					t.Fatalf("%v, sizes %v, bad %q", err, sink.sizes, sink.bad)
 				}
@@ -120,7 +120,7 @@ func TestSourceSendsWholeBatches(t *testing.T) {
 				for stream, stamps := range sink.stamps {
 					var c sequence
 					for _, stamp := range stamps {
-						if arrival, missing := c.record(stamp.Seq); arrival != arrivedInOrder || missing != 0 {
+						if arrival, missing := c.observe(stamp.Seq); arrival != arrivedInOrder || missing != 0 {
 							t.Fatalf("stream %d: %+v", stream, stamps)
 						}
 						dues[time.Unix(0, stamp.At).Sub(began)]++
@@ -146,7 +146,7 @@ func TestSourceSendsWholeBatches(t *testing.T) {
 func TestSourceGoesOnCounting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sink := &recordingSink{}
-		s, err := publish(t, 2, 100, 50*time.Millisecond, sink)
+		s, err := runSource(t, 2, 100, 50*time.Millisecond, sink)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestSourceGoesOnCounting(t *testing.T) {
 			if stamp.Seq == 0 {
 				continue // the probe
 			}
-			if arrival, missing := c.record(stamp.Seq); arrival != arrivedInOrder || missing != 0 {
+			if arrival, missing := c.observe(stamp.Seq); arrival != arrivedInOrder || missing != 0 {
 				t.Fatalf("%+v", sink.stamps[0])
 			}
 		}
@@ -173,7 +173,7 @@ func TestSourceGoesOnCounting(t *testing.T) {
 func TestSourceEndsWithItsSinksError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		full := errors.New("disk full")
-		s, err := publish(t, 3, 100, time.Hour, &recordingSink{fails: full})
+		s, err := runSource(t, 3, 100, time.Hour, &recordingSink{fails: full})
 		if !errors.Is(err, full) || s.Published()[0] != 0 {
 			t.Errorf("%v, published %v", err, s.Published())
 		}
@@ -182,7 +182,7 @@ func TestSourceEndsWithItsSinksError(t *testing.T) {
 
 func TestSourceNeedsARate(t *testing.T) {
 	for _, rate := range []float64{-1, 0} { // 0 is valid only with a batch size
-		if _, err := publish(t, 1, rate, time.Second, &recordingSink{}); err == nil {
+		if _, err := runSource(t, 1, rate, time.Second, &recordingSink{}); err == nil {
 			t.Errorf("%v was taken", rate)
 		}
 	}

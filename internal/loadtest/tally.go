@@ -29,7 +29,7 @@ func (t *Tally) Faultless() bool {
 	return t.Lost == 0 && t.Disordered == 0 && t.Duplicated == 0 && t.Misbehaved == 0
 }
 
-func (t *Tally) add(o *Tally) {
+func (t *Tally) merge(o *Tally) {
 	t.Open += o.Open
 	t.Stalled += o.Stalled
 	t.Proven += o.Proven

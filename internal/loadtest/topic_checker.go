@@ -76,7 +76,7 @@ func (t *TopicChecker) Record(partition int, source int64, value []byte) {
 	if partition != stream.firstPartition {
 		counts.Strayed++
 	}
-	switch arrival, missing := stream.record(stamp.Seq); {
+	switch arrival, missing := stream.observe(stamp.Seq); {
 	case arrival != arrivedAgain:
 		counts.Records++
 		counts.Missing = missing
@@ -90,17 +90,17 @@ func (t *TopicChecker) Record(partition int, source int64, value []byte) {
 	default:
 		counts.Duplicated++
 	}
-	t.counts.count(partition, counts)
+	t.counts.addPartition(partition, counts)
 }
 
-func (t *TopicTally) count(partition int, seen PartitionTally) {
-	t.PartitionTally.add(seen)
+func (t *TopicTally) addPartition(partition int, seen PartitionTally) {
+	t.PartitionTally.merge(seen)
 	tally := t.Partitions[partition]
-	tally.add(seen)
+	tally.merge(seen)
 	t.Partitions[partition] = tally
 }
 
-func (p *PartitionTally) add(o PartitionTally) {
+func (p *PartitionTally) merge(o PartitionTally) {
 	p.Records += o.Records
 	p.Missing += o.Missing
 	p.Repeated += o.Repeated
@@ -124,7 +124,7 @@ func (t *TopicChecker) Outstanding(published []uint64) (n uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i := range t.streams {
-		n += t.streams[i].outstanding(published[i])
+		n += t.streams[i].missingAtEnd(published[i])
 	}
 	return n
 }
@@ -137,7 +137,7 @@ func (t *TopicChecker) FinalTally(published []uint64) *TopicTally {
 	defer t.mu.Unlock()
 	for i := range t.streams {
 		stream := &t.streams[i]
-		outstanding := stream.outstanding(published[i])
+		outstanding := stream.missingAtEnd(published[i])
 		if outstanding == 0 {
 			continue
 		}
@@ -145,7 +145,7 @@ func (t *TopicChecker) FinalTally(published []uint64) *TopicTally {
 		if stream.received {
 			home = stream.firstPartition
 		}
-		tally.count(home, PartitionTally{Missing: int64(outstanding)})
+		tally.addPartition(home, PartitionTally{Missing: int64(outstanding)})
 	}
 	return tally
 }

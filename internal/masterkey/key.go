@@ -52,12 +52,12 @@ func KeyID(sealed string) string {
 	return id
 }
 
-func (k key) seal(secret []byte, location []string) string {
+func (k key) encrypt(secret []byte, location []string) string {
 	box := k.aead.Seal(nil, nil, secret, k.associatedData(location))
 	return sealedPrefix + k.id + "." + base64.RawURLEncoding.EncodeToString(box)
 }
 
-func (k key) unseal(sealed string, location []string) ([]byte, error) {
+func (k key) decrypt(sealed string, location []string) ([]byte, error) {
 	box, err := base64.RawURLEncoding.Strict().DecodeString(sealed[len(sealedPrefix)+len(k.id)+1:])
 	if err != nil {
 		return nil, fmt.Errorf("reading a sealed secret: %w", err)

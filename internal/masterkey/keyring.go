@@ -78,7 +78,7 @@ func (k *Keyring) Seal(secret []byte, location ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return ring.newest().seal(secret, location), nil
+	return ring.newest().encrypt(secret, location), nil
 }
 
 // Unseal opens a secret that Seal sealed for the same location.
@@ -88,7 +88,7 @@ func (k *Keyring) Unseal(sealed string, location ...string) ([]byte, error) {
 	if !ok {
 		return nil, fault.Internal(fmt.Errorf("master key %q is not there", id), "a sealed secret cannot be opened")
 	}
-	secret, err := key.unseal(sealed, location)
+	secret, err := key.decrypt(sealed, location)
 	if err != nil {
 		return nil, fault.Internal(err, "a sealed secret cannot be opened")
 	}

@@ -25,7 +25,7 @@ func randomKey() []byte {
 	return raw
 }
 
-func open(t *testing.T, cfg Settings) *Keyring {
+func openKeyring(t *testing.T, cfg Settings) *Keyring {
 	t.Helper()
 	k, err := Open(cfg)
 	if err != nil {
@@ -37,14 +37,14 @@ func open(t *testing.T, cfg Settings) *Keyring {
 func fileRing(t *testing.T) (*Keyring, string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "master.key")
-	k := open(t, Settings{File: file})
+	k := openKeyring(t, Settings{File: file})
 	if created, err := k.Create(); err != nil || !created {
 		t.Fatalf("created %v, %v", created, err)
 	}
 	return k, file
 }
 
-func seal(t *testing.T, k *Keyring, secret string, place ...string) string {
+func sealSecret(t *testing.T, k *Keyring, secret string, place ...string) string {
 	t.Helper()
 	sealed, err := k.Seal([]byte(secret), place...)
 	if err != nil {
@@ -54,8 +54,8 @@ func seal(t *testing.T, k *Keyring, secret string, place ...string) string {
 }
 
 func TestASecretOpensOnlyInItsPlace(t *testing.T) {
-	k := open(t, Settings{Value: setting.Secret(hex.EncodeToString(randomKey()))})
-	sealed := seal(t, k, "s3cret", "keys", "acme", "1")
+	k := openKeyring(t, Settings{Value: setting.Secret(hex.EncodeToString(randomKey()))})
+	sealed := sealSecret(t, k, "s3cret", "keys", "acme", "1")
 	if strings.Contains(sealed, "s3cret") {
 		t.Fatal("not sealed")
 	}
@@ -70,8 +70,8 @@ func TestASecretOpensOnlyInItsPlace(t *testing.T) {
 }
 
 func TestAnAlteredSecretIsRefused(t *testing.T) {
-	k := open(t, Settings{Value: setting.Secret(hex.EncodeToString(randomKey()))})
-	sealed := seal(t, k, "s3cret", "p")
+	k := openKeyring(t, Settings{Value: setting.Secret(hex.EncodeToString(randomKey()))})
+	sealed := sealSecret(t, k, "s3cret", "p")
 	for i := range sealed {
 		bad := []byte(sealed)
 		bad[i]++
@@ -89,13 +89,13 @@ func TestAnAlteredSecretIsRefused(t *testing.T) {
 func TestAKeyMayBeWrittenInHexOrBase64(t *testing.T) {
 	raw := randomKey()
 	raw[0], raw[1] = 0xfb, 0xff // differ between the two alphabets of base64
-	first := open(t, Settings{Value: setting.Secret(hex.EncodeToString(raw))})
-	sealed := seal(t, first, "x")
+	first := openKeyring(t, Settings{Value: setting.Secret(hex.EncodeToString(raw))})
+	sealed := sealSecret(t, first, "x")
 	for _, text := range []string{
 		strings.ToUpper(hex.EncodeToString(raw)), base64.StdEncoding.EncodeToString(raw),
 		base64.RawStdEncoding.EncodeToString(raw), base64.URLEncoding.EncodeToString(raw), base64.RawURLEncoding.EncodeToString(raw),
 	} {
-		if _, err := open(t, Settings{Value: setting.Secret(" " + text + " ")}).Unseal(sealed); err != nil {
+		if _, err := openKeyring(t, Settings{Value: setting.Secret(" " + text + " ")}).Unseal(sealed); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -121,26 +121,26 @@ func TestBadKeysAreRefusedWithoutShowingThem(t *testing.T) {
 
 func TestTheLastKeySealsAndAllOpen(t *testing.T) {
 	one, two := hex.EncodeToString(randomKey()), hex.EncodeToString(randomKey())
-	old := seal(t, open(t, Settings{Value: setting.Secret(one)}), "x")
-	both := open(t, Settings{Value: setting.Secret(one + "," + two)})
+	old := sealSecret(t, openKeyring(t, Settings{Value: setting.Secret(one)}), "x")
+	both := openKeyring(t, Settings{Value: setting.Secret(one + "," + two)})
 	if _, err := both.Unseal(old); err != nil {
 		t.Error(err)
 	}
-	fresh := seal(t, both, "x")
-	if _, err := open(t, Settings{Value: setting.Secret(two)}).Unseal(fresh); err != nil {
+	fresh := sealSecret(t, both, "x")
+	if _, err := openKeyring(t, Settings{Value: setting.Secret(two)}).Unseal(fresh); err != nil {
 		t.Error("the last key did not seal")
 	}
 	if err := both.Require(KeyID(old), KeyID(fresh)); err != nil {
 		t.Error(err)
 	}
-	if err := open(t, Settings{Value: setting.Secret(two)}).Require(KeyID(old)); err == nil {
+	if err := openKeyring(t, Settings{Value: setting.Secret(two)}).Require(KeyID(old)); err == nil {
 		t.Error("a missing key was not missed")
 	}
 }
 
 func TestTheFileIsMadeOnceAndPrivate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "master.key")
-	empty := open(t, Settings{File: file})
+	empty := openKeyring(t, Settings{File: file})
 	if _, err := empty.Seal([]byte("x")); fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("sealed without a key: %v", err)
 	}
@@ -172,21 +172,21 @@ func TestTheFileIsMadeOnceAndPrivate(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v, %v", info.Mode(), err)
 	}
-	sealed := seal(t, empty, "x") // it follows
-	if _, err := open(t, Settings{File: file}).Unseal(sealed); err != nil {
+	sealed := sealSecret(t, empty, "x") // it follows
+	if _, err := openKeyring(t, Settings{File: file}).Unseal(sealed); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestARunningRingFollowsTheFile(t *testing.T) {
 	cli, file := fileRing(t)
-	server := open(t, Settings{File: file})
-	before := seal(t, server, "x")
+	server := openKeyring(t, Settings{File: file})
+	before := sealSecret(t, server, "x")
 	id, err := cli.AddKey()
 	if err != nil {
 		t.Fatal(err)
 	}
-	after := seal(t, server, "x")
+	after := sealSecret(t, server, "x")
 	if KeyID(after) != id || KeyID(before) == id {
 		t.Errorf("sealed under %s, then %s; the new key is %s", KeyID(before), KeyID(after), id)
 	}
@@ -196,13 +196,13 @@ func TestARunningRingFollowsTheFile(t *testing.T) {
 	if err := cli.RemoveUnused([]string{KeyID(before)}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := open(t, Settings{File: file}).Unseal(before); err != nil {
+	if _, err := openKeyring(t, Settings{File: file}).Unseal(before); err != nil {
 		t.Errorf("a key in use was retired: %v", err)
 	}
 	if err := cli.RemoveUnused(nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := open(t, Settings{File: file}).Unseal(before); err == nil {
+	if _, err := openKeyring(t, Settings{File: file}).Unseal(before); err == nil {
 		t.Error("the old key is still in the file")
 	}
 	if data, err := os.ReadFile(file); err != nil || !bytes.HasPrefix(data, []byte(fileHeader)) {
@@ -212,7 +212,7 @@ func TestARunningRingFollowsTheFile(t *testing.T) {
 
 func TestALostFileStopsSealingAndNotOpening(t *testing.T) {
 	k, file := fileRing(t)
-	sealed := seal(t, k, "x")
+	sealed := sealSecret(t, k, "x")
 	for name, lose := range map[string]func() error{
 		"emptied": func() error { return os.WriteFile(file, []byte("# nothing\n"), 0o600) },
 		"removed": func() error { return os.Remove(file) },
@@ -270,7 +270,7 @@ func TestRotateSealsEverythingAndRetiresTheOldKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &store{k: k, secrets: []string{seal(t, k, "a"), seal(t, k, "b")}, late: []string{seal(t, k, "c")}}
+		r := &store{k: k, secrets: []string{sealSecret(t, k, "a"), sealSecret(t, k, "b")}, late: []string{sealSecret(t, k, "c")}}
 		steps := 0
 		got, err := Rotate(t.Context(), k, []SecretStore{r}, func(int, int) { steps++ })
 		if err != nil || got.Resumed || got.ID == first {
@@ -279,7 +279,7 @@ func TestRotateSealsEverythingAndRetiresTheOldKey(t *testing.T) {
 		if ids, _ := r.MasterKeys(t.Context()); len(ids) != 3 || slices.ContainsFunc(ids, func(id string) bool { return id != got.ID }) {
 			t.Errorf("sealed under %v", ids)
 		}
-		if err := open(t, Settings{File: file}).Require(first); err == nil {
+		if err := openKeyring(t, Settings{File: file}).Require(first); err == nil {
 			t.Error("the old key is still there")
 		}
 		if steps < 3 {
@@ -291,7 +291,7 @@ func TestRotateSealsEverythingAndRetiresTheOldKey(t *testing.T) {
 func TestABrokenRotationIsFinishedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, _ := fileRing(t)
-		r := &store{k: k, secrets: []string{seal(t, k, "a"), seal(t, k, "b")}, fail: errors.New("stopped")}
+		r := &store{k: k, secrets: []string{sealSecret(t, k, "a"), sealSecret(t, k, "b")}, fail: errors.New("stopped")}
 		broken, err := Rotate(t.Context(), k, []SecretStore{r}, func(int, int) {})
 		if !errors.Is(err, r.fail) {
 			t.Fatal(err)
@@ -310,12 +310,12 @@ func TestABrokenRotationIsFinishedFirst(t *testing.T) {
 func TestKeysOfASettingAreNotRotatedByUs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, two := hex.EncodeToString(randomKey()), hex.EncodeToString(randomKey())
-		k := open(t, Settings{Value: setting.Secret(one)})
-		r := &store{k: k, secrets: []string{seal(t, k, "a")}}
+		k := openKeyring(t, Settings{Value: setting.Secret(one)})
+		r := &store{k: k, secrets: []string{sealSecret(t, k, "a")}}
 		if _, err := Rotate(t.Context(), k, []SecretStore{r}, func(int, int) {}); !errors.Is(err, errKeysFromSetting) {
 			t.Errorf("%v", err)
 		}
-		r.k = open(t, Settings{Value: setting.Secret(one + "," + two)})
+		r.k = openKeyring(t, Settings{Value: setting.Secret(one + "," + two)})
 		if got, err := Rotate(t.Context(), r.k, []SecretStore{r}, func(int, int) {}); err != nil || KeyID(r.secrets[0]) != got.ID {
 			t.Errorf("%+v, %v", got, err)
 		}

@@ -34,7 +34,7 @@ func onTables(t *testing.T, n int, test func(t *testing.T, table Table)) {
 			table.exec(t, `CREATE TABLE safes (owner TEXT, number BIGINT, sealed TEXT NOT NULL, master_key_id TEXT NOT NULL, PRIMARY KEY (owner, number))`)
 			table.exec(t, `INSERT INTO safes VALUES ('nobody', 1, '', '')`)
 			for i := range n {
-				sealed := seal(t, k, fmt.Sprint("secret ", i), "safes", "o", fmt.Sprint(i))
+				sealed := sealSecret(t, k, fmt.Sprint("secret ", i), "safes", "o", fmt.Sprint(i))
 				table.exec(t, `INSERT INTO safes VALUES ('o', $1, $2, $3)`, i, sealed, KeyID(sealed))
 			}
 			test(t, table)
@@ -108,7 +108,7 @@ func TestASecretReplacedMeanwhileIsLeftAlone(t *testing.T) {
 		if err != nil || len(old) != 1 {
 			t.Fatal(old, err)
 		}
-		fresh := seal(t, table.Keys, "fresh", "safes", "o", "0")
+		fresh := sealSecret(t, table.Keys, "fresh", "safes", "o", "0")
 		table.exec(t, `UPDATE safes SET sealed = $1 WHERE owner = 'o'`, fresh)
 		if err := table.resealRow(t.Context(), old[0]); err != nil {
 			t.Fatal(err)

@@ -19,7 +19,7 @@ func files(named ...string) fstest.MapFS {
 
 func TestMigrateAppliesWhatIsNewOnceAndInOrder(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg Config) {
-		db := open(t, cfg)
+		db := openDB(t, cfg)
 		first := files("0001_make.sql", `CREATE TABLE room_things (id TEXT); INSERT INTO room_things VALUES ('one');`)
 		second := files("0001_make.sql", string(first["migrations/0001_make.sql"].Data),
 			"0002_fill.postgres.sql", `INSERT INTO room_things VALUES ('postgres')`,
@@ -62,7 +62,7 @@ func TestMigrateByManyNodesAtOnce(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg Config) {
 		fs := files("0001_make.sql", `CREATE TABLE room_things (id TEXT)`,
 			"0002_fill.sql", `INSERT INTO room_things VALUES ('x')`)
-		nodes := []*DB{open(t, cfg), open(t, cfg), open(t, cfg)}
+		nodes := []*DB{openDB(t, cfg), openDB(t, cfg), openDB(t, cfg)}
 		var group sync.WaitGroup
 		for _, db := range nodes {
 			group.Go(func() {
@@ -80,7 +80,7 @@ func TestMigrateByManyNodesAtOnce(t *testing.T) {
 
 func TestMigrateIsAllOrNothing(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg Config) {
-		db := open(t, cfg)
+		db := openDB(t, cfg)
 		good := files("0001_make.sql", `CREATE TABLE room_things (id TEXT)`)
 		broken := files("0001_make.sql", `CREATE TABLE room_things (id TEXT)`, "0002_bad.sql", `CREATE NONSENSE`)
 		if err := db.Migrate(t.Context(), "room", broken); err == nil {
@@ -94,7 +94,7 @@ func TestMigrateIsAllOrNothing(t *testing.T) {
 
 func TestMigrateRefusesANewerSchema(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg Config) {
-		db := open(t, cfg)
+		db := openDB(t, cfg)
 		newer := files("0001_a.sql", `CREATE TABLE room_a (id TEXT)`, "0002_b.sql", `CREATE TABLE room_b (id TEXT)`)
 		if err := db.Migrate(t.Context(), "room", newer); err != nil {
 			t.Fatal(err)
@@ -111,7 +111,7 @@ func TestMigrateRefusesANewerSchema(t *testing.T) {
 
 func TestMigrateKeepsRoomsApart(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg Config) {
-		db := open(t, cfg)
+		db := openDB(t, cfg)
 		for _, room := range []string{"one", "two"} {
 			fs := files("0001_a.sql", `CREATE TABLE `+room+`_a (id TEXT)`)
 			if err := db.Migrate(t.Context(), room, fs); err != nil {
@@ -125,7 +125,7 @@ func TestMigrateKeepsRoomsApart(t *testing.T) {
 }
 
 func TestMigrateRefusesFilesThatDoNotCount(t *testing.T) {
-	db := open(t, Config{Path: t.TempDir() + "/x.db"})
+	db := openDB(t, Config{Path: t.TempDir() + "/x.db"})
 	for name, fs := range map[string]fstest.MapFS{
 		"a gap":         files("0001_a.sql", "", "0003_c.sql", ""),
 		"a late start":  files("0002_a.sql", ""),

@@ -21,7 +21,7 @@ func onBoth(t *testing.T, test func(t *testing.T, cfg Config)) {
 	t.Run("postgres", func(t *testing.T) { test(t, Config{URL: testservice.Postgres(t)}) })
 }
 
-func open(t *testing.T, cfg Config) *DB {
+func openDB(t *testing.T, cfg Config) *DB {
 	t.Helper()
 	db, err := Open(t.Context(), cfg)
 	if err != nil {
@@ -35,7 +35,7 @@ func open(t *testing.T, cfg Config) *DB {
 	return db
 }
 
-func exec(t *testing.T, db *DB, query string, args ...any) {
+func mustExec(t *testing.T, db *DB, query string, args ...any) {
 	t.Helper()
 	if _, err := db.ExecContext(t.Context(), query, args...); err != nil {
 		t.Fatalf("%s: %v", query, err)
@@ -44,7 +44,7 @@ func exec(t *testing.T, db *DB, query string, args ...any) {
 
 func TestPlaceholdersMayRepeatAndComeInAnyOrder(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg Config) {
-		db := open(t, cfg)
+		db := openDB(t, cfg)
 		var got string
 		err := db.QueryRowContext(t.Context(),
 			`SELECT CAST($2 AS TEXT) || CAST($1 AS TEXT) || CAST($2 AS TEXT)`, "a", "b").Scan(&got)
@@ -59,9 +59,9 @@ func TestPlaceholdersMayRepeatAndComeInAnyOrder(t *testing.T) {
 
 func TestTxIsSerializableOverTwoPools(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg Config) {
-		pools := []*DB{open(t, cfg), open(t, cfg)}
-		exec(t, pools[0], `CREATE TABLE counter (n BIGINT NOT NULL)`)
-		exec(t, pools[0], `INSERT INTO counter VALUES (0)`)
+		pools := []*DB{openDB(t, cfg), openDB(t, cfg)}
+		mustExec(t, pools[0], `CREATE TABLE counter (n BIGINT NOT NULL)`)
+		mustExec(t, pools[0], `INSERT INTO counter VALUES (0)`)
 		const each = 10
 		var group sync.WaitGroup
 		for _, db := range []*DB{pools[0], pools[0], pools[1], pools[1]} {
@@ -99,8 +99,8 @@ func addOne(ctx context.Context) func(*sql.Tx) error {
 
 func TestTxRollsBackWhenFnFailsOrPanics(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg Config) {
-		db := open(t, cfg)
-		exec(t, db, `CREATE TABLE things (id TEXT PRIMARY KEY)`)
+		db := openDB(t, cfg)
+		mustExec(t, db, `CREATE TABLE things (id TEXT PRIMARY KEY)`)
 		insert := func(tx *sql.Tx) {
 			if _, err := tx.ExecContext(t.Context(), `INSERT INTO things VALUES ('a')`); err != nil {
 				t.Error(err)
@@ -130,7 +130,7 @@ func TestTxRollsBackWhenFnFailsOrPanics(t *testing.T) {
 // commit then says only that the transaction is over.
 func TestTxWhoseContextEndedIsUnavailable(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg Config) {
-		db := open(t, cfg)
+		db := openDB(t, cfg)
 		ctx, cancel := context.WithCancel(t.Context())
 		err := db.Tx(ctx, func(tx *sql.Tx) error {
 			cancel()
@@ -148,9 +148,9 @@ func TestTxWhoseContextEndedIsUnavailable(t *testing.T) {
 
 func TestUniqueConstraintsAreRecognised(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg Config) {
-		db := open(t, cfg)
-		exec(t, db, `CREATE TABLE things (id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, n BIGINT CHECK (n > 0))`)
-		exec(t, db, `INSERT INTO things VALUES ('a', 'b', 1)`)
+		db := openDB(t, cfg)
+		mustExec(t, db, `CREATE TABLE things (id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, n BIGINT CHECK (n > 0))`)
+		mustExec(t, db, `INSERT INTO things VALUES ('a', 'b', 1)`)
 		for query, unique := range map[string]bool{
 			`INSERT INTO things VALUES ('a', 'c', 1)`:  true,
 			`INSERT INTO things VALUES ('c', 'b', 1)`:  true,
@@ -173,9 +173,9 @@ func TestUniqueConstraintsAreRecognised(t *testing.T) {
 
 func TestForeignKeysHold(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg Config) {
-		db := open(t, cfg)
-		exec(t, db, `CREATE TABLE parents (id TEXT PRIMARY KEY)`)
-		exec(t, db, `CREATE TABLE children (id TEXT REFERENCES parents(id))`)
+		db := openDB(t, cfg)
+		mustExec(t, db, `CREATE TABLE parents (id TEXT PRIMARY KEY)`)
+		mustExec(t, db, `CREATE TABLE children (id TEXT REFERENCES parents(id))`)
 		if _, err := db.ExecContext(t.Context(), `INSERT INTO children VALUES ('x')`); err == nil {
 			t.Error("a child without a parent was stored")
 		}
@@ -184,7 +184,7 @@ func TestForeignKeysHold(t *testing.T) {
 
 func TestWrapTellsAwayFromWrong(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg Config) {
-		db := open(t, cfg)
+		db := openDB(t, cfg)
 		_, err := db.ExecContext(t.Context(), `SELECT nonsense FROM nowhere`)
 		if kind := fault.KindOf(Wrap(err, "reading")); kind != fault.KindInternal {
 			t.Errorf("a wrong statement is %s", kind)
@@ -204,7 +204,7 @@ func TestWrapTellsAwayFromWrong(t *testing.T) {
 
 func TestPostgresThatGoesAwayIsUnavailableAndComesBack(t *testing.T) {
 	server := testservice.OwnPostgres(t)
-	db := open(t, Config{URL: server.URL})
+	db := openDB(t, Config{URL: server.URL})
 	server.Kill(t)
 	err := db.Tx(t.Context(), func(tx *sql.Tx) error { return nil })
 	if f := fault.As(err); f.Kind != fault.KindUnavailable || f.RetryAfter <= 0 {
@@ -243,8 +243,8 @@ func TestOpenRefuses(t *testing.T) {
 
 func TestSQLiteFileIsItsOwnersAloneWhateverItsName(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a b?c#d%20e", "x.db")
-	db := open(t, Config{Path: path})
-	exec(t, db, `CREATE TABLE things (id TEXT)`)
+	db := openDB(t, Config{Path: path})
+	mustExec(t, db, `CREATE TABLE things (id TEXT)`)
 	for _, name := range []string{path, path + "-wal"} {
 		info, err := os.Stat(name)
 		if err != nil {
@@ -263,8 +263,8 @@ func TestSQLiteFileIsItsOwnersAloneWhateverItsName(t *testing.T) {
 }
 
 func TestSQLiteReadersDoNotWaitForAWriter(t *testing.T) {
-	db := open(t, Config{Path: filepath.Join(t.TempDir(), "x.db")})
-	exec(t, db, `CREATE TABLE things (id TEXT)`)
+	db := openDB(t, Config{Path: filepath.Join(t.TempDir(), "x.db")})
+	mustExec(t, db, `CREATE TABLE things (id TEXT)`)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	err := db.Tx(ctx, func(tx *sql.Tx) error {

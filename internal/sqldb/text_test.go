@@ -11,8 +11,8 @@ import (
 // refuse them too, or a test on SQLite alone says nothing about PostgreSQL.
 func TestTextThatIsNoTextIsRefused(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg Config) {
-		db := open(t, cfg)
-		exec(t, db, `CREATE TABLE texts (t TEXT NOT NULL)`)
+		db := openDB(t, cfg)
+		mustExec(t, db, `CREATE TABLE texts (t TEXT NOT NULL)`)
 		const insert, query = `INSERT INTO texts (t) VALUES ($1)`, `SELECT COUNT(*) FROM texts WHERE t = $1`
 		ways := map[string]func(ctx context.Context, text any) error{
 			"exec": func(ctx context.Context, text any) error {
@@ -57,13 +57,13 @@ func TestTextThatIsNoTextIsRefused(t *testing.T) {
 
 func TestBytesAreNotText(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg Config) {
-		db := open(t, cfg)
+		db := openDB(t, cfg)
 		kind := "BLOB"
 		if db.Postgres() {
 			kind = "BYTEA"
 		}
-		exec(t, db, `CREATE TABLE secrets (s `+kind+` NOT NULL)`)
-		exec(t, db, `INSERT INTO secrets (s) VALUES ($1)`, []byte("\x00\xff"))
+		mustExec(t, db, `CREATE TABLE secrets (s `+kind+` NOT NULL)`)
+		mustExec(t, db, `INSERT INTO secrets (s) VALUES ($1)`, []byte("\x00\xff"))
 		var got []byte
 		if err := db.QueryRowContext(t.Context(), `SELECT s FROM secrets`).Scan(&got); err != nil || string(got) != "\x00\xff" {
 			t.Errorf("got %q, %v", got, err)

@@ -34,7 +34,7 @@ func NewCA(t testing.TB) *CA {
 	ca := &CA{dir: t.TempDir(), certificate: template, key: newKey(t)}
 	ca.File = filepath.Join(ca.dir, "ca.pem")
 	var err error
-	ca.certificate, err = x509.ParseCertificate(ca.sign(t, template, ca.key, ca.File))
+	ca.certificate, err = x509.ParseCertificate(ca.writeCertificate(t, template, ca.key, ca.File))
 	must(t, err)
 	return ca
 }
@@ -52,13 +52,13 @@ func (ca *CA) Pair(t testing.TB, subject string, names ...string) (certFile, key
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	must(t, err)
 	certFile, keyFile = filepath.Join(ca.dir, subject+".pem"), filepath.Join(ca.dir, subject+"-key.pem")
-	ca.sign(t, template, key, certFile)
+	ca.writeCertificate(t, template, key, certFile)
 	must(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
 	return certFile, keyFile
 }
 
-// sign signs a certificate, writes it to file and returns it.
-func (ca *CA) sign(t testing.TB, template *x509.Certificate, key *ecdsa.PrivateKey, file string) []byte {
+// writeCertificate signs a certificate, writes it to file and returns it.
+func (ca *CA) writeCertificate(t testing.TB, template *x509.Certificate, key *ecdsa.PrivateKey, file string) []byte {
 	t.Helper()
 	signed, err := x509.CreateCertificate(rand.Reader, template, ca.certificate, &key.PublicKey, ca.key)
 	must(t, err)

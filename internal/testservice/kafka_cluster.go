@@ -63,7 +63,7 @@ func (c *Cluster) Brokers() []string {
 // Kill kills broker i with SIGKILL.
 func (c *Cluster) Kill(t testing.TB, i int) {
 	t.Helper()
-	must(t, c.members[i].proc.kill())
+	must(t, c.members[i].proc.killAndWait())
 }
 
 // Start starts a killed broker again and returns when it is ready; its replicas may still be

@@ -106,8 +106,8 @@ func (p *process) signal(sig syscall.Signal) error {
 	return nil
 }
 
-// kill kills the process and returns when it has ended.
-func (p *process) kill() error {
+// killAndWait kills the process and returns when it has ended.
+func (p *process) killAndWait() error {
 	if err := p.signal(syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
@@ -118,13 +118,13 @@ func (p *process) kill() error {
 // stopAndWait sends the stop signal, kills the process after stopTimeout, and returns when it has ended.
 func (p *process) stopAndWait() error {
 	if err := errors.Join(p.signal(syscall.SIGCONT), p.signal(p.stopSignal)); err != nil {
-		return p.kill()
+		return p.killAndWait()
 	}
 	select {
 	case <-p.done:
 		return nil
 	case <-time.After(stopTimeout):
-		return p.kill()
+		return p.killAndWait()
 	}
 }
 

@@ -23,7 +23,7 @@ type Server struct {
 // Kill kills the server with SIGKILL.
 func (s *Server) Kill(t testing.TB) {
 	t.Helper()
-	must(t, s.proc.kill())
+	must(t, s.proc.killAndWait())
 }
 
 // Start starts the server again and returns when it answers.

@@ -43,7 +43,7 @@ func newCBC(dek *[keySize]byte) (chunkCipher, error) {
 	return &cbcCipher{block: block, mac: hmac.New(sha256.New, macKey[:])}, nil
 }
 
-func (c *cbcCipher) seal(dst, plain []byte, aad *chunkAAD) ([]byte, error) {
+func (c *cbcCipher) encrypt(dst, plain []byte, aad *chunkAAD) ([]byte, error) {
 	fullBlocksLen := len(plain) - len(plain)%blockSize
 	sealed := slices.Grow(dst, len(plain)+cbcOverhead)[:len(dst)+blockSize+fullBlocksLen+blockSize]
 	chunk := sealed[len(dst):]
@@ -63,7 +63,7 @@ func (c *cbcCipher) seal(dst, plain []byte, aad *chunkAAD) ([]byte, error) {
 	return append(sealed, c.tag(chunk, aad)...), nil
 }
 
-func (c *cbcCipher) open(dst, sealed []byte, aad *chunkAAD) ([]byte, bool) {
+func (c *cbcCipher) decrypt(dst, sealed []byte, aad *chunkAAD) ([]byte, bool) {
 	body := sealed[:len(sealed)-sha256.Size]
 	if !hmac.Equal(sealed[len(body):], c.tag(body, aad)) {
 		return nil, false

@@ -37,11 +37,11 @@ func randomNonceGCM(key []byte) (cipher.AEAD, error) {
 	return aead, nil
 }
 
-func (c gcmCipher) seal(dst, plain []byte, aad *chunkAAD) ([]byte, error) {
+func (c gcmCipher) encrypt(dst, plain []byte, aad *chunkAAD) ([]byte, error) {
 	return c.aead.Seal(dst, nil, plain, aad[:]), nil
 }
 
-func (c gcmCipher) open(dst, sealed []byte, aad *chunkAAD) ([]byte, bool) {
+func (c gcmCipher) decrypt(dst, sealed []byte, aad *chunkAAD) ([]byte, bool) {
 	plain, err := c.aead.Open(dst, nil, sealed, aad[:])
 	return plain, err == nil
 }

@@ -36,15 +36,15 @@ func TestPythonOpensWhatGoSealed(t *testing.T) {
 		for _, n := range []int{0, 16, 2*ChunkSize + 17} {
 			audio := randomAudio(n)
 			whole := sealAudio(t, audio, testParams(suite))
-			write(t, file, whole)
+			writeFile(t, file, whole)
 			if out, err := run("open", file, output, "--key", testKey, "--salt", testSalt); err != nil {
 				t.Fatalf("%v, %d bytes: %v\n%s", suite, n, err, out)
 			}
-			if got := read(t, output); !bytes.Equal(got, audio) {
+			if got := readFile(t, output); !bytes.Equal(got, audio) {
 				t.Errorf("%v, %d bytes: opened differently", suite, n)
 			}
 			whole[len(whole)-40] ^= 1
-			write(t, file, whole)
+			writeFile(t, file, whole)
 			if out, err := run("open", file, output, "--key", testKey, "--salt", testSalt); err == nil {
 				t.Errorf("%v, %d bytes: opened an altered one\n%s", suite, n, out)
 			}
@@ -61,13 +61,13 @@ func TestGoOpensWhatPythonSealed(t *testing.T) {
 	for _, suite := range suites {
 		for _, n := range []int{0, 16, 2*ChunkSize + 17} {
 			audio := randomAudio(n)
-			write(t, file, audio)
+			writeFile(t, file, audio)
 			if out, err := run("seal", file, output, "--key", testKey, "--salt", testSalt, "--suite", strconv.Itoa(int(suite)),
 				"--account", "acme", "--recording", "rec-1", "--content-type", "audio/ogg", "--key-id", "key_auto_acme", "--key-version", "2"); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			var got bytes.Buffer
-			h, _, err := Open(&got, bytes.NewReader(read(t, output)), Expected{"acme", "rec-1"}, testRootFinder)
+			h, _, err := Open(&got, bytes.NewReader(readFile(t, output)), Expected{"acme", "rec-1"}, testRootFinder)
 			if err != nil || !bytes.Equal(got.Bytes(), audio) {
 				t.Fatalf("%v, %d bytes: %v", suite, n, err)
 			}
@@ -78,14 +78,14 @@ func TestGoOpensWhatPythonSealed(t *testing.T) {
 	}
 }
 
-func write(t *testing.T, file string, data []byte) {
+func writeFile(t *testing.T, file string, data []byte) {
 	t.Helper()
 	if err := os.WriteFile(file, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func read(t *testing.T, file string) []byte {
+func readFile(t *testing.T, file string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {

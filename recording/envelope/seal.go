@@ -153,7 +153,7 @@ func (w *Writer) sealChunk(plain []byte, final bool) {
 		w.err = fmt.Errorf("%w: too long", ErrParams)
 		return
 	}
-	sealed, err := w.cipher.seal(w.sealed[:0], plain, w.aad.forChunk(w.index, final))
+	sealed, err := w.cipher.encrypt(w.sealed[:0], plain, w.aad.forChunk(w.index, final))
 	if err != nil {
 		w.err = fmt.Errorf("chunk %d: %w", w.index, err)
 		return

@@ -48,8 +48,8 @@ func ParseSuite(algorithm string) (Suite, bool) {
 // chunkCipher seals and opens single chunks under one recording's keys. Both methods
 // append to dst, which must not overlap their input.
 type chunkCipher interface {
-	seal(dst, plain []byte, aad *chunkAAD) ([]byte, error)
-	open(dst, sealed []byte, aad *chunkAAD) (plain []byte, ok bool)
+	encrypt(dst, plain []byte, aad *chunkAAD) ([]byte, error)
+	decrypt(dst, sealed []byte, aad *chunkAAD) (plain []byte, ok bool)
 	overhead() int     // bytes that sealing adds to a full chunk
 	minSealedLen() int // bytes of the shortest sealed chunk
 }
@@ -94,7 +94,7 @@ func (o *opener) openChunk(dst, sealed []byte, index uint64, final bool) ([]byte
 	if len(sealed) < o.minSealedLen() || index >= maxChunks {
 		return nil, &ChunkError{index, ErrTruncated}
 	}
-	plain, ok := o.open(dst, sealed, o.aad.forChunk(index, final))
+	plain, ok := o.decrypt(dst, sealed, o.aad.forChunk(index, final))
 	if !ok {
 		return nil, &ChunkError{index, o.diagnose(dst, sealed, index, final)}
 	}
@@ -110,7 +110,7 @@ func (o *opener) openChunk(dst, sealed []byte, index uint64, final bool) ([]byte
 // diagnose returns the cause of a refused chunk. If it is authentic with the other
 // finality, whole chunks were removed or appended; otherwise the chunk was altered.
 func (o *opener) diagnose(dst, sealed []byte, index uint64, final bool) error {
-	plain, ok := o.open(dst, sealed, o.aad.forChunk(index, !final))
+	plain, ok := o.decrypt(dst, sealed, o.aad.forChunk(index, !final))
 	clear(plain)
 	switch {
 	case !ok:

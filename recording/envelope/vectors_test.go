@@ -93,14 +93,14 @@ func TestVectors(t *testing.T) {
 		writeVectors(t, list)
 	}
 	var published vectorFile
-	if err := json.Unmarshal(read(t, list), &published); err != nil {
+	if err := json.Unmarshal(readFile(t, list), &published); err != nil {
 		t.Fatal(err)
 	}
 	if len(published.Vectors) != 6 {
 		t.Fatalf("%d vectors", len(published.Vectors))
 	}
 	for _, want := range published.Vectors {
-		whole := read(t, filepath.Join("testdata", want.File))
+		whole := readFile(t, filepath.Join("testdata", want.File))
 		if got := makeVector(t, want.File, whole); got != want {
 			t.Errorf("%s:\n got %+v\nwant %+v", want.File, got, want)
 		}
@@ -118,7 +118,7 @@ func writeVectors(t *testing.T, list string) {
 		for _, n := range []int{0, 5, ChunkSize + 3} {
 			name := fmt.Sprintf("%s-%d.trkrec", strings.ToLower(suite.String()), n)
 			whole := sealAudio(t, randomAudio(n), testParams(suite))
-			write(t, filepath.Join("testdata", name), whole)
+			writeFile(t, filepath.Join("testdata", name), whole)
 			file.Vectors = append(file.Vectors, makeVector(t, name, whole))
 		}
 	}
@@ -126,5 +126,5 @@ func writeVectors(t *testing.T, list string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, list, append(out, '\n'))
+	writeFile(t, list, append(out, '\n'))
 }

@@ -72,7 +72,7 @@ func (i *Indexer) runPartition(ctx context.Context, partition int, commit func(n
 			continue
 		case passable:
 			i.log.Warn("figures topic does not continue at the stored offset, reading continues after the gap", "partition", w.partition, "kind", gap.Kind, "stored", w.at.Offset, "resume", gap.Resume)
-			if err = w.store(ctx, nil, gap.Position()); err == nil || errors.Is(err, errFenced) {
+			if err = w.storeEntries(ctx, nil, gap.Position()); err == nil || errors.Is(err, errFenced) {
 				continue
 			}
 		}
@@ -108,7 +108,7 @@ func (w *worker) process(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := w.store(ctx, entries, reader.Position()); err != nil {
+		if err := w.storeEntries(ctx, entries, reader.Position()); err != nil {
 			return err
 		}
 		w.metrics.delay.Observe(time.Since(oldest).Seconds())
@@ -155,8 +155,8 @@ func (w *worker) readBatch(ctx context.Context, reader *kafka.Reader) (entries [
 	return entries, oldest, nil
 }
 
-// store writes rows and the position after them in one transaction.
-func (w *worker) store(ctx context.Context, entries []entry, to kafka.LogPosition) error {
+// storeEntries writes rows and the position after them in one transaction.
+func (w *worker) storeEntries(ctx context.Context, entries []entry, to kafka.LogPosition) error {
 	select {
 	case w.writers <- struct{}{}:
 		defer func() { <-w.writers }()

@@ -46,7 +46,7 @@ func (s *Store) await(t testing.TB, account string, all []kafka.Record) {
 	deadline := time.Now().Add(60 * time.Second)
 	for {
 		stored := map[string]bool{}
-		for _, row := range append(s.list(t, wholeDay(Queues, account)), s.list(t, wholeDay(Agents, account))...) {
+		for _, row := range append(s.listRows(t, wholeDay(Queues, account)), s.listRows(t, wholeDay(Agents, account))...) {
 			stored[row] = true
 		}
 		missing := 0

@@ -11,9 +11,9 @@ const (
 	Agents
 )
 
-// figure is a figure of a row: its column, which is also its name, and how the values
-// of several intervals are combined.
-type figure struct {
+// column describes the column of a figure: its name, and how the values of several
+// intervals are combined.
+type column struct {
 	name string
 	add  func(sum, value int64) int64 // value is that of the older row
 }
@@ -27,18 +27,18 @@ type table struct {
 	name     string
 	word     string // the kind in a record's key
 	id       string // column of the queue or agent id
-	figures  []figure
+	figures  []column
 	byReason bool // has break_ms_by_reason
 	levels   bool // rows have service levels
 }
 
 var tables = [...]table{
-	Queues: {name: "figures_queues", word: "queue", id: "queue_id", levels: true, figures: []figure{
+	Queues: {name: "figures_queues", word: "queue", id: "queue_id", levels: true, figures: []column{
 		{"offered", total}, {"answered", total}, {"abandoned", total}, {"abandoned_short", total}, {"answered_within", total},
 		{"transferred", total}, {"service_level_seconds", newest}, {"short_abandon_seconds", newest}, {"wait_ms_total", total},
 		{"wait_ms_max", highest}, {"abandon_wait_ms_total", total}, {"talk_ms_total", total}, {"hold_ms_total", total}, {"wrap_up_ms_total", total},
 	}},
-	Agents: {name: "figures_agents", word: "agent", id: "agent_id", byReason: true, figures: []figure{
+	Agents: {name: "figures_agents", word: "agent", id: "agent_id", byReason: true, figures: []column{
 		{"logged_in_ms", total}, {"available_ms", total}, {"talking_ms", total}, {"wrap_up_ms", total}, {"break_ms", total},
 		{"offered", total}, {"answered", total}, {"no_answer", total},
 	}},
@@ -62,5 +62,5 @@ func (t *table) columns() []string {
 
 // index returns the index of a figure in Row.figures.
 func (t *table) index(name string) int {
-	return slices.IndexFunc(t.figures, func(f figure) bool { return f.name == name })
+	return slices.IndexFunc(t.figures, func(f column) bool { return f.name == name })
 }

@@ -17,7 +17,7 @@ import (
 // byte for byte.
 func (s *Store) same(t testing.TB, account string, want map[string]string) {
 	t.Helper()
-	got := slices.Sorted(slices.Values(append(s.list(t, wholeDay(Queues, account)), s.list(t, wholeDay(Agents, account))...)))
+	got := slices.Sorted(slices.Values(append(s.listRows(t, wholeDay(Queues, account)), s.listRows(t, wholeDay(Agents, account))...)))
 	if expected := slices.Sorted(maps.Values(want)); !slices.Equal(got, expected) {
 		t.Fatalf("%d rows, want %d; the first ones:\n%s\n%s", len(got), len(expected), first(got), first(expected))
 	}
@@ -33,10 +33,10 @@ func first(rows []string) string {
 func TestStoredRowsAreThoseOfTheTopicByteForByte(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *Store) {
 		all := records(3, 20, workday("acme", 3, 600, 9*time.Hour))
-		s.store(t, 3, all[:len(all)/2])
-		s.store(t, 3, all[len(all)/3:]) // a part comes twice
+		s.storeRecords(t, 3, all[:len(all)/2])
+		s.storeRecords(t, 3, all[len(all)/3:]) // a part comes twice
 		s.same(t, "acme", lastRows(all))
-		s.store(t, 3, all[:len(all)/2]) // older values come late
+		s.storeRecords(t, 3, all[:len(all)/2]) // older values come late
 		s.same(t, "acme", lastRows(all))
 		s.same(t, "other", nil)
 	})
@@ -45,7 +45,7 @@ func TestStoredRowsAreThoseOfTheTopicByteForByte(t *testing.T) {
 func TestRowsOfTwoPartitionsAreAddedUp(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *Store) {
 		for _, partition := range []int{1, 2} {
-			s.store(t, partition, records(partition, 50, workday("acme", partition, 90, time.Hour)))
+			s.storeRecords(t, partition, records(partition, 50, workday("acme", partition, 90, time.Hour)))
 		}
 		f := wholeDay(Queues, "acme")
 		f.Seconds, f.ID = day, "queue-1"
@@ -82,7 +82,7 @@ func TestServiceLevelsOfALongerIntervalAreComputedFromItsSums(t *testing.T) {
 		Level  float64 `json:"service_level"`
 		Strict float64 `json:"service_level_strict"`
 	}
-	if err := json.Unmarshal([]byte(s.list(t, f)[0]), &row); err != nil {
+	if err := json.Unmarshal([]byte(s.listRows(t, f)[0]), &row); err != nil {
 		t.Fatal(err)
 	}
 	if row.Level != 0.8704 || row.Strict != 0.8393 { // 94 / 108, 94 / 112
@@ -93,13 +93,13 @@ func TestServiceLevelsOfALongerIntervalAreComputedFromItsSums(t *testing.T) {
 // Pages of any size and the CSV have the same rows.
 func TestPagesAndCSVHaveTheSameRows(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *Store) {
-		s.store(t, 0, records(0, 50, workday("acme", 0, 500, 26*time.Hour)))
+		s.storeRecords(t, 0, records(0, 50, workday("acme", 0, 500, 26*time.Hour)))
 		for _, seconds := range []int64{quarter, hour, day} {
 			f := wholeDay(Agents, "acme")
 			f.Seconds, f.PageSize = seconds, 1000
-			want := s.list(t, f)
+			want := s.listRows(t, f)
 			for _, f.PageSize = range []int{1, 7} {
-				if got := s.list(t, f); !slices.Equal(got, want) {
+				if got := s.listRows(t, f); !slices.Equal(got, want) {
 					t.Errorf("interval %d, pages of %d: %d rows, want %d", seconds, f.PageSize, len(got), len(want))
 				}
 			}
@@ -143,8 +143,8 @@ func TestCSVRunsNoFormula(t *testing.T) {
 func TestRowsOfADeletedAccountAndExpiredRowsAreDeleted(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *Store) {
 		acme, other := records(0, 50, workday("acme", 0, 200, time.Hour)), records(0, 50, workday("other", 0, 200, time.Hour))
-		s.store(t, 0, acme)
-		s.store(t, 0, other)
+		s.storeRecords(t, 0, acme)
+		s.storeRecords(t, 0, other)
 		for {
 			n, err := s.PurgeAccount(t.Context(), "acme")
 			if err != nil {
@@ -160,7 +160,7 @@ func TestRowsOfADeletedAccountAndExpiredRowsAreDeleted(t *testing.T) {
 		if err := s.deleteBefore(t.Context(), day0.Add(30*time.Minute).Unix()); err != nil {
 			t.Fatal(err)
 		}
-		if rows := s.list(t, wholeDay(Queues, "other")); len(rows) != 6 { // of three queues in two of four quarters
+		if rows := s.listRows(t, wholeDay(Queues, "other")); len(rows) != 6 { // of three queues in two of four quarters
 			t.Errorf("%d rows are left", len(rows))
 		}
 	})

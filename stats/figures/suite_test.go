@@ -104,8 +104,8 @@ func lastRows(all []kafka.Record) map[string]string {
 	return rows
 }
 
-// store applies records in one batch.
-func (s *Store) store(t testing.TB, partition int, all []kafka.Record) {
+// storeRecords applies records in one batch.
+func (s *Store) storeRecords(t testing.TB, partition int, all []kafka.Record) {
 	t.Helper()
 	b := batch{partition: partition}
 	for i := range all {
@@ -127,8 +127,8 @@ func wholeDay(kind Kind, account string) Filter {
 	return Filter{Kind: kind, Account: account, Start: day0.Add(-24 * time.Hour).Unix(), End: day0.Add(48 * time.Hour).Unix()}
 }
 
-// list returns the rows of a filter as JSON, page by page.
-func (s *Store) list(t testing.TB, f Filter) (rows []string) {
+// listRows returns the rows of a filter as JSON, page by page.
+func (s *Store) listRows(t testing.TB, f Filter) (rows []string) {
 	t.Helper()
 	for {
 		page, err := s.List(t.Context(), f)

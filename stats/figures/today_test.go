@@ -8,7 +8,7 @@ import (
 func TestQueuesSinceATimeAreAddedUp(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *Store) {
 		for partition, account := range []string{"acme", "acme", "other"} {
-			s.store(t, partition, records(partition, 50, workday(account, partition, 90, time.Hour)))
+			s.storeRecords(t, partition, records(partition, 50, workday(account, partition, 90, time.Hour)))
 		}
 		rows, err := s.QueuesSince(t.Context(), []string{"acme", "none"}, day0.Unix())
 		if err != nil || len(rows) != 3 {

@@ -28,7 +28,7 @@ func TestDialReturnsTheReasonOfAFailure(t *testing.T) {
 	}{
 		"wrong secret": {func(p *peer) {
 			p.banner()
-			a, _ := p.action()
+			a, _ := p.readAction()
 			p.answer(a, "Response: Error", "Message: Authentication failed")
 		}, ErrLoginDenied},
 		"not a manager interface": {func(p *peer) { p.Writef("HTTP/1.1 400 Bad Request\r\n\r\n"); p.WaitClosed() }, ErrMalformed},
@@ -70,7 +70,7 @@ func TestTLS(t *testing.T) {
 		p.login()
 		p.WaitClosed()
 	})
-	dial(t, Config{Address: address, TLS: &tls.Config{RootCAs: certificates}})
+	dialClient(t, Config{Address: address, TLS: &tls.Config{RootCAs: certificates}})
 
 	address = serveTLS(t, &tls.Config{Certificates: server.TLS.Certificates}, func(p *peer) { p.WaitClosed() })
 	_, err := newClient(t, Config{Address: address, TLS: &tls.Config{}}).Dial(t.Context())
@@ -92,7 +92,7 @@ func TestConnReturnsTheReasonOfItsEnd(t *testing.T) {
 		"endless blanks":      {func(p *peer) { p.Writef("%s", strings.Repeat("\r\n", 1<<20)); p.WaitClosed() }, ErrTooLarge},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := dial(t, Config{Address: afterLogin(t, test.play), MaxMessage: 64 << 10})
+			c := dialClient(t, Config{Address: afterLogin(t, test.play), MaxMessage: 64 << 10})
 			if err := conntest.WaitEnd(t, c.Conn); !errors.Is(err, test.want) {
 				t.Fatalf("got %v, want %v", err, test.want)
 			}
@@ -114,7 +114,7 @@ func TestCaptureArrivesSlowlyAndIsCut(t *testing.T) {
 			want = append(want, p)
 		}
 	}
-	c := dial(t, Config{Address: afterLogin(t, func(p *peer) {
+	c := dialClient(t, Config{Address: afterLogin(t, func(p *peer) {
 		for at, step := 0, 1; at < len(data); at, step = at+step, step%97+1 {
 			p.Write(data[at:min(at+step, len(data))])
 		}
@@ -128,7 +128,7 @@ func TestCaptureArrivesSlowlyAndIsCut(t *testing.T) {
 }
 
 func TestSlowConsumerEndsTheConnection(t *testing.T) {
-	c := dial(t, Config{QueueEvents: 100, Address: afterLogin(t, func(p *peer) {
+	c := dialClient(t, Config{QueueEvents: 100, Address: afterLogin(t, func(p *peer) {
 		for i := range 1000 {
 			p.Writef("Event: X\r\nN: %d\r\n\r\n", i)
 		}
@@ -150,10 +150,10 @@ func TestSlowConsumerEndsTheConnection(t *testing.T) {
 
 func TestResponsesOutOfOrderGoToTheirActions(t *testing.T) {
 	const all = 500
-	c := dial(t, Config{Address: afterLogin(t, func(p *peer) {
+	c := dialClient(t, Config{Address: afterLogin(t, func(p *peer) {
 		var asked []*Message
 		for range all {
-			a, err := p.action()
+			a, err := p.readAction()
 			if err != nil {
 				return
 			}
@@ -185,9 +185,9 @@ func TestResponsesOutOfOrderGoToTheirActions(t *testing.T) {
 
 func TestLateResponseAnswersNoOtherAction(t *testing.T) {
 	release := make(chan struct{})
-	c := dial(t, Config{ActionTimeout: 50 * time.Millisecond, Address: afterLogin(t, func(p *peer) {
-		first, _ := p.action()
-		list, _ := p.action()
+	c := dialClient(t, Config{ActionTimeout: 50 * time.Millisecond, Address: afterLogin(t, func(p *peer) {
+		first, _ := p.readAction()
+		list, _ := p.readAction()
 		<-release
 		p.answer(first, "Response: Success", "Message: late")
 		p.answer(list, "Response: Success", "EventList: start")
@@ -215,20 +215,20 @@ func TestLateResponseAnswersNoOtherAction(t *testing.T) {
 
 func TestListCollectsItsEventsAmongOthers(t *testing.T) {
 	data := capture(t, "answer-QueueStatus")
-	c := dial(t, Config{Address: afterLogin(t, func(p *peer) {
-		a, err := p.action()
+	c := dialClient(t, Config{Address: afterLogin(t, func(p *peer) {
+		a, err := p.readAction()
 		if err != nil {
 			return
 		}
 		text := strings.ReplaceAll(string(data), "ActionID: a2\r\n", "ActionID: "+a.Get("ActionID")+"\r\n")
 		p.Writef("%s", strings.ReplaceAll(text, "\r\n\r\nEvent: QueueMember\r\n", "\r\n\r\nEvent: Hangup\r\n\r\nEvent: QueueMember\r\n"))
-		a, _ = p.action()
+		a, _ = p.readAction()
 		p.answer(a, "Response: Error", "Message: No such queue")
-		a, _ = p.action()
+		a, _ = p.readAction()
 		p.answer(a, "Response: Success", "EventList: start")
 		p.answer(a, "Event: QueueMember")
 		p.answer(a, "Event: QueueStatusComplete", "EventList: Cancelled")
-		a, _ = p.action()
+		a, _ = p.readAction()
 		p.answer(a, "Response: Success", "EventList: start")
 		for range 100 {
 			p.answer(a, "Event: QueueMember", "Name: "+strings.Repeat("x", 1000))
@@ -261,8 +261,8 @@ func TestListCollectsItsEventsAmongOthers(t *testing.T) {
 
 // An event with the id of an answered action is an event like any other.
 func TestOriginateResponseIsAnEvent(t *testing.T) {
-	c := dial(t, Config{Address: afterLogin(t, func(p *peer) {
-		a, _ := p.action()
+	c := dialClient(t, Config{Address: afterLogin(t, func(p *peer) {
+		a, _ := p.readAction()
 		p.answer(a, "Response: Success", "Message: Originate successfully queued")
 		p.answer(a, "Event: OriginateResponse", "Response: Failure")
 		p.WaitClosed()
@@ -278,7 +278,7 @@ func TestOriginateResponseIsAnEvent(t *testing.T) {
 func TestSilentPeerIsPinged(t *testing.T) {
 	peer := func(p *peer) {
 		for range 3 {
-			a, err := p.action()
+			a, err := p.readAction()
 			if err != nil || a.Get("Action") != "Ping" {
 				return
 			}
@@ -288,7 +288,7 @@ func TestSilentPeerIsPinged(t *testing.T) {
 		p.WaitClosed()
 	}
 	for interval := 20 * time.Millisecond; ; interval *= 4 {
-		c := dial(t, Config{PingInterval: interval, Address: afterLogin(t, peer)})
+		c := dialClient(t, Config{PingInterval: interval, Address: afterLogin(t, peer)})
 		if err := conntest.WaitEnd(t, c.Conn); !errors.Is(err, ErrPingTimeout) {
 			t.Fatalf("got %v", err)
 		}
@@ -303,7 +303,7 @@ func TestSilentPeerIsPinged(t *testing.T) {
 }
 
 func TestActionsThatAreNotSent(t *testing.T) {
-	c := dial(t, Config{Address: afterLogin(t, func(p *peer) { p.WaitClosed() }), MaxPending: 2, ActionTimeout: conntest.Patience})
+	c := dialClient(t, Config{Address: afterLogin(t, func(p *peer) { p.WaitClosed() }), MaxPending: 2, ActionTimeout: conntest.Patience})
 	for _, text := range []string{"a\nb", "a\rb", "a\x00b"} {
 		for _, a := range []Action{{Name: text}, {Name: "X", ID: text}, {Name: "X", Fields: []Field{{"K", text}}}, {Name: "X", Fields: []Field{{text, "v"}}}} {
 			if _, err := c.Do(t.Context(), a); !errors.Is(err, ErrInvalidAction) {
@@ -333,9 +333,9 @@ func TestActionsThatAreNotSent(t *testing.T) {
 
 func TestActionIDIsUsedOnceAtATime(t *testing.T) {
 	asked, release := make(chan struct{}), make(chan struct{})
-	c := dial(t, Config{Address: afterLogin(t, func(p *peer) {
+	c := dialClient(t, Config{Address: afterLogin(t, func(p *peer) {
 		for i := range 2 {
-			a, err := p.action()
+			a, err := p.readAction()
 			if err != nil {
 				return
 			}

@@ -20,8 +20,8 @@ const secret = "open sesame"
 // peer is Asterisk's end of one connection.
 type peer struct{ conntest.Peer }
 
-// action reads one action.
-func (p *peer) action() (*Message, error) { return readMessage(p.In, 1<<20) }
+// readAction reads one action.
+func (p *peer) readAction() (*Message, error) { return readMessage(p.In, 1<<20) }
 
 // answer writes a message with the action's id after its first line.
 func (p *peer) answer(a *Message, first string, lines ...string) {
@@ -33,7 +33,7 @@ func (p *peer) banner() { p.Writef("Asterisk Call Manager/13.0.0\r\n") }
 // login lets the client in.
 func (p *peer) login() bool {
 	p.banner()
-	a, err := p.action()
+	a, err := p.readAction()
 	if err != nil || a.Get("Action") != "Login" || a.Get("Username") != "feed" || a.Get("Secret") != secret {
 		p.Writef("Response: Error\r\nActionID: %s\r\nMessage: Authentication failed\r\n\r\n", a.Get("ActionID"))
 		return false
@@ -72,7 +72,7 @@ func newClient(t testing.TB, cfg Config) *Client {
 	return c
 }
 
-func dial(t *testing.T, cfg Config) *Conn {
+func dialClient(t *testing.T, cfg Config) *Conn {
 	t.Helper()
 	c, err := newClient(t, cfg).Dial(t.Context())
 	if err != nil {

@@ -31,7 +31,7 @@ func newDecoder(f Format, rate int) (Decoder, error) {
 	case ALaw:
 		return &statelessDecoder{decodeSamples: g711.ALaw().Decode, lossConcealer: newConcealer(rate)}, nil
 	case PCM16:
-		return &statelessDecoder{decodeSamples: pcm16Codec{}.decode, lossConcealer: newConcealer(rate)}, nil
+		return &statelessDecoder{decodeSamples: pcm16Codec{}.appendSamples, lossConcealer: newConcealer(rate)}, nil
 	}
 	return nil, fmt.Errorf("audio: no decoder for %s", f.Encoding)
 }
@@ -68,5 +68,5 @@ func (d *statelessDecoder) Decode(pcm []int16, packet []byte) ([]int16, error) {
 
 // Conceal implements Decoder.
 func (d *statelessDecoder) Conceal(pcm []int16, n int) []int16 {
-	return d.lossConcealer.conceal(pcm, n)
+	return d.lossConcealer.concealAndRecord(pcm, n)
 }

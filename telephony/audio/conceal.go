@@ -43,8 +43,8 @@ func (c *concealer) recordHistory(pcm []int16) {
 	copy(c.history[len(c.history)-len(pcm):], pcm)
 }
 
-// conceal appends n concealment samples to pcm.
-func (c *concealer) conceal(pcm []int16, n int) []int16 {
+// concealAndRecord appends n concealment samples to pcm.
+func (c *concealer) concealAndRecord(pcm []int16, n int) []int16 {
 	if c.concealed == 0 {
 		lag := c.pitch()
 		c.period = append(c.period[:0], c.history[len(c.history)-lag:]...)

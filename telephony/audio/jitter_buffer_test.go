@@ -37,8 +37,8 @@ func equal(t *testing.T, what string, got, want []int) {
 	}
 }
 
-// put gives the packets of these numbers, each 20 ms after the one before.
-func put(j *JitterBuffer, numbers ...int) {
+// putPackets gives the packets of these numbers, each 20 ms after the one before.
+func putPackets(j *JitterBuffer, numbers ...int) {
 	for _, n := range numbers {
 		j.Put(uint32(n)*160, frame(n))
 	}
@@ -46,7 +46,7 @@ func put(j *JitterBuffer, numbers ...int) {
 
 func TestPacketsComeOutInTheOrderOfTheirTimestamps(t *testing.T) {
 	j := NewJitterBuffer(ulawFormat, true)
-	put(j, 1, 3, 2, 2, 4)
+	putPackets(j, 1, 3, 2, 2, 4)
 	equal(t, "played", played(j, 4), []int{1, 2, 3, 4})
 	if s := j.Stats(); s.Repeated != 1 || s.Packets != 4 {
 		t.Errorf("stats %+v", s)
@@ -55,11 +55,11 @@ func TestPacketsComeOutInTheOrderOfTheirTimestamps(t *testing.T) {
 
 func TestAHoleInTheTimestampsIsAsLongAsItWas(t *testing.T) {
 	j := NewJitterBuffer(ulawFormat, true)
-	put(j, 1, 4)
+	putPackets(j, 1, 4)
 	equal(t, "played", played(j, 4), []int{1, 0, 0, 4})
 	// A sender sends no audio during DTMF: its clock continues.
 	equal(t, "quiet", played(j, 10), make([]int, 10))
-	put(j, 15, 16)
+	putPackets(j, 15, 16)
 	equal(t, "after", played(j, 3), []int{15, 16, 0})
 	if s := j.Stats(); s.Late != 0 || s.Lost != 13*160 {
 		t.Errorf("stats %+v", s)
@@ -68,9 +68,9 @@ func TestAHoleInTheTimestampsIsAsLongAsItWas(t *testing.T) {
 
 func TestALatePacketIsDroppedWhenWhatFollowedWasPlayed(t *testing.T) {
 	j := NewJitterBuffer(ulawFormat, true)
-	put(j, 1, 3)
+	putPackets(j, 1, 3)
 	equal(t, "played", played(j, 3), []int{1, 0, 3})
-	put(j, 2)
+	putPackets(j, 2)
 	equal(t, "late", played(j, 1), []int{0})
 	if s := j.Stats(); s.Late != 1 {
 		t.Errorf("stats %+v", s)
@@ -79,9 +79,9 @@ func TestALatePacketIsDroppedWhenWhatFollowedWasPlayed(t *testing.T) {
 
 func TestALatePacketMakesRoomForTheJitterSeen(t *testing.T) {
 	j := NewJitterBuffer(ulawFormat, true)
-	put(j, 1)
+	putPackets(j, 1)
 	equal(t, "before", played(j, 3), []int{1, 0, 0})
-	put(j, 2, 3, 4) // two ticks late, and what followed in time
+	putPackets(j, 2, 3, 4) // two ticks late, and what followed in time
 	equal(t, "after", played(j, 4), []int{2, 3, 4, 0})
 	if s := j.Stats(); s.Late != 0 {
 		t.Errorf("stats %+v", s)
@@ -90,7 +90,7 @@ func TestALatePacketMakesRoomForTheJitterSeen(t *testing.T) {
 
 func TestDelayThatIsNotNeededGoesAway(t *testing.T) {
 	j := NewJitterBuffer(ulawFormat, true)
-	put(j, 1, 2, 3) // all more than needed
+	putPackets(j, 1, 2, 3) // all more than needed
 	n := 3
 	for range 300 {
 		n++
@@ -108,7 +108,7 @@ func TestASendersNewClockIsTaken(t *testing.T) {
 	for name, jump := range map[string]uint32{"ahead": 1 << 30, "back": 1 << 31, "back a little": 0xffffffff - 8000*10} {
 		t.Run(name, func(t *testing.T) {
 			j := NewJitterBuffer(ulawFormat, true)
-			put(j, 1, 2)
+			putPackets(j, 1, 2)
 			played(j, 2)
 			heard := 0
 			for i := range uint32(20) {
@@ -134,9 +134,9 @@ func TestTimestampsMayWrap(t *testing.T) {
 
 func TestAStreamWithoutAClockContinuesWhereItStopped(t *testing.T) {
 	j := NewJitterBuffer(ulawFormat, false)
-	put(j, 1)
+	putPackets(j, 1)
 	equal(t, "stalled", played(j, 4), []int{1, 0, 0, 0})
-	put(j, 2, 3)
+	putPackets(j, 2, 3)
 	equal(t, "after", played(j, 3), []int{2, 3, 0})
 }
 
@@ -199,9 +199,9 @@ func TestLeavingOutIsUnlearnedWhereItWasWrong(t *testing.T) {
 	for range 3000 { // each second one packet comes 30 ms late, with two behind it
 		n++
 		if phase := n % 50; phase != 0 && phase != 1 {
-			put(j, n)
+			putPackets(j, n)
 		} else if phase == 1 {
-			put(j, n-1, n)
+			putPackets(j, n-1, n)
 		}
 		played(j, 1)
 	}

@@ -53,7 +53,7 @@ func decodedByOpusTools(t *testing.T, from Format, _ string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	heard := pcm16Codec{}.decode(nil, wav[44:])
+	heard := pcm16Codec{}.appendSamples(nil, wav[44:])
 	if len(heard) < 90000 {
 		t.Fatalf("opusdec gave %d samples", len(heard))
 	}

@@ -5,7 +5,7 @@ import "encoding/binary"
 // pcm16Codec is the codec of 16-bit little-endian PCM.
 type pcm16Codec struct{}
 
-func (pcm16Codec) decode(pcm []int16, packet []byte) []int16 {
+func (pcm16Codec) appendSamples(pcm []int16, packet []byte) []int16 {
 	for ; len(packet) >= 2; packet = packet[2:] {
 		pcm = append(pcm, int16(binary.LittleEndian.Uint16(packet)))
 	}

@@ -220,7 +220,7 @@ func TestOpusOfOthersIsDecoded(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				heard = pcm16Codec{}.decode(heard, raw)
+				heard = pcm16Codec{}.appendSamples(heard, raw)
 			}
 		}
 		amplitude, snr := fitTone(heard[len(heard)/2:len(heard)*3/4], 440, to.Rate)

@@ -61,7 +61,7 @@ func (c *Client) login(out io.Writer, in *bufio.Reader) error {
 	if err != nil {
 		return err
 	}
-	if !strings.HasPrefix(reply.headers.get("Reply-Text"), "+OK") {
+	if !strings.HasPrefix(reply.headers.first("Reply-Text"), "+OK") {
 		return ErrLoginDenied
 	}
 	return nil

@@ -17,10 +17,10 @@ func TestRawEventsAreTheBytesThatCame(t *testing.T) {
 		for _, body := range bodies {
 			p.Writef("Content-Length: %d\nContent-Type: text/event-json\n\n%s", len(body), body)
 		}
-		p.event("Event-Name: plain\n\n")
+		p.sendEvent("Event-Name: plain\n\n")
 		p.WaitClosed()
 	})
-	c := dial(t, Config{Address: address, Raw: true})
+	c := dialClient(t, Config{Address: address, Raw: true})
 	events := conntest.TakeEvents(t, c.Conn, len(bodies)+1)
 	for i, body := range bodies {
 		if got := string(events[i].Raw()); got != body {

@@ -76,7 +76,7 @@ func (c *Conn) Filter(ctx context.Context, header, value string) error {
 // runCommand runs a command that the switch answers with command/reply.
 func (c *Conn) runCommand(ctx context.Context, lines ...string) error {
 	f, err := c.roundTrip(ctx, lines...)
-	if err == nil && (f.contentType() != typeReply || !strings.HasPrefix(f.headers.get("Reply-Text"), "+OK")) {
+	if err == nil && (f.contentType() != typeReply || !strings.HasPrefix(f.headers.first("Reply-Text"), "+OK")) {
 		err = replyError(f)
 	}
 	return c.finishCommand(err)
@@ -84,7 +84,7 @@ func (c *Conn) runCommand(ctx context.Context, lines ...string) error {
 
 // replyError returns the error for a reply that is neither +OK nor of the command's kind.
 func replyError(f frame) error {
-	if err := parseRefusal(f.headers.get("Reply-Text")); err != nil {
+	if err := parseRefusal(f.headers.first("Reply-Text")); err != nil {
 		return err
 	}
 	return fmt.Errorf("%w: reply does not match its command", ErrMalformed)

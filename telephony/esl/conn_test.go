@@ -69,9 +69,9 @@ func TestConnSaysWhyItEnded(t *testing.T) {
 		"no content type":        {func(p *peer) { p.Writef("Content-Length: 1\n\nx") }, ErrMalformed},
 		"unknown content type":   {func(p *peer) { p.Writef("Content-Type: text/event-xml\nContent-Length: 1\n\nx") }, ErrMalformed},
 		"reply to nothing":       {func(p *peer) { p.reply("+OK") }, ErrMalformed},
-		"event without a name":   {func(p *peer) { p.event("Core-UUID: 1\n\n") }, ErrMalformed},
+		"event without a name":   {func(p *peer) { p.sendEvent("Core-UUID: 1\n\n") }, ErrMalformed},
 		"event that is not JSON": {func(p *peer) { p.Writef("Content-Type: text/event-json\nContent-Length: 5\n\n{\"a\":") }, ErrMalformed},
-		"event body too long":    {func(p *peer) { p.event("Event-Name: X\nContent-Length: 9\n\nshort") }, ErrMalformed},
+		"event body too long":    {func(p *peer) { p.sendEvent("Event-Name: X\nContent-Length: 9\n\nshort") }, ErrMalformed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := serve(t, func(p *peer) {
@@ -79,7 +79,7 @@ func TestConnSaysWhyItEnded(t *testing.T) {
 					test.play(p)
 				}
 			})
-			c := dial(t, Config{Address: address, MaxMessage: 64 << 10})
+			c := dialClient(t, Config{Address: address, MaxMessage: 64 << 10})
 			if err := conntest.WaitEnd(t, c.Conn); !errors.Is(err, test.want) {
 				t.Fatalf("got %v, want %v", err, test.want)
 			}
@@ -94,11 +94,11 @@ func TestSlowConsumerLosesTheConnectionNotTheMemory(t *testing.T) {
 	address := serve(t, func(p *peer) {
 		p.login()
 		for i := range 1000 {
-			p.event(fmt.Sprintf("Event-Name: X\nEvent-Sequence: %d\n\n", i))
+			p.sendEvent(fmt.Sprintf("Event-Name: X\nEvent-Sequence: %d\n\n", i))
 		}
 		p.WaitClosed()
 	})
-	c := dial(t, Config{Address: address, QueueEvents: 100})
+	c := dialClient(t, Config{Address: address, QueueEvents: 100})
 	if err := conntest.WaitEnd(t, c.Conn); !errors.Is(err, ErrQueueFull) {
 		t.Fatalf("got %v", err)
 	}
@@ -122,7 +122,7 @@ func TestConcurrentCommandsGetTheirOwnReplies(t *testing.T) {
 				return
 			}
 			if i%3 == 0 {
-				p.event("Event-Name: X\n\n")
+				p.sendEvent("Event-Name: X\n\n")
 			}
 			if job, ok := strings.CutPrefix(command, "bgapi "); ok {
 				p.reply("+OK Job-UUID: " + job)
@@ -131,7 +131,7 @@ func TestConcurrentCommandsGetTheirOwnReplies(t *testing.T) {
 			p.output(strings.TrimPrefix(command, "api "))
 		}
 	})
-	c := dial(t, Config{Address: address})
+	c := dialClient(t, Config{Address: address})
 	var all sync.WaitGroup
 	for i := range 2000 {
 		all.Go(func() {
@@ -172,7 +172,7 @@ func TestAPIsGetTheirAnswersInOrder(t *testing.T) {
 			}
 		}
 	})
-	c := dial(t, Config{Address: address, MaxPending: 2 * maxPipelined})
+	c := dialClient(t, Config{Address: address, MaxPending: 2 * maxPipelined})
 	var all []string
 	for i := range commands {
 		all = append(all, fmt.Sprint("echo ", i))
@@ -205,7 +205,7 @@ func TestLateReplyIsNobodyElses(t *testing.T) {
 			p.output(command)
 		}
 	})
-	c := dial(t, Config{Address: address, CommandTimeout: 50 * time.Millisecond})
+	c := dialClient(t, Config{Address: address, CommandTimeout: 50 * time.Millisecond})
 	if _, err := c.API(t.Context(), "slow"); !errors.Is(err, ErrTimeout) {
 		t.Fatalf("got %v", err)
 	}
@@ -243,7 +243,7 @@ func TestRefusals(t *testing.T) {
 		p.output("out of step")
 		p.WaitClosed()
 	})
-	c := dial(t, Config{Address: address})
+	c := dialClient(t, Config{Address: address})
 	for _, want := range []string{"-ERR No such channel!", "-USAGE: <uuid> [cause]", "-ERR permission denied"} {
 		_, err := c.API(t.Context(), "uuid_kill x")
 		var refusal *Refusal
@@ -268,7 +268,7 @@ func TestRefusals(t *testing.T) {
 
 func TestCommandsThatAreNotSent(t *testing.T) {
 	address := serve(t, func(p *peer) { p.login(); p.WaitClosed() })
-	c := dial(t, Config{Address: address, MaxPending: 2, CommandTimeout: 10 * time.Millisecond})
+	c := dialClient(t, Config{Address: address, MaxPending: 2, CommandTimeout: 10 * time.Millisecond})
 	for _, command := range []string{"a\nb", "a\rb", "a\x00b"} {
 		if _, err := c.API(t.Context(), command); !errors.Is(err, ErrInvalidCommand) {
 			t.Errorf("%q: %v", command, err)
@@ -287,7 +287,7 @@ func TestCommandsThatAreNotSent(t *testing.T) {
 func TestCloseEndsWaitingCommands(t *testing.T) {
 	asked := make(chan struct{})
 	address := serve(t, func(p *peer) { p.login(); p.command(); close(asked); p.WaitClosed() })
-	c := dial(t, Config{Address: address})
+	c := dialClient(t, Config{Address: address})
 	go func() { <-asked; c.Close() }()
 	if _, err := c.API(t.Context(), "status"); !errors.Is(err, ErrClosed) {
 		t.Fatalf("got %v", err)

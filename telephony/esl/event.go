@@ -27,7 +27,7 @@ func (e *Event) memory() int { return e.size + len(e.headers)*headerBytes }
 // Get returns the decoded value of a header, or "" if the event does not have it. For a repeated
 // header or a list it returns the first value.
 func (e *Event) Get(name string) string {
-	value := e.headers.get(name)
+	value := e.headers.first(name)
 	if !e.encoded {
 		return value
 	}

@@ -40,7 +40,7 @@ func (p *peer) output(text string) {
 	p.Writef("Content-Type: api/response\nContent-Length: %d\n\n%s", len(text), text)
 }
 
-func (p *peer) event(body string) {
+func (p *peer) sendEvent(body string) {
 	p.Writef("Content-Length: %d\nContent-Type: text/event-plain\n\n%s", len(body), body)
 }
 
@@ -74,7 +74,7 @@ func newClient(t *testing.T, cfg Config) *Client {
 	return c
 }
 
-func dial(t *testing.T, cfg Config) *Conn {
+func dialClient(t *testing.T, cfg Config) *Conn {
 	t.Helper()
 	c, err := newClient(t, cfg).Dial(t.Context())
 	if err != nil {

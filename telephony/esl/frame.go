@@ -27,7 +27,7 @@ type frame struct {
 	body    []byte
 }
 
-func (f frame) contentType() string { return f.headers.get("Content-Type") }
+func (f frame) contentType() string { return f.headers.first("Content-Type") }
 
 // parseRefusal returns the *Refusal in a reply, or nil if the reply does not start with "-ERR" or
 // "-USAGE".
@@ -91,7 +91,7 @@ func readHeaderBlock(in *bufio.Reader, limit int) ([]byte, error) {
 }
 
 func contentLength(h headers, limit int) (int, error) {
-	text := h.get("Content-Length")
+	text := h.first("Content-Length")
 	if text == "" {
 		return 0, nil
 	}

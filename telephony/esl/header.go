@@ -12,9 +12,9 @@ type header struct{ name, value string }
 
 type headers []header
 
-// get returns the first value of a header, or "" if there is none. Names are compared
+// first returns the first value of a header, or "" if there is none. Names are compared
 // case-insensitively, as in the switch.
-func (h headers) get(name string) string {
+func (h headers) first(name string) string {
 	for i := range h {
 		if len(h[i].name) == len(name) && strings.EqualFold(h[i].name, name) {
 			return h[i].value

@@ -57,7 +57,7 @@ func (c *Conn[E]) Arrived() <-chan struct{} { return c.queue.arrived }
 
 // Take returns the events that have arrived since the last call, in the order in which they were sent.
 // It does not block, and it also works after the connection has ended.
-func (c *Conn[E]) Take() []E { return c.queue.take() }
+func (c *Conn[E]) Take() []E { return c.queue.takeAll() }
 
 // Done returns a channel that is closed when the connection has ended.
 func (c *Conn[E]) Done() <-chan struct{} { return c.ended }

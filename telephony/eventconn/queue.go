@@ -36,8 +36,8 @@ func (q *Queue[E]) Put(e E) bool {
 	return true
 }
 
-// take returns all events and empties the queue.
-func (q *Queue[E]) take() []E {
+// takeAll returns all events and empties the queue.
+func (q *Queue[E]) takeAll() []E {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	events := q.events

@@ -84,7 +84,7 @@ func (d *Driver) Originate(_ context.Context, order origination.Order) (originat
 		return origination.Placed{}, err
 	}
 	c.reportProgress(origination.Accepted, "")
-	go c.originate()
+	go c.runClickToCall()
 	return origination.Placed{CallID: order.ID}, nil
 }
 
@@ -141,7 +141,7 @@ func (d *Driver) Follow(ctx context.Context, open []origination.Open, report fun
 			})
 		}
 	}
-	d.progress.follow(ctx, report)
+	d.progress.reportProgress(ctx, report)
 	d.drain()
 	d.progress.flush(report)
 	return nil

@@ -8,8 +8,8 @@ import (
 	"trunkline/telephony/sip"
 )
 
-// originate runs a click-to-call call until it has ended.
-func (c *call) originate() { c.finish(c.runRecovered(c.placeClickToCall)) }
+// runClickToCall runs a click-to-call call until it has ended.
+func (c *call) runClickToCall() { c.finish(c.runRecovered(c.placeClickToCall)) }
 
 // runRecovered calls f and returns its cause. After a panic of f it hangs up the call's legs.
 func (c *call) runRecovered(f func() sip.Cause) sip.Cause {

@@ -26,7 +26,7 @@ func (p *progress) add(step origination.Progress) {
 	}
 }
 
-func (p *progress) follow(ctx context.Context, report func(origination.Progress)) {
+func (p *progress) reportProgress(ctx context.Context, report func(origination.Progress)) {
 	for {
 		p.flush(report)
 		select {

@@ -196,7 +196,7 @@ func (p *Port) read(in *datagramBuffer, packet *Packet) {
 	if p.socket.fd < 0 {
 		return // closed since the poll
 	}
-	b, from, err := p.socket.receive(in)
+	b, from, err := p.socket.readDatagram(in)
 	switch err {
 	case nil:
 		p.handleDatagram(packet, b, from)

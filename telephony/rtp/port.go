@@ -209,6 +209,6 @@ func (p *Port) latchPeer(from netip.AddrPort) bool {
 		return false
 	}
 	p.peer.latched = from
-	p.sender.setRemote(from)
+	p.sender.followSource(from)
 	return true
 }

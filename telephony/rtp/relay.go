@@ -52,5 +52,5 @@ func (d *relayDirection) Receive(packet *Packet) {
 		}
 	}
 	// The port counts the error; the next packet may succeed.
-	_ = d.to.send(packet.raw, packetOrigin{d.id, packet.SSRC}, d.mapping.Clock)
+	_ = d.to.sendPacket(packet.raw, packetOrigin{d.id, packet.SSRC}, d.mapping.Clock)
 }

@@ -61,9 +61,9 @@ func (s *sender) setSDPAddress(remote netip.AddrPort, known bool) {
 	}
 }
 
-// setRemote sets the address that media is sent to from the peer's source address. It has no effect while
+// followSource sets the address that media is sent to from the peer's source address. It has no effect while
 // the peer's SDP asked for no media.
-func (s *sender) setRemote(remote netip.AddrPort) {
+func (s *sender) followSource(remote netip.AddrPort) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.sdp.IsValid() {
@@ -77,8 +77,8 @@ func (s *sender) setHeld(held bool) {
 	s.held = held
 }
 
-// send writes a packet with the feed's header and modifies it in place.
-func (p *Port) send(b []byte, from packetOrigin, clock uint32) error {
+// sendPacket writes a packet with the feed's header and modifies it in place.
+func (p *Port) sendPacket(b []byte, from packetOrigin, clock uint32) error {
 	s := &p.sender
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ func (p *Port) send(b []byte, from packetOrigin, clock uint32) error {
 			return err
 		}
 	}
-	if err := p.socket.send(b, s.remote); err != nil {
+	if err := p.socket.writeDatagram(b, s.remote); err != nil {
 		p.ports.metrics.dropped[dropUnsent].Inc()
 		return err
 	}

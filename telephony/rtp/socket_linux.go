@@ -91,9 +91,9 @@ func (s *socket) setAddress(to netip.AddrPort) {
 	s.rawSize = unix.SizeofSockaddrInet6
 }
 
-// send sends one datagram. It drops the datagram if the kernel's buffer is full, because late media is
+// writeDatagram sends one datagram. It drops the datagram if the kernel's buffer is full, because late media is
 // useless.
-func (s *socket) send(b []byte, to netip.AddrPort) error {
+func (s *socket) writeDatagram(b []byte, to netip.AddrPort) error {
 	if to != s.to {
 		if to.Addr().Is4() == s.ipv6 {
 			return unix.EAFNOSUPPORT
@@ -115,8 +115,8 @@ type datagramBuffer struct {
 	size  uint32
 }
 
-// receive reads one datagram. The error is unix.EAGAIN if there is none.
-func (s *socket) receive(in *datagramBuffer) (b []byte, from netip.AddrPort, err error) {
+// readDatagram reads one datagram. The error is unix.EAGAIN if there is none.
+func (s *socket) readDatagram(in *datagramBuffer) (b []byte, from netip.AddrPort, err error) {
 	in.size = unix.SizeofSockaddrAny
 	n, _, errno := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&in.bytes)), uintptr(len(in.bytes)),
 		0, uintptr(unsafe.Pointer(&in.from)), uintptr(unsafe.Pointer(&in.size)))

@@ -30,7 +30,7 @@ func bind(addr netip.AddrPort) (*socket, error) {
 
 func (s *socket) close() error { return s.conn.Close() }
 
-func (s *socket) send(b []byte, to netip.AddrPort) error {
+func (s *socket) writeDatagram(b []byte, to netip.AddrPort) error {
 	_, err := s.conn.WriteToUDPAddrPort(b, to)
 	return err
 }

@@ -84,7 +84,7 @@ func (s *Stream) sendPacket(payloadType uint8, marker bool, timestamp uint32, pa
 	putHeader(packet, payloadType, marker, s.sequence, timestamp)
 	copy(packet[headerSize:], payload)
 	s.sequence++
-	return s.port.send(packet, packetOrigin{id: s.id}, s.format.Clock)
+	return s.port.sendPacket(packet, packetOrigin{id: s.id}, s.format.Clock)
 }
 
 // Run sends the frames of source at fixed deadlines until ctx ends. It drops the frames of deadlines

@@ -37,12 +37,12 @@ type expectedCredentials struct {
 	challenge        challengeForm
 }
 
-// authenticate returns the user whose digest credentials (RFC 7616, qop=auth) the request has. If it
+// authenticateRequest returns the user whose digest credentials (RFC 7616, qop=auth) the request has. If it
 // returns false, it has answered the request.
 //
 // Credentials are compared only if their nonce was issued for their source address, so that each guess
 // is counted, and only for an address that receives our responses.
-func (s *Server) authenticate(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx, expected expectedCredentials) (User, bool) {
+func (s *Server) authenticateRequest(ctx context.Context, r *sipmsg.Request, tx *sipmsg.ServerTx, expected expectedCredentials) (User, bool) {
 	user, err := s.users.SIPUser(ctx, expected.domain, expected.username)
 	if err != nil && fault.KindOf(err) != fault.KindNotFound {
 		s.rejectUnavailable(r, tx, "phone lookup failed", err)

@@ -72,8 +72,8 @@ func (c Config) Validate() error {
 	return setting.Validate("sip", c.Settings)
 }
 
-// advertisedAddr returns the host and port announced to peers, given the bound address.
-func (c Config) advertisedAddr(bound netip.AddrPort) (host string, port int, err error) {
+// announcedAddr returns the host and port announced to peers, given the bound address.
+func (c Config) announcedAddr(bound netip.AddrPort) (host string, port int, err error) {
 	if c.Advertise == "" {
 		return bound.Addr().String(), int(bound.Port()), nil
 	}

@@ -186,7 +186,7 @@ func (s *Server) parseOptionalSession(body []byte) *Session {
 	if len(body) == 0 {
 		return nil
 	}
-	session, err := s.parseSession(body)
+	session, err := s.parseSessionSafely(body)
 	if err != nil {
 		return nil
 	}

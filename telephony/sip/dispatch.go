@@ -199,7 +199,7 @@ func (s *Server) handleInvite(ctx context.Context, r *sipmsg.Request, tx *sipmsg
 		s.replyAndTerminate(tx, r, status{404, "Not Found"})
 		return
 	}
-	offer, err := s.parseSession(r.Body())
+	offer, err := s.parseSessionSafely(r.Body())
 	if err != nil {
 		s.replyAndTerminate(tx, r, status{488, "Not Acceptable Here"})
 		return
@@ -209,7 +209,7 @@ func (s *Server) handleInvite(ctx context.Context, r *sipmsg.Request, tx *sipmsg
 		s.replyAndTerminate(tx, r, status{503, "Service Unavailable"}, sipmsg.NewHeader("Retry-After", "5"))
 		return
 	}
-	s.background.Go(func() { s.serveInvite(r, tx, caller, source, offer, handler) })
+	s.background.Go(func() { s.callHandler(r, tx, caller, source, offer, handler) })
 }
 
 // admitCaller checks the caller of an INVITE and returns its user. If it returns false, it has answered.
@@ -218,7 +218,7 @@ func (s *Server) admitCaller(ctx context.Context, r *sipmsg.Request, tx *sipmsg.
 		return User{}, true
 	}
 	from := r.From().Address
-	caller, ok := s.authenticate(ctx, r, tx, expectedCredentials{source, from.Host, from.User, proxyAuthenticate})
+	caller, ok := s.authenticateRequest(ctx, r, tx, expectedCredentials{source, from.Host, from.User, proxyAuthenticate})
 	if !ok {
 		return User{}, false
 	}
@@ -246,8 +246,8 @@ func unsupportedExtension(r *sipmsg.Request) string {
 	return ""
 }
 
-// serveInvite calls the handler of a call.
-func (s *Server) serveInvite(r *sipmsg.Request, tx *sipmsg.ServerTx, caller User, source netip.AddrPort, offer *Session, handler Handler) {
+// callHandler calls the handler of a call.
+func (s *Server) callHandler(r *sipmsg.Request, tx *sipmsg.ServerTx, caller User, source netip.AddrPort, offer *Session, handler Handler) {
 	ctx, cancel := context.WithCancel(s.handlerCtx)
 	defer cancel()
 	invite := &Invite{

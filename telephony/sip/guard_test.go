@@ -45,7 +45,7 @@ func TestIPv6AddressesOfANetworkShareLimits(t *testing.T) {
 				t.Errorf("%d messages and %d connections are admitted, want %d and %d", messages, len(open), c.messages, c.connections)
 			}
 			for _, one := range open {
-				connections.remove(one)
+				connections.forget(one)
 			}
 			if len(connections.perNetwork) != 0 {
 				t.Errorf("closed connections are counted: %v", connections.perNetwork)

@@ -74,7 +74,7 @@ func (i *Invite) Source() netip.AddrPort { return i.peerAddr }
 // MediaHosts returns the hosts that may send the caller's media, and get media before they have sent
 // any: see Leg.MediaHosts.
 func (i *Invite) MediaHosts(described netip.Addr) []netip.Addr {
-	return i.server.mediaHosts(i.peerAddr.Addr(), described)
+	return i.server.allowedMediaHosts(i.peerAddr.Addr(), described)
 }
 
 // Offer returns the caller's session description.

@@ -71,10 +71,10 @@ func (l *Leg) Source() netip.AddrPort { return l.peerAddr }
 // MediaHosts returns the hosts that may send the peer's media, and get media before they have sent any:
 // the host of its signalling and, if it is in a trusted network, the host in its session description.
 func (l *Leg) MediaHosts(described netip.Addr) []netip.Addr {
-	return l.server.mediaHosts(l.peerAddr.Addr(), described)
+	return l.server.allowedMediaHosts(l.peerAddr.Addr(), described)
 }
 
-func (s *Server) mediaHosts(signalling, described netip.Addr) []netip.Addr {
+func (s *Server) allowedMediaHosts(signalling, described netip.Addr) []netip.Addr {
 	if described.IsValid() && s.guard.isTrusted(described) {
 		return []netip.Addr{signalling, described}
 	}
@@ -99,7 +99,7 @@ func (l *Leg) Hangup(cause Cause) {
 	switch first := l.markEnded(cause); {
 	case first && counted:
 		go func() {
-			defer tasks.done()
+			defer tasks.finish()
 			defer l.removeDialog()
 			defer tasks.panics.Recover(placeCall)
 			l.awaitAck()
@@ -108,7 +108,7 @@ func (l *Leg) Hangup(cause Cause) {
 	case first:
 		l.removeDialog()
 	case counted:
-		tasks.done()
+		tasks.finish()
 	}
 }
 

@@ -93,7 +93,7 @@ func (n *Negotiator) Answer(offer *Session, prefer ...Codec) (*Session, Negotiat
 		RemoteAddr: offer.Address, PeerSends: offer.Direction.Sends(), PeerReceives: offer.Direction.Receives(),
 	}
 	codecs := []Codec{chosen}
-	if events, ok := offer.telephoneEvent(chosen.Clock); ok {
+	if events, ok := offer.findTelephoneEvent(chosen.Clock); ok {
 		agreed.TelephoneEvent = NegotiatedCodec{Codec: events, SendType: events.PayloadType, ReceiveType: events.PayloadType}
 		codecs = append(codecs, events)
 	}
@@ -112,8 +112,8 @@ func (n *Negotiator) chooseCodec(offer *Session, prefer []Codec) (Codec, bool) {
 	return Codec{}, false
 }
 
-// telephoneEvent returns the telephone-event with the given clock in Hz, or else any.
-func (s *Session) telephoneEvent(clock uint32) (Codec, bool) {
+// findTelephoneEvent returns the telephone-event with the given clock in Hz, or else any.
+func (s *Session) findTelephoneEvent(clock uint32) (Codec, bool) {
 	if c, ok := findCodec(s.Codecs, TelephoneEvent(clock)); ok {
 		return c, true
 	}
@@ -139,7 +139,7 @@ func (n *Negotiator) AcceptAnswer(offer, answer *Session) (NegotiatedMedia, erro
 	if agreed.Keys, err = n.acceptEncryption(offer, answer); err != nil {
 		return NegotiatedMedia{}, err
 	}
-	if theirs, ok := answer.telephoneEvent(agreed.Codecs[0].Clock); ok {
+	if theirs, ok := answer.findTelephoneEvent(agreed.Codecs[0].Clock); ok {
 		if ours, ok := findCodec(offer.Codecs, theirs); ok {
 			agreed.TelephoneEvent = NegotiatedCodec{Codec: ours, SendType: theirs.PayloadType, ReceiveType: ours.PayloadType}
 		}

@@ -11,7 +11,7 @@ import (
 func (s *Server) handleAnswer(tx *sipmsg.ClientTx, invite *sipmsg.Request, answer *sipmsg.Response, call OutgoingCall) (*Leg, error) {
 	leg := s.newOutgoingLeg(invite, answer, call)
 	s.markProven(answer) // it has our branch
-	session, err := s.parseSession(answer.Body())
+	session, err := s.parseSessionSafely(answer.Body())
 	if err != nil {
 		s.endUnwantedDialog(invite, answer)
 		return nil, &Failure{Status: answer.StatusCode, Cause: IncompatibleDestination}

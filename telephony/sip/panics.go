@@ -14,8 +14,8 @@ const (
 // errPanicked is the error of a function that panicked.
 var errPanicked = errors.New("sip: internal error")
 
-// parseSession is ParseSession. A panic of the parser is an error.
-func (s *Server) parseSession(body []byte) (session *Session, err error) {
+// parseSessionSafely is ParseSession. A panic of the parser is an error.
+func (s *Server) parseSessionSafely(body []byte) (session *Session, err error) {
 	err = errPanicked
 	s.panics.Do(placeSDP, func() { session, err = ParseSession(body) })
 	return session, err

@@ -21,7 +21,7 @@ func (s *Server) handleRegister(ctx context.Context, r *sipmsg.Request, tx *sipm
 		return
 	}
 	address := r.To().Address
-	user, ok := s.authenticate(ctx, r, tx, expectedCredentials{source, address.Host, address.User, wwwAuthenticate})
+	user, ok := s.authenticateRequest(ctx, r, tx, expectedCredentials{source, address.Host, address.User, wwwAuthenticate})
 	if !ok {
 		return
 	}

@@ -101,7 +101,7 @@ func (l *Leg) answerOffer(body []byte) (*Session, error) {
 	if len(body) == 0 {
 		return ours.withoutHold(), nil
 	}
-	offer, err := l.server.parseSession(body)
+	offer, err := l.server.parseSessionSafely(body)
 	if err != nil {
 		return nil, err
 	}

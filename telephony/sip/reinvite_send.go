@@ -144,7 +144,7 @@ func (l *Leg) handleReinviteResponse(tx *sipmsg.ClientTx, request *sipmsg.Reques
 	ack := l.newAck(request)
 	l.mu.Unlock()
 	l.sendAcks(tx, ack, func(*sipmsg.Response) bool { return true })
-	session, err := l.server.parseSession(answer.Body())
+	session, err := l.server.parseSessionSafely(answer.Body())
 	if err != nil {
 		// The peer accepted without a usable answer: the call cannot continue (RFC 3261, section
 		// 14.1).

@@ -53,7 +53,7 @@ func TestParseSessionRefuses(t *testing.T) {
 	}
 }
 
-func offer(t *testing.T, direction, formats string) *Session {
+func parseOffer(t *testing.T, direction, formats string) *Session {
 	t.Helper()
 	s, err := ParseSession([]byte("v=0\r\no=- 1 1 IN IP4 192.0.2.9\r\ns=-\r\nc=IN IP4 192.0.2.9\r\nt=0 0\r\nm=audio 4000 RTP/AVP " + formats +
 		"\r\na=rtpmap:120 opus/48000/2\r\na=rtpmap:101 telephone-event/8000\r\n" + direction))
@@ -85,7 +85,7 @@ func TestAnswer(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			answer, agreed, err := NewNegotiator(here, AllCodecs()).Answer(offer(t, c.direction, c.formats), c.prefer...)
+			answer, agreed, err := NewNegotiator(here, AllCodecs()).Answer(parseOffer(t, c.direction, c.formats), c.prefer...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -127,18 +127,18 @@ func TestAnswerRefusesOtherStreams(t *testing.T) {
 }
 
 func TestNoCommonCodec(t *testing.T) {
-	if _, _, err := NewNegotiator(here, []Codec{PCMU()}).Answer(offer(t, "", "8 120")); fault.KindOf(err) != fault.KindUnsupported {
+	if _, _, err := NewNegotiator(here, []Codec{PCMU()}).Answer(parseOffer(t, "", "8 120")); fault.KindOf(err) != fault.KindUnsupported {
 		t.Errorf("answering got %v", err)
 	}
 	local := NewNegotiator(here, AllCodecs())
-	if _, err := local.AcceptAnswer(local.Offer(PCMU()), offer(t, "", "8")); fault.KindOf(err) != fault.KindUnsupported {
+	if _, err := local.AcceptAnswer(local.Offer(PCMU()), parseOffer(t, "", "8")); fault.KindOf(err) != fault.KindUnsupported {
 		t.Errorf("accepting got %v", err)
 	}
 }
 
 func TestAcceptKeepsBothSidesNumbers(t *testing.T) {
 	local := NewNegotiator(here, AllCodecs())
-	agreed, err := local.AcceptAnswer(local.Offer(), offer(t, "", "120 0 101"))
+	agreed, err := local.AcceptAnswer(local.Offer(), parseOffer(t, "", "120 0 101"))
 	if err != nil {
 		t.Fatal(err)
 	}

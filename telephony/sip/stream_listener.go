@@ -104,7 +104,7 @@ func (l *streamListener) admit(conn *streamConn) bool {
 	return true
 }
 
-func (l *streamListener) remove(conn *streamConn) {
+func (l *streamListener) forget(conn *streamConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.open, conn)
@@ -174,7 +174,7 @@ func (c *streamConn) Write(b []byte) (int, error) {
 // Close implements net.Conn. It may be called more than once.
 func (c *streamConn) Close() (err error) {
 	c.closeOnce.Do(func() {
-		c.listener.remove(c)
+		c.listener.forget(c)
 		err = c.Conn.Close()
 	})
 	return err

@@ -25,7 +25,7 @@ func (t *tasks) Go(f func()) {
 		return
 	}
 	go func() {
-		defer t.done()
+		defer t.finish()
 		defer t.panics.Recover(placeCall)
 		f()
 	}()
@@ -43,7 +43,7 @@ func (t *tasks) add() bool {
 	return true
 }
 
-func (t *tasks) done() {
+func (t *tasks) finish() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.running--

@@ -185,7 +185,7 @@ type Request struct {
 
 // Do is Call with a body and a condition. It also returns the response's ETag.
 func (s *Session) Do(ctx context.Context, r Request) (etag string, answer []byte, err error) {
-	request, err := s.request(ctx, r.Method, r.Path)
+	request, err := s.newRequest(ctx, r.Method, r.Path)
 	if err != nil {
 		return "", nil, err
 	}
@@ -207,7 +207,7 @@ func (s *Session) Do(ctx context.Context, r Request) (etag string, answer []byte
 // Stream sends a GET request and returns the response, whose body the caller
 // closes. A status other than 200 is a *cli.HTTPError.
 func (s *Session) Stream(ctx context.Context, path, accept string) (*http.Response, error) {
-	request, err := s.request(ctx, http.MethodGet, path)
+	request, err := s.newRequest(ctx, http.MethodGet, path)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +215,7 @@ func (s *Session) Stream(ctx context.Context, path, accept string) (*http.Respon
 	return cli.Send(s.client, request, http.StatusOK)
 }
 
-func (s *Session) request(ctx context.Context, method, path string) (*http.Request, error) {
+func (s *Session) newRequest(ctx context.Context, method, path string) (*http.Request, error) {
 	token, err := s.AccessToken(ctx)
 	if err != nil {
 		return nil, err

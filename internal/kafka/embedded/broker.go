@@ -120,14 +120,14 @@ func (b *Broker) start() error {
 	if err := b.durability.syncAll(); err != nil {
 		return err
 	}
-	if err := b.openAndRepair(b.open); err != nil {
+	if err := b.openAndRepair(b.openOnce); err != nil {
 		return fmt.Errorf("starting the embedded broker: %w", err)
 	}
 	return nil
 }
 
-// open opens the listener and the log.
-func (b *Broker) open() error {
+// openOnce opens the listener and the log.
+func (b *Broker) openOnce() error {
 	listener, err := openListener(b.cfg.Dir, b.cfg.ListenTCP, b)
 	if err != nil {
 		return err
@@ -154,15 +154,15 @@ func (b *Broker) open() error {
 
 // Dial connects to the broker; use it as kafka.Config.Dial.
 func (b *Broker) Dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	return b.listener.dial(ctx)
+	return b.listener.dialInProcess(ctx)
 }
 
 // TCPAddr returns the TCP address for tools, nil if the broker has none.
-func (b *Broker) TCPAddr() net.Addr { return b.listener.tcpAddr() }
+func (b *Broker) TCPAddr() net.Addr { return b.listener.boundAddr() }
 
 // Err returns the reason for which the broker rejects writes, nil while it accepts
 // them. After such an error it accepts writes again only after a restart.
-func (b *Broker) Err() error { return b.durability.err() }
+func (b *Broker) Err() error { return b.durability.rejectionError() }
 
 // Close writes buffered records to disk and releases the directory.
 func (b *Broker) Close() error {

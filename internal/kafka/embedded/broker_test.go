@@ -20,7 +20,7 @@ import (
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-func open(t *testing.T, cfg Config) *Broker {
+func openBroker(t *testing.T, cfg Config) *Broker {
 	t.Helper()
 	if cfg.Dir == "" {
 		cfg.Dir = t.TempDir()
@@ -44,7 +44,7 @@ func answers(t *testing.T, conn net.Conn) bool {
 
 func TestASecondProcessIsKeptOut(t *testing.T) {
 	dir := t.TempDir()
-	b := open(t, Config{Dir: dir})
+	b := openBroker(t, Config{Dir: dir})
 	_, err := Open(Config{Dir: dir}, quiet())
 	if fault.KindOf(err) != fault.KindConflict || !strings.Contains(err.Error(), "another trunkline uses this data directory") {
 		t.Errorf("got %v", err)
@@ -55,7 +55,7 @@ func TestASecondProcessIsKeptOut(t *testing.T) {
 	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := open(t, Config{Dir: dir}).Close(); err != nil {
+	if err := openBroker(t, Config{Dir: dir}).Close(); err != nil {
 		t.Errorf("after the first one: %v", err)
 	}
 }
@@ -66,7 +66,7 @@ func TestSocketIsForThisUserAndThisBroker(t *testing.T) {
 		"long":  filepath.Join(t.TempDir(), strings.Repeat("deep/", 30)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := open(t, Config{Dir: dir})
+			b := openBroker(t, Config{Dir: dir})
 			info, err := os.Stat(filepath.Join(dir, socketName))
 			if err != nil || info.Mode().Perm() != 0o600 {
 				t.Fatalf("mode %v, %v", info, err)
@@ -96,7 +96,7 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 	}
 	l.SetUnlinkOnClose(false) // as a kill leaves it
 	l.Close()
-	open(t, Config{Dir: dir})
+	openBroker(t, Config{Dir: dir})
 	if conn, err := DialSocket(dir)(t.Context(), "", ""); err != nil || !answers(t, conn) {
 		t.Errorf("dialling: %v", err)
 	}
@@ -108,7 +108,7 @@ func TestPortIsLoopbackOnly(t *testing.T) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	b := open(t, Config{ListenTCP: "127.0.0.1:0"})
+	b := openBroker(t, Config{ListenTCP: "127.0.0.1:0"})
 	conn, err := net.Dial("tcp", b.TCPAddr().String())
 	if err != nil || !answers(t, conn) {
 		t.Errorf("dialling: %v", err)
@@ -117,7 +117,7 @@ func TestPortIsLoopbackOnly(t *testing.T) {
 
 func TestBrokenFramesEndTheirConnectionOnly(t *testing.T) {
 	dir := t.TempDir()
-	open(t, Config{Dir: dir})
+	openBroker(t, Config{Dir: dir})
 	frame := func(size uint32, key, version int16) []byte {
 		b := binary.BigEndian.AppendUint32(nil, size)
 		b = binary.BigEndian.AppendUint16(b, uint16(key))
@@ -222,7 +222,7 @@ func TestLevelCutsTheLargest(t *testing.T) {
 
 func TestLogStaysWithinItsBytes(t *testing.T) {
 	const most = 8 << 20
-	b := open(t, Config{MaxBytes: most, TrimEvery: 20 * time.Millisecond})
+	b := openBroker(t, Config{MaxBytes: most, TrimEvery: 20 * time.Millisecond})
 	if err := b.cluster.CreateTopic("big", 2, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +291,7 @@ func writeBatch(t *testing.T, a *rawClient, topic string, partition int32, size 
 }
 
 func TestCloseIsBounded(t *testing.T) {
-	b := open(t, Config{})
+	b := openBroker(t, Config{})
 	conn, err := b.Dial(context.Background(), "", "")
 	if err != nil {
 		t.Fatal(err)

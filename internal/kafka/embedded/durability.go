@@ -56,9 +56,9 @@ func newDurability(dir string, m *metrics, log *slog.Logger) *durability {
 	}
 }
 
-// err returns the reason for which the broker rejects writes, nil while it accepts
+// rejectionError returns the reason for which the broker rejects writes, nil while it accepts
 // them.
-func (d *durability) err() error {
+func (d *durability) rejectionError() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.firstErr

@@ -41,7 +41,7 @@ func tryWrite(t *testing.T, b *Broker, topic string) error {
 
 func openTopic(t *testing.T, cfg Config) *Broker {
 	t.Helper()
-	b := open(t, cfg)
+	b := openBroker(t, cfg)
 	if err := b.cluster.CreateTopic("t", 1, nil); err != nil {
 		t.Fatal(err)
 	}

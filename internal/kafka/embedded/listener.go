@@ -57,9 +57,11 @@ func (d *pipeListener) acceptFrom(l net.Listener) {
 	}
 }
 
-// dial opens a connection within the process. Its requests are checked as well: the
+// dialInProcess opens a connection within the process. Its requests are checked as well: the
 // checks are cheap, and a faulty client cannot crash the process.
-func (d *pipeListener) dial(ctx context.Context) (net.Conn, error) { return d.dialAs(ctx, false) }
+func (d *pipeListener) dialInProcess(ctx context.Context) (net.Conn, error) {
+	return d.dialAs(ctx, false)
+}
 
 // dialAs is dial; an internal connection may write to paused partitions.
 func (d *pipeListener) dialAs(ctx context.Context, internal bool) (net.Conn, error) {
@@ -112,7 +114,7 @@ func (d *pipeListener) Addr() net.Addr {
 	return pipeAddress(Address)
 }
 
-func (d *pipeListener) tcpAddr() net.Addr {
+func (d *pipeListener) boundAddr() net.Addr {
 	if d.tcp == nil {
 		return nil
 	}

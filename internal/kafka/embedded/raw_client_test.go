@@ -20,7 +20,7 @@ type rawClient struct {
 
 // newRawClient opens a connection, which is closed at the end of ctx.
 func (b *Broker) newRawClient(ctx context.Context) (*rawClient, error) {
-	conn, err := b.listener.dial(ctx)
+	conn, err := b.listener.dialInProcess(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -128,7 +128,7 @@ func (l *Load) Behind() uint64 {
 func (l *Load) Tally() map[string]*Tally {
 	tallies := make(map[string]*Tally, len(l.operations))
 	for i := range l.counters {
-		tallies[l.operations[i].Name] = l.counters[i].tally()
+		tallies[l.operations[i].Name] = l.counters[i].copySum()
 	}
 	return tallies
 }

@@ -86,7 +86,7 @@ func (c *counter) count(took time.Duration, status int, err error) {
 	}
 }
 
-func (c *counter) tally() *Tally {
+func (c *counter) copySum() *Tally {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.sum
