@@ -25,7 +25,7 @@ func (e *env) addCalls(deps *Deps, log *slog.Logger) {
 	must(e.t, err)
 	admission := origination.NewAdmission(origination.AdmissionConfig{Rules: rules, Numbers: plan, PerMinute: 30, UserCalls: 20},
 		origination.AdmissionDeps{Limiter: identity.NewMemoryLimiter(), Audit: e.audit, Metrics: e.registry, Log: log})
-	calls, err := origination.New(e.t.Context(), origination.Config{Settings: origination.DefaultSettings(), Node: "n", Alone: true}, origination.Deps{
+	calls, err := origination.New(e.t.Context(), origination.Config{Settings: origination.DefaultSettings(), Node: "n", SingleNode: true}, origination.Deps{
 		DB: e.db, Driver: e.phones, Users: e.identity, Admission: admission, Publisher: discardEvents{}, Audit: e.audit,
 		Metrics: e.registry, Log: log,
 	})

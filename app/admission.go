@@ -56,10 +56,10 @@ func (p phoneAdmission) Admit(ctx context.Context, caller sip.User, from netip.A
 	if err := p.Count(ctx, attempt); err != nil {
 		return nil, err
 	}
-	if err := p.Enter(ctx, attempt); err != nil {
+	if err := p.Acquire(ctx, attempt); err != nil {
 		return nil, err
 	}
-	return func() { p.Leave(attempt.CallID) }, nil
+	return func() { p.Release(attempt.CallID) }, nil
 }
 
 // AdmitTransfer implements sipcall.Admission.

@@ -43,7 +43,7 @@ func (a *App) buildOrigination(ctx context.Context, phones *phones, sessions loc
 		return fmt.Errorf("origination.driver: %w", err)
 	}
 	calls, err := origination.New(ctx, origination.Config{
-		Settings: s.Settings, Node: a.node, Alone: !a.db.Postgres(),
+		Settings: s.Settings, Node: a.node, SingleNode: !a.db.Postgres(),
 	}, origination.Deps{
 		DB: a.db, Driver: driver, Users: a.identity, Admission: a.admission,
 		Publisher: callEventPublisher{producer, a.tracer}, Audit: a.audit, Metrics: a.registry, Log: a.log, Tracer: a.tracer,

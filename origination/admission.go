@@ -67,9 +67,9 @@ type Slot struct{ CallID, AccountID, UserID string }
 
 // Slots counts the calls in progress of all nodes. A slot expires unless it is renewed.
 type Slots interface {
-	// Take takes a slot unless the user has userMax or the account accountMax calls; 0 means no limit.
+	// Acquire takes a slot unless the user has userMax or the account accountMax calls; 0 means no limit.
 	// Otherwise it returns the reason.
-	Take(ctx context.Context, slot Slot, userMax, accountMax int) (full Reason, err error)
+	Acquire(ctx context.Context, slot Slot, userMax, accountMax int) (reason Reason, err error)
 	Renew(ctx context.Context, slots []Slot) error
 	Release(ctx context.Context, slots []Slot) error
 }
@@ -88,7 +88,7 @@ const (
 )
 
 const (
-	slotLife    = 30 * time.Second // after the last renewal
+	slotTTL     = 30 * time.Second // after the last renewal
 	slotRenewal = 10 * time.Second
 	slotTimeout = time.Second
 )
@@ -130,9 +130,9 @@ func NewAdmission(cfg AdmissionConfig, deps AdmissionDeps) *Admission {
 }
 
 // CheckDestination returns fault.Forbidden for a destination that the account may not call.
-func (a *Admission) CheckDestination(ctx context.Context, who Attempt, destination string) error {
-	if a.cfg.Rules.Check(who.AccountID, destination) != nil {
-		return a.refuse(ctx, who, ReasonRules, forbidden("The account may not call this destination"))
+func (a *Admission) CheckDestination(ctx context.Context, attempt Attempt, destination string) error {
+	if a.cfg.Rules.Check(attempt.AccountID, destination) != nil {
+		return a.refuse(ctx, attempt, ReasonRules, forbidden("The account may not call this destination"))
 	}
 	if a.cfg.Numbers == nil {
 		return nil
@@ -142,10 +142,10 @@ func (a *Admission) CheckDestination(ctx context.Context, who Attempt, destinati
 		dialled = strings.TrimPrefix(destination, a.cfg.OutsidePrefix) // as the trunk does
 	}
 	switch {
-	case a.cfg.Premium.closes(a.cfg.Numbers, who.AccountID, dialled):
-		return a.refuse(ctx, who, ReasonPremium, forbidden("Premium-rate numbers may not be called"))
-	case !a.cfg.International && a.cfg.Numbers.Abroad(who.AccountID, dialled):
-		return a.refuse(ctx, who, ReasonInternational, forbidden("International numbers may not be called"))
+	case a.cfg.Premium.blocks(a.cfg.Numbers, attempt.AccountID, dialled):
+		return a.refuse(ctx, attempt, ReasonPremium, forbidden("Premium-rate numbers may not be called"))
+	case !a.cfg.International && a.cfg.Numbers.Abroad(attempt.AccountID, dialled):
+		return a.refuse(ctx, attempt, ReasonInternational, forbidden("International numbers may not be called"))
 	}
 	return nil
 }
@@ -156,63 +156,63 @@ func forbidden(message string) error {
 }
 
 // Count counts a call against its user's limit per minute. The error is fault.Limited above it.
-func (a *Admission) Count(ctx context.Context, who Attempt) error {
-	if a.cfg.PerMinute == 0 || who.UserID == "" {
+func (a *Admission) Count(ctx context.Context, attempt Attempt) error {
+	if a.cfg.PerMinute == 0 || attempt.UserID == "" {
 		return nil
 	}
-	sum := sha256.Sum256([]byte("clicktocall\x00" + who.UserID))
+	sum := sha256.Sum256([]byte("clicktocall\x00" + attempt.UserID))
 	wait := a.deps.Limiter.Fail(ctx, identity.Limit{Subject: hex.EncodeToString(sum[:16]), Max: a.cfg.PerMinute, Window: time.Minute})
 	if wait > 0 {
-		return a.refuse(ctx, who, ReasonPerMinute, fault.Limited(wait, "Too many calls, try again later"))
+		return a.refuse(ctx, attempt, ReasonPerMinute, fault.Limited(wait, "Too many calls, try again later"))
 	}
 	return nil
 }
 
-// Enter adds a call to the calls in progress, until Leave. The error is fault.Limited if the user or
+// Acquire adds a call to the calls in progress, until Release. The error is fault.Limited if the user or
 // the account has too many.
-func (a *Admission) Enter(ctx context.Context, who Attempt) error {
-	slot := Slot{who.CallID, who.AccountID, who.UserID}
-	full := a.takeHere(slot)
-	if full == "" && a.deps.Slots != nil {
+func (a *Admission) Acquire(ctx context.Context, attempt Attempt) error {
+	slot := Slot{attempt.CallID, attempt.AccountID, attempt.UserID}
+	reason := a.acquireLocal(slot)
+	if reason == "" && a.deps.Slots != nil {
 		bounded, cancel := context.WithTimeout(ctx, slotTimeout)
 		defer cancel()
 		var err error
-		full, err = a.deps.Slots.Take(bounded, slot, a.cfg.UserCalls, a.cfg.AccountCalls)
+		reason, err = a.deps.Slots.Acquire(bounded, slot, a.cfg.UserCalls, a.cfg.AccountCalls)
 		if err != nil {
 			a.deps.Log.WarnContext(ctx, "counting calls in progress failed, counted on this node only", "error", err)
 		}
-		if full != "" {
-			a.drop(slot.CallID)
+		if reason != "" {
+			a.removeLocal(slot.CallID)
 		}
 	}
-	if full != "" {
-		return a.refuse(ctx, who, full, fault.Limited(time.Second, "Too many calls at once"))
+	if reason != "" {
+		return a.refuse(ctx, attempt, reason, fault.Limited(time.Second, "Too many calls at once"))
 	}
 	return nil
 }
 
-// Hold adds the slot of a call that this node has taken over.
-func (a *Admission) Hold(slot Slot) {
+// AddTakenOver adds the slot of a call that this node has taken over.
+func (a *Admission) AddTakenOver(slot Slot) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.held[slot.CallID] = slot
 }
 
-func (a *Admission) drop(callID string) {
+func (a *Admission) removeLocal(callID string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.held, callID)
 }
 
-// takeHere adds a slot to held unless the user or the account has too many calls on this node alone.
-func (a *Admission) takeHere(slot Slot) (full Reason) {
+// acquireLocal adds a slot to held unless the user or the account has too many calls on this node alone.
+func (a *Admission) acquireLocal(slot Slot) (reason Reason) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	users, accounts := 0, 0
-	for _, one := range a.held {
-		if one.AccountID == slot.AccountID {
+	for _, other := range a.held {
+		if other.AccountID == slot.AccountID {
 			accounts++
-			if one.UserID == slot.UserID {
+			if other.UserID == slot.UserID {
 				users++
 			}
 		}
@@ -227,8 +227,8 @@ func (a *Admission) takeHere(slot Slot) (full Reason) {
 	return ""
 }
 
-// Leave removes a call from the calls in progress. It does not block, and may be called more than once.
-func (a *Admission) Leave(callID string) {
+// Release removes a call from the calls in progress. It does not block, and may be called more than once.
+func (a *Admission) Release(callID string) {
 	a.mu.Lock()
 	slot, ok := a.held[callID]
 	if ok {
@@ -244,7 +244,7 @@ func (a *Admission) Leave(callID string) {
 	}
 }
 
-// Run releases and renews slots until ctx ends, and then releases those of calls for which Leave was
+// Run releases and renews slots until ctx ends, and then releases those of calls for which Release was
 // called.
 func (a *Admission) Run(ctx context.Context) error {
 	renew := time.NewTicker(slotRenewal)
@@ -252,17 +252,17 @@ func (a *Admission) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			a.release(context.WithoutCancel(ctx))
+			a.releaseSlots(context.WithoutCancel(ctx))
 			return nil
 		case <-a.wake:
-			a.release(ctx)
+			a.releaseSlots(ctx)
 		case <-renew.C:
-			a.renew(ctx)
+			a.renewSlots(ctx)
 		}
 	}
 }
 
-func (a *Admission) release(ctx context.Context) {
+func (a *Admission) releaseSlots(ctx context.Context) {
 	a.mu.Lock()
 	released := a.released
 	a.released = nil
@@ -277,7 +277,7 @@ func (a *Admission) release(ctx context.Context) {
 	}
 }
 
-func (a *Admission) renew(ctx context.Context) {
+func (a *Admission) renewSlots(ctx context.Context) {
 	a.mu.Lock()
 	held := slices.Collect(maps.Values(a.held))
 	a.mu.Unlock()
@@ -292,18 +292,18 @@ func (a *Admission) renew(ctx context.Context) {
 }
 
 // refuse counts a refusal and writes it to the audit log.
-func (a *Admission) refuse(ctx context.Context, who Attempt, reason Reason, err error) error {
-	a.refused.WithLabelValues(string(who.Door), string(reason)).Inc()
+func (a *Admission) refuse(ctx context.Context, attempt Attempt, reason Reason, err error) error {
+	a.refused.WithLabelValues(string(attempt.Door), string(reason)).Inc()
 	if a.deps.Audit == nil {
 		return err
 	}
 	target := ""
-	if who.UserID != "" {
-		target = "user:" + who.UserID
+	if attempt.UserID != "" {
+		target = "user:" + attempt.UserID
 	}
-	e := a.deps.Audit.Entry(ctx, audit.CallRefuse, who.AccountID, target)
-	if who.Caller != (audit.Caller{}) {
-		e.Actor, e.Address = who.Caller.Actor, who.Caller.Address
+	e := a.deps.Audit.Entry(ctx, audit.CallRefuse, attempt.AccountID, target)
+	if attempt.Caller != (audit.Caller{}) {
+		e.Actor, e.Address = attempt.Caller.Actor, attempt.Caller.Address
 	}
 	e.Outcome = string(reason)
 	a.deps.Audit.ReportOnce(ctx, e)
@@ -344,14 +344,14 @@ func ParsePremium(texts []string) (*Premium, error) {
 	return p, nil
 }
 
-// closes reports whether a number is blocked. Patterns are searched in the number as dialled and in
+// blocks reports whether a number is blocked. Patterns are searched in the number as dialled and in
 // E.164.
-func (p *Premium) closes(numbers *number.Plan, accountID, dialled string) bool {
+func (p *Premium) blocks(numbers *number.Plan, accountID, dialled string) bool {
 	if p == nil {
 		return false
 	}
 	plain := number.Plain(dialled)
 	full := numbers.E164(accountID, plain)
 	return p.known && numbers.Premium(accountID, dialled) ||
-		slices.ContainsFunc(p.patterns, func(one *regexp.Regexp) bool { return one.MatchString(plain) || one.MatchString(full) })
+		slices.ContainsFunc(p.patterns, func(pattern *regexp.Regexp) bool { return pattern.MatchString(plain) || pattern.MatchString(full) })
 }

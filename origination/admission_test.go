@@ -159,7 +159,7 @@ func TestCallsAtOnceInTheCluster(t *testing.T) {
 		}
 		a, b := node(slotsOfA), node(NewRedisSlots(client, prefix))
 		enter := func(n *Admission, id, user string) error {
-			return n.Enter(t.Context(), Attempt{Door: DoorSIP, CallID: id, AccountID: "acme", UserID: user})
+			return n.Acquire(t.Context(), Attempt{Door: DoorSIP, CallID: id, AccountID: "acme", UserID: user})
 		}
 		check(t, enter(a, "1", "alice"))
 		check(t, enter(b, "2", "alice"))
@@ -167,18 +167,18 @@ func TestCallsAtOnceInTheCluster(t *testing.T) {
 		wantKind(t, enter(b, "3", "alice"), fault.KindLimited)
 		check(t, enter(b, "4", "bob"))
 		wantKind(t, enter(a, "5", "carol"), fault.KindLimited) // the account's third and last
-		b.Leave("4")
-		b.release(t.Context())
+		b.Release("4")
+		b.releaseSlots(t.Context())
 		check(t, enter(a, "5", "carol"))
-		a.Leave("5")
-		a.release(t.Context())
-		slotsOfA.life = 100 * time.Millisecond
-		a.renew(t.Context()) // for the last time: a is killed; b continues
+		a.Release("5")
+		a.releaseSlots(t.Context())
+		slotsOfA.ttl = 100 * time.Millisecond
+		a.renewSlots(t.Context()) // for the last time: a is killed; b continues
 		within(t, "the killed node's call is free", func() bool {
-			b.renew(t.Context())
+			b.renewSlots(t.Context())
 			return enter(b, "6", "alice") == nil
 		})
-		b.renew(t.Context())
+		b.renewSlots(t.Context())
 		wantKind(t, enter(b, "7", "alice"), fault.KindLimited)
 	})
 }
@@ -190,12 +190,12 @@ func TestCallsAtOnceWhileRedisIsAway(t *testing.T) {
 	a := newTestAdmission(AdmissionConfig{UserCalls: 2}, NewRedisSlots(client, ""), &auditLines{})
 	server.SetError("LOADING")
 	for i, want := range []fault.Kind{"", "", fault.KindLimited} {
-		wantKind(t, a.Enter(t.Context(), Attempt{CallID: fmt.Sprint(i), AccountID: "acme", UserID: "alice"}), want)
+		wantKind(t, a.Acquire(t.Context(), Attempt{CallID: fmt.Sprint(i), AccountID: "acme", UserID: "alice"}), want)
 	}
 	server.SetError("")
-	a.renew(t.Context())
+	a.renewSlots(t.Context())
 	other := newTestAdmission(AdmissionConfig{UserCalls: 2}, NewRedisSlots(client, ""), &auditLines{})
-	wantKind(t, other.Enter(t.Context(), Attempt{CallID: "x", AccountID: "acme", UserID: "alice"}), fault.KindLimited)
+	wantKind(t, other.Acquire(t.Context(), Attempt{CallID: "x", AccountID: "acme", UserID: "alice"}), fault.KindLimited)
 }
 
 func TestAdoptedCallsAreCounted(t *testing.T) {
@@ -224,7 +224,7 @@ func TestPremiumPatterns(t *testing.T) {
 		{[]string{"known"}, "09001234567", true}, {[]string{"known"}, "0180512345", false},
 		{[]string{`^\+49180`}, "0180512345", true}, {[]string{`^\+49180`}, "09001234567", false}, {[]string{`^118`}, "11833", true},
 	} {
-		if got := premium(t, c.texts...).closes(plan, "demo", c.dialled); got != c.want {
+		if got := premium(t, c.texts...).blocks(plan, "demo", c.dialled); got != c.want {
 			t.Errorf("%q closes %s: %v", c.texts, c.dialled, got)
 		}
 	}

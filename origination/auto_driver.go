@@ -34,15 +34,15 @@ func (a *Auto) Name(ctx context.Context, order Order) (id string, err error) {
 
 // Originate implements Driver.
 func (a *Auto) Originate(ctx context.Context, order Order) (Placed, error) {
-	return a.of(order.ID).Originate(ctx, order)
+	return a.driverOf(order.ID).Originate(ctx, order)
 }
 
 // Cancel implements Driver.
 func (a *Auto) Cancel(ctx context.Context, callID string) error {
-	return a.of(callID).Cancel(ctx, callID)
+	return a.driverOf(callID).Cancel(ctx, callID)
 }
 
-func (a *Auto) of(callID string) Driver {
+func (a *Auto) driverOf(callID string) Driver {
 	if a.Simulated(callID) {
 		return a.Simulator
 	}
@@ -55,10 +55,10 @@ func (a *Auto) Follow(ctx context.Context, open []Open, report func(Progress)) e
 	defer cancel()
 	phones, simulated := a.split(open)
 	var failed [2]error
-	var both sync.WaitGroup
-	both.Go(func() { defer cancel(); failed[0] = a.Phones.Follow(ctx, phones, report) })
-	both.Go(func() { defer cancel(); failed[1] = a.Simulator.Follow(ctx, simulated, report) })
-	both.Wait()
+	var wg sync.WaitGroup
+	wg.Go(func() { defer cancel(); failed[0] = a.Phones.Follow(ctx, phones, report) })
+	wg.Go(func() { defer cancel(); failed[1] = a.Simulator.Follow(ctx, simulated, report) })
+	wg.Wait()
 	return errors.Join(failed[:]...)
 }
 

@@ -139,7 +139,7 @@ func (s *callStore) apply(e *entry, p Progress) {
 	}
 	last := e.History[len(e.History)-1]
 	e.Updated = last.At.Time
-	s.metrics.stepped(&e.Call)
+	s.metrics.countStep(&e.Call)
 	if e.State == Ended {
 		s.ended(e.Order.ID)
 	}

@@ -18,8 +18,8 @@ type progressEvent struct {
 }
 
 const (
-	maxAnnounced    = 256 // concurrent calls
-	announceTimeout = 10 * time.Second
+	maxAnnounceBatch = 256 // calls published together
+	announceTimeout  = 10 * time.Second
 )
 
 // runAnnouncer publishes stored steps until ctx ends, in order for each call and at least once. The
@@ -43,7 +43,7 @@ type announcement struct {
 func (s *callStore) takeAnnouncements() (batch []announcement, events []Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := min(len(s.announceQueue), maxAnnounced)
+	n := min(len(s.announceQueue), maxAnnounceBatch)
 	for _, e := range s.announceQueue[:n] {
 		e.announceQueued = false
 		for i := e.Announced; i < e.stored; i++ {

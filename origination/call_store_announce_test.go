@@ -21,7 +21,7 @@ func TestAFailureAfterASuccessIsTriedAgainSoon(t *testing.T) {
 		p.more()
 		start := time.Now()
 		p.store.runAnnouncer(ctx)
-		if took := time.Since(start); took < successes*firstWait/2 || took > successes*firstWait {
+		if took := time.Since(start); took < successes*minRetryWait/2 || took > successes*minRetryWait {
 			t.Errorf("%d failures, each after a success, took %v", successes, took)
 		}
 	})

@@ -76,7 +76,7 @@ func (s *callStore) takeWrites() (batch []pendingWrite, statements []statement) 
 // takeQueued moves entries from queue to batch while batch has room.
 func takeQueued(batch []pendingWrite, queue []*entry) (taken []pendingWrite, left []*entry) {
 	for i, e := range queue {
-		if len(batch) == maxWritten {
+		if len(batch) == maxWriteBatch {
 			return batch, append(queue[:0], queue[i:]...)
 		}
 		if e.writeQueued {

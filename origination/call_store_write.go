@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	maxWritten   = 512 // calls in one transaction
-	writeTimeout = 5 * time.Second
-	firstWait    = 100 * time.Millisecond // after a failure
-	longestWait  = 2 * time.Second
+	maxWriteBatch = 512 // calls in one transaction
+	writeTimeout  = 5 * time.Second
+	minRetryWait  = 100 * time.Millisecond // after a failure
+	maxRetryWait  = 2 * time.Second
 )
 
 // runWriter writes queued calls and statements until ctx ends, all that are queued
@@ -30,7 +30,7 @@ func (s *callStore) runWriter(ctx context.Context) {
 
 // work calls step after each signal until it is idle, and waits after an error, until ctx ends.
 func (s *callStore) work(ctx context.Context, signal <-chan struct{}, failed string, step func() (idle bool, err error)) {
-	backoff := retry.Backoff{First: firstWait, Max: longestWait}
+	backoff := retry.Backoff{First: minRetryWait, Max: maxRetryWait}
 	for {
 		select {
 		case <-ctx.Done():

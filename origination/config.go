@@ -13,9 +13,9 @@ type Config struct {
 	Settings
 	// Node is the unique name of this process; it is never reused.
 	Node string
-	// Alone means that no other process places calls with this database: its open calls are from an
+	// SingleNode means that no other process places calls with this database: its open calls are from an
 	// earlier run of this process.
-	Alone bool
+	SingleNode bool
 	// PlaceTimeout is how long the platform may take to accept an order. Default 10 s.
 	PlaceTimeout time.Duration
 	// Lease is how long a node keeps its calls without renewing its lease. Default 10 s.

@@ -3,10 +3,10 @@
 // each call.
 //
 // If this is your first change, read driver.go (the interface of a phone platform), place.go and
-// call_store.go. A call is stored before the order is sent to its platform. From then on one node has
-// it in its callStore: it applies the driver's reports, writes them, and publishes the written steps as
-// call.progress, in order for each call and at least once. Progress is read from the database, on any
-// node.
+// call_store.go. A call is stored before the request is sent to its platform. From then on one node owns
+// the call and keeps it in its callStore: it applies the driver's reports, writes them, and publishes
+// the written progress updates as call.progress, in order for each call and at least once. Progress is
+// read from the database, on any node.
 //
 // A user can only place calls from their own extension, to destinations that the account's rules
 // allow. A call never returns to an earlier state. Legs and call records are not handled here; they
@@ -19,14 +19,15 @@
 //
 // Goroutines: Run has four (writer, announcer, maintenance, purge) besides the driver's Follow. They
 // end after Follow, once everything is stored and published, or after 5 s. All queued writes share one
-// transaction, new orders before steps. Before Run, and at Config.MaxCalls open calls, orders get
-// fault.Unavailable. While the database is unavailable orders get that error too, and steps stay
-// queued. While Kafka is unavailable events stay queued, and ended calls stay open.
+// transaction, new requests before progress updates. Before Run, and at Config.MaxCalls open calls,
+// requests get fault.Unavailable. While the database is unavailable requests get that error too, and
+// progress updates stay queued. While Kafka is unavailable events stay queued, and ended calls stay
+// open.
 //
-// Admission decides which calls users may place: destinations, calls a minute, calls at once in the
-// cluster (Redis; a killed node's calls are counted for slotLife more). It also admits the calls of
-// phones and the transfers of AI providers. Its Run is one goroutine.
+// Admission decides which calls users may place: destinations, calls per minute, concurrent calls
+// in the cluster (Redis; a killed node's calls are counted for slotTTL more). It also admits the calls
+// of phones and the transfers of AI providers. Its Run is one goroutine.
 //
-// Lock order: a perUserLock's turn, then a driver's locks, then callStore.mu, then Admission.mu. While
-// callStore.mu is held, only metrics and Admission.Leave are called.
+// Lock order: perUserLock, then a driver's locks, then callStore.mu, then Admission.mu. While
+// callStore.mu is held, only metrics and Admission.Release are called.
 package origination

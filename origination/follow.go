@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	settleFor   = 5 * time.Second // limit at shutdown
-	settleEvery = 10 * time.Millisecond
+	settleTimeout      = 5 * time.Second // limit at shutdown
+	settlePollInterval = 10 * time.Millisecond
 )
 
 // Adopter is a Driver that can take over the calls of a process that died while this one is running.
@@ -22,7 +22,7 @@ type Adopter interface {
 }
 
 // Run follows calls, and stores and publishes their progress, until ctx ends. It then waits for the
-// driver, and at most settleFor until everything is stored and published. Calls that are still open
+// driver, and at most settleTimeout until everything is stored and published. Calls that are still open
 // are taken over by another node, or by this node's next start.
 func (s *Service) Run(ctx context.Context) error {
 	open, err := s.takeOverAtStart(ctx)
@@ -61,7 +61,7 @@ func (s *Service) takeOverAtStart(ctx context.Context) ([]Open, error) {
 	if err := s.rows.renewLease(ctx, s.cfg.Lease); err != nil {
 		return nil, err
 	}
-	if s.cfg.Alone {
+	if s.cfg.SingleNode {
 		if err := s.rows.expireOtherLeases(ctx); err != nil {
 			return nil, err
 		}
@@ -81,22 +81,22 @@ func (s *Service) takeOver(ctx context.Context) ([]Open, error) {
 	var open []Open
 	for i := range taken {
 		if r := &taken[i]; r.State != Ended {
-			s.admission.Hold(Slot{r.Order.ID, r.AccountID, r.UserID})
+			s.admission.AddTakenOver(Slot{r.Order.ID, r.AccountID, r.UserID})
 			open = append(open, Open{Order: r.Order, CallID: r.Call.ID, State: r.State, Since: r.Updated})
 		}
 	}
 	return open, nil
 }
 
-// awaitSettled waits until the callStore is settled, for at most settleFor.
+// awaitSettled waits until the callStore is settled, for at most settleTimeout.
 func (s *Service) awaitSettled() {
-	late := time.After(settleFor)
+	late := time.After(settleTimeout)
 	for !s.calls.settled() {
 		select {
 		case <-late:
 			s.log.Warn("calls not stored or published at shutdown: the next node does it")
 			return
-		case <-time.After(settleEvery):
+		case <-time.After(settlePollInterval):
 		}
 	}
 }

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	keyTTL     = 24 * time.Hour
-	maxKey     = 255 // bytes
-	firstCheck = 10 * time.Millisecond
-	lastCheck  = 200 * time.Millisecond
+	keyTTL       = 24 * time.Hour
+	maxKey       = 255 // bytes
+	minCheckWait = 10 * time.Millisecond
+	maxCheckWait = 200 * time.Millisecond
 )
 
 // keys is the table of Idempotency-Keys. A key belongs to the order that was placed, or is being
@@ -35,7 +35,7 @@ func (k keys) run(ctx context.Context, doing string, statement func(context.Cont
 
 // claim is the state of a key.
 type claim struct {
-	mine        bool // the caller holds the claim and places the call
+	acquired    bool // the caller holds the claim and places the call
 	destination string
 	done        bool
 	callID      string // set if done
@@ -54,7 +54,7 @@ func checkKey(key string) error {
 // stored, the key's response has the id of its call.
 func (k keys) claim(ctx context.Context, accountID, userID, key, destination, orderID string, lease time.Duration) (c claim, err error) {
 	now := k.db.ClockExpr()
-	mine := false // used by the statement until run has returned without an error
+	acquired := false // used by the statement until run has returned without an error
 	err = k.run(ctx, "taking an idempotency key", func(ctx context.Context, tx sqldb.Runner) error {
 		result, err := tx.ExecContext(ctx, `INSERT INTO origination_keys
 			(account_id, user_id, key, destination, order_id, call_id, done, lease_until, expires_at)
@@ -69,16 +69,16 @@ func (k keys) claim(ctx context.Context, accountID, userID, key, destination, or
 			return err
 		}
 		n, err := result.RowsAffected()
-		mine = n == 1
+		acquired = n == 1
 		return err
 	})
-	if err != nil || mine {
-		return claim{mine: err == nil}, err
+	if err != nil || acquired {
+		return claim{acquired: err == nil}, err
 	}
 	return k.find(ctx, userID, key, destination)
 }
 
-// find reads a key without claiming it. For an unknown key neither mine nor done is set.
+// find reads a key without claiming it. For an unknown key neither acquired nor done is set.
 func (k keys) find(ctx context.Context, userID, key, destination string) (c claim, err error) {
 	err = k.db.QueryRowContext(ctx, `SELECT k.destination, k.done OR k.lease_until <= `+k.db.ClockExpr()+` AND c.id IS NOT NULL,
 			CASE WHEN k.done THEN k.call_id ELSE COALESCE(c.call_id, '') END

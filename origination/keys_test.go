@@ -121,7 +121,7 @@ func TestAKeyWhoseHolderDied(t *testing.T) {
 		claim := func(key, orderID string, lease time.Duration) {
 			t.Helper()
 			c, err := d.keys.claim(t.Context(), "acme", d.users.alice, key, "1002", orderID, lease)
-			if err != nil || !c.mine {
+			if err != nil || !c.acquired {
 				t.Fatalf("%+v, %v", c, err)
 			}
 		}

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	renewalsPerLease = 4
-	checkEvery       = 500 * time.Millisecond // interval of the check for cancel requests of other nodes
-	purgeEvery       = 10 * time.Minute
+	renewalsPerLease    = 4
+	cancelCheckInterval = 500 * time.Millisecond // interval of the check for cancel requests of other nodes
+	purgeInterval       = 10 * time.Minute
 )
 
 // runMaintenance renews the node's lease, takes over the calls of nodes whose lease has expired, and
 // cancels this node's calls whose cancellation was requested on other nodes, until ctx ends. Failures
 // are retried at the next tick.
 func (s *Service) runMaintenance(ctx context.Context) {
-	renew, check := time.NewTicker(s.cfg.Lease/renewalsPerLease), time.NewTicker(checkEvery)
+	renew, check := time.NewTicker(s.cfg.Lease/renewalsPerLease), time.NewTicker(cancelCheckInterval)
 	defer renew.Stop()
 	defer check.Stop()
 	for {
@@ -41,7 +41,7 @@ func (s *Service) runMaintenance(ctx context.Context) {
 // runPurge deletes old calls, keys and leases until ctx ends. It has its own goroutine because it may
 // take longer than a lease.
 func (s *Service) runPurge(ctx context.Context) {
-	for now := range retry.Ticks(ctx, purgeEvery) {
+	for now := range retry.Ticks(ctx, purgeInterval) {
 		s.calls.expireEarly(now)
 		if err := s.rows.deleteOld(ctx, now.Add(-s.cfg.Retention)); err != nil && ctx.Err() == nil {
 			s.log.WarnContext(ctx, "deleting old calls failed, will retry", "error", err)
@@ -69,7 +69,7 @@ func (s *Service) renewLease(ctx context.Context) error {
 		}
 		s.calls.dropOthers(own, known)
 	}
-	if s.cfg.Alone {
+	if s.cfg.SingleNode {
 		return nil
 	}
 	open, err := s.takeOver(ctx)

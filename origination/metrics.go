@@ -71,8 +71,8 @@ func newRefusedCalls(reg prometheus.Registerer) *prometheus.CounterVec {
 	return refused
 }
 
-// stepped counts the last step of a call.
-func (m *metrics) stepped(c *Call) {
+// countStep counts the last step of a call.
+func (m *metrics) countStep(c *Call) {
 	first, last := c.History[0], c.History[len(c.History)-1]
 	m.states.WithLabelValues(string(last.State)).Inc()
 	switch last.State {

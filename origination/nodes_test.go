@@ -14,7 +14,7 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
-func byItself(c *Config) { c.Alone = true }
+func byItself(c *Config) { c.SingleNode = true }
 
 func TestARestartGoesOn(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {

@@ -69,8 +69,8 @@ func (s *Service) order(ctx context.Context, caller *identity.Principal, destina
 	case user.PresenceID == "":
 		return Order{}, fault.New(fault.KindUnprocessable, "The user has no extension to ring: presence_id is not set")
 	}
-	who := Attempt{Door: DoorREST, AccountID: account.ID, UserID: user.ID}
-	if err := s.admission.CheckDestination(ctx, who, destination); err != nil {
+	attempt := Attempt{Door: DoorREST, AccountID: account.ID, UserID: user.ID}
+	if err := s.admission.CheckDestination(ctx, attempt, destination); err != nil {
 		return Order{}, err
 	}
 	order := Order{
@@ -116,7 +116,7 @@ func (o Order) attempt() Attempt {
 func (s *Service) placeOnce(ctx context.Context, caller *identity.Principal, destination, key string) (string, error) {
 	var order Order
 	admitted := false
-	backoff := retry.Backoff{First: firstCheck, Max: lastCheck}
+	backoff := retry.Backoff{First: minCheckWait, Max: maxCheckWait}
 	for {
 		c, err := s.keys.find(ctx, caller.UserID, key, destination)
 		if err == nil && !admitted && c == (claim{destination: destination}) {
@@ -129,8 +129,8 @@ func (s *Service) placeOnce(ctx context.Context, caller *identity.Principal, des
 		switch {
 		case err != nil:
 			return "", err
-		case c.mine:
-			return s.placeUnder(ctx, order, key)
+		case c.acquired:
+			return s.placeWithKey(ctx, order, key)
 		case c.destination != destination:
 			return "", fault.Conflict("The Idempotency-Key was used for another destination")
 		case c.done:
@@ -145,8 +145,8 @@ func (s *Service) placeOnce(ctx context.Context, caller *identity.Principal, des
 // keyLease returns the longest time that placing an order can take.
 func (s *Service) keyLease() time.Duration { return s.cfg.PlaceTimeout + 2*writeTimeout }
 
-// placeUnder places the order of a claimed key.
-func (s *Service) placeUnder(ctx context.Context, order Order, key string) (string, error) {
+// placeWithKey places the order of a claimed key.
+func (s *Service) placeWithKey(ctx context.Context, order Order, key string) (string, error) {
 	ctx = context.WithoutCancel(ctx) // the key is completed or released even if the client disconnects
 	callID, err := s.place(ctx, order)
 	if err == nil {

@@ -17,12 +17,12 @@ func (s *Service) place(ctx context.Context, order Order) (callID string, err er
 	ctx, span := s.tracer.StartClient(ctx, "originate", tracing.Account(order.AccountID))
 	defer func() { span.End(err) }()
 	order.Trace = tracing.FromContext(ctx)
-	if err := s.admission.Enter(ctx, order.attempt()); err != nil {
+	if err := s.admission.Acquire(ctx, order.attempt()); err != nil {
 		return "", err
 	}
 	written, err := s.calls.create(order, time.Now())
 	if err != nil {
-		s.admission.Leave(order.ID)
+		s.admission.Release(order.ID)
 		return "", err
 	}
 	if err := written.wait(ctx); err != nil {
@@ -51,8 +51,8 @@ func (s *Service) originateOnPlatform(ctx context.Context, order Order) (Placed,
 		lock := s.userLocks.acquire(order.UserID)
 		defer s.userLocks.release(order.UserID, lock)
 		select {
-		case lock.turn <- struct{}{}:
-			defer func() { <-lock.turn }()
+		case lock.sem <- struct{}{}:
+			defer func() { <-lock.sem }()
 		case <-ctx.Done():
 			return Placed{}, fault.Unavailable(ctx.Err(), time.Second, "The platform has not answered in time")
 		}

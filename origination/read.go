@@ -12,14 +12,14 @@ import (
 // Get returns the progress of a call. The error is fault.NotFound for a call of an account that the
 // caller may not see.
 func (s *Service) Get(ctx context.Context, caller *identity.Principal, callID string) (*Call, error) {
-	r, err := s.visible(ctx, caller, callID)
+	r, err := s.findVisible(ctx, caller, callID)
 	if err != nil {
 		return nil, err
 	}
 	return &r.Call, nil
 }
 
-func (s *Service) visible(ctx context.Context, caller *identity.Principal, callID string) (row, error) {
+func (s *Service) findVisible(ctx context.Context, caller *identity.Principal, callID string) (row, error) {
 	r, err := s.rows.find(ctx, callID)
 	if err != nil {
 		return row{}, err
@@ -40,7 +40,7 @@ func (s *Service) Cancel(ctx context.Context, caller *identity.Principal, callID
 }
 
 func (s *Service) cancelCall(ctx context.Context, caller *identity.Principal, callID string) (result string, err error) {
-	r, err := s.visible(ctx, caller, callID)
+	r, err := s.findVisible(ctx, caller, callID)
 	if err != nil {
 		return cancelRefused, err
 	}

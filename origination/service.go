@@ -94,6 +94,6 @@ func New(ctx context.Context, cfg Config, deps Deps) (*Service, error) {
 	s.keys = keys{deps.DB, s.calls.inNextTransaction}
 	s.metrics = newMetrics(deps.Metrics, s.calls.size)
 	s.calls.metrics = s.metrics
-	s.calls.ended = s.admission.Leave
+	s.calls.ended = s.admission.Release
 	return s, nil
 }

@@ -1,7 +1,7 @@
--- Takes a slot for a call unless its user or its account has too many.
+-- Acquires a slot for a call unless its user or its account has too many.
 --
 -- KEYS[1], KEYS[2]  the calls of the user and of the account: sorted sets, scored by expiry
--- ARGV[1]           life of a slot in milliseconds
+-- ARGV[1]           lifetime of a slot in milliseconds
 -- ARGV[2]           the call
 -- ARGV[3], ARGV[4]  the most calls of the user and of the account; 0: no limit
 --

@@ -12,50 +12,50 @@ import (
 //go:embed slots.lua
 var slotsScript string
 
-// RedisSlots implements Slots for all nodes. Expiry is on the clock of Redis.
+// RedisSlots implements Slots for all nodes. Slots expire by Redis's clock.
 type RedisSlots struct {
 	client redis.UniversalClient
 	prefix string
 	script *redis.Script
-	life   time.Duration
+	ttl    time.Duration
 }
 
 // NewRedisSlots returns slots that use keys with the prefix. It does not close client.
 func NewRedisSlots(client redis.UniversalClient, prefix string) *RedisSlots {
-	return &RedisSlots{client: client, prefix: prefix, script: redis.NewScript(slotsScript), life: slotLife}
+	return &RedisSlots{client: client, prefix: prefix, script: redis.NewScript(slotsScript), ttl: slotTTL}
 }
 
-// keys returns the keys of a slot, which are in one slot of a Redis Cluster.
+// keys returns the Redis keys of a call slot; both hash to the same Redis Cluster slot.
 func (r *RedisSlots) keys(slot Slot) []string {
 	account := r.prefix + "calls:{" + slot.AccountID + "}"
 	return []string{account + ":user:" + slot.UserID, account}
 }
 
-// Take implements Slots.
-func (r *RedisSlots) Take(ctx context.Context, slot Slot, userMax, accountMax int) (Reason, error) {
-	full, err := r.script.Run(ctx, r.client, r.keys(slot), r.life.Milliseconds(), slot.CallID, userMax, accountMax).Int()
+// Acquire implements Slots.
+func (r *RedisSlots) Acquire(ctx context.Context, slot Slot, userMax, accountMax int) (Reason, error) {
+	fullIndex, err := r.script.Run(ctx, r.client, r.keys(slot), r.ttl.Milliseconds(), slot.CallID, userMax, accountMax).Int()
 	if err != nil {
-		return "", fmt.Errorf("counting a call: %w", err)
+		return "", fmt.Errorf("acquiring a call slot: %w", err)
 	}
-	return []Reason{"", ReasonUserCalls, ReasonAccountCalls}[full], nil
+	return []Reason{"", ReasonUserCalls, ReasonAccountCalls}[fullIndex], nil
 }
 
 // Renew implements Slots. It also takes slots that have expired.
 func (r *RedisSlots) Renew(ctx context.Context, slots []Slot) error {
 	now, err := r.client.Time(ctx).Result()
 	if err != nil {
-		return fmt.Errorf("renewing calls: %w", err)
+		return fmt.Errorf("renewing call slots: %w", err)
 	}
-	until := float64(now.Add(r.life).UnixMilli())
+	until := float64(now.Add(r.ttl).UnixMilli())
 	pipe := r.client.Pipeline()
 	for _, slot := range slots {
 		for _, key := range r.keys(slot) {
 			pipe.ZAdd(ctx, key, redis.Z{Score: until, Member: slot.CallID})
-			pipe.PExpire(ctx, key, r.life)
+			pipe.PExpire(ctx, key, r.ttl)
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return fmt.Errorf("renewing calls: %w", err)
+		return fmt.Errorf("renewing call slots: %w", err)
 	}
 	return nil
 }
@@ -69,7 +69,7 @@ func (r *RedisSlots) Release(ctx context.Context, slots []Slot) error {
 		}
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return fmt.Errorf("releasing calls: %w", err)
+		return fmt.Errorf("releasing call slots: %w", err)
 	}
 	return nil
 }

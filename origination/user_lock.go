@@ -12,7 +12,7 @@ type perUserLock struct {
 }
 
 type userLock struct {
-	turn    chan struct{} // holds a token while an order is on the platform
+	sem     chan struct{} // holds a token while an order is on the platform
 	holders int           // guarded by perUserLock.mu
 }
 
@@ -23,19 +23,19 @@ func newPerUserLock() *perUserLock {
 func (l *perUserLock) acquire(userID string) *userLock {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	one := l.locks[userID]
-	if one == nil {
-		one = &userLock{turn: make(chan struct{}, 1)}
-		l.locks[userID] = one
+	lock := l.locks[userID]
+	if lock == nil {
+		lock = &userLock{sem: make(chan struct{}, 1)}
+		l.locks[userID] = lock
 	}
-	one.holders++
-	return one
+	lock.holders++
+	return lock
 }
 
-func (l *perUserLock) release(userID string, one *userLock) {
+func (l *perUserLock) release(userID string, lock *userLock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if one.holders--; one.holders == 0 {
+	if lock.holders--; lock.holders == 0 {
 		delete(l.locks, userID)
 	}
 }

@@ -10,14 +10,14 @@ import (
 // call is the state of one open call.
 type call struct {
 	eventdriver.Call
-	created    bool   // the owner's channel has been seen
-	answered   bool   // the owner has answered
-	ownerGone  bool   // the owner's channel has ended
-	failed     string // cause by OriginateResponse; "" while it has not failed
-	hangup     string // cause of the owner's channel; "" if it is unspecific
-	tried      bool   // channels to the destination have been seen
-	dialStatus string // of the destination; "" while it is being dialled
-	reached    bool   // the destination has answered
+	created             bool   // the owner's channel has been seen
+	answered            bool   // the owner has answered
+	ownerGone           bool   // the owner's channel has ended
+	failed              string // cause by OriginateResponse; "" while it has not failed
+	hangup              string // cause of the owner's channel; "" if it is unspecific
+	destinationDialled  bool   // channels to the destination have been seen
+	dialStatus          string // of the destination; "" while it is being dialled
+	destinationAnswered bool   // the destination has answered
 }
 
 // Over implements eventdriver.Tracked. A call whose owner has not answered ends with its
@@ -34,7 +34,7 @@ func (c *call) Cause() string {
 		return origination.CauseCancelled
 	case !c.ownerGone && c.failed == "": // a comparison found no channel
 		return cmp.Or(dialStatuses[c.dialStatus], origination.CauseLost)
-	case c.reached:
+	case c.destinationAnswered:
 		return cmp.Or(c.hangup, causeNormal)
 	case c.answered && c.dialStatus == "CANCEL": // the owner hung up
 		return origination.CauseCancelled
@@ -48,7 +48,7 @@ func (c *call) Cause() string {
 // destination. Dial sends no event of a channel that it could not call, such as a Local channel to an
 // extension that does not exist.
 func (c *call) undialled() string {
-	if c.tried {
+	if c.destinationDialled {
 		return "UNALLOCATED_NUMBER"
 	}
 	return causeNormal

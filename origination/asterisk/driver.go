@@ -83,7 +83,7 @@ func (p *platform) filter(ctx context.Context, conn *ami.Conn) error {
 
 func (p *platform) NewCall(c eventdriver.Call) *call {
 	return &call{
-		Call: c, answered: c.State.Rank() >= origination.UserAnswered.Rank(), reached: c.State == origination.Bridged,
+		Call: c, answered: c.State.Rank() >= origination.UserAnswered.Rank(), destinationAnswered: c.State == origination.Bridged,
 	}
 }
 

@@ -63,7 +63,7 @@ func (c *call) apply(name string, e *ami.Message) []origination.State {
 		case ofOwner:
 			c.created = true
 		case c.answered:
-			c.tried = true
+			c.destinationDialled = true
 			return c.Advance(origination.Dialling)
 		}
 	case "Newstate":
@@ -76,14 +76,14 @@ func (c *call) apply(name string, e *ami.Message) []origination.State {
 		}
 	case "DialBegin":
 		if ofOwner {
-			c.answered, c.tried = true, true
+			c.answered, c.destinationDialled = true, true
 			return c.Advance(origination.Dialling)
 		}
 	case "DialEnd":
 		return c.dialEnd(e.Get("DialStatus"), ofOwner, toOwner)
 	case "BridgeEnter":
 		if ofOwner {
-			c.answered, c.reached = true, true
+			c.answered, c.destinationAnswered = true, true
 			return c.Advance(origination.Bridged)
 		}
 	case "Hangup":
@@ -118,7 +118,7 @@ func (c *call) dialEnd(status string, ofOwner, toOwner bool) []origination.State
 		c.answered = true
 		return c.Advance(origination.UserAnswered)
 	case ofOwner && status == "ANSWER":
-		c.answered, c.reached = true, true
+		c.answered, c.destinationAnswered = true, true
 		return c.Advance(origination.Bridged)
 	case ofOwner:
 		c.answered = true
@@ -137,7 +137,7 @@ func (c *call) applyRow(row *ami.Message) eventdriver.Change {
 	switch {
 	case !c.answered:
 	case row.Get("BridgeId") != "":
-		c.reached = true
+		c.destinationAnswered = true
 		steps = append(steps, c.Advance(origination.Bridged)...)
 	case row.Get("Application") == "Dial":
 		steps = append(steps, c.Advance(origination.Dialling)...)

@@ -8,20 +8,20 @@ import (
 	"trunkline/origination"
 )
 
-// Reasons for a comparison, used as the metric label "why".
+// Reasons for a comparison, used as the metric label "reason".
 const (
-	WhyConnected = "connected"
-	WhyPeriodic  = "periodic"
-	WhyGap       = "gap" // events are missing
-	WhyAdopted   = "adopted"
+	ReasonConnected = "connected"
+	ReasonPeriodic  = "periodic"
+	ReasonGap       = "gap" // events are missing
+	ReasonAdopted   = "adopted"
 )
 
 // compare compares the open calls with the platform's channels. soon means that some were not found
 // and the next comparison should follow shortly.
-func (f *follower[C, K]) compare(ctx context.Context, why string) (soon bool, err error) {
-	f.metrics.looks.WithLabelValues(why).Inc()
+func (f *follower[C, K]) compare(ctx context.Context, reason string) (soon bool, err error) {
+	f.metrics.comparisons.WithLabelValues(reason).Inc()
 	open := f.open()
-	channels, err := f.platform.List(ctx, f.conn, why)
+	channels, err := f.platform.List(ctx, f.conn, reason)
 	if err != nil {
 		return false, err
 	}
@@ -96,15 +96,15 @@ func (d *Driver[C, K]) conclude(c C, change Change) outcome {
 		}
 	}
 	if c.Over() {
-		out.reports = append(out.reports, d.finish(c)...)
+		out.reports = append(out.reports, d.endCall(c)...)
 	}
 	return out
 }
 
-// finish ends a call. The caller holds d.mu.
-func (d *Driver[C, K]) finish(c C) []origination.Progress {
+// endCall ends a call. The caller holds d.mu.
+func (d *Driver[C, K]) endCall(c C) []origination.Progress {
 	call := c.common()
-	d.forget(call)
+	d.removeCall(call)
 	if call.unwanted {
 		return nil
 	}
@@ -132,15 +132,15 @@ func (d *Driver[C, K]) applyAbsence(key string, exists bool) (out outcome, waits
 		call.missing = time.Now()
 		return outcome{}, true
 	}
-	patience := d.cfg.GoneAfter
+	goneAfter := d.cfg.GoneAfter
 	if !call.seen && call.epoch == d.epoch {
 		// It may not have a channel yet, and no event has been lost since it was placed, so the result
 		// of the order will arrive.
-		patience += d.cfg.RingUser
+		goneAfter += d.cfg.RingUser
 	}
-	if time.Since(call.missing) < patience {
+	if time.Since(call.missing) < goneAfter {
 		return outcome{}, true
 	}
 	d.metrics.gone.Inc()
-	return outcome{reports: d.finish(c)}, false
+	return outcome{reports: d.endCall(c)}, false
 }

@@ -20,12 +20,12 @@ type Driver[C Tracked, K Conn] struct {
 	panics   *panics.Recoverer
 	adopted  chan struct{} // signals that calls were taken over and have not been compared yet
 
-	mu        sync.Mutex
-	conn      K // nil while disconnected
-	connected bool
-	away      error        // the reason for the missing connection
-	epoch     int          // number of conn; increases with each
-	calls     map[string]C // unfinished calls by key
+	mu            sync.Mutex
+	conn          K // nil while disconnected
+	connected     bool
+	disconnectErr error        // the reason for the missing connection
+	epoch         int          // number of conn; increases with each
+	calls         map[string]C // unfinished calls by key
 }
 
 // RetryAfter is the Retry-After of a request that fails because the platform is disconnected or does
@@ -39,13 +39,13 @@ func New[C Tracked, K Conn](cfg Config, platform Platform[C, K], deps Deps, reco
 		cfg: cfg, platform: platform, log: deps.Log, metrics: newMetrics(deps.Metrics, cfg.Name), panics: recoverer,
 		adopted: make(chan struct{}, 1), calls: make(map[string]C),
 	}
-	recoverer.InitMetrics(d.placeSession(), d.placeHangUp())
+	recoverer.InitMetrics(d.panicInSession(), d.panicInHangUp())
 	return d
 }
 
 // Places of recovered panics.
-func (d *Driver[C, K]) placeSession() string { return d.cfg.Name + " session" }
-func (d *Driver[C, K]) placeHangUp() string  { return d.cfg.Name + " hang-up" }
+func (d *Driver[C, K]) panicInSession() string { return d.cfg.Name + " session" }
+func (d *Driver[C, K]) panicInHangUp() string  { return d.cfg.Name + " hang-up" }
 
 // Originate implements origination.Driver. The call's id is the order's.
 func (d *Driver[C, K]) Originate(ctx context.Context, order origination.Order) (origination.Placed, error) {
@@ -65,7 +65,7 @@ func (d *Driver[C, K]) place(ctx context.Context, order origination.Order) error
 	if err != nil {
 		return err
 	}
-	c, conn, err := d.begin(order.ID)
+	c, conn, err := d.addNew(order.ID)
 	if err != nil {
 		return err
 	}
@@ -80,11 +80,11 @@ func (d *Driver[C, K]) place(ctx context.Context, order origination.Order) error
 	failure, advice := d.platform.Explain(err)
 	switch failure {
 	case Refused:
-		d.forget(c)
+		d.removeCall(c)
 		d.log.WarnContext(ctx, "call refused by the phone platform", "error", err, "advice", advice)
 		return &fault.Error{Kind: fault.KindRefused, Message: "the phone platform refused the call", Cause: err}
 	case NotSent:
-		d.forget(c)
+		d.removeCall(c)
 	default:
 		// The platform may have received the order. The caller gets an error, so no phone may ring: hang
 		// up the call's channels whenever they appear.
@@ -93,32 +93,32 @@ func (d *Driver[C, K]) place(ctx context.Context, order origination.Order) error
 	return fault.Unavailable(err, RetryAfter, "the phone platform did not answer")
 }
 
-// begin adds a call before the platform can send events of it.
-func (d *Driver[C, K]) begin(id string) (*Call, K, error) {
+// addNew adds a call before the platform can send events of it.
+func (d *Driver[C, K]) addNew(id string) (*Call, K, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	_, open := d.calls[d.platform.Key(id)]
-	switch failure, _ := d.platform.Explain(d.away); {
+	switch failure, _ := d.platform.Explain(d.disconnectErr); {
 	case !d.connected && failure == LoginDenied:
-		return nil, d.conn, fault.Unavailable(d.away, RetryAfter, "the phone platform rejects our login")
+		return nil, d.conn, fault.Unavailable(d.disconnectErr, RetryAfter, "the phone platform rejects our login")
 	case !d.connected:
-		return nil, d.conn, fault.Unavailable(d.away, RetryAfter, "the phone platform cannot be reached")
+		return nil, d.conn, fault.Unavailable(d.disconnectErr, RetryAfter, "the phone platform cannot be reached")
 	case open:
 		return nil, d.conn, fault.Conflict("there is a call with this id")
 	case len(d.calls) >= d.cfg.MaxCalls:
 		return nil, d.conn, fault.Unavailable(nil, RetryAfter, "too many calls are being placed")
 	}
-	return d.remember(Call{ID: id, State: origination.Accepted, epoch: d.epoch, placing: true}), d.conn, nil
+	return d.addCall(Call{ID: id, State: origination.Accepted, epoch: d.epoch, placing: true}), d.conn, nil
 }
 
-func (d *Driver[C, K]) remember(c Call) *Call {
+func (d *Driver[C, K]) addCall(c Call) *Call {
 	tracked := d.platform.NewCall(c)
 	d.calls[d.platform.Key(c.ID)] = tracked
 	d.metrics.calls.Set(float64(len(d.calls)))
 	return tracked.common()
 }
 
-func (d *Driver[C, K]) forget(c *Call) {
+func (d *Driver[C, K]) removeCall(c *Call) {
 	delete(d.calls, d.platform.Key(c.ID))
 	d.metrics.calls.Set(float64(len(d.calls)))
 }

@@ -19,7 +19,7 @@ func (d *Driver[C, K]) Follow(ctx context.Context, open []origination.Open, repo
 	for ctx.Err() == nil {
 		began := time.Now()
 		var err error
-		if d.panics.Do(d.placeSession(), func() { err = d.session(ctx, report) }) {
+		if d.panics.Do(d.panicInSession(), func() { err = d.session(ctx, report) }) {
 			err = errPanicked
 		}
 		if ctx.Err() != nil {
@@ -46,7 +46,7 @@ func (d *Driver[C, K]) addOpen(open []origination.Open) {
 			continue
 		}
 		if _, known := d.calls[d.platform.Key(o.CallID)]; !known {
-			d.remember(Call{ID: o.CallID, State: o.State})
+			d.addCall(Call{ID: o.CallID, State: o.State})
 		}
 	}
 }
@@ -79,14 +79,14 @@ func (d *Driver[C, K]) session(ctx context.Context, report func(origination.Prog
 func (d *Driver[C, K]) attach(conn K) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.conn, d.connected, d.away = conn, true, nil
+	d.conn, d.connected, d.disconnectErr = conn, true, nil
 	d.epoch++
 	d.metrics.connected.Set(1)
 }
 
 // detach ends the use of the connection. An order that waits for its answer fails: its call is hung
 // up, also by a connection that is made before Originate returns.
-func (d *Driver[C, K]) detach(why error) {
+func (d *Driver[C, K]) detach(reason error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, tracked := range d.calls {
@@ -95,7 +95,7 @@ func (d *Driver[C, K]) detach(why error) {
 		}
 	}
 	var none K
-	d.conn, d.connected, d.away = none, false, why
+	d.conn, d.connected, d.disconnectErr = none, false, reason
 	d.metrics.connected.Set(0)
 }
 
@@ -108,8 +108,8 @@ type follower[C Tracked, K Conn] struct {
 }
 
 func (f *follower[C, K]) run(ctx context.Context) error {
-	for why := WhyConnected; ; {
-		soon, err := f.compare(ctx, why)
+	for reason := ReasonConnected; ; {
+		soon, err := f.compare(ctx, reason)
 		if err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func (f *follower[C, K]) run(ctx context.Context) error {
 			every = min(every, f.cfg.GoneAfter)
 		}
 		next := time.NewTimer(every)
-		why, err = f.events(ctx, next.C)
+		reason, err = f.events(ctx, next.C)
 		next.Stop()
 		if err != nil {
 			return err
@@ -132,15 +132,15 @@ func (f *follower[C, K]) events(ctx context.Context, next <-chan time.Time) (str
 		select {
 		case <-f.conn.Arrived():
 			if missing := f.takeEvents(); missing {
-				return WhyGap, nil
+				return ReasonGap, nil
 			}
 		case <-f.conn.Done():
 			f.takeEvents() // events that arrived before the end
 			return "", f.conn.Err()
 		case <-next:
-			return WhyPeriodic, nil
+			return ReasonPeriodic, nil
 		case <-f.adopted:
-			return WhyAdopted, nil
+			return ReasonAdopted, nil
 		case <-ctx.Done():
 			return "", ctx.Err()
 		}
@@ -160,7 +160,7 @@ func (f *follower[C, K]) takeEvents() (missing bool) {
 func (f *follower[C, K]) execute(o outcome) {
 	for _, channel := range o.hangUp {
 		f.hangUps.Go(func() {
-			defer f.panics.Recover(f.placeHangUp())
+			defer f.panics.Recover(f.panicInHangUp())
 			if err := f.platform.HangUp(context.Background(), f.conn, channel); err != nil { // ends with the connection
 				f.log.Debug("hanging up a cancelled call", "error", err)
 			}

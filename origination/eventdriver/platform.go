@@ -30,8 +30,8 @@ type Platform[C Tracked, K Conn] interface {
 	HangUp(ctx context.Context, conn K, channel string) error
 	// Events returns the events that have arrived, in order, and whether events before them are missing.
 	Events(conn K) (events []Observation[C], missing bool)
-	// List returns the platform's list of channels. why is the reason for the comparison.
-	List(ctx context.Context, conn K, why string) ([]Observation[C], error)
+	// List returns the platform's list of channels. reason is the reason for the comparison.
+	List(ctx context.Context, conn K, reason string) ([]Observation[C], error)
 	// Exists reports whether the platform has one of the channels of a call that List did not have.
 	Exists(ctx context.Context, conn K, channels []string) (bool, error)
 	// Explain returns the kind of an error of the other methods, and advice to correct it, "" if there

@@ -13,10 +13,10 @@ const maxLegs = 32
 // call is the state of one open call.
 type call struct {
 	eventdriver.Call
-	legs     map[string]*leg // by channel id
-	jobCause string          // cause of the job's failure; "" if it has not failed
-	bridged  bool            // the owner's leg is joined with the loopback, possibly only to hear ringing
-	reached  bool            // the destination has answered
+	legs                map[string]*leg // by channel id
+	jobCause            string          // cause of the job's failure; "" if it has not failed
+	bridged             bool            // the owner's leg is joined with the loopback, possibly only to hear ringing
+	destinationAnswered bool            // the destination has answered
 }
 
 // leg is one channel.

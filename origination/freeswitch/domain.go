@@ -13,9 +13,9 @@ import (
 	"trunkline/telephony/esl"
 )
 
-// ask runs an api command on a connection. ok is false if the switch refuses it; an error is an error
+// runAPI runs an api command on a connection. ok is false if the switch refuses it; an error is an error
 // of the connection.
-func ask(ctx context.Context, conn *esl.Conn, command string) (text string, ok bool, err error) {
+func runAPI(ctx context.Context, conn *esl.Conn, command string) (text string, ok bool, err error) {
 	text, err = conn.API(ctx, command)
 	if _, ok := errors.AsType[*esl.Refusal](err); ok {
 		return "", false, nil
@@ -23,35 +23,35 @@ func ask(ctx context.Context, conn *esl.Conn, command string) (text string, ok b
 	return strings.TrimSpace(text), err == nil, err
 }
 
-// survey queries and logs the switch's domain and sessions-per-second.
-func (p *platform) survey(ctx context.Context, conn *esl.Conn) (switchDomain string, err error) {
-	about := []any{"address", p.cfg.Address}
+// queryDomainAndRate queries and logs the switch's domain and sessions-per-second.
+func (p *platform) queryDomainAndRate(ctx context.Context, conn *esl.Conn) (switchDomain string, err error) {
+	attributes := []any{"address", p.cfg.Address}
 	if p.cfg.Domain == "" {
-		text, ok, err := ask(ctx, conn, "global_getvar domain")
+		text, ok, err := runAPI(ctx, conn, "global_getvar domain")
 		if err != nil {
 			return "", err
 		}
 		if ok = ok && text != "" && safe(text, domainChars); ok {
 			switchDomain = text
 		}
-		about = append(about, "domain", switchDomain)
+		attributes = append(attributes, "domain", switchDomain)
 	} else {
-		about = append(about, "configured_domain", p.cfg.Domain)
+		attributes = append(attributes, "configured_domain", p.cfg.Domain)
 	}
-	sessions, err := p.askPace(ctx, conn)
+	sessions, err := p.queryRate(ctx, conn)
 	if err != nil {
 		return "", err
 	}
-	p.log.InfoContext(ctx, "event socket connected", append(about, "sessions_per_second", sessions)...)
+	p.log.InfoContext(ctx, "event socket connected", append(attributes, "sessions_per_second", sessions)...)
 	if sessions == 0 {
 		p.log.WarnContext(ctx, "sessions-per-second of the switch unknown: calls are not paced", "command", "status")
 	}
 	return switchDomain, nil
 }
 
-// askPace queries the switch's sessions-per-second and sets the pacer to it.
-func (p *platform) askPace(ctx context.Context, conn *esl.Conn) (sessions int, err error) {
-	text, _, err := ask(ctx, conn, "status")
+// queryRate queries the switch's sessions-per-second and sets the pacer to it.
+func (p *platform) queryRate(ctx context.Context, conn *esl.Conn) (sessions int, err error) {
+	text, _, err := runAPI(ctx, conn, "status")
 	if err != nil {
 		return 0, err
 	}
@@ -100,7 +100,7 @@ func (p *platform) domainOf(ctx context.Context, s *session, accountDomain, exte
 		if candidate == "" {
 			continue
 		}
-		answer, _, err := ask(ctx, s.Conn, "user_exists id "+extension+" "+candidate)
+		answer, _, err := runAPI(ctx, s.Conn, "user_exists id "+extension+" "+candidate)
 		if err != nil {
 			return "", fault.Unavailable(err, eventdriver.RetryAfter, "the phone platform did not answer")
 		}

@@ -61,7 +61,7 @@ func (c *call) applyEvent(name string, l *leg, e *esl.Event) []origination.State
 			l.answered = true
 			return c.Advance(origination.UserAnswered)
 		}
-		c.reached = true
+		c.destinationAnswered = true
 	case "CHANNEL_BRIDGE":
 		c.bridged = c.bridged || l.owner
 	}
@@ -72,7 +72,7 @@ func (c *call) applyEvent(name string, l *leg, e *esl.Event) []origination.State
 // as it hears ringing, so the call counts as bridged only after the destination has answered.
 func (c *call) advanceDestination(dialling bool) []origination.State {
 	switch {
-	case c.bridged && c.reached:
+	case c.bridged && c.destinationAnswered:
 		return c.Advance(origination.Bridged)
 	case dialling || c.bridged:
 		return c.Advance(origination.Dialling)

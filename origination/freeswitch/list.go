@@ -20,13 +20,13 @@ type row struct {
 
 // List implements eventdriver.Platform. At a periodic comparison it also queries sessions-per-second,
 // which can change while the switch runs.
-func (p *platform) List(ctx context.Context, s *session, why string) ([]eventdriver.Observation[*call], error) {
-	if why == eventdriver.WhyPeriodic {
-		if _, err := p.askPace(ctx, s.Conn); err != nil {
+func (p *platform) List(ctx context.Context, s *session, reason string) ([]eventdriver.Observation[*call], error) {
+	if reason == eventdriver.ReasonPeriodic {
+		if _, err := p.queryRate(ctx, s.Conn); err != nil {
 			return nil, err
 		}
 	}
-	rows, err := p.table(ctx, s)
+	rows, err := p.listChannels(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -43,10 +43,10 @@ func (p *platform) List(ctx context.Context, s *session, why string) ([]eventdri
 	return channels, nil
 }
 
-// table returns all channels with our tag, including those of other nodes' calls. If the switch
+// listChannels returns all channels with our tag, including those of other nodes' calls. If the switch
 // refuses the command (a restricted user, no core database), the known channels are queried one at a
 // time; calls of an earlier process cannot be found then.
-func (p *platform) table(ctx context.Context, s *session) ([]row, error) {
+func (p *platform) listChannels(ctx context.Context, s *session) ([]row, error) {
 	text, err := s.API(ctx, "show channels like "+tagPrefix+" as json")
 	if _, ok := errors.AsType[*esl.Refusal](err); ok {
 		p.metrics.tableless.Inc()
@@ -82,14 +82,14 @@ func (c *call) applyChannelState(l *leg, state string) []origination.State {
 	up := state == "ACTIVE" || state == "HELD" || state == "UNHELD" || state == "RING_WAIT"
 	switch {
 	case !l.owner:
-		c.reached = c.reached || up
+		c.destinationAnswered = c.destinationAnswered || up
 		return c.advanceDestination(true)
 	case up:
 		l.answered = true
 		steps := c.Advance(origination.UserAnswered)
 		// The owner's leg is in RING_WAIT while it waits for the destination, whose state was applied
 		// before; ACTIVE then means joined.
-		if c.reached && state != "RING_WAIT" {
+		if c.destinationAnswered && state != "RING_WAIT" {
 			c.bridged = true
 			steps = append(steps, c.Advance(origination.Bridged)...)
 		}

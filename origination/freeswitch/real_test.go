@@ -106,7 +106,7 @@ func noChannels(t *testing.T, p *platform, o origination.Order) {
 	}
 	defer session.Close()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		rows, err := p.table(t.Context(), session)
+		rows, err := p.listChannels(t.Context(), session)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ func (p *platform) Connect(ctx context.Context) (*session, error) {
 	}
 	s := &session{Conn: conn, domains: make(map[string]string)}
 	if err = p.subscribe(ctx, conn); err == nil {
-		s.switchDomain, err = p.survey(ctx, conn)
+		s.switchDomain, err = p.queryDomainAndRate(ctx, conn)
 	}
 	if err != nil {
 		conn.Close()

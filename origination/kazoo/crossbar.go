@@ -20,9 +20,9 @@ var (
 	errNotJSON  = fault.New(fault.KindRefused, "The platform's answer is not readable")
 )
 
-// ask sends data to Crossbar, if it is not nil, and decodes the response's data into into, if that is
+// request sends data to Crossbar, if it is not nil, and decodes the response's data into into, if that is
 // not nil. It returns errors with a fault kind.
-func (d *Driver) ask(ctx context.Context, method, path string, data, into any) error {
+func (d *Driver) request(ctx context.Context, method, path string, data, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
 	defer cancel()
 	err := d.crossbar.Do(ctx, method, path, data, into)

@@ -21,7 +21,7 @@ const (
 	pollers = 8
 	// A channel that has not appeared this long after the call was accepted will not appear: Kazoo
 	// rings an owner for 30 s.
-	comesWithin = 45 * time.Second
+	channelTimeout = 45 * time.Second
 )
 
 // call is a call being followed.
@@ -79,7 +79,7 @@ func (d *Driver) poll(ctx context.Context, report func(origination.Progress)) {
 	group.SetLimit(pollers)
 	for _, c := range d.following() {
 		group.Go(func() error {
-			steps, err := d.look(ctx, c)
+			steps, err := d.pollCall(ctx, c)
 			if err != nil && ctx.Err() == nil {
 				d.log.DebugContext(ctx, "reading a call's channel failed", "error", err)
 			}
@@ -103,15 +103,15 @@ type channel struct {
 	OtherLeg text `json:"other_leg_call_id"`
 }
 
-// look queries the progress of a call.
-func (d *Driver) look(ctx context.Context, c *call) ([]origination.Progress, error) {
+// pollCall queries the progress of a call.
+func (d *Driver) pollCall(ctx context.Context, c *call) ([]origination.Progress, error) {
 	var now channel
-	err := d.ask(ctx, http.MethodGet, d.channel(c), nil, &now)
+	err := d.request(ctx, http.MethodGet, d.channel(c), nil, &now)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case errors.Is(err, errNotThere):
-		if !c.seen && time.Since(c.since) < comesWithin {
+		if !c.seen && time.Since(c.since) < channelTimeout {
 			return nil, nil
 		}
 		return []origination.Progress{d.ended(ctx, c)}, nil
@@ -152,7 +152,7 @@ func (d *Driver) ended(ctx context.Context, c *call) origination.Progress {
 		Cause  text `json:"cause"`
 	}
 	path := d.account(c.order.AccountID) + "/clicktocall/" + url.PathEscape(c.order.ClickToCallID) + "/history"
-	if err := d.ask(ctx, http.MethodGet, path, nil, &history); err != nil {
+	if err := d.request(ctx, http.MethodGet, path, nil, &history); err != nil {
 		d.log.DebugContext(ctx, "reading a call's history failed", "error", err)
 	}
 	for _, past := range history {
@@ -179,5 +179,5 @@ func (d *Driver) Cancel(ctx context.Context, callID string) error {
 }
 
 func (d *Driver) hangUp(ctx context.Context, c *call) error {
-	return d.ask(ctx, http.MethodPost, d.channel(c), map[string]string{"action": "hangup"}, nil)
+	return d.request(ctx, http.MethodPost, d.channel(c), map[string]string{"action": "hangup"}, nil)
 }

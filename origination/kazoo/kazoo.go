@@ -108,7 +108,7 @@ func (d *Driver) provision(ctx context.Context, order origination.Order) (id str
 	var made struct {
 		ID string `json:"id"`
 	}
-	err = d.ask(ctx, http.MethodPut, d.account(order.AccountID)+"/clicktocall", resource{
+	err = d.request(ctx, http.MethodPut, d.account(order.AccountID)+"/clicktocall", resource{
 		Name: "trunkline " + order.UserID, Extension: order.Extension, PresenceID: order.Extension,
 		DialFirst: "extension", AuthRequired: true, SIPHeaders: map[string]string{"svc_call_type": "clicktocall"},
 	}, &made)
@@ -129,9 +129,9 @@ type connected struct {
 }
 
 func (c connected) id() string {
-	for _, one := range []text{c.Origination, c.Outbound, c.Call} {
-		if usable(string(one)) {
-			return string(one)
+	for _, id := range []text{c.Origination, c.Outbound, c.Call} {
+		if usable(string(id)) {
+			return string(id)
 		}
 	}
 	return ""
@@ -145,7 +145,7 @@ func usable(id string) bool {
 // connect rings the owner. It is a POST, which no HTTP layer repeats.
 func (d *Driver) connect(ctx context.Context, order origination.Order, resource string) (answer connected, err error) {
 	path := d.account(order.AccountID) + "/clicktocall/" + url.PathEscape(resource) + "/connect?contact=" + url.QueryEscape(order.Destination)
-	err = d.ask(ctx, http.MethodPost, path, map[string]string{"contact": order.Destination}, &answer)
+	err = d.request(ctx, http.MethodPost, path, map[string]string{"contact": order.Destination}, &answer)
 	if errors.Is(err, errNotJSON) {
 		err = nil // the call was accepted nevertheless
 	}

@@ -77,12 +77,12 @@ func newCall(id string, order origination.Order, since time.Time, state originat
 func (s *Simulator) run(c *call) {
 	defer s.forget(c)
 	<-s.followed
-	if s.panics.Do(placeCall, func() { s.carry(c) }) {
+	if s.panics.Do(placeCall, func() { s.runSteps(c) }) {
 		s.report(origination.Progress{CallID: c.id, State: origination.Ended, Cause: origination.CauseLost, At: time.Now()})
 	}
 }
 
-func (s *Simulator) carry(c *call) {
+func (s *Simulator) runSteps(c *call) {
 	last := step{state: origination.Ended}
 	for _, next := range c.left {
 		if cause := s.waitFor(c, next); cause != "" {

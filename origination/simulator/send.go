@@ -13,10 +13,10 @@ const (
 	resendPause = 500 * time.Millisecond
 )
 
-// send publishes the call's queue for at most the given time. The remainder is published with the next
+// send publishes the call's queue, for at most timeout. The remainder is published with the next
 // step.
-func (s *Simulator) send(c *call, most time.Duration) {
-	ctx, cancel := context.WithTimeout(context.Background(), most)
+func (s *Simulator) send(c *call, timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	_ = s.sendIn(ctx, c) // it stays queued; sendAll logs the failure
 }

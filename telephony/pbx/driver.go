@@ -22,8 +22,8 @@ import (
 type Admission interface {
 	CheckDestination(ctx context.Context, who origination.Attempt, destination string) error
 	Count(ctx context.Context, who origination.Attempt) error
-	Enter(ctx context.Context, who origination.Attempt) error
-	Leave(callID string)
+	Acquire(ctx context.Context, attempt origination.Attempt) error
+	Release(callID string)
 }
 
 // Driver places and connects calls. It is an origination.Driver, a sip.Handler

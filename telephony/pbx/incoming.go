@@ -33,7 +33,7 @@ func (d *Driver) ServeInvite(ctx context.Context, invite *sip.Invite) {
 			d.reject(invite, sip.FacilityRejected) // 403
 			return
 		}
-		defer d.admission.Leave(by.attempt.CallID)
+		defer d.admission.Release(by.attempt.CallID)
 	}
 	c := newCall(d, from.AccountID, sip.NewCallID())
 	c.id = invite.CallID()
@@ -55,7 +55,7 @@ func (d *Driver) admit(ctx context.Context, attempt origination.Attempt) error {
 	if err := d.admission.Count(ctx, attempt); err != nil {
 		return err
 	}
-	return d.admission.Enter(ctx, attempt)
+	return d.admission.Acquire(ctx, attempt)
 }
 
 func lookupCause(err error) sip.Cause {
