@@ -15,24 +15,24 @@ import (
 )
 
 // buildAdmission builds the limits of calls for the roles that place calls or transfer them.
-func (a *App) buildAdmission() error {
+func (a *App) buildAdmission() (*origination.Admission, error) {
 	if !a.hasRole(settings.RoleOrigination) && !a.hasRole(settings.RoleAISession) {
-		return nil
+		return nil, nil
 	}
 	plan, err := number.NewPlan(a.settings.Numbers)
 	if err != nil {
-		return fmt.Errorf("numbers: %w", err)
+		return nil, fmt.Errorf("numbers: %w", err)
 	}
 	limits, err := a.settings.Origination.Admission(plan, a.outsidePrefix())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	a.admission = origination.NewAdmission(limits, origination.AdmissionDeps{
+	admission := origination.NewAdmission(limits, origination.AdmissionDeps{
 		Limiter: a.limiter, Slots: origination.NewRedisSlots(a.redis, a.settings.Redis.KeyPrefix), Audit: a.audit,
 		Metrics: a.registry, Log: a.log,
 	})
-	a.lifecycle.addRun("call limits", a.admission.Run)
-	return nil
+	a.lifecycle.addRun("call limits", admission.Run)
+	return admission, nil
 }
 
 // outsidePrefix returns the prefix that our own trunk removes from numbers.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"trunkline/api"
 	"trunkline/config/aiprovider"
 	"trunkline/config/settings"
 )
@@ -19,14 +18,4 @@ func (a *App) openProviders(ctx context.Context) (err error) {
 		return fmt.Errorf("AI providers: %w", err)
 	}
 	return nil
-}
-
-// addProviderRoutes adds the AI providers to the routes.
-func (a *App) addProviderRoutes(deps *api.Deps) {
-	if a.providers != nil {
-		deps.AIOpener = a.providers
-	}
-	if a.hasRole(settings.RoleAPI) {
-		deps.AIProviders = a.providers
-	}
 }

@@ -6,28 +6,27 @@ import (
 
 	"trunkline/aisession"
 	"trunkline/aisession/audiosocket"
-	"trunkline/aisession/pcmsocket"
 	"trunkline/aisession/sipcall"
-	"trunkline/api"
 	"trunkline/config/settings"
 	"trunkline/internal/kafka"
+	"trunkline/origination"
 	"trunkline/telephony/localcall"
 	"trunkline/telephony/number"
 	"trunkline/telephony/sip"
 )
 
-// buildAISessions builds the AI sessions and their ingresses.
-func (a *App) buildAISessions(phones *phones, deps *api.Deps) (onSIP localcall.Destination, err error) {
+// buildAISessions builds the AI sessions and their ingresses. onSIP is nil without SIP.
+func (a *App) buildAISessions(phones *phones, admission *origination.Admission) (sessions *aisession.Service, onSIP localcall.Destination, err error) {
 	if !a.hasRole(settings.RoleAISession) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	s := a.settings.AISession.Sessions
 	s.DrainLimit = min(s.DrainLimit, a.settings.DrainTimeout*3/4)
 	plan, err := number.NewPlan(a.settings.Numbers)
 	if err != nil {
-		return nil, fmt.Errorf("numbers: %w", err)
+		return nil, nil, fmt.Errorf("numbers: %w", err)
 	}
-	sessions, err := aisession.New(s, aisession.Deps{
+	sessions, err = aisession.New(s, aisession.Deps{
 		Providers:     a.providers,
 		Publisher:     ownEventPublisher{a.newProducer("AI sessions' producer", kafka.ProducerConfig{}), "aisession", a.tracer},
 		Announcements: aisession.NewRedisAnnouncements(a.redis, a.settings.Redis.KeyPrefix),
@@ -36,18 +35,18 @@ func (a *App) buildAISessions(phones *phones, deps *api.Deps) (onSIP localcall.D
 		Metrics:       a.registry, Log: a.log, Tracer: a.tracer,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("AI sessions: %w", err)
+		return nil, nil, fmt.Errorf("AI sessions: %w", err)
 	}
 	if phones != nil {
 		calls := sipcall.New(sipcall.Deps{Sessions: sessions, Providers: a.providers, Ports: phones.ports, MayCall: a.canUseProvider,
-			Admission: phoneAdmission{a.admission}, Encryption: sip.Encryption(a.settings.SIP.Server.SRTP), Log: a.log})
+			Admission: phoneAdmission{admission}, Encryption: sip.Encryption(a.settings.SIP.Server.SRTP), Log: a.log})
 		phones.server.Handle(sipcall.Prefix, calls)
 		onSIP = calls
 	}
 	if socket := a.settings.AISession.AudioSocket; socket.Listen != "" {
 		server, err := audiosocket.New(socket, sessions, a.log)
 		if err != nil {
-			return nil, listenError("aisession.audiosocket_listen", err)
+			return nil, nil, listenError("aisession.audiosocket_listen", err)
 		}
 		a.lifecycle.addClose("AudioSocket listener", func(context.Context) error { return server.Close() })
 		// Registered before the sessions, so that it stops after them: it waits for its
@@ -56,8 +55,7 @@ func (a *App) buildAISessions(phones *phones, deps *api.Deps) (onSIP localcall.D
 		a.log.Info("AudioSocket listening: accepts announced calls and those of audiosocket_secrets only, without TLS", "address", server.Addr().String())
 	}
 	a.lifecycle.addRun("AI sessions", sessions.Run)
-	deps.AITester, deps.AIAnnouncer, deps.AIMedia = sessions, sessions, pcmsocket.New(sessions, a.log)
-	return onSIP, nil
+	return sessions, onSIP, nil
 }
 
 // canUseProvider reports whether a caller's account can use the provider of an account. accountID

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/redis/go-redis/v9"
 
+	"trunkline/aisession/pcmsocket"
 	"trunkline/api"
 	"trunkline/app/backend"
 	"trunkline/audit"
@@ -32,7 +33,6 @@ import (
 	"trunkline/internal/sqldb"
 	"trunkline/internal/tracing"
 	"trunkline/normalizer"
-	"trunkline/origination"
 	"trunkline/stats"
 	"trunkline/stats/figures"
 	"trunkline/web"
@@ -55,24 +55,19 @@ type App struct {
 	registry  *prometheus.Registry
 	lifecycle *lifecycle
 
-	db           *sqldb.DB
-	redis        redis.UniversalClient
-	cluster      *kafka.Cluster
-	audit        *audit.Log
-	keys         *masterkey.Keyring
-	encryption   *encryption.Service // nil without the role api
-	providers    *aiprovider.Service // nil without the roles api and aisession
-	webhooks     *webhook.Service    // nil without the role api
-	identity     *identity.Service
-	purged       backend.Purged // set while the packages of the role api are built
-	limiter      *identity.RedisLimiter
-	admission    *origination.Admission // nil without the roles origination and aisession
-	fanout       *fanout.Fanout         // nil without the role
-	figures      *figures.Store         // nil without the roles stats, api and fanout
-	queueConfigs *stats.QueueConfigs    // nil without the roles api and stats
-	health       *health
-	certs        *certificates   // of the public listener and SIP over TLS; nil without TLS
-	tracer       *tracing.Tracer // nil: tracing is off
+	db         *sqldb.DB
+	redis      redis.UniversalClient
+	cluster    *kafka.Cluster
+	audit      *audit.Log
+	keys       *masterkey.Keyring
+	encryption *encryption.Service // nil without the role api
+	providers  *aiprovider.Service // nil without the roles api and aisession
+	webhooks   *webhook.Service    // nil without the role api
+	identity   *identity.Service
+	limiter    *identity.RedisLimiter
+	health     *health
+	certs      *certificates   // of the public listener and SIP over TLS; nil without TLS
+	tracer     *tracing.Tracer // nil: tracing is off
 
 	public, private net.Listener
 }
@@ -160,93 +155,79 @@ func (a *App) openIdentity(ctx context.Context) error {
 	if err := a.prepareSigning(ctx); err != nil {
 		return fmt.Errorf("signing keys: %w", err)
 	}
-	a.lifecycle.addRun("identity", a.identity.Run)
+	a.lifecycle.addRunAtOnce("identity", a.identity.Run)
 	return a.seedDirectory(ctx)
 }
 
-// buildRoles builds the components of the node's roles. They are connected here only.
+// buildRoles builds the components of the node's roles. They are connected here only: each builder
+// takes what it needs as parameters, and what it returns is nil without its role.
 func (a *App) buildRoles(ctx context.Context) error {
-	deps := api.Deps{Auth: a.identity, Tracer: a.tracer}
 	a.lifecycle.addRunFirst("topics", a.ensureTopics)
 	a.lifecycle.addRun("partitions", a.followPartitions)
-	if a.hasRole(settings.RoleStats) || a.hasRole(settings.RoleAPI) {
-		a.queueConfigs = stats.NewQueueConfigs(a.cluster, a.newProducer("queue configuration's producer", kafka.ProducerConfig{}))
-	}
-	if a.hasRole(settings.RoleNormalizer) {
-		producer := a.newProducer("normalizer's producer", kafka.ProducerConfig{})
-		n, err := normalizer.New(normalizer.Config{Settings: a.settings.Normalizer}, normalizer.Deps{
-			Log: normalizer.NewKafkaLog(a.cluster), Producer: producer, Accounts: accountDirectory{a.identity}, Tracer: a.tracer,
-		}, a.registry, a.log)
-		if err != nil {
-			return err
-		}
-		a.lifecycle.addRun("normalizer", n.Run)
-	}
-	if err := a.buildFigures(ctx, &deps); err != nil {
+	queueConfigs := a.buildQueueConfigs()
+	if err := a.buildNormalizer(); err != nil {
 		return err
 	}
-	if a.hasRole(settings.RoleStats) {
-		producer := a.newProducer("stats' producer", kafka.ProducerConfig{})
-		processor, err := stats.New(a.settings.Stats, stats.Deps{
-			Log: stats.NewKafkaLog(a.cluster), Producer: producer, Accounts: accountDirectory{a.identity}, Configs: a.queueConfigs, Rebuilds: a.figures.Rebuilds(),
-		}, a.registry, a.log)
-		if err != nil {
-			return err
-		}
-		a.lifecycle.addRun("stats", processor.Run)
+	figureStore, err := a.buildFigures(ctx)
+	if err != nil {
+		return err
 	}
-	if a.hasRole(settings.RoleFanout) {
-		if err := a.buildFanout(); err != nil {
-			return err
-		}
-		deps.Channel, deps.ChannelLogins = a.fanout, a.identity
+	if err := a.buildStats(queueConfigs, figureStore); err != nil {
+		return err
 	}
-	if a.hasRole(settings.RoleIngest) {
-		producer := a.newProducer("ingest's producer", kafka.ProducerConfig{})
-		in, err := ingest.New(ctx, a.settings.Ingest, ingest.Deps{
-			Formats:  registry.Lookup,
-			Accounts: accountDirectory{a.identity}, Producer: producer, DB: a.db, Tracer: a.tracer,
-		}, a.registry, a.log)
-		if err != nil {
-			return err
-		}
-		a.lifecycle.addRun("ingest", in.Run)
-		deps.Ingest = in
-		if err := a.buildFeeds(ctx); err != nil {
-			return err
-		}
+	subscribers, err := a.buildFanout(figureStore)
+	if err != nil {
+		return err
 	}
-	if a.hasRole(settings.RoleAPI) {
-		deps.Portal, deps.Directory = a.identity, a.identity
-		if err := a.buildRecordings(ctx, &deps); err != nil {
-			return err
-		}
+	in, err := a.buildIngest(ctx)
+	if err != nil {
+		return err
 	}
-	a.addProviderRoutes(&deps)
-	a.buildWebhooks(&deps)
-	a.buildExplain(&deps)
+	recordings, err := a.buildRecordings(ctx)
+	if err != nil {
+		return err
+	}
+	a.buildWebhooks()
 	phones, err := a.buildSIP()
 	if err != nil {
 		return err
 	}
-	if err := a.buildAdmission(); err != nil {
-		return err
-	}
-	sessions, err := a.buildAISessions(phones, &deps)
+	admission, err := a.buildAdmission()
 	if err != nil {
 		return err
 	}
-	if err := a.buildReports(ctx, &deps); err != nil {
+	sessions, sessionsOnSIP, err := a.buildAISessions(phones, admission)
+	if err != nil {
 		return err
 	}
-	if err := a.buildOrigination(ctx, phones, sessions, &deps); err != nil {
+	index, err := a.buildReports(ctx)
+	if err != nil {
 		return err
 	}
-	if err := a.buildPurge(ctx); err != nil {
+	calls, err := a.buildOrigination(ctx, phones, sessionsOnSIP, admission)
+	if err != nil {
 		return err
 	}
-	if err := a.checkWired(&deps); err != nil {
-		return err
+	deps := api.Deps{Auth: a.identity, Ingest: in, Calls: calls, Tracer: a.tracer}
+	if subscribers != nil {
+		deps.Channel, deps.ChannelLogins = subscribers, a.identity
+	}
+	if sessions != nil {
+		deps.AITester, deps.AIAnnouncer, deps.AIMedia, deps.AIOpener = sessions, sessions, pcmsocket.New(sessions, a.log), a.providers
+	}
+	if a.hasRole(settings.RoleAPI) {
+		err := a.buildPurge(ctx, backend.Purged{
+			Recordings: recordings, Encryption: a.encryption, Providers: a.providers, Webhooks: a.webhooks,
+			Index: index, Figures: figureStore, QueueConfigs: queueConfigs,
+		})
+		if err != nil {
+			return err
+		}
+		deps.Portal, deps.Directory, deps.Audit = a.identity, a.identity, a.audit
+		deps.Encryption, deps.Recordings = a.encryption, recordings
+		deps.Reports, deps.Figures, deps.QueueConfigs = index, figureStore, queueConfigs
+		deps.AIProviders, deps.AIOpener = a.providers, a.providers
+		deps.Webhooks, deps.Explain = a.webhooks, a.newExplain(subscribers)
 	}
 	board, err := web.New()
 	if err != nil {
@@ -257,24 +238,79 @@ func (a *App) buildRoles(ctx context.Context) error {
 		return err
 	}
 	a.lifecycle.addRunAtOnce("self-check", a.newSelfCheck().Run)
-	return a.buildServer(handler)
+	a.buildServer(handler, subscribers)
+	return nil
 }
 
-// checkWired returns an error if a role of this process has no handler. It detects a missing or
-// misplaced line of buildRoles.
-func (a *App) checkWired(deps *api.Deps) error {
-	for role, wired := range map[string]bool{
-		settings.RoleIngest: deps.Ingest != nil,
-		settings.RoleFanout: deps.Channel != nil && deps.ChannelLogins != nil,
-		settings.RoleAPI: deps.Portal != nil && deps.Directory != nil && deps.Encryption != nil && deps.Recordings != nil && deps.Reports != nil && deps.Figures != nil && deps.QueueConfigs != nil && deps.Audit != nil &&
-			deps.AIProviders != nil && deps.AIOpener != nil && deps.Webhooks != nil && deps.Explain != nil,
-		settings.RoleAISession: deps.AITester != nil && deps.AIAnnouncer != nil && deps.AIMedia != nil && deps.AIOpener != nil,
-	} {
-		if a.hasRole(role) && !wired {
-			return fmt.Errorf("role %s has no handler", role)
-		}
+// buildQueueConfigs builds the configurations of queues for the roles that write and read them.
+func (a *App) buildQueueConfigs() *stats.QueueConfigs {
+	if !a.hasRole(settings.RoleStats) && !a.hasRole(settings.RoleAPI) {
+		return nil
 	}
+	return stats.NewQueueConfigs(a.cluster, a.newProducer("queue configuration's producer", kafka.ProducerConfig{}))
+}
+
+func (a *App) buildNormalizer() error {
+	if !a.hasRole(settings.RoleNormalizer) {
+		return nil
+	}
+	n, err := normalizer.New(normalizer.Config{Settings: a.settings.Normalizer}, normalizer.Deps{
+		Log: normalizer.NewKafkaLog(a.cluster), Producer: a.newProducer("normalizer's producer", kafka.ProducerConfig{}),
+		Accounts: accountDirectory{a.identity}, Tracer: a.tracer,
+	}, a.registry, a.log)
+	if err != nil {
+		return err
+	}
+	a.lifecycle.addRun("normalizer", n.Run)
 	return nil
+}
+
+func (a *App) buildStats(configs *stats.QueueConfigs, figureStore *figures.Store) error {
+	if !a.hasRole(settings.RoleStats) {
+		return nil
+	}
+	processor, err := stats.New(a.settings.Stats, stats.Deps{
+		Log: stats.NewKafkaLog(a.cluster), Producer: a.newProducer("stats' producer", kafka.ProducerConfig{}),
+		Accounts: accountDirectory{a.identity}, Configs: configs, Rebuilds: figureStore.Rebuilds(),
+	}, a.registry, a.log)
+	if err != nil {
+		return err
+	}
+	a.lifecycle.addRun("stats", processor.Run)
+	return nil
+}
+
+func (a *App) buildFanout(figureStore *figures.Store) (*fanout.Fanout, error) {
+	if !a.hasRole(settings.RoleFanout) {
+		return nil, nil
+	}
+	f, err := fanout.New(fanout.Config{Settings: a.settings.Fanout, NodeID: a.node}, fanout.Deps{
+		Log: fanout.KafkaLog{Cluster: a.cluster}, Directory: a.identity,
+		Presence: &fanout.RedisPresence{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix},
+		Limits:   fanout.NewRedisLimits(a.redis, a.settings.Redis.KeyPrefix), Figures: queueFigures{figureStore},
+		Metrics: a.registry, Logger: a.log, Tracer: a.tracer, Peers: a.peers(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.lifecycle.addRun("fanout", f.Run)
+	return f, nil
+}
+
+// buildIngest builds the ingest and the feeds.
+func (a *App) buildIngest(ctx context.Context) (api.Ingest, error) {
+	if !a.hasRole(settings.RoleIngest) {
+		return nil, nil
+	}
+	in, err := ingest.New(ctx, a.settings.Ingest, ingest.Deps{
+		Formats: registry.Lookup, Accounts: accountDirectory{a.identity},
+		Producer: a.newProducer("ingest's producer", kafka.ProducerConfig{}), DB: a.db, Tracer: a.tracer,
+	}, a.registry, a.log)
+	if err != nil {
+		return nil, err
+	}
+	a.lifecycle.addRun("ingest", in.Run)
+	return in, a.buildFeeds(ctx)
 }
 
 func (a *App) newProducer(name string, cfg kafka.ProducerConfig) *kafka.Producer {
@@ -292,27 +328,11 @@ func nodeName() string {
 	return host + "-" + uuid.NewString()[:8]
 }
 
-func (a *App) buildFanout() error {
-	var err error
-	a.fanout, err = fanout.New(fanout.Config{Settings: a.settings.Fanout, NodeID: a.node}, fanout.Deps{
-		Log: fanout.KafkaLog{Cluster: a.cluster}, Directory: a.identity,
-		Presence: &fanout.RedisPresence{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix},
-		Limits:   fanout.NewRedisLimits(a.redis, a.settings.Redis.KeyPrefix), Figures: queueFigures{a.figures},
-		Metrics: a.registry, Logger: a.log, Tracer: a.tracer, Peers: a.peers(),
-	})
-	if err != nil {
-		return err
-	}
-	a.lifecycle.addRun("fanout", a.fanout.Run)
-	return nil
-}
-
 // buildServer is called last, so that the public server is stopped first.
-func (a *App) buildServer(handler http.Handler) error {
+func (a *App) buildServer(handler http.Handler, subscribers *fanout.Fanout) {
 	a.lifecycle.addServer("public listener", a.publicServer(handler))
-	if a.fanout != nil {
-		a.lifecycle.addDrain("subscribers", a.fanout.Drain)
+	if subscribers != nil {
+		a.lifecycle.addDrain("subscribers", subscribers.Drain)
 	}
 	a.lifecycle.addDrain("readiness", func(context.Context) { a.health.setDraining() })
-	return nil
 }

@@ -1,8 +1,6 @@
 package app
 
 import (
-	"trunkline/api"
-	"trunkline/config/settings"
 	"trunkline/explain"
 	"trunkline/fanout"
 )
@@ -12,13 +10,10 @@ func (a *App) peers() fanout.RedisPeers {
 	return fanout.RedisPeers{RedisPresence: &fanout.RedisPresence{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix}}
 }
 
-// buildExplain builds the explanations of events.
-func (a *App) buildExplain(deps *api.Deps) {
-	if !a.hasRole(settings.RoleAPI) {
-		return
-	}
-	deps.Explain = &explain.Service{
+// newExplain returns the explanations of events. subscribers is nil without the role fanout.
+func (a *App) newExplain(subscribers *fanout.Fanout) *explain.Service {
+	return &explain.Service{
 		Log: a.cluster, Webhooks: a.webhooks, Accounts: a.identity,
-		Connections: fanout.Explainer{Local: a.fanout, Peers: a.peers(), Log: a.log},
+		Connections: fanout.Explainer{Local: subscribers, Peers: a.peers(), Log: a.log},
 	}
 }

@@ -4,30 +4,24 @@ import (
 	"context"
 	"fmt"
 
-	"trunkline/api"
 	"trunkline/config/settings"
 	"trunkline/fanout"
 	"trunkline/stats/figures"
 )
 
 // buildFigures builds the store of figures for the roles that write and read them.
-func (a *App) buildFigures(ctx context.Context, deps *api.Deps) error {
+func (a *App) buildFigures(ctx context.Context) (*figures.Store, error) {
 	if !a.hasRole(settings.RoleStats) && !a.hasRole(settings.RoleAPI) && !a.hasRole(settings.RoleFanout) {
-		return nil
+		return nil, nil
 	}
 	store, err := figures.New(ctx, a.settings.Stats.Retention, a.db, a.registry, a.log)
 	if err != nil {
-		return fmt.Errorf("figures: %w", err)
+		return nil, fmt.Errorf("figures: %w", err)
 	}
 	if a.hasRole(settings.RoleStats) {
 		a.lifecycle.addRun("figures", figures.NewIndexer(store, a.cluster).Run)
 	}
-	if a.hasRole(settings.RoleAPI) {
-		deps.Figures, a.purged.Figures = store, store
-		deps.QueueConfigs, a.purged.QueueConfigs = a.queueConfigs, a.queueConfigs
-	}
-	a.figures = store
-	return nil
+	return store, nil
 }
 
 // queueFigures implements fanout.QueueFigures, for snapshots.

@@ -11,34 +11,50 @@ import (
 // lifecycle runs the registered parts and stops them in reverse order, because later
 // parts depend on earlier ones.
 type lifecycle struct {
-	log   *slog.Logger
-	parts []part
+	log       *slog.Logger
+	parts     []part
+	firstDone chan struct{} // closed when the work of addRunFirst has ended
 }
 
 // part is a component with a lifecycle: work that runs until stopped, a resource to
 // close, or both. The name is for the log.
 type part struct {
-	name      string
-	runsFirst bool                        // runs to its end before later parts start
-	run       func(context.Context) error // nil: no work
-	stop      func(context.Context) error // nil: run ends with its context
+	name string
+	run  func(context.Context) error // nil: no work
+	stop func(context.Context) error // nil: run ends with its context
 }
 
-func newLifecycle(log *slog.Logger) *lifecycle { return &lifecycle{log: log} }
+func newLifecycle(log *slog.Logger) *lifecycle {
+	return &lifecycle{log: log, firstDone: make(chan struct{})}
+}
 
-// addRun registers work that ends with its context.
+// addRun registers work that ends with its context. It starts when the work of addRunFirst has
+// ended, whichever of the two was registered first.
 func (l *lifecycle) addRun(name string, run func(context.Context) error) {
+	l.addRunAtOnce(name, func(ctx context.Context) error {
+		select {
+		case <-l.firstDone:
+			return run(ctx)
+		case <-ctx.Done():
+			return nil
+		}
+	})
+}
+
+// addRunAtOnce registers work that ends with its context and does not wait for that of addRunFirst.
+func (l *lifecycle) addRunAtOnce(name string, run func(context.Context) error) {
 	l.parts = append(l.parts, part{name: name, run: run})
 }
 
-// addRunAtOnce registers work that does not wait for earlier parts marked first.
-func (l *lifecycle) addRunAtOnce(name string, run func(context.Context) error) {
-	l.parts = append(l.parts, part{name: name, run: run, stop: func(context.Context) error { return nil }})
-}
-
-// addRunFirst registers work that must end before later parts start.
+// addRunFirst registers the work that must end before that of addRun starts. It is called once.
 func (l *lifecycle) addRunFirst(name string, run func(context.Context) error) {
-	l.parts = append(l.parts, part{name: name, run: run, runsFirst: true})
+	l.addRunAtOnce(name, func(ctx context.Context) error {
+		if err := run(ctx); err != nil {
+			return err
+		}
+		close(l.firstDone)
+		return nil
+	})
 }
 
 // addClose registers a resource to close.
@@ -57,6 +73,8 @@ type server interface {
 	shutdown(context.Context) error
 }
 
+// addServer registers a listener. It answers before the work of addRunFirst has ended, with 503 if
+// necessary.
 func (l *lifecycle) addServer(name string, s server) {
 	l.parts = append(l.parts, part{name: name,
 		run:  func(context.Context) error { return s.serve() },
@@ -72,35 +90,16 @@ func (l *lifecycle) run(ctx context.Context, drainTimeout time.Duration) error {
 		done   chan struct{}
 	}
 	started := make([]running, len(l.parts))
-	firstsDone := make(chan struct{}) // closed: earlier parts marked first are done
-	close(firstsDone)
 	for i, p := range l.parts {
 		if p.run == nil {
 			continue
 		}
 		partCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		started[i] = running{cancel, make(chan struct{})}
-		waitFor, closeWhenDone := firstsDone, firstsDone
-		if p.runsFirst {
-			closeWhenDone = make(chan struct{})
-			firstsDone = closeWhenDone
-		}
-		waitsForFirst := p.stop == nil // listeners answer before topics exist, with 503 if necessary
 		go func() {
 			defer close(started[i].done)
-			if waitsForFirst {
-				select {
-				case <-waitFor:
-				case <-partCtx.Done():
-					return
-				}
-			}
 			if err := p.run(partCtx); err != nil && partCtx.Err() == nil {
 				cancelAll(fmt.Errorf("%s: %w", p.name, err))
-				return
-			}
-			if p.runsFirst {
-				close(closeWhenDone)
 			}
 		}()
 	}

@@ -27,43 +27,42 @@ import (
 // errNoSIP is returned for the SIP driver without a SIP server.
 var errNoSIP = errors.New("the driver sip needs sip.listen")
 
-// buildOrigination builds click to call with the configured platform.
-func (a *App) buildOrigination(ctx context.Context, phones *phones, sessions localcall.Destination, deps *api.Deps) error {
+// buildOrigination builds click to call with the configured platform; nil: it is off.
+func (a *App) buildOrigination(ctx context.Context, phones *phones, sessions localcall.Destination, admission *origination.Admission) (api.Calls, error) {
 	if !a.hasRole(settings.RoleOrigination) {
-		return nil
+		return nil, nil
 	}
 	s := a.settings.Origination
 	producer := a.newProducer("origination's producer", kafka.ProducerConfig{})
-	driver, err := a.originationDriver(phones, sessions, producer)
+	driver, err := a.originationDriver(phones, sessions, admission, producer)
 	if errors.Is(err, errNoSIP) && s.Driver == "" {
 		a.log.Warn("click to call off: set origination.driver to the phone platform, or sip.listen for the driver sip")
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return fmt.Errorf("origination.driver: %w", err)
+		return nil, fmt.Errorf("origination.driver: %w", err)
 	}
 	calls, err := origination.New(ctx, origination.Config{
 		Settings: s.Settings, Node: a.node, SingleNode: !a.db.Postgres(),
 	}, origination.Deps{
-		DB: a.db, Driver: driver, Users: a.identity, Admission: a.admission,
+		DB: a.db, Driver: driver, Users: a.identity, Admission: admission,
 		Publisher: callEventPublisher{producer, a.tracer}, Audit: a.audit, Metrics: a.registry, Log: a.log, Tracer: a.tracer,
 	})
 	if err != nil {
-		return fmt.Errorf("origination: %w", err)
+		return nil, fmt.Errorf("origination: %w", err)
 	}
 	a.lifecycle.addRun("origination", calls.Run)
 	a.health.addReadyPart("origination", calls.Ready)
-	deps.Calls = calls
-	return nil
+	return calls, nil
 }
 
 // originationDriver returns the driver of the configured platform.
-func (a *App) originationDriver(phones *phones, sessions localcall.Destination, producer *kafka.Producer) (origination.Driver, error) {
+func (a *App) originationDriver(phones *phones, sessions localcall.Destination, admission *origination.Admission, producer *kafka.Producer) (origination.Driver, error) {
 	s := a.settings.Origination
 	limits, deps := eventdriver.Limits{MaxCalls: s.MaxCalls}, eventdriver.Deps{Log: a.log, Metrics: a.registry}
 	switch s.Driver {
 	case "", "sip":
-		return a.sipDriver(phones, sessions, producer)
+		return a.sipDriver(phones, sessions, admission, producer)
 	case "asterisk":
 		return asterisk.New(asterisk.Config{Settings: s.Asterisk, Limits: limits}, deps)
 	case "freeswitch":
@@ -80,14 +79,14 @@ func (a *App) originationDriver(phones *phones, sessions localcall.Destination, 
 	if err != nil || s.Driver == "simulator" || phones == nil {
 		return simulatorDriver, err
 	}
-	sipDriver, err := a.sipDriver(phones, sessions, producer)
+	sipDriver, err := a.sipDriver(phones, sessions, admission, producer)
 	return &origination.Auto{Phones: sipDriver, Simulator: simulatorDriver, Registered: phones.server.Registered,
 		Simulated: simulator.Simulated}, err
 }
 
 // sipDriver returns the driver of Trunkline's own PBX, which also handles the calls from phones and
 // trunks.
-func (a *App) sipDriver(phones *phones, sessions localcall.Destination, producer *kafka.Producer) (*pbx.Driver, error) {
+func (a *App) sipDriver(phones *phones, sessions localcall.Destination, admission *origination.Admission, producer *kafka.Producer) (*pbx.Driver, error) {
 	if phones == nil {
 		return nil, errNoSIP
 	}
@@ -97,7 +96,7 @@ func (a *App) sipDriver(phones *phones, sessions localcall.Destination, producer
 	}
 	driver, err := pbx.New(pbx.Config{
 		Settings: a.settings.SIP.Calls, MediaServer: name, Encryption: sip.Encryption(a.settings.SIP.Server.SRTP),
-	}, phones.server, phones.ports, phones.directory, sessions, a.admission, platformPublisher{producer, "sip"}, a.registry, a.log)
+	}, phones.server, phones.ports, phones.directory, sessions, admission, platformPublisher{producer, "sip"}, a.registry, a.log)
 	if err != nil {
 		return nil, err
 	}

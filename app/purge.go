@@ -5,15 +5,11 @@ import (
 	"fmt"
 
 	"trunkline/app/backend"
-	"trunkline/config/settings"
 )
 
 // buildPurge builds the job that purges deleted accounts.
-func (a *App) buildPurge(ctx context.Context) error {
-	if !a.hasRole(settings.RoleAPI) {
-		return nil
-	}
-	purge, err := backend.Purge(ctx, a.settings, a.db, a.identity, a.purged, a.log)
+func (a *App) buildPurge(ctx context.Context, purged backend.Purged) error {
+	purge, err := backend.Purge(ctx, a.settings, a.db, a.identity, purged, a.log)
 	if err != nil {
 		return fmt.Errorf("purge of deleted accounts: %w", err)
 	}

@@ -4,17 +4,20 @@ import (
 	"context"
 	"fmt"
 
-	"trunkline/api"
 	"trunkline/app/backend"
+	"trunkline/config/settings"
 	"trunkline/internal/kafka"
 	"trunkline/recording"
 )
 
 // buildRecordings builds the recording service.
-func (a *App) buildRecordings(ctx context.Context, deps *api.Deps) error {
+func (a *App) buildRecordings(ctx context.Context) (*recording.Service, error) {
+	if !a.hasRole(settings.RoleAPI) {
+		return nil, nil
+	}
 	store, closeStore, err := backend.Recordings(a.settings, a.log)
 	if err != nil {
-		return fmt.Errorf("recordings: %w", err)
+		return nil, fmt.Errorf("recordings: %w", err)
 	}
 	a.lifecycle.addClose("recordings' store", func(context.Context) error { return closeStore() })
 	recordings, err := recording.New(ctx, a.settings.Recordings, recording.Deps{
@@ -22,10 +25,8 @@ func (a *App) buildRecordings(ctx context.Context, deps *api.Deps) error {
 		Publisher: ownEventPublisher{a.newProducer("recordings' producer", kafka.ProducerConfig{}), "recordings", a.tracer},
 	})
 	if err != nil {
-		return fmt.Errorf("recordings: %w", err)
+		return nil, fmt.Errorf("recordings: %w", err)
 	}
 	a.lifecycle.addRun("recordings", recordings.Run)
-	deps.Encryption, deps.Recordings = a.encryption, recordings
-	a.purged.Recordings, a.purged.Encryption = recordings, a.encryption
-	return nil
+	return recordings, nil
 }

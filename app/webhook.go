@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"trunkline/api"
 	"trunkline/config/settings"
 	"trunkline/identity"
 	"trunkline/webhook"
@@ -29,12 +28,11 @@ func (f webhookFilters) CheckFilter(ctx context.Context, accountID string, filte
 	return f.app.identity.CheckFilter(ctx, accountID, filter)
 }
 
-// buildWebhooks adds the webhooks to the routes, and builds their delivery.
-func (a *App) buildWebhooks(deps *api.Deps) {
+// buildWebhooks builds the delivery to webhooks.
+func (a *App) buildWebhooks() {
 	if !a.hasRole(settings.RoleAPI) {
 		return
 	}
 	deliverer := webhook.NewDeliverer(a.webhooks, webhook.DelivererConfig{Accounts: a.identity, Version: a.version}, a.registry, a.log)
 	a.lifecycle.addRun("webhooks", deliverer.Run)
-	deps.Webhooks, a.purged.Webhooks = a.webhooks, a.webhooks
 }
