@@ -64,7 +64,7 @@ func startSIP(t *testing.T, firstPort uint16, handler func(*rtp.Ports) sip.Handl
 	}
 	var server *sip.Server
 	for range 10 { // the port that is free for UDP may not be for TCP
-		server, err = sip.New(sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0", TrustedNetworks: loopback}}, nobody{}, bindings, prometheus.NewRegistry(), log)
+		server, err = sip.New(sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0", TrustedNetworks: loopback}, Limits: sip.Limits{MaxCalls: 10}}, nobody{}, bindings, prometheus.NewRegistry(), log)
 		if err == nil {
 			break
 		}
@@ -78,7 +78,7 @@ func startSIP(t *testing.T, firstPort uint16, handler func(*rtp.Ports) sip.Handl
 		t.Fatal(err)
 	}
 	if handler != nil {
-		server.Handle(sipcall.Prefix, handler(ports))
+		server.Handle(localcall.Prefix, handler(ports))
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -79,7 +79,7 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	for _, r := range routes {
 		handle := withScope(r.scope, r.handle)
 		if !r.noTimeout && !r.longLived {
-			handle = a.withTimeout(handle)
+			handle = withTimeout(handle)
 		}
 		a.echo.Add(r.method, r.path, handle)
 	}

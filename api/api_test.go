@@ -126,7 +126,7 @@ func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := httptest.NewRequest("GET", "/slow", nil)
 		began := time.Now()
-		w := e.through(r, e.api.withTimeout(func(c echo.Context) error {
+		w := e.through(r, withTimeout(func(c echo.Context) error {
 			<-c.Request().Context().Done()
 			return fmt.Errorf("reading x: %w", c.Request().Context().Err())
 		}))
@@ -173,14 +173,14 @@ func TestWhatIsLogged(t *testing.T) {
 func TestIngestAndSocketsHaveTheirOwnTime(t *testing.T) {
 	in := ingestFunc(func(ctx context.Context) {
 		if _, limited := ctx.Deadline(); limited {
-			t.Error("ingest is under RequestTimeout")
+			t.Error("ingest is under requestTimeout")
 		}
 	})
 	e := newEnv(t, func(_ *Config, d *Deps) { d.Ingest = in })
 	e.want(202, "POST", "/api/v2/ingest/generic", e.keyed(""), `{}`, nil)
 	e.want(200, "GET", channelAPI+"/stream", nil, "", nil)
 	if _, limited := e.channel.requests[0].HTTP.Context().Deadline(); limited {
-		t.Error("the channel is under RequestTimeout")
+		t.Error("the channel is under requestTimeout")
 	}
 }
 
@@ -345,7 +345,7 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		"no Auth":                  {Config{}, Deps{}},
 		"a channel without logins": {Config{}, Deps{Auth: e.identity, Channel: e.channel}},
-		"a negative timeout":       {Config{RequestTimeout: -1}, e.api.deps},
+		"a negative timeout":       {Config{StallTimeout: -1}, e.api.deps},
 		"a network that is none":   {Config{Settings: Settings{TrustedProxies: []netip.Prefix{{}}}}, e.api.deps},
 	} {
 		if _, err := New(tc.config, tc.deps, e.registry, e.api.log); err == nil {

@@ -11,9 +11,6 @@ import (
 // Config holds the settings of the API and the handler of its pages.
 type Config struct {
 	Settings
-	// RequestTimeout bounds an ordinary request; ingest, recordings and the events
-	// channel have other bounds. Default: 30 s.
-	RequestTimeout time.Duration
 	// StallTimeout ends the upload or download of a recording whose client has not sent
 	// or read anything for at least half of it and at most all of it. Default: 1 min.
 	StallTimeout time.Duration
@@ -22,9 +19,6 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.RequestTimeout == 0 {
-		c.RequestTimeout = 30 * time.Second
-	}
 	if c.StallTimeout == 0 {
 		c.StallTimeout = time.Minute
 	}
@@ -33,9 +27,6 @@ func (c Config) withDefaults() Config {
 
 // Validate returns an error for invalid settings.
 func (c Config) Validate() error {
-	if c.RequestTimeout < 0 {
-		return errors.New("api: RequestTimeout is negative")
-	}
 	if c.StallTimeout < 0 {
 		return errors.New("api: StallTimeout is negative")
 	}

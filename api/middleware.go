@@ -156,10 +156,14 @@ func withDecodedParams(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-func (a *API) withTimeout(next echo.HandlerFunc) echo.HandlerFunc {
+// requestTimeout bounds an ordinary request; ingest, recordings and the events channel have other
+// bounds.
+const requestTimeout = 30 * time.Second
+
+func withTimeout(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		request := c.Request()
-		ctx, cancel := context.WithTimeout(request.Context(), a.config.RequestTimeout)
+		ctx, cancel := context.WithTimeout(request.Context(), requestTimeout)
 		defer cancel()
 		c.SetRequest(request.WithContext(ctx))
 		err := next(c)

@@ -15,10 +15,10 @@ type route struct {
 	handle       echo.HandlerFunc
 	// scope is the scope that an API key needs; "" if no API key is accepted.
 	scope identity.Scope
-	// noTimeout is true if the handler bounds its duration and RequestTimeout does not
+	// noTimeout is true if the handler bounds its duration and requestTimeout does not
 	// apply.
 	noTimeout bool
-	// longLived is true if the client decides when the request ends. RequestTimeout does
+	// longLived is true if the client decides when the request ends. requestTimeout does
 	// not apply and the duration is not measured.
 	longLived bool
 }
@@ -99,13 +99,13 @@ func (a *API) routes() []route {
 		)
 	}
 	if a.deps.Reports != nil {
-		r := reportRoutes{a.deps.Reports, a.deps.Audit, a.withTimeout}
+		r := reportRoutes{a.deps.Reports, a.deps.Audit, withTimeout}
 		routes = append(routes,
 			route{method: http.MethodGet, path: "/api/v2/reports/cdrs", handle: authorized(a.auth.authenticateAccount, r.calls), scope: identity.ScopeRead, noTimeout: true},
 		)
 	}
 	if a.deps.Figures != nil {
-		f := figureRoutes{a.deps.Figures, a.withTimeout}
+		f := figureRoutes{a.deps.Figures, withTimeout}
 		routes = append(routes,
 			route{method: http.MethodGet, path: "/api/v2/reports/queues", handle: authorized(a.auth.authenticateAccount, f.report(figures.Queues, "queues.csv")), scope: identity.ScopeRead, noTimeout: true},
 			route{method: http.MethodGet, path: "/api/v2/reports/agents", handle: authorized(a.auth.authenticateAccount, f.report(figures.Agents, "agents.csv")), scope: identity.ScopeRead, noTimeout: true},

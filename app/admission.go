@@ -38,7 +38,7 @@ func (a *App) buildAdmission() (*origination.Admission, error) {
 // outsidePrefix returns the prefix that our own trunk removes from numbers.
 func (a *App) outsidePrefix() string {
 	switch a.settings.Origination.Driver {
-	case "", "sip", "auto":
+	case "", origination.DriverSIP, origination.DriverAuto:
 		return a.settings.SIP.Calls.Trunk.StripPrefix
 	}
 	return ""

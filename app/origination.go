@@ -61,22 +61,22 @@ func (a *App) originationDriver(phones *phones, sessions localcall.Destination, 
 	s := a.settings.Origination
 	limits, deps := eventdriver.Limits{MaxCalls: s.MaxCalls}, eventdriver.Deps{Log: a.log, Metrics: a.registry}
 	switch s.Driver {
-	case "", "sip":
+	case "", origination.DriverSIP:
 		return a.sipDriver(phones, sessions, admission, producer)
-	case "asterisk":
+	case origination.DriverAsterisk:
 		return asterisk.New(asterisk.Config{Settings: s.Asterisk, Limits: limits}, deps)
-	case "freeswitch":
+	case origination.DriverFreeSWITCH:
 		return freeswitch.New(freeswitch.Config{Settings: s.FreeSWITCH, Limits: limits}, deps)
-	case "kazoo":
+	case origination.DriverKazoo:
 		return kazoo.New(kazoo.Config{Settings: s.Kazoo}, http.DefaultClient, a.log)
 	}
 	simulatedCalls := "all calls"
-	if s.Driver == "auto" && phones != nil {
+	if s.Driver == origination.DriverAuto && phones != nil {
 		simulatedCalls = "calls of users without a registered phone"
 	}
 	a.log.Warn("call simulator on: no phone rings, call records and events are invented", "driver", s.Driver, "simulates", simulatedCalls)
 	simulatorDriver, err := simulator.New(simulator.Config{MaxCalls: s.MaxCalls}, platformPublisher{producer, simulator.MediaServer}, a.registry, a.log)
-	if err != nil || s.Driver == "simulator" || phones == nil {
+	if err != nil || s.Driver == origination.DriverSimulator || phones == nil {
 		return simulatorDriver, err
 	}
 	sipDriver, err := a.sipDriver(phones, sessions, admission, producer)

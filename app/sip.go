@@ -29,17 +29,12 @@ type phones struct {
 	directory sip.Directory
 }
 
-// defaultSIPListen is the default address for registering phones.
-const defaultSIPListen = "127.0.0.1:5060"
-
 // buildSIP opens the SIP server if the roles and settings need one.
 func (a *App) buildSIP() (*phones, error) {
 	s := a.settings.SIP.Server
-	listen, configured := s.Listen, s.Listen != ""
-	if !configured && len(a.settings.Kafka.Brokers) == 0 {
-		listen = defaultSIPListen
-	}
-	if listen == "" || listen == sip.Off || !a.hasRole(settings.RoleOrigination) && !a.hasRole(settings.RoleAISession) {
+	configured := s.Listen != ""
+	s.Listen = s.ListenAddress(len(a.settings.Kafka.Brokers) == 0)
+	if s.Listen == "" || !a.hasRole(settings.RoleOrigination) && !a.hasRole(settings.RoleAISession) {
 		return nil, nil
 	}
 	bindings, err := sip.NewRedisBindings(a.redis, a.settings.Redis.KeyPrefix)
@@ -47,7 +42,6 @@ func (a *App) buildSIP() (*phones, error) {
 		return nil, fmt.Errorf("sip: %w", err)
 	}
 	directory := sipDirectory{identity: a.identity, defaultDomain: s.DefaultDomain}
-	s.Listen = listen
 	listenTLS, dialTLS, err := a.sipTLS()
 	if err != nil {
 		return nil, err
@@ -56,7 +50,7 @@ func (a *App) buildSIP() (*phones, error) {
 		Settings: s, TLS: listenTLS, DialTLS: dialTLS, Limits: sip.Limits{MaxCalls: 2 * a.settings.SIP.Calls.MaxCalls},
 	}, directory, bindings, a.registry, a.log)
 	if !configured && errors.Is(err, syscall.EADDRINUSE) {
-		a.log.Warn("sip: the port is in use by another program, so phones cannot register: set sip.listen", "address", listen)
+		a.log.Warn("sip: the port is in use by another program, so phones cannot register: set sip.listen", "address", s.Listen)
 		return nil, nil
 	}
 	if err != nil {

@@ -21,6 +21,16 @@ type Settings struct {
 	Retention     time.Duration `yaml:"retention" doc:"how long the progress of an ended call is kept"`
 }
 
+// Values of Settings.Driver. With "", DriverSIP is used where sip.listen is on.
+const (
+	DriverAuto       = "auto" // DriverSIP for owners with a registered phone, else DriverSimulator
+	DriverSIP        = "sip"
+	DriverAsterisk   = "asterisk"
+	DriverFreeSWITCH = "freeswitch"
+	DriverKazoo      = "kazoo"
+	DriverSimulator  = "simulator"
+)
+
 // Words of the setting international.
 const (
 	denyInternational  = "deny"
@@ -60,7 +70,7 @@ func DefaultSettings() Settings {
 
 // Validate implements setting.Group.
 func (s Settings) Validate(c *setting.Check) {
-	c.OneOf("driver", s.Driver, "", "auto", "sip", "asterisk", "freeswitch", "kazoo", "simulator")
+	c.OneOf("driver", s.Driver, "", DriverAuto, DriverSIP, DriverAsterisk, DriverFreeSWITCH, DriverKazoo, DriverSimulator)
 	s.RuleTexts.Validate(c)
 	c.OneOf("international", s.International, denyInternational, allowInternational)
 	_, err := ParsePremium(s.Premium)

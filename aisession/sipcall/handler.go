@@ -12,12 +12,10 @@ import (
 	"trunkline/internal/aiprotocol"
 	"trunkline/internal/fault"
 	"trunkline/telephony/audio"
+	"trunkline/telephony/localcall"
 	"trunkline/telephony/rtp"
 	"trunkline/telephony/sip"
 )
-
-// Prefix is the prefix of the user part of a provider's address.
-const Prefix = "ai-"
 
 // Sessions opens AI sessions.
 type Sessions interface {
@@ -53,7 +51,7 @@ type Admission interface {
 	AdmitTransfer(ctx context.Context, caller sip.User, accountID, destination string) error
 }
 
-// Handler handles calls to providers. Register it with sip.Server.Handle and Prefix.
+// Handler handles calls to providers. Register it with sip.Server.Handle and localcall.Prefix.
 type Handler struct{ deps Deps }
 
 // New returns a Handler.
@@ -128,7 +126,7 @@ func (h *Handler) serve(ctx context.Context, invite *sip.Invite) error {
 // findProvider returns the provider that is called. The error is fault.NotFound for a provider that the
 // caller may not see.
 func (h *Handler) findProvider(ctx context.Context, invite *sip.Invite) (aiprovider.Provider, error) {
-	return h.findVisible(ctx, strings.TrimPrefix(invite.User(), Prefix), invite.Caller().AccountID)
+	return h.findVisible(ctx, strings.TrimPrefix(invite.User(), localcall.Prefix), invite.Caller().AccountID)
 }
 
 func (h *Handler) findVisible(ctx context.Context, id, callerAccount string) (aiprovider.Provider, error) {
@@ -160,7 +158,7 @@ func newRequest(invite *sip.Invite, p aiprovider.Provider, format audio.Format) 
 // forwarded the call: the user of To, unless it is the provider's own address; else P-Called-Party-ID
 // (RFC 7315), Diversion (RFC 5806) or History-Info (RFC 7044).
 func dialledNumber(invite *sip.Invite, to string) string {
-	if !strings.HasPrefix(to, Prefix) {
+	if !strings.HasPrefix(to, localcall.Prefix) {
 		return to
 	}
 	for _, name := range []string{"P-Called-Party-ID", "Diversion", "History-Info"} {

@@ -25,7 +25,7 @@ func (s *localSession) Cause() sip.Cause { return s.endCause }
 // Connect implements localcall.Destination. It opens a session for a call to a provider's address. The
 // error is fault.NotFound if the address has no provider that the caller may see.
 func (h *Handler) Connect(ctx context.Context, l localcall.Call) (localcall.Session, error) {
-	provider, err := h.findVisible(ctx, strings.TrimPrefix(l.Destination, Prefix), l.AccountID)
+	provider, err := h.findVisible(ctx, strings.TrimPrefix(l.Destination, localcall.Prefix), l.AccountID)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"trunkline/ingest/feed"
 	"trunkline/internal/setting"
+	"trunkline/origination"
 )
 
 // Validate implements setting.Group. It checks the settings that belong to package app,
@@ -69,13 +70,13 @@ func (k Kafka) Validate(c *setting.Check) {
 // use.
 func (o Origination) Validate(c *setting.Check) {
 	o.Settings.Validate(c)
-	if o.Driver == "asterisk" {
+	if o.Driver == origination.DriverAsterisk {
 		o.Asterisk.Validate(c.Group("asterisk"))
 	}
-	if o.Driver == "freeswitch" {
+	if o.Driver == origination.DriverFreeSWITCH {
 		o.FreeSWITCH.Validate(c.Group("freeswitch"))
 	}
-	if o.Driver == "kazoo" {
+	if o.Driver == origination.DriverKazoo {
 		o.Kazoo.Validate(c.Group("kazoo"))
 	} else {
 		o.Kazoo.ValidateAccounts(c.Group("kazoo"))

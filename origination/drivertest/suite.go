@@ -40,6 +40,7 @@ type Suite struct {
 // Limits returns short limits for tests.
 func Limits() eventdriver.Limits {
 	return eventdriver.Limits{
+		MaxCalls:     1000,
 		ReconnectMin: time.Millisecond, ReconnectMax: 10 * time.Millisecond,
 		AuditEvery: 20 * time.Millisecond, GoneAfter: 30 * time.Millisecond,
 	}

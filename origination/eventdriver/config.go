@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Limits has the limits of a driver; zero is the default.
+// Limits has the limits of a driver; zero is the default, except of MaxCalls.
 type Limits struct {
 	MaxCalls     int           // largest number of unfinished calls
 	ReconnectMin time.Duration // first pause before reconnecting
@@ -19,7 +19,7 @@ type Limits struct {
 
 func (l Limits) withDefaults() Limits {
 	return Limits{
-		MaxCalls:     cmp.Or(l.MaxCalls, 4000),
+		MaxCalls:     l.MaxCalls,
 		ReconnectMin: cmp.Or(l.ReconnectMin, 250*time.Millisecond),
 		ReconnectMax: cmp.Or(l.ReconnectMax, 15*time.Second),
 		AuditEvery:   cmp.Or(l.AuditEvery, 15*time.Second),

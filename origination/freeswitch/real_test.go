@@ -27,7 +27,7 @@ func realConfig(t *testing.T) Config {
 	s := DefaultSettings()
 	s.Address, s.Password, s.Domain = address, setting.Secret(os.Getenv("FREESWITCH_PASSWORD")), os.Getenv("FREESWITCH_DOMAIN")
 	s.RingUser, s.RingDestination, s.CallerName = 4*time.Second, 4*time.Second, "Ann Lee"
-	return Config{Settings: s, Limits: eventdriver.Limits{AuditEvery: time.Second, GoneAfter: time.Second}}
+	return Config{Settings: s, Limits: eventdriver.Limits{MaxCalls: 100, AuditEvery: time.Second, GoneAfter: time.Second}}
 }
 
 func realOrder(from, to string) origination.Order {

@@ -9,6 +9,9 @@ import (
 	"trunkline/telephony/sip"
 )
 
+// Prefix is the prefix of the user parts and numbers that local calls are for. An id follows.
+const Prefix = "ai-"
+
 // Destination is the second party of local calls.
 type Destination interface {
 	// Connect connects a call and returns its session. The error is a *sip.Failure with the cause, or
@@ -26,7 +29,7 @@ type Session interface {
 
 // Call is an answered caller with the destination to connect.
 type Call struct {
-	Destination    string // as dialled: ai-<provider id>
+	Destination    string // as dialled: Prefix and a provider's id
 	AccountID      string // of the caller
 	CallID         string // id of the session's leg
 	OtherLegCallID string // id of the caller's leg

@@ -11,7 +11,6 @@ import (
 const (
 	drainTimeout = 5 * time.Second // timeout of a shutdown
 	outboxSize   = 20_000          // records waiting to be published
-	localPrefix  = "ai-"           // prefix of destinations for localcall.Destination
 )
 
 // Config has the settings, and values that package app sets.

@@ -69,7 +69,7 @@ type transfer struct {
 // dial calls a destination and returns once it has answered.
 func (t *transfer) dial(ctx context.Context, destination string) error {
 	c, d := t.call, t.call.driver
-	if strings.HasPrefix(destination, localPrefix) {
+	if strings.HasPrefix(destination, localcall.Prefix) {
 		return fault.New(fault.KindUnsupported, "a call cannot be transferred to an AI provider")
 	}
 	who := c.newAttempt(origination.DoorTransfer)

@@ -12,9 +12,9 @@
 // phone's REFER.
 //
 // A click-to-call call goes to the localcall.Destination if its destination begins with
-// localPrefix; else to the user of the account with that extension, on all phones at once, of
+// localcall.Prefix; else to the user of the account with that extension, on all phones at once, of
 // which the first to answer wins; else to the trunk; else it fails with UNALLOCATED_NUMBER. An
-// ordinary call is routed the same way, except that the server has its own handler for localPrefix,
+// ordinary call is routed the same way, except that the server has its own handler for localcall.Prefix,
 // and that a call from a trusted network reaches users only.
 //
 // Admission admits or refuses a phone's calls and an AI provider's transfers. A call above a limit, or

@@ -137,6 +137,7 @@ func buildTestEnv(
 	t.Cleanup(func() { _ = client.Close() })
 	bindings, err := sip.NewRedisBindings(client, "test:")
 	must(t, err)
+	config.Limits.MaxCalls = 4000
 	w.server, err = sip.New(config, directory{}, bindings, w.reg, log)
 	must(t, err)
 	w.ports, err = rtp.NewPorts(rtp.Config{Listen: netip.MustParseAddr("127.0.0.1"), MinPort: 21000, MaxPort: 24000}, w.reg, log)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"trunkline/origination"
+	"trunkline/telephony/localcall"
 	"trunkline/telephony/sip"
 )
 
@@ -75,7 +76,7 @@ func (c *call) connectDestination(b *bridge, owner *cdrBuilder) sip.Cause {
 	loopback.row.OtherLegCallID = owner.row.CallID
 	b.startRingTone()
 	var cause sip.Cause
-	if c.driver.localDestination != nil && strings.HasPrefix(c.order.Destination, localPrefix) {
+	if c.driver.localDestination != nil && strings.HasPrefix(c.order.Destination, localcall.Prefix) {
 		cause = c.connectLocal(ctx, b, owner, loopback)
 	} else {
 		cause = c.dialDestination(ctx, b, owner, loopback)

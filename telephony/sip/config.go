@@ -38,7 +38,7 @@ type Limits struct {
 	// Requests is the limit of requests per second from all untrusted addresses together: 1000, with
 	// bursts of twice that.
 	Requests float64
-	// MaxCalls is the limit of concurrent legs, including those being set up: 4000.
+	// MaxCalls is the limit of concurrent legs, including those being set up. It is required.
 	MaxCalls int
 	// MaxConnections is the limit of concurrent TCP connections: 2000. One address may have a tenth of
 	// it, counted as for PerAddress.
@@ -52,7 +52,6 @@ func (c Config) withDefaults() Config {
 	c.NonceLifetime = cmp.Or(c.NonceLifetime, 5*time.Minute)
 	c.Limits.PerAddress = cmp.Or(c.Limits.PerAddress, 50)
 	c.Limits.Requests = cmp.Or(c.Limits.Requests, 1000)
-	c.Limits.MaxCalls = cmp.Or(c.Limits.MaxCalls, 4000)
 	c.Limits.MaxConnections = cmp.Or(c.Limits.MaxConnections, 2000)
 	c.Limits.MaxContacts = cmp.Or(c.Limits.MaxContacts, 5)
 	return c
@@ -62,6 +61,9 @@ func (c Config) withDefaults() Config {
 func (c Config) Validate() error {
 	if c.Listen == "" || c.Listen == Off {
 		return errors.New("sip: no address to listen on")
+	}
+	if c.Limits.MaxCalls < 1 {
+		return errors.New("sip: Limits.MaxCalls is missing")
 	}
 	if c.TLSListen != "" && c.TLS == nil {
 		return errors.New("sip: the TLS listener has no certificate")

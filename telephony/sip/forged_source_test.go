@@ -65,6 +65,7 @@ func newForged(t testing.TB, prepare func(*Server)) *Server {
 func startForged(t testing.TB, config Config, reg *prometheus.Registry, prepare func(*Server)) *Server {
 	t.Helper()
 	config.Settings = Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0", TrustedNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	config.Limits.MaxCalls = 4000
 	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
 	t.Cleanup(func() { _ = client.Close() })
 	bindings, err := NewRedisBindings(client, "test:")

@@ -1,6 +1,7 @@
 package sip_test
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/netip"
@@ -121,7 +122,7 @@ func newTestEnv(t testing.TB, config sip.Config, bindings sip.Bindings) *testEnv
 	if bindings == nil {
 		bindings, _ = redisBindings(t)
 	}
-	config.Listen = "127.0.0.1:0"
+	config.Listen, config.Limits.MaxCalls = "127.0.0.1:0", cmp.Or(config.Limits.MaxCalls, 1000)
 	if config.DigestAlgorithms == nil {
 		config.DigestAlgorithms = sip.DefaultSettings().DigestAlgorithms
 	}

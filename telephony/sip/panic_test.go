@@ -40,7 +40,7 @@ func TestAPanicCostsOneCallOrMessage(t *testing.T) {
 	w := &testEnv{t: t, reg: prometheus.NewRegistry(), devices: &recordedRegistrations{}, invites: f.invites}
 	bindings, _ := redisBindings(t)
 	var err error
-	w.server, err = sip.New(sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0", TrustedNetworks: trustLoopback()}}, f, bindings, w.reg, slog.New(slog.DiscardHandler))
+	w.server, err = sip.New(sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0", TrustedNetworks: trustLoopback()}, Limits: sip.Limits{MaxCalls: 10}}, f, bindings, w.reg, slog.New(slog.DiscardHandler))
 	must(t, err)
 	w.server.Handle("", f)
 	ctx, cancel := context.WithCancel(context.Background())

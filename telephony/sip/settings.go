@@ -12,6 +12,9 @@ import (
 // Off is the value of Listen that disables SIP.
 const Off = "off"
 
+// DefaultListen is the address for an empty Listen on the embedded broker.
+const DefaultListen = "127.0.0.1:5060"
+
 // Settings holds the settings of the SIP server. DefaultDomain is for the directory.
 type Settings struct {
 	Listen           string         `yaml:"listen" doc:"SIP over UDP and TCP, host:port, or off; empty: 127.0.0.1:5060 on the embedded broker, else off"`
@@ -26,6 +29,17 @@ type Settings struct {
 // DefaultSettings returns the settings where nothing is set.
 func DefaultSettings() Settings {
 	return Settings{SRTP: string(EncryptionOptional), DigestAlgorithms: []string{"md5"}}
+}
+
+// ListenAddress returns the address to listen on, "" for none.
+func (s Settings) ListenAddress(embeddedBroker bool) string {
+	switch {
+	case s.Listen == "" && embeddedBroker:
+		return DefaultListen
+	case s.Listen == Off:
+		return ""
+	}
+	return s.Listen
 }
 
 // AdvertisedAddr returns the address of Advertise, the zero value if it is empty.
