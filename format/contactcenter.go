@@ -55,7 +55,7 @@ func AddContactCenter(t event.Type, f []jsonscan.Value, facts *event.Facts) {
 	facts.CallID, facts.Reason = Text(f[ccCall]), Text(f[ccReason])
 	facts.InteractionID, facts.OriginationCallID = Text(f[ccInteraction]), Text(f[ccOrigination])
 	facts.Caller, facts.Callee = Text(f[ccCaller]), Text(f[ccCallee])
-	state, status := AgentWord(textBytes(f[ccState])), AgentWord(textBytes(f[ccStatus]))
+	state, status := ParseAgentState(textBytes(f[ccState])), ParseAgentState(textBytes(f[ccStatus]))
 	agent := AgentState(state, status)
 	setNameAndState := func(name event.Name, s, otherwise event.State) {
 		if facts.Name, facts.State = name, s; s == "" {
@@ -95,7 +95,7 @@ func AddContactCenter(t event.Type, f []jsonscan.Value, facts *event.Facts) {
 	case event.DeviceGone:
 		setNameAndState(event.NameDeviceUnregistered, event.Unregistered, "")
 	case event.AgentConference:
-		if w, ok := CallWordOf(textBytes(f[ccEvent])); ok && (w.Name == event.NameConferenceJoined || w.Name == event.NameConferenceLeft) {
+		if w, ok := ParseCallStep(textBytes(f[ccEvent])); ok && (w.Name == event.NameConferenceJoined || w.Name == event.NameConferenceLeft) {
 			facts.Name = w.Name
 		}
 	}
@@ -138,7 +138,7 @@ func addCallEvent(f []jsonscan.Value, facts *event.Facts) {
 // word for a call's step.
 func setCallStep(facts *event.Facts, values ...jsonscan.Value) (known bool) {
 	for _, v := range values {
-		if w, ok := CallWordOf(textBytes(v)); ok {
+		if w, ok := ParseCallStep(textBytes(v)); ok {
 			facts.Name, facts.State = w.Name, w.State
 			return true
 		}

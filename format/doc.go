@@ -6,7 +6,7 @@
 //
 // The package itself contains the code that sources share: reading fields, timestamps
 // and durations, words for states without a fixed vocabulary, corrections of live
-// feeds (Resync), and the reasons for rejecting a record. format/split has the
+// feeds (ResyncFormat), and the reasons for rejecting a record. format/split has the
 // splitters of JSON bodies.
 //
 // # Facts

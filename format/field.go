@@ -36,9 +36,9 @@ func FirstTimestamp(values ...jsonscan.Value) int64 {
 	return 0
 }
 
-// Between returns the time from one timestamp to a later one, unknown if either is
+// DurationBetween returns the time from one timestamp to a later one, unknown if either is
 // missing.
-func Between(from, to jsonscan.Value) event.Millis {
+func DurationBetween(from, to jsonscan.Value) event.Millis {
 	start, ok := UnixMillis(from)
 	end, ok2 := UnixMillis(to)
 	if !ok || !ok2 {

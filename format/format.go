@@ -35,10 +35,10 @@ type Format struct {
 	Encodings map[string]Encoding
 
 	// Keys are the members that the functions below read. A slot is below the number
-	// of keys. Open, if set, reads an envelope and overwrites fields with those of its
-	// content.
-	Keys jsonscan.Keys
-	Open func(keys jsonscan.Keys, fields *Fields) error
+	// of keys. OpenEnvelope, if set, reads an envelope and overwrites fields with those of
+	// its content.
+	Keys         jsonscan.Keys
+	OpenEnvelope func(keys jsonscan.Keys, fields *Fields) error
 	// Account returns the account that a record names, "" if none.
 	Account func(fields *Fields) (string, error)
 	// Exactly one is set: Event reads a record of cc.raw, CDR one of cdr.raw. Both
@@ -73,8 +73,8 @@ func (f *Format) Encoding(mediaType string) (e Encoding, ok bool) {
 func (f *Format) Scan(record []byte, fields *Fields) error {
 	clear(fields[:min(len(f.Keys), len(fields))])
 	err := f.Keys.Scan(record, fields[:])
-	if err == nil && f.Open != nil {
-		err = f.Open(f.Keys, fields)
+	if err == nil && f.OpenEnvelope != nil {
+		err = f.OpenEnvelope(f.Keys, fields)
 	}
 	if err != nil {
 		return RejectScan(err)
@@ -146,8 +146,8 @@ type Source struct {
 type Unrecognised struct {
 	Topic  string
 	Record []byte
-	// Seen has the values of the source's RecogniseKeys, in order; nil if absent.
-	Seen []jsonscan.Value
+	// Values has the values of the source's RecogniseKeys, in order; nil if absent.
+	Values []jsonscan.Value
 	// Fields is scratch space.
 	Fields *Fields
 }

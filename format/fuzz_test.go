@@ -16,7 +16,7 @@ func FuzzResync(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	resync := Resync("test.resync")
+	resync := ResyncFormat("test.resync")
 	f.Fuzz(func(t *testing.T, record []byte) {
 		var fields Fields
 		e, err := resync.ReadEvent(record, &fields)

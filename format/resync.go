@@ -8,7 +8,7 @@ import (
 	"trunkline/internal/jsonscan"
 )
 
-// Resync returns a format of corrections. After each connect a live feed requests a
+// ResyncFormat returns a format of corrections. After each connect a live feed requests a
 // platform snapshot, compares it with the state, and sends one record for each
 // difference, in place of the missed event:
 //
@@ -20,7 +20,7 @@ import (
 // metadata.facts and needs a name; an unknown name, state or field is rejected.
 // Its reason is always "resync". The normalizer adds previous_state, previous_since and
 // other facts from the state, as for any other event.
-func Resync(name string) Format {
+func ResyncFormat(name string) Format {
 	return Format{
 		Name: name, Topic: event.TopicRaw,
 		Keys: jsonscan.KeysOf("account_id", "timestamp", "facts"),

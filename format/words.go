@@ -5,48 +5,48 @@ import "trunkline/event"
 // Sources without a fixed vocabulary (svc.cc, generic, Qubicle) share the words of
 // this file. Other sources have their words in their own folder.
 
-// CallWord is the meaning of a word for the step of a call in a queue.
-type CallWord struct {
+// CallStep is the meaning of a word for the step of a call in a queue.
+type CallStep struct {
 	Name  event.Name
 	State event.State // of the call; "": unknown
 }
 
-// CallWordOf returns the meaning of a word, in any spelling; ok is false for unknown
+// ParseCallStep returns the meaning of a word, in any spelling; ok is false for unknown
 // words.
-func CallWordOf(word []byte) (w CallWord, ok bool) {
+func ParseCallStep(word []byte) (w CallStep, ok bool) {
 	var buf [maxWordLen]byte
 	switch string(normalizeWord(&buf, word)) {
 	case "waiting", "call", "member_add", "create", "created", "join_queue", "channel_create", "entered", "queued",
 		"member_queue_start", "member_queue_resume":
-		return CallWord{event.NameQueueCallEntered, event.Waiting}, true
+		return CallStep{event.NameQueueCallEntered, event.Waiting}, true
 	case "missed", "bridge_agent_fail":
-		return CallWord{Name: event.NameAgentNoAnswer}, true
+		return CallStep{Name: event.NameAgentNoAnswer}, true
 	case "channel_unbridge": // back in the queue
-		return CallWord{event.NameOther, event.Waiting}, true
+		return CallStep{event.NameOther, event.Waiting}, true
 	case "agent_offering", "offering", "offered", "connecting", "ringing", "channel_progress", "channel_progress_media":
-		return CallWord{event.NameQueueCallOffered, event.Ringing}, true
+		return CallStep{event.NameQueueCallOffered, event.Ringing}, true
 	case "bridge_agent_start", "handled", "connect_accepted", "call_success", "pickup", "connected",
 		"answered", "bridged", "channel_answer", "channel_bridge":
-		return CallWord{event.NameQueueCallAnswered, event.Talking}, true
+		return CallStep{event.NameQueueCallAnswered, event.Talking}, true
 	case "transferred":
-		return CallWord{event.NameCallTransferred, event.Talking}, true
+		return CallStep{event.NameCallTransferred, event.Talking}, true
 	case "abandoned", "call_cancel":
-		return CallWord{event.NameQueueCallAbandoned, event.Ended}, true
+		return CallStep{event.NameQueueCallAbandoned, event.Ended}, true
 	case "bridge_agent_end", "member_queue_end", "processed", "hungup", "call_failure",
 		"delete", "deleted", "hangup", "ended", "completed",
 		"channel_hangup", "channel_hangup_complete", "channel_destroy":
-		return CallWord{event.NameQueueCallEnded, event.Ended}, true
+		return CallStep{event.NameQueueCallEnded, event.Ended}, true
 	case "add_member":
-		return CallWord{Name: event.NameConferenceJoined}, true
+		return CallStep{Name: event.NameConferenceJoined}, true
 	case "del_member": // a participant who leaves the conference of a call leaves the call
-		return CallWord{event.NameConferenceLeft, event.Ended}, true
+		return CallStep{event.NameConferenceLeft, event.Ended}, true
 	}
-	return CallWord{}, false
+	return CallStep{}, false
 }
 
-// AgentWord returns the state for a word, "" for an empty word and OtherState for an
+// ParseAgentState returns the state for a word, "" for an empty word and OtherState for an
 // unknown one.
-func AgentWord(word []byte) event.State {
+func ParseAgentState(word []byte) event.State {
 	var buf [maxWordLen]byte
 	switch string(normalizeWord(&buf, word)) {
 	case "":

@@ -65,7 +65,7 @@ func testFormats(name string) (*format.Format, bool) {
 	}
 	copied := *f
 	copied.Keys = jsonscan.KeysOf("account_id")
-	copied.Open = nil
+	copied.OpenEnvelope = nil
 	copied.Account = func(fields *format.Fields) (string, error) { return format.StrictText(fields[0], "account_id") }
 	return &copied, true
 }

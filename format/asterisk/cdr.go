@@ -18,7 +18,7 @@ import (
 //	sequence => Sequence                         several records may share a UniqueID
 //	origination_call_id => origination_call_id   set by the dialplan with CDR()
 var cdrFormat = format.Format{
-	Name: RecordFormat, Topic: event.TopicCDRRaw,
+	Name: CDRFormatName, Topic: event.TopicCDRRaw,
 	Keys: jsonscan.Keys{
 		"Account-ID": cdrAccount, "UniqueID": cdrUniqueID, "Linkedid": cdrLinkedID, "linkedid": cdrLinkedID, "LinkedID": cdrLinkedID,
 		"Sequence": cdrSequence, "sequence": cdrSequence, "origination_call_id": cdrOrigination,

@@ -8,17 +8,17 @@ import (
 
 // The names of the formats.
 const (
-	EventFormat  = "asterisk.ami"
-	RecordFormat = "asterisk.cdr"
-	ResyncFormat = "asterisk.resync"
+	EventFormatName  = "asterisk.ami"
+	CDRFormatName    = "asterisk.cdr"
+	ResyncFormatName = "asterisk.resync"
 )
 
-// resync is the format of a live feed's corrections.
-var resync = format.Resync(ResyncFormat)
+// resyncFormat is the format of a live feed's corrections.
+var resyncFormat = format.ResyncFormat(ResyncFormatName)
 
 // Source lists the formats of Asterisk.
 var Source = format.Source{
-	Formats:       []*format.Format{&amiFormat, &cdrFormat, &resync},
+	Formats:       []*format.Format{&amiFormat, &cdrFormat, &resyncFormat},
 	RecogniseKeys: []string{"Event", "Privilege", "Uniqueid", "UniqueID", "Response", "ActionID", "resync"},
 	Recognise:     recognise,
 }
@@ -37,17 +37,17 @@ const (
 // manager interface has, or a channel's Uniqueid; Kazoo's conference events have
 // an Event too. A response to an action has an ActionID.
 func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error) {
-	hasEventName := r.Seen[keyEvent].Kind() == jsonscan.String
+	hasEventName := r.Values[keyEvent].Kind() == jsonscan.String
 	switch {
 	case r.Topic == event.TopicCDRRaw:
-		if r.Seen[keyEvent].Is("Cdr") && r.Seen[keyCDRChannel] != nil {
+		if r.Values[keyEvent].Is("Cdr") && r.Values[keyCDRChannel] != nil {
 			return &cdrFormat, format.Sure, nil
 		}
-	case hasEventName && (r.Seen[keyPrivilege] != nil || r.Seen[keyChannel] != nil),
-		r.Seen[keyAction] != nil && (hasEventName || r.Seen[keyResponse] != nil):
+	case hasEventName && (r.Values[keyPrivilege] != nil || r.Values[keyChannel] != nil),
+		r.Values[keyAction] != nil && (hasEventName || r.Values[keyResponse] != nil):
 		return &amiFormat, format.Sure, nil
-	case r.Seen[keyResync].Is("asterisk"):
-		return &resync, format.Sure, nil
+	case r.Values[keyResync].Is("asterisk"):
+		return &resyncFormat, format.Sure, nil
 	}
 	return nil, format.Unlikely, nil
 }

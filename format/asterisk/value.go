@@ -36,7 +36,8 @@ func extension(v jsonscan.Value) string {
 	return ""
 }
 
-// originationVariablePrefix is the channel variable with the id of a click to call.
+// originationVariablePrefix is the name of the channel variable with the id of a click
+// to call, and "=".
 const originationVariablePrefix = "origination_call_id="
 
 // ownerSuffix ends the unique id of the channel that rang the user of a click to

@@ -107,24 +107,24 @@ func callcenterDetails(f *format.Fields, facts *event.Facts, action string) {
 		facts.State = event.Ringing
 	case event.NameQueueCallAnswered:
 		facts.State = event.Talking
-		facts.WaitMS = format.Between(f[fsJoined], f[fsAnswered])
+		facts.WaitMS = format.DurationBetween(f[fsJoined], f[fsAnswered])
 	case event.NameQueueCallAbandoned:
 		facts.State, facts.Reason = event.Ended, decodeText(f[fsCancelReason])
-		facts.WaitMS = format.Between(f[fsJoined], f[fsLeaving])
+		facts.WaitMS = format.DurationBetween(f[fsJoined], f[fsLeaving])
 	case event.NameQueueCallEnded:
 		facts.State = event.Ended
 		if f[fsCause].Is("Cancel") {
 			facts.Reason = decodeText(f[fsCancelReason])
-			facts.WaitMS = format.Between(f[fsJoined], f[fsLeaving])
+			facts.WaitMS = format.DurationBetween(f[fsJoined], f[fsLeaving])
 			return
 		}
 		facts.Reason = firstText(f, fsHangupCause, fsOriginateCause)
-		facts.WaitMS = format.Between(f[fsJoined], f[fsAnswered])
-		facts.TalkMS = format.Between(f[fsAnswered], f[fsLeaving])
+		facts.WaitMS = format.DurationBetween(f[fsJoined], f[fsAnswered])
+		facts.TalkMS = format.DurationBetween(f[fsAnswered], f[fsLeaving])
 	default: // agent.no_answer, other
 		facts.Reason = decodeText(f[fsOriginateCause])
 		if action == "bridge-agent-end" {
-			facts.TalkMS = format.Between(f[fsAnswered], f[fsTerminated])
+			facts.TalkMS = format.DurationBetween(f[fsAnswered], f[fsTerminated])
 		}
 	}
 }

@@ -22,14 +22,14 @@ import "strings"
 // limits (docs/calls.md).
 func (l *leg) interactionID() string {
 	ids := &legIDs{
-		fromSource:  l.text("interaction_id", "ecallmgr_Call-Interaction-ID", "ecallmgr_Interaction-ID"),
-		origination: l.text(originationVariables...),
-		firstLeg:    l.text("cc_member_session_uuid", "loopback_from_uuid", "other_loopback_from_uuid"),
-		otherSide:   l.text("other_loopback_leg_uuid"),
-		loopback:    l.text("loopback_leg"),
-		direction:   l.text("direction"),
-		ownUUID:     l.text("uuid"),
-		callers:     [4]string{l.originator(), l.text("call_uuid"), l.text("originating_leg_uuid"), l.text("originator")},
+		sourceInteraction: l.text("interaction_id", "ecallmgr_Call-Interaction-ID", "ecallmgr_Interaction-ID"),
+		origination:       l.text(originationVariables...),
+		firstLeg:          l.text("cc_member_session_uuid", "loopback_from_uuid", "other_loopback_from_uuid"),
+		otherSide:         l.text("other_loopback_leg_uuid"),
+		loopback:          l.text("loopback_leg"),
+		direction:         l.text("direction"),
+		ownUUID:           l.text("uuid"),
+		callers:           [4]string{l.originator(), l.text("call_uuid"), l.text("originating_leg_uuid"), l.text("originator")},
 	}
 	if ids.origination == "" {
 		ids.origination = l.passedOnCallID()
@@ -39,13 +39,13 @@ func (l *leg) interactionID() string {
 
 // legIDs holds the ids in one leg's record or event that identify its call.
 type legIDs struct {
-	fromSource  string // an id of the call given by the source
-	origination string // the origination call id, of the leg itself or passed on by it
-	firstLeg    string // the leg that began the call, if a variable names it
-	otherSide   string // of the loopback whose far side this leg is
-	loopback    string // "A" or "B" for the sides of a loopback
-	direction   string
-	ownUUID     string
+	sourceInteraction string // an id of the call given by the source
+	origination       string // the origination call id, of the leg itself or passed on by it
+	firstLeg          string // the leg that began the call, if a variable names it
+	otherSide         string // of the loopback whose far side this leg is
+	loopback          string // "A" or "B" for the sides of a loopback
+	direction         string
+	ownUUID           string
 	// callers are legs that may have dialled this one, most certain first. After a
 	// loopback has bowed out, the first is the leg at the other end, while the last
 	// still is the loopback. call_uuid is second: a hangup of the other leg resets it
@@ -53,9 +53,9 @@ type legIDs struct {
 	callers [4]string
 }
 
-// fromVariables returns the id in one of the leg's variables, "" if none has it.
-func (l *legIDs) fromVariables() string {
-	for _, id := range [...]string{l.fromSource, l.origination, l.firstLeg} {
+// explicitID returns the first of the ids that the source gave, "" if it gave none.
+func (l *legIDs) explicitID() string {
+	for _, id := range [...]string{l.sourceInteraction, l.origination, l.firstLeg} {
 		if id != "" {
 			return id
 		}
@@ -64,7 +64,7 @@ func (l *legIDs) fromVariables() string {
 }
 
 func (l *legIDs) interactionID() string {
-	if id := l.fromVariables(); id != "" {
+	if id := l.explicitID(); id != "" {
 		return id
 	}
 	if l.loopback == "B" && l.otherSide != "" { // of a loopback that no leg dialled

@@ -44,7 +44,7 @@ func TestSplitForm(t *testing.T) {
 
 		{"no cdr", `xcdr=%7B%7D`, nil, "Line 1: the field cdr is missing"},
 		{"empty", ``, nil, "Line 1: the field cdr is missing"},
-		{"two", `cdr=%7B%7D&cdr=%7B%7D`, nil, "Line 1: the field cdr is there twice"},
+		{"two", `cdr=%7B%7D&cdr=%7B%7D`, nil, "Line 1: the form has more than one field cdr"},
 		{"broken escape", `cdr=%7`, nil, "Line 1: the field cdr is neither URL-encoded nor base64-encoded JSON"},
 		{"broken base64", `cdr=e$JhIjoi`, nil, "Line 1: the field cdr is neither URL-encoded nor base64-encoded JSON"},
 		{"the line in the JSON text", `cdr=%7B%0A%22a%22%7D`, nil, "Line 2: a colon is missing"},

@@ -139,14 +139,14 @@ func firstText(f *format.Fields, slots ...int) string {
 // their call records (see legIDs).
 func interactionID(f *format.Fields) string {
 	ids := legIDs{
-		fromSource:  firstText(f, fsInteraction, fsKazooCallInteraction, fsKazooInteraction),
-		origination: firstText(f, fsOrigination, fsSIPOrigination),
+		sourceInteraction: firstText(f, fsInteraction, fsKazooCallInteraction, fsKazooInteraction),
+		origination:       firstText(f, fsOrigination, fsSIPOrigination),
 	}
-	if ids.fromSource == "" && ids.origination == "" {
+	if ids.sourceInteraction == "" && ids.origination == "" {
 		ids.origination = callIDInDialString(decodeText(f[fsLastArg]))
 		ids.firstLeg = firstText(f, fsMemberSession, fsVariableSession, fsLoopbackFrom, fsOtherLoopbackFrom)
 	}
-	if id := ids.fromVariables(); id != "" {
+	if id := ids.explicitID(); id != "" {
 		return id
 	}
 	ids.otherSide, ids.loopback = firstText(f, fsOtherLoopbackLeg), firstText(f, fsLoopbackLeg)

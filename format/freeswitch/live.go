@@ -74,9 +74,9 @@ type LiveEvent struct {
 	Facts event.Facts
 	// Account is the account that the event itself names, as the format reads it.
 	Account string
-	// Names may map to an account: those of settings first, then Account, then
+	// AccountNames are the names that may map to an account: those of settings first, then Account, then
 	// domains, then the queue and the context.
-	Names []string
+	AccountNames []string
 	// Channels are the uuids of its leg, of the leg that began the call, and of the
 	// leg at the other end, each "" if there is none.
 	Channels [3]string
@@ -116,7 +116,7 @@ func (r *LiveReader) Read(record []byte) (LiveEvent, error) {
 	e.Account, _ = account(f) // an account of the wrong type: the normalizer rejects the record
 	parsed, _ := readEvent(f) // never fails
 	e.Facts = parsed.Facts
-	e.Names = r.accountNames(f, &e)
+	e.AccountNames = r.collectAccountNames(f, &e)
 	return e, nil
 }
 
@@ -125,9 +125,9 @@ func parseUint(v jsonscan.Value) uint64 {
 	return n
 }
 
-// accountNames returns the names that may map to an account. accountcode is a billing label
+// collectAccountNames returns the names that may map to an account. accountcode is a billing label
 // unless a setting declares otherwise.
-func (r *LiveReader) accountNames(f *format.Fields, e *LiveEvent) []string {
+func (r *LiveReader) collectAccountNames(f *format.Fields, e *LiveEvent) []string {
 	var names nameList
 	facts := &e.Facts
 	if r.Keys.accountSlot >= 0 {

@@ -10,7 +10,7 @@ import (
 )
 
 // resyncFormat is the format of a live feed's corrections.
-var resyncFormat = format.Resync("freeswitch.resync")
+var resyncFormat = format.ResyncFormat("freeswitch.resync")
 
 // Source lists the formats of FreeSWITCH.
 var Source = format.Source{
@@ -32,16 +32,16 @@ const (
 func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error) {
 	switch {
 	case r.Topic == event.TopicCDRRaw:
-		if r.Seen[keyVariables].Kind() == jsonscan.Object {
+		if r.Values[keyVariables].Kind() == jsonscan.Object {
 			return &jsonCDRFormat, format.Sure, nil
 		}
-	case r.Seen[keyResync].Is("freeswitch"):
+	case r.Values[keyResync].Is("freeswitch"):
 		return &resyncFormat, format.Sure, nil
-	case r.Seen[keyAction] != nil:
+	case r.Values[keyAction] != nil:
 		return &callcenterFormat, format.Sure, nil
-	case r.Seen[keyName] != nil && r.Seen[keyCore] != nil:
+	case r.Values[keyName] != nil && r.Values[keyCore] != nil:
 		return &eventFormat, format.Sure, nil
-	case r.Seen[keyName] != nil:
+	case r.Values[keyName] != nil:
 		return &eventFormat, format.Likely, nil
 	}
 	return nil, format.Unlikely, nil

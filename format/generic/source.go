@@ -12,7 +12,7 @@ var Source = format.Source{
 	Formats:       []*format.Format{&eventFormat},
 	RecogniseKeys: []string{"type"},
 	Recognise: func(r *format.Unrecognised) (*format.Format, format.Confidence, error) {
-		if r.Topic == event.TopicRaw && event.Type(format.Text(r.Seen[0])).Known() {
+		if r.Topic == event.TopicRaw && event.Type(format.Text(r.Values[0])).Known() {
 			return &eventFormat, format.Likely, nil
 		}
 		return nil, format.Unlikely, nil

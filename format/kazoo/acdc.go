@@ -12,7 +12,7 @@ import (
 // several times: a call that enters a queue is a member call, a member_add and the
 // statistic "waiting".
 var acdcFormat = format.Format{
-	Name: "kazoo.acdc", Topic: event.TopicRaw, Keys: eventKeys, Open: openEnvelope, Account: account,
+	Name: "kazoo.acdc", Topic: event.TopicRaw, Keys: eventKeys, OpenEnvelope: openEnvelope, Account: account,
 	Event: func(f *format.Fields) (format.Event, error) {
 		name := eventName(f)
 		e := newEvent(f, event.Custom)
@@ -55,15 +55,15 @@ func setCallStatistic(f *format.Fields, facts *event.Facts, name string) {
 		}
 	case "abandoned":
 		setQueueExit(facts, format.Text(f[kzAbandonReason]))
-		facts.WaitMS = format.Between(f[kzEntered], f[kzAbandoned])
+		facts.WaitMS = format.DurationBetween(f[kzEntered], f[kzAbandoned])
 	case "handled":
 		facts.Name, facts.State = event.NameQueueCallAnswered, event.Talking
-		facts.WaitMS = format.Between(f[kzEntered], f[kzHandled])
+		facts.WaitMS = format.DurationBetween(f[kzEntered], f[kzHandled])
 	case "processed":
 		facts.Name, facts.State = event.NameQueueCallEnded, event.Ended
 		facts.Reason = format.Text(f[kzHungUpBy])
-		facts.WaitMS = format.Between(f[kzEntered], f[kzHandled])
-		facts.TalkMS = format.Between(f[kzHandled], f[kzProcessed])
+		facts.WaitMS = format.DurationBetween(f[kzEntered], f[kzHandled])
+		facts.TalkMS = format.DurationBetween(f[kzHandled], f[kzProcessed])
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 // in a queue) and queues. A queue's own events (created, synced) concern no call
 // and no agent.
 var qubicleFormat = format.Format{
-	Name: "kazoo.qubicle", Topic: event.TopicRaw, Keys: eventKeys, Open: openEnvelope, Account: account,
+	Name: "kazoo.qubicle", Topic: event.TopicRaw, Keys: eventKeys, OpenEnvelope: openEnvelope, Account: account,
 	Event: func(f *format.Fields) (format.Event, error) {
 		e := newEvent(f, event.Custom)
 		switch strings.ReplaceAll(format.Text(f[kzCategory]), "_", "-") {
@@ -40,12 +40,12 @@ func setRecipientFacts(f *format.Fields, facts *event.Facts, name string) {
 	case "create":
 		facts.Name, facts.State = event.NameAgentLogin, event.Available
 		if f[kzState] != nil {
-			facts.State = format.AgentWord(word)
+			facts.State = format.ParseAgentState(word)
 		}
 	case "delete":
 		facts.Name, facts.State = event.NameAgentLogout, event.Offline
 	default:
-		facts.Name, facts.State = event.NameAgentState, format.AgentWord(word)
+		facts.Name, facts.State = event.NameAgentState, format.ParseAgentState(word)
 	}
 }
 
@@ -56,7 +56,7 @@ func setSessionFacts(f *format.Fields, facts *event.Facts, name string) {
 		facts.CallID = id
 	}
 	facts.Reason = format.Text(f[kzReason])
-	if w, ok := format.CallWordOf([]byte(name)); ok {
+	if w, ok := format.ParseCallStep([]byte(name)); ok {
 		facts.Name, facts.State = w.Name, w.State
 	}
 }

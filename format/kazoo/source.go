@@ -9,7 +9,7 @@ import (
 )
 
 // resyncFormat is the format of a live feed's corrections.
-var resyncFormat = format.Resync("kazoo.resync")
+var resyncFormat = format.ResyncFormat("kazoo.resync")
 
 // Source lists the formats of Kazoo.
 var Source = format.Source{
@@ -27,10 +27,10 @@ const (
 )
 
 func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error) {
-	if r.Topic == event.TopicRaw && r.Seen[keyResync].Is("kazoo") {
+	if r.Topic == event.TopicRaw && r.Values[keyResync].Is("kazoo") {
 		return &resyncFormat, format.Sure, nil
 	}
-	f, err := recogniseCDR(r.Seen), error(nil)
+	f, err := recogniseCDR(r.Values), error(nil)
 	if r.Topic == event.TopicRaw {
 		f, err = recogniseEvent(r.Record, r.Fields)
 	}
@@ -40,9 +40,9 @@ func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error
 	return f, format.Sure, nil
 }
 
-// OfMessage returns the format of a message of Kazoo's message bus, nil if it has
+// FormatOfMessage returns the format of a message of Kazoo's message bus, nil if it has
 // none. fields is scratch space.
-func OfMessage(message []byte, fields *format.Fields) (*format.Format, error) {
+func FormatOfMessage(message []byte, fields *format.Fields) (*format.Format, error) {
 	f, err := recogniseEvent(message, fields)
 	if f == nil && err == nil && fields[kzCategory].Is("cdr") {
 		f = &cdrFormat

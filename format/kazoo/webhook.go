@@ -10,7 +10,7 @@ import (
 // webhookFormat is the format of Kazoo's webhooks: hook_event names a channel's or a
 // conference's event; ACDc's queue hook has a call_state and a queue instead.
 var webhookFormat = format.Format{
-	Name: "kazoo.webhook", Topic: event.TopicRaw, Keys: eventKeys, Open: openEnvelope, Account: account,
+	Name: "kazoo.webhook", Topic: event.TopicRaw, Keys: eventKeys, OpenEnvelope: openEnvelope, Account: account,
 	Event: func(f *format.Fields) (format.Event, error) {
 		hook := format.Text(f[kzHook])
 		switch {
@@ -31,7 +31,7 @@ func queueHookEvent(f *format.Fields) format.Event {
 	facts := &e.Facts
 	facts.CallID, facts.Caller = format.Text(f[kzMemberCall]), format.Text(f[kzCaller])
 	facts.InteractionID = facts.CallID
-	if w, ok := format.CallWordOf([]byte(format.Text(f[kzCallState]))); ok {
+	if w, ok := format.ParseCallStep([]byte(format.Text(f[kzCallState]))); ok {
 		facts.Name, facts.State = w.Name, w.State
 	}
 	return e

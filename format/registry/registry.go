@@ -88,7 +88,7 @@ func Recognise(topic string, record []byte, scratch *Scratch) (f *format.Format,
 		if s.Recognise == nil {
 			continue
 		}
-		scratch.record.Seen = scratch.values[:len(sourceSlots[i])]
+		scratch.record.Values = scratch.values[:len(sourceSlots[i])]
 		for n, slot := range sourceSlots[i] {
 			scratch.values[n] = top[slot]
 		}

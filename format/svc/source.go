@@ -23,13 +23,13 @@ const (
 
 func recognise(r *format.Unrecognised) (*format.Format, format.Confidence, error) {
 	if r.Topic == event.TopicCDRRaw {
-		if r.Seen[keyCall] != nil {
+		if r.Values[keyCall] != nil {
 			return &cdrFormat, format.Likely, nil
 		}
 		return nil, format.Unlikely, nil
 	}
-	name, isString := r.Seen[keyType].Text()
-	if isString && (r.Seen[keyAccount].Kind() == jsonscan.String || event.Type(name).Known()) {
+	name, isString := r.Values[keyType].Text()
+	if isString && (r.Values[keyAccount].Kind() == jsonscan.String || event.Type(name).Known()) {
 		return &contactCenterFormat, format.Likely, nil
 	}
 	return nil, format.Unlikely, nil

@@ -169,11 +169,11 @@ func (s *session) add(p *ami.Message, now time.Time) error {
 		return s.unnumbered(p)
 	}
 	e := feed.Event{
-		Topic: event.TopicRaw, Format: format.EventFormat, Value: appendJSON(make([]byte, 0, p.Size+p.Size/2+64), p.Fields, now),
+		Topic: event.TopicRaw, Format: format.EventFormatName, Value: appendJSON(make([]byte, 0, p.Size+p.Size/2+64), p.Fields, now),
 		Account: account, Names: names, Subjects: subjects(p),
 	}
 	if name == "Cdr" {
-		e.Topic, e.Format, e.Headers = event.TopicCDRRaw, format.RecordFormat, s.headers
+		e.Topic, e.Format, e.Headers = event.TopicCDRRaw, format.CDRFormatName, s.headers
 	}
 	e.Identity = identity(p, s.run)
 	if err := s.unnumbered(p); err != nil {
@@ -299,7 +299,7 @@ func resyncRecord(account string, facts event.Facts, now time.Time) feed.Event {
 	value = append(value, `,"facts":`...)
 	text, _ := json.Marshal(facts) // strings always marshal
 	return feed.Event{
-		Topic: event.TopicRaw, Format: format.ResyncFormat, Value: append(append(value, text...), '}'),
+		Topic: event.TopicRaw, Format: format.ResyncFormatName, Value: append(append(value, text...), '}'),
 		Account: account, Subjects: []string{facts.AgentID},
 	}
 }

@@ -98,7 +98,7 @@ func (s *session) account(ctx context.Context, e *freeswitch.LiveEvent) (account
 // mapped returns the account that the names of an event map to. For an event of an agent without a call
 // it also uses the names of the agent's queues.
 func (s *session) mapped(ctx context.Context, e *freeswitch.LiveEvent) (account string, names []string) {
-	names = e.Names
+	names = e.AccountNames
 	agent := e.Facts.AgentID
 	if agent == "" || e.Facts.QueueID != "" || e.Facts.CallID != "" {
 		return s.accounts.Account(names...), names

@@ -47,7 +47,7 @@ func (p *platform) read(ctx context.Context, events []feed.Event, d amqp.Deliver
 	e.Value = body
 	var fields format.Fields
 	var seen [msgFields]jsonscan.Value
-	f, err := kazoo.OfMessage(body, &fields)
+	f, err := kazoo.FormatOfMessage(body, &fields)
 	if err != nil || f == nil || messageKeys.Scan(body, seen[:]) != nil {
 		return append(events, e)
 	}
