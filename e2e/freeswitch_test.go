@@ -19,7 +19,7 @@ import (
 var captured = map[string]string{
 	"simple":       "../format/freeswitch/testdata/simple.jsonl",
 	"callcenter":   "testdata/freeswitch/callcenter.jsonl",
-	"c2c-nobowout": "testdata/freeswitch/c2c-nobowout.jsonl",
+	"c2c-nobowout": "../origination/freeswitch/testdata/talk.jsonl",
 	"plain":        "../format/freeswitch/testdata/simple.esl.txt",
 }
 

@@ -6,9 +6,3 @@ type Disconnect struct {
 	Reason    string // for people and logs
 	Reconnect bool   // whether a retry of the same request may succeed
 }
-
-// WithReason returns d with another reason.
-func (d Disconnect) WithReason(reason string) Disconnect {
-	d.Reason = reason
-	return d
-}

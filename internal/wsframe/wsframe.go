@@ -37,7 +37,6 @@ const (
 	MaxClientHeader = 14             // header of a frame with a mask
 	MaxControl      = 125            // payload of a control frame
 	MaxCloseReason  = MaxControl - 2 // reason of a close frame, after its code
-	keyBytes        = 4
 )
 
 // Close codes that no frame carries (RFC 6455, section 7.4.1).

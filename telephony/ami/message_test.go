@@ -18,7 +18,12 @@ import (
 	"trunkline/telephony/eventconn"
 )
 
-var captures = []string{"queue-answered", "answer-QueueStatus", "answer-CoreShowChannels"}
+// captures are the captures whose messages are known, with the file that has them as JSON.
+var captures = map[string]string{
+	"queue-answered":          "testdata/queue-answered.jsonl",
+	"answer-QueueStatus":      "../../format/asterisk/testdata/asterisk.ami/queue-status.in.jsonl",
+	"answer-CoreShowChannels": "testdata/answer-CoreShowChannels.jsonl",
+}
 
 // capture returns the messages that an Asterisk wrote to one connection, without the banner.
 func capture(t testing.TB, name string) []byte {
@@ -63,8 +68,8 @@ func object(p *Message) map[string]any {
 }
 
 func TestMessagesAreThoseOfTheCapture(t *testing.T) {
-	for _, name := range captures {
-		file, err := os.ReadFile("testdata/" + name + ".jsonl")
+	for name, messagesFile := range captures {
+		file, err := os.ReadFile(messagesFile)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +163,7 @@ func TestMessageAboveTheLimitIsRefused(t *testing.T) {
 }
 
 func FuzzReadMessage(f *testing.F) {
-	for _, name := range captures {
+	for name := range captures {
 		for _, p := range readMessages(f, bytes.NewReader(capture(f, name)))[:5] {
 			var b bytes.Buffer
 			for _, field := range p.Fields {

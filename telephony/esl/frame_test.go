@@ -20,7 +20,7 @@ const limit = 1 << 20
 
 // capture has the output of a FreeSWITCH 1.11 during one call, as text/event-plain.
 func capture(t testing.TB) []byte {
-	data, err := os.ReadFile("testdata/simple.esl")
+	data, err := os.ReadFile("../../format/freeswitch/testdata/simple.esl.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func readEvents(t testing.TB, in io.Reader) []*Event {
 // The same call was captured in both formats: decoded, they must be the same.
 func TestPlainAndJSONAreTheSameEvents(t *testing.T) {
 	plain := readEvents(t, bytes.NewReader(capture(t)))
-	file, err := os.ReadFile("testdata/simple.jsonl")
+	file, err := os.ReadFile("../../format/freeswitch/testdata/simple.jsonl")
 	if err != nil {
 		t.Fatal(err)
 	}

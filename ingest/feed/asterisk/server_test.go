@@ -30,7 +30,7 @@ const patience = 30 * time.Second
 // the login.
 func capture(t testing.TB, name string) string {
 	t.Helper()
-	data, err := os.ReadFile("testdata/" + name + ".ami.txt")
+	data, err := os.ReadFile("../../../telephony/ami/testdata/" + name + ".ami.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
