@@ -38,13 +38,6 @@ func (l *logIdentity) lookUp(ctx context.Context) error {
 	return nil
 }
 
-func (f *Fanout) logID() logID {
-	if id := f.logIdentity.current.Load(); id != nil {
-		return *id
-	}
-	return logID{}
-}
-
 // shortLogID returns the logID of a topic id.
 func shortLogID(full kafka.TopicID) (id logID) {
 	copy(id[:], full[:])
