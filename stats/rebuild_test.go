@@ -14,6 +14,7 @@ import (
 	"trunkline/event"
 	"trunkline/event/state"
 	"trunkline/internal/kafka"
+	"trunkline/internal/kafka/embedded"
 	"trunkline/internal/kafka/kafkatest"
 )
 
@@ -74,6 +75,13 @@ func twoDays(seed uint64, n int) []state.Event {
 	return append(events, lastEvent(events))
 }
 
+// openUncompacted returns a cluster on an embedded broker that never compacts: a
+// compaction deletes a row before its tombstone.
+func openUncompacted(t testing.TB) *kafka.Cluster {
+	t.Helper()
+	return kafkatest.Open(t, kafkatest.Config(kafkatest.StartBroker(t, embedded.Config{TrimEvery: 24 * time.Hour})), 1)
+}
+
 // readRows returns each row as a database has it that reads cc.stats: of two records
 // the one of a later event counts, and tombstones do not.
 func readRows(t testing.TB, c *kafka.Cluster) topic {
@@ -125,7 +133,7 @@ func damage(t testing.TB, c *kafka.Cluster) {
 
 func TestARebuildGivesTheSameBytes(t *testing.T) {
 	t.Parallel()
-	c, events := kafkatest.OpenEmbedded(t, 1), twoDays(1, 400)
+	c, events := openUncompacted(t), twoDays(1, 400)
 	produceEvents(t, c, events)
 	stop := start(t, c)
 	live := await(t, c, events)
@@ -193,7 +201,7 @@ func TestARebuildThatIsInterruptedBeginsAgain(t *testing.T) {
 		t.Skip("rebuilds figures")
 	}
 	t.Parallel()
-	c, events := kafkatest.OpenEmbedded(t, 1), twoDays(3, 300)
+	c, events := openUncompacted(t), twoDays(3, 300)
 	produceEvents(t, c, events)
 	stop := start(t, c)
 	live := await(t, c, events)
@@ -244,7 +252,7 @@ func TestARebuildLeavesWhatTheLogNoLongerHolds(t *testing.T) {
 		t.Skip("rebuilds figures")
 	}
 	t.Parallel()
-	c := kafkatest.OpenEmbedded(t, 1)
+	c := openUncompacted(t)
 	s := new(script).
 		at("09:00:00", login("away")).  // and nothing more of it
 		at("09:00:00", login("stays")). // its state is told again late
