@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
 	"log/slog"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -237,10 +235,7 @@ func (a *Admission) Release(callID string) {
 	}
 	a.mu.Unlock()
 	if ok {
-		select {
-		case a.wake <- struct{}{}:
-		default:
-		}
+		signal(a.wake)
 	}
 }
 
@@ -308,50 +303,4 @@ func (a *Admission) refuse(ctx context.Context, attempt Attempt, reason Reason, 
 	e.Outcome = string(reason)
 	a.deps.Audit.ReportOnce(ctx, e)
 	return err
-}
-
-// Premium has the numbers that are blocked because of their price.
-type Premium struct {
-	known    bool // includes the numbers of number.Plan.Premium
-	patterns []*regexp.Regexp
-}
-
-// Keywords that are accepted instead of a pattern.
-const (
-	premiumKnown = "known" // premium-rate numbers and global networks
-	premiumNone  = "none"
-)
-
-// ParsePremium parses patterns: regular expressions, "known" for the premium-rate numbers that are
-// known, or "none" alone.
-func ParsePremium(texts []string) (*Premium, error) {
-	p := &Premium{}
-	for _, text := range texts {
-		switch {
-		case text == premiumKnown:
-			p.known = true
-		case text == premiumNone && len(texts) > 1:
-			return nil, fmt.Errorf("%q stands alone", premiumNone)
-		case text == premiumNone:
-		default:
-			compiled, err := compile([]string{text})
-			if err != nil {
-				return nil, err
-			}
-			p.patterns = append(p.patterns, compiled...)
-		}
-	}
-	return p, nil
-}
-
-// blocks reports whether a number is blocked. Patterns are searched in the number as dialled and in
-// E.164.
-func (p *Premium) blocks(numbers *number.Plan, accountID, dialled string) bool {
-	if p == nil {
-		return false
-	}
-	plain := number.Plain(dialled)
-	full := numbers.E164(accountID, plain)
-	return p.known && numbers.Premium(accountID, dialled) ||
-		slices.ContainsFunc(p.patterns, func(pattern *regexp.Regexp) bool { return pattern.MatchString(plain) || pattern.MatchString(full) })
 }

@@ -50,6 +50,7 @@ func (s *callStore) queueAnnouncement(e *entry) {
 	}
 }
 
+// signal adds a token to c, which holds at most one, unless it has one.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -12,7 +12,6 @@ import (
 
 const (
 	keyTTL       = 24 * time.Hour
-	maxKey       = 255 // bytes
 	minCheckWait = 10 * time.Millisecond
 	maxCheckWait = 200 * time.Millisecond
 )
@@ -42,8 +41,7 @@ type claim struct {
 }
 
 func checkKey(key string) error {
-	bad := key != "" && (len(key) > maxKey || !validID(key))
-	if bad {
+	if key != "" && !ValidID(key) {
 		return fault.InvalidField("Idempotency-Key", "invalid", "The Idempotency-Key must be 1 to 255 printable ASCII characters without spaces")
 	}
 	return nil

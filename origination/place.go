@@ -34,7 +34,7 @@ func (s *Service) place(ctx context.Context, order Order) (callID string, err er
 		s.calls.delete(order.ID)
 		return "", err
 	}
-	if !validID(placed.CallID) {
+	if !ValidID(placed.CallID) {
 		placed.CallID = ""
 	}
 	if err := s.calls.confirm(order.ID, placed).wait(ctx); err != nil {
@@ -59,7 +59,7 @@ func (s *Service) originateOnPlatform(ctx context.Context, order Order) (Placed,
 		order.ClickToCallID = s.userLocks.resource(order.UserID)
 	}
 	placed, err := s.driver.Originate(ctx, order)
-	if !validID(placed.ClickToCallID) {
+	if !ValidID(placed.ClickToCallID) {
 		placed.ClickToCallID = ""
 	}
 	if placed.ClickToCallID != "" { // also if it was created and the call was then refused

@@ -46,7 +46,7 @@ func scanRow(scan sqldb.ScanFunc) (r row, err error) {
 // find returns the call with the origination_call_id. The error is fault.NotFound if there is none.
 func (t rows) find(ctx context.Context, callID string) (row, error) {
 	missing := fault.NotFound("There is no such call")
-	if !validID(callID) {
+	if !ValidID(callID) {
 		return row{}, missing
 	}
 	found, err := scanRow(t.db.QueryRowContext(ctx, `SELECT `+columns+` FROM origination_calls
@@ -57,8 +57,9 @@ func (t rows) find(ctx context.Context, callID string) (row, error) {
 	return found, sqldb.Wrap(err, "reading a call")
 }
 
-// validID reports whether an id fits the database and the call records.
-func validID(id string) bool {
+// ValidID reports whether an id is 1 to 255 printable ASCII characters without spaces, which fit the
+// database and the call records.
+func ValidID(id string) bool {
 	if id == "" || len(id) > 255 {
 		return false
 	}

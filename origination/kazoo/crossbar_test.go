@@ -331,7 +331,7 @@ func FuzzConnected(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		var c connected
 		if json.Unmarshal(body, &c) == nil {
-			if id := c.id(); id != "" && !usable(id) {
+			if id := c.id(); id != "" && !origination.ValidID(id) {
 				t.Fatalf("%q", id)
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -115,7 +114,7 @@ func (d *Driver) provision(ctx context.Context, order origination.Order) (id str
 	if err != nil {
 		return "", err
 	}
-	if !usable(made.ID) {
+	if !origination.ValidID(made.ID) {
 		return "", fault.New(fault.KindRefused, "The platform made a click-to-call resource without an id")
 	}
 	return made.ID, nil
@@ -130,16 +129,11 @@ type connected struct {
 
 func (c connected) id() string {
 	for _, id := range []text{c.Origination, c.Outbound, c.Call} {
-		if usable(string(id)) {
+		if origination.ValidID(string(id)) {
 			return string(id)
 		}
 	}
 	return ""
-}
-
-// usable reports whether an id from Kazoo is valid.
-func usable(id string) bool {
-	return id != "" && len(id) <= 255 && !strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 // connect rings the owner. It is a POST, which no HTTP layer repeats.
