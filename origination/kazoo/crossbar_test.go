@@ -3,12 +3,14 @@ package kazoo
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -209,8 +211,8 @@ func TestKazooAway(t *testing.T) {
 	}
 }
 
-// follow follows d, and returns its reports once Kazoo's script is over.
-func follow(t *testing.T, k *kazoo, d *Driver, open ...origination.Open) (reported func() []string) {
+// follow follows d until the test ends, and returns its reports so far.
+func follow(t *testing.T, d *Driver, open ...origination.Open) (reported func() []string) {
 	t.Helper()
 	var mu sync.Mutex
 	var all []string
@@ -254,7 +256,7 @@ func TestACallIsFollowed(t *testing.T) {
 	if _, err := d.Originate(t.Context(), order("c1")); err != nil {
 		t.Fatal(err)
 	}
-	reported := follow(t, k, d)
+	reported := follow(t, d)
 	want := []string{"o1 ringing_user ", "o1 user_answered ", "o1 bridged ", "o1 ended NORMAL_CLEARING"}
 	within(t, "it has ended", func() bool { return slices.Equal(reported(), want) })
 	within(t, "it is not asked about any more", func() bool { return len(d.following()) == 0 })
@@ -263,7 +265,7 @@ func TestACallIsFollowed(t *testing.T) {
 func TestACallOfBeforeGoesOn(t *testing.T) {
 	k := newKazoo(t, loginAs("t1"), channelOf(404, `{}`), historyOf(`not json`))
 	d := k.driver()
-	reported := follow(t, k, d, origination.Open{Order: order("c1"), CallID: "o1", State: origination.Bridged})
+	reported := follow(t, d, origination.Open{Order: order("c1"), CallID: "o1", State: origination.Bridged})
 	within(t, "it has ended", func() bool { return slices.Equal(reported(), []string{"o1 ended " + origination.CauseUnknown}) })
 }
 
@@ -278,7 +280,7 @@ func TestCancel(t *testing.T) {
 			t.Fatal(err)
 		}
 		k.expect(channelOf(200, `{"data":{}}`), hangUpIt, channelOf(404, `{}`))
-		reported := follow(t, k, d)
+		reported := follow(t, d)
 		within(t, "it has ended", func() bool { return slices.Equal(reported(), []string{"o1 ended ORIGINATOR_CANCEL"}) })
 	})
 	t.Run("a call that has no channel yet", func(t *testing.T) {
@@ -293,8 +295,40 @@ func TestCancel(t *testing.T) {
 			t.Fatal(err)
 		}
 		k.expect(channelOf(404, `{}`), channelOf(200, `{"data":{}}`), hangUpIt, channelOf(404, `{}`))
-		reported := follow(t, k, d)
+		reported := follow(t, d)
 		within(t, "it has ended", func() bool { return slices.Equal(reported(), []string{"o1 ended ORIGINATOR_CANCEL"}) })
+	})
+	t.Run("during a request of a poll", func(t *testing.T) {
+		history, release := make(chan struct{}), make(chan struct{})
+		k := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.Method == http.MethodPut:
+				w.WriteHeader(http.StatusCreated)
+				_, _ = io.WriteString(w, `{"auth_token":"t1"}`)
+			case strings.HasSuffix(r.URL.Path, "/history"):
+				close(history)
+				<-release
+				_, _ = io.WriteString(w, `{"data":[{"call_id":"o1","cause":"NO_ANSWER"}]}`)
+			default:
+				w.WriteHeader(http.StatusNotFound)
+			}
+		}))
+		t.Cleanup(k.Close)
+		d, err := New(Config{Settings: Settings{URL: k.URL, APIKey: "k"}, Timeout: time.Minute, PollEvery: 5 * time.Millisecond},
+			k.Client(), slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		reported := follow(t, d, origination.Open{Order: order("c1"), CallID: "o1", State: origination.Bridged})
+		<-history
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		err = d.Cancel(ctx, "o1") // the poll has locked the call
+		close(release)
+		if fault.KindOf(err) != fault.KindUnavailable || !errors.Is(err, context.Canceled) {
+			t.Errorf("got %v", err)
+		}
+		within(t, "it has ended", func() bool { return slices.Equal(reported(), []string{"o1 ended NO_ANSWER"}) })
 	})
 	t.Run("an unknown call", func(t *testing.T) {
 		if err := newKazoo(t).driver().Cancel(t.Context(), "o2"); fault.KindOf(err) != fault.KindNotFound {

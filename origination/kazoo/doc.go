@@ -12,6 +12,6 @@
 // states, so dialling is omitted, and changes between two polls are not observed.
 //
 // Follow has one goroutine that polls, with at most pollers concurrent requests; they end with its
-// context. Nothing is queued: package origination bounds the number of calls. Lock order: only one
-// lock is held at a time.
+// context. Nothing is queued: package origination bounds the number of calls. Lock order: a
+// call's lock, which is held during requests, and Driver.mu are never held together.
 package kazoo

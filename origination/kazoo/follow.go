@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -30,7 +29,7 @@ type call struct {
 	order origination.Order
 	since time.Time
 
-	mu        sync.Mutex
+	sem       chan struct{} // holds a token while a request depends on the fields below or changes them
 	state     origination.State
 	seen      bool // a channel has been seen
 	cancelled bool
@@ -40,8 +39,23 @@ type call struct {
 func (d *Driver) track(id string, order origination.Order, state origination.State) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.calls[id] = &call{id: id, order: order, since: time.Now(), state: state, seen: state.Rank() > origination.Accepted.Rank()}
+	d.calls[id] = &call{
+		id: id, order: order, since: time.Now(),
+		sem: make(chan struct{}, 1), state: state, seen: state.Rank() > origination.Accepted.Rank(),
+	}
 }
+
+// lock locks the call. It returns an error if ctx ends first: another holder may wait for Kazoo.
+func (c *call) lock(ctx context.Context) error {
+	select {
+	case c.sem <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fault.Unavailable(ctx.Err(), retryAfter, "The platform has not answered in time")
+	}
+}
+
+func (c *call) unlock() { <-c.sem }
 
 func (d *Driver) find(id string) *call {
 	d.mu.Lock()
@@ -107,8 +121,10 @@ type channel struct {
 func (d *Driver) pollCall(ctx context.Context, c *call) ([]origination.Progress, error) {
 	var now channel
 	err := d.request(ctx, http.MethodGet, d.channel(c), nil, &now)
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	if err := c.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer c.unlock()
 	switch {
 	case errors.Is(err, errNotThere):
 		if !c.seen && time.Since(c.since) < channelTimeout {
@@ -140,7 +156,7 @@ func (d *Driver) channel(c *call) string {
 	return d.account(c.order.AccountID) + "/channels/" + url.PathEscape(c.id)
 }
 
-// ended returns the final step of a call whose channel is gone. The caller holds c.mu.
+// ended returns the final step of a call whose channel is gone. The caller has locked c.
 func (d *Driver) ended(ctx context.Context, c *call) origination.Progress {
 	end := origination.Progress{CallID: c.id, State: origination.Ended, Cause: origination.CauseUnknown, At: time.Now()}
 	if c.cancelled {
@@ -169,8 +185,10 @@ func (d *Driver) Cancel(ctx context.Context, callID string) error {
 	if c == nil {
 		return fault.NotFound("There is no such call")
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	if err := c.lock(ctx); err != nil {
+		return err
+	}
+	defer c.unlock()
 	if err := d.hangUp(ctx, c); err != nil && !errors.Is(err, errNotThere) {
 		return err
 	}
