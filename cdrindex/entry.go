@@ -92,14 +92,14 @@ func lookupRank(row *event.CDR) *int64 {
 		return nil
 	}
 	var rank int64
-	switch stringMember(row.CustomChannelVars, "loopback_leg") {
+	switch stringMember(row.CustomChannelVars, event.ChannelVarLoopbackLeg) {
 	case "":
 	case "B":
 		rank += 4
 	default:
 		rank += 8
 	}
-	if stringMember(row.CustomSIPHeaders, "svc_call_type") != "clicktocall" {
+	if stringMember(row.CustomSIPHeaders, event.SIPHeaderCallType) != event.CallTypeClickToCall {
 		rank += 2
 	}
 	if row.AnsweredTime == 0 {

@@ -56,6 +56,17 @@ const (
 	MaxCDRText = 1024
 )
 
+// Members of CustomSIPHeaders and CustomChannelVars that readers of call records interpret
+// (docs/calls.md).
+const (
+	SIPHeaderCallType     = "svc_call_type" // in CustomSIPHeaders
+	CallTypeClickToCall   = "clicktocall"   // value of SIPHeaderCallType: the leg to the destination
+	ChannelVarLoopbackLeg = "loopback_leg"  // in CustomChannelVars: "A" or "B", the side of a loopback
+)
+
+// GregorianEpoch is the Unix epoch in seconds since year 0, the calendar of Erlang and Kazoo.
+const GregorianEpoch = 62_167_219_200
+
 // CDRKind is the type of a field of a CDR.
 type CDRKind int
 

@@ -5,11 +5,9 @@ import (
 	"math"
 	"strconv"
 
+	"trunkline/event"
 	"trunkline/internal/jsonscan"
 )
-
-// gregorian is the Unix epoch in seconds since year 0, Erlang's calendar.
-const gregorian = 62_167_219_200
 
 // UnixMillis parses a source's timestamp: a number, or a string with one, of seconds,
 // milliseconds, microseconds or nanoseconds since 1970 or (Kazoo) since year 0. The
@@ -37,8 +35,8 @@ func UnixMillis(v jsonscan.Value) (ms int64, ok bool) {
 	default:
 		ms = n / (unit / 1e3)
 	}
-	if ms >= gregorian*1000 {
-		ms -= gregorian * 1000
+	if ms >= event.GregorianEpoch*1000 {
+		ms -= event.GregorianEpoch * 1000
 	}
 	if ms < 1000 {
 		return 0, false

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"trunkline/event"
 	"trunkline/identity"
 	"trunkline/internal/fault"
 	"trunkline/internal/retry"
@@ -96,15 +97,12 @@ func name(ctx context.Context, driver Driver, order Order) (id string, err error
 	return namer.Name(ctx, order)
 }
 
-// gregorian is the number of seconds from year 0, Kazoo's epoch, to 1970.
-const gregorian = 62_167_219_200
-
 // newInteraction returns an interaction id in Kazoo's form: 11 digits of Gregorian seconds and 8
 // hexadecimal digits.
 func newInteraction(now time.Time) string {
 	var b [4]byte
 	rand.Read(b[:]) // never fails
-	return fmt.Sprintf("%011d-%x", now.Unix()+gregorian, b)
+	return fmt.Sprintf("%011d-%x", now.Unix()+event.GregorianEpoch, b)
 }
 
 func (o Order) attempt() Attempt {

@@ -117,9 +117,9 @@ func loopbackLeg(channel string) json.RawMessage {
 	if strings.HasPrefix(channel, "Local/") {
 		switch {
 		case strings.HasSuffix(channel, ";1"):
-			return json.RawMessage(`{"loopback_leg":"A"}`)
+			return json.RawMessage(`{"` + event.ChannelVarLoopbackLeg + `":"A"}`)
 		case strings.HasSuffix(channel, ";2"):
-			return json.RawMessage(`{"loopback_leg":"B"}`)
+			return json.RawMessage(`{"` + event.ChannelVarLoopbackLeg + `":"B"}`)
 		}
 	}
 	return nil

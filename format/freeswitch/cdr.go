@@ -56,7 +56,7 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 		RecordingID:       leg.text("recording_id"),
 		MediaServer:       decodeText(f[cdrSwitch]),
 		CustomSIPHeaders:  leg.prefixedObject(headerPrefix),
-		CustomChannelVars: leg.prefixedObject(kazooPrefix, "loopback_leg"),
+		CustomChannelVars: leg.prefixedObject(kazooPrefix, event.ChannelVarLoopbackLeg),
 	}
 	if row.CallID == "" {
 		return row, format.RejectMissing("variables.uuid")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"trunkline/event"
 	"trunkline/internal/fault"
 	"trunkline/origination"
 	"trunkline/origination/dialtext"
@@ -37,7 +38,10 @@ func readTag(text string) (side, job string, ok bool) {
 }
 
 // onDestination lists the variables that are exported through the loopback to the destination's leg.
-const onDestination = "origination_call_id,interaction_id,account_id,presence_data,sip_h_X-svc_call_type"
+const onDestination = "origination_call_id,interaction_id,account_id,presence_data," + callTypeVariable
+
+// callTypeVariable sends event.SIPHeaderCallType as a header of the INVITE.
+const callTypeVariable = "sip_h_X-" + event.SIPHeaderCallType
 
 // Limits of values in bytes.
 const (
@@ -82,7 +86,7 @@ func (c Config) originate(order origination.Order) (string, error) {
 		{"presence_data", tag(tagDestination, job)},
 		{"interaction_id", order.InteractionID},
 		{"account_id", order.AccountID},
-		{"sip_h_X-svc_call_type", "clicktocall"},
+		{callTypeVariable, event.CallTypeClickToCall},
 		{"origination_caller_id_number", fill(c.CallerID)},
 		{"origination_caller_id_name", quote(fill(c.CallerName))},
 		{"originate_timeout", seconds(c.RingDestination)},

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"trunkline/event"
 	"trunkline/internal/fault"
 	"trunkline/internal/setting"
 	"trunkline/origination"
@@ -109,7 +110,7 @@ func (d *Driver) provision(ctx context.Context, order origination.Order) (id str
 	}
 	err = d.request(ctx, http.MethodPut, d.account(order.AccountID)+"/clicktocall", resource{
 		Name: "trunkline " + order.UserID, Extension: order.Extension, PresenceID: order.Extension,
-		DialFirst: "extension", AuthRequired: true, SIPHeaders: map[string]string{"svc_call_type": "clicktocall"},
+		DialFirst: "extension", AuthRequired: true, SIPHeaders: map[string]string{event.SIPHeaderCallType: event.CallTypeClickToCall},
 	}, &made)
 	if err != nil {
 		return "", err

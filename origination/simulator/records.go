@@ -33,7 +33,7 @@ func (c *call) rows(cause string) []event.CDR {
 	loopback := c.row(legLoopback, c.begun, c.times[origination.UserAnswered], cause)
 	loopback.Direction, loopback.From, loopback.To = "inbound", c.Extension, c.Destination
 	loopback.OriginationCallID, loopback.OtherLegCallID = c.id, c.leg(legOwner)
-	loopback.CustomChannelVars = json.RawMessage(`{"loopback_leg":"B"}`)
+	loopback.CustomChannelVars = json.RawMessage(`{"` + event.ChannelVarLoopbackLeg + `":"B"}`)
 	dialled, ok := c.times[origination.Dialling]
 	if !ok {
 		return []event.CDR{owner, loopback}
@@ -42,7 +42,7 @@ func (c *call) rows(cause string) []event.CDR {
 	destination.Direction, destination.From, destination.To = "outbound", c.Extension, c.Destination
 	destination.CallerIDNumber, destination.CalleeIDNumber = c.Extension, c.Destination
 	destination.OriginationCallID, destination.OtherLegCallID = c.id, c.leg(legLoopback)
-	destination.CustomSIPHeaders = json.RawMessage(`{"svc_call_type":"clicktocall"}`)
+	destination.CustomSIPHeaders = json.RawMessage(`{"` + event.SIPHeaderCallType + `":"` + event.CallTypeClickToCall + `"}`)
 	return []event.CDR{owner, loopback, destination}
 }
 

@@ -25,13 +25,9 @@ const (
 	outbound = "outbound"
 )
 
-// Mark of the destination's leg in call records (docs/calls.md). Its INVITE has it as a header with
-// the prefix "X-", as FreeSWITCH writes custom headers.
-const (
-	callTypeHeader = "svc_call_type"
-	callTypeValue  = "clicktocall"
-	clickToCall    = `{"` + callTypeHeader + `":"` + callTypeValue + `"}`
-)
+// clickToCall marks the destination's leg in call records (docs/calls.md). Its INVITE has the mark as a
+// header with the prefix "X-", as FreeSWITCH writes custom headers.
+const clickToCall = `{"` + event.SIPHeaderCallType + `":"` + event.CallTypeClickToCall + `"}`
 
 // parties are the numbers of a leg's two ends.
 type parties struct{ from, to string }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"trunkline/event"
 	"trunkline/origination"
 	"trunkline/telephony/localcall"
 	"trunkline/telephony/sip"
@@ -100,7 +101,7 @@ func (c *call) dialDestination(ctx context.Context, b *bridge, owner, loopback *
 		return c.recordUndialled(causeOf(ctx, err))
 	}
 	for i := range phones {
-		phones[i].Headers = []sip.Header{{Name: "X-" + callTypeHeader, Value: callTypeValue}}
+		phones[i].Headers = []sip.Header{{Name: "X-" + event.SIPHeaderCallType, Value: event.CallTypeClickToCall}}
 		phones[i].cdr.setOriginationID()
 		phones[i].cdr.row.OtherLegCallID = owner.row.CallID
 	}
