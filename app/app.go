@@ -27,9 +27,11 @@ import (
 	"trunkline/format/registry"
 	"trunkline/identity"
 	"trunkline/ingest"
+	"trunkline/internal/certificate"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 	"trunkline/internal/masterkey"
+	"trunkline/internal/selfcheck"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/tracing"
 	"trunkline/normalizer"
@@ -55,19 +57,19 @@ type App struct {
 	registry  *prometheus.Registry
 	lifecycle *lifecycle
 
-	db         *sqldb.DB
-	redis      redis.UniversalClient
-	cluster    *kafka.Cluster
-	audit      *audit.Log
-	keys       *masterkey.Keyring
-	encryption *encryption.Service // nil without the role api
-	providers  *aiprovider.Service // nil without the roles api and aisession
-	webhooks   *webhook.Service    // nil without the role api
-	identity   *identity.Service
-	limiter    *identity.RedisLimiter
-	health     *health
-	certs      *certificates   // of the public listener and SIP over TLS; nil without TLS
-	tracer     *tracing.Tracer // nil: tracing is off
+	db          *sqldb.DB
+	redis       redis.UniversalClient
+	cluster     *kafka.Cluster
+	audit       *audit.Log
+	keys        *masterkey.Keyring
+	encryption  *encryption.Service // nil without the role api
+	providers   *aiprovider.Service // nil without the roles api and aisession
+	webhooks    *webhook.Service    // nil without the role api
+	identity    *identity.Service
+	limiter     *identity.RedisLimiter
+	health      *health
+	certificate *certificate.Server // of the public listener and SIP over TLS; nil without TLS
+	tracer      *tracing.Tracer     // nil: tracing is off
 
 	public, private net.Listener
 }
@@ -84,7 +86,7 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 	}()
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registerProcessMetrics(a.registry, cfg.Version, a.health)
-	if err := ensureDataDir(cfg.Settings.DataDir, cfg.Settings.DiskMinFree); err != nil {
+	if err := a.dataDir().Prepare(); err != nil {
 		return nil, err
 	}
 	if err := checkFiles(cfg.Settings); err != nil {
@@ -93,7 +95,7 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 	if err := a.openTracing(ctx, cfg.Version); err != nil { // first, so that it ends after the parts that create spans
 		return nil, err
 	}
-	for _, step := range []func(context.Context) error{a.listen, a.openCertificates, a.openBackends, a.openAudit, a.openSecrets, a.openIdentity, a.buildRoles} {
+	for _, step := range []func(context.Context) error{a.listen, a.openCertificate, a.openBackends, a.openAudit, a.openSecrets, a.openIdentity, a.buildRoles} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -103,6 +105,10 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 
 // Run serves until ctx ends, then drains. It returns nil after a clean drain.
 func (a *App) Run(ctx context.Context) error { return a.lifecycle.run(ctx, a.settings.DrainTimeout) }
+
+func (a *App) dataDir() selfcheck.DataDir {
+	return selfcheck.DataDir{Path: a.settings.DataDir, MinFree: a.settings.DiskMinFree}
+}
 
 func (a *App) hasRole(role string) bool { return slices.Contains(a.settings.Roles, role) }
 

@@ -25,7 +25,7 @@ const module = "trunkline/"
 var steps = [][]string{
 	{"internal/fault"},
 	{"deploy/balancer", "event", "internal/atomicfile", "internal/freeport", "internal/jsonscan", "internal/lag", "internal/metric", "internal/retry", "internal/setting", "internal/wsframe"},
-	{"internal/entitytag", "internal/report", "internal/sqldb", "internal/tlsclient"},
+	{"internal/certificate", "internal/entitytag", "internal/report", "internal/sqldb", "internal/tlsclient"},
 	{"internal/addressprefix", "internal/aiprotocol", "internal/kafka", "internal/loadtest", "internal/logthrottle", "internal/masterkey", "internal/netguard", "internal/panics", "internal/rawio", "internal/redisclient", "internal/selfcheck", "internal/testservice"},
 	{"internal/tracing", "telephony/eventconn", "telephony/g711", "telephony/srtp", "clients"},
 	{"telephony/ami", "telephony/audio", "telephony/crossbar", "telephony/esl", "telephony/number", "telephony/rtp", "telephony/sip"},

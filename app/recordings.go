@@ -21,7 +21,7 @@ func (a *App) buildRecordings(ctx context.Context) (*recording.Service, error) {
 	}
 	a.lifecycle.addClose("recordings' store", func(context.Context) error { return closeStore() })
 	recordings, err := recording.New(ctx, a.settings.Recordings, recording.Deps{
-		DB: a.db, Store: store, Keys: a.encryption, Audit: a.audit, Metrics: a.registry, Log: a.log, Tracer: a.tracer, CheckDisk: a.checkDisk,
+		DB: a.db, Store: store, Keys: a.encryption, Audit: a.audit, Metrics: a.registry, Log: a.log, Tracer: a.tracer, CheckDisk: a.dataDir().CheckSpace,
 		Publisher: ownEventPublisher{a.newProducer("recordings' producer", kafka.ProducerConfig{}), "recordings", a.tracer},
 	})
 	if err != nil {

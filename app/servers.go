@@ -122,7 +122,7 @@ func (a *App) publicServer(handler http.Handler) *httpServer {
 		s.Handler = withHSTS(handler)
 	}
 	s.tls = true
-	s.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: a.certs.get}
+	s.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: a.certificate.Get}
 	a.log.Info("listening, TLS", "address", a.public.Addr())
 	return s
 }

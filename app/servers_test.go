@@ -5,17 +5,12 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/config/settings"
 	"trunkline/fanout/conn"
-	"trunkline/internal/selfcheck"
-	"trunkline/internal/setting"
 )
 
 func withListeners(t *testing.T, s *settings.Settings) *App {
@@ -82,34 +77,5 @@ func TestBrowsersAreToldToUseTLSOnlyWithAConfiguredCertificate(t *testing.T) {
 		if got != tc.want {
 			t.Errorf("%s: %q, want %q", name, got, tc.want)
 		}
-	}
-}
-
-func TestAStartNeedsFreeDisk(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "data")
-	if err := ensureDataDir(dir, 1<<20); err != nil {
-		t.Skipf("NOT TESTED: %v", err)
-	}
-	if err := ensureDataDir(dir, 0); err != nil {
-		t.Errorf("without a floor: %v", err)
-	}
-	space, err := selfcheck.SpaceOf(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if space.Free >= space.Size/50 { // else the disk is below every floor
-		if err := ensureDataDir(dir, setting.Bytes(space.Free/2)); err != nil {
-			t.Errorf("twice the floor is free: %v", err)
-		}
-	}
-	full := selfcheck.Space{Free: 10 << 20, Size: 100 << 30}
-	if !full.Below(uint64(settings.Default().DiskMinFree)) {
-		t.Errorf("the default floor admits %s", full)
-	}
-	if _, err := os.Stat(dir); err != nil {
-		t.Error(err)
-	}
-	if err := (&App{settings: &settings.Settings{DataDir: filepath.Join(dir, "missing"), DiskMinFree: 1}}).checkDisk(); err == nil || !strings.Contains(err.Error(), "free space") {
-		t.Errorf("a directory that is not there: %v", err)
 	}
 }

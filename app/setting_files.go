@@ -1,13 +1,13 @@
 package app
 
 import (
-	"crypto/tls"
 	"crypto/x509"
 	"fmt"
 	"os"
 
 	"trunkline/app/backend"
 	"trunkline/config/settings"
+	"trunkline/internal/certificate"
 	"trunkline/internal/setting"
 )
 
@@ -39,8 +39,8 @@ func checkFiles(s *settings.Settings) error {
 		addProblem(f.key, err)
 	}
 	for _, p := range certificatePairs(s) {
-		_, err := p.load()
-		addProblem(p.key, err)
+		_, err := p.Load()
+		addProblem(p.Setting, err)
 	}
 	if len(problems) == 0 { // else a file would be reported twice
 		_, err := backend.MasterKeys(s)
@@ -56,30 +56,16 @@ func checkFiles(s *settings.Settings) error {
 	return nil
 }
 
-// certificatePair is a certificate and its key in the settings.
-type certificatePair struct {
-	key               string // setting
-	certFile, keyFile string
-}
-
 // certificatePairs returns the pairs in the settings that this process uses.
-func certificatePairs(s *settings.Settings) (all []certificatePair) {
-	for _, p := range []certificatePair{
-		{"tls.cert_file", s.TLS.CertFile, s.TLS.KeyFile},
-		{"kafka.tls.cert_file", s.Kafka.TLS.CertFile, s.Kafka.TLS.KeyFile},
-		{"redis.tls.cert_file", s.Redis.TLS.CertFile, s.Redis.TLS.KeyFile},
+func certificatePairs(s *settings.Settings) (all []certificate.Pair) {
+	for _, p := range []certificate.Pair{
+		{Setting: "tls.cert_file", CertFile: s.TLS.CertFile, KeyFile: s.TLS.KeyFile},
+		{Setting: "kafka.tls.cert_file", CertFile: s.Kafka.TLS.CertFile, KeyFile: s.Kafka.TLS.KeyFile},
+		{Setting: "redis.tls.cert_file", CertFile: s.Redis.TLS.CertFile, KeyFile: s.Redis.TLS.KeyFile},
 	} {
-		if p.certFile != "" && (p.key != "tls.cert_file" || s.TLS.Mode != "off") {
+		if p.CertFile != "" && (p.Setting != "tls.cert_file" || s.TLS.Mode != "off") {
 			all = append(all, p)
 		}
 	}
 	return all
-}
-
-func (p certificatePair) load() (*tls.Certificate, error) {
-	loaded, err := tls.LoadX509KeyPair(p.certFile, p.keyFile)
-	if err != nil {
-		return nil, err
-	}
-	return &loaded, nil
 }

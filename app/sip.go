@@ -11,12 +11,10 @@ import (
 	"os"
 	"strings"
 	"syscall"
-	"time"
 
 	"trunkline/config/settings"
 	"trunkline/identity"
 	"trunkline/internal/fault"
-	"trunkline/internal/retry"
 	"trunkline/telephony/rtp"
 	"trunkline/telephony/sip"
 )
@@ -67,30 +65,10 @@ func (a *App) buildSIP() (*phones, error) {
 	}
 	a.lifecycle.addRun("sip", server.Run)
 	a.lifecycle.addRun("registrations of deleted accounts", func(ctx context.Context) error {
-		a.removeRegistrations(ctx, bindings, removeInterval)
-		return nil
+		return bindings.RemoveDeleted(ctx, a.identity.ListDeletedAccounts, a.log)
 	})
 	a.log.Info("sip: phones register here", "address", server.Addr().String(), "tls_port", server.TLSPort())
 	return &phones{server: server, ports: ports, directory: directory}, nil
-}
-
-// removeInterval is the interval at which registrations of deleted accounts are removed.
-const removeInterval = 30 * time.Second
-
-// removeRegistrations removes the registrations of deleted accounts until ctx ends.
-func (a *App) removeRegistrations(ctx context.Context, bindings *sip.RedisBindings, interval time.Duration) {
-	for {
-		deleted, err := a.identity.ListDeletedAccounts(ctx)
-		if err == nil && len(deleted) > 0 {
-			_, err = bindings.RemoveAccounts(ctx, deleted)
-		}
-		if err != nil && ctx.Err() == nil {
-			a.log.WarnContext(ctx, "removing the registrations of deleted accounts failed, retrying", "error", err)
-		}
-		if !retry.Sleep(ctx, interval) {
-			return
-		}
-	}
 }
 
 // sipTLS returns the configurations of the TLS listener and of connections to the trunk; nil without TLS.
@@ -98,7 +76,7 @@ func (a *App) sipTLS() (listenTLS, dialTLS *tls.Config, err error) {
 	if a.settings.SIP.Server.TLSListen == "" {
 		return nil, nil, nil
 	}
-	listenTLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: a.certs.get}
+	listenTLS = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: a.certificate.Get}
 	trunk := a.settings.SIP.Calls.Trunk
 	if trunk.Transport != "tls" {
 		return listenTLS, nil, nil

@@ -1,6 +1,8 @@
 package kafka
 
 import (
+	"context"
+	"errors"
 	"sync"
 	"time"
 )
@@ -8,9 +10,9 @@ import (
 // brokerClock measures how far brokers' clocks are ahead: for a topic with
 // LogAppendTime the response to each batch has its append time.
 type brokerClock struct {
-	mu         sync.Mutex
-	ahead      time.Duration
-	measuredAt time.Time // of the last measurement; zero: none
+	mu       sync.Mutex
+	ahead    time.Duration
+	measured bool
 }
 
 // observe records the broker's timestamp of a batch that was sent at sentAt and
@@ -30,14 +32,17 @@ func (c *brokerClock) observe(sentAt, acknowledgedAt time.Time, appendTime int64
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.ahead, c.measuredAt = ahead, acknowledgedAt
+	c.ahead, c.measured = ahead, true
 }
 
 // ClockAhead returns how far the clock of the broker that last set a batch's timestamp
 // is ahead of the local one, less the uncertainty of the request's round trip;
-// negative: behind. measuredAt is zero if no timestamp was received yet.
-func (c *Cluster) ClockAhead() (ahead time.Duration, measuredAt time.Time) {
+// negative: behind. It returns an error if no timestamp was received yet.
+func (c *Cluster) ClockAhead(context.Context) (ahead time.Duration, err error) {
 	c.clock.mu.Lock()
 	defer c.clock.mu.Unlock()
-	return c.clock.ahead, c.clock.measuredAt
+	if !c.clock.measured {
+		return 0, errors.New("no broker has acknowledged a record yet")
+	}
+	return c.clock.ahead, nil
 }

@@ -37,8 +37,7 @@ type Certificate struct {
 type Config struct {
 	Dependencies []Dependency
 	Certificates []Certificate
-	DataDir      string
-	MinFree      uint64 // bytes that should be free on the disk of DataDir
+	DataDir      DataDir
 }
 
 // Checker checks the objects of its Config.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"trunkline/internal/setting"
 )
 
 func newTestChecker(dependencies ...Dependency) (*Checker, *bytes.Buffer) {
@@ -95,7 +98,7 @@ func TestClockOffset(t *testing.T) {
 	for read, want := range map[time.Duration]time.Duration{
 		0: 0, 100 * time.Millisecond: 0, time.Second: 900 * time.Millisecond, -time.Minute: -time.Minute,
 	} {
-		if got := ClockOffset(asked, asked.Add(read), answered); got != want {
+		if got := clockOffset(asked, asked.Add(read), answered); got != want {
 			t.Errorf("read at %v: %v, want %v", read, got, want)
 		}
 	}
@@ -121,22 +124,44 @@ func TestAClockThatIsSet(t *testing.T) {
 
 func TestSpace(t *testing.T) {
 	for _, tc := range []struct {
-		space Space
+		space space
 		low   bool
 	}{
-		{Space{Free: 63 << 20, Size: 100 << 30}, true}, {Space{Free: 65 << 20, Size: 100 << 30}, false},
-		{Space{Free: 1 << 20, Size: 100 << 20}, true}, {Space{Free: 3 << 20, Size: 100 << 20}, false},
+		{space{Free: 63 << 20, Size: 100 << 30}, true}, {space{Free: 65 << 20, Size: 100 << 30}, false},
+		{space{Free: 1 << 20, Size: 100 << 20}, true}, {space{Free: 3 << 20, Size: 100 << 20}, false},
 	} {
-		if got := tc.space.Below(64 << 20); got != tc.low {
+		if got := tc.space.below(64 << 20); got != tc.low {
 			t.Errorf("%v: low is %v", tc.space, got)
 		}
 	}
-	r, err := SpaceOf(t.TempDir())
+	r, err := spaceOf(t.TempDir())
 	if err != nil || r.Size == 0 || r.Free > r.Size {
 		t.Errorf("%+v %v", r, err)
 	}
-	if _, err := SpaceOf("/absent"); err == nil {
+	if _, err := spaceOf("/absent"); err == nil {
 		t.Error("there is no such place")
+	}
+}
+
+func TestAStartNeedsFreeDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data")
+	if err := (DataDir{path, 1 << 20}).Prepare(); err != nil {
+		t.Skipf("NOT TESTED: %v", err)
+	}
+	if err := (DataDir{path, 0}).Prepare(); err != nil {
+		t.Errorf("without a floor: %v", err)
+	}
+	disk, err := spaceOf(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if disk.Free >= disk.Size/50 { // else the disk is below every floor
+		if err := (DataDir{path, setting.Bytes(disk.Free / 2)}).Prepare(); err != nil {
+			t.Errorf("twice the floor is free: %v", err)
+		}
+	}
+	if err := (DataDir{filepath.Join(path, "missing"), 1}).CheckSpace(); err == nil || !strings.Contains(err.Error(), "free space") {
+		t.Errorf("a directory that is not there: %v", err)
 	}
 }
 

@@ -1,13 +1,25 @@
 package selfcheck
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // skewLimit is below the five seconds that tokens of another node may be ahead.
 const skewLimit = 2 * time.Second
 
-// ClockOffset returns the minimum by which a clock that was read between sent and
+// CompareClock returns a function for Dependency.Clock that reads another clock with read.
+func CompareClock(read func(context.Context) (time.Time, error)) func(context.Context) (ahead time.Duration, err error) {
+	return func(ctx context.Context) (time.Duration, error) {
+		sent := time.Now()
+		other, err := read(ctx)
+		return clockOffset(sent, other, time.Now()), err
+	}
+}
+
+// clockOffset returns the minimum by which a clock that was read between sent and
 // received is ahead of ours; negative: behind.
-func ClockOffset(sent, read, received time.Time) time.Duration {
+func clockOffset(sent, read, received time.Time) time.Duration {
 	switch {
 	case read.After(received):
 		return read.Sub(received)

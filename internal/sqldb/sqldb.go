@@ -108,6 +108,12 @@ func (db *DB) ClockExpr() string {
 	return `CAST(unixepoch('subsec') * 1000 AS INTEGER)`
 }
 
+// ReadClock returns the time of a PostgreSQL server.
+func (db *DB) ReadClock(ctx context.Context) (now time.Time, err error) {
+	err = db.QueryRowContext(ctx, `SELECT clock_timestamp()`).Scan(&now)
+	return now, err
+}
+
 // Tx runs fn in one serializable transaction and commits if fn returns nil. Transactions
 // are serializable on both databases.
 //

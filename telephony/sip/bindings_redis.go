@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strconv"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/retry"
 )
 
 // RedisBindings stores bindings in Redis: one hash per user, and one sorted set of all bindings by
@@ -112,6 +114,25 @@ func (r *RedisBindings) Remove(ctx context.Context, b Binding) (bool, error) {
 		return false, wrapUnavailable(err, "removing a phone's registration")
 	}
 	return removed > 0, nil
+}
+
+// removeInterval is the interval at which bindings of deleted accounts are removed.
+const removeInterval = 30 * time.Second
+
+// RemoveDeleted removes the bindings of the accounts that list returns until ctx ends.
+func (r *RedisBindings) RemoveDeleted(ctx context.Context, list func(context.Context) ([]string, error), log *slog.Logger) error {
+	for {
+		deleted, err := list(ctx)
+		if err == nil && len(deleted) > 0 {
+			_, err = r.RemoveAccounts(ctx, deleted)
+		}
+		if err != nil && ctx.Err() == nil {
+			log.WarnContext(ctx, "removing the registrations of deleted accounts failed, retrying", "error", err)
+		}
+		if !retry.Sleep(ctx, removeInterval) {
+			return nil
+		}
+	}
 }
 
 // RemoveAccounts removes the bindings of accounts, without reporting them, and returns their number.

@@ -1,0 +1,69 @@
+package certificate
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+)
+
+// Pair is a certificate and its key, in two files.
+type Pair struct {
+	Setting           string // of the certificate's file, such as tls.cert_file
+	CertFile, KeyFile string
+}
+
+// Load reads the files.
+func (p Pair) Load() (*tls.Certificate, error) {
+	loaded, err := tls.LoadX509KeyPair(p.CertFile, p.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	return &loaded, nil
+}
+
+// Server serves the certificate of a Pair to clients and detects changes of its files.
+type Server struct {
+	Pair
+	log    *slog.Logger
+	loaded atomic.Pointer[tls.Certificate]
+	readAt [2]time.Time // modification times of the files at the last read
+}
+
+// Open reads the files of p.
+func Open(p Pair, log *slog.Logger) (*Server, error) {
+	s := &Server{Pair: p, log: log}
+	s.readAt = s.modTimes()
+	loaded, err := s.Load()
+	s.loaded.Store(loaded)
+	return s, err
+}
+
+// Get is tls.Config.GetCertificate.
+func (s *Server) Get(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.loaded.Load(), nil }
+
+// Reload reads the files again if they have changed, and returns the certificate that is served. If the
+// new one cannot be used, it keeps the old one and logs that. It is not safe for concurrent use.
+func (s *Server) Reload() (*tls.Certificate, error) {
+	if times := s.modTimes(); times != s.readAt {
+		s.readAt = times
+		if loaded, err := s.Load(); err != nil {
+			s.log.Error("the changed certificate cannot be used, keeping the old one", "file", s.CertFile, "error", err)
+		} else {
+			s.loaded.Store(loaded)
+			s.log.Info("certificate reloaded", "file", s.CertFile, "expires", loaded.Leaf.NotAfter)
+		}
+	}
+	return s.loaded.Load(), nil
+}
+
+// modTimes returns the modification times of the files, zero for a missing file.
+func (s *Server) modTimes() (times [2]time.Time) {
+	for i, file := range []string{s.CertFile, s.KeyFile} {
+		if info, err := os.Stat(file); err == nil {
+			times[i] = info.ModTime()
+		}
+	}
+	return times
+}
