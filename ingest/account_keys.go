@@ -10,9 +10,9 @@ type accountKeys struct {
 	keys     map[string][]byte // by the account named in the record
 }
 
-// lookUp returns the Kafka key of a record of the named account; "" means the caller's account. ok is
+// keyFor returns the Kafka key of a record of the named account; "" means the caller's account. ok is
 // false when the account does not exist or the caller may not write to it.
-func (o *accountKeys) lookUp(named string) (key []byte, ok bool) {
+func (o *accountKeys) keyFor(named string) (key []byte, ok bool) {
 	if key, ok := o.keys[named]; ok {
 		return key, true
 	}

@@ -9,15 +9,15 @@ import (
 	"trunkline/internal/fault"
 )
 
-// firstBuffer is the initial buffer size in bytes for a body of unknown length.
-const firstBuffer = 8 << 10
+// initialBuffer is the initial buffer size in bytes for a body of unknown length.
+const initialBuffer = 8 << 10
 
 var errBodyTooLarge = fault.New(fault.KindTooLarge, "The body is over 32 MiB")
 
 // readBody reads and decompresses the whole body. Every byte of its buffer is
-// leased before it is allocated, and beyond maxReserve only as data arrives:
+// reserved before it is allocated, and beyond maxInitialReserve only as data arrives:
 // neither a Content-Length nor a small gzip body can claim more.
-func readBody(r Request, memory *lease) ([]byte, error) {
+func readBody(r Request, memory *reservation) ([]byte, error) {
 	// Compressed bytes are bounded too: an endless gzip stream may decompress to
 	// nothing.
 	compressed := &limitReader{from: r.Body, left: MaxBody}
@@ -36,7 +36,7 @@ func readBody(r Request, memory *lease) ([]byte, error) {
 }
 
 // readAll reads until EOF. length is the expected number of bytes, -1 when unknown.
-func readAll(from io.Reader, length int64, memory *lease) ([]byte, error) {
+func readAll(from io.Reader, length int64, memory *reservation) ([]byte, error) {
 	var body []byte
 	for {
 		if len(body) == cap(body) {
@@ -57,9 +57,9 @@ func readAll(from io.Reader, length int64, memory *lease) ([]byte, error) {
 
 // growBuffer enlarges the buffer: to a known length plus one byte, which finds EOF, if that memory is
 // reserved already; else to twice its size. Old and new buffer both count while it copies.
-func growBuffer(body *[]byte, length int64, memory *lease) error {
-	size := min(max(2*cap(*body), firstBuffer), MaxBody+1)
-	if whole := int(length) + 1; cap(*body) < whole && (whole <= size || memory.has(whole)) {
+func growBuffer(body *[]byte, length int64, memory *reservation) error {
+	size := min(max(2*cap(*body), initialBuffer), MaxBody+1)
+	if whole := int(length) + 1; cap(*body) < whole && (whole <= size || memory.covers(whole)) {
 		size = whole
 	}
 	if err := memory.grow(size); err != nil {

@@ -8,8 +8,8 @@
 // names an account its caller may not write to; nothing of such a body is stored.
 //
 // Overload: admission delays a body, unread, until memory is free, with a fair share for each caller,
-// and refuses it with fault.KindLimited after Config.ProduceTimeout. Memory stays within
-// Config.MaxInFlightBytes; Kafka's producer has a bound of its own.
+// and refuses it with fault.KindLimited after Settings.ProduceTimeout. Memory stays within
+// Settings.MaxInFlightBytes; Kafka's producer has a bound of its own.
 //
 // Bodies with an Idempotency-Key are stored once within 24 hours (keyStore).
 //

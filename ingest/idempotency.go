@@ -21,23 +21,23 @@ import (
 var migrations embed.FS
 
 const (
-	keyLife       = 24 * time.Hour
-	maxKey        = 255       // bytes of an Idempotency-Key
-	maxKeys       = 1_000_000 // of one source within keyLife, checked once per purgeInterval
-	leaseMargin   = 5 * time.Second
-	purgeInterval = time.Minute
-	purgeLimit    = 1000 // rows of one statement
-	firstPoll     = 10 * time.Millisecond
-	lastPoll      = 200 * time.Millisecond
+	keyTTL           = 24 * time.Hour
+	maxKeyLength     = 255       // bytes of an Idempotency-Key
+	maxKeysPerSource = 1_000_000 // of one source within keyTTL, checked once per purgeInterval
+	leaseMargin      = 5 * time.Second
+	purgeInterval    = time.Minute
+	purgeBatch       = 1000 // rows of one statement
+	minPoll          = 10 * time.Millisecond
+	maxPoll          = 200 * time.Millisecond
 )
 
 // keyStore is the table of Idempotency-Keys. A row is written before a body is produced and completed
 // when Kafka has acknowledged it. In between the body is leased to one request. After a lease that
 // ended without completion Kafka may or may not have the body, and the same body is produced again.
 type keyStore struct {
-	db    *sqldb.DB
-	lease time.Duration
-	full  atomic.Pointer[map[string]bool] // sources with maxKeys and more
+	db        *sqldb.DB
+	lease     time.Duration
+	overLimit atomic.Pointer[map[string]bool] // sources with maxKeys and more
 }
 
 func newKeyStore(ctx context.Context, db *sqldb.DB, lease time.Duration) (*keyStore, error) {
@@ -45,7 +45,7 @@ func newKeyStore(ctx context.Context, db *sqldb.DB, lease time.Duration) (*keySt
 		return nil, err
 	}
 	s := &keyStore{db: db, lease: lease}
-	s.full.Store(&map[string]bool{})
+	s.overLimit.Store(&map[string]bool{})
 	return s, nil
 }
 
@@ -64,7 +64,7 @@ type claim struct {
 
 // checkKey refuses keys that cannot be stored.
 func checkKey(key string) error {
-	ok := len(key) <= maxKey
+	ok := len(key) <= maxKeyLength
 	for i := range len(key) {
 		ok = ok && key[i] > ' ' && key[i] <= '~'
 	}
@@ -86,16 +86,16 @@ func digest(format string, body []byte) string {
 // another request stores the same body it waits, until ctx ends. It returns
 // fault.KindConflict when the key was used for another body.
 func (s *keyStore) claim(ctx context.Context, account, source, key, body string) (*claim, error) {
-	if (*s.full.Load())[source] {
-		return nil, fault.Limited(purgeInterval, fmt.Sprintf("More than %d Idempotency-Keys were used in 24 hours; send bodies without one", maxKeys))
+	if (*s.overLimit.Load())[source] {
+		return nil, fault.Limited(purgeInterval, fmt.Sprintf("More than %d Idempotency-Keys were used in 24 hours; send bodies without one", maxKeysPerSource))
 	}
 	c := &claim{account: account, source: source, key: key, body: body, holder: rand.Text()}
-	for wait := firstPoll; ; wait = min(2*wait, lastPoll) {
-		taken, err := s.take(ctx, c)
-		if err != nil || taken {
+	for wait := minPoll; ; wait = min(2*wait, maxPoll) {
+		claimed, err := s.tryClaim(ctx, c)
+		if err != nil || claimed {
 			return c, err
 		}
-		stored, err := s.look(ctx, c)
+		stored, err := s.readClaim(ctx, c)
 		if err != nil || stored {
 			c.holder = ""
 			return c, err
@@ -106,9 +106,9 @@ func (s *keyStore) claim(ctx context.Context, account, source, key, body string)
 	}
 }
 
-// take writes the claim if the key is new or has expired, or if a request with the same body did not
+// tryClaim writes the claim to the table if the key is new or has expired, or if a request with the same body did not
 // complete it.
-func (s *keyStore) take(ctx context.Context, c *claim) (taken bool, err error) {
+func (s *keyStore) tryClaim(ctx context.Context, c *claim) (claimed bool, err error) {
 	now := s.db.ClockExpr()
 	rows, err := s.db.ExecWithoutTx(ctx, `INSERT INTO ingest_keys (account_id, source, key, body, records, stored, refusal, holder, lease_until, expires_at)
 		VALUES ($1, $2, $3, $4, 0, FALSE, '', $5, `+now+` + $6, `+now+` + $7)
@@ -116,12 +116,12 @@ func (s *keyStore) take(ctx context.Context, c *claim) (taken bool, err error) {
 			lease_until = excluded.lease_until, expires_at = excluded.expires_at
 		WHERE ingest_keys.expires_at <= `+now+`
 			OR NOT ingest_keys.stored AND ingest_keys.lease_until <= `+now+` AND ingest_keys.body = excluded.body`,
-		c.account, c.source, c.key, c.body, c.holder, s.lease.Milliseconds(), keyLife.Milliseconds())
+		c.account, c.source, c.key, c.body, c.holder, s.lease.Milliseconds(), keyTTL.Milliseconds())
 	return rows == 1 && err == nil, sqldb.Wrap(err, "taking an Idempotency-Key")
 }
 
-// look reads a row that another request wrote.
-func (s *keyStore) look(ctx context.Context, c *claim) (stored bool, err error) {
+// readClaim reads a row that another request wrote.
+func (s *keyStore) readClaim(ctx context.Context, c *claim) (stored bool, err error) {
 	var body string
 	err = s.db.QueryRowContext(ctx, `SELECT body, stored, records, refusal FROM ingest_keys WHERE source = $1 AND key = $2`,
 		c.source, c.key).Scan(&body, &stored, &c.records, &c.refusal)
@@ -148,31 +148,31 @@ func (s *keyStore) abandon(ctx context.Context, c *claim) error {
 		`UPDATE ingest_keys SET lease_until = 0 WHERE source = $1 AND key = $2 AND holder = $3 AND NOT stored`, c)
 }
 
-func (s *keyStore) update(ctx context.Context, doing, statement string, c *claim, more ...any) error {
-	_, err := s.db.ExecWithoutTx(ctx, statement, append([]any{c.source, c.key, c.holder}, more...)...)
-	return sqldb.Wrap(err, doing)
+func (s *keyStore) update(ctx context.Context, operation, statement string, c *claim, args ...any) error {
+	_, err := s.db.ExecWithoutTx(ctx, statement, append([]any{c.source, c.key, c.holder}, args...)...)
+	return sqldb.Wrap(err, operation)
 }
 
 // purge deletes expired rows and finds the sources with too many keys.
 func (s *keyStore) purge(ctx context.Context) error {
 	for more := true; more; {
 		rows, err := s.db.ExecWithoutTx(ctx, `DELETE FROM ingest_keys WHERE (source, key) IN
-				(SELECT source, key FROM ingest_keys WHERE expires_at <= `+s.db.ClockExpr()+` LIMIT $1)`, purgeLimit)
-		more = rows == purgeLimit
+				(SELECT source, key FROM ingest_keys WHERE expires_at <= `+s.db.ClockExpr()+` LIMIT $1)`, purgeBatch)
+		more = rows == purgeBatch
 		if err != nil {
 			return sqldb.Wrap(err, "deleting expired Idempotency-Keys")
 		}
 	}
-	full, err := s.count(ctx, maxKeys)
+	full, err := s.sourcesWithKeys(ctx, maxKeysPerSource)
 	if err == nil {
-		s.full.Store(&full)
+		s.overLimit.Store(&full)
 	}
 	return sqldb.Wrap(err, "counting Idempotency-Keys")
 }
 
-// count returns the sources with at least that many keys.
-func (s *keyStore) count(ctx context.Context, least int) (_ map[string]bool, err error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT source FROM ingest_keys GROUP BY source HAVING COUNT(*) >= $1`, least)
+// sourcesWithKeys returns the sources with at least a number of keys.
+func (s *keyStore) sourcesWithKeys(ctx context.Context, minKeys int) (_ map[string]bool, err error) {
+	rows, err := s.db.QueryContext(ctx, `SELECT source FROM ingest_keys GROUP BY source HAVING COUNT(*) >= $1`, minKeys)
 	if err != nil {
 		return nil, err
 	}

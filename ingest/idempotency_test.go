@@ -205,11 +205,11 @@ func TestIdempotencyKeysAreBounded(t *testing.T) {
 		if err := i.keys.db.QueryRowContext(t.Context(), `SELECT COUNT(*) FROM ingest_keys`).Scan(&left); err != nil || left != 2 {
 			t.Errorf("%d keys left, %v", left, err)
 		}
-		full, err := i.keys.count(t.Context(), 2)
+		full, err := i.keys.sourcesWithKeys(t.Context(), 2)
 		if err != nil || !full["apikey:k1"] {
 			t.Fatalf("%v %v", full, err)
 		}
-		i.keys.full.Store(&full)
+		i.keys.overLimit.Store(&full)
 		if _, err := i.Accept(t.Context(), keyed("one-more", `{}`)); fault.KindOf(err) != fault.KindLimited {
 			t.Errorf("beyond the bound: %v", err)
 		}

@@ -82,7 +82,7 @@ func newIngest(settings Settings, deps Deps, reg prometheus.Registerer, log *slo
 		tracer:       deps.Tracer,
 		log:          log,
 		admission: &admission{
-			limit: int64(settings.MaxInFlightBytes), maxBodies: settings.MaxBodiesPerCaller, maxWaiting: settings.ProduceTimeout,
+			limit: int64(settings.MaxInFlightBytes), maxBodies: settings.MaxBodiesPerCaller, maxWait: settings.ProduceTimeout,
 			callers: make(map[string]*caller),
 		},
 	}
@@ -163,7 +163,7 @@ func (i *Ingest) storeBody(ctx context.Context, r Request) (result Result, err e
 		return result, errBodyTooLarge
 	}
 	began := time.Now()
-	memory, err := i.admission.enter(ctx, sourceName(r.Caller), estimateMemory(r, encoding))
+	memory, err := i.admission.acquire(ctx, sourceName(r.Caller), estimateMemory(r, encoding))
 	i.metrics.wait.Observe(time.Since(began).Seconds())
 	if err != nil {
 		return result, err
@@ -189,14 +189,14 @@ func (i *Ingest) storeBody(ctx context.Context, r Request) (result Result, err e
 
 // storeOnce stores the body unless it was stored under its Idempotency-Key.
 func (i *Ingest) storeOnce(ctx context.Context, r Request, body []byte, topic string, records []kafka.Record) (Result, error) {
-	waiting, cancel := context.WithTimeout(ctx, i.settings.ProduceTimeout)
+	waitCtx, cancel := context.WithTimeout(ctx, i.settings.ProduceTimeout)
 	defer cancel()
-	claim, err := i.keys.claim(waiting, r.Caller.AccountID, sourceName(r.Caller), r.IdempotencyKey, digest(r.Format, body))
+	claim, err := i.keys.claim(waitCtx, r.Caller.AccountID, sourceName(r.Caller), r.IdempotencyKey, digest(r.Format, body))
 	if err != nil {
 		return Result{}, err
 	}
 	if claim.holder == "" {
-		return claim.answer(true)
+		return claim.result(true)
 	}
 	err = i.produce(ctx, r, topic, records)
 	// The result is recorded even if the client has disconnected.
@@ -209,17 +209,17 @@ func (i *Ingest) storeOnce(ctx context.Context, r Request, body []byte, topic st
 			claim.refusal = fault.As(err).Message
 		}
 	}
-	if lost := update(ctx, claim); lost != nil {
-		i.log.WarnContext(ctx, "Idempotency-Key not updated; a repeat of the body is stored again", "stored", err == nil, "error", lost)
+	if updateErr := update(ctx, claim); updateErr != nil {
+		i.log.WarnContext(ctx, "Idempotency-Key not updated; a repeat of the body is stored again", "stored", err == nil, "error", updateErr)
 	}
 	if err != nil {
 		return Result{}, err
 	}
-	return claim.answer(false)
+	return claim.result(false)
 }
 
-// answer returns the result of the request that stored the body.
-func (c *claim) answer(replayed bool) (Result, error) {
+// result returns the result of the request that stored the body.
+func (c *claim) result(replayed bool) (Result, error) {
 	if c.refusal != "" {
 		return Result{}, fault.New(fault.KindTooLarge, "%s", c.refusal)
 	}
@@ -232,7 +232,7 @@ func estimateMemory(r Request, encoding format.Encoding) int64 {
 	const list = 2 << 10
 	switch {
 	case r.ContentLength < 0:
-		return list + 2*firstBuffer
+		return list + 2*initialBuffer
 	case encoding.Copies:
 		return list + 2*r.ContentLength
 	default:
@@ -264,7 +264,7 @@ func (i *Ingest) produce(ctx context.Context, r Request, topic string, records [
 	i.metrics.produce.Observe(time.Since(began).Seconds())
 	span.End(err)
 	if errors.Is(err, kafka.ErrTopicLimit) {
-		return beyondTopicLimit(topic, records)
+		return topicLimitError(topic, records)
 	}
 	if err != nil {
 		return fault.Unavailable(fmt.Errorf("producing %d records to %s: %w", len(records), topic, err), retryAfter,
@@ -279,9 +279,9 @@ func (i *Ingest) produce(ctx context.Context, r Request, topic string, records [
 	return nil
 }
 
-// beyondTopicLimit names the largest record: when a topic does not take one of the
+// topicLimitError names the largest record: when a topic does not take one of the
 // records, it does not take that one.
-func beyondTopicLimit(topic string, records []kafka.Record) error {
+func topicLimitError(topic string, records []kafka.Record) error {
 	largest := 0
 	for n := range records {
 		if len(records[n].Value) > len(records[largest].Value) {

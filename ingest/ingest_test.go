@@ -311,14 +311,14 @@ func TestKafkaSilent(t *testing.T) {
 	})
 }
 
-// A Content-Length reserves at most maxReserve, and received bytes take at most twice their size.
+// A Content-Length reserves at most maxInitialReserve, and received bytes take at most twice their size.
 func TestMemoryIsPaidForAsItArrives(t *testing.T) {
 	i := ingestOn(t, DefaultSettings(), &fakeKafka{})
 	r := post("svc.cc", "", "")
 	r.ContentLength = MaxBody
 	arrived := 0
 	r.Body = readerFunc(func(p []byte) (int, error) {
-		if held := heldBy(i); held > int64(max(2*arrived+leaseChunk, maxReserve)) {
+		if held := heldBy(i); held > int64(max(2*arrived+reservationStep, maxInitialReserve)) {
 			t.Fatalf("holds %d with %d arrived", held, arrived)
 		}
 		if arrived >= 1<<20 {

@@ -18,6 +18,6 @@ func NewPurger(ctx context.Context, db *sqldb.DB) (Purger, error) {
 // left.
 func (p Purger) PurgeAccount(ctx context.Context, accountID string) (n int, err error) {
 	rows, err := p.db.ExecWithoutTx(ctx, `DELETE FROM ingest_keys WHERE (source, key) IN
-		(SELECT source, key FROM ingest_keys WHERE account_id = $1 LIMIT $2)`, accountID, purgeLimit)
+		(SELECT source, key FROM ingest_keys WHERE account_id = $1 LIMIT $2)`, accountID, purgeBatch)
 	return rows, sqldb.Wrap(err, "purging Idempotency-Keys")
 }

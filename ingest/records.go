@@ -16,7 +16,7 @@ import (
 const recordCost = 320
 
 // buildRecords splits a body into Kafka records. A value is the record's unchanged bytes.
-func (i *Ingest) buildRecords(r Request, body []byte, f *format.Format, encoding format.Encoding, memory *lease) ([]kafka.Record, error) {
+func (i *Ingest) buildRecords(r Request, body []byte, f *format.Format, encoding format.Encoding, memory *reservation) ([]kafka.Record, error) {
 	accountKeys := accountKeys{caller: r.Caller, accounts: i.accounts, keys: make(map[string][]byte)}
 	var records []kafka.Record
 	err := encoding.Split(body, func(value []byte, at int) error {
@@ -36,7 +36,7 @@ func (i *Ingest) buildRecords(r Request, body []byte, f *format.Format, encoding
 		if err != nil {
 			account = ""
 		}
-		key, ok := accountKeys.lookUp(account)
+		key, ok := accountKeys.keyFor(account)
 		if !ok {
 			return split.Refuse(at, fault.KindForbidden, "a record names an account that this caller may not write to")
 		}

@@ -10,8 +10,8 @@ import (
 // rely on it and on split.MaxRecord.
 const MaxBody = 32 << 20
 
-// leastMemory is the memory that one body can need.
-const leastMemory setting.Bytes = 2 * MaxBody
+// minMemory is the memory that one body can need.
+const minMemory setting.Bytes = 2 * MaxBody
 
 // Settings holds the settings of ingest. MaxInFlightBytes includes the memory of the connections of
 // waiting bodies.
@@ -28,8 +28,8 @@ func DefaultSettings() Settings {
 
 // Validate implements setting.Group.
 func (s Settings) Validate(c *setting.Check) {
-	c.Must(s.MaxInFlightBytes >= leastMemory, "max_in_flight_bytes",
-		"must be at least %s, what one body can need, is %s", leastMemory, s.MaxInFlightBytes)
+	c.Must(s.MaxInFlightBytes >= minMemory, "max_in_flight_bytes",
+		"must be at least %s, what one body can need, is %s", minMemory, s.MaxInFlightBytes)
 	c.AtLeastOne("max_bodies_per_caller", s.MaxBodiesPerCaller)
 	c.Positive("produce_timeout", s.ProduceTimeout)
 }

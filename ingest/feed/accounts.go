@@ -15,18 +15,18 @@ type Directory interface {
 func NewAccounts(cfg Config, directory Directory) Accounts {
 	a := &accountMap{fixed: cfg.Account, directory: directory}
 	for _, rule := range cfg.Accounts {
-		a.rules = append(a.rules, pattern{strings.Split(strings.ToLower(rule.Match), "*"), rule.Account})
+		a.rules = append(a.rules, accountPattern{strings.Split(strings.ToLower(rule.Match), "*"), rule.Account})
 	}
 	return a
 }
 
 type accountMap struct {
 	fixed     string
-	rules     []pattern
+	rules     []accountPattern
 	directory Directory
 }
 
-type pattern struct {
+type accountPattern struct {
 	parts   []string // the pattern in lower case, split at each *
 	account string
 }
@@ -61,7 +61,7 @@ func (a *accountMap) resolve(ref string) string {
 	return ref
 }
 
-func (r pattern) matches(name string) bool {
+func (r accountPattern) matches(name string) bool {
 	last := len(r.parts) - 1
 	if last == 0 {
 		return name == r.parts[0]

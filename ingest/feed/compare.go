@@ -17,26 +17,26 @@ type difference struct {
 
 // comparison compares a platform's snapshot with the state.
 type comparison struct {
-	source  string // of the feed's records
-	entries map[state.Key]*state.Entry
-	byID    map[entryID][]*state.Entry // in all accounts
-	before  *round                     // nil in the first round
-	skip    func(id string, e *state.Entry) bool
+	source     string // of the feed's records
+	entries    map[state.Key]*state.Entry
+	byID       map[objectID][]*state.Entry // in all accounts
+	previous   *comparisonRound            // nil in the first round
+	isChanging func(id string, e *state.Entry) bool
 
-	found round
-	ended map[string]bool // calls that the platform no longer has
+	result     comparisonRound
+	endedCalls map[string]bool // calls that the platform no longer has
 }
 
-type entryID struct {
+type objectID struct {
 	kind state.Kind
 	id   string
 }
 
-// round is the outcome of a comparison.
-type round struct {
-	differences []difference
-	open        map[string]bool    // ids of the objects to compare again in the next round
-	missing     map[state.Key]bool // those of them that are calls missing for the first time
+// comparisonRound is the outcome of a comparison.
+type comparisonRound struct {
+	differences  []difference
+	unsettled    map[string]bool    // ids of the objects to compare again in the next round
+	missingCalls map[state.Key]bool // those of them that are calls missing for the first time
 }
 
 // compare returns the differences between the snapshot and the entries, calls before agents, because
@@ -44,25 +44,25 @@ type round struct {
 // left open. Objects for which skip returns true are left open; e is nil for objects without an entry.
 // A call ends only if it is missing in two rounds, because a platform may delete it shortly before it
 // sends the event of its end.
-func compare(snapshot Snapshot, entries []*state.Entry, source string, before *round, skip func(id string, e *state.Entry) bool) *round {
+func compare(snapshot Snapshot, entries []*state.Entry, source string, before *comparisonRound, skip func(id string, e *state.Entry) bool) *comparisonRound {
 	c := &comparison{
-		source: source, entries: map[state.Key]*state.Entry{}, byID: map[entryID][]*state.Entry{}, before: before, skip: skip,
-		found: round{open: map[string]bool{}, missing: map[state.Key]bool{}}, ended: map[string]bool{},
+		source: source, entries: map[state.Key]*state.Entry{}, byID: map[objectID][]*state.Entry{}, previous: before, isChanging: skip,
+		result: comparisonRound{unsettled: map[string]bool{}, missingCalls: map[state.Key]bool{}}, endedCalls: map[string]bool{},
 	}
 	for _, e := range entries {
 		c.entries[e.Key()] = e
-		id := entryID{e.Kind, e.ID}
+		id := objectID{e.Kind, e.ID}
 		c.byID[id] = append(c.byID[id], e)
 	}
 	for _, kind := range []state.Kind{state.Call, state.Device, state.Agent} {
-		c.kind(kind, snapshot)
+		c.compareKind(kind, snapshot)
 	}
-	return &c.found
+	return &c.result
 }
 
-// kind compares the objects of one kind.
-func (c *comparison) kind(kind state.Kind, snapshot Snapshot) {
-	there := map[state.Key]bool{}
+// compareKind compares the objects of one kind.
+func (c *comparison) compareKind(kind state.Kind, snapshot Snapshot) {
+	inSnapshot := map[state.Key]bool{}
 	complete := slices.Contains(snapshot.Kinds, kind)
 	type pair struct {
 		object Object
@@ -73,40 +73,40 @@ func (c *comparison) kind(kind state.Kind, snapshot Snapshot) {
 		if object.Kind != kind {
 			continue
 		}
-		e := c.find(object)
+		e := c.findEntry(object)
 		switch {
 		case e != nil:
 			object.Account = e.AccountID
-			there[e.Key()] = true
+			inSnapshot[e.Key()] = true
 		case object.Account == "": // its account is unknown
 			continue
 		}
 		pairs = append(pairs, pair{object, e})
 	}
 	if complete {
-		for _, e := range c.sorted(kind) {
-			if e.Source == c.source && !there[e.Key()] && (e.Live() || len(e.Queues) > 0) && !c.skips(e.ID, e) {
-				c.end(e)
+		for _, e := range c.sortedEntries(kind) {
+			if e.Source == c.source && !inSnapshot[e.Key()] && (e.Live() || len(e.Queues) > 0) && !c.isSkipped(e.ID, e) {
+				c.endObject(e)
 			}
 		}
 	}
 	for _, p := range pairs {
-		if c.skips(p.object.ID, p.entry) {
+		if c.isSkipped(p.object.ID, p.entry) {
 			continue
 		}
 		switch kind {
 		case state.Call:
-			c.call(p.object, p.entry)
+			c.compareCall(p.object, p.entry)
 		case state.Device:
-			c.device(p.object, p.entry)
+			c.compareDevice(p.object, p.entry)
 		case state.Agent:
-			c.agent(p.object, p.entry)
+			c.compareAgent(p.object, p.entry)
 		}
 	}
 }
 
-// sorted returns the entries of a kind in the order of their keys.
-func (c *comparison) sorted(kind state.Kind) []*state.Entry {
+// sortedEntries returns the entries of a kind in the order of their keys.
+func (c *comparison) sortedEntries(kind state.Kind) []*state.Entry {
 	var all []*state.Entry
 	for key, e := range c.entries {
 		if key.Kind == kind {
@@ -119,13 +119,13 @@ func (c *comparison) sorted(kind state.Kind) []*state.Entry {
 	return all
 }
 
-// find returns the entry of an object. If the platform does not report the account, it returns the
+// findEntry returns the entry of an object. If the platform does not report the account, it returns the
 // entry of this feed, else of any source.
-func (c *comparison) find(object Object) *state.Entry {
+func (c *comparison) findEntry(object Object) *state.Entry {
 	if object.Account != "" {
 		return c.entries[state.Key{Account: object.Account, Kind: object.Kind, ID: object.ID}]
 	}
-	candidates := c.byID[entryID{object.Kind, object.ID}]
+	candidates := c.byID[objectID{object.Kind, object.ID}]
 	for _, e := range candidates {
 		if e.Source == c.source {
 			return e
@@ -137,68 +137,68 @@ func (c *comparison) find(object Object) *state.Entry {
 	return nil
 }
 
-// skips reports whether an object is not compared in this round.
-func (c *comparison) skips(id string, e *state.Entry) bool {
-	if c.before != nil && !c.before.open[id] {
+// isSkipped reports whether an object is not compared in this round.
+func (c *comparison) isSkipped(id string, e *state.Entry) bool {
+	if c.previous != nil && !c.previous.unsettled[id] {
 		return true
 	}
-	if c.skip(id, e) {
-		c.found.open[id] = true
+	if c.isChanging(id, e) {
+		c.result.unsettled[id] = true
 	}
-	return c.found.open[id]
+	return c.result.unsettled[id]
 }
 
-// add adds a difference: the facts of an object under a name.
-func (c *comparison) add(account string, name event.Name, facts event.Facts) {
+// addDifference adds a difference: the facts of an object under a name.
+func (c *comparison) addDifference(account string, name event.Name, facts event.Facts) {
 	facts.Name = name
-	c.found.differences = append(c.found.differences, difference{account, facts})
+	c.result.differences = append(c.result.differences, difference{account, facts})
 }
 
-// end ends an object that the platform no longer has.
-func (c *comparison) end(e *state.Entry) {
-	if e.Kind == state.Call && (c.before == nil || !c.before.missing[e.Key()]) {
-		c.found.missing[e.Key()] = true
-		c.found.open[e.ID] = true
+// endObject ends an object that the platform no longer has.
+func (c *comparison) endObject(e *state.Entry) {
+	if e.Kind == state.Call && (c.previous == nil || !c.previous.missingCalls[e.Key()]) {
+		c.result.missingCalls[e.Key()] = true
+		c.result.unsettled[e.ID] = true
 		return
 	}
 	facts := event.Facts{AgentID: e.AgentID, QueueID: e.QueueID, CallID: e.CallID}
 	switch e.Kind {
 	case state.Call:
 		facts.CallID, facts.State = e.ID, event.Ended
-		c.ended[e.ID] = true
+		c.endedCalls[e.ID] = true
 		if e.QueueID != "" {
-			c.add(e.AccountID, event.NameQueueCallEnded, facts)
+			c.addDifference(e.AccountID, event.NameQueueCallEnded, facts)
 		} else {
-			c.add(e.AccountID, event.NameCallEnded, facts)
+			c.addDifference(e.AccountID, event.NameCallEnded, facts)
 		}
 	case state.Device:
-		c.add(e.AccountID, event.NameDeviceUnregistered, event.Facts{AgentID: e.ID, State: event.Unregistered})
+		c.addDifference(e.AccountID, event.NameDeviceUnregistered, event.Facts{AgentID: e.ID, State: event.Unregistered})
 	case state.Agent:
 		for _, queue := range e.Queues {
-			c.add(e.AccountID, event.NameAgentQueueLeave, event.Facts{AgentID: e.ID, QueueID: queue})
+			c.addDifference(e.AccountID, event.NameAgentQueueLeave, event.Facts{AgentID: e.ID, QueueID: queue})
 		}
 		if e.Live() {
-			c.add(e.AccountID, event.NameAgentLogout, event.Facts{AgentID: e.ID, State: event.Offline})
+			c.addDifference(e.AccountID, event.NameAgentLogout, event.Facts{AgentID: e.ID, State: event.Offline})
 		}
 	}
 }
 
-func (c *comparison) device(o Object, e *state.Entry) {
+func (c *comparison) compareDevice(o Object, e *state.Entry) {
 	facts := o.Facts
 	facts.AgentID = o.ID
 	registered := e != nil && e.State == event.Registered
 	switch {
 	case o.Facts.State == event.Unregistered:
 		if registered {
-			c.add(o.Account, event.NameDeviceUnregistered, facts)
+			c.addDifference(o.Account, event.NameDeviceUnregistered, facts)
 		}
 	case !registered:
 		facts.State = event.Registered
-		c.add(o.Account, event.NameDeviceRegistered, facts)
+		c.addDifference(o.Account, event.NameDeviceRegistered, facts)
 	}
 }
 
-func (c *comparison) agent(o Object, e *state.Entry) {
+func (c *comparison) compareAgent(o Object, e *state.Entry) {
 	facts := o.Facts
 	facts.AgentID = o.ID
 	var before event.State
@@ -207,17 +207,17 @@ func (c *comparison) agent(o Object, e *state.Entry) {
 	if e != nil {
 		before, queues, call = e.State, e.Queues, e.CallID
 	}
-	if c.found.missing[state.Key{Account: o.Account, Kind: state.Call, ID: call}] {
-		c.found.open[o.ID] = true // compared once the result for its call is known
+	if c.result.missingCalls[state.Key{Account: o.Account, Kind: state.Call, ID: call}] {
+		c.result.unsettled[o.ID] = true // compared once the result for its call is known
 		return
 	}
 	// The end of a call makes its agent available, even if the platform reports another state.
-	if want := o.Facts.State; want != "" && (want != before || c.ended[call] && call != "") {
+	if want := o.Facts.State; want != "" && (want != before || c.endedCalls[call] && call != "") {
 		switch {
 		case want != event.Offline:
-			c.add(o.Account, event.NameAgentState, facts)
+			c.addDifference(o.Account, event.NameAgentState, facts)
 		case before != "":
-			c.add(o.Account, event.NameAgentLogout, facts)
+			c.addDifference(o.Account, event.NameAgentLogout, facts)
 		}
 	}
 	if o.Queues == nil {
@@ -225,17 +225,17 @@ func (c *comparison) agent(o Object, e *state.Entry) {
 	}
 	for _, queue := range o.Queues {
 		if !slices.Contains(queues, queue) {
-			c.add(o.Account, event.NameAgentQueueJoin, event.Facts{AgentID: o.ID, AgentName: o.Facts.AgentName, QueueID: queue})
+			c.addDifference(o.Account, event.NameAgentQueueJoin, event.Facts{AgentID: o.ID, AgentName: o.Facts.AgentName, QueueID: queue})
 		}
 	}
 	for _, queue := range queues {
 		if !slices.Contains(o.Queues, queue) {
-			c.add(o.Account, event.NameAgentQueueLeave, event.Facts{AgentID: o.ID, QueueID: queue})
+			c.addDifference(o.Account, event.NameAgentQueueLeave, event.Facts{AgentID: o.ID, QueueID: queue})
 		}
 	}
 }
 
-func (c *comparison) call(o Object, e *state.Entry) {
+func (c *comparison) compareCall(o Object, e *state.Entry) {
 	facts := o.Facts
 	facts.CallID = o.ID
 	want, before := o.Facts.State, event.State("")
@@ -264,25 +264,25 @@ func (c *comparison) call(o Object, e *state.Entry) {
 				entered.TimestampMS = at
 			}
 			entered.WaitMS = event.Millis{}
-			c.add(o.Account, event.NameQueueCallEntered, entered)
+			c.addDifference(o.Account, event.NameQueueCallEntered, entered)
 			before = event.Waiting
 		} else {
 			entered.State = event.Ringing
-			c.add(o.Account, event.NameCallCreated, entered)
+			c.addDifference(o.Account, event.NameCallCreated, entered)
 			before = event.Ringing
 		}
 		if want == before || want == "" {
 			return
 		}
 	}
-	if name := callChange(want, before, queued); name != "" {
-		c.add(o.Account, name, facts)
+	if name := callEventName(want, before, queued); name != "" {
+		c.addDifference(o.Account, name, facts)
 	}
 }
 
-// callChange returns the name of the event that brings a call from one state to
+// callEventName returns the name of the event that brings a call from one state to
 // another.
-func callChange(to, from event.State, queued bool) event.Name {
+func callEventName(to, from event.State, queued bool) event.Name {
 	switch to {
 	case event.Waiting:
 		if from == event.Ringing {

@@ -21,32 +21,32 @@ const (
 // keepLease acquires and renews the lease, and reads the platform while this node has it, until ctx
 // ends.
 func (r *runner) keepLease(ctx context.Context) {
-	var stop func()
+	var stopReading func()
 	for {
 		held := r.renewLease(ctx)
-		if held && r.failsForLong() {
-			r.log.Warn("lease given up: this node cannot connect to the platform")
+		if held && r.isDisconnectedLong() {
+			r.log.Warn("lease released: no connection to the platform")
 			r.releaseLease(ctx)
 			held = false
 		}
 		switch {
-		case held && stop == nil:
-			stop = r.startReading(ctx)
-		case !held && stop != nil:
-			stop()
-			stop = nil
+		case held && stopReading == nil:
+			stopReading = r.startReading(ctx)
+		case !held && stopReading != nil:
+			stopReading()
+			stopReading = nil
 			r.setState(StateStandby, nil)
 		}
 		wait := renewEvery
-		if !held && stop == nil && r.slot < 0 && r.leaseUntil.After(time.Now()) { // the lease was released: let other nodes take it first
+		if !held && stopReading == nil && r.slot < 0 && r.leaseUntil.After(time.Now()) { // the lease was released: let other nodes take it first
 			wait = time.Until(r.leaseUntil)
 		}
 		if !retry.Sleep(ctx, wait) {
 			break
 		}
 	}
-	if stop != nil {
-		stop()
+	if stopReading != nil {
+		stopReading()
 	}
 	r.releaseLease(context.WithoutCancel(ctx))
 }
@@ -57,7 +57,7 @@ func (r *runner) startReading(ctx context.Context) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		r.read(ctx)
+		r.runSessions(ctx)
 	}()
 	return func() {
 		cancel()
@@ -67,67 +67,67 @@ func (r *runner) startReading(ctx context.Context) (stop func()) {
 
 // renewLease takes or renews a lease and reports whether this node may read.
 func (r *runner) renewLease(ctx context.Context) bool {
-	if r.store.alone() {
+	if r.store.singleNode() {
 		r.slot = 0
-		r.leads.Store(true)
+		r.isLeader.Store(true)
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	began := time.Now()
 	slots := r.cfg.Redundancy
-	if r.unnumbered.Load() { // second copies of events could not be recognized
+	if r.lacksNumbers.Load() { // second copies of events could not be recognized
 		slots = 1
 	}
 	for slot := range slots {
-		mine, err := r.store.claim(ctx, r.cfg.Name, slot, r.node, r.leaseTime)
+		acquired, err := r.store.acquireLease(ctx, r.cfg.Name, slot, r.node, r.leaseTime)
 		switch {
 		case err != nil:
-			r.log.Warn("renewing the lease of a feed failed", "error", err)
+			r.log.Warn("lease renewal failed", "error", err)
 			// If events have identities, two nodes may read at the same time.
-			return r.slot >= 0 && (time.Now().Before(r.leaseUntil) || r.numbered.Load())
-		case mine:
-			r.tookSlot(ctx, slot, began)
+			return r.slot >= 0 && (time.Now().Before(r.leaseUntil) || r.hasNumbers.Load())
+		case acquired:
+			r.setSlot(ctx, slot, began)
 			return true
 		case slot == r.slot:
 			r.slot = -1
 		}
 	}
 	r.slot = -1
-	r.leads.Store(false)
+	r.isLeader.Store(false)
 	return false
 }
 
-// tookSlot records the lease of a slot. The node with the first slot leads: when it gets the slot it
+// setSlot records the lease of a slot. The node with the first slot leads: when it gets the slot it
 // resyncs, because the node before may not have stored all differences.
-func (r *runner) tookSlot(ctx context.Context, slot int, at time.Time) {
+func (r *runner) setSlot(ctx context.Context, slot int, at time.Time) {
 	if r.slot > slot {
-		if err := r.store.release(ctx, r.cfg.Name, r.node, slot); err != nil {
-			r.log.Warn("giving up the other lease of a feed failed", "error", err)
+		if err := r.store.releaseLeases(ctx, r.cfg.Name, r.node, slot); err != nil {
+			r.log.Warn("release of the other lease failed", "error", err)
 		}
-		signal(r.resyncWanted)
+		signal(r.resyncRequests)
 	}
 	r.slot, r.leaseUntil = slot, at.Add(r.leaseTime)
-	r.leads.Store(slot == 0)
+	r.isLeader.Store(slot == 0)
 }
 
-// failsForLong reports whether there has been no connection for yieldAfter.
-func (r *runner) failsForLong() bool {
+// isDisconnectedLong reports whether there has been no connection for yieldAfter.
+func (r *runner) isDisconnectedLong() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !r.store.alone() && !r.failing.IsZero() && time.Since(r.failing) > yieldAfter
+	return !r.store.singleNode() && !r.disconnectedSince.IsZero() && time.Since(r.disconnectedSince) > yieldAfter
 }
 
 // releaseLease releases the lease and prevents a new one for some time.
 func (r *runner) releaseLease(ctx context.Context) {
-	if r.store.alone() || r.slot < 0 {
+	if r.store.singleNode() || r.slot < 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
-	if err := r.store.release(ctx, r.cfg.Name, r.node, -1); err != nil {
-		r.log.Warn("giving up the lease of a feed failed", "error", err)
+	if err := r.store.releaseLeases(ctx, r.cfg.Name, r.node, -1); err != nil {
+		r.log.Warn("lease release failed", "error", err)
 	}
 	r.slot, r.leaseUntil = -1, time.Now().Add(2*r.leaseTime)
-	r.leads.Store(false)
+	r.isLeader.Store(false)
 }

@@ -31,11 +31,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 // feedMetrics has the metrics of one feed.
 type feedMetrics struct {
 	connected, spoolBytes, oldestUnsent              prometheus.Gauge
-	events, bytes, holes, resyncDifferences, dropped *count
+	events, bytes, holes, resyncDifferences, dropped *statusCounter
 }
 
-func (m *metrics) of(cfg Config) feedMetrics {
-	counter := func(v *prometheus.CounterVec) *count { return &count{metric: v.WithLabelValues(cfg.Name, cfg.Kind)} }
+func (m *metrics) forFeed(cfg Config) feedMetrics {
+	counter := func(v *prometheus.CounterVec) *statusCounter {
+		return &statusCounter{metric: v.WithLabelValues(cfg.Name, cfg.Kind)}
+	}
 	return feedMetrics{
 		connected: m.connected.WithLabelValues(cfg.Name, cfg.Kind), spoolBytes: m.spoolBytes.WithLabelValues(cfg.Name, cfg.Kind),
 		oldestUnsent: m.oldestUnsent.WithLabelValues(cfg.Name, cfg.Kind),

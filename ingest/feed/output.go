@@ -20,15 +20,15 @@ type Producer interface {
 
 // output stores the records of a feed in Kafka.
 type output struct {
-	producer Producer
-	tracer   *tracing.Tracer // nil disables tracing
-	dropped  func(records int)
-	log      *slog.Logger
+	producer  Producer
+	tracer    *tracing.Tracer // nil disables tracing
+	onDropped func(records int)
+	log       *slog.Logger
 }
 
 // send stores records and retries without limit. It returns false if ctx ended first.
 func (o *output) send(ctx context.Context, records []kafka.Record) bool {
-	spans := o.trace(ctx, records)
+	spans := o.startSpans(ctx, records)
 	sent := o.produce(ctx, records)
 	for _, span := range spans {
 		if sent {
@@ -40,8 +40,8 @@ func (o *output) send(ctx context.Context, records []kafka.Record) bool {
 	return sent
 }
 
-// trace starts a span for each topic and adds its context to the records' headers.
-func (o *output) trace(ctx context.Context, records []kafka.Record) []tracing.Span {
+// startSpans starts a span for each topic and adds its context to the records' headers.
+func (o *output) startSpans(ctx context.Context, records []kafka.Record) []tracing.Span {
 	if o.tracer == nil {
 		return nil
 	}
@@ -71,7 +71,7 @@ func (o *output) produce(ctx context.Context, records []kafka.Record) bool {
 		case err == nil:
 			return true
 		case errors.Is(err, kafka.ErrTopicLimit) || fault.KindOf(err) == fault.KindTooLarge && len(records) == 1:
-			o.dropped(1)
+			o.onDropped(1)
 			o.log.Error("records dropped: too large for Kafka", "error", err)
 			return true
 		case fault.KindOf(err) == fault.KindTooLarge: // one record is too large: none was sent

@@ -28,24 +28,24 @@ const (
 	stateTimeout = 15 * time.Second
 )
 
-// keepResynced resyncs on request until ctx ends. The first resync waits until other nodes have sent
+// runResyncs resyncs on request until ctx ends. The first resync waits until other nodes have sent
 // the events before the connection.
-func (r *runner) keepResynced(ctx context.Context, session Session, sends *sender) error {
-	if !sends.waitReleased(ctx) {
+func (r *runner) runResyncs(ctx context.Context, session Session, eventSender *sender) error {
+	if !eventSender.waitReleased(ctx) {
 		return context.Cause(ctx)
 	}
 	for {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-r.resyncWanted:
+		case <-r.resyncRequests:
 		}
 		if !r.mayResync(ctx) {
 			continue
 		}
 		wait := retry.Backoff{First: time.Second, Max: 30 * time.Second}
 		for {
-			err := r.resync(ctx, session, sends)
+			err := r.resync(ctx, session, eventSender)
 			if ctx.Err() != nil {
 				break
 			}
@@ -54,7 +54,7 @@ func (r *runner) keepResynced(ctx context.Context, session Session, sends *sende
 				break
 			}
 			if refusal, ok := errors.AsType[*Refusal](err); ok {
-				r.log.Error("the platform refuses queries of its state", "error", err, "advice", refusal.Advice)
+				r.log.Error("state queries refused by the platform", "error", err, "advice", refusal.Advice)
 				break
 			}
 			r.log.Warn("resync failed, trying again", "error", err)
@@ -69,7 +69,7 @@ func (r *runner) keepResynced(ctx context.Context, session Session, sends *sende
 // mayResync reports whether this node resyncs: the leading node does, and any node if no other one is
 // connected.
 func (r *runner) mayResync(ctx context.Context) bool {
-	if r.leads.Load() {
+	if r.isLeader.Load() {
 		return true
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
@@ -83,18 +83,18 @@ func (r *runner) mayResync(ctx context.Context) bool {
 
 // resync compares the platform with the state, and repeats this for objects that changed during the
 // comparison.
-func (r *runner) resync(ctx context.Context, session Session, sends *sender) error {
+func (r *runner) resync(ctx context.Context, session Session, eventSender *sender) error {
 	began, total := time.Now(), 0
 	states := newStateReader(r.kafka)
-	var found *round
+	var found *comparisonRound
 	for n := 1; ; n++ {
 		var err error
-		if found, err = r.resyncRound(ctx, session, sends, states, found); err != nil {
+		if found, err = r.resyncRound(ctx, session, eventSender, states, found); err != nil {
 			return err
 		}
 		total += len(found.differences)
-		if len(found.open) == 0 || n >= resyncRounds && len(found.missing) == 0 || n > resyncRounds {
-			r.log.Info("resync done", "differences", total, "rounds", n, "still_changing", len(found.open), "took", time.Since(began).Round(time.Millisecond))
+		if len(found.unsettled) == 0 || n >= resyncRounds && len(found.missingCalls) == 0 || n > resyncRounds {
+			r.log.Info("resync done", "differences", total, "rounds", n, "still_changing", len(found.unsettled), "took", time.Since(began).Round(time.Millisecond))
 			return nil
 		}
 		if !retry.Sleep(ctx, resyncPause) {
@@ -107,17 +107,17 @@ func (r *runner) resync(ctx context.Context, session Session, sends *sender) err
 // it, compares both, and stores the differences. Events that arrive meanwhile are sent, and their
 // subjects are left for the next round. Events are held only while the differences are stored, so that
 // another node that reads the same platform gets hardly ahead of this one.
-func (r *runner) resyncRound(ctx context.Context, session Session, sends *sender, states *stateReader, before *round) (*round, error) {
-	asked := time.Now()
-	requested := r.recordSubjects(sends)
-	defer r.releaseEvents(sends)
+func (r *runner) resyncRound(ctx context.Context, session Session, eventSender *sender, states *stateReader, before *comparisonRound) (*comparisonRound, error) {
+	requestedAt := time.Now()
+	readBefore := r.recordSubjects(eventSender)
+	defer r.releaseEvents(eventSender)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var entries []*state.Entry
 	var stateErr error
 	var reading sync.WaitGroup
 	defer reading.Wait()
-	reading.Go(func() { entries, stateErr = r.readState(ctx, sends, requested, states) })
+	reading.Go(func() { entries, stateErr = r.readState(ctx, eventSender, readBefore, states) })
 	snapshot, err := r.platformSnapshot(ctx, session)
 	if err != nil {
 		cancel()
@@ -128,14 +128,14 @@ func (r *runner) resyncRound(ctx context.Context, session Session, sends *sender
 	if stateErr != nil {
 		return nil, stateErr
 	}
-	changed := r.holdEvents(sends, snapshot.Unsettled)
+	changed := r.holdEvents(eventSender, snapshot.Unsettled)
 	for _, o := range snapshot.Objects { // an event of a call also changes its agent
 		if changed[o.Facts.CallID] {
 			changed[o.ID] = true
 		}
 	}
 	found := compare(snapshot, entries, r.cfg.Source(), before, func(id string, e *state.Entry) bool {
-		return changed[id] || e != nil && (changed[e.CallID] || e.EventID > event.ID(asked.UnixNano()))
+		return changed[id] || e != nil && (changed[e.CallID] || e.EventID > event.ID(requestedAt.UnixNano()))
 	})
 	records := r.resyncRecords(found.differences)
 	if len(records) > 0 && !r.output.send(ctx, records) {
@@ -147,26 +147,26 @@ func (r *runner) resyncRound(ctx context.Context, session Session, sends *sender
 
 // recordSubjects starts recording the subjects of events, and returns the position after the events
 // read before.
-func (r *runner) recordSubjects(sends *sender) position {
+func (r *runner) recordSubjects(eventSender *sender) position {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changedSubjects = map[string]bool{}
-	return sends.queue.End()
+	return eventSender.queue.End()
 }
 
-func (r *runner) releaseEvents(sends *sender) {
+func (r *runner) releaseEvents(eventSender *sender) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.changedSubjects = nil
-	sends.release()
+	eventSender.release()
 }
 
 // holdEvents holds the events read from now on. It returns the subjects of the events since
 // recordSubjects, and the unsettled objects.
-func (r *runner) holdEvents(sends *sender, unsettled []string) map[string]bool {
+func (r *runner) holdEvents(eventSender *sender, unsettled []string) map[string]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	sends.hold(sends.queue.End())
+	eventSender.hold(eventSender.queue.End())
 	changed := maps.Clone(r.changedSubjects)
 	for _, id := range unsettled {
 		changed[id] = true
@@ -185,9 +185,9 @@ func (r *runner) platformSnapshot(ctx context.Context, session Session) (Snapsho
 }
 
 // readState waits until the state includes the records before a position, and reads it.
-func (r *runner) readState(ctx context.Context, sends *sender, requested position, states *stateReader) ([]*state.Entry, error) {
+func (r *runner) readState(ctx context.Context, eventSender *sender, until position, states *stateReader) ([]*state.Entry, error) {
 	// This wait is not limited by stateTimeout, because Kafka may be unavailable for a long time.
-	if !sends.waitSent(ctx, requested) {
+	if !eventSender.waitSent(ctx, until) {
 		return nil, context.Cause(ctx)
 	}
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
@@ -197,7 +197,7 @@ func (r *runner) readState(ctx context.Context, sends *sender, requested positio
 		return nil, fmt.Errorf("reading the state: %w", err)
 	}
 	if stalled {
-		r.log.Warn("normalizer stalled: the platform is compared with an older state")
+		r.log.Warn("normalizer stalled: comparison with an older state")
 	}
 	return states.entries(), nil
 }

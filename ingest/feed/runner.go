@@ -38,41 +38,41 @@ type runner struct {
 	leaseTime    time.Duration
 	orderTimeout time.Duration
 
-	resyncWanted chan struct{} // capacity 1
-	holds        chan struct{} // capacity 1: events are held for another node
-	numbered     atomic.Bool   // the platform's events have identities
-	unnumbered   atomic.Bool   // the platform's events have no identities
-	warned       map[string]bool
+	resyncRequests chan struct{} // capacity 1
+	heldSignal     chan struct{} // capacity 1: events are held for another node
+	hasNumbers     atomic.Bool   // the platform's events have identities
+	lacksNumbers   atomic.Bool   // the platform's events have no identities
+	warnedNames    map[string]bool
 
 	// Used by the goroutine that keeps the lease.
 	leaseUntil time.Time
 	slot       int // -1 if none
 
-	leads atomic.Bool // the lease is that of slot 0
+	isLeader atomic.Bool // the lease is that of slot 0
 
-	mu              sync.Mutex
-	status          Status
-	failing         time.Time // start of the time without a connection; zero while connected
-	lastEvent       time.Time
-	begun           beginning
-	changedSubjects map[string]bool // subjects of the events read since the current snapshot was requested; nil if none was
+	mu                sync.Mutex
+	status            Status
+	disconnectedSince time.Time // start of the time without a connection; zero while connected
+	lastEvent         time.Time
+	heldConnection    heldConnection
+	changedSubjects   map[string]bool // subjects of the events read since the current snapshot was requested; nil if none was
 }
 
 const (
 	panicPlace = "feed"
 
 	connectTimeout = 30 * time.Second
-	finishTimeout  = 5 * time.Second // for pending produce requests when a session ends
-	refusedWait    = 30 * time.Second
+	drainTimeout   = 5 * time.Second // for pending produce requests when a session ends
+	refusedPause   = 30 * time.Second
 	reconnectMax   = 2 * time.Second // short, so that reading resumes soon after an outage
 	// After a session that lasted this long, the feed reconnects at once.
-	goodSession = 10 * time.Second
+	stableSession = 10 * time.Second
 
 	// maxValue is the largest size of an event's value in bytes, as in an HTTP body.
 	maxValue = 1 << 20
 	// appendBytes is the largest total size in bytes of the values in one append to the queue.
-	appendBytes = 512 << 10
-	maxWarned   = 1000
+	appendBytes    = 512 << 10
+	maxWarnedNames = 1000
 )
 
 func newRun() string {
@@ -86,7 +86,7 @@ func (r *runner) runUntil(ctx context.Context) {
 	r.holdForPeers(position{}) // records of an earlier process
 	var running sync.WaitGroup
 	running.Go(func() { r.spool.Run(ctx) })
-	running.Go(func() { r.keepOrder(ctx) })
+	running.Go(func() { r.releaseHeldEvents(ctx) })
 	running.Go(func() {
 		if err := r.sender.Run(ctx); err != nil {
 			r.log.Error("sending stopped", "error", err)
@@ -100,25 +100,25 @@ func (r *runner) runUntil(ctx context.Context) {
 	}
 }
 
-// read connects and reconnects to the platform until ctx ends.
-func (r *runner) read(ctx context.Context) {
+// runSessions connects and reconnects to the platform until ctx ends.
+func (r *runner) runSessions(ctx context.Context) {
 	wait := retry.Backoff{First: 200 * time.Millisecond, Max: reconnectMax}
 	var err error
 	for ctx.Err() == nil {
 		r.setState(StateConnecting, err)
 		began := time.Now()
-		err = r.session(ctx)
+		err = r.runSession(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if refusal, ok := errors.AsType[*Refusal](err); ok {
 			r.setState(StateRefused, err)
-			r.log.Error("the platform refuses the feed", "error", err, "advice", refusal.Advice)
-			retry.Sleep(ctx, refusedWait)
+			r.log.Error("feed refused by the platform", "error", err, "advice", refusal.Advice)
+			retry.Sleep(ctx, refusedPause)
 			continue
 		}
 		r.log.Warn("no connection to the platform", "error", err)
-		if time.Since(began) > goodSession {
+		if time.Since(began) > stableSession {
 			wait.Reset()
 		}
 		r.setState(StateConnecting, err)
@@ -131,20 +131,20 @@ var (
 	errConnectTimeout = fmt.Errorf("the platform has not answered within %v", connectTimeout)
 )
 
-// session connects and reads until the connection breaks.
-func (r *runner) session(ctx context.Context) error {
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	session, err := r.connect(ctx, end)
+// runSession connects and reads until the connection breaks.
+func (r *runner) runSession(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	session, err := r.connect(ctx, cancel)
 	if err != nil {
 		return err
 	}
-	q, sends := queue(r.spool), r.sender
+	q, eventSender := queue(r.spool), r.sender
 	acknowledger, acknowledges := session.(Acknowledger)
 	if acknowledges {
 		q = newMemoryQueue(acknowledger)
-		sends = newSender(q, r.output)
-		sends.finish = finishTimeout
+		eventSender = newSender(q, r.output)
+		eventSender.drainTimeout = drainTimeout
 	} else {
 		r.holdForPeers(r.spool.End())
 	}
@@ -156,16 +156,16 @@ func (r *runner) session(ctx context.Context) error {
 	run := func(work func(context.Context) error) {
 		running.Go(func() {
 			err := errPanicked
-			defer func() { end(err) }()
+			defer func() { cancel(err) }()
 			defer r.recoverer.Recover(panicPlace)
 			err = work(ctx)
 		})
 	}
-	signal(r.resyncWanted)
+	signal(r.resyncRequests)
 	run(func(ctx context.Context) error { return r.readEvents(ctx, session, q, acknowledges) })
-	run(func(ctx context.Context) error { return r.keepResynced(ctx, session, sends) })
+	run(func(ctx context.Context) error { return r.runResyncs(ctx, session, eventSender) })
 	if acknowledges {
-		run(sends.Run)
+		run(eventSender.Run)
 	}
 	<-ctx.Done()
 	if err := session.Close(); err != nil {
@@ -175,10 +175,10 @@ func (r *runner) session(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-func (r *runner) connect(ctx context.Context, end context.CancelCauseFunc) (session Session, err error) {
+func (r *runner) connect(ctx context.Context, cancel context.CancelCauseFunc) (session Session, err error) {
 	err = errPanicked
 	defer r.recoverer.Recover(panicPlace)
-	timer := time.AfterFunc(connectTimeout, func() { end(errConnectTimeout) })
+	timer := time.AfterFunc(connectTimeout, func() { cancel(errConnectTimeout) })
 	defer timer.Stop()
 	session, err = r.platform.Connect(ctx)
 	if err != nil && errors.Is(context.Cause(ctx), errConnectTimeout) {
@@ -200,11 +200,11 @@ func (r *runner) readEvents(ctx context.Context, session Session, q queue, keep 
 			n, size := 0, 0
 			entries = entries[:0]
 			for n < len(events) && size < int(min(appendBytes, r.spool.limit/segmentsPerSpool)) {
-				one := &events[n]
-				size += len(one.Value)
+				received := &events[n]
+				size += len(received.Value)
 				n++
-				r.countEvent(one)
-				if e, ok := r.entryOf(one, now, keep); ok {
+				r.countEvent(received)
+				if e, ok := r.entryOf(received, now, keep); ok {
 					entries = append(entries, e)
 				}
 			}
@@ -228,10 +228,10 @@ func (r *runner) countEvent(e *Event) {
 	if e.Hole > 0 {
 		r.metrics.holes.add(1)
 		r.metrics.dropped.add(e.Hole)
-		r.log.Warn("events of the platform are missing", "events", e.Hole)
+		r.log.Warn("events missing", "events", e.Hole)
 	}
 	if e.Hole > 0 || e.Resync {
-		signal(r.resyncWanted)
+		signal(r.resyncRequests)
 	}
 }
 
@@ -251,10 +251,10 @@ func (r *runner) entryOf(e *Event, now time.Time, keep bool) (entry, bool) {
 	}
 	identity := e.Identity
 	if identity.Valid() {
-		r.numbered.Store(true)
+		r.hasNumbers.Store(true)
 	} else {
-		if r.cfg.Redundancy > 1 && !r.unnumbered.Swap(true) {
-			r.log.Error("redundancy has no effect: the platform does not number its events, so one node at a time reads")
+		if r.cfg.Redundancy > 1 && !r.lacksNumbers.Swap(true) {
+			r.log.Error("redundancy without effect: no event numbers from the platform")
 		}
 		r.number++
 		identity = Identity{Run: r.run, Number: r.number}
@@ -270,18 +270,17 @@ func (r *runner) entryOf(e *Event, now time.Time, keep bool) (entry, bool) {
 	if keep {
 		record.Value = bytes.Clone(e.Value)
 	}
-	return entry{at: now, record: record, delivery: e.Delivery}, true
+	return entry{readAt: now, record: record, delivery: e.Delivery}, true
 }
 
 // warnUnknown logs, once for each name, how to map it to an account.
 func (r *runner) warnUnknown(names []string) {
 	for _, name := range names {
-		if name == "" || r.warned[name] || len(r.warned) >= maxWarned {
+		if name == "" || r.warnedNames[name] || len(r.warnedNames) >= maxWarnedNames {
 			continue
 		}
-		r.warned[name] = true
-		// The name is in the message, so that warnings of other names do not hold it back.
-		r.log.Warn(fmt.Sprintf("no account for %q: its events become dead letters", name),
+		r.warnedNames[name] = true
+		r.log.Warn("account unknown: events become dead letters", "name", name,
 			"setting", fmt.Sprintf("feeds: [{name: %s, accounts: [{match: %q, account: ACCOUNT}]}]", r.cfg.Name, name))
 	}
 }
@@ -294,7 +293,7 @@ func (r *runner) append(ctx context.Context, q queue, entries []entry, events []
 		if err == nil {
 			if full {
 				r.setState(StateConnected, nil)
-				r.log.Info("reading resumed: the spool has space")
+				r.log.Info("reading resumed")
 			}
 			return nil
 		}
@@ -321,7 +320,7 @@ func (r *runner) tryAppend(q queue, entries []entry, events []Event) error {
 			return err
 		}
 	}
-	r.noteFirst(events)
+	r.recordFirstHeld(events)
 	if r.changedSubjects != nil {
 		for i := range events {
 			for _, subject := range events[i].Subjects {
@@ -343,9 +342,9 @@ func (r *runner) setState(state State, err error) {
 	}
 	switch {
 	case state == StateConnected || state == StateSpoolFull || state == StateStandby:
-		r.failing = time.Time{}
-	case r.failing.IsZero():
-		r.failing = time.Now()
+		r.disconnectedSince = time.Time{}
+	case r.disconnectedSince.IsZero():
+		r.disconnectedSince = time.Now()
 	}
 	if state != StateConnected && state != StateSpoolFull {
 		r.status.ConnectedAt = 0
@@ -391,8 +390,8 @@ func (r *runner) currentStatus(now time.Time) Status {
 func (r *runner) publishStatus(ctx context.Context) {
 	for {
 		status, progress := r.currentStatus(time.Now()), r.progress()
-		limited, cancel := context.WithTimeout(ctx, storeTimeout)
-		err := r.store.putStatus(limited, status, progress)
+		storeCtx, cancel := context.WithTimeout(ctx, storeTimeout)
+		err := r.store.putStatus(storeCtx, status, progress)
 		cancel()
 		if err != nil && ctx.Err() == nil {
 			r.log.Warn("storing the status of a feed failed", "error", err)

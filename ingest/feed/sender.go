@@ -26,17 +26,17 @@ type queue interface {
 type sender struct {
 	queue  queue
 	output *output
-	// finish is the time, after Run's context has ended, to store and acknowledge the records in
+	// drainTimeout is the time, after Run's context has ended, to store and acknowledge the records in
 	// progress, so that the platform does not send them again.
-	finish time.Duration
+	drainTimeout time.Duration
 
-	oldest atomic.Int64 // Unix nanoseconds at which the first unsent record was read; 0 if all are sent
+	oldestUnsentAt atomic.Int64 // Unix nanoseconds at which the first unsent record was read; 0 if all are sent
 
-	mu      sync.Mutex
-	limit   *position     // records from this position on are held; nil if none
-	sent    position      // Kafka has all records before it
-	last    Identity      // identity of the last record that Kafka has; zero if none since the start
-	changed chan struct{} // closed and replaced when limit or sent change
+	mu           sync.Mutex
+	limit        *position     // records from this position on are held; nil if none
+	sent         position      // Kafka has all records before it
+	lastIdentity Identity      // identity of the last record that Kafka has; zero if none since the start
+	changed      chan struct{} // closed and replaced when limit or sent change
 }
 
 func newSender(q queue, o *output) *sender {
@@ -46,7 +46,7 @@ func newSender(q queue, o *output) *sender {
 // Run sends until ctx ends or, with the queue of a session, an acknowledgement fails.
 func (s *sender) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
-		bound, changed := s.bound()
+		bound, changed := s.sendLimit()
 		entries, next, err := s.queue.Next(bound)
 		if err != nil {
 			s.output.log.Error("reading the spool failed", "error", err)
@@ -55,7 +55,7 @@ func (s *sender) Run(ctx context.Context) error {
 		}
 		if len(entries) == 0 {
 			s.setSent(next, nil)
-			s.setOldest(next)
+			s.updateOldestUnsent(next)
 			select {
 			case <-ctx.Done():
 			case <-s.queue.Wake():
@@ -63,7 +63,7 @@ func (s *sender) Run(ctx context.Context) error {
 			}
 			continue
 		}
-		s.oldest.Store(entries[0].at.UnixNano())
+		s.oldestUnsentAt.Store(entries[0].readAt.UnixNano())
 		if !s.produce(ctx, entries) {
 			return nil
 		}
@@ -75,13 +75,13 @@ func (s *sender) Run(ctx context.Context) error {
 	return nil
 }
 
-// setOldest sets oldest when there is nothing to send: to zero, or to about now if records are held.
-func (s *sender) setOldest(next position) {
+// updateOldestUnsent sets oldest when there is nothing to send: to zero, or to about now if records are held.
+func (s *sender) updateOldestUnsent(next position) {
 	switch {
 	case !next.before(s.queue.End()):
-		s.oldest.Store(0)
-	case s.oldest.Load() == 0:
-		s.oldest.Store(time.Now().UnixNano())
+		s.oldestUnsentAt.Store(0)
+	case s.oldestUnsentAt.Load() == 0:
+		s.oldestUnsentAt.Store(time.Now().UnixNano())
 	}
 }
 
@@ -91,19 +91,19 @@ func (s *sender) produce(ctx context.Context, entries []entry) bool {
 	for i := range entries {
 		records[i] = entries[i].record
 	}
-	if s.finish > 0 {
-		lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	if s.drainTimeout > 0 {
+		drainCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		defer cancel()
-		stop := context.AfterFunc(ctx, func() { time.AfterFunc(s.finish, cancel) })
+		stop := context.AfterFunc(ctx, func() { time.AfterFunc(s.drainTimeout, cancel) })
 		defer stop()
-		ctx = lasting
+		ctx = drainCtx
 	}
 	return s.output.send(ctx, records)
 }
 
-// bound returns the position before which records may be sent, and a channel that is closed when it
+// sendLimit returns the position before which records may be sent, and a channel that is closed when it
 // changes.
-func (s *sender) bound() (position, <-chan struct{}) {
+func (s *sender) sendLimit() (position, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.limit != nil {
@@ -136,7 +136,7 @@ func (s *sender) setSent(p position, last *kafka.Record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if last != nil {
-		s.last, _ = event.ParseIdentity(string(last.Header(event.HeaderIdentity))) // zero: none
+		s.lastIdentity, _ = event.ParseIdentity(string(last.Header(event.HeaderIdentity))) // zero: none
 	}
 	if s.sent.before(p) {
 		s.sent = p
@@ -152,10 +152,10 @@ func (s *sender) notify() {
 // progress returns the identity of the last record that Kafka has, and whether there are unsent records
 // that are not held.
 func (s *sender) progress() (last Identity, pending bool) {
-	bound, _ := s.bound()
+	bound, _ := s.sendLimit()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.last, s.sent.before(bound)
+	return s.lastIdentity, s.sent.before(bound)
 }
 
 // waitReleased waits until no records are held. It returns false if ctx ended first.
@@ -188,7 +188,7 @@ func (s *sender) wait(ctx context.Context, holds func() bool) bool {
 
 // oldestUnsent returns the age of the first unsent record, 0 if all are sent.
 func (s *sender) oldestUnsent(now time.Time) time.Duration {
-	at := s.oldest.Load()
+	at := s.oldestUnsentAt.Load()
 	if at == 0 {
 		return 0
 	}

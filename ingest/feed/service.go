@@ -52,35 +52,35 @@ func NewService(cfg ServiceConfig, deps ServiceDeps) (_ *Service, err error) {
 	metrics, recoverer := newMetrics(deps.Metrics), panics.New(deps.Metrics, deps.Logger)
 	recoverer.InitMetrics(panicPlace)
 	s := &Service{}
-	for _, one := range cfg.Feeds {
-		r, err := newRunner(one, cfg, deps, metrics.of(one), recoverer)
+	for _, feedConfig := range cfg.Feeds {
+		r, err := newRunner(feedConfig, cfg, deps, metrics.forFeed(feedConfig), recoverer)
 		if err != nil {
-			return nil, fmt.Errorf("feed %s: %w", one.Name, err)
+			return nil, fmt.Errorf("feed %s: %w", feedConfig.Name, err)
 		}
 		s.runners = append(s.runners, r)
 	}
 	return s, nil
 }
 
-func newRunner(one Config, cfg ServiceConfig, deps ServiceDeps, metrics feedMetrics, recoverer *panics.Recoverer) (*runner, error) {
-	logger := deps.Logger.With("feed", one.Name)
-	platform, err := deps.Platform(one, Deps{
-		Accounts: NewAccounts(one, deps.Directory), Metrics: deps.Metrics, Log: logger, Panics: recoverer,
+func newRunner(feedConfig Config, cfg ServiceConfig, deps ServiceDeps, metrics feedMetrics, recoverer *panics.Recoverer) (*runner, error) {
+	logger := deps.Logger.With("feed", feedConfig.Name)
+	platform, err := deps.Platform(feedConfig, Deps{
+		Accounts: NewAccounts(feedConfig, deps.Directory), Metrics: deps.Metrics, Log: logger, Panics: recoverer,
 	})
 	if err != nil {
 		return nil, err
 	}
 	lost := func(n int) { metrics.dropped.add(uint64(n)) }
-	spool, err := openSpool(filepath.Join(cfg.DataDir, "feeds", one.Name), cfg.SpoolBytes, lost, logger)
+	spool, err := openSpool(filepath.Join(cfg.DataDir, "feeds", feedConfig.Name), cfg.SpoolBytes, lost, logger)
 	if err != nil {
 		return nil, err
 	}
 	out := &output{deps.Producer, deps.Tracer, lost, logger}
 	r := &runner{
-		cfg: one, node: cfg.Node, platform: platform, store: deps.Store, log: logger, kafka: deps.Log, output: out,
+		cfg: feedConfig, node: cfg.Node, platform: platform, store: deps.Store, log: logger, kafka: deps.Log, output: out,
 		metrics: metrics, recoverer: recoverer, spool: spool, sender: newSender(spool, out),
 		run: newRun(), leaseTime: leaseTime, orderTimeout: orderTimeout,
-		resyncWanted: make(chan struct{}, 1), holds: make(chan struct{}, 1), warned: map[string]bool{}, slot: -1,
+		resyncRequests: make(chan struct{}, 1), heldSignal: make(chan struct{}, 1), warnedNames: map[string]bool{}, slot: -1,
 	}
 	r.setState(StateStandby, nil)
 	return r, nil

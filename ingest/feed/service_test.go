@@ -650,7 +650,7 @@ func TestALeaseGoesToAnotherNodeWithinFiveSeconds(t *testing.T) {
 		all, err := store.List(t.Context())
 		return err == nil && len(all) == 2 && all[0].State == StateConnected && all[1].State == StateStandby
 	})
-	if mine, err := store.claim(t.Context(), "pbx", 0, "c", leaseTime); err != nil || mine {
+	if mine, err := store.acquireLease(t.Context(), "pbx", 0, "c", leaseTime); err != nil || mine {
 		t.Errorf("a third node got the lease: %v", err)
 	}
 	a.stop() // gives it up

@@ -78,11 +78,11 @@ const maxName = 64
 // ValidateConfigs checks the entries of the list called name.
 func ValidateConfigs(c *setting.Check, name string, configs []Config) {
 	names := make(map[string]bool)
-	for i, one := range configs {
+	for i, cfg := range configs {
 		entry := c.Group(fmt.Sprintf("%s[%d]", name, i))
-		one.Validate(entry)
-		entry.Must(!names[one.Name], "name", "another feed is called %q", one.Name)
-		names[one.Name] = true
+		cfg.Validate(entry)
+		entry.Must(!names[cfg.Name], "name", "another feed is called %q", cfg.Name)
+		names[cfg.Name] = true
 	}
 }
 

@@ -46,10 +46,10 @@ var (
 // The checkpoint is written alternately to two places of one file, each with a checksum, so that the
 // previous one remains after a torn write.
 type spool struct {
-	dir   string
-	limit int64
-	log   *slog.Logger
-	lost  func(records int)
+	dir    string
+	limit  int64
+	log    *slog.Logger
+	onLost func(records int)
 
 	size     atomic.Int64  // of all segments
 	appended chan struct{} // capacity 1: records were appended
@@ -57,24 +57,24 @@ type spool struct {
 	open     func(name string, flag int, mode os.FileMode) (segmentFile, error)
 
 	// Used by the goroutine that appends.
-	file   segmentFile
-	failed bool // the last write or sync failed: start a new segment
-	buffer []byte
+	file        segmentFile
+	writeFailed bool // the last write or sync failed: start a new segment
+	buffer      []byte
 
-	mu      sync.Mutex
-	tail    position         // after the last complete record
-	sizes   map[uint64]int64 // of the segments
-	unsaved segmentFile      // written to since the last sync
-	syncErr error
-	active  uint64 // the segment for appends; 0 if none
+	mu            sync.Mutex
+	tail          position         // after the last complete record
+	sizes         map[uint64]int64 // of the segments
+	unsynced      segmentFile      // written to since the last sync
+	syncErr       error
+	appendSegment uint64 // the segment for appends; 0 if none
 
 	// Used by the goroutine that reads.
-	reader     *os.File
-	readFrom   uint64   // the reader's segment
-	head       position // to read next
-	chunk      []byte
-	checkpoint *os.File
-	turn       int64
+	reader           *os.File
+	readerSegment    uint64   // the reader's segment
+	head             position // to read next
+	chunk            []byte
+	checkpoint       *os.File
+	checkpointNumber int64
 }
 
 // segmentFile is an *os.File for writing; tests replace it by one that fails.
@@ -91,7 +91,7 @@ const (
 	checkpointName   = "checkpoint"
 	checkpointSize   = 40
 	syncEvery        = 100 * time.Millisecond
-	maxSegment       = 64 << 20
+	maxSegmentBytes  = 64 << 20
 	segmentsPerSpool = 16
 	// maxRecord is the largest size of a record in the spool in bytes. A larger length is damaged.
 	maxRecord = kafka.MaxRecordBytes
@@ -101,7 +101,7 @@ const (
 // damaged records.
 func openSpool(dir string, limit setting.Bytes, lost func(records int), log *slog.Logger) (*spool, error) {
 	s := &spool{
-		dir: dir, limit: int64(limit), log: log, lost: lost,
+		dir: dir, limit: int64(limit), log: log, onLost: lost,
 		appended: make(chan struct{}, 1), freed: make(chan struct{}, 1), sizes: map[uint64]int64{},
 		open: func(name string, flag int, mode os.FileMode) (segmentFile, error) {
 			return os.OpenFile(name, flag, mode)
@@ -157,21 +157,21 @@ func (s *spool) openCheckpoint() error {
 	content := make([]byte, 2*checkpointSize)
 	n, _ := file.ReadAt(content, 0) // a new file has fewer bytes
 	for at := 0; at+checkpointSize <= n; at += checkpointSize {
-		one := content[at:][:checkpointSize]
-		if turn, p, ok := parseCheckpoint(one); ok && turn > s.turn {
-			s.turn, s.head = turn, p
+		slot := content[at:][:checkpointSize]
+		if number, p, ok := parseCheckpoint(slot); ok && number > s.checkpointNumber {
+			s.checkpointNumber, s.head = number, p
 		}
 	}
 	for segment := range s.sizes {
 		if segment < s.head.segment || segment == s.head.segment && s.head.offset >= s.sizes[segment] {
-			if err := s.remove(segment); err != nil {
+			if err := s.removeSegment(segment); err != nil {
 				return err
 			}
 		}
 	}
 	// Continue with the first existing segment: segments may have been deleted by a checkpoint that was
 	// not written to disk.
-	if first, ok := s.firstFrom(s.head.segment); ok && first != s.head.segment {
+	if first, ok := s.firstSegmentFrom(s.head.segment); ok && first != s.head.segment {
 		s.head = position{first, 0}
 	}
 	if s.tail.before(s.head) { // its segment was deleted: do not reuse its number
@@ -180,7 +180,7 @@ func (s *spool) openCheckpoint() error {
 	return nil
 }
 
-func parseCheckpoint(b []byte) (turn int64, p position, ok bool) {
+func parseCheckpoint(b []byte) (number int64, p position, ok bool) {
 	sum := crc32.Checksum(b[:checkpointSize-4], castagnoli)
 	if sum != binary.BigEndian.Uint32(b[checkpointSize-4:]) {
 		return 0, position{}, false
@@ -190,26 +190,26 @@ func parseCheckpoint(b []byte) (turn int64, p position, ok bool) {
 
 // Done stores a checkpoint: Kafka has all records before p, and they are not read again.
 func (s *spool) Done(_ context.Context, p position) error {
-	s.turn++
+	s.checkpointNumber++
 	b := make([]byte, checkpointSize)
-	binary.BigEndian.PutUint64(b, uint64(s.turn))
+	binary.BigEndian.PutUint64(b, uint64(s.checkpointNumber))
 	binary.BigEndian.PutUint64(b[8:], p.segment)
 	binary.BigEndian.PutUint64(b[16:], uint64(p.offset))
 	binary.BigEndian.PutUint32(b[checkpointSize-4:], crc32.Checksum(b[:checkpointSize-4], castagnoli))
-	if _, err := s.checkpoint.WriteAt(b, s.turn%2*checkpointSize); err != nil {
+	if _, err := s.checkpoint.WriteAt(b, s.checkpointNumber%2*checkpointSize); err != nil {
 		return fmt.Errorf("writing the spool's checkpoint: %w", err)
 	}
 	s.mu.Lock()
 	var old []uint64
 	for segment := range s.sizes {
 		sent := segment < p.segment || segment == p.segment && p.offset >= s.sizes[segment]
-		if sent && segment != s.active {
+		if sent && segment != s.appendSegment {
 			old = append(old, segment)
 		}
 	}
 	s.mu.Unlock()
 	for _, segment := range old {
-		if err := s.remove(segment); err != nil {
+		if err := s.removeSegment(segment); err != nil {
 			return fmt.Errorf("deleting a segment of the spool: %w", err)
 		}
 	}
@@ -219,7 +219,7 @@ func (s *spool) Done(_ context.Context, p position) error {
 	return nil
 }
 
-func (s *spool) remove(segment uint64) error {
+func (s *spool) removeSegment(segment uint64) error {
 	if err := os.Remove(s.segmentPath(segment)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -259,10 +259,10 @@ func (s *spool) Append(entries []entry) error {
 		return errSpoolFull
 	}
 	if err := s.takeSyncError(); err != nil {
-		s.failed = true
+		s.writeFailed = true
 		return fmt.Errorf("syncing the spool: %w", err)
 	}
-	if s.file == nil || s.failed || s.End().offset >= min(maxSegment, s.limit/segmentsPerSpool) {
+	if s.file == nil || s.writeFailed || s.End().offset >= min(maxSegmentBytes, s.limit/segmentsPerSpool) {
 		if err := s.rotate(); err != nil {
 			return fmt.Errorf("beginning a segment of the spool: %w", err)
 		}
@@ -270,16 +270,16 @@ func (s *spool) Append(entries []entry) error {
 	end := s.End()
 	if _, err := s.file.Write(s.buffer); err != nil {
 		// A partly written record is after the end, and ignored.
-		s.failed = true
-		if cut := s.file.Truncate(end.offset); cut != nil {
-			err = errors.Join(err, cut)
+		s.writeFailed = true
+		if truncateErr := s.file.Truncate(end.offset); truncateErr != nil {
+			err = errors.Join(err, truncateErr)
 		}
 		return fmt.Errorf("writing to the spool: %w", err)
 	}
 	s.mu.Lock()
 	s.tail.offset += int64(len(s.buffer))
 	s.sizes[s.tail.segment] = s.tail.offset
-	s.unsaved = s.file
+	s.unsynced = s.file
 	s.mu.Unlock()
 	s.size.Add(int64(len(s.buffer)))
 	signal(s.appended)
@@ -290,25 +290,25 @@ func (s *spool) Append(entries []entry) error {
 func (s *spool) rotate() error {
 	if s.file != nil {
 		err := s.sync()
-		if closed := s.file.Close(); err == nil {
-			err = closed
+		if closeErr := s.file.Close(); err == nil {
+			err = closeErr
 		}
 		s.file = nil
-		if err != nil && !s.failed {
+		if err != nil && !s.writeFailed {
 			return err
 		}
 	}
 	next := position{s.End().segment + 1, 0}
-	if s.failed && s.End().offset == 0 && next.segment > 1 { // the failed segment is empty
+	if s.writeFailed && s.End().offset == 0 && next.segment > 1 { // the failed segment is empty
 		next.segment--
 	}
 	file, err := s.open(s.segmentPath(next.segment), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	s.file, s.failed = file, false
+	s.file, s.writeFailed = file, false
 	s.mu.Lock()
-	s.active = next.segment
+	s.appendSegment = next.segment
 	s.tail = next
 	s.sizes[next.segment] = next.offset
 	s.mu.Unlock()
@@ -325,8 +325,8 @@ func (s *spool) takeSyncError() error {
 
 func (s *spool) sync() error {
 	s.mu.Lock()
-	file := s.unsaved
-	s.unsaved = nil
+	file := s.unsynced
+	s.unsynced = nil
 	s.mu.Unlock()
 	if file == nil {
 		return nil

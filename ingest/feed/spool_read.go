@@ -14,7 +14,7 @@ func (s *spool) Next(limit position) (entries []entry, next position, err error)
 		if !s.head.before(limit) {
 			return nil, s.head, nil
 		}
-		if err := s.attach(); err != nil {
+		if err := s.openHeadSegment(); err != nil {
 			return nil, s.head, err
 		}
 		end := s.segmentEnd(s.head.segment)
@@ -25,7 +25,7 @@ func (s *spool) Next(limit position) (entries []entry, next position, err error)
 		if err != nil || len(entries) > 0 {
 			return entries, s.head, err
 		}
-		if !s.leaveSegment(limit) {
+		if !s.nextSegment(limit) {
 			return nil, s.head, nil
 		}
 	}
@@ -38,28 +38,28 @@ func (s *spool) segmentEnd(segment uint64) int64 {
 	return s.sizes[segment]
 }
 
-// attach opens the segment of next.
-func (s *spool) attach() error {
-	if s.reader != nil && s.readFrom == s.head.segment {
+// openHeadSegment opens the segment of next.
+func (s *spool) openHeadSegment() error {
+	if s.reader != nil && s.readerSegment == s.head.segment {
 		return nil
 	}
 	if s.reader != nil {
 		_ = s.reader.Close() // opened for reading only
 		s.reader = nil
 	}
-	if first, ok := s.firstFrom(s.head.segment); ok && first != s.head.segment {
+	if first, ok := s.firstSegmentFrom(s.head.segment); ok && first != s.head.segment {
 		s.head = position{first, 0}
 	}
 	file, err := os.Open(s.segmentPath(s.head.segment))
 	if err != nil {
 		return fmt.Errorf("opening a segment of the spool: %w", err)
 	}
-	s.reader, s.readFrom = file, s.head.segment
+	s.reader, s.readerSegment = file, s.head.segment
 	return nil
 }
 
-// firstFrom returns the first segment at or after the given one.
-func (s *spool) firstFrom(segment uint64) (first uint64, ok bool) {
+// firstSegmentFrom returns the first segment at or after the given one.
+func (s *spool) firstSegmentFrom(segment uint64) (first uint64, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for candidate := range s.sizes {
@@ -70,9 +70,9 @@ func (s *spool) firstFrom(segment uint64) (first uint64, ok bool) {
 	return first, ok
 }
 
-// leaveSegment moves next to the next segment. It returns false if there is none before limit.
-func (s *spool) leaveSegment(limit position) bool {
-	following, ok := s.firstFrom(s.head.segment + 1)
+// nextSegment moves next to the next segment. It returns false if there is none before limit.
+func (s *spool) nextSegment(limit position) bool {
+	following, ok := s.firstSegmentFrom(s.head.segment + 1)
 	if !ok || limit.segment < following {
 		return false
 	}
@@ -91,14 +91,14 @@ func (s *spool) readBatch(end int64) ([]entry, error) {
 		return nil, err
 	}
 	entries, used, problem := parseEntries(chunk)
-	if problem == errShort && len(entries) == 0 && int64(size) < end-s.head.offset { // a record larger than the chunk
+	if problem == errTruncated && len(entries) == 0 && int64(size) < end-s.head.offset { // a record larger than the chunk
 		if chunk, err = s.readAt(int(min(end-s.head.offset, maxRecord+recordHeader))); err != nil {
 			return nil, err
 		}
 		entries, used, problem = parseEntries(chunk)
 	}
 	whole := int64(len(chunk)) == end-s.head.offset
-	if len(entries) == 0 && (problem == errDamaged || problem == errShort) && (whole || problem == errDamaged) {
+	if len(entries) == 0 && (problem == errDamaged || problem == errTruncated) && (whole || problem == errDamaged) {
 		return nil, s.skipDamage(end)
 	}
 	s.head.offset += int64(used)
@@ -126,7 +126,7 @@ func (s *spool) skipDamage(end int64) error {
 	for at := 1; at+recordHeader < len(rest); at++ {
 		if found, _, _ := parseEntries(rest[at:min(len(rest), at+maxRecord+recordHeader)]); len(found) > 0 {
 			s.log.Error("damage in the spool: records lost", "file", s.segmentPath(s.head.segment), "offset", s.head.offset, "bytes", at)
-			s.lost(1)
+			s.onLost(1)
 			s.head.offset += int64(at)
 			return nil
 		}

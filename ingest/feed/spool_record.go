@@ -11,14 +11,14 @@ import (
 
 // entry is a record in a queue.
 type entry struct {
-	at       time.Time // when it was read from the platform
+	readAt   time.Time // when it was read from the platform
 	record   kafka.Record
 	delivery uint64 // of an Acknowledger's event; not stored in the spool
 }
 
 var (
-	errShort   = errors.New("the record extends beyond the end")
-	errDamaged = errors.New("the record is damaged")
+	errTruncated = errors.New("the record extends beyond the end")
+	errDamaged   = errors.New("the record is damaged")
 )
 
 // parseEntries parses complete records in b and returns their size in bytes. The error is the reason
@@ -27,14 +27,14 @@ func parseEntries(b []byte) (entries []entry, used int, err error) {
 	for used < len(b) {
 		rest := b[used:]
 		if len(rest) < recordHeader {
-			return entries, used, errShort
+			return entries, used, errTruncated
 		}
 		size := binary.BigEndian.Uint32(rest)
 		if size == 0 || size > maxRecord {
 			return entries, used, errDamaged
 		}
 		if int(size) > len(rest)-recordHeader {
-			return entries, used, errShort
+			return entries, used, errTruncated
 		}
 		body := rest[recordHeader:][:size]
 		if crc32.Checksum(body, castagnoli) != binary.BigEndian.Uint32(rest[4:]) {
@@ -52,7 +52,7 @@ func parseEntries(b []byte) (entries []entry, used int, err error) {
 
 // appendEntry appends the bytes of a record: time, topic, key, headers, value.
 func appendEntry(b []byte, e *entry) []byte {
-	b = binary.AppendVarint(b, e.at.UnixMilli())
+	b = binary.AppendVarint(b, e.readAt.UnixMilli())
 	b = appendText(b, e.record.Topic)
 	b = appendText(b, e.record.Key)
 	b = binary.AppendUvarint(b, uint64(len(e.record.Headers)))
@@ -83,7 +83,7 @@ func parseEntry(b []byte) (e entry, ok bool) {
 		return t
 	}
 	ok = true
-	e.at = time.UnixMilli(at)
+	e.readAt = time.UnixMilli(at)
 	e.record.Partition = kafka.AnyPartition
 	e.record.Topic = string(text())
 	if key := text(); len(key) > 0 {

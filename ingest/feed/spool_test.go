@@ -19,7 +19,7 @@ import (
 )
 
 func testEntry(n int) entry {
-	return entry{at: time.UnixMilli(1_700_000_000_000 + int64(n)), record: kafka.Record{
+	return entry{readAt: time.UnixMilli(1_700_000_000_000 + int64(n)), record: kafka.Record{
 		Topic: "cc.raw", Key: []byte("acme"), Value: fmt.Appendf(nil, `{"n":%d}`, n), Headers: []kafka.Header{{Key: "format", Value: []byte("f")}},
 	}}
 }
@@ -91,7 +91,7 @@ func TestAKilledProcessLeavesWhatItHasAppended(t *testing.T) {
 	if err != nil || len(entries) != 100 || next != limit {
 		t.Fatalf("%d records before %v, to %v: %v", len(entries), limit, next, err)
 	}
-	if e := entries[7]; !e.at.Equal(testEntry(7).at) || string(e.record.Key) != "acme" || e.record.Topic != "cc.raw" || string(e.record.Header("format")) != "f" {
+	if e := entries[7]; !e.readAt.Equal(testEntry(7).readAt) || string(e.record.Key) != "acme" || e.record.Topic != "cc.raw" || string(e.record.Header("format")) != "f" {
 		t.Errorf("a record is read as %+v", e)
 	}
 	if err := first.Done(t.Context(), next); err != nil {

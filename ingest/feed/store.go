@@ -25,35 +25,35 @@ func NewStore(ctx context.Context, db *sqldb.DB) (*Store, error) {
 	return &Store{db: db}, nil
 }
 
-// alone reports whether no other node can share the database.
-func (s *Store) alone() bool { return !s.db.Postgres() }
+// singleNode reports whether no other node can share the database.
+func (s *Store) singleNode() bool { return !s.db.Postgres() }
 
-// claim acquires or renews the lease of a slot of a feed. It returns false while another node has it.
-func (s *Store) claim(ctx context.Context, feed string, slot int, node string, lease time.Duration) (mine bool, err error) {
+// acquireLease acquires or renews the lease of a slot of a feed. It returns false while another node has it.
+func (s *Store) acquireLease(ctx context.Context, feed string, slot int, node string, lease time.Duration) (acquired bool, err error) {
 	rows, err := s.db.ExecWithoutTx(ctx, `INSERT INTO feeds_leases (feed, slot, node, expires_at) VALUES ($1, $2, $3, `+s.db.ClockExpr()+` + $4)
 		ON CONFLICT (feed, slot) DO UPDATE SET node = excluded.node, expires_at = excluded.expires_at
 		WHERE feeds_leases.node = excluded.node OR feeds_leases.expires_at <= `+s.db.ClockExpr(), feed, slot, node, lease.Milliseconds())
-	return rows == 1, sqldb.Wrap(err, "taking the lease of a feed")
+	return rows == 1, sqldb.Wrap(err, "acquiring the lease of a feed")
 }
 
-// release releases the node's leases of a feed, except that of slot keep; -1 releases all.
-func (s *Store) release(ctx context.Context, feed, node string, keep int) error {
+// releaseLeases releases the node's leases of a feed, except that of slot keep; -1 releases all.
+func (s *Store) releaseLeases(ctx context.Context, feed, node string, keep int) error {
 	_, err := s.db.ExecWithoutTx(ctx, `DELETE FROM feeds_leases WHERE feed = $1 AND node = $2 AND slot <> $3`, feed, node, keep)
-	return sqldb.Wrap(err, "giving up the lease of a feed")
+	return sqldb.Wrap(err, "releasing the leases of a feed")
 }
 
 // statusAge is the time for which the status of a node that no longer updates it is kept.
 const statusAge = time.Minute
 
-// published is the stored form of a node's status and progress.
-type published struct {
+// storedStatus is the stored form of a node's status and progress.
+type storedStatus struct {
 	Status
 	Progress progress `json:"progress"`
 }
 
 // putStatus stores the status of the node, and deletes those older than statusAge.
 func (s *Store) putStatus(ctx context.Context, status Status, p progress) error {
-	value, err := json.Marshal(published{status, p})
+	value, err := json.Marshal(storedStatus{status, p})
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (s *Store) peers(ctx context.Context, feed, node string, within time.Durati
 		if err := scan(&value, &age); err != nil {
 			return peer{}, err
 		}
-		var p published
+		var p storedStatus
 		err := json.Unmarshal([]byte(value), &p)
 		return peer{p.Progress, time.Duration(age) * time.Millisecond}, err
 	})

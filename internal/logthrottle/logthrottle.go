@@ -1,6 +1,6 @@
 // Package logthrottle prevents a lasting fault from filling the log and its disk: of
-// the warnings with the same message, and the same attribute route if they have one,
-// it writes a few, then one per period, with the number of suppressed ones. So a fault
+// the warnings with the same message, and the same attribute route or name if they have
+// one, it writes a few, then one per period, with the number of suppressed ones. So a fault
 // of one route of the API does not hide that of another.
 //
 // Only warnings are suppressed: errors, and messages below the level of a warning, are
@@ -52,11 +52,11 @@ func (h *Handler) Handle(ctx context.Context, r slog.Record) error {
 	return h.inner.Handle(ctx, r)
 }
 
-// key returns the message, with the value of the attribute route if r has one.
+// key returns the message, with the value of the attribute route or name if r has one.
 func key(r slog.Record) string {
 	key := r.Message
 	r.Attrs(func(a slog.Attr) bool {
-		if a.Key == "route" {
+		if a.Key == "route" || a.Key == "name" {
 			key += " " + a.Value.String()
 			return false
 		}
@@ -87,7 +87,7 @@ type warningCount struct {
 	suppressed  int       // suppressed since the last one written
 }
 
-// maxKeys bounds the number of keys. Messages and routes are few constants.
+// maxKeys bounds the number of keys. Messages and routes are few constants; names may be many.
 const maxKeys = 1000
 
 // allow reports whether a warning may be written, and how many were suppressed since the

@@ -56,14 +56,16 @@ func TestOnlyWarningsWithTheSameWordsAreHeldBack(t *testing.T) {
 	}
 }
 
-func TestRoutesAreHeldBackApart(t *testing.T) {
-	log, said := recorder()
-	for range 2 * Burst {
-		log.Warn("request failed", "request_id", "1", "route", "/a", "error", "the disk is full")
-	}
-	log.Warn("request failed", "request_id", "1", "route", "/b", "error", "the database is away")
-	if n := strings.Count(said.String(), "\n"); n != Burst+1 || !strings.Contains(said.String(), "database") {
-		t.Errorf("%d lines:\n%s", n, said)
+func TestRoutesAndNamesAreHeldBackApart(t *testing.T) {
+	for _, key := range []string{"route", "name"} {
+		log, said := recorder()
+		for range 2 * Burst {
+			log.Warn("request failed", "request_id", "1", key, "/a", "error", "the disk is full")
+		}
+		log.Warn("request failed", "request_id", "1", key, "/b", "error", "the database is away")
+		if n := strings.Count(said.String(), "\n"); n != Burst+1 || !strings.Contains(said.String(), "database") {
+			t.Errorf("%s: %d lines:\n%s", key, n, said)
+		}
 	}
 }
 

@@ -252,12 +252,12 @@ func TestHoldIsBounded(t *testing.T) {
 	now = now.Add(holdTime / 2)
 	add("b")
 	add("a")
-	if out := h.expire(nil, now); len(out) != 0 {
+	if out := h.releaseExpired(nil, now); len(out) != 0 {
 		t.Fatalf("%d events before their time", len(out))
 	}
 	now = now.Add(holdTime / 2)
-	if out := h.expire(nil, now); len(out) != 2 || string(out[0].Value) != "a" || h.count != 1 {
-		t.Fatalf("%d events, %d held", len(out), h.count)
+	if out := h.releaseExpired(nil, now); len(out) != 2 || string(out[0].Value) != "a" || h.eventCount != 1 {
+		t.Fatalf("%d events, %d held", len(out), h.eventCount)
 	}
 	if add("a") {
 		t.Error("a call whose hold time has expired is held again")
@@ -265,27 +265,27 @@ func TestHoldIsBounded(t *testing.T) {
 	if out := h.release(nil, "b", "B"); len(out) != 1 || out[0].Account != "B" {
 		t.Errorf("released %v", out)
 	}
-	for i := range maxHeld + 100 {
+	for i := range maxHeldEvents + 100 {
 		add(fmt.Sprint("call", i))
 	}
-	if out := h.expire(nil, now); len(out) != 100 || h.count != maxHeld {
-		t.Errorf("%d events, %d held", len(out), h.count)
+	if out := h.releaseExpired(nil, now); len(out) != 100 || h.eventCount != maxHeldEvents {
+		t.Errorf("%d events, %d held", len(out), h.eventCount)
 	}
-	h.expire(nil, now.Add(holdTime))
-	if len(h.calls) != 0 || len(h.order) != 0 || h.count != 0 {
-		t.Errorf("%d calls, %d in order, %d events", len(h.calls), len(h.order), h.count)
+	h.releaseExpired(nil, now.Add(holdTime))
+	if len(h.calls) != 0 || len(h.order) != 0 || h.eventCount != 0 {
+		t.Errorf("%d calls, %d in order, %d events", len(h.calls), len(h.order), h.eventCount)
 	}
 }
 
 func TestMemoryOfAccountsIsBounded(t *testing.T) {
 	tenants := newTenants(&feed.Config{}, accounts{})
-	for i := range 3 * maxLearned {
-		tenants.learn(fmt.Sprint(i), tenant{"A", true})
+	for i := range 3 * maxCachedIDs {
+		tenants.store(fmt.Sprint(i), cachedAccount{"A", true})
 	}
-	if n := len(tenants.recent) + len(tenants.older); n > 2*maxLearned {
+	if n := len(tenants.recent) + len(tenants.older); n > 2*maxCachedIDs {
 		t.Errorf("%d ids", n)
 	}
-	if tenants.lookup(fmt.Sprint(3*maxLearned-1)).account != "A" {
+	if tenants.cached(fmt.Sprint(3*maxCachedIDs-1)).account != "A" {
 		t.Error("the last id is forgotten")
 	}
 }
@@ -344,10 +344,10 @@ func TestWrapUpFoundBySnapshotEnds(t *testing.T) {
 	if err := s.wait(ctx, time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	if s.tick(time.Unix(last+3599, 0)); len(s.out) > 0 {
+	if s.appendDueEvents(time.Unix(last+3599, 0)); len(s.out) > 0 {
 		t.Errorf("the wrap-up ended early: %s", s.out[0].Value)
 	}
-	s.tick(time.Unix(last+3600, 0))
+	s.appendDueEvents(time.Unix(last+3600, 0))
 	if len(s.out) != 1 || s.out[0].Account != "A" || !s.out[0].Identity.Valid() ||
 		!strings.Contains(string(s.out[0].Value), `"facts":{"name":"agent.state","agent_id":"PJSIP/1","agent_name":"Ann","state":"available"}`) {
 		t.Errorf("got %+v", s.out)
@@ -363,8 +363,8 @@ func TestAWrapUpFoundIsForgottenAfterAnEvent(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	s.addWrapUps(map[agent]wrapUp{{"A", "PJSIP/1"}: {until: now}, {"A", "PJSIP/2"}: {until: now}}, s.platform.seen.began)
-	if len(s.wrapUps) != 1 || s.wrapUps[agent{"A", "PJSIP/2"}].until != now {
+	s.addWrapUps(map[agentKey]wrapUp{{"A", "PJSIP/1"}: {until: now}, {"A", "PJSIP/2"}: {until: now}}, s.platform.recentEvents.began)
+	if len(s.wrapUps) != 1 || s.wrapUps[agentKey{"A", "PJSIP/2"}].until != now {
 		t.Errorf("wrap-ups %v", s.wrapUps)
 	}
 }
@@ -382,11 +382,11 @@ func TestResyncIsRequested(t *testing.T) {
 		}
 	}
 	s := &session{nextResync: time.Unix(1000, 0), hold: newHold()}
-	s.tick(time.Unix(999, 0))
+	s.appendDueEvents(time.Unix(999, 0))
 	if len(s.out) != 0 {
 		t.Error("a resync before its time")
 	}
-	s.tick(time.Unix(1000, 0))
+	s.appendDueEvents(time.Unix(1000, 0))
 	if len(s.out) != 1 || !s.out[0].Resync || !s.nextResync.After(time.Unix(1000, 0)) {
 		t.Errorf("%v, next %v", s.out, s.nextResync)
 	}
@@ -534,9 +534,9 @@ func FuzzEvent(f *testing.F) {
 				}
 			}
 		}
-		s := newSession(&platform{tenants: newTenants(&feed.Config{UseAccountcode: true, AccountVariable: "a"}, accounts{}), seen: newSeen()}, nil)
-		s.suspected = time.Now()
-		if err := s.add(p, time.Now()); err != nil {
+		s := newSession(&platform{tenants: newTenants(&feed.Config{UseAccountcode: true, AccountVariable: "a"}, accounts{}), recentEvents: newRecentEvents()}, nil)
+		s.lastSuspectResync = time.Now()
+		if err := s.handleMessage(p, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 	})

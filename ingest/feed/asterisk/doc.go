@@ -28,6 +28,6 @@
 //
 // # Limits
 //
-// At most maxHeld events are held, and the accounts of at most maxLearned calls are stored in each of
+// At most maxHeldEvents events are held, and the accounts of at most maxCachedIDs calls are stored in each of
 // two generations. The package starts no goroutine besides the connection's reader.
 package asterisk

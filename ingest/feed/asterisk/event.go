@@ -10,18 +10,18 @@ import (
 	"trunkline/telephony/ami"
 )
 
-// forwarded has the prefixes of the names of events that become messages.
-var forwarded = []string{
+// forwardedPrefixes has the prefixes of the names of events that become messages.
+var forwardedPrefixes = []string{
 	"QueueMember", "QueueCaller", "Agent", "Newchannel", "Newstate", "Dial", "BridgeEnter", "Hold", "Unhold", "DTMFEnd",
 	"HangupRequest", "Hangup", "BlindTransfer", "AttendedTransfer", "ConfbridgeJoin", "ConfbridgeLeave",
 	"ContactStatus", "PeerStatus", "Cdr",
 }
 
-// lifecycle has the names of events about Asterisk itself.
-var lifecycle = []string{"FullyBooted", "Shutdown", "Reload"}
+// lifecycleEvents has the names of events about Asterisk itself.
+var lifecycleEvents = []string{"FullyBooted", "Shutdown", "Reload"}
 
 func isForwarded(name string) bool {
-	return slices.ContainsFunc(forwarded, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+	return slices.ContainsFunc(forwardedPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // appendJSON appends an event as an object, keys and values as on the wire, a repeated key as an array.
@@ -92,10 +92,10 @@ func subjects(p *ami.Message) []string {
 	return ids
 }
 
-// brokenInTwo reports whether an event's channel fields end before the Linkedid, because a line break
+// isSplit reports whether an event's channel fields end before the Linkedid, because a line break
 // in a value has split it. An event may have no channel fields at all (AgentComplete of a call that has
 // ended).
-func brokenInTwo(p *ami.Message) bool {
+func isSplit(p *ami.Message) bool {
 	if p.Name() == "Cdr" {
 		return p.Get("UniqueID") == ""
 	}

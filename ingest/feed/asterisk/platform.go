@@ -18,8 +18,8 @@ import (
 	"trunkline/telephony/ami"
 )
 
-// mask is the default event mask. Variables are of class dialplan.
-const mask = "system,call,agent,dialplan,dtmf,cdr"
+// defaultMask is the default event mask. Variables are of class dialplan.
+const defaultMask = "system,call,agent,dialplan,dtmf,cdr"
 
 // New returns the platform of a feed of kind asterisk.
 func New(cfg feed.Config, deps feed.Deps) (feed.Platform, error) {
@@ -37,27 +37,27 @@ func New(cfg feed.Config, deps feed.Deps) (feed.Platform, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &platform{cfg: cfg, deps: deps, client: client, seen: newSeen()}
+	p := &platform{cfg: cfg, deps: deps, client: client, recentEvents: newRecentEvents()}
 	p.mask, p.filters = subscription(cfg)
 	p.tenants = newTenants(&p.cfg, deps.Accounts)
 	return p, nil
 }
 
 type platform struct {
-	cfg     feed.Config
-	deps    feed.Deps
-	client  *ami.Client
-	mask    string
-	filters []string
-	tenants *tenants // shared by successive connections, like seen
-	seen    *seen
+	cfg          feed.Config
+	deps         feed.Deps
+	client       *ami.Client
+	mask         string
+	filters      []string
+	tenants      *tenants // shared by successive connections, like recentEvents
+	recentEvents *recentEvents
 }
 
 // subscription returns the event mask and the filters. An item of the setting events with a character
 // that no class name has is a filter, with the syntax of eventfilter in manager.conf.
-func subscription(cfg feed.Config) (mask_ string, filters []string) {
+func subscription(cfg feed.Config) (mask string, filters []string) {
 	if len(cfg.Events) == 0 {
-		return mask, []string{defaultFilter(cfg.AccountVariable)}
+		return defaultMask, []string{defaultFilter(cfg.AccountVariable)}
 	}
 	var classes []string
 	for _, word := range cfg.Events {
@@ -68,7 +68,7 @@ func subscription(cfg feed.Config) (mask_ string, filters []string) {
 		}
 	}
 	if len(classes) == 0 {
-		classes = []string{mask}
+		classes = []string{defaultMask}
 	}
 	return strings.Join(classes, ","), filters
 }
@@ -79,7 +79,7 @@ func defaultFilter(variable string) string {
 	if variable != "" {
 		variables += "|" + regexp.QuoteMeta(variable)
 	}
-	names := slices.Concat(forwarded, lifecycle)
+	names := slices.Concat(forwardedPrefixes, lifecycleEvents)
 	return "^Event: ((" + strings.Join(names, "|") + ")|VarSet.*Variable: (" + variables + "))"
 }
 
@@ -187,6 +187,6 @@ func (p *platform) dialError(err error) error {
 
 // Intervals and timeouts of a session.
 const (
-	resyncInterval = 5 * time.Minute
-	suspectPause   = 10 * time.Second // between resyncs for broken events
+	resyncInterval     = 5 * time.Minute
+	suspectResyncPause = 10 * time.Second // between resyncs for broken events
 )

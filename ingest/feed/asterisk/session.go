@@ -19,8 +19,8 @@ import (
 // errShutdown ends a session: Asterisk closes the connection seconds after its Shutdown.
 var errShutdown = errors.New("shutdown of Asterisk")
 
-// errNumbers is the error of a feed with redundancy 2 of a switch that does not number its events.
-var errNumbers = errors.New("redundancy 2: events without SequenceNumber, which tells two copies of an event from two equal events")
+// errNoSequenceNumber is the error of a feed with redundancy 2 of a switch that does not number its events.
+var errNoSequenceNumber = errors.New("redundancy 2: events without SequenceNumber, which tells two copies of an event from two equal events")
 
 type session struct {
 	platform *platform
@@ -29,17 +29,17 @@ type session struct {
 	notes    []string // see feed.Snapshot
 	headers  []kafka.Header
 
-	out        []feed.Event
-	hold       *hold
-	wrapUps    map[agent]wrapUp
-	found      chan map[agent]wrapUp // from the latest snapshot, for Read
-	nextResync time.Time
-	suspicious int       // number of following events that may be forged
-	suspected  time.Time // last resync for a broken event
-	shutdown   bool
+	out               []feed.Event
+	hold              *eventHold
+	wrapUps           map[agentKey]wrapUp
+	foundWrapUps      chan map[agentKey]wrapUp // from the latest snapshot, for Read
+	nextResync        time.Time
+	suspectEvents     int       // number of following events that may be forged
+	lastSuspectResync time.Time // last resync for a broken event
+	shutdown          bool
 }
 
-type agent struct{ account, id string }
+type agentKey struct{ account, id string }
 
 // wrapUp is an agent's pause after a call. Asterisk sends no event at its end.
 type wrapUp struct {
@@ -52,7 +52,7 @@ func newSession(p *platform, conn *ami.Conn) *session {
 	return &session{
 		platform: p, conn: conn,
 		headers: []kafka.Header{{Key: event.HeaderTimeZone, Value: []byte(p.cfg.TimeZone)}},
-		hold:    newHold(), wrapUps: map[agent]wrapUp{}, found: make(chan map[agent]wrapUp, 1),
+		hold:    newHold(), wrapUps: map[agentKey]wrapUp{}, foundWrapUps: make(chan map[agentKey]wrapUp, 1),
 		nextResync: time.Now().Add(resyncInterval),
 	}
 }
@@ -71,18 +71,18 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 		events := s.conn.Take()
 		now := time.Now()
 		for _, p := range events {
-			if err := s.add(p, now); err != nil {
+			if err := s.handleMessage(p, now); err != nil {
 				return nil, err
 			}
 		}
-		s.tick(now)
+		s.appendDueEvents(now)
 		switch {
 		case len(s.out) > 0:
 			return s.out, nil
 		case s.shutdown:
 			return nil, errShutdown
 		case ended != nil:
-			if s.out = s.hold.expire(s.out, now.Add(holdTime)); len(s.out) > 0 {
+			if s.out = s.hold.releaseExpired(s.out, now.Add(holdTime)); len(s.out) > 0 {
 				return s.out, nil
 			}
 			return nil, ended
@@ -96,7 +96,7 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 // wait returns when events have arrived, the connection has ended, or a tick is due.
 func (s *session) wait(ctx context.Context, now time.Time) error {
 	pause := s.nextResync.Sub(now)
-	if s.hold.count > 0 || len(s.wrapUps) > 0 {
+	if s.hold.eventCount > 0 || len(s.wrapUps) > 0 {
 		pause = min(pause, 100*time.Millisecond)
 	}
 	timer := time.NewTimer(pause)
@@ -105,7 +105,7 @@ func (s *session) wait(ctx context.Context, now time.Time) error {
 	case <-s.conn.Arrived():
 	case <-s.conn.Done():
 	case <-timer.C:
-	case found := <-s.found:
+	case found := <-s.foundWrapUps:
 		s.addWrapUps(found, now)
 	case <-ctx.Done():
 		return ctx.Err()
@@ -114,8 +114,8 @@ func (s *session) wait(ctx context.Context, now time.Time) error {
 }
 
 // addWrapUps stores the wrap-ups that a snapshot has found, except those of agents with an event since.
-func (s *session) addWrapUps(found map[agent]wrapUp, now time.Time) {
-	changed := s.platform.seen.unsettled(now)
+func (s *session) addWrapUps(found map[agentKey]wrapUp, now time.Time) {
+	changed := s.platform.recentEvents.unsettled(now)
 	for key, w := range found {
 		if _, known := s.wrapUps[key]; !known && !slices.Contains(changed, key.id) {
 			s.wrapUps[key] = w
@@ -123,9 +123,9 @@ func (s *session) addWrapUps(found map[agent]wrapUp, now time.Time) {
 	}
 }
 
-// tick appends the events that are due without an event of Asterisk.
-func (s *session) tick(now time.Time) {
-	s.out = s.hold.expire(s.out, now)
+// appendDueEvents appends the events that are due without an event of Asterisk.
+func (s *session) appendDueEvents(now time.Time) {
+	s.out = s.hold.releaseExpired(s.out, now)
 	for key, w := range s.wrapUps {
 		if now.Before(w.until) {
 			continue
@@ -145,10 +145,10 @@ func (s *session) requestResync(now time.Time) {
 	s.out = append(s.out, feed.Event{Resync: true})
 }
 
-// add translates one event.
-func (s *session) add(p *ami.Message, now time.Time) error {
+// handleMessage appends the records of one event.
+func (s *session) handleMessage(p *ami.Message, now time.Time) error {
 	name := p.Name()
-	if s.distrusts(p, now) {
+	if s.isSuspect(p, now) {
 		return nil
 	}
 	switch name {
@@ -161,12 +161,12 @@ func (s *session) add(p *ami.Message, now time.Time) error {
 	}
 	account, names := s.platform.tenants.find(p)
 	if account != "" {
-		for _, id := range calls(p) {
+		for _, id := range callIDs(p) {
 			s.out = s.hold.release(s.out, id, account)
 		}
 	}
-	if !s.wants(p, account) {
-		return s.unnumbered(p)
+	if !s.isStored(p, account) {
+		return s.checkNumber(p)
 	}
 	e := feed.Event{
 		Topic: event.TopicRaw, Format: format.EventFormatName, Value: appendJSON(make([]byte, 0, p.Size+p.Size/2+64), p.Fields, now),
@@ -176,10 +176,10 @@ func (s *session) add(p *ami.Message, now time.Time) error {
 		e.Topic, e.Format, e.Headers = event.TopicCDRRaw, format.CDRFormatName, s.headers
 	}
 	e.Identity = identity(p, s.run)
-	if err := s.unnumbered(p); err != nil {
+	if err := s.checkNumber(p); err != nil {
 		return err
 	}
-	s.platform.seen.note(p, e.Subjects, now)
+	s.platform.recentEvents.add(p, e.Subjects, now)
 	s.emit(e, p, now)
 	return nil
 }
@@ -193,12 +193,12 @@ func identity(p *ami.Message, run string) feed.Identity {
 	return feed.Identity{Run: run, Number: uint64(uint32(number))}
 }
 
-// unnumbered returns an error for an event without a number if two nodes read the switch.
-func (s *session) unnumbered(p *ami.Message) error {
+// checkNumber returns an error for an event without a number if two nodes read the switch.
+func (s *session) checkNumber(p *ami.Message) error {
 	if s.platform.cfg.Redundancy < 2 || identity(p, s.run).Valid() {
 		return nil
 	}
-	return &feed.Refusal{Err: errNumbers, Advice: "manager.conf, [general]: debug = on; or redundancy: 1, with which another node takes the feed over and a resync corrects the state"}
+	return &feed.Refusal{Err: errNoSequenceNumber, Advice: "manager.conf, [general]: debug = on; or redundancy: 1, with which another node takes the feed over and a resync corrects the state"}
 }
 
 // emit appends an event, or holds it until the account of its call is known.
@@ -214,9 +214,9 @@ func (s *session) emit(e feed.Event, p *ami.Message, now time.Time) {
 	s.watchWrapUp(p, e.Account, now)
 }
 
-// wants reports whether an event becomes a record. An event without a call, agent or device belongs to
+// isStored reports whether an event becomes a record. An event without a call, agent or device belongs to
 // no account.
-func (s *session) wants(p *ami.Message, account string) bool {
+func (s *session) isStored(p *ami.Message, account string) bool {
 	name := p.Name()
 	switch {
 	case len(s.platform.cfg.Events) > 0:
@@ -227,23 +227,23 @@ func (s *session) wants(p *ami.Message, account string) bool {
 	return isForwarded(name)
 }
 
-// distrusts reports whether an event is split by a line break in a value, or follows such an event and
+// isSuspect reports whether an event is split by a line break in a value, or follows such an event and
 // may be forged by the caller. A resync corrects the effect of dropped events.
-func (s *session) distrusts(p *ami.Message, now time.Time) bool {
-	const doubtful = 8 // events after a split one, unless its second part arrives before
-	broken, rest := brokenInTwo(p), p.Name() == ""
+func (s *session) isSuspect(p *ami.Message, now time.Time) bool {
+	const maxSuspectEvents = 8 // events after a split one, unless its second part arrives before
+	isFirstPart, isSecondPart := isSplit(p), p.Name() == ""
 	switch {
-	case rest, s.suspicious > 0 && repeatsKey(p):
-		s.suspicious = 0
-	case broken:
-		s.suspicious = doubtful
-	case s.suspicious > 0:
-		s.suspicious--
+	case isSecondPart, s.suspectEvents > 0 && repeatsKey(p):
+		s.suspectEvents = 0
+	case isFirstPart:
+		s.suspectEvents = maxSuspectEvents
+	case s.suspectEvents > 0:
+		s.suspectEvents--
 	default:
 		return false
 	}
-	if (broken || rest) && now.Sub(s.suspected) >= suspectPause {
-		s.suspected = now
+	if (isFirstPart || isSecondPart) && now.Sub(s.lastSuspectResync) >= suspectResyncPause {
+		s.lastSuspectResync = now
 		s.platform.deps.Log.Warn("manager interface: event broken by a line break in a value")
 		s.requestResync(now)
 	}
@@ -257,12 +257,12 @@ func (s *session) watchWrapUp(p *ami.Message, account string, now time.Time) {
 	if id == "" || account == "" {
 		return
 	}
-	key := agent{account, id}
+	key := agentKey{account, id}
 	switch p.Name() {
 	case "QueueMemberStatus":
-		m := memberOf(p, now)
+		m := parseMember(p, now)
 		if m.State() == event.WrapUp {
-			s.wrapUps[key] = wrapUp{m.WrapUpEnd(), available(id, value(p, "MemberName")), identity(p, s.run+"/wrap-up")}
+			s.wrapUps[key] = wrapUp{m.WrapUpEnd(), wrapUpEndFacts(id, value(p, "MemberName")), identity(p, s.run+"/wrap-up")}
 			return
 		}
 	case "AgentCalled", "QueueMemberPause", "QueueMemberRemoved", "AgentConnect":
@@ -272,13 +272,13 @@ func (s *session) watchWrapUp(p *ami.Message, account string, now time.Time) {
 	delete(s.wrapUps, key)
 }
 
-// available returns the facts of the end of an agent's wrap-up.
-func available(id, name string) event.Facts {
+// wrapUpEndFacts returns the facts of the end of an agent's wrap-up.
+func wrapUpEndFacts(id, name string) event.Facts {
 	return event.Facts{Name: event.NameAgentState, AgentID: id, AgentName: name, State: event.Available}
 }
 
-// memberOf parses the queue member in an event, at the time of reading.
-func memberOf(p *ami.Message, now time.Time) format.Member {
+// parseMember parses the queue member in an event, at the time of reading.
+func parseMember(p *ami.Message, now time.Time) format.Member {
 	number := func(key string) int64 {
 		n, err := strconv.ParseInt(p.Get(key), 10, 64)
 		if err != nil {
@@ -287,7 +287,7 @@ func memberOf(p *ami.Message, now time.Time) format.Member {
 		return n
 	}
 	return format.Member{
-		Interface: member(p), Status: p.Get("Status"), InCall: p.Get("InCall") == "1", Paused: p.Get("Paused") == "1",
+		Interface: memberInterface(p), Status: p.Get("Status"), InCall: p.Get("InCall") == "1", Paused: p.Get("Paused") == "1",
 		LastCall: number("LastCall"), WrapUpTime: number("Wrapuptime"), AtMS: now.UnixMilli(),
 	}
 }

@@ -19,35 +19,35 @@ import (
 
 // Snapshot implements feed.Session.
 func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
-	q := &question{session: s, now: time.Now(), wrapUps: map[agent]wrapUp{}}
+	q := &snapshotBuilder{session: s, now: time.Now(), wrapUps: map[agentKey]wrapUp{}}
 	q.Notes = slices.Clone(s.notes)
-	q.Unsettled = s.platform.seen.unsettled(q.now)
-	for _, ask := range []func(context.Context) error{q.askQueues, q.askPool, q.askChannels, q.askContacts} {
-		if err := ask(ctx); err != nil {
+	q.Unsettled = s.platform.recentEvents.unsettled(q.now)
+	for _, add := range []func(context.Context) error{q.addQueues, q.addPoolAgents, q.addChannels, q.addDevices} {
+		if err := add(ctx); err != nil {
 			return feed.Snapshot{}, err
 		}
 	}
 	select { // replace an older one that Read has not received
-	case <-s.found:
+	case <-s.foundWrapUps:
 	default:
 	}
-	s.found <- q.wrapUps
+	s.foundWrapUps <- q.wrapUps
 	return q.Snapshot, nil
 }
 
-// question collects a snapshot.
-type question struct {
+// snapshotBuilder collects a snapshot.
+type snapshotBuilder struct {
 	feed.Snapshot
-	session *session
-	now     time.Time
-	entries map[string]*ami.Message // callers in queues by Uniqueid
-	wrapUps map[agent]wrapUp
-	agents  bool // the list of queue members is complete
+	session         *session
+	now             time.Time
+	queueEntries    map[string]*ami.Message // callers in queues by Uniqueid
+	wrapUps         map[agentKey]wrapUp
+	membersComplete bool // the list of queue members is complete
 }
 
 // list requests a list. ok is false if Asterisk does not have the action or refuses it. It is true with
 // an empty list if Asterisk reports that there is nothing to list.
-func (q *question) list(ctx context.Context, action, class, missing string) (items []*ami.Message, ok bool, err error) {
+func (q *snapshotBuilder) list(ctx context.Context, action, class, missing string) (items []*ami.Message, ok bool, err error) {
 	items, err = q.session.conn.List(ctx, action)
 	switch {
 	case err == nil:
@@ -66,29 +66,29 @@ func (q *question) list(ctx context.Context, action, class, missing string) (ite
 	return nil, false, fmt.Errorf("asking for %s: %w", action, err)
 }
 
-func (q *question) account(p *ami.Message) string {
+func (q *snapshotBuilder) account(p *ami.Message) string {
 	account, _ := q.session.platform.tenants.find(p)
 	return account
 }
 
-// askQueues requests the members of queues and the waiting callers.
-func (q *question) askQueues(ctx context.Context) error {
+// addQueues requests the members of queues and the waiting callers.
+func (q *snapshotBuilder) addQueues(ctx context.Context) error {
 	items, ok, err := q.list(ctx, "QueueStatus", "all", "agents")
 	if err != nil || !ok {
 		return err
 	}
-	q.agents, q.entries = true, map[string]*ami.Message{}
+	q.membersComplete, q.queueEntries = true, map[string]*ami.Message{}
 	type memberships struct {
 		feed.Object
 		states []event.State
 	}
-	agents, order := map[agent]*memberships{}, []*memberships(nil)
+	agents, order := map[agentKey]*memberships{}, []*memberships(nil)
 	for _, p := range items {
 		switch p.Name() {
 		case "QueueEntry":
-			q.entries[value(p, "Uniqueid")] = p
+			q.queueEntries[value(p, "Uniqueid")] = p
 		case "QueueMember":
-			key := agent{q.account(p), member(p)}
+			key := agentKey{q.account(p), memberInterface(p)}
 			m := agents[key]
 			if m == nil {
 				m = &memberships{Object: feed.Object{Account: key.account, Kind: state.Agent, ID: key.id,
@@ -96,17 +96,17 @@ func (q *question) askQueues(ctx context.Context) error {
 				agents[key], order = m, append(order, m)
 			}
 			m.Queues = append(m.Queues, value(p, "Queue"))
-			one := memberOf(p, q.now)
-			m.states = append(m.states, one.State())
-			if end := one.WrapUpEnd(); one.State() == event.WrapUp && end.After(q.wrapUps[key].until) {
-				q.wrapUps[key] = wrapUp{end, available(key.id, m.Facts.AgentName), q.session.wrapUpIdentity(key, end)}
+			queueMember := parseMember(p, q.now)
+			m.states = append(m.states, queueMember.State())
+			if end := queueMember.WrapUpEnd(); queueMember.State() == event.WrapUp && end.After(q.wrapUps[key].until) {
+				q.wrapUps[key] = wrapUp{end, wrapUpEndFacts(key.id, m.Facts.AgentName), q.session.wrapUpIdentity(key, end)}
 			}
 		}
 	}
 	for _, m := range order {
 		slices.Sort(m.Queues)
-		m.Facts.State = overall(m.states)
-		if key := (agent{m.Account, m.ID}); m.Facts.State != event.WrapUp || m.Account == "" {
+		m.Facts.State = combinedState(m.states)
+		if key := (agentKey{m.Account, m.ID}); m.Facts.State != event.WrapUp || m.Account == "" {
 			delete(q.wrapUps, key)
 		}
 		q.Objects = append(q.Objects, m.Object)
@@ -116,15 +116,15 @@ func (q *question) askQueues(ctx context.Context) error {
 
 // wrapUpIdentity returns the identity of the end of a wrap-up without an event. It is the same on each
 // connection to the switch.
-func (s *session) wrapUpIdentity(key agent, end time.Time) feed.Identity {
+func (s *session) wrapUpIdentity(key agentKey, end time.Time) feed.Identity {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s\x00%s\x00%d", key.account, key.id, end.Unix())
 	return feed.Identity{Run: s.run + "/wrap-ups", Number: h.Sum64()}
 }
 
-// overall returns the state of an agent from its states in its queues. It is "" if the agent is paused
+// combinedState returns the state of an agent from its states in its queues. It is "" if the agent is paused
 // in some of them only.
-func overall(states []event.State) event.State {
+func combinedState(states []event.State) event.State {
 	for _, s := range []event.State{event.Talking, event.Ringing, event.WrapUp} {
 		if slices.Contains(states, s) {
 			return s
@@ -138,8 +138,8 @@ func overall(states []event.State) event.State {
 	return states[0]
 }
 
-// askPool requests the agents of app_agent_pool, and completes the agents.
-func (q *question) askPool(ctx context.Context) error {
+// addPoolAgents requests the agents of app_agent_pool, and completes the agents.
+func (q *snapshotBuilder) addPoolAgents(ctx context.Context) error {
 	items, ok, err := q.list(ctx, "Agents", "agent", "agents of app_agent_pool")
 	if err != nil {
 		return err
@@ -157,14 +157,14 @@ func (q *question) askPool(ctx context.Context) error {
 		}
 		q.Objects = append(q.Objects, o)
 	}
-	if q.agents && !denied {
+	if q.membersComplete && !denied {
 		q.Kinds = append(q.Kinds, state.Agent)
 	}
 	return nil
 }
 
-// askChannels requests all channels. Each is a call.
-func (q *question) askChannels(ctx context.Context) error {
+// addChannels requests all channels. Each is a call.
+func (q *snapshotBuilder) addChannels(ctx context.Context) error {
 	items, ok, err := q.list(ctx, "CoreShowChannels", "reporting", "calls")
 	if err != nil || !ok {
 		return err
@@ -178,7 +178,7 @@ func (q *question) askChannels(ctx context.Context) error {
 			ringing[value(p, "Linkedid")] = true
 		}
 	}
-	held := q.session.platform.seen.onHold(ids)
+	held := q.session.platform.recentEvents.onHold(ids)
 	for _, p := range items {
 		id, interaction := value(p, "Uniqueid"), value(p, "Linkedid")
 		if id == "" {
@@ -188,7 +188,7 @@ func (q *question) askChannels(ctx context.Context) error {
 		if exten := value(p, "Exten"); exten != "s" {
 			facts.Callee = exten
 		}
-		entry := q.entries[id]
+		entry := q.queueEntries[id]
 		switch {
 		case entry != nil:
 			facts.QueueID, facts.State = value(entry, "Queue"), event.Waiting
@@ -208,9 +208,9 @@ func (q *question) askChannels(ctx context.Context) error {
 	return nil
 }
 
-// askContacts requests the registered phones of PJSIP, and the devices of other channel drivers, for
+// addDevices requests the registered phones of PJSIP, and the devices of other channel drivers, for
 // which Asterisk reports only that they exist.
-func (q *question) askContacts(ctx context.Context) error {
+func (q *snapshotBuilder) addDevices(ctx context.Context) error {
 	items, ok, err := q.list(ctx, "PJSIPShowContacts", "system", "registrations")
 	if err != nil || !ok {
 		return err
@@ -223,14 +223,14 @@ func (q *question) askContacts(ctx context.Context) error {
 		return err
 	}
 	q.Kinds = append(q.Kinds, state.Device)
-	endpoints := map[agent]bool{}
+	endpoints := map[agentKey]bool{}
 	for _, p := range items {
 		account, endpoint := q.account(p), cmp.Or(value(p, "Endpoint"), value(p, "Aor"))
 		for _, id := range []string{endpoint, "PJSIP/" + endpoint} { // ContactStatus; PeerStatus
-			if endpoint == "" || endpoints[agent{account, id}] {
+			if endpoint == "" || endpoints[agentKey{account, id}] {
 				continue
 			}
-			endpoints[agent{account, id}] = true
+			endpoints[agentKey{account, id}] = true
 			q.Objects = append(q.Objects, feed.Object{Account: account, Kind: state.Device, ID: id,
 				Facts: event.Facts{AgentID: id, State: event.Registered}})
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	maxLearned    = 100_000 // ids in one generation
+	maxCachedIDs  = 100_000 // ids in one generation
 	generationAge = time.Hour
 )
 
@@ -21,19 +21,19 @@ type tenants struct {
 	accounts feed.Accounts
 
 	mu      sync.Mutex
-	recent  map[string]tenant // by Uniqueid, Linkedid, and interface of a member
-	older   map[string]tenant // the previous generation
+	recent  map[string]cachedAccount // by Uniqueid, Linkedid, and interface of a member
+	older   map[string]cachedAccount // the previous generation
 	rotated time.Time
 }
 
-// tenant is the account of an id.
-type tenant struct {
+// cachedAccount is the account of an id.
+type cachedAccount struct {
 	account string
-	sure    bool // found by a variable, an account code or a queue, not by a context
+	certain bool // found by a variable, an account code or a queue, not by a context
 }
 
 func newTenants(cfg *feed.Config, accounts feed.Accounts) *tenants {
-	return &tenants{cfg: cfg, accounts: accounts, recent: map[string]tenant{}, older: map[string]tenant{}, rotated: time.Now()}
+	return &tenants{cfg: cfg, accounts: accounts, recent: map[string]cachedAccount{}, older: map[string]cachedAccount{}, rotated: time.Now()}
 }
 
 // find returns the account of an event, "" if it is unknown, and the names that were looked up. It
@@ -42,37 +42,37 @@ func (t *tenants) find(p *ami.Message) (account string, names []string) {
 	if t.cfg.Account != "" {
 		return t.accounts.Account(), nil
 	}
-	sure, rest := t.names(p)
+	certain, uncertain := t.names(p)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	found := tenant{t.accounts.Account(sure...), true}
-	ids := calls(p)
+	found := cachedAccount{t.accounts.Account(certain...), true}
+	ids := callIDs(p)
 	for _, id := range ids {
 		if found.account == "" {
-			found = t.lookup(id)
+			found = t.cached(id)
 		}
 	}
 	if found.account == "" {
-		found = tenant{t.accounts.Account(rest...), false}
+		found = cachedAccount{t.accounts.Account(uncertain...), false}
 	}
 	if found.account == "" {
-		found = t.lookup(deviceOf(p))
+		found = t.cached(deviceID(p))
 	}
 	if found.account == "" {
-		return "", append(sure, rest...)
+		return "", append(certain, uncertain...)
 	}
 	for _, id := range ids {
-		t.learn(id, found)
+		t.store(id, found)
 	}
 	if queue := p.Get("Queue"); queue != "" {
-		t.learn(member(p), found)
+		t.store(memberInterface(p), found)
 	}
 	return found.account, nil
 }
 
-// names returns the names in an event that may map to an account. sure has those that identify the
-// call's tenant; rest has those that may also occur in events of another tenant's call.
-func (t *tenants) names(p *ami.Message) (sure, rest []string) {
+// names returns the names in an event that may map to an account. certain has those that identify the
+// call's tenant; uncertain has those that may also occur in events of another tenant's call.
+func (t *tenants) names(p *ami.Message) (certain, uncertain []string) {
 	add := func(list *[]string, names ...string) {
 		for _, name := range names {
 			if name != "" && !slices.Contains(*list, name) {
@@ -81,26 +81,26 @@ func (t *tenants) names(p *ami.Message) (sure, rest []string) {
 		}
 	}
 	if t.cfg.AccountVariable != "" {
-		add(&sure, variable(p, t.cfg.AccountVariable)...)
+		add(&certain, variableValues(p, t.cfg.AccountVariable)...)
 	}
 	if t.cfg.UseAccountcode {
-		add(&sure, value(p, "AccountCode"), value(p, "DestAccountCode"))
+		add(&certain, value(p, "AccountCode"), value(p, "DestAccountCode"))
 	}
-	add(&sure, value(p, "Queue"))
-	add(&rest, value(p, "Context"), value(p, "DestContext"), value(p, "DestinationContext"), value(p, "Conference"))
-	for _, device := range []string{member(p), deviceOf(p), value(p, "AOR")} {
-		add(&rest, device)
+	add(&certain, value(p, "Queue"))
+	add(&uncertain, value(p, "Context"), value(p, "DestContext"), value(p, "DestinationContext"), value(p, "Conference"))
+	for _, device := range []string{memberInterface(p), deviceID(p), value(p, "AOR")} {
+		add(&uncertain, device)
 		if _, domain, ok := strings.Cut(device, "@"); ok {
 			domain, _, _ = strings.Cut(domain, "/")
-			add(&rest, domain)
+			add(&uncertain, domain)
 		}
 	}
-	return sure, rest
+	return certain, uncertain
 }
 
-// variable returns the values of a channel variable in ChanVariable, DestChanVariable or its VarSet
+// variableValues returns the values of a channel variable in ChanVariable, DestChanVariable or its VarSet
 // event.
-func variable(p *ami.Message, name string) (values []string) {
+func variableValues(p *ami.Message, name string) (values []string) {
 	if p.Name() == "VarSet" && strings.TrimLeft(p.Get("Variable"), "_") == name {
 		values = append(values, p.Get("Value"))
 	}
@@ -117,9 +117,9 @@ func variable(p *ami.Message, name string) (values []string) {
 	return values
 }
 
-// calls returns the ids by which an event's account may be cached, those of its own leg before those of
+// callIDs returns the ids by which an event's account may be cached, those of its own leg before those of
 // the whole call.
-func calls(p *ami.Message) (ids []string) {
+func callIDs(p *ami.Message) (ids []string) {
 	for _, key := range [...]string{"Uniqueid", "DestUniqueid", "Linkedid", "DestLinkedid",
 		"TransfereeUniqueid", "TransfereeLinkedid", "TransfererUniqueid", "TransfererLinkedid", "OrigTransfererUniqueid", "OrigTransfererLinkedid"} {
 		if id := value(p, key); id != "" && !slices.Contains(ids, id) {
@@ -129,16 +129,16 @@ func calls(p *ami.Message) (ids []string) {
 	return ids
 }
 
-// member returns the interface of an event's queue member.
-func member(p *ami.Message) string {
+// memberInterface returns the interface of an event's queue member.
+func memberInterface(p *ami.Message) string {
 	if location := value(p, "Location"); location != "" {
 		return location
 	}
 	return value(p, "Interface")
 }
 
-// deviceOf returns the device of an event.
-func deviceOf(p *ami.Message) string {
+// deviceID returns the device of an event.
+func deviceID(p *ami.Message) string {
 	switch p.Name() {
 	case "ContactStatus":
 		return value(p, "EndpointName")
@@ -150,10 +150,10 @@ func deviceOf(p *ami.Message) string {
 	return ""
 }
 
-// lookup returns the cached tenant of an id. The caller holds mu.
-func (t *tenants) lookup(id string) tenant {
+// cached returns the cached account of an id. The caller holds mu.
+func (t *tenants) cached(id string) cachedAccount {
 	if id == "" {
-		return tenant{}
+		return cachedAccount{}
 	}
 	for _, name := range [...]string{id, "PJSIP/" + id} {
 		if found, ok := t.recent[name]; ok {
@@ -164,20 +164,20 @@ func (t *tenants) lookup(id string) tenant {
 			return found
 		}
 	}
-	return tenant{}
+	return cachedAccount{}
 }
 
-// learn caches the account of an id, unless the cache has one that is sure and this one is not. The
+// store caches the account of an id, unless the cache has one that is certain and this one is not. The
 // caller holds mu.
-func (t *tenants) learn(id string, found tenant) {
+func (t *tenants) store(id string, found cachedAccount) {
 	if id == "" {
 		return
 	}
-	if before := t.lookup(id); before == found || before.sure && !found.sure {
+	if before := t.cached(id); before == found || before.certain && !found.certain {
 		return
 	}
-	if now := time.Now(); len(t.recent) >= maxLearned || now.Sub(t.rotated) >= generationAge {
-		t.older, t.recent, t.rotated = t.recent, map[string]tenant{}, now
+	if now := time.Now(); len(t.recent) >= maxCachedIDs || now.Sub(t.rotated) >= generationAge {
+		t.older, t.recent, t.rotated = t.recent, map[string]cachedAccount{}, now
 	}
 	t.recent[id] = found
 }

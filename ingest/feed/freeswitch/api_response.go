@@ -24,21 +24,21 @@ func (t *table) get(row []string, column string) string {
 	return row[i]
 }
 
-var errAnswer = errors.New("the answer is not a list")
+var errResponse = errors.New("the answer is not a list")
 
-// parseTable parses a response of callcenter_config. It has no escaping: free is the name of the column
+// parseTable parses a response of callcenter_config. It has no escaping: freeColumn is the name of the column
 // that may contain "|" and line breaks, "" for none.
-func parseTable(answer, free string) (table, error) {
-	body, ok := strings.CutSuffix(strings.TrimRight(answer, "\r\n"), "+OK")
+func parseTable(response, freeColumn string) (table, error) {
+	body, ok := strings.CutSuffix(strings.TrimRight(response, "\r\n"), "+OK")
 	if !ok {
-		return table{}, fmt.Errorf("%w: it does not end with +OK", errAnswer)
+		return table{}, fmt.Errorf("%w: it does not end with +OK", errResponse)
 	}
 	if body == "" { // without rows there are no column names either
 		return table{}, nil
 	}
 	lines := strings.Split(strings.TrimSuffix(body, "\n"), "\n")
 	t := table{columns: strings.Split(lines[0], "|")}
-	at, width := slices.Index(t.columns, free), len(t.columns)
+	at, width := slices.Index(t.columns, freeColumn), len(t.columns)
 	for i := 1; i < len(lines); i++ {
 		first, separators := i, strings.Count(lines[i], "|")
 		for separators < width-1 && i+1 < len(lines) {
@@ -48,7 +48,7 @@ func parseTable(answer, free string) (table, error) {
 		row := strings.Split(strings.Join(lines[first:i+1], "\n"), "|")
 		extra := len(row) - width
 		if extra < 0 || extra > 0 && at < 0 {
-			return table{}, fmt.Errorf("%w: a row has %d columns, want %d", errAnswer, len(row), width)
+			return table{}, fmt.Errorf("%w: a row has %d columns, want %d", errResponse, len(row), width)
 		}
 		if extra > 0 {
 			row = slices.Replace(row, at, at+extra+1, strings.Join(row[at:at+extra+1], "|"))
@@ -81,16 +81,16 @@ type registrationRow struct {
 }
 
 // parseRows parses a response of "show … as json". The rows are absent if there are none.
-func parseRows[Row any](answer string) ([]Row, error) {
+func parseRows[Row any](response string) ([]Row, error) {
 	var list struct {
 		Count *int  `json:"row_count"`
 		Rows  []Row `json:"rows"`
 	}
-	if err := json.Unmarshal([]byte(answer), &list); err != nil {
-		return nil, fmt.Errorf("%w: %w", errAnswer, err)
+	if err := json.Unmarshal([]byte(response), &list); err != nil {
+		return nil, fmt.Errorf("%w: %w", errResponse, err)
 	}
 	if list.Count == nil || *list.Count != len(list.Rows) {
-		return nil, fmt.Errorf("%w: row_count is missing or not the number of rows", errAnswer)
+		return nil, fmt.Errorf("%w: row_count is missing or not the number of rows", errResponse)
 	}
 	return list.Rows, nil
 }

@@ -28,14 +28,14 @@ const (
 
 // platform is one FreeSWITCH.
 type platform struct {
-	client   *esl.Client
-	user     string
-	keys     *freeswitch.LiveKeys
-	variable string // the setting account_variable
-	billing  bool   // the setting use_accountcode
-	wanted   subscription
-	accounts feed.Accounts
-	log      *slog.Logger
+	client          *esl.Client
+	user            string
+	keys            *freeswitch.LiveKeys
+	accountVariable string // the setting account_variable
+	useAccountcode  bool   // the setting use_accountcode
+	eventList       eventList
+	accounts        feed.Accounts
+	log             *slog.Logger
 
 	idleAfter, tableLag, refreshPause time.Duration
 }
@@ -44,32 +44,32 @@ type platform struct {
 func New(cfg feed.Config, deps feed.Deps) (feed.Platform, error) { return newPlatform(cfg, deps) }
 
 func newPlatform(cfg feed.Config, deps feed.Deps) (*platform, error) {
-	secure, err := cfg.TLS.Load()
+	tlsConfig, err := cfg.TLS.Load()
 	if err != nil {
 		return nil, err
 	}
 	client, err := esl.New(esl.Config{
-		Address: cfg.Address, User: cfg.User, Password: string(cfg.Password), TLS: secure,
-		Raw: true, CommandTimeout: commandTimeout, MaxMessage: maxAnswer,
+		Address: cfg.Address, User: cfg.User, Password: string(cfg.Password), TLS: tlsConfig,
+		Raw: true, CommandTimeout: commandTimeout, MaxMessage: maxResponse,
 	}, esl.Deps{Log: deps.Log, Panics: deps.Panics})
 	if err != nil {
 		return nil, err
 	}
 	return &platform{
 		client: client, user: cfg.User, keys: freeswitch.NewLiveKeys(cfg.AccountVariable, cfg.UseAccountcode),
-		variable: cfg.AccountVariable, billing: cfg.UseAccountcode,
-		wanted: newSubscription(cfg.Events), accounts: deps.Accounts, log: deps.Log,
+		accountVariable: cfg.AccountVariable, useAccountcode: cfg.UseAccountcode,
+		eventList: parseEventList(cfg.Events), accounts: deps.Accounts, log: deps.Log,
 		idleAfter: idleAfter, tableLag: tableLag, refreshPause: refreshPause,
 	}, nil
 }
 
-// maxAnswer is the largest response of the switch in bytes, enough for some 30,000 channels.
-const maxAnswer = 48 << 20
+// maxResponse is the largest response of the switch in bytes, enough for some 30,000 channels.
+const maxResponse = 48 << 20
 
 // Subscription implements feed.Platform.
 func (p *platform) Subscription() []string {
-	words := p.wanted.words()
-	if p.wanted.all() {
+	words := p.eventList.words()
+	if p.eventList.isAll() {
 		return words
 	}
 	return append([]string{apiEvent}, words...)
@@ -82,31 +82,31 @@ func (p *platform) Connect(ctx context.Context) (feed.Session, error) {
 		return nil, p.refusal(err)
 	}
 	s := newSession(p, conn)
-	if err := s.start(ctx); err != nil {
+	if err := s.subscribe(ctx); err != nil {
 		conn.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// start subscribes, and requests the queues of the agents.
-func (s *session) start(ctx context.Context) error {
-	err := s.conn.Subscribe(ctx, "json", s.wanted.words()...)
+// subscribe subscribes, and requests the queues of the agents.
+func (s *session) subscribe(ctx context.Context) error {
+	err := s.conn.Subscribe(ctx, "json", s.eventList.words()...)
 	if refused := new(esl.Refusal); errors.As(err, &refused) {
 		return &feed.Refusal{
 			Err: fmt.Errorf("subscribing to events: %w", err),
 			Advice: "remove esl-allowed-events from the user in the directory, or list in it all words that the feed subscribes to, " +
-				"HEARTBEAT and SHUTDOWN among them, and behind CUSTOM each subclass: \"" + strings.Join(s.wanted.words(), " ") + "\"; then reloadxml",
+				"HEARTBEAT and SHUTDOWN among them, and behind CUSTOM each subclass: \"" + strings.Join(s.eventList.words(), " ") + "\"; then reloadxml",
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("subscribing to events: %w", err)
 	}
-	if !s.wanted.all() {
+	if !s.eventList.isAll() {
 		if err := s.conn.Subscribe(ctx, "json", apiEvent); err != nil && !refused(err) {
 			return fmt.Errorf("subscribing to events: %w", err)
 		} else if err != nil {
-			s.note("the user may not see API events, so that changes of tiers show only at the next connect: " +
+			s.addNote("the user may not see API events, so that changes of tiers show only at the next connect: " +
 				"add API to esl-allowed-events in the directory")
 		}
 	}

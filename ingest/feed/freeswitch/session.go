@@ -35,10 +35,10 @@ type session struct {
 	batch      []feed.Event
 	run        string // Core-UUID
 	sequence   esl.LossDetector
-	heartbeats heartbeats
-	ended      error // returned by the next Read
+	heartbeats heartbeatGaps
+	endError   error // returned by the next Read
 
-	known tenants
+	tenants tenants
 
 	mu     sync.Mutex
 	notes  []string
@@ -63,12 +63,12 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 		// Events that arrived before the end are returned before the error.
 		ended := s.conn.Err()
 		arrived := s.conn.Take()
-		if batch := s.events(ctx, arrived); len(batch) > 0 {
+		if batch := s.convertEvents(ctx, arrived); len(batch) > 0 {
 			return batch, nil
 		}
 		switch {
-		case s.ended != nil:
-			return nil, s.ended
+		case s.endError != nil:
+			return nil, s.endError
 		case ended != nil:
 			return nil, ended
 		case len(arrived) > 0:
@@ -96,21 +96,21 @@ func (s *session) probe(ctx context.Context) error {
 	return nil
 }
 
-// events converts events in the order of arrival.
-func (s *session) events(ctx context.Context, arrived []*esl.Event) []feed.Event {
+// convertEvents converts events in the order of arrival.
+func (s *session) convertEvents(ctx context.Context, arrived []*esl.Event) []feed.Event {
 	clear(s.batch)
 	s.batch = s.batch[:0]
 	now := time.Now()
-	for _, one := range arrived {
-		if e := s.event(ctx, one.Raw(), now); e.Value != nil || e.Hole > 0 || e.Resync {
+	for _, received := range arrived {
+		if e := s.convertEvent(ctx, received.Raw(), now); e.Value != nil || e.Hole > 0 || e.Resync {
 			s.batch = append(s.batch, e)
 		}
 	}
 	return s.batch
 }
 
-// event returns the record to store for an event.
-func (s *session) event(ctx context.Context, raw []byte, now time.Time) feed.Event {
+// convertEvent returns the record to store for an event.
+func (s *session) convertEvent(ctx context.Context, raw []byte, now time.Time) feed.Event {
 	read, err := s.reader.Read(raw)
 	if errors.Is(err, jsonscan.ErrUTF8) {
 		raw = bytes.ToValidUTF8(raw, []byte("\uFFFD"))
@@ -121,11 +121,11 @@ func (s *session) event(ctx context.Context, raw []byte, now time.Time) feed.Eve
 		return feed.Event{Hole: 1}
 	}
 	out := feed.Event{Resync: s.restarted(read.Run) || changesQueues(&read) || read.BridgeFailed}
-	out.Hole = s.hole(&read)
+	out.Hole = s.countMissing(&read)
 	if read.Name == "SHUTDOWN" {
-		s.ended = errShutdown
+		s.endError = errShutdown
 	}
-	if s.own(read.Name) {
+	if s.isSessionOnly(read.Name) {
 		return out
 	}
 	out.Topic, out.Format, out.Value = event.TopicRaw, read.Format, raw
@@ -140,18 +140,18 @@ func (s *session) event(ctx context.Context, raw []byte, now time.Time) feed.Eve
 	return out
 }
 
-// own reports whether an event is for the session only and not stored.
-func (s *session) own(name string) bool {
-	return (name == apiEvent || slices.Contains(ownEvents, name)) && !s.wanted.stored[name]
+// isSessionOnly reports whether an event is for the session only and not stored.
+func (s *session) isSessionOnly(name string) bool {
+	return (name == apiEvent || slices.Contains(ownEvents, name)) && !s.eventList.stored[name]
 }
 
-// hole returns the number of events that are missing before this one.
-func (s *session) hole(e *freeswitch.LiveEvent) (lost uint64) {
-	if s.wanted.all() && e.Number != 0 {
+// countMissing returns the number of events that are missing before this one.
+func (s *session) countMissing(e *freeswitch.LiveEvent) (lost uint64) {
+	if s.eventList.isAll() && e.Number != 0 {
 		lost = s.sequence.Record(e.Number)
 	}
 	if e.Name == "HEARTBEAT" {
-		lost += s.heartbeats.note(e.Micros)
+		lost += s.heartbeats.add(e.Micros)
 	}
 	return lost
 }
@@ -162,7 +162,7 @@ func (s *session) restarted(run string) bool {
 		return false
 	}
 	before := s.run
-	s.run, s.sequence, s.heartbeats = run, esl.LossDetector{}, heartbeats{}
+	s.run, s.sequence, s.heartbeats = run, esl.LossDetector{}, heartbeatGaps{}
 	return before != ""
 }
 
@@ -191,75 +191,9 @@ func subjects(f *event.Facts) []string {
 	return nil
 }
 
-// note adds a note to the session's snapshots.
-func (s *session) note(text string) {
+// addNote adds a note to the session's snapshots.
+func (s *session) addNote(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.notes = addOnce(s.notes, text)
-}
-
-// heartbeats finds missing HEARTBEATs by the time between them. The zero value is
-// ready to use.
-type heartbeats struct {
-	last, interval int64 // µs; the shortest interval seen
-	longer         int   // number of longer intervals in a row
-}
-
-const (
-	shortestHeartbeat = 900_000 // µs; the switch's setting is in whole seconds
-	// longerHeartbeats is the number of longer intervals in a row after which the shortest one is
-	// taken for the effect of a clock that was set back.
-	longerHeartbeats = 3
-)
-
-// note records a HEARTBEAT and returns how many are missing before it.
-func (h *heartbeats) note(at int64) (missing uint64) {
-	passed := at - h.last
-	first := h.last == 0
-	h.last = at
-	switch {
-	case first, passed < shortestHeartbeat: // first HEARTBEAT, or the switch's clock was set back
-		return 0
-	case h.interval == 0, passed < h.interval:
-		h.interval, h.longer = passed, 0
-		return 0
-	}
-	missing = (uint64(passed)+uint64(h.interval)/2)/uint64(h.interval) - 1
-	if missing == 0 {
-		h.longer = 0
-	} else if h.longer++; h.longer == longerHeartbeats {
-		h.interval, h.longer = passed, 0
-		return 0
-	}
-	return missing
-}
-
-// recentIDs has the ids of objects with recent events.
-type recentIDs struct {
-	times []time.Time
-	ids   []string
-}
-
-// add adds ids and deletes those before since.
-func (r *recentIDs) add(now, since time.Time, ids []string) {
-	r.forget(since)
-	for _, id := range ids {
-		r.times, r.ids = append(r.times, now), append(r.ids, id)
-	}
-}
-
-// since returns the ids since a time, each once.
-func (r *recentIDs) since(since time.Time) []string {
-	r.forget(since)
-	ids := slices.Clone(r.ids)
-	slices.Sort(ids)
-	return slices.Compact(ids)
-}
-
-func (r *recentIDs) forget(since time.Time) {
-	old := 0
-	for old < len(r.times) && r.times[old].Before(since) {
-		old++
-	}
-	r.times, r.ids = r.times[old:], r.ids[old:]
 }

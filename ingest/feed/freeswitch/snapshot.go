@@ -21,10 +21,10 @@ const maxLookups = 2000
 
 // Snapshot implements feed.Session.
 func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
-	if err := s.settle(ctx); err != nil {
+	if err := s.waitForTables(ctx); err != nil {
 		return feed.Snapshot{}, err
 	}
-	a := snapshot{session: s, served: make(map[string]event.Facts)}
+	a := snapshotBuilder{session: s, servedCalls: make(map[string]event.Facts)}
 	s.mu.Lock()
 	a.Notes = slices.Clone(s.notes)
 	a.Unsettled = s.recent.since(time.Now().Add(-s.tableLag))
@@ -47,8 +47,8 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 	return a.Snapshot, nil
 }
 
-// settle waits until the core's tables include all changes before the connect.
-func (s *session) settle(ctx context.Context) error {
+// waitForTables waits until the core's tables include all changes before the connect.
+func (s *session) waitForTables(ctx context.Context) error {
 	wait := time.NewTimer(time.Until(s.connected.Add(s.tableLag)))
 	defer wait.Stop()
 	select {
@@ -61,47 +61,47 @@ func (s *session) settle(ctx context.Context) error {
 	}
 }
 
-// snapshot builds a feed.Snapshot.
-type snapshot struct {
+// snapshotBuilder builds a feed.Snapshot.
+type snapshotBuilder struct {
 	*session
 	feed.Snapshot
-	served map[string]event.Facts // the agent's caller, by agent
+	servedCalls map[string]event.Facts // the agent's caller, by agent
 }
 
 // addQueues adds the callers in queues and the agents. ok reports whether all
 // callers are known.
-func (a *snapshot) addQueues(ctx context.Context) (ok bool, err error) {
-	agents, err := a.table(ctx, "callcenter_config agent list", "contact")
+func (a *snapshotBuilder) addQueues(ctx context.Context) (ok bool, err error) {
+	agents, err := a.queryTable(ctx, "callcenter_config agent list", "contact")
 	if notLoaded(err) {
 		a.Notes = append(a.Notes, "mod_callcenter is not loaded: no agents and no queues. Where the switch has queues: "+
 			"<load module=\"mod_callcenter\"/> in modules.conf.xml")
 		return true, nil
 	}
 	if err != nil {
-		return false, a.unlessRefused(err)
+		return false, a.noteRefusal(err)
 	}
-	tiers, err := a.table(ctx, "callcenter_config tier list", "")
+	tiers, err := a.queryTable(ctx, "callcenter_config tier list", "")
 	if err != nil {
-		return false, a.unlessRefused(err)
+		return false, a.noteRefusal(err)
 	}
-	queues, err := a.table(ctx, "callcenter_config queue list", "record_template")
+	queues, err := a.queryTable(ctx, "callcenter_config queue list", "record_template")
 	if err != nil {
-		return false, a.unlessRefused(err)
+		return false, a.noteRefusal(err)
 	}
-	var questions []string
+	var commands []string
 	for _, row := range queues.rows {
-		questions = append(questions, "callcenter_config queue list members "+queues.get(row, "name"))
+		commands = append(commands, "callcenter_config queue list members "+queues.get(row, "name"))
 	}
-	for i, answer := range a.conn.APIBatch(ctx, questions) {
-		members, err := readTable(questions[i], "cid_name", answer)
+	for i, response := range a.conn.APIBatch(ctx, commands) {
+		members, err := readTable(commands[i], "cid_name", response)
 		if err != nil {
-			return false, a.unlessRefused(err)
+			return false, a.noteRefusal(err)
 		}
 		for _, member := range members.rows {
 			a.addMember(members, member)
 		}
 	}
-	a.known.setAgents(agentNames(agents, tiers))
+	a.tenants.setAgents(agentNames(agents, tiers))
 	memberships := queuesOf(tiers)
 	for _, row := range agents.rows {
 		a.addAgent(agents, row, memberships)
@@ -116,8 +116,8 @@ func notLoaded(err error) bool {
 	return errors.As(err, &refusal) && strings.Contains(refusal.Reply, "ommand not found")
 }
 
-// unlessRefused adds a note about a query that the switch refused, and returns any other error.
-func (a *snapshot) unlessRefused(err error) error {
+// noteRefusal adds a note about a query that the switch refused, and returns any other error.
+func (a *snapshotBuilder) noteRefusal(err error) error {
 	if !refused(err) {
 		return err
 	}
@@ -127,7 +127,7 @@ func (a *snapshot) unlessRefused(err error) error {
 }
 
 // addMember adds a caller in a queue.
-func (a *snapshot) addMember(t table, row []string) {
+func (a *snapshotBuilder) addMember(t table, row []string) {
 	word := t.get(row, "state")
 	facts := event.Facts{
 		State: freeswitch.MemberStateOf(word), QueueID: t.get(row, "queue"), CallID: t.get(row, "uuid"),
@@ -136,7 +136,7 @@ func (a *snapshot) addMember(t table, row []string) {
 	if facts.State == "" || facts.CallID == "" {
 		return
 	}
-	if known := a.known.leg(facts.InteractionID); known.interaction != "" {
+	if known := a.tenants.leg(facts.InteractionID); known.interaction != "" {
 		facts.InteractionID = known.interaction
 	}
 	joined, bridged := epoch(t.get(row, "joined_epoch")), epoch(t.get(row, "bridge_epoch"))
@@ -152,13 +152,13 @@ func (a *snapshot) addMember(t table, row []string) {
 	// With a strategy that rings many agents, the column has the strategy's name.
 	if agent := t.get(row, "serving_agent"); facts.State != event.Waiting && agent != "" && agent != "ring-all" && agent != "ring-progressively" {
 		facts.AgentID = agent
-		a.served[agent] = facts
+		a.servedCalls[agent] = facts
 	}
 	a.add(state.Call, facts.CallID, facts, nil, domainOf(facts.QueueID), facts.QueueID)
 }
 
 // addAgent adds an agent with the call that it serves.
-func (a *snapshot) addAgent(t table, row []string, memberships map[string][]string) {
+func (a *snapshotBuilder) addAgent(t table, row []string, memberships map[string][]string) {
 	agent := t.get(row, "name")
 	if agent == "" {
 		return
@@ -176,73 +176,73 @@ func (a *snapshot) addAgent(t table, row []string, memberships map[string][]stri
 	for _, column := range since {
 		facts.TimestampMS = max(facts.TimestampMS, epoch(t.get(row, column)))
 	}
-	if call, serves := a.served[agent]; serves && (facts.State == event.Ringing || facts.State == event.Talking) {
+	if call, serves := a.servedCalls[agent]; serves && (facts.State == event.Ringing || facts.State == event.Talking) {
 		facts.CallID, facts.QueueID, facts.Caller, facts.InteractionID = call.CallID, call.QueueID, call.Caller, call.InteractionID
 	}
 	queues := slices.Sorted(slices.Values(memberships[agent]))
 	if queues == nil {
 		queues = []string{}
 	}
-	names, _ := a.known.agentNames(agent)
+	names, _ := a.tenants.agentNames(agent)
 	a.add(state.Agent, agent, facts, queues, names...)
 }
 
 // addChannels adds the legs. ok reports whether all are known.
-func (a *snapshot) addChannels(ctx context.Context) (ok bool, err error) {
-	rows, err := ask[channelRow](ctx, a.session, "show channels as json")
+func (a *snapshotBuilder) addChannels(ctx context.Context) (ok bool, err error) {
+	rows, err := queryRows[channelRow](ctx, a.session, "show channels as json")
 	if err != nil {
-		return false, a.unlessRefused(err)
+		return false, a.noteRefusal(err)
 	}
-	var unknown []lookup
+	var unknown []accountLookup
 	for _, row := range rows {
 		if row.UUID == "" {
 			continue
 		}
 		facts := row.facts()
-		known := a.known.leg(row.UUID)
+		known := a.tenants.leg(row.UUID)
 		if known.interaction != "" {
 			facts.InteractionID = known.interaction
 		}
 		o := feed.Object{Account: known.account, Kind: state.Call, ID: row.UUID, Facts: facts}
-		if o.Account == "" && a.variable == "" {
-			o.Account = a.accounts.Account(row.names(a.billing)...)
+		if o.Account == "" && a.accountVariable == "" {
+			o.Account = a.accounts.Account(row.names(a.useAccountcode)...)
 		}
 		if o.Account == "" && len(unknown) < maxLookups {
-			unknown = append(unknown, lookup{len(a.Objects), row.names(a.billing)})
+			unknown = append(unknown, accountLookup{len(a.Objects), row.names(a.useAccountcode)})
 		}
 		a.Objects = append(a.Objects, o)
 	}
 	return true, a.lookUpAccounts(ctx, unknown)
 }
 
-// lookup is a leg whose account has to be found by its variables.
-type lookup struct {
+// accountLookup is a leg whose account has to be found by its variables.
+type accountLookup struct {
 	object int      // in Snapshot.Objects
 	names  []string // names to try after those of the variables
 }
 
 // lookUpAccounts queries the variables that name the accounts of legs.
-func (a *snapshot) lookUpAccounts(ctx context.Context, legs []lookup) error {
+func (a *snapshotBuilder) lookUpAccounts(ctx context.Context, legs []accountLookup) error {
 	variables := []string{"domain_name", "sip_auth_realm"}
-	if a.variable != "" {
-		variables = slices.Insert(variables, 0, a.variable)
+	if a.accountVariable != "" {
+		variables = slices.Insert(variables, 0, a.accountVariable)
 	}
-	var questions []string
+	var commands []string
 	for _, leg := range legs {
 		for _, variable := range variables {
-			questions = append(questions, "uuid_getvar "+a.Objects[leg.object].ID+" "+variable)
+			commands = append(commands, "uuid_getvar "+a.Objects[leg.object].ID+" "+variable)
 		}
 	}
-	answers := a.conn.APIBatch(ctx, questions)
+	responses := a.conn.APIBatch(ctx, commands)
 	for i, leg := range legs {
 		var names []string
 		ended := false
-		for _, answer := range answers[i*len(variables):][:len(variables)] {
-			switch value := strings.TrimSpace(answer.Output); {
-			case refused(answer.Err): // the leg has ended
+		for _, response := range responses[i*len(variables):][:len(variables)] {
+			switch value := strings.TrimSpace(response.Output); {
+			case refused(response.Err): // the leg has ended
 				ended = true
-			case answer.Err != nil:
-				return fmt.Errorf("asking for a variable of a channel: %w", answer.Err)
+			case response.Err != nil:
+				return fmt.Errorf("asking for a variable of a channel: %w", response.Err)
 			case value != "_undef_":
 				names = append(names, value)
 			}
@@ -279,10 +279,10 @@ func (r *channelRow) names(billing bool) []string {
 }
 
 // addDevices adds the registrations. Several registrations of a device are one object.
-func (a *snapshot) addDevices(ctx context.Context) error {
-	rows, err := ask[registrationRow](ctx, a.session, "show registrations as json")
+func (a *snapshotBuilder) addDevices(ctx context.Context) error {
+	rows, err := queryRows[registrationRow](ctx, a.session, "show registrations as json")
 	if err != nil {
-		return a.unlessRefused(err)
+		return a.noteRefusal(err)
 	}
 	seen := make(map[string]bool)
 	for _, row := range rows {
@@ -301,18 +301,18 @@ func (a *snapshot) addDevices(ctx context.Context) error {
 }
 
 // add adds an object, whose account is looked up by names.
-func (a *snapshot) add(kind state.Kind, id string, facts event.Facts, queues []string, names ...string) {
+func (a *snapshotBuilder) add(kind state.Kind, id string, facts event.Facts, queues []string, names ...string) {
 	a.Objects = append(a.Objects, feed.Object{
 		Account: a.accounts.Account(names...), Kind: kind, ID: id, Facts: facts, Queues: queues,
 	})
 }
 
-func ask[Row any](ctx context.Context, s *session, command string) ([]Row, error) {
-	answer, err := s.conn.API(ctx, command)
+func queryRows[Row any](ctx context.Context, s *session, command string) ([]Row, error) {
+	response, err := s.conn.API(ctx, command)
 	if err != nil {
 		return nil, fmt.Errorf("asking for %s: %w", command, err)
 	}
-	rows, err := parseRows[Row](answer)
+	rows, err := parseRows[Row](response)
 	if err != nil {
 		return nil, fmt.Errorf("reading the answer to %s: %w", command, err)
 	}

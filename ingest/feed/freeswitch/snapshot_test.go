@@ -143,7 +143,7 @@ func TestSnapshotsThatFail(t *testing.T) {
 			f := &fakeSwitch{answers: answers(t, "vanilla")}
 			s := connect(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
 			f.answer(name, answer)
-			if snapshot, err := s.Snapshot(t.Context()); !errors.Is(err, errAnswer) {
+			if snapshot, err := s.Snapshot(t.Context()); !errors.Is(err, errResponse) {
 				t.Errorf("got %+v, %v", snapshot, err)
 			}
 		})
@@ -205,7 +205,7 @@ func TestParseTable(t *testing.T) {
 		})
 	}
 	for _, answer := range []string{"", "a|b\n1|2\n", "a|b\n1\n+OK\n", "a|b\n1|2|3\n+OK\n"} {
-		if got, err := parseTable(answer, ""); !errors.Is(err, errAnswer) {
+		if got, err := parseTable(answer, ""); !errors.Is(err, errResponse) {
 			t.Errorf("%q is %q, %v", answer, got.rows, err)
 		}
 	}

@@ -17,14 +17,14 @@ const maxLegs = 100_000
 
 // tenants caches the names of agents and the accounts of legs, for events that name no account.
 type tenants struct {
-	mu     sync.Mutex
-	asked  time.Time           // time of the last query of agents
-	agents map[string][]string // names that may map to an account, by agent
-	legs   map[string]leg      // by uuid
+	mu        sync.Mutex
+	queriedAt time.Time           // time of the last query of agents
+	agents    map[string][]string // names that may map to an account, by agent
+	legs      map[string]legInfo  // by uuid
 }
 
-// leg has the account and the interaction id from a leg's events.
-type leg struct{ account, interaction string }
+// legInfo has the account and the interaction id from a leg's events.
+type legInfo struct{ account, interaction string }
 
 // agentNames returns the names of an agent's tiers and contact.
 func (t *tenants) agentNames(agent string) ([]string, bool) {
@@ -37,36 +37,36 @@ func (t *tenants) agentNames(agent string) ([]string, bool) {
 func (t *tenants) setAgents(agents map[string][]string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.agents, t.asked = agents, time.Now()
+	t.agents, t.queriedAt = agents, time.Now()
 }
 
-// mayAsk reports whether the last query of agents is older than pause, and if so sets its time to now.
-func (t *tenants) mayAsk(pause time.Duration) bool {
+// startQuery reports whether the last query of agents is older than pause, and if so sets its time to now.
+func (t *tenants) startQuery(pause time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if time.Since(t.asked) < pause {
+	if time.Since(t.queriedAt) < pause {
 		return false
 	}
-	t.asked = time.Now()
+	t.queriedAt = time.Now()
 	return true
 }
 
-func (t *tenants) leg(uuid string) leg {
+func (t *tenants) leg(uuid string) legInfo {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.legs[uuid]
 }
 
-func (t *tenants) setLeg(uuid string, l leg) {
+func (t *tenants) setLeg(uuid string, l legInfo) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.legs) >= maxLegs || t.legs == nil {
-		t.legs = make(map[string]leg)
+		t.legs = make(map[string]legInfo)
 	}
 	t.legs[uuid] = l
 }
 
-func (t *tenants) forgetLeg(uuid string) {
+func (t *tenants) deleteLeg(uuid string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.legs, uuid)
@@ -74,20 +74,20 @@ func (t *tenants) forgetLeg(uuid string) {
 
 // account returns the account of an event or, if there is none, the names that were looked up.
 func (s *session) account(ctx context.Context, e *freeswitch.LiveEvent) (account string, names []string) {
-	if account, names = s.mapped(ctx, e); account == "" {
+	if account, names = s.accountByNames(ctx, e); account == "" {
 		account = e.Account
 	}
 	for _, uuid := range [...]string{e.Channels[0], e.Channels[1], e.Session, e.Channels[2]} {
 		if account == "" && uuid != "" {
-			account = s.known.leg(uuid).account
+			account = s.tenants.leg(uuid).account
 		}
 	}
 	switch own := e.Channels[0]; {
 	case own == "":
 	case e.Name == "CHANNEL_DESTROY":
-		s.known.forgetLeg(own)
+		s.tenants.deleteLeg(own)
 	case account != "" && e.Facts.CallID == own:
-		s.known.setLeg(own, leg{account, e.Facts.InteractionID})
+		s.tenants.setLeg(own, legInfo{account, e.Facts.InteractionID})
 	}
 	if account != "" {
 		return account, nil
@@ -95,27 +95,27 @@ func (s *session) account(ctx context.Context, e *freeswitch.LiveEvent) (account
 	return "", names
 }
 
-// mapped returns the account that the names of an event map to. For an event of an agent without a call
+// accountByNames returns the account that the names of an event map to. For an event of an agent without a call
 // it also uses the names of the agent's queues.
-func (s *session) mapped(ctx context.Context, e *freeswitch.LiveEvent) (account string, names []string) {
+func (s *session) accountByNames(ctx context.Context, e *freeswitch.LiveEvent) (account string, names []string) {
 	names = e.AccountNames
 	agent := e.Facts.AgentID
 	if agent == "" || e.Facts.QueueID != "" || e.Facts.CallID != "" {
 		return s.accounts.Account(names...), names
 	}
-	learned, known := s.known.agentNames(agent)
+	learned, known := s.tenants.agentNames(agent)
 	names = append(names, learned...)
 	if account = s.accounts.Account(names...); account != "" || known || e.Format != callcenterFormat {
 		return account, names
 	}
-	if !s.known.mayAsk(s.refreshPause) {
+	if !s.tenants.startQuery(s.refreshPause) {
 		return "", names
 	}
 	if err := s.refreshAgents(ctx); err != nil { // the next Read returns the connection's error
 		s.log.Warn("lookup of agents failed", "error", err)
 		return "", names
 	}
-	learned, _ = s.known.agentNames(agent)
+	learned, _ = s.tenants.agentNames(agent)
 	names = append(names, learned...)
 	return s.accounts.Account(names...), names
 }
@@ -124,19 +124,19 @@ const callcenterFormat = "freeswitch.callcenter"
 
 // refreshAgents queries the queues of the agents. A switch without the command has none.
 func (s *session) refreshAgents(ctx context.Context) error {
-	agents, err := s.table(ctx, "callcenter_config agent list", "contact")
+	agents, err := s.queryTable(ctx, "callcenter_config agent list", "contact")
 	if refused(err) {
-		s.known.setAgents(nil)
+		s.tenants.setAgents(nil)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	tiers, err := s.table(ctx, "callcenter_config tier list", "")
+	tiers, err := s.queryTable(ctx, "callcenter_config tier list", "")
 	if err != nil {
 		return err
 	}
-	s.known.setAgents(agentNames(agents, tiers))
+	s.tenants.setAgents(agentNames(agents, tiers))
 	return nil
 }
 
@@ -205,19 +205,19 @@ func domainOf(name string) string {
 	return ""
 }
 
-// table queries a response in columns.
-func (s *session) table(ctx context.Context, command, free string) (table, error) {
+// queryTable queries a response in columns.
+func (s *session) queryTable(ctx context.Context, command, freeColumn string) (table, error) {
 	output, err := s.conn.API(ctx, command)
-	return readTable(command, free, esl.APIResult{Output: output, Err: err})
+	return readTable(command, freeColumn, esl.APIResult{Output: output, Err: err})
 }
 
 // readTable parses the response of a command in columns. The error of an invalid response is not an
 // error of the connection.
-func readTable(command, free string, answer esl.APIResult) (table, error) {
-	if answer.Err != nil {
-		return table{}, fmt.Errorf("asking for %s: %w", command, answer.Err)
+func readTable(command, freeColumn string, response esl.APIResult) (table, error) {
+	if response.Err != nil {
+		return table{}, fmt.Errorf("asking for %s: %w", command, response.Err)
 	}
-	t, err := parseTable(answer.Output, free)
+	t, err := parseTable(response.Output, freeColumn)
 	if err != nil {
 		return table{}, fmt.Errorf("reading the answer to %s: %w", command, err)
 	}

@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	syncEvery   = time.Minute
-	syncTimeout = 10 * time.Second
-	learnEvery  = 5 * time.Second // for an unknown account in a message
-	shownID     = 8               // characters of the id in a name that would not be unique
+	syncInterval    = time.Minute
+	syncTimeout     = 10 * time.Second
+	minSyncInterval = 5 * time.Second // for an unknown account in a message
+	shownIDLength   = 8               // characters of the id in a name that would not be unique
 )
 
 // Directory has the accounts. *identity.Service implements it.
@@ -27,8 +27,8 @@ type Directory interface {
 	UpdateAccount(ctx context.Context, id string, u identity.AccountUpdate) (identity.Account, error)
 }
 
-// exists reports whether there is an account with Kazoo's id.
-func (p *platform) exists(id string) bool {
+// accountExists reports whether there is an account with Kazoo's id.
+func (p *platform) accountExists(id string) bool {
 	if p.directory == nil || id == "" {
 		return false
 	}
@@ -36,14 +36,14 @@ func (p *platform) exists(id string) bool {
 	return ok
 }
 
-// learnAccount requests the accounts from Crossbar if a message has an unknown one, and reports whether
+// syncUnknownAccount requests the accounts from Crossbar if a message has an unknown one, and reports whether
 // it did.
-func (p *platform) learnAccount(ctx context.Context, id string) bool {
-	if !p.sync || p.exists(id) {
+func (p *platform) syncUnknownAccount(ctx context.Context, id string) bool {
+	if !p.syncsAccounts || p.accountExists(id) {
 		return false
 	}
 	p.mu.Lock()
-	early := time.Since(p.syncedAt) < learnEvery
+	early := time.Since(p.syncedAt) < minSyncInterval
 	p.mu.Unlock()
 	if early {
 		return false
@@ -52,9 +52,9 @@ func (p *platform) learnAccount(ctx context.Context, id string) bool {
 	return true
 }
 
-// keepAccounts runs syncAccounts periodically until ctx ends.
-func (p *platform) keepAccounts(ctx context.Context) {
-	for range retry.Ticks(ctx, syncEvery) {
+// runAccountSync runs syncAccounts periodically until ctx ends.
+func (p *platform) runAccountSync(ctx context.Context) {
+	for range retry.Ticks(ctx, syncInterval) {
 		p.syncAccounts(ctx)
 	}
 }
@@ -76,7 +76,7 @@ func (p *platform) syncAccounts(ctx context.Context) {
 		}
 		return
 	}
-	p.rememberRealms(all)
+	p.setRealms(all)
 	// Parents first.
 	slices.SortStableFunc(all, func(a, b account) int { return cmp.Compare(len(a.Tree), len(b.Tree)) })
 	differ := make(map[string]string)
@@ -93,11 +93,11 @@ func (p *platform) syncAccounts(ctx context.Context) {
 		}
 	}
 	for id, problem := range differ {
-		if p.reported[id] != problem {
+		if p.reportedDifferences[id] != problem {
 			p.log.WarnContext(ctx, "account differs from Crossbar's", "account_id", id, "problem", problem)
 		}
 	}
-	p.reported = differ
+	p.reportedDifferences = differ
 }
 
 // Reasons for not changing an account.
@@ -115,25 +115,25 @@ func (p *platform) syncAccount(ctx context.Context, root string, a account) erro
 	}
 	tree := p.directory.Tree()
 	known, exists := tree.Account(a.ID)
-	if other, found := tree.ByDomain(a.Realm); found && (!exists || other.ID == a.ID && !p.decides(tree, root, a.ID)) {
+	if other, found := tree.ByDomain(a.Realm); found && (!exists || other.ID == a.ID && !p.followsCrossbar(tree, root, a.ID)) {
 		return nil // the account with this domain is used for it
 	}
 	parent := ""
 	switch {
 	case a.ID != root:
 		above := cmp.Or(lastOf(a.Tree), root)
-		parent = p.standsFor(tree, above)
-		if exists && !p.decides(tree, root, a.ID) {
+		parent = p.localAccountID(tree, above)
+		if exists && !p.followsCrossbar(tree, root, a.ID) {
 			return errElsewhere
 		}
-		if _, made := tree.Account(parent); made && parent == above && !p.decides(tree, root, parent) {
+		if _, made := tree.Account(parent); made && parent == above && !p.followsCrossbar(tree, root, parent) {
 			return errNotBelow
 		}
 	case exists:
 		parent = known.ParentID // the position in our tree is not changed
 	}
-	names := []string{a.Name, a.Name + " (" + a.ID[:min(len(a.ID), shownID)] + ")", a.ID}
-	if exists && slices.Contains(names[1:], known.Name) && taken(tree, a) {
+	names := []string{a.Name, a.Name + " (" + a.ID[:min(len(a.ID), shownIDLength)] + ")", a.ID}
+	if exists && slices.Contains(names[1:], known.Name) && isNameTaken(tree, a) {
 		names = []string{known.Name}
 	}
 	var err error
@@ -153,20 +153,20 @@ func (p *platform) syncAccount(ctx context.Context, root string, a account) erro
 	return err
 }
 
-// decides reports whether an account is that of the API key or below it, and so follows Crossbar.
-func (p *platform) decides(tree *identity.Tree, root, id string) bool {
-	return tree.Contains(p.standsFor(tree, root), id)
+// followsCrossbar reports whether an account is that of the API key or below it, and so follows Crossbar.
+func (p *platform) followsCrossbar(tree *identity.Tree, root, id string) bool {
+	return tree.Contains(p.localAccountID(tree, root), id)
 }
 
-// taken reports whether another account has the name of a.
-func taken(tree *identity.Tree, a account) bool {
+// isNameTaken reports whether another account has the name of a.
+func isNameTaken(tree *identity.Tree, a account) bool {
 	other, ok := tree.Resolve(a.Name)
 	return ok && other.ID != a.ID
 }
 
-// standsFor returns the id of our account for a Kazoo account id: the same id, or that of the account
+// localAccountID returns the id of our account for a Kazoo account id: the same id, or that of the account
 // whose domain is the Kazoo account's realm.
-func (p *platform) standsFor(tree *identity.Tree, id string) string {
+func (p *platform) localAccountID(tree *identity.Tree, id string) string {
 	if _, ok := tree.Account(id); ok {
 		return id
 	}
@@ -179,7 +179,7 @@ func (p *platform) standsFor(tree *identity.Tree, id string) string {
 	return id
 }
 
-func (p *platform) rememberRealms(all []account) {
+func (p *platform) setRealms(all []account) {
 	realms := make(map[string]string, len(all))
 	for _, a := range all {
 		realms[a.ID] = a.Realm

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	askTimeout = 10 * time.Second // timeout of one request
-	askers     = 8                // concurrent requests
+	requestTimeout      = 10 * time.Second // timeout of one request
+	maxParallelRequests = 8                // concurrent requests
 )
 
 // account is an account of Kazoo.

@@ -211,7 +211,7 @@ func TestAccountsFollowCrossbar(t *testing.T) {
 		map[string]any{"id": newID, "name": "New", "realm": "four.example.com", "tree": []string{rootID, subID}},
 	})
 	p.mu.Lock()
-	p.syncedAt = p.syncedAt.Add(-learnEvery)
+	p.syncedAt = p.syncedAt.Add(-minSyncInterval)
 	p.mu.Unlock()
 	// A message of an unknown account causes a request to Crossbar at once.
 	kazoo.publish(t, "kapps", "acdc_stats.status.new.a1", status(newID, "a1", "ready"))
@@ -234,8 +234,8 @@ func TestAccountsFollowCrossbar(t *testing.T) {
 		map[string]any{"id": acmeID, "name": "Acme", "realm": "acme.example.com", "tree": []string{rootID}},
 	})
 	p.syncAccounts(t.Context())
-	if got := show(); len(got) != 4 || len(p.reported) != 2 || p.reported[newID] == "" {
-		t.Errorf("after removal %q, reported %v", got, p.reported)
+	if got := show(); len(got) != 4 || len(p.reportedDifferences) != 2 || p.reportedDifferences[newID] == "" {
+		t.Errorf("after removal %q, reported %v", got, p.reportedDifferences)
 	}
 	crossbar.Close()
 	p.syncAccounts(t.Context())
@@ -300,7 +300,7 @@ func TestCrossbarChangesNoAccountOutside(t *testing.T) {
 		t.Errorf("accounts %q, want %q", got, want)
 	}
 	for _, id := range []string{victim, "bank", "made-up", fresh} {
-		if p.reported[id] == "" {
+		if p.reportedDifferences[id] == "" {
 			t.Errorf("%s is not reported", id)
 		}
 	}

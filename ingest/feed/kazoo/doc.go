@@ -24,7 +24,7 @@
 //
 // With crossbar_url, Snapshot requests from Kazoo's HTTP API the agents, calls and registrations of the
 // API key's account and all accounts below it, and sync_accounts keeps the account tree equal to
-// Crossbar's (accounts.go). Events are read and stored also while Crossbar is unavailable.
+// Crossbar's (account_sync.go). Events are read and stored also while Crossbar is unavailable.
 //
 // # Goroutines
 //

@@ -30,7 +30,7 @@ func FuzzMessage(f *testing.F) {
 			if compressed {
 				delivery.ContentEncoding = "gzip"
 			}
-			events := p.read(t.Context(), nil, delivery)
+			events := p.appendEvents(t.Context(), nil, delivery)
 			if len(events) == 0 || events[len(events)-1].Delivery != delivery.DeliveryTag {
 				t.Fatalf("%d events, the last one does not acknowledge the message", len(events))
 			}

@@ -106,7 +106,7 @@ func newTest(t *testing.T, cfg feed.Config, accounts names, directory Directory)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.watch = 20 * time.Millisecond
+	p.watchInterval = 20 * time.Millisecond
 	return p
 }
 

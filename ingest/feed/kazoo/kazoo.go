@@ -47,31 +47,31 @@ type binding struct{ exchange, key string }
 
 // platform is one Kazoo. It implements feed.Platform.
 type platform struct {
-	name      string
-	url       string
-	tls       *tls.Config
-	bindings  []binding
-	cdrEvents bool // store every CHANNEL_DESTROY as a call record
-	maxQueued int
-	prefetch  int
-	watch     time.Duration // interval of checks of the queue's length
-	accounts  feed.Accounts
-	crossbar  *crossbar.Client // nil if it is not configured
-	directory Directory        // nil if there is none
-	sync      bool             // keep the directory's accounts equal to Crossbar's
-	log       *slog.Logger
-	panics    *panics.Recoverer
-	seed      maphash.Seed
+	name          string
+	url           string
+	tls           *tls.Config
+	bindings      []binding
+	cdrEvents     bool // store every CHANNEL_DESTROY as a call record
+	maxQueued     int
+	prefetch      int
+	watchInterval time.Duration // interval of checks of the queue's length
+	accounts      feed.Accounts
+	crossbar      *crossbar.Client // nil if it is not configured
+	directory     Directory        // nil if there is none
+	syncsAccounts bool             // keep the directory's accounts equal to Crossbar's
+	log           *slog.Logger
+	panics        *panics.Recoverer
+	seed          maphash.Seed
 
-	stored       recent       // of messages that Kafka has
-	originations originations // of calls
+	storedDigests digestSet      // of messages that Kafka has
+	originations  originationIDs // of calls
 
 	mu       sync.Mutex
 	realms   map[string]string // by Kazoo's account id, from the last response of Crossbar
 	syncedAt time.Time         // guarded by mu: time of the last request of the accounts
 
-	reported map[string]string // differences by account id that were logged; guarded by syncing
-	syncing  sync.Mutex
+	reportedDifferences map[string]string // differences by account id that were logged; guarded by syncing
+	syncing             sync.Mutex
 }
 
 // Constructor returns the constructor of feeds of kind kazoo. Without a directory, accounts are found
@@ -84,15 +84,15 @@ func newPlatform(cfg feed.Config, deps feed.Deps, directory Directory) (*platfor
 	if deps.Accounts == nil || deps.Log == nil {
 		return nil, errors.New("kazoo: no accounts or log")
 	}
-	secure, err := cfg.TLS.Load()
+	tlsConfig, err := cfg.TLS.Load()
 	if err != nil {
 		return nil, err
 	}
 	p := &platform{
-		name: cfg.Name, url: string(cfg.URL), tls: secure, maxQueued: maxQueued, prefetch: prefetch, watch: watchEvery,
+		name: cfg.Name, url: string(cfg.URL), tls: tlsConfig, maxQueued: maxQueued, prefetch: prefetch, watchInterval: watchInterval,
 		accounts: deps.Accounts, directory: directory, log: deps.Log, panics: deps.Panics, seed: maphash.MakeSeed(),
 	}
-	if secure != nil { // tls.enabled enables TLS with either scheme
+	if tlsConfig != nil { // tls.enabled enables TLS with either scheme
 		p.url = strings.Replace(p.url, "amqp://", "amqps://", 1)
 	}
 	words := cfg.Events
@@ -109,11 +109,11 @@ func newPlatform(cfg feed.Config, deps feed.Deps, directory Directory) (*platfor
 		p.cdrEvents = p.cdrEvents && exchange != "cdr"
 	}
 	if cfg.CrossbarURL != "" {
-		p.crossbar = crossbar.New(cfg.CrossbarURL, string(cfg.CrossbarAPIKey), askTimeout, &http.Client{Transport: &http.Transport{
-			Proxy: http.ProxyFromEnvironment, TLSClientConfig: secure, MaxIdleConnsPerHost: askers,
+		p.crossbar = crossbar.New(cfg.CrossbarURL, string(cfg.CrossbarAPIKey), requestTimeout, &http.Client{Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, TLSClientConfig: tlsConfig, MaxIdleConnsPerHost: maxParallelRequests,
 		}})
 	}
-	p.sync = cfg.SyncAccounts && directory != nil && p.crossbar != nil
+	p.syncsAccounts = cfg.SyncAccounts && directory != nil && p.crossbar != nil
 	return p, nil
 }
 
@@ -126,7 +126,7 @@ func (p *platform) Subscription() []string {
 	return words
 }
 
-func (p *platform) queue() string { return queuePrefix + p.name }
+func (p *platform) queueName() string { return queuePrefix + p.name }
 
 // account returns the account for a Kazoo account id and realm, "" if it is unknown, and the names that
 // were looked up. An id that no rule and no domain maps is that of the account with the same id.
@@ -141,7 +141,7 @@ func (p *platform) account(id, realm string) (account string, names []string) {
 			names = append(names, name)
 		}
 	}
-	if account = p.accounts.Account(names...); account == "" && p.exists(id) {
+	if account = p.accounts.Account(names...); account == "" && p.accountExists(id) {
 		account = id
 	}
 	return account, names

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
-	"sync"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -35,11 +34,11 @@ const (
 	msgFields
 )
 
-// read appends the events of a message. A message of no known format is stored without one, for the
+// appendEvents appends the events of a message. A message of no known format is stored without one, for the
 // normalizer.
-func (p *platform) read(ctx context.Context, events []feed.Event, d amqp.Delivery) []feed.Event {
+func (p *platform) appendEvents(ctx context.Context, events []feed.Event, d amqp.Delivery) []feed.Event {
 	e := feed.Event{Topic: event.TopicRaw, Value: d.Body, Delivery: d.DeliveryTag}
-	body, err := decode(d)
+	body, err := decompress(d)
 	if err != nil {
 		p.log.WarnContext(ctx, "unreadable message", "exchange", d.Exchange, "error", err)
 		return append(events, e)
@@ -59,7 +58,7 @@ func (p *platform) read(ctx context.Context, events []feed.Event, d amqp.Deliver
 		return append(events, e)
 	}
 	e.Account, e.Names = p.account(id, format.FirstText(seen[msgRealm], realm[0], realm[1]))
-	if e.Account == "" && id != "" && p.learnAccount(ctx, id) {
+	if e.Account == "" && id != "" && p.syncUnknownAccount(ctx, id) {
 		e.Account, e.Names = p.account(id, "")
 	}
 	if f == kazoo.CallRecord {
@@ -107,8 +106,8 @@ func subjects(f *event.Facts) (ids []string) {
 	return ids
 }
 
-// decode returns the JSON of a message, which may be compressed.
-func decode(d amqp.Delivery) ([]byte, error) {
+// decompress returns the JSON of a message, which may be compressed.
+func decompress(d amqp.Delivery) ([]byte, error) {
 	if d.ContentEncoding != "gzip" {
 		return d.Body, nil
 	}
@@ -135,60 +134,4 @@ func (p *platform) digest(d amqp.Delivery) uint64 {
 		_ = h.WriteByte(0)
 	}
 	return h.Sum64()
-}
-
-// recent is the set of the last prefetch messages that Kafka has. RabbitMQ redelivers no others.
-type recent struct {
-	mu    sync.Mutex
-	ring  [prefetch]uint64
-	next  int
-	count map[uint64]int
-}
-
-func (r *recent) add(digest uint64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.count == nil {
-		r.count = make(map[uint64]int, prefetch)
-	}
-	if old := r.ring[r.next]; r.count[old] > 1 {
-		r.count[old]--
-	} else {
-		delete(r.count, old)
-	}
-	r.ring[r.next] = digest
-	r.next = (r.next + 1) % len(r.ring)
-	r.count[digest]++
-}
-
-func (r *recent) contains(digest uint64) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.count[digest] > 0
-}
-
-// originations has the origination ids of the newest calls with one, at most 2*maxOriginations.
-type originations struct {
-	mu          sync.Mutex
-	young, aged map[string]string
-}
-
-const maxOriginations = 10_000
-
-func (o *originations) put(call, origination string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.young == nil || len(o.young) >= maxOriginations {
-		o.young, o.aged = make(map[string]string), o.young
-	}
-	o.young[call] = origination
-}
-
-func (o *originations) find(call string) string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if id, ok := o.young[call]; ok {
-		return id
-	}
-	return o.aged[call]
 }

@@ -12,10 +12,10 @@ import (
 	"trunkline/ingest/feed"
 )
 
-// refused wraps err with the operation, as a *feed.Refusal if only a change of settings can resolve it.
+// operationError wraps err with the operation, as a *feed.Refusal if only a change of settings can resolve it.
 // b is the binding of the operation, if it has one.
-func (p *platform) refused(what string, err error, b binding) error {
-	err = fmt.Errorf("%s: %w", what, err)
+func (p *platform) operationError(operation string, err error, b binding) error {
+	err = fmt.Errorf("%s: %w", operation, err)
 	if advice := p.advice(err, b); advice != "" {
 		return &feed.Refusal{Err: err, Advice: advice}
 	}
@@ -48,7 +48,7 @@ func (p *platform) advice(err error, b binding) string {
 		}
 		return fmt.Sprintf("Kazoo has not declared the exchange %s (rabbitmqctl -p %s list_exchanges): start the application that does, or leave its words out of events", b.exchange, vhost)
 	case amqp.PreconditionFailed:
-		return fmt.Sprintf("the queue was made with other arguments, by another version: rabbitmqctl -p %s delete_queue %s; the messages in it are lost", vhost, p.queue())
+		return fmt.Sprintf("the queue was made with other arguments, by another version: rabbitmqctl -p %s delete_queue %s; the messages in it are lost", vhost, p.queueName())
 	}
 	return ""
 }

@@ -15,29 +15,29 @@ import (
 )
 
 const (
-	heartbeat    = 5 * time.Second
-	dialTimeout  = 10 * time.Second
-	closeTimeout = 2 * time.Second
-	watchEvery   = 5 * time.Second
-	queueExpires = 24 * time.Hour // without a consumer
-	maxRead      = 256            // messages returned by one Read
+	heartbeat       = 5 * time.Second
+	dialTimeout     = 10 * time.Second
+	closeTimeout    = 2 * time.Second
+	watchInterval   = 5 * time.Second
+	queueExpires    = 24 * time.Hour // without a consumer
+	maxReadMessages = 256            // messages returned by one Read
 )
 
 // session is a connection that consumes the feed's queue. It implements feed.Session
 // and feed.Acknowledger.
 type session struct {
-	p          *platform
-	conn       *amqp.Connection
-	channel    *amqp.Channel
-	deliveries <-chan amqp.Delivery
-	closed     chan *amqp.Error
-	stop       context.CancelFunc
-	running    sync.WaitGroup
-	events     []feed.Event // reused by Read
+	p                *platform
+	conn             *amqp.Connection
+	channel          *amqp.Channel
+	deliveries       <-chan amqp.Delivery
+	closed           chan *amqp.Error
+	cancelBackground context.CancelFunc
+	running          sync.WaitGroup
+	events           []feed.Event // reused by Read
 
-	mu       sync.Mutex
-	open     []delivered // messages that Read returned and that are not acknowledged, in order
-	overflow bool        // the broker has dropped messages before the next event
+	mu             sync.Mutex
+	unacknowledged []delivered // messages that Read returned and that are not acknowledged, in order
+	overflow       bool        // the broker has dropped messages before the next event
 }
 
 // delivered is a message that Read returned.
@@ -61,24 +61,24 @@ func (p *platform) Connect(ctx context.Context) (feed.Session, error) {
 		},
 	})
 	if err != nil {
-		return nil, p.refused("logging in to RabbitMQ", err, binding{})
+		return nil, p.operationError("logging in to RabbitMQ", err, binding{})
 	}
 	s := &session{p: p, conn: conn, closed: conn.NotifyClose(make(chan *amqp.Error, 1))}
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
-	s.stop = stop
+	s.cancelBackground = stop
 	length, err := s.declare()
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	s.overflow = length >= p.maxQueued
-	if p.sync {
+	if p.syncsAccounts {
 		p.syncAccounts(ctx)
-		s.start(background, p.keepAccounts)
+		s.runInBackground(background, p.runAccountSync)
 	}
-	if s.deliveries, err = s.channel.Consume(p.queue(), "", false, true, false, false, nil); err != nil {
-		return nil, errors.Join(p.refused("consuming "+p.queue(), err, binding{}), s.Close())
+	if s.deliveries, err = s.channel.Consume(p.queueName(), "", false, true, false, false, nil); err != nil {
+		return nil, errors.Join(p.operationError("consuming "+p.queueName(), err, binding{}), s.Close())
 	}
-	s.start(background, s.watch)
+	s.runInBackground(background, s.watchQueueLength)
 	return s, nil
 }
 
@@ -95,16 +95,16 @@ func (s *session) declare() (length int, err error) {
 		known[b.exchange] = true
 		// A passive declaration compares only the name.
 		if err := s.channel.ExchangeDeclarePassive(b.exchange, "topic", false, false, false, false, nil); err != nil {
-			return 0, s.p.refused("looking for the exchange "+b.exchange, err, b)
+			return 0, s.p.operationError("looking for the exchange "+b.exchange, err, b)
 		}
 	}
-	queue, err := s.channel.QueueDeclare(s.p.queue(), true, false, false, false, s.p.queueArguments())
+	queue, err := s.channel.QueueDeclare(s.p.queueName(), true, false, false, false, s.p.queueArguments())
 	if err != nil {
-		return 0, s.p.refused("declaring the queue "+s.p.queue(), err, binding{})
+		return 0, s.p.operationError("declaring the queue "+s.p.queueName(), err, binding{})
 	}
 	for _, b := range s.p.bindings {
-		if err := s.channel.QueueBind(s.p.queue(), b.key, b.exchange, false, nil); err != nil {
-			return 0, s.p.refused("binding the queue to the exchange "+b.exchange, err, b)
+		if err := s.channel.QueueBind(s.p.queueName(), b.key, b.exchange, false, nil); err != nil {
+			return 0, s.p.operationError("binding the queue to the exchange "+b.exchange, err, b)
 		}
 	}
 	if err := s.channel.Qos(s.p.prefetch, 0, false); err != nil {
@@ -129,18 +129,18 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 			return nil, ctx.Err()
 		case d, ok := <-s.deliveries:
 			if !ok {
-				return nil, s.ended()
+				return nil, s.deliveryError()
 			}
-			s.take(ctx, d)
+			s.handleDelivery(ctx, d)
 		}
 	}
-	for range maxRead {
+	for range maxReadMessages {
 		select {
 		case d, ok := <-s.deliveries:
 			if !ok {
 				return s.events, nil // the next call returns the error
 			}
-			s.take(ctx, d)
+			s.handleDelivery(ctx, d)
 		default:
 			return s.events, nil
 		}
@@ -148,28 +148,28 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 	return s.events, nil
 }
 
-// take appends the events of a message. It acknowledges a redelivered message that Kafka already has.
-func (s *session) take(ctx context.Context, d amqp.Delivery) {
+// handleDelivery appends the events of a message. It acknowledges a redelivered message that Kafka already has.
+func (s *session) handleDelivery(ctx context.Context, d amqp.Delivery) {
 	digest := s.p.digest(d)
-	if d.Redelivered && s.p.stored.contains(digest) {
+	if d.Redelivered && s.p.storedDigests.contains(digest) {
 		if err := d.Ack(false); err != nil {
 			s.p.log.DebugContext(ctx, "acknowledgement of a repeated message failed", "error", err)
 		}
 		return
 	}
 	first := len(s.events)
-	s.events = s.p.read(ctx, s.events, d)
+	s.events = s.p.appendEvents(ctx, s.events, d)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.open = append(s.open, delivered{d.DeliveryTag, digest})
+	s.unacknowledged = append(s.unacknowledged, delivered{d.DeliveryTag, digest})
 	if s.overflow {
 		s.overflow = false
 		s.events[first].Hole = 1 // RabbitMQ does not count dropped messages
 	}
 }
 
-// ended returns the reason for the end of the deliveries.
-func (s *session) ended() error {
+// deliveryError returns the reason for the end of the deliveries.
+func (s *session) deliveryError() error {
 	select {
 	case err := <-s.closed:
 		if err != nil {
@@ -184,16 +184,16 @@ func (s *session) ended() error {
 func (s *session) Acknowledge(_ context.Context, delivery uint64) error {
 	s.mu.Lock()
 	n := 0
-	for n < len(s.open) && s.open[n].tag <= delivery {
-		s.p.stored.add(s.open[n].digest)
+	for n < len(s.unacknowledged) && s.unacknowledged[n].tag <= delivery {
+		s.p.storedDigests.add(s.unacknowledged[n].digest)
 		n++
 	}
 	if n == 0 {
 		s.mu.Unlock()
 		return nil
 	}
-	last := s.open[n-1].tag
-	s.open = s.open[n:]
+	last := s.unacknowledged[n-1].tag
+	s.unacknowledged = s.unacknowledged[n:]
 	s.mu.Unlock()
 	if err := s.channel.Ack(last, true); err != nil {
 		return fmt.Errorf("acknowledging messages: %w", err)
@@ -203,7 +203,7 @@ func (s *session) Acknowledge(_ context.Context, delivery uint64) error {
 
 // Close implements feed.Session.
 func (s *session) Close() error {
-	s.stop()
+	s.cancelBackground()
 	err := s.conn.CloseDeadline(time.Now().Add(closeTimeout))
 	s.running.Wait()
 	if err != nil && !errors.Is(err, amqp.ErrClosed) {
@@ -212,16 +212,16 @@ func (s *session) Close() error {
 	return nil
 }
 
-func (s *session) start(ctx context.Context, run func(context.Context)) {
+func (s *session) runInBackground(ctx context.Context, run func(context.Context)) {
 	s.running.Go(func() { s.p.panics.Do("feed kazoo", func() { run(ctx) }) })
 }
 
-// watch records when the queue starts dropping messages, and when it stops: the second resync finds the
+// watchQueueLength records when the queue starts dropping messages, and when it stops: the second resync finds the
 // changes in between.
-func (s *session) watch(ctx context.Context) {
+func (s *session) watchQueueLength(ctx context.Context) {
 	full := false
-	for range retry.Ticks(ctx, s.p.watch) {
-		length, err := s.length()
+	for range retry.Ticks(ctx, s.p.watchInterval) {
+		length, err := s.queueLength()
 		if err != nil {
 			if ctx.Err() == nil && !s.conn.IsClosed() {
 				s.p.log.WarnContext(ctx, "queue length unknown", "error", err)
@@ -237,13 +237,13 @@ func (s *session) watch(ctx context.Context) {
 	}
 }
 
-// length requests the number of undelivered messages in the queue.
-func (s *session) length() (int, error) {
+// queueLength requests the number of undelivered messages in the queue.
+func (s *session) queueLength() (int, error) {
 	channel, err := s.conn.Channel()
 	if err != nil {
 		return 0, err
 	}
 	defer func() { _ = channel.Close() }() // used for one request
-	queue, err := channel.QueueDeclarePassive(s.p.queue(), true, false, false, false, nil)
+	queue, err := channel.QueueDeclarePassive(s.p.queueName(), true, false, false, false, nil)
 	return queue.Messages, err
 }

@@ -150,12 +150,12 @@ func TestWithoutTheExchangeCDREveryDestroyIsACallRecord(t *testing.T) {
 		t.Errorf("%+v", all)
 	}
 	acknowledge(t, s, all[0]) // Kafka has the event and not the call record yet
-	if len(s.open) != 1 {
-		t.Errorf("%d messages are not acknowledged, want 1", len(s.open))
+	if len(s.unacknowledged) != 1 {
+		t.Errorf("%d messages are not acknowledged, want 1", len(s.unacknowledged))
 	}
 	acknowledge(t, s, all[1])
-	if len(s.open) != 0 {
-		t.Errorf("%d messages are not acknowledged, want 0", len(s.open))
+	if len(s.unacknowledged) != 0 {
+		t.Errorf("%d messages are not acknowledged, want 0", len(s.unacknowledged))
 	}
 	nothing(t, kazoo, s)
 	if words := s.p.Subscription(); !slices.Equal(words, cfg.Events) {

@@ -42,17 +42,17 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 	if err != nil {
 		return feed.Snapshot{}, err
 	}
-	s.p.rememberRealms(accounts)
-	b := &snapshotBuilder{p: s.p, failed: map[state.Kind]error{}, found: map[state.Kind]int{}}
+	s.p.setRealms(accounts)
+	b := &snapshotBuilder{p: s.p, errors: map[state.Kind]error{}, counts: map[state.Kind]int{}}
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(askers)
+	group.SetLimit(maxParallelRequests)
 	for _, a := range accounts {
-		for kind, ask := range map[state.Kind]func(context.Context, account) error{
-			state.Agent: b.agents, state.Call: b.calls, state.Device: b.devices,
+		for kind, addKind := range map[state.Kind]func(context.Context, account) error{
+			state.Agent: b.addAgents, state.Call: b.addCalls, state.Device: b.addDevices,
 		} {
 			group.Go(func() error {
-				if err := ask(ctx, a); err != nil {
-					b.fail(kind, err)
+				if err := addKind(ctx, a); err != nil {
+					b.setError(kind, err)
 				}
 				return ctx.Err()
 			})
@@ -69,17 +69,17 @@ type snapshotBuilder struct {
 
 	mu      sync.Mutex
 	objects []feed.Object
-	found   map[state.Kind]int
-	failed  map[state.Kind]error // last error of each kind
+	counts  map[state.Kind]int
+	errors  map[state.Kind]error // last error of each kind
 }
 
 func (b *snapshotBuilder) snapshot() feed.Snapshot {
 	snapshot := feed.Snapshot{Objects: b.objects}
 	for _, kind := range []state.Kind{state.Agent, state.Call, state.Device} {
-		switch err := b.failed[kind]; {
+		switch err := b.errors[kind]; {
 		case err != nil:
 			snapshot.Notes = append(snapshot.Notes, fmt.Sprintf("Crossbar did not tell all of kind %s: %v", kind, err))
-		case kind == state.Call || b.found[kind] > 0:
+		case kind == state.Call || b.counts[kind] > 0:
 			snapshot.Kinds = append(snapshot.Kinds, kind)
 		default:
 			snapshot.Notes = append(snapshot.Notes, fmt.Sprintf("Crossbar does not support kind %s", kind))
@@ -88,13 +88,13 @@ func (b *snapshotBuilder) snapshot() feed.Snapshot {
 	return snapshot
 }
 
-func (b *snapshotBuilder) fail(kind state.Kind, err error) {
+func (b *snapshotBuilder) setError(kind state.Kind, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.failed[kind] = err
+	b.errors[kind] = err
 }
 
-func (b *snapshotBuilder) add(a account, objects []feed.Object) {
+func (b *snapshotBuilder) addObjects(a account, objects []feed.Object) {
 	id, _ := b.p.account(a.ID, a.Realm)
 	if id == "" { // records of this account are not stored
 		return
@@ -104,7 +104,7 @@ func (b *snapshotBuilder) add(a account, objects []feed.Object) {
 	for _, o := range objects {
 		o.Account = id
 		b.objects = append(b.objects, o)
-		b.found[o.Kind]++
+		b.counts[o.Kind]++
 	}
 }
 
@@ -117,7 +117,7 @@ type agentStatus struct {
 	QueueID   string          `json:"queue_id"`
 }
 
-func (b *snapshotBuilder) agents(ctx context.Context, a account) error {
+func (b *snapshotBuilder) addAgents(ctx context.Context, a account) error {
 	var listed []struct {
 		ID     string   `json:"id"`
 		First  string   `json:"first_name"`
@@ -164,7 +164,7 @@ func (b *snapshotBuilder) agents(ctx context.Context, a account) error {
 		}
 		objects = append(objects, o)
 	}
-	b.add(a, objects)
+	b.addObjects(a, objects)
 	return nil
 }
 
@@ -177,7 +177,7 @@ func latestStatus(text json.RawMessage) (last agentStatus, err error) {
 	if err := json.Unmarshal(text, &all); err != nil {
 		return last, fmt.Errorf("reading the statuses of an agent: %w", err)
 	}
-	if _, one := all["status"]; one {
+	if _, isSingle := all["status"]; isSingle {
 		err := json.Unmarshal(text, &last)
 		return last, err
 	}
@@ -195,7 +195,7 @@ func latestStatus(text json.RawMessage) (last agentStatus, err error) {
 	return last, nil
 }
 
-func (b *snapshotBuilder) calls(ctx context.Context, a account) error {
+func (b *snapshotBuilder) addCalls(ctx context.Context, a account) error {
 	var channels []struct {
 		ID          string `json:"uuid"`
 		Answered    bool   `json:"answered"`
@@ -206,7 +206,7 @@ func (b *snapshotBuilder) calls(ctx context.Context, a account) error {
 	if err := b.p.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "channels")+"?paginate=false", &channels); err != nil {
 		return err
 	}
-	inQueues, known, err := b.queueCalls(ctx, a)
+	inQueues, hasACDc, err := b.queueCalls(ctx, a)
 	if err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ func (b *snapshotBuilder) calls(ctx context.Context, a account) error {
 		case inQueue:
 		case c.OnHold:
 			facts.State = event.Held
-		case c.Answered && known: // a caller's channel is answered while the caller waits in a queue
+		case c.Answered && hasACDc: // a caller's channel is answered while the caller waits in a queue
 			facts.State = event.Talking
 		}
 		if facts.Callee == "" {
@@ -226,14 +226,14 @@ func (b *snapshotBuilder) calls(ctx context.Context, a account) error {
 		}
 		objects = append(objects, feed.Object{Kind: state.Call, ID: c.ID, Facts: facts})
 	}
-	b.add(a, objects)
+	b.addObjects(a, objects)
 	return nil
 }
 
 // queueCalls returns the facts of the calls that wait in queues or are with an agent. known is false
 // without ACDc.
-func (b *snapshotBuilder) queueCalls(ctx context.Context, a account) (facts map[string]event.Facts, known bool, err error) {
-	var answer struct {
+func (b *snapshotBuilder) queueCalls(ctx context.Context, a account) (facts map[string]event.Facts, hasACDc bool, err error) {
+	var response struct {
 		Stats []struct {
 			Status  string          `json:"status"`
 			CallID  string          `json:"call_id"`
@@ -244,7 +244,7 @@ func (b *snapshotBuilder) queueCalls(ctx context.Context, a account) (facts map[
 			Handled json.RawMessage `json:"handled_timestamp"`
 		} `json:"stats"`
 	}
-	err = b.p.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "queues", "stats"), &answer)
+	err = b.p.crossbar.Get(ctx, crossbar.AccountPath(a.ID, "queues", "stats"), &response)
 	if errors.Is(err, crossbar.NotFound) {
 		return nil, false, nil
 	}
@@ -252,7 +252,7 @@ func (b *snapshotBuilder) queueCalls(ctx context.Context, a account) (facts map[
 		return nil, false, err
 	}
 	facts = map[string]event.Facts{}
-	for _, s := range answer.Stats {
+	for _, s := range response.Stats {
 		f := event.Facts{CallID: s.CallID, QueueID: s.QueueID, Caller: s.Caller}
 		at := s.Entered
 		switch s.Status {
@@ -271,7 +271,7 @@ func (b *snapshotBuilder) queueCalls(ctx context.Context, a account) (facts map[
 	return facts, true, nil
 }
 
-func (b *snapshotBuilder) devices(ctx context.Context, a account) error {
+func (b *snapshotBuilder) addDevices(ctx context.Context, a account) error {
 	var registrations []struct {
 		Username string `json:"username"`
 		Realm    string `json:"realm"`
@@ -292,6 +292,6 @@ func (b *snapshotBuilder) devices(ctx context.Context, a account) error {
 		seen[id] = true
 		objects = append(objects, feed.Object{Kind: state.Device, ID: id, Facts: event.Facts{AgentID: id, State: event.Registered}})
 	}
-	b.add(a, objects)
+	b.addObjects(a, objects)
 	return nil
 }

@@ -24,20 +24,20 @@ const (
 	customEvents = "CUSTOM"
 )
 
-// subscription is the list of events that a session subscribes to.
-type subscription struct {
+// eventList is the list of events that a session subscribes to.
+type eventList struct {
 	names, subclasses []string
 	stored            map[string]bool // those of ownEvents and API that the setting lists
 }
 
-// newSubscription parses the setting events. An item in capitals is the name of an event, any other
+// parseEventList parses the setting events. An item in capitals is the name of an event, any other
 // item the subclass of a CUSTOM event.
-func newSubscription(events []string) subscription {
-	s := subscription{stored: make(map[string]bool)}
+func parseEventList(events []string) eventList {
+	s := eventList{stored: make(map[string]bool)}
 	for _, word := range strings.Fields(strings.Join(events, " ")) {
 		switch {
 		case word == customEvents:
-		case isName(word):
+		case isEventName(word):
 			s.names = addOnce(s.names, word)
 			s.stored[word] = true
 		default:
@@ -47,7 +47,7 @@ func newSubscription(events []string) subscription {
 	if len(s.names)+len(s.subclasses) == 0 {
 		s.names, s.subclasses = slices.Clone(defaultEvents), slices.Clone(defaultSubclasses)
 	}
-	if s.all() {
+	if s.isAll() {
 		for _, word := range append(ownEvents, apiEvent) {
 			s.stored[word] = true
 		}
@@ -63,7 +63,7 @@ func newSubscription(events []string) subscription {
 	return s
 }
 
-func isName(word string) bool {
+func isEventName(word string) bool {
 	return strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == ""
 }
 
@@ -74,10 +74,10 @@ func addOnce(words []string, word string) []string {
 	return append(words, word)
 }
 
-func (s *subscription) all() bool { return slices.Contains(s.names, allEvents) }
+func (s *eventList) isAll() bool { return slices.Contains(s.names, allEvents) }
 
 // words returns the words of the command. The switch interprets every word after CUSTOM as a subclass.
-func (s *subscription) words() []string {
+func (s *eventList) words() []string {
 	words := slices.Clone(s.names)
 	if len(s.subclasses) > 0 {
 		words = append(append(words, customEvents), s.subclasses...)

@@ -101,13 +101,13 @@ func TestTwoNodesKeepThePlatformsOrder(t *testing.T) {
 
 func TestWhichProgressIsAhead(t *testing.T) {
 	id := func(n uint64) Identity { return Identity{Run: "core", Number: n} }
-	old := beginning{at: time.Now().Add(-time.Hour), firstAt: time.Now().Add(-time.Hour)}
+	old := heldConnection{connectedAt: time.Now().Add(-time.Hour), firstAt: time.Now().Add(-time.Hour)}
 	at150 := old
 	at150.first = id(150)
-	now := beginning{at: time.Now(), firstAt: time.Now(), first: id(150)}
+	now := heldConnection{connectedAt: time.Now(), firstAt: time.Now(), first: id(150)}
 	for _, test := range []struct {
 		name     string
-		begun    beginning
+		held     heldConnection
 		progress progress
 		want     bool
 	}{
@@ -123,7 +123,7 @@ func TestWhichProgressIsAhead(t *testing.T) {
 		{"has some to send, no event since", old, progress{Sent: id(149), Pending: true}, false},
 		{"holds events, no event since", old, progress{First: id(149)}, false},
 	} {
-		if got := (&peer{progress: test.progress}).ahead(test.begun); got != test.want {
+		if got := (&peer{progress: test.progress}).hasSentBefore(test.held); got != test.want {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}
 	}

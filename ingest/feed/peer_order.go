@@ -29,48 +29,48 @@ type peer struct {
 	age time.Duration
 }
 
-// beginning is the start of a connection whose events are held because other nodes may have to send
+// heldConnection is a connection whose events are held because other nodes may have to send
 // earlier ones. The zero value means that no events are held.
-type beginning struct {
-	at      time.Time // when it began
-	first   Identity  // identity of its first event; zero before one has arrived
-	firstAt time.Time // time at which the first event was read
+type heldConnection struct {
+	connectedAt time.Time // when it began
+	first       Identity  // identity of its first event; zero before one has arrived
+	firstAt     time.Time // time at which the first event was read
 }
 
 // holdForPeers holds the events from a position on if another node may read the platform. Events that
 // are held already stay held.
 func (r *runner) holdForPeers(from position) {
-	if r.cfg.Redundancy < 2 || r.store.alone() {
+	if r.cfg.Redundancy < 2 || r.store.singleNode() {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
-	r.begun = beginning{at: now, firstAt: now}
+	r.heldConnection = heldConnection{connectedAt: now, firstAt: now}
 	r.sender.hold(from)
-	signal(r.holds)
+	signal(r.heldSignal)
 }
 
-// noteFirst records the first held event of a connection. The caller holds r.mu.
-func (r *runner) noteFirst(events []Event) {
-	if r.begun.at.IsZero() || r.begun.first.Valid() {
+// recordFirstHeld records the first held event of a connection. The caller holds r.mu.
+func (r *runner) recordFirstHeld(events []Event) {
+	if r.heldConnection.connectedAt.IsZero() || r.heldConnection.first.Valid() {
 		return
 	}
 	for i := range events {
 		if e := &events[i]; e.Value != nil && e.Identity.Valid() {
-			r.begun.first, r.begun.firstAt = e.Identity, time.Now()
+			r.heldConnection.first, r.heldConnection.firstAt = e.Identity, time.Now()
 			return
 		}
 	}
 }
 
-// keepOrder releases held events in order until ctx ends.
-func (r *runner) keepOrder(ctx context.Context) {
+// releaseHeldEvents releases held events in order until ctx ends.
+func (r *runner) releaseHeldEvents(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.holds:
+		case <-r.heldSignal:
 		}
 		for !r.releaseInOrder(ctx) {
 			if !retry.Sleep(ctx, peerPoll) {
@@ -84,23 +84,23 @@ func (r *runner) keepOrder(ctx context.Context) {
 // or after orderTimeout. It reports whether it released them.
 func (r *runner) releaseInOrder(ctx context.Context) bool {
 	r.mu.Lock()
-	begun := r.begun
+	held := r.heldConnection
 	r.mu.Unlock()
-	if time.Since(begun.at) < r.orderTimeout && !r.peersAreAhead(ctx, begun) {
+	if time.Since(held.connectedAt) < r.orderTimeout && !r.peersHaveSentBefore(ctx, held) {
 		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.begun != begun { // a new connection, or its first event has arrived
+	if r.heldConnection != held { // a new connection, or its first event has arrived
 		return false
 	}
-	r.begun = beginning{}
+	r.heldConnection = heldConnection{}
 	r.sender.release()
 	return true
 }
 
-// peersAreAhead reports whether every other running node has sent the events before a beginning.
-func (r *runner) peersAreAhead(ctx context.Context, b beginning) bool {
+// peersHaveSentBefore reports whether every other running node has sent the events before the first of b.
+func (r *runner) peersHaveSentBefore(ctx context.Context, b heldConnection) bool {
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	peers, err := r.store.peers(ctx, r.cfg.Name, r.node, r.leaseTime)
@@ -109,17 +109,17 @@ func (r *runner) peersAreAhead(ctx context.Context, b beginning) bool {
 		return false
 	}
 	for _, p := range peers {
-		if !p.ahead(b) {
+		if !p.hasSentBefore(b) {
 			return false
 		}
 	}
 	return true
 }
 
-// ahead reports whether a node has sent the events before b. It has if it sent the first event of b or
+// hasSentBefore reports whether a node has sent the events before b. It has if it sent the first event of b or
 // a later one, or if it sent everything that it had read peerDelay after b's first event and holds no
 // earlier events itself.
-func (p *peer) ahead(b beginning) bool {
+func (p *peer) hasSentBefore(b heldConnection) bool {
 	if atLeast(p.Sent, b.first) {
 		return true
 	}
@@ -137,5 +137,5 @@ func (r *runner) progress() progress {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	sent, pending := r.sender.progress()
-	return progress{Sent: sent, Pending: pending, First: r.begun.first}
+	return progress{Sent: sent, Pending: pending, First: r.heldConnection.first}
 }

@@ -16,25 +16,25 @@ import (
 
 // stateReader reads the state from cc.state. It is not safe for concurrent use.
 type stateReader struct {
-	log   Log
-	parts []*statePart
+	log        Log
+	partitions []*statePartition
 }
 
-// statePart is the state of one partition.
-type statePart struct {
-	view *state.View
-	next int64 // offset of cc.state
-	need int64 // offset of cc.raw that the state has to include; -1 if none
+// statePartition is the state of one partition.
+type statePartition struct {
+	view           *state.View
+	next           int64 // offset of cc.state
+	requiredOffset int64 // offset of cc.raw that the state has to include; -1 if none
 }
 
 func newStateReader(log Log) *stateReader { return &stateReader{log: log} }
 
 const (
 	statePoll = 50 * time.Millisecond
-	// stateStall is the time without progress of the state after which it is used although it is
+	// stallTimeout is the time without progress of the state after which it is used although it is
 	// incomplete.
-	stateStall     = 3 * time.Second
-	partitionReads = 8
+	stallTimeout     = 3 * time.Second
+	maxParallelReads = 8
 )
 
 // catchUp reads the state until it includes the records that cc.raw has now. stalled means that the
@@ -43,19 +43,19 @@ func (s *stateReader) catchUp(ctx context.Context) (stalled bool, err error) {
 	if err := s.read(ctx); err != nil {
 		return false, err
 	}
-	if err := s.findNeeds(ctx); err != nil {
+	if err := s.setRequiredOffsets(ctx); err != nil {
 		return false, err
 	}
-	last, moved := s.covered(), time.Now()
+	last, moved := s.sumIncluded(), time.Now()
 	for {
-		open, covered := s.open(), s.covered()
+		open, covered := s.incompletePartitions(), s.sumIncluded()
 		if open == 0 {
 			return false, nil
 		}
 		if covered != last {
 			last, moved = covered, time.Now()
 		}
-		if time.Since(moved) > stateStall {
+		if time.Since(moved) > stallTimeout {
 			return true, nil
 		}
 		if !retry.Sleep(ctx, statePoll) {
@@ -73,10 +73,10 @@ func (s *stateReader) read(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for len(s.parts) < n {
-		s.parts = append(s.parts, &statePart{view: state.NewView(), need: -1})
+	for len(s.partitions) < n {
+		s.partitions = append(s.partitions, &statePartition{view: state.NewView(), requiredOffset: -1})
 	}
-	return s.each(ctx, func(ctx context.Context, p int, part *statePart) (err error) {
+	return s.eachPartition(ctx, func(ctx context.Context, p int, part *statePartition) (err error) {
 		// Repeated records change nothing.
 		part.next, err = s.log.ScanCompacted(ctx, event.TopicState, p, part.next, func() {}, func(r *kafka.Record) {
 			// The normalizer reports records that cannot be parsed.
@@ -88,37 +88,37 @@ func (s *stateReader) read(ctx context.Context) error {
 	})
 }
 
-func (s *stateReader) each(ctx context.Context, work func(context.Context, int, *statePart) error) error {
+func (s *stateReader) eachPartition(ctx context.Context, work func(context.Context, int, *statePartition) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(partitionReads)
-	for p, part := range s.parts {
+	group.SetLimit(maxParallelReads)
+	for p, part := range s.partitions {
 		group.Go(func() error { return work(ctx, p, part) })
 	}
 	return group.Wait()
 }
 
-// findNeeds finds the last record in each partition of cc.raw. Repeats and dead letters also advance
+// setRequiredOffsets finds the last record in each partition of cc.raw. Repeats and dead letters also advance
 // the position of the state.
-func (s *stateReader) findNeeds(ctx context.Context) error {
+func (s *stateReader) setRequiredOffsets(ctx context.Context) error {
 	n, err := s.log.Partitions(ctx, event.TopicRaw)
 	if err != nil {
 		return err
 	}
-	return s.each(ctx, func(ctx context.Context, p int, part *statePart) error {
-		part.need = -1
+	return s.eachPartition(ctx, func(ctx context.Context, p int, part *statePartition) error {
+		part.requiredOffset = -1
 		if p >= n {
 			return nil
 		}
 		first, next, err := s.log.Offsets(ctx, event.TopicRaw, p)
 		if err == nil && first < next {
-			part.need = next - 1
+			part.requiredOffset = next - 1
 		}
 		return err
 	})
 }
 
-// included returns the last offset of cc.raw that the state includes.
-func (p *statePart) included() int64 {
+// includedOffset returns the last offset of cc.raw that the state includes.
+func (p *statePartition) includedOffset() int64 {
 	at := p.view.Position()
 	if at == nil {
 		return -1
@@ -130,20 +130,20 @@ func (p *statePart) included() int64 {
 	return position.Offset
 }
 
-// open returns the number of partitions in which the state is incomplete.
-func (s *stateReader) open() (n int) {
-	for _, part := range s.parts {
-		if part.included() < part.need {
+// incompletePartitions returns the number of partitions in which the state is incomplete.
+func (s *stateReader) incompletePartitions() (n int) {
+	for _, part := range s.partitions {
+		if part.includedOffset() < part.requiredOffset {
 			n++
 		}
 	}
 	return n
 }
 
-// covered returns a number that increases while the state advances.
-func (s *stateReader) covered() (sum int64) {
-	for _, part := range s.parts {
-		sum += part.included()
+// sumIncluded returns a number that increases while the state advances.
+func (s *stateReader) sumIncluded() (sum int64) {
+	for _, part := range s.partitions {
+		sum += part.includedOffset()
 	}
 	return sum
 }
@@ -152,7 +152,7 @@ func (s *stateReader) covered() (sum int64) {
 // event.
 func (s *stateReader) entries() []*state.Entry {
 	latest := map[state.Key]*state.Entry{}
-	for _, part := range s.parts {
+	for _, part := range s.partitions {
 		part.view.All(func(e *state.Entry) {
 			if before := latest[e.Key()]; before == nil || before.EventID < e.EventID {
 				latest[e.Key()] = e

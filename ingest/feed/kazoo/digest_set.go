@@ -1,0 +1,34 @@
+package kazoo
+
+import "sync"
+
+// digestSet is the set of the digests of the last prefetch messages that Kafka has. RabbitMQ
+// redelivers no others.
+type digestSet struct {
+	mu    sync.Mutex
+	ring  [prefetch]uint64
+	next  int
+	count map[uint64]int
+}
+
+func (r *digestSet) add(digest uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.count == nil {
+		r.count = make(map[uint64]int, prefetch)
+	}
+	if old := r.ring[r.next]; r.count[old] > 1 {
+		r.count[old]--
+	} else {
+		delete(r.count, old)
+	}
+	r.ring[r.next] = digest
+	r.next = (r.next + 1) % len(r.ring)
+	r.count[digest]++
+}
+
+func (r *digestSet) contains(digest uint64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.count[digest] > 0
+}
