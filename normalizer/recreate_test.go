@@ -8,6 +8,7 @@ import (
 	kafkago "github.com/segmentio/kafka-go"
 
 	"trunkline/event"
+	"trunkline/event/topics"
 	"trunkline/internal/kafka"
 	"trunkline/internal/kafka/kafkatest"
 	"trunkline/internal/testservice"
@@ -37,7 +38,7 @@ func recreateRawTopic(t *testing.T, c *kafka.Cluster, brokers []string, prefix s
 			t.Fatalf("%s is still there: %v", event.TopicRaw, err)
 		}
 	}
-	if err := c.EnsureTopics(t.Context(), kafka.Specs(1)); err != nil {
+	if err := c.EnsureTopics(t.Context(), topics.All(1)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/config/settings"
+	"trunkline/event/topics"
 	"trunkline/internal/fault"
-	"trunkline/internal/kafka"
 	"trunkline/internal/kafka/credentials"
 )
 
@@ -98,7 +98,7 @@ func TestOneServerOnADataDirectoryAndCommandsBesideIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := alone.EnsureTopics(t.Context(), kafka.Specs(2)); err != nil {
+	if err := alone.EnsureTopics(t.Context(), topics.All(2)); err != nil {
 		t.Error(err)
 	}
 	if err := closeAlone(); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/config/settings"
+	"trunkline/event/topics"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 	"trunkline/internal/kafka/credentials"
@@ -45,9 +46,9 @@ func Kafka(ctx context.Context, s *settings.Settings, liveness kafka.Liveness, r
 
 // TopicSpecs returns the topics for the settings.
 func TopicSpecs(s *settings.Settings) []kafka.TopicSpec {
-	specs := kafka.Specs(s.Kafka.Partitions)
+	specs := topics.All(s.Kafka.Partitions)
 	if s.Audit.Topic {
-		specs = append(specs, kafka.AuditSpec())
+		specs = append(specs, topics.Audit())
 	}
 	return specs
 }
@@ -106,7 +107,7 @@ func awaitBroker(ctx context.Context, cluster *kafka.Cluster) error {
 
 func configuredKafka(ctx context.Context, s *settings.Settings, liveness kafka.Liveness, reg prometheus.Registerer, log *slog.Logger) (
 	*kafka.Cluster, func() error, error) {
-	cluster, err := kafka.Open(ctx, kafka.Config{Settings: s.Kafka.Settings, Liveness: liveness}, reg, log)
+	cluster, err := kafka.Open(ctx, kafka.Config{Settings: s.Kafka.Settings, Liveness: liveness, Topics: topics.Names()}, reg, log)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -138,5 +139,5 @@ func embeddedConfig(s *settings.Settings, dial func(context.Context, string, str
 	cluster := s.Kafka.Settings
 	cluster.Brokers, cluster.ReplicationFactor = []string{embedded.Address}, 1
 	cluster.Compression, cluster.TLS, cluster.SASL = "none", tlsclient.Settings{}, credentials.Settings{}
-	return kafka.Config{Settings: cluster, Dial: dial}
+	return kafka.Config{Settings: cluster, Dial: dial, Topics: topics.Names()}
 }

@@ -25,9 +25,9 @@ import (
 	"trunkline/app/backend"
 	"trunkline/config/settings"
 	"trunkline/event"
+	"trunkline/event/topics"
 	"trunkline/internal/cli"
 	"trunkline/internal/cli/clitest"
-	"trunkline/internal/kafka"
 )
 
 // relayServer is a small events channel: it sends each posted event to the sockets that logged in
@@ -191,7 +191,7 @@ func TestBenchPublishesThroughTheServersKafka(t *testing.T) {
 		}
 	})
 	const partitions = 2
-	if err := cluster.EnsureTopics(ctx, kafka.Specs(partitions)); err != nil {
+	if err := cluster.EnsureTopics(ctx, topics.All(partitions)); err != nil {
 		t.Fatal(err)
 	}
 	for partition := range partitions {

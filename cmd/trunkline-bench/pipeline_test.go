@@ -19,6 +19,7 @@ import (
 	"trunkline/app/backend"
 	"trunkline/config/settings"
 	"trunkline/event"
+	"trunkline/event/topics"
 	"trunkline/internal/cli"
 	"trunkline/internal/cli/clitest"
 	"trunkline/internal/kafka"
@@ -99,7 +100,7 @@ func newFactory(w *clitest.Env, spoil func(n uint64, r kafka.Record) []kafka.Rec
 			w.T.Error(err)
 		}
 	})
-	if err := cluster.EnsureTopics(ctx, kafka.Specs(factoryPartitions)); err != nil {
+	if err := cluster.EnsureTopics(ctx, topics.All(factoryPartitions)); err != nil {
 		w.T.Fatal(err)
 	}
 	for partition := range factoryPartitions {

@@ -27,6 +27,9 @@ type Config struct {
 	// WriteFault returns the reason for which an embedded broker rejects writes, nil
 	// while it accepts them. Set only with an embedded broker.
 	WriteFault func() error
+
+	// Topics are the topics whose metrics exist from the start.
+	Topics []string
 }
 
 const (
@@ -94,7 +97,7 @@ func Open(ctx context.Context, cfg Config, reg prometheus.Registerer, log *slog.
 			DialFunc: connections.dial,
 			Timeout:  dialTimeout,
 		},
-		metrics: newMetrics(reg),
+		metrics: newMetrics(reg, cfg.Topics),
 		log:     log,
 	}
 	c.leaders.cluster = c

@@ -31,7 +31,7 @@ type metrics struct {
 
 var operations = []string{"produce", "fetch", "group", "commit"}
 
-func newMetrics(reg prometheus.Registerer) *metrics {
+func newMetrics(reg prometheus.Registerer, topics []string) *metrics {
 	f := metric.With(reg)
 	m := &metrics{
 		produced:      f.CounterVec("trunkline_kafka_produced_records_total", "Records that Kafka has acknowledged.", "topic"),
@@ -55,12 +55,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 			m.errors.WithLabelValues(op, reason)
 		}
 	}
-	for _, spec := range Specs(0) {
-		m.produced.WithLabelValues(spec.Name)
-		m.producedBytes.WithLabelValues(spec.Name)
-		m.readMeter(spec.Name)
+	for _, topic := range topics {
+		m.produced.WithLabelValues(topic)
+		m.producedBytes.WithLabelValues(topic)
+		m.readMeter(topic)
 		for _, kind := range gapKinds {
-			m.gaps.WithLabelValues(spec.Name, string(kind))
+			m.gaps.WithLabelValues(topic, string(kind))
 		}
 	}
 	return m

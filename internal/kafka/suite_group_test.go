@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"trunkline/event"
+	"trunkline/event/topics"
 	"trunkline/internal/kafka"
 )
 
@@ -186,7 +187,7 @@ func workRestarts(t *testing.T, s service) {
 
 func newPartitions(t *testing.T, s service) {
 	c := s.open(t)
-	ensure(t, c, kafka.Specs(2)...)
+	ensure(t, c, topics.All(2)...)
 	k := newCollector()
 	join(t, c, k.work(c), event.TopicRaw)
 	k.await(t, "two partitions", func() bool { return len(k.began) == 2 })
@@ -200,7 +201,7 @@ func newPartitions(t *testing.T, s service) {
 	}
 	following, stop := context.WithCancel(t.Context())
 	defer stop()
-	go c.FollowPartitions(following, kafka.Specs(2))
+	go c.FollowPartitions(following, topics.All(2))
 	until(t, "the topic that follows", func() bool {
 		n, err := c.Partitions(t.Context(), event.TopicEvents)
 		return n == 5 && err == nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"trunkline/event"
+	"trunkline/event/topics"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 )
@@ -15,24 +16,24 @@ func topicSettings(t *testing.T, s service) {
 	var nodes sync.WaitGroup
 	for range 3 { // nodes that start together
 		nodes.Go(func() {
-			if err := c.EnsureTopics(t.Context(), kafka.Specs(4)); err != nil {
+			if err := c.EnsureTopics(t.Context(), topics.All(4)); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	nodes.Wait()
-	topics, err := c.Topics(t.Context())
+	found, err := c.Topics(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(topics) != len(kafka.Specs(4)) {
-		t.Fatalf("topics %v", topics)
+	if len(found) != len(topics.All(4)) {
+		t.Fatalf("topics %v", found)
 	}
 	want := map[string]int{}
-	for _, spec := range kafka.Specs(4) {
+	for _, spec := range topics.All(4) {
 		want[spec.Name] = spec.Partitions
 	}
-	for _, topic := range topics {
+	for _, topic := range found {
 		if topic.Partitions != want[topic.Name] || topic.ReplicationFactor < 1 {
 			t.Errorf("topic %+v, want %d partitions", topic, want[topic.Name])
 		}
@@ -40,13 +41,13 @@ func topicSettings(t *testing.T, s service) {
 	if want[event.TopicRaw] != 4 {
 		t.Errorf("topic %s is to have %d partitions", event.TopicRaw, want[event.TopicRaw])
 	}
-	if problems, err := c.CheckTopics(t.Context(), kafka.Specs(4)); len(problems) != 0 || err != nil {
+	if problems, err := c.CheckTopics(t.Context(), topics.All(4)); len(problems) != 0 || err != nil {
 		t.Errorf("problems %v, %v", problems, err)
 	}
 	if err := c.EnsurePartitions(t.Context(), event.TopicRaw, 6); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.EnsureTopics(t.Context(), kafka.Specs(4)); err != nil {
+	if err := c.EnsureTopics(t.Context(), topics.All(4)); err != nil {
 		t.Fatal(err)
 	}
 	for _, topic := range []string{event.TopicEvents, event.TopicState} {
@@ -65,7 +66,7 @@ func appendTime(t *testing.T, s service) {
 		t.Skip("this broker takes the producer's time")
 	}
 	c := s.open(t)
-	ensure(t, c, kafka.Specs(1)...)
+	ensure(t, c, topics.All(1)...)
 	produce(t, c, kafka.Record{Topic: event.TopicRaw, Time: time.Unix(1_000_000_000, 0), Value: []byte("v")})
 	r := readAll(t, c, event.TopicRaw, 0, 0)[0]
 	if since := time.Since(r.Time); since < -time.Minute || since > time.Minute {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
-	"trunkline/event"
 	"trunkline/internal/fault"
 	"trunkline/internal/testservice"
 )
@@ -46,9 +45,9 @@ func TestSettingsThatEndangerRecordsAreFound(t *testing.T) {
 		for k, v := range test.change {
 			config[k] = v
 		}
-		spec := specOf(Specs(8), event.TopicRaw)
+		spec := TopicSpec{Name: "raw", Config: map[string]string{configTimestampType: logAppendTime}}
 		if strings.HasPrefix(test.name, "the state") {
-			spec = specOf(Specs(8), event.TopicState)
+			spec = TopicSpec{Name: "state", Config: map[string]string{configCleanupPolicy: "compact"}}
 		}
 		problems := checkTopic(spec, TopicInfo{Name: spec.Name, Partitions: 8, ReplicationFactor: test.replicas}, config, 3)
 		if test.want == "" {

@@ -16,6 +16,7 @@ import (
 	"trunkline/cdrindex"
 	"trunkline/config/settings"
 	"trunkline/event"
+	"trunkline/event/topics"
 	"trunkline/internal/cli"
 	"trunkline/internal/cli/clitest"
 	"trunkline/internal/kafka"
@@ -51,7 +52,7 @@ func TestReindexBesideAServer(t *testing.T) {
 	if out := reindexed(w, s, cluster); out != nothing {
 		t.Errorf("without a topic it prints %q", out)
 	}
-	if err := cluster.EnsureTopics(t.Context(), kafka.Specs(2)); err != nil {
+	if err := cluster.EnsureTopics(t.Context(), topics.All(2)); err != nil {
 		t.Fatal(err)
 	}
 	if out := reindexed(w, s, cluster); out != nothing {

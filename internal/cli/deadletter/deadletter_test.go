@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"trunkline/event"
+	"trunkline/event/topics"
 	"trunkline/internal/cli"
 	"trunkline/internal/cli/clitest"
 	"trunkline/internal/kafka"
@@ -57,7 +58,7 @@ func dead(n int, topic, kind string) kafka.Record {
 // 1; 4 and 5 are call records.
 func bury(t *testing.T, cluster *kafka.Cluster) {
 	t.Helper()
-	if err := cluster.EnsureTopics(t.Context(), kafka.Specs(2)); err != nil {
+	if err := cluster.EnsureTopics(t.Context(), topics.All(2)); err != nil {
 		t.Fatal(err)
 	}
 	var records []kafka.Record

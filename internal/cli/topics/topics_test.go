@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	eventtopics "trunkline/event/topics"
 	"trunkline/internal/cli"
 	"trunkline/internal/cli/clitest"
-	"trunkline/internal/kafka"
 )
 
 func newEnv(t *testing.T) *clitest.Env {
@@ -22,7 +22,7 @@ func TestTopicsWithoutAServer(t *testing.T) {
 	w.MustRun("topics", "create")
 	var topics []topicRow
 	w.MustJSON(&topics, "topics", "list", "--json")
-	specified := len(kafka.Specs(3))
+	specified := len(eventtopics.All(3))
 	if len(topics) != specified || topics[0] != (topicRow{"cc.raw", 3, 1, 0}) {
 		t.Errorf("topics list gives %+v", topics)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/event/topics"
 	"trunkline/internal/kafka"
 	"trunkline/internal/kafka/embedded"
 )
@@ -49,12 +50,13 @@ func Config(b *embedded.Broker) kafka.Config {
 // is closed at the end of the test.
 func Open(t testing.TB, cfg kafka.Config, partitions int) *kafka.Cluster {
 	t.Helper()
+	cfg.Topics = topics.Names()
 	c, err := kafka.Open(context.Background(), cfg, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	if err := c.EnsureTopics(context.Background(), kafka.Specs(partitions)); err != nil {
+	if err := c.EnsureTopics(context.Background(), topics.All(partitions)); err != nil {
 		t.Fatal(err)
 	}
 	return c
