@@ -45,35 +45,35 @@ func (p *platform) appendEvents(ctx context.Context, events []feed.Event, d amqp
 	}
 	e.Value = body
 	var fields format.Fields
-	var seen [msgFields]jsonscan.Value
+	var values [msgFields]jsonscan.Value
 	f, err := kazoo.FormatOfMessage(body, &fields)
-	if err != nil || f == nil || messageKeys.Scan(body, seen[:]) != nil {
+	if err != nil || f == nil || messageKeys.Scan(body, values[:]) != nil {
 		return append(events, e)
 	}
 	e.Format, e.Topic = f.Name, f.Topic
 	var realm [2]jsonscan.Value
-	realmKeys.ScanObject(seen[msgVars], realm[:])
+	realmKeys.ScanObject(values[msgVars], realm[:])
 	id, err := f.NamedAccount(body)
 	if err != nil { // the normalizer records the reason in a dead letter
 		return append(events, e)
 	}
-	e.Account, e.Names = p.account(id, format.FirstText(seen[msgRealm], realm[0], realm[1]))
+	e.Account, e.Names = p.account(id, format.FirstText(values[msgRealm], realm[0], realm[1]))
 	if e.Account == "" && id != "" && p.syncUnknownAccount(ctx, id) {
 		e.Account, e.Names = p.account(id, "")
 	}
 	if f == kazoo.CallRecord {
-		return append(events, p.callRecord(e, seen[:]))
+		return append(events, p.callRecord(e, values[:]))
 	}
 	facts, err := f.ReadEvent(body, &fields)
 	if err == nil {
 		e.Subjects = subjects(&facts.Facts)
 	}
 	events = append(events, e)
-	call, origination := format.Text(seen[msgCall]), format.Text(seen[msgOrigination])
+	call, origination := format.Text(values[msgCall]), format.Text(values[msgOrigination])
 	if origination != "" {
 		p.originations.put(call, origination)
 	}
-	if seen[msgName].Is("CHANNEL_DESTROY") && (p.cdrEvents || origination != "") {
+	if values[msgName].Is("CHANNEL_DESTROY") && (p.cdrEvents || origination != "") {
 		// The message is acknowledged with its last event.
 		events[len(events)-1].Delivery--
 		e.Topic, e.Format, e.Subjects = kazoo.CallRecord.Topic, kazoo.CallRecord.Name, nil
@@ -83,11 +83,11 @@ func (p *platform) appendEvents(ctx context.Context, events []feed.Event, d amqp
 }
 
 // callRecord adds the origination id from the call's events.
-func (p *platform) callRecord(e feed.Event, seen []jsonscan.Value) feed.Event {
-	if seen[msgOrigination] != nil {
+func (p *platform) callRecord(e feed.Event, values []jsonscan.Value) feed.Event {
+	if values[msgOrigination] != nil {
 		return e
 	}
-	id := p.originations.find(format.Text(seen[msgCall]))
+	id := p.originations.find(format.Text(values[msgCall]))
 	rest, ok := bytes.CutPrefix(bytes.TrimLeft(e.Value, " \t\r\n"), []byte("{"))
 	if id == "" || !ok {
 		return e

@@ -95,8 +95,8 @@ func AddContactCenter(t event.Type, f []jsonscan.Value, facts *event.Facts) {
 	case event.DeviceGone:
 		setNameAndState(event.NameDeviceUnregistered, event.Unregistered, "")
 	case event.AgentConference:
-		if w, ok := ParseCallStep(textBytes(f[ccEvent])); ok && (w.Name == event.NameConferenceJoined || w.Name == event.NameConferenceLeft) {
-			facts.Name = w.Name
+		if step, ok := ParseCallStep(textBytes(f[ccEvent])); ok && (step.Name == event.NameConferenceJoined || step.Name == event.NameConferenceLeft) {
+			facts.Name = step.Name
 		}
 	}
 	if device := Text(f[ccDevice]); device != "" && (t == event.DeviceRegister || t == event.DeviceGone) {
@@ -138,8 +138,8 @@ func addCallEvent(f []jsonscan.Value, facts *event.Facts) {
 // word for a call's step.
 func setCallStep(facts *event.Facts, values ...jsonscan.Value) (known bool) {
 	for _, v := range values {
-		if w, ok := ParseCallStep(textBytes(v)); ok {
-			facts.Name, facts.State = w.Name, w.State
+		if step, ok := ParseCallStep(textBytes(v)); ok {
+			facts.Name, facts.State = step.Name, step.State
 			return true
 		}
 	}
