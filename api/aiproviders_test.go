@@ -72,14 +72,14 @@ func TestWhoMayChangeProviders(t *testing.T) {
 	e := newEnv(t)
 	made := e.provider(e.of("admin", "demo"))
 	one := aiProvidersPath + "/" + made.ID
-	alice := bearer(e.login("alice").AccessToken)
+	alice := bearer(e.loginUser("alice").AccessToken)
 	alice["X-Account-ID"] = "demo"
 	for _, request := range [][3]string{
 		{"GET", aiProvidersPath}, {"POST", aiProvidersPath, providerBody}, {"GET", one}, {"PUT", one, providerBody},
 		{"DELETE", one}, {"POST", one + "/test"},
 	} {
 		method, path, body := request[0], request[1], request[2]
-		w := e.want(400, method, path, bearer(e.login("admin").AccessToken), body, nil)
+		w := e.want(400, method, path, bearer(e.loginUser("admin").AccessToken), body, nil)
 		if !strings.Contains(w.Body.String(), "Could not get account ID from context") {
 			t.Errorf("%s %s: %s", method, path, w.Body)
 		}

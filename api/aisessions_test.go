@@ -26,7 +26,7 @@ func TestAnnouncingACall(t *testing.T) {
 	if got := w.Body.String(); got != `{"provider_id":"`+id+`","uuid":"`+callUUID+`"}` {
 		t.Errorf("got %s", got)
 	}
-	e.want(201, "POST", "/api/v2/ai_sessions", bearer(e.login("admin").AccessToken), `{"provider_id":"`+id+`","uuid":"`+callUUID+`"}`, nil)
+	e.want(201, "POST", "/api/v2/ai_sessions", bearer(e.loginUser("admin").AccessToken), `{"provider_id":"`+id+`","uuid":"`+callUUID+`"}`, nil)
 	want := []aiprovider.Announcement{
 		{AccountID: "demo", ProviderID: id, UUID: callUUID, CallID: "c", OtherLegCallID: "d", CallerIDNumber: "+15551230001", CalleeIDNumber: "+15551230002"},
 		{AccountID: "demo", ProviderID: id, UUID: callUUID},
@@ -73,7 +73,7 @@ func TestAnnouncementsThatAreRefused(t *testing.T) {
 	}{
 		"nobody":           {401, nil, good},
 		"a wrong key":      {401, header{"X-API-Key": "tk_x"}, good},
-		"a plain user":     {403, bearer(e.login("alice").AccessToken), good},
+		"a plain user":     {403, bearer(e.loginUser("alice").AccessToken), good},
 		"a channel token":  {403, bearer(e.eventsToken("admin")), good},
 		"a stranger's key": {404, header{"X-API-Key": stranger}, good},
 		"another account":  {404, header{"X-API-Key": e.key, "X-Account-ID": "sub"}, good},
@@ -94,7 +94,7 @@ func TestWhoMayBringACallsAudio(t *testing.T) {
 	subs := e.provider(e.of("admin", "sub")).ID
 	stranger, _, err := e.identity.CreateAPIKey(t.Context(), identity.NewAPIKey{Account: "stranger", Name: "test"})
 	must(t, err)
-	admin, alice := e.login("admin").AccessToken, e.login("alice").AccessToken
+	admin, alice := e.loginUser("admin").AccessToken, e.loginUser("alice").AccessToken
 	for name, c := range map[string]struct {
 		status        int
 		query, target string

@@ -52,7 +52,7 @@ func requestCredentials(r *http.Request) (credentials, error) {
 }
 
 // hasPassword reports whether a login's body has username, password or domain.
-func hasPassword(body *object) bool {
+func hasPassword(body *jsonObject) bool {
 	return body.Has("username") || body.Has("password") || body.Has("domain")
 }
 
@@ -80,9 +80,9 @@ func (a auth) authenticateBearer(accept ...identity.Audience) func(echo.Context)
 	}
 }
 
-// authenticateKey returns the principal of the request's API key: in X-API-Key, or
+// authenticateAPIKey returns the principal of the request's API key: in X-API-Key, or
 // the password of Basic authentication.
-func (a auth) authenticateKey(c echo.Context) (*identity.Principal, error) {
+func (a auth) authenticateAPIKey(c echo.Context) (*identity.Principal, error) {
 	sent, err := requestCredentials(c.Request())
 	if err != nil {
 		return nil, err
@@ -134,7 +134,7 @@ func (a auth) authenticateAny(c echo.Context) (*identity.Principal, error) {
 	case err != nil:
 		return nil, err
 	case sent.key != "":
-		return a.authenticateKey(c)
+		return a.authenticateAPIKey(c)
 	case sent.token == "":
 		return nil, fault.Unauthenticated("A token or an API key is required")
 	}

@@ -17,7 +17,7 @@ import (
 
 func TestForgedTokens(t *testing.T) {
 	e := newEnv(t)
-	good := e.login("admin").AccessToken
+	good := e.loginUser("admin").AccessToken
 	parts := strings.Split(good, ".")
 	claims := jwt.MapClaims{}
 	parsed, _, err := jwt.NewParser().ParseUnverified(good, claims)
@@ -50,7 +50,7 @@ func TestForgedTokens(t *testing.T) {
 		"rubbish":           strings.Repeat("A", 100_000),
 		"SQL":               "' OR 1=1 --",
 		"spaces":            "a b c",
-		"the refresh token": e.login("admin").RefreshToken,
+		"the refresh token": e.loginUser("admin").RefreshToken,
 		"the API key":       e.key,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -25,7 +25,7 @@ const invalidBody = "Invalid request body"
 
 // decode reads and parses the request's body, which must be one JSON object of at most
 // maxBodyBytes without repeated names.
-func decode(c echo.Context) (*object, error) {
+func decode(c echo.Context) (*jsonObject, error) {
 	r := c.Request()
 	if err := checkContentType(r.Header); err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func checkEncoding(header http.Header) error {
 	return nil
 }
 
-func parse(body []byte) (*object, error) {
+func parse(body []byte) (*jsonObject, error) {
 	p := parser{json.NewDecoder(bytes.NewReader(body))}
 	p.UseNumber()
 	value, err := p.value(maxDepth)
@@ -129,7 +129,7 @@ func (p parser) value(depth int) (any, error) {
 	if opening == '[' {
 		return p.array(depth - 1)
 	}
-	return p.object(depth - 1)
+	return p.parseMembers(depth - 1)
 }
 
 func (p parser) array(depth int) (any, error) {
@@ -145,7 +145,7 @@ func (p parser) array(depth int) (any, error) {
 	return elements, err
 }
 
-func (p parser) object(depth int) (any, error) {
+func (p parser) parseMembers(depth int) (any, error) {
 	members := make(map[string]any)
 	for p.More() {
 		token, err := p.Token()

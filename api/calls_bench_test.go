@@ -44,7 +44,7 @@ func BenchmarkClickToCall(b *testing.B) {
 	go func() { ended <- calls.Run(ctx) }()
 	a, err := New(Config{}, Deps{Auth: e.identity, Portal: e.identity, Calls: calls}, prometheus.NewRegistry(), log)
 	must(b, err)
-	token := "Bearer " + e.login("alice").AccessToken
+	token := "Bearer " + e.loginUser("alice").AccessToken
 	ask := func() int {
 		r := httptest.NewRequest(http.MethodPost, c2c+"1002", nil)
 		r.Header.Set("Authorization", token)

@@ -100,7 +100,7 @@ func (e *env) call(h header, destination string) (id string) {
 
 func TestClickToCall(t *testing.T) {
 	e := newEnv(t)
-	alice := bearer(e.login("alice").AccessToken)
+	alice := bearer(e.loginUser("alice").AccessToken)
 	for escaped, want := range map[string]string{
 		"1002": "1002", "%2B43123": "+43123", "+43123": "+43123", "a%2Fb": "a/b", "a%20b": "a b", "%252B": "%2B", "1;x=2": "1;x=2",
 		"%C3%B6": "ö", "1%3F2": "1?2", "*97": "*97", "%23": "#",
@@ -119,7 +119,7 @@ func TestClickToCall(t *testing.T) {
 
 func TestClickToCallRefusals(t *testing.T) {
 	e := newEnv(t)
-	alice, admin := bearer(e.login("alice").AccessToken), bearer(e.login("admin").AccessToken)
+	alice, admin := bearer(e.loginUser("alice").AccessToken), bearer(e.loginUser("admin").AccessToken)
 	for name, c := range map[string]struct {
 		status int
 		h      header
@@ -162,7 +162,7 @@ func TestClickToCallRefusals(t *testing.T) {
 
 func TestClickToCallIsLimited(t *testing.T) {
 	e := newEnv(t)
-	alice, bob := bearer(e.login("alice").AccessToken), bearer(e.login("bob").AccessToken)
+	alice, bob := bearer(e.loginUser("alice").AccessToken), bearer(e.loginUser("bob").AccessToken)
 	for range 20 {
 		e.call(alice, "1002")
 	}
@@ -184,7 +184,7 @@ func TestClickToCallIsLimited(t *testing.T) {
 
 func TestClickToCallUnderAKey(t *testing.T) {
 	e := newEnv(t)
-	h := bearer(e.login("alice").AccessToken)
+	h := bearer(e.loginUser("alice").AccessToken)
 	h["Idempotency-Key"] = "k-1"
 	first := e.call(h, "1002")
 	if again := e.call(h, "1002"); again != first || len(e.phones.orders) != 1 {
@@ -195,7 +195,7 @@ func TestClickToCallUnderAKey(t *testing.T) {
 
 func TestProgressAndCancel(t *testing.T) {
 	e := newEnv(t)
-	alice, bob, admin := bearer(e.login("alice").AccessToken), bearer(e.login("bob").AccessToken), bearer(e.login("admin").AccessToken)
+	alice, bob, admin := bearer(e.loginUser("alice").AccessToken), bearer(e.loginUser("bob").AccessToken), bearer(e.loginUser("admin").AccessToken)
 	key := header{"X-API-Key": e.key}
 	id := e.call(alice, "1002")
 	e.phones.report(origination.Progress{CallID: id, State: origination.RingingUser, At: time.UnixMilli(4_795_169_706_120)})

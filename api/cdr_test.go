@@ -117,7 +117,7 @@ func TestReports(t *testing.T) {
 	found.OriginationCallID = "oc-1"
 	found.CustomSIPHeaders = json.RawMessage(`{"svc_call_type":"clicktocall"}`)
 	e.cdr.put(leg("demo", "a-leg", 1), found, leg("demo", "c-leg", 7), leg("stranger", "x", 2), leg("sub", "s-leg", 2))
-	alice := bearer(e.login("alice").AccessToken)
+	alice := bearer(e.loginUser("alice").AccessToken)
 	waitFor(t, func() bool {
 		var page cdrindex.Page
 		e.want(200, "GET", cdrReport(""), alice, "", &page)
@@ -164,7 +164,7 @@ func TestReports(t *testing.T) {
 
 func TestReportRefusals(t *testing.T) {
 	e := newEnv(t)
-	alice := bearer(e.login("alice").AccessToken)
+	alice := bearer(e.loginUser("alice").AccessToken)
 	for query, field := range map[string]string{
 		"": "startDate", "?startDate=1": "endDate", "?startDate=x&endDate=2": "startDate", "?startDate=5&endDate=2": "endDate",
 		"?startDate=0&endDate=34560001": "endDate", "?startDate=1&endDate=2&page_size=0": "page_size",

@@ -94,7 +94,7 @@ func TestHealthAndStats(t *testing.T) {
 	e := newEnv(t)
 	e.channel.status, e.channel.total = fanout.StatusDegraded, 3
 	e.channel.clients = []fanout.Client{{ID: "c1", AccountID: "demo", ConnectedAt: 1, LastPing: 2}}
-	events, portal := e.eventsToken("alice"), e.login("bob").AccessToken
+	events, portal := e.eventsToken("alice"), e.loginUser("bob").AccessToken
 	for _, prefix := range []string{channelAPI, channelSocket} {
 		var health struct {
 			Status    string `json:"status"`
@@ -135,7 +135,7 @@ func TestSnapshot(t *testing.T) {
 		`"agents":[{"account_id":"demo","agent_id":"1002","state":"talking","status":"available","since":1,"queues":["q"],"call_id":"c"}],` +
 		`"calls":[{"account_id":"demo","call_id":"c","queue_id":"q","agent_id":"","state":"waiting","since":2,"position":1}],` +
 		`"queues":[{"account_id":"demo","queue_id":"q","waiting":1,"longest_wait_since":2,"talking":0,"agents":{"talking":1}}]}`
-	events, portal := e.eventsToken("alice"), e.login("bob").AccessToken
+	events, portal := e.eventsToken("alice"), e.loginUser("bob").AccessToken
 	for _, prefix := range []string{channelAPI, channelSocket} {
 		if w := e.want(200, "GET", prefix+"/snapshot", bearer(events), "", nil); w.Body.String() != want {
 			t.Errorf("got %s", w.Body)

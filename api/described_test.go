@@ -112,8 +112,8 @@ func (d *description) at(n node, steps ...string) (node, bool) {
 
 func (d *description) root() node { return node{value: d.doc} }
 
-// validate holds value to the schema at n.
-func (d *description) validate(n node, value any) error {
+// checkSchema holds value to the schema at n.
+func (d *description) checkSchema(n node, value any) error {
 	pointer := descriptionURL + "#"
 	for _, step := range n.path {
 		pointer += "/" + url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(step))
@@ -127,8 +127,8 @@ func (d *description) validate(n node, value any) error {
 	return schema.Validate(value)
 }
 
-// find is the path item of a request's path, literal paths first.
-func (d *description) find(path string) (node, bool) {
+// pathItem is the path item of a request's path, literal paths first.
+func (d *description) pathItem(path string) (node, bool) {
 	paths, _ := d.at(d.root(), "paths")
 	for _, literal := range []bool{true, false} {
 		for template := range paths.value {
@@ -180,7 +180,7 @@ func (d *description) described(t testing.TB, next http.Handler) http.Handler {
 }
 
 func (d *description) check(r *http.Request, body []byte, answer *httptest.ResponseRecorder) error {
-	item, ok := d.find(r.URL.EscapedPath())
+	item, ok := d.pathItem(r.URL.EscapedPath())
 	if !ok {
 		return d.checkUnrouted(answer, http.StatusNotFound, "NotFound")
 	}
@@ -270,7 +270,7 @@ func (d *description) checkAnswer(response node, answer *httptest.ResponseRecord
 			continue
 		}
 		schema, _ := d.at(header, "schema")
-		if err := d.validate(schema, value); err != nil {
+		if err := d.checkSchema(schema, value); err != nil {
 			return fmt.Errorf("header %s: %w", name, err)
 		}
 	}
@@ -300,5 +300,5 @@ func (d *description) validateJSON(schema node, text []byte) error {
 	if err != nil {
 		return err
 	}
-	return d.validate(schema, value)
+	return d.checkSchema(schema, value)
 }

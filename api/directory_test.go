@@ -35,7 +35,7 @@ func (e *env) etag(path string, h header) string {
 
 func TestAccountsOverHTTP(t *testing.T) {
 	e := newEnv(t)
-	admin := bearer(e.login("admin").AccessToken)
+	admin := bearer(e.loginUser("admin").AccessToken)
 	var page report.Page[accountView]
 	e.want(200, "GET", accountsPath, admin, "", &page)
 	if len(page.Data) != 2 || page.Data[0].ID != "demo" || page.Data[0].ParentID != "" || page.Data[1].ParentID != "demo" {
@@ -103,7 +103,7 @@ func TestAccountsOverHTTP(t *testing.T) {
 
 func TestUsersAndPhonesOverHTTP(t *testing.T) {
 	e := newEnv(t)
-	session := e.login("admin")
+	session := e.loginUser("admin")
 	admin := bearer(session.AccessToken)
 	const users = accountsPath + "/demo/users"
 	var made userView
@@ -183,7 +183,7 @@ func TestUsersAndPhonesOverHTTP(t *testing.T) {
 
 func TestAPIKeysOverHTTP(t *testing.T) {
 	e := newEnv(t)
-	admin := bearer(e.login("admin").AccessToken)
+	admin := bearer(e.loginUser("admin").AccessToken)
 	end := e.clock.Now().Add(time.Hour).Unix()
 	var made keyView
 	e.want(201, "POST", keysPath, admin, `{"name":"wall","scopes":["read","subscribe"]}`, &made)
@@ -214,7 +214,7 @@ func TestAPIKeysOverHTTP(t *testing.T) {
 		e.want(400, "PUT", path, admin, body, nil)
 	}
 	e.clock.Add(time.Hour)
-	admin = bearer(e.login("admin").AccessToken)
+	admin = bearer(e.loginUser("admin").AccessToken)
 	e.want(401, "GET", reportPath+today(), key, "", nil)
 	e.want(200, "PUT", path, admin, `{"scopes":["read"],"expires_at":`+strconv.FormatInt(end, 10)+`}`, nil) // as it was read
 	e.want(200, "PUT", path, admin, `{"scopes":["read"],"expires_at":0}`, nil)
@@ -243,7 +243,7 @@ func TestAPIKeysOverHTTP(t *testing.T) {
 // an account above the caller's, of a stranger's and of none, and as a plain user.
 func TestTheDirectoryIsClosedToOthers(t *testing.T) {
 	e := newEnv(t)
-	admin := e.login("admin")
+	admin := e.loginUser("admin")
 	var above keyView
 	e.want(201, "POST", keysPath, bearer(admin.AccessToken), `{}`, &above)
 	foreign, err := e.identity.CreateUser(t.Context(), identity.NewUser{Account: "stranger", Username: "eve", Password: "a long password", PresenceID: "1"})
@@ -254,7 +254,7 @@ func TestTheDirectoryIsClosedToOthers(t *testing.T) {
 	must(t, err)
 	before := audittest.Entries(t, e.audit, "stranger", "")
 
-	sub, plain := e.manager("sub"), bearer(e.login("alice").AccessToken)
+	sub, plain := e.manager("sub"), bearer(e.loginUser("alice").AccessToken)
 	bodies := map[string]string{
 		"POST " + accountsPath: `{"name":"X","domain":"x.example"}`, "PUT " + accountsPath + "/:id": `{"name":"X","domain":"x.example"}`,
 		"POST " + accountsPath + "/:id/users":               `{"username":"mallory"}`,

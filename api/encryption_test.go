@@ -19,7 +19,7 @@ type encryptionAnswer struct {
 
 // of is a call's headers: the user's portal token, and the account.
 func (e *env) of(user, account string) header {
-	h := bearer(e.login(user).AccessToken)
+	h := bearer(e.loginUser(user).AccessToken)
 	h["X-Account-ID"] = account
 	return h
 }

@@ -158,7 +158,7 @@ func loginBody(user string) string {
 	return `{"username":"` + user + `","password":"` + password + `","domain":"demo.local"}`
 }
 
-func (e *env) login(user string) (s sessionView) {
+func (e *env) loginUser(user string) (s sessionView) {
 	e.t.Helper()
 	e.want(200, "POST", "/ucp/v2/login", nil, loginBody(user), &s)
 	return s

@@ -41,7 +41,7 @@ func TestExplanationsAreAsDescribed(t *testing.T) {
 	f := e.explain
 	id := event.FirstID(time.Now(), 3)
 	path := "/api/v2/events/" + id.String() + "/explain"
-	h := bearer(e.login("admin").AccessToken)
+	h := bearer(e.loginUser("admin").AccessToken)
 	e.want(200, "GET", path, h, "", nil)
 
 	now := time.UnixMilli(1_795_169_706_125)
@@ -89,14 +89,14 @@ func TestWhoMayAskForAnExplanation(t *testing.T) {
 	f := e.explain
 	path := "/api/v2/events/" + event.FirstID(time.Now(), 0).String() + "/explain"
 	e.want(401, "GET", path, nil, "", nil)
-	e.want(403, "GET", path, bearer(e.login("bob").AccessToken), "", nil)
+	e.want(403, "GET", path, bearer(e.loginUser("bob").AccessToken), "", nil)
 	e.want(403, "GET", path, header{"X-API-Key": e.keyWith(identity.ScopeRead)}, "", nil)
 	e.want(403, "GET", path, bearer(e.eventsToken("admin")), "", nil)
 	if f.asked != (explain.Question{}) {
 		t.Errorf("a refused request asks %+v", f.asked)
 	}
 	e.want(200, "GET", path, header{"X-API-Key": e.keyWith(identity.ScopeAdmin)}, "", nil)
-	h := bearer(e.login("admin").AccessToken)
+	h := bearer(e.loginUser("admin").AccessToken)
 	if w := e.want(400, "GET", "/api/v2/events/cc_evt_1/explain", h, "", nil); !strings.Contains(w.Body.String(), `"field":"id"`) {
 		t.Errorf("a wrong id: %s", w.Body)
 	}

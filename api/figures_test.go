@@ -64,7 +64,7 @@ func TestFigureReports(t *testing.T) {
 	e.putFigures("demo", "support", figuresDay+86400, 4)
 	e.putFigures("sub", "s-queue", figuresDay, 1)
 	e.putFigures("stranger", "x-queue", figuresDay, 1)
-	alice := bearer(e.login("alice").AccessToken)
+	alice := bearer(e.loginUser("alice").AccessToken)
 
 	var page figuresPage
 	e.want(200, "GET", figuresReport("queues", "&interval=3600"), alice, "", &page)
@@ -98,7 +98,7 @@ func TestFigureReportsOfAnotherAccount(t *testing.T) {
 	e := newEnv(t)
 	e.putFigures("demo", "q", figuresDay, 1)
 	e.putFigures("sub", "q", figuresDay, 3)
-	alice := bearer(e.login("alice").AccessToken)
+	alice := bearer(e.loginUser("alice").AccessToken)
 	for _, kind := range []string{"queues", "agents"} {
 		with := func(account string) header {
 			return header{"Authorization": alice["Authorization"], "X-Account-ID": account}
@@ -123,7 +123,7 @@ func TestFiguresOfADayOfTheAccountsTimeZone(t *testing.T) {
 		e.putFigures("tokyo", "q", start, 1)
 		e.putFigures("demo", "q", start, 1)
 	}
-	alice := bearer(e.login("alice").AccessToken)
+	alice := bearer(e.loginUser("alice").AccessToken)
 	var utc, tokyo figuresPage
 	e.want(200, "GET", figuresReport("queues", "&interval=86400"), alice, "", &utc)
 	waitFor(t, func() bool { // the directory follows
@@ -137,7 +137,7 @@ func TestFiguresOfADayOfTheAccountsTimeZone(t *testing.T) {
 
 func TestFigureReportRefusals(t *testing.T) {
 	e := newEnv(t)
-	alice := bearer(e.login("alice").AccessToken)
+	alice := bearer(e.loginUser("alice").AccessToken)
 	for query, field := range map[string]string{
 		"": "startDate", "?startDate=1": "endDate", "?startDate=5&endDate=2": "endDate", "?startDate=0&endDate=34560001": "endDate",
 		"?startDate=1&endDate=2&page_size=0": "page_size", "?startDate=1&endDate=2&start_key=zzz": "start_key",
@@ -168,7 +168,7 @@ func TestQueueConfig(t *testing.T) {
 	}
 	e = newEnv(t)
 	as := func(user, account string) header {
-		return header{"Authorization": bearer(e.login(user).AccessToken)["Authorization"], "X-Account-ID": account}
+		return header{"Authorization": bearer(e.loginUser(user).AccessToken)["Authorization"], "X-Account-ID": account}
 	}
 	admin := as("admin", "demo")
 	const body = `{"default":{"service_level_seconds":30,"short_abandon_seconds":4},"queues":[{"queue_id":"sales","service_level_seconds":60,"short_abandon_seconds":10}]}`

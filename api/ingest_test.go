@@ -92,7 +92,7 @@ func TestIngestIdempotencyKey(t *testing.T) {
 
 func TestIngestRefusals(t *testing.T) {
 	e := newEnv(t)
-	token := e.login("admin").AccessToken
+	token := e.loginUser("admin").AccessToken
 	both := e.keyed("")
 	both["Authorization"] = "Bearer " + token
 	for _, tc := range []struct {

@@ -20,7 +20,7 @@ const (
 	optional requirement = false
 )
 
-// object reads a JSON object member by member and collects every error, so that a
+// jsonObject reads a JSON object member by member and collects every error, so that a
 // client learns all of them at once:
 //
 //	login := loginRequest{
@@ -32,23 +32,23 @@ const (
 //	}
 //
 // Err adds an error for each member that was not read: it is unknown.
-type object struct {
+type jsonObject struct {
 	members map[string]any
 	path    string // of the object in the body, "" or ending in "."
 	faults  *[]fault.Field
-	nested  []*object
+	nested  []*jsonObject
 }
 
-func newObject(members map[string]any) *object {
-	return &object{members: members, faults: new([]fault.Field)}
+func newObject(members map[string]any) *jsonObject {
+	return &jsonObject{members: members, faults: new([]fault.Field)}
 }
 
-func (o *object) fault(name, code, message string) {
+func (o *jsonObject) fault(name, code, message string) {
 	*o.faults = append(*o.faults, fault.Field{Field: o.path + name, Code: code, Message: message})
 }
 
 // takeMember removes a member and returns it.
-func (o *object) takeMember(name string, need requirement) (any, bool) {
+func (o *jsonObject) takeMember(name string, need requirement) (any, bool) {
 	v, ok := o.members[name]
 	delete(o.members, name)
 	if !ok && need == required {
@@ -59,7 +59,7 @@ func (o *object) takeMember(name string, need requirement) (any, bool) {
 
 // typedMember returns a member of type T. For another type, including null, it adds an
 // error and returns the zero T.
-func typedMember[T any](o *object, name string, need requirement, want string) T {
+func typedMember[T any](o *jsonObject, name string, need requirement, want string) T {
 	var zero T
 	v, ok := o.takeMember(name, need)
 	if !ok {
@@ -75,13 +75,13 @@ func typedMember[T any](o *object, name string, need requirement, want string) T
 
 // Has reports whether the member is present and was not read yet, for members whose absence
 // differs from the zero value.
-func (o *object) Has(name string) bool {
+func (o *jsonObject) Has(name string) bool {
 	_, ok := o.members[name]
 	return ok
 }
 
 // String reads a string; a required one must not be empty.
-func (o *object) String(name string, need requirement) string {
+func (o *jsonObject) String(name string, need requirement) string {
 	v, present := o.takeMember(name, need)
 	s, ok := v.(string)
 	switch {
@@ -95,7 +95,7 @@ func (o *object) String(name string, need requirement) string {
 }
 
 // Int reads a whole number.
-func (o *object) Int(name string, need requirement) int64 {
+func (o *jsonObject) Int(name string, need requirement) int64 {
 	v, present := o.takeMember(name, need)
 	number, ok := v.(json.Number)
 	n, err := strconv.ParseInt(number.String(), 10, 64)
@@ -107,7 +107,7 @@ func (o *object) Int(name string, need requirement) int64 {
 }
 
 // Strings reads an array of strings.
-func (o *object) Strings(name string, need requirement) []string {
+func (o *jsonObject) Strings(name string, need requirement) []string {
 	elements := typedMember[[]any](o, name, need, "an array of strings")
 	var all []string
 	for i, element := range elements {
@@ -122,8 +122,8 @@ func (o *object) Strings(name string, need requirement) []string {
 }
 
 // Object reads a nested object. It is never nil: an absent one has no members.
-func (o *object) Object(name string, need requirement) *object {
-	inner := &object{
+func (o *jsonObject) Object(name string, need requirement) *jsonObject {
+	inner := &jsonObject{
 		members: typedMember[map[string]any](o, name, need, "an object"),
 		path:    o.path + name + ".",
 		faults:  o.faults,
@@ -133,7 +133,7 @@ func (o *object) Object(name string, need requirement) *object {
 }
 
 // Objects reads an array of objects.
-func (o *object) Objects(name string, need requirement) (all []*object) {
+func (o *jsonObject) Objects(name string, need requirement) (all []*jsonObject) {
 	for i, element := range typedMember[[]any](o, name, need, "an array of objects") {
 		elementName := name + "[" + strconv.Itoa(i) + "]"
 		members, ok := element.(map[string]any)
@@ -141,7 +141,7 @@ func (o *object) Objects(name string, need requirement) (all []*object) {
 			o.fault(elementName, "wrong_type", "must be an object")
 			continue
 		}
-		inner := &object{members: members, path: o.path + elementName + ".", faults: o.faults}
+		inner := &jsonObject{members: members, path: o.path + elementName + ".", faults: o.faults}
 		o.nested = append(o.nested, inner)
 		all = append(all, inner)
 	}
@@ -149,7 +149,7 @@ func (o *object) Objects(name string, need requirement) (all []*object) {
 }
 
 // Raw returns the members as JSON, for another package's parser.
-func (o *object) Raw() (map[string]json.RawMessage, error) {
+func (o *jsonObject) Raw() (map[string]json.RawMessage, error) {
 	members := make(map[string]json.RawMessage, len(o.members))
 	for name, value := range o.members {
 		raw, err := json.Marshal(value)
@@ -163,7 +163,7 @@ func (o *object) Raw() (map[string]json.RawMessage, error) {
 }
 
 // Err returns the errors of the members as fault.KindInvalid, or nil.
-func (o *object) Err(message string) error {
+func (o *jsonObject) Err(message string) error {
 	o.addUnknownFaults()
 	if len(*o.faults) == 0 {
 		return nil
@@ -171,7 +171,7 @@ func (o *object) Err(message string) error {
 	return fault.Invalid(message, *o.faults...)
 }
 
-func (o *object) addUnknownFaults() {
+func (o *jsonObject) addUnknownFaults() {
 	for _, name := range slices.Sorted(maps.Keys(o.members)) {
 		o.fault(name, "unknown", "is not a field of this request")
 	}
@@ -182,7 +182,7 @@ func (o *object) addUnknownFaults() {
 
 // readOnly reads a member that must be absent or equal to the stored value, a string or
 // int64.
-func (o *object) readOnly(name string, stored any) {
+func (o *jsonObject) readOnly(name string, stored any) {
 	if !o.Has(name) {
 		return
 	}
@@ -200,7 +200,7 @@ func (o *object) readOnly(name string, stored any) {
 
 // expiry reads a time in Unix seconds; 0 is the zero time, nil means that the member is
 // absent.
-func (o *object) expiry(name string) *time.Time {
+func (o *jsonObject) expiry(name string) *time.Time {
 	if !o.Has(name) {
 		return nil
 	}

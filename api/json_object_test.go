@@ -10,7 +10,7 @@ import (
 	"trunkline/internal/fault"
 )
 
-func parseObject(t *testing.T, text string) *object {
+func parseObject(t *testing.T, text string) *jsonObject {
 	t.Helper()
 	o, err := parse([]byte(text))
 	must(t, err)

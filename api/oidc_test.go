@@ -83,12 +83,12 @@ func TestAProviderThatIsAwayIs503(t *testing.T) {
 			t.Errorf("%+v", refusal)
 		}
 	}
-	e.login("alice") // passwords need no provider
+	e.loginUser("alice") // passwords need no provider
 }
 
 func TestAUserOfAProviderIsCreatedBySubject(t *testing.T) {
 	e, p := newProviderEnv(t)
-	admin := bearer(e.login("admin").AccessToken)
+	admin := bearer(e.loginUser("admin").AccessToken)
 	var made userView
 	e.want(201, "POST", accountsPath+"/sub/users", admin, `{"username":"carol","oidc_subject":"u-1"}`, &made)
 	if made.OIDCSubject != "u-1" || made.Password != "" {

@@ -12,14 +12,14 @@ import (
 
 func TestLogin(t *testing.T) {
 	e := newEnv(t)
-	alice := e.login("alice")
+	alice := e.loginUser("alice")
 	if u := alice.User; u.ID == "" || u.AccountID != "demo" || u.Username != "alice" || u.PresenceID != "1001" || u.Role != "user" {
 		t.Errorf("user %+v", u)
 	}
 	if alice.ExpiresIn != 3600 || alice.AccessToken == "" || alice.RefreshToken == "" {
 		t.Errorf("session %+v", alice)
 	}
-	if admin := e.login("admin"); admin.User.Role != "admin" || admin.User.PresenceID != "" {
+	if admin := e.loginUser("admin"); admin.User.Role != "admin" || admin.User.PresenceID != "" {
 		t.Errorf("user %+v", admin.User)
 	}
 }
@@ -43,7 +43,7 @@ func TestLoginAnswersNothingAboutWhy(t *testing.T) {
 	if len(bodies) != 1 {
 		t.Errorf("answers differ: %v", bodies)
 	}
-	e.login("alice") // everything is still there
+	e.loginUser("alice") // everything is still there
 }
 
 func TestLoginLimit(t *testing.T) {
@@ -57,12 +57,12 @@ func TestLoginLimit(t *testing.T) {
 		t.Error("no Retry-After")
 	}
 	e.want(429, "POST", channelSocket+"/login", nil, wrong, nil)
-	e.login("alice")
+	e.loginUser("alice")
 }
 
 func TestRefreshAndLogout(t *testing.T) {
 	e := newEnv(t)
-	first := e.login("alice")
+	first := e.loginUser("alice")
 	refresh := func(token string) string { return `{"refresh_token":"` + token + `"}` }
 	var second sessionView
 	e.want(200, "POST", "/ucp/v2/login/refresh", nil, refresh(first.RefreshToken), &second)
@@ -72,13 +72,13 @@ func TestRefreshAndLogout(t *testing.T) {
 	e.want(401, "POST", "/ucp/v2/login/refresh", nil, refresh(first.RefreshToken), nil)
 	e.want(401, "POST", "/ucp/v2/login/refresh", nil, refresh(second.RefreshToken), nil) // its family is gone
 
-	third := e.login("alice")
+	third := e.loginUser("alice")
 	e.want(204, "POST", "/ucp/v2/logout", bearer(third.AccessToken), "", nil)
 	e.want(401, "POST", "/ucp/v2/logout", bearer(third.AccessToken), "", nil)
 	e.want(401, "POST", "/ucp/v2/login/refresh", nil, refresh(third.RefreshToken), nil)
 
 	e.want(403, "POST", "/ucp/v2/logout", bearer(e.eventsToken("alice")), "", nil)
-	fourth := e.login("alice")
+	fourth := e.loginUser("alice")
 	e.clock.Add(2 * time.Hour)
 	e.want(401, "POST", "/ucp/v2/logout", bearer(fourth.AccessToken), "", nil)
 }
@@ -164,7 +164,7 @@ func TestBadBodies(t *testing.T) {
 
 func TestChangePassword(t *testing.T) {
 	e := newEnv(t)
-	mine, other := e.login("alice"), e.login("alice")
+	mine, other := e.loginUser("alice"), e.loginUser("alice")
 	change := func(status int, current, next string) *failure {
 		t.Helper()
 		body, err := json.Marshal(map[string]string{"current": current, "new": next})
@@ -198,7 +198,7 @@ func TestChangePassword(t *testing.T) {
 func TestChannelTokenForAPortalToken(t *testing.T) {
 	e := newEnv(t)
 	for _, path := range []string{channelAPI + "/login", channelSocket + "/login"} {
-		portal := e.login("alice")
+		portal := e.loginUser("alice")
 		var channel sessionView
 		e.want(200, "POST", path, bearer(portal.AccessToken), `{"event_types":["AGENT_LOGIN"]}`, &channel)
 		e.want(200, "GET", channelAPI+"/stats", bearer(channel.AccessToken), "", nil)
@@ -216,7 +216,7 @@ func TestChannelTokenForAPortalToken(t *testing.T) {
 
 func TestOneTimePasswords(t *testing.T) {
 	e := newEnv(t)
-	admin := e.login("admin")
+	admin := e.loginUser("admin")
 	h := bearer(admin.AccessToken)
 	e.want(400, "GET", "/api/v2/config/login", h, "", nil)
 	h["X-Account-ID"] = "demo"
@@ -227,7 +227,7 @@ func TestOneTimePasswords(t *testing.T) {
 	}
 	e.want(400, "PUT", "/api/v2/config/login", h, `{"admin_otp":"never"}`, nil)
 	e.want(200, "PUT", "/api/v2/config/login", h, `{"admin_otp":"required"}`, &rules)
-	user := bearer(e.login("alice").AccessToken)
+	user := bearer(e.loginUser("alice").AccessToken)
 	user["X-Account-ID"] = "demo"
 	e.want(403, "PUT", "/api/v2/config/login", user, `{"admin_otp":"optional"}`, nil)
 

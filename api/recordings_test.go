@@ -120,7 +120,7 @@ func TestWhoMayHaveRecordings(t *testing.T) {
 	}{
 		{"nobody", nil, 401},
 		{"a wrong key", header{"X-API-Key": "tk_wrong"}, 401},
-		{"a token without the account", bearer(e.login("admin").AccessToken), 400},
+		{"a token without the account", bearer(e.loginUser("admin").AccessToken), 400},
 		{"no administrator", alice, 403},
 		{"a channel token", withHeader(bearer(e.eventsToken("admin")), "X-Account-ID", "demo"), 403},
 		{"an account beside", withHeader(key, "X-Account-ID", "stranger"), 404},

@@ -46,15 +46,15 @@ func (a *API) routes() []route {
 	if a.deps.Portal != nil {
 		p := portalRoutes{a.deps.Portal}
 		routes = append(routes,
-			route{method: http.MethodPost, path: "/ucp/v2/login", handle: p.login},
-			route{method: http.MethodPost, path: "/ucp/v2/login/refresh", handle: p.refresh},
-			route{method: http.MethodPost, path: "/ucp/v2/logout", handle: authorized(a.auth.authenticateUser, p.logout)},
-			route{method: http.MethodPut, path: "/ucp/v2/password", handle: authorized(a.auth.authenticateUser, p.changePassword)},
-			route{method: http.MethodPost, path: "/ucp/v2/otp", handle: p.enrolOTP},
-			route{method: http.MethodPut, path: "/ucp/v2/otp", handle: p.confirmOTP},
-			route{method: http.MethodGet, path: loginRulesPath, handle: authorized(a.auth.authenticateAdmin, p.getLoginRules)},
-			route{method: http.MethodPut, path: loginRulesPath, handle: authorized(a.auth.authenticateAdmin, p.putLoginRules)},
-			route{method: http.MethodGet, path: "/.well-known/jwks.json", handle: p.keySet},
+			route{method: http.MethodPost, path: "/ucp/v2/login", handle: p.handleLogin},
+			route{method: http.MethodPost, path: "/ucp/v2/login/refresh", handle: p.handleRefresh},
+			route{method: http.MethodPost, path: "/ucp/v2/logout", handle: authorized(a.auth.authenticateUser, p.handleLogout)},
+			route{method: http.MethodPut, path: "/ucp/v2/password", handle: authorized(a.auth.authenticateUser, p.handleChangePassword)},
+			route{method: http.MethodPost, path: "/ucp/v2/otp", handle: p.handleEnrolOTP},
+			route{method: http.MethodPut, path: "/ucp/v2/otp", handle: p.handleConfirmOTP},
+			route{method: http.MethodGet, path: loginRulesPath, handle: authorized(a.auth.authenticateAdmin, p.handleGetLoginRules)},
+			route{method: http.MethodPut, path: loginRulesPath, handle: authorized(a.auth.authenticateAdmin, p.handlePutLoginRules)},
+			route{method: http.MethodGet, path: "/.well-known/jwks.json", handle: p.handleKeySet},
 		)
 		routes = append(routes, oidcRoutes{a.deps.Portal}.routes()...)
 	}
@@ -64,7 +64,7 @@ func (a *API) routes() []route {
 	if a.deps.Ingest != nil {
 		i := ingestRoutes{a.deps.Ingest}
 		routes = append(routes,
-			route{method: http.MethodPost, path: "/api/v2/ingest/:format", handle: authorized(a.auth.authenticateKey, i.accept), scope: identity.ScopeIngest, noTimeout: true},
+			route{method: http.MethodPost, path: "/api/v2/ingest/:format", handle: authorized(a.auth.authenticateAPIKey, i.handleAccept), scope: identity.ScopeIngest, noTimeout: true},
 		)
 	}
 	if a.deps.Channel != nil {
@@ -76,32 +76,32 @@ func (a *API) routes() []route {
 		e := encryptionRoutes{a.deps.Encryption, a.auth}
 		const path = "/api/v2/config/call_recording_encryption"
 		routes = append(routes,
-			route{method: http.MethodGet, path: path, handle: authorized(a.auth.authenticateAdmin, e.get)},
-			route{method: http.MethodPut, path: path, handle: e.put},
+			route{method: http.MethodGet, path: path, handle: authorized(a.auth.authenticateAdmin, e.handleGet)},
+			route{method: http.MethodPut, path: path, handle: e.handlePut},
 		)
 	}
 	if a.deps.QueueConfigs != nil {
 		q := queueConfigRoutes{a.deps.QueueConfigs, a.deps.Audit}
 		routes = append(routes,
-			route{method: http.MethodGet, path: queueConfigPath, handle: authorized(a.auth.authenticateAdmin, q.get)},
-			route{method: http.MethodPut, path: queueConfigPath, handle: authorized(a.auth.authenticateAdmin, q.put)},
+			route{method: http.MethodGet, path: queueConfigPath, handle: authorized(a.auth.authenticateAdmin, q.handleGet)},
+			route{method: http.MethodPut, path: queueConfigPath, handle: authorized(a.auth.authenticateAdmin, q.handlePut)},
 		)
 	}
 	if a.deps.Recordings != nil {
 		r := recordingRoutes{a.deps.Recordings, a.auth, a.config.StallTimeout}
 		const list, item = "/api/v2/recordings", "/api/v2/recordings/:" + paramRecording
 		routes = append(routes,
-			route{method: http.MethodGet, path: list, handle: authorized(r.account, r.list), scope: identity.ScopeRecordings},
-			route{method: http.MethodPut, path: item, handle: authorized(r.account, r.upload), scope: identity.ScopeRecordings, noTimeout: true},
-			route{method: http.MethodGet, path: item, handle: authorized(r.account, r.download), scope: identity.ScopeRecordings, noTimeout: true},
-			route{method: http.MethodDelete, path: item, handle: authorized(r.account, r.delete), scope: identity.ScopeRecordings},
-			route{method: http.MethodGet, path: item + "/metadata", handle: authorized(r.account, r.metadata), scope: identity.ScopeRecordings},
+			route{method: http.MethodGet, path: list, handle: authorized(r.account, r.handleList), scope: identity.ScopeRecordings},
+			route{method: http.MethodPut, path: item, handle: authorized(r.account, r.handleUpload), scope: identity.ScopeRecordings, noTimeout: true},
+			route{method: http.MethodGet, path: item, handle: authorized(r.account, r.handleDownload), scope: identity.ScopeRecordings, noTimeout: true},
+			route{method: http.MethodDelete, path: item, handle: authorized(r.account, r.handleDelete), scope: identity.ScopeRecordings},
+			route{method: http.MethodGet, path: item + "/metadata", handle: authorized(r.account, r.handleMetadata), scope: identity.ScopeRecordings},
 		)
 	}
 	if a.deps.Reports != nil {
 		r := reportRoutes{a.deps.Reports, a.deps.Audit, withTimeout}
 		routes = append(routes,
-			route{method: http.MethodGet, path: "/api/v2/reports/cdrs", handle: authorized(a.auth.authenticateAccount, r.calls), scope: identity.ScopeRead, noTimeout: true},
+			route{method: http.MethodGet, path: "/api/v2/reports/cdrs", handle: authorized(a.auth.authenticateAccount, r.handleCalls), scope: identity.ScopeRead, noTimeout: true},
 		)
 	}
 	if a.deps.Figures != nil {
@@ -113,7 +113,7 @@ func (a *API) routes() []route {
 	}
 	if a.deps.Audit != nil {
 		l := auditRoutes{a.deps.Audit}
-		routes = append(routes, route{method: http.MethodGet, path: "/api/v2/audit", handle: authorized(a.auth.authenticateAccountAdmin, l.list), scope: identity.ScopeRead})
+		routes = append(routes, route{method: http.MethodGet, path: "/api/v2/audit", handle: authorized(a.auth.authenticateAccountAdmin, l.handleList), scope: identity.ScopeRead})
 	}
 	if a.deps.Webhooks != nil {
 		routes = append(routes, webhookRoutes{a.deps.Webhooks, a.auth}.routes()...)
@@ -133,23 +133,23 @@ func (a *API) aiRoutes() (routes []route) {
 		p := aiProviderRoutes{a.deps.AIProviders}
 		const item = aiProvidersPath + "/:id"
 		routes = append(routes,
-			route{method: http.MethodGet, path: aiProvidersPath, handle: authorized(a.auth.authenticateAdmin, p.list)},
-			route{method: http.MethodPost, path: aiProvidersPath, handle: authorized(a.auth.authenticateAdmin, p.create)},
-			route{method: http.MethodGet, path: item, handle: authorized(a.auth.authenticateAdmin, p.get)},
-			route{method: http.MethodPut, path: item, handle: authorized(a.auth.authenticateAdmin, p.replace)},
-			route{method: http.MethodDelete, path: item, handle: authorized(a.auth.authenticateAdmin, p.delete)},
+			route{method: http.MethodGet, path: aiProvidersPath, handle: authorized(a.auth.authenticateAdmin, p.handleList)},
+			route{method: http.MethodPost, path: aiProvidersPath, handle: authorized(a.auth.authenticateAdmin, p.handleCreate)},
+			route{method: http.MethodGet, path: item, handle: authorized(a.auth.authenticateAdmin, p.handleGet)},
+			route{method: http.MethodPut, path: item, handle: authorized(a.auth.authenticateAdmin, p.handleReplace)},
+			route{method: http.MethodDelete, path: item, handle: authorized(a.auth.authenticateAdmin, p.handleDelete)},
 		)
 	}
 	if a.deps.AITester != nil {
 		t := aiTestRoute{a.deps.AIOpener, a.deps.AITester}
-		routes = append(routes, route{method: http.MethodPost, path: aiProvidersPath + "/:id/test", handle: authorized(a.auth.authenticateAdmin, t.test)})
+		routes = append(routes, route{method: http.MethodPost, path: aiProvidersPath + "/:id/test", handle: authorized(a.auth.authenticateAdmin, t.handleTest)})
 	}
 	s := aiSessionRoutes{a.deps.AIOpener, a.deps.AIAnnouncer, a.deps.AIMedia, a.auth}
 	if a.deps.AIAnnouncer != nil {
-		routes = append(routes, route{method: http.MethodPost, path: "/api/v2/ai_sessions", handle: authorized(a.auth.authenticateAny, s.announce), scope: identity.ScopeCalls})
+		routes = append(routes, route{method: http.MethodPost, path: "/api/v2/ai_sessions", handle: authorized(a.auth.authenticateAny, s.handleAnnounce), scope: identity.ScopeCalls})
 	}
 	if a.deps.AIMedia != nil {
-		routes = append(routes, route{method: http.MethodGet, path: "/media/v1/:provider_id", handle: authorized(s.mediaCaller, s.socket), scope: identity.ScopeCalls, longLived: true})
+		routes = append(routes, route{method: http.MethodGet, path: "/media/v1/:provider_id", handle: authorized(s.mediaCaller, s.handleSocket), scope: identity.ScopeCalls, longLived: true})
 	}
 	return routes
 }

@@ -28,7 +28,7 @@ func viewAccount(caller *identity.Principal, a identity.Account) accountView {
 	return view
 }
 
-func (r directoryRoutes) listAccounts(c echo.Context, caller *identity.Principal) error {
+func (r directoryRoutes) handleListAccounts(c echo.Context, caller *identity.Principal) error {
 	tree := r.auth.identity.Tree()
 	var visible []identity.Account
 	for _, a := range tree.Accounts() {
@@ -40,7 +40,7 @@ func (r directoryRoutes) listAccounts(c echo.Context, caller *identity.Principal
 		func(a identity.Account) accountView { return viewAccount(caller, a) })
 }
 
-func (r directoryRoutes) createAccount(c echo.Context, caller *identity.Principal) error {
+func (r directoryRoutes) handleCreateAccount(c echo.Context, caller *identity.Principal) error {
 	body, err := decode(c)
 	if err != nil {
 		return err
@@ -61,17 +61,17 @@ func (r directoryRoutes) createAccount(c echo.Context, caller *identity.Principa
 }
 
 // checkParent adds a fault to body if the caller cannot access the account parent.
-func (r directoryRoutes) checkParent(c echo.Context, body *object, parent string) {
+func (r directoryRoutes) checkParent(c echo.Context, body *jsonObject, parent string) {
 	if !r.auth.identity.Tree().Contains(callerOf(c).AccountID, parent) {
 		body.fault("parent_id", "unknown_account", "is not an account")
 	}
 }
 
-func (r directoryRoutes) getAccount(c echo.Context, account identity.Account) error {
+func (r directoryRoutes) handleGetAccount(c echo.Context, account identity.Account) error {
 	return respondTagged(c, http.StatusOK, account.ETag(), viewAccount(callerOf(c), account), nil)
 }
 
-func (r directoryRoutes) updateAccount(c echo.Context, account identity.Account) error {
+func (r directoryRoutes) handleUpdateAccount(c echo.Context, account identity.Account) error {
 	body, err := decode(c)
 	if err != nil {
 		return err
@@ -96,9 +96,9 @@ func (r directoryRoutes) updateAccount(c echo.Context, account identity.Account)
 	return respondTagged(c, http.StatusOK, stored.ETag(), viewAccount(callerOf(c), stored), err)
 }
 
-// deleteAccount deletes an account that has no accounts below it. With purge=now its data
+// handleDeleteAccount deletes an account that has no accounts below it. With purge=now its data
 // is deleted without waiting for the end of its retention.
-func (r directoryRoutes) deleteAccount(c echo.Context, account identity.Account) error {
+func (r directoryRoutes) handleDeleteAccount(c echo.Context, account identity.Account) error {
 	if account.ID == callerOf(c).AccountID {
 		return errOwnObject("Your own account cannot be deleted")
 	}

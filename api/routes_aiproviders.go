@@ -41,14 +41,14 @@ const aiProvidersPath = "/api/v2/config/ai_providers"
 
 type aiProviderRoutes struct{ providers AIProviders }
 
-func (r aiProviderRoutes) list(c echo.Context, account identity.Account) error {
+func (r aiProviderRoutes) handleList(c echo.Context, account identity.Account) error {
 	providers, err := r.providers.List(c.Request().Context(), account.ID)
 	return respond(c, http.StatusOK, struct {
 		Data []aiprovider.Document `json:"data"`
 	}{providers}, err)
 }
 
-func (r aiProviderRoutes) create(c echo.Context, account identity.Account) error {
+func (r aiProviderRoutes) handleCreate(c echo.Context, account identity.Account) error {
 	body, err := decodeRaw(c)
 	if err != nil {
 		return err
@@ -61,12 +61,12 @@ func (r aiProviderRoutes) create(c echo.Context, account identity.Account) error
 	return writeJSON(c, http.StatusCreated, created)
 }
 
-func (r aiProviderRoutes) get(c echo.Context, account identity.Account) error {
+func (r aiProviderRoutes) handleGet(c echo.Context, account identity.Account) error {
 	found, err := r.providers.Find(c.Request().Context(), account.ID, c.Param("id"))
 	return respond(c, http.StatusOK, found, err)
 }
 
-func (r aiProviderRoutes) replace(c echo.Context, account identity.Account) error {
+func (r aiProviderRoutes) handleReplace(c echo.Context, account identity.Account) error {
 	body, err := decodeRaw(c)
 	if err != nil {
 		return err
@@ -75,7 +75,7 @@ func (r aiProviderRoutes) replace(c echo.Context, account identity.Account) erro
 	return respond(c, http.StatusOK, updated, err)
 }
 
-func (r aiProviderRoutes) delete(c echo.Context, account identity.Account) error {
+func (r aiProviderRoutes) handleDelete(c echo.Context, account identity.Account) error {
 	return noContent(c, r.providers.Delete(c.Request().Context(), account.ID, c.Param("id")))
 }
 
@@ -85,7 +85,7 @@ type aiTestRoute struct {
 	tester    SessionTester
 }
 
-func (r aiTestRoute) test(c echo.Context, account identity.Account) error {
+func (r aiTestRoute) handleTest(c echo.Context, account identity.Account) error {
 	provider, err := r.providers.Open(c.Request().Context(), c.Param("id"))
 	if err != nil {
 		return err

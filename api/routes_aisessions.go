@@ -34,7 +34,7 @@ type aiSessionRoutes struct {
 	auth      auth
 }
 
-func (r aiSessionRoutes) announce(c echo.Context, caller *identity.Principal) error {
+func (r aiSessionRoutes) handleAnnounce(c echo.Context, caller *identity.Principal) error {
 	body, err := decode(c)
 	if err != nil {
 		return err
@@ -57,7 +57,7 @@ func (r aiSessionRoutes) announce(c echo.Context, caller *identity.Principal) er
 	}{announcement.ProviderID, announcement.UUID})
 }
 
-func readAnnouncement(body *object) (aiprovider.Announcement, error) {
+func readAnnouncement(body *jsonObject) (aiprovider.Announcement, error) {
 	a := aiprovider.Announcement{
 		ProviderID:     body.String("provider_id", required),
 		UUID:           strings.ToLower(body.String("uuid", required)),
@@ -76,7 +76,7 @@ func readAnnouncement(body *object) (aiprovider.Announcement, error) {
 const maxCallText = 128 // Unicode characters in a call's id or number
 
 // callText reads an optional id or number of a call.
-func (o *object) callText(name string) string {
+func (o *jsonObject) callText(name string) string {
 	text := o.String(name, optional)
 	if utf8.RuneCountInString(text) > maxCallText {
 		o.fault(name, "too_long", "must have at most 128 characters")
@@ -87,7 +87,7 @@ func (o *object) callText(name string) string {
 	return text
 }
 
-func (r aiSessionRoutes) socket(c echo.Context, caller *identity.Principal) error {
+func (r aiSessionRoutes) handleSocket(c echo.Context, caller *identity.Principal) error {
 	provider, err := r.provider(c, caller, c.Param("provider_id"))
 	if err != nil {
 		return err

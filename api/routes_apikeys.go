@@ -58,7 +58,7 @@ func (r directoryRoutes) keysAccount(c echo.Context) (identity.Account, error) {
 	return r.auth.namedOrOwnAccount(c, caller)
 }
 
-func (r directoryRoutes) listKeys(c echo.Context, account identity.Account) error {
+func (r directoryRoutes) handleListKeys(c echo.Context, account identity.Account) error {
 	keys, err := r.directory.ListAPIKeys(c.Request().Context(), account.ID)
 	if err != nil {
 		return err
@@ -67,7 +67,7 @@ func (r directoryRoutes) listKeys(c echo.Context, account identity.Account) erro
 }
 
 // readKey reads the members name and scopes. Absent scopes are nil.
-func readKey(body *object, needScopes requirement) (name string, scopes []identity.Scope) {
+func readKey(body *jsonObject, needScopes requirement) (name string, scopes []identity.Scope) {
 	name = body.String("name", optional)
 	if body.Has("scopes") || needScopes == required {
 		scopes = []identity.Scope{}
@@ -78,7 +78,7 @@ func readKey(body *object, needScopes requirement) (name string, scopes []identi
 	return name, scopes
 }
 
-func (r directoryRoutes) createKey(c echo.Context, account identity.Account) error {
+func (r directoryRoutes) handleCreateKey(c echo.Context, account identity.Account) error {
 	body, err := decode(c)
 	if err != nil {
 		return err
@@ -97,11 +97,11 @@ func (r directoryRoutes) createKey(c echo.Context, account identity.Account) err
 	return respondCreated(c, keysPath+"/"+created.ID, created.ETag(), view, err)
 }
 
-func (r directoryRoutes) getKey(c echo.Context, key identity.APIKey) error {
+func (r directoryRoutes) handleGetKey(c echo.Context, key identity.APIKey) error {
 	return respondTagged(c, http.StatusOK, key.ETag(), viewKey(key), nil)
 }
 
-func (r directoryRoutes) updateKey(c echo.Context, key identity.APIKey) error {
+func (r directoryRoutes) handleUpdateKey(c echo.Context, key identity.APIKey) error {
 	body, err := decode(c)
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func (r directoryRoutes) updateKey(c echo.Context, key identity.APIKey) error {
 	return respondTagged(c, http.StatusOK, stored.ETag(), viewKey(stored), err)
 }
 
-func (r directoryRoutes) deleteKey(c echo.Context, key identity.APIKey) error {
+func (r directoryRoutes) handleDeleteKey(c echo.Context, key identity.APIKey) error {
 	if key.ID == callerOf(c).KeyID {
 		return errOwnObject("The key in use cannot be deleted")
 	}

@@ -21,8 +21,8 @@ type AuditLog interface {
 
 type auditRoutes struct{ audit AuditLog }
 
-// list returns a page of the account's entries to its administrators.
-func (r auditRoutes) list(c echo.Context, account identity.Account) error {
+// handleList returns a page of the account's entries to its administrators.
+func (r auditRoutes) handleList(c echo.Context, account identity.Account) error {
 	filter, err := parseAuditFilter(c.QueryParams())
 	if err != nil {
 		return err

@@ -22,21 +22,21 @@ type callRoutes struct {
 	auth  auth
 }
 
-// originate places a call that rings the caller's phone first. Calls refuses an API key,
+// handleOriginate places a call that rings the caller's phone first. Calls refuses an API key,
 // which has no extension.
-func (r callRoutes) originate(c echo.Context, caller *identity.Principal) error {
+func (r callRoutes) handleOriginate(c echo.Context, caller *identity.Principal) error {
 	callID, err := r.calls.Originate(c.Request().Context(), caller, c.Param("destination"), c.Request().Header.Get("Idempotency-Key"))
 	return respond(c, http.StatusCreated, struct {
 		CallID string `json:"origination_call_id"`
 	}{callID}, err)
 }
 
-func (r callRoutes) progress(c echo.Context, caller *identity.Principal) error {
+func (r callRoutes) handleProgress(c echo.Context, caller *identity.Principal) error {
 	call, err := r.calls.Get(c.Request().Context(), caller, c.Param("origination_call_id"))
 	return respond(c, http.StatusOK, call, err)
 }
 
-func (r callRoutes) cancel(c echo.Context, caller *identity.Principal) error {
+func (r callRoutes) handleCancel(c echo.Context, caller *identity.Principal) error {
 	if err := r.calls.Cancel(c.Request().Context(), caller, c.Param("origination_call_id")); err != nil {
 		return err
 	}
@@ -47,9 +47,9 @@ func (r callRoutes) cancel(c echo.Context, caller *identity.Principal) error {
 func (r callRoutes) routes() []route {
 	const clickToCall, call = "/ucp/v2/c2c/", "/api/v2/calls/:origination_call_id"
 	return []route{
-		{method: http.MethodPost, path: clickToCall, handle: authorized(r.auth.authenticateAny, r.originate), scope: identity.ScopeCalls}, // without a destination: 400
-		{method: http.MethodPost, path: clickToCall + ":destination", handle: authorized(r.auth.authenticateAny, r.originate), scope: identity.ScopeCalls},
-		{method: http.MethodGet, path: call, handle: authorized(r.auth.authenticateAny, r.progress), scope: identity.ScopeCalls},
-		{method: http.MethodDelete, path: call, handle: authorized(r.auth.authenticateAny, r.cancel), scope: identity.ScopeCalls},
+		{method: http.MethodPost, path: clickToCall, handle: authorized(r.auth.authenticateAny, r.handleOriginate), scope: identity.ScopeCalls}, // without a destination: 400
+		{method: http.MethodPost, path: clickToCall + ":destination", handle: authorized(r.auth.authenticateAny, r.handleOriginate), scope: identity.ScopeCalls},
+		{method: http.MethodGet, path: call, handle: authorized(r.auth.authenticateAny, r.handleProgress), scope: identity.ScopeCalls},
+		{method: http.MethodDelete, path: call, handle: authorized(r.auth.authenticateAny, r.handleCancel), scope: identity.ScopeCalls},
 	}
 }

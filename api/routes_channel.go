@@ -40,7 +40,7 @@ type channelRoutes struct {
 	auth    auth
 }
 
-func (r channelRoutes) login(c echo.Context) error {
+func (r channelRoutes) handleLogin(c echo.Context) error {
 	body, err := decode(c)
 	if err != nil {
 		return err
@@ -63,7 +63,7 @@ func (r channelRoutes) login(c echo.Context) error {
 // chooseLogin returns the login for the credentials of the request: username and password
 // in the body, or else a token of the OpenID Connect provider, a portal token or an API
 // key.
-func (r channelRoutes) chooseLogin(c echo.Context, body *object) (login func(identity.Filter) (token string, expiresIn time.Duration, err error), err error) {
+func (r channelRoutes) chooseLogin(c echo.Context, body *jsonObject) (login func(identity.Filter) (token string, expiresIn time.Duration, err error), err error) {
 	header := c.Request().Header
 	if hasPassword(body) || header.Get("Authorization") == "" && header.Get("X-API-Key") == "" {
 		credentials := readCredentials(body, c)
@@ -82,7 +82,7 @@ func (r channelRoutes) chooseLogin(c echo.Context, body *object) (login func(ide
 	}, err
 }
 
-func (r channelRoutes) socket(c echo.Context) error {
+func (r channelRoutes) handleSocket(c echo.Context) error {
 	if err := r.channel.ServeWebSocket(c.Response(), subscriber(c)); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (r channelRoutes) socket(c echo.Context) error {
 	return nil
 }
 
-func (r channelRoutes) stream(c echo.Context) error {
+func (r channelRoutes) handleStream(c echo.Context) error {
 	return r.channel.ServeEventStream(c.Response(), subscriber(c))
 }
 
@@ -99,7 +99,7 @@ func subscriber(c echo.Context) fanout.Request {
 	return fanout.Request{HTTP: c.Request(), Address: c.RealIP()}
 }
 
-func (r channelRoutes) health(c echo.Context) error {
+func (r channelRoutes) handleHealth(c echo.Context) error {
 	status, total := r.channel.Health(c.Request().Context())
 	return writeJSON(c, http.StatusOK, struct {
 		Status           fanout.Status `json:"status"`
@@ -108,7 +108,7 @@ func (r channelRoutes) health(c echo.Context) error {
 	}{status, total, time.Now().Unix()})
 }
 
-func (r channelRoutes) stats(c echo.Context, caller *identity.Principal) error {
+func (r channelRoutes) handleStats(c echo.Context, caller *identity.Principal) error {
 	clients := r.channel.Stats(c.Request().Context(), caller)
 	if clients == nil {
 		clients = []fanout.Client{} // an empty list, never null
@@ -120,7 +120,7 @@ func (r channelRoutes) stats(c echo.Context, caller *identity.Principal) error {
 	}{len(clients), clients, time.Now().Unix()})
 }
 
-func (r channelRoutes) snapshot(c echo.Context, caller *identity.Principal) error {
+func (r channelRoutes) handleSnapshot(c echo.Context, caller *identity.Principal) error {
 	snapshot, err := r.channel.Snapshot(c.Request().Context(), caller)
 	return respond(c, http.StatusOK, snapshot, err)
 }
@@ -128,11 +128,11 @@ func (r channelRoutes) snapshot(c echo.Context, caller *identity.Principal) erro
 // routes returns one set of paths of the events channel.
 func (c channelRoutes) routes(prefix, socket string) []route {
 	return []route{
-		{method: http.MethodPost, path: prefix + "/login", handle: c.login, scope: identity.ScopeSubscribe},
-		{method: http.MethodGet, path: socket, handle: c.socket, longLived: true},
-		{method: http.MethodGet, path: prefix + "/stream", handle: c.stream, longLived: true},
-		{method: http.MethodGet, path: prefix + "/health", handle: c.health},
-		{method: http.MethodGet, path: prefix + "/stats", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents, identity.AudienceAPI), c.stats)},
-		{method: http.MethodGet, path: prefix + "/snapshot", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents), c.snapshot)},
+		{method: http.MethodPost, path: prefix + "/login", handle: c.handleLogin, scope: identity.ScopeSubscribe},
+		{method: http.MethodGet, path: socket, handle: c.handleSocket, longLived: true},
+		{method: http.MethodGet, path: prefix + "/stream", handle: c.handleStream, longLived: true},
+		{method: http.MethodGet, path: prefix + "/health", handle: c.handleHealth},
+		{method: http.MethodGet, path: prefix + "/stats", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents, identity.AudienceAPI), c.handleStats)},
+		{method: http.MethodGet, path: prefix + "/snapshot", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents), c.handleSnapshot)},
 	}
 }

@@ -23,7 +23,7 @@ type encryptionRoutes struct {
 	auth       auth
 }
 
-func (r encryptionRoutes) get(c echo.Context, account identity.Account) error {
+func (r encryptionRoutes) handleGet(c echo.Context, account identity.Account) error {
 	answer, err := r.encryption.Find(c.Request().Context(), account.ID)
 	if err != nil {
 		return err
@@ -42,11 +42,11 @@ func configOrEmpty(config *encryption.Document) any {
 	return config
 }
 
-func (r encryptionRoutes) put(c echo.Context) error {
+func (r encryptionRoutes) handlePut(c echo.Context) error {
 	if _, err := accountID(c); err != nil {
 		return err // with its own message, not that of updateError
 	}
-	answer, err := r.update(c)
+	answer, err := r.updateFromBody(c)
 	if err != nil {
 		return updateError(err)
 	}
@@ -57,7 +57,7 @@ func (r encryptionRoutes) put(c echo.Context) error {
 	}{true, "Encryption configuration updated", answer.Config}, nil)
 }
 
-func (r encryptionRoutes) update(c echo.Context) (*encryption.Result, error) {
+func (r encryptionRoutes) updateFromBody(c echo.Context) (*encryption.Result, error) {
 	account, err := r.auth.authenticateAdmin(c)
 	if err != nil {
 		return nil, err

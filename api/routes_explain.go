@@ -29,10 +29,10 @@ type explainRoutes struct {
 }
 
 func (r explainRoutes) routes() []route {
-	return []route{{method: http.MethodGet, path: "/api/v2/events/:id/explain", handle: authorized(r.auth.authenticateAnyAdmin, r.get), scope: identity.ScopeAdmin}}
+	return []route{{method: http.MethodGet, path: "/api/v2/events/:id/explain", handle: authorized(r.auth.authenticateAnyAdmin, r.handleGet), scope: identity.ScopeAdmin}}
 }
 
-func (r explainRoutes) get(c echo.Context, caller *identity.Principal) error {
+func (r explainRoutes) handleGet(c echo.Context, caller *identity.Principal) error {
 	id, err := event.ParseID(c.Param("id"))
 	if err != nil {
 		return fault.InvalidField("id", "invalid", "id: "+err.Error())

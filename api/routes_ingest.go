@@ -18,7 +18,7 @@ type Ingest interface {
 
 type ingestRoutes struct{ ingest Ingest }
 
-func (i ingestRoutes) accept(c echo.Context, caller *identity.Principal) error {
+func (i ingestRoutes) handleAccept(c echo.Context, caller *identity.Principal) error {
 	r := c.Request()
 	result, err := i.ingest.Accept(r.Context(), ingest.Request{
 		Format:          c.Param("format"),

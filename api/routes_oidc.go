@@ -28,9 +28,9 @@ type ProviderLogins interface {
 // oidcRoutes are the login of the board at the provider, by code flow. All state is in
 // cookies of the browser, so that any node can continue it:
 //
-//	start     sets cookieFlow and redirects to the provider
-//	callback  the provider redirects to it; exchanges the code, creates a session, sets cookieResult and redirects to the board
-//	session   returns the session's tokens to the board
+//	handleStart     sets cookieFlow and redirects to the provider
+//	handleCallback  exchanges the code of the provider's redirect, creates a session, sets cookieResult and redirects to the board
+//	handleSession   returns the session's tokens to the board
 //
 // The cookies' prefix __Host- keeps other hosts of the domain from setting them.
 type oidcRoutes struct{ portal Portal }
@@ -45,10 +45,10 @@ const (
 
 func (r oidcRoutes) routes() []route {
 	return []route{
-		{method: http.MethodGet, path: "/auth/oidc", handle: r.describe},
-		{method: http.MethodGet, path: "/auth/oidc/start", handle: r.start},
-		{method: http.MethodGet, path: oidc.CallbackPath, handle: r.callback},
-		{method: http.MethodPost, path: "/auth/oidc/session", handle: r.session},
+		{method: http.MethodGet, path: "/auth/oidc", handle: r.handleDescribe},
+		{method: http.MethodGet, path: "/auth/oidc/start", handle: r.handleStart},
+		{method: http.MethodGet, path: oidc.CallbackPath, handle: r.handleCallback},
+		{method: http.MethodPost, path: "/auth/oidc/session", handle: r.handleSession},
 	}
 }
 
@@ -60,14 +60,14 @@ type loginResult struct {
 	Message      string     `json:"message,omitempty"`
 }
 
-func (r oidcRoutes) describe(c echo.Context) error {
+func (r oidcRoutes) handleDescribe(c echo.Context) error {
 	return writeJSON(c, http.StatusOK, struct {
 		Enabled bool `json:"enabled"`
 		Login   bool `json:"login"`
 	}{r.portal.HasOIDC(), r.portal.CanBeginOIDC()})
 }
 
-func (r oidcRoutes) start(c echo.Context) error {
+func (r oidcRoutes) handleStart(c echo.Context) error {
 	flow, address, err := r.portal.BeginOIDC(c.Request().Context())
 	switch fault.KindOf(err) {
 	case "":
@@ -85,7 +85,7 @@ func (r oidcRoutes) start(c echo.Context) error {
 // errNoFlow is returned if the browser has no cookieFlow with the state of the redirect.
 var errNoFlow = fault.Unauthenticated("The login was not begun in this browser, or more than 10 minutes ago: log in again")
 
-func (r oidcRoutes) callback(c echo.Context) error {
+func (r oidcRoutes) handleCallback(c echo.Context) error {
 	var flow oidc.Flow
 	found := readAndDeleteCookie(c, cookieFlow, &flow)
 	state := c.QueryParam("state")
@@ -128,7 +128,7 @@ func redirectToBoard(c echo.Context, session *identity.Session, err error) error
 	return redirect(c, boardLoginPath)
 }
 
-func (r oidcRoutes) session(c echo.Context) error {
+func (r oidcRoutes) handleSession(c echo.Context) error {
 	var result loginResult
 	if !readAndDeleteCookie(c, cookieResult, &result) {
 		return fault.Unauthenticated("There is no login to finish: log in again")

@@ -42,7 +42,7 @@ type userFields struct {
 	Role       identity.Role `json:"role"`
 }
 
-func (p portalRoutes) login(c echo.Context) error {
+func (p portalRoutes) handleLogin(c echo.Context) error {
 	body, err := decode(c)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (p portalRoutes) login(c echo.Context) error {
 }
 
 // readCredentials reads the members of a login with a password.
-func readCredentials(body *object, c echo.Context) identity.Credentials {
+func readCredentials(body *jsonObject, c echo.Context) identity.Credentials {
 	return identity.Credentials{
 		Username: body.String("username", required),
 		Password: body.String("password", required),
@@ -83,7 +83,7 @@ func readCredentials(body *object, c echo.Context) identity.Credentials {
 	}
 }
 
-func (p portalRoutes) refresh(c echo.Context) error {
+func (p portalRoutes) handleRefresh(c echo.Context) error {
 	body, err := decode(c)
 	if err != nil {
 		return err
@@ -115,11 +115,11 @@ func viewUserFields(u identity.User) userFields {
 
 func seconds(d time.Duration) int64 { return int64(d / time.Second) }
 
-func (p portalRoutes) logout(c echo.Context, caller *identity.Principal) error {
+func (p portalRoutes) handleLogout(c echo.Context, caller *identity.Principal) error {
 	return noContent(c, p.portal.Logout(c.Request().Context(), caller))
 }
 
-func (p portalRoutes) changePassword(c echo.Context, caller *identity.Principal) error {
+func (p portalRoutes) handleChangePassword(c echo.Context, caller *identity.Principal) error {
 	body, err := decode(c)
 	if err != nil {
 		return err
@@ -131,9 +131,9 @@ func (p portalRoutes) changePassword(c echo.Context, caller *identity.Principal)
 	return noContent(c, p.portal.ChangePassword(c.Request().Context(), caller, current, next, c.RealIP()))
 }
 
-// enrolOTP begins an enrolment, confirmOTP ends it. Both require credentials and no token,
+// handleEnrolOTP begins an enrolment, handleConfirmOTP ends it. Both require credentials and no token,
 // because a user who must enrol gets no token before.
-func (p portalRoutes) enrolOTP(c echo.Context) error {
+func (p portalRoutes) handleEnrolOTP(c echo.Context) error {
 	credentials, err := decodeCredentials(c)
 	if err != nil {
 		return err
@@ -145,7 +145,7 @@ func (p portalRoutes) enrolOTP(c echo.Context) error {
 	}{enrolment.Secret, enrolment.URI}, err)
 }
 
-func (p portalRoutes) confirmOTP(c echo.Context) error {
+func (p portalRoutes) handleConfirmOTP(c echo.Context) error {
 	credentials, err := decodeCredentials(c)
 	if err != nil {
 		return err
@@ -172,7 +172,7 @@ type loginRules struct {
 	AdminOTP string `json:"admin_otp"`
 }
 
-func (p portalRoutes) getLoginRules(c echo.Context, account identity.Account) error {
+func (p portalRoutes) handleGetLoginRules(c echo.Context, account identity.Account) error {
 	return p.writeLoginRules(c, account.ID)
 }
 
@@ -188,7 +188,7 @@ func (p portalRoutes) writeLoginRules(c echo.Context, accountID string) error {
 	return writeJSON(c, http.StatusOK, rules)
 }
 
-func (p portalRoutes) putLoginRules(c echo.Context, account identity.Account) error {
+func (p portalRoutes) handlePutLoginRules(c echo.Context, account identity.Account) error {
 	body, err := decode(c)
 	if err != nil {
 		return err
@@ -206,7 +206,7 @@ func (p portalRoutes) putLoginRules(c echo.Context, account identity.Account) er
 	return p.writeLoginRules(c, account.ID)
 }
 
-func (p portalRoutes) keySet(c echo.Context) error {
+func (p portalRoutes) handleKeySet(c echo.Context) error {
 	allowCaching(c)
 	return writeBytes(c, http.StatusOK, "application/json", p.portal.JWKS())
 }

@@ -24,12 +24,12 @@ type queueConfigRoutes struct {
 	audit   AuditLog
 }
 
-func (r queueConfigRoutes) get(c echo.Context, account identity.Account) error {
+func (r queueConfigRoutes) handleGet(c echo.Context, account identity.Account) error {
 	config, etag, err := r.configs.Find(c.Request().Context(), account.ID)
 	return respondTagged(c, http.StatusOK, etag, config, err)
 }
 
-func (r queueConfigRoutes) put(c echo.Context, account identity.Account) error {
+func (r queueConfigRoutes) handlePut(c echo.Context, account identity.Account) error {
 	body, err := decode(c)
 	if err != nil {
 		return err
@@ -47,8 +47,8 @@ func (r queueConfigRoutes) put(c echo.Context, account identity.Account) error {
 	return respondTagged(c, http.StatusOK, etag, config, err)
 }
 
-func parseQueueConfig(body *object) (stats.QueueConfig, error) {
-	thresholds := func(o *object) stats.Thresholds {
+func parseQueueConfig(body *jsonObject) (stats.QueueConfig, error) {
+	thresholds := func(o *jsonObject) stats.Thresholds {
 		return stats.Thresholds{ServiceLevelSeconds: o.Int("service_level_seconds", required), ShortAbandonSeconds: o.Int("short_abandon_seconds", required)}
 	}
 	config := stats.QueueConfig{Default: thresholds(body.Object("default", required)), Queues: []stats.QueueThresholds{}}

@@ -55,7 +55,7 @@ func (r recordingRoutes) account(c echo.Context) (identity.Account, error) {
 
 const paramRecording = "recording_id"
 
-func (r recordingRoutes) upload(c echo.Context, account identity.Account) error {
+func (r recordingRoutes) handleUpload(c echo.Context, account identity.Account) error {
 	header := c.Request().Header
 	if err := checkEncoding(header); err != nil {
 		return err
@@ -71,8 +71,8 @@ func (r recordingRoutes) upload(c echo.Context, account identity.Account) error 
 	return respond(c, http.StatusCreated, stored, err)
 }
 
-// download sends the audio, or the range in the Range header.
-func (r recordingRoutes) download(c echo.Context, account identity.Account) error {
+// handleDownload sends the audio, or the range in the Range header.
+func (r recordingRoutes) handleDownload(c echo.Context, account identity.Account) error {
 	audio, err := r.recordings.Open(c.Request().Context(), account.ID, c.Param(paramRecording))
 	if err != nil {
 		return err
@@ -104,16 +104,16 @@ func (w *errorReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (r recordingRoutes) metadata(c echo.Context, account identity.Account) error {
+func (r recordingRoutes) handleMetadata(c echo.Context, account identity.Account) error {
 	found, err := r.recordings.Metadata(c.Request().Context(), account.ID, c.Param(paramRecording))
 	return respond(c, http.StatusOK, found, err)
 }
 
-func (r recordingRoutes) delete(c echo.Context, account identity.Account) error {
+func (r recordingRoutes) handleDelete(c echo.Context, account identity.Account) error {
 	return noContent(c, r.recordings.Delete(c.Request().Context(), account.ID, c.Param(paramRecording)))
 }
 
-func (r recordingRoutes) list(c echo.Context, account identity.Account) error {
+func (r recordingRoutes) handleList(c echo.Context, account identity.Account) error {
 	q := report.NewQuery(c.QueryParams())
 	size, start := q.PageSize(), q.Get("start_key")
 	if err := q.Err(); err != nil {

@@ -35,7 +35,7 @@ type reportRoutes struct {
 	withTimeout func(echo.HandlerFunc) echo.HandlerFunc
 }
 
-func (r reportRoutes) calls(c echo.Context, account identity.Account) error {
+func (r reportRoutes) handleCalls(c echo.Context, account identity.Account) error {
 	filter, err := cdrindex.ParseFilter(c.QueryParams(), c.Request().Header.Get("Accept"))
 	if err != nil {
 		return err
@@ -64,11 +64,11 @@ func (r reportRoutes) export(c echo.Context, f cdrindex.Filter) error {
 	if err := r.audit.Record(ctx, r.audit.Entry(ctx, audit.CDRExport, f.Account, fmt.Sprintf("cdrs:%d-%d", f.Start, f.End))); err != nil {
 		return err
 	}
-	return writeCSV(c, "cdrs.csv", func(w io.Writer) (bool, error) { return r.reports.WriteCSV(ctx, f, w) })
+	return respondCSV(c, "cdrs.csv", func(w io.Writer) (bool, error) { return r.reports.WriteCSV(ctx, f, w) })
 }
 
-// writeCSV responds with the CSV that write writes, as an attachment with the name file.
-func writeCSV(c echo.Context, file string, write func(io.Writer) (wrote bool, err error)) error {
+// respondCSV responds with the CSV that write writes, as an attachment with the name file.
+func respondCSV(c echo.Context, file string, write func(io.Writer) (wrote bool, err error)) error {
 	c.Response().Header().Set("Content-Type", report.CSVType)
 	c.Response().Header().Set("Content-Disposition", `attachment; filename="`+file+`"`)
 	wrote, err := write(c.Response())
@@ -92,7 +92,7 @@ func (r figureRoutes) report(kind figures.Kind, file string) func(echo.Context, 
 		}
 		filter.Account, filter.Location = account.ID, account.Location()
 		if filter.CSV {
-			return writeCSV(c, file, func(w io.Writer) (bool, error) { return r.reports.WriteCSV(c.Request().Context(), filter, w) })
+			return respondCSV(c, file, func(w io.Writer) (bool, error) { return r.reports.WriteCSV(c.Request().Context(), filter, w) })
 		}
 		return r.withTimeout(func(c echo.Context) error {
 			page, err := r.reports.List(c.Request().Context(), filter)

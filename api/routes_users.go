@@ -42,7 +42,7 @@ func (r directoryRoutes) pathUser(c echo.Context) (identity.User, error) {
 	return found, err
 }
 
-func (r directoryRoutes) listUsers(c echo.Context, account identity.Account) error {
+func (r directoryRoutes) handleListUsers(c echo.Context, account identity.Account) error {
 	users, err := r.directory.ListUsers(c.Request().Context(), account.ID)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (r directoryRoutes) listUsers(c echo.Context, account identity.Account) err
 	return writePage(c, users, func(u identity.User) string { return strings.ToLower(u.Username) }, viewUser)
 }
 
-func (r directoryRoutes) createUser(c echo.Context, account identity.Account) error {
+func (r directoryRoutes) handleCreateUser(c echo.Context, account identity.Account) error {
 	body, err := decode(c)
 	if err != nil {
 		return err
@@ -73,12 +73,12 @@ func (r directoryRoutes) createUser(c echo.Context, account identity.Account) er
 	return respondCreated(c, userPath(created), created.ETag(), view, err)
 }
 
-func (r directoryRoutes) getUser(c echo.Context, found identity.User) error {
+func (r directoryRoutes) handleGetUser(c echo.Context, found identity.User) error {
 	return respondTagged(c, http.StatusOK, found.ETag(), viewUser(found), nil)
 }
 
-// updateUser changes the role, the extension and, if the body has one, the password.
-func (r directoryRoutes) updateUser(c echo.Context, found identity.User) error {
+// handleUpdateUser changes the role, the extension and, if the body has one, the password.
+func (r directoryRoutes) handleUpdateUser(c echo.Context, found identity.User) error {
 	body, err := decode(c)
 	if err != nil {
 		return err
@@ -106,15 +106,15 @@ func (r directoryRoutes) updateUser(c echo.Context, found identity.User) error {
 	return respondTagged(c, http.StatusOK, stored.ETag(), viewUser(stored), err)
 }
 
-func (r directoryRoutes) deleteUser(c echo.Context, found identity.User) error {
+func (r directoryRoutes) handleDeleteUser(c echo.Context, found identity.User) error {
 	if found.ID == callerOf(c).UserID {
 		return errOwnObject("Your own user cannot be deleted")
 	}
 	return noContent(c, r.directory.DeleteUserByID(c.Request().Context(), found.ID, c.Request().Header.Get("If-Match")))
 }
 
-// enrolOTP creates a one-time password secret for a user, which needs no confirmation.
-func (r directoryRoutes) enrolOTP(c echo.Context, found identity.User) error {
+// handleEnrolOTP creates a one-time password secret for a user, which needs no confirmation.
+func (r directoryRoutes) handleEnrolOTP(c echo.Context, found identity.User) error {
 	enrolment, codes, err := r.directory.EnrolOTP(c.Request().Context(), found.AccountID, found.Username)
 	return respond(c, http.StatusCreated, struct {
 		Secret        string   `json:"secret"`
@@ -123,7 +123,7 @@ func (r directoryRoutes) enrolOTP(c echo.Context, found identity.User) error {
 	}{enrolment.Secret, enrolment.URI, codes}, err)
 }
 
-func (r directoryRoutes) deleteOTP(c echo.Context, found identity.User) error {
+func (r directoryRoutes) handleDeleteOTP(c echo.Context, found identity.User) error {
 	return noContent(c, r.directory.DeleteOTP(c.Request().Context(), found.AccountID, found.Username))
 }
 
@@ -141,7 +141,7 @@ func viewDevice(d identity.Device) deviceView {
 	return deviceView{ID: d.ID, UserID: d.UserID, Name: d.Name, CreatedAt: d.CreatedAt.Unix()}
 }
 
-func (r directoryRoutes) listDevices(c echo.Context, found identity.User) error {
+func (r directoryRoutes) handleListDevices(c echo.Context, found identity.User) error {
 	devices, err := r.directory.ListDevices(c.Request().Context(), found.AccountID, found.Username)
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (r directoryRoutes) listDevices(c echo.Context, found identity.User) error 
 	return writePage(c, devices, func(d identity.Device) string { return fmt.Sprintf("%020d.%s", d.CreatedAt.UnixMilli(), d.ID) }, viewDevice)
 }
 
-func (r directoryRoutes) createDevice(c echo.Context, found identity.User) error {
+func (r directoryRoutes) handleCreateDevice(c echo.Context, found identity.User) error {
 	body, err := decode(c)
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func (r directoryRoutes) createDevice(c echo.Context, found identity.User) error
 	return writeJSON(c, http.StatusCreated, view)
 }
 
-func (r directoryRoutes) deleteDevice(c echo.Context, found identity.User) error {
+func (r directoryRoutes) handleDeleteDevice(c echo.Context, found identity.User) error {
 	devices, err := r.directory.ListDevices(c.Request().Context(), found.AccountID, found.Username)
 	if err != nil {
 		return err

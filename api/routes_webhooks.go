@@ -39,12 +39,12 @@ type webhookRoutes struct {
 func (r webhookRoutes) routes() []route {
 	const item = webhooksPath + "/:id"
 	return []route{
-		{method: http.MethodGet, path: webhooksPath, handle: authorized(r.auth.authenticateAccountAdmin, r.list), scope: identity.ScopeAdmin},
-		{method: http.MethodPost, path: webhooksPath, handle: authorized(r.auth.authenticateAccountAdmin, r.create), scope: identity.ScopeAdmin},
-		{method: http.MethodGet, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.get), scope: identity.ScopeAdmin},
-		{method: http.MethodPut, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.update), scope: identity.ScopeAdmin},
-		{method: http.MethodDelete, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.delete), scope: identity.ScopeAdmin},
-		{method: http.MethodPost, path: item + "/retry", handle: authorized(r.auth.authenticateAccountAdmin, r.retry), scope: identity.ScopeAdmin},
+		{method: http.MethodGet, path: webhooksPath, handle: authorized(r.auth.authenticateAccountAdmin, r.handleList), scope: identity.ScopeAdmin},
+		{method: http.MethodPost, path: webhooksPath, handle: authorized(r.auth.authenticateAccountAdmin, r.handleCreate), scope: identity.ScopeAdmin},
+		{method: http.MethodGet, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.handleGet), scope: identity.ScopeAdmin},
+		{method: http.MethodPut, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.handleUpdate), scope: identity.ScopeAdmin},
+		{method: http.MethodDelete, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.handleDelete), scope: identity.ScopeAdmin},
+		{method: http.MethodPost, path: item + "/retry", handle: authorized(r.auth.authenticateAccountAdmin, r.handleRetry), scope: identity.ScopeAdmin},
 	}
 }
 
@@ -81,7 +81,7 @@ func unixOrZero(t time.Time) int64 {
 	return t.Unix()
 }
 
-func (r webhookRoutes) list(c echo.Context, account identity.Account) error {
+func (r webhookRoutes) handleList(c echo.Context, account identity.Account) error {
 	webhooks, err := r.webhooks.List(c.Request().Context(), account.ID)
 	if err != nil {
 		return err
@@ -89,7 +89,7 @@ func (r webhookRoutes) list(c echo.Context, account identity.Account) error {
 	return writePage(c, webhooks, func(w webhook.Webhook) string { return fmt.Sprintf("%020d.%s", w.CreatedAt.UnixMilli(), w.ID) }, viewWebhook)
 }
 
-func (r webhookRoutes) create(c echo.Context, account identity.Account) error {
+func (r webhookRoutes) handleCreate(c echo.Context, account identity.Account) error {
 	body, err := decode(c)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func (r webhookRoutes) create(c echo.Context, account identity.Account) error {
 	return respondCreated(c, webhooksPath+"/"+created.ID, created.ETag(), view, err)
 }
 
-func (r webhookRoutes) get(c echo.Context, account identity.Account) error {
+func (r webhookRoutes) handleGet(c echo.Context, account identity.Account) error {
 	found, err := r.webhooks.Find(c.Request().Context(), account.ID, c.Param("id"))
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func (r webhookRoutes) get(c echo.Context, account identity.Account) error {
 	return writeJSON(c, http.StatusOK, viewWebhook(found))
 }
 
-func (r webhookRoutes) update(c echo.Context, account identity.Account) error {
+func (r webhookRoutes) handleUpdate(c echo.Context, account identity.Account) error {
 	found, err := r.webhooks.Find(c.Request().Context(), account.ID, c.Param("id"))
 	if err != nil {
 		return err
@@ -137,12 +137,12 @@ func (r webhookRoutes) update(c echo.Context, account identity.Account) error {
 	return respondTagged(c, http.StatusOK, updated.ETag(), viewWebhook(updated), err)
 }
 
-func (r webhookRoutes) delete(c echo.Context, account identity.Account) error {
+func (r webhookRoutes) handleDelete(c echo.Context, account identity.Account) error {
 	return noContent(c, r.webhooks.Delete(c.Request().Context(), account.ID, c.Param("id"), c.Request().Header.Get("If-Match")))
 }
 
-// retry accepts a request without a body like one with an empty object.
-func (r webhookRoutes) retry(c echo.Context, account identity.Account) error {
+// handleRetry accepts a request without a body like one with an empty object.
+func (r webhookRoutes) handleRetry(c echo.Context, account identity.Account) error {
 	since, err := readSince(c)
 	if err != nil {
 		return err
@@ -170,7 +170,7 @@ func readSince(c echo.Context) (event.ID, error) {
 }
 
 // readWebhook reads the settable fields of a webhook.
-func readWebhook(body *object) (webhook.Config, error) {
+func readWebhook(body *jsonObject) (webhook.Config, error) {
 	config := webhook.Config{
 		URL:     body.String("url", required),
 		Filters: readFilter(body.Object("filters", optional)),
@@ -181,7 +181,7 @@ func readWebhook(body *object) (webhook.Config, error) {
 }
 
 // readFilter reads the filter of a channel login or a webhook.
-func readFilter(body *object) identity.Filter {
+func readFilter(body *jsonObject) identity.Filter {
 	return identity.Filter{
 		AccountIDs: body.Strings("account_ids", optional),
 		EventTypes: body.Strings("event_types", optional),

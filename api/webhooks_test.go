@@ -101,7 +101,7 @@ func TestWhoMayChangeWebhooks(t *testing.T) {
 		e.want(401, method, path, nil, body, nil)
 		e.want(401, method, path, header{"Authorization": "Bearer x.y.z"}, body, nil)
 		e.want(403, method, path, header{"Authorization": "Bearer " + e.eventsToken("admin")}, body, nil)
-		e.want(403, method, path, bearer(e.login("alice").AccessToken), body, nil)
+		e.want(403, method, path, bearer(e.loginUser("alice").AccessToken), body, nil)
 		e.want(403, method, path, header{"X-API-Key": e.keyWith(identity.ScopeRead)}, body, nil)
 		e.want(404, method, path, e.of("admin", "stranger"), body, nil)
 		e.want(404, method, path, e.of("admin", "nobody"), body, nil)
