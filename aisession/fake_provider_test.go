@@ -25,8 +25,8 @@ type receivedMessage struct {
 	audio []byte // of media
 }
 
-// providerVisit is one connection to the provider.
-type providerVisit struct {
+// fakeConnection is one connection to the provider.
+type fakeConnection struct {
 	*websocket.Conn
 	header http.Header
 
@@ -38,23 +38,23 @@ type providerVisit struct {
 	done     chan struct{}
 }
 
-// provider is a server for visits. behave, if any, runs beside the reading of
-// each.
+// provider is a WebSocket server. behave, if set, runs beside the reading of each
+// connection.
 type provider struct {
-	t      *testing.T
-	server *httptest.Server
-	frame  int // bytes of a media message; 0: any
-	visits chan *providerVisit
-	behave func(*providerVisit)
-	stall  chan struct{} // nothing is read until it is closed; nil: at once
+	t           *testing.T
+	server      *httptest.Server
+	frame       int // bytes of a media message; 0: any
+	connections chan *fakeConnection
+	behave      func(*fakeConnection)
+	stall       chan struct{} // nothing is read until it is closed; nil: at once
 
 	mu         sync.Mutex
 	refuse     int // HTTP status of the next handshakes; 0: none
 	extensions bool
 }
 
-func startProvider(t *testing.T, frame int, behave func(*providerVisit)) *provider {
-	p := &provider{t: t, frame: frame, behave: behave, visits: make(chan *providerVisit, 64)}
+func startProvider(t *testing.T, frame int, behave func(*fakeConnection)) *provider {
+	p := &provider{t: t, frame: frame, behave: behave, connections: make(chan *fakeConnection, 64)}
 	p.server = httptest.NewTLSServer(p)
 	t.Cleanup(p.server.Close)
 	return p
@@ -83,8 +83,8 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
-	v := &providerVisit{Conn: conn, header: r.Header, done: make(chan struct{})}
-	p.visits <- v
+	v := &fakeConnection{Conn: conn, header: r.Header, done: make(chan struct{})}
+	p.connections <- v
 	var behaving sync.WaitGroup
 	defer behaving.Wait()
 	defer close(v.done)
@@ -98,11 +98,11 @@ func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v.read(p.frame, p.extensions)
 }
 
-// visit waits for the next connection.
-func (p *provider) visit() *providerVisit {
+// nextConnection waits for the next connection.
+func (p *provider) nextConnection() *fakeConnection {
 	p.t.Helper()
 	select {
-	case v := <-p.visits:
+	case v := <-p.connections:
 		return v
 	case <-time.After(patience):
 		p.t.Fatal("no connection to the provider")
@@ -110,7 +110,7 @@ func (p *provider) visit() *providerVisit {
 	}
 }
 
-func (v *providerVisit) read(frame int, extras bool) {
+func (v *fakeConnection) read(frame int, extras bool) {
 	for {
 		kind, raw, err := v.ReadMessage()
 		if err != nil {
@@ -130,14 +130,14 @@ func (v *providerVisit) read(frame int, extras bool) {
 	}
 }
 
-func (v *providerVisit) fault(format string, args ...any) {
+func (v *fakeConnection) fault(format string, args ...any) {
 	if len(v.faults) < 10 {
 		v.faults = append(v.faults, fmt.Sprintf(format, args...))
 	}
 }
 
 // checkMessage checks one message.
-func (v *providerVisit) checkMessage(raw []byte, frame int, extras bool) {
+func (v *fakeConnection) checkMessage(raw []byte, frame int, extras bool) {
 	var message map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &message); err != nil {
 		v.fault("no JSON object: %.80q", raw)
@@ -219,7 +219,7 @@ func (v *providerVisit) checkMessage(raw []byte, frame int, extras bool) {
 	v.messages = append(v.messages, m)
 }
 
-func (v *providerVisit) checkOrder(event string) {
+func (v *fakeConnection) checkOrder(event string) {
 	n := len(v.messages)
 	switch {
 	case event == "start" && n > 0:
@@ -231,7 +231,7 @@ func (v *providerVisit) checkOrder(event string) {
 	}
 }
 
-func (v *providerVisit) decodeStrict(raw []byte, into any) {
+func (v *fakeConnection) decodeStrict(raw []byte, into any) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {
@@ -240,25 +240,25 @@ func (v *providerVisit) decodeStrict(raw []byte, into any) {
 }
 
 // send sends a message.
-func (v *providerVisit) send(text string) error {
+func (v *fakeConnection) send(text string) error {
 	v.writing.Lock()
 	defer v.writing.Unlock()
 	return v.WriteMessage(websocket.TextMessage, []byte(text))
 }
 
-func (v *providerVisit) sendAudio(audio []byte) error {
+func (v *fakeConnection) sendAudio(audio []byte) error {
 	return v.send(`{"event":"media","media":{"payload":"` + base64.StdEncoding.EncodeToString(audio) + `"}}`)
 }
 
 // received returns the messages so far.
-func (v *providerVisit) received() []receivedMessage {
+func (v *fakeConnection) received() []receivedMessage {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return append([]receivedMessage(nil), v.messages...)
 }
 
 // waitFor waits until n messages of an event have come and gives the last.
-func (v *providerVisit) waitFor(t *testing.T, event string, n int) receivedMessage {
+func (v *fakeConnection) waitFor(t *testing.T, event string, n int) receivedMessage {
 	t.Helper()
 	var last receivedMessage
 	until(t, fmt.Sprintf("%d %s messages", n, event), func() bool {
@@ -275,7 +275,7 @@ func (v *providerVisit) waitFor(t *testing.T, event string, n int) receivedMessa
 }
 
 // waitEnd waits for the connection's end and checks its messages.
-func (v *providerVisit) waitEnd(t *testing.T) []receivedMessage {
+func (v *fakeConnection) waitEnd(t *testing.T) []receivedMessage {
 	t.Helper()
 	select {
 	case <-v.done:
@@ -291,7 +291,7 @@ func (v *providerVisit) waitEnd(t *testing.T) []receivedMessage {
 }
 
 // waitHangup waits for the end of a session and checks that its last message is a hangup with the reason.
-func (v *providerVisit) waitHangup(t *testing.T, reason string) []receivedMessage {
+func (v *fakeConnection) waitHangup(t *testing.T, reason string) []receivedMessage {
 	t.Helper()
 	messages := v.waitEnd(t)
 	last := messages[len(messages)-1]

@@ -27,11 +27,11 @@ import (
 )
 
 // echoAudio sends every frame of audio back.
-func echoAudio(v *providerVisit) {
+func echoAudio(v *fakeConnection) {
 	for sent := 0; ; {
-		heard := v.received()
-		for ; sent < len(heard); sent++ {
-			if heard[sent].event == "media" && v.sendAudio(heard[sent].audio) != nil {
+		received := v.received()
+		for ; sent < len(received); sent++ {
+			if received[sent].event == "media" && v.sendAudio(received[sent].audio) != nil {
 				return
 			}
 		}
@@ -125,7 +125,7 @@ func TestACallByMediaWebSocket(t *testing.T) {
 		}
 		return packets
 	})
-	v := p.visit()
+	v := p.nextConnection()
 	press := v.waitFor(t, "dtmf", 1)
 	if want := `{"callId":"c1","otherLegCallId":"o1","digit":"9","duration":120}`; string(press.body) != want {
 		t.Errorf("dtmf: %s", press.body)
@@ -151,7 +151,7 @@ func TestAMediaWebSocketIsToldHowItEnds(t *testing.T) {
 		{name: "the provider hangs up", giveUp: patience, first: hello, code: 1000, reason: "hangup USER_BUSY"},
 		{name: "the provider is lost and the call handed back", giveUp: time.Second, first: hello, code: 1000, reason: "return", setup: func(p *provider, with *aiprovider.Provider) {
 			with.Fallback = aiprovider.FallbackReturn
-			p.behave = func(v *providerVisit) { p.setRefusal(503); _ = v.NetConn().Close() }
+			p.behave = func(v *fakeConnection) { p.setRefusal(503); _ = v.NetConn().Close() }
 		}},
 		{name: "the provider is away", giveUp: 300 * time.Millisecond, first: hello, code: 1013, reason: "status 503", setup: func(p *provider, _ *aiprovider.Provider) { p.setRefusal(503) }},
 		{name: "the provider refuses", giveUp: patience, first: hello, code: 1011, reason: "status 401", setup: func(p *provider, _ *aiprovider.Provider) { p.setRefusal(401) }},
@@ -160,7 +160,7 @@ func TestAMediaWebSocketIsToldHowItEnds(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			p := startProvider(t, 160, func(v *providerVisit) { _ = v.send(`{"event":"hangup","hangup":{"reason":"USER_BUSY"}}`) })
+			p := startProvider(t, 160, func(v *fakeConnection) { _ = v.send(`{"event":"hangup","hangup":{"reason":"USER_BUSY"}}`) })
 			with := account(p, "g711_ulaw")
 			with.Extensions = true
 			if c.setup != nil {
@@ -222,7 +222,7 @@ func TestACallThatEndsBeforeItsProviderIsReached(t *testing.T) {
 			}
 			hangUp()
 			until(t, "the session to end", func() bool { return active() == 0 })
-			if len(p.visits) != 0 {
+			if len(p.connections) != 0 {
 				t.Error("the provider was told of the call")
 			}
 			until(t, "its reason to be counted", func() bool { return h.metric("trunkline_aisession_refused_total", "reason", "caller_hangup") == 1 })
@@ -354,7 +354,7 @@ func TestACallByAudioSocket(t *testing.T) {
 				return packets
 			})
 			_ = a.send(0x03, []byte("4"))
-			v := p.visit()
+			v := p.nextConnection()
 			if press := v.waitFor(t, "dtmf", 1); string(press.body) != `{"callId":"`+callUUID+`","otherLegCallId":"","digit":"4"}` {
 				t.Errorf("dtmf: %s", press.body)
 			}
@@ -374,7 +374,7 @@ func TestAnAudioSocketChangesItsRate(t *testing.T) {
 	a := dialAudioSocket(t, h)
 	id := uuid.MustParse(callUUID)
 	_ = a.send(0x01, id[:])
-	v := p.visit()
+	v := p.nextConnection()
 	v.waitFor(t, "start", 1) // the session begins without audio
 	for _, c := range []struct {
 		kind byte
@@ -405,7 +405,7 @@ var rateOf = map[byte]int{0x10: 8000, 0x12: 16000}
 
 // TestAnAudioSocketCannotTransfer: the provider receives the refusal.
 func TestAnAudioSocketCannotTransfer(t *testing.T) {
-	p := startProvider(t, 160, func(v *providerVisit) { _ = v.send(`{"event":"transfer","transfer":{"destination":"1002"}}`) })
+	p := startProvider(t, 160, func(v *fakeConnection) { _ = v.send(`{"event":"transfer","transfer":{"destination":"1002"}}`) })
 	p.extensions = true
 	h := startService(t, aisession.DefaultSettings(), p)
 	with := account(p, "g711_ulaw")
@@ -414,7 +414,7 @@ func TestAnAudioSocketCannotTransfer(t *testing.T) {
 	a := dialAudioSocket(t, h)
 	id := uuid.MustParse(callUUID)
 	_ = a.send(0x01, id[:])
-	v := p.visit()
+	v := p.nextConnection()
 	if m := v.waitFor(t, "transfer", 1); string(m.body) != `{"destination":"1002","error":"AudioSocket cannot transfer a call"}` {
 		t.Errorf("told %s", m.body)
 	}
@@ -448,7 +448,7 @@ func TestAnAudioSocketThatIsRefused(t *testing.T) {
 }
 
 func TestAnAudioSocketHearsThatTheProviderHangsUp(t *testing.T) {
-	p := startProvider(t, 160, func(v *providerVisit) { _ = v.send(`{"event":"hangup","hangup":{}}`) })
+	p := startProvider(t, 160, func(v *fakeConnection) { _ = v.send(`{"event":"hangup","hangup":{}}`) })
 	h := startService(t, aisession.DefaultSettings(), p)
 	with := account(p, "g711_ulaw")
 	with.Extensions = true
@@ -465,5 +465,5 @@ func TestAnAudioSocketHearsThatTheProviderHangsUp(t *testing.T) {
 			break
 		}
 	}
-	p.visit().waitHangup(t, "NORMAL_CLEARING")
+	p.nextConnection().waitHangup(t, "NORMAL_CLEARING")
 }

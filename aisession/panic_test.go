@@ -98,7 +98,7 @@ func TestAPanicEndsOneAudioSocket(t *testing.T) {
 	}
 	second := first.again()
 	_ = second.send(0x01, id[:])
-	p.visit().waitFor(t, "start", 1)
+	p.nextConnection().waitFor(t, "start", 1)
 }
 
 // A dialplan that has a provider's secret needs no announcement; its UUID is accepted once.
@@ -113,7 +113,7 @@ func TestACallOfADialplan(t *testing.T) {
 	id := uuid.MustParse(digits + hex.EncodeToString(sum[:])[:16])
 	a := dialAudioSocket(t, h)
 	_ = a.send(0x01, id[:])
-	start := p.visit().waitFor(t, "start", 1)
+	start := p.nextConnection().waitFor(t, "start", 1)
 	if want := `"callId":"` + id.String() + `"`; !strings.Contains(string(start.body), want) {
 		t.Errorf("start: %s", start.body)
 	}

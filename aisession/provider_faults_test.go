@@ -40,13 +40,13 @@ func TestWhatAProviderSendsWrong(t *testing.T) {
 			if c.binary {
 				kind = websocket.BinaryMessage
 			}
-			p := startProvider(t, 160, func(v *providerVisit) {
+			p := startProvider(t, 160, func(v *fakeConnection) {
 				_ = v.WriteMessage(kind, []byte(c.message))
 				_ = v.sendAudio(make([]byte, 1600))
 			})
 			h := startService(t, aisession.DefaultSettings(), p)
 			run := h.start(request(account(p, "g711_ulaw"), ulaw))
-			v := p.visit()
+			v := p.nextConnection()
 			until(t, "what follows to be played", func() bool {
 				return strings.Contains(string(run.phone.playedAudio()), strings.Repeat("\x00", 1600))
 			})
@@ -63,7 +63,7 @@ func TestAMessageOverTheLimitEndsTheSession(t *testing.T) {
 	for fallback, back := range map[aiprovider.Fallback]bool{aiprovider.FallbackHangup: false, aiprovider.FallbackReturn: true} {
 		t.Run(string(fallback), func(t *testing.T) {
 			t.Parallel()
-			p := startProvider(t, 160, func(v *providerVisit) {
+			p := startProvider(t, 160, func(v *fakeConnection) {
 				v.writing.Lock()
 				defer v.writing.Unlock()
 				w, err := v.NextWriter(websocket.TextMessage)
@@ -78,12 +78,12 @@ func TestAMessageOverTheLimitEndsTheSession(t *testing.T) {
 			if e := run.wait(t); e.Reason != aisession.ProviderTooLarge || e.ReturnToDialplan != back {
 				t.Errorf("ended: %+v", e)
 			}
-			v := p.visit()
+			v := p.nextConnection()
 			v.waitEnd(t)
 			if v.closed != websocket.CloseMessageTooBig {
 				t.Errorf("closed with %d, want 1009", v.closed)
 			}
-			if len(p.visits) != 0 {
+			if len(p.connections) != 0 {
 				t.Error("it was tried again")
 			}
 		})
@@ -95,13 +95,13 @@ func TestAFloodOfNonsenseIsReadSlowly(t *testing.T) {
 		t.Skip("takes seconds of audio")
 	}
 	t.Parallel()
-	p := startProvider(t, 160, func(v *providerVisit) {
+	p := startProvider(t, 160, func(v *fakeConnection) {
 		for v.send(`{"event":"nonsense"}`) == nil {
 		}
 	})
 	h := startService(t, aisession.DefaultSettings(), p)
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
-	v := p.visit()
+	v := p.nextConnection()
 	v.waitFor(t, "media", 75)
 	frames := run.phone.frames()
 	if e := run.end(t, ""); e.Reason != aisession.CallerHungUp {
@@ -118,7 +118,7 @@ func TestAFloodOfNonsenseIsReadSlowly(t *testing.T) {
 
 func TestAProviderThatSendsHoursKeepsToTheLimit(t *testing.T) {
 	t.Parallel()
-	p := startProvider(t, 160, func(v *providerVisit) {
+	p := startProvider(t, 160, func(v *fakeConnection) {
 		for range 100 {
 			_ = v.sendAudio(make([]byte, 8000)) // a second each
 		}
@@ -130,7 +130,7 @@ func TestAProviderThatSendsHoursKeepsToTheLimit(t *testing.T) {
 		return got > 88 && got < 91
 	})
 	run.end(t, "")
-	p.visit().waitHangup(t, "NORMAL_CLEARING")
+	p.nextConnection().waitHangup(t, "NORMAL_CLEARING")
 }
 
 // TestAProviderThatDoesNotRead drops the oldest audio; the call continues.
@@ -251,7 +251,7 @@ func err2(err error) string {
 }
 
 func TestATestOfAProviderWithMalformedFrames(t *testing.T) {
-	p := startProvider(t, 160, func(v *providerVisit) {
+	p := startProvider(t, 160, func(v *fakeConnection) {
 		v.writing.Lock()
 		defer v.writing.Unlock()
 		_, _ = v.NetConn().Write([]byte{0xc1, 0}) // compressed, though that was not agreed
@@ -264,7 +264,7 @@ func TestATestOfAProviderWithMalformedFrames(t *testing.T) {
 }
 
 func TestATestOfAProviderThatCloses(t *testing.T) {
-	p := startProvider(t, 160, func(v *providerVisit) {
+	p := startProvider(t, 160, func(v *fakeConnection) {
 		time.Sleep(50 * time.Millisecond)
 		v.writing.Lock()
 		defer v.writing.Unlock()
@@ -272,7 +272,7 @@ func TestATestOfAProviderThatCloses(t *testing.T) {
 	})
 	h := startService(t, aisession.DefaultSettings(), p)
 	report, err := h.Test(context.Background(), account(p, "g711_ulaw"))
-	if err != nil || report.OK || !strings.Contains(report.Error, "code 1011") || len(p.visits) != 1 {
-		t.Errorf("Test: %+v, %v, %d connections", report, err, len(p.visits))
+	if err != nil || report.OK || !strings.Contains(report.Error, "code 1011") || len(p.connections) != 1 {
+		t.Errorf("Test: %+v, %v, %d connections", report, err, len(p.connections))
 	}
 }

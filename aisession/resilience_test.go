@@ -17,25 +17,25 @@ import (
 )
 
 func TestALostProviderIsFoundAgain(t *testing.T) {
-	for name, lose := range map[string]func(*providerVisit){
-		"closes half-way": func(v *providerVisit) {
+	for name, lose := range map[string]func(*fakeConnection){
+		"closes half-way": func(v *fakeConnection) {
 			_ = v.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(websocket.CloseGoingAway, ""))
 		},
-		"breaks": func(v *providerVisit) { _ = v.NetConn().Close() },
+		"breaks": func(v *fakeConnection) { _ = v.NetConn().Close() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := startProvider(t, 160, nil)
 			h := startService(t, aisession.DefaultSettings(), p)
 			run := h.start(request(account(p, "g711_ulaw"), ulaw))
-			first := p.visit()
+			first := p.nextConnection()
 			first.waitFor(t, "media", 10)
 			_ = first.sendAudio(make([]byte, 16000))
 			until(t, "the provider to be heard", func() bool { return run.phone.frames() > 12 })
 			first.writing.Lock()
 			lose(first)
 			first.writing.Unlock()
-			second := p.visit() // TestBackOffIsShortAtFirstAndBounded shows the times of the attempts
+			second := p.nextConnection() // TestBackOffIsShortAtFirstAndBounded shows the times of the attempts
 			frames := run.phone.frames()
 			second.waitFor(t, "media", 20)
 			sound := run.phone.playedAudio()[(frames+4)*160:]
@@ -72,7 +72,7 @@ func TestAProviderThatStaysAwayIsGivenUp(t *testing.T) {
 				with := account(p, "g711_ulaw")
 				with.Fallback = fallback
 				run := h.start(request(with, ulaw))
-				v := p.visit()
+				v := p.nextConnection()
 				v.waitFor(t, "media", 3)
 				p.setRefusal(status)
 				_ = v.NetConn().Close()
@@ -89,13 +89,13 @@ func TestAProviderThatStaysAwayIsGivenUp(t *testing.T) {
 }
 
 func TestAProviderThatFlapsIsGivenUp(t *testing.T) {
-	p := startProvider(t, 160, func(v *providerVisit) { _ = v.NetConn().Close() })
+	p := startProvider(t, 160, func(v *fakeConnection) { _ = v.NetConn().Close() })
 	h := startService(t, settingsWith(func(s *aisession.Settings) { s.GiveUp = time.Second }), p)
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
 	if e := run.wait(t); e.Reason != aisession.ProviderLost {
 		t.Errorf("ended: %+v", e)
 	}
-	if n := len(p.visits); n < 2 || n > 12 { // at once, and after growing pauses
+	if n := len(p.connections); n < 2 || n > 12 { // at once, and after growing pauses
 		t.Errorf("%d connections within the second", n)
 	}
 }
@@ -104,7 +104,7 @@ func TestACallThatEndsWhileTheProviderIsAway(t *testing.T) {
 	p := startProvider(t, 160, nil)
 	h := startService(t, settingsWith(func(s *aisession.Settings) { s.GiveUp = 10 * patience }), p)
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
-	v := p.visit()
+	v := p.nextConnection()
 	v.waitFor(t, "media", 3)
 	p.setRefusal(503)
 	_ = v.NetConn().Close()
@@ -115,14 +115,14 @@ func TestACallThatEndsWhileTheProviderIsAway(t *testing.T) {
 }
 
 func TestASilentProviderIsGivenUpWhereThatIsSet(t *testing.T) {
-	p := startProvider(t, 160, func(v *providerVisit) { _ = v.sendAudio(make([]byte, 4000)) })
+	p := startProvider(t, 160, func(v *fakeConnection) { _ = v.sendAudio(make([]byte, 4000)) })
 	h := startService(t, settingsWith(func(s *aisession.Settings) { s.SilenceTimeout = 300 * time.Millisecond }), p)
 	begun := time.Now()
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
 	if e := run.wait(t); e.Reason != aisession.ProviderSilent || time.Since(begun) < 300*time.Millisecond {
 		t.Errorf("ended: %+v after %v", e, time.Since(begun))
 	}
-	p.visit().waitHangup(t, "NORMAL_CLEARING")
+	p.nextConnection().waitHangup(t, "NORMAL_CLEARING")
 }
 
 func TestADrainLetsSessionsFinish(t *testing.T) {
@@ -130,14 +130,14 @@ func TestADrainLetsSessionsFinish(t *testing.T) {
 	p := startProvider(t, 160, nil)
 	h := startService(t, settingsWith(func(s *aisession.Settings) { s.DrainLimit = 4 * time.Second }), p)
 	short, long := h.start(request(account(p, "g711_ulaw"), ulaw)), h.start(request(account(p, "g711_ulaw"), ulaw))
-	one, two := p.visit(), p.visit()
+	one, two := p.nextConnection(), p.nextConnection()
 	one.waitFor(t, "media", 3)
 	h.stop()
 	until(t, "the drain", func() bool {
 		session, err := h.Open(context.Background(), request(account(p, "g711_ulaw"), ulaw))
 		if err == nil {
 			session.Close("")
-			<-p.visits
+			<-p.connections
 		}
 		return fault.KindOf(err) == fault.KindUnavailable
 	})
@@ -162,7 +162,7 @@ func TestLimitsByDefault(t *testing.T) {
 		t.Errorf("a node has %d sessions", n)
 	}
 	p := startProvider(t, 160, nil)
-	p.visits = make(chan *providerVisit, 100)
+	p.connections = make(chan *fakeConnection, 100)
 	h := startService(t, aisession.DefaultSettings(), p)
 	var closing sync.WaitGroup
 	defer closing.Wait()
@@ -222,7 +222,7 @@ func TestACallThatDoesNotComeAbout(t *testing.T) {
 		t.Fatal(err)
 	}
 	session.Close("ORIGINATOR_CANCEL")
-	if messages := p.visit().waitHangup(t, "ORIGINATOR_CANCEL"); len(messages) != 2 {
+	if messages := p.nextConnection().waitHangup(t, "ORIGINATOR_CANCEL"); len(messages) != 2 {
 		t.Errorf("%d messages", len(messages))
 	}
 }
@@ -266,7 +266,7 @@ func TestCallsGoOnWithoutRedisAndKafka(t *testing.T) {
 	h.events.fail = true
 	h.events.mu.Unlock()
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
-	p.visit().waitFor(t, "media", 5)
+	p.nextConnection().waitFor(t, "media", 5)
 	run.end(t, "")
 	until(t, "the events to be counted as lost", func() bool {
 		return h.metric("trunkline_aisession_dropped_total", "kind", "event") == 2

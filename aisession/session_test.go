@@ -45,7 +45,7 @@ func hearsTone(t *testing.T, format audio.Format, least float64, sofar func() []
 }
 
 // audio is the audio of media messages.
-func (v *providerVisit) audio() (packets [][]byte) {
+func (v *fakeConnection) audio() (packets [][]byte) {
 	for _, m := range v.received() {
 		if m.event == "media" {
 			packets = append(packets, m.audio)
@@ -110,7 +110,7 @@ func TestASessionIsStartMediaHangupClose(t *testing.T) {
 				p := startProvider(t, frame, nil)
 				h := startService(t, aisession.DefaultSettings(), p)
 				run := h.start(request(account(p, encoding), format))
-				v := p.visit()
+				v := p.nextConnection()
 				least := 30.0
 				if encoding == "opus" || format.Encoding == audio.Opus {
 					least = 8
@@ -142,7 +142,7 @@ func TestABurstIsPlayedAtItsPace(t *testing.T) {
 		t.Run(encoding, func(t *testing.T) {
 			t.Parallel()
 			format := audio.Format{Encoding: audio.Encoding(encoding), Rate: map[string]int{"pcm16": 24000, "g711_ulaw": 8000, "opus": 48000}[encoding]}
-			p := startProvider(t, 0, func(v *providerVisit) {
+			p := startProvider(t, 0, func(v *fakeConnection) {
 				source, _ := audio.NewTranscoder(audio.Format{Encoding: audio.PCM16, Rate: 48000}, format)
 				var whole []byte
 				raw := make([]byte, 0, 1920)
@@ -170,7 +170,7 @@ func TestABurstIsPlayedAtItsPace(t *testing.T) {
 			})
 			h := startService(t, aisession.DefaultSettings(), p)
 			run := h.start(request(account(p, encoding), ulaw))
-			v := p.visit()
+			v := p.nextConnection()
 			loud := func() (n int) {
 				for _, packet := range packetsOf(run.phone.playedAudio()) {
 					if bytes.Count(packet, []byte{0xff}) < 80 { // else silence
@@ -201,7 +201,7 @@ func TestABurstIsPlayedAtItsPace(t *testing.T) {
 
 func TestAProviderHearsItselfWhenItEchoes(t *testing.T) {
 	p := startProvider(t, 160, nil)
-	p.behave = func(v *providerVisit) {
+	p.behave = func(v *fakeConnection) {
 		sent := 0
 		for {
 			select {
@@ -219,7 +219,7 @@ func TestAProviderHearsItselfWhenItEchoes(t *testing.T) {
 	}
 	h := startService(t, aisession.DefaultSettings(), p)
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
-	v := p.visit()
+	v := p.nextConnection()
 	hearsTone(t, ulaw, 25, func() [][]byte { return packetsOf(run.phone.playedAudio()) })
 	run.end(t, "")
 	v.waitHangup(t, "NORMAL_CLEARING")
@@ -232,7 +232,7 @@ func TestEventsTellOfASession(t *testing.T) {
 	p := startProvider(t, 160, nil)
 	h := startService(t, aisession.DefaultSettings(), p)
 	run := h.start(request(account(p, "g711_ulaw"), ulaw))
-	p.visit().waitFor(t, "media", 1)
+	p.nextConnection().waitFor(t, "media", 1)
 	run.end(t, "")
 	until(t, "two events", func() bool { return len(h.events.all()) == 2 })
 	sent := h.events.all()
@@ -253,11 +253,11 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 	const audioMs = 20_000
 	// behave sends audio, and its events when the caller has heard the beginning. It waits for the
 	// answers if there must be some.
-	behave := func(heard <-chan struct{}, answered bool) func(*providerVisit) {
-		return func(v *providerVisit) {
+	behave := func(played <-chan struct{}, answered bool) func(*fakeConnection) {
+		return func(v *fakeConnection) {
 			_ = v.sendAudio(make([]byte, 8*audioMs))
 			select {
-			case <-heard:
+			case <-played:
 			case <-v.done:
 			}
 			for _, m := range []struct {
@@ -285,13 +285,13 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 	}
 	t.Run("not opted in", func(t *testing.T) {
 		t.Parallel()
-		heard := make(chan struct{})
-		p := startProvider(t, 160, behave(heard, false))
+		played := make(chan struct{})
+		p := startProvider(t, 160, behave(played, false))
 		h := startService(t, aisession.DefaultSettings(), p)
 		run := h.start(request(account(p, "g711_ulaw"), ulaw))
-		v := p.visit()
+		v := p.nextConnection()
 		hears(t, run)
-		close(heard)
+		close(played)
 		until(t, "messages to be ignored", func() bool {
 			return h.metric("trunkline_aisession_ignored_messages_total", "problem", "unknown_event") == 6
 		})
@@ -311,8 +311,8 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 	})
 	t.Run("opted in", func(t *testing.T) {
 		t.Parallel()
-		heard := make(chan struct{})
-		p := startProvider(t, 160, behave(heard, true))
+		played := make(chan struct{})
+		p := startProvider(t, 160, behave(played, true))
 		p.extensions = true
 		h := startService(t, aisession.DefaultSettings(), p)
 		with := account(p, "g711_ulaw")
@@ -322,9 +322,9 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 		run.phone.mu.Lock()
 		run.phone.refuse = true
 		run.phone.mu.Unlock()
-		v := p.visit()
+		v := p.nextConnection()
 		hears(t, run)
-		close(heard)
+		close(played)
 		if e := run.wait(t); e.Reason != aisession.ProviderHungUp || e.Cause != "USER_BUSY" {
 			t.Errorf("ended: %+v", e)
 		}
@@ -363,7 +363,7 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 	})
 	t.Run("a transfer that works ends the session", func(t *testing.T) {
 		t.Parallel()
-		p := startProvider(t, 160, func(v *providerVisit) { _ = v.send(`{"event":"transfer","transfer":{"destination":"1002"}}`) })
+		p := startProvider(t, 160, func(v *fakeConnection) { _ = v.send(`{"event":"transfer","transfer":{"destination":"1002"}}`) })
 		h := startService(t, aisession.DefaultSettings(), p)
 		with := account(p, "g711_ulaw")
 		with.Extensions = true
@@ -371,7 +371,7 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 		if e := run.wait(t); e.Reason != aisession.Transferred {
 			t.Errorf("ended: %+v", e)
 		}
-		p.visit().waitHangup(t, "NORMAL_CLEARING")
+		p.nextConnection().waitHangup(t, "NORMAL_CLEARING")
 		if len(run.phone.endings) != 0 {
 			t.Error("a call that was handed on was released")
 		}
@@ -380,7 +380,7 @@ func TestExtrasOnlyForThoseWhoOptedIn(t *testing.T) {
 
 func TestALongTestOfAProvider(t *testing.T) {
 	p := startProvider(t, 160, nil)
-	p.behave = func(v *providerVisit) {
+	p.behave = func(v *fakeConnection) {
 		time.Sleep(100 * time.Millisecond)
 		_ = v.sendAudio(make([]byte, 160))
 	}
@@ -392,7 +392,7 @@ func TestALongTestOfAProvider(t *testing.T) {
 	if !report.OK || report.ConnectMS <= 0 || report.Error != "" || fmt.Sprint(report.Events) != "[start media media hangup]" {
 		t.Errorf("report: %+v", report)
 	}
-	p.visit().waitHangup(t, "NORMAL_CLEARING")
+	p.nextConnection().waitHangup(t, "NORMAL_CLEARING")
 	if len(h.events.all()) != 0 {
 		t.Error("a test was published on the channel")
 	}

@@ -122,7 +122,7 @@ func (p *sipPhone) Receive(packet *rtp.Packet) {
 	}
 }
 
-func (p *sipPhone) heard() [][]byte {
+func (p *sipPhone) receivedPackets() [][]byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([][]byte(nil), p.packets...)
@@ -246,11 +246,11 @@ func TestACallBySIP(t *testing.T) {
 				phone.talk(ctx, c.format)
 			}()
 			defer func() { quiet(); <-talking }()
-			hearsTone(t, c.format, c.least, phone.heard)
+			hearsTone(t, c.format, c.least, phone.receivedPackets)
 			if err := phone.stream.SendDTMF(t.Context(), '8', 180*time.Millisecond); err != nil {
 				t.Fatal(err)
 			}
-			v := p.visit()
+			v := p.nextConnection()
 			press := v.waitFor(t, "dtmf", 1)
 			if want := fmt.Sprintf(`{"callId":%q,"otherLegCallId":"","digit":"8","duration":180}`, phone.leg.CallID()); string(press.body) != want {
 				t.Errorf("dtmf: %s, want %s", press.body, want)
@@ -322,19 +322,19 @@ func TestASIPCallEndsAsTheProviderWishes(t *testing.T) {
 	for i, c := range []struct {
 		name   string
 		cause  sip.Cause
-		behave func(*provider) func(*providerVisit)
+		behave func(*provider) func(*fakeConnection)
 	}{
-		{"hung up", sip.UserBusy, func(*provider) func(*providerVisit) {
-			return func(v *providerVisit) { _ = v.send(`{"event":"hangup","hangup":{"reason":"USER_BUSY"}}`) }
+		{"hung up", sip.UserBusy, func(*provider) func(*fakeConnection) {
+			return func(v *fakeConnection) { _ = v.send(`{"event":"hangup","hangup":{"reason":"USER_BUSY"}}`) }
 		}},
-		{"hung up without an object", sip.NormalClearing, func(*provider) func(*providerVisit) {
-			return func(v *providerVisit) { _ = v.send(`{"event":"hangup"}`) }
+		{"hung up without an object", sip.NormalClearing, func(*provider) func(*fakeConnection) {
+			return func(v *fakeConnection) { _ = v.send(`{"event":"hangup"}`) }
 		}},
-		{"hung up with a name that is no cause", sip.NormalClearing, func(*provider) func(*providerVisit) {
-			return func(v *providerVisit) { _ = v.send(`{"event":"hangup","hangup":{"reason":"WHATEVER"}}`) }
+		{"hung up with a name that is no cause", sip.NormalClearing, func(*provider) func(*fakeConnection) {
+			return func(v *fakeConnection) { _ = v.send(`{"event":"hangup","hangup":{"reason":"WHATEVER"}}`) }
 		}},
-		{"handed back when the provider is lost", sip.NormalTemporaryFailure, func(p *provider) func(*providerVisit) {
-			return func(v *providerVisit) { p.setRefusal(403); _ = v.NetConn().Close() }
+		{"handed back when the provider is lost", sip.NormalTemporaryFailure, func(p *provider) func(*fakeConnection) {
+			return func(v *fakeConnection) { p.setRefusal(403); _ = v.NetConn().Close() }
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -391,7 +391,7 @@ func TestTheNumberDialledIsTold(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := fmt.Sprintf(`"callerIdNumber":%q,"calleeIdNumber":%q`, c.caller, c.callee)
-			if start := p.visit().waitFor(t, "start", 1); !strings.Contains(string(start.body), want) {
+			if start := p.nextConnection().waitFor(t, "start", 1); !strings.Contains(string(start.body), want) {
 				t.Errorf("start: %s, want %s", start.body, want)
 			}
 			phone.leg.Hangup(sip.NormalClearing)
@@ -408,7 +408,7 @@ func TestAPhoneMovesDuringTheCall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, "audio", func() bool { return len(phone.heard()) > 5 })
+	until(t, "audio", func() bool { return len(phone.receivedPackets()) > 5 })
 	port, err := client.ports.Open()
 	if err != nil {
 		t.Fatal(err)
@@ -424,9 +424,9 @@ func TestAPhoneMovesDuringTheCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	port.SetRemote(answer.Address, answer.Address.Addr())
-	until(t, "audio at the new port", func() bool { return len(moved.heard()) > 20 })
+	until(t, "audio at the new port", func() bool { return len(moved.receivedPackets()) > 20 })
 	phone.leg.Hangup(sip.UserBusy)
-	p.visit().waitHangup(t, "USER_BUSY")
+	p.nextConnection().waitHangup(t, "USER_BUSY")
 }
 
 // TestACallThatIsConnectedAlready hands a caller's media to a session, as click
@@ -460,10 +460,10 @@ func TestACallThatIsConnectedAlready(t *testing.T) {
 	talk, quiet := context.WithCancel(t.Context())
 	talking := make(chan struct{})
 	go func() { defer close(talking); mine.talk(talk, audio.Format{Encoding: audio.ULaw, Rate: 8000}) }()
-	hearsTone(t, audio.Format{Encoding: audio.ULaw, Rate: 8000}, 30, mine.heard)
+	hearsTone(t, audio.Format{Encoding: audio.ULaw, Rate: 8000}, 30, mine.receivedPackets)
 	quiet()
 	<-talking
-	v := p.visit()
+	v := p.nextConnection()
 	if start := v.waitFor(t, "start", 1); !strings.Contains(string(start.body), `"callId":"here","otherLegCallId":"there","callerIdNumber":"1001","calleeIdNumber":"ai-prov1"`) {
 		t.Errorf("start: %s", start.body)
 	}

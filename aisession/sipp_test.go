@@ -103,7 +103,7 @@ func TestAPBXIsAskedToTransfer(t *testing.T) {
 		t.Run(scenario, func(t *testing.T) {
 			p := startProvider(t, 160, nil)
 			p.extensions = true
-			p.behave = func(v *providerVisit) {
+			p.behave = func(v *fakeConnection) {
 				_ = v.send(`{"event":"transfer","transfer":{"destination":"+88216123456"}}`)
 				if m := v.waitFor(t, "transfer", 1); string(m.body) != `{"destination":"+88216123456","error":"International numbers may not be called"}` {
 					t.Errorf("told %s", m.body)
@@ -124,7 +124,7 @@ func TestAPBXIsAskedToTransfer(t *testing.T) {
 			server := startSIP(t, 27000, sipHandler(h))
 			sipp(t, server, scenario, "-m", "1")
 			var said []string
-			for _, m := range p.visit().waitHangup(t, "NORMAL_CLEARING") {
+			for _, m := range p.nextConnection().waitHangup(t, "NORMAL_CLEARING") {
 				if m.event != "media" {
 					said = append(said, m.event)
 				}

@@ -155,7 +155,7 @@ func TestProvidersWithoutAMasterKey(t *testing.T) {
 	e.want(201, "POST", aiProvidersPath, h, strings.Replace(providerBody, `,"headers":{"Authorization":"Bearer sesame"}`, ``, 1), nil)
 }
 
-func TestRoutesOfAIAreThoseOfTheRooms(t *testing.T) {
+func TestRoutesOfAIExistOnlyWithTheirServices(t *testing.T) {
 	e := newEnv(t, func(_ *Config, d *Deps) { d.AITester, d.AIAnnouncer, d.AIMedia = nil, nil, nil })
 	for _, r := range e.api.echo.Routes() {
 		if strings.HasPrefix(r.Path, "/media") || strings.HasSuffix(r.Path, "/test") || strings.Contains(r.Path, "ai_sessions") {

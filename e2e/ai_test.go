@@ -56,20 +56,20 @@ func TestAIProviderWithARealPhone(t *testing.T) {
 	alice := n.newPhone(t, "alice", "1001", 5071, 440)
 	registered(1)
 
-	said := func(part string) func(out, _ []string) bool {
+	printed := func(part string) func(out, _ []string) bool {
 		return func(out, _ []string) bool {
 			return slices.ContainsFunc(out, func(line string) bool { return strings.Contains(line, part) })
 		}
 	}
 	alice.command(t, "dial", "sip:ai-"+id+"@127.0.0.1")
-	echo.await(t, "to report alice's call", said("1001"))
+	echo.await(t, "to report alice's call", printed("1001"))
 	time.Sleep(4 * time.Second) // of audio
 	for _, key := range []string{"5", "#"} {
 		alice.press(t, key)
-		echo.await(t, "to report the key "+key, said(key))
+		echo.await(t, "to report the key "+key, printed(key))
 	}
 	alice.command(t, "hangup", "")
-	echo.await(t, "to report the hangup", said("NORMAL_CLEARING"))
+	echo.await(t, "to report the hangup", printed("NORMAL_CLEARING"))
 	if got := alice.loudestFrequency(t); got < alice.hertz*9/10 || got > alice.hertz*11/10 {
 		t.Errorf("the phone that plays %d Hz received %d Hz", alice.hertz, got)
 	}

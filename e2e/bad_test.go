@@ -54,11 +54,11 @@ func (c *cluster) testBadBodies(t *testing.T) {
 	for i, b := range bad {
 		c.ingest.postAccepted(t, key, "svc.cc", typeJSON, record("bodies", i), 1)
 		a := c.ingest.post(t, b.key, b.format, b.contentType, b.body)
-		var said struct {
+		var reply struct {
 			Success *bool  `json:"success"`
 			Message string `json:"message"`
 		}
-		if err := json.Unmarshal(a.body, &said); err != nil || said.Success == nil || *said.Success || said.Message == "" {
+		if err := json.Unmarshal(a.body, &reply); err != nil || reply.Success == nil || *reply.Success || reply.Message == "" {
 			t.Errorf("%s: the answer is %s", b.name, a)
 		}
 		if a.status != b.status || a.header.Get("X-Request-ID") == "" {

@@ -18,8 +18,8 @@ func testClocks(t *testing.T, p *messageTable) {
 	n.start(t)
 	r := p.row(t, "clocks disagree")
 	n.awaitMessage(t, r)
-	if said := n.countMessages(t, r); said != 1 {
-		t.Errorf("logged %d times", said)
+	if count := n.countMessages(t, r); count != 1 {
+		t.Errorf("logged %d times", count)
 	}
 	// Tokens do not depend on Redis's clock.
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, user("alice"))})

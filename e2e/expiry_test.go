@@ -110,8 +110,8 @@ func testCertificates(t *testing.T, p *messageTable) {
 	n.awaitMessage(t, p.row(t, "the certificate expires soon"))
 	awaitShown(c)
 	for _, part := range []string{"the certificate has expired", "the changed certificate", "the certificate expires soon"} {
-		if said := n.countMessages(t, p.row(t, part)); said != 1 {
-			t.Errorf("%q is logged %d times", part, said)
+		if count := n.countMessages(t, p.row(t, part)); count != 1 {
+			t.Errorf("%q is logged %d times", part, count)
 		}
 	}
 }

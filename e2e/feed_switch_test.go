@@ -27,7 +27,7 @@ type scriptedSwitch struct {
 	listener net.Listener
 	peers    map[net.Conn]bool // subscribed clients
 	all      map[net.Conn]bool
-	said     []string // sent events
+	sent     []string // sent events
 }
 
 func newSwitch(t testing.TB) *scriptedSwitch {
@@ -176,7 +176,7 @@ func (s *scriptedSwitch) send(events ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, body := range events {
-		s.said = append(s.said, body)
+		s.sent = append(s.sent, body)
 		for nc := range s.peers {
 			fmt.Fprintf(nc, "Content-Length: %d\nContent-Type: text/event-json\n\n%s", len(body), body)
 		}
@@ -187,5 +187,5 @@ func (s *scriptedSwitch) send(events ...string) {
 func (s *scriptedSwitch) history() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return append([]string(nil), s.said...)
+	return append([]string(nil), s.sent...)
 }

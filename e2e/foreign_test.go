@@ -36,8 +36,8 @@ func TestForeignClients(t *testing.T) {
 		} {
 			t.Run(client.name, func(t *testing.T) {
 				f := startForeign(t, settings, append(client.command(t), client.args...)...)
-				f.await(t, "to be connected", func(_, said []string) bool {
-					return strings.Contains(strings.Join(said, "\n"), "connected")
+				f.await(t, "to be connected", func(_, errLines []string) bool {
+					return strings.Contains(strings.Join(errLines, "\n"), "connected")
 				})
 				c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", 0, 20), 20)
 				f.awaitNumbers(t, sequence(0, 20))
@@ -49,9 +49,9 @@ func TestForeignClients(t *testing.T) {
 				// The client may still be disconnected: it receives the event after resuming.
 				c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", 20, 40), 20)
 				f.awaitNumbers(t, sequence(0, 40))
-				_, said := f.lines()
-				if !strings.Contains(strings.Join(said, "\n"), "1012") {
-					t.Errorf("it was not asked to reconnect:\n%s", strings.Join(said, "\n"))
+				_, errLines := f.lines()
+				if !strings.Contains(strings.Join(errLines, "\n"), "1012") {
+					t.Errorf("it was not asked to reconnect:\n%s", strings.Join(errLines, "\n"))
 				}
 			})
 		}
@@ -142,19 +142,21 @@ func startForeign(t *testing.T, settings map[string]string, args ...string) *for
 	return f
 }
 
-func (f *foreign) lines() (out, said []string) { return f.out.completeLines(), f.errs.completeLines() }
+func (f *foreign) lines() (out, errLines []string) {
+	return f.out.completeLines(), f.errs.completeLines()
+}
 
-func (f *foreign) await(t *testing.T, what string, enough func(out, said []string) bool) {
+func (f *foreign) await(t *testing.T, what string, enough func(out, errLines []string) bool) {
 	t.Helper()
 	eventually(t, what, func() error {
-		out, said := f.lines()
-		if enough(out, said) {
+		out, errLines := f.lines()
+		if enough(out, errLines) {
 			return nil
 		}
 		if !f.child.running() {
-			t.Fatalf("it ended with %d: %s", f.child.code, strings.Join(said, "\n"))
+			t.Fatalf("it ended with %d: %s", f.child.code, strings.Join(errLines, "\n"))
 		}
-		return fmt.Errorf("%d lines, output %q", len(out), said)
+		return fmt.Errorf("%d lines, output %q", len(out), errLines)
 	})
 }
 

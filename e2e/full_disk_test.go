@@ -110,7 +110,7 @@ func TestFullDisk(t *testing.T) {
 		&poster{name: "q", account: "demo", key: c.key, node: n, every: 20 * time.Millisecond})
 	l.awaitMore(t, 20)
 
-	said := p.row(t, "the disk is full: free space")
+	fullMessage := p.row(t, "the disk is full: free space")
 	sound := strings.Repeat("audio ", 200<<10)
 	record := func(id, body string) answer {
 		return n.mustCall(t, http.MethodPut, "/api/v2/recordings/"+id, map[string]string{"X-API-Key": c.key}, body)
@@ -135,7 +135,7 @@ func TestFullDisk(t *testing.T) {
 				return nil
 			})
 		}
-		n.awaitMessage(t, said)
+		n.awaitMessage(t, fullMessage)
 		if left == 0 {
 			eventually(t, "what the database lacks", func() error {
 				n.portalTry(t)
@@ -176,7 +176,7 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("%d events repeated; the socket ended with %v", again, stays.endError())
 	}
 	text := readFile(t, n.log)
-	if n := said.countMatches(text); n > 6 {
+	if n := fullMessage.countMatches(text); n > 6 {
 		t.Errorf("the full disk is logged %d times", n)
 	}
 	if warnings := strings.Count(text, "level=WARN"); warnings > 100 {

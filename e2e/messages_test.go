@@ -55,13 +55,13 @@ func readMessageTable(t *testing.T) *messageTable {
 		if len(cells) != 6 {
 			t.Fatalf("not four cells: %s", line)
 		}
-		said := strings.Trim(strings.TrimSpace(cells[1]), "`")
-		quoted := strings.Split(said, "…")
+		quotedLine := strings.Trim(strings.TrimSpace(cells[1]), "`")
+		quoted := strings.Split(quotedLine, "…")
 		for i := range quoted {
 			quoted[i] = regexp.QuoteMeta(quoted[i])
 		}
 		p.rows = append(p.rows, &row{
-			line: said, pattern: regexp.MustCompile(strings.Join(quoted, ".*")), then: strings.TrimSpace(cells[4]),
+			line: quotedLine, pattern: regexp.MustCompile(strings.Join(quoted, ".*")), then: strings.TrimSpace(cells[4]),
 		})
 	}
 	return p
@@ -86,8 +86,8 @@ func (p *messageTable) row(t testing.TB, part string) *row {
 }
 
 // countMatches returns the number of log lines that match the row.
-func (r *row) countMatches(said string) (n int) {
-	for line := range strings.Lines(said) {
+func (r *row) countMatches(log string) (n int) {
+	for line := range strings.Lines(log) {
 		// slog quotes a message and escapes its content.
 		if r.pattern.MatchString(strings.ReplaceAll(line, `\"`, `"`)) {
 			n++
@@ -102,14 +102,14 @@ func (p *messageTable) mustExit(t *testing.T, part string, settings map[string]s
 	r := p.row(t, part)
 	want := map[string]int{"exit 1": 1, "exit 2": 2}[r.then[:min(len(r.then), len("exit 1"))]]
 	done := run(t, settings, "", append([]string{"serve"}, args...)...)
-	var said []string // without the intermediate lines
+	var errLines []string // without the intermediate lines
 	for line := range strings.Lines(done.err) {
 		if !strings.Contains(line, "level=INFO") && strings.TrimSpace(line) != "" {
-			said = append(said, line)
+			errLines = append(errLines, line)
 		}
 	}
-	if done.code != want || len(said) != 1 || r.countMatches(said[0]) != 1 {
-		t.Errorf("exit %d, and %d lines:\n%s\nwant %s and\n%s", done.code, len(said), strings.Join(said, ""), r.then, r.line)
+	if done.code != want || len(errLines) != 1 || r.countMatches(errLines[0]) != 1 {
+		t.Errorf("exit %d, and %d lines:\n%s\nwant %s and\n%s", done.code, len(errLines), strings.Join(errLines, ""), r.then, r.line)
 	}
 }
 

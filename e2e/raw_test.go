@@ -147,8 +147,8 @@ func (c *cluster) testDeadLetters(t *testing.T) {
 	w := c.account(t, "late", "demo")
 	n := c.otherNode()
 	s := n.subscribe(t, subscription{paths: apiPaths, token: n.login(t, apiPaths, w)})
-	if said := c.ingest.cli(t, "deadletter", "retry", l.Position); said != "1 sent back" {
-		t.Errorf("deadletter retry prints %q", said)
+	if printed := c.ingest.cli(t, "deadletter", "retry", l.Position); printed != "1 sent back" {
+		t.Errorf("deadletter retry prints %q", printed)
 	}
 	got := s.awaitCount(t, 1)[0]
 	if string(got.Data) != value || got.Type != "AGENT_LOGIN" || got.AccountID != "late" {

@@ -37,15 +37,15 @@ func TestMakeRun(t *testing.T) {
 			}
 			return nil
 		})
-		out, said := f.lines()
+		out, errLines := f.lines()
 		if f.child.code != 0 || !strings.Contains(out[0], "  demo  ") {
-			t.Errorf("exit %d after %q; output\n%s", f.child.code, out[0], strings.Join(said, "\n"))
+			t.Errorf("exit %d after %q; output\n%s", f.child.code, out[0], strings.Join(errLines, "\n"))
 		}
-		told := slices.DeleteFunc(said, func(line string) bool { return !strings.HasPrefix(line, "password ") })
-		if len(told) != 1 {
-			t.Fatalf("the password is printed %d times", len(told))
+		passwordLines := slices.DeleteFunc(errLines, func(line string) bool { return !strings.HasPrefix(line, "password ") })
+		if len(passwordLines) != 1 {
+			t.Fatalf("the password is printed %d times", len(passwordLines))
 		}
-		passwords[strings.TrimSpace(strings.TrimPrefix(told[0], "password"))] = true
+		passwords[strings.TrimSpace(strings.TrimPrefix(passwordLines[0], "password"))] = true
 	}
 	kept, err := os.ReadFile(filepath.Join(data, "demo-password"))
 	if err != nil || len(passwords) != 1 || !passwords[string(kept)] {

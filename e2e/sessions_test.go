@@ -18,7 +18,7 @@ func TestNoDemoUsersWithoutDemoPassword(t *testing.T) {
 		t.Errorf("the first start made %s", accounts)
 	}
 	n.cli(t, "account", "create", "Own", "--id", "own", "--domain", "own.test")
-	if said := readFile(t, n.log); strings.Contains(said, "password") {
+	if log := readFile(t, n.log); strings.Contains(log, "password") {
 		t.Error("a password is in the log")
 	}
 }

@@ -171,9 +171,9 @@ func TestRefusesToStart(t *testing.T) {
 			own := newNode(t, c.name, map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 			settings := withSettings(own.settings, append([]string{"TRUNKLINE_LOG_LEVEL", "error"}, c.settings...)...)
 			done := run(t, settings, "", "serve")
-			said := lines(done.err)
-			foreign := slices.ContainsFunc(said, func(line string) bool { return !strings.HasPrefix(line, "trunkline: ") })
-			if done.code != c.code || foreign || done.out != "" || len(said) != 1 {
+			errLines := lines(done.err)
+			foreign := slices.ContainsFunc(errLines, func(line string) bool { return !strings.HasPrefix(line, "trunkline: ") })
+			if done.code != c.code || foreign || done.out != "" || len(errLines) != 1 {
 				t.Errorf("exit code %d, want %d; stdout %q, stderr\n%s", done.code, c.code, done.out, done.err)
 			}
 			for _, word := range c.says {

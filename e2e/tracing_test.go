@@ -330,8 +330,8 @@ func TestTracingWithoutACollector(t *testing.T) {
 				t.Fatal(code, ok)
 			}
 			log := readFile(t, n.log)
-			if said := strings.Count(log, "sending spans failed, spans lost"); said > 1 || name == "away" && said == 0 {
-				t.Errorf("%d lines say that spans are lost", said)
+			if count := strings.Count(log, "sending spans failed, spans lost"); count > 1 || name == "away" && count == 0 {
+				t.Errorf("%d lines say that spans are lost", count)
 			}
 			if strings.Contains(log, "c0llector") {
 				t.Error("the log has the collector's key")

@@ -72,8 +72,8 @@ func testKafkaAwayAtStart(t *testing.T, p *messageTable) {
 		eventually(t, "the watch", func() error { return n.checkMetric(`trunkline_dependency_up{dependency="kafka"}`, "0") })
 	}
 	n.mustStopWhileWaiting(t)
-	if said := n.countMessages(t, r); said != 1 {
-		t.Errorf("logged %d times", said)
+	if count := n.countMessages(t, r); count != 1 {
+		t.Errorf("logged %d times", count)
 	}
 }
 
@@ -121,8 +121,8 @@ func testRedisAwayAtStart(t *testing.T, p *messageTable) {
 	n.awaitHealth(t, "ok", 0, patience)
 	eventually(t, "the watch", func() error { return n.checkMetric(`trunkline_dependency_up{dependency="redis"}`, "1") })
 	text := readFile(t, n.log)
-	if said := r.countMatches(text); said != 1 {
-		t.Errorf("logged %d times", said)
+	if count := r.countMatches(text); count != 1 {
+		t.Errorf("logged %d times", count)
 	}
 	// Further messages must not be logged at every attempt.
 	if lines := strings.Count(text, "connection refused"); lines > 20 || strings.Contains(text, "pool.go") {
@@ -144,8 +144,8 @@ func TestDatabaseAway(t *testing.T) {
 	given.awaitMessage(t, waiting)
 	given.awaitUnready(t, "waiting for the database")
 	given.mustStopWhileWaiting(t)
-	if said := given.countMessages(t, waiting); said != 1 {
-		t.Errorf("logged %d times", said)
+	if count := given.countMessages(t, waiting); count != 1 {
+		t.Errorf("logged %d times", count)
 	}
 
 	n := newNode(t, "waits", settings)

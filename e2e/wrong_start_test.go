@@ -127,14 +127,14 @@ func testPortsTaken(t *testing.T, p *messageTable) {
 // testSIPPortTaken leaves sip.listen at its default, which is in use.
 func testSIPPortTaken(t *testing.T, p *messageTable) {
 	const address = "127.0.0.1:5060"
-	said := p.row(t, "sip: the port is in use by another program")
+	portMessage := p.row(t, "sip: the port is in use by another program")
 	n := newNode(t, "without phones", map[string]string{"TRUNKLINE_DEMO_PASSWORD": password})
 	for freed := true; freed; {
 		taken, err := net.Listen("tcp", address) // on error, a node of another test uses the port, perhaps only briefly
 		n.start(t)
 		eventually(t, "whether the port is in use", func() error {
 			text := readFile(t, n.log)
-			freed = said.countMatches(text) == 0
+			freed = portMessage.countMatches(text) == 0
 			if freed && (err == nil || !strings.Contains(text, "sip: phones register here")) {
 				return errors.New("not logged")
 			}

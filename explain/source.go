@@ -32,10 +32,10 @@ type Format struct {
 	From FormatFrom
 }
 
-// FormatFrom is where the format was found.
+// FormatFrom names the origin of the format.
 type FormatFrom string
 
-// The ways to find a format.
+// Origins of the format.
 const (
 	FormatFromHeader  FormatFrom = "header"  // the record's header names it
 	FormatFromKeys    FormatFrom = "keys"    // the record's members are those of the format
@@ -49,7 +49,7 @@ type Account struct {
 	From AccountFrom
 }
 
-// AccountFrom is where the account was found.
+// AccountFrom names the origin of the account.
 type AccountFrom string
 
 // Origins of the account.
@@ -66,10 +66,10 @@ type Fact struct {
 	From  FactFrom
 }
 
-// FactFrom is where a fact comes from.
+// FactFrom names the origin of a fact.
 type FactFrom string
 
-// The origins of facts.
+// Origins of facts.
 const (
 	FactFromRecord  FactFrom = "record"  // the raw record has it
 	FactFromState   FactFrom = "state"   // the state before the event

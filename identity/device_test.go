@@ -235,10 +235,10 @@ func TestDevicesFollowTheMasterKey(t *testing.T) {
 	})
 }
 
-// TestFailuresCountWhateverTheDoor: ten failures of one user by phone, portal and
+// TestFailuresCountOnEveryInterface: ten failures of one user by phone, portal and
 // channel together lock the user out of all three, and a success does not reset the
 // count.
-func TestFailuresCountWhateverTheDoor(t *testing.T) {
+func TestFailuresCountOnEveryInterface(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		s := startService(t, db, Config{})
 		device := s.demoPhones(t)

@@ -478,12 +478,12 @@ func TestAnAgentsDayHasTheSameNamesOnFreeSWITCHAndAsterisk(t *testing.T) {
 					t.Fatal(err)
 				}
 				id = event.NextID(id, 0, 0)
-				told := state.Event{ID: id, Account: "acme", Timestamp: testRecorded.Unix(), Facts: e.Facts}
-				partition.Apply(&told)
-				if again && told.Facts.AgentID == agent {
-					switch told.Facts.Name {
+				applied := state.Event{ID: id, Account: "acme", Timestamp: testRecorded.Unix(), Facts: e.Facts}
+				partition.Apply(&applied)
+				if again && applied.Facts.AgentID == agent {
+					switch applied.Facts.Name {
 					case event.NameAgentLogin, event.NameAgentBreakStart, event.NameAgentBreakEnd, event.NameAgentLogout:
-						names = append(names, string(told.Facts.Name))
+						names = append(names, string(applied.Facts.Name))
 					}
 				}
 			}

@@ -280,7 +280,7 @@ func TestServerThatIsNotThere(t *testing.T) {
 	}
 }
 
-func TestStrangersAreNotTrusted(t *testing.T) {
+func TestUnknownCertificatesAreNotTrusted(t *testing.T) {
 	s := newServer(t, true, (*peer).discardInput)
 	l, err := New(s.loadConfig(func(cfg *Config) { cfg.TLS = nil }))
 	if err != nil {

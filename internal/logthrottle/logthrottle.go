@@ -1,4 +1,4 @@
-// Package logthrottle prevents a lasting fault from filling the log and its disk: of
+// Package logthrottle prevents a persistent fault from filling the log and its disk: of
 // the warnings with the same message, and the same attribute route or name if they have
 // one, it writes a few, then one per period, with the number of suppressed ones. So a fault
 // of one route of the API does not hide that of another.

@@ -26,7 +26,7 @@ func TestMigrateAppliesWhatIsNewOnceAndInOrder(t *testing.T) {
 			"0002_fill.sqlite.sql", `INSERT INTO room_things VALUES ('sqlite')`,
 			"0003_more.sql", `INSERT INTO room_things VALUES ('three')`)
 		for _, fs := range []fstest.MapFS{first, first, second, second} {
-			if err := db.Migrate(t.Context(), "room", fs); err != nil {
+			if err := db.Migrate(t.Context(), "component", fs); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -66,7 +66,7 @@ func TestMigrateByManyNodesAtOnce(t *testing.T) {
 		var group sync.WaitGroup
 		for _, db := range nodes {
 			group.Go(func() {
-				if err := db.Migrate(t.Context(), "room", fs); err != nil {
+				if err := db.Migrate(t.Context(), "component", fs); err != nil {
 					t.Error(err)
 				}
 			})
@@ -83,10 +83,10 @@ func TestMigrateIsAllOrNothing(t *testing.T) {
 		db := openDB(t, cfg)
 		good := files("0001_make.sql", `CREATE TABLE room_things (id TEXT)`)
 		broken := files("0001_make.sql", `CREATE TABLE room_things (id TEXT)`, "0002_bad.sql", `CREATE NONSENSE`)
-		if err := db.Migrate(t.Context(), "room", broken); err == nil {
+		if err := db.Migrate(t.Context(), "component", broken); err == nil {
 			t.Fatal("nonsense was applied")
 		}
-		if err := db.Migrate(t.Context(), "room", good); err != nil {
+		if err := db.Migrate(t.Context(), "component", good); err != nil {
 			t.Errorf("the first file was applied before: %v", err)
 		}
 	})
@@ -96,12 +96,12 @@ func TestMigrateRefusesANewerSchema(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg Config) {
 		db := openDB(t, cfg)
 		newer := files("0001_a.sql", `CREATE TABLE room_a (id TEXT)`, "0002_b.sql", `CREATE TABLE room_b (id TEXT)`)
-		if err := db.Migrate(t.Context(), "room", newer); err != nil {
+		if err := db.Migrate(t.Context(), "component", newer); err != nil {
 			t.Fatal(err)
 		}
 		delete(newer, "migrations/0002_b.sql")
-		err := db.Migrate(t.Context(), "room", newer)
-		const want = "migrating room: the database has schema version 2, this program supports up to 1: " +
+		err := db.Migrate(t.Context(), "component", newer)
+		const want = "migrating component: the database has schema version 2, this program supports up to 1: " +
 			"start the newer trunkline again, or restore the backup from before it"
 		if err == nil || err.Error() != want {
 			t.Errorf("got %v", err)
@@ -109,17 +109,17 @@ func TestMigrateRefusesANewerSchema(t *testing.T) {
 	})
 }
 
-func TestMigrateKeepsRoomsApart(t *testing.T) {
+func TestMigrateKeepsComponentsApart(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg Config) {
 		db := openDB(t, cfg)
-		for _, room := range []string{"one", "two"} {
-			fs := files("0001_a.sql", `CREATE TABLE `+room+`_a (id TEXT)`)
-			if err := db.Migrate(t.Context(), room, fs); err != nil {
+		for _, component := range []string{"one", "two"} {
+			fs := files("0001_a.sql", `CREATE TABLE `+component+`_a (id TEXT)`)
+			if err := db.Migrate(t.Context(), component, fs); err != nil {
 				t.Error(err)
 			}
 		}
 		if err := db.Migrate(t.Context(), "x; DROP TABLE one_a", files()); err == nil {
-			t.Error("that is no room's name")
+			t.Error("the name of a component may not contain SQL")
 		}
 	})
 }
@@ -134,7 +134,7 @@ func TestMigrateRefusesFilesThatDoNotCount(t *testing.T) {
 		"another kind":  files("0001_a.mysql.sql", ""),
 		"half of a set": files("0001_a.postgres.sql", "", "0002_b.sql", ""),
 	} {
-		if err := db.Migrate(t.Context(), "room", fs); err == nil {
+		if err := db.Migrate(t.Context(), "component", fs); err == nil {
 			t.Errorf("%s was accepted", name)
 		}
 	}

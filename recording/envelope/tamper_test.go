@@ -95,11 +95,11 @@ func TestEveryFlippedBitOfTheHeaderIsRefused(t *testing.T) {
 			wantRefused(t, fmt.Sprintf("%v, bit %d", suite, bit), bad, audio, ErrFormat, ErrVersion, ErrHeader, ErrTruncated)
 
 			// The same with a corrected checksum.
-			mended := fixChecksum(bad, head)
+			corrected := fixChecksum(bad, head)
 			if bit >= (head-digestSize)*8 {
 				continue
 			}
-			wantRefused(t, fmt.Sprintf("%v, bit %d, checksum mended", suite, bit), mended, audio,
+			wantRefused(t, fmt.Sprintf("%v, bit %d, checksum corrected", suite, bit), corrected, audio,
 				ErrFormat, ErrVersion, ErrHeader, ErrTruncated, ErrSalt, ErrKey)
 		}
 	}

@@ -148,7 +148,7 @@ func (w *worker) readBatch(ctx context.Context, reader *kafka.Reader) (entries [
 	for n < batchRecords {
 		added, err := read(more)
 		if err != nil {
-			break // gatherTime is over; a lasting error occurs again in the next batch
+			break // gatherTime is over; a persistent error occurs again in the next batch
 		}
 		n += added
 	}

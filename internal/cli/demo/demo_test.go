@@ -59,45 +59,45 @@ func (i *ingest) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func TestDemoSendsAsTheSourcesWould(t *testing.T) {
-	door := &ingest{}
-	web := httptest.NewServer(door)
+	server := &ingest{}
+	web := httptest.NewServer(server)
 	defer web.Close()
 	w := newEnv(t)
 	code, out, errs := w.Run("demo", "--url", web.URL, "--api-key", "k", "--count", "60", "--rate", "1000", "--seed", "4")
 	if code != cli.ExitOK || out != "" || !strings.Contains(errs, "trunkline: 60 events sent\n") || strings.Contains(errs, "k\n") {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, errs)
 	}
-	if len(door.taken) != 60 || slices.Contains(door.keys, "") {
-		t.Errorf("%d events received", len(door.taken))
+	if len(server.taken) != 60 || slices.Contains(server.keys, "") {
+		t.Errorf("%d events received", len(server.taken))
 	}
 	for _, format := range []string{"svc.cc {", "generic {", "freeswitch.callcenter {"} {
-		if !slices.ContainsFunc(door.taken, func(s string) bool { return strings.HasPrefix(s, format) }) {
+		if !slices.ContainsFunc(server.taken, func(s string) bool { return strings.HasPrefix(s, format) }) {
 			t.Errorf("no %s received", format)
 		}
 	}
 }
 
 func TestDemoLosesNothingToABusyServer(t *testing.T) {
-	door := &ingest{answers: []int{401, 202, 503, 429, 500}}
-	web := httptest.NewServer(door)
+	server := &ingest{answers: []int{401, 202, 503, 429, 500}}
+	web := httptest.NewServer(server)
 	defer web.Close()
 	w := newEnv(t)
 	if code, _, errs := w.Run("demo", "--url", web.URL, "--api-key", "k", "--count", "3", "--rate", "1000"); code != cli.ExitOK {
 		t.Errorf("exit code %d, stderr %q", code, errs)
 	}
-	if len(door.taken) != 3 || len(door.refused) != 4 {
-		t.Fatalf("%d accepted, %d refused", len(door.taken), len(door.refused))
+	if len(server.taken) != 3 || len(server.refused) != 4 {
+		t.Fatalf("%d accepted, %d refused", len(server.taken), len(server.refused))
 	}
 	for _, n := range []int{1, 2, 3} {
-		if !strings.HasSuffix(door.taken[1], door.refused[n]) {
-			t.Errorf("%s was not sent again", door.refused[n])
+		if !strings.HasSuffix(server.taken[1], server.refused[n]) {
+			t.Errorf("%s was not sent again", server.refused[n])
 		}
 	}
 }
 
 func TestDemoStopsWhenItIsRefused(t *testing.T) {
-	door := &ingest{answers: []int{403}}
-	web := httptest.NewServer(door)
+	server := &ingest{answers: []int{403}}
+	web := httptest.NewServer(server)
 	defer web.Close()
 	w := newEnv(t)
 	code, _, errs := w.Run("demo", "--url", web.URL, "--api-key", "k")
@@ -111,19 +111,19 @@ func TestDemoMakesItsKeyAndDeletesIt(t *testing.T) {
 	w.MustRun("account", "create", "demo", "--domain", "demo.local", "--id", "demo")
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	door := &ingest{onPost: func(n int) {
+	server := &ingest{onPost: func(n int) {
 		if n == 2 {
 			stop() // as Ctrl-C does
 		}
 	}}
-	web := httptest.NewServer(door)
+	web := httptest.NewServer(server)
 	defer web.Close()
 	code, _, errs := w.RunContext(ctx, "demo", "--url", web.URL, "--account", "demo.local", "--rate", "100")
 	if code != cli.ExitOK || strings.Contains(errs, "is left") {
 		t.Errorf("exit code %d, stderr %q", code, errs)
 	}
-	if len(door.keys) != 2 || door.keys[0] == "" || strings.Contains(errs, door.keys[0]) {
-		t.Errorf("posted with %q", door.keys)
+	if len(server.keys) != 2 || server.keys[0] == "" || strings.Contains(errs, server.keys[0]) {
+		t.Errorf("posted with %q", server.keys)
 	}
 	var keys []any
 	if w.MustJSON(&keys, "apikey", "list", "--json"); len(keys) != 0 {

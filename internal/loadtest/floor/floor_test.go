@@ -133,7 +133,7 @@ func TestTheEndDoesNotWaitForStalledClients(t *testing.T) {
 	}
 }
 
-func TestStrangersAreShownOut(t *testing.T) {
+func TestInvalidHandshakesAreRefused(t *testing.T) {
 	_, address := start(t, Config{Writers: 1})
 	for _, request := range []string{"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "\x00\x01\r\n\r\n",
 		"GET / HTTP/1.1\r\nHost: x\r\nSec-WebSocket-Key: k\r\nAuthorization: Bearer x\r\n\r\n"} {

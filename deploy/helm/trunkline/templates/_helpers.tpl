@@ -75,7 +75,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- end -}}
 
-{{/* What cannot work is said here, with how to mend it. */}}
+{{/* Invalid combinations are refused here, with the correction. */}}
 {{- define "trunkline.check" -}}
 {{- $secrets := list -}}
 {{- range .Values.secrets -}}{{- $secrets = append $secrets .setting -}}{{- end -}}
