@@ -88,6 +88,7 @@ type Entry struct {
 // fraction.
 type Moment struct{ time.Time }
 
+// String returns Unix seconds with three decimals.
 func (m Moment) String() string {
 	return strconv.FormatFloat(float64(m.UnixMilli())/1000, 'f', 3, 64)
 }

@@ -52,6 +52,7 @@ func (l Log) Validate(c *setting.Check) {
 	c.OneOf("format", l.Format, "text", "json")
 }
 
+// Validate implements setting.Group.
 func (t TLS) Validate(c *setting.Check) {
 	c.OneOf("mode", t.Mode, "auto", "files", "off")
 	c.Together("cert_file", t.CertFile, "key_file", t.KeyFile)

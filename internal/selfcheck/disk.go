@@ -22,6 +22,7 @@ func spaceOf(dir string) (space, error) {
 // times that, 2 % have to be free.
 func (s space) below(floor uint64) bool { return s.Free < min(floor, s.Size/50) }
 
+// String returns the free space and the size in MiB.
 func (s space) String() string { return fmt.Sprintf("%d of %d MiB are free", s.Free>>20, s.Size>>20) }
 
 // diskFull reports whether a write failed because its disk is full.

@@ -18,6 +18,7 @@ type Problem struct {
 	Text  string // what is invalid and what to set instead
 }
 
+// String returns the place, the key and the text of the problem.
 func (p Problem) String() string {
 	text := p.Text
 	for _, prefix := range []string{p.Key, p.Where} {
@@ -31,6 +32,7 @@ func (p Problem) String() string {
 // Problems are all invalid settings; as an error it is never empty.
 type Problems []Problem
 
+// Error returns the problems, one per line.
 func (p Problems) Error() string {
 	lines := make([]string, len(p))
 	for i, problem := range p {

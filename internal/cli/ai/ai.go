@@ -8,6 +8,7 @@ import (
 	"trunkline/internal/cli"
 )
 
+// Command returns the command ai with its subcommands.
 func Command(p *cli.Program) *cobra.Command {
 	return cli.Group("ai", "Run and check AI providers", aiEcho(p), aiCheck(p))
 }

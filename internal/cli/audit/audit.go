@@ -13,6 +13,7 @@ import (
 	"trunkline/internal/cli"
 )
 
+// Command returns the command audit with its subcommands.
 func Command(p *cli.Program) *cobra.Command {
 	return cli.Group("audit", "The audit log", verify(p))
 }

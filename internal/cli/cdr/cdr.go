@@ -19,6 +19,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
+// Command returns the command cdr with its subcommands.
 func Command(p *cli.Program) *cobra.Command {
 	return cli.Group("cdr", "The call records", cdrFind(p), cdrExport(p), cdrImport(p), cdrReindex(p))
 }

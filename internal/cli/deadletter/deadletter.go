@@ -15,6 +15,7 @@ import (
 	"trunkline/internal/kafka"
 )
 
+// Command returns the command deadletter with its subcommands.
 func Command(p *cli.Program) *cobra.Command {
 	return cli.Group("deadletter", "The records that could not be normalized", deadletterList(p), deadletterRetry(p))
 }

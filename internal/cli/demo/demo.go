@@ -28,6 +28,7 @@ type demo struct {
 	wait            time.Duration
 }
 
+// Command returns the command demo.
 func Command(p *cli.Program) *cobra.Command {
 	d := demo{p: p}
 	command := &cobra.Command{

@@ -22,6 +22,7 @@ import (
 	"trunkline/stats/figures"
 )
 
+// AccountCommand returns the command account with its subcommands.
 func AccountCommand(p *cli.Program) *cobra.Command {
 	return cli.Group("account", "The accounts", accountCreate(p), accountList(p), accountOTP(p), accountDelete(p))
 }

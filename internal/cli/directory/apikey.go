@@ -13,6 +13,7 @@ import (
 	"trunkline/internal/cli"
 )
 
+// APIKeyCommand returns the command apikey with its subcommands.
 func APIKeyCommand(p *cli.Program) *cobra.Command {
 	return cli.Group("apikey", "The API keys", apikeyCreate(p), apikeyList(p), apikeyDelete(p))
 }

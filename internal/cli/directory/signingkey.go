@@ -10,6 +10,7 @@ import (
 	"trunkline/internal/cli"
 )
 
+// SigningKeyCommand returns the command signingkey with its subcommands.
 func SigningKeyCommand(p *cli.Program) *cobra.Command {
 	return cli.Group("signingkey", "The keys that sign tokens", signingkeyRotate(p))
 }

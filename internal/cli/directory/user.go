@@ -11,6 +11,7 @@ import (
 	"trunkline/internal/cli"
 )
 
+// UserCommand returns the command user with its subcommands.
 func UserCommand(p *cli.Program) *cobra.Command {
 	return cli.Group("user", "The users", userCreate(p), userList(p), userPassword(p), otpCommand(p), userDelete(p), deviceCommand(p))
 }

@@ -26,6 +26,7 @@ type listenFlags struct {
 	pathSet, ca                 string
 }
 
+// Command returns the command listen.
 func Command(p *cli.Program) *cobra.Command {
 	var f listenFlags
 	command := &cobra.Command{

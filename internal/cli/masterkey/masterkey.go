@@ -10,6 +10,7 @@ import (
 	"trunkline/internal/masterkey"
 )
 
+// Command returns the command masterkey with its subcommands.
 func Command(p *cli.Program) *cobra.Command {
 	return cli.Group("masterkey", "The keys that seal secrets in the database", masterkeyRotate(p))
 }

@@ -15,6 +15,7 @@ import (
 	"trunkline/recording"
 )
 
+// Command returns the command recording with its subcommands.
 func Command(p *cli.Program) *cobra.Command {
 	return cli.Group("recording", "Sealed recordings: offline with their key and salt, or the service's own",
 		recordingOpen(p), recordingSeal(p), recordingInspect(p), recordingReseal(p))

@@ -22,6 +22,7 @@ import (
 	"trunkline/stats/figures"
 )
 
+// Command returns the command stats with its subcommands.
 func Command(p *cli.Program) *cobra.Command {
 	return cli.Group("stats", "The figures of queues and agents", statsRebuild(p))
 }

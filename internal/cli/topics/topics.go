@@ -17,6 +17,7 @@ import (
 	"trunkline/internal/retry"
 )
 
+// Command returns the command topics with its subcommands.
 func Command(p *cli.Program) *cobra.Command {
 	return cli.Group("topics", "The Kafka topics", topicsList(p), topicsCreate(p))
 }
