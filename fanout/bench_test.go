@@ -37,10 +37,10 @@ func benchRecords(count int, account func(int) string) []kafka.Record {
 // sinkTransport takes everything at once and keeps nothing.
 type sinkTransport struct{ webSocket }
 
-func (*sinkTransport) flush(s *subscriber, _ []byte) {
+func (*sinkTransport) sendQueued(s *subscriber, _ []byte) {
 	s.mu.Lock()
 	s.advanceQueue(s.queue.Waiting())
-	s.state = idle
+	s.state = unowned
 	s.mu.Unlock()
 }
 

@@ -140,12 +140,12 @@ func (f *Fanout) findStarts(ctx context.Context, a *admission, since string) err
 		return err
 	}
 	in.follows = in.follows.union(in.past)
-	if err := f.follower.acquire(ctx, in.follows); err != nil || since == "" {
+	if err := f.follower.follow(ctx, in.follows); err != nil || since == "" {
 		return err
 	}
 	a.earliest = at.earliest
 	if a.starts, err = f.resumer.resumeStarts(ctx, at, in.follows, flt); err != nil {
-		f.follower.release(in.follows)
+		f.follower.unfollow(in.follows)
 		return err
 	}
 	for _, p := range at.positions {

@@ -239,7 +239,7 @@ func TestStalledReaderIsClosedAndDelaysNobody(t *testing.T) {
 		brisk := n.dial(t, directory.token("root", nil, nil), "")
 		const events = 30_000                                        // far more than socket buffers hold
 		for i := 0; i < events && n.members.count() == 2; i += 500 { // its close frame waits for a few seconds only
-			log.put(0, "root", event.QueueCall, run(i, i+500)...)
+			log.put(0, "root", event.QueueCall, runNode(i, i+500)...)
 			if got := brisk.numbers(500); !slices.Equal(got, rising(i, i+500)) {
 				t.Fatalf("the brisk reader got %v after %d", got, i)
 			}

@@ -22,7 +22,7 @@ func TestCompressionWhereConfiguredAndOffered(t *testing.T) {
 			dialer := *websocket.DefaultDialer
 			dialer.EnableCompression = c.offered
 			token := directory.token("root", nil, nil)
-			log.put(0, "root", event.QueueCall, run(0, 700)...)
+			log.put(0, "root", event.QueueCall, runNode(0, 700)...)
 			ws, response, err := dialer.Dial("ws"+strings.TrimPrefix(n.url, "http")+"/ws?since=earliest&token="+token, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -31,7 +31,7 @@ func TestCompressionWhereConfiguredAndOffered(t *testing.T) {
 			if agreed := response.Header.Get("Sec-Websocket-Extensions") != ""; agreed != c.agreed {
 				t.Errorf("agreed on compression: %v", agreed)
 			}
-			sub := &client{t, ws}
+			sub := &testClient{t, ws}
 			log.put(0, "root", event.QueueCall, 700)
 			if got := sub.numbers(701); !slices.Equal(got, rising(0, 701)) {
 				t.Errorf("got %d from %d", len(got), got[0])

@@ -44,7 +44,7 @@ func (p *sharedPresence) spoken(from time.Time) {
 }
 
 // ids reads up to count events and returns their ids.
-func (c *client) ids(count int) (ids []event.ID) {
+func (c *testClient) ids(count int) (ids []event.ID) {
 	c.t.Helper()
 	for len(ids) < count {
 		m := c.next()
@@ -74,7 +74,7 @@ func TestPlainIDLosesNothingWhenTheConnectionBreaksDuringCatchUp(t *testing.T) {
 				startNode(t, Config{NodeID: "b", Settings: Settings{RingBytes: setting.Bytes(ring)}}, log, directory, presence, false),
 			}
 			token := directory.token("root", nil, nil)
-			live := []*client{nodes[0].dial(t, token, ""), nodes[1].dial(t, token, "")}
+			live := []*testClient{nodes[0].dial(t, token, ""), nodes[1].dial(t, token, "")}
 			want := log.putEverySecond(began, 0, seconds)
 			for _, sub := range live {
 				sub.ids(len(want)) // the streams have read it all
@@ -124,7 +124,7 @@ func TestNothingLiveOvertakesACatchUp(t *testing.T) {
 	log, directory := newMemoryLog(2), newDirectory()
 	n := startNode(t, Config{Settings: Settings{QueueBytes: 8 << 10, RingBytes: 1}}, log, directory, newPresence(), false)
 	token := directory.token("root", nil, nil)
-	log.put(1, "root", event.QueueCall, run(0, backlog)...)
+	log.put(1, "root", event.QueueCall, runNode(0, backlog)...)
 	sub := n.dial(t, token, "since=earliest")
 	sub.numbers(1)
 	watch := n.dial(t, token, "")
@@ -140,7 +140,7 @@ func TestNothingLiveOvertakesACatchUp(t *testing.T) {
 // that events are gone. All there is can still be had.
 func TestDamageInHistoryEndsAReplay(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
-	ids := log.put(0, "root", event.QueueCall, run(0, 1000)...)
+	ids := log.put(0, "root", event.QueueCall, runNode(0, 1000)...)
 	log.damage(0, 500, 510)
 	n := startNode(t, Config{Settings: Settings{RingBytes: 1}}, log, directory, newPresence(), false)
 	token := directory.token("root", nil, nil)
@@ -170,7 +170,7 @@ func TestResumeStartsAtTheEventAndNotAtItsRepeat(t *testing.T) {
 		n := startNode(t, Config{Settings: Settings{RingBytes: 1}}, log, directory, newPresence(), false)
 		token := directory.token("root", nil, nil)
 		keep := n.dial(t, token, "")
-		ids := log.put(0, "root", event.QueueCall, run(0, 600)...)
+		ids := log.put(0, "root", event.QueueCall, runNode(0, 600)...)
 		keep.numbers(600)
 		log.put(0, "root", event.QueueCall, 10, 11, 12, 600)
 		keep.numbers(1)
@@ -180,7 +180,7 @@ func TestResumeStartsAtTheEventAndNotAtItsRepeat(t *testing.T) {
 	})
 	t.Run("the stream began at the repeat", func(t *testing.T) {
 		log, directory := newMemoryLog(1), newDirectory()
-		ids := log.put(0, "root", event.QueueCall, run(0, 600)...)
+		ids := log.put(0, "root", event.QueueCall, runNode(0, 600)...)
 		n := startNode(t, Config{}, log, directory, newPresence(), false)
 		token := directory.token("root", nil, nil)
 		keep := n.dial(t, token, "")
@@ -202,7 +202,7 @@ func TestCursorIsValidWhilePartitionsAreAdded(t *testing.T) {
 	n.dial(t, token, "") // follows one partition
 	id := log.put(0, "root", event.QueueCall, 0)[0]
 	log.addPartition()
-	log.put(1, "root", event.QueueCall, run(1, 4)...)
+	log.put(1, "root", event.QueueCall, runNode(1, 4)...)
 	cursor := cursorOf(logID{1}, id, []position{{1, 0, 0}, {2, 2, 0}})
 	if got := n.dial(t, token, "since="+cursor).numbers(1); got[0] != 3 {
 		t.Errorf("got %v", got)
@@ -226,11 +226,11 @@ func TestCursorFromBeforeATruncationIsGone(t *testing.T) {
 		then func(log *memoryLog)
 	}{
 		{"shorter", func(*memoryLog) {}},
-		{"grown past the cursor", func(log *memoryLog) { log.put(0, "root", event.QueueCall, run(1000, 1800)...) }},
+		{"grown past the cursor", func(log *memoryLog) { log.put(0, "root", event.QueueCall, runNode(1000, 1800)...) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			log, directory := newMemoryLog(1), newDirectory()
-			log.put(0, "root", event.QueueCall, run(0, 600)...)
+			log.put(0, "root", event.QueueCall, runNode(0, 600)...)
 			n := startNode(t, Config{}, log, directory, newPresence(), false)
 			token := directory.token("root", nil, nil)
 			sub := n.dial(t, token, "cursor=true&since=earliest")
@@ -251,14 +251,14 @@ func TestCursorFromBeforeATruncationIsGone(t *testing.T) {
 // what took the place of what it had read.
 func TestStreamNoticesALogThatGrewAfterACut(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
-	log.put(0, "root", event.QueueCall, run(0, 600)...)
+	log.put(0, "root", event.QueueCall, runNode(0, 600)...)
 	n := startNode(t, Config{}, log, directory, newPresence(), false)
 	sub := n.dial(t, directory.token("root", nil, nil), "cursor=true")
 	log.put(0, "root", event.QueueCall, 600)
 	sub.numbers(1)
 	cursor := sub.next()["cursor"].(string)
 	log.cut(0, 300)
-	log.put(0, "root", event.QueueCall, run(1000, 1800)...)
+	log.put(0, "root", event.QueueCall, runNode(1000, 1800)...)
 	if e := sub.closed(); e.Code != DisconnectEventsLost.Code {
 		t.Errorf("closed with %v", e)
 	}
@@ -272,21 +272,21 @@ func TestStreamNoticesALogThatGrewAfterACut(t *testing.T) {
 // stream and its subscribers had passed.
 func TestStreamNoticesASecondCutBeforeItReadsOn(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
-	log.put(0, "root", event.QueueCall, run(0, 600)...)
+	log.put(0, "root", event.QueueCall, runNode(0, 600)...)
 	n := startNode(t, Config{}, log, directory, newPresence(), false)
 	token := directory.token("root", nil, nil)
 	sub := n.dial(t, token, "")
 	log.put(0, "root", event.QueueCall, 600)
 	sub.numbers(1)
 	log.cut(0, 300)
-	log.put(0, "root", event.QueueCall, run(1000, 1800)...)
+	log.put(0, "root", event.QueueCall, runNode(1000, 1800)...)
 	if e := sub.closed(); e.Code != DisconnectEventsLost.Code { // the stream goes on at 300, in a second
 		t.Fatalf("closed with %v", e)
 	}
 	behind := n.dial(t, token, "since=earliest")
 	behind.numbers(300)
 	log.cut(0, 200)
-	log.put(0, "root", event.QueueCall, run(2000, 2800)...)
+	log.put(0, "root", event.QueueCall, runNode(2000, 2800)...)
 	if e := behind.closed(); e.Code != DisconnectEventsLost.Code {
 		t.Errorf("a client that had the first 300: closed with %v", e)
 	}
@@ -317,17 +317,17 @@ func TestHistoryAheadOfAStreamIsReadAgain(t *testing.T) {
 	token := directory.token("root", nil, nil)
 	sub := n.dial(t, token, "")
 	eventually(t, "the stream reads", held.opened.Load)
-	log.put(0, "root", event.QueueCall, run(0, 40)...)
-	n.history.acquire()
-	defer n.history.release()
+	log.put(0, "root", event.QueueCall, runNode(0, 40)...)
+	n.history.pin()
+	defer n.history.unpin()
 	if frames, _, err := n.history.read(t.Context(), 0, 0, atOffset(40)); err != nil || len(frames) != 40 {
 		t.Fatalf("%d frames: %v", len(frames), err)
 	}
 	log.cut(0, 20)
-	log.put(0, "root", event.QueueCall, run(100, 800)...)
+	log.put(0, "root", event.QueueCall, runNode(100, 800)...)
 	close(held.free)
 	want := append(rising(0, 20), rising(100, 800)...)
-	for name, c := range map[string]*client{"live": sub, "earliest": nil} {
+	for name, c := range map[string]*testClient{"live": sub, "earliest": nil} {
 		if c == nil {
 			eventually(t, "the stream has read all", func() bool { return n.follower.stream(0).liveOffset() == 720 })
 			c = n.dial(t, token, "since=earliest")
@@ -342,16 +342,16 @@ func TestHistoryAheadOfAStreamIsReadAgain(t *testing.T) {
 // to it; the node's stream then sees nothing unusual.
 func TestCursorAheadOfTheNodeIsCheckedWhenTheNodeGetsThere(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
-	log.put(0, "root", event.QueueCall, run(0, 100)...)
+	log.put(0, "root", event.QueueCall, runNode(0, 100)...)
 	held := heldLog{log, 0, make(chan struct{})}
 	n := startNode(t, Config{}, held, directory, newPresence(), false)
 	token := directory.token("root", nil, nil)
 	n.dial(t, token, "") // the node is at 100, and stays there
-	ids := log.put(0, "root", event.QueueCall, run(100, 200)...)
+	ids := log.put(0, "root", event.QueueCall, runNode(100, 200)...)
 	cursor := cursorOf(logID{1}, ids[99], []position{{200, 199, 0}})
 	ahead := n.dial(t, token, "since="+cursor)
 	log.cut(0, 150)
-	log.put(0, "root", event.QueueCall, run(1000, 1200)...)
+	log.put(0, "root", event.QueueCall, runNode(1000, 1200)...)
 	close(held.free)
 	if e := ahead.closed(); e.Code != DisconnectEventsLost.Code {
 		t.Errorf("closed with %v", e)
@@ -360,7 +360,7 @@ func TestCursorAheadOfTheNodeIsCheckedWhenTheNodeGetsThere(t *testing.T) {
 
 func TestCursorOfVersionOneIsRead(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
-	log.put(0, "root", event.QueueCall, run(0, 20)...)
+	log.put(0, "root", event.QueueCall, runNode(0, 20)...)
 	n := startNode(t, Config{}, log, directory, newPresence(), false)
 	// Offset 8, source 7.
 	if got := n.dial(t, directory.token("root", nil, nil), "since=.AQgC").numbers(12); got[0] != 8 {
@@ -380,7 +380,7 @@ func TestBusyNeighbourDoesNotAgeACursor(t *testing.T) {
 		sub.numbers(1)
 		cursor := sub.next()["cursor"].(string)
 		_ = sub.ws.Close()
-		log.putAt(0, "other", event.QueueCall, now, now, run(1, 900)...)
+		log.putAt(0, "other", event.QueueCall, now, now, runNode(1, 900)...)
 		return log, directory, n, cursor
 	}
 	read := func(n *node, log *memoryLog) {
@@ -434,8 +434,8 @@ func TestReplayFollowsTheAccountTree(t *testing.T) {
 	const events = 20_000
 	log, directory := newMemoryLog(1), newDirectory()
 	n := startNode(t, Config{HistoryBytes: 1 << 20, Settings: Settings{QueueBytes: 8 << 10, RingBytes: 1}}, log, directory, newPresence(), false)
-	log.put(0, "shop", event.QueueCall, run(0, events)...)
-	log.put(0, "stall", event.QueueCall, run(events, events+10)...)
+	log.put(0, "shop", event.QueueCall, runNode(0, events)...)
+	log.put(0, "stall", event.QueueCall, runNode(events, events+10)...)
 	sub := n.dial(t, directory.token("shop", nil, nil), "since=earliest")
 	sub.numbers(1)
 	directory.edit(func() {
@@ -506,7 +506,7 @@ func TestManyPlainIDsShareTheLookUps(t *testing.T) {
 	for p := range partitions {
 		log.putAt(p, "other", event.QueueCall, began, began, int64(p))
 	}
-	ids := log.putAt(7, "root", event.QueueCall, began.Add(time.Minute), began.Add(time.Minute), run(5000, 5000+clients)...)
+	ids := log.putAt(7, "root", event.QueueCall, began.Add(time.Minute), began.Add(time.Minute), runNode(5000, 5000+clients)...)
 	n := startNode(t, Config{}, log, directory, presence, false)
 	token := directory.token("root", nil, nil)
 	n.dial(t, token, "")

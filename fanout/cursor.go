@@ -93,8 +93,8 @@ func (t *cursorTracker) join(partition int, at position, now time.Time) position
 	return t.positions[i].position
 }
 
-// leave keeps a partition's position, if there is one, for leftRetention.
-func (t *cursorTracker) leave(partition int, now time.Time) {
+// retainPosition keeps a partition's position, if there is one, for leftRetention.
+func (t *cursorTracker) retainPosition(partition int, now time.Time) {
 	if i, found := t.find(partition); found {
 		t.positions[i].leftAt = now
 	}
@@ -182,8 +182,8 @@ type resumePoint struct {
 // resumes reports whether the client requests past events, and not only live ones.
 func (r *resumePoint) resumes() bool { return r.earliest || r.id != 0 || r.positions != nil }
 
-// position returns the position in a partition.
-func (r *resumePoint) position(partition int) (at position, found bool) {
+// positionIn returns the position in a partition.
+func (r *resumePoint) positionIn(partition int) (at position, found bool) {
 	i, found := slices.BinarySearchFunc(r.positions, partition, func(p partitionPosition, partition int) int { return cmp.Compare(p.partition, partition) })
 	if found {
 		at = r.positions[i].position

@@ -84,8 +84,8 @@ type NodeAnswer struct {
 // Outcomes, then newest first.
 const MaxListed = 1000
 
-// explain answers a question with the connections of this node.
-func (f *Fanout) explain(q *Question) NodeAnswer {
+// explainHere answers a question with the connections of this node.
+func (f *Fanout) explainHere(q *Question) NodeAnswer {
 	past, since := f.pastSessions.list()
 	a := NodeAnswer{Node: f.cfg.NodeID, Since: unixSeconds(since), Connections: []Connection{}, Counts: map[Outcome]int{}}
 	tree := f.directory.Tree()
@@ -151,7 +151,7 @@ func (f *Fanout) describe(s *subscriber, q *Question, c *Connection) {
 		return
 	}
 	st := f.follower.stream(q.EventID.Partition())
-	c.Outcome = s.outcome(q, st)
+	c.Outcome = s.eventOutcome(q, st)
 	if live := s.session.liveSince; st != nil && !live.IsZero() && (c.Outcome == OutcomeDelivered || c.Outcome == OutcomeQueued) {
 		if at, ok := st.readAt(q.Offset); ok && !at.Before(live) {
 			c.QueuedAt = unixSeconds(at)
@@ -159,9 +159,9 @@ func (f *Fanout) describe(s *subscriber, q *Question, c *Connection) {
 	}
 }
 
-// outcome returns the outcome of an event that the filter selects. st may be nil. The
+// eventOutcome returns the outcome of an event that the filter selects. st may be nil. The
 // caller holds mu.
-func (s *subscriber) outcome(q *Question, st *partitionStream) Outcome {
+func (s *subscriber) eventOutcome(q *Question, st *partitionStream) Outcome {
 	partition := q.EventID.Partition()
 	begin, begun := offsetIn(s.session.firstOffsets, partition)
 	switch {
@@ -195,12 +195,12 @@ func (p *pastSession) describe(q *Question, c *Connection) {
 	c.ResumedFrom, c.LastEventID = p.resumed.String(), p.lastID
 	c.EndedAt, c.Code, c.Reason = unixSeconds(p.end.at), p.disconnect.Code, p.disconnect.Reason
 	if c.Outcome == "" {
-		c.Outcome = p.outcome(q)
+		c.Outcome = p.eventOutcome(q)
 	}
 }
 
-// outcome returns the outcome of an event that the filter selects.
-func (p *pastSession) outcome(q *Question) Outcome {
+// eventOutcome returns the outcome of an event that the filter selects.
+func (p *pastSession) eventOutcome(q *Question) Outcome {
 	begin, begun := offsetIn(p.firstOffsets, q.EventID.Partition())
 	reached, known := offsetIn(p.end.reached, q.EventID.Partition())
 	switch {
@@ -244,7 +244,7 @@ type Peers interface {
 // answerPeers answers the questions of other nodes until ctx ends.
 func (f *Fanout) answerPeers(ctx context.Context) {
 	if f.peers != nil {
-		f.peers.Answer(ctx, f.cfg.NodeID, f.explain)
+		f.peers.Answer(ctx, f.cfg.NodeID, f.explainHere)
 	}
 }
 
@@ -273,7 +273,7 @@ func (e Explainer) Explain(ctx context.Context, q Question) Report {
 	node := ""
 	if e.Local != nil {
 		node = e.Local.cfg.NodeID
-		answers = append(answers, e.Local.explain(&q))
+		answers = append(answers, e.Local.explainHere(&q))
 	}
 	ctx, cancel := context.WithTimeout(ctx, peersTimeout)
 	defer cancel()

@@ -20,8 +20,8 @@ import (
 	"trunkline/internal/kafka"
 )
 
-// question asks for the user root what became of an event of the log.
-func (l *memoryLog) question(t *testing.T, id event.ID) Question {
+// questionAbout asks for the user root what became of an event of the log.
+func (l *memoryLog) questionAbout(t *testing.T, id event.ID) Question {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -38,12 +38,12 @@ func (l *memoryLog) question(t *testing.T, id event.ID) Question {
 	return Question{}
 }
 
-// outcomes returns the outcomes of an event at the connections of the node, by user.
-func (n *node) outcomes(t *testing.T, log *memoryLog, id event.ID) map[string]Outcome {
+// eventOutcomes returns the outcomes of an event at the connections of the node, by user.
+func (n *node) eventOutcomes(t *testing.T, log *memoryLog, id event.ID) map[string]Outcome {
 	t.Helper()
-	q := log.question(t, id)
+	q := log.questionAbout(t, id)
 	found := map[string]Outcome{}
-	for _, c := range n.explain(&q).Connections {
+	for _, c := range n.explainHere(&q).Connections {
 		found[c.Username] = c.Outcome
 	}
 	return found
@@ -62,7 +62,7 @@ func (n *node) become(t *testing.T, log *memoryLog, id event.ID, want map[string
 	t.Helper()
 	var got map[string]Outcome
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		if got = n.outcomes(t, log, id); maps.Equal(got, want) {
+		if got = n.eventOutcomes(t, log, id); maps.Equal(got, want) {
 			return
 		}
 		if time.Now().After(deadline) {
@@ -108,8 +108,8 @@ func TestExplainTellsWhatDecidedAtEachConnection(t *testing.T) {
 		n.become(t, log, id, want)
 	}
 
-	q := log.question(t, late)
-	a := n.explain(&q)
+	q := log.questionAbout(t, late)
+	a := n.explainHere(&q)
 	for _, c := range a.Connections {
 		switch {
 		case c.Username == "service" && (c.FilteredBy == nil || c.FilteredBy.Field != "queue_ids" || !slices.Equal(c.FilteredBy.Admits, []string{"service"})):
@@ -127,12 +127,12 @@ func TestExplainTellsWhatDecidedAtEachConnection(t *testing.T) {
 	}
 	for _, narrow := range []Question{{User: "left"}, {User: "id-left"}, {Client: a.Connections[slices.IndexFunc(a.Connections, func(c Connection) bool { return c.Username == "left" })].ID}} {
 		q.User, q.Client = narrow.User, narrow.Client
-		if some := n.explain(&q).Connections; len(some) != 1 || some[0].Username != "left" {
+		if some := n.explainHere(&q).Connections; len(some) != 1 || some[0].Username != "left" {
 			t.Errorf("%+v: %+v", narrow, some)
 		}
 	}
 	q.User, q.Client, q.Root = "", "", "kiosk"
-	if some := n.explain(&q).Connections; len(some) != 1 || some[0].Username != "below" {
+	if some := n.explainHere(&q).Connections; len(some) != 1 || some[0].Username != "below" {
 		t.Errorf("an administrator of kiosk sees %+v", some)
 	}
 }
@@ -149,7 +149,7 @@ func TestExplainAgreesWithWhatASlowClientReceived(t *testing.T) {
 		if i > 60_000 {
 			t.Fatal("the stalled client is not disconnected")
 		}
-		ids = append(ids, log.put(0, "root", event.QueueCall, run(i, i+500)...)...)
+		ids = append(ids, log.put(0, "root", event.QueueCall, runNode(i, i+500)...)...)
 		brisk.numbers(500)
 	}
 	received := map[string]bool{}
@@ -174,7 +174,7 @@ func TestExplainAgreesWithWhatASlowClientReceived(t *testing.T) {
 	counts := map[Outcome]int{}
 	for i, id := range ids {
 		q := Question{EventID: id, Offset: int64(i), Root: "root", User: "stalled", Message: identity.Message{AccountID: "root", Type: event.QueueCall, Format: "svc.cc"}}
-		all := n.explain(&q).Connections
+		all := n.explainHere(&q).Connections
 		if len(all) != 1 || all[0].Code != DisconnectTooSlow.Code || received[id.String()] != (all[0].Outcome == OutcomeDelivered) {
 			t.Fatalf("event %d of %d, received: %v; %+v", i, len(ids), received[id.String()], all)
 		}
@@ -188,7 +188,7 @@ func TestExplainAgreesWithWhatASlowClientReceived(t *testing.T) {
 func TestExplainTellsOfARefusedResume(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
 	n := startNode(t, Config{Settings: Settings{RingBytes: 1}}, log, directory, newPresence(), false)
-	ids := log.put(0, "shop", event.QueueCall, run(0, 10)...)
+	ids := log.put(0, "shop", event.QueueCall, runNode(0, 10)...)
 	log.trim(0, 5)
 	token := directory.user("late", "shop", identity.Filter{})
 	if _, response, err := n.tryDial(token, "since="+ids[2].String()); err == nil || response.StatusCode != 410 {
@@ -196,8 +196,8 @@ func TestExplainTellsOfARefusedResume(t *testing.T) {
 	}
 	n.become(t, log, ids[7], map[string]Outcome{"late": OutcomeRefused})
 	n.become(t, log, ids[1], map[string]Outcome{"late": OutcomeResumedLater})
-	q := log.question(t, ids[7])
-	if c := n.explain(&q).Connections[0]; c.Code != 410 || c.Reason == "" || c.ResumedFrom != ids[2].String() || c.Transport != transportWebSocket {
+	q := log.questionAbout(t, ids[7])
+	if c := n.explainHere(&q).Connections[0]; c.Code != 410 || c.Reason == "" || c.ResumedFrom != ids[2].String() || c.Transport != transportWebSocket {
 		t.Errorf("%+v", c)
 	}
 }
@@ -206,7 +206,7 @@ func TestExplainTellsOfARefusedResume(t *testing.T) {
 func TestExplainDuringAReplay(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
 	n := startNode(t, Config{Settings: Settings{RingBytes: 1, QueueBytes: 8 << 10}}, log, directory, newPresence(), false)
-	ids := log.put(0, "shop", event.QueueCall, run(0, 100_000)...)
+	ids := log.put(0, "shop", event.QueueCall, runNode(0, 100_000)...)
 	sub := n.dial(t, directory.user("slow", "shop", identity.Filter{}), "cursor=true&since=earliest")
 	sub.numbers(100)
 	last := ids[len(ids)-1]
@@ -264,7 +264,7 @@ func TestQuestionsReachTheNodeThatKnows(t *testing.T) {
 			var r Report
 			got := map[string]string{}
 			eventually(t, "both nodes answer "+name, func() bool {
-				r = asker.Explain(t.Context(), log.question(t, id))
+				r = asker.Explain(t.Context(), log.questionAbout(t, id))
 				clear(got)
 				for _, c := range r.Connections {
 					got[c.Username] = c.Node + " " + string(c.Outcome)
@@ -279,7 +279,7 @@ func TestQuestionsReachTheNodeThatKnows(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, "a node without an answer is named", func() bool {
-			r := Explainer{a.Fanout, peers, slog.Default()}.Explain(t.Context(), log.question(t, id))
+			r := Explainer{a.Fanout, peers, slog.Default()}.Explain(t.Context(), log.questionAbout(t, id))
 			return !r.Complete && slices.Equal(r.Missing, []string{"silent"}) && len(r.Connections) == 2
 		})
 	})
@@ -293,7 +293,7 @@ func TestExplainWithoutRedis(t *testing.T) {
 	id := log.put(0, "root", event.QueueCall, 1)[0]
 	sub.numbers(1)
 	n.become(t, log, id, map[string]Outcome{"here": OutcomeDelivered})
-	r := Explainer{n.Fanout, noPeers{}, slog.New(slog.DiscardHandler)}.Explain(t.Context(), log.question(t, id))
+	r := Explainer{n.Fanout, noPeers{}, slog.New(slog.DiscardHandler)}.Explain(t.Context(), log.questionAbout(t, id))
 	if r.Complete || len(r.Connections) != 1 {
 		t.Errorf("%+v", r)
 	}

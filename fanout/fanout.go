@@ -189,7 +189,7 @@ func (f *Fanout) addToIndex(a *admission) {
 		}
 		for _, other := range a.otherPositions {
 			s.tracker.advance(other.partition, other.position)
-			s.tracker.leave(other.partition, time.Now())
+			s.tracker.retainPosition(other.partition, time.Now())
 		}
 	}
 	f.recordFirstOffsets(a)
@@ -251,7 +251,7 @@ func (f *Fanout) unregister(s *subscriber) {
 	if !f.members.remove(s) {
 		return
 	}
-	f.follower.release(f.removeFromIndex(s))
+	f.follower.unfollow(f.removeFromIndex(s))
 	f.metrics.connections.Dec()
 }
 

@@ -64,7 +64,7 @@ func TestFiltersNarrowEveryWayToTheEvents(t *testing.T) {
 		token := directory.filteredToken("root", f.filter)
 		live := n.dial(t, token, "")
 		replay := n.dial(t, token, "since=earliest&cursor=true")
-		for name, c := range map[string]*client{"live": live, "replay": replay} {
+		for name, c := range map[string]*testClient{"live": live, "replay": replay} {
 			want := f.want
 			if name == "replay" {
 				want = append(slices.Clone(want), want...)

@@ -76,9 +76,9 @@ func (w *follower) list() (running []*partitionStream) {
 	return running
 }
 
-// acquire starts the streams of partitions that have none. Each successful acquire
-// needs one release of each of its partitions.
-func (w *follower) acquire(ctx context.Context, set partitionSet) error {
+// follow starts the streams of partitions that have none. Each successful follow
+// needs one unfollow of each of its partitions.
+func (w *follower) follow(ctx context.Context, set partitionSet) error {
 	acquired := make(map[int]*followedPartition)
 	var starting []int
 	w.mu.Lock()
@@ -124,8 +124,8 @@ func (w *follower) acquire(ctx context.Context, set partitionSet) error {
 	return fault.Unavailable(failed, time.Second, "events are not available")
 }
 
-// release removes one reference to each partition of set.
-func (w *follower) release(set partitionSet) {
+// unfollow removes one reference to each partition of set.
+func (w *follower) unfollow(set partitionSet) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for p := range set.all() {
@@ -215,7 +215,7 @@ func (w *follower) startStreams(partitions []int) {
 
 var errClosing = errors.New("the node is shutting down")
 
-// failStarts ends the start of partitions with an error. The next acquire retries.
+// failStarts ends the start of partitions with an error. The next follow retries.
 func (w *follower) failStarts(partitions []int, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,14 +12,14 @@ import (
 // anything. A cut of it must be noticed, also where the log has grown past it since.
 func TestACutIsNoticedByAStreamThatHasDeliveredNothing(t *testing.T) {
 	log := newMemoryLog(1)
-	log.put(0, "root", event.QueueCall, run(0, 40)...)
+	log.put(0, "root", event.QueueCall, runNode(0, 40)...)
 	n := startNode(t, Config{}, log, newDirectory(), newPresence(), false)
 	s, err := n.openStream(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	log.cut(0, 20)
-	log.put(0, "root", event.QueueCall, run(100, 200)...)
+	log.put(0, "root", event.QueueCall, runNode(100, 200)...)
 	before := n.gapCount.Load()
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -48,7 +48,7 @@ func (l cutLog) Offsets(ctx context.Context, topic string, partition int) (first
 
 func TestAStreamBeginsWhereACutLogEnds(t *testing.T) {
 	log := cutLog{newMemoryLog(1), new(sync.Once)}
-	log.put(0, "root", event.QueueCall, run(0, 40)...)
+	log.put(0, "root", event.QueueCall, runNode(0, 40)...)
 	n := startNode(t, Config{}, log, newDirectory(), newPresence(), false)
 	s, err := n.openStream(t.Context(), 0)
 	if err != nil {
@@ -64,7 +64,7 @@ func TestAStreamBeginsWhereACutLogEnds(t *testing.T) {
 // meanwhile, and grows past the stream, must be noticed.
 func TestATopicCreatedAgainIsNoticedAfterACut(t *testing.T) {
 	log := newMemoryLog(1)
-	log.put(0, "root", event.QueueCall, run(0, 40)...)
+	log.put(0, "root", event.QueueCall, runNode(0, 40)...)
 	n := startNode(t, Config{}, log, newDirectory(), newPresence(), false)
 	s, err := n.openStream(t.Context(), 0)
 	if err != nil {
@@ -80,7 +80,7 @@ func TestATopicCreatedAgainIsNoticedAfterACut(t *testing.T) {
 	log.cut(0, 20)
 	eventually(t, "the cut is noticed", func() bool { return n.gapCount.Load() == before+2 })
 	log.recreate()
-	log.put(0, "root", event.QueueCall, run(100, 200)...)
+	log.put(0, "root", event.QueueCall, runNode(100, 200)...)
 	eventually(t, "the new topic is noticed", func() bool { return n.gapCount.Load() == before+4 })
 	stop()
 	<-ended

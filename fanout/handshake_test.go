@@ -64,7 +64,7 @@ func (h *handshake) closed(t *testing.T) *websocket.CloseError {
 		t.Fatalf("handshake: %v, %+v", h.err, h.response)
 	}
 	t.Cleanup(func() { _ = h.ws.Close() })
-	return (&client{t, h.ws}).closed()
+	return (&testClient{t, h.ws}).closed()
 }
 
 func TestTokenRevokedDuringTheHandshakeIsNoticed(t *testing.T) {

@@ -113,10 +113,10 @@ func (l *memoryLog) writeState(p int) {
 
 // CompactedReader reads cc.state or cc.accounts.
 func (l *memoryLog) CompactedReader(topic string, p int, offset int64) Reader {
-	return &compactedReader{l: l, topic: topic, p: p, next: offset}
+	return &memoryCompactedReader{l: l, topic: topic, p: p, next: offset}
 }
 
-type compactedReader struct {
+type memoryCompactedReader struct {
 	l     *memoryLog
 	topic string
 	p     int
@@ -131,24 +131,24 @@ func (l *memoryLog) compacted(topic string, p int) []kafka.Record {
 	return l.states[p].records
 }
 
-func (r *compactedReader) Close() {}
+func (r *memoryCompactedReader) Close() {}
 
-func (r *compactedReader) Lag() int64 {
+func (r *memoryCompactedReader) Lag() int64 {
 	r.l.mu.Lock()
 	defer r.l.mu.Unlock()
 	return int64(len(r.l.compacted(r.topic, r.p))) - r.next
 }
 
-func (r *compactedReader) Position() kafka.LogPosition { return atOffset(r.next) }
+func (r *memoryCompactedReader) Position() kafka.LogPosition { return atOffset(r.next) }
 
-func (r *compactedReader) Idle() time.Time {
+func (r *memoryCompactedReader) Idle() time.Time {
 	if r.Lag() > 0 {
 		return time.Time{}
 	}
 	return time.Now()
 }
 
-func (r *compactedReader) Read(ctx context.Context) ([]kafka.Record, error) {
+func (r *memoryCompactedReader) Read(ctx context.Context) ([]kafka.Record, error) {
 	return r.l.await(ctx, func() ([]kafka.Record, error) {
 		have := r.l.compacted(r.topic, r.p)
 		records := slices.Clone(have[r.next:min(int64(len(have)), r.next+300)])
@@ -675,13 +675,13 @@ func startWith(t *testing.T, cfg Config, deps Deps, tls bool) *node {
 	return n
 }
 
-// client is a WebSocket client of the channel.
-type client struct {
+// testClient is a WebSocket client of the channel.
+type testClient struct {
 	t  *testing.T
 	ws *websocket.Conn
 }
 
-func (n *node) dial(t *testing.T, token, query string) *client {
+func (n *node) dial(t *testing.T, token, query string) *testClient {
 	t.Helper()
 	c, response, err := n.tryDial(token, query)
 	if err != nil {
@@ -692,7 +692,7 @@ func (n *node) dial(t *testing.T, token, query string) *client {
 		t.Fatalf("dial %s: %v (status %d)", query, err, status)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	return &client{t, c}
+	return &testClient{t, c}
 }
 
 func (n *node) tryDial(token, query string) (*websocket.Conn, *http.Response, error) {
@@ -704,7 +704,7 @@ func (n *node) tryDial(token, query string) (*websocket.Conn, *http.Response, er
 const patience = time.Minute
 
 // next is the next message.
-func (c *client) next() map[string]any {
+func (c *testClient) next() map[string]any {
 	c.t.Helper()
 	_ = c.ws.SetReadDeadline(time.Now().Add(patience))
 	_, data, err := c.ws.ReadMessage()
@@ -719,7 +719,7 @@ func (c *client) next() map[string]any {
 }
 
 // numbers are the source offsets of the next count events.
-func (c *client) numbers(count int) []int {
+func (c *testClient) numbers(count int) []int {
 	c.t.Helper()
 	var got []int
 	for len(got) < count {
@@ -733,7 +733,7 @@ func (c *client) numbers(count int) []int {
 func number(m map[string]any) int { return int(m["data"].(map[string]any)["n"].(float64)) }
 
 // closed waits for the server's close frame, letting events pass.
-func (c *client) closed() *websocket.CloseError {
+func (c *testClient) closed() *websocket.CloseError {
 	c.t.Helper()
 	for {
 		_ = c.ws.SetReadDeadline(time.Now().Add(patience))
@@ -757,7 +757,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-func run(from, to int) []int64 {
+func runNode(from, to int) []int64 {
 	var all []int64
 	for i := from; i < to; i++ {
 		all = append(all, int64(i))

@@ -71,8 +71,8 @@ func newHistory(log Log, limit int64, compress bool, m *metrics, loaded func(con
 		fillSlots: make(chan struct{}, maxHistoryFills), partitions: make(map[int]*partitionHistory)}
 }
 
-// acquire keeps chunks in memory until release.
-func (h *history) acquire() {
+// pin keeps chunks in memory until unpin.
+func (h *history) pin() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.users++
@@ -82,7 +82,7 @@ func (h *history) acquire() {
 	}
 }
 
-func (h *history) release() {
+func (h *history) unpin() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.users--; h.users == 0 && h.lru.Len() > 0 {

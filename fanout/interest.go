@@ -153,13 +153,13 @@ func (f *Fanout) pendingJoins(s *subscriber) map[int]pendingJoin {
 // events, merged with the new events of all other partitions, and makes the subscriber
 // live again. It returns when the subscriber is live or disconnected.
 func (f *Fanout) join(ctx context.Context, s *subscriber, pending map[int]pendingJoin) error {
-	f.history.acquire()
-	defer f.history.release()
+	f.history.pin()
+	defer f.history.unpin()
 	var set partitionSet
 	for p := range pending {
 		set.add(p)
 	}
-	if err := f.follower.acquire(ctx, set); err != nil {
+	if err := f.follower.follow(ctx, set); err != nil {
 		return err
 	}
 	from := make(map[int]int64, len(pending))
@@ -171,14 +171,14 @@ func (f *Fanout) join(ctx context.Context, s *subscriber, pending map[int]pendin
 		back := j.noticedAt.Add(-joinRewind)
 		offset, err := f.resumer.rewindOffset(ctx, f.follower.stream(p), rewind{back, back, true})
 		if err != nil {
-			f.follower.release(set)
+			f.follower.unfollow(set)
 			return err
 		}
 		from[p] = min(from[p], offset)
 	}
 	r, unused := f.commitJoins(s, from)
 	f.checkLogID(s)
-	f.follower.release(unused)
+	f.follower.unfollow(unused)
 	if r != nil {
 		f.catchUp(ctx, r)
 	}
@@ -263,7 +263,7 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 		if !want.has(p) {
 			delete(in.pending, p)
 			if s.tracker != nil {
-				s.tracker.leave(p, now)
+				s.tracker.retainPosition(p, now)
 			}
 		}
 	}
@@ -284,10 +284,10 @@ func (f *Fanout) reconcile(s *subscriber, tree *identity.Tree) {
 	if s.tracker != nil {
 		for p := range extra.all() {
 			s.tracker.advance(p, f.follower.stream(p).live)
-			s.tracker.leave(p, now)
+			s.tracker.retainPosition(p, now)
 		}
 	}
-	f.follower.release(extra)
+	f.follower.unfollow(extra)
 }
 
 // reconcileAll reconciles every subscriber.

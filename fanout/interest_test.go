@@ -131,7 +131,7 @@ func TestANodeFollowsWhatItsSubscribersMaySee(t *testing.T) {
 	root := n.dial(t, directory.token("root", nil, nil), "")
 	want("a tree", "kiosk", "other", "shop", "root")
 	log.put(log.of("kiosk"), "kiosk", event.QueueCall, 1)
-	for _, sub := range []*client{kiosk, second, root} {
+	for _, sub := range []*testClient{kiosk, second, root} {
 		sub.numbers(1)
 	}
 	_ = root.ws.Close()
@@ -182,10 +182,10 @@ func TestAPartitionIsJoinedWithoutAGap(t *testing.T) {
 				log.place(foreign, "other")
 				eventually(t, "others follow it", func() bool { return slices.Contains(n.followed(), foreign) })
 			}
-			log.put(log.of("kiosk"), "kiosk", event.QueueCall, run(10, 20)...)
+			log.put(log.of("kiosk"), "kiosk", event.QueueCall, runNode(10, 20)...)
 			log.place(foreign, "kiosk")
 			log.put(foreign, "other", event.QueueCall, 3)
-			log.put(foreign, "kiosk", event.QueueCall, run(20, 400)...)
+			log.put(foreign, "kiosk", event.QueueCall, runNode(20, 400)...)
 			got := sub.numbers(390)
 			slices.Sort(got)
 			if !slices.Equal(got, rising(10, 400)) {
@@ -202,7 +202,7 @@ func TestAPartitionIsJoinedWithoutAGap(t *testing.T) {
 			eventually(t, "the cursor of the last event", func() bool {
 				cursor = sub.next()["cursor"].(string)
 				at, err := parseSince(cursor)
-				position, ok := at.position(foreign)
+				position, ok := at.positionIn(foreign)
 				return err == nil && ok && position.next == int64(len(log.partitions[foreign]))
 			})
 			if at, err := parseSince(cursor); err != nil || len(at.positions) != 2 {
@@ -281,7 +281,7 @@ func TestAnAccountThatMovesIsFollowed(t *testing.T) {
 		directory.tree = identity.NewTree(identity.Account{ID: "shop", Name: "shop", Domain: "shop"},
 			identity.Account{ID: "other", Name: "other", Domain: "other", ParentID: "shop"})
 	})
-	log.putAt(log.of("other"), "other", event.QueueCall, now, now, run(2, 50)...)
+	log.putAt(log.of("other"), "other", event.QueueCall, now, now, runNode(2, 50)...)
 	if got := sub.numbers(48); !slices.Equal(got, rising(2, 50)) {
 		t.Errorf("got %v", got)
 	}
@@ -360,9 +360,9 @@ func TestATrackerForgetsAPartitionThatWasLeftLongAgo(t *testing.T) {
 	tracker := cursorTracker{partitions: 8}
 	tracker.advance(1, positionAt(10))
 	tracker.advance(2, positionAt(20))
-	tracker.leave(1, now)
-	tracker.leave(2, now.Add(-leftRetention))
-	tracker.leave(3, now)
+	tracker.retainPosition(1, now)
+	tracker.retainPosition(2, now.Add(-leftRetention))
+	tracker.retainPosition(3, now)
 	at, err := parseSince(tracker.cursor())
 	if err != nil || !slices.Equal(at.positions, []partitionPosition{{1, position{10, -1, unknownEpoch}}}) {
 		t.Errorf("positions %v: %v", at.positions, err)
@@ -370,7 +370,7 @@ func TestATrackerForgetsAPartitionThatWasLeftLongAgo(t *testing.T) {
 	if got := tracker.join(1, positionAt(5), now); got.next != 10 {
 		t.Errorf("back at once: from %d", got.next)
 	}
-	tracker.leave(1, now.Add(-leftRetention))
+	tracker.retainPosition(1, now.Add(-leftRetention))
 	if got := tracker.join(1, positionAt(50), now); got.next != 50 {
 		t.Errorf("back after long: from %d", got.next)
 	}
@@ -409,7 +409,7 @@ func TestTheDeliveryLagIsThatOfWhatIsFollowed(t *testing.T) {
 	log, directory, presence := completeLog(4), newDirectory(), newPresence()
 	n := startNode(t, Config{StreamLinger: time.Millisecond}, log, directory, presence, false)
 	old := time.Now().Add(-time.Hour)
-	log.putAt(log.of("other"), "other", event.QueueCall, old, old, run(0, 100)...)
+	log.putAt(log.of("other"), "other", event.QueueCall, old, old, runNode(0, 100)...)
 	sub := n.dial(t, directory.token("kiosk", nil, nil), "")
 	now := time.Now()
 	log.putAt(log.of("kiosk"), "kiosk", event.QueueCall, now, now, 1)
@@ -430,7 +430,7 @@ func TestTheDeliveryLagIsThatOfWhatIsFollowed(t *testing.T) {
 
 func TestACursorOfVersionTwoIsRead(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
-	log.put(0, "root", event.QueueCall, run(0, 20)...)
+	log.put(0, "root", event.QueueCall, runNode(0, 20)...)
 	n := startNode(t, Config{}, log, directory, newPresence(), false)
 	// Log 1, offset 8 with the epoch 0, source 7.
 	if got := n.dial(t, directory.token("root", nil, nil), "since=.AgEAAAAAAAAAEQEC").numbers(12); got[0] != 8 {
@@ -472,7 +472,7 @@ func TestAnUpdateLosesNothing(t *testing.T) {
 	log.putAt(unknown, "kiosk", event.QueueCall, now, now, 5)
 	log.place(foreign, "kiosk")
 	log.putAt(foreign, "kiosk", event.QueueCall, now, now, 6)
-	for name, sub := range map[string]*client{"live": live, "resumed": back} {
+	for name, sub := range map[string]*testClient{"live": live, "resumed": back} {
 		got := sub.numbers(3)
 		slices.Sort(got)
 		if !slices.Equal(got, []int{4, 5, 6}) {

@@ -54,9 +54,9 @@ func (c Config) scopes(account, user, address string) []Scope {
 	return scopes
 }
 
-// connectionLease returns the lease of a subscriber; it has no scopes when no limits
+// newConnectionLease returns the lease of a subscriber; it has no scopes when no limits
 // are set.
-func (f *Fanout) connectionLease(s *subscriber) ConnectionLease {
+func (f *Fanout) newConnectionLease(s *subscriber) ConnectionLease {
 	p := s.principal
 	return ConnectionLease{ID: s.id, Since: s.connected, Scopes: f.cfg.scopes(p.AccountID, cmp.Or(p.UserID, p.KeyID), s.address)}
 }
@@ -64,7 +64,7 @@ func (f *Fanout) connectionLease(s *subscriber) ConnectionLease {
 // acquireLease applies the connection limits. It returns fault.KindLimited when a
 // limit is reached. While Redis is unavailable, limits are not applied.
 func (f *Fanout) acquireLease(ctx context.Context, s *subscriber) error {
-	lease := f.connectionLease(s)
+	lease := f.newConnectionLease(s)
 	if len(lease.Scopes) == 0 {
 		return nil
 	}
@@ -125,7 +125,7 @@ func (f *Fanout) renewLeases(ctx context.Context, renew bool) {
 func (f *Fanout) connectionLeases(subscribers []*subscriber) []ConnectionLease {
 	leases := make([]ConnectionLease, len(subscribers))
 	for i, s := range subscribers {
-		leases[i] = f.connectionLease(s)
+		leases[i] = f.newConnectionLease(s)
 	}
 	return leases
 }

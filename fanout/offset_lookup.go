@@ -59,9 +59,9 @@ func (l *offsetLookup) atTime(ctx context.Context, partition int, t time.Time) (
 	return offset, err
 }
 
-// epochEnd returns the offset after the last record of a leader epoch; -1 when
+// lookUpEpochEnd returns the offset after the last record of a leader epoch; -1 when
 // the log has no record of it.
-func (l *offsetLookup) epochEnd(ctx context.Context, partition int, epoch int32) (int64, error) {
+func (l *offsetLookup) lookUpEpochEnd(ctx context.Context, partition int, epoch int32) (int64, error) {
 	end, _, err := l.cachedLookup(ctx, "epoch", partition, int64(epoch), epochTTL, func(ctx context.Context) (int64, int64, error) {
 		end, err := l.log.EpochEnd(ctx, event.TopicEvents, partition, epoch)
 		if err == nil && end.LeaderEpoch != epoch {

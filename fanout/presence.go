@@ -60,7 +60,7 @@ func (f *Fanout) publishPresence(ctx context.Context) {
 		case <-ticker.C:
 		}
 		left := f.members.takeRemoved()
-		f.recordPresenceResult(f.publish(ctx, &view, left))
+		f.recordPresenceResult(f.publishChanges(ctx, &view, left))
 		f.reportDeliveryLag(ctx, time.Now())
 		f.releaseLeases(ctx, left)
 		f.renewLeases(ctx, turn%renewEvery == 0)
@@ -74,9 +74,9 @@ type presenceState struct {
 	publishAll bool // publish all connections in the next update
 }
 
-// publish stores the changes since the last update, or all connections, and reads the
+// publishChanges stores the changes since the last update, or all connections, and reads the
 // number of connections of the other nodes.
-func (f *Fanout) publish(ctx context.Context, v *presenceState, left []*subscriber) error {
+func (f *Fanout) publishChanges(ctx context.Context, v *presenceState, left []*subscriber) error {
 	ids := make([]string, len(left))
 	for i, s := range left {
 		ids[i] = s.id
@@ -84,7 +84,7 @@ func (f *Fanout) publish(ctx context.Context, v *presenceState, left []*subscrib
 	all := f.members.all()
 	var changed []Client
 	for _, s := range all {
-		if c := s.client(); v.publishAll || c.LastPing != s.publishedPong {
+		if c := s.presenceClient(); v.publishAll || c.LastPing != s.publishedPong {
 			s.publishedPong = c.LastPing
 			changed = append(changed, c)
 		}
@@ -124,7 +124,7 @@ func (f *Fanout) recordPresenceResult(err error) {
 	f.metrics.presence.WithLabelValues(result).Inc()
 }
 
-func (s *subscriber) client() Client {
+func (s *subscriber) presenceClient() Client {
 	return Client{ID: s.id, AccountID: s.principal.AccountID, ConnectedAt: s.connected.Unix(), LastPing: s.lastPong.Load()}
 }
 
@@ -160,7 +160,7 @@ func (f *Fanout) Stats(ctx context.Context, caller *identity.Principal) []Client
 		clients = nil
 	}
 	for _, s := range f.members.all() {
-		clients = append(clients, s.client())
+		clients = append(clients, s.presenceClient())
 	}
 	tree := f.directory.Tree()
 	visible := []Client{}

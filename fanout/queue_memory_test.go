@@ -13,7 +13,7 @@ import (
 // blockedTransport is a socket that takes nothing.
 type blockedTransport struct{ webSocket }
 
-func (*blockedTransport) flush(*subscriber, []byte) {}
+func (*blockedTransport) sendQueued(*subscriber, []byte) {}
 
 // blockedSubscriber sees one account and cannot be written to.
 func blockedSubscriber(f *Fanout, account string) *subscriber {

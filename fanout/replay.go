@@ -105,8 +105,8 @@ func (r *replay) takeJoined() {
 func (f *Fanout) catchUp(ctx context.Context, r *replay) {
 	f.metrics.replaying.Inc()
 	defer f.metrics.replaying.Dec()
-	f.history.acquire()
-	defer f.history.release()
+	f.history.pin()
+	defer f.history.unpin()
 	defer func() { f.metrics.replayed.Add(float64(r.sent)) }()
 	for {
 		advanced, err := r.runRound(ctx)
@@ -173,9 +173,9 @@ func (r *replay) runRound(ctx context.Context) (advanced bool, err error) {
 	return true, err
 }
 
-// partitions returns the number of partitions at the last choice of the subscriber's
+// chosenFrom returns the number of partitions at the last choice of the subscriber's
 // partitions.
-func (r *replay) partitions() int {
+func (r *replay) chosenFrom() int {
 	r.sub.mu.Lock()
 	defer r.sub.mu.Unlock()
 	return r.sub.interest.partitions
@@ -184,7 +184,7 @@ func (r *replay) partitions() int {
 // checkArrival checks a position that was ahead of the stream. It returns *kafka.GapError if
 // the log was truncated before the position since.
 func (r *replay) checkArrival(ctx context.Context, s *replaySource) error {
-	at, err := r.f.resumer.checkPosition(ctx, s.stream.partition, s.at, r.filter, r.partitions())
+	at, err := r.f.resumer.checkPosition(ctx, s.stream.partition, s.at, r.filter, r.chosenFrom())
 	if fault.KindOf(err) == fault.KindGone {
 		return &kafka.GapError{Topic: event.TopicEvents, Partition: s.stream.partition, Kind: kafka.GapTruncated,
 			Offset: s.at.next, Resume: s.bound.Offset, LeaderEpoch: kafka.UnknownEpoch}
@@ -321,9 +321,9 @@ func (r *replay) load(ctx context.Context, s *replaySource) (err error) {
 func (r *replay) maySkipGap(s *replaySource, gap *kafka.GapError) bool {
 	switch gap.Kind {
 	case kafka.GapDamaged, kafka.GapMissing:
-		return r.skipGaps || !r.f.resumer.gapMayAffect(r.filter, s.stream.partition, gap.Offset, gap.Resume, r.partitions())
+		return r.skipGaps || !r.f.resumer.gapMayAffect(r.filter, s.stream.partition, gap.Offset, gap.Resume, r.chosenFrom())
 	case kafka.GapExpired:
-		return !r.f.resumer.gapMayAffect(r.filter, s.stream.partition, gap.Offset, gap.Resume, r.partitions())
+		return !r.f.resumer.gapMayAffect(r.filter, s.stream.partition, gap.Offset, gap.Resume, r.chosenFrom())
 	}
 	return false
 }

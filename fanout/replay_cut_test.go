@@ -73,7 +73,7 @@ func TestAReplayEndsWhereTheLogChanged(t *testing.T) {
 			t.Run(name+" "+query, func(t *testing.T) {
 				directory := newDirectory()
 				log := &changedLog{memoryLog: newMemoryLog(1), changed: make(chan struct{}), notice: make(chan struct{})}
-				log.put(0, "root", event.QueueCall, run(0, 1000)...)
+				log.put(0, "root", event.QueueCall, runNode(0, 1000)...)
 				n := startNode(t, Config{Settings: Settings{RingBytes: 1, QueueBytes: 8 << 10}}, log, directory, newPresence(), false)
 				token := directory.token("root", nil, nil)
 				n.dial(t, token, "") // its stream reads
@@ -87,7 +87,7 @@ func TestAReplayEndsWhereTheLogChanged(t *testing.T) {
 				since := ""
 				changeOnce := sync.OnceFunc(func() {
 					change(log.memoryLog)
-					log.put(0, "root", event.QueueCall, run(10_000, 11_500)...)
+					log.put(0, "root", event.QueueCall, runNode(10_000, 11_500)...)
 					close(log.changed)
 				})
 				for {
@@ -132,7 +132,7 @@ func TestACursorIsOfOneLog(t *testing.T) {
 	log := &changedLog{memoryLog: newMemoryLog(2), changed: make(chan struct{}), notice: make(chan struct{})}
 	close(log.changed)
 	for p := range 2 {
-		log.put(p, "root", event.QueueCall, run(0, 100)...)
+		log.put(p, "root", event.QueueCall, runNode(0, 100)...)
 	}
 	n := startNode(t, Config{}, log, directory, newPresence(), false)
 	token := directory.token("root", nil, nil)
@@ -140,7 +140,7 @@ func TestACursorIsOfOneLog(t *testing.T) {
 	log.replaying.Store(true)
 	log.recreate()
 	for p := range 2 {
-		log.put(p, "root", event.QueueCall, run(1000, 1200)...)
+		log.put(p, "root", event.QueueCall, runNode(1000, 1200)...)
 	}
 	eventually(t, "the stream of partition 1 is in the new log", func() bool {
 		return n.follower.stream(1).liveOffset() == 200

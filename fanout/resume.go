@@ -89,7 +89,7 @@ func (r *resumer) pastPartitions(ctx context.Context, at resumePoint) (set parti
 			if at.earliest || at.id.Time().Add(-rewind).Before(complete.at) {
 				set.add(p)
 			}
-		} else if from, ok := at.position(p); ok && from.next < complete.offset {
+		} else if from, ok := at.positionIn(p); ok && from.next < complete.offset {
 			set.add(p)
 		}
 	}
@@ -100,8 +100,8 @@ func (r *resumer) pastPartitions(ctx context.Context, at resumePoint) (set parti
 // running. It returns fault.KindGone for a position that is not, or no longer, in the
 // log.
 func (r *resumer) resumeStarts(ctx context.Context, at resumePoint, set partitionSet, flt *filter) ([]start, error) {
-	r.history.acquire()
-	defer r.history.release()
+	r.history.pin()
+	defer r.history.unpin()
 	starts := []start{}
 	for p := range set.all() {
 		starts = append(starts, start{partition: p})
@@ -142,7 +142,7 @@ func (r *resumer) startFromCursor(ctx context.Context, at resumePoint, starts []
 	for i := range starts {
 		s := &starts[i]
 		var ok bool
-		if s.position, ok = at.position(s.partition); !ok {
+		if s.position, ok = at.positionIn(s.partition); !ok {
 			s.position = positionAt(0)
 			if s.partition < at.partitions {
 				others = append(others, s)
@@ -213,7 +213,7 @@ func (r *resumer) checkPosition(ctx context.Context, partition int, at position,
 	case at.epoch == unknownEpoch || at.next == first:
 		return at, nil
 	}
-	end, err := r.lookups.epochEnd(ctx, partition, at.epoch)
+	end, err := r.lookups.lookUpEpochEnd(ctx, partition, at.epoch)
 	if err == nil && end < at.next { // the epoch may have grown since the answer
 		var fresh kafka.EpochEnd
 		fresh, err = r.log.EpochEnd(ctx, event.TopicEvents, partition, at.epoch)

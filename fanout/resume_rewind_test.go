@@ -53,7 +53,7 @@ func TestPlainIDLosesNothingOfALaggingNode(t *testing.T) {
 	token := directory.token("root", nil, nil)
 	sub := lagging.dial(t, token, "")
 	now := time.Now()
-	log.putAt(1, "root", event.QueueCall, now, now, run(0, 5)...)
+	log.putAt(1, "root", event.QueueCall, now, now, runNode(0, 5)...)
 	// The lagging node sees only partition 0, whose events are seconds newer.
 	ids := log.putAt(0, "root", event.QueueCall, now.Add(3*time.Second), now.Add(3*time.Second), 100, 101)
 	if got := sub.numbers(2); !slices.Equal(got, []int{100, 101}) {
@@ -79,7 +79,7 @@ func TestPlainIDLosesNothingOfPartitionsThatANodeDidNotKnow(t *testing.T) {
 		if err := f.presence.ReportLag(t.Context(), "x", time.Now().Truncate(time.Hour), time.Millisecond); err != nil {
 			t.Fatal(err)
 		}
-		if err := f.follower.acquire(t.Context(), set(0)); err != nil {
+		if err := f.follower.follow(t.Context(), set(0)); err != nil {
 			t.Fatal(err)
 		}
 		log.mu.Lock()
@@ -94,7 +94,7 @@ func TestPlainIDLosesNothingOfPartitionsThatANodeDidNotKnow(t *testing.T) {
 		log.uncounted = false
 		log.mu.Unlock()
 		time.Sleep(2 * growthInterval)
-		if err := f.follower.acquire(t.Context(), set(1)); err != nil {
+		if err := f.follower.follow(t.Context(), set(1)); err != nil {
 			t.Fatal(err)
 		}
 		starts, err := f.resumer.resumeStarts(t.Context(), resumePoint{id: id}, set(0, 1), newFilter(directory.principal(t, "root"), f.directory.Tree()))
@@ -127,9 +127,9 @@ func TestPlainIDLosesNothingOfALateNormalizer(t *testing.T) {
 	if err := presence.ReportLag(t.Context(), "x", now.Truncate(time.Hour), time.Millisecond); err != nil {
 		t.Fatal(err)
 	}
-	log.putAt(1, "root", event.QueueCall, now.Add(-time.Hour), now.Add(-time.Hour), run(0, 1500)...) // long seen
+	log.putAt(1, "root", event.QueueCall, now.Add(-time.Hour), now.Add(-time.Hour), runNode(0, 1500)...) // long seen
 	ids := log.putAt(0, "root", event.QueueCall, now, now, 2000)
-	log.putAt(1, "root", event.QueueCall, now.Add(-10*time.Minute), now.Add(time.Second), run(1500, 2000)...)
+	log.putAt(1, "root", event.QueueCall, now.Add(-10*time.Minute), now.Add(time.Second), runNode(1500, 2000)...)
 	n := startNode(t, Config{Settings: Settings{RingBytes: 1}}, log, directory, presence, false)
 	sub := n.dial(t, directory.token("root", nil, nil), "since="+ids[0].String())
 	if got := sub.numbers(500); !slices.Equal(got, rising(1500, 2000)) {

@@ -24,7 +24,7 @@ func TestResumeIsExactInOnePartition(t *testing.T) {
 			n := startNode(t, Config{Settings: Settings{RingBytes: setting.Bytes(c.ring)}}, log, directory, newPresence(), false)
 			token := directory.token("root", nil, nil)
 			keep := n.dial(t, token, "") // the streams run
-			ids := log.put(0, "root", event.QueueCall, run(0, 2000)...)
+			ids := log.put(0, "root", event.QueueCall, runNode(0, 2000)...)
 			keep.numbers(2000)
 			for _, at := range []int{0, 1, 511, 512, 700, 1998, 1999} {
 				sub := n.dial(t, token, "since="+ids[at].String())
@@ -64,8 +64,8 @@ func TestResumeDropsRepeatsThatStraddleTheStart(t *testing.T) {
 func TestEarliestGivesEverythingThatIsKept(t *testing.T) {
 	log, directory := newMemoryLog(2), newDirectory()
 	n := startNode(t, Config{Settings: Settings{RingBytes: 1}}, log, directory, newPresence(), false)
-	log.put(0, "root", event.QueueCall, run(0, 600)...)
-	log.put(1, "root", event.QueueCall, run(0, 600)...)
+	log.put(0, "root", event.QueueCall, runNode(0, 600)...)
+	log.put(1, "root", event.QueueCall, runNode(0, 600)...)
 	log.trim(0, 100)
 	sub := n.dial(t, directory.token("root", nil, nil), "since=earliest")
 	want := rising(0, 100) // of partition 1 alone, then both
@@ -81,7 +81,7 @@ func TestManyThatComeBackShareTheReads(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
 	n := startNode(t, Config{Settings: Settings{RingBytes: 1}}, log, directory, newPresence(), false)
 	token := directory.token("root", nil, nil)
-	ids := log.put(0, "root", event.QueueCall, run(0, 3000)...)
+	ids := log.put(0, "root", event.QueueCall, runNode(0, 3000)...)
 	keep := n.dial(t, token, "")
 	log.put(0, "root", event.QueueCall, 3000)
 	keep.numbers(1)
@@ -110,7 +110,7 @@ func TestTrimmedAwayWhileReplayingClosesWithFault(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
 	n := startNode(t, Config{HistoryBytes: 1, Settings: Settings{RingBytes: 1, QueueBytes: 8 << 10}}, log, directory, newPresence(), false)
 	token := directory.token("root", nil, nil)
-	log.put(0, "root", event.QueueCall, run(0, 60_000)...)
+	log.put(0, "root", event.QueueCall, runNode(0, 60_000)...)
 	sub := n.dial(t, token, "since=earliest")
 	sub.numbers(1)
 	log.trim(0, 59_000)
@@ -150,9 +150,9 @@ func TestCursorsLoseAndRepeatNothing(t *testing.T) {
 	close(start)
 	for i := 0; i < perEach; i += 50 {
 		for p := range partitions {
-			sources := run(i, i+50)
+			sources := runNode(i, i+50)
 			if i > 0 { // a normalizer that ran twice
-				sources = append(run(i-7, i), sources...)
+				sources = append(runNode(i-7, i), sources...)
 			}
 			log.put(p, "root", event.QueueCall, sources...)
 		}
@@ -163,7 +163,7 @@ func TestCursorsLoseAndRepeatNothing(t *testing.T) {
 
 // follow reads until it has want events, breaking off at random. What came
 // after the last cursor is forgotten at a break, since it will come again.
-func follow(t *testing.T, nodes []*node, token string, c *client, random *rand.Rand, want int) {
+func follow(t *testing.T, nodes []*node, token string, c *testClient, random *rand.Rand, want int) {
 	seen := make(map[string]bool)
 	var sinceCursor []string
 	last := make(map[int]float64)
@@ -226,14 +226,14 @@ func follow(t *testing.T, nodes []*node, token string, c *client, random *rand.R
 	}
 }
 
-func redial(t *testing.T, n *node, token, cursor string) *client {
+func redial(t *testing.T, n *node, token, cursor string) *testClient {
 	ws, response, err := n.tryDial(token, "cursor=true&since="+cursor)
 	if err != nil {
 		t.Errorf("resuming: %v %v", err, response)
 		return nil
 	}
 	t.Cleanup(func() { _ = ws.Close() })
-	return &client{t, ws}
+	return &testClient{t, ws}
 }
 
 func TestCursorOfAnotherClusterIsGone(t *testing.T) {
@@ -322,7 +322,7 @@ func TestGrownPartitionsAreFollowed(t *testing.T) {
 	log.partitions = append(log.partitions, nil)
 	log.first = append(log.first, 0)
 	log.mu.Unlock()
-	log.put(1, "root", event.QueueCall, run(0, 5)...)
+	log.put(1, "root", event.QueueCall, runNode(0, 5)...)
 	if got := sub.numbers(5); !slices.Equal(got, rising(0, 5)) {
 		t.Errorf("got %v", got)
 	}

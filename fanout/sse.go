@@ -106,7 +106,7 @@ func (t *eventStream) send(s *subscriber, w http.ResponseWriter, scratch []byte)
 		}
 		s.queueClosing()
 		if s.queue.Empty() {
-			s.state = idle
+			s.state = unowned
 			closeSent := s.closing != nil
 			s.mu.Unlock()
 			return !closeSent
@@ -131,7 +131,7 @@ func (t *eventStream) send(s *subscriber, w http.ResponseWriter, scratch []byte)
 	}
 }
 
-func (t *eventStream) flush(*subscriber, []byte) {
+func (t *eventStream) sendQueued(*subscriber, []byte) {
 	select {
 	case t.work <- struct{}{}:
 	default:

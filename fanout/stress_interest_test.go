@@ -54,7 +54,7 @@ func TestStressInterest(t *testing.T) {
 		visitors.Go(func() { s.visit(i) })
 	}
 	done := make(chan struct{})
-	go func() { s.publish(); close(s.published) }()
+	go func() { s.produceEvents(); close(s.published) }()
 	go func() { clients.Wait(); visitors.Wait(); close(done) }()
 	s.trouble(max(stressTroubles, int(s.target/5000)))
 	<-done
@@ -139,8 +139,8 @@ func placementRecord(p event.Placement) kafka.Record {
 	return kafka.Record{Topic: event.TopicAccounts, Key: []byte(p.Key()), Value: p.Value()}
 }
 
-// publish does what normalizers do, and changes the accounts and the partitions.
-func (s *interestStress) publish() {
+// produceEvents does what normalizers do, and changes the accounts and the partitions.
+func (s *interestStress) produceEvents() {
 	random := rand.New(rand.NewPCG(s.seed, 1))
 	last, sources, ends := map[int]event.ID{}, map[int]int64{}, map[int]int64{}
 	began := time.Now()
@@ -391,7 +391,7 @@ func (s *interestStress) read(c *interestClient, ws *websocket.Conn) error {
 					return nil
 				}
 				if time.Since(heard) > 2*time.Minute {
-					s.report(c)
+					s.reportMissing(c)
 					return nil
 				}
 			default:
@@ -400,8 +400,8 @@ func (s *interestStress) read(c *interestClient, ws *websocket.Conn) error {
 	}
 }
 
-// report says what a client lacks.
-func (s *interestStress) report(c *interestClient) {
+// reportMissing says what a client lacks.
+func (s *interestStress) reportMissing(c *interestClient) {
 	s.state.Lock()
 	defer s.state.Unlock()
 	for of, n := range s.counts {

@@ -36,7 +36,7 @@ func TestStressChangesOfTheLog(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range clients {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
-		all.Go(func() { s.client(token, random, i%2 == 0) })
+		all.Go(func() { s.runClient(token, random, i%2 == 0) })
 	}
 	s.change(rand.New(rand.NewPCG(seed, 1000)))
 	s.held = s.ids()
@@ -96,7 +96,7 @@ func (s *logStress) put(partition, count int) {
 		s.clock[partition] = now
 	}
 	came := s.clock[partition].Add(-time.Duration(s.source) * time.Millisecond) // putAt adds it
-	s.log.putAt(partition, "root", event.QueueCall, came, now, run(int(s.source), int(s.source)+count)...)
+	s.log.putAt(partition, "root", event.QueueCall, came, now, runNode(int(s.source), int(s.source)+count)...)
 	s.clock[partition] = s.clock[partition].Add(time.Duration(count) * time.Millisecond)
 	s.source += int64(count)
 }
@@ -118,8 +118,8 @@ func (s *logStress) ids() []event.ID {
 	return ids
 }
 
-// client reads until it has all that the log holds in the end.
-func (s *logStress) client(token string, random *rand.Rand, cursors bool) {
+// runClient reads until it has all that the log holds in the end.
+func (s *logStress) runClient(token string, random *rand.Rand, cursors bool) {
 	var (
 		since    = Earliest
 		kept     = make(map[event.ID]bool) // up to since

@@ -70,13 +70,13 @@ func TestStress(t *testing.T) {
 	var clients sync.WaitGroup
 	ready := make(chan struct{}, stressClients)
 	for i := range stressClients {
-		clients.Go(func() { s.client(i, ready) })
+		clients.Go(func() { s.runClient(i, ready) })
 	}
 	for range stressClients {
 		<-ready
 	}
 	done := make(chan struct{})
-	go func() { s.publish(); close(s.published) }()
+	go func() { s.produceEvents(); close(s.published) }()
 	go func() { clients.Wait(); close(done) }()
 	s.trouble(stressTroubles * stressScale)
 	<-done
@@ -153,8 +153,8 @@ func (s *stress) close() {
 	_ = s.redis.Close()
 }
 
-// publish does what normalizers do, one of which runs twice now and then.
-func (s *stress) publish() {
+// produceEvents does what normalizers do, one of which runs twice now and then.
+func (s *stress) produceEvents() {
 	random := rand.New(rand.NewPCG(s.seed, 1))
 	const partitions = stressPartitions + stressGrowth
 	var last [partitions]event.ID
@@ -255,10 +255,10 @@ func (s *stress) loseRedis() {
 	}
 }
 
-// client reads until it has everything. One in twelve has a cursor over all
+// runClient reads until it has everything. One in twelve has a cursor over all
 // accounts and partitions, one in twelve plain ids over all of them, the others
 // one account and plain ids; a few stall, and a few lose their permission.
-func (s *stress) client(i int, ready chan<- struct{}) {
+func (s *stress) runClient(i int, ready chan<- struct{}) {
 	random := rand.New(rand.NewPCG(s.seed, uint64(100+i)))
 	c := &stressClient{stress: s, random: random, since: Earliest, breaks: 4, last: make(map[string]int)}
 	var token string

@@ -55,13 +55,13 @@ func (s *subscriber) becomeLive(now time.Time) {
 }
 
 // Flush implements conn.Flusher.
-func (s *subscriber) Flush(scratch []byte) { s.transport.flush(s, scratch) }
+func (s *subscriber) Flush(scratch []byte) { s.transport.sendQueued(s, scratch) }
 
 // transport sends a subscriber's frames over WebSocket or server-sent events.
 type transport interface {
-	// flush sends queued frames; writers call it. When it returns, the subscriber is
+	// sendQueued sends queued frames; writers call it. When it returns, the subscriber is
 	// idle, blocked or closed.
-	flush(s *subscriber, scratch []byte)
+	sendQueued(s *subscriber, scratch []byte)
 	// message returns the frame to send for m; at is the position after it.
 	message(m *frame, at *cursorTracker) *conn.Frame
 	// cursor returns the frame with the client's cursor; nil if messages carry it.
@@ -83,7 +83,7 @@ type transport interface {
 type queueOwner uint8
 
 const (
-	idle      queueOwner = iota // none: the queue is empty
+	unowned   queueOwner = iota // none: the queue is empty
 	scheduled                   // a writer has it, or will have it
 	blocked                     // the waiter, because the socket is full
 	closed                      // none, finally
@@ -187,7 +187,7 @@ func (s *subscriber) pushCursor(live []position) pushResult {
 }
 
 func (s *subscriber) schedule() pushResult {
-	if s.state != idle {
+	if s.state != unowned {
 		return pushQueued
 	}
 	s.state = scheduled

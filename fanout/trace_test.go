@@ -42,7 +42,7 @@ func pushAll(t *traces, found tracedEvents, b *batch, subs ...*subscriber) {
 	t.dispatched(found)
 }
 
-func said(span trace.ReadOnlySpan) string {
+func spanCounts(span trace.ReadOnlySpan) string {
 	var matched, written int64
 	for _, a := range span.Attributes() {
 		switch a.Key {
@@ -67,15 +67,15 @@ func TestOneSpanForAllSubscribersUntilTheLastIsWritten(t *testing.T) {
 	slow := &subscriber{queueLimit: 1 << 20, transport: &sinkTransport{}}
 	gone := &subscriber{queueLimit: 1 << 20, transport: &sinkTransport{}, state: closed}
 	pushAll(traces, found, b, quick, slow, gone)
-	quick.transport.flush(quick, nil)
+	quick.transport.sendQueued(quick, nil)
 	traces.flushed([]*subscriber{quick, slow, gone}) // slow's socket took nothing yet
 	if len(seen.Ended()) != 0 {
 		t.Fatal("the span ends before the last is written")
 	}
-	slow.transport.flush(slow, nil)
+	slow.transport.sendQueued(slow, nil)
 	traces.flushed([]*subscriber{slow})
 	ended := seen.Ended()
-	if len(ended) != 1 || said(ended[0]) != "2 of 3" || traces.waitingCount.Load() != 0 || len(traces.waiting) != 0 {
+	if len(ended) != 1 || spanCounts(ended[0]) != "2 of 3" || traces.waitingCount.Load() != 0 || len(traces.waiting) != 0 {
 		t.Errorf("%d spans, %d wait", len(ended), len(traces.waiting))
 	}
 }
@@ -92,10 +92,10 @@ func TestSpanDoesNotWaitForAFullSocketForEver(t *testing.T) {
 		traces.expire(e)
 		traces.expire(e)
 	}
-	stuck.transport.flush(stuck, nil)
+	stuck.transport.sendQueued(stuck, nil)
 	traces.flushed([]*subscriber{stuck})
 	ended := seen.Ended()
-	if len(ended) != 2 || said(ended[0]) != "0 of 1" || len(traces.waiting) != 0 || traces.waitingCount.Load() != 0 {
+	if len(ended) != 2 || spanCounts(ended[0]) != "0 of 1" || len(traces.waiting) != 0 || traces.waitingCount.Load() != 0 {
 		t.Errorf("%d spans, %d wait", len(ended), len(traces.waiting))
 	}
 }
@@ -104,7 +104,7 @@ func TestEventForNobodyIsASpanToo(t *testing.T) {
 	traces, seen := newTraces()
 	found := traces.startSpans(tracedRecords(sampledParent))
 	traces.dispatched(found)
-	if ended := seen.Ended(); len(ended) != 1 || said(ended[0]) != "0 of 0" {
+	if ended := seen.Ended(); len(ended) != 1 || spanCounts(ended[0]) != "0 of 0" {
 		t.Errorf("%d spans", len(ended))
 	}
 }
@@ -121,7 +121,7 @@ func TestUntracedEventsAllocateNothing(t *testing.T) {
 		allocations := testing.AllocsPerRun(100, func() {
 			found := traces.startSpans(records)
 			pushAll(traces, found, b, s)
-			s.transport.flush(s, nil)
+			s.transport.sendQueued(s, nil)
 			traces.flushed(group)
 		})
 		if allocations > 0 {

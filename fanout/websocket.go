@@ -73,13 +73,13 @@ func (t *webSocket) attach(c *conn.WebSocket) {
 	}
 }
 
-// flush sends queued frames until the queue is empty or the socket is full.
-func (t *webSocket) flush(s *subscriber, scratch []byte) {
+// sendQueued sends queued frames until the queue is empty or the socket is full.
+func (t *webSocket) sendQueued(s *subscriber, scratch []byte) {
 	s.mu.Lock()
 	for s.state != closed {
 		s.queueClosing()
 		if s.queue.Empty() {
-			s.state = idle
+			s.state = unowned
 			closeFrameSent := s.closing != nil
 			s.mu.Unlock()
 			if closeFrameSent {

@@ -48,21 +48,21 @@ func newTestAdmission(limits AdmissionConfig, slots Slots, lines *auditLines) *A
 func german(t *testing.T) *number.Plan {
 	t.Helper()
 	plan, err := number.NewPlan(number.Settings{Country: "DE"})
-	check(t, err)
+	mustSucceed(t, err)
 	return plan
 }
 
-func premium(t *testing.T, texts ...string) *Premium {
+func parsePremium(t *testing.T, texts ...string) *Premium {
 	t.Helper()
 	p, err := ParsePremium(texts)
-	check(t, err)
+	mustSucceed(t, err)
 	return p
 }
 
 // TestTollFraudByREST: a stolen token dials satellite and foreign numbers, and as
 // many as it can; nothing of it reaches the platform.
 func TestTollFraudByREST(t *testing.T) {
-	d := limitedNode(t, testdb.SQLite(t), AdmissionConfig{Numbers: german(t), Premium: premium(t, "known", `^\+49180`), PerMinute: 30, UserCalls: 5}).run()
+	d := limitedNode(t, testdb.SQLite(t), AdmissionConfig{Numbers: german(t), Premium: parsePremium(t, "known", `^\+49180`), PerMinute: 30, UserCalls: 5}).run()
 	for i := range 60 {
 		_, err := d.Originate(t.Context(), d.alice(), fmt.Sprintf("+8821612345%02d", i), "")
 		wantKind(t, err, fault.KindForbidden)
@@ -161,15 +161,15 @@ func TestCallsAtOnceInTheCluster(t *testing.T) {
 		enter := func(n *Admission, id, user string) error {
 			return n.Acquire(t.Context(), Attempt{Door: DoorSIP, CallID: id, AccountID: "acme", UserID: user})
 		}
-		check(t, enter(a, "1", "alice"))
-		check(t, enter(b, "2", "alice"))
+		mustSucceed(t, enter(a, "1", "alice"))
+		mustSucceed(t, enter(b, "2", "alice"))
 		wantKind(t, enter(a, "3", "alice"), fault.KindLimited)
 		wantKind(t, enter(b, "3", "alice"), fault.KindLimited)
-		check(t, enter(b, "4", "bob"))
+		mustSucceed(t, enter(b, "4", "bob"))
 		wantKind(t, enter(a, "5", "carol"), fault.KindLimited) // the account's third and last
 		b.Release("4")
 		b.releaseSlots(t.Context())
-		check(t, enter(a, "5", "carol"))
+		mustSucceed(t, enter(a, "5", "carol"))
 		a.Release("5")
 		a.releaseSlots(t.Context())
 		slotsOfA.ttl = 100 * time.Millisecond
@@ -224,7 +224,7 @@ func TestPremiumPatterns(t *testing.T) {
 		{[]string{"known"}, "09001234567", true}, {[]string{"known"}, "0180512345", false},
 		{[]string{`^\+49180`}, "0180512345", true}, {[]string{`^\+49180`}, "09001234567", false}, {[]string{`^118`}, "11833", true},
 	} {
-		if got := premium(t, c.texts...).blocks(plan, "demo", c.dialled); got != c.want {
+		if got := parsePremium(t, c.texts...).blocks(plan, "demo", c.dialled); got != c.want {
 			t.Errorf("%q closes %s: %v", c.texts, c.dialled, got)
 		}
 	}

@@ -27,9 +27,9 @@ func (a *Auto) Name(ctx context.Context, order Order) (id string, err error) {
 		return "", fault.Unavailable(err, time.Second, "The registered phones could not be asked")
 	}
 	if registered {
-		return name(ctx, a.Phones, order)
+		return nameCall(ctx, a.Phones, order)
 	}
-	return name(ctx, a.Simulator, order)
+	return nameCall(ctx, a.Simulator, order)
 }
 
 // Originate implements Driver.
@@ -76,11 +76,11 @@ func (a *Auto) split(open []Open) (phones, simulated []Open) {
 // Adopt implements Adopter for those of the two drivers that implement it.
 func (a *Auto) Adopt(ctx context.Context, open []Open) (rest []Open) {
 	phones, simulated := a.split(open)
-	return append(adopt(ctx, a.Phones, phones), adopt(ctx, a.Simulator, simulated)...)
+	return append(adoptCalls(ctx, a.Phones, phones), adoptCalls(ctx, a.Simulator, simulated)...)
 }
 
-// adopt calls the driver's Adopt. A driver without Adopt takes over no calls.
-func adopt(ctx context.Context, driver Driver, open []Open) (rest []Open) {
+// adoptCalls calls the driver's Adopt. A driver without Adopt takes over no calls.
+func adoptCalls(ctx context.Context, driver Driver, open []Open) (rest []Open) {
 	adopter, ok := driver.(Adopter)
 	if !ok || len(open) == 0 {
 		return open

@@ -28,12 +28,12 @@ func TestAutoTakesPhonesWhereThereAreSome(t *testing.T) {
 		order := Order{ID: "o", AccountID: "demo", Extension: extension}
 		var err error
 		order.ID, err = auto.Name(t.Context(), order)
-		check(t, err)
+		mustSucceed(t, err)
 		placed, err := auto.Originate(t.Context(), order)
 		if err != nil || placed.CallID != want {
 			t.Errorf("%s: %+v, %v", extension, placed, err)
 		}
-		check(t, auto.Cancel(t.Context(), want))
+		mustSucceed(t, auto.Cancel(t.Context(), want))
 	}
 	if len(phones.cancels()) != 1 || len(simulator.cancels()) != 1 {
 		t.Error("a cancel went astray")
@@ -52,7 +52,7 @@ func TestAutoTakesPhonesWhereThereAreSome(t *testing.T) {
 		t.Errorf("phones have %v, the simulator %v", phones.open, simulator.open)
 	}
 	cancel()
-	check(t, <-done)
+	mustSucceed(t, <-done)
 
 	adopted := make(chan []Open, 1)
 	auto.Simulator = adopting{simulator, adopted}

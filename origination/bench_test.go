@@ -48,6 +48,6 @@ func runOriginateBenchmark(b *testing.B, at sqldb.Config) {
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage
-	check(b, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
+	mustSucceed(b, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

@@ -146,8 +146,8 @@ func (s *callStore) apply(e *entry, p Progress) {
 	s.queueWrite(e)
 }
 
-// adopt adds calls that another process, or an earlier run of this one, left in the database.
-func (s *callStore) adopt(taken []row) {
+// addAdopted adds calls that another process, or an earlier run of this one, left in the database.
+func (s *callStore) addAdopted(taken []row) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for i := range taken {

@@ -47,7 +47,7 @@ func (s *callStore) takeAnnouncements() (batch []announcement, events []Event) {
 	for _, e := range s.announceQueue[:n] {
 		e.announceQueued = false
 		for i := e.Announced; i < e.stored; i++ {
-			events = append(events, e.event(i))
+			events = append(events, e.progressEvent(i))
 		}
 		batch = append(batch, announcement{e, e.stored})
 	}
@@ -55,8 +55,8 @@ func (s *callStore) takeAnnouncements() (batch []announcement, events []Event) {
 	return batch, events
 }
 
-// event returns the call.progress event of the i-th step.
-func (e *entry) event(i int) Event {
+// progressEvent returns the call.progress event of the i-th step.
+func (e *entry) progressEvent(i int) Event {
 	step := e.History[i]
 	p := progressEvent{"call.progress", e.AccountID, step.At.Unix(), e.Call.ID, step.State, "", e.UserID}
 	if step.State == Ended {

@@ -45,7 +45,7 @@ func TestManyCallsAtOnce(t *testing.T) {
 		within(t, "all is stored and told", func() bool { return d.calls.size() == 0 })
 		for _, id := range ids {
 			call, err := d.Get(t.Context(), d.alice(), id)
-			check(t, err)
+			mustSucceed(t, err)
 			if got := firstTold(d.channel.told(id)); !slices.Equal(got, states[:]) || !slices.Equal(statesOf(call.History), states[:]) {
 				t.Errorf("told %v, stored %v", got, statesOf(call.History))
 			}
@@ -67,7 +67,7 @@ func TestAllThatIsSaidBeforeTheAnswerCounts(t *testing.T) {
 	id := d.place("1002")
 	d.reaches(id, Ended)
 	call, err := d.Get(t.Context(), d.alice(), id)
-	check(t, err)
+	mustSucceed(t, err)
 	if !slices.Equal(statesOf(call.History), states[:]) {
 		t.Errorf("stored %v", statesOf(call.History))
 	}
@@ -128,7 +128,7 @@ func TestWhileTheDatabaseIsAway(t *testing.T) {
 	within(t, "the steps of meanwhile are stored and told", func() bool {
 		return slices.Equal(firstTold(d.channel.told(id)), []State{Accepted, RingingUser, UserAnswered, Dialling, Ended}) && d.calls.size() == 0
 	})
-	if n := len(d.platform.placed()); n != 1 {
+	if n := len(d.platform.placedOrders()); n != 1 {
 		t.Errorf("%d calls rang", n)
 	}
 }

@@ -77,7 +77,7 @@ func (s *Service) takeOver(ctx context.Context) ([]Open, error) {
 		return nil, err
 	}
 	s.log.InfoContext(ctx, "calls taken over", "calls", len(taken))
-	s.calls.adopt(taken)
+	s.calls.addAdopted(taken)
 	var open []Open
 	for i := range taken {
 		if r := &taken[i]; r.State != Ended {

@@ -98,8 +98,8 @@ func (k keys) complete(orderID, userID, key, callID string, done func(error)) {
 	}, done)
 }
 
-// release frees the key of an order that was not placed.
-func (k keys) release(ctx context.Context, orderID, userID, key string) error {
+// deleteUnplaced frees the key of an order that was not placed.
+func (k keys) deleteUnplaced(ctx context.Context, orderID, userID, key string) error {
 	return k.run(ctx, "releasing an idempotency key", func(ctx context.Context, tx sqldb.Runner) error {
 		_, err := tx.ExecContext(ctx, `DELETE FROM origination_keys WHERE user_id = $1 AND key = $2 AND order_id = $3 AND NOT done`,
 			userID, key, orderID)

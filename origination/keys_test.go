@@ -38,7 +38,7 @@ func TestAKeyRingsOnce(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if n := len(a.platform.placed()) + len(b.platform.placed()); n != 1 || len(answers) != 1 {
+		if n := len(a.platform.placedOrders()) + len(b.platform.placedOrders()); n != 1 || len(answers) != 1 {
 			t.Errorf("%d calls, answers %v", n, answers)
 		}
 		_, err := b.under("k", "1003")
@@ -57,7 +57,7 @@ func TestARepeatHasTheFirstAnswerWhateverTheRulesSayByNow(t *testing.T) {
 			t.Fatal(err)
 		}
 		rules, err := ParseRules(RuleTexts{Allow: []string{"^9"}})
-		check(t, err)
+		mustSucceed(t, err)
 		strict := limitedNode(t, at, AdmissionConfig{Rules: rules}).run()
 		if again, err := strict.under("k", "1002"); err != nil || again != id {
 			t.Errorf("%q, %v; want %q", again, err, id)
@@ -70,7 +70,7 @@ func TestARepeatHasTheFirstAnswerWhateverTheRulesSayByNow(t *testing.T) {
 func TestAKeyIsItsUsersAlone(t *testing.T) {
 	d := newTestNode(t, testdb.SQLite(t)).run()
 	users, err := d.users.ListUsers(t.Context(), "demo")
-	check(t, err)
+	mustSucceed(t, err)
 	ids := map[string]bool{}
 	for _, user := range users {
 		if user.PresenceID == "" {
@@ -79,7 +79,7 @@ func TestAKeyIsItsUsersAlone(t *testing.T) {
 		as := d.alice()
 		as.UserID = user.ID
 		id, err := d.Originate(t.Context(), as, "1002", "k")
-		check(t, err)
+		mustSucceed(t, err)
 		ids[id] = true
 	}
 	if len(ids) != 2 {
@@ -108,7 +108,7 @@ func TestAnEmptyAnswerIsRepeatedToo(t *testing.T) {
 			t.Errorf("%q, %v", id, err)
 		}
 	}
-	if n := len(d.platform.placed()); n != 1 {
+	if n := len(d.platform.placedOrders()); n != 1 {
 		t.Errorf("%d calls", n)
 	}
 }
@@ -127,16 +127,16 @@ func TestAKeyWhoseHolderDied(t *testing.T) {
 		}
 		claim("early", "order-1", -time.Second)
 		var account string // by which the key is purged
-		check(t, d.db().QueryRowContext(t.Context(), `SELECT account_id FROM origination_keys`).Scan(&account))
+		mustSucceed(t, d.db().QueryRowContext(t.Context(), `SELECT account_id FROM origination_keys`).Scan(&account))
 		if account != "acme" {
 			t.Errorf("the key is of account %q", account)
 		}
 		id, err := d.under("early", "1002")
-		if err != nil || id == "" || len(d.platform.placed()) != 1 {
+		if err != nil || id == "" || len(d.platform.placedOrders()) != 1 {
 			t.Errorf("died early: %q, %v", id, err)
 		}
 		claim("late", id, -time.Second) // as if that call had been placed under it
-		if again, err := d.under("late", "1002"); err != nil || again != id || len(d.platform.placed()) != 1 {
+		if again, err := d.under("late", "1002"); err != nil || again != id || len(d.platform.placedOrders()) != 1 {
 			t.Errorf("died late: %q, %v", again, err)
 		}
 		claim("held", "order-2", time.Hour)
@@ -170,18 +170,18 @@ func TestAKeyLivesADay(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		d := newTestNode(t, at).run()
 		first, err := d.under("k", "1002")
-		check(t, err)
+		mustSucceed(t, err)
 		_, err = d.db().ExecContext(t.Context(), `UPDATE origination_keys SET expires_at = 1`)
-		check(t, err)
+		mustSucceed(t, err)
 		second, err := d.under("k", "1003")
 		if err != nil || second == first {
 			t.Errorf("%q after %q, %v", second, first, err)
 		}
 		_, err = d.db().ExecContext(t.Context(), `UPDATE origination_keys SET expires_at = 1`)
-		check(t, err)
-		check(t, d.rows.deleteOld(t.Context(), time.Now()))
+		mustSucceed(t, err)
+		mustSucceed(t, d.rows.deleteOld(t.Context(), time.Now()))
 		var left int
-		check(t, d.db().QueryRowContext(t.Context(), `SELECT COUNT(*) FROM origination_keys`).Scan(&left))
+		mustSucceed(t, d.db().QueryRowContext(t.Context(), `SELECT COUNT(*) FROM origination_keys`).Scan(&left))
 		if left != 0 {
 			t.Errorf("%d keys are left", left)
 		}

@@ -76,7 +76,7 @@ func (s *Service) renewLease(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, call := range adopt(ctx, s.driver, open) {
+	for _, call := range adoptCalls(ctx, s.driver, open) {
 		s.calls.report(Progress{CallID: call.CallID, State: Ended, Cause: CauseLost, At: time.Now()})
 	}
 	return nil

@@ -73,7 +73,7 @@ func TestALivingNodeKeepsItsCalls(t *testing.T) {
 		id := a.place("1002")
 		b := newTestNode(t, at, seconds).run()
 		lease := func() (end int64) {
-			check(t, a.db().QueryRowContext(t.Context(), `SELECT expires_at FROM origination_nodes WHERE node = $1`, a.cfg.Node).Scan(&end))
+			mustSucceed(t, a.db().QueryRowContext(t.Context(), `SELECT expires_at FROM origination_nodes WHERE node = $1`, a.cfg.Node).Scan(&end))
 			return end
 		}
 		first := lease()
@@ -83,7 +83,7 @@ func TestALivingNodeKeepsItsCalls(t *testing.T) {
 		}
 		a.platform.says(id, RingingUser)
 		a.reaches(id, RingingUser)
-		if got := b.state(id); got != RingingUser {
+		if got := b.storedState(id); got != RingingUser {
 			t.Errorf("the other node sees %s", got)
 		}
 	})
@@ -96,7 +96,7 @@ func short(c *Config) { c.Lease = shortLease }
 func TestCallsOfADeadNodeAreTakenOver(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		dead := newTestNode(t, at, short)
-		check(t, dead.rows.renewLease(t.Context(), time.Hour))
+		mustSucceed(t, dead.rows.renewLease(t.Context(), time.Hour))
 		dead.crashing()
 		id := dead.place("1002")
 		dead.platform.says(id, RingingUser)
@@ -106,7 +106,7 @@ func TestCallsOfADeadNodeAreTakenOver(t *testing.T) {
 		if plain.calls.size() != 0 {
 			t.Fatal("taken over while its node lived")
 		}
-		check(t, dead.rows.renewLease(t.Context(), 0)) // its time is over
+		mustSucceed(t, dead.rows.renewLease(t.Context(), 0)) // its time is over
 		plain.reaches(id, Ended)
 		call, err := plain.Get(t.Context(), plain.alice(), id)
 		if err != nil || call.Cause != CauseLost {
@@ -116,8 +116,8 @@ func TestCallsOfADeadNodeAreTakenOver(t *testing.T) {
 		dead.platform.says(id, UserAnswered, Bridged)
 		within(t, "it finds out", func() bool { return dead.calls.takeLostCalls() })
 		dead.calls.setLostCalls()
-		check(t, dead.renewLease(t.Context()))
-		if dead.calls.size() != 0 || dead.state(id) != Ended {
+		mustSucceed(t, dead.renewLease(t.Context()))
+		if dead.calls.size() != 0 || dead.storedState(id) != Ended {
 			t.Errorf("it still has %d calls", dead.calls.size())
 		}
 	})
@@ -133,12 +133,12 @@ func TestAPlatformThatOutlivesANodeGoesOn(t *testing.T) {
 	next := newTestNode(t, at, short)
 	adopted := make(chan []Open, 1)
 	next.driver = adopting{next.platform, adopted}
-	check(t, next.rows.renewLease(t.Context(), time.Hour))
+	mustSucceed(t, next.rows.renewLease(t.Context(), time.Hour))
 	if _, err := next.db().ExecContext(t.Context(), `INSERT INTO origination_nodes VALUES ($1, 9999999999999)`, dead.cfg.Node); err != nil {
 		t.Fatal(err)
 	}
 	next.run()
-	check(t, dead.rows.releaseLease(t.Context()))
+	mustSucceed(t, dead.rows.releaseLease(t.Context()))
 	if open := <-adopted; len(open) != 1 || open[0].CallID != id || open[0].State != RingingUser {
 		t.Fatalf("adopted %+v", open)
 	}
@@ -156,7 +156,7 @@ func TestCancelFromAnyNode(t *testing.T) {
 			for tries := 0; tries < 5 && fastest > time.Second; tries++ { // a slow machine may be late sometimes
 				id := a.place("1002")
 				began := time.Now()
-				check(t, node.Cancel(t.Context(), node.alice(), id))
+				mustSucceed(t, node.Cancel(t.Context(), node.alice(), id))
 				within(t, "its platform is told", func() bool { return slices.Contains(a.platform.cancels(), id) })
 				fastest = min(fastest, time.Since(began))
 				a.platform.report(Progress{CallID: id, State: Ended, Cause: CauseCancelled})
@@ -178,7 +178,7 @@ func TestCancelOfACallThatThePlatformLost(t *testing.T) {
 	d := newTestNode(t, testdb.SQLite(t)).run()
 	d.platform.onCancel = func(string) error { return fault.NotFound("no such call") }
 	id := d.place("1002")
-	check(t, d.Cancel(t.Context(), d.alice(), id))
+	mustSucceed(t, d.Cancel(t.Context(), d.alice(), id))
 	d.reaches(id, Ended)
 	if call, err := d.Get(t.Context(), d.alice(), id); err != nil || call.Cause != CauseCancelled {
 		t.Errorf("call %+v, %v", call, err)
@@ -198,18 +198,18 @@ func TestCancelIsTriedAgainWhereItFailed(t *testing.T) {
 		return nil
 	}
 	a.platform.mu.Unlock()
-	check(t, b.Cancel(t.Context(), b.alice(), id))
+	mustSucceed(t, b.Cancel(t.Context(), b.alice(), id))
 	within(t, "it is tried again", func() bool { return len(a.platform.cancels()) == 2 })
 }
 
 func TestWhoMaySeeAndCancel(t *testing.T) {
 	d := newTestNode(t, testdb.SQLite(t)).run()
 	_, err := d.users.CreateAccount(t.Context(), identity.NewAccount{ID: "sub", Name: "sub", Domain: "sub.local", Parent: "demo"})
-	check(t, err)
+	mustSucceed(t, err)
 	_, err = d.users.CreateAccount(t.Context(), identity.NewAccount{ID: "stranger", Name: "stranger", Domain: "stranger.local"})
-	check(t, err)
+	mustSucceed(t, err)
 	carol, err := d.users.CreateUser(t.Context(), identity.NewUser{Account: "sub", Username: "carol", Password: "a long password", PresenceID: "2001"})
-	check(t, err)
+	mustSucceed(t, err)
 	within(t, "the accounts are known", func() bool {
 		return d.users.Tree().Contains("demo", "sub") && d.users.Tree().Contains("stranger", "stranger")
 	})
@@ -230,7 +230,7 @@ func TestWhoMaySeeAndCancel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			id, err := d.Originate(context.Background(), as(carol.ID, "sub", identity.RoleUser), "1002", "")
-			check(t, err)
+			mustSucceed(t, err)
 			_, err = d.Get(t.Context(), c.caller, id)
 			wantKind(t, err, c.see)
 			wantKind(t, d.Cancel(t.Context(), c.caller, id), c.cancel)

@@ -29,7 +29,7 @@ func (s *Service) placeOrder(ctx context.Context, caller *identity.Principal, de
 	if caller.IsKey() {
 		return "", fault.Forbidden("API keys have no extension to ring")
 	}
-	if err := checkDestination(destination); err != nil {
+	if err := validateDestination(destination); err != nil {
 		return "", err
 	}
 	if err := checkKey(key); err != nil {
@@ -50,15 +50,15 @@ func (s *Service) placeOrder(ctx context.Context, caller *identity.Principal, de
 
 // admit returns the order of a caller who may place it, and counts it against the limit.
 func (s *Service) admit(ctx context.Context, caller *identity.Principal, destination string) (Order, error) {
-	order, err := s.order(ctx, caller, destination)
+	order, err := s.newOrder(ctx, caller, destination)
 	if err == nil {
-		err = s.admission.Count(ctx, order.attempt())
+		err = s.admission.Count(ctx, order.newAttempt())
 	}
 	return order, err
 }
 
-// order checks the request and returns its order.
-func (s *Service) order(ctx context.Context, caller *identity.Principal, destination string) (Order, error) {
+// newOrder checks the request and returns its order.
+func (s *Service) newOrder(ctx context.Context, caller *identity.Principal, destination string) (Order, error) {
 	user, err := s.users.FindUser(ctx, caller.UserID)
 	if err != nil {
 		return Order{}, fault.Internal(err, "The user document could not be read")
@@ -78,7 +78,7 @@ func (s *Service) order(ctx context.Context, caller *identity.Principal, destina
 		ID: uuid.Must(uuid.NewV7()).String(), InteractionID: newInteraction(time.Now()), AccountID: account.ID, Domain: account.Domain,
 		UserID: user.ID, Extension: user.PresenceID, Destination: destination, ClickToCallID: user.ClickToCallID,
 	}
-	order.ID, err = name(ctx, s.driver, order)
+	order.ID, err = nameCall(ctx, s.driver, order)
 	return order, err
 }
 
@@ -89,7 +89,7 @@ type Namer interface {
 	Name(ctx context.Context, order Order) (id string, err error)
 }
 
-func name(ctx context.Context, driver Driver, order Order) (id string, err error) {
+func nameCall(ctx context.Context, driver Driver, order Order) (id string, err error) {
 	namer, ok := driver.(Namer)
 	if !ok {
 		return order.ID, nil
@@ -105,7 +105,7 @@ func newInteraction(now time.Time) string {
 	return fmt.Sprintf("%011d-%x", now.Unix()+event.GregorianEpoch, b)
 }
 
-func (o Order) attempt() Attempt {
+func (o Order) newAttempt() Attempt {
 	return Attempt{Door: DoorREST, CallID: o.ID, AccountID: o.AccountID, UserID: o.UserID}
 }
 
@@ -157,7 +157,7 @@ func (s *Service) placeWithKey(ctx context.Context, order Order, key string) (st
 	}
 	bounded, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	if lost := s.keys.release(bounded, order.ID, order.UserID, key); lost != nil {
+	if lost := s.keys.deleteUnplaced(bounded, order.ID, order.UserID, key); lost != nil {
 		s.log.WarnContext(ctx, "releasing an Idempotency-Key failed: it is free when its lease expires", "error", lost)
 	}
 	return "", err

@@ -17,7 +17,7 @@ func (s *Service) place(ctx context.Context, order Order) (callID string, err er
 	ctx, span := s.tracer.StartClient(ctx, "originate", tracing.Account(order.AccountID))
 	defer func() { span.End(err) }()
 	order.Trace = tracing.FromContext(ctx)
-	if err := s.admission.Acquire(ctx, order.attempt()); err != nil {
+	if err := s.admission.Acquire(ctx, order.newAttempt()); err != nil {
 		return "", err
 	}
 	written, err := s.calls.create(order, time.Now())
@@ -49,7 +49,7 @@ func (s *Service) place(ctx context.Context, order Order) (callID string, err er
 func (s *Service) originateOnPlatform(ctx context.Context, order Order) (Placed, error) {
 	if order.ClickToCallID == "" {
 		lock := s.userLocks.acquire(order.UserID)
-		defer s.userLocks.release(order.UserID, lock)
+		defer s.userLocks.drop(order.UserID, lock)
 		select {
 		case lock.sem <- struct{}{}:
 			defer func() { <-lock.sem }()

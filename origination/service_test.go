@@ -28,7 +28,7 @@ func TestACallIsStoredBeforeAnybodyRings(t *testing.T) {
 		if known != nil {
 			t.Errorf("the platform was asked before the call was stored: %v", known)
 		}
-		order := d.platform.placed()[0]
+		order := d.platform.placedOrders()[0]
 		if order.ID != id || order.Extension != "1001" || order.Destination != "+43 1 234" || order.AccountID != "demo" ||
 			order.Domain != "demo.local" || order.UserID != d.users.alice || len(order.InteractionID) != 20 {
 			t.Errorf("order %+v", order)
@@ -36,7 +36,7 @@ func TestACallIsStoredBeforeAnybodyRings(t *testing.T) {
 		d.platform.says(id, RingingUser, UserAnswered, Dialling, Bridged, RingingUser, Ended)
 		d.reaches(id, Ended)
 		call, err := d.Get(t.Context(), d.admin(), id)
-		check(t, err)
+		mustSucceed(t, err)
 		if call.Cause != "NORMAL_CLEARING" || !slices.Equal(statesOf(call.History), order6()) {
 			t.Errorf("call %+v", call)
 		}
@@ -49,7 +49,7 @@ func order6() []State { return states[:] }
 
 func TestRefusals(t *testing.T) {
 	rules, err := ParseRules(RuleTexts{Deny: []string{`^\+1900`}})
-	check(t, err)
+	mustSucceed(t, err)
 	d := limitedNode(t, testdb.SQLite(t), AdmissionConfig{Rules: rules, PerMinute: 3}).run()
 	key := &identity.Principal{KeyID: "k", AccountID: "demo", Role: identity.RoleAdmin}
 	for name, c := range map[string]struct {
@@ -78,7 +78,7 @@ func TestRefusals(t *testing.T) {
 			}
 		})
 	}
-	if n := len(d.platform.placed()); n != 1 {
+	if n := len(d.platform.placedOrders()); n != 1 {
 		t.Errorf("%d calls were placed", n)
 	}
 	d.place("1002")
@@ -124,7 +124,7 @@ func TestAPlatformsOwnIDWithStepsBeforeIt(t *testing.T) {
 		d.reaches("own-1", UserAnswered)
 		want := []State{Accepted, RingingUser, UserAnswered}
 		within(t, "the steps are told", func() bool { return slices.Equal(d.channel.told("own-1"), want) })
-		if _, err := d.Get(t.Context(), d.alice(), d.platform.placed()[0].ID); fault.KindOf(err) != fault.KindNotFound {
+		if _, err := d.Get(t.Context(), d.alice(), d.platform.placedOrders()[0].ID); fault.KindOf(err) != fault.KindNotFound {
 			t.Errorf("the order's id is known: %v", err)
 		}
 	})
@@ -162,7 +162,7 @@ func TestTheFirstCallsOfAUserProvisionOnce(t *testing.T) {
 	}
 	all.Wait()
 	user, err := d.users.Service.FindUser(t.Context(), d.users.alice)
-	check(t, err)
+	mustSucceed(t, err)
 	if made != 1 || user.ClickToCallID != "c2c-1" || len(d.users.provisioned) != 1 {
 		t.Errorf("made %d, the user has %q", made, user.ClickToCallID)
 	}
@@ -222,12 +222,12 @@ func TestOldCallsArePurged(t *testing.T) {
 		over, open := d.place("1002"), d.place("1002")
 		d.platform.says(over, Ended)
 		within(t, "the call is at rest", func() bool { return d.calls.size() == 1 })
-		check(t, d.rows.deleteOld(t.Context(), time.Now().Add(-time.Minute)))
-		d.state(over)
-		check(t, d.rows.deleteOld(t.Context(), time.Now().Add(time.Minute)))
+		mustSucceed(t, d.rows.deleteOld(t.Context(), time.Now().Add(-time.Minute)))
+		d.storedState(over)
+		mustSucceed(t, d.rows.deleteOld(t.Context(), time.Now().Add(time.Minute)))
 		_, err := d.Get(t.Context(), d.alice(), over)
 		wantKind(t, err, fault.KindNotFound)
-		d.state(open)
+		d.storedState(open)
 	})
 }
 
@@ -236,7 +236,7 @@ func TestRules(t *testing.T) {
 		Allow: []string{`^\+43`, `^\d{4}$`}, Deny: []string{`^\+43900`},
 		AccountAllow: []string{"vip=^"}, AccountDeny: []string{"locked=.", "vip=^9999$"},
 	})
-	check(t, err)
+	mustSucceed(t, err)
 	for _, c := range []struct {
 		account, destination string
 		ok                   bool

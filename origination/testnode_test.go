@@ -54,7 +54,7 @@ func limitedNode(t testing.TB, at sqldb.Config, limits AdmissionConfig, change .
 		DB: db, Driver: d.platform, Users: d.users, Admission: newTestAdmission(limits, nil, &auditLines{}), Publisher: d.channel, Audit: d.users.audited,
 		Metrics: prometheus.NewRegistry(), Log: slog.New(slog.DiscardHandler),
 	})
-	check(t, err)
+	mustSucceed(t, err)
 	return d
 }
 
@@ -104,20 +104,20 @@ func (d *testNode) admin() *identity.Principal {
 func (d *testNode) place(destination string) string {
 	d.t.Helper()
 	id, err := d.Originate(context.Background(), d.alice(), destination, "")
-	check(d.t, err)
+	mustSucceed(d.t, err)
 	return id
 }
 
-func (d *testNode) state(callID string) State {
+func (d *testNode) storedState(callID string) State {
 	d.t.Helper()
 	c, err := d.Get(context.Background(), d.alice(), callID)
-	check(d.t, err)
+	mustSucceed(d.t, err)
 	return c.State
 }
 
 func (d *testNode) reaches(callID string, state State) {
 	d.t.Helper()
-	within(d.t, string(state), func() bool { return d.state(callID) == state })
+	within(d.t, string(state), func() bool { return d.storedState(callID) == state })
 }
 
 // testUsers are those of the demo account, of a real identity service.
@@ -134,15 +134,15 @@ func newUsers(t testing.TB, db *sqldb.DB) *testUsers {
 	t.Helper()
 	cheap := identity.Config{Settings: identity.DefaultSettings(), Argon2: identity.Argon2{MemoryKiB: 64, Passes: 1, Lanes: 1}}
 	ring, err := masterkey.Open(masterkey.Settings{Value: setting.Secret(strings.Repeat("0f1e2d3c", 8))})
-	check(t, err)
+	mustSucceed(t, err)
 	audited := audittest.New(t, db)
 	service, err := identity.New(t.Context(), cheap, db, ring, identity.NewMemoryLimiter(), audited, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
-	check(t, err)
+	mustSucceed(t, err)
 	_, err = service.SeedDemo(t.Context(), "a demo password")
-	check(t, err)
+	mustSucceed(t, err)
 	u := &testUsers{Service: service, audited: audited}
 	all, err := service.ListUsers(t.Context(), "demo")
-	check(t, err)
+	mustSucceed(t, err)
 	for _, one := range all {
 		switch one.Username {
 		case "alice":
@@ -223,7 +223,7 @@ func (p *platform) says(callID string, states ...State) {
 	}
 }
 
-func (p *platform) placed() []Order {
+func (p *platform) placedOrders() []Order {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]Order(nil), p.orders...)
@@ -287,7 +287,7 @@ func (c *channel) told(callID string) (states []State) {
 	return states
 }
 
-func check(t testing.TB, err error) {
+func mustSucceed(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ func (l *perUserLock) acquire(userID string) *userLock {
 	return lock
 }
 
-func (l *perUserLock) release(userID string, lock *userLock) {
+func (l *perUserLock) drop(userID string, lock *userLock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if lock.holders--; lock.holders == 0 {

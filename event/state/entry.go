@@ -59,7 +59,7 @@ type Value interface {
 
 	lastEvent() event.ID // the event that last changed it
 	class() class
-	bytes() int // estimated size of its record
+	estimatedSize() int // estimated size of its record
 }
 
 // Entry is the state of one agent, call or device: the value of a record on cc.state.

@@ -209,7 +209,7 @@ func (p *Partition) foldAgent(e *Event, agent, call *Entry) {
 			next.InteractionID, next.OriginationCallID = emptyIfTooLong(f.InteractionID), emptyIfTooLong(f.OriginationCallID)
 			setUnlessEmpty(&next.QueueID, f.QueueID)
 		}
-	case agent.agentState().KeepsCall(f, after.State):
+	case agent.currentAgentState().KeepsCall(f, after.State):
 	default:
 		next.CallID, next.Caller, next.Callee, next.InteractionID, next.OriginationCallID = "", "", "", "", ""
 	}
@@ -324,7 +324,7 @@ func (p *Partition) stopRinging(e *Event, call *Entry) {
 		return
 	}
 	free := e.copyOrNew(Agent, rang.ID, rang)
-	e.setState(&free, rang.agentState().Free())
+	e.setState(&free, rang.currentAgentState().Free())
 	free.AfterCall = ""
 	free.CallID, free.Caller, free.Callee, free.InteractionID, free.OriginationCallID = "", "", "", "", ""
 	p.put(&free, rang, e.ID)

@@ -130,8 +130,8 @@ func (n *Numbers) lastEvent() event.ID { return n.EventID }
 
 func (n *Numbers) class() class { return identityClass }
 
-// bytes returns an upper bound of the size of the record.
-func (n *Numbers) bytes() int {
+// estimatedSize returns an upper bound of the size of the record.
+func (n *Numbers) estimatedSize() int {
 	const framing, members = 64, 130
 	return framing + members + 2*len(n.Run) + base64.StdEncoding.EncodedLen(numbersPerRecord/8)
 }

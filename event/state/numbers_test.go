@@ -77,8 +77,8 @@ func TestNumbersAreReadAsTheyAreWritten(t *testing.T) {
 			n.add(n.First + random.Uint64N(1+random.Uint64N(numbersPerRecord)))
 		}
 		value := n.Append(nil)
-		if len(value)+len(n.Key().String()) > n.bytes() {
-			t.Errorf("%d bytes, estimated %d", len(value), n.bytes())
+		if len(value)+len(n.Key().String()) > n.estimatedSize() {
+			t.Errorf("%d bytes, estimated %d", len(value), n.estimatedSize())
 		}
 		got, err := ParseRecord(n.Key().String(), value, nil)
 		if err != nil || !reflect.DeepEqual(got.Numbers, n) || got.EventID != n.EventID {

@@ -236,12 +236,12 @@ func recordBytes(v Value) int {
 	if v == nil {
 		return framing + len("identity") + 2*maxText
 	}
-	return v.bytes()
+	return v.estimatedSize()
 }
 
-// bytes estimates the size of the entry's record: an upper bound, unless its texts
+// estimatedSize estimates the size of the entry's record: an upper bound, unless its texts
 // need escapes.
-func (e *Entry) bytes() int {
+func (e *Entry) estimatedSize() int {
 	const framing, members = 64, 431
 	n := framing + members + 2*(len(e.AccountID)+len(e.ID)) +
 		len(e.AgentID) + len(e.AgentName) + len(e.QueueID) + len(e.CallID) + len(e.InteractionID) +

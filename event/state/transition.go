@@ -8,11 +8,11 @@ func onCall(s event.State) bool { return s == event.Ringing || s == event.Talkin
 // nextAgentState returns the state of an agent after an event about it or about its
 // call; "" if unknown. agent and call are the entries before, nil: none.
 func nextAgentState(f *event.Facts, agent, call *Entry) AgentState {
-	return AgentAfter(f, agent.agentState(), call != nil && call.AgentID != f.AgentID)
+	return AgentAfter(f, agent.currentAgentState(), call != nil && call.AgentID != f.AgentID)
 }
 
-// agentState returns the state in an agent's entry, which may be nil.
-func (e *Entry) agentState() AgentState {
+// currentAgentState returns the state in an agent's entry, which may be nil.
+func (e *Entry) currentAgentState() AgentState {
 	if e == nil {
 		return AgentState{}
 	}

@@ -33,7 +33,7 @@ func TestDriver(t *testing.T) {
 		Platform: func(t *testing.T, p *drivertest.Platform) func(eventdriver.Limits, bool) (drivertest.Driver, *drivertest.Probe) {
 			s := newScripted(t, &scripted{Platform: p})
 			return func(limits eventdriver.Limits, denied bool) (drivertest.Driver, *drivertest.Probe) {
-				cfg := s.config()
+				cfg := s.driverConfig()
 				cfg.Limits = limits
 				if denied {
 					cfg.Secret = drivertest.WrongPassword
@@ -62,7 +62,7 @@ func TestCallsInAnyTiming(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, without a filter %t", timing.name, noFilter), func(t *testing.T) {
 				t.Parallel()
 				s := newScripted(t, &scripted{Platform: &drivertest.Platform{Split: timing.split, Pause: timing.pause}, noFilter: noFilter})
-				cfg := s.config()
+				cfg := s.driverConfig()
 				cfg.GoneAfter = time.Minute // the end must be found by events alone
 				d, probe := newDriver(t, cfg)
 				j, _ := drivertest.Follow(t, d.Follow, nil)
@@ -92,7 +92,7 @@ func TestAdviceAboutPrivileges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScripted(t, s)
-			d, probe := newDriver(t, s.config())
+			d, probe := newDriver(t, s.driverConfig())
 			drivertest.Follow(t, d.Follow, nil)
 			drivertest.Until(t, "the log says why", func() bool {
 				_, _ = d.Originate(t.Context(), order("c")) // is refused

@@ -11,7 +11,7 @@ const (
 	answered  = drivertest.Answered
 	dialling  = drivertest.Dialling
 	joined    = drivertest.Bridged
-	over      = drivertest.Ended
+	ended     = drivertest.Ended
 	ownerLeg  = capturedCall + ownerSuffix
 	remoteLeg = "1795348574.91"
 )
@@ -79,21 +79,21 @@ func calls(t *testing.T) map[string]struct {
 		script []amiMessage
 		want   []string
 	}{
-		"2001": {captured(t, "talk.ami.txt"), []string{ringing, answered, dialling, joined, over, "NORMAL_CLEARING"}},
-		"2004": {remoteFails("BUSY", "17"), []string{ringing, answered, dialling, over, "USER_BUSY"}},
-		"2005": {remoteFails("NOANSWER", "16"), []string{ringing, answered, dialling, over, "NO_ANSWER"}},
-		"2006": {remoteFails("NOANSWER", "21"), []string{ringing, answered, dialling, over, "CALL_REJECTED"}},
-		"2007": {remoteFails("CHANUNAVAIL", "20"), []string{ringing, answered, dialling, over, "SUBSCRIBER_ABSENT"}},
-		"2008": {remoteFails("CONGESTION", "0"), []string{ringing, answered, dialling, over, "NORMAL_CIRCUIT_CONGESTION"}},
-		"2009": {remoteFails("CANCEL", "16"), []string{ringing, answered, dialling, over, "ORIGINATOR_CANCEL"}},
+		"2001": {captured(t, "talk.ami.txt"), []string{ringing, answered, dialling, joined, ended, "NORMAL_CLEARING"}},
+		"2004": {remoteFails("BUSY", "17"), []string{ringing, answered, dialling, ended, "USER_BUSY"}},
+		"2005": {remoteFails("NOANSWER", "16"), []string{ringing, answered, dialling, ended, "NO_ANSWER"}},
+		"2006": {remoteFails("NOANSWER", "21"), []string{ringing, answered, dialling, ended, "CALL_REJECTED"}},
+		"2007": {remoteFails("CHANUNAVAIL", "20"), []string{ringing, answered, dialling, ended, "SUBSCRIBER_ABSENT"}},
+		"2008": {remoteFails("CONGESTION", "0"), []string{ringing, answered, dialling, ended, "NORMAL_CIRCUIT_CONGESTION"}},
+		"2009": {remoteFails("CANCEL", "16"), []string{ringing, answered, dialling, ended, "ORIGINATOR_CANCEL"}},
 		"unknown": {append(ownerAnswers(), ofRemote("Newchannel", "ChannelState", "0"), ofRemote("Hangup", "ChannelState", "0", "Cause", "0"),
-			ofOwner("Hangup", "ChannelState", "6", "Cause", "16")), []string{ringing, answered, dialling, over, "UNALLOCATED_NUMBER"}},
-		"hangs-up-early":    {append(ownerAnswers(), ofOwner("Hangup", "ChannelState", "6", "Cause", "16")), []string{ringing, answered, over, "NORMAL_CLEARING"}},
-		"owner-busy":        {append(ownerRings(), ofOwner("Hangup", "ChannelState", "5", "Cause", "17"), response("Failure", "5")), []string{ringing, over, "USER_BUSY"}},
-		"owner-rejects":     {append(ownerRings(), response("Failure", "8"), ofOwner("Hangup", "ChannelState", "5", "Cause", "21")), []string{ringing, over, "CALL_REJECTED"}},
-		"owner-no-answer":   {append(ownerRings(), response("Failure", "3"), ofOwner("Hangup", "ChannelState", "5", "Cause", "0")), []string{ringing, over, "NO_ANSWER"}},
-		"owner-absent":      {[]amiMessage{response("Failure", "0")}, []string{over, "SUBSCRIBER_ABSENT"}},
-		"strange-responses": {append(append(ownerAnswers(), strangers()...), ofOwner("Hangup", "ChannelState", "6", "Cause", "16")), []string{ringing, answered, over, "NORMAL_CLEARING"}},
+			ofOwner("Hangup", "ChannelState", "6", "Cause", "16")), []string{ringing, answered, dialling, ended, "UNALLOCATED_NUMBER"}},
+		"hangs-up-early":    {append(ownerAnswers(), ofOwner("Hangup", "ChannelState", "6", "Cause", "16")), []string{ringing, answered, ended, "NORMAL_CLEARING"}},
+		"owner-busy":        {append(ownerRings(), ofOwner("Hangup", "ChannelState", "5", "Cause", "17"), response("Failure", "5")), []string{ringing, ended, "USER_BUSY"}},
+		"owner-rejects":     {append(ownerRings(), response("Failure", "8"), ofOwner("Hangup", "ChannelState", "5", "Cause", "21")), []string{ringing, ended, "CALL_REJECTED"}},
+		"owner-no-answer":   {append(ownerRings(), response("Failure", "3"), ofOwner("Hangup", "ChannelState", "5", "Cause", "0")), []string{ringing, ended, "NO_ANSWER"}},
+		"owner-absent":      {[]amiMessage{response("Failure", "0")}, []string{ended, "SUBSCRIBER_ABSENT"}},
+		"strange-responses": {append(append(ownerAnswers(), strangers()...), ofOwner("Hangup", "ChannelState", "6", "Cause", "16")), []string{ringing, answered, ended, "NORMAL_CLEARING"}},
 	}
 }
 

@@ -113,7 +113,7 @@ func newScripted(t *testing.T, s *scripted) *scripted {
 	return s
 }
 
-func (s *scripted) config() Config {
+func (s *scripted) driverConfig() Config {
 	settings := DefaultSettings()
 	settings.Address, settings.Username, settings.Secret = s.Address, testUser, testSecret
 	settings.RingUser = time.Second

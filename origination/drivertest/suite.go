@@ -46,8 +46,8 @@ func Limits() eventdriver.Limits {
 	}
 }
 
-// start starts a platform and a driver that is connected to it.
-func (s Suite) start(t *testing.T, p *Platform, limits eventdriver.Limits) (Driver, *Probe, *Journal) {
+// startDriver starts a platform and a driver that is connected to it.
+func (s Suite) startDriver(t *testing.T, p *Platform, limits eventdriver.Limits) (Driver, *Probe, *Journal) {
 	t.Helper()
 	d, probe := s.Platform(t, p)(limits, false)
 	j, _ := Follow(t, d.Follow, nil)
@@ -85,7 +85,7 @@ func (s Suite) Run(t *testing.T) {
 func (s Suite) manyCalls(t *testing.T) {
 	limits := Limits()
 	limits.GoneAfter = time.Minute // the end must be found by events alone
-	d, probe, j := s.start(t, &Platform{}, limits)
+	d, probe, j := s.startDriver(t, &Platform{}, limits)
 	const each = 20
 	var all sync.WaitGroup
 	for number := range s.Calls {
@@ -116,7 +116,7 @@ func (s Suite) cancel(t *testing.T) {
 		t.Run("before "+hold, func(t *testing.T) {
 			t.Parallel()
 			p := &Platform{Hold: hold, Pause: 2 * time.Millisecond}
-			d, probe, j := s.start(t, p, Limits())
+			d, probe, j := s.startDriver(t, p, Limits())
 			originate(t, d, "c", s.Talk)
 			if err := d.Cancel(t.Context(), "c"); err != nil {
 				t.Fatal(err)
@@ -144,7 +144,7 @@ func (s Suite) connectionBreaks(t *testing.T) {
 			t.Run("within "+name+", waiting before "+hold, func(t *testing.T) {
 				t.Parallel()
 				p := &Platform{Hold: hold, Cut: name}
-				d, probe, j := s.start(t, p, Limits())
+				d, probe, j := s.startDriver(t, p, Limits())
 				if _, err := d.Originate(t.Context(), OrderTo("c", s.Talk)); fault.KindOf(err) == fault.KindUnavailable {
 					return // closed before the response was read: nothing is reported
 				} else if err != nil {
@@ -177,7 +177,7 @@ func (s Suite) notPlaced(t *testing.T) {
 		probe.AwaitNoCalls(t)
 	})
 	t.Run("refused", func(t *testing.T) {
-		d, probe, _ := s.start(t, &Platform{Refuse: "-ERR Permission denied"}, Limits())
+		d, probe, _ := s.startDriver(t, &Platform{Refuse: "-ERR Permission denied"}, Limits())
 		_, err := d.Originate(t.Context(), OrderTo("c", s.Talk))
 		wantKind(t, err, fault.KindRefused)
 		if want := "call refused by the phone platform"; !strings.Contains(probe.Log.String(), want) {
@@ -189,7 +189,7 @@ func (s Suite) notPlaced(t *testing.T) {
 		limits := Limits()
 		limits.MaxCalls = 1
 		p := &Platform{Hold: s.Before[0]}
-		d, _, j := s.start(t, p, limits)
+		d, _, j := s.startDriver(t, p, limits)
 		originate(t, d, "c", s.Talk)
 		_, err := d.Originate(t.Context(), OrderTo("c", s.Talk))
 		wantKind(t, err, fault.KindConflict)
@@ -200,7 +200,7 @@ func (s Suite) notPlaced(t *testing.T) {
 	})
 	t.Run("the connection breaks before the answer: nothing may go on ringing", func(t *testing.T) {
 		p := &Platform{Mute: true, Hold: s.Answer}
-		d, probe, j := s.start(t, p, Limits())
+		d, probe, j := s.startDriver(t, p, Limits())
 		_, err := d.Originate(t.Context(), OrderTo("c", s.Talk))
 		wantKind(t, err, fault.KindUnavailable)
 		p.Await("its channel is hung up", func() bool { return len(p.Killed) > 0 })
@@ -281,7 +281,7 @@ func (s Suite) deadProcess(t *testing.T) {
 // A platform that restarts has lost the calls.
 func (s Suite) restart(t *testing.T) {
 	p := &Platform{Hold: s.HangUp}
-	d, probe, j := s.start(t, p, Limits())
+	d, probe, j := s.startDriver(t, p, Limits())
 	originate(t, d, "c", s.Talk)
 	j.Await(t, "c", origination.Bridged)
 	p.Mu.Lock()

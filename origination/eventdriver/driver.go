@@ -140,16 +140,16 @@ func (d *Driver[C, K]) Cancel(ctx context.Context, callID string) error {
 		return nil
 	}
 	for _, channel := range channels {
-		if err := d.hangUp(ctx, conn, channel); err != nil {
+		if err := d.hangUpChannel(ctx, conn, channel); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// hangUp ends one channel. It returns nil if the connection is lost: the comparison after the next
+// hangUpChannel ends one channel. It returns nil if the connection is lost: the comparison after the next
 // connect then ends the call.
-func (d *Driver[C, K]) hangUp(ctx context.Context, conn K, channel string) error {
+func (d *Driver[C, K]) hangUpChannel(ctx context.Context, conn K, channel string) error {
 	err := d.platform.HangUp(ctx, conn, channel)
 	if err == nil {
 		return nil

@@ -118,7 +118,7 @@ func (f *follower[C, K]) run(ctx context.Context) error {
 			every = min(every, f.cfg.GoneAfter)
 		}
 		next := time.NewTimer(every)
-		reason, err = f.events(ctx, next.C)
+		reason, err = f.applyEvents(ctx, next.C)
 		next.Stop()
 		if err != nil {
 			return err
@@ -126,8 +126,8 @@ func (f *follower[C, K]) run(ctx context.Context) error {
 	}
 }
 
-// events applies events until the next comparison, and returns its reason.
-func (f *follower[C, K]) events(ctx context.Context, next <-chan time.Time) (string, error) {
+// applyEvents applies events until the next comparison, and returns its reason.
+func (f *follower[C, K]) applyEvents(ctx context.Context, next <-chan time.Time) (string, error) {
 	for {
 		select {
 		case <-f.conn.Arrived():

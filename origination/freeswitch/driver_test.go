@@ -21,7 +21,7 @@ const (
 	answered = drivertest.Answered
 	dialling = drivertest.Dialling
 	joined   = drivertest.Bridged
-	over     = drivertest.Ended
+	ended    = drivertest.Ended
 )
 
 func newDriver(t *testing.T, cfg Config) (*Driver, *drivertest.Probe) {
@@ -51,17 +51,17 @@ var sessions = map[string]struct {
 	file string
 	want []string
 }{
-	"2001": {"talk", []string{ringing, answered, dialling, joined, over, "NORMAL_CLEARING"}},
-	"2002": {"short_talk", []string{ringing, answered, dialling, joined, over, "NORMAL_CLEARING"}},
-	"2003": {"early_media", []string{ringing, answered, dialling, joined, over, "ORIGINATOR_CANCEL"}},
-	"2004": {"busy", []string{ringing, answered, dialling, over, "USER_BUSY"}},
-	"2005": {"destination_no_answer", []string{ringing, answered, dialling, over, "NO_ANSWER"}},
-	"2006": {"owner_no_answer", []string{ringing, over, "NO_ANSWER"}},
-	"2007": {"owner_absent", []string{over, "SUBSCRIBER_ABSENT"}},
-	"2009": {"owner_hangs_up_while_dialling", []string{ringing, answered, dialling, over, "ORIGINATOR_CANCEL"}},
-	"2010": {"owner_rejects", []string{ringing, over, "USER_BUSY"}},
-	"2011": {"destination_rejects", []string{ringing, answered, dialling, over, "USER_BUSY"}},
-	"2008": {"owner_cancelled_while_dialling", []string{ringing, answered, dialling, over, "ORIGINATOR_CANCEL"}},
+	"2001": {"talk", []string{ringing, answered, dialling, joined, ended, "NORMAL_CLEARING"}},
+	"2002": {"short_talk", []string{ringing, answered, dialling, joined, ended, "NORMAL_CLEARING"}},
+	"2003": {"early_media", []string{ringing, answered, dialling, joined, ended, "ORIGINATOR_CANCEL"}},
+	"2004": {"busy", []string{ringing, answered, dialling, ended, "USER_BUSY"}},
+	"2005": {"destination_no_answer", []string{ringing, answered, dialling, ended, "NO_ANSWER"}},
+	"2006": {"owner_no_answer", []string{ringing, ended, "NO_ANSWER"}},
+	"2007": {"owner_absent", []string{ended, "SUBSCRIBER_ABSENT"}},
+	"2009": {"owner_hangs_up_while_dialling", []string{ringing, answered, dialling, ended, "ORIGINATOR_CANCEL"}},
+	"2010": {"owner_rejects", []string{ringing, ended, "USER_BUSY"}},
+	"2011": {"destination_rejects", []string{ringing, answered, dialling, ended, "USER_BUSY"}},
+	"2008": {"owner_cancelled_while_dialling", []string{ringing, answered, dialling, ended, "ORIGINATOR_CANCEL"}},
 }
 
 func allSessions(t *testing.T) map[string]capturedCall {
@@ -77,7 +77,7 @@ func TestDriver(t *testing.T) {
 		Platform: func(t *testing.T, p *drivertest.Platform) func(eventdriver.Limits, bool) (drivertest.Driver, *drivertest.Probe) {
 			s := newScripted(t, &scripted{Platform: p})
 			return func(limits eventdriver.Limits, denied bool) (drivertest.Driver, *drivertest.Probe) {
-				cfg := s.config()
+				cfg := s.driverConfig()
 				cfg.Limits = limits
 				if denied {
 					cfg.Password = drivertest.WrongPassword
@@ -125,7 +125,7 @@ func TestCapturedSessionsInAnyTiming(t *testing.T) {
 		t.Run(timing.name, func(t *testing.T) {
 			t.Parallel()
 			s := newScripted(t, &scripted{Platform: &drivertest.Platform{Pause: timing.pause, Split: timing.split}, order: timing.order})
-			d, probe, j := follow(t, s.config())
+			d, probe, j := follow(t, s.driverConfig())
 			for number := range sessions {
 				if _, err := d.Originate(t.Context(), drivertest.OrderTo("call-"+number, number)); err != nil {
 					t.Fatal(err)
@@ -150,7 +150,7 @@ func TestCapturedSessionsInAnyTiming(t *testing.T) {
 
 func TestSwitchThatDoesNotShowItsChannels(t *testing.T) {
 	s := newScripted(t, &scripted{Platform: &drivertest.Platform{Hold: "CHANNEL_HANGUP"}, blind: true})
-	d, probe, j := follow(t, s.config())
+	d, probe, j := follow(t, s.driverConfig())
 	for _, id := range []string{"a", "b"} {
 		if _, err := d.Originate(t.Context(), drivertest.OrderTo(id, "2001")); err != nil {
 			t.Fatal(err)
@@ -201,7 +201,7 @@ func TestOneOfTwoPhonesIsAnswered(t *testing.T) {
 	}
 	script.events = forked
 	s := newScripted(t, &scripted{scripts: map[string]capturedCall{"2002": script}})
-	d, probe, j := follow(t, s.config())
+	d, probe, j := follow(t, s.driverConfig())
 	if _, err := d.Originate(t.Context(), drivertest.OrderTo("c", "2002")); err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestMissingEventsLeadToALook(t *testing.T) {
 		}
 		return append(kept, told{"Event-Name": "HEARTBEAT", "Event-Sequence": "90000"})
 	}})
-	cfg := s.config()
+	cfg := s.driverConfig()
 	cfg.AllEvents, cfg.AuditEvery = true, time.Hour
 	d, probe, j := follow(t, cfg)
 	if _, err := d.Originate(t.Context(), drivertest.OrderTo("c", "2002")); err != nil {

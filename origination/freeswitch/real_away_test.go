@@ -100,10 +100,10 @@ func TestRealConnectionAway(t *testing.T) {
 		state origination.State
 		want  []string
 	}{
-		{ends, origination.Ended, []string{ringing, answered, dialling, joined, over, "NORMAL_TEMPORARY_FAILURE"}},
-		{cancelled, origination.Ended, []string{ringing, answered, dialling, joined, over, "ORIGINATOR_CANCEL"}},
+		{ends, origination.Ended, []string{ringing, answered, dialling, joined, ended, "NORMAL_TEMPORARY_FAILURE"}},
+		{cancelled, origination.Ended, []string{ringing, answered, dialling, joined, ended, "ORIGINATOR_CANCEL"}},
 		{stays, origination.Bridged, []string{ringing, answered, dialling, joined}},
-		{rings, origination.Ended, []string{answered, dialling, over, "NO_ANSWER"}},
+		{rings, origination.Ended, []string{answered, dialling, ended, "NO_ANSWER"}},
 	} {
 		j.Await(t, test.order.ID, test.state)
 		got := slices.DeleteFunc(j.States(test.order.ID), func(s string) bool { return s == ringing && test.want[0] != ringing })
@@ -127,11 +127,11 @@ func TestRealPhonesHangUp(t *testing.T) {
 		at                    origination.State
 		want                  []string
 	}{
-		{"owner, while the destination rings", "1001", "1003", "127.0.0.21", origination.Dialling, []string{ringing, answered, dialling, over, "NORMAL_CLEARING"}},
-		{"owner, while it rings", "1003", "1002", "127.0.0.23", origination.RingingUser, []string{ringing, over, "USER_BUSY"}},
-		{"destination, while it rings", "1001", "1003", "127.0.0.23", origination.Dialling, []string{ringing, answered, dialling, over, "USER_BUSY"}},
-		{"owner, in conversation", "1001", "1002", "127.0.0.21", origination.Bridged, []string{ringing, answered, dialling, joined, over, "NORMAL_CLEARING"}},
-		{"destination, in conversation", "1001", "1002", "127.0.0.22", origination.Bridged, []string{ringing, answered, dialling, joined, over, "NORMAL_CLEARING"}},
+		{"owner, while the destination rings", "1001", "1003", "127.0.0.21", origination.Dialling, []string{ringing, answered, dialling, ended, "NORMAL_CLEARING"}},
+		{"owner, while it rings", "1003", "1002", "127.0.0.23", origination.RingingUser, []string{ringing, ended, "USER_BUSY"}},
+		{"destination, while it rings", "1001", "1003", "127.0.0.23", origination.Dialling, []string{ringing, answered, dialling, ended, "USER_BUSY"}},
+		{"owner, in conversation", "1001", "1002", "127.0.0.21", origination.Bridged, []string{ringing, answered, dialling, joined, ended, "NORMAL_CLEARING"}},
+		{"destination, in conversation", "1001", "1002", "127.0.0.22", origination.Bridged, []string{ringing, answered, dialling, joined, ended, "NORMAL_CLEARING"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			o := realOrder(test.from, test.to)

@@ -45,23 +45,23 @@ func TestRealCalls(t *testing.T) {
 		cancel         origination.State
 		want           []string
 	}{
-		{"two phones, cancelled in conversation", "1001", "1002", origination.Bridged, []string{ringing, answered, dialling, joined, over, "ORIGINATOR_CANCEL"}},
-		{"destination hangs up", "1001", "9198", "", []string{ringing, answered, dialling, joined, over, "NORMAL_CLEARING"}},
-		{"early media is not an answer", "1001", "9197", origination.Bridged, []string{ringing, answered, dialling, joined, over, "ORIGINATOR_CANCEL"}},
-		{"cancelled at once", "1003", "1002", accepted, []string{over, "ORIGINATOR_CANCEL"}},
-		{"cancelled while the owner's phone rings", "1003", "1002", origination.RingingUser, []string{ringing, over, "ORIGINATOR_CANCEL"}},
-		{"cancelled between answer and dialling", "1001", "1003", origination.UserAnswered, []string{ringing, answered, over, "ORIGINATOR_CANCEL"}},
-		{"cancelled while the destination rings", "1001", "1003", origination.Dialling, []string{ringing, answered, dialling, over, "ORIGINATOR_CANCEL"}},
-		{"two phones of the owner ring, one answers", "1005", "9198", "", []string{ringing, answered, dialling, joined, over, "NORMAL_CLEARING"}},
-		{"two phones of the owner ring, cancelled", "1006", "1002", origination.RingingUser, []string{ringing, over, "ORIGINATOR_CANCEL"}},
-		{"two phones of the owner ring, none answers", "1006", "1002", "", []string{ringing, over, "NO_ANSWER"}},
-		{"owner does not answer", "1003", "1002", "", []string{ringing, over, "NO_ANSWER"}},
-		{"owner has no phone", "1004", "1002", "", []string{over, "SUBSCRIBER_ABSENT"}},
-		{"destination busy", "1001", "9901", "", []string{ringing, answered, dialling, over, "USER_BUSY"}},
-		{"destination rejects", "1001", "9902", "", []string{ringing, answered, dialling, over, "CALL_REJECTED"}},
-		{"destination does not answer", "1001", "1003", "", []string{ringing, answered, dialling, over, "NO_ANSWER"}},
-		{"destination has no phone", "1001", "1004", "", []string{ringing, answered, dialling, over, "SUBSCRIBER_ABSENT"}},
-		{"destination is nowhere in the dialplan", "1001", "777", "", []string{ringing, answered, dialling, over, "NO_ROUTE_DESTINATION"}},
+		{"two phones, cancelled in conversation", "1001", "1002", origination.Bridged, []string{ringing, answered, dialling, joined, ended, "ORIGINATOR_CANCEL"}},
+		{"destination hangs up", "1001", "9198", "", []string{ringing, answered, dialling, joined, ended, "NORMAL_CLEARING"}},
+		{"early media is not an answer", "1001", "9197", origination.Bridged, []string{ringing, answered, dialling, joined, ended, "ORIGINATOR_CANCEL"}},
+		{"cancelled at once", "1003", "1002", accepted, []string{ended, "ORIGINATOR_CANCEL"}},
+		{"cancelled while the owner's phone rings", "1003", "1002", origination.RingingUser, []string{ringing, ended, "ORIGINATOR_CANCEL"}},
+		{"cancelled between answer and dialling", "1001", "1003", origination.UserAnswered, []string{ringing, answered, ended, "ORIGINATOR_CANCEL"}},
+		{"cancelled while the destination rings", "1001", "1003", origination.Dialling, []string{ringing, answered, dialling, ended, "ORIGINATOR_CANCEL"}},
+		{"two phones of the owner ring, one answers", "1005", "9198", "", []string{ringing, answered, dialling, joined, ended, "NORMAL_CLEARING"}},
+		{"two phones of the owner ring, cancelled", "1006", "1002", origination.RingingUser, []string{ringing, ended, "ORIGINATOR_CANCEL"}},
+		{"two phones of the owner ring, none answers", "1006", "1002", "", []string{ringing, ended, "NO_ANSWER"}},
+		{"owner does not answer", "1003", "1002", "", []string{ringing, ended, "NO_ANSWER"}},
+		{"owner has no phone", "1004", "1002", "", []string{ended, "SUBSCRIBER_ABSENT"}},
+		{"destination busy", "1001", "9901", "", []string{ringing, answered, dialling, ended, "USER_BUSY"}},
+		{"destination rejects", "1001", "9902", "", []string{ringing, answered, dialling, ended, "CALL_REJECTED"}},
+		{"destination does not answer", "1001", "1003", "", []string{ringing, answered, dialling, ended, "NO_ANSWER"}},
+		{"destination has no phone", "1001", "1004", "", []string{ringing, answered, dialling, ended, "SUBSCRIBER_ABSENT"}},
+		{"destination is nowhere in the dialplan", "1001", "777", "", []string{ringing, answered, dialling, ended, "NO_ROUTE_DESTINATION"}},
 	} {
 		for _, all := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, all events %v", test.name, all), func(t *testing.T) {
@@ -128,9 +128,9 @@ func TestRealCallsOfAnEarlierProcess(t *testing.T) {
 		left           origination.State
 		want           []string
 	}{
-		{"ringing the owner", "1003", "1002", origination.RingingUser, []string{ringing, over, "ORIGINATOR_CANCEL"}},
-		{"dialling", "1001", "9903", origination.Dialling, []string{answered, dialling, over, "ORIGINATOR_CANCEL"}},
-		{"in conversation", "1001", "1002", origination.Bridged, []string{answered, dialling, joined, over, "ORIGINATOR_CANCEL"}},
+		{"ringing the owner", "1003", "1002", origination.RingingUser, []string{ringing, ended, "ORIGINATOR_CANCEL"}},
+		{"dialling", "1001", "9903", origination.Dialling, []string{answered, dialling, ended, "ORIGINATOR_CANCEL"}},
+		{"in conversation", "1001", "1002", origination.Bridged, []string{answered, dialling, joined, ended, "ORIGINATOR_CANCEL"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -160,7 +160,7 @@ func TestRealCallsOfAnEarlierProcess(t *testing.T) {
 			if got := j.States(o.ID); !slices.Equal(got, test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
-			if got := j.States("never-there"); !slices.Equal(got, []string{over, "NORMAL_TEMPORARY_FAILURE"}) {
+			if got := j.States("never-there"); !slices.Equal(got, []string{ended, "NORMAL_TEMPORARY_FAILURE"}) {
 				t.Errorf("a call that is not there: %v", got)
 			}
 			probe.AwaitNoCalls(t)

@@ -40,7 +40,7 @@ func TestTheDomainIsAskedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newScripted(t, &scripted{domain: c.own, users: c.users})
-			cfg := s.config()
+			cfg := s.driverConfig()
 			cfg.Domain = c.configured
 			d, probe, j := follow(t, cfg)
 			for _, id := range []string{"a", "b"} { // the second is found without asking again
@@ -83,7 +83,7 @@ func TestTheSwitchsLimitIsRead(t *testing.T) {
 func TestCallsKeepToTheSwitchsLimit(t *testing.T) {
 	const sessions, calls = 60, 12
 	s := newScripted(t, &scripted{status: vanillaStatus(sessions)})
-	d, probe, j := follow(t, s.config())
+	d, probe, j := follow(t, s.driverConfig())
 	var all sync.WaitGroup
 	began := time.Now()
 	for i := range calls {
@@ -113,7 +113,7 @@ func TestCallsKeepToTheSwitchsLimit(t *testing.T) {
 
 func TestACallWhoseTurnWouldComeTooLateIsRefused(t *testing.T) {
 	s := newScripted(t, &scripted{status: vanillaStatus(1)})
-	d, probe, j := follow(t, s.config())
+	d, probe, j := follow(t, s.driverConfig())
 	if _, err := d.Originate(t.Context(), drivertest.OrderTo("first", "2001")); err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestACallWhoseTurnWouldComeTooLateIsRefused(t *testing.T) {
 
 func TestASwitchThatDoesNotSayItsLimit(t *testing.T) {
 	s := newScripted(t, &scripted{status: "-ERR permission denied\n"})
-	d, probe, j := follow(t, s.config())
+	d, probe, j := follow(t, s.driverConfig())
 	for i := range 20 {
 		if _, err := d.Originate(t.Context(), drivertest.OrderTo(fmt.Sprint("c", i), "2001")); err != nil {
 			t.Fatal(err)

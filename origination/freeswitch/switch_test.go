@@ -54,7 +54,7 @@ func newScripted(t *testing.T, s *scripted) *scripted {
 	return s
 }
 
-func (s *scripted) config() Config {
+func (s *scripted) driverConfig() Config {
 	settings := DefaultSettings()
 	settings.Address, settings.Password, settings.RingUser = s.Address, testPassword, time.Second
 	return Config{Settings: settings, Limits: drivertest.Limits(), CommandTimeout: 20 * time.Second}

@@ -80,7 +80,7 @@ func (k *kazoo) expect(script ...exchangeOf) {
 	k.script = append(k.script, script...)
 }
 
-func (k *kazoo) driver() *Driver {
+func (k *kazoo) newDriver() *Driver {
 	k.t.Helper()
 	d, err := New(Config{Settings: Settings{URL: k.URL + "/", APIKey: "the key", Accounts: []string{"demo=kz1"}}, Timeout: 20 * time.Second, PollEvery: 5 * time.Millisecond},
 		k.Client(), slog.New(slog.DiscardHandler))
@@ -161,7 +161,7 @@ func TestOriginate(t *testing.T) {
 			origination.Placed{}, fault.KindRefused},
 	} {
 		t.Run(name, func(t *testing.T) {
-			placed, err := newKazoo(t, c.script...).driver().Originate(t.Context(), order(c.resource))
+			placed, err := newKazoo(t, c.script...).newDriver().Originate(t.Context(), order(c.resource))
 			if placed != c.want || fault.KindOf(err) != c.kind {
 				t.Errorf("got %+v, %v", placed, err)
 			}
@@ -176,7 +176,7 @@ func TestATokenIsAskedForOnce(t *testing.T) {
 	for range 10 {
 		k.expect(connectedAs("c1", 202, `{}`))
 	}
-	d := k.driver()
+	d := k.newDriver()
 	var all sync.WaitGroup
 	for range 10 {
 		all.Go(func() {
@@ -190,7 +190,7 @@ func TestATokenIsAskedForOnce(t *testing.T) {
 
 func TestKazooAway(t *testing.T) {
 	k := newKazoo(t)
-	d := k.driver()
+	d := k.newDriver()
 	k.Close()
 	_, err := d.Originate(t.Context(), order("c1"))
 	if f := fault.As(err); f.Kind != fault.KindUnavailable || f.RetryAfter <= 0 {
@@ -211,8 +211,8 @@ func TestKazooAway(t *testing.T) {
 	}
 }
 
-// follow follows d until the test ends, and returns its reports so far.
-func follow(t *testing.T, d *Driver, open ...origination.Open) (reported func() []string) {
+// collectReports follows d until the test ends, and returns its reports so far.
+func collectReports(t *testing.T, d *Driver, open ...origination.Open) (reported func() []string) {
 	t.Helper()
 	var mu sync.Mutex
 	var all []string
@@ -252,11 +252,11 @@ func TestACallIsFollowed(t *testing.T) {
 		channelOf(404, `{}`), channelOf(200, `{"data":{"answered":false}}`), channelOf(500, `{}`), channelOf(200, `{"data":{"answered":true}}`),
 		channelOf(200, `{"data":{"answered":true}}`), channelOf(200, `{"data":{"answered":true,"other_leg_call_id":"x"}}`), channelOf(404, `{}`),
 		historyOf(`{"data":[{"call_id":"other","cause":"NO_ANSWER"},{"call_id":"o1","cause":"NORMAL_CLEARING"}]}`))
-	d := k.driver()
+	d := k.newDriver()
 	if _, err := d.Originate(t.Context(), order("c1")); err != nil {
 		t.Fatal(err)
 	}
-	reported := follow(t, d)
+	reported := collectReports(t, d)
 	want := []string{"o1 ringing_user ", "o1 user_answered ", "o1 bridged ", "o1 ended NORMAL_CLEARING"}
 	within(t, "it has ended", func() bool { return slices.Equal(reported(), want) })
 	within(t, "it is not asked about any more", func() bool { return len(d.following()) == 0 })
@@ -264,15 +264,15 @@ func TestACallIsFollowed(t *testing.T) {
 
 func TestACallOfBeforeGoesOn(t *testing.T) {
 	k := newKazoo(t, loginAs("t1"), channelOf(404, `{}`), historyOf(`not json`))
-	d := k.driver()
-	reported := follow(t, d, origination.Open{Order: order("c1"), CallID: "o1", State: origination.Bridged})
+	d := k.newDriver()
+	reported := collectReports(t, d, origination.Open{Order: order("c1"), CallID: "o1", State: origination.Bridged})
 	within(t, "it has ended", func() bool { return slices.Equal(reported(), []string{"o1 ended " + origination.CauseUnknown}) })
 }
 
 func TestCancel(t *testing.T) {
 	t.Run("a call that is there", func(t *testing.T) {
 		k := newKazoo(t, loginAs("t1"), connectedAs("c1", 202, `{"data":{"call_id":"o1"}}`), hangUpIt)
-		d := k.driver()
+		d := k.newDriver()
 		if _, err := d.Originate(t.Context(), order("c1")); err != nil {
 			t.Fatal(err)
 		}
@@ -280,14 +280,14 @@ func TestCancel(t *testing.T) {
 			t.Fatal(err)
 		}
 		k.expect(channelOf(200, `{"data":{}}`), hangUpIt, channelOf(404, `{}`))
-		reported := follow(t, d)
+		reported := collectReports(t, d)
 		within(t, "it has ended", func() bool { return slices.Equal(reported(), []string{"o1 ended ORIGINATOR_CANCEL"}) })
 	})
 	t.Run("a call that has no channel yet", func(t *testing.T) {
 		missing := hangUpIt
 		missing.status = 404
 		k := newKazoo(t, loginAs("t1"), connectedAs("c1", 202, `{"data":{"call_id":"o1"}}`), missing)
-		d := k.driver()
+		d := k.newDriver()
 		if _, err := d.Originate(t.Context(), order("c1")); err != nil {
 			t.Fatal(err)
 		}
@@ -295,7 +295,7 @@ func TestCancel(t *testing.T) {
 			t.Fatal(err)
 		}
 		k.expect(channelOf(404, `{}`), channelOf(200, `{"data":{}}`), hangUpIt, channelOf(404, `{}`))
-		reported := follow(t, d)
+		reported := collectReports(t, d)
 		within(t, "it has ended", func() bool { return slices.Equal(reported(), []string{"o1 ended ORIGINATOR_CANCEL"}) })
 	})
 	t.Run("during a request of a poll", func(t *testing.T) {
@@ -319,7 +319,7 @@ func TestCancel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		reported := follow(t, d, origination.Open{Order: order("c1"), CallID: "o1", State: origination.Bridged})
+		reported := collectReports(t, d, origination.Open{Order: order("c1"), CallID: "o1", State: origination.Bridged})
 		<-history
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -331,7 +331,7 @@ func TestCancel(t *testing.T) {
 		within(t, "it has ended", func() bool { return slices.Equal(reported(), []string{"o1 ended NO_ANSWER"}) })
 	})
 	t.Run("an unknown call", func(t *testing.T) {
-		if err := newKazoo(t).driver().Cancel(t.Context(), "o2"); fault.KindOf(err) != fault.KindNotFound {
+		if err := newKazoo(t).newDriver().Cancel(t.Context(), "o2"); fault.KindOf(err) != fault.KindNotFound {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -339,7 +339,7 @@ func TestCancel(t *testing.T) {
 		refused := hangUpIt
 		refused.status = 403
 		k := newKazoo(t, loginAs("t1"), connectedAs("c1", 202, `{"data":{"call_id":"o1"}}`), refused)
-		d := k.driver()
+		d := k.newDriver()
 		if _, err := d.Originate(t.Context(), order("c1")); err != nil {
 			t.Fatal(err)
 		}
