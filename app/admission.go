@@ -50,7 +50,7 @@ type phoneAdmission struct{ *origination.Admission }
 // Admit implements sipcall.Admission.
 func (p phoneAdmission) Admit(ctx context.Context, caller sip.User, from netip.Addr) (leave func(), err error) {
 	attempt := origination.Attempt{
-		Door: origination.DoorSIP, CallID: uuid.NewString(), AccountID: caller.AccountID, UserID: caller.UserID,
+		Origin: origination.OriginSIP, CallID: uuid.NewString(), AccountID: caller.AccountID, UserID: caller.UserID,
 		Caller: audit.Caller{Actor: "sip:" + caller.Extension, Address: from.Unmap().String()},
 	}
 	if err := p.Count(ctx, attempt); err != nil {
@@ -64,7 +64,7 @@ func (p phoneAdmission) Admit(ctx context.Context, caller sip.User, from netip.A
 
 // AdmitTransfer implements sipcall.Admission.
 func (p phoneAdmission) AdmitTransfer(ctx context.Context, caller sip.User, accountID, destination string) error {
-	attempt := origination.Attempt{Door: origination.DoorTransfer, AccountID: accountID}
+	attempt := origination.Attempt{Origin: origination.OriginTransfer, AccountID: accountID}
 	if caller.UserID != "" {
 		attempt.AccountID, attempt.UserID = caller.AccountID, caller.UserID
 		attempt.Caller.Actor = "sip:" + caller.Extension

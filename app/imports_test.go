@@ -175,13 +175,13 @@ func checkNames(t *testing.T, packages []listed) {
 // listed is one package as go list prints it.
 type listed struct {
 	ImportPath, Dir                    string
-	GoFiles                            []string
+	GoFiles, TestGoFiles, XTestGoFiles []string
 	Imports, TestImports, XTestImports []string
 }
 
 func listPackages(t *testing.T) []listed {
 	t.Helper()
-	list := exec.Command("go", "list", "-e", "-json=ImportPath,Dir,GoFiles,Imports,TestImports,XTestImports", "./...")
+	list := exec.Command("go", "list", "-e", "-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles,Imports,TestImports,XTestImports", "./...")
 	list.Dir = ".."
 	output, err := list.Output()
 	if err != nil {

@@ -2,52 +2,100 @@ package app_test
 
 import (
 	"go/ast"
+	"path"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// TestNamesDifferInMoreThanCase refuses two names of one scope that only
-// upper and lower case tell apart, such as Server.Registered and
-// Server.registered: a package's declarations, and a type's fields and methods.
+// sameExceptCase has the names, in lower case, of methods that may also exist with the
+// other case in a package, and the reason.
+var sameExceptCase = map[string]string{
+	"read":   "io.Reader requires Read",
+	"write":  "io.Writer requires Write",
+	"close":  "io.Closer requires Close",
+	"accept": "net.Listener requires Accept",
+	"run":    "app starts each part by its method Run; run is the loop of one goroutine in it",
+	// Types whose name is a method of an interface that another package implements.
+	"entry":    "audit.Log has the method Entry",
+	"position": "kafka.Reader has the method Position",
+}
+
+// TestNamesDifferInMoreThanCase refuses two names of one package that only upper and
+// lower case tell apart, such as Service.FindUser and findUser, in production and test
+// files: types, functions, constants, variables, and the methods of all types. Fields
+// have the scope of their type, because a field is often named for its type, such as
+// config Config.
 func TestNamesDifferInMoreThanCase(t *testing.T) {
 	type scope struct{ pkg, typ string }
 	seen := map[scope]map[string]string{} // lower-case name to name
-	add := func(s scope, name string) {
+	used := map[string]bool{}
+	add := func(s scope, name *ast.Ident) {
 		if seen[s] == nil {
 			seen[s] = map[string]string{}
 		}
-		lower := strings.ToLower(name)
-		if other, ok := seen[s][lower]; ok && other != name && name != "_" {
-			t.Errorf("%s: %s.%s and %[2]s.%[4]s differ only in case", s.pkg, s.typ, other, name)
+		lower := strings.ToLower(name.Name)
+		other, found := seen[s][lower]
+		switch {
+		case !found:
+			seen[s][lower] = name.Name
+		case other != name.Name && sameExceptCase[lower] != "":
+			used[lower] = true
+		case other != name.Name:
+			t.Errorf("%s: %s and %s differ only in case", s.pkg, other, name.Name)
 		}
-		seen[s][lower] = name
 	}
-	eachFile(t, listPackages(t), func(p listed, _ string, syntax *ast.File) {
+	addType := func(pkg string, spec *ast.TypeSpec) {
+		add(scope{pkg: pkg}, spec.Name)
+		var fields *ast.FieldList
+		of := scope{pkg: pkg} // methods of an interface
+		switch typ := spec.Type.(type) {
+		case *ast.InterfaceType:
+			fields = typ.Methods
+		case *ast.StructType:
+			fields, of.typ = typ.Fields, spec.Name.Name
+		default:
+			return
+		}
+		for _, field := range fields.List {
+			for _, name := range field.Names {
+				add(of, name)
+			}
+		}
+	}
+	packages := listPackages(t)
+	for i := range packages {
+		p := &packages[i]
+		p.GoFiles = slices.Concat(p.GoFiles, p.TestGoFiles, p.XTestGoFiles)
+	}
+	eachFile(t, packages, func(p listed, _ string, syntax *ast.File) {
+		pkg := path.Join(p.ImportPath, syntax.Name.Name)
 		for _, decl := range syntax.Decls {
 			switch d := decl.(type) {
 			case *ast.FuncDecl:
-				add(scope{p.ImportPath, receiver(d)}, d.Name.Name)
+				add(scope{pkg: pkg}, d.Name)
+				if typ := receiver(d); typ != "" {
+					add(scope{pkg, typ}, d.Name)
+				}
 			case *ast.GenDecl:
 				for _, spec := range d.Specs {
 					switch s := spec.(type) {
 					case *ast.TypeSpec:
-						add(scope{p.ImportPath, ""}, s.Name.Name)
-						if structure, ok := s.Type.(*ast.StructType); ok {
-							for _, field := range structure.Fields.List {
-								for _, name := range field.Names {
-									add(scope{p.ImportPath, s.Name.Name}, name.Name)
-								}
-							}
-						}
+						addType(pkg, s)
 					case *ast.ValueSpec:
 						for _, name := range s.Names {
-							add(scope{p.ImportPath, ""}, name.Name)
+							add(scope{pkg: pkg}, name)
 						}
 					}
 				}
 			}
 		}
 	})
+	for name := range sameExceptCase {
+		if !used[name] {
+			t.Errorf("sameExceptCase: %q is not needed", name)
+		}
+	}
 }
 
 // receiver returns the name of a method's type, "" for a function.

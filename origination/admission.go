@@ -34,19 +34,19 @@ type AdmissionConfig struct {
 	AccountCalls  int // concurrent calls of an account in the cluster; 0 means no limit
 }
 
-// Door is the interface over which a user places a call.
-type Door string
+// Origin is the interface over which a user places a call.
+type Origin string
 
-// Values of Door.
+// Values of Origin.
 const (
-	DoorREST     Door = "rest"
-	DoorSIP      Door = "sip"
-	DoorTransfer Door = "transfer" // by an AI provider, of a user's call
+	OriginREST     Origin = "rest"
+	OriginSIP      Origin = "sip"
+	OriginTransfer Origin = "transfer" // by an AI provider, of a user's call
 )
 
 // Attempt is a call that a user is about to place.
 type Attempt struct {
-	Door      Door
+	Origin    Origin
 	CallID    string // unique in the cluster
 	AccountID string
 	UserID    string // "": a PBX in a trusted network
@@ -288,7 +288,7 @@ func (a *Admission) renewSlots(ctx context.Context) {
 
 // refuse counts a refusal and writes it to the audit log.
 func (a *Admission) refuse(ctx context.Context, attempt Attempt, reason Reason, err error) error {
-	a.refused.WithLabelValues(string(attempt.Door), string(reason)).Inc()
+	a.refused.WithLabelValues(string(attempt.Origin), string(reason)).Inc()
 	if a.deps.Audit == nil {
 		return err
 	}

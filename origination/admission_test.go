@@ -159,7 +159,7 @@ func TestCallsAtOnceInTheCluster(t *testing.T) {
 		}
 		a, b := node(slotsOfA), node(NewRedisSlots(client, prefix))
 		enter := func(n *Admission, id, user string) error {
-			return n.Acquire(t.Context(), Attempt{Door: DoorSIP, CallID: id, AccountID: "acme", UserID: user})
+			return n.Acquire(t.Context(), Attempt{Origin: OriginSIP, CallID: id, AccountID: "acme", UserID: user})
 		}
 		mustSucceed(t, enter(a, "1", "alice"))
 		mustSucceed(t, enter(b, "2", "alice"))
@@ -241,6 +241,6 @@ func TestTheOutsidePrefixIsNoPartOfTheNumber(t *testing.T) {
 	for destination, want := range map[string]fault.Kind{
 		"0030123456": "", "000493012345": "", "00088216123456": fault.KindForbidden, " 0088216123456": fault.KindForbidden, "1002": "",
 	} {
-		wantKind(t, a.CheckDestination(t.Context(), Attempt{Door: DoorSIP, AccountID: "demo"}, destination), want)
+		wantKind(t, a.CheckDestination(t.Context(), Attempt{Origin: OriginSIP, AccountID: "demo"}, destination), want)
 	}
 }

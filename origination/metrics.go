@@ -62,10 +62,10 @@ func newMetrics(reg prometheus.Registerer, active func() int) *metrics {
 
 // newRefusedCalls returns the counter of an Admission.
 func newRefusedCalls(reg prometheus.Registerer) *prometheus.CounterVec {
-	refused := metric.With(reg).CounterVec("trunkline_origination_limited_total", "Calls of users refused because of a limit or a blocked destination, by origin and reason.", "door", "reason")
-	for _, door := range []Door{DoorREST, DoorSIP, DoorTransfer} {
+	refused := metric.With(reg).CounterVec("trunkline_origination_limited_total", "Calls of users refused because of a limit or a blocked destination, by origin and reason.", "origin", "reason")
+	for _, origin := range []Origin{OriginREST, OriginSIP, OriginTransfer} {
 		for _, reason := range []Reason{ReasonUserCalls, ReasonAccountCalls, ReasonPerMinute, ReasonInternational, ReasonPremium, ReasonRules} {
-			refused.WithLabelValues(string(door), string(reason))
+			refused.WithLabelValues(string(origin), string(reason))
 		}
 	}
 	return refused

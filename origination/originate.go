@@ -70,7 +70,7 @@ func (s *Service) newOrder(ctx context.Context, caller *identity.Principal, dest
 	case user.PresenceID == "":
 		return Order{}, fault.New(fault.KindUnprocessable, "The user has no extension to ring: presence_id is not set")
 	}
-	attempt := Attempt{Door: DoorREST, AccountID: account.ID, UserID: user.ID}
+	attempt := Attempt{Origin: OriginREST, AccountID: account.ID, UserID: user.ID}
 	if err := s.admission.CheckDestination(ctx, attempt, destination); err != nil {
 		return Order{}, err
 	}
@@ -106,7 +106,7 @@ func newInteraction(now time.Time) string {
 }
 
 func (o Order) newAttempt() Attempt {
-	return Attempt{Door: DoorREST, CallID: o.ID, AccountID: o.AccountID, UserID: o.UserID}
+	return Attempt{Origin: OriginREST, CallID: o.ID, AccountID: o.AccountID, UserID: o.UserID}
 }
 
 // placeOnce places the order unless the key has been used. A repeated request places no call, is not

@@ -72,7 +72,7 @@ func (t *transfer) dial(ctx context.Context, destination string) error {
 	if strings.HasPrefix(destination, localcall.Prefix) {
 		return fault.New(fault.KindUnsupported, "a call cannot be transferred to an AI provider")
 	}
-	who := c.newAttempt(origination.DoorTransfer)
+	who := c.newAttempt(origination.OriginTransfer)
 	if err := d.admission.Count(ctx, who); err != nil {
 		return err
 	}

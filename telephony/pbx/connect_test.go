@@ -316,7 +316,7 @@ func TestAProvidersTransferObeysTheLimits(t *testing.T) {
 }
 
 // refused returns how many calls were refused.
-func (w *testEnv) refused(door, reason string) float64 {
+func (w *testEnv) refused(origin, reason string) float64 {
 	w.t.Helper()
 	families, err := w.reg.Gather()
 	must(w.t, err)
@@ -325,12 +325,12 @@ func (w *testEnv) refused(door, reason string) float64 {
 			continue
 		}
 		for _, m := range f.GetMetric() {
-			if m.GetLabel()[0].GetValue() == door && m.GetLabel()[1].GetValue() == reason {
+			if m.GetLabel()[0].GetValue() == origin && m.GetLabel()[1].GetValue() == reason {
 				return m.GetCounter().GetValue()
 			}
 		}
 	}
-	w.t.Errorf("no metric of %s %s", door, reason)
+	w.t.Errorf("no metric of %s %s", origin, reason)
 	return 0
 }
 

@@ -26,7 +26,7 @@ func (d *Driver) ServeInvite(ctx context.Context, invite *sip.Invite) {
 	}
 	if from.UserID != "" {
 		by.attempt = origination.Attempt{
-			Door: origination.DoorSIP, CallID: uuid.NewString(), AccountID: from.AccountID, UserID: from.UserID,
+			Origin: origination.OriginSIP, CallID: uuid.NewString(), AccountID: from.AccountID, UserID: from.UserID,
 			Caller: audit.Caller{Actor: "sip:" + from.Extension, Address: invite.Source().Addr().Unmap().String()},
 		}
 		if err := d.admit(ctx, by.attempt); err != nil {

@@ -87,15 +87,15 @@ func (c *call) connectDestination(b *bridge, owner *cdrBuilder) sip.Cause {
 }
 
 // newAttempt returns the origination.Attempt of the order, for Admission.
-func (c *call) newAttempt(door origination.Door) origination.Attempt {
-	return origination.Attempt{Door: door, CallID: c.id, AccountID: c.accountID, UserID: c.order.UserID}
+func (c *call) newAttempt(origin origination.Origin) origination.Attempt {
+	return origination.Attempt{Origin: origin, CallID: c.id, AccountID: c.accountID, UserID: c.order.UserID}
 }
 
 // dialDestination calls the destination's phones and connects the one that answers.
 func (c *call) dialDestination(ctx context.Context, b *bridge, owner, loopback *cdrBuilder) sip.Cause {
 	d := c.driver
 	phones, err := c.findPhones(ctx, callingParty{
-		user: c.order.Extension, domain: c.order.Domain, attempt: c.newAttempt(origination.DoorREST),
+		user: c.order.Extension, domain: c.order.Domain, attempt: c.newAttempt(origination.OriginREST),
 	}, c.order.Destination)
 	if err != nil {
 		return c.recordUndialled(causeOf(ctx, err))
