@@ -70,18 +70,18 @@ func (w *partitionWorker) checkEpoch(ctx context.Context, epoch int32) error {
 	if w.position.next.LeaderEpoch == kafka.UnknownEpoch || w.position.next.LeaderEpoch == epoch {
 		return nil
 	}
-	return w.checkPosition(ctx)
+	return w.skipLostRecords(ctx)
 }
 
-// checkPosition checks that the topic continues at the position.
-func (w *partitionWorker) checkPosition(ctx context.Context) error {
+// skipLostRecords checks that the topic continues at the position.
+func (w *partitionWorker) skipLostRecords(ctx context.Context) error {
 	return w.retry(ctx, actionRead, func() error { return w.topic.CheckPosition(ctx, w.partition, w.position.next) })
 }
 
 // handleGap moves the partition to where the topic continues if err is a gap at w.at. It
 // returns other errors.
 func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
-	gap, err := kafka.ResolveGap(ctx, err, w.checkPosition)
+	gap, err := kafka.ResolveGap(ctx, err, w.skipLostRecords)
 	if gap == nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func german(t *testing.T) *number.Plan {
 	return plan
 }
 
-func parsePremium(t *testing.T, texts ...string) *Premium {
+func premiumPatterns(t *testing.T, texts ...string) *Premium {
 	t.Helper()
 	p, err := ParsePremium(texts)
 	mustSucceed(t, err)
@@ -62,7 +62,7 @@ func parsePremium(t *testing.T, texts ...string) *Premium {
 // TestTollFraudByREST: a stolen token dials satellite and foreign numbers, and as
 // many as it can; nothing of it reaches the platform.
 func TestTollFraudByREST(t *testing.T) {
-	d := limitedNode(t, testdb.SQLite(t), AdmissionConfig{Numbers: german(t), Premium: parsePremium(t, "known", `^\+49180`), PerMinute: 30, UserCalls: 5}).run()
+	d := limitedNode(t, testdb.SQLite(t), AdmissionConfig{Numbers: german(t), Premium: premiumPatterns(t, "known", `^\+49180`), PerMinute: 30, UserCalls: 5}).run()
 	for i := range 60 {
 		_, err := d.Originate(t.Context(), d.alice(), fmt.Sprintf("+8821612345%02d", i), "")
 		wantKind(t, err, fault.KindForbidden)
@@ -224,7 +224,7 @@ func TestPremiumPatterns(t *testing.T) {
 		{[]string{"known"}, "09001234567", true}, {[]string{"known"}, "0180512345", false},
 		{[]string{`^\+49180`}, "0180512345", true}, {[]string{`^\+49180`}, "09001234567", false}, {[]string{`^118`}, "11833", true},
 	} {
-		if got := parsePremium(t, c.texts...).blocks(plan, "demo", c.dialled); got != c.want {
+		if got := premiumPatterns(t, c.texts...).blocks(plan, "demo", c.dialled); got != c.want {
 			t.Errorf("%q closes %s: %v", c.texts, c.dialled, got)
 		}
 	}

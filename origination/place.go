@@ -48,8 +48,8 @@ func (s *Service) place(ctx context.Context, order Order) (callID string, err er
 // click-to-call resource; the user's other orders wait for it.
 func (s *Service) originateOnPlatform(ctx context.Context, order Order) (Placed, error) {
 	if order.ClickToCallID == "" {
-		lock := s.userLocks.acquire(order.UserID)
-		defer s.userLocks.drop(order.UserID, lock)
+		lock := s.userLocks.addHolder(order.UserID)
+		defer s.userLocks.removeHolder(order.UserID, lock)
 		select {
 		case lock.sem <- struct{}{}:
 			defer func() { <-lock.sem }()

@@ -20,7 +20,7 @@ func newPerUserLock() *perUserLock {
 	return &perUserLock{locks: map[string]*userLock{}, resources: map[string]string{}}
 }
 
-func (l *perUserLock) acquire(userID string) *userLock {
+func (l *perUserLock) addHolder(userID string) *userLock {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lock := l.locks[userID]
@@ -32,7 +32,7 @@ func (l *perUserLock) acquire(userID string) *userLock {
 	return lock
 }
 
-func (l *perUserLock) drop(userID string, lock *userLock) {
+func (l *perUserLock) removeHolder(userID string, lock *userLock) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if lock.holders--; lock.holders == 0 {
