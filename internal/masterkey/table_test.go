@@ -49,8 +49,8 @@ func (t Table) exec(test *testing.T, statement string, args ...any) {
 	}
 }
 
-// secret opens the one of a row.
-func (t Table) secret(test *testing.T, number int) string {
+// storedSecret opens the one of a row.
+func (t Table) storedSecret(test *testing.T, number int) string {
 	test.Helper()
 	var sealed string
 	if err := t.DB.QueryRowContext(test.Context(), `SELECT sealed FROM safes WHERE owner = 'o' AND number = $1`, number).Scan(&sealed); err != nil {
@@ -95,7 +95,7 @@ func TestResealingGoesOnWhereItWasBrokenOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range secrets {
-			if got := table.secret(t, i); got != fmt.Sprint("secret ", i) {
+			if got := table.storedSecret(t, i); got != fmt.Sprint("secret ", i) {
 				t.Fatalf("%d: %s", i, got)
 			}
 		}
@@ -113,7 +113,7 @@ func TestASecretReplacedMeanwhileIsLeftAlone(t *testing.T) {
 		if err := table.resealRow(t.Context(), old[0]); err != nil {
 			t.Fatal(err)
 		}
-		if got := table.secret(t, 0); got != "fresh" {
+		if got := table.storedSecret(t, 0); got != "fresh" {
 			t.Errorf("became %s", got)
 		}
 	})
