@@ -181,7 +181,7 @@ func (i *Ingest) storeBody(ctx context.Context, r Request) (result Result, err e
 	if r.IdempotencyKey != "" {
 		return i.storeOnce(ctx, r, body, f.Topic, records)
 	}
-	if err := i.produce(ctx, r, f.Topic, records); err != nil {
+	if err := i.produceRecords(ctx, r, f.Topic, records); err != nil {
 		return result, err
 	}
 	return Result{Accepted: len(records)}, nil
@@ -196,9 +196,9 @@ func (i *Ingest) storeOnce(ctx context.Context, r Request, body []byte, topic st
 		return Result{}, err
 	}
 	if claim.holder == "" {
-		return claim.result(true)
+		return claim.storedResult(true)
 	}
-	err = i.produce(ctx, r, topic, records)
+	err = i.produceRecords(ctx, r, topic, records)
 	// The result is recorded even if the client has disconnected.
 	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), leaseMargin)
 	defer cancel()
@@ -215,11 +215,11 @@ func (i *Ingest) storeOnce(ctx context.Context, r Request, body []byte, topic st
 	if err != nil {
 		return Result{}, err
 	}
-	return claim.result(false)
+	return claim.storedResult(false)
 }
 
-// result returns the result of the request that stored the body.
-func (c *claim) result(replayed bool) (Result, error) {
+// storedResult returns the result of the request that stored the body.
+func (c *claim) storedResult(replayed bool) (Result, error) {
 	if c.refusal != "" {
 		return Result{}, fault.New(fault.KindTooLarge, "%s", c.refusal)
 	}
@@ -248,7 +248,7 @@ func sourceName(caller *identity.Principal) string {
 	return "user:" + caller.UserID
 }
 
-func (i *Ingest) produce(ctx context.Context, r Request, topic string, records []kafka.Record) error {
+func (i *Ingest) produceRecords(ctx context.Context, r Request, topic string, records []kafka.Record) error {
 	if len(records) == 0 {
 		return nil
 	}

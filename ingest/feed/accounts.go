@@ -35,12 +35,12 @@ type accountPattern struct {
 // rule takes precedence over an earlier name.
 func (a *accountMap) Account(names ...string) string {
 	if a.fixed != "" {
-		return a.resolve(a.fixed)
+		return a.accountID(a.fixed)
 	}
 	for _, rule := range a.rules {
 		for _, name := range names {
 			if name != "" && rule.matches(strings.ToLower(name)) {
-				return a.resolve(rule.account)
+				return a.accountID(rule.account)
 			}
 		}
 	}
@@ -52,9 +52,9 @@ func (a *accountMap) Account(names ...string) string {
 	return ""
 }
 
-// resolve returns the id of the account that a setting names. If the directory does not have the
+// accountID returns the id of the account that a setting names. If the directory does not have the
 // account yet, ref is returned unchanged, and the normalizer checks it.
-func (a *accountMap) resolve(ref string) string {
+func (a *accountMap) accountID(ref string) string {
 	if id, ok := a.directory.Resolve(ref); ok {
 		return id
 	}

@@ -2,9 +2,9 @@ package feed
 
 import "testing"
 
-type directory map[string]string // domain to id
+type fakeDirectory map[string]string // domain to id
 
-func (d directory) Resolve(ref string) (string, bool) {
+func (d fakeDirectory) Resolve(ref string) (string, bool) {
 	for domain, id := range d {
 		if ref == id || ref == domain {
 			return id, true
@@ -13,13 +13,13 @@ func (d directory) Resolve(ref string) (string, bool) {
 	return "", false
 }
 
-func (d directory) ByDomain(domain string) (string, bool) {
+func (d fakeDirectory) ByDomain(domain string) (string, bool) {
 	id, ok := d[domain]
 	return id, ok
 }
 
 func TestAccountsOfNames(t *testing.T) {
-	known := directory{"acme.example": "acme", "other.example": "other"}
+	known := fakeDirectory{"acme.example": "acme", "other.example": "other"}
 	rules := Config{Accounts: []AccountRule{
 		{"support-*", "acme.example"}, {"*-x-*", "other"}, {"*", "new"},
 	}}

@@ -29,7 +29,7 @@ type output struct {
 // send stores records and retries without limit. It returns false if ctx ended first.
 func (o *output) send(ctx context.Context, records []kafka.Record) bool {
 	spans := o.startSpans(ctx, records)
-	sent := o.produce(ctx, records)
+	sent := o.produceWithRetry(ctx, records)
 	for _, span := range spans {
 		if sent {
 			span.End(nil)
@@ -63,7 +63,7 @@ func (o *output) startSpans(ctx context.Context, records []kafka.Record) []traci
 	return spans
 }
 
-func (o *output) produce(ctx context.Context, records []kafka.Record) bool {
+func (o *output) produceWithRetry(ctx context.Context, records []kafka.Record) bool {
 	wait := retry.Backoff{First: 100 * time.Millisecond, Max: 5 * time.Second}
 	for {
 		err := o.producer.Produce(ctx, records...)
@@ -76,7 +76,7 @@ func (o *output) produce(ctx context.Context, records []kafka.Record) bool {
 			return true
 		case fault.KindOf(err) == fault.KindTooLarge: // one record is too large: none was sent
 			for i := range records {
-				if !o.produce(ctx, records[i:i+1]) {
+				if !o.produceWithRetry(ctx, records[i:i+1]) {
 					return false
 				}
 			}

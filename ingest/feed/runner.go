@@ -135,7 +135,7 @@ var (
 func (r *runner) runSession(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	session, err := r.connect(ctx, cancel)
+	session, err := r.openSession(ctx, cancel)
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (r *runner) runSession(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-func (r *runner) connect(ctx context.Context, cancel context.CancelCauseFunc) (session Session, err error) {
+func (r *runner) openSession(ctx context.Context, cancel context.CancelCauseFunc) (session Session, err error) {
 	err = errPanicked
 	defer r.recoverer.Recover(panicPlace)
 	timer := time.AfterFunc(connectTimeout, func() { cancel(errConnectTimeout) })
@@ -208,7 +208,7 @@ func (r *runner) readEvents(ctx context.Context, session Session, q queue, keep 
 					entries = append(entries, e)
 				}
 			}
-			if err := r.append(ctx, q, entries, events[:n]); err != nil {
+			if err := r.enqueue(ctx, q, entries, events[:n]); err != nil {
 				return err
 			}
 			events = events[n:]
@@ -285,8 +285,8 @@ func (r *runner) warnUnknown(names []string) {
 	}
 }
 
-// append adds entries to the queue. It blocks while the queue is full, which stops reading.
-func (r *runner) append(ctx context.Context, q queue, entries []entry, events []Event) error {
+// enqueue adds entries to the queue. It blocks while the queue is full, which stops reading.
+func (r *runner) enqueue(ctx context.Context, q queue, entries []entry, events []Event) error {
 	full := false
 	for {
 		err := r.tryAppend(q, entries, events)

@@ -64,7 +64,7 @@ func (s *sender) Run(ctx context.Context) error {
 			continue
 		}
 		s.oldestUnsentAt.Store(entries[0].readAt.UnixNano())
-		if !s.produce(ctx, entries) {
+		if !s.sendToKafka(ctx, entries) {
 			return nil
 		}
 		if err := s.queue.Done(ctx, next); err != nil {
@@ -85,8 +85,8 @@ func (s *sender) updateOldestUnsent(next position) {
 	}
 }
 
-// produce stores records in Kafka and retries without limit. It returns false if ctx ended first.
-func (s *sender) produce(ctx context.Context, entries []entry) bool {
+// sendToKafka stores records in Kafka and retries without limit. It returns false if ctx ended first.
+func (s *sender) sendToKafka(ctx context.Context, entries []entry) bool {
 	records := make([]kafka.Record, len(entries))
 	for i := range entries {
 		records[i] = entries[i].record

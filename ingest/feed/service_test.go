@@ -259,7 +259,7 @@ func (p *fakePlatform) cut(meanwhile func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for s := range p.sessions {
-		s.end()
+		s.breakConnection()
 	}
 	clear(p.sessions)
 	meanwhile()
@@ -284,7 +284,7 @@ func held(s *sender) bool {
 	return s.limit != nil
 }
 
-func (s *fakeSession) end() { s.once.Do(func() { close(s.closed) }) }
+func (s *fakeSession) breakConnection() { s.once.Do(func() { close(s.closed) }) }
 
 func (s *fakeSession) Read(ctx context.Context) ([]Event, error) {
 	for {
@@ -315,15 +315,15 @@ func (s *fakeSession) Snapshot(ctx context.Context) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, err
 	}
-	snapshot, scripted := s.platform.snapshot()
+	snapshot, scripted := s.platform.nextSnapshot()
 	// The answer comes behind the events before it.
 	for scripted && !s.platform.allRead() && retry.Sleep(ctx, time.Millisecond) {
 	}
 	return snapshot, nil
 }
 
-// snapshot returns the answer, and whether events may have come with it.
-func (p *fakePlatform) snapshot() (_ Snapshot, scripted bool) {
+// nextSnapshot returns the answer, and whether events may have come with it.
+func (p *fakePlatform) nextSnapshot() (_ Snapshot, scripted bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.asking != nil {
@@ -340,7 +340,7 @@ func (s *fakeSession) Close() error {
 	s.platform.mu.Lock()
 	defer s.platform.mu.Unlock()
 	delete(s.platform.sessions, s)
-	s.end()
+	s.breakConnection()
 	return nil
 }
 
@@ -462,7 +462,7 @@ func newTestNode(t *testing.T, name, dir string, store *Store, k *fakeKafka, p *
 	cfg.Redundancy = max(cfg.Redundancy, 1)
 	mortal := &mortalKafka{fakeKafka: k, dieAt: dieAt}
 	service, err := NewService(ServiceConfig{Settings: settings, Feeds: []Config{cfg}, DataDir: dir, Node: name}, ServiceDeps{
-		Store: store, Directory: directory{}, Platform: func(Config, Deps) (Platform, error) { return p, nil },
+		Store: store, Directory: fakeDirectory{}, Platform: func(Config, Deps) (Platform, error) { return p, nil },
 		Producer: mortal, Log: mortal, Metrics: prometheus.NewRegistry(), Logger: log,
 	})
 	if err != nil {

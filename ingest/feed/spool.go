@@ -289,7 +289,7 @@ func (s *spool) Append(entries []entry) error {
 // rotate starts a new segment.
 func (s *spool) rotate() error {
 	if s.file != nil {
-		err := s.sync()
+		err := s.syncSegments()
 		if closeErr := s.file.Close(); err == nil {
 			err = closeErr
 		}
@@ -323,7 +323,7 @@ func (s *spool) takeSyncError() error {
 	return err
 }
 
-func (s *spool) sync() error {
+func (s *spool) syncSegments() error {
 	s.mu.Lock()
 	file := s.unsynced
 	s.unsynced = nil
@@ -337,7 +337,7 @@ func (s *spool) sync() error {
 // Run writes appended records to the disk ten times a second, until ctx ends.
 func (s *spool) Run(ctx context.Context) {
 	for range retry.Ticks(ctx, syncEvery) {
-		if err := s.sync(); err != nil && !errors.Is(err, os.ErrClosed) { // Close has synced it
+		if err := s.syncSegments(); err != nil && !errors.Is(err, os.ErrClosed) { // Close has synced it
 			s.mu.Lock()
 			s.syncErr = err
 			s.mu.Unlock()
@@ -347,7 +347,7 @@ func (s *spool) Run(ctx context.Context) {
 
 // Close closes the files. No method may be called afterwards.
 func (s *spool) Close() error {
-	errs := []error{s.sync()}
+	errs := []error{s.syncSegments()}
 	if s.file != nil {
 		errs = append(errs, s.file.Close())
 	}

@@ -56,7 +56,7 @@ func TestEventsOfCaptures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &pbx{t: t, events: capture(t, name), piece: 1000, end: true}
 			p.start()
-			s := connect(t, newPlatform(t, p, accounts{"acme": "A", "acme-*": "A", "beta-*": "B"}, byCode))
+			s := openSession(t, newPlatform(t, p, accounts{"acme": "A", "acme-*": "A", "beta-*": "B"}, byCode))
 			events, err := readAll(t, s)
 			if !errors.Is(err, io.EOF) {
 				t.Fatal(err)
@@ -82,7 +82,7 @@ func TestEventsDoNotDependOnHowTheBytesArrive(t *testing.T) {
 	for _, piece := range []int{0, 1, 7, 1448} {
 		p := &pbx{t: t, events: text, piece: piece, end: true}
 		p.start()
-		events, _ := readAll(t, connect(t, newPlatform(t, p, fixed("A"), nil)))
+		events, _ := readAll(t, openSession(t, newPlatform(t, p, fixed("A"), nil)))
 		var got []string
 		for _, e := range events {
 			got = append(got, line(e))
@@ -110,7 +110,7 @@ func TestSubscription(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &pbx{t: t}
 			p.start()
-			connect(t, newPlatform(t, p, fixed("A"), test.change))
+			openSession(t, newPlatform(t, p, fixed("A"), test.change))
 			if !slices.Equal(p.actions, test.want) {
 				t.Errorf("got %q", p.actions)
 			}
@@ -156,7 +156,7 @@ func TestMissingRightsAreNotes(t *testing.T) {
 	denied := "error: Permission denied"
 	p := &pbx{t: t, answers: map[string]string{"Filter": denied, "CoreShowChannels": denied, "Agents": denied, "PJSIPShowContacts": denied}}
 	p.start()
-	s := connect(t, newPlatform(t, p, fixed("A"), nil))
+	s := openSession(t, newPlatform(t, p, fixed("A"), nil))
 	snapshot, err := s.Snapshot(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func TestIdentityIsTheSequenceNumberOfTheRun(t *testing.T) {
 	p := &pbx{t: t, end: true, events: "Event: Hangup\r\nSequenceNumber: 17\r\nUniqueid: 1.1\r\nLinkedid: 1.1\r\n\r\n" +
 		"Event: Hangup\r\nSequenceNumber: -2\r\nUniqueid: 1.2\r\nLinkedid: 1.2\r\n\r\nEvent: Hangup\r\nUniqueid: 1.3\r\nLinkedid: 1.3\r\n\r\n"}
 	p.start()
-	events, err := readAll(t, connect(t, newPlatform(t, p, fixed("A"), nil)))
+	events, err := readAll(t, openSession(t, newPlatform(t, p, fixed("A"), nil)))
 	if !errors.Is(err, io.EOF) || len(events) != 3 {
 		t.Fatalf("%d events, %v", len(events), err)
 	}
@@ -185,7 +185,7 @@ func TestIdentityIsTheSequenceNumberOfTheRun(t *testing.T) {
 			t.Errorf("event %d has %v", i, events[i].Identity)
 		}
 	}
-	_, err = readAll(t, connect(t, newPlatform(t, p, fixed("A"), func(c *feed.Config) { c.Redundancy = 2 })))
+	_, err = readAll(t, openSession(t, newPlatform(t, p, fixed("A"), func(c *feed.Config) { c.Redundancy = 2 })))
 	var refusal *feed.Refusal
 	if !errors.As(err, &refusal) || !strings.Contains(refusal.Advice, "debug = on") {
 		t.Errorf("redundancy 2 without numbers: %v", err)
@@ -225,7 +225,7 @@ func TestAccountIsLearned(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &pbx{t: t, events: test.events, end: true}
 			p.start()
-			events, _ := readAll(t, connect(t, newPlatform(t, p, rules, test.change)))
+			events, _ := readAll(t, openSession(t, newPlatform(t, p, rules, test.change)))
 			var got []string
 			for _, e := range events {
 				if e.Account == "" {
@@ -296,7 +296,7 @@ func TestWrapUpEnds(t *testing.T) {
 		"Wrapuptime: 2", fmt.Sprint("LastCall: ", last), "SequenceNumber: 7")
 	p := &pbx{t: t, events: status}
 	p.start()
-	s := connect(t, newPlatform(t, p, fixed("A"), nil))
+	s := openSession(t, newPlatform(t, p, fixed("A"), nil))
 	var got []feed.Event
 	for len(got) < 2 {
 		events, err := s.Read(t.Context())
@@ -330,7 +330,7 @@ func TestWrapUpFoundBySnapshotEnds(t *testing.T) {
 		"QueueStatus": "Response: Success\r\nActionID: a2\r\nEventList: start\r\n\r\n" + members + amiEvent("QueueStatusComplete", "ActionID: a2", "EventList: Complete"),
 	}}
 	p.start()
-	s := connect(t, newPlatform(t, p, fixed("A"), nil)).(*session)
+	s := openSession(t, newPlatform(t, p, fixed("A"), nil)).(*session)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	snapshot, err := s.Snapshot(ctx)
@@ -358,7 +358,7 @@ func TestWrapUpFoundBySnapshotEnds(t *testing.T) {
 func TestAWrapUpFoundIsForgottenAfterAnEvent(t *testing.T) {
 	p := &pbx{t: t, events: amiEvent("QueueMemberPause", "Queue: q", "Interface: PJSIP/1", "Paused: 1")}
 	p.start()
-	s := connect(t, newPlatform(t, p, fixed("A"), nil)).(*session)
+	s := openSession(t, newPlatform(t, p, fixed("A"), nil)).(*session)
 	if _, err := s.Read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -376,7 +376,7 @@ func TestResyncIsRequested(t *testing.T) {
 	} {
 		p := &pbx{t: t, events: text, end: true}
 		p.start()
-		events, _ := readAll(t, connect(t, newPlatform(t, p, fixed("A"), nil)))
+		events, _ := readAll(t, openSession(t, newPlatform(t, p, fixed("A"), nil)))
 		if len(events) != 1 || !events[0].Resync || events[0].Value != nil {
 			t.Errorf("%q: %v", text, events)
 		}
@@ -402,7 +402,7 @@ func TestInjectedEventsAreNotBelieved(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &pbx{t: t, events: text + leg("Newstate", "2", "2") + amiEvent("Hangup", "Account-ID: other", "Uniqueid: 2", "Linkedid: 2"), end: true}
 			p.start()
-			events, _ := readAll(t, connect(t, newPlatform(t, p, fixed("A"), nil)))
+			events, _ := readAll(t, openSession(t, newPlatform(t, p, fixed("A"), nil)))
 			if len(events) != 3 || !events[0].Resync || events[1].Subjects[0] != "2" || strings.Contains(string(events[2].Value), "other") {
 				for _, e := range events {
 					t.Log(line(e))
@@ -418,7 +418,7 @@ func TestAgentCompleteMayLackItsChannels(t *testing.T) {
 	p := &pbx{t: t, end: true, events: amiEvent("AgentComplete", "Queue: q", "Interface: PJSIP/1", "MemberName: Ann", "HoldTime: 5", "TalkTime: 0", "Reason: caller") +
 		leg("Hangup", "1", "1")}
 	p.start()
-	events, _ := readAll(t, connect(t, newPlatform(t, p, fixed("A"), nil)))
+	events, _ := readAll(t, openSession(t, newPlatform(t, p, fixed("A"), nil)))
 	if len(events) != 2 || events[0].Resync {
 		t.Errorf("%d events", len(events))
 	}
@@ -427,7 +427,7 @@ func TestAgentCompleteMayLackItsChannels(t *testing.T) {
 func TestShutdownEndsTheSession(t *testing.T) {
 	p := &pbx{t: t, events: leg("Hangup", "1", "1") + amiEvent("Shutdown", "Shutdown: Cleanly")}
 	p.start()
-	events, err := readAll(t, connect(t, newPlatform(t, p, fixed("A"), nil)))
+	events, err := readAll(t, openSession(t, newPlatform(t, p, fixed("A"), nil)))
 	if len(events) != 1 || !errors.Is(err, errShutdown) {
 		t.Errorf("%d events, %v", len(events), err)
 	}
@@ -438,7 +438,7 @@ func TestSnapshotOfABusyMoment(t *testing.T) {
 		"PJSIPShowContacts": "error: No Contacts found"}}
 	p.start()
 	platform := newPlatform(t, p, accounts{"acme": "A", "acme-*": "A", "beta": "B", "beta-*": "B"}, byCode)
-	s := connect(t, platform)
+	s := openSession(t, platform)
 	snapshot, err := s.Snapshot(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -480,7 +480,7 @@ func TestSnapshotOfRegistrationsAndPoolAgents(t *testing.T) {
 			"Event: Agents\r\nActionID: a2\r\nAgent: 1002\r\nStatus: AGENT_LOGGEDOFF\r\n\r\nEvent: AgentsComplete\r\nActionID: a2\r\nEventList: Complete\r\n\r\n",
 	}}
 	p.start()
-	snapshot, err := connect(t, newPlatform(t, p, fixed("A"), nil)).Snapshot(t.Context())
+	snapshot, err := openSession(t, newPlatform(t, p, fixed("A"), nil)).Snapshot(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func New(cfg feed.Config, deps feed.Deps) (feed.Platform, error) {
 		return nil, err
 	}
 	p := &platform{cfg: cfg, deps: deps, client: client, recentEvents: newRecentEvents()}
-	p.mask, p.filters = subscription(cfg)
+	p.mask, p.filters = parseSubscription(cfg)
 	p.tenants = newTenants(&p.cfg, deps.Accounts)
 	return p, nil
 }
@@ -53,9 +53,9 @@ type platform struct {
 	recentEvents *recentEvents
 }
 
-// subscription returns the event mask and the filters. An item of the setting events with a character
+// parseSubscription returns the event mask and the filters. An item of the setting events with a character
 // that no class name has is a filter, with the syntax of eventfilter in manager.conf.
-func subscription(cfg feed.Config) (mask string, filters []string) {
+func parseSubscription(cfg feed.Config) (mask string, filters []string) {
 	if len(cfg.Events) == 0 {
 		return defaultMask, []string{defaultFilter(cfg.AccountVariable)}
 	}

@@ -144,7 +144,7 @@ func newPlatform(t testing.TB, p *pbx, a feed.Accounts, change func(*feed.Config
 	return platform
 }
 
-func connect(t testing.TB, platform feed.Platform) feed.Session {
+func openSession(t testing.TB, platform feed.Platform) feed.Session {
 	t.Helper()
 	s, err := platform.Connect(context.Background())
 	if err != nil {

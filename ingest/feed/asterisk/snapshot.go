@@ -66,7 +66,7 @@ func (q *snapshotBuilder) list(ctx context.Context, action, class, missing strin
 	return nil, false, fmt.Errorf("asking for %s: %w", action, err)
 }
 
-func (q *snapshotBuilder) account(p *ami.Message) string {
+func (q *snapshotBuilder) accountOf(p *ami.Message) string {
 	account, _ := q.session.platform.tenants.find(p)
 	return account
 }
@@ -88,7 +88,7 @@ func (q *snapshotBuilder) addQueues(ctx context.Context) error {
 		case "QueueEntry":
 			q.queueEntries[value(p, "Uniqueid")] = p
 		case "QueueMember":
-			key := agentKey{q.account(p), memberInterface(p)}
+			key := agentKey{q.accountOf(p), memberInterface(p)}
 			m := agents[key]
 			if m == nil {
 				m = &memberships{Object: feed.Object{Account: key.account, Kind: state.Agent, ID: key.id,
@@ -146,7 +146,7 @@ func (q *snapshotBuilder) addPoolAgents(ctx context.Context) error {
 	}
 	denied := !ok && len(q.Notes) > 0 && strings.Contains(q.Notes[len(q.Notes)-1], "app_agent_pool")
 	for _, p := range items {
-		o := feed.Object{Account: q.account(p), Kind: state.Agent, ID: value(p, "Agent"), Facts: event.Facts{AgentID: value(p, "Agent")}}
+		o := feed.Object{Account: q.accountOf(p), Kind: state.Agent, ID: value(p, "Agent"), Facts: event.Facts{AgentID: value(p, "Agent")}}
 		switch p.Get("Status") {
 		case "AGENT_LOGGEDOFF":
 			continue
@@ -172,7 +172,7 @@ func (q *snapshotBuilder) addChannels(ctx context.Context) error {
 	q.Kinds = append(q.Kinds, state.Call)
 	ids, ringing := map[string]bool{}, map[string]bool{} // by Uniqueid; by Linkedid, calls for which a queue rings an agent
 	for _, p := range items {
-		q.account(p) // stores the account, from any leg
+		q.accountOf(p) // stores the account, from any leg
 		ids[value(p, "Uniqueid")] = true
 		if p.Get("Application") == "AppQueue" && p.Get("ChannelState") != "6" {
 			ringing[value(p, "Linkedid")] = true
@@ -203,7 +203,7 @@ func (q *snapshotBuilder) addChannels(ctx context.Context) error {
 		case p.Get("ChannelState") == "6":
 			facts.State = event.Talking
 		}
-		q.Objects = append(q.Objects, feed.Object{Account: q.account(p), Kind: state.Call, ID: id, Facts: facts})
+		q.Objects = append(q.Objects, feed.Object{Account: q.accountOf(p), Kind: state.Call, ID: id, Facts: facts})
 	}
 	return nil
 }
@@ -225,7 +225,7 @@ func (q *snapshotBuilder) addDevices(ctx context.Context) error {
 	q.Kinds = append(q.Kinds, state.Device)
 	endpoints := map[agentKey]bool{}
 	for _, p := range items {
-		account, endpoint := q.account(p), cmp.Or(value(p, "Endpoint"), value(p, "Aor"))
+		account, endpoint := q.accountOf(p), cmp.Or(value(p, "Endpoint"), value(p, "Aor"))
 		for _, id := range []string{endpoint, "PJSIP/" + endpoint} { // ContactStatus; PeerStatus
 			if endpoint == "" || endpoints[agentKey{account, id}] {
 				continue

@@ -51,7 +51,7 @@ func BenchmarkRead(b *testing.B) {
 			}
 		}
 	}}
-	s := connect(b, f.serve(b).at(b, feed.Config{}, domains{"acme.example.com": "acme"}))
+	s := openSession(b, f.serve(b).at(b, feed.Config{}, domains{"acme.example.com": "acme"}))
 	defer close(rounds)
 	b.SetBytes(int64(size * benchEvents))
 	b.ReportAllocs()

@@ -222,7 +222,7 @@ func (f *fakeSwitch) at(t testing.TB, cfg feed.Config, known domains) *platform 
 	return p
 }
 
-func connect(t testing.TB, p *platform) feed.Session {
+func openSession(t testing.TB, p *platform) feed.Session {
 	t.Helper()
 	s, err := p.Connect(t.Context())
 	if err != nil {

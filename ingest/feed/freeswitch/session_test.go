@@ -49,7 +49,7 @@ func TestEventsAreReadAsTheyCame(t *testing.T) {
 					sent += n
 				}
 			}}
-			s := connect(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
+			s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
 			for i, e := range read(t, s, len(events)) {
 				if string(e.Value) != events[i] {
 					t.Fatalf("event %d is\n%s, want\n%s", i, e.Value, events[i])
@@ -67,7 +67,7 @@ func TestEventsAreReadAsTheyCame(t *testing.T) {
 func TestFormatsAndSubjectsAreTheNormalizers(t *testing.T) {
 	events := captured(t)
 	f := &fakeSwitch{play: func(p *peer) { p.events(events...) }}
-	s := connect(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
+	s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
 	var fields format.Fields
 	for i, e := range read(t, s, len(events)) {
 		known, ok := registry.Lookup(e.Format)
@@ -116,7 +116,7 @@ func TestAccountsOfEvents(t *testing.T) {
 				rows, events = append(rows, accountRow{About: one.About}), append(events, string(one.Event))
 			}
 			f := &fakeSwitch{answers: answers(t, "fusionpbx"), play: func(p *peer) { p.events(events...) }}
-			s := connect(t, f.serve(t).at(t, cfg, domains{"acme.example.com": "acme", "beta.example.com": "beta"}))
+			s := openSession(t, f.serve(t).at(t, cfg, domains{"acme.example.com": "acme", "beta.example.com": "beta"}))
 			for i, e := range read(t, s, len(events)) {
 				rows[i].Account, rows[i].Names, rows[i].Format = e.Account, e.Names, e.Format
 				rows[i].Identity, rows[i].Resync, rows[i].Subjects = e.Identity, e.Resync, e.Subjects
@@ -145,7 +145,7 @@ func TestUnknownAgentIsAskedFor(t *testing.T) {
 			}
 			p := f.serve(t).at(t, feed.Config{}, domains{"acme.example.com": "acme"})
 			p.refreshPause = test.pause
-			for i, e := range read(t, connect(t, p), 2) {
+			for i, e := range read(t, openSession(t, p), 2) {
 				if e.Account != test.want {
 					t.Errorf("event %d has the account %q, want %q", i, e.Account, test.want)
 				}
@@ -170,7 +170,7 @@ func TestEndsOfSessions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fakeSwitch{play: test.play}
-			s := connect(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
+			s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
 			events, err := readEnd(t, s)
 			if len(events) != 1 || string(events[0].Value) != first || !errors.Is(err, test.want) {
 				t.Fatalf("got %d events and %v, want the first one and %v", len(events), err, test.want)
@@ -184,7 +184,7 @@ func TestSilentConnectionEnds(t *testing.T) {
 	f := &fakeSwitch{answers: map[string]string{"status": silence}}
 	p := f.serve(t).at(t, feed.Config{Account: "acme"}, nil)
 	p.idleAfter = time.Millisecond
-	s := connect(t, p)
+	s := openSession(t, p)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	client := s.(*session).conn
@@ -209,11 +209,11 @@ func TestIdleConnectionGoesOnWhileTheSwitchAnswers(t *testing.T) {
 	}
 	p := f.serve(t).at(t, feed.Config{Account: "acme"}, nil)
 	p.idleAfter = time.Millisecond
-	read(t, connect(t, p), 1)
+	read(t, openSession(t, p), 1)
 }
 
 func TestReadEndsWithItsContext(t *testing.T) {
-	s := connect(t, new(fakeSwitch).serve(t).at(t, feed.Config{Account: "acme"}, nil))
+	s := openSession(t, new(fakeSwitch).serve(t).at(t, feed.Config{Account: "acme"}, nil))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := s.Read(ctx); !errors.Is(err, context.Canceled) {
@@ -227,7 +227,7 @@ func TestSwitchRestartedWithinTheConnectionIsAResync(t *testing.T) {
 			`{"Event-Name":"CHANNEL_ANSWER","Core-UUID":"two","Event-Sequence":"3"}`,
 			`{"Event-Name":"CHANNEL_ANSWER","Core-UUID":"two","Event-Sequence":"4"}`)
 	}}
-	s := connect(t, f.serve(t).at(t, feed.Config{Account: "acme", Events: []string{"ALL"}}, nil))
+	s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme", Events: []string{"ALL"}}, nil))
 	events := read(t, s, 3)
 	for i, want := range []bool{false, true, false} {
 		if e := events[i]; e.Resync != want || e.Hole != 0 {
@@ -245,7 +245,7 @@ func TestTierChangeIsAResyncWithoutARecord(t *testing.T) {
 			api("callcenter_config", "tier  add support@acme 1001 1 1"), `{"Event-Name":"HEARTBEAT"}`,
 			`{"Event-Name":"CHANNEL_ANSWER"}`, api("callcenter_config", "agent del 1001"))
 	}}
-	s := connect(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
+	s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
 	events := read(t, s, 3)
 	for i, want := range []struct{ resync, stored bool }{{true, false}, {false, true}, {true, false}} {
 		if e := events[i]; e.Resync != want.resync || want.stored != (e.Value != nil) {
@@ -263,7 +263,7 @@ func TestAFailedBridgeIsAResync(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(string(captured)), "\n")
 	f := &fakeSwitch{play: func(p *peer) { p.events(lines...) }}
-	s := connect(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
+	s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
 	for i, e := range read(t, s, len(lines)) {
 		if last := i == len(lines)-1; e.Resync != last || e.Value == nil {
 			t.Errorf("event %d of %d is %+v", i, len(lines), e)
@@ -304,7 +304,7 @@ func TestHoles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			last := `{"Event-Name":"CHANNEL_ANSWER","Unique-ID":"last"}`
 			f := &fakeSwitch{play: func(p *peer) { p.events(append(test.events, last)...) }}
-			s := connect(t, f.serve(t).at(t, feed.Config{Account: "acme", Events: test.words}, nil))
+			s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme", Events: test.words}, nil))
 			var lost uint64
 			for {
 				e := read(t, s, 1)
@@ -326,7 +326,7 @@ func TestEventsThatAreNotUTF8OrNotJSON(t *testing.T) {
 	f := &fakeSwitch{play: func(p *peer) {
 		p.events("{\"Event-Name\":\"CHANNEL_ANSWER\",\"Caller-Caller-ID-Name\":\"J\xf6rg\"}", `{"Event-Name":`, `{"Event-Name":"CHANNEL_ANSWER"}`)
 	}}
-	s := connect(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
+	s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
 	events := read(t, s, 3)
 	if want := `{"Event-Name":"CHANNEL_ANSWER","Caller-Caller-ID-Name":"J` + "\uFFFD" + `rg"}`; string(events[0].Value) != want {
 		t.Errorf("got %q", events[0].Value)
@@ -383,7 +383,7 @@ func TestRefusalsOfOtherServers(t *testing.T) {
 // A user that may not see API events reads all the same.
 func TestAPIEventsAreNotNeeded(t *testing.T) {
 	f := &fakeSwitch{allowed: func(word string) bool { return word != apiEvent }, answers: answers(t, "vanilla")}
-	s := connect(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
+	s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
 	snapshot, err := s.Snapshot(t.Context())
 	if err != nil || len(snapshot.Notes) != 1 || !strings.Contains(snapshot.Notes[0], "esl-allowed-events") {
 		t.Fatalf("got %q, %v", snapshot.Notes, err)
@@ -434,7 +434,7 @@ func TestSwitchRestartedBetweenConnections(t *testing.T) {
 	}}
 	p := f.serve(t).at(t, feed.Config{Account: "acme"}, nil)
 	for _, run := range []string{"one", "two"} {
-		events, err := readEnd(t, connect(t, p))
+		events, err := readEnd(t, openSession(t, p))
 		if len(events) != 1 || !errors.Is(err, io.EOF) {
 			t.Fatalf("got %d events, %v", len(events), err)
 		}

@@ -35,7 +35,7 @@ func TestSnapshots(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fakeSwitch{answers: answers(t, name)}
-			snapshot := snapshotOf(t, connect(t, f.serve(t).at(t, cfg, known)))
+			snapshot := snapshotOf(t, openSession(t, f.serve(t).at(t, cfg, known)))
 			if want := []state.Kind{state.Agent, state.Call, state.Device}; !slices.Equal(snapshot.Kinds, want) {
 				t.Errorf("it is complete in %q, want %q", snapshot.Kinds, want)
 			}
@@ -66,7 +66,7 @@ func TestQueuesAndLegsAreAskedForTogether(t *testing.T) {
 	}
 	f.answers["show channels as json"] = fmt.Sprintf(`{"row_count":%d,"rows":[%s]}`, legs, strings.Join(rows, ","))
 	calls := make(map[string]string)
-	for _, o := range snapshotOf(t, connect(t, f.serve(t).at(t, feed.Config{}, known))).Objects {
+	for _, o := range snapshotOf(t, openSession(t, f.serve(t).at(t, feed.Config{}, known))).Objects {
 		if o.Kind == state.Call {
 			calls[o.ID] = o.Account
 		}
@@ -88,7 +88,7 @@ func TestAgentStatesAreThoseOfTheEvents(t *testing.T) {
 	} {
 		f := &fakeSwitch{answers: answers(t, "vanilla")}
 		f.answers["callcenter_config agent list"] = "name|status|state\na|" + test.status + "|" + test.word + "\n+OK\n"
-		for _, o := range snapshotOf(t, connect(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))).Objects {
+		for _, o := range snapshotOf(t, openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))).Objects {
 			if o.Kind == state.Agent && o.Facts.State != test.want {
 				t.Errorf("%s, %s is %q, want %q", test.status, test.word, o.Facts.State, test.want)
 			}
@@ -121,7 +121,7 @@ func TestSnapshotsThatAreNotComplete(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := &fakeSwitch{answers: answers(t, "vanilla")}
 			test.change(f.answers)
-			snapshot := snapshotOf(t, connect(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil)))
+			snapshot := snapshotOf(t, openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil)))
 			if !slices.Equal(snapshot.Kinds, test.kinds) || !strings.Contains(strings.Join(snapshot.Notes, " "), test.note) || test.note == "" && len(snapshot.Notes) > 0 {
 				t.Errorf("it is complete in %q with the notes %q", snapshot.Kinds, snapshot.Notes)
 			}
@@ -141,7 +141,7 @@ func TestSnapshotsThatFail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := &fakeSwitch{answers: answers(t, "vanilla")}
-			s := connect(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
+			s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil))
 			f.answer(name, answer)
 			if snapshot, err := s.Snapshot(t.Context()); !errors.Is(err, errResponse) {
 				t.Errorf("got %+v, %v", snapshot, err)
@@ -158,7 +158,7 @@ func TestSnapshotKnowsWhatEventsSaid(t *testing.T) {
 	}}
 	p := f.serve(t).at(t, feed.Config{}, known)
 	p.tableLag = 10 * time.Second
-	s := connect(t, p)
+	s := openSession(t, p)
 	read(t, s, 1)
 	s.(*session).connected = time.Now().Add(-time.Minute)
 	snapshot := snapshotOf(t, s)
@@ -178,7 +178,7 @@ func TestSnapshotWaitsForTheTables(t *testing.T) {
 	f := &fakeSwitch{answers: answers(t, "vanilla")}
 	p := f.serve(t).at(t, feed.Config{Account: "acme"}, nil)
 	p.tableLag = time.Hour
-	s := connect(t, p)
+	s := openSession(t, p)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := s.Snapshot(ctx); !errors.Is(err, context.Canceled) || f.asked("api show channels as json") > 0 {

@@ -78,7 +78,7 @@ func (p *platform) syncAccounts(ctx context.Context) {
 	}
 	p.setRealms(all)
 	// Parents first.
-	slices.SortStableFunc(all, func(a, b account) int { return cmp.Compare(len(a.Tree), len(b.Tree)) })
+	slices.SortStableFunc(all, func(a, b kazooAccount) int { return cmp.Compare(len(a.Tree), len(b.Tree)) })
 	differ := make(map[string]string)
 	here := make(map[string]bool)
 	for _, a := range all {
@@ -109,7 +109,7 @@ var (
 
 // syncAccount makes one account equal to Crossbar's. root is the account of the API key. Crossbar
 // defines that account and those below it only: other accounts are neither changed nor used as parents.
-func (p *platform) syncAccount(ctx context.Context, root string, a account) error {
+func (p *platform) syncAccount(ctx context.Context, root string, a kazooAccount) error {
 	if !isKazooID(a.ID) {
 		return errForeignID
 	}
@@ -159,7 +159,7 @@ func (p *platform) followsCrossbar(tree *identity.Tree, root, id string) bool {
 }
 
 // isNameTaken reports whether another account has the name of a.
-func isNameTaken(tree *identity.Tree, a account) bool {
+func isNameTaken(tree *identity.Tree, a kazooAccount) bool {
 	other, ok := tree.Resolve(a.Name)
 	return ok && other.ID != a.ID
 }
@@ -179,7 +179,7 @@ func (p *platform) localAccountID(tree *identity.Tree, id string) string {
 	return id
 }
 
-func (p *platform) setRealms(all []account) {
+func (p *platform) setRealms(all []kazooAccount) {
 	realms := make(map[string]string, len(all))
 	for _, a := range all {
 		realms[a.ID] = a.Realm

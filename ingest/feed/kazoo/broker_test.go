@@ -110,7 +110,7 @@ func newTest(t *testing.T, cfg feed.Config, accounts names, directory Directory)
 	return p
 }
 
-func connect(t *testing.T, p *platform) *session {
+func openSession(t *testing.T, p *platform) *session {
 	t.Helper()
 	var s feed.Session
 	var err error
@@ -155,7 +155,7 @@ func nothing(t *testing.T, b *bus, s *session) {
 	}
 }
 
-func acknowledge(t *testing.T, s *session, e feed.Event) {
+func acknowledgeEvent(t *testing.T, s *session, e feed.Event) {
 	t.Helper()
 	if err := s.Acknowledge(t.Context(), e.Delivery); err != nil {
 		t.Fatal(err)

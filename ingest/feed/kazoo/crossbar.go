@@ -14,8 +14,8 @@ const (
 	maxParallelRequests = 8                // concurrent requests
 )
 
-// account is an account of Kazoo.
-type account struct {
+// kazooAccount is an account of Kazoo.
+type kazooAccount struct {
 	ID    string   `json:"id"`
 	Name  string   `json:"name"`
 	Realm string   `json:"realm"`
@@ -23,7 +23,7 @@ type account struct {
 }
 
 // accountsBelow returns the account of the API key, without a tree, and all below it.
-func accountsBelow(ctx context.Context, c *crossbar.Client) (all []account, err error) {
+func accountsBelow(ctx context.Context, c *crossbar.Client) (all []kazooAccount, err error) {
 	root, err := c.Account(ctx)
 	if err == nil && !isKazooID(root) {
 		err = errors.New("logging in to Crossbar: the answer has no account of Kazoo")
@@ -31,7 +31,7 @@ func accountsBelow(ctx context.Context, c *crossbar.Client) (all []account, err 
 	if err != nil {
 		return nil, err
 	}
-	var top account
+	var top kazooAccount
 	if err := c.Get(ctx, crossbar.AccountPath(root), &top); err != nil {
 		return nil, fmt.Errorf("reading the account of the API key: %w", err)
 	}
@@ -39,5 +39,5 @@ func accountsBelow(ctx context.Context, c *crossbar.Client) (all []account, err 
 		return nil, fmt.Errorf("reading the descendants: %w", err)
 	}
 	top.ID, top.Tree = root, nil
-	return append([]account{top}, all...), nil
+	return append([]kazooAccount{top}, all...), nil
 }

@@ -22,8 +22,8 @@ import (
 	"trunkline/internal/testservice"
 )
 
-// tree are the documents of the accounts: root above acme above sub.
-func tree() map[string]any {
+// accountTree are the documents of the accounts: root above acme above sub.
+func accountTree() map[string]any {
 	return map[string]any{
 		"/v2/accounts/" + rootID: map[string]any{"id": rootID, "name": "Root", "realm": "root.example.com", "is_reseller": true},
 		"/v2/accounts/" + rootID + "/descendants": []any{
@@ -44,7 +44,7 @@ func withCrossbar(t *testing.T, address string, crossbar *crossbarServer) feed.C
 }
 
 func TestASnapshotIsWhatCrossbarKnows(t *testing.T) {
-	documents := tree()
+	documents := accountTree()
 	const acme = "/v2/accounts/" + acmeID
 	for _, id := range []string{rootID, subID} { // without ACDc and without calls
 		documents["/v2/accounts/"+id+"/channels"] = []any{}
@@ -87,7 +87,7 @@ func TestASnapshotIsWhatCrossbarKnows(t *testing.T) {
 	crossbar := startCrossbar(t, documents)
 	address := testservice.RabbitMQ(t)
 	dial(t, address)
-	s := connect(t, newTest(t, withCrossbar(t, address, crossbar), names{"acme.example.com": "acme", "sub.example.com": "sub"}, nil))
+	s := openSession(t, newTest(t, withCrossbar(t, address, crossbar), names{"acme.example.com": "acme", "sub.example.com": "sub"}, nil))
 	snapshot := func() feed.Snapshot {
 		t.Helper()
 		got, err := s.Snapshot(t.Context())
@@ -143,13 +143,13 @@ func TestASnapshotIsWhatCrossbarKnows(t *testing.T) {
 func TestWithoutCrossbarASnapshotIsEmpty(t *testing.T) {
 	address := testservice.RabbitMQ(t)
 	dial(t, address)
-	crossbar := startCrossbar(t, tree())
+	crossbar := startCrossbar(t, accountTree())
 	wrong := withCrossbar(t, address, crossbar)
 	wrong.CrossbarAPIKey = "wrong"
 	unset := config(t, address)
 	unset.Name += "2"
 	for _, cfg := range []feed.Config{wrong, unset} {
-		s := connect(t, newTest(t, cfg, nil, nil))
+		s := openSession(t, newTest(t, cfg, nil, nil))
 		if got, err := s.Snapshot(t.Context()); err != nil || len(got.Kinds) != 0 || len(got.Notes) != 1 || !strings.Contains(got.Notes[0], "crossbar") {
 			t.Errorf("%+v, %v", got, err)
 		}
@@ -185,7 +185,7 @@ func newDirectory(t *testing.T) *identity.Service {
 }
 
 func TestAccountsFollowCrossbar(t *testing.T) {
-	documents := tree()
+	documents := accountTree()
 	crossbar := startCrossbar(t, documents)
 	address := testservice.RabbitMQ(t)
 	kazoo := dial(t, address)
@@ -193,7 +193,7 @@ func TestAccountsFollowCrossbar(t *testing.T) {
 	cfg := withCrossbar(t, address, crossbar)
 	cfg.SyncAccounts = true
 	p := newTest(t, cfg, names{}, directory)
-	s := connect(t, p)
+	s := openSession(t, p)
 	show := func() (all []string) {
 		for _, a := range directory.Tree().Accounts() {
 			all = append(all, fmt.Sprint(a.ID[max(0, len(a.ID)-1):], " ", a.Name, " ", a.Domain, " ", len(directory.Tree().Path(a.ID))))
@@ -245,7 +245,7 @@ func TestAccountsFollowCrossbar(t *testing.T) {
 }
 
 func TestAnAccountWithTheRealmStandsForKazoos(t *testing.T) {
-	crossbar := startCrossbar(t, tree())
+	crossbar := startCrossbar(t, accountTree())
 	address := testservice.RabbitMQ(t)
 	kazoo := dial(t, address)
 	directory := newDirectory(t)
@@ -254,7 +254,7 @@ func TestAnAccountWithTheRealmStandsForKazoos(t *testing.T) {
 	}
 	cfg := withCrossbar(t, address, crossbar)
 	cfg.SyncAccounts = true
-	s := connect(t, newTest(t, cfg, names{"acme.example.com": "ours"}, directory))
+	s := openSession(t, newTest(t, cfg, names{"acme.example.com": "ours"}, directory))
 	if path := directory.Tree().Path(subID); !slices.Equal(path, []string{subID, "ours"}) {
 		t.Errorf("path %v", path)
 	}
@@ -270,7 +270,7 @@ func TestCrossbarChangesNoAccountOutside(t *testing.T) {
 		victim = "0000000000000000000000000000abcd" // with an id like those of Kazoo
 		fresh  = "00000000000000000000000000000004"
 	)
-	documents := tree()
+	documents := accountTree()
 	documents["/v2/accounts/"+rootID+"/descendants"] = []any{
 		map[string]any{"id": acmeID, "name": "Acme", "realm": "acme.example.com", "tree": []string{rootID}},
 		map[string]any{"id": victim, "name": "Stolen", "realm": "stolen.example.com", "tree": []string{rootID}},
@@ -308,7 +308,7 @@ func TestCrossbarChangesNoAccountOutside(t *testing.T) {
 
 // An API key's account that Crossbar names is no account of another platform.
 func TestAnAccountOfTheKeyThatIsNotKazoosIsRefused(t *testing.T) {
-	documents := tree()
+	documents := accountTree()
 	documents["/v2/accounts/bank"] = map[string]any{"id": "bank", "name": "Stolen", "realm": "stolen.example.com"}
 	documents["/v2/accounts/bank/descendants"] = []any{
 		map[string]any{"id": acmeID, "name": "Acme", "realm": "acme.example.com", "tree": []string{"bank"}},

@@ -128,9 +128,9 @@ func (p *platform) Subscription() []string {
 
 func (p *platform) queueName() string { return queuePrefix + p.name }
 
-// account returns the account for a Kazoo account id and realm, "" if it is unknown, and the names that
+// resolveAccount returns the account for a Kazoo account id and realm, "" if it is unknown, and the names that
 // were looked up. An id that no rule and no domain maps is that of the account with the same id.
-func (p *platform) account(id, realm string) (account string, names []string) {
+func (p *platform) resolveAccount(id, realm string) (account string, names []string) {
 	if realm == "" {
 		p.mu.Lock()
 		realm = p.realms[id]

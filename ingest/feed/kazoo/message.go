@@ -57,9 +57,9 @@ func (p *platform) appendEvents(ctx context.Context, events []feed.Event, d amqp
 	if err != nil { // the normalizer records the reason in a dead letter
 		return append(events, e)
 	}
-	e.Account, e.Names = p.account(id, format.FirstText(values[msgRealm], realm[0], realm[1]))
+	e.Account, e.Names = p.resolveAccount(id, format.FirstText(values[msgRealm], realm[0], realm[1]))
 	if e.Account == "" && id != "" && p.syncUnknownAccount(ctx, id) {
-		e.Account, e.Names = p.account(id, "")
+		e.Account, e.Names = p.resolveAccount(id, "")
 	}
 	if f == kazoo.CallRecord {
 		return append(events, p.callRecord(e, values[:]))

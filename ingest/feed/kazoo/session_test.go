@@ -46,7 +46,7 @@ func report(call string) string {
 func TestMessagesOfEachExchangeBecomeEvents(t *testing.T) {
 	address := testservice.RabbitMQ(t)
 	kazoo := dial(t, address)
-	s := connect(t, newTest(t, config(t, address), names{"acme": "acme", "sub.example.com": "sub", "fixed": "other"}, nil))
+	s := openSession(t, newTest(t, config(t, address), names{"acme": "acme", "sub.example.com": "sub", "fixed": "other"}, nil))
 	type want struct {
 		topic, format, account string
 		subjects               []string
@@ -88,18 +88,18 @@ func TestMessagesOfEachExchangeBecomeEvents(t *testing.T) {
 		if e.Account == "" && strings.Contains(c.key, "nobody") && !slices.Equal(e.Names, []string{"nobody"}) {
 			t.Errorf("%s: names %v", c.key, e.Names)
 		}
-		acknowledge(t, s, e)
+		acknowledgeEvent(t, s, e)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	nothing(t, kazoo, connect(t, s.p))
+	nothing(t, kazoo, openSession(t, s.p))
 }
 
 func TestACompressedMessageIsRead(t *testing.T) {
 	address := testservice.RabbitMQ(t)
 	kazoo := dial(t, address)
-	s := connect(t, newTest(t, config(t, address), names{"acme": "acme"}, nil))
+	s := openSession(t, newTest(t, config(t, address), names{"acme": "acme"}, nil))
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
 	_, _ = w.Write([]byte(status("acme", "a1", "ready"))) // into memory
@@ -119,7 +119,7 @@ func TestACompressedMessageIsRead(t *testing.T) {
 func TestTheCallRecordOfAClickToCallHasItsOriginationID(t *testing.T) {
 	address := testservice.RabbitMQ(t)
 	kazoo := dial(t, address)
-	s := connect(t, newTest(t, config(t, address), names{"acme": "acme"}, nil))
+	s := openSession(t, newTest(t, config(t, address), names{"acme": "acme"}, nil))
 	origination := map[string]any{"Origination-Call-ID": "c2c-1"}
 	kazoo.publish(t, "callevt", "call.CHANNEL_CREATE.c1", callEvent("CHANNEL_CREATE", "c1", origination))
 	kazoo.publish(t, "cdr", "cdr.report.acme.c1", report("c1"))
@@ -142,18 +142,18 @@ func TestWithoutTheExchangeCDREveryDestroyIsACallRecord(t *testing.T) {
 	kazoo := dial(t, address)
 	cfg := config(t, address)
 	cfg.Events = []string{"callevt call.CHANNEL_DESTROY.*", "kapps acdc_stats.status.*.*"}
-	s := connect(t, newTest(t, cfg, names{"acme": "acme"}, nil))
+	s := openSession(t, newTest(t, cfg, names{"acme": "acme"}, nil))
 	kazoo.publish(t, "callevt", "call.CHANNEL_CREATE.c1", callEvent("CHANNEL_CREATE", "c1", nil))
 	kazoo.publish(t, "callevt", "call.CHANNEL_DESTROY.c1", callEvent("CHANNEL_DESTROY", "c1", nil))
 	all := read(t, s, 2)
 	if all[0].Topic != event.TopicRaw || all[1].Topic != event.TopicCDRRaw {
 		t.Errorf("%+v", all)
 	}
-	acknowledge(t, s, all[0]) // Kafka has the event and not the call record yet
+	acknowledgeEvent(t, s, all[0]) // Kafka has the event and not the call record yet
 	if len(s.unacknowledged) != 1 {
 		t.Errorf("%d messages are not acknowledged, want 1", len(s.unacknowledged))
 	}
-	acknowledge(t, s, all[1])
+	acknowledgeEvent(t, s, all[1])
 	if len(s.unacknowledged) != 0 {
 		t.Errorf("%d messages are not acknowledged, want 0", len(s.unacknowledged))
 	}
@@ -175,7 +175,7 @@ func TestACutConnectionLosesAndRepeatsNothing(t *testing.T) {
 	at.Host = line.address
 	cfg.URL = setting.URL(at.String())
 	p := newTest(t, cfg, names{"acme": "acme"}, nil)
-	s := connect(t, p)
+	s := openSession(t, p)
 	send := func(from, to int) {
 		for i := from; i < to; i++ {
 			kazoo.publish(t, "kapps", "acdc_stats.status.acme.a", status("acme", fmt.Sprint("agent", i), "ready"))
@@ -203,11 +203,11 @@ func TestACutConnectionLosesAndRepeatsNothing(t *testing.T) {
 		t.Log(err) // the peer is gone already
 	}
 	send(20, 30)
-	s = connect(t, p)
+	s = openSession(t, p)
 	if s.overflow {
 		t.Error("a hole in a queue that is not full")
 	}
-	acknowledge(t, s, take(10))
+	acknowledgeEvent(t, s, take(10))
 	var want []string
 	for i := range 30 {
 		want = append(want, fmt.Sprint("agent", i))
@@ -221,7 +221,7 @@ func TestACutConnectionLosesAndRepeatsNothing(t *testing.T) {
 	take(3)
 	line.cut()
 	_ = s.Close() // as above
-	s = connect(t, p)
+	s = openSession(t, p)
 	got = nil
 	if take(3); !slices.Equal(got, want) {
 		t.Errorf("got %v again", got)
@@ -232,7 +232,7 @@ func TestOneNodeConsumes(t *testing.T) {
 	address := testservice.RabbitMQ(t)
 	dial(t, address)
 	cfg := config(t, address)
-	first := connect(t, newTest(t, cfg, nil, nil))
+	first := openSession(t, newTest(t, cfg, nil, nil))
 	second := newTest(t, cfg, nil, nil)
 	_, err := second.Connect(t.Context())
 	var refusal *feed.Refusal
@@ -242,7 +242,7 @@ func TestOneNodeConsumes(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	connect(t, second)
+	openSession(t, second)
 }
 
 func TestAQueueThatWasFullIsAHole(t *testing.T) {
@@ -250,7 +250,7 @@ func TestAQueueThatWasFullIsAHole(t *testing.T) {
 	kazoo := dial(t, address)
 	p := newTest(t, config(t, address), names{"acme": "acme"}, nil)
 	p.maxQueued, p.prefetch = 10, 5
-	s := connect(t, p)
+	s := openSession(t, p)
 	send := func(n int) {
 		for i := range n {
 			kazoo.publish(t, "kapps", "acdc_stats.status.acme.a", status("acme", fmt.Sprint("agent", i), "ready"))
@@ -266,7 +266,7 @@ func TestAQueueThatWasFullIsAHole(t *testing.T) {
 				if n--; e.Hole > 0 {
 					with = append(with, e.Subjects[0])
 				}
-				acknowledge(t, s, e)
+				acknowledgeEvent(t, s, e)
 			}
 		}
 		return with
@@ -275,7 +275,7 @@ func TestAQueueThatWasFullIsAHole(t *testing.T) {
 		t.Fatal(err)
 	}
 	send(15) // while no node reads: 0 to 4 are dropped
-	s = connect(t, p)
+	s = openSession(t, p)
 	if got := holes(10); !slices.Equal(got, []string{"agent5"}) {
 		t.Errorf("holes at %v", got)
 	}
@@ -343,15 +343,15 @@ func TestRefusalsSayWhatToChange(t *testing.T) {
 		})
 	}
 	t.Run("the rights of the page suffice", func(t *testing.T) {
-		s := connect(t, newTest(t, as("trunkline:trunkline", ""), names{"acme": "acme"}, nil))
+		s := openSession(t, newTest(t, as("trunkline:trunkline", ""), names{"acme": "acme"}, nil))
 		kazoo.publish(t, "kapps", "acdc_stats.status.acme.a1", status("acme", "a1", "ready"))
-		acknowledge(t, s, read(t, s, 1)[0])
+		acknowledgeEvent(t, s, read(t, s, 1)[0])
 	})
 	t.Run("a killed RabbitMQ", func(t *testing.T) {
 		p := newTest(t, as("trunkline:trunkline", ""), names{"acme": "acme"}, nil)
-		s := connect(t, p)
+		s := openSession(t, p)
 		kazoo.publish(t, "kapps", "acdc_stats.status.acme.a1", status("acme", "a1", "ready"))
-		acknowledge(t, s, read(t, s, 1)[0])
+		acknowledgeEvent(t, s, read(t, s, 1)[0])
 		server.Kill(t)
 		if _, err := s.Read(t.Context()); err == nil {
 			t.Error("a killed server is read")
@@ -363,7 +363,7 @@ func TestRefusalsSayWhatToChange(t *testing.T) {
 		}
 		server.Start(t)
 		kazoo = dial(t, server.URL)
-		s = connect(t, p)
+		s = openSession(t, p)
 		kazoo.publish(t, "kapps", "acdc_stats.status.acme.a2", status("acme", "a2", "ready"))
 		for _, e := range read(t, s, 1) {
 			if !slices.Equal(e.Subjects, []string{"a2"}) {

@@ -47,7 +47,7 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxParallelRequests)
 	for _, a := range accounts {
-		for kind, addKind := range map[state.Kind]func(context.Context, account) error{
+		for kind, addKind := range map[state.Kind]func(context.Context, kazooAccount) error{
 			state.Agent: b.addAgents, state.Call: b.addCalls, state.Device: b.addDevices,
 		} {
 			group.Go(func() error {
@@ -61,7 +61,7 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 	if err := group.Wait(); err != nil {
 		return feed.Snapshot{}, fmt.Errorf("asking Crossbar: %w", err)
 	}
-	return b.snapshot(), nil
+	return b.build(), nil
 }
 
 type snapshotBuilder struct {
@@ -73,7 +73,7 @@ type snapshotBuilder struct {
 	errors  map[state.Kind]error // last error of each kind
 }
 
-func (b *snapshotBuilder) snapshot() feed.Snapshot {
+func (b *snapshotBuilder) build() feed.Snapshot {
 	snapshot := feed.Snapshot{Objects: b.objects}
 	for _, kind := range []state.Kind{state.Agent, state.Call, state.Device} {
 		switch err := b.errors[kind]; {
@@ -94,8 +94,8 @@ func (b *snapshotBuilder) setError(kind state.Kind, err error) {
 	b.errors[kind] = err
 }
 
-func (b *snapshotBuilder) addObjects(a account, objects []feed.Object) {
-	id, _ := b.p.account(a.ID, a.Realm)
+func (b *snapshotBuilder) addObjects(a kazooAccount, objects []feed.Object) {
+	id, _ := b.p.resolveAccount(a.ID, a.Realm)
 	if id == "" { // records of this account are not stored
 		return
 	}
@@ -117,7 +117,7 @@ type agentStatus struct {
 	QueueID   string          `json:"queue_id"`
 }
 
-func (b *snapshotBuilder) addAgents(ctx context.Context, a account) error {
+func (b *snapshotBuilder) addAgents(ctx context.Context, a kazooAccount) error {
 	var listed []struct {
 		ID     string   `json:"id"`
 		First  string   `json:"first_name"`
@@ -195,7 +195,7 @@ func latestStatus(text json.RawMessage) (last agentStatus, err error) {
 	return last, nil
 }
 
-func (b *snapshotBuilder) addCalls(ctx context.Context, a account) error {
+func (b *snapshotBuilder) addCalls(ctx context.Context, a kazooAccount) error {
 	var channels []struct {
 		ID          string `json:"uuid"`
 		Answered    bool   `json:"answered"`
@@ -232,7 +232,7 @@ func (b *snapshotBuilder) addCalls(ctx context.Context, a account) error {
 
 // queueCalls returns the facts of the calls that wait in queues or are with an agent. known is false
 // without ACDc.
-func (b *snapshotBuilder) queueCalls(ctx context.Context, a account) (facts map[string]event.Facts, hasACDc bool, err error) {
+func (b *snapshotBuilder) queueCalls(ctx context.Context, a kazooAccount) (facts map[string]event.Facts, hasACDc bool, err error) {
 	var response struct {
 		Stats []struct {
 			Status  string          `json:"status"`
@@ -271,7 +271,7 @@ func (b *snapshotBuilder) queueCalls(ctx context.Context, a account) (facts map[
 	return facts, true, nil
 }
 
-func (b *snapshotBuilder) addDevices(ctx context.Context, a account) error {
+func (b *snapshotBuilder) addDevices(ctx context.Context, a kazooAccount) error {
 	var registrations []struct {
 		Username string `json:"username"`
 		Realm    string `json:"realm"`
