@@ -11,13 +11,14 @@ import (
 
 // FindAccount finds an account in memory, or else in the database, because it may have
 // just been created. An id that is not in the database either is cached for negativeTTL,
+// and only accountLookupsPerSecond of the requests for cached ids read the database again,
 // so that many requests with unknown ids cost little. An error means that the database
 // could not be read.
 func (s *Service) FindAccount(ctx context.Context, id string) (Account, bool, error) {
 	if account, ok := s.Tree().Account(id); ok {
 		return account, true, nil
 	}
-	if s.unknownAccounts.has(id, s.now()) {
+	if s.unknownAccounts.has(id, s.now()) && !s.accountLookupLimiter.Allow() {
 		return Account{}, false, nil
 	}
 	var found int
@@ -35,6 +36,10 @@ func (s *Service) FindAccount(ctx context.Context, id string) (Account, bool, er
 	account, ok := s.Tree().Account(id)
 	return account, ok, nil
 }
+
+// accountLookupsPerSecond is the maximum number of lookups per second of accounts that are
+// cached as unknown: such an account may have been created since.
+const accountLookupsPerSecond = 20
 
 // userLookupsPerSecond is the maximum number of user lookups per second.
 const userLookupsPerSecond = 20

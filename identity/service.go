@@ -50,6 +50,8 @@ type Service struct {
 	pollCount         atomic.Uint64 // number of polls begun
 	earlyPollLimiter  *rate.Limiter // limits polls outside Run
 	userLookupLimiter *rate.Limiter // limits lookupUser
+	// accountLookupLimiter limits lookups of accounts that are cached as unknown.
+	accountLookupLimiter *rate.Limiter
 }
 
 // New migrates the tables and loads the directory into memory. If there is a master key
@@ -68,17 +70,18 @@ func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets *masterkey.Keyri
 	}
 	s := &Service{
 		cfg: cfg, db: db, keyring: secrets, limiter: limiter, audit: auditLog, metrics: newMetrics(reg), log: log,
-		passwords:         newPasswords(cfg.Argon2, cfg.HashSlots),
-		addresses:         newKnownAddresses(db, secrets, cfg.Now, log),
-		revoked:           revocations{until: make(map[string]int64)},
-		userStates:        userStates{states: make(map[string]userState)},
-		filters:           newCache[string, Filter](maxCachedFilters),
-		changeSignal:      broadcast{changed: make(chan struct{})},
-		changeSlot:        make(chan struct{}, 1),
-		earlyPollLimiter:  rate.NewLimiter(earlyPollsPerSecond, earlyPollsPerSecond),
-		unknownAccounts:   newNegativeCache(),
-		unknownUsers:      newNegativeCache(),
-		userLookupLimiter: rate.NewLimiter(userLookupsPerSecond, userLookupsPerSecond),
+		passwords:            newPasswords(cfg.Argon2, cfg.HashSlots),
+		addresses:            newKnownAddresses(db, secrets, cfg.Now, log),
+		revoked:              revocations{until: make(map[string]int64)},
+		userStates:           userStates{states: make(map[string]userState)},
+		filters:              newCache[string, Filter](maxCachedFilters),
+		changeSignal:         broadcast{changed: make(chan struct{})},
+		changeSlot:           make(chan struct{}, 1),
+		earlyPollLimiter:     rate.NewLimiter(earlyPollsPerSecond, earlyPollsPerSecond),
+		unknownAccounts:      newNegativeCache(),
+		unknownUsers:         newNegativeCache(),
+		userLookupLimiter:    rate.NewLimiter(userLookupsPerSecond, userLookupsPerSecond),
+		accountLookupLimiter: rate.NewLimiter(accountLookupsPerSecond, accountLookupsPerSecond),
 	}
 	if cfg.OIDC.Issuer != "" {
 		s.provider = oidc.New(cfg.OIDC, cfg.Now, reg, log)
