@@ -31,6 +31,7 @@ func skipOrFail(t *testing.T, what string) {
 
 // foreignProvider is a provider of another language, running.
 type foreignProvider struct {
+	out   *os.File
 	url   string
 	lines *bufio.Reader
 }
@@ -64,7 +65,7 @@ func startForeignProvider(t *testing.T, interpreter, script string) *foreignProv
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	p := &foreignProvider{lines: bufio.NewReader(out)}
+	p := &foreignProvider{out: out.(*os.File), lines: bufio.NewReader(out)}
 	line, err := p.lines.ReadString('\n')
 	if err != nil {
 		t.Fatal(err)
@@ -75,6 +76,7 @@ func startForeignProvider(t *testing.T, interpreter, script string) *foreignProv
 
 func (p *foreignProvider) report(t *testing.T) (r foreignReport) {
 	t.Helper()
+	_ = p.out.SetReadDeadline(time.Now().Add(time.Minute)) // pipes have deadlines on Linux
 	line, err := p.lines.ReadString('\n')
 	if err != nil || json.Unmarshal([]byte(line), &r) != nil {
 		t.Fatalf("no report: %q, %v", line, err)

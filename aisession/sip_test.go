@@ -64,7 +64,7 @@ func startSIP(t *testing.T, firstPort uint16, handler func(*rtp.Ports) sip.Handl
 	}
 	var server *sip.Server
 	for range 10 { // the port that is free for UDP may not be for TCP
-		server, err = sip.New(sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0", TrustedNetworks: loopback}, Limits: sip.Limits{MaxCalls: 10}}, nobody{}, bindings, prometheus.NewRegistry(), log)
+		server, err = sip.New(sip.Config{Settings: sip.Settings{DigestAlgorithms: []string{"md5"}, Listen: "127.0.0.1:0", TrustedNetworks: loopback}, Limits: sip.Limits{MaxCalls: 100}}, nobody{}, bindings, prometheus.NewRegistry(), log)
 		if err == nil {
 			break
 		}
