@@ -43,7 +43,7 @@ type userAgent struct {
 	metrics *prometheus.Registry // of the ports
 }
 
-// portsInUse is how many media ports are.
+// portsInUse returns the number of media ports in use.
 func (u *userAgent) portsInUse(t *testing.T) float64 {
 	return (&testEnv{t: t, registry: u.metrics}).metric("trunkline_rtp_ports_in_use")
 }

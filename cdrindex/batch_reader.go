@@ -27,7 +27,7 @@ type batchReader struct {
 	spans      []tracing.Span // of the sampled records, from their reading on
 }
 
-// gatherTime is how long a batch waits for further records that the reader has, or
+// gatherTime is the time for which a batch waits for further records that the reader has, or
 // should have, in memory.
 const gatherTime = 100 * time.Millisecond
 

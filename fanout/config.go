@@ -16,7 +16,7 @@ type Config struct {
 	NodeID       string // unique among the nodes
 	HistoryBytes int64  // bytes of older history kept in memory while replays run; 0: 64 MiB
 
-	// StreamLinger is how long a partition is still followed after its last subscriber
+	// StreamLinger is the time for which a partition is still followed after its last subscriber
 	// has disconnected; 0: 30 s.
 	StreamLinger time.Duration
 }

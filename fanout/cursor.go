@@ -49,7 +49,7 @@ type trackedPosition struct {
 	leftAt time.Time // when it stopped following the partition; zero: it follows it
 }
 
-// leftRetention is how long a position is kept after a subscriber has stopped following the
+// leftRetention is the time for which a position is kept after a subscriber has stopped following the
 // partition: it may follow it again as soon as this node has received a delayed
 // account tree or placement.
 const leftRetention = time.Minute

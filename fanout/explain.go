@@ -264,7 +264,7 @@ type Explainer struct {
 	Log   *slog.Logger
 }
 
-// peersTimeout is how long Explain waits for answers of other nodes.
+// peersTimeout is the time for which Explain waits for answers of other nodes.
 const peersTimeout = 700 * time.Millisecond
 
 // Explain asks all nodes about an event. Without Redis the report is not complete.

@@ -60,7 +60,7 @@ const (
 	maxHistoryFills = 8
 	// historyReadTimeout bounds the reading of one chunk; a replay retries after it.
 	historyReadTimeout = 10 * time.Second
-	// historyLinger is how long chunks are kept after the last replay.
+	// historyLinger is the time for which chunks are kept after the last replay.
 	historyLinger = 5 * time.Second
 	// maxKnownGaps bounds the gaps stored per partition.
 	maxKnownGaps = 64

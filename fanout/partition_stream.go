@@ -53,7 +53,7 @@ func (f *Fanout) newStream(partition int, next int64, began time.Time) *partitio
 	return s
 }
 
-// firstReadTimeout is how long openStream waits for the record before the start of the stream.
+// firstReadTimeout is the time for which openStream waits for the record before the start of the stream.
 // If the log ends with a transaction marker, that read returns nothing until the next
 // record.
 const firstReadTimeout = time.Second

@@ -179,7 +179,7 @@ func (a *placements) awaitLoaded(ctx context.Context) error {
 	return nil
 }
 
-// emptyEnd is how long reads of cc.accounts must return nothing before the rest of the
+// emptyEnd is the time for which reads of cc.accounts must return nothing before the rest of the
 // topic counts as empty: a reader may have reached the end without having returned the
 // records that it fetched there.
 const emptyEnd = 2 * time.Second

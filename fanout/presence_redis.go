@@ -189,7 +189,7 @@ func (p *RedisPresence) Leave(ctx context.Context, node string) error {
 }
 
 const (
-	// lagTTL is how long delivery lag is stored; for older hours it is unknown.
+	// lagTTL is the time for which delivery lag is stored; for older hours it is unknown.
 	lagTTL = 8 * 24 * time.Hour
 	// lagSettle is the time within which every node reports again after Redis has lost
 	// its data.

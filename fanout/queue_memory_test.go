@@ -27,7 +27,7 @@ func blockedSubscriber(f *Fanout, account string) *subscriber {
 	return s
 }
 
-// heapAfter is how much the heap has grown since before, with what is still
+// heapAfter returns the growth of the heap since before, with what is still
 // reachable only.
 func heapAfter(before uint64) int64 { return int64(heapInUse()) - int64(before) }
 

@@ -31,8 +31,8 @@ type states struct {
 }
 
 const (
-	// stateLinger is how long the state is followed after the last snapshot, and how
-	// long it is not read again after it was too large.
+	// stateLinger is the time for which the state is followed after the last snapshot, and
+	// for which it is not read again after it was too large.
 	stateLinger = time.Minute
 	// entryBytes is the approximate memory of one entry.
 	entryBytes = 1 << 10

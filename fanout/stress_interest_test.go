@@ -400,7 +400,7 @@ func (s *interestStress) read(c *interestClient, ws *websocket.Conn) error {
 	}
 }
 
-// reportMissing says what a client lacks.
+// reportMissing reports the events that a client lacks.
 func (s *interestStress) reportMissing(c *interestClient) {
 	s.state.Lock()
 	defer s.state.Unlock()

@@ -35,7 +35,7 @@ type tracedEvent struct {
 	timeout    *time.Timer
 }
 
-// traceTimeout is how long a span stays open for slow sockets.
+// traceTimeout is the time for which a span stays open for slow sockets.
 const traceTimeout = 10 * time.Second
 
 // startSpans begins spans for records just read. Usually none is sampled.

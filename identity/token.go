@@ -17,7 +17,7 @@ const (
 	signingAlgorithm = "EdDSA"
 	// Tokens of earlier versions carried filters of up to 20 KB.
 	maxTokenLength = 32 << 10
-	// issueLeeway is how far the clock of the node that issued a token may be ahead.
+	// issueLeeway is the time by which the clock of the node that issued a token may be ahead.
 	issueLeeway = 5 * time.Second
 )
 

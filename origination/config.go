@@ -16,9 +16,9 @@ type Config struct {
 	// SingleNode means that no other process places calls with this database: its open calls are from an
 	// earlier run of this process.
 	SingleNode bool
-	// PlaceTimeout is how long the platform may take to accept an order. Default 10 s.
+	// PlaceTimeout is the time that the platform may take to accept an order. Default 10 s.
 	PlaceTimeout time.Duration
-	// Lease is how long a node keeps its calls without renewing its lease. Default 10 s.
+	// Lease is the time for which a node keeps its calls without renewing its lease. Default 10 s.
 	Lease time.Duration
 }
 

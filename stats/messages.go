@@ -11,11 +11,11 @@ import (
 const (
 	// source is the source of the records that this role produces to cc.raw.
 	source = "stats"
-	// messageAge is how long after the end of an interval its messages are still
+	// messageAge is the time after the end of an interval in which its messages are still
 	// produced. It is less than the 24 hours for which the normalizer keeps the
 	// identities of messages, so that a repeated fold produces no message twice.
 	messageAge = 23 * time.Hour
-	// overdueAfter is how long a partition waits for an event that triggers its due
+	// overdueAfter is the time for which a partition waits for an event that triggers its due
 	// messages.
 	overdueAfter = 2 * time.Second
 )

@@ -127,7 +127,7 @@ func (w *worker) skipGap(ctx context.Context, gap *kafka.GapError) error {
 func (w *worker) read(ctx context.Context) error {
 	reader := w.deps.Log.Read(w.partition, w.logPosition())
 	defer reader.Close()
-	backoff := retry.BackendBackoff
+	backoff := retry.NewBackendBackoff()
 	for {
 		records, err := w.readUntilWriteDue(ctx, reader)
 		switch {

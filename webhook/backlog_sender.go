@@ -40,7 +40,7 @@ func (w *partitionWorker) startSending(b *backlog) {
 // sendBacklog sends the messages of a backlog until none is left, ctx ends or the webhook
 // is paused.
 func (w *partitionWorker) sendBacklog(ctx context.Context, b *backlog) {
-	backoff := retry.BackendBackoff
+	backoff := retry.NewBackendBackoff()
 	for {
 		d, hasOlder := w.nextDelivery(b)
 		switch {

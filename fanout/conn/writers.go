@@ -28,7 +28,7 @@ type Writers[C Flusher] struct {
 // WriteBytes is the maximum size of one write.
 const WriteBytes = 64 << 10
 
-// writeChunk is how many clients a writer takes from the channel at once.
+// writeChunk is the number of clients that a writer takes from the channel at once.
 const writeChunk = 32
 
 // NewWriters prepares n writers. With a window, Schedule delays clients by it, so that

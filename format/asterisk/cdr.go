@@ -161,7 +161,7 @@ func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) 
 	return nil
 }
 
-// maxClockSkew is how long before its end, by the switch's clock, the record of a call may reach Kafka.
+// maxClockSkew is the longest time before its end, by the switch's clock, at which a call's record may reach Kafka.
 const maxClockSkew = 5 * 60 // seconds
 
 // resolveLocalTimes chooses among the times that have a row's local times, of which there are two in the hour

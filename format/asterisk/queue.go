@@ -136,8 +136,8 @@ func queueCallEvent(f *format.Fields, name string) format.Event {
 	return e
 }
 
-// poolAgentEvent parses the login or logout of an agent of app_agent_pool, who is on the
-// line from one to the other.
+// poolAgentEvent parses the login or logout of an agent of app_agent_pool. Between them
+// the agent's channel stays up.
 func poolAgentEvent(f *format.Fields, name event.Name, state event.State) format.Event {
 	e := newLegEvent(f, format.TypeOf(name), name, state)
 	e.Facts.AgentID, e.Facts.CallID, e.Facts.Caller, e.Facts.Callee = text(f[amiAgent]), "", "", ""

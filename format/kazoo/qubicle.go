@@ -26,8 +26,8 @@ var qubicleFormat = format.Format{
 	},
 }
 
-// setRecipientFacts sets the facts of an agent, who is created by a login and deleted by
-// a logout. "ready" may follow a login or a break; only the previous state
+// setRecipientFacts sets the facts of an agent. A login creates the agent and a logout
+// deletes it. "ready" may follow a login or a break; only the previous state
 // distinguishes them.
 func setRecipientFacts(f *format.Fields, facts *event.Facts, name string) {
 	facts.AgentName = format.Text(f[kzUsername])

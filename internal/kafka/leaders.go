@@ -41,7 +41,7 @@ type leadership struct {
 
 const (
 	leadersMaxAge = 30 * time.Second
-	// lowerEpochTimeout is how long a lower epoch is rejected after a higher one. After
+	// lowerEpochTimeout is the time for which a lower epoch is rejected after a higher one. After
 	// that, a lower epoch means that the topic was recreated.
 	lowerEpochTimeout = 30 * time.Second
 )

@@ -22,7 +22,7 @@ type Liveness interface {
 
 const (
 	reportInterval = 300 * time.Millisecond
-	// memberTimeout is how long a member's count must remain unchanged before others
+	// memberTimeout is the time for which a member's count must remain unchanged before others
 	// remove the member from the group.
 	memberTimeout = 1500 * time.Millisecond
 	// maxReportGap is the time between two reports above which this process cannot decide

@@ -163,8 +163,8 @@ func (b *batch) completeFrame(seq wire.Sequence) {
 
 // readProduceResponse decodes a response about one partition. base is the offset of the
 // batch's first record, -1 if the broker does not report it. appendTime is the broker's
-// timestamp in milliseconds, -1 if the topic uses the producer's. throttle is how long
-// the broker accepts no more requests because of a quota.
+// timestamp in milliseconds, -1 if the topic uses the producer's. throttle is the time for
+// which the broker accepts no more requests because of a quota.
 func readProduceResponse(response []byte) (base, appendTime int64, throttle time.Duration, err error) {
 	r := &wire.Reader{B: response}
 	base, appendTime, err = -1, -1, wire.ErrMalformed

@@ -36,20 +36,22 @@ func (b *Backoff) Reset() { b.bound = 0 }
 // Started reports whether Next was called since the last Reset.
 func (b *Backoff) Started() bool { return b.bound != 0 }
 
-// BackendBackoff has the waits of a worker whose backend, Kafka or a database, is
-// unavailable.
-var BackendBackoff = Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}
+// NewBackendBackoff returns the back-off of a worker whose backend, Kafka or a database,
+// is unavailable.
+func NewBackendBackoff() Backoff {
+	return Backoff{First: 50 * time.Millisecond, Max: 5 * time.Second}
+}
 
 // Func calls call until it returns nil or an error other than fault.KindUnavailable. It
 // returns that error, prefixed with action, which says what call does. After the end of
 // ctx it returns the error of ctx.
 type Func func(ctx context.Context, action string, call func() error) error
 
-// WhileUnavailable returns a Func with the waits of BackendBackoff. It calls report
+// WhileUnavailable returns a Func with the waits of NewBackendBackoff. It calls report
 // before each of them.
 func WhileUnavailable(report func(action string, err error, wait time.Duration)) Func {
 	return func(ctx context.Context, action string, call func() error) error {
-		backoff := BackendBackoff
+		backoff := NewBackendBackoff()
 		for {
 			err := call()
 			switch {

@@ -25,7 +25,7 @@ const idPrefix = "sim-"
 // placeCall is the place of panics in a simulated call.
 const placeCall = "simulator_call"
 
-// drainTimeout is how long call records may take to be published at shutdown.
+// drainTimeout is the time that call records may take to be published at shutdown.
 const drainTimeout = 5 * time.Second
 
 // Config has the simulator's settings.

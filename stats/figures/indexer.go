@@ -19,7 +19,7 @@ const (
 
 	maxBatches   = 4    // concurrent writes of one process, which has 16 connections
 	batchRecords = 5000 // approximate size of one batch
-	// gatherTime is how long a batch collects records: a row that changes several
+	// gatherTime is the time for which a batch collects records: a row that changes several
 	// times within it is written once.
 	gatherTime = 300 * time.Millisecond
 )

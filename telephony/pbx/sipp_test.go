@@ -75,7 +75,7 @@ func TestFloodBySipp(t *testing.T) {
 	t.Logf("dropped %d messages of the flood", w.flooded())
 }
 
-// flooded is how many messages were dropped.
+// flooded returns the number of dropped messages.
 func (w *testEnv) flooded() (n int) {
 	families, err := w.reg.Gather()
 	must(w.t, err)

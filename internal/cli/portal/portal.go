@@ -23,7 +23,7 @@ import (
 	"trunkline/internal/cli"
 )
 
-// renewBefore is how long before its expiry an access token is renewed.
+// renewBefore is the time before its expiry at which an access token is renewed.
 const renewBefore = time.Minute
 
 // renewTimeout is the timeout of a renewal. An interrupt does not cancel it.
