@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 
 	"trunkline/audit"
-	"trunkline/config/settings"
 	"trunkline/origination"
+	"trunkline/settings"
 	"trunkline/telephony/number"
 	"trunkline/telephony/sip"
 )

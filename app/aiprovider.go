@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"trunkline/config/aiprovider"
-	"trunkline/config/settings"
+	"trunkline/settings"
 )
 
 // openProviders opens the accounts' AI providers, whose headers are secrets.

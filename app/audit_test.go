@@ -13,10 +13,10 @@ import (
 
 	"trunkline/app/backend"
 	"trunkline/audit"
-	"trunkline/config/settings"
 	"trunkline/event"
 	"trunkline/internal/kafka"
 	"trunkline/internal/testservice"
+	"trunkline/settings"
 )
 
 // Two nodes write to one topic of a real Kafka, in the order of the chain.

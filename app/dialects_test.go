@@ -20,7 +20,7 @@ var dialects = []string{
 }
 
 // readers are the folders whose code reads events of cc.evt.
-var readers = []string{"fanout", "web", "internal/cli", "clients"}
+var readers = []string{"fanout", "web", "cmd", "clients"}
 
 // TestReadersOfEventsKnowNoDialect looks for the platforms' words in the code that
 // ships, Go and JavaScript. The demonstration is a source and writes such events.
@@ -60,7 +60,7 @@ func eachSource(t *testing.T, folder string, give func(file, text string)) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && (slices.Contains([]string{"testdata", "jstest"}, entry.Name()) || strings.HasSuffix(file, "internal/cli/demo")):
+		case entry.IsDir() && (slices.Contains([]string{"testdata", "jstest"}, entry.Name()) || strings.HasSuffix(file, "cmd/trunkline/demo")):
 			return filepath.SkipDir
 		case strings.HasSuffix(file, "_test.go") || !slices.Contains([]string{".go", ".js", ".html"}, filepath.Ext(file)):
 			return nil

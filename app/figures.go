@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"trunkline/config/settings"
 	"trunkline/fanout"
+	"trunkline/settings"
 	"trunkline/stats/figures"
 )
 

@@ -23,22 +23,28 @@ const module = "trunkline/"
 // steps are our packages, lowest first. An entry is a folder and all below it;
 // it imports entries of lower steps only.
 var steps = [][]string{
+	{"clients", "deploy/balancer", "event"},
 	{"internal/fault"},
-	{"deploy/balancer", "event", "internal/atomicfile", "internal/freeport", "internal/jsonscan", "internal/lag", "internal/metric", "internal/retry", "internal/setting", "internal/wsframe"},
+	{"internal/atomicfile", "internal/freeport", "internal/jsonscan", "internal/lag", "internal/metric", "internal/retry", "internal/setting", "internal/wsframe"},
 	{"internal/certificate", "internal/entitytag", "internal/report", "internal/sqldb", "internal/tlsclient"},
-	{"internal/addressprefix", "internal/aiprotocol", "internal/kafka", "internal/loadtest", "internal/logthrottle", "internal/masterkey", "internal/netguard", "internal/panics", "internal/rawio", "internal/redisclient", "internal/selfcheck", "internal/testservice"},
-	{"event/topics", "internal/tracing", "telephony/eventconn", "telephony/g711", "telephony/srtp", "clients"},
-	{"internal/kafka/kafkatest", "telephony/ami", "telephony/audio", "telephony/crossbar", "telephony/esl", "telephony/number", "telephony/rtp", "telephony/sip"},
-	{"format"},
+	{"internal/addressprefix", "internal/aiprotocol", "internal/kafka", "internal/logthrottle", "internal/masterkey", "internal/netguard", "internal/panics", "internal/rawio", "internal/redisclient", "internal/selfcheck", "internal/testservice"},
+	{"internal/tracing"},
+	{"internal/kafka/kafkatest"},
+	{"telephony/eventconn", "telephony/g711", "telephony/srtp"},
+	{"telephony/ami", "telephony/audio", "telephony/crossbar", "telephony/esl", "telephony/number", "telephony/rtp", "telephony/sip"},
 	{"telephony/localcall"},
-	{"audit", "identity/oidc"},
-	{"identity", "config/aiprovider", "config/encryption"},
-	{"ingest", "normalizer", "fanout", "origination", "cdrindex", "recording", "aisession", "stats", "web", "webhook"},
-	{"telephony/pbx", "ingest/feed/kazoo", "explain"}, // implement origination's driver and ingest/feed's platform; asks fanout and webhook
-	{"api"},
-	{"config/settings"}, // composes the settings of the packages below
+	{"audit", "cdrindex", "format", "stats"},
+	{"identity/oidc"},
+	{"identity"},
+	{"config", "normalizer"},
+	{"aisession", "fanout", "ingest", "origination", "recording", "webhook"},
+	{"ingest/feed/kazoo", "origination/pbx"}, // implement ingest/feed's platform and origination's driver
+	{"explain"},                              // asks fanout and webhook
+	{"api", "web"},
+	{"settings"}, // composes the settings of the packages below
 	{"app"},
-	{"internal/cli"},
+	{"cmd/internal"},
+	{"cmd/trunkline-bench/load"},
 	{"cmd/trunkline", "cmd/trunkline-bench"},
 	{"deploy", "e2e"},
 }
@@ -50,7 +56,7 @@ var owners = map[string][]string{
 	"github.com/twmb/franz-go":            {"internal/kafka"},
 	"github.com/labstack/echo/v4":         {"api"},
 	"github.com/rabbitmq/amqp091-go":      {"ingest/feed/kazoo"},
-	"github.com/gorilla/websocket":        {"fanout", "aisession", "internal/cli"},
+	"github.com/gorilla/websocket":        {"fanout", "aisession", "cmd/trunkline"},
 	"github.com/pion/srtp":                {"telephony/srtp"},
 	"github.com/thesyncim/gopus":          {"telephony/audio"},
 	"github.com/nyaruka/phonenumbers":     {"telephony/number"},
@@ -63,7 +69,7 @@ var owners = map[string][]string{
 	"github.com/coreos/go-oidc/v3":        {"identity/oidc", "internal/testservice"},
 	"golang.org/x/oauth2":                 {"identity/oidc", "internal/kafka"},
 	"github.com/aws":                      {"internal/kafka"},
-	"github.com/spf13/cobra":              {"internal/cli", "cmd/trunkline", "cmd/trunkline-bench"},
+	"github.com/spf13/cobra":              {"cmd/internal", "cmd/trunkline", "cmd/trunkline-bench"},
 	"github.com/minio/minio-go/v7":        {"recording"},
 	"go.opentelemetry.io":                 {"internal/tracing", "app"},
 	"go.opentelemetry.io/otel/sdk":        {"app/tracing.go"}, // others only have a tracer

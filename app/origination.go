@@ -9,7 +9,6 @@ import (
 	"os"
 
 	"trunkline/api"
-	"trunkline/config/settings"
 	"trunkline/event"
 	"trunkline/internal/kafka"
 	"trunkline/internal/tracing"
@@ -18,9 +17,10 @@ import (
 	"trunkline/origination/eventdriver"
 	"trunkline/origination/freeswitch"
 	"trunkline/origination/kazoo"
+	"trunkline/origination/pbx"
 	"trunkline/origination/simulator"
+	"trunkline/settings"
 	"trunkline/telephony/localcall"
-	"trunkline/telephony/pbx"
 	"trunkline/telephony/sip"
 )
 

@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"trunkline/app/backend"
-	"trunkline/config/settings"
 	"trunkline/internal/kafka"
 	"trunkline/recording"
+	"trunkline/settings"
 )
 
 // buildRecordings builds the recording service.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"trunkline/cdrindex"
-	"trunkline/config/settings"
+	"trunkline/settings"
 )
 
 // buildReports builds the index of call records for the indexer and the reports.

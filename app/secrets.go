@@ -6,8 +6,8 @@ import (
 
 	"trunkline/app/backend"
 	"trunkline/config/encryption"
-	"trunkline/config/settings"
 	"trunkline/internal/fault"
+	"trunkline/settings"
 )
 
 // openSecrets opens the master keys and the packages with secrets sealed under them.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"trunkline/config/settings"
 	"trunkline/fanout/conn"
+	"trunkline/settings"
 )
 
 func withListeners(t *testing.T, s *settings.Settings) *App {

@@ -6,9 +6,9 @@ import (
 	"os"
 
 	"trunkline/app/backend"
-	"trunkline/config/settings"
 	"trunkline/internal/certificate"
 	"trunkline/internal/setting"
+	"trunkline/settings"
 )
 
 // settingFile is a file in the settings.

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"syscall"
 
-	"trunkline/config/settings"
 	"trunkline/identity"
 	"trunkline/internal/fault"
+	"trunkline/settings"
 	"trunkline/telephony/rtp"
 	"trunkline/telephony/sip"
 )

@@ -8,8 +8,8 @@ import (
 
 	"trunkline/app/backend"
 	"trunkline/event"
+	"trunkline/event/topics"
 	"trunkline/internal/fault"
-	"trunkline/internal/kafka"
 )
 
 // ensureTopics creates and checks the topics, waiting for Kafka. Consumers and
@@ -52,7 +52,7 @@ func (a *App) ensureTopicsOnce(ctx context.Context) error {
 
 // checkTopics logs the problems of the topics. With kafka.strict, one that
 // endangers acknowledged records is an error.
-func (a *App) checkTopics(ctx context.Context, specs []kafka.TopicSpec) error {
+func (a *App) checkTopics(ctx context.Context, specs []topics.Spec) error {
 	problems, err := a.cluster.CheckTopics(ctx, specs)
 	if err != nil {
 		return err

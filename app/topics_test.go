@@ -8,10 +8,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/app/backend"
-	"trunkline/config/settings"
 	"trunkline/event"
+	"trunkline/event/topics"
 	"trunkline/internal/fault"
-	"trunkline/internal/kafka"
+	"trunkline/settings"
 )
 
 func TestStrictRefusesTopicsThatEndangerRecords(t *testing.T) {
@@ -23,8 +23,8 @@ func TestStrictRefusesTopicsThatEndangerRecords(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeKafka()
-	compacted := kafka.TopicSpec{Name: event.TopicCDR, Partitions: 1, Config: map[string]string{"cleanup.policy": "compact"}}
-	if err := cluster.EnsureTopics(t.Context(), []kafka.TopicSpec{compacted}); err != nil {
+	compacted := topics.Spec{Name: event.TopicCDR, Partitions: 1, Config: map[string]string{"cleanup.policy": "compact"}}
+	if err := cluster.EnsureTopics(t.Context(), []topics.Spec{compacted}); err != nil {
 		t.Fatal(err)
 	}
 	a := &App{settings: s, cluster: cluster, log: log, health: &health{}}

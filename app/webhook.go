@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"trunkline/config/settings"
 	"trunkline/identity"
+	"trunkline/settings"
 	"trunkline/webhook"
 )
 

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"trunkline/internal/loadtest"
+	benchload "trunkline/cmd/trunkline-bench/load"
 	"trunkline/internal/testservice"
 )
 
@@ -127,8 +127,8 @@ func (l *configLoad) runUnpaced(b *testing.B, work func(int64) error) {
 func (l *configLoad) usage(b *testing.B) (report func()) {
 	b.Helper()
 	now := func() (client, server time.Duration) {
-		own, err1 := loadtest.OwnUsage()
-		theirs, err2 := loadtest.ProcessUsage(l.node.child.process.Pid)
+		own, err1 := benchload.OwnUsage()
+		theirs, err2 := benchload.ProcessUsage(l.node.child.process.Pid)
 		if err := errors.Join(err1, err2); err != nil {
 			b.Fatal(err)
 		}

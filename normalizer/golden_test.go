@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/event"
+	"trunkline/event/topics"
 	"trunkline/format/registry"
 	"trunkline/internal/kafka"
 	"trunkline/internal/panics"
@@ -44,7 +45,7 @@ func testBatch(topic string, partition int) *batch {
 	recoverer := panics.New(prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	b := &batch{
 		route: routes[topic], partition: partition, accounts: allAccounts{},
-		maxRecordBytes: kafka.MaxRecordBytes, panics: recoverer, counts: newCounts(),
+		maxRecordBytes: topics.MaxRecordBytes, panics: recoverer, counts: newCounts(),
 	}
 	b.reset(0)
 	b.now = time.Unix(1_795_256_001, 0)

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/event"
-	"trunkline/internal/kafka"
+	"trunkline/event/topics"
 	"trunkline/internal/panics"
 	"trunkline/internal/tracing"
 )
@@ -20,7 +20,7 @@ type Config struct {
 	Settings
 	Topics         []string // raw topics to normalize; default all
 	Group          string   // consumer group; default "trunkline-normalizer"
-	MaxRecordBytes int      // largest record that the normalized topics accept, including key and headers; default kafka.MaxRecordBytes
+	MaxRecordBytes int      // largest record that the normalized topics accept, including key and headers; default topics.MaxRecordBytes
 }
 
 // Validate sets defaults and returns an error for an invalid topic or size.
@@ -37,10 +37,10 @@ func (c *Config) Validate() error {
 		}
 	}
 	if c.MaxRecordBytes == 0 {
-		c.MaxRecordBytes = kafka.MaxRecordBytes
+		c.MaxRecordBytes = topics.MaxRecordBytes
 	}
-	if c.MaxRecordBytes < 1<<10 || c.MaxRecordBytes > kafka.MaxRecordBytes {
-		return fmt.Errorf("normalizer: max record bytes must be 1 KiB to %d", kafka.MaxRecordBytes)
+	if c.MaxRecordBytes < 1<<10 || c.MaxRecordBytes > topics.MaxRecordBytes {
+		return fmt.Errorf("normalizer: max record bytes must be 1 KiB to %d", topics.MaxRecordBytes)
 	}
 	return nil
 }

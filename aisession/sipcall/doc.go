@@ -5,7 +5,7 @@
 // DTMF is received as telephone-event.
 //
 // A phone whose user may not see the provider's account is refused as if the provider did not exist. A
-// transfer is a REFER to the caller; for a call coming from our own PBX (telephony/pbx), the PBX
+// transfer is a REFER to the caller; for a call coming from our own PBX (origination/pbx), the PBX
 // transfers it (localcall.Call). A call that returns to its dialplan ends with
 // NORMAL_TEMPORARY_FAILURE, so that the PBX's dialplan can continue from there. Other calls end with
 // their cause.

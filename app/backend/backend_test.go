@@ -9,10 +9,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"trunkline/config/settings"
 	"trunkline/event/topics"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka/credentials"
+	"trunkline/settings"
 )
 
 // embeddedSettings returns the defaults on a data directory of the test's own,

@@ -8,9 +8,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"trunkline/config/settings"
 	"trunkline/internal/fault"
 	"trunkline/internal/sqldb"
+	"trunkline/settings"
 )
 
 // Database opens PostgreSQL, or SQLite in the data directory.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"trunkline/config/settings"
 	"trunkline/event/topics"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
@@ -19,6 +18,7 @@ import (
 	"trunkline/internal/kafka/embedded"
 	"trunkline/internal/retry"
 	"trunkline/internal/tlsclient"
+	"trunkline/settings"
 )
 
 // Kafka opens the configured Kafka, or an embedded broker on the data directory, which
@@ -45,7 +45,7 @@ func Kafka(ctx context.Context, s *settings.Settings, liveness kafka.Liveness, r
 }
 
 // TopicSpecs returns the topics for the settings.
-func TopicSpecs(s *settings.Settings) []kafka.TopicSpec {
+func TopicSpecs(s *settings.Settings) []topics.Spec {
 	specs := topics.All(s.Kafka.Partitions)
 	if s.Audit.Topic {
 		specs = append(specs, topics.Audit())

@@ -15,9 +15,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 
-	"trunkline/config/settings"
+	"trunkline/event/topics"
 	"trunkline/internal/kafka"
 	"trunkline/internal/testservice"
+	"trunkline/settings"
 )
 
 const memberVariable = "TRUNKLINE_TEST_GROUP_MEMBER" // the topic prefix: be a member, until killed
@@ -68,7 +69,7 @@ func joinGroup(t *testing.T, prefix string, log io.Writer) *assigned {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { closeKafka() })
-	if err := cluster.EnsureTopics(t.Context(), []kafka.TopicSpec{{Name: "t", Partitions: 6}}); err != nil {
+	if err := cluster.EnsureTopics(t.Context(), []topics.Spec{{Name: "t", Partitions: 6}}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, leave := context.WithCancel(context.WithoutCancel(t.Context()))

@@ -3,9 +3,9 @@ package backend
 import (
 	"path/filepath"
 
-	"trunkline/config/settings"
 	"trunkline/internal/fault"
 	"trunkline/internal/masterkey"
+	"trunkline/settings"
 )
 
 // MasterKeys returns the keys that seal secrets in the database.

@@ -4,8 +4,8 @@ import (
 	"log/slog"
 	"path/filepath"
 
-	"trunkline/config/settings"
 	"trunkline/recording"
+	"trunkline/settings"
 )
 
 // Recordings returns the configured store, or a directory in the data directory. close

@@ -5,8 +5,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"trunkline/config/settings"
 	"trunkline/internal/redisclient"
+	"trunkline/settings"
 )
 
 // Redis returns a client of the configured Redis, or of an embedded one. It does not

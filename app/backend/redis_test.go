@@ -9,8 +9,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"trunkline/config/settings"
 	"trunkline/internal/tlsclient"
+	"trunkline/settings"
 )
 
 func TestEmbeddedRedisForgetsInTime(t *testing.T) {

@@ -10,8 +10,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"time"
-
-	"trunkline/internal/retry"
 )
 
 // Options holds the options of a subscription.
@@ -45,7 +43,7 @@ func (c *Client) Subscribe(ctx context.Context, o Options) iter.Seq2[Item, error
 	return func(yield func(Item, error) bool) {
 		s := &subscription{
 			client: c, Options: o, position: o.Since, seen: newRecent(recentIDs),
-			backoff: retry.Backoff{First: cmp.Or(o.RetryMin, 250*time.Millisecond), Max: cmp.Or(o.RetryMax, 30*time.Second)},
+			backoff: backoff{first: cmp.Or(o.RetryMin, 250*time.Millisecond), longest: cmp.Or(o.RetryMax, 30*time.Second)},
 			yield:   func(item Item) bool { return yield(item, nil) },
 		}
 		s.Silence = cmp.Or(o.Silence, time.Minute)
@@ -63,7 +61,7 @@ type subscription struct {
 	position, saved string
 	token           string
 	expires, renew  time.Time
-	backoff         retry.Backoff
+	backoff         backoff
 	seen            *recent
 }
 
@@ -84,8 +82,8 @@ func (s *subscription) run(ctx context.Context) (err error) {
 	for {
 		began := time.Now()
 		err := s.connect(ctx)
-		if time.Since(began) > s.backoff.Max {
-			s.backoff.Reset()
+		if time.Since(began) > s.backoff.longest {
+			s.backoff.reset()
 		}
 		var failed *storeError
 		switch {
@@ -104,7 +102,7 @@ func (s *subscription) run(ctx context.Context) (err error) {
 		if s.Status != nil {
 			s.Status(Status{err, wait})
 		}
-		if !retry.Sleep(ctx, wait) {
+		if !sleep(ctx, wait) {
 			return nil
 		}
 	}
@@ -118,7 +116,7 @@ func (s *subscription) wait(err error) time.Duration {
 	if expired || isRefused && refused.Status == http.StatusUnauthorized {
 		s.token = ""
 	}
-	wait := s.backoff.Next()
+	wait := s.backoff.next()
 	switch {
 	case expired || errors.Is(err, ErrRestart):
 		return rand.N(wait + 1)
@@ -247,7 +245,7 @@ func (s *subscription) deliver(ctx context.Context, received serverSentEvent) er
 		return errLoopEnded
 	}
 	s.position = event.Cursor // the loop has requested the next item, so it has processed this one
-	s.backoff.Reset()
+	s.backoff.reset()
 	return nil
 }
 

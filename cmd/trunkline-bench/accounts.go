@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"trunkline/cmd/internal/cli"
 	"trunkline/identity"
-	"trunkline/internal/cli"
 	"trunkline/internal/retry"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"trunkline/internal/cli"
+	"trunkline/cmd/internal/cli"
 )
 
 // apiBench holds the flags of api.

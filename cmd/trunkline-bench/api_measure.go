@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"trunkline/internal/loadtest"
-	"trunkline/internal/loadtest/requests"
+	"trunkline/cmd/trunkline-bench/load"
+	"trunkline/cmd/trunkline-bench/load/requests"
 )
 
 // measure runs the phases of a run. When ctx ends, it skips the remaining phases; the report has
@@ -51,14 +51,14 @@ type apiCounters struct {
 	time           time.Time
 	tally          map[string]*requests.Tally
 	behind         uint64
-	server, loader loadtest.Usage
+	server, loader load.Usage
 }
 
 func (r *apiRun) readCounters(ctx context.Context) (m apiCounters, err error) {
 	if m.server, err = r.observer.usage(ctx, false); err != nil {
 		return m, err
 	}
-	if m.loader, err = loadtest.OwnUsage(); err != nil {
+	if m.loader, err = load.OwnUsage(); err != nil {
 		return m, err
 	}
 	m.time, m.tally, m.behind = time.Now(), r.load.Tally(), r.load.Behind()

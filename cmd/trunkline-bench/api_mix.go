@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"trunkline/internal/cli"
-	"trunkline/internal/loadtest/requests"
+	"trunkline/cmd/internal/cli"
+	"trunkline/cmd/trunkline-bench/load/requests"
 )
 
 // The operations.

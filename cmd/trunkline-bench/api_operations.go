@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"trunkline/internal/cli"
-	"trunkline/internal/loadtest/requests"
+	"trunkline/cmd/internal/cli"
+	"trunkline/cmd/trunkline-bench/load/requests"
 )
 
 const (

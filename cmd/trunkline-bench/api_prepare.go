@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"trunkline/cmd/internal/cli"
+	"trunkline/cmd/trunkline-bench/load"
 	"trunkline/event"
 	"trunkline/identity"
-	"trunkline/internal/cli"
-	"trunkline/internal/loadtest"
 	"trunkline/internal/retry"
 )
 
@@ -95,15 +95,15 @@ func (r *apiRun) createCallRecords(ctx context.Context) error {
 		return err
 	}
 	sink.format = rawCallRecords.format
-	var events []loadtest.Event
+	var events []load.Event
 	for i := range r.records {
 		stream := i % len(r.accounts.ids)
-		stamp := loadtest.Stamp{Stream: stream, Seq: uint64(i/len(r.accounts.ids) + 1)}
+		stamp := load.Stamp{Stream: stream, Seq: uint64(i/len(r.accounts.ids) + 1)}
 		at := time.Now().Add(-time.Duration(i%3600) * time.Second)
 		stamp.At = at.UnixNano()
 		account := r.accounts.ids[stream]
-		events = append(events, loadtest.Event{JSON: loadtest.CallRecord(nil, stamp, r.run, account, nil)})
-		r.calls = append(r.calls, callRecord{account, loadtest.CallID(r.run, stream, stamp.Seq), at})
+		events = append(events, load.Event{JSON: load.CallRecord(nil, stamp, r.run, account, nil)})
+		r.calls = append(r.calls, callRecord{account, load.CallID(r.run, stream, stamp.Seq), at})
 		if len(events) == 500 || i == r.records-1 {
 			if err := sink.Publish(ctx, events); err != nil {
 				return fmt.Errorf("posting call records to look up: %w", err)

@@ -6,8 +6,8 @@ import (
 	"maps"
 	"slices"
 
-	"trunkline/internal/cli"
-	"trunkline/internal/loadtest/requests"
+	"trunkline/cmd/internal/cli"
+	"trunkline/cmd/trunkline-bench/load/requests"
 )
 
 // apiReport is the result of a run. Scripts depend on the JSON names, which do not change.

@@ -8,10 +8,10 @@ import (
 	"net/http"
 	"time"
 
+	"trunkline/cmd/internal/cli"
+	"trunkline/cmd/trunkline-bench/load"
+	"trunkline/cmd/trunkline-bench/load/requests"
 	"trunkline/identity"
-	"trunkline/internal/cli"
-	"trunkline/internal/loadtest"
-	"trunkline/internal/loadtest/requests"
 )
 
 // apiRun is the state of one run.
@@ -37,10 +37,10 @@ type callRecord struct {
 
 // run executes a run. Once the measurement has begun, it returns a report even after an error.
 func (b *apiBench) run(ctx context.Context) error {
-	if err := loadtest.RaiseFileLimit(uint64(b.connections) + spareFiles); err != nil {
+	if err := load.RaiseFileLimit(uint64(b.connections) + spareFiles); err != nil {
 		return err
 	}
-	r := &apiRun{apiBench: b, run: rand.Text()[:loadtest.RunLength]}
+	r := &apiRun{apiBench: b, run: rand.Text()[:load.RunLength]}
 	defer r.cleanup.run()
 	if err := r.prepare(ctx); err != nil {
 		return unlessInterrupted(ctx, err)

@@ -15,10 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"trunkline/config/settings"
-	"trunkline/internal/cli"
-	"trunkline/internal/cli/clitest"
-	"trunkline/internal/cli/directory"
+	"trunkline/cmd/internal/cli"
+	"trunkline/cmd/internal/clitest"
+	"trunkline/cmd/trunkline/directory"
+	"trunkline/settings"
 )
 
 // newEnv returns an Env with trunkline-bench and the commands that create its accounts.

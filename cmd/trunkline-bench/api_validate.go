@@ -1,6 +1,6 @@
 package main
 
-import "trunkline/internal/cli"
+import "trunkline/cmd/internal/cli"
 
 // validate checks the flags.
 func (b *apiBench) validate() error {

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"trunkline/internal/cli"
+	"trunkline/cmd/internal/cli"
 )
 
 func commands(p *cli.Program) []*cobra.Command {

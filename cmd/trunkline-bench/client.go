@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"trunkline/internal/cli"
+	"trunkline/cmd/internal/cli"
 )
 
 // tlsConfig returns the TLS configuration of the run.

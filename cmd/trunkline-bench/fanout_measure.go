@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"trunkline/internal/loadtest"
+	"trunkline/cmd/trunkline-bench/load"
 	"trunkline/internal/retry"
 )
 
@@ -84,18 +84,18 @@ func (r *fanoutRun) measureRate(ctx context.Context, rate float64) error {
 // fanoutCounters holds all counters at one time.
 type fanoutCounters struct {
 	time      time.Time
-	tally     *loadtest.Tally
+	tally     *load.Tally
 	published uint64
-	acks      *loadtest.Histogram
-	server    loadtest.Usage
-	loader    loadtest.Usage
+	acks      *load.Histogram
+	server    load.Usage
+	loader    load.Usage
 }
 
 func (r *fanoutRun) readCounters(ctx context.Context) (m fanoutCounters, err error) {
 	if m.server, err = r.observer.usage(ctx, false); err != nil {
 		return m, err
 	}
-	if m.loader, err = loadtest.OwnUsage(); err != nil {
+	if m.loader, err = load.OwnUsage(); err != nil {
 		return m, err
 	}
 	m.time, m.tally, m.acks = time.Now(), r.load.Tally(), r.source.Acks()

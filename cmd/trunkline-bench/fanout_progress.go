@@ -3,7 +3,7 @@ package main
 import (
 	"time"
 
-	"trunkline/internal/loadtest"
+	"trunkline/cmd/trunkline-bench/load"
 )
 
 // showProgress prints the progress once a second until the returned function is called.
@@ -16,7 +16,7 @@ func (r *fanoutRun) showProgress() (stop func()) {
 	})
 }
 
-func (r *fanoutRun) printProgress(elapsed time.Duration, now, last *loadtest.Tally, since time.Duration) {
+func (r *fanoutRun) printProgress(elapsed time.Duration, now, last *load.Tally, since time.Duration) {
 	recent := now.Latency.Since(&last.Latency)
 	r.printf("%3.0fs  connected %d of %d, %.0f deliveries/s, p99 %.1f ms, faults %d", elapsed.Seconds(), now.Open, r.subscribers,
 		float64(now.Deliveries-last.Deliveries)/since.Seconds(), ms(recent.Quantile(.99)),

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"trunkline/internal/cli"
+	"trunkline/cmd/internal/cli"
 )
 
 // fanoutReport is the result of a run. Scripts depend on the JSON names, which do not change.

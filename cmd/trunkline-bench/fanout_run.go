@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"trunkline/cmd/trunkline-bench/load"
 	"trunkline/identity"
-	"trunkline/internal/loadtest"
 )
 
 // spareFiles is the number of file descriptors reserved for everything but sockets.
@@ -18,8 +18,8 @@ const spareFiles = 200
 // fanoutRun is the state of one run.
 type fanoutRun struct {
 	*fanoutBench
-	load     *loadtest.Load
-	source   *loadtest.Source
+	load     *load.Load
+	source   *load.Source
 	observer observer
 	report   fanoutReport
 	cleanup  cleanups
@@ -28,7 +28,7 @@ type fanoutRun struct {
 // run executes a run. Once the subscribers are connected, it returns a report even after an
 // error.
 func (b *fanoutBench) run(ctx context.Context) error {
-	if err := loadtest.RaiseFileLimit(uint64(b.subscribers) + spareFiles); err != nil {
+	if err := load.RaiseFileLimit(uint64(b.subscribers) + spareFiles); err != nil {
 		return err
 	}
 	r := &fanoutRun{fanoutBench: b}
@@ -43,8 +43,8 @@ func (b *fanoutBench) run(ctx context.Context) error {
 
 // prepare creates the accounts, tokens and event sink of the run.
 func (r *fanoutRun) prepare(ctx context.Context) error {
-	run := rand.Text()[:loadtest.RunLength]
-	clock := loadtest.NewClock()
+	run := rand.Text()[:load.RunLength]
+	clock := load.NewClock()
 	client, err := r.client()
 	if err != nil {
 		return err
@@ -60,20 +60,20 @@ func (r *fanoutRun) prepare(ctx context.Context) error {
 		return err
 	}
 	r.report.Transport = map[bool]string{true: "wss", false: "ws"}[strings.HasPrefix(r.url, "https:")]
-	r.source, err = loadtest.NewSource(loadtest.SourceConfig{Run: run, Accounts: accounts, Size: r.size, Clock: clock}, sink)
+	r.source, err = load.NewSource(load.SourceConfig{Run: run, Accounts: accounts, Size: r.size, Clock: clock}, sink)
 	if err != nil {
 		return err
 	}
-	r.load, err = loadtest.New(loadtest.Config{
+	r.load, err = load.New(load.Config{
 		URL: r.url + channelPath + "/ws", Run: run, Groups: groups, TLS: tlsConfig, Clock: clock,
-		Ramp: r.ramp, Workers: r.workers, Stalled: r.stalled, Resume: loadtest.Resume(r.resume),
+		Ramp: r.ramp, Workers: r.workers, Stalled: r.stalled, Resume: load.Resume(r.resume),
 	})
 	return err
 }
 
 // openSubscribersAndSink returns the accounts, the sink of their events, and the subscribers.
 func (r *fanoutRun) openSubscribersAndSink(ctx context.Context, client *http.Client, run string) (
-	accounts []string, sink loadtest.Sink, groups []loadtest.Group, err error) {
+	accounts []string, sink load.Sink, groups []load.Group, err error) {
 	if r.floor != "" {
 		process, err := r.startFloor()
 		if err != nil {

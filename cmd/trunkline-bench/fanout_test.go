@@ -23,11 +23,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/app/backend"
-	"trunkline/config/settings"
+	"trunkline/cmd/internal/cli"
+	"trunkline/cmd/internal/clitest"
 	"trunkline/event"
 	"trunkline/event/topics"
-	"trunkline/internal/cli"
-	"trunkline/internal/cli/clitest"
+	"trunkline/settings"
 )
 
 // relayServer is a small events channel: it sends each posted event to the sockets that logged in

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"trunkline/internal/cli"
-	"trunkline/internal/loadtest"
+	"trunkline/cmd/internal/cli"
+	"trunkline/cmd/trunkline-bench/load"
 )
 
 // The floors.
@@ -27,7 +27,7 @@ func (b *fanoutBench) validate() error {
 	if err := b.validateEvents(); err != nil {
 		return err
 	}
-	switch resume := loadtest.Resume(b.resume); {
+	switch resume := load.Resume(b.resume); {
 	case b.subscribers < 1 || b.accounts > b.subscribers:
 		return cli.Usagef("--subscribers must be at least 1, and at least --accounts")
 	case b.idle < 0:
@@ -38,11 +38,11 @@ func (b *fanoutBench) validate() error {
 		return cli.Usagef("--workers must be above 0, is %d", b.workers)
 	case b.through != throughAuto && b.through != throughKafka && b.through != throughHTTP:
 		return cli.Usagef("--through is auto, kafka or http, not %q", b.through)
-	case resume != loadtest.ResumeNever && resume != loadtest.ResumeByID && resume != loadtest.ResumeByCursor:
+	case resume != load.ResumeNever && resume != load.ResumeByID && resume != load.ResumeByCursor:
 		return cli.Usagef("--resume is never, id or cursor, not %q", b.resume)
 	case b.floor != "" && b.floor != floorPlain && b.floor != floorCoalesced:
 		return cli.Usagef("--floor is plain or coalesced, not %q", b.floor)
-	case b.floor != "" && (b.everyAccount || b.stalled > 0 || resume != loadtest.ResumeNever):
+	case b.floor != "" && (b.everyAccount || b.stalled > 0 || resume != load.ResumeNever):
 		return cli.Usagef("a floor has subscribers of one account each, which read and do not resume")
 	}
 	return b.validateShared(false)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"trunkline/internal/cli"
-	"trunkline/internal/loadtest"
+	"trunkline/cmd/internal/cli"
+	"trunkline/cmd/trunkline-bench/load"
 )
 
 // fleetBench holds the flags of fleet.
@@ -73,7 +73,7 @@ is what these received.`,
 }
 
 func (b *fleetBench) validate() error {
-	switch minSize := loadtest.MinEventSize(b.fanoutFlags("").longestAccount()); {
+	switch minSize := load.MinEventSize(b.fanoutFlags("").longestAccount()); {
 	case b.nodes < 1 || b.nodes > maxFleetNodes:
 		return cli.Usagef("--nodes must be from 1 to %d, is %d", maxFleetNodes, b.nodes)
 	case b.accounts < 1 || b.sockets < 1 || b.accounts*b.sockets > maxFleetSockets:
@@ -121,6 +121,6 @@ func (b *fleetBench) fanoutFlags(url string) *fanoutBench {
 			p: b.p, url: url, rate: b.rate, warmup: b.warmup, duration: b.duration,
 			accounts: b.accounts, size: b.size, through: throughKafka,
 		},
-		subscribers: b.accounts * b.sockets, workers: max(runtime.NumCPU()/2, 1), resume: string(loadtest.ResumeNever),
+		subscribers: b.accounts * b.sockets, workers: max(runtime.NumCPU()/2, 1), resume: string(load.ResumeNever),
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"syscall"
 	"time"
 
+	"trunkline/cmd/internal/cli"
 	"trunkline/deploy/balancer"
-	"trunkline/internal/cli"
 	"trunkline/internal/retry"
 )
 

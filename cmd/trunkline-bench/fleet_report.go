@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"trunkline/internal/cli"
+	"trunkline/cmd/internal/cli"
 )
 
 // fleetReport is the result of a run. The JSON names are for scripts and do not

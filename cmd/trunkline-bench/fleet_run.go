@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"strings"
 
+	"trunkline/cmd/internal/cli"
+	"trunkline/cmd/trunkline-bench/load"
 	"trunkline/event"
-	"trunkline/internal/cli"
-	"trunkline/internal/loadtest"
 )
 
 // run measures one node, then the fleet.
@@ -56,7 +56,7 @@ func (h *fleetHost) measureSide(ctx context.Context, nodes int) (side fleetSide,
 		return side, err
 	}
 	flags := h.fanoutFlags(url)
-	if err := loadtest.RaiseFileLimit(uint64(flags.subscribers) + spareFiles); err != nil {
+	if err := load.RaiseFileLimit(uint64(flags.subscribers) + spareFiles); err != nil {
 		return side, err
 	}
 	r := &fanoutRun{fanoutBench: flags}
@@ -98,7 +98,7 @@ type fleetCounters struct {
 
 // processUsage holds the CPU time and bytes that a process has used since its start.
 type processUsage struct {
-	loadtest.Usage
+	load.Usage
 	readBytes, writtenBytes      float64 // bytes of its read and write calls, except those sent to subscribers
 	producedBytes, consumedBytes float64 // bytes of cc.evt that it has produced and consumed
 	deliveries                   float64 // events that it has queued
@@ -118,7 +118,7 @@ func (h *fleetHost) usages(ctx context.Context) ([]processUsage, error) {
 }
 
 func (p *fleetProcess) usage(ctx context.Context) (u processUsage, err error) {
-	if u.Usage, err = loadtest.ProcessUsage(p.cmd.Process.Pid); err != nil {
+	if u.Usage, err = load.ProcessUsage(p.cmd.Process.Pid); err != nil {
 		return u, err
 	}
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", p.cmd.Process.Pid))

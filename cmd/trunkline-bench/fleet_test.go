@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"trunkline/internal/cli"
-	"trunkline/internal/loadtest"
+	"trunkline/cmd/internal/cli"
+	"trunkline/cmd/trunkline-bench/load"
 )
 
 func TestFleetNamesWhatItCannotRunWith(t *testing.T) {
@@ -31,7 +31,7 @@ func TestFleetReportsEachProcess(t *testing.T) {
 	t.Parallel()
 	processes := []*fleetProcess{{name: "normalizer"}, {name: "node-1"}, {name: "node-2"}, {name: "balancer"}}
 	before := make([]processUsage, len(processes))
-	cpu := func(d time.Duration) loadtest.Usage { return loadtest.Usage{CPU: d} }
+	cpu := func(d time.Duration) load.Usage { return load.Usage{CPU: d} }
 	after := []processUsage{
 		{Usage: cpu(time.Second), readBytes: 1000, writtenBytes: 1000, producedBytes: 1000},
 		{Usage: cpu(2 * time.Second), readBytes: 700, consumedBytes: 700, deliveries: 3000, followedPartitions: 5},

@@ -18,10 +18,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"trunkline/cmd/internal/cli"
+	"trunkline/cmd/trunkline-bench/load"
+	"trunkline/cmd/trunkline-bench/load/floor"
 	"trunkline/event"
-	"trunkline/internal/cli"
-	"trunkline/internal/loadtest"
-	"trunkline/internal/loadtest/floor"
 )
 
 // floorCommand returns the command of the process that fanout --floor measures. It prints its
@@ -37,7 +37,7 @@ func floorCommand(p *cli.Program) *cobra.Command {
 		Hidden: true,
 		Args:   cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if err := loadtest.RaiseFileLimit(sockets + spareFiles); err != nil {
+			if err := load.RaiseFileLimit(sockets + spareFiles); err != nil {
 				return err
 			}
 			if useTLS {
@@ -153,7 +153,7 @@ func (f *floorProcess) stop() error { return errors.Join(f.in.Close(), f.command
 
 // Publish sends events in the channel's format, so that frames of floor and server have the same
 // size.
-func (f *floorProcess) Publish(_ context.Context, events []loadtest.Event) error {
+func (f *floorProcess) Publish(_ context.Context, events []load.Event) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.buffer = f.buffer[:0]

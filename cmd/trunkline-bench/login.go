@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"trunkline/internal/cli"
+	"trunkline/cmd/internal/cli"
 	"trunkline/internal/retry"
 )
 

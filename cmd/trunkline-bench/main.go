@@ -5,7 +5,7 @@ package main
 import (
 	"os"
 
-	"trunkline/internal/cli"
+	"trunkline/cmd/internal/cli"
 )
 
 func main() {

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"time"
 
-	"trunkline/internal/loadtest"
+	"trunkline/cmd/trunkline-bench/load"
 	"trunkline/internal/retry"
 )
 
@@ -40,21 +40,21 @@ func (o *observer) disabled() bool { return len(o.pids) == 0 && len(o.metrics) =
 // usage returns the sum over all processes of the server. CPU and resident memory come from the
 // kernel where available, the Go heap from the process. With settled, Go processes collect their
 // garbage first.
-func (o *observer) usage(ctx context.Context, settled bool) (sum loadtest.Usage, err error) {
+func (o *observer) usage(ctx context.Context, settled bool) (sum load.Usage, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	for _, base := range o.metrics {
-		u, err := loadtest.MetricsUsage(ctx, o.client, base, settled)
+		u, err := load.MetricsUsage(ctx, o.client, base, settled)
 		if err != nil {
 			return sum, err
 		}
 		if len(o.pids) > 0 {
-			u = loadtest.Usage{Heap: u.Heap}
+			u = load.Usage{Heap: u.Heap}
 		}
 		sum = sum.Add(u)
 	}
 	for _, pid := range o.pids {
-		u, err := loadtest.ProcessUsage(pid)
+		u, err := load.ProcessUsage(pid)
 		if err != nil {
 			return sum, err
 		}
@@ -74,7 +74,7 @@ type windowUsage struct {
 
 // usageBetween returns the usage between two observations, per given number of records or requests;
 // nil if no process is observed.
-func (o *observer) usageBetween(from, to loadtest.Usage, seconds float64, n uint64) *windowUsage {
+func (o *observer) usageBetween(from, to load.Usage, seconds float64, n uint64) *windowUsage {
 	if o.disabled() {
 		return nil
 	}

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"trunkline/internal/cli"
-	"trunkline/internal/loadtest"
+	"trunkline/cmd/internal/cli"
+	"trunkline/cmd/trunkline-bench/load"
 )
 
 // pipelineBench holds the flags of pipeline.
@@ -71,8 +71,8 @@ func (b *pipelineBench) validate() error {
 	switch {
 	case b.through != throughKafka && b.through != throughHTTP:
 		return cli.Usagef("--through is http or kafka, not %q", b.through)
-	case b.batch < 1 || b.batch > loadtest.MaxBatch:
-		return cli.Usagef("--batch must be from 1 to %d, is %d", loadtest.MaxBatch, b.batch)
+	case b.batch < 1 || b.batch > load.MaxBatch:
+		return cli.Usagef("--batch must be from 1 to %d, is %d", load.MaxBatch, b.batch)
 	case b.batch*b.size > maxBatchBytes:
 		return cli.Usagef("--batch times --size must be at most %d bytes, is %d", maxBatchBytes, b.batch*b.size)
 	case b.connections < 1 || b.connections > 1000:

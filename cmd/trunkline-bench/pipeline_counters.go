@@ -4,28 +4,28 @@ import (
 	"context"
 	"time"
 
-	"trunkline/internal/loadtest"
+	"trunkline/cmd/trunkline-bench/load"
 )
 
 // pipelineCounters holds all counters at one time.
 type pipelineCounters struct {
 	time           time.Time
 	events, calls  flowCounters
-	server, loader loadtest.Usage
+	server, loader load.Usage
 }
 
 // flowCounters holds the counters of one flow at one time.
 type flowCounters struct {
 	sent  uint64
-	acks  *loadtest.Histogram
-	tally *loadtest.TopicTally
+	acks  *load.Histogram
+	tally *load.TopicTally
 }
 
 func (r *pipelineRun) readCounters(ctx context.Context) (m pipelineCounters, err error) {
 	if m.server, err = r.observer.usage(ctx, false); err != nil {
 		return m, err
 	}
-	if m.loader, err = loadtest.OwnUsage(); err != nil {
+	if m.loader, err = load.OwnUsage(); err != nil {
 		return m, err
 	}
 	m.time, m.events = time.Now(), r.events.readCounters()

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"sync"
 
+	"trunkline/cmd/trunkline-bench/load"
 	"trunkline/event"
 	"trunkline/internal/kafka"
-	"trunkline/internal/loadtest"
 )
 
 // deadLetters counts the dead letters of a run.
@@ -26,7 +26,7 @@ func newDeadLetters(run string) *deadLetters {
 }
 
 func (d *deadLetters) add(record *kafka.Record) {
-	stamp, ok := loadtest.ReadStamp(d.run, record.Value)
+	stamp, ok := load.ReadStamp(d.run, record.Value)
 	if !ok {
 		return
 	}

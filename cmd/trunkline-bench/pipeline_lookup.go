@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"trunkline/internal/cli"
-	"trunkline/internal/loadtest"
+	"trunkline/cmd/internal/cli"
+	"trunkline/cmd/trunkline-bench/load"
 	"trunkline/internal/retry"
 )
 
@@ -20,15 +20,15 @@ const reportPath = "/api/v2/reports/cdrs"
 // lookups finds call records in the report API, one at a time: after each, the newest
 // acknowledged one.
 type lookups struct {
-	loadtest.Sink // destination of the call records
-	pipeline      *pipelineRun
-	accounts      []string
-	credentials   credentials
-	token         string
-	newest        chan ackedRecord // capacity 1
+	load.Sink   // destination of the call records
+	pipeline    *pipelineRun
+	accounts    []string
+	credentials credentials
+	token       string
+	newest      chan ackedRecord // capacity 1
 
 	mu         sync.Mutex
-	foundAfter loadtest.Histogram
+	foundAfter load.Histogram
 	notFound   int
 }
 
@@ -52,7 +52,7 @@ const (
 	lookupTimeout  = 10 * time.Second
 )
 
-func newLookups(r *pipelineRun, a *benchAccounts, sink loadtest.Sink) *lookups {
+func newLookups(r *pipelineRun, a *benchAccounts, sink load.Sink) *lookups {
 	return &lookups{Sink: sink, pipeline: r, accounts: a.ids, newest: make(chan ackedRecord, 1),
 		credentials: a.credentials()}
 }
@@ -64,7 +64,7 @@ func (l *lookups) login(ctx context.Context) error {
 }
 
 // Publish publishes the events and stores the last one as the newest sample.
-func (l *lookups) Publish(ctx context.Context, events []loadtest.Event) error {
+func (l *lookups) Publish(ctx context.Context, events []load.Event) error {
 	last := events[len(events)-1]
 	taken := ackedRecord{stream: last.Stream, seq: last.Seq} // copied first: the source reuses the events' memory
 	if err := l.Sink.Publish(ctx, events); err != nil || taken.seq == 0 {
@@ -98,7 +98,7 @@ func (l *lookups) run(ctx context.Context) error {
 
 // awaitRecord repeats the request until the report has the record.
 func (l *lookups) awaitRecord(ctx context.Context, s ackedRecord) error {
-	id := loadtest.CallID(l.pipeline.run, s.stream, s.seq)
+	id := load.CallID(l.pipeline.run, s.stream, s.seq)
 	for {
 		request, err := newLookupRequest(ctx, l.pipeline.url, l.token, l.accounts[s.stream], id, s.ackedAt)
 		if err != nil {

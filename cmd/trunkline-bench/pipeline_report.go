@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strconv"
 
-	"trunkline/internal/cli"
-	"trunkline/internal/loadtest"
+	"trunkline/cmd/internal/cli"
+	"trunkline/cmd/trunkline-bench/load"
 )
 
 // pipelineReport is the result of a run. Scripts depend on the JSON names, which do not change.
@@ -46,10 +46,10 @@ type flowReport struct {
 	Backlog          int64     `json:"backlog"`      // not yet consumed at the end of the measurement
 	BusyAnswers      uint64    `json:"busy_answers"` // 429 and 503, retried
 
-	Lost        int64                           `json:"lost"` // missing, without a dead letter
-	DeadLetters map[string]uint64               `json:"dead_letters"`
-	WholeRun    loadtest.PartitionTally         `json:"whole_run"`
-	Partitions  map[int]loadtest.PartitionTally `json:"partitions"` // -1: unknown
+	Lost        int64                       `json:"lost"` // missing, without a dead letter
+	DeadLetters map[string]uint64           `json:"dead_letters"`
+	WholeRun    load.PartitionTally         `json:"whole_run"`
+	Partitions  map[int]load.PartitionTally `json:"partitions"` // -1: unknown
 }
 
 // pipelineStep is one rate of a climb.

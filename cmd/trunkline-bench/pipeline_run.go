@@ -7,17 +7,17 @@ import (
 	"net/http"
 	"strings"
 
+	"trunkline/cmd/trunkline-bench/load"
 	"trunkline/event"
 	"trunkline/identity"
 	"trunkline/internal/kafka"
-	"trunkline/internal/loadtest"
 )
 
 // pipelineRun is the state of one run.
 type pipelineRun struct {
 	*pipelineBench
 	run         string
-	clock       loadtest.Clock
+	clock       load.Clock
 	client      *http.Client
 	observer    observer
 	follower    *follower
@@ -35,14 +35,14 @@ const spareConnections = 4
 // flow is one kind of record on its way through the server.
 type flow struct {
 	topic   string // raw topic
-	source  *loadtest.Source
-	tracker *loadtest.TopicChecker
+	source  *load.Source
+	tracker *load.TopicChecker
 	http    *httpSink // nil if records go directly to the topic
 }
 
 // run executes a run. Once the measurement has begun, it returns a report even after an error.
 func (b *pipelineBench) run(ctx context.Context) error {
-	r := &pipelineRun{pipelineBench: b, run: rand.Text()[:loadtest.RunLength], clock: loadtest.NewClock()}
+	r := &pipelineRun{pipelineBench: b, run: rand.Text()[:load.RunLength], clock: load.NewClock()}
 	defer r.cleanup.run()
 	if err := r.prepare(ctx); err != nil {
 		return unlessInterrupted(ctx, err)
@@ -93,7 +93,7 @@ func (r *pipelineRun) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	if r.callRecords > 0 {
-		if r.calls, err = r.newFlow(ctx, cluster, accounts, rawCallRecords, event.TopicCDR, loadtest.CallRecord); err != nil {
+		if r.calls, err = r.newFlow(ctx, cluster, accounts, rawCallRecords, event.TopicCDR, load.CallRecord); err != nil {
 			return err
 		}
 	}
@@ -105,9 +105,9 @@ func (r *pipelineRun) prepare(ctx context.Context) (err error) {
 }
 
 // newFlow returns a flow and starts to follow its output topic.
-func (r *pipelineRun) newFlow(ctx context.Context, cluster *kafka.Cluster, a *benchAccounts, in destination, out string, encode loadtest.EventEncoder) (*flow, error) {
-	f := &flow{topic: in.topic, tracker: loadtest.NewTopicChecker(r.run, len(a.ids), r.clock)}
-	var sink loadtest.Sink
+func (r *pipelineRun) newFlow(ctx context.Context, cluster *kafka.Cluster, a *benchAccounts, in destination, out string, encode load.EventEncoder) (*flow, error) {
+	f := &flow{topic: in.topic, tracker: load.NewTopicChecker(r.run, len(a.ids), r.clock)}
+	var sink load.Sink
 	if r.through == throughHTTP {
 		made, err := r.httpSink(ctx, r.client, a)
 		if err != nil {
@@ -120,7 +120,7 @@ func (r *pipelineRun) newFlow(ctx context.Context, cluster *kafka.Cluster, a *be
 		r.cleanup.add(func() { made.close(ctx, &r.bench) })
 		sink = made
 	}
-	cfg := loadtest.SourceConfig{
+	cfg := load.SourceConfig{
 		Run: r.run, Accounts: a.ids, Size: r.size, Clock: r.clock, Encode: encode, Publishers: r.connections, Batch: r.batch,
 	}
 	if encode != nil {
@@ -137,7 +137,7 @@ func (r *pipelineRun) newFlow(ctx context.Context, cluster *kafka.Cluster, a *be
 		sink = r.lookups
 	}
 	var err error
-	if f.source, err = loadtest.NewSource(cfg, sink); err != nil {
+	if f.source, err = load.NewSource(cfg, sink); err != nil {
 		return nil, err
 	}
 	return f, r.follower.follow(ctx, out, func(record *kafka.Record) {

@@ -17,13 +17,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/app/backend"
-	"trunkline/config/settings"
+	"trunkline/cmd/internal/cli"
+	"trunkline/cmd/internal/clitest"
+	"trunkline/cmd/trunkline-bench/load"
 	"trunkline/event"
 	"trunkline/event/topics"
-	"trunkline/internal/cli"
-	"trunkline/internal/cli/clitest"
 	"trunkline/internal/kafka"
-	"trunkline/internal/loadtest"
+	"trunkline/settings"
 )
 
 // benchmarkPipeline runs pipeline on the data directory.
@@ -262,7 +262,7 @@ func TestBenchPipelineReportForPeople(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	r := pipelineReport{Through: throughHTTP, Transport: "https", Batch: 10, Events: flowReport{
-		Lost: 3, DeadLetters: map[string]uint64{"no_account": 2}, Partitions: map[int]loadtest.PartitionTally{1: {}, 4: {Missing: 3}},
+		Lost: 3, DeadLetters: map[string]uint64{"no_account": 2}, Partitions: map[int]load.PartitionTally{1: {}, 4: {Missing: 3}},
 	}, CallRecords: &flowReport{}, Reports: &lookupReport{Found: 5}, Climb: []pipelineStep{{Rate: 7}}, Usage: &windowUsage{Cores: .5}, Interrupted: true}
 	if err := r.write(&out); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"trunkline/internal/loadtest"
+	"trunkline/cmd/trunkline-bench/load"
 )
 
 // latencies are percentiles in milliseconds.
@@ -19,7 +19,7 @@ type latencies struct {
 	Max  float64 `json:"max"`
 }
 
-func newLatencies(h *loadtest.Histogram) latencies {
+func newLatencies(h *load.Histogram) latencies {
 	return latencies{ms(h.Quantile(.5)), ms(h.Quantile(.9)), ms(h.Quantile(.99)), ms(h.Quantile(.999)), ms(h.Max())}
 }
 

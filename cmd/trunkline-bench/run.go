@@ -5,7 +5,7 @@ import (
 	"errors"
 	"io"
 
-	"trunkline/internal/cli"
+	"trunkline/cmd/internal/cli"
 )
 
 // runReport is the report of a run.

@@ -13,18 +13,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/app/backend"
-	"trunkline/config/settings"
+	"trunkline/cmd/internal/cli"
+	"trunkline/cmd/trunkline-bench/load"
 	"trunkline/event"
 	"trunkline/identity"
-	"trunkline/internal/cli"
 	"trunkline/internal/kafka"
 	"trunkline/internal/kafka/embedded"
-	"trunkline/internal/loadtest"
 	"trunkline/internal/retry"
+	"trunkline/settings"
 )
 
 // newSink returns the sink of the run's events and the function that closes it.
-func (b *bench) newSink(ctx context.Context, client *http.Client, a *benchAccounts) (loadtest.Sink, func(), error) {
+func (b *bench) newSink(ctx context.Context, client *http.Client, a *benchAccounts) (load.Sink, func(), error) {
 	if b.through == throughHTTP {
 		sink, err := b.httpSink(ctx, client, a)
 		return sink, func() {}, err
@@ -110,7 +110,7 @@ func (k *kafkaSink) close(ctx context.Context, b *bench) {
 	}
 }
 
-func (k *kafkaSink) Publish(ctx context.Context, events []loadtest.Event) error {
+func (k *kafkaSink) Publish(ctx context.Context, events []load.Event) error {
 	headers := []kafka.Header{
 		{Key: event.HeaderFormat, Value: []byte(k.destination.format)}, {Key: event.HeaderSource, Value: []byte("bench")},
 	}
@@ -156,7 +156,7 @@ type httpSink struct {
 
 // Publish sends the events in one body and repeats it while the server is
 // overloaded.
-func (h *httpSink) Publish(ctx context.Context, events []loadtest.Event) error {
+func (h *httpSink) Publish(ctx context.Context, events []load.Event) error {
 	var body bytes.Buffer
 	for _, e := range events {
 		body.Write(e.JSON)

@@ -4,8 +4,8 @@ import (
 	"net/url"
 	"strings"
 
-	"trunkline/internal/cli"
-	"trunkline/internal/loadtest"
+	"trunkline/cmd/internal/cli"
+	"trunkline/cmd/trunkline-bench/load"
 )
 
 // The ways to publish events.
@@ -60,8 +60,8 @@ func (b *bench) validateAccounts() error {
 		return cli.Usagef("--username needs --domain and --account")
 	case b.username == "" && len(b.accountIDs) > 0:
 		return cli.Usagef("--account needs --username")
-	case b.accounts < 1 || b.accounts > loadtest.MaxStreams:
-		return cli.Usagef("--accounts must be from 1 to %d, is %d", loadtest.MaxStreams, b.accounts)
+	case b.accounts < 1 || b.accounts > load.MaxStreams:
+		return cli.Usagef("--accounts must be from 1 to %d, is %d", load.MaxStreams, b.accounts)
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func (b *bench) validateEvents() error {
 	if err := b.validateAccounts(); err != nil {
 		return err
 	}
-	switch minSize := loadtest.MinEventSize(b.longestAccount()); {
+	switch minSize := load.MinEventSize(b.longestAccount()); {
 	case b.username == "" && b.apiKey != "":
 		return cli.Usagef("--api-key needs --username")
 	case b.size > maxEventBytes:

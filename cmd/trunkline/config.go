@@ -3,7 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"trunkline/internal/cli"
+	"trunkline/cmd/internal/cli"
 )
 
 func configCommand(p *cli.Program) *cobra.Command {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"trunkline/internal/cli"
+	"trunkline/cmd/internal/cli"
 )
 
 // healthTimeout is the timeout of the readiness request.

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"trunkline/internal/cli"
+	"trunkline/cmd/internal/cli"
 )
 
 func TestHealth(t *testing.T) {

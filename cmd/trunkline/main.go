@@ -1,5 +1,5 @@
 // Command trunkline is the server in any role, the commands that manage it, and
-// command-line clients of it. The management commands are in internal/cli.
+// command-line clients of it. The commands of each subject are in a folder below it.
 package main
 
 import (
@@ -7,23 +7,23 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"trunkline/internal/cli"
-	"trunkline/internal/cli/ai"
-	"trunkline/internal/cli/audit"
-	"trunkline/internal/cli/call"
-	"trunkline/internal/cli/cdr"
-	"trunkline/internal/cli/deadletter"
-	"trunkline/internal/cli/demo"
-	"trunkline/internal/cli/directory"
-	"trunkline/internal/cli/explain"
-	"trunkline/internal/cli/feed"
-	"trunkline/internal/cli/listen"
-	"trunkline/internal/cli/masterkey"
-	"trunkline/internal/cli/portal"
-	"trunkline/internal/cli/recording"
-	"trunkline/internal/cli/stats"
-	"trunkline/internal/cli/topics"
-	"trunkline/internal/cli/webhook"
+	"trunkline/cmd/internal/cli"
+	"trunkline/cmd/trunkline/ai"
+	"trunkline/cmd/trunkline/audit"
+	"trunkline/cmd/trunkline/call"
+	"trunkline/cmd/trunkline/cdr"
+	"trunkline/cmd/trunkline/deadletter"
+	"trunkline/cmd/trunkline/demo"
+	"trunkline/cmd/trunkline/directory"
+	"trunkline/cmd/trunkline/explain"
+	"trunkline/cmd/trunkline/feed"
+	"trunkline/cmd/trunkline/listen"
+	"trunkline/cmd/trunkline/masterkey"
+	"trunkline/cmd/trunkline/portal"
+	"trunkline/cmd/trunkline/recording"
+	"trunkline/cmd/trunkline/stats"
+	"trunkline/cmd/trunkline/topics"
+	"trunkline/cmd/trunkline/webhook"
 )
 
 func main() {

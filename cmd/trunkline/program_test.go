@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"trunkline/config/settings"
-	"trunkline/internal/cli"
-	"trunkline/internal/cli/clitest"
+	"trunkline/cmd/internal/cli"
+	"trunkline/cmd/internal/clitest"
+	"trunkline/settings"
 )
 
 func newEnv(t *testing.T) *clitest.Env {

@@ -9,8 +9,8 @@ import (
 
 	"trunkline/app"
 	"trunkline/app/backend"
-	"trunkline/config/settings"
-	"trunkline/internal/cli"
+	"trunkline/cmd/internal/cli"
+	"trunkline/settings"
 )
 
 // runServer runs the app with the settings until ctx ends.

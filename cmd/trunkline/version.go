@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"trunkline/internal/cli"
+	"trunkline/cmd/internal/cli"
 )
 
 // version and commit can be set at link time; empty ones come from the binary's build

@@ -6,12 +6,11 @@ import (
 	"strconv"
 
 	"trunkline/event"
-	"trunkline/internal/kafka"
 )
 
 // Audit returns the topic of the audit log. It has one partition, since its
 // records form a hash chain.
-func Audit() kafka.TopicSpec { return kafka.TopicSpec{Name: event.TopicAudit, Partitions: 1} }
+func Audit() Spec { return Spec{Name: event.TopicAudit, Partitions: 1} }
 
 // All returns Trunkline's topics, except that of the audit log, with the given number of partitions.
 //
@@ -24,15 +23,15 @@ func Audit() kafka.TopicSpec { return kafka.TopicSpec{Name: event.TopicAudit, Pa
 // the accounts' partitions, which every fanout node reads completely. Compaction
 // starts after ten minutes: before that, consumers can distinguish the records of
 // overlapping writers (see packages event/state and stats).
-func All(partitions int) []kafka.TopicSpec {
-	size := strconv.Itoa(kafka.MaxRecordBytes)
+func All(partitions int) []Spec {
+	size := strconv.Itoa(MaxRecordBytes)
 	raw := map[string]string{"max.message.bytes": size, "message.timestamp.type": "LogAppendTime"}
 	normalized := map[string]string{"max.message.bytes": size, "message.timestamp.after.max.ms": "9223372036854775807"}
 	compacted := map[string]string{
 		"max.message.bytes": size, "cleanup.policy": "compact", "segment.bytes": "16777216", "segment.ms": "3600000",
 		"min.cleanable.dirty.ratio": "0.2", "min.compaction.lag.ms": "600000",
 	}
-	return []kafka.TopicSpec{
+	return []Spec{
 		{Name: event.TopicRaw, Partitions: partitions, Config: raw},
 		{Name: event.TopicCDRRaw, Partitions: partitions, Config: raw},
 		{Name: event.TopicEvents, Partitions: partitions, Follows: event.TopicRaw, Config: normalized},

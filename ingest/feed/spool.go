@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"trunkline/internal/kafka"
+	"trunkline/event/topics"
 	"trunkline/internal/retry"
 	"trunkline/internal/setting"
 )
@@ -94,7 +94,7 @@ const (
 	maxSegmentBytes  = 64 << 20
 	segmentsPerSpool = 16
 	// maxRecord is the largest size of a record in the spool in bytes. A larger length is damaged.
-	maxRecord = kafka.MaxRecordBytes
+	maxRecord = topics.MaxRecordBytes
 )
 
 // openSpool opens the spool in dir, and creates it if necessary. lost is called with the number of

@@ -10,6 +10,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"trunkline/event/topics"
 	"trunkline/internal/kafka"
 )
 
@@ -75,7 +76,7 @@ func newBench(b *testing.B) *bench {
 func (x *bench) topic(b *testing.B) string {
 	x.made++
 	name := fmt.Sprintf("bench%d", x.made)
-	ensure(b, x.Cluster, kafka.TopicSpec{Name: name, Partitions: benchPartitions})
+	ensure(b, x.Cluster, topics.Spec{Name: name, Partitions: benchPartitions})
 	return name
 }
 

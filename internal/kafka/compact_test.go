@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"trunkline/event/topics"
 	"trunkline/internal/kafka"
 	"trunkline/internal/kafka/embedded"
 )
@@ -18,8 +19,8 @@ import (
 // compactedTopic makes a topic that is compacted, and one that is not.
 func compactedTopic(t *testing.T, c *kafka.Cluster) {
 	t.Helper()
-	ensure(t, c, kafka.TopicSpec{Name: "t", Partitions: 1, Config: map[string]string{"cleanup.policy": "compact"}},
-		kafka.TopicSpec{Name: "other", Partitions: 1})
+	ensure(t, c, topics.Spec{Name: "t", Partitions: 1, Config: map[string]string{"cleanup.policy": "compact"}},
+		topics.Spec{Name: "other", Partitions: 1})
 }
 
 // update is the n-th record of a key; a key ends with a tombstone.

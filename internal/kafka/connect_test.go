@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"trunkline/event/topics"
 	"trunkline/internal/kafka/credentials"
 )
 
@@ -211,7 +212,7 @@ func TestACompressedBatchIsDivided(t *testing.T) {
 		}
 		defer c.Close()
 		const records, limit = 16, 8 << 10
-		if err := c.EnsureTopics(t.Context(), []TopicSpec{{Name: "t", Partitions: 1, Config: map[string]string{"max.message.bytes": strconv.Itoa(limit)}}}); err != nil {
+		if err := c.EnsureTopics(t.Context(), []topics.Spec{{Name: "t", Partitions: 1, Config: map[string]string{"max.message.bytes": strconv.Itoa(limit)}}}); err != nil {
 			t.Fatal(err)
 		}
 		var sent []Record

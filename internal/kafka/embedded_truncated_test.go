@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"trunkline/event/topics"
 	"trunkline/internal/kafka"
 	"trunkline/internal/kafka/embedded"
 )
@@ -64,7 +65,7 @@ func TestEmbeddedLogThatWasCutIsToldFromTheOneBefore(t *testing.T) {
 		}
 	}
 	c, stop := open()
-	ensure(t, c, kafka.TopicSpec{Name: "t", Partitions: 1})
+	ensure(t, c, topics.Spec{Name: "t", Partitions: 1})
 	produce(t, c, numbered(0, 0, 5)...)
 	// Each time all that was written by the run before is cut, and more is
 	// written in its place: epochs must not be given again either.
@@ -126,7 +127,7 @@ func openRestartable(t *testing.T) (c *kafka.Cluster, dir string, restart func(m
 // and the reader went on among them.
 func TestReaderNoticesALogThatWasCutAndGrewPastIt(t *testing.T) {
 	c, dir, restart := openRestartable(t)
-	ensure(t, c, kafka.TopicSpec{Name: "t", Partitions: 1})
+	ensure(t, c, topics.Spec{Name: "t", Partitions: 1})
 	produce(t, c, numbered(0, 0, 5)...)
 	produce(t, c, kafka.Record{Topic: "t", Value: []byte("marker")})
 	produce(t, c, numbered(0, 6, 4)...)
@@ -162,7 +163,7 @@ func TestReaderNoticesALogThatWasCutAndGrewPastIt(t *testing.T) {
 // A segment that lost its end leaves a hole before the next one.
 func TestReaderNoticesMissingOffsets(t *testing.T) {
 	c, dir, restart := openRestartable(t)
-	ensure(t, c, kafka.TopicSpec{Name: "t", Partitions: 1})
+	ensure(t, c, topics.Spec{Name: "t", Partitions: 1})
 	value := bytes.Repeat([]byte("x"), 800<<10)
 	const records, damaged = 10, 3 // in segments of 4 MiB
 	for i := range records {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"trunkline/event/topics"
 	"trunkline/internal/kafka"
 	"trunkline/internal/kafka/embedded"
 )
@@ -46,7 +47,7 @@ func TestReaderUnpacksEveryCodec(t *testing.T) {
 		"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			ensure(t, c, kafka.TopicSpec{Name: name, Partitions: 1})
+			ensure(t, c, topics.Spec{Name: name, Partitions: 1})
 			client := franz(t, b, kgo.ProducerBatchCompression(codec), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 			const n = 500
 			for batch := range 5 {
@@ -74,7 +75,7 @@ func TestReaderUnpacksEveryCodec(t *testing.T) {
 
 func TestFranzConsumesWhatWeProduce(t *testing.T) {
 	c, b := openBoth(t)
-	ensure(t, c, kafka.TopicSpec{Name: "t", Partitions: 1})
+	ensure(t, c, topics.Spec{Name: "t", Partitions: 1})
 	sent := numbered(0, 0, 1000)
 	for i := range sent {
 		sent[i].Headers = []kafka.Header{{Key: "n", Value: sent[i].Value}, {Key: "nil"}}
@@ -97,7 +98,7 @@ func TestFranzConsumesWhatWeProduce(t *testing.T) {
 
 func TestReaderLeavesOutAbortedTransactions(t *testing.T) {
 	c, b := openBoth(t)
-	ensure(t, c, kafka.TopicSpec{Name: "t", Partitions: 1})
+	ensure(t, c, topics.Spec{Name: "t", Partitions: 1})
 	transact := func(id, value string, commit kgo.TransactionEndTry) {
 		t.Helper()
 		client := franz(t, b, kgo.TransactionalID(id), kgo.RecordPartitioner(kgo.ManualPartitioner()))
@@ -134,7 +135,7 @@ func TestReaderLeavesOutAbortedTransactions(t *testing.T) {
 
 func TestReadEndsWithItsContext(t *testing.T) {
 	c, _ := openBoth(t)
-	ensure(t, c, kafka.TopicSpec{Name: "t", Partitions: 1})
+	ensure(t, c, topics.Spec{Name: "t", Partitions: 1})
 	r := c.NewReader("t", 0, 0)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancelled := make(chan error)

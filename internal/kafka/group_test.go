@@ -10,6 +10,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"trunkline/event/topics"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 	"trunkline/internal/kafka/embedded"
@@ -28,7 +29,7 @@ func TestGroupWaitsForKafkaAndItsTopics(t *testing.T) {
 	join(t, c, k.work(c), "late")
 	time.Sleep(100 * time.Millisecond)
 	g.set(false)
-	ensure(t, c, kafka.TopicSpec{Name: "late", Partitions: 1})
+	ensure(t, c, topics.Spec{Name: "late", Partitions: 1})
 	produce(t, c, kafka.Record{Topic: "late", Value: []byte("v")})
 	k.await(t, "the record", func() bool { return k.seen["v"] == 1 })
 }
@@ -156,7 +157,7 @@ func TestLagIsReportedForPartitionsThatDoNotMove(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	ensure(t, c, kafka.TopicSpec{Name: "t", Partitions: 1})
+	ensure(t, c, topics.Spec{Name: "t", Partitions: 1})
 	leave := join(t, c, func(ctx context.Context, l *kafka.Assignment) error {
 		l.Commit(4)
 		<-ctx.Done()

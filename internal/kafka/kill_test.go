@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"trunkline/event/topics"
 	"trunkline/internal/kafka"
 	"trunkline/internal/kafka/embedded"
 )
@@ -22,7 +23,7 @@ func TestKilledBrokerKeepsWhatItAcknowledged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ensure(t, c, kafka.TopicSpec{Name: "t", Partitions: 1})
+		ensure(t, c, topics.Spec{Name: "t", Partitions: 1})
 		var log []*kafka.Record
 		if round > 0 {
 			log = readAll(t, c, "t", 0, 0)
@@ -78,7 +79,7 @@ func TestEndOfTheLogSurvivesTrimmingAndAKill(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ensure(t, c, kafka.TopicSpec{Name: "t", Partitions: 1})
+		ensure(t, c, topics.Spec{Name: "t", Partitions: 1})
 		_, before, err := c.Offsets(t.Context(), "t", 0)
 		if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"trunkline/event/topics"
 	"trunkline/internal/kafka"
 )
 
@@ -13,7 +14,7 @@ import (
 // disk and all, one record after the other.
 func BenchmarkLatency(b *testing.B) {
 	c, _ := openBoth(b)
-	ensure(b, c, kafka.TopicSpec{Name: "t", Partitions: 1})
+	ensure(b, c, topics.Spec{Name: "t", Partitions: 1})
 	p := c.NewProducer(kafka.ProducerConfig{})
 	defer p.Close(context.Background())
 	arrived := make(chan time.Time)

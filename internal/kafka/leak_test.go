@@ -5,6 +5,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"trunkline/event/topics"
 	"trunkline/internal/kafka"
 	"trunkline/internal/kafka/embedded"
 )
@@ -16,7 +17,7 @@ func TestNothingIsLeftRunning(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ensure(t, c, kafka.TopicSpec{Name: "t", Partitions: 2})
+	ensure(t, c, topics.Spec{Name: "t", Partitions: 2})
 	produce(t, c, numbered(0, 0, 10)...)
 	k := newCollector()
 	leave := join(t, c, k.work(c), "t")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"trunkline/event/topics"
 	"trunkline/internal/kafka"
 )
 
@@ -182,6 +183,6 @@ func partitionsTopic(b *testing.B, partitions int) (address, topic string) {
 		b.Fatal(err)
 	}
 	defer c.Close()
-	ensure(b, c, kafka.TopicSpec{Name: "t", Partitions: partitions})
+	ensure(b, c, topics.Spec{Name: "t", Partitions: partitions})
 	return address, "t"
 }

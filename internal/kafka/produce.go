@@ -8,13 +8,10 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"trunkline/event/topics"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka/wire"
 )
-
-// MaxRecordBytes is the maximum size of a record, including its key, headers and
-// framing: 1 MiB of value and room for the rest. Topics are created with this limit.
-const MaxRecordBytes = 1<<20 + 256<<10
 
 // ProducerConfig limits a producer. Zero fields use the defaults.
 type ProducerConfig struct {
@@ -71,7 +68,7 @@ func (c *Cluster) NewProducer(cfg ProducerConfig) *Producer {
 }
 
 // Produce writes the records and returns nil only if all of them are durable. It
-// copies them at once. If a record is larger than MaxRecordBytes, it returns
+// copies them at once. If a record is larger than topics.MaxRecordBytes, it returns
 // fault.KindTooLarge and sends none. ErrTopicLimit means that the topic rejects at
 // least one record, and that all others are durable. Any other error means that at
 // least one record is not known to be durable; if it wraps ErrOutcomeUnknown, as after
@@ -97,9 +94,9 @@ func (p *Producer) ProduceWithOffsets(ctx context.Context, records ...Record) (A
 	size := 0
 	for i := range records {
 		n := wire.RecordSize(&records[i])
-		if n > MaxRecordBytes-wire.BatchOverhead {
+		if n > topics.MaxRecordBytes-wire.BatchOverhead {
 			p.cluster.metrics.countError("produce", "size")
-			return unknownOffsets, fault.New(fault.KindTooLarge, "a record is larger than %d bytes", MaxRecordBytes)
+			return unknownOffsets, fault.New(fault.KindTooLarge, "a record is larger than %d bytes", topics.MaxRecordBytes)
 		}
 		size += n
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/event/topics"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 	"trunkline/internal/kafka/embedded"
@@ -62,7 +63,7 @@ func openSwitchedWith(t *testing.T, reg prometheus.Registerer) (*kafka.Cluster, 
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	ensure(t, c, kafka.TopicSpec{Name: "t", Partitions: 2})
+	ensure(t, c, topics.Spec{Name: "t", Partitions: 2})
 	return c, g
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"trunkline/event/topics"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 )
@@ -167,5 +168,5 @@ func ensureAgain(t *testing.T, c *kafka.Cluster) {
 			t.Fatalf("the topic is still there: %v, %v", topics, err)
 		}
 	}
-	ensure(t, c, kafka.TopicSpec{Name: "t", Partitions: 1})
+	ensure(t, c, topics.Spec{Name: "t", Partitions: 1})
 }

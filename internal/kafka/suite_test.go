@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"trunkline/event/topics"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 	"trunkline/internal/kafka/embedded"
@@ -112,11 +113,11 @@ func (s service) open(t testing.TB) *kafka.Cluster {
 func (s service) topic(t testing.TB, partitions int) *kafka.Cluster {
 	t.Helper()
 	c := s.open(t)
-	ensure(t, c, kafka.TopicSpec{Name: "t", Partitions: partitions, Config: map[string]string{"max.message.bytes": strconv.Itoa(kafka.MaxRecordBytes)}})
+	ensure(t, c, topics.Spec{Name: "t", Partitions: partitions, Config: map[string]string{"max.message.bytes": strconv.Itoa(topics.MaxRecordBytes)}})
 	return c
 }
 
-func ensure(t testing.TB, c *kafka.Cluster, specs ...kafka.TopicSpec) {
+func ensure(t testing.TB, c *kafka.Cluster, specs ...topics.Spec) {
 	t.Helper()
 	if err := c.EnsureTopics(t.Context(), specs); err != nil {
 		t.Fatal(err)
@@ -182,7 +183,7 @@ func isTooLarge(t *testing.T, s service) {
 	p := c.NewProducer(kafka.ProducerConfig{})
 	defer p.Close(t.Context())
 	err := p.Produce(t.Context(), kafka.Record{Topic: "t", Value: []byte("small")},
-		kafka.Record{Topic: "t", Value: make([]byte, kafka.MaxRecordBytes)})
+		kafka.Record{Topic: "t", Value: make([]byte, topics.MaxRecordBytes)})
 	if fault.KindOf(err) != fault.KindTooLarge {
 		t.Errorf("got %v", err)
 	}
@@ -195,7 +196,7 @@ func isTooLarge(t *testing.T, s service) {
 func topicLimit(t *testing.T, s service) {
 	const limit = 20_000
 	c := s.open(t)
-	ensure(t, c, kafka.TopicSpec{Name: "t", Partitions: 2, Config: map[string]string{"max.message.bytes": strconv.Itoa(limit)}})
+	ensure(t, c, topics.Spec{Name: "t", Partitions: 2, Config: map[string]string{"max.message.bytes": strconv.Itoa(limit)}})
 	p := c.NewProducer(kafka.ProducerConfig{})
 	defer p.Close(t.Context())
 	at := time.Now().Truncate(time.Millisecond)

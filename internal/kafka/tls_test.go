@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
+	"trunkline/event/topics"
 	"trunkline/internal/kafka/credentials"
 	"trunkline/internal/testservice"
 	"trunkline/internal/tlsclient"
@@ -22,7 +23,7 @@ func useEveryWay(t *testing.T, cfg Config) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if err := c.EnsureTopics(t.Context(), []TopicSpec{{Name: "t", Partitions: 4}}); err != nil {
+	if err := c.EnsureTopics(t.Context(), []topics.Spec{{Name: "t", Partitions: 4}}); err != nil {
 		t.Fatal(err)
 	}
 	p := c.NewProducer(ProducerConfig{})

@@ -7,6 +7,18 @@ import (
 	"strings"
 
 	kafkago "github.com/segmentio/kafka-go"
+
+	"trunkline/event/topics"
+)
+
+const (
+	configTimestampType   = "message.timestamp.type"
+	configMaxBytes        = "max.message.bytes"
+	configMinInSync       = "min.insync.replicas"
+	configCleanupPolicy   = "cleanup.policy"
+	configUncleanElection = "unclean.leader.election.enable"
+
+	logAppendTime = "LogAppendTime"
 )
 
 // TopicProblem describes a setting of an existing topic that does not meet Trunkline's
@@ -18,7 +30,7 @@ type TopicProblem struct {
 }
 
 // CheckTopics returns the problems of the existing topics.
-func (c *Cluster) CheckTopics(ctx context.Context, specs []TopicSpec) ([]TopicProblem, error) {
+func (c *Cluster) CheckTopics(ctx context.Context, specs []topics.Spec) ([]TopicProblem, error) {
 	topics, err := c.topicsByName(ctx)
 	if err != nil {
 		return nil, err
@@ -52,18 +64,18 @@ func (c *Cluster) CheckTopics(ctx context.Context, specs []TopicSpec) ([]TopicPr
 	return problems, nil
 }
 
-func specOf(specs []TopicSpec, name string) TopicSpec {
+func specOf(specs []topics.Spec, name string) topics.Spec {
 	for _, s := range specs {
 		if s.Name == name {
 			return s
 		}
 	}
-	return TopicSpec{Name: name}
+	return topics.Spec{Name: name}
 }
 
 // checkTopic compares a topic with its specification. It ignores settings that the
 // broker does not report.
-func checkTopic(s TopicSpec, t TopicInfo, config map[string]string, replicas int) (problems []TopicProblem) {
+func checkTopic(s topics.Spec, t TopicInfo, config map[string]string, replicas int) (problems []TopicProblem) {
 	add := func(unsafe bool, format string, args ...any) {
 		message := fmt.Sprintf("topic %q has ", s.Name) + fmt.Sprintf(format, args...)
 		problems = append(problems, TopicProblem{s.Name, message, unsafe})
@@ -89,8 +101,8 @@ func checkTopic(s TopicSpec, t TopicInfo, config map[string]string, replicas int
 	if config[configUncleanElection] == "true" {
 		add(true, "%s=true: a broker that lacks acknowledged records may become leader, set it to false", configUncleanElection)
 	}
-	if maxBytes, err := strconv.Atoi(config[configMaxBytes]); err == nil && maxBytes < MaxRecordBytes {
-		add(true, "%s=%d: records of 1 MiB need %d", configMaxBytes, maxBytes, MaxRecordBytes)
+	if maxBytes, err := strconv.Atoi(config[configMaxBytes]); err == nil && maxBytes < topics.MaxRecordBytes {
+		add(true, "%s=%d: records of 1 MiB need %d", configMaxBytes, maxBytes, topics.MaxRecordBytes)
 	}
 	if s.Config[configTimestampType] == logAppendTime && config[configTimestampType] != logAppendTime {
 		add(false, "%s=%s: event ids follow the producers' clocks, LogAppendTime is better", configTimestampType, config[configTimestampType])

@@ -9,6 +9,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
+	"trunkline/event/topics"
 	"trunkline/internal/fault"
 	"trunkline/internal/testservice"
 )
@@ -45,9 +46,9 @@ func TestSettingsThatEndangerRecordsAreFound(t *testing.T) {
 		for k, v := range test.change {
 			config[k] = v
 		}
-		spec := TopicSpec{Name: "raw", Config: map[string]string{configTimestampType: logAppendTime}}
+		spec := topics.Spec{Name: "raw", Config: map[string]string{configTimestampType: logAppendTime}}
 		if strings.HasPrefix(test.name, "the state") {
-			spec = TopicSpec{Name: "state", Config: map[string]string{configCleanupPolicy: "compact"}}
+			spec = topics.Spec{Name: "state", Config: map[string]string{configCleanupPolicy: "compact"}}
 		}
 		problems := checkTopic(spec, TopicInfo{Name: spec.Name, Partitions: 8, ReplicationFactor: test.replicas}, config, 3)
 		if test.want == "" {
@@ -82,7 +83,7 @@ func TestReplicasAreNotDecidedByWhoIsUpFirst(t *testing.T) {
 		t.Cleanup(c.Close)
 		return c
 	}
-	spec := []TopicSpec{{Name: "t", Partitions: 1}}
+	spec := []topics.Spec{{Name: "t", Partitions: 1}}
 	c := open(Config{Settings: DefaultSettings(addresses...)})
 	if err := c.EnsureTopics(t.Context(), spec); fault.KindOf(err) != fault.KindUnavailable {
 		t.Fatalf("with one of three brokers up: %v", err)

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"trunkline/event"
+	"trunkline/event/topics"
 	"trunkline/internal/fault"
 	"trunkline/internal/retry"
 )
@@ -19,12 +20,12 @@ import (
 // another. Several nodes may call it concurrently. It returns fault.Conflict if a
 // topic has more partitions than event ids can represent, and fault.Unavailable if a
 // topic is missing and brokers are unavailable.
-func (c *Cluster) EnsureTopics(ctx context.Context, specs []TopicSpec) error {
+func (c *Cluster) EnsureTopics(ctx context.Context, specs []topics.Spec) error {
 	have, err := c.topicsByName(ctx)
 	if err != nil {
 		return err
 	}
-	var missing []TopicSpec
+	var missing []topics.Spec
 	for _, s := range specs {
 		if _, exists := have[s.Name]; !exists {
 			s.Partitions = max(s.Partitions, have[s.Follows].Partitions)
@@ -62,7 +63,7 @@ func (c *Cluster) EnsureTopics(ctx context.Context, specs []TopicSpec) error {
 const followInterval = 2 * time.Second
 
 // FollowPartitions adds partitions to topics that follow another, until ctx ends.
-func (c *Cluster) FollowPartitions(ctx context.Context, specs []TopicSpec) error {
+func (c *Cluster) FollowPartitions(ctx context.Context, specs []topics.Spec) error {
 	failing := false
 	for range retry.Ticks(ctx, followInterval) {
 		err := c.growFollowers(ctx, specs)
@@ -74,7 +75,7 @@ func (c *Cluster) FollowPartitions(ctx context.Context, specs []TopicSpec) error
 	return nil
 }
 
-func (c *Cluster) growFollowers(ctx context.Context, specs []TopicSpec) error {
+func (c *Cluster) growFollowers(ctx context.Context, specs []topics.Spec) error {
 	names := make([]string, len(specs))
 	for i, s := range specs {
 		names[i] = c.topic(s.Name)
@@ -150,7 +151,7 @@ func (c *Cluster) topicsByName(ctx context.Context) (map[string]TopicInfo, error
 	return byName, nil
 }
 
-func (c *Cluster) createTopics(ctx context.Context, specs []TopicSpec) error {
+func (c *Cluster) createTopics(ctx context.Context, specs []topics.Spec) error {
 	replicas, err := c.replicas(ctx)
 	if err != nil {
 		return err
@@ -168,7 +169,7 @@ func (c *Cluster) createTopics(ctx context.Context, specs []TopicSpec) error {
 
 // createTopic creates one topic and waits until the brokers have it. With two or more
 // replicas a record is acknowledged after two brokers have stored it.
-func (c *Cluster) createTopic(ctx context.Context, s TopicSpec, replicas int) error {
+func (c *Cluster) createTopic(ctx context.Context, s topics.Spec, replicas int) error {
 	topic := kafkago.TopicConfig{Topic: c.topic(s.Name), NumPartitions: s.Partitions, ReplicationFactor: replicas}
 	for name, value := range s.Config {
 		topic.ConfigEntries = append(topic.ConfigEntries, kafkago.ConfigEntry{ConfigName: name, ConfigValue: value})

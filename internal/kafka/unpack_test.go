@@ -12,6 +12,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"trunkline/event/topics"
 	"trunkline/internal/kafka"
 	"trunkline/internal/kafka/embedded"
 )
@@ -57,7 +58,7 @@ func TestCompressedRecordsTakeBoundedMemory(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			ensure(t, c, kafka.TopicSpec{Name: "t", Partitions: 1, Config: map[string]string{"max.message.bytes": strconv.Itoa(8 << 20)}})
+			ensure(t, c, topics.Spec{Name: "t", Partitions: 1, Config: map[string]string{"max.message.bytes": strconv.Itoa(8 << 20)}})
 			client := franz(t, b, kgo.ProducerBatchCompression(codec), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 				kgo.ProducerBatchMaxBytes(8<<20), kgo.MaxBufferedBytes(1<<30))
 			value := make([]byte, unpackValue)
@@ -125,7 +126,7 @@ func TestLargeCompressedBatchesComeWhole(t *testing.T) {
 		"gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(), "lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			ensure(t, c, kafka.TopicSpec{Name: name, Partitions: 1})
+			ensure(t, c, topics.Spec{Name: name, Partitions: 1})
 			client := franz(t, b, kgo.ProducerBatchCompression(codec), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.MaxBufferedRecords(100_000))
 			const n = 20_000
 			done := make(chan error, 1)

@@ -1,5 +1,5 @@
 // Package localcall has the types of a call whose second party is in this process instead of a phone,
-// such as an AI session. telephony/pbx passes such calls to aisession/sipcall.
+// such as an AI session. origination/pbx passes such calls to aisession/sipcall.
 package localcall
 
 import (

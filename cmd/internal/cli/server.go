@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+
+	"trunkline/settings"
+)
+
+// ServerURL returns the URL of a server with these settings, for clients on its machine.
+func ServerURL(s *settings.Settings) string {
+	scheme := "https"
+	if s.TLS.Mode == "off" {
+		scheme = "http"
+	}
+	host, port, err := net.SplitHostPort(s.Listen)
+	if err != nil {
+		host, port = "", "9443" // Validate rejects an invalid address
+	}
+	if address, err := netip.ParseAddr(host); host == "" || err == nil && address.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return scheme + "://" + net.JoinHostPort(host, port)
+}
+
+// ClientTLS returns the TLS configuration of a client: the certificates of the flags and, once it
+// exists, the certificate that a server on the data directory has generated.
+func ClientTLS(s *settings.Settings, insecure bool, ca string) (*tls.Config, error) {
+	return ClientTLSFromFiles(insecure, settingsFiles(s, ca)...)
+}
+
+func settingsFiles(s *settings.Settings, ca string) (files []string) {
+	if ca != "" {
+		files = append(files, ca)
+	}
+	certFile, _ := s.SelfSigned()
+	if _, err := os.Stat(certFile); err == nil {
+		files = append(files, certFile)
+	}
+	return files
+}
+
+// ClientTLSFromFiles returns the TLS configuration of a client that trusts the certificates in the PEM
+// files and the system's, or any certificate if insecure is true.
+func ClientTLSFromFiles(insecure bool, files ...string) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: insecure}
+	if len(files) == 0 {
+		return config, nil
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool() // without system authorities, only the files' are trusted
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("reading a trusted certificate: %w", err)
+		}
+		if !roots.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("reading a trusted certificate: %s holds none", file)
+		}
+	}
+	config.RootCAs = roots
+	return config, nil
+}

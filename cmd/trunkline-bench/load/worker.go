@@ -1,0 +1,154 @@
+package load
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"trunkline/internal/wsframe"
+)
+
+// readBytes is the largest read from a socket, in bytes.
+const readBytes = 256 << 10
+
+// worker reads many connections in one goroutine. All share its buffers.
+type worker struct {
+	poll  *poller
+	onEnd func(c *conn, code int) // called with mu held for a connection that has ended
+
+	mu         sync.Mutex
+	conns      map[int32]*conn // by slot
+	r          receiver
+	plaintext  []byte
+	ciphertext []byte // TLS only
+	stopping   bool
+}
+
+func newWorker(r receiver, secure bool, onEnd func(*conn, int)) (*worker, error) {
+	poll, err := newPoller()
+	if err != nil {
+		return nil, err
+	}
+	w := &worker{poll: poll, onEnd: onEnd, conns: map[int32]*conn{}, r: r, plaintext: make([]byte, readBytes)}
+	w.r.reply = w.reply
+	if secure {
+		w.ciphertext = make([]byte, readBytes)
+	}
+	return w, nil
+}
+
+// run reads until stop.
+func (w *worker) run() error {
+	var sockets []readySocket
+	for {
+		var err error
+		if sockets, err = w.poll.wait(sockets[:0]); err != nil {
+			return err
+		}
+		w.mu.Lock()
+		for _, socket := range sockets {
+			if c := w.conns[socket.slot]; c != nil && c.open && c.connects == socket.connects {
+				w.readConn(c)
+			}
+		}
+		ending := w.stopping
+		w.mu.Unlock()
+		if ending {
+			return nil
+		}
+	}
+}
+
+// adopt takes over a connection after its handshake.
+func (w *worker) adopt(c *conn, o *establishedConn) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stopping {
+		_ = unix.Close(o.fd)
+		return errors.New("ending")
+	}
+	c.connects++
+	if err := w.poll.watch(o.fd, !c.stalled, readySocket{int32(c.slot), c.connects}); err != nil {
+		_ = unix.Close(o.fd)
+		return fmt.Errorf("watching a socket: %w", err)
+	}
+	if c.connects > 1 {
+		c.resetToCursor()
+		w.r.tally.Resumed++
+	}
+	c.open, c.fd, c.tls, c.transport, c.message = true, o.fd, o.tls, o.transport, nil
+	c.partial = nil
+	w.conns[int32(c.slot)] = c
+	w.r.tally.Open++
+	if c.stalled {
+		return nil
+	}
+	err := w.handleFrames(c, o.buffered)
+	if err == nil && c.tls != nil {
+		err = w.readRecords(c) // the handshake may have read ahead
+	}
+	w.handleResult(c, err)
+	return nil
+}
+
+// handleResult closes the connection if reading it returned an error other than errNoData.
+func (w *worker) handleResult(c *conn, err error) {
+	var closed *closedByServer
+	switch {
+	case err == nil || err == errNoData:
+	case errors.As(err, &closed):
+		w.endConn(c, closed.code)
+	case isProtocolError(err):
+		w.r.tally.Misbehaved++
+		_ = w.reply(c, closeFrame(codeProtocol))
+		w.endConn(c, codeProtocol)
+	default:
+		w.endConn(c, wsframe.CodeAbnormal)
+	}
+}
+
+const codeProtocol = 1002
+
+func isProtocolError(err error) bool {
+	return errors.Is(err, wsframe.ErrReserved) || errors.Is(err, wsframe.ErrMasked) || errors.Is(err, wsframe.ErrControl) ||
+		errors.Is(err, errTooLarge) || errors.Is(err, errOrder)
+}
+
+func (w *worker) reply(c *conn, frame []byte) error {
+	if c.tls != nil {
+		_, err := c.tls.Write(frame)
+		return err
+	}
+	return writeAll(c.fd, frame)
+}
+
+func (w *worker) endConn(c *conn, code int) {
+	w.closeConn(c)
+	w.r.tally.countClosed(code)
+	if c.stalled {
+		w.r.tally.StalledEnd++
+	}
+	w.onEnd(c, code)
+}
+
+func (w *worker) closeConn(c *conn) {
+	_ = unix.Close(c.fd) // also removes it from the poller
+	c.open, c.fd, c.tls, c.transport, c.partial, c.message = false, -1, nil, nil, nil, nil
+	w.r.tally.Open--
+}
+
+// stop closes all connections and makes run return.
+func (w *worker) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopping = true
+	for _, c := range w.conns {
+		if c.open {
+			_ = w.reply(c, closeFrame(codeNormal)) // best effort
+			w.closeConn(c)
+		}
+	}
+	w.poll.wake()
+}

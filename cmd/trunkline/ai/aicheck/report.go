@@ -1,0 +1,62 @@
+package aicheck
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"trunkline/cmd/internal/cli"
+)
+
+// Result is the result of one check.
+type Result string
+
+// The results.
+const (
+	Pass Result = "pass"
+	Warn Result = "warn" // Trunkline tolerates it
+	Fail Result = "fail" // impairs calls
+)
+
+// Point is one check.
+type Point struct {
+	Name   string `json:"name"`
+	Result Result `json:"result"`
+	Detail string `json:"detail"`
+}
+
+// Report holds the results of a check.
+type Report struct {
+	URL    string  `json:"url"`
+	Format string  `json:"format"`
+	OK     bool    `json:"ok"` // nothing failed
+	Points []Point `json:"points"`
+}
+
+func (r *Report) add(name string, result Result, format string, args ...any) {
+	r.Points = append(r.Points, Point{name, result, cli.Printable(fmt.Sprintf(format, args...))})
+}
+
+// Failed counts the points that failed.
+func (r *Report) Failed() (n int) {
+	for _, p := range r.Points {
+		if p.Result == Fail {
+			n++
+		}
+	}
+	return n
+}
+
+// Print writes the report as text, a line per point.
+func (r *Report) Print(w io.Writer) error {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s, %s\n", cli.Printable(r.URL), r.Format)
+	for _, p := range r.Points {
+		fmt.Fprintf(&text, "%s  %-14s %s\n", p.Result, p.Name, p.Detail)
+	}
+	_, err := io.WriteString(w, text.String())
+	if err != nil {
+		return fmt.Errorf("printing the report: %w", err)
+	}
+	return nil
+}

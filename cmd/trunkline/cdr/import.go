@@ -1,0 +1,221 @@
+package cdr
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"trunkline/cmd/internal/cli"
+	"trunkline/internal/retry"
+)
+
+const (
+	importSuffix  = ".cdr.json" // of the files that mod_json_cdr writes
+	importWorkers = 8
+	minRetryWait  = 250 * time.Millisecond
+	maxRetryWait  = 10 * time.Second
+)
+
+// importer sends files of mod_json_cdr to a server.
+type importer struct {
+	p            *cli.Program
+	server       *cli.ServerFlags
+	apiKey       string
+	deleteStored bool
+	retryTimeout time.Duration
+
+	url    string
+	client *http.Client
+}
+
+func cdrImport(p *cli.Program) *cobra.Command {
+	i := &importer{p: p}
+	command := &cobra.Command{
+		Use:   "import DIR",
+		Short: "Send the call records that FreeSWITCH could not post",
+		Long: `Send the call records that FreeSWITCH could not post: the files *` + importSuffix + ` below
+DIR, the err-log-dir of mod_json_cdr, with any value of its parameter encode.
+
+The command may be repeated: a file that was stored within 24 hours is not stored again,
+and a call record that is stored twice is one row of the reports. Files stay
+where they are unless --delete is given.
+
+The API key is ` + cli.EnvAPIKey + `, or --api-key.`,
+		Args: cli.ExactArgs("DIR"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if i.apiKey == "" {
+				i.apiKey = p.Getenv(cli.EnvAPIKey)
+			}
+			if i.apiKey == "" {
+				return cli.Usagef("cdr import needs an API key: %s or --api-key", cli.EnvAPIKey)
+			}
+			return i.run(cmd.Context(), args[0])
+		},
+	}
+	flags := command.Flags()
+	i.server = p.ServerFlags(flags)
+	flags.StringVar(&i.apiKey, "api-key", "", "key of the account; better "+cli.EnvAPIKey)
+	flags.BoolVar(&i.deleteStored, "delete", false, "delete each file once the server has stored it")
+	flags.DurationVar(&i.retryTimeout, "wait", time.Minute, "how long to retry a file while the server is unreachable or busy")
+	return command
+}
+
+// importCounts counts files by outcome.
+type importCounts struct {
+	stored, repeated, refused int
+}
+
+func (i *importer) run(ctx context.Context, dir string) (err error) {
+	if i.url, err = i.server.URL(); err != nil {
+		return err
+	}
+	if i.client, err = i.server.Client(); err != nil {
+		return err
+	}
+	defer i.client.CloseIdleConnections()
+	files, err := recordFiles(dir)
+	if err != nil {
+		return cli.UsageError(err)
+	}
+	counts, err := i.sendAll(ctx, files)
+	fmt.Fprintf(i.p.Out, "%d new, %d imported before, %d refused\n", counts.stored, counts.repeated, counts.refused)
+	if err != nil {
+		return fmt.Errorf("stopped after %d of %d files; repeat the command to continue: %w",
+			counts.stored+counts.repeated+counts.refused, len(files), err)
+	}
+	if counts.refused > 0 {
+		return fmt.Errorf("%d files were refused and are still in %s", counts.refused, dir)
+	}
+	return nil
+}
+
+// recordFiles lists the files of mod_json_cdr below dir. With mod_json_cdr's parameter rotate
+// they are in subdirectories named by time.
+func recordFiles(dir string) (files []string, err error) {
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type().IsRegular() && strings.HasSuffix(entry.Name(), importSuffix) {
+			files = append(files, path)
+		}
+		return err
+	})
+	return files, err
+}
+
+// sendAll sends several files at a time until all are sent, or one fails for a reason that would
+// stop the others too.
+func (i *importer) sendAll(ctx context.Context, files []string) (counts importCounts, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	progress := i.p.Progress("files")
+	next := make(chan string)
+	var mu sync.Mutex
+	var workers sync.WaitGroup
+	for range min(importWorkers, len(files)) {
+		workers.Go(func() {
+			for file := range next {
+				replayed, err := i.send(ctx, file)
+				mu.Lock()
+				switch refusal := (*cli.HTTPError)(nil); {
+				case err == nil && replayed:
+					counts.repeated++
+				case err == nil:
+					counts.stored++
+				case errors.As(err, &refusal) && isRecordError(refusal.Status):
+					counts.refused++
+					i.p.Printf("%s: %v", file, err)
+				default:
+					cancel(fmt.Errorf("%s: %w", file, err))
+				}
+				progress.Report(counts.stored+counts.repeated+counts.refused, len(files))
+				mu.Unlock()
+			}
+		})
+	}
+	for _, file := range files {
+		select {
+		case next <- file:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	close(next)
+	workers.Wait()
+	return counts, context.Cause(ctx)
+}
+
+// isRecordError reports whether a status concerns one record only, so that others may still be
+// accepted.
+func isRecordError(status int) bool {
+	switch status {
+	case http.StatusBadRequest, http.StatusForbidden, http.StatusConflict, http.StatusRequestEntityTooLarge:
+		return true
+	}
+	return false
+}
+
+// send sends one file until it is stored, refused, or i.retryTimeout has passed.
+func (i *importer) send(ctx context.Context, file string) (replayed bool, err error) {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return false, err
+	}
+	began := time.Now()
+	backoff := retry.Backoff{First: minRetryWait, Max: maxRetryWait}
+	for {
+		replayed, err = i.post(ctx, file, content)
+		if err == nil {
+			break
+		}
+		wait := backoff.Next()
+		refusal := (*cli.HTTPError)(nil)
+		if errors.As(err, &refusal) {
+			if refusal.Status < 500 && refusal.Status != http.StatusTooManyRequests {
+				return false, err
+			}
+			wait = max(wait, refusal.RetryAfter)
+		}
+		if time.Since(began)+wait > i.retryTimeout || !retry.Sleep(ctx, wait) {
+			return false, err
+		}
+	}
+	if i.deleteStored {
+		return replayed, os.Remove(file)
+	}
+	return replayed, nil
+}
+
+// post posts a file as mod_json_cdr does.
+func (i *importer) post(ctx context.Context, file string, content []byte) (replayed bool, err error) {
+	record := bytes.TrimSpace(content)
+	contentType := "application/json"
+	if !bytes.HasPrefix(record, []byte("{")) { // encode=true or base64
+		record = append([]byte("cdr="), record...)
+		contentType = "application/x-www-form-urlencoded"
+	}
+	uuid := strings.TrimPrefix(strings.TrimSuffix(filepath.Base(file), importSuffix), "a_")
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost,
+		i.url+"/api/v2/ingest/freeswitch.json_cdr?uuid="+url.QueryEscape(uuid), bytes.NewReader(record))
+	if err != nil {
+		return false, err
+	}
+	sum := sha256.Sum256(record)
+	request.Header.Set("Content-Type", contentType)
+	request.Header.Set("X-API-Key", i.apiKey)
+	request.Header.Set("Idempotency-Key", "cdr-import-"+hex.EncodeToString(sum[:]))
+	header, _, err := cli.FetchWithHeader(i.client, request, http.StatusAccepted)
+	return err == nil && header.Get("Idempotent-Replayed") != "", err
+}

@@ -1,0 +1,231 @@
+package deadletter
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"trunkline/cmd/internal/cli"
+	"trunkline/cmd/internal/clitest"
+	"trunkline/event"
+	"trunkline/event/topics"
+	"trunkline/internal/kafka"
+	"trunkline/internal/testservice"
+)
+
+func newEnv(t *testing.T) *clitest.Env {
+	return clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
+		return []*cobra.Command{Command(p)}
+	})
+}
+
+// onEachKafka runs a test beside a server with an embedded broker, and on a
+// real Kafka.
+func onEachKafka(t *testing.T, test func(t *testing.T, w *clitest.Env)) {
+	t.Run("embedded", func(t *testing.T) { test(t, newEnv(t)) })
+	t.Run("kafka", func(t *testing.T) {
+		w := newEnv(t)
+		brokers := testservice.Kafka(t)
+		w.Environ = []string{
+			"TRUNKLINE_KAFKA_BROKERS=" + strings.Join(brokers, ","), "TRUNKLINE_KAFKA_TOPIC_PREFIX=" + testservice.Prefix(t),
+		}
+		test(t, w)
+	})
+}
+
+// died is the time of the first dead letter, within Kafka's retention.
+var died = time.Now().Add(-time.Hour).Truncate(time.Second)
+
+func dead(n int, topic, kind string) kafka.Record {
+	return kafka.Record{
+		Topic: event.TopicDead, Partition: n % 2, Time: died.Add(time.Duration(n) * time.Millisecond),
+		Key: []byte("demo"), Value: []byte(`{"n":` + strconv.Itoa(n) + `}`),
+		Headers: []kafka.Header{
+			{Key: event.HeaderFormat, Value: []byte("svc.cc")}, {Key: event.HeaderSource, Value: []byte("pbx")},
+			{Key: event.HeaderErrorKind, Value: []byte(kind)}, {Key: event.HeaderError, Value: []byte("it was\x1b[2Jbad")},
+			{Key: event.HeaderOrigTopic, Value: []byte(topic)},
+			{Key: event.HeaderOrigPartition, Value: []byte("1")}, {Key: event.HeaderOrigOffset, Value: []byte("7")},
+		},
+	}
+}
+
+// bury creates the topics and some dead letters: 0, 2, 4 in partition 0, and 1, 3, 5 in partition
+// 1; 4 and 5 are call records.
+func bury(t *testing.T, cluster *kafka.Cluster) {
+	t.Helper()
+	if err := cluster.EnsureTopics(t.Context(), topics.All(2)); err != nil {
+		t.Fatal(err)
+	}
+	var records []kafka.Record
+	for n := range 4 {
+		records = append(records, dead(n, event.TopicRaw, "invalid"))
+	}
+	records = append(records, dead(4, event.TopicCDRRaw, "not_found"), dead(5, event.TopicCDRRaw, "not_found"))
+	produce(t, cluster, records...)
+}
+
+func produce(t *testing.T, cluster *kafka.Cluster, records ...kafka.Record) {
+	t.Helper()
+	producer := cluster.NewProducer(kafka.ProducerConfig{})
+	if err := producer.Produce(t.Context(), records...); err != nil {
+		t.Fatal(err)
+	}
+	if err := producer.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// values returns the values of a topic, sorted.
+func values(t *testing.T, cluster *kafka.Cluster, topic string) []string {
+	t.Helper()
+	partitions, err := cluster.Partitions(t.Context(), topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	for n := range partitions {
+		first, next, err := cluster.Offsets(t.Context(), topic, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		reader := cluster.NewReader(topic, n, first)
+		for reader.Next() < next {
+			records, err := reader.Read(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range records {
+				if string(r.Key) != "demo" || len(r.Headers) != 2 || string(r.Header(event.HeaderFormat)) != "svc.cc" {
+					t.Errorf("came back as key %s, headers %v", r.Key, r.Headers)
+				}
+				all = append(all, string(r.Value))
+			}
+		}
+		reader.Close()
+	}
+	slices.Sort(all)
+	return all
+}
+
+func expect(w *clitest.Env, cluster *kafka.Cluster, topic string, want ...string) {
+	w.T.Helper()
+	if got := values(w.T, cluster, topic); !slices.Equal(got, want) {
+		w.T.Errorf("%s holds %q, want %q", topic, got, want)
+	}
+}
+
+func TestDeadlettersBeforeThereAreTopics(t *testing.T) {
+	w := newEnv(t)
+	w.MustFail(cli.ExitFailed, "data_dir "+w.Dir+" has no embedded broker", "deadletter", "list")
+	w.OpenKafka()
+	if out := w.MustRun("deadletter", "list"); strings.Count(out, "\n") != 1 {
+		t.Errorf("deadletter list prints %q", out)
+	}
+	if out := w.MustRun("deadletter", "retry", "--all"); out != "0 sent back\n" {
+		t.Errorf("deadletter retry prints %q", out)
+	}
+	w.MustFail(cli.ExitFailed, "there is no dead letter at 0:0", "deadletter", "retry", "0:0")
+}
+
+func TestDeadletterList(t *testing.T) { onEachKafka(t, checkDeadletterList) }
+
+func checkDeadletterList(t *testing.T, w *clitest.Env) {
+	bury(t, w.OpenKafka())
+	positions := func(args ...string) string {
+		t.Helper()
+		var found []string
+		for line := range strings.Lines(w.MustRun(append([]string{"deadletter", "list", "--json"}, args...)...)) {
+			var row letterRow
+			if err := json.Unmarshal([]byte(line), &row); err != nil {
+				t.Fatal(err)
+			}
+			found = append(found, row.Position)
+		}
+		return strings.Join(found, " ")
+	}
+	for want, args := range map[string][]string{
+		"0:0 1:0 0:1 1:1 0:2 1:2": nil,
+		"0:0 1:0 0:1 1:1":         {"--topic", "cc.raw"},
+		"0:2 1:2":                 {"--kind", "not_found"},
+		"1:1 0:2 1:2":             {"--limit", "3"},
+		"1:2":                     {"--limit", "1"},
+	} {
+		if got := positions(args...); got != want {
+			t.Errorf("list %q gives %s, want %s", args, got, want)
+		}
+	}
+	out := w.MustRun("deadletter", "list", "--limit", "1", "--kind", "invalid")
+	want := "1:1       " + died.UTC().Format("2006-01-02T15:04:05") + ".003Z  cc.raw  invalid  it was [2Jbad  7\n"
+	if lines := strings.SplitAfter(out, "\n"); len(lines) != 3 || lines[1] != want {
+		t.Errorf("list prints %q, want %q", out, want)
+	}
+	out = w.MustRun("deadletter", "list", "--json", "--limit", "1")
+	for _, part := range []string{`"value":{"n":5}`, `"key":"demo"`, `"original_offset":"7"`, `"size":7`} {
+		if !strings.Contains(out, part) {
+			t.Errorf("%s is not in %s", part, out)
+		}
+	}
+}
+
+func TestDeadletterRetryOfPositions(t *testing.T) { onEachKafka(t, checkDeadletterRetryOfPositions) }
+
+func checkDeadletterRetryOfPositions(t *testing.T, w *clitest.Env) {
+	cluster := w.OpenKafka()
+	bury(t, cluster)
+	w.MustFail(cli.ExitFailed, "there is no dead letter at 0:3", "deadletter", "retry", "0:0", "0:3")
+	w.MustFail(cli.ExitFailed, "there is no dead letter at 2:0", "deadletter", "retry", "0:0", "2:0")
+	w.MustFail(cli.ExitFailed, `the dead letter at 0:2 came from "cdr.raw", not from cc.raw`, "deadletter", "retry", "0:0", "0:2", "--topic", "cc.raw")
+	expect(w, cluster, event.TopicRaw)
+	if out := w.MustRun("deadletter", "retry", "0:0", "1:1", "0:2"); out != "3 sent back\n" {
+		t.Errorf("retry prints %q", out)
+	}
+	expect(w, cluster, event.TopicRaw, `{"n":0}`, `{"n":3}`)
+	expect(w, cluster, event.TopicCDRRaw, `{"n":4}`)
+}
+
+func TestDeadletterRetryAllSendsEachOnce(t *testing.T) {
+	onEachKafka(t, checkDeadletterRetryAllSendsEachOnce)
+}
+
+func checkDeadletterRetryAllSendsEachOnce(t *testing.T, w *clitest.Env) {
+	cluster := w.OpenKafka()
+	bury(t, cluster)
+	for _, step := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--topic", "cdr.raw"}, "2 sent back\n"},
+		{nil, "4 sent back\n"},
+		{nil, "0 sent back\n"},
+	} {
+		if out := w.MustRun(append([]string{"deadletter", "retry", "--all"}, step.args...)...); out != step.want {
+			t.Errorf("retry --all %q prints %q, want %q", step.args, out, step.want)
+		}
+	}
+	produce(t, cluster, dead(6, event.TopicRaw, "invalid"))
+	if out := w.MustRun("deadletter", "retry", "--all"); out != "1 sent back\n" {
+		t.Errorf("retry --all prints %q", out)
+	}
+	expect(w, cluster, event.TopicRaw, `{"n":0}`, `{"n":1}`, `{"n":2}`, `{"n":3}`, `{"n":6}`)
+	expect(w, cluster, event.TopicCDRRaw, `{"n":4}`, `{"n":5}`)
+}
+
+func TestDeadletterValuesOfEveryKind(t *testing.T) {
+	for value, want := range map[string]string{
+		`{"a": 1}`: `"value":{"a":1}`,
+		"CC: x\n":  `"value":"CC: x\n"`,
+		"\xff":     `"value_base64":"/w=="`,
+	} {
+		record := dead(0, event.TopicRaw, "invalid")
+		record.Value = []byte(value)
+		text, err := json.Marshal(newLetter(&record).row(true))
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%q is shown as %s, %v", value, text, err)
+		}
+	}
+}

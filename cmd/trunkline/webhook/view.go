@@ -1,0 +1,127 @@
+package webhook
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"trunkline/cmd/internal/cli"
+	"trunkline/identity"
+)
+
+// config is the body of a request that creates or updates a webhook.
+type config struct {
+	URL     string          `json:"url"`
+	Filters identity.Filter `json:"filters"`
+	Format  string          `json:"format,omitempty"`
+	Secret  string          `json:"secret,omitempty"`
+}
+
+// hook is a webhook as the API shows it. Times are Unix seconds, 0 for none.
+type hook struct {
+	config
+	ID        string `json:"id"`
+	AccountID string `json:"account_id"`
+	Status    string `json:"status"`
+	Failures  int    `json:"failures"`
+	LastError string `json:"last_error"`
+	FailedAt  int64  `json:"failed_at"`
+	NextTryAt int64  `json:"next_try_at"`
+	PausedAt  int64  `json:"paused_at"`
+	CreatedAt int64  `json:"created_at"`
+	UpdatedAt int64  `json:"updated_at"`
+}
+
+func decodeHook(answer []byte) (h hook, err error) {
+	if err := json.Unmarshal(answer, &h); err != nil {
+		return hook{}, fmt.Errorf("reading a webhook: %w", err)
+	}
+	return h, nil
+}
+
+// printHook writes a webhook as text, or its JSON as received.
+func printHook(p *cli.Program, answer []byte, asJSON bool) error {
+	if asJSON {
+		return cli.JSONLine(p.Out, json.RawMessage(answer))
+	}
+	h, err := decodeHook(answer)
+	if err != nil {
+		return err
+	}
+	lines := [][2]string{{"id", h.ID}, {"account", h.AccountID}, {"url", h.URL}, {"format", h.Format}}
+	for _, flag := range filterFlags(&h.Filters) {
+		lines = append(lines, [2]string{flag.name, strings.Join(*flag.values, ",")})
+	}
+	lines = append(lines, [][2]string{
+		{"status", h.Status}, {"failures", strconv.Itoa(h.Failures)}, {"last error", h.LastError},
+		{"failed", formatTime(h.FailedAt)}, {"next try", formatTime(h.NextTryAt)}, {"paused", formatTime(h.PausedAt)},
+		{"created", formatTime(h.CreatedAt)}, {"updated", formatTime(h.UpdatedAt)},
+	}...)
+	for _, line := range lines {
+		if line[1] == "" {
+			continue
+		}
+		if _, err := fmt.Fprintf(p.Out, "%-12s  %s\n", line[0], cli.Printable(line[1])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func formatTime(seconds int64) string {
+	if seconds == 0 {
+		return ""
+	}
+	return time.Unix(seconds, 0).Format(time.DateTime)
+}
+
+// configFlags are the flags of a webhook's configuration, except the URL.
+type configFlags struct {
+	values    config
+	fromStdin bool
+}
+
+type filterFlag struct {
+	name, usage string
+	values      *[]string
+}
+
+func filterFlags(f *identity.Filter) []filterFlag {
+	return []filterFlag{
+		{"only-account", "only events of these accounts", &f.AccountIDs},
+		{"type", "only events of these types", &f.EventTypes},
+		{"queue", "only events about these queues", &f.QueueIDs},
+		{"agent", "only events about these agents", &f.AgentIDs},
+		{"call", "only events about these calls", &f.CallIDs},
+		{"name", "only events with these names in their facts, such as agent.login or call.*", &f.Names},
+	}
+}
+
+func (f *configFlags) register(flags *pflag.FlagSet) {
+	for _, flag := range filterFlags(&f.values.Filters) {
+		flags.StringSliceVar(flag.values, flag.name, nil, flag.usage)
+	}
+	flags.StringVar(&f.values.Format, "format", "", "trunkline (default) or cloudevents")
+	flags.BoolVar(&f.fromStdin, "secret-stdin", false, "read the signing secret from the first line of stdin")
+}
+
+// apply copies the given flags to c.
+func (f *configFlags) apply(p *cli.Program, flags *pflag.FlagSet, c *config) (err error) {
+	given := filterFlags(&f.values.Filters)
+	for i, flag := range filterFlags(&c.Filters) {
+		if flags.Changed(flag.name) {
+			*flag.values = *given[i].values
+		}
+	}
+	if f.values.Format != "" {
+		c.Format = f.values.Format
+	}
+	if f.fromStdin {
+		c.Secret, err = cli.ReadSecret(p.In, "secret")
+	}
+	return err
+}
