@@ -41,9 +41,9 @@ type Reader struct {
 	idleNanos  atomic.Int64                 // Unix nanoseconds, see Idle
 	waitingSub atomic.Pointer[subscription] // set while Read waits for it
 
-	chunk         chunk  // being read
-	pending       []byte // batches of chunk that are not decoded yet
-	chunkUnread   bool   // none of the batches of chunk has been decoded
+	chunks        []chunk // that the last Read's records are in; the last one is being read
+	pending       []byte  // batches of the last chunk that are not decoded yet
+	chunkUnread   bool    // none of the batches of the last chunk has been decoded
 	suspectOffset int64  // offset whose batch failed its checks once; -1: none
 	decoder       wire.Decoder
 }
@@ -68,6 +68,8 @@ const (
 	readBytes = 1 << 20
 	// maxIdleBuffer is the buffer size, in bytes, that an idle reader keeps.
 	maxIdleBuffer = 64 << 10
+	// maxIdleChunks is the capacity, in chunks, that an idle reader keeps.
+	maxIdleChunks = 16
 )
 
 // NewReader returns a reader of a topic that is not compacted. offset must be in the
@@ -134,49 +136,117 @@ func (r *Reader) Idle() time.Time {
 // Close ends fetching and frees the reader's memory.
 func (r *Reader) Close() {
 	r.unsubscribe()
-	r.chunk = chunk{}
+	r.chunks = nil
 	r.decoder = wire.Decoder{Topic: r.topic, Partition: r.partition}
 }
 
-// readBatches processes some batches of the current chunk, or takes another chunk. It may
-// return no records.
+// readBatches decodes all batches that have arrived, up to readBytes, so that a reader that
+// was busy gets in one Read what came meanwhile, however many responses brought it. If
+// nothing has arrived, it waits for a chunk. It may return no records.
 func (r *Reader) readBatches(ctx context.Context) ([]Record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+
 	r.decoder.Reset()
+	r.freeChunks()
 	if len(r.pending) == 0 {
 		if err := r.awaitChunk(ctx); err != nil {
 			return nil, err
 		}
 	}
-	available := len(r.pending)
-	for len(r.pending) > 0 && available-len(r.pending) < readBytes && !r.decoder.Full() {
+
+	decoded := 0
+	for more := true; more; {
+		n, gap := r.decodePending(readBytes - decoded)
+		decoded += n
+		if gap != nil {
+			r.meter.add(len(r.decoder.Records), decoded)
+			return r.decoder.Records, r.handleBadBatch(ctx, gap)
+		}
+		more = len(r.pending) == 0 && decoded < readBytes && !r.decoder.Full() && r.takeArrived()
+	}
+
+	r.meter.add(len(r.decoder.Records), decoded)
+	return r.decoder.Records, nil
+}
+
+// decodePending decodes batches of pending until about limit bytes are decoded or the decoder
+// is full. It returns the number of decoded bytes and, if the batch at nextOffset is not
+// the next one of the log, a GapError.
+func (r *Reader) decodePending(limit int) (decoded int, gap *GapError) {
+	for len(r.pending) > 0 && decoded < limit && !r.decoder.Full() {
 		b, err := r.decoder.Decode(r.pending, r.nextOffset)
 		if err == nil && b.Found && !r.compacted && b.Base > r.nextOffset {
 			r.decoder.Records = r.decoder.Records[:b.RecordsBefore]
-			return r.decoder.Records, r.handleBadBatch(ctx, &GapError{Kind: GapMissing, Resume: b.Base})
+			return decoded, &GapError{Kind: GapMissing, Resume: b.Base}
 		}
 		if err != nil {
-			return r.decoder.Records, r.handleBadBatch(ctx, &GapError{Kind: GapDamaged, Resume: max(b.Next, r.nextOffset), Reason: err.Error()})
+			return decoded, &GapError{Kind: GapDamaged, Resume: max(b.Next, r.nextOffset), Reason: err.Error()}
 		}
 		if !b.Found { // truncated by the broker: the next response has the complete batch
 			if r.chunkUnread { // brokers always send the first batch completely
-				return nil, r.handleBadBatch(ctx, &GapError{Kind: GapDamaged, Resume: r.nextOffset, Reason: "an incomplete first batch"})
+				return decoded, &GapError{Kind: GapDamaged, Resume: r.nextOffset, Reason: "an incomplete first batch"}
 			}
-			available -= len(r.pending)
 			r.pending = nil
-			break
+			return decoded, nil
 		}
+
 		r.epochs.add(b.Epoch, b.Next)
 		r.nextOffset, r.suspectOffset, r.chunkUnread = b.Next, -1, false
 		if b.More {
-			break
+			return decoded, nil
 		}
+		decoded += len(r.pending) - len(b.Rest)
 		r.pending = b.Rest
 	}
-	r.meter.add(len(r.decoder.Records), available-len(r.pending))
-	return r.decoder.Records, nil
+	return decoded, nil
+}
+
+// takeArrived takes the next chunk if it has arrived and continues the log where the last one
+// ended. It does not wait.
+func (r *Reader) takeArrived() bool {
+	if r.sub == nil {
+		return false
+	}
+	t := r.sub.takeChunk()
+	if t.batches == nil { // an error stays with the subscription, for awaitChunk
+		return false
+	}
+
+	r.use(&t)
+	return true
+}
+
+// use makes a chunk that was taken the one being read.
+func (r *Reader) use(t *takeResult) {
+	r.endOffset = max(t.end, r.endOffset)
+	if !t.idleAt.IsZero() {
+		r.idleNanos.Store(t.idleAt.UnixNano())
+	}
+
+	r.chunks = append(r.chunks, t.chunk)
+	r.pending, r.chunkUnread = t.batches, true
+	r.decoder.SetAborted(t.aborted)
+}
+
+// freeChunks releases the chunks whose batches are all decoded. The caller has dropped
+// their records.
+func (r *Reader) freeChunks() {
+	decoded := len(r.chunks)
+	if len(r.pending) > 0 {
+		decoded--
+	}
+	for i := range r.chunks[:decoded] {
+		r.chunks[i].free()
+	}
+
+	left := copy(r.chunks, r.chunks[decoded:])
+	clear(r.chunks[left:])
+	r.chunks = r.chunks[:left]
+	if left == 0 && cap(r.chunks) > maxIdleChunks {
+		r.chunks = nil
+	}
 }
 
 // handleBadBatch handles a batch that failed its checks. The first time it is fetched again;
@@ -213,7 +283,6 @@ func (r *Reader) countGap(gap *GapError) error {
 
 // awaitChunk waits for the next chunk, however long the leader is unavailable.
 func (r *Reader) awaitChunk(ctx context.Context) error {
-	r.chunk.free()
 	for {
 		err := r.subscribe(ctx)
 		if err == nil {
@@ -290,7 +359,7 @@ func (r *Reader) unsubscribe() {
 		r.sub.unsubscribe()
 		r.sub = nil
 	}
-	r.pending = nil // chunk is kept: returned records may refer to it
+	r.pending = nil // chunks are kept: returned records may refer to them
 	r.decoder.AbandonBatch()
 }
 
@@ -308,11 +377,7 @@ func (r *Reader) takeChunk(ctx context.Context) (bool, error) {
 		r.resetErrors()
 	}
 	if t.batches != nil {
-		if !t.idleAt.IsZero() {
-			r.idleNanos.Store(t.idleAt.UnixNano())
-		}
-		r.chunk, r.pending, r.chunkUnread = t.chunk, t.batches, true
-		r.decoder.SetAborted(t.aborted)
+		r.use(&t)
 		return true, nil
 	}
 	r.decoder.Shrink(maxIdleBuffer)
