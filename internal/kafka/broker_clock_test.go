@@ -31,22 +31,22 @@ func TestABrokersStampsTellItsClock(t *testing.T) {
 		"an hour ahead":        {time.Hour, time.Hour - 40*time.Millisecond},
 		"three seconds behind": {-3 * time.Second, -3*time.Second + time.Millisecond},
 	} {
-		_, stamped, _, err := readProduceResponse(produced(asked.Add(tc.at).UnixMilli()))
-		if err != nil {
-			t.Fatal(err)
+		answer := readProduceResponse(produced(asked.Add(tc.at).UnixMilli()), produceTarget{"t", 0})[0]
+		if answer.err != nil {
+			t.Fatal(answer.err)
 		}
 		c := &Cluster{}
-		c.clock.observe(asked, answered, stamped)
+		c.clock.observe(asked, answered, answer.appendTime)
 		if ahead, err := c.ClockAhead(t.Context()); err != nil || ahead != tc.ahead {
 			t.Errorf("%s: ahead by %v, want %v: %v", name, ahead, tc.ahead, err)
 		}
 	}
-	_, stamped, _, err := readProduceResponse(produced(-1))
-	if err != nil {
-		t.Fatal(err)
+	answer := readProduceResponse(produced(-1), produceTarget{"t", 0})[0]
+	if answer.err != nil {
+		t.Fatal(answer.err)
 	}
 	c := &Cluster{}
-	c.clock.observe(asked, answered, stamped)
+	c.clock.observe(asked, answered, answer.appendTime)
 	if _, err := c.ClockAhead(t.Context()); err == nil {
 		t.Error("a producer's own stamp is taken for the broker's")
 	}

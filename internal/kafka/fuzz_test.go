@@ -26,7 +26,7 @@ func FuzzResponses(f *testing.F) {
 				t.Fatal("neither metadata nor an error")
 			}
 		}
-		if _, _, _, err := readProduceResponse(b); err == nil && len(b) < 30 {
+		if answer := readProduceResponse(b, produceTarget{"t", 0})[0]; answer.err == nil && len(b) < 30 {
 			t.Fatal("taken for written without an answer")
 		}
 	})
@@ -81,7 +81,7 @@ func TestFetchResponseIsReadWhole(t *testing.T) {
 }
 
 func TestFailedDecodeResponsesNeverPass(t *testing.T) {
-	if _, _, _, err := readProduceResponse(nil); err == nil {
+	if answer := readProduceResponse(nil, produceTarget{"t", 0})[0]; answer.err == nil {
 		t.Error("an empty answer to a produce is no acknowledgement")
 	}
 }

@@ -43,11 +43,14 @@ type Producer struct {
 
 	ctx     context.Context // canceled when Close stops waiting
 	cancel  context.CancelFunc
-	sending sync.WaitGroup // record buffers that are sending
+	sending sync.WaitGroup // record buffers that are sending, and shared requests
 
 	mu            sync.RWMutex // acquired before recordBuffer.mu
 	closed        bool
 	recordBuffers map[partitionKey]*recordBuffer
+
+	queuesMu sync.Mutex
+	queues   map[string]*produceQueue // by the broker's address
 }
 
 type partitionKey struct {
@@ -64,6 +67,7 @@ func (c *Cluster) NewProducer(cfg ProducerConfig) *Producer {
 		freeBytes: semaphore.NewWeighted(int64(cfg.MaxBytes)),
 		ctx:       ctx, cancel: cancel,
 		recordBuffers: map[partitionKey]*recordBuffer{},
+		queues:        map[string]*produceQueue{},
 	}
 }
 

@@ -44,7 +44,7 @@ type Reader struct {
 	chunks        []chunk // that the last Read's records are in; the last one is being read
 	pending       []byte  // batches of the last chunk that are not decoded yet
 	chunkUnread   bool    // none of the batches of the last chunk has been decoded
-	suspectOffset int64  // offset whose batch failed its checks once; -1: none
+	suspectOffset int64   // offset whose batch failed its checks once; -1: none
 	decoder       wire.Decoder
 }
 

@@ -4,8 +4,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/segmentio/kafka-go/protocol"
-
 	"trunkline/internal/kafka/wire"
 )
 
@@ -49,11 +47,7 @@ type callShare struct {
 }
 
 func newRecordBuffer(p *Producer, key partitionKey) *recordBuffer {
-	b := appendRequestHeader(nil, protocol.Produce, produceVersion)
-	b = wire.AppendInt16(b, -1) // no transaction
-	b = wire.AppendInt16(b, -1) // acks: all
-	b = wire.AppendInt32(b, int32(requestTimeout.Milliseconds()))
-	b = wire.AppendInt32(b, 1)
+	b := appendProduceHeader(nil, 1)
 	b = wire.AppendString(b, p.cluster.topic(key.topic))
 	b = wire.AppendInt32(b, 1)
 	b = wire.AppendInt32(b, int32(key.partition))

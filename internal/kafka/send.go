@@ -8,7 +8,6 @@ import (
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/protocol"
 
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka/wire"
@@ -121,7 +120,8 @@ func (l *recordBuffer) sendOnce(ctx context.Context, b *batch) error {
 		}
 		l.seq = wire.Sequence{ID: id, Epoch: epoch}
 	}
-	leader, err := c.leaders.leader(ctx, c.topic(l.topic), l.partition)
+	to := produceTarget{c.topic(l.topic), l.partition}
+	leader, err := c.leaders.leader(ctx, to.topic, to.partition)
 	if err != nil {
 		return err
 	}
@@ -129,22 +129,20 @@ func (l *recordBuffer) sendOnce(ctx context.Context, b *batch) error {
 	if !b.sealed {
 		b.completeFrame(l.seq)
 	}
-	e := &exchange{key: protocol.Produce, version: produceVersion, frame: b.Frame}
-	sentAt := time.Now()
-	if err := c.roundTrip(ctx, leader.address, e, requestTimeout+time.Second); err != nil {
-		b.frameInUse = true
-		b.uncertain = b.uncertain || e.sent.Load() || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
-		return err
+	a := l.producer.queueOf(leader.address).send(ctx, to, b)
+	if a.err != nil {
+		b.uncertain = b.uncertain || a.sent
+		return a.err
 	}
-	base, appendTime, throttle, err := readProduceResponse(e.response)
-	l.throttledUntil = time.Now().Add(throttle)
-	c.clock.observe(sentAt, time.Now(), appendTime)
+	l.throttledUntil = time.Now().Add(a.result.throttle)
+	c.clock.observe(a.result.sentAt, time.Now(), a.result.appendTime)
+	err = a.result.err
 	if errors.Is(err, wire.ErrMalformed) || errors.Is(err, kafkago.RequestTimedOut) ||
 		errors.Is(err, kafkago.NotEnoughReplicasAfterAppend) {
 		b.uncertain = true
 	}
 	if err == nil {
-		b.base = base
+		b.base = a.result.base
 	}
 	return err
 }
@@ -159,28 +157,4 @@ func (b *batch) completeFrame(seq wire.Sequence) {
 	binary.BigEndian.PutUint32(b.Frame[len(b.Frame)-size-4:], uint32(size)) // ends the prefix
 	b.Seal(seq)
 	b.sealed = true
-}
-
-// readProduceResponse decodes a response about one partition. base is the offset of the
-// batch's first record, -1 if the broker does not report it. appendTime is the broker's
-// timestamp in milliseconds, -1 if the topic uses the producer's. throttle is the time for
-// which the broker accepts no more requests because of a quota.
-func readProduceResponse(response []byte) (base, appendTime int64, throttle time.Duration, err error) {
-	r := &wire.Reader{B: response}
-	base, appendTime, err = -1, -1, wire.ErrMalformed
-	for range r.ArrayLen(6) {
-		r.Text()
-		for range r.ArrayLen(30) {
-			r.Int32() // partition
-			err = errorFromCode(r.Int16())
-			base = r.Int64()
-			appendTime = r.Int64()
-			r.Int64() // log start
-		}
-	}
-	throttle = time.Duration(r.Int32()) * time.Millisecond
-	if r.Bad {
-		return -1, -1, 0, wire.ErrMalformed
-	}
-	return base, appendTime, throttle, err
 }
