@@ -104,6 +104,10 @@ func (f *Fanout) renewLeases(ctx context.Context, renew bool) {
 		return
 	}
 	here := f.members.all()
+	if len(here) == 0 && !renew {
+		return // nobody to disconnect
+	}
+
 	var leases []ConnectionLease
 	if renew {
 		leases = f.connectionLeases(here)

@@ -90,6 +90,7 @@ type rebuildRequests struct {
 	mu         sync.Mutex
 	open       map[int]Rebuild // as stored, by partition
 	unreported map[int]Rebuild // progress not stored yet
+	wakes      map[int]func()  // by partition: ends the read of a worker that waits for a request
 }
 
 // run reads requests and stores progress until ctx ends.
@@ -133,9 +134,31 @@ func (r *rebuildRequests) synchronize(ctx context.Context) error {
 	for _, rebuild := range list {
 		if ended, ok := r.unreported[rebuild.Partition]; !ok || ended.ID != rebuild.ID || ended.State == RebuildOpen {
 			r.open[rebuild.Partition] = rebuild
+			if wake := r.wakes[rebuild.Partition]; wake != nil {
+				wake()
+			}
 		}
 	}
 	return nil
+}
+
+// setWake sets the function that is called when there is a request for a partition, at once if
+// there is one already; nil: none. It is called with r.mu locked.
+func (r *rebuildRequests) setWake(partition int, wake func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if wake == nil {
+		delete(r.wakes, partition)
+		return
+	}
+
+	if r.wakes == nil {
+		r.wakes = map[int]func(){}
+	}
+	r.wakes[partition] = wake
+	if _, requested := r.open[partition]; requested {
+		wake()
+	}
 }
 
 // requestedRebuild returns the rebuild requested for a partition.

@@ -172,7 +172,8 @@ func (w *worker) read(ctx context.Context) error {
 	}
 }
 
-// readUntilWriteDue reads the next records, or returns none when a write is due.
+// readUntilWriteDue reads the next records, or returns none when a write is due or a rebuild is
+// requested.
 func (w *worker) readUntilWriteDue(ctx context.Context, reader Reader) ([]kafka.Record, error) {
 	until := w.lastWriteAt.Add(positionInterval)
 	switch {
@@ -187,13 +188,18 @@ func (w *worker) readUntilWriteDue(ctx context.Context, reader Reader) ([]kafka.
 	if at := w.overdueAt(time.Now()); at.Before(until) {
 		until = at
 	}
-	if w.rebuilds != nil { // check for requests, and for the end of the running rebuild
+	if w.rebuild != nil { // check for its end
 		if at := time.Now().Add(rebuildPollInterval); at.Before(until) {
 			until = at
 		}
 	}
 	within, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
+	if w.rebuilds != nil && w.rebuild == nil {
+		w.rebuilds.setWake(w.partition, cancel)
+		defer w.rebuilds.setWake(w.partition, nil)
+	}
+
 	records, err := reader.Read(within)
 	if err != nil && within.Err() != nil {
 		return nil, nil

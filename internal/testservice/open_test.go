@@ -65,6 +65,8 @@ func TestServersDieWithTheTestBinary(t *testing.T) {
 		select {}
 	}
 	t.Parallel()
+	OwnRedis(t) // where there is none, this test is skipped, as its child would be
+
 	dying := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 	dying.Env = append(os.Environ(), dyingTest+"=yes")
 	output, err := dying.StdoutPipe()

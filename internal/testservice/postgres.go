@@ -130,16 +130,20 @@ func postgresURL(address string) string {
 	return u.String()
 }
 
-// postgresProgram finds a program of PostgreSQL in Debian's folders, the newest version first,
-// then in PATH.
+// postgresProgram finds a program of PostgreSQL in the folders of Debian, the newest version first,
+// then in PATH. Debian's folders are not in PATH, but its pg_ctlcluster is: where PATH lacks it,
+// PostgreSQL counts as missing.
 func postgresProgram(name string) (string, error) {
-	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
-	if err != nil {
-		return "", fmt.Errorf("looking for PostgreSQL: %w", err)
+	if _, err := exec.LookPath("pg_ctlcluster"); err == nil {
+		found, err := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
+		if err != nil {
+			return "", fmt.Errorf("looking for PostgreSQL: %w", err)
+		}
+		if len(found) > 0 {
+			return slices.Max(found), nil
+		}
 	}
-	if len(found) > 0 {
-		return slices.Max(found), nil
-	}
+
 	path, err := exec.LookPath(name)
 	if err != nil {
 		return "", fmt.Errorf("%w: looking for PostgreSQL: %w", errMissing, err)
