@@ -2,11 +2,14 @@ package kafka_test
 
 import (
 	"context"
+	"encoding/binary"
+	"net"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
@@ -177,6 +180,52 @@ func TestLagIsReportedForPartitionsThatDoNotMove(t *testing.T) {
 		return false
 	})
 	leave()
+}
+
+func TestLagOfAllPartitionsIsLookedUpInFewRequests(t *testing.T) {
+	if testing.Short() {
+		t.Skip("lag is looked up every five seconds")
+	}
+	const partitions = 32
+	_, b := openBoth(t)
+	var lookups atomic.Int64
+	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := b.Dial(ctx, network, address)
+		return &lookupCounter{conn, &lookups}, err
+	}
+	reg := prometheus.NewRegistry()
+	c, err := kafka.Open(t.Context(), kafka.Config{Settings: kafka.DefaultSettings(embedded.Address), Dial: dial}, reg, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	ensure(t, c, topics.Spec{Name: "t", Partitions: partitions})
+	leave := join(t, c, func(ctx context.Context, _ *kafka.Assignment) error {
+		<-ctx.Done()
+		return nil
+	}, "t")
+
+	until(t, "the lag of all partitions", func() bool {
+		n, err := testutil.GatherAndCount(reg, "trunkline_kafka_lag_records")
+		return err == nil && n == partitions
+	})
+	leave()
+	if n := lookups.Load(); n == 0 || n >= partitions {
+		t.Errorf("%d requests for the lag of %d partitions", n, partitions)
+	}
+}
+
+// lookupCounter counts the ListOffsets requests of a connection. Each request is one write.
+type lookupCounter struct {
+	net.Conn
+	lookups *atomic.Int64
+}
+
+func (c *lookupCounter) Write(p []byte) (int, error) {
+	if len(p) > 6 && kmsg.Key(binary.BigEndian.Uint16(p[4:])) == kmsg.ListOffsets {
+		c.lookups.Add(1)
+	}
+	return c.Conn.Write(p)
 }
 
 func TestGroupNeedsANameAndTopics(t *testing.T) {
