@@ -235,6 +235,13 @@ func (r *runner) countEvent(e *Event) {
 	}
 }
 
+// countSpoolLoss counts records that were lost in the spool as a gap, and requests a resync.
+func (r *runner) countSpoolLoss(records int) {
+	r.metrics.holes.add(1)
+	r.metrics.dropped.add(uint64(records))
+	signal(r.resyncRequests)
+}
+
 // entryOf returns the record of an event, or false if there is nothing to store. With keep the record
 // shares no memory with the event.
 func (r *runner) entryOf(e *Event, now time.Time, keep bool) (entry, bool) {
