@@ -35,8 +35,9 @@ type runner struct {
 	run    string  // run of the identities that this process assigns if the platform assigns none
 	number uint64  // number of the last such identity; used by the reading goroutine
 
-	leaseTime    time.Duration
-	orderTimeout time.Duration
+	leaseTime      time.Duration
+	orderTimeout   time.Duration
+	resyncInterval time.Duration
 
 	resyncRequests chan struct{} // capacity 1
 	heldSignal     chan struct{} // capacity 1: events are held for another node

@@ -74,7 +74,7 @@ func newRunner(feedConfig Config, cfg ServiceConfig, deps ServiceDeps, metrics f
 	r := &runner{
 		cfg: feedConfig, node: cfg.Node, platform: platform, store: deps.Store, log: logger, kafka: deps.Log, output: out,
 		metrics: metrics, recoverer: recoverer,
-		run: newRun(), leaseTime: leaseTime, orderTimeout: orderTimeout,
+		run: newRun(), leaseTime: leaseTime, orderTimeout: orderTimeout, resyncInterval: resyncInterval,
 		resyncRequests: make(chan struct{}, 1), heldSignal: make(chan struct{}, 1), warnedNames: map[string]bool{}, slot: -1,
 	}
 	dir := filepath.Join(cfg.DataDir, "feeds", feedConfig.Name)

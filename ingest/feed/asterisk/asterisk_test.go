@@ -340,7 +340,6 @@ func TestWrapUpFoundBySnapshotEnds(t *testing.T) {
 	if o := snapshot.Objects[0]; o.ID != "PJSIP/1" || o.Facts.State != event.WrapUp || len(o.Queues) != 2 {
 		t.Fatalf("the snapshot has %+v", o)
 	}
-	s.nextResync = time.Unix(last+7200, 0)
 	if err := s.wait(ctx, time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -380,15 +379,6 @@ func TestResyncIsRequested(t *testing.T) {
 		if len(events) != 1 || !events[0].Resync || events[0].Value != nil {
 			t.Errorf("%q: %v", text, events)
 		}
-	}
-	s := &session{nextResync: time.Unix(1000, 0), hold: newHold()}
-	s.appendDueEvents(time.Unix(999, 0))
-	if len(s.out) != 0 {
-		t.Error("a resync before its time")
-	}
-	s.appendDueEvents(time.Unix(1000, 0))
-	if len(s.out) != 1 || !s.out[0].Resync || !s.nextResync.After(time.Unix(1000, 0)) {
-		t.Errorf("%v, next %v", s.out, s.nextResync)
 	}
 }
 

@@ -185,8 +185,4 @@ func (p *platform) dialError(err error) error {
 	return &feed.Refusal{Err: err, Advice: advice}
 }
 
-// Intervals and timeouts of a session.
-const (
-	resyncInterval     = 5 * time.Minute
-	suspectResyncPause = 10 * time.Second // between resyncs for broken events
-)
+const suspectResyncPause = 10 * time.Second // between resyncs for broken events
