@@ -169,7 +169,7 @@ func (a *App) openIdentity(ctx context.Context) error {
 // takes what it needs as parameters, and what it returns is nil without its role.
 func (a *App) buildRoles(ctx context.Context) error {
 	a.lifecycle.addRunFirst("topics", a.ensureTopics)
-	a.lifecycle.addRun("partitions", a.followPartitions)
+	a.lifecycle.addRun("partitions", a.keepTopics)
 	queueConfigs := a.buildQueueConfigs()
 	if err := a.buildNormalizer(); err != nil {
 		return err

@@ -267,13 +267,15 @@ func (r *runner) entryOf(e *Event, now time.Time, keep bool) (entry, bool) {
 		r.number++
 		identity = Identity{Run: r.run, Number: r.number}
 	}
-	headers := make([]kafka.Header, 0, 3+len(e.Headers))
+	headers := make([]kafka.Header, 0, 4+len(e.Headers))
 	headers = append(headers, kafka.Header{Key: event.HeaderFormat, Value: []byte(e.Format)},
 		kafka.Header{Key: event.HeaderSource, Value: []byte(r.cfg.Source())},
 		kafka.Header{Key: event.HeaderIdentity, Value: identity.Append(nil)})
 	record := kafka.Record{Topic: e.Topic, Partition: kafka.AnyPartition, Value: e.Value, Headers: append(headers, e.Headers...)}
 	if e.Account != "" {
 		record.Key = []byte(e.Account)
+	} else if names := joinNames(e.Names); names != "" {
+		record.Headers = append(record.Headers, kafka.Header{Key: event.HeaderAccountNames, Value: []byte(names)})
 	}
 	if keep {
 		record.Value = bytes.Clone(e.Value)
