@@ -109,6 +109,7 @@ func (r *runner) resync(ctx context.Context, session Session, eventSender *sende
 		if err != nil {
 			return took, err
 		}
+		r.setResyncError(nil)
 		differences += len(found.differences)
 		if len(found.unsettled) == 0 {
 			r.log.Info("resync done", "differences", differences, "rounds", rounds, "took", took.Round(time.Millisecond))

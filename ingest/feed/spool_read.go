@@ -136,6 +136,7 @@ func (s *spool) passDamage() ([]entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.chunk = nil // it may have a whole segment
 	size := nextWholeRecord(rest)
 	s.head.offset += int64(size)
 
