@@ -284,6 +284,17 @@ func TestASnapshotWaitsForTheReloadedModule(t *testing.T) {
 	if err := s.waitForTables(t.Context()); err != nil || time.Since(changed) < s.tableLag {
 		t.Errorf("asked %v behind the command: %v", time.Since(changed), err)
 	}
+	s.tableLag = 0
+	if _, err := s.Snapshot(t.Context()); err == nil || !strings.Contains(err.Error(), "mod_callcenter is being loaded") {
+		t.Errorf("a snapshot without the module: %v", err)
+	}
+	s.mu.Lock()
+	s.queuesChangeAt = time.Now().Add(-reloadTime)
+	s.mu.Unlock()
+	snapshot, err := s.Snapshot(t.Context())
+	if err != nil || len(snapshot.Kinds) != 0 || !strings.Contains(fmt.Sprint(snapshot.Notes), "mod_callcenter is not loaded") {
+		t.Errorf("later: %+v, %v", snapshot, err)
+	}
 }
 
 // mod_callcenter sends no end of a call whose caller hangs up while an agent is being connected. The
