@@ -67,7 +67,7 @@ type Cluster struct {
 	offsetLookups brokerLookups[partitionQuery, int64]
 	epochEnds     brokerLookups[partitionQuery, EpochEnd]
 	clock         brokerClock
-	missingTopics atomic.Pointer[[]string] // when KeepTopics last looked; nil before
+	absentTopics  atomic.Pointer[[]string] // when KeepTopics last looked; nil before
 	metrics       *metrics
 	log           *slog.Logger
 }

@@ -21,7 +21,7 @@ type metrics struct {
 	consumedBytes *prometheus.CounterVec // topic
 
 	gaps            *prometheus.CounterVec // topic, kind
-	missingTopics   prometheus.Gauge
+	absentTopics    prometheus.Gauge
 	recreatedTopics *prometheus.CounterVec // topic
 
 	errors       *prometheus.CounterVec // op, reason
@@ -46,7 +46,7 @@ func newMetrics(reg prometheus.Registerer, topics []string) *metrics {
 		consumed:      f.CounterVec("trunkline_kafka_consumed_records_total", "Records read.", "topic"),
 		consumedBytes: f.CounterVec("trunkline_kafka_consumed_bytes_total", "Bytes of record batches read.", "topic"),
 		gaps:          f.CounterVec("trunkline_kafka_gaps_total", "Times a reader found that a log does not continue at its offset: records deleted, cut off, damaged, missing, or the topic created again.", "topic", "kind"),
-		missingTopics: f.Gauge("trunkline_kafka_topics_missing", "Topics that Trunkline needs and that Kafka does not have."),
+		absentTopics:  f.Gauge("trunkline_kafka_topics_missing", "Topics that Trunkline needs and that Kafka does not have."),
 		recreatedTopics: f.CounterVec("trunkline_kafka_topics_recreated_total",
 			"Topics that were missing while the process ran, and that it has created again.", "topic"),
 		errors:       f.CounterVec("trunkline_kafka_errors_total", "Failed requests, by what was asked and why it failed.", "op", "reason"),

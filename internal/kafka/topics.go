@@ -78,7 +78,7 @@ func (c *Cluster) KeepTopics(ctx context.Context, specs []topics.Spec, create bo
 
 // MissingTopics returns the topics that were missing when KeepTopics last looked.
 func (c *Cluster) MissingTopics() []string {
-	missing := c.missingTopics.Load()
+	missing := c.absentTopics.Load()
 	if missing == nil {
 		return nil
 	}
@@ -135,8 +135,8 @@ func (c *Cluster) countPartitions(ctx context.Context, specs []topics.Spec) (par
 }
 
 func (c *Cluster) setMissing(missing []string) {
-	c.missingTopics.Store(&missing)
-	c.metrics.missingTopics.Set(float64(len(missing)))
+	c.absentTopics.Store(&missing)
+	c.metrics.absentTopics.Set(float64(len(missing)))
 }
 
 // recreateTopics creates the missing topics, with as many partitions as the topics that they follow or that
