@@ -83,7 +83,7 @@ func newEnvWith(t testing.TB, auth identity.Settings, change ...func(*Config, *D
 	in, err := ingest.New(t.Context(), ingest.DefaultSettings(), ingest.Deps{
 		Formats:  registry.Lookup,
 		Accounts: accountsOf{e.identity},
-		Producer: e.kafka, DB: db,
+		Producer: e.kafka, Log: e.kafka, DB: db,
 	}, e.registry, log)
 	must(t, err)
 	config := Config{}
@@ -191,6 +191,15 @@ func (k *fakeKafka) Produce(_ context.Context, records ...kafka.Record) error {
 	}
 	return k.err
 }
+
+// KeyPartition implements ingest.Log: the topics are one partition.
+func (k *fakeKafka) KeyPartition(context.Context, string, []byte) (int, error) { return 0, nil }
+
+// OffsetAt implements ingest.Log: every time is the beginning, and the end.
+func (k *fakeKafka) OffsetAt(context.Context, string, int, time.Time) (int64, error) { return 0, nil }
+
+// Scan implements ingest.Log: a Produce that fails has stored nothing.
+func (k *fakeKafka) Scan(context.Context, string, int, int64, int64, func(*kafka.Record)) error { return nil }
 
 // fakeChannel records its requests and answers with a configured response.
 type fakeChannel struct {

@@ -169,7 +169,7 @@ func (a *App) openIdentity(ctx context.Context) error {
 // takes what it needs as parameters, and what it returns is nil without its role.
 func (a *App) buildRoles(ctx context.Context) error {
 	a.lifecycle.addRunFirst("topics", a.ensureTopics)
-	a.lifecycle.addRun("partitions", a.followPartitions)
+	a.lifecycle.addRun("partitions", a.keepTopics)
 	queueConfigs := a.buildQueueConfigs()
 	if err := a.buildNormalizer(); err != nil {
 		return err
@@ -310,7 +310,7 @@ func (a *App) buildIngest(ctx context.Context) (api.Ingest, error) {
 	}
 	in, err := ingest.New(ctx, a.settings.Ingest, ingest.Deps{
 		Formats: registry.Lookup, Accounts: accountDirectory{a.identity},
-		Producer: a.newProducer("ingest's producer", kafka.ProducerConfig{}), DB: a.db, Tracer: a.tracer,
+		Producer: a.newProducer("ingest's producer", kafka.ProducerConfig{}), Log: a.cluster, DB: a.db, Tracer: a.tracer,
 	}, a.registry, a.log)
 	if err != nil {
 		return nil, err

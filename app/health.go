@@ -3,6 +3,7 @@ package app
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"trunkline/internal/kafka"
@@ -65,5 +66,15 @@ func (h *health) handleReady(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, reason, http.StatusServiceUnavailable)
 		return
 	}
-	_, _ = fmt.Fprintln(w, "ok")
+	_, _ = fmt.Fprintln(w, h.readyText())
+}
+
+// readyText returns the body of a ready node's answer. It names missing topics, which do not make a node
+// unready because they affect all nodes.
+func (h *health) readyText() string {
+	broker := h.broker.Load()
+	if broker == nil || len(broker.MissingTopics()) == 0 {
+		return "ok"
+	}
+	return "ok, but Kafka does not have " + strings.Join(broker.MissingTopics(), ", ") + ": see the log"
 }

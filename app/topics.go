@@ -71,13 +71,10 @@ func (a *App) checkTopics(ctx context.Context, specs []topics.Spec) error {
 	return nil
 }
 
-// followPartitions adds partitions to derived topics when their source topics get more, while the
-// process runs.
-func (a *App) followPartitions(ctx context.Context) error {
-	if !a.settings.Kafka.CreateTopics {
-		return nil
-	}
-	return a.cluster.FollowPartitions(ctx, backend.TopicSpecs(a.settings))
+// keepTopics creates topics that were deleted, and adds partitions to derived topics when their source topics
+// get more, while the process runs. With kafka.create_topics off it only looks for missing ones.
+func (a *App) keepTopics(ctx context.Context) error {
+	return a.cluster.KeepTopics(ctx, backend.TopicSpecs(a.settings), a.settings.Kafka.CreateTopics)
 }
 
 // accountPartition returns the partition of an account's new events: the messages of

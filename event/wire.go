@@ -29,6 +29,8 @@ const (
 	HeaderSource         = "source"          // raw: the feed or API key that sent it
 	HeaderIdentity       = "identity"        // raw, cc.evt: Identity of an event that several feeds may send
 	HeaderTimeZone       = "time_zone"       // raw: IANA name of the zone of a switch that writes local times; absent: UTC
+	HeaderAccountNames   = "account_names"   // raw: of a feed's event of an unknown account: the names that were looked up, a line each
+	HeaderBody           = "body"            // raw: <hash of source and Idempotency-Key>/<number of the record in its body, from 0>
 	HeaderTrace          = "traceparent"     // all: W3C trace context
 	HeaderTraceState     = "tracestate"      // all, with HeaderTrace
 	HeaderType           = "type"            // cc.evt: the message's type

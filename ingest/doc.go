@@ -11,9 +11,14 @@
 // and refuses it with fault.KindLimited after Settings.ProduceTimeout. Memory stays within
 // Settings.MaxInFlightBytes; Kafka's producer has a bound of its own.
 //
-// Bodies with an Idempotency-Key are stored once within 24 hours (keyStore).
+// Bodies with an Idempotency-Key are stored once within 24 hours (keyStore). Their records have the header
+// event.HeaderBody. Where the result of an earlier attempt is unknown, findRecords looks for them in what the
+// raw topic got at the time of the attempts, and only the others are produced. Partitions that were added to
+// the topic in between may hide them.
 //
-// Goroutines: Accept runs in its caller's goroutine; Run deletes expired Idempotency-Keys until its
-// context ends. There is one lock, admission.mu. It is held for a scan of the callers that have bodies,
-// and never during I/O.
+// Goroutines: Accept runs in its caller's goroutine. With an Idempotency-Key a second one stores the body and a
+// third renews its lease: they go on after Accept has returned, until the result is known, for at most
+// storeTimeout and updateTimeout, and hold the body's memory. A process that ends before leaves a lease. Run
+// deletes expired Idempotency-Keys until its context ends. There is one lock, admission.mu. It is held for a scan
+// of the callers that have bodies, and never during I/O.
 package ingest

@@ -24,27 +24,35 @@ const (
 	keyTTL           = 24 * time.Hour
 	maxKeyLength     = 255       // bytes of an Idempotency-Key
 	maxKeysPerSource = 1_000_000 // of one source within keyTTL, checked once per purgeInterval
-	leaseMargin      = 5 * time.Second
-	purgeInterval    = time.Minute
-	purgeBatch       = 1000 // rows of one statement
-	minPoll          = 10 * time.Millisecond
-	maxPoll          = 200 * time.Millisecond
+	// lease is the time after which the key of a process that has ended is free. A process renews its leases
+	// every renewInterval.
+	lease         = 2500 * time.Millisecond
+	renewInterval = 800 * time.Millisecond
+	// storeTimeout is longer than the producer works on a record: then the result is known or never will be.
+	storeTimeout  = 45 * time.Second
+	updateTimeout = 5 * time.Second
+	// clockMargin is the largest difference between the clocks of the database and of Kafka's records.
+	clockMargin   = time.Minute
+	purgeInterval = time.Minute
+	purgeBatch    = 1000 // rows of one statement
+	minPoll       = 10 * time.Millisecond
+	maxPoll       = 200 * time.Millisecond
 )
 
 // keyStore is the table of Idempotency-Keys. A row is written before a body is produced and completed
-// when Kafka has acknowledged it. In between the body is leased to one request. After a lease that
-// ended without completion Kafka may or may not have the body, and the same body is produced again.
+// when Kafka has acknowledged it. In between the body is leased to one request, whose process renews the
+// lease. After a lease that ended without completion Kafka may or may not have the body: the next request
+// with it looks its records up.
 type keyStore struct {
 	db        *sqldb.DB
-	lease     time.Duration
 	overLimit atomic.Pointer[map[string]bool] // sources with maxKeys and more
 }
 
-func newKeyStore(ctx context.Context, db *sqldb.DB, lease time.Duration) (*keyStore, error) {
+func newKeyStore(ctx context.Context, db *sqldb.DB) (*keyStore, error) {
 	if err := migrate(ctx, db); err != nil {
 		return nil, err
 	}
-	s := &keyStore{db: db, lease: lease}
+	s := &keyStore{db: db}
 	s.overLimit.Store(&map[string]bool{})
 	return s, nil
 }
@@ -60,6 +68,18 @@ type claim struct {
 	holder            string // "" when another request has stored the body
 	records           int
 	refusal           string // message of fault.KindTooLarge
+
+	// The time within which earlier attempts can have written some of the body; zero if there was none.
+	attemptedFrom, attemptedUntil time.Time
+}
+
+// isRepeat reports whether Kafka may have some of the body from an earlier attempt.
+func (c *claim) isRepeat() bool { return !c.attemptedUntil.IsZero() }
+
+// bodyID returns a hash that identifies the key of a source in the headers of its records.
+func (c *claim) bodyID() string {
+	hash := sha256.Sum256([]byte(c.source + "\n" + c.key))
+	return hex.EncodeToString(hash[:16])
 }
 
 // checkKey refuses keys that cannot be stored.
@@ -91,7 +111,7 @@ func (s *keyStore) claim(ctx context.Context, account, source, key, body string)
 	}
 	c := &claim{account: account, source: source, key: key, body: body, holder: rand.Text()}
 	for wait := minPoll; ; wait = min(2*wait, maxPoll) {
-		claimed, err := s.tryClaim(ctx, c)
+		claimed, err := s.claimNew(ctx, c)
 		if err != nil || claimed {
 			return c, err
 		}
@@ -100,24 +120,45 @@ func (s *keyStore) claim(ctx context.Context, account, source, key, body string)
 			c.holder = ""
 			return c, err
 		}
+		claimed, err = s.claimAbandoned(ctx, c)
+		if err != nil || claimed {
+			return c, err
+		}
 		if !retry.Sleep(ctx, wait) {
 			return nil, fault.Unavailable(ctx.Err(), time.Second, "Another request with this Idempotency-Key is being stored; send this one again")
 		}
 	}
 }
 
-// tryClaim writes the claim to the table if the key is new or has expired, or if a request with the same body did not
-// complete it.
-func (s *keyStore) tryClaim(ctx context.Context, c *claim) (claimed bool, err error) {
+// claimNew writes the claim to the table if the key is new or has expired.
+func (s *keyStore) claimNew(ctx context.Context, c *claim) (claimed bool, err error) {
 	now := s.db.ClockExpr()
 	rows, err := s.db.ExecWithoutTx(ctx, `INSERT INTO ingest_keys (account_id, source, key, body, records, stored, refusal, holder, lease_until, expires_at)
 		VALUES ($1, $2, $3, $4, 0, FALSE, '', $5, `+now+` + $6, `+now+` + $7)
 		ON CONFLICT (source, key) DO UPDATE SET body = excluded.body, records = 0, stored = FALSE, refusal = '', holder = excluded.holder,
-			lease_until = excluded.lease_until, expires_at = excluded.expires_at
-		WHERE ingest_keys.expires_at <= `+now+`
-			OR NOT ingest_keys.stored AND ingest_keys.lease_until <= `+now+` AND ingest_keys.body = excluded.body`,
-		c.account, c.source, c.key, c.body, c.holder, s.lease.Milliseconds(), keyTTL.Milliseconds())
+			lease_until = excluded.lease_until, expires_at = excluded.expires_at, attempted_until = 0
+		WHERE ingest_keys.expires_at <= `+now,
+		c.account, c.source, c.key, c.body, c.holder, lease.Milliseconds(), keyTTL.Milliseconds())
 	return rows == 1 && err == nil, sqldb.Wrap(err, "taking an Idempotency-Key")
+}
+
+// claimAbandoned takes over the claim of a request with the same body that did not complete it, and sets the
+// time of the attempts.
+func (s *keyStore) claimAbandoned(ctx context.Context, c *claim) (claimed bool, err error) {
+	now := s.db.ClockExpr()
+	rows, err := s.db.ExecWithoutTx(ctx, `UPDATE ingest_keys SET attempted_until = lease_until, holder = $3, lease_until = `+now+` + $4
+		WHERE source = $1 AND key = $2 AND body = $5 AND NOT stored AND lease_until <= `+now,
+		c.source, c.key, c.holder, lease.Milliseconds(), c.body)
+	if rows != 1 || err != nil {
+		return false, sqldb.Wrap(err, "taking over an Idempotency-Key")
+	}
+
+	var until, expires int64
+	err = s.db.QueryRowContext(ctx, `SELECT attempted_until, expires_at FROM ingest_keys WHERE source = $1 AND key = $2 AND holder = $3`,
+		c.source, c.key, c.holder).Scan(&until, &expires)
+	c.attemptedFrom = time.UnixMilli(expires).Add(-keyTTL - clockMargin)
+	c.attemptedUntil = time.UnixMilli(until).Add(clockMargin)
+	return err == nil, sqldb.Wrap(err, "reading an Idempotency-Key")
 }
 
 // readClaim reads a row that another request wrote.
@@ -145,7 +186,16 @@ func (s *keyStore) complete(ctx context.Context, c *claim) error {
 // be sent again.
 func (s *keyStore) abandon(ctx context.Context, c *claim) error {
 	return s.update(ctx, "abandoning an Idempotency-Key",
-		`UPDATE ingest_keys SET lease_until = 0 WHERE source = $1 AND key = $2 AND holder = $3 AND NOT stored`, c)
+		`UPDATE ingest_keys SET lease_until = `+s.db.ClockExpr()+` WHERE source = $1 AND key = $2 AND holder = $3 AND NOT stored`, c)
+}
+
+// renewUntil renews the lease until ctx ends. An error is one of the database: the lease may end.
+func (s *keyStore) renewUntil(ctx context.Context, c *claim) {
+	for range retry.Ticks(ctx, renewInterval) {
+		_ = s.update(ctx, "renewing an Idempotency-Key",
+			`UPDATE ingest_keys SET lease_until = `+s.db.ClockExpr()+` + $4 WHERE source = $1 AND key = $2 AND holder = $3 AND NOT stored`,
+			c, lease.Milliseconds())
+	}
 }
 
 func (s *keyStore) update(ctx context.Context, operation, statement string, c *claim, args ...any) error {

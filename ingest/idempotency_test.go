@@ -25,7 +25,7 @@ func onBothDatabases(t *testing.T, test func(t *testing.T, open func(k *fakeKafk
 	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
 		db := testdb.Open(t, at)
 		test(t, func(k *fakeKafka) *Ingest { // each one is a process on the same database
-			i, err := New(t.Context(), DefaultSettings(), Deps{Formats: testFormats, Accounts: accountList{"acme"}, Producer: k, DB: db},
+			i, err := New(t.Context(), DefaultSettings(), Deps{Formats: testFormats, Accounts: accountList{"acme"}, Producer: k, Log: k, DB: db},
 				prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
@@ -105,32 +105,102 @@ func TestConcurrentRepeatsAreStoredOnce(t *testing.T) {
 	})
 }
 
-// What Kafka did not acknowledge is produced again under the same key, never
-// another body.
+// What Kafka did not acknowledge is looked up, and what it does not have is produced again under the same key,
+// never another body.
 func TestIdempotencyKeyAfterAFailure(t *testing.T) {
 	onBothDatabases(t, func(t *testing.T, open func(k *fakeKafka) *Ingest) {
-		away := true
-		k := &fakeKafka{respond: func(context.Context) error {
-			if away {
-				return errors.New("away")
+		for n, test := range []struct {
+			stored   int // of three records, before the failure
+			calls    int
+			replayed bool
+		}{{0, 2, false}, {2, 2, false}, {3, 1, true}} {
+			away := true
+			k := &fakeKafka{
+				respond: func(context.Context) error {
+					if away {
+						return errors.New("away")
+					}
+					return nil
+				},
+				stores: func(n int) int {
+					if away {
+						return test.stored
+					}
+					return n
+				},
 			}
-			return nil
-		}}
+			i, key := open(k), fmt.Sprint("k", n)
+			const body = `[{"a":1},{"a":1},{"a":2}]`
+			if _, err := i.Accept(t.Context(), keyed(key, body)); fault.KindOf(err) != fault.KindUnavailable {
+				t.Fatal(err)
+			}
+			away = false
+			if _, err := i.Accept(t.Context(), keyed(key, `{"a":2}`)); fault.KindOf(err) != fault.KindConflict {
+				t.Errorf("another body: %v", err)
+			}
+			for repeat, i := range []*Ingest{i, open(k)} { // on this process and on another one
+				result, err := i.Accept(t.Context(), keyed(key, body))
+				if err != nil || result != (Result{Accepted: 3, Replayed: test.replayed || repeat > 0}) {
+					t.Errorf("%d stored: %+v %v", test.stored, result, err)
+				}
+			}
+			var values []string
+			for _, r := range k.records {
+				values = append(values, string(r.Value))
+			}
+			if got := strings.Join(values, " "); k.calls != test.calls || got != `{"a":1} {"a":1} {"a":2}` {
+				t.Errorf("%d stored: produced %d times, %s", test.stored, k.calls, got)
+			}
+		}
+	})
+}
+
+// Kafka answers after the request has got 503: the body is stored once, and a repeat gets its answer.
+func TestIdempotencyKeyOfASlowKafka(t *testing.T) {
+	onBothDatabases(t, func(t *testing.T, open func(k *fakeKafka) *Ingest) {
+		answer := make(chan struct{})
+		k := &fakeKafka{respond: func(context.Context) error { <-answer; return nil }}
 		i := open(k)
-		if _, err := i.Accept(t.Context(), keyed("k", `{"a":1}`)); fault.KindOf(err) != fault.KindUnavailable {
-			t.Fatal(err)
-		}
-		away = false
-		if _, err := i.Accept(t.Context(), keyed("k", `{"a":2}`)); fault.KindOf(err) != fault.KindConflict {
-			t.Errorf("another body: %v", err)
-		}
-		for n := range 2 {
-			result, err := i.Accept(t.Context(), keyed("k", `{"a":1}`))
-			if err != nil || result != (Result{Accepted: 1, Replayed: n == 1}) {
-				t.Errorf("%+v %v", result, err)
+		i.settings.ProduceTimeout = 50 * time.Millisecond
+		for range 2 {
+			if _, err := i.Accept(t.Context(), keyed("k", `{}`)); fault.KindOf(err) != fault.KindUnavailable {
+				t.Fatal(err)
 			}
 		}
-		if k.calls != 2 {
+		if heldBy(i) == 0 {
+			t.Error("the body's memory was released while it is being stored")
+		}
+		close(answer)
+		i.settings.ProduceTimeout = time.Minute
+		if result, err := i.Accept(t.Context(), keyed("k", `{}`)); err != nil || result != (Result{Accepted: 1, Replayed: true}) {
+			t.Errorf("%+v %v", result, err)
+		}
+		for deadline := time.Now().Add(time.Minute); heldBy(i) != 0; time.Sleep(time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("the body's memory is held")
+			}
+		}
+		if k.calls != 1 {
+			t.Errorf("produced %d times", k.calls)
+		}
+	})
+}
+
+// A lease is renewed while its request works: no repeat produces beside it.
+func TestALeaseIsRenewedWhileABodyIsStored(t *testing.T) {
+	onBothDatabases(t, func(t *testing.T, open func(k *fakeKafka) *Ingest) {
+		k := &fakeKafka{respond: func(context.Context) error { time.Sleep(lease + time.Second); return nil }}
+		nodes := []*Ingest{open(k), open(k)}
+		var all sync.WaitGroup
+		for n := range nodes {
+			all.Go(func() {
+				if _, err := nodes[n].Accept(t.Context(), keyed("k", `{}`)); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if k.calls != 1 {
 			t.Errorf("produced %d times", k.calls)
 		}
 	})
@@ -158,31 +228,46 @@ func TestRecordBeyondTheTopicsLimit(t *testing.T) {
 	})
 }
 
-// A process that died between Kafka's acknowledgement and the row's completion
-// leaves a lease. When it is over the body is produced again: it is then stored
-// twice, as documented.
+// A process that died while it stored a body leaves a lease, which ends within 3 s. What Kafka has of the body
+// then is not produced again.
 func TestIdempotencyKeyOfADeadProcess(t *testing.T) {
 	onBothDatabases(t, func(t *testing.T, open func(k *fakeKafka) *Ingest) {
-		k := &fakeKafka{}
-		i := open(k)
-		r := keyed("k", `{"a":1}`)
-		if _, err := i.keys.claim(t.Context(), r.Caller.AccountID, sourceName(r.Caller), "k", digest(r.Format, []byte(`{"a":1}`))); err != nil {
-			t.Fatal(err) // and never completed
-		}
-		var account string // by which the key is purged
-		if err := i.keys.db.QueryRowContext(t.Context(), `SELECT account_id FROM ingest_keys`).Scan(&account); err != nil || account == "" || account != r.Caller.AccountID {
-			t.Errorf("the key is of account %q: %v", account, err)
-		}
-		short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		defer cancel()
-		if _, err := i.Accept(short, keyed("k", `{"a":1}`)); fault.KindOf(err) != fault.KindUnavailable || k.calls != 0 {
-			t.Errorf("within the lease: %v, produced %d times", err, k.calls)
-		}
-		if _, err := i.keys.db.ExecContext(t.Context(), `UPDATE ingest_keys SET lease_until = 0`); err != nil {
-			t.Fatal(err)
-		}
-		if result, err := i.Accept(t.Context(), keyed("k", `{"a":1}`)); err != nil || result.Replayed || k.calls != 1 {
-			t.Errorf("after the lease: %+v %v, produced %d times", result, err, k.calls)
+		for key, acknowledged := range map[string]bool{"before Kafka": false, "behind Kafka": true} {
+			key = strings.ReplaceAll(key, " ", "-")
+			k := &fakeKafka{}
+			i := open(k)
+			const body = `{"a":1}`
+			r := keyed(key, body)
+			c, err := i.keys.claim(t.Context(), r.Caller.AccountID, sourceName(r.Caller), key, digest(r.Format, []byte(body)))
+			if err != nil {
+				t.Fatal(err) // and never completed
+			}
+			var account string // by which the key is purged
+			err = i.keys.db.QueryRowContext(t.Context(), `SELECT account_id FROM ingest_keys WHERE key = $1`, key).Scan(&account)
+			if err != nil || account == "" || account != r.Caller.AccountID {
+				t.Errorf("the key is of account %q: %v", account, err)
+			}
+			if acknowledged {
+				records := []kafka.Record{{Value: []byte(body)}}
+				numberRecords(records, c.bodyID())
+				if err := k.Produce(t.Context(), records...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			if _, err := i.Accept(short, keyed(key, body)); fault.KindOf(err) != fault.KindUnavailable || len(k.records) > 1 {
+				t.Errorf("within the lease: %v, %d records", err, len(k.records))
+			}
+
+			began := time.Now()
+			result, err := i.Accept(t.Context(), keyed(key, body))
+			if err != nil || result != (Result{Accepted: 1, Replayed: acknowledged}) || len(k.records) != 1 {
+				t.Errorf("%s: %+v %v, %d records", key, result, err, len(k.records))
+			}
+			if took := time.Since(began); took > 5*time.Second { // 3 s, on a slow machine
+				t.Errorf("%s: it took %v", key, took)
+			}
 		}
 	})
 }

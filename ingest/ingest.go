@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,11 +35,19 @@ type Accounts interface {
 	MayName(caller *identity.Principal, accountID string) bool
 }
 
+// Log reads the raw topics. *kafka.Cluster implements it.
+type Log interface {
+	KeyPartition(ctx context.Context, topic string, key []byte) (int, error)
+	OffsetAt(ctx context.Context, topic string, partition int, t time.Time) (int64, error)
+	Scan(ctx context.Context, topic string, partition int, from, to int64, each func(*kafka.Record)) error
+}
+
 // Deps are the dependencies of an Ingest.
 type Deps struct {
 	Formats  func(name string) (f *format.Format, ok bool)
 	Accounts Accounts
 	Producer Producer
+	Log      Log             // finds bodies whose result is unknown
 	DB       *sqldb.DB       // stores Idempotency-Keys
 	Tracer   *tracing.Tracer // nil disables tracing
 }
@@ -49,6 +60,7 @@ type Ingest struct {
 	namedAccount func(f *format.Format, record []byte) (string, error)
 	accounts     Accounts
 	producer     Producer
+	kafka        Log
 	tracer       *tracing.Tracer
 	log          *slog.Logger
 	metrics      *metrics
@@ -62,7 +74,7 @@ func New(ctx context.Context, settings Settings, deps Deps, reg prometheus.Regis
 	if err != nil {
 		return nil, err
 	}
-	if i.keys, err = newKeyStore(ctx, deps.DB, settings.ProduceTimeout+leaseMargin); err != nil {
+	if i.keys, err = newKeyStore(ctx, deps.DB); err != nil {
 		return nil, err
 	}
 	return i, nil
@@ -79,6 +91,7 @@ func newIngest(settings Settings, deps Deps, reg prometheus.Registerer, log *slo
 		namedAccount: (*format.Format).NamedAccount,
 		accounts:     deps.Accounts,
 		producer:     deps.Producer,
+		kafka:        deps.Log,
 		tracer:       deps.Tracer,
 		log:          log,
 		admission: &admission{
@@ -168,7 +181,8 @@ func (i *Ingest) storeBody(ctx context.Context, r Request) (result Result, err e
 	if err != nil {
 		return result, err
 	}
-	defer memory.release()
+	release := memory.release
+	defer func() { release() }()
 
 	body, err := readBody(r, memory)
 	if err != nil {
@@ -179,28 +193,64 @@ func (i *Ingest) storeBody(ctx context.Context, r Request) (result Result, err e
 		return result, err
 	}
 	if r.IdempotencyKey != "" {
-		return i.storeOnce(ctx, r, body, f.Topic, records)
+		release = func() {} // storeOnce may work longer than the request waits
+		return i.storeOnce(ctx, r, body, f.Topic, records, memory)
 	}
+
+	ctx, cancel := context.WithTimeout(ctx, i.settings.ProduceTimeout)
+	defer cancel()
 	if err := i.produceRecords(ctx, r, f.Topic, records); err != nil {
 		return result, err
 	}
 	return Result{Accepted: len(records)}, nil
 }
 
-// storeOnce stores the body unless it was stored under its Idempotency-Key.
-func (i *Ingest) storeOnce(ctx context.Context, r Request, body []byte, topic string, records []kafka.Record) (Result, error) {
+// storeOnce stores the body unless it was stored under its Idempotency-Key. After ProduceTimeout it returns
+// fault.KindUnavailable, and goes on until the result is known. It releases memory when it has ended.
+func (i *Ingest) storeOnce(ctx context.Context, r Request, body []byte, topic string, records []kafka.Record, memory *reservation) (Result, error) {
 	waitCtx, cancel := context.WithTimeout(ctx, i.settings.ProduceTimeout)
 	defer cancel()
 	claim, err := i.keys.claim(waitCtx, r.Caller.AccountID, sourceName(r.Caller), r.IdempotencyKey, digest(r.Format, body))
 	if err != nil {
+		memory.release()
 		return Result{}, err
 	}
 	if claim.holder == "" {
+		memory.release()
 		return claim.storedResult(true)
 	}
-	err = i.produceRecords(ctx, r, topic, records)
-	// The result is recorded even if the client has disconnected.
-	ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), leaseMargin)
+
+	type outcome struct {
+		result Result
+		err    error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		defer memory.release()
+		result, err := i.storeClaimed(context.WithoutCancel(ctx), r, topic, records, claim)
+		done <- outcome{result, err}
+	}()
+	select {
+	case o := <-done:
+		return o.result, o.err
+	case <-waitCtx.Done():
+		return Result{}, fault.Unavailable(waitCtx.Err(), retryAfter,
+			"Kafka has not acknowledged the body yet; send it again with its Idempotency-Key, under which it is stored once")
+	}
+}
+
+// storeClaimed stores what Kafka does not have of a claimed body, and records the result.
+func (i *Ingest) storeClaimed(ctx context.Context, r Request, topic string, records []kafka.Record, claim *claim) (Result, error) {
+	produceCtx, cancel := context.WithTimeout(ctx, storeTimeout)
+	renewCtx, stop := context.WithCancel(ctx)
+	var renewing sync.WaitGroup
+	renewing.Go(func() { i.keys.renewUntil(renewCtx, claim) })
+	replayed, err := i.produceMissing(produceCtx, r, topic, records, claim)
+	cancel()
+	stop()
+	renewing.Wait()
+
+	ctx, cancel = context.WithTimeout(ctx, updateTimeout)
 	defer cancel()
 	update := i.keys.abandon
 	if err == nil || fault.KindOf(err) == fault.KindTooLarge {
@@ -210,12 +260,70 @@ func (i *Ingest) storeOnce(ctx context.Context, r Request, body []byte, topic st
 		}
 	}
 	if updateErr := update(ctx, claim); updateErr != nil {
-		i.log.WarnContext(ctx, "Idempotency-Key not updated; a repeat of the body is stored again", "stored", err == nil, "error", updateErr)
+		i.log.WarnContext(ctx, "Idempotency-Key not updated; a repeat looks the body up in Kafka", "stored", err == nil, "error", updateErr)
 	}
 	if err != nil {
 		return Result{}, err
 	}
-	return claim.storedResult(false)
+	return claim.storedResult(replayed)
+}
+
+// produceMissing produces the records of a body that Kafka does not have from earlier attempts. It reports
+// whether it has all of them.
+func (i *Ingest) produceMissing(ctx context.Context, r Request, topic string, records []kafka.Record, claim *claim) (hadAll bool, err error) {
+	numberRecords(records, claim.bodyID())
+	if !claim.isRepeat() {
+		return false, i.produceRecords(ctx, r, topic, records)
+	}
+
+	stored, err := i.findRecords(ctx, topic, records, claim)
+	if err != nil {
+		return false, fault.Unavailable(fmt.Errorf("looking up a body in %s: %w", topic, err), retryAfter,
+			"Kafka does not tell whether it has the body; send it again")
+	}
+	missing := slices.DeleteFunc(slices.Clone(records), func(r kafka.Record) bool { return stored[string(r.Header(event.HeaderBody))] })
+	return len(missing) == 0 && len(records) > 0, i.produceRecords(ctx, r, topic, missing)
+}
+
+// numberRecords sets the header with which the records of a body are found again.
+func numberRecords(records []kafka.Record, id string) {
+	for n := range records {
+		records[n].Headers = []kafka.Header{{Key: event.HeaderBody, Value: fmt.Appendf(nil, "%s/%d", id, n)}}
+	}
+}
+
+// findRecords returns the headers HeaderBody of the records of a body that Kafka has from earlier attempts. It
+// reads what the partitions of the records' keys got at the time of the attempts.
+func (i *Ingest) findRecords(ctx context.Context, topic string, records []kafka.Record, claim *claim) (map[string]bool, error) {
+	stored, prefix, seen := map[string]bool{}, claim.bodyID()+"/", map[int]bool{}
+	for n := range records {
+		partition, err := i.kafka.KeyPartition(ctx, topic, records[n].Key)
+		if err != nil {
+			return nil, err
+		}
+		if seen[partition] {
+			continue
+		}
+		seen[partition] = true
+
+		from, err := i.kafka.OffsetAt(ctx, topic, partition, claim.attemptedFrom)
+		if err != nil {
+			return nil, err
+		}
+		to, err := i.kafka.OffsetAt(ctx, topic, partition, claim.attemptedUntil)
+		if err != nil {
+			return nil, err
+		}
+		err = i.kafka.Scan(ctx, topic, partition, from, to, func(r *kafka.Record) {
+			if header := string(r.Header(event.HeaderBody)); strings.HasPrefix(header, prefix) {
+				stored[header] = true
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return stored, nil
 }
 
 // storedResult returns the result of the request that stored the body.
@@ -248,6 +356,7 @@ func sourceName(caller *identity.Principal) string {
 	return "user:" + caller.UserID
 }
 
+// produceRecords adds the headers of a request to its records, and produces them.
 func (i *Ingest) produceRecords(ctx context.Context, r Request, topic string, records []kafka.Record) error {
 	if len(records) == 0 {
 		return nil
@@ -255,10 +364,12 @@ func (i *Ingest) produceRecords(ctx context.Context, r Request, topic string, re
 	ctx, span := i.tracer.StartSend(ctx, topic, len(records))
 	headers := i.recordHeaders(ctx, r)
 	for n := range records {
+		if own := records[n].Headers; own != nil {
+			records[n].Headers = append(own, headers...)
+			continue
+		}
 		records[n].Headers = headers
 	}
-	ctx, cancel := context.WithTimeout(ctx, i.settings.ProduceTimeout)
-	defer cancel()
 	began := time.Now()
 	err := i.producer.Produce(ctx, records...)
 	i.metrics.produce.Observe(time.Since(began).Seconds())

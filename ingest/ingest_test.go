@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,18 +28,50 @@ import (
 	"trunkline/internal/setting"
 )
 
-// fakeKafka is a producer that keeps the records, or fails.
+// fakeKafka is a producer that keeps the records, or fails. Its topics are one partition.
 type fakeKafka struct {
 	mu      sync.Mutex
 	calls   int
 	records []kafka.Record
 	respond func(ctx context.Context) error // nil: succeeds
+	stores  func(n int) int                 // how many of n records are stored; nil: all
+}
+
+// KeyPartition implements Log.
+func (k *fakeKafka) KeyPartition(context.Context, string, []byte) (int, error) { return 0, nil }
+
+// OffsetAt implements Log.
+func (k *fakeKafka) OffsetAt(_ context.Context, _ string, _ int, at time.Time) (int64, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	n := slices.IndexFunc(k.records, func(r kafka.Record) bool { return !r.Time.Before(at) })
+	if n < 0 {
+		n = len(k.records)
+	}
+	return int64(n), nil
+}
+
+// Scan implements Log.
+func (k *fakeKafka) Scan(_ context.Context, _ string, _ int, from, to int64, each func(*kafka.Record)) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i := range k.records[from:to] {
+		each(&k.records[int(from)+i])
+	}
+	return nil
 }
 
 func (k *fakeKafka) Produce(ctx context.Context, records ...kafka.Record) error {
 	k.mu.Lock()
 	k.calls++
-	k.records = append(k.records, records...)
+	n := len(records)
+	if k.stores != nil {
+		n = k.stores(n)
+	}
+	for _, r := range records[:n] {
+		r.Time = time.Now()
+		k.records = append(k.records, r)
+	}
 	k.mu.Unlock()
 	if k.respond != nil {
 		return k.respond(ctx)
@@ -74,7 +107,7 @@ var theKey = &identity.Principal{KeyID: "k1", AccountID: "acme", Role: identity.
 
 func ingestOn(t testing.TB, config Settings, k *fakeKafka) *Ingest {
 	t.Helper()
-	i, err := newIngest(config, Deps{Formats: testFormats, Accounts: accountList{"acme", "acme-sub"}, Producer: k},
+	i, err := newIngest(config, Deps{Formats: testFormats, Accounts: accountList{"acme", "acme-sub"}, Producer: k, Log: k},
 		prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

@@ -192,8 +192,12 @@ func (b *batch) formatOf(raw *kafka.Record) (f *format.Format, account string, e
 // exists. Records of a live feed have the account in the key: the feed's rules may map
 // a name on the platform to another account.
 func (b *batch) resolveAccount(ctx context.Context, account string, raw *kafka.Record) (string, error) {
-	if account == "" || len(raw.Key) > 0 && bytes.HasPrefix(raw.Header(event.HeaderSource), feedSourcePrefix) {
+	fromFeed := bytes.HasPrefix(raw.Header(event.HeaderSource), feedSourcePrefix)
+	if account == "" || len(raw.Key) > 0 && fromFeed {
 		account = string(raw.Key)
+	}
+	if account == "" && fromFeed {
+		return "", format.Rejectf(UnknownAccount, "no rule of the feed and no domain of an account matches the names in the header "+event.HeaderAccountNames)
 	}
 	if account == "" {
 		return "", format.Rejectf(NoAccount, "neither the record nor its key names an account")

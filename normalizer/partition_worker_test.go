@@ -299,14 +299,23 @@ func TestAFormatOfAnotherTopicIsUnknown(t *testing.T) {
 }
 
 func TestWithoutAnyAccountARecordIsADeadLetter(t *testing.T) {
-	b := testBatch(event.TopicRaw, 3)
-	r := rawEvent(3, testRecorded, "acme")
-	r.Key, r.Value = nil, []byte(`{"Type":"AGENT_LOGIN"}`)
-	if err := b.fill(t.Context(), []kafka.Record{r}, 1); err != nil {
-		t.Fatal(err)
-	}
-	if len(b.dead) != 1 || string(b.dead[0].Header(event.HeaderErrorKind)) != string(NoAccount) {
-		t.Errorf("dead letters %v", b.dead)
+	for source, want := range map[string]format.Kind{"apikey:1": NoAccount, "feed:pbx": UnknownAccount} {
+		b := testBatch(event.TopicRaw, 3)
+		r := rawEvent(3, testRecorded, "acme")
+		r.Key, r.Value = nil, []byte(`{"Type":"AGENT_LOGIN"}`)
+		r.Headers = []kafka.Header{
+			{Key: event.HeaderFormat, Value: []byte("svc.cc")}, {Key: event.HeaderSource, Value: []byte(source)},
+			{Key: event.HeaderAccountNames, Value: []byte("acme.example.com\nsupport")},
+		}
+		if err := b.fill(t.Context(), []kafka.Record{r}, 1); err != nil {
+			t.Fatal(err)
+		}
+		if len(b.dead) != 1 || string(b.dead[0].Header(event.HeaderErrorKind)) != string(want) {
+			t.Fatalf("%s: dead letters %v, want %s", source, b.dead, want)
+		}
+		if names := b.dead[0].Header(event.HeaderAccountNames); string(names) != "acme.example.com\nsupport" {
+			t.Errorf("%s: the names are %q", source, names)
+		}
 	}
 }
 

@@ -1,6 +1,12 @@
 package feed
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+)
 
 // Directory finds the ids of accounts.
 type Directory interface {
@@ -50,6 +56,47 @@ func (a *accountMap) Account(names ...string) string {
 		}
 	}
 	return ""
+}
+
+// HasSent reports whether a feed has sent a record.
+func HasSent(r *kafka.Record) bool {
+	return strings.HasPrefix(string(r.Header(event.HeaderSource)), sourcePrefix)
+}
+
+// FindAccount returns the account of a record whose account a feed did not find, by the rules of the record's
+// feed and the directory as they are at the time of the call. It returns "" if there is none, or if no feed
+// has sent the record.
+func FindAccount(feeds []Config, directory Directory, r *kafka.Record) string {
+	if !HasSent(r) {
+		return ""
+	}
+	if len(r.Key) > 0 { // what a rule names, which the directory did not have
+		id, _ := directory.Resolve(string(r.Key))
+		return id
+	}
+
+	var cfg Config // of a feed that is not in the settings: the directory's domains
+	if i := slices.IndexFunc(feeds, func(c Config) bool { return c.Source() == string(r.Header(event.HeaderSource)) }); i >= 0 {
+		cfg = feeds[i]
+	}
+	names := strings.Split(string(r.Header(event.HeaderAccountNames)), "\n")
+	account := NewAccounts(cfg, directory).Account(names...)
+	if account == "" && cfg.Kind == KindKazoo { // an account may have Kazoo's id
+		account, _ = directory.Resolve(names[0])
+	}
+	return account
+}
+
+// joinNames returns the value of event.HeaderAccountNames.
+func joinNames(names []string) string {
+	var lines []string
+	for _, name := range names {
+		line := strings.ReplaceAll(name, "\n", " ")
+		if line != "" && !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // accountID returns the id of the account that a setting names. If the directory does not have the

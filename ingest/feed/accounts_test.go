@@ -1,6 +1,11 @@
 package feed
 
-import "testing"
+import (
+	"testing"
+
+	"trunkline/event"
+	"trunkline/internal/kafka"
+)
 
 type fakeDirectory map[string]string // domain to id
 
@@ -47,5 +52,34 @@ func TestAccountsOfNames(t *testing.T) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// A dead letter of a feed is mapped by what is known at the time of the retry.
+func TestAccountsOfDeadLetters(t *testing.T) {
+	feeds := []Config{
+		{Name: "pbx", Kind: KindAsterisk, Accounts: []AccountRule{{"support-*", "Acme"}}},
+		{Name: "fixed", Kind: KindFreeSWITCH, Account: "acme.example"}, {Name: "kz", Kind: KindKazoo},
+	}
+	before, after := fakeDirectory{}, fakeDirectory{"acme.example": "a1", "Acme": "a1", "realm.example": "00000000000000000000000000000001"}
+	for _, c := range []struct{ name, source, key, names, want string }{
+		{"a domain", "feed:pbx", "", "from-internal\nacme.example", "a1"},
+		{"a rule", "feed:pbx", "", "support-1", "a1"},
+		{"what a rule names", "feed:pbx", "Acme", "", "a1"},
+		{"an account of Kazoo", "feed:kz", "", "00000000000000000000000000000001\nother.example", "00000000000000000000000000000001"},
+		{"a feed that is not in the settings", "feed:gone", "", "acme.example", "a1"},
+		{"no name matches", "feed:pbx", "", "other.example", ""},
+		{"no names", "feed:pbx", "", "", ""},
+		{"not of a feed", "apikey:1", "", "acme.example", ""},
+	} {
+		r := &kafka.Record{Key: []byte(c.key), Headers: []kafka.Header{
+			{Key: event.HeaderSource, Value: []byte(c.source)}, {Key: event.HeaderAccountNames, Value: []byte(c.names)},
+		}}
+		if got := FindAccount(feeds, after, r); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+		if got := FindAccount(feeds, before, r); got != "" && c.name != "a rule" { // the rule is there, its account is not
+			t.Errorf("%s, before the account exists: got %q", c.name, got)
+		}
 	}
 }

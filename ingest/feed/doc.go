@@ -10,13 +10,13 @@
 //
 // # Resync
 //
-// After each connect, and after a hole in a platform's sequence, the feed requests the platform's
-// agents, calls and devices, waits meanwhile until the state (cc.state) includes everything that was
-// read before the request, compares both, and stores one resync record for each difference. Objects
-// with events during the comparison, and calls that the platform no longer has, are compared in a
-// further round. There are at most resyncRounds rounds: the state of an object that changes all the
-// time follows from its events. Events are sent during a resync; they are held only while the
-// differences are stored.
+// After each connect, after a hole in a platform's sequence or in the spool, when the platform says that
+// something changed without an event, and every resyncInterval, the feed requests the platform's agents,
+// calls and devices, waits meanwhile until the state (cc.state) includes everything that was read before
+// the request, compares both, and stores one resync record for each difference. Objects with events
+// during the comparison or shortly before it, and calls that the platform no longer has, are compared in
+// further rounds, until none is open; the pauses grow to maxResyncPause. Events are sent during a resync;
+// they are held only while the differences are stored.
 //
 // # Leases
 //

@@ -22,7 +22,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		oldestUnsent:      gauge("trunkline_feed_oldest_unsent_seconds", "Age of the oldest event that Kafka does not have yet; 0: it has all."),
 		events:            counter("trunkline_feed_events_total", "Events read from the platform."),
 		bytes:             counter("trunkline_feed_bytes_total", "Bytes of the events read from the platform."),
-		holes:             counter("trunkline_feed_holes_total", "Places where the platform's numbering shows events missing."),
+		holes:             counter("trunkline_feed_holes_total", "Places where events are missing, by the platform's numbering or through damage in the spool."),
 		resyncDifferences: counter("trunkline_feed_resync_differences_total", "Differences between the platform and the state that a resync has corrected."),
 		dropped:           counter("trunkline_feed_dropped_total", "Events lost: missing in the platform's numbering, too large for Kafka, or damaged in the spool."),
 	}

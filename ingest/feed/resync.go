@@ -16,10 +16,14 @@ import (
 )
 
 const (
-	// resyncRounds is the largest number of rounds for an object that changes during each of them. One
-	// more round follows for a call that is first missing in the last one.
-	resyncRounds    = 3
-	resyncPause     = 500 * time.Millisecond // between rounds
+	// The pause between two rounds grows up to maxResyncPause, which is the pace for an object that has an
+	// event in each round.
+	resyncPause    = 500 * time.Millisecond
+	maxResyncPause = 30 * time.Second
+	// resyncInterval is the time from the end of a resync to the next one without a reason, longer where a
+	// resync takes more than 1/resyncShare of it.
+	resyncInterval  = 5 * time.Minute
+	resyncShare     = 100
 	snapshotTimeout = 10 * time.Second
 	// settleTime is the wait for events that were in transit during the platform's response. Their
 	// objects are left for the next round.
@@ -28,41 +32,52 @@ const (
 	stateTimeout = 15 * time.Second
 )
 
-// runResyncs resyncs on request until ctx ends. The first resync waits until other nodes have sent
-// the events before the connection.
+// runResyncs resyncs on request and periodically until ctx ends. The first resync waits until other nodes
+// have sent the events before the connection.
 func (r *runner) runResyncs(ctx context.Context, session Session, eventSender *sender) error {
 	if !eventSender.waitReleased(ctx) {
 		return context.Cause(ctx)
 	}
+	periodic := time.NewTimer(r.resyncInterval)
+	defer periodic.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-r.resyncRequests:
+		case <-periodic.C:
 		}
-		if !r.mayResync(ctx) {
-			continue
+
+		var took time.Duration
+		if r.mayResync(ctx) {
+			took = r.resyncWithRetry(ctx, session, eventSender)
 		}
-		wait := retry.Backoff{First: time.Second, Max: 30 * time.Second}
-		for {
-			err := r.resync(ctx, session, eventSender)
-			if ctx.Err() != nil {
-				break
-			}
-			r.setResyncError(err)
-			if err == nil {
-				break
-			}
-			if refusal, ok := errors.AsType[*Refusal](err); ok {
-				r.log.Error("state queries refused by the platform", "error", err, "advice", refusal.Advice)
-				break
-			}
-			r.log.Warn("resync failed, trying again", "error", err)
-			if !wait.Wait(ctx) {
-				break
-			}
-		}
+		periodic.Reset(max(r.resyncInterval, took*resyncShare))
 		retry.Sleep(ctx, resyncPause)
+	}
+}
+
+// resyncWithRetry resyncs, and retries until it succeeds, the platform refuses it, or ctx ends. It returns
+// the time that the rounds took, without the pauses.
+func (r *runner) resyncWithRetry(ctx context.Context, session Session, eventSender *sender) time.Duration {
+	wait := retry.Backoff{First: time.Second, Max: 30 * time.Second}
+	for {
+		took, err := r.resync(ctx, session, eventSender)
+		if ctx.Err() != nil {
+			return took
+		}
+		r.setResyncError(err)
+		if err == nil {
+			return took
+		}
+		if refusal, ok := errors.AsType[*Refusal](err); ok {
+			r.log.Error("state queries refused by the platform", "error", err, "advice", refusal.Advice)
+			return took
+		}
+		r.log.Warn("resync failed, trying again", "error", err)
+		if !wait.Wait(ctx) {
+			return took
+		}
 	}
 }
 
@@ -81,24 +96,35 @@ func (r *runner) mayResync(ctx context.Context) bool {
 	return !other
 }
 
-// resync compares the platform with the state, and repeats this for objects that changed during the
-// comparison.
-func (r *runner) resync(ctx context.Context, session Session, eventSender *sender) error {
-	began, total := time.Now(), 0
+// resync compares the platform with the state, in rounds until no object is open. A request for a resync
+// during a pause begins with all objects again.
+func (r *runner) resync(ctx context.Context, session Session, eventSender *sender) (took time.Duration, err error) {
+	pause := retry.Backoff{First: resyncPause, Max: maxResyncPause}
 	states := newStateReader(r.kafka)
 	var found *comparisonRound
-	for n := 1; ; n++ {
-		var err error
-		if found, err = r.resyncRound(ctx, session, eventSender, states, found); err != nil {
-			return err
+	for rounds, differences := 1, 0; ; rounds++ {
+		began := time.Now()
+		found, err = r.resyncRound(ctx, session, eventSender, states, found)
+		took += time.Since(began)
+		if err != nil {
+			return took, err
 		}
-		total += len(found.differences)
-		if len(found.unsettled) == 0 || n >= resyncRounds && len(found.missingCalls) == 0 || n > resyncRounds {
-			r.log.Info("resync done", "differences", total, "rounds", n, "still_changing", len(found.unsettled), "took", time.Since(began).Round(time.Millisecond))
-			return nil
+		r.setResyncError(nil)
+		differences += len(found.differences)
+		if len(found.unsettled) == 0 {
+			r.log.Info("resync done", "differences", differences, "rounds", rounds, "took", took.Round(time.Millisecond))
+			return took, nil
 		}
-		if !retry.Sleep(ctx, resyncPause) {
-			return context.Cause(ctx)
+
+		select {
+		case <-ctx.Done():
+			return took, context.Cause(ctx)
+		case <-r.resyncRequests:
+			found = nil
+		case <-time.After(pause.Next()):
+		}
+		if !r.mayResync(ctx) { // another node does by now
+			return took, nil
 		}
 	}
 }
@@ -122,6 +148,10 @@ func (r *runner) resyncRound(ctx context.Context, session Session, eventSender *
 	if err != nil {
 		cancel()
 		return nil, err
+	}
+	if len(snapshot.Kinds) == 0 && len(snapshot.Objects) == 0 { // nothing to compare
+		cancel()
+		return &comparisonRound{}, nil
 	}
 	retry.Sleep(ctx, settleTime)
 	reading.Wait()

@@ -50,15 +50,14 @@ func TestACallMissingInOneAnswerIsNotEnded(t *testing.T) {
 	}
 }
 
-// resyncs returns the numbers of rounds and of open objects of the resyncs that a log
-// has.
-func (l *testLog) resyncs() (rounds, open []string) {
+// resyncs returns the numbers of rounds of the resyncs that a log has.
+func (l *testLog) resyncs() (rounds []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, m := range regexp.MustCompile(`msg="resync done" .*rounds=(\d+) still_changing=(\d+)`).FindAllStringSubmatch(l.text.String(), -1) {
-		rounds, open = append(rounds, m[1]), append(open, m[2])
+	for _, m := range regexp.MustCompile(`msg="resync done" .*rounds=(\d+)`).FindAllStringSubmatch(l.text.String(), -1) {
+		rounds = append(rounds, m[1])
 	}
-	return rounds, open
+	return rounds
 }
 
 type testLog struct {
@@ -73,15 +72,15 @@ func (l *testLog) Write(b []byte) (int, error) {
 }
 
 // Under traffic each snapshot is older than some events. Only the objects of such events are compared
-// again.
+// again, until no event comes between.
 func TestAResyncConvergesUnderTraffic(t *testing.T) {
 	for name, test := range map[string]struct {
 		agent  func(question int) string // that has an event with each question
 		rounds int
-		open   string
 	}{
-		"another agent each time": {func(question int) string { return fmt.Sprint(question) }, 2, "0"},
-		"one agent each time":     {func(int) string { return "1" }, resyncRounds, "1"},
+		"another agent each time":         {func(question int) string { return fmt.Sprint(question) }, 2},
+		"one agent with four answers":     {func(question int) string { return map[bool]string{true: "1", false: "x"}[question <= 4] }, 5},
+		"one agent whose event is missed": {func(question int) string { return map[bool]string{true: "1", false: "x"}[question <= 3] }, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			k, p := newFakeKafka(), newFakePlatform()
@@ -96,29 +95,59 @@ func TestAResyncConvergesUnderTraffic(t *testing.T) {
 			}
 			log := &testLog{}
 			n := startNodeLog(t, "a", t.TempDir(), openTestStore(t, ""), k, p, Config{}, slog.New(slog.NewTextHandler(log, nil)))
-			eventually(t, "the resync is done", func() bool { rounds, _ := log.resyncs(); return len(rounds) > 0 })
+			eventually(t, "the resync is done", func() bool { return len(log.resyncs()) > 0 })
 			n.stop()
-			rounds, open := log.resyncs()
-			if questions != test.rounds || rounds[0] != fmt.Sprint(test.rounds) || open[0] != test.open {
-				t.Errorf("%d questions, %v rounds, %v agents open; want %d and %s", questions, rounds, open, test.rounds, test.open)
+			if rounds := log.resyncs(); questions != test.rounds || rounds[0] != fmt.Sprint(test.rounds) {
+				t.Errorf("%d questions, %v rounds; want %d", questions, rounds, test.rounds)
 			}
 			if got := k.entry(state.Agent, "9"); got != "available q" {
 				t.Errorf("an agent without events is %q", got)
 			}
-			joins := 0
+			if got := k.entry(state.Agent, test.agent(1)); got != "break q" { // no event has the queue
+				t.Errorf("an agent with events is %q", got)
+			}
 			for _, m := range k.read() {
 				if m.Resync != "" && m.Facts.AgentID == test.agent(1) && m.Facts.State != "" {
 					t.Errorf("an answer older than an event was stored: %+v", m)
 				}
-				if m.Facts.Name == event.NameAgentQueueJoin {
-					joins++
-				}
-			}
-			if want := map[string]int{"0": 10, "1": 9}[test.open]; joins != want {
-				t.Errorf("%d queues joined, want %d", joins, want)
 			}
 		})
 	}
+}
+
+// A request during the pauses of a resync compares all objects again, not only those that are open.
+func TestARequestDuringAResyncComparesEverything(t *testing.T) {
+	k, p := newFakeKafka(), newFakePlatform()
+	for _, id := range []string{"busy", "quiet"} {
+		p.objects[id] = *agentIs(id, event.Available, "q")
+	}
+	questions := 0
+	p.asked = func() {
+		if questions++; questions > 4 {
+			return
+		}
+		p.happenLocked(event.Facts{Name: event.NameAgentState, AgentID: "busy", State: event.Break}, "busy", agentIs("busy", event.Break, "q"))
+		if questions == 3 { // a change without an event, and its announcement
+			p.objects["quiet"] = *agentIs("quiet", event.Available, "q", "q2")
+			p.events = append(p.events, Event{Resync: true})
+		}
+	}
+	startNode(t, "a", t.TempDir(), openTestStore(t, ""), k, p, Config{})
+	awaitResync(t, k, map[string]string{"agent busy": "break q", "agent quiet": "available q,q2"})
+}
+
+// What a platform changes without an event is found although nothing requests a resync.
+func TestPlatformsAreComparedPeriodically(t *testing.T) {
+	k, p := newFakeKafka(), newFakePlatform()
+	p.objects["1"] = *agentIs("1", event.Available, "q")
+	n := newTestNode(t, "a", t.TempDir(), openTestStore(t, ""), k, p, Config{}, slog.New(slog.DiscardHandler))
+	n.resyncInterval = 10 * time.Millisecond
+	n.start(t)
+	awaitResync(t, k, map[string]string{"agent 1": "available q"})
+	p.mu.Lock()
+	p.objects["1"] = *agentIs("1", event.Break, "q2")
+	p.mu.Unlock()
+	awaitResync(t, k, map[string]string{"agent 1": "break q2"})
 }
 
 // A call that leaves its queue continues in the dialplan: the call has ended, but its leg exists.

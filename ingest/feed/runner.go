@@ -35,8 +35,9 @@ type runner struct {
 	run    string  // run of the identities that this process assigns if the platform assigns none
 	number uint64  // number of the last such identity; used by the reading goroutine
 
-	leaseTime    time.Duration
-	orderTimeout time.Duration
+	leaseTime      time.Duration
+	orderTimeout   time.Duration
+	resyncInterval time.Duration
 
 	resyncRequests chan struct{} // capacity 1
 	heldSignal     chan struct{} // capacity 1: events are held for another node
@@ -235,6 +236,13 @@ func (r *runner) countEvent(e *Event) {
 	}
 }
 
+// countSpoolLoss counts records that were lost in the spool as a gap, and requests a resync.
+func (r *runner) countSpoolLoss(records int) {
+	r.metrics.holes.add(1)
+	r.metrics.dropped.add(uint64(records))
+	signal(r.resyncRequests)
+}
+
 // entryOf returns the record of an event, or false if there is nothing to store. With keep the record
 // shares no memory with the event.
 func (r *runner) entryOf(e *Event, now time.Time, keep bool) (entry, bool) {
@@ -259,13 +267,15 @@ func (r *runner) entryOf(e *Event, now time.Time, keep bool) (entry, bool) {
 		r.number++
 		identity = Identity{Run: r.run, Number: r.number}
 	}
-	headers := make([]kafka.Header, 0, 3+len(e.Headers))
+	headers := make([]kafka.Header, 0, 4+len(e.Headers))
 	headers = append(headers, kafka.Header{Key: event.HeaderFormat, Value: []byte(e.Format)},
 		kafka.Header{Key: event.HeaderSource, Value: []byte(r.cfg.Source())},
 		kafka.Header{Key: event.HeaderIdentity, Value: identity.Append(nil)})
 	record := kafka.Record{Topic: e.Topic, Partition: kafka.AnyPartition, Value: e.Value, Headers: append(headers, e.Headers...)}
 	if e.Account != "" {
 		record.Key = []byte(e.Account)
+	} else if names := joinNames(e.Names); names != "" {
+		record.Headers = append(record.Headers, kafka.Header{Key: event.HeaderAccountNames, Value: []byte(names)})
 	}
 	if keep {
 		record.Value = bytes.Clone(e.Value)

@@ -70,18 +70,19 @@ func newRunner(feedConfig Config, cfg ServiceConfig, deps ServiceDeps, metrics f
 	if err != nil {
 		return nil, err
 	}
-	lost := func(n int) { metrics.dropped.add(uint64(n)) }
-	spool, err := openSpool(filepath.Join(cfg.DataDir, "feeds", feedConfig.Name), cfg.SpoolBytes, lost, logger)
+	out := &output{deps.Producer, deps.Tracer, func(n int) { metrics.dropped.add(uint64(n)) }, logger}
+	r := &runner{
+		cfg: feedConfig, node: cfg.Node, platform: platform, store: deps.Store, log: logger, kafka: deps.Log, output: out,
+		metrics: metrics, recoverer: recoverer,
+		run: newRun(), leaseTime: leaseTime, orderTimeout: orderTimeout, resyncInterval: resyncInterval,
+		resyncRequests: make(chan struct{}, 1), heldSignal: make(chan struct{}, 1), warnedNames: map[string]bool{}, slot: -1,
+	}
+	dir := filepath.Join(cfg.DataDir, "feeds", feedConfig.Name)
+	r.spool, err = openSpool(dir, cfg.SpoolBytes, r.countSpoolLoss, logger)
 	if err != nil {
 		return nil, err
 	}
-	out := &output{deps.Producer, deps.Tracer, lost, logger}
-	r := &runner{
-		cfg: feedConfig, node: cfg.Node, platform: platform, store: deps.Store, log: logger, kafka: deps.Log, output: out,
-		metrics: metrics, recoverer: recoverer, spool: spool, sender: newSender(spool, out),
-		run: newRun(), leaseTime: leaseTime, orderTimeout: orderTimeout,
-		resyncRequests: make(chan struct{}, 1), heldSignal: make(chan struct{}, 1), warnedNames: map[string]bool{}, slot: -1,
-	}
+	r.sender = newSender(r.spool, out)
 	r.setState(StateStandby, nil)
 	return r, nil
 }

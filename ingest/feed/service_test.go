@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -784,5 +786,68 @@ func TestKillsOutagesAndAFullDiskLoseNothing(t *testing.T) {
 			t.Fatalf("event %d was sent as %s and as %s", m.N, before, identity)
 		}
 		identities[m.N] = identity
+	}
+}
+
+// Damage in the spool while Kafka is unavailable: the loss is counted as a hole, and a resync follows.
+func TestDamageInTheSpoolIsAHoleAndAResync(t *testing.T) {
+	k, p := newFakeKafka(), newFakePlatform()
+	p.plain = true
+	n := startNode(t, "a", t.TempDir(), openTestStore(t, ""), k, p, Config{})
+	eventually(t, "connected", n.is(StateConnected))
+	asked := 0
+	questions := func() int { p.mu.Lock(); defer p.mu.Unlock(); return asked }
+	p.mu.Lock()
+	p.asked = func() { asked++ }
+	p.mu.Unlock()
+	p.happen(event.Facts{Name: event.NameAgentLogin, AgentID: "1", State: event.Available}, "1", agentIs("1", event.Available))
+	awaitResync(t, k, map[string]string{"agent 1": "available"})
+	eventually(t, "the first resync is over", func() bool { return !held(n.sender) })
+
+	n.kafka.pause()
+	before := n.spool.End()
+	p.happen(event.Facts{Name: event.NameOther}, "x", nil) // in the batch that waits for Kafka
+	eventually(t, "it is read", func() bool { return before.before(n.spool.End()) && p.allRead() })
+	start := n.spool.End().offset
+	for i := range 20 {
+		p.happen(event.Facts{Name: event.NameAgentState, AgentID: "1", State: []event.State{event.Break, event.Available}[i%2]}, "1", agentIs("1", event.Available))
+	}
+	eventually(t, "all are read", p.allRead)
+	end := n.spool.End().offset
+	file, err := os.OpenFile(n.spool.segmentPath(n.spool.End().segment), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if _, err := file.WriteAt(bytes.Repeat([]byte{0xee}, int(end-start)), start); err != nil {
+		t.Fatal(err)
+	}
+	asking := questions()
+	n.kafka.resume()
+	p.happen(event.Facts{Name: event.NameOther}, "x", nil)
+
+	eventually(t, "the loss is counted", func() bool {
+		s := n.currentStatus(time.Now())
+		return s.Dropped == 20 && s.Holes > 0
+	})
+	eventually(t, "a resync follows", func() bool { return questions() > asking })
+}
+
+// An event of an unknown account keeps the names that were looked up, for a retry of its dead letter.
+func TestAnEventOfAnUnknownAccountKeepsItsNames(t *testing.T) {
+	k, p := newFakeKafka(), newFakePlatform()
+	n := startNode(t, "a", t.TempDir(), openTestStore(t, ""), k, p, Config{})
+	eventually(t, "connected", n.is(StateConnected))
+	p.mu.Lock()
+	p.events = append(p.events, Event{Topic: event.TopicRaw, Format: "scripted", Value: []byte(`{}`),
+		Names: []string{"acme.example", "", "sup\nport", "acme.example"}})
+	for s := range p.sessions {
+		signal(s.news)
+	}
+	p.mu.Unlock()
+	eventually(t, "it is stored", func() bool { return len(k.topic(event.TopicRaw)) > 0 })
+	r := k.topic(event.TopicRaw)[0]
+	if names := string(r.Header(event.HeaderAccountNames)); names != "acme.example\nsup port" || len(r.Key) != 0 {
+		t.Errorf("key %q, names %q", r.Key, names)
 	}
 }

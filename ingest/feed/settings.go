@@ -70,7 +70,9 @@ func (c *Config) SetDefaults() {
 }
 
 // Source returns the value of the header source of the feed's records.
-func (c *Config) Source() string { return "feed:" + c.Name }
+func (c *Config) Source() string { return sourcePrefix + c.Name }
+
+const sourcePrefix = "feed:"
 
 // maxName is the largest length of a feed's name in bytes. The name is also a folder's name.
 const maxName = 64

@@ -41,10 +41,11 @@ var (
 //
 // A segment is a file of records. A record is its length, its CRC-32C and its bytes. Each process
 // starts a new segment, so that a record that was truncated at the end of a process is the last one of
-// its segment.
+// its segment. Damaged bytes are passed up to the next whole record; the records' numbers say how many
+// were lost.
 //
-// The checkpoint is written alternately to two places of one file, each with a checksum, so that the
-// previous one remains after a torn write.
+// The checkpoint has the number of the last record before it. It is written alternately to two places of
+// one file, each with a checksum, so that the previous one remains after a torn write.
 type spool struct {
 	dir    string
 	limit  int64
@@ -60,6 +61,7 @@ type spool struct {
 	file        segmentFile
 	writeFailed bool // the last write or sync failed: start a new segment
 	buffer      []byte
+	lastNumber  spoolNumber // of the last record appended
 
 	mu            sync.Mutex
 	tail          position         // after the last complete record
@@ -70,8 +72,10 @@ type spool struct {
 
 	// Used by the goroutine that reads.
 	reader           *os.File
-	readerSegment    uint64   // the reader's segment
-	head             position // to read next
+	readerSegment    uint64      // the reader's segment
+	head             position    // to read next
+	lastRead         spoolNumber // of the last record read
+	reported         uint64      // lost records behind lastRead that onLost was called for
 	chunk            []byte
 	checkpoint       *os.File
 	checkpointNumber int64
@@ -97,8 +101,8 @@ const (
 	maxRecord = topics.MaxRecordBytes
 )
 
-// openSpool opens the spool in dir, and creates it if necessary. lost is called with the number of
-// damaged records.
+// openSpool opens the spool in dir, and creates it if necessary. lost is called, by the goroutine that
+// reads, with a number of records that are damaged or missing.
 func openSpool(dir string, limit setting.Bytes, lost func(records int), log *slog.Logger) (*spool, error) {
 	s := &spool{
 		dir: dir, limit: int64(limit), log: log, onLost: lost,
@@ -116,6 +120,7 @@ func openSpool(dir string, limit setting.Bytes, lost func(records int), log *slo
 	if err := s.openCheckpoint(); err != nil {
 		return nil, fmt.Errorf("opening the spool's checkpoint: %w", err)
 	}
+	s.lastNumber.process = uint32(s.tail.segment + 1)
 	return s, nil
 }
 
@@ -158,8 +163,8 @@ func (s *spool) openCheckpoint() error {
 	n, _ := file.ReadAt(content, 0) // a new file has fewer bytes
 	for at := 0; at+checkpointSize <= n; at += checkpointSize {
 		slot := content[at:][:checkpointSize]
-		if number, p, ok := parseCheckpoint(slot); ok && number > s.checkpointNumber {
-			s.checkpointNumber, s.head = number, p
+		if number, p, last, ok := parseCheckpoint(slot); ok && number > s.checkpointNumber {
+			s.checkpointNumber, s.head, s.lastRead = number, p, last
 		}
 	}
 	for segment := range s.sizes {
@@ -180,22 +185,31 @@ func (s *spool) openCheckpoint() error {
 	return nil
 }
 
-func parseCheckpoint(b []byte) (number int64, p position, ok bool) {
-	sum := crc32.Checksum(b[:checkpointSize-4], castagnoli)
-	if sum != binary.BigEndian.Uint32(b[checkpointSize-4:]) {
-		return 0, position{}, false
+// parseCheckpoint parses one place: the checkpoint's number, the position's segment and offset, the number and
+// process of the last record before it (zero in a checkpoint of an earlier version), and a checksum.
+func parseCheckpoint(b []byte) (number int64, p position, last spoolNumber, ok bool) {
+	sum := crc32.Checksum(b[:len(b)-4], castagnoli)
+	if sum != binary.BigEndian.Uint32(b[len(b)-4:]) {
+		return 0, position{}, spoolNumber{}, false
 	}
-	return int64(binary.BigEndian.Uint64(b)), position{binary.BigEndian.Uint64(b[8:]), int64(binary.BigEndian.Uint64(b[16:]))}, true
+	word := func(i int) uint64 { return binary.BigEndian.Uint64(b[8*i:]) }
+	last = spoolNumber{binary.BigEndian.Uint32(b[32:]), word(3)}
+	return int64(word(0)), position{word(1), int64(word(2))}, last, true
 }
 
 // Done stores a checkpoint: Kafka has all records before p, and they are not read again.
 func (s *spool) Done(_ context.Context, p position) error {
+	last := s.lastRead
+	if p != s.head {
+		last = spoolNumber{}
+	}
 	s.checkpointNumber++
-	b := make([]byte, checkpointSize)
-	binary.BigEndian.PutUint64(b, uint64(s.checkpointNumber))
-	binary.BigEndian.PutUint64(b[8:], p.segment)
-	binary.BigEndian.PutUint64(b[16:], uint64(p.offset))
-	binary.BigEndian.PutUint32(b[checkpointSize-4:], crc32.Checksum(b[:checkpointSize-4], castagnoli))
+	b := make([]byte, 0, checkpointSize)
+	for _, word := range []uint64{uint64(s.checkpointNumber), p.segment, uint64(p.offset), last.record} {
+		b = binary.BigEndian.AppendUint64(b, word)
+	}
+	b = binary.BigEndian.AppendUint32(b, last.process)
+	b = binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 	if _, err := s.checkpoint.WriteAt(b, s.checkpointNumber%2*checkpointSize); err != nil {
 		return fmt.Errorf("writing the spool's checkpoint: %w", err)
 	}
@@ -250,6 +264,7 @@ func (s *spool) Append(entries []entry) error {
 	for i := range entries {
 		start := len(s.buffer)
 		s.buffer = append(s.buffer, make([]byte, recordHeader)...)
+		entries[i].number = spoolNumber{s.lastNumber.process, s.lastNumber.record + uint64(i) + 1}
 		s.buffer = appendEntry(s.buffer, &entries[i])
 		body := s.buffer[start+recordHeader:]
 		binary.BigEndian.PutUint32(s.buffer[start:], uint32(len(body)))
@@ -267,6 +282,7 @@ func (s *spool) Append(entries []entry) error {
 			return fmt.Errorf("beginning a segment of the spool: %w", err)
 		}
 	}
+
 	end := s.End()
 	if _, err := s.file.Write(s.buffer); err != nil {
 		// A partly written record is after the end, and ignored.
@@ -282,6 +298,7 @@ func (s *spool) Append(entries []entry) error {
 	s.unsynced = s.file
 	s.mu.Unlock()
 	s.size.Add(int64(len(s.buffer)))
+	s.lastNumber.record += uint64(len(entries))
 	signal(s.appended)
 	return nil
 }

@@ -1,7 +1,9 @@
 package feed
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"os"
 )
 
@@ -24,6 +26,9 @@ func (s *spool) Next(limit position) (entries []entry, next position, err error)
 		entries, err = s.readBatch(end)
 		if err != nil || len(entries) > 0 {
 			return entries, s.head, err
+		}
+		if s.head.offset < end { // behind damaged bytes
+			continue
 		}
 		if !s.nextSegment(limit) {
 			return nil, s.head, nil
@@ -80,58 +85,88 @@ func (s *spool) nextSegment(limit position) bool {
 	return true
 }
 
-// readBatch reads about batchBytes of records of the current segment, up to end.
+// readBatch reads about batchBytes of records of the current segment, up to end. It returns none where it
+// has passed damaged bytes only.
 func (s *spool) readBatch(end int64) ([]entry, error) {
-	size := int(min(end-s.head.offset, batchBytes))
-	if size <= 0 {
+	rest := end - s.head.offset
+	if rest <= 0 {
 		return nil, nil
 	}
-	chunk, err := s.readAt(size)
-	if err != nil {
-		return nil, err
-	}
-	entries, used, problem := parseEntries(chunk)
-	if problem == errTruncated && len(entries) == 0 && int64(size) < end-s.head.offset { // a record larger than the chunk
-		if chunk, err = s.readAt(int(min(end-s.head.offset, maxRecord+recordHeader))); err != nil {
+
+	for _, size := range []int64{batchBytes, maxRecord + recordHeader} { // the second one has any record
+		chunk, err := s.readAt(int(min(rest, size)))
+		if err != nil {
 			return nil, err
 		}
-		entries, used, problem = parseEntries(chunk)
+
+		entries, used, problem := parseEntries(chunk)
+		if used > 0 {
+			s.head.offset += int64(used)
+			s.countMissing(entries)
+			return entries, nil
+		}
+		if problem == errDamaged || int64(len(chunk)) == rest {
+			break
+		}
 	}
-	whole := int64(len(chunk)) == end-s.head.offset
-	if len(entries) == 0 && (problem == errDamaged || problem == errTruncated) && (whole || problem == errDamaged) {
-		return nil, s.skipDamage(end)
-	}
-	s.head.offset += int64(used)
-	return entries, nil
+	return s.passDamage()
 }
 
+// readAt reads size bytes at the head. Bytes behind the end of a file that was cut are zero, which is
+// damage.
 func (s *spool) readAt(size int) ([]byte, error) {
 	if cap(s.chunk) < size {
 		s.chunk = make([]byte, max(size, 64<<10))
 	}
 	chunk := s.chunk[:size]
-	if _, err := s.reader.ReadAt(chunk, s.head.offset); err != nil {
+	n, err := s.reader.ReadAt(chunk, s.head.offset)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("reading the spool: %w", err)
 	}
+	clear(chunk[n:])
 	return chunk, nil
 }
 
-// skipDamage skips damaged bytes up to the next complete record of the segment, or to its end. A record
-// whose write was interrupted by the end of the process is at the end of its segment.
-func (s *spool) skipDamage(end int64) error {
-	rest := make([]byte, end-s.head.offset)
-	if _, err := s.reader.ReadAt(rest, s.head.offset); err != nil {
-		return fmt.Errorf("reading the spool: %w", err)
+// passDamage moves the head behind damaged bytes, to the next whole record of the segment or to its end,
+// and reports the loss. A record of which only the length is damaged is returned. A record whose write was
+// interrupted by the end of the process is at the end of its segment, and no damage.
+func (s *spool) passDamage() ([]entry, error) {
+	offset := s.head.offset
+	rest, err := s.readAt(int(s.segmentEnd(s.head.segment) - offset))
+	if err != nil {
+		return nil, err
 	}
-	for at := 1; at+recordHeader < len(rest); at++ {
-		if found, _, _ := parseEntries(rest[at:min(len(rest), at+maxRecord+recordHeader)]); len(found) > 0 {
-			s.log.Error("damage in the spool: records lost", "file", s.segmentPath(s.head.segment), "offset", s.head.offset, "bytes", at)
-			s.onLost(1)
-			s.head.offset += int64(at)
-			return nil
+	s.chunk = nil // it may have a whole segment
+	size := nextWholeRecord(rest)
+	s.head.offset += int64(size)
+
+	log := s.log.With("file", s.segmentPath(s.head.segment), "offset", offset, "bytes", size)
+	if e, ok := parseWithoutLength(rest[:size]); ok {
+		log.Warn("damaged length of a record in the spool")
+		entries := []entry{e}
+		s.countMissing(entries)
+		return entries, nil
+	}
+	if size == len(rest) && isTorn(rest) {
+		log.Warn("last record of a spool segment incomplete")
+		return nil, nil
+	}
+	log.Error("damage in the spool: records lost")
+	s.reported++
+	s.onLost(1)
+	return nil, nil
+}
+
+// countMissing reports the records that are missing before and between entries by their numbers, except
+// those that were reported when the damage was found. Records without a number are of an earlier version.
+func (s *spool) countMissing(entries []entry) {
+	for i := range entries {
+		number := entries[i].number
+		missing := number.after(s.lastRead)
+		if missing > s.reported {
+			s.log.Error("records missing in the spool", "records", missing)
+			s.onLost(int(missing - s.reported))
 		}
+		s.lastRead, s.reported = number, 0
 	}
-	s.log.Warn("last record of a spool segment incomplete", "file", s.segmentPath(s.head.segment), "offset", s.head.offset, "bytes", len(rest))
-	s.head.offset = end
-	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -66,6 +67,7 @@ type Cluster struct {
 	offsetLookups brokerLookups[partitionQuery, int64]
 	epochEnds     brokerLookups[partitionQuery, EpochEnd]
 	clock         brokerClock
+	absentTopics  atomic.Pointer[[]string] // when KeepTopics last looked; nil before
 	metrics       *metrics
 	log           *slog.Logger
 }

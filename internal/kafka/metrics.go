@@ -20,7 +20,9 @@ type metrics struct {
 	consumed      *prometheus.CounterVec // topic
 	consumedBytes *prometheus.CounterVec // topic
 
-	gaps *prometheus.CounterVec // topic, kind
+	gaps            *prometheus.CounterVec // topic, kind
+	absentTopics    prometheus.Gauge
+	recreatedTopics *prometheus.CounterVec // topic
 
 	errors       *prometheus.CounterVec // op, reason
 	commits      *prometheus.CounterVec // group
@@ -44,11 +46,14 @@ func newMetrics(reg prometheus.Registerer, topics []string) *metrics {
 		consumed:      f.CounterVec("trunkline_kafka_consumed_records_total", "Records read.", "topic"),
 		consumedBytes: f.CounterVec("trunkline_kafka_consumed_bytes_total", "Bytes of record batches read.", "topic"),
 		gaps:          f.CounterVec("trunkline_kafka_gaps_total", "Times a reader found that a log does not continue at its offset: records deleted, cut off, damaged, missing, or the topic created again.", "topic", "kind"),
-		errors:        f.CounterVec("trunkline_kafka_errors_total", "Failed requests, by what was asked and why it failed.", "op", "reason"),
-		commits:       f.CounterVec("trunkline_kafka_commits_total", "Offset commits.", "group"),
-		rebalances:    f.CounterVec("trunkline_kafka_generations_total", "Generations of a consumer group this process took part in.", "group"),
-		workRestarts:  f.CounterVec("trunkline_kafka_partition_restarts_total", "Partitions whose work failed and was started again.", "group"),
-		lag:           f.GaugeVec("trunkline_kafka_lag_records", "Offsets between what a group has committed and the end of the log.", "topic", "partition", "group"),
+		absentTopics:  f.Gauge("trunkline_kafka_topics_missing", "Topics that Trunkline needs and that Kafka does not have."),
+		recreatedTopics: f.CounterVec("trunkline_kafka_topics_recreated_total",
+			"Topics that were missing while the process ran, and that it has created again.", "topic"),
+		errors:       f.CounterVec("trunkline_kafka_errors_total", "Failed requests, by what was asked and why it failed.", "op", "reason"),
+		commits:      f.CounterVec("trunkline_kafka_commits_total", "Offset commits.", "group"),
+		rebalances:   f.CounterVec("trunkline_kafka_generations_total", "Generations of a consumer group this process took part in.", "group"),
+		workRestarts: f.CounterVec("trunkline_kafka_partition_restarts_total", "Partitions whose work failed and was started again.", "group"),
+		lag:          f.GaugeVec("trunkline_kafka_lag_records", "Offsets between what a group has committed and the end of the log.", "topic", "partition", "group"),
 	}
 	for _, op := range operations {
 		for _, reason := range reasonLabels {
@@ -58,6 +63,7 @@ func newMetrics(reg prometheus.Registerer, topics []string) *metrics {
 	for _, topic := range topics {
 		m.produced.WithLabelValues(topic)
 		m.producedBytes.WithLabelValues(topic)
+		m.recreatedTopics.WithLabelValues(topic)
 		m.readMeter(topic)
 		for _, kind := range gapKinds {
 			m.gaps.WithLabelValues(topic, string(kind))

@@ -195,13 +195,13 @@ func newPartitions(t *testing.T, s service) {
 		t.Fatal(err)
 	}
 	k.await(t, "five partitions", func() bool { return len(k.began) == 5 })
-	// A consumer group creates no partitions: FollowPartitions does.
+	// A consumer group creates no partitions: KeepTopics does.
 	if n, err := c.Partitions(t.Context(), event.TopicEvents); n != 2 || err != nil {
 		t.Errorf("%s has %d partitions, %v", event.TopicEvents, n, err)
 	}
 	following, stop := context.WithCancel(t.Context())
 	defer stop()
-	go c.FollowPartitions(following, topics.All(2))
+	go c.KeepTopics(following, topics.All(2), true)
 	until(t, "the topic that follows", func() bool {
 		n, err := c.Partitions(t.Context(), event.TopicEvents)
 		return n == 5 && err == nil

@@ -87,6 +87,7 @@ func suite(t *testing.T, s service) {
 		{"work that fails is started again", workRestarts},
 		{"new partitions are read within seconds", newPartitions},
 		{"topics are made with their settings", topicSettings},
+		{"deleted topics are made again", deletedTopics},
 		{"the broker stamps raw topics", appendTime},
 		{"clients survive a restart of the broker", restarts},
 	}

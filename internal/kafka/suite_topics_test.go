@@ -1,6 +1,8 @@
 package kafka_test
 
 import (
+	"context"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -71,5 +73,55 @@ func appendTime(t *testing.T, s service) {
 	r := readAll(t, c, event.TopicRaw, 0, 0)[0]
 	if since := time.Since(r.Time); since < -time.Minute || since > time.Minute {
 		t.Errorf("stamped %v ago", since)
+	}
+}
+
+// A topic that is deleted while the process runs is made again, with the partitions of its partners, and is
+// usable; without the right to make topics it is reported.
+func deletedTopics(t *testing.T, s service) {
+	if s.config.SASL.Mechanism != "" {
+		t.Skip("shown without a login")
+	}
+	s.config.TopicPrefix = fmt.Sprintf("deleted%d.", time.Now().UnixNano())
+	c := s.open(t)
+	specs := topics.All(2)
+	ensure(t, c, specs...)
+	if err := c.EnsurePartitions(t.Context(), event.TopicRaw, 3); err != nil {
+		t.Fatal(err)
+	}
+	keep := func(create bool) func() {
+		ctx, stop := context.WithCancel(t.Context())
+		var keeping sync.WaitGroup
+		keeping.Go(func() { _ = c.KeepTopics(ctx, specs, create) })
+		return func() { stop(); keeping.Wait() }
+	}
+	stop := keep(true)
+	until(t, "topics follow cc.raw", func() bool {
+		n, err := c.Partitions(t.Context(), event.TopicState)
+		return n == 3 && err == nil
+	})
+	stop()
+
+	for _, name := range []string{event.TopicAccounts, event.TopicState, event.TopicRaw} {
+		s.deleteTopic(t, s.config.TopicPrefix+name)
+	}
+	stop = keep(false)
+	until(t, "they are missing", func() bool { return len(c.MissingTopics()) == 3 })
+	stop()
+	stop = keep(true)
+	defer stop()
+	for name, want := range map[string]int{event.TopicAccounts: 1, event.TopicState: 3, event.TopicRaw: 3} {
+		until(t, name+" is there again", func() bool {
+			n, err := c.Partitions(t.Context(), name)
+			return n == want && err == nil
+		})
+	}
+	until(t, "none is missing", func() bool { return len(c.MissingTopics()) == 0 })
+	if problems, err := c.CheckTopics(t.Context(), specs); len(problems) != 0 || err != nil {
+		t.Errorf("problems %v, %v", problems, err)
+	}
+	produce(t, c, kafka.Record{Topic: event.TopicRaw, Partition: 2, Value: []byte("in the new one")})
+	if all := readAll(t, c, event.TopicRaw, 2, 0); len(all) != 1 {
+		t.Errorf("%d records in the new topic", len(all))
 	}
 }

@@ -58,43 +58,111 @@ func (c *Cluster) EnsureTopics(ctx context.Context, specs []topics.Spec) error {
 	return nil
 }
 
-// followInterval is the maximum time for which a topic has fewer partitions than the
-// one it follows.
-const followInterval = 2 * time.Second
+// keepInterval is the time between two looks of KeepTopics.
+const keepInterval = 2 * time.Second
 
-// FollowPartitions adds partitions to topics that follow another, until ctx ends.
-func (c *Cluster) FollowPartitions(ctx context.Context, specs []topics.Spec) error {
+// KeepTopics creates topics that were deleted, and adds partitions to topics that follow another, until ctx
+// ends. With create false it only counts the missing topics. Consumers find that a topic's log is a new one,
+// and what was in it is lost.
+func (c *Cluster) KeepTopics(ctx context.Context, specs []topics.Spec, create bool) error {
 	failing := false
-	for range retry.Ticks(ctx, followInterval) {
-		err := c.growFollowers(ctx, specs)
+	for range retry.Ticks(ctx, keepInterval) {
+		err := c.keepTopicsOnce(ctx, specs, create)
 		if err != nil && !failing && ctx.Err() == nil {
-			c.log.Warn("adding partitions to topics failed", "error", err)
+			c.log.Warn("creating missing topics or adding partitions failed", "error", err)
 		}
 		failing = err != nil
 	}
 	return nil
 }
 
-func (c *Cluster) growFollowers(ctx context.Context, specs []topics.Spec) error {
-	names := make([]string, len(specs))
-	for i, s := range specs {
-		names[i] = c.topic(s.Name)
+// MissingTopics returns the topics that were missing when KeepTopics last looked.
+func (c *Cluster) MissingTopics() []string {
+	missing := c.absentTopics.Load()
+	if missing == nil {
+		return nil
 	}
-	m, err := c.requestMetadata(ctx, names)
+	return *missing
+}
+
+func (c *Cluster) keepTopicsOnce(ctx context.Context, specs []topics.Spec, create bool) error {
+	partitions, missing, err := c.countPartitions(ctx, specs)
 	if err != nil {
-		return asFault(err, "counting partitions")
+		return err
 	}
-	partitions := map[string]int{}
-	for _, t := range m.topics {
-		partitions[t.name] = len(t.leaders)
+	c.setMissing(missing)
+	if !create {
+		return nil
+	}
+
+	if len(missing) > 0 {
+		if err := c.recreateTopics(ctx, specs, missing, partitions); err != nil {
+			return err
+		}
+		c.setMissing(nil)
 	}
 	for _, s := range specs {
-		if have, want := partitions[c.topic(s.Name)], partitions[c.topic(s.Follows)]; s.Follows != "" && have > 0 && have < want {
+		if have, want := partitions[s.Name], partitions[s.Follows]; s.Follows != "" && have > 0 && have < want {
 			if err := c.EnsurePartitions(ctx, s.Name, want); err != nil {
 				return fmt.Errorf("growing topic %q: %w", s.Name, err)
 			}
-			partitions[c.topic(s.Name)] = want // another topic may follow this one
+			partitions[s.Name] = want // another topic may follow this one
 		}
+	}
+	return nil
+}
+
+// countPartitions returns the numbers of partitions by topic, and the topics that do not exist.
+func (c *Cluster) countPartitions(ctx context.Context, specs []topics.Spec) (partitions map[string]int, missing []string, err error) {
+	names, base := make([]string, len(specs)), map[string]string{}
+	for i, s := range specs {
+		names[i] = c.topic(s.Name)
+		base[names[i]] = s.Name
+	}
+	m, err := c.requestMetadata(ctx, names)
+	if err != nil {
+		return nil, nil, asFault(err, "counting partitions")
+	}
+
+	partitions = map[string]int{}
+	for _, t := range m.topics {
+		partitions[base[t.name]] = len(t.leaders)
+		if errors.Is(t.err, kafkago.UnknownTopicOrPartition) {
+			missing = append(missing, base[t.name])
+		}
+	}
+	return partitions, missing, nil
+}
+
+func (c *Cluster) setMissing(missing []string) {
+	c.absentTopics.Store(&missing)
+	c.metrics.absentTopics.Set(float64(len(missing)))
+}
+
+// recreateTopics creates the missing topics, with as many partitions as the topics that they follow or that
+// follow them, and sets their numbers in partitions.
+func (c *Cluster) recreateTopics(ctx context.Context, specs []topics.Spec, missing []string, partitions map[string]int) error {
+	var again []topics.Spec
+	for _, s := range specs {
+		if !slices.Contains(missing, s.Name) {
+			continue
+		}
+		s.Partitions = max(s.Partitions, partitions[s.Follows])
+		for _, follower := range specs {
+			if follower.Follows == s.Name {
+				s.Partitions = max(s.Partitions, partitions[follower.Name])
+			}
+		}
+		again = append(again, s)
+		partitions[s.Name] = s.Partitions
+	}
+
+	c.log.Error("topics are missing, and are created again: what they held is lost", "topics", missing)
+	if err := c.createTopics(ctx, again); err != nil {
+		return err
+	}
+	for _, s := range again {
+		c.metrics.recreatedTopics.WithLabelValues(s.Name).Inc()
 	}
 	return nil
 }

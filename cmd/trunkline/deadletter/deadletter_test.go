@@ -12,15 +12,17 @@ import (
 
 	"trunkline/cmd/internal/cli"
 	"trunkline/cmd/internal/clitest"
+	"trunkline/cmd/trunkline/directory"
 	"trunkline/event"
 	"trunkline/event/topics"
 	"trunkline/internal/kafka"
 	"trunkline/internal/testservice"
+	"trunkline/settings"
 )
 
 func newEnv(t *testing.T) *clitest.Env {
 	return clitest.New(t, "trunkline", func(p *cli.Program) []*cobra.Command {
-		return []*cobra.Command{Command(p)}
+		return []*cobra.Command{Command(p), directory.AccountCommand(p)}
 	})
 }
 
@@ -228,4 +230,61 @@ func TestDeadletterValuesOfEveryKind(t *testing.T) {
 			t.Errorf("%q is shown as %s, %v", value, text, err)
 		}
 	}
+}
+
+// An event of a feed whose account does not exist yet is delivered by a retry once it does.
+func TestARetryDeliversAFeedsEventOnceItsAccountExists(t *testing.T) {
+	w, brokers, prefix := newEnv(t), testservice.Kafka(t), testservice.Prefix(t)
+	w.Environ = []string{"TRUNKLINE_KAFKA_BROKERS=" + strings.Join(brokers, ","), "TRUNKLINE_KAFKA_TOPIC_PREFIX=" + prefix}
+	w.Serve(func(s *settings.Settings) {
+		s.Kafka.Brokers, s.Kafka.TopicPrefix, s.Kafka.Partitions = brokers, prefix, 2
+	})
+	cluster := w.OpenKafka()
+	produce(t, cluster, kafka.Record{Topic: event.TopicRaw, Partition: kafka.AnyPartition, Value: []byte(`{"Type":"AGENT_LOGIN"}`), Headers: []kafka.Header{
+		{Key: event.HeaderFormat, Value: []byte("svc.cc")}, {Key: event.HeaderSource, Value: []byte("feed:pbx")},
+		{Key: event.HeaderAccountNames, Value: []byte("support\nacme.example")},
+	}})
+	letters := func() (kinds []string) {
+		for line := range strings.Lines(w.MustRun("deadletter", "list", "--json")) {
+			var row letterRow
+			if err := json.Unmarshal([]byte(line), &row); err != nil {
+				t.Fatal(err)
+			}
+			kinds = append(kinds, row.Kind+" "+row.Headers[event.HeaderAccountNames])
+		}
+		return kinds
+	}
+	await := func(what string, holds func() bool) {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatalf("not within a minute: %s; dead letters %q", what, letters())
+			}
+		}
+	}
+	const letter = "unknown_account support\nacme.example"
+	await("the dead letter", func() bool { return slices.Equal(letters(), []string{letter}) })
+	if out := w.MustRun("deadletter", "retry", "--all"); out != "1 sent back\n" {
+		t.Errorf("retry prints %q", out)
+	}
+	await("it is one again, with its names", func() bool { return slices.Equal(letters(), []string{letter, letter}) })
+
+	w.MustRun("account", "create", "Acme", "--domain", "acme.example", "--id", "acme")
+	if out := w.MustRun("deadletter", "retry", "--all"); out != "1 sent back\n" {
+		t.Errorf("retry prints %q", out)
+	}
+	await("it is delivered", func() bool {
+		partitions, err := cluster.Partitions(t.Context(), event.TopicEvents)
+		for n := 0; err == nil && n < partitions; n++ {
+			var last *kafka.Record
+			last, err = cluster.LastRecord(t.Context(), event.TopicEvents, n)
+			if last != nil && string(last.Header(event.HeaderAccount)) == "acme" {
+				return true
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return false
+	})
 }

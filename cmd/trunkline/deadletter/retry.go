@@ -10,8 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"trunkline/app"
 	"trunkline/cmd/internal/cli"
 	"trunkline/event"
+	"trunkline/identity"
+	"trunkline/ingest/feed"
 	"trunkline/internal/kafka"
 	"trunkline/settings"
 )
@@ -36,15 +39,19 @@ func deadletterRetry(p *cli.Program) *cobra.Command {
 		Long: `Send dead letters back to their original topics.
 
 With --all, send those that no retry --all has sent yet. With positions, as
-deadletter list shows them, send exactly those, even if they were sent before.`,
+deadletter list shows them, send exactly those, even if they were sent before.
+Events of feeds whose account was unknown get the account that the feed's rules
+and the directory give them at the time of the retry.`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			topics, positions, err := parseRetryArgs(topic, all, args)
 			if err != nil {
 				return err
 			}
-			return p.WithKafka(cmd.Context(), func(_ *settings.Settings, cluster *kafka.Cluster) (err error) {
-				r := &retry{p: p, cluster: cluster, producer: cluster.NewProducer(kafka.ProducerConfig{}), topics: topics}
+			return p.WithKafka(cmd.Context(), func(s *settings.Settings, cluster *kafka.Cluster) (err error) {
+				r := &retry{
+					p: p, cluster: cluster, producer: cluster.NewProducer(kafka.ProducerConfig{}), topics: topics, feeds: s.Feeds,
+				}
 				defer func() { err = errors.Join(err, r.close()) }()
 				if all {
 					return r.retryAll(cmd.Context())
@@ -85,6 +92,7 @@ type retry struct {
 	cluster  *kafka.Cluster
 	producer *kafka.Producer
 	topics   []string // original topics of the letters to send
+	feeds    []feed.Config
 }
 
 func (r *retry) close() error {
@@ -103,11 +111,38 @@ func (r *retry) retryPositions(ctx context.Context, positions []event.Position) 
 		}
 		records = append(records, l.originalRecord())
 	}
-	if err := r.producer.Produce(ctx, records...); err != nil {
-		return fmt.Errorf("sending dead letters back: %w", err)
+	if err := r.send(ctx, records); err != nil {
+		return err
 	}
 	printSent(r.p, len(records))
 	return nil
+}
+
+// send sends the original records back. Events of feeds whose account was unknown get the account that they
+// have by now; those that have none become dead letters again.
+func (r *retry) send(ctx context.Context, records []kafka.Record) error {
+	if err := r.findAccounts(ctx, records); err != nil {
+		return fmt.Errorf("looking up the accounts of feeds: %w", err)
+	}
+	if err := r.producer.Produce(ctx, records...); err != nil {
+		return fmt.Errorf("sending dead letters back: %w", err)
+	}
+	return nil
+}
+
+// findAccounts sets the keys of feeds' records. It opens the database only where there are some.
+func (r *retry) findAccounts(ctx context.Context, records []kafka.Record) error {
+	if !slices.ContainsFunc(records, func(r kafka.Record) bool { return feed.HasSent(&r) }) {
+		return nil
+	}
+	return r.p.WithDirectory(ctx, func(directory *identity.Service) error {
+		for i := range records {
+			if account := feed.FindAccount(r.feeds, app.FeedDirectory{Identity: directory}, &records[i]); account != "" {
+				records[i].Key = []byte(account)
+			}
+		}
+		return nil
+	})
 }
 
 func printSent(p *cli.Program, n int) { fmt.Fprintf(p.Out, "%d sent back\n", n) }

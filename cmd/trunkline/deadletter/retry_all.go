@@ -106,8 +106,8 @@ func (t *topicRetry) send(ctx context.Context, assignment *kafka.Assignment) err
 				originals = append(originals, l.originalRecord())
 			}
 		}
-		if err := t.producer.Produce(ctx, originals...); err != nil {
-			return fmt.Errorf("sending dead letters back: %w", err)
+		if err := t.retry.send(ctx, originals); err != nil {
+			return err
 		}
 		assignment.Commit(records[len(records)-1].Offset + 1)
 		t.addSent(assignment.Partition, len(originals))

@@ -103,9 +103,9 @@ func TestSubscription(t *testing.T) {
 	}{
 		"default": {nil, []string{"Login ", "CoreStatus ",
 			"Filter ^Event: ((QueueMember|QueueCaller|Agent|Newchannel|Newstate|Dial|BridgeEnter|Hold|Unhold|DTMFEnd|HangupRequest|Hangup|BlindTransfer|AttendedTransfer|ConfbridgeJoin|ConfbridgeLeave|ContactStatus|PeerStatus|Cdr|FullyBooted|Shutdown|Reload)|VarSet.*Variable: (QUEUESTATUS))",
-			"Events system,call,agent,dialplan,dtmf,cdr"}},
+			"GetConfig ", "Events system,call,agent,dialplan,dtmf,cdr"}},
 		"words": {func(c *feed.Config) { c.Events = []string{"call", "!^Event: CEL", "agent"} },
-			[]string{"Login ", "CoreStatus ", "Filter !^Event: CEL", "Events call,agent"}},
+			[]string{"Login ", "CoreStatus ", "Filter !^Event: CEL", "GetConfig ", "Events call,agent"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &pbx{t: t}
@@ -168,6 +168,92 @@ func TestMissingRightsAreNotes(t *testing.T) {
 		if !strings.Contains(snapshot.Notes[i], want) {
 			t.Errorf("%q does not name %q", snapshot.Notes[i], want)
 		}
+	}
+}
+
+// Asterisk leaves out the events of classes that the user may not read without a word. A denied question is told
+// from an unknown action.
+func TestMissingReadClassesAreNotes(t *testing.T) {
+	section := func(lines ...string) string {
+		text := "Response: Success\r\nActionID: a2\r\nCategory-000000: feed\r\nLine-000000-000000: secret=feed-secret\r\n"
+		for i, line := range lines {
+			text += fmt.Sprintf("Line-000000-%06d: %s\r\n", i+1, line)
+		}
+		return text + "\r\n"
+	}
+	const all = "read=system,call,agent,dialplan,dtmf,cdr"
+	for name, test := range map[string]struct {
+		answers map[string]string
+		want    []string // words of the notes; nil: none
+	}{
+		"all classes":         {map[string]string{"GetConfig": section(all, "write=reporting,system,agent")}, nil},
+		"read = all":          {map[string]string{"GetConfig": section("read = all")}, nil},
+		"the last line":       {map[string]string{"GetConfig": section("read=call", all)}, nil},
+		"without agent, cdr":  {map[string]string{"GetConfig": section("read=system,call,dialplan,dtmf")}, []string{"classes agent, cdr (queues and agents; call records)", "[feed]: read = system,call,agent,dialplan,dtmf,cdr"}},
+		"a space before cdr":  {map[string]string{"GetConfig": section("read=system,call,agent,dialplan,dtmf, cdr")}, []string{"classes cdr (call records)"}},
+		"no read line":        {map[string]string{"GetConfig": section()}, []string{"classes system, call, agent"}},
+		"denied":              {map[string]string{"GetConfig": "error: Permission denied"}, []string{"is unknown", "write = system"}},
+		"no such section":     {map[string]string{"GetConfig": "error: No category found"}, []string{"is unknown", "No category found"}},
+		"an action is denied": {map[string]string{"QueueStatus": "error: Permission denied"}, []string{"agents cannot be corrected", "write = all"}},
+		"an unknown action":   {map[string]string{"QueueStatus": "error: Invalid/unknown command: QueueStatus"}, []string{"does not know the action QueueStatus", "load = app_queue.so"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &pbx{t: t, answers: test.answers}
+			p.start()
+			snapshot, err := openSession(t, newPlatform(t, p, fixed("A"), nil)).Snapshot(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			notes := slices.DeleteFunc(snapshot.Notes, func(note string) bool { return strings.Contains(note, "PJSIPShowContacts") })
+			if text := strings.Join(notes, "\n"); strings.Contains(text, "feed-secret") || (len(notes) > 0) != (test.want != nil) {
+				t.Errorf("notes %q", notes)
+			}
+			for _, want := range test.want {
+				if len(notes) != 1 || !strings.Contains(notes[0], want) {
+					t.Errorf("%q does not name %q", notes, want)
+				}
+			}
+		})
+	}
+}
+
+// A rule for queues maps their members, and not the members' own calls.
+func TestTheRulesOfChannelsAreToldFromThoseOfMembers(t *testing.T) {
+	list := func(name string, items ...string) string {
+		return "Response: Success\r\nActionID: a2\r\nEventList: start\r\n\r\n" + strings.Join(items, "") +
+			amiEvent(name+"Complete", "ActionID: a2", "EventList: Complete")
+	}
+	member := amiEvent("QueueMember", "ActionID: a2", "Queue: support", "Name: Ann", "Location: PJSIP/101", "Status: 2")
+	own := amiEvent("CoreShowChannel", "ActionID: a2", "Channel: PJSIP/101-1", "Uniqueid: 1.1", "Linkedid: 1.1", "Context: from-internal", "ChannelState: 6")
+	for name, test := range map[string]struct {
+		accounts feed.Accounts
+		channels string
+		want     []string
+	}{
+		"the queue alone is mapped":   {accounts{"support": "A"}, own, []string{"1 of 1 channels have no account", `"from-internal"`, "mapped by its account code, context"}},
+		"both are mapped":             {accounts{"support": "A", "from-*": "A"}, own, nil},
+		"the context alone is mapped": {accounts{"from-*": "A"}, own, []string{"1 of 1 queue members have no account"}},
+		"no channel to check":         {accounts{"support": "A"}, "", []string{"no channel is up"}},
+		"one account":                 {fixed("A"), own, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &pbx{t: t, answers: map[string]string{"QueueStatus": list("QueueStatus", member), "CoreShowChannels": list("CoreShowChannels", test.channels)}}
+			p.start()
+			platform := newPlatform(t, p, test.accounts, func(c *feed.Config) { c.UseAccountcode = true })
+			snapshot, err := openSession(t, platform).Snapshot(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			notes := slices.DeleteFunc(snapshot.Notes, func(note string) bool { return strings.Contains(note, "PJSIPShowContacts") })
+			if (len(notes) > 0) != (test.want != nil) {
+				t.Errorf("notes %q", notes)
+			}
+			for _, want := range test.want {
+				if len(notes) != 1 || !strings.Contains(notes[0], want) {
+					t.Errorf("%q does not name %q", notes, want)
+				}
+			}
+		})
 	}
 }
 
@@ -340,7 +426,6 @@ func TestWrapUpFoundBySnapshotEnds(t *testing.T) {
 	if o := snapshot.Objects[0]; o.ID != "PJSIP/1" || o.Facts.State != event.WrapUp || len(o.Queues) != 2 {
 		t.Fatalf("the snapshot has %+v", o)
 	}
-	s.nextResync = time.Unix(last+7200, 0)
 	if err := s.wait(ctx, time.Now()); err != nil {
 		t.Fatal(err)
 	}
@@ -380,15 +465,6 @@ func TestResyncIsRequested(t *testing.T) {
 		if len(events) != 1 || !events[0].Resync || events[0].Value != nil {
 			t.Errorf("%q: %v", text, events)
 		}
-	}
-	s := &session{nextResync: time.Unix(1000, 0), hold: newHold()}
-	s.appendDueEvents(time.Unix(999, 0))
-	if len(s.out) != 0 {
-		t.Error("a resync before its time")
-	}
-	s.appendDueEvents(time.Unix(1000, 0))
-	if len(s.out) != 1 || !s.out[0].Resync || !s.nextResync.After(time.Unix(1000, 0)) {
-		t.Errorf("%v, next %v", s.out, s.nextResync)
 	}
 }
 

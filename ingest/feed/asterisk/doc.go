@@ -18,7 +18,7 @@
 //
 // A snapshot has the members of QueueStatus, the agents of app_agent_pool, the channels of
 // CoreShowChannels and the contacts of PJSIPShowContacts. Queue reloads, and some names that are not
-// UTF-8, produce no events. The session therefore requests a resync every resyncInterval, after a
+// UTF-8, produce no events: the feed's periodic resync finds them. The session requests one after a
 // Reload, and when Asterisk has booted.
 //
 // # Broken events

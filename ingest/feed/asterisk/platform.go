@@ -123,6 +123,9 @@ func (s *session) subscribe(ctx context.Context) error {
 			return fmt.Errorf("adding a filter: %w", err)
 		}
 	}
+	if err := s.checkClasses(ctx); err != nil {
+		return err
+	}
 	answer, err := s.conn.Do(ctx, ami.Action{Name: "Events", Fields: []ami.Field{{Key: "EventMask", Value: s.platform.mask}}})
 	if err == nil && strings.EqualFold(answer.Get("Events"), "Off") { // Asterisk supports none of the classes
 		err = &ami.Refusal{Message: "the mask has no class of events"}
@@ -185,8 +188,4 @@ func (p *platform) dialError(err error) error {
 	return &feed.Refusal{Err: err, Advice: advice}
 }
 
-// Intervals and timeouts of a session.
-const (
-	resyncInterval     = 5 * time.Minute
-	suspectResyncPause = 10 * time.Second // between resyncs for broken events
-)
+const suspectResyncPause = 10 * time.Second // between resyncs for broken events

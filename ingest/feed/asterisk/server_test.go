@@ -86,6 +86,8 @@ func (p *pbx) play(nc net.Conn) {
 			io.WriteString(nc, strings.ReplaceAll(text, "ActionID: a2\r\n", "ActionID: "+id+"\r\n"))
 		case action == "CoreStatus":
 			fmt.Fprintf(nc, "Response: Success\r\nActionID: %s\r\nCoreStartupDate: 2026-11-22\r\nCoreStartupTime: 12:05:19\r\n\r\n", id)
+		case action == "GetConfig":
+			fmt.Fprintf(nc, "Response: Success\r\nActionID: %s\r\nCategory-000000: feed\r\nLine-000000-000000: read=all\r\n\r\n", id)
 		case action == "QueueStatus", action == "CoreShowChannels", action == "DeviceStateList":
 			io.WriteString(nc, answer(p.t, "answer-"+action, id))
 		case action == "Agents", action == "PJSIPShowContacts":

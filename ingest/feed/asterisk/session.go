@@ -33,9 +33,8 @@ type session struct {
 	hold              *eventHold
 	wrapUps           map[agentKey]wrapUp
 	foundWrapUps      chan map[agentKey]wrapUp // from the latest snapshot, for Read
-	nextResync        time.Time
-	suspectEvents     int       // number of following events that may be forged
-	lastSuspectResync time.Time // last resync for a broken event
+	suspectEvents     int                      // number of following events that may be forged
+	lastSuspectResync time.Time                // last resync for a broken event
 	shutdown          bool
 }
 
@@ -53,7 +52,6 @@ func newSession(p *platform, conn *ami.Conn) *session {
 		platform: p, conn: conn,
 		headers: []kafka.Header{{Key: event.HeaderTimeZone, Value: []byte(p.cfg.TimeZone)}},
 		hold:    newHold(), wrapUps: map[agentKey]wrapUp{}, foundWrapUps: make(chan map[agentKey]wrapUp, 1),
-		nextResync: time.Now().Add(resyncInterval),
 	}
 }
 
@@ -95,16 +93,14 @@ func (s *session) Read(ctx context.Context) ([]feed.Event, error) {
 
 // wait returns when events have arrived, the connection has ended, or a tick is due.
 func (s *session) wait(ctx context.Context, now time.Time) error {
-	pause := s.nextResync.Sub(now)
+	var due <-chan time.Time
 	if s.hold.eventCount > 0 || len(s.wrapUps) > 0 {
-		pause = min(pause, 100*time.Millisecond)
+		due = time.After(100 * time.Millisecond)
 	}
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
 	select {
 	case <-s.conn.Arrived():
 	case <-s.conn.Done():
-	case <-timer.C:
+	case <-due:
 	case found := <-s.foundWrapUps:
 		s.addWrapUps(found, now)
 	case <-ctx.Done():
@@ -135,13 +131,9 @@ func (s *session) appendDueEvents(now time.Time) {
 		e.Identity = w.identity
 		s.out = append(s.out, e)
 	}
-	if !now.Before(s.nextResync) {
-		s.requestResync(now)
-	}
 }
 
-func (s *session) requestResync(now time.Time) {
-	s.nextResync = now.Add(resyncInterval)
+func (s *session) requestResync() {
 	s.out = append(s.out, feed.Event{Resync: true})
 }
 
@@ -156,7 +148,7 @@ func (s *session) handleMessage(p *ami.Message, now time.Time) error {
 		s.shutdown = true
 		return nil
 	case "FullyBooted", "Reload":
-		s.requestResync(now)
+		s.requestResync()
 		return nil
 	}
 	account, names := s.platform.tenants.find(p)
@@ -245,7 +237,7 @@ func (s *session) isSuspect(p *ami.Message, now time.Time) bool {
 	if (isFirstPart || isSecondPart) && now.Sub(s.lastSuspectResync) >= suspectResyncPause {
 		s.lastSuspectResync = now
 		s.platform.deps.Log.Warn("manager interface: event broken by a line break in a value")
-		s.requestResync(now)
+		s.requestResync()
 	}
 	return true
 }

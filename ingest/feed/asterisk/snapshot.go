@@ -19,7 +19,7 @@ import (
 
 // Snapshot implements feed.Session.
 func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
-	q := &snapshotBuilder{session: s, now: time.Now(), wrapUps: map[agentKey]wrapUp{}}
+	q := &snapshotBuilder{session: s, now: time.Now(), wrapUps: map[agentKey]wrapUp{}, accounts: newAccountCheck()}
 	q.Notes = slices.Clone(s.notes)
 	q.Unsettled = s.platform.recentEvents.unsettled(q.now)
 	for _, add := range []func(context.Context) error{q.addQueues, q.addPoolAgents, q.addChannels, q.addDevices} {
@@ -27,6 +27,7 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 			return feed.Snapshot{}, err
 		}
 	}
+	q.Notes = append(q.Notes, q.accounts.notes(s.platform)...)
 	select { // replace an older one that Read has not received
 	case <-s.foundWrapUps:
 	default:
@@ -43,6 +44,7 @@ type snapshotBuilder struct {
 	queueEntries    map[string]*ami.Message // callers in queues by Uniqueid
 	wrapUps         map[agentKey]wrapUp
 	membersComplete bool // the list of queue members is complete
+	accounts        accountCheck
 }
 
 // list requests a list. ok is false if Asterisk does not have the action or refuses it. It is true with
@@ -57,6 +59,10 @@ func (q *snapshotBuilder) list(ctx context.Context, action, class, missing strin
 			missing, q.session.platform.cfg.Username, class, action))
 		return nil, false, nil
 	case unknownAction(err):
+		if module := actionModules[action]; module != "" {
+			q.Notes = append(q.Notes, fmt.Sprintf("Asterisk does not know the action %s: %s cannot be corrected after a break. Where the switch has them: modules.conf: load = %s",
+				action, missing, module))
+		}
 		return nil, false, nil
 	case refused(err):
 		return nil, true, nil
@@ -66,8 +72,12 @@ func (q *snapshotBuilder) list(ctx context.Context, action, class, missing strin
 	return nil, false, fmt.Errorf("asking for %s: %w", action, err)
 }
 
+// actionModules has the modules of actions that most switches have.
+var actionModules = map[string]string{"QueueStatus": "app_queue.so", "PJSIPShowContacts": "res_pjsip.so"}
+
 func (q *snapshotBuilder) accountOf(p *ami.Message) string {
-	account, _ := q.session.platform.tenants.find(p)
+	account, names := q.session.platform.tenants.find(p)
+	q.accounts.add(p, account, names)
 	return account
 }
 

@@ -23,7 +23,9 @@
 // # Changes without an event
 //
 // mod_callcenter sends no event for tiers, nor for a deleted agent. They change by the command
-// callcenter_config, for which the switch sends an API event: that event requests a resync.
+// callcenter_config or a reload of the module, for which the switch sends an API event: that event
+// requests a resync, whose snapshot is requested tableLag later. What changes in another way, such as in
+// the module's database, is found by the feed's periodic resync.
 //
 // mod_callcenter sends no member-queue-end for a caller who hangs up while an agent is being connected:
 // the bridge-agent-end with CC-Agent-Bridged false requests a resync, which ends the call.

@@ -40,9 +40,10 @@ type session struct {
 
 	tenants tenants
 
-	mu     sync.Mutex
-	notes  []string
-	recent recentIDs
+	mu             sync.Mutex
+	notes          []string
+	recent         recentIDs
+	queuesChangeAt time.Time // of the last command that changes agents, tiers or queues
 }
 
 func newSession(p *platform, conn *esl.Conn) *session {
@@ -120,10 +121,16 @@ func (s *session) convertEvent(ctx context.Context, raw []byte, now time.Time) f
 		s.log.Warn("unreadable event of the switch", "error", err)
 		return feed.Event{Hole: 1}
 	}
-	out := feed.Event{Resync: s.restarted(read.Run) || changesQueues(&read) || read.BridgeFailed}
+	changesQueues := changesQueues(read.Command)
+	out := feed.Event{Resync: s.restarted(read.Run) || changesQueues || read.BridgeFailed}
 	out.Hole = s.countMissing(&read)
 	if read.Name == "SHUTDOWN" {
 		s.endError = errShutdown
+	}
+	if changesQueues {
+		s.mu.Lock()
+		s.queuesChangeAt = now
+		s.mu.Unlock()
 	}
 	if s.isSessionOnly(read.Name) {
 		return out
@@ -166,17 +173,21 @@ func (s *session) restarted(run string) bool {
 	return before != ""
 }
 
-// queueCommands has the commands that change agents, tiers or queues without a specific event.
+// queueCommands has the commands, in lower case, that change agents, tiers or queues without a specific
+// event.
 var queueCommands = []string{
-	"callcenter_config agent add", "callcenter_config agent del", "callcenter_config tier add", "callcenter_config tier del",
-	"callcenter_config queue load", "callcenter_config queue unload", "callcenter_config queue reload",
-	"load mod_callcenter", "unload mod_callcenter", "reload mod_callcenter",
+	"callcenter_config agent add ", "callcenter_config agent del ", "callcenter_config agent reload ",
+	"callcenter_config tier add ", "callcenter_config tier del ", "callcenter_config tier reload ",
+	"callcenter_config queue load ", "callcenter_config queue unload ", "callcenter_config queue reload ",
+	"load mod_callcenter ", "unload mod_callcenter ", "reload mod_callcenter ",
+	"unload -f mod_callcenter ", "reload -f mod_callcenter ",
 }
 
-func changesQueues(e *freeswitch.LiveEvent) bool {
-	return e.Command != "" && slices.ContainsFunc(queueCommands, func(command string) bool {
-		return strings.HasPrefix(strings.Join(strings.Fields(e.Command), " "), command)
-	})
+// changesQueues reports whether a command changes agents, tiers or queues without a specific event. The
+// switch takes commands in any case of letters.
+func changesQueues(command string) bool {
+	command = strings.ToLower(strings.Join(strings.Fields(command), " ")) + " "
+	return slices.ContainsFunc(queueCommands, func(known string) bool { return strings.HasPrefix(command, known) })
 }
 
 func subjects(f *event.Facts) []string {

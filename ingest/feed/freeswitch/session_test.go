@@ -254,6 +254,49 @@ func TestTierChangeIsAResyncWithoutARecord(t *testing.T) {
 	}
 }
 
+func TestCommandsThatChangeQueuesAreKnownInAnyCase(t *testing.T) {
+	for command, want := range map[string]bool{
+		"reload mod_callcenter": true, "reload -f mod_callcenter": true, "RELOAD Mod_CallCenter": true, "load mod_callcenter": true,
+		"callcenter_config agent reload 1001@acme": true, "callcenter_config Agent RELOAD 1001@acme": true,
+		"callcenter_config tier reload support@acme 1001": true, "Callcenter_Config TIER  Reload all": true, "callcenter_config queue Load q": true,
+		"callcenter_config agent set status 1001 Available": false, "callcenter_config tier list": false, "reload mod_sofia": false,
+		"callcenter_config agent reloads": false, "": false,
+	} {
+		if got := changesQueues(command); got != want {
+			t.Errorf("%q: got %t", command, got)
+		}
+	}
+}
+
+// A snapshot that is requested just behind such a command waits for the module's tables, and fails while the
+// module is away: the feed tries again.
+func TestASnapshotWaitsForTheReloadedModule(t *testing.T) {
+	f := &fakeSwitch{play: func(p *peer) {
+		p.events(`{"Event-Name":"API","API-Command":"reload","API-Command-Argument":"mod_callcenter"}`)
+	}}
+	s := openSession(t, f.serve(t).at(t, feed.Config{Account: "acme"}, nil)).(*session)
+	read(t, s, 1)
+	changed := s.lastQueuesChange()
+	if changed.IsZero() {
+		t.Fatal("the command is not known")
+	}
+	s.tableLag = 200 * time.Millisecond
+	if err := s.waitForTables(t.Context()); err != nil || time.Since(changed) < s.tableLag {
+		t.Errorf("asked %v behind the command: %v", time.Since(changed), err)
+	}
+	s.tableLag = 0
+	if _, err := s.Snapshot(t.Context()); err == nil || !strings.Contains(err.Error(), "mod_callcenter is being loaded") {
+		t.Errorf("a snapshot without the module: %v", err)
+	}
+	s.mu.Lock()
+	s.queuesChangeAt = time.Now().Add(-reloadTime)
+	s.mu.Unlock()
+	snapshot, err := s.Snapshot(t.Context())
+	if err != nil || len(snapshot.Kinds) != 0 || !strings.Contains(fmt.Sprint(snapshot.Notes), "mod_callcenter is not loaded") {
+		t.Errorf("later: %+v, %v", snapshot, err)
+	}
+}
+
 // mod_callcenter sends no end of a call whose caller hangs up while an agent is being connected. The
 // events are captured.
 func TestAFailedBridgeIsAResync(t *testing.T) {

@@ -19,6 +19,9 @@ import (
 // maxLookups is the largest number of channels of a snapshot whose variables are queried.
 const maxLookups = 2000
 
+// reloadTime is the longest time for which a reload of mod_callcenter leaves the switch without it.
+const reloadTime = 10 * time.Second
+
 // Snapshot implements feed.Session.
 func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 	if err := s.waitForTables(ctx); err != nil {
@@ -47,9 +50,14 @@ func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
 	return a.Snapshot, nil
 }
 
-// waitForTables waits until the core's tables include all changes before the connect.
+// waitForTables waits until the core's tables include all changes before the connect, and mod_callcenter's
+// those of the last command.
 func (s *session) waitForTables(ctx context.Context) error {
-	wait := time.NewTimer(time.Until(s.connected.Add(s.tableLag)))
+	changed := s.connected
+	if at := s.lastQueuesChange(); at.After(changed) {
+		changed = at
+	}
+	wait := time.NewTimer(time.Until(changed.Add(s.tableLag)))
 	defer wait.Stop()
 	select {
 	case <-wait.C:
@@ -59,6 +67,12 @@ func (s *session) waitForTables(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+func (s *session) lastQueuesChange() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.queuesChangeAt
 }
 
 // snapshotBuilder builds a feed.Snapshot.
@@ -72,6 +86,9 @@ type snapshotBuilder struct {
 // callers are known.
 func (a *snapshotBuilder) addQueues(ctx context.Context) (ok bool, err error) {
 	agents, err := a.queryTable(ctx, "callcenter_config agent list", "contact")
+	if notLoaded(err) && time.Since(a.lastQueuesChange()) < reloadTime {
+		return false, fmt.Errorf("mod_callcenter is being loaded: %w", err) // the feed tries again
+	}
 	if notLoaded(err) {
 		a.Notes = append(a.Notes, "mod_callcenter is not loaded: no agents and no queues. Where the switch has queues: "+
 			"<load module=\"mod_callcenter\"/> in modules.conf.xml")

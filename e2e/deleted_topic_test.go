@@ -1,0 +1,55 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	wire "trunkline/event"
+	"trunkline/internal/testservice"
+)
+
+// A topic that is deleted while nodes run is made again: events of known accounts flow on behind the first event of
+// a new one.
+func TestADeletedTopicIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	c := allRolesCluster(t)
+	c.account(t, "late", "demo")
+	token := c.channel[0].login(t, apiPaths, user("alice"))
+	s := c.channel[0].subscribe(t, subscription{paths: apiPaths, token: token})
+	c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, record("demo", 0), 1)
+	s.awaitCount(t, 1)
+
+	for n, topic := range []string{wire.TopicAccounts, wire.TopicState} {
+		testservice.DeleteTopic(t, c.brokers, c.prefix+topic)
+		deleted := time.Now()
+		c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, record("late", n), 1)
+		c.ingest.postAccepted(t, c.key, "svc.cc", typeJSON, record("demo", n), 1)
+		s.awaitCount(t, 1+2*(n+1))
+		t.Logf("without %s the events take %v", topic, time.Since(deleted).Round(100*time.Millisecond))
+		eventually(t, topic+" to be there again", func() error {
+			_, err := c.kafka(t).Partitions(t.Context(), topic)
+			return err
+		})
+	}
+}
+
+// A node that may not make topics says which are missing.
+func TestReadinessNamesMissingTopics(t *testing.T) {
+	t.Parallel()
+	c := embeddedCluster(t)
+	n := c.nodes[0]
+	n.kill(t)
+	n.settings["TRUNKLINE_KAFKA_CREATE_TOPICS"] = "false"
+	n.start(t)
+	testservice.DeleteTopic(t, c.brokers, wire.TopicStats)
+	eventually(t, "the missing topic in /readyz", func() error {
+		status, text, err := n.probe("/readyz")
+		if err == nil && (status != http.StatusOK || !strings.Contains(text, wire.TopicStats)) {
+			err = fmt.Errorf("%d %s", status, text)
+		}
+		return err
+	})
+}
