@@ -51,7 +51,8 @@ func ParseKey(s string) (Key, error) {
 }
 
 // Value is the value of a record on cc.state other than a Position: an *Entry or
-// *Numbers. Values are immutable, so they may be retained.
+// *Numbers. Values are immutable, so they may be retained. An Entry of a call that has
+// ended may have a compact form.
 type Value interface {
 	Key() Key
 	// Append appends the value of the record.
@@ -214,9 +215,9 @@ const (
 
 // Expires returns the id from which the entry is expired, unless an event about it
 // comes before.
-func (e *Entry) Expires() event.ID {
-	return e.EventID + event.ID(classAges[e.class()])
-}
+func (e *Entry) Expires() event.ID { return expires(e) }
+
+func expires(v Value) event.ID { return v.lastEvent() + event.ID(classAges[v.class()]) }
 
 // class is a set of entries with the same lifetime.
 type class uint8
