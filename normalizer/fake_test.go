@@ -32,6 +32,7 @@ type fakeKafka struct {
 	changed    chan struct{}
 
 	readMost  int                                                 // records of one Read
+	readWhole bool                                                // a Read returns all records, up to readMost
 	onProduce func(records []kafka.Record) (write int, err error) // nil: all are written
 	keep      func(old, next int64) int64                         // what becomes of a commit
 	damage    *kafka.GapError
@@ -228,6 +229,9 @@ func (r *fakeReader) Read(ctx context.Context) ([]kafka.Record, error) {
 		rest := log[r.next-first:]
 		if len(rest) > 0 {
 			n := min(len(rest), 1+rand.IntN(r.k.readMost))
+			if r.k.readWhole {
+				n = min(len(rest), r.k.readMost)
+			}
 			out := make([]kafka.Record, n)
 			for i := range out {
 				out[i] = *rest[i].Clone()

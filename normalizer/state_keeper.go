@@ -42,7 +42,6 @@ func (w *partitionWorker) startState(ctx context.Context) (_ context.Context, st
 		k.position = *position
 		k.highestSource, _ = position.Repeats() // zero if unknown
 		k.lastRaw, _ = event.ParsePosition(position.SourcePosition)
-		err = w.retry(ctx, "checking the normalized log", func() error { return k.skipLostEvents(ctx) })
 	} else {
 		err = w.retry(ctx, "starting a state", func() error { return k.initialize(ctx) })
 		if err == nil {
@@ -161,12 +160,13 @@ func (k *stateKeeper) hasFacts(ctx context.Context, from, to int64) (has bool, e
 	return has, err
 }
 
-// skipLostEvents moves the state to the continuation of cc.evt if the log does not
-// continue at the state's position. Events lost from cc.evt are missing in the state
-// or only in the state: their raw records, if they still exist, are normalized again
-// with the same ids and do not change the state.
-func (k *stateKeeper) skipLostEvents(ctx context.Context) error {
-	topicID, err := k.w.deps.Log.TopicID(ctx, k.w.normalizedTopic)
+// followLog moves the state to the continuation of cc.evt if the log does not continue at
+// the state's position: it was cut, is another log, or its records were deleted. Events
+// that only the state has stay in it: a takeover normalizes their raw records again, with
+// the same ids, and they do not change the state.
+func (k *stateKeeper) followLog(ctx context.Context) error {
+	log, topic, partition := k.w.deps.Log, k.w.normalizedTopic, k.w.Partition
+	topicID, err := log.TopicID(ctx, topic)
 	if err != nil {
 		return err
 	}
@@ -174,14 +174,72 @@ func (k *stateKeeper) skipLostEvents(ctx context.Context) error {
 	if position.TopicID, err = kafka.ParseTopicID(k.position.TopicID); err != nil {
 		position.TopicID = topicID // written when topics had no ids
 	}
-	err = k.w.deps.Log.CheckPosition(ctx, k.w.normalizedTopic, k.w.Partition, position)
-	if gap, ok := kafka.PassableGap(err); ok {
-		k.w.log.Error("normalized log does not continue at the end of the state", "topic", k.w.normalizedTopic, "partition", k.w.Partition,
+
+	gap, err := k.findGap(ctx, position)
+	if err != nil {
+		return err
+	}
+	if gap != nil {
+		if gap.Restarted() {
+			k.w.metrics.restarts.WithLabelValues(topic, string(gap.Kind)).Inc()
+			gap.Resume, err = k.firstNotFolded(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		k.w.log.Error("normalized log does not continue at the end of the state", "topic", topic, "partition", partition,
 			"kind", gap.Kind, "offset", position.Offset, "resume", gap.Resume, "error", gap)
-		k.position.Offset, k.position.LeaderEpoch, err = gap.Resume, kafka.UnknownEpoch, nil
+		k.position.Offset, k.position.LeaderEpoch = gap.Resume, kafka.UnknownEpoch
 	}
 	k.position.TopicID = topicID.String()
-	return err
+	return nil
+}
+
+// findGap returns the reason for which cc.evt does not continue at the position, or nil.
+// The leader epoch at the end of a batch is unknown: a log that was cut and has grown
+// past the position is known by the event before the position, which is not folded.
+func (k *stateKeeper) findGap(ctx context.Context, position kafka.LogPosition) (*kafka.GapError, error) {
+	err := k.w.deps.Log.CheckPosition(ctx, k.w.normalizedTopic, k.w.Partition, position)
+	if gap, ok := kafka.PassableGap(err); ok {
+		return gap, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+
+	folded, err := k.allFolded(ctx, position.Offset-1, position.Offset)
+	if err != nil || folded {
+		return nil, err
+	}
+	return &kafka.GapError{Topic: k.w.normalizedTopic, Partition: k.w.Partition, Kind: kafka.GapTruncated, Offset: position.Offset,
+		LeaderEpoch: kafka.UnknownEpoch}, nil
+}
+
+// firstNotFolded returns the offset from which cc.evt may have events that are not
+// folded. First copies of events are in the order of their ids: before the newest
+// recentRecords events that are folded there is none.
+func (k *stateKeeper) firstNotFolded(ctx context.Context) (int64, error) {
+	first, end, err := k.w.deps.Log.Offsets(ctx, k.w.normalizedTopic, k.w.Partition)
+	for err == nil && end > first {
+		from, folded := max(first, end-recentRecords), false
+		folded, err = k.allFolded(ctx, from, end)
+		if folded {
+			return end, nil
+		}
+		end = from
+	}
+	return end, err
+}
+
+// allFolded reports whether the state has all events of cc.evt with offsets in
+// [from, to).
+func (k *stateKeeper) allFolded(ctx context.Context, from, to int64) (folded bool, err error) {
+	folded = true
+	err = k.w.deps.Log.Scan(ctx, k.w.normalizedTopic, k.w.Partition, max(from, 0), to, func(r *kafka.Record) {
+		id, err := event.MessageID(r.Value)
+		folded = folded && (err != nil || id <= k.state.Last())
+	})
+	return folded, err
 }
 
 // catchUpState folds the events written by another normalizer and, if that one is
@@ -206,13 +264,17 @@ func (k *stateKeeper) isAhead() bool {
 // writer, small enough for one request.
 const maxFoldRecords = 500
 
-// catchUp folds the events of cc.evt after the state's position.
+// catchUp folds the events of cc.evt after the state's position, or after the events that
+// a log which does not continue there has in common with the state.
 func (k *stateKeeper) catchUp(ctx context.Context) error {
 	if k == nil {
 		return nil
 	}
 	return k.w.retry(ctx, "folding events", func() error {
 		k.state.Reset()
+		if err := k.followLog(ctx); err != nil {
+			return err
+		}
 		_, next, err := k.w.deps.Log.Offsets(ctx, k.w.normalizedTopic, k.w.Partition)
 		for err == nil && k.position.Offset < next {
 			to := min(next, k.position.Offset+maxFoldRecords)
@@ -256,7 +318,8 @@ func (k *stateKeeper) fold(ctx context.Context, to int64) error {
 // commitBatch makes the state after a batch final. The batch ends with the raw record at
 // last, and its events are durable. If they do not directly follow the folded events,
 // another normalizer has written events between them, or they were written twice: then
-// commit folds the log instead.
+// commitBatch folds the log instead. So it does if they lie before the end of the folded
+// events: then cc.evt was cut or made again.
 func (k *stateKeeper) commitBatch(ctx context.Context, last event.Position, events []kafka.Record, written kafka.Appended) error {
 	if k == nil {
 		return nil
