@@ -3,6 +3,7 @@ package normalizer
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"trunkline/event"
@@ -32,18 +33,20 @@ var stateKinds = [...]state.Kind{state.Agent, state.Call, state.Device}
 func (w *partitionWorker) startState(ctx context.Context) (_ context.Context, stop func(), err error) {
 	startedAt := time.Now()
 	k := &stateKeeper{w: w, state: state.NewPartition()}
-	view, last, next, err := w.readState(ctx)
+	topic, err := w.readState(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	k.state.Load(view)
-	k.writer = newStateWriter(w, view, last, next)
-	if position := view.Position(); position != nil {
+	k.state.Load(topic.view)
+	k.writer = newStateWriter(w, topic)
+	if position := topic.view.Position(); position != nil {
 		k.position = *position
 		k.highestSource, _ = position.Repeats() // zero if unknown
 		k.lastRaw, _ = event.ParsePosition(position.SourcePosition)
+		k.position.Incomplete = topic.hasHole
 	} else {
 		err = w.retry(ctx, "starting a state", func() error { return k.initialize(ctx) })
+		k.position.Incomplete = topic.hasHole
 		if err == nil {
 			err = k.writer.add(ctx, nil, k.position)
 		}
@@ -64,7 +67,12 @@ func (w *partitionWorker) startState(ctx context.Context) (_ context.Context, st
 		<-stopped
 		k.updateEntriesMetric(-1)
 	}
-	if err := k.catchUp(ctx); err != nil {
+	err = k.catchUp(ctx)
+	if err == nil && k.position.Incomplete { // the hole is folded
+		k.position.Incomplete = false
+		err = k.passChanges(ctx)
+	}
+	if err != nil {
 		stop()
 		return nil, nil, err
 	}
@@ -74,30 +82,63 @@ func (w *partitionWorker) startState(ctx context.Context) (_ context.Context, st
 	return ctx, stop, nil
 }
 
-// readState reads the whole partition of cc.state and returns the offset after its
-// last record.
-func (w *partitionWorker) readState(ctx context.Context) (view *state.View, last lastRecords, next int64, err error) {
+// stateTopic is what a partition of cc.state has at a takeover.
+type stateTopic struct {
+	view    *state.View
+	last    lastRecords
+	next    int64 // offset after the last record
+	hasHole bool  // records are lost after those in view
+}
+
+// readState reads the whole partition of cc.state. If it lost records before a batch that
+// was in flight, the view has the records before the loss alone, and the caller must
+// fold the events after its position again.
+func (w *partitionWorker) readState(ctx context.Context) (stateTopic, error) {
+	topic, intact, err := w.readStateBefore(ctx, math.MaxInt64)
+	if err != nil || !topic.hasHole {
+		return topic, err
+	}
+	w.metrics.restarts.WithLabelValues(event.TopicState, string(kafka.GapTruncated)).Inc()
+	w.log.Error("records of the state topic lost, the state is folded again", "topic", event.TopicState, "partition", w.Partition,
+		"intact", intact, "end", topic.next)
+	before, _, err := w.readStateBefore(ctx, intact)
+	topic.view = before.view
+	return topic, err
+}
+
+// readStateBefore reads the partition of cc.state; the view has the records before offset
+// to. intact is the offset before which no record is lost.
+func (w *partitionWorker) readStateBefore(ctx context.Context, to int64) (topic stateTopic, intact int64, err error) {
 	err = w.retry(ctx, "reading the state", func() (err error) {
 		var parseErr error
 		reset := func() {
-			view, last = state.NewView(), lastRecords{entries: map[state.Key]state.Record{}}
-			view.KeepNumbers = true
+			topic, intact = stateTopic{view: state.NewView(), last: lastRecords{entries: map[state.Key]state.Record{}}}, 0
+			topic.view.KeepNumbers = true
 		}
-		next, err = w.deps.Log.ScanCompacted(ctx, event.TopicState, w.Partition, 0, reset, func(r *kafka.Record) {
+		topic.next, err = w.deps.Log.ScanCompacted(ctx, event.TopicState, w.Partition, 0, reset, func(r *kafka.Record) {
 			record, err := state.ParseRecord(string(r.Key), r.Value, r.Header(state.HeaderEventID))
 			if err != nil {
 				parseErr = fmt.Errorf("offset %d: %w", r.Offset, err)
 				return
 			}
-			view.Apply(record)
-			last.add(record)
+			if at := record.Position; at != nil {
+				newest := topic.view.Position()
+				topic.hasHole = topic.hasHole || !at.Intact(r.Offset)
+				if at.Intact(r.Offset) && (newest == nil || !at.Behind(newest)) {
+					topic.hasHole, intact = false, r.Offset+1
+				}
+			}
+			if r.Offset < to {
+				topic.view.Apply(record)
+			}
+			topic.last.add(record)
 		})
 		if parseErr != nil {
 			w.log.Error("records of another writer in the state topic", "topic", event.TopicState, "partition", w.Partition, "error", parseErr)
 		}
 		return err
 	})
-	return view, last, next, err
+	return topic, intact, err
 }
 
 // maxInitialEvents bounds the events folded when cc.state is empty.

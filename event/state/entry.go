@@ -109,7 +109,17 @@ type Position struct {
 	// Since is the start of the state, Unix seconds: earlier events have no facts and
 	// are not included.
 	Since int64 `json:"since"`
+	// StateOffset is the offset in cc.state that its writer expected for the position's
+	// record. A lower one shows that cc.state lost records before this batch.
+	StateOffset int64 `json:"state_offset,omitempty"`
+	// Incomplete: cc.state lost records, and not all of them are written again before
+	// this position.
+	Incomplete bool `json:"incomplete,omitempty"`
 }
+
+// Intact reports whether the records of cc.state up to the position's own, at offset,
+// are the state at the position, as far as the position can tell.
+func (p *Position) Intact(offset int64) bool { return !p.Incomplete && offset >= p.StateOffset }
 
 // Append appends the value of the position's record.
 func (p *Position) Append(dst []byte) []byte {
