@@ -88,7 +88,9 @@ func (l kafkaLog) Offsets(ctx context.Context, topic string, partition int) (fir
 	return first, next, kafka.AwaitMissing(err)
 }
 
-func (l kafkaLog) ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(), each func(*kafka.Record)) (int64, error) {
+func (l kafkaLog) ScanCompacted(
+	ctx context.Context, topic string, partition int, from int64, reset func(), each func(*kafka.Record),
+) (int64, error) {
 	end, err := l.Cluster.ScanCompacted(ctx, topic, partition, from, reset, each)
 	return end, kafka.AwaitMissing(err)
 }

@@ -47,8 +47,10 @@ func endedWords() [6]string {
 // texts returns the texts of an entry after its account and id, except those that
 // follow from its kind.
 func (e *Entry) texts() [12]*string {
-	return [...]*string{(*string)(&e.Name), &e.AgentID, &e.AgentName, &e.QueueID, &e.CallID, &e.InteractionID, &e.OriginationCallID,
-		&e.Caller, &e.Callee, &e.Reason, (*string)(&e.PreviousState), &e.Source}
+	return [...]*string{
+		(*string)(&e.Name), &e.AgentID, &e.AgentName, &e.QueueID, &e.CallID, &e.InteractionID, &e.OriginationCallID,
+		&e.Caller, &e.Callee, &e.Reason, (*string)(&e.PreviousState), &e.Source,
+	}
 }
 
 // packedNumber is a number of an entry, and a number near which it usually lies.
@@ -61,8 +63,10 @@ type packedNumber struct {
 func (e *Entry) numbers() [7]packedNumber {
 	milli := e.EventID.Milli()
 	seconds := milli / 1000
-	return [...]packedNumber{{&e.Since, seconds}, {&e.PreviousSince, seconds}, {&e.TimestampMS, milli}, {&e.EnteredMS, milli}, {&e.AnsweredMS, milli},
-		{&e.WaitMS.Value, 0}, {&e.TalkMS.Value, 0}}
+	return [...]packedNumber{
+		{&e.Since, seconds}, {&e.PreviousSince, seconds}, {&e.TimestampMS, milli}, {&e.EnteredMS, milli}, {&e.AnsweredMS, milli},
+		{&e.WaitMS.Value, 0}, {&e.TalkMS.Value, 0},
+	}
 }
 
 // compact returns the form in which the entry is kept in memory.

@@ -43,7 +43,8 @@ func (db *DB) Migrate(ctx context.Context, component string, files fs.FS) error 
 	}
 	switch {
 	case found.version > len(migrations):
-		db.log.Info("database schema of a newer version", "component", component, "version", found.version, "supported", len(migrations))
+		db.log.Info("database schema of a newer version",
+			"component", component, "version", found.version, "supported", len(migrations))
 	case found.version > 0 && found.version < len(migrations):
 		db.log.Info("database schema migrated", "component", component, "from", found.version, "to", len(migrations))
 	}
@@ -73,7 +74,8 @@ func (db *DB) applyMigrations(ctx context.Context, tx *sql.Tx, component string,
 		return found, Wrap(err, "making the version tables")
 	}
 
-	row := tx.QueryRowContext(ctx, `SELECT (SELECT COALESCE(MAX(version), 0) FROM `+table+`), (SELECT COALESCE(MAX(needs), 0) FROM `+needs+`)`)
+	row := tx.QueryRowContext(ctx, `SELECT (SELECT COALESCE(MAX(version), 0) FROM `+table+`),`+
+		` (SELECT COALESCE(MAX(needs), 0) FROM `+needs+`)`)
 	if err := row.Scan(&found.version, &found.needs); err != nil {
 		return found, Wrap(err, "reading the schema's version")
 	}

@@ -160,7 +160,8 @@ func (d *Decoder) decodeOversized(h *batchHeader, r *Reader, lastDelta *int64, f
 		key = nil
 	}
 	d.Records = append(d.Records, Record{
-		Topic: d.Topic, Partition: d.Partition, Offset: h.base + delta, LeaderEpoch: h.epoch, Time: time.UnixMilli(ms), Key: key, Oversized: size,
+		Topic: d.Topic, Partition: d.Partition, Offset: h.base + delta, LeaderEpoch: h.epoch,
+		Time: time.UnixMilli(ms), Key: key, Oversized: size,
 	})
 	return nil
 }
