@@ -40,19 +40,26 @@ func version(t *testing.T, db *sqldb.DB) (v int) {
 	return v
 }
 
-// withNewerSchema migrates the database as a newer program would, runs test, and undoes the migration.
-func withNewerSchema(t *testing.T, db *sqldb.DB, test func()) {
+// withNewerSchema migrates the database as a newer program would, to a schema that needs a
+// program of version needs, runs test, and undoes the migration.
+func withNewerSchema(t *testing.T, db *sqldb.DB, needs int, test func()) {
 	t.Helper()
-	if _, err := db.ExecContext(t.Context(), `INSERT INTO identity_schema (version, name, applied_at) VALUES (99, 'later', 1)`); err != nil {
-		t.Fatal(err)
+	execute := func(statements ...string) {
+		for _, statement := range statements {
+			if _, err := db.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
+	execute(`INSERT INTO identity_schema (version, name, applied_at) VALUES (99, 'later', 1)`,
+		fmt.Sprintf(`INSERT INTO identity_schema_needs (version, needs) VALUES (99, %d)`, needs),
+		`ALTER TABLE identity_users ADD COLUMN later TEXT NOT NULL DEFAULT ''`, `CREATE TABLE identity_later (id TEXT)`)
 	test()
 	if got := version(t, db); got != 99 {
-		t.Errorf("the node that refused to start changed the schema to version %d", got)
+		t.Errorf("the older node changed the schema to version %d", got)
 	}
-	if _, err := db.ExecContext(t.Context(), `DELETE FROM identity_schema WHERE version = 99`); err != nil {
-		t.Fatal(err)
-	}
+	execute(`DELETE FROM identity_schema WHERE version = 99`, `DELETE FROM identity_schema_needs WHERE version = 99`,
+		`ALTER TABLE identity_users DROP COLUMN later`, `DROP TABLE identity_later`)
 }
 
 func (n *node) stop(t *testing.T) {
@@ -70,7 +77,13 @@ func testSchemasSQLite(t *testing.T, p *messageTable) {
 	db := openDatabase(t, sqldb.Config{Path: filepath.Join(n.dir, "trunkline.db")})
 	latest := version(t, db)
 	const newer = "the database has schema version"
-	withNewerSchema(t, db, func() {
+	withNewerSchema(t, db, latest, func() { // the program is of the version before, and starts again
+		n.start(t)
+		n.awaitMessage(t, p.row(t, "database schema of a newer version"))
+		n.login(t, apiPaths, user("alice"))
+		n.stop(t)
+	})
+	withNewerSchema(t, db, latest+1, func() {
 		p.mustExit(t, newer, n.settings)
 		if done := run(t, n.settings, "", "account", "list"); done.code != 2 || p.row(t, newer).countMatches(done.err) != 1 {
 			t.Errorf("a command: exit %d after %s", done.code, done.err)
@@ -99,7 +112,7 @@ func testSchemasPostgres(t *testing.T, p *messageTable) {
 	nodes[0].stop(t)
 	db := openDatabase(t, sqldb.Config{URL: url})
 	latest := version(t, db)
-	withNewerSchema(t, db, func() { p.mustExit(t, "the database has schema version", nodes[0].settings) })
+	withNewerSchema(t, db, latest+1, func() { p.mustExit(t, "the database has schema version", nodes[0].settings) })
 
 	// A lock on a table that the migration refers to blocks it half-way.
 	downgradeSchema(t, db)

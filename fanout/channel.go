@@ -175,10 +175,11 @@ func (f *Fanout) newSubscriber(principal *identity.Principal, address string, cu
 	return s
 }
 
-// asUnavailable converts an error without a kind, such as a Kafka error, to
-// fault.KindUnavailable, so that the client retries.
+// asUnavailable converts an error without a kind, such as a Kafka error, and that of a
+// missing topic to fault.KindUnavailable, so that the client retries: to a client
+// fault.KindNotFound would say that retries are useless.
 func asUnavailable(err error) error {
-	if k := fault.KindOf(err); k != fault.KindInternal {
+	if k := fault.KindOf(err); k != fault.KindInternal && k != fault.KindNotFound {
 		return err
 	}
 	return fault.Unavailable(err, time.Second, "events are not available")

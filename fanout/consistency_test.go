@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"trunkline/event"
 	"trunkline/identity"
@@ -153,9 +154,13 @@ func TestDamageInHistoryEndsAReplay(t *testing.T) {
 			t.Errorf("since %s: %v", since, response)
 		}
 	}
+	reported := testutil.ToFloat64(n.metrics.streamErrors.WithLabelValues("hole"))
 	all := n.dial(t, token, "since=earliest").numbers(990)
 	if !slices.Equal(all, append(rising(0, 500), rising(510, 1000)...)) {
 		t.Errorf("earliest gave %d events", len(all))
+	}
+	if testutil.ToFloat64(n.metrics.streamErrors.WithLabelValues("hole")) <= reported {
+		t.Error("the damage that was passed is not counted")
 	}
 	if got := n.dial(t, token, "since="+ids[600].String()).numbers(399); got[0] != 601 {
 		t.Errorf("behind the damage: from %d", got[0])

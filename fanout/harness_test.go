@@ -43,6 +43,7 @@ type memoryLog struct {
 	lookups    int            // requests but reads
 	reads      int
 	down       bool
+	missing    bool // cc.evt is deleted
 	uncounted  bool // nobody learns how many partitions there are
 }
 
@@ -221,6 +222,9 @@ func (l *memoryLog) Offsets(_ context.Context, topic string, p int) (int64, int6
 	l.lookups++
 	if l.down {
 		return 0, 0, errDown
+	}
+	if l.missing {
+		return 0, 0, fault.NotFound("no topic %q, or no such partition", topic)
 	}
 	if topic != event.TopicEvents {
 		return 0, int64(len(l.compacted(topic, p))), nil

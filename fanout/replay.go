@@ -142,11 +142,16 @@ func (r *replay) disconnectAtGap(err error) bool {
 	if !ok {
 		return false
 	}
-	r.f.metrics.streamErrors.WithLabelValues("hole").Inc()
-	r.f.logger.Error("gap in the event log during a replay",
-		"partition", gap.Partition, "kind", gap.Kind, "offset", gap.Offset, "resume", gap.Resume, "error", err)
+	r.reportGap("gap in the event log during a replay", gap)
 	r.f.disconnect(r.sub, DisconnectEventsLost)
 	return true
+}
+
+// reportGap logs and counts a gap that takes events from the subscriber.
+func (r *replay) reportGap(message string, gap *kafka.GapError) {
+	r.f.metrics.streamErrors.WithLabelValues("hole").Inc()
+	r.f.logger.Error(message,
+		"partition", gap.Partition, "kind", gap.Kind, "offset", gap.Offset, "resume", gap.Resume, "error", gap)
 }
 
 // runRound delivers, ordered by id, all events up to the current positions of the
@@ -321,7 +326,13 @@ func (r *replay) load(ctx context.Context, s *replaySource) (err error) {
 func (r *replay) maySkipGap(s *replaySource, gap *kafka.GapError) bool {
 	switch gap.Kind {
 	case kafka.GapDamaged, kafka.GapMissing:
-		return r.skipGaps || !r.f.resumer.gapMayAffect(r.filter, s.stream.partition, gap.Offset, gap.Resume, r.chosenFrom())
+		if !r.f.resumer.gapMayAffect(r.filter, s.stream.partition, gap.Offset, gap.Resume, r.chosenFrom()) {
+			return true
+		}
+		if r.skipGaps {
+			r.reportGap("damage in the event log passed by a replay from the beginning", gap)
+		}
+		return r.skipGaps
 	case kafka.GapExpired:
 		return !r.f.resumer.gapMayAffect(r.filter, s.stream.partition, gap.Offset, gap.Resume, r.chosenFrom())
 	}

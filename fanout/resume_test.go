@@ -259,6 +259,27 @@ func TestCursorOfAnotherClusterIsGone(t *testing.T) {
 	refused("before the log", logID{1}, positionAt(0))
 }
 
+// Clients take 404 for the last word.
+func TestAResumeWhileTheTopicIsMissingIsToldToRetry(t *testing.T) {
+	log, directory := newMemoryLog(1), newDirectory()
+	ids := log.put(0, "root", event.QueueCall, 0, 1)
+	n := startNode(t, Config{Settings: Settings{RingBytes: 1}}, log, directory, newPresence(), false)
+	token := directory.token("root", nil, nil)
+	n.dial(t, token, "since=earliest").numbers(2)
+	log.mu.Lock()
+	log.missing = true
+	log.mu.Unlock()
+	for _, since := range []string{"earliest", ids[0].String()} {
+		eventually(t, "an answer that is not from the cache of look-ups", func() bool {
+			_, response, err := n.tryDial(token, "since="+since)
+			if err != nil && response.StatusCode != 503 {
+				t.Fatalf("since %s: %v, want 503", since, response)
+			}
+			return err != nil
+		})
+	}
+}
+
 func TestCursorOfANewerVersionIsForAnotherNode(t *testing.T) {
 	log, directory := newMemoryLog(1), newDirectory()
 	n := startNode(t, Config{}, log, directory, newPresence(), false)

@@ -169,6 +169,9 @@ func (b *batch) normalize(ctx context.Context, raw *kafka.Record, id event.ID) (
 		}
 	}()
 	b.formatName = formatUnknown
+	if raw.Oversized > 0 {
+		return format.Rejectf(TooLarge, "it has %d bytes decompressed", raw.Oversized)
+	}
 	return b.route.normalize(ctx, b, raw, id)
 }
 

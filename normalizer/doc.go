@@ -34,6 +34,18 @@
 // these, and writes each key again whose last record is wrong: at the takeover, with
 // each batch, and once kafka.GroupOverlap after the takeover.
 //
+// # Logs that lose their end
+//
+// cc.evt may be cut or made again, also under a running worker: a batch then lies before
+// the end of the folded events, or the event before the state's position is not folded.
+// The worker finds the first events that the state does not have and folds on from there
+// (stateKeeper.followLog); the state keeps what it has folded of the lost ones.
+//
+// cc.state may be cut too. A stateWriter notices it by the offset of its next batch,
+// reads the topic, and writes what is missing; until then positions are Incomplete. If it
+// ends before, the next worker finds a position at an offset below its StateOffset, or an
+// Incomplete one, loads the records before that, and folds cc.evt again from there.
+//
 // # Partitions of accounts
 //
 // Before the first event of an account in a partition of cc.evt is produced, a

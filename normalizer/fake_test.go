@@ -32,6 +32,7 @@ type fakeKafka struct {
 	changed    chan struct{}
 
 	readMost  int                                                 // records of one Read
+	readWhole bool                                                // a Read returns all records, up to readMost
 	onProduce func(records []kafka.Record) (write int, err error) // nil: all are written
 	keep      func(old, next int64) int64                         // what becomes of a commit
 	damage    *kafka.GapError
@@ -74,23 +75,28 @@ func (k *fakeKafka) put(r kafka.Record) (offset int64) {
 	return c.Offset
 }
 
-// truncate cuts a partition as a leader does that lacks its end.
-func (k *fakeKafka) truncate(topic string, partition int, next int64) {
+// truncate cuts a partition as a leader does that lacks its end, and returns what it had.
+func (k *fakeKafka) truncate(topic string, partition int, next int64) (before []kafka.Record) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.logs[topic][partition] = slices.Clone(k.logs[topic][partition][:next-k.first[topic][partition]])
+	before = k.logs[topic][partition]
+	next = min(next, k.first[topic][partition]+int64(len(before)))
+	k.logs[topic][partition] = slices.Clone(before[:next-k.first[topic][partition]])
 	k.epochs[topic]++
+	return before
 }
 
-// recreate deletes a topic and creates it again.
-func (k *fakeKafka) recreate(topic string) {
+// recreate deletes a topic and creates it again, and returns what its first partition had.
+func (k *fakeKafka) recreate(topic string) (before []kafka.Record) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	before = k.logs[topic][0]
 	k.logs[topic], k.first[topic] = make([][]kafka.Record, k.partitions), make([]int64, k.partitions)
 	k.epochs[topic] = 0
 	id := k.ids[topic]
 	id[1]++
 	k.ids[topic] = id
+	return before
 }
 
 // all returns a copy of what a partition holds.
@@ -228,6 +234,9 @@ func (r *fakeReader) Read(ctx context.Context) ([]kafka.Record, error) {
 		rest := log[r.next-first:]
 		if len(rest) > 0 {
 			n := min(len(rest), 1+rand.IntN(r.k.readMost))
+			if r.k.readWhole {
+				n = min(len(rest), r.k.readMost)
+			}
 			out := make([]kafka.Record, n)
 			for i := range out {
 				out[i] = *rest[i].Clone()

@@ -3,6 +3,7 @@ package normalizer
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"trunkline/event"
 	"trunkline/format"
 	"trunkline/format/registry"
 	"trunkline/internal/kafka"
@@ -34,7 +35,7 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		delay:        f.NewHistogram(metric.Native("trunkline_normalizer_delay_seconds", "Time from the Kafka timestamp of a batch's first record until the batch is durable.", 100)),
 		retries:      f.Counter("trunkline_normalizer_retries_total", "Waits of a partition because Kafka or the account store was unavailable."),
 		lost:         f.CounterVec("trunkline_normalizer_lost_records_total", "Raw records that were deleted or damaged before they were normalized.", "topic"),
-		restarts:     f.CounterVec("trunkline_normalizer_log_restarts_total", "Raw partitions found truncated or created again, by raw topic. Acknowledged records may be lost.", "topic", "kind"),
+		restarts:     f.CounterVec("trunkline_normalizer_log_restarts_total", "Partitions of the raw topics, cc.evt and cc.state found truncated or created again. Acknowledged records may be lost.", "topic", "kind"),
 		repeats:      f.Counter("trunkline_normalizer_repeats_dropped_total", "Raw records dropped because an event with their identity was normalized before: another feed sent it, or the same one twice."),
 		stateEntries: f.GaugeVec("trunkline_normalizer_state_entries", "Agents, calls and devices in the state of this process's partitions, including those that ended recently.", "kind"),
 		rebuild:      f.NewHistogram(metric.Native("trunkline_normalizer_state_rebuild_seconds", "Time that a normalizer which takes over a partition needs to rebuild its state from cc.state and cc.evt.", 100)),
@@ -47,10 +48,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		m.initFormat(f.Name)
 	}
 	m.initFormat(formatUnknown)
-	for topic := range routes {
-		m.lost.WithLabelValues(topic)
+	for _, topic := range []string{event.TopicRaw, event.TopicCDRRaw, event.TopicEvents, event.TopicState} {
 		m.restarts.WithLabelValues(topic, string(kafka.GapTruncated))
 		m.restarts.WithLabelValues(topic, string(kafka.GapRecreated))
+	}
+	for topic := range routes {
+		m.lost.WithLabelValues(topic)
 		for _, kind := range deadLetterKinds {
 			m.dead.WithLabelValues(topic, string(kind))
 		}

@@ -132,3 +132,18 @@ func (blockingAccounts) Exists(ctx context.Context, _ string) (bool, error) {
 	<-ctx.Done()
 	return false, ctx.Err()
 }
+
+// A compressed record that a reader does not unpack is a dead letter, and those after it
+// become messages.
+func TestARecordThatIsTooLargeToUnpackIsADeadLetter(t *testing.T) {
+	b := testBatch(event.TopicRaw, 3)
+	large := kafka.Record{Topic: event.TopicRaw, Partition: 3, Time: testRecorded, Key: []byte("acme"), Oversized: 17 << 20}
+	next := eventRecord(event.AgentLogin, `{"agent_id":"1"}`)
+	next.Time, next.Offset = testRecorded, 1
+	if err := b.fill(t.Context(), []kafka.Record{large, next}, 2); err != nil || len(b.dead) != 1 || len(b.events) != 1 {
+		t.Fatal(err, len(b.dead), len(b.events))
+	}
+	if got := string(b.dead[0].Header(event.HeaderErrorKind)); got != string(TooLarge) || string(b.dead[0].Key) != "acme" {
+		t.Errorf("a dead letter of kind %s", got)
+	}
+}

@@ -3,6 +3,7 @@ package normalizer
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	"trunkline/event"
@@ -32,19 +33,20 @@ var stateKinds = [...]state.Kind{state.Agent, state.Call, state.Device}
 func (w *partitionWorker) startState(ctx context.Context) (_ context.Context, stop func(), err error) {
 	startedAt := time.Now()
 	k := &stateKeeper{w: w, state: state.NewPartition()}
-	view, last, next, err := w.readState(ctx)
+	topic, err := w.readState(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	k.state.Load(view)
-	k.writer = newStateWriter(w, view, last, next)
-	if position := view.Position(); position != nil {
+	k.state.Load(topic.view)
+	k.writer = newStateWriter(w, topic)
+	if position := topic.view.Position(); position != nil {
 		k.position = *position
 		k.highestSource, _ = position.Repeats() // zero if unknown
 		k.lastRaw, _ = event.ParsePosition(position.SourcePosition)
-		err = w.retry(ctx, "checking the normalized log", func() error { return k.skipLostEvents(ctx) })
+		k.position.Incomplete = topic.hasHole
 	} else {
 		err = w.retry(ctx, "starting a state", func() error { return k.initialize(ctx) })
+		k.position.Incomplete = topic.hasHole
 		if err == nil {
 			err = k.writer.add(ctx, nil, k.position)
 		}
@@ -65,7 +67,12 @@ func (w *partitionWorker) startState(ctx context.Context) (_ context.Context, st
 		<-stopped
 		k.updateEntriesMetric(-1)
 	}
-	if err := k.catchUp(ctx); err != nil {
+	err = k.catchUp(ctx)
+	if err == nil && k.position.Incomplete { // the hole is folded
+		k.position.Incomplete = false
+		err = k.passChanges(ctx)
+	}
+	if err != nil {
 		stop()
 		return nil, nil, err
 	}
@@ -75,30 +82,63 @@ func (w *partitionWorker) startState(ctx context.Context) (_ context.Context, st
 	return ctx, stop, nil
 }
 
-// readState reads the whole partition of cc.state and returns the offset after its
-// last record.
-func (w *partitionWorker) readState(ctx context.Context) (view *state.View, last lastRecords, next int64, err error) {
+// stateTopic is what a partition of cc.state has at a takeover.
+type stateTopic struct {
+	view    *state.View
+	last    lastRecords
+	next    int64 // offset after the last record
+	hasHole bool  // records are lost after those in view
+}
+
+// readState reads the whole partition of cc.state. If it lost records before a batch that
+// was in flight, the view has the records before the loss alone, and the caller must
+// fold the events after its position again.
+func (w *partitionWorker) readState(ctx context.Context) (stateTopic, error) {
+	topic, intact, err := w.readStateBefore(ctx, math.MaxInt64)
+	if err != nil || !topic.hasHole {
+		return topic, err
+	}
+	w.metrics.restarts.WithLabelValues(event.TopicState, string(kafka.GapTruncated)).Inc()
+	w.log.Error("records of the state topic lost, the state is folded again", "topic", event.TopicState, "partition", w.Partition,
+		"intact", intact, "end", topic.next)
+	before, _, err := w.readStateBefore(ctx, intact)
+	topic.view = before.view
+	return topic, err
+}
+
+// readStateBefore reads the partition of cc.state; the view has the records before offset
+// to. intact is the offset before which no record is lost.
+func (w *partitionWorker) readStateBefore(ctx context.Context, to int64) (topic stateTopic, intact int64, err error) {
 	err = w.retry(ctx, "reading the state", func() (err error) {
 		var parseErr error
 		reset := func() {
-			view, last = state.NewView(), lastRecords{entries: map[state.Key]state.Record{}}
-			view.KeepNumbers = true
+			topic, intact = stateTopic{view: state.NewView(), last: lastRecords{entries: map[state.Key]state.Record{}}}, 0
+			topic.view.KeepNumbers = true
 		}
-		next, err = w.deps.Log.ScanCompacted(ctx, event.TopicState, w.Partition, 0, reset, func(r *kafka.Record) {
+		topic.next, err = w.deps.Log.ScanCompacted(ctx, event.TopicState, w.Partition, 0, reset, func(r *kafka.Record) {
 			record, err := state.ParseRecord(string(r.Key), r.Value, r.Header(state.HeaderEventID))
 			if err != nil {
 				parseErr = fmt.Errorf("offset %d: %w", r.Offset, err)
 				return
 			}
-			view.Apply(record)
-			last.add(record)
+			if at := record.Position; at != nil {
+				newest := topic.view.Position()
+				topic.hasHole = topic.hasHole || !at.Intact(r.Offset)
+				if at.Intact(r.Offset) && (newest == nil || !at.Behind(newest)) {
+					topic.hasHole, intact = false, r.Offset+1
+				}
+			}
+			if r.Offset < to {
+				topic.view.Apply(record)
+			}
+			topic.last.add(record)
 		})
 		if parseErr != nil {
 			w.log.Error("records of another writer in the state topic", "topic", event.TopicState, "partition", w.Partition, "error", parseErr)
 		}
 		return err
 	})
-	return view, last, next, err
+	return topic, intact, err
 }
 
 // maxInitialEvents bounds the events folded when cc.state is empty.
@@ -161,12 +201,13 @@ func (k *stateKeeper) hasFacts(ctx context.Context, from, to int64) (has bool, e
 	return has, err
 }
 
-// skipLostEvents moves the state to the continuation of cc.evt if the log does not
-// continue at the state's position. Events lost from cc.evt are missing in the state
-// or only in the state: their raw records, if they still exist, are normalized again
-// with the same ids and do not change the state.
-func (k *stateKeeper) skipLostEvents(ctx context.Context) error {
-	topicID, err := k.w.deps.Log.TopicID(ctx, k.w.normalizedTopic)
+// followLog moves the state to the continuation of cc.evt if the log does not continue at
+// the state's position: it was cut, is another log, or its records were deleted. Events
+// that only the state has stay in it: a takeover normalizes their raw records again, with
+// the same ids, and they do not change the state.
+func (k *stateKeeper) followLog(ctx context.Context) error {
+	log, topic, partition := k.w.deps.Log, k.w.normalizedTopic, k.w.Partition
+	topicID, err := log.TopicID(ctx, topic)
 	if err != nil {
 		return err
 	}
@@ -174,14 +215,72 @@ func (k *stateKeeper) skipLostEvents(ctx context.Context) error {
 	if position.TopicID, err = kafka.ParseTopicID(k.position.TopicID); err != nil {
 		position.TopicID = topicID // written when topics had no ids
 	}
-	err = k.w.deps.Log.CheckPosition(ctx, k.w.normalizedTopic, k.w.Partition, position)
-	if gap, ok := kafka.PassableGap(err); ok {
-		k.w.log.Error("normalized log does not continue at the end of the state", "topic", k.w.normalizedTopic, "partition", k.w.Partition,
+
+	gap, err := k.findGap(ctx, position)
+	if err != nil {
+		return err
+	}
+	if gap != nil {
+		if gap.Restarted() {
+			k.w.metrics.restarts.WithLabelValues(topic, string(gap.Kind)).Inc()
+			gap.Resume, err = k.firstNotFolded(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		k.w.log.Error("normalized log does not continue at the end of the state", "topic", topic, "partition", partition,
 			"kind", gap.Kind, "offset", position.Offset, "resume", gap.Resume, "error", gap)
-		k.position.Offset, k.position.LeaderEpoch, err = gap.Resume, kafka.UnknownEpoch, nil
+		k.position.Offset, k.position.LeaderEpoch = gap.Resume, kafka.UnknownEpoch
 	}
 	k.position.TopicID = topicID.String()
-	return err
+	return nil
+}
+
+// findGap returns the reason for which cc.evt does not continue at the position, or nil.
+// The leader epoch at the end of a batch is unknown: a log that was cut and has grown
+// past the position is known by the event before the position, which is not folded.
+func (k *stateKeeper) findGap(ctx context.Context, position kafka.LogPosition) (*kafka.GapError, error) {
+	err := k.w.deps.Log.CheckPosition(ctx, k.w.normalizedTopic, k.w.Partition, position)
+	if gap, ok := kafka.PassableGap(err); ok {
+		return gap, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+
+	folded, err := k.allFolded(ctx, position.Offset-1, position.Offset)
+	if err != nil || folded {
+		return nil, err
+	}
+	return &kafka.GapError{Topic: k.w.normalizedTopic, Partition: k.w.Partition, Kind: kafka.GapTruncated, Offset: position.Offset,
+		LeaderEpoch: kafka.UnknownEpoch}, nil
+}
+
+// firstNotFolded returns the offset from which cc.evt may have events that are not
+// folded. First copies of events are in the order of their ids: before the newest
+// recentRecords events that are folded there is none.
+func (k *stateKeeper) firstNotFolded(ctx context.Context) (int64, error) {
+	first, end, err := k.w.deps.Log.Offsets(ctx, k.w.normalizedTopic, k.w.Partition)
+	for err == nil && end > first {
+		from, folded := max(first, end-recentRecords), false
+		folded, err = k.allFolded(ctx, from, end)
+		if folded {
+			return end, nil
+		}
+		end = from
+	}
+	return end, err
+}
+
+// allFolded reports whether the state has all events of cc.evt with offsets in
+// [from, to).
+func (k *stateKeeper) allFolded(ctx context.Context, from, to int64) (folded bool, err error) {
+	folded = true
+	err = k.w.deps.Log.Scan(ctx, k.w.normalizedTopic, k.w.Partition, max(from, 0), to, func(r *kafka.Record) {
+		id, err := event.MessageID(r.Value)
+		folded = folded && (err != nil || id <= k.state.Last())
+	})
+	return folded, err
 }
 
 // catchUpState folds the events written by another normalizer and, if that one is
@@ -206,13 +305,17 @@ func (k *stateKeeper) isAhead() bool {
 // writer, small enough for one request.
 const maxFoldRecords = 500
 
-// catchUp folds the events of cc.evt after the state's position.
+// catchUp folds the events of cc.evt after the state's position, or after the events that
+// a log which does not continue there has in common with the state.
 func (k *stateKeeper) catchUp(ctx context.Context) error {
 	if k == nil {
 		return nil
 	}
 	return k.w.retry(ctx, "folding events", func() error {
 		k.state.Reset()
+		if err := k.followLog(ctx); err != nil {
+			return err
+		}
 		_, next, err := k.w.deps.Log.Offsets(ctx, k.w.normalizedTopic, k.w.Partition)
 		for err == nil && k.position.Offset < next {
 			to := min(next, k.position.Offset+maxFoldRecords)
@@ -256,7 +359,8 @@ func (k *stateKeeper) fold(ctx context.Context, to int64) error {
 // commitBatch makes the state after a batch final. The batch ends with the raw record at
 // last, and its events are durable. If they do not directly follow the folded events,
 // another normalizer has written events between them, or they were written twice: then
-// commit folds the log instead.
+// commitBatch folds the log instead. So it does if they lie before the end of the folded
+// events: then cc.evt was cut or made again.
 func (k *stateKeeper) commitBatch(ctx context.Context, last event.Position, events []kafka.Record, written kafka.Appended) error {
 	if k == nil {
 		return nil

@@ -34,6 +34,7 @@ type stateWriter struct {
 	lastByOthers   map[state.Key]state.Record // last records of keys that another normalizer may have written
 	rewrites       map[state.Key]state.Change // values of wanted to write again
 	repairDue      bool                       // lastByOthers or rewrites has new elements
+	repairsLoss    bool                       // the topic lost records, which are not all written again
 }
 
 const (
@@ -60,14 +61,15 @@ func (l *lastRecords) add(r state.Record) {
 	}
 }
 
-// newStateWriter returns the writer of a partition whose records before offset next
-// are in view. If the last record of a key differs from view, a former normalizer of
-// the partition wrote it late.
-func newStateWriter(w *partitionWorker, view *state.View, last lastRecords, next int64) *stateWriter {
+// newStateWriter returns the writer of a partition whose records are read. If the last
+// record of a key differs from the view, a former normalizer of the partition wrote it
+// late, or records are lost.
+func newStateWriter(w *partitionWorker, topic stateTopic) *stateWriter {
+	view, last := topic.view, topic.last
 	s := &stateWriter{
 		w: w, wake: make(chan struct{}, 1), spaceFreed: make(chan struct{}, 1),
 		pending: map[state.Key]state.Change{}, wanted: map[state.Key]state.Value{}, rewrites: map[state.Key]state.Change{}, lastByOthers: last.entries,
-		next: next, checkAt: time.Now().Add(kafka.GroupOverlap),
+		next: topic.next, checkAt: time.Now().Add(kafka.GroupOverlap),
 	}
 	view.Values(func(v state.Value) { s.wanted[v.Key()] = v })
 	if position := view.Position(); position != nil {
@@ -208,7 +210,10 @@ func (s *stateWriter) takeDue() (changes []state.Change, position state.Position
 		return nil, position, false
 	}
 	s.positionChanged = false
-	return changes, s.wantedPosition, true
+	s.repairsLoss = s.repairsLoss && s.repairDue
+	position = s.wantedPosition
+	position.Incomplete = position.Incomplete || s.repairsLoss
+	return changes, position, true
 }
 
 // write makes one record batch durable: the changes, and the position last.
@@ -224,6 +229,7 @@ func (s *stateWriter) write(ctx context.Context, changes []state.Change, positio
 		}
 		records = append(records, r)
 	}
+	position.StateOffset = s.next + int64(len(changes))
 	records = append(records, kafka.Record{Topic: event.TopicState, Partition: s.w.Partition, Key: []byte(state.PositionKey), Value: position.Append(nil)})
 	var written kafka.Appended
 	err := s.w.retry(ctx, "writing the state", func() (err error) {
@@ -239,39 +245,24 @@ func (s *stateWriter) write(ctx context.Context, changes []state.Change, positio
 	case written == expected:
 		s.next = written.Next
 		return nil
-	case written.First >= 0 && written.First < s.next: // the topic lost its end
-		s.next = written.Next
-		s.rewriteAll()
-		return nil
+	case written.First >= 0 && written.First < s.next:
+		return s.repairLoss(ctx, written.First)
 	}
 	return s.checkOverlap(ctx)
 }
 
 // checkOverlap reads the records of the topic that this writer may not have written.
 // Compaction keeps the last record of each key: if a record of another normalizer,
-// which had not stopped yet, is the last one, the held value is written again. If the
-// topic was truncated, all values are.
+// which had not stopped yet, is the last one, the held value is written again.
 func (s *stateWriter) checkOverlap(ctx context.Context) error {
-	var last lastRecords
-	var end int64
-	err := s.w.retry(ctx, "checking the state", func() (err error) {
-		reset := func() { last = lastRecords{entries: map[state.Key]state.Record{}} }
-		end, err = s.w.deps.Log.ScanCompacted(ctx, event.TopicState, s.w.Partition, s.next, reset, func(r *kafka.Record) {
-			record, err := state.ParseRecord(string(r.Key), r.Value, r.Header(state.HeaderEventID))
-			if err == nil { // else written by another program
-				last.add(record)
-			}
-		})
-		return err
-	})
+	last, end, err := s.readFrom(ctx, s.next)
 	if err != nil {
 		return err
 	}
 	if end < s.next {
-		s.w.log.Error("state topic truncated, its records are written again", "topic", event.TopicState, "partition", s.w.Partition,
-			"written", s.next, "end", end)
-		s.rewriteAll()
+		return s.repairLoss(ctx, end)
 	}
+
 	s.next = end
 	maps.Copy(s.lastByOthers, last.entries)
 	s.repairDue = true
@@ -283,19 +274,49 @@ func (s *stateWriter) checkOverlap(ctx context.Context) error {
 	return nil
 }
 
-// rewriteAll schedules all wanted values to be written again.
-func (s *stateWriter) rewriteAll() {
-	s.repairDue = true
-	for key, v := range s.wanted {
-		s.rewrites[key] = state.Change{Key: key, Value: v}
+// repairLoss compares the topic, which lost its records from offset end on, with the
+// values that it must have, and schedules those that it lost to be written again. Until
+// then positions are incomplete.
+func (s *stateWriter) repairLoss(ctx context.Context, end int64) error {
+	s.w.metrics.restarts.WithLabelValues(event.TopicState, string(kafka.GapTruncated)).Inc()
+	s.w.log.Error("state topic truncated, what it lost is written again", "topic", event.TopicState, "partition", s.w.Partition,
+		"written", s.next, "end", end)
+	last, end, err := s.readFrom(ctx, 0)
+	if err != nil {
+		return err
 	}
+
+	s.next, s.lastByOthers = end, last.entries
+	for key, v := range s.wanted {
+		if _, ok := last.entries[key]; !ok {
+			s.rewrites[key] = state.Change{Key: key, Value: v}
+		}
+	}
+	s.repairDue, s.repairsLoss = true, true
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.positionChanged = true
+	return nil
+}
+
+// readFrom returns the last records of the keys from an offset on, and the end of the
+// topic.
+func (s *stateWriter) readFrom(ctx context.Context, from int64) (last lastRecords, end int64, err error) {
+	err = s.w.retry(ctx, "checking the state", func() (err error) {
+		reset := func() { last = lastRecords{entries: map[state.Key]state.Record{}} }
+		end, err = s.w.deps.Log.ScanCompacted(ctx, event.TopicState, s.w.Partition, from, reset, func(r *kafka.Record) {
+			record, err := state.ParseRecord(string(r.Key), r.Value, r.Header(state.HeaderEventID))
+			if err == nil { // else written by another program
+				last.add(record)
+			}
+		})
+		return err
+	})
+	return last, end, err
 }
 
 // collectRewrites collects the wanted values to write again after another normalizer has
-// overwritten them. If that normalizer is ahead, repair waits until this one has
+// overwritten them, or the topic has lost them. If that normalizer is ahead, repair waits until this one has
 // reached its position. The caller holds mu, and nothing is pending.
 func (s *stateWriter) collectRewrites() {
 	repaired := 0
@@ -312,7 +333,7 @@ func (s *stateWriter) collectRewrites() {
 		s.rewrites[key] = c
 		repaired++
 	}
-	if repaired > 0 {
+	if repaired > 0 && !s.repairsLoss {
 		s.w.metrics.repairs.Add(float64(repaired))
 		s.w.log.Warn("state overwritten by another normalizer, written again", "topic", event.TopicState, "partition", s.w.Partition, "records", repaired)
 	}

@@ -67,3 +67,27 @@ func (l kafkaLog) Work(ctx context.Context, work func(context.Context, int, func
 func (l kafkaLog) Read(partition int, from kafka.LogPosition) Reader {
 	return l.OpenReader(kafka.ReaderConfig{Topic: event.TopicEvents, Partition: partition, From: from})
 }
+
+// The look-ups wait for a partition that is missing: those of topics that follow another are
+// added after the group has assigned the others.
+
+func (l kafkaLog) Offsets(ctx context.Context, topic string, partition int) (first, next int64, err error) {
+	first, next, err = l.Cluster.Offsets(ctx, topic, partition)
+	return first, next, kafka.AwaitMissing(err)
+}
+
+func (l kafkaLog) ScanCompacted(
+	ctx context.Context, topic string, partition int, from int64, reset func(), each func(*kafka.Record),
+) (int64, error) {
+	end, err := l.Cluster.ScanCompacted(ctx, topic, partition, from, reset, each)
+	return end, kafka.AwaitMissing(err)
+}
+
+func (l kafkaLog) TopicID(ctx context.Context, topic string) (kafka.TopicID, error) {
+	id, err := l.Cluster.TopicID(ctx, topic)
+	return id, kafka.AwaitMissing(err)
+}
+
+func (l kafkaLog) CheckPosition(ctx context.Context, topic string, partition int, position kafka.LogPosition) error {
+	return kafka.AwaitMissing(l.Cluster.CheckPosition(ctx, topic, partition, position))
+}

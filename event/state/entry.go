@@ -51,7 +51,8 @@ func ParseKey(s string) (Key, error) {
 }
 
 // Value is the value of a record on cc.state other than a Position: an *Entry or
-// *Numbers. Values are immutable, so they may be retained.
+// *Numbers. Values are immutable, so they may be retained. An Entry of a call that has
+// ended may have a compact form.
 type Value interface {
 	Key() Key
 	// Append appends the value of the record.
@@ -108,7 +109,17 @@ type Position struct {
 	// Since is the start of the state, Unix seconds: earlier events have no facts and
 	// are not included.
 	Since int64 `json:"since"`
+	// StateOffset is the offset in cc.state that its writer expected for the position's
+	// record. A lower one shows that cc.state lost records before this batch.
+	StateOffset int64 `json:"state_offset,omitempty"`
+	// Incomplete: cc.state lost records, and not all of them are written again before
+	// this position.
+	Incomplete bool `json:"incomplete,omitempty"`
 }
+
+// Intact reports whether the records of cc.state up to the position's own, at offset,
+// are the state at the position, as far as the position can tell.
+func (p *Position) Intact(offset int64) bool { return !p.Incomplete && offset >= p.StateOffset }
 
 // Append appends the value of the position's record.
 func (p *Position) Append(dst []byte) []byte {
@@ -214,9 +225,9 @@ const (
 
 // Expires returns the id from which the entry is expired, unless an event about it
 // comes before.
-func (e *Entry) Expires() event.ID {
-	return e.EventID + event.ID(classAges[e.class()])
-}
+func (e *Entry) Expires() event.ID { return expires(e) }
+
+func expires(v Value) event.ID { return v.lastEvent() + event.ID(classAges[v.class()]) }
 
 // class is a set of entries with the same lifetime.
 type class uint8

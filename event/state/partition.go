@@ -48,7 +48,6 @@ type replacement struct {
 // it again.
 type node struct {
 	value              Value
-	key                Key
 	batch              uint32 // Partition.batch at its creation
 	inClass, inAccount links
 }
@@ -91,9 +90,12 @@ func NewPartition() *Partition {
 // of its position. The partition must be new.
 func (p *Partition) Load(v *View) {
 	var all []*node
-	v.Values(func(value Value) { all = append(all, &node{value: value, key: value.Key()}) })
+	v.Values(func(value Value) { all = append(all, &node{value: value}) })
 	slices.SortFunc(all, func(a, b *node) int {
-		return cmp.Or(cmp.Compare(a.value.lastEvent(), b.value.lastEvent()), compareKeys(a.key, b.key))
+		if byEvent := cmp.Compare(a.value.lastEvent(), b.value.lastEvent()); byEvent != 0 {
+			return byEvent
+		}
+		return compareKeys(a.value.Key(), b.value.Key())
 	})
 	for _, n := range all {
 		p.attach(n)
@@ -120,8 +122,7 @@ func (p *Partition) Size(k Kind) int { return p.sizes[k.index()] }
 // Find returns an entry, or nil.
 func (p *Partition) Find(k Key) *Entry {
 	if n := p.entries[k]; n != nil {
-		e, _ := n.value.(*Entry)
-		return e
+		return entryOf(n.value)
 	}
 	return nil
 }
@@ -130,7 +131,7 @@ func (p *Partition) Find(k Key) *Entry {
 func (p *Partition) All() []*Entry {
 	all := make([]*Entry, 0, len(p.entries))
 	for _, value := range p.Values() {
-		if e, ok := value.(*Entry); ok {
+		if e := entryOf(value); e != nil {
 			all = append(all, e)
 		}
 	}
@@ -139,10 +140,10 @@ func (p *Partition) All() []*Entry {
 
 // Values returns all entries and numbers, ordered by key.
 func (p *Partition) Values() []Value {
-	nodes := slices.SortedFunc(maps.Values(p.entries), func(a, b *node) int { return compareKeys(a.key, b.key) })
-	all := make([]Value, len(nodes))
-	for i, n := range nodes {
-		all[i] = n.value
+	keys := slices.SortedFunc(maps.Keys(p.entries), compareKeys)
+	all := make([]Value, len(keys))
+	for i, k := range keys {
+		all[i] = p.entries[k].value
 	}
 	return all
 }
@@ -217,10 +218,10 @@ func (p *Partition) set(key Key, value Value, id event.ID) {
 	case value == nil:
 		p.detach(c.before)
 	case c.before == nil:
-		c.now = &node{value: value, key: key, batch: p.batch}
+		c.now = &node{value: value, batch: p.batch}
 		p.attach(c.now)
 	default:
-		c.now = &node{value: value, key: key, batch: p.batch}
+		c.now = &node{value: value, batch: p.batch}
 		c.before.unlink()
 		p.place(c.now)
 		c.now.link()
@@ -261,8 +262,8 @@ func (p *Partition) attach(n *node) {
 // place finds a node's neighbours in the lists of its class and account. Lists are
 // ordered by event id and, for entries changed by the same event, by key, as in Load.
 func (p *Partition) place(n *node) {
-	head, own := &p.classes[n.value.class()], p.account(n.key)
-	kind := n.key.Kind.index()
+	key := n.value.Key()
+	head, own, kind := &p.classes[n.value.class()], p.account(key), key.Kind.index()
 	last := head.inClass.before
 	for last != head && n.before(last) {
 		last = last.inClass.before
@@ -276,20 +277,22 @@ func (p *Partition) place(n *node) {
 }
 
 func (n *node) before(o *node) bool {
-	return n.value.lastEvent() == o.value.lastEvent() && compareKeys(n.key, o.key) < 0
+	return n.value.lastEvent() == o.value.lastEvent() && compareKeys(n.value.Key(), o.value.Key()) < 0
 }
 
 // reattach inserts a node between its neighbours.
 func (p *Partition) reattach(n *node) {
 	n.link()
-	p.entries[n.key] = n
-	p.count(n.key, 1)
+	key := n.value.Key()
+	p.entries[key] = n
+	p.count(key, 1)
 }
 
 func (p *Partition) detach(n *node) {
 	n.unlink()
-	delete(p.entries, n.key)
-	p.count(n.key, -1)
+	key := n.value.Key()
+	delete(p.entries, key)
+	p.count(key, -1)
 }
 
 func (n *node) link() {
@@ -329,7 +332,7 @@ func (p *Partition) advance(id event.ID) {
 	for i := range p.classes {
 		oldest, age := &p.classes[i], event.ID(classAges[i])
 		for n := oldest.inClass.after; n != oldest && n.value.lastEvent()+age <= id && forgotten < maxExpirePerEvent; n = oldest.inClass.after {
-			p.set(n.key, nil, id)
+			p.set(n.value.Key(), nil, id)
 			forgotten++
 		}
 	}
@@ -341,7 +344,8 @@ func (p *Partition) put(e, before *Entry, id event.ID) {
 		return
 	}
 	e.EventID = id
-	p.set(e.Key(), e, id)
+	value := e.compact()
+	p.set(value.Key(), value, id)
 	p.makeRoom(e.Key(), id)
 }
 
@@ -350,7 +354,7 @@ func (p *Partition) put(e, before *Entry, id event.ID) {
 func (p *Partition) makeRoom(k Key, id event.ID) {
 	own, kind := p.accounts[k.Account], k.Kind.index()
 	if own.sizes[kind] > p.limits[kind] {
-		p.set(own.heads[kind].inAccount.after.key, nil, id)
+		p.set(own.heads[kind].inAccount.after.value.Key(), nil, id)
 	}
 }
 

@@ -14,7 +14,7 @@ type View struct {
 	// need.
 	KeepNumbers bool
 
-	accounts map[string]map[entityKey]*Entry
+	accounts map[string]map[entityKey]Value
 	sizes    map[Kind]int
 	numbers  map[Key]*Numbers
 	folded   *Position
@@ -29,7 +29,7 @@ type entityKey struct {
 
 // NewView returns the view of an empty topic.
 func NewView() *View {
-	return &View{accounts: map[string]map[entityKey]*Entry{}, sizes: map[Kind]int{}, numbers: map[Key]*Numbers{}}
+	return &View{accounts: map[string]map[entityKey]Value{}, sizes: map[Kind]int{}, numbers: map[Key]*Numbers{}}
 }
 
 // Apply applies the next record. Entries become visible with the position of their
@@ -58,7 +58,7 @@ func (v *View) Apply(r Record) {
 func (v *View) Position() *Position { return v.folded }
 
 // Find returns an entry, or nil.
-func (v *View) Find(k Key) *Entry { return v.accounts[k.Account][entityKey{k.Kind, k.ID}] }
+func (v *View) Find(k Key) *Entry { return entryOf(v.accounts[k.Account][entityKey{k.Kind, k.ID}]) }
 
 // Each calls give for the unexpired entries (at now) of admitted accounts, in no
 // particular order. They include entries that are not Live: if an agent or call is in
@@ -70,9 +70,9 @@ func (v *View) Each(admits func(account string) bool, now time.Time, give func(*
 		if !admits(account) {
 			continue
 		}
-		for _, e := range entries {
-			if e.Expires() > at {
-				give(e)
+		for _, value := range entries {
+			if expires(value) > at {
+				give(entryOf(value))
 			}
 		}
 	}
@@ -81,15 +81,19 @@ func (v *View) Each(admits func(account string) bool, now time.Time, give func(*
 // All calls give for all entries, in no particular order.
 func (v *View) All(give func(*Entry)) {
 	for _, entries := range v.accounts {
-		for _, e := range entries {
-			give(e)
+		for _, value := range entries {
+			give(entryOf(value))
 		}
 	}
 }
 
 // Values calls give for all entries and numbers, in no particular order.
 func (v *View) Values(give func(Value)) {
-	v.All(func(e *Entry) { give(e) })
+	for _, entries := range v.accounts {
+		for _, value := range entries {
+			give(value)
+		}
+	}
 	for _, n := range v.numbers {
 		give(n)
 	}
@@ -125,7 +129,7 @@ func (v *View) set(k Key, e *Entry, id event.ID) {
 	entries, short := v.accounts[k.Account], entityKey{k.Kind, k.ID}
 	before := entries[short]
 	switch {
-	case before != nil && id != 0 && id < before.EventID:
+	case before != nil && id != 0 && id < before.lastEvent():
 		return
 	case e == nil && before != nil:
 		delete(entries, short)
@@ -135,12 +139,13 @@ func (v *View) set(k Key, e *Entry, id event.ID) {
 		}
 	case e != nil:
 		if entries == nil {
-			entries = map[entityKey]*Entry{}
+			entries = map[entityKey]Value{}
 			v.accounts[k.Account] = entries
 		}
 		if before == nil {
 			v.sizes[k.Kind]++
 		}
-		entries[short] = e
+		value := e.compact()
+		entries[entityKey{k.Kind, value.Key().ID}] = value
 	}
 }

@@ -63,6 +63,16 @@ func asTopicFault(err error, topic, action string) error {
 	return asFault(err, action)
 }
 
+// AwaitMissing converts the error of a missing topic or partition to
+// fault.KindUnavailable, for callers that wait until it exists: a topic that follows
+// another gets its partitions a little later, and a deleted one may be made again.
+func AwaitMissing(err error) error {
+	if fault.KindOf(err) != fault.KindNotFound {
+		return err
+	}
+	return fault.Unavailable(err, retryAfter, "a topic or a partition is missing")
+}
+
 // retriable reports whether the same request may succeed later. Every error other than
 // a broker's error code came from the network and is retriable. So are rejected
 // credentials: each connection uses the current ones, and files and tokens are renewed

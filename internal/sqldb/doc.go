@@ -8,6 +8,10 @@
 // type for them. Text is UTF-8 without NUL on both: PostgreSQL refuses anything else,
 // and so does the SQLite driver here.
 //
+// A migration adds to the schema, so that in a rolling upgrade the nodes of the version
+// before run on, and start again after a crash. What an older node would not understand is
+// dropped one version later, by a migration that says which version it needs (Migrate).
+//
 // It has no goroutines beyond those of database/sql, which Close ends. If the pool is
 // full a caller waits until its context ends.
 //

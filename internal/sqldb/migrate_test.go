@@ -1,6 +1,10 @@
 package sqldb
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -92,22 +96,96 @@ func TestMigrateIsAllOrNothing(t *testing.T) {
 	})
 }
 
-func TestMigrateRefusesANewerSchema(t *testing.T) {
+// A rolling upgrade: the new node migrates while the old one runs, and the old one crashes
+// and starts again.
+func TestNodesOfTheVersionBeforeRunOnANewSchema(t *testing.T) {
+	onBoth(t, func(t *testing.T, cfg Config) {
+		older := files("0001_make.sql", `CREATE TABLE room_things (id TEXT)`)
+		newer := files("0001_make.sql", `CREATE TABLE room_things (id TEXT)`,
+			"0002_size.sql", `ALTER TABLE room_things ADD COLUMN size BIGINT NOT NULL DEFAULT 7`)
+		put := func(db *DB, statement string) {
+			t.Helper()
+			if _, err := db.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		oldNode, newNode := openDB(t, cfg), openDB(t, cfg)
+		for _, node := range []struct {
+			db    *DB
+			files fstest.MapFS
+		}{{oldNode, older}, {newNode, newer}} {
+			if err := node.db.Migrate(t.Context(), "component", node.files); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(oldNode, `INSERT INTO room_things (id) VALUES ('a')`)
+		put(newNode, `INSERT INTO room_things (id, size) VALUES ('b', 8)`)
+
+		again := openDB(t, cfg)
+		if err := again.Migrate(t.Context(), "component", older); err != nil {
+			t.Fatalf("the old node does not start again: %v", err)
+		}
+		put(again, `INSERT INTO room_things (id) VALUES ('c')`)
+		if got := things(t, newNode); got != "a b c" {
+			t.Errorf("got %q", got)
+		}
+		if err := newNode.Migrate(t.Context(), "component", newer); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestMigrateRefusesASchemaThatNeedsANewerProgram(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg Config) {
 		db := openDB(t, cfg)
-		newer := files("0001_a.sql", `CREATE TABLE room_a (id TEXT)`, "0002_b.sql", `CREATE TABLE room_b (id TEXT)`)
+		newer := files("0001_a.sql", `CREATE TABLE room_a (id TEXT)`, "0002_b.sql", "-- needs 0002\nDROP TABLE room_a", "0003_c.sql", `CREATE TABLE room_c (id TEXT)`)
 		if err := db.Migrate(t.Context(), "component", newer); err != nil {
 			t.Fatal(err)
 		}
+		delete(newer, "migrations/0003_c.sql")
+		if err := db.Migrate(t.Context(), "component", newer); err != nil {
+			t.Errorf("version 2 is enough: %v", err)
+		}
 		delete(newer, "migrations/0002_b.sql")
 		err := db.Migrate(t.Context(), "component", newer)
-		const want = "migrating component: the database has schema version 2, this program supports up to 1: " +
+		const want = "migrating component: the database has schema version 3, this program supports up to 1: " +
 			"start the newer trunkline again, or restore the backup from before it"
 		if err == nil || err.Error() != want {
 			t.Errorf("got %v", err)
 		}
 	})
 }
+
+// additiveStatement matches what a node of the version before does not notice.
+var additiveStatement = regexp.MustCompile(`(?i)^(CREATE (TABLE|INDEX|UNIQUE INDEX) |` +
+	`ALTER TABLE \S+ ADD COLUMN \S+ \S+( NOT NULL DEFAULT .*| DEFAULT .*)?$|INSERT INTO |UPDATE |DELETE FROM )`)
+
+// Every migration of this repository adds to its schema, or says what it needs.
+func TestMigrationsAddToTheSchema(t *testing.T) {
+	found := 0
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Base(filepath.Dir(path)) != migrationsFolder || filepath.Ext(path) != ".sql" || strings.HasPrefix(d.Name(), "0001_") {
+			return err
+		}
+		found++
+		text, err := os.ReadFile(path)
+		if err != nil || migrationNeeds.Match(text) {
+			return err
+		}
+		for statement := range strings.SplitSeq(sqlComment.ReplaceAllString(string(text), ""), ";") {
+			statement = strings.Join(strings.Fields(statement), " ")
+			if statement != "" && !additiveStatement.MatchString(statement) {
+				t.Errorf("%s: %.80q may stop nodes of the version before: begin the file with -- needs NNNN", path, statement)
+			}
+		}
+		return nil
+	})
+	if err != nil || found < 10 {
+		t.Errorf("%d migrations found: %v", found, err)
+	}
+}
+
+var sqlComment = regexp.MustCompile(`--[^\n]*`)
 
 func TestMigrateKeepsComponentsApart(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg Config) {
@@ -132,6 +210,7 @@ func TestMigrateRefusesFilesThatDoNotCount(t *testing.T) {
 		"a twin":        files("0001_a.sql", "", "0001_b.sql", ""),
 		"a stray file":  files("0001_a.sql", "", "readme.txt", ""),
 		"another kind":  files("0001_a.mysql.sql", ""),
+		"a later need":  files("0001_a.sql", "-- needs 0002\n"),
 		"half of a set": files("0001_a.postgres.sql", "", "0002_b.sql", ""),
 	} {
 		if err := db.Migrate(t.Context(), "component", fs); err == nil {

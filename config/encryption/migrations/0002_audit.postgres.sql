@@ -1,3 +1,4 @@
+-- needs 0002
 -- The audit log has one place for all packages (package audit); what was
 -- recorded here before goes there.
 INSERT INTO audit_pending (id, at, account_id, actor, address, action, target, outcome)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,16 +27,15 @@ const Address = "embedded:9092"
 // Config configures an embedded broker.
 type Config struct {
 	Dir       string        // exclusive to the broker; created if missing
-	MaxBytes  int64         // total size of the log; default 512 MiB
+	MaxBytes  int64         // size of Dir with all its files; default 512 MiB
 	ListenTCP string        // loopback host:port for tools such as kcat; empty: none
-	TrimEvery time.Duration // default 10 s
+	TrimEvery time.Duration // while records are written slowly; default 10 s
 
 	Metrics prometheus.Registerer // nil: none
 }
 
 const (
 	defaultTrimEvery = 10 * time.Second
-	segmentBytes     = 4 << 20
 	closeTimeout     = 10 * time.Second
 	socketName       = "broker.sock"
 	lockName         = "broker.lock"
@@ -62,6 +62,10 @@ func (c *Config) Validate() error {
 	return nil
 }
 
+// segmentBytes returns the size of a file of the log. A file is deleted with its last
+// record, so each partition may have one more than it needs.
+func (c *Config) segmentBytes() int64 { return min(max(c.MaxBytes/512, 64<<10), 1<<20) }
+
 // Broker is a running embedded broker.
 type Broker struct {
 	cfg            Config
@@ -75,6 +79,8 @@ type Broker struct {
 	cancel         context.CancelFunc
 	trimming       sync.WaitGroup
 	compactedBytes map[partition]int64 // bytes left by the last compaction
+	produced       atomic.Int64        // bytes of produce requests since the last trimming
+	trimSoon       chan struct{}       // signals that produced is large
 }
 
 // Open starts the broker on its directory. All acknowledged records are still there,
@@ -96,7 +102,10 @@ func Open(cfg Config, log *slog.Logger) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Broker{cfg: cfg, lock: lock, compactedBytes: map[partition]int64{}, metrics: newMetrics(cfg.Metrics), log: log}
+	b := &Broker{
+		cfg: cfg, lock: lock, metrics: newMetrics(cfg.Metrics), log: log,
+		compactedBytes: map[partition]int64{}, trimSoon: make(chan struct{}, 1),
+	}
 	b.durability = newDurability(b.logDir(), b.metrics, log)
 	if err := b.start(); err != nil {
 		return nil, errors.Join(err, lock.Close())
@@ -140,7 +149,7 @@ func (b *Broker) openOnce() error {
 		kfake.DataDir(b.logDir()),
 		kfake.WithLogger(logger{b.log}),
 		kfake.BrokerConfigs(map[string]string{
-			"log.segment.bytes": strconv.Itoa(segmentBytes),
+			"log.segment.bytes": strconv.FormatInt(b.cfg.segmentBytes(), 10),
 			"log.retention.ms":  "-1", // kfake's trimming loses offsets
 			// A kill during kfake's compaction loses data: never run it.
 			"log.cleaner.backoff.ms": hundredYearsMillis,

@@ -85,6 +85,7 @@ func (c *checkedConn) readFrame() error {
 			return err
 		}
 		c.pending, c.remaining = c.frame, 0
+		c.broker.countProduced(size)
 	}
 	for {
 		err := c.registerRequest(r)

@@ -1,9 +1,11 @@
 package embedded
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"trunkline/internal/kafka"
@@ -11,14 +13,19 @@ import (
 
 // kfake's own compaction rewrites a partition's files in place: a kill during it loses
 // them. So it is disabled, and this broker compacts in a way that is safe at any time:
-// it appends the last record of each key to the log again, then deletes the records
-// before them. Readers see these records with new offsets, and some of them twice.
+// piece by piece from the beginning of the log, it appends those records again that are
+// the last of their key, then deletes the piece. Readers see these records with new
+// offsets, and some of them twice. Writers wait only while the records of one piece are
+// appended: when a whole partition was compacted at once, they and the readers of a large
+// state were behind for as long as that took.
 
 const (
-	compactBytes    = 1 << 20        // a partition is compacted when it holds more than this, and
-	compactRatio    = 2              // more than this many times its size after the last compaction
+	// A partition is compacted when it holds more than a segment, and more than
+	// compactRatio times its size after the last compaction.
+	compactRatio    = 2
 	minTombstoneAge = 24 * time.Hour // minimum age of deleted tombstones, so that consumers can read them
-	maxCopyRecords  = 500            // appended per call
+	pieceOffsets    = 500            // maximum of one piece
+	pieceBytes      = 512 << 10      // of records to append, beyond which a piece ends
 )
 
 // isCompacted reports whether a topic is compacted.
@@ -37,7 +44,7 @@ func (b *Broker) compactAll(ctx context.Context, partitions []sizedPartition) er
 	var errs []error
 	for _, p := range partitions {
 		key := partition{p.topic, p.Partition}
-		if p.NumBytes <= max(compactBytes, compactRatio*b.compactedBytes[key]) {
+		if p.NumBytes <= max(b.cfg.segmentBytes(), compactRatio*b.compactedBytes[key]) {
 			continue
 		}
 		if err := b.compact(ctx, key); err != nil {
@@ -49,77 +56,138 @@ func (b *Broker) compactAll(ctx context.Context, partitions []sizedPartition) er
 	return errors.Join(errs...)
 }
 
-// compact compacts one partition. No other writer may write to it meanwhile.
+// compact compacts one partition up to its present end. No other process may write to it
+// meanwhile.
 func (b *Broker) compact(ctx context.Context, p partition) error {
-	resume, err := b.durability.pause(ctx, p)
+	info := b.cluster.PartitionInfo(p.topic, p.number)
+	if info == nil {
+		return nil
+	}
+	c := &compaction{
+		broker: b, partition: p, producer: b.client.NewProducer(kafka.ProducerConfig{}),
+		oldest: time.Now().Add(-minTombstoneAge), end: info.LogStartOffset, last: map[string]int64{},
+	}
+	defer func() { _ = c.producer.Close(ctx) }()
+	if err := c.index(ctx, info.HighWatermark); err != nil {
+		return err
+	}
+	b.log.Debug("embedded broker: compacting", "topic", p.topic, "partition", p.number,
+		"records", info.HighWatermark-info.LogStartOffset)
+
+	for from := info.LogStartOffset; from < info.HighWatermark; {
+		records, to, err := c.read(ctx, from, min(from+pieceOffsets, info.HighWatermark))
+		if err != nil {
+			return err
+		}
+		if len(records) > 0 {
+			err = c.appendAgain(ctx, records)
+		}
+		if err == nil {
+			err = b.deleteBefore(sizedPartition{topic: p.topic, PartitionInfo: b.cluster.PartitionInfo(p.topic, p.number)}, to)
+		}
+		if err != nil {
+			return err
+		}
+		from = to
+	}
+	return nil
+}
+
+// compaction is the compaction of one partition.
+type compaction struct {
+	broker    *Broker
+	partition partition
+	producer  *kafka.Producer
+	oldest    time.Time // older tombstones are deleted
+
+	end  int64            // offset up to which the log is indexed
+	last map[string]int64 // offset of the last record of each key before end
+}
+
+// index reads the keys up to an offset.
+func (c *compaction) index(ctx context.Context, to int64) error {
+	err := c.broker.client.Scan(ctx, c.partition.topic, int(c.partition.number), c.end, to, func(r *kafka.Record) {
+		c.last[string(r.Key)] = r.Offset
+	})
+	if err != nil {
+		return fmt.Errorf("reading keys: %w", err)
+	}
+	c.end = to
+	return nil
+}
+
+// read returns a piece of the log from an offset on: the records that are the last of their
+// key, as far as the log is indexed, and the offset at which the piece ends.
+func (c *compaction) read(ctx context.Context, from, to int64) (records []kafka.Record, end int64, err error) {
+	size := 0
+	err = c.broker.client.Scan(ctx, c.partition.topic, int(c.partition.number), from, to, func(r *kafka.Record) {
+		if size > pieceBytes {
+			to = min(to, r.Offset)
+		}
+		if r.Offset >= to || c.last[string(r.Key)] != r.Offset || r.Value == nil && !r.Time.After(c.oldest) {
+			return
+		}
+		records = append(records, *r.Clone())
+		size += len(r.Key) + len(r.Value)
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("reading: %w", err)
+	}
+	return records, to, nil
+}
+
+// appendAgain appends the records that are still the last of their key. Writers wait.
+func (c *compaction) appendAgain(ctx context.Context, records []kafka.Record) error {
+	resume, err := c.broker.durability.pause(ctx, c.partition)
 	if err != nil {
 		return err
 	}
 	defer resume()
-	info := b.cluster.PartitionInfo(p.topic, p.number)
-	if info == nil || info.HighWatermark == info.LogStartOffset {
-		return nil
+	if err := c.index(ctx, c.highWatermark()); err != nil {
+		return err
 	}
-	producer := b.client.NewProducer(kafka.ProducerConfig{})
-	defer func() { _ = producer.Close(ctx) }()
-	from, end := info.LogStartOffset, info.HighWatermark
-	for {
-		records, err := b.lastRecords(ctx, p, from, end, time.Now().Add(-minTombstoneAge))
+
+	records = slices.DeleteFunc(records, func(r kafka.Record) bool { return c.last[string(r.Key)] != r.Offset })
+	for len(records) > 0 {
+		before := c.end
+		written, err := c.producer.ProduceWithOffsets(ctx, records...)
 		if err != nil {
+			return fmt.Errorf("writing: %w", err)
+		}
+		end := c.highWatermark()
+		if written == (kafka.Appended{First: before, Next: end}) {
+			return c.index(ctx, end)
+		}
+		// A request whose connection closed before pause was appended, perhaps before the
+		// copies: its records are newer.
+		if records, err = c.others(ctx, records, before, end); err != nil {
 			return err
 		}
-		next, err := appendCopies(ctx, producer, records)
-		if err != nil {
+		if err := c.index(ctx, end); err != nil {
 			return err
 		}
-		// A request whose connection closed before pause may still have been appended:
-		// then its records are after the copies.
-		if next == end+int64(len(records)) {
-			break
-		}
-		from = end
-		if end = b.cluster.PartitionInfo(p.topic, p.number).HighWatermark; len(records) == 0 {
-			break
-		}
 	}
-	current := b.cluster.PartitionInfo(p.topic, p.number)
-	b.log.Debug("embedded broker: compacting", "topic", p.topic, "partition", p.number, "records", current.HighWatermark-current.LogStartOffset)
-	return b.deleteBefore(sizedPartition{p.topic, current}, info.HighWatermark)
+	return nil
 }
 
-// lastRecords returns the last record of each key, in log order, without tombstones
-// older than oldest.
-func (b *Broker) lastRecords(ctx context.Context, p partition, from, end int64, oldest time.Time) ([]kafka.Record, error) {
-	records, indexByKey := []*kafka.Record{}, map[string]int{}
-	err := b.client.Scan(ctx, p.topic, int(p.number), from, end, func(r *kafka.Record) {
-		if older, ok := indexByKey[string(r.Key)]; ok {
-			records[older] = nil
+// others returns the records with offsets in [from, to) that are none of the copies.
+func (c *compaction) others(ctx context.Context, copies []kafka.Record, from, to int64) (others []kafka.Record, err error) {
+	values := map[string][]byte{}
+	for i := range copies {
+		values[string(copies[i].Key)] = copies[i].Value
+	}
+	err = c.broker.client.Scan(ctx, c.partition.topic, int(c.partition.number), from, to, func(r *kafka.Record) {
+		value, isCopy := values[string(r.Key)]
+		if !isCopy || !bytes.Equal(value, r.Value) || (value == nil) != (r.Value == nil) {
+			others = append(others, *r.Clone())
 		}
-		indexByKey[string(r.Key)] = len(records)
-		records = append(records, r.Clone())
 	})
 	if err != nil {
-		return nil, fmt.Errorf("reading: %w", err)
+		return nil, fmt.Errorf("reading late records: %w", err)
 	}
-	var live []kafka.Record
-	for _, r := range records {
-		if r != nil && (r.Value != nil || r.Time.After(oldest)) {
-			live = append(live, *r)
-		}
-	}
-	return live, nil
+	return others, nil
 }
 
-// appendCopies appends records to the log and returns the offset after them; -1 if
-// unknown.
-func appendCopies(ctx context.Context, producer *kafka.Producer, records []kafka.Record) (next int64, err error) {
-	for len(records) > 0 {
-		n := min(len(records), maxCopyRecords)
-		written, err := producer.ProduceWithOffsets(ctx, records[:n]...)
-		if err != nil {
-			return 0, fmt.Errorf("writing: %w", err)
-		}
-		next, records = written.Next, records[n:]
-	}
-	return next, nil
+func (c *compaction) highWatermark() int64 {
+	return c.broker.cluster.PartitionInfo(c.partition.topic, c.partition.number).HighWatermark
 }

@@ -8,9 +8,10 @@
 //     allocates the size that a frame claims and panics on unknown requests;
 //   - a lock prevents a second process from using the directory;
 //   - every batch is synced before it is acknowledged;
-//   - the package itself trims the log to a number of bytes but always keeps the
-//     last batch, since kfake loses a partition's offsets with its last record;
-//     segments are small, since one damaged byte loses the rest of its segment;
+//   - the package itself trims the log so that the directory has at most a number of
+//     bytes, but always keeps the last batch, since kfake loses a partition's offsets
+//     with its last record; segments are small, since one damaged byte loses the rest of
+//     its segment, and a file is deleted as a whole;
 //   - topics with cleanup.policy=compact are not trimmed but compacted, so that a
 //     kill loses nothing (see compact.go).
 //
@@ -19,7 +20,9 @@
 // LogAppendTime: the producer sets timestamps.
 //
 // Goroutines: kfake's, one for each listener (unix socket, loopback port), and the
-// trimmer, which also compacts; Close ends them. While a partition is compacted, connections with
-// produce requests to it wait. At its size limit the broker deletes the oldest records,
-// read or not, of the largest partitions; on a full disk it rejects writes.
+// trimmer, which also compacts; Close ends them. While a piece of a partition is compacted,
+// connections with produce requests to it wait. Near its size limit, which counts every
+// file in the directory, the broker deletes the oldest records, read or not, of the
+// largest partitions, but keeps an eighth of the limit for topics that are not compacted;
+// on a full disk it rejects writes.
 package embedded

@@ -9,7 +9,7 @@ import (
 // Settings holds the settings of the embedded broker. Their keys are in the group kafka.
 type Settings struct {
 	Listen   string        `yaml:"embedded_listen" doc:"loopback address on which the embedded broker also listens, for kcat; empty: none"`
-	MaxBytes setting.Bytes `yaml:"embedded_max_bytes" doc:"size of the embedded broker's log; beyond it the oldest records are deleted"`
+	MaxBytes setting.Bytes `yaml:"embedded_max_bytes" doc:"size of the embedded broker's folder; near it the oldest records are deleted"`
 }
 
 // DefaultSettings returns the settings where nothing is set.

@@ -2,52 +2,131 @@ package embedded
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"time"
 
+	kafkago "github.com/segmentio/kafka-go"
 	"github.com/twmb/franz-go/pkg/kfake"
-
-	"trunkline/internal/retry"
 )
 
 // runTrimmer trims and compacts immediately, since a crash may have restored trimmed
-// records, and then periodically.
+// records, and then periodically while records are written.
 func (b *Broker) runTrimmer(ctx context.Context) {
-	for running := true; running; running = retry.Sleep(ctx, b.cfg.TrimEvery) {
-		if err := b.trim(ctx); err != nil && ctx.Err() == nil {
-			b.log.Error("trimming the embedded broker's log", "error", err)
+	ticks := time.NewTicker(b.cfg.TrimEvery)
+	defer ticks.Stop()
+	for again := true; ; {
+		if b.produced.Swap(0) > 0 || again {
+			var err error
+			again, err = b.trim(ctx)
+			if err != nil && ctx.Err() == nil {
+				b.log.Error("trimming the embedded broker's log", "error", err)
+			}
+			again = again || err != nil
+		}
+		select {
+		case <-ticks.C:
+		case <-b.trimSoon:
+		case <-ctx.Done():
+			return
 		}
 	}
 }
 
-// sizedPartition is a partition with its offsets and the size of its records in bytes.
+// countProduced counts the bytes of a produce request, and wakes the trimmer before they are a
+// considerable part of the log's maximum size.
+func (b *Broker) countProduced(bytes int) {
+	if b.produced.Add(int64(bytes)) < b.cfg.MaxBytes/100 {
+		return
+	}
+	select {
+	case b.trimSoon <- struct{}{}:
+	default:
+	}
+}
+
+// sizedPartition is a partition with its offsets, the size of its records and that of its
+// files in bytes.
 type sizedPartition struct {
 	topic string
+	disk  int64
 	*kfake.PartitionInfo
 }
 
-func (b *Broker) trim(ctx context.Context) error {
+// trim compacts what is due, and deletes the oldest records if the directory is near its
+// maximum size: at 95 %, down to 85 %. again: call it again, since sizes are estimates.
+func (b *Broker) trim(ctx context.Context) (again bool, err error) {
 	partitions, compacted, err := b.listPartitions(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := b.compactAll(ctx, compacted); err != nil {
-		return err
+		return false, err
 	}
-	limit := trimTarget(partitions, b.cfg.MaxBytes)
+	others, err := b.measure(partitions)
+	if err != nil {
+		return false, err
+	}
+
+	limit := trimTarget(partitions, b.trimmedBytes(others))
 	for _, p := range partitions {
-		records := p.HighWatermark - p.LogStartOffset
-		if p.NumBytes <= limit || records == 0 {
+		records, keep := p.HighWatermark-p.LogStartOffset, max(limit-b.cfg.segmentBytes(), 0)
+		if p.disk <= limit || p.NumBytes <= keep || records <= 1 {
 			continue
 		}
-		// Record sizes are similar enough to use their mean; the next tick trims the
-		// remainder.
-		drop := int64(math.Ceil(float64(records) * float64(p.NumBytes-limit) / float64(p.NumBytes)))
+		// Record sizes are similar enough to use their mean.
+		drop := int64(math.Ceil(float64(records) * float64(p.NumBytes-keep) / float64(p.NumBytes)))
 		if err := b.deleteBefore(p, p.LogStartOffset+drop); err != nil {
-			return err
+			return false, err
+		}
+		again = true
+	}
+	return again, nil
+}
+
+// trimmedBytes returns the maximum size of the partitions that are trimmed; others is the
+// size of all other files. It is at least an eighth of the log: a state that needs more
+// than the rest cannot be trimmed.
+func (b *Broker) trimmedBytes(others int64) int64 {
+	left := b.cfg.MaxBytes/20*19 - others
+	least := b.cfg.MaxBytes / 8
+	if left < least {
+		b.log.Error("embedded broker: compacted topics exceed their part of kafka.embedded_max_bytes",
+			"bytes", others, "kafka.embedded_max_bytes", b.cfg.MaxBytes)
+		return least
+	}
+	return left
+}
+
+// measure sets the size of the partitions' files, and returns that of all other files in
+// the directory.
+func (b *Broker) measure(partitions []sizedPartition) (others int64, err error) {
+	files, err := fileSizes(b.cfg.Dir)
+	if err != nil {
+		return 0, err
+	}
+	sizes := map[string]int64{} // by the partition's directory
+	for path, size := range files {
+		sizes[filepath.Base(filepath.Dir(path))] += size
+		others += size
+	}
+
+	byName := map[partition]int64{}
+	for dir, size := range sizes {
+		topic, number := parsePartitionDir(dir)
+		if n, err := strconv.ParseInt(number, 10, 32); err == nil {
+			byName[partition{topic, int32(n)}] = size
 		}
 	}
-	return nil
+	for i := range partitions {
+		p := &partitions[i]
+		p.disk = byName[partition{p.topic, p.Partition}]
+		others -= p.disk
+	}
+	return others, nil
 }
 
 // deleteBefore deletes the records before offset, except the last record of the partition:
@@ -67,8 +146,8 @@ func trimTarget(partitions []sizedPartition, maxBytes int64) int64 {
 	sizes := make([]int64, len(partitions))
 	var total int64
 	for i, p := range partitions {
-		sizes[i] = p.NumBytes
-		total += p.NumBytes
+		sizes[i] = p.disk
+		total += p.disk
 	}
 	if total <= maxBytes {
 		return maxBytes
@@ -85,20 +164,53 @@ func trimTarget(partitions []sizedPartition, maxBytes int64) int64 {
 	return maxBytes
 }
 
-// listPartitions returns the partitions of topics to trim, and those of topics to compact.
+// listPartitions returns the partitions of topics to trim, and those of topics to compact. It
+// removes topics' own segment sizes, which are meant for a Kafka cluster.
 func (b *Broker) listPartitions(ctx context.Context) (trimmed, compacted []sizedPartition, err error) {
 	topics, err := b.client.Topics(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
+	var ownSegments []string
 	for _, t := range topics {
 		list := &trimmed
 		if b.isCompacted(t.Name) {
 			list = &compacted
 		}
 		for _, p := range b.cluster.PartitionInfos(t.Name) {
-			*list = append(*list, sizedPartition{t.Name, p})
+			*list = append(*list, sizedPartition{topic: t.Name, PartitionInfo: p})
+		}
+		if info := b.cluster.TopicInfo(t.Name); info != nil && info.Configs[segmentConfig] != nil {
+			ownSegments = append(ownSegments, t.Name)
 		}
 	}
-	return trimmed, compacted, nil
+	return trimmed, compacted, b.removeSegmentSizes(ctx, ownSegments)
+}
+
+const segmentConfig = "segment.bytes"
+
+func (b *Broker) removeSegmentSizes(ctx context.Context, topics []string) error {
+	if len(topics) == 0 {
+		return nil
+	}
+	transport := &kafkago.Transport{Dial: b.Dial}
+	defer transport.CloseIdleConnections()
+	client := &kafkago.Client{Addr: kafkago.TCP(Address), Transport: transport}
+	remove := []kafkago.IncrementalAlterConfigsRequestConfig{{Name: segmentConfig, ConfigOperation: kafkago.ConfigOperationDelete}}
+	req := &kafkago.IncrementalAlterConfigsRequest{}
+	for _, topic := range topics {
+		req.Resources = append(req.Resources, kafkago.IncrementalAlterConfigsRequestResource{
+			ResourceType: kafkago.ResourceTypeTopic, ResourceName: topic, Configs: remove,
+		})
+	}
+	res, err := client.IncrementalAlterConfigs(ctx, req)
+	if err != nil {
+		return fmt.Errorf("removing the segment sizes of topics: %w", err)
+	}
+	for _, r := range res.Resources {
+		if r.Error != nil {
+			return fmt.Errorf("removing the segment size of %s: %w", r.ResourceName, r.Error)
+		}
+	}
+	return nil
 }

@@ -110,9 +110,7 @@ func (d *Decoder) decodeRecords(h *batchHeader, content []byte, from int64) erro
 
 // decodeRecord reads one record. before is the offset delta of the preceding record.
 func (d *Decoder) decodeRecord(h *batchHeader, r *Reader, lastDelta *int64, from int64) error {
-	r.Int8() // attributes: none are defined
-	ms := h.firstTime + r.varint()
-	delta := r.varint()
+	ms, delta := r.recordHead(h)
 	key := r.varbytes()
 	value := r.varbytes()
 	headersBefore := len(d.headers)
@@ -128,12 +126,42 @@ func (d *Decoder) decodeRecord(h *batchHeader, r *Reader, lastDelta *int64, from
 		d.headers = d.headers[:headersBefore]
 		return nil
 	}
-	if h.attributes&attrLogAppendTime != 0 {
-		ms = h.maxTime
-	}
 	d.Records = append(d.Records, Record{
 		Topic: d.Topic, Partition: d.Partition, Offset: h.base + delta, LeaderEpoch: h.epoch,
 		Time: time.UnixMilli(ms), Key: key, Value: value, Headers: headers,
+	})
+	return nil
+}
+
+// recordHead decodes what precedes the key of a record: its time in Unix milliseconds and
+// its offset delta.
+func (r *Reader) recordHead(h *batchHeader) (ms, delta int64) {
+	r.Int8() // attributes: none are defined
+	ms = h.firstTime + r.varint()
+	delta = r.varint()
+	if h.attributes&attrLogAppendTime != 0 {
+		ms = h.maxTime
+	}
+	return ms, delta
+}
+
+// decodeOversized reads the first bytes of a record of size bytes: its key, if they have it.
+func (d *Decoder) decodeOversized(h *batchHeader, r *Reader, lastDelta *int64, from int64, size int) error {
+	ms, delta := r.recordHead(h)
+	if r.Bad || delta <= *lastDelta || delta > h.last-h.base {
+		return corruptError("records whose offsets do not rise")
+	}
+	*lastDelta = delta
+	if h.base+delta < from {
+		return nil
+	}
+	key := cloneBytes(r.varbytes()) // the window is used again
+	if r.Bad {
+		key = nil
+	}
+	d.Records = append(d.Records, Record{
+		Topic: d.Topic, Partition: d.Partition, Offset: h.base + delta, LeaderEpoch: h.epoch,
+		Time: time.UnixMilli(ms), Key: key, Oversized: size,
 	})
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math"
 	"sync"
 
 	"github.com/klauspost/compress/snappy"
@@ -18,8 +19,10 @@ const (
 	minWindow = 64 << 10
 	maxWindow = 1 << 20
 	// maxDecompressedRecord bounds one record of a compressed batch, and thereby the
-	// window if a record needs a larger one.
+	// window if a record needs a larger one. Of a larger record only the first bytes are
+	// decoded (Record.Oversized).
 	maxDecompressedRecord = 16 << 20
+	oversizedHead         = 4 << 10
 	// maxZstdWindow is what RFC 8878 recommends that decoders support; levels
 	// above 19 use more.
 	maxZstdWindow = 8 << 20
@@ -87,8 +90,18 @@ func (d *Decoder) decodeCompressedRecords(u *compressedBatch, from int64) error 
 			return nil
 		}
 		size, head, complete := recordLength(d.window[d.parsed:])
+		if size < 0 {
+			return corruptError("a record of impossible length")
+		}
 		if size > maxDecompressedRecord {
-			return corruptError("a compressed record larger than 16 MiB")
+			passed, err := d.passOversized(u, size, head, from)
+			if err != nil {
+				return err
+			}
+			if !passed {
+				return nil
+			}
+			continue
 		}
 		if !complete {
 			hasRoom, err := d.fillWindow(u, head+size)
@@ -110,12 +123,37 @@ func (d *Decoder) decodeCompressedRecords(u *compressedBatch, from int64) error 
 	return u.checkEnd(d.window[d.parsed:])
 }
 
-// recordLength decodes the length prefix of a record. whole reports whether b has the
-// complete record; head is 0 if b does not even have the complete prefix.
+// passOversized decodes the first bytes of a record whose size is head and size, and
+// decompresses the rest without keeping it. It returns false if there is no space
+// because records not yet returned are in the window.
+func (d *Decoder) passOversized(u *compressedBatch, size, head int, from int64) (bool, error) {
+	for len(d.window)-d.parsed < head+oversizedHead {
+		hasRoom, err := d.fillWindow(u, head+oversizedHead)
+		if err != nil || !hasRoom {
+			return false, err
+		}
+	}
+	unread := int64(d.parsed + head + size - len(d.window))
+	r := Reader{B: d.window[d.parsed+head:]}
+	if err := d.decodeOversized(&u.header, &r, &u.lastDelta, from, size); err != nil {
+		return false, err
+	}
+	d.window = d.window[:d.parsed]
+	if n, err := io.CopyN(io.Discard, u.content, unread); n < unread {
+		u.exhausted = errors.Is(err, io.EOF)
+		return false, corruptError("a compressed batch that ends within a record")
+	}
+	u.remaining--
+	return true, nil
+}
+
+// recordLength decodes the length prefix of a record, -1 if it is impossible. complete
+// reports whether b has the complete record; head is 0 if b does not even have the
+// complete prefix.
 func recordLength(b []byte) (size, head int, complete bool) {
 	v, n := binary.Varint(b)
-	if n < 0 || n > 0 && (v < 0 || v > maxDecompressedRecord) {
-		return maxDecompressedRecord + 1, 0, false
+	if n < 0 || n > 0 && (v < 0 || v > math.MaxInt32) {
+		return -1, 0, false
 	}
 	if n == 0 {
 		return 0, 0, false

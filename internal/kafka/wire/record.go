@@ -17,6 +17,9 @@ type Record struct {
 	Time        time.Time // millisecond precision; producing: zero means now
 	Key, Value  []byte    // Kafka distinguishes nil and empty
 	Headers     []Header
+	// Oversized is the size in bytes of a record that readers did not decompress because it
+	// is too large: then Value and Headers are missing.
+	Oversized int
 }
 
 // Header returns the value of the last header named key, or nil.
