@@ -69,7 +69,7 @@ export interface Agent {
   queues?: string[];
   call_id?: string;
   /** The state after the call; absent: available. */
-  after_call?: "offline" | "break";
+  after_call?: "offline" | "break" | "other";
   reason?: string;
 }
 
