@@ -31,7 +31,7 @@ type told struct {
 }
 
 // readStory reads a story: a JSON array, or compressed lines.
-func readStory(t *testing.T, file string) (story []told) {
+func readStory(t *testing.T, file string) []told {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "stories", file))
 	if err != nil {
@@ -53,6 +53,12 @@ func readStory(t *testing.T, file string) (story []told) {
 		t.Fatal(err)
 	}
 
+	return readRecords(t, records)
+}
+
+// readRecords reads the records of a story.
+func readRecords(t *testing.T, records []json.RawMessage) (story []told) {
+	t.Helper()
 	var scratch registry.Scratch
 	for _, record := range records {
 		f, _, err := registry.Recognise(event.TopicRaw, record, &scratch)

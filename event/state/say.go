@@ -113,6 +113,7 @@ func (k *Known) hear(f *event.Facts) {
 
 	switch f.Name {
 	case event.NameAgentLogout:
+		k.dropMember(f.QueueID) // the last one, where leaving it is the logout
 		presence(event.Offline)
 	case event.NameAgentBreakStart:
 		presence(event.Break)
