@@ -163,7 +163,8 @@ func TestMessagesAreWhatTheirSchemaSays(t *testing.T) {
 		m.Metadata.Facts = event.Facts{
 			Name: event.NameQueueCallAnswered, AgentID: "a", AgentName: "n", QueueID: "q", CallID: "c", InteractionID: "i",
 			OriginationCallID: "o", Caller: "1", Callee: "2", State: event.Talking, Reason: "r", PreviousState: event.Ringing,
-			PreviousSince: 1, WaitMS: event.MillisOf(0), TalkMS: event.MillisOf(1), TimestampMS: 2,
+			PreviousSince: 1, WaitMS: event.MillisOf(0), TalkMS: event.MillisOf(1), TimestampMS: 2, AgentState: event.Talking, Contact: "sip:1",
+			Agent: &event.AgentSaid{Presence: event.Break, Activity: event.ActivityNone, Reason: "r", Device: event.DeviceIdle, InCall: true, Paused: true, PausedSince: 1, WrapUpUntilMS: 1000},
 		}
 		m.Metadata.QueueID = ""
 		if err := validateText(t, s, m.Append(nil)); err != nil {
@@ -225,7 +226,9 @@ func TestStatesAreWhatTheirSchemaSays(t *testing.T) {
 	facts := event.Facts{Name: event.NameQueueCallAnswered, AgentID: "1002", AgentName: "Ann", QueueID: "q", CallID: "c", InteractionID: "i",
 		OriginationCallID: "o", Caller: "1", Callee: "2", State: event.Talking, Reason: "r", PreviousState: event.Waiting, PreviousSince: 1,
 		WaitMS: event.MillisOf(0), TalkMS: event.MillisOf(1), TimestampMS: 1_795_169_706_190}
-	full := state.Entry{AccountID: "demo", Kind: state.Call, ID: "c", EventID: id, Since: 1, Facts: facts, Source: "feed:pbx", Queues: []string{"q"}, AfterCall: event.Break, EnteredMS: 1, AnsweredMS: 2}
+	full := state.Entry{AccountID: "demo", Kind: state.Call, ID: "c", EventID: id, Since: 1, Facts: facts, Source: "feed:pbx", Queues: []string{"q"}, AfterCall: event.Break, EnteredMS: 1, AnsweredMS: 2,
+		Leg: true, Ringing: []string{"1002"}, Contacts: []string{"sip:1"}, Known: &state.Known{Presence: event.Break, Reason: "r", Activity: event.ActivityRinging, Device: event.DeviceIdle,
+			Members: []state.Member{{QueueID: "q", InCall: true, Paused: true, Reason: "r", PausedSince: 1, WrapUpUntilMS: 1000}}, Calls: []state.AgentCall{{ID: "c", Ringing: true}}}}
 	least := state.Entry{AccountID: "demo", Kind: state.Agent, ID: "7", EventID: id, Facts: event.Facts{Name: event.NameAgentQueueJoin}}
 	position, begun := state.Position{EventID: id, Offset: 1, TopicID: "t", SourcePosition: "0:2", EventPosition: "0:1", Since: 2}, state.Position{LeaderEpoch: -1}
 	partition := state.NewPartition()

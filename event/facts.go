@@ -111,6 +111,9 @@ const (
 // with the state.
 const ReasonResync = "resync"
 
+// ReasonParked is the reason of a call that is held because it is parked.
+const ReasonParked = "parked"
+
 // Facts describes an event in the same terms for every platform: the object
 // metadata.facts of a message. Name is always set; every other field only if the
 // source reports it or it follows from the state before the event. Ids are those of
@@ -133,9 +136,90 @@ type Facts struct {
 	TalkMS            Millis `json:"talk_ms,omitzero"`
 	TimestampMS       int64  `json:"timestamp_ms,omitempty"` // Unix milliseconds, the source's clock
 
-	// AtWork is set if State only states whether the agent is at work, not whether it
-	// is on a call. Formats set it; package event/state completes State and clears it.
-	AtWork bool `json:"-"`
+	AgentState State      `json:"agent_state,omitempty"` // of agent_id after an event about a call
+	Contact    string     `json:"contact,omitempty"`     // of a device: the registration that the event is about
+	Agent      *AgentSaid `json:"agent,omitempty"`       // what the platform said of the agent, piece by piece
+}
+
+// Activity is what a platform says an agent does at the moment, apart from whether it is
+// at work.
+type Activity string
+
+// The activities. With NotReady the agent is at work, and gets no calls.
+const (
+	ActivityNone     Activity = "none"
+	ActivityNotReady Activity = "not_ready"
+	ActivityRinging  Activity = "ringing"
+	ActivityTalking  Activity = "talking"
+	ActivityWrapUp   Activity = "wrap_up"
+)
+
+// Device is the state of an agent's phone.
+type Device string
+
+// The states of phones. DeviceBusy is busy without a call (do not disturb), DeviceWrapUp
+// is kept busy by its platform after a call. DeviceUnknown tells nothing.
+const (
+	DeviceIdle        Device = "idle"
+	DeviceRinging     Device = "ringing"
+	DeviceInUse       Device = "in_use"
+	DeviceBusy        Device = "busy"
+	DeviceWrapUp      Device = "wrap_up"
+	DeviceUnreachable Device = "unreachable"
+	DeviceUnknown     Device = "unknown"
+)
+
+// AgentSaid is what a platform said of an agent, where it says its parts separately.
+// State of the facts is then what follows from all that is known of the agent. From
+// Device on, the fields are about its phone and its membership in the queue queue_id; they
+// are said together if Device is set. WrapUpUntilMS alone ends a wrap-up.
+type AgentSaid struct {
+	Presence      State    `json:"presence,omitempty"` // Available, Break, Offline or OtherState
+	Activity      Activity `json:"activity,omitempty"`
+	Reason        string   `json:"reason,omitempty"` // of Presence, or of the pause
+	Device        Device   `json:"device,omitempty"`
+	InCall        bool     `json:"in_call,omitempty"` // a call of the queue is connected
+	Paused        bool     `json:"paused,omitempty"`
+	PausedSince   int64    `json:"paused_since,omitempty"`     // Unix seconds
+	WrapUpUntilMS int64    `json:"wrap_up_until_ms,omitempty"` // Unix milliseconds
+}
+
+// Append appends what was said as a JSON object.
+func (a *AgentSaid) Append(dst []byte) []byte {
+	dst = append(dst, '{')
+	text := func(key, value string) {
+		if value != "" {
+			dst = AppendString(appendKey(dst, key), value)
+		}
+	}
+	number := func(key string, n int64) {
+		if n != 0 {
+			dst = strconv.AppendInt(appendKey(dst, key), n, 10)
+		}
+	}
+	flag := func(key string, set bool) {
+		if set {
+			dst = append(appendKey(dst, key), "true"...)
+		}
+	}
+
+	text("presence", string(a.Presence))
+	text("activity", string(a.Activity))
+	text("reason", a.Reason)
+	text("device", string(a.Device))
+	flag("in_call", a.InCall)
+	flag("paused", a.Paused)
+	number("paused_since", a.PausedSince)
+	number("wrap_up_until_ms", a.WrapUpUntilMS)
+	return append(dst, '}')
+}
+
+// appendKey appends the key of a member to an object that has been begun.
+func appendKey(dst []byte, key string) []byte {
+	if dst[len(dst)-1] != '{' {
+		dst = append(dst, ',')
+	}
+	return append(append(append(dst, '"'), key...), `":`...)
 }
 
 // Check returns an error that names an id with a NUL character, which PostgreSQL does
@@ -219,5 +303,11 @@ func (f *Facts) Append(dst []byte) []byte {
 	number(`,"wait_ms":`, f.WaitMS.Value, f.WaitMS.Known)
 	number(`,"talk_ms":`, f.TalkMS.Value, f.TalkMS.Known)
 	number(`,"timestamp_ms":`, f.TimestampMS, f.TimestampMS != 0)
+	text(`,"agent_state":`, string(f.AgentState))
+	text(`,"contact":`, f.Contact)
+
+	if f.Agent != nil {
+		dst = f.Agent.Append(append(dst, `,"agent":`...))
+	}
 	return append(dst, '}')
 }

@@ -37,6 +37,18 @@ type SnapshotAgent struct {
 	CallID    string      `json:"call_id,omitempty"`
 	AfterCall event.State `json:"after_call,omitempty"` // state after the current call; absent: available
 	Reason    string      `json:"reason,omitempty"`
+
+	// Memberships are those of Queues in which the agent is paused or in wrap-up.
+	Memberships []SnapshotMembership `json:"memberships,omitempty"`
+}
+
+// SnapshotMembership is an agent's membership in a queue.
+type SnapshotMembership struct {
+	QueueID     string      `json:"queue_id"`
+	State       event.State `json:"state"` // in which the agent counts there
+	Reason      string      `json:"reason,omitempty"`
+	PausedSince int64       `json:"paused_since,omitempty"`  // Unix seconds
+	WrapUpUntil int64       `json:"wrap_up_until,omitempty"` // Unix seconds
 }
 
 // SnapshotCall is a call that has not ended: a caller in a queue, or a leg.
@@ -183,14 +195,14 @@ func (s *Snapshot) fill(merged map[state.Key]*state.Entry, filter *filter) {
 		switch e.Kind {
 		case state.Agent:
 			for _, id := range e.Queues {
-				queue(e.AccountID, id).Agents[e.State]++
+				queue(e.AccountID, id).Agents[e.InQueue(id)]++
 			}
 			if filter.matchesAgent(e) {
-				s.Agents = append(s.Agents, newSnapshotAgent(e))
+				s.Agents = append(s.Agents, newSnapshotAgent(e, s.Timestamp))
 			}
 		case state.Call:
 			place := 0
-			if e.QueueID != "" {
+			if e.Visits() { // and no leg of it
 				place = queue(e.AccountID, e.QueueID).addCall(e)
 			}
 			if filter.calls.has(e.ID) && filter.agents.has(e.AgentID) && filter.queues.has(e.QueueID) {
@@ -220,9 +232,6 @@ func (q *SnapshotQueue) addCall(e *state.Entry) (place int) {
 	switch e.State {
 	case event.Waiting, event.Ringing:
 		q.Waiting++
-		if e.EnteredMS == 0 {
-			return 0
-		}
 		if q.LongestWaitSince == 0 {
 			q.LongestWaitSince = e.EnteredMS / 1000
 		}
@@ -240,11 +249,23 @@ func (f *filter) matchesAgent(e *state.Entry) bool {
 		(f.queues == nil || f.queues.has(e.QueueID) || slices.ContainsFunc(e.Queues, f.queues.has))
 }
 
-func newSnapshotAgent(e *state.Entry) SnapshotAgent {
+func newSnapshotAgent(e *state.Entry, now int64) SnapshotAgent {
 	a := SnapshotAgent{AccountID: e.AccountID, AgentID: e.ID, AgentName: e.AgentName, State: e.State, Status: string(event.Available),
 		Since: e.Since, Queues: e.Queues, CallID: e.CallID, AfterCall: e.AfterCall, Reason: e.Reason}
 	if e.State == event.Break {
 		a.Status = string(event.Break)
+	}
+
+	for _, id := range e.Queues {
+		m := e.Member(id)
+		if m == nil || !m.Paused && m.WrapUpUntilMS <= now*1000 {
+			continue
+		}
+		shown := SnapshotMembership{QueueID: id, State: e.InQueue(id), Reason: m.Reason, WrapUpUntil: m.WrapUpUntilMS / 1000}
+		if m.Paused {
+			shown.PausedSince = m.PausedSince
+		}
+		a.Memberships = append(a.Memberships, shown)
 	}
 	return a
 }

@@ -3,6 +3,7 @@ package format
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"trunkline/event"
 	"trunkline/internal/jsonscan"
@@ -18,7 +19,7 @@ import (
 // resync is the platform, which identifies a record without a format header.
 // account_id and timestamp are optional, as in generic. facts has the fields of
 // metadata.facts and needs a name; an unknown name, state or field is rejected.
-// Its reason is always "resync". The normalizer adds previous_state, previous_since and
+// Its reason becomes "resync", but for "parked"; the platform's own reason of a state is in facts.agent. The normalizer adds previous_state, previous_since and
 // other facts from the state, as for any other event.
 func ResyncFormat(name string) Format {
 	return Format{
@@ -36,7 +37,10 @@ func ResyncFormat(name string) Format {
 			if err != nil {
 				return Event{}, err
 			}
-			facts.Reason, facts.TimestampMS = event.ReasonResync, timestampMS
+			facts.TimestampMS = timestampMS
+			if facts.Reason != event.ReasonParked {
+				facts.Reason = event.ReasonResync
+			}
 			return Event{Type: TypeOf(facts.Name), Timestamp: timestampMS / 1000, Facts: facts}, nil
 		},
 	}
@@ -113,12 +117,37 @@ func readFact(facts *event.Facts, key string, v jsonscan.Value) error {
 		return text(&facts.Reason)
 	case "state":
 		return state(&facts.State)
+	case "contact":
+		return text(&facts.Contact)
+	case "agent":
+		facts.Agent = &event.AgentSaid{}
+		if v.Kind() != jsonscan.Object || json.Unmarshal(v, facts.Agent) != nil {
+			return RejectType(field, "an object with what was said of the agent")
+		}
+		return checkSaid(facts.Agent)
 	case "wait_ms":
 		return millis(&facts.WaitMS)
 	case "talk_ms":
 		return millis(&facts.TalkMS)
 	}
 	return Rejectf(WrongType, "facts: has an unknown field, or one that only the state sets")
+}
+
+// checkSaid checks the words of what was said of an agent.
+func checkSaid(said *event.AgentSaid) error {
+	for _, word := range [...]struct {
+		field, value string
+		known        []string
+	}{
+		{"presence", string(said.Presence), []string{"available", "break", "offline", "other"}},
+		{"activity", string(said.Activity), []string{"none", "not_ready", "ringing", "talking", "wrap_up"}},
+		{"device", string(said.Device), []string{"idle", "ringing", "in_use", "busy", "wrap_up", "unreachable", "unknown"}},
+	} {
+		if word.value != "" && !slices.Contains(word.known, word.value) {
+			return Rejectf(WrongType, "facts.agent.%s: not one of %s", word.field, strings.Join(word.known, ", "))
+		}
+	}
+	return nil
 }
 
 var (

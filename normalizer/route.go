@@ -44,13 +44,14 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 		e.Timestamp = raw.Time.Unix()
 	}
 	sourceName, queue := sourceOf(raw), e.Facts.QueueID // as named by the record
+	told := e.Facts.Name
 	if b.state != nil {
 		stateEvent := state.Event{ID: id, Account: account, Timestamp: e.Timestamp, Source: sourceName, Identity: b.identity, Facts: e.Facts}
 		b.state.Apply(&stateEvent)
 		e.Facts = stateEvent.Facts
 	}
-	if t, ok := e.Facts.Name.Type(); ok {
-		e.Type = t
+	if e.Facts.Name != told {
+		e.Type = format.TypeOf(e.Facts.Name)
 	}
 	m := event.Message{
 		ID: id, Type: e.Type, AccountID: account, Timestamp: e.Timestamp, Data: raw.Value,

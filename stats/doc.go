@@ -18,7 +18,9 @@
 // state.MaxClockSkew after its id. Events whose interval ended more than
 // Settings.LateEvents ago are dropped and counted in a metric.
 //
-// The states of agents are those of cc.state (state.AgentAfter). The time in a
+// The states of agents are those of cc.state, which messages have (agent_state, or state of
+// an event about the agent); of messages of servers before that, they are computed
+// (state.AgentAfter). The time in a
 // state is added to the rows when it ends, and a minute after each interval's end.
 // A late event moves time that was added already from one state to another. Time
 // never counts twice: a state that begins before the one that it follows, because a

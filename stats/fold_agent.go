@@ -23,6 +23,9 @@ func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
 	before := state.AgentState{State: a.State, Call: a.Busy, AfterCall: a.AfterCall}
 	next := state.AgentAfter(facts, before, ofAnother)
 	after := next.State
+	if shown := shownState(facts); shown != "" {
+		after = shown
+	}
 	step := facts.Name == event.NameQueueCallOffered || facts.Name == event.NameQueueCallAnswered || facts.Name == event.NameAgentNoAnswer
 	if !known {
 		if after == "" && !step {
@@ -30,6 +33,9 @@ func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
 		}
 		a.Seen = int64(e.ID)
 		f.add(a)
+	}
+	if after == event.Ringing && a.State != event.Ringing { // what follows is no repeat
+		a.Step, a.StepCall = "", ""
 	}
 	if step && (a.Step != facts.Name || a.StepCall != facts.CallID) {
 		f.countStep(a, facts.Name, at)
@@ -47,13 +53,41 @@ func (f *Fold) foldAgent(e *state.Event, ofAnother bool, at int64) {
 	f.recordChange(a)
 }
 
+// shownState returns the state of an event's agent after it, as cc.state has it; "" if a
+// message does not say it.
+func shownState(facts *event.Facts) event.State {
+	switch {
+	case facts.AgentState != "":
+		return facts.AgentState
+	case facts.Agent != nil && isAboutAgent(facts.Name):
+		return facts.State
+	}
+	return ""
+}
+
+func isAboutAgent(name event.Name) bool {
+	switch name {
+	case event.NameAgentLogin, event.NameAgentLogout, event.NameAgentBreakStart, event.NameAgentBreakEnd, event.NameAgentState,
+		event.NameAgentQueueJoin, event.NameAgentQueueLeave, event.NameAgentNoAnswer:
+		return true
+	}
+	return false
+}
+
 // reasonAfter returns the reason of a break after an event.
 func (a *agent) reasonAfter(facts *event.Facts, after event.State) string {
+	reason := facts.Reason
+	if facts.Agent != nil {
+		reason = facts.Agent.Reason
+	} else if reason == event.ReasonResync {
+		reason = ""
+	}
+
 	switch {
 	case after != event.Break:
 		return ""
-	case facts.State == event.Break && facts.Reason != "" || facts.Name == event.NameAgentBreakStart && facts.Reason != "":
-		return emptyIfTooLong(facts.Reason)
+	case reason != "" && (facts.State == event.Break || facts.Name == event.NameAgentBreakStart):
+		return emptyIfTooLong(reason)
 	case a.State == event.Break:
 		return a.Reason
 	}

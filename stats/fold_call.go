@@ -118,6 +118,14 @@ func (f *Fold) enterQueue(e *state.Event, c *call, at int64) {
 			f.transfer(c)
 		}
 	}
+	if c == nil && e.Facts.InteractionID != "" {
+		// mod_callcenter has a new id for each queue, and ends the visit to the former
+		// one afterwards.
+		before := f.newestCall(interaction{unique.Make(e.Account), unique.Make(e.Facts.InteractionID)})
+		if before != nil && before.Queue != queue && before.talking() {
+			f.transfer(before)
+		}
+	}
 	f.addCall(e, at)
 }
 

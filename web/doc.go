@@ -15,7 +15,7 @@
 //	enrolment                                        one-time passwords of an administrator, before the login
 //	channel_connection, channel_position, reconnect  the channel's connection: resume, back-off, fallback
 //	sse, clock, connection_status                    event streams; the server's time; the displayed connection state
-//	floor, fold                                      states of agents and calls from facts (as event/state)
+//	floor, facts                                     agents, calls and queues of the server's snapshots; facts of messages
 //	filter_form                                      the filters of the events channel
 //	agents, calls, event_list                        their display
 //	event_rates, sparkline                           rates and latency, and their charts

@@ -52,6 +52,21 @@ type Facts struct {
 	WaitMS            *int64 `json:"wait_ms,omitempty"`
 	TalkMS            *int64 `json:"talk_ms,omitempty"`
 	TimestampMS       int64  `json:"timestamp_ms,omitempty"`
+	AgentState        string `json:"agent_state,omitempty"` // of the agent, after an event about a call
+	Contact           string `json:"contact,omitempty"`     // of a device: the registration that the event is about
+	Agent             *Said  `json:"agent,omitempty"`
+}
+
+// Said is what a platform said of an agent, piece by piece.
+type Said struct {
+	Presence      string `json:"presence,omitempty"`
+	Activity      string `json:"activity,omitempty"`
+	Reason        string `json:"reason,omitempty"`
+	Device        string `json:"device,omitempty"`
+	InCall        bool   `json:"in_call,omitempty"`
+	Paused        bool   `json:"paused,omitempty"`
+	PausedSince   int64  `json:"paused_since,omitempty"`     // Unix seconds
+	WrapUpUntilMS int64  `json:"wrap_up_until_ms,omitempty"` // Unix milliseconds
 }
 
 // Snapshot holds the agents, calls and queues, and the cursor at which they are exact.
@@ -77,6 +92,17 @@ type Agent struct {
 	CallID    string   `json:"call_id,omitempty"`
 	AfterCall string   `json:"after_call,omitempty"` // the state after the call; "": available
 	Reason    string   `json:"reason,omitempty"`
+
+	Memberships []Membership `json:"memberships,omitempty"` // the queues in which it is paused or in wrap-up
+}
+
+// Membership is an agent's membership in a queue.
+type Membership struct {
+	QueueID     string `json:"queue_id"`
+	State       string `json:"state"` // in which the agent counts in the queue
+	Reason      string `json:"reason,omitempty"`
+	PausedSince int64  `json:"paused_since,omitempty"`  // Unix seconds
+	WrapUpUntil int64  `json:"wrap_up_until,omitempty"` // Unix seconds
 }
 
 // Call is a call that has not ended.

@@ -37,6 +37,24 @@ export interface Facts {
   wait_ms?: number;
   talk_ms?: number;
   timestamp_ms?: number;
+  /** Of the agent, after an event about a call. */
+  agent_state?: AgentState;
+  /** Of a device: the registration that the event is about. */
+  contact?: string;
+  /** What the platform said of the agent, piece by piece. */
+  agent?: AgentSaid;
+}
+
+export interface AgentSaid {
+  presence?: "available" | "break" | "offline" | "other";
+  activity?: "none" | "not_ready" | "ringing" | "talking" | "wrap_up";
+  reason?: string;
+  device?: "idle" | "ringing" | "in_use" | "busy" | "wrap_up" | "unreachable" | "unknown";
+  in_call?: boolean;
+  paused?: boolean;
+  /** Unix seconds. */
+  paused_since?: number;
+  wrap_up_until_ms?: number;
 }
 
 export interface Event {
@@ -69,8 +87,21 @@ export interface Agent {
   queues?: string[];
   call_id?: string;
   /** The state after the call; absent: available. */
-  after_call?: "offline" | "break";
+  after_call?: "offline" | "break" | "other";
   reason?: string;
+  /** The queues in which it is paused or in wrap-up. */
+  memberships?: Membership[];
+}
+
+export interface Membership {
+  queue_id: string;
+  /** In which the agent counts in the queue. */
+  state: AgentState;
+  reason?: string;
+  /** Unix seconds. */
+  paused_since?: number;
+  /** Unix seconds. */
+  wrap_up_until?: number;
 }
 
 export interface Call {

@@ -16,11 +16,7 @@ func (p *Partition) complete(e *Event) (agent, call *Entry) {
 	}
 	switch subjectOf(f) {
 	case aboutAgent:
-		var busyWith *Entry
-		if agent != nil {
-			busyWith = p.lookup(account, Call, agent.CallID)
-		}
-		completeAgent(f, agent, busyWith)
+		e.completeAgent(agent, call)
 	case aboutCall:
 		after := nextCallState(f, call)
 		if f.State == "" {
@@ -30,6 +26,8 @@ func (p *Partition) complete(e *Event) (agent, call *Entry) {
 			previous(f, call)
 			durations(f, call, after, e.EffectiveMillis())
 		}
+	case aboutDevice:
+		p.completeDevice(e)
 	}
 	return agent, call
 }
@@ -55,51 +53,95 @@ func completeCall(f *event.Facts, call *Entry) {
 }
 
 // completeAgent replaces the name by a more specific one that depends on the state
-// before the event. call is the agent's call, nil: none.
-func completeAgent(f *event.Facts, agent, call *Entry) {
-	atWork := f.AtWork && agent != nil
-	f.AtWork = false
-	if f.Name == event.NameAgentState && agent != nil {
-		switch {
-		case f.State == event.Available && agent.State == event.Offline:
-			f.Name = event.NameAgentLogin
-		case f.State == event.Available && agent.State == event.Break:
-			f.Name = event.NameAgentBreakEnd
-		case f.State == event.Break && agent.State != event.Break && agent.State != "":
-			f.Name = event.NameAgentBreakStart
-		case f.State == event.Offline && agent.State != event.Offline && agent.State != "":
-			f.Name = event.NameAgentLogout
-		}
-	}
-	if atWork {
-		completeAtWork(f, agent, call)
-	}
+// before the event, and adds the state after it.
+func (e *Event) completeAgent(agent, call *Entry) {
+	f := &e.Facts
+	completePresence(f, agent)
 	completeMembership(f, agent)
-	if f.State == "" && f.Name != event.NameAgentQueueJoin && f.Name != event.NameAgentQueueLeave {
-		f.State = nextAgentState(f, agent, nil).State
+
+	var after *Entry
+	if sharesCall(f) {
+		after = e.nextCall(call)
+	}
+	known, shows := e.nextAgent(agent, after)
+	switch {
+	case f.Agent != nil && f.Agent.Device != "":
+		completePause(f, agent, shows.state)
+		f.State = shows.state
+	case f.Agent != nil:
+		f.State = shows.state
+	case f.State == "" && f.Name != event.NameAgentQueueJoin && f.Name != event.NameAgentQueueLeave:
+		f.State = shows.state
+	case f.State != shows.state && len(known.Calls) > 0:
+		f.AgentState = shows.state
 	}
 	if agent != nil {
 		previous(f, agent)
 	}
 }
 
-// completeAtWork sets the state of an agent that is at work and has a call to the
-// state for that call.
-func completeAtWork(f *event.Facts, agent, call *Entry) {
+// completePresence names a login, a logout and a break, which are told by a word for
+// what follows them.
+func completePresence(f *event.Facts, agent *Entry) {
+	if f.Name != event.NameAgentState || agent == nil {
+		return
+	}
+	said, before := f.State, agent.known().Presence
+	if f.Agent != nil {
+		said = f.Agent.Presence
+	}
+	if before == "" {
+		before = agent.State
+	}
+
 	switch {
-	case onCall(agent.State):
-		f.State = agent.State
-		switch agent.AfterCall {
-		case event.Offline:
-			f.Name = event.NameAgentLogin
-		case event.Break:
-			f.Name = event.NameAgentBreakEnd
+	case said == event.Available && before == event.Offline:
+		f.Name = event.NameAgentLogin
+	case said == event.Available && before == event.Break:
+		f.Name = event.NameAgentBreakEnd
+	case said == event.Break && before != event.Break && before != "":
+		f.Name = event.NameAgentBreakStart
+	case said == event.Offline && before != event.Offline && before != "":
+		f.Name = event.NameAgentLogout
+	}
+}
+
+// completePause names the begin and the end of a break of an agent whose memberships are
+// told one by one: it is on a break while it is paused in each of them, and does nothing
+// else.
+func completePause(f *event.Facts, agent *Entry, after event.State) {
+	switch f.Name {
+	case event.NameAgentState, event.NameAgentBreakStart, event.NameAgentBreakEnd:
+	default:
+		return
+	}
+	if agent == nil || agent.State == "" {
+		if f.Name == event.NameAgentBreakStart && after != event.Break {
+			f.Name = event.NameAgentState
 		}
-	case call == nil || call.AgentID != agent.ID:
-	case call.State == event.Held:
-		f.State = event.Talking
-	case onCall(call.State):
-		f.State = call.State
+		return
+	}
+
+	switch before := agent.State; {
+	case before != event.Break && after == event.Break:
+		f.Name = event.NameAgentBreakStart
+	case before == event.Break && after != event.Break:
+		f.Name = event.NameAgentBreakEnd
+	default:
+		f.Name = event.NameAgentState
+	}
+}
+
+// completeDevice sets the name of an event about one registration of a device that has
+// others: it is registered still.
+func (p *Partition) completeDevice(e *Event) {
+	f := &e.Facts
+	device := p.lookup(e.Account, Device, deviceOf(f))
+	if f.Name != event.NameDeviceUnregistered || f.Contact == "" || device == nil {
+		return
+	}
+	if len(without(device.Contacts, f.Contact)) > 0 {
+		f.Name, f.State = event.NameOther, event.Registered
 	}
 }
 
@@ -120,6 +162,10 @@ func completeMembership(f *event.Facts, agent *Entry) {
 }
 
 func previous(f *event.Facts, e *Entry) {
+	if f.Name == event.NameQueueCallAnswered && e.leftQueue() && f.PreviousState == "" {
+		f.PreviousState, f.PreviousSince = e.PreviousState, e.PreviousSince // it left the queue to this agent
+		return
+	}
 	if f.State != "" && f.PreviousState == "" && e.State != "" {
 		f.PreviousState, f.PreviousSince = e.State, e.Since
 	}
@@ -134,7 +180,7 @@ func durations(f *event.Facts, call *Entry, after event.State, now int64) {
 	if waited && call.EnteredMS != 0 && !f.WaitMS.Known {
 		f.WaitMS = between(call.EnteredMS, now)
 	}
-	if after == event.Ended && call.AnsweredMS != 0 && !f.TalkMS.Known {
+	if (after == event.Ended || f.Name == event.NameQueueCallEnded) && call.AnsweredMS != 0 && !f.TalkMS.Known {
 		f.TalkMS = between(call.AnsweredMS, now)
 	}
 }

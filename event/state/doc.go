@@ -17,7 +17,8 @@
 // "unregistered", before its tombstone is written: a late event must not reopen it,
 // not even after a takeover. Snapshots omit such entries (Entry.Live). Only
 // queue.call_entered, call.created and a call.answered with an agent start a new
-// call under the id of an ended one.
+// call under the id of an ended one, and queue.call_ended in the state talking says that
+// only its visit to the queue has ended.
 //
 // Entries expire in the time of event ids, never by a clock: agents that are
 // offline after 7 days without an event, other agents after 31 days, calls and
@@ -38,22 +39,72 @@
 // hours after the last event of their range. Readers other than normalizers do not keep
 // them (View.KeepNumbers).
 //
+// # The state of an agent
+//
+// Several sources speak about one agent, and none of them knows all: its phone (Device),
+// each queue in which it is a member (Member: paused, in a call, in wrap-up until), whether
+// it is at work (Presence), what its platform says it does (Activity), and the queues'
+// and switches' calls (Calls). An event changes the facts that it is about and no other;
+// they are held side by side in Known. One function, Known.combine, makes the state from
+// them, for events, comparisons and records alike:
+//
+//  1. talking: a call is answered; or the phone is in use, whoever called; or a queue
+//     counts a connected call and the phone is not idle; or the platform says so.
+//  2. ringing: a call rings at the agent, or the phone rings, or the platform says so.
+//  3. wrap_up, if the platform says so in a word or keeps the phone busy for it.
+//  4. offline or break, as the presence is.
+//  5. break, if the agent is paused in every queue in which it is a member; the pause that
+//     began last gives the reason. A pause in some of them is a fact of these memberships,
+//     and the agent counts there as on a break (Entry.InQueue).
+//  6. wrap_up, until the wrap-up of each membership is over.
+//  7. other, if the presence is; if the platform gives the agent no calls
+//     (ActivityNotReady); if the phone is busy without a call, or cannot be reached.
+//  8. available.
+//
+// AfterCall is what 4 to 8 give while 1 to 3 decide. The facts that an order of
+// simultaneous events can leave behind are those that commute, with these rules:
+//
+//   - An idle phone ends the calls on which the agent talks, not one that only begins to
+//     ring; so the end of a call may be told by the phone or by the queue, in any order.
+//   - ActivityNone and a word that the agent is available or in wrap-up end all its calls.
+//     A word for a break or a logout ends none: it counts after them.
+//   - A call is linked from both ends: the call's entry has the agent that talks (AgentID)
+//     and those at whom it rings (Ringing), the agent's has its Calls. Whichever side is
+//     told first, foldFacts keeps the other in step, so that a snapshot never contradicts
+//     itself. An offer of a call that has ended or that another agent has changes nothing.
+//
+// # Visits and legs
+//
+// A call in a queue is a visit (Entry.Visits): it begins with queue.call_entered, or with
+// the first event of the queue that tells of it. Its leg may have the same id (Asterisk,
+// Kazoo) or its own (mod_callcenter, where one visit has two or three legs). The numbers of
+// a queue count visits. It ends with queue.call_abandoned or queue.call_ended, with its
+// leg, or with other in the state talking: the caller has left the queue, and the next event
+// says whether an agent has answered. After queue.call_ended a leg that is known (Leg)
+// goes on as a talking call of no queue until call.ended.
+//
 // # What the fold expects of a format
 //
-//   - agent.state with a state reports whether the agent is at work: "available"
-//     after "offline" is a login, after "break" the end of the break. Some platforms
-//     have a second word for the current activity of the agent (mod_callcenter:
-//     status and state). There the end of an activity is agent.state without a
-//     state: it ends ringing, talking and wrap-up and changes nothing else. The
-//     status "available" sets Facts.AtWork: an agent with a call keeps the state of
-//     the call.
+//   - A platform that tells the pieces separately gives them in Facts.Agent; State of such
+//     an event is completed. A member's device, in_call, paused and wrap-up come together.
+//   - A platform with one word for an agent gives it as State of agent.state: "available"
+//     after "offline" is a login, after "break" the end of the break. agent.state without a
+//     state ends ringing, talking and wrap-up and changes nothing else.
 //   - On platforms whose only login is joining the first queue, and whose only logout
 //     is leaving the last one, agent.queue_join and agent.queue_leave have the state
 //     of the agent after them. A join after "offline" is then a login, and a leave
 //     with "offline" a logout if no queue is left.
 //   - queue.call_* and call.* carry the state of the call; those that end a call
-//     may carry the state of the agent after it (wrap_up, available).
-//   - device.* have the device in agent_id, or else in caller.
+//     may carry the state of the agent after it (wrap_up, available). Without a state, the
+//     end of a visit leaves the leg.
+//   - other with the state waiting ends an offer to its agent: the call waits again if no
+//     other phone rings.
+//   - device.* have the device in agent_id, or else in caller, and where they are about one
+//     of its registrations, that in contact: a device is registered while it has one.
+//   - Of a comparison (ReasonResync) the platform's reason is in Facts.Agent.
+//
+// Records that a server before Known wrote are read: what is known of their agents is derived
+// from the state.
 //
 // # The topic
 //

@@ -78,6 +78,23 @@ type Entry struct {
 	AfterCall  event.State `json:"after_call,omitempty"`
 	EnteredMS  int64       `json:"entered_ms,omitempty"`  // call: Unix milliseconds of its entry into the queue
 	AnsweredMS int64       `json:"answered_ms,omitempty"` // call: Unix milliseconds of the answer by an agent
+
+	Leg      bool     `json:"leg,omitempty"`      // call: its leg is known, and goes on after a visit to a queue
+	Ringing  []string `json:"ringing,omitempty"`  // call: the agents at whom it rings
+	Contacts []string `json:"contacts,omitempty"` // device: its registrations, sorted
+	Known    *Known   `json:"known,omitempty"`    // agent: what its state follows from
+}
+
+// Visits reports whether the call is in a queue: it waits there, or an agent of the queue
+// has it. A leg of such a call that has an entry of its own does not.
+func (e *Entry) Visits() bool {
+	return e.Kind == Call && e.QueueID != "" && e.EnteredMS != 0 && e.Live()
+}
+
+// leftQueue reports whether the call has left its queue, and it is not known yet whether
+// an agent has answered.
+func (e *Entry) leftQueue() bool {
+	return e.Kind == Call && e.State == event.Talking && e.QueueID == "" && e.EnteredMS != 0 && e.AnsweredMS == 0
 }
 
 // Key returns the entry's key.
@@ -200,7 +217,30 @@ func (e *Entry) Append(dst []byte) []byte {
 		dst = append(dst, `,"answered_ms":`...)
 		dst = strconv.AppendInt(dst, e.AnsweredMS, 10)
 	}
+	if e.Leg {
+		dst = append(dst, `,"leg":true`...)
+	}
+	dst = appendTexts(dst, `,"ringing":[`, e.Ringing)
+	dst = appendTexts(dst, `,"contacts":[`, e.Contacts)
+	if e.Known != nil {
+		dst = e.Known.append(append(dst, `,"known":`...))
+	}
 	return append(dst, '}')
+}
+
+// appendTexts appends a member with an array, unless that is empty.
+func appendTexts(dst []byte, member string, texts []string) []byte {
+	if len(texts) == 0 {
+		return dst
+	}
+	dst = append(dst, member...)
+	for i, text := range texts {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = event.AppendString(dst, text)
+	}
+	return append(dst, ']')
 }
 
 // Live reports whether the entry is part of a snapshot: an agent at work, a call that

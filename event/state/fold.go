@@ -56,7 +56,7 @@ func (p *Partition) Apply(e *Event) {
 	cleanText(&e.Facts)
 	agent, call := p.complete(e)
 	p.foldIdentity(e)
-	p.foldFacts(e, agent, call)
+	e.Facts.AgentState = cmp.Or(p.foldFacts(e, agent, call), e.Facts.AgentState)
 }
 
 // Fold folds the next event, whose message already contains the completed facts.
@@ -72,10 +72,15 @@ func (p *Partition) Fold(e *Event) {
 // cleanText converts texts to what the message's JSON contains.
 func cleanText(f *event.Facts) {
 	for _, text := range [...]*string{&f.AgentID, &f.AgentName, &f.QueueID, &f.CallID, &f.InteractionID,
-		&f.OriginationCallID, &f.Caller, &f.Callee, &f.Reason, (*string)(&f.Name), (*string)(&f.State), (*string)(&f.PreviousState)} {
+		&f.OriginationCallID, &f.Caller, &f.Callee, &f.Reason, &f.Contact, (*string)(&f.Name), (*string)(&f.State), (*string)(&f.PreviousState)} {
 		if !utf8.ValidString(*text) {
 			*text = string([]rune(*text))
 		}
+	}
+	if f.Agent != nil && !utf8.ValidString(f.Agent.Reason) {
+		said := *f.Agent
+		said.Reason = string([]rune(said.Reason))
+		f.Agent = &said
 	}
 }
 
@@ -99,6 +104,9 @@ func subjectOf(f *event.Facts) subject {
 		event.NameCallResumed, event.NameCallTransferred, event.NameCallDTMF, event.NameCallEnded:
 		return aboutCall
 	case event.NameDeviceRegistered, event.NameDeviceUnregistered:
+		return aboutDevice
+	}
+	if f.Contact != "" {
 		return aboutDevice
 	}
 	if f.CallID != "" && f.State != "" { // the state of a call, under another name
@@ -140,20 +148,30 @@ func (e *Event) clampToLog(millis int64) int64 {
 }
 
 // foldFacts updates the entries according to the event's facts. agent and call are
-// those before it, nil: none.
-func (p *Partition) foldFacts(e *Event, agent, call *Entry) {
-	f := &e.Facts
-	switch subjectOf(f) {
+// those before it, nil: none. It returns the state of the agent of an event about a call,
+// "" if it has none.
+func (p *Partition) foldFacts(e *Event, agent, call *Entry) event.State {
+	subject := subjectOf(&e.Facts)
+	switch subject {
 	case aboutNothing:
-		return
+		return ""
 	case aboutDevice:
 		p.foldDevice(e)
-		return
+		return ""
 	}
-	p.foldAgent(e, agent, call)
-	if len(f.CallID) <= maxText && f.CallID != "" {
-		p.foldCall(e, call)
+
+	after := e.nextCall(call)
+	if after != nil && after != call {
+		p.put(after, call, e.ID)
 	}
+	shows := p.foldAgent(e, agent, after)
+	if after != nil {
+		p.releaseAgents(e, call, after)
+	}
+	if subject != aboutCall {
+		return ""
+	}
+	return shows
 }
 
 // copyOrNew returns the entry for the event to change: a copy of before (nil: none) with
@@ -185,47 +203,167 @@ func (e *Event) setState(entry *Entry, s event.State) {
 	entry.Name, entry.Reason, entry.TimestampMS = e.Facts.Name, "", e.Facts.TimestampMS
 }
 
-func (p *Partition) foldAgent(e *Event, agent, call *Entry) {
+// foldAgent updates the event's agent, and returns its state. call is the event's call
+// after it, nil: none.
+func (p *Partition) foldAgent(e *Event, agent, call *Entry) event.State {
 	f := &e.Facts
-	if f.AgentID == "" || len(f.AgentID) > maxText {
-		return
+	if f.AgentID == "" || len(f.AgentID) > maxText || agent != nil && agent.EventID >= e.ID {
+		return ""
 	}
-	after := nextAgentState(f, agent, call)
-	if agent == nil && after.State == "" && f.Name != event.NameAgentQueueJoin || agent != nil && agent.EventID >= e.ID {
-		return
+	known, shows := e.nextAgent(agent, call)
+	if agent == nil && shows.state == "" && f.Name != event.NameAgentQueueJoin {
+		return ""
 	}
+
 	next := e.copyOrNew(Agent, f.AgentID, agent)
 	next.AgentID = f.AgentID
-	e.setState(&next, after.State)
-	next.AfterCall = after.AfterCall
-	if subjectOf(f) == aboutAgent && f.State != "" {
-		next.Reason = emptyIfTooLong(f.Reason)
-	}
 	setUnlessEmpty(&next.AgentName, f.AgentName)
-	switch {
-	case onCall(after.State):
-		if f.CallID != "" && (next.CallID == "" || subjectOf(f) == aboutAgent || assignsCallToAgent(f) && replacesCurrentCall(f, agent)) {
-			next.CallID, next.Caller, next.Callee = emptyIfTooLong(f.CallID), emptyIfTooLong(f.Caller), emptyIfTooLong(f.Callee)
-			next.InteractionID, next.OriginationCallID = emptyIfTooLong(f.InteractionID), emptyIfTooLong(f.OriginationCallID)
-			setUnlessEmpty(&next.QueueID, f.QueueID)
-		}
-	case agent.currentAgentState().KeepsCall(f, after.State):
-	default:
-		next.CallID, next.Caller, next.Callee, next.InteractionID, next.OriginationCallID = "", "", "", "", ""
-	}
 	switch f.Name {
 	case event.NameAgentQueueJoin, event.NameAgentLogin:
 		next.Queues = addQueue(next.Queues, f.QueueID)
 	case event.NameAgentQueueLeave, event.NameAgentLogout:
 		next.Queues = removeQueue(next.Queues, f.QueueID)
+	default:
+		if f.Agent != nil && f.Agent.Device != "" { // only a member is told of
+			next.Queues = addQueue(next.Queues, f.QueueID)
+		}
 	}
-	p.put(&next, agent, e.ID)
+	p.showAgent(e, &next, agent, &known, shows, call)
+	p.releaseCalls(e, agent, &known)
+	return shows.state
 }
 
-// replacesCurrentCall reports whether the event's call replaces the agent's current call. A
-// call that only rings while the agent talks does not replace the current one.
-func replacesCurrentCall(f *event.Facts, agent *Entry) bool {
-	return agent == nil || agent.State != event.Talking || f.Name != event.NameQueueCallOffered && f.Name != event.NameCallRinging
+// showAgent writes an agent's entry with what is known of it.
+func (p *Partition) showAgent(e *Event, next, before *Entry, known *Known, shows shown, call *Entry) {
+	e.setState(next, shows.state)
+	next.Reason, next.AfterCall = shows.reason, shows.after
+	p.showCall(e, next, before, known, call)
+
+	if before == nil || !known.equal(before.Known) {
+		next.Known = known
+	}
+	p.put(next, before, e.ID)
+}
+
+// showCall sets the one of an agent's calls that its entry shows: rather one on which it
+// talks than one that rings, and rather a caller in a queue than a leg.
+func (p *Partition) showCall(e *Event, next, before *Entry, known *Known, changed *Entry) {
+	var best *Entry
+	rank := 0
+	for _, c := range known.Calls {
+		call := changed
+		if call == nil || call.ID != c.ID {
+			if call = p.lookup(e.Account, Call, c.ID); call == nil {
+				continue
+			}
+		}
+		r := 1
+		if !c.Ringing {
+			r += 2
+		}
+		if call.EnteredMS != 0 {
+			r++
+		}
+		if r > rank {
+			best, rank = call, r
+		}
+	}
+
+	switch f := &e.Facts; {
+	case best != nil:
+		next.CallID, next.Caller, next.Callee = best.ID, best.Caller, best.Callee
+		next.InteractionID, next.OriginationCallID = best.InteractionID, best.OriginationCallID
+		setUnlessEmpty(&next.QueueID, best.QueueID)
+	case !onCall(next.State) || len(known.Calls) > 0:
+		next.CallID, next.Caller, next.Callee, next.InteractionID, next.OriginationCallID = "", "", "", "", ""
+	case subjectOf(f) == aboutAgent && f.AgentID == next.ID && f.CallID != "" && onCall(f.State): // a call that has no entry
+		next.CallID, next.Caller, next.Callee = emptyIfTooLong(f.CallID), emptyIfTooLong(f.Caller), emptyIfTooLong(f.Callee)
+		next.InteractionID, next.OriginationCallID = emptyIfTooLong(f.InteractionID), emptyIfTooLong(f.OriginationCallID)
+		setUnlessEmpty(&next.QueueID, f.QueueID)
+	case before != nil && before.Known != nil && before.Known.hasCall(next.CallID):
+		next.CallID, next.Caller, next.Callee, next.InteractionID, next.OriginationCallID = "", "", "", "", ""
+	}
+}
+
+// releaseAgents takes the call from the agents that had it before the event and do not
+// have it any more.
+func (p *Partition) releaseAgents(e *Event, before, after *Entry) {
+	if before == nil {
+		return
+	}
+	release := func(id string) {
+		if id != "" && id != e.Facts.AgentID && !after.isWith(id) {
+			p.releaseAgent(e, id, after.ID)
+		}
+	}
+	if before.State == event.Talking || before.State == event.Held || len(before.Ringing) == 0 {
+		release(before.AgentID)
+	}
+	for _, id := range before.Ringing {
+		release(id)
+	}
+}
+
+// releaseAgent takes a call from an agent.
+func (p *Partition) releaseAgent(e *Event, id, call string) {
+	agent := p.lookup(e.Account, Agent, id)
+	if agent == nil {
+		return
+	}
+	known := agent.known()
+	if !known.hasCall(call) {
+		return
+	}
+	known.dropCall(call)
+	next := e.copyOrNew(Agent, id, agent)
+	p.showAgent(e, &next, agent, &known, known.showAfter(agent, e.EffectiveMillis()), nil)
+}
+
+// releaseExpired takes a call whose end was never told from its agents.
+func (p *Partition) releaseExpired(call *Entry, id event.ID) {
+	if !call.Live() {
+		return
+	}
+	at := &Event{ID: id, Account: call.AccountID, Timestamp: id.Milli() / 1000, Source: call.Source, Facts: event.Facts{Name: event.NameOther}}
+	for _, agent := range append([]string{call.AgentID}, call.Ringing...) {
+		p.releaseAgent(at, agent, call.ID)
+	}
+}
+
+// releaseCalls takes from the agent the calls that it has no longer: its platform said
+// that it does nothing.
+func (p *Partition) releaseCalls(e *Event, before *Entry, known *Known) {
+	if before == nil {
+		return
+	}
+	for _, had := range before.known().Calls {
+		call := p.lookup(e.Account, Call, had.ID)
+		if known.hasCall(had.ID) || call == nil || !call.isWith(before.ID) {
+			continue
+		}
+		next := *call
+		next.Ringing = without(call.Ringing, before.ID)
+		next.AgentID, next.AgentName = "", ""
+		if call.State == event.Ringing {
+			if len(next.Ringing) > 0 {
+				next.AgentID = next.Ringing[len(next.Ringing)-1]
+			} else {
+				e.setState(&next, event.Waiting)
+			}
+		}
+		p.put(&next, call, e.ID)
+	}
+}
+
+// isWith reports whether an agent talks on the call or it rings at the agent.
+func (e *Entry) isWith(agent string) bool {
+	switch e.State {
+	case event.Talking, event.Held:
+		return e.AgentID == agent || slices.Contains(e.Ringing, agent)
+	case event.Ringing:
+		return slices.Contains(e.Ringing, agent) || len(e.Ringing) == 0 && e.AgentID == agent
+	}
+	return false
 }
 
 // assignsCallToAgent reports whether the event assigns the call to its agent.
@@ -234,6 +372,8 @@ func assignsCallToAgent(f *event.Facts) bool {
 	case event.NameQueueCallOffered, event.NameQueueCallAnswered, event.NameCallRinging, event.NameCallAnswered, event.NameCallBridged,
 		event.NameCallTransferred:
 		return f.AgentID != ""
+	case event.NameAgentState:
+		return f.AgentID != "" && onCall(f.State) && f.Agent == nil
 	}
 	return false
 }
@@ -258,22 +398,26 @@ func removeQueue(queues []string, queue string) []string {
 	return slices.Delete(slices.Clone(queues), at, at+1)
 }
 
-// foldCall updates the event's call. call is its entry before the event.
-func (p *Partition) foldCall(e *Event, call *Entry) {
+// nextCall returns the event's call after it: a new entry, or call itself if the event
+// does not change it; nil: none. call is its entry before the event.
+func (e *Event) nextCall(call *Entry) *Entry {
 	f := &e.Facts
 	after := nextCallState(f, call)
-	if after == "" || call != nil && call.EventID >= e.ID {
-		return
+	if f.CallID == "" || len(f.CallID) > maxText || after == "" {
+		return nil
 	}
-	before := call
+	if call != nil && call.EventID >= e.ID {
+		return call
+	}
+
 	if call != nil && call.State == event.Ended && after != event.Ended {
-		call = nil // start a new call
+		call = reopened(f, call)
 	}
 	next := e.copyOrNew(Call, f.CallID, call)
 	next.CallID = f.CallID
 	now, oldState := e.EffectiveMillis(), next.State
 	e.setState(&next, after)
-	if subjectOf(f) == aboutCall {
+	if subjectOf(f) == aboutCall && (f.Reason != event.ReasonResync || after == event.Ended) {
 		setUnlessEmpty(&next.Reason, f.Reason)
 	}
 	setUnlessEmpty(&next.QueueID, f.QueueID)
@@ -281,61 +425,114 @@ func (p *Partition) foldCall(e *Event, call *Entry) {
 	setUnlessEmpty(&next.Callee, f.Callee)
 	setUnlessEmpty(&next.InteractionID, f.InteractionID)
 	setUnlessEmpty(&next.OriginationCallID, f.OriginationCallID)
-	p.foldCallAgent(e, &next)
-	switch {
-	case f.Name == event.NameQueueCallEntered && (next.EnteredMS == 0 || oldState == event.Talking || oldState == event.Held):
-		next.EnteredMS, next.AnsweredMS, next.WaitMS = now, 0, event.Millis{}
-	case after == event.Talking && next.AnsweredMS == 0:
-		next.AnsweredMS = now
-	}
+	next.Leg = next.Leg || isOfLeg(f)
+
+	foldCallAgent(f, &next)
+	foldVisit(f, &next, call, oldState, now)
 	if f.WaitMS.Known {
 		next.WaitMS = f.WaitMS
 	}
 	if after == event.Ended && f.TalkMS.Known {
 		next.TalkMS = f.TalkMS
 	}
-	p.put(&next, before, e.ID)
+	return &next
 }
 
-// foldCallAgent sets the call's agent. If another agent answers, the agent whose phone
-// was ringing becomes available.
-func (p *Partition) foldCallAgent(e *Event, call *Entry) {
-	f := &e.Facts
+// reopened returns what remains of an ended call that an event begins again; nil: nothing.
+func reopened(f *event.Facts, call *Entry) *Entry {
+	if f.Name != event.NameQueueCallEnded {
+		return nil
+	}
+	leg := *call // it did not end: only its visit to the queue did
+	leg.TalkMS = event.Millis{}
+	return &leg
+}
+
+// isOfLeg reports whether an event is one of a leg, whose end has an event too.
+func isOfLeg(f *event.Facts) bool {
+	switch f.Name {
+	case event.NameCallCreated, event.NameCallRinging, event.NameCallAnswered, event.NameCallBridged:
+		return f.AgentID == "" || f.Name == event.NameCallCreated
+	}
+	return false
+}
+
+// foldVisit updates the call's visit to a queue. before is its entry before the event,
+// nil: none, or the call is a new one.
+func foldVisit(f *event.Facts, next, before *Entry, oldState event.State, now int64) {
+	visited := before != nil && before.Visits()
+	switch {
+	case f.Name == event.NameQueueCallEntered:
+		if next.EnteredMS == 0 || oldState == event.Talking || oldState == event.Held {
+			next.EnteredMS, next.AnsweredMS, next.WaitMS = now, 0, event.Millis{}
+		}
+		return
+	case f.Name == event.NameQueueCallEnded && next.State != event.Ended: // its leg goes on
+		next.QueueID, next.EnteredMS, next.AnsweredMS = "", 0, 0
+		return
+	case visited && leavesQueue(f, before): // whether an agent answers is told by the next event
+		next.QueueID = ""
+		return
+	case (f.Name == event.NameQueueCallOffered || f.Name == event.NameQueueCallAnswered) && next.EnteredMS == 0 && next.QueueID != "":
+		next.EnteredMS = now - f.WaitMS.Value
+	}
+	if next.State == event.Talking && next.AnsweredMS == 0 && f.Name != event.NameAgentState {
+		next.AnsweredMS = now
+	}
+}
+
+// leavesQueue reports whether an event says that the caller waits no longer, and not
+// whether an agent answers.
+func leavesQueue(f *event.Facts, call *Entry) bool {
+	return f.Name == event.NameOther && f.State == event.Talking && (call.State == event.Waiting || call.State == event.Ringing)
+}
+
+// foldCallAgent sets the call's agent and the agents at whom it rings.
+func foldCallAgent(f *event.Facts, call *Entry) {
+	agent, name := emptyIfTooLong(f.AgentID), emptyIfTooLong(f.AgentName)
 	switch {
 	case call.State == event.Waiting:
-		call.AgentID, call.AgentName = "", ""
+		call.AgentID, call.AgentName, call.Ringing = "", "", nil
 	case call.State == event.Ended:
+		call.Ringing = nil
 		if call.AgentID == "" && f.Name != event.NameQueueCallAbandoned {
-			call.AgentID, call.AgentName = emptyIfTooLong(f.AgentID), emptyIfTooLong(f.AgentName)
+			call.AgentID, call.AgentName = agent, name
 		}
-	case assignsCallToAgent(f) && !(f.Name == event.NameQueueCallOffered && call.State != event.Ringing):
-		if call.State == event.Talking && call.AgentID != f.AgentID {
-			p.stopRinging(e, call)
+	case f.Name == event.NameQueueCallEnded:
+		call.AgentID, call.AgentName, call.Ringing = "", "", nil
+	case f.Name == event.NameOther && f.State == event.Talking && call.EnteredMS != 0 && call.AnsweredMS == 0: // see leavesQueue
+		call.AgentID, call.AgentName = "", ""
+	case call.State == event.Ringing && (f.Name == event.NameAgentNoAnswer || f.Name == event.NameOther && f.State == event.Waiting):
+		call.Ringing = without(call.Ringing, agent)
+		if call.AgentID == agent && len(call.Ringing) > 0 {
+			call.AgentID, call.AgentName = call.Ringing[len(call.Ringing)-1], ""
 		}
-		call.AgentID, call.AgentName = emptyIfTooLong(f.AgentID), emptyIfTooLong(f.AgentName)
+	case agent == "" || !assignsCallToAgent(f):
+	case call.State == event.Ringing:
+		if !slices.Contains(call.Ringing, agent) {
+			call.Ringing = append(slices.Clip(call.Ringing), agent)
+		}
+		call.AgentID, call.AgentName = agent, name
+	case f.Name != event.NameQueueCallOffered && f.Name != event.NameCallRinging:
+		call.AgentID, call.AgentName, call.Ringing = agent, name, nil
 	}
 }
 
-// stopRinging makes the agent whose phone rang for the call available after another
-// one has answered.
-func (p *Partition) stopRinging(e *Event, call *Entry) {
-	rang := p.lookup(e.Account, Agent, call.AgentID)
-	if rang == nil || rang.State != event.Ringing || rang.CallID != call.ID {
-		return
+// without returns texts without one of them; the slice is new.
+func without(texts []string, text string) []string {
+	at := slices.Index(texts, text)
+	switch {
+	case at < 0:
+		return texts
+	case len(texts) == 1:
+		return nil
 	}
-	free := e.copyOrNew(Agent, rang.ID, rang)
-	e.setState(&free, rang.currentAgentState().Free())
-	free.AfterCall = ""
-	free.CallID, free.Caller, free.Callee, free.InteractionID, free.OriginationCallID = "", "", "", "", ""
-	p.put(&free, rang, e.ID)
+	return slices.Delete(slices.Clone(texts), at, at+1)
 }
 
 func (p *Partition) foldDevice(e *Event) {
 	f := &e.Facts
-	name := f.AgentID
-	if name == "" {
-		name = f.Caller
-	}
+	name := deviceOf(f)
 	device := p.lookup(e.Account, Device, name)
 	if name == "" || len(name) > maxText || device != nil && device.EventID >= e.ID {
 		return
@@ -346,8 +543,10 @@ func (p *Partition) foldDevice(e *Event) {
 			return
 		}
 	}
+
 	next := e.copyOrNew(Device, name, device)
 	e.setState(&next, state)
+	next.Contacts = nextContacts(f, device)
 	setUnlessEmpty(&next.Reason, f.Reason)
 	setUnlessEmpty(&next.AgentID, f.AgentID)
 	setUnlessEmpty(&next.AgentName, f.AgentName)
@@ -355,6 +554,41 @@ func (p *Partition) foldDevice(e *Event) {
 	setUnlessEmpty(&next.Callee, f.Callee)
 	p.put(&next, device, e.ID)
 }
+
+// deviceOf returns the device of an event about one.
+func deviceOf(f *event.Facts) string {
+	if f.AgentID != "" {
+		return f.AgentID
+	}
+	return f.Caller
+}
+
+// nextContacts returns the registrations of a device after an event. device is its entry
+// before, nil: none.
+func nextContacts(f *event.Facts, device *Entry) []string {
+	var contacts []string
+	if device != nil {
+		contacts = device.Contacts
+	}
+	contact := emptyIfTooLong(f.Contact)
+	switch {
+	case f.Name == event.NameDeviceUnregistered:
+		return nil
+	case contact == "":
+		return contacts
+	case f.Name == event.NameOther: // this one is gone
+		return without(contacts, contact)
+	}
+
+	at, known := slices.BinarySearch(contacts, contact)
+	if known || len(contacts) == maxContacts {
+		return contacts
+	}
+	return slices.Insert(slices.Clone(contacts), at, contact)
+}
+
+// maxContacts bounds the registrations of one device.
+const maxContacts = 32
 
 // setUnlessEmpty replaces a text by a newer one, unless that is empty.
 func setUnlessEmpty(text *string, newer string) {

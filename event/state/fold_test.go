@@ -49,7 +49,7 @@ func agentFacts(name event.Name, agent string, s event.State) event.Facts {
 
 // atWork is a status that does not tell whether the agent is on a call.
 func atWork(agent string) event.Facts {
-	return event.Facts{Name: event.NameAgentState, AgentID: agent, State: event.Available, AtWork: true}
+	return event.Facts{Name: event.NameAgentState, AgentID: agent, Agent: &event.AgentSaid{Presence: event.Available}}
 }
 
 func callFacts(name event.Name, call, agent string) event.Facts {
@@ -87,42 +87,42 @@ func TestStories(t *testing.T) {
 		},
 		"an agent that logs out or pauses in a call stays so after it": {
 			{callFacts(answered, "c", "x"), "x talking c 1, c talking x 1"},
-			{agentFacts(logout, "x", ""), "x offline c 2, c talking x 1"},
-			{callFacts(queueEnded, "c", "x"), "x offline 2, c ended x 3"},
-			{agentFacts(status, "x", ""), "x offline 2, c ended x 3"},
-			{callFacts(answered, "d", "y"), "x offline 2, y talking d 5, c ended x 3, d talking y 5"},
-			{agentFacts(onBreak, "y", ""), "x offline 2, y break d 6, c ended x 3, d talking y 5"},
-			{event.Facts{Name: queueEnded, CallID: "d"}, "x offline 2, y break 6, c ended x 3, d ended y 7"},
-			{agentFacts(status, "y", ""), "x offline 2, y break 6, c ended x 3, d ended y 7"},
+			{agentFacts(logout, "x", ""), "x talking c 1, c talking x 1"},
+			{callFacts(queueEnded, "c", "x"), "x offline 3, c ended x 3"},
+			{agentFacts(status, "x", ""), "x offline 3, c ended x 3"},
+			{callFacts(answered, "d", "y"), "x offline 3, y talking d 5, c ended x 3, d talking y 5"},
+			{agentFacts(onBreak, "y", ""), "x offline 3, y talking d 5, c ended x 3, d talking y 5"},
+			{event.Facts{Name: queueEnded, CallID: "d"}, "x offline 3, y break 7, c ended x 3, d ended y 7"},
+			{agentFacts(status, "y", ""), "x offline 3, y break 7, c ended x 3, d ended y 7"},
 		},
 		"an agent that leaves its last queue while the phone rings": {
 			{event.Facts{Name: event.NameAgentQueueJoin, AgentID: "x", QueueID: "q", State: event.Available}, "x available q 1"},
 			{callFacts(offered, "c", "x"), "x ringing q c 2, c ringing x 2"},
-			{event.Facts{Name: event.NameAgentQueueLeave, AgentID: "x", QueueID: "q", State: event.Offline}, "x offline c 3, c ringing x 2"},
+			{event.Facts{Name: event.NameAgentQueueLeave, AgentID: "x", QueueID: "q", State: event.Offline}, "x ringing c 2, c ringing x 2"},
 			{callFacts(answered, "c", "x"), "x talking c 4, c talking x 4"},
 			{callFacts(queueEnded, "c", "x"), "x offline 5, c ended x 5"},
-			{callFacts(offered, "d", "x"), "x ringing d 6, c ended x 5, d ringing x 6"}, // its login is not known
-			{callFacts(event.NameAgentNoAnswer, "d", "x"), "x available 7, c ended x 5, d waiting 7"},
+			{callFacts(offered, "d", "x"), "x ringing d 6, c ended x 5, d ringing x 6"},
+			{callFacts(event.NameAgentNoAnswer, "d", "x"), "x offline 7, c ended x 5, d waiting 7"},
 		},
 		"a break that begins and ends during a call": {
 			{callFacts(answered, "c", "x"), "x talking c 1, c talking x 1"},
 			{atWork("x"), "x talking c 1, c talking x 1"},
-			{agentFacts(onBreak, "x", ""), "x break c 3, c talking x 1"},
-			{callFacts(offered, "d", "y"), "x break c 3, y ringing d 4, c talking x 1, d ringing y 4"},
-			{atWork("x"), "x talking c 5, y ringing d 4, c talking x 1, d ringing y 4"},
-			{agentFacts(status, "x", ""), "x available 6, y ringing d 4, c talking x 1, d ringing y 4"},
-			{atWork("x"), "x available 6, y ringing d 4, c talking x 1, d ringing y 4"},
+			{agentFacts(onBreak, "x", ""), "x talking c 1, c talking x 1"},
+			{callFacts(offered, "d", "y"), "x talking c 1, y ringing d 4, c talking x 1, d ringing y 4"},
+			{atWork("x"), "x talking c 1, y ringing d 4, c talking x 1, d ringing y 4"},
+			{agentFacts(status, "x", ""), "x available 6, y ringing d 4, c talking 1, d ringing y 4"},
+			{atWork("x"), "x available 6, y ringing d 4, c talking 1, d ringing y 4"},
 		},
 		"a break that begins while the phone rings": {
 			{callFacts(offered, "c", "x"), "x ringing c 1, c ringing x 1"},
-			{agentFacts(onBreak, "x", ""), "x break c 2, c ringing x 1"},
+			{agentFacts(onBreak, "x", ""), "x ringing c 1, c ringing x 1"},
 			{callFacts(answered, "c", "x"), "x talking c 3, c talking x 3"},
 			{agentFacts(status, "x", event.Talking), "x talking c 3, c talking x 3"},
 			{callFacts(queueEnded, "c", "x"), "x break 5, c ended x 5"},
 		},
 		"a break that begins while the phone rings, and ends": {
 			{callFacts(offered, "c", "x"), "x ringing c 1, c ringing x 1"},
-			{agentFacts(onBreak, "x", ""), "x break c 2, c ringing x 1"},
+			{agentFacts(onBreak, "x", ""), "x ringing c 1, c ringing x 1"},
 			{callFacts(answered, "c", "x"), "x talking c 3, c talking x 3"},
 			{atWork("x"), "x talking c 3, c talking x 3"},
 			{callFacts(queueEnded, "c", "x"), "x available 5, c ended x 5"},
@@ -133,20 +133,20 @@ func TestStories(t *testing.T) {
 			{callFacts(event.NameAgentNoAnswer, "c", "x"), "x available 3, c waiting 3"},
 			{callFacts(offered, "c", "y"), "x available 3, y ringing c 4, c ringing y 4"},
 			{event.Facts{Name: abandoned, CallID: "c"}, "x available 3, y available 5, c ended y 5"},
-			{callFacts(offered, "c", "x"), "x ringing c 6, y available 5, c ended y 5"}, // late: the phone does ring
-			{event.Facts{Name: entered, CallID: "c", QueueID: "r"}, "x ringing c 6, y available 5, c waiting 7"},
+			{callFacts(offered, "c", "x"), "x available 3, y available 5, c ended y 5"}, // late
+			{event.Facts{Name: entered, CallID: "c", QueueID: "r"}, "x available 3, y available 5, c waiting 7"},
 		},
 		"several phones ring": {
 			{callFacts(offered, "c", "x"), "x ringing c 1, c ringing x 1"},
 			{callFacts(offered, "c", "y"), "x ringing c 1, y ringing c 2, c ringing y 1"},
 			{callFacts(answered, "c", "x"), "x talking c 3, y available 3, c talking x 3"},
-			{callFacts(offered, "c", "y"), "x talking c 3, y ringing c 4, c talking x 3"}, // late
-			{callFacts(offered, "d", "x"), "x talking c 3, y ringing c 4, c talking x 3, d ringing x 5"},
+			{callFacts(offered, "c", "y"), "x talking c 3, y available 3, c talking x 3"}, // late
+			{callFacts(offered, "d", "x"), "x talking c 3, y available 3, c talking x 3, d ringing x 5"},
 		},
 		"a call that is handed on": {
 			{agentFacts(login, "y", ""), "y available 1"},
 			{callFacts(event.NameCallAnswered, "c", "x"), "x talking c 2, y available 1, c talking x 2"},
-			{event.Facts{Name: event.NameCallTransferred, CallID: "c", AgentID: "y"}, "x talking c 2, y talking c 3, c talking y 2"},
+			{event.Facts{Name: event.NameCallTransferred, CallID: "c", AgentID: "y"}, "x available 3, y talking c 3, c talking y 2"},
 			{event.Facts{Name: event.NameCallEnded, CallID: "c", AgentID: "x", State: event.WrapUp}, "x wrap_up 4, y talking c 3, c talking y 2"},
 			{event.Facts{Name: event.NameCallTransferred, CallID: "c", Callee: "100"}, "x wrap_up 4, y talking c 3, c talking y 2"},
 			{callFacts(event.NameCallEnded, "c", "y"), "x wrap_up 4, y available 6, c ended y 6"},
@@ -167,9 +167,9 @@ func TestStories(t *testing.T) {
 		"a word for the call under another name": {
 			{event.Facts{Name: event.NameOther, CallID: "c", State: event.Waiting}, ""}, // of a call that is not known
 			{callFacts(answered, "c", "x"), "x talking c 2, c talking x 2"},
-			{event.Facts{Name: event.NameOther, CallID: "c", State: event.Waiting}, "x talking c 2, c waiting 3"},
-			{event.Facts{Name: event.NameConferenceLeft, CallID: "c", State: event.Ended, AgentID: "x"}, "x available 4, c ended x 4"},
-			{event.Facts{Name: event.NameOther, CallID: "c", State: event.Waiting}, "x available 4, c ended x 4"},
+			{event.Facts{Name: event.NameOther, CallID: "c", State: event.Waiting}, "x available 3, c waiting 3"},
+			{event.Facts{Name: event.NameConferenceLeft, CallID: "c", State: event.Ended, AgentID: "x"}, "x available 3, c ended x 4"},
+			{event.Facts{Name: event.NameOther, CallID: "c", State: event.Waiting}, "x available 3, c ended x 4"},
 		},
 		"queues of an agent": {
 			{event.Facts{Name: event.NameAgentQueueJoin, AgentID: "x", QueueID: "q"}, "x q 1"},
@@ -234,18 +234,18 @@ func TestFactsAreCompletedFromTheStateBefore(t *testing.T) {
 			event.Facts{Name: event.NameQueueCallEntered, CallID: "c", QueueID: "q", Caller: "+49301", InteractionID: "i", TimestampMS: firstMilli + 6250, State: event.Waiting}},
 		{event.Facts{Name: event.NameQueueCallOffered, CallID: "c", AgentID: "x"},
 			event.Facts{Name: event.NameQueueCallOffered, CallID: "c", AgentID: "x", AgentName: "Xena", QueueID: "q", Caller: "+49301", InteractionID: "i",
-				State: event.Ringing, PreviousState: event.Waiting, PreviousSince: at(6)}},
+				State: event.Ringing, PreviousState: event.Waiting, PreviousSince: at(6), AgentState: event.Ringing}},
 		{event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", AgentID: "x", TimestampMS: firstMilli + 8500},
 			event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", AgentID: "x", AgentName: "Xena", QueueID: "q", Caller: "+49301", InteractionID: "i", TimestampMS: firstMilli + 8500,
-				State: event.Talking, PreviousState: event.Ringing, PreviousSince: at(7), WaitMS: event.MillisOf(2250)}},
+				State: event.Talking, PreviousState: event.Ringing, PreviousSince: at(7), WaitMS: event.MillisOf(2250), AgentState: event.Talking}},
 		{event.Facts{Name: event.NameOther, CallID: "c"},
 			event.Facts{Name: event.NameOther, CallID: "c", AgentID: "x", AgentName: "Xena", QueueID: "q", Caller: "+49301", InteractionID: "i"}},
 		{event.Facts{Name: event.NameQueueCallEnded, CallID: "c", Reason: "NORMAL_CLEARING"},
 			event.Facts{Name: event.NameQueueCallEnded, CallID: "c", AgentID: "x", AgentName: "Xena", QueueID: "q", Caller: "+49301", InteractionID: "i", Reason: "NORMAL_CLEARING",
-				State: event.Ended, PreviousState: event.Talking, PreviousSince: at(8), TalkMS: event.MillisOf(1500)}},
+				State: event.Ended, PreviousState: event.Talking, PreviousSince: at(8), TalkMS: event.MillisOf(1500), AgentState: event.Available}},
 		{event.Facts{Name: event.NameQueueCallEnded, CallID: "c"}, // a second word for the end: no second talk
 			event.Facts{Name: event.NameQueueCallEnded, CallID: "c", AgentID: "x", AgentName: "Xena", QueueID: "q", Caller: "+49301", InteractionID: "i",
-				State: event.Ended, PreviousState: event.Ended, PreviousSince: at(10)}},
+				State: event.Ended, PreviousState: event.Ended, PreviousSince: at(10), AgentState: event.Available}},
 		{event.Facts{Name: event.NameOther, AgentName: "b\xff\xfed"}, event.Facts{Name: event.NameOther, AgentName: "b\uFFFD\uFFFDd"}},
 	} {
 		if got := p.play(c.said); got != c.want {

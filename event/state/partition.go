@@ -243,14 +243,16 @@ func recordBytes(v Value) int {
 // estimatedSize estimates the size of the entry's record: an upper bound, unless its texts
 // need escapes.
 func (e *Entry) estimatedSize() int {
-	const framing, members = 64, 431
+	const framing, members = 64, 475
 	n := framing + members + 2*(len(e.AccountID)+len(e.ID)) +
 		len(e.AgentID) + len(e.AgentName) + len(e.QueueID) + len(e.CallID) + len(e.InteractionID) +
 		len(e.OriginationCallID) + len(e.Caller) + len(e.Callee) + len(e.Reason) + len(e.Source)
-	for _, queue := range e.Queues {
-		n += len(queue) + 3
+	for _, texts := range [...][]string{e.Queues, e.Ringing, e.Contacts} {
+		for _, text := range texts {
+			n += len(text) + 3
+		}
 	}
-	return n
+	return n + e.Known.estimatedSize()
 }
 
 // attach adds a node.
@@ -334,6 +336,9 @@ func (p *Partition) advance(id event.ID) {
 		for n := oldest.inClass.after; n != oldest && n.value.lastEvent()+age <= id && forgotten < maxExpirePerEvent; n = oldest.inClass.after {
 			p.set(n.value.Key(), nil, id)
 			forgotten++
+			if e, ok := n.value.(*Entry); ok && e.Kind == Call {
+				p.releaseExpired(e, id)
+			}
 		}
 	}
 }
@@ -361,5 +366,6 @@ func (p *Partition) makeRoom(k Key, id event.ID) {
 // same reports whether the entries are equal except for their event ids.
 func same(a, b *Entry) bool {
 	return a.Since == b.Since && a.Facts == b.Facts && a.Source == b.Source && a.EnteredMS == b.EnteredMS && a.AnsweredMS == b.AnsweredMS && a.AfterCall == b.AfterCall &&
-		slices.Equal(a.Queues, b.Queues)
+		a.Leg == b.Leg && slices.Equal(a.Queues, b.Queues) && slices.Equal(a.Ringing, b.Ringing) && slices.Equal(a.Contacts, b.Contacts) &&
+		a.Known.equal(b.Known)
 }

@@ -5,21 +5,8 @@ import "trunkline/event"
 // onCall reports whether the agent is busy with a call.
 func onCall(s event.State) bool { return s == event.Ringing || s == event.Talking }
 
-// nextAgentState returns the state of an agent after an event about it or about its
-// call; "" if unknown. agent and call are the entries before, nil: none.
-func nextAgentState(f *event.Facts, agent, call *Entry) AgentState {
-	return AgentAfter(f, agent.currentAgentState(), call != nil && call.AgentID != f.AgentID)
-}
-
-// currentAgentState returns the state in an agent's entry, which may be nil.
-func (e *Entry) currentAgentState() AgentState {
-	if e == nil {
-		return AgentState{}
-	}
-	return AgentState{e.State, e.CallID, e.AfterCall}
-}
-
-// AgentState is the state of an agent and the data on which its next state depends.
+// AgentState is the state of an agent and the data on which its next state depends, for
+// figures of messages without the fact agent_state, which servers before it wrote.
 type AgentState struct {
 	State event.State // "": unknown
 	// Call is the call that rings at the agent or on which it talks. It remains set if
@@ -135,7 +122,13 @@ func agentOnly(s event.State) bool {
 
 // reopens reports whether an event reopens an ended call.
 func reopens(f *event.Facts) bool {
-	return f.Name == event.NameQueueCallEntered || f.Name == event.NameCallCreated || f.Name == event.NameCallAnswered && f.AgentID != ""
+	switch f.Name {
+	case event.NameQueueCallEntered, event.NameCallCreated:
+		return true
+	case event.NameCallAnswered:
+		return f.AgentID != ""
+	}
+	return f.Name == event.NameQueueCallEnded && f.State == event.Talking // only its visit to the queue has ended
 }
 
 // nextCallState returns the state of the event's call after it; "" if unknown. call is its
@@ -146,13 +139,16 @@ func nextCallState(f *event.Facts, call *Entry) event.State {
 		before = call.State
 	}
 	if before == event.Ended {
-		if !reopens(f) {
+		switch {
+		case !reopens(f):
 			return event.Ended
+		case f.Name == event.NameQueueCallEnded:
+			return f.State
 		}
 		call, before = nil, ""
 	}
 	talking := before == event.Talking || before == event.Held
-	queued := !talking && call != nil && call.QueueID != ""
+	queued := !talking && call != nil && call.Visits()
 	switch f.Name {
 	case event.NameQueueCallEntered:
 		return event.Waiting
@@ -181,24 +177,58 @@ func nextCallState(f *event.Facts, call *Entry) event.State {
 	case event.NameCallHeld:
 		return event.Held
 	case event.NameAgentNoAnswer:
-		if before == event.Ringing {
-			return event.Waiting
+		return afterOffer(f, call, before)
+	case event.NameAgentState:
+		if f.Agent == nil && f.AgentID != "" && onCall(f.State) && (before == event.Waiting || before == event.Ringing) {
+			return f.State
 		}
 	case event.NameCallEnded:
 		// An agent that has passed the call on only ends its own part.
 		if f.AgentID == "" || call == nil || call.AgentID == "" || call.AgentID == f.AgentID {
 			return event.Ended
 		}
-	case event.NameQueueCallAbandoned, event.NameQueueCallEnded:
-		return event.Ended
-	case event.NameAgentLogin, event.NameAgentLogout, event.NameAgentBreakStart, event.NameAgentBreakEnd, event.NameAgentState,
+	case event.NameQueueCallAbandoned:
+		if !talking || !call.Leg || call.EnteredMS != 0 { // else its visit has ended before
+			return event.Ended
+		}
+	case event.NameQueueCallEnded:
+		return afterVisit(f, call, talking)
+	case event.NameAgentLogin, event.NameAgentLogout, event.NameAgentBreakStart, event.NameAgentBreakEnd,
 		event.NameAgentQueueJoin, event.NameAgentQueueLeave, event.NameCallTransferred, event.NameCallDTMF:
 	default:
-		if before != "" && callOnly(f.State) {
+		switch {
+		case before == "" || !callOnly(f.State):
+		case f.State == event.Waiting && before == event.Ringing:
+			return afterOffer(f, call, before)
+		case f.State == event.Waiting && talking && call.AgentID != f.AgentID: // another agent has it
+		default:
 			return f.State
 		}
 	}
 	return before
+}
+
+// afterOffer returns the state of a call after an agent did not take it: it may ring at
+// others.
+func afterOffer(f *event.Facts, call *Entry, before event.State) event.State {
+	if before == event.Ringing && len(without(call.Ringing, f.AgentID)) == 0 {
+		return event.Waiting
+	}
+	return before
+}
+
+// afterVisit returns the state of a call after its visit to a queue: the leg goes on to
+// its own end where one is known, unless the event says that it has ended.
+func afterVisit(f *event.Facts, call *Entry, talking bool) event.State {
+	switch {
+	case f.State == event.Talking, f.State == event.Held:
+		return f.State
+	case f.State == "" && talking && call.Leg:
+		return call.State
+	case f.State == "" && call != nil && call.Leg:
+		return event.Talking
+	}
+	return event.Ended
 }
 
 // callOnly reports whether the state exists for calls.

@@ -22,7 +22,8 @@ var amiFormat = format.Format{
 		"Result", "Extension", "TransferTargetCallerIDNum",
 		"Variable", "Value",
 		"Peer", "PeerStatus", "ContactStatus", "EndpointName",
-		"LastCall", "Wrapuptime",
+		"LastCall", "Wrapuptime", "StateInterface", "LastPause", "URI",
+		"ParkeeUniqueid", "ParkeeLinkedid", "ParkeeCallerIDNum",
 	),
 	Account: account,
 	Event: func(f *format.Fields) (format.Event, error) {
@@ -83,6 +84,12 @@ const (
 	amiEndpoint
 	amiLastCall   // Unix seconds
 	amiWrapUpTime // seconds
+	amiStateInterface
+	amiLastPause // Unix seconds
+	amiContact
+	amiParkeeUniqueID
+	amiParkeeLinkedID
+	amiParkeeCaller
 )
 
 // account returns the injected Account-ID; Asterisk never sends one: AccountCode is
@@ -107,6 +114,8 @@ func readEvent(f *format.Fields, name string) format.Event {
 		return newLegEvent(f, event.AgentConference, event.NameConferenceJoined, "")
 	case "ConfbridgeLeave":
 		return newLegEvent(f, event.AgentConference, event.NameConferenceLeft, "")
+	case "ParkedCall", "UnParkedCall", "ParkedCallTimeOut", "ParkedCallGiveUp":
+		return parkingEvent(f, name)
 	case "ContactStatus", "PeerStatus":
 		return deviceEvent(f)
 	case "VarSet":
@@ -204,21 +213,43 @@ func transferEvent(f *format.Fields) format.Event {
 	return e
 }
 
-// deviceEvent parses the state of a registration. A contact that does not answer
-// (Unreachable, Lagged) is still registered.
+// parkingEvent parses an event about a parked call.
+func parkingEvent(f *format.Fields, name string) format.Event {
+	e := format.Event{Type: event.Custom, Facts: event.Facts{
+		CallID: text(f[amiParkeeUniqueID]), InteractionID: text(f[amiParkeeLinkedID]), Caller: text(f[amiParkeeCaller]),
+	}}
+	switch name {
+	case "ParkedCall":
+		e.Facts.Name, e.Facts.State, e.Facts.Reason = event.NameCallHeld, event.Held, event.ReasonParked
+	case "UnParkedCall", "ParkedCallTimeOut":
+		e.Facts.Name, e.Facts.State = event.NameCallResumed, event.Talking
+	default: // the caller hung up: its Hangup follows
+		e.Facts.Name = event.NameOther
+	}
+	return e
+}
+
+// pjsip begins the names of phones of PJSIP as members of queues have them. ContactStatus
+// has the endpoint without it, and is about one of its registrations.
+const pjsip = "PJSIP/"
+
+// deviceEvent parses the state of a registration. A phone that answers late (Lagged) is
+// still registered; one that does not answer (Unreachable) cannot be called.
 func deviceEvent(f *format.Fields) format.Event {
-	facts := event.Facts{AgentID: text(f[amiEndpoint])}
+	facts := event.Facts{AgentID: text(f[amiEndpoint]), Contact: text(f[amiContact])}
 	status := text(f[amiContactStatus])
 	if status == "" {
 		facts.AgentID, status = text(f[amiPeer]), text(f[amiPeerStatus])
+	} else if facts.AgentID != "" {
+		facts.AgentID = pjsip + facts.AgentID
 	}
 	switch status {
-	case "Reachable", "NonQualified", "Updated", "Registered":
+	case "Reachable", "NonQualified", "Updated", "Registered", "Lagged":
 		facts.Name, facts.State = event.NameDeviceRegistered, event.Registered
-	case "Removed", "Unregistered":
+	case "Removed", "Unregistered", "Unreachable":
 		facts.Name, facts.State, facts.Reason = event.NameDeviceUnregistered, event.Unregistered, status
 	default:
-		facts.Reason = status
+		facts.Reason, facts.Contact = status, ""
 	}
 	return format.Event{Type: format.TypeOf(facts.Name), Facts: facts}
 }
@@ -232,8 +263,8 @@ func variableEvent(f *format.Fields) format.Event {
 	}
 	e.Facts.Reason = text(f[amiValue])
 	switch e.Facts.Reason {
-	case "TIMEOUT", "LEAVEEMPTY", "LEAVEUNAVAIL", "WITHDRAW":
-		e.Type, e.Facts.Name, e.Facts.State = event.QueueCall, event.NameQueueCallEnded, event.Ended
+	case "TIMEOUT", "LEAVEEMPTY", "LEAVEUNAVAIL", "WITHDRAW": // its leg goes on in the dialplan
+		e.Type, e.Facts.Name, e.Facts.State = event.QueueCall, event.NameQueueCallEnded, event.Talking
 	}
 	return e
 }

@@ -15,21 +15,23 @@
 //     timeout or because the queue became empty. VarSet QUEUESTATUS follows then
 //     and is queue.call_ended with that reason; before a caller's own hang-up comes
 //     HangupRequest ("other") with the same call_id.
-//   - QueueCallerLeave is "other": it comes before AgentConnect, after
-//     QueueCallerAbandon, and alone when a caller leaves by a key; such a call is
-//     still in the queue for the state until its Hangup.
+//   - QueueCallerLeave is "other" in the state talking: the caller waits no longer. It
+//     comes before AgentConnect, after QueueCallerAbandon, and alone when a caller
+//     leaves by a key.
 //   - Queue members do not log in; joining the first queue starts the agent's work,
 //     leaving the last ends it. QueueMemberAdded and Removed are queue memberships.
-//     Only agents of app_agent_pool log in.
-//   - Pauses are per queue. QueueMemberPause with Paused 1 also changes the reason
-//     of a pause that has begun. A pause set during a call starts when the call
-//     ends, with its QueueMemberStatus.
-//   - A Local channel is in use from the moment it is dialled, so a member's
-//     QueueMemberStatus 2 without InCall is "other"; use AgentCalled and
-//     AgentConnect instead.
+//     Only agents of app_agent_pool log in; one that is a member of a queue under
+//     another interface is an agent of its own.
+//   - Pauses are per queue, and each event of a member has all of its membership and
+//     its phone. Whether a pause is a break depends on the other queues and on calls, so
+//     QueueMemberPause is only named as if it were.
+//   - A Local channel is in use from the moment it is dialled, so the status 2 of a
+//     member tells nothing unless it has a state interface; use AgentCalled and
+//     AgentConnect instead. An agent of app_agent_pool is busy before, during and
+//     after a call of the pool, which is wrap-up unless a call rings or is connected.
 //   - Wrap-up begins with QueueMemberStatus 1 if the member has a wrapuptime of its
 //     own and the event a Timestamp. No event reports the end of wrap-up or a
 //     queue's wrapuptime.
-//   - AgentComplete with the reason transfer ends the call for the queue; the
-//     caller's call continues.
+//   - AgentComplete ends the visit to the queue; unless the caller hung up, the
+//     caller's channel goes on to its Hangup.
 package asterisk

@@ -16,55 +16,52 @@ func queueMemberEvent(f *format.Fields, name string) format.Event {
 	}}
 	facts := &e.Facts
 	m := readMember(f)
-	paused := m.Paused
-	if paused {
-		facts.Reason = text(f[amiPausedReason])
+	facts.Agent = m.Said()
+	facts.State = m.State()
+	if m.Paused {
+		facts.Reason = m.PausedReason
 	}
-	state := m.State()
+
 	switch name {
 	case "QueueMemberAdded":
-		facts.Name, facts.State = event.NameAgentQueueJoin, state
+		facts.Name = event.NameAgentQueueJoin
 	case "QueueMemberRemoved":
 		// Offline applies only if it was the agent's last queue, which the state knows.
-		facts.Name, facts.State, facts.Reason = event.NameAgentQueueLeave, event.Offline, ""
-	case "QueueMemberPause":
-		switch {
-		case paused && (state == event.Talking || state == event.Ringing):
-			// The break begins with the QueueMemberStatus at the end of the call.
-			facts.Name, facts.State = event.NameAgentState, state
-		case paused:
-			facts.Name, facts.State = event.NameAgentBreakStart, event.Break
-		case state == "":
-			facts.Name, facts.State = event.NameAgentBreakEnd, event.Available
-		default:
-			facts.Name, facts.State = event.NameAgentBreakEnd, state
+		facts.Name, facts.State, facts.Reason, facts.Agent = event.NameAgentQueueLeave, event.Offline, "", nil
+	case "QueueMemberPause": // whether it is a break depends on the other queues and on calls, which the state knows
+		facts.Name = event.NameAgentBreakEnd
+		if m.Paused {
+			facts.Name = event.NameAgentBreakStart
 		}
 	case "QueueMemberStatus":
-		if state != "" {
-			facts.Name, facts.State = event.NameAgentState, state
-		}
+		facts.Name = event.NameAgentState
 	default: // QueueMemberPenalty, QueueMemberRinginuse
-		facts.Reason = ""
+		facts.Reason, facts.State, facts.Agent = "", "", nil
 	}
 	return e
 }
 
 // Member holds the fields of an AMI event about a member of a queue.
 type Member struct {
-	Interface  string
-	Status     string // of the device, a number
-	InCall     bool
-	Paused     bool
-	LastCall   int64 // Unix seconds, 0 if none
-	WrapUpTime int64 // seconds; the member's own, not that of its queue
-	AtMS       int64 // Unix milliseconds of the event, 0 if unknown
+	Interface      string
+	StateInterface string // whose state the status is; "": unknown
+	Status         string // of the device, a number
+	InCall         bool
+	Paused         bool
+	PausedReason   string
+	LastPause      int64 // Unix seconds, 0 if none
+	LastCall       int64 // Unix seconds, 0 if none
+	WrapUpTime     int64 // seconds; the member's own, not that of its queue
+	AtMS           int64 // Unix milliseconds of the event, 0 if unknown
 }
 
 func readMember(f *format.Fields) Member {
 	m := Member{
-		Interface: text(f[amiInterface]), Status: text(f[amiStatus]), InCall: text(f[amiInCall]) == "1",
-		Paused: text(f[amiPaused]) == "1", AtMS: format.FirstTimestamp(firstValue(f[amiTime])),
+		Interface: text(f[amiInterface]), StateInterface: text(f[amiStateInterface]), Status: text(f[amiStatus]),
+		InCall: text(f[amiInCall]) == "1", Paused: text(f[amiPaused]) == "1", PausedReason: text(f[amiPausedReason]),
+		AtMS: format.FirstTimestamp(firstValue(f[amiTime])),
 	}
+	m.LastPause, _ = format.Integer(firstValue(f[amiLastPause]))
 	m.LastCall, _ = format.Integer(firstValue(f[amiLastCall]))
 	m.WrapUpTime, _ = format.Integer(firstValue(f[amiWrapUpTime]))
 	return m
@@ -73,33 +70,70 @@ func readMember(f *format.Fields) Member {
 // WrapUpEnd returns when the member's pause after its last call ends.
 func (m *Member) WrapUpEnd() time.Time { return time.Unix(m.LastCall+m.WrapUpTime, 0) }
 
-// State returns the state of a member by its device, or "" if the device does not determine it: a Local
-// channel is in use from the moment it is dialled, so that it may be ringing or talking.
-func (m *Member) State() event.State {
-	var device event.State
+// Said returns what the fields say of the member.
+func (m *Member) Said() *event.AgentSaid {
+	said := &event.AgentSaid{Device: m.device(), InCall: m.InCall, Paused: m.Paused}
+	if m.Paused {
+		said.Reason, said.PausedSince = m.PausedReason, m.LastPause
+	}
+	if m.wrapsUp() {
+		said.WrapUpUntilMS = m.WrapUpEnd().UnixMilli()
+	}
+	return said
+}
+
+// device returns the state of the member's phone. A Local channel is in use from the
+// moment it is dialled, so that it may be ringing or talking, unless its state is that of a
+// phone. An agent of app_agent_pool is busy before, during and after a call of the pool, and
+// has no others.
+func (m *Member) device() event.Device {
 	switch m.Status {
 	case "1": // not in use
-		device = event.Available
-		if m.LastCall > 0 && m.WrapUpTime > 0 && m.AtMS > 0 && m.AtMS < m.WrapUpEnd().UnixMilli() {
-			device = event.WrapUp
+		return event.DeviceIdle
+	case "2", "7", "8": // in use, in use and ringing, on hold
+		switch {
+		case strings.HasPrefix(m.StateInterface, "Agent:") && !m.InCall:
+			return event.DeviceWrapUp
+		case strings.HasPrefix(m.Interface, "Local/") && (m.StateInterface == "" || strings.HasPrefix(m.StateInterface, "Local/")):
+			return event.DeviceUnknown
 		}
-	case "2", "3", "7", "8": // in use, busy, in use and ringing, on hold
-		device = event.Talking
-		if !m.InCall && strings.HasPrefix(m.Interface, "Local/") {
-			device = ""
+		return event.DeviceInUse
+	case "3": // busy: on a call, or do not disturb
+		if strings.HasPrefix(m.StateInterface, "Agent:") && !m.InCall {
+			return event.DeviceWrapUp
 		}
+		return event.DeviceBusy
 	case "6":
-		device = event.Ringing
-	default: // unknown, invalid, unavailable
-		device = event.OtherState
+		return event.DeviceRinging
 	}
+	return event.DeviceUnreachable // unknown, invalid, unavailable
+}
+
+func (m *Member) wrapsUp() bool {
+	return m.LastCall > 0 && m.WrapUpTime > 0 && m.AtMS > 0 && m.AtMS < m.WrapUpEnd().UnixMilli()
+}
+
+// State returns the state of a member by its fields alone, or "" if they do not determine
+// it.
+func (m *Member) State() event.State {
+	device := m.device()
 	switch {
-	case m.InCall:
+	case m.InCall && device != event.DeviceIdle, device == event.DeviceInUse:
 		return event.Talking
-	case m.Paused && device != event.Ringing && device != event.Talking:
+	case device == event.DeviceRinging:
+		return event.Ringing
+	case device == event.DeviceWrapUp:
+		return event.WrapUp
+	case m.Paused:
 		return event.Break
+	case m.wrapsUp():
+		return event.WrapUp
+	case device == event.DeviceUnknown:
+		return ""
+	case device != event.DeviceIdle:
+		return event.OtherState
 	}
-	return device
+	return event.Available
 }
 
 // queueCallEvent parses an AMI event about a call in a queue, or an agent of
@@ -118,14 +152,17 @@ func queueCallEvent(f *format.Fields, name string) format.Event {
 	case "AgentConnect":
 		facts.Name, facts.State, facts.WaitMS = event.NameQueueCallAnswered, event.Talking, hold
 	case "AgentComplete":
-		facts.Name, facts.State, facts.WaitMS = event.NameQueueCallEnded, event.Ended, hold
+		facts.Name, facts.WaitMS = event.NameQueueCallEnded, hold
 		facts.TalkMS = format.MillisOfSeconds(firstValue(f[amiTalkTime]))
-		facts.Reason = text(f[amiReason]) // caller, agent or transfer
+		if facts.Reason = text(f[amiReason]); facts.Reason == "caller" { // else its leg goes on: agent, transfer
+			facts.State = event.Ended
+		}
 	case "AgentRingNoAnswer", "AgentDump": // AgentDump: hung up before being connected
 		facts.Name = event.NameAgentNoAnswer
 	case "QueueCallerAbandon":
 		facts.Name, facts.State, facts.WaitMS = event.NameQueueCallAbandoned, event.Ended, hold
-	case "QueueCallerLeave": // another event reports whether the caller was connected, gave up or was sent on, if any does
+	case "QueueCallerLeave": // another event says whether the caller was connected, gave up or was sent on, if any does
+		facts.State = event.Talking
 	case "AgentLogin":
 		return poolAgentEvent(f, event.NameAgentLogin, event.Available)
 	case "AgentLogoff":

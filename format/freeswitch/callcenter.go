@@ -42,6 +42,9 @@ func readCallcenter(f *format.Fields, action string) format.Event {
 		return e
 	}
 	e.Type = event.QueueCall
+	if name == event.NameCallTransferred {
+		e.Type = event.AgentTransfer
+	}
 	facts := &e.Facts
 	facts.Name = name
 	facts.CallID = decodeText(f[fsMember])
@@ -72,6 +75,9 @@ func callcenterName(f *format.Fields, action string) event.Name {
 		}
 		return event.NameAgentNoAnswer
 	case "bridge-agent-end":
+		if f[fsDisposition].Is("BLIND_TRANSFER") { // by the agent's phone; mod_sofia has no event for it
+			return event.NameCallTransferred
+		}
 		return event.NameOther // member-queue-end follows, unless the bridge failed
 	case "member-queue-end":
 		if abandoned(f) {
@@ -121,8 +127,13 @@ func callcenterDetails(f *format.Fields, facts *event.Facts, action string) {
 		facts.Reason = firstText(f, fsHangupCause, fsOriginateCause)
 		facts.WaitMS = format.DurationBetween(f[fsJoined], f[fsAnswered])
 		facts.TalkMS = format.DurationBetween(f[fsAnswered], f[fsLeaving])
+	case event.NameCallTransferred:
+		facts.AgentID = "" // who has the call then is not known
 	default: // agent.no_answer, other
 		facts.Reason = decodeText(f[fsOriginateCause])
+		if action == "bridge-agent-fail" && facts.Name == event.NameOther {
+			facts.State = event.Waiting // again, if the caller is still there and no other phone rings
+		}
 		if action == "bridge-agent-end" {
 			facts.TalkMS = format.DurationBetween(f[fsAnswered], f[fsTerminated])
 		}
@@ -132,28 +143,57 @@ func callcenterDetails(f *format.Fields, facts *event.Facts, action string) {
 // agentStatus sets the facts of a status: whether the agent is at work. Available
 // follows a login or a break; only the state before distinguishes them.
 func agentStatus(facts *event.Facts, status string) {
-	facts.Name = event.NameAgentState
+	facts.Name, facts.State = event.NameAgentState, statusOf(status)
+	switch facts.State {
+	case event.Offline:
+		facts.Name = event.NameAgentLogout
+	case event.Break:
+		facts.Name = event.NameAgentBreakStart
+	}
+	facts.Agent = &event.AgentSaid{Presence: facts.State}
+}
+
+func statusOf(status string) event.State {
 	switch status {
 	case "Logged Out":
-		facts.Name, facts.State = event.NameAgentLogout, event.Offline
+		return event.Offline
 	case "On Break":
-		facts.Name, facts.State = event.NameAgentBreakStart, event.Break
+		return event.Break
 	case "Available", "Available (On Demand)":
-		facts.State, facts.AtWork = event.Available, true
-	default:
-		facts.State = event.OtherState
+		return event.Available
 	}
+	return event.OtherState
 }
 
 // agentState sets the facts of an agent's state: the current activity. An agent
 // without an activity may be logged out or on a break, so the state is then unknown.
 func agentState(facts *event.Facts, word string) {
-	switch word {
-	case "Waiting", "Idle", "Reserved":
-		facts.Name = event.NameAgentState
-	case "Receiving":
-		facts.Name, facts.State = event.NameAgentState, event.Ringing
-	case "In a queue call":
-		facts.Name, facts.State = event.NameAgentState, event.Talking
+	activity := activityOf(word)
+	if activity == "" {
+		return
 	}
+	facts.Name, facts.Agent = event.NameAgentState, &event.AgentSaid{Activity: activity}
+	switch activity {
+	case event.ActivityRinging:
+		facts.State = event.Ringing
+	case event.ActivityTalking:
+		facts.State = event.Talking
+	}
+}
+
+// activityOf returns the activity for a state of an agent, "" for an unknown one. Only an
+// agent in the state Waiting gets calls; after a call of an agent whose status is
+// Available (On Demand) the state is Idle.
+func activityOf(word string) event.Activity {
+	switch word {
+	case "Waiting", "Reserved":
+		return event.ActivityNone
+	case "Idle":
+		return event.ActivityNotReady
+	case "Receiving":
+		return event.ActivityRinging
+	case "In a queue call":
+		return event.ActivityTalking
+	}
+	return ""
 }

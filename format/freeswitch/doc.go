@@ -9,8 +9,11 @@
 //   - agent-status-change to Available is agent.state: it follows a login or a
 //     break. agent-state-change to Waiting, Idle or Reserved is agent.state without
 //     a state: the agent has no current activity, and may be logged out or on a break.
-//   - agent-status-change does not report whether the agent is in a call. On Break and
-//     Logged Out determine the state; Available does not (event.Facts.AtWork).
+//     Status and state are Presence and Activity of event.AgentSaid, and neither says
+//     anything of the other. Only an agent in the state Waiting gets calls.
+//   - The variable cc_agent stays on the caller's channel after the call has been
+//     passed on, and mod_sofia has an event for attended transfers only: a REFER of the
+//     agent's phone is bridge-agent-end with the disposition BLIND_TRANSFER.
 //   - member-queue-end with Cancel and BREAK_OUT or NONE is queue.call_abandoned
 //     when the caller's channel has hung up, or else queue.call_ended; an event without
 //     Answer-State counts as the former. With NONE an agent had just been found:
@@ -18,9 +21,10 @@
 //   - bridge-agent-end is "other": member-queue-end follows. With CC-Agent-Bridged
 //     false nothing follows: the bridge failed, and the caller waits again, if still
 //     there.
-//   - bridge-agent-fail with ORIGINATOR_CANCEL or LOSE_RACE is "other": the caller
-//     hung up, the agent's status changed, or another agent was faster. The state
-//     of the agent has an event of its own.
+//   - bridge-agent-fail with ORIGINATOR_CANCEL or LOSE_RACE is "other" in the state
+//     waiting: the caller hung up, the agent's status changed, or another agent was
+//     faster; a caller that is still there waits again. The state of the agent has an
+//     event of its own.
 //   - The events of mod_callcenter about an agent name no channel: the feed has to
 //     supply the account and the number.
 //   - CHANNEL_HANGUP and CHANNEL_DESTROY are "other": a leg's end is

@@ -81,6 +81,8 @@ func readCustom(f *format.Fields, subclass string) format.Event {
 		return format.Event{Type: event.AgentTransfer, Facts: transferFacts(f)}
 	case "sofia::transferee": // the same transfer, reported by the other leg
 		return format.Event{Type: event.AgentTransfer, Facts: channelFacts(f)}
+	case "valet_parking::info":
+		return parkingEvent(f)
 	case "sofia::register":
 		return registrationEvent(f, event.NameDeviceRegistered, event.Registered)
 	case "sofia::unregister", "sofia::expire":
@@ -91,6 +93,19 @@ func readCustom(f *format.Fields, subclass string) format.Event {
 		return e
 	}
 	return format.Event{Type: event.Custom, Facts: channelFacts(f)}
+}
+
+// parkingEvent reads an event of mod_valet_parking. It is one of the parked channel, except
+// that of the channel that takes the call.
+func parkingEvent(f *format.Fields) format.Event {
+	e := format.Event{Type: event.Custom, Facts: channelFacts(f)}
+	switch decodeText(f[fsConferenceAction]) {
+	case "hold":
+		e.Facts.Name, e.Facts.State, e.Facts.Reason = event.NameCallHeld, event.Held, event.ReasonParked
+	case "exit":
+		e.Facts.Name, e.Facts.State = event.NameCallResumed, event.Talking
+	}
+	return e
 }
 
 // transferFacts returns the facts of a transfer. The event is of the leg that transferred;

@@ -23,7 +23,7 @@ var eventKeys = jsonscan.KeysOf(
 	"Other-Type", "Other-Leg-Unique-ID", "Channel-Call-UUID", "att_xfer_original_call_id",
 	"Caller-Orig-Caller-ID-Number", "Caller-Caller-ID-Number", "Caller-RDNIS", "Caller-Destination-Number", "variable_dialed_user",
 	"variable_billmsec", "variable_billsec",
-	"variable_cc_queue", "variable_cc_agent",
+	"variable_cc_queue", "variable_cc_agent", "variable_cc_side", "variable_endpoint_disposition",
 	"variable_interaction_id", "variable_ecallmgr_Call-Interaction-ID", "variable_ecallmgr_Interaction-ID",
 	"variable_origination_call_id", "variable_sip_origination_call_uuid", "variable_last_arg",
 	"variable_cc_member_session_uuid", "variable_loopback_from_uuid", "variable_other_loopback_from_uuid",
@@ -76,6 +76,8 @@ const (
 	fsBillSeconds
 	fsVariableQueue
 	fsVariableAgent
+	fsVariableSide
+	fsDisposition
 	fsInteraction
 	fsKazooCallInteraction
 	fsKazooInteraction
@@ -180,15 +182,19 @@ func addressOfRecord(f *format.Fields) string {
 	return user + "@" + host
 }
 
-// channelFacts returns the facts common to all channel events.
+// channelFacts returns the facts common to all channel events. The variable cc_agent
+// stays on the caller's channel after the agent has passed the call on, so only a channel
+// with the side agent is the agent's.
 func channelFacts(f *format.Fields) event.Facts {
 	facts := event.Facts{
 		CallID:            firstText(f, fsUUID),
-		AgentID:           firstText(f, fsVariableAgent),
 		QueueID:           firstText(f, fsVariableQueue),
 		OriginationCallID: originationCallID(f),
 		Caller:            firstText(f, fsFirstCaller, fsCaller),
 		Callee:            firstText(f, fsDestination),
+	}
+	if f[fsVariableSide].Is("agent") {
+		facts.AgentID = firstText(f, fsVariableAgent)
 	}
 	if facts.CallID != "" {
 		facts.InteractionID = interactionID(f)

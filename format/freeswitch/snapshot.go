@@ -2,16 +2,10 @@ package freeswitch
 
 import "trunkline/event"
 
-// AgentStateOf returns the state of an agent of mod_callcenter from its status and
-// state, consistently with its events: a status that is not at work takes precedence
-// over the current activity.
-func AgentStateOf(status, state string) event.State {
-	var facts event.Facts
-	agentStatus(&facts, status)
-	if facts.State == event.Available {
-		agentState(&facts, state)
-	}
-	return facts.State
+// AgentOf returns what the status and the state of an agent of mod_callcenter say, as its
+// events do.
+func AgentOf(status, state string) *event.AgentSaid {
+	return &event.AgentSaid{Presence: statusOf(status), Activity: activityOf(state)}
 }
 
 // MemberStateOf returns the state of a caller in a queue of mod_callcenter, "" if the

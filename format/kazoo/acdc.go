@@ -71,9 +71,9 @@ func setCallStatistic(f *format.Fields, facts *event.Facts, name string) {
 // ACDc calls all of them abandoned; its reason distinguishes a caller who hung up from
 // one who was sent on.
 func setQueueExit(facts *event.Facts, reason string) {
-	facts.Name, facts.State, facts.Reason = event.NameQueueCallEnded, event.Ended, reason
+	facts.Name, facts.Reason = event.NameQueueCallEnded, reason // a leg that is known goes on
 	if reason == "" || reason == "member_hangup" {
-		facts.Name = event.NameQueueCallAbandoned
+		facts.Name, facts.State = event.NameQueueCallAbandoned, event.Ended
 	}
 }
 

@@ -37,8 +37,10 @@ func channelEvent(f *format.Fields, name string) format.Event {
 		facts.Name, facts.State = event.NameCallBridged, event.Talking
 	case "CHANNEL_HOLD":
 		facts.Name, facts.State = event.NameCallHeld, event.Held
-	case "CHANNEL_UNHOLD":
+	case "CHANNEL_UNHOLD", "PARK_RETRIEVED":
 		facts.Name, facts.State = event.NameCallResumed, event.Talking
+	case "PARK_PARKED":
+		facts.Name, facts.State, facts.Reason = event.NameCallHeld, event.Held, event.ReasonParked
 	case "CHANNEL_DESTROY":
 		facts.Name, facts.State = event.NameCallEnded, event.Ended
 		facts.Reason = format.Text(f[kzCause])

@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -187,54 +188,140 @@ func (c *comparison) compareDevice(o Object, e *state.Entry) {
 	facts := o.Facts
 	facts.AgentID = o.ID
 	registered := e != nil && e.State == event.Registered
-	switch {
-	case o.Facts.State == event.Unregistered:
+	if o.Facts.State == event.Unregistered {
 		if registered {
 			c.addDifference(o.Account, event.NameDeviceUnregistered, facts)
 		}
-	case !registered:
-		facts.State = event.Registered
+		return
+	}
+
+	facts.State = event.Registered
+	if !registered && len(o.Contacts) == 0 {
 		c.addDifference(o.Account, event.NameDeviceRegistered, facts)
+	}
+	var contacts []string
+	if registered {
+		contacts = e.Contacts
+	}
+	for _, contact := range o.Contacts {
+		if facts.Contact = contact; !slices.Contains(contacts, contact) {
+			c.addDifference(o.Account, event.NameDeviceRegistered, facts)
+		}
+	}
+	if o.Contacts == nil {
+		return
+	}
+	facts.State = event.Unregistered
+	for _, contact := range contacts {
+		if facts.Contact = contact; !slices.Contains(o.Contacts, contact) {
+			c.addDifference(o.Account, event.NameDeviceUnregistered, facts)
+		}
 	}
 }
 
+// compareAgent compares what the platform says of an agent with what is known of it, piece
+// by piece.
 func (c *comparison) compareAgent(o Object, e *state.Entry) {
-	facts := o.Facts
-	facts.AgentID = o.ID
-	var before event.State
 	var queues []string
 	var call string
 	if e != nil {
-		before, queues, call = e.State, e.Queues, e.CallID
+		queues, call = e.Queues, e.CallID
 	}
 	if c.result.missingCalls[state.Key{Account: o.Account, Kind: state.Call, ID: call}] {
 		c.result.unsettled[o.ID] = true // compared once the result for its call is known
 		return
 	}
-	// The end of a call makes its agent available, even if the platform reports another state.
-	if want := o.Facts.State; want != "" && (want != before || c.endedCalls[call] && call != "") {
-		switch {
-		case want != event.Offline:
-			c.addDifference(o.Account, event.NameAgentState, facts)
-		case before != "":
-			c.addDifference(o.Account, event.NameAgentLogout, facts)
-		}
+
+	if o.Members == nil {
+		c.comparePresence(o, e)
 	}
+	members := slices.Clone(o.Members)
+	slices.SortStableFunc(members, func(a, b Member) int { return cmp.Compare(a.SinceMS, b.SinceMS) })
+	for _, m := range members {
+		c.compareMember(o, m, e)
+	}
+
 	if o.Queues == nil {
 		return
 	}
 	for _, queue := range o.Queues {
-		if !slices.Contains(queues, queue) {
+		isMember := slices.ContainsFunc(o.Members, func(m Member) bool { return m.Queue == queue })
+		if !slices.Contains(queues, queue) && !isMember {
 			c.addDifference(o.Account, event.NameAgentQueueJoin, event.Facts{AgentID: o.ID, AgentName: o.Facts.AgentName, QueueID: queue})
 		}
 	}
 	for _, queue := range queues {
 		if !slices.Contains(o.Queues, queue) {
-			c.addDifference(o.Account, event.NameAgentQueueLeave, event.Facts{AgentID: o.ID, QueueID: queue})
+			facts := event.Facts{AgentID: o.ID, QueueID: queue}
+			if o.Members != nil {
+				facts.State = event.Offline // if it was the last queue
+			}
+			c.addDifference(o.Account, event.NameAgentQueueLeave, facts)
 		}
 	}
 }
 
+// comparePresence compares whether an agent is at work, and what it does.
+func (c *comparison) comparePresence(o Object, e *state.Entry) {
+	facts := o.Facts
+	facts.AgentID = o.ID
+	if facts.Agent == nil {
+		facts.Agent = saidBy(facts.State)
+	}
+	said := facts.Agent
+	if said == nil || e == nil && said.Presence == event.Offline {
+		return
+	}
+
+	differs := e == nil
+	if e != nil {
+		known := e.WhatIsKnown()
+		activity := cmp.Or(known.Activity, event.ActivityNone)
+		differs = said.Presence != "" && said.Presence != known.Presence ||
+			said.Activity != "" && said.Activity != activity && !(said.Activity == event.ActivityTalking && e.State == event.Talking) ||
+			said.Activity == event.ActivityNone && len(known.Calls) > 0 && !c.endedCalls[e.CallID] ||
+			said.Reason != "" && said.Reason != known.Reason ||
+			o.Facts.AgentName != "" && o.Facts.AgentName != e.AgentName
+	}
+	if differs {
+		c.addDifference(o.Account, event.NameAgentState, facts)
+	}
+}
+
+// saidBy returns what one word for the state of an agent says; nil: nothing.
+func saidBy(s event.State) *event.AgentSaid {
+	switch s {
+	case event.Available, event.Break, event.Offline, event.OtherState:
+		return &event.AgentSaid{Presence: s, Activity: event.ActivityNone}
+	case event.Ringing, event.Talking, event.WrapUp:
+		return &event.AgentSaid{Activity: event.Activity(s)}
+	}
+	return nil
+}
+
+// compareMember compares an agent's membership in a queue, and its phone.
+func (c *comparison) compareMember(o Object, m Member, e *state.Entry) {
+	facts := event.Facts{AgentID: o.ID, AgentName: o.Facts.AgentName, QueueID: m.Queue, TimestampMS: m.SinceMS, Agent: m.Said}
+	if e == nil || !slices.Contains(e.Queues, m.Queue) {
+		c.addDifference(o.Account, event.NameAgentQueueJoin, facts)
+		return
+	}
+
+	known, device := e.Member(m.Queue), m.Said.Device
+	if device == event.DeviceUnknown {
+		device = ""
+	}
+	switch {
+	case known == nil, e.Known.Device != device, o.Facts.AgentName != "" && o.Facts.AgentName != e.AgentName,
+		known.InCall != m.Said.InCall, known.Paused != m.Said.Paused, m.Said.Paused && known.Reason != m.Said.Reason,
+		m.Said.WrapUpUntilMS != 0 && known.WrapUpUntilMS != m.Said.WrapUpUntilMS,
+		device == event.DeviceIdle && e.State == event.Talking:
+		c.addDifference(o.Account, event.NameAgentState, facts)
+	}
+}
+
+// compareCall compares a call. It adds no outcome that the platform does not show: a caller
+// of whom it only shows that it is in no queue any more has left it, whoever rang before.
 func (c *comparison) compareCall(o Object, e *state.Entry) {
 	facts := o.Facts
 	facts.CallID = o.ID
@@ -244,40 +331,61 @@ func (c *comparison) compareCall(o Object, e *state.Entry) {
 	}
 	if e != nil && e.State != event.Ended {
 		before = e.State
+		waits := before == event.Waiting || before == event.Ringing
+		if e.Visits() && o.Facts.QueueID == "" && want != "" && want != event.Ended && (o.NoQueue || waits) {
+			facts.QueueID, facts.State = e.QueueID, event.Talking
+			c.addDifference(o.Account, event.NameQueueCallEnded, facts)
+			return
+		}
 		if facts.QueueID == "" {
 			facts.QueueID = e.QueueID
 		}
-		if facts.AgentID == "" {
+		if facts.AgentID == "" && want == before {
 			facts.AgentID = e.AgentID
 		}
 	}
+
 	sameAgent := e == nil || o.Facts.AgentID == "" || o.Facts.AgentID == e.AgentID
 	if want == before && sameAgent || want == "" && before != "" || want == event.Ended && before == "" {
 		return
 	}
 	queued := facts.QueueID != ""
 	if before == "" { // the call began while the feed was disconnected
-		entered := facts
-		if queued {
-			entered.AgentID, entered.AgentName, entered.State = "", "", event.Waiting
-			if at := entered.TimestampMS - entered.WaitMS.Value; at > 0 {
-				entered.TimestampMS = at
-			}
-			entered.WaitMS = event.Millis{}
-			c.addDifference(o.Account, event.NameQueueCallEntered, entered)
-			before = event.Waiting
-		} else {
-			entered.State = event.Ringing
-			c.addDifference(o.Account, event.NameCallCreated, entered)
-			before = event.Ringing
-		}
+		before = c.beginCall(o, facts, queued)
 		if want == before || want == "" {
 			return
 		}
 	}
+	if queued && want == event.Talking && before != event.Held && facts.AgentID == "" {
+		return // it does not show who answered
+	}
 	if name := callEventName(want, before, queued); name != "" {
 		c.addDifference(o.Account, name, facts)
 	}
+}
+
+// beginCall adds the begin of a call, and returns its state after it.
+func (c *comparison) beginCall(o Object, facts event.Facts, queued bool) event.State {
+	begun := facts
+	begun.AgentID, begun.AgentName, begun.Reason, begun.State = "", "", "", event.Ringing
+	if !queued {
+		begun.AgentID, begun.AgentName = facts.AgentID, facts.AgentName
+		c.addDifference(o.Account, event.NameCallCreated, begun)
+		return event.Ringing
+	}
+
+	if at := begun.TimestampMS - begun.WaitMS.Value; at > 0 {
+		begun.TimestampMS = at
+	}
+	begun.WaitMS = event.Millis{}
+	if o.Leg {
+		leg := begun
+		leg.QueueID = ""
+		c.addDifference(o.Account, event.NameCallCreated, leg)
+	}
+	begun.State = event.Waiting
+	c.addDifference(o.Account, event.NameQueueCallEntered, begun)
+	return event.Waiting
 }
 
 // callEventName returns the name of the event that brings a call from one state to

@@ -92,6 +92,23 @@ type Object struct {
 	ID      string
 	Facts   event.Facts
 	Queues  []string // of an agent: its queues; nil if they were not requested
+
+	// Members are what the platform says of an agent's memberships and phone, if it says it
+	// for each queue; Facts.State is not used then.
+	Members []Member `json:",omitempty"`
+	// Contacts are the registrations of a device; nil if the platform does not name them.
+	Contacts []string `json:",omitempty"`
+	// Leg is set if a call is a leg, which goes on when it leaves its queue.
+	Leg bool `json:",omitempty"`
+	// NoQueue is set if the platform shows that a leg is in no queue.
+	NoQueue bool `json:",omitempty"`
+}
+
+// Member is what a platform says of an agent's membership in a queue.
+type Member struct {
+	Queue   string
+	SinceMS int64 // Unix milliseconds since which it is so; 0: unknown
+	Said    *event.AgentSaid
 }
 
 // Accounts maps the names that a platform gives its tenants to accounts.

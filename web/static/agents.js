@@ -22,7 +22,7 @@ export class Agents {
 
   /** @param {Agent[]} agents @param {number} now ms @param {boolean} several accounts */
   show(agents, now, several) {
-    this.#list = agents.sort((a, b) => a.account.localeCompare(b.account) || a.id.localeCompare(b.id, undefined, { numeric: true }));
+    this.#list = [...agents].sort((a, b) => a.account.localeCompare(b.account) || a.id.localeCompare(b.id, undefined, { numeric: true }));
     syncChildren(this.#tiles, this.#list.slice(0, maxTiles), (a) => `${a.account}\n${a.id}`, make, (tile, a) => {
       tile.dataset.tone = stateOf(a);
       setText(tile.parts.name, a.name || userPart(a.id));

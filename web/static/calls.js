@@ -2,7 +2,10 @@
 import { el, setText, syncChildren } from "./dom.js";
 import { duration, userPart, shorten } from "./format.js";
 
-/** @typedef {import("./floor.js").Call} Call */
+/**
+ * @typedef {import("./floor.js").Call} Call
+ * @typedef {import("./floor.js").Queue} Queue
+ */
 
 const maxRows = 100; // rows
 const maxQueues = 24;
@@ -13,7 +16,7 @@ const states = {
 
 export class Calls {
   #rows; #queues; #empty; #more;
-  /** Every queue that had a call since the page was opened; queues keep their order. @type {Map<string, string>} */
+  /** Every queue that was shown since the page was opened; queues keep their order. @type {Map<string, string>} */
   #known = new Map();
 
   /** @param {{rows: Element, queues: Element, empty: HTMLElement, more: Element}} parts */
@@ -26,12 +29,12 @@ export class Calls {
 
   /**
    * @param {Call[]} calls
-   * @param {{account: string, queue: string}[]} queues that are shown also without a call
+   * @param {Queue[]} queues
    * @param {number} now ms
    * @param {boolean} several accounts
    */
   show(calls, queues, now, several) {
-    const list = calls.sort((a, b) => rank(a) - rank(b) || a.since - b.since || a.id.localeCompare(b.id));
+    const list = [...calls].sort((a, b) => rank(a) - rank(b) || a.since - b.since || a.id.localeCompare(b.id));
     syncChildren(this.#rows, list.slice(0, maxRows), (c) => `${c.account}\n${c.id}`, makeRow, (row, c) => {
       row.dataset.tone = c.state;
       setText(row.parts.state, states[c.state]?.name ?? c.state);
@@ -45,29 +48,21 @@ export class Calls {
     });
     this.#empty.hidden = calls.length > 0;
     setText(this.#more, calls.length > maxRows ? `and ${calls.length - maxRows} more` : "");
-    this.#showQueues(calls, queues);
+    this.#showQueues(queues);
     this.tick(now);
   }
 
-  #showQueues(/** @type {Call[]} */ calls, /** @type {{account: string, queue: string}[]} */ also) {
-    /** @type {Map<string, {id: string, waiting: number, live: number, since: number}>} */
+  #showQueues(/** @type {Queue[]} */ shown) {
+    /** @type {Map<string, Queue>} */
     const queues = new Map();
-    for (const c of [...also, ...calls]) if (c.queue && this.#known.size < maxQueues) this.#known.set(queueKey(c), c.queue);
-    for (const [key, id] of this.#known) queues.set(key, { id, waiting: 0, live: 0, since: Infinity });
-    for (const c of calls) {
-      const q = queues.get(queueKey(c));
-      if (!q) continue;
-      if (isTalking(c)) q.live++;
-      else {
-        q.waiting++;
-        q.since = Math.min(q.since, c.entered || c.since);
-      }
-    }
+    for (const q of shown) if (this.#known.size < maxQueues) this.#known.set(queueKey(q), q.id);
+    for (const [key, id] of this.#known) queues.set(key, { account: "", id, waiting: 0, talking: 0, since: 0 });
+    for (const q of shown) if (queues.has(queueKey(q))) queues.set(queueKey(q), q);
     const list = [...queues].sort(([a], [b]) => a.localeCompare(b));
     syncChildren(this.#queues, list, ([key]) => key, makeQueue, (item, [, q]) => {
       setText(item.parts.name, userPart(q.id));
       setText(item.parts.waiting, q.waiting);
-      setText(item.parts.live, q.live);
+      setText(item.parts.live, q.talking);
       item.since = q.since;
     });
   }
@@ -79,17 +74,12 @@ export class Calls {
   tick(/** @type {number} */ now) {
     for (const row of /** @type {any} */ (this.#rows.children)) setText(row.parts.time, duration(now / 1000 - row.since));
     for (const item of /** @type {any} */ (this.#queues.children)) {
-      setText(item.parts.longest, Number.isFinite(item.since) ? duration(now / 1000 - item.since) : "–");
+      setText(item.parts.longest, item.since ? duration(now / 1000 - item.since) : "–");
     }
   }
 }
 
-/** Whether the caller waits in a queue, also while an agent's phone rings. */
-export function isWaiting(/** @type {Call} */ c) { return c.queue !== "" && !isTalking(c); }
-
-export function isTalking(/** @type {Call} */ c) { return c.state === "talking" || c.state === "held"; }
-
-function queueKey(/** @type {{account: string, queue: string}} */ c) { return `${c.account}\n${c.queue}`; }
+function queueKey(/** @type {Queue} */ q) { return `${q.account}\n${q.id}`; }
 
 function rank(/** @type {Call} */ c) { return states[c.state]?.rank ?? 3; }
 

@@ -191,6 +191,21 @@ export class ChannelConnection {
     }
   }
 
+  /** Takes another snapshot while connected, and returns it; null if there is none. */
+  async refresh() {
+    const token = this.#token;
+    try {
+      const answer = await this.#environment.fetch(paths.snapshot, this.#request(AbortSignal.timeout(limits.openTimeout)));
+      if (!answer.ok) return null; // the connection tells why
+      const snapshot = await answer.json();
+      if (token !== this.#token) return null;
+      this.#events.snapshot(snapshot);
+      return snapshot;
+    } catch {
+      return null;
+    }
+  }
+
   /** @returns {Promise<{opened: boolean, silent: boolean, ending: Ending}>} */
   #socket() {
     const query = new URLSearchParams({ token: this.#token, cursor: "true" });

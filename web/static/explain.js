@@ -27,7 +27,7 @@ function explanationNodes(/** @type {any} */ e) {
   const raw = e.raw.available ? `cc.raw ${e.raw.position}, stored ${date(e.raw.at)}` : "deleted, or the log was cut";
   const nodes = [el("dl", { class: "facts" }, ...[
     ["Raw record", raw], ["Format", `${e.format.name}, from ${e.format.from}`], ["Account", `${e.account.id}, from ${e.account.from}`],
-    ...e.facts.map((/** @type {any} */ f) => [f.name, `${f.value}, from ${f.from}`]),
+    ...e.facts.map((/** @type {any} */ f) => [f.name, `${typeof f.value === "object" ? JSON.stringify(f.value) : f.value}, from ${f.from}`]),
   ].flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]))];
   const visible = e.connections.filter((/** @type {any} */ c) => c.outcome !== "not_visible");
   if (visible.length) nodes.push(table("Connections", ["User", "Account", "Connected", "Outcome", "Why"], visible.map((/** @type {any} */ c) =>

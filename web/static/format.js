@@ -1,5 +1,5 @@
 /** Formats for display. */
-import { factsOf } from "./fold.js";
+import { factsOf } from "./facts.js";
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
 const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });

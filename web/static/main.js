@@ -1,7 +1,7 @@
 /** Creates the parts of the board and connects them. */
 import { Admin } from "./admin.js";
 import { Agents, stateCounters } from "./agents.js";
-import { Calls, isTalking, isWaiting } from "./calls.js";
+import { Calls } from "./calls.js";
 import { Clock } from "./clock.js";
 import { Dial } from "./dial.js";
 import { Directory } from "./directory.js";
@@ -9,9 +9,9 @@ import { runAction, byID, el, oncePerFrame, setText } from "./dom.js";
 import { Explain } from "./explain.js";
 import { EventList } from "./event_list.js";
 import { Figures } from "./figures.js";
-import { Floor } from "./floor.js";
+import { Floor, FloorRefresh, changesFloor } from "./floor.js";
 import { Enrolment, isEnrolmentRequired } from "./enrolment.js";
-import { factsOf } from "./fold.js";
+import { factsOf } from "./facts.js";
 import { request, RequestError } from "./http.js";
 import { eventTypes } from "./event_types.js";
 import { ConnectionStatus } from "./connection_status.js";
@@ -72,11 +72,10 @@ const views = new Views((view, before) => {
 // Draws the floor at most once per frame, its durations once a second.
 const severalAccounts = () => eventList.accounts.size > 1;
 const draw = oncePerFrame(() => {
-  const list = floor.calls;
   agents.show(floor.agents, clock.now(), severalAccounts());
-  calls.show(list, floor.queues, clock.now(), severalAccounts());
-  setText(byID("waiting-now"), list.filter(isWaiting).length);
-  setText(byID("talking-now"), list.filter((c) => c.agent !== "" && isTalking(c)).length);
+  calls.show(floor.calls, floor.queues, clock.now(), severalAccounts());
+  setText(byID("waiting-now"), floor.queues.reduce((sum, q) => sum + q.waiting, 0));
+  setText(byID("talking-now"), floor.queues.reduce((sum, q) => sum + q.talking, 0));
 });
 
 const rates = new Sparkline(byID("rate-chart")), delays = new Sparkline(byID("delay-chart"));
@@ -92,26 +91,25 @@ function tick() {
   connectionStatus.tick();
 }
 setInterval(tick, 1000);
-setInterval(() => { floor.forget(clock.now()); draw(); }, 60_000);
-
 const channel = new ChannelConnection(new ChannelPosition(), clock, {
   snapshot(snapshot) {
-    floor.start(snapshot);
+    floor.show(snapshot);
     draw();
   },
   message(message, text) {
     const live = channel.state.phase === "live", now = clock.now();
     eventRates.count(now, live ? now - eventTime(message.id) : NaN);
-    floor.apply(message);
+    const facts = factsOf(message);
     eventList.add(message, text);
-    if (factsOf(message)?.name === "call.progress") dial.progress(message.data);
-    draw();
+    if (facts?.name === "call.progress") dial.progress(message.data);
+    if (changesFloor(facts)) refresh.event(message.id);
   },
   state(state) {
     connectionStatus.show(state);
     if (state.phase === "login") askLogin(state.reason);
   },
 });
+const refresh = new FloorRefresh(() => channel.refresh());
 addEventListener("online", () => channel.retryNow());
 addEventListener("offline", () => channel.retryNow());
 document.addEventListener("visibilitychange", () => { if (!document.hidden) channel.retryNow(); });
@@ -124,7 +122,7 @@ const filterForm = new FilterForm({
 }, async (filters) => {
   await session.subscribe(filters);
   calls.forgetQueues();
-  floor.start(null);
+  floor.show(null);
   eventList.clear();
   draw();
   channel.restart(session.channel);

@@ -49,6 +49,9 @@ class Facts:
     wait_ms: int | None = None
     talk_ms: int | None = None
     timestamp_ms: int | None = None
+    agent_state: str | None = None  # of the agent, after an event about a call
+    contact: str | None = None  # of a device: the registration that the event is about
+    agent: dict[str, Any] | None = None  # what the platform said of the agent, piece by piece
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,7 @@ class Agent:
     call_id: str | None = None
     after_call: str | None = None  # the state after the call; None: available
     reason: str | None = None
+    memberships: list[dict[str, Any]] | None = None  # the queues in which it is paused or in wrap-up
 
 
 @dataclass(frozen=True)

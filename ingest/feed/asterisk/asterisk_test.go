@@ -102,7 +102,7 @@ func TestSubscription(t *testing.T) {
 		want   []string
 	}{
 		"default": {nil, []string{"Login ", "CoreStatus ",
-			"Filter ^Event: ((QueueMember|QueueCaller|Agent|Newchannel|Newstate|Dial|BridgeEnter|Hold|Unhold|DTMFEnd|HangupRequest|Hangup|BlindTransfer|AttendedTransfer|ConfbridgeJoin|ConfbridgeLeave|ContactStatus|PeerStatus|Cdr|FullyBooted|Shutdown|Reload)|VarSet.*Variable: (QUEUESTATUS))",
+			"Filter ^Event: ((QueueMember|QueueCaller|Agent|Newchannel|Newstate|Dial|BridgeEnter|Hold|Unhold|DTMFEnd|HangupRequest|Hangup|BlindTransfer|AttendedTransfer|ConfbridgeJoin|ConfbridgeLeave|ContactStatus|PeerStatus|ParkedCall|UnParkedCall|Cdr|FullyBooted|Shutdown|Reload)|VarSet.*Variable: (QUEUESTATUS))",
 			"GetConfig ", "Events system,call,agent,dialplan,dtmf,cdr"}},
 		"words": {func(c *feed.Config) { c.Events = []string{"call", "!^Event: CEL", "agent"} },
 			[]string{"Login ", "CoreStatus ", "Filter !^Event: CEL", "GetConfig ", "Events call,agent"}},
@@ -392,7 +392,7 @@ func TestWrapUpEnds(t *testing.T) {
 		got = append(got, events...)
 	}
 	end := got[1]
-	if end.Format != "asterisk.resync" || end.Account != "A" || !strings.Contains(string(end.Value), `"facts":{"name":"agent.state","agent_id":"PJSIP/1","agent_name":"Ann","state":"available"}`) {
+	if end.Format != "asterisk.resync" || end.Account != "A" || !strings.Contains(string(end.Value), fmt.Sprintf(`"facts":{"name":"agent.state","agent_id":"PJSIP/1","agent_name":"Ann","queue_id":"q","agent":{"wrap_up_until_ms":%d}}`, (last+2)*1000)) {
 		t.Errorf("got %s %s", end.Format, end.Value)
 	}
 	// Another node that reads the switch makes the same record.
@@ -423,7 +423,7 @@ func TestWrapUpFoundBySnapshotEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if o := snapshot.Objects[0]; o.ID != "PJSIP/1" || o.Facts.State != event.WrapUp || len(o.Queues) != 2 {
+	if o := snapshot.Objects[0]; o.ID != "PJSIP/1" || len(o.Members) != 2 || o.Members[0].Said.WrapUpUntilMS != (last+3600)*1000 || len(o.Queues) != 2 {
 		t.Fatalf("the snapshot has %+v", o)
 	}
 	if err := s.wait(ctx, time.Now()); err != nil {
@@ -434,7 +434,7 @@ func TestWrapUpFoundBySnapshotEnds(t *testing.T) {
 	}
 	s.appendDueEvents(time.Unix(last+3600, 0))
 	if len(s.out) != 1 || s.out[0].Account != "A" || !s.out[0].Identity.Valid() ||
-		!strings.Contains(string(s.out[0].Value), `"facts":{"name":"agent.state","agent_id":"PJSIP/1","agent_name":"Ann","state":"available"}`) {
+		!strings.Contains(string(s.out[0].Value), fmt.Sprintf(`"facts":{"name":"agent.state","agent_id":"PJSIP/1","agent_name":"Ann","queue_id":"q","agent":{"wrap_up_until_ms":%d}}`, (last+3600)*1000)) {
 		t.Errorf("got %+v", s.out)
 	}
 }
@@ -529,7 +529,14 @@ func TestSnapshotOfABusyMoment(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Fprintf(&b, "%s %s %s queues=%q %s\n", o.Account, o.Kind, o.ID, o.Queues, facts)
+		fmt.Fprintf(&b, "%s %s %s queues=%q %s", o.Account, o.Kind, o.ID, o.Queues, facts)
+		for _, m := range o.Members {
+			fmt.Fprintf(&b, " %s=%s", m.Queue, m.Said.Append(nil))
+		}
+		if o.NoQueue {
+			b.WriteString(" in no queue")
+		}
+		b.WriteByte('\n')
 	}
 	golden(t, "snapshot", b.String())
 
@@ -564,7 +571,7 @@ func TestSnapshotOfRegistrationsAndPoolAgents(t *testing.T) {
 	for _, o := range snapshot.Objects {
 		found[string(o.Kind)+" "+o.ID] = o.Facts.State
 	}
-	for id, want := range map[string]event.State{"device 101": event.Registered, "device PJSIP/101": event.Registered, "agent 1001": event.Available} {
+	for id, want := range map[string]event.State{"device PJSIP/101": event.Registered, "agent 1001": event.Available} {
 		if found[id] != want {
 			t.Errorf("%s is %q", id, found[id])
 		}

@@ -14,7 +14,7 @@ import (
 var forwardedPrefixes = []string{
 	"QueueMember", "QueueCaller", "Agent", "Newchannel", "Newstate", "Dial", "BridgeEnter", "Hold", "Unhold", "DTMFEnd",
 	"HangupRequest", "Hangup", "BlindTransfer", "AttendedTransfer", "ConfbridgeJoin", "ConfbridgeLeave",
-	"ContactStatus", "PeerStatus", "Cdr",
+	"ContactStatus", "PeerStatus", "ParkedCall", "UnParkedCall", "Cdr",
 }
 
 // lifecycleEvents has the names of events about Asterisk itself.
@@ -83,11 +83,14 @@ func value(p *ami.Message, key string) string {
 // subjects returns the ids of an event's agents, calls and devices.
 func subjects(p *ami.Message) []string {
 	var ids []string
-	for _, key := range [...]string{"Uniqueid", "DestUniqueid", "Interface", "Agent", "Peer", "EndpointName",
-		"TransfereeUniqueid", "TransfererUniqueid", "OrigTransfererUniqueid"} {
+	for _, key := range [...]string{"Uniqueid", "DestUniqueid", "Interface", "Agent", "Peer",
+		"TransfereeUniqueid", "TransfererUniqueid", "OrigTransfererUniqueid", "ParkeeUniqueid"} {
 		if id := value(p, key); id != "" {
 			ids = append(ids, id)
 		}
+	}
+	if endpoint := value(p, "EndpointName"); endpoint != "" { // the device's id in the facts
+		ids = append(ids, "PJSIP/"+endpoint)
 	}
 	return ids
 }

@@ -2,7 +2,6 @@ package asterisk
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -251,22 +250,21 @@ func (s *session) watchWrapUp(p *ami.Message, account string, now time.Time) {
 	}
 	key := agentKey{account, id}
 	switch p.Name() {
-	case "QueueMemberStatus":
+	case "QueueMemberStatus", "QueueMemberPause":
 		m := parseMember(p, now)
-		if m.State() == event.WrapUp {
-			s.wrapUps[key] = wrapUp{m.WrapUpEnd(), wrapUpEndFacts(id, value(p, "MemberName")), identity(p, s.run+"/wrap-up")}
-			return
+		if end := m.WrapUpEnd(); m.Said().WrapUpUntilMS != 0 && !s.wrapUps[key].until.After(end) {
+			s.wrapUps[key] = wrapUp{end, wrapUpEndFacts(id, value(p, "MemberName"), value(p, "Queue"), end), identity(p, s.run+"/wrap-up")}
 		}
-	case "AgentCalled", "QueueMemberPause", "QueueMemberRemoved", "AgentConnect":
-	default:
-		return
+	case "AgentCalled", "QueueMemberRemoved", "AgentConnect":
+		delete(s.wrapUps, key)
 	}
-	delete(s.wrapUps, key)
 }
 
-// wrapUpEndFacts returns the facts of the end of an agent's wrap-up.
-func wrapUpEndFacts(id, name string) event.Facts {
-	return event.Facts{Name: event.NameAgentState, AgentID: id, AgentName: name, State: event.Available}
+// wrapUpEndFacts returns the facts of the end of an agent's wrap-up: nothing new but that its
+// time has come.
+func wrapUpEndFacts(id, name, queue string, end time.Time) event.Facts {
+	return event.Facts{Name: event.NameAgentState, AgentID: id, AgentName: name, QueueID: queue,
+		Agent: &event.AgentSaid{WrapUpUntilMS: end.UnixMilli()}}
 }
 
 // parseMember parses the queue member in an event, at the time of reading.
@@ -279,8 +277,9 @@ func parseMember(p *ami.Message, now time.Time) format.Member {
 		return n
 	}
 	return format.Member{
-		Interface: memberInterface(p), Status: p.Get("Status"), InCall: p.Get("InCall") == "1", Paused: p.Get("Paused") == "1",
-		LastCall: number("LastCall"), WrapUpTime: number("Wrapuptime"), AtMS: now.UnixMilli(),
+		Interface: memberInterface(p), StateInterface: value(p, "StateInterface"), Status: p.Get("Status"), InCall: p.Get("InCall") == "1",
+		Paused: p.Get("Paused") == "1", PausedReason: value(p, "PausedReason"), LastPause: number("LastPause"), LastCall: number("LastCall"),
+		WrapUpTime: number("Wrapuptime"), AtMS: now.UnixMilli(),
 	}
 }
 
@@ -289,7 +288,7 @@ func resyncRecord(account string, facts event.Facts, now time.Time) feed.Event {
 	value := []byte(`{"resync":"asterisk","timestamp":`)
 	value = fmt.Appendf(value, "%d.%03d", now.Unix(), now.Nanosecond()/1e6)
 	value = append(value, `,"facts":`...)
-	text, _ := json.Marshal(facts) // strings always marshal
+	text := facts.Append(nil)
 	return feed.Event{
 		Topic: event.TopicRaw, Format: format.ResyncFormatName, Value: append(append(value, text...), '}'),
 		Account: account, Subjects: []string{facts.AgentID},

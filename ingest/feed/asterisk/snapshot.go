@@ -13,6 +13,7 @@ import (
 
 	"trunkline/event"
 	"trunkline/event/state"
+	format "trunkline/format/asterisk"
 	"trunkline/ingest/feed"
 	"trunkline/telephony/ami"
 )
@@ -45,6 +46,7 @@ type snapshotBuilder struct {
 	wrapUps         map[agentKey]wrapUp
 	membersComplete bool // the list of queue members is complete
 	accounts        accountCheck
+	inCall          []memberInCall
 }
 
 // list requests a list. ok is false if Asterisk does not have the action or refuses it. It is true with
@@ -88,11 +90,7 @@ func (q *snapshotBuilder) addQueues(ctx context.Context) error {
 		return err
 	}
 	q.membersComplete, q.queueEntries = true, map[string]*ami.Message{}
-	type memberships struct {
-		feed.Object
-		states []event.State
-	}
-	agents, order := map[agentKey]*memberships{}, []*memberships(nil)
+	agents, order := map[agentKey]*feed.Object{}, []*feed.Object(nil)
 	for _, p := range items {
 		switch p.Name() {
 		case "QueueEntry":
@@ -101,28 +99,46 @@ func (q *snapshotBuilder) addQueues(ctx context.Context) error {
 			key := agentKey{q.accountOf(p), memberInterface(p)}
 			m := agents[key]
 			if m == nil {
-				m = &memberships{Object: feed.Object{Account: key.account, Kind: state.Agent, ID: key.id,
-					Facts: event.Facts{AgentID: key.id, AgentName: value(p, "Name")}, Queues: []string{}}}
+				m = &feed.Object{Account: key.account, Kind: state.Agent, ID: key.id,
+					Facts: event.Facts{AgentID: key.id, AgentName: value(p, "Name")}, Queues: []string{}}
 				agents[key], order = m, append(order, m)
 			}
-			m.Queues = append(m.Queues, value(p, "Queue"))
-			queueMember := parseMember(p, q.now)
-			m.states = append(m.states, queueMember.State())
-			if end := queueMember.WrapUpEnd(); queueMember.State() == event.WrapUp && end.After(q.wrapUps[key].until) {
-				q.wrapUps[key] = wrapUp{end, wrapUpEndFacts(key.id, m.Facts.AgentName), q.session.wrapUpIdentity(key, end)}
-			}
+			q.addMember(m, key, parseMember(p, q.now), value(p, "Queue"))
 		}
 	}
 	for _, m := range order {
 		slices.Sort(m.Queues)
-		m.Facts.State = combinedState(m.states)
-		if key := (agentKey{m.Account, m.ID}); m.Facts.State != event.WrapUp || m.Account == "" {
-			delete(q.wrapUps, key)
-		}
-		q.Objects = append(q.Objects, m.Object)
+		q.Objects = append(q.Objects, *m)
 	}
 	return nil
 }
+
+// addMember adds a membership to an agent.
+func (q *snapshotBuilder) addMember(agent *feed.Object, key agentKey, m format.Member, queue string) {
+	said := m.Said()
+	agent.Queues = append(agent.Queues, queue)
+	agent.Members = append(agent.Members, feed.Member{Queue: queue, SinceMS: memberSince(&m, said) * 1000, Said: said})
+	if end := m.WrapUpEnd(); said.WrapUpUntilMS != 0 && key.account != "" && end.After(q.wrapUps[key].until) {
+		q.wrapUps[key] = wrapUp{end, wrapUpEndFacts(key.id, agent.Facts.AgentName, queue, end), q.session.wrapUpIdentity(key, end)}
+	}
+	if said.InCall {
+		q.inCall = append(q.inCall, memberInCall{m.Interface, m.StateInterface, queue})
+	}
+}
+
+// memberSince returns since when a member is in its state, Unix seconds; 0: unknown.
+func memberSince(m *format.Member, said *event.AgentSaid) int64 {
+	switch {
+	case said.Device != event.DeviceIdle && said.Device != event.DeviceUnknown:
+		return 0
+	case said.Paused:
+		return max(m.LastPause, m.LastCall)
+	}
+	return m.LastCall
+}
+
+// memberInCall is a member to whom a call of its queue is connected.
+type memberInCall struct{ id, stateInterface, queue string }
 
 // wrapUpIdentity returns the identity of the end of a wrap-up without an event. It is the same on each
 // connection to the switch.
@@ -130,22 +146,6 @@ func (s *session) wrapUpIdentity(key agentKey, end time.Time) feed.Identity {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%s\x00%s\x00%d", key.account, key.id, end.Unix())
 	return feed.Identity{Run: s.run + "/wrap-ups", Number: h.Sum64()}
-}
-
-// combinedState returns the state of an agent from its states in its queues. It is "" if the agent is paused
-// in some of them only.
-func combinedState(states []event.State) event.State {
-	for _, s := range []event.State{event.Talking, event.Ringing, event.WrapUp} {
-		if slices.Contains(states, s) {
-			return s
-		}
-	}
-	for _, s := range states[1:] {
-		if s != states[0] {
-			return ""
-		}
-	}
-	return states[0]
 }
 
 // addPoolAgents requests the agents of app_agent_pool, and completes the agents.
@@ -181,41 +181,81 @@ func (q *snapshotBuilder) addChannels(ctx context.Context) error {
 	}
 	q.Kinds = append(q.Kinds, state.Call)
 	ids, ringing := map[string]bool{}, map[string]bool{} // by Uniqueid; by Linkedid, calls for which a queue rings an agent
+	agents := map[string]string{}                        // by bridge: the channel of an agent of a queue
 	for _, p := range items {
 		q.accountOf(p) // stores the account, from any leg
 		ids[value(p, "Uniqueid")] = true
-		if p.Get("Application") == "AppQueue" && p.Get("ChannelState") != "6" {
+		switch {
+		case p.Get("Application") != "AppQueue":
+		case p.Get("ChannelState") != "6":
 			ringing[value(p, "Linkedid")] = true
+		case p.Get("BridgeId") != "":
+			agents[p.Get("BridgeId")] = p.Get("Channel")
 		}
 	}
 	held := q.session.platform.recentEvents.onHold(ids)
 	for _, p := range items {
-		id, interaction := value(p, "Uniqueid"), value(p, "Linkedid")
+		id := value(p, "Uniqueid")
 		if id == "" {
 			continue
 		}
-		facts := event.Facts{CallID: id, InteractionID: interaction, Caller: value(p, "CallerIDNum"), State: event.Ringing}
-		if exten := value(p, "Exten"); exten != "s" {
-			facts.Callee = exten
-		}
-		entry := q.queueEntries[id]
-		switch {
-		case entry != nil:
-			facts.QueueID, facts.State = value(entry, "Queue"), event.Waiting
-			if ringing[interaction] {
-				facts.State = event.Ringing
-			}
-			if waited, err := strconv.ParseInt(entry.Get("Wait"), 10, 64); err == nil && facts.State == event.Waiting {
-				facts.TimestampMS = q.now.UnixMilli() - waited*1000
-			}
-		case p.Get("ChannelState") == "6" && held[id]:
-			facts.State = event.Held
-		case p.Get("ChannelState") == "6":
-			facts.State = event.Talking
-		}
-		q.Objects = append(q.Objects, feed.Object{Account: q.accountOf(p), Kind: state.Call, ID: id, Facts: facts})
+		facts := q.legFacts(p, ringing[value(p, "Linkedid")], held[id], agents[p.Get("BridgeId")])
+		noQueue := facts.QueueID == "" && q.membersComplete && p.Get("Application") != "Queue"
+		q.Objects = append(q.Objects, feed.Object{Account: q.accountOf(p), Kind: state.Call, ID: id, Facts: facts, Leg: true, NoQueue: noQueue})
 	}
 	return nil
+}
+
+// legFacts returns the facts of a channel. agent is the channel of an agent in its bridge, ""
+// if there is none.
+func (q *snapshotBuilder) legFacts(p *ami.Message, ringing, held bool, agent string) event.Facts {
+	facts := event.Facts{CallID: value(p, "Uniqueid"), InteractionID: value(p, "Linkedid"), Caller: value(p, "CallerIDNum"), State: event.Ringing}
+	if exten := value(p, "Exten"); exten != "s" {
+		facts.Callee = exten
+	}
+	application := p.Get("Application")
+	entry := q.queueEntries[facts.CallID]
+	switch {
+	case entry != nil:
+		facts.QueueID, facts.State = value(entry, "Queue"), event.Waiting
+		if ringing {
+			facts.State = event.Ringing
+		}
+		if waited, err := strconv.ParseInt(entry.Get("Wait"), 10, 64); err == nil && facts.State == event.Waiting {
+			facts.TimestampMS = q.now.UnixMilli() - waited*1000
+		}
+	case p.Get("ChannelState") != "6":
+	case strings.HasPrefix(application, "Park"):
+		facts.State, facts.Reason = event.Held, event.ReasonParked
+	case held:
+		facts.State = event.Held
+	default:
+		facts.State = event.Talking
+	}
+	if application == "Queue" && entry == nil && agent != "" {
+		queue, _, _ := strings.Cut(p.Get("ApplicationData"), ",")
+		facts.QueueID, facts.AgentID = queue, q.memberOf(agent, queue)
+	}
+	return facts
+}
+
+// memberOf returns the member of a queue that talks on a channel, "" if it is unknown.
+func (q *snapshotBuilder) memberOf(channel, queue string) string {
+	name := channel // technology/resource-number, of a Local channel with ;1 or ;2
+	if at := strings.LastIndexByte(channel, '-'); at >= 0 {
+		name = channel[:at]
+	}
+	for _, m := range q.inCall {
+		location := m.id // of a Local channel with options behind its context
+		if strings.HasPrefix(location, "Local/") {
+			location, _, _ = strings.Cut(location[len("Local/"):], "/")
+			location = "Local/" + location
+		}
+		if m.queue == queue && (name == location || name == m.stateInterface) {
+			return m.id
+		}
+	}
+	return ""
 }
 
 // addDevices requests the registered phones of PJSIP, and the devices of other channel drivers, for
@@ -233,16 +273,22 @@ func (q *snapshotBuilder) addDevices(ctx context.Context) error {
 		return err
 	}
 	q.Kinds = append(q.Kinds, state.Device)
-	endpoints := map[agentKey]bool{}
+	endpoints := map[agentKey]int{} // in Objects
 	for _, p := range items {
 		account, endpoint := q.accountOf(p), cmp.Or(value(p, "Endpoint"), value(p, "Aor"))
-		for _, id := range []string{endpoint, "PJSIP/" + endpoint} { // ContactStatus; PeerStatus
-			if endpoint == "" || endpoints[agentKey{account, id}] {
-				continue
-			}
-			endpoints[agentKey{account, id}] = true
+		if endpoint == "" || p.Get("Status") == "Unreachable" {
+			continue
+		}
+		id := "PJSIP/" + endpoint // as in the facts of ContactStatus and PeerStatus
+		at, known := endpoints[agentKey{account, id}]
+		if !known {
+			at = len(q.Objects)
+			endpoints[agentKey{account, id}] = at
 			q.Objects = append(q.Objects, feed.Object{Account: account, Kind: state.Device, ID: id,
 				Facts: event.Facts{AgentID: id, State: event.Registered}})
+		}
+		if uri := value(p, "Uri"); uri != "" {
+			q.Objects[at].Contacts = append(q.Objects[at].Contacts, uri)
 		}
 	}
 	for _, p := range others {

@@ -70,6 +70,7 @@ type channelRow struct {
 	PresenceID     string `json:"presence_id"`
 	Accountcode    string `json:"accountcode"`
 	CallState      string `json:"callstate"`
+	Application    string `json:"application"`
 	CallUUID       string `json:"call_uuid"`
 	InitialContext string `json:"initial_context"`
 }

@@ -180,15 +180,17 @@ func (a *snapshotBuilder) addAgent(t table, row []string, memberships map[string
 	if agent == "" {
 		return
 	}
-	facts := event.Facts{AgentID: agent, State: freeswitch.AgentStateOf(t.get(row, "status"), t.get(row, "state"))}
-	since := []string{"last_status_change"}
-	switch facts.State {
-	case event.Available:
-		since = append(since, "last_bridge_end")
-	case event.Ringing:
-		since = []string{"last_offered_call"}
-	case event.Talking:
-		since = []string{"last_bridge_start"}
+	facts := event.Facts{AgentID: agent, Agent: freeswitch.AgentOf(t.get(row, "status"), t.get(row, "state"))}
+	since := []string{"last_status_change", "last_bridge_end"}
+	switch facts.State = facts.Agent.Presence; facts.Agent.Activity {
+	case event.ActivityRinging:
+		facts.State, since = event.Ringing, []string{"last_offered_call"}
+	case event.ActivityTalking:
+		facts.State, since = event.Talking, []string{"last_bridge_start"}
+	case event.ActivityNotReady:
+		if facts.State == event.Available {
+			facts.State = event.OtherState
+		}
 	}
 	for _, column := range since {
 		facts.TimestampMS = max(facts.TimestampMS, epoch(t.get(row, column)))
@@ -282,6 +284,9 @@ func (r *channelRow) facts() event.Facts {
 	}
 	if facts.State == event.Ringing {
 		facts.TimestampMS = epoch(r.CreatedEpoch)
+	}
+	if r.Application == "valet_park" {
+		facts.State, facts.Reason = event.Held, event.ReasonParked
 	}
 	return facts
 }

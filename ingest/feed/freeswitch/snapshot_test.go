@@ -83,8 +83,8 @@ func TestAgentStatesAreThoseOfTheEvents(t *testing.T) {
 		want         event.State
 	}{
 		{"Available", "Waiting", event.Available}, {"Available", "Reserved", event.Available}, {"Available", "Receiving", event.Ringing},
-		{"Available (On Demand)", "In a queue call", event.Talking}, {"Available (On Demand)", "Idle", event.Available},
-		{"On Break", "In a queue call", event.Break}, {"Logged Out", "Receiving", event.Offline}, {"Unknown", "Waiting", event.OtherState},
+		{"Available (On Demand)", "In a queue call", event.Talking}, {"Available (On Demand)", "Idle", event.OtherState},
+		{"On Break", "In a queue call", event.Talking}, {"Logged Out", "Receiving", event.Ringing}, {"On Break", "Idle", event.Break}, {"Unknown", "Waiting", event.OtherState},
 	} {
 		f := &fakeSwitch{answers: answers(t, "vanilla")}
 		f.answers["callcenter_config agent list"] = "name|status|state\na|" + test.status + "|" + test.word + "\n+OK\n"

@@ -115,6 +115,7 @@ type agentStatus struct {
 	CallID    string          `json:"call_id"`
 	Caller    string          `json:"caller_id_number"`
 	QueueID   string          `json:"queue_id"`
+	Reason    string          `json:"pause_alias"`
 }
 
 func (b *snapshotBuilder) addAgents(ctx context.Context, a kazooAccount) error {
@@ -151,6 +152,9 @@ func (b *snapshotBuilder) addAgents(ctx context.Context, a kazooAccount) error {
 		}}
 		if status.Status != "unknown" { // no status in this month and the one before
 			o.Facts.State = kazoo.AgentState(status.Status)
+		}
+		if o.Facts.State == event.Break && status.Reason != "" {
+			o.Facts.Agent = &event.AgentSaid{Presence: event.Break, Activity: event.ActivityNone, Reason: status.Reason}
 		}
 		if ms, ok := format.UnixMillis(jsonscan.Value(status.Timestamp)); ok {
 			o.Facts.TimestampMS = ms
@@ -224,7 +228,7 @@ func (b *snapshotBuilder) addCalls(ctx context.Context, a kazooAccount) error {
 		if facts.Callee == "" {
 			facts.Callee = c.Destination
 		}
-		objects = append(objects, feed.Object{Kind: state.Call, ID: c.ID, Facts: facts})
+		objects = append(objects, feed.Object{Kind: state.Call, ID: c.ID, Facts: facts, Leg: true})
 	}
 	b.addObjects(a, objects)
 	return nil

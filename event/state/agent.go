@@ -1,0 +1,355 @@
+package state
+
+import (
+	"slices"
+	"strconv"
+
+	"trunkline/event"
+)
+
+// Known is what is known of an agent, its facts held side by side. It is immutable.
+type Known struct {
+	Presence event.State    `json:"presence,omitempty"` // whether it is at work: available, break, offline or other
+	Reason   string         `json:"reason,omitempty"`   // of the presence
+	Activity event.Activity `json:"activity,omitempty"` // what it does, as it was said last; "": nothing
+	Device   event.Device   `json:"device,omitempty"`   // its phone
+	Members  []Member       `json:"members,omitempty"`  // its memberships, by queue; of platforms that tell more than the queue
+	Calls    []AgentCall    `json:"calls,omitempty"`    // its calls, those that it had first in front
+}
+
+// Member is what is known of an agent's membership in a queue.
+type Member struct {
+	QueueID       string `json:"queue_id"`
+	InCall        bool   `json:"in_call,omitempty"` // a call of the queue is connected
+	Paused        bool   `json:"paused,omitempty"`
+	Reason        string `json:"reason,omitempty"` // of the pause
+	PausedSince   int64  `json:"paused_since,omitempty"`
+	WrapUpUntilMS int64  `json:"wrap_up_until_ms,omitempty"`
+}
+
+// AgentCall is a call of an agent.
+type AgentCall struct {
+	ID      string `json:"id"`
+	Ringing bool   `json:"ringing,omitempty"`
+}
+
+// shown is the state that follows from what is known of an agent.
+type shown struct {
+	state  event.State // "": nothing is known
+	reason string
+	after  event.State // the state after its calls; "": available
+}
+
+// combine is the one rule for the state of an agent, whatever the order in which its
+// facts became known: a call precedes everything; then whether it is at work; then
+// what keeps it from getting calls. now is Unix milliseconds.
+func (k *Known) combine(now int64) shown {
+	busy := k.onCall()
+	free, reason := k.withoutCall(now)
+	if busy == "" {
+		return shown{state: free, reason: reason}
+	}
+	s := shown{state: busy}
+	if free != event.Available && free != event.WrapUp {
+		s.after = free
+	}
+	return s
+}
+
+// onCall returns the state for what the agent does: ringing, talking or wrap_up, "" if
+// it does nothing of these.
+func (k *Known) onCall() event.State {
+	inCall := func(m Member) bool { return m.InCall }
+	talks := func(c AgentCall) bool { return !c.Ringing }
+
+	switch {
+	case slices.ContainsFunc(k.Calls, talks), k.Device == event.DeviceInUse, k.Activity == event.ActivityTalking,
+		k.Device != event.DeviceIdle && slices.ContainsFunc(k.Members, inCall):
+		return event.Talking
+	case len(k.Calls) > 0, k.Device == event.DeviceRinging, k.Activity == event.ActivityRinging:
+		return event.Ringing
+	case k.Device == event.DeviceWrapUp, k.Activity == event.ActivityWrapUp:
+		return event.WrapUp
+	}
+	return ""
+}
+
+// withoutCall returns the state of an agent that does nothing at the moment.
+func (k *Known) withoutCall(now int64) (event.State, string) {
+	switch k.Presence {
+	case event.Offline, event.Break:
+		return k.Presence, k.Reason
+	}
+	if pause := k.pausedEverywhere(); pause != nil {
+		return event.Break, pause.Reason
+	}
+	if slices.ContainsFunc(k.Members, func(m Member) bool { return m.WrapUpUntilMS > now }) {
+		return event.WrapUp, ""
+	}
+
+	switch {
+	case k.Presence == event.OtherState:
+		return event.OtherState, k.Reason
+	case k.Activity == event.ActivityNotReady:
+		return event.OtherState, string(k.Activity)
+	case k.Device == event.DeviceBusy, k.Device == event.DeviceUnreachable:
+		return event.OtherState, string(k.Device)
+	case k.Presence == "" && k.Device == "" && len(k.Members) == 0:
+		return "", ""
+	}
+	return event.Available, k.Reason
+}
+
+// pausedEverywhere returns the pause that began last, if the agent is paused in each
+// queue in which it is a member; otherwise nil.
+func (k *Known) pausedEverywhere() (last *Member) {
+	for i := range k.Members {
+		m := &k.Members[i]
+		if !m.Paused {
+			return nil
+		}
+		if last == nil || m.PausedSince > last.PausedSince {
+			last = m
+		}
+	}
+	return last
+}
+
+// InQueue returns the state in which an agent counts in one of its queues: as shown,
+// but on a break where it is paused.
+func (e *Entry) InQueue(queue string) event.State {
+	if m := e.Member(queue); m != nil && m.Paused && !onCall(e.State) {
+		return event.Break
+	}
+	return e.State
+}
+
+// Member returns what is known of the agent's membership in a queue; nil: nothing but
+// that it is a member.
+func (e *Entry) Member(queue string) *Member {
+	if e.Known == nil {
+		return nil
+	}
+	if at, ok := e.Known.find(queue); ok {
+		return &e.Known.Members[at]
+	}
+	return nil
+}
+
+func (k *Known) find(queue string) (at int, ok bool) {
+	return slices.BinarySearchFunc(k.Members, queue, func(m Member, queue string) int {
+		switch {
+		case m.QueueID < queue:
+			return -1
+		case m.QueueID > queue:
+			return 1
+		}
+		return 0
+	})
+}
+
+// known returns a copy of what is known of an agent, for an event to change; agent may
+// be nil. Of an entry without Known, which a server before facts were held side by side
+// wrote, it is derived from the shown state.
+func (e *Entry) known() Known {
+	switch {
+	case e == nil:
+		return Known{}
+	case e.Known != nil:
+		return *e.Known
+	}
+
+	k := Known{Reason: e.Reason}
+	switch {
+	case agentOnly(e.State) && e.State != event.WrapUp:
+		k.Presence = e.State
+	case e.AfterCall != "":
+		k.Presence = e.AfterCall
+	case e.State != "":
+		k.Presence = event.Available
+	}
+	switch {
+	case e.CallID != "":
+		k.Calls = []AgentCall{{ID: e.CallID, Ringing: e.State == event.Ringing}}
+	case e.State == event.Ringing, e.State == event.Talking:
+		k.Activity = event.Activity(e.State)
+	}
+	if e.State == event.WrapUp {
+		k.Activity = event.ActivityWrapUp
+	}
+	return k
+}
+
+// WhatIsKnown returns what is known of an agent.
+func (e *Entry) WhatIsKnown() Known { return e.known() }
+
+// setCall adds a call, or changes whether it rings. The end of a wrap-up that was said
+// is implied.
+func (k *Known) setCall(id string, ringing bool) {
+	if k.Activity == event.ActivityWrapUp || k.Activity == event.ActivityNotReady {
+		k.Activity = ""
+	}
+	for i, c := range k.Calls {
+		if c.ID != id {
+			continue
+		}
+		if c.Ringing != ringing {
+			k.Calls = slices.Clone(k.Calls)
+			k.Calls[i].Ringing = ringing
+		}
+		return
+	}
+	if len(k.Calls) < maxCalls {
+		k.Calls = append(slices.Clip(k.Calls), AgentCall{id, ringing})
+	}
+}
+
+// dropCall removes a call. With its last call an agent neither rings nor talks, unless
+// its phone does.
+func (k *Known) dropCall(id string) {
+	at := slices.IndexFunc(k.Calls, func(c AgentCall) bool { return c.ID == id })
+	if at >= 0 {
+		k.Calls = slices.Delete(slices.Clone(k.Calls), at, at+1)
+	}
+	if len(k.Calls) == 0 {
+		k.Calls = nil
+		if k.Activity == event.ActivityRinging || k.Activity == event.ActivityTalking {
+			k.Activity = ""
+		}
+	}
+}
+
+// hasCall reports whether a call is one of the agent's.
+func (k *Known) hasCall(id string) bool {
+	return slices.ContainsFunc(k.Calls, func(c AgentCall) bool { return c.ID == id })
+}
+
+// setMember sets what is known of a membership.
+func (k *Known) setMember(m Member) {
+	at, ok := k.find(m.QueueID)
+	switch {
+	case ok && k.Members[at] == m:
+	case ok:
+		k.Members = slices.Clone(k.Members)
+		k.Members[at] = m
+	case len(k.Members) < maxQueues:
+		k.Members = slices.Insert(slices.Clone(k.Members), at, m)
+	}
+}
+
+// dropMember forgets a membership. In no queue, an agent's phone is no matter of ours.
+func (k *Known) dropMember(queue string) {
+	at, ok := k.find(queue)
+	if !ok {
+		return
+	}
+	k.Members = slices.Delete(slices.Clone(k.Members), at, at+1)
+	if len(k.Members) == 0 {
+		k.Members, k.Device = nil, ""
+	}
+}
+
+// equal reports whether the same is known.
+func (k *Known) equal(o *Known) bool {
+	if k == o {
+		return true
+	}
+	return k != nil && o != nil && k.Presence == o.Presence && k.Reason == o.Reason && k.Activity == o.Activity && k.Device == o.Device &&
+		slices.Equal(k.Members, o.Members) && slices.Equal(k.Calls, o.Calls)
+}
+
+// maxCalls bounds the calls of one agent.
+const maxCalls = 16
+
+// append appends what is known as a JSON object.
+func (k *Known) append(dst []byte) []byte {
+	o := objectWriter{dst: append(dst, '{')}
+	o.text("presence", string(k.Presence))
+	o.text("reason", k.Reason)
+	o.text("activity", string(k.Activity))
+	o.text("device", string(k.Device))
+	if len(k.Members) > 0 {
+		o.key("members")
+		for i := range k.Members {
+			o.begin(i)
+			m := &k.Members[i]
+			o.text("queue_id", m.QueueID)
+			o.flag("in_call", m.InCall)
+			o.flag("paused", m.Paused)
+			o.text("reason", m.Reason)
+			o.number("paused_since", m.PausedSince)
+			o.number("wrap_up_until_ms", m.WrapUpUntilMS)
+			o.dst = append(o.dst, '}')
+		}
+		o.dst = append(o.dst, ']')
+	}
+	if len(k.Calls) > 0 {
+		o.key("calls")
+		for i, c := range k.Calls {
+			o.begin(i)
+			o.text("id", c.ID)
+			o.flag("ringing", c.Ringing)
+			o.dst = append(o.dst, '}')
+		}
+		o.dst = append(o.dst, ']')
+	}
+	return append(o.dst, '}')
+}
+
+// objectWriter writes the members of a JSON object, those that are set.
+type objectWriter struct{ dst []byte }
+
+// key begins a member.
+func (o *objectWriter) key(key string) {
+	if o.dst[len(o.dst)-1] != '{' {
+		o.dst = append(o.dst, ',')
+	}
+	o.dst = append(append(append(o.dst, '"'), key...), `":`...)
+}
+
+// begin begins the object number i of an array.
+func (o *objectWriter) begin(i int) {
+	if i == 0 {
+		o.dst = append(o.dst, '[', '{')
+	} else {
+		o.dst = append(o.dst, ',', '{')
+	}
+}
+
+func (o *objectWriter) text(key, value string) {
+	if value != "" {
+		o.key(key)
+		o.dst = event.AppendString(o.dst, value)
+	}
+}
+
+func (o *objectWriter) number(key string, n int64) {
+	if n != 0 {
+		o.key(key)
+		o.dst = strconv.AppendInt(o.dst, n, 10)
+	}
+}
+
+func (o *objectWriter) flag(key string, set bool) {
+	if set {
+		o.key(key)
+		o.dst = append(o.dst, "true"...)
+	}
+}
+
+// estimatedSize estimates the size of what is known as JSON: an upper bound, unless its
+// texts need escapes. k may be nil.
+func (k *Known) estimatedSize() int {
+	const members, member, call = 100, 150, 30
+	if k == nil {
+		return 0
+	}
+	n := members + len(k.Reason)
+	for i := range k.Members {
+		n += member + len(k.Members[i].QueueID) + len(k.Members[i].Reason)
+	}
+	for i := range k.Calls {
+		n += call + len(k.Calls[i].ID)
+	}
+	return n
+}

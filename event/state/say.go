@@ -1,0 +1,214 @@
+package state
+
+import (
+	"slices"
+
+	"trunkline/event"
+)
+
+// nextAgent returns what is known of the event's agent after it, and what it shows. agent
+// is its entry before the event, call the event's call after it; nil: none.
+func (e *Event) nextAgent(agent, call *Entry) (Known, shown) {
+	f := &e.Facts
+	k := agent.known()
+	switch {
+	case f.Agent == nil:
+		k.hear(f)
+	case f.Name == event.NameAgentQueueLeave:
+		k.dropMember(f.QueueID)
+		k.hearParts(f)
+	default:
+		k.hearParts(f)
+	}
+
+	if call != nil && sharesCall(f) {
+		k.share(f.AgentID, call, endsCall(f))
+	} else if call == nil {
+		k.hearOfCall(f, agent)
+	}
+	return k, k.showAfter(agent, e.EffectiveMillis())
+}
+
+// showAfter returns what an agent shows after an event. Of whom nothing is known but that
+// it had a call is available after it.
+func (k *Known) showAfter(before *Entry, now int64) shown {
+	s := k.combine(now)
+	if s.state == "" && before != nil && before.State != "" {
+		s.state = event.Available
+	}
+	return s
+}
+
+// hearParts takes in what a platform said of the agent piece by piece.
+func (k *Known) hearParts(f *event.Facts) {
+	said := f.Agent
+	if said.Presence != "" {
+		k.Presence, k.Reason = said.Presence, emptyIfTooLong(said.Reason)
+	}
+
+	switch said.Activity {
+	case "":
+	case event.ActivityNone:
+		k.Activity, k.Calls = "", nil
+	case event.ActivityNotReady:
+		k.Activity, k.Calls = said.Activity, nil
+	default:
+		k.Activity = said.Activity
+	}
+
+	switch {
+	case said.Device != "":
+		k.hearMember(f)
+	case said.WrapUpUntilMS != 0:
+		if at, ok := k.find(f.QueueID); ok {
+			m := k.Members[at]
+			m.WrapUpUntilMS = said.WrapUpUntilMS
+			k.setMember(m)
+		}
+	}
+}
+
+// hearMember takes in what a platform said of a membership and of the agent's phone. A
+// phone that is idle ends its calls, whatever the queue still counts; one that is
+// offered a call may not ring yet.
+func (k *Known) hearMember(f *event.Facts) {
+	said := f.Agent
+	if k.Device = said.Device; k.Device == event.DeviceUnknown {
+		k.Device = ""
+	}
+	if f.QueueID != "" && len(f.QueueID) <= maxText {
+		m := Member{QueueID: f.QueueID, InCall: said.InCall, Paused: said.Paused, PausedSince: said.PausedSince, WrapUpUntilMS: said.WrapUpUntilMS}
+		if said.Paused {
+			m.Reason = emptyIfTooLong(said.Reason)
+		}
+		k.setMember(m)
+	}
+	k.Presence, k.Reason = event.Available, "" // a member is at work, and its pauses are told with its memberships
+
+	if k.Device != event.DeviceIdle {
+		return
+	}
+	talks := func(c AgentCall) bool { return !c.Ringing }
+	if slices.ContainsFunc(k.Calls, talks) {
+		k.Calls = slices.DeleteFunc(slices.Clone(k.Calls), talks)
+	}
+	if k.Activity == event.ActivityTalking {
+		k.Activity = ""
+	}
+}
+
+// hear takes in what an event says of its agent in one word. A word that the agent has
+// nothing to do ends its calls; a break or a logout does not.
+func (k *Known) hear(f *event.Facts) {
+	reason := emptyIfTooLong(f.Reason)
+	if reason == event.ReasonResync {
+		reason = ""
+	}
+	presence := func(s event.State) {
+		k.Presence, k.Reason = s, reason
+		if k.Activity != event.ActivityRinging && k.Activity != event.ActivityTalking || len(k.Calls) == 0 {
+			k.Activity = ""
+		}
+	}
+
+	switch f.Name {
+	case event.NameAgentLogout:
+		k.dropMember(f.QueueID) // the last one, where leaving it is the logout
+		presence(event.Offline)
+	case event.NameAgentBreakStart:
+		presence(event.Break)
+	case event.NameAgentLogin, event.NameAgentBreakEnd:
+		presence(event.Available)
+		k.hearState(f.State, presence)
+	case event.NameAgentQueueJoin:
+		if f.State != "" {
+			presence(event.Available)
+			k.hearState(f.State, presence)
+		}
+	case event.NameAgentQueueLeave:
+		k.dropMember(f.QueueID)
+		if f.State != "" {
+			k.hearState(f.State, presence)
+		}
+	case event.NameAgentState:
+		if f.State == "" {
+			k.Activity, k.Calls = "", nil
+		}
+		k.hearState(f.State, presence)
+	case event.NameQueueCallAbandoned, event.NameQueueCallEnded, event.NameCallEnded, event.NameConferenceLeft, event.NameAgentNoAnswer:
+		if at, ok := k.find(f.QueueID); ok && k.Members[at].InCall {
+			m := k.Members[at]
+			m.InCall = false
+			k.setMember(m)
+		}
+		if agentOnly(f.State) { // generic tells the agent's state after the call
+			k.hearState(f.State, presence)
+		}
+	}
+}
+
+// hearState takes in a word for the state of an agent.
+func (k *Known) hearState(s event.State, presence func(event.State)) {
+	switch s {
+	case event.Available, event.OtherState:
+		presence(s)
+		k.Activity, k.Calls = "", nil
+	case event.Break, event.Offline:
+		presence(s)
+	case event.WrapUp:
+		k.Activity, k.Calls = event.ActivityWrapUp, nil
+	case event.Ringing, event.Talking:
+		k.Activity = event.Activity(s)
+	}
+}
+
+// sharesCall reports whether the event's agent has its call, as the call's entry says, or
+// has it no longer.
+func sharesCall(f *event.Facts) bool {
+	switch subjectOf(f) {
+	case aboutCall:
+		return true
+	case aboutAgent:
+		return f.Name == event.NameAgentNoAnswer || assignsCallToAgent(f)
+	}
+	return false
+}
+
+// endsCall reports whether the event ends its call for its agent.
+func endsCall(f *event.Facts) bool {
+	switch f.Name {
+	case event.NameQueueCallAbandoned, event.NameQueueCallEnded, event.NameCallEnded, event.NameAgentNoAnswer:
+		return true
+	}
+	return f.Name == event.NameConferenceLeft && f.State == event.Ended
+}
+
+// share makes a call one of the agent's if its entry says so, and else takes it away.
+func (k *Known) share(agent string, call *Entry, ended bool) {
+	switch {
+	case !call.isWith(agent) || call.State == event.Held && call.AgentID != agent:
+		if ended || k.hasCall(call.ID) {
+			k.dropCall(call.ID)
+		}
+	case call.State == event.Ringing || call.AgentID != agent:
+		k.setCall(call.ID, true)
+	default:
+		k.setCall(call.ID, false)
+	}
+}
+
+// hearOfCall takes in an event about a call that has no entry, because it has no id or
+// one that is too long.
+func (k *Known) hearOfCall(f *event.Facts, agent *Entry) {
+	switch f.Name {
+	case event.NameQueueCallOffered, event.NameCallRinging:
+		if k.Activity != event.ActivityTalking {
+			k.Activity = event.ActivityRinging
+		}
+	case event.NameQueueCallAnswered, event.NameCallAnswered, event.NameCallBridged:
+		k.Activity = event.ActivityTalking
+	}
+	if endsCall(f) && (agent == nil || agent.CallID == "" || agent.CallID == f.CallID) {
+		k.dropCall(f.CallID)
+	}
+}

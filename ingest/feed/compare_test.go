@@ -1,0 +1,200 @@
+package feed
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"trunkline/event"
+	"trunkline/event/state"
+)
+
+// comparedState is the state of an account that events have made.
+type comparedState struct {
+	*state.Partition
+	last event.ID
+}
+
+func (s *comparedState) happen(all ...event.Facts) {
+	for _, f := range all {
+		s.last = event.NextID(max(s.last, event.NextID(0, 1_795_169_700_000, 0)), 0, 0)
+		s.Apply(&state.Event{ID: s.last, Account: "acme", Timestamp: s.last.Milli() / 1000, Source: "feed:f", Facts: f})
+	}
+}
+
+// resynced applies what a comparison with a snapshot finds, and returns the names of it.
+func (s *comparedState) resynced(t *testing.T, objects ...Object) (names []string) {
+	t.Helper()
+	for i := range objects {
+		objects[i].Account = "acme"
+	}
+	snapshot := Snapshot{Kinds: []state.Kind{state.Agent, state.Call}, Objects: objects}
+	var found *comparisonRound
+	for range 2 { // a call that is missing ends in the second round
+		found = compare(snapshot, s.All(), "feed:f", found, func(string, *state.Entry) bool { return false })
+		for _, d := range found.differences {
+			names = append(names, string(d.facts.Name))
+			var read event.Facts
+			if err := json.Unmarshal(d.facts.Append(nil), &read); err != nil {
+				t.Fatal(err)
+			}
+			if read.Reason != event.ReasonParked {
+				read.Reason = event.ReasonResync
+			}
+			s.happen(read)
+		}
+	}
+	return names
+}
+
+// shows returns agents and calls that are live.
+func (s *comparedState) shows() string {
+	var lines []string
+	for _, e := range s.All() {
+		if !e.Live() {
+			continue
+		}
+		queue := ""
+		if e.Visits() {
+			queue = "in " + e.QueueID
+		}
+		with := e.AgentID
+		if e.Kind == state.Agent {
+			with = string(e.AfterCall)
+		}
+		lines = append(lines, strings.Join(strings.Fields(fmt.Sprintf("%s %s %s %s %s", e.ID, e.State, e.Reason, with, queue)), " "))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, ", ")
+}
+
+func member(queue string, said event.AgentSaid) Member { return Member{Queue: queue, Said: &said} }
+
+func ofMembers(id string, members ...Member) Object {
+	o := Object{Kind: state.Agent, ID: id, Facts: event.Facts{AgentID: id}, Members: members, Queues: []string{}}
+	for _, m := range members {
+		o.Queues = append(o.Queues, m.Queue)
+	}
+	return o
+}
+
+func legOf(id string, s event.State, noQueue bool, f event.Facts) Object {
+	f.CallID, f.State = id, s
+	return Object{Kind: state.Call, ID: id, Facts: f, Leg: true, NoQueue: noQueue}
+}
+
+func TestAResyncFindsNoOutcomeThatThePlatformDoesNotShow(t *testing.T) {
+	waits := []event.Facts{
+		{Name: event.NameCallCreated, CallID: "c"},
+		{Name: event.NameQueueCallEntered, CallID: "c", QueueID: "q"},
+	}
+	rings := append(slices.Clone(waits),
+		event.Facts{Name: event.NameQueueCallOffered, CallID: "c", QueueID: "q", AgentID: "101"},
+		event.Facts{Name: event.NameQueueCallOffered, CallID: "c", QueueID: "q", AgentID: "102"})
+	talks := append(slices.Clone(rings), event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", QueueID: "q", AgentID: "102"})
+	idle := event.AgentSaid{Device: event.DeviceIdle}
+	for name, c := range map[string]struct {
+		before    []event.Facts
+		objects   []Object
+		want      string // live afterwards
+		forbidden []event.Name
+	}{
+		"the caller has left by a key while an agent's phone rang": {rings, []Object{legOf("c", event.Talking, true, event.Facts{})},
+			"101 available, 102 available, c talking", []event.Name{event.NameQueueCallAnswered, event.NameQueueCallAbandoned}},
+		"another agent has answered": {rings, []Object{legOf("c", event.Talking, false, event.Facts{QueueID: "q", AgentID: "101"})},
+			"101 talking, 102 available, c talking 101 in q", []event.Name{event.NameQueueCallAbandoned}},
+		"it does not show who has answered": {rings, []Object{legOf("c", event.Talking, false, event.Facts{QueueID: "q"})},
+			"101 ringing, 102 ringing, c ringing 102 in q", []event.Name{event.NameQueueCallAnswered}},
+		"the caller was sent on by the agent": {talks, []Object{legOf("c", event.Talking, true, event.Facts{}), ofMembers("102", member("q", idle))},
+			"101 available, 102 available, c talking", []event.Name{event.NameQueueCallAnswered, event.NameQueueCallAbandoned}},
+		"the caller is gone":  {waits, nil, "", []event.Name{event.NameQueueCallAnswered, event.NameQueueCallAbandoned}},
+		"nothing has changed": {talks, []Object{legOf("c", event.Talking, false, event.Facts{QueueID: "q", AgentID: "102"})}, "101 available, 102 talking, c talking 102 in q", event.Names()},
+		"the caller was parked": {waits, []Object{legOf("c", event.Held, true, event.Facts{Reason: event.ReasonParked})},
+			"c talking", []event.Name{event.NameQueueCallAnswered}},
+		"a call that was parked":               {waits[:1], []Object{legOf("c", event.Held, true, event.Facts{Reason: event.ReasonParked})}, "c held parked", nil},
+		"a new call in a queue, which goes on": {nil, []Object{legOf("c", event.Waiting, false, event.Facts{QueueID: "q"})}, "c waiting in q", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &comparedState{Partition: state.NewPartition()}
+			s.happen(c.before...)
+			agents := c.objects
+			for _, e := range s.All() { // the agents are as they are known, unless the case says so
+				if e.Kind == state.Agent && !slices.ContainsFunc(agents, func(o Object) bool { return o.ID == e.ID }) {
+					agents = append(agents, Object{Kind: state.Agent, ID: e.ID, Facts: event.Facts{AgentID: e.ID}})
+				}
+			}
+			names := s.resynced(t, agents...)
+			if got := s.shows(); got != c.want {
+				t.Errorf("after %v:\n got %s\nwant %s", names, got, c.want)
+			}
+			for _, name := range c.forbidden {
+				if slices.Contains(names, string(name)) {
+					t.Errorf("it said %s", name)
+				}
+			}
+			if again := s.resynced(t, agents...); len(again) > 0 && name != "the caller was parked" {
+				t.Errorf("a second comparison finds %v", again)
+			}
+		})
+	}
+}
+
+func TestAResyncTakesWhatThePlatformSaysOfAgents(t *testing.T) {
+	const at = 1_795_169_000_000
+	paused := func(queue, why string, since int64) Member {
+		m := member(queue, event.AgentSaid{Device: event.DeviceIdle, Paused: true, Reason: why, PausedSince: since})
+		m.SinceMS = since * 1000
+		return m
+	}
+	idle := func(queue string) Member { return member(queue, event.AgentSaid{Device: event.DeviceIdle}) }
+	word := func(s event.State, said *event.AgentSaid) Object {
+		return Object{Kind: state.Agent, ID: "x", Facts: event.Facts{AgentID: "x", AgentName: "Ann", State: s, TimestampMS: at, Agent: said}}
+	}
+	joined := event.Facts{Name: event.NameAgentQueueJoin, AgentID: "x", QueueID: "q", Agent: &event.AgentSaid{Device: event.DeviceIdle}}
+	offered := event.Facts{Name: event.NameQueueCallOffered, CallID: "c", QueueID: "q", AgentID: "x"}
+	answered := event.Facts{Name: event.NameQueueCallAnswered, CallID: "c", QueueID: "q", AgentID: "x"}
+	for name, c := range map[string]struct {
+		before []event.Facts
+		object Object
+		want   string
+	}{
+		"a pause in every queue":           {nil, ofMembers("x", paused("q", "lunch", at/1000), paused("r", "lunch", at/1000)), "x break lunch"},
+		"a pause in one of two":            {nil, ofMembers("x", paused("q", "lunch", at/1000), idle("r")), "x available"},
+		"another reason":                   {[]event.Facts{joined}, ofMembers("x", paused("q", "tea", at/1000)), "x break tea"},
+		"a phone that does not disturb":    {[]event.Facts{joined}, ofMembers("x", member("q", event.AgentSaid{Device: event.DeviceBusy})), "x other busy"},
+		"a break in one word, with reason": {nil, word(event.Break, &event.AgentSaid{Presence: event.Break, Activity: event.ActivityNone, Reason: "lunch"}), "x break lunch"},
+		"logged out":                       {[]event.Facts{{Name: event.NameAgentLogin, AgentID: "x"}}, word(event.Offline, nil), ""},
+		"on demand and not ready":          {nil, word("", &event.AgentSaid{Presence: event.Available, Activity: event.ActivityNotReady}), "x other not_ready"},
+		"logged out, and finishes a call": {[]event.Facts{{Name: event.NameAgentLogin, AgentID: "x"}, offered, answered, {Name: event.NameQueueCallEnded, CallID: "c", AgentID: "x"}},
+			word(event.Offline, nil), ""},
+		"a break during a call that it missed": {[]event.Facts{joined, offered, answered},
+			ofMembers("x", member("q", event.AgentSaid{Device: event.DeviceInUse, InCall: true, Paused: true, Reason: "lunch"})), "c talking x in q, x talking break"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &comparedState{Partition: state.NewPartition()}
+			s.happen(c.before...)
+			objects := []Object{c.object}
+			if strings.HasPrefix(c.want, "c ") {
+				objects = append(objects, legOf("c", event.Talking, false, event.Facts{QueueID: "q", AgentID: "x"}))
+			}
+			names := s.resynced(t, objects...)
+			if got := s.shows(); got != c.want {
+				t.Errorf("after %v: %q, want %q", names, got, c.want)
+			}
+			if again := s.resynced(t, objects...); len(again) > 0 {
+				t.Errorf("a second comparison finds %v", again)
+			}
+		})
+	}
+
+	s := &comparedState{Partition: state.NewPartition()}
+	s.happen(joined)
+	renamed := ofMembers("x", idle("q"))
+	renamed.Facts.AgentName = "Ann"
+	s.resynced(t, renamed)
+	if got := s.Find(state.Key{Account: "acme", Kind: state.Agent, ID: "x"}).AgentName; got != "Ann" {
+		t.Errorf("the new name is %q", got)
+	}
+}

@@ -1,0 +1,214 @@
+package feed
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"trunkline/event"
+	"trunkline/event/state"
+	"trunkline/format"
+	"trunkline/format/registry"
+)
+
+// toldPlatform answers as the platform of a story would after each of its events: from what
+// the events say alone, without any rule of the state.
+type toldPlatform struct {
+	agents map[string]*Object
+	visits map[string]Object // calls in queues
+	legs   map[string]Object
+}
+
+func (p *toldPlatform) happen(f *event.Facts) {
+	if strings.HasPrefix(string(f.Name), "agent.") && f.Name != event.NameAgentNoAnswer {
+		p.agentHappens(f)
+	}
+	visit, inQueue := p.visits[f.CallID]
+	visit.Facts.AgentID = f.AgentID
+	switch f.Name {
+	case event.NameQueueCallEntered:
+		p.visits[f.CallID] = Object{Kind: state.Call, ID: f.CallID, Facts: event.Facts{CallID: f.CallID, QueueID: f.QueueID, State: event.Waiting, InteractionID: f.InteractionID}}
+	case event.NameQueueCallOffered:
+		visit.Facts.State = event.Ringing
+		p.visits[f.CallID] = visit
+	case event.NameQueueCallAnswered:
+		visit = Object{Kind: state.Call, ID: f.CallID, Facts: event.Facts{CallID: f.CallID, QueueID: f.QueueID, State: event.Talking, AgentID: f.AgentID, InteractionID: f.InteractionID}}
+		p.visits[f.CallID] = visit
+		p.connect(f, true)
+	case event.NameAgentNoAnswer:
+		if inQueue {
+			visit.Facts.State, visit.Facts.AgentID = event.Waiting, ""
+			p.visits[f.CallID] = visit
+		}
+	case event.NameQueueCallAbandoned, event.NameQueueCallEnded:
+		delete(p.visits, f.CallID)
+		p.connect(f, false)
+	case event.NameCallCreated:
+		p.legs[f.CallID] = Object{Kind: state.Call, ID: f.CallID, Leg: true, Facts: event.Facts{CallID: f.CallID, State: event.Ringing, InteractionID: f.InteractionID}}
+	case event.NameCallAnswered, event.NameCallBridged:
+		if leg, ok := p.legs[f.CallID]; ok {
+			leg.Facts.State = event.Talking
+			p.legs[f.CallID] = leg
+		}
+	case event.NameCallEnded:
+		delete(p.legs, f.CallID)
+		delete(p.visits, f.CallID)
+	case event.NameOther:
+		if f.State == event.Talking && inQueue && f.CallID != "" {
+			delete(p.visits, f.CallID)
+			if leg, ok := p.legs[f.CallID]; ok {
+				leg.Facts.State = event.Talking
+				p.legs[f.CallID] = leg
+			}
+		}
+	}
+}
+
+// connect says what a queue of Asterisk knows of a member before the member has an event.
+func (p *toldPlatform) connect(f *event.Facts, inCall bool) {
+	o := p.agents[f.AgentID]
+	if o == nil {
+		return
+	}
+	for i, m := range o.Members {
+		if m.Queue == f.QueueID {
+			said := *m.Said
+			said.InCall = inCall
+			if inCall && said.Device != event.DeviceUnknown {
+				said.Device = event.DeviceInUse
+			}
+			o.Members[i].Said = &said
+		}
+	}
+}
+
+func (p *toldPlatform) agentHappens(f *event.Facts) {
+	o := p.agents[f.AgentID]
+	if o == nil {
+		o = &Object{Kind: state.Agent, ID: f.AgentID, Facts: event.Facts{AgentID: f.AgentID}}
+		p.agents[f.AgentID] = o
+	}
+	switch said := f.Agent; {
+	case said == nil:
+		o.Facts.State = f.State
+	case said.Device != "":
+		o.Members = slices.DeleteFunc(o.Members, func(m Member) bool { return m.Queue == f.QueueID })
+		o.Members = append(o.Members, Member{Queue: f.QueueID, Said: said})
+		o.Queues = []string{f.QueueID}
+	default:
+		both := event.AgentSaid{}
+		if o.Facts.Agent != nil {
+			both = *o.Facts.Agent
+		}
+		if said.Presence != "" {
+			both.Presence = said.Presence
+		}
+		if said.Activity != "" {
+			both.Activity = said.Activity
+		}
+		o.Facts.Agent = &both
+	}
+}
+
+func (p *toldPlatform) objects() (all []Object) {
+	for _, id := range slices.Sorted(maps.Keys(p.visits)) {
+		o := p.visits[id]
+		_, o.Leg = p.legs[id]
+		all = append(all, o)
+	}
+	for _, id := range slices.Sorted(maps.Keys(p.legs)) {
+		if _, inQueue := p.visits[id]; !inQueue {
+			o := p.legs[id]
+			o.NoQueue = true
+			all = append(all, o)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(p.agents)) {
+		o := *p.agents[id]
+		o.Members = slices.Clone(o.Members)
+		all = append(all, o)
+	}
+	return all
+}
+
+func TestAResyncAfterAnyEventOfAStoryChangesNothing(t *testing.T) {
+	files, err := filepath.Glob("../../stats/testdata/stories/*")
+	if err != nil || len(files) < 9 {
+		t.Fatalf("%d stories, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			story := factsOfStory(t, file)
+			for last := range story {
+				if last+1 < len(story) && story[last+1].TimestampMS == story[last].TimestampMS {
+					continue // its objects are unsettled
+				}
+				with, without := &comparedState{Partition: state.NewPartition()}, &comparedState{Partition: state.NewPartition()}
+				platform := &toldPlatform{agents: map[string]*Object{}, visits: map[string]Object{}, legs: map[string]Object{}}
+				for i, f := range story {
+					with.happen(f)
+					without.happen(f)
+					platform.happen(&f)
+					if i != last {
+						continue
+					}
+					if found := with.resynced(t, platform.objects()...); with.shows() != without.shows() {
+						t.Fatalf("after event %d, %s, a comparison finds %v:\nwith it    %s\nwithout it %s", i, f.Name, found, with.shows(), without.shows())
+					}
+				}
+				if with.shows() != without.shows() {
+					t.Fatalf("a comparison after event %d changes the end:\nwith it    %s\nwithout it %s", last, with.shows(), without.shows())
+				}
+			}
+			if len(story) < 3 {
+				t.Error("no story")
+			}
+		})
+	}
+}
+
+// factsOfStory returns the facts of a story's events.
+func factsOfStory(t *testing.T, file string) (story []event.Facts) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var records []json.RawMessage
+	if strings.HasSuffix(file, ".gz") {
+		r, err := gzip.NewReader(bytes.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text, err = io.ReadAll(r); err != nil {
+			t.Fatal(err)
+		}
+		for line := range bytes.Lines(text) {
+			records = append(records, line)
+		}
+	} else if err := json.Unmarshal(text, &records); err != nil {
+		t.Fatal(err)
+	}
+	var scratch registry.Scratch
+	for i, record := range records {
+		f, _, err := registry.Recognise(event.TopicRaw, record, &scratch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fields format.Fields
+		e, err := f.ReadEvent(record, &fields)
+		if err != nil {
+			t.Fatal(fmt.Errorf("record %d: %w", i, err))
+		}
+		story = append(story, e.Facts)
+	}
+	return story
+}
