@@ -21,8 +21,23 @@ func (k callKey) compare(o callKey) int {
 // storedCall is the location of a call's row and the record it came from.
 type storedCall struct {
 	callKey
+	precedence
+}
+
+// precedence decides which of two records of a call is its row.
+type precedence struct {
 	started int64
 	from    sourcePosition
+	outcome *int64 // of a record that is one of several of the call; nil: it replaces those before it
+}
+
+// compare orders by precedence, the row last: two of several records of a call by their outcome, then by
+// their start, and other records by their position.
+func (p *precedence) compare(o *precedence) int {
+	if p.outcome != nil && o.outcome != nil {
+		return cmp.Or(cmp.Compare(*p.outcome, *o.outcome), cmp.Compare(p.started, o.started), p.from.compare(o.from))
+	}
+	return p.from.compare(o.from)
 }
 
 // batch holds the entries of one transaction.
@@ -85,15 +100,15 @@ func (x *Index) applyWithRetry(ctx context.Context, fn func(*sqldb.BulkTx) error
 	}
 }
 
-// newestPerCall returns the newest entry of each call, sorted by call, so that
-// all indexers lock calls in the same order.
+// newestPerCall returns the entry of each call that is its row, the newest but for calls with several
+// records, sorted by call, so that all indexers lock calls in the same order.
 func newestPerCall(entries []entry) (newest []*entry, older int) {
 	newest = make([]*entry, len(entries))
 	for i := range entries {
 		newest[i] = &entries[i]
 	}
 	slices.SortFunc(newest, func(a, b *entry) int {
-		return cmp.Or(a.key().compare(b.key()), b.from.compare(a.from))
+		return cmp.Or(a.key().compare(b.key()), b.precedence.compare(&a.precedence))
 	})
 	newest = slices.CompactFunc(newest, func(a, b *entry) bool { return a.key() == b.key() })
 	return newest, len(entries) - len(newest)
@@ -121,7 +136,8 @@ func planChange(newest []*entry, existing map[callKey]storedCall, firstKept mont
 	for _, e := range newest {
 		old, exists := existing[e.key()]
 		if exists {
-			if order := e.from.compare(old.from); order < 0 || order == 0 && !overwrite {
+			order := e.precedence.compare(&old.precedence)
+			if order < 0 || order == 0 && !overwrite {
 				c.older++
 				continue
 			}

@@ -280,3 +280,53 @@ func TestPartitionsAreMadeAhead(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An Asterisk without the mapping of the sequence sends a record with the same call id for every phone of
+// a ring group, and for every Dial of a channel, in any order.
+func TestTheBestOfSeveralRecordsOfACallIsItsRow(t *testing.T) {
+	part := func(from string, started, billed int64, cause string) event.CDR {
+		row := call("acme", "c", started)
+		row.From, row.HangupCause, row.BillingSeconds = from, cause, new(billed)
+		if billed > 0 {
+			row.AnsweredTime = started + 3
+		}
+		return row
+	}
+	rows := []event.CDR{ // best first
+		part("answered later", november+20, 7, "NORMAL_CLEARING"),
+		part("answered", november, 9, "NORMAL_CLEARING"),
+		part("no answer, later", november+40, 0, "NO_ANSWER"),
+		part("no answer", november, 0, "NO_ANSWER"),
+	}
+	several := func(i int, offset int64) kafka.Record {
+		r := record(rows[i], 0, offset)
+		r.Headers = append(r.Headers, kafka.Header{Key: event.HeaderOneOfSeveral, Value: []byte("1")})
+		return r
+	}
+	onBoth(t, func(t *testing.T, x *Index) {
+		offset := int64(0)
+		for i := range rows {
+			for j := range rows {
+				for _, together := range []bool{true, false} {
+					if _, err := x.PurgeAccount(t.Context(), "acme"); err != nil {
+						t.Fatal(err)
+					}
+					first, second := several(i, offset), several(j, offset+1)
+					offset += 2
+					if together {
+						applyRecords(t, x, false, first, second)
+					} else {
+						applyRecords(t, x, false, first)
+						applyRecords(t, x, false, second)
+						applyRecords(t, x, true, first) // a reindex
+					}
+					want := rows[min(i, j)].From
+					page, err := x.List(t.Context(), Filter{Account: "acme", Start: november, End: november + 60})
+					if err != nil || len(page.Data) != 1 || page.Data[0].From != want {
+						t.Errorf("%q then %q, in one batch %t: got %+v, %v", rows[i].From, rows[j].From, together, page.Data, err)
+					}
+				}
+			}
+		}
+	})
+}

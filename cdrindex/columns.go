@@ -33,7 +33,7 @@ func columnOf(field string) string {
 // Columns after rowColumns that only indexes use.
 var (
 	storedColumns = append(rowColumns[:len(rowColumns):len(rowColumns)], "ended_later", "lookup_rank")
-	callColumns   = []string{"account_id", "call_id", "started", "ended_later", "source_partition", "source_offset", "recorded"}
+	callColumns   = []string{"account_id", "call_id", "started", "ended_later", "source_partition", "source_offset", "recorded", "outcome"}
 )
 
 // selectRow begins every query for rows.
@@ -60,7 +60,7 @@ func rowValues(values []any, e *entry) []any {
 // callValues are an entry's values for callColumns, in values' memory.
 func callValues(values []any, e *entry) []any {
 	return append(values[:0], e.row.AccountID, e.row.CallID, e.row.Timestamp, nullable(e.endedLater),
-		int64(e.from.partition), e.from.offset, e.from.recorded)
+		int64(e.from.partition), e.from.offset, e.from.recorded, nullable(e.outcome))
 }
 
 func nullable(n *int64) any {

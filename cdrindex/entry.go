@@ -12,8 +12,8 @@ import (
 
 // entry is one record of the cdr topic, parsed for the index.
 type entry struct {
-	row        event.CDR
-	from       sourcePosition
+	row event.CDR
+	precedence
 	endedLater *int64 // when it ended, if in a later month than it began
 	rank       *int64 // order among the legs that a look-up can return, lowest first; nil: never returned
 }
@@ -58,6 +58,10 @@ func decodeEntry(r *kafka.Record, epoch int64) (entry, error) {
 		e.from.partition, e.from.offset = position.Partition, position.Packed()
 	}
 	e.from.offset |= epoch << epochShift
+	e.started = e.row.Timestamp
+	if r.Header(event.HeaderOneOfSeveral) != nil {
+		e.outcome = new(int64(connection(&e.row)))
+	}
 	if row := &e.row; row.EndedTime > row.Timestamp && monthOf(row.EndedTime) > monthOf(row.Timestamp) {
 		e.endedLater = &row.EndedTime
 	}
@@ -83,29 +87,57 @@ func checkRow(row *event.CDR) error {
 }
 
 // lookupRank orders the legs with an origination_call_id, best first: the leg to the
-// destination, marked as click to call if the platform marks it, answered if several
-// phones rang. A loopback leg comes last: it is the result if the switch itself is the
+// destination, marked as click to call if the platform marks it, and of several phones that rang the one
+// that talked. A loopback leg comes last: it is the result if the switch itself is the
 // destination (a queue, a conference, voicemail) or no other leg was created. Its far
 // side (B) ran the destination's dialplan and precedes its near side.
 func lookupRank(row *event.CDR) *int64 {
 	if row.OriginationCallID == "" {
 		return nil
 	}
+	const marked = talked + 1
 	var rank int64
 	switch stringMember(row.CustomChannelVars, event.ChannelVarLoopbackLeg) {
 	case "":
 	case "B":
-		rank += 4
+		rank += 2 * marked
 	default:
-		rank += 8
+		rank += 4 * marked
 	}
 	if stringMember(row.CustomSIPHeaders, event.SIPHeaderCallType) != event.CallTypeClickToCall {
-		rank += 2
+		rank += marked
 	}
-	if row.AnsweredTime == 0 {
-		rank++
+	return new(rank + talked - connection(row))
+}
+
+// How a leg went, the best last.
+const (
+	lost     = iota // another phone answered first
+	stopped         // the caller gave up
+	failed          // a cause of its own
+	answered        // without any time to bill
+	talked
+)
+
+// connection returns how a leg went. A phone that loses the race may have answered, and an Asterisk that
+// answers before it dials bills the time of those that did not.
+func connection(row *event.CDR) int64 {
+	billed := row.BillingSeconds != nil && *row.BillingSeconds > 0
+	switch row.HangupCause {
+	case "LOSE_RACE":
+		return lost
+	case "NO_ANSWER", "USER_BUSY":
+		return failed
 	}
-	return &rank
+	switch {
+	case billed, row.AnsweredTime != 0 && row.BillingSeconds == nil:
+		return talked
+	case row.AnsweredTime != 0:
+		return answered
+	case row.HangupCause == "ORIGINATOR_CANCEL":
+		return stopped
+	}
+	return failed
 }
 
 // stringMember returns the object's string member of that name, "" when it has none.

@@ -59,6 +59,33 @@ func TestFindReturnsTheLegToTheDestination(t *testing.T) {
 	})
 }
 
+// All phones of a ring group are legs to the destination.
+func TestFindReturnsThePhoneThatTalked(t *testing.T) {
+	leg := func(id string, change func(*event.CDR)) event.CDR {
+		row := call("acme", id, november)
+		row.OriginationCallID, row.CustomSIPHeaders = "oc", []byte(`{"svc_call_type":"clicktocall"}`)
+		row.HangupCause, row.BillingSeconds = "NORMAL_CLEARING", new(int64)
+		change(&row)
+		return row
+	}
+	legs := []event.CDR{ // worst first; the ids are in the opposite order of those that decide between equals
+		leg("a", func(r *event.CDR) { r.HangupCause = "LOSE_RACE"; r.AnsweredTime = november + 3 }),
+		leg("b", func(r *event.CDR) { r.HangupCause = "ORIGINATOR_CANCEL" }),
+		leg("c", func(r *event.CDR) { r.HangupCause = "NO_ANSWER" }),
+		leg("d", func(r *event.CDR) { r.AnsweredTime = november + 3 }), // and hung up at once
+		leg("e", func(r *event.CDR) { r.AnsweredTime, r.BillingSeconds = november+3, new(int64(7)) }),
+	}
+	onBoth(t, func(t *testing.T, x *Index) {
+		for offset, add := range legs {
+			applyRecords(t, x, false, record(add, 0, int64(offset)))
+			row, err := x.Find(t.Context(), "acme", november, november+60, "oc")
+			if err != nil || row.CallID != add.CallID {
+				t.Errorf("with %s: got %q, %v", add.HangupCause, row.CallID, err)
+			}
+		}
+	})
+}
+
 func TestACallAtAMonthsEdgeIsFoundFromBothSides(t *testing.T) {
 	edge := call("acme", "edge", december-30)
 	edge.EndedTime, edge.OriginationCallID = december+30, "oc"

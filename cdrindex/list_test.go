@@ -151,7 +151,7 @@ func TestCSVIsExact(t *testing.T) {
 			t.Errorf("the newest is %q", lines[1])
 		}
 		want := []string{"'=1+1", "acme", "a,b", " i ", "", "", "line|feed\rand\nmore", `"quoted"`, "Zoë, 日本", "", "", "",
-			"1793491200", "", "1793491201", "0", "", "", "", "", "", `{"svc_call_type":"clicktocall"}`, "", "", ""}
+			"1793491200", "", "1793491201", "0", "", "", "", "", "", `{"svc_call_type":"clicktocall"}`, "", "", "", "", ""}
 		if got := lines[len(lines)-1]; !slices.Equal(got, want) {
 			t.Errorf("got  %q\nwant %q", got, want)
 		}

@@ -30,10 +30,10 @@ func (x *Index) deleteCalls(ctx context.Context, tx *sqldb.BulkTx, old []storedC
 	return deleteCallsSQLite(ctx, tx, old)
 }
 
-const storedCallColumns = `c.account_id, c.call_id, c.started, c.source_partition, c.source_offset, c.recorded`
+const storedCallColumns = `c.account_id, c.call_id, c.started, c.source_partition, c.source_offset, c.recorded, c.outcome`
 
 func (p *storedCall) targets() []any {
-	return []any{&p.account, &p.call, &p.started, &p.from.partition, &p.from.offset, &p.from.recorded}
+	return []any{&p.account, &p.call, &p.started, &p.from.partition, &p.from.offset, &p.from.recorded, &p.outcome}
 }
 
 // forceNestedLoops disables other plans: a batch is small compared to the tables, even if the

@@ -1,7 +1,6 @@
 package event
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -48,6 +47,8 @@ type CDR struct {
 	CustomChannelVars json.RawMessage `json:"custom_channel_vars,omitempty"` // an object
 	RecordingID       string          `json:"recording_id,omitempty" max:"255"`
 	MediaServer       string          `json:"media_server,omitempty" max:"1024"`
+	QueueID           string          `json:"queue_id,omitempty" max:"255"` // the queue that the call waited in
+	AgentID           string          `json:"agent_id,omitempty" max:"255"` // the agent who answered, or whose leg this is
 }
 
 // Maximum lengths of a row's texts, in bytes.
@@ -62,6 +63,7 @@ const (
 	SIPHeaderCallType     = "svc_call_type" // in CustomSIPHeaders
 	CallTypeClickToCall   = "clicktocall"   // value of SIPHeaderCallType: the leg to the destination
 	ChannelVarLoopbackLeg = "loopback_leg"  // in CustomChannelVars: "A" or "B", the side of a loopback
+	ChannelVarDisposition = "disposition"   // in CustomChannelVars: Asterisk's own word for HangupCause
 )
 
 // GregorianEpoch is the Unix epoch in seconds since year 0, the calendar of Erlang and Kazoo.
@@ -158,7 +160,7 @@ func (r *CDR) Check() error {
 			case object == nil:
 			case len(object) == 0 || object[0] != '{' || !utf8.Valid(object):
 				return &CDRError{f.Name, "want an object"}
-			case bytes.IndexByte(object, 0) >= 0 || bytes.Contains(object, []byte(`\u0000`)):
+			case hasNUL(object):
 				return &CDRError{f.Name, "holds a NUL character"}
 			}
 		case CDRSeconds:

@@ -3,15 +3,19 @@ package format
 import (
 	"time"
 
+	"trunkline/event"
 	"trunkline/internal/jsonscan"
 )
 
-// Calendar checks a call record's timestamps: a record reaches Kafka after its call,
-// and calls before the year 2000 are rejected.
+// Calendar reads the clocks of a call record: a record reaches Kafka after its call, and no call is
+// older than the year 2000. An impossible time of a platform's record is left out, because its clock may
+// have been wrong or set during the call; one of Trunkline's own formats is rejected.
 type Calendar struct {
 	Recorded int64 // Unix seconds at which Kafka received the record
 	// Zone is the zone of a switch that writes local times; nil: UTC.
 	Zone *time.Location
+	// Repairs counts what is left out; nil: not counted.
+	Repairs *event.CDRRepairs
 }
 
 const (
@@ -27,8 +31,16 @@ func (c Calendar) Check(s int64, field string) (int64, error) {
 	return s, nil
 }
 
+// LeaveOut returns 0, unknown, for an impossible clock, and counts it.
+func (c Calendar) LeaveOut() int64 {
+	if c.Repairs != nil {
+		c.Repairs.Clock++
+	}
+	return 0
+}
+
 // UnixTime returns a call's timestamp in Unix seconds, from any unit that UnixSeconds
-// accepts; absent, null, "" and zero mean unknown, 0.
+// accepts; absent, null, "" and zero mean unknown, 0, and an impossible time is left out.
 func (c Calendar) UnixTime(v jsonscan.Value, field string) (int64, error) {
 	if isUnset(v) {
 		return 0, nil
@@ -41,23 +53,27 @@ func (c Calendar) UnixTime(v jsonscan.Value, field string) (int64, error) {
 		return 0, nil
 	}
 	n, _ = UnixSeconds(v)
-	return c.Check(n, field)
+	s, err := c.Check(n, field)
+	if err != nil {
+		return c.LeaveOut(), nil
+	}
+	return s, nil
 }
 
-// Start returns a required timestamp.
+// Start returns a required timestamp, 0 for an impossible one, which FillTimes replaces.
 func (c Calendar) Start(v jsonscan.Value, field string) (int64, error) {
 	if isUnset(v) {
 		return 0, RejectMissing(field)
 	}
-	s, err := c.UnixTime(v, field)
-	if s == 0 && err == nil {
-		return 0, RejectRange(field)
+	if n, ok := Integer(v); ok && n == 0 {
+		return c.LeaveOut(), nil
 	}
-	return s, err
+	return c.UnixTime(v, field)
 }
 
-// Seconds returns a duration, nil if unknown.
-func Seconds(v jsonscan.Value, field string) (*int64, error) {
+// Seconds returns a duration, nil if unknown. A negative one, of a clock that was set back during the
+// call, is left out.
+func (c Calendar) Seconds(v jsonscan.Value, field string) (*int64, error) {
 	if isUnset(v) {
 		return nil, nil
 	}
@@ -66,9 +82,34 @@ func Seconds(v jsonscan.Value, field string) (*int64, error) {
 		return nil, RejectType(field, "seconds")
 	}
 	if n < 0 {
-		return nil, RejectRange(field)
+		c.LeaveOut()
+		return nil, nil
 	}
 	return &n, nil
+}
+
+// FillTimes completes the times of a platform's row, after they have been read: an answer or an end
+// that the call cannot have had is left out, and a start that is unknown is the end, or the time at which
+// Kafka got the record, less the duration.
+func (c Calendar) FillTimes(row *event.CDR) {
+	if row.Timestamp == 0 {
+		row.Timestamp = row.EndedTime
+		if row.Timestamp == 0 {
+			row.Timestamp = c.Recorded
+		}
+		if d := row.DurationSeconds; d != nil && *d <= int64(event.MaxDuration/time.Second) {
+			row.Timestamp = max(row.Timestamp-*d, minTimestamp)
+		}
+	}
+
+	if row.EndedTime != 0 && row.EndedTime < row.Timestamp {
+		row.EndedTime = c.LeaveOut()
+	}
+	early := row.AnsweredTime < row.Timestamp
+	late := row.EndedTime != 0 && row.AnsweredTime > row.EndedTime
+	if row.AnsweredTime != 0 && (early || late) {
+		row.AnsweredTime = c.LeaveOut()
+	}
 }
 
 // isUnset reports whether a foreign source omitted the field, or wrote null or "".

@@ -29,6 +29,9 @@ type Format struct {
 	Name     string
 	Topic    string // the raw topic of its records
 	Internal bool   // Trunkline's own: not accepted over HTTP
+	// Platform is set for the records of a telephone switch, in which callers and the switch's clock
+	// write: what cannot be stored in them is replaced or left out, and never rejects the record.
+	Platform bool
 
 	// Encodings are the media types of HTTP bodies accepted in addition to JSON and
 	// NDJSON.
@@ -45,6 +48,9 @@ type Format struct {
 	// leave the account to Account.
 	Event func(fields *Fields) (Event, error)
 	CDR   func(fields *Fields, c Calendar) (event.CDR, error)
+	// OneOfSeveral, if set, reports whether the source may send further records with the row's call id,
+	// of which the one with the best outcome is the row (docs/topics.md). Otherwise the newest is.
+	OneOfSeveral func(fields *Fields) bool
 }
 
 // Encoding describes how an HTTP body of a media type is split into records.
@@ -108,7 +114,8 @@ func (f *Format) ReadEvent(record []byte, fields *Fields) (Event, error) {
 	return e, nil
 }
 
-// ReadCDR reads a record of cdr.raw. fields is its scratch space.
+// ReadCDR reads a record of cdr.raw. fields is its scratch space. A row of a platform has been repaired,
+// and c.Repairs counts how.
 func (f *Format) ReadCDR(record []byte, fields *Fields, c Calendar) (event.CDR, error) {
 	if err := f.Scan(record, fields); err != nil {
 		return event.CDR{}, err
@@ -119,7 +126,23 @@ func (f *Format) ReadCDR(record []byte, fields *Fields, c Calendar) (event.CDR, 
 	}
 	row, err := f.CDR(fields, c)
 	row.AccountID = account
+	if err == nil && f.Platform {
+		repairRow(&row, c)
+	}
 	return row, err
+}
+
+// repairRow completes a platform's row and gives it its id.
+func repairRow(row *event.CDR, c Calendar) {
+	c.FillTimes(row)
+	n := row.Repair()
+	row.ID = RowID(row.Timestamp, row.CallID)
+
+	if c.Repairs != nil {
+		c.Repairs.Text += n.Text
+		c.Repairs.Cut += n.Cut
+		c.Repairs.Clock += n.Clock
+	}
 }
 
 // NamedAccount returns the account that the record names, "" if none. The error is a

@@ -1,10 +1,12 @@
 package ingest
 
 import (
+	"bytes"
 	"compress/gzip"
 	"errors"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"trunkline/internal/fault"
 )
@@ -71,6 +73,23 @@ func growBuffer(body *[]byte, length int64, memory *reservation) error {
 	*body = grown
 	return nil
 }
+
+// replaceInvalidUTF8 returns the body of a platform with U+FFFD for bytes that are not UTF-8: a caller's name
+// in another character set does not make the switch's records unacceptable.
+func (i *Ingest) replaceInvalidUTF8(body []byte, memory *reservation) ([]byte, error) {
+	if utf8.Valid(body) {
+		return body, nil
+	}
+	if err := memory.grow(len(body) * len(replacement)); err != nil { // all of them, at worst
+		return nil, err
+	}
+	i.metrics.repaired.Inc()
+	valid := bytes.ToValidUTF8(body, []byte(replacement))
+	memory.shrink(len(body)*len(replacement) - cap(valid))
+	return valid, nil
+}
+
+const replacement = "\uFFFD"
 
 // bodyError converts an error of reading a body into a fault.
 func bodyError(err error) error {

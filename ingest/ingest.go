@@ -188,6 +188,11 @@ func (i *Ingest) storeBody(ctx context.Context, r Request) (result Result, err e
 	if err != nil {
 		return result, err
 	}
+	if f.Platform {
+		if body, err = i.replaceInvalidUTF8(body, memory); err != nil {
+			return result, err
+		}
+	}
 	records, err := i.buildRecords(r, body, f, encoding, memory)
 	if err != nil {
 		return result, err

@@ -386,3 +386,31 @@ func TestSettingsValidate(t *testing.T) {
 		}
 	}
 }
+
+// A caller's name in Latin-1 makes no body of a platform unacceptable; our own formats are UTF-8.
+func TestBytesThatAreNotUTF8AreReplacedInRecordsOfPlatforms(t *testing.T) {
+	const body, valid = "{\"name\":\"Zo\xe9\"}", "{\"name\":\"Zo\uFFFD\"}"
+	for _, name := range []string{"freeswitch.json_cdr", "freeswitch.event", "asterisk.cdr", "asterisk.ami", "kazoo.cdr", "kazoo.acdc"} {
+		for _, contentType := range []string{"application/json", "application/x-ndjson"} {
+			k := &fakeKafka{}
+			i := ingestOn(t, DefaultSettings(), k)
+			n, err := i.testAccept(t.Context(), post(name, contentType, body))
+			if err != nil || n != 1 || string(k.records[0].Value) != valid {
+				t.Errorf("%s as %s: %d records %q, %v", name, contentType, n, k.records, err)
+			}
+			if heldBy(i) != 0 {
+				t.Errorf("%s: %d bytes are held", name, heldBy(i))
+			}
+			if got := testutil.ToFloat64(i.metrics.repaired); got != 1 {
+				t.Errorf("%s: counted %v", name, got)
+			}
+		}
+	}
+	for _, name := range []string{"svc.cc", "svc.cdr", "generic"} {
+		k := &fakeKafka{}
+		_, err := ingestOn(t, DefaultSettings(), k).testAccept(t.Context(), post(name, "application/json", body))
+		if fault.KindOf(err) != fault.KindInvalid || len(k.records) != 0 {
+			t.Errorf("%s: %d records, %v", name, len(k.records), err)
+		}
+	}
+}

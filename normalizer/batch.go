@@ -88,7 +88,7 @@ func (b *batch) fill(ctx context.Context, raw []kafka.Record, limit int) error {
 			b.rawRecords, b.lastID = b.rawRecords+1, id
 			continue
 		}
-		size, events := b.size, len(b.events)
+		size, events, repairs := b.size, len(b.events), b.counts.repairs
 		mark := b.markState()
 		b.traces.begin(b.route.rawTopic, &raw[i])
 		if err := b.normalize(ctx, &raw[i], id); err != nil {
@@ -101,7 +101,7 @@ func (b *batch) fill(ctx context.Context, raw []kafka.Record, limit int) error {
 			b.reject(&raw[i], rejection)
 		} else if events > 0 && (b.size > maxRequestBytes || b.state != nil && b.state.Bytes() > maxStateBytes) {
 			b.rollbackState(mark)
-			b.size, b.events = size, b.events[:events] // it starts the next batch
+			b.size, b.events, b.counts.repairs = size, b.events[:events], repairs // it starts the next batch
 			b.traces.discard()
 			return nil
 		} else {

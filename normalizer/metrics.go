@@ -20,6 +20,7 @@ type metrics struct {
 	lost     *prometheus.CounterVec // topic
 	restarts *prometheus.CounterVec // topic, kind
 	repeats  prometheus.Counter
+	repaired *prometheus.CounterVec // what
 
 	stateEntries *prometheus.GaugeVec // kind
 	rebuild      prometheus.Histogram
@@ -37,10 +38,12 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		lost:         f.CounterVec("trunkline_normalizer_lost_records_total", "Raw records that were deleted or damaged before they were normalized.", "topic"),
 		restarts:     f.CounterVec("trunkline_normalizer_log_restarts_total", "Partitions of the raw topics, cc.evt and cc.state found truncated or created again. Acknowledged records may be lost.", "topic", "kind"),
 		repeats:      f.Counter("trunkline_normalizer_repeats_dropped_total", "Raw records dropped because an event with their identity was normalized before: another feed sent it, or the same one twice."),
+		repaired:     f.CounterVec("trunkline_normalizer_repaired_total", "Texts and clocks of platforms' records that were repaired so that nothing was rejected, by what: text (bytes that are not UTF-8, or NUL, replaced), cut (longer than their field), clock (an impossible time or duration left out).", "what"),
 		stateEntries: f.GaugeVec("trunkline_normalizer_state_entries", "Agents, calls and devices in the state of this process's partitions, including those that ended recently.", "kind"),
 		rebuild:      f.NewHistogram(metric.Native("trunkline_normalizer_state_rebuild_seconds", "Time that a normalizer which takes over a partition needs to rebuild its state from cc.state and cc.evt.", 100)),
 		repairs:      f.Counter("trunkline_normalizer_state_repairs_total", "Records of cc.state written again because another normalizer of the same partition had overwritten them."),
 	}
+	metric.Init(m.repaired, repairedText, repairedCut, repairedClock)
 	for _, kind := range stateKinds {
 		m.stateEntries.WithLabelValues(string(kind))
 	}
@@ -61,6 +64,13 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 	return m
 }
 
+// Labels of repaired.
+const (
+	repairedText  = "text"
+	repairedCut   = "cut"
+	repairedClock = "clock"
+)
+
 const (
 	resultNormalized = "normalized"
 	resultDead       = "dead_letter"
@@ -77,6 +87,7 @@ type counts struct {
 	formats map[string]*formatCount
 	kinds   map[format.Kind]int
 	repeats int
+	repairs event.CDRRepairs
 }
 
 type formatCount struct{ normalized, dead int }
@@ -94,12 +105,18 @@ func (t *counts) format(name string) *formatCount {
 	return n
 }
 
+func (t *counts) addRepairs(n *event.CDRRepairs) {
+	t.repairs.Text += n.Text
+	t.repairs.Cut += n.Cut
+	t.repairs.Clock += n.Clock
+}
+
 func (t *counts) reset() {
 	for _, n := range t.formats {
 		*n = formatCount{}
 	}
 	clear(t.kinds)
-	t.repeats = 0
+	t.repeats, t.repairs = 0, event.CDRRepairs{}
 }
 
 func (m *metrics) addCounts(topic string, t *counts) {
@@ -112,6 +129,9 @@ func (m *metrics) addCounts(topic string, t *counts) {
 		}
 	}
 	m.repeats.Add(float64(t.repeats))
+	m.repaired.WithLabelValues(repairedText).Add(float64(t.repairs.Text))
+	m.repaired.WithLabelValues(repairedCut).Add(float64(t.repairs.Cut))
+	m.repaired.WithLabelValues(repairedClock).Add(float64(t.repairs.Clock))
 	for kind, n := range t.kinds {
 		m.dead.WithLabelValues(topic, string(kind)).Add(float64(n))
 	}

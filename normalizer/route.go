@@ -1,10 +1,12 @@
 package normalizer
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"time"
+	"unicode/utf8"
 
 	"trunkline/event"
 	"trunkline/event/state"
@@ -32,7 +34,7 @@ var routes = map[string]*route{
 
 // normalizeEvent converts a raw record to a channel message.
 func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.ID) error {
-	formatName, e, err := readEvent(b, raw)
+	formatName, data, e, err := readEvent(b, raw)
 	if err != nil {
 		return err
 	}
@@ -54,7 +56,7 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 		e.Type = format.TypeOf(e.Facts.Name)
 	}
 	m := event.Message{
-		ID: id, Type: e.Type, AccountID: account, Timestamp: e.Timestamp, Data: raw.Value,
+		ID: id, Type: e.Type, AccountID: account, Timestamp: e.Timestamp, Data: data,
 		Metadata: event.Metadata{
 			Source: sourceName, OriginalFormat: formatName, ProcessedAt: b.now.Unix(), QueueID: queue, Facts: e.Facts,
 		},
@@ -81,23 +83,27 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 	return b.addEvent(out, firstHeader)
 }
 
-// readEvent returns the event in the record, and the name of the record's format.
-func readEvent(b *batch, raw *kafka.Record) (name string, e format.Event, err error) {
+// readEvent returns the event in the record, the record as the message's data, and the name of its format.
+func readEvent(b *batch, raw *kafka.Record) (name string, data []byte, e format.Event, err error) {
 	f, account, err := b.formatOf(raw)
 	if err != nil {
-		return "", format.Event{}, err
+		return "", nil, format.Event{}, err
 	}
 	if f == nil { // not recognised
 		if account == "" {
-			return "", format.Event{}, format.Rejectf(Unrecognised, "no format header, and its keys tell no format and no account")
+			return "", nil, format.Event{}, format.Rejectf(Unrecognised, "no format header, and its keys tell no format and no account")
 		}
-		return formatUnknown, format.Event{Type: event.Custom, Account: account, Facts: event.Facts{Name: event.NameOther}}, nil
+		return formatUnknown, raw.Value, format.Event{Type: event.Custom, Account: account, Facts: event.Facts{Name: event.NameOther}}, nil
 	}
-	e, err = f.ReadEvent(raw.Value, &b.fields)
+	data, replaced := validUTF8(f, raw.Value)
+	e, err = f.ReadEvent(data, &b.fields)
 	if e.Facts.Name == "" {
 		e.Facts.Name = event.NameOther
 	}
-	return f.Name, e, err
+	if err == nil && replaced {
+		b.counts.addRepairs(&event.CDRRepairs{Text: 1})
+	}
+	return f.Name, data, e, err
 }
 
 // addCloudEventHeaders makes the record a CloudEvent (Kafka protocol binding 1.0, binary
@@ -132,11 +138,13 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 	if f == nil {
 		return format.Rejectf(Unrecognised, "no format header, and its keys tell no format")
 	}
-	calendar := format.Calendar{Recorded: raw.Time.Unix()}
+	var repairs event.CDRRepairs
+	calendar := format.Calendar{Recorded: raw.Time.Unix(), Repairs: &repairs}
 	if calendar.Zone, err = b.loadTimeZone(raw.Header(event.HeaderTimeZone)); err != nil {
 		return err
 	}
-	row, err := f.ReadCDR(raw.Value, &b.fields, calendar)
+	record, replaced := validUTF8(f, raw.Value)
+	row, err := f.ReadCDR(record, &b.fields, calendar)
 	if err != nil {
 		return err
 	}
@@ -158,8 +166,28 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 	if row.OriginationCallID != "" {
 		b.addHeader(event.HeaderOrigination, row.OriginationCallID)
 	}
+	if f.OneOfSeveral != nil && f.OneOfSeveral(&b.fields) {
+		b.addHeader(event.HeaderOneOfSeveral, "1")
+	}
 	b.addTraceHeaders(raw, row.AccountID)
-	return b.addEvent(out, firstHeader)
+	if err := b.addEvent(out, firstHeader); err != nil {
+		return err
+	}
+
+	if replaced {
+		repairs.Text++
+	}
+	b.counts.addRepairs(&repairs)
+	return nil
+}
+
+// validUTF8 returns the record with U+FFFD for bytes that are not UTF-8, if it is a platform's: callers and
+// administrators write names in other character sets.
+func validUTF8(f *format.Format, record []byte) (valid []byte, replaced bool) {
+	if f == nil || !f.Platform || utf8.Valid(record) {
+		return record, false
+	}
+	return bytes.ToValidUTF8(record, []byte("\uFFFD")), true
 }
 
 // loadTimeZone returns the time zone of that name, nil for none. It caches the last one,

@@ -10,7 +10,7 @@ import (
 
 // amiFormat is the format of an event of the manager interface (AMI).
 var amiFormat = format.Format{
-	Name: EventFormatName, Topic: event.TopicRaw,
+	Name: EventFormatName, Topic: event.TopicRaw, Platform: true,
 	Keys: jsonscan.KeysOf(
 		"Event", "Account-ID", "Timestamp",
 		"Queue", "Interface", "MemberName", "Status", "InCall", "Paused", "PausedReason", "Agent",

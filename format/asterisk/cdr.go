@@ -3,7 +3,6 @@ package asterisk
 import (
 	"encoding/json"
 	"strings"
-	"time"
 
 	"trunkline/event"
 	"trunkline/format"
@@ -18,22 +17,26 @@ import (
 //	sequence => Sequence                         several records may share a UniqueID
 //	origination_call_id => origination_call_id   set by the dialplan with CDR()
 var cdrFormat = format.Format{
-	Name: CDRFormatName, Topic: event.TopicCDRRaw,
+	Name: CDRFormatName, Topic: event.TopicCDRRaw, Platform: true,
 	Keys: jsonscan.Keys{
-		"Account-ID": cdrAccount, "UniqueID": cdrUniqueID, "Linkedid": cdrLinkedID, "linkedid": cdrLinkedID, "LinkedID": cdrLinkedID,
+		"Account-ID": cdrAccount, "Time-Zone": cdrTimeZone,
+		"UniqueID": cdrUniqueID, "Linkedid": cdrLinkedID, "linkedid": cdrLinkedID, "LinkedID": cdrLinkedID,
 		"Sequence": cdrSequence, "sequence": cdrSequence, "origination_call_id": cdrOrigination,
-		"Source": cdrSource, "Destination": cdrDestination, "CallerID": cdrCallerID, "Channel": cdrChannel,
+		"Source": cdrSource, "Destination": cdrDestination, "CallerID": cdrCallerID,
+		"Channel": cdrChannel, "DestinationChannel": cdrPeer, "LastApplication": cdrApplication, "LastData": cdrArguments,
 		"StartTime": cdrStart, "AnswerTime": cdrAnswer, "EndTime": cdrEnd, "Duration": cdrDuration, "BillableSeconds": cdrBillable,
 		"Disposition": cdrDisposition, "UserField": cdrUserField,
 	},
 	Account: func(f *format.Fields) (string, error) {
 		return format.AccountText(firstValue(f[cdrAccount]), "Account-ID")
 	},
-	CDR: readRow,
+	CDR:          readRow,
+	OneOfSeveral: func(f *format.Fields) bool { return text(f[cdrSequence]) == "" },
 }
 
 const (
-	cdrAccount = iota
+	cdrAccount  = iota
+	cdrTimeZone // of "trunkline cdr import": Asterisk writes none
 	cdrUniqueID
 	cdrLinkedID
 	cdrSequence
@@ -42,6 +45,9 @@ const (
 	cdrDestination
 	cdrCallerID
 	cdrChannel
+	cdrPeer
+	cdrApplication
+	cdrArguments
 	cdrStart
 	cdrAnswer
 	cdrEnd
@@ -52,16 +58,16 @@ const (
 )
 
 // readRow reads a record. Its call id is the channel's, followed by the record's
-// sequence where that is mapped: a channel that dials twice has two records, of
-// which otherwise only the newer one would count.
+// sequence where that is mapped: a channel that dials several others, at once or in turn, has a record for
+// each, which otherwise have one call id (format.Format.OneOfSeveral).
 func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
-	leg := text(f[cdrUniqueID])
+	leg, channel := text(f[cdrUniqueID]), text(f[cdrChannel])
 	row := event.CDR{
-		CallID:        leg,
-		InteractionID: text(f[cdrLinkedID]),
-		From:          text(f[cdrSource]),
-		To:            text(f[cdrDestination]),
-		HangupCause:   text(f[cdrDisposition]),
+		CallID:         leg,
+		InteractionID:  text(f[cdrLinkedID]),
+		From:           text(f[cdrSource]),
+		HangupCause:    causes[text(f[cdrDisposition])],
+		OtherLegCallID: text(f[cdrPeer]),
 	}
 	if leg == "" {
 		return row, format.RejectMissing("UniqueID")
@@ -72,17 +78,101 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 	if sequence := text(f[cdrSequence]); sequence != "" {
 		row.CallID += "-" + sequence
 	}
+
 	row.OriginationCallID = originationCallID(f, &row, leg)
-	row.CallerIDName, row.CallerIDNumber = splitCallerID(text(f[cdrCallerID]))
-	if row.CallerIDNumber == "" {
-		row.CallerIDNumber = row.From
+	if row.OriginationCallID != "" {
+		row.CustomSIPHeaders = json.RawMessage(`{"` + event.SIPHeaderCallType + `":"` + event.CallTypeClickToCall + `"}`)
 	}
-	row.CustomChannelVars = loopbackLeg(text(f[cdrChannel]))
+	row.CallerIDName, row.CallerIDNumber = splitCallerID(text(f[cdrCallerID]), row.From)
+	setCalled(f, &row, leg, channel)
+	row.CustomChannelVars = channelVars(channel, text(f[cdrDisposition]))
+
 	if err := readTimes(f, &row, c); err != nil {
 		return row, err
 	}
-	row.ID = format.RowID(row.Timestamp, row.CallID)
 	return row, nil
+}
+
+// causes has FreeSWITCH's names, as in the rows of other formats, for Asterisk's dispositions.
+var causes = map[string]string{
+	"ANSWERED": "NORMAL_CLEARING", "NO ANSWER": "NO_ANSWER", "BUSY": "USER_BUSY",
+	"FAILED": "NORMAL_TEMPORARY_FAILURE", "CONGESTION": "NORMAL_TEMPORARY_FAILURE",
+}
+
+// setCalled sets who was called, the direction, and the extension whose leg this is.
+//
+// A record is of a channel that ran the dialplan: its call came in (inbound), but for a click to call's
+// channels, which Asterisk made.
+func setCalled(f *format.Fields, row *event.CDR, leg, channel string) {
+	device, side := deviceOf(channel)
+	owner := strings.HasSuffix(leg, ownerSuffix) || strings.HasSuffix(leg, ownerSuffix+secondSuffix)
+	switch {
+	case owner:
+		row.To = device
+	case extension(f[cdrDestination]) != "":
+		row.To = text(f[cdrDestination])
+	case side == farSide: // its dialplan went on to the start extension
+		row.To = device
+	}
+	row.Direction = "inbound"
+	if owner || row.OriginationCallID != "" {
+		row.Direction = "outbound"
+	}
+
+	answered := text(f[cdrDisposition]) == "ANSWERED"
+	peer, _ := deviceOf(text(f[cdrPeer]))
+	if text(f[cdrApplication]) == "Queue" {
+		row.QueueID, _, _ = strings.Cut(text(f[cdrArguments]), ",")
+		if answered {
+			row.AgentID, row.PresenceID, row.CalleeIDNumber = memberOf(text(f[cdrPeer])), peer, peer
+		}
+	}
+	if row.PresenceID == "" && (owner || device == row.From && side == "") {
+		row.PresenceID = device
+	}
+}
+
+// secondSuffix follows ownerSuffix in the unique id of the far side of the owner's Local channel.
+const secondSuffix = "-2"
+
+// The sides of a Local channel.
+const (
+	nearSide = ";1"
+	farSide  = ";2"
+)
+
+// deviceOf returns the name of a channel's device, which is the extension of a phone, and the side of a
+// Local channel: 101 and "" for PJSIP/101-0000002f, agent1 and nearSide for Local/agent1@agents-0000002f;1.
+func deviceOf(channel string) (device, side string) {
+	name, ok := memberName(channel)
+	if !ok {
+		return "", ""
+	}
+	technology, device, _ := strings.Cut(name, "/")
+	if technology == "Local" {
+		device, _, _ = strings.Cut(device, "@")
+		side = channel[len(channel)-len(nearSide):]
+		if side != nearSide && side != farSide {
+			side = ""
+		}
+	}
+	return device, side
+}
+
+// memberOf returns the interface of the member of a queue that has the channel, which is the agent's id.
+// Local channels do not tell it: their names are without the options of the interface.
+func memberOf(channel string) string {
+	name, ok := memberName(channel)
+	if !ok || strings.HasPrefix(name, "Local/") {
+		return ""
+	}
+	return name
+}
+
+// memberName returns a channel's name without the number at its end, which makes it unique.
+func memberName(channel string) (name string, ok bool) {
+	end := strings.LastIndexByte(channel, '-')
+	return channel[:max(end, 0)], end > 0 && strings.Contains(channel[:end], "/")
 }
 
 // originationCallID returns the id of a click to call. A channel whose own id
@@ -102,137 +192,52 @@ func originationCallID(f *format.Fields, row *event.CDR, leg string) string {
 	return id
 }
 
-// splitCallerID splits `"Name" <number>`.
-func splitCallerID(s string) (name, number string) {
-	name, number, ok := strings.Cut(s, "<")
+// splitCallerID splits `"name" <number>`. Asterisk writes the caller's name as it came, so that only what
+// stands behind the last < is the number; a name alone, without quotes, has none.
+func splitCallerID(s, source string) (name, number string) {
+	s = strings.TrimSpace(s)
+	open := strings.LastIndexByte(s, '<')
+	quoted := strings.HasPrefix(s, `"`)
+	switch {
+	case open >= 0 && (quoted || source != ""):
+		number = strings.TrimSpace(strings.TrimSuffix(s[open+1:], ">"))
+		name = unquote(strings.TrimSpace(s[:open]))
+	case open < 0 && (s == source || strings.Trim(s, "+0123456789*#") == ""):
+		number = s
+	default:
+		name = unquote(s)
+	}
+	if number == "" {
+		number = source
+	}
+	return name, number
+}
+
+// unquote removes the quotes around a name, and the backslash that Asterisk puts before those within.
+func unquote(name string) string {
+	inner, ok := strings.CutPrefix(name, `"`)
 	if !ok {
-		return "", strings.TrimSpace(s)
+		return name
 	}
-	return strings.Trim(strings.TrimSpace(name), `"`), strings.TrimSuffix(strings.TrimSpace(number), ">")
+	return strings.NewReplacer(`\\`, `\`, `\"`, `"`).Replace(strings.TrimSuffix(inner, `"`))
 }
 
-// loopbackLeg returns the side of a Local channel under the name that the other
+// channelVars returns the disposition, and the side of a Local channel under the name that the other
 // formats have for the two sides of a loopback.
-func loopbackLeg(channel string) json.RawMessage {
-	if strings.HasPrefix(channel, "Local/") {
-		switch {
-		case strings.HasSuffix(channel, ";1"):
-			return json.RawMessage(`{"` + event.ChannelVarLoopbackLeg + `":"A"}`)
-		case strings.HasSuffix(channel, ";2"):
-			return json.RawMessage(`{"` + event.ChannelVarLoopbackLeg + `":"B"}`)
-		}
+func channelVars(channel, disposition string) json.RawMessage {
+	vars := make(map[string]string)
+	if disposition != "" {
+		vars[event.ChannelVarDisposition] = disposition
 	}
-	return nil
-}
-
-// readTimes reads the row's timestamps: local times of the switch, without a zone. The
-// durations decide where local times are ambiguous.
-func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) {
-	if row.Timestamp, err = localTime(f[cdrStart], "StartTime", c); err != nil {
-		return err
+	switch _, side := deviceOf(channel); side {
+	case nearSide:
+		vars[event.ChannelVarLoopbackLeg] = "A"
+	case farSide:
+		vars[event.ChannelVarLoopbackLeg] = "B"
 	}
-	if row.Timestamp == 0 {
-		return format.RejectMissing("StartTime")
+	if len(vars) == 0 {
+		return nil
 	}
-	if row.AnsweredTime, err = localTime(f[cdrAnswer], "AnswerTime", c); err != nil {
-		return err
-	}
-	if row.EndedTime, err = localTime(f[cdrEnd], "EndTime", c); err != nil {
-		return err
-	}
-	if row.DurationSeconds, err = format.Seconds(firstValue(f[cdrDuration]), "Duration"); err != nil {
-		return err
-	}
-	if row.BillingSeconds, err = format.Seconds(firstValue(f[cdrBillable]), "BillableSeconds"); err != nil {
-		return err
-	}
-	if c.Zone != nil {
-		resolveLocalTimes(row, c)
-	}
-	if d := row.DurationSeconds; d != nil && row.EndedTime != 0 && row.EndedTime < row.Timestamp {
-		row.EndedTime = row.Timestamp + *d
-	}
-	if row.EndedTime != 0 && row.EndedTime < row.Timestamp {
-		return format.RejectRange("EndTime")
-	}
-	if b := row.BillingSeconds; b != nil && row.AnsweredTime != 0 && row.EndedTime != 0 && (row.AnsweredTime < row.Timestamp || row.AnsweredTime > row.EndedTime) {
-		row.AnsweredTime = max(row.Timestamp, row.EndedTime-*b)
-	}
-	return nil
-}
-
-// maxClockSkew is the longest time before its end, by the switch's clock, at which a call's record may reach Kafka.
-const maxClockSkew = 5 * 60 // seconds
-
-// resolveLocalTimes chooses among the times that have a row's local times, of which there are two in the hour
-// that the end of daylight saving time repeats: the start and end that match the duration best, and of
-// those the latest before the record was stored.
-func resolveLocalTimes(row *event.CDR, c format.Calendar) {
-	type candidate struct {
-		start, end, mismatch int64
-		future               bool
-	}
-	var best candidate
-	for _, start := range sameLocalTimes(row.Timestamp, c.Zone) {
-		for _, end := range sameLocalTimes(row.EndedTime, c.Zone) {
-			next := candidate{start: start, end: end, future: max(start, end) > c.Recorded+maxClockSkew}
-			switch {
-			case end == 0: // unknown
-			case row.DurationSeconds != nil:
-				next.mismatch = max(end-start-*row.DurationSeconds, start+*row.DurationSeconds-end)
-			case end < start:
-				next.mismatch = start - end
-			}
-			if best.start == 0 || next.mismatch < best.mismatch ||
-				next.mismatch == best.mismatch && (best.future && !next.future || best.future == next.future && (next.start > best.start) != next.future) {
-				best = next
-			}
-		}
-	}
-	row.Timestamp, row.EndedTime = best.start, best.end
-	for _, answered := range sameLocalTimes(row.AnsweredTime, c.Zone) {
-		if answered >= row.Timestamp && (row.AnsweredTime < row.Timestamp || answered < row.AnsweredTime) {
-			row.AnsweredTime = answered // the first after the start
-		}
-	}
-}
-
-// sameLocalTimes returns the times with the date and time of t in the zone, t first; 0 is unknown.
-func sameLocalTimes(t int64, zone *time.Location) []int64 {
-	times := []int64{t}
-	if t == 0 {
-		return times
-	}
-	local := time.Unix(t, 0).In(zone)
-	_, offset := local.Zone()
-	wallClock := t + int64(offset)
-	begin, end := local.ZoneBounds()
-	if !begin.IsZero() {
-		if _, offsetBefore := begin.Add(-time.Second).Zone(); wallClock-int64(offsetBefore) < begin.Unix() {
-			times = append(times, wallClock-int64(offsetBefore))
-		}
-	}
-	if !end.IsZero() {
-		if _, offsetAfter := end.Zone(); wallClock-int64(offsetAfter) >= end.Unix() {
-			times = append(times, wallClock-int64(offsetAfter))
-		}
-	}
-	return times
-}
-
-// localTime reads "2006-01-02 15:04:05" in the calendar's zone; "" is unknown, 0.
-func localTime(v jsonscan.Value, field string, c format.Calendar) (int64, error) {
-	s := text(v)
-	if s == "" {
-		return 0, nil
-	}
-	zone := c.Zone
-	if zone == nil {
-		zone = time.UTC
-	}
-	t, err := time.ParseInLocation(time.DateTime, s, zone)
-	if err != nil {
-		return 0, format.RejectType(field, "a time YYYY-MM-DD HH:MM:SS")
-	}
-	return c.Check(t.Unix(), field)
+	object, _ := json.Marshal(vars) // marshalling strings cannot fail
+	return object
 }

@@ -9,7 +9,7 @@ import (
 
 // callcenterFormat is the format of mod_callcenter's CUSTOM event callcenter::info.
 var callcenterFormat = format.Format{
-	Name: "freeswitch.callcenter", Topic: event.TopicRaw, Encodings: plainEncoding, Keys: eventKeys,
+	Name: "freeswitch.callcenter", Topic: event.TopicRaw, Platform: true, Encodings: plainEncoding, Keys: eventKeys,
 	Account: account, Event: readEvent,
 }
 

@@ -9,7 +9,7 @@ import (
 // jsonCDRFormat is the format of mod_json_cdr's records. Nearly all fields are read from
 // their "variables", whose values are URL-encoded unless encode-values is false.
 var jsonCDRFormat = format.Format{
-	Name: "freeswitch.json_cdr", Topic: event.TopicCDRRaw,
+	Name: "freeswitch.json_cdr", Topic: event.TopicCDRRaw, Platform: true,
 	Encodings: map[string]format.Encoding{
 		"application/x-www-form-urlencoded":     {Split: splitForm, Copies: true},
 		"application/x-www-form-base64-encoded": {Split: splitForm, Copies: true},
@@ -52,11 +52,13 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 		Direction:         leg.text("direction"),
 		HangupCause:       leg.text("hangup_cause"),
 		PresenceID:        leg.text("presence_id"),
-		OtherLegCallID:    leg.text("bridge_uuid", "last_bridge_to", "signal_bond", "originating_leg_uuid"),
+		OtherLegCallID:    leg.text("bridge_uuid", "last_bridge_to", "signal_bond", "originating_leg_uuid", "other_loopback_leg_uuid"),
 		RecordingID:       leg.text("recording_id"),
 		MediaServer:       decodeText(f[cdrSwitch]),
 		CustomSIPHeaders:  leg.prefixedObject(headerPrefix),
-		CustomChannelVars: leg.prefixedObject(kazooPrefix, event.ChannelVarLoopbackLeg),
+		CustomChannelVars: leg.prefixedObject(kazooPrefix, event.ChannelVarLoopbackLeg, "cc_queue", "cc_cause", "cc_cancel_reason"),
+		QueueID:           leg.text("cc_queue"),
+		AgentID:           leg.agentID(),
 	}
 	if row.CallID == "" {
 		return row, format.RejectMissing("variables.uuid")
@@ -65,12 +67,21 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 	if err := leg.readTimes(&row, c); err != nil {
 		return row, err
 	}
-	row.ID = format.RowID(row.Timestamp, row.CallID)
 	return row, nil
 }
 
-// readTimes reads the row's timestamps. The ringing time is the time from the first
-// progress to the answer, or to the end of an unanswered call.
+// agentID returns the agent whose leg this is or, on the caller's leg, the agent who answered it.
+// On a caller's leg mod_callcenter leaves the agent of an earlier queue, also when nobody answered in the
+// last one.
+func (l *leg) agentID() string {
+	answered := l.text("cc_queue_answered_epoch") != "" && l.text("cc_cause") != "cancel"
+	if l.text("cc_side") != "agent" && !answered {
+		return ""
+	}
+	return l.text("cc_agent")
+}
+
+// readTimes reads the row's timestamps.
 func (l *leg) readTimes(row *event.CDR, c format.Calendar) (err error) {
 	if row.Timestamp, err = c.Start(l.value("start_epoch"), "variables.start_epoch"); err != nil {
 		return err
@@ -81,25 +92,37 @@ func (l *leg) readTimes(row *event.CDR, c format.Calendar) (err error) {
 	if row.EndedTime, err = c.UnixTime(l.value("end_epoch"), "variables.end_epoch"); err != nil {
 		return err
 	}
-	if row.EndedTime != 0 && row.EndedTime < row.Timestamp {
-		return format.RejectRange("variables.end_epoch")
-	}
-	if row.DurationSeconds, err = format.Seconds(l.value("duration"), "variables.duration"); err != nil {
+	if row.DurationSeconds, err = c.Seconds(l.value("duration"), "variables.duration"); err != nil {
 		return err
 	}
-	if row.BillingSeconds, err = format.Seconds(l.value("billsec"), "variables.billsec"); err != nil {
+	if row.BillingSeconds, err = c.Seconds(l.value("billsec"), "variables.billsec"); err != nil {
 		return err
 	}
-	progress, err := c.UnixTime(l.value("progress_epoch"), "variables.progress_epoch")
+	row.RingingSeconds, err = l.ringing(row, c)
+	return err
+}
+
+// ringing returns the time from the first progress, with or without early media, to the answer, or to
+// the end of an unanswered call; nil if unknown.
+func (l *leg) ringing(row *event.CDR, c format.Calendar) (*int64, error) {
+	began, err := c.UnixTime(l.value("progress_epoch"), "variables.progress_epoch")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ringingEnd := row.AnsweredTime
-	if ringingEnd == 0 {
-		ringingEnd = row.EndedTime
+	media, err := c.UnixTime(l.value("progress_media_epoch"), "variables.progress_media_epoch")
+	if err != nil {
+		return nil, err
 	}
-	if ringing := ringingEnd - progress; progress != 0 && ringingEnd != 0 && ringing >= 0 {
-		row.RingingSeconds = &ringing
+	if began == 0 || media != 0 && media < began {
+		began = media
 	}
-	return nil
+
+	ended := row.AnsweredTime
+	if ended == 0 {
+		ended = row.EndedTime
+	}
+	if began == 0 || ended < began {
+		return nil, nil
+	}
+	return new(ended - began), nil
 }

@@ -31,11 +31,12 @@ const maxVariables = 48
 // in addition to those with a prefix.
 var legVariables = jsonscan.KeysOf(
 	"uuid", "direction", "hangup_cause", "presence_id", "recording_id",
-	"start_epoch", "progress_epoch", "answer_epoch", "end_epoch", "duration", "billsec",
+	"start_epoch", "progress_epoch", "progress_media_epoch", "answer_epoch", "end_epoch", "duration", "billsec",
 	"caller_id_name", "caller_id_number", "destination_number",
 	"dialed_user", "dialed_domain", "sip_from_user", "sip_to_user", "last_sent_callee_id_number", "originate_disposition",
 	"bridge_uuid", "last_bridge_to", "signal_bond", "originating_leg_uuid", "originator", "call_uuid",
 	"interaction_id", "origination_call_id", "sip_origination_call_uuid", "last_arg",
+	"cc_queue", "cc_agent", "cc_side", "cc_cause", "cc_cancel_reason", "cc_queue_answered_epoch",
 	"cc_member_session_uuid", "loopback_leg", "loopback_from_uuid", "other_loopback_from_uuid", "other_loopback_leg_uuid",
 )
 

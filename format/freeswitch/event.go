@@ -9,7 +9,7 @@ import (
 // AGENT_CUSTOM_EVENT, even if a channel variable names a queue (which is then in the
 // facts): they are events of the switch, not of the queue.
 var eventFormat = format.Format{
-	Name: "freeswitch.event", Topic: event.TopicRaw, Encodings: plainEncoding, Keys: eventKeys,
+	Name: "freeswitch.event", Topic: event.TopicRaw, Platform: true, Encodings: plainEncoding, Keys: eventKeys,
 	Account: account, Event: readEvent,
 }
 

@@ -30,6 +30,7 @@ func splitForm(body []byte, emit split.Sink) error {
 	if err != nil {
 		return split.Malformed(offset, "the field cdr is neither URL-encoded nor base64-encoded JSON")
 	}
+	text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
 	// Offsets in the decoded text are not offsets in the body, so the error gives a
 	// line of the decoded text.
 	return split.WithLine(split.JSON(text, emit), text)

@@ -1,6 +1,7 @@
 package freeswitch
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -48,7 +49,8 @@ func TestSplitForm(t *testing.T) {
 		{"broken escape", `cdr=%7`, nil, "Line 1: the field cdr is neither URL-encoded nor base64-encoded JSON"},
 		{"broken base64", `cdr=e$JhIjoi`, nil, "Line 1: the field cdr is neither URL-encoded nor base64-encoded JSON"},
 		{"the line in the JSON text", `cdr=%7B%0A%22a%22%7D`, nil, "Line 2: a colon is missing"},
-		{"a name that is not UTF-8", `cdr=%7B%22%ff%22:1%7D`, nil, "Line 1: not valid UTF-8"},
+		{"a name that is not UTF-8", `cdr=%7B%22%ff%22:1%7D`, []string{"{\"\uFFFD\":1}"}, ""},
+		{"base64 of text that is not UTF-8", "cdr=" + base64.StdEncoding.EncodeToString([]byte("{\"a\":\"\xe9\"}")), []string{"{\"a\":\"\uFFFD\"}"}, ""},
 		{"broken JSON", `{"a"`, nil, "Line 1: the JSON ends early"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

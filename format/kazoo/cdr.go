@@ -9,7 +9,7 @@ import (
 // cdrFormat is the format of Kazoo's call record: the bus message (Dash-Case), the
 // document and the webhook (snake_case).
 var cdrFormat = format.Format{
-	Name: "kazoo.cdr", Topic: event.TopicCDRRaw,
+	Name: "kazoo.cdr", Topic: event.TopicCDRRaw, Platform: true,
 	Keys: format.BothSpellings(
 		"Account-ID", "Custom-Channel-Vars", "Custom-SIP-Headers",
 		"Call-ID", "Interaction-ID", "Call-Interaction", "Origination-Call-ID", "Originating-Leg-UUID",
@@ -62,12 +62,12 @@ var (
 	interactionKeys     = format.BothSpellings("Call-Interaction-ID", "Interaction-ID")
 	callInteractionKeys = format.BothSpellings("Id")
 	accountKeys         = format.BothSpellings("Account-ID")
-	recordingKeys       = format.BothSpellings("Media-Recording-ID")
+	cdrVarKeys          = format.BothSpellings("Media-Recording-ID", "Queue-ID", "Agent-ID")
 )
 
 func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
-	var recording [1]jsonscan.Value
-	recordingKeys.ScanObject(f[kcVars], recording[:])
+	var vars [3]jsonscan.Value // of cdrVarKeys
+	cdrVarKeys.ScanObject(f[kcVars], vars[:])
 	row := event.CDR{
 		CallID:            format.Text(f[kcCall]),
 		OriginationCallID: format.Text(f[kcOrigination]),
@@ -83,8 +83,10 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 		OtherLegCallID:    format.Text(f[kcOtherLeg]),
 		CustomSIPHeaders:  format.Object(f[kcHeaders]),
 		CustomChannelVars: format.Object(f[kcVars]),
-		RecordingID:       format.FirstText(f[kcRecording], recording[0]),
+		RecordingID:       format.FirstText(f[kcRecording], vars[0]),
 		MediaServer:       format.Text(f[kcServer]),
+		QueueID:           format.Text(vars[1]),
+		AgentID:           format.Text(vars[2]),
 	}
 	if row.CallID == "" {
 		return row, format.RejectMissing("Call-ID")
@@ -93,7 +95,6 @@ func readRow(f *format.Fields, c format.Calendar) (event.CDR, error) {
 	if err := readTimes(f, &row, c); err != nil {
 		return row, err
 	}
-	row.ID = format.RowID(row.Timestamp, row.CallID)
 	return row, nil
 }
 
@@ -126,13 +127,13 @@ func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) 
 	if err != nil {
 		return err
 	}
-	if row.DurationSeconds, err = format.Seconds(f[kcDuration], "Duration-Seconds"); err != nil {
+	if row.DurationSeconds, err = c.Seconds(f[kcDuration], "Duration-Seconds"); err != nil {
 		return err
 	}
-	if row.BillingSeconds, err = format.Seconds(f[kcBilling], "Billing-Seconds"); err != nil {
+	if row.BillingSeconds, err = c.Seconds(f[kcBilling], "Billing-Seconds"); err != nil {
 		return err
 	}
-	if row.RingingSeconds, err = format.Seconds(f[kcRinging], "Ringing-Seconds"); err != nil {
+	if row.RingingSeconds, err = c.Seconds(f[kcRinging], "Ringing-Seconds"); err != nil {
 		return err
 	}
 	if created == 0 {
@@ -143,11 +144,9 @@ func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) 
 		if ended = 0; row.DurationSeconds != nil {
 			ended = created + *row.DurationSeconds
 		}
-	} else if created > ended {
-		return format.RejectRange("Channel-Created-Time")
 	}
 	row.Timestamp, row.EndedTime = created, ended
-	if b := row.BillingSeconds; b != nil && *b > 0 && row.EndedTime-*b >= created {
+	if b := row.BillingSeconds; b != nil && *b > 0 && ended-*b >= created {
 		row.AnsweredTime = row.EndedTime - *b
 	}
 	return nil

@@ -84,6 +84,8 @@ func calls(t *testing.T) map[string]struct {
 		"2005": {remoteFails("NOANSWER", "16"), []string{ringing, answered, dialling, ended, "NO_ANSWER"}},
 		"2006": {remoteFails("NOANSWER", "21"), []string{ringing, answered, dialling, ended, "CALL_REJECTED"}},
 		"2007": {remoteFails("CHANUNAVAIL", "20"), []string{ringing, answered, dialling, ended, "SUBSCRIBER_ABSENT"}},
+		"2010": {remoteFails("CHANUNAVAIL", "3"), []string{ringing, answered, dialling, ended, "SUBSCRIBER_ABSENT"}},
+		"2011": {remoteFails("CHANUNAVAIL", "1"), []string{ringing, answered, dialling, ended, "UNALLOCATED_NUMBER"}},
 		"2008": {remoteFails("CONGESTION", "0"), []string{ringing, answered, dialling, ended, "NORMAL_CIRCUIT_CONGESTION"}},
 		"2009": {remoteFails("CANCEL", "16"), []string{ringing, answered, dialling, ended, "ORIGINATOR_CANCEL"}},
 		"unknown": {append(ownerAnswers(), ofRemote("Newchannel", "ChannelState", "0"), ofRemote("Hangup", "ChannelState", "0", "Cause", "0"),

@@ -17,6 +17,7 @@ type call struct {
 	jobCause            string          // cause of the job's failure; "" if it has not failed
 	bridged             bool            // the owner's leg is joined with the loopback, possibly only to hear ringing
 	destinationAnswered bool            // the destination has answered
+	destinationTimeout  bool            // the destination had early media and did not answer in time
 }
 
 // leg is one channel.
@@ -68,6 +69,9 @@ func (c *call) Cause() string {
 		if l.owner && l.ended && l.cause != causeLost && (l.answered || cause == "") {
 			cause = l.cause
 		}
+	}
+	if c.destinationTimeout && !c.destinationAnswered {
+		cause = causeNoAnswer
 	}
 	return cmp.Or(cause, origination.CauseLost)
 }

@@ -91,6 +91,8 @@ func (c Config) originate(order origination.Order) (string, error) {
 		{"origination_caller_id_name", quote(fill(c.CallerName))},
 		{"originate_timeout", seconds(c.RingDestination)},
 		{"ignore_early_media", "false"}, // the owner hears the network's announcements
+		// originate_timeout ends with the first early media; this one runs from there to the answer.
+		{"bridge_answer_timeout", seconds(c.RingDestination)},
 		{"loopback_bowout", "false"},
 		{"ignore_display_updates", "true"}, // otherwise the loopback's record has the callee as its caller
 		{"loopback_export", onDestination},

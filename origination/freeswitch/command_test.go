@@ -28,7 +28,7 @@ func TestOriginateCommand(t *testing.T) {
 		";originate_timeout=30;ignore_early_media=true;loopback_bowout=false;ringback=%(2000,4000,440,480)}user/1001@pbx.example " +
 		"&bridge({^^;presence_data=trunkline:destination:" + job + ";interaction_id=int-c2c-1;account_id=acc" +
 		";sip_h_X-svc_call_type=clicktocall;origination_caller_id_number=1001;origination_caller_id_name=1001" +
-		";originate_timeout=60;ignore_early_media=false;loopback_bowout=false;ignore_display_updates=true" +
+		";originate_timeout=60;ignore_early_media=false;bridge_answer_timeout=60;loopback_bowout=false;ignore_display_updates=true" +
 		";loopback_export=" + vars + ";export_vars=" + vars + ";origination_call_id=c2c-1}loopback/1002/default/XML)"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -50,6 +50,8 @@ func (c *call) applyEvent(name string, l *leg, e *esl.Event) []origination.State
 			if t := e.Get("Caller-Channel-Answered-Time"); t != "" && t != "0" {
 				l.answered = true // its CHANNEL_ANSWER is late or lost
 			}
+		} else if e.Get("Hangup-Cause") == causeAllotted {
+			c.destinationTimeout = true
 		}
 		return nil
 	case "CHANNEL_PROGRESS", "CHANNEL_PROGRESS_MEDIA":

@@ -5,7 +5,7 @@ import { date, duration, shorten } from "./format.js";
 /** The order of a record's fields; others follow them. */
 const order = ["origination_call_id", "call_id", "interaction_id", "direction", "from", "to", "caller_id_name", "caller_id_number",
   "callee_id_name", "callee_id_number", "timestamp", "answered_time", "ended_time", "duration_seconds", "billing_seconds",
-  "ringing_seconds", "hangup_cause", "presence_id", "other_leg_call_id", "recording_id", "media_server", "account_id", "id"];
+  "ringing_seconds", "hangup_cause", "presence_id", "other_leg_call_id", "recording_id", "media_server", "queue_id", "agent_id", "account_id", "id"];
 const times = new Set(["timestamp", "answered_time", "ended_time"]);
 
 export class CallRecordSearch {

@@ -24,18 +24,20 @@ import (
 
 const (
 	importSuffix  = ".cdr.json" // of the files that mod_json_cdr writes
+	masterCSV     = "Master.csv"
 	importWorkers = 8
 	minRetryWait  = 250 * time.Millisecond
 	maxRetryWait  = 10 * time.Second
 )
 
-// importer sends files of mod_json_cdr to a server.
+// importer sends files of call records to a server.
 type importer struct {
 	p            *cli.Program
 	server       *cli.ServerFlags
 	apiKey       string
 	deleteStored bool
 	retryTimeout time.Duration
+	timeZone     string // of Asterisk's files
 
 	url    string
 	client *http.Client
@@ -44,17 +46,23 @@ type importer struct {
 func cdrImport(p *cli.Program) *cobra.Command {
 	i := &importer{p: p}
 	command := &cobra.Command{
-		Use:   "import DIR",
-		Short: "Send the call records that FreeSWITCH could not post",
-		Long: `Send the call records that FreeSWITCH could not post: the files *` + importSuffix + ` below
-DIR, the err-log-dir of mod_json_cdr, with any value of its parameter encode.
+		Use:   "import PATH",
+		Short: "Send the call records that a switch has in files",
+		Long: `Send the call records that a switch has in files:
+
+- of FreeSWITCH those that it could not post: the files *` + importSuffix + ` below PATH, the
+  err-log-dir of mod_json_cdr, with any value of its parameter encode;
+- of Asterisk those of cdr_csv, as after a time in which Trunkline was away: PATH is Master.csv, or
+  a directory with it. cdr.conf needs loguniqueid=yes and, where cdr_manager.conf maps the
+  sequence, newcdrcolumns=yes: then a record that came by the feed too is one row with its line.
+  The times are read in --time-zone, or in UTC with usegmtime=yes.
 
 The command may be repeated: a file that was stored within 24 hours is not stored again,
 and a call record that is stored twice is one row of the reports. Files stay
-where they are unless --delete is given.
+where they are unless --delete is given, which leaves Asterisk's files alone.
 
 The API key is ` + cli.EnvAPIKey + `, or --api-key.`,
-		Args: cli.ExactArgs("DIR"),
+		Args: cli.ExactArgs("PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if i.apiKey == "" {
 				i.apiKey = p.Getenv(cli.EnvAPIKey)
@@ -69,6 +77,7 @@ The API key is ` + cli.EnvAPIKey + `, or --api-key.`,
 	i.server = p.ServerFlags(flags)
 	flags.StringVar(&i.apiKey, "api-key", "", "key of the account; better "+cli.EnvAPIKey)
 	flags.BoolVar(&i.deleteStored, "delete", false, "delete each file once the server has stored it")
+	flags.StringVar(&i.timeZone, "time-zone", "UTC", "zone of the times in Asterisk's files, such as Europe/Berlin")
 	flags.DurationVar(&i.retryTimeout, "wait", time.Minute, "how long to retry a file while the server is unreachable or busy")
 	return command
 }
@@ -102,11 +111,16 @@ func (i *importer) run(ctx context.Context, dir string) (err error) {
 	return nil
 }
 
-// recordFiles lists the files of mod_json_cdr below dir. With mod_json_cdr's parameter rotate
-// they are in subdirectories named by time.
+// recordFiles lists the files of mod_json_cdr below dir, and Asterisk's Master.csv. With mod_json_cdr's
+// parameter rotate they are in subdirectories named by time. Of the files of cdr_csv a directory gives
+// Master.csv alone: those of account codes have the same lines.
 func recordFiles(dir string) (files []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && entry.Type().IsRegular() && strings.HasSuffix(entry.Name(), importSuffix) {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		ours := strings.HasSuffix(entry.Name(), importSuffix) || entry.Name() == masterCSV
+		if ours || path == dir && strings.HasSuffix(path, csvSuffix) {
 			files = append(files, path)
 		}
 		return err
@@ -167,18 +181,53 @@ func isRecordError(status int) bool {
 	return false
 }
 
-// send sends one file until it is stored, refused, or i.retryTimeout has passed.
+// send sends one file.
 func (i *importer) send(ctx context.Context, file string) (replayed bool, err error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
 		return false, err
 	}
+	if strings.HasSuffix(file, csvSuffix) {
+		return i.sendMasterCSV(ctx, content)
+	}
+	replayed, err = i.sendBody(ctx, modJSONBody(file, content))
+	if err == nil && i.deleteStored {
+		err = os.Remove(file)
+	}
+	return replayed, err
+}
+
+// sendMasterCSV sends the lines of one of Asterisk's files. replayed is true if all were stored before.
+func (i *importer) sendMasterCSV(ctx context.Context, content []byte) (replayed bool, err error) {
+	bodies, err := readMasterCSV(content, i.timeZone)
+	if err != nil {
+		return false, err
+	}
+	replayed = true
+	for _, lines := range bodies {
+		before, err := i.sendBody(ctx, body{path: "asterisk.cdr", contentType: "application/x-ndjson", content: lines})
+		if err != nil {
+			return false, err
+		}
+		replayed = replayed && before
+	}
+	return replayed, nil
+}
+
+// body is one request: the path is that below /api/v2/ingest/.
+type body struct {
+	path, contentType string
+	content           []byte
+}
+
+// sendBody sends one body until it is stored, refused, or i.retryTimeout has passed.
+func (i *importer) sendBody(ctx context.Context, b body) (replayed bool, err error) {
 	began := time.Now()
 	backoff := retry.Backoff{First: minRetryWait, Max: maxRetryWait}
 	for {
-		replayed, err = i.post(ctx, file, content)
+		replayed, err = i.post(ctx, b)
 		if err == nil {
-			break
+			return replayed, nil
 		}
 		wait := backoff.Next()
 		refusal := (*cli.HTTPError)(nil)
@@ -192,14 +241,10 @@ func (i *importer) send(ctx context.Context, file string) (replayed bool, err er
 			return false, err
 		}
 	}
-	if i.deleteStored {
-		return replayed, os.Remove(file)
-	}
-	return replayed, nil
 }
 
-// post posts a file as mod_json_cdr does.
-func (i *importer) post(ctx context.Context, file string, content []byte) (replayed bool, err error) {
+// modJSONBody returns the body that mod_json_cdr would have posted.
+func modJSONBody(file string, content []byte) body {
 	record := bytes.TrimSpace(content)
 	contentType := "application/json"
 	if !bytes.HasPrefix(record, []byte("{")) { // encode=true or base64
@@ -207,13 +252,17 @@ func (i *importer) post(ctx context.Context, file string, content []byte) (repla
 		contentType = "application/x-www-form-urlencoded"
 	}
 	uuid := strings.TrimPrefix(strings.TrimSuffix(filepath.Base(file), importSuffix), "a_")
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost,
-		i.url+"/api/v2/ingest/freeswitch.json_cdr?uuid="+url.QueryEscape(uuid), bytes.NewReader(record))
+	return body{"freeswitch.json_cdr?uuid=" + url.QueryEscape(uuid), contentType, record}
+}
+
+// post posts a body once.
+func (i *importer) post(ctx context.Context, b body) (replayed bool, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, i.url+"/api/v2/ingest/"+b.path, bytes.NewReader(b.content))
 	if err != nil {
 		return false, err
 	}
-	sum := sha256.Sum256(record)
-	request.Header.Set("Content-Type", contentType)
+	sum := sha256.Sum256(b.content)
+	request.Header.Set("Content-Type", b.contentType)
 	request.Header.Set("X-API-Key", i.apiKey)
 	request.Header.Set("Idempotency-Key", "cdr-import-"+hex.EncodeToString(sum[:]))
 	header, _, err := cli.FetchWithHeader(i.client, request, http.StatusAccepted)

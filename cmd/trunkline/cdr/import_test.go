@@ -131,3 +131,83 @@ func TestImportWaitsForTheServer(t *testing.T) {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, errs)
 	}
 }
+
+// masterLines are lines as Asterisk's cdr_csv writes them, with loguniqueid, loguserfield and newcdrcolumns.
+const masterLines = `"acme","+12025550111","600","from-internal","""Bob <Sales>"" <+12025550111>","PJSIP/trunk-00000001","PJSIP/101-00000002","Queue","support,t,,,300","2026-11-20 10:00:00","2026-11-20 10:00:12","2026-11-20 10:02:12",132,120,"ANSWERED","DOCUMENTATION","1795165200.7","","","1795165200.7",41
+"acme","1001","1002","default","""Ann"" <1001>","PJSIP/1001-00000003","","Dial","PJSIP/1002,20","2026-11-20 11:30:00",,"2026-11-20 11:31:00",60,0,"NO ANSWER","DOCUMENTATION","1795170600.1","","","1795170600.1",42
+"acme","1001","10`
+
+func TestImportOfAsterisksMasterCSV(t *testing.T) {
+	w := newImportEnv(t)
+	s := w.Serve()
+	account := strings.TrimSpace(w.MustRun("account", "create", "acme", "--domain", "acme.local"))
+	w.Environ = append(w.Environ, cli.EnvAPIKey+"="+strings.TrimSpace(w.MustRun("apikey", "create", "--account", account)))
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "Master.csv"), masterLines)
+	writeFile(t, filepath.Join(dir, "acme.csv"), masterLines)
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) { // a server may not have a new key yet
+		code, out, errs := w.Run("cdr", "import", "--time-zone", "Europe/Berlin", dir)
+		if code == cli.ExitOK && out == "1 new, 0 imported before, 0 refused\n" {
+			break
+		}
+		if !strings.Contains(errs, "401") || time.Since(began) > 30*time.Second {
+			t.Fatalf("exit code %d, stdout %q, stderr %q", code, out, errs)
+		}
+	}
+	if out := w.MustRun("cdr", "import", "--delete", "--time-zone", "Europe/Berlin", filepath.Join(dir, "Master.csv")); out != "0 new, 1 imported before, 0 refused\n" {
+		t.Errorf("repeated it prints %q", out)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "Master.csv")); err != nil {
+		t.Error("Asterisk's file is gone")
+	}
+	for began := time.Now(); callRecordsOf(w, s, account) != 2; time.Sleep(50 * time.Millisecond) {
+		if time.Since(began) > time.Minute {
+			t.Fatalf("%d rows", callRecordsOf(w, s, account))
+		}
+	}
+	w.MustFail(cli.ExitFailed, "loguniqueid=yes", "cdr", "import", file(t, "no.csv", strings.Repeat("a,", 15)+"a\n"))
+	w.MustFail(cli.ExitFailed, "no such time zone", "cdr", "import", "--time-zone", "Mars", filepath.Join(dir, "Master.csv"))
+}
+
+func file(t *testing.T, name, content string) string {
+	path := filepath.Join(t.TempDir(), name)
+	writeFile(t, path, content)
+	return path
+}
+
+func TestMasterCSVIsReadAsTheManagersEvents(t *testing.T) {
+	bodies, err := readMasterCSV([]byte(masterLines), "Europe/Berlin")
+	if err != nil || len(bodies) != 1 {
+		t.Fatalf("%d bodies, %v", len(bodies), err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(bodies[0])), "\n")
+	if len(lines) != 2 { // the last line is being written
+		t.Fatalf("%d records", len(lines))
+	}
+	var record map[string]string
+	if err := json.Unmarshal([]byte(lines[0]), &record); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"Event": "Cdr", "Time-Zone": "Europe/Berlin", "CallerID": `"Bob <Sales>" <+12025550111>`, "LastData": "support,t,,,300",
+		"Duration": "132", "UniqueID": "1795165200.7", "Linkedid": "1795165200.7", "Sequence": "41", "Disposition": "ANSWERED",
+	} {
+		if record[name] != want {
+			t.Errorf("%s: %q, want %q", name, record[name], want)
+		}
+	}
+}
+
+func FuzzMasterCSV(f *testing.F) {
+	f.Add([]byte(masterLines))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		bodies, err := readMasterCSV(content, "UTC")
+		for _, body := range bodies {
+			for line := range strings.Lines(string(body)) {
+				if !json.Valid([]byte(line)) {
+					t.Errorf("%q, %v", line, err)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,172 @@
+package asterisk
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+	"time"
+
+	"trunkline/event"
+	"trunkline/format"
+	"trunkline/internal/jsonscan"
+)
+
+// readTimes reads the row's timestamps: local times of the switch, without a zone.
+func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) {
+	if name := text(f[cdrTimeZone]); name != "" {
+		if c.Zone, err = time.LoadLocation(name); err != nil {
+			return format.RejectType("Time-Zone", "the name of a time zone")
+		}
+	}
+	if text(f[cdrStart]) == "" {
+		return format.RejectMissing("StartTime")
+	}
+	if row.Timestamp, err = localTime(f[cdrStart], "StartTime", c); err != nil {
+		return err
+	}
+	if row.AnsweredTime, err = localTime(f[cdrAnswer], "AnswerTime", c); err != nil {
+		return err
+	}
+	if row.EndedTime, err = localTime(f[cdrEnd], "EndTime", c); err != nil {
+		return err
+	}
+	if row.DurationSeconds, err = c.Seconds(firstValue(f[cdrDuration]), "Duration"); err != nil {
+		return err
+	}
+	if row.BillingSeconds, err = c.Seconds(firstValue(f[cdrBillable]), "BillableSeconds"); err != nil {
+		return err
+	}
+
+	if c.Zone != nil && row.Timestamp != 0 {
+		resolveLocalTimes(row, channelCreated(text(f[cdrUniqueID])), c)
+	}
+	// Without the zone, a change of the clock by an hour may lie within the call: its duration decides.
+	if d := row.DurationSeconds; d != nil && *d > 0 && row.EndedTime != 0 && row.EndedTime < row.Timestamp {
+		row.EndedTime = row.Timestamp + *d
+	}
+	outside := row.AnsweredTime < row.Timestamp || row.AnsweredTime > row.EndedTime
+	if b := row.BillingSeconds; b != nil && row.AnsweredTime != 0 && row.EndedTime >= row.Timestamp && outside {
+		row.AnsweredTime = max(row.Timestamp, row.EndedTime-*b)
+	}
+	return nil
+}
+
+// channelCreated returns the time at which the channel was created, in Unix seconds, which its unique id
+// begins with ("1795600800.7", or with the system's name "pbx1-1795600800.7"); 0 if it has another form.
+func channelCreated(uniqueID string) int64 {
+	clock, _, ok := strings.Cut(uniqueID[strings.LastIndexByte(uniqueID, '-')+1:], ".")
+	created, err := strconv.ParseInt(clock, 10, 64)
+	if !ok || err != nil || len(clock) != len("1795600800") {
+		return 0
+	}
+	return created
+}
+
+// maxClockSkew is the longest time before its end, by the switch's clock, at which a call's record may reach Kafka.
+const maxClockSkew = 5 * 60 // seconds
+
+// candidate is one of the times that a record's local times may be.
+type candidate struct {
+	start, end    int64
+	beforeChannel bool  // it begins before the channel was created
+	mismatch      int64 // of end - start and the duration
+	future        bool  // it ends after the record was stored
+}
+
+// resolveLocalTimes chooses among the times that have a row's local times, of which there are two in the
+// hour that the end of daylight saving time repeats: a start after the channel was created, the start and
+// end that match the duration best, and of those the first after the channel was created; where that is
+// unknown (0), the latest before the record was stored.
+func resolveLocalTimes(row *event.CDR, created int64, c format.Calendar) {
+	var best candidate
+	for _, start := range sameLocalTimes(row.Timestamp, c.Zone) {
+		for _, end := range sameLocalTimes(row.EndedTime, c.Zone) {
+			next := candidate{start: start, end: end, beforeChannel: start < created-1, future: max(start, end) > c.Recorded+maxClockSkew}
+			switch {
+			case end == 0: // unknown
+			case row.DurationSeconds != nil:
+				next.mismatch = max(end-start-*row.DurationSeconds, start+*row.DurationSeconds-end)
+			case end < start:
+				next.mismatch = start - end
+			}
+			if best.start == 0 || next.compare(&best, created != 0) < 0 {
+				best = next
+			}
+		}
+	}
+	row.Timestamp, row.EndedTime = best.start, best.end
+
+	for _, answered := range sameLocalTimes(row.AnsweredTime, c.Zone) {
+		if answered >= row.Timestamp && (row.AnsweredTime < row.Timestamp || answered < row.AnsweredTime) {
+			row.AnsweredTime = answered // the first after the start
+		}
+	}
+}
+
+// compare orders candidates, the more likely one first.
+func (a *candidate) compare(b *candidate, createdKnown bool) int {
+	order := cmp.Or(compareBool(a.beforeChannel, b.beforeChannel), cmp.Compare(a.mismatch, b.mismatch), compareBool(a.future, b.future))
+	switch {
+	case order != 0:
+		return order
+	case createdKnown || a.future:
+		return cmp.Compare(a.start, b.start)
+	}
+	return cmp.Compare(b.start, a.start)
+}
+
+// compareBool orders false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
+}
+
+// sameLocalTimes returns the times with the date and time of t in the zone, t first; 0 is unknown.
+func sameLocalTimes(t int64, zone *time.Location) []int64 {
+	times := []int64{t}
+	if t == 0 {
+		return times
+	}
+	local := time.Unix(t, 0).In(zone)
+	_, offset := local.Zone()
+	wallClock := t + int64(offset)
+	begin, end := local.ZoneBounds()
+	if !begin.IsZero() {
+		if _, offsetBefore := begin.Add(-time.Second).Zone(); wallClock-int64(offsetBefore) < begin.Unix() {
+			times = append(times, wallClock-int64(offsetBefore))
+		}
+	}
+	if !end.IsZero() {
+		if _, offsetAfter := end.Zone(); wallClock-int64(offsetAfter) >= end.Unix() {
+			times = append(times, wallClock-int64(offsetAfter))
+		}
+	}
+	return times
+}
+
+// localTime reads "2006-01-02 15:04:05" in the calendar's zone; "" is unknown, 0, and an impossible time is
+// left out.
+func localTime(v jsonscan.Value, field string, c format.Calendar) (int64, error) {
+	s := text(v)
+	if s == "" {
+		return 0, nil
+	}
+	zone := c.Zone
+	if zone == nil {
+		zone = time.UTC
+	}
+	t, err := time.ParseInLocation(time.DateTime, s, zone)
+	if err != nil {
+		return 0, format.RejectType(field, "a time YYYY-MM-DD HH:MM:SS")
+	}
+	clock, err := c.Check(t.Unix(), field)
+	if err != nil {
+		return c.LeaveOut(), nil
+	}
+	return clock, nil
+}
