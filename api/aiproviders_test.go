@@ -123,7 +123,7 @@ func TestProvidersBodiesAreReadStrictly(t *testing.T) {
 	form := maps.Clone(h)
 	form["Content-Type"] = "text/plain"
 	e.want(415, "POST", aiProvidersPath, form, providerBody, nil)
-	e.want(413, "POST", aiProvidersPath, h, `{"name":"`+strings.Repeat("x", maxBodyBytes)+`"}`, nil)
+	e.want(413, "POST", aiProvidersPath, h, `{"name":"`+strings.Repeat("x", 1<<20)+`"}`, nil)
 }
 
 func TestAProvidersTestTellsWhatHappened(t *testing.T) {

@@ -47,6 +47,9 @@ type API struct {
 	metrics *metrics
 	panics  *panics.Recoverer
 	echo    *echo.Echo
+
+	strangers *bodyBudget // bodies of requests that are not authenticated
+	callers   *bodyBudget
 }
 
 // New returns the API with the routes of deps.
@@ -66,7 +69,10 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	if deps.AIOpener == nil && (deps.AITester != nil || deps.AIAnnouncer != nil || deps.AIMedia != nil) {
 		return nil, errors.New("api: AIOpener is missing")
 	}
-	a := &API{config: config.withDefaults(), deps: deps, auth: auth{deps.Auth}, log: log, echo: echo.New()}
+	a := &API{
+		config: config.withDefaults(), deps: deps, auth: auth{deps.Auth}, log: log, echo: echo.New(),
+		strangers: newBodyBudget(strangerLimits()), callers: newBodyBudget(callerLimits()),
+	}
 	routes := a.routes()
 	a.metrics, a.panics = newMetrics(reg, routes), panics.New(reg, log)
 	a.panics.InitMetrics(panicPlace)
@@ -75,7 +81,7 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	if deps.Tracer != nil {
 		a.echo.Use(a.withSpan)
 	}
-	a.echo.Use(a.withAccessLog, a.withMetrics, withSecurityHeaders, a.withErrorResponse, rejectExtraSlashes, withDecodedParams)
+	a.echo.Use(a.withAccessLog, a.withMetrics, withSecurityHeaders, a.withErrorResponse, rejectExtraSlashes, withDecodedParams, a.withBodyLease)
 	for _, r := range routes {
 		handle := withScope(r.scope, r.handle)
 		if !r.noTimeout && !r.longLived {

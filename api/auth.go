@@ -51,6 +51,11 @@ func requestCredentials(r *http.Request) (credentials, error) {
 	return credentials{token: strings.TrimSpace(token)}, nil
 }
 
+// hasCredential reports whether a header of the request has a token or key.
+func hasCredential(r *http.Request) bool {
+	return r.Header.Get("Authorization") != "" || r.Header.Get("X-API-Key") != ""
+}
+
 // hasPassword reports whether a login's body has username, password or domain.
 func hasPassword(body *jsonObject) bool {
 	return body.Has("username") || body.Has("password") || body.Has("domain")

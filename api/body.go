@@ -1,51 +1,34 @@
 package api
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/jsonscan"
 )
 
-const (
-	maxBodyBytes = 1 << 20 // of JSON
-	maxDepth     = 100     // of nested arrays and objects
-)
+const maxDepth = 100 // of nested arrays and objects
 
 const invalidBody = "Invalid request body"
 
-// decode reads and parses the request's body, which must be one JSON object of at most
-// maxBodyBytes without repeated names.
+// decode reads and parses the request's body, which must be one JSON object within the
+// limits of the request's caller, without repeated names.
 func decode(c echo.Context) (*jsonObject, error) {
-	r := c.Request()
-	if err := checkContentType(r.Header); err != nil {
+	if err := checkContentType(c.Request().Header); err != nil {
 		return nil, err
 	}
-	tooLarge := fault.New(fault.KindTooLarge, "The body is over 1 MiB")
-	if r.ContentLength > maxBodyBytes {
-		return nil, tooLarge
+	r := newBodyReader(c)
+	if err := r.read(); err != nil {
+		return nil, err
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(c.Response().Writer, r.Body, maxBodyBytes))
-	var tooLong *http.MaxBytesError
-	if errors.As(err, &tooLong) {
-		return nil, tooLarge
-	}
-	if err != nil {
-		return nil, &fault.Error{Kind: fault.KindInvalid, Message: "The body is truncated", Cause: err}
-	}
-	if !utf8.Valid(body) {
-		return nil, fault.Invalid("The body is not valid UTF-8")
-	}
-	return parse(body)
+	return r.parse()
 }
 
 // decodeRaw is decode for a handler that passes the members to another package's parser.
@@ -54,7 +37,7 @@ func decodeRaw(c echo.Context) (map[string]json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return body.Raw()
+	return body.Raw(), nil
 }
 
 // checkContentType returns fault.KindUnsupported for a Content-Type other than JSON in
@@ -83,83 +66,32 @@ func checkEncoding(header http.Header) error {
 	return nil
 }
 
-func parse(body []byte) (*jsonObject, error) {
-	p := parser{json.NewDecoder(bytes.NewReader(body))}
-	p.UseNumber()
-	value, err := p.value(maxDepth)
+// parse parses a body within limits, and returns the number of its values.
+func parse(body []byte, limits bodyLimits) (o *jsonObject, values int, err error) {
+	v, values, err := jsonscan.Strict{MaxDepth: limits.depth, MaxValues: limits.values}.Parse(body)
 	if err != nil {
-		return nil, syntaxError(err)
+		return nil, 0, bodyError(err, limits)
 	}
-	if _, err := p.Token(); !errors.Is(err, io.EOF) {
-		return nil, fault.Invalid("The body has data after the JSON value")
+	if v.Kind() != jsonscan.Object {
+		return nil, 0, fault.Invalid("The body must be a JSON object")
 	}
-	members, ok := value.(map[string]any)
-	if !ok {
-		return nil, fault.Invalid("The body must be a JSON object")
-	}
-	return newObject(members), nil
+	return newObject(v), values, nil
 }
 
-// syntaxError returns a fault of the parser unchanged, and fault.KindInvalid for an error of
-// the JSON decoder.
-func syntaxError(err error) error {
-	var f *fault.Error
-	if errors.As(err, &f) {
-		return f
+// bodyError returns the fault for an error of jsonscan.
+func bodyError(err error, limits bodyLimits) error {
+	var repeated *jsonscan.RepeatedError
+	switch {
+	case errors.As(err, &repeated):
+		return fault.InvalidField(repeated.Name, "repeated", invalidBody)
+	case errors.Is(err, jsonscan.ErrUTF8):
+		return fault.Invalid("The body is not valid UTF-8")
+	case errors.Is(err, jsonscan.ErrTrailing):
+		return fault.Invalid("The body has data after the JSON value")
+	case errors.Is(err, jsonscan.ErrDepth):
+		return fault.Invalid(fmt.Sprintf("The body is nested more than %d deep", limits.depth))
+	case errors.Is(err, jsonscan.ErrTooMany):
+		return fault.Invalid(fmt.Sprintf("The body has more than %d values", limits.values))
 	}
 	return &fault.Error{Kind: fault.KindInvalid, Message: "The body is not JSON", Cause: err}
-}
-
-// parser builds a value from JSON tokens. Unlike json.Unmarshal it refuses repeated names
-// and more than maxDepth levels.
-type parser struct{ *json.Decoder }
-
-func (p parser) value(depth int) (any, error) {
-	token, err := p.Token()
-	if err != nil {
-		return nil, err
-	}
-	opening, ok := token.(json.Delim)
-	if !ok {
-		return token, nil
-	}
-	if depth == 0 {
-		return nil, fault.Invalid(fmt.Sprintf("The body is nested more than %d deep", maxDepth))
-	}
-	if opening == '[' {
-		return p.array(depth - 1)
-	}
-	return p.parseMembers(depth - 1)
-}
-
-func (p parser) array(depth int) (any, error) {
-	elements := []any{}
-	for p.More() {
-		element, err := p.value(depth)
-		if err != nil {
-			return nil, err
-		}
-		elements = append(elements, element)
-	}
-	_, err := p.Token() // ]
-	return elements, err
-}
-
-func (p parser) parseMembers(depth int) (any, error) {
-	members := make(map[string]any)
-	for p.More() {
-		token, err := p.Token()
-		if err != nil {
-			return nil, err
-		}
-		name, _ := token.(string) // the decoder returns only strings here
-		if _, repeated := members[name]; repeated {
-			return nil, fault.InvalidField(name, "repeated", invalidBody)
-		}
-		if members[name], err = p.value(depth); err != nil {
-			return nil, err
-		}
-	}
-	_, err := p.Token() // }
-	return members, err
 }

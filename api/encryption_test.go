@@ -147,7 +147,7 @@ func TestRefusedConfigurationsChangeNothing(t *testing.T) {
 		}
 	}
 	e.want(415, "PUT", encryptionPath, withHeader(admin, "Content-Type", "text/plain"), `{"enabled":true}`, nil)
-	e.want(413, "PUT", encryptionPath, admin, `{"enabled":true,"key":"`+strings.Repeat("k", maxBodyBytes)+`"}`, nil)
+	e.want(413, "PUT", encryptionPath, admin, `{"enabled":true,"key":"`+strings.Repeat("k", 1<<20)+`"}`, nil)
 	e.want(405, http.MethodPost, encryptionPath, admin, `{"enabled":true}`, nil)
 	if after := e.want(200, "GET", encryptionPath, admin, "", nil).Body.String(); after != before {
 		t.Errorf("was %s\nis %s", before, after)

@@ -2,13 +2,12 @@ package api
 
 import (
 	"encoding/json"
-	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/jsonscan"
 	"trunkline/internal/report"
 )
 
@@ -32,74 +31,96 @@ const (
 //	}
 //
 // Err adds an error for each member that was not read: it is unknown.
+//
+// It decodes a member when it is read, so that a body costs no more memory than its bytes
+// and the members that the request has.
 type jsonObject struct {
-	members map[string]any
-	path    string // of the object in the body, "" or ending in "."
-	faults  *[]fault.Field
-	nested  []*jsonObject
+	raw    jsonscan.Value // an object, or nil
+	taken  []string       // names of the members that were read
+	path   string         // of the object in the body, "" or ending in "."
+	faults *[]fault.Field
+	nested []*jsonObject
 }
 
-func newObject(members map[string]any) *jsonObject {
-	return &jsonObject{members: members, faults: new([]fault.Field)}
+// maxFaults is the maximum number of errors of a body that are reported.
+const maxFaults = 100
+
+func newObject(raw jsonscan.Value) *jsonObject {
+	return &jsonObject{raw: raw, faults: new([]fault.Field)}
+}
+
+// inner returns the nested object raw, which the body has at path.
+func (o *jsonObject) inner(path string, raw jsonscan.Value) *jsonObject {
+	inner := &jsonObject{raw: raw, path: o.path + path + ".", faults: o.faults}
+	o.nested = append(o.nested, inner)
+	return inner
 }
 
 func (o *jsonObject) fault(name, code, message string) {
-	*o.faults = append(*o.faults, fault.Field{Field: o.path + name, Code: code, Message: message})
+	if len(*o.faults) < maxFaults {
+		*o.faults = append(*o.faults, fault.Field{Field: o.path + name, Code: code, Message: message})
+	}
 }
 
-// takeMember removes a member and returns it.
-func (o *jsonObject) takeMember(name string, need requirement) (any, bool) {
-	v, ok := o.members[name]
-	delete(o.members, name)
-	if !ok && need == required {
+// find returns a member; nil if it is absent.
+func (o *jsonObject) find(name string) (found jsonscan.Value) {
+	o.raw.Each(func(key []byte, value jsonscan.Value) {
+		if string(key) == name {
+			found = value
+		}
+	})
+	return found
+}
+
+// take returns a member and marks it as read. It returns nil if the member is absent or
+// was read before.
+func (o *jsonObject) take(name string, need requirement) jsonscan.Value {
+	var found jsonscan.Value
+	if !slices.Contains(o.taken, name) {
+		found = o.find(name)
+		o.taken = append(o.taken, name)
+	}
+	if found == nil && need == required {
 		o.fault(name, "required", "is required")
 	}
-	return v, ok
+	return found
 }
 
-// typedMember returns a member of type T. For another type, including null, it adds an
-// error and returns the zero T.
-func typedMember[T any](o *jsonObject, name string, need requirement, want string) T {
-	var zero T
-	v, ok := o.takeMember(name, need)
-	if !ok {
-		return zero
-	}
-	t, ok := v.(T)
-	if !ok {
+// takeKind is take for a member that must be of a kind. For another one, including null,
+// it adds an error and returns nil.
+func (o *jsonObject) takeKind(name string, need requirement, kind jsonscan.Kind, want string) jsonscan.Value {
+	found := o.take(name, need)
+	if found != nil && found.Kind() != kind {
 		o.fault(name, "wrong_type", "must be "+want)
-		return zero
+		return nil
 	}
-	return t
+	return found
 }
 
 // Has reports whether the member is present and was not read yet, for members whose absence
 // differs from the zero value.
 func (o *jsonObject) Has(name string) bool {
-	_, ok := o.members[name]
-	return ok
+	return !slices.Contains(o.taken, name) && o.find(name) != nil
 }
 
 // String reads a string; a required one must not be empty.
 func (o *jsonObject) String(name string, need requirement) string {
-	v, present := o.takeMember(name, need)
-	s, ok := v.(string)
-	switch {
-	case !present:
-	case !ok:
-		o.fault(name, "wrong_type", "must be a string")
-	case s == "" && need == required:
+	found := o.takeKind(name, need, jsonscan.String, "a string")
+	text, _ := found.Text()
+	if found != nil && len(text) == 0 && need == required {
 		o.fault(name, "required", "must not be empty")
 	}
-	return s
+	return string(text)
 }
 
 // Int reads a whole number.
 func (o *jsonObject) Int(name string, need requirement) int64 {
-	v, present := o.takeMember(name, need)
-	number, ok := v.(json.Number)
-	n, err := strconv.ParseInt(number.String(), 10, 64)
-	if present && (!ok || err != nil) {
+	found := o.take(name, need)
+	if found == nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(string(found), 10, 64)
+	if err != nil {
 		o.fault(name, "wrong_type", "must be a whole number")
 		return 0
 	}
@@ -108,58 +129,46 @@ func (o *jsonObject) Int(name string, need requirement) int64 {
 
 // Strings reads an array of strings.
 func (o *jsonObject) Strings(name string, need requirement) []string {
-	elements := typedMember[[]any](o, name, need, "an array of strings")
 	var all []string
-	for i, element := range elements {
-		s, ok := element.(string)
-		if !ok {
+	i := 0
+	for element := range o.takeKind(name, need, jsonscan.Array, "an array of strings").Elements() {
+		text, ok := element.Text()
+		if ok {
+			all = append(all, string(text))
+		} else {
 			o.fault(name+"["+strconv.Itoa(i)+"]", "wrong_type", "must be a string")
-			continue
 		}
-		all = append(all, s)
+		i++
 	}
 	return all
 }
 
 // Object reads a nested object. It is never nil: an absent one has no members.
 func (o *jsonObject) Object(name string, need requirement) *jsonObject {
-	inner := &jsonObject{
-		members: typedMember[map[string]any](o, name, need, "an object"),
-		path:    o.path + name + ".",
-		faults:  o.faults,
-	}
-	o.nested = append(o.nested, inner)
-	return inner
+	return o.inner(name, o.takeKind(name, need, jsonscan.Object, "an object"))
 }
 
 // Objects reads an array of objects.
 func (o *jsonObject) Objects(name string, need requirement) (all []*jsonObject) {
-	for i, element := range typedMember[[]any](o, name, need, "an array of objects") {
+	i := 0
+	for element := range o.takeKind(name, need, jsonscan.Array, "an array of objects").Elements() {
 		elementName := name + "[" + strconv.Itoa(i) + "]"
-		members, ok := element.(map[string]any)
-		if !ok {
+		if element.Kind() == jsonscan.Object {
+			all = append(all, o.inner(elementName, element))
+		} else {
 			o.fault(elementName, "wrong_type", "must be an object")
-			continue
 		}
-		inner := &jsonObject{members: members, path: o.path + elementName + ".", faults: o.faults}
-		o.nested = append(o.nested, inner)
-		all = append(all, inner)
+		i++
 	}
 	return all
 }
 
-// Raw returns the members as JSON, for another package's parser.
-func (o *jsonObject) Raw() (map[string]json.RawMessage, error) {
-	members := make(map[string]json.RawMessage, len(o.members))
-	for name, value := range o.members {
-		raw, err := json.Marshal(value)
-		if err != nil {
-			return nil, fmt.Errorf("writing a member of the body: %w", err)
-		}
-		members[name] = raw
-	}
-	o.members = nil
-	return members, nil
+// Raw returns all members as JSON, for another package's parser.
+func (o *jsonObject) Raw() map[string]json.RawMessage {
+	members := make(map[string]json.RawMessage)
+	o.raw.Each(func(key []byte, value jsonscan.Value) { members[string(key)] = json.RawMessage(value) })
+	o.raw = nil
+	return members
 }
 
 // Err returns the errors of the members as fault.KindInvalid, or nil.
@@ -172,7 +181,14 @@ func (o *jsonObject) Err(message string) error {
 }
 
 func (o *jsonObject) addUnknownFaults() {
-	for _, name := range slices.Sorted(maps.Keys(o.members)) {
+	var unknown []string
+	o.raw.Each(func(key []byte, _ jsonscan.Value) {
+		if len(unknown) < maxFaults && !slices.Contains(o.taken, string(key)) {
+			unknown = append(unknown, string(key))
+		}
+	})
+	slices.Sort(unknown)
+	for _, name := range unknown {
 		o.fault(name, "unknown", "is not a field of this request")
 	}
 	for _, inner := range o.nested {

@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"trunkline/internal/fault"
+	"trunkline/internal/jsonscan"
 )
 
 func parseObject(t *testing.T, text string) *jsonObject {
 	t.Helper()
-	o, err := parse([]byte(text))
+	o, _, err := parse([]byte(text), callerLimits())
 	must(t, err)
 	return o
 }
@@ -22,7 +23,7 @@ func TestObjectReadsEveryKind(t *testing.T) {
 	if !o.Has("s") || o.Has("z") {
 		t.Error("Has")
 	}
-	if s, b, n, l := o.String("s", required), typedMember[bool](o, "b", required, "a boolean"), o.Int("n", required), o.Strings("l", required); s != "x" || !b || n != -7 || !reflect.DeepEqual(l, []string{"a", "b"}) {
+	if s, b, n, l := o.String("s", required), o.takeKind("b", required, jsonscan.Bool, "a boolean") != nil, o.Int("n", required), o.Strings("l", required); s != "x" || !b || n != -7 || !reflect.DeepEqual(l, []string{"a", "b"}) {
 		t.Error(s, b, n, l)
 	}
 	if q := o.Object("o", required).Object("p", required).String("q", required); q != "deep" {
@@ -38,7 +39,7 @@ func TestObjectReadsEveryKind(t *testing.T) {
 
 func TestObjectGathersEveryFault(t *testing.T) {
 	o := parseObject(t, `{"b":"true","n":1.5,"huge":99999999999999999999,"l":{"a":1},"o":{"q":null,"extra":1},"p":[],"more":0}`)
-	typedMember[bool](o, "b", required, "a boolean")
+	o.takeKind("b", required, jsonscan.Bool, "a boolean")
 	o.Int("n", required)
 	o.Int("huge", optional)
 	o.Int("gone", required)
@@ -67,7 +68,7 @@ func FuzzParse(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		o, err := parse(body)
+		o, _, err := parse(body, callerLimits())
 		if err != nil {
 			if fault.KindOf(err) != fault.KindInvalid {
 				t.Fatal(err)
@@ -78,8 +79,8 @@ func FuzzParse(f *testing.F) {
 		if err := json.Unmarshal(body, &want); err != nil {
 			t.Fatalf("took %q: %v", body, err)
 		}
-		if len(o.members) != len(want) {
-			t.Fatalf("%q: %v", body, o.members)
+		if members := o.Raw(); len(members) != len(want) {
+			t.Fatalf("%q: %v", body, members)
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 
 	"trunkline/fanout"
 	"trunkline/identity"
+	"trunkline/internal/fault"
 )
 
 // Channel is the events channel.
@@ -30,6 +31,7 @@ type Subscriptions interface {
 type ChannelLogins interface {
 	EventsLogin(ctx context.Context, c identity.Credentials, f identity.Filter) (token string, expiresIn time.Duration, err error)
 	IsProviderToken(token string) bool
+	CheckProviderToken(ctx context.Context, token, address string) error
 	EventsLoginByToken(ctx context.Context, token, address string, f identity.Filter) (channel string, expiresIn time.Duration, err error)
 	EventsExchange(ctx context.Context, p *identity.Principal, address string, f identity.Filter) (token string, expiresIn time.Duration, err error)
 }
@@ -41,7 +43,7 @@ type channelRoutes struct {
 }
 
 func (r channelRoutes) handleLogin(c echo.Context) error {
-	body, err := decode(c)
+	body, err := r.decodeLogin(c)
 	if err != nil {
 		return err
 	}
@@ -60,12 +62,52 @@ func (r channelRoutes) handleLogin(c echo.Context) error {
 	}{token, seconds(expiresIn)}, err)
 }
 
+// decodeLogin is decode for a login. The body of one with a username and password has the
+// limits of strangers. A larger body is read only after the token or key in the request's
+// header was accepted.
+func (r channelRoutes) decodeLogin(c echo.Context) (*jsonObject, error) {
+	if err := checkContentType(c.Request().Header); err != nil {
+		return nil, err
+	}
+	reader := newBodyReader(c)
+	err := reader.read()
+	large := fault.KindOf(err) == fault.KindTooLarge && hasCredential(c.Request())
+	if large {
+		if err = r.authenticateHeader(c); err == nil {
+			reader.raiseLimits()
+			err = reader.read()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+
+	body, err := reader.parse()
+	if err == nil && large && hasPassword(body) {
+		return nil, fault.New(fault.KindTooLarge, "The body of a login with a password is over 16 KiB")
+	}
+	return body, err
+}
+
+// authenticateHeader checks the token of the OpenID Connect provider, portal token or API
+// key in the request's header.
+func (r channelRoutes) authenticateHeader(c echo.Context) error {
+	sent, err := requestCredentials(c.Request())
+	if err != nil {
+		return err
+	}
+	if r.logins.IsProviderToken(sent.token) {
+		return r.logins.CheckProviderToken(c.Request().Context(), sent.token, c.RealIP())
+	}
+	_, err = r.auth.authenticateAny(c)
+	return err
+}
+
 // chooseLogin returns the login for the credentials of the request: username and password
 // in the body, or else a token of the OpenID Connect provider, a portal token or an API
 // key.
 func (r channelRoutes) chooseLogin(c echo.Context, body *jsonObject) (login func(identity.Filter) (token string, expiresIn time.Duration, err error), err error) {
-	header := c.Request().Header
-	if hasPassword(body) || header.Get("Authorization") == "" && header.Get("X-API-Key") == "" {
+	if hasPassword(body) || !hasCredential(c.Request()) {
 		credentials := readCredentials(body, c)
 		return func(f identity.Filter) (string, time.Duration, error) {
 			return r.logins.EventsLogin(c.Request().Context(), credentials, f)

@@ -127,7 +127,7 @@ func (r webhookRoutes) handleUpdate(c echo.Context, account identity.Account) er
 	body.readOnly("account_id", found.AccountID)
 	body.readOnly("created_at", found.CreatedAt.Unix())
 	for _, name := range []string{"updated_at", "status", "failures", "last_error", "failed_at", "next_try_at", "paused_at"} {
-		body.takeMember(name, optional) // the delivery may have changed it since it was read
+		body.take(name, optional) // the delivery may have changed it since it was read
 	}
 	config, err := readWebhook(body)
 	if err != nil {

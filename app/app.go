@@ -30,6 +30,7 @@ import (
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
 	"trunkline/internal/masterkey"
+	"trunkline/internal/memorylimit"
 	"trunkline/internal/selfcheck"
 	"trunkline/internal/sqldb"
 	"trunkline/internal/tracing"
@@ -86,6 +87,9 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 	}()
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	registerProcessMetrics(a.registry, cfg.Version, a.health)
+	if limit := memorylimit.Follow(os.DirFS("/"), os.Getenv); limit > 0 {
+		a.log.Info("memory limit set to nine tenths of the container's", "bytes", limit)
+	}
 	if err := a.dataDir().Prepare(); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,236 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"trunkline/identity"
+)
+
+// hostileBody is a body of about size bytes that becomes many maps where it is decoded
+// into them.
+func hostileBody(size int) string {
+	const element = `{"":0},`
+	return `{"username":[` + strings.Repeat(element, size/len(element)) + `0],"password":"p","domain":"d"}`
+}
+
+// memoryInUse returns the bytes of the heap and the stacks, garbage included.
+func memoryInUse() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapInuse + m.StackInuse
+}
+
+// attackers are connections that have sent all of a request but the last byte of its body.
+type attackers struct {
+	t     *testing.T
+	conns []net.Conn
+}
+
+func (a *attackers) add(address, method, path, body string) {
+	conn, err := net.Dial("tcp", address)
+	must(a.t, err)
+	a.t.Cleanup(func() { _ = conn.Close() })
+	a.conns = append(a.conns, conn)
+	_, err = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", method, path, len(body))
+	must(a.t, err)
+	// The server may have refused the request already.
+	_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
+	_, _ = io.WriteString(conn, body[:len(body)-1])
+}
+
+// finish sends the last byte on all connections, and counts the answers by status. A
+// connection that the server closed counts as 0.
+func (a *attackers) finish() map[int]int {
+	for _, conn := range a.conns {
+		_ = conn.SetDeadline(time.Now().Add(time.Minute))
+		_, _ = io.WriteString(conn, "}")
+	}
+	statuses := make(map[int]int)
+	reader := bufio.NewReader(nil)
+	for _, conn := range a.conns {
+		reader.Reset(conn)
+		status := 0
+		if answer, err := http.ReadResponse(reader, nil); err == nil {
+			status = answer.StatusCode
+		}
+		statuses[status]++
+	}
+	return statuses
+}
+
+// watchMemory reports how far memory grows until stop is called.
+func watchMemory() (stop func() (growth uint64)) {
+	runtime.GC()
+	before, peak := memoryInUse(), uint64(0)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			peak = max(peak, memoryInUse())
+			select {
+			case <-ctx.Done():
+			case <-time.After(2 * time.Millisecond): // between two samples
+			}
+		}
+	}()
+	return func() uint64 {
+		cancel()
+		<-ended
+		return max(peak, before) - before
+	}
+}
+
+// from2 is a client with another address than the attackers have.
+func from2() *http.Client {
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	return &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext}}
+}
+
+// A thousand requests with bodies that were chosen for what they cost grow the memory by at
+// most 64 MB, on every door that reads a body of strangers, and others are answered while
+// these hold what they got.
+func TestStrangersDoNotExhaustMemory(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the other client needs the address 127.0.0.2")
+	}
+	for _, door := range []struct{ method, path string }{
+		{"POST", "/ucp/v2/login"},
+		{"POST", "/ucp/v2/login/refresh"},
+		{"POST", "/ucp/v2/otp"},
+		{"PUT", "/ucp/v2/otp"},
+		{"POST", channelAPI + "/login"},
+		{"POST", channelSocket + "/login"},
+		{"POST", "/api/v2/ingest/freeswitch"},
+		{"PUT", "/ucp/v2/password"},
+		{"POST", accountsPath},
+	} {
+		t.Run(door.method+door.path, func(t *testing.T) {
+			e := newEnv(t)
+			server := httptest.NewServer(e.api)
+			defer server.Close()
+			client := from2()
+			defer client.CloseIdleConnections()
+			large, small := hostileBody(1_000_000), hostileBody(15<<10)
+
+			growth := watchMemory()
+			attack := &attackers{t: t}
+			for i := range 1000 {
+				body := small
+				if i%4 == 0 {
+					body = large
+				}
+				attack.add(server.Listener.Addr().String(), door.method, door.path, body)
+			}
+			answer, err := client.Post(server.URL+"/ucp/v2/login", "application/json", strings.NewReader(loginBody("alice")))
+			must(t, err)
+			_ = answer.Body.Close()
+			statuses := attack.finish()
+			grown := growth()
+			t.Logf("%d MB; answers: %v", grown>>20, statuses)
+
+			if answer.StatusCode != http.StatusOK {
+				t.Errorf("another client: %d", answer.StatusCode)
+			}
+			if statuses[http.StatusOK] > 0 || statuses[http.StatusInternalServerError] > 0 {
+				t.Errorf("answers: %v", statuses)
+			}
+			if grown > 64<<20 {
+				t.Errorf("memory grew by %d MB; answers: %v", grown>>20, statuses)
+			}
+			e.want(http.StatusOK, "POST", "/ucp/v2/login", nil, loginBody("alice"), nil)
+		})
+	}
+}
+
+// The budget of bodies is for all of one address and of all addresses, and is returned.
+func TestBodyBudget(t *testing.T) {
+	budget := newBodyBudget(bodyLimits{heldBytes: 100, shares: 4})
+	for i, tc := range []struct {
+		holder string
+		bytes  int64
+		want   bool
+	}{
+		{"a", 25, true}, {"a", 1, false}, {"b", 25, true}, {"c", 25, true}, {"d", 20, true}, {"e", 6, false}, {"e", 5, true},
+	} {
+		if got := budget.take(tc.holder, tc.bytes); got != tc.want {
+			t.Errorf("%d: %s took %d: %v", i, tc.holder, tc.bytes, got)
+		}
+	}
+	budget.giveBack("a", 25)
+	if !budget.take("a", 10) || len(budget.holders) != 5 {
+		t.Errorf("after a return: %v", budget.holders)
+	}
+}
+
+// Every request returns what it took.
+func TestBodiesAreReturnedToTheBudget(t *testing.T) {
+	e := newEnv(t)
+	e.want(200, "POST", "/ucp/v2/login", nil, loginBody("alice"), nil)
+	e.want(400, "POST", "/ucp/v2/login", nil, hostileBody(10<<10), nil)
+	e.want(400, "POST", "/ucp/v2/login", nil, "{", nil)
+	e.want(413, "POST", "/ucp/v2/login", nil, hostileBody(20<<10), nil)
+	e.want(400, "POST", accountsPath, e.of("admin", ""), hostileBody(100<<10), nil)
+	if e.api.strangers.held != 0 || e.api.callers.held != 0 || len(e.api.strangers.holders)+len(e.api.callers.holders) != 0 {
+		t.Errorf("held: %d and %d bytes", e.api.strangers.held, e.api.callers.held)
+	}
+}
+
+// A login by header may have filters of up to 1 MiB; one by password may not, whatever
+// header it sends along.
+func TestLargeFiltersNeedACredentialInTheHeader(t *testing.T) {
+	e := newEnv(t)
+	ids := make([]string, 900)
+	for i := range ids {
+		ids[i] = fmt.Sprintf(`"queue-%035d"`, i)
+	}
+	filter := `"queue_ids":[` + strings.Join(ids, ",") + `]`
+	session := e.loginUser("alice")
+	withKey, _, err := e.identity.CreateAPIKey(t.Context(), identity.NewAPIKey{Account: "demo", Scopes: []identity.Scope{identity.ScopeSubscribe}})
+	must(t, err)
+	ingestOnly, _, err := e.identity.CreateAPIKey(t.Context(), identity.NewAPIKey{Account: "demo", Scopes: []identity.Scope{identity.ScopeIngest}})
+	must(t, err)
+	withPassword := strings.TrimSuffix(loginBody("alice"), "}") + "," + filter + "}"
+
+	for _, path := range []string{channelAPI + "/login", channelSocket + "/login"} {
+		e.want(200, "POST", path, bearer(session.AccessToken), "{"+filter+"}", nil)
+		e.want(200, "POST", path, header{"X-API-Key": withKey}, "{"+filter+"}", nil)
+		e.want(403, "POST", path, header{"X-API-Key": ingestOnly}, "{"+filter+"}", nil)
+		e.want(401, "POST", path, bearer("x.y.z"), "{"+filter+"}", nil)
+		e.want(413, "POST", path, nil, withPassword, nil)
+		e.want(413, "POST", path, bearer(session.AccessToken), withPassword, nil)
+	}
+}
+
+// A client that announces a body and does not send it holds no more than a first buffer.
+func TestAnAnnouncedBodyHoldsNothing(t *testing.T) {
+	e := newEnv(t)
+	server := httptest.NewServer(e.api)
+	defer server.Close()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	must(t, err)
+	defer func() { _ = conn.Close() }()
+	_, err = io.WriteString(conn, "POST /ucp/v2/login HTTP/1.1\r\nHost: x\r\nContent-Length: 16000\r\n\r\n{")
+	must(t, err)
+	held := func() int64 {
+		e.api.strangers.mu.Lock()
+		defer e.api.strangers.mu.Unlock()
+		return e.api.strangers.held
+	}
+	for end := time.Now().Add(time.Minute); held() == 0 && time.Now().Before(end); {
+		runtime.Gosched()
+	}
+	if got := held(); got != firstReadBytes {
+		t.Errorf("%d bytes held", got)
+	}
+}
