@@ -24,6 +24,7 @@ const (
 	Logout      Action = "logout"
 
 	PasswordUpdate Action = "password.update"
+	OTPEnrol       Action = "otp.enrol" // outcome begun, confirmed or refused
 	UserCreate     Action = "user.create"
 	UserUpdate     Action = "user.update"
 	UserDelete     Action = "user.delete"
@@ -60,7 +61,7 @@ const (
 
 // actions lists all actions, for metrics and for the check of a filter.
 var actions = []Action{
-	Login, LoginFailed, LoginLocked, Logout, PasswordUpdate, UserCreate, UserUpdate, UserDelete,
+	Login, LoginFailed, LoginLocked, Logout, PasswordUpdate, OTPEnrol, UserCreate, UserUpdate, UserDelete,
 	DeviceCreate, DeviceUpdate, DeviceDelete, APIKeyCreate, APIKeyUpdate, APIKeyDelete,
 	AccountCreate, AccountUpdate, AccountDelete, EncryptionRead, EncryptionUpdate,
 	RecordingStore, RecordingRead, RecordingDelete, AIProviderCreate, AIProviderUpdate, AIProviderDelete,

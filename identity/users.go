@@ -27,7 +27,7 @@ type NewUser struct {
 
 // userColumns are the columns that scanUser reads. The query names the table u.
 const userColumns = `u.id, u.account_id, u.username, COALESCE(u.presence_id, ''), u.role, u.clicktocall_id, u.created_at, u.generation,
-	COALESCE((SELECT o.subject FROM identity_oidc_users o WHERE o.user_id = u.id), '')`
+	COALESCE((SELECT o.subject FROM identity_oidc_subjects o WHERE o.user_id = u.id), '')`
 
 // scanUser scans a row with the columns of first, then userColumns.
 func scanUser(scan sqldb.ScanFunc, first ...any) (User, error) {
