@@ -57,6 +57,7 @@ const (
 	SIPRegisterFailed Action = "sip.register_failed"
 
 	SigningKeyRotate Action = "signingkey.rotate"
+	Pruned           Action = "audit.prune" // by retention; see pruning
 )
 
 // actions lists all actions, for metrics and for the check of a filter.
@@ -66,7 +67,7 @@ var actions = []Action{
 	AccountCreate, AccountUpdate, AccountDelete, EncryptionRead, EncryptionUpdate,
 	RecordingStore, RecordingRead, RecordingDelete, AIProviderCreate, AIProviderUpdate, AIProviderDelete,
 	WebhookCreate, WebhookUpdate, WebhookDelete, QueueConfigUpdate, CallCancel, CallRefuse, CDRExport, SIPRegisterFailed,
-	SigningKeyRotate,
+	SigningKeyRotate, Pruned,
 }
 
 // OutcomeOK is the outcome of a successful action. Other outcomes are the reason of a
