@@ -42,8 +42,8 @@ func TestAccountsOverHTTP(t *testing.T) {
 		t.Errorf("accounts %+v", page)
 	}
 	var made accountView
-	w := e.want(201, "POST", accountsPath, admin, `{"name":"Branch","domain":"Branch.Example","time_zone":"Europe/Berlin"}`, &made)
-	if made.TimeZone != "Europe/Berlin" || made.ParentID != "demo" || made.Domain != "branch.example" || w.Header().Get("Location") != accountsPath+"/"+made.ID {
+	w := e.want(201, "POST", accountsPath, admin, `{"name":"Branch","domain":"Branch.Demo.Local","time_zone":"Europe/Berlin"}`, &made)
+	if made.TimeZone != "Europe/Berlin" || made.ParentID != "demo" || made.Domain != "branch.demo.local" || w.Header().Get("Location") != accountsPath+"/"+made.ID {
 		t.Errorf("%+v %v", made, w.Header())
 	}
 	path := accountsPath + "/" + made.ID
@@ -51,34 +51,37 @@ func TestAccountsOverHTTP(t *testing.T) {
 	if tag != w.Header().Get("ETag") {
 		t.Errorf("ETag %s, then %s", w.Header().Get("ETag"), tag)
 	}
-	e.want(200, "PUT", path, withHeader(admin, "If-Match", tag), `{"id":"`+made.ID+`","name":"Office","domain":"branch.example","parent_id":"sub"}`, &made)
+	e.want(200, "PUT", path, withHeader(admin, "If-Match", tag), `{"id":"`+made.ID+`","name":"Office","domain":"branch.demo.local","parent_id":"sub"}`, &made)
 	if made.Name != "Office" || made.ParentID != "sub" {
 		t.Errorf("%+v", made)
 	}
-	e.want(412, "PUT", path, withHeader(admin, "If-Match", tag), `{"name":"Branch","domain":"branch.example"}`, nil)
-	e.want(200, "PUT", path, admin, `{"name":"Branch","domain":"branch.example"}`, &made)
+	e.want(412, "PUT", path, withHeader(admin, "If-Match", tag), `{"name":"Branch","domain":"branch.demo.local"}`, nil)
+	e.want(200, "PUT", path, admin, `{"name":"Branch","domain":"branch.demo.local"}`, &made)
 	if made.ParentID != "sub" || made.TimeZone != "Europe/Berlin" {
 		t.Errorf("absent fields change the account: %+v", made)
 	}
-	e.want(200, "PUT", path, admin, `{"name":"Branch","domain":"branch.example","time_zone":"Asia/Tokyo"}`, &made)
+	e.want(200, "PUT", path, admin, `{"name":"Branch","domain":"branch.demo.local","time_zone":"Asia/Tokyo"}`, &made)
 	if made.TimeZone != "Asia/Tokyo" {
 		t.Errorf("%+v", made)
 	}
 	for body, status := range map[string]int{
-		`{"name":"X","domain":"x.example","parent_id":"stranger"}`: 400,
-		`{"name":"X","domain":"x.example","parent_id":"nowhere"}`:  400,
-		`{"name":"X","domain":"x.example","parent_id":""}`:         400,
-		`{"name":"X"}`:                                      400,
-		`{"name":"X","domain":"stranger.local"}`:            409,
-		`{"name":"X","domain":"x.example","id":"stranger"}`: 409,
-		`{"name":"X","domain":"x.example","root":true}`:     400,
-		`{"name":"X","domain":"x.example","time_zone":"X"}`: 400,
+		`{"name":"X","domain":"x.demo.local","parent_id":"stranger"}`: 400,
+		`{"name":"X","domain":"x.demo.local","parent_id":"nowhere"}`:  400,
+		`{"name":"X","domain":"x.demo.local","parent_id":""}`:         400,
+		`{"name":"X"}`:                                         400,
+		`{"name":"X","domain":"stranger.local"}`:               400,
+		`{"name":"stranger","domain":"x.demo.local"}`:          409,
+		`{"name":"X","domain":"x.demo.local","id":"stranger"}`: 400,
+		`{"name":"X","domain":"x.example"}`:                    400,
+		`{"name":"X","domain":"127.0.0.1"}`:                    400,
+		`{"name":"X","domain":"x.demo.local","root":true}`:     400,
+		`{"name":"X","domain":"x.demo.local","time_zone":"X"}`: 400,
 	} {
 		if w := e.want(status, "POST", accountsPath, admin, body, nil); status == 409 && strings.Contains(w.Body.String(), "stranger") {
 			t.Errorf("a conflict names another's account: %s", w.Body)
 		}
 	}
-	e.want(400, "PUT", path, admin, `{"id":"other","name":"X","domain":"x.example"}`, nil)
+	e.want(400, "PUT", path, admin, `{"id":"other","name":"X","domain":"x.demo.local"}`, nil)
 	w = e.want(400, "PUT", accountsPath+"/sub", admin, `{"name":"sub","domain":"sub.demo.local","parent_id":"`+made.ID+`"}`, nil)
 	if !strings.Contains(w.Body.String(), `"field":"parent_id"`) {
 		t.Errorf("an account below itself: %s", w.Body)
@@ -231,8 +234,9 @@ func TestAPIKeysOverHTTP(t *testing.T) {
 	its := keysPath + "/" + keys.Data[slices.IndexFunc(keys.Data, func(k keyView) bool { return slices.Equal(k.Scopes, []identity.Scope{"admin"}) })].ID
 	e.want(409, "DELETE", its, manager, "", nil)
 	e.want(409, "PUT", its, manager, `{"scopes":["read"]}`, nil)
-	e.want(201, "POST", keysPath, withHeader(manager, "X-Account-ID", "sub"), `{}`, &made)
-	if made.AccountID != "sub" || !slices.Equal(made.Scopes, identity.DefaultScopes()) {
+	e.want(403, "POST", keysPath, withHeader(manager, "X-Account-ID", "sub"), `{}`, nil) // the default has more than the key
+	e.want(201, "POST", keysPath, withHeader(manager, "X-Account-ID", "sub"), `{"scopes":["admin"]}`, &made)
+	if made.AccountID != "sub" || !slices.Equal(made.Scopes, []identity.Scope{"admin"}) {
 		t.Errorf("%+v", made)
 	}
 	e.want(404, "GET", keysPath+"/"+made.ID, withHeader(manager, "X-Account-ID", "demo"), "", nil)

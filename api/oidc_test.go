@@ -94,7 +94,7 @@ func TestAUserOfAProviderIsCreatedBySubject(t *testing.T) {
 	if made.OIDCSubject != "u-1" || made.Password != "" {
 		t.Errorf("%+v", made)
 	}
-	e.want(409, "POST", accountsPath+"/demo/users", admin, `{"username":"other","oidc_subject":"u-1"}`, nil)
+	e.want(409, "POST", accountsPath+"/sub/users", admin, `{"username":"other","oidc_subject":"u-1"}`, nil)
 	e.want(400, "POST", accountsPath+"/demo/users", admin, `{"username":"other","oidc_subject":"u-2","password":"a long password of them"}`, nil)
 	one := accountsPath + "/sub/users/" + made.ID
 	e.want(200, "PUT", one, admin, `{"role":"user","oidc_subject":"u-1"}`, nil)

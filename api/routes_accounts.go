@@ -47,7 +47,7 @@ func (r directoryRoutes) handleCreateAccount(c echo.Context, caller *identity.Pr
 	}
 	n := identity.NewAccount{
 		ID: body.String("id", optional), Name: body.String("name", required), Domain: body.String("domain", required),
-		Parent: caller.AccountID, TimeZone: body.String("time_zone", optional),
+		Parent: caller.AccountID, TimeZone: body.String("time_zone", optional), By: caller,
 	}
 	if body.Has("parent_id") {
 		n.Parent = body.String("parent_id", required)
@@ -80,7 +80,7 @@ func (r directoryRoutes) handleUpdateAccount(c echo.Context, account identity.Ac
 	body.readOnly("created_at", account.CreatedAt.Unix())
 	u := identity.AccountUpdate{
 		Name: body.String("name", required), Domain: body.String("domain", required), Parent: account.ParentID,
-		TimeZone: body.String("time_zone", optional), IfMatch: c.Request().Header.Get("If-Match"),
+		TimeZone: body.String("time_zone", optional), IfMatch: c.Request().Header.Get("If-Match"), By: callerOf(c),
 	}
 	if body.Has("parent_id") {
 		if account.ID == callerOf(c).AccountID {

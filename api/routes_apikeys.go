@@ -83,7 +83,7 @@ func (r directoryRoutes) handleCreateKey(c echo.Context, account identity.Accoun
 	if err != nil {
 		return err
 	}
-	n := identity.NewAPIKey{Account: account.ID}
+	n := identity.NewAPIKey{Account: account.ID, By: callerOf(c)}
 	n.Name, n.Scopes = readKey(body, optional)
 	if at := body.expiry("expires_at"); at != nil {
 		n.ExpiresAt = *at
@@ -109,7 +109,7 @@ func (r directoryRoutes) handleUpdateKey(c echo.Context, key identity.APIKey) er
 	body.readOnly("id", key.ID)
 	body.readOnly("account_id", key.AccountID)
 	body.readOnly("created_at", key.CreatedAt.Unix())
-	u := identity.APIKeyUpdate{IfMatch: c.Request().Header.Get("If-Match")}
+	u := identity.APIKeyUpdate{IfMatch: c.Request().Header.Get("If-Match"), By: callerOf(c)}
 	u.Name, u.Scopes = readKey(body, required)
 	if at := body.expiry("expires_at"); at != nil && at.Unix() != key.ExpiresAt.Unix() {
 		u.ExpiresAt = at

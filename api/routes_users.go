@@ -58,6 +58,7 @@ func (r directoryRoutes) handleCreateUser(c echo.Context, account identity.Accou
 	n := identity.NewUser{
 		Account: account.ID, Username: body.String("username", required), PresenceID: body.String("presence_id", optional),
 		Role: identity.Role(body.String("role", optional)), OIDCSubject: body.String("oidc_subject", requirement(body.Has("oidc_subject"))),
+		By: callerOf(c),
 	}
 	var generated string
 	if n.Password = body.String("password", requirement(body.Has("password"))); n.Password == "" && n.OIDCSubject == "" {
@@ -90,7 +91,7 @@ func (r directoryRoutes) handleUpdateUser(c echo.Context, found identity.User) e
 	body.readOnly("oidc_subject", found.OIDCSubject)
 	u := identity.UserUpdate{
 		Role: identity.Role(body.String("role", required)), PresenceID: body.String("presence_id", optional),
-		IfMatch: c.Request().Header.Get("If-Match"),
+		IfMatch: c.Request().Header.Get("If-Match"), By: callerOf(c),
 	}
 	if body.Has("password") {
 		password := body.String("password", required)
@@ -101,6 +102,9 @@ func (r directoryRoutes) handleUpdateUser(c echo.Context, found identity.User) e
 	}
 	if found.ID == callerOf(c).UserID && u.Role != found.Role {
 		return errOwnObject("Your own role cannot be changed")
+	}
+	if found.ID == callerOf(c).UserID && u.Password != nil {
+		return fault.Conflict("Your own password is changed with PUT /ucp/v2/password, which asks for the current one")
 	}
 	stored, err := r.directory.UpdateUser(c.Request().Context(), found.ID, u)
 	return respondTagged(c, http.StatusOK, stored.ETag(), viewUser(stored), err)
@@ -113,8 +117,21 @@ func (r directoryRoutes) handleDeleteUser(c echo.Context, found identity.User) e
 	return noContent(c, r.directory.DeleteUserByID(c.Request().Context(), found.ID, c.Request().Header.Get("If-Match")))
 }
 
+// checkOTPChange returns fault.KindConflict for the caller's own one-time passwords: a
+// stolen session would make itself permanent. Whoever may not give the user credentials
+// gets fault.KindForbidden.
+func (r directoryRoutes) checkOTPChange(c echo.Context, found identity.User) error {
+	if found.ID == callerOf(c).UserID {
+		return fault.Conflict("Your own one-time passwords are replaced with POST /ucp/v2/otp, which asks for the current one, and deleted by another administrator")
+	}
+	return r.directory.CheckCredentials(callerOf(c), found.Role)
+}
+
 // handleEnrolOTP creates a one-time password secret for a user, which needs no confirmation.
 func (r directoryRoutes) handleEnrolOTP(c echo.Context, found identity.User) error {
+	if err := r.checkOTPChange(c, found); err != nil {
+		return err
+	}
 	enrolment, codes, err := r.directory.EnrolOTP(c.Request().Context(), found.AccountID, found.Username)
 	return respond(c, http.StatusCreated, struct {
 		Secret        string   `json:"secret"`
@@ -124,6 +141,9 @@ func (r directoryRoutes) handleEnrolOTP(c echo.Context, found identity.User) err
 }
 
 func (r directoryRoutes) handleDeleteOTP(c echo.Context, found identity.User) error {
+	if err := r.checkOTPChange(c, found); err != nil {
+		return err
+	}
 	return noContent(c, r.directory.DeleteOTP(c.Request().Context(), found.AccountID, found.Username))
 }
 
@@ -157,6 +177,9 @@ func (r directoryRoutes) handleCreateDevice(c echo.Context, found identity.User)
 	name := body.String("name", optional)
 	if err := body.Err("Invalid device"); err != nil {
 		return err
+	}
+	if err := r.directory.CheckCredentials(callerOf(c), identity.RoleUser); err != nil {
+		return err // a phone does not do more than a user
 	}
 	password, created, err := r.directory.CreateDevice(c.Request().Context(), found.AccountID, found.Username, name)
 	if err != nil {

@@ -23,9 +23,15 @@ func (a *App) buildAdmission() (*origination.Admission, error) {
 	if err != nil {
 		return nil, fmt.Errorf("numbers: %w", err)
 	}
-	limits, err := a.settings.Origination.Admission(plan, a.outsidePrefix())
+	limits, err := a.settings.Origination.Admission(plan, origination.Trunk{
+		Used: a.settings.SIP.Calls.Trunk.Address != "", OutsidePrefix: a.outsidePrefix(),
+	})
 	if err != nil {
 		return nil, err
+	}
+	if a.settings.SIP.Calls.Trunk.Address != "" && a.settings.Origination.OpenTrunk(a.settings.Numbers) {
+		a.log.Warn("sip.trunk takes no numbers: it cannot tell which leave the country; set numbers.country (or numbers.account_country), " +
+			"or name what may be dialled in origination.allow (or origination.account_allow)")
 	}
 	admission := origination.NewAdmission(limits, origination.AdmissionDeps{
 		Limiter: a.limiter, Slots: origination.NewRedisSlots(a.redis, a.settings.Redis.KeyPrefix), Audit: a.audit,

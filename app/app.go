@@ -153,7 +153,7 @@ func (a *App) openIdentity(ctx context.Context) error {
 		return err
 	}
 	a.limiter = limiter
-	if a.identity, err = identity.New(ctx, identity.Config{Settings: a.settings.Auth, PartitionOf: a.accountPartition}, a.db, a.keys, limiter, a.audit, a.registry, a.log); err != nil {
+	if a.identity, err = identity.New(ctx, a.identityConfig(), a.db, a.keys, limiter, a.audit, a.registry, a.log); err != nil {
 		return fmt.Errorf("identity: %w", err)
 	}
 	if err := a.requireIdentitySecrets(ctx); err != nil {

@@ -47,3 +47,21 @@ func (a accountDirectory) Exists(ctx context.Context, id string) (bool, error) {
 func (a accountDirectory) MayName(caller *identity.Principal, accountID string) bool {
 	return a.identity.Tree().Contains(caller.AccountID, accountID)
 }
+
+// identityConfig returns the configuration of the directory. The server's own names are
+// those in the settings, the host's and those of its certificate.
+func (a *App) identityConfig() identity.Config {
+	var own []string
+	if name, err := os.Hostname(); err == nil {
+		own = append(own, name)
+	}
+	if a.certificate != nil {
+		if pair, err := a.certificate.Get(nil); err == nil && pair.Leaf != nil {
+			own = append(own, pair.Leaf.DNSNames...)
+		}
+	}
+	return identity.Config{
+		Settings: a.settings.Auth, Accounts: a.settings.Account, ReservedDomains: a.settings.ReservedDomains(own...),
+		PartitionOf: a.accountPartition,
+	}
+}

@@ -186,10 +186,10 @@ func TestOldEntriesAreDeletedAndTheRestStillVerifies(t *testing.T) {
 			t.Errorf("after pruning all: %+v, %v", v, err)
 		}
 		n.recordAndChain(t, n.loginEntry("again"))
-		if v, err = n.verifyLog(t); err != nil || v.First != 7 || v.Last != 7 {
+		if v, err = n.verifyLog(t); err != nil || v.First != 7 || v.Last != 9 || v.Unrecorded != 0 { // with the two entries on the pruning
 			t.Errorf("after the next entry: %+v, %v", v, err)
 		}
-		n.exec(t, `UPDATE audit_chain SET pruned_seq = 7, pruned_hash = 'x', seq = 7`)
+		n.exec(t, `UPDATE audit_chain SET pruned_seq = 9, pruned_hash = 'x', seq = 9`)
 		if _, err := n.verifyLog(t); err == nil {
 			t.Error("a beginning that was moved is not noticed")
 		}
@@ -414,4 +414,55 @@ func BenchmarkRecord(b *testing.B) {
 			}
 		})
 	}
+}
+
+// A head that was noted elsewhere shows that the trail was deleted, however its beginning was moved.
+func TestADeletedTrailIsNoticedWithAHead(t *testing.T) {
+	testdb.OnBoth(t, func(t *testing.T, at sqldb.Config) {
+		now := time.Now()
+		n := newNode(t, at, func(s *Settings, d *Deps) {
+			s.Retention, d.Now = 24*time.Hour, func() time.Time { return now }
+		})
+		verify := func(head Verification) error {
+			_, err := n.Verify(t.Context(), KnownHead{head.Last, head.Hash}, func(int, int) {})
+			return err
+		}
+		heads := make([]Verification, 0, 4)
+		for i := range 4 {
+			n.recordAndChain(t, n.loginEntry(fmt.Sprint(i)))
+			v, err := n.verifyLog(t)
+			check(t, err)
+			heads = append(heads, v)
+			now = now.Add(10 * time.Hour)
+		}
+		check(t, n.Prune(t.Context())) // the first two
+		for i, head := range heads {
+			if err := verify(head); err != nil {
+				t.Errorf("head %d after its retention: %v", i+1, err)
+			}
+		}
+		if err := verify(Verification{Last: 2, Hash: heads[0].Hash}); err == nil {
+			t.Error("another hash of the last deleted entry is accepted")
+		}
+
+		var pruned *PrunedError
+		n.exec(t, `DELETE FROM audit_pending`)
+		n.exec(t, `DELETE FROM audit_entries`)
+		n.exec(t, `UPDATE audit_chain SET pruned_seq = seq, pruned_hash = hash`)
+		for i, head := range heads {
+			if err := verify(head); !errors.As(err, &pruned) {
+				t.Errorf("head %d of a deleted trail: %v", i+1, err)
+			}
+		}
+		if v, err := n.verifyLog(t); err != nil || v.Unrecorded != 4 {
+			t.Errorf("without a head: %+v %v", v, err)
+		}
+
+		// A forged entry on the pruning does not make entries older.
+		n.recordAndChain(t, Entry{ID: "forged", At: Moment{now}, Action: Pruned, Outcome: OutcomeOK,
+			Target: pruning{1, 4, heads[3].Hash, now.Add(-10 * time.Hour).UnixMilli()}.target()})
+		if err := verify(heads[3]); !errors.As(err, &pruned) {
+			t.Errorf("pruned before its retention: %v", err)
+		}
+	})
 }

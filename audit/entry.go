@@ -24,6 +24,7 @@ const (
 	Logout      Action = "logout"
 
 	PasswordUpdate Action = "password.update"
+	OTPEnrol       Action = "otp.enrol" // outcome begun, confirmed or refused
 	UserCreate     Action = "user.create"
 	UserUpdate     Action = "user.update"
 	UserDelete     Action = "user.delete"
@@ -56,16 +57,17 @@ const (
 	SIPRegisterFailed Action = "sip.register_failed"
 
 	SigningKeyRotate Action = "signingkey.rotate"
+	Pruned           Action = "audit.prune" // by retention; see pruning
 )
 
 // actions lists all actions, for metrics and for the check of a filter.
 var actions = []Action{
-	Login, LoginFailed, LoginLocked, Logout, PasswordUpdate, UserCreate, UserUpdate, UserDelete,
+	Login, LoginFailed, LoginLocked, Logout, PasswordUpdate, OTPEnrol, UserCreate, UserUpdate, UserDelete,
 	DeviceCreate, DeviceUpdate, DeviceDelete, APIKeyCreate, APIKeyUpdate, APIKeyDelete,
 	AccountCreate, AccountUpdate, AccountDelete, EncryptionRead, EncryptionUpdate,
 	RecordingStore, RecordingRead, RecordingDelete, AIProviderCreate, AIProviderUpdate, AIProviderDelete,
 	WebhookCreate, WebhookUpdate, WebhookDelete, QueueConfigUpdate, CallCancel, CallRefuse, CDRExport, SIPRegisterFailed,
-	SigningKeyRotate,
+	SigningKeyRotate, Pruned,
 }
 
 // OutcomeOK is the outcome of a successful action. Other outcomes are the reason of a

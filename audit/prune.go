@@ -2,6 +2,12 @@ package audit
 
 import (
 	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
 
 	"trunkline/internal/sqldb"
 )
@@ -12,7 +18,8 @@ const (
 )
 
 // Prune deletes the oldest entries of the chain whose retention has ended. It stores the
-// hash of the last deleted entry, at which Verify begins.
+// hash of the last deleted entry, at which Verify begins, and an entry that says what was
+// deleted.
 func (l *Log) Prune(ctx context.Context) error {
 	before := l.now().Add(-l.retention).UnixMilli()
 	for range maxPruneBatches {
@@ -37,17 +44,22 @@ func (l *Log) pruneBatch(ctx context.Context, before int64) (n int64, err error)
 		}
 		rows, err := tx.QueryContext(ctx, `SELECT seq, at, hash FROM audit_entries ORDER BY seq LIMIT $1`, pruneBatch)
 		last := h.lastPruned()
+		newest := int64(0) // time of the newest entry to delete
 		reachedKept := false
 		_, err = sqldb.Collect(rows, err, "reading old audit entries", func(scan sqldb.ScanFunc) (struct{}, error) {
 			var entry chainLink
 			var at int64
 			err := scan(&entry.seq, &at, &entry.hash)
 			if reachedKept = reachedKept || at >= before || entry.seq != last.seq+1; !reachedKept {
-				last = entry
+				last, newest = entry, max(newest, at)
 			}
 			return struct{}{}, err
 		})
 		if n = last.seq - h.prunedSeq; err != nil || n == 0 {
+			return err
+		}
+		record := l.Entry(ctx, Pruned, "", pruning{h.prunedSeq + 1, last.seq, last.hash, newest}.target())
+		if err := insertPending(ctx, tx, []Entry{record}); err != nil {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, `DELETE FROM audit_entries WHERE seq <= $1`, last.seq); err != nil {
@@ -60,4 +72,35 @@ func (l *Log) pruneBatch(ctx context.Context, before int64) (n int64, err error)
 		l.log.InfoContext(ctx, "old audit entries deleted", "entries", n)
 	}
 	return n, err
+}
+
+// pruning is what an entry with the action Pruned records in its target.
+type pruning struct {
+	first, last int64  // numbers of the deleted entries
+	hash        string // of the last
+	newest      int64  // time of the newest, Unix milliseconds
+}
+
+func (p pruning) target() string {
+	return fmt.Sprintf("entries:%d-%d:%s:%d", p.first, p.last, p.hash, p.newest)
+}
+
+// findPruning returns the entry that records the pruning up to h.prunedSeq, and when the
+// newest deleted entry was written. found is false if there is none: entries were deleted
+// by something else, or by a version that did not record it.
+func (l *Log) findPruning(ctx context.Context, h head) (at, newest time.Time, found bool, err error) {
+	const matches = ` WHERE action = $1 AND target LIKE $2`
+	pattern := fmt.Sprintf("entries:%%-%d:%s:%%", h.prunedSeq, h.prunedHash)
+	var ms int64
+	var target string
+	err = l.db.QueryRowContext(ctx, `SELECT at, target FROM audit_entries`+matches+` UNION ALL SELECT at, target FROM audit_pending`+matches,
+		string(Pruned), pattern).Scan(&ms, &target)
+	if errors.Is(err, sql.ErrNoRows) {
+		return at, newest, false, nil
+	}
+	if err != nil {
+		return at, newest, false, sqldb.Wrap(err, "reading what was pruned of the audit log")
+	}
+	end, err := strconv.ParseInt(target[strings.LastIndexByte(target, ':')+1:], 10, 64)
+	return time.UnixMilli(ms), time.UnixMilli(end), err == nil, nil
 }

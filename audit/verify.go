@@ -12,6 +12,21 @@ type Verification struct {
 	First, Last int64  // numbers of the first and last entry; Last is First-1 if there are none
 	Hash        string // of the last entry: the head of the chain
 	Pending     int    // entries that are not in the chain yet
+
+	// Unrecorded is the number up to which entries were deleted without an entry about it,
+	// as versions did before there was one; 0 for none.
+	Unrecorded int64
+}
+
+// PrunedError reports that a known head is among the entries that were deleted, and that
+// retention does not explain it.
+type PrunedError struct {
+	Head, PrunedSeq int64
+	Reason          string
+}
+
+func (p *PrunedError) Error() string {
+	return fmt.Sprintf("entries up to %d were deleted, the head %d among them: %s", p.PrunedSeq, p.Head, p.Reason)
 }
 
 // BrokenError reports the first entry that was changed or is missing.
@@ -38,8 +53,9 @@ const verifyBatch = 2000
 
 // Verify reads the whole chain and checks every hash. It returns a *BrokenError for the
 // first entry that was changed or is missing, or that differs from known (zero for no
-// comparison). It checks the entries up to the head at its start; entries can be added
-// meanwhile.
+// comparison). It returns a *PrunedError if known was deleted, unless the retention of what
+// was deleted had ended. It checks the entries up to the head at its start; entries can be
+// added meanwhile.
 func (l *Log) Verify(ctx context.Context, known KnownHead, progress func(done, total int)) (Verification, error) {
 	head, err := l.readHead(ctx)
 	if err != nil {
@@ -83,8 +99,43 @@ func (l *Log) Verify(ctx context.Context, known KnownHead, progress func(done, t
 	if known.Seq > head.seq {
 		return Verification{}, &BrokenError{Seq: head.seq + 1, Missing: true}
 	}
+	if err := l.checkPruned(ctx, known, &v); err != nil {
+		return Verification{}, err
+	}
 	err = l.db.QueryRowContext(ctx, `SELECT COUNT(*) FROM audit_pending`).Scan(&v.Pending)
 	return v, sqldb.Wrap(err, "counting pending audit entries")
+}
+
+// checkPruned checks that what is missing at the chain's beginning was deleted by Prune, and
+// that a known head among it was old enough. It sets v.Unrecorded.
+func (l *Log) checkPruned(ctx context.Context, known KnownHead, v *Verification) error {
+	h, err := l.readHead(ctx)
+	if err != nil || h.prunedSeq == 0 {
+		return err
+	}
+	at, newest, found, err := l.findPruning(ctx, h)
+	if err != nil {
+		return err
+	}
+	if !found {
+		v.Unrecorded = h.prunedSeq
+	}
+	if known.Seq == 0 || known.Seq > h.prunedSeq {
+		return nil
+	}
+
+	reason := ""
+	switch {
+	case !found:
+		reason = "no entry of the log says that retention ended"
+	case known.Seq == h.prunedSeq && known.Hash != h.prunedHash:
+		reason = "its hash was another"
+	case newest.After(at.Add(-l.retention)) || at.After(l.now()):
+		reason = "they were deleted before audit.retention had passed"
+	default:
+		return nil
+	}
+	return &PrunedError{Head: known.Seq, PrunedSeq: h.prunedSeq, Reason: reason}
 }
 
 // chainLink is the last entry that was checked.

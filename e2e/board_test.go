@@ -554,12 +554,12 @@ func (b *board) testDirectory(t *testing.T, n *node) {
 		b.mustEval(t, at+".textContent", &text)
 		return text
 	}
-	fill("accounts-form", map[string]string{"name": "Board Branch", "domain": "board-branch.test"})
+	fill("accounts-form", map[string]string{"name": "Board Branch", "domain": "board-branch.demo.local"})
 	press("Choose Board Branch")
 	fill("users-form", map[string]string{"username": "anna", "presence_id": "7001"})
 	made := secret("users-result")
 	login := func(secret string) answer {
-		return n.mustCall(t, http.MethodPost, "/ucp/v2/login", nil, `{"username":"anna","password":"`+secret+`","domain":"board-branch.test"}`)
+		return n.mustCall(t, http.MethodPost, "/ucp/v2/login", nil, `{"username":"anna","password":"`+secret+`","domain":"board-branch.demo.local"}`)
 	}
 	if a := login(made); a.status != http.StatusOK || !strings.Contains(string(a.body), `"role":"user"`) {
 		t.Errorf("a user made on the board: %s", a)

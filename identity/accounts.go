@@ -21,6 +21,9 @@ type NewAccount struct {
 	Parent string // id, name or domain; "" for a root account
 
 	TimeZone string // IANA name; "" for UTC
+
+	By       *Principal // whose rights bound the names; nil for the operator and for a feed
+	FromFeed bool       // a feed follows its platform's accounts
 }
 
 // CreateAccount creates an account. Its id, name and domain must not be the id, name or
@@ -44,8 +47,17 @@ func (s *Service) CreateAccount(ctx context.Context, n NewAccount) (Account, err
 			}
 			account.ParentID = parent.ID
 		}
+
+		by := newNamer(n.By, n.FromFeed)
+		s.checkNames(s.Tree(), by, account, Account{}, n.ID != "", &bad)
+		if err := bad.asError("Invalid account"); err != nil {
+			return err
+		}
+		if err := s.checkNotDeleted(ctx, tx, account); err != nil {
+			return err
+		}
 		entry.AccountID = account.auditAccountID()
-		return insertAccount(ctx, tx, account)
+		return insertAccount(ctx, tx, account, by)
 	})
 	return account, err
 }
@@ -94,6 +106,9 @@ type AccountUpdate struct {
 	IfMatch string // If-Match header; "" for an unconditional update
 
 	TimeZone string // IANA name; "" to keep the stored one
+
+	By       *Principal // as in NewAccount
+	FromFeed bool
 }
 
 // UpdateAccount renames an account, changes its domain and moves it with all accounts
@@ -126,11 +141,16 @@ func (s *Service) UpdateAccount(ctx context.Context, id string, u AccountUpdate)
 		if tree.Contains(id, u.Parent) {
 			return fault.InvalidField("parent_id", codeInvalid, "an account cannot be below itself")
 		}
+		old := account
 		account.Name, account.Domain, account.ParentID = u.Name, strings.ToLower(u.Domain), u.Parent
 		account.TimeZone = cmp.Or(u.TimeZone, account.TimeZone)
+		if err := s.checkRenamed(ctx, tx, tree, newNamer(u.By, u.FromFeed), account, old); err != nil {
+			return err
+		}
 		if err := checkAccountUnique(ctx, tx, account); err != nil {
 			return err
 		}
+
 		_, err = tx.ExecContext(ctx, `UPDATE identity_accounts SET name = $2, domain = $3, parent_id = $4, time_zone = $5 WHERE id = $1`,
 			id, account.Name, account.Domain, sql.NullString{String: account.ParentID, Valid: account.ParentID != ""}, account.TimeZone)
 		entry.AccountID = account.auditAccountID()
@@ -139,8 +159,26 @@ func (s *Service) UpdateAccount(ctx context.Context, id string, u AccountUpdate)
 	return account, err
 }
 
+// checkRenamed checks the names that differ from those of old, and stores who chose them.
+func (s *Service) checkRenamed(ctx context.Context, tx *sql.Tx, tree *Tree, by namer, account, old Account) error {
+	if account.Name == old.Name && account.Domain == old.Domain {
+		return nil
+	}
+
+	var bad problems
+	s.checkNames(tree, by, account, old, false, &bad)
+	if err := bad.asError("Invalid account"); err != nil {
+		return err
+	}
+	if err := s.checkNotDeleted(ctx, tx, account); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, `UPDATE identity_accounts SET named_by = $2 WHERE id = $1`, account.ID, string(by))
+	return sqldb.Wrap(err, "storing who named an account")
+}
+
 // insertAccount stores an account whose parent is stored already.
-func insertAccount(ctx context.Context, tx *sql.Tx, a Account) error {
+func insertAccount(ctx context.Context, tx *sql.Tx, a Account, by namer) error {
 	if err := checkAccountUnique(ctx, tx, a); err != nil {
 		return err
 	}
@@ -155,8 +193,8 @@ func insertAccount(ctx context.Context, tx *sql.Tx, a Account) error {
 		return err
 	}
 	_, err = tx.ExecContext(ctx,
-		`INSERT INTO identity_accounts (id, name, domain, parent_id, time_zone, created_at) VALUES ($1, $2, $3, $4, $5, $6)`,
-		a.ID, a.Name, a.Domain, sql.NullString{String: a.ParentID, Valid: a.ParentID != ""}, a.TimeZone, a.CreatedAt.UnixMilli())
+		`INSERT INTO identity_accounts (id, name, domain, parent_id, time_zone, created_at, named_by) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+		a.ID, a.Name, a.Domain, sql.NullString{String: a.ParentID, Valid: a.ParentID != ""}, a.TimeZone, a.CreatedAt.UnixMilli(), string(by))
 	return sqldb.Wrap(err, "storing an account")
 }
 
@@ -202,16 +240,15 @@ func (s *Service) removeAccount(ctx context.Context, ref, ifMatch string, purgeN
 				return err
 			}
 		}
-		// The provider can move its users to another account.
-		_, err = tx.ExecContext(ctx, `DELETE FROM identity_oidc_users WHERE user_id IN (SELECT id FROM identity_users WHERE account_id = $1)`, account.ID)
+		_, err = tx.ExecContext(ctx, `DELETE FROM identity_oidc_subjects WHERE account_id = $1`, account.ID)
 		if err != nil {
 			return sqldb.Wrap(err, "deleting a provider's users")
 		}
 		if _, err := tx.ExecContext(ctx, `DELETE FROM identity_accounts WHERE id = $1`, account.ID); err != nil {
 			return sqldb.Wrap(err, "deleting an account")
 		}
-		_, err = tx.ExecContext(ctx, `INSERT INTO identity_deleted_accounts (id, audited_by, deleted_at, purge_now, lease_until)
-			VALUES ($1, $2, $3, $4, 0)`, account.ID, account.auditAccountID(), s.now().UnixMilli(), purgeNow)
+		_, err = tx.ExecContext(ctx, `INSERT INTO identity_deleted_accounts (id, audited_by, deleted_at, purge_now, lease_until, name, domain)
+			VALUES ($1, $2, $3, $4, 0, $5, $6)`, account.ID, account.auditAccountID(), s.now().UnixMilli(), purgeNow, account.Name, account.Domain)
 		entry.AccountID, entry.Target = account.auditAccountID(), "account:"+account.ID
 		return sqldb.Wrap(err, "storing a deleted account's id")
 	})
@@ -245,6 +282,16 @@ func scanAccount(scan sqldb.ScanFunc) (Account, error) {
 func selectAccounts(ctx context.Context, db sqldb.Runner) ([]Account, error) {
 	rows, err := db.QueryContext(ctx, `SELECT `+accountColumns+` FROM identity_accounts ORDER BY id`)
 	return sqldb.Collect(rows, err, "reading accounts", scanAccount)
+}
+
+// resolveClaimedAccount is resolveAccount for a provider's claim, which names an account by
+// its name only if the operator chose it: a tenant could take the name that a claim will
+// have. Ids and domains are the operator's, or below the tenant's own.
+func resolveClaimedAccount(ctx context.Context, db sqldb.Runner, ref string) (Account, error) {
+	row := db.QueryRowContext(ctx, `SELECT `+accountColumns+` FROM identity_accounts
+		WHERE id = $1 OR domain = $2 OR name = $1 AND named_by NOT LIKE $3
+		ORDER BY CASE WHEN id = $1 THEN 0 WHEN domain = $2 THEN 1 ELSE 2 END LIMIT 1`, ref, strings.ToLower(ref), namerTenantPrefix+"%")
+	return sqldb.Find(row, fault.NotFound("There is no account %s", quote(ref)), "reading an account", scanAccount)
 }
 
 // resolveAccount finds an account by id, name or domain in the database, because the tree

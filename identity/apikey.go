@@ -54,11 +54,16 @@ type NewAPIKey struct {
 	Name      string    // may be ""
 	Scopes    []Scope   // nil for DefaultScopes
 	ExpiresAt time.Time // zero for a key that never expires
+
+	By *Principal // whose rights bound the key's; nil for the operator
 }
 
 // CreateAPIKey creates a key of an account. The key is returned only here.
 func (s *Service) CreateAPIKey(ctx context.Context, n NewAPIKey) (key string, k APIKey, err error) {
 	if k, err = s.buildAPIKey(n); err != nil {
+		return "", APIKey{}, err
+	}
+	if err := s.checkGrantedKey(n.By, k, APIKey{}); err != nil {
 		return "", APIKey{}, err
 	}
 	key = keyPrefix + newSecret()
@@ -137,6 +142,8 @@ type APIKeyUpdate struct {
 	Scopes    []Scope
 	ExpiresAt *time.Time // nil to keep the stored one; zero for never
 	IfMatch   string     // If-Match header; "" for an unconditional update
+
+	By *Principal // as in NewAPIKey
 }
 
 // UpdateAPIKey changes a key's name, scopes and expiry, not its secret. The change also
@@ -162,6 +169,9 @@ func (s *Service) UpdateAPIKey(ctx context.Context, id string, u APIKeyUpdate) (
 		key.ID, key.AccountID, key.CreatedAt = old.ID, old.AccountID, old.CreatedAt
 		if u.ExpiresAt == nil {
 			key.ExpiresAt = old.ExpiresAt
+		}
+		if err := s.checkGrantedKey(u.By, key, old); err != nil {
+			return err
 		}
 		_, err = tx.ExecContext(ctx, `UPDATE identity_api_keys SET name = $2, scopes = $3, expires_at = $4 WHERE id = $1`,
 			id, key.Name, joinScopes(key.Scopes, ","), nullTime(key.ExpiresAt))

@@ -18,6 +18,11 @@ const (
 // replace. withDefaults replaces zero fields.
 type Config struct {
 	Settings
+	Accounts AccountSettings
+	// ReservedDomains are names of this server, of the platforms that it reads and of its
+	// provider, in lower case: only the operator gives them to an account.
+	ReservedDomains []string
+
 	Argon2      Argon2
 	HashSlots   int              // concurrent password hashes; default: one per CPU
 	Now         func() time.Time // default: time.Now

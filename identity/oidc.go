@@ -125,7 +125,7 @@ func forbiddenClaim(claim, code, message string) error {
 // its claims: the first login creates the user, later ones update it. If the user exists,
 // it is returned with an error, too.
 func (s *Service) findOrCreateProviderUser(ctx context.Context, id oidc.Identity, address string) (User, error) {
-	account, err := resolveAccount(ctx, s.db, id.Account)
+	account, err := resolveClaimedAccount(ctx, s.db, id.Account)
 	if fault.KindOf(err) == fault.KindNotFound {
 		return User{}, forbiddenClaim(s.cfg.OIDC.AccountClaim, "unknown_account",
 			"The claim \""+s.cfg.OIDC.AccountClaim+"\" of the token names the account "+quote(id.Account)+", which does not exist")
@@ -133,12 +133,10 @@ func (s *Service) findOrCreateProviderUser(ctx context.Context, id oidc.Identity
 	if err != nil {
 		return User{}, err
 	}
-	user, err := s.findProviderUser(ctx, s.db, id)
+	user, err := s.findProviderUser(ctx, s.db, id, account.ID)
 	switch {
 	case errors.Is(err, errUnknownSubject):
 		user, err = s.createProviderUser(ctx, id, account, address)
-	case err == nil && user.AccountID != account.ID:
-		err = forbiddenClaim(s.cfg.OIDC.AccountClaim, "other_account", "The token names another account than that of the user: an administrator has to delete the user and create it there")
 	case err == nil:
 		user, err = s.updateProviderUser(ctx, user, id, address)
 	}
@@ -164,14 +162,17 @@ func (s *Service) checkSecondFactor(ctx context.Context, user User, id oidc.Iden
 // errUnknownSubject is returned for a subject for which no user was ever created.
 var errUnknownSubject = errors.New("no user of the provider's subject")
 
-// findProviderUser returns the user of an identity. Returns fault.KindForbidden for a
+// findProviderUser returns the user of an identity in the account that its claim names. What
+// other accounts have under the same subject does not count: their administrators could
+// let a deleted user in again, or shut a future one out. Returns fault.KindForbidden for a
 // deleted user.
-func (s *Service) findProviderUser(ctx context.Context, db sqldb.Runner, id oidc.Identity) (User, error) {
+func (s *Service) findProviderUser(ctx context.Context, db sqldb.Runner, id oidc.Identity, accountID string) (User, error) {
 	if !utf8.ValidString(id.Subject) || strings.ContainsRune(id.Subject, 0) {
 		return User{}, forbiddenClaim("sub", codeInvalid, "The claim \"sub\" of the token is not valid text")
 	}
 	var userID string
-	row := db.QueryRowContext(ctx, `SELECT user_id FROM identity_oidc_users WHERE issuer = $1 AND subject = $2`, id.Issuer, id.Subject)
+	row := db.QueryRowContext(ctx, `SELECT user_id FROM identity_oidc_subjects
+		WHERE issuer = $1 AND subject = $2 AND account_id IN ($3, '') ORDER BY account_id DESC LIMIT 1`, id.Issuer, id.Subject, accountID)
 	if err := sqldb.FindInto(row, errUnknownSubject, "reading a provider's user", &userID); err != nil {
 		return User{}, err
 	}
@@ -220,7 +221,7 @@ func (s *Service) createProviderUser(ctx context.Context, id oidc.Identity, acco
 	entry.Actor, entry.Address = "user:"+user.ID, address
 	var created bool
 	err = s.change(ctx, changeRevocations, func(tx *sql.Tx, rev int64) error {
-		found, err := s.findProviderUser(ctx, tx, id)
+		found, err := s.findProviderUser(ctx, tx, id, account.ID)
 		if created = errors.Is(err, errUnknownSubject); !created { // a concurrent login created it
 			user = found
 			return err
@@ -252,16 +253,17 @@ func (s *Service) randomPasswordHash(ctx context.Context) (hash string, err erro
 	return s.passwords.Hash(ctx, rand.Text())
 }
 
-// bindSubject stores user as the user of its OIDCSubject. Returns fault.KindConflict if
-// the subject has another user.
+// bindSubject stores user as the user of its OIDCSubject in its account. Returns
+// fault.KindConflict if the subject has another user there.
 func bindSubject(ctx context.Context, tx *sql.Tx, issuer string, user User) error {
 	err := conflictIfExists(ctx, tx, fault.Conflict("The provider's subject has another user"), "reading a provider's user",
-		`SELECT 1 FROM identity_oidc_users o JOIN identity_users u ON u.id = o.user_id WHERE o.issuer = $1 AND o.subject = $2`, issuer, user.OIDCSubject)
+		`SELECT 1 FROM identity_oidc_subjects o JOIN identity_users u ON u.id = o.user_id
+		WHERE o.issuer = $1 AND o.subject = $2 AND o.account_id = $3`, issuer, user.OIDCSubject, user.AccountID)
 	if err != nil {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO identity_oidc_users (issuer, subject, user_id) VALUES ($1, $2, $3)
-		ON CONFLICT (issuer, subject) DO UPDATE SET user_id = excluded.user_id`, issuer, user.OIDCSubject, user.ID)
+	_, err = tx.ExecContext(ctx, `INSERT INTO identity_oidc_subjects (issuer, subject, account_id, user_id) VALUES ($1, $2, $3, $4)
+		ON CONFLICT (issuer, subject, account_id) DO UPDATE SET user_id = excluded.user_id`, issuer, user.OIDCSubject, user.AccountID, user.ID)
 	return sqldb.Wrap(err, "storing a provider's user")
 }
 

@@ -157,7 +157,6 @@ func TestAnAuthenticUserWhoMayNotLogIn(t *testing.T) {
 		}
 		for code, claims := range map[string]map[string]any{
 			"unknown_account": claimsWith("account", "nowhere"),
-			"other_account":   claimsWith("account", "other"),
 			"unknown_role":    claimsWith("role", "superuser"),
 			"missing_claim":   claimsWith("role", nil),
 			"taken":           dave("preferred_username", "Alice"), // a password user
@@ -188,7 +187,7 @@ func TestAnAuthenticUserWhoMayNotLogIn(t *testing.T) {
 			t.Errorf("a deleted user: %v", err)
 		}
 		s.reported(t, "", audit.LoginFailed, 2)
-		if failed := s.reported(t, "demo", audit.LoginFailed, 8); !slices.Contains(failed, "login_failed user:"+carol.ID+" events deleted_user") {
+		if failed := s.reported(t, "demo", audit.LoginFailed, 7); !slices.Contains(failed, "login_failed user:"+carol.ID+" events deleted_user") {
 			t.Errorf("the audit log has %q", failed)
 		}
 		made := must(s.CreateUser(t.Context(), NewUser{Account: "other", Username: "carol", OIDCSubject: "u-1"}))(t)
@@ -196,15 +195,18 @@ func TestAnAuthenticUserWhoMayNotLogIn(t *testing.T) {
 		if back.ID != made.ID || back.AccountID != "other" || back.PresenceID != "1007" {
 			t.Errorf("created again: %+v", back)
 		}
-		_, err = s.CreateUser(t.Context(), NewUser{Account: "demo", Username: "erin", OIDCSubject: "u-1"})
+		_, err = s.CreateUser(t.Context(), NewUser{Account: "other", Username: "erin", OIDCSubject: "u-1"})
 		wantKind(t, "a subject that has a user", err, fault.KindConflict)
 		_, err = s.CreateUser(t.Context(), NewUser{Account: "demo", Username: "erin", OIDCSubject: "u-9", Password: "a password of erin"})
 		wantKind(t, "a password too", err, fault.KindInvalid)
 		if err := s.remove(t.Context(), "other"); err != nil {
 			t.Fatal(err)
 		}
-		if got := must(s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), from))(t).User; got.AccountID != "demo" {
-			t.Errorf("after the account is gone: %+v", got)
+		_, err = s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), from)
+		wantKind(t, "the user that demo deleted", err, fault.KindForbidden)
+		made = must(s.CreateUser(t.Context(), NewUser{Account: "demo", Username: "carol", OIDCSubject: "u-1"}))(t)
+		if got := must(s.LoginByToken(t.Context(), p.Token(claimsWith("", nil)), from))(t).User; got.ID != made.ID {
+			t.Errorf("created again: %+v", got)
 		}
 	})
 }
@@ -277,4 +279,61 @@ func TestWithoutAProviderTokensAreNothing(t *testing.T) {
 	wantKind(t, "a token", err, fault.KindNotFound)
 	_, err = s.CreateUser(t.Context(), NewUser{Account: "demo", Username: "erin", OIDCSubject: "u-9"})
 	wantKind(t, "a subject", err, fault.KindInvalid)
+}
+
+// Another tenant's administrator binds the subject of a deleted user, of a future one, and
+// takes the name that a claim will have.
+func TestAnotherTenantHasNoSayInALogin(t *testing.T) {
+	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
+		p, at := oidcprovider.Start(t), newClock()
+		s := startService(t, db, withProvider(p, at.now)).demo(t)
+		ctx := t.Context()
+		must(s.CreateAccount(ctx, NewAccount{ID: "evil", Name: "evil", Domain: "evil.example"}))(t)
+		must(s.CreateAccount(ctx, NewAccount{ID: "evil-below", Name: "bigcorp", Domain: "x.evil.example", Parent: "evil", By: tenant("evil")}))(t)
+
+		carol := must(s.LoginByToken(ctx, p.Token(claimsWith("", nil)), from))(t).User
+		if err := s.DeleteUserByID(ctx, carol.ID, ""); err != nil {
+			t.Fatal(err)
+		}
+		must(s.CreateUser(ctx, NewUser{Account: "evil-below", Username: "carol", OIDCSubject: "u-1"}))(t)
+		future := must(s.CreateUser(ctx, NewUser{Account: "evil-below", Username: "dave", OIDCSubject: "u-2"}))(t)
+		if err := s.remove(ctx, "evil-below"); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.LoginByToken(ctx, p.Token(claimsWith("", nil)), from)
+		if f := fault.As(err); f.Kind != fault.KindForbidden || f.Fields[0].Code != "deleted_user" {
+			t.Errorf("the deleted user is let in again: %v", err)
+		}
+
+		must(s.CreateAccount(ctx, NewAccount{ID: "below2", Name: "bigcorp", Domain: "y.evil.example", Parent: "evil"}))(t)
+		must(s.UpdateAccount(ctx, "below2", AccountUpdate{Name: "BigCorp", Domain: "y.evil.example", Parent: "evil", By: tenant("evil")}))(t)
+		must(s.CreateUser(ctx, NewUser{Account: "below2", Username: "dave", OIDCSubject: "u-2"}))(t)
+		dave := map[string]any{"sub": "u-2", "preferred_username": "dave", "role": "user", "extension": "1044"}
+		got := must(s.LoginByToken(ctx, p.Token(dave), from))(t).User
+		if got.AccountID != "demo" || got.ID == future.ID {
+			t.Errorf("the future user is %+v", got)
+		}
+		dave["account"] = "BigCorp"
+		_, err = s.LoginByToken(ctx, p.Token(dave), from)
+		if f := fault.As(err); f.Kind != fault.KindForbidden || f.Fields[0].Code != "unknown_account" {
+			t.Errorf("a name that a tenant chose: %v", err)
+		}
+	})
+}
+
+func TestATokenOfAnotherPurposeIsRefused(t *testing.T) {
+	p, at := oidcprovider.Start(t), newClock()
+	s := startService(t, testdb.SQLite(t), withProvider(p, at.now)).demo(t)
+	logout := claimsWith("events", map[string]any{"http://schemas.openid.net/event/backchannel-logout": map[string]any{}})
+	for code, claims := range map[string]map[string]any{
+		"wrong_client": claimsWith("azp", "another"),
+		"wrong_type":   logout,
+		"future":       claimsWith("iat", at.now().Add(time.Hour).Unix()),
+	} {
+		_, err := s.LoginByToken(t.Context(), p.Token(claims), from)
+		if f := fault.As(err); err == nil || f.Kind != fault.KindUnauthenticated || f.Fields[0].Code != code {
+			t.Errorf("%s: %v", code, err)
+		}
+	}
+	must(s.LoginByToken(t.Context(), p.Token(claimsWith("azp", oidcprovider.ClientID)), from))(t)
 }

@@ -127,17 +127,37 @@ func (s *Service) BeginOTP(ctx context.Context, c Credentials) (OTPEnrolment, er
 	}
 	if err != nil {
 		s.auditRefusedLogin(ctx, AudienceAPI, c, user, err)
+		s.auditRefusedEnrolment(ctx, c, user, err)
 		return OTPEnrolment{}, err
 	}
+
 	var enrolment OTPEnrolment
-	err = s.db.Tx(ctx, func(tx *sql.Tx) (err error) {
+	entry := s.enrolmentEntry(ctx, c, user, "begun")
+	err = audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) (err error) {
 		enrolment, err = s.insertOTP(ctx, tx, user, c.Domain, 0)
 		return err
 	})
 	return enrolment, err
 }
 
-// insertOTP replaces the user's confirmed (1) or unconfirmed (0) secret.
+// enrolmentEntry returns the audit entry of a step of an enrolment with credentials.
+func (s *Service) enrolmentEntry(ctx context.Context, c Credentials, user User, outcome string) audit.Entry {
+	e := s.loginEntry(ctx, audit.OTPEnrol, AudienceAPI, c.Address, user)
+	e.Target, e.Outcome = "user:"+user.ID, outcome
+	return e
+}
+
+// auditRefusedEnrolment writes a step of an enrolment that was refused to somebody with the
+// user's password.
+func (s *Service) auditRefusedEnrolment(ctx context.Context, c Credentials, user User, err error) {
+	switch {
+	case errors.Is(err, errOTPRequired), errors.Is(err, errOTPWrong), errors.Is(err, errNoEnrolment):
+		s.audit.Report(ctx, s.enrolmentEntry(ctx, c, user, "refused"))
+	}
+}
+
+// insertOTP replaces the user's confirmed (1) or unconfirmed (0) secret. Either ends all
+// enrolments that were begun before, with which somebody else could replace the secret.
 func (s *Service) insertOTP(ctx context.Context, tx *sql.Tx, user User, domain string, confirmed int) (OTPEnrolment, error) {
 	raw := make([]byte, otpSecretBytes)
 	rand.Read(raw) // never fails
@@ -150,11 +170,11 @@ func (s *Service) insertOTP(ctx context.Context, tx *sql.Tx, user User, domain s
 	if err != nil {
 		return OTPEnrolment{}, err
 	}
-	if _, err := tx.ExecContext(ctx, `DELETE FROM identity_otp WHERE user_id = $1 AND confirmed = $2`, user.ID, confirmed); err != nil {
+	if _, err := tx.ExecContext(ctx, `DELETE FROM identity_otp WHERE user_id = $1 AND confirmed <= $2`, user.ID, confirmed); err != nil {
 		return OTPEnrolment{}, sqldb.Wrap(err, "deleting a one-time password's secret")
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO identity_otp (id, user_id, secret, master_key_id, confirmed, last_step, created_at)
-		VALUES ($1, $2, $3, $4, $5, 0, $6)`, id, user.ID, sealed, masterkey.KeyID(sealed), confirmed, s.now().UnixMilli())
+	_, err = tx.ExecContext(ctx, `INSERT INTO identity_otp (id, user_id, secret, master_key_id, confirmed, last_step, created_at, replaces)
+		VALUES ($2, $1, $3, $4, $5, 0, $6, `+confirmedOTP+`)`, user.ID, id, sealed, masterkey.KeyID(sealed), confirmed, s.now().UnixMilli())
 	return OTPEnrolment{Secret: key.Secret(), URI: key.URL()}, sqldb.Wrap(err, "storing a one-time password's secret")
 }
 
@@ -166,28 +186,19 @@ func (s *Service) ConfirmOTP(ctx context.Context, c Credentials) (codes []string
 		s.auditRefusedLogin(ctx, AudienceAPI, c, user, err)
 		return nil, err
 	}
-	if c.OTP == "" {
-		return nil, errOTPRequired
-	}
-	var secret otpSecret
-	row := s.db.QueryRowContext(ctx, `SELECT id, secret FROM identity_otp WHERE user_id = $1 AND confirmed = 0 AND created_at >= $2`,
-		user.ID, s.cfg.Now().Add(-enrolTimeout).UnixMilli())
-	err = sqldb.FindInto(row, fault.Conflict("There is no enrolment to confirm"), "reading a one-time password's secret", &secret.id, &secret.sealed)
+	secret, step, err := s.matchEnrolment(ctx, c, user)
 	if err != nil {
+		s.auditRefusedEnrolment(ctx, c, user, err)
 		return nil, err
 	}
-	step, err := s.matchStep(secret, c.OTP)
-	if err != nil {
-		return nil, err
-	}
-	if step == 0 {
-		if err := s.countFailure(ctx, c.attempt()); err != nil {
-			return nil, err
+
+	return s.storeOTP(ctx, s.enrolmentEntry(ctx, c, user, "confirmed"), user, func(tx *sql.Tx) error {
+		var current string
+		row := tx.QueryRowContext(ctx, `SELECT id FROM identity_otp WHERE id = $2 AND user_id = $1 AND confirmed = 0 AND replaces = `+confirmedOTP,
+			user.ID, secret.id)
+		if err := sqldb.FindInto(row, errNoEnrolment, "reading a one-time password's secret", &current); err != nil {
+			return err
 		}
-		s.auditRefusedLogin(ctx, AudienceAPI, c, user, errOTPWrong)
-		return nil, errOTPWrong
-	}
-	return s.storeOTP(ctx, user, func(tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, `DELETE FROM identity_otp WHERE user_id = $1 AND confirmed = 1`, user.ID); err != nil {
 			return sqldb.Wrap(err, "deleting a one-time password's secret")
 		}
@@ -196,13 +207,46 @@ func (s *Service) ConfirmOTP(ctx context.Context, c Credentials) (codes []string
 	})
 }
 
+// confirmedOTP is the id of the confirmed secret of the user $1, ” if there is none. A secret
+// is confirmed only in place of the one whose code began its enrolment.
+const confirmedOTP = `COALESCE((SELECT c.id FROM identity_otp c WHERE c.user_id = $1 AND c.confirmed = 1), '')`
+
+var errNoEnrolment = fault.Conflict("There is no enrolment to confirm")
+
+// matchEnrolment returns the user's unconfirmed secret and the time step of the code of it
+// in c. A wrong code counts as a failed login.
+func (s *Service) matchEnrolment(ctx context.Context, c Credentials, user User) (secret otpSecret, step int64, err error) {
+	if c.OTP == "" {
+		return secret, 0, errOTPRequired
+	}
+	row := s.db.QueryRowContext(ctx, `SELECT id, secret FROM identity_otp
+		WHERE user_id = $1 AND confirmed = 0 AND created_at >= $2 AND replaces = `+confirmedOTP,
+		user.ID, s.cfg.Now().Add(-enrolTimeout).UnixMilli())
+	err = sqldb.FindInto(row, errNoEnrolment, "reading a one-time password's secret", &secret.id, &secret.sealed)
+	if err != nil {
+		return secret, 0, err
+	}
+	step, err = s.matchStep(secret, c.OTP)
+	if err != nil || step > 0 {
+		return secret, step, err
+	}
+
+	if err := s.countFailure(ctx, c.attempt()); err != nil {
+		return secret, 0, err
+	}
+	s.auditRefusedLogin(ctx, AudienceAPI, c, user, errOTPWrong)
+	return secret, 0, errOTPWrong
+}
+
 // EnrolOTP creates a secret for a user that needs no confirmation.
 func (s *Service) EnrolOTP(ctx context.Context, accountRef, username string) (enrolment OTPEnrolment, codes []string, err error) {
 	account, user, err := resolveUser(ctx, s.db, accountRef, username)
 	if err != nil {
 		return OTPEnrolment{}, nil, err
 	}
-	codes, err = s.storeOTP(ctx, user, func(tx *sql.Tx) (err error) {
+	entry := s.audit.Entry(ctx, audit.OTPEnrol, user.AccountID, "user:"+user.ID)
+	entry.Outcome = "confirmed"
+	codes, err = s.storeOTP(ctx, entry, user, func(tx *sql.Tx) (err error) {
 		enrolment, err = s.insertOTP(ctx, tx, user, account.Domain, 1)
 		return err
 	})
@@ -211,8 +255,7 @@ func (s *Service) EnrolOTP(ctx context.Context, accountRef, username string) (en
 
 // storeOTP calls store for a confirmed secret and stores new recovery codes, in one
 // transaction with the audit entry.
-func (s *Service) storeOTP(ctx context.Context, user User, store func(tx *sql.Tx) error) (codes []string, err error) {
-	entry := s.audit.Entry(ctx, audit.UserUpdate, user.AccountID, "user:"+user.ID)
+func (s *Service) storeOTP(ctx context.Context, entry audit.Entry, user User, store func(tx *sql.Tx) error) (codes []string, err error) {
 	err = audit.Tx(ctx, s.audit, s.db.Tx, &entry, func(tx *sql.Tx) error {
 		if err := store(tx); err != nil {
 			return err

@@ -75,7 +75,7 @@ func (s *Service) storePassword(ctx context.Context, password, keptFamily string
 // updatePassword stores a password hash and ends the user's sessions except keptFamily.
 func updatePassword(ctx context.Context, tx *sql.Tx, rev int64, userID, hash, keptFamily string) error {
 	err := conflictIfExists(ctx, tx, fault.Conflict("The user logs in at the OpenID Connect provider and has no password"), "reading a provider's user",
-		`SELECT 1 FROM identity_oidc_users WHERE user_id = $1`, userID)
+		`SELECT 1 FROM identity_oidc_subjects WHERE user_id = $1`, userID)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"trunkline/audit"
@@ -17,7 +18,8 @@ import (
 
 // AccountSettings holds the settings of accounts.
 type AccountSettings struct {
-	PurgeAfter time.Duration `yaml:"purge_after" doc:"how long the recordings, keys, configuration, call records and figures of a deleted account are kept"`
+	PurgeAfter time.Duration `yaml:"purge_after" doc:"how long the recordings, keys, configuration, call records and figures of a deleted account are kept, and its name and domain stay taken"`
+	Domains    []string      `yaml:"domains" doc:"domains that administrators may give to accounts beside those below their own: a domain, or *.domain for all below it"`
 }
 
 // DefaultAccountSettings returns the default settings.
@@ -28,6 +30,11 @@ func DefaultAccountSettings() AccountSettings {
 // Validate implements setting.Group.
 func (s AccountSettings) Validate(c *setting.Check) {
 	c.Must(s.PurgeAfter >= 0, "purge_after", "must not be negative, is %s", s.PurgeAfter)
+	for _, domain := range s.Domains {
+		host := strings.TrimPrefix(domain, "*.")
+		valid := host != "" && host == strings.ToLower(host) && !strings.ContainsAny(host, "* /:@") && !isAddress(host)
+		c.Must(valid, "domains", "each is a domain in lower case, or *. and a domain, not %q", domain)
+	}
 }
 
 // Purger deletes one package's data of deleted accounts.

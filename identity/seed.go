@@ -93,7 +93,7 @@ func isEmpty(ctx context.Context, db sqldb.Runner) (bool, error) {
 // insertSeed stores a seed and returns its audit entries.
 func (s *Service) insertSeed(ctx context.Context, tx *sql.Tx, rev int64, contents *seedRows, hashes []string) (entries []audit.Entry, err error) {
 	for _, account := range contents.accounts {
-		if err := insertAccount(ctx, tx, account); err != nil {
+		if err := insertAccount(ctx, tx, account, ""); err != nil {
 			return nil, err
 		}
 		entries = append(entries, s.audit.Entry(ctx, audit.AccountCreate, account.auditAccountID(), "account:"+account.ID))

@@ -23,11 +23,13 @@ type NewUser struct {
 	// OIDCSubject is the user's "sub" at the OpenID Connect provider, for a user who logs
 	// in there and has no Password.
 	OIDCSubject string
+
+	By *Principal // whose rights bound the user's; nil for the operator
 }
 
 // userColumns are the columns that scanUser reads. The query names the table u.
 const userColumns = `u.id, u.account_id, u.username, COALESCE(u.presence_id, ''), u.role, u.clicktocall_id, u.created_at, u.generation,
-	COALESCE((SELECT o.subject FROM identity_oidc_users o WHERE o.user_id = u.id), '')`
+	COALESCE((SELECT o.subject FROM identity_oidc_subjects o WHERE o.user_id = u.id), '')`
 
 // scanUser scans a row with the columns of first, then userColumns.
 func scanUser(scan sqldb.ScanFunc, first ...any) (User, error) {
@@ -46,6 +48,9 @@ func findUserRow(row *sql.Row, unknown error) (User, error) {
 func (s *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	if n.Role == "" {
 		n.Role = RoleUser
+	}
+	if err := s.CheckCredentials(n.By, n.Role); err != nil {
+		return User{}, err
 	}
 	hash, err := s.checkNewUser(ctx, n)
 	if err != nil {

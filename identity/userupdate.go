@@ -16,6 +16,8 @@ type UserUpdate struct {
 	PresenceID string  // extension; "" removes it
 	Password   *string // nil to keep the stored one
 	IfMatch    string  // If-Match header; "" for an unconditional update
+
+	By *Principal // whose rights bound the user's; nil for the operator
 }
 
 // UpdateUser changes a user. A change of the role ends the user's access and channel
@@ -38,6 +40,9 @@ func (s *Service) UpdateUser(ctx context.Context, id string, u UserUpdate) (User
 		if err := entitytag.Require(u.IfMatch, user.ETag()); err != nil {
 			return err
 		}
+		if err := s.checkGrantedUser(user, u); err != nil {
+			return err
+		}
 		if err := updateUserRow(ctx, tx, rev, &user, u); err != nil {
 			return err
 		}
@@ -56,6 +61,17 @@ func (s *Service) UpdateUser(ctx context.Context, id string, u UserUpdate) (User
 	}
 	s.audit.AfterCommit(ctx, entries...)
 	return user, nil
+}
+
+// checkGrantedUser checks that u.By may raise the user's role and set the password.
+func (s *Service) checkGrantedUser(user User, u UserUpdate) error {
+	if u.Role == RoleAdmin && user.Role != RoleAdmin {
+		return s.CheckCredentials(u.By, RoleAdmin)
+	}
+	if u.Password != nil {
+		return s.CheckCredentials(u.By, user.Role)
+	}
+	return nil
 }
 
 // checkUserUpdate validates u and returns the hash of the new password, "" if u has none.

@@ -25,6 +25,15 @@ type AdmissionConfig struct {
 	Numbers *number.Plan // nil disables checks of numbers
 	// International allows numbers outside the account's country.
 	International bool
+	// ByPlatform means that calls by REST are placed by a phone platform, not by our own SIP.
+	ByPlatform bool
+	// PlatformDecides allows numbers outside the account's country in these calls: the
+	// platform's dialplan and permissions decide.
+	PlatformDecides bool
+	// Trunk means that all other calls can leave over our own trunk. It takes the numbers of
+	// an account without a country only if Rules name them: what a number without "+" means
+	// there is not known.
+	Trunk bool
 	// Premium has the numbers that are blocked because of their price. nil blocks none.
 	Premium *Premium
 	// OutsidePrefix is dialled before a number to select the trunk. It is not part of the number.
@@ -81,6 +90,7 @@ const (
 	ReasonAccountCalls  Reason = "account_calls"
 	ReasonPerMinute     Reason = "user_per_minute"
 	ReasonInternational Reason = "international"
+	ReasonNoCountry     Reason = "no_country"
 	ReasonPremium       Reason = "premium"
 	ReasonRules         Reason = "rules"
 )
@@ -142,10 +152,29 @@ func (a *Admission) CheckDestination(ctx context.Context, attempt Attempt, desti
 	switch {
 	case a.cfg.Premium.blocks(a.cfg.Numbers, attempt.AccountID, dialled):
 		return a.refuse(ctx, attempt, ReasonPremium, forbidden("Premium-rate numbers may not be called"))
-	case !a.cfg.International && a.cfg.Numbers.Abroad(attempt.AccountID, dialled):
-		return a.refuse(ctx, attempt, ReasonInternational, forbidden("International numbers may not be called"))
+	case a.cfg.International:
+		return nil
+	case a.isOpenAtTrunk(attempt, dialled):
+		return a.refuse(ctx, attempt, ReasonNoCountry, forbidden(
+			"The number may not be called: the account's country is not known (numbers.country, numbers.account_country), and no pattern names it (origination.allow, origination.account_allow)"))
+	case !(a.cfg.PlatformDecides && attempt.Origin == OriginREST) && a.cfg.Numbers.Abroad(attempt.AccountID, dialled):
+		return a.refuse(ctx, attempt, ReasonInternational, forbidden(
+			"International numbers may not be called (origination.international; the account's country is that of numbers.country or numbers.account_country)"))
 	}
 	return nil
+}
+
+// isOpenAtTrunk reports whether our own trunk would take a number of which neither the
+// account's country nor a pattern tells what it is.
+func (a *Admission) isOpenAtTrunk(attempt Attempt, dialled string) bool {
+	overTrunk := a.cfg.Trunk && !(a.cfg.ByPlatform && attempt.Origin == OriginREST)
+	return overTrunk && a.cfg.Numbers.Outside(dialled) && !a.cfg.Numbers.HasCountry(attempt.AccountID) && !a.cfg.Rules.Names(attempt.AccountID)
+}
+
+// settingsOf has the settings that open what was refused for a reason, for the audit log.
+var settingsOf = map[Reason]string{
+	ReasonInternational: "origination.international, numbers.country",
+	ReasonNoCountry:     "numbers.country, origination.allow",
 }
 
 func forbidden(message string) error {
@@ -301,6 +330,9 @@ func (a *Admission) refuse(ctx context.Context, attempt Attempt, reason Reason, 
 		e.Actor, e.Address = attempt.Caller.Actor, attempt.Caller.Address
 	}
 	e.Outcome = string(reason)
+	if names, ok := settingsOf[reason]; ok {
+		e.Outcome += " (" + names + ")"
+	}
 	a.deps.Audit.ReportOnce(ctx, e)
 	return err
 }

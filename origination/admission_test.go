@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -242,5 +243,69 @@ func TestTheOutsidePrefixIsNoPartOfTheNumber(t *testing.T) {
 		"0030123456": "", "000493012345": "", "00088216123456": fault.KindForbidden, " 0088216123456": fault.KindForbidden, "1002": "",
 	} {
 		wantKind(t, a.CheckDestination(t.Context(), Attempt{Origin: OriginSIP, AccountID: "demo"}, destination), want)
+	}
+}
+
+// TestTollFraudWithoutACountry: numbers without "+" of which nobody knows what a trunk makes of them.
+func TestTollFraudWithoutACountry(t *testing.T) {
+	plan, err := number.NewPlan(number.Settings{AccountCountry: []string{"german=DE"}})
+	mustSucceed(t, err)
+	rest, phone := Attempt{Origin: OriginREST, AccountID: "demo"}, Attempt{Origin: OriginSIP, AccountID: "demo"}
+	admission := func(change func(*Settings), trunk bool) (*Admission, *auditLines) {
+		s, lines := DefaultSettings(), &auditLines{}
+		change(&s)
+		limits, err := s.Admission(plan, Trunk{Used: trunk})
+		mustSucceed(t, err)
+		return newTestAdmission(limits, nil, lines), lines
+	}
+	closed := []string{
+		"4312345678", "8821612345", "3725551234", "9647123456", "12425551", "030123456", "2125551234", "+4930123456", "0088216123456",
+		"01013008821612345", "101000088216123456", "1010000441632960961", "*31#4312345678", "４３１２３４５６７８", "tel:4312345678",
+	}
+	own, lines := admission(func(s *Settings) { s.Driver = DriverSIP }, true)
+	for _, attempt := range []Attempt{rest, phone, {Origin: OriginTransfer, AccountID: "demo"}} {
+		for _, destination := range closed {
+			wantKind(t, own.CheckDestination(t.Context(), attempt, destination), fault.KindForbidden)
+		}
+		for _, destination := range []string{"1002", "112", "alice", "ai-8f14e45f"} {
+			mustSucceed(t, own.CheckDestination(t.Context(), attempt, destination))
+		}
+	}
+	for _, word := range []string{"numbers.country", "origination.allow"} {
+		if err := own.CheckDestination(t.Context(), rest, "4312345678"); !strings.Contains(err.Error(), word) || !strings.Contains(lines.entries[0].Outcome, word) {
+			t.Errorf("neither %v nor %q names %s", err, lines.entries[0].Outcome, word)
+		}
+	}
+	mustSucceed(t, own.CheckDestination(t.Context(), Attempt{Origin: OriginSIP, AccountID: "german"}, "030123456"))
+	wantKind(t, own.CheckDestination(t.Context(), Attempt{Origin: OriginSIP, AccountID: "german"}, "+431234567"), fault.KindForbidden)
+
+	named, _ := admission(func(s *Settings) { s.Allow = []string{`^0[1-9]\d+$`} }, true)
+	mustSucceed(t, named.CheckDestination(t.Context(), phone, "030123456"))
+	wantKind(t, named.CheckDestination(t.Context(), phone, "4312345678"), fault.KindForbidden)
+	opened, _ := admission(func(s *Settings) { s.International = allowInternational }, true)
+	mustSucceed(t, opened.CheckDestination(t.Context(), phone, "4312345678"))
+
+	// A platform decides about the calls that it places; its driver closes no others.
+	for _, driver := range []string{DriverFreeSWITCH, DriverAsterisk, DriverKazoo} {
+		platform, _ := admission(func(s *Settings) { s.Driver = driver }, true)
+		mustSucceed(t, platform.CheckDestination(t.Context(), rest, "+4312345678"))
+		mustSucceed(t, platform.CheckDestination(t.Context(), rest, "4312345678"))
+		wantKind(t, platform.CheckDestination(t.Context(), rest, "+88216123456"), fault.KindForbidden)
+		wantKind(t, platform.CheckDestination(t.Context(), phone, "+4312345678"), fault.KindForbidden)
+		wantKind(t, platform.CheckDestination(t.Context(), phone, "4312345678"), fault.KindForbidden)
+		denied, _ := admission(func(s *Settings) { s.Driver, s.International = driver, denyInternational }, false)
+		wantKind(t, denied.CheckDestination(t.Context(), rest, "+4312345678"), fault.KindForbidden)
+		wantKind(t, denied.CheckDestination(t.Context(), rest, "01013004930123456"), fault.KindForbidden)
+	}
+	for _, driver := range []string{"", DriverSIP, DriverAuto} {
+		own, lines := admission(func(s *Settings) { s.Driver = driver }, false)
+		err := own.CheckDestination(t.Context(), rest, "+4312345678")
+		wantKind(t, err, fault.KindForbidden)
+		if !strings.Contains(err.Error(), "origination.international") || !strings.Contains(lines.entries[0].Outcome, "origination.international") {
+			t.Errorf("neither %v nor %q names the setting", err, lines.entries[0].Outcome)
+		}
+	}
+	if !DefaultSettings().OpenTrunk(number.Settings{}) || DefaultSettings().OpenTrunk(number.Settings{Country: "DE"}) {
+		t.Error("the warning at the start is wrong")
 	}
 }

@@ -64,7 +64,7 @@ func newMetrics(reg prometheus.Registerer, active func() int) *metrics {
 func newRefusedCalls(reg prometheus.Registerer) *prometheus.CounterVec {
 	refused := metric.With(reg).CounterVec("trunkline_origination_limited_total", "Calls of users refused because of a limit or a blocked destination, by origin and reason.", "origin", "reason")
 	for _, origin := range []Origin{OriginREST, OriginSIP, OriginTransfer} {
-		for _, reason := range []Reason{ReasonUserCalls, ReasonAccountCalls, ReasonPerMinute, ReasonInternational, ReasonPremium, ReasonRules} {
+		for _, reason := range []Reason{ReasonUserCalls, ReasonAccountCalls, ReasonPerMinute, ReasonInternational, ReasonNoCountry, ReasonPremium, ReasonRules} {
 			refused.WithLabelValues(string(origin), string(reason))
 		}
 	}

@@ -63,6 +63,12 @@ func (r *Rules) readAccounts(texts []string, list func(*patterns) *[]*regexp.Reg
 	return nil
 }
 
+// Names reports whether there are patterns of what the account may dial; Check then has
+// found the destination among them.
+func (r *Rules) Names(accountID string) bool {
+	return r.accounts[accountID].allow != nil || len(r.everyone.allow) > 0
+}
+
 // Check returns fault.Forbidden for a destination that the account may not dial.
 func (r *Rules) Check(accountID, destination string) error {
 	in := func(p *regexp.Regexp) bool { return p.MatchString(destination) }

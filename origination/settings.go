@@ -12,7 +12,7 @@ import (
 type Settings struct {
 	Driver        string `yaml:"driver" doc:"phone platform: sip, asterisk, freeswitch, kazoo, simulator (no phone rings), or auto (sip where the owner's phone is registered, else simulator); empty: sip where sip.listen is on"`
 	RuleTexts     `yaml:",inline"`
-	International string        `yaml:"international" doc:"numbers that leave the account's country (numbers.country): deny or allow; without a country, deny closes every number in international form"`
+	International string        `yaml:"international" doc:"numbers that leave the account's country (numbers.country): deny or allow; without a country, deny closes every number in international form; empty: allow where the driver is freeswitch, asterisk or kazoo, whose dialplan decides, else deny"`
 	Premium       []string      `yaml:"premium" doc:"closed numbers: regular expressions over the number as dialled and in E.164; known: premium-rate numbers, satellite and global networks; the single item none: no number is closed"`
 	UserPerMinute int           `yaml:"user_per_minute" doc:"calls that a user may place in a minute, by any means, then 429 or by SIP 403; 0: no limit"`
 	UserCalls     int           `yaml:"user_calls" doc:"calls that a user has placed at the same time in the cluster, then 429 or by SIP 403; 0: no limit"`
@@ -37,8 +37,26 @@ const (
 	allowInternational = "allow"
 )
 
-// Admission returns the configuration of an Admission. outsidePrefix is AdmissionConfig.OutsidePrefix.
-func (s Settings) Admission(numbers *number.Plan, outsidePrefix string) (AdmissionConfig, error) {
+// placedByPlatform reports whether the driver has another phone platform place the calls.
+func (s Settings) placedByPlatform() bool {
+	return s.Driver == DriverFreeSWITCH || s.Driver == DriverAsterisk || s.Driver == DriverKazoo
+}
+
+// OpenTrunk reports whether our own trunk would have neither the country of an account nor
+// patterns to decide which numbers it takes.
+func (s Settings) OpenTrunk(numbers number.Settings) bool {
+	return s.International != allowInternational && numbers.Country == "" && len(numbers.AccountCountry) == 0 &&
+		len(s.Allow) == 0 && len(s.AccountAllow) == 0
+}
+
+// Trunk is our own trunk, to which phones and the drivers sip and auto dial numbers.
+type Trunk struct {
+	Used          bool   // sip.trunk.address is set
+	OutsidePrefix string // AdmissionConfig.OutsidePrefix
+}
+
+// Admission returns the configuration of an Admission.
+func (s Settings) Admission(numbers *number.Plan, trunk Trunk) (AdmissionConfig, error) {
 	rules, err := ParseRules(s.RuleTexts)
 	if err != nil {
 		return AdmissionConfig{}, fmt.Errorf("origination: %w", err)
@@ -49,7 +67,8 @@ func (s Settings) Admission(numbers *number.Plan, outsidePrefix string) (Admissi
 	}
 	return AdmissionConfig{
 		Rules: rules, Numbers: numbers, International: s.International == allowInternational, Premium: premium,
-		OutsidePrefix: outsidePrefix, PerMinute: s.UserPerMinute, UserCalls: s.UserCalls, AccountCalls: s.AccountCalls,
+		ByPlatform: s.placedByPlatform(), PlatformDecides: s.International == "" && s.placedByPlatform(),
+		Trunk: trunk.Used, OutsidePrefix: trunk.OutsidePrefix, PerMinute: s.UserPerMinute, UserCalls: s.UserCalls, AccountCalls: s.AccountCalls,
 	}, nil
 }
 
@@ -64,7 +83,7 @@ type RuleTexts struct {
 
 // DefaultSettings returns the settings where nothing is set.
 func DefaultSettings() Settings {
-	return Settings{International: denyInternational, Premium: []string{premiumKnown}, UserPerMinute: 30, UserCalls: 5, AccountCalls: 100,
+	return Settings{Premium: []string{premiumKnown}, UserPerMinute: 30, UserCalls: 5, AccountCalls: 100,
 		MaxCalls: 10_000, Retention: 30 * 24 * time.Hour}
 }
 
@@ -72,7 +91,7 @@ func DefaultSettings() Settings {
 func (s Settings) Validate(c *setting.Check) {
 	c.OneOf("driver", s.Driver, "", DriverAuto, DriverSIP, DriverAsterisk, DriverFreeSWITCH, DriverKazoo, DriverSimulator)
 	s.RuleTexts.Validate(c)
-	c.OneOf("international", s.International, denyInternational, allowInternational)
+	c.OneOf("international", s.International, "", denyInternational, allowInternational)
 	_, err := ParsePremium(s.Premium)
 	c.NoError(err, "premium")
 	c.NotNegative("user_per_minute", s.UserPerMinute)

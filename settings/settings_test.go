@@ -142,7 +142,7 @@ func TestValidateNamesKeyAndRemedy(t *testing.T) {
 		{"an account's country", func(s *Settings) { s.Numbers.AccountCountry = []string{"acme"} }, `numbers.account_country: "acme" is not written ACCOUNT=COUNTRY`},
 		{"user's calls", func(s *Settings) { s.Origination.UserPerMinute = -1 }, "origination.user_per_minute: must not be negative, is -1"},
 		{"user's calls at once", func(s *Settings) { s.Origination.UserCalls = -1 }, "origination.user_calls: must not be negative, is -1"},
-		{"international", func(s *Settings) { s.Origination.International = "ask" }, `origination.international: want deny, allow, got "ask"`},
+		{"international", func(s *Settings) { s.Origination.International = "ask" }, `origination.international: want "", deny, allow, got "ask"`},
 		{"premium", func(s *Settings) { s.Origination.Premium = []string{"("} }, `origination.premium: "(" is not a regular expression`},
 		{"portal password", func(s *Settings) { s.Auth.SIPPortalPassword = "perhaps" }, `auth.sip_portal_password: want refuse, warn, allow, got "perhaps"`},
 		{"digest", func(s *Settings) { s.SIP.Server.DigestAlgorithms = []string{"sha1"} }, `sip.digest_algorithms: want md5, sha-256, got "sha1"`},

@@ -10,20 +10,29 @@ const defaultSalt = "default_salt"
 
 var insecureValues = []string{"default_encrypted_key", "default", "test", defaultSalt}
 
+// guessableWords are refused as a key too, also repeated and with digits behind them.
+var guessableWords = []string{"password", "passwort", "changeme", "change_me", "change-me", "changeit", "secret", "letmein", "qwerty", "admin"}
+
 // normalize removes differences that do not make a value more secure: case and surrounding
 // white space.
 func normalize(value string) string { return strings.ToLower(strings.TrimSpace(value)) }
 
-// isInsecureKey reports whether a key is a known default, one repeated character, a
-// sequence ("0123…", "zyxw…"), or a repetition of one of these, of any length and case.
+// isInsecureKey reports whether a key is a known default or a guessable word, with or
+// without digits behind it, one repeated character, a sequence ("0123…", "zyxw…"), or a
+// repetition of one of these, of any length and case.
 func isInsecureKey(key string) bool {
 	chars := []rune(normalize(key))
 	if len(chars) == 0 {
 		return key != "" // only white space
 	}
 	unit := chars[:period(chars)]
-	isDefault := slices.Contains(insecureValues, string(chars)) || slices.Contains(insecureValues, string(unit))
-	return isDefault || isRun(unit, 1) || isRun(unit, -1)
+	word := []rune(strings.TrimRight(string(chars), "0123456789"))
+	return isGuessable(chars) || isGuessable(unit) || isGuessable(word) || len(word) > 0 && isGuessable(word[:period(word)]) ||
+		isGuessable([]rune(strings.TrimRight(string(unit), "0123456789"))) || isRun(unit, 1) || isRun(unit, -1)
+}
+
+func isGuessable(chars []rune) bool {
+	return slices.Contains(insecureValues, string(chars)) || slices.Contains(guessableWords, string(chars))
 }
 
 // period returns the length of the shortest prefix of which chars is a repetition; the

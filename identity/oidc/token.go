@@ -84,12 +84,55 @@ func (c *Client) verifyToken(ctx context.Context, token string) (*oidc.IDToken, 
 	case err != nil:
 		return nil, invalidToken("wrong_token", "The token is not valid", truncateError(err))
 	}
-	for _, accepted := range []string{c.settings.ClientID, c.settings.Audience} {
-		if accepted != "" && slices.Contains(verified.Audience, accepted) {
-			return verified, nil
-		}
+	return verified, c.checkPurpose(verified, typeOf(token))
+}
+
+// maxIssuedAhead is how far the provider's clock may be ahead.
+const maxIssuedAhead = time.Minute
+
+// checkPurpose checks that a token that the provider has signed was made to log in here,
+// and not for another client or as a message of another kind. typ is its header's.
+func (c *Client) checkPurpose(token *oidc.IDToken, typ string) error {
+	var claims struct {
+		AuthorizedParty string          `json:"azp"`
+		Events          json.RawMessage `json:"events"` // of security event tokens, such as logout tokens
 	}
-	return nil, invalidToken("wrong_audience", "The token is for another service: its claim \"aud\" has neither auth.oidc.client_id nor auth.oidc.audience", nil)
+	if err := token.Claims(&claims); err != nil {
+		return invalidToken("malformed", "The token's claims cannot be read", nil)
+	}
+	isForClient := c.settings.ClientID != "" && slices.Contains(token.Audience, c.settings.ClientID)
+	isForAudience := c.settings.Audience != "" && slices.Contains(token.Audience, c.settings.Audience)
+	switch {
+	case !isForClient && !isForAudience:
+		return invalidToken("wrong_audience", "The token is for another service: its claim \"aud\" has neither auth.oidc.client_id nor auth.oidc.audience", nil)
+	case isForClient && claims.AuthorizedParty != "" && claims.AuthorizedParty != c.settings.ClientID:
+		return invalidToken("wrong_client", "The token was issued to another client: its claim \"azp\" is not auth.oidc.client_id", nil)
+	case claims.Events != nil || !slices.Contains(loginTypes, strings.ToLower(typ)):
+		return invalidToken("wrong_type", "The token is neither an ID token nor an access token", nil)
+	case token.IssuedAt.After(c.now().Add(maxIssuedAhead)):
+		return invalidToken("future", "The token was issued in the future: its claim \"iat\" is ahead of this server's clock", nil)
+	}
+	return nil
+}
+
+// loginTypes are the types (header typ) of ID tokens and of access tokens (RFC 9068), in
+// lower case.
+var loginTypes = []string{"", "jwt", "at+jwt", "application/at+jwt"}
+
+// typeOf returns the header typ of a token whose signature was verified.
+func typeOf(token string) string {
+	encoded, _, _ := strings.Cut(token, ".")
+	text, err := base64.RawURLEncoding.DecodeString(encoded)
+	if err != nil {
+		return ""
+	}
+	var header struct {
+		Type string `json:"typ"`
+	}
+	if err := json.Unmarshal(text, &header); err != nil {
+		return "unreadable"
+	}
+	return header.Type
 }
 
 // recordedKeys is a key set that stores its last error, because the verifier does not

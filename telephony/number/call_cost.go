@@ -30,7 +30,7 @@ func (p *Plan) mayBeAbroad(accountID string, d dialled) bool {
 	case d.hasCode:
 		return true
 	case country == "":
-		return strings.HasPrefix(d.digits, "00") || strings.HasPrefix(d.digits, "011") ||
+		return strings.HasPrefix(d.digits, "00") || strings.HasPrefix(d.digits, "011") || hasInternationalEnd("", d.digits) ||
 			len(d.digits) > maxNationalDigits && isInternational(d.digits)
 	}
 	parsed, err := phonenumbers.ParseAndKeepRawInput(d.digits, country)

@@ -88,7 +88,7 @@ func (p *Program) withDatabase(ctx context.Context, open openDatabase, work func
 	if err != nil {
 		return err
 	}
-	directory, err := identity.New(ctx, identity.Config{Settings: s.Auth}, db, keys, identity.NewMemoryLimiter(), auditLog, prometheus.NewRegistry(), p.ToolLog())
+	directory, err := identity.New(ctx, identity.Config{Settings: s.Auth, Accounts: s.Account}, db, keys, identity.NewMemoryLimiter(), auditLog, prometheus.NewRegistry(), p.ToolLog())
 	if err != nil {
 		return err
 	}

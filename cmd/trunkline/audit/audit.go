@@ -30,7 +30,9 @@ retention ended are not missing.
 
 The chain has no secret: an attacker who can write to the database can recompute it.
 --head compares it with a head that was noted elsewhere: the server logs one a
-minute (msg="audit chain"), and this command prints the current one.`,
+minute (msg="audit chain"), and this command prints the current one. A head that was
+deleted since is an error, unless the log has the entry that says that its retention
+ended.`,
 		Args: cli.ExactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			known, err := parseHead(head)
@@ -40,7 +42,8 @@ minute (msg="audit chain"), and this command prints the current one.`,
 			return p.WithAudit(cmd.Context(), func(log *audit.Log) error {
 				v, err := log.Verify(cmd.Context(), known, p.Progress("entries checked").Report)
 				var broken *audit.BrokenError
-				if errors.As(err, &broken) {
+				var pruned *audit.PrunedError
+				if errors.As(err, &broken) || errors.As(err, &pruned) {
 					return fmt.Errorf("the audit log is not as it was written: %w", err)
 				}
 				if err != nil {
@@ -48,6 +51,9 @@ minute (msg="audit chain"), and this command prints the current one.`,
 				}
 				_, err = fmt.Fprintf(p.Out, "entries %d to %d are as they were written, %d are not chained yet\nhead %d:%s\n",
 					v.First, v.Last, v.Pending, v.Last, v.Hash)
+				if v.Unrecorded > 0 && err == nil {
+					_, err = fmt.Fprintf(p.Out, "entries up to %d were deleted, and no entry of the log says that retention ended: compare with --head\n", v.Unrecorded)
+				}
 				return err
 			})
 		},
