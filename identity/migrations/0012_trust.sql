@@ -11,7 +11,8 @@ ALTER TABLE identity_otp ADD COLUMN replaces TEXT NOT NULL DEFAULT '';
 
 -- Users of an OpenID Connect provider, by account: the same subject can have a user in each.
 -- A row without its user is a deleted user. account_id '': a user who was deleted before the
--- account was kept, in an unknown account.
+-- account was kept, in an unknown account. Nodes of the version before go on with
+-- identity_oidc_users, which a later version drops.
 CREATE TABLE identity_oidc_subjects (
     issuer     TEXT NOT NULL,
     subject    TEXT NOT NULL,
@@ -22,4 +23,3 @@ CREATE TABLE identity_oidc_subjects (
 INSERT INTO identity_oidc_subjects (issuer, subject, account_id, user_id)
     SELECT o.issuer, o.subject, COALESCE(u.account_id, ''), o.user_id
     FROM identity_oidc_users o LEFT JOIN identity_users u ON u.id = o.user_id;
-DROP TABLE identity_oidc_users;
