@@ -365,7 +365,9 @@ func (p *Partition) releaseCalls(e *Event, before *Entry, known *Known) {
 		}
 		next := *call
 		next.Ringing = without(call.Ringing, before.ID)
-		next.AgentID, next.AgentName = "", ""
+		if call.AgentID == before.ID {
+			next.AgentID, next.AgentName = "", ""
+		}
 		if call.State == event.Ringing {
 			if len(next.Ringing) > 0 {
 				next.AgentID = next.Ringing[len(next.Ringing)-1]
