@@ -136,7 +136,7 @@ type Facts struct {
 	TalkMS            Millis `json:"talk_ms,omitzero"`
 	TimestampMS       int64  `json:"timestamp_ms,omitempty"` // Unix milliseconds, the source's clock
 
-	AgentState State      `json:"agent_state,omitempty"` // of agent_id after an event about a call
+	AgentState State      `json:"agent_state,omitempty"` // of agent_id after an event about a call, or where State was not said
 	Contact    string     `json:"contact,omitempty"`     // of a device: the registration that the event is about
 	Agent      *AgentSaid `json:"agent,omitempty"`       // what the platform said of the agent, piece by piece
 }
@@ -182,6 +182,7 @@ type AgentSaid struct {
 	Paused        bool     `json:"paused,omitempty"`
 	PausedSince   int64    `json:"paused_since,omitempty"`     // Unix seconds
 	WrapUpUntilMS int64    `json:"wrap_up_until_ms,omitempty"` // Unix milliseconds
+	OtherID       string   `json:"other_id,omitempty"`         // by which the platform speaks of the agent too
 }
 
 // Append appends what was said as a JSON object.
@@ -211,6 +212,7 @@ func (a *AgentSaid) Append(dst []byte) []byte {
 	flag("paused", a.Paused)
 	number("paused_since", a.PausedSince)
 	number("wrap_up_until_ms", a.WrapUpUntilMS)
+	text("other_id", a.OtherID)
 	return append(dst, '}')
 }
 

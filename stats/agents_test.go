@@ -132,6 +132,14 @@ func TestAgentsAreShownAsAllThatIsKnownSays(t *testing.T) {
 		}, map[int64]string{6: "Local/1@pool/n ringing 6, q waiting 1", 8: "Local/1@pool/n talking 8, q talking 1", 20: "Local/1@pool/n wrap_up 20",
 			25: "Local/1@pool/n available 25"}, "Local/1@pool/n",
 			func(a AgentRow, _ QueueRow) [3]int64 { return [3]int64{a.TalkingMS / 1000, a.WrapUpMS / 1000} }, [3]int64{12, 5}},
+		"an agent of app_agent_pool is the member": {[]json.RawMessage{
+			member(0, added, "q", "Local/1@pool/n", "5", "StateInterface", "Agent:1"),
+			line(5, map[string]string{"Event": "AgentLogin", "Privilege": "agent,all", "Agent": "1"}),
+			member(6, changed, "q", "Local/1@pool/n", "1", "StateInterface", "Agent:1"),
+			line(25, map[string]string{"Event": "AgentLogoff", "Privilege": "agent,all", "Agent": "1"}),
+			member(25, changed, "q", "Local/1@pool/n", "5", "StateInterface", "Agent:1"),
+		}, map[int64]string{0: "", 6: "Local/1@pool/n available 5", 25: ""}, "Local/1@pool/n",
+			func(a AgentRow, _ QueueRow) [3]int64 { return [3]int64{a.AvailableMS / 1000} }, [3]int64{20}},
 		"mod_callcenter: a status outlasts what the agent does": {[]json.RawMessage{
 			status(0, "Status", "On Break"), status(5, "State", "Receiving"), status(9, "State", "Waiting"),
 			status(20, "Status", "Logged Out"), status(25, "State", "Receiving"), status(29, "State", "Waiting"),

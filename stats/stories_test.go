@@ -89,11 +89,34 @@ func orders(story []told) (all [][]told) {
 			for i, from := range order {
 				other[start+i] = story[start+from]
 			}
-			all = append(all, other)
+			if keepsWords(story[start:end], order) {
+				all = append(all, other)
+			}
 		}
 		start = end
 	}
 	return all
+}
+
+// keepsWords reports whether an order keeps that of words for the same fact, of which the last
+// one holds.
+func keepsWords(instant []told, order []int) bool {
+	for i, first := range order {
+		for _, second := range order[i+1:] {
+			if second < first && sameFact(&instant[second].event.Facts, &instant[first].event.Facts) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func sameFact(a, b *event.Facts) bool {
+	if a.Agent == nil || b.Agent == nil || a.AgentID != b.AgentID {
+		return false
+	}
+	return a.Agent.Presence != "" && b.Agent.Presence != "" || a.Agent.Activity != "" && b.Agent.Activity != "" ||
+		a.Agent.Device != "" && b.Agent.Device != "" && a.QueueID == b.QueueID
 }
 
 // permutations returns the orders of n things but the first one; of more than four, each
@@ -236,6 +259,7 @@ func (f *Fold) sums(agent, queue string) (a AgentRow, q QueueRow) {
 				a.TalkingMS += row.TalkingMS
 				a.WrapUpMS += row.WrapUpMS
 				a.BreakMS += row.BreakMS
+				a.AvailableMS += row.AvailableMS
 				a.Offered += row.Offered
 				a.Answered += row.Answered
 				a.NoAnswer += row.NoAnswer

@@ -55,6 +55,8 @@ export interface AgentSaid {
   /** Unix seconds. */
   paused_since?: number;
   wrap_up_until_ms?: number;
+  /** By which the platform speaks of the agent too. */
+  other_id?: string;
 }
 
 export interface Event {

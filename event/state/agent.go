@@ -15,6 +15,7 @@ type Known struct {
 	Device   event.Device   `json:"device,omitempty"`   // its phone
 	Members  []Member       `json:"members,omitempty"`  // its memberships, by queue; of platforms that tell more than the queue
 	Calls    []AgentCall    `json:"calls,omitempty"`    // its calls, those that it had first in front
+	SameAs   string         `json:"same_as,omitempty"`  // the agent of which this is another id; nothing else is known of it then
 }
 
 // Member is what is known of an agent's membership in a queue.
@@ -200,7 +201,10 @@ func (k *Known) setCall(id string, ringing bool) {
 		return
 	}
 	if len(k.Calls) < maxCalls {
-		k.Calls = append(slices.Clip(k.Calls), AgentCall{id, ringing})
+		calls := make([]AgentCall, len(k.Calls)+1)
+		copy(calls, k.Calls)
+		calls[len(k.Calls)] = AgentCall{id, ringing}
+		k.Calls = calls
 	}
 }
 
@@ -208,11 +212,14 @@ func (k *Known) setCall(id string, ringing bool) {
 // its phone does.
 func (k *Known) dropCall(id string) {
 	at := slices.IndexFunc(k.Calls, func(c AgentCall) bool { return c.ID == id })
-	if at >= 0 {
+	switch {
+	case at < 0:
+	case len(k.Calls) == 1:
+		k.Calls = nil
+	default:
 		k.Calls = slices.Delete(slices.Clone(k.Calls), at, at+1)
 	}
 	if len(k.Calls) == 0 {
-		k.Calls = nil
 		if k.Activity == event.ActivityRinging || k.Activity == event.ActivityTalking {
 			k.Activity = ""
 		}
@@ -254,7 +261,7 @@ func (k *Known) equal(o *Known) bool {
 	if k == o {
 		return true
 	}
-	return k != nil && o != nil && k.Presence == o.Presence && k.Reason == o.Reason && k.Activity == o.Activity && k.Device == o.Device &&
+	return k != nil && o != nil && k.Presence == o.Presence && k.Reason == o.Reason && k.Activity == o.Activity && k.Device == o.Device && k.SameAs == o.SameAs &&
 		slices.Equal(k.Members, o.Members) && slices.Equal(k.Calls, o.Calls)
 }
 
@@ -293,6 +300,7 @@ func (k *Known) append(dst []byte) []byte {
 		}
 		o.dst = append(o.dst, ']')
 	}
+	o.text("same_as", k.SameAs)
 	return append(o.dst, '}')
 }
 
@@ -340,11 +348,11 @@ func (o *objectWriter) flag(key string, set bool) {
 // estimatedSize estimates the size of what is known as JSON: an upper bound, unless its
 // texts need escapes. k may be nil.
 func (k *Known) estimatedSize() int {
-	const members, member, call = 100, 150, 30
+	const members, member, call = 115, 150, 30
 	if k == nil {
 		return 0
 	}
-	n := members + len(k.Reason)
+	n := members + len(k.Reason) + len(k.SameAs)
 	for i := range k.Members {
 		n += member + len(k.Members[i].QueueID) + len(k.Members[i].Reason)
 	}

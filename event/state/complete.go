@@ -11,6 +11,10 @@ func (p *Partition) complete(e *Event) (agent, call *Entry) {
 		completeCall(f, call)
 	}
 	agent = p.lookup(account, Agent, f.AgentID)
+	if agent != nil && agent.Known != nil && agent.Known.SameAs != "" {
+		f.AgentID = agent.Known.SameAs
+		agent = p.lookup(account, Agent, f.AgentID)
+	}
 	if agent != nil {
 		fill(&f.AgentName, agent.AgentName)
 	}
@@ -70,9 +74,11 @@ func (e *Event) completeAgent(agent, call *Entry) {
 		f.State = shows.state
 	case f.Agent != nil:
 		f.State = shows.state
+	case f.State == "" && (f.Name == event.NameAgentState || f.Name == event.NameAgentNoAnswer):
+		f.State, f.AgentState = shows.state, shows.state // it follows, and was not said: see Known.hear
 	case f.State == "" && f.Name != event.NameAgentQueueJoin && f.Name != event.NameAgentQueueLeave:
 		f.State = shows.state
-	case f.State != shows.state && len(known.Calls) > 0:
+	case f.Name != event.NameAgentNoAnswer && f.State != shows.state && len(known.Calls) > 0:
 		f.AgentState = shows.state
 	}
 	if agent != nil {

@@ -77,9 +77,9 @@ func cleanText(f *event.Facts) {
 			*text = string([]rune(*text))
 		}
 	}
-	if f.Agent != nil && !utf8.ValidString(f.Agent.Reason) {
+	if f.Agent != nil && !(utf8.ValidString(f.Agent.Reason) && utf8.ValidString(f.Agent.OtherID)) {
 		said := *f.Agent
-		said.Reason = string([]rune(said.Reason))
+		said.Reason, said.OtherID = string([]rune(said.Reason)), string([]rune(said.OtherID))
 		f.Agent = &said
 	}
 }
@@ -106,7 +106,7 @@ func subjectOf(f *event.Facts) subject {
 	case event.NameDeviceRegistered, event.NameDeviceUnregistered:
 		return aboutDevice
 	}
-	if f.Contact != "" {
+	if f.Name == event.NameOther && f.Contact != "" { // one of the device's registrations is gone
 		return aboutDevice
 	}
 	if f.CallID != "" && f.State != "" { // the state of a call, under another name
@@ -230,7 +230,26 @@ func (p *Partition) foldAgent(e *Event, agent, call *Entry) event.State {
 	}
 	p.showAgent(e, &next, agent, &known, shows, call)
 	p.releaseCalls(e, agent, &known)
+	if f.Agent != nil && f.Agent.OtherID != "" {
+		p.setOtherID(e)
+	}
 	return shows.state
+}
+
+// setOtherID records another id of the event's agent: what it is told under that id is told
+// of the agent (see complete).
+func (p *Partition) setOtherID(e *Event) {
+	id := emptyIfTooLong(e.Facts.Agent.OtherID)
+	other := p.lookup(e.Account, Agent, id)
+	if id == "" || id == e.Facts.AgentID || other != nil && (len(other.Queues) > 0 || len(other.known().Calls) > 0) {
+		return
+	}
+	next := Entry{AccountID: e.Account, Kind: Agent, ID: id, Since: e.since(), Source: emptyIfTooLong(e.Source),
+		Facts: event.Facts{Name: e.Facts.Name, AgentID: id, State: event.Offline}, Known: &Known{SameAs: e.Facts.AgentID}}
+	if other != nil && other.Known != nil && other.Known.SameAs == e.Facts.AgentID {
+		next.Since, next.Name = other.Since, other.Name
+	}
+	p.put(&next, other, e.ID)
 }
 
 // showAgent writes an agent's entry with what is known of it.
@@ -337,13 +356,18 @@ func (p *Partition) releaseCalls(e *Event, before *Entry, known *Known) {
 		return
 	}
 	for _, had := range before.known().Calls {
+		if known.hasCall(had.ID) {
+			continue
+		}
 		call := p.lookup(e.Account, Call, had.ID)
-		if known.hasCall(had.ID) || call == nil || !call.isWith(before.ID) {
+		if call == nil || !call.isWith(before.ID) {
 			continue
 		}
 		next := *call
 		next.Ringing = without(call.Ringing, before.ID)
-		next.AgentID, next.AgentName = "", ""
+		if call.AgentID == before.ID {
+			next.AgentID, next.AgentName = "", ""
+		}
 		if call.State == event.Ringing {
 			if len(next.Ringing) > 0 {
 				next.AgentID = next.Ringing[len(next.Ringing)-1]
@@ -510,11 +534,17 @@ func foldCallAgent(f *event.Facts, call *Entry) {
 	case agent == "" || !assignsCallToAgent(f):
 	case call.State == event.Ringing:
 		if !slices.Contains(call.Ringing, agent) {
-			call.Ringing = append(slices.Clip(call.Ringing), agent)
+			ringing := make([]string, len(call.Ringing)+1)
+			copy(ringing, call.Ringing)
+			ringing[len(call.Ringing)] = agent
+			call.Ringing = ringing
 		}
 		call.AgentID, call.AgentName = agent, name
 	case f.Name != event.NameQueueCallOffered && f.Name != event.NameCallRinging:
 		call.AgentID, call.AgentName, call.Ringing = agent, name, nil
+	}
+	if call.State == event.Ringing && len(call.Ringing) == 0 && call.AgentID != "" {
+		call.Ringing = []string{call.AgentID}
 	}
 }
 

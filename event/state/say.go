@@ -83,7 +83,9 @@ func (k *Known) hearMember(f *event.Facts) {
 		}
 		k.setMember(m)
 	}
-	k.Presence, k.Reason = event.Available, "" // a member is at work, and its pauses are told with its memberships
+	if said.Presence == "" { // a member is at work, and its pauses are told with its memberships
+		k.Presence, k.Reason = event.Available, ""
+	}
 
 	if k.Device != event.DeviceIdle {
 		return
@@ -100,9 +102,12 @@ func (k *Known) hearMember(f *event.Facts) {
 // hear takes in what an event says of its agent in one word. A word that the agent has
 // nothing to do ends its calls; a break or a logout does not.
 func (k *Known) hear(f *event.Facts) {
-	reason := emptyIfTooLong(f.Reason)
+	reason, said := emptyIfTooLong(f.Reason), f.State
 	if reason == event.ReasonResync {
 		reason = ""
+	}
+	if f.AgentState == f.State && subjectOf(f) == aboutAgent {
+		said = "" // the state follows from what is known
 	}
 	presence := func(s event.State) {
 		k.Presence, k.Reason = s, reason
@@ -131,18 +136,18 @@ func (k *Known) hear(f *event.Facts) {
 			k.hearState(f.State, presence)
 		}
 	case event.NameAgentState:
-		if f.State == "" {
+		if said == "" {
 			k.Activity, k.Calls = "", nil
 		}
-		k.hearState(f.State, presence)
+		k.hearState(said, presence)
 	case event.NameQueueCallAbandoned, event.NameQueueCallEnded, event.NameCallEnded, event.NameConferenceLeft, event.NameAgentNoAnswer:
 		if at, ok := k.find(f.QueueID); ok && k.Members[at].InCall {
 			m := k.Members[at]
 			m.InCall = false
 			k.setMember(m)
 		}
-		if agentOnly(f.State) { // generic tells the agent's state after the call
-			k.hearState(f.State, presence)
+		if agentOnly(said) { // generic tells the agent's state after the call
+			k.hearState(said, presence)
 		}
 	}
 }
@@ -153,6 +158,9 @@ func (k *Known) hearState(s event.State, presence func(event.State)) {
 	case event.Available, event.OtherState:
 		presence(s)
 		k.Activity, k.Calls = "", nil
+		if k.Device == event.DeviceUnreachable {
+			k.Device = "" // it has logged in with it
+		}
 	case event.Break, event.Offline:
 		presence(s)
 	case event.WrapUp:

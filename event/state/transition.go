@@ -198,9 +198,10 @@ func nextCallState(f *event.Facts, call *Entry) event.State {
 	default:
 		switch {
 		case before == "" || !callOnly(f.State):
-		case f.State == event.Waiting && before == event.Ringing:
+		case f.State == event.Waiting && before == event.Ringing && f.Reason != event.ReasonResync:
 			return afterOffer(f, call, before)
 		case f.State == event.Waiting && talking && call.AgentID != f.AgentID: // another agent has it
+		case f.State == event.Ringing && talking: // late
 		default:
 			return f.State
 		}

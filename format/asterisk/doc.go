@@ -21,7 +21,8 @@
 //   - Queue members do not log in; joining the first queue starts the agent's work,
 //     leaving the last ends it. QueueMemberAdded and Removed are queue memberships.
 //     Only agents of app_agent_pool log in; one that is a member of a queue under
-//     another interface is an agent of its own.
+//     another interface with the state interface Agent:<id> has two ids, which the
+//     member's events say.
 //   - Pauses are per queue, and each event of a member has all of its membership and
 //     its phone. Whether a pause is a break depends on the other queues and on calls, so
 //     QueueMemberPause is only named as if it were.

@@ -70,11 +70,20 @@ func readMember(f *format.Fields) Member {
 // WrapUpEnd returns when the member's pause after its last call ends.
 func (m *Member) WrapUpEnd() time.Time { return time.Unix(m.LastCall+m.WrapUpTime, 0) }
 
+// poolAgent begins the state interface of a member that is an agent of app_agent_pool.
+const poolAgent = "Agent:"
+
 // Said returns what the fields say of the member.
 func (m *Member) Said() *event.AgentSaid {
 	said := &event.AgentSaid{Device: m.device(), InCall: m.InCall, Paused: m.Paused}
 	if m.Paused {
 		said.Reason, said.PausedSince = m.PausedReason, m.LastPause
+	}
+	if id, ok := strings.CutPrefix(m.StateInterface, poolAgent); ok { // whose logins and logouts have that id
+		said.OtherID, said.Presence = id, event.Available
+		if said.Device == event.DeviceUnreachable {
+			said.Presence, said.Reason = event.Offline, ""
+		}
 	}
 	if m.wrapsUp() {
 		said.WrapUpUntilMS = m.WrapUpEnd().UnixMilli()
@@ -92,14 +101,14 @@ func (m *Member) device() event.Device {
 		return event.DeviceIdle
 	case "2", "7", "8": // in use, in use and ringing, on hold
 		switch {
-		case strings.HasPrefix(m.StateInterface, "Agent:") && !m.InCall:
+		case strings.HasPrefix(m.StateInterface, poolAgent) && !m.InCall:
 			return event.DeviceWrapUp
 		case strings.HasPrefix(m.Interface, "Local/") && (m.StateInterface == "" || strings.HasPrefix(m.StateInterface, "Local/")):
 			return event.DeviceUnknown
 		}
 		return event.DeviceInUse
 	case "3": // busy: on a call, or do not disturb
-		if strings.HasPrefix(m.StateInterface, "Agent:") && !m.InCall {
+		if strings.HasPrefix(m.StateInterface, poolAgent) && !m.InCall {
 			return event.DeviceWrapUp
 		}
 		return event.DeviceBusy

@@ -312,7 +312,7 @@ func (c *comparison) compareMember(o Object, m Member, e *state.Entry) {
 		device = ""
 	}
 	switch {
-	case known == nil, e.Known.Device != device, o.Facts.AgentName != "" && o.Facts.AgentName != e.AgentName,
+	case known == nil, e.Known.Device != device, m.Said.Presence != "" && m.Said.Presence != e.Known.Presence, o.Facts.AgentName != "" && o.Facts.AgentName != e.AgentName,
 		known.InCall != m.Said.InCall, known.Paused != m.Said.Paused, m.Said.Paused && known.Reason != m.Said.Reason,
 		m.Said.WrapUpUntilMS != 0 && known.WrapUpUntilMS != m.Said.WrapUpUntilMS,
 		device == event.DeviceIdle && e.State == event.Talking:
@@ -333,8 +333,11 @@ func (c *comparison) compareCall(o Object, e *state.Entry) {
 		before = e.State
 		waits := before == event.Waiting || before == event.Ringing
 		if e.Visits() && o.Facts.QueueID == "" && want != "" && want != event.Ended && (o.NoQueue || waits) {
-			facts.QueueID, facts.State = e.QueueID, event.Talking
-			c.addDifference(o.Account, event.NameQueueCallEnded, facts)
+			left := event.Facts{CallID: o.ID, QueueID: e.QueueID, State: event.Talking, InteractionID: facts.InteractionID}
+			c.addDifference(o.Account, event.NameQueueCallEnded, left)
+			if want == event.Held {
+				c.addDifference(o.Account, event.NameCallHeld, facts)
+			}
 			return
 		}
 		if facts.QueueID == "" {
@@ -394,7 +397,7 @@ func callEventName(to, from event.State, queued bool) event.Name {
 	switch to {
 	case event.Waiting:
 		if from == event.Ringing {
-			return event.NameAgentNoAnswer
+			return event.NameOther // it does not show whether the agent let it ring
 		}
 		return event.NameQueueCallEntered
 	case event.Ringing:

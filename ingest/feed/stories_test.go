@@ -44,6 +44,9 @@ func (p *toldPlatform) happen(f *event.Facts) {
 		p.visits[f.CallID] = visit
 		p.connect(f, true)
 	case event.NameAgentNoAnswer:
+		if o := p.agents[f.AgentID]; o != nil && o.Facts.State == event.Ringing {
+			o.Facts.State = event.Available
+		}
 		if inQueue {
 			visit.Facts.State, visit.Facts.AgentID = event.Waiting, ""
 			p.visits[f.CallID] = visit
@@ -99,10 +102,20 @@ func (p *toldPlatform) agentHappens(f *event.Facts) {
 	switch said := f.Agent; {
 	case said == nil:
 		o.Facts.State = f.State
+		if visit, ok := p.visits[f.CallID]; ok && f.State == event.Ringing {
+			visit.Facts.State, visit.Facts.AgentID = event.Ringing, f.AgentID
+			p.visits[f.CallID] = visit
+		}
 	case said.Device != "":
 		o.Members = slices.DeleteFunc(o.Members, func(m Member) bool { return m.Queue == f.QueueID })
 		o.Members = append(o.Members, Member{Queue: f.QueueID, Said: said})
 		o.Queues = []string{f.QueueID}
+		for id, visit := range p.visits { // nobody talks on an idle phone
+			if visit.Facts.AgentID == f.AgentID && said.Device == event.DeviceIdle && visit.Facts.State == event.Talking {
+				visit.Facts.AgentID = ""
+				p.visits[id] = visit
+			}
+		}
 	default:
 		both := event.AgentSaid{}
 		if o.Facts.Agent != nil {

@@ -560,6 +560,7 @@ func TestSnapshotOfRegistrationsAndPoolAgents(t *testing.T) {
 		"PJSIPShowContacts": "Response: Success\r\nActionID: a2\r\nEventList: start\r\n\r\nEvent: ContactList\r\nActionID: a2\r\nUri: sip:101@10.0.0.9\r\nAor: 101\r\nEndpoint: 101\r\nStatus: Reachable\r\n\r\n" +
 			"Event: ContactListComplete\r\nActionID: a2\r\nEventList: Complete\r\n\r\n",
 		"Agents": "Response: Success\r\nActionID: a2\r\nEventList: start\r\n\r\nEvent: Agents\r\nActionID: a2\r\nAgent: 1001\r\nStatus: AGENT_IDLE\r\n\r\n" +
+			"Event: Agents\r\nActionID: a2\r\nAgent: 1003\r\nStatus: AGENT_IDLE\r\n\r\n" +
 			"Event: Agents\r\nActionID: a2\r\nAgent: 1002\r\nStatus: AGENT_LOGGEDOFF\r\n\r\nEvent: AgentsComplete\r\nActionID: a2\r\nEventList: Complete\r\n\r\n",
 	}}
 	p.start()
@@ -571,13 +572,16 @@ func TestSnapshotOfRegistrationsAndPoolAgents(t *testing.T) {
 	for _, o := range snapshot.Objects {
 		found[string(o.Kind)+" "+o.ID] = o.Facts.State
 	}
-	for id, want := range map[string]event.State{"device PJSIP/101": event.Registered, "agent 1001": event.Available} {
+	for id, want := range map[string]event.State{"device PJSIP/101": event.Registered, "agent 1003": event.Available} {
 		if found[id] != want {
 			t.Errorf("%s is %q", id, found[id])
 		}
 	}
 	if _, ok := found["agent 1002"]; ok {
 		t.Error("an agent that is logged off is there")
+	}
+	if _, twice := found["agent 1001"]; twice {
+		t.Error("an agent that is a member under another id is there twice")
 	}
 	if _, ok := found["device IAX2/trunk"]; !ok {
 		t.Error("a device of another channel driver has ended")

@@ -19,7 +19,7 @@ type recentEvents struct {
 	mu          sync.Mutex
 	changedIDs  [2]map[string]bool // ids of the current period of settleTime and of the one before
 	began       time.Time
-	callsOnHold map[string]bool // Uniqueid
+	callsOnHold map[string]bool // Uniqueid; true: parked
 }
 
 func newRecentEvents() *recentEvents {
@@ -36,7 +36,11 @@ func (s *recentEvents) add(p *ami.Message, ids []string, now time.Time) {
 	}
 	switch p.Name() {
 	case "Hold":
-		s.callsOnHold[value(p, "Uniqueid")] = true
+		s.callsOnHold[value(p, "Uniqueid")] = false
+	case "ParkedCall":
+		s.callsOnHold[value(p, "ParkeeUniqueid")] = true
+	case "UnParkedCall", "ParkedCallTimeOut", "ParkedCallGiveUp":
+		delete(s.callsOnHold, value(p, "ParkeeUniqueid"))
 	case "Unhold", "Hangup":
 		delete(s.callsOnHold, value(p, "Uniqueid"))
 	}
@@ -59,7 +63,7 @@ func (s *recentEvents) unsettled(now time.Time) []string {
 	return slices.AppendSeq(slices.Collect(maps.Keys(s.changedIDs[0])), maps.Keys(s.changedIDs[1]))
 }
 
-// onHold returns the calls on hold, and deletes those that are not in calls.
+// onHold returns the calls on hold, of which true are parked, and deletes those that are not in calls.
 func (s *recentEvents) onHold(calls map[string]bool) map[string]bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,7 +20,9 @@ import (
 
 // Snapshot implements feed.Session.
 func (s *session) Snapshot(ctx context.Context) (feed.Snapshot, error) {
-	q := &snapshotBuilder{session: s, now: time.Now(), wrapUps: map[agentKey]wrapUp{}, accounts: newAccountCheck()}
+	q := &snapshotBuilder{
+		session: s, now: time.Now(), wrapUps: map[agentKey]wrapUp{}, poolMembers: map[agentKey]bool{}, accounts: newAccountCheck(),
+	}
 	q.Notes = slices.Clone(s.notes)
 	q.Unsettled = s.platform.recentEvents.unsettled(q.now)
 	for _, add := range []func(context.Context) error{q.addQueues, q.addPoolAgents, q.addChannels, q.addDevices} {
@@ -47,6 +49,7 @@ type snapshotBuilder struct {
 	membersComplete bool // the list of queue members is complete
 	accounts        accountCheck
 	inCall          []memberInCall
+	poolMembers     map[agentKey]bool // agents of app_agent_pool that are members, by their id in the pool
 }
 
 // list requests a list. ok is false if Asterisk does not have the action or refuses it. It is true with
@@ -121,7 +124,10 @@ func (q *snapshotBuilder) addMember(agent *feed.Object, key agentKey, m format.M
 	if end := m.WrapUpEnd(); said.WrapUpUntilMS != 0 && key.account != "" && end.After(q.wrapUps[key].until) {
 		q.wrapUps[key] = wrapUp{end, wrapUpEndFacts(key.id, agent.Facts.AgentName, queue, end), q.session.wrapUpIdentity(key, end)}
 	}
-	if said.InCall {
+	if said.OtherID != "" {
+		q.poolMembers[agentKey{key.account, said.OtherID}] = true
+	}
+	if said.InCall && said.Device != event.DeviceIdle { // else the caller was sent on
 		q.inCall = append(q.inCall, memberInCall{m.Interface, m.StateInterface, queue})
 	}
 }
@@ -165,7 +171,9 @@ func (q *snapshotBuilder) addPoolAgents(ctx context.Context) error {
 		case "AGENT_ONCALL":
 			o.Facts.State = event.Talking
 		}
-		q.Objects = append(q.Objects, o)
+		if !q.poolMembers[agentKey{o.Account, o.ID}] { // else known as the member
+			q.Objects = append(q.Objects, o)
+		}
 	}
 	if q.membersComplete && !denied {
 		q.Kinds = append(q.Kinds, state.Agent)
@@ -199,7 +207,11 @@ func (q *snapshotBuilder) addChannels(ctx context.Context) error {
 		if id == "" {
 			continue
 		}
-		facts := q.legFacts(p, ringing[value(p, "Linkedid")], held[id], agents[p.Get("BridgeId")])
+		parked, onHold := held[id]
+		facts := q.legFacts(p, ringing[value(p, "Linkedid")], onHold, agents[p.Get("BridgeId")])
+		if facts.State == event.Held && (parked || strings.HasPrefix(p.Get("Application"), "Park")) {
+			facts.Reason = event.ReasonParked
+		}
 		noQueue := facts.QueueID == "" && q.membersComplete && p.Get("Application") != "Queue"
 		q.Objects = append(q.Objects, feed.Object{Account: q.accountOf(p), Kind: state.Call, ID: id, Facts: facts, Leg: true, NoQueue: noQueue})
 	}
@@ -225,9 +237,7 @@ func (q *snapshotBuilder) legFacts(p *ami.Message, ringing, held bool, agent str
 			facts.TimestampMS = q.now.UnixMilli() - waited*1000
 		}
 	case p.Get("ChannelState") != "6":
-	case strings.HasPrefix(application, "Park"):
-		facts.State, facts.Reason = event.Held, event.ReasonParked
-	case held:
+	case held, strings.HasPrefix(application, "Park"):
 		facts.State = event.Held
 	default:
 		facts.State = event.Talking

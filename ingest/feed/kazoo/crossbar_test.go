@@ -107,12 +107,12 @@ func TestASnapshotIsWhatCrossbarKnows(t *testing.T) {
 		{Account: "acme", Kind: state.Agent, ID: "a2", Queues: []string{}, Facts: event.Facts{AgentID: "a2", AgentName: "Bob", State: event.Break, TimestampMS: ms}},
 		{Account: "acme", Kind: state.Agent, ID: "a3", Queues: []string{"q1"}, Facts: event.Facts{AgentID: "a3", State: event.Available}},
 		{Account: "acme", Kind: state.Agent, ID: "a4", Facts: event.Facts{AgentID: "a4", State: event.Offline}},
-		{Account: "acme", Kind: state.Call, ID: "c1", Facts: event.Facts{CallID: "c1", InteractionID: "i1", QueueID: "q1", AgentID: "a1",
+		{Account: "acme", Kind: state.Call, ID: "c1", Leg: true, Facts: event.Facts{CallID: "c1", InteractionID: "i1", QueueID: "q1", AgentID: "a1",
 			Caller: "+15551230001", Callee: "+15559990000", State: event.Talking, TimestampMS: ms - 10_000}},
-		{Account: "acme", Kind: state.Call, ID: "c2", Facts: event.Facts{CallID: "c2", QueueID: "q1", Caller: "+15551230002", State: event.Waiting, TimestampMS: ms - 5_000}},
-		{Account: "acme", Kind: state.Call, ID: "c3", Facts: event.Facts{CallID: "c3", State: event.Held}},
-		{Account: "acme", Kind: state.Call, ID: "c4", Facts: event.Facts{CallID: "c4", State: event.Talking}},
-		{Account: "acme", Kind: state.Call, ID: "c5", Facts: event.Facts{CallID: "c5"}},
+		{Account: "acme", Kind: state.Call, ID: "c2", Leg: true, Facts: event.Facts{CallID: "c2", QueueID: "q1", Caller: "+15551230002", State: event.Waiting, TimestampMS: ms - 5_000}},
+		{Account: "acme", Kind: state.Call, ID: "c3", Leg: true, Facts: event.Facts{CallID: "c3", State: event.Held}},
+		{Account: "acme", Kind: state.Call, ID: "c4", Leg: true, Facts: event.Facts{CallID: "c4", State: event.Talking}},
+		{Account: "acme", Kind: state.Call, ID: "c5", Leg: true, Facts: event.Facts{CallID: "c5"}},
 		{Account: "acme", Kind: state.Device, ID: "u1@acme.example.com", Facts: event.Facts{AgentID: "u1@acme.example.com", State: event.Registered}},
 	}
 	slices.SortFunc(got.Objects, func(a, b feed.Object) int {

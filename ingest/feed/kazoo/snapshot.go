@@ -74,6 +74,7 @@ type snapshotBuilder struct {
 }
 
 func (b *snapshotBuilder) build() feed.Snapshot {
+	b.joinOffers()
 	snapshot := feed.Snapshot{Objects: b.objects}
 	for _, kind := range []state.Kind{state.Agent, state.Call, state.Device} {
 		switch err := b.errors[kind]; {
@@ -86,6 +87,24 @@ func (b *snapshotBuilder) build() feed.Snapshot {
 		}
 	}
 	return snapshot
+}
+
+// joinOffers sets the state of callers in queues for whom an agent's phone rings: the
+// statistics of calls have them as waiting.
+func (b *snapshotBuilder) joinOffers() {
+	type call struct{ account, id string }
+	offered := map[call]string{}
+	for _, o := range b.objects {
+		if o.Kind == state.Agent && o.Facts.State == event.Ringing && o.Facts.CallID != "" {
+			offered[call{o.Account, o.Facts.CallID}] = o.ID
+		}
+	}
+	for i := range b.objects {
+		o := &b.objects[i]
+		if agent := offered[call{o.Account, o.ID}]; o.Kind == state.Call && o.Facts.State == event.Waiting && agent != "" {
+			o.Facts.State, o.Facts.AgentID = event.Ringing, agent
+		}
+	}
 }
 
 func (b *snapshotBuilder) setError(kind state.Kind, err error) {
