@@ -396,7 +396,7 @@ func TestBytesThatAreNotUTF8AreReplacedInRecordsOfPlatforms(t *testing.T) {
 			i := ingestOn(t, DefaultSettings(), k)
 			n, err := i.testAccept(t.Context(), post(name, contentType, body))
 			if err != nil || n != 1 || string(k.records[0].Value) != valid {
-				t.Errorf("%s as %s: %d records %q, %v", name, contentType, n, k.records, err)
+				t.Errorf("%s as %s: %d records %v, %v", name, contentType, n, k.records, err)
 			}
 			if heldBy(i) != 0 {
 				t.Errorf("%s: %d bytes are held", name, heldBy(i))

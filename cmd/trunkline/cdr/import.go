@@ -70,6 +70,9 @@ The API key is ` + cli.EnvAPIKey + `, or --api-key.`,
 			if i.apiKey == "" {
 				return cli.Usagef("cdr import needs an API key: %s or --api-key", cli.EnvAPIKey)
 			}
+			if _, err := time.LoadLocation(i.timeZone); err != nil {
+				return cli.Usagef("--time-zone %s: no such time zone", i.timeZone)
+			}
 			return i.run(cmd.Context(), args[0])
 		},
 	}
@@ -142,12 +145,13 @@ func (i *importer) sendAll(ctx context.Context, files []string) (counts importCo
 			for file := range next {
 				replayed, err := i.send(ctx, file)
 				mu.Lock()
+				malformed := malformedError{}
 				switch refusal := (*cli.HTTPError)(nil); {
 				case err == nil && replayed:
 					counts.repeated++
 				case err == nil:
 					counts.stored++
-				case errors.As(err, &refusal) && isRecordError(refusal.Status):
+				case errors.As(err, &malformed), errors.As(err, &refusal) && isRecordError(refusal.Status):
 					counts.refused++
 					i.p.Printf("%s: %v", file, err)
 				default:

@@ -8,10 +8,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
-	"time"
-
-	"trunkline/cmd/internal/cli"
 )
 
 const csvSuffix = ".csv" // of the files of Asterisk's cdr_csv: Master.csv, and one for each account code
@@ -55,15 +51,12 @@ func columnsOf(line []string) ([]string, error) {
 // isUniqueID reports whether a text can be a channel's unique id.
 func isUniqueID(text string) bool { return text != "" && !bytes.ContainsAny([]byte(text), " \t") }
 
-// errTimeZone is the error of a name that is no time zone.
-var errTimeZone = errors.New("--time-zone: no such time zone")
+// malformedError is the error of a file that is not one of cdr_csv: other files may still be sent.
+type malformedError struct{ error }
 
 // readMasterCSV returns the lines of a file of Asterisk's cdr_csv as NDJSON bodies of asterisk.cdr records, of at
 // most maxLines each. The last line may be cut off, where Asterisk is writing it: it is not read.
 func readMasterCSV(content []byte, timeZone string) (bodies [][]byte, err error) {
-	if _, err := time.LoadLocation(timeZone); err != nil {
-		return nil, cli.UsageError(errTimeZone)
-	}
 	content = content[:bytes.LastIndexByte(content, '\n')+1]
 	reader := csv.NewReader(bytes.NewReader(content))
 	reader.FieldsPerRecord = -1 // settings change
@@ -75,13 +68,13 @@ func readMasterCSV(content []byte, timeZone string) (bodies [][]byte, err error)
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		number, _ := reader.FieldPos(0)
 		if err != nil {
-			return nil, err
+			return nil, malformedError{err}
 		}
+		number, _ := reader.FieldPos(0)
 		record, err := csvRecord(line, timeZone)
 		if err != nil {
-			return nil, fmt.Errorf("line %s: %w", strconv.Itoa(number), err)
+			return nil, malformedError{fmt.Errorf("line %d: %w", number, err)}
 		}
 		if lines > 0 && lines%maxLines == 0 {
 			bodies, body = append(bodies, body), nil
