@@ -36,7 +36,7 @@ type attackers struct {
 	conns []net.Conn
 }
 
-func (a *attackers) add(address, method, path, body string) {
+func (a *attackers) begin(address, method, path, body string) {
 	conn, err := net.Dial("tcp", address)
 	must(a.t, err)
 	a.t.Cleanup(func() { _ = conn.Close() })
@@ -130,7 +130,7 @@ func TestStrangersDoNotExhaustMemory(t *testing.T) {
 				if i%4 == 0 {
 					body = large
 				}
-				attack.add(server.Listener.Addr().String(), door.method, door.path, body)
+				attack.begin(server.Listener.Addr().String(), door.method, door.path, body)
 			}
 			answer, err := client.Post(server.URL+"/ucp/v2/login", "application/json", strings.NewReader(loginBody("alice")))
 			must(t, err)

@@ -62,8 +62,8 @@ func (o *jsonObject) fault(name, code, message string) {
 	}
 }
 
-// find returns a member; nil if it is absent.
-func (o *jsonObject) find(name string) (found jsonscan.Value) {
+// lookUp returns a member; nil if it is absent.
+func (o *jsonObject) lookUp(name string) (found jsonscan.Value) {
 	o.raw.Each(func(key []byte, value jsonscan.Value) {
 		if string(key) == name {
 			found = value
@@ -77,7 +77,7 @@ func (o *jsonObject) find(name string) (found jsonscan.Value) {
 func (o *jsonObject) take(name string, need requirement) jsonscan.Value {
 	var found jsonscan.Value
 	if !slices.Contains(o.taken, name) {
-		found = o.find(name)
+		found = o.lookUp(name)
 		o.taken = append(o.taken, name)
 	}
 	if found == nil && need == required {
@@ -100,7 +100,7 @@ func (o *jsonObject) takeKind(name string, need requirement, kind jsonscan.Kind,
 // Has reports whether the member is present and was not read yet, for members whose absence
 // differs from the zero value.
 func (o *jsonObject) Has(name string) bool {
-	return !slices.Contains(o.taken, name) && o.find(name) != nil
+	return !slices.Contains(o.taken, name) && o.lookUp(name) != nil
 }
 
 // String reads a string; a required one must not be empty.

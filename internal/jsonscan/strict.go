@@ -74,7 +74,7 @@ func (w *structureWalk) run(b []byte) error {
 		case ',', ':':
 			i++
 		case '"':
-			i, err = w.text(b, i)
+			i, err = w.readText(b, i)
 		default:
 			i, err = skipPlain(b, i), w.count()
 		}
@@ -119,9 +119,9 @@ func (w *structureWalk) end() error {
 	return nil
 }
 
-// text handles the string at b[i]: a name if a colon follows it in an object. Names are
+// readText handles the string at b[i]: a name if a colon follows it in an object. Names are
 // not values, but have the same limit.
-func (w *structureWalk) text(b []byte, i int) (end int, err error) {
+func (w *structureWalk) readText(b []byte, i int) (end int, err error) {
 	if end, err = skipString(b, i); err != nil {
 		return 0, err
 	}
