@@ -16,8 +16,8 @@ type AgentFold struct {
 	wrong  []string // messages whose previous_state is not the state before them
 }
 
-// Add folds the value of a record of cc.evt. A repeated message changes nothing.
-func (f *AgentFold) Add(value []byte) error {
+// Include folds the value of a record of cc.evt. A repeated message changes nothing.
+func (f *AgentFold) Include(value []byte) error {
 	var m struct {
 		ID       string
 		Metadata struct {
@@ -65,8 +65,8 @@ func (f *AgentFold) String() string {
 // AgentRecords is the last record of each agent on cc.state: what compaction leaves.
 type AgentRecords struct{ states map[string]string }
 
-// Add takes the next record of cc.state.
-func (a *AgentRecords) Add(key, value []byte) error {
+// Include takes the next record of cc.state.
+func (a *AgentRecords) Include(key, value []byte) error {
 	parts := strings.Split(string(key), "|")
 	if len(parts) != 3 || parts[1] != "agent" {
 		return nil

@@ -205,9 +205,9 @@ func awaitAgentStates(t *testing.T, c *kafka.Cluster, events map[string][]byte, 
 		var state normalizer.AgentRecords
 		err := read(event.TopicEvents, func(r *kafka.Record) { events[string(r.Value[:40])] = bytes.Clone(r.Value) })
 		for _, id := range slices.Sorted(maps.Keys(events)) {
-			err = errors.Join(err, fold.Add(events[id]))
+			err = errors.Join(err, fold.Include(events[id]))
 		}
-		err = errors.Join(err, read(event.TopicState, func(r *kafka.Record) { err = errors.Join(err, state.Add(r.Key, r.Value)) }))
+		err = errors.Join(err, read(event.TopicState, func(r *kafka.Record) { err = errors.Join(err, state.Include(r.Key, r.Value)) }))
 		if err == nil && len(events) == want && state.String() == fold.String() {
 			return
 		}

@@ -41,13 +41,13 @@ func checkAgentStates(t *testing.T, k *fakeKafka, lost []kafka.Record) (wrong []
 	slices.SortStableFunc(events, byID)
 	var want AgentFold
 	for _, r := range events {
-		if err := want.Add(r.Value); err != nil {
+		if err := want.Include(r.Value); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var got AgentRecords
 	for _, r := range k.all(event.TopicState, 0) {
-		if err := got.Add(r.Key, r.Value); err != nil {
+		if err := got.Include(r.Key, r.Value); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // call that has not ended, since each waits for late events (endedAge).
 type endedCall struct {
 	eventID event.ID
-	// data has the account and the id, then Entry.texts, the queues, and Entry.numbers.
+	// data has the account and the id, then Entry.texts, the queues, and Entry.packedNumbers.
 	// A text follows twice its length; an odd number stands for the id (sameAsID) or
 	// for one of endedWords.
 	data string
@@ -59,8 +59,8 @@ type packedNumber struct {
 	near  int64
 }
 
-// numbers returns the numbers of an entry after its event id.
-func (e *Entry) numbers() [7]packedNumber {
+// packedNumbers returns the numbers of an entry after its event id.
+func (e *Entry) packedNumbers() [7]packedNumber {
 	milli := e.EventID.Milli()
 	seconds := milli / 1000
 	return [...]packedNumber{
@@ -98,7 +98,7 @@ func (e *Entry) compact() Value {
 	for _, queue := range e.Queues {
 		text(queue)
 	}
-	for _, n := range e.numbers() {
+	for _, n := range e.packedNumbers() {
 		b = binary.AppendVarint(b, *n.value-n.near)
 	}
 	b = append(b, bit(e.WaitMS.Known)|bit(e.TalkMS.Known)<<1)
@@ -126,7 +126,7 @@ func (c *endedCall) entry() Entry {
 	for range u.uvarint() {
 		e.Queues = append(e.Queues, u.text())
 	}
-	for _, n := range e.numbers() {
+	for _, n := range e.packedNumbers() {
 		*n.value = n.near + u.varint()
 	}
 	known := u.rest[0]

@@ -265,9 +265,9 @@ const (
 
 // Expires returns the id from which the entry is expired, unless an event about it
 // comes before.
-func (e *Entry) Expires() event.ID { return expires(e) }
+func (e *Entry) Expires() event.ID { return expiryOf(e) }
 
-func expires(v Value) event.ID { return v.lastEvent() + event.ID(classAges[v.class()]) }
+func expiryOf(v Value) event.ID { return v.lastEvent() + event.ID(classAges[v.class()]) }
 
 // class is a set of entries with the same lifetime.
 type class uint8

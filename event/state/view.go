@@ -71,7 +71,7 @@ func (v *View) Each(admits func(account string) bool, now time.Time, give func(*
 			continue
 		}
 		for _, value := range entries {
-			if expires(value) > at {
+			if expiryOf(value) > at {
 				give(entryOf(value))
 			}
 		}
