@@ -69,11 +69,18 @@ func (e *Entry) packedNumbers() [7]packedNumber {
 	}
 }
 
+// isCompact reports whether an endedCall has all members of the entry.
+func (e *Entry) isCompact() bool {
+	return e.Kind == Call && e.State == event.Ended && e.AfterCall == "" && len(e.Ringing) == 0 && len(e.Contacts) == 0 && e.Known == nil &&
+		e.AgentState == "" && e.Contact == "" && e.Agent == nil
+}
+
 // compact returns the form in which the entry is kept in memory.
 func (e *Entry) compact() Value {
-	if e.Kind != Call || e.State != event.Ended || e.AfterCall != "" {
+	if !e.isCompact() {
 		return e
 	}
+
 	var buffer [1024]byte
 	b := buffer[:0]
 	text := func(s string) {
@@ -101,7 +108,7 @@ func (e *Entry) compact() Value {
 	for _, n := range e.packedNumbers() {
 		b = binary.AppendVarint(b, *n.value-n.near)
 	}
-	b = append(b, bit(e.WaitMS.Known)|bit(e.TalkMS.Known)<<1)
+	b = append(b, bit(e.WaitMS.Known)|bit(e.TalkMS.Known)<<1|bit(e.Leg)<<2)
 	return &endedCall{e.EventID, string(b)}
 }
 
@@ -129,8 +136,8 @@ func (c *endedCall) entry() Entry {
 	for _, n := range e.packedNumbers() {
 		*n.value = n.near + u.varint()
 	}
-	known := u.rest[0]
-	e.WaitMS.Known, e.TalkMS.Known = known&1 != 0, known&2 != 0
+	bits := u.rest[0]
+	e.WaitMS.Known, e.TalkMS.Known, e.Leg = bits&1 != 0, bits&2 != 0, bits&4 != 0
 	return e
 }
 

@@ -12,20 +12,36 @@ import (
 
 // The compact form of an ended call loses nothing, also no member that is added to Entry.
 func TestAnEndedCallKeepsEveryMember(t *testing.T) {
-	full := &Entry{}
-	setMembers(reflect.ValueOf(full).Elem(), new(int))
-	full.Kind, full.State, full.AfterCall, full.AtWork = Call, event.Ended, "", false
-	long := *full
+	entries := map[string]*Entry{"no member": {Kind: Call, Facts: event.Facts{State: event.Ended}}}
+	members := reflect.VisibleFields(reflect.TypeFor[Entry]())
+	all := &Entry{}
+	for _, member := range members {
+		if member.Anonymous {
+			continue
+		}
+		one := &Entry{}
+		setMembers(reflect.ValueOf(one).Elem().FieldByIndex(member.Index), new(int))
+		one.Kind, one.State = Call, event.Ended
+		entries[member.Name] = one
+		if one.isCompact() {
+			setMembers(reflect.ValueOf(all).Elem().FieldByIndex(member.Index), new(int))
+		}
+	}
+	all.Kind, all.State = Call, event.Ended
+	long := *all
 	long.ID, long.Caller, long.CallID = strings.Repeat("i", maxText), strings.Repeat("ü", 2000), long.ID
 	least := &Entry{AccountID: "a", Kind: Call, ID: "c", Since: -1, Facts: event.Facts{State: event.Ended, CallID: "c"}}
-
-	for name, e := range map[string]*Entry{"every member": full, "long texts": &long, "the fewest members": least} {
-		c, ok := e.compact().(*endedCall)
-		if !ok {
+	for name, e := range map[string]*Entry{"all members": all, "long texts": &long, "the fewest members": least} {
+		if _, ok := e.compact().(*endedCall); !ok {
 			t.Fatalf("%s: it has no compact form", name)
 		}
-		if got := c.entry(); !reflect.DeepEqual(&got, e) {
-			t.Errorf("%s: got\n%+v\nwant\n%+v", name, got, *e)
+		entries[name] = e
+	}
+
+	for name, e := range entries {
+		c := e.compact()
+		if got := entryOf(c); !reflect.DeepEqual(got, e) {
+			t.Errorf("%s: got\n%+v\nwant\n%+v", name, *got, *e)
 		}
 		if c.Key() != e.Key() || c.lastEvent() != e.EventID || c.class() != e.class() || c.estimatedSize() != e.estimatedSize() ||
 			string(c.Append(nil)) != string(e.Append(nil)) {
@@ -47,6 +63,9 @@ func setMembers(v reflect.Value, n *int) {
 		for i := range v.Len() {
 			setMembers(v.Index(i), n)
 		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		setMembers(v.Elem(), n)
 	case reflect.String:
 		v.SetString(fmt.Sprint("text ", *n))
 	case reflect.Bool:

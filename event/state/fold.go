@@ -338,12 +338,15 @@ func (p *Partition) releaseAgent(e *Event, id, call string) {
 	p.showAgent(e, &next, agent, &known, known.showAfter(agent, e.EffectiveMillis()), nil)
 }
 
-// releaseExpired takes a call whose end was never told from its agents.
-func (p *Partition) releaseExpired(call *Entry, id event.ID) {
+// releaseExpired takes a call whose end was never told from its agents, at the time of the
+// event now. They get the id of the event before, since now may be about one of them and is
+// folded afterwards.
+func (p *Partition) releaseExpired(call *Entry, before, now event.ID) {
 	if !call.Live() {
 		return
 	}
-	at := &Event{ID: id, Account: call.AccountID, Timestamp: id.Milli() / 1000, Source: call.Source, Facts: event.Facts{Name: event.NameOther}}
+
+	at := &Event{ID: before, Account: call.AccountID, Timestamp: now.Milli() / 1000, Source: call.Source, Facts: event.Facts{Name: event.NameOther}}
 	for _, agent := range append([]string{call.AgentID}, call.Ringing...) {
 		p.releaseAgent(at, agent, call.ID)
 	}

@@ -329,6 +329,7 @@ func (p *Partition) account(k Key) *account {
 // advance makes id the last folded event and deletes the entries that have expired by
 // then.
 func (p *Partition) advance(id event.ID) {
+	previous := p.lastFolded
 	p.lastFolded = id
 	forgotten := 0
 	for i := range p.classes {
@@ -337,7 +338,7 @@ func (p *Partition) advance(id event.ID) {
 			p.set(n.value.Key(), nil, id)
 			forgotten++
 			if e, ok := n.value.(*Entry); ok && e.Kind == Call {
-				p.releaseExpired(e, id)
+				p.releaseExpired(e, previous, id)
 			}
 		}
 	}
