@@ -338,12 +338,13 @@ func (p *Partition) releaseAgent(e *Event, id, call string) {
 	p.showAgent(e, &next, agent, &known, known.showAfter(agent, e.EffectiveMillis()), nil)
 }
 
-// releaseExpired takes a call whose end was never told from its agents.
+// releaseExpired takes a call whose end was never told from its agents. It happens before
+// the event id with which the call expires, which may change the same agents.
 func (p *Partition) releaseExpired(call *Entry, id event.ID) {
 	if !call.Live() {
 		return
 	}
-	at := &Event{ID: id, Account: call.AccountID, Timestamp: id.Milli() / 1000, Source: call.Source, Facts: event.Facts{Name: event.NameOther}}
+	at := &Event{ID: id - 1, Account: call.AccountID, Timestamp: id.Milli() / 1000, Source: call.Source, Facts: event.Facts{Name: event.NameOther}}
 	for _, agent := range append([]string{call.AgentID}, call.Ringing...) {
 		p.releaseAgent(at, agent, call.ID)
 	}
