@@ -230,7 +230,7 @@ func TestStatesAreWhatTheirSchemaSays(t *testing.T) {
 		Leg: true, Ringing: []string{"1002"}, Contacts: []string{"sip:1"}, Known: &state.Known{Presence: event.Break, Reason: "r", Activity: event.ActivityRinging, Device: event.DeviceIdle,
 			Members: []state.Member{{QueueID: "q", InCall: true, Paused: true, Reason: "r", PausedSince: 1, WrapUpUntilMS: 1000}}, Calls: []state.AgentCall{{ID: "c", Ringing: true}}}}
 	least := state.Entry{AccountID: "demo", Kind: state.Agent, ID: "7", EventID: id, Facts: event.Facts{Name: event.NameAgentQueueJoin}}
-	position, begun := state.Position{EventID: id, Offset: 1, TopicID: "t", SourcePosition: "0:2", EventPosition: "0:1", Since: 2}, state.Position{LeaderEpoch: -1}
+	position, begun := state.Position{EventID: id, Offset: 1, TopicID: "t", SourcePosition: "0:2", EventPosition: "0:1", Since: 2, StateOffset: 1, Incomplete: true}, state.Position{LeaderEpoch: -1}
 	partition := state.NewPartition()
 	partition.Apply(&state.Event{ID: id, Account: "demo", Identity: event.Identity{Run: "0b7bbb3e-5f0c-11f0-bd41-0242ac120002", Number: 4711}})
 	numbers := partition.Values()[0].Append(nil)
@@ -447,7 +447,7 @@ func TestAsyncAPIIsTheWire(t *testing.T) {
 		"rawRecord": {event.HeaderFormat, event.HeaderSource, event.HeaderIdentity, event.HeaderTimeZone, event.HeaderTrace, event.HeaderTraceState},
 		"normalizedEvent": {event.HeaderType, event.HeaderAccount, event.HeaderOriginalFormat, event.HeaderName, event.HeaderAgent, event.HeaderQueue, event.HeaderCall, event.HeaderIdentity, event.HeaderPosition, event.HeaderSourceLog, event.HeaderTrace, event.HeaderTraceState,
 			"ce_id", "ce_source", "ce_specversion", "ce_time", "ce_type", event.HeaderContentType},
-		"row":   {event.HeaderAccount, event.HeaderPosition, event.HeaderSourceLog, event.HeaderOrigination},
+		"row":   {event.HeaderAccount, event.HeaderPosition, event.HeaderSourceLog, event.HeaderOrigination, event.HeaderOneOfSeveral},
 		"state": {state.HeaderEventID},
 		"dead":  {event.HeaderErrorKind, event.HeaderError, event.HeaderOrigTopic, event.HeaderOrigPartition, event.HeaderOrigOffset},
 	} {

@@ -33,7 +33,7 @@ type UserDirectory interface {
 	CreateUser(ctx context.Context, n identity.NewUser) (identity.User, error)
 	UpdateUser(ctx context.Context, id string, u identity.UserUpdate) (identity.User, error)
 	DeleteUserByID(ctx context.Context, id, ifMatch string) error
-	CheckCredentials(by *identity.Principal, role identity.Role) error
+	CheckCredentialGrant(by *identity.Principal, role identity.Role) error
 	EnrolOTP(ctx context.Context, accountRef, username string) (identity.OTPEnrolment, []string, error)
 	DeleteOTP(ctx context.Context, accountRef, username string) error
 }

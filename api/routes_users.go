@@ -124,7 +124,7 @@ func (r directoryRoutes) checkOTPChange(c echo.Context, found identity.User) err
 	if found.ID == callerOf(c).UserID {
 		return fault.Conflict("Your own one-time passwords are replaced with POST /ucp/v2/otp, which asks for the current one, and deleted by another administrator")
 	}
-	return r.directory.CheckCredentials(callerOf(c), found.Role)
+	return r.directory.CheckCredentialGrant(callerOf(c), found.Role)
 }
 
 // handleEnrolOTP creates a one-time password secret for a user, which needs no confirmation.
@@ -178,7 +178,7 @@ func (r directoryRoutes) handleCreateDevice(c echo.Context, found identity.User)
 	if err := body.Err("Invalid device"); err != nil {
 		return err
 	}
-	if err := r.directory.CheckCredentials(callerOf(c), identity.RoleUser); err != nil {
+	if err := r.directory.CheckCredentialGrant(callerOf(c), identity.RoleUser); err != nil {
 		return err // a phone does not do more than a user
 	}
 	password, created, err := r.directory.CreateDevice(c.Request().Context(), found.AccountID, found.Username, name)

@@ -304,6 +304,7 @@ func (s *partitionStream) deliverRound(frames []frame, next int64, sampled trace
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	tree := s.f.directory.Tree()
+	var path []string
 	repeats, matches := 0, 0
 	at := position{next, s.live.source, s.live.epoch}
 	for i := range frames {
@@ -315,7 +316,8 @@ func (s *partitionStream) deliverRound(frames []frame, next int64, sampled trace
 		}
 		at.source = max(at.source, m.source)
 		trace := sampled.find(m)
-		x.match(m, tree.Path(m.account), func(sub *subscriber) {
+		path = tree.AppendPath(path[:0], m.account)
+		x.match(m, path, func(sub *subscriber) {
 			if sub.replaying.Load() || !sub.interest.follows.has(s.partition) {
 				return
 			}

@@ -134,8 +134,11 @@ func (f *Fanout) applyPermissions() {
 func (f *Fanout) applyPermission(s *subscriber, tree *identity.Tree) {
 	if err := f.directory.CheckPrincipal(s.principal); err != nil {
 		reason := DisconnectAccessRevoked
-		if fault.KindOf(err) == fault.KindUnauthenticated {
+		switch fault.KindOf(err) {
+		case fault.KindUnauthenticated:
 			reason = DisconnectTokenExpired
+		case fault.KindUnavailable: // this node cannot check it; another may
+			reason = DisconnectRestart
 		}
 		f.disconnect(s, reason)
 		return

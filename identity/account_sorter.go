@@ -45,11 +45,16 @@ func (p *accountSorter) setParent(i int, ref string, bad *problems) {
 }
 
 // parentsFirst returns the accounts, each after its parent. It adds a problem for each
-// account in a cycle.
+// account in a cycle, and for each that is deeper than MaxDepth and whose parent is not.
 func (p *accountSorter) parentsFirst(bad *problems) []Account {
 	tree, orphans := buildTree(p.accounts)
 	for _, id := range orphans {
 		bad.add("accounts", codeInvalid, "account "+quote(id)+" is below itself")
+	}
+	for _, a := range p.accounts {
+		if n := tree.nodesByID[a.ID]; n != nil && n.depth == MaxDepth+1 {
+			bad.add("accounts", "too_deep", fmt.Sprintf("account %s is nested more than %d deep", quote(a.ID), MaxDepth))
+		}
 	}
 	ordered := make([]Account, 0, len(p.accounts))
 	added := make(map[string]struct{}, len(p.accounts))

@@ -34,6 +34,9 @@ func (s *Service) CreateAccount(ctx context.Context, n NewAccount) (Account, err
 	if err := bad.asError("Invalid account"); err != nil {
 		return Account{}, err
 	}
+	if err := s.checkNewPlace(ctx, n.Parent); err != nil {
+		return Account{}, err
+	}
 	account := s.buildAccount(n)
 	entry := s.audit.Entry(ctx, audit.AccountCreate, "", "account:"+account.ID)
 	err := s.auditedChange(ctx, changeDirectory, &entry, func(tx *sql.Tx, _ int64) error {
@@ -141,6 +144,12 @@ func (s *Service) UpdateAccount(ctx context.Context, id string, u AccountUpdate)
 		if tree.Contains(id, u.Parent) {
 			return fault.InvalidField("parent_id", codeInvalid, "an account cannot be below itself")
 		}
+		if u.Parent != account.ParentID {
+			if err := tree.checkPlace(tree.nodesByID[u.Parent], tree.nodesByID[id], s.cfg.AccountsPerTenant); err != nil {
+				return err
+			}
+		}
+
 		old := account
 		account.Name, account.Domain, account.ParentID = u.Name, strings.ToLower(u.Domain), u.Parent
 		account.TimeZone = cmp.Or(u.TimeZone, account.TimeZone)

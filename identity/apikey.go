@@ -18,6 +18,10 @@ const keyPrefix = "tk_"
 // that the time reveals nothing about how much of a guessed key is correct. Returns
 // fault.KindUnauthenticated for an unknown or expired key.
 func (s *Service) AuthenticateKey(ctx context.Context, key string) (*Principal, error) {
+	if err := s.requireFresh(ctx); err != nil {
+		s.metrics.keyChecks.WithLabelValues(resultError).Inc()
+		return nil, err
+	}
 	p, err := s.findKey(ctx, key)
 	if err != nil {
 		s.metrics.keyChecks.WithLabelValues(resultWrong).Inc()

@@ -30,20 +30,38 @@ func (d *directory) keyExpiredBetween(after, until time.Time) bool {
 	return next < len(d.keyExpiries) && !d.keyExpiries[next].After(until)
 }
 
-// readDirectory reads the directory from the database, without a transaction: a
-// concurrent change has a later revision, so the next poll reads it again.
-func (s *Service) readDirectory(ctx context.Context) (*directory, error) {
+// readDirectory reads the directory from the database in two steps, and stores each: first
+// the keys, because their deletion must not wait for a large tree, with the tree of before,
+// and then the tree. It uses no transaction: a concurrent change has a later revision, so
+// the next poll reads it again.
+func (s *Service) readDirectory(ctx context.Context) error {
+	d := &directory{tree: &Tree{}, verifiedTokens: newTokenCache()}
+	if before := s.directory.Load(); before != nil {
+		d.tree = before.tree
+	}
+	if err := s.readKeys(ctx, d); err != nil {
+		return err
+	}
+	s.directory.Store(d)
+
 	accounts, err := selectAccounts(ctx, s.db)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	tree, orphans := buildTree(accounts)
 	if len(orphans) > 0 {
 		s.log.ErrorContext(ctx, "accounts without a root ignored", "accounts", len(orphans), "first", orphans[0])
 	}
-	d := &directory{tree: tree, verifiedTokens: newTokenCache()}
+	whole := *d
+	whole.tree = tree
+	s.directory.Store(&whole)
+	return nil
+}
+
+// readKeys reads the API keys and signing keys into d.
+func (s *Service) readKeys(ctx context.Context, d *directory) (err error) {
 	if d.keysByHash, d.keysByID, err = readAPIKeys(ctx, s.db); err != nil {
-		return nil, err
+		return err
 	}
 	for _, key := range d.keysByID {
 		if !key.ExpiresAt.IsZero() {
@@ -52,12 +70,10 @@ func (s *Service) readDirectory(ctx context.Context) (*directory, error) {
 	}
 	slices.SortFunc(d.keyExpiries, time.Time.Compare)
 	if d.signingKeys, err = s.readSigningKeys(ctx, s.db); err != nil {
-		return nil, err
+		return err
 	}
-	if d.jwks, err = d.signingKeys.keySet(); err != nil {
-		return nil, err
-	}
-	return d, nil
+	d.jwks, err = d.signingKeys.keySet()
+	return err
 }
 
 func readAPIKeys(ctx context.Context, db sqldb.Runner) (byHash, byID map[string]APIKey, err error) {

@@ -105,6 +105,9 @@ func (f Filter) checkLengths() error {
 // a balancer's header buffer, commonly 8 or 16 KB.
 const maxFilterClaimBytes = 3 << 10
 
+// maxStoredFilterBytes is the maximum size of a filter that is stored, as JSON.
+const maxStoredFilterBytes = 64 << 10
+
 // filterClaim returns the claims with a filter, or with its id after storing it.
 func (s *Service) filterClaim(ctx context.Context, f Filter) (claims, error) {
 	text, err := json.Marshal(f)
@@ -113,6 +116,9 @@ func (s *Service) filterClaim(ctx context.Context, f Filter) (claims, error) {
 	}
 	if len(text) <= maxFilterClaimBytes {
 		return claims{Filter: f}, nil
+	}
+	if len(text) > maxStoredFilterBytes {
+		return claims{}, fault.Invalid(fmt.Sprintf("The filter is over %d KiB", maxStoredFilterBytes>>10))
 	}
 	sum := sha256.Sum256(text)
 	id := hex.EncodeToString(sum[:])
@@ -146,8 +152,8 @@ func (s *Service) loadFilter(ctx context.Context, c *claims) (Filter, error) {
 	return f, nil
 }
 
-// maxCachedFilters bounds the stored filters in memory. Each has at most some 800 KB,
-// usually far less. The filter of an id never changes.
+// maxCachedFilters bounds the stored filters in memory. Each has at most
+// maxStoredFilterBytes. The filter of an id never changes.
 const maxCachedFilters = 200
 
 // containsAll reports whether all accounts in ids are root or below it.

@@ -20,7 +20,7 @@ func TestLongFiltersAreStoredAndTokensStayShort(t *testing.T) {
 		b := startService(t, cfg, Config{})
 		var f Filter
 		for i := range maxFilterIDs {
-			f.QueueIDs = append(f.QueueIDs, fmt.Sprintf("%0*d", MaxFilterID, i))
+			f.QueueIDs = append(f.QueueIDs, fmt.Sprintf("%032d", i))
 			f.AgentIDs = append(f.AgentIDs, fmt.Sprintf("%d@pbx.example.com", i))
 		}
 		token, _, err := a.EventsLogin(t.Context(), demoLogin("alice"), f)
@@ -44,6 +44,17 @@ func TestLongFiltersAreStoredAndTokensStayShort(t *testing.T) {
 			t.Errorf("%d ids: %v", len(f.QueueIDs), err)
 		}
 	})
+}
+
+// A user cannot fill the database with large filters.
+func TestStoredFiltersHaveAMaximumSize(t *testing.T) {
+	s := startService(t, testdb.SQLite(t), Config{}).demo(t)
+	var f Filter
+	for i := range maxFilterIDs {
+		f.QueueIDs = append(f.QueueIDs, fmt.Sprintf("%0100d", i))
+	}
+	_, _, err := s.EventsLogin(t.Context(), demoLogin("alice"), f)
+	wantKind(t, "a filter of 100 KB", err, fault.KindInvalid)
 }
 
 func TestStoredFiltersAreDeletedAfterTheirTokens(t *testing.T) {

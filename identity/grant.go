@@ -9,12 +9,12 @@ import (
 
 const codeNotGranted = "not_granted"
 
-// CheckCredentials checks that by (nil: the operator) may give a user of the role a
+// CheckCredentialGrant checks that by (nil: the operator) may give a user of the role a
 // password, a one-time password or a phone. An API key that expires may not, because what
 // it gives would outlive it, and only a key with every scope gives an administrator's, who
 // may do everything. Users' tokens are bound by the role alone, which the caller has
 // checked. Returns fault.KindForbidden.
-func (s *Service) CheckCredentials(by *Principal, role Role) error {
+func (s *Service) CheckCredentialGrant(by *Principal, role Role) error {
 	if by == nil || !by.IsKey() {
 		return nil
 	}

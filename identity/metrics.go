@@ -1,6 +1,8 @@
 package identity
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"trunkline/internal/metric"
@@ -28,7 +30,7 @@ type metrics struct {
 	reloadErrors prometheus.Counter
 }
 
-func newMetrics(reg prometheus.Registerer) *metrics {
+func newMetrics(reg prometheus.Registerer, directoryAge func() time.Duration) *metrics {
 	f := metric.With(reg)
 	m := &metrics{
 		logins:       f.CounterVec("trunkline_identity_logins_total", "Logins, by audience and result.", "audience", "result"),
@@ -44,8 +46,10 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		}
 	}
 	metric.Init(m.phones, resultOK, resultPortal, resultWrong, resultLimited, resultError)
-	metric.Init(m.tokenChecks, resultOK, resultWrong, resultExpired, resultRevoked, resultAudience)
-	metric.Init(m.keyChecks, resultOK, resultWrong)
+	metric.Init(m.tokenChecks, resultOK, resultWrong, resultExpired, resultRevoked, resultAudience, resultError)
+	metric.Init(m.keyChecks, resultOK, resultWrong, resultError)
+	f.GaugeFunc("trunkline_identity_directory_age_seconds", "Seconds since accounts, keys and revocations in memory were known to be current; above 10, tokens and keys are refused.",
+		func() float64 { return directoryAge().Seconds() })
 	return m
 }
 

@@ -10,8 +10,11 @@ const (
 	pollInterval        = 400 * time.Millisecond
 	maxPollInterval     = 5 * time.Second // while the database is unavailable
 	maintenanceInterval = 10 * time.Minute
-	earlyPollsPerSecond = 20 // in addition to Run's
-	pollTimeout         = 3 * time.Second
+	earlyPollsPerSecond = 20              // in addition to Run's
+	pollTimeout         = 3 * time.Second // of a request that waits for a poll
+	// reloadTimeout is that of Run, which reads what a large change made stale. It is less
+	// than maxStaleness, so that a slow reload is tried again before requests are refused.
+	reloadTimeout = 8 * time.Second
 )
 
 // Run follows changes made by other processes, rotates the signing key and deletes
@@ -82,7 +85,7 @@ func (s *Service) runMaintenance(ctx context.Context) error {
 }
 
 func (s *Service) pollWithTimeout(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
 	defer cancel()
 	return s.poll(ctx)
 }
@@ -110,47 +113,59 @@ func (s *Service) pollEarly(ctx context.Context) {
 	_ = s.reload(ctx)
 }
 
-// reload reads the revision and the data that changed. The caller holds pollMu.
+// reload reads the revision and the data that changed. Revocations come first: they are few,
+// and must not wait for the directory. The caller holds pollMu.
 func (s *Service) reload(ctx context.Context) (err error) {
 	s.pollCount.Add(1)
+	began := s.freshness.begin()
 	defer func() {
 		if err != nil {
 			s.metrics.reloadErrors.Inc()
+			return
 		}
+		s.freshness.current(began)
 	}()
 	current, err := readRevision(ctx, s.db)
 	if err != nil || current == s.loaded {
 		return err
 	}
-	if current.directory != s.loaded.directory {
-		directory, err := s.readDirectory(ctx)
-		if err != nil {
-			return err
-		}
-		s.directory.Store(directory)
-		s.loaded.directory = current.directory
-	}
+
+	s.freshness.behind(began)
+	defer s.changeSignal.closeChannel()
 	if current.revocations != s.loaded.revocations {
-		after := s.loaded.revocations
-		if current.revocations < after { // the database was restored from a backup
-			after = 0
-		}
-		newRevocations, err := readRevocations(ctx, s.db, after)
-		if err != nil {
+		if err := s.reloadRevocations(ctx, current.revocations); err != nil {
 			return err
 		}
-		changedUsers, err := readUserStates(ctx, s.db, after)
-		if err != nil {
-			return err
-		}
-		if after == 0 {
-			s.userStates.clear()
-		}
-		s.userStates.put(changedUsers)
-		s.userStates.remove(newRevocations) // they include the ids of deleted users
-		s.revoked.add(newRevocations)
 		s.loaded.revocations = current.revocations
 	}
-	s.changeSignal.closeChannel()
+	if current.directory != s.loaded.directory {
+		if err := s.readDirectory(ctx); err != nil {
+			return err
+		}
+		s.loaded.directory = current.directory
+	}
+	return nil
+}
+
+// reloadRevocations reads the revocations, and the users that changed, since the last reload.
+func (s *Service) reloadRevocations(ctx context.Context, current int64) error {
+	after := s.loaded.revocations
+	if current < after { // the database was restored from a backup
+		after = 0
+	}
+	newRevocations, err := readRevocations(ctx, s.db, after)
+	if err != nil {
+		return err
+	}
+	changedUsers, err := readUserStates(ctx, s.db, after)
+	if err != nil {
+		return err
+	}
+	if after == 0 {
+		s.userStates.clear()
+	}
+	s.userStates.put(changedUsers)
+	s.userStates.remove(newRevocations) // they include the ids of deleted users
+	s.revoked.add(newRevocations)
 	return nil
 }

@@ -46,7 +46,8 @@ type Service struct {
 	changeSlot      chan struct{} // semaphore: held during a change
 
 	pollMu            sync.Mutex
-	loaded            revision      // of the data in memory; guarded by pollMu
+	loaded            revision // of the data in memory; guarded by pollMu
+	freshness         freshness
 	pollCount         atomic.Uint64 // number of polls begun
 	earlyPollLimiter  *rate.Limiter // limits polls outside Run
 	userLookupLimiter *rate.Limiter // limits lookupUser
@@ -69,7 +70,7 @@ func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets *masterkey.Keyri
 		return nil, err
 	}
 	s := &Service{
-		cfg: cfg, db: db, keyring: secrets, limiter: limiter, audit: auditLog, metrics: newMetrics(reg), log: log,
+		cfg: cfg, db: db, keyring: secrets, limiter: limiter, audit: auditLog, log: log,
 		passwords:            newPasswords(cfg.Argon2, cfg.HashSlots),
 		addresses:            newKnownAddresses(db, secrets, cfg.Now, log),
 		revoked:              revocations{until: make(map[string]int64)},
@@ -83,6 +84,7 @@ func New(ctx context.Context, cfg Config, db *sqldb.DB, secrets *masterkey.Keyri
 		userLookupLimiter:    rate.NewLimiter(userLookupsPerSecond, userLookupsPerSecond),
 		accountLookupLimiter: rate.NewLimiter(accountLookupsPerSecond, accountLookupsPerSecond),
 	}
+	s.metrics = newMetrics(reg, s.freshness.age)
 	if cfg.OIDC.Issuer != "" {
 		s.provider = oidc.New(cfg.OIDC, cfg.Now, reg, log)
 	}

@@ -75,7 +75,7 @@ func TestOfManyRefreshesAtOnceExactlyOneWins(t *testing.T) {
 
 func TestRefreshRefuses(t *testing.T) {
 	c := newClock()
-	s := startService(t, testdb.SQLite(t), Config{Now: c.now, Settings: Settings{AccessTTL: time.Hour, RefreshTTL: 2 * time.Hour, EventsTTL: time.Hour, SIPPortalPassword: RefusePortalPassword}}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{Now: c.now, Settings: Settings{AccessTTL: time.Hour, RefreshTTL: 2 * time.Hour, EventsTTL: time.Hour, SIPPortalPassword: RefusePortalPassword, AccountsPerTenant: 1000}}).demo(t)
 	expired := s.mustLogin(t, "alice").RefreshToken
 	c.add(2 * time.Hour)
 	loggedOut := s.mustLogin(t, "alice")

@@ -15,6 +15,8 @@ type Settings struct {
 
 	SIPPortalPassword string `yaml:"sip_portal_password" doc:"whether phones can register with their user's portal password instead of a device password: refuse, warn (accept and log) or allow"`
 
+	AccountsPerTenant int `yaml:"accounts_per_tenant" doc:"accounts that an account may have below it, on all levels together; a root account may have a hundred times as many"`
+
 	OIDC oidc.Settings `yaml:"oidc"`
 }
 
@@ -28,7 +30,7 @@ const (
 // DefaultSettings returns the default settings.
 func DefaultSettings() Settings {
 	const day = 24 * time.Hour
-	return Settings{AccessTTL: time.Hour, RefreshTTL: 30 * day, EventsTTL: day, SIPPortalPassword: RefusePortalPassword, OIDC: oidc.DefaultSettings()}
+	return Settings{AccessTTL: time.Hour, RefreshTTL: 30 * day, EventsTTL: day, SIPPortalPassword: RefusePortalPassword, AccountsPerTenant: 1000, OIDC: oidc.DefaultSettings()}
 }
 
 // maxTokenTTL bounds the lifetime of tokens that are verified without the database.
@@ -45,6 +47,7 @@ func (s Settings) Validate(c *setting.Check) {
 	tokenTTL("events_ttl", s.EventsTTL)
 	c.OneOf("sip_portal_password", s.SIPPortalPassword, RefusePortalPassword, WarnPortalPassword, AllowPortalPassword)
 	c.Must(s.RefreshTTL >= s.AccessTTL, "refresh_ttl", "must not be shorter than %s (%s), is %s", c.Key("access_ttl"), s.AccessTTL, s.RefreshTTL)
+	c.Must(s.AccountsPerTenant >= 1 && s.AccountsPerTenant <= 100_000, "accounts_per_tenant", "must be 1 to 100000, is %d", s.AccountsPerTenant)
 	s.OIDC.Validate(c.Group("oidc"))
 }
 

@@ -86,6 +86,9 @@ func (s *Service) checkToken(ctx context.Context, token string, accept []Audienc
 			Kind: fault.KindUnauthenticated, Message: "The token is not valid", Cause: err,
 		}
 	}
+	if err := s.requireFresh(ctx); err != nil {
+		return nil, resultError, err
+	}
 	p := c.toPrincipal()
 	if _, known := s.Tree().Account(p.AccountID); !known {
 		s.pollEarly(ctx) // another node may have just created it
@@ -97,8 +100,11 @@ func (s *Service) checkToken(ctx context.Context, token string, accept []Audienc
 		s.pollEarly(ctx)
 	}
 	if err := s.CheckPrincipal(p); err != nil {
-		if fault.KindOf(err) == fault.KindUnauthenticated {
+		switch fault.KindOf(err) {
+		case fault.KindUnauthenticated:
 			return nil, resultExpired, err
+		case fault.KindUnavailable:
+			return nil, resultError, err
 		}
 		return nil, resultRevoked, fault.Unauthenticated("The token is revoked")
 	}
@@ -189,8 +195,13 @@ func (c *claims) toPrincipal() *Principal {
 
 // CheckPrincipal checks that an authenticated principal is still valid, without I/O.
 // Returns fault.KindUnauthenticated if its token or key has expired, fault.KindForbidden
-// if it was revoked or its user, key or account was deleted or changed.
+// if it was revoked or its user, key or account was deleted or changed, and
+// fault.KindUnavailable if a change has not been loaded for maxStaleness. While the database
+// cannot be read at all it uses what memory has, so that open sockets stay open.
 func (s *Service) CheckPrincipal(p *Principal) error {
+	if s.freshness.isBehind() {
+		return errStale
+	}
 	d := s.directory.Load()
 	if _, known := d.tree.Account(p.AccountID); !known {
 		return fault.Forbidden("The account was deleted")

@@ -168,7 +168,7 @@ func TestAudiencesAreNotInterchangeable(t *testing.T) {
 
 func TestTokensExpireToTheSecond(t *testing.T) {
 	c := newClock()
-	s := startService(t, testdb.SQLite(t), Config{Now: c.now, Settings: Settings{AccessTTL: time.Minute, RefreshTTL: time.Hour, EventsTTL: time.Hour, SIPPortalPassword: RefusePortalPassword}}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{Now: c.now, Settings: Settings{AccessTTL: time.Minute, RefreshTTL: time.Hour, EventsTTL: time.Hour, SIPPortalPassword: RefusePortalPassword, AccountsPerTenant: 1000}}).demo(t)
 	token := s.mustLogin(t, "alice").AccessToken
 	c.add(59 * time.Second)
 	p := s.mustAuthenticate(t, token)
@@ -257,7 +257,7 @@ func FuzzAuthenticate(f *testing.F) {
 	key.setSeed(make([]byte, ed25519.SeedSize))
 	tree, _ := buildTree([]Account{{ID: "demo"}})
 	s := &Service{
-		cfg: Config{Settings: DefaultSettings(), Now: newClock().now}.withDefaults(), metrics: newMetrics(nil),
+		cfg: Config{Settings: DefaultSettings(), Now: newClock().now}.withDefaults(), metrics: newMetrics(nil, func() time.Duration { return 0 }),
 		earlyPollLimiter: rate.NewLimiter(0, 0), userLookupLimiter: rate.NewLimiter(0, 0), revoked: revocations{until: map[string]int64{}},
 		userStates: userStates{states: map[string]userState{"u": {accountID: "demo", role: RoleUser}}},
 	}

@@ -15,56 +15,93 @@ type Tree struct {
 	oldestNode    *node
 }
 
+// node is an account in the tree. Nodes know their parents and not their paths: in a deep
+// tree the paths would need the square of the memory.
 type node struct {
 	account Account
-	path    []string // own id, parent, …, root
+	parent  *node // nil for a root
+	depth   int   // number of nodes from this one to its root, both included; 0: not computed
+	below   int   // number of accounts below
 }
 
-// buildTree builds the tree. It omits accounts without a path to a root, whose parent is
-// missing or which form a cycle, and returns their ids as orphans. This package stores no
-// such accounts.
+// buildTree builds the tree in time and memory linear in the number of accounts, whatever
+// their depth. It omits accounts without a path to a root, whose parent is missing or which
+// form a cycle, and returns their ids as orphans. This package stores no such accounts.
 func buildTree(accounts []Account) (tree *Tree, orphans []string) {
+	nodes := make([]node, len(accounts))
 	byID := make(map[string]*node, len(accounts))
-	for _, account := range accounts {
-		byID[account.ID] = &node{account: account}
+	for i, account := range accounts {
+		nodes[i].account = account
+		byID[account.ID] = &nodes[i]
 	}
 	t := &Tree{
-		nodesByID:     make(map[string]*node, len(accounts)),
+		nodesByID:     byID,
 		nodesByName:   make(map[string]*node, len(accounts)),
 		nodesByDomain: make(map[string]*node, len(accounts)),
 	}
-	for id, n := range byID {
-		path, ok := pathToRoot(byID, id)
-		if !ok {
-			orphans = append(orphans, id)
-			continue
+
+	topDown := make([]*node, 0, len(accounts)) // each after its parent
+	for _, n := range byID {
+		topDown = appendWithParents(topDown, byID, n)
+	}
+	for _, n := range slices.Backward(topDown) {
+		if n.parent != nil {
+			n.parent.below += n.below + 1
 		}
-		n.path = path
-		t.nodesByID[id] = n
+	}
+	for _, n := range topDown {
 		t.nodesByName[n.account.Name] = n
 		t.nodesByDomain[n.account.Domain] = n
 		if t.oldestNode == nil || n.account.createdBefore(t.oldestNode.account) {
 			t.oldestNode = n
 		}
 	}
+
+	for id, n := range byID {
+		if n.depth == 0 {
+			orphans = append(orphans, id)
+		}
+	}
+	for _, id := range orphans {
+		delete(byID, id)
+	}
 	slices.Sort(orphans)
 	return t, orphans
 }
 
-func (a Account) createdBefore(b Account) bool {
-	return a.CreatedAt.Before(b.CreatedAt) || a.CreatedAt.Equal(b.CreatedAt) && a.ID < b.ID
+// appendWithParents sets parent and depth of n and of the nodes above it that do not have
+// them, and appends these nodes to topDown, the highest first. It appends nothing if there
+// is no path to a root.
+func appendWithParents(topDown []*node, byID map[string]*node, n *node) []*node {
+	first := len(topDown)
+	for n != nil && n.depth == 0 {
+		if len(topDown)-first > len(byID)-first { // a cycle
+			return topDown[:first]
+		}
+		topDown = append(topDown, n)
+		if n.account.ParentID == "" {
+			break
+		}
+		n = byID[n.account.ParentID]
+		if n == nil { // the parent is missing
+			return topDown[:first]
+		}
+	}
+
+	added := topDown[first:]
+	slices.Reverse(added)
+	for _, n := range added {
+		n.depth = 1
+		if n.account.ParentID != "" {
+			n.parent = byID[n.account.ParentID]
+			n.depth = n.parent.depth + 1
+		}
+	}
+	return topDown
 }
 
-func pathToRoot(byID map[string]*node, id string) (path []string, ok bool) {
-	for id != "" {
-		n, known := byID[id]
-		if !known || len(path) == len(byID) {
-			return nil, false
-		}
-		path = append(path, id)
-		id = n.account.ParentID
-	}
-	return slices.Clip(path), true
+func (a Account) createdBefore(b Account) bool {
+	return a.CreatedAt.Before(b.CreatedAt) || a.CreatedAt.Equal(b.CreatedAt) && a.ID < b.ID
 }
 
 // Account returns the account with the id.
@@ -105,23 +142,39 @@ func (t *Tree) Oldest() (Account, bool) {
 
 // Contains reports whether id is root or an account below it. It returns false if either
 // is unknown.
-func (t *Tree) Contains(root, id string) bool { return slices.Contains(t.Path(id), root) }
-
-// Path returns id, its parent, and so on to its root; nil if id is unknown. Callers must
-// not modify the slice.
-func (t *Tree) Path(id string) []string {
-	n, ok := t.nodesByID[id]
-	if !ok {
-		return nil
+func (t *Tree) Contains(root, id string) bool {
+	for n := t.nodesByID[id]; n != nil; n = n.parent {
+		if n.account.ID == root {
+			return true
+		}
 	}
-	return n.path
+	return false
 }
 
-// Paths yields the path of every account, in no order. See Path.
+// Path returns id, its parent, and so on to its root; nil if id is unknown.
+func (t *Tree) Path(id string) []string { return t.AppendPath(nil, id) }
+
+// AppendPath appends Path to dst. With room in dst for MaxDepth ids it allocates nothing,
+// unless the account is in a deeper tree of an earlier version.
+func (t *Tree) AppendPath(dst []string, id string) []string {
+	n := t.nodesByID[id]
+	if n != nil {
+		dst = slices.Grow(dst, n.depth)
+	}
+	for ; n != nil; n = n.parent {
+		dst = append(dst, n.account.ID)
+	}
+	return dst
+}
+
+// Paths yields the path of every account, in no order. See Path. A path is valid until the
+// next one.
 func (t *Tree) Paths() iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
-		for _, n := range t.nodesByID {
-			if !yield(n.path) {
+		var path []string
+		for id := range t.nodesByID {
+			path = t.AppendPath(path[:0], id)
+			if !yield(path) {
 				return
 			}
 		}

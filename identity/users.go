@@ -49,7 +49,7 @@ func (s *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
 	if n.Role == "" {
 		n.Role = RoleUser
 	}
-	if err := s.CheckCredentials(n.By, n.Role); err != nil {
+	if err := s.CheckCredentialGrant(n.By, n.Role); err != nil {
 		return User{}, err
 	}
 	hash, err := s.checkNewUser(ctx, n)

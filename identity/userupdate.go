@@ -66,10 +66,10 @@ func (s *Service) UpdateUser(ctx context.Context, id string, u UserUpdate) (User
 // checkGrantedUser checks that u.By may raise the user's role and set the password.
 func (s *Service) checkGrantedUser(user User, u UserUpdate) error {
 	if u.Role == RoleAdmin && user.Role != RoleAdmin {
-		return s.CheckCredentials(u.By, RoleAdmin)
+		return s.CheckCredentialGrant(u.By, RoleAdmin)
 	}
 	if u.Password != nil {
-		return s.CheckCredentials(u.By, user.Role)
+		return s.CheckCredentialGrant(u.By, user.Role)
 	}
 	return nil
 }

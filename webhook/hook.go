@@ -60,7 +60,8 @@ func (h *hooks) match(m *headers, tree *identity.Tree, each func(*hook)) {
 	if len(h.bySubtree) == 0 {
 		return
 	}
-	for _, ancestor := range tree.Path(m.account) {
+	var path [identity.MaxDepth]string
+	for _, ancestor := range tree.AppendPath(path[:0], m.account) {
 		visit(h.bySubtree[ancestor])
 	}
 }

@@ -131,13 +131,13 @@ func (e *Entry) Member(queue string) *Member {
 	if e.Known == nil {
 		return nil
 	}
-	if at, ok := e.Known.find(queue); ok {
+	if at, ok := e.Known.memberIndex(queue); ok {
 		return &e.Known.Members[at]
 	}
 	return nil
 }
 
-func (k *Known) find(queue string) (at int, ok bool) {
+func (k *Known) memberIndex(queue string) (at int, ok bool) {
 	return slices.BinarySearchFunc(k.Members, queue, func(m Member, queue string) int {
 		switch {
 		case m.QueueID < queue:
@@ -149,10 +149,10 @@ func (k *Known) find(queue string) (at int, ok bool) {
 	})
 }
 
-// known returns a copy of what is known of an agent, for an event to change; agent may
+// WhatIsKnown returns a copy of what is known of an agent, for an event to change; agent may
 // be nil. Of an entry without Known, which a server before facts were held side by side
 // wrote, it is derived from the shown state.
-func (e *Entry) known() Known {
+func (e *Entry) WhatIsKnown() Known {
 	switch {
 	case e == nil:
 		return Known{}
@@ -180,9 +180,6 @@ func (e *Entry) known() Known {
 	}
 	return k
 }
-
-// WhatIsKnown returns what is known of an agent.
-func (e *Entry) WhatIsKnown() Known { return e.known() }
 
 // setCall adds a call, or changes whether it rings. The end of a wrap-up that was said
 // is implied.
@@ -233,7 +230,7 @@ func (k *Known) hasCall(id string) bool {
 
 // setMember sets what is known of a membership.
 func (k *Known) setMember(m Member) {
-	at, ok := k.find(m.QueueID)
+	at, ok := k.memberIndex(m.QueueID)
 	switch {
 	case ok && k.Members[at] == m:
 	case ok:
@@ -246,7 +243,7 @@ func (k *Known) setMember(m Member) {
 
 // dropMember forgets a membership. In no queue, an agent's phone is no matter of ours.
 func (k *Known) dropMember(queue string) {
-	at, ok := k.find(queue)
+	at, ok := k.memberIndex(queue)
 	if !ok {
 		return
 	}
@@ -268,15 +265,15 @@ func (k *Known) equal(o *Known) bool {
 // maxCalls bounds the calls of one agent.
 const maxCalls = 16
 
-// append appends what is known as a JSON object.
-func (k *Known) append(dst []byte) []byte {
+// appendJSON appends what is known as a JSON object.
+func (k *Known) appendJSON(dst []byte) []byte {
 	o := objectWriter{dst: append(dst, '{')}
 	o.text("presence", string(k.Presence))
 	o.text("reason", k.Reason)
 	o.text("activity", string(k.Activity))
 	o.text("device", string(k.Device))
 	if len(k.Members) > 0 {
-		o.key("members")
+		o.beginMember("members")
 		for i := range k.Members {
 			o.begin(i)
 			m := &k.Members[i]
@@ -291,7 +288,7 @@ func (k *Known) append(dst []byte) []byte {
 		o.dst = append(o.dst, ']')
 	}
 	if len(k.Calls) > 0 {
-		o.key("calls")
+		o.beginMember("calls")
 		for i, c := range k.Calls {
 			o.begin(i)
 			o.text("id", c.ID)
@@ -307,8 +304,8 @@ func (k *Known) append(dst []byte) []byte {
 // objectWriter writes the members of a JSON object, those that are set.
 type objectWriter struct{ dst []byte }
 
-// key begins a member.
-func (o *objectWriter) key(key string) {
+// beginMember begins a member.
+func (o *objectWriter) beginMember(key string) {
 	if o.dst[len(o.dst)-1] != '{' {
 		o.dst = append(o.dst, ',')
 	}
@@ -326,21 +323,21 @@ func (o *objectWriter) begin(i int) {
 
 func (o *objectWriter) text(key, value string) {
 	if value != "" {
-		o.key(key)
+		o.beginMember(key)
 		o.dst = event.AppendString(o.dst, value)
 	}
 }
 
 func (o *objectWriter) number(key string, n int64) {
 	if n != 0 {
-		o.key(key)
+		o.beginMember(key)
 		o.dst = strconv.AppendInt(o.dst, n, 10)
 	}
 }
 
 func (o *objectWriter) flag(key string, set bool) {
 	if set {
-		o.key(key)
+		o.beginMember(key)
 		o.dst = append(o.dst, "true"...)
 	}
 }

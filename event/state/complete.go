@@ -92,7 +92,7 @@ func completePresence(f *event.Facts, agent *Entry) {
 	if f.Name != event.NameAgentState || agent == nil {
 		return
 	}
-	said, before := f.State, agent.known().Presence
+	said, before := f.State, agent.WhatIsKnown().Presence
 	if f.Agent != nil {
 		said = f.Agent.Presence
 	}

@@ -223,7 +223,7 @@ func (e *Entry) Append(dst []byte) []byte {
 	dst = appendTexts(dst, `,"ringing":[`, e.Ringing)
 	dst = appendTexts(dst, `,"contacts":[`, e.Contacts)
 	if e.Known != nil {
-		dst = e.Known.append(append(dst, `,"known":`...))
+		dst = e.Known.appendJSON(append(dst, `,"known":`...))
 	}
 	return append(dst, '}')
 }

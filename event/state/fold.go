@@ -241,7 +241,7 @@ func (p *Partition) foldAgent(e *Event, agent, call *Entry) event.State {
 func (p *Partition) setOtherID(e *Event) {
 	id := emptyIfTooLong(e.Facts.Agent.OtherID)
 	other := p.lookup(e.Account, Agent, id)
-	if id == "" || id == e.Facts.AgentID || other != nil && (len(other.Queues) > 0 || len(other.known().Calls) > 0) {
+	if id == "" || id == e.Facts.AgentID || other != nil && (len(other.Queues) > 0 || len(other.WhatIsKnown().Calls) > 0) {
 		return
 	}
 	next := Entry{AccountID: e.Account, Kind: Agent, ID: id, Since: e.since(), Source: emptyIfTooLong(e.Source),
@@ -329,7 +329,7 @@ func (p *Partition) releaseAgent(e *Event, id, call string) {
 	if agent == nil {
 		return
 	}
-	known := agent.known()
+	known := agent.WhatIsKnown()
 	if !known.hasCall(call) {
 		return
 	}
@@ -358,7 +358,7 @@ func (p *Partition) releaseCalls(e *Event, before *Entry, known *Known) {
 	if before == nil {
 		return
 	}
-	for _, had := range before.known().Calls {
+	for _, had := range before.WhatIsKnown().Calls {
 		if known.hasCall(had.ID) {
 			continue
 		}

@@ -10,7 +10,7 @@ import (
 // is its entry before the event, call the event's call after it; nil: none.
 func (e *Event) nextAgent(agent, call *Entry) (Known, shown) {
 	f := &e.Facts
-	k := agent.known()
+	k := agent.WhatIsKnown()
 	switch {
 	case f.Agent == nil:
 		k.hear(f)
@@ -60,7 +60,7 @@ func (k *Known) hearParts(f *event.Facts) {
 	case said.Device != "":
 		k.hearMember(f)
 	case said.WrapUpUntilMS != 0:
-		if at, ok := k.find(f.QueueID); ok {
+		if at, ok := k.memberIndex(f.QueueID); ok {
 			m := k.Members[at]
 			m.WrapUpUntilMS = said.WrapUpUntilMS
 			k.setMember(m)
@@ -141,7 +141,7 @@ func (k *Known) hear(f *event.Facts) {
 		}
 		k.hearState(said, presence)
 	case event.NameQueueCallAbandoned, event.NameQueueCallEnded, event.NameCallEnded, event.NameConferenceLeft, event.NameAgentNoAnswer:
-		if at, ok := k.find(f.QueueID); ok && k.Members[at].InCall {
+		if at, ok := k.memberIndex(f.QueueID); ok && k.Members[at].InCall {
 			m := k.Members[at]
 			m.InCall = false
 			k.setMember(m)

@@ -42,7 +42,7 @@ func (p *toldPlatform) happen(f *event.Facts) {
 	case event.NameQueueCallAnswered:
 		visit = Object{Kind: state.Call, ID: f.CallID, Facts: event.Facts{CallID: f.CallID, QueueID: f.QueueID, State: event.Talking, AgentID: f.AgentID, InteractionID: f.InteractionID}}
 		p.visits[f.CallID] = visit
-		p.connect(f, true)
+		p.connectCall(f, true)
 	case event.NameAgentNoAnswer:
 		if o := p.agents[f.AgentID]; o != nil && o.Facts.State == event.Ringing {
 			o.Facts.State = event.Available
@@ -53,7 +53,7 @@ func (p *toldPlatform) happen(f *event.Facts) {
 		}
 	case event.NameQueueCallAbandoned, event.NameQueueCallEnded:
 		delete(p.visits, f.CallID)
-		p.connect(f, false)
+		p.connectCall(f, false)
 	case event.NameCallCreated:
 		p.legs[f.CallID] = Object{Kind: state.Call, ID: f.CallID, Leg: true, Facts: event.Facts{CallID: f.CallID, State: event.Ringing, InteractionID: f.InteractionID}}
 	case event.NameCallAnswered, event.NameCallBridged:
@@ -76,7 +76,7 @@ func (p *toldPlatform) happen(f *event.Facts) {
 }
 
 // connect says what a queue of Asterisk knows of a member before the member has an event.
-func (p *toldPlatform) connect(f *event.Facts, inCall bool) {
+func (p *toldPlatform) connectCall(f *event.Facts, inCall bool) {
 	o := p.agents[f.AgentID]
 	if o == nil {
 		return

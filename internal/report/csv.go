@@ -3,6 +3,7 @@ package report
 import (
 	"io"
 	"strings"
+	"unicode/utf8"
 )
 
 // CSVType is the media type of a CSV (RFC 4180).
@@ -34,9 +35,11 @@ func WriteCSV[R any](w io.Writer, header string, appendLine func([]byte, R) []by
 }
 
 // AppendText appends a cell with text from outside. A spreadsheet runs a cell that
-// begins with "=" and others as a formula: such a text gets a leading "'".
+// begins with "=" and others as a formula, also with their full-width forms: such a text
+// gets a leading "'".
 func AppendText(dst []byte, text string) []byte {
-	if text != "" && strings.IndexByte("=+-@\t\r", text[0]) >= 0 {
+	first, _ := utf8.DecodeRuneInString(text)
+	if text != "" && strings.ContainsRune("=+-@\t\r\n＝＋－＠", first) {
 		text = "'" + text
 	}
 	return AppendCell(dst, text)
