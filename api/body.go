@@ -37,7 +37,7 @@ func decodeRaw(c echo.Context) (map[string]json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return body.Raw(), nil
+	return body.RawMembers(), nil
 }
 
 // checkContentType returns fault.KindUnsupported for a Content-Type other than JSON in

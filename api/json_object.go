@@ -163,8 +163,8 @@ func (o *jsonObject) Objects(name string, need requirement) (all []*jsonObject) 
 	return all
 }
 
-// Raw returns all members as JSON, for another package's parser.
-func (o *jsonObject) Raw() map[string]json.RawMessage {
+// RawMembers returns all members as JSON, for another package's parser.
+func (o *jsonObject) RawMembers() map[string]json.RawMessage {
 	members := make(map[string]json.RawMessage)
 	o.raw.Each(func(key []byte, value jsonscan.Value) { members[string(key)] = json.RawMessage(value) })
 	o.raw = nil

@@ -70,7 +70,7 @@ func (s *comparedState) shows() string {
 	return strings.Join(lines, ", ")
 }
 
-func member(queue string, said event.AgentSaid) Member { return Member{Queue: queue, Said: &said} }
+func memberSaid(queue string, said event.AgentSaid) Member { return Member{Queue: queue, Said: &said} }
 
 func ofMembers(id string, members ...Member) Object {
 	o := Object{Kind: state.Agent, ID: id, Facts: event.Facts{AgentID: id}, Members: members, Queues: []string{}}
@@ -107,7 +107,7 @@ func TestAResyncFindsNoOutcomeThatThePlatformDoesNotShow(t *testing.T) {
 			"101 talking, 102 available, c talking 101 in q", []event.Name{event.NameQueueCallAbandoned}},
 		"it does not show who has answered": {rings, []Object{legOf("c", event.Talking, false, event.Facts{QueueID: "q"})},
 			"101 ringing, 102 ringing, c ringing 102 in q", []event.Name{event.NameQueueCallAnswered}},
-		"the caller was sent on by the agent": {talks, []Object{legOf("c", event.Talking, true, event.Facts{}), ofMembers("102", member("q", idle))},
+		"the caller was sent on by the agent": {talks, []Object{legOf("c", event.Talking, true, event.Facts{}), ofMembers("102", memberSaid("q", idle))},
 			"101 available, 102 available, c talking", []event.Name{event.NameQueueCallAnswered, event.NameQueueCallAbandoned}},
 		"the caller waits again": {rings, []Object{legOf("c", event.Waiting, false, event.Facts{QueueID: "q"})},
 			"101 available, 102 available, c waiting in q", []event.Name{event.NameAgentNoAnswer, event.NameQueueCallEntered}},
@@ -146,11 +146,11 @@ func TestAResyncFindsNoOutcomeThatThePlatformDoesNotShow(t *testing.T) {
 func TestAResyncTakesWhatThePlatformSaysOfAgents(t *testing.T) {
 	const at = 1_795_169_000_000
 	paused := func(queue, why string, since int64) Member {
-		m := member(queue, event.AgentSaid{Device: event.DeviceIdle, Paused: true, Reason: why, PausedSince: since})
+		m := memberSaid(queue, event.AgentSaid{Device: event.DeviceIdle, Paused: true, Reason: why, PausedSince: since})
 		m.SinceMS = since * 1000
 		return m
 	}
-	idle := func(queue string) Member { return member(queue, event.AgentSaid{Device: event.DeviceIdle}) }
+	idle := func(queue string) Member { return memberSaid(queue, event.AgentSaid{Device: event.DeviceIdle}) }
 	word := func(s event.State, said *event.AgentSaid) Object {
 		return Object{Kind: state.Agent, ID: "x", Facts: event.Facts{AgentID: "x", AgentName: "Ann", State: s, TimestampMS: at, Agent: said}}
 	}
@@ -165,14 +165,14 @@ func TestAResyncTakesWhatThePlatformSaysOfAgents(t *testing.T) {
 		"a pause in every queue":           {nil, ofMembers("x", paused("q", "lunch", at/1000), paused("r", "lunch", at/1000)), "x break lunch"},
 		"a pause in one of two":            {nil, ofMembers("x", paused("q", "lunch", at/1000), idle("r")), "x available"},
 		"another reason":                   {[]event.Facts{joined}, ofMembers("x", paused("q", "tea", at/1000)), "x break tea"},
-		"a phone that does not disturb":    {[]event.Facts{joined}, ofMembers("x", member("q", event.AgentSaid{Device: event.DeviceBusy})), "x other busy"},
+		"a phone that does not disturb":    {[]event.Facts{joined}, ofMembers("x", memberSaid("q", event.AgentSaid{Device: event.DeviceBusy})), "x other busy"},
 		"a break in one word, with reason": {nil, word(event.Break, &event.AgentSaid{Presence: event.Break, Activity: event.ActivityNone, Reason: "lunch"}), "x break lunch"},
 		"logged out":                       {[]event.Facts{{Name: event.NameAgentLogin, AgentID: "x"}}, word(event.Offline, nil), ""},
 		"on demand and not ready":          {nil, word("", &event.AgentSaid{Presence: event.Available, Activity: event.ActivityNotReady}), "x other not_ready"},
 		"logged out, and finishes a call": {[]event.Facts{{Name: event.NameAgentLogin, AgentID: "x"}, offered, answered, {Name: event.NameQueueCallEnded, CallID: "c", AgentID: "x"}},
 			word(event.Offline, nil), ""},
 		"a break during a call that it missed": {[]event.Facts{joined, offered, answered},
-			ofMembers("x", member("q", event.AgentSaid{Device: event.DeviceInUse, InCall: true, Paused: true, Reason: "lunch"})), "c talking x in q, x talking break"},
+			ofMembers("x", memberSaid("q", event.AgentSaid{Device: event.DeviceInUse, InCall: true, Paused: true, Reason: "lunch"})), "c talking x in q, x talking break"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &comparedState{Partition: state.NewPartition()}

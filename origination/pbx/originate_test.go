@@ -78,7 +78,7 @@ func TestDestinationHangsUp(t *testing.T) {
 	bob.WaitAck()
 	bob.Send("BYE", "Reason: Q.850;cause=31\r\n", "")
 	alice.WaitBye()
-	w.waitEnded(sip.NormalClearing)
+	w.waitEnded("NORMAL_UNSPECIFIED")
 }
 
 func TestNotAnswered(t *testing.T) {
