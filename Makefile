@@ -26,7 +26,7 @@ SHELL       = /bin/bash
 .SHELLFLAGS = -o pipefail -c
 
 .DEFAULT_GOAL := help
-.PHONY: help run build check test test-short test-race test-services test-stress test-e2e lint fmt fuzz bench services services-stop artifacts image up down install
+.PHONY: help run build check test test-short test-race test-services test-stress test-e2e lint fmt fuzz bench compare services services-stop artifacts image up down install
 
 help: ## list the targets
 	@awk -F ': .*## |: ## ' '/^[a-z0-9-]+:.* ## / {printf "%-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -93,6 +93,9 @@ bench: ## benchmarks that match BENCH (all), as tables for docs/benchmarks.md
 	@$(SERVICES) run -- go test -run '^$$' -bench '$(BENCH)' -benchmem -p 1 -timeout 60m ./... >bin/bench.txt \
 	|| { cat bin/bench.txt; exit 1; }
 	@awk -f deploy/bench.awk bin/bench.txt
+
+compare: ## the path of an event against an earlier build: make compare OLD=<revision> [ROUNDS=3]
+	@deploy/compare.sh '$(OLD)' $(ROUNDS)
 
 services: ## start Kafka, Redis and PostgreSQL on loopback; use: eval "$(make -s services)"
 	@$(SERVICES) start

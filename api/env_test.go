@@ -199,7 +199,9 @@ func (k *fakeKafka) KeyPartition(context.Context, string, []byte) (int, error) {
 func (k *fakeKafka) OffsetAt(context.Context, string, int, time.Time) (int64, error) { return 0, nil }
 
 // Scan implements ingest.Log: a Produce that fails has stored nothing.
-func (k *fakeKafka) Scan(context.Context, string, int, int64, int64, func(*kafka.Record)) error { return nil }
+func (k *fakeKafka) Scan(context.Context, string, int, int64, int64, func(*kafka.Record)) error {
+	return nil
+}
 
 // fakeChannel records its requests and answers with a configured response.
 type fakeChannel struct {
