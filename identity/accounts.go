@@ -56,11 +56,11 @@ func (s *Service) CreateAccount(ctx context.Context, n NewAccount) (Account, err
 		if err := bad.asError("Invalid account"); err != nil {
 			return err
 		}
-		if err := s.checkNotDeleted(ctx, tx, account); err != nil {
+		entry.AccountID = account.auditAccountID()
+		if err := insertAccount(ctx, tx, account, by); err != nil {
 			return err
 		}
-		entry.AccountID = account.auditAccountID()
-		return insertAccount(ctx, tx, account, by)
+		return s.checkNotDeleted(ctx, tx, account)
 	})
 	return account, err
 }

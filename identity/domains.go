@@ -19,7 +19,7 @@ type namer string
 
 const (
 	namerFeed         namer = "feed:"
-	namerTenantPrefix       = "tenant:"
+	namerTenantPrefix namer = "tenant:"
 )
 
 // newNamer returns the namer of a change that by asks for, nil for none, or that a feed
@@ -27,7 +27,7 @@ const (
 func newNamer(by *Principal, fromFeed bool) namer {
 	switch {
 	case by != nil:
-		return namer(namerTenantPrefix + by.AccountID)
+		return namerTenantPrefix + namer(by.AccountID)
 	case fromFeed:
 		return namerFeed
 	}
@@ -36,7 +36,7 @@ func newNamer(by *Principal, fromFeed bool) namer {
 
 // tenant returns the id of the account whose administrator or key chooses.
 func (n namer) tenant() (accountID string, ok bool) {
-	return strings.CutPrefix(string(n), namerTenantPrefix)
+	return strings.CutPrefix(string(n), string(namerTenantPrefix))
 }
 
 const codeReserved = "reserved"
