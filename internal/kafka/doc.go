@@ -13,9 +13,13 @@
 // a write without a response is an ErrOutcomeUnknown. It does not interpret
 // records.
 //
+// Records that wait travel together. A Read returns all that has arrived, however many
+// responses brought it; small batches that come while a produce request is on its way
+// share the next one (produceQueue). Both cost a record that comes alone nothing.
+//
 // Goroutines: the transport has one for each connection and broker, ended by
-// Cluster.Close; a Producer has one for each partition with records to send,
-// ended by Producer.Close; a Reader has none; RunGroup has one for each
+// Cluster.Close; a Producer has one for each partition with records to send and
+// one for each request that several partitions share, ended by Producer.Close; a Reader has none; RunGroup has one for each
 // assigned partition and a few for the membership, all ended when it returns,
 // except a leave request to a coordinator that does not answer, which has a
 // timeout. All readers of a broker share one or two goroutines, which end with
@@ -29,5 +33,5 @@
 // compressed batch is decompressed in pieces of 1 MiB or one record.
 //
 // Lock order: Producer.mu, then recordBuffer.mu; fetchers.mu, then fetcher.mu. All
-// other locks are held alone.
+// other locks, also Producer.queuesMu and produceQueue.mu, are held alone.
 package kafka
