@@ -370,6 +370,9 @@ func (p *Partition) releaseCalls(e *Event, before *Entry, known *Known) {
 		next.Ringing = without(call.Ringing, before.ID)
 		if call.AgentID == before.ID {
 			next.AgentID, next.AgentName = "", ""
+			if call.State == event.Talking || call.State == event.Held { // the caller was sent on, or is gone
+				next.EnteredMS = 0
+			}
 		}
 		if call.State == event.Ringing {
 			if len(next.Ringing) > 0 {
@@ -528,7 +531,7 @@ func foldCallAgent(f *event.Facts, call *Entry) {
 	case f.Name == event.NameQueueCallEnded:
 		call.AgentID, call.AgentName, call.Ringing = "", "", nil
 	case f.Name == event.NameOther && f.State == event.Talking && call.EnteredMS != 0 && call.AnsweredMS == 0: // see leavesQueue
-		call.AgentID, call.AgentName = "", ""
+		call.AgentID, call.AgentName, call.Ringing = "", "", nil // whose phone still rings is told by the phone
 	case call.State == event.Ringing && (f.Name == event.NameAgentNoAnswer || f.Name == event.NameOther && f.State == event.Waiting):
 		call.Ringing = without(call.Ringing, agent)
 		if call.AgentID == agent && len(call.Ringing) > 0 {

@@ -200,3 +200,19 @@ func TestAResyncTakesWhatThePlatformSaysOfAgents(t *testing.T) {
 		t.Errorf("the new name is %q", got)
 	}
 }
+
+func TestAResyncTakesTheNameOfAMemberThatWasRenamedMeanwhile(t *testing.T) {
+	idle := event.AgentSaid{Device: event.DeviceIdle}
+	s := &comparedState{Partition: state.NewPartition()}
+	s.happen(event.Facts{Name: event.NameAgentQueueJoin, AgentID: "PJSIP/1011", AgentName: "Old Name", QueueID: "sales", State: event.Available, Agent: &idle})
+	renamed := ofMembers("PJSIP/1011", memberSaid("sales", idle))
+	renamed.Facts.AgentName = "New Name"
+
+	found := s.resynced(t, renamed)
+	if e := s.Find(state.Key{Account: "acme", Kind: state.Agent, ID: "PJSIP/1011"}); e.AgentName != "New Name" {
+		t.Errorf("the agent is %s after %v", e.Append(nil), found)
+	}
+	if found := s.resynced(t, renamed); len(found) > 0 {
+		t.Errorf("compared again: %v", found)
+	}
+}
