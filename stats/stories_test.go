@@ -339,6 +339,9 @@ func TestStoriesAreToldRightInEveryOrder(t *testing.T) {
 		}, "PJSIP/1001", "support", func(a AgentRow, q QueueRow) string {
 			return cmp.Or(talks(1)(a, q), differ(QueueRow{Offered: 2, Answered: 2, Transferred: 1, WrapUpMS: q.WrapUpMS}, q))
 		}},
+		"asterisk-pause-set-again.json": {map[int64]string{
+			0: "PJSIP/1003 available 0", 6: "PJSIP/1003 break 6", 33: "PJSIP/1003 break 33 away",
+		}, "PJSIP/1003", "sales", talks(0)},
 		"asterisk-exit-by-key.json": {map[int64]string{
 			5: "v-key waiting 1", 25: "", 33: "",
 		}, "", "v-key", func(_ AgentRow, q QueueRow) string {
