@@ -234,7 +234,7 @@ func TestAResyncTakesTheTimeOfABreakThatWasSetAgainMeanwhile(t *testing.T) {
 		before event.Facts
 		now    Object
 	}{
-		"a pause of a member": {event.Facts{Name: event.NameAgentBreakStart, AgentID: "a", QueueID: "q", TimestampMS: began * 1000, Agent: &said}, member},
+		"a pause of a member":    {event.Facts{Name: event.NameAgentBreakStart, AgentID: "a", QueueID: "q", TimestampMS: began * 1000, Agent: &said}, member},
 		"the status of an agent": {onBreak(began), Object{Kind: state.Agent, ID: "a", Facts: onBreak(again)}},
 	} {
 		t.Run(name, func(t *testing.T) {
