@@ -108,7 +108,8 @@ func (f *Fold) enterQueue(e *state.Event, c *call, at int64) {
 		return
 	}
 	if c != nil && c.Queue == queue {
-		if c.AnsweredMS == 0 && c.EndedMS == 0 || at <= max(c.AnsweredMS, c.EndedMS) {
+		// A caller who is sent back enters in the millisecond in which the former pass ends.
+		if c.AnsweredMS == 0 && c.EndedMS == 0 || at <= max(c.EnteredMS, c.AnsweredMS) || at < c.EndedMS {
 			return
 		}
 	}

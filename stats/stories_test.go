@@ -103,7 +103,8 @@ func orders(story []told) (all [][]told) {
 func keepsWords(instant []told, order []int) bool {
 	for i, first := range order {
 		for _, second := range order[i+1:] {
-			if second < first && sameFact(&instant[second].event.Facts, &instant[first].event.Facts) {
+			was, is := &instant[second].event.Facts, &instant[first].event.Facts
+			if second < first && (sameFact(was, is) || followsFrom(was, is)) {
 				return false
 			}
 		}
@@ -117,6 +118,13 @@ func sameFact(a, b *event.Facts) bool {
 	}
 	return a.Agent.Presence != "" && b.Agent.Presence != "" || a.Agent.Activity != "" && b.Agent.Activity != "" ||
 		a.Agent.Device != "" && b.Agent.Device != "" && a.QueueID == b.QueueID
+}
+
+// followsFrom reports whether an event of a call follows from another: a visit ends by a
+// transfer, and the next one begins after its end.
+func followsFrom(was, is *event.Facts) bool {
+	return was.CallID == is.CallID && (was.Name == event.NameCallTransferred && is.Name == event.NameQueueCallEnded ||
+		was.Name == event.NameQueueCallEnded && is.Name == event.NameQueueCallEntered)
 }
 
 // permutations returns the orders of n things but the first one; of more than four, each
@@ -305,11 +313,35 @@ func TestStoriesAreToldRightInEveryOrder(t *testing.T) {
 		"asterisk-sent-on-from-local.json": {map[int64]string{
 			11: "400 waiting 1, Local/101@from-queue/n ringing 11",
 			15: "400 talking 1, Local/101@from-queue/n talking 15",
-			75: "400 talking 1, Local/101@from-queue/n available 75",
+			75: "Local/101@from-queue/n available 75", // the caller talks to somebody else
 		}, "Local/101@from-queue/n", "400", talks(60)},
 		"asterisk-do-not-disturb.json": {map[int64]string{
 			0: "PJSIP/108 available 0", 30: "PJSIP/108 other 30 busy", 630: "PJSIP/108 available 630",
 		}, "PJSIP/108", "a8-sales", talks(0)},
+		"asterisk-sent-on-behind-local.json": {map[int64]string{
+			0: "Local/1008@from-queue/n ringing 1, pbx waiting 1",
+			1: "Local/1008@from-queue/n talking 2, pbx talking 1",
+			2: "Local/1008@from-queue/n wrap_up 3",
+		}, "Local/1008@from-queue/n", "pbx", func(a AgentRow, q QueueRow) string {
+			return cmp.Or(talks(1)(a, q), differ(QueueRow{Offered: 1, Answered: 1, Transferred: 1, WrapUpMS: q.WrapUpMS}, q))
+		}},
+		"asterisk-exit-by-key-while-ringing.json": {map[int64]string{
+			0: "PJSIP/1001 ringing 1, support waiting 1",
+			1: "PJSIP/1001 available 2",
+		}, "PJSIP/1001", "support", func(a AgentRow, q QueueRow) string {
+			return cmp.Or(talks(0)(a, q), differ(QueueRow{Offered: 1}, q))
+		}},
+		"asterisk-transfer-to-same-queue.json": {map[int64]string{
+			1: "PJSIP/1001 talking 2, PJSIP/1002 available 0, support talking 1",
+			2: "PJSIP/1001 break 3, PJSIP/1002 ringing 3, support waiting 1", // paused during the call
+			3: "PJSIP/1001 break 3, PJSIP/1002 talking 4, support talking 1",
+			7: "PJSIP/1001 break 3, PJSIP/1002 wrap_up 7",
+		}, "PJSIP/1001", "support", func(a AgentRow, q QueueRow) string {
+			return cmp.Or(talks(1)(a, q), differ(QueueRow{Offered: 2, Answered: 2, Transferred: 1, WrapUpMS: q.WrapUpMS}, q))
+		}},
+		"asterisk-pause-set-again.json": {map[int64]string{
+			0: "PJSIP/1003 available 0", 6: "PJSIP/1003 break 6", 33: "PJSIP/1003 break 33 away",
+		}, "PJSIP/1003", "sales", talks(0)},
 		"asterisk-exit-by-key.json": {map[int64]string{
 			5: "v-key waiting 1", 25: "", 33: "",
 		}, "", "v-key", func(_ AgentRow, q QueueRow) string {

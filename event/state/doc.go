@@ -80,8 +80,10 @@
 // Kazoo) or its own (mod_callcenter, where one visit has two or three legs). The numbers of
 // a queue count visits. It ends with queue.call_abandoned or queue.call_ended, with its
 // leg, or with other in the state talking: the caller has left the queue, and the next event
-// says whether an agent has answered. After queue.call_ended a leg that is known (Leg)
-// goes on as a talking call of no queue until call.ended.
+// says whether an agent has answered: the call rings at nobody then, and only a phone that
+// says so does. After queue.call_ended a leg that is known (Leg) goes on as a talking call of
+// no queue until call.ended. A visit of a call on which its agent talks no longer, as the
+// agent's phone or platform says, has ended too: its call keeps the queue, and is not counted.
 //
 // # What the fold expects of a format
 //

@@ -255,6 +255,9 @@ func (p *Partition) setOtherID(e *Event) {
 // showAgent writes an agent's entry with what is known of it.
 func (p *Partition) showAgent(e *Event, next, before *Entry, known *Known, shows shown, call *Entry) {
 	e.setState(next, shows.state)
+	if before != nil && before.State == event.Break && next.State == event.Break {
+		next.Since = max(next.Since, e.breakSetAgain(before, known))
+	}
 	next.Reason, next.AfterCall = shows.reason, shows.after
 	p.showCall(e, next, before, known, call)
 
@@ -262,6 +265,24 @@ func (p *Partition) showAgent(e *Event, next, before *Entry, known *Known, shows
 		next.Known = known
 	}
 	p.put(next, before, e.ID)
+}
+
+// breakSetAgain returns when an agent's break was set again while it lasted, for platforms
+// that tell this: a status, or the pause that began last. Unix seconds; 0: it was not.
+func (e *Event) breakSetAgain(before *Entry, known *Known) int64 {
+	f, was := &e.Facts, before.WhatIsKnown()
+	if f.Agent == nil || f.AgentID != before.ID {
+		return 0
+	}
+	if f.Agent.Presence == event.Break {
+		return e.since()
+	}
+
+	pause, former := known.pausedEverywhere(), was.pausedEverywhere()
+	if pause == nil || former == nil || pause.PausedSince <= former.PausedSince {
+		return 0
+	}
+	return e.clampToLog(pause.PausedSince*1000) / 1000
 }
 
 // showCall sets the one of an agent's calls that its entry shows: rather one on which it
@@ -370,6 +391,9 @@ func (p *Partition) releaseCalls(e *Event, before *Entry, known *Known) {
 		next.Ringing = without(call.Ringing, before.ID)
 		if call.AgentID == before.ID {
 			next.AgentID, next.AgentName = "", ""
+			if call.State == event.Talking || call.State == event.Held { // the caller was sent on, or is gone
+				next.EnteredMS = 0
+			}
 		}
 		if call.State == event.Ringing {
 			if len(next.Ringing) > 0 {
@@ -528,7 +552,7 @@ func foldCallAgent(f *event.Facts, call *Entry) {
 	case f.Name == event.NameQueueCallEnded:
 		call.AgentID, call.AgentName, call.Ringing = "", "", nil
 	case f.Name == event.NameOther && f.State == event.Talking && call.EnteredMS != 0 && call.AnsweredMS == 0: // see leavesQueue
-		call.AgentID, call.AgentName = "", ""
+		call.AgentID, call.AgentName, call.Ringing = "", "", nil // whose phone still rings is told by the phone
 	case call.State == event.Ringing && (f.Name == event.NameAgentNoAnswer || f.Name == event.NameOther && f.State == event.Waiting):
 		call.Ringing = without(call.Ringing, agent)
 		if call.AgentID == agent && len(call.Ringing) > 0 {

@@ -369,3 +369,33 @@ func TestAnEventFromTheFutureCountsAtTheTimeOfItsID(t *testing.T) {
 		}
 	}
 }
+
+func TestABreakThatIsSetAgainBeginsAgainWhereThePlatformTellsIt(t *testing.T) {
+	paused := func(reason string, since int64) event.Facts {
+		return event.Facts{Name: event.NameAgentBreakStart, AgentID: "a", QueueID: "q",
+			Agent: &event.AgentSaid{Device: event.DeviceIdle, Paused: true, PausedSince: since, Reason: reason}}
+	}
+	status := event.Facts{Name: event.NameAgentBreakStart, AgentID: "a", State: event.Break, Agent: &event.AgentSaid{Presence: event.Break}}
+	word := event.Facts{Name: event.NameAgentState, AgentID: "a", State: event.Break}
+	for name, c := range map[string]struct {
+		first, second event.Facts
+		since         int64
+	}{
+		"a pause with another reason": {paused("lunch", 1_795_169_700), paused("paper", 1_795_169_730), 1_795_169_730},
+		"the same pause told again":   {paused("lunch", 1_795_169_700), paused("lunch", 1_795_169_700), 1_795_169_700},
+		"a status":                    {status, status, 1_795_169_731},
+		"a word that is repeated":     {word, word, 1_795_169_700},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := NewPartition()
+			for i, f := range []event.Facts{c.first, c.second} {
+				at := int64(1_795_169_700 + 31*i)
+				f.TimestampMS = at * 1000
+				p.Apply(&Event{ID: event.NextID(0, at*1000, 0), Account: "acme", Timestamp: at, Facts: f})
+			}
+			if e := p.Find(Key{"acme", Agent, "a"}); e == nil || e.State != event.Break || e.Since != c.since {
+				t.Errorf("the agent is %s, want a break since %d", e.Append(nil), c.since)
+			}
+		})
+	}
+}

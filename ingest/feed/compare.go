@@ -281,6 +281,7 @@ func (c *comparison) comparePresence(o Object, e *state.Entry) {
 			said.Activity != "" && said.Activity != activity && !(said.Activity == event.ActivityTalking && e.State == event.Talking) ||
 			said.Activity == event.ActivityNone && len(known.Calls) > 0 && !c.endedCalls[e.CallID] ||
 			said.Reason != "" && said.Reason != known.Reason ||
+			said.Presence == event.Break && e.State == event.Break && facts.TimestampMS/1000 > e.Since || // it was set again
 			o.Facts.AgentName != "" && o.Facts.AgentName != e.AgentName
 	}
 	if differs {
@@ -314,6 +315,7 @@ func (c *comparison) compareMember(o Object, m Member, e *state.Entry) {
 	switch {
 	case known == nil, e.Known.Device != device, m.Said.Presence != "" && m.Said.Presence != e.Known.Presence, o.Facts.AgentName != "" && o.Facts.AgentName != e.AgentName,
 		known.InCall != m.Said.InCall, known.Paused != m.Said.Paused, m.Said.Paused && known.Reason != m.Said.Reason,
+		m.Said.Paused && known.PausedSince < m.Said.PausedSince,
 		m.Said.WrapUpUntilMS != 0 && known.WrapUpUntilMS != m.Said.WrapUpUntilMS,
 		device == event.DeviceIdle && e.State == event.Talking:
 		c.addDifference(o.Account, event.NameAgentState, facts)

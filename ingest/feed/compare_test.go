@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -20,7 +21,7 @@ type comparedState struct {
 func (s *comparedState) happen(all ...event.Facts) {
 	for _, f := range all {
 		s.last = event.NextID(max(s.last, event.NextID(0, 1_795_169_700_000, 0)), 0, 0)
-		s.Apply(&state.Event{ID: s.last, Account: "acme", Timestamp: s.last.Milli() / 1000, Source: "feed:f", Facts: f})
+		s.Apply(&state.Event{ID: s.last, Account: "acme", Timestamp: cmp.Or(f.TimestampMS, s.last.Milli()) / 1000, Source: "feed:f", Facts: f})
 	}
 }
 
@@ -198,5 +199,54 @@ func TestAResyncTakesWhatThePlatformSaysOfAgents(t *testing.T) {
 	s.resynced(t, renamed)
 	if got := s.Find(state.Key{Account: "acme", Kind: state.Agent, ID: "x"}).AgentName; got != "Ann" {
 		t.Errorf("the new name is %q", got)
+	}
+}
+
+func TestAResyncTakesTheNameOfAMemberThatWasRenamedMeanwhile(t *testing.T) {
+	idle := event.AgentSaid{Device: event.DeviceIdle}
+	s := &comparedState{Partition: state.NewPartition()}
+	s.happen(event.Facts{Name: event.NameAgentQueueJoin, AgentID: "PJSIP/1011", AgentName: "Old Name", QueueID: "sales", State: event.Available, Agent: &idle})
+	renamed := ofMembers("PJSIP/1011", memberSaid("sales", idle))
+	renamed.Facts.AgentName = "New Name"
+
+	found := s.resynced(t, renamed)
+	if e := s.Find(state.Key{Account: "acme", Kind: state.Agent, ID: "PJSIP/1011"}); e.AgentName != "New Name" {
+		t.Errorf("the agent is %s after %v", e.Append(nil), found)
+	}
+	if found := s.resynced(t, renamed); len(found) > 0 {
+		t.Errorf("compared again: %v", found)
+	}
+}
+
+func TestAResyncTakesTheTimeOfABreakThatWasSetAgainMeanwhile(t *testing.T) {
+	const began, again = 1_795_169_600, 1_795_169_660
+	pause := func(at int64) event.AgentSaid {
+		return event.AgentSaid{Device: event.DeviceIdle, Paused: true, PausedSince: at, Reason: "paper"}
+	}
+	said := pause(began)
+	onBreak := func(at int64) event.Facts {
+		return event.Facts{Name: event.NameAgentState, AgentID: "a", State: event.Break, TimestampMS: at * 1000,
+			Agent: &event.AgentSaid{Presence: event.Break, Activity: event.ActivityNone}}
+	}
+	member := ofMembers("a", memberSaid("q", pause(again)))
+	member.Members[0].SinceMS = again * 1000
+	for name, c := range map[string]struct {
+		before event.Facts
+		now    Object
+	}{
+		"a pause of a member":    {event.Facts{Name: event.NameAgentBreakStart, AgentID: "a", QueueID: "q", TimestampMS: began * 1000, Agent: &said}, member},
+		"the status of an agent": {onBreak(began), Object{Kind: state.Agent, ID: "a", Facts: onBreak(again)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &comparedState{Partition: state.NewPartition()}
+			s.happen(c.before)
+			found := s.resynced(t, c.now)
+			if e := s.Find(state.Key{Account: "acme", Kind: state.Agent, ID: "a"}); e.State != event.Break || e.Since != again {
+				t.Errorf("the agent is %s after %v", e.Append(nil), found)
+			}
+			if found := s.resynced(t, c.now); len(found) > 0 {
+				t.Errorf("compared again: %v", found)
+			}
+		})
 	}
 }
