@@ -354,9 +354,13 @@ func TestStoriesAreToldRightInEveryOrder(t *testing.T) {
 			11: "1001@pbx.example.com available 12",
 		}, "1001@pbx.example.com", "support@pbx.example.com", transferredOnce},
 		"freeswitch-attended-transfer-told-twice.ndjson.gz": {map[int64]string{ // with the profile's fire-transfer-events
-			2: "1002@pbx.example.com talking 2, support@pbx.example.com talking 1",
-			8: "1002@pbx.example.com available 8",
-		}, "1002@pbx.example.com", "support@pbx.example.com", transferredOnce},
+			1: "1001@pbx.example.com talking 2, support@pbx.example.com talking 1",
+			4: "1001@pbx.example.com available 5",
+		}, "1001@pbx.example.com", "support@pbx.example.com", transferredOnce},
+		"freeswitch-attended-transfer-while-ringing.ndjson.gz": {map[int64]string{
+			1: "1001@pbx.example.com talking 1, support@pbx.example.com talking 1",
+			4: "1001@pbx.example.com available 5",
+		}, "1001@pbx.example.com", "support@pbx.example.com", transferredOnce},
 		"freeswitch-caller-gone-as-agent-answers.ndjson.gz": {map[int64]string{
 			7:  "1001@pbx.example.com ringing 8, support@pbx.example.com waiting 1",
 			8:  "1001@pbx.example.com talking 8, support@pbx.example.com talking 1",

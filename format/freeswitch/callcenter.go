@@ -93,11 +93,12 @@ func callcenterName(f *format.Fields, action string) event.Name {
 
 // transferredByAgent reports whether the agent's phone has passed the call on, blind or
 // attended. mod_sofia has no event for a blind transfer, and one for an attended transfer
-// only where its profile asks for it. f is bridge-agent-end, with the agent's channel.
+// only where its profile asks for it. f is bridge-agent-end, with the agent's channel: its
+// refer_uuid is the agent's other leg, to whose end the caller was passed on, even if that
+// still rang; without one (a leg of another switch) transfer_to has the caller's new leg.
 func transferredByAgent(f *format.Fields) bool {
-	to := decodeText(f[fsTransferTo])
 	return f[fsDisposition].Is("BLIND_TRANSFER") || f[fsDisposition].Is("ATTENDED_TRANSFER") ||
-		strings.HasPrefix(to, "att:") || strings.HasPrefix(to, "satt:")
+		firstText(f, fsReferLeg) != "" || strings.HasPrefix(decodeText(f[fsTransferTo]), "att:")
 }
 
 // callerGone reports whether the caller hung up while the agent was being connected:

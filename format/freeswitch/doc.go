@@ -14,7 +14,8 @@
 //   - The variable cc_agent stays on the caller's channel after the call has been
 //     passed on, and mod_sofia has an event for attended transfers only, where its profile
 //     has fire-transfer-events: a REFER of the agent's phone is bridge-agent-end with the
-//     disposition BLIND_TRANSFER, or with transfer_to "att:" and the leg that has the call.
+//     disposition BLIND_TRANSFER, or with refer_uuid. A REFER with Replaces that the switch
+//     refused (deny_refer_requests) looks the same.
 //   - member-queue-end with Cancel and BREAK_OUT or NONE is queue.call_abandoned
 //     when the caller's channel has hung up, or else queue.call_ended; an event without
 //     Answer-State counts as the former. With NONE an agent had just been found:
