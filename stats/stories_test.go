@@ -300,6 +300,12 @@ func TestStoriesAreToldRightInEveryOrder(t *testing.T) {
 			return ""
 		}
 	}
+	transferredOnce := func(_ AgentRow, q QueueRow) string {
+		return differ(QueueRow{Offered: 1, Answered: 1, Transferred: 1}, q)
+	}
+	answeredOnce := func(_ AgentRow, q QueueRow) string {
+		return differ(QueueRow{Offered: 1, Answered: 1}, q)
+	}
 	for file, r := range map[string]right{
 		"asterisk-two-calls.json": {map[int64]string{
 			0:   "PJSIP/140 available 0",
@@ -375,6 +381,27 @@ func TestStoriesAreToldRightInEveryOrder(t *testing.T) {
 		}, "1001@pbx.example.com", "support@pbx.example.com", func(a AgentRow, q QueueRow) string {
 			return cmp.Or(talks(2)(a, q), differ(QueueRow{Offered: 1, Answered: 1, Transferred: 1}, q))
 		}},
+		"freeswitch-attended-transfer.ndjson.gz": {map[int64]string{
+			1:  "1001@pbx.example.com talking 1, support@pbx.example.com talking 1",
+			11: "1001@pbx.example.com available 12",
+		}, "1001@pbx.example.com", "support@pbx.example.com", transferredOnce},
+		"freeswitch-attended-transfer-told-twice.ndjson.gz": {map[int64]string{ // with the profile's fire-transfer-events
+			1: "1001@pbx.example.com talking 2, support@pbx.example.com talking 1",
+			4: "1001@pbx.example.com available 5",
+		}, "1001@pbx.example.com", "support@pbx.example.com", transferredOnce},
+		"freeswitch-attended-transfer-while-ringing.ndjson.gz": {map[int64]string{
+			1: "1001@pbx.example.com talking 1, support@pbx.example.com talking 1",
+			4: "1001@pbx.example.com available 5",
+		}, "1001@pbx.example.com", "support@pbx.example.com", transferredOnce},
+		"freeswitch-caller-gone-as-agent-answers.ndjson.gz": {map[int64]string{
+			7:  "1001@pbx.example.com ringing 8, support@pbx.example.com waiting 1",
+			8:  "1001@pbx.example.com talking 8, support@pbx.example.com talking 1",
+			11: "1001@pbx.example.com available 12",
+		}, "1001@pbx.example.com", "support@pbx.example.com", answeredOnce},
+		"freeswitch-caller-gone-told-twice.ndjson.gz": {map[int64]string{ // member-queue-end comes too
+			1: "1001@pbx.example.com talking 1",
+			5: "1001@pbx.example.com available 5",
+		}, "1001@pbx.example.com", "support@pbx.example.com", answeredOnce},
 	} {
 		t.Run(file, func(t *testing.T) {
 			for n, story := range orders(readStory(t, file)) {

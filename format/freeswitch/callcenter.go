@@ -75,8 +75,11 @@ func callcenterName(f *format.Fields, action string) event.Name {
 		}
 		return event.NameAgentNoAnswer
 	case "bridge-agent-end":
-		if f[fsDisposition].Is("BLIND_TRANSFER") { // by the agent's phone; mod_sofia has no event for it
+		switch {
+		case transferredByAgent(f):
 			return event.NameCallTransferred
+		case callerGone(f):
+			return event.NameQueueCallEnded
 		}
 		return event.NameOther // member-queue-end follows, unless the bridge failed
 	case "member-queue-end":
@@ -87,6 +90,21 @@ func callcenterName(f *format.Fields, action string) event.Name {
 	}
 	return ""
 }
+
+// transferredByAgent reports whether the agent's phone has passed the call on, blind or
+// attended. mod_sofia has no event for a blind transfer, and one for an attended transfer
+// only where its profile asks for it. f is bridge-agent-end, with the agent's channel: its
+// refer_uuid is the agent's other leg, to whose end the caller was passed on, even if that
+// still rang; without one (a leg of another switch) transfer_to has the caller's new leg.
+func transferredByAgent(f *format.Fields) bool {
+	return f[fsDisposition].Is("BLIND_TRANSFER") || f[fsDisposition].Is("ATTENDED_TRANSFER") ||
+		firstText(f, fsReferLeg) != "" || strings.HasPrefix(decodeText(f[fsTransferTo]), "att:")
+}
+
+// callerGone reports whether the caller hung up while the agent was being connected:
+// mod_callcenter sets the variable on the agent's channel in no other case. f is
+// bridge-agent-end, after which member-queue-end may not follow.
+func callerGone(f *format.Fields) bool { return f[fsVariableBridged].Is("false") }
 
 // abandoned reports whether a call left the queue because the caller hung up.
 // mod_callcenter also cancels a call for a timeout and for an exit key, and has one
@@ -127,6 +145,9 @@ func callcenterDetails(f *format.Fields, facts *event.Facts, action string) {
 		facts.Reason = firstText(f, fsHangupCause, fsOriginateCause)
 		facts.WaitMS = format.DurationBetween(f[fsJoined], f[fsAnswered])
 		facts.TalkMS = format.DurationBetween(f[fsAnswered], f[fsLeaving])
+		if action == "bridge-agent-end" { // the agent was never connected
+			facts.TalkMS = event.MillisOf(0)
+		}
 	case event.NameCallTransferred:
 		facts.AgentID = "" // who has the call then is not known
 	default: // agent.no_answer, other

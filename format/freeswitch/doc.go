@@ -12,15 +12,18 @@
 //     Status and state are Presence and Activity of event.AgentSaid, and neither says
 //     anything of the other. Only an agent in the state Waiting gets calls.
 //   - The variable cc_agent stays on the caller's channel after the call has been
-//     passed on, and mod_sofia has an event for attended transfers only: a REFER of the
-//     agent's phone is bridge-agent-end with the disposition BLIND_TRANSFER.
+//     passed on, and mod_sofia has an event for attended transfers only, where its profile
+//     has fire-transfer-events: a REFER of the agent's phone is bridge-agent-end with the
+//     disposition BLIND_TRANSFER, or with refer_uuid. A REFER with Replaces that the switch
+//     refused (deny_refer_requests) looks the same.
 //   - member-queue-end with Cancel and BREAK_OUT or NONE is queue.call_abandoned
 //     when the caller's channel has hung up, or else queue.call_ended; an event without
 //     Answer-State counts as the former. With NONE an agent had just been found:
 //     a caller who hangs up at that moment may have a bridge-agent-start before it.
 //   - bridge-agent-end is "other": member-queue-end follows. With CC-Agent-Bridged
-//     false nothing follows: the bridge failed, and the caller waits again, if still
-//     there.
+//     false the bridge failed and nothing may follow. If the channel has the variable
+//     cc_agent_bridged, false too, the caller has hung up, and the event is
+//     queue.call_ended; else the agent has, and the caller waits again.
 //   - bridge-agent-fail with ORIGINATOR_CANCEL or LOSE_RACE is "other" in the state
 //     waiting: the caller hung up, the agent's status changed, or another agent was
 //     faster; a caller that is still there waits again. The state of the agent has an

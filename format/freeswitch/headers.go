@@ -24,6 +24,7 @@ var eventKeys = jsonscan.KeysOf(
 	"Caller-Orig-Caller-ID-Number", "Caller-Caller-ID-Number", "Caller-RDNIS", "Caller-Destination-Number", "variable_dialed_user",
 	"variable_billmsec", "variable_billsec",
 	"variable_cc_queue", "variable_cc_agent", "variable_cc_side", "variable_endpoint_disposition",
+	"variable_transfer_to", "variable_refer_uuid", "variable_cc_agent_bridged",
 	"variable_interaction_id", "variable_ecallmgr_Call-Interaction-ID", "variable_ecallmgr_Interaction-ID",
 	"variable_origination_call_id", "variable_sip_origination_call_uuid", "variable_last_arg",
 	"variable_cc_member_session_uuid", "variable_loopback_from_uuid", "variable_other_loopback_from_uuid",
@@ -78,6 +79,9 @@ const (
 	fsVariableAgent
 	fsVariableSide
 	fsDisposition
+	fsTransferTo
+	fsReferLeg
+	fsVariableBridged
 	fsInteraction
 	fsKazooCallInteraction
 	fsKazooInteraction

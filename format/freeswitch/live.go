@@ -83,7 +83,7 @@ type LiveEvent struct {
 	Session  string // mod_callcenter: the caller's leg
 	Command  string // API: the command and its argument
 	// BridgeFailed is set if mod_callcenter could not connect the agent to the caller.
-	// It sends no further event about the caller, who may have hung up.
+	// It sends no event for a caller who waits again.
 	BridgeFailed bool
 }
 

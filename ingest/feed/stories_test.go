@@ -56,9 +56,12 @@ func (p *toldPlatform) happen(f *event.Facts) {
 		p.connectCall(f, false)
 	case event.NameCallCreated:
 		p.legs[f.CallID] = Object{Kind: state.Call, ID: f.CallID, Leg: true, Facts: event.Facts{CallID: f.CallID, State: event.Ringing, InteractionID: f.InteractionID}}
-	case event.NameCallAnswered, event.NameCallBridged:
+	case event.NameCallAnswered, event.NameCallBridged, event.NameCallResumed, event.NameCallHeld:
 		if leg, ok := p.legs[f.CallID]; ok {
 			leg.Facts.State = event.Talking
+			if f.Name == event.NameCallHeld {
+				leg.Facts.State = event.Held
+			}
 			p.legs[f.CallID] = leg
 		}
 	case event.NameCallEnded:

@@ -27,8 +27,8 @@
 // requests a resync, whose snapshot is requested tableLag later. What changes in another way, such as in
 // the module's database, is found by the feed's periodic resync.
 //
-// mod_callcenter sends no member-queue-end for a caller who hangs up while an agent is being connected:
-// the bridge-agent-end with CC-Agent-Bridged false requests a resync, which ends the call.
+// mod_callcenter sends no event for a caller who waits again because the agent hung up while being
+// connected: the bridge-agent-end with CC-Agent-Bridged false requests a resync.
 //
 // # Accounts
 //
