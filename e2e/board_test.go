@@ -252,10 +252,13 @@ func (b *board) testNothingLost(t *testing.T, n *node, reference *subscriber, st
 		t.Errorf("the board counts %q of %d events", count, len(want))
 	}
 	var floor []string
-	b.mustEval(t, floorShown, &floor)
-	if now := n.floorSnapshot(t, token); !slices.Equal(floor, now) || len(now) == 0 {
-		t.Errorf("the board's floor\n%s\nthe server's\n%s", strings.Join(floor, "\n"), strings.Join(now, "\n"))
-	}
+	eventually(t, "the board to show the server's floor", func() error { // it asks for a snapshot a second after events
+		b.mustEval(t, floorShown, &floor)
+		if now := n.floorSnapshot(t, token); !slices.Equal(floor, now) || len(now) == 0 {
+			return fmt.Errorf("the board's floor\n%s\nthe server's\n%s", strings.Join(floor, "\n"), strings.Join(now, "\n"))
+		}
+		return nil
+	})
 	t.Logf("%d events, each once; %d on the floor", len(want), len(floor))
 }
 

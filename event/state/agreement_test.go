@@ -82,7 +82,11 @@ func randomFacts(random *rand.Rand) event.Facts {
 // Whatever comes, agents and calls agree after each event, and the fold of the messages is
 // the same as that of the events.
 func TestAgentsAndCallsAgreeWhateverComes(t *testing.T) {
-	for seed := range uint64(60) {
+	seeds := uint64(60)
+	if testing.Short() {
+		seeds = 10
+	}
+	for seed := range seeds {
 		random := rand.New(rand.NewPCG(seed, 34))
 		p, messages := newPlayer(), newPlayer()
 		for i := range 400 {

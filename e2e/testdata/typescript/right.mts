@@ -5,8 +5,8 @@ import {
   ServerFaultError, TokenExpiredError, TooSlowError, TrunklineError,
 } from "@trunkline/client";
 import type {
-  Agent, AgentState, Call, CallState, Credentials, DeviceState, Event, EventType, FactName, Facts, Filters, Item, Queue,
-  Snapshot, Status, Store, SubscribeOptions,
+  Agent, AgentSaid, AgentState, Call, CallState, Credentials, DeviceState, Event, EventType, FactName, Facts, Filters, Item, Membership,
+  Queue, Snapshot, Status, Store, SubscribeOptions,
 } from "@trunkline/client";
 import { FileStore } from "@trunkline/client/node";
 
@@ -42,6 +42,7 @@ function show(item: Item): void {
   if (item.snapshot) {
     const { agents, calls, queues, cursor }: Snapshot = item.snapshot;
     agents.forEach(({ agent_name, agent_id, state, since }: Agent) => console.log(agent_name ?? agent_id, seconds(state, since)));
+    agents.flatMap(({ memberships = [] }) => memberships).forEach(({ queue_id, state, paused_since }: Membership) => console.log(queue_id, seconds(state, paused_since ?? 0)));
     calls.forEach(({ caller, position, state, since }: Call) => console.log(caller?.length, position, seconds(state, since)));
     queues.forEach(({ waiting, agents: { available = 0 }, service_level }: Queue) => console.log(waiting + available, service_level?.toFixed(1)));
     console.log(cursor.length);
@@ -53,6 +54,8 @@ function show(item: Item): void {
 }
 
 function tell(facts: Facts): void {
+  const said: AgentSaid = facts.agent ?? {};
+  if (said.paused) console.log(said.device, said.reason, (said.wrap_up_until_ms ?? 0) / 1000);
   switch (facts.name) {
     case "queue.call_offered": return console.log(facts.queue_id, facts.agent_name ?? facts.agent_id, (facts.wait_ms ?? 0) / 1000);
     case "device.registered": return console.log(seconds(facts.state ?? "unregistered", facts.previous_since ?? 0));
