@@ -177,24 +177,37 @@ func (f *Fanout) addToIndex(a *admission) {
 	if s.interest.removed {
 		return
 	}
-	if s.tracker != nil {
-		s.tracker.logID, s.tracker.partitions = f.logIdentity.id(), s.interest.partitions
-		for _, start := range a.starts {
-			s.tracker.advance(start.partition, start.position)
-		}
-		if a.starts == nil {
-			for p := range s.interest.follows.all() {
-				s.tracker.advance(p, f.follower.stream(p).live)
-			}
-		}
-		for _, other := range a.otherPositions {
-			s.tracker.advance(other.partition, other.position)
-			s.tracker.retainPosition(other.partition, time.Now())
-		}
-	}
+
+	f.startTracking(a)
 	f.recordFirstOffsets(a)
 	s.interest.registered = true
 	f.index.insert(s)
+}
+
+// startTracking sets the positions from which the subscriber's cursor goes on. It takes the
+// subscriber's lock, because a stream that finds its topic recreated compares the logs of
+// all members. The caller holds index.mu for writing.
+func (f *Fanout) startTracking(a *admission) {
+	s := a.subscriber
+	if s.tracker == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	s.tracker.logID, s.tracker.partitions = f.logIdentity.id(), s.interest.partitions
+	for _, start := range a.starts {
+		s.tracker.advance(start.partition, start.position)
+	}
+	if a.starts == nil {
+		for p := range s.interest.follows.all() {
+			s.tracker.advance(p, f.follower.stream(p).live)
+		}
+	}
+	for _, other := range a.otherPositions {
+		s.tracker.advance(other.partition, other.position)
+		s.tracker.retainPosition(other.partition, time.Now())
+	}
 }
 
 // startDelivery schedules the first write and starts the replay, if the subscriber has

@@ -61,8 +61,7 @@ func (s *subscription) fetchable() bool {
 // takeResult is the result of take.
 type takeResult struct {
 	chunk
-	end       int64     // of the log; -1: unknown
-	idleAt    time.Time // see lastIdleAt; as of before chunk
+	end       int64 // of the log; -1: unknown
 	confirmed bool
 	diverging *EpochEnd // instead of a chunk
 	err       error     // instead of a chunk
@@ -74,7 +73,7 @@ func (s *subscription) takeChunk() takeResult {
 	f := s.fetcher
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	t := takeResult{end: s.end, idleAt: s.idleAt, confirmed: s.confirmed}
+	t := takeResult{end: s.end, confirmed: s.confirmed}
 	if len(s.chunks) == 0 {
 		t.diverging, t.err = s.diverging, s.err
 		return t
@@ -101,12 +100,12 @@ func (s *subscription) lastIdleAt() time.Time {
 	return s.idleAt
 }
 
-// idleSince returns lastIdleAt, or zero if records are buffered.
+// idleSince returns lastIdleAt as of before the records that are buffered.
 func (s *subscription) idleSince() time.Time {
 	s.fetcher.mu.Lock()
 	defer s.fetcher.mu.Unlock()
 	if len(s.chunks) > 0 {
-		return s.idleAt
+		return s.chunks[0].idleAt
 	}
 	return s.lastIdleAt()
 }
@@ -151,6 +150,7 @@ func (s *subscription) handlePart(part *fetchedPartition, response *sharedBuffer
 	s.idleAt = s.lastIdleAt()
 	s.end, s.confirmed = part.end, true
 	c := newChunk(part, response)
+	c.idleAt = s.idleAt
 	s.chunks = append(s.chunks, c)
 	s.buffered += len(c.batches)
 	next, epoch, ok := wire.NextAfter(c.batches)

@@ -39,6 +39,7 @@ type Reader struct {
 
 	sub        *subscription
 	idleNanos  atomic.Int64                 // Unix nanoseconds, see Idle
+	laterIdle  time.Time                    // for idleNanos once the records of the last Read are processed
 	waitingSub atomic.Pointer[subscription] // set while Read waits for it
 
 	chunks        []chunk // that the last Read's records are in; the last one is being read
@@ -150,6 +151,8 @@ func (r *Reader) readBatches(ctx context.Context) ([]Record, error) {
 
 	r.decoder.Reset()
 	r.freeChunks()
+	r.setIdle(r.laterIdle)
+	r.laterIdle = time.Time{}
 	if len(r.pending) == 0 {
 		if err := r.awaitChunk(ctx); err != nil {
 			return nil, err
@@ -215,16 +218,20 @@ func (r *Reader) takeArrived() bool {
 	}
 
 	r.use(&t)
+	r.laterIdle = t.idleAt // the chunks before it are not returned yet
 	return true
+}
+
+// setIdle sets the time of Idle, unless it is zero.
+func (r *Reader) setIdle(at time.Time) {
+	if !at.IsZero() {
+		r.idleNanos.Store(at.UnixNano())
+	}
 }
 
 // use makes a chunk that was taken the one being read.
 func (r *Reader) use(t *takeResult) {
 	r.endOffset = max(t.end, r.endOffset)
-	if !t.idleAt.IsZero() {
-		r.idleNanos.Store(t.idleAt.UnixNano())
-	}
-
 	r.chunks = append(r.chunks, t.chunk)
 	r.pending, r.chunkUnread = t.batches, true
 	r.decoder.SetAborted(t.aborted)
@@ -377,6 +384,7 @@ func (r *Reader) takeChunk(ctx context.Context) (bool, error) {
 		r.resetErrors()
 	}
 	if t.batches != nil {
+		r.setIdle(t.idleAt)
 		r.use(&t)
 		return true, nil
 	}

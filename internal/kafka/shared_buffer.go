@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"trunkline/internal/kafka/wire"
 )
@@ -47,6 +48,7 @@ type chunk struct {
 	batches []byte
 	aborted []wire.AbortedTransaction
 	buffer  *sharedBuffer // the buffer that contains batches
+	idleAt  time.Time     // see subscription.lastIdleAt, as of before the chunk
 }
 
 // shareDivisor is the divisor of a response's size from which a chunk shares the
