@@ -57,7 +57,7 @@ type sizedPartition struct {
 }
 
 // trim compacts what is due, and deletes the oldest records if the directory is near its
-// maximum size: at 95 %, down to 85 %. again: call it again, since sizes are estimates.
+// maximum size: at 90 %, down to 80 %, so that what is written meanwhile has room. again: call it again, since sizes are estimates.
 func (b *Broker) trim(ctx context.Context) (again bool, err error) {
 	partitions, compacted, err := b.listPartitions(ctx)
 	if err != nil {
@@ -91,7 +91,7 @@ func (b *Broker) trim(ctx context.Context) (again bool, err error) {
 // size of all other files. It is at least an eighth of the log: a state that needs more
 // than the rest cannot be trimmed.
 func (b *Broker) trimmedBytes(others int64) int64 {
-	left := b.cfg.MaxBytes/20*19 - others
+	left := b.cfg.MaxBytes/10*9 - others
 	least := b.cfg.MaxBytes / 8
 	if left < least {
 		b.log.Error("embedded broker: compacted topics exceed their part of kafka.embedded_max_bytes",
