@@ -171,10 +171,16 @@ func (a *Admission) isOpenAtTrunk(attempt Attempt, dialled string) bool {
 	return overTrunk && a.cfg.Numbers.Outside(dialled) && !a.cfg.Numbers.HasCountry(attempt.AccountID) && !a.cfg.Rules.Names(attempt.AccountID)
 }
 
-// settingsOf has the settings that open what was refused for a reason, for the audit log.
-var settingsOf = map[Reason]string{
-	ReasonInternational: "origination.international, numbers.country",
-	ReasonNoCountry:     "numbers.country, origination.allow",
+// openedBy returns the settings that open what was refused for the reason, for the audit
+// log; "" if none does.
+func (r Reason) openedBy() string {
+	switch r {
+	case ReasonInternational:
+		return "origination.international, numbers.country"
+	case ReasonNoCountry:
+		return "numbers.country, origination.allow"
+	}
+	return ""
 }
 
 func forbidden(message string) error {
@@ -330,7 +336,7 @@ func (a *Admission) refuse(ctx context.Context, attempt Attempt, reason Reason, 
 		e.Actor, e.Address = attempt.Caller.Actor, attempt.Caller.Address
 	}
 	e.Outcome = string(reason)
-	if names, ok := settingsOf[reason]; ok {
+	if names := reason.openedBy(); names != "" {
 		e.Outcome += " (" + names + ")"
 	}
 	a.deps.Audit.ReportOnce(ctx, e)

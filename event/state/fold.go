@@ -293,10 +293,12 @@ func (p *Partition) showCall(e *Event, next, before *Entry, known *Known, change
 	for _, c := range known.Calls {
 		call := changed
 		if call == nil || call.ID != c.ID {
-			if call = p.lookup(e.Account, Call, c.ID); call == nil {
-				continue
-			}
+			call = p.lookup(e.Account, Call, c.ID)
 		}
+		if call == nil {
+			continue
+		}
+
 		r := 1
 		if !c.Ringing {
 			r += 2

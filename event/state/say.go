@@ -73,7 +73,8 @@ func (k *Known) hearParts(f *event.Facts) {
 // offered a call may not ring yet.
 func (k *Known) hearMember(f *event.Facts) {
 	said := f.Agent
-	if k.Device = said.Device; k.Device == event.DeviceUnknown {
+	k.Device = said.Device
+	if k.Device == event.DeviceUnknown {
 		k.Device = ""
 	}
 	if f.QueueID != "" && len(f.QueueID) <= maxText {

@@ -163,7 +163,8 @@ func queueCallEvent(f *format.Fields, name string) format.Event {
 	case "AgentComplete":
 		facts.Name, facts.WaitMS = event.NameQueueCallEnded, hold
 		facts.TalkMS = format.MillisOfSeconds(firstValue(f[amiTalkTime]))
-		if facts.Reason = text(f[amiReason]); facts.Reason == "caller" { // else its leg goes on: agent, transfer
+		facts.Reason = text(f[amiReason])
+		if facts.Reason == "caller" { // else its leg goes on: agent, transfer
 			facts.State = event.Ended
 		}
 	case "AgentRingNoAnswer", "AgentDump": // AgentDump: hung up before being connected

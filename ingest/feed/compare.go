@@ -204,7 +204,8 @@ func (c *comparison) compareDevice(o Object, e *state.Entry) {
 		contacts = e.Contacts
 	}
 	for _, contact := range o.Contacts {
-		if facts.Contact = contact; !slices.Contains(contacts, contact) {
+		facts.Contact = contact
+		if !slices.Contains(contacts, contact) {
 			c.addDifference(o.Account, event.NameDeviceRegistered, facts)
 		}
 	}
@@ -213,7 +214,8 @@ func (c *comparison) compareDevice(o Object, e *state.Entry) {
 	}
 	facts.State = event.Unregistered
 	for _, contact := range contacts {
-		if facts.Contact = contact; !slices.Contains(o.Contacts, contact) {
+		facts.Contact = contact
+		if !slices.Contains(o.Contacts, contact) {
 			c.addDifference(o.Account, event.NameDeviceUnregistered, facts)
 		}
 	}
