@@ -111,7 +111,8 @@ func (f *Fanout) Snapshot(ctx context.Context, p *identity.Principal) (*Snapshot
 		if err != nil {
 			return nil, fault.Unavailable(err, time.Second, "the snapshot cannot be made, retry")
 		}
-		if s := f.mergeViews(views, partitions, filter, time.Now()); s != nil {
+		s := f.mergeViews(views, partitions, filter, time.Now())
+		if s != nil {
 			f.addToday(ctx, s, filter)
 			return s, nil
 		}

@@ -81,7 +81,8 @@ func (v *View) Each(admits func(account string) bool, now time.Time, give func(*
 				continue
 			}
 			key := value.Key()
-			ended = Entry{AccountID: key.Account, Kind: key.Kind, ID: key.ID, EventID: value.lastEvent(), Facts: event.Facts{State: event.Ended}}
+			ended = Entry{AccountID: key.Account, Kind: key.Kind, ID: key.ID, EventID: value.lastEvent()}
+			ended.State = event.Ended
 			give(&ended)
 		}
 	}
@@ -112,7 +113,8 @@ func (v *View) Values(give func(Value)) {
 func (v *View) Size(k Kind) int { return v.sizes[k] }
 
 func (v *View) put(r *Record) {
-	if k := r.Key(); k.Kind == Identity {
+	k := r.Key()
+	if k.Kind == Identity {
 		v.setNumbers(k, r.Numbers, r.EventID)
 	} else {
 		v.set(k, r.Entry, r.EventID)
