@@ -377,11 +377,11 @@ func (c *comparison) compareCall(o Object, e *state.Entry) {
 	if queued && want == event.Talking && before != event.Held && facts.AgentID == "" {
 		return // it does not show who answered
 	}
-	if want != event.Talking {
-		facts.WaitMS = event.Millis{} // it has not been answered
-	}
 	name := callEventName(want, before, queued)
 	if name != "" {
+		if want != event.Talking {
+			facts.WaitMS = event.Millis{} // it has not been answered
+		}
 		c.addDifference(o.Account, name, facts)
 	}
 }
