@@ -75,7 +75,7 @@ func newEnvWith(t testing.TB, auth identity.Settings, change ...func(*Config, *D
 	_, err = ring.Create()
 	must(t, err)
 	e.keys = ring
-	e.audit, err = audit.New(t.Context(), audit.Settings{}, audit.Deps{DB: db, Metrics: e.registry, Log: log})
+	e.audit, err = audit.New(t.Context(), audit.DefaultSettings(), audit.Deps{DB: db, Metrics: e.registry, Log: log})
 	must(t, err)
 	e.identity, err = identity.New(t.Context(), cheap, db, e.keys, identity.NewMemoryLimiter(), e.audit, e.registry, log)
 	must(t, err)

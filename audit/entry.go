@@ -141,7 +141,12 @@ func (l *Log) Entry(ctx context.Context, action Action, accountID, target string
 // are not collected, so a server logs such an entry when it adds it to the chain.
 func (e *Entry) isCLI() bool { return strings.HasPrefix(e.Actor, actorCLI) }
 
-const actorCLI = "cli:"
+// Prefixes of actors.
+const (
+	actorCLI  = "cli:"
+	actorUser = "user:"
+	actorKey  = "apikey:"
+)
 
 // maxText bounds each text of an entry, in bytes.
 const maxText = 256

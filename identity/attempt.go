@@ -86,6 +86,5 @@ func limitedError(wait time.Duration) error {
 	if wait <= 0 {
 		return nil
 	}
-	seconds := (wait + time.Second - 1).Truncate(time.Second)
-	return fault.Limited(seconds, "Too many failed logins")
+	return fault.Limited(wholeSeconds(wait), "Too many failed logins")
 }

@@ -46,6 +46,7 @@ func (c Config) withDefaults() Config {
 	c.Argon2.Passes = cmp.Or(c.Argon2.Passes, 2)
 	c.Argon2.Lanes = cmp.Or(c.Argon2.Lanes, 1)
 	c.HashSlots = cmp.Or(c.HashSlots, runtime.GOMAXPROCS(0))
+	c.Accounts.FilterBytes = cmp.Or(c.Accounts.FilterBytes, DefaultAccountSettings().FilterBytes)
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -130,6 +130,9 @@ func (s *Service) BeginOTP(ctx context.Context, c Credentials) (OTPEnrolment, er
 		s.auditRefusedEnrolment(ctx, c, user, err)
 		return OTPEnrolment{}, err
 	}
+	if err := s.limitTokens(ctx, tokenLogins, user.ID, s.cfg.UserTokensPerMinute); err != nil {
+		return OTPEnrolment{}, err
+	}
 
 	var enrolment OTPEnrolment
 	entry := s.enrolmentEntry(ctx, c, user, "begun")

@@ -34,6 +34,9 @@ func (s *Service) ChangePassword(ctx context.Context, p *Principal, current, nex
 		}
 		return err
 	}
+	if err := s.limitTokens(ctx, tokenLogins, user.ID, s.cfg.UserTokensPerMinute); err != nil {
+		return err
+	}
 	return s.storePassword(ctx, next, p.FamilyID, func(context.Context, *sql.Tx) (User, Account, error) {
 		return user, account, nil
 	})

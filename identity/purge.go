@@ -20,16 +20,19 @@ import (
 type AccountSettings struct {
 	PurgeAfter time.Duration `yaml:"purge_after" doc:"how long the recordings, keys, configuration, call records and figures of a deleted account are kept, and its name and domain stay taken"`
 	Domains    []string      `yaml:"domains" doc:"domains that administrators may give to accounts beside those below their own: a domain, or *.domain for all below it"`
+
+	FilterBytes setting.Bytes `yaml:"filter_bytes" doc:"filters over 3 KiB that the channel tokens of an account may have at once"`
 }
 
 // DefaultAccountSettings returns the default settings.
 func DefaultAccountSettings() AccountSettings {
-	return AccountSettings{PurgeAfter: 30 * 24 * time.Hour}
+	return AccountSettings{PurgeAfter: 30 * 24 * time.Hour, FilterBytes: 32 << 20}
 }
 
 // Validate implements setting.Group.
 func (s AccountSettings) Validate(c *setting.Check) {
 	c.Must(s.PurgeAfter >= 0, "purge_after", "must not be negative, is %s", s.PurgeAfter)
+	c.Must(s.FilterBytes >= maxStoredFilterBytes, "filter_bytes", "must be at least %d KiB", maxStoredFilterBytes>>10)
 	for _, domain := range s.Domains {
 		host := strings.TrimPrefix(domain, "*.")
 		valid := host != "" && host == strings.ToLower(host) && !strings.ContainsAny(host, "* /:@") && !isAddress(host)
