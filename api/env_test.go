@@ -51,7 +51,7 @@ type env struct {
 	key      string
 }
 
-const password = "a demo password"
+const password = "only for the tests 42"
 
 func newEnv(t testing.TB, change ...func(*Config, *Deps)) *env {
 	t.Helper()
@@ -115,7 +115,8 @@ func (e *env) seed() {
 	must(e.t, err)
 	_, err = e.identity.CreateAccount(ctx, identity.NewAccount{ID: "stranger", Name: "stranger", Domain: "stranger.local"})
 	must(e.t, err)
-	e.key, _, err = e.identity.CreateAPIKey(ctx, identity.NewAPIKey{Account: "demo", Name: "test"})
+	e.key, _, err = e.identity.CreateAPIKey(ctx, identity.NewAPIKey{Account: "demo", Name: "test",
+		Scopes: []identity.Scope{identity.ScopeIngest, identity.ScopeRead, identity.ScopeRecordings, identity.ScopeCalls}})
 	must(e.t, err)
 }
 

@@ -34,6 +34,7 @@ type ChannelLogins interface {
 	CheckProviderToken(ctx context.Context, token, address string) error
 	EventsLoginByToken(ctx context.Context, token, address string, f identity.Filter) (channel string, expiresIn time.Duration, err error)
 	EventsExchange(ctx context.Context, p *identity.Principal, address string, f identity.Filter) (token string, expiresIn time.Duration, err error)
+	EventsLogout(ctx context.Context, p *identity.Principal) error
 }
 
 type channelRoutes struct {
@@ -124,6 +125,10 @@ func (r channelRoutes) chooseLogin(c echo.Context, body *jsonObject) (login func
 	}, err
 }
 
+func (r channelRoutes) handleLogout(c echo.Context, caller *identity.Principal) error {
+	return noContent(c, r.logins.EventsLogout(c.Request().Context(), caller))
+}
+
 func (r channelRoutes) handleSocket(c echo.Context) error {
 	if err := r.channel.ServeWebSocket(c.Response(), subscriber(c)); err != nil {
 		return err
@@ -171,6 +176,7 @@ func (r channelRoutes) handleSnapshot(c echo.Context, caller *identity.Principal
 func (c channelRoutes) routes(prefix, socket string) []route {
 	return []route{
 		{method: http.MethodPost, path: prefix + "/login", handle: c.handleLogin, scope: identity.ScopeSubscribe},
+		{method: http.MethodPost, path: prefix + "/logout", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents), c.handleLogout)},
 		{method: http.MethodGet, path: socket, handle: c.handleSocket, longLived: true},
 		{method: http.MethodGet, path: prefix + "/stream", handle: c.handleStream, longLived: true},
 		{method: http.MethodGet, path: prefix + "/health", handle: c.handleHealth},

@@ -54,6 +54,10 @@ const (
 	CallCancel        Action = "call.cancel"
 	CallRefuse        Action = "call.refuse" // a call refused by a limit or a closed destination
 	CDRExport         Action = "cdr.export"
+	CDRRead           Action = "cdr.read" // a page or one record
+	FiguresExport     Action = "figures.export"
+	AuditRead         Action = "audit.read"
+	RequestRefused    Action = "request.refuse" // of somebody who is authenticated; the target is the route
 	SIPRegisterFailed Action = "sip.register_failed"
 
 	SigningKeyRotate Action = "signingkey.rotate"
@@ -66,7 +70,7 @@ var actions = []Action{
 	DeviceCreate, DeviceUpdate, DeviceDelete, APIKeyCreate, APIKeyUpdate, APIKeyDelete,
 	AccountCreate, AccountUpdate, AccountDelete, EncryptionRead, EncryptionUpdate,
 	RecordingStore, RecordingRead, RecordingDelete, AIProviderCreate, AIProviderUpdate, AIProviderDelete,
-	WebhookCreate, WebhookUpdate, WebhookDelete, QueueConfigUpdate, CallCancel, CallRefuse, CDRExport, SIPRegisterFailed,
+	WebhookCreate, WebhookUpdate, WebhookDelete, QueueConfigUpdate, CallCancel, CallRefuse, CDRExport, CDRRead, FiguresExport, AuditRead, RequestRefused, SIPRegisterFailed,
 	SigningKeyRotate, Pruned,
 }
 

@@ -28,8 +28,8 @@ func newSlotQueue(t *testing.T) *slotQueue {
 	return q
 }
 
-// wait adds a waiter and returns when it is in the queue.
-func (q *slotQueue) wait(t *testing.T, name string, client slotClient) {
+// join adds a waiter and returns when it is in the queue.
+func (q *slotQueue) join(t *testing.T, name string, client slotClient) {
 	t.Helper()
 	q.queued++
 	q.group.Go(func() {
@@ -63,11 +63,11 @@ func (h *hashSlots) waiting() int {
 func TestAFloodLeavesHashSlots(t *testing.T) {
 	q := newSlotQueue(t)
 	for i := range 50 {
-		q.wait(t, "flood", slotClient{network: "192.0.2.1"})
-		q.wait(t, "botnet", slotClient{network: fmt.Sprint("198.51.100.", i)})
+		q.join(t, "flood", slotClient{network: "192.0.2.1"})
+		q.join(t, "botnet", slotClient{network: fmt.Sprint("198.51.100.", i)})
 	}
-	q.wait(t, "same network", slotClient{network: "192.0.2.1"})
-	q.wait(t, "known", slotClient{known: true, network: "192.0.2.1"})
+	q.join(t, "same network", slotClient{network: "192.0.2.1"})
+	q.join(t, "known", slotClient{known: true, network: "192.0.2.1"})
 	order := q.served()
 	if at := slices.Index(order, "known"); at != 0 {
 		t.Errorf("the known client was number %d", at)
@@ -75,9 +75,9 @@ func TestAFloodLeavesHashSlots(t *testing.T) {
 
 	q = newSlotQueue(t)
 	for range 50 {
-		q.wait(t, "flood", slotClient{network: "192.0.2.1"})
+		q.join(t, "flood", slotClient{network: "192.0.2.1"})
 	}
-	q.wait(t, "other network", slotClient{network: "203.0.113.1"})
+	q.join(t, "other network", slotClient{network: "203.0.113.1"})
 	if at := slices.Index(q.served(), "other network"); at != 1 {
 		t.Errorf("the client of another network was number %d", at)
 	}
@@ -87,9 +87,9 @@ func TestAFloodLeavesHashSlots(t *testing.T) {
 func TestKnownClientsLeaveHashSlots(t *testing.T) {
 	q := newSlotQueue(t)
 	for range 40 {
-		q.wait(t, "known", slotClient{known: true})
+		q.join(t, "known", slotClient{known: true})
 	}
-	q.wait(t, "stranger", slotClient{network: "203.0.113.1"})
+	q.join(t, "stranger", slotClient{network: "203.0.113.1"})
 	if at := slices.Index(q.served(), "stranger"); at > strangersTurn {
 		t.Errorf("the stranger was number %d", at)
 	}

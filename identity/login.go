@@ -108,8 +108,12 @@ func (s *Service) checkCredentials(ctx context.Context, c Credentials) (User, er
 		return User{}, err
 	}
 	a := c.attempt()
-	if err := s.checkLimits(ctx, a); err != nil {
+	locked, err := s.checkLimitsOrLock(ctx, a)
+	if err != nil {
 		return User{}, err // before waiting for a hash slot
+	}
+	if locked && c.OTP == "" {
+		return User{}, s.lockedError(ctx, a)
 	}
 	if err := s.limitTokens(ctx, loginAttempts, a.user+"\x00"+a.network, attemptsFactor*s.cfg.UserTokensPerMinute); err != nil {
 		return User{}, err // a correct password costs a hash too
@@ -117,6 +121,14 @@ func (s *Service) checkCredentials(ctx context.Context, c Credentials) (User, er
 	user, storedHash, err := s.findUserByLogin(ctx, c)
 	if err != nil {
 		return User{}, err
+	}
+	if locked {
+		if a.proven, err = s.matchesOTP(ctx, user.ID, c.OTP); err != nil {
+			return User{}, err
+		}
+		if !a.proven {
+			return user, s.lockedError(ctx, a)
+		}
 	}
 	matches, err := s.checkPassword(ctx, a, storedHash, c.Password)
 	if err != nil {

@@ -243,6 +243,15 @@ func (s *Service) Logout(ctx context.Context, p *Principal) error {
 	})
 }
 
+// EventsLogout revokes the principal's channel token, and nothing that it was made from.
+func (s *Service) EventsLogout(ctx context.Context, p *Principal) error {
+	entry := s.audit.Entry(ctx, audit.Logout, p.AccountID, string(p.Audience))
+	entry.Actor = p.Actor()
+	return s.auditedChange(ctx, changeRevocations, &entry, func(tx *sql.Tx, rev int64) error {
+		return revoke(ctx, tx, rev, p.TokenID, p.ExpiresAt)
+	})
+}
+
 // revokeUser revokes all tokens of a user who is being deleted. The refresh tokens are
 // deleted with the user's row.
 func revokeUser(ctx context.Context, tx *sql.Tx, rev int64, userID string, now time.Time) error {

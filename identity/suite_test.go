@@ -19,7 +19,7 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
-const password = "correct horse"
+const password = "correct horse battery"
 
 // clock is a time that tests set.
 type clock struct {

@@ -95,10 +95,12 @@ func (s *Service) checkNewUser(ctx context.Context, n NewUser) (hash string, err
 		}
 		return s.randomPasswordHash(ctx)
 	}
-	n.check("", &bad)
-	if err := bad.checkStrength("password", n.Password); err != nil {
+	words, err := s.wordsOf(ctx, n.Account, n.Username)
+	if err != nil {
 		return "", err
 	}
+	n.check("", &bad)
+	bad.checkStrength("password", n.Password, words)
 	if err := bad.asError("Invalid user"); err != nil {
 		return "", err
 	}
