@@ -21,19 +21,10 @@ const (
 	maxRecentReports = 10_000 // above it, all are deleted
 )
 
-func keyOf(e Entry) reportKey { return reportKey{e.Actor, e.Address, e.Target, e.Action} }
-
-// forget deletes what add stored of e.
-func (r *recentReports) forget(e Entry) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.lastReported, keyOf(e))
-}
-
 // add returns false if e repeats an entry within repeatInterval. Otherwise it stores the
 // time of e and returns true.
 func (r *recentReports) add(e Entry, now time.Time) bool {
-	key := keyOf(e)
+	key := reportKey{e.Actor, e.Address, e.Target, e.Action}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if at, ok := r.lastReported[key]; ok && now.Sub(at) < repeatInterval {

@@ -41,19 +41,6 @@ func (l *Log) Record(ctx context.Context, entries ...Entry) error {
 	return err
 }
 
-// RecordOnce is Record, at most once per repeatInterval for the same actor, address, action
-// and target. It is for reads that a client repeats, such as of pages.
-func (l *Log) RecordOnce(ctx context.Context, e Entry) error {
-	if !l.recentReports.add(e, l.now()) {
-		return nil
-	}
-	err := l.Record(ctx, e)
-	if err != nil {
-		l.recentReports.forget(e)
-	}
-	return err
-}
-
 // Report stores entries without waiting. It is for events that happen even if they cannot
 // be recorded, such as refusals and ends.
 func (l *Log) Report(ctx context.Context, entries ...Entry) {

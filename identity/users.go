@@ -64,6 +64,9 @@ func (s *Service) CreateUser(ctx context.Context, n NewUser) (User, error) {
 			return err
 		}
 		user.AccountID = account.ID
+		if err := checkQuota(ctx, tx, "identity_users", account.ID, "users", s.cfg.Accounts.Users, "account.users"); err != nil {
+			return err
+		}
 		if err := insertUser(ctx, tx, rev, user, hash); err != nil {
 			return err
 		}
