@@ -68,7 +68,8 @@ func (p *platform) Connect(ctx context.Context) (feed.Session, error) {
 		p.syncAccounts(ctx)
 		s.runInBackground(background, p.runAccountSync)
 	}
-	if s.deliveries, err = s.channel.Consume(p.queueName(), "", false, true, false, false, nil); err != nil {
+	s.deliveries, err = s.channel.Consume(p.queueName(), "", false, true, false, false, nil)
+	if err != nil {
 		return nil, errors.Join(p.operationError("consuming "+p.queueName(), err, binding{}), s.Close())
 	}
 	s.runInBackground(background, s.watchQueueLength)
@@ -126,7 +127,8 @@ func handshake(ctx context.Context, conn net.Conn, config *tls.Config, host stri
 
 // declare declares the queue, binds it and returns its length.
 func (s *session) declare() (length int, err error) {
-	if s.channel, err = s.conn.Channel(); err != nil {
+	s.channel, err = s.conn.Channel()
+	if err != nil {
 		return 0, fmt.Errorf("opening a channel: %w", err)
 	}
 	known := map[string]bool{}
@@ -271,7 +273,8 @@ func (s *session) watchQueueLength(ctx context.Context) {
 			}
 			return
 		}
-		if now := length >= s.p.maxQueued; now != full {
+		now := length >= s.p.maxQueued
+		if now != full {
 			full = now
 			s.mu.Lock()
 			s.overflow = true
