@@ -82,10 +82,7 @@ func (a auth) authenticateBearer(accept ...identity.Audience) func(echo.Context)
 		if p != nil {
 			rememberCaller(c, p) // a refusal of a valid token is audited
 		}
-		if err != nil {
-			return nil, err
-		}
-		return p, nil
+		return p, err
 	}
 }
 

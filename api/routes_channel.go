@@ -133,7 +133,7 @@ func (r channelRoutes) handleLogout(c echo.Context, caller *identity.Principal) 
 
 func (r channelRoutes) handleSocket(c echo.Context) error {
 	if err := r.channel.ServeWebSocket(c.Response(), subscriber(c)); err != nil {
-		return err
+		return r.rememberRefused(c, err)
 	}
 	// The connection was hijacked; access log and metrics read these fields.
 	c.Response().Status, c.Response().Committed = http.StatusSwitchingProtocols, true
@@ -141,7 +141,24 @@ func (r channelRoutes) handleSocket(c echo.Context) error {
 }
 
 func (r channelRoutes) handleStream(c echo.Context) error {
-	return r.channel.ServeEventStream(c.Response(), subscriber(c))
+	return r.rememberRefused(c, r.channel.ServeEventStream(c.Response(), subscriber(c)))
+}
+
+// rememberRefused stores the caller of a subscription that was refused with err, 403, for the
+// audit log. It returns err.
+func (r channelRoutes) rememberRefused(c echo.Context, err error) error {
+	if fault.KindOf(err) != fault.KindForbidden {
+		return err
+	}
+	token := c.QueryParam("token")
+	if sent, invalid := requestCredentials(c.Request()); invalid == nil && sent.token != "" {
+		token = sent.token
+	}
+	p, _ := r.auth.identity.Authenticate(c.Request().Context(), token) // refused before
+	if p != nil {
+		rememberCaller(c, p)
+	}
+	return err
 }
 
 func subscriber(c echo.Context) fanout.Request {

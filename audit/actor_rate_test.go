@@ -34,6 +34,12 @@ func TestActorsHaveARate(t *testing.T) {
 		}
 	}
 
+	for _, action := range []Action{Login, Logout, PasswordUpdate} {
+		if err := l.limitActors([]Entry{{Actor: "user:a", Action: action}}); err != nil {
+			t.Errorf("a thief who uses up the rate stops %s: %v", action, err)
+		}
+	}
+
 	now = now.Add(45 * time.Second)
 	if n, _ := taken("user:a"); n != 5 {
 		t.Errorf("in the next minute: %d entries", n)
