@@ -40,8 +40,9 @@ func (r *actorRates) add(actor string, n, limit int, now time.Time) (wait time.D
 var unlimited = []Action{Login, Logout, PasswordUpdate, OTPEnrol}
 
 // limitActors counts entries that their actors can cause. Returns fault.KindLimited for an
-// actor that had too many in this minute.
-func (l *Log) limitActors(entries []Entry) error {
+// actor that had too many in this minute. Refusals are counted apart from requests: some, as
+// locked logins, are caused by others than the actor.
+func (l *Log) limitActors(entries []Entry, refusals bool) error {
 	for _, e := range entries {
 		limit := 0
 		switch {
@@ -54,7 +55,11 @@ func (l *Log) limitActors(entries []Entry) error {
 		default: // commands, the server itself and phones
 			continue
 		}
-		if wait := l.rates.add(e.Actor, 1, limit, l.now()); wait > 0 {
+		counted := e.Actor
+		if refusals {
+			counted = "refused " + e.Actor
+		}
+		if wait := l.rates.add(counted, 1, limit, l.now()); wait > 0 {
 			return fault.Limited(wait, "Too many requests that are written to the audit log")
 		}
 	}

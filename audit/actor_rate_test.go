@@ -14,7 +14,7 @@ func TestActorsHaveARate(t *testing.T) {
 	l := &Log{settings: Settings{UserEntriesPerMinute: 5, KeyEntriesPerMinute: 7}, now: func() time.Time { return now }}
 	taken := func(actor string) (n int, err error) {
 		for range 20 {
-			if err = l.limitActors([]Entry{{Actor: actor}}); err != nil {
+			if err = l.limitActors([]Entry{{Actor: actor}}, false); err != nil {
 				return n, err
 			}
 			n++
@@ -34,8 +34,14 @@ func TestActorsHaveARate(t *testing.T) {
 		}
 	}
 
+	for range 20 { // by anybody who guesses
+		_ = l.limitActors([]Entry{{Actor: "user:c", Action: LoginLocked}}, true)
+	}
+	if n, _ := taken("user:c"); n != 5 {
+		t.Errorf("refused logins used up the user's rate: %d entries", n)
+	}
 	for _, action := range []Action{Login, Logout, PasswordUpdate} {
-		if err := l.limitActors([]Entry{{Actor: "user:a", Action: action}}); err != nil {
+		if err := l.limitActors([]Entry{{Actor: "user:a", Action: action}}, false); err != nil {
 			t.Errorf("a thief who uses up the rate stops %s: %v", action, err)
 		}
 	}

@@ -25,7 +25,7 @@ type entryGroup struct {
 // caller must not perform the action. Entries of many callers are stored together. Returns
 // fault.KindLimited for an actor with too many entries.
 func (l *Log) Record(ctx context.Context, entries ...Entry) error {
-	if err := l.limitActors(entries); err != nil {
+	if err := l.limitActors(entries, false); err != nil {
 		return err
 	}
 	entries = cleanAll(entries)
@@ -55,7 +55,7 @@ func (l *Log) Report(ctx context.Context, entries ...Entry) {
 // action and target, and not above the rate of the actor. It is for events that a client can
 // cause without limit.
 func (l *Log) ReportOnce(ctx context.Context, e Entry) {
-	if l.recentReports.add(e, l.now()) && l.limitActors([]Entry{e}) == nil {
+	if l.recentReports.add(e, l.now()) && l.limitActors([]Entry{e}, true) == nil {
 		l.Report(ctx, e)
 	}
 }
@@ -79,7 +79,7 @@ func Tx[T sqldb.Runner](ctx context.Context, l *Log, runTx func(context.Context,
 // After the commit the caller must call AfterCommit with them. Returns fault.KindLimited for
 // an actor with too many entries.
 func (l *Log) Insert(ctx context.Context, tx sqldb.Runner, entries ...Entry) error {
-	if err := l.limitActors(entries); err != nil {
+	if err := l.limitActors(entries, false); err != nil {
 		return err
 	}
 	for len(entries) > 0 {
