@@ -121,6 +121,13 @@ func readFact(facts *event.Facts, key string, v jsonscan.Value) error {
 		return state(&facts.State)
 	case "contact":
 		return text(&facts.Contact)
+	case "position":
+		n, _ := Integer(v)
+		facts.Position = event.PlaceOf(n)
+		if v.Kind() != jsonscan.Number || facts.Position == 0 {
+			return RejectType(field, "a place in a queue")
+		}
+		return nil
 	case "agent":
 		facts.Agent = &event.AgentSaid{}
 		if v.Kind() != jsonscan.Object || json.Unmarshal(v, facts.Agent) != nil {

@@ -485,6 +485,9 @@ func (e *Event) nextCall(call *Entry) *Entry {
 
 	foldCallAgent(f, &next)
 	foldVisit(f, &next, call, oldState, now)
+	if after != event.Waiting && after != event.Ringing {
+		next.Position = 0
+	}
 	if f.WaitMS.Known {
 		next.WaitMS = f.WaitMS
 	}
@@ -521,6 +524,7 @@ func foldVisit(f *event.Facts, next, before *Entry, oldState event.State, now in
 	case f.Name == event.NameQueueCallEntered:
 		if next.EnteredMS == 0 || oldState == event.Talking || oldState == event.Held {
 			next.EnteredMS, next.AnsweredMS, next.WaitMS = now, 0, event.Millis{}
+			next.Position = f.Position
 		}
 		return
 	case f.Name == event.NameQueueCallEnded && next.State != event.Ended: // its leg goes on

@@ -23,7 +23,7 @@ var amiFormat = format.Format{
 		"Variable", "Value",
 		"Peer", "PeerStatus", "ContactStatus", "EndpointName",
 		"LastCall", "Wrapuptime", "StateInterface", "LastPause", "URI",
-		"ParkeeUniqueid", "ParkeeLinkedid", "ParkeeCallerIDNum",
+		"ParkeeUniqueid", "ParkeeLinkedid", "ParkeeCallerIDNum", "Position",
 	),
 	Account: account,
 	Event: func(f *format.Fields) (format.Event, error) {
@@ -90,6 +90,7 @@ const (
 	amiParkeeUniqueID
 	amiParkeeLinkedID
 	amiParkeeCaller
+	amiPosition
 )
 
 // account returns the injected Account-ID; Asterisk never sends one: AccountCode is

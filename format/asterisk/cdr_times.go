@@ -52,12 +52,27 @@ func readTimes(f *format.Fields, row *event.CDR, c format.Calendar) (err error) 
 	if d != nil && *d > 0 && row.EndedTime != 0 && row.EndedTime < row.Timestamp {
 		row.EndedTime = row.Timestamp + *d
 	}
+	setConferenceEnd(f, row, c)
 	outside := row.AnsweredTime < row.Timestamp || row.AnsweredTime > row.EndedTime
 	b := row.BillingSeconds
 	if b != nil && row.AnsweredTime != 0 && row.EndedTime >= row.Timestamp && outside {
 		row.AnsweredTime = max(row.Timestamp, row.EndedTime-*b)
 	}
 	return nil
+}
+
+// setConferenceEnd sets the end of a call that was alone in a conference to the time of its record:
+// Asterisk ends such a record when the channel enters the conference, and sends it when it hangs up.
+// Without that time, in a file of records, the end is unknown.
+func setConferenceEnd(f *format.Fields, row *event.CDR, c format.Calendar) {
+	written, err := c.Check(format.FirstTimestamp(firstValue(f[cdrWritten]))/1000, "Timestamp")
+	alone := text(f[cdrApplication]) == "ConfBridge" && text(f[cdrPeer]) == "" && row.AnsweredTime != 0
+	if !alone || err != nil || written < row.EndedTime {
+		return
+	}
+
+	row.EndedTime = written
+	row.DurationSeconds, row.BillingSeconds = new(written-row.Timestamp), new(written-row.AnsweredTime)
 }
 
 // channelCreated returns the time at which the channel was created, in Unix seconds, which its unique id

@@ -10,9 +10,9 @@ import (
 
 // bodyKeys has the members of all messages' objects; bodyValues has their values in one of them.
 var bodyKeys = jsonscan.KeysOf("payload", "callId", "otherLegCallId", "callerIdNumber", "calleeIdNumber", "accountId", "mediaFormat",
-	"encoding", "sampleRate", "digit", "duration", "reason", "name", "playedMs", "droppedMs", "destination", "error")
+	"encoding", "sampleRate", "digit", "duration", "reason", "name", "playedMs", "droppedMs", "destination", "error", "event", "message")
 
-type bodyValues [17]jsonscan.Value
+type bodyValues [19]jsonscan.Value
 
 // maxTextBytes is the largest length of a text field in bytes, far above that of any number, name or
 // reason.
@@ -181,6 +181,16 @@ func (d *Decoder) readTransferRefused() (err error) {
 		return err
 	}
 	d.message.Refusal, err = d.body.text(EventTransfer, "error", true)
+	return err
+}
+
+func (d *Decoder) readError() (err error) {
+	refused, err := d.body.text(EventError, "event", true)
+	if err != nil {
+		return err
+	}
+	d.message.Refused = Event(refused)
+	d.message.Refusal, err = d.body.text(EventError, "message", true)
 	return err
 }
 

@@ -237,9 +237,11 @@ func (q *snapshotBuilder) legFacts(p *ami.Message, ringing, held bool, agent str
 			facts.State = event.Ringing
 		}
 		waited, err := strconv.ParseInt(entry.Get("Wait"), 10, 64)
-		if err == nil && facts.State == event.Waiting {
-			facts.TimestampMS = q.now.UnixMilli() - waited*1000
+		if err == nil {
+			facts.TimestampMS, facts.WaitMS = q.now.UnixMilli(), event.MillisOf(waited*1000)
 		}
+		place, _ := strconv.ParseInt(entry.Get("Position"), 10, 32)
+		facts.Position = event.PlaceOf(place)
 	case p.Get("ChannelState") != "6":
 	case held, strings.HasPrefix(application, "Park"):
 		facts.State = event.Held
