@@ -104,9 +104,11 @@ func checkLookAlike(tree *Tree, account Account, bad *problems) {
 	}
 	folded := foldName(account.Name)
 	for id, other := range tree.nodesByID {
-		if id != account.ID && (foldName(other.account.Name) == folded || foldName(id) == folded) {
-			bad.add("name", codeTaken, "the name looks like that of another account")
-			return
+		for _, taken := range []string{id, other.account.Name} {
+			if id != account.ID && taken != account.Name && foldName(taken) == folded { // the same name is a conflict
+				bad.add("name", codeTaken, "the name looks like that of another account")
+				return
+			}
 		}
 	}
 }

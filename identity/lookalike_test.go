@@ -15,7 +15,7 @@ func TestTenantsTakeNoLookAlikes(t *testing.T) {
 	}
 	by := &Principal{UserID: "u", AccountID: "other", Role: RoleAdmin}
 	for i, c := range []struct{ name, domain string }{
-		{"ACME", "a1.other.example"}, {"acme", "a2.other.example"}, {"Ａｃｍｅ", "a3.other.example"},
+		{"ACME", "a1.other.example"}, {"aCme", "a2.other.example"}, {"Ａｃｍｅ", "a3.other.example"},
 		{"Acm\u0435", "a4.other.example"}, {"\u0391cme", "a5.other.example"}, {"Demo", "a6.other.example"},
 		{"b1", "x.other.example."}, {"b2", "a..other.example"}, {"b3", "*.other.example"}, {"b4", "evil.example/.other.example"},
 		{"b5", "evil@x.other.example"}, {"b6", "-.other.example"}, {"b7", "x\".other.example"}, {"b8", "ä.other.example"}, {"b9", "a%2e.other.example"},
