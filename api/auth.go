@@ -79,10 +79,10 @@ func (a auth) authenticateBearer(accept ...identity.Audience) func(echo.Context)
 			return nil, fault.Unauthenticated("A token is required")
 		}
 		p, err := a.identity.Authenticate(c.Request().Context(), sent.token, accept...)
-		if err != nil {
-			return nil, err
+		if p != nil {
+			rememberCaller(c, p) // a refusal of a valid token is audited
 		}
-		return rememberCaller(c, p), nil
+		return p, err
 	}
 }
 

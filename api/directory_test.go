@@ -251,11 +251,11 @@ func TestTheDirectoryIsClosedToOthers(t *testing.T) {
 	admin := e.loginUser("admin")
 	var above keyView
 	e.want(201, "POST", keysPath, bearer(admin.AccessToken), `{}`, &above)
-	foreign, err := e.identity.CreateUser(t.Context(), identity.NewUser{Account: "stranger", Username: "eve", Password: "a long password", PresenceID: "1"})
+	foreign, err := e.identity.CreateUser(t.Context(), identity.NewUser{Account: "stranger", Username: "eve", Password: "a long password, river", PresenceID: "1"})
 	must(t, err)
 	_, stolen, err := e.identity.CreateAPIKey(t.Context(), identity.NewAPIKey{Account: "stranger"})
 	must(t, err)
-	below, err := e.identity.CreateUser(t.Context(), identity.NewUser{Account: "sub", Username: "lead", Password: "a long password", Role: identity.RoleAdmin})
+	below, err := e.identity.CreateUser(t.Context(), identity.NewUser{Account: "sub", Username: "lead", Password: "a long password, river", Role: identity.RoleAdmin})
 	must(t, err)
 	before := audittest.Entries(t, e.audit, "stranger", "")
 

@@ -151,7 +151,7 @@ func TestWhoMayHaveRecordings(t *testing.T) {
 	if w := e.want(200, "GET", recordingsPath+"/call", key, "", nil); w.Body.String() != "audio" {
 		t.Errorf("%q", w.Body)
 	}
-	below, _, err := e.identity.CreateAPIKey(t.Context(), identity.NewAPIKey{Account: "sub"})
+	below, _, err := e.identity.CreateAPIKey(t.Context(), identity.NewAPIKey{Account: "sub", Scopes: []identity.Scope{identity.ScopeRecordings}})
 	must(t, err)
 	if w := e.want(200, "GET", recordingsPath+"/call", header{"X-API-Key": below}, "", nil); w.Body.String() != "of sub" {
 		t.Errorf("%q", w.Body)

@@ -106,7 +106,7 @@ func (a *API) routes() []route {
 		)
 	}
 	if a.deps.Figures != nil {
-		f := figureRoutes{a.deps.Figures, withTimeout}
+		f := figureRoutes{a.deps.Figures, a.deps.Audit, withTimeout}
 		routes = append(routes,
 			route{method: http.MethodGet, path: "/api/v2/reports/queues", handle: authorized(a.auth.authenticateAccount, f.report(figures.Queues, "queues.csv")), scope: identity.ScopeRead, noTimeout: true},
 			route{method: http.MethodGet, path: "/api/v2/reports/agents", handle: authorized(a.auth.authenticateAccount, f.report(figures.Agents, "agents.csv")), scope: identity.ScopeRead, noTimeout: true},

@@ -123,10 +123,10 @@ func (r aiSessionRoutes) mediaCaller(c echo.Context) (*identity.Principal, error
 		return r.auth.authenticateKeyText(c, queryToken)
 	}
 	caller, err := r.auth.identity.Authenticate(ctx, queryToken, identity.AudienceAPI)
-	if err != nil {
-		return nil, err
+	if caller != nil {
+		rememberCaller(c, caller)
 	}
-	return rememberCaller(c, caller), nil
+	return caller, err
 }
 
 // provider returns the provider with the id. Returns fault.KindNotFound if the caller

@@ -137,9 +137,11 @@ func (d sipDirectory) Authenticate(ctx context.Context, user sip.User, from neti
 	})
 }
 
+// defaultAccount returns the account of the default domain, or the root account where it has no
+// other beside it: the realm of a challenge would tell a stranger the domain of some tenant.
 func (d sipDirectory) defaultAccount() (identity.Account, bool) {
 	if d.defaultDomain != "" {
 		return d.identity.Tree().ByDomain(d.defaultDomain)
 	}
-	return d.identity.Tree().Oldest()
+	return d.identity.Tree().OnlyRoot()
 }

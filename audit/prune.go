@@ -21,7 +21,7 @@ const (
 // hash of the last deleted entry, at which Verify begins, and an entry that says what was
 // deleted.
 func (l *Log) Prune(ctx context.Context) error {
-	before := l.now().Add(-l.retention).UnixMilli()
+	before := l.now().Add(-l.settings.Retention).UnixMilli()
 	for range maxPruneBatches {
 		n, err := l.pruneBatch(ctx, before)
 		if err != nil {

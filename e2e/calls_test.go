@@ -227,7 +227,7 @@ func TestClickToCall(t *testing.T) {
 	if p := d.await(t, cancelled, "ended"); p.Cause != "ORIGINATOR_CANCEL" {
 		t.Errorf("cancelled: %s", p.Cause)
 	}
-	key := n.cli(t, "apikey", "create", "--account", "demo")
+	key := n.cli(t, "apikey", "create", "--account", "demo", "--scope", "ingest,read,recordings,calls")
 	eventually(t, "the key to be refused", func() error {
 		a := n.mustCall(t, http.MethodPost, "/ucp/v2/c2c/1002", map[string]string{"X-API-Key": key}, "")
 		if a.status != http.StatusForbidden {

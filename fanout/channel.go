@@ -219,5 +219,15 @@ func (f *Fanout) originAllowed(r *http.Request) bool {
 		})
 	}
 	u, err := url.Parse(origin)
-	return err == nil && strings.EqualFold(u.Host, r.Host)
+	return err == nil && strings.EqualFold(u.Host, r.Host) && schemeAllowed(r, u.Scheme)
+}
+
+// schemeAllowed reports whether a page that was loaded by the scheme may use this connection:
+// over TLS only pages that came over TLS, because others can be changed on the way. Without
+// TLS a proxy in front may have it; it says so in X-Forwarded-Proto, which no browser sets.
+func schemeAllowed(r *http.Request, scheme string) bool {
+	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
+		return scheme == "https"
+	}
+	return scheme == "https" || scheme == "http"
 }

@@ -80,6 +80,9 @@ func (s *Service) CreateAPIKey(ctx context.Context, n NewAPIKey) (key string, k 
 			return err
 		}
 		k.AccountID = account.ID
+		if err := checkQuota(ctx, tx, "identity_api_keys", account.ID, "API keys", s.cfg.Accounts.APIKeys, "account.api_keys"); err != nil {
+			return err
+		}
 		_, err = tx.ExecContext(ctx, `INSERT INTO identity_api_keys (id, account_id, name, hash, created_at, scopes, expires_at)
 			VALUES ($1, $2, $3, $4, $5, $6, $7)`,
 			k.ID, k.AccountID, k.Name, hashSecret(key), k.CreatedAt.UnixMilli(), joinScopes(k.Scopes, ","), nullTime(k.ExpiresAt))

@@ -172,7 +172,7 @@ func (l *countingLimiter) Wait(ctx context.Context, limits ...Limit) time.Durati
 func TestALoginThatQueuedWhileTheLimitWasUsedUpIsRefused(t *testing.T) {
 	limiter := &countingLimiter{NewMemoryLimiter(), make(chan struct{}, 10)}
 	s := startServiceOn(t, testdb.Open(t, testdb.SQLite(t)), Config{HashSlots: 1}, limiter).demo(t)
-	done := must(s.passwords.acquireSlot(t.Context()))(t)
+	done := must(s.passwords.slots.acquire(t.Context(), slotClient{known: true}))(t)
 	answer := make(chan error)
 	go func() {
 		_, err := s.Login(t.Context(), demoLogin("alice"))
@@ -232,7 +232,7 @@ func TestAFailureBeyondTheLimitAnswersLimited(t *testing.T) {
 
 func TestALoginThatFindsNoHashSlotGivesUpWithItsContext(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{HashSlots: 1}).demo(t)
-	done := must(s.passwords.acquireSlot(t.Context()))(t)
+	done := must(s.passwords.slots.acquire(t.Context(), slotClient{known: true}))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	_, err := s.Login(ctx, demoLogin("alice"))

@@ -78,7 +78,7 @@ func (s *Service) EventsLoginByToken(ctx context.Context, token, address string,
 	if err != nil {
 		return "", 0, err
 	}
-	filter, err := s.channelFilter(ctx, user.AccountID, f)
+	filter, err := s.channelFilter(ctx, user, f)
 	if err != nil {
 		return "", 0, err
 	}

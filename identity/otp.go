@@ -67,10 +67,31 @@ func (s *Service) checkOTP(ctx context.Context, c Credentials, user User) error 
 	return errOTPWrong
 }
 
+// matchesOTP reports whether code is a one-time password of the user's now. It does not
+// invalidate it.
+func (s *Service) matchesOTP(ctx context.Context, userID, code string) (bool, error) {
+	var secret otpSecret
+	row := s.db.QueryRowContext(ctx, `SELECT id, secret FROM identity_otp WHERE user_id = $1 AND confirmed = 1`, userID)
+	err := sqldb.FindInto(row, sql.ErrNoRows, "reading a one-time password", &secret.id, &secret.sealed)
+	if err != nil {
+		if errors.Is(err, sql.ErrNoRows) {
+			err = nil
+		}
+		return false, err
+	}
+	step, err := s.matchStep(secret, normalizeCode(code))
+	return step > 0, err
+}
+
+// normalizeCode returns a code without the spaces and hyphens that people type.
+func normalizeCode(code string) string {
+	return strings.ToUpper(strings.NewReplacer(" ", "", "-", "").Replace(code))
+}
+
 // consumeCode reports whether code is a valid one-time password of the secret or recovery
 // code of the user, and invalidates it.
 func (s *Service) consumeCode(ctx context.Context, userID string, secret otpSecret, code string) (used bool, err error) {
-	code = strings.ToUpper(strings.NewReplacer(" ", "", "-", "").Replace(code))
+	code = normalizeCode(code)
 	if len(code) != otp.DigitsSix.Length() {
 		return s.changesRow(ctx, `DELETE FROM identity_recovery_codes WHERE hash = $1 AND user_id = $2`, hashSecret(code), userID)
 	}
@@ -129,6 +150,9 @@ func (s *Service) BeginOTP(ctx context.Context, c Credentials) (OTPEnrolment, er
 	if err != nil {
 		s.auditRefusedLogin(ctx, AudienceAPI, c, user, err)
 		s.auditRefusedEnrolment(ctx, c, user, err)
+		return OTPEnrolment{}, err
+	}
+	if err := s.limitTokens(ctx, tokenLogins, user.ID, s.cfg.UserTokensPerMinute); err != nil {
 		return OTPEnrolment{}, err
 	}
 

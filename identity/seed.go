@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 
 	"trunkline/audit"
 	"trunkline/internal/sqldb"
@@ -37,10 +38,12 @@ func (s *Service) SeedDemo(ctx context.Context, password string) (seeded bool, e
 	if err != nil || !empty {
 		return false, err
 	}
-	if err := checkNewPassword("demo_password", password); err != nil {
-		return false, err
-	}
 	root := s.buildAccount(NewAccount{ID: account, Name: account, Domain: "demo.local"})
+	for _, user := range users {
+		if err := checkNewPassword("demo_password", password, ownWords(user.Username, root)); err != nil {
+			return false, err
+		}
+	}
 	return s.storeSeed(ctx, &seedRows{accounts: []Account{root}, users: users})
 }
 
@@ -52,9 +55,8 @@ func (s *Service) storeSeed(ctx context.Context, contents *seedRows) (stored boo
 	}
 	var bad problems
 	for i, user := range contents.users {
-		if err := bad.checkStrength(fmt.Sprintf("users[%d].password", i), user.Password); err != nil {
-			return false, err
-		}
+		account := contents.accounts[slices.IndexFunc(contents.accounts, func(a Account) bool { return a.ID == user.Account })]
+		bad.checkStrength(fmt.Sprintf("users[%d].password", i), user.Password, ownWords(user.Username, account))
 	}
 	if err := bad.asError(badDirectory); err != nil {
 		return false, err

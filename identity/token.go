@@ -72,7 +72,8 @@ func (s *Service) sign(user User, audience Audience, ttl time.Duration, extra cl
 
 // Authenticate returns the principal of a token. Returns fault.KindUnauthenticated for a
 // token that is malformed, forged, expired or revoked, and fault.KindForbidden for a
-// valid one of an audience that is not in accept. An empty accept accepts all audiences.
+// valid one of an audience that is not in accept, with its principal. An empty accept accepts
+// all audiences.
 func (s *Service) Authenticate(ctx context.Context, token string, accept ...Audience) (*Principal, error) {
 	p, result, err := s.checkToken(ctx, token, accept)
 	s.metrics.tokenChecks.WithLabelValues(result).Inc()
@@ -112,7 +113,7 @@ func (s *Service) checkToken(ctx context.Context, token string, accept []Audienc
 		return nil, resultRevoked, fault.Unauthenticated("The token is revoked")
 	}
 	if len(accept) > 0 && !slices.Contains(accept, p.Audience) {
-		return nil, resultAudience, fault.Forbidden("The token is for another purpose")
+		return p, resultAudience, fault.Forbidden("The token is for another purpose")
 	}
 	p.Filter, err = s.loadFilter(ctx, c)
 	if err != nil {

@@ -169,7 +169,7 @@ func TestAudiencesAreNotInterchangeable(t *testing.T) {
 
 func TestTokensExpireToTheSecond(t *testing.T) {
 	c := newClock()
-	s := startService(t, testdb.SQLite(t), Config{Now: c.now, Settings: Settings{AccessTTL: time.Minute, RefreshTTL: time.Hour, EventsTTL: time.Hour, SIPPortalPassword: RefusePortalPassword, AccountsPerTenant: 1000}}).demo(t)
+	s := startService(t, testdb.SQLite(t), Config{Now: c.now, Settings: withLifetimes(time.Minute, time.Hour)}).demo(t)
 	token := s.mustLogin(t, "alice").AccessToken
 	c.add(59 * time.Second)
 	p := s.mustAuthenticate(t, token)

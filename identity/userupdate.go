@@ -24,7 +24,7 @@ type UserUpdate struct {
 // tokens, and a change of the password also ends the sessions. A change of the extension
 // deletes the passwords of the user's phones.
 func (s *Service) UpdateUser(ctx context.Context, id string, u UserUpdate) (User, error) {
-	hash, err := s.checkUserUpdate(ctx, u)
+	hash, err := s.checkUserUpdate(ctx, id, u)
 	if err != nil {
 		return User{}, err
 	}
@@ -75,15 +75,19 @@ func (s *Service) checkGrantedUser(user User, u UserUpdate) error {
 	return nil
 }
 
-// checkUserUpdate validates u and returns the hash of the new password, "" if u has none.
-func (s *Service) checkUserUpdate(ctx context.Context, u UserUpdate) (hash string, err error) {
+// checkUserUpdate validates u for the user with the id and returns the hash of the new
+// password, "" if u has none.
+func (s *Service) checkUserUpdate(ctx context.Context, id string, u UserUpdate) (hash string, err error) {
 	var bad problems
 	bad.checkUserFields("", u.PresenceID, u.Role)
 	if u.Password != nil {
 		bad.checkPassword("password", *u.Password)
-		if err := bad.checkStrength("password", *u.Password); err != nil {
+		user, err := findUserByID(ctx, s.db, id)
+		if err != nil {
 			return "", err
 		}
+		account, _ := s.Tree().Account(user.AccountID)
+		bad.checkStrength("password", *u.Password, ownWords(user.Username, account))
 	}
 	err = bad.asError("Invalid user")
 	if err != nil || u.Password == nil {

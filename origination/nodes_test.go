@@ -209,7 +209,7 @@ func TestWhoMaySeeAndCancel(t *testing.T) {
 	mustSucceed(t, err)
 	_, err = d.users.CreateAccount(t.Context(), identity.NewAccount{ID: "stranger", Name: "stranger", Domain: "stranger.local"})
 	mustSucceed(t, err)
-	carol, err := d.users.CreateUser(t.Context(), identity.NewUser{Account: "sub", Username: "carol", Password: "a long password", PresenceID: "2001"})
+	carol, err := d.users.CreateUser(t.Context(), identity.NewUser{Account: "sub", Username: "carol", Password: "a long password, river", PresenceID: "2001"})
 	mustSucceed(t, err)
 	within(t, "the accounts are known", func() bool {
 		return d.users.Tree().Contains("demo", "sub") && d.users.Tree().Contains("stranger", "stranger")

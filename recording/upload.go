@@ -70,6 +70,9 @@ func (s *Service) storeUpload(ctx context.Context, u Upload) (*Metadata, error) 
 	} else if taken {
 		return nil, conflict(u.RecordingID)
 	}
+	if err := s.requireQuota(ctx, u.AccountID); err != nil {
+		return nil, err
+	}
 	sealer, err := s.currentSealer(ctx, u.AccountID)
 	if err != nil {
 		s.metrics.refused.Inc()
@@ -88,6 +91,7 @@ func (s *Service) storeUpload(ctx context.Context, u Upload) (*Metadata, error) 
 		// The row may have been stored despite the error; if not, Sweep deletes the object.
 		return nil, err
 	}
+	s.usage.add(u.AccountID, row.StoredSize)
 	s.metrics.countStored(row.Encrypted, row.Size)
 	select {
 	case s.wakeAnnouncer <- struct{}{}:

@@ -12,9 +12,6 @@ import (
 	"trunkline/internal/sqldb"
 )
 
-// maxWebhooks bounds the webhooks of an account.
-const maxWebhooks = 100
-
 // Create creates a webhook of the account, which gets the events from now on. secret is
 // the generated signing secret, "" if the config has one.
 func (s *Service) Create(ctx context.Context, accountID string, c Config) (created Webhook, secret string, err error) {
@@ -47,8 +44,8 @@ func (s *Service) Create(ctx context.Context, accountID string, c Config) (creat
 		if err := tx.QueryRowContext(ctx, `SELECT COUNT(*) FROM webhooks WHERE account_id = $1`, accountID).Scan(&n); err != nil {
 			return sqldb.Wrap(err, "counting the webhooks")
 		}
-		if n >= maxWebhooks {
-			return fault.Conflict("The account has %d webhooks already, the maximum", n)
+		if n >= s.settings.MaxPerAccount {
+			return fault.Conflict("The account has %d webhooks, the most that webhook.max_per_account allows", n)
 		}
 		if err := insertRow(ctx, tx, r); err != nil {
 			return err
