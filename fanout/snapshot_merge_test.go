@@ -69,6 +69,40 @@ func TestTheNewestEventDecidesAmongPartitions(t *testing.T) {
 	}
 }
 
+// An agent that is paused in one of its queues is available, and counts there as on a break.
+func TestAPauseInOneQueueIsAFactOfTheMembership(t *testing.T) {
+	p := state.NewPartition()
+	member := func(n event.ID, name event.Name, queue string, said event.AgentSaid) {
+		said.Device = event.DeviceIdle
+		at := event.NextID(0, 1_795_169_700_000, 0) + n<<10
+		p.Apply(&state.Event{ID: at, Account: "acme", Timestamp: at.Milli() / 1000,
+			Facts: event.Facts{Name: name, AgentID: "PJSIP/1003", QueueID: queue, Agent: &said}})
+	}
+	member(1, event.NameAgentQueueJoin, "support", event.AgentSaid{})
+	member(2, event.NameAgentQueueJoin, "sales", event.AgentSaid{})
+	member(3, event.NameAgentBreakStart, "support", event.AgentSaid{Paused: true, Reason: "paper", PausedSince: 1_795_169_700})
+
+	all := newMerged()
+	for _, e := range p.All() {
+		all.add(e)
+	}
+	s := &Snapshot{Timestamp: 1_795_169_701}
+	s.fill(all.live, &filter{})
+	if len(s.Agents) != 1 || s.Agents[0].State != event.Available {
+		t.Fatalf("agents %+v", s.Agents)
+	}
+	want := []SnapshotMembership{{QueueID: "support", State: event.Break, Reason: "paper", PausedSince: 1_795_169_700}}
+	if got := s.Agents[0].Memberships; !slices.Equal(got, want) {
+		t.Errorf("memberships %+v, want %+v", got, want)
+	}
+	for _, q := range s.Queues {
+		counts := map[string]event.State{"support": event.Break, "sales": event.Available}
+		if len(q.Agents) != 1 || q.Agents[counts[q.QueueID]] != 1 {
+			t.Errorf("%s counts %v", q.QueueID, q.Agents)
+		}
+	}
+}
+
 // Whatever comes, the agents, calls and queues of a snapshot agree.
 func TestASnapshotNeverContradictsItself(t *testing.T) {
 	for seed := range uint64(40) {
@@ -96,13 +130,15 @@ func TestASnapshotNeverContradictsItself(t *testing.T) {
 
 func randomFacts(random *rand.Rand) event.Facts {
 	pick := func(values ...string) string { return values[random.IntN(len(values))] }
-	f := event.Facts{Name: event.Names()[random.IntN(23)], AgentID: pick("", "x", "y", "z"), CallID: pick("", "c", "d", "e", "f"), QueueID: pick("", "q", "r"), Position: random.Int32N(3)}
+	f := event.Facts{Name: event.Names()[random.IntN(23)], Position: random.Int32N(3),
+		AgentID: pick("", "x", "y", "z"), CallID: pick("", "c", "d", "e", "f"), QueueID: pick("", "q", "r")}
 	switch random.IntN(4) {
 	case 0:
 		f.State = event.State(pick("offline", "available", "ringing", "talking", "break", "waiting", "held", "ended"))
 	case 1:
 		if f.Name == event.NameAgentState || f.Name == event.NameAgentBreakStart {
-			f.Agent = &event.AgentSaid{Device: event.Device(pick("idle", "ringing", "in_use", "busy", "unreachable")), InCall: random.IntN(3) == 0, Paused: random.IntN(3) == 0}
+			f.Agent = &event.AgentSaid{Device: event.Device(pick("idle", "ringing", "in_use", "busy", "unreachable"))}
+			f.Agent.InCall, f.Agent.Paused = random.IntN(3) == 0, random.IntN(3) == 0
 		}
 	}
 	return f

@@ -81,7 +81,8 @@ func (v *View) Each(admits func(account string) bool, now time.Time, give func(*
 				continue
 			}
 			key := value.Key()
-			ended = Entry{AccountID: key.Account, Kind: key.Kind, ID: key.ID, EventID: value.lastEvent(), Facts: event.Facts{State: event.Ended}}
+			ended = Entry{AccountID: key.Account, Kind: key.Kind, ID: key.ID, EventID: value.lastEvent()}
+			ended.State = event.Ended
 			give(&ended)
 		}
 	}

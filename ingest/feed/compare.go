@@ -339,18 +339,18 @@ func (c *comparison) compareCall(o Object, e *state.Entry) {
 	}
 	if e != nil && e.State != event.Ended {
 		before = e.State
+		left := event.Facts{CallID: o.ID, QueueID: e.QueueID, State: event.Talking, InteractionID: facts.InteractionID}
 		waits := before == event.Waiting || before == event.Ringing
 		if e.Visits() && o.Facts.QueueID == "" && want != "" && want != event.Ended && (o.NoQueue || waits) {
-			left := event.Facts{CallID: o.ID, QueueID: e.QueueID, State: event.Talking, InteractionID: facts.InteractionID}
 			c.addDifference(o.Account, event.NameQueueCallEnded, left)
 			if want == event.Held {
 				c.addDifference(o.Account, event.NameCallHeld, facts)
 			}
 			return
 		}
-		if waitsIn(&o.Facts) && (!e.Visits() || e.QueueID != o.Facts.QueueID) { // its leg is known, or it waited in another queue
+		if waitsIn(&o.Facts) && (!e.Visits() || e.QueueID != o.Facts.QueueID) { // only its leg is known, or another queue
 			if e.Visits() {
-				c.addDifference(o.Account, event.NameQueueCallEnded, event.Facts{CallID: o.ID, QueueID: e.QueueID, State: event.Talking, InteractionID: facts.InteractionID})
+				c.addDifference(o.Account, event.NameQueueCallEnded, left)
 			}
 			c.enterQueue(o, facts)
 			before = event.Waiting
@@ -419,7 +419,8 @@ func (c *comparison) enterQueue(o Object, facts event.Facts) {
 
 // enteredAt returns when a call entered its queue, Unix milliseconds; 0: unknown.
 func enteredAt(f *event.Facts) int64 {
-	if at := f.TimestampMS - f.WaitMS.Value; at > 0 {
+	at := f.TimestampMS - f.WaitMS.Value
+	if at > 0 {
 		return at
 	}
 	return f.TimestampMS
