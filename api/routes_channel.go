@@ -151,7 +151,8 @@ func (r channelRoutes) rememberRefused(c echo.Context, err error) error {
 		return err
 	}
 	token := c.QueryParam("token")
-	if sent, invalid := requestCredentials(c.Request()); invalid == nil && sent.token != "" {
+	sent, invalid := requestCredentials(c.Request())
+	if invalid == nil && sent.token != "" {
 		token = sent.token
 	}
 	p, _ := r.auth.identity.Authenticate(c.Request().Context(), token) // refused before

@@ -25,7 +25,8 @@ type actorRates struct {
 func (r *actorRates) add(actor string, n, limit int, now time.Time) (wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if window := now.Truncate(rateWindow); !window.Equal(r.window) {
+	window := now.Truncate(rateWindow)
+	if !window.Equal(r.window) {
 		r.window, r.counts = window, make(map[string]int)
 	}
 	if r.counts[actor]+n > limit {
@@ -59,7 +60,8 @@ func (l *Log) limitActors(entries []Entry, refusals bool) error {
 		if refusals {
 			counted = "refused " + e.Actor
 		}
-		if wait := l.rates.add(counted, 1, limit, l.now()); wait > 0 {
+		wait := l.rates.add(counted, 1, limit, l.now())
+		if wait > 0 {
 			return fault.Limited(wait, "Too many requests that are written to the audit log")
 		}
 	}

@@ -14,7 +14,8 @@ func TestActorsHaveARate(t *testing.T) {
 	l := &Log{settings: Settings{UserEntriesPerMinute: 5, KeyEntriesPerMinute: 7}, now: func() time.Time { return now }}
 	taken := func(actor string) (n int, err error) {
 		for range 20 {
-			if err = l.limitActors([]Entry{{Actor: actor}}, false); err != nil {
+			err = l.limitActors([]Entry{{Actor: actor}}, false)
+			if err != nil {
 				return n, err
 			}
 			n++
@@ -37,8 +38,9 @@ func TestActorsHaveARate(t *testing.T) {
 	for range 20 { // by anybody who guesses
 		_ = l.limitActors([]Entry{{Actor: "user:c", Action: LoginLocked}}, true)
 	}
-	if n, _ := taken("user:c"); n != 5 {
-		t.Errorf("refused logins used up the user's rate: %d entries", n)
+	left, _ := taken("user:c")
+	if left != 5 {
+		t.Errorf("refused logins used up the user's rate: %d entries", left)
 	}
 	for _, action := range []Action{Login, Logout, PasswordUpdate} {
 		if err := l.limitActors([]Entry{{Actor: "user:a", Action: action}}, false); err != nil {
@@ -47,7 +49,8 @@ func TestActorsHaveARate(t *testing.T) {
 	}
 
 	now = now.Add(45 * time.Second)
-	if n, _ := taken("user:a"); n != 5 {
+	n, _ := taken("user:a")
+	if n != 5 {
 		t.Errorf("in the next minute: %d entries", n)
 	}
 }

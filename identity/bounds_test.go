@@ -90,7 +90,8 @@ func TestTokensHaveARate(t *testing.T) {
 			got := 0
 			var refusal error
 			for range 200 {
-				if refusal = way.get(t.Context()); refusal != nil {
+				refusal = way.get(t.Context())
+				if refusal != nil {
 					break
 				}
 				got++

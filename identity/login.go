@@ -123,7 +123,8 @@ func (s *Service) checkCredentials(ctx context.Context, c Credentials) (User, er
 		return User{}, err
 	}
 	if locked {
-		if a.proven, err = s.matchesOTP(ctx, user.ID, c.OTP); err != nil {
+		a.proven, err = s.matchesOTP(ctx, user.ID, c.OTP)
+		if err != nil {
 			return User{}, err
 		}
 		if !a.proven {

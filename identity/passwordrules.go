@@ -72,7 +72,8 @@ var (
 // substitutions tries all combinations of them, which can take minutes.
 func passwordBits(password string, words []string) float64 {
 	password = norm.NFKC.String(password)
-	if runes := []rune(password); len(runes) > maxEstimatedLength {
+	runes := []rune(password)
+	if len(runes) > maxEstimatedLength {
 		password = string(runes[:maxEstimatedLength])
 	}
 	letters := symbolLetters.Replace(strings.ToLower(password))

@@ -91,7 +91,8 @@ func (s *Service) verifyPhone(ctx context.Context, phone Phone, domain, extensio
 	if phone.UserID == "" {
 		a = newAttempt(domain, "\x00"+extension, address) // no username has a zero byte
 	}
-	if _, err := s.checkLimitsOrLock(ctx, a); err != nil {
+	_, err = s.checkLimitsOrLock(ctx, a)
+	if err != nil {
 		return resultLimited, err
 	}
 	// Attempts for one user are serialized, so that concurrent guesses do not exceed the limit.

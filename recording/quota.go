@@ -36,7 +36,7 @@ func (u *usage) find(accountID string, now time.Time) (bytes int64, ok bool) {
 	return known.bytes, ok && now.Sub(known.readAt) < usageAge
 }
 
-func (u *usage) put(accountID string, bytes int64, now time.Time) {
+func (u *usage) keep(accountID string, bytes int64, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.accounts == nil || len(u.accounts) >= maxUsages {
@@ -66,10 +66,11 @@ func (s *Service) requireQuota(ctx context.Context, accountID string) error {
 	used, known := s.usage.find(accountID, now)
 	if !known {
 		var err error
-		if used, err = s.rows.storedBytes(ctx, accountID); err != nil {
+		used, err = s.rows.storedBytes(ctx, accountID)
+		if err != nil {
 			return err
 		}
-		s.usage.put(accountID, used, now)
+		s.usage.keep(accountID, used, now)
 	}
 	if used >= limit {
 		return fault.Conflict("the account has %d bytes of recordings, the most that recordings.max_account_bytes allows", used)

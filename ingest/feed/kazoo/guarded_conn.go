@@ -56,7 +56,8 @@ func (g *guardedConn) take(bytes int) {
 // Read implements net.Conn. It returns an error for a frame that no broker sends.
 func (g *guardedConn) Read(b []byte) (int, error) {
 	n, err := g.Conn.Read(b)
-	if checked := g.check(b[:n]); checked != nil {
+	checked := g.check(b[:n])
+	if checked != nil {
 		_ = g.Conn.Close() // the client then reports the error of this Read
 		return 0, checked
 	}

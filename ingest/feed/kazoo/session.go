@@ -98,7 +98,8 @@ func (p *platform) dial(ctx context.Context) (*amqp.Connection, *guardedConn, er
 				return nil, errors.Join(err, conn.Close())
 			}
 			if overTLS {
-				if conn, err = handshake(ctx, conn, p.tls, uri.Host); err != nil {
+				conn, err = handshake(ctx, conn, p.tls, uri.Host)
+				if err != nil {
 					return nil, err
 				}
 			}
