@@ -63,6 +63,12 @@ func (g *group) readEnv(environ, ignore []string) (unknown []string, problems se
 			problems = append(problems, l.readYAML(file, content)...)
 		}
 	}
+	for former, key := range newNames {
+		if name := (&leaf{key: former}).envName(); values[name] != "" {
+			problems = append(problems, setting.Problem{Where: name, Key: former, Text: "is called " + key})
+			delete(values, name)
+		}
+	}
 	for name := range values {
 		if !slices.Contains(ignore, name) {
 			unknown = append(unknown, name)
