@@ -438,7 +438,7 @@ func TestRowsAreWhatTheirSchemaSays(t *testing.T) {
 
 // recordSchema is the part of a schema that event.CDRFields says.
 type recordSchema struct {
-	Required   []string                         `yaml:"required"`
+	Required   []string                      `yaml:"required"`
 	Properties map[string]struct{ Type any } `yaml:"properties"`
 }
 

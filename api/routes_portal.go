@@ -51,7 +51,8 @@ func (p portalRoutes) handleLogin(c echo.Context) error {
 	body = body.withoutNulls()
 	var sent credentials
 	if p.portal.HasOIDC() && !hasPassword(body) {
-		if sent, err = requestCredentials(c.Request()); err != nil {
+		sent, err = requestCredentials(c.Request())
+		if err != nil {
 			return err
 		}
 	}

@@ -71,7 +71,8 @@ func TestEachFormatHasOneReaderAndItsTopic(t *testing.T) {
 			t.Errorf("%s: topic %q, Event %t, CDR %t", f.Name, f.Topic, f.Event != nil, f.CDR != nil)
 		}
 		for key, slot := range f.Keys {
-			if slot = jsonscan.Slot(slot); slot >= len(format.Fields{}) {
+			slot = jsonscan.Slot(slot)
+			if slot >= len(format.Fields{}) {
 				t.Errorf("%s: %s has slot %d of %d", f.Name, key, slot, len(format.Fields{}))
 			}
 		}
@@ -175,7 +176,8 @@ func TestEverySlotIsCleared(t *testing.T) {
 	for _, f := range Formats() {
 		var fields format.Fields
 		for name, slot := range f.Keys {
-			if slot = jsonscan.Slot(slot); slot >= len(f.Keys) && slot < len(fields)-len(specified) || slot >= len(fields) {
+			slot = jsonscan.Slot(slot)
+			if slot >= len(f.Keys) && slot < len(fields)-len(specified) || slot >= len(fields) {
 				t.Errorf("%s: key %q has slot %d of %d keys, %d fields", f.Name, name, slot, len(f.Keys), len(fields))
 			}
 		}
