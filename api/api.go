@@ -81,9 +81,13 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	if deps.Tracer != nil {
 		a.echo.Use(a.withSpan)
 	}
-	a.echo.Use(a.withAccessLog, a.withMetrics, withSecurityHeaders, a.withErrorResponse, rejectExtraSlashes, withDecodedParams, a.withBodyLease)
+	origins := newOrigins(config.AllowedOrigins, log)
+	a.echo.Use(a.withAccessLog, a.withMetrics, withSecurityHeaders, a.withErrorResponse, origins.withOrigin, rejectExtraSlashes, withDecodedParams, a.withBodyLease)
 	for _, r := range routes {
 		handle := withScope(r.scope, r.handle)
+		if !r.anyQuery {
+			handle = withKnownQuery(r.query, handle)
+		}
 		if !r.noTimeout && !r.longLived {
 			handle = withTimeout(handle)
 		}

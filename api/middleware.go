@@ -19,7 +19,7 @@ import (
 )
 
 // Middleware, outermost first: request id, span (if tracing is on), access log, metrics,
-// security headers, error response, slashes, parameters, body. The error response is written
+// security headers, error response, origin, slashes, parameters, body. The error response is written
 // inside of access log and metrics, so that these record the status that the client
 // receives.
 

@@ -128,9 +128,10 @@ func TestBadBodies(t *testing.T) {
 		{"broken type", "application/json; =", good, answer{415, "The Content-Type must be application/json", ""}},
 		{"another charset", "application/json; charset=utf-16", good, answer{415, "The Content-Type must be application/json", ""}},
 
-		{"nothing there", "", "{}", answer{400, invalidBody, "username:required,password:required,domain:required"}},
+		{"nothing there", "", "{}", answer{400, invalidBody, "username:required,password:required"}},
 		{"empty strings", "", `{"username":"","password":"p","domain":""}`, answer{400, invalidBody, "username:required,domain:required"}},
-		{"null members", "", `{"username":null,"password":"p","domain":"d"}`, answer{400, invalidBody, "username:wrong_type"}},
+		{"null members", "", `{"username":null,"password":"p","domain":null}`, answer{400, invalidBody, "username:required"}},
+		{"no domain, and no user", "", `{"username":"nobody","password":"p"}`, answer{401, "Wrong username, password or domain", ""}},
 		{"wrong types", "application/json", `{"username":1,"password":true,"domain":["d"]}`,
 			answer{400, invalidBody, "username:wrong_type,password:wrong_type,domain:wrong_type"}},
 		{"unknown members", "", `{"username":"u","password":"p","domain":"d","b":1,"a\r\nX: 1":{}}`,

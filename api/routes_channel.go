@@ -43,11 +43,15 @@ type channelRoutes struct {
 	auth    auth
 }
 
+// subscribeParams are the parameters of a socket and of a stream, which always has cursors.
+var subscribeParams = []string{"token", "since", "cursor"}
+
 func (r channelRoutes) handleLogin(c echo.Context) error {
 	body, err := r.decodeLogin(c)
 	if err != nil {
 		return err
 	}
+
 	login, err := r.chooseLogin(c, body)
 	if err != nil {
 		return err
@@ -85,10 +89,14 @@ func (r channelRoutes) decodeLogin(c echo.Context) (*jsonObject, error) {
 	}
 
 	body, err := reader.parse()
-	if err == nil && large && hasPassword(body) {
+	if err != nil {
+		return nil, err
+	}
+	body = body.withoutNulls()
+	if large && hasPassword(body) {
 		return nil, fault.New(fault.KindTooLarge, "The body of a login with a password is over 16 KiB")
 	}
-	return body, err
+	return body, nil
 }
 
 // authenticateHeader checks the token of the OpenID Connect provider, portal token or API
@@ -110,7 +118,7 @@ func (r channelRoutes) authenticateHeader(c echo.Context) error {
 // key.
 func (r channelRoutes) chooseLogin(c echo.Context, body *jsonObject) (login func(identity.Filter) (token string, expiresIn time.Duration, err error), err error) {
 	if hasPassword(body) || !hasCredential(c.Request()) {
-		credentials := readCredentials(body, c)
+		credentials := readLogin(body, c)
 		return func(f identity.Filter) (string, time.Duration, error) {
 			return r.logins.EventsLogin(c.Request().Context(), credentials, f)
 		}, nil
@@ -197,8 +205,8 @@ func (c channelRoutes) routes(prefix, socket string) []route {
 	return []route{
 		{method: http.MethodPost, path: prefix + "/login", handle: c.handleLogin, scope: identity.ScopeSubscribe},
 		{method: http.MethodPost, path: prefix + "/logout", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents), c.handleLogout)},
-		{method: http.MethodGet, path: socket, handle: c.handleSocket, longLived: true},
-		{method: http.MethodGet, path: prefix + "/stream", handle: c.handleStream, longLived: true},
+		{method: http.MethodGet, path: socket, handle: c.handleSocket, query: subscribeParams, longLived: true},
+		{method: http.MethodGet, path: prefix + "/stream", handle: c.handleStream, query: subscribeParams, longLived: true},
 		{method: http.MethodGet, path: prefix + "/health", handle: c.handleHealth},
 		{method: http.MethodGet, path: prefix + "/stats", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents, identity.AudienceAPI), c.handleStats)},
 		{method: http.MethodGet, path: prefix + "/snapshot", handle: authorized(c.auth.authenticateBearer(identity.AudienceEvents), c.handleSnapshot)},

@@ -65,7 +65,7 @@ type Message struct {
 	Type      Type
 	AccountID string
 	Timestamp int64           // Unix seconds of the event
-	Data      json.RawMessage // the source's event, unchanged; a JSON object
+	Data      json.RawMessage // the source's event, of a call event with the specified members behind its own; a JSON object
 	Metadata  Metadata
 }
 

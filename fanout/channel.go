@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -97,9 +95,6 @@ func (f *Fanout) admit(req Request, since string, cursor bool) (*admission, erro
 	principal, err := f.directory.Authenticate(r.Context(), bearer(r), identity.AudienceEvents)
 	if err != nil {
 		return nil, err
-	}
-	if !f.originAllowed(r) {
-		return nil, fault.Forbidden("this origin is not allowed")
 	}
 	s := f.newSubscriber(principal, req.Address, cursor)
 	if s == nil {
@@ -203,31 +198,4 @@ func bearer(r *http.Request) string {
 		return strings.TrimSpace(token)
 	}
 	return r.URL.Query().Get("token")
-}
-
-// originAllowed reports whether the Origin header is allowed, so that pages of other
-// sites cannot use a visitor's token. Requests without Origin are allowed, since
-// browsers always send it.
-func (f *Fanout) originAllowed(r *http.Request) bool {
-	origin := r.Header.Get("Origin")
-	if origin == "" {
-		return true
-	}
-	if len(f.cfg.AllowedOrigins) > 0 {
-		return slices.ContainsFunc(f.cfg.AllowedOrigins, func(allowed string) bool {
-			return allowed == "*" || strings.EqualFold(allowed, origin)
-		})
-	}
-	u, err := url.Parse(origin)
-	return err == nil && strings.EqualFold(u.Host, r.Host) && schemeAllowed(r, u.Scheme)
-}
-
-// schemeAllowed reports whether a page that was loaded by the scheme may use this connection:
-// over TLS only pages that came over TLS, because others can be changed on the way. Without
-// TLS a proxy in front may have it; it says so in X-Forwarded-Proto, which no browser sets.
-func schemeAllowed(r *http.Request, scheme string) bool {
-	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
-		return scheme == "https"
-	}
-	return scheme == "https" || scheme == "http"
 }

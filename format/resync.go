@@ -21,10 +21,12 @@ import (
 // metadata.facts and needs a name; an unknown name, state or field is rejected.
 // Its reason becomes "resync", but for "parked"; the platform's own reason of a state is in facts.agent. The normalizer adds previous_state, previous_since and
 // other facts from the state, as for any other event.
-func ResyncFormat(name string) Format {
+//
+// extension is Format.Extension of the platform.
+func ResyncFormat(name string, extension func(agentID string) string) Format {
 	return Format{
-		Name: name, Topic: event.TopicRaw,
-		Keys: jsonscan.KeysOf("account_id", "timestamp", "facts"),
+		Name: name, Topic: event.TopicRaw, Extension: extension,
+		Keys: CallEventKeys(jsonscan.KeysOf("account_id", "timestamp", "facts")),
 		Account: func(f *Fields) (string, error) {
 			return StrictText(f[resyncAccount], "account_id")
 		},

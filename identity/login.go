@@ -89,6 +89,11 @@ var errWrongLogin = fault.Unauthenticated("Wrong username, password or domain")
 // authenticateUser checks the credentials and returns their user. It writes a refusal to
 // the audit log.
 func (s *Service) authenticateUser(ctx context.Context, audience Audience, c Credentials) (User, error) {
+	c, err := s.withDomain(ctx, c)
+	if err != nil {
+		return User{}, err
+	}
+
 	user, err := s.checkCredentials(ctx, c)
 	if err == nil {
 		err = s.checkOTP(ctx, c, user)
@@ -99,6 +104,23 @@ func (s *Service) authenticateUser(ctx context.Context, audience Audience, c Cre
 	}
 	s.addresses.add(ctx, c.attempt(), user.ID)
 	return user, nil
+}
+
+// withDomain returns the credentials with the domain of the one user that has the username,
+// if they name none. If several users or none have it, no domain is found: the login fails as
+// with a wrong password, after the same time.
+func (s *Service) withDomain(ctx context.Context, c Credentials) (Credentials, error) {
+	if c.Domain != "" {
+		return c, nil
+	}
+	row := s.db.QueryRowContext(ctx, `SELECT CASE WHEN COUNT(*) = 1 THEN MIN(a.domain) ELSE '' END FROM identity_users u
+		JOIN identity_accounts a ON a.id = u.account_id WHERE u.username_key = $1`, strings.ToLower(c.Username))
+	domain, err := sqldb.Find(row, sql.ErrNoRows, "reading the domain of a user", sqldb.ScanColumn[string])
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return c, err
+	}
+	c.Domain = domain
+	return c, nil
 }
 
 // checkCredentials checks username, domain and password and returns the user. If the user
@@ -166,7 +188,7 @@ func (s *Service) checkPassword(ctx context.Context, a attempt, storedHash, pass
 func (c Credentials) check() error {
 	var bad problems
 	for _, field := range []struct{ name, value string }{
-		{"username", c.Username}, {"password", c.Password}, {"domain", c.Domain},
+		{"username", c.Username}, {"password", c.Password},
 	} {
 		if field.value == "" {
 			bad.add(field.name, codeRequired, field.name+" is required")

@@ -72,12 +72,48 @@ func TestWrongLoginsAnswerTheSame(t *testing.T) {
 	})
 }
 
+// Without a domain a username is enough where only one user has it. The failures count as with
+// the domain.
+func TestALoginWithoutADomain(t *testing.T) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		s := startService(t, cfg, Config{}).demo(t)
+		c := demoLogin("Alice")
+		c.Domain = ""
+		if session, err := s.Login(t.Context(), c); err != nil || session.User.AccountID != "demo" {
+			t.Errorf("got %+v, %v", session, err)
+		}
+		if _, _, err := s.EventsLogin(t.Context(), c, Filter{}); err != nil {
+			t.Errorf("channel: %v", err)
+		}
+
+		s.insertAccounts(t, []Account{{ID: "other", Name: "other", Domain: "other.local"}})
+		must(s.CreateUser(t.Context(), NewUser{Account: "other", Username: "alice", Password: c.Password, Role: RoleUser}))(t)
+		for name, wrong := range map[string]Credentials{
+			"two users have the name": c,
+			"no user has it":          {Username: "mallory", Password: c.Password},
+			"a zero byte":             {Username: "alice\x00", Password: c.Password},
+		} {
+			if _, err := s.Login(t.Context(), wrong); err != error(errWrongLogin) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+
+		bob := Credentials{Username: "bob", Password: "wrong", Address: "203.0.113.7"}
+		for range failuresPerUser {
+			_, _ = s.Login(t.Context(), bob)
+		}
+		bob.Domain = "demo.local"
+		if _, err := s.Login(t.Context(), bob); fault.KindOf(err) != fault.KindLimited {
+			t.Errorf("after %d failures without the domain: %v", failuresPerUser, err)
+		}
+	})
+}
+
 func TestLoginNamesMissingFields(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{})
 	_, err := s.Login(t.Context(), Credentials{Username: "alice"})
 	f := fault.As(err)
-	if f.Kind != fault.KindInvalid || len(f.Fields) != 2 ||
-		f.Fields[0].Field != "password" || f.Fields[1].Field != "domain" || f.Fields[1].Code != "required" {
+	if f.Kind != fault.KindInvalid || len(f.Fields) != 1 || f.Fields[0].Field != "password" || f.Fields[0].Code != "required" {
 		t.Errorf("got %+v", f)
 	}
 }

@@ -50,6 +50,7 @@ type batch struct {
 	dead       []kafka.Record
 	bytes      []byte         // backing memory of events and headers
 	headers    []kafka.Header // backing memory of the headers of events and dead letters
+	callData   []byte         // of the current record, if it is a call event
 	fields     format.Fields  // of the current record
 	scratch    registry.Scratch
 	formatName string         // of the current record

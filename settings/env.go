@@ -64,6 +64,13 @@ func (g *group) readEnv(environ, ignore []string) (unknown []string, problems se
 			problems = append(problems, l.readYAML(file, content)...)
 		}
 	}
+	for former, key := range newNames {
+		name := (&leaf{key: former}).envName()
+		if values[name] != "" {
+			problems = append(problems, setting.Problem{Where: name, Key: former, Text: "is called " + key})
+			delete(values, name)
+		}
+	}
 	for name := range values {
 		if !slices.Contains(ignore, name) {
 			unknown = append(unknown, name)

@@ -74,6 +74,8 @@ func (r *fileReader) readGroup(g *group, node *yaml.Node) {
 		switch line, repeated := seen[key.Value]; {
 		case !known && secret != nil:
 			r.readSecretFile(secret, value)
+		case !known && newNames[fullKey] != "":
+			r.addProblem(key, fullKey, "is called %s", newNames[fullKey])
 		case !known:
 			r.addProblem(key, fullKey, "unknown key")
 		case repeated:
@@ -103,6 +105,9 @@ func (r *fileReader) readList(l *list, node *yaml.Node) {
 		r.readGroup(l.appendItem(), item)
 	}
 }
+
+// newNames are the names of settings that had another one, by that.
+var newNames = map[string]string{"fanout.allowed_origins": "allowed_origins"}
 
 // fileSecret returns the secret of an item of a list whose file the key with the suffix
 // _file names, nil for other keys. Only secrets in lists have such a key, because they

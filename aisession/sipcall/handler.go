@@ -159,15 +159,19 @@ func newRequest(invite *sip.Invite, p aiprovider.Provider, format audio.Format) 
 }
 
 // dialledNumber returns the number that was dialled to reach the provider, as given by the PBX that
-// forwarded the call: the user of To, unless it is the provider's own address; else P-Called-Party-ID
-// (RFC 7315), Diversion (RFC 5806) or History-Info (RFC 7044).
+// forwarded the call: the user of To, unless it is the provider's own address; else X-Dialled-Number,
+// which a dialplan sets, P-Called-Party-ID (RFC 7315), Diversion (RFC 5806) or History-Info (RFC 7044),
+// the first that has another address: some switches write the provider's own into these too.
 func dialledNumber(invite *sip.Invite, to string) string {
 	if !strings.HasPrefix(to, localcall.Prefix) {
 		return to
 	}
+	if number := strings.TrimSpace(invite.Header("X-Dialled-Number")); number != "" {
+		return number
+	}
 	for _, name := range []string{"P-Called-Party-ID", "Diversion", "History-Info"} {
 		number := headerUser(invite.Header(name))
-		if number != "" {
+		if number != "" && !strings.HasPrefix(number, localcall.Prefix) {
 			return number
 		}
 	}

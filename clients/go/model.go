@@ -18,7 +18,7 @@ type Event struct {
 	Type      string          `json:"type"`
 	AccountID string          `json:"account_id"`
 	Timestamp int64           `json:"timestamp"` // Unix seconds
-	Data      json.RawMessage `json:"data"`      // the source's event, complete and unchanged
+	Data      json.RawMessage `json:"data"`      // the source's event, unchanged; of a call event with the members of docs/channel.md
 	Metadata  Metadata        `json:"metadata"`
 
 	Cursor string `json:"-"` // position after this event

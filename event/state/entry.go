@@ -83,6 +83,7 @@ type Entry struct {
 	Ringing  []string `json:"ringing,omitempty"`  // call: the agents at whom it rings
 	Contacts []string `json:"contacts,omitempty"` // device: its registrations, sorted
 	Known    *Known   `json:"known,omitempty"`    // agent: what its state follows from
+	History  *History `json:"history,omitempty"`  // call: what has happened to it in its queues, until it ends
 }
 
 // Visits reports whether the call is in a queue: it waits there, or an agent of the queue
@@ -224,6 +225,9 @@ func (e *Entry) Append(dst []byte) []byte {
 	dst = appendTexts(dst, `,"contacts":[`, e.Contacts)
 	if e.Known != nil {
 		dst = e.Known.appendJSON(append(dst, `,"known":`...))
+	}
+	if e.History != nil {
+		dst = e.History.appendJSON(append(dst, `,"history":`...))
 	}
 	return append(dst, '}')
 }

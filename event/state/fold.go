@@ -23,6 +23,11 @@ type Event struct {
 	Source    string // of the message's metadata
 	Identity  event.Identity
 	Facts     event.Facts
+	// LegOf, of the event of a leg, reports whether an agent has the leg's device; nil: unknown.
+	// Apply finds by it the agent that answers a call of its queue.
+	LegOf func(agentID string) bool
+	// Past is what has happened to the event's call before it. Apply sets it.
+	Past *History
 }
 
 // ParseEvent parses the key, the value and the header event.HeaderIdentity of a record
@@ -57,6 +62,7 @@ func (p *Partition) Apply(e *Event) {
 	p.advance(e.ID)
 	cleanText(&e.Facts)
 	agent, call := p.complete(e)
+	e.Past, _ = p.historyBefore(e, call)
 	p.foldIdentity(e)
 	e.Facts.AgentState = cmp.Or(p.foldFacts(e, agent, call), e.Facts.AgentState)
 }
@@ -165,6 +171,7 @@ func (p *Partition) foldFacts(e *Event, agent, call *Entry) event.State {
 
 	after := e.nextCall(call)
 	if after != nil && after != call {
+		p.foldHistory(e, call, after)
 		p.put(after, call, e.ID)
 	}
 	shows := p.foldAgent(e, agent, after)

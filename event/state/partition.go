@@ -255,7 +255,7 @@ func (e *Entry) estimatedSize() int {
 			n += len(text) + 3
 		}
 	}
-	return n + e.Known.estimatedSize()
+	return n + e.Known.estimatedSize() + e.History.estimatedSize()
 }
 
 // attach adds a node.
@@ -371,5 +371,5 @@ func (p *Partition) makeRoom(k Key, id event.ID) {
 func same(a, b *Entry) bool {
 	return a.Since == b.Since && a.Facts == b.Facts && a.Source == b.Source && a.EnteredMS == b.EnteredMS && a.AnsweredMS == b.AnsweredMS && a.AfterCall == b.AfterCall &&
 		a.Leg == b.Leg && slices.Equal(a.Queues, b.Queues) && slices.Equal(a.Ringing, b.Ringing) && slices.Equal(a.Contacts, b.Contacts) &&
-		a.Known.equal(b.Known)
+		a.Known.equal(b.Known) && a.History.equal(b.History)
 }

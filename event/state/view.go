@@ -10,8 +10,8 @@ import (
 // the topic, which must pass all records to it in order from the beginning. It is not
 // safe for concurrent use. Its entries are immutable, so they may be retained.
 type View struct {
-	// KeepNumbers makes the view keep identities' numbers too, which only normalizers
-	// need.
+	// KeepNumbers makes the view keep identities' numbers and calls' histories too, which
+	// only normalizers need.
 	KeepNumbers bool
 
 	accounts map[string]map[entityKey]Value
@@ -38,6 +38,9 @@ func NewView() *View {
 // that had already been replaced wrote it.
 func (v *View) Apply(r Record) {
 	if r.Position == nil {
+		if r.Entry != nil && !v.KeepNumbers {
+			r.Entry.History = nil
+		}
 		if v.KeepNumbers || r.Key().Kind != Identity {
 			v.staged = append(v.staged, r)
 		}

@@ -157,6 +157,7 @@ func queueCallEvent(f *format.Fields, name string) format.Event {
 	facts := &e.Facts
 	facts.QueueID = text(f[amiQueue])
 	facts.AgentID, facts.AgentName = text(f[amiInterface]), text(f[amiMemberName])
+	e.Call.CustomerName = text(f[amiCallerName])
 	hold := format.MillisOfSeconds(firstValue(f[amiHoldTime]))
 	switch name {
 	case "QueueCallerJoin":
@@ -188,6 +189,19 @@ func queueCallEvent(f *format.Fields, name string) format.Event {
 		e.Type = event.Custom
 	}
 	return e
+}
+
+// extensionOf returns the name of the device of an agent's interface: 1001 of PJSIP/1001 and of
+// Local/1001@agents/n.
+func extensionOf(agentID string) string {
+	_, device, ok := strings.Cut(agentID, "/")
+	if !ok {
+		return agentID
+	}
+	if end := strings.IndexAny(device, "@/"); end >= 0 {
+		device = device[:end]
+	}
+	return device
 }
 
 // poolAgentEvent parses the login or logout of an agent of app_agent_pool. Between them

@@ -15,7 +15,7 @@ var eventKeys = jsonscan.KeysOf(
 	"Account-ID", "variable_account_id", "variable_ecallmgr_Account-ID",
 	// mod_callcenter
 	"CC-Action", "CC-Queue", "CC-Agent", "CC-Agent-Status", "CC-Agent-State",
-	"CC-Member-UUID", "CC-Member-Session-UUID", "CC-Member-CID-Number", "CC-Member-DNIS",
+	"CC-Member-UUID", "CC-Member-Session-UUID", "CC-Member-CID-Number", "CC-Member-CID-Name", "CC-Member-DNIS",
 	"CC-Cause", "CC-Cancel-Reason", "CC-Hangup-Cause",
 	"CC-Member-Joined-Time", "CC-Agent-Answered-Time", "CC-Bridge-Terminated-Time", "CC-Member-Leaving-Time",
 	// channels
@@ -52,6 +52,7 @@ const (
 	fsMember
 	fsMemberSession
 	fsMemberNumber
+	fsMemberName
 	fsMemberDNIS
 	fsCause
 	fsCancelReason

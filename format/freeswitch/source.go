@@ -10,7 +10,7 @@ import (
 )
 
 // resyncFormat is the format of a live feed's corrections.
-var resyncFormat = format.ResyncFormat("freeswitch.resync")
+var resyncFormat = format.ResyncFormat("freeswitch.resync", extension)
 
 // Source lists the formats of FreeSWITCH.
 var Source = format.Source{

@@ -11,7 +11,7 @@ import (
 // its registrar's reg_success. The former are the switch's, not the queue's, so
 // most are AGENT_CUSTOM_EVENT.
 var callEventFormat = format.Format{
-	Name: "kazoo.call_event", Topic: event.TopicRaw, Platform: true, Keys: eventKeys, OpenEnvelope: openEnvelope, Account: account,
+	Name: "kazoo.call_event", Topic: event.TopicRaw, Platform: true, Keys: callEventKeys, OpenEnvelope: openEnvelope, Account: account,
 	Event: func(f *format.Fields) (format.Event, error) {
 		if isRegistration(f) {
 			return registrationEvent(f), nil
@@ -64,6 +64,9 @@ func channelEvent(f *format.Fields, name string) format.Event {
 		}
 	case "CHANNEL_TRANSFEREE": // the same transfer, reported by the other leg
 		e.Type = event.AgentTransfer
+	}
+	if e.Type == event.Custom && facts.QueueID != "" && !f[kzDirection].Is("inbound") { // the queue called the agent
+		e.Type = format.TypeOfAgentLeg(facts)
 	}
 	return e
 }

@@ -63,7 +63,7 @@ class Event:
     type: str
     account_id: str
     timestamp: int  # Unix seconds
-    data: dict[str, Any]  # the source's event, complete and unchanged
+    data: dict[str, Any]  # the source's event, unchanged; of a call event with the members of docs/channel.md
     metadata: dict[str, Any]
     facts: Facts | None
     cursor: str  # position after this event
