@@ -62,7 +62,7 @@ func (s *Session) runRequests(ctx context.Context, call Call) {
 
 func (s *Session) runRequest(ctx context.Context, call Call, r providerRequest) {
 	if r.destination == "" {
-		s.sendDTMF(ctx, call, r.dtmf)
+		s.pressKey(ctx, call, r.dtmf)
 		return
 	}
 	if err := call.Transfer(ctx, r.destination); err != nil {
@@ -75,8 +75,8 @@ func (s *Session) runRequest(ctx context.Context, call Call, r providerRequest) 
 	s.end(Ending{Reason: Transferred, Cause: aiprotocol.NormalClearing})
 }
 
-// sendDTMF sends a key press of the provider in the call. The provider is told if that fails.
-func (s *Session) sendDTMF(ctx context.Context, call Call, press aiprotocol.DTMF) {
+// pressKey sends a key press of the provider in the call. The provider is told if that fails.
+func (s *Session) pressKey(ctx context.Context, call Call, press aiprotocol.DTMF) {
 	duration := press.Duration
 	if duration == 0 {
 		duration = defaultDTMFDuration
@@ -106,7 +106,8 @@ func (s *Session) sendTransferRefused(destination string, err error) {
 
 // refusal returns what a provider is told of an error: internal, of one that says nothing to others.
 func refusal(err error, internal string) string {
-	if f := fault.As(err); f.Kind != fault.KindInternal {
+	f := fault.As(err)
+	if f.Kind != fault.KindInternal {
 		return f.Message
 	}
 	return internal

@@ -419,7 +419,8 @@ func (c *comparison) enterQueue(o Object, facts event.Facts) {
 
 // enteredAt returns when a call entered its queue, Unix milliseconds; 0: unknown.
 func enteredAt(f *event.Facts) int64 {
-	if at := f.TimestampMS - f.WaitMS.Value; at > 0 {
+	at := f.TimestampMS - f.WaitMS.Value
+	if at > 0 {
 		return at
 	}
 	return f.TimestampMS

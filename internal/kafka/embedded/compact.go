@@ -44,7 +44,8 @@ func (b *Broker) runCompactor(ctx context.Context) {
 	for {
 		select {
 		case partitions := <-b.compactSoon:
-			if err := b.compactAll(ctx, partitions); err != nil && ctx.Err() == nil {
+			err := b.compactAll(ctx, partitions)
+			if err != nil && ctx.Err() == nil {
 				b.log.Error("compacting the embedded broker's log", "error", err)
 			}
 		case <-ctx.Done():
@@ -66,7 +67,8 @@ func (b *Broker) compactAll(ctx context.Context, partitions []partition) error {
 			errs = append(errs, fmt.Errorf("compacting %s/%d: %w", p.topic, p.number, err))
 			continue
 		}
-		if info = b.cluster.PartitionInfo(p.topic, p.number); info != nil {
+		info = b.cluster.PartitionInfo(p.topic, p.number)
+		if info != nil {
 			b.compactedBytes[p] = info.NumBytes
 		}
 	}
