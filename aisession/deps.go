@@ -15,7 +15,10 @@ import (
 
 // Providers finds configured providers and guards connections to them.
 type Providers interface {
+	// Open returns a provider of any account with its headers unsealed, for a connection to it. It
+	// costs one database query.
 	Open(ctx context.Context, id string) (aiprovider.Provider, error)
+	// Guard returns the guard for connections to the provider.
 	Guard(aiprovider.Provider) netguard.Guard
 }
 
@@ -40,6 +43,7 @@ type SessionLeases interface {
 	// Renew extends the leases of sessions, given as account by session. A lease that is not renewed
 	// expires after leaseTTL.
 	Renew(ctx context.Context, accountBySession map[string]string) error
+	// Release ends the lease of a session. One that does not exist is no error.
 	Release(ctx context.Context, accountID, session string) error
 }
 

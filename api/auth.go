@@ -14,8 +14,15 @@ import (
 
 // Authenticator checks tokens and API keys, and has the tree of accounts.
 type Authenticator interface {
+	// Authenticate returns the principal of a token. Returns fault.KindUnauthenticated for a token
+	// that is malformed, forged, expired or revoked, and fault.KindForbidden for a valid one of an
+	// audience that is not in accept. An empty accept accepts all audiences.
 	Authenticate(ctx context.Context, token string, accept ...identity.Audience) (*identity.Principal, error)
+	// AuthenticateKey returns the principal of an API key. It finds the key by its hash, so that
+	// the time reveals nothing about how much of a guessed key is correct. Returns
+	// fault.KindUnauthenticated for an unknown or expired key.
 	AuthenticateKey(ctx context.Context, key string) (*identity.Principal, error)
+	// Tree returns the current account tree.
 	Tree() *identity.Tree
 }
 

@@ -13,4 +13,26 @@
 // To add an area, add a file routes_<area>.go with the interface that it needs, a field in
 // Deps, and its lines in routes.go. A nil field has no routes, so that a process has only
 // the routes of its roles.
+//
+// # Files
+//
+// Read api.go and routes.go, then the routes_ file of a subject.
+//
+//   - api.go, config.go, settings.go, metrics.go: the API, what it needs, settings, metrics
+//   - routes.go: every route
+//   - auth.go, middleware.go: who calls, and what is done with every request
+//   - body.go, body_budget.go, body_reader.go, json_object.go: bodies: their size, how many at
+//     once, reading JSON with all its errors
+//   - errors.go, respond.go, head_request.go: answers: errors by their kind, JSON, HEAD
+//   - routes_portal.go, routes_oidc.go: logins
+//   - routes_directory.go, routes_accounts.go, routes_users.go, routes_apikeys.go, routes_audit.go:
+//     accounts, users, devices, keys; the audit log
+//   - routes_ingest.go, routes_channel.go, routes_webhooks.go, routes_explain.go: events in, the
+//     events channel, webhooks, explanations
+//   - routes_reports.go, routes_queueconfig.go: reports, thresholds of queues
+//   - routes_calls.go, routes_aiproviders.go, routes_aisessions.go: calls, AI providers and
+//     sessions
+//   - routes_recordings.go, recording_stream.go, routes_encryption.go: recordings and their
+//     encryption
+//   - routes_descriptions.go, descriptions_json.go: the descriptions themselves
 package api

@@ -22,7 +22,7 @@ const (
 // jsonObject reads a JSON object member by member and collects every error, so that a
 // client learns all of them at once:
 //
-//	login := loginRequest{
+//	login := credentials{
 //		Username: body.String("username", required),
 //		Accounts: body.Strings("account_ids", optional),
 //	}

@@ -15,25 +15,37 @@ import (
 // AIProviders stores the accounts' AI providers. Its results have no secrets.
 type AIProviders interface {
 	AIProviderChanges
+	// Find returns one provider of the account, masked.
 	Find(ctx context.Context, accountID, id string) (aiprovider.Document, error)
+	// List returns every provider of the account, masked, the oldest first. It is never nil.
 	List(ctx context.Context, accountID string) ([]aiprovider.Document, error)
 }
 
 // AIProviderChanges changes providers.
 type AIProviderChanges interface {
+	// Create creates a provider of the account from a request's body, and writes an audit entry of
+	// the context's caller.
 	Create(ctx context.Context, accountID string, body map[string]json.RawMessage) (aiprovider.Document, error)
+	// Update replaces a provider by that of a request's body. A header whose value is the mask keeps
+	// the stored value. Returns fault.KindInvalid for such a header if the URL has another origin
+	// (scheme, host, port) than the stored one.
 	Update(ctx context.Context, accountID, id string, body map[string]json.RawMessage) (aiprovider.Document, error)
+	// Delete deletes a provider of the account.
 	Delete(ctx context.Context, accountID, id string) error
 }
 
 // AIProviderOpener returns a provider of any account, secrets included.
 type AIProviderOpener interface {
+	// Open returns a provider of any account with its headers unsealed, for a connection to it. It
+	// costs one database query.
 	Open(ctx context.Context, id string) (aiprovider.Provider, error)
 }
 
 // SessionTester opens a session with a provider, sends it a tone and returns a report. An
 // error means that it did not try to open a session.
 type SessionTester interface {
+	// Test opens a session, sends a tone of one second and returns a report. The error is set only
+	// for failures on our side; failures of the provider are in the report.
 	Test(ctx context.Context, p aiprovider.Provider) (aiprovider.TestReport, error)
 }
 

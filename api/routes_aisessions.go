@@ -18,12 +18,16 @@ import (
 
 // SessionAnnouncer stores the account and provider of a call before the call arrives.
 type SessionAnnouncer interface {
+	// Announce stores a call that will arrive over AudioSocket within a limited time. The error
+	// is fault.KindConflict if the UUID has been announced already.
 	Announce(ctx context.Context, a aiprovider.Announcement) error
 }
 
 // MediaSocket upgrades a request to a WebSocket that carries one call's audio to the
 // provider and back. The caller has been authorized.
 type MediaSocket interface {
+	// ServeMedia upgrades the request and carries the call until it ends. An error means that the
+	// handshake was refused and nothing was written.
 	ServeMedia(w http.ResponseWriter, r *http.Request, p aiprovider.Provider) error
 }
 

@@ -15,9 +15,17 @@ import (
 
 // AuditLog records the actions of callers and lists them.
 type AuditLog interface {
+	// Entry returns an entry with the context's caller, the current time and audit.OutcomeOK. It is not
+	// stored.
 	Entry(ctx context.Context, action audit.Action, accountID, target string) audit.Entry
+	// Record stores entries and returns when they are durable. If it returns an error, the caller
+	// must not perform the action. Entries of many callers are stored together.
 	Record(ctx context.Context, entries ...audit.Entry) error
+	// ReportOnce records an entry of a refused request, at most once a minute for a caller, address and
+	// route. It does not wait until the entry is stored.
 	ReportOnce(ctx context.Context, e audit.Entry)
+	// List returns a page of the chain's entries. Entries are in the chain about 0.1 s after they
+	// are recorded.
 	List(ctx context.Context, f audit.Filter) (*audit.Page, error)
 }
 

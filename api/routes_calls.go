@@ -12,8 +12,16 @@ import (
 
 // Calls places, reads and cancels calls (click to call).
 type Calls interface {
+	// Originate rings the caller's own extension and dials the destination once it is answered.
+	// callID is the origination_call_id, or "" if the platform gave none. Requests of a user with
+	// the same idempotencyKey ("" for none) within a day place one call and get the same response.
 	Originate(ctx context.Context, caller *identity.Principal, destination, idempotencyKey string) (callID string, err error)
+	// Get returns the progress of a call. The error is fault.NotFound for a call of an account that
+	// the caller may not see.
 	Get(ctx context.Context, caller *identity.Principal, callID string) (*origination.Call, error)
+	// Cancel ends a call on behalf of its owner or an administrator. It may return before the call
+	// has ended: a call of another node is cancelled by that node. The error is fault.Conflict for
+	// a call that has ended.
 	Cancel(ctx context.Context, caller *identity.Principal, callID string) error
 }
 

@@ -15,24 +15,46 @@ import (
 // Channel is the events channel.
 type Channel interface {
 	Subscriptions
+	// Health returns the node's status and the number of connections of the cluster, or of this
+	// node while Redis is unavailable. It does no I/O.
 	Health(ctx context.Context) (status fanout.Status, total int)
+	// Stats lists the connections of the accounts that the caller has access to.
 	Stats(ctx context.Context, caller *identity.Principal) []fanout.Client
+	// Snapshot returns the agents, calls and queues of the principal's accounts that match its
+	// filter, regardless of event types and names. It returns fault.KindUnavailable while a
+	// partition is behind.
 	Snapshot(ctx context.Context, caller *identity.Principal) (*fanout.Snapshot, error)
 }
 
 // Subscriptions authenticates and serves subscribers. If it returns an error, the request
 // was refused and nothing was written.
 type Subscriptions interface {
+	// ServeWebSocket upgrades the request to a WebSocket and subscribes it; see docs/channel.md. It
+	// writes nothing before it returns an error.
 	ServeWebSocket(w http.ResponseWriter, r fanout.Request) error
+	// ServeEventStream subscribes the request to server-sent events and serves it until it ends. It
+	// writes nothing before it returns an error.
 	ServeEventStream(w http.ResponseWriter, r fanout.Request) error
 }
 
 // ChannelLogins issues the channel's tokens.
 type ChannelLogins interface {
+	// EventsLogin checks the credentials and returns a channel token, which is for the events
+	// audience and has the filter f; an empty f does not restrict. An account of f that the user
+	// cannot access and one that does not exist cause the same error.
 	EventsLogin(ctx context.Context, c identity.Credentials, f identity.Filter) (token string, expiresIn time.Duration, err error)
+	// IsProviderToken reports whether a provider is configured and the token names an issuer other
+	// than Trunkline. The token is not verified.
 	IsProviderToken(token string) bool
+	// CheckProviderToken checks that EventsLoginByToken would accept the token, which it counts and
+	// writes to the audit log where not. Like a login it creates or updates the user.
 	CheckProviderToken(ctx context.Context, token, address string) error
+	// EventsLoginByToken is EventsLogin with an ID or access token of the OpenID Connect provider.
+	// The channel token expires with that token at the latest.
 	EventsLoginByToken(ctx context.Context, token, address string, f identity.Filter) (channel string, expiresIn time.Duration, err error)
+	// EventsExchange issues a channel token for the principal of a portal token, or of an API key
+	// with identity.ScopeSubscribe, at the address. The channel token ends when the portal token's session
+	// ends, or when the key expires or is deleted.
 	EventsExchange(ctx context.Context, p *identity.Principal, address string, f identity.Filter) (token string, expiresIn time.Duration, err error)
 	EventsLogout(ctx context.Context, p *identity.Principal) error
 }

@@ -14,7 +14,11 @@ import (
 // Encryption stores the accounts' recording-encryption configurations. Its results have
 // secrets.
 type Encryption interface {
+	// Find returns an account's configuration, secrets included, and writes an audit entry of the
+	// context's caller.
 	Find(ctx context.Context, accountID string) (*encryption.Result, error)
+	// Update applies a change, all of it or nothing, and writes an audit entry of the context's
+	// caller. ifMatch is the request's If-Match header, "" for none.
 	Update(ctx context.Context, accountID string, change encryption.Change, ifMatch string) (*encryption.Result, error)
 }
 

@@ -19,6 +19,8 @@ import (
 
 // Explain returns the outcomes of events.
 type Explain interface {
+	// Explain explains an event. Returns fault.KindNotFound if there is none or the caller cannot
+	// access its account, fault.KindGone if the log begins after its id.
 	Explain(ctx context.Context, q explain.Question) (*explain.Explanation, error)
 }
 

@@ -13,6 +13,10 @@ import (
 
 // Ingest durably stores the events or call records in a request's body.
 type Ingest interface {
+	// Accept stores a body. A nil error means that Kafka has all of its records. An error means
+	// that this request stored nothing of the body, with two exceptions: after
+	// fault.KindUnavailable some or all of it may be stored, and for a record above its topic's
+	// size limit (fault.KindTooLarge) the records within the limit are stored.
 	Accept(ctx context.Context, r ingest.Request) (ingest.Result, error)
 }
 

@@ -19,9 +19,14 @@ import (
 // ProviderLogins begins and finishes the logins of browsers at the OpenID Connect
 // provider.
 type ProviderLogins interface {
+	// HasOIDC reports whether users can log in by an OpenID Connect provider.
 	HasOIDC() bool
+	// CanBeginOIDC reports whether browsers can log in at the provider by code flow.
 	CanBeginOIDC() bool
+	// BeginOIDC begins a browser's login at the provider and returns the address at the provider to
+	// which the browser is redirected.
 	BeginOIDC(ctx context.Context) (flow oidc.Flow, address string, err error)
+	// FinishOIDC is Login with the authorization code in the browser's redirect from the provider.
 	FinishOIDC(ctx context.Context, flow oidc.Flow, code, address string) (*identity.Session, error)
 }
 

@@ -12,16 +12,35 @@ import (
 
 // Portal issues, renews and revokes all tokens except those of the events channel.
 type Portal interface {
+	// Login checks the credentials and creates a session with tokens for the api audience. A wrong
+	// user, domain or password takes the same time and returns the same error. After too many of
+	// them the error is fault.KindLimited.
 	Login(ctx context.Context, c identity.Credentials) (*identity.Session, error)
 	ProviderLogins
+	// LoginByToken is Login with an ID or access token of the OpenID Connect provider. The session
+	// ends when the token expires.
 	LoginByToken(ctx context.Context, token, address string) (*identity.Session, error)
+	// Refresh exchanges a refresh token for a new pair, once. A second use revokes the whole
+	// family: the login, every refresh since, and their access tokens.
 	Refresh(ctx context.Context, refreshToken string) (*identity.Session, error)
+	// Logout revokes the principal's token, and its family if it has one.
 	Logout(ctx context.Context, p *identity.Principal) error
+	// ChangePassword sets the password of the principal's user and ends the user's other portal
+	// sessions and channel logins by password. A wrong current password counts as a failed login
+	// from the address.
 	ChangePassword(ctx context.Context, p *identity.Principal, current, next, address string) error
+	// BeginOTP creates a secret for the user of the credentials, to be confirmed with ConfirmOTP. A
+	// user who already has one-time passwords must give one, or a recovery code.
 	BeginOTP(ctx context.Context, c identity.Credentials) (identity.OTPEnrolment, error)
+	// ConfirmOTP completes an enrolment with a one-time password of the new secret. Later logins
+	// require one. It returns recovery codes, which replace earlier ones.
 	ConfirmOTP(ctx context.Context, c identity.Credentials) (recoveryCodes []string, err error)
+	// OTPRequired reports whether RequireOTP is set for the account.
 	OTPRequired(ctx context.Context, accountID string) (bool, error)
+	// RequireOTP sets whether an account's administrators need one-time passwords to log in. If
+	// they do, administrators without a secret can only enrol.
 	RequireOTP(ctx context.Context, accountID string, required bool) error
+	// JWKS returns the JSON Web Key Set for the verification of tokens. Callers must not modify it.
 	JWKS() []byte
 }
 

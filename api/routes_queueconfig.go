@@ -13,7 +13,12 @@ import (
 
 // QueueConfigs stores the accounts' configurations of queues.
 type QueueConfigs interface {
+	// Find returns an account's last configuration and its entity tag.
 	Find(ctx context.Context, account string) (config stats.QueueConfig, etag string, err error)
+	// Update sets the account's configuration for rows of intervals that begin seven to 22 minutes
+	// later, and returns its entity tag. ifMatch is the request's If-Match header, "" for none. It
+	// returns fault.KindInvalid with the invalid fields, and fault.KindPrecondition if ifMatch does
+	// not match.
 	Update(ctx context.Context, account string, config stats.QueueConfig, ifMatch string) (etag string, err error)
 }
 

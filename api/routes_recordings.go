@@ -18,14 +18,23 @@ import (
 // Recordings stores the accounts' call recordings.
 type Recordings interface {
 	RecordedAudio
+	// Metadata returns the metadata of a recording.
 	Metadata(ctx context.Context, accountID, recordingID string) (*recording.Metadata, error)
+	// List returns a page of at most pageSize recordings (0 for report.DefaultPage). It begins at
+	// startKey, the NextStartKey of another page, or at the newest recording for "".
 	List(ctx context.Context, accountID string, pageSize int, startKey string) (*recording.Page, error)
 }
 
 // RecordedAudio stores and reads the audio.
 type RecordedAudio interface {
+	// Store stores a new recording, sealed if the account's configuration requires it. A recording
+	// that must be sealed and cannot be is not stored.
 	Store(ctx context.Context, upload recording.Upload) (*recording.Metadata, error)
+	// Open opens a recording, sealed under any version of the key or plain. It authenticates the
+	// end of a sealed recording, whose other parts are authenticated when they are read, and
+	// compares the digest of a plain one. The audit entry is durable before a byte can be read.
 	Open(ctx context.Context, accountID, recordingID string) (*recording.Audio, error)
+	// Delete deletes a recording.
 	Delete(ctx context.Context, accountID, recordingID string) error
 }
 

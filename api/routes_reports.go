@@ -19,14 +19,21 @@ import (
 
 // Reports reads the index of call records.
 type Reports interface {
+	// Find returns the leg to the destination of the account's call with this origination call id,
+	// in a range as in Filter. Before that leg is indexed it returns the loopback leg with the id.
 	Find(ctx context.Context, account string, start, end int64, originationCallID string) (event.CDR, error)
+	// List returns the page of the filter's rows at its start key. Rows that arrive between two
+	// pages neither repeat nor hide others; newer ones are not shown.
 	List(ctx context.Context, f cdrindex.Filter) (*cdrindex.Page, error)
+	// WriteCSV writes the filter's rows as CSV (RFC 4180), newest first, as report.WriteCSV does.
 	WriteCSV(ctx context.Context, f cdrindex.Filter, w io.Writer) (wrote bool, err error)
 }
 
 // FigureReports computes the figures of queues and agents.
 type FigureReports interface {
+	// List returns the page of the filter's rows that begins at its start key.
 	List(ctx context.Context, f figures.Filter) (*figures.Page, error)
+	// WriteCSV writes the filter's rows as CSV (RFC 4180), newest first, as report.WriteCSV does.
 	WriteCSV(ctx context.Context, f figures.Filter, w io.Writer) (wrote bool, err error)
 }
 

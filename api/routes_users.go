@@ -35,6 +35,7 @@ func (r directoryRoutes) pathUser(c echo.Context) (identity.User, error) {
 	if err != nil {
 		return identity.User{}, err
 	}
+
 	found, err := r.directory.FindUser(c.Request().Context(), c.Param("user"))
 	if fault.KindOf(err) == fault.KindNotFound || err == nil && found.AccountID != account.ID {
 		return identity.User{}, fault.NotFound("User not found")
@@ -55,21 +56,25 @@ func (r directoryRoutes) handleCreateUser(c echo.Context, account identity.Accou
 	if err != nil {
 		return err
 	}
+
 	n := identity.NewUser{
 		Account: account.ID, Username: body.String("username", required), PresenceID: body.String("presence_id", optional),
 		Role: identity.Role(body.String("role", optional)), OIDCSubject: body.String("oidc_subject", requirement(body.Has("oidc_subject"))),
 		By: callerOf(c),
 	}
+
 	var generated string
 	n.Password = body.String("password", requirement(body.Has("password")))
 	if n.Password == "" && n.OIDCSubject == "" {
 		generated = rand.Text()
 		n.Password = generated
 	}
+
 	if err := body.Err("Invalid user"); err != nil {
 		return err
 	}
 	created, err := r.directory.CreateUser(c.Request().Context(), n)
+
 	view := viewUser(created)
 	view.Password = generated
 	return respondCreated(c, userPath(created), created.ETag(), view, err)
@@ -85,11 +90,13 @@ func (r directoryRoutes) handleUpdateUser(c echo.Context, found identity.User) e
 	if err != nil {
 		return err
 	}
+
 	body.readOnly("id", found.ID)
 	body.readOnly("account_id", found.AccountID)
 	body.readOnly("username", found.Username)
 	body.readOnly("created_at", found.CreatedAt.Unix())
 	body.readOnly("oidc_subject", found.OIDCSubject)
+
 	u := identity.UserUpdate{
 		Role: identity.Role(body.String("role", required)), PresenceID: body.String("presence_id", optional),
 		IfMatch: c.Request().Header.Get("If-Match"), By: callerOf(c),
@@ -98,15 +105,18 @@ func (r directoryRoutes) handleUpdateUser(c echo.Context, found identity.User) e
 		password := body.String("password", required)
 		u.Password = &password
 	}
+
 	if err := body.Err("Invalid user"); err != nil {
 		return err
 	}
+
 	if found.ID == callerOf(c).UserID && u.Role != found.Role {
 		return errOwnObject("Your own role cannot be changed")
 	}
 	if found.ID == callerOf(c).UserID && u.Password != nil {
 		return fault.Conflict("Your own password is changed with PUT /ucp/v2/password, which asks for the current one")
 	}
+
 	stored, err := r.directory.UpdateUser(c.Request().Context(), found.ID, u)
 	return respondTagged(c, http.StatusOK, stored.ETag(), viewUser(stored), err)
 }
@@ -133,6 +143,7 @@ func (r directoryRoutes) handleEnrolOTP(c echo.Context, found identity.User) err
 	if err := r.checkOTPChange(c, found); err != nil {
 		return err
 	}
+
 	enrolment, codes, err := r.directory.EnrolOTP(c.Request().Context(), found.AccountID, found.Username)
 	return respond(c, http.StatusCreated, struct {
 		Secret        string   `json:"secret"`
@@ -175,17 +186,21 @@ func (r directoryRoutes) handleCreateDevice(c echo.Context, found identity.User)
 	if err != nil {
 		return err
 	}
+
 	name := body.String("name", optional)
 	if err := body.Err("Invalid device"); err != nil {
 		return err
 	}
+
 	if err := r.directory.CheckCredentialGrant(callerOf(c), identity.RoleUser); err != nil {
 		return err // a phone does not do more than a user
 	}
+
 	password, created, err := r.directory.CreateDevice(c.Request().Context(), found.AccountID, found.Username, name)
 	if err != nil {
 		return err
 	}
+
 	view := viewDevice(created)
 	view.Password = password
 	c.Response().Header().Set("Location", userPath(found)+"/devices/"+created.ID)
@@ -197,6 +212,7 @@ func (r directoryRoutes) handleDeleteDevice(c echo.Context, found identity.User)
 	if err != nil {
 		return err
 	}
+
 	for _, d := range devices {
 		if d.ID != c.Param("device") {
 			continue

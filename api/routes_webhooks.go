@@ -16,15 +16,26 @@ import (
 // Webhooks stores the accounts' webhooks.
 type Webhooks interface {
 	WebhookChanges
+	// Find returns a webhook of the account.
 	Find(ctx context.Context, accountID, id string) (webhook.Webhook, error)
+	// List returns the webhooks of the account, the oldest first.
 	List(ctx context.Context, accountID string) ([]webhook.Webhook, error)
 }
 
 // WebhookChanges changes webhooks.
 type WebhookChanges interface {
+	// Create creates a webhook of the account, which gets the events from now on. secret is the
+	// generated signing secret, "" if the config has one.
 	Create(ctx context.Context, accountID string, c webhook.Config) (made webhook.Webhook, secret string, err error)
+	// Update replaces the config of a webhook. It keeps the delivery positions, resets the back-off
+	// and does not resume a paused webhook. ifMatch is the request's If-Match header, "" for none.
+	// Returns fault.KindPrecondition when it does not match.
 	Update(ctx context.Context, accountID, id string, c webhook.Config, ifMatch string) (webhook.Webhook, error)
+	// Delete deletes a webhook of the account. ifMatch is that of Update.
 	Delete(ctx context.Context, accountID, id, ifMatch string) error
+	// Retry ends a pause and the back-off of a webhook. The delivery resumes where it stopped or,
+	// if since is not 0, with all events that have a later id, including those delivered before.
+	// Returns fault.KindGone if since was never in the log or was deleted by retention.
 	Retry(ctx context.Context, accountID, id string, since event.ID) (webhook.Webhook, error)
 }
 

@@ -91,10 +91,10 @@ func New(ctx context.Context, cfg Config) (_ *App, err error) {
 	if limit > 0 {
 		a.log.Info("memory limit set to nine tenths of the container's", "bytes", limit)
 	}
-	if err := a.dataDir().Prepare(); err != nil {
+	if err := checkFiles(cfg.Settings); err != nil {
 		return nil, err
 	}
-	if err := checkFiles(cfg.Settings); err != nil {
+	if err := a.dataDir().Prepare(); err != nil {
 		return nil, err
 	}
 	if err := a.openTracing(ctx, cfg.Version); err != nil { // first, so that it ends after the parts that create spans
@@ -120,7 +120,7 @@ func (a *App) hasRole(role string) bool { return slices.Contains(a.settings.Role
 // openBackends opens Kafka, Redis and SQL; they are closed last.
 func (a *App) openBackends(ctx context.Context) error {
 	err := a.awaitBackend(ctx, "the database", "check database.url, and that the server is up and accepts our login", func(ctx context.Context) (err error) {
-		a.db, err = backend.Database(ctx, a.settings, a.log)
+		a.db, err = backend.OpenDatabase(ctx, a.settings, a.log)
 		return err
 	}, func(err error) bool {
 		return a.settings.Database.URL != "" && fault.KindOf(err) == fault.KindUnavailable
@@ -129,13 +129,13 @@ func (a *App) openBackends(ctx context.Context) error {
 		return fmt.Errorf("database: %w", err)
 	}
 	a.lifecycle.addClose("database", func(context.Context) error { return a.db.Close() })
-	client, closeRedis, err := backend.Redis(a.settings, a.log)
+	client, closeRedis, err := backend.OpenRedis(a.settings, a.log)
 	if err != nil {
 		return fmt.Errorf("redis: %w", err)
 	}
 	a.redis = client
 	a.lifecycle.addClose("redis", func(context.Context) error { return closeRedis() })
-	cluster, closeKafka, err := backend.Kafka(ctx, a.settings, &backend.Liveness{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix}, a.registry, a.log)
+	cluster, closeKafka, err := backend.OpenKafka(ctx, a.settings, &backend.Liveness{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix}, a.registry, a.log)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return listenError("kafka.embedded_listen", err)
 	}

@@ -27,7 +27,7 @@ func TestTheAuditTopicHasTheChain(t *testing.T) {
 	s.Kafka.Partitions = 1
 	s.Kafka.Brokers, s.Kafka.TopicPrefix = testservice.Kafka(t), testservice.Prefix(t)
 	log := slog.New(slog.DiscardHandler)
-	cluster, closeKafka, err := backend.Kafka(t.Context(), s, nil, prometheus.NewRegistry(), log)
+	cluster, closeKafka, err := backend.OpenKafka(t.Context(), s, nil, prometheus.NewRegistry(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestTheAuditTopicHasTheChain(t *testing.T) {
 	ctx := t.Context()
 	var nodes []*audit.Log
 	for range 2 {
-		db, err := backend.Database(ctx, s, log)
+		db, err := backend.OpenDatabase(ctx, s, log)
 		if err != nil {
 			t.Fatal(err)
 		}

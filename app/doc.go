@@ -3,4 +3,19 @@
 // It has no behaviour of its own. New opens backends and binds listeners; Run works
 // until its context ends and then stops everything in reverse order, within
 // drain_timeout.
+//
+// # Files
+//
+// Read app.go: New from top to bottom, then buildRoles.
+//
+//   - app.go, lifecycle.go: what is built in which order, and what ends it
+//   - setting_files.go, certificate.go, servers.go, await_backend.go, topics.go: the start: files,
+//     certificate, listeners, backends, topics
+//   - identity.go, secrets.go, audit.go: the directory, keys, the audit log
+//   - feeds.go, raw_records.go, origination.go, sip.go, admission.go: feeds; calls and phones;
+//     records of our own on the raw topics
+//   - figures.go, reports.go, recordings.go, aiprovider.go, aisession.go, webhook.go, explain.go,
+//     purge.go: the builders of the other roles
+//   - health.go, selfcheck.go, metrics.go, tracing.go: readiness, checks while running, metrics,
+//     spans
 package app

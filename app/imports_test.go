@@ -254,7 +254,7 @@ func eachFile(t *testing.T, packages []listed, check func(p listed, file string,
 	t.Helper()
 	for _, p := range packages {
 		for _, file := range p.GoFiles {
-			syntax, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, file), nil, parser.SkipObjectResolution)
+			syntax, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, file), nil, parser.ParseComments|parser.SkipObjectResolution)
 			if err != nil {
 				t.Errorf("reading %s: %v", file, err)
 				continue

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"trunkline/internal/certificate"
 	"trunkline/internal/selfcheck"
 )
 
@@ -25,9 +26,10 @@ func (a *App) newSelfCheck() *selfcheck.Checker {
 	if a.certificate != nil {
 		presented = append(presented, selfcheck.Certificate{Setting: a.certificate.Setting, File: a.certificate.CertFile, Load: a.certificate.Reload})
 	}
-	for _, p := range certificatePairs(a.settings) {
-		if p.Setting != "tls.cert_file" {
-			presented = append(presented, selfcheck.Certificate{Setting: p.Setting, File: p.CertFile, Load: p.Load})
+	for _, f := range a.settings.Files() {
+		if f.IsCertificate() && f.Setting != "tls.cert_file" {
+			pair := certificate.Pair{Setting: f.Setting, CertFile: f.Path, KeyFile: f.KeyPath}
+			presented = append(presented, selfcheck.Certificate{Setting: f.Setting, File: f.Path, Load: pair.Load})
 		}
 	}
 	return selfcheck.New(selfcheck.Config{

@@ -18,7 +18,7 @@ func TestStrictRefusesTopicsThatEndangerRecords(t *testing.T) {
 	s := settings.Default()
 	s.DataDir = t.TempDir()
 	log := slog.New(slog.DiscardHandler)
-	cluster, closeKafka, err := backend.Kafka(t.Context(), s, nil, prometheus.NewRegistry(), log)
+	cluster, closeKafka, err := backend.OpenKafka(t.Context(), s, nil, prometheus.NewRegistry(), log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,4 +38,14 @@
 // and counted as failures. Callers of Record wait.
 //
 // Log.mu is held for a few assignments; no function is called while it is held.
+//
+// # Files
+//
+// Read entry.go and record.go, then chain.go and verify.go.
+//
+//   - log.go, settings.go, metrics.go: the log, settings, metrics
+//   - entry.go, recent_reports.go: an entry, and reports that are written once
+//   - record.go, list.go, prune.go: writing, listing and deleting entries
+//   - chain.go, verify.go: the hash chain and its check
+//   - topic.go: the chain on its topic
 package audit

@@ -42,6 +42,7 @@ func (l *Log) pruneBatch(ctx context.Context, before int64) (n int64, err error)
 		if err != nil {
 			return err
 		}
+
 		rows, err := tx.QueryContext(ctx, `SELECT seq, at, hash FROM audit_entries ORDER BY seq LIMIT $1`, pruneBatch)
 		last := h.lastPruned()
 		newest := int64(0) // time of the newest entry to delete
@@ -56,14 +57,17 @@ func (l *Log) pruneBatch(ctx context.Context, before int64) (n int64, err error)
 			}
 			return struct{}{}, err
 		})
+
 		n = last.seq - h.prunedSeq
 		if err != nil || n == 0 {
 			return err
 		}
+
 		record := l.Entry(ctx, Pruned, "", pruning{h.prunedSeq + 1, last.seq, last.hash, newest}.target())
 		if err := insertPending(ctx, tx, []Entry{record}); err != nil {
 			return err
 		}
+
 		_, err = tx.ExecContext(ctx, `DELETE FROM audit_entries WHERE seq <= $1`, last.seq)
 		if err != nil {
 			return sqldb.Wrap(err, "deleting old audit entries")
@@ -71,6 +75,7 @@ func (l *Log) pruneBatch(ctx context.Context, before int64) (n int64, err error)
 		_, err = tx.ExecContext(ctx, `UPDATE audit_chain SET pruned_seq = $1, pruned_hash = $2 WHERE id = 1`, last.seq, last.hash)
 		return sqldb.Wrap(err, "moving the audit log's beginning")
 	})
+
 	if err == nil && n > 0 {
 		l.log.InfoContext(ctx, "old audit entries deleted", "entries", n)
 	}
@@ -94,6 +99,7 @@ func (p pruning) target() string {
 func (l *Log) findPruning(ctx context.Context, h head) (at, newest time.Time, found bool, err error) {
 	const matches = ` WHERE action = $1 AND target LIKE $2`
 	pattern := fmt.Sprintf("entries:%%-%d:%s:%%", h.prunedSeq, h.prunedHash)
+
 	var ms int64
 	var target string
 	err = l.db.QueryRowContext(ctx, `SELECT at, target FROM audit_entries`+matches+` UNION ALL SELECT at, target FROM audit_pending`+matches,
@@ -104,6 +110,7 @@ func (l *Log) findPruning(ctx context.Context, h head) (at, newest time.Time, fo
 	if err != nil {
 		return at, newest, false, sqldb.Wrap(err, "reading what was pruned of the audit log")
 	}
+
 	end, err := strconv.ParseInt(target[strings.LastIndexByte(target, ':')+1:], 10, 64)
 	return time.UnixMilli(ms), time.UnixMilli(end), err == nil, nil
 }

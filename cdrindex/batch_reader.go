@@ -13,8 +13,8 @@ import (
 // batchReader reads records and collects them in batches.
 type batchReader struct {
 	reader     Reader
-	epoch      int64
-	maxEntries int // entries of a batch, about
+	generation int64 // of the topic: how often it was recreated
+	maxEntries int   // entries of a batch, about
 	log        *slog.Logger
 	tracer     *tracing.Tracer // nil: no spans
 
@@ -89,7 +89,7 @@ func (g *batchReader) readRecords(ctx context.Context) (size int, err error) {
 			g.oldest, g.firstEpoch = r.Time, r.LeaderEpoch
 		}
 		g.newest, g.lastEpoch = r.Time, r.LeaderEpoch
-		e, err := decodeEntry(r, g.epoch)
+		e, err := decodeEntry(r, g.generation)
 		g.beginSpan(r, &e, err)
 		if err != nil {
 			g.invalid++

@@ -50,4 +50,17 @@
 // waits for its reader without a connection.
 //
 // There is one lock, Index.mu, held for a map access.
+//
+// # Files
+//
+// Read entry.go and partition_worker.go, then list.go.
+//
+//   - cdrindex.go, settings.go, metrics.go: the index, settings, metrics
+//   - indexer.go, topic.go, partition_worker.go, batch_reader.go, offsets.go: the way in: the loop
+//     of one partition of cdr, its batches, its position
+//   - entry.go, scan_json.go, columns.go: a record of cdr as a row
+//   - apply.go, stored_calls.go: a batch in the database: the newest record of a call is its row
+//   - month.go, table_partitions.go, retention.go, purge.go: tables by month, and what deletes rows
+//   - filter.go, query.go, list.go, cursor.go, find.go, csv.go: the way out: reports
+//   - reindex.go: reading cdr again
 package cdrindex

@@ -22,14 +22,14 @@ type entry struct {
 // is newer, and detects repeats.
 type sourcePosition struct {
 	partition int   // of cdr.raw; below zero: not known, -1 less the partition of cdr
-	offset    int64 // packed position in cdr.raw (the offset in cdr, where that is not known), and above it the epoch of cdr
+	offset    int64 // packed position in cdr.raw (the offset in cdr, where that is not known), and above it the generation of cdr
 	recorded  int64 // Unix milliseconds, the record's time
 }
 
-// epochShift leaves 56 bits for a packed event.Position. If the cdr topic is recreated,
-// its positions count in the next epoch, because the raw topics may have been recreated
+// generationShift leaves 56 bits for a packed event.Position. If the cdr topic is recreated,
+// its positions count in the next generation, because the raw topics may have been recreated
 // too and reuse positions.
-const epochShift = 56
+const generationShift = 56
 
 // compare orders by position; records of one account in two partitions, as after an
 // increase of the partitions, by time.
@@ -42,7 +42,7 @@ func (s sourcePosition) compare(o sourcePosition) int {
 
 // decodeEntry parses a record. It rejects values that the database could not store or would
 // not find again; the normalizer does not write such records.
-func decodeEntry(r *kafka.Record, epoch int64) (entry, error) {
+func decodeEntry(r *kafka.Record, generation int64) (entry, error) {
 	var e entry
 	if !scanRow(r.Value, &e.row) {
 		e.row = event.CDR{}
@@ -58,7 +58,7 @@ func decodeEntry(r *kafka.Record, epoch int64) (entry, error) {
 	if err == nil {
 		e.from.partition, e.from.offset = position.Partition, position.Packed()
 	}
-	e.from.offset |= epoch << epochShift
+	e.from.offset |= generation << generationShift
 	e.started = e.row.Timestamp
 	if r.Header(event.HeaderOneOfSeveral) != nil {
 		e.outcome = new(int64(connection(&e.row)))

@@ -26,7 +26,7 @@ func (w *partitionWorker) processRecords(ctx context.Context) error {
 	}
 	reader := w.topic.Read(w.partition, w.position.next)
 	defer reader.Close()
-	g := &batchReader{reader: reader, epoch: w.position.epoch, maxEntries: maxBatchRows, log: w.log, tracer: w.tracer}
+	g := &batchReader{reader: reader, generation: w.position.generation, maxEntries: maxBatchRows, log: w.log, tracer: w.tracer}
 	for {
 		if err := w.retry(ctx, actionRead, func() error { return g.readBatch(ctx) }); err != nil {
 			return err
@@ -79,8 +79,8 @@ func (w *partitionWorker) skipLostRecords(ctx context.Context) error {
 	return w.retry(ctx, actionRead, func() error { return w.topic.CheckPosition(ctx, w.partition, w.position.next) })
 }
 
-// handleGap moves the partition to where the topic continues if err is a gap at w.at. It
-// returns other errors.
+// handleGap moves the partition to where the topic continues if err is a gap at
+// w.position. It returns other errors.
 func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
 	gap, err := kafka.ResolveGap(ctx, err, w.skipLostRecords)
 	if gap == nil {
@@ -89,7 +89,7 @@ func (w *partitionWorker) handleGap(ctx context.Context, err error) error {
 	target := w.position
 	target.next.Offset, target.next.LeaderEpoch = gap.Resume, kafka.UnknownEpoch
 	if gap.Kind == kafka.GapRecreated {
-		target.next.TopicID, target.epoch = kafka.TopicID{}, target.epoch+1
+		target.next.TopicID, target.generation = kafka.TopicID{}, target.generation+1
 	}
 	w.log.Error("call records lost from the cdr topic", "partition", w.partition, "kind", gap.Kind,
 		"indexed", w.position.next.Offset, "resume", gap.Resume, "error", gap)

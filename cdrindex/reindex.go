@@ -65,12 +65,12 @@ func (r *reindexing) listRanges(ctx context.Context) ([]offsetRange, error) {
 // reindexPartition reindexes a partition and continues after records that retention deletes
 // during the run.
 func (r *reindexing) reindexPartition(ctx context.Context, partition int, s offsetRange) error {
-	epoch, err := r.findEpoch(ctx, partition)
+	generation, err := r.findGeneration(ctx, partition)
 	if err != nil {
 		return err
 	}
 	for offset := s.first; offset < s.end; {
-		indexed, err := r.indexRange(ctx, partition, offset, s.end, epoch)
+		indexed, err := r.indexRange(ctx, partition, offset, s.end, generation)
 		if err == nil {
 			return nil
 		}
@@ -88,10 +88,10 @@ func (r *reindexing) reindexPartition(ctx context.Context, partition int, s offs
 
 // indexRange indexes the offsets from at to end. After an error, everything
 // before indexed is in the database.
-func (r *reindexing) indexRange(ctx context.Context, partition int, offset, end, epoch int64) (indexed int64, err error) {
+func (r *reindexing) indexRange(ctx context.Context, partition int, offset, end, generation int64) (indexed int64, err error) {
 	reader := r.topic.Read(partition, kafka.LogPosition{Offset: offset, LeaderEpoch: kafka.UnknownEpoch})
 	defer reader.Close()
-	g := &batchReader{reader: reader, epoch: epoch, maxEntries: maxBatchRows, log: r.log}
+	g := &batchReader{reader: reader, generation: generation, maxEntries: maxBatchRows, log: r.log}
 	for offset < end {
 		if err := g.readBatch(ctx); err != nil {
 			return offset, err

@@ -13,6 +13,7 @@ type Topic interface {
 	// ctx ends. A failed call is restarted. done reports the next offset to the group,
 	// for its lag only; the positions are in the database.
 	Work(ctx context.Context, work func(ctx context.Context, partition int, done func(next int64)) error) error
+	// Partitions returns the number of partitions of a topic. It is not cached.
 	Partitions(ctx context.Context) (int, error)
 	// Offsets returns the first offset of a partition and the one after its last.
 	Offsets(ctx context.Context, partition int) (first, next int64, err error)
@@ -28,9 +29,13 @@ type Topic interface {
 // Reader reads one partition in order. Its records are valid until the next
 // Read. Read returns *kafka.GapError when the records at its position are lost.
 type Reader interface {
+	// Read waits for at least one record and returns the available records in order. They and all
+	// memory that they refer to, except header names, are valid until the next Read. It returns
+	// *kafka.GapError, an error of the broker, or the error of ctx; Read may then be called again.
 	Read(ctx context.Context) ([]kafka.Record, error)
 	Next() int64 // the offset that the next Read starts from
 	Lag() int64  // how many offsets lie between that and the end
+	// Close ends fetching and frees the reader's memory.
 	Close()
 }
 

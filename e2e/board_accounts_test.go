@@ -36,9 +36,9 @@ func TestBoardOverManyAccounts(t *testing.T) {
 	began := time.Now()
 	for range 5 {
 		send()
-		b.cable.setState(severed)
+		b.cable.setState(resetting)
 		send()
-		b.cable.setState(plugged)
+		b.cable.setState(passing)
 		b.awaitLive(t)
 		send()
 	}

@@ -101,10 +101,10 @@ func TestBoardFigures(t *testing.T) {
 	b.awaitTrue(t, "the figures of sales", "document.getElementById('day-offered').textContent === '4' && document.querySelectorAll('#calls-plot .column').length <= 25")
 
 	// The server stops and starts again.
-	b.cable.setState(severed)
+	b.cable.setState(resetting)
 	b.awaitTrue(t, "the error", "!document.getElementById('figures-error').hidden && document.getElementById('day-offered').textContent === '4'")
 	b.screenshot(t, "figures-error", 1440, 900, "dark")
-	b.cable.setState(plugged)
+	b.cable.setState(passing)
 	b.mustEval(t, "document.getElementById('figures-retry').click()", nil)
 	b.awaitTrue(t, "figures again", "document.getElementById('figures-error').hidden")
 	b.mustEval(t, "location.hash = '#floor'", nil)

@@ -38,13 +38,13 @@ func (n *node) playDemo(t *testing.T, key string, rate int) (stop func()) {
 // board is a page with the live board, connected through a cable.
 type board struct {
 	*page
-	cable *cable
+	cable *faultyProxy
 	url   string
 }
 
 func (n *node) newBoard(t *testing.T) *board {
 	t.Helper()
-	c := newCable(t, n.address)
+	c := newFaultyProxy(t, n.address)
 	b := &board{newPage(t), c, "https://" + c.address}
 	b.open(t, b.url+"/")
 	return b
@@ -150,27 +150,27 @@ func TestBoard(t *testing.T) {
 		name string
 		lose func()
 	}{
-		{"the cable is pulled", func() {
-			b.cable.setState(pulled)
+		{"the cable is stalled", func() {
+			b.cable.setState(stalled)
 			b.awaitDisconnected(t)
 			reference.awaitCount(t, len(reference.events())+20) // during the disconnect
-			b.screenshot(t, "board-cable-pulled", 1440, 900, "light")
-			b.cable.setState(plugged)
+			b.screenshot(t, "board-cable-stalled", 1440, 900, "light")
+			b.cable.setState(passing)
 		}},
 		{"connections are cut, twice", func() {
 			for range 2 {
-				b.cable.setState(severed)
+				b.cable.setState(resetting)
 				b.awaitDisconnected(t)
-				b.cable.setState(plugged)
+				b.cable.setState(passing)
 				b.awaitLive(t)
 			}
 		}},
 		{"the browser is offline", func() {
 			b.setOffline(t, true)
-			b.cable.setState(severed) // Chromium's emulation does not affect open WebSockets
+			b.cable.setState(resetting) // Chromium's emulation does not affect open WebSockets
 			b.awaitDisconnected(t)
 			reference.awaitCount(t, len(reference.events())+2)
-			b.cable.setState(plugged)
+			b.cable.setState(passing)
 			b.setOffline(t, false)
 		}},
 		{"the server restarts", func() {
@@ -187,14 +187,14 @@ func TestBoard(t *testing.T) {
 				constructor() { setTimeout(() => this.onclose?.({ code: 1006 })); }
 				close() {}
 			}`, nil)
-			b.cable.setState(severed)
+			b.cable.setState(resetting)
 			b.awaitDisconnected(t)
-			b.cable.setState(plugged)
+			b.cable.setState(passing)
 			b.awaitTrue(t, "an event stream", "document.getElementById('transport').textContent === 'event stream'")
 			b.mustEval(t, "void (globalThis.WebSocket = RealSocket)", nil)
-			b.cable.setState(severed)
+			b.cable.setState(resetting)
 			b.awaitDisconnected(t)
-			b.cable.setState(plugged)
+			b.cable.setState(passing)
 			b.awaitTrue(t, "a WebSocket again", "document.getElementById('transport').textContent === 'WebSocket'")
 		}},
 	} {
@@ -650,9 +650,9 @@ func TestEventSource(t *testing.T) {
 			break
 		}
 		b.awaitTrue(t, "some events", fmt.Sprintf("got.length > %d", i*each))
-		b.cable.setState(severed)
+		b.cable.setState(resetting)
 		c.ingest.postAccepted(t, c.key, "svc.cc", "application/x-ndjson", batch("demo", 1000+i*each, 1000+(i+1)*each), each)
-		b.cable.setState(plugged)
+		b.cable.setState(passing)
 		b.awaitTrue(t, "EventSource to be back", fmt.Sprintf("opened > %d", i+1))
 	}
 	want := ids(reference.awaitCount(t, (2*cuts+1)*each)) // its connection never breaks

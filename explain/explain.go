@@ -15,9 +15,17 @@ import (
 
 // Log reads topics; *kafka.Cluster implements it.
 type Log interface {
+	// Partitions returns the number of partitions of a topic. It is not cached.
 	Partitions(ctx context.Context, topic string) (int, error)
+	// Offsets returns the first offset of a partition and the offset of its next record.
 	Offsets(ctx context.Context, topic string, partition int) (first, next int64, err error)
+	// OffsetAt returns the first offset whose record has a timestamp at or after at, or the offset
+	// of the next record if there is none.
 	OffsetAt(ctx context.Context, topic string, partition int, at time.Time) (int64, error)
+	// Scan calls each for the records of a partition with offsets in [from, to), in order. It skips
+	// deleted and damaged records; if the end of the damage is unknown, it skips the rest. A record
+	// is valid during its call only. Scan returns fault.KindUnavailable if the log was truncated
+	// during the scan.
 	Scan(ctx context.Context, topic string, partition int, from, to int64, each func(*kafka.Record)) error
 }
 
@@ -33,7 +41,10 @@ type Webhooks interface {
 }
 
 // Accounts has the tree of accounts.
-type Accounts interface{ Tree() *identity.Tree }
+type Accounts interface {
+	// Tree returns the current tree, which does not change.
+	Tree() *identity.Tree
+}
 
 // Service explains events. It is safe for concurrent use.
 type Service struct {

@@ -49,6 +49,7 @@ func newFactIDs(text *strings.Builder, agent, queue, call []byte) factIDs {
 		}
 		return uint16(text.Len() - start)
 	}
+
 	f := factIDs{queueAt: write(agent), callAt: write(queue)}
 	write(call)
 	f.text = text.String()[start:]
@@ -80,11 +81,13 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 	for i := range records {
 		size += len(records[i].Value) + conn.MaxHeader
 	}
+
 	var ids strings.Builder
 	var packs []compressedFrame
 	if compress {
 		packs = make([]compressedFrame, len(records))
 	}
+
 	b = &batch{frames: make([]frame, 0, len(records)), end: records[len(records)-1].Offset + 1}
 	b.Allocate(size)
 	for i := range records {
@@ -94,6 +97,7 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 			bad++
 			continue
 		}
+
 		f := frame{
 			Frame:     b.AppendMessage(int64(id), r.Value),
 			partition: uint16(r.Partition),
@@ -102,6 +106,7 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 			offset:    r.Offset,
 			source:    -1,
 		}
+
 		var typ, format, name, agent, queue, call []byte
 		for j := range r.Headers {
 			switch h := &r.Headers[j]; h.Key {
@@ -126,6 +131,7 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 				}
 			}
 		}
+
 		if compress {
 			f.compressed = &packs[i]
 		}
@@ -134,6 +140,7 @@ func newBatch(records []kafka.Record, interned *interner, compress bool) (b *bat
 		f.ids = newFactIDs(&ids, agent, queue, call)
 		b.frames = append(b.frames, f)
 	}
+
 	b.Held = batchBytes + b.Cap() + cap(b.frames)*frameBytes + ids.Cap()
 	if compress {
 		b.Held += b.Cap() + cap(b.frames)*(compressedFrameBytes+conn.BlockBytes+conn.FrameBytes) // at most, with every frame compressed
@@ -175,6 +182,7 @@ func (in *interner) get(b []byte) string {
 	if len(s) > maxInterned {
 		return s
 	}
+
 	in.bytes += len(s) + internedOverhead
 	if in.known == nil || in.bytes > maxInternedBytes {
 		in.known, in.bytes = make(map[string]string), len(s)+internedOverhead

@@ -193,7 +193,7 @@ func (r *resumePoint) positionIn(partition int) (at position, found bool) {
 }
 
 // parseSince decodes the value of since. It returns errNewerCursor for a cursor of a
-// newer version, and errCursor for a value that is neither an event id nor a cursor.
+// newer version, and errInvalidCursor for a value that is neither an event id nor a cursor.
 func parseSince(s string) (resumePoint, error) {
 	head, tail, isCursor := strings.Cut(s, ".")
 	if !isCursor {

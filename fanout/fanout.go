@@ -19,10 +19,14 @@ import (
 
 // Directory authenticates tokens and holds the account tree and permissions.
 type Directory interface {
+	// Authenticate returns the principal of a token. Returns fault.KindUnauthenticated for a token
+	// that is malformed, forged, expired or revoked, and fault.KindForbidden for a valid one of an
+	// audience that is not in accept. An empty accept accepts all audiences.
 	Authenticate(ctx context.Context, token string, accept ...identity.Audience) (*identity.Principal, error)
 	// CheckPrincipal returns an error when a principal's token is no longer valid. It performs
 	// no I/O.
 	CheckPrincipal(p *identity.Principal) error
+	// Tree returns the current account tree.
 	Tree() *identity.Tree
 	// Changed returns a channel that is closed at the next change of the tree or of
 	// permissions.

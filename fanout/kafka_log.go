@@ -9,6 +9,7 @@ import (
 
 // Log reads the normalized topic, the state, and the accounts' placements.
 type Log interface {
+	// Partitions returns the number of partitions of a topic. It is not cached.
 	Partitions(ctx context.Context, topic string) (int, error)
 	// Offsets returns the first offset of a partition and the offset of its next
 	// record.
@@ -41,6 +42,7 @@ type Reader interface {
 	// Position returns where the next Read starts. The topic's id is known after
 	// the first Read.
 	Position() kafka.LogPosition
+	// Close ends fetching and frees the reader's memory.
 	Close()
 }
 

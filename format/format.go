@@ -198,7 +198,7 @@ const (
 	Sure
 )
 
-// RejectScan returns the rejection for an error of jsonscan.Scan.
+// RejectScan returns the rejection for an error of a scan by jsonscan.
 func RejectScan(err error) *Rejection {
 	kind := InvalidJSON
 	switch {

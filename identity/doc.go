@@ -30,4 +30,33 @@
 //
 // Service.pollMu is held while memory is reloaded, and within it revocations.mu or
 // broadcast.mu, never both. No function is called while one of the latter two is held.
+//
+// # Files
+//
+// Read identity.go, the words of the room, then login.go and token.go: from a password to a principal.
+//
+//   - identity.go, service.go, config.go, settings.go, metrics.go: accounts, users, keys,
+//     principals; the service; settings and metrics
+//   - directory.go, directoryfile.go, seed.go, account_sorter.go: the directory in memory;
+//     directory.yaml, and the first start
+//   - tree.go, accounts.go, account_place.go, domains.go, affinity.go: accounts: the tree, their
+//     changes, where one may stand, domains; the account that a balancer goes by
+//   - users.go, userupdate.go, userstate.go, lookup.go, validate.go, etag.go: users: their changes,
+//     what is kept of each in memory, finding one, checks of fields
+//   - apikey.go, grant.go, scope.go: API keys, what a caller may grant, scopes
+//   - device.go, phone.go, portal_ha1.go: devices and phones, and the digest of a SIP password
+//   - login.go, attempt.go, limiter.go, limiter_redis.go, knownaddress.go: a login, its limits,
+//     addresses that a user has logged in from
+//   - password.go, passwordchange.go, passwordrules.go: hashes, changes and rules of passwords
+//   - otp.go: one-time passwords
+//   - oidc.go, oidc_check.go: logins at an OpenID Connect provider
+//   - session.go, token.go, token_cache.go, signingkey.go, revocation.go, expired.go: refresh
+//     tokens, access tokens, the keys that sign them, what revokes and deletes them
+//   - filter.go, filter_mismatch.go, selection.go: filters of a channel login, what they select,
+//     and why not
+//   - poll.go, freshness.go, change.go, broadcast.go, cache.go, striped_lock.go: following the
+//     database: reloading, how old memory may be, telling of changes; caches and locks
+//   - purge.go: deleting the data of deleted accounts
+//   - random_secret.go, secret_tables.go, millis.go: secrets, the tables that have sealed ones,
+//     times in the database
 package identity

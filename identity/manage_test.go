@@ -598,11 +598,11 @@ func TestAnAccountIsDeletedWithItsPurge(t *testing.T) {
 		must(s.DeleteAndPurgeAccount(t.Context(), "soon", ""))(t)
 		must(s.DeleteAccount(t.Context(), "later", ""))(t)
 		var purged []string
-		purge := NewPurge(s.Service, DefaultAccountSettings(), []Purger{{"all", func(_ context.Context, id string) (int, error) {
+		purge := NewPurge(s.Service, DefaultAccountSettings(), []Eraser{{"all", func(_ context.Context, id string) (int, error) {
 			purged = append(purged, id)
 			return 0, nil
 		}}}, s.log)
-		if err := purge.PurgeDue(t.Context()); err != nil || !slices.Equal(purged, []string{"soon"}) {
+		if err := purge.RunDue(t.Context()); err != nil || !slices.Equal(purged, []string{"soon"}) {
 			t.Errorf("purged %v: %v", purged, err)
 		}
 	})

@@ -56,30 +56,30 @@ func (s AccountSettings) Validate(c *setting.Check) {
 	}
 }
 
-// Purger deletes one package's data of deleted accounts.
-type Purger struct {
+// Eraser deletes one package's data of deleted accounts.
+type Eraser struct {
 	Kind string // of data, such as "recordings", for errors and logs
-	// Purge deletes a bounded number of the account's objects and returns the number, 0 if
+	// Erase deletes a bounded number of the account's objects and returns the number, 0 if
 	// none is left.
-	Purge func(ctx context.Context, accountID string) (n int, err error)
+	Erase func(ctx context.Context, accountID string) (n int, err error)
 }
 
 // Purge deletes the data of deleted accounts in other packages.
 type Purge struct {
 	service *Service
 	after   time.Duration
-	purgers []Purger
+	erasers []Eraser
 	log     *slog.Logger
 }
 
-// NewPurge returns a Purge that runs the purgers in their order.
-func NewPurge(s *Service, settings AccountSettings, purgers []Purger, log *slog.Logger) *Purge {
-	return &Purge{service: s, after: settings.PurgeAfter, purgers: purgers, log: log}
+// NewPurge returns a Purge that runs the erasers in their order.
+func NewPurge(s *Service, settings AccountSettings, erasers []Eraser, log *slog.Logger) *Purge {
+	return &Purge{service: s, after: settings.PurgeAfter, erasers: erasers, log: log}
 }
 
 const (
 	purgeInterval    = time.Minute
-	purgeLeaseTime   = 2 * time.Minute // renewed after each call of a Purger
+	purgeLeaseTime   = 2 * time.Minute // renewed after each call of an Eraser
 	purgeAgainAfter  = 24 * time.Hour  // for data stored late, such as records that were still in Kafka
 	purgeLogInterval = 10 * time.Second
 )
@@ -87,7 +87,7 @@ const (
 // Run purges the accounts that are due until ctx ends. Failures are logged and retried.
 func (p *Purge) Run(ctx context.Context) error {
 	for {
-		err := p.PurgeDue(ctx)
+		err := p.RunDue(ctx)
 		if err != nil && ctx.Err() == nil {
 			p.log.WarnContext(ctx, "purging deleted accounts failed, retrying", "error", err)
 		}
@@ -97,10 +97,11 @@ func (p *Purge) Run(ctx context.Context) error {
 	}
 }
 
-// PurgeDue purges the accounts whose retention has ended, and once more those purged
+// RunDue purges the accounts whose retention has ended, and once more those purged
 // purgeAgainAfter ago. It skips accounts that another process is purging.
-func (p *Purge) PurgeDue(ctx context.Context) error {
+func (p *Purge) RunDue(ctx context.Context) error {
 	now := p.service.cfg.Now()
+
 	rows, err := p.service.db.QueryContext(ctx, `SELECT id FROM identity_deleted_accounts WHERE lease_until <= $1 AND
 		(purged_at IS NULL AND (purge_now OR deleted_at <= $2) OR purged_at <= $3) ORDER BY deleted_at, id`,
 		now.UnixMilli(), now.Add(-p.after).UnixMilli(), now.Add(-purgeAgainAfter).UnixMilli())
@@ -108,9 +109,10 @@ func (p *Purge) PurgeDue(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	var failures []error
 	for _, id := range due {
-		if err := p.purgeAccount(ctx, id); err != nil {
+		if err := p.eraseAccount(ctx, id); err != nil {
 			failures = append(failures, fmt.Errorf("account %s: %w", id, err))
 		}
 	}
@@ -124,41 +126,44 @@ func (s *Service) ListDeletedAccounts(ctx context.Context) ([]string, error) {
 	return sqldb.Collect(rows, err, "listing deleted accounts", sqldb.ScanColumn[string])
 }
 
-// PurgeNow purges a deleted account without waiting. It can be interrupted and repeated at
+// RunNow purges a deleted account without waiting. It can be interrupted and repeated at
 // any time; a running server continues it. Returns fault.KindNotFound for an account
 // that is not deleted.
-func (p *Purge) PurgeNow(ctx context.Context, id string) error {
+func (p *Purge) RunNow(ctx context.Context, id string) error {
 	marked, err := sqldb.Exec(ctx, p.service.db, `UPDATE identity_deleted_accounts SET purge_now = TRUE, lease_until = 0 WHERE id = $1`, id)
 	if err != nil {
 		return sqldb.Wrap(err, "marking an account for its purge")
 	}
+
 	if marked == 0 {
 		return fault.NotFound("There is no deleted account %s", quote(id))
 	}
-	return p.purgeAccount(ctx, id)
+	return p.eraseAccount(ctx, id)
 }
 
-// purgeAccount purges one account. The next call continues an interrupted purge, because
+// eraseAccount deletes the data of one account. The next call continues an interrupted purge, because
 // each deletion is committed.
-func (p *Purge) purgeAccount(ctx context.Context, id string) error {
+func (p *Purge) eraseAccount(ctx context.Context, id string) error {
 	acquired, err := p.acquireLease(ctx, id)
 	if err != nil || !acquired {
 		return err
 	}
+
 	total, reported := 0, time.Now()
-	for _, purger := range p.purgers {
+	for _, eraser := range p.erasers {
 		for {
-			n, err := purger.Purge(ctx, id)
+			n, err := eraser.Erase(ctx, id)
 			if err != nil {
-				return fmt.Errorf("purging %s: %w", purger.Kind, err)
+				return fmt.Errorf("purging %s: %w", eraser.Kind, err)
 			}
 			if n == 0 {
 				break
 			}
+
 			total += n
 			if time.Since(reported) >= purgeLogInterval {
 				reported = time.Now()
-				p.log.InfoContext(ctx, "purging a deleted account", "account_id", id, "kind", purger.Kind, "deleted", total)
+				p.log.InfoContext(ctx, "purging a deleted account", "account_id", id, "kind", eraser.Kind, "deleted", total)
 			}
 			if err := p.renewLease(ctx, id); err != nil {
 				return err
@@ -187,6 +192,7 @@ func (p *Purge) markPurged(ctx context.Context, id string, total int) error {
 	s := p.service
 	entry := s.audit.Entry(ctx, audit.AccountDelete, "", "account:"+id)
 	entry.Outcome = "purged"
+
 	var again bool
 	err := s.db.Tx(ctx, func(tx *sql.Tx) error {
 		var previous sql.NullInt64
@@ -195,6 +201,7 @@ func (p *Purge) markPurged(ctx context.Context, id string, total int) error {
 		if err != nil {
 			return sqldb.Wrap(err, "reading a deleted account")
 		}
+
 		_, err = tx.ExecContext(ctx, `UPDATE identity_deleted_accounts SET purged_at = $1, purge_now = FALSE, lease_until = 0 WHERE id = $2`,
 			s.now().UnixMilli(), id)
 		again = previous.Valid
@@ -206,6 +213,7 @@ func (p *Purge) markPurged(ctx context.Context, id string, total int) error {
 	if err != nil {
 		return err
 	}
+
 	if !again {
 		s.audit.AfterCommit(ctx, entry)
 	}

@@ -14,7 +14,7 @@ import (
 	"trunkline/internal/testservice/testdb"
 )
 
-// fakeAccountData is a Purger with a number of objects for each account.
+// fakeAccountData is an Eraser with a number of objects for each account.
 type fakeAccountData struct {
 	left map[string]int
 	fail error // after one part
@@ -39,10 +39,10 @@ func TestADeletedAccountIsPurgedAfterAWhileAndItsIDIsNeverGivenAgain(t *testing.
 		must(s.CreateAccount(t.Context(), NewAccount{ID: "other", Name: "other", Domain: "other"}))(t)
 		recordings, rows := &fakeAccountData{left: map[string]int{"demo": 3, "other": 2}}, &fakeAccountData{left: map[string]int{"demo": 2}}
 		purge := NewPurge(s.Service, AccountSettings{PurgeAfter: 30 * 24 * time.Hour},
-			[]Purger{{"recordings", recordings.deletePart}, {"rows", rows.deletePart}}, slog.New(slog.DiscardHandler))
+			[]Eraser{{"recordings", recordings.deletePart}, {"rows", rows.deletePart}}, slog.New(slog.DiscardHandler))
 		due := func() {
 			t.Helper()
-			if err := purge.PurgeDue(t.Context()); err != nil {
+			if err := purge.RunDue(t.Context()); err != nil {
 				t.Error(err)
 			}
 		}
@@ -67,7 +67,7 @@ func TestADeletedAccountIsPurgedAfterAWhileAndItsIDIsNeverGivenAgain(t *testing.
 		}
 		clock.add(time.Second)
 		recordings.fail = errors.New("killed here")
-		if err := purge.PurgeDue(t.Context()); !errors.Is(err, recordings.fail) {
+		if err := purge.RunDue(t.Context()); !errors.Is(err, recordings.fail) {
 			t.Errorf("broken off with %v", err)
 		}
 		recordings.fail = nil
@@ -104,16 +104,16 @@ func TestAPurgeNowContinuesAfterAKill(t *testing.T) {
 	testdb.OnBoth(t, func(t *testing.T, db sqldb.Config) {
 		s := startService(t, db, Config{}).demo(t)
 		recordings := &fakeAccountData{left: map[string]int{"demo": 5}, fail: errors.New("killed here")}
-		purge := NewPurge(s.Service, DefaultAccountSettings(), []Purger{{"recordings", recordings.deletePart}}, slog.New(slog.DiscardHandler))
-		wantKind(t, "an account that exists", purge.PurgeNow(t.Context(), "demo"), fault.KindNotFound)
+		purge := NewPurge(s.Service, DefaultAccountSettings(), []Eraser{{"recordings", recordings.deletePart}}, slog.New(slog.DiscardHandler))
+		wantKind(t, "an account that exists", purge.RunNow(t.Context(), "demo"), fault.KindNotFound)
 		if err := s.remove(t.Context(), "demo"); err != nil {
 			t.Fatal(err)
 		}
-		if err := purge.PurgeNow(t.Context(), "demo"); !errors.Is(err, recordings.fail) || recordings.left["demo"] != 2 {
+		if err := purge.RunNow(t.Context(), "demo"); !errors.Is(err, recordings.fail) || recordings.left["demo"] != 2 {
 			t.Errorf("broken off with %v, left are %v", err, recordings.left)
 		}
 		recordings.fail = nil
-		if err := purge.PurgeNow(t.Context(), "demo"); err != nil || recordings.left["demo"] != 0 {
+		if err := purge.RunNow(t.Context(), "demo"); err != nil || recordings.left["demo"] != 0 {
 			t.Errorf("continued with %v, left are %v", err, recordings.left)
 		}
 	})

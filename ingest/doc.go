@@ -21,4 +21,14 @@
 // storeTimeout and updateTimeout, and hold the body's memory. A process that ends before leaves a lease. Run
 // deletes expired Idempotency-Keys until its context ends. There is one lock, admission.mu. It is held for a scan
 // of the callers that have bodies, and never during I/O.
+//
+// # Files
+//
+// Read ingest.go.
+//
+//   - ingest.go, settings.go, metrics.go: a body from request to Kafka; settings and metrics
+//   - admission.go: which bodies may be taken in at the same time
+//   - body.go, content_type.go: reading a body
+//   - records.go, account_keys.go: the records of a body, and the key of each
+//   - idempotency.go, purge.go: bodies with an Idempotency-Key are stored once
 package ingest

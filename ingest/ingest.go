@@ -26,6 +26,12 @@ import (
 
 // Producer writes records to Kafka. A nil error means that all of them are durable.
 type Producer interface {
+	// Produce writes the records and returns nil only if all of them are durable. It copies them at
+	// once. If a record is larger than topics.MaxRecordBytes, it returns fault.KindTooLarge and
+	// sends none. kafka.ErrTopicLimit means that the topic rejects at least one record, and that all
+	// others are durable. Any other error means that at least one record is not known to be
+	// durable; if it wraps kafka.ErrOutcomeUnknown, as after the end of ctx, some may have been written
+	// all the same.
 	Produce(ctx context.Context, records ...kafka.Record) error
 }
 
@@ -37,8 +43,16 @@ type Accounts interface {
 
 // Log reads the raw topics. *kafka.Cluster implements it.
 type Log interface {
+	// KeyPartition returns the partition of records with the key, for the topic's current number of
+	// partitions. It queries a broker only about a topic that is not cached.
 	KeyPartition(ctx context.Context, topic string, key []byte) (int, error)
+	// OffsetAt returns the first offset whose record has a timestamp at or after at, or the offset
+	// of the next record if there is none.
 	OffsetAt(ctx context.Context, topic string, partition int, t time.Time) (int64, error)
+	// Scan calls each for the records of a partition with offsets in [from, to), in order. It skips
+	// deleted and damaged records; if the end of the damage is unknown, it skips the rest. A record
+	// is valid during its call only. Scan returns fault.KindUnavailable if the log was truncated
+	// during the scan.
 	Scan(ctx context.Context, topic string, partition int, from, to int64, each func(*kafka.Record)) error
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"flag"
 	"io"
 	"os"
 	"strings"
@@ -14,49 +15,6 @@ import (
 	"trunkline/event/state"
 	"trunkline/internal/kafka"
 )
-
-// checkCallData checks that the data of a call event begins with the record's own members,
-// byte for byte, and that each member has one value.
-func checkCallData(t *testing.T, record, data []byte) {
-	t.Helper()
-	if !bytes.HasPrefix(data, record[:len(record)-1]) {
-		t.Errorf("data does not begin with the record: %s", data)
-	}
-	names := map[string]int{}
-	for _, name := range memberNames(t, data) {
-		names[name]++
-	}
-	own := map[string]int{}
-	for _, name := range memberNames(t, record) {
-		own[name]++
-	}
-	for _, name := range []string{"Account-ID", "Queue-ID", "Type", "CDR", "customer_info", "history"} {
-		if want := max(own[name], 1); names[name] != want {
-			t.Errorf("%d members %s, want %d", names[name], name, want)
-		}
-	}
-}
-
-// memberNames returns the names of an object's members in order.
-func memberNames(t *testing.T, object []byte) (names []string) {
-	t.Helper()
-	d := json.NewDecoder(bytes.NewReader(object))
-	if _, err := d.Token(); err != nil {
-		t.Fatal(err)
-	}
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			t.Fatal(err)
-		}
-		var value json.RawMessage
-		if err := d.Decode(&value); err != nil {
-			t.Fatal(err)
-		}
-		names = append(names, name.(string))
-	}
-	return names
-}
 
 // storyFiles are captured and written stories of calls in queues, by their name in testdata/stories.
 var storyFiles = map[string]string{
@@ -140,6 +98,8 @@ func tellStory(t *testing.T, records []json.RawMessage) (messages [][]byte) {
 	}
 	return messages
 }
+
+var update = flag.Bool("update", false, "write the golden files of the stories")
 
 // What a client that knows the specification alone reads of the stories of all platforms:
 // testdata/stories has the specified members of every call event, and api/describe_test.go

@@ -92,4 +92,17 @@
 // ends with it. Each worker holds the records of one read and one batch; a writer holds
 // the changes of one request, then the worker waits. The locks are stateWriter.mu and
 // accountLog.mu, never both.
+//
+// # Files
+//
+// Read batch.go and route.go: what becomes of one record. Then partition_worker.go and takeover.go.
+//
+//   - normalizer.go, settings.go, metrics.go, trace.go: the normalizer, settings, metrics, spans
+//   - batch.go, route.go, dead_letter_kinds.go, single.go: records to messages, rows and dead
+//     letters; one record by itself
+//   - partition_worker.go, takeover.go, kafka_log.go: the loop of one partition: batches, taking
+//     over, gaps; the log
+//   - state_keeper.go, state_writer.go: the state of the partition, and the goroutine that writes
+//     it
+//   - placements.go: in which partitions an account has events, on cc.accounts
 package normalizer

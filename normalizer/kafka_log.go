@@ -34,7 +34,11 @@ type Log interface {
 // Reader reads one partition in order. Its records are valid until the next
 // Read. Read returns *kafka.GapError when the records at its position are lost.
 type Reader interface {
+	// Read waits for at least one record and returns the available records in order. They and all
+	// memory that they refer to, except header names, are valid until the next Read. It returns
+	// *kafka.GapError, an error of the broker, or the error of ctx; Read may then be called again.
 	Read(ctx context.Context) ([]kafka.Record, error)
+	// Close ends fetching and frees the reader's memory.
 	Close()
 }
 
@@ -59,6 +63,12 @@ type Progress interface {
 // Producer writes records, in order within each partition, and returns nil only if all
 // of them are durable. It keeps no reference to them.
 type Producer interface {
+	// Produce writes the records and returns nil only if all of them are durable. It copies them at
+	// once. If a record is larger than topics.MaxRecordBytes, it returns fault.KindTooLarge and
+	// sends none. kafka.ErrTopicLimit means that the topic rejects at least one record, and that all
+	// others are durable. Any other error means that at least one record is not known to be
+	// durable; if it wraps kafka.ErrOutcomeUnknown, as after the end of ctx, some may have been written
+	// all the same.
 	Produce(ctx context.Context, records ...kafka.Record) error
 	// ProduceWithOffsets is like Produce for records of one partition, and returns their
 	// offsets.

@@ -292,8 +292,11 @@ func TestTraceAndSourceTravelOn(t *testing.T) {
 
 func TestAFormatOfAnotherTopicIsUnknown(t *testing.T) {
 	for topic, name := range map[string]string{event.TopicRaw: "svc.cdr", event.TopicCDRRaw: "svc.cc"} {
-		if got := normalizeOne(t, topic, name, []byte(`{}`)); !bytes.HasPrefix(got, []byte("DEAD unknown_format")) {
-			t.Errorf("%s on %s: %s", name, topic, got)
+		raw := kafka.Record{Topic: topic, Partition: 3, Time: testRecorded, Key: []byte("acme"), Value: []byte(`{}`),
+			Headers: []kafka.Header{{Key: event.HeaderFormat, Value: []byte(name)}}}
+		got, err := NormalizeOne(t.Context(), raw, testRecorded, allAccounts{})
+		if err != nil || string(got.Header(event.HeaderErrorKind)) != string(UnknownFormat) {
+			t.Errorf("%s on %s: %s, %v", name, topic, got.Header(event.HeaderErrorKind), err)
 		}
 	}
 }

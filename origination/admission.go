@@ -65,7 +65,11 @@ type Attempt struct {
 
 // Auditor is the audit log.
 type Auditor interface {
+	// Entry returns an entry with the context's caller, the current time and audit.OutcomeOK. It is not
+	// stored.
 	Entry(ctx context.Context, action audit.Action, accountID, target string) audit.Entry
+	// ReportOnce is Report, at most once per repeatInterval for the same actor, address, action and
+	// target. It is for events that a client can cause without limit.
 	ReportOnce(ctx context.Context, e audit.Entry)
 }
 
@@ -77,7 +81,9 @@ type Slots interface {
 	// Acquire takes a slot unless the user has userMax or the account accountMax calls; 0 means no limit.
 	// Otherwise it returns the reason.
 	Acquire(ctx context.Context, slot Slot, userMax, accountMax int) (reason Reason, err error)
+	// Renew keeps slots for another of their lifetimes. It takes those again that have expired.
 	Renew(ctx context.Context, slots []Slot) error
+	// Release gives slots back. One that does not exist is no error.
 	Release(ctx context.Context, slots []Slot) error
 }
 

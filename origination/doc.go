@@ -30,4 +30,22 @@
 //
 // Lock order: perUserLock, then a driver's locks, then callStore.mu, then Admission.mu. While
 // callStore.mu is held, only metrics and Admission.Release are called.
+//
+// # Files
+//
+// Read driver.go and progress.go, the words of the room; then originate.go and place.go.
+//
+//   - driver.go, progress.go, auto_driver.go: what a driver does, how a call proceeds, the driver
+//     that chooses another
+//   - service.go, config.go, settings.go, metrics.go: the service, settings, metrics
+//   - originate.go, place.go, keys.go, user_lock.go, read.go: a request: once for its
+//     Idempotency-Key, one at a time for a user; finding and cancelling calls
+//   - admission.go, destination.go, rules.go, premium.go, slots_redis.go: who may call what, and
+//     how many calls at once
+//   - call_store.go, call_store_queue.go, call_store_write.go, call_store_announce.go,
+//     call_store_cancel.go, call_store_lost.go, entry.go: the open calls in memory: what is to be
+//     written, writing it, telling it, cancelling, calls that the node has lost
+//   - rows.go, rows_write.go, purge.go: the rows
+//   - follow.go, leases.go, maintenance.go: following the platform, the calls of nodes that are
+//     gone, and what is done from time to time
 package origination

@@ -21,8 +21,11 @@ var migrations embed.FS
 
 // Users is the directory of users and accounts.
 type Users interface {
+	// FindUser returns the user with the id.
 	FindUser(ctx context.Context, id string) (identity.User, error)
+	// SetClickToCallID stores the id of a user's click-to-call resource.
 	SetClickToCallID(ctx context.Context, userID, id string) error
+	// Tree returns the current account tree.
 	Tree() *identity.Tree
 }
 

@@ -18,4 +18,16 @@
 // it succeeds: recording.stored is delivered at least once. Memory use does not depend
 // on a recording's length. The package has no queue; the server's connections bound the
 // number of concurrent uploads.
+//
+// # Files
+//
+// Read upload.go and read.go: a recording on its way in and out.
+//
+//   - service.go, settings.go, metrics.go, run.go: the service, settings, metrics, what runs
+//   - upload.go, read.go, list.go, delete.go: storing, opening, listing and deleting recordings
+//   - rows.go: the row that makes a recording exist
+//   - announce.go: the event of a stored recording
+//   - store.go, dir.go, store_s3.go, store_s3_object.go: the objects: a directory, or S3
+//   - reseal.go, offline.go, sweep.go: sealing again under another key, opening without a server,
+//     removing what no row names
 package recording

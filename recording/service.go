@@ -20,7 +20,11 @@ var migrations embed.FS
 
 // Keys returns the accounts' keys.
 type Keys interface {
+	// Current returns the Sealing for a new recording of the account, the zero Sealing if the
+	// account was never configured. The recording may be stored only if the error is nil and either
+	// Enabled is false or the key is complete.
 	Current(ctx context.Context, accountID string) (encryption.Sealing, error)
+	// Key returns one version of the key, to open recordings that were sealed under it.
 	Key(ctx context.Context, accountID string, version int64) (encryption.Key, error)
 }
 

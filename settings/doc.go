@@ -9,4 +9,15 @@
 // key and a valid value. Unknown environment variables are accepted with a warning,
 // because Kubernetes injects some with this prefix. The package opens only files with
 // settings, keeps no state and starts no goroutine. It never prints a secret.
+//
+// # Files
+//
+// Read settings.go, then tree.go: the structs as keys.
+//
+//   - settings.go, validate.go, reserved.go: the settings, their checks across groups, names that
+//     no account may have
+//   - tree.go: keys and values, by the tags
+//   - load.go, file.go, env.go, flags.go: reading file, environment and flags
+//   - files.go: the files that settings name
+//   - print.go: the effective settings as a file
 package settings

@@ -52,8 +52,8 @@ type Settings struct {
 
 	MasterKeys masterkey.Settings `yaml:",inline"`
 
-	// Read by app, for identity.Seed and identity.SeedDemo.
-	DirectoryFile string         `yaml:"directory_file" doc:"directory.yaml with the accounts and users of the first start"`
+	// Read by app, which seeds the directory with them (identity.Service.Seed, SeedDemo).
+	DirectoryFile string         `yaml:"directory_file" file:"text" doc:"directory.yaml with the accounts and users of the first start"`
 	DemoPassword  setting.Secret `yaml:"demo_password" doc:"password of the demo users, which the first start creates; empty: no demo users"`
 
 	Log         Log                      `yaml:"log"`
@@ -96,8 +96,8 @@ type Debug struct {
 // TLS is the TLS of the public listener, read by app.
 type TLS struct {
 	Mode     string `yaml:"mode" doc:"auto (self-signed unless a certificate is set), files, or off behind a proxy"`
-	CertFile string `yaml:"cert_file" doc:"certificate chain, PEM; read again when it changes"`
-	KeyFile  string `yaml:"key_file" doc:"private key of cert_file, PEM"`
+	CertFile string `yaml:"cert_file" file:"certificate" doc:"certificate chain, PEM; read again when it changes"`
+	KeyFile  string `yaml:"key_file" file:"key" doc:"private key of cert_file, PEM"`
 }
 
 // Kafka composes the settings of the cluster and of the embedded broker.

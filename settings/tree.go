@@ -11,9 +11,10 @@ import (
 // envPrefix is the prefix of all environment variables.
 const envPrefix = "TRUNKLINE_"
 
-// leaf is one setting: its key, its documentation and a pointer to its value in a Settings.
+// leaf is one setting: its key, its documentation, what the file that it names holds ("" if it
+// names none), and a pointer to its value in a Settings.
 type leaf struct {
-	key, doc string
+	key, doc, file string
 	setting.Value
 }
 
@@ -85,7 +86,7 @@ func newGroup(prefix string, v reflect.Value) *group {
 			groups = append(groups, member{name: field.name, list: &list{prefix + field.name, field.doc, field.value}})
 		default:
 			value := setting.ValueOf(field.value.Addr().Interface())
-			g.members = append(g.members, member{name: field.name, leaf: &leaf{prefix + field.name, field.doc, value}})
+			g.members = append(g.members, member{name: field.name, leaf: &leaf{prefix + field.name, field.doc, field.file, value}})
 		}
 	}
 	g.members = append(g.members, groups...)
@@ -95,9 +96,9 @@ func newGroup(prefix string, v reflect.Value) *group {
 // field is a field of a struct of settings. The fields of an inline struct have their
 // keys in the enclosing group.
 type field struct {
-	name, doc string
-	inline    bool
-	value     reflect.Value
+	name, doc, file string
+	inline          bool
+	value           reflect.Value
 }
 
 func structFields(v reflect.Value) func(yield func(field) bool) {
@@ -105,7 +106,8 @@ func structFields(v reflect.Value) func(yield func(field) bool) {
 		for i := range v.NumField() {
 			tag := v.Type().Field(i).Tag
 			name := tag.Get("yaml")
-			if !yield(field{name: name, doc: tag.Get("doc"), inline: name == ",inline", value: v.Field(i)}) {
+			f := field{name: name, doc: tag.Get("doc"), file: tag.Get("file"), inline: name == ",inline", value: v.Field(i)}
+			if !yield(f) {
 				return
 			}
 		}

@@ -71,7 +71,7 @@
 // and without a position, so that readers receive them and a takeover does not. Then the
 // worker continues with the new fold and writes the differences at its own position. An
 // interrupted rebuild starts again; the rows that it wrote are correct. If the start of
-// the log was deleted, entries that depend on it remain unchanged (rebuildRun.exact).
+// the log was deleted, entries that depend on it remain unchanged (rebuildRun.isExact).
 //
 // # Goroutines and bounds
 //
@@ -80,4 +80,19 @@
 // with the database; all end with its context. A partition's goroutine folds until
 // flushBytes of records have changed or gatherTime is over, then writes them. While
 // Kafka is unavailable it waits, and new events stay in cc.evt. There are no locks.
+//
+// # Files
+//
+// Read entry.go and fold.go: the figures are a fold. Then worker.go.
+//
+//   - entry.go, view.go: an entry of cc.stats, and the entries in memory
+//   - fold.go, fold_call.go, fold_agent.go, timers.go: the fold: what an event of a call or an
+//     agent changes, and what time changes
+//   - performance.go, messages.go: figures of agents as messages on the channel
+//   - queueconfig.go: thresholds of queues, on cc.queues
+//   - processor.go, worker.go, partition_fold.go, kafka_log.go: the loop of one partition of
+//     cc.evt, and the log
+//   - rebuild.go, rebuilds.go: folding again, and the requests for it
+//   - queue_metrics.go, metrics.go, settings.go: Prometheus metrics of queues and of the processor;
+//     settings
 package stats

@@ -34,9 +34,13 @@ type Log interface {
 // Reader reads one partition in order. Its records are valid until the next Read.
 // Read returns *kafka.GapError when the records at its position are lost.
 type Reader interface {
+	// Read waits for at least one record and returns the available records in order. They and all
+	// memory that they refer to, except header names, are valid until the next Read. It returns
+	// *kafka.GapError, an error of the broker, or the error of ctx; Read may then be called again.
 	Read(ctx context.Context) ([]kafka.Record, error)
 	Lag() int64      // number of offsets between the last record read and the end of the log
 	Idle() time.Time // time at which the reader last reached the end of the log; zero: never
+	// Close ends fetching and frees the reader's memory.
 	Close()
 }
 

@@ -113,6 +113,11 @@ func (v *configVersion) matches(ifMatch string) bool {
 
 // ConfigLog reads cc.queues, which has one partition.
 type ConfigLog interface {
+	// ScanCompacted calls each for the records of a partition of a compacted topic, in order, from
+	// offset from to its end, and returns the offset of the end. It skips damaged records. It calls
+	// reset before the first record, and before each restart of the scan: if the log was compacted
+	// during the scan, unread records may have moved beyond the end. A record is valid during its
+	// call only.
 	ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(), each func(*kafka.Record)) (end int64, err error)
 }
 

@@ -53,4 +53,23 @@
 // # Locks
 //
 // partitionWorker.mu and receiver.mu are never held together.
+//
+// # Files
+//
+// webhook.go has the words of the room: what a webhook is. Then read manage.go and partition_worker.go.
+//
+//   - webhook.go, validate.go, secret.go: a webhook, the checks of its configuration, its signing
+//     key
+//   - service.go, settings.go, metrics.go: the service of the API, settings, metrics
+//   - manage.go, store.go: create, change, retry and delete; the rows
+//   - registry.go, hook.go: the webhooks in memory, and which events one selects
+//   - deliverer.go, topic.go: what runs; the log that it reads
+//   - partition_worker.go, reconcile.go, checkpoint.go: the loop of one partition: reading and
+//     matching, changes of webhooks, storing positions
+//   - positions.go, start_positions.go: the positions in the database; where a delivery begins
+//   - backlog.go, backlog_sender.go: what one webhook has not had yet, and the goroutine that sends
+//     it
+//   - receiver.go, http_sender.go, cloudevent.go: a receiver with its back-off; one request; the
+//     CloudEvents form
+//   - explain.go: why an event was or was not sent
 package webhook

@@ -16,6 +16,7 @@ func (w *partitionWorker) reconcile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for id, b := range w.backlogs {
@@ -24,6 +25,7 @@ func (w *partitionWorker) reconcile(ctx context.Context) error {
 			delete(w.backlogs, id)
 		}
 	}
+
 	for id, h := range current.byID {
 		previous := w.hooks.byID[id]
 		if previous == h {
@@ -44,6 +46,7 @@ func (w *partitionWorker) reconcile(ctx context.Context) error {
 			w.replaceBacklog(h, nil, &backlog{readUpTo: w.tail.Offset, lastReadID: w.tailID, deliveredID: w.tailID})
 		}
 	}
+
 	w.hooks = current
 	return nil
 }

@@ -16,7 +16,10 @@ import (
 const pollInterval = 400 * time.Millisecond
 
 // Accounts has the tree of accounts.
-type Accounts interface{ Tree() *identity.Tree }
+type Accounts interface {
+	// Tree returns the current tree, which does not change.
+	Tree() *identity.Tree
+}
 
 // registry holds the webhooks of all accounts and follows their changes.
 type registry struct {

@@ -14,12 +14,15 @@ type Topic interface {
 	// until ctx ends. It restarts a failed call. commit commits the next offset to the
 	// group, which only its lag needs; the positions are in the database.
 	Work(ctx context.Context, work func(ctx context.Context, partition int, commit func(next int64)) error) error
+	// Partitions returns the number of partitions of a topic. It is not cached.
 	Partitions(ctx context.Context) (int, error)
 	// Offsets returns the first offset of a partition and that of its next record.
 	Offsets(ctx context.Context, partition int) (first, next int64, err error)
 	// OffsetAt returns the offset of the first record at or after a time, or that of the
 	// next record if there is none.
 	OffsetAt(ctx context.Context, partition int, at time.Time) (int64, error)
+	// TopicID returns a topic's id, which may be up to two seconds old. It returns
+	// fault.KindNotFound if there is no such topic.
 	TopicID(ctx context.Context) (kafka.TopicID, error)
 	// CheckPosition returns *kafka.GapError if the records at a position were deleted or
 	// truncated, or the topic was recreated.
@@ -31,8 +34,12 @@ type Topic interface {
 // Reader reads one partition in order. Its records are valid until the next Read. Read
 // returns *kafka.GapError if the records at its position are lost.
 type Reader interface {
+	// Read waits for at least one record and returns the available records in order. They and all
+	// memory that they refer to, except header names, are valid until the next Read. It returns
+	// *kafka.GapError, an error of the broker, or the error of ctx; Read may then be called again.
 	Read(ctx context.Context) ([]kafka.Record, error)
 	Position() kafka.LogPosition // at which the next Read starts
+	// Close ends fetching and frees the reader's memory.
 	Close()
 }
 

@@ -11,6 +11,8 @@ import (
 
 // Filters validates filters by the rules of the events channel.
 type Filters interface {
+	// CheckFilter checks the filter of an account's channel login or webhook and returns it without
+	// repeated entries. Returns fault.KindInvalid that names every invalid field.
 	CheckFilter(ctx context.Context, accountID string, f identity.Filter) (identity.Filter, error)
 }
 

@@ -22,7 +22,14 @@ import (
 
 // Sessions opens AI sessions for calls that were announced, or whose UUID a dialplan signed.
 type Sessions interface {
+	// TakeAnnouncement removes and returns an announcement and its provider. A UUID that was not
+	// announced may instead be a token that a dialplan signed with a provider's secret. The error
+	// is fault.KindNotFound for any other UUID.
 	TakeAnnouncement(ctx context.Context, id uuid.UUID) (aiprovider.Announcement, aiprovider.Provider, error)
+	// Open connects to a request's provider and sends start. The caller must call Run or Close on
+	// the session. The error is fault.KindLimited above a limit, fault.KindUnavailable if the
+	// provider cannot be reached or the process is shutting down, and fault.KindRefused if the
+	// provider refuses.
 	Open(ctx context.Context, r aisession.Request) (*aisession.Session, error)
 	// RunRecovered recovers a panic in f.
 	RunRecovered(f func())

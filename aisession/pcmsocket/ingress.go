@@ -18,6 +18,10 @@ import (
 
 // Sessions opens AI sessions.
 type Sessions interface {
+	// Open connects to a request's provider and sends start. The caller must call Run or Close on
+	// the session. The error is fault.KindLimited above a limit, fault.KindUnavailable if the
+	// provider cannot be reached or the process is shutting down, and fault.KindRefused if the
+	// provider refuses.
 	Open(ctx context.Context, r aisession.Request) (*aisession.Session, error)
 	// RunRecovered recovers a panic in f.
 	RunRecovered(f func())

@@ -27,15 +27,15 @@ func embeddedSettings(t *testing.T) (*settings.Settings, *slog.Logger, *bytes.Bu
 func TestEachEmbeddedPartSaysWhatItIs(t *testing.T) {
 	s, log, lines := embeddedSettings(t)
 	s.Kafka.Embedded.Listen = "127.0.0.1:0"
-	_, closeKafka, err := Kafka(t.Context(), s, nil, prometheus.NewRegistry(), log)
+	_, closeKafka, err := OpenKafka(t.Context(), s, nil, prometheus.NewRegistry(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, closeRedis, err := Redis(s, log)
+	_, closeRedis, err := OpenRedis(s, log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	db, err := Database(t.Context(), s, log)
+	db, err := OpenDatabase(t.Context(), s, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,11 +60,11 @@ func TestNamedPartsSayWhereWithoutSecrets(t *testing.T) {
 	s.Kafka.SASL = credentials.Settings{Mechanism: "plain", Username: "u", Password: "hush"}
 	s.Redis.Address, s.Redis.Password = "127.0.0.1:3", "hush"
 	s.Database.URL = "postgres://u:hush@127.0.0.1:4/d?connect_timeout=1"
-	_, closeKafka, err := Kafka(t.Context(), s, nil, prometheus.NewRegistry(), log)
+	_, closeKafka, err := OpenKafka(t.Context(), s, nil, prometheus.NewRegistry(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, closeRedis, err := Redis(s, log)
+	_, closeRedis, err := OpenRedis(s, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestNamedPartsSayWhereWithoutSecrets(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	_, err = Database(t.Context(), s, log)
+	_, err = OpenDatabase(t.Context(), s, log)
 	if fault.KindOf(err) != fault.KindUnavailable {
 		t.Errorf("a database that is away: %v", err)
 	}
@@ -85,16 +85,16 @@ func TestNamedPartsSayWhereWithoutSecrets(t *testing.T) {
 
 func TestOneServerOnADataDirectoryAndCommandsBesideIt(t *testing.T) {
 	s, log, _ := embeddedSettings(t)
-	if _, _, err := ExistingKafka(t.Context(), s, log); fault.KindOf(err) != fault.KindNotFound || !strings.Contains(err.Error(), "data_dir "+s.DataDir+" ") {
+	if _, _, err := OpenExistingKafka(t.Context(), s, log); fault.KindOf(err) != fault.KindNotFound || !strings.Contains(err.Error(), "data_dir "+s.DataDir+" ") {
 		t.Errorf("a broker where none is: %v", err)
 	}
-	if _, err := ExistingDatabase(t.Context(), s, log); fault.KindOf(err) != fault.KindNotFound || !strings.Contains(err.Error(), "data_dir "+s.DataDir+" ") {
+	if _, err := OpenExistingDatabase(t.Context(), s, log); fault.KindOf(err) != fault.KindNotFound || !strings.Contains(err.Error(), "data_dir "+s.DataDir+" ") {
 		t.Errorf("a database where none is: %v", err)
 	}
 	if made, err := os.ReadDir(s.DataDir); err != nil || len(made) > 0 {
 		t.Errorf("made %v, %v", made, err)
 	}
-	alone, closeAlone, err := SharedKafka(t.Context(), s, log)
+	alone, closeAlone, err := OpenSharedKafka(t.Context(), s, log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestOneServerOnADataDirectoryAndCommandsBesideIt(t *testing.T) {
 		t.Error(err)
 	}
 
-	_, closeServer, err := Kafka(t.Context(), s, nil, prometheus.NewRegistry(), log)
+	_, closeServer, err := OpenKafka(t.Context(), s, nil, prometheus.NewRegistry(), log)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,10 +114,10 @@ func TestOneServerOnADataDirectoryAndCommandsBesideIt(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if _, _, err := Kafka(t.Context(), s, nil, prometheus.NewRegistry(), log); fault.KindOf(err) != fault.KindConflict {
+	if _, _, err := OpenKafka(t.Context(), s, nil, prometheus.NewRegistry(), log); fault.KindOf(err) != fault.KindConflict {
 		t.Errorf("a second server: %v", err)
 	}
-	beside, closeBeside, err := SharedKafka(t.Context(), s, log)
+	beside, closeBeside, err := OpenSharedKafka(t.Context(), s, log)
 	if err != nil {
 		t.Fatal(err)
 	}

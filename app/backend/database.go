@@ -13,8 +13,8 @@ import (
 	"trunkline/settings"
 )
 
-// Database opens PostgreSQL, or SQLite in the data directory.
-func Database(ctx context.Context, s *settings.Settings, log *slog.Logger) (*sqldb.DB, error) {
+// OpenDatabase opens PostgreSQL, or SQLite in the data directory.
+func OpenDatabase(ctx context.Context, s *settings.Settings, log *slog.Logger) (*sqldb.DB, error) {
 	cfg := sqldb.Config{URL: string(s.Database.URL), Path: databaseFile(s), Log: log}
 	db, err := sqldb.Open(ctx, cfg)
 	if err != nil {
@@ -28,12 +28,12 @@ func Database(ctx context.Context, s *settings.Settings, log *slog.Logger) (*sql
 	return db, nil
 }
 
-// ExistingDatabase is Database for commands that must not create an SQLite file.
-func ExistingDatabase(ctx context.Context, s *settings.Settings, log *slog.Logger) (*sqldb.DB, error) {
+// OpenExistingDatabase does as OpenDatabase, for commands that must not create an SQLite file.
+func OpenExistingDatabase(ctx context.Context, s *settings.Settings, log *slog.Logger) (*sqldb.DB, error) {
 	if s.Database.URL == "" && !exists(databaseFile(s)) {
 		return nil, noDataError(s, "database")
 	}
-	return Database(ctx, s, log)
+	return OpenDatabase(ctx, s, log)
 }
 
 func databaseFile(s *settings.Settings) string { return filepath.Join(s.DataDir, "trunkline.db") }

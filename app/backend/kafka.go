@@ -21,9 +21,9 @@ import (
 	"trunkline/settings"
 )
 
-// Kafka opens the configured Kafka, or an embedded broker on the data directory, which
+// OpenKafka opens the configured Kafka, or an embedded broker on the data directory, which
 // then belongs to this process alone. liveness may be nil. close ends both.
-func Kafka(ctx context.Context, s *settings.Settings, liveness kafka.Liveness, reg prometheus.Registerer, log *slog.Logger) (
+func OpenKafka(ctx context.Context, s *settings.Settings, liveness kafka.Liveness, reg prometheus.Registerer, log *slog.Logger) (
 	cluster *kafka.Cluster, close func() error, err error) {
 	if len(s.Kafka.Brokers) > 0 {
 		return configuredKafka(ctx, s, liveness, reg, log)
@@ -53,12 +53,12 @@ func TopicSpecs(s *settings.Settings) []topics.Spec {
 	return specs
 }
 
-// SharedKafka is Kafka for a command that may run while a server runs: if the broker is
+// OpenSharedKafka opens Kafka for a command that may run while a server runs: if the broker is
 // embedded and a server runs on the data directory, the command uses the server's broker.
-func SharedKafka(ctx context.Context, s *settings.Settings, log *slog.Logger) (
+func OpenSharedKafka(ctx context.Context, s *settings.Settings, log *slog.Logger) (
 	cluster *kafka.Cluster, close func() error, err error) {
 	reg := prometheus.NewRegistry()
-	cluster, close, err = Kafka(ctx, s, nil, reg, log)
+	cluster, close, err = OpenKafka(ctx, s, nil, reg, log)
 	if fault.KindOf(err) != fault.KindConflict { // no other process uses the directory
 		return cluster, close, err
 	}
@@ -76,16 +76,16 @@ func SharedKafka(ctx context.Context, s *settings.Settings, log *slog.Logger) (
 	}, nil
 }
 
-// ExistingKafka is SharedKafka for commands that must not create the files of a broker.
-func ExistingKafka(ctx context.Context, s *settings.Settings, log *slog.Logger) (
+// OpenExistingKafka does as OpenSharedKafka, for commands that must not create the files of a broker.
+func OpenExistingKafka(ctx context.Context, s *settings.Settings, log *slog.Logger) (
 	cluster *kafka.Cluster, close func() error, err error) {
 	if !KafkaExists(s) {
 		return nil, nil, noDataError(s, "broker")
 	}
-	return SharedKafka(ctx, s, log)
+	return OpenSharedKafka(ctx, s, log)
 }
 
-// KafkaExists reports whether ExistingKafka has a Kafka to open: brokers are configured, or the data
+// KafkaExists reports whether OpenExistingKafka has a Kafka to open: brokers are configured, or the data
 // directory has the files of an embedded one.
 func KafkaExists(s *settings.Settings) bool { return len(s.Kafka.Brokers) > 0 || exists(brokerDir(s)) }
 

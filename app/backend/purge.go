@@ -41,18 +41,18 @@ func Purge(ctx context.Context, s *settings.Settings, db *sqldb.DB, directory *i
 	if err != nil {
 		return nil, err
 	}
-	purgers := []identity.Purger{
-		{Kind: "recordings", Purge: purged.Recordings.PurgeAccount},
-		{Kind: "recording keys", Purge: purged.Encryption.PurgeAccount},
-		{Kind: "AI providers", Purge: purged.Providers.PurgeAccount},
-		{Kind: "webhooks", Purge: purged.Webhooks.PurgeAccount},
-		{Kind: "call records", Purge: purged.Index.PurgeAccount},
-		{Kind: "figures", Purge: purged.Figures.PurgeAccount},
-		{Kind: "calls", Purge: calls.PurgeAccount},
-		{Kind: "Idempotency-Keys of ingest", Purge: ingested.PurgeAccount},
+	erasers := []identity.Eraser{
+		{Kind: "recordings", Erase: purged.Recordings.PurgeAccount},
+		{Kind: "recording keys", Erase: purged.Encryption.PurgeAccount},
+		{Kind: "AI providers", Erase: purged.Providers.PurgeAccount},
+		{Kind: "webhooks", Erase: purged.Webhooks.PurgeAccount},
+		{Kind: "call records", Erase: purged.Index.PurgeAccount},
+		{Kind: "figures", Erase: purged.Figures.PurgeAccount},
+		{Kind: "calls", Erase: calls.PurgeAccount},
+		{Kind: "Idempotency-Keys of ingest", Erase: ingested.PurgeAccount},
 	}
 	if purged.QueueConfigs != nil {
-		purgers = append(purgers, identity.Purger{Kind: "configuration of queues", Purge: purged.QueueConfigs.PurgeAccount})
+		erasers = append(erasers, identity.Eraser{Kind: "configuration of queues", Erase: purged.QueueConfigs.PurgeAccount})
 	}
-	return identity.NewPurge(directory, s.Account, purgers, log), nil
+	return identity.NewPurge(directory, s.Account, erasers, log), nil
 }

@@ -9,10 +9,10 @@ import (
 	"trunkline/settings"
 )
 
-// Redis returns a client of the configured Redis, or of an embedded one. It does not
+// OpenRedis returns a client of the configured Redis, or of an embedded one. It does not
 // connect yet, so an unavailable Redis is not an error here. close ends the client, and
 // the embedded Redis with it.
-func Redis(s *settings.Settings, log *slog.Logger) (client redis.UniversalClient, close func() error, err error) {
+func OpenRedis(s *settings.Settings, log *slog.Logger) (client redis.UniversalClient, close func() error, err error) {
 	if !s.Redis.Embedded() {
 		client, err = redisclient.New(s.Redis, log)
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 
 func TestEmbeddedRedisForgetsInTime(t *testing.T) {
 	defer goleak.VerifyNone(t)
-	client, closeRedis, err := Redis(settings.Default(), slog.New(slog.DiscardHandler))
+	client, closeRedis, err := OpenRedis(settings.Default(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestEmbeddedRedisForgetsInTime(t *testing.T) {
 }
 
 func TestEmbeddedRedisTakesLongPipelines(t *testing.T) {
-	client, closeRedis, err := Redis(settings.Default(), slog.New(slog.DiscardHandler))
+	client, closeRedis, err := OpenRedis(settings.Default(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestRedisNeedsReadableCertificates(t *testing.T) {
 	s := settings.Default()
 	s.Redis.Address = "127.0.0.1:1"
 	s.Redis.TLS = tlsclient.Settings{Enabled: true, CAFile: "/nowhere"}
-	if _, _, err := Redis(s, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "redis: reading tls.ca_file") {
+	if _, _, err := OpenRedis(s, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "redis: reading tls.ca_file") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // Store keeps the position across restarts of the program.
 type Store interface {
 	Load(context.Context) (position string, err error) // "": none
-	Save(ctx context.Context, position string) error
+	Save(ctx context.Context, position string) error   // keeps the position for the next Load
 }
 
 // FileStore keeps the position in a file of this name and replaces it atomically.

@@ -178,7 +178,7 @@ func TestBenchPublishesThroughTheServersKafka(t *testing.T) {
 	c, w := newRelay(t), newEnv(t)
 	s := settings.Default()
 	s.DataDir = w.Dir
-	cluster, closeKafka, err := backend.Kafka(t.Context(), s, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	cluster, closeKafka, err := backend.OpenKafka(t.Context(), s, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

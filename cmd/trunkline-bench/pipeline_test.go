@@ -86,7 +86,7 @@ func newFactory(w *clitest.Env, spoil func(n uint64, r kafka.Record) []kafka.Rec
 	w.T.Helper()
 	s := settings.Default()
 	s.DataDir = w.Dir
-	cluster, closeKafka, err := backend.Kafka(w.T.Context(), s, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	cluster, closeKafka, err := backend.OpenKafka(w.T.Context(), s, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		w.T.Fatal(err)
 	}

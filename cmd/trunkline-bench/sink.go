@@ -69,7 +69,7 @@ func (b *bench) openServerKafka(ctx context.Context) (*kafka.Cluster, func() err
 
 func (b *bench) openKafka(ctx context.Context, s *settings.Settings) (*kafka.Cluster, func() error, error) {
 	if len(s.Kafka.Brokers) > 0 {
-		return backend.SharedKafka(ctx, s, b.p.ToolLog())
+		return backend.OpenSharedKafka(ctx, s, b.p.ToolLog())
 	}
 	settings := kafka.DefaultSettings(embedded.Address)
 	settings.TopicPrefix = s.Kafka.TopicPrefix

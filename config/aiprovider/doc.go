@@ -14,4 +14,14 @@
 // The package has no goroutines, locks or state in memory: every call reads the database,
 // so that a change by another process applies at once. An account has at most
 // maxProviders.
+//
+// # Files
+//
+// Read provider.go and service.go.
+//
+//   - provider.go, document.go: a provider, and its configuration as callers send it
+//   - service.go, store.go, purge.go, settings.go, metrics.go: create, change, list and delete; the
+//     rows
+//   - body.go, parser.go, headers.go, url.go: reading and checking a body
+//   - secret.go, open.go: sealed secrets, and a provider with its secrets for a session
 package aiprovider

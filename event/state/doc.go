@@ -132,4 +132,15 @@
 // View.
 //
 // The package does no I/O, starts no goroutines and has no locks.
+//
+// # Files
+//
+// Read entry.go and fold.go, then transition.go.
+//
+//   - entry.go, partition.go, view.go: an entry, the entries of a partition as the normalizer has
+//     them, and as readers have them
+//   - fold.go, transition.go, agent.go, say.go: what an event changes: of a call, of an agent who
+//     has several queues, calls and sayings
+//   - complete.go: facts that the state adds to an event
+//   - ended_call.go, numbers.go: what is kept of ended calls and of seen identities
 package state

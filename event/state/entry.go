@@ -54,6 +54,7 @@ func ParseKey(s string) (Key, error) {
 // *Numbers. Values are immutable, so they may be retained. An Entry of a call that has
 // ended may have a compact form.
 type Value interface {
+	// Key returns the key of the record.
 	Key() Key
 	// Append appends the value of the record.
 	Append(dst []byte) []byte

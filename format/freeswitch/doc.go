@@ -32,4 +32,17 @@
 //     supply the account and the number.
 //   - CHANNEL_HANGUP and CHANNEL_DESTROY are "other": a leg's end is
 //     CHANNEL_HANGUP_COMPLETE, which a feed has to subscribe to.
+//
+// # Files
+//
+// Read source.go, then event.go and cdr.go.
+//
+//   - source.go, headers.go: the formats, how records are recognised, what headers say
+//   - event.go, callcenter.go: events of the switch and of mod_callcenter
+//   - cdr.go, cdr_leg.go, cdr_interaction.go: call records: the row, a leg, which legs belong
+//     together
+//   - form.go, json_repair.go: the body that mod_json_cdr posts, and its mistakes
+//   - plain.go, plain_json.go: events as text
+//   - live.go, snapshot.go: what the live feed needs: events of the event socket, and states for a
+//     resync
 package freeswitch

@@ -78,7 +78,7 @@ func switchEscape(s string) string {
 }
 
 // With encode=true and encode-values=true a value is URL-encoded once, although
-// the text around it is URL-encoded after it: see escapeBare.
+// the text around it is URL-encoded after it: see switchEscape.
 func TestSplitFormWithEncodedValues(t *testing.T) {
 	for name, value := range map[string]string{
 		"quotes":               `"1001" <1001>`,

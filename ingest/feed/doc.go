@@ -46,4 +46,19 @@
 // Each record has an identity: the platform's, else one of the spool's own run. The normalizer makes
 // one message of a record that Kafka has twice, because the process was killed before its checkpoint or
 // because two nodes read the platform.
+//
+// # Files
+//
+// Read feed.go, what a platform is for this package, then runner.go.
+//
+//   - feed.go, constructor.go, settings.go, metrics.go: a platform, its session and events;
+//     settings and metrics
+//   - service.go, runner.go: all feeds, and one: the loop of its sessions
+//   - accounts.go: the account of an event
+//   - spool.go, spool_read.go, spool_record.go, memory_queue.go: events until Kafka has them: on
+//     disk, or in the memory of a platform that keeps them itself
+//   - sender.go, output.go: from there to Kafka
+//   - lease.go, peer_order.go, store.go, status.go, status_counter.go: which node reads a platform,
+//     two that read the same, and the status
+//   - resync.go, compare.go, state_reader.go: corrections: the platform's own view beside the state
 package feed

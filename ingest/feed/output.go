@@ -15,6 +15,12 @@ import (
 // Producer stores records in Kafka. A nil error means that all are durable; kafka.ErrTopicLimit means
 // that all are durable except those too large for their topic.
 type Producer interface {
+	// Produce writes the records and returns nil only if all of them are durable. It copies them at
+	// once. If a record is larger than topics.MaxRecordBytes, it returns fault.KindTooLarge and
+	// sends none. kafka.ErrTopicLimit means that the topic rejects at least one record, and that all
+	// others are durable. Any other error means that at least one record is not known to be
+	// durable; if it wraps kafka.ErrOutcomeUnknown, as after the end of ctx, some may have been written
+	// all the same.
 	Produce(ctx context.Context, records ...kafka.Record) error
 }
 

@@ -36,8 +36,15 @@ type ServiceDeps struct {
 
 // Log reads topics. *kafka.Cluster implements it.
 type Log interface {
+	// Partitions returns the number of partitions of a topic. It is not cached.
 	Partitions(ctx context.Context, topic string) (int, error)
+	// Offsets returns the first offset of a partition and the offset of its next record.
 	Offsets(ctx context.Context, topic string, partition int) (first, next int64, err error)
+	// ScanCompacted calls each for the records of a partition of a compacted topic, in order, from
+	// offset from to its end, and returns the offset of the end. It skips damaged records. It calls
+	// reset before the first record, and before each restart of the scan: if the log was compacted
+	// during the scan, unread records may have moved beyond the end. A record is valid during its
+	// call only.
 	ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(), each func(*kafka.Record)) (end int64, err error)
 }
 

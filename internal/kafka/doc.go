@@ -34,4 +34,22 @@
 //
 // Lock order: Producer.mu, then recordBuffer.mu; fetchers.mu, then fetcher.mu. All
 // other locks, also Producer.queuesMu and produceQueue.mu, are held alone.
+//
+// # Files
+//
+// Read cluster.go, then reader.go and produce.go, the two things that others use most; decision 0003 says why they are our own.
+//
+//   - cluster.go, settings.go, metrics.go, errors.go, retry.go: a cluster, settings, metrics, kinds
+//     of errors, repeats
+//   - connect.go, exchange.go, broker_clock.go: connections, requests, the clocks of brokers
+//   - metadata.go, leaders.go, topics.go, topic_check.go, partitioner.go, murmur2.go: topics and
+//     leaders; making and checking topics; which partition a key has
+//   - record.go, position.go, gap.go, offsets.go, lookup_batcher.go: records, positions in the log,
+//     gaps in it, looking offsets up
+//   - reader.go, fetcher.go, fetch_subscription.go, fetch.go, shared_buffer.go, damaged_batch.go,
+//     scan.go: reading: a reader, the fetcher of a broker that all readers share, the protocol,
+//     buffers, damage, ranges
+//   - produce.go, record_buffer.go, produce_queue.go, send.go, split_batch.go, produce_outcome.go:
+//     producing: the producer, a partition's buffer, a broker's queue, a batch on its way
+//   - group.go, generation.go, liveness.go: consumer groups
 package kafka

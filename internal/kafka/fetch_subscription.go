@@ -22,7 +22,7 @@ type subscription struct {
 	diverging      *EpochEnd
 	confirmed      bool // a broker has returned a response for it
 	listed         bool // it is in the waiting request
-	listedSince    int  // value of fetcher.requests when it was first listed at this offset
+	listedSince    int  // value of fetcher.answeredRequests when it was first listed at this offset
 	idleAt         time.Time
 	unreadable     bool       // the next offset cannot be fetched before the reader has handled the buffered data
 	catchUpRequest *catchUpID // the request of the second goroutine that includes it

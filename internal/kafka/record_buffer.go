@@ -56,7 +56,7 @@ func newRecordBuffer(p *Producer, key partitionKey) *recordBuffer {
 }
 
 // add appends records in order and schedules their delivery. The caller holds
-// producer.mu for reading, so that Close has not started to wait.
+// Producer.mu for reading, so that Close has not started to wait.
 func (l *recordBuffer) add(records []Record, c *produceCall) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -5,7 +5,7 @@ import "trunkline/internal/setting"
 // Settings holds the settings of the master key. Their keys are in no group.
 type Settings struct {
 	Value setting.Secret `yaml:"master_key" doc:"keys that seal secrets at rest, 32 bytes each in base64 or hex, comma-separated, the newest last"`
-	File  string         `yaml:"master_key_file" doc:"file with the master keys, one a line; empty: master.key in data_dir"`
+	File  string         `yaml:"master_key_file" file:"text" doc:"file with the master keys, one a line; empty: master.key in data_dir"`
 }
 
 // Validate implements setting.Group.

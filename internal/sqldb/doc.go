@@ -20,4 +20,15 @@
 // the running server) SQLite's own lock decides and the loser waits up to busyTimeout.
 // No other code in the process may open the database file: closing any descriptor of it
 // drops the process's locks.
+//
+// # Files
+//
+// Read sqldb.go.
+//
+//   - sqldb.go, settings.go: opening, transactions
+//   - postgres.go, sqlite.go, sqlite_text.go: the two databases
+//   - errors.go: which errors are repeated, and the kinds of the others
+//   - migrate.go: migrations
+//   - bulk_tx.go, without_tx.go, scan.go, id.go: many rows at once, statements without a
+//     transaction, reading rows, ids
 package sqldb

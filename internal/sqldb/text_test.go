@@ -9,7 +9,7 @@ import (
 
 // PostgreSQL refuses NUL and invalid UTF-8 in text. The embedded default has to
 // refuse them too, or a test on SQLite alone says nothing about PostgreSQL.
-func TestTextThatIsNoTextIsRefused(t *testing.T) {
+func TestNULAndInvalidUTF8AreRefused(t *testing.T) {
 	onBoth(t, func(t *testing.T, cfg Config) {
 		db := openDB(t, cfg)
 		mustExec(t, db, `CREATE TABLE texts (t TEXT NOT NULL)`)

@@ -13,7 +13,9 @@ type Execer interface {
 // Runner runs statements: a DB or a transaction.
 type Runner interface {
 	Execer
+	// QueryContext is that of database/sql.
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	// QueryRowContext is that of database/sql.
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 

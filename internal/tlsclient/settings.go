@@ -12,9 +12,9 @@ import (
 // Settings holds the TLS settings of a client. Files are PEM.
 type Settings struct {
 	Enabled  bool   `yaml:"enabled" doc:"use TLS"`
-	CAFile   string `yaml:"ca_file" doc:"CA certificates, PEM; empty: the system's"`
-	CertFile string `yaml:"cert_file" doc:"client certificate, PEM; empty: none"`
-	KeyFile  string `yaml:"key_file" doc:"private key of cert_file, PEM"`
+	CAFile   string `yaml:"ca_file" file:"authorities" doc:"CA certificates, PEM; empty: the system's"`
+	CertFile string `yaml:"cert_file" file:"certificate" doc:"client certificate, PEM; empty: none"`
+	KeyFile  string `yaml:"key_file" file:"key" doc:"private key of cert_file, PEM"`
 
 	ServerName string `yaml:"server_name" doc:"name that the server's certificate has to be for; empty: the host of its address"`
 }

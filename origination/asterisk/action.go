@@ -24,14 +24,14 @@ func ownerChannel(callID string) string { return callID + ownerSuffix }
 // originate returns the action that places the order. It returns fault.Invalid for a value that cannot
 // be sent.
 func (c Config) originate(order origination.Order) (ami.Action, error) {
-	if err := dialtext.Check(dialtext.Safe, dialtext.Value{Field: "destination", Text: order.Destination, Also: numberChars, Most: maxNumber},
-		dialtext.Value{Field: "presence_id", Text: order.Extension, Also: numberChars, Most: maxNumber}, dialtext.Value{Field: "id", Text: order.ID, Most: maxID},
-		dialtext.Value{Field: "interaction_id", Text: order.InteractionID, Most: maxID}, dialtext.Value{Field: "account_id", Text: order.AccountID, Most: maxNumber}); err != nil {
+	if err := dialtext.Check(dialtext.Safe, dialtext.Value{Field: "destination", Text: order.Destination, AlsoAllowed: numberChars, MaxBytes: maxNumber},
+		dialtext.Value{Field: "presence_id", Text: order.Extension, AlsoAllowed: numberChars, MaxBytes: maxNumber}, dialtext.Value{Field: "id", Text: order.ID, MaxBytes: maxID},
+		dialtext.Value{Field: "interaction_id", Text: order.InteractionID, MaxBytes: maxID}, dialtext.Value{Field: "account_id", Text: order.AccountID, MaxBytes: maxNumber}); err != nil {
 		return ami.Action{}, err
 	}
 	b := dialtext.Placeholders{"extension": order.Extension, "destination": order.Destination, "account": order.AccountID}
 	if order.Domain != "" {
-		if err := dialtext.Check(dialtext.Safe, dialtext.Value{Field: "domain", Text: order.Domain, Most: maxDomain}); err != nil {
+		if err := dialtext.Check(dialtext.Safe, dialtext.Value{Field: "domain", Text: order.Domain, MaxBytes: maxDomain}); err != nil {
 			return ami.Action{}, err
 		}
 		b["domain"] = order.Domain

@@ -26,8 +26,8 @@ func Safe(text, also string) bool {
 // Value is a value of an order.
 type Value struct {
 	Field, Text string
-	Also        string // characters allowed besides letters, digits and ". _ -"
-	Most        int    // largest length in bytes
+	AlsoAllowed string // characters allowed besides letters, digits and ". _ -"
+	MaxBytes    int    // largest length in bytes
 }
 
 // Check returns an error for the first value that cannot be sent. safe is Safe or the platform's own.
@@ -36,9 +36,9 @@ func Check(safe func(text, also string) bool, values ...Value) error {
 		switch {
 		case v.Text == "":
 			return fault.InvalidField(v.Field, "required", "the "+v.Field+" is missing")
-		case len(v.Text) > v.Most:
+		case len(v.Text) > v.MaxBytes:
 			return fault.InvalidField(v.Field, "too_long", "the "+v.Field+" is too long")
-		case !safe(v.Text, v.Also):
+		case !safe(v.Text, v.AlsoAllowed):
 			return fault.InvalidField(v.Field, "invalid", "the "+v.Field+" holds a character that cannot be dialled")
 		}
 	}

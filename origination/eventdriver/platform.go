@@ -11,7 +11,7 @@ type Conn interface {
 	Arrived() <-chan struct{} // has a token if events may be queued
 	Done() <-chan struct{}    // closed when the connection has ended
 	Err() error               // the reason of the end
-	Close()
+	Close()                   // ends the connection; Done is closed then
 }
 
 // Platform has the commands and events of one kind of platform. C is its state of a call, K its

@@ -52,14 +52,21 @@ const (
 // originate returns the command that places the order, whose Domain is the switch's. It returns
 // fault.Invalid for a value that cannot be sent.
 func (c Config) originate(order origination.Order) (string, error) {
-	if err := check(dialtext.Value{Field: "destination", Text: order.Destination, Also: numberChars, Most: maxNumber},
-		dialtext.Value{Field: "presence_id", Text: order.Extension, Also: numberChars, Most: maxNumber}, dialtext.Value{Field: "domain", Text: order.Domain, Also: domainChars, Most: maxDomain},
-		dialtext.Value{Field: "id", Text: order.ID, Most: 128}, dialtext.Value{Field: "interaction_id", Text: order.InteractionID, Most: 128},
-		dialtext.Value{Field: "account_id", Text: order.AccountID, Most: 64}); err != nil {
+	err := check(
+		dialtext.Value{Field: "destination", Text: order.Destination, AlsoAllowed: numberChars, MaxBytes: maxNumber},
+		dialtext.Value{Field: "presence_id", Text: order.Extension, AlsoAllowed: numberChars, MaxBytes: maxNumber},
+		dialtext.Value{Field: "domain", Text: order.Domain, AlsoAllowed: domainChars, MaxBytes: maxDomain},
+		dialtext.Value{Field: "id", Text: order.ID, MaxBytes: 128},
+		dialtext.Value{Field: "interaction_id", Text: order.InteractionID, MaxBytes: 128},
+		dialtext.Value{Field: "account_id", Text: order.AccountID, MaxBytes: 64},
+	)
+	if err != nil {
 		return "", err
 	}
-	b := dialtext.Placeholders{"extension": order.Extension, "domain": order.Domain, "destination": order.Destination, "context": c.Context}
-	var err error
+
+	b := dialtext.Placeholders{
+		"extension": order.Extension, "domain": order.Domain, "destination": order.Destination, "context": c.Context,
+	}
 	fill := func(template string) string {
 		text, e := b.Fill(template)
 		if e != nil && err == nil {
@@ -67,6 +74,7 @@ func (c Config) originate(order origination.Order) (string, error) {
 		}
 		return text
 	}
+
 	// origination_uuid is not set: the owner's second phone would fail as a duplicate.
 	job := jobOf(order.ID)
 	owner := variables{
@@ -82,6 +90,7 @@ func (c Config) originate(order origination.Order) (string, error) {
 	if c.Ringback != "-" {
 		owner = append(owner, variable{"ringback", c.Ringback})
 	}
+
 	destination := variables{
 		{"presence_data", tag(tagDestination, job)},
 		{"interaction_id", order.InteractionID},
@@ -99,6 +108,7 @@ func (c Config) originate(order origination.Order) (string, error) {
 		{"export_vars", onDestination},
 		{"origination_call_id", order.ID}, // last, where readers of last_arg look for its end
 	}
+
 	command := fmt.Sprintf("originate %s%s &bridge(%s%s)", owner, fill(c.Owner), destination, fill(c.Destination))
 	if err == nil && strings.Contains(command, callSeparator) { // a template combined with a value
 		err = fault.Invalid("the call cannot be dialled")

@@ -85,7 +85,7 @@ func (p *platform) domainOf(ctx context.Context, s *session, accountDomain, exte
 	if p.cfg.Domain != "" {
 		return p.cfg.Domain, nil
 	}
-	if err := check(dialtext.Value{Field: "presence_id", Text: extension, Also: numberChars, Most: maxNumber}, dialtext.Value{Field: "domain", Text: accountDomain, Also: domainChars, Most: maxDomain}); err != nil {
+	if err := check(dialtext.Value{Field: "presence_id", Text: extension, AlsoAllowed: numberChars, MaxBytes: maxNumber}, dialtext.Value{Field: "domain", Text: accountDomain, AlsoAllowed: domainChars, MaxBytes: maxDomain}); err != nil {
 		return "", err
 	}
 	if s == nil || !strings.Contains(p.cfg.Owner+p.cfg.Destination, "{domain}") {

@@ -35,4 +35,17 @@
 //
 // Lock order: bridge.mu, then the locks of sip and rtp. Driver.mu is held only while its map and
 // fields are accessed.
+//
+// # Files
+//
+// Read driver.go, then originate.go and incoming.go.
+//
+//   - driver.go, config.go, settings.go, metrics.go: the driver, settings, metrics
+//   - originate.go, incoming.go, connect_local.go: a call that a user orders, that comes from a
+//     phone or trunk, and that goes to an AI session
+//   - call.go, progress.go: a call and its progress
+//   - route.go, ring.go: where a number leads, and ringing several phones
+//   - side.go, bridge.go, reoffer.go, tone.go: the media of a leg, of two, new offers, tones
+//   - cdr_builder.go, outbox.go, registration_events.go: call records and events, and their way to
+//     Kafka
 package pbx

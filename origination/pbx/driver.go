@@ -20,9 +20,15 @@ import (
 // Admission decides which calls phones and AI providers may place. Package origination has already
 // admitted click-to-call calls. Errors are fault.Forbidden and fault.Limited.
 type Admission interface {
+	// CheckDestination returns fault.Forbidden for a destination that the account may not call.
 	CheckDestination(ctx context.Context, who origination.Attempt, destination string) error
+	// Count counts a call against its user's limit per minute. The error is fault.Limited above it.
 	Count(ctx context.Context, who origination.Attempt) error
+	// Acquire adds a call to the calls in progress, until Release. The error is fault.Limited if
+	// the user or the account has too many.
 	Acquire(ctx context.Context, attempt origination.Attempt) error
+	// Release removes a call from the calls in progress. It does not block, and may be called more
+	// than once.
 	Release(callID string)
 }
 

@@ -15,7 +15,9 @@ import (
 // Records publishes call records to cdr.raw in the format svc.cdr, and events to cc.raw in the format
 // generic.
 type Records interface {
+	// PublishCDR publishes a call record; nil means that it is durable.
 	PublishCDR(ctx context.Context, accountID string, row event.CDR) error
+	// PublishEvent publishes an event, a JSON object; nil means that it is durable.
 	PublishEvent(ctx context.Context, accountID string, data []byte) error
 }
 

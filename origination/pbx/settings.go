@@ -20,7 +20,7 @@ type Settings struct {
 type Trunk struct {
 	Address     string         `yaml:"address" doc:"host or host:port of the trunk; empty: only extensions can be called"`
 	Transport   string         `yaml:"transport" doc:"udp, tcp or tls; tls needs sip.tls_listen"`
-	CAFile      string         `yaml:"ca_file" doc:"authorities that the trunk's certificate must be from, PEM; empty: the system's"`
+	CAFile      string         `yaml:"ca_file" file:"authorities" doc:"authorities that the trunk's certificate must be from, PEM; empty: the system's"`
 	SRTP        string         `yaml:"srtp" doc:"encrypted media of the trunk: off, optional or required; empty: as sip.srtp"`
 	Username    string         `yaml:"username" doc:"user name that the trunk asks for"`
 	Password    setting.Secret `yaml:"password" doc:"password that the trunk asks for"`

@@ -48,10 +48,10 @@ type call struct {
 	cancelled  chan struct{}
 	cancelOnce sync.Once
 
-	begun time.Time
-	left  []step                          // steps to come
-	times map[origination.State]time.Time // when it reached a state
-	sends []send                          // queued for Kafka, in order
+	begun       time.Time
+	left        []step                          // steps to come
+	times       map[origination.State]time.Time // when it reached a state
+	unpublished []publication                   // queued for Kafka, in order
 }
 
 // newCall returns a call that reached state at since. Earlier steps get their regular times.
@@ -98,9 +98,9 @@ func (s *Simulator) runSteps(c *call) {
 		s.report(origination.Progress{CallID: c.id, State: next.state, At: c.times[next.state]})
 	}
 	c.end(last.cause)
-	s.send(c, sendTimeout)
+	s.publish(c, publishTimeout)
 	s.report(origination.Progress{CallID: c.id, State: origination.Ended, Cause: last.cause, At: c.times[origination.Ended]})
-	s.sendAll(c)
+	s.publishRest(c)
 }
 
 // waitFor waits until the step is due. It returns a cause if the call ends before.
@@ -108,7 +108,7 @@ func (s *Simulator) waitFor(c *call, next step) (cause string) {
 	due := time.NewTimer(time.Until(c.begun.Add(next.after)))
 	defer due.Stop()
 	if time.Until(c.begun.Add(next.after)) > 0 {
-		s.send(c, sendTimeout)
+		s.publish(c, publishTimeout)
 	}
 	select {
 	case <-s.ending:
@@ -124,7 +124,7 @@ func (s *Simulator) waitFor(c *call, next step) (cause string) {
 func (c *call) enter(state origination.State) {
 	c.times[state] = time.Now()
 	if state == origination.UserAnswered {
-		c.queueRecord(c.started())
+		c.addRecord(c.started())
 	}
 }
 
@@ -132,14 +132,14 @@ func (c *call) enter(state origination.State) {
 func (c *call) end(cause string) {
 	c.times[origination.Ended] = time.Now()
 	for _, row := range c.rows(cause) {
-		c.sends = append(c.sends, func(ctx context.Context, r Records) error { return r.PublishCDR(ctx, c.AccountID, row) })
+		c.unpublished = append(c.unpublished, func(ctx context.Context, r Records) error { return r.PublishCDR(ctx, c.AccountID, row) })
 	}
 	_, answered := c.times[origination.UserAnswered]
 	if answered {
-		c.queueRecord(c.finished(cause))
+		c.addRecord(c.finished(cause))
 	}
 }
 
-func (c *call) queueRecord(data []byte) {
-	c.sends = append(c.sends, func(ctx context.Context, r Records) error { return r.PublishEvent(ctx, c.AccountID, data) })
+func (c *call) addRecord(data []byte) {
+	c.unpublished = append(c.unpublished, func(ctx context.Context, r Records) error { return r.PublishEvent(ctx, c.AccountID, data) })
 }

@@ -44,6 +44,7 @@ func (c Config) Validate() error {
 // Records publishes a phone platform's call records and events. A nil error means that the record is
 // durable.
 type Records interface {
+	// PublishCDR publishes a call record.
 	PublishCDR(ctx context.Context, accountID string, row event.CDR) error
 	// PublishEvent publishes an event in the generic format.
 	PublishEvent(ctx context.Context, accountID string, data []byte) error

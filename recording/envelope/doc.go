@@ -12,4 +12,15 @@
 // no fault kind: the caller decides whether a bad recording is an error of its client.
 //
 // Only RootCache is safe for concurrent use, and it has the only lock.
+//
+// # Files
+//
+// Read suite.go and header.go beside docs/recording-format.md.
+//
+//   - suite.go, gcm.go, cbc.go: the two suites of ciphers
+//   - header.go, keys.go: the header, and the keys in it
+//   - root.go, root_cache.go: the key of an account
+//   - seal.go, open.go, reader.go, rewrap.go: writing, reading as a stream, reading anywhere, and
+//     another key for the same recording
+//   - buffers.go, errors.go: buffers and errors
 package envelope

@@ -24,4 +24,15 @@
 // them write at once. While the database is unavailable they wait, and new rows stay in
 // cc.stats: rows whose tombstones Kafka compacts in the meantime (48 hours after their
 // interval at the earliest) never reach the database. There are no locks.
+//
+// # Files
+//
+// Read kind.go and row.go, then indexer.go for the way in and list.go for the way out.
+//
+//   - kind.go, row.go, interval.go: the columns of the two tables, a row of a report, intervals
+//   - indexer.go, entry.go, apply.go, offsets.go: the loop of one partition of cc.stats, and its
+//     writes
+//   - store.go, retention.go, metrics.go: the store, what deletes rows, metrics
+//   - filter.go, query.go, list.go, today.go: reports, and the figures of today
+//   - rebuilds.go: requests to fold again, in the database
 package figures

@@ -12,7 +12,7 @@ const (
 )
 
 // LossDetector detects lost events by their sequence numbers. The connection must be subscribed to ALL
-// events. Only losses of more than longestHole events in a row are detected, such as those of a full
+// events. Only losses of more than maxUnsentRun events in a row are detected, such as those of a full
 // queue in the switch. The zero value is ready to use.
 type LossDetector struct {
 	started bool

@@ -24,7 +24,19 @@
 // millisecond between polls of its sockets, so a packet on a busy node waits at most that long. When
 // the range has no free port, Ports.Open returns fault.KindUnavailable.
 //
-// Lock order: Ports.mu, readers.mu, loop.mu; and Port.receiving, then Stream.mu, then Port.sender of any
-// port. Close holds none of the first group while it waits for the second. A Receiver must not call
+// Lock order: Ports.mu, readers.mu, epollLoop.mu; and Port.receiveMu, then Stream.mu, then sender.mu of
+// any port. Close holds none of the first group while it waits for the second. A Receiver must not call
 // its port's Receive or Close.
+//
+// # Files
+//
+// Read port.go, then relay.go or stream.go: the two uses of a port.
+//
+//   - ports.go, port.go, sender.go, packet.go: the range of ports, a port, its sending side, a
+//     packet
+//   - relay.go: packets of one leg to the other
+//   - stream.go, dtmf.go: media that code sends or receives; telephone events
+//   - readers_linux.go, epoll_loop_linux.go, socket_linux.go: the loops that read all sockets
+//   - socket_other.go: a reader for each socket, on other systems
+//   - settings.go, metrics.go: settings and metrics
 package rtp

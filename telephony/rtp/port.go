@@ -22,14 +22,14 @@ type Port struct {
 	ports *Ports
 	local netip.AddrPort
 
-	// socket is written with sender.mu held, read with receiving held, and closed with both held.
+	// socket is written with sender.mu held, read with receiveMu held, and closed with both held.
 	socket *socket
 
 	receiveMu sync.Mutex     // held while a Receiver runs
 	receiver  Receiver       // nil drops packets
-	decrypt   *srtp.Receiver // nil for plain RTP; used with receiving held
+	decrypt   *srtp.Receiver // nil for plain RTP; used with receiveMu held
 
-	keys   srtp.Keys // in use; used with receiving held
+	keys   srtp.Keys // in use; used with receiveMu held
 	sender sender
 	// peer is the peer whose packets are accepted.
 	peer peer
@@ -148,7 +148,7 @@ func (p *Port) closeSocket() error {
 }
 
 // handleDatagram passes a datagram to the receiver if it is the peer's media. A panic costs the packet. The caller
-// holds receiving.
+// holds receiveMu.
 func (p *Port) handleDatagram(packet *Packet, b []byte, from netip.AddrPort) {
 	defer p.ports.panics.Recover(placePacket)
 	dropped := &p.ports.metrics.dropped
@@ -192,7 +192,7 @@ func (p *Port) unprotect(b []byte, from netip.AddrPort) []byte {
 	return plain
 }
 
-// mayBePeer reports whether isPeer would accept a packet's source.
+// mayBePeer reports whether latchPeer would accept a packet's source.
 func (p *Port) mayBePeer(from netip.AddrPort) bool {
 	p.peer.mu.Lock()
 	defer p.peer.mu.Unlock()

@@ -38,7 +38,9 @@ type HA1 struct{ MD5, SHA256 string }
 // RegistrationListener is notified of new and ended registrations, but not of refreshes. Its methods must not
 // block.
 type RegistrationListener interface {
+	// DeviceRegistered tells of a phone that was not registered before.
 	DeviceRegistered(b Binding)
+	// DeviceUnregistered tells of a registration that has ended.
 	DeviceUnregistered(b Binding, reason UnregisterReason)
 }
 

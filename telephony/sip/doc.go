@@ -56,4 +56,25 @@
 // Above Limits.MaxCalls legs, an INVITE gets 503 with Retry-After. While the
 // bindings (Redis) are unavailable, REGISTER and INVITE get 503 and calls in
 // progress continue.
+//
+// # Files
+//
+// Read server.go and dispatch.go, then invite.go for calls that come and dial.go for calls that go.
+//
+//   - server.go, config.go, settings.go, metrics.go, tasks.go, panics.go: the server, settings,
+//     metrics, goroutines, panics in the parser
+//   - udp_socket.go, stream_listener.go, preparse.go, guard.go, via_branch.go, stack_logger.go:
+//     what comes in: sockets, checks before the parser, limits for sources, responses to our own
+//     requests
+//   - dispatch.go, message.go: a request to its handler; building messages
+//   - directory.go, authenticate.go, challenge_answer.go, nonce.go: users of the directory, and
+//     digest authentication in both directions
+//   - registrar.go, binding.go, bindings_redis.go: registrations
+//   - invite.go, invite_accept.go, ack.go: a call that comes
+//   - dial.go, outgoing_leg.go: a call that goes
+//   - leg.go, dialog_request.go, session_timer.go, reinvite_send.go, reinvite_answer.go, refer.go:
+//     a leg: its requests, the session timer, new offers, transfers
+//   - sdp.go, sdp_write.go, codec.go, negotiate.go, encryption.go: media: SDP, codecs, the choice
+//     of one, SRTP keys
+//   - cause.go: causes of the end of a call
 package sip

@@ -37,7 +37,7 @@ type Stores struct {
 // WithStores runs work on the database of the settings, with or without running servers.
 // Running servers apply changes within a second.
 func (p *Program) WithStores(ctx context.Context, work func(Stores) error) error {
-	return p.withDatabase(ctx, backend.ExistingDatabase, func(stores Stores) (err error) {
+	return p.withDatabase(ctx, backend.OpenExistingDatabase, func(stores Stores) (err error) {
 		stores.Encryption, err = encryption.New(ctx, stores.DB, stores.Keys, stores.Audit, prometheus.NewRegistry())
 		if err != nil {
 			return err
@@ -56,17 +56,17 @@ func (p *Program) WithStores(ctx context.Context, work func(Stores) error) error
 
 // WithDirectory runs work on the directory of accounts, users and keys.
 func (p *Program) WithDirectory(ctx context.Context, work func(*identity.Service) error) error {
-	return p.withDatabase(ctx, backend.ExistingDatabase, func(stores Stores) error { return work(stores.Directory) })
+	return p.withDatabase(ctx, backend.OpenExistingDatabase, func(stores Stores) error { return work(stores.Directory) })
 }
 
 // WithNewDirectory is WithDirectory, and creates the database if it does not exist.
 func (p *Program) WithNewDirectory(ctx context.Context, work func(*identity.Service) error) error {
-	return p.withDatabase(ctx, backend.Database, func(stores Stores) error { return work(stores.Directory) })
+	return p.withDatabase(ctx, backend.OpenDatabase, func(stores Stores) error { return work(stores.Directory) })
 }
 
 // WithAudit runs work on the audit log.
 func (p *Program) WithAudit(ctx context.Context, work func(*audit.Log) error) error {
-	return p.withDatabase(ctx, backend.ExistingDatabase, func(stores Stores) error { return work(stores.Audit) })
+	return p.withDatabase(ctx, backend.OpenExistingDatabase, func(stores Stores) error { return work(stores.Audit) })
 }
 
 type openDatabase func(context.Context, *settings.Settings, *slog.Logger) (*sqldb.DB, error)
@@ -99,12 +99,12 @@ func (p *Program) withDatabase(ctx context.Context, open openDatabase, work func
 // WithKafka runs work on the Kafka of the settings. If the broker is embedded, work uses the one
 // in the running server, or without a server opens its files; it does not create them.
 func (p *Program) WithKafka(ctx context.Context, work func(*settings.Settings, *kafka.Cluster) error) error {
-	return p.runOnKafka(ctx, backend.ExistingKafka, work)
+	return p.runOnKafka(ctx, backend.OpenExistingKafka, work)
 }
 
 // WithNewKafka is WithKafka, and creates the embedded broker if it does not exist.
 func (p *Program) WithNewKafka(ctx context.Context, work func(*settings.Settings, *kafka.Cluster) error) error {
-	return p.runOnKafka(ctx, backend.SharedKafka, work)
+	return p.runOnKafka(ctx, backend.OpenSharedKafka, work)
 }
 
 type openKafka func(context.Context, *settings.Settings, *slog.Logger) (*kafka.Cluster, func() error, error)

@@ -4,4 +4,13 @@
 //
 // Commands work with or without a running server on the same data directory. They write results to stdout, everything else to stderr, and return
 // errors: Program.Run prints them and chooses the exit code.
+//
+// # Files
+//
+// Read cli.go.
+//
+//   - cli.go, signal.go: a program, its exit codes, signals
+//   - settings.go, backend.go: settings, and the stores and Kafka of commands that work on them
+//   - client.go, http.go, server.go: commands that talk to a server
+//   - table.go, progress.go, timearg.go: output and arguments
 package cli

@@ -80,7 +80,7 @@ func ReadSecret(in io.Reader, name string) (string, error) {
 func NewLogger(w io.Writer, s *settings.Log) (*slog.Logger, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(s.Level)); err != nil {
-		return nil, err // settings.Validate rejects it before
+		return nil, err // Settings.Validate rejects it before
 	}
 	options := &slog.HandlerOptions{Level: level}
 	if s.Format == "json" {

@@ -78,7 +78,7 @@ func (e *Env) OpenKafka() *kafka.Cluster {
 		e.T.Fatal(err)
 	}
 	s.DataDir = e.Dir
-	cluster, closeKafka, err := backend.Kafka(e.T.Context(), s, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
+	cluster, closeKafka, err := backend.OpenKafka(e.T.Context(), s, nil, prometheus.NewRegistry(), slog.New(slog.DiscardHandler))
 	if err != nil {
 		e.T.Fatal(err)
 	}

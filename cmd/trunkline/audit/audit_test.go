@@ -38,7 +38,7 @@ func TestVerify(t *testing.T) {
 	w.MustRun("audit", "verify", "--head", head)
 	w.MustFail(cli.ExitUsage, "--head is SEQ:HASH", "audit", "verify", "--head", "1")
 
-	db, err := backend.Database(t.Context(), s, program.ToolLog())
+	db, err := backend.OpenDatabase(t.Context(), s, program.ToolLog())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func cdrReindex(p *cli.Program) *cobra.Command {
 }
 
 func reindex(p *cli.Program, ctx context.Context, s *settings.Settings, cluster *kafka.Cluster) (err error) {
-	db, err := backend.ExistingDatabase(ctx, s, p.ToolLog())
+	db, err := backend.OpenExistingDatabase(ctx, s, p.ToolLog())
 	if err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func callRecordsOf(w *clitest.Env, s *settings.Settings, account string) int {
 func callRecords(w *clitest.Env, s *settings.Settings, f cdrindex.Filter) int {
 	w.T.Helper()
 	p := &cli.Program{Err: &bytes.Buffer{}}
-	db, err := backend.Database(w.T.Context(), s, p.ToolLog())
+	db, err := backend.OpenDatabase(w.T.Context(), s, p.ToolLog())
 	if err != nil {
 		w.T.Fatal(err)
 	}

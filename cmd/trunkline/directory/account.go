@@ -155,5 +155,5 @@ func purgeNow(p *cli.Program, ctx context.Context, stores cli.Stores, purged bac
 	if err != nil {
 		return err
 	}
-	return purge.PurgeNow(ctx, id)
+	return purge.RunNow(ctx, id)
 }

@@ -79,7 +79,7 @@ func TestDeletingAnAccountNowPurgesEveryTable(t *testing.T) {
 
 	s := settings.Default()
 	s.DataDir = w.Dir
-	db, err := backend.Database(t.Context(), s, (&cli.Program{Err: os.Stderr}).ToolLog())
+	db, err := backend.OpenDatabase(t.Context(), s, (&cli.Program{Err: os.Stderr}).ToolLog())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestDeletingAnAccountNowPurgesTheConfigurationOfItsQueues(t *testing.T) {
 	for _, id := range []string{"gone", "stays"} {
 		w.MustRun("account", "create", id, "--domain", id+".example", "--id", id)
 	}
-	cluster, closeKafka, err := backend.SharedKafka(t.Context(), s, (&cli.Program{Err: os.Stderr}).ToolLog())
+	cluster, closeKafka, err := backend.OpenSharedKafka(t.Context(), s, (&cli.Program{Err: os.Stderr}).ToolLog())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -131,7 +131,7 @@ func service(w *clitest.Env) (*encryption.Service, *recording.Service) {
 	p := &cli.Program{Err: io.Discard, Env: []string{"TRUNKLINE_DATA_DIR=" + w.Dir}}
 	s, err := p.Settings()
 	check(w.T, err)
-	db, err := backend.Database(w.T.Context(), s, p.ToolLog())
+	db, err := backend.OpenDatabase(w.T.Context(), s, p.ToolLog())
 	check(w.T, err)
 	w.T.Cleanup(func() { check(w.T, db.Close()) })
 	keys, err := backend.MasterKeys(s)

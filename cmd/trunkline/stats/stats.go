@@ -60,7 +60,7 @@ func rebuild(p *cli.Program, ctx context.Context, from time.Time) (err error) {
 	if err != nil {
 		return err
 	}
-	db, err := backend.ExistingDatabase(ctx, s, p.ToolLog())
+	db, err := backend.OpenExistingDatabase(ctx, s, p.ToolLog())
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func TestRebuildWithoutEvents(t *testing.T) {
 func TestRebuildBesideAServerGivesTheSameReport(t *testing.T) {
 	w := newEnv(t)
 	s := w.Serve()
-	cluster, closeKafka, err := backend.SharedKafka(t.Context(), s, toolLog().ToolLog())
+	cluster, closeKafka, err := backend.OpenSharedKafka(t.Context(), s, toolLog().ToolLog())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestRebuildBesideAServerGivesTheSameReport(t *testing.T) {
 	if err := producer.Produce(t.Context(), records...); err != nil {
 		t.Fatal(err)
 	}
-	db, err := backend.Database(t.Context(), s, toolLog().ToolLog())
+	db, err := backend.OpenDatabase(t.Context(), s, toolLog().ToolLog())
 	if err != nil {
 		t.Fatal(err)
 	}

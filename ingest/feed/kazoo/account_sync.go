@@ -22,8 +22,14 @@ const (
 
 // Directory has the accounts. *identity.Service implements it.
 type Directory interface {
+	// Tree returns the current account tree.
 	Tree() *identity.Tree
+	// CreateAccount creates an account. Its id, name and domain must not be the id, name or domain
+	// of another account, because each of them identifies one account.
 	CreateAccount(ctx context.Context, n identity.NewAccount) (identity.Account, error)
+	// UpdateAccount renames an account, changes its domain and moves it with all accounts below it.
+	// The rules of CreateAccount apply. The hashes of phones' passwords include the domain, so
+	// these passwords must be set again after a change of the domain.
 	UpdateAccount(ctx context.Context, id string, u identity.AccountUpdate) (identity.Account, error)
 }
 

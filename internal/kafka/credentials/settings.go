@@ -13,7 +13,7 @@ type Settings struct {
 	Username  string         `yaml:"username" doc:"user name, of plain and scram"`
 	Password  setting.Secret `yaml:"password" doc:"password, of plain and scram"`
 
-	PasswordFile string `yaml:"password_file" doc:"file that holds the password; read again for each connection"`
+	PasswordFile string `yaml:"password_file" file:"text" doc:"file that holds the password; read again for each connection"`
 	AWSRegion    string `yaml:"aws_region" doc:"of aws-msk-iam: region of the cluster; empty: as the AWS SDK finds it (AWS_REGION, profile)"`
 	OAuth        OAuth  `yaml:"oauth"`
 }
@@ -21,7 +21,7 @@ type Settings struct {
 // OAuth configures the tokens of oauthbearer: from a file, or from a token endpoint
 // with the client credentials grant.
 type OAuth struct {
-	TokenFile    string         `yaml:"token_file" doc:"file that holds a token and is kept fresh by another program, as a projected service account token of Kubernetes; read again for each login"`
+	TokenFile    string         `yaml:"token_file" file:"text" doc:"file that holds a token and is kept fresh by another program, as a projected service account token of Kubernetes; read again for each login"`
 	TokenURL     string         `yaml:"token_url" doc:"token endpoint of the identity provider, https"`
 	ClientID     string         `yaml:"client_id" doc:"client id at token_url"`
 	ClientSecret setting.Secret `yaml:"client_secret" doc:"client secret at token_url"`

@@ -25,4 +25,15 @@
 // file in the directory, the broker deletes the oldest records, read or not, of the
 // largest partitions, but keeps an eighth of the limit for topics that are not compacted;
 // on a full disk it rejects writes.
+//
+// # Files
+//
+// Read broker.go.
+//
+//   - broker.go, settings.go, metrics.go, lock.go: the broker on the data directory; settings and
+//     metrics
+//   - listener.go, socket.go, checked_conn.go: connections, and what is checked of their requests
+//   - durability.go, pause.go: nothing is acknowledged before it is on disk
+//   - trim.go, compact.go: the bounds of the folder
+//   - epochs.go, truncated_segment.go: what a start after a crash repairs
 package embedded

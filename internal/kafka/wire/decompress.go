@@ -14,7 +14,7 @@ import (
 )
 
 // Compressed batches are decompressed in pieces, into a window with the records of one
-// call of Reader.Read, so that the claimed decompressed size costs no memory.
+// call of kafka.Reader.Read, so that the claimed decompressed size costs no memory.
 const (
 	minWindow = 64 << 10
 	maxWindow = 1 << 20

@@ -8,32 +8,32 @@ import (
 	"trunkline/internal/freeport"
 )
 
-// cable is a TCP proxy to a server that can stall or reset its connections.
-type cable struct {
+// faultyProxy is a TCP proxy to a server that can stall or reset its connections.
+type faultyProxy struct {
 	address string // of the proxy
 	server  string // address of the server
 
 	mu    sync.Mutex
 	moves *sync.Cond
-	state cableState
+	state proxyState
 	conns map[net.Conn]struct{}
 }
 
-type cableState int
+type proxyState int
 
 const (
-	plugged cableState = iota
-	pulled             // stalls: passes no bytes, keeps the connections open
-	severed            // resets connections and refuses new ones
+	passing   proxyState = iota
+	stalled              // stalls: passes no bytes, keeps the connections open
+	resetting            // resets connections and refuses new ones
 )
 
-func newCable(t testing.TB, server string) *cable {
+func newFaultyProxy(t testing.TB, server string) *faultyProxy {
 	t.Helper()
 	listener, err := net.Listen("tcp4", freeport.Address(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cable{address: listener.Addr().String(), server: server, conns: map[net.Conn]struct{}{}}
+	c := &faultyProxy{address: listener.Addr().String(), server: server, conns: map[net.Conn]struct{}{}}
 	c.moves = sync.NewCond(&c.mu)
 	var working sync.WaitGroup
 	working.Go(func() {
@@ -47,17 +47,17 @@ func newCable(t testing.TB, server string) *cable {
 	})
 	t.Cleanup(func() {
 		_ = listener.Close()
-		c.setState(severed)
+		c.setState(resetting)
 		working.Wait()
 	})
 	return c
 }
 
-func (c *cable) setState(s cableState) {
+func (c *faultyProxy) setState(s proxyState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.state = s
-	if s == severed {
+	if s == resetting {
 		for conn := range c.conns {
 			_ = conn.(*net.TCPConn).SetLinger(0)
 			_ = conn.Close()
@@ -66,17 +66,17 @@ func (c *cable) setState(s cableState) {
 	c.moves.Broadcast()
 }
 
-// canPass waits while the cable is pulled and reports whether the connection still exists.
-func (c *cable) canPass() bool {
+// canPass waits while the cable is stalled and reports whether the connection still exists.
+func (c *faultyProxy) canPass() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for c.state == pulled {
+	for c.state == stalled {
 		c.moves.Wait()
 	}
-	return c.state == plugged
+	return c.state == passing
 }
 
-func (c *cable) track(conn net.Conn) (forget func()) {
+func (c *faultyProxy) track(conn net.Conn) (forget func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.conns[conn] = struct{}{}
@@ -88,7 +88,7 @@ func (c *cable) track(conn net.Conn) (forget func()) {
 	}
 }
 
-func (c *cable) forward(near net.Conn) {
+func (c *faultyProxy) forward(near net.Conn) {
 	defer c.track(near)()
 	if !c.canPass() {
 		return
@@ -109,7 +109,7 @@ func (c *cable) forward(near net.Conn) {
 	both.Wait()
 }
 
-func (c *cable) copy(to, from net.Conn) {
+func (c *faultyProxy) copy(to, from net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
