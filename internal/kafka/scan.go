@@ -17,17 +17,18 @@ func (c *Cluster) Scan(ctx context.Context, topic string, partition int, from, t
 
 // ScanCompacted calls each for the records of a partition of a compacted topic, in
 // order, from offset from to its end, and returns the offset of the end. It skips
-// damaged records. It calls reset before the first record, and before each restart of
-// the scan: if the log was compacted during the scan, unread records may have moved
-// beyond the end. A record is valid during its call only.
+// damaged records. It calls reset before the first record. If the log was compacted during
+// the scan, unread records may have moved beyond the end: the scan goes on behind it, and does
+// not begin again, which it would do until the compaction has ended. A record is valid during
+// its call only.
 func (c *Cluster) ScanCompacted(ctx context.Context, topic string, partition int, from int64, reset func(), each func(*Record)) (end int64, err error) {
+	reset()
 	for {
-		reset()
 		first, end, err := c.Offsets(ctx, topic, partition)
 		if err != nil {
 			return 0, err
 		}
-		from := max(first, from)
+		from = max(first, from)
 		if from >= end {
 			return end, nil
 		}
@@ -38,6 +39,7 @@ func (c *Cluster) ScanCompacted(ctx context.Context, topic string, partition int
 		if err != nil || firstNow <= from {
 			return end, err
 		}
+		from = end // what was deleted unread has been written again, before it was deleted
 	}
 }
 

@@ -306,7 +306,10 @@ func TestACompactionThatLastsDoesNotHoldBackTrimming(t *testing.T) {
 			}
 		}
 	}
-	await("the compaction begins", compacting)
+	await("the compaction begins", func() bool {
+		writeBatch(t, a, "big", 0, 1000) // the trimmer looks again after writes
+		return compacting()
+	})
 	for range 40 {
 		writeBatch(t, a, "big", 0, 512<<10)
 	}
