@@ -42,6 +42,7 @@ type durability struct {
 
 	// Used by one round at a time.
 	closed     bool
+	buffers    readBuffers
 	records    []byte                     // for the journal
 	unsynced   map[*partitionLog]struct{} // with bytes in the journal's current file
 	checkpoint chan struct{}              // closed when the files with bytes in the journal's other file are synced
@@ -180,6 +181,9 @@ func (d *durability) recover(dir string, journalSize int64) error {
 	}
 	if err := os.MkdirAll(filepath.Join(d.dir, partitionsName), 0o755); err != nil {
 		return fmt.Errorf("making the log's directory: %w", err)
+	}
+	if err := repairIndexes(d.dir); err != nil {
+		return err
 	}
 	if err := d.syncAll(); err != nil {
 		return err

@@ -151,3 +151,33 @@ func TestATruncatedSegmentIsReported(t *testing.T) {
 		t.Errorf("the log says\n%s", log.String())
 	}
 }
+
+// TestAJournalWithoutSpaceIsDoneWithout: kfake rejects what it has no space for, and accepts
+// batches again when there is some, which a failed sync would prevent.
+func TestAJournalWithoutSpaceIsDoneWithout(t *testing.T) {
+	b := openTopic(t, Config{})
+	var full atomic.Bool
+	b.durability.syncData = func(f *os.File) error {
+		if full.CompareAndSwap(true, false) {
+			return &os.PathError{Op: "write", Path: f.Name(), Err: syscall.ENOSPC}
+		}
+		return syncData(f)
+	}
+	var segmentSynced atomic.Bool
+	b.durability.fsync = func(f *os.File) error {
+		if strings.HasSuffix(f.Name(), segmentSuffix) {
+			segmentSynced.Store(true)
+		}
+		return f.Sync()
+	}
+	full.Store(true)
+	if err := tryWrite(t, b, "t"); err != nil || b.Err() != nil {
+		t.Fatalf("without space for the journal: %v, %v", err, b.Err())
+	}
+	if !segmentSynced.Load() {
+		t.Error("the batch is in neither the journal nor a synced segment")
+	}
+	if err := tryWrite(t, b, "t"); err != nil {
+		t.Errorf("after that: %v", err)
+	}
+}

@@ -67,7 +67,7 @@ func openJournal(dir string, size int64, fsync func(*os.File) error) (*journal, 
 // clear removes all records. The log's files must be synced.
 func (j *journal) clear() error {
 	for _, f := range j.files {
-		if _, err := f.WriteAt(make([]byte, journalHeader), 0); err != nil {
+		if err := f.Truncate(0); err != nil {
 			return fmt.Errorf("clearing the journal: %w", err)
 		}
 		if err := j.fsync(f); err != nil {
@@ -79,10 +79,20 @@ func (j *journal) clear() error {
 	return nil
 }
 
-// switchFile continues with the other file, whose records are overwritten from now on.
-func (j *journal) switchFile() {
+// switchFile continues with the other file, whose records are overwritten from now on. They are
+// made invalid first: if only the first of them were left, a replay would cut a file of the
+// log there, and not write what came after.
+func (j *journal) switchFile() error {
+	f := j.files[(j.generation+1)%2]
+	if _, err := f.WriteAt(make([]byte, journalHeader), 0); err != nil {
+		return fmt.Errorf("writing the journal: %w", err)
+	}
+	if err := j.fsync(f); err != nil {
+		return fmt.Errorf("syncing the journal: %w", err)
+	}
 	j.generation++
 	j.end = 0
+	return nil
 }
 
 // isNearlyFull reports whether it is time to continue with the other file, if that is free.

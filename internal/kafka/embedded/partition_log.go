@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // partitionLog is the directory of one partition: segment files, each named by its
@@ -23,7 +24,8 @@ type partitionLog struct {
 	name string // of the partition's directory below it
 
 	// What was read for the journal; used by one round at a time.
-	base        int64 // of the segment that is read; -1: none yet
+	base        int64    // of the segment that is read; -1: none yet
+	folder      *os.File // the partition's directory
 	segment     *os.File
 	index       *os.File
 	segmentRead int64 // bytes
@@ -67,21 +69,21 @@ const (
 
 // appendRecords appends to the records of the journal what was appended to the partition's
 // files since the last call.
-func (l *partitionLog) appendRecords(records []byte, generation uint64) ([]byte, error) {
+func (l *partitionLog) appendRecords(records []byte, generation uint64, buffers *readBuffers) ([]byte, error) {
 	before := len(records)
 	for {
 		opened, err := l.open()
 		if err != nil || !opened {
 			return records, err
 		}
-		if records, err = l.appendSegment(records, generation); err != nil {
+		if records, err = l.appendSegment(records, generation, buffers); err != nil {
 			return records, fmt.Errorf("reading %s: %w", l.segment.Name(), err)
 		}
 		if len(records) == before && l.isReplaced() {
 			l.restart()
 			continue
 		}
-		if l.next == l.base || !l.hasSegment(l.next) {
+		if l.next == l.base || !l.continues() {
 			return records, nil
 		}
 		l.startSegment(l.next)
@@ -110,7 +112,10 @@ func (l *partitionLog) open() (bool, error) {
 	}
 
 	var err error
-	l.segment, err = os.Open(filepath.Join(l.path(), segmentName(l.base)))
+	l.folder, err = os.Open(l.path())
+	if err == nil {
+		l.segment, err = os.Open(filepath.Join(l.path(), segmentName(l.base)))
+	}
 	if err == nil {
 		l.index, err = os.Open(filepath.Join(l.path(), indexName(l.base)))
 	}
@@ -125,12 +130,12 @@ func (l *partitionLog) open() (bool, error) {
 
 // close closes the files until they are read again.
 func (l *partitionLog) close() {
-	for _, f := range []*os.File{l.segment, l.index} {
+	for _, f := range []*os.File{l.folder, l.segment, l.index} {
 		if f != nil {
 			f.Close() // only read
 		}
 	}
-	l.segment, l.index = nil, nil
+	l.folder, l.segment, l.index = nil, nil, nil
 }
 
 // startSegment continues with the beginning of a segment.
@@ -147,6 +152,12 @@ func (l *partitionLog) hasSegment(base int64) bool {
 	return err == nil
 }
 
+// continues reports whether the segment after the open one exists. It is asked in every round,
+// so it spares the kernel the way from the root.
+func (l *partitionLog) continues() bool {
+	return syscall.Faccessat(int(l.folder.Fd()), segmentName(l.next), 0, 0) == nil
+}
+
 // isReplaced reports whether the open segment is another file than that of its name, as
 // after the topic was deleted and created again.
 func (l *partitionLog) isReplaced() bool {
@@ -160,8 +171,8 @@ func (l *partitionLog) isReplaced() bool {
 
 // appendSegment appends records of the batches that were appended to the open segment, and of
 // their entries in the index.
-func (l *partitionLog) appendSegment(records []byte, generation uint64) ([]byte, error) {
-	entries, err := readFrom(l.index, l.indexRead, 1<<10)
+func (l *partitionLog) appendSegment(records []byte, generation uint64, buffers *readBuffers) ([]byte, error) {
+	entries, err := readFrom(l.index, l.indexRead, &buffers.index)
 	if err != nil {
 		return records, err
 	}
@@ -171,7 +182,7 @@ func (l *partitionLog) appendSegment(records []byte, generation uint64) ([]byte,
 	}
 	entries = entries[:count*indexEntrySize]
 
-	content, err := readFrom(l.segment, l.segmentRead, 16<<10)
+	content, err := readFrom(l.segment, l.segmentRead, &buffers.segment)
 	if err != nil {
 		return records, err
 	}
@@ -189,20 +200,31 @@ func (l *partitionLog) appendSegment(records []byte, generation uint64) ([]byte,
 	return records, nil
 }
 
-// readFrom reads a file from a position to its end, of which about size bytes are expected.
-func readFrom(f *os.File, position int64, size int) ([]byte, error) {
-	b := make([]byte, size)
+// readBuffers are reused from one round to the next.
+type readBuffers struct{ index, segment []byte }
+
+const minReadBuffer = 4 << 10
+
+// readFrom reads a file from a position to its present end. What it returns is valid until the
+// buffer is used again.
+func readFrom(f *os.File, position int64, buffer *[]byte) ([]byte, error) {
+	if len(*buffer) == 0 {
+		*buffer = make([]byte, minReadBuffer)
+	}
 	read := 0
 	for {
-		n, err := f.ReadAt(b[read:], position+int64(read))
-		read += n
-		if errors.Is(err, io.EOF) {
-			return b[:read], nil
+		n, err := syscall.Pread(int(f.Fd()), (*buffer)[read:], position+int64(read))
+		if errors.Is(err, syscall.EINTR) {
+			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, &os.PathError{Op: "pread", Path: f.Name(), Err: err}
 		}
-		b = append(b, make([]byte, len(b))...)
+		read += n
+		if read < len(*buffer) {
+			return (*buffer)[:read], nil
+		}
+		*buffer = append(*buffer, make([]byte, len(*buffer))...)
 	}
 }
 

@@ -126,6 +126,9 @@ func (d *disk) leave(t *testing.T, dir, to string, random *rand.Rand) {
 // there, or not, or is garbage, and the file may end anywhere after its old end.
 func leftOf(synced, now []byte, random *rand.Rand) []byte {
 	const sector = 512
+	if len(now) < len(synced) { // cut, and that is not synced
+		return [][]byte{synced, now}[random.IntN(2)]
+	}
 	left := append([]byte(nil), now[:len(synced)+random.IntN(len(now)-len(synced)+1)]...)
 	kind := 0
 	for i := range left {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -42,14 +43,17 @@ func (d *durability) runRound() error {
 // them, and syncs the journal.
 func (d *durability) writeJournal(logs []*partitionLog) error {
 	if d.journal.isNearlyFull() && d.isCheckpointDone() {
-		d.startCheckpoint()
+		err := d.startCheckpoint()
+		if err != nil && !errors.Is(err, syscall.ENOSPC) { // without space the current file is filled
+			return err
+		}
 	}
 
 	d.records = d.records[:0]
 	for _, l := range logs {
 		before := len(d.records)
 		var err error
-		d.records, err = l.appendRecords(d.records, d.journal.generation)
+		d.records, err = l.appendRecords(d.records, d.journal.generation, &d.buffers)
 		if len(d.records) > before {
 			d.unsynced[l] = struct{}{}
 		}
@@ -64,18 +68,24 @@ func (d *durability) writeJournal(logs []*partitionLog) error {
 	if !d.journal.fits(len(d.records)) { // large batches, or a disk on which a checkpoint takes long
 		return d.syncUnsynced()
 	}
-	return d.journal.write(d.records)
+	err := d.journal.write(d.records)
+	if errors.Is(err, syscall.ENOSPC) { // kfake, which could still write these batches, rejects the next ones
+		return d.syncUnsynced()
+	}
+	return err
 }
 
 // startCheckpoint syncs the files that have bytes in the journal's current file, and
 // continues with the other one. Its own files must be synced.
-func (d *durability) startCheckpoint() {
+func (d *durability) startCheckpoint() error {
+	if err := d.journal.switchFile(); err != nil {
+		return err
+	}
 	logs := d.unsynced
 	for l := range logs {
 		l.close()
 	}
 	d.unsynced = map[*partitionLog]struct{}{}
-	d.journal.switchFile()
 
 	done := make(chan struct{})
 	d.checkpoint = done
@@ -83,6 +93,7 @@ func (d *durability) startCheckpoint() {
 		defer close(done)
 		_ = d.recordError(d.syncLogs(logs)) // the next round returns it
 	}()
+	return nil
 }
 
 func (d *durability) isCheckpointDone() bool {
