@@ -364,8 +364,13 @@ func TestASIPCallEndsAsTheProviderWishes(t *testing.T) {
 
 // A PBX forwards a number to a provider's address: the provider receives the number.
 func TestTheNumberDialledIsTold(t *testing.T) {
-	header := func(name, value string) func(*sip.OutgoingCall) {
-		return func(c *sip.OutgoingCall) { c.Headers = append(c.Headers, sip.Header{Name: name, Value: value}) }
+	header := func(name, value string, more ...string) func(*sip.OutgoingCall) {
+		return func(c *sip.OutgoingCall) {
+			c.Headers = append(c.Headers, sip.Header{Name: name, Value: value})
+			for i := 0; i < len(more); i += 2 {
+				c.Headers = append(c.Headers, sip.Header{Name: more[i], Value: more[i+1]})
+			}
+		}
 	}
 	for i, c := range []struct {
 		name           string
@@ -379,6 +384,8 @@ func TestTheNumberDialledIsTold(t *testing.T) {
 		{"P-Called-Party-ID", header("P-Called-Party-ID", `<sip:0305551212@pbx.example>`), "+4930123456", "+49305551212"},
 		{"Diversion", header("Diversion", `<sip:0305551212@pbx.example>;reason=unconditional`), "+4930123456", "+49305551212"},
 		{"History-Info", header("History-Info", `<sip:+49305551212@pbx.example>;index=1,<sip:ai-prov1@here>;index=1.1`), "+4930123456", "+49305551212"},
+		{"X-Dialled-Number", header("X-Dialled-Number", "+49305551212"), "+4930123456", "+49305551212"},
+		{"the provider's own address before another", header("P-Called-Party-ID", `<sip:ai-prov1@here>`, "Diversion", `<tel:+49305551212>`), "+4930123456", "+49305551212"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -23,9 +23,9 @@ type Deps struct {
 	ChannelLogins ChannelLogins // required with Channel
 	Encryption    Encryption
 	Recordings    Recordings
-	Reports       Reports // requires Audit
-	Figures       FigureReports
-	QueueConfigs  QueueConfigs // requires Audit
+	Reports       Reports       // requires Audit
+	Figures       FigureReports // requires Audit
+	QueueConfigs  QueueConfigs  // requires Audit
 	Audit         AuditLog
 	Calls         Calls
 	Webhooks      Webhooks
@@ -60,7 +60,7 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	if deps.Auth == nil {
 		return nil, errors.New("api: Auth is missing")
 	}
-	if (deps.Reports != nil || deps.QueueConfigs != nil) && deps.Audit == nil {
+	if (deps.Reports != nil || deps.Figures != nil || deps.QueueConfigs != nil) && deps.Audit == nil {
 		return nil, errors.New("api: Audit is missing")
 	}
 	if (deps.Channel == nil) != (deps.ChannelLogins == nil) {
@@ -81,9 +81,13 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	if deps.Tracer != nil {
 		a.echo.Use(a.withSpan)
 	}
-	a.echo.Use(a.withAccessLog, a.withMetrics, withSecurityHeaders, a.withErrorResponse, rejectExtraSlashes, withDecodedParams, a.withBodyLease)
+	origins := newOrigins(config.AllowedOrigins, log)
+	a.echo.Use(a.withAccessLog, a.withMetrics, withSecurityHeaders, a.withErrorResponse, origins.withOrigin, rejectExtraSlashes, withDecodedParams, a.withBodyLease)
 	for _, r := range routes {
 		handle := withScope(r.scope, r.handle)
+		if !r.anyQuery {
+			handle = withKnownQuery(r.query, handle)
+		}
 		if !r.noTimeout && !r.longLived {
 			handle = withTimeout(handle)
 		}

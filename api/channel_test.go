@@ -76,7 +76,6 @@ func TestChannelLoginFilters(t *testing.T) {
 		{"an account that is not", `"account_ids":["'; --"]`, "account_ids[0]", "unknown_account"},
 		{"an unknown type", `"event_types":["AGENT_LOGIN","NOPE"]`, "event_types[1]", "unknown_type"},
 		{"no array", `"account_ids":"demo"`, "account_ids", "wrong_type"},
-		{"null", `"event_types":null`, "event_types", "wrong_type"},
 		{"no strings", `"event_types":["AGENT_LOGIN",1]`, "event_types[1]", "wrong_type"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -88,6 +87,19 @@ func TestChannelLoginFilters(t *testing.T) {
 		})
 	}
 	e.want(200, "POST", channelAPI+"/login", nil, strings.TrimSuffix(loginBody("alice"), "}")+`,"account_ids":[],"event_types":[]}`, nil)
+}
+
+// In the two logins null means absent, and the domain may be absent where one user has the name.
+func TestLoginsTakeNullAsAbsent(t *testing.T) {
+	e := newEnv(t)
+	const nulls = `{"username":"alice","password":"` + password + `","domain":null,"otp":null,"account_ids":null,"event_types":null,"queue_ids":null,"agent_ids":null,"call_ids":null,"names":null}`
+	for _, prefix := range []string{channelAPI, channelSocket} {
+		e.want(200, "POST", prefix+"/login", nil, nulls, nil)
+		e.want(400, "POST", prefix+"/login", nil, strings.Replace(nulls, `"names":null`, `"names":[null]`, 1), nil)
+		e.want(400, "POST", prefix+"/login", nil, strings.Replace(nulls, `"domain":null`, `"domain":""`, 1), nil)
+	}
+	e.want(200, "POST", "/ucp/v2/login", nil, `{"username":"alice","password":"`+password+`","domain":null,"otp":null}`, nil)
+	e.want(200, "POST", "/ucp/v2/login", nil, `{"username":"alice","password":"`+password+`"}`, nil)
 }
 
 func TestHealthAndStats(t *testing.T) {

@@ -1,9 +1,12 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -53,7 +56,7 @@ func TestDescriptionsAreServed(t *testing.T) {
 	e := newEnv(t)
 	for path, contentType := range map[string]string{
 		"/openapi.yaml": "application/yaml", "/asyncapi.yaml": "application/yaml",
-		"/schemas/cc_evt.json": "application/schema+json", "/schemas/cdr.json": "application/schema+json", "/schemas/cc_state.json": "application/schema+json", "/schemas/cc_stats.json": "application/schema+json", "/schemas/cc_queues.json": "application/schema+json", "/schemas/cc_accounts.json": "application/schema+json", "/schemas/audit.json": "application/schema+json", "/schemas/generic.json": "application/schema+json", "/schemas/facts.json": "application/schema+json",
+		"/schemas/cc_evt.json": "application/schema+json", "/schemas/cdr.json": "application/schema+json", "/schemas/cc_state.json": "application/schema+json", "/schemas/cc_stats.json": "application/schema+json", "/schemas/cc_queues.json": "application/schema+json", "/schemas/cc_accounts.json": "application/schema+json", "/schemas/audit.json": "application/schema+json", "/schemas/generic.json": "application/schema+json", "/schemas/call_event.json": "application/schema+json", "/schemas/agent_state_event.json": "application/schema+json", "/schemas/facts.json": "application/schema+json",
 	} {
 		w := e.want(200, "GET", path, nil, "", nil)
 		want, err := descriptions.ReadFile(strings.TrimPrefix(path, "/"))
@@ -189,6 +192,63 @@ func TestMessagesAreWhatTheirSchemaSays(t *testing.T) {
 	}
 }
 
+// The goldens of every format with a call event are what the schema of the specified shape
+// says, and so are those of agents' states; normalizer/testdata/stories has the members alone.
+func TestCallEventsOfEveryPlatformAreWhatTheSpecificationSays(t *testing.T) {
+	schemas := map[event.Type]*jsonschema.Schema{event.QueueCall: schema(t, "call_event.json"), event.AgentState: schema(t, "agent_state_event.json")}
+	seen := map[string]int{}
+	goldens, err := filepath.Glob("../format/*/testdata/*/*.want.jsonl")
+	must(t, err)
+	for _, file := range goldens {
+		if strings.HasSuffix(file, "svc.cc/vocabulary.want.jsonl") { // the source's own members, of which some are not whole
+			continue
+		}
+		text, err := os.ReadFile(file)
+		must(t, err)
+		for line := range bytes.Lines(text) {
+			var m struct {
+				Type     event.Type
+				Metadata struct{ Facts *event.Facts }
+			}
+			if json.Unmarshal(line, &m) != nil || schemas[m.Type] == nil || m.Metadata.Facts == nil { // a dead letter, a call record
+				continue
+			}
+			if err := validateText(t, schemas[m.Type], line); err != nil {
+				t.Errorf("%s: %v\n%s", file, err, line)
+			}
+			seen[string(m.Type)+" "+filepath.Base(filepath.Dir(file))]++
+		}
+	}
+	for _, of := range []string{"freeswitch.callcenter", "asterisk.ami", "kazoo.acdc", "kazoo.qubicle", "svc.cc", "generic", "freeswitch.resync"} {
+		if seen[string(event.QueueCall)+" "+of] == 0 || seen[string(event.AgentState)+" "+of] == 0 {
+			t.Errorf("%s: no golden of both types: %v", of, seen)
+		}
+	}
+
+	stories, err := filepath.Glob("../normalizer/testdata/stories/*.want.jsonl")
+	must(t, err)
+	for _, file := range stories {
+		text, err := os.ReadFile(file)
+		must(t, err)
+		for line := range bytes.Lines(text) {
+			m := event.Message{ID: event.NextID(0, 1_795_169_706_190, 3), Type: event.QueueCall, AccountID: "acme", Timestamp: 1, Data: bytes.TrimSpace(line),
+				Metadata: event.Metadata{Source: "s", OriginalFormat: "f", ProcessedAt: 1}}
+			if err := validateText(t, schemas[event.QueueCall], m.Append(nil)); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+		}
+	}
+	if len(stories) < 10 {
+		t.Errorf("%d stories", len(stories))
+	}
+	for _, wrong := range []string{`{}`, `{"Account-ID":"a","Queue-ID":null,"Type":"t","CDR":{},"customer_info":{},"history":[]}`} {
+		m := event.Message{ID: event.NextID(0, 1_795_169_706_190, 3), Type: event.QueueCall, AccountID: "acme", Data: []byte(wrong)}
+		if validateText(t, schemas[event.QueueCall], m.Append(nil)) == nil {
+			t.Errorf("the schema takes %s", wrong)
+		}
+	}
+}
+
 // The schema of the facts has the names and fields that there are, and no other.
 func TestTheSchemaOfTheFactsIsComplete(t *testing.T) {
 	text, err := descriptions.ReadFile("schemas/facts.json")
@@ -227,7 +287,7 @@ func TestStatesAreWhatTheirSchemaSays(t *testing.T) {
 		OriginationCallID: "o", Caller: "1", Callee: "2", State: event.Talking, Reason: "r", PreviousState: event.Waiting, PreviousSince: 1,
 		WaitMS: event.MillisOf(0), TalkMS: event.MillisOf(1), TimestampMS: 1_795_169_706_190}
 	full := state.Entry{AccountID: "demo", Kind: state.Call, ID: "c", EventID: id, Since: 1, Facts: facts, Source: "feed:pbx", Queues: []string{"q"}, AfterCall: event.Break, EnteredMS: 1, AnsweredMS: 2,
-		Leg: true, Ringing: []string{"1002"}, Contacts: []string{"sip:1"}, Known: &state.Known{Presence: event.Break, Reason: "r", Activity: event.ActivityRinging, Device: event.DeviceIdle,
+		Leg: true, Ringing: []string{"1002"}, History: &state.History{Steps: []state.Step{{Name: event.NameQueueCallOffered, AgentID: "1002", AgentName: "Ann", QueueID: "q"}}, Visit: "v"}, Contacts: []string{"sip:1"}, Known: &state.Known{Presence: event.Break, Reason: "r", Activity: event.ActivityRinging, Device: event.DeviceIdle,
 			Members: []state.Member{{QueueID: "q", InCall: true, Paused: true, Reason: "r", PausedSince: 1, WrapUpUntilMS: 1000}}, Calls: []state.AgentCall{{ID: "c", Ringing: true}}}}
 	least := state.Entry{AccountID: "demo", Kind: state.Agent, ID: "7", EventID: id, Facts: event.Facts{Name: event.NameAgentQueueJoin}}
 	position, begun := state.Position{EventID: id, Offset: 1, TopicID: "t", SourcePosition: "0:2", EventPosition: "0:1", Since: 2, StateOffset: 1, Incomplete: true}, state.Position{LeaderEpoch: -1}
@@ -378,8 +438,8 @@ func TestRowsAreWhatTheirSchemaSays(t *testing.T) {
 
 // recordSchema is the part of a schema that event.CDRFields says.
 type recordSchema struct {
-	Required   []string                         `yaml:"required"`
-	Properties map[string]struct{ Type string } `yaml:"properties"`
+	Required   []string                      `yaml:"required"`
+	Properties map[string]struct{ Type any } `yaml:"properties"`
 }
 
 func TestCallRecordFieldsAreDescribed(t *testing.T) {

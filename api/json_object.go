@@ -40,6 +40,8 @@ type jsonObject struct {
 	path   string         // of the object in the body, "" or ending in "."
 	faults *[]fault.Field
 	nested []*jsonObject
+
+	nullIsAbsent bool // see withoutNulls
 }
 
 // maxFaults is the maximum number of errors of a body that are reported.
@@ -47,6 +49,12 @@ const maxFaults = 100
 
 func newObject(raw jsonscan.Value) *jsonObject {
 	return &jsonObject{raw: raw, faults: new([]fault.Field)}
+}
+
+// withoutNulls returns the object; of it members that are null are as if they were absent.
+func (o *jsonObject) withoutNulls() *jsonObject {
+	o.nullIsAbsent = true
+	return o
 }
 
 // inner returns the nested object raw, which the body has at path.
@@ -69,6 +77,9 @@ func (o *jsonObject) lookUp(name string) (found jsonscan.Value) {
 			found = value
 		}
 	})
+	if o.nullIsAbsent && found.Kind() == jsonscan.Null {
+		return nil
+	}
 	return found
 }
 

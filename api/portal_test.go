@@ -89,7 +89,8 @@ func TestKeySet(t *testing.T) {
 	if !strings.HasPrefix(w.Header().Get("Cache-Control"), "public") {
 		t.Error("not cacheable")
 	}
-	if w = e.want(200, "POST", "/ucp/v2/login", nil, loginBody("bob"), nil); w.Header().Get("Cache-Control") != "no-store" {
+	w = e.want(200, "POST", "/ucp/v2/login", nil, loginBody("bob"), nil)
+	if w.Header().Get("Cache-Control") != "no-store" {
 		t.Error("tokens may be cached")
 	}
 }
@@ -127,9 +128,10 @@ func TestBadBodies(t *testing.T) {
 		{"broken type", "application/json; =", good, answer{415, "The Content-Type must be application/json", ""}},
 		{"another charset", "application/json; charset=utf-16", good, answer{415, "The Content-Type must be application/json", ""}},
 
-		{"nothing there", "", "{}", answer{400, invalidBody, "username:required,password:required,domain:required"}},
+		{"nothing there", "", "{}", answer{400, invalidBody, "username:required,password:required"}},
 		{"empty strings", "", `{"username":"","password":"p","domain":""}`, answer{400, invalidBody, "username:required,domain:required"}},
-		{"null members", "", `{"username":null,"password":"p","domain":"d"}`, answer{400, invalidBody, "username:wrong_type"}},
+		{"null members", "", `{"username":null,"password":"p","domain":null}`, answer{400, invalidBody, "username:required"}},
+		{"no domain, and no user", "", `{"username":"nobody","password":"p"}`, answer{401, "Wrong username, password or domain", ""}},
 		{"wrong types", "application/json", `{"username":1,"password":true,"domain":["d"]}`,
 			answer{400, invalidBody, "username:wrong_type,password:wrong_type,domain:wrong_type"}},
 		{"unknown members", "", `{"username":"u","password":"p","domain":"d","b":1,"a\r\nX: 1":{}}`,
@@ -178,7 +180,7 @@ func TestChangePassword(t *testing.T) {
 		return f
 	}
 	for _, c := range []struct{ current, next, field, code string }{
-		{"a wrong password", "another long password", "current", "wrong"},
+		{"a wrong password", "another long password, river", "current", "wrong"},
 		{password, "short", "new", "too_short"},
 		{password, "Sunshine", "new", "too_common"},
 		{password, strings.Repeat("a", 1025), "new", "too_long"},
@@ -187,7 +189,7 @@ func TestChangePassword(t *testing.T) {
 			t.Errorf("%.20q: %+v", c.next, f)
 		}
 	}
-	change(204, password, "another long password")
+	change(204, password, "another long password, river")
 	e.want(401, "POST", "/ucp/v2/logout", bearer(other.AccessToken), "", nil)
 	e.want(401, "POST", "/ucp/v2/login", nil, loginBody("alice"), nil)
 	e.want(401, "PUT", "/ucp/v2/password", nil, `{"current":"a","new":"b"}`, nil)

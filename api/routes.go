@@ -15,6 +15,10 @@ type route struct {
 	handle       echo.HandlerFunc
 	// scope is the scope that an API key needs; "" if no API key is accepted.
 	scope identity.Scope
+	// query has the names of the parameters in the query; any other is refused.
+	query []string
+	// anyQuery is true of pages and redirects whose query others write.
+	anyQuery bool
 	// noTimeout is true if the handler bounds its duration and requestTimeout does not
 	// apply.
 	noTimeout bool
@@ -38,9 +42,10 @@ func (a *API) routes() []route {
 		{method: http.MethodGet, path: "/asyncapi.json", handle: serveFileAsJSON("asyncapi.yaml")},
 		{method: http.MethodGet, path: "/schemas/:name", handle: serveSchema},
 	}
-	if board := a.config.Board; board != nil {
+	board := a.config.Board
+	if board != nil {
 		for _, path := range []string{"/", "/board/:file", "/docs", "/docs/events"} {
-			routes = append(routes, route{method: http.MethodGet, path: path, handle: echo.WrapHandler(board)})
+			routes = append(routes, route{method: http.MethodGet, path: path, handle: echo.WrapHandler(board), anyQuery: true})
 		}
 	}
 	if a.deps.Portal != nil {
@@ -64,7 +69,7 @@ func (a *API) routes() []route {
 	if a.deps.Ingest != nil {
 		i := ingestRoutes{a.deps.Ingest}
 		routes = append(routes,
-			route{method: http.MethodPost, path: "/api/v2/ingest/:format", handle: authorized(a.auth.authenticateAPIKey, i.handleAccept), scope: identity.ScopeIngest, noTimeout: true},
+			route{method: http.MethodPost, path: "/api/v2/ingest/:format", handle: authorized(a.auth.authenticateAPIKey, i.handleAccept), scope: identity.ScopeIngest, query: []string{"uuid"}, noTimeout: true},
 		)
 	}
 	if a.deps.Channel != nil {
@@ -91,7 +96,7 @@ func (a *API) routes() []route {
 		r := recordingRoutes{a.deps.Recordings, a.auth, a.config.StallTimeout}
 		const list, item = "/api/v2/recordings", "/api/v2/recordings/:" + paramRecording
 		routes = append(routes,
-			route{method: http.MethodGet, path: list, handle: authorized(r.account, r.handleList), scope: identity.ScopeRecordings},
+			route{method: http.MethodGet, path: list, handle: authorized(r.account, r.handleList), scope: identity.ScopeRecordings, query: pageParams},
 			route{method: http.MethodPut, path: item, handle: authorized(r.account, r.handleUpload), scope: identity.ScopeRecordings, noTimeout: true},
 			route{method: http.MethodGet, path: item, handle: authorized(r.account, r.handleDownload), scope: identity.ScopeRecordings, noTimeout: true},
 			route{method: http.MethodDelete, path: item, handle: authorized(r.account, r.handleDelete), scope: identity.ScopeRecordings},
@@ -101,19 +106,21 @@ func (a *API) routes() []route {
 	if a.deps.Reports != nil {
 		r := reportRoutes{a.deps.Reports, a.deps.Audit, withTimeout}
 		routes = append(routes,
-			route{method: http.MethodGet, path: "/api/v2/reports/cdrs", handle: authorized(a.auth.authenticateAccount, r.handleCalls), scope: identity.ScopeRead, noTimeout: true},
+			route{method: http.MethodGet, path: "/api/v2/reports/cdrs", handle: authorized(a.auth.authenticateAccount, r.handleCalls), scope: identity.ScopeRead, noTimeout: true,
+				query: []string{"startDate", "endDate", "origination_call_id", "interaction_id", "call_id", "from", "to", "page_size", "start_key", "format"}},
 		)
 	}
 	if a.deps.Figures != nil {
-		f := figureRoutes{a.deps.Figures, withTimeout}
+		f := figureRoutes{a.deps.Figures, a.deps.Audit, withTimeout}
 		routes = append(routes,
-			route{method: http.MethodGet, path: "/api/v2/reports/queues", handle: authorized(a.auth.authenticateAccount, f.report(figures.Queues, "queues.csv")), scope: identity.ScopeRead, noTimeout: true},
-			route{method: http.MethodGet, path: "/api/v2/reports/agents", handle: authorized(a.auth.authenticateAccount, f.report(figures.Agents, "agents.csv")), scope: identity.ScopeRead, noTimeout: true},
+			route{method: http.MethodGet, path: "/api/v2/reports/queues", handle: authorized(a.auth.authenticateAccount, f.report(figures.Queues, "queues.csv")), scope: identity.ScopeRead, query: append([]string{"queue_id"}, figureParams...), noTimeout: true},
+			route{method: http.MethodGet, path: "/api/v2/reports/agents", handle: authorized(a.auth.authenticateAccount, f.report(figures.Agents, "agents.csv")), scope: identity.ScopeRead, query: append([]string{"agent_id"}, figureParams...), noTimeout: true},
 		)
 	}
 	if a.deps.Audit != nil {
 		l := auditRoutes{a.deps.Audit}
-		routes = append(routes, route{method: http.MethodGet, path: "/api/v2/audit", handle: authorized(a.auth.authenticateAccountAdmin, l.handleList), scope: identity.ScopeRead})
+		routes = append(routes, route{method: http.MethodGet, path: "/api/v2/audit", handle: authorized(a.auth.authenticateAccountAdmin, l.handleList), scope: identity.ScopeRead,
+			query: []string{"startDate", "endDate", "actor", "action", "page_size", "start_key"}})
 	}
 	if a.deps.Webhooks != nil {
 		routes = append(routes, webhookRoutes{a.deps.Webhooks, a.auth}.routes()...)
@@ -149,7 +156,7 @@ func (a *API) aiRoutes() (routes []route) {
 		routes = append(routes, route{method: http.MethodPost, path: "/api/v2/ai_sessions", handle: authorized(a.auth.authenticateAny, s.handleAnnounce), scope: identity.ScopeCalls})
 	}
 	if a.deps.AIMedia != nil {
-		routes = append(routes, route{method: http.MethodGet, path: "/media/v1/:provider_id", handle: authorized(s.mediaCaller, s.handleSocket), scope: identity.ScopeCalls, longLived: true})
+		routes = append(routes, route{method: http.MethodGet, path: "/media/v1/:provider_id", handle: authorized(s.mediaCaller, s.handleSocket), scope: identity.ScopeCalls, query: []string{"token"}, longLived: true})
 	}
 	return routes
 }

@@ -29,7 +29,7 @@ type explainRoutes struct {
 }
 
 func (r explainRoutes) routes() []route {
-	return []route{{method: http.MethodGet, path: "/api/v2/events/:id/explain", handle: authorized(r.auth.authenticateAnyAdmin, r.handleGet), scope: identity.ScopeAdmin}}
+	return []route{{method: http.MethodGet, path: "/api/v2/events/:id/explain", handle: authorized(r.auth.authenticateAnyAdmin, r.handleGet), scope: identity.ScopeAdmin, query: []string{"client", "user"}}}
 }
 
 func (r explainRoutes) handleGet(c echo.Context, caller *identity.Principal) error {

@@ -47,7 +47,7 @@ func (r oidcRoutes) routes() []route {
 	return []route{
 		{method: http.MethodGet, path: "/auth/oidc", handle: r.handleDescribe},
 		{method: http.MethodGet, path: "/auth/oidc/start", handle: r.handleStart},
-		{method: http.MethodGet, path: oidc.CallbackPath, handle: r.handleCallback},
+		{method: http.MethodGet, path: oidc.CallbackPath, handle: r.handleCallback, anyQuery: true},
 		{method: http.MethodPost, path: "/auth/oidc/session", handle: r.handleSession},
 	}
 }

@@ -47,15 +47,18 @@ func (p portalRoutes) handleLogin(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+
+	body = body.withoutNulls()
 	var sent credentials
 	if p.portal.HasOIDC() && !hasPassword(body) {
-		if sent, err = requestCredentials(c.Request()); err != nil {
+		sent, err = requestCredentials(c.Request())
+		if err != nil {
 			return err
 		}
 	}
 	var login identity.Credentials
 	if sent.token == "" {
-		login = readCredentials(body, c)
+		login = readLogin(body, c)
 	}
 	if err := body.Err(invalidBody); err != nil {
 		return err
@@ -72,12 +75,21 @@ func (p portalRoutes) handleLogin(c echo.Context) error {
 	return writeSession(c, s)
 }
 
-// readCredentials reads the members of a login with a password.
+// readLogin reads the members of a login with a password, whose domain may be absent.
+func readLogin(body *jsonObject, c echo.Context) identity.Credentials {
+	return readCredentialsWith(requirement(body.Has("domain")), body, c)
+}
+
+// readCredentials reads the members of a request with a password that is no login.
 func readCredentials(body *jsonObject, c echo.Context) identity.Credentials {
+	return readCredentialsWith(required, body, c)
+}
+
+func readCredentialsWith(domain requirement, body *jsonObject, c echo.Context) identity.Credentials {
 	return identity.Credentials{
 		Username: body.String("username", required),
 		Password: body.String("password", required),
-		Domain:   body.String("domain", required),
+		Domain:   body.String("domain", domain),
 		OTP:      body.String("otp", optional),
 		Address:  c.RealIP(),
 	}

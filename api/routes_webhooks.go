@@ -39,7 +39,7 @@ type webhookRoutes struct {
 func (r webhookRoutes) routes() []route {
 	const item = webhooksPath + "/:id"
 	return []route{
-		{method: http.MethodGet, path: webhooksPath, handle: authorized(r.auth.authenticateAccountAdmin, r.handleList), scope: identity.ScopeAdmin},
+		{method: http.MethodGet, path: webhooksPath, handle: authorized(r.auth.authenticateAccountAdmin, r.handleList), scope: identity.ScopeAdmin, query: pageParams},
 		{method: http.MethodPost, path: webhooksPath, handle: authorized(r.auth.authenticateAccountAdmin, r.handleCreate), scope: identity.ScopeAdmin},
 		{method: http.MethodGet, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.handleGet), scope: identity.ScopeAdmin},
 		{method: http.MethodPut, path: item, handle: authorized(r.auth.authenticateAccountAdmin, r.handleUpdate), scope: identity.ScopeAdmin},
@@ -162,7 +162,8 @@ func readSince(c echo.Context) (event.ID, error) {
 	}
 	var since event.ID
 	if body.Has("since") {
-		if since, err = event.ParseID(body.String("since", required)); err != nil {
+		since, err = event.ParseID(body.String("since", required))
+		if err != nil {
 			body.fault("since", "invalid", err.Error())
 		}
 	}

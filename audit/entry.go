@@ -54,6 +54,10 @@ const (
 	CallCancel        Action = "call.cancel"
 	CallRefuse        Action = "call.refuse" // a call refused by a limit or a closed destination
 	CDRExport         Action = "cdr.export"
+	CDRRead           Action = "cdr.read" // a page or one record
+	FiguresExport     Action = "figures.export"
+	AuditRead         Action = "audit.read"
+	RequestRefused    Action = "request.refuse" // of somebody who is authenticated; the target is the route
 	SIPRegisterFailed Action = "sip.register_failed"
 
 	SigningKeyRotate Action = "signingkey.rotate"
@@ -66,7 +70,7 @@ var actions = []Action{
 	DeviceCreate, DeviceUpdate, DeviceDelete, APIKeyCreate, APIKeyUpdate, APIKeyDelete,
 	AccountCreate, AccountUpdate, AccountDelete, EncryptionRead, EncryptionUpdate,
 	RecordingStore, RecordingRead, RecordingDelete, AIProviderCreate, AIProviderUpdate, AIProviderDelete,
-	WebhookCreate, WebhookUpdate, WebhookDelete, QueueConfigUpdate, CallCancel, CallRefuse, CDRExport, SIPRegisterFailed,
+	WebhookCreate, WebhookUpdate, WebhookDelete, QueueConfigUpdate, CallCancel, CallRefuse, CDRExport, CDRRead, FiguresExport, AuditRead, RequestRefused, SIPRegisterFailed,
 	SigningKeyRotate, Pruned,
 }
 
@@ -108,7 +112,8 @@ type Caller struct {
 // that runs it.
 func CommandCaller() Caller {
 	name := strconv.Itoa(os.Getuid()) // if the system has no such user, as in a container
-	if current, err := user.Current(); err == nil && current.Username != "" {
+	current, err := user.Current()
+	if err == nil && current.Username != "" {
 		name = current.Username
 	}
 	return Caller{Actor: actorCLI + name}
@@ -141,7 +146,12 @@ func (l *Log) Entry(ctx context.Context, action Action, accountID, target string
 // are not collected, so a server logs such an entry when it adds it to the chain.
 func (e *Entry) isCLI() bool { return strings.HasPrefix(e.Actor, actorCLI) }
 
-const actorCLI = "cli:"
+// Prefixes of actors.
+const (
+	actorCLI  = "cli:"
+	actorUser = "user:"
+	actorKey  = "apikey:"
+)
 
 // maxText bounds each text of an entry, in bytes.
 const maxText = 256

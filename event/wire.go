@@ -65,7 +65,7 @@ type Message struct {
 	Type      Type
 	AccountID string
 	Timestamp int64           // Unix seconds of the event
-	Data      json.RawMessage // the source's event, unchanged; a JSON object
+	Data      json.RawMessage // the source's event, of a call event with the specified members behind its own; a JSON object
 	Metadata  Metadata
 }
 
@@ -118,7 +118,8 @@ func MessageFacts(message []byte) (m Message, ok bool, err error) {
 	if !found || !found2 || metadata < 0 {
 		return Message{}, false, errMessage
 	}
-	if m.Timestamp, err = strconv.ParseInt(string(digits), 10, 64); err != nil {
+	m.Timestamp, err = strconv.ParseInt(string(digits), 10, 64)
+	if err != nil {
 		return Message{}, false, errMessage
 	}
 	read := struct {

@@ -1,7 +1,6 @@
 package fanout
 
 import (
-	"net/url"
 	"time"
 
 	"trunkline/internal/setting"
@@ -16,7 +15,6 @@ type Settings struct {
 	RingBytes                setting.Bytes `yaml:"ring_bytes" doc:"recent events kept in memory for resumes, all partitions together"`
 	GatherWindow             time.Duration `yaml:"gather_window" doc:"how long events wait so that one write carries several; 0: they do not"`
 	Compression              bool          `yaml:"compression" doc:"offer permessage-deflate"`
-	AllowedOrigins           []string      `yaml:"allowed_origins" doc:"origins that may open a WebSocket; empty: the request's own, and requests without one"`
 	MaxConnectionsPerAccount int           `yaml:"max_connections_per_account" doc:"open connections of one account in the cluster; 0: no limit"`
 	MaxConnectionsPerUser    int           `yaml:"max_connections_per_user" doc:"open connections of one user in the cluster; 0: no limit"`
 	MaxConnectionsPerAddress int           `yaml:"max_connections_per_address" doc:"open connections from one IPv4 address or IPv6 /64 in the cluster, twice as many from a /56; 0: no limit"`
@@ -40,6 +38,7 @@ func DefaultSettings() Settings {
 		QueueBytes:               1 << 20,
 		NodeQueueBytes:           1 << 30,
 		RingBytes:                64 << 20,
+		MaxConnectionsPerAccount: 20_000,
 		MaxConnectionsPerUser:    200,
 		MaxConnectionsPerAddress: 2000,
 		OnLimit:                  refuseNewest,
@@ -60,11 +59,6 @@ func (s Settings) Validate(c *setting.Check) {
 		c.Key("queue_bytes"), s.QueueBytes, s.NodeQueueBytes)
 	c.Must(s.GatherWindow >= 0 && s.GatherWindow <= time.Second, "gather_window",
 		"must be 0 to 1s, is %s", s.GatherWindow)
-	for _, origin := range s.AllowedOrigins {
-		parsed, err := url.Parse(origin)
-		c.Must(err == nil && parsed.Scheme != "" && parsed.Host != "" && parsed.Path == "",
-			"allowed_origins", "want origins such as https://board.example.com, got %q", origin)
-	}
 	c.NotNegative("max_connections_per_account", s.MaxConnectionsPerAccount)
 	c.NotNegative("max_connections_per_user", s.MaxConnectionsPerUser)
 	c.NotNegative("max_connections_per_address", s.MaxConnectionsPerAddress)

@@ -111,7 +111,8 @@ func (f *Fanout) Snapshot(ctx context.Context, p *identity.Principal) (*Snapshot
 		if err != nil {
 			return nil, fault.Unavailable(err, time.Second, "the snapshot cannot be made, retry")
 		}
-		if s := f.mergeViews(views, partitions, filter, time.Now()); s != nil {
+		s := f.mergeViews(views, partitions, filter, time.Now())
+		if s != nil {
 			f.addToday(ctx, s, filter)
 			return s, nil
 		}
@@ -125,7 +126,13 @@ func (f *Fanout) Snapshot(ctx context.Context, p *identity.Principal) (*Snapshot
 // has a position for each. It returns nil if one is behind.
 func (f *Fanout) mergeViews(views []*stateView, partitions int, filter *filter, now time.Time) *Snapshot {
 	log := f.logIdentity.id()
-	merged := make(map[state.Key]*state.Entry)
+	for _, v := range views { // the views are large: nothing is copied while one of them is behind
+		if !v.isCurrent(now) {
+			return nil
+		}
+	}
+
+	merged := newMerged()
 	cursor := newCursor(log, partitions)
 	s := &Snapshot{Timestamp: now.Unix()}
 	var last event.ID
@@ -148,29 +155,62 @@ func (f *Fanout) mergeViews(views []*stateView, partitions int, filter *filter, 
 		s.EventID = last.String()
 	}
 	s.Cursor = cursor.encode(last)
-	s.fill(merged, filter)
+	s.fill(merged.live, filter)
 	return s
 }
 
+// merged has the entries of several views. Of those that are not live it knows the last event.
+type merged struct {
+	live map[state.Key]*state.Entry
+	over map[state.Key]event.ID
+}
+
+func newMerged() *merged {
+	return &merged{live: map[state.Key]*state.Entry{}, over: map[state.Key]event.ID{}}
+}
+
+// add adds an entry. If a key is in several partitions, the entry with the newest event wins,
+// even if it has ended there.
+func (m *merged) add(e *state.Entry) {
+	key := e.Key()
+	known := m.live[key]
+	if m.over[key] > e.EventID || known != nil && known.EventID >= e.EventID {
+		return
+	}
+
+	if e.Live() {
+		m.live[key] = e
+		return
+	}
+	m.over[key] = e.EventID
+	delete(m.live, key)
+}
+
 // merge copies the entries of the filter's accounts and returns the position of the
-// view, or nil if the view is behind. If a key is in several partitions, the entry
-// with the newest event wins, even if it has ended there.
-func (v *stateView) merge(now time.Time, filter *filter, into map[state.Key]*state.Entry) *state.Position {
+// view, or nil if the view is behind.
+func (v *stateView) merge(now time.Time, filter *filter, into *merged) *state.Position {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.view == nil || v.view.Position() == nil || now.Sub(v.currentAsOf()) > maxSnapshotAge {
+	if !v.isCurrentLocked(now) {
 		return nil
 	}
 	// Get the tree while holding the view's lock: then it has every account of the
 	// view.
 	tree := v.states.directory.Tree()
-	v.view.Each(func(account string) bool { return filter.matchesAccount(account, tree) }, now, func(e *state.Entry) {
-		key := e.Key()
-		if known := into[key]; known == nil || known.EventID < e.EventID {
-			into[key] = e
-		}
-	})
+	v.view.Each(func(account string) bool { return filter.matchesAccount(account, tree) }, now, into.add)
 	return v.view.Position()
+}
+
+// isCurrent reports whether the view can be merged into a snapshot.
+func (v *stateView) isCurrent(now time.Time) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.isCurrentLocked(now)
+}
+
+// isCurrentLocked is isCurrent with the lock held.
+func (v *stateView) isCurrentLocked(now time.Time) bool {
+	return v.view != nil && v.view.Position() != nil && now.Sub(v.currentAsOf()) <= maxSnapshotAge
 }
 
 type queueKey struct{ account, queue string }
@@ -222,9 +262,11 @@ func (s *Snapshot) fill(merged map[state.Key]*state.Entry, filter *filter) {
 }
 
 // compareEntries orders by account and id, and calls by the time at which they entered
-// their queue.
+// their queue: of those that entered it in one millisecond, or that a comparison found to
+// have entered it in one second, by the place that the platform told.
 func compareEntries(a, b *state.Entry) int {
-	return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.EnteredMS, b.EnteredMS), cmp.Compare(a.ID, b.ID))
+	return cmp.Or(cmp.Compare(a.AccountID, b.AccountID), cmp.Compare(a.EnteredMS, b.EnteredMS),
+		cmp.Compare(a.Position, b.Position), cmp.Compare(a.ID, b.ID))
 }
 
 // addCall counts a call of the queue. It returns the call's position while it waits.

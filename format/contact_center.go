@@ -43,14 +43,16 @@ const (
 )
 
 var (
-	cdrKeys      = BothSpellings("Call-ID", "Event", "Interaction-ID", "Caller-ID-Number", "Callee-ID-Number")
-	customerKeys = jsonscan.KeysOf("customer_uuid", "customer_callerid_number")
+	cdrKeys      = BothSpellings("Call-ID", "Event", "Interaction-ID", "Caller-ID-Number", "Callee-ID-Number", "Conference-ID", "channel")
+	channelKeys  = jsonscan.KeysOf("Conference-Channel-Vars")
+	customerKeys = jsonscan.KeysOf("customer_uuid", "customer_callerid_number", "customer_callerid_name")
 	historyKeys  = jsonscan.KeysOf("type", "ext", "event", "first_name", "last_name")
 )
 
-// AddContactCenter adds the facts of an event of type t, whose members begin at f[0]
-// in the order of ContactCenterKeys.
-func AddContactCenter(t event.Type, f []jsonscan.Value, facts *event.Facts) {
+// AddContactCenter adds the facts of an event, whose type is set and whose members begin at
+// f[0] in the order of ContactCenterKeys.
+func AddContactCenter(f []jsonscan.Value, e *Event) {
+	t, facts := e.Type, &e.Facts
 	facts.AgentID, facts.AgentName = Text(f[ccAgent]), Text(f[ccAgentName])
 	facts.CallID, facts.Reason = Text(f[ccCall]), Text(f[ccReason])
 	facts.InteractionID, facts.OriginationCallID = Text(f[ccInteraction]), Text(f[ccOrigination])
@@ -58,13 +60,14 @@ func AddContactCenter(t event.Type, f []jsonscan.Value, facts *event.Facts) {
 	state, status := ParseAgentState(textBytes(f[ccState])), ParseAgentState(textBytes(f[ccStatus]))
 	agent := AgentState(state, status)
 	setNameAndState := func(name event.Name, s, otherwise event.State) {
-		if facts.Name, facts.State = name, s; s == "" {
+		facts.Name, facts.State = name, s
+		if s == "" {
 			facts.State = otherwise
 		}
 	}
 	switch t {
 	case event.QueueCall:
-		addCallEvent(f, facts)
+		addCallEvent(f, e)
 	case event.AgentState, event.AgentStatus:
 		if agent != "" {
 			setNameAndState(event.NameAgentState, agent, "")
@@ -87,7 +90,8 @@ func AddContactCenter(t event.Type, f []jsonscan.Value, facts *event.Facts) {
 		setNameAndState(event.NameCallEnded, agent, event.WrapUp)
 	case event.AgentTransfer:
 		setNameAndState(event.NameCallTransferred, "", "")
-		if to := Text(f[ccToAgent]); to != "" { // the agent that has the call now
+		to := Text(f[ccToAgent])
+		if to != "" { // the agent that has the call now
 			facts.AgentID, facts.AgentName = to, ""
 		}
 	case event.DeviceRegister:
@@ -99,19 +103,26 @@ func AddContactCenter(t event.Type, f []jsonscan.Value, facts *event.Facts) {
 			facts.Name = step.Name
 		}
 	}
-	if device := Text(f[ccDevice]); device != "" && (t == event.DeviceRegister || t == event.DeviceGone) {
+	device := Text(f[ccDevice])
+	if device != "" && (t == event.DeviceRegister || t == event.DeviceGone) {
 		facts.AgentID = device
 	}
 }
 
-// addCallEvent adds the facts of a call event. The word for the
+// addCallEvent adds the facts and the details of a call event. The word for the
 // call's step is the CDR's event, or else the last one of its history, which also
 // names the agent.
-func addCallEvent(f []jsonscan.Value, facts *event.Facts) {
-	var cdr [5]jsonscan.Value
+func addCallEvent(f []jsonscan.Value, e *Event) {
+	var cdr [7]jsonscan.Value
 	cdrKeys.ScanObject(f[ccCDR], cdr[:])
-	var customer [2]jsonscan.Value
+	var customer [3]jsonscan.Value
 	customerKeys.ScanObject(f[ccCustomer], customer[:])
+	var conference [1]jsonscan.Value
+	channelKeys.ScanObject(cdr[6], conference[:])
+
+	facts := &e.Facts
+	e.Call.CustomerName = Text(customer[2])
+	e.Call.SetConference(cdr[5], conference[0])
 
 	facts.CallID = FirstText(cdr[0], f[ccCall], customer[0])
 	facts.InteractionID = FirstText(f[ccInteraction], cdr[2])

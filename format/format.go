@@ -9,10 +9,11 @@ import (
 )
 
 // maxFields bounds the number of fields that a format reads.
-const maxFields = 80
+const maxFields = 88
 
-// Fields are the values of a format's keys, by slot; nil where absent.
-type Fields [maxFields]jsonscan.Value
+// Fields are the values of a format's keys, by slot; nil where absent. Behind them are those
+// of the members of a call event, see CallEventKeys.
+type Fields [maxFields + len(callEventMembers)]jsonscan.Value
 
 // Event holds the parsed content of a contact-center record. Everything else in the
 // record remains unread.
@@ -22,6 +23,11 @@ type Event struct {
 	Timestamp int64  // Unix seconds, 0: the record has no timestamp
 	// Facts are those of the record alone; the state before the event may add more.
 	Facts event.Facts
+	// Call has what the members of a call event need beside the facts.
+	Call CallDetails
+	// LegOf, of the event of a leg whose record names only its device, reports whether an agent
+	// has that device. The state tells which agent's leg it is.
+	LegOf func(agentID string) bool
 }
 
 // Format is a kind of records of a source.
@@ -48,6 +54,8 @@ type Format struct {
 	// leave the account to Account.
 	Event func(fields *Fields) (Event, error)
 	CDR   func(fields *Fields, c Calendar) (event.CDR, error)
+	// Extension returns the extension of an agent with this id; nil: it is the id.
+	Extension func(agentID string) string
 	// OneOfSeveral, if set, reports whether the source may send further records with the row's call id,
 	// of which the one with the best outcome is the row (docs/topics.md). Otherwise the newest is.
 	OneOfSeveral func(fields *Fields) bool
@@ -77,10 +85,13 @@ func (f *Format) Encoding(mediaType string) (e Encoding, ok bool) {
 // Scan checks the record and reads the format's fields. The error is a
 // *Rejection.
 func (f *Format) Scan(record []byte, fields *Fields) error {
-	clear(fields[:min(len(f.Keys), len(fields))])
+	clear(fields[:min(len(f.Keys), maxFields)])
+	clear(fields[maxFields:])
 	err := f.Keys.Scan(record, fields[:])
 	if err == nil && f.OpenEnvelope != nil {
+		members := [len(callEventMembers)]jsonscan.Value(fields[maxFields:]) // the record's own, not the content's
 		err = f.OpenEnvelope(f.Keys, fields)
+		copy(fields[maxFields:], members[:])
 	}
 	if err != nil {
 		return RejectScan(err)
@@ -105,6 +116,7 @@ func (f *Format) ReadEvent(record []byte, fields *Fields) (Event, error) {
 		return e, Rejectf(OutOfRange, "%v", err)
 	}
 	e.Account = account
+	e.Call.Has = callEventMembersOf(fields)
 	if e.Facts.Name == "" {
 		e.Facts.Name = event.NameOther
 	}

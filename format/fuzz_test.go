@@ -17,7 +17,7 @@ func FuzzResync(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	resync := ResyncFormat("test.resync")
+	resync := ResyncFormat("test.resync", nil)
 	f.Fuzz(func(t *testing.T, record []byte) {
 		var fields Fields
 		e, err := resync.ReadEvent(record, &fields)

@@ -21,10 +21,12 @@ import (
 // metadata.facts and needs a name; an unknown name, state or field is rejected.
 // Its reason becomes "resync", but for "parked"; the platform's own reason of a state is in facts.agent. The normalizer adds previous_state, previous_since and
 // other facts from the state, as for any other event.
-func ResyncFormat(name string) Format {
+//
+// extension is Format.Extension of the platform.
+func ResyncFormat(name string, extension func(agentID string) string) Format {
 	return Format{
-		Name: name, Topic: event.TopicRaw,
-		Keys: jsonscan.KeysOf("account_id", "timestamp", "facts"),
+		Name: name, Topic: event.TopicRaw, Extension: extension,
+		Keys: CallEventKeys(jsonscan.KeysOf("account_id", "timestamp", "facts")),
 		Account: func(f *Fields) (string, error) {
 			return StrictText(f[resyncAccount], "account_id")
 		},
@@ -79,7 +81,8 @@ func readFact(facts *event.Facts, key string, v jsonscan.Value) error {
 	}
 	state := func(to *event.State) error {
 		s, err := StrictText(v, field)
-		if *to = event.State(s); err == nil && !slices.Contains(eventStates, *to) {
+		*to = event.State(s)
+		if err == nil && !slices.Contains(eventStates, *to) {
 			return Rejectf(WrongType, "%s: not a state", field)
 		}
 		return err
@@ -93,7 +96,8 @@ func readFact(facts *event.Facts, key string, v jsonscan.Value) error {
 	switch key {
 	case "name":
 		name, err := StrictText(v, field)
-		if facts.Name = event.Name(name); err == nil && !slices.Contains(eventNames, facts.Name) {
+		facts.Name = event.Name(name)
+		if err == nil && !slices.Contains(eventNames, facts.Name) {
 			return Rejectf(WrongType, "%s: not a name of a fact", field)
 		}
 		return err
@@ -119,6 +123,13 @@ func readFact(facts *event.Facts, key string, v jsonscan.Value) error {
 		return state(&facts.State)
 	case "contact":
 		return text(&facts.Contact)
+	case "position":
+		n, _ := Integer(v)
+		facts.Position = event.PlaceOf(n)
+		if v.Kind() != jsonscan.Number || facts.Position == 0 {
+			return RejectType(field, "a place in a queue")
+		}
+		return nil
 	case "agent":
 		facts.Agent = &event.AgentSaid{}
 		if v.Kind() != jsonscan.Object || json.Unmarshal(v, facts.Agent) != nil {

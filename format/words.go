@@ -131,3 +131,16 @@ func TypeOf(name event.Name) event.Type {
 	}
 	return event.Custom
 }
+
+// TypeOfAgentLeg returns the type of an event of the agent's own leg of a call in a queue: its
+// answer and, if it was answered, its end are the begin and the end of the agent's call.
+func TypeOfAgentLeg(f *event.Facts) event.Type {
+	switch {
+	case f.AgentID == "":
+	case f.Name == event.NameCallAnswered:
+		return event.AgentCallStart
+	case f.Name == event.NameCallEnded && f.TalkMS.Known:
+		return event.AgentCallEnd
+	}
+	return event.Custom
+}

@@ -28,7 +28,10 @@ func (s *Service) Login(ctx context.Context, c Credentials) (session *Session, e
 // beginSession creates a session that ends at latestEnd (zero: no bound) at the latest.
 // It fails if the login cannot be written to the audit log.
 func (s *Service) beginSession(ctx context.Context, user User, address string, latestEnd time.Time) (*Session, error) {
-	session, err := s.newSession(ctx, s.db, user, sessionFields{family: sqldb.NewID(), latestEnd: latestEnd})
+	if err := s.limitTokens(ctx, tokenLogins, user.ID, s.cfg.UserTokensPerMinute); err != nil {
+		return nil, err
+	}
+	session, err := s.newSession(ctx, user, latestEnd)
 	if err != nil {
 		return nil, err
 	}
@@ -86,6 +89,11 @@ var errWrongLogin = fault.Unauthenticated("Wrong username, password or domain")
 // authenticateUser checks the credentials and returns their user. It writes a refusal to
 // the audit log.
 func (s *Service) authenticateUser(ctx context.Context, audience Audience, c Credentials) (User, error) {
+	c, err := s.withDomain(ctx, c)
+	if err != nil {
+		return User{}, err
+	}
+
 	user, err := s.checkCredentials(ctx, c)
 	if err == nil {
 		err = s.checkOTP(ctx, c, user)
@@ -98,6 +106,23 @@ func (s *Service) authenticateUser(ctx context.Context, audience Audience, c Cre
 	return user, nil
 }
 
+// withDomain returns the credentials with the domain of the one user that has the username,
+// if they name none. If several users or none have it, no domain is found: the login fails as
+// with a wrong password, after the same time.
+func (s *Service) withDomain(ctx context.Context, c Credentials) (Credentials, error) {
+	if c.Domain != "" {
+		return c, nil
+	}
+	row := s.db.QueryRowContext(ctx, `SELECT CASE WHEN COUNT(*) = 1 THEN MIN(a.domain) ELSE '' END FROM identity_users u
+		JOIN identity_accounts a ON a.id = u.account_id WHERE u.username_key = $1`, strings.ToLower(c.Username))
+	domain, err := sqldb.Find(row, sql.ErrNoRows, "reading the domain of a user", sqldb.ScanColumn[string])
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return c, err
+	}
+	c.Domain = domain
+	return c, nil
+}
+
 // checkCredentials checks username, domain and password and returns the user. If the user
 // exists, it is returned with an error, too.
 func (s *Service) checkCredentials(ctx context.Context, c Credentials) (User, error) {
@@ -105,12 +130,28 @@ func (s *Service) checkCredentials(ctx context.Context, c Credentials) (User, er
 		return User{}, err
 	}
 	a := c.attempt()
-	if err := s.checkLimits(ctx, a); err != nil {
+	locked, err := s.checkLimitsOrLock(ctx, a)
+	if err != nil {
 		return User{}, err // before waiting for a hash slot
+	}
+	if locked && c.OTP == "" {
+		return User{}, s.lockedError(ctx, a)
+	}
+	if err := s.limitTokens(ctx, loginAttempts, a.user+"\x00"+a.network, attemptsFactor*s.cfg.UserTokensPerMinute); err != nil {
+		return User{}, err // a correct password costs a hash too
 	}
 	user, storedHash, err := s.findUserByLogin(ctx, c)
 	if err != nil {
 		return User{}, err
+	}
+	if locked {
+		a.proven, err = s.matchesOTP(ctx, user.ID, c.OTP)
+		if err != nil {
+			return User{}, err
+		}
+		if !a.proven {
+			return user, s.lockedError(ctx, a)
+		}
 	}
 	matches, err := s.checkPassword(ctx, a, storedHash, c.Password)
 	if err != nil {
@@ -128,7 +169,8 @@ func (s *Service) checkCredentials(ctx context.Context, c Credentials) (User, er
 // checkPassword waits for a hash slot, checks the limits again, because the logins that
 // waited before this one may have exhausted them, and verifies the password.
 func (s *Service) checkPassword(ctx context.Context, a attempt, storedHash, password string) (bool, error) {
-	releaseSlot, err := s.passwords.acquireSlot(ctx)
+	client := slotClient{known: s.addresses.isKnown(ctx, a), network: a.network}
+	releaseSlot, err := s.passwords.slots.acquire(ctx, client)
 	if err != nil {
 		return false, err
 	}
@@ -146,7 +188,7 @@ func (s *Service) checkPassword(ctx context.Context, a attempt, storedHash, pass
 func (c Credentials) check() error {
 	var bad problems
 	for _, field := range []struct{ name, value string }{
-		{"username", c.Username}, {"password", c.Password}, {"domain", c.Domain},
+		{"username", c.Username}, {"password", c.Password},
 	} {
 		if field.value == "" {
 			bad.add(field.name, codeRequired, field.name+" is required")
@@ -178,7 +220,7 @@ func (s *Service) EventsLogin(ctx context.Context, c Credentials, f Filter) (tok
 	if err != nil {
 		return "", 0, err
 	}
-	filter, err := s.channelFilter(ctx, user.AccountID, f)
+	filter, err := s.channelFilter(ctx, user, f)
 	if err != nil {
 		return "", 0, err
 	}
@@ -203,12 +245,16 @@ func (s *Service) exchangeAPIKey(ctx context.Context, p *Principal, f Filter) (t
 	if err := s.CheckPrincipal(p); err != nil {
 		return "", 0, fault.Unauthenticated("The API key is not valid")
 	}
-	filter, err := s.channelFilter(ctx, p.AccountID, f)
+	subject := User{ID: p.KeyID, AccountID: p.AccountID, Role: RoleUser}
+	if err := s.limitTokens(ctx, tokenKeys, p.KeyID, s.cfg.KeyTokensPerMinute); err != nil {
+		return "", 0, err
+	}
+	filter, err := s.checkedFilter(ctx, subject, f)
 	if err != nil {
 		return "", 0, err
 	}
 	filter.Key = p.KeyID
-	token, lifetime, err = s.issueChannelToken(ctx, User{ID: p.KeyID, AccountID: p.AccountID, Role: RoleUser}, filter,
+	token, lifetime, err = s.issueChannelToken(ctx, subject, filter,
 		s.directory.Load().keysByID[p.KeyID].ExpiresAt, s.audit.Entry(ctx, audit.Login, p.AccountID, string(AudienceEvents)))
 	if errors.Is(err, errSessionEnded) {
 		err = fault.Unauthenticated("The API key has expired")
@@ -227,7 +273,7 @@ func (s *Service) exchangePortalToken(ctx context.Context, p *Principal, address
 	if err != nil {
 		return "", 0, err
 	}
-	filter, err := s.channelFilter(ctx, user.AccountID, f)
+	filter, err := s.channelFilter(ctx, user, f)
 	if err != nil {
 		return "", 0, err
 	}
@@ -242,7 +288,8 @@ func (s *Service) exchangePortalToken(ctx context.Context, p *Principal, address
 // issueChannelToken writes entry to the audit log and returns a channel token that
 // expires at latestEnd (zero: no bound) at the latest.
 func (s *Service) issueChannelToken(ctx context.Context, user User, filter claims, latestEnd time.Time, entry audit.Entry) (token string, lifetime time.Duration, err error) {
-	if lifetime, err = s.cappedLifetime(latestEnd, s.cfg.EventsTTL); err != nil {
+	lifetime, err = s.cappedLifetime(latestEnd, s.cfg.EventsTTL)
+	if err != nil {
 		return "", 0, err
 	}
 	if err := s.audit.Record(ctx, entry); err != nil {
@@ -252,15 +299,24 @@ func (s *Service) issueChannelToken(ctx context.Context, user User, filter claim
 	return token, lifetime, err
 }
 
-// channelFilter validates the filter of a channel login and returns the claims that have
-// it.
-func (s *Service) channelFilter(ctx context.Context, accountID string, f Filter) (claims, error) {
-	distinct, err := s.CheckFilter(ctx, accountID, f)
+// channelFilter counts a channel login of a user and returns the claims with its filter.
+// Returns fault.KindLimited above UserTokensPerMinute.
+func (s *Service) channelFilter(ctx context.Context, user User, f Filter) (claims, error) {
+	if err := s.limitTokens(ctx, tokenChannel, user.ID, s.cfg.UserTokensPerMinute); err != nil {
+		return claims{}, err
+	}
+	return s.checkedFilter(ctx, user, f)
+}
+
+// checkedFilter validates the filter of a channel login of the subject and returns the
+// claims that have it.
+func (s *Service) checkedFilter(ctx context.Context, subject User, f Filter) (claims, error) {
+	distinct, err := s.CheckFilter(ctx, subject.AccountID, f)
 	if err != nil {
 		return claims{}, err
 	}
-	c, err := s.filterClaim(ctx, distinct)
-	c.affinity = s.affinityHeader(ctx, accountID, distinct)
+	c, err := s.filterClaim(ctx, subject, distinct)
+	c.affinity = s.affinityHeader(ctx, subject.AccountID, distinct)
 	return c, err
 }
 

@@ -72,12 +72,48 @@ func TestWrongLoginsAnswerTheSame(t *testing.T) {
 	})
 }
 
+// Without a domain a username is enough where only one user has it. The failures count as with
+// the domain.
+func TestALoginWithoutADomain(t *testing.T) {
+	testdb.OnBoth(t, func(t *testing.T, cfg sqldb.Config) {
+		s := startService(t, cfg, Config{}).demo(t)
+		c := demoLogin("Alice")
+		c.Domain = ""
+		if session, err := s.Login(t.Context(), c); err != nil || session.User.AccountID != "demo" {
+			t.Errorf("got %+v, %v", session, err)
+		}
+		if _, _, err := s.EventsLogin(t.Context(), c, Filter{}); err != nil {
+			t.Errorf("channel: %v", err)
+		}
+
+		s.insertAccounts(t, []Account{{ID: "other", Name: "other", Domain: "other.local"}})
+		must(s.CreateUser(t.Context(), NewUser{Account: "other", Username: "alice", Password: c.Password, Role: RoleUser}))(t)
+		for name, wrong := range map[string]Credentials{
+			"two users have the name": c,
+			"no user has it":          {Username: "mallory", Password: c.Password},
+			"a zero byte":             {Username: "alice\x00", Password: c.Password},
+		} {
+			if _, err := s.Login(t.Context(), wrong); err != error(errWrongLogin) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+
+		bob := Credentials{Username: "bob", Password: "wrong", Address: "203.0.113.7"}
+		for range failuresPerUser {
+			_, _ = s.Login(t.Context(), bob)
+		}
+		bob.Domain = "demo.local"
+		if _, err := s.Login(t.Context(), bob); fault.KindOf(err) != fault.KindLimited {
+			t.Errorf("after %d failures without the domain: %v", failuresPerUser, err)
+		}
+	})
+}
+
 func TestLoginNamesMissingFields(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{})
 	_, err := s.Login(t.Context(), Credentials{Username: "alice"})
 	f := fault.As(err)
-	if f.Kind != fault.KindInvalid || len(f.Fields) != 2 ||
-		f.Fields[0].Field != "password" || f.Fields[1].Field != "domain" || f.Fields[1].Code != "required" {
+	if f.Kind != fault.KindInvalid || len(f.Fields) != 1 || f.Fields[0].Field != "password" || f.Fields[0].Code != "required" {
 		t.Errorf("got %+v", f)
 	}
 }
@@ -117,7 +153,8 @@ func TestHundredFailuresFromAnAddressBlockIt(t *testing.T) {
 	_, err := s.Login(t.Context(), c)
 	wantKind(t, "the same /64", err, fault.KindLimited)
 	c.Address = "2001:db8:0:1::1"
-	if _, err = s.Login(t.Context(), c); err != nil {
+	_, err = s.Login(t.Context(), c)
+	if err != nil {
 		t.Errorf("another /64: %v", err)
 	}
 	for i := range failuresPerAddress { // each from a /64 of its own
@@ -129,7 +166,8 @@ func TestHundredFailuresFromAnAddressBlockIt(t *testing.T) {
 	_, err = s.Login(t.Context(), c)
 	wantKind(t, "another /64 of the same /56", err, fault.KindLimited)
 	c.Address = "2001:db8:0:100::1"
-	if _, err = s.Login(t.Context(), c); err != nil {
+	_, err = s.Login(t.Context(), c)
+	if err != nil {
 		t.Errorf("another /56: %v", err)
 	}
 }
@@ -170,7 +208,7 @@ func (l *countingLimiter) Wait(ctx context.Context, limits ...Limit) time.Durati
 func TestALoginThatQueuedWhileTheLimitWasUsedUpIsRefused(t *testing.T) {
 	limiter := &countingLimiter{NewMemoryLimiter(), make(chan struct{}, 10)}
 	s := startServiceOn(t, testdb.Open(t, testdb.SQLite(t)), Config{HashSlots: 1}, limiter).demo(t)
-	done := must(s.passwords.acquireSlot(t.Context()))(t)
+	done := must(s.passwords.slots.acquire(t.Context(), slotClient{known: true}))(t)
 	answer := make(chan error)
 	go func() {
 		_, err := s.Login(t.Context(), demoLogin("alice"))
@@ -230,7 +268,7 @@ func TestAFailureBeyondTheLimitAnswersLimited(t *testing.T) {
 
 func TestALoginThatFindsNoHashSlotGivesUpWithItsContext(t *testing.T) {
 	s := startService(t, testdb.SQLite(t), Config{HashSlots: 1}).demo(t)
-	done := must(s.passwords.acquireSlot(t.Context()))(t)
+	done := must(s.passwords.slots.acquire(t.Context(), slotClient{known: true}))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	_, err := s.Login(ctx, demoLogin("alice"))

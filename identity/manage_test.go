@@ -196,7 +196,7 @@ func TestAPIKeysHaveScopesAndExpire(t *testing.T) {
 		}
 		p := must(s.AuthenticateKey(t.Context(), plain))(t)
 		for _, scope := range Scopes() {
-			if want := slices.Contains(DefaultScopes(), scope); (p.RequireScope(scope) == nil) != want {
+			if want := scope == ScopeIngest; (p.RequireScope(scope) == nil) != want {
 				t.Errorf("a key without scopes has %s: %v", scope, !want)
 			}
 		}
@@ -246,7 +246,7 @@ func TestKeysOfEarlierVersionsKeepTheirRights(t *testing.T) {
 		execInChange(t, s, `INSERT INTO identity_api_keys (id, account_id, name, hash, created_at)
 			VALUES ('old', 'demo', '', $1, 1)`, hashSecret(key))
 		p := must(s.AuthenticateKey(t.Context(), key))(t)
-		if !slices.Equal(p.Scopes, DefaultScopes()) {
+		if !slices.Equal(p.Scopes, []Scope{ScopeIngest, ScopeRead, ScopeRecordings, ScopeCalls}) {
 			t.Errorf("scopes %v", p.Scopes)
 		}
 	})
@@ -314,14 +314,14 @@ func TestSQLInAnyFieldIsOnlyText(t *testing.T) {
 		} {
 			domain := strings.ReplaceAll(text, " ", "_")
 			account := must(s.CreateAccount(t.Context(), NewAccount{Name: text, Domain: domain, Parent: "demo"}))(t)
-			user := must(s.CreateUser(t.Context(), NewUser{Account: text, Username: text, Password: text + " as a password", PresenceID: domain}))(t)
+			user := must(s.CreateUser(t.Context(), NewUser{Account: text, Username: text, Password: text + " as a password, river", PresenceID: domain}))(t)
 			if err := s.SetClickToCallID(t.Context(), user.ID, text); err != nil {
 				t.Error(err)
 			}
 			if got := must(s.FindUser(t.Context(), user.ID))(t); got.Username != text || got.ClickToCallID != text || got.PresenceID != domain {
 				t.Errorf("got %+v", got)
 			}
-			p := s.mustAuthenticate(t, must(s.Login(t.Context(), Credentials{Username: text, Password: text + " as a password", Domain: domain}))(t).AccessToken)
+			p := s.mustAuthenticate(t, must(s.Login(t.Context(), Credentials{Username: text, Password: text + " as a password, river", Domain: domain}))(t).AccessToken)
 			if p.AccountID != account.ID || p.Username != text {
 				t.Errorf("principal %+v", p)
 			}

@@ -62,7 +62,11 @@ func checkFuzzed(t *testing.T, topic string, out *kafka.Record, value []byte) {
 		t.Fatalf("%q is no message: %s", value, out.Value)
 	}
 	if topic == event.TopicRaw {
-		if !bytes.Contains(out.Value, append([]byte(`,"data":`), value...)) {
+		own := value
+		if string(out.Header(event.HeaderType)) == string(event.QueueCall) { // the specified members follow
+			own = value[:bytes.LastIndexByte(value, '}')]
+		}
+		if !bytes.Contains(out.Value, append([]byte(`,"data":`), own...)) {
 			t.Fatalf("data is not the record's bytes: %s", out.Value)
 		}
 		return

@@ -34,10 +34,11 @@ var routes = map[string]*route{
 
 // normalizeEvent converts a raw record to a channel message.
 func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.ID) error {
-	formatName, data, e, err := readEvent(b, raw)
+	f, data, e, err := readEvent(b, raw)
 	if err != nil {
 		return err
 	}
+
 	account, err := b.resolveAccount(ctx, e.Account, raw)
 	if err != nil {
 		return err
@@ -47,13 +48,24 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 	}
 	sourceName, queue := sourceOf(raw), e.Facts.QueueID // as named by the record
 	told := e.Facts.Name
+	var past []state.Step
 	if b.state != nil {
-		stateEvent := state.Event{ID: id, Account: account, Timestamp: e.Timestamp, Source: sourceName, Identity: b.identity, Facts: e.Facts}
+		stateEvent := state.Event{
+			ID: id, Account: account, Timestamp: e.Timestamp, Source: sourceName, Identity: b.identity, Facts: e.Facts, LegOf: e.LegOf,
+		}
 		b.state.Apply(&stateEvent)
-		e.Facts = stateEvent.Facts
+		e.Facts, past = stateEvent.Facts, stateEvent.Past.Past()
 	}
 	if e.Facts.Name != told {
 		e.Type = format.TypeOf(e.Facts.Name)
+	}
+	if e.LegOf != nil && e.LegOf(e.Facts.AgentID) {
+		e.Type = format.TypeOfAgentLeg(&e.Facts)
+	}
+
+	formatName := formatUnknown
+	if f != nil {
+		formatName = f.Name
 	}
 	m := event.Message{
 		ID: id, Type: e.Type, AccountID: account, Timestamp: e.Timestamp, Data: data,
@@ -61,6 +73,11 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 			Source: sourceName, OriginalFormat: formatName, ProcessedAt: b.now.Unix(), QueueID: queue, Facts: e.Facts,
 		},
 	}
+	if m.Type == event.QueueCall {
+		b.callData = appendCallData(b.callData[:0], &m, &e.Call, past, f.Extension)
+		m.Data = b.callData
+	}
+
 	start := len(b.bytes)
 	b.bytes = m.Append(b.bytes)
 	out := kafka.Record{Value: b.appendedSince(start), Time: time.UnixMilli(id.Milli())}
@@ -83,17 +100,18 @@ func normalizeEvent(ctx context.Context, b *batch, raw *kafka.Record, id event.I
 	return b.addEvent(out, firstHeader)
 }
 
-// readEvent returns the event in the record, the record as the message's data, and the name of its format.
-func readEvent(b *batch, raw *kafka.Record) (name string, data []byte, e format.Event, err error) {
+// readEvent returns the event in the record, the record as the message's data, and its format, nil if it
+// is not known.
+func readEvent(b *batch, raw *kafka.Record) (f *format.Format, data []byte, e format.Event, err error) {
 	f, account, err := b.formatOf(raw)
 	if err != nil {
-		return "", nil, format.Event{}, err
+		return nil, nil, format.Event{}, err
 	}
 	if f == nil { // not recognised
 		if account == "" {
-			return "", nil, format.Event{}, format.Rejectf(Unrecognised, "no format header, and its keys tell no format and no account")
+			return nil, nil, format.Event{}, format.Rejectf(Unrecognised, "no format header, and its keys tell no format and no account")
 		}
-		return formatUnknown, raw.Value, format.Event{Type: event.Custom, Account: account, Facts: event.Facts{Name: event.NameOther}}, nil
+		return nil, raw.Value, format.Event{Type: event.Custom, Account: account, Facts: event.Facts{Name: event.NameOther}}, nil
 	}
 	data, replaced := validUTF8(f, raw.Value)
 	e, err = f.ReadEvent(data, &b.fields)
@@ -103,7 +121,7 @@ func readEvent(b *batch, raw *kafka.Record) (name string, data []byte, e format.
 	if err == nil && replaced {
 		b.counts.addRepairs(&event.CDRRepairs{Text: 1})
 	}
-	return f.Name, data, e, err
+	return f, data, e, err
 }
 
 // addCloudEventHeaders makes the record a CloudEvent (Kafka protocol binding 1.0, binary
@@ -140,7 +158,8 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 	}
 	var repairs event.CDRRepairs
 	calendar := format.Calendar{Recorded: raw.Time.Unix(), Repairs: &repairs}
-	if calendar.Zone, err = b.loadTimeZone(raw.Header(event.HeaderTimeZone)); err != nil {
+	calendar.Zone, err = b.loadTimeZone(raw.Header(event.HeaderTimeZone))
+	if err != nil {
 		return err
 	}
 	record, replaced := validUTF8(f, raw.Value)
@@ -148,7 +167,8 @@ func normalizeCDR(ctx context.Context, b *batch, raw *kafka.Record, _ event.ID) 
 	if err != nil {
 		return err
 	}
-	if row.AccountID, err = b.resolveAccount(ctx, row.AccountID, raw); err != nil {
+	row.AccountID, err = b.resolveAccount(ctx, row.AccountID, raw)
+	if err != nil {
 		return err
 	}
 	if err := row.Check(); err != nil {
@@ -208,7 +228,8 @@ func (b *batch) loadTimeZone(name []byte) (*time.Location, error) {
 
 // sourceOf returns the feed or API key that sent the record.
 func sourceOf(raw *kafka.Record) string {
-	if s := raw.Header(event.HeaderSource); len(s) > 0 {
+	s := raw.Header(event.HeaderSource)
+	if len(s) > 0 {
 		return string(s)
 	}
 	return "kafka"

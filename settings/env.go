@@ -17,7 +17,8 @@ import (
 func (g *group) readEnv(environ, ignore []string) (unknown []string, problems setting.Problems) {
 	values := make(map[string]string)
 	for _, entry := range environ {
-		if name, value, _ := strings.Cut(entry, "="); strings.HasPrefix(name, envPrefix) && value != "" {
+		name, value, _ := strings.Cut(entry, "=")
+		if strings.HasPrefix(name, envPrefix) && value != "" {
 			values[name] = value
 		}
 	}
@@ -61,6 +62,13 @@ func (g *group) readEnv(environ, ignore []string) (unknown []string, problems se
 				continue
 			}
 			problems = append(problems, l.readYAML(file, content)...)
+		}
+	}
+	for former, key := range newNames {
+		name := (&leaf{key: former}).envName()
+		if values[name] != "" {
+			problems = append(problems, setting.Problem{Where: name, Key: former, Text: "is called " + key})
+			delete(values, name)
 		}
 	}
 	for name := range values {

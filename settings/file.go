@@ -33,7 +33,8 @@ func readDocument(name string, text []byte, read func(*fileReader, *yaml.Node)) 
 	case err != nil:
 		return setting.Problems{{Where: name, Text: err.Error()}}
 	}
-	if err := decoder.Decode(&more); !errors.Is(err, io.EOF) {
+	err := decoder.Decode(&more)
+	if !errors.Is(err, io.EOF) {
 		return setting.Problems{{Where: name, Text: "want one YAML document, there is another behind it"}}
 	}
 	reader := fileReader{name: name}
@@ -73,6 +74,8 @@ func (r *fileReader) readGroup(g *group, node *yaml.Node) {
 		switch line, repeated := seen[key.Value]; {
 		case !known && secret != nil:
 			r.readSecretFile(secret, value)
+		case !known && newNames[fullKey] != "":
+			r.addProblem(key, fullKey, "is called %s", newNames[fullKey])
 		case !known:
 			r.addProblem(key, fullKey, "unknown key")
 		case repeated:
@@ -103,12 +106,16 @@ func (r *fileReader) readList(l *list, node *yaml.Node) {
 	}
 }
 
+// newNames are the names of settings that had another one, by that.
+var newNames = map[string]string{"fanout.allowed_origins": "allowed_origins"}
+
 // fileSecret returns the secret of an item of a list whose file the key with the suffix
 // _file names, nil for other keys. Only secrets in lists have such a key, because they
 // have no variable.
 func (g *group) fileSecret(key string) *leaf {
 	name, ok := strings.CutSuffix(key, "_file")
-	if m, known := g.find(name); ok && known && strings.HasSuffix(g.name, "]") && m.leaf != nil && m.leaf.Secret() {
+	m, known := g.find(name)
+	if ok && known && strings.HasSuffix(g.name, "]") && m.leaf != nil && m.leaf.Secret() {
 		return m.leaf
 	}
 	return nil

@@ -123,6 +123,7 @@ func TestFileProblemsNameTheLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"listn: x":                            ":1: listn: unknown key",
 		"log:\n  levl: info":                  ":2: log.levl: unknown key",
+		"fanout:\n  allowed_origins: [\"*\"]": ":2: fanout.allowed_origins: is called allowed_origins",
 		"\n\nlisten: 9443":                    ":3: listen: want text, got a number: put it in quotes",
 		"listen: [a]":                         ":1: listen: want text, got a list",
 		"listen:":                             ":1: listen: want text, got nothing",
@@ -151,6 +152,17 @@ func TestFileProblemsNameTheLine(t *testing.T) {
 				t.Errorf("got %v, want …%s%s", err, name, want)
 			}
 		})
+	}
+}
+
+// A setting by the name that it had is refused in the environment too, where unknown names are not.
+func TestAFormerNameOfASettingIsRefused(t *testing.T) {
+	_, _, err := Load(Source{Env: []string{"TRUNKLINE_FANOUT_ALLOWED_ORIGINS=https://board.example.com"}})
+	if err == nil || !strings.Contains(err.Error(), "is called allowed_origins") {
+		t.Errorf("got %v", err)
+	}
+	if _, unknown, err := Load(Source{Env: []string{"TRUNKLINE_ALLOWED_ORIGINS=*"}}); err != nil || len(unknown) > 0 {
+		t.Errorf("its name: %v, %v", unknown, err)
 	}
 }
 

@@ -61,7 +61,7 @@ func TestPrintSetsTheSameAgain(t *testing.T) {
 	s.Fanout.QueueBytes = 1<<20 + 1
 	s.Kafka.Brokers = []string{"a:1", "[::1]:2"}
 	s.API.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
-	s.Fanout.AllowedOrigins = []string{"https://x"}
+	s.API.AllowedOrigins = []string{"https://x"}
 	s.AIProvider.AllowNetworks = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
 	var out bytes.Buffer
 	if err := s.Print(&out); err != nil {
@@ -164,7 +164,7 @@ func TestValidateNamesKeyAndRemedy(t *testing.T) {
 		{"queue", func(s *Settings) { s.Fanout.QueueBytes = 1 }, "fanout.queue_bytes: must be at least 4KiB, is 1"},
 		{"node queue", func(s *Settings) { s.Fanout.NodeQueueBytes = 1 << 10 }, "fanout.node_queue_bytes: must not be less than fanout.queue_bytes (1MiB), is 1KiB"},
 		{"gather", func(s *Settings) { s.Fanout.GatherWindow = time.Minute }, "fanout.gather_window: must be 0 to 1s, is 1m"},
-		{"origin", func(s *Settings) { s.Fanout.AllowedOrigins = []string{"example.com"} }, `fanout.allowed_origins: want origins such as https://board.example.com, got "example.com"`},
+		{"origin", func(s *Settings) { s.API.AllowedOrigins = []string{"example.com"} }, `allowed_origins: want origins such as https://board.example.com, or *, got "example.com"`},
 		{"connections", func(s *Settings) { s.Fanout.MaxConnectionsPerUser = -2 }, "fanout.max_connections_per_user: must not be negative, is -2"},
 		{"on limit", func(s *Settings) { s.Fanout.OnLimit = "drop" }, `fanout.on_limit: want refuse, replace, got "drop"`},
 		{"mapped network", func(s *Settings) {

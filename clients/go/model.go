@@ -18,7 +18,7 @@ type Event struct {
 	Type      string          `json:"type"`
 	AccountID string          `json:"account_id"`
 	Timestamp int64           `json:"timestamp"` // Unix seconds
-	Data      json.RawMessage `json:"data"`      // the source's event, complete and unchanged
+	Data      json.RawMessage `json:"data"`      // the source's event, unchanged; of a call event with the members of docs/channel.md
 	Metadata  Metadata        `json:"metadata"`
 
 	Cursor string `json:"-"` // position after this event
@@ -54,6 +54,7 @@ type Facts struct {
 	TimestampMS       int64  `json:"timestamp_ms,omitempty"`
 	AgentState        string `json:"agent_state,omitempty"` // of the agent, after an event about a call
 	Contact           string `json:"contact,omitempty"`     // of a device: the registration that the event is about
+	Position          int    `json:"position,omitempty"`    // of a call that enters a queue: its place there, from 1
 	Agent             *Said  `json:"agent,omitempty"`
 }
 

@@ -41,6 +41,8 @@ export interface Facts {
   agent_state?: AgentState;
   /** Of a device: the registration that the event is about. */
   contact?: string;
+  /** Of a call that enters a queue: its place there, from 1. */
+  position?: number;
   /** What the platform said of the agent, piece by piece. */
   agent?: AgentSaid;
 }
@@ -66,7 +68,7 @@ export interface Event {
   account_id: string;
   /** Unix seconds. */
   timestamp: number;
-  /** The source's event, complete and unchanged. */
+  /** The source's event, complete and unchanged; of a call event with the members of CallEventData behind its own. */
   data: Record<string, unknown>;
   metadata: {
     source: string;
@@ -76,6 +78,36 @@ export interface Event {
     /** Absent from events of older servers without facts. */
     facts?: Facts;
   };
+}
+
+/** The members of data that every svc_cc_queue_on_call_event has (docs/channel.md): `event.data as unknown as CallEventData`. */
+export interface CallEventData {
+  "Account-ID": string;
+  "Queue-ID": string;
+  Type: string;
+  CDR: {
+    channel: {
+      "Conference-Channel-Vars": { "Energy-Level"?: number; "Member-Ghost"?: boolean; "Member-Type"?: string; "Member-ID"?: number };
+      "Custom-Channel-Vars": { "Account-ID": string; "Bridge-ID": string };
+    };
+    "Call-ID": string;
+    "Conference-ID": string;
+    /** What happened: a FactName, unless the source has a CDR itself. */
+    Event: string;
+  };
+  customer_info: { customer_callerid_name: string; customer_callerid_number: string; customer_uuid: string };
+  /** Oldest first; the last one is this event. */
+  history: CallStep[];
+}
+
+export interface CallStep {
+  type: string;
+  /** The agent's extension; of type "queue" the queue. */
+  ext: string;
+  event: string;
+  email: string;
+  first_name: string;
+  last_name: string;
 }
 
 export interface Agent {

@@ -7,6 +7,9 @@ import "trunkline/event"
 func (p *Partition) complete(e *Event) (agent, call *Entry) {
 	f, account := &e.Facts, e.Account
 	call = p.lookup(account, Call, f.CallID)
+	if e.LegOf != nil {
+		p.completeAgentLeg(e)
+	}
 	if call != nil {
 		completeCall(f, call)
 	}
@@ -34,6 +37,26 @@ func (p *Partition) complete(e *Event) (agent, call *Entry) {
 		p.completeDevice(e)
 	}
 	return agent, call
+}
+
+// completeAgentLeg adds the agent to the answer of its own leg, if the caller's call rings at
+// it in a queue. The interaction is the caller's leg.
+func (p *Partition) completeAgentLeg(e *Event) {
+	f := &e.Facts
+	if f.Name != event.NameCallAnswered || f.AgentID != "" || f.InteractionID == f.CallID {
+		return
+	}
+	caller := p.lookup(e.Account, Call, f.InteractionID)
+	if caller == nil || !caller.Visits() {
+		return
+	}
+	for _, agent := range caller.Ringing {
+		if e.LegOf(agent) {
+			f.AgentID = agent
+			fill(&f.QueueID, caller.QueueID)
+			return
+		}
+	}
 }
 
 // completeCall adds known facts of the event's call.
@@ -67,7 +90,7 @@ func (e *Event) completeAgent(agent, call *Entry) {
 	if sharesCall(f) {
 		after = e.nextCall(call)
 	}
-	known, shows := e.nextAgent(agent, after)
+	_, shows := e.nextAgent(agent, after)
 	switch {
 	case f.Agent != nil && f.Agent.Device != "":
 		completePause(f, agent, shows.state)
@@ -78,7 +101,7 @@ func (e *Event) completeAgent(agent, call *Entry) {
 		f.State, f.AgentState = shows.state, shows.state // it follows, and was not said: see Known.hear
 	case f.State == "" && f.Name != event.NameAgentQueueJoin && f.Name != event.NameAgentQueueLeave:
 		f.State = shows.state
-	case f.Name != event.NameAgentNoAnswer && f.State != shows.state && len(known.Calls) > 0:
+	case f.Name != event.NameAgentNoAnswer && f.State != shows.state:
 		f.AgentState = shows.state
 	}
 	if agent != nil {

@@ -85,6 +85,15 @@
 // no queue until call.ended. A visit of a call on which its agent talks no longer, as the
 // agent's phone or platform says, has ended too: its call keeps the queue, and is not counted.
 //
+// # The history of a call
+//
+// Entry.History has the steps of a call in its queues until it ends, at most MaxSteps: what
+// entered, was offered, not answered, answered, transferred, left. It goes on from queue to
+// queue. Where a visit has an id of its own, its entry has the steps and the leg's says which
+// visit that is: the next visit takes them over, also if it begins before the end of the last
+// one is told, whose last steps are then added to the next one's. A leg without events of its
+// own (Leg) links no visits. Views do not keep histories.
+//
 // # What the fold expects of a format
 //
 //   - A platform that tells the pieces separately gives them in Facts.Agent; State of such

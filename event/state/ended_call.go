@@ -11,7 +11,7 @@ import (
 // call that has not ended, since each waits for late events (endedAge).
 type endedCall struct {
 	eventID event.ID
-	// data has the account and the id, then Entry.texts, the queues, and Entry.packedNumbers.
+	// data has the account and the id, then Entry.texts, the queues, Entry.packedNumbers, and the history.
 	// A text follows twice its length; an odd number stands for the id (sameAsID) or
 	// for one of endedWords.
 	data string
@@ -72,7 +72,7 @@ func (e *Entry) packedNumbers() [7]packedNumber {
 // isCompact reports whether an endedCall has all members of the entry.
 func (e *Entry) isCompact() bool {
 	return e.Kind == Call && e.State == event.Ended && e.AfterCall == "" && len(e.Ringing) == 0 && len(e.Contacts) == 0 && e.Known == nil &&
-		e.AgentState == "" && e.Contact == "" && e.Agent == nil
+		e.AgentState == "" && e.Contact == "" && e.Position == 0 && e.Agent == nil
 }
 
 // compact returns the form in which the entry is kept in memory.
@@ -108,7 +108,16 @@ func (e *Entry) compact() Value {
 	for _, n := range e.packedNumbers() {
 		b = binary.AppendVarint(b, *n.value-n.near)
 	}
-	b = append(b, bit(e.WaitMS.Known)|bit(e.TalkMS.Known)<<1|bit(e.Leg)<<2)
+	b = append(b, bit(e.WaitMS.Known)|bit(e.TalkMS.Known)<<1|bit(e.Leg)<<2|bit(e.History != nil)<<3)
+	if e.History != nil {
+		b = binary.AppendUvarint(b, uint64(len(e.History.Steps)))
+		for i := range e.History.Steps {
+			for _, s := range e.History.Steps[i].texts() {
+				text(*s)
+			}
+		}
+		text(e.History.Visit)
+	}
 	return &endedCall{e.EventID, string(b)}
 }
 
@@ -138,6 +147,10 @@ func (c *endedCall) entry() Entry {
 	}
 	bits := u.rest[0]
 	e.WaitMS.Known, e.TalkMS.Known, e.Leg = bits&1 != 0, bits&2 != 0, bits&4 != 0
+	u.rest = u.rest[1:]
+	if bits&8 != 0 {
+		e.History = u.history()
+	}
 	return e
 }
 
@@ -155,6 +168,17 @@ func (u *unpacker) text() string {
 	s := u.rest[:n/2]
 	u.rest = u.rest[n/2:]
 	return s
+}
+
+func (u *unpacker) history() *History {
+	h := &History{Steps: make([]Step, u.uvarint())}
+	for i := range h.Steps {
+		for _, s := range h.Steps[i].texts() {
+			*s = u.text()
+		}
+	}
+	h.Visit = u.text()
+	return h
 }
 
 // uvarint is binary.Uvarint of a string.

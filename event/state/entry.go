@@ -83,6 +83,7 @@ type Entry struct {
 	Ringing  []string `json:"ringing,omitempty"`  // call: the agents at whom it rings
 	Contacts []string `json:"contacts,omitempty"` // device: its registrations, sorted
 	Known    *Known   `json:"known,omitempty"`    // agent: what its state follows from
+	History  *History `json:"history,omitempty"`  // call: what has happened to it in its queues, until it ends
 }
 
 // Visits reports whether the call is in a queue: it waits there, or an agent of the queue
@@ -225,6 +226,9 @@ func (e *Entry) Append(dst []byte) []byte {
 	if e.Known != nil {
 		dst = e.Known.appendJSON(append(dst, `,"known":`...))
 	}
+	if e.History != nil {
+		dst = e.History.appendJSON(append(dst, `,"history":`...))
+	}
 	return append(dst, '}')
 }
 
@@ -350,7 +354,8 @@ func ParseRecord(key string, value, eventID []byte) (Record, error) {
 	if value == nil {
 		r := Record{Deleted: &k}
 		if len(eventID) > 0 {
-			if r.EventID, err = event.ParseID(string(eventID)); err != nil {
+			r.EventID, err = event.ParseID(string(eventID))
+			if err != nil {
 				return Record{}, fmt.Errorf("reading a tombstone: %w", err)
 			}
 		}

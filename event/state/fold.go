@@ -23,13 +23,19 @@ type Event struct {
 	Source    string // of the message's metadata
 	Identity  event.Identity
 	Facts     event.Facts
+	// LegOf, of the event of a leg, reports whether an agent has the leg's device; nil: unknown.
+	// Apply finds by it the agent that answers a call of its queue.
+	LegOf func(agentID string) bool
+	// Past is what has happened to the event's call before it. Apply sets it.
+	Past *History
 }
 
 // ParseEvent parses the key, the value and the header event.HeaderIdentity of a record
 // of cc.evt. ok is false for an event written before messages had facts; it has no
 // name then.
 func ParseEvent(key, value, identity []byte) (e Event, ok bool, err error) {
-	if e.ID, err = event.MessageID(value); err != nil {
+	e.ID, err = event.MessageID(value)
+	if err != nil {
 		return Event{}, false, err
 	}
 	m, ok, err := event.MessageFacts(value)
@@ -37,7 +43,8 @@ func ParseEvent(key, value, identity []byte) (e Event, ok bool, err error) {
 		return Event{}, false, err
 	}
 	if identity != nil {
-		if e.Identity, err = event.ParseIdentity(string(identity)); err != nil {
+		e.Identity, err = event.ParseIdentity(string(identity))
+		if err != nil {
 			return Event{}, false, err
 		}
 	}
@@ -55,6 +62,7 @@ func (p *Partition) Apply(e *Event) {
 	p.advance(e.ID)
 	cleanText(&e.Facts)
 	agent, call := p.complete(e)
+	e.Past, _ = p.historyBefore(e, call)
 	p.foldIdentity(e)
 	e.Facts.AgentState = cmp.Or(p.foldFacts(e, agent, call), e.Facts.AgentState)
 }
@@ -141,7 +149,8 @@ func (e *Event) EffectiveMillis() int64 {
 func (e *Event) since() int64 { return e.clampToLog(e.Timestamp*1000) / 1000 }
 
 func (e *Event) clampToLog(millis int64) int64 {
-	if logged := e.ID.Milli(); millis > logged+MaxClockSkew.Milliseconds() {
+	logged := e.ID.Milli()
+	if millis > logged+MaxClockSkew.Milliseconds() {
 		return logged
 	}
 	return millis
@@ -162,6 +171,7 @@ func (p *Partition) foldFacts(e *Event, agent, call *Entry) event.State {
 
 	after := e.nextCall(call)
 	if after != nil && after != call {
+		p.foldHistory(e, call, after)
 		p.put(after, call, e.ID)
 	}
 	shows := p.foldAgent(e, agent, after)
@@ -482,6 +492,9 @@ func (e *Event) nextCall(call *Entry) *Entry {
 
 	foldCallAgent(f, &next)
 	foldVisit(f, &next, call, oldState, now)
+	if after != event.Waiting && after != event.Ringing {
+		next.Position = 0
+	}
 	if f.WaitMS.Known {
 		next.WaitMS = f.WaitMS
 	}
@@ -518,6 +531,7 @@ func foldVisit(f *event.Facts, next, before *Entry, oldState event.State, now in
 	case f.Name == event.NameQueueCallEntered:
 		if next.EnteredMS == 0 || oldState == event.Talking || oldState == event.Held {
 			next.EnteredMS, next.AnsweredMS, next.WaitMS = now, 0, event.Millis{}
+			next.Position = f.Position
 		}
 		return
 	case f.Name == event.NameQueueCallEnded && next.State != event.Ended: // its leg goes on
@@ -598,7 +612,8 @@ func (p *Partition) foldDevice(e *Event) {
 	}
 	state := event.Registered
 	if f.Name == event.NameDeviceUnregistered {
-		if state = event.Unregistered; device == nil {
+		state = event.Unregistered
+		if device == nil {
 			return
 		}
 	}
@@ -651,7 +666,8 @@ const maxContacts = 32
 
 // setUnlessEmpty replaces a text by a newer one, unless that is empty.
 func setUnlessEmpty(text *string, newer string) {
-	if newer = emptyIfTooLong(newer); newer != "" {
+	newer = emptyIfTooLong(newer)
+	if newer != "" {
 		*text = newer
 	}
 }

@@ -10,8 +10,8 @@ import (
 // the topic, which must pass all records to it in order from the beginning. It is not
 // safe for concurrent use. Its entries are immutable, so they may be retained.
 type View struct {
-	// KeepNumbers makes the view keep identities' numbers too, which only normalizers
-	// need.
+	// KeepNumbers makes the view keep identities' numbers and calls' histories too, which
+	// only normalizers need.
 	KeepNumbers bool
 
 	accounts map[string]map[entityKey]Value
@@ -38,6 +38,9 @@ func NewView() *View {
 // that had already been replaced wrote it.
 func (v *View) Apply(r Record) {
 	if r.Position == nil {
+		if r.Entry != nil && !v.KeepNumbers {
+			r.Entry.History = nil
+		}
 		if v.KeepNumbers || r.Key().Kind != Identity {
 			v.staged = append(v.staged, r)
 		}
@@ -63,17 +66,27 @@ func (v *View) Find(k Key) *Entry { return entryOf(v.accounts[k.Account][entityK
 // Each calls give for the unexpired entries (at now) of admitted accounts, in no
 // particular order. They include entries that are not Live: if an agent or call is in
 // several partitions, the entry with the highest EventID decides, even if it has ended
-// there.
+// there. Of a call that has ended they have only the key, the event id and the state, and
+// are valid until give returns: there are many times as many of them as of others.
 func (v *View) Each(admits func(account string) bool, now time.Time, give func(*Entry)) {
 	at := event.ID(now.UnixNano())
+	var ended Entry
 	for account, entries := range v.accounts {
 		if !admits(account) {
 			continue
 		}
 		for _, value := range entries {
-			if expiryOf(value) > at {
-				give(entryOf(value))
+			if expiryOf(value) <= at {
+				continue
 			}
+			if e, ok := value.(*Entry); ok {
+				give(e)
+				continue
+			}
+			key := value.Key()
+			ended = Entry{AccountID: key.Account, Kind: key.Kind, ID: key.ID, EventID: value.lastEvent()}
+			ended.State = event.Ended
+			give(&ended)
 		}
 	}
 }
@@ -103,7 +116,8 @@ func (v *View) Values(give func(Value)) {
 func (v *View) Size(k Kind) int { return v.sizes[k] }
 
 func (v *View) put(r *Record) {
-	if k := r.Key(); k.Kind == Identity {
+	k := r.Key()
+	if k.Kind == Identity {
 		v.setNumbers(k, r.Numbers, r.EventID)
 	} else {
 		v.set(k, r.Entry, r.EventID)

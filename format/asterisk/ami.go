@@ -10,8 +10,8 @@ import (
 
 // amiFormat is the format of an event of the manager interface (AMI).
 var amiFormat = format.Format{
-	Name: EventFormatName, Topic: event.TopicRaw, Platform: true,
-	Keys: jsonscan.KeysOf(
+	Name: EventFormatName, Topic: event.TopicRaw, Platform: true, Extension: extensionOf,
+	Keys: format.CallEventKeys(jsonscan.KeysOf(
 		"Event", "Account-ID", "Timestamp",
 		"Queue", "Interface", "MemberName", "Status", "InCall", "Paused", "PausedReason", "Agent",
 		"Uniqueid", "Linkedid", "CallerIDNum", "Exten", "ChannelState", "ChanVariable",
@@ -23,8 +23,9 @@ var amiFormat = format.Format{
 		"Variable", "Value",
 		"Peer", "PeerStatus", "ContactStatus", "EndpointName",
 		"LastCall", "Wrapuptime", "StateInterface", "LastPause", "URI",
-		"ParkeeUniqueid", "ParkeeLinkedid", "ParkeeCallerIDNum",
-	),
+		"ParkeeUniqueid", "ParkeeLinkedid", "ParkeeCallerIDNum", "Position",
+		"CallerIDName", "Channel",
+	)),
 	Account: account,
 	Event: func(f *format.Fields) (format.Event, error) {
 		e := readEvent(f, text(f[amiEvent]))
@@ -90,6 +91,9 @@ const (
 	amiParkeeUniqueID
 	amiParkeeLinkedID
 	amiParkeeCaller
+	amiPosition
+	amiCallerName
+	amiChannel
 )
 
 // account returns the injected Account-ID; Asterisk never sends one: AccountCode is
@@ -159,6 +163,7 @@ func legEvent(f *format.Fields, name string) format.Event {
 			facts.Name, facts.State = event.NameCallRinging, event.Ringing
 		case "6":
 			facts.Name, facts.State = event.NameCallAnswered, event.Talking
+			e.LegOf = legOf(text(f[amiChannel]))
 		}
 	case "BridgeEnter": // the second channel completes the connection
 		if n, ok := format.Integer(firstValue(f[amiBridgeChannels])); ok && n >= 2 && text(f[amiBridgeType]) == "basic" {
@@ -174,9 +179,11 @@ func legEvent(f *format.Fields, name string) format.Event {
 		}
 	case "Hangup":
 		facts.Name, facts.State, facts.Reason = event.NameCallEnded, event.Ended, text(f[amiCause])
+		e.LegOf = legOf(text(f[amiChannel]))
 	case "DialBegin", "DialState", "DialEnd":
 		facts.Reason = text(f[amiDialStatus])
-		if id := text(f[amiDestUniqueID]); id != "" {
+		id := text(f[amiDestUniqueID])
+		if id != "" {
 			facts.CallID, facts.InteractionID = id, text(f[amiDestLinkedID])
 			facts.OriginationCallID = channelVariable(f[amiDestVariables], originationVariablePrefix)
 			facts.Caller, facts.Callee = text(f[amiDestCaller]), extension(f[amiDestExten])
@@ -184,6 +191,26 @@ func legEvent(f *format.Fields, name string) format.Event {
 	}
 	return e
 }
+
+// legOf returns format.Event.LegOf of a channel such as PJSIP/1001-0000002a. The second half of
+// a Local channel is the dialplan's, not the agent's.
+func legOf(channel string) func(agentID string) bool {
+	end := strings.LastIndexByte(channel, '-')
+	if end < 0 || strings.HasSuffix(channel, ";2") {
+		return nil
+	}
+	device := channel[:end]
+	return func(agentID string) bool {
+		if name, ok := strings.CutPrefix(agentID, localPrefix); ok {
+			name, _, _ = strings.Cut(name, "/") // without options
+			agentID = localPrefix + name
+		}
+		return agentID == device
+	}
+}
+
+// localPrefix begins the names of Local channels, and of members of queues that are called by one.
+const localPrefix = "Local/"
 
 // transferEvent parses a transfer. The call is the leg that was transferred, or the
 // leg that transferred if Asterisk does not name the former (a bridge of several).
@@ -195,17 +222,20 @@ func transferEvent(f *format.Fields) format.Event {
 		{amiTransfererUniqueID, amiTransfererLinkedID},
 		{amiOrigTransfererUniqueID, amiOrigTransfererLinkedID},
 	} {
-		if facts.CallID = text(f[leg[0]]); facts.CallID != "" {
+		facts.CallID = text(f[leg[0]])
+		if facts.CallID != "" {
 			facts.InteractionID = text(f[leg[1]])
 			break
 		}
 	}
 	facts.Caller = text(f[amiTransfereeCaller])
-	if facts.Callee = text(f[amiExtension]); facts.Callee == "" {
+	facts.Callee = text(f[amiExtension])
+	if facts.Callee == "" {
 		facts.Callee = text(f[amiTargetCaller])
 	}
 	facts.OriginationCallID = channelVariable(f[amiTransfereeVariables], originationVariablePrefix)
-	if result := text(f[amiResult]); result == "Success" || result == "" {
+	result := text(f[amiResult])
+	if result == "Success" || result == "" {
 		facts.Name = event.NameCallTransferred
 	} else {
 		facts.Reason = result
@@ -261,6 +291,8 @@ func variableEvent(f *format.Fields) format.Event {
 	if text(f[amiVariable]) != "QUEUESTATUS" {
 		return e
 	}
+
+	e.Call.CustomerName = text(f[amiCallerName])
 	e.Facts.Reason = text(f[amiValue])
 	switch e.Facts.Reason {
 	case "TIMEOUT", "LEAVEEMPTY", "LEAVEUNAVAIL", "WITHDRAW": // its leg goes on in the dialplan

@@ -14,7 +14,7 @@ const (
 )
 
 // resyncFormat is the format of a live feed's corrections.
-var resyncFormat = format.ResyncFormat(ResyncFormatName)
+var resyncFormat = format.ResyncFormat(ResyncFormatName, extensionOf)
 
 // Source lists the formats of Asterisk.
 var Source = format.Source{

@@ -9,8 +9,8 @@ import (
 
 // callcenterFormat is the format of mod_callcenter's CUSTOM event callcenter::info.
 var callcenterFormat = format.Format{
-	Name: "freeswitch.callcenter", Topic: event.TopicRaw, Platform: true, Encodings: plainEncoding, Keys: eventKeys,
-	Account: account, Event: readEvent,
+	Name: "freeswitch.callcenter", Topic: event.TopicRaw, Platform: true, Encodings: plainEncoding,
+	Keys: format.CallEventKeys(eventKeys), Account: account, Event: readEvent, Extension: extension,
 }
 
 // readCallcenter reads an event of mod_callcenter. The id of a call in a queue is that
@@ -56,8 +56,15 @@ func readCallcenter(f *format.Fields, action string) format.Event {
 		facts.InteractionID = interactionID(f)
 	}
 	facts.OriginationCallID = firstText(f, fsOrigination, fsSIPOrigination)
+	e.Call.CustomerName = decodeText(f[fsMemberName])
 	callcenterDetails(f, facts, action)
 	return e
+}
+
+// extension returns what stands before the @ of an agent's id.
+func extension(agentID string) string {
+	name, _, _ := strings.Cut(agentID, "@")
+	return name
 }
 
 // callcenterName returns the name of an event about a call, "" for other events.

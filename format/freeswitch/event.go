@@ -9,11 +9,12 @@ import (
 // AGENT_CUSTOM_EVENT, even if a channel variable names a queue (which is then in the
 // facts): they are events of the switch, not of the queue.
 var eventFormat = format.Format{
-	Name: "freeswitch.event", Topic: event.TopicRaw, Platform: true, Encodings: plainEncoding, Keys: eventKeys,
-	Account: account, Event: readEvent,
+	Name: "freeswitch.event", Topic: event.TopicRaw, Platform: true, Encodings: plainEncoding,
+	Keys: format.CallEventKeys(eventKeys), Account: account, Event: readEvent, Extension: extension,
 }
 
-// readGeneralEvent reads an event that is not mod_callcenter's.
+// readGeneralEvent reads an event that is not mod_callcenter's. The agent's own leg of a call
+// in a queue, which mod_callcenter calls, has the side agent.
 func readGeneralEvent(f *format.Fields) format.Event {
 	name := decodeText(f[fsName])
 	if name == "CUSTOM" {
@@ -24,6 +25,9 @@ func readGeneralEvent(f *format.Fields) format.Event {
 	if e.Facts.Name == event.NameCallEnded {
 		e.Facts.Reason = decodeText(f[fsHangupCause])
 		e.Facts.TalkMS = talkTime(f)
+	}
+	if f[fsVariableSide].Is("agent") {
+		e.Type = format.TypeOfAgentLeg(&e.Facts)
 	}
 	return e
 }
@@ -59,7 +63,8 @@ func talkTime(f *format.Fields) event.Millis {
 	if ms, ok := format.Integer(f[fsBillMillis]); ok && ms > 0 {
 		return event.MillisOf(ms)
 	}
-	if talk := format.MillisOfSeconds(f[fsBillSeconds]); talk.Value > 0 {
+	talk := format.MillisOfSeconds(f[fsBillSeconds])
+	if talk.Value > 0 {
 		return talk
 	}
 	return event.Millis{}
@@ -113,7 +118,8 @@ func parkingEvent(f *format.Fields) format.Event {
 func transferFacts(f *format.Fields) event.Facts {
 	facts := channelFacts(f)
 	facts.Name = event.NameCallTransferred
-	if leg := firstText(f, fsTransferred, fsOtherLeg); leg != "" {
+	leg := firstText(f, fsTransferred, fsOtherLeg)
+	if leg != "" {
 		facts.CallID = leg
 	}
 	return facts

@@ -15,7 +15,7 @@ var eventFormat = format.Format{
 	Keys: func() jsonscan.Keys {
 		keys := jsonscan.KeysOf("type", "account_id", "timestamp", "queue_id", "data")
 		maps.Copy(keys, contactCenterKeys)
-		return keys
+		return format.CallEventKeys(keys)
 	}(),
 	Account: func(f *format.Fields) (string, error) {
 		return format.StrictText(f[genericAccount], "account_id")
@@ -32,13 +32,14 @@ var eventFormat = format.Format{
 		if !e.Type.Known() {
 			return format.Event{}, format.Rejectf(format.UnknownType, "type: not one of the event types in docs/channel.md")
 		}
-		if e.Facts.TimestampMS, err = format.StrictTimestamp(f[genericTime], "timestamp"); err != nil {
+		e.Facts.TimestampMS, err = format.StrictTimestamp(f[genericTime], "timestamp")
+		if err != nil {
 			return format.Event{}, err
 		}
 		e.Timestamp = e.Facts.TimestampMS / 1000
 		dataKeys.ScanObject(f[genericData], f[:])
 		e.Facts.QueueID = format.FirstText(f[genericQueue], f[genericDataQueue])
-		format.AddContactCenter(e.Type, f[genericFirstSharedKey:], &e.Facts)
+		format.AddContactCenter(f[genericFirstSharedKey:], &e)
 		return e, nil
 	},
 }

@@ -12,11 +12,12 @@ import (
 // several times: a call that enters a queue is a member call, a member_add and the
 // statistic "waiting".
 var acdcFormat = format.Format{
-	Name: "kazoo.acdc", Topic: event.TopicRaw, Platform: true, Keys: eventKeys, OpenEnvelope: openEnvelope, Account: account,
+	Name: "kazoo.acdc", Topic: event.TopicRaw, Platform: true, Keys: callEventKeys, OpenEnvelope: openEnvelope, Account: account,
 	Event: func(f *format.Fields) (format.Event, error) {
 		name := eventName(f)
 		e := newEvent(f, event.Custom)
-		if ms := statisticTimestamp(f, name); ms != 0 {
+		ms := statisticTimestamp(f, name)
+		if ms != 0 {
 			e.Facts.TimestampMS, e.Timestamp = ms, ms/1000
 		}
 		switch format.Text(f[kzCategory]) {

@@ -24,7 +24,12 @@ var eventKeys = format.BothSpellings(
 	"Other-Leg-Call-ID", "Call-Direction", "Hangup-Cause", "Billing-Seconds", "Transfer-To", "Event",
 	// registrations
 	"Realm",
+	// call events
+	"Caller-ID-Name", "Conference-ID", "Conference-Channel-Vars",
 )
+
+// callEventKeys are eventKeys with the members of a call event.
+var callEventKeys = format.CallEventKeys(eventKeys)
 
 const (
 	kzCategory = iota
@@ -76,6 +81,9 @@ const (
 	kzTransferTo
 	kzConferenceEvent
 	kzRealm
+	kzCallerName
+	kzConference
+	kzConferenceVars
 	// Members of Custom-Channel-Vars, which openEnvelope reads.
 	kzVarAccount
 	kzVarQueue
@@ -126,8 +134,21 @@ func newEvent(f *format.Fields, eventType event.Type) format.Event {
 		TimestampMS: format.FirstTimestamp(f[kzTime], f[kzEventTime], f[kzUnixTime], f[kzNow]),
 	}}
 	e.Timestamp = e.Facts.TimestampMS / 1000
+	e.Call.CustomerName = callerName(f)
+	e.Call.SetConference(f[kzConference], f[kzConferenceVars])
 	return e
 }
+
+// callerName returns the caller's name of an event, or of its Call.
+func callerName(f *format.Fields) string {
+	var call [1]jsonscan.Value
+	if f[kzCallerName] == nil {
+		callNameKeys.ScanObject(f[kzCallObject], call[:])
+	}
+	return format.FirstText(f[kzCallerName], call[0])
+}
+
+var callNameKeys = format.BothSpellings("Caller-ID-Name")
 
 // eventName returns the event's own name, or else its envelope's.
 func eventName(f *format.Fields) string { return format.FirstText(f[kzName], f[kzEnvelopeName]) }
@@ -145,7 +166,8 @@ func addLegFacts(f *format.Fields, facts *event.Facts) {
 		f[kzVarCallInteraction], f[kzVarInteraction], f[kzOrigination], f[kzOriginatingLeg])
 	if facts.InteractionID == "" {
 		facts.InteractionID = facts.CallID
-		if other := format.Text(f[kzOtherLeg]); other != "" && f[kzDirection].Is("outbound") {
+		other := format.Text(f[kzOtherLeg])
+		if other != "" && f[kzDirection].Is("outbound") {
 			facts.InteractionID = other
 		}
 	}
@@ -164,7 +186,8 @@ func addQueueCallFacts(f *format.Fields, facts *event.Facts) {
 	}
 	var call [3]jsonscan.Value
 	callKeys.ScanObject(f[kzCallObject], call[:])
-	if facts.CallID = format.Text(call[0]); facts.CallID != "" {
+	facts.CallID = format.Text(call[0])
+	if facts.CallID != "" {
 		facts.InteractionID = facts.CallID
 		facts.Caller, facts.Callee = format.Text(call[1]), format.Text(call[2])
 	}

@@ -11,7 +11,7 @@ import (
 // in a queue) and queues. A queue's own events (created, synced) concern no call
 // and no agent.
 var qubicleFormat = format.Format{
-	Name: "kazoo.qubicle", Topic: event.TopicRaw, Platform: true, Keys: eventKeys, OpenEnvelope: openEnvelope, Account: account,
+	Name: "kazoo.qubicle", Topic: event.TopicRaw, Platform: true, Keys: callEventKeys, OpenEnvelope: openEnvelope, Account: account,
 	Event: func(f *format.Fields) (format.Event, error) {
 		e := newEvent(f, event.Custom)
 		switch strings.ReplaceAll(format.Text(f[kzCategory]), "_", "-") {
@@ -52,7 +52,8 @@ func setRecipientFacts(f *format.Fields, facts *event.Facts, name string) {
 // setSessionFacts sets the facts of a call in a queue, whose id is the session's.
 func setSessionFacts(f *format.Fields, facts *event.Facts, name string) {
 	addQueueCallFacts(f, facts)
-	if id := format.Text(f[kzSession]); id != "" {
+	id := format.Text(f[kzSession])
+	if id != "" {
 		facts.CallID = id
 	}
 	facts.Reason = format.Text(f[kzReason])

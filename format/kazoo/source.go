@@ -9,7 +9,7 @@ import (
 )
 
 // resyncFormat is the format of a live feed's corrections.
-var resyncFormat = format.ResyncFormat("kazoo.resync")
+var resyncFormat = format.ResyncFormat("kazoo.resync", nil)
 
 // Source lists the formats of Kazoo.
 var Source = format.Source{

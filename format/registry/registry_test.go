@@ -71,7 +71,8 @@ func TestEachFormatHasOneReaderAndItsTopic(t *testing.T) {
 			t.Errorf("%s: topic %q, Event %t, CDR %t", f.Name, f.Topic, f.Event != nil, f.CDR != nil)
 		}
 		for key, slot := range f.Keys {
-			if slot &^= jsonscan.LastElement; slot >= len(format.Fields{}) {
+			slot = jsonscan.Slot(slot)
+			if slot >= len(format.Fields{}) {
 				t.Errorf("%s: %s has slot %d of %d", f.Name, key, slot, len(format.Fields{}))
 			}
 		}
@@ -167,12 +168,16 @@ func FuzzRecognise(f *testing.F) {
 	})
 }
 
-// Format.Scan clears as many fields as the format has keys.
+// specified are the members of a call event, which the last fields are for.
+var specified = []string{"Account-ID", "Queue-ID", "Type", "CDR", "customer_info", "history"}
+
+// Format.Scan clears as many fields as the format has keys, and those of a call event.
 func TestEverySlotIsCleared(t *testing.T) {
 	for _, f := range Formats() {
 		var fields format.Fields
 		for name, slot := range f.Keys {
-			if slot &^= jsonscan.LastElement; slot >= len(f.Keys) || slot >= len(fields) {
+			slot = jsonscan.Slot(slot)
+			if slot >= len(f.Keys) && slot < len(fields)-len(specified) || slot >= len(fields) {
 				t.Errorf("%s: key %q has slot %d of %d keys, %d fields", f.Name, name, slot, len(f.Keys), len(fields))
 			}
 		}
@@ -183,7 +188,7 @@ func TestEverySlotIsCleared(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, slot := range f.Keys {
-			if fields[slot&^jsonscan.LastElement] != nil {
+			if fields[jsonscan.Slot(slot)] != nil {
 				t.Errorf("%s: %q has a value from the record before", f.Name, name)
 			}
 		}

@@ -15,7 +15,7 @@ var contactCenterFormat = format.Format{
 	Keys: func() jsonscan.Keys {
 		keys := jsonscan.KeysOf("Account-ID", "Type", "Queue-ID")
 		maps.Copy(keys, format.ContactCenterKeys(svcFirstSharedKey))
-		return keys
+		return format.CallEventKeys(keys)
 	}(),
 	Account: func(f *format.Fields) (string, error) {
 		return format.StrictText(f[svcAccount], "Account-ID")
@@ -29,10 +29,11 @@ var contactCenterFormat = format.Format{
 		if !e.Type.Known() {
 			e.Type = event.Custom
 		}
-		if e.Facts.QueueID, err = format.StrictText(f[svcQueue], "Queue-ID"); err != nil {
+		e.Facts.QueueID, err = format.StrictText(f[svcQueue], "Queue-ID")
+		if err != nil {
 			return e, err
 		}
-		format.AddContactCenter(e.Type, f[svcFirstSharedKey:], &e.Facts)
+		format.AddContactCenter(f[svcFirstSharedKey:], &e)
 		return e, nil
 	},
 }

@@ -51,6 +51,7 @@ class Facts:
     timestamp_ms: int | None = None
     agent_state: str | None = None  # of the agent, after an event about a call
     contact: str | None = None  # of a device: the registration that the event is about
+    position: int | None = None  # of a call that enters a queue: its place there, from 1
     agent: dict[str, Any] | None = None  # what the platform said of the agent, piece by piece
 
 
@@ -62,7 +63,7 @@ class Event:
     type: str
     account_id: str
     timestamp: int  # Unix seconds
-    data: dict[str, Any]  # the source's event, complete and unchanged
+    data: dict[str, Any]  # the source's event, unchanged; of a call event with the members of docs/channel.md
     metadata: dict[str, Any]
     facts: Facts | None
     cursor: str  # position after this event

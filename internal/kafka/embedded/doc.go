@@ -24,7 +24,7 @@
 // LogAppendTime: the producer sets timestamps.
 //
 // Goroutines: kfake's, one for each listener (unix socket, loopback port), the
-// trimmer, which also compacts, and one that syncs the log's files while the journal's
+// trimmer, the compactor, and one that syncs the log's files while the journal's
 // other file is filled; Close ends them. Locks: a round holds syncRounds.running, and takes
 // durability.mu for moments. While a piece of a partition is compacted,
 // connections with produce requests to it wait. Near its size limit, which counts every

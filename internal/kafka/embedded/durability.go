@@ -114,7 +114,8 @@ func (d *durability) finishRequest(number int64, partitions []partition) error {
 	defer d.mu.Unlock()
 	for _, p := range partitions {
 		u := d.inFlight[p]
-		if u.requests--; u.requests == 0 && u.abandoned < number {
+		u.requests--
+		if u.requests == 0 && u.abandoned < number {
 			delete(d.inFlight, p)
 		}
 	}
@@ -207,10 +208,7 @@ func (d *durability) close() error {
 	}
 
 	err := d.syncAll()
-	if err == nil {
-		err = d.rejectionError()
-	}
-	if err == nil {
+	if err == nil && d.rejectionError() == nil { // else the journal may have what the files lack
 		err = d.journal.clear()
 	}
 	return errors.Join(err, d.journal.close())

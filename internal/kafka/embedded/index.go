@@ -64,7 +64,8 @@ func indexEntry(batch []byte) (entry [indexEntrySize]byte) {
 	const epochAt, attributesAt, transactional, control = 12, 22, 1 << 4, 1 << 5
 	entry[0] = 1
 	binary.LittleEndian.PutUint32(entry[2:], binary.BigEndian.Uint32(batch[epochAt:]))
-	if attributes := batch[attributesAt]; attributes&transactional != 0 && attributes&control == 0 {
+	attributes := batch[attributesAt]
+	if attributes&transactional != 0 && attributes&control == 0 {
 		entry[14] = 1
 	}
 	entry[1] = byte(crc32.Checksum(entry[2:], castagnoli))

@@ -76,7 +76,8 @@ func (l *partitionLog) appendRecords(records []byte, generation uint64, buffers 
 		if err != nil || !opened {
 			return records, err
 		}
-		if records, err = l.appendSegment(records, generation, buffers); err != nil {
+		records, err = l.appendSegment(records, generation, buffers)
+		if err != nil {
 			return records, fmt.Errorf("reading %s: %w", l.segment.Name(), err)
 		}
 		if len(records) == before && l.isReplaced() {
@@ -271,7 +272,8 @@ func (l *partitionLog) sync(d *durability) error {
 			continue
 		}
 		for _, name := range []string{segmentName(base), indexName(base)} {
-			if err := d.syncFile(filepath.Join(l.path(), name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			err := d.syncFile(filepath.Join(l.path(), name))
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
 			}
 		}
@@ -304,13 +306,15 @@ func segmentBases(dir string) ([]int64, error) {
 		return nil, err
 	}
 	names, err := f.Readdirnames(-1)
-	if err = errors.Join(err, f.Close()); err != nil {
+	err = errors.Join(err, f.Close())
+	if err != nil {
 		return nil, err
 	}
 	var bases []int64
 	for _, name := range names {
 		digits, isSegment := strings.CutSuffix(name, segmentSuffix)
-		if base, err := strconv.ParseInt(digits, 10, 64); isSegment && err == nil {
+		base, err := strconv.ParseInt(digits, 10, 64)
+		if isSegment && err == nil {
 			bases = append(bases, base)
 		}
 	}

@@ -304,7 +304,8 @@ func checkAfterPowerLoss(t *testing.T, dir string, acknowledged [][]writtenBatch
 				return
 			}
 		}
-		if n := len(want); n > 0 && info.HighWatermark <= want[n-1].offset {
+		n := len(want)
+		if n > 0 && info.HighWatermark <= want[n-1].offset {
 			t.Errorf("partition %d ends at %d, before the last batch, %d", p, info.HighWatermark, want[n-1].offset)
 		}
 		if err := checkIndex(filepath.Join(b.logDir(), "partitions", fmt.Sprintf("t-%d", p))); err != nil {
@@ -329,7 +330,8 @@ func checkIndex(dir string) error {
 		if err != nil && !os.IsNotExist(err) { // it has no batch
 			return err
 		}
-		if n := parseBatches(segment, len(segment)).count; n*indexEntrySize != len(index) {
+		n := parseBatches(segment, len(segment)).count
+		if n*indexEntrySize != len(index) {
 			return fmt.Errorf("%s/%d has %d batches, and an index of %d bytes", dir, base, n, len(index))
 		}
 		for len(index) > 0 {

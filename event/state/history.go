@@ -1,0 +1,219 @@
+package state
+
+import (
+	"slices"
+
+	"trunkline/event"
+)
+
+// History is what has happened to a call in its queues. Values are immutable.
+type History struct {
+	// Steps begin with the oldest. Of more than MaxSteps the middle ones are left out.
+	Steps []Step `json:"steps,omitempty"`
+	// Visit, in the entry of a leg, is the visit to a queue whose entry has the steps: of a
+	// platform where the two have ids of their own.
+	Visit string `json:"visit,omitempty"`
+}
+
+// MaxSteps bounds the steps of one call.
+const MaxSteps = 16
+
+// Step is one step of a call: by an agent, or else in the queue.
+type Step struct {
+	Name      event.Name `json:"name"`
+	AgentID   string     `json:"agent_id,omitempty"`
+	AgentName string     `json:"agent_name,omitempty"`
+	QueueID   string     `json:"queue_id,omitempty"` // of a step without an agent
+}
+
+// texts returns the members of a step.
+func (s *Step) texts() [4]*string {
+	return [...]*string{(*string)(&s.Name), &s.AgentID, &s.AgentName, &s.QueueID}
+}
+
+// StepOf returns the step that an event about a call in a queue is.
+func StepOf(f *event.Facts) Step {
+	agent := f.AgentID != ""
+	switch f.Name {
+	case event.NameQueueCallEntered, event.NameQueueCallAbandoned:
+		agent = false // at whom it rang has steps of its own
+	case event.NameQueueCallEnded:
+		agent = agent && (f.TalkMS.Known || f.PreviousState == event.Talking || f.PreviousState == event.Held)
+	}
+	if !agent {
+		return Step{Name: f.Name, QueueID: emptyIfTooLong(f.QueueID)}
+	}
+	return Step{Name: f.Name, AgentID: emptyIfTooLong(f.AgentID), AgentName: emptyIfTooLong(f.AgentName)}
+}
+
+// isStep reports whether the step is kept for later events: a word for less than that, such
+// as other, is told once.
+func (s *Step) isStep() bool {
+	switch s.Name {
+	case event.NameQueueCallEntered, event.NameQueueCallOffered, event.NameQueueCallAnswered, event.NameQueueCallAbandoned,
+		event.NameQueueCallEnded, event.NameAgentNoAnswer, event.NameCallTransferred:
+		return true
+	}
+	return false
+}
+
+// Repeats reports whether a platform tells the last of the steps a second time, which is one
+// step. An agent that lets a call ring again does it again.
+func (s *Step) Repeats(steps []Step) bool {
+	return len(steps) > 0 && steps[len(steps)-1] == *s && s.Name != event.NameAgentNoAnswer
+}
+
+// Past returns the steps of h, none of nil.
+func (h *History) Past() []Step {
+	if h == nil {
+		return nil
+	}
+	return h.Steps
+}
+
+// with returns the history after a step: h itself after one that the platform tells twice.
+// Nothing but a queue begins a history.
+func (h *History) with(s Step) *History {
+	past := h.Past()
+	switch {
+	case !s.isStep(), s.Repeats(past), len(past) == 0 && s.Name == event.NameCallTransferred:
+		return h
+	}
+
+	steps := make([]Step, len(past), len(past)+1)
+	copy(steps, past)
+	if len(steps) == MaxSteps {
+		steps = slices.Delete(steps, MaxSteps/2, MaxSteps/2+1)
+	}
+	return &History{Steps: append(steps, s)}
+}
+
+func (h *History) equal(o *History) bool {
+	return h == o || h != nil && o != nil && h.Visit == o.Visit && slices.Equal(h.Steps, o.Steps)
+}
+
+// legOf returns the entry of a visit's leg, on platforms where the visit has an id of its own
+// and the leg's is that of the interaction; nil: none. call is the visit's entry before the
+// event, nil: none.
+func (p *Partition) legOf(e *Event, call *Entry) *Entry {
+	f := &e.Facts
+	if f.InteractionID == "" || f.InteractionID == f.CallID || call != nil && call.Leg {
+		return nil
+	}
+	leg := p.lookup(e.Account, Call, f.InteractionID)
+	if leg == nil || !leg.Leg || !leg.Live() {
+		return nil
+	}
+	return leg
+}
+
+// historyBefore returns what has happened to the event's call before it, and the entry of its
+// leg, see legOf. call is its entry before the event, nil: none.
+func (p *Partition) historyBefore(e *Event, call *Entry) (past *History, leg *Entry) {
+	if e.Facts.CallID == "" {
+		return nil, nil
+	}
+	leg = p.legOf(e, call)
+	if leg != nil && leg.History != nil {
+		return p.holderOf(leg).History, leg
+	}
+	if call == nil || call.State == event.Ended && e.Facts.Name == event.NameQueueCallEntered { // it begins again
+		return nil, leg
+	}
+	return call.History, leg
+}
+
+// holderOf returns the entry that has the steps of a leg with a history: that of its last
+// visit, while it lasts, or its own.
+func (p *Partition) holderOf(leg *Entry) *Entry {
+	if visit := p.lookup(leg.AccountID, Call, leg.History.Visit); visit != nil {
+		return visit
+	}
+	return leg
+}
+
+// foldHistory adds the event to the history of its call. before and after are the call's
+// entries, before is nil if there was none.
+func (p *Partition) foldHistory(e *Event, before, after *Entry) {
+	past, leg := p.historyBefore(e, before)
+	history := past.with(StepOf(&e.Facts))
+	ended := after.State == event.Ended
+	switch {
+	case leg == nil:
+		after.History = history
+		if ended && !after.mayGoOn() {
+			after.History = nil
+		}
+	case history == nil:
+	case leg.History == nil, leg.History.Visit == after.ID, e.Facts.Name == event.NameQueueCallEntered: // its last visit
+		of := &History{Visit: after.ID}
+		after.History = history
+		if ended {
+			of, after.History = history, nil
+		}
+		p.setHistory(e, leg, of)
+	default: // an earlier visit, whose end is told late
+		after.History = nil
+		p.setHistory(e, p.holderOf(leg), history)
+	}
+}
+
+// setHistory replaces the history of another entry than the event's call.
+func (p *Partition) setHistory(e *Event, of *Entry, history *History) {
+	next := *of
+	next.History = history
+	p.put(&next, of, e.ID)
+}
+
+// mayGoOn reports whether the next event may tell that the leg of a call that has ended goes
+// on: Asterisk tells a time-out of a queue behind the event of a caller who is gone.
+func (e *Entry) mayGoOn() bool { return e.Leg && e.Name == event.NameQueueCallAbandoned }
+
+// appendJSON appends the history as the member of an entry.
+func (h *History) appendJSON(dst []byte) []byte {
+	dst = append(dst, '{')
+	for i := range h.Steps {
+		if i == 0 {
+			dst = append(dst, `"steps":[`...)
+		} else {
+			dst = append(dst, ',')
+		}
+		dst = h.Steps[i].appendJSON(dst)
+	}
+	if len(h.Steps) > 0 {
+		dst = append(dst, ']')
+	}
+	if h.Visit != "" {
+		if len(h.Steps) > 0 {
+			dst = append(dst, ',')
+		}
+		dst = event.AppendString(append(dst, `"visit":`...), h.Visit)
+	}
+	return append(dst, '}')
+}
+
+func (s *Step) appendJSON(dst []byte) []byte {
+	dst = event.AppendString(append(dst, `{"name":`...), string(s.Name))
+	for _, member := range [...]struct{ key, value string }{
+		{`,"agent_id":`, s.AgentID}, {`,"agent_name":`, s.AgentName}, {`,"queue_id":`, s.QueueID},
+	} {
+		if member.value != "" {
+			dst = event.AppendString(append(dst, member.key...), member.value)
+		}
+	}
+	return append(dst, '}')
+}
+
+// estimatedSize estimates the size of the history's member, like Entry.estimatedSize.
+func (h *History) estimatedSize() int {
+	if h == nil {
+		return 0
+	}
+
+	n := 48 + len(h.Visit)
+	for i := range h.Steps {
+		s := &h.Steps[i]
+		n += 72 + len(s.Name) + len(s.AgentID) + len(s.AgentName) + len(s.QueueID)
+	}
+	return n
+}
