@@ -50,6 +50,14 @@ ready() { # PID URL: waits until the process is ready
 
 ticks() { awk '{print $14 + $15}' "/proc/$1/stat"; } # hundredths of a second of CPU
 
+# climb_from BUILD: the events per second from which a climb begins. Each step is 15 % above the
+# last, so the floor, which holds several times as many as a server, begins further up.
+climb_from() {
+	local from=${COMPARE_CLIMB_FROM:-40}
+	[ "$1" != floor ] || from=$((from * 4))
+	echo "$from"
+}
+
 # measure BUILD SCENARIO: appends a line "build scenario rate p50 p99 server all" to results.
 measure() {
 	local build=$1 scenario=$2 redis_port broker_port api_port metrics server_port server_metrics ids args url
@@ -58,7 +66,7 @@ measure() {
 	case $scenario in
 	one) args="--account a1 --subscribers 1000 --rate 25 --duration 8s" ;;
 	busy) args="--account a1 --subscribers 5000 --rate 80 --duration 6s" ;;
-	highest) args="--account a1 --subscribers 5000 --rate ${COMPARE_CLIMB_FROM:-40} --climb 200ms --duration 3s" ;;
+	highest) args="--account a1 --subscribers 5000 --rate $(climb_from "$build") --climb 200ms --duration 3s" ;;
 	many) args="--account $ids --subscribers 2000 --rate 2000 --duration 12s" ;;
 	hundred) args="--account a1 --subscribers 100 --rate 100 --duration 10s" ;;
 	*) echo "$0: no scenario $scenario" >&2; exit 2 ;;
@@ -66,7 +74,8 @@ measure() {
 
 	if [ "$build" = floor ]; then
 		[[ $scenario = one || $scenario = busy || $scenario = highest ]] || return 0
-		"$work/bin-new/trunkline-bench" fanout --floor coalesced --json ${args/--account a1 /} >"$work/out.json" 2>"$work/err" || true
+		"$work/bin-new/trunkline-bench" fanout --floor coalesced --url http://127.0.0.1 --json ${args/--account a1 /} \
+			>"$work/out.json" 2>"$work/err" || true
 	else
 		redis_port=$(free_port) broker_port=$(free_port) api_port=$(free_port) metrics=$(free_port)
 		server_port=$(free_port) server_metrics=$(free_port)

@@ -136,9 +136,16 @@ func openBroker(s *settings.Settings, reg prometheus.Registerer, log *slog.Logge
 	return broker, nil
 }
 
+// embeddedHeartbeat is rare: each group has one member, that of this process, so that nobody
+// waits for it to notice a rebalance.
+const embeddedHeartbeat = 2 * time.Second
+
 func embeddedConfig(s *settings.Settings, dial func(context.Context, string, string) (net.Conn, error)) kafka.Config {
 	cluster := s.Kafka.Settings
 	cluster.Brokers, cluster.ReplicationFactor = []string{embedded.Address}, 1
 	cluster.Compression, cluster.TLS, cluster.SASL = "none", tlsclient.Settings{}, credentials.Settings{}
-	return kafka.Config{Settings: cluster, Dial: dial, Topics: topics.Names()}
+	return kafka.Config{
+		Settings: cluster, Dial: dial, Topics: topics.Names(),
+		HeartbeatInterval: embeddedHeartbeat,
+	}
 }

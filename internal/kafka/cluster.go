@@ -25,6 +25,11 @@ type Config struct {
 	// timeout does.
 	Liveness Liveness
 
+	// HeartbeatInterval is the time between two heartbeats of a member of a consumer group,
+	// within which it notices that the group rebalances; 0: 300 ms. At most a third of the
+	// session timeout, 6 s.
+	HeartbeatInterval time.Duration
+
 	// WriteFault returns the reason for which an embedded broker rejects writes, nil
 	// while it accepts them. Set only with an embedded broker.
 	WriteFault func() error

@@ -48,6 +48,12 @@ type fetcher struct {
 }
 
 const (
+	// gatherInterval is the shortest time between two waiting requests, unless a response had
+	// gatheredBytes: where records come faster than a round trip, each request is then of
+	// several. Records that come less often do not wait.
+	gatherInterval = time.Millisecond
+	gatheredBytes  = 64 << 10
+
 	catchUpWait = 10 * time.Millisecond
 	// requestsBeforeSession is the number of waiting requests after which a fetcher requests a
 	// session: brokers keep a limited number, and most fetchers for a second reader of a
@@ -160,8 +166,14 @@ func (f *fetcher) runWaiting() {
 		session := f.session
 		f.waiting = true
 		f.mu.Unlock()
+
+		sentAt := time.Now()
 		response, err := f.send(request, buffer, fetchWait)
+		small := len(response.bytes) < gatheredBytes
 		buffer = f.distribute(response, err, nil, session)
+		if small {
+			retry.Sleep(f.ctx, gatherInterval-time.Since(sentAt))
+		}
 	}
 	f.mu.Lock()
 	session := f.session

@@ -590,3 +590,49 @@ func TestFetchSessionsAreClosedAtTheEnd(t *testing.T) {
 		t.Errorf("session %d was opened, %d was closed", opened.Load(), closed.Load())
 	}
 }
+
+// TestRecordsThatComeFastShareFetches writes records faster than a round trip takes: a request
+// brings several of them, and one that comes alone does not wait for others.
+func TestRecordsThatComeFastShareFetches(t *testing.T) {
+	const partitions, records = 16, 2000
+	c, fake, _ := openFakeWith(t, partitions)
+	var fetches atomic.Int32
+	onFetch(fake, func(*kmsg.FetchRequest) kmsg.Response {
+		fetches.Add(1)
+		return nil
+	})
+	counts := startReaders(t, c, partitions)
+	total := func() (n int64) {
+		for p := range counts {
+			n += counts[p].Load()
+		}
+		return n
+	}
+	for p := range partitions {
+		produce(t, c, numbered(p, 0, 1)...)
+	}
+	await(t, "the first of each", func() bool { return total() == partitions })
+
+	fetches.Store(0)
+	began := time.Now()
+	p := c.NewProducer(kafka.ProducerConfig{})
+	defer p.Close(t.Context())
+	var writing sync.WaitGroup
+	for part := range partitions {
+		writing.Go(func() {
+			for n := 1; n <= records/partitions; n++ {
+				if err := p.Produce(t.Context(), numbered(part, n, 1)...); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	writing.Wait()
+	await(t, "all records", func() bool { return total() == partitions+records })
+	// A request every millisecond, and those that catch up with a partition.
+	if n, most := int(fetches.Load()), int(time.Since(began)/time.Millisecond)+partitions; n > most {
+		t.Errorf("%d requests for %d records in %v", n, records, time.Since(began))
+	}
+	t.Logf("%d requests for %d records in %v", fetches.Load(), records, time.Since(began))
+}

@@ -192,25 +192,26 @@ func (s *generation) partitionsChanged(ctx context.Context) bool {
 	return false
 }
 
-// reportLag sets the lag of each partition, even if its work makes no progress. It looks up all
-// partitions at the same time, because lookups that wait together share requests.
+// reportLag sets the lag of each partition, even if its work makes no progress.
 func (s *generation) reportLag(ctx context.Context) {
-	var lookups sync.WaitGroup
-	for _, l := range s.assignments {
-		lookups.Go(func() { s.reportPartitionLag(ctx, l) })
-	}
-	lookups.Wait()
-}
-
-func (s *generation) reportPartitionLag(ctx context.Context, l *Assignment) {
-	first, next, err := s.cluster.Offsets(ctx, l.Topic, l.Partition)
-	if err != nil {
-		return // already counted; retry at the next tick
+	lookups := make([]offsetsLookup, len(s.assignments))
+	for i, l := range s.assignments {
+		lookups[i] = s.cluster.startOffsets(ctx, l.Topic, l.Partition)
 	}
 
-	from := first
-	if committed, ok := l.Committed(); ok {
-		from = max(committed, first)
+	for i, l := range s.assignments {
+		first, next, err := lookups[i].await(ctx)
+		if err != nil { // perhaps the leader has changed
+			first, next, err = s.cluster.Offsets(ctx, l.Topic, l.Partition)
+		}
+		if err != nil {
+			continue // already counted; retry at the next tick
+		}
+
+		from := first
+		if committed, ok := l.Committed(); ok {
+			from = max(committed, first)
+		}
+		s.cluster.metrics.lag.WithLabelValues(l.Topic, strconv.Itoa(l.Partition), s.cfg.Group).Set(float64(max(next-from, 0)))
 	}
-	s.cluster.metrics.lag.WithLabelValues(l.Topic, strconv.Itoa(l.Partition), s.cfg.Group).Set(float64(max(next-from, 0)))
 }

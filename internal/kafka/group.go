@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,7 +61,7 @@ func (c *Cluster) RunGroup(ctx context.Context, cfg GroupConfig, work func(conte
 	member, err := kafkago.NewConsumerGroup(kafkago.ConsumerGroupConfig{
 		ID: c.topic(cfg.Group), Brokers: c.cfg.Brokers, Dialer: c.dialer, Topics: topics,
 		GroupBalancers:    []kafkago.GroupBalancer{&balancer{group: g}},
-		HeartbeatInterval: heartbeatInterval, SessionTimeout: sessionTimeout, RebalanceTimeout: rebalanceTimeout,
+		HeartbeatInterval: cmp.Or(c.cfg.HeartbeatInterval, heartbeatInterval), SessionTimeout: sessionTimeout, RebalanceTimeout: rebalanceTimeout,
 		JoinGroupBackoff: joinBackoff, StartOffset: kafkago.FirstOffset, Timeout: dialTimeout,
 	})
 	if err != nil {

@@ -35,10 +35,14 @@ type pendingLookup[A any] struct {
 // get returns the result of a request that is sent after the call. It waits for it, or
 // for the end of ctx.
 func (l *lookupBatcher[Q, A]) get(ctx context.Context, query Q) (A, error) {
+	return l.start(query).await(ctx)
+}
+
+// start begins the lookup of get, whose result await returns.
+func (l *lookupBatcher[Q, A]) start(query Q) *pendingLookup[A] {
 	l.mu.Lock()
-	lookup := l.enqueue(query)
-	l.mu.Unlock()
-	return lookup.await(ctx)
+	defer l.mu.Unlock()
+	return l.enqueue(query)
 }
 
 // getOrJoin is like get, but accepts the result of a request in progress.
@@ -116,7 +120,14 @@ type brokerLookups[Q comparable, A any] struct {
 }
 
 func (b *brokerLookups[Q, A]) get(ctx context.Context, address string, question Q) (A, error) {
+	return b.batcher(address).get(ctx, question)
+}
+
+// batcher returns the lookupBatcher of the broker at address.
+func (b *brokerLookups[Q, A]) batcher(address string) *lookupBatcher[Q, A] {
 	b.mu.Lock()
+	defer b.mu.Unlock()
+
 	l := b.byBroker[address]
 	if l == nil {
 		l = &lookupBatcher[Q, A]{send: func(ctx context.Context, queries []Q) (map[Q]lookupResult[A], error) {
@@ -127,8 +138,7 @@ func (b *brokerLookups[Q, A]) get(ctx context.Context, address string, question 
 		}
 		b.byBroker[address] = l
 	}
-	b.mu.Unlock()
-	return l.get(ctx, question)
+	return l
 }
 
 // partitionQuery is a query about a partition, by time (ListOffsets) or leader

@@ -34,6 +34,42 @@ func (c *Cluster) OffsetAt(ctx context.Context, topic string, partition int, t t
 	return offset, err
 }
 
+// offsetsLookup is a lookup of Offsets that was begun.
+type offsetsLookup struct {
+	first, next *pendingLookup[int64]
+	err         error // nothing was begun
+}
+
+// startOffsets begins the lookup of Offsets at the leader that is known, and does not retry it.
+// Lookups that are begun together share requests, without a goroutine for each.
+func (c *Cluster) startOffsets(ctx context.Context, topic string, partition int) (l offsetsLookup) {
+	name := c.topic(topic)
+	leader, err := c.leaders.leader(ctx, name, partition)
+	if err != nil {
+		return offsetsLookup{err: err}
+	}
+
+	lookups := c.offsetLookups.batcher(leader.address)
+	query := partitionQuery{partitionKey{name, partition}, leader.epoch, earliestTimestamp}
+	l.first = lookups.start(query)
+	query.timestampOrEpoch = latestTimestamp
+	l.next = lookups.start(query)
+	return l
+}
+
+// await returns the result.
+func (l *offsetsLookup) await(ctx context.Context) (first, next int64, err error) {
+	if l.err != nil {
+		return 0, 0, l.err
+	}
+	first, err = l.first.await(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	next, err = l.next.await(ctx)
+	return first, next, err
+}
+
 func (c *Cluster) listOffset(ctx context.Context, topic string, partition int, timestamp int64) (offset int64, err error) {
 	name := c.topic(topic)
 	err = c.leaders.withLeader(ctx, name, partition, func(leader leadership) (err error) {

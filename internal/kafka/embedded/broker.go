@@ -66,6 +66,9 @@ func (c *Config) Validate() error {
 // record, so each partition may have one more than it needs.
 func (c *Config) segmentBytes() int64 { return min(max(c.MaxBytes/512, 64<<10), 1<<20) }
 
+// journalBytes returns the size of one of the journal's two files.
+func (c *Config) journalBytes() int64 { return min(max(c.MaxBytes/32, 64<<10), maxJournalBytes) }
+
 // Broker is a running embedded broker.
 type Broker struct {
 	cfg            Config
@@ -129,13 +132,31 @@ func (b *Broker) logDir() string { return filepath.Join(b.cfg.Dir, "log") }
 
 func (b *Broker) start() error {
 	// A killed process may have left unsynced batches, which become readable now.
-	if err := b.durability.syncAll(); err != nil {
+	if err := b.durability.recover(b.cfg.Dir, b.cfg.journalBytes()); err != nil {
 		return err
 	}
-	if err := b.openAndRepair(b.openOnce); err != nil {
-		return fmt.Errorf("starting the embedded broker: %w", err)
+	err := b.openAndRepair(b.openOnce)
+	if err == nil {
+		err = b.removeDeletedTopics()
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("starting the embedded broker: %w", err), b.durability.journal.close())
 	}
 	return nil
+}
+
+// removeDeletedTopics removes the directories of partitions without a topic: a crash while a
+// topic was deleted leaves them, and a new topic of that name would begin with their records.
+func (b *Broker) removeDeletedTopics() error {
+	dir := filepath.Join(b.logDir(), partitionsName)
+	entries, err := os.ReadDir(dir)
+	for _, entry := range entries {
+		topic, _ := parsePartitionDir(entry.Name())
+		if b.cluster.TopicInfo(topic) == nil {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(dir, entry.Name())))
+		}
+	}
+	return err
 }
 
 // openOnce opens the listener and the log.
@@ -191,7 +212,7 @@ func (b *Broker) Close() error {
 	var err error
 	select {
 	case <-closed:
-		err = b.durability.syncAll()
+		err = b.durability.close()
 	case <-time.After(closeTimeout): // nothing is lost: the log is synced
 		err = errors.New("the embedded broker did not stop in time")
 	}

@@ -154,6 +154,8 @@ func (b *Broker) makeDurable(r request) error {
 		return b.durability.syncInFlight()
 	case kmsg.OffsetCommit:
 		return b.durability.syncGroups()
+	case kmsg.CreateTopics, kmsg.DeleteTopics, kmsg.CreatePartitions, kmsg.AlterConfigs, kmsg.IncrementalAlterConfigs:
+		return b.durability.syncTopics()
 	}
 	return nil
 }

@@ -7,7 +7,11 @@
 //     loopback port; every request is checked before kfake reads it, since kfake
 //     allocates the size that a frame claims and panics on unknown requests;
 //   - a lock prevents a second process from using the directory;
-//   - every batch is synced before it is acknowledged;
+//   - every batch is synced before it is acknowledged, in rounds: one write and one sync of
+//     a journal for all that waits, whichever partitions it is of (see journal.go and
+//     sync_round.go). The files of the log are synced later, in the background; at start the
+//     journal is replayed, and indexes that do not agree with their segments are made again
+//     (index.go);
 //   - the package itself trims the log so that the directory has at most a number of
 //     bytes, but always keeps the last batch, since kfake loses a partition's offsets
 //     with its last record; segments are small, since one damaged byte loses the rest of
@@ -15,12 +19,14 @@
 //   - topics with cleanup.policy=compact are not trimmed but compacted, so that a
 //     kill loses nothing (see compact.go).
 //
-// There is no replica: a lost disk is a lost log. After a crash, up to one segment of
-// trimmed records may reappear at the start of a partition. The broker ignores
+// There is no replica: a lost disk is a lost log. After a crash, trimmed records that were
+// still in the journal, or up to one segment, may reappear at the start of a partition. The broker ignores
 // LogAppendTime: the producer sets timestamps.
 //
-// Goroutines: kfake's, one for each listener (unix socket, loopback port), and the
-// trimmer, and the compactor; Close ends them. While a piece of a partition is compacted,
+// Goroutines: kfake's, one for each listener (unix socket, loopback port), the
+// trimmer, the compactor, and one that syncs the log's files while the journal's
+// other file is filled; Close ends them. Locks: a round holds syncRounds.running, and takes
+// durability.mu for moments. While a piece of a partition is compacted,
 // connections with produce requests to it wait. Near its size limit, which counts every
 // file in the directory, the broker deletes the oldest records, read or not, of the
 // largest partitions, but keeps an eighth of the limit for topics that are not compacted;

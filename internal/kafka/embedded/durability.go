@@ -4,11 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 )
 
@@ -16,23 +13,39 @@ import (
 // acknowledgement of a batch, and a fetch response that may contain it. kfake ignores
 // errors of Sync, so its own syncing is disabled.
 //
+// What waits is synced in rounds, all partitions together: a round copies what was appended
+// to their files into the journal and syncs that. The files themselves are synced later, when
+// one of the journal's two files is full.
+//
 // The first error stops all writes until the process restarts: after a failed fsync
 // the kernel may drop the dirty pages, and a later fsync of the same file succeeds
 // without them.
 type durability struct {
-	dir   string // kfake's data directory
-	fsync func(*os.File) error
-	log   *slog.Logger
+	dir      string // kfake's data directory
+	fsync    func(*os.File) error
+	syncData func(*os.File) error // of the journal
+	journal  *journal             // nil until kfake has opened the log
+	log      *slog.Logger
 
 	metrics *metrics
 
-	mu           sync.Mutex
-	firstErr     error // of a sync; nil: none
-	requestCount int64 // number of produce requests so far
-	inFlight     map[partition]*unanswered
-	paused       map[partition]chan struct{} // see pause; closed by resume
-	logs         map[partition]*partitionLog
-	groupsLog    syncRounds
+	mu            sync.Mutex
+	firstErr      error // of a sync; nil: none
+	requestCount  int64 // number of produce requests so far
+	inFlight      map[partition]*unanswered
+	paused        map[partition]chan struct{} // see pause; closed by resume
+	logs          map[partition]*partitionLog
+	waiting       map[partition]struct{} // to be read by the next round
+	topicsChanged bool                   // topics were created, changed or deleted since the last round began
+	groupsLog     syncRounds
+	rounds        syncRounds
+
+	// Used by one round at a time.
+	closed     bool
+	buffers    readBuffers
+	records    []byte                     // for the journal
+	unsynced   map[*partitionLog]struct{} // with bytes in the journal's current file
+	checkpoint chan struct{}              // closed when the files with bytes in the journal's other file are synced
 }
 
 type partition struct {
@@ -50,9 +63,12 @@ type unanswered struct {
 }
 
 func newDurability(dir string, m *metrics, log *slog.Logger) *durability {
+	synced := make(chan struct{})
+	close(synced)
 	return &durability{
-		dir: dir, fsync: (*os.File).Sync, log: log, metrics: m,
+		dir: dir, fsync: (*os.File).Sync, syncData: syncData, log: log, metrics: m,
 		inFlight: map[partition]*unanswered{}, paused: map[partition]chan struct{}{}, logs: map[partition]*partitionLog{},
+		waiting: map[partition]struct{}{}, unsynced: map[*partitionLog]struct{}{}, checkpoint: synced,
 	}
 }
 
@@ -84,6 +100,9 @@ func (d *durability) beginRequest(partitions []partition, internal bool) (number
 			d.inFlight[p] = &unanswered{}
 		}
 		d.inFlight[p].requests++
+		if d.logs[p] == nil { // nothing was appended by this process, so all that is there is synced
+			d.logs[p] = openPartitionLog(d.dir, p)
+		}
 	}
 	return d.requestCount, nil
 }
@@ -126,17 +145,28 @@ func (d *durability) syncInFlight() error {
 	return d.syncPartitions(partitions)
 }
 
+// syncPartitions makes durable what was appended to partitions.
 func (d *durability) syncPartitions(partitions []partition) error {
-	errs := make([]error, len(partitions))
-	var syncing sync.WaitGroup
-	for i, p := range partitions[min(1, len(partitions)):] { // in parallel: file systems combine the commits
-		syncing.Go(func() { errs[i+1] = d.partitionLog(p).sync() })
+	if len(partitions) == 0 {
+		return nil
 	}
-	if len(partitions) > 0 {
-		errs[0] = d.partitionLog(partitions[0]).sync()
+	d.mu.Lock()
+	for _, p := range partitions {
+		d.waiting[p] = struct{}{}
 	}
-	syncing.Wait()
-	return d.recordError(errors.Join(errs...))
+	d.mu.Unlock()
+
+	return d.rounds.sync(d.runRound)
+}
+
+// syncTopics makes the creation, change or deletion of topics durable, before which nothing
+// of a deleted topic may be left in the journal.
+func (d *durability) syncTopics() error {
+	d.mu.Lock()
+	d.topicsChanged = true
+	d.mu.Unlock()
+
+	return d.rounds.sync(d.runRound)
 }
 
 // syncGroups syncs the committed offsets.
@@ -144,8 +174,47 @@ func (d *durability) syncGroups() error {
 	return d.recordError(d.groupsLog.sync(func() error { return d.syncFile(filepath.Join(d.dir, "groups.log")) }))
 }
 
-// syncAll syncs every file of the log: data that a killed process left in the page
-// cache, and the data that kfake writes when it stops.
+// recover writes again what an earlier process left in the journal, syncs everything that it
+// left in the page cache, and begins the journal anew.
+func (d *durability) recover(dir string, journalSize int64) error {
+	if err := replayJournal(dir, d.dir, d.log); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(d.dir, partitionsName), 0o755); err != nil {
+		return fmt.Errorf("making the log's directory: %w", err)
+	}
+	if err := repairIndexes(d.dir); err != nil {
+		return err
+	}
+	if err := d.syncAll(); err != nil {
+		return err
+	}
+	journal, err := openJournal(dir, journalSize, func(f *os.File) error { return d.syncData(f) })
+	if err != nil {
+		return err
+	}
+	d.journal = journal
+	return d.syncFile(dir)
+}
+
+// close syncs what kfake wrote when it stopped, and clears the journal.
+func (d *durability) close() error {
+	d.rounds.running.Lock() // of a connection that was just closed
+	defer d.rounds.running.Unlock()
+	d.closed = true
+	<-d.checkpoint
+	for l := range d.unsynced {
+		l.close()
+	}
+
+	err := d.syncAll()
+	if err == nil && d.rejectionError() == nil { // else the journal may have what the files lack
+		err = d.journal.clear()
+	}
+	return errors.Join(err, d.journal.close())
+}
+
+// syncAll syncs every file of the log.
 func (d *durability) syncAll() error {
 	err := filepath.WalkDir(d.dir, func(path string, entry os.DirEntry, err error) error {
 		if err != nil || !entry.IsDir() && !entry.Type().IsRegular() {
@@ -183,129 +252,4 @@ func (d *durability) syncFile(path string) error {
 		return err
 	}
 	return errors.Join(d.fsync(f), f.Close())
-}
-
-func (d *durability) partitionLog(p partition) *partitionLog {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	l := d.logs[p]
-	if l == nil {
-		dir := filepath.Join(d.dir, "partitions", fmt.Sprintf("%s-%d", url.PathEscape(p.topic), p.number))
-		l = &partitionLog{durability: d, dir: dir, newestBase: -1}
-		d.logs[p] = l
-	}
-	return l
-}
-
-// partitionLog is the directory of one partition: segment files, each named by its
-// first offset, and an index file per segment, which has the leader epochs of the
-// batches.
-type partitionLog struct {
-	*durability
-	dir        string
-	rounds     syncRounds
-	newestBase int64 // base offset of the newest synced segment; -1: none
-}
-
-func (l *partitionLog) sync() error { return l.rounds.sync(l.syncSegments) }
-
-// syncSegments syncs the segments that may have changed since the last call, and the
-// directories if there is a new segment.
-func (l *partitionLog) syncSegments() error {
-	bases, err := segmentBases(l.dir)
-	if err != nil && !errors.Is(err, os.ErrNotExist) { // no files, as for a deleted topic
-		return err
-	}
-	newestBase := int64(-1)
-	for _, base := range bases {
-		newestBase = max(newestBase, base)
-	}
-	from := l.newestBase
-	if newestBase < from { // the topic was deleted and recreated
-		from = -1
-	}
-	for _, base := range bases {
-		if base < from {
-			continue
-		}
-		for _, name := range []string{segmentName(base), indexName(base)} {
-			err := l.syncFile(filepath.Join(l.dir, name))
-			if err != nil && !errors.Is(err, os.ErrNotExist) {
-				return err
-			}
-		}
-	}
-	if newestBase != l.newestBase && newestBase >= 0 {
-		if err := l.syncFile(l.dir); err != nil {
-			return err
-		}
-		if err := l.syncFile(filepath.Dir(l.dir)); err != nil {
-			return err
-		}
-	}
-	l.newestBase = newestBase
-	return nil
-}
-
-const segmentSuffix = ".dat"
-
-func segmentName(base int64) string { return strconv.FormatInt(base, 10) + segmentSuffix }
-func indexName(base int64) string   { return strconv.FormatInt(base, 10) + ".idx" }
-
-// segmentBases lists the base offsets of the segments in a partition's
-// directory.
-func segmentBases(dir string) ([]int64, error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil, err
-	}
-	names, err := f.Readdirnames(-1)
-	err = errors.Join(err, f.Close())
-	if err != nil {
-		return nil, err
-	}
-	var bases []int64
-	for _, name := range names {
-		digits, isSegment := strings.CutSuffix(name, segmentSuffix)
-		base, err := strconv.ParseInt(digits, 10, 64)
-		if isSegment && err == nil {
-			bases = append(bases, base)
-		}
-	}
-	return bases, nil
-}
-
-// syncRounds lets callers that arrive during a sync share the next one.
-type syncRounds struct {
-	mu      sync.Mutex
-	next    *syncRound
-	running sync.Mutex
-}
-
-type syncRound struct {
-	done chan struct{}
-	err  error
-}
-
-// sync returns after a call of f that began after the call of sync.
-func (s *syncRounds) sync(f func() error) error {
-	s.mu.Lock()
-	r, first := s.next, s.next == nil
-	if first {
-		r = &syncRound{done: make(chan struct{})}
-		s.next = r
-	}
-	s.mu.Unlock()
-	if !first {
-		<-r.done
-		return r.err
-	}
-	s.running.Lock()
-	defer s.running.Unlock()
-	s.mu.Lock()
-	s.next = nil
-	s.mu.Unlock()
-	r.err = f()
-	close(r.done)
-	return r.err
 }

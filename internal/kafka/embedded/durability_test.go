@@ -52,11 +52,11 @@ func TestWhatCannotBeSyncedIsNotAcknowledged(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	b := openTopic(t, Config{Metrics: reg})
 	var broken atomic.Bool
-	b.durability.fsync = func(f *os.File) error {
+	b.durability.syncData = func(f *os.File) error {
 		if broken.Load() {
 			return syscall.EIO
 		}
-		return f.Sync()
+		return syncData(f)
 	}
 	if err := tryWrite(t, b, "t"); err != nil || b.Err() != nil {
 		t.Fatalf("on a working disk: %v, %v", err, b.Err())
@@ -86,11 +86,9 @@ func TestWhatCannotBeSyncedIsNotAcknowledged(t *testing.T) {
 func TestAFetchWaitsForTheSyncOfWhatItMayContain(t *testing.T) {
 	b := openTopic(t, Config{})
 	syncing, proceed := make(chan struct{}, 10), make(chan struct{})
-	b.durability.fsync = func(f *os.File) error {
-		if strings.HasSuffix(f.Name(), segmentSuffix) {
-			syncing <- struct{}{}
-			<-proceed
-		}
+	b.durability.syncData = func(*os.File) error {
+		syncing <- struct{}{}
+		<-proceed
 		return nil
 	}
 	written := make(chan error, 1)
@@ -117,32 +115,6 @@ func TestAFetchWaitsForTheSyncOfWhatItMayContain(t *testing.T) {
 	close(proceed)
 	if err := errors.Join(<-written, <-fetched); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestEverySegmentIsSynced(t *testing.T) {
-	b := openTopic(t, Config{})
-	synced := make(map[string]bool)
-	b.durability.fsync = func(f *os.File) error {
-		synced[f.Name()] = true // one request at a time here
-		return nil
-	}
-	a, err := b.newRawClient(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.close()
-	for range 12 {
-		writeBatch(t, a, "t", 0, 1<<20-1000)
-	}
-	segments, err := filepath.Glob(filepath.Join(b.logDir(), "partitions", "t-0", "*"+segmentSuffix))
-	if err != nil || len(segments) < 3 {
-		t.Fatalf("%d segments, %v", len(segments), err)
-	}
-	for _, path := range append(segments, filepath.Join(b.logDir(), "partitions", "t-0"), filepath.Join(b.logDir(), "partitions")) {
-		if !synced[path] {
-			t.Errorf("%s was not synced", path)
-		}
 	}
 }
 
@@ -177,5 +149,35 @@ func TestATruncatedSegmentIsReported(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), "later records are lost\" topic=t partition=0 segment=") {
 		t.Errorf("the log says\n%s", log.String())
+	}
+}
+
+// TestAJournalWithoutSpaceIsDoneWithout: kfake rejects what it has no space for, and accepts
+// batches again when there is some, which a failed sync would prevent.
+func TestAJournalWithoutSpaceIsDoneWithout(t *testing.T) {
+	b := openTopic(t, Config{})
+	var full atomic.Bool
+	b.durability.syncData = func(f *os.File) error {
+		if full.CompareAndSwap(true, false) {
+			return &os.PathError{Op: "write", Path: f.Name(), Err: syscall.ENOSPC}
+		}
+		return syncData(f)
+	}
+	var segmentSynced atomic.Bool
+	b.durability.fsync = func(f *os.File) error {
+		if strings.HasSuffix(f.Name(), segmentSuffix) {
+			segmentSynced.Store(true)
+		}
+		return f.Sync()
+	}
+	full.Store(true)
+	if err := tryWrite(t, b, "t"); err != nil || b.Err() != nil {
+		t.Fatalf("without space for the journal: %v, %v", err, b.Err())
+	}
+	if !segmentSynced.Load() {
+		t.Error("the batch is in neither the journal nor a synced segment")
+	}
+	if err := tryWrite(t, b, "t"); err != nil {
+		t.Errorf("after that: %v", err)
 	}
 }

@@ -1,0 +1,207 @@
+package embedded
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// runRound makes durable what was appended to the waiting partitions before it began.
+func (d *durability) runRound() error {
+	if d.closed {
+		return os.ErrClosed
+	}
+	if err := d.rejectionError(); err != nil {
+		return err
+	}
+
+	d.mu.Lock()
+	logs := make([]*partitionLog, 0, len(d.waiting))
+	for p := range d.waiting {
+		if d.logs[p] == nil { // the topic was deleted, and perhaps created again, since the request came
+			d.logs[p] = newPartitionLog(d.dir, p)
+		}
+		logs = append(logs, d.logs[p])
+	}
+	clear(d.waiting)
+	topicsChanged := d.topicsChanged
+	d.topicsChanged = false
+	d.mu.Unlock()
+
+	err := d.writeJournal(logs)
+	if err == nil && topicsChanged {
+		err = d.forgetDeleted()
+	}
+	return d.recordError(err)
+}
+
+// writeJournal copies into the journal what was appended to logs since it was last called for
+// them, and syncs the journal.
+func (d *durability) writeJournal(logs []*partitionLog) error {
+	if d.journal.isNearlyFull() && d.isCheckpointDone() {
+		err := d.startCheckpoint()
+		if err != nil && !errors.Is(err, syscall.ENOSPC) { // without space the current file is filled
+			return err
+		}
+	}
+
+	d.records = d.records[:0]
+	for _, l := range logs {
+		before := len(d.records)
+		var err error
+		d.records, err = l.appendRecords(d.records, d.journal.generation, &d.buffers)
+		if len(d.records) > before {
+			d.unsynced[l] = struct{}{}
+		}
+		if err != nil {
+			return err
+		}
+	}
+
+	if len(d.records) == 0 {
+		return nil
+	}
+	if !d.journal.fits(len(d.records)) { // large batches, or a disk on which a checkpoint takes long
+		return d.syncUnsynced()
+	}
+	err := d.journal.write(d.records)
+	if errors.Is(err, syscall.ENOSPC) { // kfake, which could still write these batches, rejects the next ones
+		return d.syncUnsynced()
+	}
+	return err
+}
+
+// startCheckpoint syncs the files that have bytes in the journal's current file, and
+// continues with the other one. Its own files must be synced.
+func (d *durability) startCheckpoint() error {
+	if err := d.journal.switchFile(); err != nil {
+		return err
+	}
+	logs := d.unsynced
+	for l := range logs {
+		l.close()
+	}
+	d.unsynced = map[*partitionLog]struct{}{}
+
+	done := make(chan struct{})
+	d.checkpoint = done
+	go func() {
+		defer close(done)
+		_ = d.recordError(d.syncLogs(logs)) // the next round returns it
+	}()
+	return nil
+}
+
+func (d *durability) isCheckpointDone() bool {
+	select {
+	case <-d.checkpoint:
+		return true
+	default:
+		return false
+	}
+}
+
+// syncUnsynced syncs the files of the log that have bytes in the journal, and clears it.
+func (d *durability) syncUnsynced() error {
+	<-d.checkpoint
+	if err := d.rejectionError(); err != nil {
+		return err
+	}
+	if err := d.syncLogs(d.unsynced); err != nil {
+		return err
+	}
+	clear(d.unsynced)
+	return d.journal.clear()
+}
+
+// syncLogs syncs the files of partitions, several at a time: file systems combine the commits.
+func (d *durability) syncLogs(logs map[*partitionLog]struct{}) error {
+	const atOnce = 4
+	queue := make(chan *partitionLog)
+	errs := make([]error, atOnce)
+	var syncing sync.WaitGroup
+	for i := range errs {
+		syncing.Go(func() {
+			for l := range queue {
+				errs[i] = errors.Join(errs[i], l.sync(d))
+			}
+		})
+	}
+	for l := range logs {
+		queue <- l
+	}
+	close(queue)
+	syncing.Wait()
+	return errors.Join(errs...)
+}
+
+// forgetDeleted syncs the list of topics, and removes what is known of deleted ones: the
+// journal would restore their files.
+func (d *durability) forgetDeleted() error {
+	err := d.syncUnsynced()
+	for _, path := range []string{filepath.Join(d.dir, "topics.json"), d.dir} {
+		err = errors.Join(err, d.syncFile(path))
+	}
+
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	maps.DeleteFunc(d.logs, func(_ partition, l *partitionLog) bool {
+		_, statErr := os.Lstat(l.path())
+		if !errors.Is(statErr, os.ErrNotExist) {
+			return false
+		}
+		l.close()
+		return true
+	})
+	return err
+}
+
+// syncRounds lets callers that arrive during a sync share the next one. Where they come
+// faster than that, it rests between two syncs, so that each is of more callers.
+type syncRounds struct {
+	mu      sync.Mutex
+	next    *syncRound
+	running sync.Mutex
+	ended   time.Time     // of the last call; with running held
+	rest    time.Duration // until the next may begin; with running held
+}
+
+// maxRest bounds the time between two rounds.
+const maxRest = 2 * time.Millisecond
+
+type syncRound struct {
+	done chan struct{}
+	err  error
+}
+
+// sync returns after a call of f that began after the call of sync.
+func (s *syncRounds) sync(f func() error) error {
+	s.mu.Lock()
+	r, first := s.next, s.next == nil
+	if first {
+		r = &syncRound{done: make(chan struct{})}
+		s.next = r
+	}
+	s.mu.Unlock()
+	if !first {
+		<-r.done
+		return r.err
+	}
+	s.running.Lock()
+	defer s.running.Unlock()
+	time.Sleep(time.Until(s.ended.Add(s.rest)))
+
+	s.mu.Lock()
+	s.next = nil
+	s.mu.Unlock()
+	began := time.Now()
+	r.err = f()
+	s.ended = time.Now()
+	s.rest = min(2*s.ended.Sub(began), maxRest)
+	close(r.done)
+	return r.err
+}
