@@ -23,6 +23,7 @@ type Deps struct {
 	ChannelLogins ChannelLogins // required with Channel
 	Encryption    Encryption
 	Recordings    Recordings
+	Roster        Roster  // required with Reports or Figures, where supervisors have queues
 	Reports       Reports // requires Audit
 	Figures       FigureReports
 	QueueConfigs  QueueConfigs // requires Audit
@@ -83,7 +84,7 @@ func New(config Config, deps Deps, reg prometheus.Registerer, log *slog.Logger) 
 	}
 	a.echo.Use(a.withAccessLog, a.withMetrics, withSecurityHeaders, a.withErrorResponse, rejectExtraSlashes, withDecodedParams, a.withBodyLease)
 	for _, r := range routes {
-		handle := withScope(r.scope, r.handle)
+		handle := withRights(r)
 		if !r.noTimeout && !r.longLived {
 			handle = withTimeout(handle)
 		}

@@ -18,7 +18,7 @@ import (
 
 // Reports reads the index of call records.
 type Reports interface {
-	Find(ctx context.Context, account string, start, end int64, originationCallID string) (event.CDR, error)
+	Find(ctx context.Context, account string, start, end int64, originationCallID string, visible *report.Visible) (event.CDR, error)
 	List(ctx context.Context, f cdrindex.Filter) (*cdrindex.Page, error)
 	WriteCSV(ctx context.Context, f cdrindex.Filter, w io.Writer) (wrote bool, err error)
 }
@@ -32,6 +32,7 @@ type FigureReports interface {
 type reportRoutes struct {
 	reports     Reports
 	audit       AuditLog
+	visible     visible
 	withTimeout func(echo.HandlerFunc) echo.HandlerFunc
 }
 
@@ -41,6 +42,9 @@ func (r reportRoutes) handleCalls(c echo.Context, account identity.Account) erro
 		return err
 	}
 	filter.Account = account.ID
+	if filter.Visible, err = r.visible.of(c, account); err != nil {
+		return err
+	}
 	if filter.CSV {
 		return r.export(c, filter)
 	}
@@ -50,7 +54,7 @@ func (r reportRoutes) handleCalls(c echo.Context, account identity.Account) erro
 func (r reportRoutes) respondJSON(c echo.Context, f cdrindex.Filter) error {
 	ctx := c.Request().Context()
 	if f.OriginationCallID != "" {
-		row, err := r.reports.Find(ctx, f.Account, f.Start, f.End, f.OriginationCallID)
+		row, err := r.reports.Find(ctx, f.Account, f.Start, f.End, f.OriginationCallID, f.Visible)
 		return respond(c, http.StatusOK, row, err)
 	}
 	page, err := r.reports.List(ctx, f)
@@ -80,6 +84,7 @@ func respondCSV(c echo.Context, file string, write func(io.Writer) (wrote bool, 
 
 type figureRoutes struct {
 	reports     FigureReports
+	visible     visible
 	withTimeout func(echo.HandlerFunc) echo.HandlerFunc
 }
 
@@ -91,6 +96,9 @@ func (r figureRoutes) report(kind figures.Kind, file string) func(echo.Context, 
 			return err
 		}
 		filter.Account, filter.Location = account.ID, account.Location()
+		if filter.Visible, err = r.visible.of(c, account); err != nil {
+			return err
+		}
 		if filter.CSV {
 			return respondCSV(c, file, func(w io.Writer) (bool, error) { return r.reports.WriteCSV(c.Request().Context(), filter, w) })
 		}

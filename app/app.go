@@ -185,7 +185,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if err := a.buildStats(queueConfigs, figureStore); err != nil {
 		return err
 	}
-	subscribers, err := a.buildFanout(figureStore)
+	subscribers, err := a.buildFanout(figureStore) // without the role fanout it has the state alone
 	if err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 		return err
 	}
 	deps := api.Deps{Auth: a.identity, Ingest: in, Calls: calls, Tracer: a.tracer}
-	if subscribers != nil {
+	if a.hasRole(settings.RoleFanout) {
 		deps.Channel, deps.ChannelLogins = subscribers, a.identity
 	}
 	if sessions != nil {
@@ -235,6 +235,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 		}
 		deps.Portal, deps.Directory, deps.Audit = a.identity, a.identity, a.audit
 		deps.Encryption, deps.Recordings = a.encryption, recordings
+		deps.Roster = subscribers
 		deps.Reports, deps.Figures, deps.QueueConfigs = index, figureStore, queueConfigs
 		deps.AIProviders, deps.AIOpener = a.providers, a.providers
 		deps.Webhooks, deps.Explain = a.webhooks, a.newExplain(subscribers)
@@ -291,14 +292,20 @@ func (a *App) buildStats(configs *stats.QueueConfigs, figureStore *figures.Store
 }
 
 func (a *App) buildFanout(figureStore *figures.Store) (*fanout.Fanout, error) {
-	if !a.hasRole(settings.RoleFanout) {
+	if !a.hasRole(settings.RoleFanout) && !a.hasRole(settings.RoleAPI) {
 		return nil, nil
+	}
+	var presence fanout.Presence = fanout.NoPresence{}
+	var peers fanout.Peers
+	if a.hasRole(settings.RoleFanout) {
+		presence = &fanout.RedisPresence{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix}
+		peers = a.peers()
 	}
 	f, err := fanout.New(fanout.Config{Settings: a.settings.Fanout, NodeID: a.node}, fanout.Deps{
 		Log: fanout.KafkaLog{Cluster: a.cluster}, Directory: a.identity,
-		Presence: &fanout.RedisPresence{Client: a.redis, Prefix: a.settings.Redis.KeyPrefix},
+		Presence: presence,
 		Limits:   fanout.NewRedisLimits(a.redis, a.settings.Redis.KeyPrefix), Figures: queueFigures{figureStore},
-		Metrics: a.registry, Logger: a.log, Tracer: a.tracer, Peers: a.peers(),
+		Metrics: a.registry, Logger: a.log, Tracer: a.tracer, Peers: peers,
 	})
 	if err != nil {
 		return nil, err
@@ -341,7 +348,7 @@ func nodeName() string {
 // buildServer is called last, so that the public server is stopped first.
 func (a *App) buildServer(handler http.Handler, subscribers *fanout.Fanout) {
 	a.lifecycle.addServer("public listener", a.publicServer(handler))
-	if subscribers != nil {
+	if a.hasRole(settings.RoleFanout) {
 		a.lifecycle.addDrain("subscribers", subscribers.Drain)
 	}
 	a.lifecycle.addDrain("readiness", func(context.Context) { a.health.setDraining() })

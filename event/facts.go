@@ -313,3 +313,15 @@ func (f *Facts) Append(dst []byte) []byte {
 	}
 	return append(dst, '}')
 }
+
+// AgentExtension returns the extension of an agent's id: FreeSWITCH's 1001@example.com,
+// Asterisk's PJSIP/1001 and Local/1001@agents/n have 1001. Of an id without one it returns
+// the id.
+func AgentExtension(id string) string {
+	if _, device, ok := strings.Cut(id, "/"); ok {
+		id = device
+	}
+	id, _, _ = strings.Cut(id, "@")
+	id, _, _ = strings.Cut(id, "/")
+	return id
+}

@@ -24,6 +24,8 @@ type Directory interface {
 	// no I/O.
 	CheckPrincipal(p *identity.Principal) error
 	Tree() *identity.Tree
+	// SightOf returns what the role of a principal sees now. It performs no I/O.
+	SightOf(p *identity.Principal) *identity.Sight
 	// Changed returns a channel that is closed at the next change of the tree or of
 	// permissions.
 	Changed() <-chan struct{}

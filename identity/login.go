@@ -178,6 +178,9 @@ func (s *Service) EventsLogin(ctx context.Context, c Credentials, f Filter) (tok
 	if err != nil {
 		return "", 0, err
 	}
+	if err := checkChannelRole(user.Role); err != nil {
+		return "", 0, err
+	}
 	filter, err := s.channelFilter(ctx, user.AccountID, f)
 	if err != nil {
 		return "", 0, err
@@ -203,6 +206,9 @@ func (s *Service) exchangeAPIKey(ctx context.Context, p *Principal, f Filter) (t
 	if err := s.CheckPrincipal(p); err != nil {
 		return "", 0, fault.Unauthenticated("The API key is not valid")
 	}
+	if err := checkChannelRole(p.Role); err != nil {
+		return "", 0, err
+	}
 	filter, err := s.channelFilter(ctx, p.AccountID, f)
 	if err != nil {
 		return "", 0, err
@@ -225,6 +231,9 @@ func (s *Service) exchangePortalToken(ctx context.Context, p *Principal, address
 		return "", 0, errSessionEnded
 	}
 	if err != nil {
+		return "", 0, err
+	}
+	if err := checkChannelRole(user.Role); err != nil {
 		return "", 0, err
 	}
 	filter, err := s.channelFilter(ctx, user.AccountID, f)
@@ -250,6 +259,14 @@ func (s *Service) issueChannelToken(ctx context.Context, user User, filter claim
 	}
 	token, err = s.sign(user, AudienceEvents, lifetime, filter)
 	return token, lifetime, err
+}
+
+// checkChannelRole returns fault.KindForbidden for a role that sees no events.
+func checkChannelRole(role Role) error {
+	if role == RoleAuditor {
+		return fault.Forbidden("An auditor sees no events")
+	}
+	return nil
 }
 
 // channelFilter validates the filter of a channel login and returns the claims that have

@@ -114,6 +114,7 @@ func (s *Service) checkToken(ctx context.Context, token string, accept []Audienc
 	if p.Filter, err = s.loadFilter(ctx, c); err != nil {
 		return nil, resultExpired, err
 	}
+	p.sight = s.SightOf(p)
 	return p, resultOK, nil
 }
 
