@@ -29,6 +29,7 @@ type Deps struct {
 	QueueConfigs  QueueConfigs // requires Audit
 	Audit         AuditLog
 	Calls         Calls
+	Control       Control
 	Webhooks      Webhooks
 	Explain       Explain
 	AIProviders   AIProviders

@@ -123,6 +123,9 @@ func (a *API) routes() []route {
 	if a.deps.Explain != nil {
 		routes = append(routes, explainRoutes{a.deps.Explain, a.auth}.routes()...)
 	}
+	if a.deps.Control != nil {
+		routes = append(routes, controlRoutes{a.deps.Control, a.auth}.routes()...)
+	}
 	if a.deps.Calls != nil {
 		routes = append(routes, callRoutes{a.deps.Calls, a.auth}.routes()...)
 	}

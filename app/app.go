@@ -26,6 +26,7 @@ import (
 	"trunkline/format/registry"
 	"trunkline/identity"
 	"trunkline/ingest"
+	"trunkline/ingest/feed"
 	"trunkline/internal/certificate"
 	"trunkline/internal/fault"
 	"trunkline/internal/kafka"
@@ -189,7 +190,7 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	in, err := a.buildIngest(ctx)
+	in, feeds, err := a.buildIngest(ctx)
 	if err != nil {
 		return err
 	}
@@ -218,7 +219,11 @@ func (a *App) buildRoles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	deps := api.Deps{Auth: a.identity, Ingest: in, Calls: calls, Tracer: a.tracer}
+	controls, err := a.buildControl(ctx, subscribers, feeds, admission)
+	if err != nil {
+		return err
+	}
+	deps := api.Deps{Auth: a.identity, Ingest: in, Calls: calls, Control: controls, Tracer: a.tracer}
 	if a.hasRole(settings.RoleFanout) {
 		deps.Channel, deps.ChannelLogins = subscribers, a.identity
 	}
@@ -315,19 +320,20 @@ func (a *App) buildFanout(figureStore *figures.Store) (*fanout.Fanout, error) {
 }
 
 // buildIngest builds the ingest and the feeds.
-func (a *App) buildIngest(ctx context.Context) (api.Ingest, error) {
+func (a *App) buildIngest(ctx context.Context) (api.Ingest, *feed.Service, error) {
 	if !a.hasRole(settings.RoleIngest) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	in, err := ingest.New(ctx, a.settings.Ingest, ingest.Deps{
 		Formats: registry.Lookup, Accounts: accountDirectory{a.identity},
 		Producer: a.newProducer("ingest's producer", kafka.ProducerConfig{}), Log: a.cluster, DB: a.db, Tracer: a.tracer,
 	}, a.registry, a.log)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	a.lifecycle.addRun("ingest", in.Run)
-	return in, a.buildFeeds(ctx)
+	feeds, err := a.buildFeeds(ctx)
+	return in, feeds, err
 }
 
 func (a *App) newProducer(name string, cfg kafka.ProducerConfig) *kafka.Producer {

@@ -48,6 +48,7 @@ const (
 	NameCallProgress    Name = "call.progress"
 	NameRecordingStored Name = "recording.stored"
 	NameAISession       Name = "ai.session"
+	NameControlAction   Name = "control.action"
 	NameOther           Name = "other"
 )
 
@@ -58,7 +59,7 @@ var allNames = [...]Name{
 	NameCallCreated, NameCallRinging, NameCallAnswered, NameCallBridged, NameCallHeld, NameCallResumed,
 	NameCallTransferred, NameCallDTMF, NameCallEnded,
 	NameConferenceJoined, NameConferenceLeft, NameDeviceRegistered, NameDeviceUnregistered,
-	NameCallProgress, NameRecordingStored, NameAISession, NameOther,
+	NameCallProgress, NameRecordingStored, NameAISession, NameControlAction, NameOther,
 }
 
 // Names returns every name, in the order of docs/facts.md.
